@@ -1,0 +1,40 @@
+#ifndef RUBATO_COMMON_CLOCK_H_
+#define RUBATO_COMMON_CLOCK_H_
+
+#include "absl/time/time.h"
+
+namespace rubato {
+
+// Where time comes from. Injected, so that tests and the simulation own it.
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  // Never goes back. Comparable within one process only.
+  virtual absl::Time Now() const = 0;
+};
+
+// Starts at the wall clock's time and then follows the monotonic clock. Thread-safe.
+class RealClock : public Clock {
+ public:
+  RealClock();
+  absl::Time Now() const override;
+
+ private:
+  absl::Time start_;
+  int64_t start_ns_;
+};
+
+// Stands still until it is told to move. Not thread-safe.
+class FakeClock : public Clock {
+ public:
+  explicit FakeClock(absl::Time start = absl::UnixEpoch()) : now_(start) {}
+  absl::Time Now() const override { return now_; }
+  void Advance(absl::Duration duration) { now_ += duration; }
+
+ private:
+  absl::Time now_;
+};
+
+}  // namespace rubato
+
+#endif  // RUBATO_COMMON_CLOCK_H_

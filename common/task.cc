@@ -1,0 +1,41 @@
+#include "common/task.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace rubato {
+
+std::string TaskName(v1::TaskId::Role role, uint32_t index) {
+  switch (role) {
+    case v1::TaskId::COORDINATOR:
+      return "coordinator";
+    case v1::TaskId::SERVER:
+      return absl::StrCat("server ", index);
+    case v1::TaskId::WORKER:
+      return absl::StrCat("worker ", index);
+    case v1::TaskId::EVALUATOR:
+      return absl::StrCat("evaluator ", index);
+    default:
+      return absl::StrCat("task of unknown role ", static_cast<int>(role), " ", index);
+  }
+}
+
+std::string TaskName(const v1::TaskId& task) { return TaskName(task.role(), task.index()); }
+
+bool SameTask(const v1::TaskId& a, const v1::TaskId& b) {
+  return a.role() == b.role() && a.index() == b.index() && a.incarnation() == b.incarnation();
+}
+
+std::string ModeName(v1::Mode mode, int64_t staleness_bound) {
+  switch (mode) {
+    case v1::SYNC:
+      return "SYNC";
+    case v1::SSP:
+      return absl::StrCat("SSP(", staleness_bound, ")");
+    case v1::ASYNC:
+      return "ASYNC";
+    default:
+      return absl::StrCat("unknown mode ", static_cast<int>(mode));
+  }
+}
+
+}  // namespace rubato

@@ -1,0 +1,25 @@
+#ifndef RUBATO_COMMON_TASK_H_
+#define RUBATO_COMMON_TASK_H_
+
+#include <string>
+
+#include "proto/parameter_server.pb.h"
+
+namespace rubato {
+
+// The version of the protocol that tasks speak with each other; tasks of different versions refuse each other.
+inline constexpr uint32_t kProtocolVersion = 1;
+
+// "worker 1", as it appears in every message to a person.
+std::string TaskName(const v1::TaskId& task);
+std::string TaskName(v1::TaskId::Role role, uint32_t index);
+
+// Same role, index and incarnation.
+bool SameTask(const v1::TaskId& a, const v1::TaskId& b);
+
+// "SYNC", "SSP(4)", "ASYNC".
+std::string ModeName(v1::Mode mode, int64_t staleness_bound);
+
+}  // namespace rubato
+
+#endif  // RUBATO_COMMON_TASK_H_
