@@ -1,6 +1,9 @@
 #include "common/clock.h"
 
+#include <ctime>
+
 #include <chrono>
+#include <thread>
 
 #include "absl/time/clock.h"
 
@@ -17,5 +20,13 @@ int64_t MonotonicNanoseconds() {
 RealClock::RealClock() : start_(absl::Now()), start_ns_(MonotonicNanoseconds()) {}
 
 absl::Time RealClock::Now() const { return start_ + absl::Nanoseconds(MonotonicNanoseconds() - start_ns_); }
+
+void RealClock::Sleep(absl::Duration duration) { std::this_thread::sleep_for(absl::ToChronoNanoseconds(duration)); }
+
+absl::Duration ThreadCpuTime() {
+  timespec time;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return absl::DurationFromTimespec(time);
+}
 
 }  // namespace rubato

@@ -1,0 +1,84 @@
+#ifndef RUBATO_CLI_AUDIT_AUDIT_REPORT_H_
+#define RUBATO_CLI_AUDIT_AUDIT_REPORT_H_
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace rubato {
+
+// What update logs can prove (docs/architecture.md).
+enum class Invariant {
+  // I1: per SYNC step and chunk one update, with each member's contribution once.
+  kSync,
+  // I2: nobody computed a step from weights that lacked a member's steps beyond the staleness bound.
+  kStaleness,
+  // I3: no push is applied twice, and no update of a chunk is missing.
+  kOnce,
+  // I5: a plan change neither loses nor repeats a step; generations and steps only grow.
+  kPlans,
+};
+
+struct InvariantReport {
+  // Records (I1: updates) that the invariant says something about.
+  int64_t checked = 0;
+  int64_t violations = 0;
+  // The first violation, in words.
+  std::string counterexample;
+
+  bool held() const { return violations == 0; }
+};
+
+// Over the updates of one mode, as in "SSP(2)".
+struct StalenessReport {
+  int64_t pushes = 0;
+  // A pushed step minus the slowest member's clock when its weights were handed out.
+  int64_t clock_staleness_max = 0;
+  // Versions between the one that a push was computed from and the one that it was applied to.
+  int64_t version_staleness_max = 0;
+};
+
+// The result of an audit. Plain data.
+struct AuditReport {
+  static constexpr int kInvariants = 4;
+
+  std::array<InvariantReport, kInvariants> invariants;
+  // By mode name.
+  std::map<std::string, StalenessReport> staleness;
+  int64_t logs = 0;
+  int64_t chunks = 0;
+  int64_t plans = 0;
+  int64_t pushes = 0;
+  // What the reader should know besides: a torn log, a missing one.
+  std::vector<std::string> notes;
+
+  bool held() const;
+
+  InvariantReport& of(Invariant invariant) { return invariants[static_cast<int>(invariant)]; }
+  const InvariantReport& of(Invariant invariant) const { return invariants[static_cast<int>(invariant)]; }
+
+  void Check(Invariant invariant) { ++of(invariant).checked; }
+  // `describe` makes the text of a first counterexample; it is not called for later ones.
+  template <typename Describe>
+  void Break(Invariant invariant, Describe describe) {
+    InvariantReport& report = of(invariant);
+    if (report.violations++ == 0) report.counterexample = describe();
+  }
+};
+
+// "I1".
+std::string InvariantId(Invariant invariant);
+
+// Several lines for a person; the first says whether everything held.
+std::string FormatAudit(const AuditReport& report);
+
+// The same as one line of JSON: {"held":..,"invariants":[{"id":"I1","statement":..,"held":..,"checked":..,
+// "violations":..,"counterexample":..}],"staleness":[{"mode":..,"pushes":..,"clock_staleness_max":..,
+// "version_staleness_max":..}],"logs":..,"chunks":..,"plans":..,"pushes":..,"notes":[..]}
+std::string AuditJson(const AuditReport& report);
+
+}  // namespace rubato
+
+#endif  // RUBATO_CLI_AUDIT_AUDIT_REPORT_H_

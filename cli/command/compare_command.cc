@@ -1,0 +1,103 @@
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "cli/command/commands.h"
+#include "cli/command/job_run.h"
+#include "cli/command/mode_choice.h"
+#include "common/config/fingerprint.h"
+#include "common/status.h"
+#include "common/storage/file.h"
+
+namespace rubato {
+namespace {
+
+struct CompareOptions {
+  RunOptions run;
+  std::vector<std::string> modes;
+  int seeds = 1;
+  bool require_target = false;
+};
+
+// One run of each mode; what differs between them is the mode alone.
+absl::StatusOr<std::vector<v1::JobConfig>> ConfigsOfModes(const v1::JobConfig& config,
+                                                          const std::vector<ModeChoice>& modes,
+                                                          const Environment& environment) {
+  bool is_static = config.data().dispatch() == v1::DataConfig::STATIC;
+  bool only_sync = modes.size() == 1 && modes[0].mode == v1::SYNC;
+  if (is_static && !only_sync) {
+    *environment.out << "data.dispatch: STATIC is for sync alone; every mode uses DYNAMIC here, so that the conditions "
+                        "are equal\n";
+  }
+  std::vector<v1::JobConfig> configs;
+  for (const ModeChoice& mode : modes) {
+    RUBATO_ASSIGN_OR_RETURN(v1::JobConfig changed, ConfigInMode(config, mode, is_static && !only_sync));
+    configs.push_back(std::move(changed));
+  }
+  return configs;
+}
+
+// What went wrong in the runs, or OK.
+absl::Status Verdict(const Comparison& comparison, bool require_target) {
+  std::string problems;
+  for (const ComparedMode& mode : comparison.modes) {
+    for (const ComparedRun& run : mode.runs) {
+      if (!run.summary.ok) absl::StrAppend(&problems, "\n", run.directory, ": ", run.summary.error);
+      if (run.audit == AuditResult::kBroken)
+        absl::StrAppend(&problems, "\n", run.directory, ": the audit found a broken invariant");
+      bool reached = comparison.target_accuracy <= 0 || run.summary.seconds_to_target.has_value();
+      if (require_target && !reached) {
+        absl::StrAppend(&problems, "\n", run.directory, ": accuracy ", comparison.target_accuracy, " was not reached");
+      }
+    }
+  }
+  return problems.empty() ? absl::OkStatus()
+                          : absl::AbortedError(absl::StrCat("not every run is as it should be:", problems));
+}
+
+absl::Status Compare(const CompareOptions& options, const Environment& environment) {
+  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<StopSignals> signals, StopSignals::Create());
+  RUBATO_ASSIGN_OR_RETURN(std::vector<ModeChoice> modes, ParseModes(options.modes, "--modes"));
+  RUBATO_ASSIGN_OR_RETURN(PreparedRun base, PrepareRun(options.run, environment));
+  const std::string parent = base.config.run_directory();
+  RUBATO_ASSIGN_OR_RETURN(std::vector<v1::JobConfig> configs, ConfigsOfModes(base.config, modes, environment));
+  RUBATO_RETURN_IF_ERROR(WriteFileAtomically(JoinPath(parent, "job.textproto"), ConfigText(base.config)));
+  Comparison comparison = NewComparison(base);
+  for (const ModeChoice& mode : modes) comparison.modes.push_back({mode.Name(), {}});
+  absl::Status outcome;
+  // Seed by seed, so that a machine that changes while it works changes for all modes.
+  for (int seed = 1; seed <= options.seeds && !absl::IsCancelled(outcome); ++seed) {
+    for (size_t i = 0; i < modes.size() && !absl::IsCancelled(outcome); ++i) {
+      PreparedRun run = base;
+      run.config = configs[i];
+      run.config.set_seed(static_cast<uint64_t>(seed));
+      std::string directory = absl::StrCat(modes[i].DirectoryName(), "-seed", seed);
+      run.config.set_run_directory(JoinPath(parent, directory));
+      outcome = RunJob(run, absl::StrCat(modes[i].Name(), " seed ", seed, "  "), signals.get(), environment);
+      if (!outcome.ok()) *environment.out << directory << ": " << outcome.message() << std::endl;
+      comparison.modes[i].runs.push_back(LoadRun(run.config, parent, directory, outcome));
+    }
+  }
+  RUBATO_RETURN_IF_ERROR(WriteReports(comparison, parent, environment));
+  return absl::IsCancelled(outcome) ? outcome : Verdict(comparison, options.require_target);
+}
+
+}  // namespace
+
+void AddCompareCommand(CLI::App* app, const Environment* environment, int* exit_code) {
+  CLI::App* command = app->add_subcommand("compare", "Run a job in several modes, one after another, and compare them");
+  auto options = std::make_shared<CompareOptions>();
+  AddRunOptions(command, &options->run);
+  command->add_option("--modes", options->modes, "The modes, separated by commas: sync, async, ssp:N")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->required();
+  command->add_option("--seeds", options->seeds, "Runs of each mode, with the seeds 1, 2, ...")
+      ->check(CLI::Range(1, 1000));
+  command->add_flag("--require_target", options->require_target, "Fail unless every run reaches the target accuracy");
+  command->callback([options, environment, exit_code] {
+    absl::Status status = Compare(*options, *environment);
+    *exit_code = status.ok() ? kExitOk : ReportError(*environment, "compare", status);
+  });
+}
+
+}  // namespace rubato

@@ -1,0 +1,109 @@
+#include "cli/command/job_run.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "cli/audit/audit.h"
+#include "cli/command/run_directory.h"
+#include "cli/launch/local_cluster.h"
+#include "cli/launch/progress_display.h"
+#include "cli/report/html_report.h"
+#include "cli/report/terminal_report.h"
+#include "common/config/fingerprint.h"
+#include "common/config/load.h"
+#include "common/status.h"
+#include "common/storage/file.h"
+
+namespace rubato {
+
+void AddRunOptions(CLI::App* command, RunOptions* options) {
+  command->add_option("CONFIG", options->config_path, "The job's config, a textproto")->required();
+  command->add_option("--set", options->overrides, "path=value: overrides a field of the config; may be repeated")
+      ->allow_extra_args(false);
+  command->add_option("--run_directory", options->run_directory,
+                      "Where everything is written; otherwise the config says so");
+  command->add_option("--slow", options->slow, "worker:INDEX:xFACTOR: makes a worker slower; may be repeated")
+      ->allow_extra_args(false);
+  command->add_option("--binaries", options->binaries, "Folder of the coordinator, server and worker programs");
+  command->add_option("--time_limit", options->time_limit_seconds, "Seconds after which a job is stopped; 0: never")
+      ->check(CLI::NonNegativeNumber);
+  command->add_flag("--overwrite", options->overwrite, "Delete what an earlier run left in the run directory");
+}
+
+absl::StatusOr<PreparedRun> PrepareRun(const RunOptions& options, const Environment& environment) {
+  PreparedRun run;
+  RUBATO_ASSIGN_OR_RETURN(run.config, LoadJobConfig(options.config_path, options.overrides));
+  if (!options.run_directory.empty()) run.config.set_run_directory(options.run_directory);
+  RUBATO_ASSIGN_OR_RETURN(run.slowed, ParseSlowWorkers(options.slow, run.config.cluster().workers()));
+  RUBATO_ASSIGN_OR_RETURN(run.binaries, FindBinaries(options.binaries, environment.program));
+  run.time_limit =
+      options.time_limit_seconds > 0 ? absl::Seconds(options.time_limit_seconds) : absl::InfiniteDuration();
+  RUBATO_RETURN_IF_ERROR(PrepareRunDirectory(run.config.run_directory(), options.overwrite));
+  return run;
+}
+
+absl::Status RunJob(const PreparedRun& run, const std::string& label, StopSignals* signals,
+                    const Environment& environment) {
+  ProgressDisplay display(environment.out, TerminalColumns(), label);
+  LocalCluster::Options options;
+  options.config = run.config;
+  options.binaries = run.binaries;
+  options.slowed = run.slowed;
+  options.time_limit = run.time_limit;
+  options.on_status = [&](const v1::JobStatus& status) { display.Show(status, environment.clock->Now()); };
+  options.on_event = [&](absl::string_view text) { display.Print(absl::StrCat(label, text)); };
+  return LocalCluster(std::move(options), environment.clock, signals).Run();
+}
+
+ComparedRun LoadRun(const v1::JobConfig& config, const std::string& parent, const std::string& directory,
+                    const absl::Status& outcome) {
+  ComparedRun run;
+  run.seed = config.seed();
+  run.directory = directory;
+  std::string path = JoinPath(parent, directory);
+  absl::Status status = outcome;
+  absl::StatusOr<RunRecord> record = ReadRunRecord(path);
+  if (record.ok()) {
+    run.record = *std::move(record);
+  } else {
+    status.Update(record.status());
+  }
+  run.summary = SummarizeRun(run.record, config.evaluation().target_accuracy());
+  if (config.cluster().update_log()) {
+    absl::StatusOr<AuditReport> audit = AuditRun(path);
+    if (audit.ok()) {
+      run.audit = audit->held() ? AuditResult::kHeld : AuditResult::kBroken;
+    } else {
+      status.Update(audit.status());
+    }
+  }
+  if (!status.ok()) {
+    run.summary.ok = false;
+    run.summary.error = std::string(status.message());
+  }
+  return run;
+}
+
+Comparison NewComparison(const PreparedRun& run) {
+  Comparison comparison;
+  comparison.job = run.config.name();
+  comparison.target_accuracy = run.config.evaluation().target_accuracy();
+  comparison.generated_data = run.config.data().has_teacher();
+  comparison.config_text = ConfigText(run.config);
+  comparison.slowed = DescribeSlowWorkers(run.slowed);
+  return comparison;
+}
+
+absl::Status WriteReports(const Comparison& comparison, const std::string& directory, const Environment& environment) {
+  *environment.out << "\n"
+                   << FormatTable(comparison) << "\n"
+                   << FormatCurves(comparison, TerminalColumns() > 0) << "\n";
+  if (comparison.generated_data) *environment.out << "The examples were generated, not real data.\n";
+  RUBATO_RETURN_IF_ERROR(WriteFileAtomically(JoinPath(directory, "summary.json"), SummaryJson(comparison)));
+  std::string page = JoinPath(directory, "report.html");
+  RUBATO_RETURN_IF_ERROR(WriteFileAtomically(page, HtmlReport(comparison)));
+  *environment.out << "Report: " << page << std::endl;
+  return absl::OkStatus();
+}
+
+}  // namespace rubato

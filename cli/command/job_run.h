@@ -1,0 +1,60 @@
+#ifndef RUBATO_CLI_COMMAND_JOB_RUN_H_
+#define RUBATO_CLI_COMMAND_JOB_RUN_H_
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cli/command/environment.h"
+#include "cli/launch/slow_workers.h"
+#include "cli/launch/stop_signals.h"
+#include "cli/launch/task_commands.h"
+#include "cli/report/comparison.h"
+#include "proto/job_config.pb.h"
+
+namespace rubato {
+
+// The options that `train` and `compare` share.
+struct RunOptions {
+  std::string config_path;
+  std::vector<std::string> overrides;
+  std::string run_directory;
+  std::vector<std::string> slow;
+  std::string binaries;
+  double time_limit_seconds = 0;
+  bool overwrite = false;
+};
+void AddRunOptions(CLI::App* command, RunOptions* options);
+
+// What the options mean.
+struct PreparedRun {
+  v1::JobConfig config;
+  Binaries binaries;
+  std::vector<SlowWorker> slowed;
+  absl::Duration time_limit;
+};
+// Loads the config, finds the programs and makes the run directory, which is then empty. Errors are those of
+// LoadJobConfig, FindBinaries, ParseSlowWorkers and PrepareRunDirectory.
+absl::StatusOr<PreparedRun> PrepareRun(const RunOptions& options, const Environment& environment);
+
+// Runs one job in its own processes and shows its progress, each line with `label` before it. The status is that of
+// LocalCluster::Run.
+absl::Status RunJob(const PreparedRun& run, const std::string& label, StopSignals* signals,
+                    const Environment& environment);
+
+// The finished (or failed) run of <parent>/<directory> for the reports. `outcome` is what RunJob returned. The update
+// log is replayed where the config asked for one.
+ComparedRun LoadRun(const v1::JobConfig& config, const std::string& parent, const std::string& directory,
+                    const absl::Status& outcome);
+
+// A comparison of that config's job, without modes.
+Comparison NewComparison(const PreparedRun& run);
+
+// Prints the table and the curves, and writes summary.json and report.html into `directory`.
+absl::Status WriteReports(const Comparison& comparison, const std::string& directory, const Environment& environment);
+
+}  // namespace rubato
+
+#endif  // RUBATO_CLI_COMMAND_JOB_RUN_H_

@@ -1,0 +1,37 @@
+// The `rubato` command.
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <iostream>
+#include <system_error>
+
+#include "cli/command/commands.h"
+#include "common/clock.h"
+
+int main(int argc, char** argv) {
+  rubato::RealClock clock;
+  std::error_code error;
+  rubato::Environment environment;
+  environment.program = std::filesystem::read_symlink("/proc/self/exe", error).string();
+  environment.clock = &clock;
+  environment.out = &std::cout;
+  environment.err = &std::cerr;
+
+  CLI::App app("Trains models on a parameter server.", "rubato");
+  app.require_subcommand(1);
+  int exit_code = rubato::kExitOk;
+  rubato::AddTrainCommand(&app, &environment, &exit_code);
+  rubato::AddCompareCommand(&app, &environment, &exit_code);
+  rubato::AddSwitchCommand(&app, &environment, &exit_code);
+  rubato::AddStatusCommand(&app, &environment, &exit_code);
+  rubato::AddStopCommand(&app, &environment, &exit_code);
+  rubato::AddExportCommand(&app, &environment, &exit_code);
+  rubato::AddAuditCommand(&app, &environment, &exit_code);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& parse_error) {
+    // 0 for --help, which comes as an error too.
+    return app.exit(parse_error) == 0 ? rubato::kExitOk : rubato::kExitUsage;
+  }
+  return exit_code;
+}

@@ -1,0 +1,98 @@
+#include "cli/command/status_text.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "cli/launch/status_line.h"
+#include "cli/report/text_table.h"
+#include "common/task.h"
+
+namespace rubato {
+namespace {
+
+std::string StateName(v1::TaskStatus::State state) {
+  switch (state) {
+    case v1::TaskStatus::MISSING:
+      return "missing";
+    case v1::TaskStatus::ALIVE:
+      return "alive";
+    case v1::TaskStatus::LEFT:
+      return "left";
+    case v1::TaskStatus::EVICTED:
+      return "evicted";
+    default:
+      return absl::StrCat("unknown state ", static_cast<int>(state));
+  }
+}
+
+// What a task is doing, as far as its role tells.
+std::string Doing(const v1::TaskStatus& task) {
+  if (!task.reason().empty()) return task.reason();
+  if (task.task().role() == v1::TaskId::WORKER) {
+    return absl::StrCat("step ", task.progress().step(), ", plan ", task.progress().generation(), ", ",
+                        task.progress().examples_total(), " examples");
+  }
+  if (task.task().role() != v1::TaskId::SERVER) return "";
+  std::string clocks = absl::StrJoin(task.server().clocks(), ", ", [](std::string* out, const v1::MemberClock& clock) {
+    absl::StrAppend(out, "worker ", clock.worker(), " at ", clock.clock());
+  });
+  return absl::StrFormat("%d updates, %.1f MiB%s%s", task.server().updates_total(),
+                         static_cast<double>(task.server().memory_bytes()) / (1 << 20),
+                         clocks.empty() ? "" : "; clocks: ", clocks);
+}
+
+std::string TaskTable(const v1::JobStatus& status) {
+  TextTable table({"task", "state", "heard", "address", "process", "doing"});
+  table.AlignLeft();
+  for (const v1::TaskStatus& task : status.tasks()) {
+    bool heard = task.state() != v1::TaskStatus::MISSING;
+    table.AddRow({TaskName(task.task()), StateName(task.state()),
+                  heard ? absl::StrFormat("%.1f s ago", task.seconds_since_heard()) : "", task.address(),
+                  task.process_id() == 0 ? "" : absl::StrCat(task.process_id(), "@", task.host_name()), Doing(task)});
+  }
+  return table.Format();
+}
+
+std::string Waits(const v1::JobStatus& status) {
+  std::string text;
+  for (const v1::TaskStatus& task : status.tasks()) {
+    if (!task.progress().waiting_for().empty()) {
+      absl::StrAppend(&text, "  ", TaskName(task.task()), " waits for ", task.progress().waiting_for(), "\n");
+    }
+    for (const v1::HeldPull& held : task.server().held()) {
+      absl::StrAppend(&text, "  ", TaskName(task.task()), " holds step ", held.step(), " of worker ", held.worker(),
+                      ", which waits for ", held.waiting_for(), "\n");
+    }
+  }
+  return text.empty() ? "" : absl::StrCat("\nWho waits for whom:\n", text);
+}
+
+std::string PlanLine(const v1::JobStatus& status) {
+  const v1::Plan& plan = status.plan();
+  if (plan.generation() == 0) return "No plan yet\n";
+  std::string members = absl::StrJoin(
+      plan.members(), ", ", [](std::string* out, const v1::TaskId& member) { absl::StrAppend(out, TaskName(member)); });
+  std::string text =
+      absl::StrCat("Plan ", plan.generation(), plan.amendment() == 0 ? "" : absl::StrCat(".", plan.amendment()), ": ",
+                   ModeName(plan.mode(), plan.staleness_bound()), " from step ", plan.first_step(),
+                   " on; members: ", members.empty() ? "none" : members);
+  if (plan.quorum() != 0) absl::StrAppend(&text, "; quorum ", plan.quorum());
+  if (status.announced_generation() != 0) {
+    absl::StrAppend(&text, "; plan ", status.announced_generation(), " is announced");
+  }
+  return text + "\n";
+}
+
+}  // namespace
+
+std::string StatusText(const v1::JobStatus& status) {
+  std::string line = StatusLine(status);
+  if (status.phase() == v1::JobStatus::TRAINING) line = absl::StrCat("training  ", line);
+  return absl::StrCat("Job ", status.job_name(), " in ", status.run_directory(), ", for ",
+                      FormatSeconds(status.seconds_since_start()), "\n", line, "\n", PlanLine(status), "\n",
+                      TaskTable(status), Waits(status));
+}
+
+}  // namespace rubato

@@ -1,0 +1,15 @@
+#ifndef RUBATO_CLI_COMMAND_STATUS_TEXT_H_
+#define RUBATO_CLI_COMMAND_STATUS_TEXT_H_
+
+#include <string>
+
+#include "proto/coordinator.pb.h"
+
+namespace rubato {
+
+// A job's status for a person: where it stands, its plan, each task with its clock, and who waits for whom.
+std::string StatusText(const v1::JobStatus& status);
+
+}  // namespace rubato
+
+#endif  // RUBATO_CLI_COMMAND_STATUS_TEXT_H_

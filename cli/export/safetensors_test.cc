@@ -1,0 +1,128 @@
+#include "cli/export/safetensors.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "common/storage/checkpoint.h"
+#include "common/storage/file.h"
+
+namespace rubato {
+namespace {
+
+// A chunk of a model with "a/weight" [2, 3] = 1..6 and "a/bias" [3] = 7..9.
+struct Piece {
+  uint32_t chunk;
+  int64_t offset;
+  std::vector<float> values;
+};
+
+void WritePart(const std::string& run, uint32_t server, uint32_t servers, uint64_t incarnation,
+               const std::vector<Piece>& pieces) {
+  auto writer = CheckpointWriter::Create(JoinPath(run, "checkpoints/final"), server);
+  ASSERT_TRUE(writer.ok()) << writer.status();
+  for (const Piece& piece : pieces) {
+    const bool bias = piece.chunk == 2;
+    CheckpointChunk chunk;
+    chunk.record.set_chunk(piece.chunk);
+    chunk.record.set_tensor(bias ? "a/bias" : "a/weight");
+    if (!bias) chunk.record.add_shape(2);
+    chunk.record.add_shape(3);
+    chunk.record.set_offset(piece.offset);
+    chunk.record.set_length(static_cast<int64_t>(piece.values.size()));
+    chunk.record.set_version(400);
+    chunk.weights = piece.values.data();
+    ASSERT_TRUE((*writer)->Add(chunk).ok());
+  }
+  v1::CheckpointManifest manifest;
+  manifest.set_job_name("mnist");
+  manifest.mutable_server()->set_index(server);
+  manifest.mutable_server()->set_incarnation(incarnation);
+  manifest.set_servers(servers);
+  manifest.mutable_plan()->set_generation(2);
+  manifest.mutable_plan()->add_members()->set_incarnation(incarnation + 1);
+  ASSERT_TRUE((*writer)->Finish(manifest).ok());
+}
+
+std::string Fresh(const std::string& name) {
+  const std::string run = JoinPath(testing::TempDir(), "safetensors_test_" + name);
+  EXPECT_TRUE(MakeDirectories(run).ok());
+  return run;
+}
+
+std::string OneServer(const std::string& name) {
+  const std::string run = Fresh(name);
+  WritePart(run, 0, 1, 77, {{0, 0, {1, 2, 3, 4}}, {1, 4, {5, 6}}, {2, 0, {7, 8, 9}}});
+  return run;
+}
+
+TEST(SafetensorsTest, AnIndependentReaderFindsEveryTensor) {
+  const std::string run = OneServer("read"), output = JoinPath(run, "model.safetensors");
+  ASSERT_TRUE(ExportSafetensors(run, "final", output).ok());
+  const std::string bytes = *ReadFile(output);
+  uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), 8);
+  EXPECT_EQ(length % 8, 0u);
+  const auto header = nlohmann::json::parse(bytes.substr(8, length));
+  const std::string data = bytes.substr(8 + length);
+  EXPECT_EQ(data.size(), 9 * sizeof(float));
+
+  EXPECT_EQ(header.size(), 3u);
+  EXPECT_EQ(header["a/weight"]["dtype"], "F32");
+  EXPECT_EQ(header["a/weight"]["shape"], (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(header["a/weight"]["data_offsets"], (std::vector<uint64_t>{0, 24}));
+  EXPECT_EQ(header["a/bias"]["shape"], (std::vector<int64_t>{3}));
+  EXPECT_EQ(header["a/bias"]["data_offsets"], (std::vector<uint64_t>{24, 36}));
+  for (int i = 0; i < 9; ++i) {
+    float value = 0;
+    std::memcpy(&value, data.data() + 4 * i, 4);
+    EXPECT_EQ(value, static_cast<float>(i + 1));
+  }
+}
+
+TEST(SafetensorsTest, MetadataIsStringsAndTensorsAreInModelOrder) {
+  Checkpoint checkpoint;
+  checkpoint.job_name = "mnist";
+  checkpoint.plan.set_generation(2);
+  checkpoint.version_min = checkpoint.version_max = 400;
+  checkpoint.tensors = {{"z", {1}, {0.0f}}, {"a", {1}, {0.0f}}};
+  const auto header = nlohmann::ordered_json::parse(SafetensorsHeader(checkpoint).substr(8));
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : header.items()) keys.push_back(key);
+  EXPECT_EQ(keys, (std::vector<std::string>{"__metadata__", "z", "a"}));
+  EXPECT_EQ(header["__metadata__"].dump(),
+            R"({"job":"mnist","plan_generation":"2","version_min":"400","version_max":"400"})");
+}
+
+TEST(SafetensorsTest, BytesDoNotDependOnServersOrIncarnations) {
+  const std::string one = OneServer("one"), two = Fresh("two");
+  WritePart(two, 0, 2, 123, {{1, 4, {5, 6}}});
+  WritePart(two, 1, 2, 456, {{2, 0, {7, 8, 9}}, {0, 0, {1, 2, 3, 4}}});
+  ASSERT_TRUE(ExportSafetensors(one, "final", JoinPath(one, "m")).ok());
+  ASSERT_TRUE(ExportSafetensors(two, "final", JoinPath(two, "m")).ok());
+  EXPECT_EQ(*ReadFile(JoinPath(one, "m")), *ReadFile(JoinPath(two, "m")));
+}
+
+TEST(SafetensorsTest, UnknownCheckpointNamesThoseThatAreThere) {
+  const std::string run = OneServer("unknown");
+  const absl::Status status = ExportSafetensors(run, "step0", JoinPath(run, "m"));
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_NE(status.message().find("there are: final"), absl::string_view::npos) << status;
+  EXPECT_EQ(ExportSafetensors("/no/such/run", "final", "/tmp/m").code(), absl::StatusCode::kNotFound);
+}
+
+TEST(SafetensorsTest, FailedExportLeavesTheOldFile) {
+  const std::string run = OneServer("failed"), output = JoinPath(run, "m");
+  ASSERT_TRUE(WriteFileAtomically(output, "old").ok());
+  ASSERT_TRUE(WriteFileAtomically(JoinPath(run, "checkpoints/final/server-0.data"), "short").ok());
+  EXPECT_EQ(ExportSafetensors(run, "final", output).code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(*ReadFile(output), "old");
+  EXPECT_EQ(ExportSafetensors(OneServer("failed"), "final", "/no/such/directory/m").code(),
+            absl::StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace rubato

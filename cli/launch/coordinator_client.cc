@@ -1,0 +1,61 @@
+#include "cli/launch/coordinator_client.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/grpc_status.h"
+#include "common/status.h"
+
+namespace rubato {
+namespace {
+
+std::unique_ptr<v1::Coordinator::Stub> NewStub(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  // The coordinator may have just started: try again soon.
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  return v1::Coordinator::NewStub(grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
+}
+
+void SetDeadline(absl::Duration deadline, grpc::ClientContext* context) {
+  context->set_deadline(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(deadline));
+}
+
+}  // namespace
+
+CoordinatorClient::CoordinatorClient(std::string address) : address_(std::move(address)), stub_(NewStub(address_)) {}
+
+absl::StatusOr<v1::JobStatus> CoordinatorClient::GetStatus(absl::Duration deadline) {
+  grpc::ClientContext context;
+  SetDeadline(deadline, &context);
+  v1::JobStatus reply;
+  absl::Status status = FromGrpcStatus(stub_->GetStatus(&context, v1::GetStatusRequest(), &reply));
+  if (!status.ok()) return Annotate(status, absl::StrCat("coordinator at ", address_));
+  return reply;
+}
+
+absl::StatusOr<v1::SwitchModeReply> CoordinatorClient::SwitchMode(const v1::SwitchModeRequest& request,
+                                                                  absl::Duration deadline) {
+  grpc::ClientContext context;
+  SetDeadline(deadline, &context);
+  v1::SwitchModeReply reply;
+  absl::Status status = FromGrpcStatus(stub_->SwitchMode(&context, request, &reply));
+  if (!status.ok()) return Annotate(status, absl::StrCat("coordinator at ", address_));
+  return reply;
+}
+
+absl::Status CoordinatorClient::StopJob(const std::string& reason, absl::Duration deadline) {
+  grpc::ClientContext context;
+  SetDeadline(deadline, &context);
+  v1::StopJobRequest request;
+  request.set_reason(reason);
+  v1::StopJobReply reply;
+  return Annotate(FromGrpcStatus(stub_->StopJob(&context, request, &reply)), absl::StrCat("coordinator at ", address_));
+}
+
+}  // namespace rubato

@@ -1,0 +1,37 @@
+#ifndef RUBATO_CLI_LAUNCH_COORDINATOR_CLIENT_H_
+#define RUBATO_CLI_LAUNCH_COORDINATOR_CLIENT_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "proto/coordinator.grpc.pb.h"
+#include "proto/coordinator.pb.h"
+
+namespace rubato {
+
+// The operator's calls to a coordinator. Each has a deadline; its errors name the coordinator's address: Unavailable
+// when nobody answers there, DeadlineExceeded, or what the coordinator answered. Thread-safe.
+//
+//   CoordinatorClient coordinator("127.0.0.1:7000");
+//   RUBATO_ASSIGN_OR_RETURN(v1::JobStatus status, coordinator.GetStatus(absl::Seconds(5)));
+class CoordinatorClient {
+ public:
+  // "host:port". Connects when the first call is made.
+  explicit CoordinatorClient(std::string address);
+
+  absl::StatusOr<v1::JobStatus> GetStatus(absl::Duration deadline);
+  absl::StatusOr<v1::SwitchModeReply> SwitchMode(const v1::SwitchModeRequest& request, absl::Duration deadline);
+  absl::Status StopJob(const std::string& reason, absl::Duration deadline);
+
+  const std::string& address() const { return address_; }
+
+ private:
+  const std::string address_;
+  const std::unique_ptr<v1::Coordinator::Stub> stub_;
+};
+
+}  // namespace rubato
+
+#endif  // RUBATO_CLI_LAUNCH_COORDINATOR_CLIENT_H_

@@ -1,0 +1,98 @@
+#include "cli/launch/task_commands.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/status.h"
+#include "common/task.h"
+
+namespace rubato {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> PlacesToLook(const std::string& directory, const std::string& program) {
+  if (!directory.empty()) return {directory};
+  fs::path folder = fs::path(program).parent_path();
+  return {folder.string(), (folder / "../..").lexically_normal().string(), program + ".runfiles/rubato"};
+}
+
+absl::StatusOr<std::string> FindBinary(const std::vector<std::string>& places, const std::string& name) {
+  for (const std::string& place : places) {
+    for (const fs::path& path : {fs::path(place) / name / name, fs::path(place) / name}) {
+      std::error_code error;
+      if (fs::is_regular_file(path, error) && access(path.c_str(), X_OK) == 0) return path.string();
+    }
+  }
+  return absl::NotFoundError(absl::StrCat("no program \"", name, "\" in ", absl::StrJoin(places, ", "),
+                                          "; build it, or say where it is with --binaries"));
+}
+
+TaskCommand Task(v1::TaskId::Role role, uint32_t index, const std::string& binary, const std::string& config_path,
+                 const std::string& coordinator) {
+  TaskCommand task;
+  task.role = role;
+  task.index = index;
+  task.argv = {binary, "--config", config_path, "--task_index", absl::StrCat(index), "--coordinator", coordinator};
+  return task;
+}
+
+}  // namespace
+
+absl::StatusOr<Binaries> FindBinaries(const std::string& directory, const std::string& program) {
+  std::vector<std::string> places = PlacesToLook(directory, program);
+  Binaries binaries;
+  RUBATO_ASSIGN_OR_RETURN(binaries.coordinator, FindBinary(places, "coordinator"));
+  RUBATO_ASSIGN_OR_RETURN(binaries.server, FindBinary(places, "server"));
+  RUBATO_ASSIGN_OR_RETURN(binaries.worker, FindBinary(places, "worker"));
+  return binaries;
+}
+
+std::string TaskCommand::LogName() const {
+  switch (role) {
+    case v1::TaskId::SERVER:
+      return absl::StrCat("server-", index, ".log");
+    case v1::TaskId::WORKER:
+      return absl::StrCat("worker-", index, ".log");
+    case v1::TaskId::EVALUATOR:
+      return absl::StrCat("evaluator-", index, ".log");
+    default:
+      return "coordinator.log";
+  }
+}
+
+TaskCommand CoordinatorCommand(const Binaries& binaries, const std::string& config_path, const std::string& port_file) {
+  TaskCommand task;
+  task.role = v1::TaskId::COORDINATOR;
+  task.argv = {binaries.coordinator, "--config", config_path, "--listen", "127.0.0.1:0", "--port_file", port_file};
+  return task;
+}
+
+std::vector<TaskCommand> TaskCommands(const Binaries& binaries, const v1::JobConfig& config,
+                                      const std::string& config_path, const std::string& coordinator,
+                                      const std::vector<SlowWorker>& slowed) {
+  std::vector<TaskCommand> tasks;
+  for (uint32_t i = 0; i < config.cluster().servers(); ++i) {
+    tasks.push_back(Task(v1::TaskId::SERVER, i, binaries.server, config_path, coordinator));
+    tasks.back().argv.insert(tasks.back().argv.end(), {"--listen", "127.0.0.1:0"});
+  }
+  for (uint32_t i = 0; i < config.cluster().workers(); ++i) {
+    tasks.push_back(Task(v1::TaskId::WORKER, i, binaries.worker, config_path, coordinator));
+    std::vector<std::string>& argv = tasks.back().argv;
+    argv.insert(argv.end(), {"--role", "worker"});
+    for (const SlowWorker& slow : slowed) {
+      if (slow.index == i) argv.insert(argv.end(), {"--slow_factor", absl::StrCat(slow.factor)});
+    }
+  }
+  for (uint32_t i = 0; i < config.cluster().evaluators(); ++i) {
+    tasks.push_back(Task(v1::TaskId::EVALUATOR, i, binaries.worker, config_path, coordinator));
+    tasks.back().argv.insert(tasks.back().argv.end(), {"--role", "evaluator"});
+  }
+  return tasks;
+}
+
+}  // namespace rubato

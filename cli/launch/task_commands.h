@@ -1,0 +1,46 @@
+#ifndef RUBATO_CLI_LAUNCH_TASK_COMMANDS_H_
+#define RUBATO_CLI_LAUNCH_TASK_COMMANDS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "cli/launch/slow_workers.h"
+#include "proto/job_config.pb.h"
+#include "proto/parameter_server.pb.h"
+
+namespace rubato {
+
+// The programs that a job is made of, as paths.
+struct Binaries {
+  std::string coordinator;
+  std::string server;
+  std::string worker;
+};
+
+// Looks for each program as <directory>/<name>/<name> (the build's layout) and <directory>/<name> (all in one folder).
+// With an empty `directory`: in the folder of `program`, two folders above it, and in its runfiles.
+// NotFound: names the program that is missing and where it was looked for.
+absl::StatusOr<Binaries> FindBinaries(const std::string& directory, const std::string& program);
+
+// How one task is started.
+struct TaskCommand {
+  v1::TaskId::Role role = v1::TaskId::ROLE_UNSPECIFIED;
+  uint32_t index = 0;
+  std::vector<std::string> argv;
+
+  // "worker-1.log", "coordinator.log".
+  std::string LogName() const;
+};
+
+// The coordinator listens on a free local port and writes its address to `port_file`.
+TaskCommand CoordinatorCommand(const Binaries& binaries, const std::string& config_path, const std::string& port_file);
+
+// Servers, workers and evaluators, in this order. `config_path` holds `config` with its defaults.
+std::vector<TaskCommand> TaskCommands(const Binaries& binaries, const v1::JobConfig& config,
+                                      const std::string& config_path, const std::string& coordinator,
+                                      const std::vector<SlowWorker>& slowed);
+
+}  // namespace rubato
+
+#endif  // RUBATO_CLI_LAUNCH_TASK_COMMANDS_H_

@@ -1,0 +1,79 @@
+#include "cli/launch/task_commands.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include "absl/strings/str_join.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace rubato {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+void MakeProgram(const fs::path& path) {
+  fs::create_directories(path.parent_path());
+  std::ofstream(path) << "#!/bin/sh\n";
+  fs::permissions(path, fs::perms::owner_all);
+}
+
+TEST(TaskCommandsTest, StartsServersWorkersAndEvaluators) {
+  v1::JobConfig config;
+  config.mutable_cluster()->set_servers(1);
+  config.mutable_cluster()->set_workers(2);
+  config.mutable_cluster()->set_evaluators(1);
+  std::vector<std::string> lines;
+  for (const TaskCommand& task : TaskCommands({"c", "s", "w"}, config, "job", "h:1", {{1, 2.5}})) {
+    lines.push_back(task.LogName() + " " + absl::StrJoin(task.argv, " "));
+  }
+  EXPECT_THAT(lines, ::testing::ElementsAre(
+                         "server-0.log s --config job --task_index 0 --coordinator h:1 --listen 127.0.0.1:0",
+                         "worker-0.log w --config job --task_index 0 --coordinator h:1 --role worker",
+                         "worker-1.log w --config job --task_index 1 --coordinator h:1 --role worker --slow_factor 2.5",
+                         "evaluator-0.log w --config job --task_index 0 --coordinator h:1 --role evaluator"));
+}
+
+TEST(TaskCommandsTest, FindsProgramsInTheBuildsLayoutAndInOneFolder) {
+  fs::path root = fs::path(::testing::TempDir()) / "layout";
+  for (const char* name : {"coordinator", "server", "worker"}) {
+    MakeProgram(root / "bin" / name / name);
+    MakeProgram(root / "flat" / name);
+  }
+  std::string build = (root / "bin/cli/command/rubato").string();
+  absl::StatusOr<Binaries> binaries = FindBinaries("", build);
+  ASSERT_TRUE(binaries.ok()) << binaries.status();
+  EXPECT_TRUE(fs::equivalent(binaries->server, root / "bin/server/server"));
+  binaries = FindBinaries("", (root / "flat/rubato").string());
+  ASSERT_TRUE(binaries.ok()) << binaries.status();
+  EXPECT_EQ(binaries->worker, (root / "flat/worker").string());
+  binaries = FindBinaries((root / "flat").string(), build);
+  ASSERT_TRUE(binaries.ok()) << binaries.status();
+  EXPECT_EQ(binaries->coordinator, (root / "flat/coordinator").string());
+}
+
+TEST(TaskCommandsTest, NamesTheMissingProgram) {
+  absl::Status status = FindBinaries("/nonexistent", "").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("\"coordinator\" in /nonexistent"));
+}
+
+TEST(SlowWorkersTest, ParsesIndexAndFactor) {
+  absl::StatusOr<std::vector<SlowWorker>> slowed = ParseSlowWorkers({"worker:1:x3", "worker:0:x1.5"}, 2);
+  ASSERT_TRUE(slowed.ok()) << slowed.status();
+  EXPECT_EQ(DescribeSlowWorkers(*slowed), "worker 1 x3, worker 0 x1.5");
+}
+
+TEST(SlowWorkersTest, RefusesWhatItCannotDo) {
+  for (const char* text : {"", "worker", "worker:1", "server:0:x3", "worker:a:x3", "worker:-1:x3", "worker:2:x3",
+                           "worker:1:3", "worker:1:x0.5", "worker:1:xnan", "worker:1:x1001", "worker:1:x3:"}) {
+    absl::Status status = ParseSlowWorkers({text}, 2).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("allowed: worker:INDEX:xFACTOR")) << text;
+  }
+  EXPECT_FALSE(ParseSlowWorkers({"worker:1:x3", "worker:1:x2"}, 2).ok());
+}
+
+}  // namespace
+}  // namespace rubato

@@ -1,0 +1,115 @@
+// A stand-in for the coordinator, the servers and the workers of a job, for tests of the launcher. With --port_file it
+// is the coordinator. How it behaves is the job's name in its config; see the tests.
+
+#include <grpcpp/grpcpp.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <iostream>
+#include <map>
+#include <string>
+
+#include "common/mutex.h"
+#include "common/storage/file.h"
+#include "google/protobuf/text_format.h"
+#include "proto/coordinator.grpc.pb.h"
+
+namespace rubato {
+namespace {
+
+class FakeCoordinator : public v1::Coordinator::Service {
+ public:
+  explicit FakeCoordinator(std::string behaviour) : behaviour_(std::move(behaviour)) {}
+
+  grpc::Status GetStatus(grpc::ServerContext*, const v1::GetStatusRequest*, v1::JobStatus* reply) override {
+    if (behaviour_ == "silent") return grpc::Status(grpc::StatusCode::UNAVAILABLE, "busy");
+    MutexLock lock(mu_);
+    ++polls_;
+    bool failed = behaviour_ == "fails" || behaviour_ == "worker-refuses";
+    reply->set_phase(failed ? v1::JobStatus::FAILED : v1::JobStatus::TRAINING);
+    if (failed) reply->set_error("server 1: no heartbeat for 5.0 s; its parameters are lost");
+    reply->set_step(polls_);
+    int last = behaviour_ == "evaluator-dies" ? 40 : 10;
+    bool ends = failed || behaviour_ == "ends" || behaviour_ == "worker-dies" || behaviour_ == "evaluator-dies";
+    if (ends && polls_ >= last) End(failed ? 1 : 0);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status StopJob(grpc::ServerContext*, const v1::StopJobRequest* request, v1::StopJobReply*) override {
+    std::cerr << "stop: " << request->reason() << std::endl;
+    if (behaviour_ == "stubborn") return grpc::Status::OK;
+    MutexLock lock(mu_);
+    End(1);
+    return grpc::Status::OK;
+  }
+
+  int WaitForEnd() {
+    MutexLock lock(mu_);
+    while (!ended_) changed_.Wait(mu_);
+    return exit_code_;
+  }
+
+ private:
+  void End(int code) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    ended_ = true;
+    exit_code_ = code;
+    changed_.NotifyAll();
+  }
+
+  const std::string behaviour_;
+  Mutex mu_;
+  CondVar changed_;
+  int polls_ ABSL_GUARDED_BY(mu_) = 0;
+  bool ended_ ABSL_GUARDED_BY(mu_) = false;
+  int exit_code_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+int WaitForASignal() {
+  while (true) pause();
+}
+
+int RunCoordinator(const std::string& behaviour, const std::string& port_file) {
+  if (behaviour == "config-refused") {
+    std::cerr << "name: value \"\"; allowed: letters" << std::endl;
+    return 2;
+  }
+  if (behaviour == "mute") return WaitForASignal();
+  FakeCoordinator coordinator(behaviour);
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(&coordinator);
+  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  if (!WriteFileAtomically(port_file, "127.0.0.1:" + std::to_string(port) + "\n").ok()) return 3;
+  int code = coordinator.WaitForEnd();
+  server->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
+  return code;
+}
+
+int RunTask(const std::string& behaviour, const std::string& role) {
+  std::cerr << role << " started" << std::endl;
+  if (behaviour == "worker-dies" && role == "worker") {
+    std::cerr << "the disk is full" << std::endl;
+    return 7;
+  }
+  if (behaviour == "worker-refuses" && role == "worker") return 2;
+  if (behaviour == "evaluator-dies" && role == "evaluator") raise(SIGKILL);
+  return WaitForASignal();
+}
+
+int Main(int argc, char** argv) {
+  std::map<std::string, std::string> flags;
+  for (int i = 1; i + 1 < argc; i += 2) flags[argv[i]] = argv[i + 1];
+  absl::StatusOr<std::string> text = ReadFile(flags["--config"]);
+  v1::JobConfig config;
+  if (!text.ok() || !google::protobuf::TextFormat::ParseFromString(*text, &config)) return 2;
+  if (config.name() == "stubborn") signal(SIGTERM, SIG_IGN);
+  if (flags.count("--port_file") > 0) return RunCoordinator(config.name(), flags["--port_file"]);
+  return RunTask(config.name(), flags.count("--role") > 0 ? flags["--role"] : "server");
+}
+
+}  // namespace
+}  // namespace rubato
+
+int main(int argc, char** argv) { return rubato::Main(argc, argv); }

@@ -1,0 +1,87 @@
+#include "cli/report/comparison.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+namespace rubato {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json OrNull(const std::optional<double>& value) { return value.has_value() ? Json(*value) : Json(nullptr); }
+
+void AddNumbers(const RunSummary& summary, AuditResult audit, Json* json) {
+  (*json)["ok"] = summary.ok;
+  (*json)["final_accuracy"] = OrNull(summary.final_accuracy);
+  (*json)["final_loss"] = OrNull(summary.final_loss);
+  (*json)["examples_per_second"] = summary.examples_per_second;
+  (*json)["seconds"] = summary.seconds;
+  (*json)["seconds_to_target"] = OrNull(summary.seconds_to_target);
+  (*json)["staleness_mean"] = summary.staleness_mean;
+  (*json)["staleness_max"] = summary.staleness_max;
+  (*json)["waiting_share"] = summary.waiting_share;
+  (*json)["audit"] = std::string(AuditResultName(audit));
+}
+
+}  // namespace
+
+absl::string_view AuditResultName(AuditResult result) {
+  switch (result) {
+    case AuditResult::kHeld:
+      return "held";
+    case AuditResult::kBroken:
+      return "broken";
+    case AuditResult::kNotLogged:
+      break;
+  }
+  return "not logged";
+}
+
+RunSummary MeanOfMode(const ComparedMode& mode) {
+  std::vector<RunSummary> summaries;
+  for (const ComparedRun& run : mode.runs) summaries.push_back(run.summary);
+  return MeanOfRuns(summaries);
+}
+
+AuditResult AuditOfMode(const ComparedMode& mode) {
+  bool all_held = !mode.runs.empty();
+  for (const ComparedRun& run : mode.runs) {
+    if (run.audit == AuditResult::kBroken) return AuditResult::kBroken;
+    all_held = all_held && run.audit == AuditResult::kHeld;
+  }
+  return all_held ? AuditResult::kHeld : AuditResult::kNotLogged;
+}
+
+bool AllReachedTarget(const Comparison& comparison) {
+  if (comparison.target_accuracy <= 0) return true;
+  for (const ComparedMode& mode : comparison.modes) {
+    bool reached = std::all_of(mode.runs.begin(), mode.runs.end(),
+                               [](const ComparedRun& run) { return run.summary.seconds_to_target.has_value(); });
+    if (!reached) return false;
+  }
+  return true;
+}
+
+std::string SummaryJson(const Comparison& comparison) {
+  Json modes = Json::array();
+  for (const ComparedMode& mode : comparison.modes) {
+    Json runs = Json::array();
+    for (const ComparedRun& run : mode.runs) {
+      Json entry = {{"seed", run.seed}, {"directory", run.directory}};
+      AddNumbers(run.summary, run.audit, &entry);
+      if (!run.summary.ok) entry["error"] = run.summary.error;
+      runs.push_back(entry);
+    }
+    Json mean = Json::object();
+    AddNumbers(MeanOfMode(mode), AuditOfMode(mode), &mean);
+    modes.push_back({{"mode", mode.name}, {"runs", runs}, {"mean", mean}});
+  }
+  Json summary = {{"job", comparison.job},
+                  {"target_accuracy", comparison.target_accuracy},
+                  {"data", comparison.generated_data ? "generated" : "real"},
+                  {"modes", modes}};
+  return summary.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace rubato

@@ -1,0 +1,62 @@
+#ifndef RUBATO_CLI_REPORT_COMPARISON_H_
+#define RUBATO_CLI_REPORT_COMPARISON_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "cli/report/run_record.h"
+#include "cli/report/run_summary.h"
+
+namespace rubato {
+
+// What the replay of a run's update log found.
+enum class AuditResult { kNotLogged, kHeld, kBroken };
+
+// "not logged", "held", "broken".
+absl::string_view AuditResultName(AuditResult result);
+
+struct ComparedRun {
+  uint64_t seed = 0;
+  // Relative to the comparison's directory.
+  std::string directory;
+  RunRecord record;
+  RunSummary summary;
+  AuditResult audit = AuditResult::kNotLogged;
+};
+
+struct ComparedMode {
+  // As asked for: "sync", "ssp:2", "async".
+  std::string name;
+  std::vector<ComparedRun> runs;
+};
+
+// Runs of one job under several modes; what all the reports are made from. Pure data.
+struct Comparison {
+  std::string job;
+  // 0: no target.
+  double target_accuracy = 0;
+  // The examples were drawn from a generator instead of being read from files.
+  bool generated_data = false;
+  // The job's config in text format, for the reader of the report.
+  std::string config_text;
+  // Workers that were slowed down on purpose, as text; empty when none was.
+  std::string slowed;
+  std::vector<ComparedMode> modes;
+};
+
+RunSummary MeanOfMode(const ComparedMode& mode);
+
+// The worst of the mode's runs.
+AuditResult AuditOfMode(const ComparedMode& mode);
+
+// Whether every run reached the target accuracy at some evaluation; true when there is no target.
+bool AllReachedTarget(const Comparison& comparison);
+
+// summary.json (docs/formats.md), with a newline at the end.
+std::string SummaryJson(const Comparison& comparison);
+
+}  // namespace rubato
+
+#endif  // RUBATO_CLI_REPORT_COMPARISON_H_

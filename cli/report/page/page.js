@@ -1,0 +1,135 @@
+"use strict";
+// Fills the page's charts from the data in the element "data".
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const modes = data.modes.map((mode, index) => ({ ...mode, index }));
+  const host = (id) => document.getElementById(id);
+  const number = (value, digits) => value.toLocaleString("en", { maximumFractionDigits: digits });
+
+  // Columns of a point: seconds, epochs, steps, loss, accuracy.
+  const AXES = [["time", "seconds", 0], ["epochs", "epochs", 1], ["steps", "steps", 2]];
+  const LOSS = 3;
+  const ACCURACY = 4;
+
+  function curves(kind, column, axis) {
+    return modes.map((mode) => ({
+      name: mode.name,
+      index: mode.index,
+      runs: mode.runs.map((run) => run[kind].filter((p) => p[column] !== null).map((p) => [p[axis], p[column]])),
+    }));
+  }
+
+  // Where on an axis a time lies, by a run's own progress.
+  function position(run, seconds, axis) {
+    if (axis === 0) return seconds;
+    const after = run.progress.find((point) => point[0] >= seconds) || run.progress[run.progress.length - 1];
+    return after ? after[axis] : null;
+  }
+
+  function marks(axis) {
+    return modes.flatMap((mode) => {
+      const run = mode.runs[0];
+      if (!run) return [];
+      return run.switches.map((change) => ({ x: position(run, change.t, axis), index: mode.index, label: change.mode }));
+    });
+  }
+
+  function drawCurves(axis) {
+    const shared = { xLabel: AXES[axis][1], marks: marks(axis) };
+    const percent = (value, exact) => `${number(value * 100, exact ? 2 : 1)} %`;
+    const plain = (value, exact) => number(value, exact ? 4 : 3);
+    Charts.lines(host("accuracy"), { ...shared, modes: curves("evaluations", ACCURACY, axis), yFormat: percent, dots: true,
+      level: data.target_accuracy > 0 ? data.target_accuracy : null, label: "Held-out accuracy" });
+    Charts.lines(host("heldout-loss"), { ...shared, modes: curves("evaluations", LOSS, axis), yFormat: plain, dots: true, level: null,
+      label: "Held-out loss" });
+    Charts.lines(host("loss"), { ...shared, modes: curves("progress", LOSS, axis), yFormat: plain, dots: false, level: null,
+      label: "Training loss" });
+    Charts.lines(host("speed"), { ...shared, modes: curves("progress", 5, axis), yFormat: (value) => number(value, 0), dots: false, level: null,
+      label: "Examples per second" });
+  }
+
+  function axisToggle() {
+    const toggle = host("axis");
+    AXES.forEach(([name], axis) => {
+      const button = Charts.html(toggle, "button", "", name);
+      button.type = "button";
+      button.setAttribute("aria-pressed", String(axis === 0));
+      button.addEventListener("click", () => {
+        for (const other of toggle.children) other.setAttribute("aria-pressed", String(other === button));
+        drawCurves(axis);
+      });
+    });
+  }
+
+  function legend(id, entries) {
+    for (const [name, color] of entries) {
+      const item = Charts.html(host(id), "span");
+      Charts.html(item, "span", "swatch").style.background = color;
+      item.append(name);
+    }
+  }
+
+  function drawBars() {
+    const rows = (field, missing) => modes.map((mode) => ({
+      name: mode.name,
+      index: mode.index,
+      mean: mode.mean[field],
+      values: mode.runs.map((run) => run.summary[field]).filter((value) => value !== null),
+      missing,
+    }));
+    if (data.target_accuracy > 0) {
+      Charts.bars(host("to-target"), { rows: rows("seconds_to_target", "not reached by every run"), format: (v) => `${number(v, 1)} s`, label: "Time to target" });
+    }
+    Charts.bars(host("throughput"), { rows: rows("examples_per_second", "-"), format: (v) => `${number(v, 0)} / s`, label: "Throughput" });
+  }
+
+  function drawStaleness() {
+    const counts = modes.map((mode) => {
+      const total = [];
+      for (const run of mode.runs) run.staleness.forEach((n, i) => (total[i] = (total[i] || 0) + n));
+      return total;
+    });
+    const used = Math.max(0, ...counts.map((total) => total.reduce((last, n, i) => (n > 0 ? i : last), 0)));
+    const buckets = Math.max(0, ...counts.map((total) => total.length));
+    const width = Math.ceil((used + 1) / 12);
+    const groups = [];
+    for (let low = 0; low <= used; low += width) {
+      const high = Math.min(low + width - 1, used);
+      const open = high === buckets - 1 && buckets > 1;
+      groups.push(width === 1 ? `${low}${open ? "+" : ""}` : `${low}–${high}${open ? "+" : ""}`);
+    }
+    const values = counts.map((total) => {
+      const all = total.reduce((a, b) => a + b, 0);
+      return groups.map((_, g) => (all > 0 ? total.slice(g * width, (g + 1) * width).reduce((a, b) => a + b, 0) / all : 0));
+    });
+    Charts.columns(host("staleness"), { groups, modes: modes.map((mode, i) => ({ ...mode, values: values[i] })), xLabel: "staleness",
+      format: (v) => `${number(v * 100, 1)} %`, label: "Staleness of pushes" });
+  }
+
+  const PARTS = [["data", "var(--t-data)"], ["compute", "var(--t-compute)"], ["push", "var(--t-push)"], ["pull wait", "var(--t-wait)"]];
+
+  function drawTime() {
+    const rows = modes.flatMap((mode) => {
+      const sums = new Map();
+      for (const run of mode.runs) {
+        for (const [index, ...seconds] of run.workers) {
+          const sum = sums.get(index) || [0, 0, 0, 0];
+          sums.set(index, sum.map((value, i) => value + seconds[i] / mode.runs.length));
+        }
+      }
+      return [...sums].sort((a, b) => a[0] - b[0]).map(([index, seconds]) => ({
+        name: `${mode.name}, worker ${index}`,
+        parts: PARTS.map(([label, color], i) => ({ label, color, value: seconds[i] })),
+      }));
+    });
+    Charts.stacks(host("time"), { rows, label: "Where the workers' time went" });
+  }
+
+  legend("modes-legend", modes.map((mode) => [mode.name, Charts.color(mode.index)]));
+  legend("time-legend", PARTS);
+  axisToggle();
+  drawCurves(0);
+  drawBars();
+  drawStaleness();
+  drawTime();
+})();

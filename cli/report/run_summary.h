@@ -1,0 +1,45 @@
+#ifndef RUBATO_CLI_REPORT_RUN_SUMMARY_H_
+#define RUBATO_CLI_REPORT_RUN_SUMMARY_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/report/run_record.h"
+
+namespace rubato {
+
+// What one run came to. An absent number was not measured.
+struct RunSummary {
+  // The job ended without an error.
+  bool ok = false;
+  std::string error;
+  // Of the final evaluation, or of the last one when the run has no final one.
+  std::optional<double> final_accuracy;
+  std::optional<double> final_loss;
+  double examples_per_second = 0;
+  // From the start of training to the end of the job.
+  double seconds = 0;
+  // Time of the first evaluation at or above the target; absent without a target, or when it was not reached.
+  std::optional<double> seconds_to_target;
+  double staleness_mean = 0;
+  // The largest staleness of any step; at least this much where the record's last bucket was used.
+  int64_t staleness_max = 0;
+  // Part of all workers' time that was spent waiting for weights.
+  double waiting_share = 0;
+};
+
+// Summarises a run. `target_accuracy` 0: there is no target.
+//
+// Throughput is the examples trained, divided by the time of the first progress line that counts them all: the final
+// evaluation and checkpoint are not part of training. Without progress lines it is what the end line says.
+RunSummary SummarizeRun(const RunRecord& record, double target_accuracy);
+
+// The mean of each number over the runs; absent where it is absent in one of them. `ok` when all are. Of staleness_max
+// it is the largest. Of no runs: all zero, not ok.
+RunSummary MeanOfRuns(const std::vector<RunSummary>& runs);
+
+}  // namespace rubato
+
+#endif  // RUBATO_CLI_REPORT_RUN_SUMMARY_H_

@@ -1,0 +1,80 @@
+#include "cli/report/terminal_report.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "cli/report/terminal_plot.h"
+#include "cli/report/text_table.h"
+
+namespace rubato {
+namespace {
+
+std::string Percent(const std::optional<double>& share) {
+  return share.has_value() ? absl::StrFormat("%.2f %%", *share * 100) : "-";
+}
+
+std::string ToTarget(const ComparedMode& mode, const RunSummary& mean) {
+  if (mean.seconds_to_target.has_value()) return absl::StrFormat("%.1f s", *mean.seconds_to_target);
+  size_t reached = 0;
+  for (const ComparedRun& run : mode.runs) reached += run.summary.seconds_to_target.has_value() ? 1 : 0;
+  return mode.runs.size() > 1 ? absl::StrCat(reached, " of ", mode.runs.size(), " reached it") : "not reached";
+}
+
+std::vector<PlotSeries> SeriesOf(const Comparison& comparison, bool accuracy) {
+  std::vector<PlotSeries> series;
+  for (const ComparedMode& mode : comparison.modes) {
+    if (mode.runs.empty()) continue;
+    PlotSeries curve;
+    curve.name = mode.name;
+    const RunRecord& record = mode.runs[0].record;
+    for (const EvaluationLine& line : record.evaluations) {
+      if (accuracy && line.accuracy.has_value()) curve.points.emplace_back(line.t, *line.accuracy);
+    }
+    for (const ProgressLine& line : record.progress) {
+      if (!accuracy && line.loss.has_value()) curve.points.emplace_back(line.t, *line.loss);
+    }
+    series.push_back(std::move(curve));
+  }
+  return series;
+}
+
+}  // namespace
+
+std::string FormatTable(const Comparison& comparison) {
+  bool target = comparison.target_accuracy > 0;
+  std::vector<std::string> header = {"mode", "accuracy", "loss"};
+  if (target) header.push_back(absl::StrFormat("to %.4g %%", comparison.target_accuracy * 100));
+  for (const char* title : {"examples/s", "staleness", "waiting", "seconds", "audit"}) header.push_back(title);
+  TextTable table(header);
+  for (const ComparedMode& mode : comparison.modes) {
+    RunSummary mean = MeanOfMode(mode);
+    std::vector<std::string> row = {mode.name, Percent(mean.final_accuracy),
+                                    mean.final_loss.has_value() ? absl::StrFormat("%.4f", *mean.final_loss) : "-"};
+    if (target) row.push_back(ToTarget(mode, mean));
+    row.push_back(absl::StrFormat("%.0f", mean.examples_per_second));
+    row.push_back(absl::StrFormat("%.2f (max %d)", mean.staleness_mean, mean.staleness_max));
+    row.push_back(absl::StrFormat("%.1f %%", mean.waiting_share * 100));
+    row.push_back(absl::StrFormat("%.1f", mean.seconds));
+    row.push_back(mean.ok ? std::string(AuditResultName(AuditOfMode(mode))) : "FAILED");
+    table.AddRow(std::move(row));
+  }
+  return table.Format();
+}
+
+std::string FormatCurves(const Comparison& comparison, bool color) {
+  PlotOptions options;
+  options.color = color;
+  options.x_label = "seconds";
+  options.title = "held-out accuracy";
+  if (comparison.target_accuracy > 0) options.level = comparison.target_accuracy;
+  std::string curves = PlotCurves(SeriesOf(comparison, /*accuracy=*/true), options);
+  if (!curves.empty()) return curves;
+  options.title = "training loss";
+  options.level.reset();
+  return PlotCurves(SeriesOf(comparison, /*accuracy=*/false), options);
+}
+
+}  // namespace rubato

@@ -1,0 +1,101 @@
+#include "cli/report/terminal_report.h"
+
+#include <limits>
+#include <string>
+
+#include "absl/strings/str_split.h"
+#include "cli/report/terminal_plot.h"
+#include "cli/report/text_table.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace rubato {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(TextTableTest, AlignsColumnsByCharactersNotBytes) {
+  TextTable table({"mode", "n"});
+  table.AddRow({"größer", "1"});
+  table.AddRow({"a", "200"});
+  EXPECT_EQ(table.Format(),
+            "mode      n\n"
+            "──────  ───\n"
+            "größer    1\n"
+            "a       200\n");
+}
+
+TEST(TerminalPlotTest, IsEmptyWithoutPoints) {
+  EXPECT_EQ(PlotCurves({}, {}), "");
+  EXPECT_EQ(PlotCurves({{"sync", {}}}, {}), "");
+  EXPECT_EQ(PlotCurves({{"sync", {{0, std::numeric_limits<double>::quiet_NaN()}}}}, {}), "");
+}
+
+TEST(TerminalPlotTest, DrawsASinglePoint) { EXPECT_THAT(PlotCurves({{"sync", {{3, 0.5}}}}, {}), HasSubstr("●")); }
+
+TEST(TerminalPlotTest, TellsCurvesApartByMarkersAndUsesColourOnlyWhenAsked) {
+  std::vector<PlotSeries> series = {{"sync", {{0, 0}, {1, 1}}}, {"async", {{0, 1}, {1, 0}}}};
+  PlotOptions options;
+  std::string plain = PlotCurves(series, options);
+  EXPECT_THAT(plain, HasSubstr("● sync"));
+  EXPECT_THAT(plain, HasSubstr("▲ async"));
+  EXPECT_THAT(plain, Not(HasSubstr("\x1b[")));
+  options.color = true;
+  EXPECT_THAT(PlotCurves(series, options), HasSubstr("\x1b[34m●"));
+}
+
+TEST(TerminalPlotTest, PutsTheHighestPointInTheFirstRowAndTheLowestInTheLast) {
+  PlotOptions options;
+  options.height = 5;
+  options.width = 10;
+  std::vector<std::string> lines = absl::StrSplit(PlotCurves({{"sync", {{0, 2}, {1, 4}}}}, options), '\n');
+  EXPECT_THAT(lines[1], HasSubstr("4 ┤"));
+  EXPECT_THAT(lines[1], HasSubstr("●"));
+  EXPECT_THAT(lines[5], HasSubstr("2 ┤●"));
+}
+
+Comparison OneMode() {
+  ComparedRun run;
+  run.summary.ok = true;
+  run.summary.final_accuracy = 0.9876;
+  run.summary.staleness_mean = 1.25;
+  run.summary.staleness_max = 4;
+  EvaluationLine line;
+  line.t = 2;
+  line.accuracy = 0.98;
+  run.record.evaluations = {line};
+  Comparison comparison;
+  comparison.target_accuracy = 0.985;
+  comparison.modes = {{"ssp:2", {run}}};
+  return comparison;
+}
+
+TEST(TerminalReportTest, TableSaysWhatWasMeasuredAndWhatWasNot) {
+  std::string table = FormatTable(OneMode());
+  EXPECT_THAT(table, HasSubstr("to 98.5 %"));
+  EXPECT_THAT(table, HasSubstr("98.76 %"));
+  EXPECT_THAT(table, HasSubstr("not reached"));
+  EXPECT_THAT(table, HasSubstr("1.25 (max 4)"));
+  EXPECT_THAT(table, HasSubstr("not logged"));
+}
+
+TEST(TerminalReportTest, TableSaysThatAModeFailed) {
+  Comparison comparison = OneMode();
+  comparison.modes[0].runs[0].summary.ok = false;
+  EXPECT_THAT(FormatTable(comparison), HasSubstr("FAILED"));
+}
+
+TEST(TerminalReportTest, DrawsTheLossWhereThereWasNoEvaluation) {
+  Comparison comparison = OneMode();
+  EXPECT_THAT(FormatCurves(comparison, false), HasSubstr("held-out accuracy"));
+  comparison.modes[0].runs[0].record.evaluations.clear();
+  EXPECT_EQ(FormatCurves(comparison, false), "");
+  ProgressLine line;
+  line.loss = 0.5;
+  comparison.modes[0].runs[0].record.progress = {line};
+  EXPECT_THAT(FormatCurves(comparison, false), HasSubstr("training loss"));
+}
+
+}  // namespace
+}  // namespace rubato

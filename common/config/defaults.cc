@@ -1,0 +1,131 @@
+#include "common/config/defaults.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace rubato {
+namespace {
+
+constexpr int64_t kKiB = 1024;
+constexpr int64_t kMiB = 1024 * kKiB;
+
+// Calls set(default) where a number is absent.
+class Filler {
+ public:
+  explicit Filler(const FieldPaths& written) : written_(written) {}
+
+  template <typename Value, typename Set>
+  void Fill(absl::string_view path, Value value, Set set) const {
+    if (value == Value{} && written_.count(std::string(path)) == 0) set();
+  }
+
+ private:
+  const FieldPaths& written_;
+};
+
+// FILL(filler, "cluster", cluster, servers, 1): cluster->servers becomes 1 where "cluster.servers" is absent.
+#define FILL(filler, path, message, field, default_value) \
+  filler.Fill(JoinFieldPath(path, #field), message->field(), [&] { message->set_##field(default_value); })
+
+void FillCluster(const Filler& filler, v1::ClusterConfig* cluster) {
+  FILL(filler, "cluster", cluster, servers, 1);
+  FILL(filler, "cluster", cluster, chunk_bytes, 4 * kMiB);
+  FILL(filler, "cluster", cluster, message_bytes, 1 * kMiB);
+  FILL(filler, "cluster", cluster, partitions_per_server, 1);
+  FILL(filler, "cluster", cluster, lease_seconds, 5);
+  FILL(filler, "cluster", cluster, start_timeout_seconds, 60);
+  FILL(filler, "cluster", cluster, wait_timeout_seconds, 600);
+}
+
+// INITIALIZER_UNSPECIFIED has this meaning even where it is written.
+template <typename Layer>
+void FillInitializer(Layer* layer) {
+  if (layer->weight_initializer() == v1::INITIALIZER_UNSPECIFIED) layer->set_weight_initializer(v1::HE_NORMAL);
+}
+
+void FillLayer(const Filler& filler, const std::string& path, v1::LayerConfig* layer) {
+  switch (layer->kind_case()) {
+    case v1::LayerConfig::kLinear:
+      FillInitializer(layer->mutable_linear());
+      break;
+    case v1::LayerConfig::kConv2D:
+      FILL(filler, path + ".conv2d", layer->mutable_conv2d(), stride, 1);
+      FillInitializer(layer->mutable_conv2d());
+      break;
+    case v1::LayerConfig::kMaxPool2D:
+      FILL(filler, path + ".max_pool2d", layer->mutable_max_pool2d(), stride, layer->max_pool2d().window());
+      break;
+    case v1::LayerConfig::kAveragePool2D:
+      FILL(filler, path + ".average_pool2d", layer->mutable_average_pool2d(), stride, layer->average_pool2d().window());
+      break;
+    case v1::LayerConfig::kLayerNorm:
+      FILL(filler, path + ".layer_norm", layer->mutable_layer_norm(), epsilon, 1e-5);
+      break;
+    default:
+      break;
+  }
+}
+
+void FillData(const Filler& filler, int64_t batch_size, v1::DataConfig* data) {
+  FILL(filler, "data", data, dispatch, v1::DataConfig::DYNAMIC);
+  // Ten batches, of a batch size that is in range: another one is an error of its own.
+  FILL(filler, "data", data, shard_examples, 10 * std::clamp<int64_t>(batch_size, 1, int64_t{1} << 20));
+  FILL(filler, "data", data, prefetch_batches, 4);
+  if (data->has_idx()) FILL(filler, "data.idx", data->mutable_idx(), standard_deviation, 1);
+  if (data->has_teacher()) FILL(filler, "data.teacher", data->mutable_teacher(), hidden_units, 64);
+}
+
+void FillOptimizer(const Filler& filler, v1::OptimizerConfig* optimizer) {
+  const v1::OptimizerConfig::Algorithm algorithm = optimizer->algorithm();
+  const bool adam = algorithm == v1::OptimizerConfig::ADAM || algorithm == v1::OptimizerConfig::ADAMW;
+  const bool momentum = algorithm == v1::OptimizerConfig::MOMENTUM || algorithm == v1::OptimizerConfig::NESTEROV;
+  const bool adagrad = algorithm == v1::OptimizerConfig::ADAGRAD;
+  const bool rmsprop = algorithm == v1::OptimizerConfig::RMSPROP;
+  if (momentum && !optimizer->has_momentum()) optimizer->set_momentum(0.9);
+  if (adam && !optimizer->has_beta1()) optimizer->set_beta1(0.9);
+  if (adam && !optimizer->has_beta2()) optimizer->set_beta2(0.999);
+  if (rmsprop && !optimizer->has_rho()) optimizer->set_rho(0.9);
+  if ((adam || adagrad || rmsprop) && !optimizer->has_epsilon()) optimizer->set_epsilon(1e-8);
+  if (adagrad && !optimizer->has_initial_accumulator()) optimizer->set_initial_accumulator(0.1);
+  v1::LearningRateSchedule* schedule = optimizer->mutable_schedule();
+  if (schedule->unit() == v1::LearningRateSchedule::UNIT_UNSPECIFIED) {
+    schedule->set_unit(v1::LearningRateSchedule::EPOCHS);
+  }
+  if (schedule->kind_case() == v1::LearningRateSchedule::KIND_NOT_SET) schedule->mutable_constant();
+  if (schedule->has_polynomial()) {
+    FILL(filler, "optimizer.schedule.polynomial", schedule->mutable_polynomial(), power, 1);
+  }
+}
+
+void FillConsistency(const Filler& filler, v1::ConsistencyConfig* consistency) {
+  FILL(filler, "consistency", consistency, on_non_finite, v1::ConsistencyConfig::SKIP_STEP);
+  for (int i = 0; i < consistency->schedule_size(); ++i) {
+    v1::ScheduledSwitch* entry = consistency->mutable_schedule(i);
+    FILL(filler, absl::StrCat("consistency.schedule[", i, "]"), entry, learning_rate_scale, 1);
+  }
+}
+
+}  // namespace
+
+void FillDefaults(const FieldPaths& written, v1::JobConfig* config) {
+  const Filler filler(written);
+  if (config->run_directory().empty()) config->set_run_directory(absl::StrCat("runs/", config->name()));
+  FillCluster(filler, config->mutable_cluster());
+  for (int i = 0; i < config->model().layers_size(); ++i) {
+    FillLayer(filler, absl::StrCat("model.layers[", i, "]"), config->mutable_model()->mutable_layers(i));
+  }
+  FillData(filler, config->training().batch_size(), config->mutable_data());
+  FillOptimizer(filler, config->mutable_optimizer());
+  FillConsistency(filler, config->mutable_consistency());
+  v1::TrainingConfig* training = config->mutable_training();
+  FILL(filler, "training", training, micro_batches, 1);
+  FILL(filler, "training", training, compute_threads, 1);
+  v1::EvaluationConfig* evaluation = config->mutable_evaluation();
+  FILL(filler, "evaluation", evaluation, every_epochs, 1);
+  FILL(filler, "evaluation", evaluation, batch_size, 500);
+}
+
+#undef FILL
+
+}  // namespace rubato

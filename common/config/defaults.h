@@ -1,0 +1,15 @@
+#ifndef RUBATO_COMMON_CONFIG_DEFAULTS_H_
+#define RUBATO_COMMON_CONFIG_DEFAULTS_H_
+
+#include "common/config/config_text.h"
+#include "proto/job_config.pb.h"
+
+namespace rubato {
+
+// Gives absent fields the defaults that proto/job_config.proto states. A field in `written` keeps its value, so that a
+// written 0 is judged by validation instead of being replaced. Names of layers are left to BuildModelSpec.
+void FillDefaults(const FieldPaths& written, v1::JobConfig* config);
+
+}  // namespace rubato
+
+#endif  // RUBATO_COMMON_CONFIG_DEFAULTS_H_

@@ -1,0 +1,110 @@
+#include "common/config/defaults.h"
+
+#include <gtest/gtest.h>
+
+namespace rubato {
+namespace {
+
+v1::JobConfig Filled(v1::JobConfig config, const FieldPaths& written = {}) {
+  FillDefaults(written, &config);
+  return config;
+}
+
+TEST(DefaultsTest, FillsWhatTheCommentsState) {
+  v1::JobConfig config;
+  config.set_name("a");
+  config.mutable_training()->set_batch_size(32);
+  config = Filled(config);
+  EXPECT_EQ(config.run_directory(), "runs/a");
+  EXPECT_EQ(config.cluster().servers(), 1u);
+  EXPECT_EQ(config.cluster().workers(), 0u);
+  EXPECT_EQ(config.cluster().chunk_bytes(), 4u << 20);
+  EXPECT_EQ(config.cluster().message_bytes(), 1u << 20);
+  EXPECT_EQ(config.cluster().partitions_per_server(), 1u);
+  EXPECT_EQ(config.cluster().lease_seconds(), 5);
+  EXPECT_EQ(config.cluster().start_timeout_seconds(), 60);
+  EXPECT_EQ(config.cluster().wait_timeout_seconds(), 600);
+  EXPECT_EQ(config.data().dispatch(), v1::DataConfig::DYNAMIC);
+  EXPECT_EQ(config.data().shard_examples(), 320);
+  EXPECT_EQ(config.data().prefetch_batches(), 4u);
+  EXPECT_EQ(config.optimizer().schedule().unit(), v1::LearningRateSchedule::EPOCHS);
+  EXPECT_TRUE(config.optimizer().schedule().has_constant());
+  EXPECT_EQ(config.consistency().on_non_finite(), v1::ConsistencyConfig::SKIP_STEP);
+  EXPECT_EQ(config.training().micro_batches(), 1u);
+  EXPECT_EQ(config.training().compute_threads(), 1u);
+  EXPECT_EQ(config.evaluation().every_epochs(), 1);
+  EXPECT_EQ(config.evaluation().batch_size(), 500);
+  EXPECT_EQ(config.evaluation().target_accuracy(), 0);
+}
+
+TEST(DefaultsTest, KeepsWhatIsThere) {
+  v1::JobConfig config;
+  config.set_run_directory("elsewhere");
+  config.mutable_cluster()->set_servers(3);
+  config.mutable_optimizer()->mutable_schedule()->set_unit(v1::LearningRateSchedule::STEPS);
+  config = Filled(config);
+  EXPECT_EQ(config.run_directory(), "elsewhere");
+  EXPECT_EQ(config.cluster().servers(), 3u);
+  EXPECT_EQ(config.optimizer().schedule().unit(), v1::LearningRateSchedule::STEPS);
+}
+
+TEST(DefaultsTest, AWrittenZeroStaysForValidation) {
+  const v1::JobConfig config = Filled(v1::JobConfig(), {"cluster.servers", "evaluation.every_epochs"});
+  EXPECT_EQ(config.cluster().servers(), 0u);
+  EXPECT_EQ(config.evaluation().every_epochs(), 0);
+  EXPECT_EQ(config.cluster().partitions_per_server(), 1u);
+}
+
+TEST(DefaultsTest, FillsParametersOfTheAlgorithmAlone) {
+  v1::JobConfig config;
+  config.mutable_optimizer()->set_algorithm(v1::OptimizerConfig::ADAMW);
+  const v1::OptimizerConfig adam = Filled(config).optimizer();
+  EXPECT_EQ(adam.beta1(), 0.9);
+  EXPECT_EQ(adam.beta2(), 0.999);
+  EXPECT_EQ(adam.epsilon(), 1e-8);
+  EXPECT_FALSE(adam.has_momentum());
+  config.mutable_optimizer()->set_algorithm(v1::OptimizerConfig::NESTEROV);
+  EXPECT_EQ(Filled(config).optimizer().momentum(), 0.9);
+  EXPECT_FALSE(Filled(config).optimizer().has_beta1());
+  config.mutable_optimizer()->set_momentum(0);
+  EXPECT_EQ(Filled(config).optimizer().momentum(), 0);
+  config.Clear();
+  config.mutable_optimizer()->set_algorithm(v1::OptimizerConfig::ADAGRAD);
+  EXPECT_EQ(Filled(config).optimizer().initial_accumulator(), 0.1);
+  config.mutable_optimizer()->set_algorithm(v1::OptimizerConfig::RMSPROP);
+  EXPECT_EQ(Filled(config).optimizer().rho(), 0.9);
+}
+
+TEST(DefaultsTest, FillsLayersAndSources) {
+  v1::JobConfig config;
+  config.mutable_model()->add_layers()->mutable_conv2d();
+  config.mutable_model()->add_layers()->mutable_max_pool2d()->set_window(3);
+  config.mutable_model()->add_layers()->mutable_layer_norm();
+  config.mutable_model()->add_layers()->mutable_linear();
+  config.mutable_data()->mutable_idx();
+  config.mutable_optimizer()->mutable_schedule()->mutable_polynomial();
+  config.mutable_consistency()->add_schedule();
+  config = Filled(config);
+  EXPECT_EQ(config.model().layers(0).conv2d().stride(), 1);
+  EXPECT_EQ(config.model().layers(0).conv2d().weight_initializer(), v1::HE_NORMAL);
+  EXPECT_EQ(config.model().layers(1).max_pool2d().stride(), 3);
+  EXPECT_EQ(config.model().layers(2).layer_norm().epsilon(), 1e-5);
+  EXPECT_EQ(config.model().layers(3).linear().weight_initializer(), v1::HE_NORMAL);
+  EXPECT_EQ(config.data().idx().standard_deviation(), 1);
+  EXPECT_EQ(config.optimizer().schedule().polynomial().power(), 1);
+  EXPECT_EQ(config.consistency().schedule(0).learning_rate_scale(), 1);
+  v1::JobConfig teacher;
+  teacher.mutable_data()->mutable_teacher();
+  EXPECT_EQ(Filled(teacher).data().teacher().hidden_units(), 64);
+}
+
+TEST(DefaultsTest, ABatchSizeOutOfRangeDoesNotOverflowTheShard) {
+  v1::JobConfig config;
+  config.mutable_training()->set_batch_size(INT64_MAX);
+  EXPECT_EQ(Filled(config).data().shard_examples(), int64_t{10} << 20);
+  config.mutable_training()->set_batch_size(-5);
+  EXPECT_EQ(Filled(config).data().shard_examples(), 10);
+}
+
+}  // namespace
+}  // namespace rubato

@@ -1,0 +1,31 @@
+#include "common/config/fingerprint.h"
+
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/text_format.h>
+
+namespace rubato {
+
+uint64_t ConfigFingerprint(const v1::JobConfig& config) {
+  v1::JobConfig compared = config;
+  compared.clear_run_directory();
+  std::string bytes;
+  {
+    google::protobuf::io::StringOutputStream stream(&bytes);
+    google::protobuf::io::CodedOutputStream coded(&stream);
+    coded.SetSerializationDeterministic(true);
+    compared.SerializeToCodedStream(&coded);
+  }
+  // FNV-1a (Fowler, Noll, Vo).
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (char byte : bytes) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3u;
+  return hash == 0 ? 1 : hash;
+}
+
+std::string ConfigText(const v1::JobConfig& config) {
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(config, &text);
+  return text;
+}
+
+}  // namespace rubato

@@ -1,0 +1,20 @@
+#ifndef RUBATO_COMMON_CONFIG_FINGERPRINT_H_
+#define RUBATO_COMMON_CONFIG_FINGERPRINT_H_
+
+#include <cstdint>
+#include <string>
+
+#include "proto/job_config.pb.h"
+
+namespace rubato {
+
+// A number that two tasks agree on exactly when their loaded configs say the same (but for run_directory, which may
+// differ between machines). Never 0.
+uint64_t ConfigFingerprint(const v1::JobConfig& config);
+
+// The config as a textproto that LoadJobConfig reads back as the same config.
+std::string ConfigText(const v1::JobConfig& config);
+
+}  // namespace rubato
+
+#endif  // RUBATO_COMMON_CONFIG_FINGERPRINT_H_

@@ -1,0 +1,60 @@
+#include "common/config/load.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "common/config/config_text.h"
+#include "common/config/defaults.h"
+#include "common/config/overrides.h"
+#include "common/config/validate.h"
+#include "common/model_spec.h"
+#include "common/status.h"
+
+namespace rubato {
+namespace {
+
+// Far above any job; a wrong path (a data file, a device) is refused before it fills the memory.
+constexpr size_t kMaxConfigBytes = 16u << 20;
+
+absl::StatusOr<std::string> ReadText(const std::string& path) {
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
+  if (file == nullptr) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open the job config ", path));
+  std::string text;
+  char buffer[16384];
+  for (;;) {
+    errno = 0;
+    const size_t count = std::fread(buffer, 1, sizeof(buffer), file.get());
+    text.append(buffer, count);
+    if (std::ferror(file.get())) return absl::ErrnoToStatus(errno, absl::StrCat("cannot read the job config ", path));
+    if (text.size() > kMaxConfigBytes) {
+      return absl::InvalidArgumentError(absl::StrCat(path, ": more than ", kMaxConfigBytes, " bytes, no job config"));
+    }
+    if (count == 0) return text;
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<v1::JobConfig> ParseJobConfig(const std::string& text, absl::string_view name,
+                                             const std::vector<std::string>& overrides) {
+  v1::JobConfig config;
+  FieldPaths written;
+  RUBATO_RETURN_IF_ERROR(ParseText(text, name, &config, &written));
+  RUBATO_RETURN_IF_ERROR(ApplyOverrides(overrides, &config, &written));
+  FillDefaults(written, &config);
+  RUBATO_RETURN_IF_ERROR(ValidateJobConfig(config));
+  RUBATO_ASSIGN_OR_RETURN(const ModelSpec model, BuildModelSpec(config.model()));
+  for (int i = 0; i < config.model().layers_size(); ++i) {
+    config.mutable_model()->mutable_layers(i)->set_name(model.layers[i].name);
+  }
+  return config;
+}
+
+absl::StatusOr<v1::JobConfig> LoadJobConfig(const std::string& path, const std::vector<std::string>& overrides) {
+  RUBATO_ASSIGN_OR_RETURN(const std::string text, ReadText(path));
+  return ParseJobConfig(text, path, overrides);
+}
+
+}  // namespace rubato

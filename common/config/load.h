@@ -1,0 +1,30 @@
+#ifndef RUBATO_COMMON_CONFIG_LOAD_H_
+#define RUBATO_COMMON_CONFIG_LOAD_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/config/fingerprint.h"
+#include "proto/job_config.pb.h"
+
+namespace rubato {
+
+// Reads a job's textproto, applies "path=value" overrides in order (common/config/overrides.h), fills in the defaults,
+// names of layers included, and checks the whole. Whether the data files exist is not looked at.
+//
+//   RUBATO_ASSIGN_OR_RETURN(v1::JobConfig config, LoadJobConfig("job.textproto", {"training.epochs=3"}));
+//
+// NotFound, PermissionDenied, ...: the file cannot be read; the message names it. InvalidArgument: with all errors of
+// one kind, a line each: "<path>:<line>:<column>: <why>" for the text, "--set ..." for overrides, and
+// "<field path>: value <value>; allowed: <allowed>" for what they say.
+absl::StatusOr<v1::JobConfig> LoadJobConfig(const std::string& path, const std::vector<std::string>& overrides);
+
+// The same for a text in memory; `name` stands for the file's path in messages.
+absl::StatusOr<v1::JobConfig> ParseJobConfig(const std::string& text, absl::string_view name,
+                                             const std::vector<std::string>& overrides);
+
+}  // namespace rubato
+
+#endif  // RUBATO_COMMON_CONFIG_LOAD_H_

@@ -1,0 +1,114 @@
+#include "common/config/validate.h"
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "common/config/validate_parts.h"
+
+namespace rubato {
+namespace {
+
+constexpr size_t kMaxNameLength = 128;
+constexpr int64_t kMaxBatch = int64_t{1} << 20;
+
+void ValidateName(const v1::JobConfig& config, ErrorList* errors) {
+  const std::string& name = config.name();
+  const bool good_letters =
+      std::all_of(name.begin(), name.end(), [](char c) { return absl::ascii_isalnum(c) || c == '-' || c == '_'; });
+  if (name.empty() || name.size() > kMaxNameLength || !good_letters) {
+    errors->Add("name", absl::StrCat("\"", absl::CHexEscape(name), "\""),
+                absl::StrCat("1 to ", kMaxNameLength, " letters, digits, '-' and '_'"));
+  }
+}
+
+void CheckBytes(absl::string_view path, uint64_t value, bool good_multiple, absl::string_view allowed,
+                ErrorList* errors) {
+  if (value < 4096 || value > (64u << 20) || !good_multiple) errors->Add(path, absl::StrCat(value), allowed);
+}
+
+void ValidateCluster(const v1::ClusterConfig& cluster, ErrorList* errors) {
+  errors->CheckInteger("cluster.servers", cluster.servers(), 1, 1024);
+  errors->CheckInteger("cluster.workers", cluster.workers(), 1, 1024);
+  errors->CheckInteger("cluster.evaluators", cluster.evaluators(), 0, 1);
+  CheckBytes("cluster.chunk_bytes", cluster.chunk_bytes(), cluster.chunk_bytes() % 64 == 0,
+             "4096 (4 KiB) to 67108864 (64 MiB), a multiple of 64", errors);
+  CheckBytes("cluster.message_bytes", cluster.message_bytes(), true, "4096 (4 KiB) to 67108864 (64 MiB)", errors);
+  errors->CheckInteger("cluster.partitions_per_server", cluster.partitions_per_server(), 1, 64);
+  const double lease = cluster.lease_seconds();
+  errors->CheckNumber("cluster.lease_seconds", lease, lease >= 0.2 && lease <= 3600, "0.2 to 3600 (1 h)");
+  const double start = cluster.start_timeout_seconds();
+  errors->CheckNumber("cluster.start_timeout_seconds", start, start >= 1 && start <= 86400, "1 to 86400 (24 h)");
+  const double wait = cluster.wait_timeout_seconds();
+  errors->CheckNumber("cluster.wait_timeout_seconds", wait, wait >= 1 && wait <= 86400, "1 to 86400 (24 h)");
+}
+
+// BuildModelSpec takes these zeros for absent fields; absent ones have their defaults by now, so they were written.
+void ValidateWrittenZeros(const v1::ModelConfig& model, ErrorList* errors) {
+  for (int i = 0; i < model.layers_size(); ++i) {
+    const v1::LayerConfig& layer = model.layers(i);
+    const std::string path = absl::StrCat("model.layers[", i, "].");
+    if (layer.has_conv2d() && layer.conv2d().stride() == 0) errors->Add(path + "conv2d.stride", "0", "1 to 64");
+    const auto check_pool = [&](const char* kind, const v1::Pool2dLayer& pool) {
+      if (pool.window() != 0 && pool.stride() == 0) errors->Add(path + kind + ".stride", "0", "1 to 64");
+    };
+    if (layer.has_max_pool2d()) check_pool("max_pool2d", layer.max_pool2d());
+    if (layer.has_average_pool2d()) check_pool("average_pool2d", layer.average_pool2d());
+    if (layer.has_layer_norm() && layer.layer_norm().epsilon() == 0) {
+      errors->Add(path + "layer_norm.epsilon", "0", "a number > 0");
+    }
+  }
+}
+
+void ValidateTraining(const v1::TrainingConfig& training, ErrorList* errors) {
+  errors->CheckInteger("training.batch_size", training.batch_size(), 1, kMaxBatch);
+  errors->CheckInteger("training.epochs", training.epochs(), 0, (int64_t{1} << 31) - 1);
+  errors->CheckInteger("training.max_steps", training.max_steps(), 0, int64_t{1} << 53);
+  if (training.epochs() == 0 && training.max_steps() == 0) {
+    errors->Add("training.epochs", "0", "1 or more, unless training.max_steps is 1 or more");
+  }
+  if (training.micro_batches() < 1 || training.micro_batches() > std::max<int64_t>(1, training.batch_size())) {
+    errors->Add("training.micro_batches", absl::StrCat(training.micro_batches()),
+                absl::StrCat("1 to training.batch_size, ", training.batch_size()));
+  }
+  errors->CheckInteger("training.compute_threads", training.compute_threads(), 1, 1024);
+}
+
+void ValidateEvaluation(const v1::JobConfig& config, ErrorList* errors) {
+  const v1::EvaluationConfig& evaluation = config.evaluation();
+  const double every = evaluation.every_epochs();
+  errors->CheckNumber("evaluation.every_epochs", every, every > 0, "a number > 0");
+  errors->CheckInteger("evaluation.batch_size", evaluation.batch_size(), 1, kMaxBatch);
+  const double target = evaluation.target_accuracy();
+  errors->CheckNumber("evaluation.target_accuracy", target, target >= 0 && target <= 1, "0 to 1 (0: no target)");
+  if (target == 0) return;
+  if (config.cluster().evaluators() == 0) {
+    errors->Add("evaluation.target_accuracy", NumberText(target), "0 where cluster.evaluators is 0");
+  }
+  if (config.model().loss() == v1::ModelConfig::MEAN_SQUARED_ERROR) {
+    errors->Add("evaluation.target_accuracy", NumberText(target), "0 where model.loss is MEAN_SQUARED_ERROR");
+  }
+}
+
+}  // namespace
+
+absl::Status ValidateJobConfig(const v1::JobConfig& config) {
+  ErrorList errors;
+  ValidateName(config, &errors);
+  if (config.run_directory().find('\0') != std::string::npos) {
+    errors.Add("run_directory", absl::CHexEscape(config.run_directory()), "a path without a zero byte");
+  }
+  ValidateCluster(config.cluster(), &errors);
+  absl::StatusOr<ModelSpec> model = BuildModelSpec(config.model());
+  if (!model.ok()) errors.AddLines(model.status().message());
+  ValidateWrittenZeros(config.model(), &errors);
+  ValidateData(model.ok() ? &*model : nullptr, config, &errors);
+  ValidateOptimizer(config.optimizer(), &errors);
+  ValidateConsistency(config, &errors);
+  ValidateTraining(config.training(), &errors);
+  ValidateEvaluation(config, &errors);
+  return errors.ToStatus();
+}
+
+}  // namespace rubato

@@ -1,0 +1,16 @@
+#ifndef RUBATO_COMMON_CONFIG_VALIDATE_H_
+#define RUBATO_COMMON_CONFIG_VALIDATE_H_
+
+#include "absl/status/status.h"
+#include "proto/job_config.pb.h"
+
+namespace rubato {
+
+// Checks a config whose defaults are filled in: every range that proto/job_config.proto states, and every combination
+// of fields. Nothing is read from the disk. InvalidArgument with all errors, one per line:
+// "<field path>: value <value>; allowed: <allowed>".
+absl::Status ValidateJobConfig(const v1::JobConfig& config);
+
+}  // namespace rubato
+
+#endif  // RUBATO_COMMON_CONFIG_VALIDATE_H_

@@ -1,0 +1,116 @@
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/config/validate_parts.h"
+
+namespace rubato {
+namespace {
+
+constexpr int64_t kMaxStaleness = int64_t{1} << 20;
+
+std::string ModeText(v1::Mode mode) {
+  return v1::Mode_IsValid(mode) ? v1::Mode_Name(mode) : absl::StrCat(static_cast<int>(mode));
+}
+
+void CheckMode(absl::string_view path, v1::Mode mode, ErrorList* errors) {
+  if (mode == v1::MODE_UNSPECIFIED || !v1::Mode_IsValid(mode)) errors->Add(path, ModeText(mode), "SYNC, SSP, ASYNC");
+}
+
+void CheckBound(absl::string_view path, v1::Mode mode, int64_t bound, ErrorList* errors) {
+  if (mode == v1::SSP) {
+    if (bound < 1 || bound > kMaxStaleness) {
+      errors->Add(path, absl::StrCat(bound), absl::StrCat("1 to ", kMaxStaleness, " where the mode is SSP"));
+    }
+  } else if (bound != 0) {
+    errors->Add(path, absl::StrCat(bound), "absent unless the mode is SSP");
+  }
+}
+
+void CheckPoint(const std::string& path, const v1::ScheduledSwitch& entry, ErrorList* errors) {
+  switch (entry.when_case()) {
+    case v1::ScheduledSwitch::kAtStep:
+      if (entry.at_step() < 1) errors->Add(path + ".at_step", absl::StrCat(entry.at_step()), "1 or more");
+      break;
+    case v1::ScheduledSwitch::kAtEpoch:
+      errors->CheckNumber(path + ".at_epoch", entry.at_epoch(), entry.at_epoch() > 0, "a number > 0");
+      break;
+    case v1::ScheduledSwitch::kAtSeconds:
+      errors->CheckNumber(path + ".at_seconds", entry.at_seconds(), entry.at_seconds() > 0, "a number > 0");
+      break;
+    case v1::ScheduledSwitch::WHEN_NOT_SET:
+      errors->Add(path, "without a point", "exactly one of at_step, at_epoch, at_seconds");
+      break;
+  }
+}
+
+void ValidateScheduledSwitches(const v1::ConsistencyConfig& consistency, ErrorList* errors) {
+  std::set<std::pair<int, double>> points;
+  for (int i = 0; i < consistency.schedule_size(); ++i) {
+    const v1::ScheduledSwitch& entry = consistency.schedule(i);
+    const std::string path = absl::StrCat("consistency.schedule[", i, "]");
+    CheckPoint(path, entry, errors);
+    CheckMode(path + ".mode", entry.mode(), errors);
+    CheckBound(path + ".staleness_bound", entry.mode(), entry.staleness_bound(), errors);
+    errors->CheckNumber(path + ".learning_rate_scale", entry.learning_rate_scale(), entry.learning_rate_scale() > 0,
+                        "a number > 0");
+    // At most one of the three is not zero.
+    const double point = static_cast<double>(entry.at_step()) + entry.at_epoch() + entry.at_seconds();
+    if (entry.when_case() != v1::ScheduledSwitch::WHEN_NOT_SET && !points.insert({entry.when_case(), point}).second) {
+      errors->Add(path, NumberText(point), "a point that no earlier entry of the schedule has");
+    }
+  }
+}
+
+void ValidateQuorum(const v1::JobConfig& config, ErrorList* errors) {
+  const v1::ConsistencyConfig& consistency = config.consistency();
+  const uint32_t quorum = consistency.quorum();
+  if (quorum == 0) return;
+  if (quorum > config.cluster().workers()) {
+    errors->Add("consistency.quorum", absl::StrCat(quorum),
+                absl::StrCat("0 to cluster.workers, ", config.cluster().workers()));
+  }
+  const bool ever_sync = consistency.mode() == v1::SYNC ||
+                         std::any_of(consistency.schedule().begin(), consistency.schedule().end(),
+                                     [](const v1::ScheduledSwitch& entry) { return entry.mode() == v1::SYNC; });
+  if (!ever_sync) {
+    errors->Add("consistency.quorum", absl::StrCat(quorum), "absent where the job is never in SYNC mode");
+  }
+  if (config.data().dispatch() == v1::DataConfig::STATIC) {
+    errors->Add("consistency.quorum", absl::StrCat(quorum), "absent where data.dispatch is STATIC");
+  }
+}
+
+void ValidateStaticDispatch(const v1::JobConfig& config, ErrorList* errors) {
+  if (config.data().dispatch() != v1::DataConfig::STATIC) return;
+  const v1::ConsistencyConfig& consistency = config.consistency();
+  constexpr char kAllowed[] = "SYNC where data.dispatch is STATIC";
+  if (consistency.mode() == v1::SSP || consistency.mode() == v1::ASYNC) {
+    errors->Add("consistency.mode", ModeText(consistency.mode()), kAllowed);
+  }
+  for (int i = 0; i < consistency.schedule_size(); ++i) {
+    const v1::Mode mode = consistency.schedule(i).mode();
+    if (mode == v1::SSP || mode == v1::ASYNC) {
+      errors->Add(absl::StrCat("consistency.schedule[", i, "].mode"), ModeText(mode), kAllowed);
+    }
+  }
+}
+
+}  // namespace
+
+void ValidateConsistency(const v1::JobConfig& config, ErrorList* errors) {
+  const v1::ConsistencyConfig& consistency = config.consistency();
+  CheckMode("consistency.mode", consistency.mode(), errors);
+  CheckBound("consistency.staleness_bound", consistency.mode(), consistency.staleness_bound(), errors);
+  ValidateQuorum(config, errors);
+  ValidateScheduledSwitches(consistency, errors);
+  ValidateStaticDispatch(config, errors);
+  if (consistency.on_non_finite() != v1::ConsistencyConfig::SKIP_STEP &&
+      consistency.on_non_finite() != v1::ConsistencyConfig::STOP_JOB) {
+    errors->Add("consistency.on_non_finite", absl::StrCat(static_cast<int>(consistency.on_non_finite())),
+                "SKIP_STEP, STOP_JOB");
+  }
+}
+
+}  // namespace rubato

@@ -1,0 +1,93 @@
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "common/config/validate_parts.h"
+
+namespace rubato {
+namespace {
+
+constexpr int64_t kMaxExamples = std::numeric_limits<int32_t>::max();
+// Weights of the teacher network, which every worker and evaluator holds: 1 GiB.
+constexpr int64_t kMaxTeacherWeights = int64_t{1} << 28;
+
+constexpr char kTestRequired[] = "a path, because cluster.evaluators is 1";
+
+void ValidateIdx(const v1::IdxData& idx, bool evaluates, ErrorList* errors) {
+  errors->CheckNotEmpty("data.idx.train_images", idx.train_images(), "a path");
+  errors->CheckNotEmpty("data.idx.train_labels", idx.train_labels(), "a path");
+  const bool images = !idx.test_images().empty();
+  const bool labels = !idx.test_labels().empty();
+  if (!images && (labels || evaluates)) {
+    errors->Add("data.idx.test_images", "empty",
+                labels ? "a path, because data.idx.test_labels is set" : kTestRequired);
+  }
+  if (!labels && (images || evaluates)) {
+    errors->Add("data.idx.test_labels", "empty",
+                images ? "a path, because data.idx.test_images is set" : kTestRequired);
+  }
+  errors->CheckNumber("data.idx.mean", idx.mean(), true, "a finite number");
+  errors->CheckNumber("data.idx.standard_deviation", idx.standard_deviation(), idx.standard_deviation() > 0,
+                      "a number > 0");
+}
+
+void ValidateCsv(const ModelSpec* model, const v1::CsvData& csv, bool evaluates, ErrorList* errors) {
+  errors->CheckNotEmpty("data.csv.train_path", csv.train_path(), "a path");
+  if (evaluates) errors->CheckNotEmpty("data.csv.test_path", csv.test_path(), kTestRequired);
+  // One column is the label, the others fill the input.
+  const int64_t highest = model == nullptr ? std::numeric_limits<int64_t>::max() : NumElements(model->input);
+  errors->CheckInteger("data.csv.label_column", csv.label_column(), 0, highest);
+}
+
+void ValidateTeacher(const ModelSpec* model, const v1::TeacherData& teacher, bool evaluates, ErrorList* errors) {
+  errors->CheckInteger("data.teacher.train_examples", teacher.train_examples(), 1, kMaxExamples);
+  errors->CheckInteger("data.teacher.test_examples", teacher.test_examples(), evaluates ? 1 : 0, kMaxExamples);
+  errors->CheckNumber("data.teacher.noise", teacher.noise(), teacher.noise() >= 0, "a number >= 0");
+  errors->CheckInteger("data.teacher.hidden_units", teacher.hidden_units(), 1, 65536);
+  if (model == nullptr || teacher.hidden_units() < 1) return;
+  const int64_t widths = NumElements(model->input) + NumElements(model->output);
+  if (teacher.hidden_units() > kMaxTeacherWeights / widths) {
+    errors->Add("data.teacher.hidden_units", absl::StrCat(teacher.hidden_units()),
+                absl::StrCat("1 to ", kMaxTeacherWeights / widths, " with the model's ", widths,
+                             " inputs and outputs (at most 2^28 weights)"));
+  }
+}
+
+// Files carry one number per example as the label.
+void ValidateLabels(const ModelSpec* model, const v1::DataConfig& data, ErrorList* errors) {
+  if (model == nullptr || !(data.has_idx() || data.has_csv())) return;
+  const int64_t outputs = NumElements(model->output);
+  if (model->loss == v1::ModelConfig::MEAN_SQUARED_ERROR && outputs != 1) {
+    errors->Add("model.loss", "MEAN_SQUARED_ERROR",
+                absl::StrCat("SOFTMAX_CROSS_ENTROPY, or a last layer with 1 output (it has ", outputs, ") with data.",
+                             data.has_idx() ? "idx" : "csv", ", whose labels are single numbers"));
+  }
+}
+
+}  // namespace
+
+void ValidateData(const ModelSpec* model, const v1::JobConfig& config, ErrorList* errors) {
+  const v1::DataConfig& data = config.data();
+  const bool evaluates = config.cluster().evaluators() > 0;
+  switch (data.source_case()) {
+    case v1::DataConfig::kIdx:
+      ValidateIdx(data.idx(), evaluates, errors);
+      break;
+    case v1::DataConfig::kCsv:
+      ValidateCsv(model, data.csv(), evaluates, errors);
+      break;
+    case v1::DataConfig::kTeacher:
+      ValidateTeacher(model, data.teacher(), evaluates, errors);
+      break;
+    case v1::DataConfig::SOURCE_NOT_SET:
+      errors->Add("data", "without a source", "one of data.idx, data.csv, data.teacher");
+      break;
+  }
+  ValidateLabels(model, data, errors);
+  if (data.dispatch() != v1::DataConfig::DYNAMIC && data.dispatch() != v1::DataConfig::STATIC) {
+    errors->Add("data.dispatch", absl::StrCat(static_cast<int>(data.dispatch())), "DYNAMIC, STATIC");
+  }
+  errors->CheckInteger("data.shard_examples", data.shard_examples(), 1, kMaxExamples);
+  errors->CheckInteger("data.prefetch_batches", data.prefetch_batches(), 1, 64);
+}
+
+}  // namespace rubato

@@ -1,0 +1,19 @@
+#ifndef RUBATO_COMMON_CONFIG_VALIDATE_PARTS_H_
+#define RUBATO_COMMON_CONFIG_VALIDATE_PARTS_H_
+
+#include "common/config/error_list.h"
+#include "common/model_spec.h"
+#include "proto/job_config.pb.h"
+
+namespace rubato {
+
+// The parts of ValidateJobConfig. Each looks at its own message and at what that has to agree with.
+
+// `model` is null when the model itself is wrong; what depends on its shapes is then not checked.
+void ValidateData(const ModelSpec* model, const v1::JobConfig& config, ErrorList* errors);
+void ValidateOptimizer(const v1::OptimizerConfig& optimizer, ErrorList* errors);
+void ValidateConsistency(const v1::JobConfig& config, ErrorList* errors);
+
+}  // namespace rubato
+
+#endif  // RUBATO_COMMON_CONFIG_VALIDATE_PARTS_H_

@@ -1,0 +1,215 @@
+// Validation as its callers meet it: a good job, one thing made wrong, and the line that comes back.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_split.h"
+#include "common/config/load.h"
+
+namespace rubato {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr char kGoodJob[] = R"(
+  name: "good"
+  cluster { workers: 2 evaluators: 1 }
+  model {
+    input_shape: 8
+    layers { linear { units: 4 } }
+    loss: SOFTMAX_CROSS_ENTROPY
+  }
+  data { teacher { train_examples: 100 test_examples: 10 } }
+  optimizer { algorithm: SGD learning_rate: 0.1 }
+  consistency { mode: SYNC }
+  training { batch_size: 8 epochs: 1 }
+)";
+
+std::string ErrorOf(const std::vector<std::string>& overrides) {
+  return std::string(ParseJobConfig(kGoodJob, "good.textproto", overrides).status().message());
+}
+
+struct Case {
+  std::vector<std::string> overrides;
+  // The whole message.
+  const char* message;
+};
+
+void Check(const std::vector<Case>& cases) {
+  for (const Case& one : cases) EXPECT_EQ(ErrorOf(one.overrides), one.message) << one.overrides[0];
+}
+
+TEST(ValidateTest, AcceptsAGoodJob) { EXPECT_EQ(ErrorOf({}), ""); }
+
+TEST(ValidateTest, ChecksNameAndCluster) {
+  Check({
+      {{"name="}, "name: value \"\"; allowed: 1 to 128 letters, digits, '-' and '_'"},
+      {{"name=a/b"}, "name: value \"a/b\"; allowed: 1 to 128 letters, digits, '-' and '_'"},
+      {{"name=.."}, "name: value \"..\"; allowed: 1 to 128 letters, digits, '-' and '_'"},
+      {{"cluster.workers=0"}, "cluster.workers: value 0; allowed: 1 to 1024"},
+      {{"cluster.workers="}, "cluster.workers: value 0; allowed: 1 to 1024"},
+      {{"cluster.workers=4294967295"}, "cluster.workers: value 4294967295; allowed: 1 to 1024"},
+      {{"cluster.servers=0"}, "cluster.servers: value 0; allowed: 1 to 1024"},
+      {{"cluster.evaluators=2"}, "cluster.evaluators: value 2; allowed: 0 to 1"},
+      {{"cluster.chunk_bytes=0"},
+       "cluster.chunk_bytes: value 0; allowed: 4096 (4 KiB) to 67108864 (64 MiB), a multiple of 64"},
+      {{"cluster.chunk_bytes=5000"},
+       "cluster.chunk_bytes: value 5000; allowed: 4096 (4 KiB) to 67108864 (64 MiB), a multiple of 64"},
+      {{"cluster.chunk_bytes=18446744073709551552"},
+       "cluster.chunk_bytes: value 18446744073709551552; allowed: 4096 (4 KiB) to 67108864 (64 MiB), a multiple of 64"},
+      {{"cluster.message_bytes=1"}, "cluster.message_bytes: value 1; allowed: 4096 (4 KiB) to 67108864 (64 MiB)"},
+      {{"cluster.partitions_per_server=65"}, "cluster.partitions_per_server: value 65; allowed: 1 to 64"},
+      {{"cluster.lease_seconds=0.1"}, "cluster.lease_seconds: value 0.1; allowed: 0.2 to 3600 (1 h)"},
+      {{"cluster.lease_seconds=nan"}, "cluster.lease_seconds: value nan; allowed: 0.2 to 3600 (1 h)"},
+      {{"cluster.start_timeout_seconds=1e999"}, "cluster.start_timeout_seconds: value inf; allowed: 1 to 86400 (24 h)"},
+      {{"cluster.wait_timeout_seconds=-1"}, "cluster.wait_timeout_seconds: value -1; allowed: 1 to 86400 (24 h)"},
+  });
+}
+
+TEST(ValidateTest, ChecksConsistency) {
+  Check({
+      {{"consistency.mode="}, "consistency.mode: value MODE_UNSPECIFIED; allowed: SYNC, SSP, ASYNC"},
+      {{"consistency.mode=7"}, "consistency.mode: value 7; allowed: SYNC, SSP, ASYNC"},
+      {{"consistency.mode=SSP"}, "consistency.staleness_bound: value 0; allowed: 1 to 1048576 where the mode is SSP"},
+      {{"consistency.mode=SSP", "consistency.staleness_bound=-1"},
+       "consistency.staleness_bound: value -1; allowed: 1 to 1048576 where the mode is SSP"},
+      {{"consistency.staleness_bound=2"},
+       "consistency.staleness_bound: value 2; allowed: absent unless the mode is SSP"},
+      {{"consistency.quorum=3"}, "consistency.quorum: value 3; allowed: 0 to cluster.workers, 2"},
+      {{"consistency.quorum=1", "consistency.mode=ASYNC"},
+       "consistency.quorum: value 1; allowed: absent where the job is never in SYNC mode"},
+      {{"consistency.quorum=1", "data.dispatch=STATIC"},
+       "consistency.quorum: value 1; allowed: absent where data.dispatch is STATIC"},
+      {{"consistency.mode=ASYNC", "data.dispatch=STATIC"},
+       "consistency.mode: value ASYNC; allowed: SYNC where data.dispatch is STATIC"},
+      {{"consistency.schedule[0]={at_step: 5 mode: ASYNC}", "data.dispatch=STATIC"},
+       "consistency.schedule[0].mode: value ASYNC; allowed: SYNC where data.dispatch is STATIC"},
+      {{"consistency.schedule[0].mode=ASYNC"},
+       "consistency.schedule[0]: value without a point; allowed: exactly one of at_step, at_epoch, at_seconds"},
+      {{"consistency.schedule[0]={at_step: -5 mode: ASYNC}"},
+       "consistency.schedule[0].at_step: value -5; allowed: 1 or more"},
+      {{"consistency.schedule[0]={at_epoch: inf mode: ASYNC}"},
+       "consistency.schedule[0].at_epoch: value inf; allowed: a number > 0"},
+      {{"consistency.schedule[0]={at_seconds: 0 mode: ASYNC}"},
+       "consistency.schedule[0].at_seconds: value 0; allowed: a number > 0"},
+      {{"consistency.schedule[0]={at_step: 5 mode: SSP}"},
+       "consistency.schedule[0].staleness_bound: value 0; allowed: 1 to 1048576 where the mode is SSP"},
+      {{"consistency.schedule[0]={at_step: 5 mode: ASYNC learning_rate_scale: 0}"},
+       "consistency.schedule[0].learning_rate_scale: value 0; allowed: a number > 0"},
+      {{"consistency.schedule[0]={at_step: 5 mode: ASYNC}", "consistency.schedule[1]={at_step: 5 mode: SYNC}"},
+       "consistency.schedule[1]: value 5; allowed: a point that no earlier entry of the schedule has"},
+      {{"consistency.on_non_finite=9"}, "consistency.on_non_finite: value 9; allowed: SKIP_STEP, STOP_JOB"},
+  });
+}
+
+TEST(ValidateTest, ChecksTrainingAndEvaluation) {
+  Check({
+      {{"training.batch_size=0"}, "training.batch_size: value 0; allowed: 1 to 1048576"},
+      {{"training.batch_size=9223372036854775807"},
+       "training.batch_size: value 9223372036854775807; allowed: 1 to 1048576"},
+      {{"training.epochs="}, "training.epochs: value 0; allowed: 1 or more, unless training.max_steps is 1 or more"},
+      {{"training.epochs=-1"}, "training.epochs: value -1; allowed: 0 to 2147483647"},
+      {{"training.max_steps=-1"}, "training.max_steps: value -1; allowed: 0 to 9007199254740992"},
+      {{"training.micro_batches=9"}, "training.micro_batches: value 9; allowed: 1 to training.batch_size, 8"},
+      {{"training.micro_batches=0"}, "training.micro_batches: value 0; allowed: 1 to training.batch_size, 8"},
+      {{"training.compute_threads=1025"}, "training.compute_threads: value 1025; allowed: 1 to 1024"},
+      {{"evaluation.every_epochs=0"}, "evaluation.every_epochs: value 0; allowed: a number > 0"},
+      {{"evaluation.batch_size=-1"}, "evaluation.batch_size: value -1; allowed: 1 to 1048576"},
+      {{"evaluation.target_accuracy=1.5"}, "evaluation.target_accuracy: value 1.5; allowed: 0 to 1 (0: no target)"},
+      {{"evaluation.target_accuracy=0.9", "cluster.evaluators=0"},
+       "evaluation.target_accuracy: value 0.9; allowed: 0 where cluster.evaluators is 0"},
+      {{"evaluation.target_accuracy=0.9", "model.loss=MEAN_SQUARED_ERROR"},
+       "evaluation.target_accuracy: value 0.9; allowed: 0 where model.loss is MEAN_SQUARED_ERROR"},
+  });
+  EXPECT_EQ(ErrorOf({"training.epochs=", "training.max_steps=5"}), "");
+}
+
+TEST(ValidateTest, ChecksData) {
+  Check({
+      {{"data.teacher="}, "data: value without a source; allowed: one of data.idx, data.csv, data.teacher"},
+      {{"data.teacher.train_examples=0"}, "data.teacher.train_examples: value 0; allowed: 1 to 2147483647"},
+      {{"data.teacher.test_examples=0"}, "data.teacher.test_examples: value 0; allowed: 1 to 2147483647"},
+      {{"data.teacher.hidden_units=0"}, "data.teacher.hidden_units: value 0; allowed: 1 to 65536"},
+      {{"data.teacher.noise=-inf"}, "data.teacher.noise: value -inf; allowed: a number >= 0"},
+      {{"data.teacher.hidden_units=65536", "model.input_shape[0]=1000000"},
+       "data.teacher.hidden_units: value 65536; allowed: 1 to 268 with the model's 1000004 inputs and outputs (at most "
+       "2^28 weights)"},
+      {{"data.dispatch=DISPATCH_UNSPECIFIED"}, "data.dispatch: value 0; allowed: DYNAMIC, STATIC"},
+      {{"data.shard_examples=0"}, "data.shard_examples: value 0; allowed: 1 to 2147483647"},
+      {{"data.prefetch_batches=65"}, "data.prefetch_batches: value 65; allowed: 1 to 64"},
+      {{"data.csv={train_path: 'a'}"},
+       "data.csv.test_path: value empty; allowed: a path, because cluster.evaluators is 1"},
+      {{"data.csv={train_path: 'a' test_path: 'b' label_column: 9}"},
+       "data.csv.label_column: value 9; allowed: 0 to 8"},
+      {{"data.csv={train_path: 'a' test_path: 'b'}", "model.loss=MEAN_SQUARED_ERROR"},
+       "model.loss: value MEAN_SQUARED_ERROR; allowed: SOFTMAX_CROSS_ENTROPY, or a last layer with 1 output (it has 4) "
+       "with data.csv, whose labels are single numbers"},
+      {{"data.idx={train_images: 'a' train_labels: 'b' test_images: 'c'}"},
+       "data.idx.test_labels: value empty; allowed: a path, because data.idx.test_images is set"},
+      {{"data.idx={train_images: 'a' train_labels: 'b' test_labels: 'c'}", "cluster.evaluators=0"},
+       "data.idx.test_images: value empty; allowed: a path, because data.idx.test_labels is set"},
+      {{"data.idx={train_images: 'a'}", "cluster.evaluators=0"}, "data.idx.train_labels: value empty; allowed: a path"},
+      {{"data.idx={train_images: 'a' train_labels: 'b' standard_deviation: 0 mean: nan}", "cluster.evaluators=0"},
+       "data.idx.mean: value nan; allowed: a finite number\n"
+       "data.idx.standard_deviation: value 0; allowed: a number > 0"},
+  });
+  EXPECT_EQ(ErrorOf({"data.idx={train_images: 'a' train_labels: 'b'}", "cluster.evaluators=0"}), "");
+}
+
+TEST(ValidateTest, ChecksOptimizer) {
+  Check({
+      {{"optimizer.algorithm="},
+       "optimizer.algorithm: value 0; allowed: SGD, MOMENTUM, NESTEROV, ADAGRAD, RMSPROP, ADAM, ADAMW"},
+      {{"optimizer.learning_rate=0"}, "optimizer.learning_rate: value 0; allowed: a number > 0"},
+      {{"optimizer.learning_rate=nan"}, "optimizer.learning_rate: value nan; allowed: a number > 0"},
+      {{"optimizer.momentum=0.9"},
+       "optimizer.momentum: value 0.9; allowed: absent unless optimizer.algorithm is MOMENTUM or NESTEROV"},
+      {{"optimizer.algorithm=MOMENTUM", "optimizer.momentum=1"},
+       "optimizer.momentum: value 1; allowed: 0 or more, less than 1"},
+      {{"optimizer.algorithm=ADAM", "optimizer.beta2=-0.5"},
+       "optimizer.beta2: value -0.5; allowed: 0 or more, less than 1"},
+      {{"optimizer.algorithm=ADAM", "optimizer.epsilon=0"}, "optimizer.epsilon: value 0; allowed: a number > 0"},
+      {{"optimizer.weight_decay=-1"}, "optimizer.weight_decay: value -1; allowed: a number >= 0"},
+      {{"optimizer.schedule.warmup=-1"}, "optimizer.schedule.warmup: value -1; allowed: a number >= 0"},
+      {{"optimizer.schedule.step.interval=1"},
+       "optimizer.schedule.step.factor: value 0; allowed: more than 0, 1 or less"},
+      {{"optimizer.schedule.cosine.final_factor=0.1"},
+       "optimizer.schedule.cosine.length: value 0; allowed: a number > 0"},
+      {{"optimizer.schedule.polynomial={length: 1 power: 0}"},
+       "optimizer.schedule.polynomial.power: value 0; allowed: a number > 0"},
+      {{"optimizer.schedule.unit=7"}, "optimizer.schedule.unit: value 7; allowed: EPOCHS, STEPS"},
+  });
+}
+
+TEST(ValidateTest, ChecksTheModelThroughItsSpec) {
+  EXPECT_THAT(ErrorOf({"model.layers[0].linear.units=0"}), HasSubstr("model.layers[0].linear.units: "));
+  EXPECT_THAT(ErrorOf({"model.layers[0].name=a/b"}), HasSubstr("model.layers[0].name: "));
+  EXPECT_THAT(ErrorOf({"model.layers="}), HasSubstr("model.layers"));
+  EXPECT_THAT(ErrorOf({"model.layers[1].layer_norm={epsilon: 0}"}),
+              HasSubstr("model.layers[1].layer_norm.epsilon: value 0; allowed: a number > 0"));
+  EXPECT_THAT(ErrorOf({"model.layers[0].conv2d={filters: 1 kernel: 1 stride: 0}"}),
+              HasSubstr("model.layers[0].conv2d.stride: value 0; allowed: 1 to 64"));
+}
+
+TEST(ValidateTest, ReportsAllErrorsOfAllPartsAtOnce) {
+  const std::vector<std::string> lines = absl::StrSplit(
+      ErrorOf({"name=", "cluster.workers=0", "model.layers[0].linear.units=0", "data.prefetch_batches=99",
+               "optimizer.learning_rate=-1", "consistency.mode=", "training.batch_size=0", "evaluation.batch_size=0"}),
+      '\n');
+  EXPECT_THAT(lines, ElementsAre(HasSubstr("name:"), HasSubstr("cluster.workers:"), HasSubstr("model.layers[0]"),
+                                 HasSubstr("data.prefetch_batches:"), HasSubstr("optimizer.learning_rate:"),
+                                 HasSubstr("consistency.mode:"), HasSubstr("training.batch_size:"),
+                                 HasSubstr("evaluation.batch_size:")));
+}
+
+TEST(ValidateTest, AnEmptyJobIsAllErrorsAndNoCrash) {
+  const absl::Status status = ParseJobConfig("", "empty.textproto", {}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  for (const char* path : {"name", "cluster.workers", "model.", "data", "optimizer.algorithm", "consistency.mode",
+                           "training.batch_size"}) {
+    EXPECT_THAT(std::string(status.message()), HasSubstr(path));
+  }
+}
+
+}  // namespace
+}  // namespace rubato

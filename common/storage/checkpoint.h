@@ -1,0 +1,101 @@
+#ifndef RUBATO_COMMON_STORAGE_CHECKPOINT_H_
+#define RUBATO_COMMON_STORAGE_CHECKPOINT_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/storage/file.h"
+#include "proto/checkpoint.pb.h"
+
+// Checkpoints: <directory>/server-<i>.data and .manifest, one pair per server (docs/formats.md).
+
+namespace rubato {
+
+inline constexpr uint32_t kCheckpointFormatVersion = 1;
+
+// A chunk as it is. The arrays have record.length() elements each and belong to the caller.
+struct CheckpointChunk {
+  // All but weights_at and slots_at, which the writer fills in.
+  v1::ChunkRecord record;
+  const float* weights = nullptr;
+  std::vector<const float*> slots;
+};
+
+// Writes one server's part of a checkpoint. Not thread-safe. Nothing is visible under its final name before Finish; a
+// writer that is destroyed before leaves a .tmp file that the next one replaces.
+//
+//   RUBATO_ASSIGN_OR_RETURN(auto writer, CheckpointWriter::Create(directory, server_index));
+//   RUBATO_RETURN_IF_ERROR(writer->Add(chunk));
+//   RUBATO_RETURN_IF_ERROR(writer->Finish(manifest));
+class CheckpointWriter {
+ public:
+  // Creates the directory where needed.
+  static absl::StatusOr<std::unique_ptr<CheckpointWriter>> Create(const std::string& directory, uint32_t server);
+
+  // Appends the chunk's arrays; they are not used afterwards. Chunks may come in any order. InvalidArgument for a
+  // chunk without elements or with a missing array.
+  absl::Status Add(const CheckpointChunk& chunk);
+
+  // Puts both files in place, the manifest last. `manifest` says job_name, server, servers and plan; the rest is
+  // filled in. InvalidArgument when manifest.server is another server than Create's.
+  absl::Status Finish(v1::CheckpointManifest manifest);
+
+ private:
+  CheckpointWriter(std::string directory, uint32_t server, std::unique_ptr<FileWriter> data)
+      : directory_(std::move(directory)), server_(server), data_(std::move(data)) {}
+  // Returns the offset at which the array begins.
+  absl::StatusOr<uint64_t> Append(const float* values, int64_t length);
+  absl::Status WriteData(const void* data, size_t bytes);
+
+  const std::string directory_;
+  const uint32_t server_;
+  const std::unique_ptr<FileWriter> data_;
+  std::vector<v1::ChunkRecord> chunks_;
+  uint32_t crc_ = 0;
+};
+
+// One server's part, checked: CRC, sizes, and every array inside the data.
+struct ServerCheckpoint {
+  v1::CheckpointManifest manifest;
+  std::string data;
+
+  // The `length` floats at a byte offset of the manifest; `out` has room for them.
+  void Copy(uint64_t at, int64_t length, float* out) const;
+};
+
+// NotFound: no manifest, hence no whole checkpoint. Unimplemented: a newer format_version. DataLoss: anything that does
+// not fit, with both values.
+absl::StatusOr<ServerCheckpoint> ReadServerCheckpoint(const std::string& directory, uint32_t server);
+
+struct NamedTensor {
+  std::string name;
+  std::vector<int64_t> shape;
+  std::vector<float> values;
+};
+
+struct Checkpoint {
+  std::string job_name;
+  // Of the server with the lowest index.
+  v1::Plan plan;
+  // Over all chunks.
+  int64_t version_min = 0;
+  int64_t version_max = 0;
+  // In model order.
+  std::vector<NamedTensor> tensors;
+};
+
+// Assembles the weights of all servers' parts. NotFound names the server whose part is missing; DataLoss the tensor
+// whose chunks leave a gap, overlap or disagree.
+absl::StatusOr<Checkpoint> ReadCheckpoint(const std::string& directory);
+
+// The tensors of ReadCheckpoint.
+absl::StatusOr<std::vector<NamedTensor>> ReadCheckpointTensors(const std::string& directory);
+
+}  // namespace rubato
+
+#endif  // RUBATO_COMMON_STORAGE_CHECKPOINT_H_

@@ -1,0 +1,247 @@
+#include <zlib.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "common/status.h"
+#include "common/storage/checkpoint.h"
+
+namespace rubato {
+namespace {
+
+// Elements of a shape, or -1 when it is not one: a dimension under 1, or more elements than the bytes of any file.
+int64_t ElementsOf(const google::protobuf::RepeatedField<int64_t>& shape) {
+  int64_t elements = 1;
+  for (int64_t dimension : shape) {
+    if (dimension < 1 || elements > (int64_t{1} << 60) / dimension) return -1;
+    elements *= dimension;
+  }
+  return elements;
+}
+
+std::string DataPath(const std::string& directory, uint32_t server) {
+  return JoinPath(directory, absl::StrCat("server-", server, ".data"));
+}
+
+std::string ChunkName(const v1::ChunkRecord& chunk) {
+  return absl::StrCat("chunk ", chunk.chunk(), " of ", chunk.tensor());
+}
+
+absl::Status CheckArray(const v1::ChunkRecord& chunk, absl::string_view field, uint64_t at, uint64_t data_bytes) {
+  const uint64_t bytes = sizeof(float) * static_cast<uint64_t>(chunk.length());
+  if (at <= data_bytes && bytes <= data_bytes - at) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(ChunkName(chunk), ": ", field, " ", at, " and its ", bytes,
+                                          " bytes end after the data, which has ", data_bytes, " bytes"));
+}
+
+absl::Status CheckChunk(const v1::ChunkRecord& chunk, uint64_t data_bytes) {
+  const int64_t elements = ElementsOf(chunk.shape());
+  if (elements < 0) {
+    return absl::DataLossError(
+        absl::StrCat(ChunkName(chunk), ": shape [", absl::StrJoin(chunk.shape(), ", "), "] is impossible"));
+  }
+  if (chunk.length() < 1 || chunk.offset() < 0 || chunk.offset() > elements - chunk.length()) {
+    return absl::DataLossError(absl::StrCat(ChunkName(chunk), ": offset ", chunk.offset(), " and length ",
+                                            chunk.length(), " are not inside its ", elements, " elements"));
+  }
+  RUBATO_RETURN_IF_ERROR(CheckArray(chunk, "weights_at", chunk.weights_at(), data_bytes));
+  for (uint64_t at : chunk.slots_at()) RUBATO_RETURN_IF_ERROR(CheckArray(chunk, "slots_at", at, data_bytes));
+  return absl::OkStatus();
+}
+
+// The manifest, checked in itself and against the size of the data file.
+absl::StatusOr<v1::CheckpointManifest> ReadManifest(const std::string& directory, uint32_t server) {
+  const std::string path = JoinPath(directory, absl::StrCat("server-", server, ".manifest"));
+  RUBATO_ASSIGN_OR_RETURN(std::string bytes, ReadFile(path));
+  v1::CheckpointManifest manifest;
+  if (!manifest.ParseFromString(bytes)) {
+    return absl::DataLossError(absl::StrCat(path, ": not a valid CheckpointManifest"));
+  }
+  if (manifest.format_version() > kCheckpointFormatVersion) {
+    return absl::UnimplementedError(absl::StrCat(path, ": format_version ", manifest.format_version(),
+                                                 "; this program reads up to ", kCheckpointFormatVersion));
+  }
+  if (manifest.server().index() != server || server >= manifest.servers()) {
+    return absl::DataLossError(absl::StrCat(path, ": is of server ", manifest.server().index(), " of ",
+                                            manifest.servers(), ", expected server ", server));
+  }
+  RUBATO_ASSIGN_OR_RETURN(uint64_t data_bytes, FileBytes(DataPath(directory, server)));
+  if (data_bytes != manifest.data_bytes()) {
+    return absl::DataLossError(absl::StrCat(DataPath(directory, server), ": has ", data_bytes,
+                                            " bytes, its manifest says ", manifest.data_bytes()));
+  }
+  for (const v1::ChunkRecord& chunk : manifest.chunks()) {
+    RUBATO_RETURN_IF_ERROR(Annotate(CheckChunk(chunk, data_bytes), path));
+  }
+  return manifest;
+}
+
+absl::StatusOr<ServerCheckpoint> ReadPart(const std::string& directory, v1::CheckpointManifest manifest) {
+  const std::string path = DataPath(directory, manifest.server().index());
+  RUBATO_ASSIGN_OR_RETURN(std::string data, ReadFile(path));
+  if (data.size() != manifest.data_bytes()) {
+    return absl::DataLossError(
+        absl::StrCat(path, ": has ", data.size(), " bytes, its manifest says ", manifest.data_bytes()));
+  }
+  const auto crc = static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(data.data()), data.size()));
+  if (crc != manifest.data_crc32()) {
+    return absl::DataLossError(absl::StrCat(path, ": its CRC is ", crc, ", its manifest says ", manifest.data_crc32()));
+  }
+  return ServerCheckpoint{std::move(manifest), std::move(data)};
+}
+
+// The lowest server with a manifest there.
+absl::StatusOr<uint32_t> AnyServer(const std::string& directory) {
+  RUBATO_ASSIGN_OR_RETURN(std::vector<std::string> names, ListDirectory(directory));
+  for (const std::string& name : names) {
+    absl::string_view middle = name;
+    uint32_t server = 0;
+    if (absl::ConsumePrefix(&middle, "server-") && absl::ConsumeSuffix(&middle, ".manifest") &&
+        absl::SimpleAtoi(middle, &server)) {
+      return server;
+    }
+  }
+  return absl::NotFoundError(
+      absl::StrCat(directory, ": holds no server-<i>.manifest, hence no whole part of a checkpoint"));
+}
+
+// Puts chunks together.
+class Assembler {
+ public:
+  // `max_elements`: floats in all data files, hence the most that a tensor can have.
+  explicit Assembler(int64_t max_elements) : max_elements_(max_elements) {}
+
+  absl::Status Take(const ServerCheckpoint& part) {
+    for (const v1::ChunkRecord& chunk : part.manifest.chunks()) {
+      RUBATO_ASSIGN_OR_RETURN(Assembly * tensor, TensorOf(chunk));
+      part.Copy(chunk.weights_at(), chunk.length(), tensor->tensor.values.data() + chunk.offset());
+      tensor->pieces.emplace_back(chunk.offset(), chunk.length());
+      tensor->lowest_chunk = std::min(tensor->lowest_chunk, chunk.chunk());
+      version_min_ = any_ ? std::min(version_min_, chunk.version()) : chunk.version();
+      version_max_ = any_ ? std::max(version_max_, chunk.version()) : chunk.version();
+      any_ = true;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Finish(Checkpoint* checkpoint) {
+    for (Assembly& tensor : tensors_) RUBATO_RETURN_IF_ERROR(CheckPieces(tensor));
+    std::sort(tensors_.begin(), tensors_.end(),
+              [](const Assembly& a, const Assembly& b) { return a.lowest_chunk < b.lowest_chunk; });
+    for (Assembly& tensor : tensors_) checkpoint->tensors.push_back(std::move(tensor.tensor));
+    checkpoint->version_min = version_min_;
+    checkpoint->version_max = version_max_;
+    return absl::OkStatus();
+  }
+
+ private:
+  struct Assembly {
+    NamedTensor tensor;
+    uint32_t lowest_chunk;
+    std::vector<std::pair<int64_t, int64_t>> pieces;  // Offset, length.
+  };
+
+  absl::StatusOr<Assembly*> TensorOf(const v1::ChunkRecord& chunk) {
+    const std::vector<int64_t> shape(chunk.shape().begin(), chunk.shape().end());
+    auto [it, is_new] = by_name_.try_emplace(chunk.tensor(), tensors_.size());
+    if (is_new) {
+      const int64_t elements = ElementsOf(chunk.shape());
+      if (elements > max_elements_) {
+        return absl::DataLossError(
+            absl::StrCat(ChunkName(chunk), ": the tensor has ", elements, " elements, the checkpoint ", max_elements_));
+      }
+      tensors_.push_back({{chunk.tensor(), shape, std::vector<float>(elements)}, chunk.chunk(), {}});
+    }
+    Assembly& tensor = tensors_[it->second];
+    if (tensor.tensor.shape != shape) {
+      return absl::DataLossError(absl::StrCat(ChunkName(chunk), ": shape [", absl::StrJoin(shape, ", "),
+                                              "], another chunk says [", absl::StrJoin(tensor.tensor.shape, ", "),
+                                              "]"));
+    }
+    return &tensor;
+  }
+
+  static absl::Status CheckPieces(Assembly& tensor) {
+    std::sort(tensor.pieces.begin(), tensor.pieces.end());
+    int64_t end = 0;
+    for (const auto& [offset, length] : tensor.pieces) {
+      if (offset != end) {
+        return absl::DataLossError(absl::StrCat(tensor.tensor.name, ": elements ", std::min(offset, end), " to ",
+                                                std::max(offset, end) - 1, " are ",
+                                                offset > end ? "missing" : "there twice"));
+      }
+      end += length;
+    }
+    const int64_t elements = static_cast<int64_t>(tensor.tensor.values.size());
+    if (end == elements) return absl::OkStatus();
+    return absl::DataLossError(
+        absl::StrCat(tensor.tensor.name, ": elements ", end, " to ", elements - 1, " are missing"));
+  }
+
+  const int64_t max_elements_;
+  std::vector<Assembly> tensors_;
+  absl::flat_hash_map<std::string, size_t> by_name_;
+  int64_t version_min_ = 0;
+  int64_t version_max_ = 0;
+  bool any_ = false;
+};
+
+// All servers' manifests, by index; of one job and one checkpoint.
+absl::StatusOr<std::vector<v1::CheckpointManifest>> ReadManifests(const std::string& directory) {
+  RUBATO_ASSIGN_OR_RETURN(uint32_t any, AnyServer(directory));
+  RUBATO_ASSIGN_OR_RETURN(v1::CheckpointManifest first, ReadManifest(directory, any));
+  std::vector<v1::CheckpointManifest> manifests;
+  for (uint32_t server = 0; server < first.servers(); ++server) {
+    absl::StatusOr<v1::CheckpointManifest> manifest = ReadManifest(directory, server);
+    if (!manifest.ok()) {
+      return Annotate(manifest.status(), absl::StrCat("server ", server, " of the checkpoint's ", first.servers()));
+    }
+    if (manifest->job_name() != first.job_name() || manifest->servers() != first.servers()) {
+      return absl::DataLossError(absl::StrCat(directory, ": server ", server, " wrote for job '", manifest->job_name(),
+                                              "' with ", manifest->servers(), " servers, server ", any, " for job '",
+                                              first.job_name(), "' with ", first.servers()));
+    }
+    manifests.push_back(*std::move(manifest));
+  }
+  return manifests;
+}
+
+}  // namespace
+
+void ServerCheckpoint::Copy(uint64_t at, int64_t length, float* out) const {
+  std::memcpy(out, data.data() + at, sizeof(float) * static_cast<size_t>(length));
+}
+
+absl::StatusOr<ServerCheckpoint> ReadServerCheckpoint(const std::string& directory, uint32_t server) {
+  RUBATO_ASSIGN_OR_RETURN(v1::CheckpointManifest manifest, ReadManifest(directory, server));
+  return ReadPart(directory, std::move(manifest));
+}
+
+absl::StatusOr<Checkpoint> ReadCheckpoint(const std::string& directory) {
+  RUBATO_ASSIGN_OR_RETURN(std::vector<v1::CheckpointManifest> manifests, ReadManifests(directory));
+  Checkpoint checkpoint;
+  checkpoint.job_name = manifests[0].job_name();
+  checkpoint.plan = manifests[0].plan();
+  uint64_t bytes = 0;
+  for (const v1::CheckpointManifest& manifest : manifests) bytes += manifest.data_bytes();
+  Assembler assembler(static_cast<int64_t>(bytes / sizeof(float)));
+  for (v1::CheckpointManifest& manifest : manifests) {
+    RUBATO_ASSIGN_OR_RETURN(ServerCheckpoint part, ReadPart(directory, std::move(manifest)));
+    RUBATO_RETURN_IF_ERROR(Annotate(assembler.Take(part), directory));
+  }
+  RUBATO_RETURN_IF_ERROR(Annotate(assembler.Finish(&checkpoint), directory));
+  return checkpoint;
+}
+
+absl::StatusOr<std::vector<NamedTensor>> ReadCheckpointTensors(const std::string& directory) {
+  RUBATO_ASSIGN_OR_RETURN(Checkpoint checkpoint, ReadCheckpoint(directory));
+  return std::move(checkpoint.tensors);
+}
+
+}  // namespace rubato

@@ -1,0 +1,87 @@
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/status.h"
+#include "common/storage/checkpoint.h"
+
+namespace rubato {
+namespace {
+
+// Arrays begin at multiples of this many bytes.
+constexpr uint64_t kAlignment = 64;
+
+std::string PartPath(const std::string& directory, uint32_t server, absl::string_view suffix) {
+  return JoinPath(directory, absl::StrCat("server-", server, suffix));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<CheckpointWriter>> CheckpointWriter::Create(const std::string& directory,
+                                                                           uint32_t server) {
+  RUBATO_RETURN_IF_ERROR(MakeDirectories(directory));
+  RUBATO_ASSIGN_OR_RETURN(auto data,
+                          FileWriter::Create(PartPath(directory, server, ".data.tmp"), FileWriter::kReplace));
+  return std::unique_ptr<CheckpointWriter>(new CheckpointWriter(directory, server, std::move(data)));
+}
+
+absl::Status CheckpointWriter::WriteData(const void* data, size_t bytes) {
+  crc_ = static_cast<uint32_t>(crc32_z(crc_, static_cast<const Bytef*>(data), bytes));
+  return data_->Write(data, bytes);
+}
+
+absl::StatusOr<uint64_t> CheckpointWriter::Append(const float* values, int64_t length) {
+  static constexpr std::array<char, kAlignment> kPadding = {};
+  RUBATO_RETURN_IF_ERROR(WriteData(kPadding.data(), (kAlignment - data_->bytes() % kAlignment) % kAlignment));
+  const uint64_t at = data_->bytes();
+  RUBATO_RETURN_IF_ERROR(WriteData(values, sizeof(float) * static_cast<size_t>(length)));
+  return at;
+}
+
+absl::Status CheckpointWriter::Add(const CheckpointChunk& chunk) {
+  v1::ChunkRecord record = chunk.record;
+  const bool whole =
+      chunk.weights != nullptr && std::find(chunk.slots.begin(), chunk.slots.end(), nullptr) == chunk.slots.end();
+  if (record.length() < 1 || !whole) {
+    return absl::InvalidArgumentError(absl::StrCat("chunk ", record.chunk(), " of ", record.tensor(), ": length ",
+                                                   record.length(),
+                                                   whole ? "; at least 1 is needed" : ", and an array is missing"));
+  }
+  RUBATO_ASSIGN_OR_RETURN(uint64_t at, Append(chunk.weights, record.length()));
+  record.set_weights_at(at);
+  record.clear_slots_at();
+  for (const float* slot : chunk.slots) {
+    RUBATO_ASSIGN_OR_RETURN(uint64_t slot_at, Append(slot, record.length()));
+    record.add_slots_at(slot_at);
+  }
+  chunks_.push_back(std::move(record));
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointWriter::Finish(v1::CheckpointManifest manifest) {
+  if (manifest.server().index() != server_ || server_ >= manifest.servers()) {
+    return absl::InvalidArgumentError(absl::StrCat("manifest of server ", manifest.server().index(), " of ",
+                                                   manifest.servers(), " for the part of server ", server_));
+  }
+  std::sort(chunks_.begin(), chunks_.end(),
+            [](const v1::ChunkRecord& a, const v1::ChunkRecord& b) { return a.chunk() < b.chunk(); });
+  manifest.set_format_version(kCheckpointFormatVersion);
+  manifest.set_data_crc32(crc_);
+  manifest.set_data_bytes(data_->bytes());
+  manifest.clear_chunks();
+  for (v1::ChunkRecord& chunk : chunks_) *manifest.add_chunks() = std::move(chunk);
+  chunks_.clear();
+
+  RUBATO_RETURN_IF_ERROR(data_->Sync());
+  RUBATO_RETURN_IF_ERROR(data_->Close());
+  // An earlier manifest would vouch for data that is about to be replaced.
+  const std::string manifest_path = PartPath(directory_, server_, ".manifest");
+  RUBATO_RETURN_IF_ERROR(RemoveFile(manifest_path));
+  RUBATO_RETURN_IF_ERROR(RenameFile(data_->path(), PartPath(directory_, server_, ".data")));
+  return WriteFileAtomically(manifest_path, manifest.SerializeAsString());
+}
+
+}  // namespace rubato

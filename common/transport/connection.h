@@ -1,0 +1,37 @@
+#ifndef RUBATO_COMMON_TRANSPORT_CONNECTION_H_
+#define RUBATO_COMMON_TRANSPORT_CONNECTION_H_
+
+#include <grpcpp/support/byte_buffer.h>
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace rubato {
+
+// A client's stream, as the server sees it. Thread-safe, never blocks on the network. May outlive the server that made
+// it, and then does nothing.
+class Connection {
+ public:
+  virtual ~Connection() = default;
+
+  // Unique within the server.
+  virtual uint64_t id() const = 0;
+  // The client's address, for people.
+  virtual const std::string& peer() const = 0;
+
+  // Queues a message. After the end of the connection it is silently dropped. When more bytes wait than the server's
+  // options allow, the connection is closed with RESOURCE_EXHAUSTED. Some of the work of sending is done here, and the
+  // memory of messages may be released here.
+  virtual void Send(grpc::ByteBuffer message) = 0;
+
+  // Ends the stream. With OK what is queued is sent first; with another status the client is told that status at once,
+  // what is queued is dropped, and the message being sent may be cut off. No message is delivered afterwards. Does
+  // nothing when the stream has ended.
+  virtual void Close(absl::Status status) = 0;
+};
+
+}  // namespace rubato
+
+#endif  // RUBATO_COMMON_TRANSPORT_CONNECTION_H_

@@ -1,0 +1,210 @@
+#include "common/transport/exchange_client.h"
+
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/support/channel_arguments.h>
+
+#include <climits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/grpc_status.h"
+#include "common/status.h"
+
+namespace rubato {
+namespace {
+
+constexpr char kMethod[] = "/rubato.v1.ParameterServer/Exchange";
+
+std::shared_ptr<grpc::Channel> MakeChannel(const ExchangeClient::Options& options) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(static_cast<int>(options.max_message_bytes));
+  arguments.SetMaxSendMessageSize(-1);
+  // A connection of its own, which knows nothing of another client's failures to reach the same server.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  // Nothing outside the options decides where messages go: no proxy from the environment, no service config from DNS.
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
+  // Messages that were lost with a stream are sent again by its owner, who knows which.
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  ApplyKeepalive(options.keepalive, &arguments);
+  return grpc::CreateCustomChannel(options.address, grpc::InsecureChannelCredentials(), arguments);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ExchangeClient>> ExchangeClient::Create(Options options, Handler* handler) {
+  if (options.address.empty()) return absl::InvalidArgumentError("address: is empty, expected \"host:port\"");
+  if (options.connect_timeout <= absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("connect_timeout: ", absl::FormatDuration(options.connect_timeout), " is not above 0"));
+  }
+  if (options.max_message_bytes < 1 || options.max_message_bytes > INT_MAX) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("max_message_bytes: ", options.max_message_bytes, " is not in [1, ", INT_MAX, "]"));
+  }
+  std::unique_ptr<ExchangeClient> client(new ExchangeClient(std::move(options), handler));
+  RUBATO_RETURN_IF_ERROR(client->Connect());
+  return client;
+}
+
+ExchangeClient::ExchangeClient(Options options, Handler* handler)
+    : options_(std::move(options)), handler_(handler), out_(options_.max_queued_bytes) {}
+
+ExchangeClient::~ExchangeClient() { Shutdown(); }
+
+absl::Status ExchangeClient::Connect() {
+  stub_ = std::make_unique<grpc::GenericStub>(MakeChannel(options_));
+  {
+    MutexLock lock(mu_);
+    pending_ = 1;
+  }
+  stream_ = stub_->PrepareCall(&context_, kMethod, &queue_);
+  stream_->StartCall(&start_tag_);
+  thread_ = std::thread([this] { Run(); });
+
+  absl::Status status;
+  {
+    MutexLock lock(mu_);
+    while (state_ == State::kConnecting && changed_.WaitFor(mu_, options_.connect_timeout)) {
+    }
+    if (state_ == State::kConnecting) {
+      status = absl::DeadlineExceededError(absl::StrCat("no connection to ", options_.address, " within ",
+                                                        absl::FormatDuration(options_.connect_timeout)));
+    } else if (!was_open_) {
+      while (state_ != State::kEnded) changed_.Wait(mu_);
+      status = Annotate(status_, absl::StrCat("no connection to ", options_.address));
+    }
+  }
+  if (!status.ok()) Shutdown();
+  return status;
+}
+
+void ExchangeClient::Run() {
+  void* tag = nullptr;
+  bool ok = false;
+  while (queue_.Next(&tag, &ok)) OnEvent(*static_cast<Operation*>(tag), ok);
+}
+
+void ExchangeClient::OnEvent(Operation operation, bool ok) {
+  if (operation == Operation::kStart && ok) {
+    {
+      MutexLock lock(mu_);
+      if (state_ == State::kConnecting) state_ = State::kOpen;
+      was_open_ = true;
+      changed_.NotifyAll();
+    }
+    OnRead();
+  } else if (operation == Operation::kRead && ok) {
+    OnRead();
+  } else if (operation == Operation::kWrite) {
+    {
+      MutexLock lock(mu_);
+      out_.WriteDone();
+    }
+    // A write that failed is followed by a read that fails.
+    if (ok) Advance();
+  } else if (!ok) {
+    Finish();
+  }
+  bool last = false;
+  {
+    MutexLock lock(mu_);
+    last = --pending_ == 0;
+  }
+  if (last) OnEnd();
+}
+
+void ExchangeClient::OnRead() {
+  grpc::ByteBuffer message;
+  message.Swap(&incoming_);
+  bool deliver = message.Valid();
+  {
+    MutexLock lock(mu_);
+    if (shutting_down_) deliver = false;
+    ++pending_;
+  }
+  if (deliver) handler_->OnMessage(std::move(message));
+  stream_->Read(&incoming_, &read_tag_);
+}
+
+void ExchangeClient::Finish() {
+  if (std::exchange(finishing_, true)) return;
+  {
+    MutexLock lock(mu_);
+    state_ = State::kEnding;
+    ++pending_;
+  }
+  stream_->Finish(&finish_status_, &finish_tag_);
+}
+
+void ExchangeClient::OnEnd() {
+  absl::Status status = FromGrpcStatus(finish_status_);
+  if (status.ok()) status = absl::UnavailableError("the server ended the stream");
+  std::deque<grpc::ByteBuffer> dropped;
+  bool tell = false;
+  {
+    MutexLock lock(mu_);
+    if (status_.ok()) status_ = status;
+    status = status_;
+    state_ = State::kEnded;
+    dropped = out_.TakeAll();
+    tell = was_open_ && !shutting_down_;
+    changed_.NotifyAll();
+  }
+  if (tell) handler_->OnDisconnected(std::move(status));
+  // Run() then ends: nothing is started on the queue after the end.
+  queue_.Shutdown();
+}
+
+void ExchangeClient::Send(grpc::ByteBuffer message) {
+  const size_t bytes = message.Length();
+  bool taken = false;
+  {
+    MutexLock lock(mu_);
+    if (state_ != State::kOpen) return;
+    taken = out_.Push(std::move(message));
+  }
+  if (taken) return Advance();
+  Break(absl::ResourceExhaustedError(absl::StrCat("the server at ", options_.address,
+                                                  " does not read: another message of ", bytes,
+                                                  " bytes does not fit the queue")));
+}
+
+void ExchangeClient::Advance() {
+  grpc::ByteBuffer message;
+  {
+    MutexLock lock(mu_);
+    if (state_ != State::kOpen || !out_.StartNext(&message)) return;
+    ++pending_;
+  }
+  // Not under the lock, because gRPC writes to the socket here; the pending event keeps the stream.
+  stream_->Write(message, &write_tag_);
+}
+
+bool ExchangeClient::connected() {
+  MutexLock lock(mu_);
+  return state_ == State::kOpen;
+}
+
+void ExchangeClient::Break(absl::Status status) {
+  {
+    MutexLock lock(mu_);
+    if (state_ == State::kOpen) state_ = State::kEnding;
+    if (status_.ok()) status_ = std::move(status);
+  }
+  context_.TryCancel();
+}
+
+void ExchangeClient::Shutdown() {
+  {
+    MutexLock lock(mu_);
+    if (shutting_down_) return;
+    shutting_down_ = true;
+  }
+  if (!thread_.joinable()) return;
+  Break(absl::CancelledError("the client was shut down"));
+  thread_.join();
+}
+
+}  // namespace rubato

@@ -1,0 +1,125 @@
+#ifndef RUBATO_COMMON_TRANSPORT_EXCHANGE_CLIENT_H_
+#define RUBATO_COMMON_TRANSPORT_EXCHANGE_CLIENT_H_
+
+#include <grpcpp/client_context.h>
+#include <grpcpp/completion_queue.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/support/byte_buffer.h>
+
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/mutex.h"
+#include "common/transport/keepalive.h"
+#include "common/transport/send_queue.h"
+
+namespace rubato {
+
+// One stream of rubato.v1.ParameterServer/Exchange to a server, with messages as raw bytes: one thread on one
+// completion queue moves them between gRPC and a handler. A stream that broke stays broken; its owner makes a new
+// client. Thread-safe.
+//
+//   RUBATO_ASSIGN_OR_RETURN(auto client, ExchangeClient::Create({.address = "host:7000"}, &handler));
+//   client->Send(EncodeRequest(header, {gradient}));
+class ExchangeClient {
+ public:
+  // Called on the client's thread, which must not be blocked, and on which the client must not be shut down or
+  // destroyed.
+  class Handler {
+   public:
+    virtual ~Handler() = default;
+    // One message. May come before Create has returned.
+    virtual void OnMessage(grpc::ByteBuffer message) = 0;
+    // The stream is broken; the last call. Comes once after a Create that succeeded, unless Shutdown comes first. Never
+    // OK: Unavailable when the server ended the stream or is gone (or keepalive did not reach it), ResourceExhausted
+    // when too much waited to be sent, otherwise the server's own status.
+    virtual void OnDisconnected(absl::Status status) = 0;
+  };
+
+  struct Options {
+    // "host:port".
+    std::string address;
+    // For Create, > 0.
+    absl::Duration connect_timeout = absl::Seconds(5);
+    // A larger message breaks the stream. 1 to 2^31 - 1.
+    size_t max_message_bytes = (size_t{1} << 28) + (size_t{1} << 20);
+    // That may wait to be sent; when it would be more, the stream is broken with ResourceExhausted.
+    size_t max_queued_bytes = size_t{1} << 32;
+    Keepalive keepalive;
+  };
+
+  // Connects, and blocks until that is done. `handler` outlives the client. InvalidArgument: an option is out of range.
+  // Unavailable: nobody answers there. DeadlineExceeded: not within connect_timeout.
+  static absl::StatusOr<std::unique_ptr<ExchangeClient>> Create(Options options, Handler* handler);
+
+  // As Shutdown.
+  ~ExchangeClient();
+
+  // Queues a message; never blocks on the network. Dropped when the stream is broken. Some of the work of sending is
+  // done here, and the memory of messages may be released here.
+  void Send(grpc::ByteBuffer message);
+
+  // False once the stream is broken or shut down.
+  bool connected();
+
+  // Breaks the stream. No handler call is running or comes after it has returned. Not to be called from the handler.
+  void Shutdown();
+
+ private:
+  // What the completion queue's tags point to.
+  enum class Operation { kStart, kRead, kWrite, kFinish };
+
+  ExchangeClient(Options options, Handler* handler);
+
+  absl::Status Connect();
+  // The queue's thread.
+  void Run();
+  void OnEvent(Operation operation, bool ok);
+  void OnRead();
+  void Finish();
+  // After the last event.
+  void OnEnd();
+  // Starts the next write when it is due.
+  void Advance();
+  // Ends the stream for a reason of our own; only the first one counts.
+  void Break(absl::Status status);
+
+  const Options options_;
+  Handler* const handler_;
+  Operation start_tag_ = Operation::kStart;
+  Operation read_tag_ = Operation::kRead;
+  Operation write_tag_ = Operation::kWrite;
+  Operation finish_tag_ = Operation::kFinish;
+  grpc::CompletionQueue queue_;
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::GenericStub> stub_;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;
+  std::thread thread_;
+  // The queue thread's.
+  grpc::ByteBuffer incoming_;
+  grpc::Status finish_status_;
+  bool finishing_ = false;
+
+  Mutex mu_;
+  CondVar changed_;
+  enum class State { kConnecting, kOpen, kEnding, kEnded };
+  State state_ ABSL_GUARDED_BY(mu_) = State::kConnecting;
+  // Whether there ever was a connection, so that its end is to be told.
+  bool was_open_ ABSL_GUARDED_BY(mu_) = false;
+  bool shutting_down_ ABSL_GUARDED_BY(mu_) = false;
+  // Operations whose events are to come. Each is counted before it is started.
+  int pending_ ABSL_GUARDED_BY(mu_) = 0;
+  SendQueue out_ ABSL_GUARDED_BY(mu_);
+  // Why the stream ends. OK until then.
+  absl::Status status_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace rubato
+
+#endif  // RUBATO_COMMON_TRANSPORT_EXCHANGE_CLIENT_H_

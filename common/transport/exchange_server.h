@@ -1,0 +1,95 @@
+#ifndef RUBATO_COMMON_TRANSPORT_EXCHANGE_SERVER_H_
+#define RUBATO_COMMON_TRANSPORT_EXCHANGE_SERVER_H_
+
+#include <grpcpp/completion_queue.h>
+#include <grpcpp/impl/codegen/service_type.h>
+#include <grpcpp/server.h>
+#include <grpcpp/support/byte_buffer.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/mutex.h"
+#include "common/transport/connection.h"
+#include "common/transport/keepalive.h"
+#include "common/transport/server_stream.h"
+
+namespace rubato {
+
+// Serves rubato.v1.ParameterServer/Exchange with messages as raw bytes: one thread on one completion queue moves them
+// between gRPC and a handler. Other methods are answered UNIMPLEMENTED. Thread-safe.
+//
+//   RUBATO_ASSIGN_OR_RETURN(auto server, ExchangeServer::Create({.listen = "0.0.0.0:0"}, &handler));
+//   Register(server->port());
+class ExchangeServer {
+ public:
+  using Handler = ConnectionHandler;
+
+  struct Options {
+    // "host:port"; port 0 takes a free one. Not shared with another process.
+    std::string listen;
+    // A larger message ends its connection with RESOURCE_EXHAUSTED. 1 to 2^31 - 1.
+    size_t max_message_bytes = (size_t{1} << 28) + (size_t{1} << 20);
+    // That may wait to be sent on one connection.
+    size_t max_queued_bytes = size_t{1} << 30;
+    Keepalive keepalive;
+    // How long Shutdown waits for calls of `services` before it cancels them.
+    absl::Duration shutdown_grace = absl::Seconds(1);
+    // Served on the same port by gRPC's own threads. Not owned; they outlive the server.
+    std::vector<grpc::Service*> services;
+  };
+
+  // Listens when it returns. `handler` outlives the server. InvalidArgument: an option is out of range. Unavailable:
+  // the port is taken, or the address is not one of this host's.
+  static absl::StatusOr<std::unique_ptr<ExchangeServer>> Create(Options options, Handler* handler);
+
+  // As Shutdown.
+  ~ExchangeServer();
+
+  // The port that it listens on.
+  int port() const { return port_; }
+
+  // Ends all connections with UNAVAILABLE and stops. No handler call is running or comes after it has returned. Not to
+  // be called from the handler. Further calls do nothing.
+  void Shutdown();
+
+ private:
+  ExchangeServer(Options options, Handler* handler) : options_(std::move(options)), handler_(handler) {}
+
+  absl::Status Start();
+  void AcceptNext();
+  // The queue's thread.
+  void Run();
+  void OnAccepted(std::shared_ptr<ServerStream> stream, bool ok);
+  void Forget(uint64_t id);
+
+  const Options options_;
+  Handler* const handler_;
+  RawExchangeService service_;
+  std::unique_ptr<grpc::ServerCompletionQueue> queue_;
+  std::unique_ptr<grpc::Server> server_;
+  int port_ = 0;
+  // Used by Start, then by the queue's thread alone.
+  uint64_t next_id_ = 1;
+  std::shared_ptr<ServerStream> accepting_;
+  std::thread thread_;
+
+  Mutex mu_;
+  CondVar changed_;
+  bool shutting_down_ ABSL_GUARDED_BY(mu_) = false;
+  // Whether a stream waits for the next call.
+  bool is_accepting_ ABSL_GUARDED_BY(mu_) = true;
+  absl::flat_hash_map<uint64_t, std::shared_ptr<ServerStream>> streams_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace rubato
+
+#endif  // RUBATO_COMMON_TRANSPORT_EXCHANGE_SERVER_H_

@@ -1,0 +1,45 @@
+#ifndef RUBATO_COMMON_TRANSPORT_SEND_QUEUE_H_
+#define RUBATO_COMMON_TRANSPORT_SEND_QUEUE_H_
+
+#include <grpcpp/support/byte_buffer.h>
+
+#include <cstddef>
+#include <deque>
+
+namespace rubato {
+
+// Messages that wait to be written to a stream, which takes one at a time. Pure bookkeeping; not thread-safe.
+//
+//   if (!queue.Push(std::move(message))) ...close the stream...
+//   if (queue.StartNext(&message)) ...write it, and call WriteDone() when it is written...
+class SendQueue {
+ public:
+  // What a message counts for beside its bytes, so that empty ones are bounded too.
+  static constexpr size_t kMessageOverheadBytes = 256;
+
+  // At most `bytes_max` wait at a time, the message being written not counted.
+  explicit SendQueue(size_t bytes_max) : bytes_max_(bytes_max) {}
+
+  // Returns false, and takes nothing, when the bound would be passed.
+  bool Push(grpc::ByteBuffer message);
+
+  // Takes the oldest message out to be written. Returns false when there is none, or another is being written.
+  bool StartNext(grpc::ByteBuffer* message);
+  void WriteDone() { writing_ = false; }
+
+  bool writing() const { return writing_; }
+  bool empty() const { return messages_.empty(); }
+
+  // Empties the queue. The messages' memory is released with what is returned, which the caller does without a lock.
+  std::deque<grpc::ByteBuffer> TakeAll();
+
+ private:
+  const size_t bytes_max_;
+  std::deque<grpc::ByteBuffer> messages_;
+  size_t bytes_ = 0;
+  bool writing_ = false;
+};
+
+}  // namespace rubato
+
+#endif  // RUBATO_COMMON_TRANSPORT_SEND_QUEUE_H_

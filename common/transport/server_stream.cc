@@ -1,0 +1,132 @@
+#include "common/transport/server_stream.h"
+
+#include <grpc/grpc.h>
+
+#include <deque>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/grpc_status.h"
+
+namespace rubato {
+
+ServerStream::ServerStream(uint64_t id, size_t queued_bytes_max, ConnectionHandler* handler)
+    : id_(id), handler_(handler), call_(std::make_unique<Call>()), queue_(queued_bytes_max) {}
+
+void ServerStream::Accept(RawExchangeService* service, grpc::ServerCompletionQueue* queue) {
+  call_->context.AsyncNotifyWhenDone(&done_tag_);
+  service->RequestExchange(&call_->context, &call_->stream, queue, queue, &accept_tag_);
+}
+
+void ServerStream::Begin() {
+  peer_ = call_->context.peer();
+  {
+    MutexLock lock(mu_);
+    pending_ = 2;  // The first read, and the end of the call.
+  }
+  call_->stream.Read(&incoming_, &read_tag_);
+}
+
+bool ServerStream::OnEvent(Operation operation, bool ok) {
+  if (operation == Operation::kRead) {
+    OnRead(ok);
+  } else if (operation == Operation::kWrite) {
+    {
+      MutexLock lock(mu_);
+      queue_.WriteDone();
+      if (ok) ++messages_written_;
+      if (!ok) closed_ = true;
+    }
+    Advance();
+  }
+  std::deque<grpc::ByteBuffer> dropped;
+  std::unique_ptr<Call> ended;
+  {
+    MutexLock lock(mu_);
+    if (operation == Operation::kDone) closed_ = true;
+    if (closed_) dropped = queue_.TakeAll();
+    if (--pending_ == 0) ended = std::move(call_);
+  }
+  if (ended == nullptr) return false;
+  ended.reset();
+  handler_->OnClosed(id_);
+  return true;
+}
+
+void ServerStream::OnRead(bool ok) {
+  {
+    MutexLock lock(mu_);
+    if (!ok) read_ended_ = true;
+    if (ok && (closed_ || draining_)) return;
+    if (ok) {
+      ++messages_read_;
+      ++pending_;  // The next read.
+    }
+  }
+  if (!ok) return Advance();
+  grpc::ByteBuffer message;
+  message.Swap(&incoming_);
+  handler_->OnMessage(shared_from_this(), std::move(message));
+  call_->stream.Read(&incoming_, &read_tag_);
+}
+
+void ServerStream::Send(grpc::ByteBuffer message) {
+  const size_t bytes = message.Length();
+  bool taken = false;
+  {
+    MutexLock lock(mu_);
+    if (closed_ || draining_) return;
+    taken = queue_.Push(std::move(message));
+  }
+  if (taken) return Advance();
+  Close(absl::ResourceExhaustedError(
+      absl::StrCat("the client does not read its answers: another one of ", bytes, " bytes does not fit the queue")));
+}
+
+void ServerStream::Close(absl::Status status) {
+  std::deque<grpc::ByteBuffer> dropped;
+  {
+    MutexLock lock(mu_);
+    if (closed_ || (draining_ && status.ok())) return;
+    draining_ = true;
+    if (!status.ok()) {
+      closed_ = true;
+      dropped = queue_.TakeAll();
+      // Unlike Finish() this overtakes what the client has not read. ServerContext::TryCancel() is the same call, but
+      // knows no other status than CANCELLED.
+      const grpc::Status reason = ToGrpcStatus(status);
+      grpc_call_cancel_with_status(call_->context.c_call(), static_cast<grpc_status_code>(reason.error_code()),
+                                   reason.error_message().c_str(), nullptr);
+      return;
+    }
+  }
+  Advance();
+}
+
+void ServerStream::Advance() {
+  grpc::ByteBuffer message;
+  bool write = false;
+  {
+    MutexLock lock(mu_);
+    if (closed_) return;
+    write = queue_.StartNext(&message);
+    if (!write) {
+      if (!StreamIsOver()) return;
+      closed_ = true;
+    }
+    ++pending_;
+  }
+  // Not under the lock, because gRPC writes to the socket here; the pending event keeps the call.
+  if (write) {
+    call_->stream.Write(message, &write_tag_);
+  } else {
+    call_->stream.Finish(grpc::Status::OK, &finish_tag_);
+  }
+}
+
+bool ServerStream::StreamIsOver() const {
+  if (queue_.writing() || !queue_.empty()) return false;
+  return draining_ || (read_ended_ && messages_written_ >= messages_read_);
+}
+
+}  // namespace rubato

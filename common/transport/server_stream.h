@@ -1,0 +1,101 @@
+#ifndef RUBATO_COMMON_TRANSPORT_SERVER_STREAM_H_
+#define RUBATO_COMMON_TRANSPORT_SERVER_STREAM_H_
+
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/async_stream.h>
+#include <grpcpp/support/byte_buffer.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "common/mutex.h"
+#include "common/transport/connection.h"
+#include "common/transport/send_queue.h"
+#include "proto/parameter_server.grpc.pb.h"
+
+namespace rubato {
+
+using RawExchangeService = v1::ParameterServer::WithRawMethod_Exchange<v1::ParameterServer::Service>;
+
+// Whoever is given the messages of a server's connections. Called on the queue's thread, which must not be blocked.
+class ConnectionHandler {
+ public:
+  virtual ~ConnectionHandler() = default;
+
+  // One message. Each is to be answered by one Send: a client that says that it sends no more is told the end of the
+  // stream once it has as many answers.
+  virtual void OnMessage(std::shared_ptr<Connection> connection, grpc::ByteBuffer message) = 0;
+
+  // The connection has ended, for whatever reason; its last call. Comes once for every connection, also for one that
+  // never sent a message.
+  virtual void OnClosed(uint64_t connection_id) = 0;
+};
+
+// One Exchange call on a completion queue: its gRPC objects, and what waits to be sent on it. The server that owns it
+// gives it the queue's events. Connection's methods are thread-safe; the others are the queue thread's.
+class ServerStream : public Connection, public std::enable_shared_from_this<ServerStream> {
+ public:
+  enum class Operation { kAccept, kRead, kWrite, kFinish, kDone };
+  // What the completion queue's tags point to.
+  struct Tag {
+    ServerStream* stream;
+    Operation operation;
+  };
+
+  ServerStream(uint64_t id, size_t queued_bytes_max, ConnectionHandler* handler);
+
+  // Waits for a call. Then comes a kAccept event and, if that is ok, Begin() is due.
+  void Accept(RawExchangeService* service, grpc::ServerCompletionQueue* queue);
+  void Begin();
+  // Takes an event other than kAccept. Returns true when it was the last one: the handler has been told, and the stream
+  // may be forgotten.
+  bool OnEvent(Operation operation, bool ok);
+
+  uint64_t id() const override { return id_; }
+  const std::string& peer() const override { return peer_; }
+  void Send(grpc::ByteBuffer message) override;
+  void Close(absl::Status status) override;
+
+ private:
+  // Released when the call is over, whoever still holds the connection.
+  struct Call {
+    grpc::ServerContext context;
+    grpc::ServerAsyncReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer> stream{&context};
+  };
+
+  void OnRead(bool ok);
+  // Starts the next write, or ends the stream when that is due.
+  void Advance();
+  bool StreamIsOver() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const uint64_t id_;
+  ConnectionHandler* const handler_;
+  Tag accept_tag_{this, Operation::kAccept};
+  Tag read_tag_{this, Operation::kRead};
+  Tag write_tag_{this, Operation::kWrite};
+  Tag finish_tag_{this, Operation::kFinish};
+  Tag done_tag_{this, Operation::kDone};
+  std::string peer_;           // Constant from Begin() on.
+  grpc::ByteBuffer incoming_;  // The queue thread's.
+
+  Mutex mu_;
+  // Not null while pending_ > 0.
+  std::unique_ptr<Call> call_;
+  SendQueue queue_ ABSL_GUARDED_BY(mu_);
+  // Operations whose events are to come. Each is counted before it is started.
+  int pending_ ABSL_GUARDED_BY(mu_) = 0;
+  // Close(OK) was called: nothing is taken any more, the rest is sent.
+  bool draining_ ABSL_GUARDED_BY(mu_) = false;
+  // Nothing is sent any more.
+  bool closed_ ABSL_GUARDED_BY(mu_) = false;
+  // The client sends no more.
+  bool read_ended_ ABSL_GUARDED_BY(mu_) = false;
+  uint64_t messages_read_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t messages_written_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+}  // namespace rubato
+
+#endif  // RUBATO_COMMON_TRANSPORT_SERVER_STREAM_H_

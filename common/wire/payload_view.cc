@@ -1,0 +1,58 @@
+#include "common/wire/payload_view.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace rubato {
+
+PayloadView::PayloadView(const std::vector<grpc::Slice>& slices, size_t offset, size_t bytes) {
+  auto body = std::make_shared<Body>();
+  // Addresses within short slices are taken once these stay where they are.
+  body->slices.reserve(slices.size());
+  for (const grpc::Slice& slice : slices) {
+    if (body->bytes == bytes) break;
+    if (offset >= slice.size()) {
+      offset -= slice.size();
+      continue;
+    }
+    const size_t part = std::min(bytes - body->bytes, slice.size() - offset);
+    body->slices.push_back(slice);
+    body->segments.push_back({body->slices.back().begin() + offset, part});
+    body->starts.push_back(body->bytes);
+    body->bytes += part;
+    offset = 0;
+  }
+  body_ = std::move(body);
+}
+
+const void* PayloadView::Contiguous(size_t offset, size_t bytes) const {
+  if (bytes == 0 || !Holds(offset, bytes)) return nullptr;
+  const size_t at = SegmentAt(offset);
+  const size_t skip = offset - body_->starts[at];
+  const Segment& segment = segments()[at];
+  return bytes <= segment.bytes - skip ? segment.data + skip : nullptr;
+}
+
+bool PayloadView::CopyTo(size_t offset, size_t bytes, void* out) const {
+  if (!Holds(offset, bytes)) return false;
+  if (bytes == 0) return true;
+  uint8_t* to = static_cast<uint8_t*>(out);
+  size_t at = SegmentAt(offset);
+  size_t skip = offset - body_->starts[at];
+  for (; bytes > 0; ++at, skip = 0) {
+    const Segment& segment = segments()[at];
+    const size_t part = std::min(bytes, segment.bytes - skip);
+    std::memcpy(to, segment.data + skip, part);
+    to += part;
+    bytes -= part;
+  }
+  return true;
+}
+
+size_t PayloadView::SegmentAt(size_t offset) const {
+  const auto after = std::upper_bound(body_->starts.begin(), body_->starts.end(), offset);
+  return static_cast<size_t>(after - body_->starts.begin()) - 1;
+}
+
+}  // namespace rubato

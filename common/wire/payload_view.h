@@ -1,0 +1,58 @@
+#ifndef RUBATO_COMMON_WIRE_PAYLOAD_VIEW_H_
+#define RUBATO_COMMON_WIRE_PAYLOAD_VIEW_H_
+
+#include <grpcpp/support/slice.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace rubato {
+
+// A message's payload where gRPC received it: pieces of slices, in order. Keeps the slices alive. Immutable, and safe
+// to read from several threads; copies are cheap and share the slices, and pointers into them are valid as long as one
+// copy lives. Nothing is aligned: floats are to be loaded as if by memcpy.
+//
+//   if (const void* piece = payload.Contiguous(offset, bytes); piece == nullptr) payload.CopyTo(offset, bytes, copy);
+class PayloadView {
+ public:
+  struct Segment {
+    const uint8_t* data;
+    size_t bytes;  // Never 0.
+  };
+
+  // Of no bytes.
+  PayloadView() : body_(std::make_shared<const Body>()) {}
+  // The bytes [offset, offset + bytes) of `slices` taken as one piece. REQUIRES: they are there.
+  PayloadView(const std::vector<grpc::Slice>& slices, size_t offset, size_t bytes);
+
+  size_t size() const { return body_->bytes; }
+  // One after another they are the payload.
+  const std::vector<Segment>& segments() const { return body_->segments; }
+
+  // The bytes [offset, offset + bytes) if they lie in one piece; null otherwise, or when they are not all there.
+  const void* Contiguous(size_t offset, size_t bytes) const;
+
+  // Returns false, and writes nothing, when [offset, offset + bytes) is not in the payload.
+  bool CopyTo(size_t offset, size_t bytes, void* out) const;
+
+ private:
+  // Shared, not copied with the view: short slices hold their bytes within themselves.
+  struct Body {
+    std::vector<grpc::Slice> slices;
+    std::vector<Segment> segments;
+    std::vector<size_t> starts;  // Of each segment, in the payload.
+    size_t bytes = 0;
+  };
+
+  // The segment that holds the byte at `offset`, which is in the payload.
+  size_t SegmentAt(size_t offset) const;
+  bool Holds(size_t offset, size_t bytes) const { return offset <= size() && bytes <= size() - offset; }
+
+  std::shared_ptr<const Body> body_;
+};
+
+}  // namespace rubato
+
+#endif  // RUBATO_COMMON_WIRE_PAYLOAD_VIEW_H_

@@ -1,0 +1,149 @@
+#ifndef RUBATO_KERNELS_BACKEND_H_
+#define RUBATO_KERNELS_BACKEND_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kernels/device_tensor.h"
+#include "kernels/geometry.h"
+
+namespace rubato {
+
+// A point in a backend's stream of work. Thread-safe.
+class Event {
+ public:
+  virtual ~Event() = default;
+  // Whether everything enqueued before the event was recorded has finished. Does not block.
+  virtual bool Done() const = 0;
+  // Blocks until Done. Internal: some of that work failed on the device.
+  virtual absl::Status Wait() const = 0;
+};
+
+// y = f(x), element by element.
+enum class Activation { kRelu, kTanh, kGelu };
+
+// Elements are dropped with probability `rate`; kept ones are scaled by 1 / (1 - rate). Element i of the tensor is
+// kept when word i mod 4 of the Philox block (seed, stream, i / 4) is at least rate * 2^32 (common/random.h), so the
+// mask is the same on every device and need not be stored.
+struct DropoutMask {
+  double rate = 0;
+  uint64_t seed = 0;
+  uint64_t stream = 0;
+};
+
+// A device and one stream of work on it: what layers are built from, the same for every kind of device.
+//
+// Operations and copies are enqueued and may run later; they behave as if run in the order of the calls. The host sees
+// a result only through CopyToHost, or HostPointer where that is not null, once an event recorded after it is done:
+//
+//   RUBATO_RETURN_IF_ERROR(backend.Gemm(false, true, 1, x, weight, 0, y));
+//   RUBATO_RETURN_IF_ERROR(backend.CopyToHost(y, 0, y.elements(), host));
+//   RUBATO_RETURN_IF_ERROR(backend.Synchronize());
+//
+// Each operation's last tensors are its outputs; the handle is const and the elements change. Tensors are float32
+// unless said otherwise. The first dimension of x, y, dx, dy is the batch; dx and dy are gradients of x and y. Outputs
+// must not overlap inputs unless said otherwise. With `accumulate`, parameter gradients are added to what is there.
+//
+// Every operation returns InvalidArgument, and does nothing, when shapes or types do not fit each other, and Internal
+// when the device or its library refuses it. An error that the device finds later comes from Synchronize or
+// Event::Wait.
+//
+// Used by one thread at a time; HostPointer and events by any. Tensors must not outlive their backend.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  // "cpu", for messages.
+  virtual std::string Name() const = 0;
+
+  // ---- memory ----
+
+  // Zeros. InvalidArgument: a negative or overflowing shape. ResourceExhausted: the device has not that much memory.
+  virtual absl::StatusOr<DeviceTensor> Allocate(Shape shape, ElementType type = ElementType::kFloat32) = 0;
+  // Copies `count` elements, starting at element `offset` of the tensor. The host memory must stay as it is until an
+  // event recorded afterwards is done. OutOfRange: the elements are not all inside the tensor.
+  virtual absl::Status CopyToDevice(const DeviceTensor& to, int64_t offset, int64_t count, const void* from) = 0;
+  virtual absl::Status CopyToHost(const DeviceTensor& from, int64_t offset, int64_t count, void* to) = 0;
+  // The elements of a float32 tensor where the host can read and write them, which saves the copies. Null on a device
+  // with memory of its own.
+  virtual float* HostPointer(const DeviceTensor& tensor) const = 0;
+
+  // ---- order ----
+
+  virtual absl::StatusOr<std::unique_ptr<Event>> Record() = 0;
+  // Blocks until everything enqueued has finished.
+  virtual absl::Status Synchronize() = 0;
+
+  // ---- linear algebra ----
+
+  // All elements become `value`.
+  virtual absl::Status Fill(float value, const DeviceTensor& y) = 0;
+  // y += alpha * x.
+  virtual absl::Status Axpy(float alpha, const DeviceTensor& x, const DeviceTensor& y) = 0;
+  // c = alpha * op(a) op(b) + beta * c, where op transposes or not. Each tensor is taken as a matrix of its first
+  // dimension by all others. With beta 0, c may hold anything before.
+  virtual absl::Status Gemm(bool transpose_a, bool transpose_b, float alpha, const DeviceTensor& a,
+                            const DeviceTensor& b, float beta, const DeviceTensor& c) = 0;
+  // y [n, channels, ...] += bias [channels].
+  virtual absl::Status AddBias(const DeviceTensor& bias, const DeviceTensor& y) = 0;
+  // dbias [channels] = sum of dy [n, channels, ...] over all but channels.
+  virtual absl::Status BiasGradient(const DeviceTensor& dy, bool accumulate, const DeviceTensor& dbias) = 0;
+
+  // ---- images ----
+
+  // Shapes are the geometry's InputShape (x, dx), OutputShape (y, dy) and WeightShape (weight, dweight).
+  virtual absl::Status Conv2d(const Conv2dGeometry& geometry, const DeviceTensor& x, const DeviceTensor& weight,
+                              const DeviceTensor& y) = 0;
+  virtual absl::Status Conv2dBackwardData(const Conv2dGeometry& geometry, const DeviceTensor& dy,
+                                          const DeviceTensor& weight, const DeviceTensor& dx) = 0;
+  virtual absl::Status Conv2dBackwardWeight(const Conv2dGeometry& geometry, const DeviceTensor& x,
+                                            const DeviceTensor& dy, bool accumulate, const DeviceTensor& dweight) = 0;
+  // `argmax` (int32, OutputShape) gets where in its channel's plane (row * width + column) each maximum was; the first
+  // of equal ones. A window with a NaN gives NaN.
+  virtual absl::Status MaxPool2d(const Pool2dGeometry& geometry, const DeviceTensor& x, const DeviceTensor& y,
+                                 const DeviceTensor& argmax) = 0;
+  virtual absl::Status MaxPool2dBackward(const Pool2dGeometry& geometry, const DeviceTensor& dy,
+                                         const DeviceTensor& argmax, const DeviceTensor& dx) = 0;
+  virtual absl::Status AveragePool2d(const Pool2dGeometry& geometry, const DeviceTensor& x, const DeviceTensor& y) = 0;
+  virtual absl::Status AveragePool2dBackward(const Pool2dGeometry& geometry, const DeviceTensor& dy,
+                                             const DeviceTensor& dx) = 0;
+
+  // ---- element by element, and along rows ----
+
+  // y may be x.
+  virtual absl::Status Activate(Activation activation, const DeviceTensor& x, const DeviceTensor& y) = 0;
+  // dx may be dy.
+  virtual absl::Status ActivateBackward(Activation activation, const DeviceTensor& x, const DeviceTensor& y,
+                                        const DeviceTensor& dy, const DeviceTensor& dx) = 0;
+  // Its own backward operation, with dy for x. y may be x.
+  virtual absl::Status Dropout(const DropoutMask& mask, const DeviceTensor& x, const DeviceTensor& y) = 0;
+  // Normalises each row of x, then y = gain * x_hat + bias (Ba, Kiros and Hinton 2016). `gain` and `bias` have a row's
+  // elements; `mean` and `inverse_deviation` [n] are kept for the backward operation. epsilon is added to the variance.
+  virtual absl::Status LayerNorm(float epsilon, const DeviceTensor& x, const DeviceTensor& gain,
+                                 const DeviceTensor& bias, const DeviceTensor& y, const DeviceTensor& mean,
+                                 const DeviceTensor& inverse_deviation) = 0;
+  // dx may be dy, or empty when it is not needed.
+  virtual absl::Status LayerNormBackward(const DeviceTensor& x, const DeviceTensor& gain, const DeviceTensor& mean,
+                                         const DeviceTensor& inverse_deviation, const DeviceTensor& dy, bool accumulate,
+                                         const DeviceTensor& dx, const DeviceTensor& dgain,
+                                         const DeviceTensor& dbias) = 0;
+
+  // ---- losses ----
+
+  // `sums` (float64 [2]) gets the sum of the examples' losses, and how many examples' largest logit was their class.
+  // `dlogits` gets gradient_scale times the gradient of the sum; it may be logits, or empty when it is not needed.
+  // classes (int32 [n]) are in [0, columns of logits); others are undefined behaviour.
+  virtual absl::Status SoftmaxCrossEntropy(const DeviceTensor& logits, const DeviceTensor& classes,
+                                           float gradient_scale, const DeviceTensor& dlogits,
+                                           const DeviceTensor& sums) = 0;
+  // The same for the mean of (output - target)^2 over an example's elements; the count is 0.
+  virtual absl::Status MeanSquaredError(const DeviceTensor& outputs, const DeviceTensor& targets, float gradient_scale,
+                                        const DeviceTensor& doutputs, const DeviceTensor& sums) = 0;
+};
+
+}  // namespace rubato
+
+#endif  // RUBATO_KERNELS_BACKEND_H_

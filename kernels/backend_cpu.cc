@@ -1,0 +1,286 @@
+#include "kernels/backend_cpu.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "common/status.h"
+#include "kernels/check_arguments.h"
+#include "kernels/conv2d_cpu.h"
+#include "kernels/elementwise_cpu.h"
+#include "kernels/layer_norm_cpu.h"
+#include "kernels/loss_cpu.h"
+#include "kernels/pool2d_cpu.h"
+#include "kernels/sgemm_cpu.h"
+
+namespace rubato {
+namespace {
+
+// Cache lines and the widest vectors.
+constexpr int64_t kAlignment = 64;
+
+class CpuBuffer : public DeviceBuffer {
+ public:
+  explicit CpuBuffer(void* memory) : DeviceBuffer(memory) {}
+  ~CpuBuffer() override { std::free(address()); }
+};
+
+class CpuEvent : public Event {
+ public:
+  bool Done() const override { return true; }
+  absl::Status Wait() const override { return absl::OkStatus(); }
+};
+
+const float* In(const DeviceTensor& tensor) { return tensor.data<const float>(); }
+float* Out(const DeviceTensor& tensor) { return tensor.data<float>(); }
+
+// Bytes of a tensor, or -1 when the shape is not possible.
+int64_t Bytes(const Shape& shape, ElementType type) {
+  int64_t bytes = ElementBytes(type);
+  for (int64_t dimension : shape) {
+    if (dimension < 0) return -1;
+    if (dimension != 0 && bytes > std::numeric_limits<int64_t>::max() / 2 / dimension) return -1;
+    bytes *= dimension;
+  }
+  return bytes;
+}
+
+class CpuBackend : public Backend {
+ public:
+  explicit CpuBackend(const CpuBackendOptions& options)
+      : threads_(options.compute_threads),
+        conv_(options.im2col_convolutions ? cpu::NewIm2colConv2d(threads_) : cpu::NewConv2d(threads_)) {}
+
+  std::string Name() const override { return "cpu"; }
+
+  absl::StatusOr<DeviceTensor> Allocate(Shape shape, ElementType type) override;
+  absl::Status CopyToDevice(const DeviceTensor& to, int64_t offset, int64_t count, const void* from) override;
+  absl::Status CopyToHost(const DeviceTensor& from, int64_t offset, int64_t count, void* to) override;
+  float* HostPointer(const DeviceTensor& tensor) const override {
+    return tensor.type() == ElementType::kFloat32 ? Out(tensor) : nullptr;
+  }
+  absl::StatusOr<std::unique_ptr<Event>> Record() override { return std::make_unique<CpuEvent>(); }
+  absl::Status Synchronize() override { return absl::OkStatus(); }
+
+  absl::Status Fill(float value, const DeviceTensor& y) override;
+  absl::Status Axpy(float alpha, const DeviceTensor& x, const DeviceTensor& y) override;
+  absl::Status Gemm(bool transpose_a, bool transpose_b, float alpha, const DeviceTensor& a, const DeviceTensor& b,
+                    float beta, const DeviceTensor& c) override;
+  absl::Status AddBias(const DeviceTensor& bias, const DeviceTensor& y) override;
+  absl::Status BiasGradient(const DeviceTensor& dy, bool accumulate, const DeviceTensor& dbias) override;
+
+  absl::Status Conv2d(const Conv2dGeometry& geometry, const DeviceTensor& x, const DeviceTensor& weight,
+                      const DeviceTensor& y) override;
+  absl::Status Conv2dBackwardData(const Conv2dGeometry& geometry, const DeviceTensor& dy, const DeviceTensor& weight,
+                                  const DeviceTensor& dx) override;
+  absl::Status Conv2dBackwardWeight(const Conv2dGeometry& geometry, const DeviceTensor& x, const DeviceTensor& dy,
+                                    bool accumulate, const DeviceTensor& dweight) override;
+  absl::Status MaxPool2d(const Pool2dGeometry& geometry, const DeviceTensor& x, const DeviceTensor& y,
+                         const DeviceTensor& argmax) override;
+  absl::Status MaxPool2dBackward(const Pool2dGeometry& geometry, const DeviceTensor& dy, const DeviceTensor& argmax,
+                                 const DeviceTensor& dx) override;
+  absl::Status AveragePool2d(const Pool2dGeometry& geometry, const DeviceTensor& x, const DeviceTensor& y) override;
+  absl::Status AveragePool2dBackward(const Pool2dGeometry& geometry, const DeviceTensor& dy,
+                                     const DeviceTensor& dx) override;
+
+  absl::Status Activate(Activation activation, const DeviceTensor& x, const DeviceTensor& y) override;
+  absl::Status ActivateBackward(Activation activation, const DeviceTensor& x, const DeviceTensor& y,
+                                const DeviceTensor& dy, const DeviceTensor& dx) override;
+  absl::Status Dropout(const DropoutMask& mask, const DeviceTensor& x, const DeviceTensor& y) override;
+  absl::Status LayerNorm(float epsilon, const DeviceTensor& x, const DeviceTensor& gain, const DeviceTensor& bias,
+                         const DeviceTensor& y, const DeviceTensor& mean,
+                         const DeviceTensor& inverse_deviation) override;
+  absl::Status LayerNormBackward(const DeviceTensor& x, const DeviceTensor& gain, const DeviceTensor& mean,
+                                 const DeviceTensor& inverse_deviation, const DeviceTensor& dy, bool accumulate,
+                                 const DeviceTensor& dx, const DeviceTensor& dgain, const DeviceTensor& dbias) override;
+
+  absl::Status SoftmaxCrossEntropy(const DeviceTensor& logits, const DeviceTensor& classes, float gradient_scale,
+                                   const DeviceTensor& dlogits, const DeviceTensor& sums) override;
+  absl::Status MeanSquaredError(const DeviceTensor& outputs, const DeviceTensor& targets, float gradient_scale,
+                                const DeviceTensor& doutputs, const DeviceTensor& sums) override;
+
+ private:
+  const int threads_;
+  const std::unique_ptr<cpu::Conv2d> conv_;
+};
+
+absl::StatusOr<DeviceTensor> CpuBackend::Allocate(Shape shape, ElementType type) {
+  const int64_t bytes = Bytes(shape, type);
+  if (bytes < 0)
+    return absl::InvalidArgumentError(absl::StrCat("Allocate: no tensor has the shape ", ShapeText(shape)));
+  const int64_t padded = (bytes / kAlignment + 1) * kAlignment;
+  void* memory = std::aligned_alloc(kAlignment, padded);
+  if (memory == nullptr) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("Allocate: no memory for a tensor of ", ShapeText(shape), ", ", bytes, " bytes"));
+  }
+  auto buffer = std::make_shared<CpuBuffer>(memory);
+  std::memset(memory, 0, padded);
+  return DeviceTensor(std::move(buffer), std::move(shape), type);
+}
+
+absl::Status CpuBackend::CopyToDevice(const DeviceTensor& to, int64_t offset, int64_t count, const void* from) {
+  RUBATO_RETURN_IF_ERROR(CheckRange("CopyToDevice", to, offset, count));
+  const int64_t size = ElementBytes(to.type());
+  if (count > 0) std::memcpy(to.data<char>() + offset * size, from, count * size);
+  return absl::OkStatus();
+}
+
+absl::Status CpuBackend::CopyToHost(const DeviceTensor& from, int64_t offset, int64_t count, void* to) {
+  RUBATO_RETURN_IF_ERROR(CheckRange("CopyToHost", from, offset, count));
+  const int64_t size = ElementBytes(from.type());
+  if (count > 0) std::memcpy(to, from.data<const char>() + offset * size, count * size);
+  return absl::OkStatus();
+}
+
+absl::Status CpuBackend::Fill(float value, const DeviceTensor& y) {
+  RUBATO_RETURN_IF_ERROR(CheckFloat("Fill", "y", y));
+  cpu::Fill(value, y.elements(), Out(y));
+  return absl::OkStatus();
+}
+
+absl::Status CpuBackend::Axpy(float alpha, const DeviceTensor& x, const DeviceTensor& y) {
+  RUBATO_RETURN_IF_ERROR(CheckSame("Axpy", "y", y, "x", x));
+  cpu::Axpy(alpha, In(x), x.elements(), Out(y));
+  return absl::OkStatus();
+}
+
+absl::Status CpuBackend::Gemm(bool transpose_a, bool transpose_b, float alpha, const DeviceTensor& a,
+                              const DeviceTensor& b, float beta, const DeviceTensor& c) {
+  GemmSizes sizes;
+  RUBATO_RETURN_IF_ERROR(CheckGemm(transpose_a, transpose_b, a, b, c, sizes));
+  return cpu::Sgemm(threads_, transpose_a, transpose_b, sizes.m, sizes.n, sizes.k, alpha, In(a), In(b), beta, Out(c));
+}
+
+absl::Status CpuBackend::AddBias(const DeviceTensor& bias, const DeviceTensor& y) {
+  RUBATO_RETURN_IF_ERROR(CheckBias("AddBias", bias, y));
+  const int64_t channels = bias.elements();
+  cpu::AddBias(In(bias), y.rows(), channels, y.columns() / channels, Out(y));
+  return absl::OkStatus();
+}
+
+absl::Status CpuBackend::BiasGradient(const DeviceTensor& dy, bool accumulate, const DeviceTensor& dbias) {
+  RUBATO_RETURN_IF_ERROR(CheckBias("BiasGradient", dbias, dy));
+  const int64_t channels = dbias.elements();
+  cpu::BiasGradient(In(dy), dy.rows(), channels, dy.columns() / channels, accumulate, Out(dbias));
+  return absl::OkStatus();
+}
+
+absl::Status CpuBackend::Conv2d(const Conv2dGeometry& geometry, const DeviceTensor& x, const DeviceTensor& weight,
+                                const DeviceTensor& y) {
+  RUBATO_RETURN_IF_ERROR(CheckConv2d(geometry, x, weight, y));
+  return conv_->Forward(geometry, x.rows(), In(x), In(weight), Out(y));
+}
+
+absl::Status CpuBackend::Conv2dBackwardData(const Conv2dGeometry& geometry, const DeviceTensor& dy,
+                                            const DeviceTensor& weight, const DeviceTensor& dx) {
+  RUBATO_RETURN_IF_ERROR(CheckConv2d(geometry, dx, weight, dy));
+  return conv_->BackwardData(geometry, dx.rows(), In(dy), In(weight), Out(dx));
+}
+
+absl::Status CpuBackend::Conv2dBackwardWeight(const Conv2dGeometry& geometry, const DeviceTensor& x,
+                                              const DeviceTensor& dy, bool accumulate, const DeviceTensor& dweight) {
+  RUBATO_RETURN_IF_ERROR(CheckConv2d(geometry, x, dweight, dy));
+  return conv_->BackwardWeight(geometry, x.rows(), In(x), In(dy), accumulate, Out(dweight));
+}
+
+absl::Status CpuBackend::MaxPool2d(const Pool2dGeometry& geometry, const DeviceTensor& x, const DeviceTensor& y,
+                                   const DeviceTensor& argmax) {
+  RUBATO_RETURN_IF_ERROR(CheckPool2d(geometry, x, y, &argmax));
+  cpu::MaxPool2d(geometry, x.rows(), In(x), Out(y), argmax.data<int32_t>());
+  return absl::OkStatus();
+}
+
+absl::Status CpuBackend::MaxPool2dBackward(const Pool2dGeometry& geometry, const DeviceTensor& dy,
+                                           const DeviceTensor& argmax, const DeviceTensor& dx) {
+  RUBATO_RETURN_IF_ERROR(CheckPool2d(geometry, dx, dy, &argmax));
+  cpu::MaxPool2dBackward(geometry, dx.rows(), In(dy), argmax.data<const int32_t>(), Out(dx));
+  return absl::OkStatus();
+}
+
+absl::Status CpuBackend::AveragePool2d(const Pool2dGeometry& geometry, const DeviceTensor& x, const DeviceTensor& y) {
+  RUBATO_RETURN_IF_ERROR(CheckPool2d(geometry, x, y, nullptr));
+  cpu::AveragePool2d(geometry, x.rows(), In(x), Out(y));
+  return absl::OkStatus();
+}
+
+absl::Status CpuBackend::AveragePool2dBackward(const Pool2dGeometry& geometry, const DeviceTensor& dy,
+                                               const DeviceTensor& dx) {
+  RUBATO_RETURN_IF_ERROR(CheckPool2d(geometry, dx, dy, nullptr));
+  cpu::AveragePool2dBackward(geometry, dx.rows(), In(dy), Out(dx));
+  return absl::OkStatus();
+}
+
+absl::Status CpuBackend::Activate(Activation activation, const DeviceTensor& x, const DeviceTensor& y) {
+  RUBATO_RETURN_IF_ERROR(CheckSame("Activate", "y", y, "x", x));
+  cpu::Activate(activation, In(x), x.elements(), Out(y));
+  return absl::OkStatus();
+}
+
+absl::Status CpuBackend::ActivateBackward(Activation activation, const DeviceTensor& x, const DeviceTensor& y,
+                                          const DeviceTensor& dy, const DeviceTensor& dx) {
+  RUBATO_RETURN_IF_ERROR(CheckSame("ActivateBackward", "y", y, "x", x));
+  RUBATO_RETURN_IF_ERROR(CheckSame("ActivateBackward", "dy", dy, "x", x));
+  RUBATO_RETURN_IF_ERROR(CheckSame("ActivateBackward", "dx", dx, "x", x));
+  cpu::ActivateBackward(activation, In(x), In(y), In(dy), x.elements(), Out(dx));
+  return absl::OkStatus();
+}
+
+absl::Status CpuBackend::Dropout(const DropoutMask& mask, const DeviceTensor& x, const DeviceTensor& y) {
+  RUBATO_RETURN_IF_ERROR(CheckDropout(mask, x, y));
+  cpu::Dropout(mask, In(x), x.elements(), Out(y));
+  return absl::OkStatus();
+}
+
+absl::Status CpuBackend::LayerNorm(float epsilon, const DeviceTensor& x, const DeviceTensor& gain,
+                                   const DeviceTensor& bias, const DeviceTensor& y, const DeviceTensor& mean,
+                                   const DeviceTensor& inverse_deviation) {
+  RUBATO_RETURN_IF_ERROR(CheckLayerNorm(x, gain, bias, y, mean, inverse_deviation));
+  cpu::LayerNorm(epsilon, x.rows(), x.columns(), In(x), In(gain), In(bias), Out(y), Out(mean), Out(inverse_deviation));
+  return absl::OkStatus();
+}
+
+absl::Status CpuBackend::LayerNormBackward(const DeviceTensor& x, const DeviceTensor& gain, const DeviceTensor& mean,
+                                           const DeviceTensor& inverse_deviation, const DeviceTensor& dy,
+                                           bool accumulate, const DeviceTensor& dx, const DeviceTensor& dgain,
+                                           const DeviceTensor& dbias) {
+  RUBATO_RETURN_IF_ERROR(CheckLayerNorm(x, gain, dbias, dy, mean, inverse_deviation));
+  RUBATO_RETURN_IF_ERROR(CheckSame("LayerNormBackward", "dgain", dgain, "dbias", dbias));
+  if (!dx.empty()) RUBATO_RETURN_IF_ERROR(CheckSame("LayerNormBackward", "dx", dx, "x", x));
+  cpu::LayerNormBackward(x.rows(), x.columns(), In(x), In(gain), In(mean), In(inverse_deviation), In(dy), accumulate,
+                         Out(dx), Out(dgain), Out(dbias));
+  return absl::OkStatus();
+}
+
+absl::Status CpuBackend::SoftmaxCrossEntropy(const DeviceTensor& logits, const DeviceTensor& classes,
+                                             float gradient_scale, const DeviceTensor& dlogits,
+                                             const DeviceTensor& sums) {
+  RUBATO_RETURN_IF_ERROR(CheckLoss("SoftmaxCrossEntropy", logits, dlogits, sums));
+  RUBATO_RETURN_IF_ERROR(CheckTensor("SoftmaxCrossEntropy", "classes", classes, {logits.rows()}, ElementType::kInt32));
+  cpu::SoftmaxCrossEntropy(logits.rows(), logits.columns(), In(logits), classes.data<const int32_t>(), gradient_scale,
+                           Out(dlogits), sums.data<double>());
+  return absl::OkStatus();
+}
+
+absl::Status CpuBackend::MeanSquaredError(const DeviceTensor& outputs, const DeviceTensor& targets,
+                                          float gradient_scale, const DeviceTensor& doutputs,
+                                          const DeviceTensor& sums) {
+  RUBATO_RETURN_IF_ERROR(CheckLoss("MeanSquaredError", outputs, doutputs, sums));
+  RUBATO_RETURN_IF_ERROR(CheckSame("MeanSquaredError", "targets", targets, "outputs", outputs));
+  cpu::MeanSquaredError(outputs.rows(), outputs.columns(), In(outputs), In(targets), gradient_scale, Out(doutputs),
+                        sums.data<double>());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Backend>> CreateCpuBackend(const CpuBackendOptions& options) {
+  if (options.compute_threads < 1 || options.compute_threads > 1024) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("compute_threads: ", options.compute_threads, " is not in 1 to 1024"));
+  }
+  return std::make_unique<CpuBackend>(options);
+}
+
+}  // namespace rubato

@@ -1,0 +1,26 @@
+#ifndef RUBATO_KERNELS_BACKEND_CPU_H_
+#define RUBATO_KERNELS_BACKEND_CPU_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "kernels/backend.h"
+
+namespace rubato {
+
+struct CpuBackendOptions {
+  // Threads for matrix products and convolutions, 1 to 1024. With 1, no thread is started. Everything else runs on the
+  // caller's thread.
+  int compute_threads = 1;
+  // Convolutions as matrix products also where the build has something faster.
+  bool im2col_convolutions = false;
+};
+
+// The host itself: every operation is done when its call returns. Results have the same bits on every run on the same
+// machine with the same number of threads.
+// InvalidArgument: compute_threads is out of range.
+absl::StatusOr<std::unique_ptr<Backend>> CreateCpuBackend(const CpuBackendOptions& options);
+
+}  // namespace rubato
+
+#endif  // RUBATO_KERNELS_BACKEND_CPU_H_

@@ -1,0 +1,124 @@
+#include "kernels/check_arguments.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/status.h"
+
+namespace rubato {
+namespace {
+
+absl::Status Unexpected(const char* operation, const char* argument, const DeviceTensor& tensor,
+                        absl::string_view expected) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(operation, ": ", argument, " is ", tensor.Description(), ", expected ", expected));
+}
+
+// Of one row: all dimensions but the first.
+Shape RowShape(const DeviceTensor& tensor) { return Shape(tensor.shape().begin() + 1, tensor.shape().end()); }
+
+}  // namespace
+
+absl::Status CheckTensor(const char* operation, const char* argument, const DeviceTensor& tensor, const Shape& shape,
+                         ElementType type) {
+  if (!tensor.empty() && tensor.type() == type && tensor.shape() == shape) return absl::OkStatus();
+  const char* type_name = type == ElementType::kFloat32 ? "float32" : type == ElementType::kInt32 ? "int32" : "float64";
+  return Unexpected(operation, argument, tensor, absl::StrCat(type_name, " [", ShapeText(shape), "]"));
+}
+
+absl::Status CheckFloat(const char* operation, const char* argument, const DeviceTensor& tensor) {
+  if (!tensor.empty() && tensor.type() == ElementType::kFloat32 && !tensor.shape().empty()) return absl::OkStatus();
+  return Unexpected(operation, argument, tensor, "a float32 tensor");
+}
+
+absl::Status CheckSame(const char* operation, const char* argument, const DeviceTensor& tensor,
+                       const char* other_argument, const DeviceTensor& other) {
+  RUBATO_RETURN_IF_ERROR(CheckFloat(operation, other_argument, other));
+  return CheckTensor(operation, argument, tensor, other.shape());
+}
+
+absl::Status CheckRange(const char* operation, const DeviceTensor& tensor, int64_t offset, int64_t count) {
+  if (!tensor.empty() && offset >= 0 && count >= 0 && offset <= tensor.elements() &&
+      count <= tensor.elements() - offset) {
+    return absl::OkStatus();
+  }
+  return absl::OutOfRangeError(
+      absl::StrCat(operation, ": ", count, " elements from element ", offset, " on are not in ", tensor.Description()));
+}
+
+absl::Status CheckGemm(bool transpose_a, bool transpose_b, const DeviceTensor& a, const DeviceTensor& b,
+                       const DeviceTensor& c, GemmSizes& sizes) {
+  RUBATO_RETURN_IF_ERROR(CheckFloat("Gemm", "a", a));
+  RUBATO_RETURN_IF_ERROR(CheckFloat("Gemm", "b", b));
+  RUBATO_RETURN_IF_ERROR(CheckFloat("Gemm", "c", c));
+  sizes = {.m = transpose_a ? a.columns() : a.rows(),
+           .n = transpose_b ? b.rows() : b.columns(),
+           .k = transpose_a ? a.rows() : a.columns()};
+  int64_t b_inner = transpose_b ? b.columns() : b.rows();
+  if (b_inner != sizes.k) {
+    return Unexpected("Gemm", "b", b, absl::StrCat("a side of ", sizes.k, " to meet a, ", a.Description()));
+  }
+  if (c.rows() != sizes.m || c.columns() != sizes.n) {
+    return Unexpected("Gemm", "c", c, absl::StrCat(sizes.m, " rows of ", sizes.n));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckConv2d(const Conv2dGeometry& geometry, const DeviceTensor& x, const DeviceTensor& weight,
+                         const DeviceTensor& y) {
+  RUBATO_RETURN_IF_ERROR(CheckFloat("Conv2d", "x", x));
+  if (geometry.kernel < 1 || geometry.stride < 1 || geometry.padding < 0 || geometry.padding >= geometry.kernel ||
+      geometry.kernel > geometry.height + 2 * geometry.padding ||
+      geometry.kernel > geometry.width + 2 * geometry.padding) {
+    return absl::InvalidArgumentError(absl::StrCat("Conv2d: kernel ", geometry.kernel, ", stride ", geometry.stride,
+                                                   ", padding ", geometry.padding, " do not fit an input of ",
+                                                   geometry.height, "x", geometry.width));
+  }
+  RUBATO_RETURN_IF_ERROR(CheckTensor("Conv2d", "x", x, geometry.InputShape(x.rows())));
+  RUBATO_RETURN_IF_ERROR(CheckTensor("Conv2d", "weight", weight, geometry.WeightShape()));
+  return CheckTensor("Conv2d", "y", y, geometry.OutputShape(x.rows()));
+}
+
+absl::Status CheckPool2d(const Pool2dGeometry& geometry, const DeviceTensor& x, const DeviceTensor& y,
+                         const DeviceTensor* argmax) {
+  RUBATO_RETURN_IF_ERROR(CheckFloat("Pool2d", "x", x));
+  if (geometry.window < 1 || geometry.stride < 1 || geometry.window > geometry.height ||
+      geometry.window > geometry.width) {
+    return absl::InvalidArgumentError(absl::StrCat("Pool2d: window ", geometry.window, ", stride ", geometry.stride,
+                                                   " do not fit an input of ", geometry.height, "x", geometry.width));
+  }
+  RUBATO_RETURN_IF_ERROR(CheckTensor("Pool2d", "x", x, geometry.InputShape(x.rows())));
+  RUBATO_RETURN_IF_ERROR(CheckTensor("Pool2d", "y", y, geometry.OutputShape(x.rows())));
+  if (argmax == nullptr) return absl::OkStatus();
+  return CheckTensor("Pool2d", "argmax", *argmax, y.shape(), ElementType::kInt32);
+}
+
+absl::Status CheckBias(const char* operation, const DeviceTensor& bias, const DeviceTensor& y) {
+  RUBATO_RETURN_IF_ERROR(CheckFloat(operation, "y", y));
+  if (y.shape().size() < 2) return Unexpected(operation, "y", y, "at least two dimensions");
+  return CheckTensor(operation, "bias", bias, {y.shape()[1]});
+}
+
+absl::Status CheckDropout(const DropoutMask& mask, const DeviceTensor& x, const DeviceTensor& y) {
+  if (!(mask.rate >= 0 && mask.rate < 1)) {
+    return absl::InvalidArgumentError(absl::StrCat("Dropout: rate ", mask.rate, " is not in 0 to 1 (excluded)"));
+  }
+  return CheckSame("Dropout", "y", y, "x", x);
+}
+
+absl::Status CheckLayerNorm(const DeviceTensor& x, const DeviceTensor& gain, const DeviceTensor& bias,
+                            const DeviceTensor& y, const DeviceTensor& mean, const DeviceTensor& inverse_deviation) {
+  RUBATO_RETURN_IF_ERROR(CheckFloat("LayerNorm", "x", x));
+  RUBATO_RETURN_IF_ERROR(CheckTensor("LayerNorm", "gain", gain, RowShape(x)));
+  RUBATO_RETURN_IF_ERROR(CheckTensor("LayerNorm", "bias", bias, RowShape(x)));
+  RUBATO_RETURN_IF_ERROR(CheckTensor("LayerNorm", "y", y, x.shape()));
+  RUBATO_RETURN_IF_ERROR(CheckTensor("LayerNorm", "mean", mean, {x.rows()}));
+  return CheckTensor("LayerNorm", "inverse_deviation", inverse_deviation, {x.rows()});
+}
+
+absl::Status CheckLoss(const char* operation, const DeviceTensor& outputs, const DeviceTensor& gradient,
+                       const DeviceTensor& sums) {
+  RUBATO_RETURN_IF_ERROR(CheckFloat(operation, "outputs", outputs));
+  if (!gradient.empty()) RUBATO_RETURN_IF_ERROR(CheckTensor(operation, "gradient", gradient, outputs.shape()));
+  return CheckTensor(operation, "sums", sums, {2}, ElementType::kFloat64);
+}
+
+}  // namespace rubato

@@ -1,0 +1,46 @@
+#ifndef RUBATO_KERNELS_CHECK_ARGUMENTS_H_
+#define RUBATO_KERNELS_CHECK_ARGUMENTS_H_
+
+#include "absl/status/status.h"
+#include "kernels/backend.h"
+#include "kernels/device_tensor.h"
+#include "kernels/geometry.h"
+
+// What every backend checks before it enqueues an operation: InvalidArgument with the operation's and the argument's
+// name, what was expected and what was found.
+namespace rubato {
+
+absl::Status CheckTensor(const char* operation, const char* argument, const DeviceTensor& tensor, const Shape& shape,
+                         ElementType type = ElementType::kFloat32);
+// Any shape of at least one dimension.
+absl::Status CheckFloat(const char* operation, const char* argument, const DeviceTensor& tensor);
+// Like `other`, which is a float32 tensor called `other_argument`.
+absl::Status CheckSame(const char* operation, const char* argument, const DeviceTensor& tensor,
+                       const char* other_argument, const DeviceTensor& other);
+// OutOfRange when [offset, offset + count) is not inside the tensor.
+absl::Status CheckRange(const char* operation, const DeviceTensor& tensor, int64_t offset, int64_t count);
+
+struct GemmSizes {
+  int64_t m = 0, n = 0, k = 0;
+};
+absl::Status CheckGemm(bool transpose_a, bool transpose_b, const DeviceTensor& a, const DeviceTensor& b,
+                       const DeviceTensor& c, GemmSizes& sizes);
+// `x` and `y` are input and output or their gradients; `weight` is the weight or its gradient.
+absl::Status CheckConv2d(const Conv2dGeometry& geometry, const DeviceTensor& x, const DeviceTensor& weight,
+                         const DeviceTensor& y);
+// `argmax` may be null.
+absl::Status CheckPool2d(const Pool2dGeometry& geometry, const DeviceTensor& x, const DeviceTensor& y,
+                         const DeviceTensor* argmax);
+// bias [channels], y [n, channels, ...].
+absl::Status CheckBias(const char* operation, const DeviceTensor& bias, const DeviceTensor& y);
+absl::Status CheckDropout(const DropoutMask& mask, const DeviceTensor& x, const DeviceTensor& y);
+// gain, or another tensor of its shape; mean [n].
+absl::Status CheckLayerNorm(const DeviceTensor& x, const DeviceTensor& gain, const DeviceTensor& bias,
+                            const DeviceTensor& y, const DeviceTensor& mean, const DeviceTensor& inverse_deviation);
+// `gradient` may be empty.
+absl::Status CheckLoss(const char* operation, const DeviceTensor& outputs, const DeviceTensor& gradient,
+                       const DeviceTensor& sums);
+
+}  // namespace rubato
+
+#endif  // RUBATO_KERNELS_CHECK_ARGUMENTS_H_

@@ -1,0 +1,87 @@
+#include "kernels/conformance/harness.h"
+
+#include <cmath>
+#include <limits>
+
+#include "kernels/backend_cpu.h"
+
+namespace rubato::conformance {
+
+std::vector<BackendCase> AllBackends() {
+  return {
+      {"Cpu", [] { return CreateCpuBackend({}); }},
+      {"CpuIm2col", [] { return CreateCpuBackend({.compute_threads = 1, .im2col_convolutions = true}); }},
+      {"CpuTwoThreads", [] { return CreateCpuBackend({.compute_threads = 2}); }},
+  };
+}
+
+std::string CaseName(const ::testing::TestParamInfo<BackendCase>& info) { return info.param.name; }
+
+void ConformanceTest::SetUp() {
+  absl::StatusOr<std::unique_ptr<Backend>> backend = GetParam().create();
+  ASSERT_TRUE(backend.ok()) << backend.status();
+  backend_ = *std::move(backend);
+}
+
+DeviceTensor ConformanceTest::Empty(Shape shape, ElementType type) {
+  absl::StatusOr<DeviceTensor> tensor = backend_->Allocate(std::move(shape), type);
+  EXPECT_TRUE(tensor.ok()) << tensor.status();
+  return *tensor;
+}
+
+DeviceTensor ConformanceTest::Upload(Shape shape, const Values& values) {
+  std::vector<float> floats(values.begin(), values.end());
+  DeviceTensor tensor = Empty(std::move(shape));
+  EXPECT_OK(backend_->CopyToDevice(tensor, 0, tensor.elements(), floats.data()));
+  EXPECT_OK(backend_->Synchronize());
+  return tensor;
+}
+
+DeviceTensor ConformanceTest::UploadInts(Shape shape, const std::vector<int32_t>& values) {
+  DeviceTensor tensor = Empty(std::move(shape), ElementType::kInt32);
+  EXPECT_OK(backend_->CopyToDevice(tensor, 0, tensor.elements(), values.data()));
+  EXPECT_OK(backend_->Synchronize());
+  return tensor;
+}
+
+DeviceTensor ConformanceTest::Unwritten(Shape shape) {
+  return Upload(shape, Values(NumElements(shape), std::numeric_limits<double>::quiet_NaN()));
+}
+
+Values ConformanceTest::Download(const DeviceTensor& tensor) {
+  if (tensor.type() == ElementType::kFloat64) {
+    Values values(tensor.elements());
+    EXPECT_OK(backend_->CopyToHost(tensor, 0, tensor.elements(), values.data()));
+    EXPECT_OK(backend_->Synchronize());
+    return values;
+  }
+  std::vector<float> floats(tensor.elements());
+  EXPECT_OK(backend_->CopyToHost(tensor, 0, tensor.elements(), floats.data()));
+  EXPECT_OK(backend_->Synchronize());
+  return Values(floats.begin(), floats.end());
+}
+
+std::vector<int32_t> ConformanceTest::DownloadInts(const DeviceTensor& tensor) {
+  std::vector<int32_t> values(tensor.elements());
+  EXPECT_OK(backend_->CopyToHost(tensor, 0, tensor.elements(), values.data()));
+  EXPECT_OK(backend_->Synchronize());
+  return values;
+}
+
+Values ConformanceTest::RandomValues(int64_t n) {
+  Values values(n);
+  for (double& value : values) value = static_cast<float>(random_.Normal());
+  return values;
+}
+
+void ConformanceTest::ExpectClose(const DeviceTensor& actual, const Values& expected, const char* what) {
+  const Values values = Download(actual);
+  ASSERT_EQ(values.size(), expected.size()) << what;
+  double scale = 0;
+  for (double value : expected) scale = std::max(scale, std::abs(value));
+  for (size_t i = 0; i < values.size(); ++i) {
+    ASSERT_NEAR(values[i], expected[i], kTolerance * scale) << what << ", element " << i << " of " << values.size();
+  }
+}
+
+}  // namespace rubato::conformance

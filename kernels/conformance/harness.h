@@ -1,0 +1,63 @@
+#ifndef RUBATO_KERNELS_CONFORMANCE_HARNESS_H_
+#define RUBATO_KERNELS_CONFORMANCE_HARNESS_H_
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/random.h"
+#include "kernels/backend.h"
+#include "kernels/conformance/reference.h"
+
+// The suite that every backend passes: operations on random tensors against the float64 reference. Results are read
+// through CopyToHost, as on a device.
+namespace rubato::conformance {
+
+using reference::Values;
+
+struct BackendCase {
+  std::string name;
+  std::function<absl::StatusOr<std::unique_ptr<Backend>>()> create;
+};
+
+// Every backend that this build has.
+std::vector<BackendCase> AllBackends();
+
+// Largest difference allowed, relative to the largest magnitude in the expected tensor.
+inline constexpr double kTolerance = 1e-5;
+
+class ConformanceTest : public ::testing::TestWithParam<BackendCase> {
+ protected:
+  void SetUp() override;
+
+  DeviceTensor Empty(Shape shape, ElementType type = ElementType::kFloat32);
+  // A float32 tensor with these values, or filled with NaN to show what is not written.
+  DeviceTensor Upload(Shape shape, const Values& values);
+  DeviceTensor UploadInts(Shape shape, const std::vector<int32_t>& values);
+  DeviceTensor Unwritten(Shape shape);
+  Values Download(const DeviceTensor& tensor);
+  std::vector<int32_t> DownloadInts(const DeviceTensor& tensor);
+
+  // Standard normal, rounded to float32.
+  Values RandomValues(int64_t n);
+
+  void ExpectClose(const DeviceTensor& actual, const Values& expected, const char* what);
+
+  std::unique_ptr<Backend> backend_;
+  Random random_{20240229};
+};
+
+std::string CaseName(const ::testing::TestParamInfo<BackendCase>& info);
+
+}  // namespace rubato::conformance
+
+#define EXPECT_OK(expression)                               \
+  do {                                                      \
+    absl::Status expect_ok_status = (expression);           \
+    EXPECT_TRUE(expect_ok_status.ok()) << expect_ok_status; \
+  } while (false)
+
+#endif  // RUBATO_KERNELS_CONFORMANCE_HARNESS_H_

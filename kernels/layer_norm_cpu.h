@@ -1,0 +1,18 @@
+#ifndef RUBATO_KERNELS_LAYER_NORM_CPU_H_
+#define RUBATO_KERNELS_LAYER_NORM_CPU_H_
+
+#include <cstdint>
+
+// The loops behind Backend::LayerNorm and its gradient, on x [rows, columns] in host memory.
+namespace rubato::cpu {
+
+void LayerNorm(float epsilon, int64_t rows, int64_t columns, const float* x, const float* gain, const float* bias,
+               float* y, float* mean, float* inverse_deviation);
+// dx may be dy, or null.
+void LayerNormBackward(int64_t rows, int64_t columns, const float* x, const float* gain, const float* mean,
+                       const float* inverse_deviation, const float* dy, bool accumulate, float* dx, float* dgain,
+                       float* dbias);
+
+}  // namespace rubato::cpu
+
+#endif  // RUBATO_KERNELS_LAYER_NORM_CPU_H_

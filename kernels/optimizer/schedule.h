@@ -1,0 +1,17 @@
+#ifndef RUBATO_KERNELS_OPTIMIZER_SCHEDULE_H_
+#define RUBATO_KERNELS_OPTIMIZER_SCHEDULE_H_
+
+#include <cstdint>
+
+#include "proto/job_config.pb.h"
+
+namespace rubato {
+
+// The factor on the peak learning rate, 0 to 1, at a point of training: `epoch` passes over the training set, or the
+// pushing worker's `step`, whichever is the schedule's unit. An absent kind is a constant. `schedule` is valid
+// (common/config); a point before the start counts as the start. Pure.
+double ScheduleFactor(const v1::LearningRateSchedule& schedule, double epoch, int64_t step);
+
+}  // namespace rubato
+
+#endif  // RUBATO_KERNELS_OPTIMIZER_SCHEDULE_H_

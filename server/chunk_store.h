@@ -1,0 +1,54 @@
+#ifndef RUBATO_SERVER_CHUNK_STORE_H_
+#define RUBATO_SERVER_CHUNK_STORE_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "common/float_buffer.h"
+#include "common/model_spec.h"
+#include "proto/coordinator.pb.h"
+#include "proto/job_config.pb.h"
+#include "server/rules/chunk_rules.h"
+
+namespace rubato::server {
+
+// The weights and optimizer state of one partition's chunks. Owned by the partition's thread and used on it alone; the
+// buffers that it hands out may be read anywhere and are never written again while somebody else holds them.
+class ChunkStore {
+ public:
+  struct Chunk {
+    v1::ChunkPlacement placement;
+    TensorSpec tensor;
+    // The current weights. Held by readers, too: an update then writes to another buffer.
+    FloatBuffer::Ptr weights;
+    std::vector<FloatBuffer::Ptr> slots;
+    // Updates that changed the weights: the t of Adam's bias correction.
+    int64_t updates = 0;
+    // Buffers that were weights before; reused once nobody reads them.
+    std::vector<FloatBuffer::Ptr> spares;
+  };
+
+  // Initialises `chunks` (indices into job.chunks) from the config's seed.
+  ChunkStore(const v1::JobConfig& config, const ModelSpec& model, const v1::JobDescription& job,
+             const std::vector<uint32_t>& chunks);
+
+  // The example-weighted mean of the contributions, reduced in their order, goes through the optimizer. Contributions
+  // without examples are left out; where none is left the weights stay as they are.
+  void Apply(const ChunkRules::Update& update);
+
+  const Chunk& Get(uint32_t chunk) const { return chunks_.at(chunk); }
+  int64_t memory_bytes() const { return memory_bytes_; }
+
+ private:
+  FloatBuffer::Ptr TakeSpare(Chunk& chunk);
+
+  const v1::OptimizerConfig optimizer_;
+  absl::flat_hash_map<uint32_t, Chunk> chunks_;
+  int64_t memory_bytes_ = 0;
+};
+
+}  // namespace rubato::server
+
+#endif  // RUBATO_SERVER_CHUNK_STORE_H_

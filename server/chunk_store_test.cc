@@ -1,0 +1,96 @@
+#include "server/chunk_store.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace rubato::server {
+namespace {
+
+constexpr int64_t kLength = 100;
+
+class ChunkStoreTest : public testing::Test {
+ protected:
+  ChunkStoreTest() {
+    config_.mutable_optimizer()->set_algorithm(v1::OptimizerConfig::SGD);
+    config_.mutable_optimizer()->set_learning_rate(1);
+    model_.tensors.push_back({"layer/weight", {2, kLength}, v1::HE_NORMAL, false, kLength, 2, true});
+    for (int i = 0; i < 2; ++i) {
+      v1::ChunkPlacement* chunk = job_.add_chunks();
+      chunk->set_offset(i * kLength);
+      chunk->set_length(kLength);
+    }
+  }
+
+  ChunkStore Make() { return ChunkStore(config_, model_, job_, {0, 1}); }
+
+  static Contribution From(uint32_t worker, uint64_t examples, const std::vector<float>& gradient) {
+    Contribution contribution;
+    contribution.task.set_index(worker);
+    contribution.examples = examples;
+    contribution.gradient.data = gradient.data();
+    return contribution;
+  }
+
+  v1::JobConfig config_;
+  ModelSpec model_;
+  v1::JobDescription job_;
+};
+
+TEST_F(ChunkStoreTest, AppliesTheExampleWeightedMean) {
+  ChunkStore store = Make();
+  const float before = store.Get(0).weights->data()[7];
+  std::vector<float> ones(kLength, 1.0f), fives(kLength, 5.0f);
+  store.Apply({0, {From(0, 3, ones), From(1, 1, fives)}, false, 0, 1.0});
+  EXPECT_FLOAT_EQ(store.Get(0).weights->data()[7], before - 2.0f);
+}
+
+TEST_F(ChunkStoreTest, ScalesTheLearningRateByThePlan) {
+  ChunkStore store = Make();
+  const float before = store.Get(1).weights->data()[0];
+  std::vector<float> ones(kLength, 1.0f);
+  store.Apply({1, {From(0, 1, ones)}, false, 0, 0.5});
+  EXPECT_FLOAT_EQ(store.Get(1).weights->data()[0], before - 0.5f);
+}
+
+TEST_F(ChunkStoreTest, LeavesWeightsAloneWithoutExamples) {
+  ChunkStore store = Make();
+  FloatBuffer::Ptr before = store.Get(0).weights;
+  store.Apply({0, {From(0, 0, {})}, false, 0, 1.0});
+  EXPECT_EQ(store.Get(0).weights, before);
+  EXPECT_EQ(store.Get(0).updates, 0);
+}
+
+TEST_F(ChunkStoreTest, NeverWritesABufferThatSomebodyReads) {
+  ChunkStore store = Make();
+  FloatBuffer::Ptr reader = store.Get(0).weights;
+  const float before = reader->data()[0];
+  std::vector<float> ones(kLength, 1.0f);
+  store.Apply({0, {From(0, 1, ones)}, false, 0, 1.0});
+  EXPECT_EQ(reader->data()[0], before);
+  EXPECT_FLOAT_EQ(store.Get(0).weights->data()[0], before - 1.0f);
+}
+
+TEST_F(ChunkStoreTest, ReusesBuffersThatNobodyReadsAnyMore) {
+  ChunkStore store = Make();
+  std::vector<float> ones(kLength, 1.0f);
+  for (int i = 0; i < 10; ++i) {
+    FloatBuffer::Ptr reader = store.Get(0).weights;
+    store.Apply({0, {From(0, 1, ones)}, false, 0, 1.0});
+  }
+  EXPECT_EQ(store.Get(0).spares.size(), 1u);
+}
+
+TEST_F(ChunkStoreTest, InitialisesAChunkAsAPartOfItsTensor) {
+  ChunkStore parts = Make();
+  v1::JobDescription whole;
+  whole.add_chunks()->set_length(2 * kLength);
+  ChunkStore one(config_, model_, whole, {0});
+  for (int64_t i = 0; i < kLength; ++i) {
+    EXPECT_EQ(one.Get(0).weights->data()[i], parts.Get(0).weights->data()[i]);
+    EXPECT_EQ(one.Get(0).weights->data()[kLength + i], parts.Get(1).weights->data()[i]);
+  }
+}
+
+}  // namespace
+}  // namespace rubato::server

@@ -1,0 +1,62 @@
+// A parameter server. Exit codes: 0 the job is over, 1 it was given up, 2 bad flags or config.
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/clock.h"
+#include "common/config/load.h"
+#include "common/log.h"
+#include "common/random.h"
+#include "common/stop_watcher.h"
+#include "common/task.h"
+#include "common/transport/allocator.h"
+#include "server/server_task.h"
+
+int main(int argc, char** argv) {
+  rubato::TuneAllocator();
+  CLI::App app("Rubato parameter server: holds a part of the weights and applies gradients to it.");
+  std::string config_path;
+  std::vector<std::string> overrides;
+  rubato::server::ServerTask::Options options;
+  options.task.set_role(rubato::v1::TaskId::SERVER);
+  options.task.set_incarnation(rubato::SystemRandom64());
+  options.listen = "0.0.0.0:0";
+  uint32_t index = 0;
+  app.add_option("--config", config_path, "the job's textproto")->required();
+  app.add_option("--set", overrides, "override a field of the config: path=value")->expected(1)->take_all();
+  app.add_option("--task_index", index, "which server this is, from 0")->required();
+  app.add_option("--coordinator", options.coordinator, "host:port of the coordinator")->required();
+  app.add_option("--listen", options.listen, "host:port to listen on; port 0 picks a free one")->capture_default_str();
+  app.add_option("--advertise_host", options.advertise_host,
+                 "what workers call this host; default: the address that the coordinator sees");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  absl::StatusOr<rubato::v1::JobConfig> config = rubato::LoadJobConfig(config_path, overrides);
+  if (!config.ok()) {
+    std::cerr << config.status().message() << "\n";
+    return 2;
+  }
+  if (index >= config->cluster().servers()) {
+    std::cerr << "--task_index: " << index << "; cluster.servers is " << config->cluster().servers() << "\n";
+    return 2;
+  }
+  options.config = *config;
+  options.task.set_index(index);
+  rubato::RealClock clock;
+  rubato::Logger log(rubato::TaskName(options.task), &clock);
+  options.clock = &clock;
+  options.log = &log;
+  rubato::server::ServerTask task(std::move(options));
+  rubato::StopWatcher watcher([&](absl::string_view signal) {
+    task.Cancel(absl::AbortedError(absl::StrCat("stopped by ", signal)));
+  });
+  absl::Status status = task.Run();
+  if (status.ok()) return 0;
+  log.Error(status.message());
+  return 1;
+}

@@ -1,0 +1,117 @@
+#ifndef RUBATO_SERVER_PARTITION_OWNER_H_
+#define RUBATO_SERVER_PARTITION_OWNER_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "common/clock.h"
+#include "common/model_spec.h"
+#include "common/log.h"
+#include "common/mutex.h"
+#include "common/storage/update_log.h"
+#include "common/transport/exchange_server.h"
+#include "common/wire/exchange_codec.h"
+#include "proto/checkpoint.pb.h"
+#include "proto/coordinator.pb.h"
+#include "proto/job_config.pb.h"
+#include "server/chunk_store.h"
+#include "server/rules/partition.h"
+
+namespace rubato::server {
+
+// A chunk as it was at one moment; the arrays are no longer written.
+struct ChunkSnapshot {
+  // Without weights_at and slots_at.
+  v1::ChunkRecord record;
+  FloatBuffer::Ptr weights;
+  std::vector<FloatBuffer::Ptr> slots;
+};
+
+// One partition and the only thread that touches it: rules, weights and update log. Everything reaches it through a
+// queue, so the path from a push to the weights takes no lock but the queue's. Public methods are thread-safe, return
+// at once, and run their callback on the partition's thread.
+class PartitionOwner : private PartitionSink {
+ public:
+  struct Options {
+    uint32_t partition = 0;
+    // What the job consists of; both outlive the owner.
+    const v1::JobConfig* config = nullptr;
+    const ModelSpec* model = nullptr;
+    const v1::JobDescription* job = nullptr;
+    std::vector<uint32_t> chunks;
+    // How long a request waits before it is answered WAITING.
+    absl::Duration patience = absl::Seconds(2);
+    const Clock* clock = nullptr;
+    Logger* logger = nullptr;
+    // Null: no update log.
+    std::unique_ptr<UpdateLogWriter> log;
+  };
+
+  // A request's chunks are all in this partition (ReadRequest).
+  struct Incoming {
+    std::shared_ptr<Connection> connection;
+    uint64_t request_id = 0;
+    PartitionRequest request;
+    std::shared_ptr<const PayloadView> payload;
+  };
+
+  explicit PartitionOwner(Options options);
+  // Answers nothing more and flushes the log.
+  ~PartitionOwner() override;
+
+  void Submit(Incoming incoming);
+  void Announce(uint64_t generation, std::function<void(int64_t highest_begun)> done);
+  void Abort(uint64_t generation);
+  void Commit(v1::Plan plan, std::function<void()> done);
+  // The chunks as they are, for a checkpoint.
+  void Snapshot(std::function<void(std::vector<ChunkSnapshot>)> done);
+  // Adds to what is there.
+  void Describe(std::function<void(const v1::ServerProgress&)> done);
+
+ private:
+  struct Open {
+    std::shared_ptr<Connection> connection;
+    uint64_t request_id;
+    std::vector<uint32_t> chunks;
+    // Snapshot: the weights that were captured, in order of capture.
+    absl::flat_hash_map<uint32_t, std::pair<FloatBuffer::Ptr, int64_t>> captured;
+  };
+
+  void Post(std::function<void()> work);
+  void Run();
+  void Handle(Incoming incoming);
+  // The first failure of the update log is told; training goes on.
+  void CheckLog(const absl::Status& status);
+
+  void Apply(const ChunkRules::Update& update) override;
+  void Answer(const PartitionReply& reply) override;
+  void Capture(uint64_t token, uint32_t chunk) override;
+  void Log(const v1::UpdateLogRecord& record) override;
+
+  const Options options_;
+  // Used on the thread only.
+  ChunkStore store_;
+  Partition partition_;
+  absl::flat_hash_map<uint64_t, Open> open_;
+  uint64_t last_token_ = 0;
+  v1::ServerProgress counts_;
+  bool log_failed_ = false;
+
+  Mutex mu_;
+  CondVar wake_;
+  std::deque<std::function<void()>> work_ ABSL_GUARDED_BY(mu_);
+  bool stop_ ABSL_GUARDED_BY(mu_) = false;
+  std::thread thread_;  // Last: it uses everything above.
+};
+
+}  // namespace rubato::server
+
+#endif  // RUBATO_SERVER_PARTITION_OWNER_H_

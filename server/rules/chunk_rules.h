@@ -1,0 +1,119 @@
+#ifndef RUBATO_SERVER_RULES_CHUNK_RULES_H_
+#define RUBATO_SERVER_RULES_CHUNK_RULES_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "proto/parameter_server.pb.h"
+#include "server/rules/push_deduper.h"
+#include "server/rules/step_gate.h"
+#include "server/rules/sync_reducer.h"
+
+namespace rubato::server {
+
+// The plans that steps may belong to: the one that holds and, while its steps drain, the one before it.
+struct PlanWindow {
+  v1::Plan current;                  // generation 0 until the first plan.
+  std::optional<v1::Plan> previous;  // Amended together with `current`.
+  // Starts are held for this generation; 0 when no change is announced.
+  uint64_t announced = 0;
+
+  bool left_sync() const { return previous.has_value() && previous->mode() == v1::SYNC; }
+};
+
+// The rules of apply and gate for one chunk: which push is applied when, and which step may begin. Holds no values.
+// Pure; not thread-safe; owned by a Partition.
+//
+//  1. A push is done at most once per (worker incarnation, step).                                               (I3)
+//  2. In SYNC, next_sync_step() grows by one per update, which takes each member's contribution at most once.   (I1)
+//  3. A start of step c under bound s is open only when every member's clock is at least c - s.                 (I2)
+class ChunkRules {
+ public:
+  explicit ChunkRules(uint32_t chunk) : chunk_(chunk) {}
+
+  // What became of a push.
+  enum class PushResult { kApplied, kDuplicate, kPending, kDropped };
+  // What may be begun.
+  enum class StartResult { kOpen, kWait, kMoved };
+
+  // An update that the caller must apply to the weights: the contributions in order of reduction. `ineffective`: it
+  // makes no version and is only to be recorded.
+  struct Update {
+    uint32_t chunk;
+    std::vector<Contribution> contributions;
+    bool ineffective = false;
+    // The version before the update.
+    int64_t from_version = 0;
+    // Of the plan that the step belongs to.
+    double learning_rate_scale = 1;
+  };
+
+  struct Push {
+    PushResult result;
+    std::optional<Update> update;
+  };
+
+  struct Start {
+    StartResult result;
+    // kMoved: the step to begin instead, under the current plan.
+    int64_t next_step = 0;
+    // kWait: whom it waits for; empty when it waits for the coordinator.
+    std::vector<v1::TaskId> waiting_for;
+    // The question itself moved the sender's clock, for which others may wait.
+    bool clock_moved = false;
+  };
+
+  void EnterPlan(const PlanWindow& window);
+  // Members were taken out of the window's plans. Returns the update that this completes, if it does.
+  std::optional<Update> Amend(const PlanWindow& window);
+
+  // Whether TakePush would accept it; changes nothing. FailedPrecondition names the reason.
+  absl::Status CheckPush(const PlanWindow& window, const Contribution& push);
+  // REQUIRES: CheckPush is OK.
+  Push TakePush(const PlanWindow& window, Contribution push);
+
+  // Whether `task`, which works under `generation`, may begin `step`. Asking for a step of the current plan also says
+  // that the task has no push left of the plan before. FailedPrecondition when it must not ask for this step.
+  absl::StatusOr<Start> AskStart(const PlanWindow& window, const v1::TaskId& task, uint64_t generation, int64_t step);
+  // REQUIRES: AskStart answered kOpen.
+  void Begin(const v1::TaskId& task, int64_t step);
+
+  // Whether this worker's contribution to the step in collection is there.
+  bool Pending(const v1::TaskId& task) const { return reducer_.Has(task); }
+
+  // Null when it is no member.
+  const StepGate::Member* FindMember(const v1::TaskId& task) { return gate_.Find(task); }
+
+  uint32_t chunk() const { return chunk_; }
+  int64_t version() const { return version_; }
+  // The next step that SYNC applies here.
+  int64_t next_sync_step() const { return next_sync_step_; }
+  const PushDeduper& deduper() const { return deduper_; }
+
+ private:
+  // The plan that a push or start of `step` under `generation` belongs to; null when it is too old to be known.
+  static const v1::Plan* PlanOf(const PlanWindow& window, uint64_t generation, int64_t step);
+  std::optional<Update> CompleteSync(const v1::Plan& plan);
+  Push ApplyNow(const v1::Plan& plan, Contribution push, int64_t clock_after);
+  // The plan whose rules complete the step in collection.
+  const v1::Plan& CollectingPlan(const PlanWindow& window) const;
+  absl::StatusOr<Start> AskStartUnderCurrent(const PlanWindow& window, StepGate::Member& member, int64_t step);
+  static bool Resolve(const v1::Plan& plan, StepGate::Member& member, int64_t step);
+  absl::StatusOr<Start> StartOf(const PlanWindow& window, const StepGate::Member& member, int64_t step) const;
+  Start GateOf(const PlanWindow& window, int64_t step) const;
+  Start OpenWhenReached(int64_t step) const;
+
+  const uint32_t chunk_;
+  int64_t version_ = 0;
+  int64_t next_sync_step_ = 0;
+  StepGate gate_;
+  PushDeduper deduper_;
+  SyncReducer reducer_;
+};
+
+}  // namespace rubato::server
+
+#endif  // RUBATO_SERVER_RULES_CHUNK_RULES_H_

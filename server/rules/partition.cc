@@ -1,0 +1,372 @@
+#include "server/rules/partition.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/task.h"
+
+namespace rubato::server {
+namespace {
+
+using Kind = PartitionRequest::Kind;
+using Reply = v1::ExchangeReply;
+
+bool Contains(const std::vector<uint32_t>& chunks, uint32_t chunk) {
+  return std::find(chunks.begin(), chunks.end(), chunk) != chunks.end();
+}
+
+bool Intersects(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b) {
+  return std::any_of(a.begin(), a.end(), [&](uint32_t chunk) { return Contains(b, chunk); });
+}
+
+Reply::PushOutcome Outcome(ChunkRules::PushResult result, bool non_finite) {
+  switch (result) {
+    case ChunkRules::PushResult::kDuplicate:
+      return Reply::PUSH_DUPLICATE;
+    case ChunkRules::PushResult::kDropped:
+      return Reply::PUSH_DROPPED;
+    default:
+      return non_finite ? Reply::PUSH_NON_FINITE : Reply::PUSH_APPLIED;
+  }
+}
+
+}  // namespace
+
+Partition::Partition(const std::vector<uint32_t>& chunks, absl::Duration patience, PartitionSink* sink)
+    : patience_(patience), sink_(sink), order_(chunks) {
+  std::sort(order_.begin(), order_.end());
+  for (uint32_t chunk : order_) chunks_.emplace(chunk, ChunkRules(chunk));
+}
+
+const ChunkRules* Partition::Find(uint32_t chunk) const {
+  auto it = chunks_.find(chunk);
+  return it == chunks_.end() ? nullptr : &it->second;
+}
+
+int64_t Partition::highest_begun() const { return highest_begun_; }
+
+bool Partition::IsMember(const v1::TaskId& task) const {
+  return std::any_of(window_.current.members().begin(), window_.current.members().end(),
+                     [&](const v1::TaskId& member) { return SameTask(member, task); });
+}
+
+absl::Status Partition::CheckChunks(const PartitionRequest& request) const {
+  if (request.chunks.empty()) return absl::InvalidArgumentError("chunks: none given; at least one is needed");
+  for (size_t i = 0; i < request.chunks.size(); ++i) {
+    if (Find(request.chunks[i]) == nullptr) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("chunks[", i, "]: chunk ", request.chunks[i], " is not in this partition"));
+    }
+    if (std::count(request.chunks.begin(), request.chunks.end(), request.chunks[i]) > 1) {
+      return absl::InvalidArgumentError(absl::StrCat("chunks[", i, "]: chunk ", request.chunks[i], " is named twice"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+void Partition::Refuse(const PartitionRequest& request, Reply::Outcome outcome, std::string message) {
+  PartitionReply reply;
+  reply.token = request.token;
+  reply.outcome = outcome;
+  reply.message = std::move(message);
+  sink_->Answer(reply);
+}
+
+void Partition::OnRequest(PartitionRequest request, absl::Time now) {
+  if (absl::Status status = CheckChunks(request); !status.ok()) {
+    return Refuse(request, Reply::REFUSED, std::string(status.message()));
+  }
+  if (request.kind != Kind::kSnapshot) {
+    if (!IsMember(request.task) && request.generation <= window_.current.generation()) {
+      return Refuse(request, Reply::NOT_A_MEMBER,
+                    absl::StrCat(TaskName(request.task), " is not a member of plan ", window_.current.generation()));
+    }
+    for (const Contribution& push : request.contributions) {
+      // The plan of the push must be known; a start under a plan yet to come may wait for it.
+      absl::Status status = Rules(request.chunks[&push - request.contributions.data()]).CheckPush(window_, push);
+      if (!status.ok()) return Refuse(request, Reply::REFUSED, std::string(status.message()));
+    }
+    DropSuperseded(request);
+  }
+  const uint64_t token = request.token;
+  Waiting& waiting = waiting_[token];
+  waiting.request = std::move(request);
+  waiting.deadline = now + patience_;
+  if (waiting.request.kind == Kind::kSnapshot) waiting.to_capture = waiting.request.chunks;
+  Changed changed;
+  TakePushes(waiting, changed);
+  if (TryAnswer(waiting, changed)) waiting_.erase(token);
+  Wake(std::move(changed));
+}
+
+void Partition::DropSuperseded(const PartitionRequest& request) {
+  for (auto it = waiting_.begin(); it != waiting_.end();) {
+    const PartitionRequest& old = it->second.request;
+    bool superseded = old.kind != Kind::kSnapshot && SameTask(old.task, request.task) &&
+                      Intersects(old.chunks, request.chunks);
+    if (!superseded) {
+      ++it;
+      continue;
+    }
+    PartitionReply reply = ReplyTo(it->second, Reply::WAITING);
+    reply.message = "a later request for the same chunks has taken its place";
+    sink_->Answer(reply);
+    it = waiting_.erase(it);
+  }
+}
+
+void Partition::TakePushes(Waiting& waiting, Changed& changed) {
+  PartitionRequest& request = waiting.request;
+  if (request.kind != Kind::kPushPull) return;
+  waiting.applied_to.assign(request.chunks.size(), -1);
+  waiting.push = Reply::PUSH_DUPLICATE;
+  for (size_t i = 0; i < request.chunks.size(); ++i) {
+    bool non_finite = request.contributions[i].non_finite;
+    ChunkRules::Push push = Rules(request.chunks[i]).TakePush(window_, std::move(request.contributions[i]));
+    if (push.result != ChunkRules::PushResult::kDuplicate) waiting.push = Outcome(push.result, non_finite);
+    if (push.update.has_value()) Perform(*std::move(push.update), changed);
+  }
+  request.contributions.clear();
+}
+
+void Partition::Perform(ChunkRules::Update update, Changed& changed) {
+  const ChunkRules& rules = Rules(update.chunk);
+  if (!update.ineffective) sink_->Apply(update);
+  for (const Contribution& contribution : update.contributions) {
+    v1::UpdateLogRecord record;
+    v1::UpdateRecord& entry = *record.mutable_update();
+    entry.set_worker(contribution.task.index());
+    entry.set_incarnation(contribution.task.incarnation());
+    entry.set_generation(contribution.generation);
+    entry.set_step(contribution.step);
+    entry.set_chunk(update.chunk);
+    entry.set_base_version(contribution.base_version);
+    entry.set_applied_version(rules.version());
+    entry.set_examples(contribution.examples);
+    entry.set_ineffective(update.ineffective);
+    sink_->Log(record);
+  }
+  for (auto& [token, waiting] : waiting_) {
+    const std::vector<uint32_t>& chunks = waiting.request.chunks;
+    auto at = std::find(chunks.begin(), chunks.end(), update.chunk);
+    if (at == chunks.end()) continue;
+    if (waiting.request.kind == Kind::kSnapshot) {
+      // Before the next update, so that the values are exactly those of the step.
+      TrySnapshot(waiting);
+      continue;
+    }
+    for (const Contribution& contribution : update.contributions) {
+      if (!waiting.applied_to.empty() && SameTask(contribution.task, waiting.request.task)) {
+        waiting.applied_to[at - chunks.begin()] = update.from_version;
+      }
+    }
+  }
+  changed.push_back(update.chunk);
+}
+
+bool Partition::PushPending(const Waiting& waiting) {
+  return waiting.request.kind == Kind::kPushPull &&
+         std::any_of(waiting.request.chunks.begin(), waiting.request.chunks.end(),
+                     [&](uint32_t chunk) { return Rules(chunk).Pending(waiting.request.task); });
+}
+
+PartitionReply Partition::ReplyTo(const Waiting& waiting, Reply::Outcome outcome) const {
+  PartitionReply reply;
+  reply.token = waiting.request.token;
+  reply.outcome = outcome;
+  reply.push = waiting.push;
+  reply.applied_to = waiting.applied_to;
+  return reply;
+}
+
+bool Partition::TryAnswer(Waiting& waiting, Changed& changed) {
+  const PartitionRequest& request = waiting.request;
+  if (request.kind == Kind::kSnapshot) return TrySnapshot(waiting);
+  if (!IsMember(request.task)) {
+    if (request.generation > window_.current.generation()) return false;
+    Refuse(request, Reply::NOT_A_MEMBER,
+           absl::StrCat(TaskName(request.task), " is not a member of plan ", window_.current.generation()));
+    return true;
+  }
+  if (PushPending(waiting)) return false;
+  const int64_t step = request.kind == Kind::kPull ? request.step : request.step + 1;
+  bool all_open = true;
+  int64_t moved_to = -1;
+  for (uint32_t chunk : request.chunks) {
+    absl::StatusOr<ChunkRules::Start> start =
+        Rules(chunk).AskStart(window_, request.task, request.generation, step);
+    if (!start.ok()) {
+      PartitionReply reply = ReplyTo(waiting, Reply::REFUSED);
+      reply.message = std::string(start.status().message());
+      sink_->Answer(reply);
+      return true;
+    }
+    if (start->clock_moved) changed.push_back(chunk);
+    if (start->result == ChunkRules::StartResult::kMoved) moved_to = std::max(moved_to, start->next_step);
+    all_open = all_open && start->result == ChunkRules::StartResult::kOpen;
+  }
+  if (moved_to >= 0) {
+    PartitionReply reply = ReplyTo(waiting, Reply::MOVED);
+    reply.plan = window_.current;
+    reply.next_step = moved_to;
+    sink_->Answer(reply);
+    return true;
+  }
+  if (!all_open) return false;
+  for (uint32_t chunk : request.chunks) Rules(chunk).Begin(request.task, step);
+  highest_begun_ = std::max(highest_begun_, step);
+  PartitionReply reply = ReplyTo(waiting, Reply::OK);
+  reply.chunks = request.chunks;
+  sink_->Answer(reply);
+  return true;
+}
+
+bool Partition::TrySnapshot(Waiting& waiting) {
+  const int64_t step = waiting.request.step;
+  bool sync = step >= 0 && (window_.current.mode() == v1::SYNC ||
+                            (window_.left_sync() && step < window_.current.first_step()));
+  int64_t furthest = -1;
+  for (auto it = waiting.to_capture.begin(); it != waiting.to_capture.end();) {
+    int64_t next = Rules(*it).next_sync_step();
+    furthest = std::max(furthest, next);
+    if (sync && next != step) {
+      ++it;
+      continue;
+    }
+    sink_->Capture(waiting.request.token, *it);
+    it = waiting.to_capture.erase(it);
+  }
+  if (!waiting.to_capture.empty() && furthest <= step) return false;
+  PartitionReply reply = ReplyTo(waiting, waiting.to_capture.empty() ? Reply::OK : Reply::LATE);
+  if (reply.outcome == Reply::OK) reply.chunks = waiting.request.chunks;
+  reply.next_step = furthest + 1;
+  sink_->Answer(reply);
+  waiting.to_capture.clear();
+  waiting.request.token = 0;  // Answered; Wake removes it.
+  return true;
+}
+
+void Partition::Wake(Changed changed) {
+  while (!changed.empty()) {
+    Changed next;
+    for (auto it = waiting_.begin(); it != waiting_.end();) {
+      bool answered = it->second.request.token == 0 ||
+                      (Intersects(it->second.request.chunks, changed) && TryAnswer(it->second, next));
+      it = answered ? waiting_.erase(it) : std::next(it);
+    }
+    changed = std::move(next);
+  }
+}
+
+int64_t Partition::Announce(uint64_t generation) {
+  if (generation > window_.current.generation()) window_.announced = std::max(window_.announced, generation);
+  return highest_begun_;
+}
+
+void Partition::Abort(uint64_t generation, absl::Time) {
+  if (window_.announced != generation) return;
+  window_.announced = 0;
+  Wake(order_);
+}
+
+void Partition::Commit(const v1::Plan& plan, absl::Time) {
+  const v1::Plan& current = window_.current;
+  if (plan.generation() < current.generation()) return;
+  const bool amends = plan.generation() == current.generation();
+  if (amends && plan.amendment() <= current.amendment()) return;
+  if (!amends) {
+    window_.previous.reset();
+    if (current.generation() != 0) window_.previous = current;
+    if (window_.announced <= plan.generation()) window_.announced = 0;
+  }
+  window_.current = plan;
+  if (window_.previous.has_value()) {
+    // Whoever is lost now is lost for the steps before, too.
+    auto* members = window_.previous->mutable_members();
+    members->erase(
+        std::remove_if(members->begin(), members->end(), [&](const v1::TaskId& task) { return !IsMember(task); }),
+        members->end());
+  }
+  LogPlan(plan);
+  Changed changed = order_;
+  for (uint32_t chunk : order_) {
+    if (!amends) Rules(chunk).EnterPlan(window_);
+    if (std::optional<ChunkRules::Update> update = Rules(chunk).Amend(window_)) Perform(*std::move(update), changed);
+  }
+  Wake(std::move(changed));
+}
+
+void Partition::LogPlan(const v1::Plan& plan) {
+  v1::UpdateLogRecord record;
+  *record.mutable_plan() = plan;
+  sink_->Log(record);
+}
+
+std::vector<v1::TaskId> Partition::WaitsFor(Waiting& waiting) {
+  const PartitionRequest& request = waiting.request;
+  std::vector<v1::TaskId> tasks;
+  if (request.kind == Kind::kSnapshot) return tasks;
+  const int64_t step = request.kind == Kind::kPull ? request.step : request.step + 1;
+  for (uint32_t chunk : request.chunks) {
+    absl::StatusOr<ChunkRules::Start> start =
+        Rules(chunk).AskStart(window_, request.task, request.generation, step);
+    if (!start.ok()) continue;
+    for (const v1::TaskId& task : start->waiting_for) {
+      bool known = std::any_of(tasks.begin(), tasks.end(), [&](const v1::TaskId& t) { return SameTask(t, task); });
+      if (!known) tasks.push_back(task);
+    }
+  }
+  return tasks;
+}
+
+std::string Partition::DescribeWait(const std::vector<v1::TaskId>& tasks) {
+  if (tasks.empty()) return "the coordinator to commit or abort a plan change";
+  return absl::StrJoin(tasks, ", ", [](std::string* out, const v1::TaskId& task) { out->append(TaskName(task)); });
+}
+
+void Partition::OnTick(absl::Time now) {
+  for (auto it = waiting_.begin(); it != waiting_.end();) {
+    Waiting& waiting = it->second;
+    if (now < waiting.deadline) {
+      ++it;
+      continue;
+    }
+    PartitionReply reply = ReplyTo(waiting, Reply::WAITING);
+    if (PushPending(waiting)) reply.push = Reply::PUSH_PENDING;
+    if (waiting.request.kind == Kind::kSnapshot) {
+      reply.message = absl::StrCat("waits for SYNC step ", waiting.request.step);
+    } else {
+      reply.waiting_for = WaitsFor(waiting);
+      reply.message = absl::StrCat("waits for ", DescribeWait(reply.waiting_for));
+    }
+    sink_->Answer(reply);
+    it = waiting_.erase(it);
+  }
+}
+
+void Partition::Forget(uint64_t token) { waiting_.erase(token); }
+
+void Partition::Describe(v1::ServerProgress* progress) {
+  for (const v1::TaskId& member : window_.current.members()) {
+    int64_t clock = -1;
+    for (uint32_t chunk : order_) {
+      const StepGate::Member* state = Rules(chunk).FindMember(member);
+      if (state != nullptr) clock = clock < 0 ? state->clock : std::min(clock, state->clock);
+    }
+    v1::MemberClock* entry = progress->add_clocks();
+    entry->set_worker(member.index());
+    entry->set_clock(clock);
+  }
+  for (auto& [token, waiting] : waiting_) {
+    if (waiting.request.kind == Kind::kSnapshot) continue;
+    v1::HeldPull* held = progress->add_held();
+    held->set_worker(waiting.request.task.index());
+    held->set_step(waiting.request.kind == Kind::kPull ? waiting.request.step : waiting.request.step + 1);
+    held->set_waiting_for(DescribeWait(WaitsFor(waiting)));
+  }
+  progress->set_highest_started_step(std::max(progress->highest_started_step(), highest_begun_));
+}
+
+}  // namespace rubato::server

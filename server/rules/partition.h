@@ -1,0 +1,139 @@
+#ifndef RUBATO_SERVER_RULES_PARTITION_H_
+#define RUBATO_SERVER_RULES_PARTITION_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/time/time.h"
+#include "proto/coordinator.pb.h"
+#include "proto/parameter_server.pb.h"
+#include "proto/update_log.pb.h"
+#include "server/rules/chunk_rules.h"
+
+namespace rubato::server {
+
+// A decoded ExchangeRequest to one partition.
+struct PartitionRequest {
+  enum class Kind { kPull, kPushPull, kSnapshot };
+
+  // Chosen by the caller, unique among open requests; comes back with the answer.
+  uint64_t token = 0;
+  Kind kind = Kind::kPull;
+  v1::TaskId task;
+  uint64_t generation = 0;
+  // kPull: the step to begin. kPushPull: the step that is pushed. kSnapshot: at_step.
+  int64_t step = 0;
+  std::vector<uint32_t> chunks;
+  // kPushPull: one per chunk.
+  std::vector<Contribution> contributions;
+};
+
+struct PartitionReply {
+  uint64_t token = 0;
+  v1::ExchangeReply::Outcome outcome = v1::ExchangeReply::OUTCOME_UNSPECIFIED;
+  v1::ExchangeReply::PushOutcome push = v1::ExchangeReply::PUSH_NONE;
+  // OK: the chunks whose weights the answer carries.
+  std::vector<uint32_t> chunks;
+  // After an applied push, per chunk of the request: the version it was applied to; -1 for a duplicate.
+  std::vector<int64_t> applied_to;
+  v1::Plan plan;          // MOVED.
+  int64_t next_step = 0;  // MOVED, LATE.
+  std::string message;
+  std::vector<v1::TaskId> waiting_for;
+};
+
+// What a partition does to the world. Called synchronously from the Partition's methods.
+class PartitionSink {
+ public:
+  virtual ~PartitionSink() = default;
+  // Apply the update to the chunk's weights.
+  virtual void Apply(const ChunkRules::Update& update) = 0;
+  // Answer; for OK, with the chunks' weights as they are now, or as they were captured for this token.
+  virtual void Answer(const PartitionReply& reply) = 0;
+  // Keep the chunk's weights as they are now for the Answer to a snapshot.
+  virtual void Capture(uint64_t token, uint32_t chunk) = 0;
+  // Append to the update log.
+  virtual void Log(const v1::UpdateLogRecord& record) = 0;
+};
+
+// The consistency rules of all chunks that one thread owns: takes requests and plans, and says what to apply and what
+// to answer. A request is answered once: when all of its chunks can be served, when it is refused, or as WAITING when
+// its patience is over. Pure; not thread-safe.
+//
+//   Partition partition({0, 3}, absl::Seconds(5), &sink);
+//   partition.Commit(plan);
+//   partition.OnRequest(std::move(request), clock.Now());
+//   partition.OnTick(clock.Now());
+class Partition {
+ public:
+  // `chunks`: their indices. `patience`: how long a request waits before it is answered WAITING.
+  Partition(const std::vector<uint32_t>& chunks, absl::Duration patience, PartitionSink* sink);
+
+  void OnRequest(PartitionRequest request, absl::Time now);
+
+  // Holds starts for the plan change `generation`; returns the highest step begun here, -1 for none. A generation that
+  // is already in force, or under an announced one, changes nothing.
+  int64_t Announce(uint64_t generation);
+  void Abort(uint64_t generation, absl::Time now);
+  // A new plan, or an amendment of the one in force. Older ones change nothing.
+  void Commit(const v1::Plan& plan, absl::Time now);
+
+  // Answers requests whose patience is over.
+  void OnTick(absl::Time now);
+  // The connection of these requests is gone: forget them.
+  void Forget(uint64_t token);
+
+  const v1::Plan& plan() const { return window_.current; }
+  int64_t highest_begun() const;
+  // Null when the chunk is not here.
+  const ChunkRules* Find(uint32_t chunk) const;
+  // Members' lowest clocks over the chunks, and who is held by whom; for status.
+  void Describe(v1::ServerProgress* progress);
+
+ private:
+  struct Waiting {
+    PartitionRequest request;
+    absl::Time deadline;
+    v1::ExchangeReply::PushOutcome push = v1::ExchangeReply::PUSH_NONE;
+    std::vector<int64_t> applied_to;
+    // Snapshot: chunks not captured yet.
+    std::vector<uint32_t> to_capture;
+  };
+  using Changed = std::vector<uint32_t>;
+
+  ChunkRules& Rules(uint32_t chunk) { return chunks_.at(chunk); }
+  bool IsMember(const v1::TaskId& task) const;
+  void Refuse(const PartitionRequest& request, v1::ExchangeReply::Outcome outcome, std::string message);
+  absl::Status CheckChunks(const PartitionRequest& request) const;
+
+  // Takes the pushes of a PushPull; the chunks that were updated are added to `changed`.
+  void TakePushes(Waiting& waiting, Changed& changed);
+  void Perform(ChunkRules::Update update, Changed& changed);
+  // Answers `waiting` if it can be; returns whether it did. Chunks whose clocks moved are added to `changed`.
+  bool TryAnswer(Waiting& waiting, Changed& changed);
+  bool TrySnapshot(Waiting& waiting);
+  bool PushPending(const Waiting& waiting);
+  PartitionReply ReplyTo(const Waiting& waiting, v1::ExchangeReply::Outcome outcome) const;
+  // Tries again everything that waits for one of these chunks, until nothing changes.
+  void Wake(Changed changed);
+  void DropSuperseded(const PartitionRequest& request);
+  void LogPlan(const v1::Plan& plan);
+  static std::string DescribeWait(const std::vector<v1::TaskId>& tasks);
+  std::vector<v1::TaskId> WaitsFor(Waiting& waiting);
+
+  const absl::Duration patience_;
+  PartitionSink* const sink_;
+  PlanWindow window_;
+  absl::flat_hash_map<uint32_t, ChunkRules> chunks_;
+  std::vector<uint32_t> order_;         // Of chunks_, ascending.
+  std::map<uint64_t, Waiting> waiting_;  // By token, hence in a reproducible order.
+  int64_t highest_begun_ = -1;
+};
+
+}  // namespace rubato::server
+
+#endif  // RUBATO_SERVER_RULES_PARTITION_H_

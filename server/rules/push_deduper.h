@@ -1,0 +1,38 @@
+#ifndef RUBATO_SERVER_RULES_PUSH_DEDUPER_H_
+#define RUBATO_SERVER_RULES_PUSH_DEDUPER_H_
+
+#include <cstdint>
+#include <vector>
+
+namespace rubato::server {
+
+// Remembers, for one chunk, the last step of each worker that is done, so that a repeated push is recognised.
+// One number per worker suffices because a worker sends a chunk's next push only after its last one was acknowledged,
+// and steps only grow. Pure; not thread-safe.
+class PushDeduper {
+ public:
+  struct Watermark {
+    uint32_t worker;
+    uint64_t incarnation;
+    int64_t step;
+  };
+
+  // Whether this push was recorded before.
+  bool Seen(uint32_t worker, uint64_t incarnation, int64_t step) const;
+
+  // `step` is done. A new incarnation of a worker takes the place of its old one. Steps at or under the watermark
+  // leave it unchanged.
+  void Record(uint32_t worker, uint64_t incarnation, int64_t step);
+
+  // -1 when nothing was recorded.
+  int64_t LastStep(uint32_t worker, uint64_t incarnation) const;
+
+  const std::vector<Watermark>& watermarks() const { return watermarks_; }
+
+ private:
+  std::vector<Watermark> watermarks_;  // One per worker.
+};
+
+}  // namespace rubato::server
+
+#endif  // RUBATO_SERVER_RULES_PUSH_DEDUPER_H_

@@ -1,0 +1,59 @@
+#include "server/rules/step_gate.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/task.h"
+
+namespace rubato::server {
+
+void StepGate::EnterPlan(const v1::Plan& plan, bool keep_clocks) {
+  std::vector<Member> next;
+  for (const v1::TaskId& task : plan.members()) {
+    Member member;
+    if (const Member* old = Find(task); old != nullptr) {
+      member = *old;
+      if (!keep_clocks) {
+        member.draining = old->working;
+        member.clock = member.draining ? plan.first_step() - 1 : plan.first_step();
+      }
+    } else {
+      member.task = task;
+      member.clock = plan.first_step();
+    }
+    next.push_back(std::move(member));
+  }
+  members_ = std::move(next);
+}
+
+void StepGate::Amend(const v1::Plan& plan) {
+  members_.erase(std::remove_if(members_.begin(), members_.end(),
+                                [&](const Member& member) {
+                                  for (const v1::TaskId& task : plan.members()) {
+                                    if (SameTask(task, member.task)) return false;
+                                  }
+                                  return true;
+                                }),
+                 members_.end());
+}
+
+StepGate::Member* StepGate::Find(const v1::TaskId& task) {
+  for (Member& member : members_) {
+    if (SameTask(member.task, task)) return &member;
+  }
+  return nullptr;
+}
+
+std::vector<v1::TaskId> StepGate::Behind(int64_t step) const {
+#ifdef RUBATO_FAULT_GATE_OFF_BY_ONE
+  // A deliberately broken rule, built for one test only: tests/simulation must notice it.
+  --step;
+#endif
+  std::vector<v1::TaskId> behind;
+  for (const Member& member : members_) {
+    if (member.clock < step) behind.push_back(member.task);
+  }
+  return behind;
+}
+
+}  // namespace rubato::server

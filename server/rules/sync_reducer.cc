@@ -1,0 +1,52 @@
+#include "server/rules/sync_reducer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/task.h"
+
+namespace rubato::server {
+namespace {
+
+bool IsMember(const v1::Plan& plan, const v1::TaskId& task) {
+  return std::any_of(plan.members().begin(), plan.members().end(),
+                     [&](const v1::TaskId& member) { return SameTask(member, task); });
+}
+
+}  // namespace
+
+bool SyncReducer::Add(Contribution contribution) {
+  auto at = std::find_if(pending_.begin(), pending_.end(),
+                         [&](const Contribution& c) { return c.task.index() >= contribution.task.index(); });
+  if (at != pending_.end() && at->task.index() == contribution.task.index()) return false;
+  pending_.insert(at, std::move(contribution));
+  return true;
+}
+
+bool SyncReducer::Has(const v1::TaskId& task) const {
+  return std::any_of(pending_.begin(), pending_.end(), [&](const Contribution& c) { return SameTask(c.task, task); });
+}
+
+void SyncReducer::KeepMembers(const v1::Plan& plan) {
+  pending_.erase(std::remove_if(pending_.begin(), pending_.end(),
+                                [&](const Contribution& c) { return !IsMember(plan, c.task); }),
+                 pending_.end());
+}
+
+bool SyncReducer::Complete(const v1::Plan& plan) const {
+  if (pending_.empty()) return false;
+  if (plan.quorum() > 0 && pending_.size() >= plan.quorum()) return true;
+  return Missing(plan).empty();
+}
+
+std::vector<v1::TaskId> SyncReducer::Missing(const v1::Plan& plan) const {
+  std::vector<v1::TaskId> missing;
+  for (const v1::TaskId& member : plan.members()) {
+    if (!Has(member)) missing.push_back(member);
+  }
+  return missing;
+}
+
+std::vector<Contribution> SyncReducer::Take() { return std::exchange(pending_, {}); }
+
+}  // namespace rubato::server

@@ -1,0 +1,61 @@
+#ifndef RUBATO_SERVER_RULES_SYNC_REDUCER_H_
+#define RUBATO_SERVER_RULES_SYNC_REDUCER_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "proto/parameter_server.pb.h"
+
+namespace rubato::server {
+
+// Somebody's gradient for one chunk. The rules never look into it.
+struct Gradient {
+  // Keeps `data` alive; shared with the message that it came in.
+  std::shared_ptr<const void> owner;
+  // float32, as many as the chunk has; not necessarily aligned. Null when the contribution is empty.
+  const void* data = nullptr;
+};
+
+// One worker's push to one chunk.
+struct Contribution {
+  v1::TaskId task;
+  uint64_t generation = 0;
+  int64_t step = 0;
+  // Weight in the mean. 0: counts as present and changes nothing.
+  uint64_t examples = 0;
+  // Position in epochs, for schedules.
+  double epoch = 0;
+  int64_t base_version = 0;
+  // An element was NaN or infinite; examples is 0 then.
+  bool non_finite = false;
+  Gradient gradient;
+};
+
+// Collects the contributions to one SYNC step of one chunk. Pure; not thread-safe.
+class SyncReducer {
+ public:
+  // Returns false, and keeps what it has, when this worker's contribution is there already.
+  bool Add(Contribution contribution);
+
+  bool Has(const v1::TaskId& task) const;
+
+  // Drops the contributions of everybody who is not a member of `plan`.
+  void KeepMembers(const v1::Plan& plan);
+
+  // Whether every member of `plan`, or its quorum of them, has contributed.
+  bool Complete(const v1::Plan& plan) const;
+
+  // Members of `plan` whose contribution is missing.
+  std::vector<v1::TaskId> Missing(const v1::Plan& plan) const;
+
+  // All contributions in order of worker index, which is the order of reduction; leaves the reducer empty.
+  std::vector<Contribution> Take();
+
+ private:
+  std::vector<Contribution> pending_;  // In order of worker index.
+};
+
+}  // namespace rubato::server
+
+#endif  // RUBATO_SERVER_RULES_SYNC_REDUCER_H_

@@ -1,0 +1,269 @@
+#include "server/server_core.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/status.h"
+#include "common/storage/checkpoint.h"
+#include "common/storage/file.h"
+#include "common/task.h"
+#include "common/wire/exchange_codec.h"
+#include "server/request_reader.h"
+
+namespace rubato::server {
+namespace {
+
+// Runs `done` with everybody's result when the last of `count` has come. Thread-safe.
+template <typename T>
+class Gather {
+ public:
+  Gather(size_t count, std::function<void(std::vector<T>)> done) : missing_(count), done_(std::move(done)) {}
+
+  void Add(T value) {
+    std::vector<T> all;
+    {
+      MutexLock lock(mu_);
+      values_.push_back(std::move(value));
+      if (--missing_ > 0) return;
+      all = std::move(values_);
+    }
+    done_(std::move(all));
+  }
+
+ private:
+  Mutex mu_;
+  size_t missing_ ABSL_GUARDED_BY(mu_);
+  std::vector<T> values_ ABSL_GUARDED_BY(mu_);
+  const std::function<void(std::vector<T>)> done_;
+};
+
+void AddProgress(const v1::ServerProgress& from, v1::ServerProgress* to) {
+  to->set_updates_total(to->updates_total() + from.updates_total());
+  to->set_duplicates_total(to->duplicates_total() + from.duplicates_total());
+  to->set_dropped_total(to->dropped_total() + from.dropped_total());
+  to->set_non_finite_total(to->non_finite_total() + from.non_finite_total());
+  to->set_memory_bytes(to->memory_bytes() + from.memory_bytes());
+  to->set_highest_started_step(std::max(to->highest_started_step(), from.highest_started_step()));
+  for (const v1::HeldPull& held : from.held()) *to->add_held() = held;
+  for (const v1::MemberClock& clock : from.clocks()) {
+    auto known = std::find_if(to->mutable_clocks()->begin(), to->mutable_clocks()->end(),
+                              [&](const v1::MemberClock& c) { return c.worker() == clock.worker(); });
+    if (known == to->mutable_clocks()->end()) {
+      *to->add_clocks() = clock;
+    } else {
+      known->set_clock(std::min(known->clock(), clock.clock()));
+    }
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ServerCore>> ServerCore::Create(Options options) {
+  RUBATO_ASSIGN_OR_RETURN(ModelSpec model, BuildModelSpec(options.config.model()));
+  return std::unique_ptr<ServerCore>(new ServerCore(std::move(options), std::move(model)));
+}
+
+ServerCore::ServerCore(Options options, ModelSpec model) : options_(std::move(options)), model_(std::move(model)) {}
+
+ServerCore::~ServerCore() {
+  std::vector<std::unique_ptr<PartitionOwner>> partitions;
+  {
+    MutexLock lock(mu_);
+    partitions.swap(partitions_);
+  }
+  partitions.clear();  // Joins their threads, whose last callbacks may take the lock.
+}
+
+absl::Status ServerCore::StartJob(const v1::JobDescription& job) {
+  MutexLock lock(mu_);
+  if (job_ != nullptr) {
+    if (job_->fingerprint() == job.fingerprint()) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrCat("this server is in job ", absl::Hex(job_->fingerprint()),
+                                                      "; the coordinator speaks of job ", absl::Hex(job.fingerprint())));
+  }
+  const uint32_t partitions = options_.config.cluster().partitions_per_server();
+  std::vector<std::vector<uint32_t>> chunks(partitions);
+  for (int index = 0; index < job.chunks_size(); ++index) {
+    const v1::ChunkPlacement& placement = job.chunks(index);
+    if (placement.tensor() >= model_.tensors.size() || placement.partition() >= partitions) {
+      return absl::FailedPreconditionError(absl::StrCat("chunk ", index, " is of tensor ", placement.tensor(),
+                                                        " in partition ", placement.partition(),
+                                                        "; this server's config has ", model_.tensors.size(),
+                                                        " tensors and ", partitions, " partitions"));
+    }
+    if (placement.server() == options_.task.index()) chunks[placement.partition()].push_back(index);
+  }
+  auto kept_job = std::make_unique<const v1::JobDescription>(job);
+  std::vector<std::unique_ptr<PartitionOwner>> owners;
+  for (uint32_t partition = 0; partition < partitions; ++partition) {
+    PartitionOwner::Options owner;
+    owner.partition = partition;
+    owner.config = &options_.config;
+    owner.model = &model_;
+    owner.job = kept_job.get();
+    owner.chunks = chunks[partition];
+    owner.clock = options_.clock;
+    owner.logger = options_.log;
+    if (options_.config.cluster().update_log()) {
+      v1::LogHeader header;
+      header.set_job_name(options_.config.name());
+      header.set_server(options_.task.index());
+      header.set_partition(partition);
+      header.set_server_incarnation(options_.task.incarnation());
+      RUBATO_ASSIGN_OR_RETURN(
+          owner.log, UpdateLogWriter::Create(JoinPath(options_.config.run_directory(),
+                                                      UpdateLogName(options_.task.index(), partition)),
+                                             header));
+    }
+    owners.push_back(std::make_unique<PartitionOwner>(std::move(owner)));
+  }
+  job_ = std::move(kept_job);
+  partitions_ = std::move(owners);
+  progress_.resize(partitions);
+  return absl::OkStatus();
+}
+
+std::vector<PartitionOwner*> ServerCore::Partitions() {
+  MutexLock lock(mu_);
+  std::vector<PartitionOwner*> partitions;
+  for (const auto& partition : partitions_) partitions.push_back(partition.get());
+  return partitions;
+}
+
+void ServerCore::OnDirective(const v1::Directive& directive) {
+  const std::vector<PartitionOwner*> partitions = Partitions();
+  if (partitions.empty()) return;
+  switch (directive.body_case()) {
+    case v1::Directive::kAnnounce:
+      return Announce(partitions, directive.announce().generation());
+    case v1::Directive::kCommit:
+      return Commit(partitions, directive.commit().plan());
+    case v1::Directive::kAbort:
+      for (PartitionOwner* partition : partitions) partition->Abort(directive.abort().generation());
+      return;
+    case v1::Directive::kCheckpoint:
+      return WriteCheckpoint(partitions, directive.checkpoint().name());
+    default:
+      return;
+  }
+}
+
+void ServerCore::Announce(const std::vector<PartitionOwner*>& partitions, uint64_t generation) {
+  auto gather = std::make_shared<Gather<int64_t>>(partitions.size(), [this, generation](std::vector<int64_t> begun) {
+    v1::TaskMessage message;
+    message.mutable_announce_ack()->set_generation(generation);
+    message.mutable_announce_ack()->set_highest_started_step(*std::max_element(begun.begin(), begun.end()));
+    options_.report(std::move(message));
+  });
+  for (PartitionOwner* partition : partitions) {
+    partition->Announce(generation, [gather](int64_t highest) { gather->Add(highest); });
+  }
+}
+
+void ServerCore::Commit(const std::vector<PartitionOwner*>& partitions, const v1::Plan& plan) {
+  {
+    MutexLock lock(mu_);
+    plan_ = plan;
+  }
+  auto gather = std::make_shared<Gather<int>>(
+      partitions.size(), [this, generation = plan.generation(), amendment = plan.amendment()](std::vector<int>) {
+        v1::TaskMessage message;
+        message.mutable_plan_ack()->set_generation(generation);
+        message.mutable_plan_ack()->set_amendment(amendment);
+        options_.report(std::move(message));
+      });
+  for (PartitionOwner* partition : partitions) partition->Commit(plan, [gather] { gather->Add(0); });
+}
+
+void ServerCore::WriteCheckpoint(const std::vector<PartitionOwner*>& partitions, const std::string& name) {
+  v1::Plan plan;
+  {
+    MutexLock lock(mu_);
+    plan = plan_;
+  }
+  auto gather = std::make_shared<Gather<std::vector<ChunkSnapshot>>>(
+      partitions.size(), [this, name, plan](std::vector<std::vector<ChunkSnapshot>> parts) {
+        std::vector<ChunkSnapshot> chunks;
+        for (std::vector<ChunkSnapshot>& part : parts) {
+          std::move(part.begin(), part.end(), std::back_inserter(chunks));
+        }
+        absl::Status status = WriteChunks(name, chunks, plan);
+        if (!status.ok()) options_.log->Error(absl::StrCat("checkpoint ", name, ": ", status.message()));
+        v1::TaskMessage message;
+        message.mutable_checkpoint_done()->set_name(name);
+        message.mutable_checkpoint_done()->set_error(std::string(status.message()));
+        options_.report(std::move(message));
+      });
+  for (PartitionOwner* partition : partitions) {
+    partition->Snapshot([gather](std::vector<ChunkSnapshot> chunks) { gather->Add(std::move(chunks)); });
+  }
+}
+
+absl::Status ServerCore::WriteChunks(const std::string& name, const std::vector<ChunkSnapshot>& chunks,
+                                     const v1::Plan& plan) {
+  const std::string directory = JoinPath(JoinPath(options_.config.run_directory(), "checkpoints"), name);
+  RUBATO_ASSIGN_OR_RETURN(auto writer, CheckpointWriter::Create(directory, options_.task.index()));
+  for (const ChunkSnapshot& chunk : chunks) {
+    CheckpointChunk entry;
+    entry.record = chunk.record;
+    entry.weights = chunk.weights->data();
+    for (const FloatBuffer::Ptr& slot : chunk.slots) entry.slots.push_back(slot->data());
+    RUBATO_RETURN_IF_ERROR(writer->Add(entry));
+  }
+  v1::CheckpointManifest manifest;
+  manifest.set_job_name(options_.config.name());
+  *manifest.mutable_server() = options_.task;
+  manifest.set_servers(options_.config.cluster().servers());
+  *manifest.mutable_plan() = plan;
+  return writer->Finish(std::move(manifest));
+}
+
+void ServerCore::OnMessage(std::shared_ptr<Connection> connection, const grpc::ByteBuffer& message) {
+  absl::StatusOr<DecodedRequest> decoded = DecodeRequest(message);
+  v1::ExchangeReply refusal;
+  refusal.set_outcome(v1::ExchangeReply::REFUSED);
+  if (!decoded.ok()) {
+    refusal.set_message(std::string(decoded.status().message()));
+    return connection->Send(EncodeReply(refusal, {}));
+  }
+  refusal.set_request_id(decoded->header.request_id());
+  absl::StatusOr<PartitionRequest> request = absl::FailedPreconditionError("this server is not in a job yet");
+  PartitionOwner* owner = nullptr;
+  {
+    MutexLock lock(mu_);
+    if (job_ != nullptr) {
+      request = ReadRequest(decoded->header, decoded->payload.size(), *job_, options_.task.index());
+      // ReadRequest accepts no chunk of another partition, and a request without chunks has no partition.
+      if (request.ok() && decoded->header.partition() < partitions_.size()) {
+        owner = partitions_[decoded->header.partition()].get();
+      } else if (request.ok()) {
+        request = absl::InvalidArgumentError(absl::StrCat("partition: ", decoded->header.partition(),
+                                                          "; this server has ", partitions_.size()));
+      }
+    }
+  }
+  if (!request.ok()) {
+    refusal.set_message(std::string(request.status().message()));
+    return connection->Send(EncodeReply(refusal, {}));
+  }
+  owner->Submit({std::move(connection), decoded->header.request_id(), *std::move(request),
+                 std::make_shared<const PayloadView>(std::move(decoded->payload))});
+}
+
+v1::ServerProgress ServerCore::Progress() {
+  std::vector<PartitionOwner*> partitions = Partitions();
+  for (size_t i = 0; i < partitions.size(); ++i) {
+    partitions[i]->Describe([this, i](const v1::ServerProgress& progress) {
+      MutexLock lock(mu_);
+      progress_[i] = progress;
+    });
+  }
+  v1::ServerProgress total;
+  total.set_highest_started_step(-1);
+  MutexLock lock(mu_);
+  for (const v1::ServerProgress& progress : progress_) AddProgress(progress, &total);
+  return total;
+}
+
+}  // namespace rubato::server

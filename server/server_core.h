@@ -1,0 +1,76 @@
+#ifndef RUBATO_SERVER_SERVER_CORE_H_
+#define RUBATO_SERVER_SERVER_CORE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/model_spec.h"
+#include "common/mutex.h"
+#include "common/transport/exchange_server.h"
+#include "proto/coordinator.pb.h"
+#include "proto/job_config.pb.h"
+#include "server/partition_owner.h"
+
+namespace rubato::server {
+
+// A server without its sockets: routes messages of workers and directives of the coordinator to its partitions, and
+// gathers their answers. Thread-safe; nothing blocks but its destructor.
+class ServerCore {
+ public:
+  struct Options {
+    v1::JobConfig config;
+    v1::TaskId task;
+    const Clock* clock = nullptr;
+    Logger* log = nullptr;
+    // Sends an acknowledgement to the coordinator. Called on a partition's thread.
+    std::function<void(v1::TaskMessage)> report;
+  };
+
+  // InvalidArgument: the config's model is not valid.
+  static absl::StatusOr<std::unique_ptr<ServerCore>> Create(Options options);
+  ~ServerCore();
+
+  // The job's chunks are known: makes and initialises this server's partitions. Repetitions change nothing.
+  // AlreadyExists: the update log of an earlier run is in the run directory. FailedPrecondition: another job than
+  // before, or a job without this server.
+  absl::Status StartJob(const v1::JobDescription& job);
+
+  // Directives about plans and checkpoints; others are ignored. Before StartJob they change nothing: the coordinator
+  // repeats what was not acknowledged.
+  void OnDirective(const v1::Directive& directive);
+
+  // A message of a worker or an evaluator. Bad ones are answered REFUSED.
+  void OnMessage(std::shared_ptr<Connection> connection, const grpc::ByteBuffer& message);
+
+  // The partitions' last known progress; asks them for newer.
+  v1::ServerProgress Progress();
+
+ private:
+  ServerCore(Options options, ModelSpec model);
+
+  void Announce(const std::vector<PartitionOwner*>& partitions, uint64_t generation);
+  void Commit(const std::vector<PartitionOwner*>& partitions, const v1::Plan& plan);
+  void WriteCheckpoint(const std::vector<PartitionOwner*>& partitions, const std::string& name);
+  absl::Status WriteChunks(const std::string& name, const std::vector<ChunkSnapshot>& chunks, const v1::Plan& plan);
+  std::vector<PartitionOwner*> Partitions();
+
+  const Options options_;
+  const ModelSpec model_;
+  Mutex mu_;
+  // Set once by StartJob, never changed or removed afterwards.
+  std::unique_ptr<const v1::JobDescription> job_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::unique_ptr<PartitionOwner>> partitions_ ABSL_GUARDED_BY(mu_);
+  v1::Plan plan_ ABSL_GUARDED_BY(mu_);  // Of the last commit.
+  std::vector<v1::ServerProgress> progress_ ABSL_GUARDED_BY(mu_);  // By partition.
+};
+
+}  // namespace rubato::server
+
+#endif  // RUBATO_SERVER_SERVER_CORE_H_

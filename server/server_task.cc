@@ -1,0 +1,90 @@
+#include "server/server_task.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/config/fingerprint.h"
+#include "common/status.h"
+#include "common/task.h"
+
+namespace rubato::server {
+
+absl::Status ServerTask::Run() {
+  ServerCore::Options core;
+  core.config = options_.config;
+  core.task = options_.task;
+  core.clock = options_.clock;
+  core.log = options_.log;
+  core.report = [this](v1::TaskMessage message) { session_->Send(std::move(message)); };
+  RUBATO_ASSIGN_OR_RETURN(core_, ServerCore::Create(std::move(core)));
+
+  ExchangeServer::Options listen;
+  listen.listen = options_.listen;
+  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<ExchangeServer> server, ExchangeServer::Create(std::move(listen), this));
+  options_.log->Info(absl::StrCat("listens on port ", server->port()));
+
+  Session::Options session;
+  session.coordinator = options_.coordinator;
+  session.task = options_.task;
+  session.registration.set_protocol_version(kProtocolVersion);
+  session.registration.set_config_fingerprint(ConfigFingerprint(options_.config));
+  session.registration.set_address(absl::StrCat(options_.advertise_host, ":", server->port()));
+  session.heartbeat = [this] {
+    v1::Heartbeat heartbeat;
+    *heartbeat.mutable_server() = core_->Progress();
+    return heartbeat;
+  };
+  session.on_directive = [this](const v1::Directive& directive) { OnDirective(directive); };
+  session.on_lost = [this](absl::Status status) { Cancel(std::move(status)); };
+  session.give_up_after = absl::Seconds(options_.config.cluster().start_timeout_seconds());
+  session.clock = options_.clock;
+  session.log = options_.log;
+  RUBATO_ASSIGN_OR_RETURN(session_, Session::Create(std::move(session)));
+  session_->Start();
+
+  absl::Status status;
+  {
+    // The coordinator, whose lease and deadlines bound this wait, says when the job is over.
+    MutexLock lock(mu_);
+    while (!stop_) changed_.WaitFor(mu_, absl::Seconds(1));
+    status = ended_;
+  }
+  server->Shutdown();
+  session_->Leave(std::string(status.message()));
+  core_.reset();  // Its partitions report through the session.
+  session_.reset();
+  return status;
+}
+
+void ServerTask::OnMessage(std::shared_ptr<Connection> connection, grpc::ByteBuffer message) {
+  core_->OnMessage(std::move(connection), message);
+}
+
+// Answers to a connection that is gone are dropped; the worker asks again on its next one.
+void ServerTask::OnClosed(uint64_t) {}
+
+void ServerTask::OnDirective(const v1::Directive& directive) {
+  if (directive.has_job()) {
+    if (absl::Status status = core_->StartJob(directive.job()); !status.ok()) return Cancel(std::move(status));
+    if (directive.job().has_plan()) {
+      v1::Directive commit;
+      *commit.mutable_commit()->mutable_plan() = directive.job().plan();
+      core_->OnDirective(commit);
+    }
+  } else if (directive.has_stop()) {
+    const std::string& error = directive.stop().error();
+    Cancel(error.empty() ? absl::OkStatus()
+                         : absl::AbortedError(absl::StrCat("the coordinator ended the job: ", error)));
+  } else {
+    core_->OnDirective(directive);
+  }
+}
+
+void ServerTask::Cancel(absl::Status why) {
+  MutexLock lock(mu_);
+  stop_ = true;
+  if (ended_.ok()) ended_ = std::move(why);
+  changed_.NotifyAll();
+}
+
+}  // namespace rubato::server

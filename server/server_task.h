@@ -1,0 +1,60 @@
+#ifndef RUBATO_SERVER_SERVER_TASK_H_
+#define RUBATO_SERVER_SERVER_TASK_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/mutex.h"
+#include "common/session/session.h"
+#include "common/transport/exchange_server.h"
+#include "proto/coordinator.pb.h"
+#include "proto/job_config.pb.h"
+#include "server/server_core.h"
+
+namespace rubato::server {
+
+// A server process: listens, registers, serves until the coordinator says that the job is over.
+class ServerTask : private ExchangeServer::Handler {
+ public:
+  struct Options {
+    v1::JobConfig config;
+    v1::TaskId task;
+    // "host:port" of the coordinator, and where to listen; port 0 picks a free one.
+    std::string coordinator;
+    std::string listen;
+    // What others call this host; empty for the address that the coordinator sees.
+    std::string advertise_host;
+    Clock* clock = nullptr;
+    Logger* log = nullptr;
+  };
+
+  explicit ServerTask(Options options) : options_(std::move(options)) {}
+
+  // Returns when the job is over. The status says why it was given up.
+  absl::Status Run();
+  // Ends Run() early. Thread-safe.
+  void Cancel(absl::Status why);
+
+ private:
+  void OnMessage(std::shared_ptr<Connection> connection, grpc::ByteBuffer message) override;
+  void OnClosed(uint64_t connection) override;
+  void OnDirective(const v1::Directive& directive);
+
+  const Options options_;
+  std::unique_ptr<ServerCore> core_;
+  std::unique_ptr<Session> session_;
+
+  Mutex mu_;
+  CondVar changed_;
+  absl::Status ended_ ABSL_GUARDED_BY(mu_);
+  bool stop_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace rubato::server
+
+#endif  // RUBATO_SERVER_SERVER_TASK_H_

@@ -1,0 +1,212 @@
+#include "tests/simulation/chunk_oracle.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "common/task.h"
+
+namespace rubato::simulation {
+namespace {
+
+bool HasMember(const v1::Plan& plan, const v1::TaskId& worker) {
+  return std::any_of(plan.members().begin(), plan.members().end(),
+                     [&](const v1::TaskId& member) { return SameTask(member, worker); });
+}
+
+const v1::Plan* FindPlan(const KnownPlans& plans, uint64_t generation) {
+  if (generation == plans.current.generation()) return &plans.current;
+  if (plans.previous.has_value() && generation == plans.previous->generation()) return &*plans.previous;
+  return nullptr;
+}
+
+bool StrictSync(const v1::Plan& plan) { return plan.mode() == v1::SYNC && plan.quorum() == 0; }
+
+}  // namespace
+
+ChunkOracle::Worker ChunkOracle::Of(const v1::TaskId& worker) const {
+  auto it = workers_.find(worker.incarnation());
+  return it == workers_.end() ? Worker{} : it->second;
+}
+
+void ChunkOracle::Asked(const v1::TaskId& worker, uint64_t generation, int64_t step) {
+  Worker& state = workers_[worker.incarnation()];
+  state.asked = std::max(state.asked, Point{generation, step});
+}
+
+// The clock with which a member comes into the current plan, as long as it has done nothing under it.
+int64_t ChunkOracle::ClockOnEntry(const KnownPlans& plans, const v1::TaskId& worker) const {
+  const int64_t first = plans.current.first_step();
+  if (!plans.previous.has_value() || !HasMember(*plans.previous, worker)) return first;
+  const Worker state = Of(worker);
+  if (StrictSync(*plans.previous)) {
+    const bool did_some = state.done.first == plans.previous->generation();
+    return std::min(first, did_some ? state.done.second + 1 : plans.previous->first_step());
+  }
+  const bool drains = state.open && state.begun.first < plans.current.generation() &&
+                      state.asked.first < plans.current.generation();
+  return drains ? first - 1 : first;
+}
+
+int64_t ChunkOracle::Clock(const KnownPlans& plans, const v1::Plan& plan, const v1::TaskId& worker) const {
+  const Worker state = Of(worker);
+  if (state.done.first == plan.generation()) return state.done.second + 1;
+  return &plan == &plans.current ? ClockOnEntry(plans, worker) : plan.first_step();
+}
+
+bool ChunkOracle::MovedPast(const KnownPlans& plans, const v1::Plan& plan, const v1::TaskId& worker,
+                            int64_t step) const {
+  const Worker state = Of(worker);
+  if (&plan != &plans.current) return !(state.open && state.begun == Point{plan.generation(), step});
+  return state.asked > Point{plan.generation(), step};
+}
+
+std::string ChunkOracle::CheckQuorumGate(const KnownPlans& plans, const v1::Plan& plan, int64_t step) const {
+  auto next = next_sync_step_.find(plan.generation());
+  const int64_t reached = next == next_sync_step_.end() ? plan.first_step() : next->second;
+  for (int64_t missing = reached; missing < step; ++missing) {
+    for (const v1::TaskId& member : plan.members()) {
+      if (MovedPast(plans, plan, member, missing)) continue;
+      return absl::StrCat("I1: step ", step, " begun on chunk ", chunk_, " before the update of step ", missing);
+    }
+  }
+  return "";
+}
+
+std::string ChunkOracle::CheckGate(const KnownPlans& plans, const v1::Plan& plan, int64_t step) const {
+  if (&plan == &plans.current && plans.previous.has_value() && StrictSync(*plans.previous)) {
+    for (const v1::TaskId& member : plans.previous->members()) {
+      if (Clock(plans, plans.current, member) >= plan.first_step()) continue;
+      return absl::StrCat("I1: step ", step, " of generation ", plan.generation(), " begun on chunk ", chunk_,
+                          " before ", TaskName(member), " finished the steps of the SYNC plan before");
+    }
+  }
+  if (plan.mode() == v1::ASYNC) return "";
+  if (plan.mode() == v1::SYNC && plan.quorum() > 0 && step > plan.first_step()) {
+    return CheckQuorumGate(plans, plan, step);
+  }
+  const int64_t bound = plan.mode() == v1::SSP ? plan.staleness_bound() : 0;
+  for (const v1::TaskId& member : plan.members()) {
+    const int64_t clock = Clock(plans, plan, member);
+    if (clock >= step - bound) continue;
+    return absl::StrCat("I2: step ", step, " of generation ", plan.generation(), " begun on chunk ", chunk_, " under ",
+                        ModeName(plan.mode(), plan.staleness_bound()), " while the clock of ", TaskName(member),
+                        " is ", clock);
+  }
+  return "";
+}
+
+std::string ChunkOracle::CheckStartVersion(int64_t step) {
+  const int64_t version = start_versions_.emplace(step, version_).first->second;
+  if (version == version_) return "";
+  return absl::StrCat("I1: SYNC step ", step, " starts on chunk ", chunk_, " with version ", version_,
+                      " here and with version ", version, " elsewhere");
+}
+
+std::string ChunkOracle::Began(const KnownPlans& plans, const v1::TaskId& worker, uint64_t generation, int64_t step) {
+  const std::string what =
+      absl::StrCat(TaskName(worker), " begins step ", step, " of generation ", generation, " on chunk ", chunk_);
+  const v1::Plan* plan = FindPlan(plans, generation);
+  if (plan == nullptr) return absl::StrCat("I5: ", what, ", a plan that is not in force");
+  if (!HasMember(*plan, worker)) return absl::StrCat("I5: ", what, " and is no member");
+  if (plan == &plans.current ? step < plan->first_step()
+                             : !StrictSync(*plan) || step >= plans.current.first_step()) {
+    return absl::StrCat("I5: ", what, ", which does not belong to that plan");
+  }
+  Worker& state = workers_[worker.incarnation()];
+  const Point point{generation, step};
+  if (state.begun == point && state.open) return "";  // Asked and answered again.
+  if (point <= state.begun || step <= state.begun.second) {
+    return absl::StrCat("I5: ", what, " after step ", state.begun.second);
+  }
+  if (state.open && generation == state.begun.first && plan->quorum() == 0) {
+    return absl::StrCat("I5: ", what, " while its push of step ", state.begun.second, " is not done");
+  }
+  state.begun = point;
+  state.open = true;
+  if (std::string wrong = CheckGate(plans, *plan, step); !wrong.empty()) return wrong;
+  return StrictSync(*plan) ? CheckStartVersion(step) : "";
+}
+
+std::string ChunkOracle::CheckSyncUpdate(const KnownPlans& plans, const v1::Plan& plan,
+                                         const std::vector<v1::UpdateRecord>& contributions) {
+  const int64_t step = contributions[0].step();
+  const std::string what = absl::StrCat("the update of SYNC step ", step, " on chunk ", chunk_);
+  int64_t& next = next_sync_step_.emplace(plan.generation(), plan.first_step()).first->second;
+  // With a quorum, steps from which everybody was moved away are left out.
+  if (step < next || (step > next && plan.quorum() == 0)) {
+    return absl::StrCat("I1: ", what, " where step ", next, " is due");
+  }
+  for (int64_t skipped = next; skipped < step; ++skipped) {
+    if (std::string wrong = CheckQuorumGate(plans, plan, skipped + 1); !wrong.empty()) return wrong;
+  }
+  next = step + 1;
+  for (size_t i = 1; i < contributions.size(); ++i) {
+    if (contributions[i - 1].worker() >= contributions[i].worker()) {
+      return absl::StrCat("I1: ", what, " takes worker ", contributions[i].worker(), " twice or out of order");
+    }
+  }
+  if (plan.quorum() > 0 && contributions.size() >= plan.quorum()) return "";
+  for (const v1::TaskId& member : plan.members()) {
+    const bool there = std::any_of(contributions.begin(), contributions.end(), [&](const v1::UpdateRecord& record) {
+      return record.incarnation() == member.incarnation();
+    });
+    if (there || (plan.quorum() > 0 && MovedPast(plans, plan, member, step))) continue;
+    return absl::StrCat("I1: ", what, " is without ", TaskName(member));
+  }
+  return "";
+}
+
+std::string ChunkOracle::Applied(const KnownPlans& plans, const std::vector<v1::UpdateRecord>& contributions) {
+  ++version_;
+  if (contributions.empty()) return absl::StrCat("I1: an update of nothing on chunk ", chunk_);
+  if (!settled()) return absl::StrCat("I3: an update of chunk ", chunk_, " was not logged");
+  const v1::Plan* plan = FindPlan(plans, contributions[0].generation());
+  if (plan == nullptr) return absl::StrCat("I5: a push of generation ", contributions[0].generation(), " was applied");
+  for (const v1::UpdateRecord& record : contributions) {
+    v1::TaskId worker;
+    worker.set_role(v1::TaskId::WORKER);
+    worker.set_index(record.worker());
+    worker.set_incarnation(record.incarnation());
+    if (!HasMember(*plan, worker) || record.generation() != plan->generation() ||
+        record.step() != contributions[0].step()) {
+      return absl::StrCat("I1: step ", contributions[0].step(), " on chunk ", chunk_, " takes step ", record.step(),
+                          " of ", TaskName(worker), ", generation ", record.generation());
+    }
+    expected_.insert({record.incarnation(), record.step()});
+  }
+  if (plan->mode() == v1::SYNC) return CheckSyncUpdate(plans, *plan, contributions);
+  if (contributions.size() == 1) return "";
+  return absl::StrCat("I3: ", contributions.size(), " pushes were applied to chunk ", chunk_, " in one update");
+}
+
+std::string ChunkOracle::Logged(const KnownPlans& plans, const v1::UpdateRecord& record) {
+  const std::string what = absl::StrCat("step ", record.step(), " of worker ", record.worker(), " on chunk ", chunk_);
+  const std::pair<uint64_t, int64_t> key(record.incarnation(), record.step());
+  if (!done_.insert(key).second) return absl::StrCat("I3: ", what, " was done twice");
+  if (record.applied_version() != version_) {
+    return absl::StrCat("I3: ", what, " is logged with version ", record.applied_version(), " where ", version_,
+                        " is due");
+  }
+  if (record.ineffective() == (expected_.erase(key) > 0)) {
+    return absl::StrCat("I3: ", what, " is logged as ", record.ineffective() ? "ineffective" : "applied",
+                        " and is not");
+  }
+  Worker& state = workers_[record.incarnation()];
+  if (!state.open || state.begun != Point{record.generation(), record.step()}) {
+    return absl::StrCat("I3: ", what, " was done; the step begun is ", state.begun.second);
+  }
+  state.open = false;
+  state.done = state.begun;
+  const v1::Plan* plan = FindPlan(plans, record.generation());
+  const bool may_drop = record.examples() == 0 || (plan != nullptr && plan->quorum() > 0);
+  if (record.ineffective() && !may_drop) return absl::StrCat("I3: ", what, " was dropped");
+  return "";
+}
+
+std::string ChunkOracle::Captured(const KnownPlans& plans, int64_t step) {
+  const v1::Plan& plan =
+      plans.previous.has_value() && step < plans.current.first_step() ? *plans.previous : plans.current;
+  return step >= plan.first_step() && StrictSync(plan) ? CheckStartVersion(step) : "";
+}
+
+}  // namespace rubato::simulation

@@ -1,0 +1,77 @@
+#ifndef RUBATO_TESTS_SIMULATION_CHUNK_ORACLE_H_
+#define RUBATO_TESTS_SIMULATION_CHUNK_ORACLE_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "proto/parameter_server.pb.h"
+#include "proto/update_log.pb.h"
+
+namespace rubato::simulation {
+
+// The plans that a partition goes by, as its update log tells them.
+struct KnownPlans {
+  v1::Plan current;
+  // The plan before, without the members that are lost.
+  std::optional<v1::Plan> previous;
+};
+
+// What must be true of one chunk, judged from requests, answers and the update log alone; shares no code with the
+// rules. Methods return what is violated, empty when nothing is. Not thread-safe.
+class ChunkOracle {
+ public:
+  explicit ChunkOracle(uint32_t chunk) : chunk_(chunk) {}
+
+  // A request to begin `step` has arrived.
+  void Asked(const v1::TaskId& worker, uint64_t generation, int64_t step);
+  // A request to begin `step` was answered OK.
+  std::string Began(const KnownPlans& plans, const v1::TaskId& worker, uint64_t generation, int64_t step);
+  // An update was applied to the weights; its records follow.
+  std::string Applied(const KnownPlans& plans, const std::vector<v1::UpdateRecord>& contributions);
+  std::string Logged(const KnownPlans& plans, const v1::UpdateRecord& record);
+  // A snapshot was taken of the weights that `step` starts with.
+  std::string Captured(const KnownPlans& plans, int64_t step);
+
+  // Whether this push is in the update log.
+  bool Done(const v1::TaskId& worker, int64_t step) const { return done_.contains({worker.incarnation(), step}); }
+  // Records that must still follow.
+  bool settled() const { return expected_.empty(); }
+
+ private:
+  using Point = std::pair<uint64_t, int64_t>;  // Generation and step.
+  struct Worker {
+    Point asked = {0, -1};
+    Point begun = {0, -1};
+    bool open = false;  // The push of the step begun is not in the log.
+    Point done = {0, -1};
+  };
+
+  Worker Of(const v1::TaskId& worker) const;
+  int64_t Clock(const KnownPlans& plans, const v1::Plan& plan, const v1::TaskId& worker) const;
+  int64_t ClockOnEntry(const KnownPlans& plans, const v1::TaskId& worker) const;
+  // Whether a quorum's step can do without this member for good.
+  bool MovedPast(const KnownPlans& plans, const v1::Plan& plan, const v1::TaskId& worker, int64_t step) const;
+  std::string CheckGate(const KnownPlans& plans, const v1::Plan& plan, int64_t step) const;
+  std::string CheckQuorumGate(const KnownPlans& plans, const v1::Plan& plan, int64_t step) const;
+  std::string CheckStartVersion(int64_t step);
+  std::string CheckSyncUpdate(const KnownPlans& plans, const v1::Plan& plan,
+                              const std::vector<v1::UpdateRecord>& contributions);
+
+  const uint32_t chunk_;
+  int64_t version_ = 0;
+  absl::flat_hash_map<uint64_t, Worker> workers_;  // By incarnation.
+  absl::flat_hash_set<std::pair<uint64_t, int64_t>> done_;
+  absl::flat_hash_set<std::pair<uint64_t, int64_t>> expected_;
+  std::map<uint64_t, int64_t> next_sync_step_;  // By generation.
+  std::map<int64_t, int64_t> start_versions_;   // By SYNC step without a quorum.
+};
+
+}  // namespace rubato::simulation
+
+#endif  // RUBATO_TESTS_SIMULATION_CHUNK_ORACLE_H_

@@ -1,0 +1,52 @@
+#ifndef RUBATO_TESTS_SIMULATION_CONTROL_LINK_H_
+#define RUBATO_TESTS_SIMULATION_CONTROL_LINK_H_
+
+#include <cstdint>
+#include <functional>
+
+#include "proto/coordinator.pb.h"
+#include "tests/simulation/world.h"
+
+namespace rubato::simulation {
+
+class CoordinatorHost;
+
+// A task's session with the coordinator: registers, again after every break, and carries messages over the bad network.
+// What an earlier coordinator sent is dropped once a session with the next one is there. Not thread-safe.
+class ControlLink {
+ public:
+  using Receiver = std::function<void(const v1::Directive&)>;
+
+  // `world` and `host` must outlive it.
+  ControlLink(World* world, CoordinatorHost* host, const v1::TaskId& task, Receiver receiver);
+
+  // Registers until the coordinator answers.
+  void Connect();
+  // The task is gone: neither sends nor receives any more.
+  void Close() { closed_ = true; }
+  // Nothing passes for a while.
+  void SetFrozen(bool frozen) { frozen_ = frozen; }
+  void Send(v1::TaskMessage message);
+
+  // The coordinator died.
+  void Broken();
+  void Deliver(uint64_t epoch, const v1::Directive& directive);
+
+  const v1::TaskId& task() const { return task_; }
+  bool closed() const { return closed_; }
+
+ private:
+  World* const world_;
+  CoordinatorHost* const host_;
+  const v1::TaskId task_;
+  const Receiver receiver_;
+  uint64_t epoch_ = 0;  // Of the coordinator that the session is with; 0 for none.
+  uint64_t newest_epoch_ = 0;  // Of the last session.
+  uint64_t attempt_ = 0;
+  bool closed_ = false;
+  bool frozen_ = false;
+};
+
+}  // namespace rubato::simulation
+
+#endif  // RUBATO_TESTS_SIMULATION_CONTROL_LINK_H_

@@ -1,0 +1,123 @@
+#include "tests/simulation/scenario.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/random.h"
+#include "common/task.h"
+
+namespace rubato::simulation {
+namespace {
+
+absl::Duration Between(Random& random, int64_t low_ms, int64_t high_ms) {
+  return absl::Milliseconds(low_ms + static_cast<int64_t>(random.Below(high_ms - low_ms + 1)));
+}
+
+Rules DrawRules(Random& random, uint32_t workers) {
+  Rules rules;
+  switch (random.Below(4)) {
+    case 0:
+      rules.quorum = 1 + static_cast<uint32_t>(random.Below(workers));
+      break;
+    case 1:
+      break;
+    case 2:
+      rules.mode = v1::SSP;
+      rules.staleness_bound = 1 + static_cast<int64_t>(random.Below(4));
+      break;
+    default:
+      rules.mode = v1::ASYNC;
+  }
+  return rules;
+}
+
+Incident At(Random& random, Incident::Kind kind, const Scenario& scenario) {
+  Incident incident{.kind = kind, .at = Between(random, 50, absl::ToInt64Milliseconds(scenario.heal_at)), .rules = {}};
+  incident.worker = static_cast<uint32_t>(random.Below(scenario.workers));
+  incident.server = static_cast<uint32_t>(random.Below(scenario.servers));
+  return incident;
+}
+
+void DrawCrashes(Random& random, Scenario& scenario) {
+  for (uint64_t n = random.Below(3); n > 0; --n) {
+    Incident crash = At(random, Incident::Kind::kCrashWorker, scenario);
+    scenario.incidents.push_back(crash);
+    if (random.Below(3) == 0) continue;
+    Incident back = crash;
+    back.kind = Incident::Kind::kStartWorker;
+    back.at += Between(random, 0, 3000);
+    scenario.incidents.push_back(back);
+  }
+}
+
+void DrawIncidents(Random& random, Scenario& scenario) {
+  using Kind = Incident::Kind;
+  for (uint64_t n = random.Below(7); n > 0; --n) {
+    Incident change = At(random, Kind::kSwitchMode, scenario);
+    change.rules = DrawRules(random, scenario.workers);
+    scenario.incidents.push_back(change);
+  }
+  for (uint64_t n = random.Below(4); n > 0; --n) scenario.incidents.push_back(At(random, Kind::kBreakStream, scenario));
+  // Half of the runs lose nobody, so that long stretches without an eviction are there, too.
+  if (random.Below(2) == 0) return;
+  DrawCrashes(random, scenario);
+  for (uint64_t n = random.Below(3); n > 0; --n) {
+    Incident join = At(random, Kind::kStartWorker, scenario);
+    join.worker = static_cast<uint32_t>(random.Below(kMostWorkers));
+    scenario.incidents.push_back(join);
+  }
+  for (uint64_t n = random.Below(2); n > 0; --n) {
+    Incident freeze = At(random, Kind::kFreezeWorker, scenario);
+    freeze.length = Between(random, 100, 4000);
+    scenario.incidents.push_back(freeze);
+  }
+  for (uint64_t n = random.Below(3); n > 0; --n) {
+    Incident crash = At(random, Kind::kCrashCoordinator, scenario);
+    crash.length = Between(random, 50, 3000);
+    crash.step = static_cast<uint32_t>(random.Below(6));
+    scenario.incidents.push_back(crash);
+  }
+}
+
+}  // namespace
+
+Scenario DrawScenario(uint64_t seed) {
+  Random random(seed, StreamId("scenario"));
+  Scenario scenario;
+  scenario.seed = seed;
+  scenario.servers = 1 + static_cast<uint32_t>(random.Below(3));
+  scenario.partitions = 1 + static_cast<uint32_t>(random.Below(2));
+  scenario.workers = 1 + static_cast<uint32_t>(random.Below(4));
+  scenario.chunks = 1 + static_cast<uint32_t>(random.Below(8));
+  scenario.steps = 15 + static_cast<int>(random.Below(25));
+  scenario.start = DrawRules(random, scenario.workers);
+  if (random.Below(5) > 0) {
+    scenario.loss = 0.15 * random.Uniform() * random.Uniform();
+    scenario.duplication = 0.3 * random.Uniform() * random.Uniform();
+    scenario.straggling = 0.2 * random.Uniform() * random.Uniform();
+  }
+  scenario.latency = Between(random, 1, 20);
+  scenario.straggler_latency = Between(random, 100, 2000);
+  scenario.heal_at = Between(random, 2000, 8000);
+  scenario.patience = Between(random, 200, 2000);
+  scenario.lease = Between(random, 800, 3000);
+  scenario.resend = Between(random, 200, 1500);
+  for (uint32_t worker = 0; worker < kMostWorkers; ++worker) {
+    const int64_t slow = random.Below(4) == 0 ? 10 : 1;
+    scenario.compute.push_back(Between(random, 1, 30) * slow);
+  }
+  DrawIncidents(random, scenario);
+  return scenario;
+}
+
+std::string Describe(const Scenario& scenario) {
+  std::string text = absl::StrCat(
+      "seed ", scenario.seed, ": ", scenario.servers, " servers of ", scenario.partitions, " partitions, ",
+      scenario.workers, " workers, ", scenario.chunks, " chunks, ", scenario.steps, " steps, starts in ",
+      ModeName(scenario.start.mode, scenario.start.staleness_bound));
+  if (scenario.start.quorum > 0) absl::StrAppend(&text, " with quorum ", scenario.start.quorum);
+  absl::StrAppend(&text, "; loss ", scenario.loss, ", duplication ", scenario.duplication, ", straggling ",
+                  scenario.straggling, " until ", absl::FormatDuration(scenario.heal_at), "; ",
+                  scenario.incidents.size(), " incidents");
+  return text;
+}
+
+}  // namespace rubato::simulation

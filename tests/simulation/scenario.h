@@ -1,0 +1,80 @@
+#ifndef RUBATO_TESTS_SIMULATION_SCENARIO_H_
+#define RUBATO_TESTS_SIMULATION_SCENARIO_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "proto/job_config.pb.h"
+
+namespace rubato::simulation {
+
+struct Rules {
+  v1::Mode mode = v1::SYNC;
+  int64_t staleness_bound = 0;
+  uint32_t quorum = 0;
+};
+
+// Something that happens to a task, at a time since the start.
+struct Incident {
+  enum class Kind {
+    kSwitchMode,
+    // The worker's process dies.
+    kCrashWorker,
+    // A worker of this index starts, in place of the one before if there is one.
+    kStartWorker,
+    // The worker says and hears nothing for `length`, perhaps longer than its lease.
+    kFreezeWorker,
+    // The coordinator dies before its next message but `step`, and is started again after `length`.
+    kCrashCoordinator,
+    // The stream between worker and server breaks: everything on its way is lost.
+    kBreakStream,
+  };
+  Kind kind;
+  absl::Duration at;
+  uint32_t worker = 0;
+  uint32_t server = 0;
+  absl::Duration length;
+  uint32_t step = 0;
+  Rules rules;
+};
+
+// Everything that a seed decides but single messages.
+struct Scenario {
+  uint64_t seed = 0;
+  uint32_t servers = 1;
+  uint32_t partitions = 1;  // Per server.
+  uint32_t workers = 1;     // Expected at the start.
+  uint32_t chunks = 1;
+  int steps = 20;  // Each worker leaves when it has done as many.
+  Rules start;
+
+  // The network, until `heal_at`: probabilities per message; latency is drawn between 0 and twice its mean.
+  double loss = 0;
+  double duplication = 0;
+  double straggling = 0;
+  absl::Duration latency;
+  absl::Duration straggler_latency;
+  // Afterwards nothing is lost and nothing goes wrong.
+  absl::Duration heal_at;
+
+  absl::Duration patience;
+  absl::Duration lease;
+  absl::Duration resend;
+  // Mean time that a layer takes forward or backward, by worker index.
+  std::vector<absl::Duration> compute;
+  std::vector<Incident> incidents;
+};
+
+// Worker indices are under this.
+inline constexpr uint32_t kMostWorkers = 6;
+
+Scenario DrawScenario(uint64_t seed);
+
+// One line for people.
+std::string Describe(const Scenario& scenario);
+
+}  // namespace rubato::simulation
+
+#endif  // RUBATO_TESTS_SIMULATION_SCENARIO_H_

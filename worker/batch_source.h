@@ -1,0 +1,41 @@
+#ifndef RUBATO_WORKER_BATCH_SOURCE_H_
+#define RUBATO_WORKER_BATCH_SOURCE_H_
+
+#include "absl/status/statusor.h"
+#include "worker/data/prefetcher.h"
+#include "worker/parameters.h"
+
+namespace rubato::worker {
+
+// Which examples a step computes. Used by the trainer thread.
+class BatchSource {
+ public:
+  enum class Kind {
+    kBatch,
+    // Nothing for this step: contribute an empty gradient.
+    kEmpty,
+    // The job needs nothing more of this worker.
+    kDone,
+  };
+  struct Next {
+    Kind kind = Kind::kDone;
+    // kBatch: valid until the next call of Get or Done.
+    const Batch* batch = nullptr;
+    // Position in epochs, for learning-rate schedules.
+    double epoch = 0;
+  };
+
+  virtual ~BatchSource() = default;
+
+  // What to compute for `step`. Asked again, for the same or another step, before Begun(), it gives the same examples
+  // (or, where they depend on the step, that step's). Errors: what the reader reports.
+  virtual absl::StatusOr<Next> Get(const Parameters::Step& step) = 0;
+
+  // The step that Get was last asked for has begun and will be pushed; everything that was pushed before is
+  // acknowledged.
+  virtual void Begun() = 0;
+};
+
+}  // namespace rubato::worker
+
+#endif  // RUBATO_WORKER_BATCH_SOURCE_H_

@@ -1,0 +1,63 @@
+#ifndef RUBATO_WORKER_DATA_DATASET_H_
+#define RUBATO_WORKER_DATA_DATASET_H_
+
+#include <cstdint>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "common/model_spec.h"
+
+namespace rubato {
+
+enum class LabelKind {
+  // One class number per example.
+  kClasses,
+  // One vector of target_elements() numbers per example.
+  kTargets,
+};
+
+// The examples of one split, in a fixed order. Immutable and thread-safe.
+//
+//   std::vector<float> inputs(n * dataset->input_elements());
+//   std::vector<int32_t> classes(n);
+//   RUBATO_RETURN_IF_ERROR(dataset->Read(indices, n, inputs.data(), classes.data(), nullptr));
+class Dataset {
+ public:
+  struct Properties {
+    int64_t size = 0;
+    Shape input_shape;
+    LabelKind label_kind = LabelKind::kClasses;
+    // Numbers in a target vector; 0 for classes.
+    int64_t target_elements = 0;
+  };
+
+  explicit Dataset(Properties properties)
+      : properties_(std::move(properties)), input_elements_(NumElements(properties_.input_shape)) {}
+  virtual ~Dataset() = default;
+  Dataset(const Dataset&) = delete;
+  Dataset& operator=(const Dataset&) = delete;
+
+  int64_t size() const { return properties_.size; }
+  // Of one example, without the batch.
+  const Shape& input_shape() const { return properties_.input_shape; }
+  int64_t input_elements() const { return input_elements_; }
+  LabelKind label_kind() const { return properties_.label_kind; }
+  int64_t target_elements() const { return properties_.target_elements; }
+
+  // Writes the n examples with these indices one after another: inputs [n, input_shape] and, by label kind,
+  // classes [n] or targets [n, target_elements]; the other pointer is not used and may be null. OutOfRange names the
+  // first index that is not in [0, size()); nothing is written then. Other codes where a source fails.
+  absl::Status Read(const int64_t* indices, int64_t n, float* inputs, int32_t* classes, float* targets) const;
+
+ private:
+  // The same with good indices.
+  virtual absl::Status ReadExamples(const int64_t* indices, int64_t n, float* inputs, int32_t* classes,
+                                    float* targets) const = 0;
+
+  const Properties properties_;
+  const int64_t input_elements_;
+};
+
+}  // namespace rubato
+
+#endif  // RUBATO_WORKER_DATA_DATASET_H_

@@ -1,0 +1,36 @@
+#include "worker/data/epoch_order.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "common/random.h"
+
+namespace rubato {
+
+EpochOrder::EpochOrder(uint64_t seed, int64_t epoch, int64_t n, bool shuffle) : epoch_(epoch), size_(n) {
+  if (!shuffle) return;
+  order_.resize(n);
+  std::iota(order_.begin(), order_.end(), 0u);
+  Random random(seed, StreamId("epoch order", static_cast<uint64_t>(epoch)));
+  for (int64_t i = n - 1; i > 0; --i) std::swap(order_[i], order_[random.Below(static_cast<uint64_t>(i) + 1)]);
+}
+
+std::shared_ptr<const EpochOrder> EpochOrders::Get(int64_t epoch) {
+  constexpr size_t kKept = 3;
+  // Held while an order is drawn: whoever asks for the same epoch meanwhile would otherwise draw it again.
+  MutexLock lock(mu_);
+  auto it = std::find_if(kept_.begin(), kept_.end(), [&](const auto& order) { return order->epoch() == epoch; });
+  std::shared_ptr<const EpochOrder> order;
+  if (it != kept_.end()) {
+    order = *it;
+    kept_.erase(it);
+  } else {
+    order = std::make_shared<const EpochOrder>(seed_, epoch, size_, shuffle_);
+    if (kept_.size() == kKept) kept_.pop_front();
+  }
+  kept_.push_back(order);
+  return order;
+}
+
+}  // namespace rubato

@@ -1,0 +1,52 @@
+#ifndef RUBATO_WORKER_DATA_EPOCH_ORDER_H_
+#define RUBATO_WORKER_DATA_EPOCH_ORDER_H_
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "common/mutex.h"
+
+namespace rubato {
+
+// The order in which an epoch visits the examples: a permutation of [0, n) that depends on (seed, epoch, n) alone
+// (Fisher and Yates, in Durstenfeld's 1964 form), or the identity where examples are not shuffled. The same on every
+// worker. Immutable and thread-safe.
+class EpochOrder {
+ public:
+  // 0 <= n < 2^32.
+  EpochOrder(uint64_t seed, int64_t epoch, int64_t n, bool shuffle);
+
+  int64_t epoch() const { return epoch_; }
+  int64_t size() const { return size_; }
+  // The example at a position of the epoch, 0 <= position < size().
+  int64_t At(int64_t position) const { return order_.empty() ? position : order_[position]; }
+
+ private:
+  const int64_t epoch_;
+  const int64_t size_;
+  // Empty for the identity.
+  std::vector<uint32_t> order_;
+};
+
+// Keeps the orders of the epochs that were asked for last: shards of two epochs meet at an epoch's end. Thread-safe.
+class EpochOrders {
+ public:
+  EpochOrders(uint64_t seed, int64_t n, bool shuffle) : seed_(seed), size_(n), shuffle_(shuffle) {}
+
+  std::shared_ptr<const EpochOrder> Get(int64_t epoch);
+
+ private:
+  const uint64_t seed_;
+  const int64_t size_;
+  const bool shuffle_;
+  Mutex mu_;
+  // Least recently used first.
+  std::deque<std::shared_ptr<const EpochOrder>> kept_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace rubato
+
+#endif  // RUBATO_WORKER_DATA_EPOCH_ORDER_H_

@@ -1,0 +1,59 @@
+#include "worker/data/epoch_order.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace rubato {
+namespace {
+
+std::vector<int64_t> Positions(const EpochOrder& order) {
+  std::vector<int64_t> examples;
+  for (int64_t i = 0; i < order.size(); ++i) examples.push_back(order.At(i));
+  return examples;
+}
+
+TEST(EpochOrderTest, IsAPermutation) {
+  for (int64_t n : {0, 1, 2, 1000}) {
+    std::vector<bool> seen(n);
+    for (int64_t example : Positions(EpochOrder(5, 1, n, true))) {
+      ASSERT_GE(example, 0);
+      ASSERT_LT(example, n);
+      EXPECT_FALSE(seen[example]);
+      seen[example] = true;
+    }
+  }
+}
+
+TEST(EpochOrderTest, DependsOnSeedAndEpochAlone) {
+  const std::vector<int64_t> order = Positions(EpochOrder(5, 1, 100, true));
+  EXPECT_EQ(Positions(EpochOrder(5, 1, 100, true)), order);
+  EXPECT_NE(Positions(EpochOrder(5, 2, 100, true)), order);
+  EXPECT_NE(Positions(EpochOrder(6, 1, 100, true)), order);
+}
+
+// All six orders of three examples are about equally likely.
+TEST(EpochOrderTest, IsUnbiased) {
+  std::vector<int> counts(6);
+  for (int64_t epoch = 0; epoch < 6000; ++epoch) {
+    const EpochOrder order(1, epoch, 3, true);
+    counts[order.At(0) * 2 + (order.At(1) > order.At(2) ? 1 : 0)]++;
+  }
+  for (int count : counts) EXPECT_NEAR(count, 1000, 150);
+}
+
+TEST(EpochOrderTest, UnshuffledIsTheFilesOrder) {
+  EXPECT_EQ(Positions(EpochOrder(5, 1, 4, false)), (std::vector<int64_t>{0, 1, 2, 3}));
+}
+
+TEST(EpochOrdersTest, KeepsRecentOrders) {
+  EpochOrders orders(1, 10, true);
+  const auto first = orders.Get(0);
+  EXPECT_EQ(orders.Get(1)->epoch(), 1);
+  EXPECT_EQ(orders.Get(0), first);
+  for (int64_t epoch = 2; epoch < 6; ++epoch) orders.Get(epoch);
+  EXPECT_EQ(Positions(*orders.Get(0)), Positions(*first));
+}
+
+}  // namespace
+}  // namespace rubato

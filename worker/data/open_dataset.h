@@ -1,0 +1,22 @@
+#ifndef RUBATO_WORKER_DATA_OPEN_DATASET_H_
+#define RUBATO_WORKER_DATA_OPEN_DATASET_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "common/model_spec.h"
+#include "proto/job_config.pb.h"
+#include "worker/data/dataset.h"
+
+namespace rubato {
+
+enum class Split { kTrain, kTest };
+
+// Opens the data that a loaded config names (common/config). FailedPrecondition when the config names none for the
+// split. Otherwise the errors of the source's reader: idx_dataset.h, csv_dataset.h.
+absl::StatusOr<std::shared_ptr<const Dataset>> OpenDataset(const v1::JobConfig& config, const ModelSpec& model,
+                                                           Split split);
+
+}  // namespace rubato
+
+#endif  // RUBATO_WORKER_DATA_OPEN_DATASET_H_

@@ -1,0 +1,159 @@
+#include "worker/evaluator/evaluator_task.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/config/fingerprint.h"
+#include "common/status.h"
+#include "common/task.h"
+#include "kernels/backend_cpu.h"
+#include "worker/data/open_dataset.h"
+
+namespace rubato::worker {
+namespace {
+
+// For one snapshot; training may have to reach the step that was asked for.
+constexpr absl::Duration kPullTimeout = absl::Seconds(30);
+
+}  // namespace
+
+absl::Status EvaluatorTask::Run() {
+  const v1::JobConfig& config = options_.config;
+  RUBATO_ASSIGN_OR_RETURN(ModelSpec spec, BuildModelSpec(config.model()));
+  RUBATO_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> dataset, OpenDataset(config, spec, Split::kTest));
+  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
+                          CreateCpuBackend({.compute_threads = static_cast<int>(config.training().compute_threads())}));
+  Model::Options model_options;
+  model_options.max_batch = config.evaluation().batch_size();
+  model_options.seed = config.seed();
+  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Model> model, Model::Create(spec, backend.get(), model_options));
+
+  Session::Options session;
+  session.coordinator = options_.coordinator;
+  session.task = options_.task;
+  session.registration.set_protocol_version(kProtocolVersion);
+  session.registration.set_config_fingerprint(ConfigFingerprint(config));
+  session.heartbeat = [] { return v1::Heartbeat(); };
+  session.on_directive = [this](const v1::Directive& directive) { OnDirective(directive); };
+  session.on_lost = [this](absl::Status status) { Cancel(std::move(status)); };
+  session.give_up_after = absl::Seconds(config.cluster().start_timeout_seconds());
+  session.clock = options_.clock;
+  session.log = options_.log;
+  RUBATO_ASSIGN_OR_RETURN(session_, Session::Create(std::move(session)));
+  session_->Start();
+  absl::Status status = Serve(*dataset, backend.get(), model.get());
+  session_->Leave(std::string(status.message()));
+  session_.reset();
+  return status;
+}
+
+std::optional<v1::Evaluate> EvaluatorTask::NextEvaluation(v1::JobDescription* job) {
+  MutexLock lock(mu_);
+  while (!stop_ && (pending_.empty() || !job_.has_value())) changed_.WaitFor(mu_, absl::Milliseconds(500));
+  if (stop_) return std::nullopt;
+  *job = *job_;
+  v1::Evaluate evaluate = pending_.front();
+  pending_.pop_front();
+  return evaluate;
+}
+
+absl::Status EvaluatorTask::Serve(const Dataset& dataset, Backend* backend, Model* model) {
+  std::unique_ptr<SnapshotPuller> puller;
+  v1::JobDescription job;
+  while (std::optional<v1::Evaluate> evaluate = NextEvaluation(&job)) {
+    if (puller == nullptr) {
+      puller = std::make_unique<SnapshotPuller>(job, options_.task, options_.config.cluster().message_bytes());
+    }
+    v1::EvaluationResult result;
+    result.set_evaluation_id(evaluate->evaluation_id());
+    absl::Status status = Measure(*evaluate, puller.get(), dataset, backend, model, &result);
+    if (!status.ok()) {
+      options_.log->Warning(absl::StrCat("evaluation ", evaluate->evaluation_id(), ": ", status.message()));
+      result.set_error(std::string(status.message()));
+    }
+    v1::TaskMessage message;
+    *message.mutable_evaluation() = result;
+    {
+      MutexLock lock(mu_);
+      last_result_ = result;
+    }
+    session_->Send(std::move(message));
+  }
+  MutexLock lock(mu_);
+  return ended_;
+}
+
+absl::Status EvaluatorTask::Measure(const v1::Evaluate& evaluate, SnapshotPuller* puller, const Dataset& dataset,
+                                    Backend* backend, Model* model, v1::EvaluationResult* result) {
+  absl::Status stored;
+  RUBATO_ASSIGN_OR_RETURN(
+      SnapshotPuller::Snapshot snapshot,
+      puller->Pull(evaluate.at_step(), kPullTimeout, [&](int tensor, int64_t offset, const void* data, int64_t count) {
+        absl::Status status = backend->CopyToDevice(model->weight(tensor), offset, count, data);
+        if (stored.ok()) stored = status;
+      }));
+  RUBATO_RETURN_IF_ERROR(stored);
+  RUBATO_RETURN_IF_ERROR(backend->Synchronize());
+
+  const int64_t batch = options_.config.evaluation().batch_size();
+  std::vector<int64_t> indices(batch);
+  std::vector<float> inputs(batch * dataset.input_elements());
+  std::vector<int32_t> classes(batch);
+  std::vector<float> targets(batch * std::max<int64_t>(dataset.target_elements(), 1));
+  double loss = 0;
+  int64_t correct = 0;
+  for (int64_t begin = 0; begin < dataset.size(); begin += batch) {
+    const int64_t count = std::min(batch, dataset.size() - begin);
+    std::iota(indices.begin(), indices.begin() + count, begin);
+    RUBATO_RETURN_IF_ERROR(dataset.Read(indices.data(), count, inputs.data(), classes.data(), targets.data()));
+    if (dataset.label_kind() == LabelKind::kClasses) {
+      RUBATO_RETURN_IF_ERROR(model->SetInputs(inputs.data(), classes.data(), count));
+    } else {
+      RUBATO_RETURN_IF_ERROR(model->SetInputs(inputs.data(), targets.data(), count));
+    }
+    RUBATO_ASSIGN_OR_RETURN(LossResult measured, model->EvaluateBatch());
+    loss += measured.loss_sum;
+    correct += measured.correct;
+  }
+  result->set_loss(loss / static_cast<double>(dataset.size()));
+  result->set_accuracy(static_cast<double>(correct) / static_cast<double>(dataset.size()));
+  result->set_examples(dataset.size());
+  result->set_step(snapshot.step);
+  result->set_version_min(snapshot.version_min);
+  result->set_version_max(snapshot.version_max);
+  return absl::OkStatus();
+}
+
+void EvaluatorTask::OnDirective(const v1::Directive& directive) {
+  MutexLock lock(mu_);
+  if (directive.has_job()) job_ = directive.job();
+  if (directive.has_evaluate()) {
+    const uint64_t id = directive.evaluate().evaluation_id();
+    if (id > last_evaluation_) {
+      last_evaluation_ = id;
+      pending_.push_back(directive.evaluate());
+    } else if (id == last_result_.evaluation_id()) {
+      v1::TaskMessage message;
+      *message.mutable_evaluation() = last_result_;
+      session_->Send(std::move(message));
+    }
+  }
+  if (directive.has_stop()) {
+    stop_ = true;
+    const std::string& error = directive.stop().error();
+    if (!error.empty()) ended_ = absl::AbortedError(absl::StrCat("the coordinator ended the job: ", error));
+  }
+  changed_.NotifyAll();
+}
+
+void EvaluatorTask::Cancel(absl::Status why) {
+  MutexLock lock(mu_);
+  stop_ = true;
+  ended_ = std::move(why);
+  changed_.NotifyAll();
+}
+
+}  // namespace rubato::worker

@@ -1,0 +1,68 @@
+#ifndef RUBATO_WORKER_EVALUATOR_EVALUATOR_TASK_H_
+#define RUBATO_WORKER_EVALUATOR_EVALUATOR_TASK_H_
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/mutex.h"
+#include "common/session/session.h"
+#include "kernels/backend.h"
+#include "proto/coordinator.pb.h"
+#include "proto/job_config.pb.h"
+#include "worker/data/dataset.h"
+#include "worker/evaluator/snapshot_puller.h"
+#include "worker/nn/model.h"
+
+namespace rubato::worker {
+
+// An evaluator process: pulls snapshots when the coordinator asks for it, measures loss and accuracy on the test set,
+// and reports them. Keeps nothing: a lost one is replaced by starting another.
+class EvaluatorTask {
+ public:
+  struct Options {
+    v1::JobConfig config;
+    v1::TaskId task;
+    std::string coordinator;
+    Clock* clock = nullptr;
+    Logger* log = nullptr;
+  };
+
+  explicit EvaluatorTask(Options options) : options_(std::move(options)) {}
+
+  // Returns when the job is over. The status says why it was given up.
+  absl::Status Run();
+  // Ends Run() early. Thread-safe.
+  void Cancel(absl::Status why);
+
+ private:
+  void OnDirective(const v1::Directive& directive);
+  // Waits for the next evaluation to do; nothing when the job is over.
+  std::optional<v1::Evaluate> NextEvaluation(v1::JobDescription* job);
+  absl::Status Serve(const Dataset& dataset, Backend* backend, Model* model);
+  absl::Status Measure(const v1::Evaluate& evaluate, SnapshotPuller* puller, const Dataset& dataset, Backend* backend,
+                       Model* model, v1::EvaluationResult* result);
+
+  const Options options_;
+  std::unique_ptr<Session> session_;
+
+  Mutex mu_;
+  CondVar changed_;
+  std::optional<v1::JobDescription> job_ ABSL_GUARDED_BY(mu_);
+  std::deque<v1::Evaluate> pending_ ABSL_GUARDED_BY(mu_);
+  uint64_t last_evaluation_ ABSL_GUARDED_BY(mu_) = 0;
+  // Repeated for an evaluation that is asked for again: the answer was lost.
+  v1::EvaluationResult last_result_ ABSL_GUARDED_BY(mu_);
+  absl::Status ended_ ABSL_GUARDED_BY(mu_);
+  bool stop_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace rubato::worker
+
+#endif  // RUBATO_WORKER_EVALUATOR_EVALUATOR_TASK_H_

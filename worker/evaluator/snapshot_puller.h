@@ -1,0 +1,59 @@
+#ifndef RUBATO_WORKER_EVALUATOR_SNAPSHOT_PULLER_H_
+#define RUBATO_WORKER_EVALUATOR_SNAPSHOT_PULLER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "proto/coordinator.pb.h"
+#include "proto/parameter_server.grpc.pb.h"
+
+namespace rubato::worker {
+
+// Fetches all weights of a job at once, for measuring. Speaks to the servers through an ordinary generated stub: it
+// pulls rarely, and shows that the data path is plain protobuf. Not thread-safe.
+class SnapshotPuller {
+ public:
+  // Weights of elements [offset, offset + count) of a tensor, in the message's memory.
+  using Store = std::function<void(int tensor, int64_t offset, const void* data, int64_t count)>;
+
+  struct Snapshot {
+    // SYNC: the step that begins with exactly these weights. -1: each chunk as it was when it was asked for.
+    int64_t step = -1;
+    int64_t version_min = 0;
+    int64_t version_max = 0;
+  };
+
+  SnapshotPuller(v1::JobDescription job, v1::TaskId task, int64_t message_bytes);
+
+  // at_step >= 0 asks for the weights that this SYNC step starts with, or a step soon after it when it has been passed;
+  // -1 for the latest. Errors: DeadlineExceeded or Unavailable with the server's name; FailedPrecondition when a server
+  // refused; Aborted when training was faster than every step that was asked for.
+  absl::StatusOr<Snapshot> Pull(int64_t at_step, absl::Duration timeout, const Store& store);
+
+ private:
+  using Reply = v1::ExchangeReply;
+
+  // One try over all servers; Aborted with *next_step where a step was late.
+  absl::Status TryPull(int64_t at_step, absl::Duration timeout, std::vector<Reply>* replies, int64_t* next_step);
+  v1::ExchangeRequest RequestFor(size_t batch, int64_t at_step) const;
+  absl::Status CheckReply(size_t batch, const Reply& reply) const;
+
+  struct Batch {
+    uint32_t server;
+    uint32_t partition;
+    std::vector<uint32_t> chunks;
+  };
+
+  const v1::JobDescription job_;
+  const v1::TaskId task_;
+  std::vector<Batch> batches_;
+  std::vector<std::unique_ptr<v1::ParameterServer::Stub>> stubs_;  // By server.
+};
+
+}  // namespace rubato::worker
+
+#endif  // RUBATO_WORKER_EVALUATOR_SNAPSHOT_PULLER_H_

@@ -1,0 +1,70 @@
+// A worker, or with --role=evaluator an evaluator. Exit codes: 0 the job or this task's part in it is over, 1 it was
+// given up, 2 bad flags or config.
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/clock.h"
+#include "common/config/load.h"
+#include "common/log.h"
+#include "common/random.h"
+#include "common/stop_watcher.h"
+#include "common/task.h"
+#include "common/transport/allocator.h"
+#include "worker/evaluator/evaluator_task.h"
+#include "worker/worker_task.h"
+
+namespace {
+
+template <typename Task>
+absl::Status RunTask(typename Task::Options options) {
+  Task task(std::move(options));
+  rubato::StopWatcher watcher([&](absl::string_view signal) {
+    task.Cancel(absl::AbortedError(absl::StrCat("stopped by ", signal)));
+  });
+  return task.Run();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  rubato::TuneAllocator();
+  CLI::App app("Rubato worker: computes gradients of its part of the data.");
+  std::string config_path, coordinator, role = "worker";
+  std::vector<std::string> overrides;
+  uint32_t index = 0;
+  double slow_factor = 1;
+  app.add_option("--config", config_path, "the job's textproto")->required();
+  app.add_option("--set", overrides, "override a field of the config: path=value")->expected(1)->take_all();
+  app.add_option("--task_index", index, "which worker this is, from 0")->required();
+  app.add_option("--coordinator", coordinator, "host:port of the coordinator")->required();
+  app.add_option("--role", role, "worker or evaluator")->capture_default_str()->check(CLI::IsMember({"worker", "evaluator"}));
+  app.add_option("--slow_factor", slow_factor, "compute takes this many times as long, 1 to 1000")
+      ->capture_default_str()
+      ->check(CLI::Range(1.0, 1000.0));
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  absl::StatusOr<rubato::v1::JobConfig> config = rubato::LoadJobConfig(config_path, overrides);
+  if (!config.ok()) {
+    std::cerr << config.status().message() << "\n";
+    return 2;
+  }
+  const bool evaluates = role == "evaluator";
+  rubato::v1::TaskId id;
+  id.set_role(evaluates ? rubato::v1::TaskId::EVALUATOR : rubato::v1::TaskId::WORKER);
+  id.set_index(index);
+  id.set_incarnation(rubato::SystemRandom64());
+  rubato::RealClock clock;
+  rubato::Logger log(rubato::TaskName(id), &clock);
+  absl::Status status = evaluates ? RunTask<rubato::worker::EvaluatorTask>({*config, id, coordinator, &clock, &log})
+                                  : RunTask<rubato::worker::WorkerTask>(
+                                        {*config, id, coordinator, slow_factor, &clock, &log});
+  if (status.ok()) return 0;
+  log.Error(status.message());
+  return 1;
+}

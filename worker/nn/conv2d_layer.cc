@@ -1,0 +1,62 @@
+#include "worker/nn/conv2d_layer.h"
+
+#include "common/status.h"
+
+namespace rubato {
+namespace {
+
+class Conv2dLayer : public Layer {
+ public:
+  Conv2dLayer(Backend* backend, const Conv2dGeometry& geometry, LayerParameters parameters, DeviceTensor y,
+              DeviceTensor dx)
+      : backend_(backend),
+        geometry_(geometry),
+        parameters_(std::move(parameters)),
+        y_(std::move(y)),
+        dx_(std::move(dx)) {}
+
+  absl::StatusOr<DeviceTensor> Forward(const DeviceTensor& x, const ForwardPass&) override {
+    DeviceTensor y = y_.Rows(x.rows());
+    RUBATO_RETURN_IF_ERROR(backend_->Conv2d(geometry_, x, parameters_.weight, y));
+    if (!parameters_.bias.empty()) RUBATO_RETURN_IF_ERROR(backend_->AddBias(parameters_.bias, y));
+    return y;
+  }
+
+  absl::StatusOr<DeviceTensor> Backward(const DeviceTensor& x, const DeviceTensor&, const DeviceTensor& dy,
+                                        const BackwardPass& pass) override {
+    RUBATO_RETURN_IF_ERROR(
+        backend_->Conv2dBackwardWeight(geometry_, x, dy, pass.accumulate, parameters_.weight_gradient));
+    if (!parameters_.bias.empty()) {
+      RUBATO_RETURN_IF_ERROR(backend_->BiasGradient(dy, pass.accumulate, parameters_.bias_gradient));
+    }
+    if (!pass.input_gradient) return DeviceTensor();
+    DeviceTensor dx = dx_.Rows(x.rows());
+    RUBATO_RETURN_IF_ERROR(backend_->Conv2dBackwardData(geometry_, dy, parameters_.weight, dx));
+    return dx;
+  }
+
+ private:
+  Backend* const backend_;
+  const Conv2dGeometry geometry_;
+  const LayerParameters parameters_;
+  const DeviceTensor y_, dx_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Layer>> CreateConv2dLayer(const LayerSpec& spec, const LayerContext& context,
+                                                         const LayerParameters& parameters) {
+  const v1::Conv2dLayer& config = spec.config.conv2d();
+  const Conv2dGeometry geometry = {.channels = spec.input[0],
+                                   .height = spec.input[1],
+                                   .width = spec.input[2],
+                                   .filters = config.filters(),
+                                   .kernel = config.kernel(),
+                                   .stride = config.stride(),
+                                   .padding = config.padding()};
+  RUBATO_ASSIGN_OR_RETURN(DeviceTensor y, context.backend->Allocate(BatchShape(context.max_batch, spec.output)));
+  RUBATO_ASSIGN_OR_RETURN(DeviceTensor dx, AllocateInputGradient(spec, context));
+  return std::make_unique<Conv2dLayer>(context.backend, geometry, parameters, std::move(y), std::move(dx));
+}
+
+}  // namespace rubato

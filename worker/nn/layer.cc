@@ -1,0 +1,52 @@
+#include "worker/nn/layer.h"
+
+#include "absl/strings/str_cat.h"
+#include "worker/nn/conv2d_layer.h"
+#include "worker/nn/layer_norm_layer.h"
+#include "worker/nn/linear_layer.h"
+#include "worker/nn/pointwise_layers.h"
+#include "worker/nn/pool2d_layer.h"
+
+namespace rubato {
+
+Shape BatchShape(int64_t n, const Shape& shape) {
+  Shape result = {n};
+  result.insert(result.end(), shape.begin(), shape.end());
+  return result;
+}
+
+absl::StatusOr<DeviceTensor> AllocateInputGradient(const LayerSpec& spec, const LayerContext& context) {
+  if (context.position == 0) return DeviceTensor();
+  return context.backend->Allocate(BatchShape(context.max_batch, spec.input));
+}
+
+absl::StatusOr<std::unique_ptr<Layer>> CreateLayer(const LayerSpec& spec, const LayerContext& context,
+                                                   const LayerParameters& parameters) {
+  switch (spec.config.kind_case()) {
+    case v1::LayerConfig::kLinear:
+      return CreateLinearLayer(spec, context, parameters);
+    case v1::LayerConfig::kConv2D:
+      return CreateConv2dLayer(spec, context, parameters);
+    case v1::LayerConfig::kMaxPool2D:
+      return CreateMaxPool2dLayer(spec, context);
+    case v1::LayerConfig::kAveragePool2D:
+      return CreateAveragePool2dLayer(spec, context);
+    case v1::LayerConfig::kRelu:
+      return CreateActivationLayer(Activation::kRelu, spec, context);
+    case v1::LayerConfig::kTanh:
+      return CreateActivationLayer(Activation::kTanh, spec, context);
+    case v1::LayerConfig::kGelu:
+      return CreateActivationLayer(Activation::kGelu, spec, context);
+    case v1::LayerConfig::kDropout:
+      return CreateDropoutLayer(spec, context);
+    case v1::LayerConfig::kLayerNorm:
+      return CreateLayerNormLayer(spec, context, parameters);
+    case v1::LayerConfig::kFlatten:
+      return CreateFlattenLayer(spec);
+    case v1::LayerConfig::KIND_NOT_SET:
+      break;
+  }
+  return absl::InternalError(absl::StrCat("layer \"", spec.name, "\" has no kind"));
+}
+
+}  // namespace rubato

@@ -1,0 +1,69 @@
+#ifndef RUBATO_WORKER_NN_LAYER_H_
+#define RUBATO_WORKER_NN_LAYER_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/model_spec.h"
+#include "kernels/backend.h"
+
+namespace rubato {
+
+struct ForwardPass {
+  // Dropout drops; the backward pass follows the last forward pass.
+  bool training = false;
+  // Names the dropout masks; another one in each step of each worker.
+  uint64_t dropout_stream = 0;
+};
+
+struct BackwardPass {
+  // Adds to the parameter gradients instead of replacing them.
+  bool accumulate = false;
+  // Whether the gradient of the input is needed.
+  bool input_gradient = true;
+};
+
+// A layer's parameters in the order of LayerSpec::tensors, and their gradients. Empty where there is none.
+struct LayerParameters {
+  DeviceTensor weight, bias;
+  DeviceTensor weight_gradient, bias_gradient;
+};
+
+// One layer of a model, with the memory for its outputs and for the gradient of its inputs. Made for a largest batch;
+// each pass may use a smaller one. Owned by a Model and used by one thread at a time. Methods return the statuses of
+// Backend's operations.
+class Layer {
+ public:
+  virtual ~Layer() = default;
+
+  // x [n, input...] to y [n, output...]. y stays as it is until the next call, and may be a view of x.
+  virtual absl::StatusOr<DeviceTensor> Forward(const DeviceTensor& x, const ForwardPass& pass) = 0;
+  // Writes the parameter gradients of the last forward pass, whose input and output are x and y, and returns dx, or an
+  // empty tensor where it is not needed. dx may be a view of dy, whose elements may be overwritten.
+  virtual absl::StatusOr<DeviceTensor> Backward(const DeviceTensor& x, const DeviceTensor& y, const DeviceTensor& dy,
+                                                const BackwardPass& pass) = 0;
+};
+
+// What a layer is made from. The backend outlives the layer.
+struct LayerContext {
+  Backend* backend = nullptr;
+  int64_t max_batch = 0;
+  // Of dropout masks; with the layer's position they are different in each layer.
+  uint64_t seed = 0;
+  int position = 0;
+};
+
+// ResourceExhausted: the device has not enough memory. Internal: the spec was not made by BuildModelSpec.
+absl::StatusOr<std::unique_ptr<Layer>> CreateLayer(const LayerSpec& spec, const LayerContext& context,
+                                                   const LayerParameters& parameters);
+
+// `shape` for a batch of n examples.
+Shape BatchShape(int64_t n, const Shape& shape);
+// Memory for a layer's dx. None for the first layer, whose dx is never asked for.
+absl::StatusOr<DeviceTensor> AllocateInputGradient(const LayerSpec& spec, const LayerContext& context);
+
+}  // namespace rubato
+
+#endif  // RUBATO_WORKER_NN_LAYER_H_

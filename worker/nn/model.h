@@ -1,0 +1,106 @@
+#ifndef RUBATO_WORKER_NN_MODEL_H_
+#define RUBATO_WORKER_NN_MODEL_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/model_spec.h"
+#include "kernels/backend.h"
+#include "worker/nn/layer.h"
+
+namespace rubato {
+
+// Of the examples of one batch.
+struct LossResult {
+  double loss_sum = 0;
+  // SOFTMAX_CROSS_ENTROPY: examples whose largest output was their class. Otherwise 0.
+  int64_t correct = 0;
+};
+
+// A network on one device: weights, gradients, activations, and the passes over them, layer by layer, so that the
+// caller can wait for one layer's weights at a time and send one layer's gradients while the next is computed:
+//
+//   RUBATO_RETURN_IF_ERROR(model->SetInputs(images, classes, 64));
+//   for (int i = 0; i < model->layers(); ++i) { ...; RUBATO_RETURN_IF_ERROR(model->ForwardLayer(i, true, stream)); }
+//   RUBATO_ASSIGN_OR_RETURN(LossResult loss, model->ComputeLoss(1.0f / 64));
+//   for (int i = model->layers(); i-- > 0;) { RUBATO_RETURN_IF_ERROR(model->BackwardLayer(i, false)); ...; }
+//
+// Weights are zero until the caller fills them. Work is enqueued on the backend and follows its rules: gradients may be
+// read once an event recorded after their BackwardLayer is done. A failed call leaves the batch unfinished; SetInputs
+// begins another. Used by one thread at a time, the backend's.
+class Model {
+ public:
+  struct Options {
+    // Examples in the largest batch (of micro-batches: in one of these).
+    int64_t max_batch = 0;
+    // Of the dropout masks.
+    uint64_t seed = 0;
+  };
+
+  // `backend` outlives the model. InvalidArgument: max_batch is under 1. ResourceExhausted: the device has not enough
+  // memory.
+  static absl::StatusOr<std::unique_ptr<Model>> Create(const ModelSpec& spec, Backend* backend, const Options& options);
+
+  const ModelSpec& spec() const { return spec_; }
+  int layers() const { return static_cast<int>(layers_.size()); }
+
+  // float32, with the shape of ModelSpec::tensors[tensor].
+  const DeviceTensor& weight(int tensor) const { return weights_[tensor]; }
+  const DeviceTensor& gradient(int tensor) const { return gradients_[tensor]; }
+
+  // Begins a batch: [examples, input...] and one class or [output...] per example. The host memory is free again on
+  // return. InvalidArgument: the labels are not of the loss's kind, a class is out of range, or examples is not in 1 to
+  // max_batch; nothing has changed then.
+  absl::Status SetInputs(const float* inputs, const int32_t* classes, int64_t examples);
+  absl::Status SetInputs(const float* inputs, const float* targets, int64_t examples);
+
+  // Layers in order from 0. `dropout_stream` names the dropout masks: another one in each step of each worker, and the
+  // same for all layers of it. FailedPrecondition: another layer is next.
+  absl::Status ForwardLayer(int layer, bool training, uint64_t dropout_stream);
+  // After the last layer; waits for the device. The backward pass gives gradients of gradient_scale times loss_sum: 1 /
+  // examples for those of the mean. FailedPrecondition: layers are missing.
+  absl::StatusOr<LossResult> ComputeLoss(float gradient_scale);
+  // Layers in reverse order. Writes the gradients of the layer's tensors, or adds to them, for micro-batches.
+  // FailedPrecondition: another layer is next, or ComputeLoss has not been called.
+  absl::Status BackwardLayer(int layer, bool accumulate);
+
+  // Every layer and the loss of the batch that SetInputs began, without dropout and gradients. FailedPrecondition: no
+  // batch has been begun, or a layer has run already.
+  absl::StatusOr<LossResult> EvaluateBatch();
+
+  // [examples, output...] of the current batch, after the last layer.
+  const DeviceTensor& output() const { return activations_.back(); }
+
+ private:
+  Model(const ModelSpec& spec, Backend* backend, const Options& options);
+
+  absl::Status Allocate();
+  // Of the tensors that belong to a layer.
+  LayerParameters Parameters(const LayerSpec& layer) const;
+  absl::Status CheckBatch(v1::ModelConfig::Loss loss, int64_t examples) const;
+  absl::Status BeginBatch(const float* inputs, const void* labels, int64_t labels_count, int64_t examples);
+  absl::StatusOr<LossResult> RunLoss(float gradient_scale, const DeviceTensor& gradient);
+
+  const ModelSpec spec_;
+  Backend* const backend_;
+  const Options options_;
+  std::vector<DeviceTensor> weights_, gradients_;  // By ModelSpec::tensors.
+  std::vector<std::unique_ptr<Layer>> layers_;
+
+  // Memory for the largest batch.
+  DeviceTensor inputs_, labels_, output_gradient_, sums_;
+
+  // The current batch. activations_[i] is layer i's input, and activations_[i + 1] its output.
+  int64_t examples_ = 0;
+  std::vector<DeviceTensor> activations_;
+  DeviceTensor upstream_;  // The gradient of the output of layer next_backward_.
+  int next_forward_ = 0;
+  int next_backward_ = -1;  // -1: none.
+};
+
+}  // namespace rubato
+
+#endif  // RUBATO_WORKER_NN_MODEL_H_

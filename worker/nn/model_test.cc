@@ -1,0 +1,174 @@
+#include "worker/nn/model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/random.h"
+#include "worker/nn/model_test_util.h"
+
+namespace rubato {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kClassifier[] = R"pb(
+  input_shape: 4
+  layers { linear { units: 6 } }
+  layers { dropout { rate: 0.5 } }
+  layers { linear { units: 3 } }
+  loss: SOFTMAX_CROSS_ENTROPY
+)pb";
+
+std::vector<float> RandomFloats(int64_t n, uint64_t seed) {
+  Random random(seed);
+  std::vector<float> values(n);
+  for (float& value : values) value = static_cast<float>(random.Normal());
+  return values;
+}
+
+std::vector<float> Gradient(TestModel& model, int tensor) {
+  return {model.gradient(tensor), model.gradient(tensor) + model->gradient(tensor).elements()};
+}
+
+void ExpectNear(const std::vector<float>& actual, const std::vector<float>& expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i) ASSERT_NEAR(actual[i], expected[i], 1e-5) << i;
+}
+
+TEST(ModelTest, RefusesAnEmptyLargestBatch) {
+  TestModel model(kClassifier, 2, 1);
+  absl::Status status = Model::Create(model->spec(), &model.backend(), {.max_batch = 0}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(status.message(), "max_batch: 0 is not at least 1");
+}
+
+TEST(ModelTest, RefusesBatchesThatDoNotFit) {
+  TestModel model(kClassifier, 2, 1);
+  const std::vector<float> inputs(12), targets(9);
+  const std::vector<int32_t> classes = {0, 3, 0};
+  EXPECT_EQ(model->SetInputs(inputs.data(), classes.data(), 3).message(), "examples: 3 is not in 1 to 2");
+  EXPECT_EQ(model->SetInputs(inputs.data(), classes.data(), 0).message(), "examples: 0 is not in 1 to 2");
+  EXPECT_EQ(model->SetInputs(inputs.data(), classes.data(), 2).message(),
+            "labels: example 1 of the batch has class 3; the model's last layer has classes 0 to 2");
+  EXPECT_EQ(model->SetInputs(inputs.data(), targets.data(), 1).message(),
+            "labels: the loss is SOFTMAX_CROSS_ENTROPY, and these are vectors");
+  TestModel regression("input_shape: 4 layers { linear { units: 2 } } loss: MEAN_SQUARED_ERROR", 2, 1);
+  EXPECT_EQ(regression->SetInputs(inputs.data(), classes.data(), 1).message(),
+            "labels: the loss is MEAN_SQUARED_ERROR, and these are class numbers");
+}
+
+TEST(ModelTest, RefusesLayersOutOfOrder) {
+  TestModel model(kClassifier, 2, 1);
+  const std::vector<float> inputs(4);
+  const int32_t label = 1;
+  EXPECT_EQ(model->ForwardLayer(0, true, 0).code(), absl::StatusCode::kFailedPrecondition);
+  ASSERT_OK(model->SetInputs(inputs.data(), &label, 1));
+  EXPECT_EQ(model->ForwardLayer(1, true, 0).message(), "ForwardLayer: layer 1 was asked for and layer 0 of 3 is next");
+  ASSERT_OK(model->ForwardLayer(0, true, 0));
+  EXPECT_EQ(model->ComputeLoss(1).status().message(), "ComputeLoss: layer 1 of 3 has not run");
+  EXPECT_EQ(model->EvaluateBatch().status().code(), absl::StatusCode::kFailedPrecondition);
+  ASSERT_OK(model->ForwardLayer(1, true, 0));
+  ASSERT_OK(model->ForwardLayer(2, true, 0));
+  EXPECT_EQ(model->ForwardLayer(3, true, 0).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(model->BackwardLayer(2, false).message()), HasSubstr("the loss has not been computed"));
+  ASSERT_OK(model->ComputeLoss(1).status());
+  EXPECT_THAT(std::string(model->BackwardLayer(1, false).message()), HasSubstr("layer 2 is next"));
+  ASSERT_OK(model->BackwardLayer(2, false));
+  ASSERT_OK(model->BackwardLayer(1, false));
+  ASSERT_OK(model->BackwardLayer(0, false));
+  EXPECT_EQ(model->BackwardLayer(0, false).code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(ModelTest, MicroBatchesAddUpToTheGradientOfTheBatch) {
+  constexpr char kConfig[] = R"pb(
+    input_shape: [ 2, 5, 5 ]
+    layers { conv2d { filters: 3 kernel: 2 } }
+    layers { layer_norm {} }
+    layers { relu {} }
+    layers { linear { units: 4 } }
+    loss: SOFTMAX_CROSS_ENTROPY
+  )pb";
+  const std::vector<float> inputs = RandomFloats(8 * 50, 1);
+  const std::vector<int32_t> classes = {0, 1, 2, 3, 0, 1, 2, 3};
+  TestModel whole(kConfig, 8, 1), parts(kConfig, 5, 1);
+  ASSERT_OK(whole->SetInputs(inputs.data(), classes.data(), 8));
+  const LossResult expected = whole.Forward(true, 0, 1.0f / 8);
+  whole.Backward(false);
+  ASSERT_OK(parts->SetInputs(inputs.data(), classes.data(), 5));
+  LossResult loss = parts.Forward(true, 0, 1.0f / 8);
+  parts.Backward(false);
+  ASSERT_OK(parts->SetInputs(inputs.data() + 5 * 50, classes.data() + 5, 3));
+  const LossResult rest = parts.Forward(true, 0, 1.0f / 8);
+  parts.Backward(true);
+  EXPECT_NEAR(loss.loss_sum + rest.loss_sum, expected.loss_sum, 1e-5);
+  EXPECT_EQ(loss.correct + rest.correct, expected.correct);
+  for (int i = 0; i < whole.tensors(); ++i) ExpectNear(Gradient(parts, i), Gradient(whole, i));
+}
+
+TEST(ModelTest, SmallerBatchAfterALargerOneIsUnaffectedByIt) {
+  TestModel used(kClassifier, 5, 1), fresh(kClassifier, 5, 1);
+  const std::vector<float> inputs = RandomFloats(20, 1);
+  const std::vector<int32_t> classes = {0, 1, 2, 0, 1};
+  ASSERT_OK(used->SetInputs(inputs.data(), classes.data(), 5));
+  used.Forward(true, 1, 1);
+  used.Backward(false);
+  for (TestModel* model : {&used, &fresh}) {
+    ASSERT_OK((*model)->SetInputs(inputs.data() + 8, classes.data() + 2, 2));
+    model->Forward(true, 2, 1);
+    model->Backward(false);
+  }
+  for (int i = 0; i < used.tensors(); ++i) EXPECT_EQ(Gradient(used, i), Gradient(fresh, i));
+}
+
+TEST(ModelTest, DropoutDependsOnSeedAndStreamAndIsOffInEvaluation) {
+  const std::vector<float> inputs = RandomFloats(20, 1);
+  const std::vector<int32_t> classes = {0, 1, 2, 0, 1};
+  TestModel model(kClassifier, 5, 1), same_seed(kClassifier, 5, 1);
+  auto loss = [&](TestModel& m, bool training, uint64_t stream) {
+    EXPECT_TRUE(m->SetInputs(inputs.data(), classes.data(), 5).ok());
+    return m.Forward(training, stream, 1).loss_sum;
+  };
+  EXPECT_EQ(loss(model, true, 1), loss(same_seed, true, 1));
+  EXPECT_NE(loss(model, true, 1), loss(model, true, 2));
+  ASSERT_OK(model->SetInputs(inputs.data(), classes.data(), 5));
+  absl::StatusOr<LossResult> evaluated = model->EvaluateBatch();
+  ASSERT_OK(evaluated.status());
+  EXPECT_EQ(evaluated->loss_sum, loss(model, false, 1));
+  EXPECT_NE(evaluated->loss_sum, loss(model, true, 1));
+}
+
+TEST(ModelTest, LayersOfDropoutHaveMasksOfTheirOwn) {
+  // With one mask for both, keeping a half twice would keep a half; with two, it keeps a quarter.
+  TestModel model(R"pb(
+                    input_shape: 1
+                    layers { linear { units: 4000 no_bias: true } }
+                    layers { dropout { rate: 0.5 } }
+                    layers { dropout { rate: 0.5 } }
+                    loss: MEAN_SQUARED_ERROR
+                  )pb",
+                  1, 1);
+  const float input = 1;
+  const std::vector<float> targets(4000);
+  ASSERT_OK(model->SetInputs(&input, targets.data(), 1));
+  model.Forward(true, 9, 1);
+  const float* output = model.backend().HostPointer(model->output());
+  EXPECT_NEAR(std::count(output, output + 4000, 0.0f), 3000, 150);
+}
+
+TEST(ModelTest, SameSeedGivesTheSameBits) {
+  const std::vector<float> inputs = RandomFloats(20, 1);
+  const std::vector<int32_t> classes = {0, 1, 2, 0, 1};
+  TestModel first(kClassifier, 5, 1), second(kClassifier, 5, 1);
+  for (TestModel* model : {&first, &second}) {
+    for (int step = 0; step < 3; ++step) {
+      ASSERT_OK((*model)->SetInputs(inputs.data(), classes.data(), 5));
+      model->Forward(true, step, 0.2f);
+      model->Backward(false);
+      model->SgdStep(0.1f);
+    }
+  }
+  for (int i = 0; i < first.tensors(); ++i) EXPECT_EQ(Gradient(first, i), Gradient(second, i));
+}
+
+}  // namespace
+}  // namespace rubato

@@ -1,0 +1,38 @@
+#include "worker/ps_client/batching.h"
+
+#include <map>
+#include <utility>
+
+namespace rubato::worker {
+
+Batching MakeBatches(const v1::JobDescription& job, int tensors, int64_t message_bytes) {
+  Batching result;
+  // The batch of each (server, partition) that may still grow.
+  std::map<std::pair<uint32_t, uint32_t>, int> growing;
+  for (int index = 0; index < job.chunks_size(); ++index) {
+    const v1::ChunkPlacement& chunk = job.chunks(index);
+    const int64_t bytes = chunk.length() * static_cast<int64_t>(sizeof(float));
+    auto [it, is_new] = growing.try_emplace({chunk.server(), chunk.partition()}, -1);
+    if (is_new || result.batches[it->second].bytes + bytes > message_bytes) {
+      it->second = static_cast<int>(result.batches.size());
+      result.batches.push_back({chunk.server(), chunk.partition(), {}, 0});
+    }
+    ChunkBatch& batch = result.batches[it->second];
+    batch.chunks.push_back(static_cast<uint32_t>(index));
+    batch.bytes += bytes;
+  }
+  result.batches_of_tensor.resize(tensors);
+  result.tensors_of_batch.resize(result.batches.size());
+  for (size_t b = 0; b < result.batches.size(); ++b) {
+    for (uint32_t chunk : result.batches[b].chunks) {
+      const int tensor = static_cast<int>(job.chunks(chunk).tensor());
+      std::vector<int>& of_tensor = result.batches_of_tensor[tensor];
+      if (!of_tensor.empty() && of_tensor.back() == static_cast<int>(b)) continue;
+      of_tensor.push_back(static_cast<int>(b));
+      result.tensors_of_batch[b].push_back(tensor);
+    }
+  }
+  return result;
+}
+
+}  // namespace rubato::worker

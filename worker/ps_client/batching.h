@@ -1,0 +1,34 @@
+#ifndef RUBATO_WORKER_PS_CLIENT_BATCHING_H_
+#define RUBATO_WORKER_PS_CLIENT_BATCHING_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "proto/coordinator.pb.h"
+
+namespace rubato::worker {
+
+// A group of chunks that always travel in one message: all of one partition, in tensor order.
+struct ChunkBatch {
+  uint32_t server = 0;
+  uint32_t partition = 0;
+  std::vector<uint32_t> chunks;
+  int64_t bytes = 0;
+};
+
+struct Batching {
+  // In order of their first tensor, which is the order in which forward needs them.
+  std::vector<ChunkBatch> batches;
+  // By tensor: the batches that hold a part of it, ascending.
+  std::vector<std::vector<int>> batches_of_tensor;
+  // By batch: the tensors that it holds parts of, ascending.
+  std::vector<std::vector<int>> tensors_of_batch;
+};
+
+// Small neighbours in a partition are fused as long as a message stays within `message_bytes`; a larger chunk travels
+// alone. `tensors`: number of tensors of the model. Pure.
+Batching MakeBatches(const v1::JobDescription& job, int tensors, int64_t message_bytes);
+
+}  // namespace rubato::worker
+
+#endif  // RUBATO_WORKER_PS_CLIENT_BATCHING_H_

@@ -1,0 +1,54 @@
+#include "worker/ps_client/batching.h"
+
+#include <gtest/gtest.h>
+
+namespace rubato::worker {
+namespace {
+
+void AddChunk(v1::JobDescription& job, uint32_t tensor, int64_t length, uint32_t server, uint32_t partition = 0) {
+  v1::ChunkPlacement* chunk = job.add_chunks();
+  chunk->set_tensor(tensor);
+  chunk->set_length(length);
+  chunk->set_server(server);
+  chunk->set_partition(partition);
+}
+
+TEST(BatchingTest, FusesSmallNeighboursOfOnePartition) {
+  v1::JobDescription job;
+  AddChunk(job, 0, 10, 0);
+  AddChunk(job, 1, 10, 1);
+  AddChunk(job, 2, 10, 0);
+  Batching batching = MakeBatches(job, 3, 80);
+  ASSERT_EQ(batching.batches.size(), 2u);
+  EXPECT_EQ(batching.batches[0].chunks, (std::vector<uint32_t>{0, 2}));
+  EXPECT_EQ(batching.batches[1].chunks, (std::vector<uint32_t>{1}));
+  EXPECT_EQ(batching.batches_of_tensor[2], (std::vector<int>{0}));
+  EXPECT_EQ(batching.tensors_of_batch[0], (std::vector<int>{0, 2}));
+}
+
+TEST(BatchingTest, StartsANewMessageAtTheLimit) {
+  v1::JobDescription job;
+  AddChunk(job, 0, 15, 0);
+  AddChunk(job, 1, 6, 0);
+  EXPECT_EQ(MakeBatches(job, 2, 80).batches.size(), 2u);
+}
+
+TEST(BatchingTest, SendsALargeChunkAlone) {
+  v1::JobDescription job;
+  AddChunk(job, 0, 1000, 0);
+  AddChunk(job, 0, 1000, 0);
+  AddChunk(job, 1, 1, 0);
+  Batching batching = MakeBatches(job, 2, 80);
+  ASSERT_EQ(batching.batches.size(), 3u);
+  EXPECT_EQ(batching.batches_of_tensor[0], (std::vector<int>{0, 1}));
+}
+
+TEST(BatchingTest, KeepsPartitionsApart) {
+  v1::JobDescription job;
+  AddChunk(job, 0, 1, 0, 0);
+  AddChunk(job, 1, 1, 0, 1);
+  EXPECT_EQ(MakeBatches(job, 2, 80).batches.size(), 2u);
+}
+
+}  // namespace
+}  // namespace rubato::worker

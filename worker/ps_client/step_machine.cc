@@ -1,0 +1,114 @@
+#include "worker/ps_client/step_machine.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace rubato::worker {
+
+using Reply = v1::ExchangeReply;
+
+StepMachine::StepMachine(int batches, Sink* sink) : sink_(sink), batches_(batches) {}
+
+void StepMachine::Start(const v1::Plan& plan) {
+  plan_ = plan;
+  next_ = {plan.generation(), plan.first_step()};
+  for (int batch = 0; batch < static_cast<int>(batches_.size()); ++batch) PullNext(batch);
+}
+
+void StepMachine::Ask(int batch, Kind kind, Point point) {
+  Batch& state = batches_[batch];
+  if (state.state == State::kHave) --have_;
+  state.state = kind == Kind::kPull ? State::kPulling : State::kPushing;
+  state.asked = point;
+  state.open = ++last_id_;
+  sink_->Send({state.open, batch, kind, point.generation, point.step});
+}
+
+void StepMachine::BeginStep() {
+  current_ = next_;
+  next_.step = current_.step + 1;
+  have_ = 0;
+  for (Batch& batch : batches_) batch.state = State::kWorking;
+}
+
+void StepMachine::Push(int batch) { Ask(batch, Kind::kPushPull, current_); }
+
+void StepMachine::Restart() {
+  moved_ = false;
+  for (int batch = 0; batch < static_cast<int>(batches_.size()); ++batch) {
+    if (batches_[batch].state == State::kStale) PullNext(batch);
+  }
+}
+
+int StepMachine::BatchOf(uint64_t id) const {
+  for (int batch = 0; batch < static_cast<int>(batches_.size()); ++batch) {
+    if (batches_[batch].open == id && id != 0) return batch;
+  }
+  return -1;
+}
+
+void StepMachine::MoveTo(Point point, const v1::Plan& plan) {
+  if (point <= next_) return;
+  next_ = point;
+  plan_ = plan;
+  moved_ = true;
+  for (Batch& batch : batches_) {
+    if (batch.state != State::kHave) continue;
+    batch.state = State::kStale;
+    --have_;
+  }
+}
+
+void StepMachine::Arrived(int batch) {
+  batches_[batch].open = 0;
+  batches_[batch].state = State::kHave;
+  ++have_;
+}
+
+absl::Status StepMachine::OnReply(uint64_t id, const Reply& reply) {
+  const int batch = BatchOf(id);
+  if (batch < 0) return absl::OkStatus();
+  const bool pushing = batches_[batch].state == State::kPushing;
+  const Point asked = batches_[batch].asked;
+  const Point begun = pushing ? Point{asked.generation, asked.step + 1} : asked;
+  switch (reply.outcome()) {
+    case Reply::OK:
+      if (begun == next_) {
+        Arrived(batch);
+      } else {  // The step was moved while the answer was on its way.
+        PullNext(batch);
+      }
+      return absl::OkStatus();
+    case Reply::MOVED:
+      MoveTo({reply.plan().generation(), reply.next_step()}, reply.plan());
+      PullNext(batch);
+      return absl::OkStatus();
+    case Reply::WAITING:
+      if (pushing && reply.push() == Reply::PUSH_PENDING) {
+        Ask(batch, Kind::kPushPull, asked);
+      } else {
+        // The push is done; what is left is the start.
+        Ask(batch, Kind::kPull, std::max(begun, next_));
+      }
+      return absl::OkStatus();
+    case Reply::NOT_A_MEMBER:
+      return absl::AbortedError(reply.message());
+    default:
+      return absl::FailedPreconditionError(
+          absl::StrCat("step ", asked.step, ", generation ", asked.generation, ": ", reply.message()));
+  }
+}
+
+void StepMachine::Resend(int batch) {
+  const Batch& state = batches_[batch];
+  if (state.open == 0) return;
+  Ask(batch, state.state == State::kPulling ? Kind::kPull : Kind::kPushPull, state.asked);
+}
+
+int StepMachine::open_pushes() const {
+  return static_cast<int>(std::count_if(batches_.begin(), batches_.end(),
+                                        [](const Batch& batch) { return batch.state == State::kPushing; }));
+}
+
+}  // namespace rubato::worker

@@ -1,0 +1,203 @@
+#include "worker/worker_task.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/config/fingerprint.h"
+#include "common/status.h"
+#include "common/task.h"
+#include "kernels/backend_cpu.h"
+#include "worker/data/open_dataset.h"
+#include "worker/model_memory.h"
+#include "worker/static_source.h"
+
+namespace rubato::worker {
+namespace {
+
+// A clean end that is no failure of this worker.
+bool EndsWithTheJob(const absl::Status& status) { return absl::IsCancelled(status); }
+
+}  // namespace
+
+absl::Status WorkerTask::Run() {
+  RUBATO_ASSIGN_OR_RETURN(ModelSpec spec, BuildModelSpec(options_.config.model()));
+  RUBATO_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> dataset,
+                          OpenDataset(options_.config, spec, Split::kTrain));
+  Session::Options session;
+  session.coordinator = options_.coordinator;
+  session.task = options_.task;
+  session.registration.set_protocol_version(kProtocolVersion);
+  session.registration.set_config_fingerprint(ConfigFingerprint(options_.config));
+  session.registration.set_train_examples(dataset->size());
+  session.heartbeat = [this] { return Heartbeat(); };
+  session.on_directive = [this](const v1::Directive& directive) { OnDirective(directive); };
+  session.on_lost = [this](absl::Status status) { Cancel(std::move(status)); };
+  session.give_up_after = absl::Seconds(options_.config.cluster().start_timeout_seconds());
+  session.clock = options_.clock;
+  session.log = options_.log;
+  RUBATO_ASSIGN_OR_RETURN(session_, Session::Create(std::move(session)));
+  session_->Start();
+
+  v1::JobDescription job;
+  absl::StatusOr<v1::Plan> plan = AwaitMembership(&job);
+  absl::Status status = plan.ok() ? Train(job, *plan, spec, std::move(dataset)) : plan.status();
+  if (EndsWithTheJob(status)) status = absl::OkStatus();
+  session_->Leave(std::string(status.message()));
+  session_.reset();
+  return status;
+}
+
+bool WorkerTask::IsMember(const v1::Plan& plan) const {
+  return std::any_of(plan.members().begin(), plan.members().end(),
+                     [&](const v1::TaskId& member) { return SameTask(member, options_.task); });
+}
+
+absl::StatusOr<v1::Plan> WorkerTask::AwaitMembership(v1::JobDescription* job) {
+  const absl::Time begin = options_.clock->Now();
+  absl::Time next_log = begin + absl::Seconds(2);
+  MutexLock lock(mu_);
+  for (;;) {
+    if (stop_) return ended_.ok() ? absl::CancelledError("the job is over") : ended_;
+    if (job_.has_value() && IsMember(plan_)) {
+      *job = *job_;
+      return plan_;
+    }
+    // The coordinator has a deadline for the start of the job and says when it has passed.
+    const absl::Time now = options_.clock->Now();
+    if (now >= next_log) {
+      options_.log->Info(absl::StrCat("waits for ", waiting_for_.empty() ? "the coordinator" : waiting_for_));
+      next_log = now + absl::Seconds(5);
+    }
+    changed_.WaitFor(mu_, absl::Milliseconds(200));
+  }
+}
+
+void WorkerTask::SendShardRequest(const v1::ShardRequest& request) {
+  v1::TaskMessage message;
+  *message.mutable_shard_request() = request;
+  session_->Send(std::move(message));
+}
+
+absl::Status WorkerTask::Train(const v1::JobDescription& job, const v1::Plan& plan, const ModelSpec& spec,
+                               std::shared_ptr<const Dataset> dataset) {
+  const v1::JobConfig& config = options_.config;
+  const int tensors = static_cast<int>(spec.tensors.size());
+  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
+                          CreateCpuBackend({.compute_threads = static_cast<int>(config.training().compute_threads())}));
+  Model::Options model_options;
+  model_options.max_batch = config.training().batch_size();
+  model_options.seed = config.seed();
+  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Model> model, Model::Create(spec, backend.get(), model_options));
+  RUBATO_ASSIGN_OR_RETURN(ModelMemory memory, ModelMemory::Create(model.get(), backend.get(), tensors));
+
+  const int64_t train_examples = dataset->size();
+  Prefetcher::Options prefetch;
+  prefetch.dataset = std::move(dataset);
+  prefetch.clock = options_.clock;
+  prefetch.seed = config.seed();
+  prefetch.shuffle = !config.data().no_shuffle();
+  prefetch.batch_size = config.training().batch_size();
+  prefetch.queue_batches = config.data().prefetch_batches();
+  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Prefetcher> prefetcher, Prefetcher::Create(std::move(prefetch)));
+  StaticSource fixed({&config, options_.task, train_examples, prefetcher.get()});
+  DynamicSource dynamic({&config, train_examples, prefetcher.get(),
+                         [this](const v1::ShardRequest& request) { SendShardRequest(request); }, options_.clock});
+  const bool is_static = config.data().dispatch() == v1::DataConfig::STATIC;
+
+  PsClient::Options client_options;
+  client_options.job = job;
+  client_options.task = options_.task;
+  for (const TensorSpec& tensor : spec.tensors) client_options.tensors.push_back(tensor.name);
+  client_options.stop_on_non_finite = config.consistency().on_non_finite() == v1::ConsistencyConfig::STOP_JOB;
+  client_options.message_bytes = static_cast<int64_t>(config.cluster().message_bytes());
+  client_options.wait_timeout = absl::Seconds(config.cluster().wait_timeout_seconds());
+  client_options.reconnect_timeout = absl::Seconds(config.cluster().start_timeout_seconds());
+  client_options.clock = options_.clock;
+  client_options.log = options_.log;
+  client_options.memory = &memory;
+  PsClient client(std::move(client_options));
+
+  Trainer::Options trainer_options;
+  trainer_options.config = &config;
+  trainer_options.spec = &spec;
+  trainer_options.model = model.get();
+  trainer_options.parameters = &client;
+  trainer_options.source = is_static ? static_cast<BatchSource*>(&fixed) : &dynamic;
+  trainer_options.worker = options_.task.index();
+  trainer_options.slow_factor = options_.slow_factor;
+  trainer_options.clock = options_.clock;
+  trainer_options.log = options_.log;
+  Trainer trainer(trainer_options);
+  {
+    MutexLock lock(mu_);
+    client_ = &client;
+    trainer_ = &trainer;
+    dynamic_ = is_static ? nullptr : &dynamic;
+    if (stop_) client.Cancel(ended_.ok() ? absl::CancelledError("the job is over") : ended_);
+  }
+  options_.log->Info(absl::StrCat("trains from step ", plan.first_step(), " of plan ", plan.generation(), ", ",
+                                  ModeName(plan.mode(), plan.staleness_bound()), " with ", plan.members_size(), " workers"));
+  client.Start(plan);
+  absl::Status status = trainer.Run();
+  MutexLock lock(mu_);
+  client_ = nullptr;
+  trainer_ = nullptr;
+  dynamic_ = nullptr;
+  return status;
+}
+
+v1::Heartbeat WorkerTask::Heartbeat() {
+  v1::Heartbeat heartbeat;
+  MutexLock lock(mu_);
+  v1::WorkerProgress* progress = heartbeat.mutable_progress();
+  if (trainer_ == nullptr) return heartbeat;
+  trainer_->Describe(progress);
+  PsClient::Counters counters = client_->counters();
+  progress->set_sent_bytes_total(counters.sent_bytes);
+  progress->set_received_bytes_total(counters.received_bytes);
+  progress->set_non_finite_total(progress->non_finite_total() + counters.non_finite);
+  progress->set_waiting_for(counters.waiting_for);
+  progress->set_entry_wait_seconds(absl::ToDoubleSeconds(counters.entry_wait));
+  for (int64_t count : counters.staleness) progress->add_staleness_counts(count);
+  return heartbeat;
+}
+
+void WorkerTask::OnDirective(const v1::Directive& directive) {
+  MutexLock lock(mu_);
+  switch (directive.body_case()) {
+    case v1::Directive::kRegistered:
+      waiting_for_ = directive.registered().waiting_for();
+      break;
+    case v1::Directive::kJob:
+      if (!job_.has_value()) job_ = directive.job();
+      if (directive.job().has_plan()) plan_ = directive.job().plan();
+      break;
+    case v1::Directive::kCommit:
+      plan_ = directive.commit().plan();
+      break;
+    case v1::Directive::kShardGrant:
+      if (dynamic_ != nullptr) dynamic_->OnGrant(directive.shard_grant());
+      break;
+    case v1::Directive::kStop: {
+      const std::string& error = directive.stop().error();
+      stop_ = true;
+      if (!error.empty()) ended_ = absl::AbortedError(absl::StrCat("the coordinator ended the job: ", error));
+      if (client_ != nullptr) client_->Cancel(ended_.ok() ? absl::CancelledError("the job is over") : ended_);
+      break;
+    }
+    default:
+      break;
+  }
+  changed_.NotifyAll();
+}
+
+void WorkerTask::Cancel(absl::Status why) {
+  MutexLock lock(mu_);
+  stop_ = true;
+  ended_ = why;
+  if (client_ != nullptr) client_->Cancel(std::move(why));
+  changed_.NotifyAll();
+}
+
+}  // namespace rubato::worker

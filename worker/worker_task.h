@@ -1,0 +1,70 @@
+#ifndef RUBATO_WORKER_WORKER_TASK_H_
+#define RUBATO_WORKER_WORKER_TASK_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/mutex.h"
+#include "common/session/session.h"
+#include "proto/coordinator.pb.h"
+#include "proto/job_config.pb.h"
+#include "worker/dynamic_source.h"
+#include "worker/ps_client/ps_client.h"
+#include "worker/trainer.h"
+
+namespace rubato::worker {
+
+// A worker process: registers, waits until it is a member of a plan, trains until there is nothing left, leaves.
+class WorkerTask {
+ public:
+  struct Options {
+    v1::JobConfig config;
+    v1::TaskId task;
+    // "host:port".
+    std::string coordinator;
+    double slow_factor = 1;
+    Clock* clock = nullptr;
+    Logger* log = nullptr;
+  };
+
+  explicit WorkerTask(Options options) : options_(std::move(options)) {}
+
+  // Returns when the job, or this worker's part in it, is over. The status says why it was given up.
+  absl::Status Run();
+
+  // From a signal: ends Run() early; the shards that are not finished are given to others. Thread-safe.
+  void Cancel(absl::Status why);
+
+ private:
+  void OnDirective(const v1::Directive& directive);
+  v1::Heartbeat Heartbeat();
+  absl::StatusOr<v1::Plan> AwaitMembership(v1::JobDescription* job);
+  absl::Status Train(const v1::JobDescription& job, const v1::Plan& plan, const ModelSpec& spec,
+                     std::shared_ptr<const Dataset> dataset);
+  void SendShardRequest(const v1::ShardRequest& request);
+  bool IsMember(const v1::Plan& plan) const;
+
+  const Options options_;
+  std::unique_ptr<Session> session_;  // Set before and reset after everything that uses it.
+
+  Mutex mu_;
+  CondVar changed_;
+  std::optional<v1::JobDescription> job_ ABSL_GUARDED_BY(mu_);
+  v1::Plan plan_ ABSL_GUARDED_BY(mu_);  // The newest that the coordinator told.
+  std::string waiting_for_ ABSL_GUARDED_BY(mu_);
+  absl::Status ended_ ABSL_GUARDED_BY(mu_);
+  bool stop_ ABSL_GUARDED_BY(mu_) = false;
+  // Set while training.
+  PsClient* client_ ABSL_GUARDED_BY(mu_) = nullptr;
+  Trainer* trainer_ ABSL_GUARDED_BY(mu_) = nullptr;
+  DynamicSource* dynamic_ ABSL_GUARDED_BY(mu_) = nullptr;
+};
+
+}  // namespace rubato::worker
+
+#endif  // RUBATO_WORKER_WORKER_TASK_H_
