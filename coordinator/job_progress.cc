@@ -72,6 +72,15 @@ ProgressTotals JobProgress::Totals() const {
   return totals;
 }
 
+const v1::WorkerProgress* JobProgress::Find(const v1::TaskId& worker) const {
+  auto found = workers_.find(worker.index());
+  if (worker.role() != v1::TaskId::WORKER || found == workers_.end()) return nullptr;
+  for (const Entry& entry : found->second) {
+    if (SameTask(entry.worker, worker)) return &entry.progress;
+  }
+  return nullptr;
+}
+
 void JobProgress::StartInterval(absl::Time now) {
   before_ = Totals();
   since_ = now;

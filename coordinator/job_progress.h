@@ -50,6 +50,8 @@ class JobProgress {
 
   void OnHeartbeat(const v1::TaskId& worker, const v1::WorkerProgress& progress);
   ProgressTotals Totals() const;
+  // The last heartbeat of an incarnation; null when there was none.
+  const v1::WorkerProgress* Find(const v1::TaskId& worker) const;
   // Ends an interval.
   Interval TakeInterval(absl::Time now);
   // Begins the first one; after a restart it leaves out what was done before.

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -106,6 +107,8 @@ class PlanMaker {
   bool has_plan() const { return plan_.generation() != 0; }
   // The plan decided last; has_plan().
   const v1::Plan& plan() const { return plan_; }
+  // Members of the plan before any amendment.
+  size_t members_decided() const { return members_decided_; }
   bool HeldByAllServers() const;
   bool AllEntered() const;
   // 0 when no change is announced.

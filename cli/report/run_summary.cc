@@ -14,13 +14,12 @@ double LastTime(const RunRecord& record) {
 }
 
 double Throughput(const RunRecord& record) {
-  if (!record.progress.empty()) {
-    int64_t all = record.progress.back().examples;
-    for (const ProgressLine& line : record.progress) {
-      if (line.examples >= all && line.t > 0) return static_cast<double>(line.examples) / line.t;
-    }
+  if (record.end.has_value() && record.end->examples_per_second > 0) return record.end->examples_per_second;
+  for (const ProgressLine& line : record.progress) {
+    bool all = line.examples >= record.progress.back().examples;
+    if (all && line.t > 0) return static_cast<double>(line.examples) / line.t;
   }
-  return record.end.has_value() ? record.end->examples_per_second : 0;
+  return 0;
 }
 
 void AddStaleness(const std::vector<int64_t>& counts, RunSummary* summary) {

@@ -32,8 +32,8 @@ struct RunSummary {
 
 // Summarises a run. `target_accuracy` 0: there is no target.
 //
-// Throughput is the examples trained, divided by the time of the first progress line that counts them all: the final
-// evaluation and checkpoint are not part of training. Without progress lines it is what the end line says.
+// Throughput is what the end line says: examples trained per second of training, without the final evaluation and
+// checkpoint. Without an end line it is the examples divided by the time of the first progress line that counts them.
 RunSummary SummarizeRun(const RunRecord& record, double target_accuracy);
 
 // The mean of each number over the runs; absent where it is absent in one of them. `ok` when all are. Of staleness_max

@@ -42,8 +42,8 @@ int64_t ChunkOracle::ClockOnEntry(const KnownPlans& plans, const v1::TaskId& wor
     const bool did_some = state.done.first == plans.previous->generation();
     return std::min(first, did_some ? state.done.second + 1 : plans.previous->first_step());
   }
-  const bool drains = state.open && state.begun.first < plans.current.generation() &&
-                      state.asked.first < plans.current.generation();
+  const bool drains =
+      state.open && state.begun.first < plans.current.generation() && state.asked.first < plans.current.generation();
   return drains ? first - 1 : first;
 }
 
@@ -89,8 +89,8 @@ std::string ChunkOracle::CheckGate(const KnownPlans& plans, const v1::Plan& plan
     const int64_t clock = Clock(plans, plan, member);
     if (clock >= step - bound) continue;
     return absl::StrCat("I2: step ", step, " of generation ", plan.generation(), " begun on chunk ", chunk_, " under ",
-                        ModeName(plan.mode(), plan.staleness_bound()), " while the clock of ", TaskName(member),
-                        " is ", clock);
+                        ModeName(plan.mode(), plan.staleness_bound()), " while the clock of ", TaskName(member), " is ",
+                        clock);
   }
   return "";
 }
@@ -108,8 +108,7 @@ std::string ChunkOracle::Began(const KnownPlans& plans, const v1::TaskId& worker
   const v1::Plan* plan = FindPlan(plans, generation);
   if (plan == nullptr) return absl::StrCat("I5: ", what, ", a plan that is not in force");
   if (!HasMember(*plan, worker)) return absl::StrCat("I5: ", what, " and is no member");
-  if (plan == &plans.current ? step < plan->first_step()
-                             : !StrictSync(*plan) || step >= plans.current.first_step()) {
+  if (plan == &plans.current ? step < plan->first_step() : !StrictSync(*plan) || step >= plans.current.first_step()) {
     return absl::StrCat("I5: ", what, ", which does not belong to that plan");
   }
   Worker& state = workers_[worker.incarnation()];

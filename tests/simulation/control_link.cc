@@ -31,9 +31,8 @@ void ControlLink::Send(v1::TaskMessage message) {
   // Only a registration opens a session; whatever else is said without one is lost.
   if (epoch_ != host_->epoch() && !message.has_register_()) return;
   *message.mutable_task() = task_;
-  world_->network.Send([this, epoch = host_->epoch(), message = std::move(message)] {
-    host_->Deliver(epoch, message);
-  });
+  world_->network.Send(
+      [this, epoch = host_->epoch(), message = std::move(message)] { host_->Deliver(epoch, message); });
 }
 
 void ControlLink::Broken() {

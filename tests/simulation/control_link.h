@@ -40,7 +40,7 @@ class ControlLink {
   CoordinatorHost* const host_;
   const v1::TaskId task_;
   const Receiver receiver_;
-  uint64_t epoch_ = 0;  // Of the coordinator that the session is with; 0 for none.
+  uint64_t epoch_ = 0;         // Of the coordinator that the session is with; 0 for none.
   uint64_t newest_epoch_ = 0;  // Of the last session.
   uint64_t attempt_ = 0;
   bool closed_ = false;

@@ -77,8 +77,8 @@ void CoordinatorHost::Deliver(uint64_t epoch, const v1::TaskMessage& message) {
       return Perform(plan_maker_->OnAnnounceAck(task.index(), message.announce_ack().generation(),
                                                 message.announce_ack().highest_started_step(), now));
     case v1::TaskMessage::kPlanAck:
-      return Perform(plan_maker_->OnPlanAck(task.index(), message.plan_ack().generation(),
-                                            message.plan_ack().amendment(), now));
+      return Perform(
+          plan_maker_->OnPlanAck(task.index(), message.plan_ack().generation(), message.plan_ack().amendment(), now));
     case v1::TaskMessage::kLeaving:
       return Remove(task, false, "left");
     default:
@@ -165,13 +165,15 @@ void CoordinatorHost::PerformOne(const PlanAction& action) {
   switch (action.kind) {
     case PlanAction::Kind::kJournalAnnounce:
       world_->trace.Add("coordinator: announces plan ", action.generation, ": ", action.change.reason);
-      journal_.push_back({.kind = JournalEntry::Kind::kAnnounce, .generation = action.generation,
-                          .change = action.change});
+      journal_.push_back(
+          {.kind = JournalEntry::Kind::kAnnounce, .generation = action.generation, .change = action.change});
       return;
     case PlanAction::Kind::kJournalPlan:
       world_->trace.Add("coordinator: decides ", PlanText(action.plan));
-      journal_.push_back({.kind = JournalEntry::Kind::kPlan, .plan = action.plan,
-                          .members_decided = action.members_decided, .generation = action.plan.generation(),
+      journal_.push_back({.kind = JournalEntry::Kind::kPlan,
+                          .plan = action.plan,
+                          .members_decided = action.members_decided,
+                          .generation = action.plan.generation(),
                           .change = action.change});
       return;
     case PlanAction::Kind::kAnnounce:

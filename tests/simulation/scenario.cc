@@ -30,7 +30,7 @@ Rules DrawRules(Random& random, uint32_t workers) {
 }
 
 Incident At(Random& random, Incident::Kind kind, const Scenario& scenario) {
-  Incident incident{.kind = kind, .at = Between(random, 50, absl::ToInt64Milliseconds(scenario.heal_at)), .rules = {}};
+  Incident incident{.kind = kind, .at = Between(random, 50, absl::ToInt64Milliseconds(scenario.heal_at))};
   incident.worker = static_cast<uint32_t>(random.Below(scenario.workers));
   incident.server = static_cast<uint32_t>(random.Below(scenario.servers));
   return incident;
@@ -109,10 +109,10 @@ Scenario DrawScenario(uint64_t seed) {
 }
 
 std::string Describe(const Scenario& scenario) {
-  std::string text = absl::StrCat(
-      "seed ", scenario.seed, ": ", scenario.servers, " servers of ", scenario.partitions, " partitions, ",
-      scenario.workers, " workers, ", scenario.chunks, " chunks, ", scenario.steps, " steps, starts in ",
-      ModeName(scenario.start.mode, scenario.start.staleness_bound));
+  std::string text =
+      absl::StrCat("seed ", scenario.seed, ": ", scenario.servers, " servers of ", scenario.partitions, " partitions, ",
+                   scenario.workers, " workers, ", scenario.chunks, " chunks, ", scenario.steps, " steps, starts in ",
+                   ModeName(scenario.start.mode, scenario.start.staleness_bound));
   if (scenario.start.quorum > 0) absl::StrAppend(&text, " with quorum ", scenario.start.quorum);
   absl::StrAppend(&text, "; loss ", scenario.loss, ", duplication ", scenario.duplication, ", straggling ",
                   scenario.straggling, " until ", absl::FormatDuration(scenario.heal_at), "; ",

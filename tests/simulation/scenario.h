@@ -35,9 +35,9 @@ struct Incident {
   absl::Duration at;
   uint32_t worker = 0;
   uint32_t server = 0;
-  absl::Duration length;
+  absl::Duration length = absl::ZeroDuration();
   uint32_t step = 0;
-  Rules rules;
+  Rules rules = {};
 };
 
 // Everything that a seed decides but single messages.

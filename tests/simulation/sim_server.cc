@@ -41,10 +41,7 @@ v1::UpdateRecord RecordOf(uint32_t chunk, const server::Contribution& contributi
 class SimServer::SimPartition : public server::PartitionSink {
  public:
   SimPartition(World* world, uint32_t number, std::string name, const std::vector<uint32_t>& chunks)
-      : world_(world),
-        number_(number),
-        name_(std::move(name)),
-        rules_(chunks, world->scenario.patience, this) {}
+      : world_(world), number_(number), name_(std::move(name)), rules_(chunks, world->scenario.patience, this) {}
 
   void OnRequest(server::PartitionRequest request, SimServer::Answer answer);
   void ForgetTask(const v1::TaskId& task);
@@ -86,8 +83,11 @@ void SimServer::SimPartition::OnRequest(server::PartitionRequest request, SimSer
   seen.deadline = world_->queue.Now() + world_->scenario.patience + 2 * kTick;
   if (world_->trace.on()) {
     world_->trace.Add(name_, ": ", TaskName(request.task), " #", request.task.incarnation(),
-                      seen.push ? " pushes " : seen.snapshot ? " looks at " : " pulls ", request.step, " of generation ",
-                      request.generation, ", chunks ", absl::StrJoin(request.chunks, ","), " [", request.token, "]");
+                      seen.push       ? " pushes "
+                      : seen.snapshot ? " looks at "
+                                      : " pulls ",
+                      request.step, " of generation ", request.generation, ", chunks ",
+                      absl::StrJoin(request.chunks, ","), " [", request.token, "]");
   }
   open_[request.token] = {request.task, std::move(answer)};
   world_->oracle.Arrived(request.token, std::move(seen));
@@ -145,8 +145,8 @@ SimServer::SimServer(World* world, CoordinatorHost* host, uint32_t index,
       link_(world, host, world->NewTask(v1::TaskId::SERVER, index),
             [this](const v1::Directive& directive) { OnDirective(directive); }) {
   for (uint32_t p = 0; p < chunks.size(); ++p) {
-    partitions_.push_back(std::make_unique<SimPartition>(world_, index * 8 + p,
-                                                         absl::StrCat("server ", index, ".", p), chunks[p]));
+    partitions_.push_back(
+        std::make_unique<SimPartition>(world_, index * 8 + p, absl::StrCat("server ", index, ".", p), chunks[p]));
   }
   link_.Connect();
   Tick();
@@ -198,14 +198,13 @@ void SimServer::OnDirective(const v1::Directive& directive) {
         });
   } else if (directive.has_commit()) {
     const v1::Plan plan = directive.commit().plan();
-    OnEachPartition(
-        [this, plan](SimPartition& partition) { partition.rules().Commit(plan, world_->queue.Now()); },
-        [this, generation = plan.generation(), amendment = plan.amendment()] {
-          v1::TaskMessage message;
-          message.mutable_plan_ack()->set_generation(generation);
-          message.mutable_plan_ack()->set_amendment(amendment);
-          link_.Send(std::move(message));
-        });
+    OnEachPartition([this, plan](SimPartition& partition) { partition.rules().Commit(plan, world_->queue.Now()); },
+                    [this, generation = plan.generation(), amendment = plan.amendment()] {
+                      v1::TaskMessage message;
+                      message.mutable_plan_ack()->set_generation(generation);
+                      message.mutable_plan_ack()->set_amendment(amendment);
+                      link_.Send(std::move(message));
+                    });
   } else if (directive.has_abort()) {
     const uint64_t generation = directive.abort().generation();
     OnEachPartition(

@@ -1,0 +1,175 @@
+#include "tests/integration/in_process_cluster.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace rubato {
+namespace {
+
+absl::StatusOr<std::unique_ptr<ExchangeServer>> Listen(const std::string& address, ExchangeServer::Handler* handler) {
+  ExchangeServer::Options options;
+  options.listen = address;
+  return ExchangeServer::Create(std::move(options), handler);
+}
+
+}  // namespace
+
+InProcessCluster::InProcessCluster(int servers, int workers, v1::Mode mode, int64_t staleness_bound) {
+  config_.set_name("test");
+  config_.set_seed(3);
+  config_.mutable_cluster()->set_servers(servers);
+  config_.mutable_cluster()->set_workers(workers);
+  config_.mutable_cluster()->set_partitions_per_server(2);
+  config_.mutable_model()->add_input_shape(40);
+  config_.mutable_model()->add_layers()->mutable_linear()->set_units(30);
+  config_.mutable_model()->add_layers()->mutable_linear()->set_units(10);
+  config_.mutable_model()->mutable_layers(0)->set_name("a");
+  config_.mutable_model()->mutable_layers(1)->set_name("b");
+  config_.mutable_model()->set_loss(v1::ModelConfig::SOFTMAX_CROSS_ENTROPY);
+  config_.mutable_optimizer()->set_algorithm(v1::OptimizerConfig::MOMENTUM);
+  config_.mutable_optimizer()->set_learning_rate(0.1);
+  absl::StatusOr<ModelSpec> model = BuildModelSpec(config_.model());
+  EXPECT_TRUE(model.ok()) << model.status();
+  model_ = *model;
+
+  job_.set_fingerprint(77);
+  constexpr int64_t kChunk = 256;
+  uint32_t next = 0;
+  for (size_t tensor = 0; tensor < model_.tensors.size(); ++tensor) {
+    const int64_t elements = NumElements(model_.tensors[tensor].shape);
+    for (int64_t offset = 0; offset < elements; offset += kChunk, ++next) {
+      v1::ChunkPlacement* chunk = job_.add_chunks();
+      chunk->set_tensor(tensor);
+      chunk->set_offset(offset);
+      chunk->set_length(std::min(kChunk, elements - offset));
+      chunk->set_server(next % servers);
+      chunk->set_partition(next / servers % 2);
+    }
+  }
+  for (int i = 0; i < servers; ++i) {
+    auto server = std::make_unique<Server>();
+    server::ServerCore::Options options;
+    options.config = config_;
+    options.task.set_role(v1::TaskId::SERVER);
+    options.task.set_index(i);
+    options.task.set_incarnation(100 + i);
+    options.clock = &clock_;
+    options.log = &log_;
+    options.report = [this](v1::TaskMessage message) { OnReport(std::move(message)); };
+    auto core = server::ServerCore::Create(options);
+    EXPECT_TRUE(core.ok()) << core.status();
+    server->core = *std::move(core);
+    auto transport = Listen("127.0.0.1:0", server.get());
+    EXPECT_TRUE(transport.ok()) << transport.status();
+    server->transport = *std::move(transport);
+    v1::ServerInfo* info = job_.add_servers();
+    *info->mutable_task() = options.task;
+    info->set_address(absl::StrCat("127.0.0.1:", server->transport->port()));
+    servers_.push_back(std::move(server));
+  }
+  for (auto& server : servers_) EXPECT_TRUE(server->core->StartJob(job_).ok());
+  v1::Plan plan;
+  plan.set_generation(1);
+  plan.set_mode(mode);
+  plan.set_staleness_bound(staleness_bound);
+  for (int i = 0; i < workers; ++i) *plan.add_members() = Worker(i);
+  Commit(plan);
+}
+
+InProcessCluster::~InProcessCluster() {
+  for (auto& server : servers_) server->transport->Shutdown();
+}
+
+v1::TaskId InProcessCluster::Worker(uint32_t index) {
+  v1::TaskId task;
+  task.set_role(v1::TaskId::WORKER);
+  task.set_index(index);
+  task.set_incarnation(index + 1);
+  return task;
+}
+
+worker::PsClient::Options InProcessCluster::ClientOptions(uint32_t worker,
+                                                          worker::PsClient::TensorMemory* memory) {
+  worker::PsClient::Options options;
+  options.job = job_;
+  options.task = Worker(worker);
+  for (const TensorSpec& tensor : model_.tensors) options.tensors.push_back(tensor.name);
+  options.message_bytes = 1500;
+  options.wait_timeout = absl::Seconds(30);
+  options.clock = &clock_;
+  options.log = &log_;
+  options.memory = memory;
+  return options;
+}
+
+void InProcessCluster::OnReport(v1::TaskMessage message) {
+  MutexLock lock(mu_);
+  if (message.has_announce_ack()) {
+    ++announce_acks_;
+    highest_begun_ = std::max(highest_begun_, message.announce_ack().highest_started_step());
+  }
+  if (message.has_plan_ack()) ++plan_acks_;
+  changed_.NotifyAll();
+}
+
+void InProcessCluster::SendToAll(const v1::Directive& directive) {
+  for (auto& server : servers_) server->core->OnDirective(directive);
+}
+
+void InProcessCluster::Commit(const v1::Plan& plan) {
+  plan_ = plan;
+  v1::Directive directive;
+  *directive.mutable_commit()->mutable_plan() = plan;
+  {
+    MutexLock lock(mu_);
+    plan_acks_ = 0;
+  }
+  SendToAll(directive);
+  MutexLock lock(mu_);
+  while (plan_acks_ < static_cast<int>(servers_.size())) changed_.Wait(mu_);
+}
+
+void InProcessCluster::Switch(v1::Mode mode, int64_t staleness_bound) {
+  v1::Plan plan = plan_;
+  plan.set_generation(plan_.generation() + 1);
+  plan.set_amendment(0);
+  plan.set_mode(mode);
+  plan.set_staleness_bound(staleness_bound);
+  v1::Directive announce;
+  announce.mutable_announce()->set_generation(plan.generation());
+  {
+    MutexLock lock(mu_);
+    announce_acks_ = 0;
+  }
+  SendToAll(announce);
+  {
+    MutexLock lock(mu_);
+    while (announce_acks_ < static_cast<int>(servers_.size())) changed_.Wait(mu_);
+    plan.set_first_step(highest_begun_ + 1);
+  }
+  Commit(plan);
+}
+
+void InProcessCluster::Evict(uint32_t worker) {
+  v1::Plan plan = plan_;
+  plan.set_amendment(plan.amendment() + 1);
+  auto* members = plan.mutable_members();
+  members->erase(std::remove_if(members->begin(), members->end(),
+                                [&](const v1::TaskId& task) { return task.index() == worker; }),
+                 members->end());
+  Commit(plan);
+}
+
+void InProcessCluster::BreakConnections(int server) {
+  const std::string address = job_.servers(server).address();
+  servers_[server]->transport.reset();
+  auto transport = Listen(address, servers_[server].get());
+  ASSERT_TRUE(transport.ok()) << transport.status();
+  servers_[server]->transport = *std::move(transport);
+}
+
+}  // namespace rubato

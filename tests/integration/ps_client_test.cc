@@ -1,0 +1,200 @@
+// Workers' clients against real servers over real sockets; gradients are a formula of worker, step and element.
+#include "worker/ps_client/ps_client.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "tests/integration/in_process_cluster.h"
+#include "worker/evaluator/snapshot_puller.h"
+
+namespace rubato::worker {
+namespace {
+
+class FakeModel : public PsClient::TensorMemory {
+ public:
+  explicit FakeModel(const ModelSpec& model) {
+    for (const TensorSpec& tensor : model.tensors) {
+      weights.emplace_back(NumElements(tensor.shape));
+      gradients.emplace_back(NumElements(tensor.shape));
+    }
+  }
+  void Store(int tensor, int64_t offset, const void* data, int64_t count) override {
+    std::memcpy(weights[tensor].data() + offset, data, count * sizeof(float));
+  }
+  grpc::Slice Gradient(int tensor, int64_t offset, int64_t count) override {
+    return grpc::Slice(gradients[tensor].data() + offset, count * sizeof(float), grpc::Slice::STATIC_SLICE);
+  }
+
+  std::vector<std::vector<float>> weights;
+  std::vector<std::vector<float>> gradients;
+};
+
+// Trains `steps` steps as a trainer does; `after_step` may disturb it. Returns the weights that the next step has.
+std::vector<std::vector<float>> Train(InProcessCluster* cluster, uint32_t worker, int64_t steps,
+                                      const std::function<void(int64_t)>& after_step = {}) {
+  FakeModel model(cluster->model());
+  PsClient client(cluster->ClientOptions(worker, &model));
+  client.Start(cluster->plan());
+  const int tensors = static_cast<int>(model.weights.size());
+  int64_t done = 0;
+  for (;;) {
+    bool there = true;
+    for (int tensor = 0; there && tensor < tensors; ++tensor) {
+      absl::StatusOr<bool> awaited = client.AwaitTensor(tensor);
+      EXPECT_TRUE(awaited.ok()) << awaited.status();
+      if (!awaited.ok()) return {};
+      there = *awaited;
+    }
+    if (there && done == steps) return model.weights;
+    Parameters::Step step;
+    if (there) {
+      absl::StatusOr<bool> begun = client.BeginStep(&step);
+      EXPECT_TRUE(begun.ok()) << begun.status();
+      there = begun.ok() && *begun;
+    }
+    if (!there) {
+      client.Restart();
+      continue;
+    }
+    for (int tensor = tensors - 1; tensor >= 0; --tensor) {
+      for (size_t i = 0; i < model.gradients[tensor].size(); ++i) {
+        model.gradients[tensor][i] = 0.01f * static_cast<float>((i + worker * 7 + step.step * 3) % 11) - 0.05f;
+      }
+      client.PushTensor(tensor, 16 + worker, 0);
+    }
+    ++done;
+    if (after_step) after_step(done);
+  }
+}
+
+std::vector<std::vector<float>> TrainTogether(InProcessCluster* cluster, int workers, int64_t steps,
+                                              const std::function<void(int64_t)>& after_step = {}) {
+  std::vector<std::vector<float>> result;
+  std::vector<std::thread> threads;
+  for (int worker = 0; worker < workers; ++worker) {
+    threads.emplace_back([&, worker] {
+      auto weights = Train(cluster, worker, steps, worker == 0 ? after_step : std::function<void(int64_t)>());
+      if (worker == 0) result = weights;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return result;
+}
+
+TEST(PsClientTest, SyncGivesTheSameBitsForAnyNumberOfServers) {
+  InProcessCluster one(1, 3, v1::SYNC, 0);
+  auto expected = TrainTogether(&one, 3, 40);
+  ASSERT_FALSE(expected.empty());
+  for (int servers : {2, 3}) {
+    InProcessCluster more(servers, 3, v1::SYNC, 0);
+    EXPECT_EQ(TrainTogether(&more, 3, 40), expected) << servers << " servers";
+  }
+}
+
+TEST(PsClientTest, SyncGivesTheSameBitsWhenConnectionsBreak) {
+  InProcessCluster quiet(2, 2, v1::SYNC, 0);
+  auto expected = TrainTogether(&quiet, 2, 60);
+  InProcessCluster noisy(2, 2, v1::SYNC, 0);
+  auto disturbed = TrainTogether(&noisy, 2, 60, [&](int64_t step) {
+    if (step % 10 == 5) noisy.BreakConnections(static_cast<int>(step / 10) % 2);
+  });
+  EXPECT_EQ(disturbed, expected);
+}
+
+TEST(PsClientTest, TrainsInSspAndAsync) {
+  InProcessCluster ssp(2, 3, v1::SSP, 2);
+  EXPECT_FALSE(TrainTogether(&ssp, 3, 50).empty());
+  InProcessCluster async(2, 3, v1::ASYNC, 0);
+  EXPECT_FALSE(TrainTogether(&async, 3, 50).empty());
+}
+
+TEST(PsClientTest, GoesOnAcrossChangesOfMode) {
+  InProcessCluster cluster(2, 1, v1::SYNC, 0);
+  FakeModel model(cluster.model());
+  auto weights = Train(&cluster, 0, 60, [&](int64_t step) {
+    if (step == 15) cluster.Switch(v1::ASYNC, 0);
+    if (step == 30) cluster.Switch(v1::SSP, 1);
+    if (step == 45) cluster.Switch(v1::SYNC, 0);
+  });
+  EXPECT_FALSE(weights.empty());
+}
+
+TEST(PsClientTest, SyncGoesOnWithoutAnEvictedWorker) {
+  InProcessCluster cluster(2, 2, v1::SYNC, 0);
+  std::thread lost([&] { Train(&cluster, 1, 5); });
+  std::thread evictor([&] {
+    lost.join();
+    cluster.Evict(1);
+  });
+  EXPECT_FALSE(Train(&cluster, 0, 30).empty());
+  evictor.join();
+}
+
+TEST(PsClientTest, AnEvictedWorkerIsToldSo) {
+  InProcessCluster cluster(1, 2, v1::ASYNC, 0);
+  cluster.Evict(1);
+  FakeModel model(cluster.model());
+  PsClient client(cluster.ClientOptions(1, &model));
+  client.Start(cluster.plan());
+  EXPECT_TRUE(absl::IsAborted(client.AwaitTensor(0).status()));
+}
+
+TEST(PsClientTest, NamesWhomItWaitsForAtTheDeadline) {
+  InProcessCluster cluster(1, 2, v1::SYNC, 0);
+  FakeModel model(cluster.model());
+  PsClient::Options options = cluster.ClientOptions(0, &model);
+  options.wait_timeout = absl::Seconds(3);  // More than the server's patience.
+  PsClient client(std::move(options));
+  client.Start(cluster.plan());
+  Parameters::Step step;
+  for (size_t tensor = 0; tensor < model.weights.size(); ++tensor) ASSERT_TRUE(*client.AwaitTensor(tensor));
+  ASSERT_TRUE(*client.BeginStep(&step));
+  for (int tensor = static_cast<int>(model.weights.size()) - 1; tensor >= 0; --tensor) client.PushTensor(tensor, 1, 0);
+  absl::Status status = client.AwaitTensor(0).status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  EXPECT_NE(std::string(status.message()).find("worker 1"), std::string::npos) << status;
+}
+
+TEST(PsClientTest, AServerThatIsNotThereIsNamed) {
+  InProcessCluster cluster(1, 1, v1::SYNC, 0);
+  FakeModel model(cluster.model());
+  PsClient::Options options = cluster.ClientOptions(0, &model);
+  options.job.mutable_servers(0)->set_address("127.0.0.1:1");
+  options.reconnect_timeout = absl::Milliseconds(300);
+  PsClient client(std::move(options));
+  client.Start(cluster.plan());
+  absl::Status status = client.AwaitTensor(0).status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_NE(std::string(status.message()).find("server 0 at 127.0.0.1:1"), std::string::npos) << status;
+}
+
+TEST(SnapshotPullerTest, GetsTheWeightsThatAStepStartsWith) {
+  InProcessCluster reference(2, 1, v1::SYNC, 0);
+  auto expected = Train(&reference, 0, 20);  // What step 20 starts with.
+
+  InProcessCluster cluster(2, 1, v1::SYNC, 0);
+  std::thread trainer([&] { Train(&cluster, 0, 30); });
+  v1::TaskId evaluator;
+  evaluator.set_role(v1::TaskId::EVALUATOR);
+  evaluator.set_incarnation(9);
+  SnapshotPuller puller(cluster.job(), evaluator, 1 << 20);
+  FakeModel model(cluster.model());
+  auto snapshot = puller.Pull(20, absl::Seconds(10), [&](int tensor, int64_t offset, const void* data, int64_t count) {
+    model.Store(tensor, offset, data, count);
+  });
+  trainer.join();
+  ASSERT_TRUE(snapshot.ok()) << snapshot.status();
+  if (snapshot->step == 20) {  // Training may have been faster than the request.
+    EXPECT_EQ(model.weights, expected);
+  }
+  EXPECT_EQ(snapshot->version_min, snapshot->version_max);
+}
+
+}  // namespace
+}  // namespace rubato::worker

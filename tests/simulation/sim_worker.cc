@@ -1,0 +1,221 @@
+#include "tests/simulation/sim_worker.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "common/task.h"
+
+namespace rubato::simulation {
+
+using worker::StepMachine;
+using Request = worker::StepMachine::Request;
+
+SimWorker::SimWorker(World* world, CoordinatorHost* host, std::vector<SimServer*> servers, uint32_t index,
+                     std::vector<ChunkGroup> batches)
+    : world_(world),
+      servers_(std::move(servers)),
+      batches_(std::move(batches)),
+      streams_(servers_.size(), 0),
+      link_(world, host, world->NewTask(v1::TaskId::WORKER, index),
+            [this](const v1::Directive& directive) { OnDirective(directive); }),
+      machine_(static_cast<int>(batches_.size()), this) {
+  link_.Connect();
+  Heartbeat();
+}
+
+void SimWorker::Kill(const std::string& why) {
+  if (state_ != State::kRuns) return;
+  world_->trace.Add(TaskName(task()), " #", task().incarnation(), " dies: ", why);
+  state_ = State::kDead;
+  why_dead_ = why;
+  link_.Close();
+  for (uint32_t server = 0; server < servers_.size(); ++server) servers_[server]->ForgetTask(task());
+}
+
+void SimWorker::Freeze(absl::Duration length) {
+  if (state_ != State::kRuns || frozen_) return;
+  world_->trace.Add(TaskName(task()), " freezes for ", absl::FormatDuration(length));
+  frozen_ = true;
+  link_.SetFrozen(true);
+  world_->queue.After(length, [this] {
+    frozen_ = false;
+    link_.SetFrozen(false);
+    Advance();
+  });
+}
+
+void SimWorker::BreakStream(uint32_t server) {
+  if (state_ != State::kRuns || streams_[server] % 2 == 1) return;
+  world_->trace.Add(TaskName(task()), ": the stream to server ", server, " breaks");
+  ++streams_[server];
+  servers_[server]->ForgetTask(task());
+  world_->queue.After(world_->scenario.latency * (10 * world_->random.Uniform()), [this, server] {
+    ++streams_[server];
+    if (state_ != State::kRuns) return;
+    for (size_t batch = 0; batch < batches_.size(); ++batch) {
+      if (batches_[batch].server == server) machine_.Resend(static_cast<int>(batch));
+    }
+  });
+}
+
+void SimWorker::Heartbeat() {
+  if (state_ != State::kRuns) return;
+  v1::TaskMessage message;
+  v1::WorkerProgress* progress = message.mutable_heartbeat()->mutable_progress();
+  progress->set_step(std::max<int64_t>(last_.second, 0));
+  progress->set_generation(last_.first);
+  link_.Send(std::move(message));
+  world_->queue.After(world_->scenario.lease / 6, [this] { Heartbeat(); });
+}
+
+void SimWorker::OnDirective(const v1::Directive& directive) {
+  if (state_ != State::kRuns) return;
+  if (directive.has_stop()) return Kill(directive.stop().error());
+  if (!directive.has_commit() || phase_ != Phase::kStarting) return;
+  const v1::Plan& plan = directive.commit().plan();
+  const bool member = std::any_of(plan.members().begin(), plan.members().end(),
+                                  [this](const v1::TaskId& other) { return SameTask(other, task()); });
+  if (!member) return;
+  phase_ = Phase::kForward;
+  machine_.Start(plan);
+}
+
+void SimWorker::Send(const Request& request) {
+  const uint32_t stream = streams_[batches_[request.batch].server];
+  // The weight of a contribution; some are empty.
+  const uint64_t examples = (task().incarnation() * 7 + request.step) % 9;
+  if (stream % 2 == 0) {
+    world_->network.Send([this, request, stream, examples] { Deliver(request, stream, examples); });
+  }
+  // Streams are reliable, this network is not: what stays open for long may have been lost.
+  world_->queue.After(world_->scenario.patience + world_->scenario.resend, [this, request] {
+    if (state_ == State::kRuns && machine_.BatchOf(request.id) == request.batch) machine_.Resend(request.batch);
+  });
+}
+
+void SimWorker::Deliver(const Request& request, uint32_t stream, uint64_t examples) {
+  const ChunkGroup& batch = batches_[request.batch];
+  // A stream that is gone delivers nothing; a dead process' last messages may still be on their way.
+  if (streams_[batch.server] != stream) return;
+  server::PartitionRequest wire;
+  wire.kind = request.kind == StepMachine::Kind::kPull ? server::PartitionRequest::Kind::kPull
+                                                       : server::PartitionRequest::Kind::kPushPull;
+  wire.task = task();
+  wire.generation = request.generation;
+  wire.step = request.step;
+  wire.chunks = batch.chunks;
+  if (request.kind == StepMachine::Kind::kPushPull) {
+    for (size_t i = 0; i < batch.chunks.size(); ++i) {
+      server::Contribution& contribution = wire.contributions.emplace_back();
+      contribution.task = task();
+      contribution.generation = request.generation;
+      contribution.step = request.step;
+      contribution.examples = examples;
+    }
+  }
+  servers_[batch.server]->OnRequest(
+      batch.partition, std::move(wire), [this, request, stream](const v1::ExchangeReply& reply) {
+        world_->network.Send([this, request, stream, reply] { OnReply(request, stream, reply); });
+      });
+}
+
+void SimWorker::OnReply(const Request& request, uint32_t stream, v1::ExchangeReply reply) {
+  if (state_ != State::kRuns || streams_[batches_[request.batch].server] != stream) return;
+  if (machine_.BatchOf(request.id) < 0) return;
+  if (frozen_) {  // It lies in the process' buffers.
+    world_->queue.After(world_->scenario.latency, [this, request, stream, reply] { OnReply(request, stream, reply); });
+    return;
+  }
+  absl::Status status = machine_.OnReply(request.id, reply);
+  if (status.ok()) return Advance();
+  if (!absl::IsAborted(status)) {
+    world_->oracle.Refused(task(), request.kind == StepMachine::Kind::kPushPull, std::string(status.message()));
+  }
+  Kill(std::string(status.message()));
+}
+
+void SimWorker::Compute(std::function<void()> then) {
+  computing_ = true;
+  const absl::Duration time = world_->scenario.compute[task().index()] * (2 * world_->random.Uniform());
+  world_->queue.After(time, [this, then = std::move(then)] {
+    computing_ = false;
+    if (state_ != State::kRuns) return;
+    then();
+    Advance();
+  });
+}
+
+void SimWorker::Advance() {
+  if (state_ != State::kRuns || computing_ || frozen_) return;
+  switch (phase_) {
+    case Phase::kStarting:
+      return;
+    case Phase::kForward:
+      return AdvanceForward();
+    case Phase::kBackward:
+      return AdvanceBackward();
+    case Phase::kLeaving:
+      return EndStep();
+  }
+}
+
+void SimWorker::AdvanceForward() {
+  if (machine_.moved()) {
+    layer_ = 0;
+    machine_.Restart();
+  }
+  if (layer_ < static_cast<int>(batches_.size())) {
+    if (machine_.Have(layer_)) Compute([this] { ++layer_; });
+    return;
+  }
+  if (machine_.complete()) BeginStep();
+}
+
+void SimWorker::BeginStep() {
+  const std::pair<uint64_t, int64_t> next(machine_.generation(), machine_.step());
+  world_->trace.Add(TaskName(task()), " #", task().incarnation(), " begins step ", next.second, " of generation ",
+                    next.first);
+  world_->oracle.StepBegins(task(), last_, next);
+  last_ = next;
+  machine_.BeginStep();
+  phase_ = Phase::kBackward;
+  layer_ = static_cast<int>(batches_.size()) - 1;
+  AdvanceBackward();
+}
+
+void SimWorker::AdvanceBackward() {
+  if (layer_ < 0) {
+    ++steps_;
+    layer_ = 0;
+    phase_ = steps_ >= world_->scenario.steps ? Phase::kLeaving : Phase::kForward;
+    return Advance();
+  }
+  Compute([this] { machine_.Push(layer_--); });
+}
+
+void SimWorker::EndStep() {
+  if (machine_.open_pushes() > 0) return;
+  world_->oracle.StepAcknowledged(task(), last_.second);
+  world_->trace.Add(TaskName(task()), " #", task().incarnation(), " leaves");
+  v1::TaskMessage message;
+  message.mutable_leaving();
+  link_.Send(std::move(message));
+  link_.Close();
+  state_ = State::kDone;
+  for (SimServer* server : servers_) server->ForgetTask(task());
+}
+
+std::string SimWorker::Describe() const {
+  std::string text = absl::StrCat(TaskName(task()), " #", task().incarnation(), ": ");
+  if (state_ == State::kDone) return absl::StrCat(text, "done");
+  if (state_ == State::kDead) return absl::StrCat(text, "dead, ", why_dead_);
+  absl::StrAppend(&text, steps_, " steps done; ",
+                  phase_ == Phase::kStarting  ? "waits for a plan"
+                  : phase_ == Phase::kForward ? "is to begin step "
+                                              : "works on step ");
+  if (phase_ == Phase::kForward) absl::StrAppend(&text, machine_.step(), " of generation ", machine_.generation());
+  if (phase_ == Phase::kBackward || phase_ == Phase::kLeaving) absl::StrAppend(&text, last_.second);
+  return text;
+}
+
+}  // namespace rubato::simulation

@@ -1,0 +1,82 @@
+#ifndef RUBATO_TESTS_SIMULATION_SIM_WORKER_H_
+#define RUBATO_TESTS_SIMULATION_SIM_WORKER_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/simulation/control_link.h"
+#include "tests/simulation/sim_server.h"
+#include "tests/simulation/world.h"
+#include "worker/ps_client/step_machine.h"
+
+namespace rubato::simulation {
+
+// Chunks that travel together.
+struct ChunkGroup {
+  uint32_t server = 0;
+  uint32_t partition = 0;
+  std::vector<uint32_t> chunks;
+};
+
+// A worker's process: the real step machine, with the trainer's loop and the connections modelled. Forward takes the
+// batches in order as their weights come, backward pushes them in the opposite order. Not thread-safe.
+class SimWorker : private worker::StepMachine::Sink {
+ public:
+  enum class State { kRuns, kDone, kDead };
+
+  // `world`, `host` and the servers must outlive it.
+  SimWorker(World* world, CoordinatorHost* host, std::vector<SimServer*> servers, uint32_t index,
+            std::vector<ChunkGroup> batches);
+
+  // The process dies.
+  void Kill(const std::string& why);
+  void Freeze(absl::Duration length);
+  // What is on its way to and from this server is lost; a new stream comes up after a while.
+  void BreakStream(uint32_t server);
+
+  State state() const { return state_; }
+  const v1::TaskId& task() const { return link_.task(); }
+  // What it does, for people.
+  std::string Describe() const;
+
+ private:
+  enum class Phase { kStarting, kForward, kBackward, kLeaving };
+
+  void Send(const worker::StepMachine::Request& request) override;
+  void Deliver(const worker::StepMachine::Request& request, uint32_t stream, uint64_t examples);
+  void OnReply(const worker::StepMachine::Request& request, uint32_t stream, v1::ExchangeReply reply);
+  void OnDirective(const v1::Directive& directive);
+  void Heartbeat();
+
+  // Goes on with whatever can be done now.
+  void Advance();
+  void AdvanceForward();
+  void BeginStep();
+  void AdvanceBackward();
+  void EndStep();
+  // Runs `then` when one layer's computation is over, and the process still lives.
+  void Compute(std::function<void()> then);
+
+  World* const world_;
+  const std::vector<SimServer*> servers_;
+  const std::vector<ChunkGroup> batches_;
+  std::vector<uint32_t> streams_;  // By server: the number of the stream; odd while it is broken.
+  ControlLink link_;
+  worker::StepMachine machine_;
+
+  State state_ = State::kRuns;
+  Phase phase_ = Phase::kStarting;
+  bool frozen_ = false;
+  bool computing_ = false;
+  int layer_ = 0;  // Forward: the next batch to use. Backward: the next to push.
+  int steps_ = 0;
+  std::pair<uint64_t, int64_t> last_ = {0, -1};  // Generation and step that it began last.
+  std::string why_dead_;
+};
+
+}  // namespace rubato::simulation
+
+#endif  // RUBATO_TESTS_SIMULATION_SIM_WORKER_H_

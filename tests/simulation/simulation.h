@@ -1,0 +1,36 @@
+#ifndef RUBATO_TESTS_SIMULATION_SIMULATION_H_
+#define RUBATO_TESTS_SIMULATION_SIMULATION_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace rubato::simulation {
+
+// One run: a job with faults, drawn from `seed` alone, judged after every event.
+struct RunOptions {
+  uint64_t seed = 1;
+  // Lines of the trace that are kept; 0 for none.
+  size_t keep_trace = 0;
+};
+
+struct RunResult {
+  // One line that tells what was drawn.
+  std::string scenario;
+  int64_t events = 0;
+  // Steps that workers began, updates and plans; for statistics of what the seeds reach.
+  int64_t steps = 0;
+  int64_t plans = 0;
+  // Which invariant was broken and how, with who waited for whom where a wait did not end; empty when none was.
+  std::string violation;
+  // The last lines of the trace.
+  std::vector<std::string> trace;
+};
+
+// Drives the real rules of servers, workers and coordinator through modelled networks, computations and crashes in
+// virtual time. Deterministic; keeps no state between calls; may be called from several threads.
+RunResult Run(const RunOptions& options);
+
+}  // namespace rubato::simulation
+
+#endif  // RUBATO_TESTS_SIMULATION_SIMULATION_H_
