@@ -68,7 +68,8 @@ void CoordinatorCore::JournalChange(uint64_t generation, const PlanChange& chang
   announce->set_learning_rate_scale(change.learning_rate_scale);
   announce->set_reason(change.reason);
   announce->set_scheduled(change.scheduled);
-  Journal(std::move(record), false);
+  // Forgotten, it would leave servers holding steps for a change that nobody makes.
+  Journal(std::move(record), true);
 }
 
 void CoordinatorCore::OnCommitted(const PlanAction& action, absl::Time now) {

@@ -8,6 +8,11 @@
 #include "common/task.h"
 
 namespace rubato::server {
+namespace {
+
+constexpr absl::Duration kLeaveTimeout = absl::Seconds(1);
+
+}  // namespace
 
 absl::Status ServerTask::Run() {
   ServerCore::Options core;
@@ -39,8 +44,10 @@ absl::Status ServerTask::Run() {
   session.give_up_after = absl::Seconds(options_.config.cluster().start_timeout_seconds());
   session.clock = options_.clock;
   session.log = options_.log;
-  RUBATO_ASSIGN_OR_RETURN(session_, Session::Create(std::move(session)));
-  session_->Start();
+  {
+    MutexLock lock(mu_);  // The first directive waits until session_ is there.
+    RUBATO_ASSIGN_OR_RETURN(session_, Session::Create(std::move(session)));
+  }
 
   absl::Status status;
   {
@@ -50,7 +57,9 @@ absl::Status ServerTask::Run() {
     status = ended_;
   }
   server->Shutdown();
-  session_->Leave(std::string(status.message()));
+  if (absl::Status left = session_->Leave(std::string(status.message()), kLeaveTimeout); !left.ok()) {
+    options_.log->Warning(absl::StrCat("leaves without the coordinator's knowledge: ", left.message()));
+  }
   core_.reset();  // Its partitions report through the session.
   session_.reset();
   return status;
@@ -64,6 +73,8 @@ void ServerTask::OnMessage(std::shared_ptr<Connection> connection, grpc::ByteBuf
 void ServerTask::OnClosed(uint64_t) {}
 
 void ServerTask::OnDirective(const v1::Directive& directive) {
+  // Run() has set what is used below once it has given up the lock.
+  { MutexLock lock(mu_); }
   if (directive.has_job()) {
     if (absl::Status status = core_->StartJob(directive.job()); !status.ok()) return Cancel(std::move(status));
     if (directive.job().has_plan()) {

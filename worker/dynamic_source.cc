@@ -41,9 +41,9 @@ void DynamicSource::OnGrant(const v1::ShardGrant& grant) {
   MutexLock lock(mu_);
   if (!open_ || grant.request_id() != request_.request_id()) return;
   open_ = false;
+  const auto& sent = request_.finished_shards();
   finished_.erase(std::remove_if(finished_.begin(), finished_.end(),
-                                 [&](uint64_t shard) {
-                                   const auto& sent = request_.finished_shards();
+                                 [&sent](uint64_t shard) {
                                    return std::find(sent.begin(), sent.end(), shard) != sent.end();
                                  }),
                   finished_.end());

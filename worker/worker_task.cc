@@ -15,6 +15,8 @@
 namespace rubato::worker {
 namespace {
 
+constexpr absl::Duration kLeaveTimeout = absl::Seconds(1);
+
 // A clean end that is no failure of this worker.
 bool EndsWithTheJob(const absl::Status& status) { return absl::IsCancelled(status); }
 
@@ -36,14 +38,18 @@ absl::Status WorkerTask::Run() {
   session.give_up_after = absl::Seconds(options_.config.cluster().start_timeout_seconds());
   session.clock = options_.clock;
   session.log = options_.log;
-  RUBATO_ASSIGN_OR_RETURN(session_, Session::Create(std::move(session)));
-  session_->Start();
+  {
+    MutexLock lock(mu_);  // The first directive waits until session_ is there.
+    RUBATO_ASSIGN_OR_RETURN(session_, Session::Create(std::move(session)));
+  }
 
   v1::JobDescription job;
   absl::StatusOr<v1::Plan> plan = AwaitMembership(&job);
   absl::Status status = plan.ok() ? Train(job, *plan, spec, std::move(dataset)) : plan.status();
   if (EndsWithTheJob(status)) status = absl::OkStatus();
-  session_->Leave(std::string(status.message()));
+  if (absl::Status left = session_->Leave(std::string(status.message()), kLeaveTimeout); !left.ok()) {
+    options_.log->Warning(absl::StrCat("leaves without the coordinator's knowledge: ", left.message()));
+  }
   session_.reset();
   return status;
 }

@@ -1,4 +1,5 @@
 #include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "cli/command/commands.h"
@@ -45,7 +46,7 @@ absl::Status Verdict(const Comparison& comparison, bool require_target) {
       if (run.audit == AuditResult::kBroken)
         absl::StrAppend(&problems, "\n", run.directory, ": the audit found a broken invariant");
       bool reached = comparison.target_accuracy <= 0 || run.summary.seconds_to_target.has_value();
-      if (require_target && !reached) {
+      if (require_target && run.summary.ok && !reached) {
         absl::StrAppend(&problems, "\n", run.directory, ": accuracy ", comparison.target_accuracy, " was not reached");
       }
     }

@@ -1,4 +1,5 @@
 #include <memory>
+#include <utility>
 
 #include "cli/command/commands.h"
 #include "cli/command/job_run.h"
@@ -15,8 +16,8 @@ absl::Status Train(const RunOptions& options, const Environment& environment) {
   absl::Status outcome = RunJob(run, "", signals.get(), environment);
   ComparedRun result = LoadRun(run.config, directory, ".", outcome);
   bool broken = result.audit == AuditResult::kBroken;
+  if (outcome.ok() && !result.summary.ok) outcome = absl::AbortedError(result.summary.error);
   if (!result.record.progress.empty() || !result.record.evaluations.empty()) {
-    if (outcome.ok() && !result.summary.ok) outcome = absl::AbortedError(result.summary.error);
     Comparison comparison = NewComparison(run);
     comparison.modes = {{ModeOfConfig(run.config).Name(), {std::move(result)}}};
     outcome.Update(WriteReports(comparison, directory, environment));

@@ -20,7 +20,7 @@ std::vector<std::string> Measures(const v1::JobStatus& status) {
   if (status.evaluation_accuracy() >= 0) {
     parts.push_back(absl::StrFormat("accuracy %.2f %%", status.evaluation_accuracy() * 100));
   }
-  parts.push_back(ModeName(status.plan().mode(), status.plan().staleness_bound()));
+  if (status.has_plan()) parts.push_back(ModeName(status.plan().mode(), status.plan().staleness_bound()));
   parts.push_back(absl::StrFormat("staleness %.2f", status.mean_staleness()));
   parts.push_back(absl::StrFormat("waiting %.0f %%", status.waiting_share() * 100));
   return parts;

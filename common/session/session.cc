@@ -1,213 +1,261 @@
 #include "common/session/session.h"
 
-#include <grpcpp/grpcpp.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/support/channel_arguments.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
-#include "common/grpc_status.h"
 #include "common/task.h"
 
 namespace rubato {
 namespace {
 
-constexpr size_t kQueueMax = 4096;
-constexpr absl::Duration kRetryMin = absl::Milliseconds(100);
-constexpr absl::Duration kRetryMax = absl::Seconds(1);
-constexpr absl::Duration kHeartbeatMax = absl::Milliseconds(500);
-constexpr absl::Duration kGoodbye = absl::Seconds(1);
+// Progress stays fresh even where leases are long.
+constexpr absl::Duration kSlowestHeartbeat = absl::Milliseconds(500);
+
+std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  // A job of many chunks has a large description.
+  arguments.SetMaxReceiveMessageSize(-1);
+  // A coordinator that stands still or a host that is gone break the stream within seconds.
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 5000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5000);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+}
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Session>> Session::Create(Options options) {
-  const size_t colon = options.coordinator.rfind(':');
-  if (colon == std::string::npos || colon == 0 || colon + 1 == options.coordinator.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("coordinator: \"", options.coordinator, "\"; allowed: host:port"));
-  }
-  if (!options.heartbeat || !options.on_directive || !options.on_lost || options.clock == nullptr ||
-      options.log == nullptr) {
-    return absl::InvalidArgumentError("session: a callback, the clock or the log is missing");
-  }
-  return std::unique_ptr<Session>(new Session(std::move(options)));
+  auto missing = [](absl::string_view option) {
+    return absl::InvalidArgumentError(absl::StrCat("Session::Options::", option, " is missing"));
+  };
+  if (options.coordinator.empty()) return missing("coordinator");
+  if (options.task.incarnation() == 0) return missing("task.incarnation");
+  if (!options.heartbeat) return missing("heartbeat");
+  if (!options.on_directive) return missing("on_directive");
+  if (!options.on_lost) return missing("on_lost");
+  if (options.clock == nullptr || options.log == nullptr) return missing("clock or log");
+  std::unique_ptr<Session> session(new Session(std::move(options)));
+  Session* self = session.get();
+  session->thread_ = std::thread([self] { self->Run(); });
+  return session;
 }
 
-Session::Session(Options options) : options_(std::move(options)), contact_at_(options_.clock->Now()) {
-  grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(-1);
-  // The waits between tries are ours.
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
-  stub_ = v1::Coordinator::NewStub(
-      grpc::CreateCustomChannel(options_.coordinator, grpc::InsecureChannelCredentials(), arguments));
-}
-
-void Session::Start() {
-  reader_ = std::thread([this] { ReadLoop(); });
-  writer_ = std::thread([this] { WriteLoop(); });
-}
+Session::Session(Options options)
+    : options_(std::move(options)),
+      stub_(v1::Coordinator::NewStub(OpenChannel(options_.coordinator))),
+      out_of_contact_since_(options_.clock->Now()),
+      retry_at_(out_of_contact_since_),
+      retry_pause_(options_.retry_min),
+      heartbeat_at_(out_of_contact_since_) {}
 
 Session::~Session() {
   {
     MutexLock lock(mu_);
-    stop_ = true;
-    if (call_ != nullptr) call_->context.TryCancel();
+    quit_ = true;
+    signalled_ = true;
+    wake_.NotifyAll();
   }
-  changed_.NotifyAll();
-  if (reader_.joinable()) reader_.join();
-  if (writer_.joinable()) writer_.join();
-}
-
-bool Session::stopping() {
-  MutexLock lock(mu_);
-  return stop_;
-}
-
-void Session::ReadLoop() {
-  absl::Duration retry = kRetryMin;
-  bool told = false;
-  while (!stopping()) {
-    const absl::Time begin = options_.clock->Now();
-    absl::Status why = ReadOneStream();
-    MutexLock lock(mu_);
-    if (stop_) return;
-    const absl::Time now = options_.clock->Now();
-    if (contact_at_ > begin) {
-      retry = kRetryMin;
-      told = false;
-    }
-    if (now - contact_at_ > options_.give_up_after) {
-      stop_ = true;
-      absl::Status lost = absl::UnavailableError(
-          absl::StrCat("the coordinator at ", options_.coordinator, " cannot be reached since ",
-                       absl::FormatDuration(absl::Trunc(now - contact_at_, absl::Milliseconds(100))), ": ",
-                       why.message()));
-      changed_.NotifyAll();
-      mu_.Unlock();
-      options_.on_lost(std::move(lost));
-      mu_.Lock();
-      return;
-    }
-    if (!told) {
-      told = true;
-      options_.log->Warning(absl::StrCat("no session with the coordinator at ", options_.coordinator, ": ",
-                                         why.message(), "; trying again"));
-    }
-    changed_.WaitFor(mu_, retry);
-    retry = std::min(retry * 2, kRetryMax);
-  }
-}
-
-absl::Status Session::ReadOneStream() {
-  auto call = std::make_shared<Call>();
-  call->context.set_wait_for_ready(false);
-  call->stream = stub_->Session(&call->context);
-  v1::TaskMessage hello;
-  *hello.mutable_task() = options_.task;
-  *hello.mutable_register_() = options_.registration;
-  if (call->stream->Write(hello)) {
-    {
-      MutexLock lock(mu_);
-      if (stop_) call->context.TryCancel();
-      queue_.clear();
-      call_ = call;
-    }
-    changed_.NotifyAll();
-    v1::Directive directive;
-    while (call->stream->Read(&directive)) OnDirective(directive);
-    call->context.TryCancel();
-    MutexLock lock(mu_);
-    call_ = nullptr;
-    changed_.NotifyAll();
-    // A write that is under way ends with the stream; gRPC wants it over before Finish.
-    while (writing_) changed_.WaitFor(mu_, absl::Milliseconds(100));
-  }
-  absl::Status status = FromGrpcStatus(call->stream->Finish());
-  return status.ok() ? absl::UnavailableError("the coordinator closed the stream") : status;
-}
-
-void Session::OnDirective(const v1::Directive& directive) {
-  {
-    MutexLock lock(mu_);
-    contact_at_ = options_.clock->Now();
-    if (directive.has_registered() && directive.registered().lease_seconds() > 0) {
-      heartbeat_interval_ = std::min(kHeartbeatMax, absl::Seconds(directive.registered().lease_seconds()) / 4);
-    }
-    if (stop_) return;
-  }
-  options_.on_directive(directive);
+  if (thread_.joinable()) thread_.join();
 }
 
 void Session::Send(v1::TaskMessage message) {
   *message.mutable_task() = options_.task;
+  bool full = false;
   {
     MutexLock lock(mu_);
-    if (call_ == nullptr || queue_.size() >= kQueueMax) return;
-    queue_.push_back(std::move(message));
+    if (farewell_ != Farewell::kNone || over_) return;
+    full = queue_.size() >= kMaxQueued;
+    if (!full) queue_.push_back(std::move(message));
   }
-  changed_.NotifyAll();
+  if (full) options_.log->Warning("too many messages wait for the coordinator; one is dropped");
+  Notify();
 }
 
-void Session::WriteLoop() {
-  absl::Time next_heartbeat = absl::InfinitePast();
-  for (;;) {
-    v1::TaskMessage message;
-    std::shared_ptr<Call> call;
-    bool heartbeat = false;
+absl::Status Session::Leave(const std::string& error, absl::Duration timeout) {
+  v1::TaskMessage leaving;
+  *leaving.mutable_task() = options_.task;
+  leaving.mutable_leaving()->set_error(error);
+  const absl::Time deadline = options_.clock->Now() + timeout;
+  MutexLock lock(mu_);
+  if (farewell_ == Farewell::kNone) {
+    queue_.push_back(std::move(leaving));
+    farewell_ = Farewell::kQueued;
+  }
+  signalled_ = true;
+  wake_.NotifyAll();
+  while (!over_) {
+    const absl::Duration left = deadline - options_.clock->Now();
+    if (left <= absl::ZeroDuration()) {
+      return absl::DeadlineExceededError(absl::StrCat("the coordinator at ", options_.coordinator,
+                                                      " could not be told that ", TaskName(options_.task), " leaves"));
+    }
+    left_cv_.WaitFor(mu_, left);
+  }
+  if (lost_)
+    return absl::UnavailableError(absl::StrCat("the coordinator at ", options_.coordinator, " is out of reach"));
+  return absl::OkStatus();
+}
+
+void Session::Notify() {
+  MutexLock lock(mu_);
+  signalled_ = true;
+  wake_.NotifyAll();
+}
+
+void Session::Run() {
+  absl::Duration sleep = absl::ZeroDuration();
+  while (true) {
     {
       MutexLock lock(mu_);
-      for (;;) {
-        if (stop_) return;
-        const absl::Time now = options_.clock->Now();
-        heartbeat = now >= next_heartbeat;
-        if (call_ != nullptr && (heartbeat || !queue_.empty())) break;
-        // A heartbeat that is due waits for the stream, which notifies when it is there.
-        changed_.WaitFor(mu_, heartbeat ? heartbeat_interval_ : next_heartbeat - now);
-      }
-      call = call_;
-      writing_ = true;
-      if (!queue_.empty()) {
-        message = std::move(queue_.front());
-        queue_.pop_front();
-        heartbeat = false;
-      } else {
-        next_heartbeat = options_.clock->Now() + heartbeat_interval_;
-      }
+      // A spurious wake-up costs one idle round.
+      if (!signalled_ && !quit_ && sleep > absl::ZeroDuration()) wake_.WaitFor(mu_, sleep);
+      signalled_ = false;
+      if (quit_) break;
     }
-    if (heartbeat) {
-      *message.mutable_task() = options_.task;
-      *message.mutable_heartbeat() = options_.heartbeat();
-    }
-    const bool sent = call->stream->Write(message);
+    sleep = Step(options_.clock->Now());
+  }
+  if (stream_ == nullptr) return;
+  stream_->Cancel();
+  while (!stream_->done()) {
     MutexLock lock(mu_);
-    writing_ = false;
-    if (!sent) {
-      call->context.TryCancel();  // The reader starts another one.
-      if (call_ == call) call_ = nullptr;
-    }
-    if (message.has_leaving()) left_ = true;
-    changed_.NotifyAll();
+    if (!signalled_) wake_.WaitFor(mu_, absl::Milliseconds(100));
+    signalled_ = false;
   }
 }
 
-void Session::Leave(const std::string& error) {
-  v1::TaskMessage message;
-  message.mutable_leaving()->set_error(error);
-  Send(std::move(message));
-  const absl::Time deadline = options_.clock->Now() + kGoodbye;
+absl::Duration Session::Step(absl::Time now) {
+  if (dead_) return kSlowestHeartbeat;
+  if (stream_ == nullptr && now >= retry_at_) Open(now);
+  if (stream_ != nullptr) {
+    for (const v1::Directive& directive : stream_->TakeDirectives()) Receive(directive);
+    if (std::optional<absl::Status> status = stream_->done()) {
+      // What came last may have arrived since.
+      for (const v1::Directive& directive : stream_->TakeDirectives()) Receive(directive);
+      OnBroken(*status, now);
+    } else {
+      WriteNext(now);
+    }
+  }
+  if (!registered_ && !dead_ && now - out_of_contact_since_ >= options_.give_up_after) GiveUp(now);
+  if (dead_) return kSlowestHeartbeat;
+  const absl::Time next = stream_ == nullptr ? retry_at_ : heartbeat_at_;
+  return std::clamp(next - now, absl::Milliseconds(1), kSlowestHeartbeat);
+}
+
+void Session::Open(absl::Time now) {
+  introduced_ = false;
+  last_heartbeat_sent_ = false;
+  heartbeat_at_ = now;
+  stream_ = std::make_unique<SessionStream>(stub_.get(), [this] { Notify(); });
+}
+
+void Session::OnBroken(const absl::Status& status, absl::Time now) {
+  stream_.reset();
   MutexLock lock(mu_);
-  while (!left_ && !stop_ && call_ != nullptr && options_.clock->Now() < deadline) {
-    changed_.WaitFor(mu_, absl::Milliseconds(50));
+  if (farewell_ == Farewell::kSent || stopped_) {
+    // A job that has stopped has no coordinator to come back to.
+    dead_ = true;
+    over_ = true;
+    left_cv_.NotifyAll();
+    return;
   }
-  // Let the coordinator end the stream, so that the goodbye is not cut off by a reset.
-  while (left_ && !stop_ && call_ != nullptr && options_.clock->Now() < deadline) {
-    changed_.WaitFor(mu_, absl::Milliseconds(50));
+  last_error_ = status.ok() ? absl::UnavailableError("the coordinator closed the stream") : status;
+  if (std::exchange(registered_, false)) {
+    out_of_contact_since_ = now;
+    options_.log->Warning(
+        absl::StrCat("lost the connection to the coordinator at ", options_.coordinator, ": ", last_error_.message()));
+    retry_pause_ = options_.retry_min;
   }
-  stop_ = true;
-  if (call_ != nullptr) call_->context.TryCancel();
-  changed_.NotifyAll();
+  retry_at_ = now + retry_pause_;
+  retry_pause_ = std::min(2 * retry_pause_, options_.retry_max);
+}
+
+void Session::Receive(const v1::Directive& directive) {
+  if (directive.has_registered()) {
+    registered_ = true;
+    retry_pause_ = options_.retry_min;
+    const double lease = directive.registered().lease_seconds();
+    if (lease > 0) heartbeat_interval_ = std::min(absl::Seconds(lease) / 4, kSlowestHeartbeat);
+  }
+  if (directive.has_stop()) stopped_ = true;
+  options_.on_directive(directive);
+}
+
+void Session::WriteNext(absl::Time now) {
+  if (stream_->writing()) return;
+  v1::TaskMessage message;
+  if (!introduced_) {
+    *message.mutable_task() = options_.task;
+    *message.mutable_register_() = options_.registration;
+    introduced_ = stream_->Write(message);
+    return;
+  }
+  // What is queued waits for Registered, so that a stream that never came about takes nothing with it.
+  if (registered_ && NextQueued(&message)) {
+    const bool leaving = message.has_leaving();
+    if (!stream_->Write(message) || !leaving) return;
+    MutexLock lock(mu_);
+    farewell_ = Farewell::kSent;
+    return;
+  }
+  bool sent = false;
+  {
+    MutexLock lock(mu_);
+    sent = farewell_ == Farewell::kSent;
+  }
+  if (sent) return stream_->CloseWrites();
+  if (now < heartbeat_at_) return;
+  heartbeat_at_ = now + heartbeat_interval_;
+  stream_->Write(HeartbeatMessage());
+}
+
+bool Session::NextQueued(v1::TaskMessage* message) {
+  {
+    MutexLock lock(mu_);
+    if (queue_.empty()) return false;
+    // A heartbeat goes before Leaving, so that the final counts are known.
+    if (!queue_.front().has_leaving() || last_heartbeat_sent_) {
+      *message = std::move(queue_.front());
+      queue_.pop_front();
+      return true;
+    }
+  }
+  last_heartbeat_sent_ = true;
+  *message = HeartbeatMessage();
+  return true;
+}
+
+v1::TaskMessage Session::HeartbeatMessage() {
+  v1::TaskMessage message;
+  *message.mutable_task() = options_.task;
+  *message.mutable_heartbeat() = options_.heartbeat();
+  return message;
+}
+
+void Session::GiveUp(absl::Time now) {
+  dead_ = true;
+  if (stream_ != nullptr) stream_->Cancel();
+  {
+    MutexLock lock(mu_);
+    over_ = true;
+    lost_ = true;
+    left_cv_.NotifyAll();
+  }
+  options_.on_lost(absl::UnavailableError(
+      absl::StrCat("the coordinator at ", options_.coordinator, " could not be reached for ",
+                   absl::FormatDuration(absl::Trunc(now - out_of_contact_since_, absl::Milliseconds(100))),
+                   last_error_.ok() ? "" : absl::StrCat("; last error: ", last_error_.message()))));
 }
 
 }  // namespace rubato

@@ -7,24 +7,26 @@
 #include <string>
 #include <thread>
 
-#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mutex.h"
-#include "proto/coordinator.grpc.pb.h"
+#include "common/session/session_stream.h"
+#include "proto/coordinator.pb.h"
 
 namespace rubato {
 
-// A task's side of its Session with the coordinator: registers, registers again with the same incarnation whenever the
-// stream breaks, sends heartbeats, delivers directives. Messages that are on their way when the stream breaks are lost;
-// both sides repeat what matters. Thread-safe.
+// A task's side of the Session stream: registers, sends heartbeats, receives directives, and registers again when the
+// stream breaks or the coordinator is started anew. Thread-safe; has one thread of its own.
 //
-//   RUBATO_ASSIGN_OR_RETURN(session_, Session::Create(std::move(options)));
-//   session_->Start();            // callbacks may come from here on
-//   session_->Send(message);
-//   session_->Leave("");          // done
+//   RUBATO_ASSIGN_OR_RETURN(auto session, Session::Create(std::move(options)));
+//   session->Send(message);           // a shard request, an acknowledgement, ...
+//   session->Leave("", absl::Seconds(2));
+//
+// A message may be lost with the stream that carries it. Everything is repeatable, so a task that waits for an answer
+// sends its request again when it receives Registered, which follows every (re)connection.
 class Session {
  public:
   struct Options {
@@ -32,61 +34,87 @@ class Session {
     std::string coordinator;
     v1::TaskId task;
     v1::Register registration;
-    // Called on the session's threads, never two at once of a kind.
+    // Called on the session's thread several times per lease; must be quick.
     std::function<v1::Heartbeat()> heartbeat;
+    // Called on the session's thread, for one directive after the other. Must not call Leave or destroy the session.
     std::function<void(const v1::Directive&)> on_directive;
-    // The coordinator could not be reached for `give_up_after`; called once, and nothing after it.
-    std::function<void(absl::Status)> on_lost;
+    // Called once on the session's thread when the coordinator could not be reached for `give_up_after`
+    // (Unavailable, with the address and the last error). No directive follows.
+    std::function<void(const absl::Status&)> on_lost;
+    // cluster.start_timeout_seconds.
     absl::Duration give_up_after = absl::Seconds(60);
+    // Pause before the stream is opened again: doubled from the first to the second.
+    absl::Duration retry_min = absl::Milliseconds(50);
+    absl::Duration retry_max = absl::Milliseconds(500);
+    // Both outlive the session.
     const Clock* clock = nullptr;
     Logger* log = nullptr;
   };
 
-  // InvalidArgument: an option is missing, or the coordinator's address is not "host:port".
+  // Messages that may wait to be sent; what is sent beyond that is lost, as with a broken stream.
+  static constexpr size_t kMaxQueued = 4096;
+
+  // Returns at once; the connection comes about on the session's thread. InvalidArgument: an option is missing.
   static absl::StatusOr<std::unique_ptr<Session>> Create(Options options);
-  // Ends the stream; no callback runs afterwards.
+  // Breaks the stream without a word to the coordinator, unless Leave was called before.
   ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
 
-  void Start();
-
-  // Sends a message, whose `task` is filled in, if there is a stream; otherwise it is lost.
+  // Queues a message; `task` is filled in. Returns at once.
   void Send(v1::TaskMessage message);
 
-  // Says goodbye, waits until it is sent (at most a second), and ends. `error` empty: the task has done its part.
-  void Leave(const std::string& error);
+  // Sends a last heartbeat and Leaving after all that is queued, and closes the stream. `error` is empty when the task
+  // has done its part. DeadlineExceeded: the coordinator could not be told within `timeout`; Unavailable: the session
+  // was lost before. Nothing is sent afterwards.
+  absl::Status Leave(const std::string& error, absl::Duration timeout);
 
  private:
-  using Stream = grpc::ClientReaderWriter<v1::TaskMessage, v1::Directive>;
-  struct Call {
-    grpc::ClientContext context;
-    std::unique_ptr<Stream> stream;
-  };
+  enum class Farewell { kNone, kQueued, kSent };
 
   explicit Session(Options options);
-
-  // Connects, registers and reads, again and again.
-  void ReadLoop();
-  // One stream, from its start to its end. Returns why it ended.
-  absl::Status ReadOneStream();
-  // Writes what is queued, and heartbeats.
-  void WriteLoop();
-  void OnDirective(const v1::Directive& directive);
-  bool stopping();
+  void Notify();
+  void Run();
+  // One round of the thread. Returns how long it may sleep.
+  absl::Duration Step(absl::Time now);
+  void Open(absl::Time now);
+  void OnBroken(const absl::Status& status, absl::Time now);
+  void Receive(const v1::Directive& directive);
+  void WriteNext(absl::Time now);
+  bool NextQueued(v1::TaskMessage* message);
+  v1::TaskMessage HeartbeatMessage();
+  void GiveUp(absl::Time now);
 
   const Options options_;
   std::unique_ptr<v1::Coordinator::Stub> stub_;
 
   Mutex mu_;
-  CondVar changed_;
-  bool stop_ ABSL_GUARDED_BY(mu_) = false;
-  std::shared_ptr<Call> call_ ABSL_GUARDED_BY(mu_);  // Null while there is no stream.
-  bool writing_ ABSL_GUARDED_BY(mu_) = false;
+  CondVar wake_;
+  CondVar left_cv_;
+  bool signalled_ ABSL_GUARDED_BY(mu_) = false;
+  bool quit_ ABSL_GUARDED_BY(mu_) = false;
   std::deque<v1::TaskMessage> queue_ ABSL_GUARDED_BY(mu_);
-  bool left_ ABSL_GUARDED_BY(mu_) = false;  // The goodbye was sent, or cannot be.
-  absl::Duration heartbeat_interval_ ABSL_GUARDED_BY(mu_) = absl::Milliseconds(100);
-  absl::Time contact_at_ ABSL_GUARDED_BY(mu_);
-  std::thread reader_;
-  std::thread writer_;
+  Farewell farewell_ ABSL_GUARDED_BY(mu_) = Farewell::kNone;
+  // The stream on which Leaving was sent has ended, or the session was lost.
+  bool over_ ABSL_GUARDED_BY(mu_) = false;
+  bool lost_ ABSL_GUARDED_BY(mu_) = false;
+
+  // The thread's own.
+  std::unique_ptr<SessionStream> stream_;
+  // Register has been written to stream_; Registered has come back.
+  bool introduced_ = false;
+  bool registered_ = false;
+  // The heartbeat that goes before Leaving has been written to stream_.
+  bool last_heartbeat_sent_ = false;
+  bool stopped_ = false;
+  bool dead_ = false;
+  absl::Status last_error_;
+  absl::Time out_of_contact_since_;
+  absl::Time retry_at_;
+  absl::Duration retry_pause_;
+  absl::Duration heartbeat_interval_ = absl::Milliseconds(100);
+  absl::Time heartbeat_at_;
+  std::thread thread_;
 };
 
 }  // namespace rubato

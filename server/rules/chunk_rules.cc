@@ -1,5 +1,6 @@
 #include "server/rules/chunk_rules.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -26,14 +27,41 @@ void ChunkRules::EnterPlan(const PlanWindow& window) {
 std::optional<ChunkRules::Update> ChunkRules::Amend(const PlanWindow& window) {
   gate_.Amend(window.current);
   reducer_.KeepMembers(window.current);
-  const v1::Plan& plan = CollectingPlan(window);
-  if (plan.mode() == v1::SYNC && reducer_.Complete(plan)) return CompleteSync(plan);
-  return std::nullopt;
+  return CloseStep(window);
+}
+
+bool ChunkRules::FinishesSync(const PlanWindow& window) const {
+  return window.left_sync() && next_sync_step_ < window.current.first_step();
 }
 
 const v1::Plan& ChunkRules::CollectingPlan(const PlanWindow& window) const {
-  if (window.left_sync() && next_sync_step_ < window.current.first_step()) return *window.previous;
-  return window.current;
+  return FinishesSync(window) ? *window.previous : window.current;
+}
+
+std::vector<v1::TaskId> ChunkRules::Awaited(const PlanWindow& window) const {
+  std::vector<v1::TaskId> awaited;
+  for (v1::TaskId& task : reducer_.Missing(CollectingPlan(window))) {
+    const StepGate::Member* member = gate_.Find(task);
+    if (member == nullptr) continue;
+    // Under a quorum, whoever has left the plan has one push to come, and who was moved past the step has none.
+    const bool leaves = member->draining && FinishesSync(window);
+    const bool comes = leaves ? member->begun == next_sync_step_ : member->clock <= next_sync_step_;
+    if (comes) awaited.push_back(std::move(task));
+  }
+  return awaited;
+}
+
+std::optional<ChunkRules::Update> ChunkRules::CloseStep(const PlanWindow& window) {
+  if (CollectingPlan(window).mode() != v1::SYNC) return std::nullopt;
+  std::optional<Update> update;
+  if (!reducer_.empty() && (reducer_.HasQuorum(CollectingPlan(window)) || Awaited(window).empty())) {
+    update = CompleteSync(window, CollectingPlan(window));
+  }
+  if (!reducer_.empty()) return update;
+  if (FinishesSync(window) && Awaited(window).empty()) next_sync_step_ = window.current.first_step();
+  // Everybody was moved past these steps; who had begun them is lost.
+  if (!FinishesSync(window)) next_sync_step_ = std::max(next_sync_step_, gate_.LowestClock());
+  return update;
 }
 
 const v1::Plan* ChunkRules::PlanOf(const PlanWindow& window, uint64_t generation, int64_t step) {
@@ -71,130 +99,132 @@ absl::Status ChunkRules::CheckPush(const PlanWindow& window, const Contribution&
 ChunkRules::Push ChunkRules::TakePush(const PlanWindow& window, Contribution push) {
   if (deduper_.Seen(push.task.index(), push.task.incarnation(), push.step)) return {PushResult::kDuplicate, {}};
   const v1::Plan& plan = *PlanOf(window, push.generation, push.step);
-  if (plan.mode() != v1::SYNC) {
-    // A step of the plan before is done for good: its worker goes on with this plan's first step.
-    bool drains = plan.generation() != window.current.generation();
-    return ApplyNow(plan, std::move(push), drains ? window.current.first_step() : push.step + 1);
-  }
+  if (plan.mode() != v1::SYNC) return ApplyNow(window, plan, std::move(push));
   if (push.step < next_sync_step_) {  // Complete without it.
     push.examples = 0;
-    Push dropped = ApplyNow(plan, std::move(push), push.step + 1);
+    Push dropped = ApplyNow(window, plan, std::move(push));
     dropped.result = PushResult::kDropped;
     return dropped;
   }
   reducer_.Add(std::move(push));
-  if (!reducer_.Complete(plan)) return {PushResult::kPending, {}};
-  return {PushResult::kApplied, CompleteSync(plan)};
+  std::optional<Update> update = CloseStep(window);
+  return {update.has_value() ? PushResult::kApplied : PushResult::kPending, std::move(update)};
 }
 
-ChunkRules::Push ChunkRules::ApplyNow(const v1::Plan& plan, Contribution push, int64_t clock_after) {
-  StepGate::Member& member = *gate_.Find(push.task);
-  deduper_.Record(push.task.index(), push.task.incarnation(), push.step);
-  member.clock = clock_after;
+void ChunkRules::Advance(const PlanWindow& window, StepGate::Member& member, int64_t step) {
+  // A step of the plan before is done for good: its worker goes on with this plan's first step.
+  member.clock = member.draining ? window.current.first_step() : std::max(member.clock, step + 1);
   member.working = false;
   member.draining = false;
+}
+
+ChunkRules::Push ChunkRules::ApplyNow(const PlanWindow& window, const v1::Plan& plan, Contribution push) {
+  deduper_.Record(push.task.index(), push.task.incarnation(), push.step);
+  Advance(window, *gate_.Find(push.task), push.step);
   Update update{chunk_, {}, push.examples == 0, version_, LearningRateScale(plan)};
   if (!update.ineffective) ++version_;
   update.contributions.push_back(std::move(push));
   return {PushResult::kApplied, std::move(update)};
 }
 
-std::optional<ChunkRules::Update> ChunkRules::CompleteSync(const v1::Plan& plan) {
+ChunkRules::Update ChunkRules::CompleteSync(const PlanWindow& window, const v1::Plan& plan) {
   Update update{chunk_, reducer_.Take(), false, version_, LearningRateScale(plan)};
   for (const Contribution& contribution : update.contributions) {
     deduper_.Record(contribution.task.index(), contribution.task.incarnation(), contribution.step);
-    StepGate::Member& member = *gate_.Find(contribution.task);
-    member.clock = contribution.step + 1;
-    member.working = false;
+    Advance(window, *gate_.Find(contribution.task), contribution.step);
   }
   ++version_;
   ++next_sync_step_;
   return update;
 }
 
-absl::StatusOr<ChunkRules::Start> ChunkRules::AskStart(const PlanWindow& window, const v1::TaskId& task,
-                                                         uint64_t generation, int64_t step) {
+ChunkRules::Wish ChunkRules::NoteWish(const PlanWindow& window, const v1::TaskId& task, uint64_t generation,
+                                      int64_t step) {
   StepGate::Member* member = gate_.Find(task);
+  const v1::Plan& plan = window.current;
+  if (member == nullptr || generation != plan.generation() || step < plan.first_step()) return {};
+  const int64_t clock = member->clock;
+  if (member->draining) {  // It has abandoned what it had begun under the plan before.
+    member->draining = false;
+    member->working = false;
+    member->clock = plan.first_step();
+  }
+  const bool may_jump = plan.mode() == v1::SYNC && plan.quorum() > 0 && !reducer_.Has(task);
+  if (may_jump && step > member->begun && step > member->clock) {  // A laggard that was moved.
+    member->working = false;
+    member->clock = step;
+  }
+  if (member->clock == clock) return {};
+  return {true, CloseStep(window)};
+}
+
+absl::StatusOr<ChunkRules::Start> ChunkRules::AskStart(const PlanWindow& window, const v1::TaskId& task,
+                                                       uint64_t generation, int64_t step) const {
+  const StepGate::Member* member = gate_.Find(task);
   if (member == nullptr) return absl::FailedPreconditionError("the sender is not a member");
   const v1::Plan& current = window.current;
   // This server has yet to hear of the sender's plan.
-  if (generation > current.generation()) return Start{StartResult::kWait, 0, {}, false};
+  if (generation > current.generation()) return Start{StartResult::kWait, 0, {}};
   if (generation < current.generation()) {
-    bool finishes_sync = window.left_sync() && generation == window.previous->generation() &&
-                         step < current.first_step() && window.previous->quorum() == 0;
-    if (!finishes_sync) return Start{StartResult::kMoved, current.first_step(), {}, false};
-    if (next_sync_step_ >= step) return Start{StartResult::kOpen, 0, {}, false};
-    return Start{StartResult::kWait, 0, reducer_.Missing(*window.previous), false};
+    const bool finishes_sync = window.left_sync() && generation == window.previous->generation() &&
+                               step < current.first_step() && window.previous->quorum() == 0;
+    if (!finishes_sync) return Start{StartResult::kMoved, current.first_step(), {}};
+    return StartOf(window, *member, /*under_previous=*/true, step);
   }
-  return AskStartUnderCurrent(window, *member, step);
-}
-
-// What the wish to begin `step` says about the sender's earlier steps. Returns whether its clock moved.
-bool ChunkRules::Resolve(const v1::Plan& plan, StepGate::Member& member, int64_t step) {
-  const int64_t clock = member.clock;
-  if (member.draining) {  // It has abandoned what it had begun under the plan before.
-    member.draining = false;
-    member.working = false;
-    member.clock = plan.first_step();
+  if (step < current.first_step()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "step ", step, " of chunk ", chunk_, ": the sender's plan begins ", "with step ", current.first_step()));
   }
-  bool may_jump = plan.mode() == v1::SYNC && plan.quorum() > 0;
-  if (may_jump && step > member.begun && step > member.clock) {  // A laggard that was moved.
-    member.working = false;
-    member.clock = step;
-  }
-  return member.clock != clock;
-}
-
-absl::StatusOr<ChunkRules::Start> ChunkRules::AskStartUnderCurrent(const PlanWindow& window, StepGate::Member& member,
-                                                                   int64_t step) {
-  if (step < window.current.first_step()) {
-    return absl::FailedPreconditionError(absl::StrCat("step ", step, " of chunk ", chunk_, ": the sender's plan begins ",
-                                                      "with step ", window.current.first_step()));
-  }
-  bool clock_moved = Resolve(window.current, member, step);
-  RUBATO_ASSIGN_OR_RETURN(Start start, StartOf(window, member, step));
-  start.clock_moved = clock_moved;
-  return start;
+  return StartOf(window, *member, /*under_previous=*/false, step);
 }
 
 absl::StatusOr<ChunkRules::Start> ChunkRules::StartOf(const PlanWindow& window, const StepGate::Member& member,
-                                                      int64_t step) const {
-  if (member.working && member.begun == step) return Start{StartResult::kOpen, 0, {}, false};  // Asked again.
+                                                      bool under_previous, int64_t step) const {
+  if (member.working && member.begun == step) return Start{StartResult::kOpen, 0, {}};  // Asked again.
   // A contribution that is still in collection lets the clock follow; until then the step before is not done.
   if (member.working && member.begun == step - 1 && reducer_.Has(member.task)) {
-    return Start{StartResult::kWait, 0, reducer_.Missing(CollectingPlan(window)), false};
+    return Start{StartResult::kWait, 0, Awaited(window)};
   }
   if (member.working || step != member.clock) {
-    return absl::FailedPreconditionError(absl::StrCat("step ", step, " of chunk ", chunk_, ": the sender's next step is ",
-                                                      member.clock, member.working ? ", which it is working on" : ""));
+    return absl::FailedPreconditionError(absl::StrCat("step ", step, " of chunk ", chunk_,
+                                                      ": the sender's next step is ", member.clock,
+                                                      member.working ? ", which it is working on" : ""));
   }
-  if (window.announced != 0) return Start{StartResult::kWait, 0, {}, false};
+  if (under_previous) {
+    // The change that is announced, if one is, comes after the present one, which nobody who is here has entered.
+    return next_sync_step_ >= step ? Start{StartResult::kOpen, 0, {}} : Start{StartResult::kWait, 0, Awaited(window)};
+  }
+  if (window.announced != 0) return Start{StartResult::kWait, 0, {}};
   return GateOf(window, step);
 }
 
 ChunkRules::Start ChunkRules::GateOf(const PlanWindow& window, int64_t step) const {
   const v1::Plan& current = window.current;
   // Steps of a SYNC plan before this one are still to be completed.
-  if (window.left_sync() && next_sync_step_ < current.first_step()) {
-    return {StartResult::kWait, 0, reducer_.Missing(*window.previous), false};
-  }
+  if (FinishesSync(window)) return {StartResult::kWait, 0, Awaited(window)};
   switch (current.mode()) {
     case v1::SYNC:
-      if (next_sync_step_ > step) return {StartResult::kMoved, next_sync_step_, {}, false};  // Complete without the sender.
+      if (next_sync_step_ > step) return {StartResult::kMoved, next_sync_step_, {}};  // Complete without the sender.
       if (step == current.first_step()) return OpenWhenReached(step);
-      if (next_sync_step_ == step) return {StartResult::kOpen, 0, {}, false};
-      return {StartResult::kWait, 0, reducer_.Missing(current), false};
+      if (next_sync_step_ == step) return {StartResult::kOpen, 0, {}};
+      return {StartResult::kWait, 0, Awaited(window)};
     case v1::SSP:
       return OpenWhenReached(step - current.staleness_bound());
     default:
-      return {StartResult::kOpen, 0, {}, false};
+      return {StartResult::kOpen, 0, {}};
   }
+}
+
+bool ChunkRules::StartsWith(const PlanWindow& window, int64_t step) const {
+  if (next_sync_step_ != step) return false;
+  // Pushes of the plan before may still change what the first step starts with.
+  return step != window.current.first_step() || gate_.Behind(step).empty();
 }
 
 ChunkRules::Start ChunkRules::OpenWhenReached(int64_t step) const {
   std::vector<v1::TaskId> behind = gate_.Behind(step);
-  if (behind.empty()) return Start{StartResult::kOpen, 0, {}, false};
-  return Start{StartResult::kWait, 0, std::move(behind), false};
+  if (behind.empty()) return Start{StartResult::kOpen, 0, {}};
+  return Start{StartResult::kWait, 0, std::move(behind)};
 }
 
 void ChunkRules::Begin(const v1::TaskId& task, int64_t step) {

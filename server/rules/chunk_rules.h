@@ -29,6 +29,7 @@ struct PlanWindow {
 //
 //  1. A push is done at most once per (worker incarnation, step).                                               (I3)
 //  2. In SYNC, next_sync_step() grows by one per update, which takes each member's contribution at most once.   (I1)
+//     Steps for which no member will contribute are left out: all who began them are lost, or were moved on.
 //  3. A start of step c under bound s is open only when every member's clock is at least c - s.                 (I2)
 class ChunkRules {
  public:
@@ -62,8 +63,14 @@ class ChunkRules {
     int64_t next_step = 0;
     // kWait: whom it waits for; empty when it waits for the coordinator.
     std::vector<v1::TaskId> waiting_for;
-    // The question itself moved the sender's clock, for which others may wait.
+  };
+
+  // What a wish to begin a step has changed.
+  struct Wish {
+    // The sender's clock moved, for which others may wait.
     bool clock_moved = false;
+    // The sender was the last one that a step waited for.
+    std::optional<Update> update;
   };
 
   void EnterPlan(const PlanWindow& window);
@@ -75,17 +82,27 @@ class ChunkRules {
   // REQUIRES: CheckPush is OK.
   Push TakePush(const PlanWindow& window, Contribution push);
 
-  // Whether `task`, which works under `generation`, may begin `step`. Asking for a step of the current plan also says
-  // that the task has no push left of the plan before. FailedPrecondition when it must not ask for this step.
-  absl::StatusOr<Start> AskStart(const PlanWindow& window, const v1::TaskId& task, uint64_t generation, int64_t step);
+  // `task`, which works under `generation`, asks for `step`. For a step of the current plan this says that the task
+  // has no push left of the plan before and, under a quorum, of steps from which it was moved. Repeating it changes
+  // nothing more.
+  Wish NoteWish(const PlanWindow& window, const v1::TaskId& task, uint64_t generation, int64_t step);
+  // Whether the task may begin the step. REQUIRES: NoteWish was called for it. FailedPrecondition when it must not ask
+  // for this step.
+  absl::StatusOr<Start> AskStart(const PlanWindow& window, const v1::TaskId& task, uint64_t generation,
+                                 int64_t step) const;
   // REQUIRES: AskStart answered kOpen.
   void Begin(const v1::TaskId& task, int64_t step);
 
+  // Members whose contribution to the step in collection is missing and may still come.
+  std::vector<v1::TaskId> Awaited(const PlanWindow& window) const;
   // Whether this worker's contribution to the step in collection is there.
   bool Pending(const v1::TaskId& task) const { return reducer_.Has(task); }
 
+  // Whether the weights are now those that SYNC step `step` starts with.
+  bool StartsWith(const PlanWindow& window, int64_t step) const;
+
   // Null when it is no member.
-  const StepGate::Member* FindMember(const v1::TaskId& task) { return gate_.Find(task); }
+  const StepGate::Member* FindMember(const v1::TaskId& task) const { return gate_.Find(task); }
 
   uint32_t chunk() const { return chunk_; }
   int64_t version() const { return version_; }
@@ -96,13 +113,17 @@ class ChunkRules {
  private:
   // The plan that a push or start of `step` under `generation` belongs to; null when it is too old to be known.
   static const v1::Plan* PlanOf(const PlanWindow& window, uint64_t generation, int64_t step);
-  std::optional<Update> CompleteSync(const v1::Plan& plan);
-  Push ApplyNow(const v1::Plan& plan, Contribution push, int64_t clock_after);
+  // Completes the step in collection if nothing more is to come for it, and leaves out steps that nobody will do.
+  std::optional<Update> CloseStep(const PlanWindow& window);
+  Update CompleteSync(const PlanWindow& window, const v1::Plan& plan);
+  Push ApplyNow(const PlanWindow& window, const v1::Plan& plan, Contribution push);
+  // A push of `member` for `step` is done.
+  static void Advance(const PlanWindow& window, StepGate::Member& member, int64_t step);
+  bool FinishesSync(const PlanWindow& window) const;
   // The plan whose rules complete the step in collection.
   const v1::Plan& CollectingPlan(const PlanWindow& window) const;
-  absl::StatusOr<Start> AskStartUnderCurrent(const PlanWindow& window, StepGate::Member& member, int64_t step);
-  static bool Resolve(const v1::Plan& plan, StepGate::Member& member, int64_t step);
-  absl::StatusOr<Start> StartOf(const PlanWindow& window, const StepGate::Member& member, int64_t step) const;
+  absl::StatusOr<Start> StartOf(const PlanWindow& window, const StepGate::Member& member, bool under_previous,
+                                int64_t step) const;
   Start GateOf(const PlanWindow& window, int64_t step) const;
   Start OpenWhenReached(int64_t step) const;
 

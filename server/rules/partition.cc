@@ -104,13 +104,14 @@ void Partition::OnRequest(PartitionRequest request, absl::Time now) {
 void Partition::DropSuperseded(const PartitionRequest& request) {
   for (auto it = waiting_.begin(); it != waiting_.end();) {
     const PartitionRequest& old = it->second.request;
-    bool superseded = old.kind != Kind::kSnapshot && SameTask(old.task, request.task) &&
-                      Intersects(old.chunks, request.chunks);
+    bool superseded =
+        old.kind != Kind::kSnapshot && SameTask(old.task, request.task) && Intersects(old.chunks, request.chunks);
     if (!superseded) {
       ++it;
       continue;
     }
     PartitionReply reply = ReplyTo(it->second, Reply::WAITING);
+    if (PushPending(it->second)) reply.push = Reply::PUSH_PENDING;
     reply.message = "a later request for the same chunks has taken its place";
     sink_->Answer(reply);
     it = waiting_.erase(it);
@@ -151,7 +152,7 @@ void Partition::Perform(ChunkRules::Update update, Changed& changed) {
   for (auto& [token, waiting] : waiting_) {
     const std::vector<uint32_t>& chunks = waiting.request.chunks;
     auto at = std::find(chunks.begin(), chunks.end(), update.chunk);
-    if (at == chunks.end()) continue;
+    if (at == chunks.end() || waiting.request.token == 0) continue;  // Not concerned, or answered just now.
     if (waiting.request.kind == Kind::kSnapshot) {
       // Before the next update, so that the values are exactly those of the step.
       TrySnapshot(waiting);
@@ -192,18 +193,21 @@ bool Partition::TryAnswer(Waiting& waiting, Changed& changed) {
   }
   if (PushPending(waiting)) return false;
   const int64_t step = request.kind == Kind::kPull ? request.step : request.step + 1;
+  for (uint32_t chunk : request.chunks) {
+    ChunkRules::Wish wish = Rules(chunk).NoteWish(window_, request.task, request.generation, step);
+    if (wish.clock_moved) changed.push_back(chunk);
+    if (wish.update.has_value()) Perform(*std::move(wish.update), changed);
+  }
   bool all_open = true;
   int64_t moved_to = -1;
   for (uint32_t chunk : request.chunks) {
-    absl::StatusOr<ChunkRules::Start> start =
-        Rules(chunk).AskStart(window_, request.task, request.generation, step);
+    absl::StatusOr<ChunkRules::Start> start = Rules(chunk).AskStart(window_, request.task, request.generation, step);
     if (!start.ok()) {
       PartitionReply reply = ReplyTo(waiting, Reply::REFUSED);
       reply.message = std::string(start.status().message());
       sink_->Answer(reply);
       return true;
     }
-    if (start->clock_moved) changed.push_back(chunk);
     if (start->result == ChunkRules::StartResult::kMoved) moved_to = std::max(moved_to, start->next_step);
     all_open = all_open && start->result == ChunkRules::StartResult::kOpen;
   }
@@ -225,13 +229,13 @@ bool Partition::TryAnswer(Waiting& waiting, Changed& changed) {
 
 bool Partition::TrySnapshot(Waiting& waiting) {
   const int64_t step = waiting.request.step;
-  bool sync = step >= 0 && (window_.current.mode() == v1::SYNC ||
-                            (window_.left_sync() && step < window_.current.first_step()));
+  bool sync =
+      step >= 0 && (window_.current.mode() == v1::SYNC || (window_.left_sync() && step < window_.current.first_step()));
   int64_t furthest = -1;
   for (auto it = waiting.to_capture.begin(); it != waiting.to_capture.end();) {
-    int64_t next = Rules(*it).next_sync_step();
-    furthest = std::max(furthest, next);
-    if (sync && next != step) {
+    const ChunkRules& rules = Rules(*it);
+    furthest = std::max(furthest, rules.next_sync_step());
+    if (sync && !rules.StartsWith(window_, step)) {
       ++it;
       continue;
     }
@@ -310,10 +314,13 @@ std::vector<v1::TaskId> Partition::WaitsFor(Waiting& waiting) {
   if (request.kind == Kind::kSnapshot) return tasks;
   const int64_t step = request.kind == Kind::kPull ? request.step : request.step + 1;
   for (uint32_t chunk : request.chunks) {
-    absl::StatusOr<ChunkRules::Start> start =
-        Rules(chunk).AskStart(window_, request.task, request.generation, step);
-    if (!start.ok()) continue;
-    for (const v1::TaskId& task : start->waiting_for) {
+    std::vector<v1::TaskId> awaited;
+    if (Rules(chunk).Pending(request.task)) {
+      awaited = Rules(chunk).Awaited(window_);
+    } else if (auto start = Rules(chunk).AskStart(window_, request.task, request.generation, step); start.ok()) {
+      awaited = std::move(start->waiting_for);
+    }
+    for (const v1::TaskId& task : awaited) {
       bool known = std::any_of(tasks.begin(), tasks.end(), [&](const v1::TaskId& t) { return SameTask(t, task); });
       if (!known) tasks.push_back(task);
     }

@@ -129,7 +129,7 @@ class Partition {
   PartitionSink* const sink_;
   PlanWindow window_;
   absl::flat_hash_map<uint32_t, ChunkRules> chunks_;
-  std::vector<uint32_t> order_;         // Of chunks_, ascending.
+  std::vector<uint32_t> order_;          // Of chunks_, ascending.
   std::map<uint64_t, Waiting> waiting_;  // By token, hence in a reproducible order.
   int64_t highest_begun_ = -1;
 };

@@ -44,6 +44,14 @@ StepGate::Member* StepGate::Find(const v1::TaskId& task) {
   return nullptr;
 }
 
+const StepGate::Member* StepGate::Find(const v1::TaskId& task) const { return const_cast<StepGate*>(this)->Find(task); }
+
+int64_t StepGate::LowestClock() const {
+  int64_t lowest = -1;
+  for (const Member& member : members_) lowest = lowest < 0 ? member.clock : std::min(lowest, member.clock);
+  return lowest;
+}
+
 std::vector<v1::TaskId> StepGate::Behind(int64_t step) const {
 #ifdef RUBATO_FAULT_GATE_OFF_BY_ONE
   // A deliberately broken rule, built for one test only: tests/simulation must notice it.

@@ -33,9 +33,13 @@ class StepGate {
 
   // The member with this index and incarnation; null if there is none.
   Member* Find(const v1::TaskId& task);
+  const Member* Find(const v1::TaskId& task) const;
 
   // Members whose clock is under `step`, in order of index: those for whom a start with this bound waits.
   std::vector<v1::TaskId> Behind(int64_t step) const;
+
+  // Of all members; -1 when there is none.
+  int64_t LowestClock() const;
 
  private:
   std::vector<Member> members_;  // In order of index.

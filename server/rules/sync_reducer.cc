@@ -28,15 +28,9 @@ bool SyncReducer::Has(const v1::TaskId& task) const {
 }
 
 void SyncReducer::KeepMembers(const v1::Plan& plan) {
-  pending_.erase(std::remove_if(pending_.begin(), pending_.end(),
-                                [&](const Contribution& c) { return !IsMember(plan, c.task); }),
-                 pending_.end());
-}
-
-bool SyncReducer::Complete(const v1::Plan& plan) const {
-  if (pending_.empty()) return false;
-  if (plan.quorum() > 0 && pending_.size() >= plan.quorum()) return true;
-  return Missing(plan).empty();
+  pending_.erase(
+      std::remove_if(pending_.begin(), pending_.end(), [&](const Contribution& c) { return !IsMember(plan, c.task); }),
+      pending_.end());
 }
 
 std::vector<v1::TaskId> SyncReducer::Missing(const v1::Plan& plan) const {

@@ -43,8 +43,9 @@ class SyncReducer {
   // Drops the contributions of everybody who is not a member of `plan`.
   void KeepMembers(const v1::Plan& plan);
 
-  // Whether every member of `plan`, or its quorum of them, has contributed.
-  bool Complete(const v1::Plan& plan) const;
+  bool empty() const { return pending_.empty(); }
+  // Whether the quorum of `plan`, if it has one, has contributed.
+  bool HasQuorum(const v1::Plan& plan) const { return plan.quorum() > 0 && pending_.size() >= plan.quorum(); }
 
   // Members of `plan` whose contribution is missing.
   std::vector<v1::TaskId> Missing(const v1::Plan& plan) const;

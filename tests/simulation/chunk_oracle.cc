@@ -28,9 +28,10 @@ ChunkOracle::Worker ChunkOracle::Of(const v1::TaskId& worker) const {
   return it == workers_.end() ? Worker{} : it->second;
 }
 
-void ChunkOracle::Asked(const v1::TaskId& worker, uint64_t generation, int64_t step) {
+void ChunkOracle::Asked(const v1::TaskId& worker, uint64_t generation, int64_t step, bool with_push) {
   Worker& state = workers_[worker.incarnation()];
   state.asked = std::max(state.asked, Point{generation, step});
+  if (!with_push) state.pulled = std::max(state.pulled, Point{generation, step});
 }
 
 // The clock with which a member comes into the current plan, as long as it has done nothing under it.
@@ -42,8 +43,8 @@ int64_t ChunkOracle::ClockOnEntry(const KnownPlans& plans, const v1::TaskId& wor
     const bool did_some = state.done.first == plans.previous->generation();
     return std::min(first, did_some ? state.done.second + 1 : plans.previous->first_step());
   }
-  const bool drains =
-      state.open && state.begun.first < plans.current.generation() && state.asked.first < plans.current.generation();
+  // A pull of a later step says that the one begun was given up.
+  const bool drains = state.open && state.begun.first < plans.current.generation() && state.pulled <= state.begun;
   return drains ? first - 1 : first;
 }
 
@@ -56,8 +57,9 @@ int64_t ChunkOracle::Clock(const KnownPlans& plans, const v1::Plan& plan, const 
 bool ChunkOracle::MovedPast(const KnownPlans& plans, const v1::Plan& plan, const v1::TaskId& worker,
                             int64_t step) const {
   const Worker state = Of(worker);
-  if (&plan != &plans.current) return !(state.open && state.begun == Point{plan.generation(), step});
-  return state.asked > Point{plan.generation(), step};
+  const Point point{plan.generation(), step};
+  if (&plan != &plans.current) return !(state.open && state.begun == point && state.pulled <= point);
+  return state.asked > point;
 }
 
 std::string ChunkOracle::CheckQuorumGate(const KnownPlans& plans, const v1::Plan& plan, int64_t step) const {

@@ -28,8 +28,8 @@ class ChunkOracle {
  public:
   explicit ChunkOracle(uint32_t chunk) : chunk_(chunk) {}
 
-  // A request to begin `step` has arrived.
-  void Asked(const v1::TaskId& worker, uint64_t generation, int64_t step);
+  // A request to begin `step` has arrived, with a push of the step before or, as a pull, without one.
+  void Asked(const v1::TaskId& worker, uint64_t generation, int64_t step, bool with_push);
   // A request to begin `step` was answered OK.
   std::string Began(const KnownPlans& plans, const v1::TaskId& worker, uint64_t generation, int64_t step);
   // An update was applied to the weights; its records follow.
@@ -47,6 +47,7 @@ class ChunkOracle {
   using Point = std::pair<uint64_t, int64_t>;  // Generation and step.
   struct Worker {
     Point asked = {0, -1};
+    Point pulled = {0, -1};
     Point begun = {0, -1};
     bool open = false;  // The push of the step begun is not in the log.
     Point done = {0, -1};

@@ -2,12 +2,15 @@
 
 #include <utility>
 
+#include "common/task.h"
 #include "tests/simulation/coordinator_host.h"
+#include "tests/simulation/job.h"
 
 namespace rubato::simulation {
 namespace {
 
 constexpr absl::Duration kRetry = absl::Milliseconds(300);
+constexpr absl::Duration kRefresh = absl::Milliseconds(900);
 
 }  // namespace
 
@@ -16,14 +19,18 @@ ControlLink::ControlLink(World* world, CoordinatorHost* host, const v1::TaskId& 
   host_->Attach(this);
 }
 
-void ControlLink::Connect() {
-  if (closed_ || epoch_ != 0) return;
+void ControlLink::Connect() { Register(session_); }
+
+void ControlLink::Register(uint64_t session) {
+  if (closed_ || session != session_) return;
   v1::TaskMessage message;
-  message.mutable_register_();
+  v1::Register& info = *message.mutable_register_();
+  info.set_protocol_version(kProtocolVersion);
+  info.set_config_fingerprint(kConfigFingerprint);
+  if (task_.role() == v1::TaskId::SERVER) info.set_address(":900");
+  if (task_.role() == v1::TaskId::WORKER) info.set_train_examples(kTrainExamples);
   Send(std::move(message));
-  world_->queue.After(kRetry, [this, attempt = attempt_] {
-    if (attempt == attempt_) Connect();
-  });
+  world_->queue.After(epoch_ == 0 ? kRetry : kRefresh, [this, session] { Register(session); });
 }
 
 void ControlLink::Send(v1::TaskMessage message) {
@@ -37,7 +44,7 @@ void ControlLink::Send(v1::TaskMessage message) {
 
 void ControlLink::Broken() {
   epoch_ = 0;
-  ++attempt_;
+  ++session_;
   Connect();
 }
 

@@ -11,8 +11,9 @@ namespace rubato::simulation {
 
 class CoordinatorHost;
 
-// A task's session with the coordinator: registers, again after every break, and carries messages over the bad network.
-// What an earlier coordinator sent is dropped once a session with the next one is there. Not thread-safe.
+// A task's session with the coordinator, over the bad network. A real stream loses something only when it breaks, and
+// the task registers again then; here messages are lost and the task registers again now and then. What an earlier
+// coordinator sent is dropped once a session with the next one is there. Not thread-safe.
 class ControlLink {
  public:
   using Receiver = std::function<void(const v1::Directive&)>;
@@ -20,7 +21,7 @@ class ControlLink {
   // `world` and `host` must outlive it.
   ControlLink(World* world, CoordinatorHost* host, const v1::TaskId& task, Receiver receiver);
 
-  // Registers until the coordinator answers.
+  // Registers until the coordinator answers, and then now and then.
   void Connect();
   // The task is gone: neither sends nor receives any more.
   void Close() { closed_ = true; }
@@ -36,13 +37,15 @@ class ControlLink {
   bool closed() const { return closed_; }
 
  private:
+  void Register(uint64_t session);
+
   World* const world_;
   CoordinatorHost* const host_;
   const v1::TaskId task_;
   const Receiver receiver_;
   uint64_t epoch_ = 0;         // Of the coordinator that the session is with; 0 for none.
   uint64_t newest_epoch_ = 0;  // Of the last session.
-  uint64_t attempt_ = 0;
+  uint64_t session_ = 0;       // Counts breaks.
   bool closed_ = false;
   bool frozen_ = false;
 };

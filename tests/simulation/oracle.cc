@@ -62,7 +62,8 @@ void Oracle::Logged(uint32_t partition, const v1::UpdateRecord& record) {
 
 void Oracle::Arrived(uint64_t token, Request request) {
   if (!request.snapshot) {
-    for (uint32_t chunk : request.chunks) Chunk(chunk).Asked(request.task, request.generation, request.step);
+    for (uint32_t chunk : request.chunks)
+      Chunk(chunk).Asked(request.task, request.generation, request.step, request.push);
   }
   deadlines_.insert({request.deadline, token});
   open_[token] = std::move(request);

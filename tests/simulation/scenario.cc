@@ -86,7 +86,7 @@ Scenario DrawScenario(uint64_t seed) {
   scenario.servers = 1 + static_cast<uint32_t>(random.Below(3));
   scenario.partitions = 1 + static_cast<uint32_t>(random.Below(2));
   scenario.workers = 1 + static_cast<uint32_t>(random.Below(4));
-  scenario.chunks = 1 + static_cast<uint32_t>(random.Below(8));
+  scenario.chunks = 2 + static_cast<uint32_t>(random.Below(7));
   scenario.steps = 15 + static_cast<int>(random.Below(25));
   scenario.start = DrawRules(random, scenario.workers);
   if (random.Below(5) > 0) {

@@ -46,8 +46,8 @@ struct Scenario {
   uint32_t servers = 1;
   uint32_t partitions = 1;  // Per server.
   uint32_t workers = 1;     // Expected at the start.
-  uint32_t chunks = 1;
-  int steps = 20;  // Each worker leaves when it has done as many.
+  uint32_t chunks = 2;      // At least 2.
+  int steps = 20;           // Each worker leaves when it has done as many.
   Rules start;
 
   // The network, until `heal_at`: probabilities per message; latency is drawn between 0 and twice its mean.

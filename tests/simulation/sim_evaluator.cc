@@ -9,11 +9,8 @@ constexpr absl::Duration kMeanInterval = absl::Milliseconds(500);
 
 }  // namespace
 
-SimEvaluator::SimEvaluator(World* world, std::vector<SimServer*> servers, std::vector<ChunkGroup> groups)
-    : world_(world),
-      servers_(std::move(servers)),
-      groups_(std::move(groups)),
-      task_(world->NewTask(v1::TaskId::EVALUATOR, 0)) {
+SimEvaluator::SimEvaluator(World* world, std::vector<SimServer*> servers)
+    : world_(world), servers_(std::move(servers)), task_(world->NewTask(v1::TaskId::EVALUATOR, 0)) {
   Evaluate();
 }
 
@@ -21,12 +18,12 @@ void SimEvaluator::Evaluate() {
   const bool sync = world_->oracle.newest_plan().mode() == v1::SYNC;
   const int64_t ahead = static_cast<int64_t>(world_->random.Below(4));
   const int64_t at_step = sync ? world_->oracle.highest_begun() + ahead : -1;
-  for (const ChunkGroup& group : groups_) Ask(group, at_step);
+  for (ChunkGroup& group : GroupChunks(world_->chunks, world_->random)) Ask(std::move(group), at_step);
   world_->queue.After(kMeanInterval * (2 * world_->random.Uniform()), [this] { Evaluate(); });
 }
 
-void SimEvaluator::Ask(const ChunkGroup& group, int64_t at_step) {
-  world_->network.Send([this, &group, at_step] {
+void SimEvaluator::Ask(ChunkGroup group, int64_t at_step) {
+  world_->network.Send([this, group = std::move(group), at_step] {
     server::PartitionRequest request;
     request.kind = server::PartitionRequest::Kind::kSnapshot;
     request.task = task_;

@@ -1,11 +1,10 @@
 #ifndef RUBATO_TESTS_SIMULATION_SIM_EVALUATOR_H_
 #define RUBATO_TESTS_SIMULATION_SIM_EVALUATOR_H_
 
-#include <cstdint>
 #include <vector>
 
+#include "tests/simulation/chunk_groups.h"
 #include "tests/simulation/sim_server.h"
-#include "tests/simulation/sim_worker.h"
 #include "tests/simulation/world.h"
 
 namespace rubato::simulation {
@@ -15,15 +14,14 @@ namespace rubato::simulation {
 class SimEvaluator {
  public:
   // `world` and the servers must outlive it.
-  SimEvaluator(World* world, std::vector<SimServer*> servers, std::vector<ChunkGroup> groups);
+  SimEvaluator(World* world, std::vector<SimServer*> servers);
 
  private:
   void Evaluate();
-  void Ask(const ChunkGroup& group, int64_t at_step);
+  void Ask(ChunkGroup group, int64_t at_step);
 
   World* const world_;
   const std::vector<SimServer*> servers_;
-  const std::vector<ChunkGroup> groups_;
   const v1::TaskId task_;
 };
 

@@ -138,16 +138,11 @@ void SimServer::SimPartition::Answer(const server::PartitionReply& reply) {
   if (!node.empty()) node.mapped().answer(wire);
 }
 
-SimServer::SimServer(World* world, CoordinatorHost* host, uint32_t index,
-                     const std::vector<std::vector<uint32_t>>& chunks)
+SimServer::SimServer(World* world, CoordinatorHost* host, uint32_t index)
     : world_(world),
       index_(index),
       link_(world, host, world->NewTask(v1::TaskId::SERVER, index),
             [this](const v1::Directive& directive) { OnDirective(directive); }) {
-  for (uint32_t p = 0; p < chunks.size(); ++p) {
-    partitions_.push_back(
-        std::make_unique<SimPartition>(world_, index * 8 + p, absl::StrCat("server ", index, ".", p), chunks[p]));
-  }
   link_.Connect();
   Tick();
 }
@@ -163,6 +158,7 @@ void SimServer::Tick() {
 }
 
 void SimServer::OnRequest(uint32_t partition, server::PartitionRequest request, Answer answer) {
+  if (partitions_.empty()) return;  // Not in a job yet; only the evaluator asks as early as that.
   partitions_[partition]->OnRequest(std::move(request), std::move(answer));
 }
 
@@ -182,35 +178,59 @@ void SimServer::OnEachPartition(std::function<void(SimPartition&)> work, std::fu
   }
 }
 
+void SimServer::StartJob(const v1::JobDescription& job) {
+  if (!partitions_.empty()) return;
+  world_->chunks.assign(job.chunks().begin(), job.chunks().end());
+  std::vector<std::vector<uint32_t>> chunks(world_->scenario.partitions);
+  for (int chunk = 0; chunk < job.chunks_size(); ++chunk) {
+    if (job.chunks(chunk).server() == index_) chunks[job.chunks(chunk).partition()].push_back(chunk);
+  }
+  for (uint32_t p = 0; p < chunks.size(); ++p) {
+    partitions_.push_back(
+        std::make_unique<SimPartition>(world_, index_ * 8 + p, absl::StrCat("server ", index_, ".", p), chunks[p]));
+  }
+}
+
 void SimServer::OnDirective(const v1::Directive& directive) {
-  if (directive.has_announce()) {
-    const uint64_t generation = directive.announce().generation();
-    auto highest = std::make_shared<int64_t>(-1);
-    OnEachPartition(
-        [generation, highest](SimPartition& partition) {
-          *highest = std::max(*highest, partition.rules().Announce(generation));
-        },
-        [this, generation, highest] {
-          v1::TaskMessage message;
-          message.mutable_announce_ack()->set_generation(generation);
-          message.mutable_announce_ack()->set_highest_started_step(*highest);
-          link_.Send(std::move(message));
-        });
-  } else if (directive.has_commit()) {
-    const v1::Plan plan = directive.commit().plan();
-    OnEachPartition([this, plan](SimPartition& partition) { partition.rules().Commit(plan, world_->queue.Now()); },
-                    [this, generation = plan.generation(), amendment = plan.amendment()] {
-                      v1::TaskMessage message;
-                      message.mutable_plan_ack()->set_generation(generation);
-                      message.mutable_plan_ack()->set_amendment(amendment);
-                      link_.Send(std::move(message));
-                    });
-  } else if (directive.has_abort()) {
+  if (directive.has_job()) return StartJob(directive.job());
+  // What comes before the job is repeated.
+  if (partitions_.empty()) return;
+  if (directive.has_announce()) return Announce(directive.announce().generation());
+  if (directive.has_commit()) return Commit(directive.commit().plan());
+  if (directive.has_abort()) {
     const uint64_t generation = directive.abort().generation();
     OnEachPartition(
         [this, generation](SimPartition& partition) { partition.rules().Abort(generation, world_->queue.Now()); },
         [] {});
+  } else if (directive.has_checkpoint()) {
+    v1::TaskMessage message;
+    message.mutable_checkpoint_done()->set_name(directive.checkpoint().name());
+    link_.Send(std::move(message));
   }
+}
+
+void SimServer::Announce(uint64_t generation) {
+  auto highest = std::make_shared<int64_t>(-1);
+  OnEachPartition(
+      [generation, highest](SimPartition& partition) {
+        *highest = std::max(*highest, partition.rules().Announce(generation));
+      },
+      [this, generation, highest] {
+        v1::TaskMessage message;
+        message.mutable_announce_ack()->set_generation(generation);
+        message.mutable_announce_ack()->set_highest_started_step(*highest);
+        link_.Send(std::move(message));
+      });
+}
+
+void SimServer::Commit(const v1::Plan& plan) {
+  OnEachPartition([this, plan](SimPartition& partition) { partition.rules().Commit(plan, world_->queue.Now()); },
+                  [this, generation = plan.generation(), amendment = plan.amendment()] {
+                    v1::TaskMessage message;
+                    message.mutable_plan_ack()->set_generation(generation);
+                    message.mutable_plan_ack()->set_amendment(amendment);
+                    link_.Send(std::move(message));
+                  });
 }
 
 std::string SimServer::Describe() {

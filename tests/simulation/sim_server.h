@@ -20,8 +20,8 @@ class SimServer {
  public:
   using Answer = std::function<void(const v1::ExchangeReply&)>;
 
-  // chunks[p] are the chunks of partition p. `world` and `host` must outlive it.
-  SimServer(World* world, CoordinatorHost* host, uint32_t index, const std::vector<std::vector<uint32_t>>& chunks);
+  // `world` and `host` must outlive it.
+  SimServer(World* world, CoordinatorHost* host, uint32_t index);
   ~SimServer();
 
   // A request has come over the wire; its token is assigned here.
@@ -36,6 +36,9 @@ class SimServer {
   class SimPartition;
 
   void OnDirective(const v1::Directive& directive);
+  void StartJob(const v1::JobDescription& job);
+  void Announce(uint64_t generation);
+  void Commit(const v1::Plan& plan);
   // Runs `work` on each partition, in order with other such work, and `done` after the last.
   void OnEachPartition(std::function<void(SimPartition&)> work, std::function<void()> done);
   void Tick();

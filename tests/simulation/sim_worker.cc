@@ -10,15 +10,12 @@ namespace rubato::simulation {
 using worker::StepMachine;
 using Request = worker::StepMachine::Request;
 
-SimWorker::SimWorker(World* world, CoordinatorHost* host, std::vector<SimServer*> servers, uint32_t index,
-                     std::vector<ChunkGroup> batches)
+SimWorker::SimWorker(World* world, CoordinatorHost* host, std::vector<SimServer*> servers, uint32_t index)
     : world_(world),
       servers_(std::move(servers)),
-      batches_(std::move(batches)),
       streams_(servers_.size(), 0),
       link_(world, host, world->NewTask(v1::TaskId::WORKER, index),
-            [this](const v1::Directive& directive) { OnDirective(directive); }),
-      machine_(static_cast<int>(batches_.size()), this) {
+            [this](const v1::Directive& directive) { OnDirective(directive); }) {
   link_.Connect();
   Heartbeat();
 }
@@ -53,7 +50,7 @@ void SimWorker::BreakStream(uint32_t server) {
     ++streams_[server];
     if (state_ != State::kRuns) return;
     for (size_t batch = 0; batch < batches_.size(); ++batch) {
-      if (batches_[batch].server == server) machine_.Resend(static_cast<int>(batch));
+      if (machine_.has_value() && batches_[batch].server == server) machine_->Resend(static_cast<int>(batch));
     }
   });
 }
@@ -71,13 +68,21 @@ void SimWorker::Heartbeat() {
 void SimWorker::OnDirective(const v1::Directive& directive) {
   if (state_ != State::kRuns) return;
   if (directive.has_stop()) return Kill(directive.stop().error());
-  if (!directive.has_commit() || phase_ != Phase::kStarting) return;
-  const v1::Plan& plan = directive.commit().plan();
+  if (directive.has_job() && batches_.empty()) {
+    const v1::JobDescription& job = directive.job();
+    batches_ = GroupChunks({job.chunks().begin(), job.chunks().end()}, world_->random);
+  }
+  MaybeStart(directive.has_job() ? directive.job().plan() : directive.commit().plan());
+}
+
+void SimWorker::MaybeStart(const v1::Plan& plan) {
+  if (batches_.empty() || machine_.has_value()) return;
   const bool member = std::any_of(plan.members().begin(), plan.members().end(),
                                   [this](const v1::TaskId& other) { return SameTask(other, task()); });
   if (!member) return;
   phase_ = Phase::kForward;
-  machine_.Start(plan);
+  machine_.emplace(static_cast<int>(batches_.size()), static_cast<StepMachine::Sink*>(this));
+  machine_->Start(plan);
 }
 
 void SimWorker::Send(const Request& request) {
@@ -89,7 +94,7 @@ void SimWorker::Send(const Request& request) {
   }
   // Streams are reliable, this network is not: what stays open for long may have been lost.
   world_->queue.After(world_->scenario.patience + world_->scenario.resend, [this, request] {
-    if (state_ == State::kRuns && machine_.BatchOf(request.id) == request.batch) machine_.Resend(request.batch);
+    if (state_ == State::kRuns && machine_->BatchOf(request.id) == request.batch) machine_->Resend(request.batch);
   });
 }
 
@@ -121,12 +126,12 @@ void SimWorker::Deliver(const Request& request, uint32_t stream, uint64_t exampl
 
 void SimWorker::OnReply(const Request& request, uint32_t stream, v1::ExchangeReply reply) {
   if (state_ != State::kRuns || streams_[batches_[request.batch].server] != stream) return;
-  if (machine_.BatchOf(request.id) < 0) return;
+  if (machine_->BatchOf(request.id) < 0) return;
   if (frozen_) {  // It lies in the process' buffers.
     world_->queue.After(world_->scenario.latency, [this, request, stream, reply] { OnReply(request, stream, reply); });
     return;
   }
-  absl::Status status = machine_.OnReply(request.id, reply);
+  absl::Status status = machine_->OnReply(request.id, reply);
   if (status.ok()) return Advance();
   if (!absl::IsAborted(status)) {
     world_->oracle.Refused(task(), request.kind == StepMachine::Kind::kPushPull, std::string(status.message()));
@@ -160,24 +165,24 @@ void SimWorker::Advance() {
 }
 
 void SimWorker::AdvanceForward() {
-  if (machine_.moved()) {
+  if (machine_->moved()) {
     layer_ = 0;
-    machine_.Restart();
+    machine_->Restart();
   }
   if (layer_ < static_cast<int>(batches_.size())) {
-    if (machine_.Have(layer_)) Compute([this] { ++layer_; });
+    if (machine_->Have(layer_)) Compute([this] { ++layer_; });
     return;
   }
-  if (machine_.complete()) BeginStep();
+  if (machine_->complete()) BeginStep();
 }
 
 void SimWorker::BeginStep() {
-  const std::pair<uint64_t, int64_t> next(machine_.generation(), machine_.step());
+  const std::pair<uint64_t, int64_t> next(machine_->generation(), machine_->step());
   world_->trace.Add(TaskName(task()), " #", task().incarnation(), " begins step ", next.second, " of generation ",
                     next.first);
   world_->oracle.StepBegins(task(), last_, next);
   last_ = next;
-  machine_.BeginStep();
+  machine_->BeginStep();
   phase_ = Phase::kBackward;
   layer_ = static_cast<int>(batches_.size()) - 1;
   AdvanceBackward();
@@ -190,11 +195,11 @@ void SimWorker::AdvanceBackward() {
     phase_ = steps_ >= world_->scenario.steps ? Phase::kLeaving : Phase::kForward;
     return Advance();
   }
-  Compute([this] { machine_.Push(layer_--); });
+  Compute([this] { machine_->Push(layer_--); });
 }
 
 void SimWorker::EndStep() {
-  if (machine_.open_pushes() > 0) return;
+  if (machine_->open_pushes() > 0) return;
   world_->oracle.StepAcknowledged(task(), last_.second);
   world_->trace.Add(TaskName(task()), " #", task().incarnation(), " leaves");
   v1::TaskMessage message;
@@ -213,7 +218,7 @@ std::string SimWorker::Describe() const {
                   phase_ == Phase::kStarting  ? "waits for a plan"
                   : phase_ == Phase::kForward ? "is to begin step "
                                               : "works on step ");
-  if (phase_ == Phase::kForward) absl::StrAppend(&text, machine_.step(), " of generation ", machine_.generation());
+  if (phase_ == Phase::kForward) absl::StrAppend(&text, machine_->step(), " of generation ", machine_->generation());
   if (phase_ == Phase::kBackward || phase_ == Phase::kLeaving) absl::StrAppend(&text, last_.second);
   return text;
 }

@@ -3,23 +3,18 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "tests/simulation/chunk_groups.h"
 #include "tests/simulation/control_link.h"
 #include "tests/simulation/sim_server.h"
 #include "tests/simulation/world.h"
 #include "worker/ps_client/step_machine.h"
 
 namespace rubato::simulation {
-
-// Chunks that travel together.
-struct ChunkGroup {
-  uint32_t server = 0;
-  uint32_t partition = 0;
-  std::vector<uint32_t> chunks;
-};
 
 // A worker's process: the real step machine, with the trainer's loop and the connections modelled. Forward takes the
 // batches in order as their weights come, backward pushes them in the opposite order. Not thread-safe.
@@ -28,8 +23,7 @@ class SimWorker : private worker::StepMachine::Sink {
   enum class State { kRuns, kDone, kDead };
 
   // `world`, `host` and the servers must outlive it.
-  SimWorker(World* world, CoordinatorHost* host, std::vector<SimServer*> servers, uint32_t index,
-            std::vector<ChunkGroup> batches);
+  SimWorker(World* world, CoordinatorHost* host, std::vector<SimServer*> servers, uint32_t index);
 
   // The process dies.
   void Kill(const std::string& why);
@@ -49,6 +43,7 @@ class SimWorker : private worker::StepMachine::Sink {
   void Deliver(const worker::StepMachine::Request& request, uint32_t stream, uint64_t examples);
   void OnReply(const worker::StepMachine::Request& request, uint32_t stream, v1::ExchangeReply reply);
   void OnDirective(const v1::Directive& directive);
+  void MaybeStart(const v1::Plan& plan);
   void Heartbeat();
 
   // Goes on with whatever can be done now.
@@ -62,10 +57,10 @@ class SimWorker : private worker::StepMachine::Sink {
 
   World* const world_;
   const std::vector<SimServer*> servers_;
-  const std::vector<ChunkGroup> batches_;
+  std::vector<ChunkGroup> batches_;
   std::vector<uint32_t> streams_;  // By server: the number of the stream; odd while it is broken.
   ControlLink link_;
-  worker::StepMachine machine_;
+  std::optional<worker::StepMachine> machine_;  // Once it is told a plan that it is in.
 
   State state_ = State::kRuns;
   Phase phase_ = Phase::kStarting;

@@ -24,11 +24,6 @@ class Simulation {
   RunResult Run();
 
  private:
-  using Placement = std::vector<std::vector<std::vector<uint32_t>>>;  // Chunks by server and partition.
-
-  Placement Place();
-  // Each worker groups chunks in its own way, though the rules would let them agree.
-  std::vector<ChunkGroup> Group();
   void StartWorker(uint32_t index);
   SimWorker* Living(uint32_t index);
   void Happen(const Incident& incident);
@@ -36,7 +31,6 @@ class Simulation {
   std::string WhoWaits();
 
   World world_;
-  Placement placement_;
   CoordinatorHost coordinator_;
   std::vector<std::unique_ptr<SimServer>> servers_;
   std::vector<std::unique_ptr<SimWorker>> workers_;  // All that ever started.
@@ -46,16 +40,15 @@ class Simulation {
 
 Simulation::Simulation(const RunOptions& options)
     : world_(DrawScenario(options.seed), options.keep_trace),
-      placement_(Place()),
       coordinator_(&world_),
       incidents_left_(world_.scenario.incidents.size()) {
   std::vector<SimServer*> servers;
   for (uint32_t index = 0; index < world_.scenario.servers; ++index) {
-    servers_.push_back(std::make_unique<SimServer>(&world_, &coordinator_, index, placement_[index]));
+    servers_.push_back(std::make_unique<SimServer>(&world_, &coordinator_, index));
     servers.push_back(servers_.back().get());
   }
   for (uint32_t index = 0; index < world_.scenario.workers; ++index) StartWorker(index);
-  evaluator_ = std::make_unique<SimEvaluator>(&world_, servers, Group());
+  evaluator_ = std::make_unique<SimEvaluator>(&world_, servers);
   for (const Incident& incident : world_.scenario.incidents) {
     world_.queue.After(incident.at, [this, incident] {
       --incidents_left_;
@@ -64,36 +57,10 @@ Simulation::Simulation(const RunOptions& options)
   }
 }
 
-Simulation::Placement Simulation::Place() {
-  Placement placement(world_.scenario.servers,
-                      std::vector<std::vector<uint32_t>>(world_.scenario.partitions, std::vector<uint32_t>()));
-  for (uint32_t chunk = 0; chunk < world_.scenario.chunks; ++chunk) {
-    auto& partitions = placement[world_.random.Below(placement.size())];
-    partitions[world_.random.Below(partitions.size())].push_back(chunk);
-  }
-  return placement;
-}
-
-std::vector<ChunkGroup> Simulation::Group() {
-  std::vector<ChunkGroup> groups;
-  for (uint32_t server = 0; server < placement_.size(); ++server) {
-    for (uint32_t partition = 0; partition < placement_[server].size(); ++partition) {
-      bool open = false;
-      for (uint32_t chunk : placement_[server][partition]) {
-        if (!open || world_.random.Below(2) == 0) groups.push_back({server, partition, {}});
-        groups.back().chunks.push_back(chunk);
-        open = true;
-      }
-    }
-  }
-  for (size_t i = groups.size(); i > 1; --i) std::swap(groups[i - 1], groups[world_.random.Below(i)]);
-  return groups;
-}
-
 void Simulation::StartWorker(uint32_t index) {
   std::vector<SimServer*> servers;
   for (auto& server : servers_) servers.push_back(server.get());
-  workers_.push_back(std::make_unique<SimWorker>(&world_, &coordinator_, std::move(servers), index, Group()));
+  workers_.push_back(std::make_unique<SimWorker>(&world_, &coordinator_, std::move(servers), index));
 }
 
 SimWorker* Simulation::Living(uint32_t index) {
@@ -109,7 +76,8 @@ void Simulation::Happen(const Incident& incident) {
     case Incident::Kind::kSwitchMode:
       return coordinator_.RequestSwitch(incident.rules);
     case Incident::Kind::kCrashWorker:
-      if (worker != nullptr) worker->Kill("crash");
+      // A job that has not started waits for its workers; whoever launches them would start this one again.
+      if (worker != nullptr && world_.oracle.newest_plan().generation() != 0) worker->Kill("crash");
       return;
     case Incident::Kind::kStartWorker:
       return StartWorker(incident.worker);
@@ -125,6 +93,7 @@ void Simulation::Happen(const Incident& incident) {
 }
 
 bool Simulation::Finished() const {
+  if (coordinator_.finished()) return true;
   if (incidents_left_ > 0) return false;
   for (const auto& worker : workers_) {
     if (worker->state() == SimWorker::State::kRuns) return false;

@@ -2,8 +2,10 @@
 #define RUBATO_TESTS_SIMULATION_WORLD_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "common/random.h"
+#include "proto/coordinator.pb.h"
 #include "tests/simulation/event_queue.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/oracle.h"
@@ -36,6 +38,8 @@ struct World {
   Network network;
   Random random;
   Oracle oracle;
+  // Where the chunks are; empty until the job has started.
+  std::vector<v1::ChunkPlacement> chunks;
   uint64_t last_incarnation = 0;
 };
 

@@ -15,6 +15,8 @@
 namespace rubato::worker {
 namespace {
 
+constexpr absl::Duration kLeaveTimeout = absl::Seconds(1);
+
 // For one snapshot; training may have to reach the step that was asked for.
 constexpr absl::Duration kPullTimeout = absl::Seconds(30);
 
@@ -42,10 +44,14 @@ absl::Status EvaluatorTask::Run() {
   session.give_up_after = absl::Seconds(config.cluster().start_timeout_seconds());
   session.clock = options_.clock;
   session.log = options_.log;
-  RUBATO_ASSIGN_OR_RETURN(session_, Session::Create(std::move(session)));
-  session_->Start();
+  {
+    MutexLock lock(mu_);  // The first directive waits until session_ is there.
+    RUBATO_ASSIGN_OR_RETURN(session_, Session::Create(std::move(session)));
+  }
   absl::Status status = Serve(*dataset, backend.get(), model.get());
-  session_->Leave(std::string(status.message()));
+  if (absl::Status left = session_->Leave(std::string(status.message()), kLeaveTimeout); !left.ok()) {
+    options_.log->Warning(absl::StrCat("leaves without the coordinator's knowledge: ", left.message()));
+  }
   session_.reset();
   return status;
 }

@@ -1,0 +1,286 @@
+#include "common/session/session.h"
+
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace rubato {
+namespace {
+
+// A coordinator that answers Register and remembers what it was told. A Session call lives on a thread of gRPC's.
+class FakeCoordinator final : public v1::Coordinator::Service {
+ public:
+  grpc::Status Session(grpc::ServerContext* context,
+                       grpc::ServerReaderWriter<v1::Directive, v1::TaskMessage>* stream) override {
+    {
+      MutexLock lock(mu_);
+      context_ = context;
+      ++sessions_;
+    }
+    v1::TaskMessage message;
+    while (stream->Read(&message)) {
+      bool stop = false;
+      {
+        MutexLock lock(mu_);
+        messages_.push_back(message);
+        stop = stop_after_register_ && message.has_register_();
+        changed_.NotifyAll();
+      }
+      v1::Directive directive;
+      if (message.has_register_()) {
+        directive.mutable_registered()->set_lease_seconds(0.2);
+        stream->Write(directive);
+      }
+      if (message.has_shard_request()) {
+        directive.mutable_shard_grant()->set_request_id(message.shard_request().request_id());
+        stream->Write(directive);
+      }
+      if (stop) {
+        directive.mutable_stop()->set_error("enough");
+        stream->Write(directive);
+      }
+    }
+    MutexLock lock(mu_);
+    context_ = nullptr;
+    changed_.NotifyAll();
+    return grpc::Status::OK;
+  }
+
+  void BreakStream() {
+    MutexLock lock(mu_);
+    if (context_ != nullptr) context_->TryCancel();
+  }
+  void StopAfterRegister() {
+    MutexLock lock(mu_);
+    stop_after_register_ = true;
+  }
+  // Until `condition` holds of what has been received, ten seconds at most.
+  bool WaitUntil(const std::function<bool(const std::vector<v1::TaskMessage>&)>& condition) {
+    const absl::Time deadline = absl::Now() + absl::Seconds(10);
+    MutexLock lock(mu_);
+    while (!condition(messages_)) {
+      const absl::Duration left = deadline - absl::Now();
+      if (left <= absl::ZeroDuration()) return false;
+      changed_.WaitFor(mu_, left);
+    }
+    return true;
+  }
+  int sessions() {
+    MutexLock lock(mu_);
+    return sessions_;
+  }
+
+ private:
+  Mutex mu_;
+  CondVar changed_;
+  std::vector<v1::TaskMessage> messages_ ABSL_GUARDED_BY(mu_);
+  grpc::ServerContext* context_ ABSL_GUARDED_BY(mu_) = nullptr;
+  int sessions_ ABSL_GUARDED_BY(mu_) = 0;
+  bool stop_after_register_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+int Count(const std::vector<v1::TaskMessage>& messages, v1::TaskMessage::BodyCase body) {
+  int count = 0;
+  for (const v1::TaskMessage& message : messages) count += message.body_case() == body;
+  return count;
+}
+
+class SessionTest : public testing::Test {
+ protected:
+  ~SessionTest() override {
+    session_.reset();
+    StopServer();
+  }
+  void StartServer(int port = 0) {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort(absl::StrCat("127.0.0.1:", port), grpc::InsecureServerCredentials(), &port_);
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    builder.RegisterService(&coordinator_);
+    server_ = builder.BuildAndStart();
+    ASSERT_NE(server_, nullptr);
+  }
+  void StopServer() {
+    if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
+    server_.reset();
+  }
+  void StartSession(const std::string& address, absl::Duration give_up_after = absl::Seconds(30)) {
+    Session::Options options;
+    options.coordinator = address;
+    options.task.set_role(v1::TaskId::WORKER);
+    options.task.set_index(1);
+    options.task.set_incarnation(42);
+    options.registration.set_train_examples(7);
+    options.heartbeat = [] {
+      v1::Heartbeat heartbeat;
+      heartbeat.mutable_progress()->set_step(3);
+      return heartbeat;
+    };
+    options.on_directive = [this](const v1::Directive& directive) {
+      MutexLock lock(mu_);
+      directives_.push_back(directive);
+      changed_.NotifyAll();
+    };
+    options.on_lost = [this](const absl::Status& status) {
+      MutexLock lock(mu_);
+      lost_ = status;
+      changed_.NotifyAll();
+    };
+    options.give_up_after = give_up_after;
+    options.clock = &clock_;
+    options.log = &log_;
+    auto session = Session::Create(std::move(options));
+    ASSERT_TRUE(session.ok()) << session.status();
+    session_ = *std::move(session);
+  }
+  void StartSession() { StartSession(absl::StrCat("127.0.0.1:", port_)); }
+  bool WaitForDirective(v1::Directive::BodyCase body, int count = 1) {
+    return WaitFor([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+      int found = 0;
+      for (const v1::Directive& directive : directives_) found += directive.body_case() == body;
+      return found >= count;
+    });
+  }
+  bool WaitFor(const std::function<bool()>& condition) {
+    const absl::Time deadline = absl::Now() + absl::Seconds(10);
+    MutexLock lock(mu_);
+    while (!condition()) {
+      const absl::Duration left = deadline - absl::Now();
+      if (left <= absl::ZeroDuration()) return false;
+      changed_.WaitFor(mu_, left);
+    }
+    return true;
+  }
+
+  RealClock clock_;
+  Logger log_{"worker 1", &clock_};
+  FakeCoordinator coordinator_;
+  std::unique_ptr<grpc::Server> server_;
+  int port_ = 0;
+  Mutex mu_;
+  CondVar changed_;
+  std::vector<v1::Directive> directives_ ABSL_GUARDED_BY(mu_);
+  std::optional<absl::Status> lost_ ABSL_GUARDED_BY(mu_);
+  std::unique_ptr<Session> session_;
+};
+
+TEST_F(SessionTest, RegistersFirstAndThenSendsHeartbeats) {
+  StartServer();
+  StartSession();
+  EXPECT_TRUE(WaitForDirective(v1::Directive::kRegistered));
+  EXPECT_TRUE(coordinator_.WaitUntil([](const auto& messages) {
+    return Count(messages, v1::TaskMessage::kHeartbeat) >= 3 && messages[0].has_register_() &&
+           messages[0].register_().train_examples() == 7 && messages[2].task().incarnation() == 42 &&
+           messages[2].heartbeat().progress().step() == 3;
+  }));
+}
+
+TEST_F(SessionTest, CarriesMessagesAndDirectives) {
+  StartServer();
+  StartSession();
+  for (uint64_t id = 1; id <= 100; ++id) {
+    v1::TaskMessage message;
+    message.mutable_shard_request()->set_request_id(id);
+    session_->Send(message);
+  }
+  ASSERT_TRUE(WaitForDirective(v1::Directive::kShardGrant, 100));
+  MutexLock lock(mu_);
+  uint64_t next = 1;
+  for (const v1::Directive& directive : directives_) {
+    if (!directive.has_shard_grant()) continue;
+    EXPECT_EQ(directive.shard_grant().request_id(), next++);
+  }
+}
+
+TEST_F(SessionTest, RegistersAgainAfterTheStreamBroke) {
+  StartServer();
+  StartSession();
+  ASSERT_TRUE(WaitForDirective(v1::Directive::kRegistered));
+  coordinator_.BreakStream();
+  EXPECT_TRUE(WaitForDirective(v1::Directive::kRegistered, 2));
+  EXPECT_EQ(coordinator_.sessions(), 2);
+}
+
+TEST_F(SessionTest, FindsACoordinatorThatWasStartedAnew) {
+  StartServer();
+  StartSession();
+  ASSERT_TRUE(WaitForDirective(v1::Directive::kRegistered));
+  StopServer();
+  v1::TaskMessage message;
+  message.mutable_shard_request()->set_request_id(9);
+  session_->Send(message);
+  StartServer(port_);
+  EXPECT_TRUE(WaitForDirective(v1::Directive::kRegistered, 2));
+  EXPECT_TRUE(WaitForDirective(v1::Directive::kShardGrant));
+}
+
+TEST_F(SessionTest, GivesUpNamingTheAddress) {
+  StartServer();
+  const std::string address = absl::StrCat("127.0.0.1:", port_);
+  StopServer();
+  StartSession(address, absl::Milliseconds(300));
+  ASSERT_TRUE(WaitFor([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return lost_.has_value(); }));
+  MutexLock lock(mu_);
+  EXPECT_EQ(lost_->code(), absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(absl::StrContains(lost_->message(), address)) << *lost_;
+  EXPECT_EQ(session_->Leave("", absl::Seconds(5)).code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(SessionTest, LeavingIsTheLastMessageAndComesAfterAHeartbeat) {
+  StartServer();
+  StartSession();
+  v1::TaskMessage message;
+  message.mutable_shard_request()->set_request_id(9);
+  session_->Send(message);
+  EXPECT_TRUE(session_->Leave("disk full", absl::Seconds(10)).ok());
+  EXPECT_TRUE(coordinator_.WaitUntil([](const auto& messages) {
+    const size_t n = messages.size();
+    return n >= 4 && messages[n - 1].leaving().error() == "disk full" && messages[n - 2].has_heartbeat() &&
+           Count(messages, v1::TaskMessage::kShardRequest) == 1;
+  }));
+  EXPECT_EQ(coordinator_.sessions(), 1);
+}
+
+TEST_F(SessionTest, LeavingTellsWhenTheCoordinatorIsOutOfReach) {
+  StartServer();
+  const std::string address = absl::StrCat("127.0.0.1:", port_);
+  StopServer();
+  StartSession(address);
+  absl::Status status = session_->Leave("", absl::Milliseconds(100));
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_TRUE(absl::StrContains(status.message(), "worker 1")) << status;
+}
+
+TEST_F(SessionTest, DoesNotComeBackToAJobThatHasStopped) {
+  coordinator_.StopAfterRegister();
+  StartServer();
+  StartSession();
+  ASSERT_TRUE(WaitForDirective(v1::Directive::kStop));
+  coordinator_.BreakStream();
+  EXPECT_TRUE(session_->Leave("", absl::Seconds(10)).ok());
+  EXPECT_EQ(coordinator_.sessions(), 1);
+}
+
+TEST_F(SessionTest, CanBeDestroyedAtAnyTime) {
+  StartServer();
+  for (int i = 0; i < 20; ++i) {
+    StartSession();
+    if (i % 2 == 1) WaitForDirective(v1::Directive::kRegistered, i / 2);
+    session_.reset();
+  }
+}
+
+TEST_F(SessionTest, RefusesIncompleteOptions) {
+  EXPECT_EQ(Session::Create({}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace rubato
