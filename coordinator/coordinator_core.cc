@@ -124,6 +124,8 @@ void CoordinatorCore::OnHeartbeat(Member* member, const v1::Heartbeat& heartbeat
   if (member->id.role() == v1::TaskId::SERVER) member->server = heartbeat.server();
   if (member->id.role() == v1::TaskId::EVALUATOR) member->progress = heartbeat.progress();
   if (member->id.role() != v1::TaskId::WORKER) return;
+  // Counts never go back: a heartbeat with lower ones was overtaken, or comes from a worker that has cleared them.
+  if (heartbeat.progress().steps_total() < member->progress.steps_total()) return;
   const v1::TaskId task = member->id;
   member->progress = heartbeat.progress();
   progress_.OnHeartbeat(task, heartbeat.progress());

@@ -1,9 +1,12 @@
-// The coordinator. Exit codes: 0 the job is done, 1 it failed, 2 bad flags or config.
-#include <grpcpp/grpcpp.h>
+// The coordinator of a job. Exit codes: 0 the job is done, 1 it failed, 2 bad flags or config.
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
 #include <iostream>
-#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,97 +15,95 @@
 #include "common/config/load.h"
 #include "common/log.h"
 #include "common/random.h"
+#include "common/status.h"
 #include "common/stop_watcher.h"
-#include "common/storage/file.h"
 #include "coordinator/coordinator_service.h"
+#include "coordinator/job_runner.h"
 
+namespace rubato::coordinator {
 namespace {
 
-using rubato::coordinator::CoordinatorService;
-
 struct Flags {
-  std::string config_path;
+  std::string config;
   std::vector<std::string> overrides;
   std::string listen = "0.0.0.0:7070";
   std::string port_file;
   bool resume = false;
 };
 
-int Complain(const absl::Status& status) {
-  std::cerr << status.message() << "\n";
-  return 2;
-}
-
-// The address with the port that was taken.
-absl::StatusOr<std::unique_ptr<grpc::Server>> Listen(CoordinatorService* service, std::string* address) {
-  grpc::ServerBuilder builder;
-  int port = 0;
-  // Two coordinators on one port would share its connections.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.AddListeningPort(*address, grpc::InsecureServerCredentials(), &port);
-  builder.RegisterService(service);
-  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  if (server == nullptr || port == 0) {
-    return absl::UnavailableError(
-        absl::StrCat("--listen: cannot listen on ", *address, "; the port is taken, or the host is not this one"));
+// Where others reach what listens on `listen`: a wildcard host becomes this machine's name.
+std::string ReachableName(const std::string& listen, int port) {
+  std::string host = listen.substr(0, listen.rfind(':'));
+  char name[256] = "localhost";
+  if (host.empty() || host == "0.0.0.0" || host == "[::]") {
+    if (gethostname(name, sizeof(name) - 1) == 0) name[sizeof(name) - 1] = '\0';
+    host = name;
   }
-  *address = absl::StrCat(address->substr(0, address->rfind(':')), ":", port);
-  return server;
+  return absl::StrCat(host, ":", port);
 }
 
-int Run(const Flags& flags) {
-  absl::StatusOr<rubato::v1::JobConfig> config = rubato::LoadJobConfig(flags.config_path, flags.overrides);
-  if (!config.ok()) return Complain(config.status());
-  if (absl::Status status = rubato::MakeDirectories(config->run_directory()); !status.ok()) return Complain(status);
+// Whoever waits for the file finds it whole.
+absl::Status WritePortFile(const std::string& path, const std::string& address) {
+  const std::string temporary = absl::StrCat(path, ".new");
+  std::ofstream file(temporary, std::ios::trunc);
+  file << address << "\n";
+  file.close();
+  if (!file || std::rename(temporary.c_str(), path.c_str()) != 0) {
+    return absl::UnavailableError(absl::StrCat("--port_file ", path, ": cannot be written"));
+  }
+  return absl::OkStatus();
+}
 
-  rubato::RealClock clock;
-  rubato::Logger log("coordinator", &clock);
-  CoordinatorService::Options options;
-  options.core.config = *config;
-  options.core.config_fingerprint = rubato::ConfigFingerprint(*config);
-  options.core.job_fingerprint = rubato::SystemRandom64();
-  options.core.start = clock.Now();
-  options.run_directory = config->run_directory();
+absl::Status RunJob(const Flags& flags, const v1::JobConfig& config, const Clock* clock, Logger* log) {
+  JobRunner::Options options;
+  options.config = config;
+  options.config_fingerprint = ConfigFingerprint(config);
+  options.job_fingerprint = SystemRandom64();
   options.resume = flags.resume;
-  options.clock = &clock;
-  options.log = &log;
-  absl::StatusOr<std::unique_ptr<CoordinatorService>> service = CoordinatorService::Create(std::move(options));
-  if (!service.ok()) return Complain(service.status());
-  std::string address = flags.listen;
-  absl::StatusOr<std::unique_ptr<grpc::Server>> server = Listen(service->get(), &address);
-  if (!server.ok()) return Complain(server.status());
-  log.Info(absl::StrCat("job ", config->name(), ", listens on ", address));
-  if (!flags.port_file.empty()) {
-    if (absl::Status status = rubato::WriteFileAtomically(flags.port_file, address); !status.ok()) {
-      return Complain(status);
-    }
-  }
-  absl::Status status;
+  options.clock = clock;
+  options.log = log;
+  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<JobRunner> runner, JobRunner::Create(std::move(options)));
+  CoordinatorService service(runner.get());
+  RUBATO_ASSIGN_OR_RETURN(Listener listener, Listen(flags.listen, &service));
+  const std::string address = ReachableName(flags.listen, listener.port);
+  log->Info(absl::StrCat("job ", config.name(), ", run directory ", config.run_directory(), ", reached at ", address));
+  if (!flags.port_file.empty()) RUBATO_RETURN_IF_ERROR(WritePortFile(flags.port_file, address));
+  std::optional<absl::Status> ended;
   {
-    rubato::StopWatcher watcher(
-        [&](absl::string_view signal) { (*service)->RequestStop(absl::StrCat("stopped by ", signal)); });
-    status = (*service)->AwaitFinish();
+    StopWatcher watcher([&](absl::string_view signal) { runner->Stop(absl::StrCat("stopped by ", signal), [] {}); });
+    while (!ended) ended = runner->Wait(absl::Seconds(1));
   }
-  (*server)->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
+  listener.server->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(500));
+  return *ended;
+}
+
+int Main(int argc, char** argv) {
+  Flags flags;
+  CLI::App app("Rubato coordinator: says who takes part in a job and under which consistency rule.");
+  app.add_option("--config", flags.config, "the job's textproto")->required();
+  app.add_option("--set", flags.overrides, "override a field of the config: path=value")->expected(1)->take_all();
+  app.add_option("--listen", flags.listen, "host:port to listen on; port 0 picks a free one")->capture_default_str();
+  app.add_option("--port_file", flags.port_file, "write the host:port that is listened on to this file");
+  app.add_flag("--resume", flags.resume, "go on with the run that the run directory holds");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  absl::StatusOr<v1::JobConfig> config = LoadJobConfig(flags.config, flags.overrides);
+  if (!config.ok()) {
+    std::cerr << config.status().message() << "\n";
+    return 2;
+  }
+  RealClock clock;
+  Logger log("coordinator", &clock);
+  absl::Status status = RunJob(flags, *config, &clock, &log);
   if (status.ok()) return 0;
   log.Error(status.message());
   return 1;
 }
 
 }  // namespace
+}  // namespace rubato::coordinator
 
-int main(int argc, char** argv) {
-  CLI::App app("Rubato coordinator: says who takes part in a job, and under which consistency rule.");
-  Flags flags;
-  app.add_option("--config", flags.config_path, "the job's textproto")->required();
-  app.add_option("--set", flags.overrides, "override a field of the config: path=value")->expected(1)->take_all();
-  app.add_option("--listen", flags.listen, "host:port to listen on; port 0 picks a free one")->capture_default_str();
-  app.add_option("--port_file", flags.port_file, "write the address listened on to this file");
-  app.add_flag("--resume", flags.resume, "go on with the job whose journal is in the run directory");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
-  return Run(flags);
-}
+int main(int argc, char** argv) { return rubato::coordinator::Main(argc, argv); }

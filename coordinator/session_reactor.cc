@@ -2,91 +2,103 @@
 
 #include <utility>
 
+#include "common/grpc_status.h"
+
 namespace rubato::coordinator {
-namespace {
 
-constexpr size_t kQueueMax = 8192;
-
-}  // namespace
-
-SessionReactor* SessionReactor::Start(std::string peer, Callbacks callbacks) {
-  std::shared_ptr<SessionReactor> reactor(new SessionReactor(std::move(peer), std::move(callbacks)));
-  reactor->self_ = reactor;
-  MutexLock lock(reactor->mu_);
-  reactor->StartRead(&reactor->incoming_);
-  return reactor.get();
+SessionReactor* SessionReactor::Start(JobRunner* runner, grpc::CallbackServerContext* context) {
+  std::shared_ptr<SessionReactor> reactor(new SessionReactor(runner, context));
+  SessionReactor* raw = reactor.get();
+  MutexLock lock(raw->mu_);
+  raw->self_ = std::move(reactor);
+  raw->StartRead(&raw->incoming_);
+  return raw;
 }
 
-void SessionReactor::set_task(const v1::TaskId& task) {
-  MutexLock lock(mu_);
-  task_ = task;
-}
-
-v1::TaskId SessionReactor::task() {
-  MutexLock lock(mu_);
-  return task_;
-}
+SessionReactor::SessionReactor(JobRunner* runner, grpc::CallbackServerContext* context)
+    : runner_(runner), context_(context), peer_(context->peer()) {}
 
 void SessionReactor::Send(const v1::Directive& directive) {
   MutexLock lock(mu_);
-  if (finished_ || closing_) return;
-  if (queue_.size() >= kQueueMax) {
-    return FinishOnce(grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "the task does not read its directives"));
+  if (closing_ || finished_) return;
+  if (queue_.size() >= kMaxQueued) {
+    closing_ = true;
+    broken_ = true;
+    status_ = absl::ResourceExhaustedError("the task does not read its directives");
+    // A write that the peer never takes ends only with the call.
+    context_->TryCancel();
+    return MaybeFinish();
   }
   queue_.push_back(directive);
-  if (!writing_) WriteNext();
-}
-
-void SessionReactor::WriteNext() {
+  if (writing_) return;
   writing_ = true;
   StartWrite(&queue_.front());
 }
 
-void SessionReactor::Close() {
+void SessionReactor::Handled() {
   MutexLock lock(mu_);
-  closing_ = true;
-  if (!writing_) FinishOnce(grpc::Status::OK);
+  if (!closing_ && !finished_) StartRead(&incoming_);
 }
 
-void SessionReactor::FinishOnce(grpc::Status status) {
-  if (std::exchange(finished_, true)) return;
-  Finish(std::move(status));
+void SessionReactor::Close(const absl::Status& why) {
+  MutexLock lock(mu_);
+  if (closing_) return;
+  closing_ = true;
+  status_ = why;
+  MaybeFinish();
 }
 
 void SessionReactor::OnReadDone(bool ok) {
-  if (!ok) {
-    MutexLock lock(mu_);
-    return FinishOnce(grpc::Status::OK);
-  }
+  std::shared_ptr<SessionReactor> self;
   v1::TaskMessage message;
   {
     MutexLock lock(mu_);
-    message.Swap(&incoming_);
+    if (!ok) {
+      closing_ = true;
+      return MaybeFinish();
+    }
+    message = std::exchange(incoming_, v1::TaskMessage());
+    self = self_;
   }
-  callbacks_.on_message(self_, message);
-  MutexLock lock(mu_);
-  if (!finished_) StartRead(&incoming_);
+  runner_->OnMessage(std::move(self), std::move(message), peer_);
 }
 
 void SessionReactor::OnWriteDone(bool ok) {
   MutexLock lock(mu_);
   writing_ = false;
-  if (!queue_.empty()) queue_.pop_front();
-  if (!ok) return FinishOnce(grpc::Status::OK);
-  if (finished_) return;
-  if (!queue_.empty()) return WriteNext();
-  if (closing_) FinishOnce(grpc::Status::OK);
+  queue_.pop_front();
+  if (!ok) {
+    closing_ = true;
+    broken_ = true;
+  }
+  if (!broken_ && !queue_.empty()) {
+    writing_ = true;
+    StartWrite(&queue_.front());
+    return;
+  }
+  MaybeFinish();
 }
 
 void SessionReactor::OnCancel() {
   MutexLock lock(mu_);
-  FinishOnce(grpc::Status::CANCELLED);
+  closing_ = true;
+  broken_ = true;
+  MaybeFinish();
 }
 
 void SessionReactor::OnDone() {
-  callbacks_.on_closed(self_);
-  // Deletes this, unless the service still holds it.
-  std::shared_ptr<SessionReactor> last = std::move(self_);
+  std::shared_ptr<SessionReactor> self;
+  {
+    MutexLock lock(mu_);
+    self = std::move(self_);
+  }
+  runner_->OnClosed(std::move(self));
+}
+
+void SessionReactor::MaybeFinish() {
+  if (!closing_ || writing_ || finished_) return;
+  finished_ = true;
+  Finish(ToGrpcStatus(status_));
 }
 
 }  // namespace rubato::coordinator

@@ -45,19 +45,13 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(Options options) {
   if (!options.on_directive) return missing("on_directive");
   if (!options.on_lost) return missing("on_lost");
   if (options.clock == nullptr || options.log == nullptr) return missing("clock or log");
-  std::unique_ptr<Session> session(new Session(std::move(options)));
-  Session* self = session.get();
-  session->thread_ = std::thread([self] { self->Run(); });
-  return session;
+  return absl::WrapUnique(new Session(std::move(options)));
 }
 
 Session::Session(Options options)
     : options_(std::move(options)),
       stub_(v1::Coordinator::NewStub(OpenChannel(options_.coordinator))),
-      out_of_contact_since_(options_.clock->Now()),
-      retry_at_(out_of_contact_since_),
-      retry_pause_(options_.retry_min),
-      heartbeat_at_(out_of_contact_since_) {}
+      retry_pause_(options_.retry_min) {}
 
 Session::~Session() {
   {
@@ -67,6 +61,11 @@ Session::~Session() {
     wake_.NotifyAll();
   }
   if (thread_.joinable()) thread_.join();
+}
+
+void Session::Start() {
+  out_of_contact_since_ = retry_at_ = heartbeat_at_ = options_.clock->Now();
+  thread_ = std::thread([this] { Run(); });
 }
 
 void Session::Send(v1::TaskMessage message) {

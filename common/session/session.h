@@ -21,9 +21,10 @@ namespace rubato {
 // A task's side of the Session stream: registers, sends heartbeats, receives directives, and registers again when the
 // stream breaks or the coordinator is started anew. Thread-safe; has one thread of its own.
 //
-//   RUBATO_ASSIGN_OR_RETURN(auto session, Session::Create(std::move(options)));
-//   session->Send(message);           // a shard request, an acknowledgement, ...
-//   session->Leave("", absl::Seconds(2));
+//   RUBATO_ASSIGN_OR_RETURN(session_, Session::Create(std::move(options)));
+//   session_->Start();
+//   session_->Send(message);           // a shard request, an acknowledgement, ...
+//   session_->Leave("");
 //
 // A message may be lost with the stream that carries it. Everything is repeatable, so a task that waits for an answer
 // sends its request again when it receives Registered, which follows every (re)connection.
@@ -54,12 +55,15 @@ class Session {
   // Messages that may wait to be sent; what is sent beyond that is lost, as with a broken stream.
   static constexpr size_t kMaxQueued = 4096;
 
-  // Returns at once; the connection comes about on the session's thread. InvalidArgument: an option is missing.
+  // InvalidArgument: an option is missing.
   static absl::StatusOr<std::unique_ptr<Session>> Create(Options options);
   // Breaks the stream without a word to the coordinator, unless Leave was called before.
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
+
+  // Once. The connection comes about on the session's thread, and callbacks begin.
+  void Start();
 
   // Queues a message; `task` is filled in. Returns at once.
   void Send(v1::TaskMessage message);
@@ -67,7 +71,7 @@ class Session {
   // Sends a last heartbeat and Leaving after all that is queued, and closes the stream. `error` is empty when the task
   // has done its part. DeadlineExceeded: the coordinator could not be told within `timeout`; Unavailable: the session
   // was lost before. Nothing is sent afterwards.
-  absl::Status Leave(const std::string& error, absl::Duration timeout);
+  absl::Status Leave(const std::string& error, absl::Duration timeout = absl::Seconds(5));
 
  private:
   enum class Farewell { kNone, kQueued, kSent };
@@ -99,7 +103,7 @@ class Session {
   bool over_ ABSL_GUARDED_BY(mu_) = false;
   bool lost_ ABSL_GUARDED_BY(mu_) = false;
 
-  // The thread's own.
+  // The thread's own, once it runs.
   std::unique_ptr<SessionStream> stream_;
   // Register has been written to stream_; Registered has come back.
   bool introduced_ = false;

@@ -140,6 +140,7 @@ class SessionTest : public testing::Test {
     auto session = Session::Create(std::move(options));
     ASSERT_TRUE(session.ok()) << session.status();
     session_ = *std::move(session);
+    session_->Start();
   }
   void StartSession() { StartSession(absl::StrCat("127.0.0.1:", port_)); }
   bool WaitForDirective(v1::Directive::BodyCase body, int count = 1) {

@@ -19,10 +19,10 @@ absl::Status RunSimulation(const SimulationOptions& options, std::ostream& out) 
     RunOptions run;
     run.seed = options.first_seed + static_cast<uint64_t>(i);
     run.keep_trace = options.seeds == 1 ? options.trace_lines : 0;
-    RunResult result = Run(run);
+    RunResult result = RunOnce(run);
     if (!result.violation.empty()) {
       run.keep_trace = options.trace_lines;
-      if (options.seeds > 1) result = Run(run);  // The same again, with its trace.
+      if (options.seeds > 1) result = RunOnce(run);  // The same again, with its trace.
       WriteTrace(result, out);
       out << result.scenario << "\n" << result.violation << "\nreplay with --seed=" << run.seed << "\n";
       return absl::InternalError(absl::StrCat("seed ", run.seed, ": ", result.violation));

@@ -128,6 +128,6 @@ RunResult Simulation::Run() {
 
 }  // namespace
 
-RunResult Run(const RunOptions& options) { return Simulation(options).Run(); }
+RunResult RunOnce(const RunOptions& options) { return Simulation(options).Run(); }
 
 }  // namespace rubato::simulation

@@ -29,7 +29,7 @@ struct RunResult {
 
 // Drives the real rules of servers, workers and coordinator through modelled networks, computations and crashes in
 // virtual time. Deterministic; keeps no state between calls; may be called from several threads.
-RunResult Run(const RunOptions& options);
+RunResult RunOnce(const RunOptions& options);
 
 }  // namespace rubato::simulation
 

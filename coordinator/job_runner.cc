@@ -1,0 +1,199 @@
+#include "coordinator/job_runner.h"
+
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "common/status.h"
+#include "common/task.h"
+
+namespace rubato::coordinator {
+namespace {
+
+std::tuple<int, uint32_t, uint64_t> KeyOf(const v1::TaskId& task) {
+  return {task.role(), task.index(), task.incarnation()};
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<JobRunner>> JobRunner::Create(Options options) {
+  CoordinatorCore::Options core_options;
+  core_options.config = options.config;
+  core_options.config_fingerprint = options.config_fingerprint;
+  core_options.job_fingerprint = options.job_fingerprint;
+  core_options.start = options.clock->Now();
+  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<CoordinatorCore> core, CoordinatorCore::Create(core_options));
+  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<RunFiles> files, RunFiles::Open(options.config, options.resume));
+  absl::StatusOr<Actions> recovered = core->Recover(files->recovered(), options.clock->Now());
+  if (!recovered.ok()) return Annotate(recovered.status(), absl::StrCat(options.config.run_directory(), "/journal"));
+  auto runner = absl::WrapUnique(new JobRunner(std::move(options), std::move(files), std::move(core)));
+  runner->Perform(*recovered);
+  runner->thread_ = std::thread([self = runner.get()] { self->Run(); });
+  return runner;
+}
+
+JobRunner::JobRunner(Options options, std::unique_ptr<RunFiles> files, std::unique_ptr<CoordinatorCore> core)
+    : options_(std::move(options)), files_(std::move(files)), core_(std::move(core)) {}
+
+JobRunner::~JobRunner() {
+  if (!thread_.joinable()) return;
+  {
+    MutexLock lock(mu_);
+    quit_ = true;
+    wake_.NotifyAll();
+  }
+  thread_.join();
+  for (auto& [ticket, call] : switches_) call.done(absl::CancelledError("the coordinator shuts down"));
+}
+
+void JobRunner::OnMessage(std::shared_ptr<TaskStream> stream, v1::TaskMessage message, std::string peer) {
+  Post([this, stream = std::move(stream), message = std::move(message), peer = std::move(peer)] {
+    Handle(stream, message, peer);
+  });
+}
+
+void JobRunner::OnClosed(std::shared_ptr<TaskStream> stream) {
+  Post([this, stream = std::move(stream)] { Forget(stream); });
+}
+
+void JobRunner::GetStatus(std::function<void(v1::JobStatus)> done) {
+  Post([this, done = std::move(done)] { done(core_->Status(Now())); });
+}
+
+void JobRunner::SwitchMode(const v1::SwitchModeRequest& request, absl::Duration patience, SwitchDone done) {
+  Post([this, request, deadline = Now() + patience, done = std::move(done)] {
+    const uint64_t ticket = next_ticket_++;
+    switches_[ticket] = {deadline, done};
+    Perform(core_->RequestSwitch(request, ticket, Now()));
+  });
+}
+
+void JobRunner::Stop(const std::string& reason, std::function<void()> done) {
+  Post([this, reason, done = std::move(done)] {
+    Perform(core_->RequestStop(reason, Now()));
+    done();
+  });
+}
+
+std::optional<absl::Status> JobRunner::Wait(absl::Duration timeout) {
+  const absl::Time deadline = Now() + timeout;
+  MutexLock lock(mu_);
+  while (!finished_) {
+    const absl::Duration left = deadline - Now();
+    if (left <= absl::ZeroDuration()) break;
+    finished_cv_.WaitFor(mu_, left);
+  }
+  return finished_;
+}
+
+void JobRunner::Post(std::function<void()> event) {
+  MutexLock lock(mu_);
+  events_.push_back(std::move(event));
+  wake_.NotifyAll();
+}
+
+void JobRunner::Run() {
+  absl::Time next_tick = Now();
+  while (true) {
+    std::vector<std::function<void()>> events;
+    {
+      MutexLock lock(mu_);
+      const absl::Duration left = next_tick - Now();
+      if (events_.empty() && !quit_ && left > absl::ZeroDuration()) wake_.WaitFor(mu_, left);
+      if (events_.empty() && quit_) return;
+      events = std::exchange(events_, {});
+    }
+    for (const std::function<void()>& event : events) event();
+    if (Now() < next_tick) continue;
+    Tick();
+    next_tick = Now() + options_.tick;
+  }
+}
+
+void JobRunner::Handle(const std::shared_ptr<TaskStream>& stream, const v1::TaskMessage& message,
+                       const std::string& peer) {
+  auto known = tasks_.find(stream.get());
+  if (known == tasks_.end() && !message.has_register_()) {
+    return stream->Close(absl::FailedPreconditionError("the first message of a session must be Register"));
+  }
+  if (known != tasks_.end() && !SameTask(known->second, message.task())) {
+    return stream->Close(absl::InvalidArgumentError(
+        absl::StrCat("task: a message of ", TaskName(message.task()), " on the session of ", TaskName(known->second))));
+  }
+  if (message.has_register_()) {
+    tasks_[stream.get()] = message.task();
+    streams_[KeyOf(message.task())] = stream;
+  }
+  Perform(core_->OnMessage(message, peer, Now()));
+  stream->Handled();
+}
+
+void JobRunner::Forget(const std::shared_ptr<TaskStream>& stream) {
+  auto known = tasks_.find(stream.get());
+  if (known == tasks_.end()) return;
+  const v1::TaskId task = known->second;
+  tasks_.erase(known);
+  auto current = streams_.find(KeyOf(task));
+  // A task that is back already has another stream.
+  if (current == streams_.end() || current->second != stream) return;
+  streams_.erase(current);
+  Perform(core_->OnDisconnect(task, Now()));
+}
+
+void JobRunner::Tick() {
+  const absl::Time now = Now();
+  Perform(core_->OnTick(now));
+  ExpireSwitches(now);
+}
+
+void JobRunner::ExpireSwitches(absl::Time now) {
+  for (auto call = switches_.begin(); call != switches_.end();) {
+    if (now < call->second.deadline) {
+      ++call;
+      continue;
+    }
+    const std::string waiting = core_->WaitingFor();
+    call->second.done(absl::DeadlineExceededError(absl::StrCat("the switch waits for ",
+                                                               waiting.empty() ? "the servers" : waiting,
+                                                               "; it stays requested")));
+    call = switches_.erase(call);
+  }
+}
+
+void JobRunner::Perform(const Actions& actions) {
+  for (const Action& action : actions) {
+    absl::Status status = PerformOne(action);
+    if (status.ok()) continue;
+    // What was to follow depends on what could not be written.
+    disk_failed_ = true;
+    options_.log->Error(std::string(status.message()));
+    return Perform(core_->RequestStop(absl::StrCat("the coordinator cannot go on: ", status.message()), Now()));
+  }
+}
+
+absl::Status JobRunner::PerformOne(const Action& action) {
+  if (const auto* send = std::get_if<SendDirective>(&action)) {
+    auto stream = streams_.find(KeyOf(send->task));
+    if (stream != streams_.end()) stream->second->Send(send->directive);
+  } else if (const auto* journal = std::get_if<AppendJournal>(&action)) {
+    if (!disk_failed_) return files_->AppendJournal(journal->record, journal->durable);
+  } else if (const auto* metrics = std::get_if<AppendMetrics>(&action)) {
+    if (!disk_failed_) return files_->AppendMetrics(metrics->line);
+  } else if (const auto* log = std::get_if<LogLine>(&action)) {
+    if (log->severity == 'I') options_.log->Info(log->text);
+    if (log->severity == 'W') options_.log->Warning(log->text);
+    if (log->severity == 'E') options_.log->Error(log->text);
+  } else if (const auto* answer = std::get_if<AnswerSwitch>(&action)) {
+    auto call = switches_.find(answer->ticket);
+    if (call == switches_.end()) return absl::OkStatus();
+    call->second.done(answer->reply);
+    switches_.erase(call);
+  } else if (const auto* finish = std::get_if<Finish>(&action)) {
+    MutexLock lock(mu_);
+    finished_ = finish->status;
+    finished_cv_.NotifyAll();
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace rubato::coordinator

@@ -1,0 +1,119 @@
+#ifndef RUBATO_COORDINATOR_JOB_RUNNER_H_
+#define RUBATO_COORDINATOR_JOB_RUNNER_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/mutex.h"
+#include "coordinator/coordinator_core.h"
+#include "coordinator/run_files.h"
+
+namespace rubato::coordinator {
+
+// The coordinator's end of a task's stream. Methods are called on the runner's thread and must not block.
+class TaskStream {
+ public:
+  virtual ~TaskStream() = default;
+  virtual void Send(const v1::Directive& directive) = 0;
+  // The message passed to JobRunner::OnMessage has been handled; the next one may come.
+  virtual void Handled() = 0;
+  // The task broke the protocol.
+  virtual void Close(const absl::Status& why) = 0;
+};
+
+// Runs a CoordinatorCore: one thread takes events in order, lets the core decide, and carries its actions out on disk
+// and streams. So journal writes block nobody but it. All methods are thread-safe and return at once, except Wait and
+// the destructor; callbacks are called on the thread.
+class JobRunner {
+ public:
+  struct Options {
+    v1::JobConfig config;
+    uint64_t config_fingerprint = 0;
+    // Random and not 0.
+    uint64_t job_fingerprint = 0;
+    // Whether to go on with what is in the run directory.
+    bool resume = false;
+    // Both outlive the runner.
+    const Clock* clock = nullptr;
+    Logger* log = nullptr;
+    absl::Duration tick = absl::Milliseconds(50);
+  };
+  using SwitchDone = std::function<void(absl::StatusOr<v1::SwitchModeReply>)>;
+
+  // Opens the run directory and recovers its journal. Errors as of RunFiles::Open, CoordinatorCore::Create and Recover.
+  static absl::StatusOr<std::unique_ptr<JobRunner>> Create(Options options);
+  // Streams must be gone. Switches that wait are answered Cancelled.
+  ~JobRunner();
+  JobRunner(const JobRunner&) = delete;
+  JobRunner& operator=(const JobRunner&) = delete;
+
+  // A message from a stream, whose first one must be Register. One at a time: the stream waits for Handled. `peer` is
+  // gRPC's name of its address.
+  void OnMessage(std::shared_ptr<TaskStream> stream, v1::TaskMessage message, std::string peer);
+  void OnClosed(std::shared_ptr<TaskStream> stream);
+
+  void GetStatus(std::function<void(v1::JobStatus)> done);
+  // DeadlineExceeded after `patience` says what the switch waits for; it stays requested.
+  void SwitchMode(const v1::SwitchModeRequest& request, absl::Duration patience, SwitchDone done);
+  void Stop(const std::string& reason, std::function<void()> done);
+
+  // The end of the job, or nothing when `timeout` comes first.
+  std::optional<absl::Status> Wait(absl::Duration timeout);
+
+ private:
+  using TaskKey = std::tuple<int, uint32_t, uint64_t>;
+  struct SwitchCall {
+    absl::Time deadline;
+    SwitchDone done;
+  };
+
+  JobRunner(Options options, std::unique_ptr<RunFiles> files, std::unique_ptr<CoordinatorCore> core);
+  void Post(std::function<void()> event);
+  void Run();
+
+  // On the thread.
+  void Handle(const std::shared_ptr<TaskStream>& stream, const v1::TaskMessage& message, const std::string& peer);
+  void Forget(const std::shared_ptr<TaskStream>& stream);
+  void Tick();
+  void Perform(const Actions& actions);
+  absl::Status PerformOne(const Action& action);
+  void ExpireSwitches(absl::Time now);
+  absl::Time Now() const { return options_.clock->Now(); }
+
+  const Options options_;
+
+  Mutex mu_;
+  CondVar wake_;
+  CondVar finished_cv_;
+  std::vector<std::function<void()>> events_ ABSL_GUARDED_BY(mu_);
+  bool quit_ ABSL_GUARDED_BY(mu_) = false;
+  std::optional<absl::Status> finished_ ABSL_GUARDED_BY(mu_);
+
+  // The thread's own, once it runs.
+  std::unique_ptr<RunFiles> files_;
+  std::unique_ptr<CoordinatorCore> core_;
+  // The last stream of each incarnation, and whose each stream is.
+  std::map<TaskKey, std::shared_ptr<TaskStream>> streams_;
+  std::map<TaskStream*, v1::TaskId> tasks_;
+  std::map<uint64_t, SwitchCall> switches_;
+  uint64_t next_ticket_ = 1;
+  // The disk has refused; nothing is written any more.
+  bool disk_failed_ = false;
+  std::thread thread_;
+};
+
+}  // namespace rubato::coordinator
+
+#endif  // RUBATO_COORDINATOR_JOB_RUNNER_H_

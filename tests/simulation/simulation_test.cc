@@ -1,0 +1,66 @@
+#include "tests/simulation/simulation.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "tests/simulation/run_simulation.h"
+
+namespace rubato::simulation {
+namespace {
+
+// Sanitizers make a run ten times as slow.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int64_t kSeeds = 200;
+#else
+constexpr int64_t kSeeds = 2000;
+#endif
+
+TEST(SimulationTest, HoldsTheInvariantsForEverySeed) {
+  std::ostringstream out;
+  SimulationOptions options;
+  options.seeds = kSeeds;
+  EXPECT_TRUE(RunSimulation(options, out).ok()) << out.str();
+}
+
+TEST(SimulationTest, IsTheSameRunForTheSameSeed) {
+  RunOptions options;
+  options.keep_trace = 100000;
+  for (options.seed = 1; options.seed <= 5; ++options.seed) {
+    const RunResult first = RunOnce(options);
+    const RunResult second = RunOnce(options);
+    EXPECT_EQ(first.trace, second.trace) << "seed " << options.seed;
+    EXPECT_FALSE(first.trace.empty());
+  }
+}
+
+TEST(SimulationTest, ReachesLongJobsAndManyPlans) {
+  int64_t long_jobs = 0, changed = 0;
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    const RunResult result = RunOnce({.seed = seed});
+    long_jobs += result.steps >= 20;
+    changed += result.plans >= 3;
+  }
+  EXPECT_GE(long_jobs, 25);
+  EXPECT_GE(changed, 10);
+}
+
+TEST(SimulationTest, RefusesToRunNothing) {
+  std::ostringstream out;
+  SimulationOptions options;
+  options.seeds = 0;
+  EXPECT_TRUE(absl::IsInvalidArgument(RunSimulation(options, out)));
+}
+
+TEST(SimulationTest, ShowsTheTraceOfASingleSeed) {
+  std::ostringstream out;
+  SimulationOptions options;
+  options.first_seed = 3;
+  options.seeds = 1;
+  EXPECT_TRUE(RunSimulation(options, out).ok());
+  EXPECT_NE(out.str().find("begins step"), std::string::npos) << out.str();
+  EXPECT_NE(out.str().find("seed 3: "), std::string::npos) << out.str();
+}
+
+}  // namespace
+}  // namespace rubato::simulation
