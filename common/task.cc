@@ -1,5 +1,7 @@
 #include "common/task.h"
 
+#include <unistd.h>
+
 #include "absl/strings/str_cat.h"
 
 namespace rubato {
@@ -36,6 +38,15 @@ std::string ModeName(v1::Mode mode, int64_t staleness_bound) {
     default:
       return absl::StrCat("unknown mode ", static_cast<int>(mode));
   }
+}
+
+v1::Register DescribeProcess() {
+  v1::Register description;
+  description.set_protocol_version(kProtocolVersion);
+  char host[256] = "";
+  if (gethostname(host, sizeof(host) - 1) == 0) description.set_host_name(host);
+  description.set_process_id(getpid());
+  return description;
 }
 
 }  // namespace rubato

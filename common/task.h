@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "proto/coordinator.pb.h"
 #include "proto/parameter_server.pb.h"
 
 namespace rubato {
@@ -19,6 +20,9 @@ bool SameTask(const v1::TaskId& a, const v1::TaskId& b);
 
 // "SYNC", "SSP(4)", "ASYNC".
 std::string ModeName(v1::Mode mode, int64_t staleness_bound);
+
+// What every task says of itself when it registers: protocol version, host and process.
+v1::Register DescribeProcess();
 
 }  // namespace rubato
 

@@ -52,7 +52,8 @@ grpc::ServerUnaryReactor* CoordinatorService::SwitchMode(grpc::CallbackServerCon
 grpc::ServerUnaryReactor* CoordinatorService::StopJob(grpc::CallbackServerContext* context,
                                                       const v1::StopJobRequest* request, v1::StopJobReply*) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const std::string reason = absl::StrCat("stopped by the operator", request->reason().empty() ? "" : ": ", request->reason());
+  const std::string reason =
+      absl::StrCat("stopped by the operator", request->reason().empty() ? "" : ": ", request->reason());
   runner_->Stop(reason, [reactor] { reactor->Finish(grpc::Status::OK); });
   return reactor;
 }
@@ -71,8 +72,8 @@ absl::StatusOr<Listener> Listen(const std::string& address, CoordinatorService* 
   builder.RegisterService(service);
   listener.server = builder.BuildAndStart();
   if (listener.server == nullptr || listener.port == 0) {
-    return absl::UnavailableError(
-        absl::StrCat("--listen ", address, ": cannot listen there; the port is taken or the host is not this machine's"));
+    return absl::UnavailableError(absl::StrCat(
+        "--listen ", address, ": cannot listen there; the port is taken or the host is not this machine's"));
   }
   return listener;
 }

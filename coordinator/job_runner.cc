@@ -153,9 +153,8 @@ void JobRunner::ExpireSwitches(absl::Time now) {
       continue;
     }
     const std::string waiting = core_->WaitingFor();
-    call->second.done(absl::DeadlineExceededError(absl::StrCat("the switch waits for ",
-                                                               waiting.empty() ? "the servers" : waiting,
-                                                               "; it stays requested")));
+    call->second.done(absl::DeadlineExceededError(
+        absl::StrCat("the switch waits for ", waiting.empty() ? "the servers" : waiting, "; it stays requested")));
     call = switches_.erase(call);
   }
 }

@@ -8,12 +8,14 @@
 #include <iostream>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/clock.h"
 #include "common/config/load.h"
 #include "common/log.h"
+#include "common/mutex.h"
 #include "common/random.h"
 #include "common/status.h"
 #include "common/stop_watcher.h"
@@ -22,6 +24,24 @@
 
 namespace rubato::coordinator {
 namespace {
+
+// A signal that has come, for the main thread to act on.
+class StopRequest {
+ public:
+  void Set(absl::string_view signal) {
+    MutexLock lock(mu_);
+    signal_ = std::string(signal);
+  }
+  // Once.
+  std::optional<std::string> Take() {
+    MutexLock lock(mu_);
+    return std::exchange(signal_, std::nullopt);
+  }
+
+ private:
+  Mutex mu_;
+  std::optional<std::string> signal_ ABSL_GUARDED_BY(mu_);
+};
 
 struct Flags {
   std::string config;
@@ -46,7 +66,7 @@ std::string ReachableName(const std::string& listen, int port) {
 absl::Status WritePortFile(const std::string& path, const std::string& address) {
   const std::string temporary = absl::StrCat(path, ".new");
   std::ofstream file(temporary, std::ios::trunc);
-  file << address << "\n";
+  file << address;
   file.close();
   if (!file || std::rename(temporary.c_str(), path.c_str()) != 0) {
     return absl::UnavailableError(absl::StrCat("--port_file ", path, ": cannot be written"));
@@ -54,7 +74,9 @@ absl::Status WritePortFile(const std::string& path, const std::string& address) 
   return absl::OkStatus();
 }
 
-absl::Status RunJob(const Flags& flags, const v1::JobConfig& config, const Clock* clock, Logger* log) {
+// Fails when the job could not be begun; otherwise `result` says how it ended.
+absl::Status RunJob(const Flags& flags, const v1::JobConfig& config, StopRequest* stop, const Clock* clock, Logger* log,
+                    absl::Status* result) {
   JobRunner::Options options;
   options.config = config;
   options.config_fingerprint = ConfigFingerprint(config);
@@ -69,12 +91,13 @@ absl::Status RunJob(const Flags& flags, const v1::JobConfig& config, const Clock
   log->Info(absl::StrCat("job ", config.name(), ", run directory ", config.run_directory(), ", reached at ", address));
   if (!flags.port_file.empty()) RUBATO_RETURN_IF_ERROR(WritePortFile(flags.port_file, address));
   std::optional<absl::Status> ended;
-  {
-    StopWatcher watcher([&](absl::string_view signal) { runner->Stop(absl::StrCat("stopped by ", signal), [] {}); });
-    while (!ended) ended = runner->Wait(absl::Seconds(1));
+  while (!ended) {
+    if (std::optional<std::string> signal = stop->Take()) runner->Stop(absl::StrCat("stopped by ", *signal), [] {});
+    ended = runner->Wait(absl::Milliseconds(100));
   }
   listener.server->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(500));
-  return *ended;
+  *result = *ended;
+  return absl::OkStatus();
 }
 
 int Main(int argc, char** argv) {
@@ -95,12 +118,17 @@ int Main(int argc, char** argv) {
     std::cerr << config.status().message() << "\n";
     return 2;
   }
+  StopRequest stop;
+  StopWatcher watcher([&](absl::string_view signal) { stop.Set(signal); });
   RealClock clock;
   Logger log("coordinator", &clock);
-  absl::Status status = RunJob(flags, *config, &clock, &log);
-  if (status.ok()) return 0;
-  log.Error(status.message());
-  return 1;
+  absl::Status result;
+  absl::Status begun = RunJob(flags, *config, &stop, &clock, &log, &result);
+  if (!begun.ok()) {
+    std::cerr << begun.message() << "\n";
+    return 2;
+  }
+  return result.ok() ? 0 : 1;
 }
 
 }  // namespace

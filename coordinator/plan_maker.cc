@@ -37,7 +37,7 @@ void SetRules(const PlanChange& change, v1::Plan* plan) {
   plan->set_learning_rate_scale(change.learning_rate_scale == 0 ? 1 : change.learning_rate_scale);
 }
 
-// A quorum of more than all members could never be reached.
+// A new plan asks for no more contributions than it has members.
 void CapQuorum(v1::Plan* plan) {
   plan->set_quorum(std::min(plan->quorum(), static_cast<uint32_t>(plan->members_size())));
 }
@@ -84,10 +84,10 @@ PlanMaker::Actions PlanMaker::RemoveWorker(const v1::TaskId& worker, bool lost, 
   if (found != workers_.end() && SameTask(found->second, worker)) workers_.erase(found);
   auto* members = plan_.mutable_members();
   auto member = std::find_if(members->begin(), members->end(),
-                             [&](const v1::TaskId& candidate) { return SameTask(candidate, worker); });
+                             [&task = worker](const v1::TaskId& candidate) { return SameTask(candidate, task); });
   if (member == members->end()) return actions;
+  // An amendment changes nothing else. Servers take a quorum of more than all who are left as all of them.
   members->erase(member);
-  CapQuorum(&plan_);
   plan_.set_amendment(plan_.amendment() + 1);
   repartition_ |= lost && options_.static_batch > 0;
   actions.push_back(JournalPlan(plan_, members_decided_, change_));
@@ -219,7 +219,7 @@ std::vector<std::string> PlanMaker::Joining() const {
   std::vector<std::string> names;
   for (const auto& [index, worker] : workers_) {
     bool member = std::any_of(plan_.members().begin(), plan_.members().end(),
-                              [&](const v1::TaskId& candidate) { return SameTask(candidate, worker); });
+                              [&task = worker](const v1::TaskId& candidate) { return SameTask(candidate, task); });
     if (!member) names.push_back(TaskName(worker));
   }
   return names;

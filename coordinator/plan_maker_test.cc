@@ -192,17 +192,18 @@ TEST_F(PlanMakerTest, AReplacedIncarnationLeavesAndJoins) {
   EXPECT_TRUE(maker_.OnEntered(Worker(1, 1), 2, now_).empty()) << "the old incarnation's heartbeat does not count";
 }
 
-TEST_F(PlanMakerTest, TheQuorumNeverExceedsTheMembers) {
+TEST_F(PlanMakerTest, ANewPlansQuorumNeverExceedsItsMembersAndAnAmendmentLeavesItAlone) {
   PlanChange rules = Rules(v1::SYNC);
   rules.quorum = 2;
   StartWith(3, rules);
   maker_.RemoveWorker(Worker(0), true, now_);
   maker_.RemoveWorker(Worker(1), true, now_);
-  EXPECT_EQ(maker_.plan().quorum(), 1u);
-  AckPlan();
-  maker_.AddWorker(Worker(4), now_);
-  AckAnnounce(1, 1);
   EXPECT_EQ(maker_.plan().quorum(), 2u);
+  AckPlan();
+  rules.quorum = 3;
+  maker_.RequestChange(rules, now_);
+  AckAnnounce(1, 1);
+  EXPECT_EQ(maker_.plan().quorum(), 1u);
 }
 
 TEST_F(PlanMakerTest, ARestartSendsThePlanAgainAndRepeatsTheAnnouncement) {

@@ -53,9 +53,9 @@ absl::StatusOr<std::unique_ptr<RunFiles>> RunFiles::Open(const v1::JobConfig& co
     // A coordinator that could not listen leaves empty files.
     const uintmax_t size = fs::file_size(path, error);
     if (resume || error || size == 0) continue;
-    return absl::AlreadyExistsError(absl::StrCat(
-        "run_directory ", directory, " holds an earlier run (", path,
-        "); choose another run_directory, remove it, or continue that run with --resume"));
+    return absl::AlreadyExistsError(
+        absl::StrCat("run_directory ", directory, " holds an earlier run (", path,
+                     "); choose another run_directory, remove it, or continue that run with --resume"));
   }
   absl::StatusOr<JournalContents> contents = ReadJournal(journal);
   if (!contents.ok() && !absl::IsNotFound(contents.status())) return contents.status();

@@ -18,8 +18,8 @@ namespace rubato::coordinator {
 class RunFiles {
  public:
   // Creates the directory and the files. With `resume`, takes over the journal that is there; a directory without one
-  // is begun afresh. AlreadyExists: without `resume`, the directory holds a journal or a run record that is not empty. Unavailable: a
-  // file cannot be written. DataLoss: the journal is damaged.
+  // is begun afresh. AlreadyExists: without `resume`, the directory holds a journal or a run record that is not empty.
+  // Unavailable: a file cannot be written. DataLoss: the journal is damaged.
   static absl::StatusOr<std::unique_ptr<RunFiles>> Open(const v1::JobConfig& config, bool resume);
 
   // The records that were there.

@@ -1,6 +1,7 @@
 #ifndef RUBATO_COORDINATOR_SESSION_REACTOR_H_
 #define RUBATO_COORDINATOR_SESSION_REACTOR_H_
 
+#include <grpcpp/server_context.h>
 #include <grpcpp/support/server_callback.h>
 
 #include <deque>

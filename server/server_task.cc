@@ -31,7 +31,7 @@ absl::Status ServerTask::Run() {
   Session::Options session;
   session.coordinator = options_.coordinator;
   session.task = options_.task;
-  session.registration.set_protocol_version(kProtocolVersion);
+  session.registration = DescribeProcess();
   session.registration.set_config_fingerprint(ConfigFingerprint(options_.config));
   session.registration.set_address(absl::StrCat(options_.advertise_host, ":", server->port()));
   session.heartbeat = [this] {
@@ -44,10 +44,8 @@ absl::Status ServerTask::Run() {
   session.give_up_after = absl::Seconds(options_.config.cluster().start_timeout_seconds());
   session.clock = options_.clock;
   session.log = options_.log;
-  {
-    MutexLock lock(mu_);  // The first directive waits until session_ is there.
-    RUBATO_ASSIGN_OR_RETURN(session_, Session::Create(std::move(session)));
-  }
+  RUBATO_ASSIGN_OR_RETURN(session_, Session::Create(std::move(session)));
+  session_->Start();
 
   absl::Status status;
   {
@@ -73,8 +71,6 @@ void ServerTask::OnMessage(std::shared_ptr<Connection> connection, grpc::ByteBuf
 void ServerTask::OnClosed(uint64_t) {}
 
 void ServerTask::OnDirective(const v1::Directive& directive) {
-  // Run() has set what is used below once it has given up the lock.
-  { MutexLock lock(mu_); }
   if (directive.has_job()) {
     if (absl::Status status = core_->StartJob(directive.job()); !status.ok()) return Cancel(std::move(status));
     if (directive.job().has_plan()) {

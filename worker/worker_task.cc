@@ -29,7 +29,7 @@ absl::Status WorkerTask::Run() {
   Session::Options session;
   session.coordinator = options_.coordinator;
   session.task = options_.task;
-  session.registration.set_protocol_version(kProtocolVersion);
+  session.registration = DescribeProcess();
   session.registration.set_config_fingerprint(ConfigFingerprint(options_.config));
   session.registration.set_train_examples(dataset->size());
   session.heartbeat = [this] { return Heartbeat(); };
@@ -38,10 +38,8 @@ absl::Status WorkerTask::Run() {
   session.give_up_after = absl::Seconds(options_.config.cluster().start_timeout_seconds());
   session.clock = options_.clock;
   session.log = options_.log;
-  {
-    MutexLock lock(mu_);  // The first directive waits until session_ is there.
-    RUBATO_ASSIGN_OR_RETURN(session_, Session::Create(std::move(session)));
-  }
+  RUBATO_ASSIGN_OR_RETURN(session_, Session::Create(std::move(session)));
+  session_->Start();
 
   v1::JobDescription job;
   absl::StatusOr<v1::Plan> plan = AwaitMembership(&job);
@@ -147,25 +145,31 @@ absl::Status WorkerTask::Train(const v1::JobDescription& job, const v1::Plan& pl
   client.Start(plan);
   absl::Status status = trainer.Run();
   MutexLock lock(mu_);
+  last_progress_ = ProgressLocked();  // For the heartbeat that goes before the goodbye.
   client_ = nullptr;
   trainer_ = nullptr;
   dynamic_ = nullptr;
   return status;
 }
 
+v1::WorkerProgress WorkerTask::ProgressLocked() {
+  if (trainer_ == nullptr) return last_progress_;
+  v1::WorkerProgress progress;
+  trainer_->Describe(&progress);
+  PsClient::Counters counters = client_->counters();
+  progress.set_sent_bytes_total(counters.sent_bytes);
+  progress.set_received_bytes_total(counters.received_bytes);
+  progress.set_non_finite_total(progress.non_finite_total() + counters.non_finite);
+  progress.set_waiting_for(counters.waiting_for);
+  progress.set_entry_wait_seconds(absl::ToDoubleSeconds(counters.entry_wait));
+  for (int64_t count : counters.staleness) progress.add_staleness_counts(count);
+  return progress;
+}
+
 v1::Heartbeat WorkerTask::Heartbeat() {
   v1::Heartbeat heartbeat;
   MutexLock lock(mu_);
-  v1::WorkerProgress* progress = heartbeat.mutable_progress();
-  if (trainer_ == nullptr) return heartbeat;
-  trainer_->Describe(progress);
-  PsClient::Counters counters = client_->counters();
-  progress->set_sent_bytes_total(counters.sent_bytes);
-  progress->set_received_bytes_total(counters.received_bytes);
-  progress->set_non_finite_total(progress->non_finite_total() + counters.non_finite);
-  progress->set_waiting_for(counters.waiting_for);
-  progress->set_entry_wait_seconds(absl::ToDoubleSeconds(counters.entry_wait));
-  for (int64_t count : counters.staleness) progress->add_staleness_counts(count);
+  *heartbeat.mutable_progress() = ProgressLocked();
   return heartbeat;
 }
 

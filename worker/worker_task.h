@@ -43,6 +43,7 @@ class WorkerTask {
  private:
   void OnDirective(const v1::Directive& directive);
   v1::Heartbeat Heartbeat();
+  v1::WorkerProgress ProgressLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<v1::Plan> AwaitMembership(v1::JobDescription* job);
   absl::Status Train(const v1::JobDescription& job, const v1::Plan& plan, const ModelSpec& spec,
                      std::shared_ptr<const Dataset> dataset);
@@ -62,6 +63,7 @@ class WorkerTask {
   // Set while training.
   PsClient* client_ ABSL_GUARDED_BY(mu_) = nullptr;
   Trainer* trainer_ ABSL_GUARDED_BY(mu_) = nullptr;
+  v1::WorkerProgress last_progress_ ABSL_GUARDED_BY(mu_);
   DynamicSource* dynamic_ ABSL_GUARDED_BY(mu_) = nullptr;
 };
 

@@ -71,6 +71,10 @@ void ChunkAudit::OnPush(const v1::UpdateRecord& push, size_t member) {
   if (push.generation() > newest_generation_) CheckLeftSync(push);
   const bool forward = CheckOrder(push, *plan, members_[member]);
   if (!Continues(push)) CloseUpdate();
+  // Steps that were left out are done for everybody.
+  if (MayBeShort(*plan) && !push.ineffective() && push.step() > NextSyncStep(*plan)) {
+    era->clocks.AdvanceAll(push.step(), version_);
+  }
   CheckStaleness(push, *plan, members_[member], *era);
   if (plan->plan.mode() != v1::SYNC) {
     CheckVersion(push);
@@ -133,8 +137,7 @@ void ChunkAudit::CheckLeftSync(const v1::UpdateRecord& push) {
   const std::optional<AuditedPlan>& before = plans_->previous();
   if (!before.has_value() || before->plan.generation() >= push.generation()) return;
   if (!before->waits_for_all() || before->member_count == 0) return;
-  const bool any = sync_generation_ == before->plan.generation();
-  const int64_t next = any ? sync_step_ + 1 : before->plan.first_step();
+  const int64_t next = NextSyncStep(*before);
   if (next >= before->end_step) return;
   report_->Break(Invariant::kSync, [&] {
     return absl::StrCat(where_, ": no update for SYNC step ", next, " of plan ", before->plan.generation(),
@@ -215,14 +218,13 @@ void ChunkAudit::Collect(const v1::UpdateRecord& push, const AuditedPlan& plan, 
 }
 
 void ChunkAudit::OpenUpdate(const v1::UpdateRecord& push, const AuditedPlan& plan) {
-  const bool any = sync_generation_ == push.generation();
-  const int64_t expected = any ? sync_step_ + 1 : plan.plan.first_step();
-  if (any && push.step() == sync_step_) {
+  const int64_t expected = NextSyncStep(plan);
+  if (sync_generation_ == push.generation() && push.step() == sync_step_) {
     report_->Break(Invariant::kSync, [&] {
       return absl::StrCat(where_, ": two updates for SYNC step ", sync_step_, ": versions ", sync_version_, " and ",
                           push.applied_version());
     });
-  } else if (push.step() != expected) {
+  } else if (push.step() < expected || (push.step() > expected && !MayBeShort(plan))) {
     report_->Break(Invariant::kSync, [&] {
       return absl::StrCat(where_, ": an update for SYNC step ", push.step(), " where step ", expected, " was next");
     });
@@ -236,6 +238,14 @@ void ChunkAudit::OpenUpdate(const v1::UpdateRecord& push, const AuditedPlan& pla
   if (plan.plan.quorum() > 0) EraOf(push.generation())->clocks.AdvanceAll(push.step() + 1, version_);
 }
 
+int64_t ChunkAudit::NextSyncStep(const AuditedPlan& plan) const {
+  return sync_generation_ == plan.plan.generation() ? sync_step_ + 1 : plan.plan.first_step();
+}
+
+bool ChunkAudit::MayBeShort(const AuditedPlan& plan) const {
+  return plan.plan.quorum() > 0 && (plan.plan.amendment() > 0 || plans_->Find(current_->generation) != &plan);
+}
+
 void ChunkAudit::CloseUpdate() {
   if (!update_.has_value()) return;
   const Update update = *std::exchange(update_, std::nullopt);
@@ -246,7 +256,7 @@ void ChunkAudit::CloseUpdate() {
   const int64_t wanted = quorum == 0 ? plan->member_count : std::min(quorum, plan->member_count);
   const auto counted = std::count_if(update.contributors.begin(), update.contributors.end(),
                                      [&](size_t member) { return plan->HasMember(member); });
-  if (counted >= wanted) return;
+  if (counted >= wanted || (counted > 0 && MayBeShort(*plan))) return;
   report_->Break(Invariant::kSync, [&] {
     std::string missing;
     for (size_t i = 0; i < plan->members.size(); ++i) {

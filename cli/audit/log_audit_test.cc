@@ -131,6 +131,15 @@ TEST(LogAuditQuorumTest, TooFewContributionsAreFound) {
                    "has 1 of 2 contributions");
 }
 
+TEST(LogAuditQuorumTest, TooFewContributionsAreRightWhereAMemberIsLostOrThePlanIsLeft) {
+  LogBuilder lost = QuorumLog();
+  lost.Plan({.amendment = 1, .mode = v1::SYNC, .quorum = 2, .members = {0, 2}}).Sync(2, 3, {0}).Sync(4, 4, {0, 2});
+  EXPECT_TRUE(lost.Audit().held()) << FormatAudit(lost.Audit());
+  LogBuilder left = QuorumLog();
+  left.Plan({.generation = 2, .mode = v1::ASYNC, .members = {0, 1, 2}, .first_step = 3}).Sync(2, 3, {0});
+  EXPECT_TRUE(left.Audit().held()) << FormatAudit(left.Audit());
+}
+
 TEST(LogAuditQuorumTest, LateContributionThatIsAppliedIsFound) {
   LogBuilder log = QuorumLog();
   log.Push({.worker = 2, .step = 1, .base = 1, .applied = 3});

@@ -187,7 +187,11 @@ void Session::Receive(const v1::Directive& directive) {
     const double lease = directive.registered().lease_seconds();
     if (lease > 0) heartbeat_interval_ = std::min(absl::Seconds(lease) / 4, kSlowestHeartbeat);
   }
-  if (directive.has_stop()) stopped_ = true;
+  if (directive.has_stop()) {
+    stopped_ = true;
+    // A task that is refused is answered with Stop alone, and may say goodbye all the same.
+    registered_ = true;
+  }
   options_.on_directive(directive);
 }
 

@@ -105,7 +105,7 @@ class Session {
 
   // The thread's own, once it runs.
   std::unique_ptr<SessionStream> stream_;
-  // Register has been written to stream_; Registered has come back.
+  // Register has been written to stream_; it has been answered with Registered or Stop.
   bool introduced_ = false;
   bool registered_ = false;
   // The heartbeat that goes before Leaving has been written to stream_.

@@ -36,7 +36,7 @@ class FakeCoordinator final : public v1::Coordinator::Service {
         changed_.NotifyAll();
       }
       v1::Directive directive;
-      if (message.has_register_()) {
+      if (message.has_register_() && !refuse()) {
         directive.mutable_registered()->set_lease_seconds(0.2);
         stream->Write(directive);
       }
@@ -63,6 +63,12 @@ class FakeCoordinator final : public v1::Coordinator::Service {
     MutexLock lock(mu_);
     stop_after_register_ = true;
   }
+  // Answers Register with Stop alone.
+  void Refuse() {
+    MutexLock lock(mu_);
+    stop_after_register_ = true;
+    refuse_ = true;
+  }
   // Until `condition` holds of what has been received, ten seconds at most.
   bool WaitUntil(const std::function<bool(const std::vector<v1::TaskMessage>&)>& condition) {
     const absl::Time deadline = absl::Now() + absl::Seconds(10);
@@ -80,12 +86,18 @@ class FakeCoordinator final : public v1::Coordinator::Service {
   }
 
  private:
+  bool refuse() {
+    MutexLock lock(mu_);
+    return refuse_;
+  }
+
   Mutex mu_;
   CondVar changed_;
   std::vector<v1::TaskMessage> messages_ ABSL_GUARDED_BY(mu_);
   grpc::ServerContext* context_ ABSL_GUARDED_BY(mu_) = nullptr;
   int sessions_ ABSL_GUARDED_BY(mu_) = 0;
   bool stop_after_register_ ABSL_GUARDED_BY(mu_) = false;
+  bool refuse_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 int Count(const std::vector<v1::TaskMessage>& messages, v1::TaskMessage::BodyCase body) {
@@ -268,6 +280,16 @@ TEST_F(SessionTest, DoesNotComeBackToAJobThatHasStopped) {
   coordinator_.BreakStream();
   EXPECT_TRUE(session_->Leave("", absl::Seconds(10)).ok());
   EXPECT_EQ(coordinator_.sessions(), 1);
+}
+
+TEST_F(SessionTest, ARefusedTaskSaysGoodbyeAllTheSame) {
+  coordinator_.Refuse();
+  StartServer();
+  StartSession();
+  ASSERT_TRUE(WaitForDirective(v1::Directive::kStop));
+  EXPECT_TRUE(session_->Leave("refused", absl::Seconds(10)).ok());
+  EXPECT_TRUE(
+      coordinator_.WaitUntil([](const auto& messages) { return Count(messages, v1::TaskMessage::kLeaving) == 1; }));
 }
 
 TEST_F(SessionTest, CanBeDestroyedAtAnyTime) {

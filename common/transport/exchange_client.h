@@ -44,14 +44,14 @@ class ExchangeClient {
 
   struct Options {
     // "host:port".
-    std::string address;
+    std::string address = {};
     // For Create, > 0.
     absl::Duration connect_timeout = absl::Seconds(5);
     // A larger message breaks the stream. 1 to 2^31 - 1.
     size_t max_message_bytes = (size_t{1} << 28) + (size_t{1} << 20);
     // That may wait to be sent; when it would be more, the stream is broken with ResourceExhausted.
     size_t max_queued_bytes = size_t{1} << 32;
-    Keepalive keepalive;
+    Keepalive keepalive = {};
   };
 
   // Connects, and blocks until that is done. `handler` outlives the client. InvalidArgument: an option is out of range.

@@ -35,16 +35,16 @@ class ExchangeServer {
 
   struct Options {
     // "host:port"; port 0 takes a free one. Not shared with another process.
-    std::string listen;
+    std::string listen = {};
     // A larger message ends its connection with RESOURCE_EXHAUSTED. 1 to 2^31 - 1.
     size_t max_message_bytes = (size_t{1} << 28) + (size_t{1} << 20);
     // That may wait to be sent on one connection.
     size_t max_queued_bytes = size_t{1} << 30;
-    Keepalive keepalive;
+    Keepalive keepalive = {};
     // How long Shutdown waits for calls of `services` before it cancels them.
     absl::Duration shutdown_grace = absl::Seconds(1);
     // Served on the same port by gRPC's own threads. Not owned; they outlive the server.
-    std::vector<grpc::Service*> services;
+    std::vector<grpc::Service*> services = {};
   };
 
   // Listens when it returns. `handler` outlives the server. InvalidArgument: an option is out of range. Unavailable:

@@ -116,6 +116,7 @@ void SimServer::SimPartition::Apply(const server::ChunkRules::Update& update) {
 }
 
 void SimServer::SimPartition::Log(const v1::UpdateLogRecord& record) {
+  if (world_->on_record) world_->on_record(number_, record);
   if (record.has_plan()) {
     world_->trace.Add(name_, ": plan ", record.plan().generation(), ".", record.plan().amendment(), " holds");
     world_->oracle.PlanHolds(number_, record.plan());
@@ -134,6 +135,11 @@ void SimServer::SimPartition::Answer(const server::PartitionReply& reply) {
                       v1::ExchangeReply::PushOutcome_Name(reply.push), " ", reply.next_step, " ", reply.message);
   }
   v1::ExchangeReply wire = ToWire(reply);
+  for (uint32_t chunk : reply.chunks) {
+    v1::ChunkWeights* entry = wire.add_chunks();
+    entry->set_chunk(chunk);
+    entry->set_version(rules_.Find(chunk)->version());
+  }
   world_->oracle.Answered(reply.token, wire);
   if (!node.empty()) node.mapped().answer(wire);
 }

@@ -85,12 +85,38 @@ void SimWorker::MaybeStart(const v1::Plan& plan) {
   machine_->Start(plan);
 }
 
+server::PartitionRequest SimWorker::ToWire(const Request& request) const {
+  const ChunkGroup& batch = batches_[request.batch];
+  const bool pulls = request.kind == StepMachine::Kind::kPull;
+  server::PartitionRequest wire;
+  wire.kind = pulls ? server::PartitionRequest::Kind::kPull : server::PartitionRequest::Kind::kPushPull;
+  wire.task = task();
+  wire.generation = request.generation;
+  wire.step = request.step;
+  wire.chunks = batch.chunks;
+  for (size_t i = 0; !pulls && i < batch.chunks.size(); ++i) {
+    server::Contribution& contribution = wire.contributions.emplace_back();
+    contribution.task = task();
+    contribution.generation = request.generation;
+    contribution.step = request.step;
+    // Some are empty.
+    contribution.examples = (task().incarnation() * 7 + request.step) % 9;
+    contribution.base_version = versions_.at(batch.chunks[i]);
+  }
+  return wire;
+}
+
 void SimWorker::Send(const Request& request) {
-  const uint32_t stream = streams_[batches_[request.batch].server];
-  // The weight of a contribution; some are empty.
-  const uint64_t examples = (task().incarnation() * 7 + request.step) % 9;
+  const ChunkGroup& batch = batches_[request.batch];
+  const uint32_t stream = streams_[batch.server];
+  auto answer = [this, request, stream](const v1::ExchangeReply& reply) {
+    world_->network.Send([this, request, stream, reply] { OnReply(request, stream, reply); });
+  };
+  // A stream that is broken delivers nothing; the last messages of a process that died may still come.
   if (stream % 2 == 0) {
-    world_->network.Send([this, request, stream, examples] { Deliver(request, stream, examples); });
+    world_->network.Send([this, &batch, stream, answer, wire = ToWire(request)] {
+      if (streams_[batch.server] == stream) servers_[batch.server]->OnRequest(batch.partition, wire, answer);
+    });
   }
   // Streams are reliable, this network is not: what stays open for long may have been lost.
   world_->queue.After(world_->scenario.patience + world_->scenario.resend, [this, request] {
@@ -98,30 +124,8 @@ void SimWorker::Send(const Request& request) {
   });
 }
 
-void SimWorker::Deliver(const Request& request, uint32_t stream, uint64_t examples) {
-  const ChunkGroup& batch = batches_[request.batch];
-  // A stream that is gone delivers nothing; a dead process' last messages may still be on their way.
-  if (streams_[batch.server] != stream) return;
-  server::PartitionRequest wire;
-  wire.kind = request.kind == StepMachine::Kind::kPull ? server::PartitionRequest::Kind::kPull
-                                                       : server::PartitionRequest::Kind::kPushPull;
-  wire.task = task();
-  wire.generation = request.generation;
-  wire.step = request.step;
-  wire.chunks = batch.chunks;
-  if (request.kind == StepMachine::Kind::kPushPull) {
-    for (size_t i = 0; i < batch.chunks.size(); ++i) {
-      server::Contribution& contribution = wire.contributions.emplace_back();
-      contribution.task = task();
-      contribution.generation = request.generation;
-      contribution.step = request.step;
-      contribution.examples = examples;
-    }
-  }
-  servers_[batch.server]->OnRequest(
-      batch.partition, std::move(wire), [this, request, stream](const v1::ExchangeReply& reply) {
-        world_->network.Send([this, request, stream, reply] { OnReply(request, stream, reply); });
-      });
+void SimWorker::StoreVersions(const v1::ExchangeReply& reply) {
+  for (const v1::ChunkWeights& entry : reply.chunks()) versions_[entry.chunk()] = entry.version();
 }
 
 void SimWorker::OnReply(const Request& request, uint32_t stream, v1::ExchangeReply reply) {
@@ -131,6 +135,7 @@ void SimWorker::OnReply(const Request& request, uint32_t stream, v1::ExchangeRep
     world_->queue.After(world_->scenario.latency, [this, request, stream, reply] { OnReply(request, stream, reply); });
     return;
   }
+  StoreVersions(reply);
   absl::Status status = machine_->OnReply(request.id, reply);
   if (status.ok()) return Advance();
   if (!absl::IsAborted(status)) {

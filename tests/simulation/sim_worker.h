@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "tests/simulation/chunk_groups.h"
 #include "tests/simulation/control_link.h"
 #include "tests/simulation/sim_server.h"
@@ -40,8 +41,9 @@ class SimWorker : private worker::StepMachine::Sink {
   enum class Phase { kStarting, kForward, kBackward, kLeaving };
 
   void Send(const worker::StepMachine::Request& request) override;
-  void Deliver(const worker::StepMachine::Request& request, uint32_t stream, uint64_t examples);
+  server::PartitionRequest ToWire(const worker::StepMachine::Request& request) const;
   void OnReply(const worker::StepMachine::Request& request, uint32_t stream, v1::ExchangeReply reply);
+  void StoreVersions(const v1::ExchangeReply& reply);
   void OnDirective(const v1::Directive& directive);
   void MaybeStart(const v1::Plan& plan);
   void Heartbeat();
@@ -58,7 +60,8 @@ class SimWorker : private worker::StepMachine::Sink {
   World* const world_;
   const std::vector<SimServer*> servers_;
   std::vector<ChunkGroup> batches_;
-  std::vector<uint32_t> streams_;  // By server: the number of the stream; odd while it is broken.
+  absl::flat_hash_map<uint32_t, int64_t> versions_;  // By chunk: of the weights that it has.
+  std::vector<uint32_t> streams_;                    // By server: the number of the stream; odd while it is broken.
   ControlLink link_;
   std::optional<worker::StepMachine> machine_;  // Once it is told a plan that it is in.
 

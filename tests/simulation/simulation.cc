@@ -42,6 +42,7 @@ Simulation::Simulation(const RunOptions& options)
     : world_(DrawScenario(options.seed), options.keep_trace),
       coordinator_(&world_),
       incidents_left_(world_.scenario.incidents.size()) {
+  world_.on_record = options.on_record;
   std::vector<SimServer*> servers;
   for (uint32_t index = 0; index < world_.scenario.servers; ++index) {
     servers_.push_back(std::make_unique<SimServer>(&world_, &coordinator_, index));

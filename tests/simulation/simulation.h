@@ -2,8 +2,11 @@
 #define RUBATO_TESTS_SIMULATION_SIMULATION_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
+
+#include "proto/update_log.pb.h"
 
 namespace rubato::simulation {
 
@@ -12,6 +15,8 @@ struct RunOptions {
   uint64_t seed = 1;
   // Lines of the trace that are kept; 0 for none.
   size_t keep_trace = 0;
+  // Where given, is called with every record of every partition's update log; partitions are numbered over all servers.
+  std::function<void(uint32_t partition, const v1::UpdateLogRecord&)> on_record = {};
 };
 
 struct RunResult {

@@ -2,10 +2,12 @@
 #define RUBATO_TESTS_SIMULATION_WORLD_H_
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "common/random.h"
 #include "proto/coordinator.pb.h"
+#include "proto/update_log.pb.h"
 #include "tests/simulation/event_queue.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/oracle.h"
@@ -38,6 +40,8 @@ struct World {
   Network network;
   Random random;
   Oracle oracle;
+  // Sees every record of every update log.
+  std::function<void(uint32_t partition, const v1::UpdateLogRecord&)> on_record;
   // Where the chunks are; empty until the job has started.
   std::vector<v1::ChunkPlacement> chunks;
   uint64_t last_incarnation = 0;

@@ -36,7 +36,7 @@ absl::Status EvaluatorTask::Run() {
   Session::Options session;
   session.coordinator = options_.coordinator;
   session.task = options_.task;
-  session.registration.set_protocol_version(kProtocolVersion);
+  session.registration = DescribeProcess();
   session.registration.set_config_fingerprint(ConfigFingerprint(config));
   session.heartbeat = [] { return v1::Heartbeat(); };
   session.on_directive = [this](const v1::Directive& directive) { OnDirective(directive); };
@@ -44,10 +44,8 @@ absl::Status EvaluatorTask::Run() {
   session.give_up_after = absl::Seconds(config.cluster().start_timeout_seconds());
   session.clock = options_.clock;
   session.log = options_.log;
-  {
-    MutexLock lock(mu_);  // The first directive waits until session_ is there.
-    RUBATO_ASSIGN_OR_RETURN(session_, Session::Create(std::move(session)));
-  }
+  RUBATO_ASSIGN_OR_RETURN(session_, Session::Create(std::move(session)));
+  session_->Start();
   absl::Status status = Serve(*dataset, backend.get(), model.get());
   if (absl::Status left = session_->Leave(std::string(status.message()), kLeaveTimeout); !left.ok()) {
     options_.log->Warning(absl::StrCat("leaves without the coordinator's knowledge: ", left.message()));

@@ -1,0 +1,192 @@
+// The runner with streams of this process: its threads and locks without gRPC between them.
+#include "coordinator/job_runner.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/task.h"
+#include "coordinator/core_harness.h"
+
+namespace rubato::coordinator {
+namespace {
+
+// A server's or worker's stream that answers from the runner's thread.
+class FakeStream final : public TaskStream, public std::enable_shared_from_this<FakeStream> {
+ public:
+  FakeStream(JobRunner* runner, v1::TaskId task) : runner_(runner), task_(std::move(task)) {}
+
+  void Register() {
+    v1::TaskMessage message;
+    message.mutable_register_()->set_protocol_version(kProtocolVersion);
+    message.mutable_register_()->set_config_fingerprint(kConfigFingerprint);
+    message.mutable_register_()->set_address(":9000");
+    message.mutable_register_()->set_train_examples(kTrainExamples);
+    Say(std::move(message));
+  }
+  void Say(v1::TaskMessage message) {
+    *message.mutable_task() = task_;
+    runner_->OnMessage(shared_from_this(), std::move(message), "ipv4:10.0.0.9:555");
+  }
+  void Send(const v1::Directive& directive) override {
+    v1::TaskMessage answer;
+    if (directive.has_announce()) {
+      answer.mutable_announce_ack()->set_generation(directive.announce().generation());
+    } else if (directive.has_commit()) {
+      answer.mutable_plan_ack()->set_generation(directive.commit().plan().generation());
+      answer.mutable_plan_ack()->set_amendment(directive.commit().plan().amendment());
+    } else if (directive.has_checkpoint()) {
+      answer.mutable_checkpoint_done()->set_name(directive.checkpoint().name());
+    }
+    if (task_.role() == v1::TaskId::SERVER && answer.body_case() != v1::TaskMessage::BODY_NOT_SET) Say(answer);
+    MutexLock lock(mu_);
+    received_.push_back(directive);
+    changed_.NotifyAll();
+  }
+  void Handled() override {
+    MutexLock lock(mu_);
+    ++handled_;
+  }
+  void Close(const absl::Status& why) override {
+    MutexLock lock(mu_);
+    closed_ = why;
+    changed_.NotifyAll();
+  }
+  bool WaitFor(v1::Directive::BodyCase body) {
+    MutexLock lock(mu_);
+    for (int patience = 0; patience < 100; ++patience) {
+      for (const v1::Directive& directive : received_) {
+        if (directive.body_case() == body) return true;
+      }
+      changed_.WaitFor(mu_, absl::Milliseconds(100));
+    }
+    return false;
+  }
+  absl::Status WaitClosed() {
+    MutexLock lock(mu_);
+    for (int patience = 0; patience < 100 && closed_.ok(); ++patience) changed_.WaitFor(mu_, absl::Milliseconds(100));
+    return closed_;
+  }
+
+ private:
+  JobRunner* const runner_;
+  const v1::TaskId task_;
+  Mutex mu_;
+  CondVar changed_;
+  std::vector<v1::Directive> received_ ABSL_GUARDED_BY(mu_);
+  int handled_ ABSL_GUARDED_BY(mu_) = 0;
+  absl::Status closed_ ABSL_GUARDED_BY(mu_);
+};
+
+// The answer of a call, waited for by the test's thread.
+template <typename T>
+class Answer {
+ public:
+  void Set(T value) {
+    MutexLock lock(mu_);
+    value_ = std::move(value);
+    changed_.NotifyAll();
+  }
+  std::optional<T> Wait() {
+    MutexLock lock(mu_);
+    for (int patience = 0; patience < 100 && !value_; ++patience) changed_.WaitFor(mu_, absl::Milliseconds(100));
+    return value_;
+  }
+
+ private:
+  Mutex mu_;
+  CondVar changed_;
+  std::optional<T> value_ ABSL_GUARDED_BY(mu_);
+};
+
+class JobRunnerTest : public testing::Test {
+ protected:
+  JobRunnerTest() {
+    const std::string directory =
+        absl::StrCat(testing::TempDir(), "/runner-", testing::UnitTest::GetInstance()->current_test_info()->name());
+    std::filesystem::remove_all(directory);
+    JobRunner::Options options;
+    options.config = SmallJob();
+    options.config.set_run_directory(directory);
+    options.config_fingerprint = kConfigFingerprint;
+    options.job_fingerprint = 7;
+    options.clock = &clock_;
+    options.log = &log_;
+    options.tick = absl::Milliseconds(5);
+    auto runner = JobRunner::Create(std::move(options));
+    EXPECT_TRUE(runner.ok()) << runner.status();
+    runner_ = *std::move(runner);
+  }
+  std::shared_ptr<FakeStream> Add(const v1::TaskId& task) {
+    return streams_.emplace_back(std::make_shared<FakeStream>(runner_.get(), task));
+  }
+  // Each task registers from a thread of its own.
+  void StartJob() {
+    std::vector<std::shared_ptr<FakeStream>> tasks = {Add(ServerTask(0)), Add(ServerTask(1)), Add(WorkerTask(0)),
+                                                      Add(WorkerTask(1))};
+    std::vector<std::thread> threads;
+    for (const auto& task : tasks) threads.emplace_back([task] { task->Register(); });
+    for (std::thread& thread : threads) thread.join();
+    ASSERT_TRUE(tasks[2]->WaitFor(v1::Directive::kJob));
+  }
+  absl::Status Switch(absl::Duration patience) {
+    auto answer = std::make_shared<Answer<absl::Status>>();
+    v1::SwitchModeRequest request;
+    request.set_mode(v1::ASYNC);
+    runner_->SwitchMode(request, patience,
+                        [answer](absl::StatusOr<v1::SwitchModeReply> reply) { answer->Set(reply.status()); });
+    return answer->Wait().value_or(absl::UnknownError("no answer"));
+  }
+
+  RealClock clock_;
+  Logger log_{"coordinator", &clock_};
+  std::vector<std::shared_ptr<FakeStream>> streams_;
+  std::unique_ptr<JobRunner> runner_;
+};
+
+TEST_F(JobRunnerTest, StartsAJobWhoseTasksComeFromManyThreads) {
+  StartJob();
+  auto status = std::make_shared<Answer<v1::JobStatus>>();
+  runner_->GetStatus([status](v1::JobStatus job) { status->Set(std::move(job)); });
+  EXPECT_EQ(status->Wait()->phase(), v1::JobStatus::TRAINING);
+}
+
+TEST_F(JobRunnerTest, ASwitchThatWaitsEndsAtItsDeadlineAndSaysForWhom) {
+  StartJob();
+  absl::Status status = Switch(absl::Milliseconds(50));
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_TRUE(absl::StrContains(status.message(), "worker 0, worker 1 to enter plan 1")) << status;
+}
+
+TEST_F(JobRunnerTest, StoppingEndsTheJobWithItsReason) {
+  StartJob();
+  runner_->Stop("enough", [] {});
+  EXPECT_TRUE(streams_[0]->WaitFor(v1::Directive::kStop));
+  for (const auto& stream : streams_) runner_->OnClosed(stream);
+  std::optional<absl::Status> ended = runner_->Wait(absl::Seconds(10));
+  ASSERT_TRUE(ended.has_value());
+  EXPECT_EQ(ended->message(), "enough");
+}
+
+TEST_F(JobRunnerTest, AStreamThatSpeaksForAnotherTaskIsClosed) {
+  auto stream = Add(WorkerTask(0));
+  stream->Say(v1::TaskMessage());
+  EXPECT_EQ(stream->WaitClosed().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(JobRunnerTest, ASwitchThatWaitsIsCancelledWhenTheRunnerGoes) {
+  StartJob();
+  auto answer = std::make_shared<Answer<absl::Status>>();
+  v1::SwitchModeRequest request;
+  request.set_mode(v1::ASYNC);
+  runner_->SwitchMode(request, absl::Minutes(1),
+                      [answer](absl::StatusOr<v1::SwitchModeReply> reply) { answer->Set(reply.status()); });
+  runner_.reset();
+  EXPECT_EQ(answer->Wait()->code(), absl::StatusCode::kCancelled);
+}
+
+}  // namespace
+}  // namespace rubato::coordinator

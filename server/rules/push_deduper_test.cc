@@ -1,0 +1,52 @@
+#include "server/rules/push_deduper.h"
+
+#include <gtest/gtest.h>
+
+namespace rubato::server {
+namespace {
+
+TEST(PushDeduperTest, HasSeenNothingAtFirst) {
+  PushDeduper deduper;
+  EXPECT_FALSE(deduper.Seen(0, 1, 0));
+  EXPECT_EQ(deduper.LastStep(0, 1), -1);
+  EXPECT_TRUE(deduper.watermarks().empty());
+}
+
+TEST(PushDeduperTest, RecognisesStepsUpToTheWatermark) {
+  PushDeduper deduper;
+  deduper.Record(0, 1, 5);
+  EXPECT_TRUE(deduper.Seen(0, 1, 5));
+  EXPECT_TRUE(deduper.Seen(0, 1, 3));
+  EXPECT_FALSE(deduper.Seen(0, 1, 6));
+  EXPECT_EQ(deduper.LastStep(0, 1), 5);
+}
+
+TEST(PushDeduperTest, KeepsWorkersApart) {
+  PushDeduper deduper;
+  deduper.Record(0, 1, 5);
+  EXPECT_FALSE(deduper.Seen(1, 1, 5));
+  deduper.Record(1, 1, 2);
+  EXPECT_EQ(deduper.LastStep(0, 1), 5);
+  EXPECT_EQ(deduper.LastStep(1, 1), 2);
+}
+
+TEST(PushDeduperTest, NeverLowersAWatermark) {
+  PushDeduper deduper;
+  deduper.Record(0, 1, 5);
+  deduper.Record(0, 1, 4);
+  EXPECT_EQ(deduper.LastStep(0, 1), 5);
+}
+
+TEST(PushDeduperTest, ANewIncarnationBeginsAnewAndReplacesTheOldOne) {
+  PushDeduper deduper;
+  deduper.Record(0, 1, 5);
+  EXPECT_FALSE(deduper.Seen(0, 2, 3));
+  deduper.Record(0, 2, 3);
+  EXPECT_TRUE(deduper.Seen(0, 2, 3));
+  EXPECT_EQ(deduper.LastStep(0, 1), -1);
+  ASSERT_EQ(deduper.watermarks().size(), 1u);
+  EXPECT_EQ(deduper.watermarks()[0].incarnation, 2u);
+}
+
+}  // namespace
+}  // namespace rubato::server

@@ -1,0 +1,55 @@
+#ifndef RUBATO_SERVER_RULES_RULES_TESTING_H_
+#define RUBATO_SERVER_RULES_RULES_TESTING_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "proto/parameter_server.pb.h"
+#include "server/rules/sync_reducer.h"
+
+namespace rubato::server {
+
+// Builders for tests of the rules.
+
+inline v1::TaskId Worker(uint32_t index, uint64_t incarnation = 1) {
+  v1::TaskId task;
+  task.set_role(v1::TaskId::WORKER);
+  task.set_index(index);
+  task.set_incarnation(incarnation);
+  return task;
+}
+
+inline v1::Plan MakePlan(uint64_t generation, v1::Mode mode, int64_t first_step, const std::vector<uint32_t>& members,
+                         int64_t staleness_bound = 0, uint32_t quorum = 0) {
+  v1::Plan plan;
+  plan.set_generation(generation);
+  plan.set_mode(mode);
+  plan.set_staleness_bound(staleness_bound);
+  plan.set_quorum(quorum);
+  plan.set_first_step(first_step);
+  for (uint32_t index : members) *plan.add_members() = Worker(index);
+  return plan;
+}
+
+// The next amendment of `plan`, without the member `lost`.
+inline v1::Plan Without(v1::Plan plan, uint32_t lost) {
+  auto* members = plan.mutable_members();
+  for (int i = members->size() - 1; i >= 0; --i) {
+    if (members->Get(i).index() == lost) members->DeleteSubrange(i, 1);
+  }
+  plan.set_amendment(plan.amendment() + 1);
+  return plan;
+}
+
+inline Contribution PushOf(uint32_t worker, uint64_t generation, int64_t step, uint64_t examples = 8) {
+  Contribution push;
+  push.task = Worker(worker);
+  push.generation = generation;
+  push.step = step;
+  push.examples = examples;
+  return push;
+}
+
+}  // namespace rubato::server
+
+#endif  // RUBATO_SERVER_RULES_RULES_TESTING_H_

@@ -1,0 +1,66 @@
+#include "server/rules/sync_reducer.h"
+
+#include <gtest/gtest.h>
+
+#include "server/rules/rules_testing.h"
+
+namespace rubato::server {
+namespace {
+
+TEST(SyncReducerTest, GivesContributionsInOrderOfMemberWhateverTheirArrival) {
+  SyncReducer reducer;
+  for (uint32_t worker : {2u, 0u, 1u}) EXPECT_TRUE(reducer.Add(PushOf(worker, 1, 0)));
+  std::vector<Contribution> all = reducer.Take();
+  ASSERT_EQ(all.size(), 3u);
+  for (uint32_t i = 0; i < 3; ++i) EXPECT_EQ(all[i].task.index(), i);
+  EXPECT_TRUE(reducer.empty());
+}
+
+TEST(SyncReducerTest, KeepsTheFirstOfTwoContributionsOfOneWorker) {
+  SyncReducer reducer;
+  EXPECT_TRUE(reducer.Add(PushOf(0, 1, 0, 8)));
+  EXPECT_FALSE(reducer.Add(PushOf(0, 1, 0, 9)));
+  std::vector<Contribution> all = reducer.Take();
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].examples, 8u);
+}
+
+TEST(SyncReducerTest, NamesWhoIsMissing) {
+  SyncReducer reducer;
+  const v1::Plan plan = MakePlan(1, v1::SYNC, 0, {0, 1, 2});
+  reducer.Add(PushOf(1, 1, 0));
+  std::vector<v1::TaskId> missing = reducer.Missing(plan);
+  ASSERT_EQ(missing.size(), 2u);
+  EXPECT_EQ(missing[0].index(), 0u);
+  EXPECT_EQ(missing[1].index(), 2u);
+  EXPECT_TRUE(reducer.Has(Worker(1)));
+  EXPECT_FALSE(reducer.Has(Worker(1, 2)));
+}
+
+TEST(SyncReducerTest, HasAQuorumOnlyWhereThePlanHasOne) {
+  SyncReducer reducer;
+  reducer.Add(PushOf(0, 1, 0));
+  reducer.Add(PushOf(1, 1, 0));
+  EXPECT_TRUE(reducer.HasQuorum(MakePlan(1, v1::SYNC, 0, {0, 1, 2}, 0, 2)));
+  EXPECT_FALSE(reducer.HasQuorum(MakePlan(1, v1::SYNC, 0, {0, 1, 2}, 0, 3)));
+  EXPECT_FALSE(reducer.HasQuorum(MakePlan(1, v1::SYNC, 0, {0, 1})));
+}
+
+TEST(SyncReducerTest, DropsContributionsOfTheLostAndOfEarlierIncarnations) {
+  SyncReducer reducer;
+  reducer.Add(PushOf(0, 1, 0));
+  reducer.Add(PushOf(1, 1, 0));
+  v1::Plan plan = MakePlan(1, v1::SYNC, 0, {1});
+  *plan.add_members() = Worker(0, 2);
+  reducer.KeepMembers(plan);
+  EXPECT_FALSE(reducer.Has(Worker(0)));
+  EXPECT_TRUE(reducer.Has(Worker(1)));
+  EXPECT_TRUE(reducer.Add([] {
+    Contribution push = PushOf(0, 1, 0);
+    push.task = Worker(0, 2);
+    return push;
+  }()));
+}
+
+}  // namespace
+}  // namespace rubato::server

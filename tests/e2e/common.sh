@@ -1,0 +1,57 @@
+# Sourced by the end-to-end tests: finds the real programs and the configs, fails with a reason, leaves no process.
+set -euo pipefail
+
+root="$PWD"
+rubato="$root/cli/command/rubato"
+work="$(mktemp -d "${TEST_TMPDIR:-/tmp}/e2e.XXXXXX")"
+
+cleanup() {
+  local children
+  children="$(jobs -p)"
+  # shellcheck disable=SC2086  # One argument per process.
+  if [[ -n "$children" ]]; then kill -9 $children 2>/dev/null || true; fi
+}
+trap cleanup EXIT
+
+say() { printf '[%s] %s\n' "$(date +%T)" "$*"; }
+
+fail() {
+  printf 'FAILED: %s\n' "$*" >&2
+  exit 1
+}
+
+# wait_for SECONDS WHAT COMMAND...: until the command succeeds.
+wait_for() {
+  local seconds="$1" what="$2"
+  shift 2
+  local deadline=$((SECONDS + seconds))
+  until "$@" >/dev/null 2>&1; do
+    ((SECONDS < deadline)) || fail "$what: not within $seconds s"
+    sleep 0.1
+  done
+}
+
+# train DIRECTORY ARGUMENTS...: a run of the small teacher job, whose output is in DIRECTORY.out.
+train() {
+  local directory="$1"
+  shift
+  timeout 120 "$rubato" train "$root/configs/teacher_mlp.textproto" --binaries "$root" \
+    --run_directory="$directory" "$@" >"$directory.out" 2>&1
+}
+
+# The last number that the run record has for a key.
+last_value() {
+  grep -o "\"$2\":[-0-9.e]*" "$1/metrics.jsonl" | tail -n 1 | cut -d: -f2
+}
+
+# wait_for_step DIRECTORY STEP: until the run record has got there.
+has_step() {
+  [[ -f "$1/metrics.jsonl" ]] && (($(last_value "$1" step) >= $2))
+}
+
+audit_holds() {
+  "$rubato" audit "$1" >"$1.audit" || {
+    cat "$1.audit" >&2
+    fail "the audit of $1 found a broken invariant"
+  }
+}

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# SYNC with static dispatch: the same weights, bit by bit, on every run and for any number of servers; and two workers
+# of batch 32 do what one of batch 64 does.
+# shellcheck source=tests/e2e/common.sh
+source tests/e2e/common.sh
+
+options=(--set "data.dispatch=STATIC" --set "consistency.mode=SYNC" --set "cluster.evaluators=0"
+  --set "evaluation.target_accuracy=" --set "training.epochs=" --set "training.max_steps=200"
+  --set "cluster.update_log=true" --set "cluster.chunk_bytes=16384")
+
+run() {
+  local name="$1"
+  shift
+  say "$name: $*"
+  train "$work/$name" "${options[@]}" "$@" || {
+    cat "$work/$name.out" >&2
+    fail "$name did not train"
+  }
+  audit_holds "$work/$name"
+  "$rubato" export "$work/$name" --output="$work/$name.safetensors" >/dev/null
+}
+
+run one --set cluster.servers=1
+run one_again --set cluster.servers=1
+run two --set cluster.servers=2
+run three --set cluster.servers=3 --set cluster.partitions_per_server=2
+for name in one_again two three; do
+  cmp "$work/one.safetensors" "$work/$name.safetensors" || fail "the weights of $name differ from those of one server"
+done
+say "identical weights: $(sha256sum <"$work/one.safetensors")"
+
+run two_workers --set cluster.workers=2 --set training.batch_size=32
+run one_worker --set cluster.workers=1 --set training.batch_size=64
+tests/e2e/compare_weights "$work/two_workers.safetensors" "$work/one_worker.safetensors" 1e-4
+
+"$rubato" export "$work/one" --at-step=0 --output="$work/initial.safetensors" >/dev/null
+"$rubato" export "$work/three" --at-step=0 --output="$work/initial3.safetensors" >/dev/null
+cmp "$work/initial.safetensors" "$work/initial3.safetensors" || fail "the initial weights depend on the servers"
+! cmp -s "$work/initial.safetensors" "$work/one.safetensors" || fail "training changed nothing"
+say passed

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# A running job goes to async and back to sync: no restart, no update lost, and a stall of at most one step of the
+# slowest worker and 50 ms, which the run record carries.
+# shellcheck source=tests/e2e/common.sh
+source tests/e2e/common.sh
+
+directory="$work/run"
+train "$directory" --set consistency.mode=SYNC --set cluster.update_log=true --set training.epochs=16 \
+  --slow=worker:1:x3 &
+job=$!
+wait_for 60 "training begins" has_step "$directory" 50
+"$rubato" switch "$directory" --to=async
+wait_for 60 "training goes on in async" grep -q '"generation":2' "$directory/metrics.jsonl"
+sleep 1
+"$rubato" status "$directory" | grep -q ASYNC || fail "status does not say ASYNC"
+"$rubato" switch "$directory" --to=sync
+sleep 1
+"$rubato" status "$directory" | grep -q SYNC || fail "status does not say SYNC"
+wait "$job" || {
+  cat "$directory.out" >&2
+  fail "the job failed"
+}
+audit_holds "$directory"
+for generation in 2 3; do
+  line="$(grep '"kind":"plan"' "$directory/metrics.jsonl" | grep "\"generation\":$generation,")" ||
+    fail "the run record has no line for plan $generation"
+  say "$line"
+  stall="$(grep -o '"stall_seconds":[-0-9.e]*' <<<"$line" | cut -d: -f2)"
+  slowest="$(grep -o '"slowest_step_seconds":[-0-9.e]*' <<<"$line" | cut -d: -f2)"
+  # Ten times the bound: this machine may be doing anything meanwhile. The bound itself is shown by bench/RESULTS.md.
+  awk -v stall="$stall" -v slowest="$slowest" 'BEGIN { exit !(stall >= 0 && stall <= 10 * (slowest + 0.05)) }' ||
+    fail "plan $generation: a stall of $stall s, with a slowest step of $slowest s"
+done
+say passed

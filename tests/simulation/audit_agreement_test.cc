@@ -1,0 +1,32 @@
+// The audit of update logs and the rules were written apart: here the one judges what the other did under faults.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "cli/audit/log_audit.h"
+#include "tests/simulation/simulation.h"
+
+namespace rubato::simulation {
+namespace {
+
+TEST(AuditAgreementTest, TheAuditFindsThatSimulatedRunsHeldTheirInvariants) {
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    AuditReport report;
+    std::map<uint32_t, std::unique_ptr<LogAudit>> audits;
+    RunOptions options;
+    options.seed = seed;
+    options.on_record = [&](uint32_t partition, const v1::UpdateLogRecord& record) {
+      std::unique_ptr<LogAudit>& audit = audits[partition];
+      if (audit == nullptr) audit = std::make_unique<LogAudit>(absl::StrCat("partition ", partition), &report);
+      audit->OnRecord(record);
+    };
+    const RunResult result = RunOnce(options);
+    for (auto& [partition, audit] : audits) audit->Finish(false);
+    EXPECT_TRUE(report.held()) << result.scenario << "\n" << FormatAudit(report) << "replay with --seed=" << seed;
+  }
+}
+
+}  // namespace
+}  // namespace rubato::simulation

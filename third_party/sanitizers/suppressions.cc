@@ -1,0 +1,78 @@
+// Read by the sanitizers' run-time libraries when a test starts; without them these are functions that nobody calls.
+// Third-party code only, each line with its reason.
+
+extern "C" {
+
+const char* __tsan_default_suppressions();
+const char* __lsan_default_suppressions();
+
+const char* __tsan_default_suppressions() {
+  return
+      // The system's gRPC and Abseil are not instrumented: the sanitizer sees their accesses through intercepted calls
+      // (memcpy, close, ...) and not the atomics that order them. These are gRPC's libraries.
+      "called_from_lib:/usr/lib/x86_64-linux-gnu/libgrpc++.so\n"
+      "called_from_lib:/usr/lib/x86_64-linux-gnu/libgrpc.so\n"
+      "called_from_lib:libabsl_bad_optional_access.so\n"
+      "called_from_lib:libabsl_bad_variant_access.so\n"
+      "called_from_lib:libabsl_base.so\n"
+      "called_from_lib:libabsl_city.so\n"
+      "called_from_lib:libabsl_cord.so\n"
+      "called_from_lib:libabsl_cord_internal.so\n"
+      "called_from_lib:libabsl_cordz_functions.so\n"
+      "called_from_lib:libabsl_cordz_handle.so\n"
+      "called_from_lib:libabsl_cordz_info.so\n"
+      "called_from_lib:libabsl_debugging_internal.so\n"
+      "called_from_lib:libabsl_demangle_internal.so\n"
+      "called_from_lib:libabsl_exponential_biased.so\n"
+      "called_from_lib:libabsl_graphcycles_internal.so\n"
+      "called_from_lib:libabsl_hash.so\n"
+      "called_from_lib:libabsl_int128.so\n"
+      "called_from_lib:libabsl_low_level_hash.so\n"
+      "called_from_lib:libabsl_malloc_internal.so\n"
+      "called_from_lib:libabsl_random_internal_platform.so\n"
+      "called_from_lib:libabsl_random_internal_pool_urbg.so\n"
+      "called_from_lib:libabsl_random_internal_randen.so\n"
+      "called_from_lib:libabsl_random_internal_randen_hwaes.so\n"
+      "called_from_lib:libabsl_random_internal_randen_hwaes_impl.so\n"
+      "called_from_lib:libabsl_random_internal_randen_slow.so\n"
+      "called_from_lib:libabsl_random_internal_seed_material.so\n"
+      "called_from_lib:libabsl_random_seed_gen_exception.so\n"
+      "called_from_lib:libabsl_raw_hash_set.so\n"
+      "called_from_lib:libabsl_raw_logging_internal.so\n"
+      "called_from_lib:libabsl_spinlock_wait.so\n"
+      "called_from_lib:libabsl_stacktrace.so\n"
+      "called_from_lib:libabsl_status.so\n"
+      "called_from_lib:libabsl_statusor.so\n"
+      "called_from_lib:libabsl_str_format_internal.so\n"
+      "called_from_lib:libabsl_strerror.so\n"
+      "called_from_lib:libabsl_strings.so\n"
+      "called_from_lib:libabsl_strings_internal.so\n"
+      "called_from_lib:libabsl_symbolize.so\n"
+      "called_from_lib:libabsl_synchronization.so\n"
+      "called_from_lib:libabsl_throw_delegate.so\n"
+      "called_from_lib:libabsl_time.so\n"
+      "called_from_lib:libabsl_time_zone.so\n"
+      "called_from_lib:libaddress_sorting.so\n"
+      "called_from_lib:libcares.so\n"
+      "called_from_lib:libcrypto.so\n"
+      "called_from_lib:libgpr.so\n"
+      "called_from_lib:libgrpc++.so\n"
+      "called_from_lib:libgrpc.so\n"
+      "called_from_lib:libre2.so\n"
+      "called_from_lib:libssl.so\n"
+      "called_from_lib:libupb.so\n"
+      // The parts of gRPC that are headers are instrumented, but what orders their accesses is in the libraries above.
+      "race_top:grpc::\n"
+      "race:grpc::internal::CallOpSet\n"
+      // OpenMP's barriers are futexes of its own, unseen as well.
+      "called_from_lib:libgomp.so\n";
+}
+
+const char* __lsan_default_suppressions() {
+  return
+      // oneDNN and OpenCL's loader keep global tables until the process ends.
+      "leak:libdnnl.so\n"
+      "leak:libOpenCL.so\n";
+}
+
+}  // extern "C"
