@@ -7,10 +7,10 @@
 #include "absl/status/statusor.h"
 
 // RUBATO_RETURN_IF_ERROR(expression);                     returns the expression's status when it is not OK.
-#define RUBATO_RETURN_IF_ERROR(expression)                        \
-  do {                                                            \
-    absl::Status rubato_status_ = (expression);                   \
-    if (!rubato_status_.ok()) return rubato_status_;              \
+#define RUBATO_RETURN_IF_ERROR(expression)           \
+  do {                                               \
+    absl::Status rubato_status_ = (expression);      \
+    if (!rubato_status_.ok()) return rubato_status_; \
   } while (false)
 
 // RUBATO_ASSIGN_OR_RETURN(auto value, expression);        the value of a StatusOr, or returns its status.

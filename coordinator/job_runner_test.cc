@@ -102,6 +102,15 @@ class Answer {
   std::optional<T> value_ ABSL_GUARDED_BY(mu_);
 };
 
+// A status without the parts that its copies share: Abseil counts who holds them out of the thread sanitizer's sight.
+struct Outcome {
+  absl::StatusCode code;
+  std::string message;
+};
+Outcome OutcomeOf(const absl::StatusOr<v1::SwitchModeReply>& reply) {
+  return {reply.status().code(), std::string(reply.status().message())};
+}
+
 class JobRunnerTest : public testing::Test {
  protected:
   JobRunnerTest() {
@@ -132,13 +141,13 @@ class JobRunnerTest : public testing::Test {
     for (std::thread& thread : threads) thread.join();
     ASSERT_TRUE(tasks[2]->WaitFor(v1::Directive::kJob));
   }
-  absl::Status Switch(absl::Duration patience) {
-    auto answer = std::make_shared<Answer<absl::Status>>();
+  Outcome Switch(absl::Duration patience) {
+    auto answer = std::make_shared<Answer<Outcome>>();
     v1::SwitchModeRequest request;
     request.set_mode(v1::ASYNC);
     runner_->SwitchMode(request, patience,
-                        [answer](absl::StatusOr<v1::SwitchModeReply> reply) { answer->Set(reply.status()); });
-    return answer->Wait().value_or(absl::UnknownError("no answer"));
+                        [answer](absl::StatusOr<v1::SwitchModeReply> reply) { answer->Set(OutcomeOf(reply)); });
+    return answer->Wait().value_or(Outcome{absl::StatusCode::kUnknown, "no answer"});
   }
 
   RealClock clock_;
@@ -156,9 +165,9 @@ TEST_F(JobRunnerTest, StartsAJobWhoseTasksComeFromManyThreads) {
 
 TEST_F(JobRunnerTest, ASwitchThatWaitsEndsAtItsDeadlineAndSaysForWhom) {
   StartJob();
-  absl::Status status = Switch(absl::Milliseconds(50));
-  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_TRUE(absl::StrContains(status.message(), "worker 0, worker 1 to enter plan 1")) << status;
+  Outcome outcome = Switch(absl::Milliseconds(50));
+  EXPECT_EQ(outcome.code, absl::StatusCode::kDeadlineExceeded);
+  EXPECT_TRUE(absl::StrContains(outcome.message, "worker 0, worker 1 to enter plan 1")) << outcome.message;
 }
 
 TEST_F(JobRunnerTest, StoppingEndsTheJobWithItsReason) {
@@ -179,13 +188,13 @@ TEST_F(JobRunnerTest, AStreamThatSpeaksForAnotherTaskIsClosed) {
 
 TEST_F(JobRunnerTest, ASwitchThatWaitsIsCancelledWhenTheRunnerGoes) {
   StartJob();
-  auto answer = std::make_shared<Answer<absl::Status>>();
+  auto answer = std::make_shared<Answer<Outcome>>();
   v1::SwitchModeRequest request;
   request.set_mode(v1::ASYNC);
   runner_->SwitchMode(request, absl::Minutes(1),
-                      [answer](absl::StatusOr<v1::SwitchModeReply> reply) { answer->Set(reply.status()); });
+                      [answer](absl::StatusOr<v1::SwitchModeReply> reply) { answer->Set(OutcomeOf(reply)); });
   runner_.reset();
-  EXPECT_EQ(answer->Wait()->code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(answer->Wait()->code, absl::StatusCode::kCancelled);
 }
 
 }  // namespace

@@ -52,9 +52,8 @@ int main(int argc, char** argv) {
   options.clock = &clock;
   options.log = &log;
   rubato::server::ServerTask task(std::move(options));
-  rubato::StopWatcher watcher([&](absl::string_view signal) {
-    task.Cancel(absl::AbortedError(absl::StrCat("stopped by ", signal)));
-  });
+  rubato::StopWatcher watcher(
+      [&](absl::string_view signal) { task.Cancel(absl::AbortedError(absl::StrCat("stopped by ", signal))); });
   absl::Status status = task.Run();
   if (status.ok()) return 0;
   log.Error(status.message());

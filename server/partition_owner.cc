@@ -141,8 +141,8 @@ void PartitionOwner::Log(const v1::UpdateLogRecord& record) {
 void PartitionOwner::CheckLog(const absl::Status& status) {
   if (status.ok() || log_failed_) return;
   log_failed_ = true;
-  options_.logger->Error(absl::StrCat("the update log of partition ", options_.partition, " ends here: ",
-                                      status.message()));
+  options_.logger->Error(
+      absl::StrCat("the update log of partition ", options_.partition, " ends here: ", status.message()));
 }
 
 void PartitionOwner::Answer(const PartitionReply& reply) {

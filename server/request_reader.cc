@@ -34,15 +34,16 @@ absl::Status CheckChunk(const v1::JobDescription& job, uint32_t server, uint32_t
 
 absl::Status CheckSender(const v1::ExchangeRequest& header, const v1::JobDescription& job) {
   if (header.job_fingerprint() != job.fingerprint()) {
-    return Bad("job_fingerprint", absl::StrCat(absl::Hex(header.job_fingerprint()), " is another job; this server is in ",
-                                               absl::Hex(job.fingerprint())));
+    return Bad("job_fingerprint", absl::StrCat(absl::Hex(header.job_fingerprint()),
+                                               " is another job; this server is in ", absl::Hex(job.fingerprint())));
   }
   if (header.task().incarnation() == 0) return Bad("task.incarnation", "0; it is never 0");
   const v1::TaskId::Role role = header.task().role();
   if (role == v1::TaskId::WORKER) return absl::OkStatus();
   if (role == v1::TaskId::EVALUATOR && header.has_snapshot()) return absl::OkStatus();
-  return Bad("task.role", absl::StrCat(TaskName(header.task()), " may not send this; allowed: workers, and evaluators "
-                                                                "with a snapshot"));
+  return Bad("task.role", absl::StrCat(TaskName(header.task()),
+                                       " may not send this; allowed: workers, and evaluators "
+                                       "with a snapshot"));
 }
 
 absl::Status ReadPushPull(const v1::ExchangeRequest& header, uint64_t payload_bytes, const v1::JobDescription& job,

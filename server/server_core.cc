@@ -80,17 +80,17 @@ absl::Status ServerCore::StartJob(const v1::JobDescription& job) {
   if (job_ != nullptr) {
     if (job_->fingerprint() == job.fingerprint()) return absl::OkStatus();
     return absl::FailedPreconditionError(absl::StrCat("this server is in job ", absl::Hex(job_->fingerprint()),
-                                                      "; the coordinator speaks of job ", absl::Hex(job.fingerprint())));
+                                                      "; the coordinator speaks of job ",
+                                                      absl::Hex(job.fingerprint())));
   }
   const uint32_t partitions = options_.config.cluster().partitions_per_server();
   std::vector<std::vector<uint32_t>> chunks(partitions);
   for (int index = 0; index < job.chunks_size(); ++index) {
     const v1::ChunkPlacement& placement = job.chunks(index);
     if (placement.tensor() >= model_.tensors.size() || placement.partition() >= partitions) {
-      return absl::FailedPreconditionError(absl::StrCat("chunk ", index, " is of tensor ", placement.tensor(),
-                                                        " in partition ", placement.partition(),
-                                                        "; this server's config has ", model_.tensors.size(),
-                                                        " tensors and ", partitions, " partitions"));
+      return absl::FailedPreconditionError(absl::StrCat(
+          "chunk ", index, " is of tensor ", placement.tensor(), " in partition ", placement.partition(),
+          "; this server's config has ", model_.tensors.size(), " tensors and ", partitions, " partitions"));
     }
     if (placement.server() == options_.task.index()) chunks[placement.partition()].push_back(index);
   }
@@ -112,9 +112,9 @@ absl::Status ServerCore::StartJob(const v1::JobDescription& job) {
       header.set_partition(partition);
       header.set_server_incarnation(options_.task.incarnation());
       RUBATO_ASSIGN_OR_RETURN(
-          owner.log, UpdateLogWriter::Create(JoinPath(options_.config.run_directory(),
-                                                      UpdateLogName(options_.task.index(), partition)),
-                                             header));
+          owner.log,
+          UpdateLogWriter::Create(
+              JoinPath(options_.config.run_directory(), UpdateLogName(options_.task.index(), partition)), header));
     }
     owners.push_back(std::make_unique<PartitionOwner>(std::move(owner)));
   }
@@ -238,8 +238,8 @@ void ServerCore::OnMessage(std::shared_ptr<Connection> connection, const grpc::B
       if (request.ok() && decoded->header.partition() < partitions_.size()) {
         owner = partitions_[decoded->header.partition()].get();
       } else if (request.ok()) {
-        request = absl::InvalidArgumentError(absl::StrCat("partition: ", decoded->header.partition(),
-                                                          "; this server has ", partitions_.size()));
+        request = absl::InvalidArgumentError(
+            absl::StrCat("partition: ", decoded->header.partition(), "; this server has ", partitions_.size()));
       }
     }
   }

@@ -67,7 +67,7 @@ class ServerCore {
   // Set once by StartJob, never changed or removed afterwards.
   std::unique_ptr<const v1::JobDescription> job_ ABSL_GUARDED_BY(mu_);
   std::vector<std::unique_ptr<PartitionOwner>> partitions_ ABSL_GUARDED_BY(mu_);
-  v1::Plan plan_ ABSL_GUARDED_BY(mu_);  // Of the last commit.
+  v1::Plan plan_ ABSL_GUARDED_BY(mu_);                             // Of the last commit.
   std::vector<v1::ServerProgress> progress_ ABSL_GUARDED_BY(mu_);  // By partition.
 };
 

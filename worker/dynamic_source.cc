@@ -12,7 +12,7 @@ namespace {
 constexpr absl::Duration kResend = absl::Seconds(1);
 // After NONE_NOW, the next request waits this long.
 constexpr absl::Duration kAskAgain = absl::Milliseconds(20);
-// How long Get waits for a shard before it lets the step be empty.
+// How long Get waits for a shard, and for the coordinator to answer at all, before it lets the step be empty.
 constexpr absl::Duration kIdle = absl::Milliseconds(100);
 constexpr absl::Duration kPoll = absl::Milliseconds(10);
 constexpr absl::Duration kReadTimeout = absl::Minutes(10);
@@ -24,14 +24,15 @@ void DynamicSource::Request(absl::Time now) {
   if (open_) {
     if (now - sent_at_ < kResend) return;
   } else {
-    const int64_t low = options_.config->training().batch_size() *
-                        static_cast<int64_t>(options_.config->data().prefetch_batches());
+    const int64_t low =
+        options_.config->training().batch_size() * static_cast<int64_t>(options_.config->data().prefetch_batches());
     const bool wanted = options_.prefetcher->examples_queued() <= low;
     if (finished_.empty() && (!wanted || now - none_at_ < kAskAgain)) return;
     request_.set_request_id(request_.request_id() + 1);
     request_.clear_finished_shards();
     for (uint64_t shard : finished_) request_.add_finished_shards(shard);
     open_ = true;
+    asked_at_ = now;
   }
   sent_at_ = now;
   options_.send(request_);
@@ -42,15 +43,13 @@ void DynamicSource::OnGrant(const v1::ShardGrant& grant) {
   if (!open_ || grant.request_id() != request_.request_id()) return;
   open_ = false;
   const auto& sent = request_.finished_shards();
-  finished_.erase(std::remove_if(finished_.begin(), finished_.end(),
-                                 [&sent](uint64_t shard) {
-                                   return std::find(sent.begin(), sent.end(), shard) != sent.end();
-                                 }),
-                  finished_.end());
+  finished_.erase(
+      std::remove_if(finished_.begin(), finished_.end(),
+                     [&sent](uint64_t shard) { return std::find(sent.begin(), sent.end(), shard) != sent.end(); }),
+      finished_.end());
   switch (grant.result()) {
     case v1::ShardGrant::GRANTED: {
-      absl::Status status =
-          options_.prefetcher->Push({grant.epoch(), grant.begin(), grant.end(), grant.shard(), true});
+      absl::Status status = options_.prefetcher->Push({grant.epoch(), grant.begin(), grant.end(), grant.shard(), true});
       if (!status.ok()) failed_ = Annotate(status, "shard from the coordinator");
       break;
     }
@@ -81,9 +80,11 @@ absl::StatusOr<bool> DynamicSource::WaitForBatch(bool may_idle) {
     RUBATO_RETURN_IF_ERROR(failed_);
     const absl::Time now = options_.clock->Now();
     Request(now);
-    // Others wait for this worker's step while it has nothing to do.
-    const bool told_none = none_at_ >= begin;
-    if ((told_none && !may_idle) || now - begin >= kIdle) return false;
+    // Others wait for this worker's step while it has nothing to do: what the coordinator has said, or that it is
+    // silent, is good for more than one step.
+    const bool told_none = now - none_at_ < kAskAgain;
+    const bool silent = open_ && now - asked_at_ >= kIdle;
+    if (((told_none || silent) && !may_idle) || now - begin >= kIdle) return false;
     granted_.WaitFor(mu_, kPoll);
   }
 }

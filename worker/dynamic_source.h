@@ -16,8 +16,8 @@
 
 namespace rubato::worker {
 
-// DYNAMIC dispatch: leases shards from the coordinator, one ahead of the one in work, and reports those whose pushes are
-// all acknowledged. Get and Begun on the trainer's thread; OnGrant on any.
+// DYNAMIC dispatch: leases shards from the coordinator, one ahead of the one in work, and reports those whose pushes
+// are all acknowledged. Get and Begun on the trainer's thread; OnGrant on any.
 class DynamicSource : public BatchSource {
  public:
   struct Options {
@@ -54,6 +54,7 @@ class DynamicSource : public BatchSource {
   CondVar granted_;
   v1::ShardRequest request_ ABSL_GUARDED_BY(mu_);  // The open one, or the last.
   bool open_ ABSL_GUARDED_BY(mu_) = false;
+  absl::Time asked_at_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();  // When the open one was sent first, and last.
   absl::Time sent_at_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
   absl::Time none_at_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();  // When the coordinator said NONE_NOW.
   std::vector<uint64_t> finished_ ABSL_GUARDED_BY(mu_);             // Not confirmed by an answer yet.

@@ -21,9 +21,8 @@ namespace {
 template <typename Task>
 absl::Status RunTask(typename Task::Options options) {
   Task task(std::move(options));
-  rubato::StopWatcher watcher([&](absl::string_view signal) {
-    task.Cancel(absl::AbortedError(absl::StrCat("stopped by ", signal)));
-  });
+  rubato::StopWatcher watcher(
+      [&](absl::string_view signal) { task.Cancel(absl::AbortedError(absl::StrCat("stopped by ", signal))); });
   return task.Run();
 }
 
@@ -40,7 +39,9 @@ int main(int argc, char** argv) {
   app.add_option("--set", overrides, "override a field of the config: path=value")->expected(1)->take_all();
   app.add_option("--task_index", index, "which worker this is, from 0")->required();
   app.add_option("--coordinator", coordinator, "host:port of the coordinator")->required();
-  app.add_option("--role", role, "worker or evaluator")->capture_default_str()->check(CLI::IsMember({"worker", "evaluator"}));
+  app.add_option("--role", role, "worker or evaluator")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"worker", "evaluator"}));
   app.add_option("--slow_factor", slow_factor, "compute takes this many times as long, 1 to 1000")
       ->capture_default_str()
       ->check(CLI::Range(1.0, 1000.0));
@@ -61,9 +62,9 @@ int main(int argc, char** argv) {
   id.set_incarnation(rubato::SystemRandom64());
   rubato::RealClock clock;
   rubato::Logger log(rubato::TaskName(id), &clock);
-  absl::Status status = evaluates ? RunTask<rubato::worker::EvaluatorTask>({*config, id, coordinator, &clock, &log})
-                                  : RunTask<rubato::worker::WorkerTask>(
-                                        {*config, id, coordinator, slow_factor, &clock, &log});
+  absl::Status status =
+      evaluates ? RunTask<rubato::worker::EvaluatorTask>({*config, id, coordinator, &clock, &log})
+                : RunTask<rubato::worker::WorkerTask>({*config, id, coordinator, slow_factor, &clock, &log});
   if (status.ok()) return 0;
   log.Error(status.message());
   return 1;

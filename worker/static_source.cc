@@ -28,8 +28,9 @@ absl::Status StaticSource::EnterPlan(const Parameters::Step& step) {
   const v1::TrainingConfig& training = options_.config->training();
   end_step_ = training.max_steps() > 0 ? training.max_steps() : std::numeric_limits<int64_t>::max();
   if (training.epochs() > 0) {
-    end_step_ = std::min(end_step_, StaticEndStep(plan_.first_example(), plan_.first_step(), training.epochs(),
-                                                  plan_.members_size(), training.batch_size(), options_.train_examples));
+    end_step_ =
+        std::min(end_step_, StaticEndStep(plan_.first_example(), plan_.first_step(), training.epochs(),
+                                          plan_.members_size(), training.batch_size(), options_.train_examples));
   }
   options_.prefetcher->Clear();
   prepared_to_ = step.step;
@@ -61,8 +62,8 @@ absl::StatusOr<BatchSource::Next> StaticSource::Get(const Parameters::Step& step
     RUBATO_RETURN_IF_ERROR(PrepareAhead());
     RUBATO_ASSIGN_OR_RETURN(batch_, options_.prefetcher->Next(kReadTimeout));
     if (!batch_.has_value()) {
-      return absl::DeadlineExceededError(
-          absl::StrCat("reading the examples of step ", step.step, " took longer than ", absl::FormatDuration(kReadTimeout)));
+      return absl::DeadlineExceededError(absl::StrCat("reading the examples of step ", step.step, " took longer than ",
+                                                      absl::FormatDuration(kReadTimeout)));
     }
   }
   if (step.step >= end_step_) return Next{Kind::kDone, nullptr, 0};

@@ -34,8 +34,8 @@ class StaticSource : public BatchSource {
   const Options options_;
   v1::Plan plan_;
   int64_t rank_ = -1;
-  int64_t end_step_ = 0;      // Of the job, under this plan.
-  int64_t prepared_to_ = 0;   // The steps in [the current one, prepared_to_) were given to the prefetcher.
+  int64_t end_step_ = 0;       // Of the job, under this plan.
+  int64_t prepared_to_ = 0;    // The steps in [the current one, prepared_to_) were given to the prefetcher.
   int64_t current_step_ = -1;  // The one that batch_ is for.
   std::optional<Batch> batch_;
   bool begun_ = false;

@@ -64,8 +64,7 @@ absl::Status Trainer::Run() {
       RUBATO_ASSIGN_OR_RETURN(next, options_.source->Get(step));
     }
     if (next.kind == BatchSource::Kind::kDone) return options_.parameters->AwaitAcknowledgements();
-    absl::StatusOr<Outcome> outcome =
-        next.kind == BatchSource::Kind::kEmpty ? EmptyStep() : ComputeStep(next);
+    absl::StatusOr<Outcome> outcome = next.kind == BatchSource::Kind::kEmpty ? EmptyStep() : ComputeStep(next);
     RUBATO_RETURN_IF_ERROR(outcome.status());
     if (*outcome == Outcome::kMoved) {
       options_.parameters->Restart();
@@ -76,9 +75,8 @@ absl::Status Trainer::Run() {
     progress_.set_steps_total(progress_.steps_total() + 1);
     // A running mean over about the last ten steps.
     const double seconds = absl::ToDoubleSeconds(step_time_);
-    progress_.set_mean_step_seconds(progress_.steps_total() == 1
-                                        ? seconds
-                                        : 0.9 * progress_.mean_step_seconds() + 0.1 * seconds);
+    progress_.set_mean_step_seconds(progress_.steps_total() == 1 ? seconds
+                                                                 : 0.9 * progress_.mean_step_seconds() + 0.1 * seconds);
   }
 }
 

@@ -24,8 +24,7 @@ bool EndsWithTheJob(const absl::Status& status) { return absl::IsCancelled(statu
 
 absl::Status WorkerTask::Run() {
   RUBATO_ASSIGN_OR_RETURN(ModelSpec spec, BuildModelSpec(options_.config.model()));
-  RUBATO_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> dataset,
-                          OpenDataset(options_.config, spec, Split::kTrain));
+  RUBATO_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> dataset, OpenDataset(options_.config, spec, Split::kTrain));
   Session::Options session;
   session.coordinator = options_.coordinator;
   session.task = options_.task;
@@ -141,7 +140,8 @@ absl::Status WorkerTask::Train(const v1::JobDescription& job, const v1::Plan& pl
     if (stop_) client.Cancel(ended_.ok() ? absl::CancelledError("the job is over") : ended_);
   }
   options_.log->Info(absl::StrCat("trains from step ", plan.first_step(), " of plan ", plan.generation(), ", ",
-                                  ModeName(plan.mode(), plan.staleness_bound()), " with ", plan.members_size(), " workers"));
+                                  ModeName(plan.mode(), plan.staleness_bound()), " with ", plan.members_size(),
+                                  " workers"));
   client.Start(plan);
   absl::Status status = trainer.Run();
   MutexLock lock(mu_);

@@ -92,8 +92,7 @@ v1::TaskId InProcessCluster::Worker(uint32_t index) {
   return task;
 }
 
-worker::PsClient::Options InProcessCluster::ClientOptions(uint32_t worker,
-                                                          worker::PsClient::TensorMemory* memory) {
+worker::PsClient::Options InProcessCluster::ClientOptions(uint32_t worker, worker::PsClient::TensorMemory* memory) {
   worker::PsClient::Options options;
   options.job = job_;
   options.task = Worker(worker);
@@ -158,9 +157,9 @@ void InProcessCluster::Evict(uint32_t worker) {
   v1::Plan plan = plan_;
   plan.set_amendment(plan.amendment() + 1);
   auto* members = plan.mutable_members();
-  members->erase(std::remove_if(members->begin(), members->end(),
-                                [&](const v1::TaskId& task) { return task.index() == worker; }),
-                 members->end());
+  members->erase(
+      std::remove_if(members->begin(), members->end(), [&](const v1::TaskId& task) { return task.index() == worker; }),
+      members->end());
   Commit(plan);
 }
 

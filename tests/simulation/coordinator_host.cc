@@ -1,5 +1,6 @@
 #include "tests/simulation/coordinator_host.h"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -150,6 +151,14 @@ void CoordinatorHost::Restart() {
   } else {
     world_->oracle.Violate(absl::StrCat("I4: the coordinator does not recover: ", actions.status().message()));
   }
+}
+
+bool CoordinatorHost::CountsOn(const v1::TaskId& task) const {
+  if (!up_) return false;
+  const v1::JobStatus job = core_->Status(world_->queue.Now());
+  return std::any_of(job.tasks().begin(), job.tasks().end(), [&](const v1::TaskStatus& status) {
+    return SameTask(status.task(), task) && status.state() == v1::TaskStatus::ALIVE;
+  });
 }
 
 std::string CoordinatorHost::Describe() const {

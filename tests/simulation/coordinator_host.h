@@ -33,6 +33,8 @@ class CoordinatorHost {
   // The job has ended, and this process with it.
   bool finished() const { return finished_; }
   uint64_t epoch() const { return epoch_; }
+  // Whether the coordinator is up and counts this task among the living.
+  bool CountsOn(const v1::TaskId& task) const;
   // What it knows and waits for, for people.
   std::string Describe() const;
 

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/task.h"
+#include "tests/simulation/coordinator_host.h"
 
 namespace rubato::simulation {
 
@@ -12,6 +13,7 @@ using Request = worker::StepMachine::Request;
 
 SimWorker::SimWorker(World* world, CoordinatorHost* host, std::vector<SimServer*> servers, uint32_t index)
     : world_(world),
+      host_(host),
       servers_(std::move(servers)),
       streams_(servers_.size(), 0),
       link_(world, host, world->NewTask(v1::TaskId::WORKER, index),
@@ -140,6 +142,9 @@ void SimWorker::OnReply(const Request& request, uint32_t stream, v1::ExchangeRep
   if (status.ok()) return Advance();
   if (!absl::IsAborted(status)) {
     world_->oracle.Refused(task(), request.kind == StepMachine::Kind::kPushPull, std::string(status.message()));
+  }
+  if (absl::IsAborted(status) && host_->CountsOn(task())) {
+    world_->oracle.Violate(absl::StrCat("I4: a member is sent away: ", status.message()));
   }
   Kill(std::string(status.message()));
 }

@@ -58,6 +58,7 @@ class SimWorker : private worker::StepMachine::Sink {
   void Compute(std::function<void()> then);
 
   World* const world_;
+  CoordinatorHost* const host_;
   const std::vector<SimServer*> servers_;
   std::vector<ChunkGroup> batches_;
   absl::flat_hash_map<uint32_t, int64_t> versions_;  // By chunk: of the weights that it has.

@@ -23,7 +23,7 @@ struct RunResult {
   // One line that tells what was drawn.
   std::string scenario;
   int64_t events = 0;
-  // Steps that workers began, updates and plans; for statistics of what the seeds reach.
+  // How far the job came: steps that somebody has begun, and plans.
   int64_t steps = 0;
   int64_t plans = 0;
   // Which invariant was broken and how, with who waited for whom where a wait did not end; empty when none was.

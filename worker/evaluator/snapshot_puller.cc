@@ -24,7 +24,8 @@ constexpr int64_t kStepsAhead = 2;
 SnapshotPuller::SnapshotPuller(v1::JobDescription job, v1::TaskId task, int64_t message_bytes)
     : job_(std::move(job)), task_(std::move(task)) {
   int tensors = 0;
-  for (const v1::ChunkPlacement& chunk : job_.chunks()) tensors = std::max(tensors, static_cast<int>(chunk.tensor()) + 1);
+  for (const v1::ChunkPlacement& chunk : job_.chunks())
+    tensors = std::max(tensors, static_cast<int>(chunk.tensor()) + 1);
   for (ChunkBatch& batch : MakeBatches(job_, tensors, message_bytes).batches) {
     batches_.push_back({batch.server, batch.partition, std::move(batch.chunks)});
   }
@@ -91,7 +92,8 @@ absl::Status SnapshotPuller::TryPull(int64_t at_step, absl::Duration timeout, st
         continue;
       }
       if (reply.outcome() != Reply::OK) {
-        status = absl::FailedPreconditionError(absl::StrCat(TaskName(v1::TaskId::SERVER, server), ": ", reply.message()));
+        status =
+            absl::FailedPreconditionError(absl::StrCat(TaskName(v1::TaskId::SERVER, server), ": ", reply.message()));
         if (reply.outcome() == Reply::WAITING) status = absl::DeadlineExceededError(status.message());
         break;
       }

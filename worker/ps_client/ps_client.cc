@@ -180,8 +180,8 @@ void PsClient::OnDisconnected(uint32_t server, const Connection* connection, abs
   MutexLock lock(mu_);
   if (stop_ || links_[server].connection.get() != connection) return;
   Link& link = links_[server];
-  options_.log->Warning(absl::StrCat("connection to ", link.name, " at ", link.address, " broke: ",
-                                     status.message(), "; connecting again"));
+  options_.log->Warning(absl::StrCat("connection to ", link.name, " at ", link.address, " broke: ", status.message(),
+                                     "; connecting again"));
   link.connection = nullptr;  // Maintain() ends the client, which must not be done from its own callback.
   changed_.NotifyAll();
 }
@@ -266,16 +266,17 @@ absl::Status PsClient::AwaitLocked(const std::function<bool()>& done) {
   while (failed_.ok() && !done()) {
     changed_.WaitFor(mu_, absl::Milliseconds(200));
     const absl::Time now = options_.clock->Now();
-    const std::string what =
-        counters_.waiting_for.empty() ? absl::StrCat("step ", machine_.step(), " waits for the servers' answers")
-                                      : counters_.waiting_for;
+    const std::string what = counters_.waiting_for.empty()
+                                 ? absl::StrCat("step ", machine_.step(), " waits for the servers' answers")
+                                 : counters_.waiting_for;
     if (now >= next_log && !done()) {
-      options_.log->Info(absl::StrCat(what, ", for ", absl::FormatDuration(absl::Floor(now - begin, absl::Seconds(1)))));
+      options_.log->Info(
+          absl::StrCat(what, ", for ", absl::FormatDuration(absl::Floor(now - begin, absl::Seconds(1)))));
       next_log = now + absl::Seconds(5);
     }
     if (now - begin > options_.wait_timeout && !done()) {
-      Fail(absl::DeadlineExceededError(absl::StrCat(what, ", longer than cluster.wait_timeout_seconds = ",
-                                                    absl::ToDoubleSeconds(options_.wait_timeout))));
+      Fail(absl::DeadlineExceededError(absl::StrCat(
+          what, ", longer than cluster.wait_timeout_seconds = ", absl::ToDoubleSeconds(options_.wait_timeout))));
     }
   }
   step_wait_ += options_.clock->Now() - begin;
@@ -292,10 +293,8 @@ absl::StatusOr<bool> PsClient::AwaitTensor(int tensor) {
   MutexLock lock(mu_);
   const std::vector<int>& batches = batching_.batches_of_tensor[tensor];
   RUBATO_RETURN_IF_ERROR(AwaitLocked([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    return machine_.moved() ||
-           std::all_of(batches.begin(), batches.end(), [&](int b) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-             return machine_.Have(b);
-           });
+    return machine_.moved() || std::all_of(batches.begin(), batches.end(),
+                                           [&](int b) ABSL_NO_THREAD_SAFETY_ANALYSIS { return machine_.Have(b); });
   }));
   return !machine_.moved();
 }
@@ -307,8 +306,8 @@ void PsClient::Restart() {
 
 absl::StatusOr<bool> PsClient::BeginStep(Step* step) {
   MutexLock lock(mu_);
-  RUBATO_RETURN_IF_ERROR(AwaitLocked(
-      [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return machine_.moved() || machine_.complete(); }));
+  RUBATO_RETURN_IF_ERROR(
+      AwaitLocked([this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return machine_.moved() || machine_.complete(); }));
   if (machine_.moved()) return false;
   *step = {machine_.generation(), machine_.step(), machine_.plan()};
   if (step_staleness_ >= 0) {
