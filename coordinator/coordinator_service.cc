@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/grpc_status.h"
+#include "common/tsan.h"
 #include "coordinator/session_reactor.h"
 
 namespace rubato::coordinator {
@@ -23,11 +24,13 @@ constexpr absl::Duration kLongestSwitch = absl::Minutes(10);
 
 grpc::ServerBidiReactor<v1::TaskMessage, v1::Directive>* CoordinatorService::Session(
     grpc::CallbackServerContext* context) {
+  TsanAcquire(this);
   return SessionReactor::Start(runner_, context);
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::GetStatus(grpc::CallbackServerContext* context,
                                                         const v1::GetStatusRequest*, v1::JobStatus* reply) {
+  TsanAcquire(this);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   runner_->GetStatus([reactor, reply](v1::JobStatus status) {
     *reply = std::move(status);
@@ -39,6 +42,7 @@ grpc::ServerUnaryReactor* CoordinatorService::GetStatus(grpc::CallbackServerCont
 grpc::ServerUnaryReactor* CoordinatorService::SwitchMode(grpc::CallbackServerContext* context,
                                                          const v1::SwitchModeRequest* request,
                                                          v1::SwitchModeReply* reply) {
+  TsanAcquire(this);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   const absl::Duration left = absl::FromChrono(context->deadline() - std::chrono::system_clock::now());
   const absl::Duration patience = std::clamp(left - kAnswerMargin, absl::ZeroDuration(), kLongestSwitch);
@@ -51,6 +55,7 @@ grpc::ServerUnaryReactor* CoordinatorService::SwitchMode(grpc::CallbackServerCon
 
 grpc::ServerUnaryReactor* CoordinatorService::StopJob(grpc::CallbackServerContext* context,
                                                       const v1::StopJobRequest* request, v1::StopJobReply*) {
+  TsanAcquire(this);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   const std::string reason =
       absl::StrCat("stopped by the operator", request->reason().empty() ? "" : ": ", request->reason());
@@ -70,6 +75,7 @@ absl::StatusOr<Listener> Listen(const std::string& address, CoordinatorService* 
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 10000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
   builder.RegisterService(service);
+  TsanRelease(service);  // To gRPC's threads.
   listener.server = builder.BuildAndStart();
   if (listener.server == nullptr || listener.port == 0) {
     return absl::UnavailableError(absl::StrCat(

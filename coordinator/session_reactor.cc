@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/grpc_status.h"
+#include "common/tsan.h"
 
 namespace rubato::coordinator {
 
@@ -12,6 +13,7 @@ SessionReactor* SessionReactor::Start(JobRunner* runner, grpc::CallbackServerCon
   MutexLock lock(raw->mu_);
   raw->self_ = std::move(reactor);
   raw->StartRead(&raw->incoming_);
+  TsanRelease(raw);  // gRPC's threads take it from here.
   return raw;
 }
 
@@ -49,6 +51,7 @@ void SessionReactor::Close(const absl::Status& why) {
 }
 
 void SessionReactor::OnReadDone(bool ok) {
+  TsanAcquire(this);
   std::shared_ptr<SessionReactor> self;
   v1::TaskMessage message;
   {
@@ -64,6 +67,7 @@ void SessionReactor::OnReadDone(bool ok) {
 }
 
 void SessionReactor::OnWriteDone(bool ok) {
+  TsanAcquire(this);
   MutexLock lock(mu_);
   writing_ = false;
   queue_.pop_front();
@@ -80,6 +84,7 @@ void SessionReactor::OnWriteDone(bool ok) {
 }
 
 void SessionReactor::OnCancel() {
+  TsanAcquire(this);
   MutexLock lock(mu_);
   closing_ = true;
   broken_ = true;
@@ -87,6 +92,7 @@ void SessionReactor::OnCancel() {
 }
 
 void SessionReactor::OnDone() {
+  TsanAcquire(this);
   std::shared_ptr<SessionReactor> self;
   {
     MutexLock lock(mu_);

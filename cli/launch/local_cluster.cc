@@ -150,9 +150,18 @@ void LocalCluster::OnTaskEnded(Task* task, const ExitResult& result) {
     if (status.ok()) return;
     task->ended = true;
   }
-  if (!first_death_.empty()) return;
-  first_death_ = death;
-  config_refused_ = result.code == kUsageExit;
+  if (first_death_.empty()) {
+    first_death_ = death;
+    config_refused_ = result.code == kUsageExit;
+  }
+  if (task->command.role == v1::TaskId::EVALUATOR) return;
+  PollStatus();
+  if (stage_ != Stage::kRunning || last_status_.phase() != v1::JobStatus::STARTING) return;
+  // Nobody would take its place: the others would wait for cluster.start_timeout_seconds.
+  absl::StatusCode code = config_refused_ ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kAborted;
+  std::string reason = absl::StrCat(name, " ended before the job could begin");
+  BeginStop(absl::Status(code, reason));
+  stop_reason_ = absl::Status(code, absl::StrCat(reason, "\n", first_death_));
 }
 
 void LocalCluster::PollStatus() {
@@ -193,8 +202,8 @@ void LocalCluster::Escalate() {
 void LocalCluster::EndTasks() {
   if (stage_ == Stage::kRunning) stage_ = Stage::kAsked;
   stage_began_ = clock_->Now();
-  // Before the start is complete nobody has told the tasks to end.
-  if (client_ == nullptr) Escalate();
+  // Before the job has begun there may be tasks that the coordinator has not heard of and cannot tell to end.
+  if (client_ == nullptr || last_status_.phase() == v1::JobStatus::STARTING) Escalate();
   while (AnyTaskRuns()) {
     if (stage_ == Stage::kKilled) break;
     WaitForEvent(options_.poll_interval);

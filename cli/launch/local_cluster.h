@@ -53,7 +53,8 @@ class LocalCluster {
   // Starts everything and returns when the coordinator has ended and all processes are gone.
   // OK: the job is done. Cancelled: a signal stopped it. DeadlineExceeded: the time limit passed, or the coordinator
   // did not answer for cluster.start_timeout_seconds. InvalidArgument: a task refused its config. Aborted: the job
-  // failed, with its error and the last lines of the log that tell why. Internal: a process could not be started.
+  // failed, or a task ended before it could begin, with the error and the last lines of the log that tell why.
+  // Internal: a process could not be started.
   absl::Status Run();
 
  private:

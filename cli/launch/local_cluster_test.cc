@@ -95,6 +95,14 @@ TEST_F(LocalClusterTest, ReportsADeadWorkerWithItsLastLines) {
   EXPECT_THAT(events_, HasSubstr("worker-1.log:\n    worker started\n    the disk is full"));
 }
 
+TEST_F(LocalClusterTest, ATaskThatEndsBeforeTheJobBeginsStopsTheJobAtOnce) {
+  absl::Status status = Run(Job("worker-cannot-begin"));
+  EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("ended before the job could begin\nworker"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("worker started\n    the disk is full"));
+  EXPECT_EQ(Children(), "");
+}
+
 TEST_F(LocalClusterTest, StartsAKilledEvaluatorAgainThreeTimes) {
   absl::Status status = Run(Job("evaluator-dies"));
   EXPECT_TRUE(status.ok()) << status;

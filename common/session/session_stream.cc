@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/grpc_status.h"
+#include "common/tsan.h"
 
 namespace rubato {
 
@@ -11,6 +12,7 @@ SessionStream::SessionStream(v1::Coordinator::Stub* stub, std::function<void()> 
   stub->async()->Session(&context_, this);
   AddHold();
   StartRead(&incoming_);
+  TsanRelease(this);  // gRPC's threads take it from here.
   StartCall();
 }
 
@@ -48,6 +50,7 @@ std::optional<absl::Status> SessionStream::done() {
 }
 
 void SessionStream::OnReadDone(bool ok) {
+  TsanAcquire(this);
   MutexLock lock(mu_);
   if (ok) {
     received_.push_back(std::move(incoming_));
@@ -60,6 +63,7 @@ void SessionStream::OnReadDone(bool ok) {
 }
 
 void SessionStream::OnWriteDone(bool ok) {
+  TsanAcquire(this);
   MutexLock lock(mu_);
   writing_ = false;
   // A cancelled call fails its read, which breaks the stream.
@@ -70,6 +74,7 @@ void SessionStream::OnWriteDone(bool ok) {
 void SessionStream::OnWritesDoneDone(bool) {}
 
 void SessionStream::OnDone(const grpc::Status& status) {
+  TsanAcquire(this);
   // The owner can see done_, and destroy the stream, only after the lock is given back.
   MutexLock lock(mu_);
   done_ = FromGrpcStatus(status);

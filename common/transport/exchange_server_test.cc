@@ -32,6 +32,8 @@ class ExchangeServerTest : public testing::Test {
     return v1::ParameterServer::NewStub(channel_)->Exchange(context);
   }
 
+  EchoHandler echo_;
+  EchoHandler silent_{/*echo=*/false};
   std::unique_ptr<ExchangeServer> server_;
   std::shared_ptr<grpc::Channel> channel_;
 };
@@ -45,8 +47,7 @@ v1::ExchangeRequest Request(uint64_t id, size_t payload_bytes = 0) {
 
 // An echoed request is a reply too: request_id and payload have the same numbers in both.
 TEST_F(ExchangeServerTest, AnOrdinaryStubIsServed) {
-  EchoHandler echo;
-  Serve(&echo);
+  Serve(&echo_);
   grpc::ClientContext context;
   auto stream = Open(&context);
   v1::ExchangeReply reply;
@@ -60,22 +61,21 @@ TEST_F(ExchangeServerTest, AnOrdinaryStubIsServed) {
   stream->WritesDone();
   EXPECT_FALSE(stream->Read(&reply));
   EXPECT_TRUE(stream->Finish().ok());
-  EXPECT_TRUE(echo.AwaitClosed(1));
+  EXPECT_TRUE(echo_.AwaitClosed(1));
 }
 
 TEST_F(ExchangeServerTest, AClientThatSendsNoMoreStillGetsItsAnswers) {
-  EchoHandler silent(/*echo=*/false);
-  Serve(&silent);
+  Serve(&silent_);
   grpc::ClientContext context;
   auto stream = Open(&context);
   ASSERT_TRUE(stream->Write(Request(1)));
   ASSERT_TRUE(stream->Write(Request(2)));
   stream->WritesDone();
-  ASSERT_TRUE(silent.AwaitMessages(2));
+  ASSERT_TRUE(silent_.AwaitMessages(2));
   v1::ExchangeReply reply;
   for (uint64_t id = 1; id <= 2; ++id) {
     reply.set_request_id(id);
-    silent.connection()->Send(ToBuffer(reply.SerializeAsString()));
+    silent_.connection()->Send(ToBuffer(reply.SerializeAsString()));
     ASSERT_TRUE(stream->Read(&reply));
     EXPECT_EQ(reply.request_id(), id);
   }
@@ -84,50 +84,47 @@ TEST_F(ExchangeServerTest, AClientThatSendsNoMoreStillGetsItsAnswers) {
 }
 
 TEST_F(ExchangeServerTest, CloseWithOkSendsWhatIsQueued) {
-  EchoHandler echo;
-  Serve(&echo);
+  Serve(&echo_);
   grpc::ClientContext context;
   auto stream = Open(&context);
   ASSERT_TRUE(stream->Write(Request(1)));
-  ASSERT_TRUE(echo.AwaitMessages(1));
-  for (int i = 0; i < 5; ++i) echo.connection()->Send(ToBuffer(Request(7, 3 << 20).SerializeAsString()));
-  echo.connection()->Close(absl::OkStatus());
-  echo.connection()->Send(ToBuffer("dropped"));
+  ASSERT_TRUE(echo_.AwaitMessages(1));
+  for (int i = 0; i < 5; ++i) echo_.connection()->Send(ToBuffer(Request(7, 3 << 20).SerializeAsString()));
+  echo_.connection()->Close(absl::OkStatus());
+  echo_.connection()->Send(ToBuffer("dropped"));
   v1::ExchangeReply reply;
   int replies = 0;
   while (stream->Read(&reply)) ++replies;
   EXPECT_EQ(replies, 6);
   EXPECT_TRUE(stream->Finish().ok());
-  EXPECT_TRUE(echo.AwaitClosed(1));
+  EXPECT_TRUE(echo_.AwaitClosed(1));
 }
 
 TEST_F(ExchangeServerTest, CloseWithAnErrorTellsTheClientWhy) {
-  EchoHandler echo;
-  Serve(&echo);
+  Serve(&echo_);
   grpc::ClientContext context;
   auto stream = Open(&context);
   ASSERT_TRUE(stream->Write(Request(1)));
   v1::ExchangeReply reply;
   ASSERT_TRUE(stream->Read(&reply));
-  ASSERT_TRUE(echo.AwaitMessages(1));
-  echo.connection()->Close(absl::PermissionDeniedError("not a member"));
+  ASSERT_TRUE(echo_.AwaitMessages(1));
+  echo_.connection()->Close(absl::PermissionDeniedError("not a member"));
   EXPECT_FALSE(stream->Read(&reply));
   const grpc::Status status = stream->Finish();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED);
   EXPECT_EQ(status.error_message(), "not a member");
-  EXPECT_TRUE(echo.AwaitClosed(1));
+  EXPECT_TRUE(echo_.AwaitClosed(1));
 }
 
 TEST_F(ExchangeServerTest, AClientThatDoesNotReadIsClosedWhenTooMuchWaits) {
-  EchoHandler echo;
-  Serve(&echo, {.max_queued_bytes = 10 << 20});
+  Serve(&echo_, {.max_queued_bytes = 10 << 20});
   grpc::ClientContext context;
   auto stream = Open(&context);
   ASSERT_TRUE(stream->Write(Request(1)));
-  ASSERT_TRUE(echo.AwaitMessages(1));
+  ASSERT_TRUE(echo_.AwaitMessages(1));
   // More than the queue, the sockets and the client's window hold together, and nobody reads.
-  for (int i = 0; i < 200; ++i) echo.connection()->Send(ToBuffer(std::string(1 << 20, 'x')));
-  EXPECT_TRUE(echo.AwaitClosed(1));
+  for (int i = 0; i < 200; ++i) echo_.connection()->Send(ToBuffer(std::string(1 << 20, 'x')));
+  EXPECT_TRUE(echo_.AwaitClosed(1));
   v1::ExchangeReply reply;
   while (stream->Read(&reply)) {
   }
@@ -135,8 +132,7 @@ TEST_F(ExchangeServerTest, AClientThatDoesNotReadIsClosedWhenTooMuchWaits) {
 }
 
 TEST_F(ExchangeServerTest, ATooLargeMessageEndsItsConnectionAlone) {
-  EchoHandler echo;
-  Serve(&echo, {.max_message_bytes = 1000});
+  Serve(&echo_, {.max_message_bytes = 1000});
   grpc::ClientContext good_context;
   auto good = Open(&good_context);
   grpc::ClientContext bad_context;
@@ -145,7 +141,7 @@ TEST_F(ExchangeServerTest, ATooLargeMessageEndsItsConnectionAlone) {
   v1::ExchangeReply reply;
   EXPECT_FALSE(bad->Read(&reply));
   EXPECT_EQ(bad->Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_TRUE(echo.AwaitClosed(1));
+  EXPECT_TRUE(echo_.AwaitClosed(1));
   EXPECT_TRUE(good->Write(Request(1, 900)));
   EXPECT_TRUE(good->Read(&reply));
   good->WritesDone();
@@ -158,8 +154,7 @@ TEST_F(ExchangeServerTest, ServesFurtherServicesAndRefusesUnknownMethods) {
       return grpc::Status::OK;
     }
   } coordinator;
-  EchoHandler echo;
-  Serve(&echo, {.services = {&coordinator}});
+  Serve(&echo_, {.services = {&coordinator}});
   auto stub = v1::Coordinator::NewStub(channel_);
   v1::JobStatus job;
   v1::StopJobReply stopped;
@@ -168,43 +163,40 @@ TEST_F(ExchangeServerTest, ServesFurtherServicesAndRefusesUnknownMethods) {
   grpc::ClientContext second;
   EXPECT_EQ(stub->StopJob(&second, {}, &stopped).error_code(), grpc::StatusCode::UNIMPLEMENTED);
   // Without the service.
-  Serve(&echo);
+  Serve(&echo_);
   grpc::ClientContext third;
   EXPECT_EQ(v1::Coordinator::NewStub(channel_)->GetStatus(&third, {}, &job).error_code(),
             grpc::StatusCode::UNIMPLEMENTED);
 }
 
 TEST_F(ExchangeServerTest, ATakenPortIsAnError) {
-  EchoHandler echo;
-  Serve(&echo);
+  Serve(&echo_);
   const std::string listen = absl::StrCat("127.0.0.1:", server_->port());
-  const absl::Status status = ExchangeServer::Create({.listen = listen}, &echo).status();
+  const absl::Status status = ExchangeServer::Create({.listen = listen}, &echo_).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_TRUE(absl::StartsWith(status.message(), absl::StrCat("cannot listen on ", listen, ": the port is taken")))
       << status;
 }
 
 TEST_F(ExchangeServerTest, RefusesOptionsOutOfRange) {
-  EchoHandler echo;
   for (const std::string listen : {"", "localhost", ":1", "localhost:", "localhost:65536", "localhost:x"}) {
-    EXPECT_EQ(ExchangeServer::Create({.listen = listen}, &echo).status().code(), absl::StatusCode::kInvalidArgument)
+    EXPECT_EQ(ExchangeServer::Create({.listen = listen}, &echo_).status().code(), absl::StatusCode::kInvalidArgument)
         << listen;
   }
   const absl::Status status =
-      ExchangeServer::Create({.listen = "localhost:0", .max_message_bytes = size_t{1} << 31}, &echo).status();
+      ExchangeServer::Create({.listen = "localhost:0", .max_message_bytes = size_t{1} << 31}, &echo_).status();
   EXPECT_EQ(status.message(), "max_message_bytes: 2147483648 is not in [1, 2147483647]");
 }
 
 TEST_F(ExchangeServerTest, AShutdownDoesNotWaitForAClientThatStays) {
-  EchoHandler echo;
-  Serve(&echo);
+  Serve(&echo_);
   grpc::ClientContext context;
   auto stream = Open(&context);
   v1::ExchangeReply reply;
   ASSERT_TRUE(stream->Write(Request(1)));
   ASSERT_TRUE(stream->Read(&reply));
   server_->Shutdown();
-  EXPECT_TRUE(echo.AwaitClosed(1));
+  EXPECT_TRUE(echo_.AwaitClosed(1));
   EXPECT_FALSE(stream->Read(&reply));
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
 }

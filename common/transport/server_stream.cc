@@ -105,21 +105,16 @@ void ServerStream::Close(absl::Status status) {
 
 void ServerStream::Advance() {
   grpc::ByteBuffer message;
-  bool write = false;
-  {
-    MutexLock lock(mu_);
-    if (closed_) return;
-    write = queue_.StartNext(&message);
-    if (!write) {
-      if (!StreamIsOver()) return;
-      closed_ = true;
-    }
+  // gRPC is called under the lock: the event of a write can come, and be the last one, before Write() has returned, and
+  // whoever handles it must not destroy the call yet.
+  MutexLock lock(mu_);
+  if (closed_) return;
+  if (queue_.StartNext(&message)) {
     ++pending_;
-  }
-  // Not under the lock, because gRPC writes to the socket here; the pending event keeps the call.
-  if (write) {
     call_->stream.Write(message, &write_tag_);
-  } else {
+  } else if (StreamIsOver()) {
+    closed_ = true;
+    ++pending_;
     call_->stream.Finish(grpc::Status::OK, &finish_tag_);
   }
 }

@@ -53,12 +53,6 @@ std::shared_ptr<Connection> EchoHandler::connection() {
   return connection_;
 }
 
-void EchoHandler::Forget() {
-  std::shared_ptr<Connection> forgotten;
-  MutexLock lock(mu_);
-  std::swap(forgotten, connection_);
-}
-
 void Inbox::OnMessage(grpc::ByteBuffer message) {
   std::string bytes = ToString(message);
   MutexLock lock(mu_);
@@ -72,9 +66,14 @@ void Inbox::OnDisconnected(absl::Status status) {
   changed_.NotifyAll();
 }
 
-std::vector<std::string> Inbox::AwaitMessages(size_t count) {
+bool Inbox::AwaitCount(size_t count) {
   MutexLock lock(mu_);
-  Await(mu_, changed_, [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return messages_.size() >= count; });
+  return Await(mu_, changed_, [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return messages_.size() >= count; });
+}
+
+std::vector<std::string> Inbox::AwaitMessages(size_t count) {
+  AwaitCount(count);
+  MutexLock lock(mu_);
   return messages_;
 }
 

@@ -42,7 +42,6 @@ class EchoHandler : public ExchangeServer::Handler {
   bool AwaitClosed(int count);
   // The last connection that a message came on.
   std::shared_ptr<Connection> connection();
-  void Forget();
 
  private:
   const bool echo_;
@@ -59,7 +58,9 @@ class Inbox : public ExchangeClient::Handler {
   void OnMessage(grpc::ByteBuffer message) override;
   void OnDisconnected(absl::Status status) override;
 
-  // The messages so far, once there are `count`, or as many as came in half a minute.
+  // Whether that many came within half a minute.
+  bool AwaitCount(size_t count);
+  // A copy of the messages so far, once there are `count`, or as many as came in half a minute.
   std::vector<std::string> AwaitMessages(size_t count);
   // OK when the stream did not break within half a minute.
   absl::Status AwaitDisconnected();

@@ -105,6 +105,11 @@ worker::PsClient::Options InProcessCluster::ClientOptions(uint32_t worker, worke
   return options;
 }
 
+v1::Plan InProcessCluster::plan() {
+  MutexLock lock(mu_);
+  return plan_;
+}
+
 void InProcessCluster::OnReport(v1::TaskMessage message) {
   MutexLock lock(mu_);
   if (message.has_announce_ack()) {
@@ -120,11 +125,11 @@ void InProcessCluster::SendToAll(const v1::Directive& directive) {
 }
 
 void InProcessCluster::Commit(const v1::Plan& plan) {
-  plan_ = plan;
   v1::Directive directive;
   *directive.mutable_commit()->mutable_plan() = plan;
   {
     MutexLock lock(mu_);
+    plan_ = plan;
     plan_acks_ = 0;
   }
   SendToAll(directive);
@@ -133,8 +138,8 @@ void InProcessCluster::Commit(const v1::Plan& plan) {
 }
 
 void InProcessCluster::Switch(v1::Mode mode, int64_t staleness_bound) {
-  v1::Plan plan = plan_;
-  plan.set_generation(plan_.generation() + 1);
+  v1::Plan plan = this->plan();
+  plan.set_generation(plan.generation() + 1);
   plan.set_amendment(0);
   plan.set_mode(mode);
   plan.set_staleness_bound(staleness_bound);
@@ -154,7 +159,7 @@ void InProcessCluster::Switch(v1::Mode mode, int64_t staleness_bound) {
 }
 
 void InProcessCluster::Evict(uint32_t worker) {
-  v1::Plan plan = plan_;
+  v1::Plan plan = this->plan();
   plan.set_amendment(plan.amendment() + 1);
   auto* members = plan.mutable_members();
   members->erase(

@@ -23,7 +23,7 @@ class InProcessCluster {
   ~InProcessCluster();
 
   const v1::JobDescription& job() const { return job_; }
-  const v1::Plan& plan() const { return plan_; }
+  v1::Plan plan();
   const ModelSpec& model() const { return model_; }
   Clock* clock() { return &clock_; }
   Logger* log() { return &log_; }
@@ -58,10 +58,10 @@ class InProcessCluster {
   v1::JobConfig config_;
   ModelSpec model_;
   v1::JobDescription job_;
-  v1::Plan plan_;
   std::vector<std::unique_ptr<Server>> servers_;
   Mutex mu_;
   CondVar changed_;
+  v1::Plan plan_ ABSL_GUARDED_BY(mu_);  // The last one committed.
   int announce_acks_ ABSL_GUARDED_BY(mu_) = 0;
   int plan_acks_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t highest_begun_ ABSL_GUARDED_BY(mu_) = -1;

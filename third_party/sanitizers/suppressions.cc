@@ -63,7 +63,10 @@ const char* __tsan_default_suppressions() {
       "called_from_lib:libupb.so\n"
       // The parts of gRPC that are headers are instrumented, but what orders their accesses is in the libraries above.
       "race_top:grpc::\n"
+      "race_top:std::_Function_base::_M_empty\n"  // Of gRPC's own callbacks.
+      "race:grpc::Slice::~Slice\n"
       "race:grpc::internal::CallOpSet\n"
+      "race:grpc::internal::CallbackWithSuccessTag\n"
       // OpenMP's barriers are futexes of its own, unseen as well.
       "called_from_lib:libgomp.so\n";
 }

@@ -138,6 +138,7 @@ void EvaluatorTask::OnDirective(const v1::Directive& directive) {
     const uint64_t id = directive.evaluate().evaluation_id();
     if (id > last_evaluation_) {
       last_evaluation_ = id;
+      pending_.clear();  // An older one is no longer wanted.
       pending_.push_back(directive.evaluate());
     } else if (id == last_result_.evaluation_id()) {
       v1::TaskMessage message;

@@ -28,6 +28,7 @@ class FakeCoordinator : public v1::Coordinator::Service {
     ++polls_;
     bool failed = behaviour_ == "fails" || behaviour_ == "worker-refuses";
     reply->set_phase(failed ? v1::JobStatus::FAILED : v1::JobStatus::TRAINING);
+    if (behaviour_ == "worker-cannot-begin") reply->set_phase(v1::JobStatus::STARTING);
     if (failed) reply->set_error("server 1: no heartbeat for 5.0 s; its parameters are lost");
     reply->set_step(polls_);
     int last = behaviour_ == "evaluator-dies" ? 40 : 10;
@@ -89,7 +90,7 @@ int RunCoordinator(const std::string& behaviour, const std::string& port_file) {
 
 int RunTask(const std::string& behaviour, const std::string& role) {
   std::cerr << role << " started" << std::endl;
-  if (behaviour == "worker-dies" && role == "worker") {
+  if ((behaviour == "worker-dies" || behaviour == "worker-cannot-begin") && role == "worker") {
     std::cerr << "the disk is full" << std::endl;
     return 7;
   }
