@@ -141,7 +141,10 @@ void LocalCluster::OnTaskEnded(Task* task, const ExitResult& result) {
   std::string name = TaskName(task->command.role, task->command.index);
   std::string death = absl::StrCat(name, " ended with ", result.Describe(), LogTail(task->command));
   Event(death);
-  if (task->command.role == v1::TaskId::EVALUATOR && task->restarts < kEvaluatorRestartsMax) {
+  PollStatus();  // Whether it ended with the job, and why that did.
+  const v1::JobStatus::Phase phase = last_status_.phase();
+  const bool over = stage_ != Stage::kRunning || phase == v1::JobStatus::DONE || phase == v1::JobStatus::FAILED;
+  if (task->command.role == v1::TaskId::EVALUATOR && !over && task->restarts < kEvaluatorRestartsMax) {
     ++task->restarts;
     absl::Status status = StartTask(task);
     Event(status.ok() ? absl::StrCat(name, " is started again (", task->restarts, " of at most ", kEvaluatorRestartsMax,
@@ -155,8 +158,7 @@ void LocalCluster::OnTaskEnded(Task* task, const ExitResult& result) {
     config_refused_ = result.code == kUsageExit;
   }
   if (task->command.role == v1::TaskId::EVALUATOR) return;
-  PollStatus();
-  if (stage_ != Stage::kRunning || last_status_.phase() != v1::JobStatus::STARTING) return;
+  if (stage_ != Stage::kRunning || phase != v1::JobStatus::STARTING) return;
   // Nobody would take its place: the others would wait for cluster.start_timeout_seconds.
   absl::StatusCode code = config_refused_ ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kAborted;
   std::string reason = absl::StrCat(name, " ended before the job could begin");

@@ -79,9 +79,9 @@ addresses() {
   say "addresses"
   local short=(--config="$teacher" --set "run_directory=$work/waiting" --set cluster.start_timeout_seconds=6)
   start_coordinator coordinator "${short[@]}"
-  refused 2 "^$address: cannot listen" "$root/coordinator/coordinator" "--config=$teacher" "--listen=$address" \
+  refused 2 "^--listen $address: cannot listen" "$root/coordinator/coordinator" "--config=$teacher" "--listen=$address" \
     --set "run_directory=$work/run"
-  refused 1 "$address" "$root/server/server" "${short[@]}" --task_index=0 "--coordinator=$address" "--listen=$address"
+  refused 1 "cannot listen on $address: the port is taken" "$root/server/server" "${short[@]}" --task_index=0 "--coordinator=$address" "--listen=$address"
   refused 1 'the coordinator at 127.0.0.1:1 could not be reached' "$root/worker/worker" "--config=$teacher" \
     --set cluster.start_timeout_seconds=1 --task_index=0 --coordinator=127.0.0.1:1
 
@@ -108,7 +108,7 @@ addresses() {
 gradients() {
   say "gradients that are not finite"
   local explodes='train_with training.epochs=1 optimizer.learning_rate=1e30 optimizer.algorithm=SGD optimizer.momentum='
-  refused 1 'the job failed: .*worker [01], step [0-9]*: ' bash -c "$explodes consistency.on_non_finite=STOP_JOB"
+  refused 1 'worker [01], step [0-9]*: the loss is' bash -c "$explodes consistency.on_non_finite=STOP_JOB"
   grep -q '"kind":"end".*"ok":false.*step [0-9]' "$work/run/metrics.jsonl" || fail "the run record does not name the step"
   refused 0 'Report:' bash -c "$explodes consistency.on_non_finite=SKIP_STEP"
   local count
