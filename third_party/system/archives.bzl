@@ -74,7 +74,7 @@ def static_group(names):
       the link flags.
     """
     flags = ["-l" + name for name in names]
-    return ["-static-libstdc++", "-static-libgcc", "-Wl,-Bstatic", "-Wl,--start-group"] + flags + [
+    return ["-Wl,-Bstatic", "-Wl,--start-group"] + flags + [
         "-Wl,--end-group",
         "-Wl,-Bdynamic",
     ]
