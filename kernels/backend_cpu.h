@@ -9,8 +9,9 @@
 namespace rubato {
 
 struct CpuBackendOptions {
-  // Threads for matrix products and convolutions, 1 to 1024. With 1, no thread is started. Everything else runs on the
-  // caller's thread.
+  // Threads for matrix products and convolutions, 1 to 1024. With 1, all work is done by the caller's thread and none
+  // is started (in a portable build OpenBLAS starts some when it is loaded, which then sleep). Everything else always
+  // runs on the caller's thread.
   int compute_threads = 1;
   // Convolutions as matrix products also where the build has something faster.
   bool im2col_convolutions = false;

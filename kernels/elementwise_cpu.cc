@@ -105,7 +105,11 @@ void ActivateBackward(Activation activation, const float* x, const float* y, con
   switch (activation) {
     case Activation::kRelu:
 #pragma omp simd
-      for (int64_t i = 0; i < n; ++i) dx[i] = y[i] <= 0 ? 0 : dy[i];
+      for (int64_t i = 0; i < n; ++i) {
+        // Both are loaded on every path, or the loop would keep a branch.
+        const float output = y[i], gradient = dy[i];
+        dx[i] = output <= 0 ? 0.0f : gradient;
+      }
       break;
     case Activation::kTanh:
 #pragma omp simd

@@ -8,8 +8,8 @@
 namespace rubato::cpu {
 
 // c [m, n] = alpha * op(a) [m, k] op(b) [k, n] + beta * c, dense and row-major: the rows of a are k long, or m long
-// when it is transposed. The same bits on every call with the same `threads`, 1 and up; with 1, no thread is started.
-// Internal: the library refused.
+// when it is transposed. The same bits on every call with the same `threads`, 1 and up; with 1, all work is the
+// caller's thread's. Internal: the library refused.
 absl::Status Sgemm(int threads, bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha,
                    const float* a, const float* b, float beta, float* c);
 
