@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034
 # Sourced by the end-to-end tests: finds the real programs and the configs, fails with a reason, leaves no process.
 set -euo pipefail
 
