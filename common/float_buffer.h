@@ -5,22 +5,37 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 namespace rubato {
 
 // A fixed-size array of float32 that starts at a multiple of 64 bytes, zero at first. Shared through FloatBuffer::Ptr;
-// the last owner frees it. Access to the elements is the owners' to order.
+// the last owner frees it, or lets go of the memory's owner. Access to the elements is the owners' to order.
 class FloatBuffer {
  public:
   using Ptr = std::shared_ptr<FloatBuffer>;
 
   static Ptr Allocate(int64_t size) { return std::make_shared<FloatBuffer>(size); }
 
+  // In memory of somebody else's, which is zeroed: `size` floats at `data`, a multiple of 64, that nobody else uses and
+  // that stay there while `owner` is held.
+  static Ptr Wrap(float* data, int64_t size, std::shared_ptr<void> owner) {
+    return std::make_shared<FloatBuffer>(data, size, std::move(owner));
+  }
+
   explicit FloatBuffer(int64_t size)
-      : size_(size), data_(static_cast<float*>(std::aligned_alloc(64, (size * sizeof(float) + 63) / 64 * 64 + 64))) {
+      : size_(size),
+        data_(static_cast<float*>(std::aligned_alloc(64, (size * sizeof(float) + 63) / 64 * 64 + 64))),
+        is_own_(true) {
     std::memset(data_, 0, size * sizeof(float));
   }
-  ~FloatBuffer() { std::free(data_); }
+  FloatBuffer(float* data, int64_t size, std::shared_ptr<void> owner)
+      : size_(size), data_(data), is_own_(false), owner_(std::move(owner)) {
+    std::memset(data_, 0, size * sizeof(float));
+  }
+  ~FloatBuffer() {
+    if (is_own_) std::free(data_);
+  }
   FloatBuffer(const FloatBuffer&) = delete;
   FloatBuffer& operator=(const FloatBuffer&) = delete;
 
@@ -31,6 +46,8 @@ class FloatBuffer {
  private:
   const int64_t size_;
   float* const data_;
+  const bool is_own_;
+  const std::shared_ptr<void> owner_;
 };
 
 }  // namespace rubato

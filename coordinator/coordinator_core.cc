@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/config/local_sgd.h"
 #include "common/model_spec.h"
 #include "common/static_partition.h"
 #include "common/status.h"
@@ -256,7 +257,7 @@ int64_t CoordinatorCore::LastStep() const {
   if (!Static() || training.epochs() == 0) return last;
   const auto members = static_cast<int64_t>(std::max<size_t>(plan_maker_->members_decided(), 1));
   return std::min(last, StaticEndStep(held_plan_.first_example(), held_plan_.first_step(), training.epochs(), members,
-                                      training.batch_size(), train_examples_));
+                                      ExamplesPerStep(config_), train_examples_));
 }
 
 void CoordinatorCore::CheckWorkersGone(absl::Time now) {

@@ -238,6 +238,37 @@ TEST_F(CoreTest, MaxStepsOfTheFurthestWorkerEndTheData) {
   EXPECT_EQ(core_->phase(), v1::JobStatus::FINISHING);
 }
 
+// 30 steps of two workers, of four batches of five examples each.
+TEST_F(CoreTest, AStepOfLocalSgdCountsAllItsBatches) {
+  v1::JobConfig config = SmallJob();
+  config.mutable_training()->set_epochs(0);
+  config.mutable_training()->set_max_steps(30);
+  config.mutable_consistency()->set_sync_every(4);
+  Create(config);
+  StartJob();
+  EXPECT_DOUBLE_EQ(core_->Status(now_).epochs_total(), 30.0 * 2 * 4 * 5 / kTrainExamples);
+  EXPECT_EQ(metrics_[0]["batch_size"], 5);
+  EXPECT_EQ(metrics_[0]["sync_every"], 4);
+}
+
+TEST_F(CoreTest, AStaticPlanAfterASwitchBeginsBehindAllBatchesOfTheStepsBefore) {
+  v1::JobConfig config = SmallJob();
+  config.mutable_data()->set_dispatch(v1::DataConfig::STATIC);
+  config.mutable_consistency()->set_sync_every(2);
+  Create(config);
+  StartJob();
+  Beat(WorkerTask(0), 0, 1);
+  Beat(WorkerTask(1), 0, 1);
+  v1::SwitchModeRequest request;
+  request.set_mode(v1::SYNC);
+  request.set_learning_rate_scale(0.5);
+  Do(core_->RequestSwitch(request, 1, now_));
+  const v1::Plan plan = core_->Status(now_).plan();
+  ASSERT_EQ(plan.generation(), 2u);
+  EXPECT_EQ(plan.first_example(), plan.first_step() * 2 * 2 * 5);
+  EXPECT_GT(plan.first_step(), 0);
+}
+
 TEST_F(CoreTest, SilenceWhileTheCoordinatorStoodStillIsForgiven) {
   StartJob();
   Pass(absl::Milliseconds(100));

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/config/local_sgd.h"
 #include "common/task.h"
 #include "coordinator/coordinator_core.h"
 #include "coordinator/registration.h"
@@ -148,7 +149,7 @@ void CoordinatorCore::SetUp(int64_t train_examples) {
   train_examples_ = train_examples;
   PlanMaker::Options options = {.servers = config_.cluster().servers()};
   if (Static()) {
-    options.static_batch = config_.training().batch_size();
+    options.static_batch = ExamplesPerStep(config_);
     options.train_examples = train_examples;
   } else {
     dispatcher_.emplace(ShardDispatcher::Options{
@@ -181,6 +182,7 @@ v1::Directive CoordinatorCore::Describe() const {
     v1::ServerInfo* info = job->add_servers();
     *info->mutable_task() = server->id;
     info->set_address(server->address);
+    if (server->info.has_shared_memory()) *info->mutable_shared_memory() = server->info.shared_memory();
   }
   job->mutable_chunks()->Add(chunks_.begin(), chunks_.end());
   if (held_plan_.generation() != 0) *job->mutable_plan() = held_plan_;

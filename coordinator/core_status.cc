@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/config/local_sgd.h"
 #include "common/static_partition.h"
 #include "common/task.h"
 #include "coordinator/coordinator_core.h"
@@ -15,9 +16,9 @@ double CoordinatorCore::EpochsTotal() const {
   double total =
       training.epochs() > 0 ? static_cast<double>(training.epochs()) : std::numeric_limits<double>::infinity();
   if (training.max_steps() > 0 && train_examples_ > 0) {
-    const double batches = static_cast<double>(training.max_steps()) * config_.cluster().workers();
+    const double steps = static_cast<double>(training.max_steps()) * config_.cluster().workers();
     total =
-        std::min(total, batches * static_cast<double>(training.batch_size()) / static_cast<double>(train_examples_));
+        std::min(total, steps * static_cast<double>(ExamplesPerStep(config_)) / static_cast<double>(train_examples_));
   }
   return total;
 }

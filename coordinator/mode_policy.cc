@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/config/local_sgd.h"
 #include "common/task.h"
 
 namespace rubato::coordinator {
@@ -69,6 +70,12 @@ absl::StatusOr<PlanChange> CheckSwitch(const v1::JobConfig& config, const v1::Sw
         absl::StrCat("mode: value ", ModeName(mode, request.staleness_bound()),
                      "; allowed: SYNC with quorum 0, because data.dispatch is STATIC; start the job with "
                      "data.dispatch DYNAMIC to switch"));
+  }
+  if (mode == v1::SSP && BatchesPerStep(config) > 1) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("mode: value ", ModeName(mode, request.staleness_bound()),
+                     "; allowed: SYNC, ASYNC, because consistency.sync_every is ", BatchesPerStep(config),
+                     "; start the job with consistency.sync_every 1 to switch to SSP"));
   }
   PlanChange change;
   change.mode = mode;

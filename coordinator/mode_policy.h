@@ -13,7 +13,7 @@
 namespace rubato::coordinator {
 
 // Checks an operator's request against the job. InvalidArgument names field, value and what is allowed;
-// FailedPrecondition: STATIC dispatch is defined under SYNC with all members alone.
+// FailedPrecondition: STATIC dispatch is defined under SYNC with all members alone, and local SGD not under SSP.
 absl::StatusOr<PlanChange> CheckSwitch(const v1::JobConfig& config, const v1::SwitchModeRequest& request);
 
 // The mode that a job starts in, and when its schedule asks for another one. Pure.

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/config/local_sgd.h"
 #include "common/task.h"
 
 namespace rubato::coordinator {
@@ -36,6 +37,7 @@ std::string StartLine(double t, const v1::JobConfig& config, int64_t train_examp
                    {"servers", config.cluster().servers()},
                    {"seed", config.seed()},
                    {"batch_size", config.training().batch_size()},
+                   {"sync_every", BatchesPerStep(config)},
                    {"train_examples", train_examples},
                    {"epochs", config.training().epochs()},
                    {"target_accuracy", config.evaluation().target_accuracy()}});

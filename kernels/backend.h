@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -63,6 +64,9 @@ class Backend {
 
   // Zeros. InvalidArgument: a negative or overflowing shape. ResourceExhausted: the device has not that much memory.
   virtual absl::StatusOr<DeviceTensor> Allocate(Shape shape, ElementType type = ElementType::kFloat32) = 0;
+  // A float32 tensor whose elements are sent from where they are: in memory that the sender's peers can read, where the
+  // backend has such.
+  virtual absl::StatusOr<DeviceTensor> AllocateForSending(Shape shape) { return Allocate(std::move(shape)); }
   // Copies `count` elements, starting at element `offset` of the tensor. The host memory must stay as it is until an
   // event recorded afterwards is done. OutOfRange: the elements are not all inside the tensor.
   virtual absl::Status CopyToDevice(const DeviceTensor& to, int64_t offset, int64_t count, const void* from) = 0;

@@ -26,6 +26,15 @@ class CpuBuffer : public DeviceBuffer {
   ~CpuBuffer() override { std::free(address()); }
 };
 
+// Memory that somebody else frees.
+class SentBuffer : public DeviceBuffer {
+ public:
+  explicit SentBuffer(std::shared_ptr<void> memory) : DeviceBuffer(memory.get()), memory_(std::move(memory)) {}
+
+ private:
+  const std::shared_ptr<void> memory_;
+};
+
 class CpuEvent : public Event {
  public:
   bool Done() const override { return true; }
@@ -50,11 +59,13 @@ class CpuBackend : public Backend {
  public:
   explicit CpuBackend(const CpuBackendOptions& options)
       : threads_(options.compute_threads),
+        sending_memory_(options.sending_memory),
         conv_(options.im2col_convolutions ? cpu::NewIm2colConv2d(threads_) : cpu::NewConv2d(threads_)) {}
 
   std::string Name() const override { return "cpu"; }
 
   absl::StatusOr<DeviceTensor> Allocate(Shape shape, ElementType type) override;
+  absl::StatusOr<DeviceTensor> AllocateForSending(Shape shape) override;
   absl::Status CopyToDevice(const DeviceTensor& to, int64_t offset, int64_t count, const void* from) override;
   absl::Status CopyToHost(const DeviceTensor& from, int64_t offset, int64_t count, void* to) override;
   float* HostPointer(const DeviceTensor& tensor) const override {
@@ -102,6 +113,7 @@ class CpuBackend : public Backend {
 
  private:
   const int threads_;
+  const std::function<std::shared_ptr<void>(size_t)> sending_memory_;
   const std::unique_ptr<cpu::Conv2d> conv_;
 };
 
@@ -118,6 +130,14 @@ absl::StatusOr<DeviceTensor> CpuBackend::Allocate(Shape shape, ElementType type)
   auto buffer = std::make_shared<CpuBuffer>(memory);
   std::memset(memory, 0, padded);
   return DeviceTensor(std::move(buffer), std::move(shape), type);
+}
+
+absl::StatusOr<DeviceTensor> CpuBackend::AllocateForSending(Shape shape) {
+  const int64_t bytes = Bytes(shape, ElementType::kFloat32);
+  std::shared_ptr<void> memory;
+  if (sending_memory_ && bytes > 0) memory = sending_memory_(bytes);
+  if (memory == nullptr) return Allocate(std::move(shape), ElementType::kFloat32);
+  return DeviceTensor(std::make_shared<SentBuffer>(std::move(memory)), std::move(shape), ElementType::kFloat32);
 }
 
 absl::Status CpuBackend::CopyToDevice(const DeviceTensor& to, int64_t offset, int64_t count, const void* from) {

@@ -1,6 +1,8 @@
 #ifndef RUBATO_KERNELS_BACKEND_CPU_H_
 #define RUBATO_KERNELS_BACKEND_CPU_H_
 
+#include <cstddef>
+#include <functional>
 #include <memory>
 
 #include "absl/status/statusor.h"
@@ -15,6 +17,9 @@ struct CpuBackendOptions {
   int compute_threads = 1;
   // Convolutions as matrix products also where the build has something faster.
   bool im2col_convolutions = false;
+  // Where AllocateForSending puts tensors: so many zeroed bytes that start at a multiple of 64, or null when there is
+  // no room for them. Empty: where all other tensors are.
+  std::function<std::shared_ptr<void>(size_t bytes)> sending_memory = {};
 };
 
 // The host itself: every operation is done when its call returns. Results have the same bits on every run on the same

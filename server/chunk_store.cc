@@ -3,22 +3,28 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/config/compression.h"
+#include "common/config/local_sgd.h"
+#include "common/random.h"
 #include "kernels/optimizer/initializer.h"
 #include "kernels/optimizer/reduce_and_apply.h"
 #include "kernels/optimizer/schedule.h"
 #include "kernels/optimizer/update_rule.h"
+#include "server/gradient.h"
 
 namespace rubato::server {
 
 ChunkStore::ChunkStore(const v1::JobConfig& config, const ModelSpec& model, const v1::JobDescription& job,
-                       const std::vector<uint32_t>& chunks)
-    : optimizer_(config.optimizer()) {
+                       const std::vector<uint32_t>& chunks, Allocator allocate)
+    : optimizer_(ServerOptimizer(config)), seed_(config.seed()), allocate_(std::move(allocate)) {
   for (uint32_t index : chunks) {
     Chunk chunk;
     chunk.placement = job.chunks(index);
     chunk.tensor = model.tensors[chunk.placement.tensor()];
     const int64_t length = chunk.placement.length();
-    chunk.weights = FloatBuffer::Allocate(length);
+    const v1::CodecConfig codec = PullCodec(config, chunk.tensor.name);
+    chunk.pull_codec = {codec.codec(), codec.fraction()};
+    chunk.weights = allocate_(length);
     InitializeSlice(chunk.tensor, chunk.placement.tensor(), config.seed(), chunk.placement.offset(), length,
                     chunk.weights->data());
     for (int slot = 0; slot < NumSlots(optimizer_.algorithm()); ++slot) {
@@ -36,7 +42,27 @@ FloatBuffer::Ptr ChunkStore::TakeSpare(Chunk& chunk) {
   }
   chunk.spares.push_back(chunk.weights);
   memory_bytes_ += chunk.weights->size() * sizeof(float);
-  return FloatBuffer::Allocate(chunk.weights->size());
+  return allocate_(chunk.weights->size());
+}
+
+ChunkStore::Wire ChunkStore::ForWire(uint32_t index, int64_t version) {
+  Chunk& chunk = chunks_.at(index);
+  const int64_t length = chunk.placement.length();
+  if (chunk.pull_codec.codec == v1::NONE) {
+    return {v1::NONE, chunk.weights, length * static_cast<int64_t>(sizeof(float))};
+  }
+  if (chunk.packed_version != version) {
+    if (chunk.packed == nullptr || chunk.packed.use_count() > 1) {
+      chunk.packed = allocate_((MaxEncodedBytes(chunk.pull_codec, length) + 3) / 4);
+    }
+    // The same bytes for whoever asks for this version, on every run.
+    const uint64_t stream =
+        StreamId("pull", static_cast<uint64_t>(chunk.placement.tensor()) << 40 ^ chunk.placement.offset(), version);
+    chunk.packed_bytes = Encode(chunk.pull_codec, chunk.weights->data(), length, nullptr, seed_, stream,
+                                reinterpret_cast<uint8_t*>(chunk.packed->data()));
+    chunk.packed_version = version;
+  }
+  return {chunk.pull_codec.codec, chunk.packed, chunk.packed_bytes};
 }
 
 void ChunkStore::Apply(const ChunkRules::Update& update) {
@@ -48,8 +74,10 @@ void ChunkStore::Apply(const ChunkRules::Update& update) {
   std::vector<GradientSpan> gradients;
   for (const Contribution& contribution : update.contributions) {
     if (contribution.examples == 0) continue;
-    gradients.push_back({contribution.gradient.data, static_cast<float>(static_cast<double>(contribution.examples) /
-                                                                        static_cast<double>(examples))});
+    const Gradient& gradient = *contribution.gradient;
+    const double weight = static_cast<double>(contribution.examples) / static_cast<double>(examples);
+    gradients.push_back(
+        {gradient.pieces.data(), static_cast<int>(gradient.pieces.size()), static_cast<float>(weight), gradient.codec});
   }
   const Contribution& first = update.contributions.front();
   const double learning_rate = optimizer_.learning_rate() * update.learning_rate_scale *

@@ -2,12 +2,14 @@
 #define RUBATO_SERVER_CHUNK_STORE_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "common/float_buffer.h"
 #include "common/model_spec.h"
+#include "kernels/codec/codec.h"
 #include "proto/coordinator.pb.h"
 #include "proto/job_config.pb.h"
 #include "server/rules/chunk_rules.h"
@@ -28,15 +30,33 @@ class ChunkStore {
     int64_t updates = 0;
     // Buffers that were weights before; reused once nobody reads them.
     std::vector<FloatBuffer::Ptr> spares;
+    // How pulls carry it, the weights as they were packed last, and their version.
+    CodecSpec pull_codec;
+    FloatBuffer::Ptr packed;
+    int64_t packed_bytes = 0;
+    int64_t packed_version = -1;
   };
+
+  // What a pull carries: `bytes` at the start of the buffer, which nobody writes as long as somebody else holds it.
+  struct Wire {
+    v1::Codec codec = v1::NONE;
+    FloatBuffer::Ptr buffer;
+    int64_t bytes = 0;
+  };
+
+  // Makes buffers that are handed out; zeros.
+  using Allocator = std::function<FloatBuffer::Ptr(int64_t size)>;
 
   // Initialises `chunks` (indices into job.chunks) from the config's seed.
   ChunkStore(const v1::JobConfig& config, const ModelSpec& model, const v1::JobDescription& job,
-             const std::vector<uint32_t>& chunks);
+             const std::vector<uint32_t>& chunks, Allocator allocate = FloatBuffer::Allocate);
 
   // The example-weighted mean of the contributions, reduced in their order, goes through the optimizer. Contributions
   // without examples are left out; where none is left the weights stay as they are.
   void Apply(const ChunkRules::Update& update);
+
+  // The chunk's weights, which are at `version`, as its pull codec packs them: once per version.
+  Wire ForWire(uint32_t chunk, int64_t version);
 
   const Chunk& Get(uint32_t chunk) const { return chunks_.at(chunk); }
   int64_t memory_bytes() const { return memory_bytes_; }
@@ -45,6 +65,8 @@ class ChunkStore {
   FloatBuffer::Ptr TakeSpare(Chunk& chunk);
 
   const v1::OptimizerConfig optimizer_;
+  const uint64_t seed_;
+  const Allocator allocate_;
   absl::flat_hash_map<uint32_t, Chunk> chunks_;
   int64_t memory_bytes_ = 0;
 };

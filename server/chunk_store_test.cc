@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <utility>
 #include <vector>
+
+#include "server/gradient.h"
 
 namespace rubato::server {
 namespace {
@@ -28,7 +32,9 @@ class ChunkStoreTest : public testing::Test {
     Contribution contribution;
     contribution.task.set_index(worker);
     contribution.examples = examples;
-    contribution.gradient.data = gradient.data();
+    auto sent = std::make_shared<Gradient>();
+    sent->pieces.push_back({gradient.data(), static_cast<int64_t>(gradient.size() * sizeof(float))});
+    contribution.gradient = std::move(sent);
     return contribution;
   }
 
@@ -79,6 +85,16 @@ TEST_F(ChunkStoreTest, ReusesBuffersThatNobodyReadsAnyMore) {
     store.Apply({0, {From(0, 1, ones)}, false, 0, 1.0});
   }
   EXPECT_EQ(store.Get(0).spares.size(), 1u);
+}
+
+TEST_F(ChunkStoreTest, PacksAVersionOnce) {
+  config_.mutable_compression()->mutable_pull()->set_codec(v1::BF16);
+  ChunkStore store = Make();
+  ChunkStore::Wire first = store.ForWire(0, 1);
+  EXPECT_EQ(first.codec, v1::BF16);
+  EXPECT_EQ(first.bytes, 2 * kLength);
+  EXPECT_EQ(store.ForWire(0, 1).buffer, first.buffer);
+  EXPECT_NE(store.ForWire(0, 2).buffer, first.buffer);  // Still held by a reader.
 }
 
 TEST_F(ChunkStoreTest, InitialisesAChunkAsAPartOfItsTensor) {

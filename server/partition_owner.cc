@@ -1,23 +1,35 @@
 #include "server/partition_owner.h"
 
 #include <algorithm>
+#include <optional>
 #include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/request_reader.h"
 
 namespace rubato::server {
 namespace {
 
 // How often waiting requests are looked at.
 constexpr absl::Duration kTick = absl::Milliseconds(50);
+// Up to this much payload, taking a request to another thread costs more than serving it.
+constexpr size_t kInlineBytes = size_t{64} << 10;
+
+// Memory that tasks on this host can read, as long as there is some.
+ChunkStore::Allocator AllocateIn(std::shared_ptr<SharedArena> arena) {
+  if (arena == nullptr) return FloatBuffer::Allocate;
+  return [arena = std::move(arena)](int64_t size) {
+    void* memory = arena->Allocate(size * sizeof(float));
+    return memory == nullptr ? FloatBuffer::Allocate(size)
+                             : FloatBuffer::Wrap(static_cast<float*>(memory), size, arena);
+  };
+}
 
 }  // namespace
 
 PartitionOwner::PartitionOwner(Options options)
     : options_(std::move(options)),
-      store_(*options_.config, *options_.model, *options_.job, options_.chunks),
+      store_(*options_.config, *options_.model, *options_.job, options_.chunks, AllocateIn(options_.arena)),
       partition_(options_.chunks, options_.patience, this),
       thread_([this] { Run(); }) {}
 
@@ -45,28 +57,72 @@ void PartitionOwner::Run() {
     std::deque<std::function<void()>> batch;
     {
       MutexLock lock(mu_);
+      busy_ = false;
       if (work_.empty() && !stop_) wake_.WaitFor(mu_, kTick);
+      while (busy_) wake_.Wait(mu_);  // A submitter is at work and wakes this thread when it is done.
       if (stop_) return;
       batch.swap(work_);
+      busy_ = true;
     }
     for (std::function<void()>& work : batch) work();
     if (absl::Time now = options_.clock->Now(); now >= next_tick) {
       partition_.OnTick(now);
+      DropDeadLeases();
       next_tick = now + kTick;
     }
   }
 }
 
 void PartitionOwner::Submit(Incoming incoming) {
-  Post([this, incoming = std::make_shared<Incoming>(std::move(incoming))] { Handle(std::move(*incoming)); });
+  const bool small = incoming.bytes->payload.size() <= kInlineBytes && incoming.bytes->region == nullptr;
+  bool mine = false;
+  if (small) {
+    MutexLock lock(mu_);
+    mine = !busy_ && work_.empty() && !stop_;
+    if (mine) busy_ = true;
+  }
+  if (!mine) {
+    return Post([this, incoming = std::make_shared<Incoming>(std::move(incoming))] { Handle(std::move(*incoming)); });
+  }
+  Handle(std::move(incoming));
+  bool wake = false;
+  {
+    MutexLock lock(mu_);
+    busy_ = false;
+    wake = !work_.empty() || stop_;
+  }
+  if (wake) wake_.NotifyOne();
+}
+
+void PartitionOwner::Refuse(const Incoming& incoming, const absl::Status& why) {
+  v1::ExchangeReply refusal;
+  refusal.set_request_id(incoming.request_id);
+  refusal.set_outcome(v1::ExchangeReply::REFUSED);
+  refusal.set_message(std::string(why.message()));
+  incoming.connection->Send(EncodeReply(refusal, {}), 0);
 }
 
 void PartitionOwner::Handle(Incoming incoming) {
-  AttachGradients(*options_.job, std::move(incoming.payload), &incoming.request);
+  if (absl::Status status = AttachGradients(incoming.bytes, &incoming.request); !status.ok()) {
+    return Refuse(incoming, status);
+  }
+  if (incoming.shared_session != 0) {
+    // A chunk that is asked for again is no longer read.
+    Lease& lease = leases_[incoming.shared_session];
+    lease.task = incoming.request.task;
+    for (uint32_t chunk : incoming.request.chunks) lease.buffers.erase(chunk);
+  }
   const uint64_t token = ++last_token_;
   incoming.request.token = token;
-  open_[token] = {std::move(incoming.connection), incoming.request_id, incoming.request.chunks, {}};
+  open_[token] = {
+      std::move(incoming.connection), incoming.request_id, incoming.request.chunks, incoming.shared_session, {}};
+  incoming.bytes = nullptr;
   partition_.OnRequest(std::move(incoming.request), options_.clock->Now());
+}
+
+void PartitionOwner::DropDeadLeases() {
+  absl::erase_if(leases_,
+                 [this](const auto& lease) { return !options_.session_lives(lease.first, lease.second.task); });
 }
 
 void PartitionOwner::Announce(uint64_t generation, std::function<void(int64_t)> done) {
@@ -162,19 +218,56 @@ void PartitionOwner::Answer(const PartitionReply& reply) {
   if (reply.outcome == v1::ExchangeReply::MOVED) *header.mutable_plan() = reply.plan;
   for (const v1::TaskId& task : reply.waiting_for) *header.add_waiting_for() = task;
   std::vector<grpc::Slice> payload;
+  AddWeights(reply, open, &header, &payload);
+  // What the next forward needs first goes first.
+  const int64_t priority = open.chunks.empty() ? 0 : open.chunks.front();
+  open.connection->Send(EncodeReply(header, std::move(payload)), priority);
+}
+
+void PartitionOwner::AddWeights(const PartitionReply& reply, const Open& open, v1::ExchangeReply* header,
+                                std::vector<grpc::Slice>* payload) {
+  std::vector<ChunkStore::Wire> weights;
   for (size_t i = 0; i < reply.chunks.size(); ++i) {
     const uint32_t chunk = reply.chunks[i];
-    FloatBuffer::Ptr weights = store_.Get(chunk).weights;
     int64_t version = partition_.Find(chunk)->version();
-    if (auto it = open.captured.find(chunk); it != open.captured.end()) std::tie(weights, version) = it->second;
-    v1::ChunkWeights* entry = header.add_chunks();
+    if (auto it = open.captured.find(chunk); it != open.captured.end()) {
+      FloatBuffer::Ptr buffer;
+      std::tie(buffer, version) = it->second;
+      weights.push_back({v1::NONE, buffer, buffer->size() * static_cast<int64_t>(sizeof(float))});
+    } else {
+      weights.push_back(store_.ForWire(chunk, version));
+    }
+    v1::ChunkWeights* entry = header->add_chunks();
     entry->set_chunk(chunk);
     entry->set_version(version);
-    entry->set_length(weights->size());
+    entry->set_length(store_.Get(chunk).placement.length());
     entry->set_applied_to_version(i < reply.applied_to.size() ? reply.applied_to[i] : -1);
-    payload.push_back(SliceOf(weights, weights->data(), weights->size() * sizeof(float)));
+    if (weights.back().codec != v1::NONE) {
+      entry->set_codec(weights.back().codec);
+      entry->set_encoded_bytes(weights.back().bytes);
+    }
   }
-  open.connection->Send(EncodeReply(header, std::move(payload)));
+  if (open.shared_session != 0 && Share(weights, open, header)) return;
+  for (const ChunkStore::Wire& wire : weights)
+    payload->push_back(SliceOf(wire.buffer, wire.buffer->data(), wire.bytes));
+}
+
+bool PartitionOwner::Share(const std::vector<ChunkStore::Wire>& weights, const Open& open, v1::ExchangeReply* header) {
+  for (const ChunkStore::Wire& wire : weights) {
+    std::optional<uint64_t> offset;
+    if (options_.arena != nullptr) offset = options_.arena->region().OffsetOf(wire.buffer->data(), wire.bytes);
+    if (!offset.has_value()) {
+      header->clear_shared();
+      return false;
+    }
+    v1::SharedSpan* span = header->add_shared();
+    span->set_offset(*offset);
+    span->set_bytes(wire.bytes);
+  }
+  Lease& lease = leases_[open.shared_session];
+  for (size_t i = 0; i < weights.size(); ++i)
+    lease.buffers[header->chunks(static_cast<int>(i)).chunk()] = weights[i].buffer;
+  return true;
 }
 
 }  // namespace rubato::server

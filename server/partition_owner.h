@@ -16,6 +16,7 @@
 #include "common/log.h"
 #include "common/model_spec.h"
 #include "common/mutex.h"
+#include "common/shared_memory/arena.h"
 #include "common/storage/update_log.h"
 #include "common/transport/exchange_server.h"
 #include "common/wire/exchange_codec.h"
@@ -23,6 +24,7 @@
 #include "proto/coordinator.pb.h"
 #include "proto/job_config.pb.h"
 #include "server/chunk_store.h"
+#include "server/request_reader.h"
 #include "server/rules/partition.h"
 
 namespace rubato::server {
@@ -35,9 +37,10 @@ struct ChunkSnapshot {
   std::vector<FloatBuffer::Ptr> slots;
 };
 
-// One partition and the only thread that touches it: rules, weights and update log. Everything reaches it through a
-// queue, so the path from a push to the weights takes no lock but the queue's. Public methods are thread-safe, return
-// at once, and run their callback on the partition's thread.
+// One partition and its thread: rules, weights and update log, touched by one thread at a time. Everything reaches it
+// through a queue, so the path from a push to the weights takes no lock but the queue's. Public methods are thread-safe
+// and run their callback on the partition's thread; they return at once, but a small request to an idle partition is
+// served at once by the thread that submits it: waking another one would take longer.
 class PartitionOwner : private PartitionSink {
  public:
   struct Options {
@@ -53,6 +56,10 @@ class PartitionOwner : private PartitionSink {
     Logger* logger = nullptr;
     // Null: no update log.
     std::unique_ptr<UpdateLogWriter> log;
+    // Holds the weights as long as there is room, so that tasks on this host can read them there. Null: there is none.
+    std::shared_ptr<SharedArena> arena;
+    // Whether a worker's side of a shared memory session is still there. Called on the partition's thread.
+    std::function<bool(uint64_t session, const v1::TaskId& task)> session_lives;
   };
 
   // A request's chunks are all in this partition (ReadRequest).
@@ -60,7 +67,9 @@ class PartitionOwner : private PartitionSink {
     std::shared_ptr<Connection> connection;
     uint64_t request_id = 0;
     PartitionRequest request;
-    std::shared_ptr<const PayloadView> payload;
+    std::shared_ptr<const PushBytes> bytes;
+    // The worker can read the arena; 0: it cannot.
+    uint64_t shared_session = 0;
   };
 
   explicit PartitionOwner(Options options);
@@ -81,13 +90,28 @@ class PartitionOwner : private PartitionSink {
     std::shared_ptr<Connection> connection;
     uint64_t request_id;
     std::vector<uint32_t> chunks;
+    uint64_t shared_session;
     // Snapshot: the weights that were captured, in order of capture.
     absl::flat_hash_map<uint32_t, std::pair<FloatBuffer::Ptr, int64_t>> captured;
+  };
+
+  // Buffers that a worker may be reading in shared memory, by chunk: until it sends another request for the chunk,
+  // which it does when it has what it read.
+  struct Lease {
+    v1::TaskId task;
+    absl::flat_hash_map<uint32_t, FloatBuffer::Ptr> buffers;
   };
 
   void Post(std::function<void()> work);
   void Run();
   void Handle(Incoming incoming);
+  void Refuse(const Incoming& incoming, const absl::Status& why);
+  // Appends the weights to `header` and `payload`.
+  void AddWeights(const PartitionReply& reply, const Open& open, v1::ExchangeReply* header,
+                  std::vector<grpc::Slice>* payload);
+  // Puts them into shared memory instead; false when they are not all there.
+  bool Share(const std::vector<ChunkStore::Wire>& weights, const Open& open, v1::ExchangeReply* header);
+  void DropDeadLeases();
   // The first failure of the update log is told; training goes on.
   void CheckLog(const absl::Status& status);
 
@@ -101,6 +125,7 @@ class PartitionOwner : private PartitionSink {
   ChunkStore store_;
   Partition partition_;
   absl::flat_hash_map<uint64_t, Open> open_;
+  absl::flat_hash_map<uint64_t, Lease> leases_;  // By session.
   uint64_t last_token_ = 0;
   v1::ServerProgress counts_;
   bool log_failed_ = false;
@@ -108,6 +133,8 @@ class PartitionOwner : private PartitionSink {
   Mutex mu_;
   CondVar wake_;
   std::deque<std::function<void()>> work_ ABSL_GUARDED_BY(mu_);
+  // Somebody is at work on the partition, outside the lock: its thread, or whoever submitted something small.
+  bool busy_ ABSL_GUARDED_BY(mu_) = false;
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   std::thread thread_;  // Last: it uses everything above.
 };

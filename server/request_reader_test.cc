@@ -4,7 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
+
+#include "server/gradient.h"
 
 namespace rubato::server {
 namespace {
@@ -116,24 +121,98 @@ TEST_F(RequestReaderTest, RefusesAMissingOperationAndAPayloadOnAPull) {
   ExpectRefused(4, "payload: 4 bytes");
 }
 
+// The message as it arrives, with the payload in two slices that are cut within an element.
+std::shared_ptr<const PushBytes> Locate(const v1::ExchangeRequest& header, const v1::JobDescription& job,
+                                        const std::vector<uint8_t>& payload, size_t cut) {
+  std::vector<grpc::Slice> slices;
+  slices.emplace_back(payload.data(), cut);
+  slices.emplace_back(payload.data() + cut, payload.size() - cut);
+  absl::StatusOr<DecodedRequest> decoded = DecodeRequest(EncodeRequest(header, std::move(slices)));
+  EXPECT_TRUE(decoded.ok()) << decoded.status();
+  absl::StatusOr<PushBytes> bytes = LocatePush(*decoded, nullptr, job);
+  EXPECT_TRUE(bytes.ok()) << bytes.status();
+  return std::make_shared<const PushBytes>(*std::move(bytes));
+}
+
+std::vector<uint8_t> Bytes(const std::vector<float>& values) {
+  const auto* begin = reinterpret_cast<const uint8_t*>(values.data());
+  return std::vector<uint8_t>(begin, begin + values.size() * sizeof(float));
+}
+
 TEST_F(RequestReaderTest, MarksGradientsThatAreNotFinite) {
   MakePush();
   absl::StatusOr<PartitionRequest> request = ReadRequest(header_, 80, job_, 0);
   std::vector<float> values(20, 1.0f);
   values[13] = std::numeric_limits<float>::infinity();
-  v1::ExchangeRequest empty;
-  empty.set_job_fingerprint(1);
-  // Two slices, so that the second chunk is cut in two.
-  std::vector<grpc::Slice> slices;
-  slices.emplace_back(values.data(), 60);
-  slices.emplace_back(values.data() + 15, 20);
-  absl::StatusOr<DecodedRequest> decoded = DecodeRequest(EncodeRequest(empty, std::move(slices)));
-  ASSERT_TRUE(decoded.ok()) << decoded.status();
-  AttachGradients(job_, std::make_shared<const PayloadView>(std::move(decoded->payload)), &*request);
+  ASSERT_TRUE(AttachGradients(Locate(header_, job_, Bytes(values), 54), &*request).ok());
   EXPECT_FALSE(request->contributions[0].non_finite);
-  EXPECT_EQ(static_cast<const float*>(request->contributions[0].gradient.data)[9], 1.0f);
   EXPECT_TRUE(request->contributions[1].non_finite);
   EXPECT_EQ(request->contributions[1].examples, 0u);
+}
+
+TEST_F(RequestReaderTest, LeavesGradientsWhereTheyArrived) {
+  MakePush();
+  absl::StatusOr<PartitionRequest> request = ReadRequest(header_, 80, job_, 0);
+  std::shared_ptr<const PushBytes> bytes = Locate(header_, job_, Bytes(std::vector<float>(20, 1.0f)), 54);
+  ASSERT_TRUE(AttachGradients(bytes, &*request).ok());
+  const Gradient& whole = *request->contributions[0].gradient;
+  ASSERT_EQ(whole.pieces.size(), 1u);
+  EXPECT_EQ(whole.pieces[0].data, bytes->payload.segments()[0].data);
+  const Gradient& cut = *request->contributions[1].gradient;
+  ASSERT_EQ(cut.pieces.size(), 2u);
+  EXPECT_EQ(cut.pieces[0].bytes, 14);
+  EXPECT_EQ(cut.pieces[1].data, bytes->payload.segments()[1].data);
+}
+
+TEST_F(RequestReaderTest, RefusesCodecsAndSizesThatItDoesNotKnow) {
+  MakePush();
+  v1::ChunkUpdate* update = header_.mutable_push_pull()->mutable_chunks(1);
+  update->set_codec(static_cast<v1::Codec>(99));
+  ExpectRefused(80, "push_pull.chunks[1].codec: 99 is not known here");
+  update->set_codec(v1::BF16);
+  ExpectRefused(60, "push_pull.chunks[1].encoded_bytes: 0; 10 elements as BF16 take 20");
+  update->set_encoded_bytes(20);
+  ExpectRefused(80, "payload: 80 bytes; push_pull.chunks declare 60");
+  EXPECT_TRUE(ReadRequest(header_, 60, job_, 0).ok());
+  update->set_codec(v1::NONE);
+  ExpectRefused(60, "push_pull.chunks[1].encoded_bytes: 20; 10 float32 take 40");
+}
+
+TEST_F(RequestReaderTest, RefusesPackedGradientsThatNoSenderMakes) {
+  MakePush();
+  v1::ChunkUpdate* update = header_.mutable_push_pull()->mutable_chunks(1);
+  update->set_codec(v1::TOP_K);
+  update->set_encoded_bytes(12);
+  absl::StatusOr<PartitionRequest> request = ReadRequest(header_, 52, job_, 0);
+  ASSERT_TRUE(request.ok()) << request.status();
+  std::vector<uint8_t> payload = Bytes(std::vector<float>(10, 1.0f));
+  // One element, the 200th of ten.
+  for (uint8_t byte : {1, 0, 0, 0, 200, 0, 0, 0, 0, 0, 128, 63}) payload.push_back(byte);
+  absl::Status status = AttachGradients(Locate(header_, job_, payload, 45), &*request);
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("push_pull.chunks[1]"));
+}
+
+TEST_F(RequestReaderTest, RefusesPlacesOutsideOfSharedMemory) {
+  MakePush();
+  for (int i = 0; i < 2; ++i) header_.add_shared()->set_bytes(40);
+  ExpectRefused(0, "shared_session: 0");
+  header_.set_shared_session(5);
+  ExpectRefused(80, "payload: 80 bytes, but shared is not empty");
+  header_.mutable_shared(1)->set_bytes(44);
+  ExpectRefused(0, "shared[1].bytes: 44; push_pull.chunks[1] declares 40");
+  header_.mutable_shared(1)->set_bytes(40);
+  ASSERT_TRUE(ReadRequest(header_, 0, job_, 0).ok());
+  absl::StatusOr<std::shared_ptr<SharedRegion>> region = SharedRegion::Create("test", 4096);
+  ASSERT_TRUE(region.ok()) << region.status();
+  DecodedRequest message{header_, {}};
+  EXPECT_TRUE(LocatePush(message, *region, job_).ok());
+  for (uint64_t offset : {uint64_t{4057}, std::numeric_limits<uint64_t>::max() - 7}) {
+    message.header.mutable_shared(1)->set_offset(offset);
+    absl::Status status = LocatePush(message, *region, job_).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("shared[1]: 40 bytes from"));
+  }
 }
 
 }  // namespace

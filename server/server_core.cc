@@ -105,6 +105,10 @@ absl::Status ServerCore::StartJob(const v1::JobDescription& job) {
     owner.chunks = chunks[partition];
     owner.clock = options_.clock;
     owner.logger = options_.log;
+    owner.arena = options_.arena;
+    owner.session_lives = [shared = options_.shared](uint64_t session, const v1::TaskId& task) {
+      return shared != nullptr && shared->Find(session, task) != nullptr;
+    };
     if (options_.config.cluster().update_log()) {
       v1::LogHeader header;
       header.set_job_name(options_.config.name());
@@ -221,34 +225,49 @@ absl::Status ServerCore::WriteChunks(const std::string& name, const std::vector<
 
 void ServerCore::OnMessage(std::shared_ptr<Connection> connection, const grpc::ByteBuffer& message) {
   absl::StatusOr<DecodedRequest> decoded = DecodeRequest(message);
-  v1::ExchangeReply refusal;
-  refusal.set_outcome(v1::ExchangeReply::REFUSED);
-  if (!decoded.ok()) {
-    refusal.set_message(std::string(decoded.status().message()));
-    return connection->Send(EncodeReply(refusal, {}));
-  }
-  refusal.set_request_id(decoded->header.request_id());
-  absl::StatusOr<PartitionRequest> request = absl::FailedPreconditionError("this server is not in a job yet");
   PartitionOwner* owner = nullptr;
+  PartitionOwner::Incoming incoming;
+  absl::Status status = decoded.ok() ? Route(*decoded, &owner, &incoming) : decoded.status();
+  if (status.ok()) {
+    incoming.connection = std::move(connection);
+    return owner->Submit(std::move(incoming));
+  }
+  v1::ExchangeReply refusal;
+  if (decoded.ok()) refusal.set_request_id(decoded->header.request_id());
+  refusal.set_outcome(v1::ExchangeReply::REFUSED);
+  refusal.set_message(std::string(status.message()));
+  connection->Send(EncodeReply(refusal, {}), 0);
+}
+
+absl::Status ServerCore::Route(const DecodedRequest& message, PartitionOwner** owner,
+                               PartitionOwner::Incoming* incoming) {
+  const v1::ExchangeRequest& header = message.header;
+  const v1::JobDescription* job = nullptr;
   {
     MutexLock lock(mu_);
-    if (job_ != nullptr) {
-      request = ReadRequest(decoded->header, decoded->payload.size(), *job_, options_.task.index());
-      // ReadRequest accepts no chunk of another partition, and a request without chunks has no partition.
-      if (request.ok() && decoded->header.partition() < partitions_.size()) {
-        owner = partitions_[decoded->header.partition()].get();
-      } else if (request.ok()) {
-        request = absl::InvalidArgumentError(
-            absl::StrCat("partition: ", decoded->header.partition(), "; this server has ", partitions_.size()));
-      }
+    job = job_.get();  // Stays as it is once it is there.
+    if (job != nullptr && header.partition() < partitions_.size()) *owner = partitions_[header.partition()].get();
+  }
+  if (job == nullptr) return absl::FailedPreconditionError("this server is not in a job yet");
+  RUBATO_ASSIGN_OR_RETURN(incoming->request, ReadRequest(header, message.payload.size(), *job, options_.task.index()));
+  // ReadRequest accepts no chunk of another partition, and a request without chunks has no partition.
+  if (*owner == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat("partition: ", header.partition(), "; this server has ",
+                                                   options_.config.cluster().partitions_per_server()));
+  }
+  std::shared_ptr<const SharedRegion> region;
+  if (header.shared_session() != 0) {
+    if (options_.shared != nullptr) region = options_.shared->Find(header.shared_session(), header.task());
+    if (region == nullptr) {
+      return absl::InvalidArgumentError(absl::StrCat("shared_session: ", absl::Hex(header.shared_session()),
+                                                     " is not known here as one of ", TaskName(header.task())));
     }
   }
-  if (!request.ok()) {
-    refusal.set_message(std::string(request.status().message()));
-    return connection->Send(EncodeReply(refusal, {}));
-  }
-  owner->Submit({std::move(connection), decoded->header.request_id(), *std::move(request),
-                 std::make_shared<const PayloadView>(std::move(decoded->payload))});
+  RUBATO_ASSIGN_OR_RETURN(PushBytes bytes, LocatePush(message, std::move(region), *job));
+  incoming->request_id = header.request_id();
+  incoming->bytes = std::make_shared<const PushBytes>(std::move(bytes));
+  incoming->shared_session = header.shared_session();
+  return absl::OkStatus();
 }
 
 v1::ServerProgress ServerCore::Progress() {

@@ -13,6 +13,8 @@
 #include "common/log.h"
 #include "common/model_spec.h"
 #include "common/mutex.h"
+#include "common/shared_memory/arena.h"
+#include "common/shared_memory/listener.h"
 #include "common/transport/exchange_server.h"
 #include "proto/coordinator.pb.h"
 #include "proto/job_config.pb.h"
@@ -29,6 +31,10 @@ class ServerCore {
     v1::TaskId task;
     const Clock* clock = nullptr;
     Logger* log = nullptr;
+    // Where tasks on this host meet this server, and the memory that it offers them. Both null: nowhere. The listener
+    // outlives the core.
+    const SharedMemoryListener* shared = nullptr;
+    std::shared_ptr<SharedArena> arena;
     // Sends an acknowledgement to the coordinator. Called on a partition's thread.
     std::function<void(v1::TaskMessage)> report;
   };
@@ -55,6 +61,8 @@ class ServerCore {
  private:
   ServerCore(Options options, ModelSpec model);
 
+  // Whom the message goes to, and its gradients.
+  absl::Status Route(const DecodedRequest& message, PartitionOwner** owner, PartitionOwner::Incoming* incoming);
   void Announce(const std::vector<PartitionOwner*>& partitions, uint64_t generation);
   void Commit(const std::vector<PartitionOwner*>& partitions, const v1::Plan& plan);
   void WriteCheckpoint(const std::vector<PartitionOwner*>& partitions, const std::string& name);

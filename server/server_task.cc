@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/config/fingerprint.h"
+#include "common/model_spec.h"
 #include "common/status.h"
 #include "common/task.h"
 
@@ -14,8 +15,39 @@ constexpr absl::Duration kLeaveTimeout = absl::Seconds(1);
 
 }  // namespace
 
+void ServerTask::OfferSharedMemory() {
+  if (options_.config.cluster().shared_memory() == v1::ClusterConfig::OFF) return;
+  absl::StatusOr<ModelSpec> model = BuildModelSpec(options_.config.model());
+  if (!model.ok()) return;  // ServerCore says why.
+  // Room for four versions of the whole model: this server's part of it is smaller, and pages cost nothing until they
+  // are used. What does not fit goes over TCP.
+  int64_t bytes = 1 << 20;
+  for (const TensorSpec& tensor : model->tensors) bytes += 4 * NumElements(tensor.shape) * int64_t{sizeof(float)};
+  absl::StatusOr<std::shared_ptr<SharedArena>> arena = SharedArena::Create(TaskName(options_.task), bytes);
+  absl::Status status = arena.status();
+  if (arena.ok()) {
+    SharedMemoryListener::Options listener;
+    listener.offered = (*arena)->shared_region();
+    listener.clock = options_.clock;
+    listener.log = options_.log;
+    absl::StatusOr<std::unique_ptr<SharedMemoryListener>> created = SharedMemoryListener::Create(std::move(listener));
+    status = created.status();
+    if (created.ok()) {
+      arena_ = *std::move(arena);
+      shared_ = *std::move(created);
+    }
+  }
+  if (!status.ok()) {
+    options_.log->Warning(
+        absl::StrCat("offers no shared memory, so that tasks on this host use TCP: ", status.message()));
+  }
+}
+
 absl::Status ServerTask::Run() {
+  OfferSharedMemory();
   ServerCore::Options core;
+  core.shared = shared_.get();
+  core.arena = arena_;
   core.config = options_.config;
   core.task = options_.task;
   core.clock = options_.clock;
@@ -34,6 +66,7 @@ absl::Status ServerTask::Run() {
   session.registration = DescribeProcess();
   session.registration.set_config_fingerprint(ConfigFingerprint(options_.config));
   session.registration.set_address(absl::StrCat(options_.advertise_host, ":", server->port()));
+  if (shared_ != nullptr) *session.registration.mutable_shared_memory() = shared_->address();
   session.heartbeat = [this] {
     v1::Heartbeat heartbeat;
     *heartbeat.mutable_server() = core_->Progress();

@@ -11,6 +11,8 @@
 #include "common/log.h"
 #include "common/mutex.h"
 #include "common/session/session.h"
+#include "common/shared_memory/arena.h"
+#include "common/shared_memory/listener.h"
 #include "common/transport/exchange_server.h"
 #include "proto/coordinator.pb.h"
 #include "proto/job_config.pb.h"
@@ -44,8 +46,12 @@ class ServerTask : private ExchangeServer::Handler {
   void OnMessage(std::shared_ptr<Connection> connection, grpc::ByteBuffer message) override;
   void OnClosed(uint64_t connection) override;
   void OnDirective(const v1::Directive& directive);
+  // Sets the two below, where the config and the system allow it.
+  void OfferSharedMemory();
 
   const Options options_;
+  std::shared_ptr<SharedArena> arena_;
+  std::unique_ptr<SharedMemoryListener> shared_;
   std::unique_ptr<ServerCore> core_;
   std::unique_ptr<Session> session_;
 

@@ -7,7 +7,8 @@
 
 namespace rubato::worker {
 
-// Which examples a step computes. Used by the trainer thread.
+// Which examples a step computes: a batch of at most ExamplesPerStep (common/config/local_sgd.h). Used by the trainer
+// thread.
 class BatchSource {
  public:
   enum class Kind {
@@ -21,8 +22,10 @@ class BatchSource {
     Kind kind = Kind::kDone;
     // kBatch: valid until the next call of Get or Done.
     const Batch* batch = nullptr;
-    // Position in epochs, for learning-rate schedules.
+    // Position in epochs of the batch's beginning, for learning-rate schedules.
     double epoch = 0;
+    // By how much that position moves with each example of the batch, for schedules that are followed inside it.
+    double epochs_per_example = 0;
   };
 
   virtual ~BatchSource() = default;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/config/local_sgd.h"
 #include "common/status.h"
 
 namespace rubato::worker {
@@ -25,7 +26,7 @@ void DynamicSource::Request(absl::Time now) {
     if (now - sent_at_ < kResend) return;
   } else {
     const int64_t low =
-        options_.config->training().batch_size() * static_cast<int64_t>(options_.config->data().prefetch_batches());
+        ExamplesPerStep(*options_.config) * static_cast<int64_t>(options_.config->data().prefetch_batches());
     const bool wanted = options_.prefetcher->examples_queued() <= low;
     if (finished_.empty() && (!wanted || now - none_at_ < kAskAgain)) return;
     request_.set_request_id(request_.request_id() + 1);
@@ -100,12 +101,13 @@ absl::StatusOr<BatchSource::Next> DynamicSource::Get(const Parameters::Step& ste
     RUBATO_ASSIGN_OR_RETURN(bool there, WaitForBatch(may_idle));
     if (!there) {
       MutexLock lock(mu_);
-      return Next{done_ ? Kind::kDone : Kind::kEmpty, nullptr, 0};
+      return Next{.kind = done_ ? Kind::kDone : Kind::kEmpty};
     }
   }
+  const double per_example = 1 / static_cast<double>(options_.train_examples);
   const double epoch = static_cast<double>(batch_->epoch) +
                        static_cast<double>(batch_->begin) / static_cast<double>(options_.train_examples);
-  return Next{Kind::kBatch, &*batch_, epoch};
+  return Next{Kind::kBatch, &*batch_, epoch, per_example};
 }
 
 void DynamicSource::Begun() {

@@ -94,6 +94,17 @@ TEST_F(DynamicSourceTest, GivesTheBatchesOfAShardAndReportsItOnceItIsAcknowledge
   EXPECT_EQ(source_->Get(step_)->kind, BatchSource::Kind::kDone);
 }
 
+TEST_F(DynamicSourceTest, SaysWhereTheBatchIsAndByHowMuchEachExampleMovesOn) {
+  AskInVain();
+  Answer(v1::ShardGrant::GRANTED);
+  for (double epoch : {0.0, 0.04}) {
+    const BatchSource::Next next = *source_->Get(step_);
+    EXPECT_DOUBLE_EQ(next.epoch, epoch);
+    EXPECT_DOUBLE_EQ(next.epochs_per_example, 0.01);
+    source_->Begun();
+  }
+}
+
 // The clock stands still: a step that waits would wait for ever.
 TEST_F(DynamicSourceTest, StepsWithoutAShardDoNotWaitForAnAnswerEach) {
   AskInVain();

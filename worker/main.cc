@@ -67,5 +67,7 @@ int main(int argc, char** argv) {
                 : RunTask<rubato::worker::WorkerTask>({*config, id, coordinator, slow_factor, &clock, &log});
   if (status.ok()) return 0;
   log.Error(status.message());
-  return 1;
+  // An evaluator's bad test data stay bad when it is started again.
+  const bool bad_data = evaluates && (absl::IsInvalidArgument(status) || absl::IsNotFound(status));
+  return bad_data ? 2 : 1;
 }

@@ -1,7 +1,5 @@
 #include "worker/model_memory.h"
 
-#include <cstring>
-
 #include "absl/strings/str_cat.h"
 
 namespace rubato::worker {
@@ -17,14 +15,6 @@ absl::StatusOr<ModelMemory> ModelMemory::Create(Model* model, const Backend* bac
     memory.tensors_.push_back(entry);
   }
   return memory;
-}
-
-void ModelMemory::Store(int tensor, int64_t offset, const void* data, int64_t count) {
-  std::memcpy(tensors_[tensor].weights + offset, data, count * sizeof(float));
-}
-
-grpc::Slice ModelMemory::Gradient(int tensor, int64_t offset, int64_t count) {
-  return grpc::Slice(tensors_[tensor].gradient + offset, count * sizeof(float), grpc::Slice::STATIC_SLICE);
 }
 
 }  // namespace rubato::worker

@@ -18,8 +18,8 @@ class ModelMemory : public PsClient::TensorMemory {
   // Both outlive it. Unimplemented: the backend's memory is not the host's.
   static absl::StatusOr<ModelMemory> Create(Model* model, const Backend* backend, int tensors);
 
-  void Store(int tensor, int64_t offset, const void* data, int64_t count) override;
-  grpc::Slice Gradient(int tensor, int64_t offset, int64_t count) override;
+  float* Weights(int tensor, int64_t offset) override { return tensors_[tensor].weights + offset; }
+  const float* Gradient(int tensor, int64_t offset) override { return tensors_[tensor].gradient + offset; }
 
  private:
   struct Tensor {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/config/local_sgd.h"
 #include "common/static_partition.h"
 #include "common/status.h"
 #include "common/task.h"
@@ -28,9 +29,9 @@ absl::Status StaticSource::EnterPlan(const Parameters::Step& step) {
   const v1::TrainingConfig& training = options_.config->training();
   end_step_ = training.max_steps() > 0 ? training.max_steps() : std::numeric_limits<int64_t>::max();
   if (training.epochs() > 0) {
-    end_step_ =
-        std::min(end_step_, StaticEndStep(plan_.first_example(), plan_.first_step(), training.epochs(),
-                                          plan_.members_size(), training.batch_size(), options_.train_examples));
+    end_step_ = std::min(
+        end_step_, StaticEndStep(plan_.first_example(), plan_.first_step(), training.epochs(), plan_.members_size(),
+                                 ExamplesPerStep(*options_.config), options_.train_examples));
   }
   options_.prefetcher->Clear();
   prepared_to_ = step.step;
@@ -38,11 +39,10 @@ absl::Status StaticSource::EnterPlan(const Parameters::Step& step) {
 }
 
 absl::Status StaticSource::PrepareAhead() {
-  const v1::TrainingConfig& training = options_.config->training();
   const int64_t ahead = static_cast<int64_t>(options_.config->data().prefetch_batches());
   while (prepared_to_ < std::min(end_step_, current_step_ + 1 + ahead)) {
     StaticRange slice = StaticSlice(plan_.first_example(), plan_.first_step(), prepared_to_, rank_,
-                                    plan_.members_size(), training.batch_size(), options_.train_examples);
+                                    plan_.members_size(), ExamplesPerStep(*options_.config), options_.train_examples);
     RUBATO_RETURN_IF_ERROR(options_.prefetcher->Push({slice.epoch, slice.begin, slice.end, 0, true}));
     ++prepared_to_;
   }
@@ -58,7 +58,7 @@ absl::StatusOr<BatchSource::Next> StaticSource::Get(const Parameters::Step& step
       RUBATO_RETURN_IF_ERROR(EnterPlan(step));
     }
     current_step_ = step.step;
-    if (step.step >= end_step_) return Next{Kind::kDone, nullptr, 0};
+    if (step.step >= end_step_) return Next{.kind = Kind::kDone};
     RUBATO_RETURN_IF_ERROR(PrepareAhead());
     RUBATO_ASSIGN_OR_RETURN(batch_, options_.prefetcher->Next(kReadTimeout));
     if (!batch_.has_value()) {
@@ -66,13 +66,15 @@ absl::StatusOr<BatchSource::Next> StaticSource::Get(const Parameters::Step& step
                                                       absl::FormatDuration(kReadTimeout)));
     }
   }
-  if (step.step >= end_step_) return Next{Kind::kDone, nullptr, 0};
+  if (step.step >= end_step_) return Next{.kind = Kind::kDone};
   // The epoch of the whole group's first example: the same for every member, so that the learning rate is.
   const int64_t position = StaticPosition(plan_.first_example(), plan_.first_step(), step.step, plan_.members_size(),
-                                          options_.config->training().batch_size(), options_.train_examples);
+                                          ExamplesPerStep(*options_.config), options_.train_examples);
   const double epoch = static_cast<double>(position) / static_cast<double>(options_.train_examples);
   if (batch_->examples == 0) return Next{Kind::kEmpty, nullptr, epoch};
-  return Next{Kind::kBatch, &*batch_, epoch};
+  // All members move on together.
+  const double per_example = static_cast<double>(plan_.members_size()) / static_cast<double>(options_.train_examples);
+  return Next{Kind::kBatch, &*batch_, epoch, per_example};
 }
 
 }  // namespace rubato::worker

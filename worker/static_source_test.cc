@@ -59,12 +59,12 @@ class StaticSourceTest : public testing::Test {
     std::unique_ptr<StaticSource> source;
   };
 
-  Worker Make(uint32_t index) {
+  Worker Make(uint32_t index, int64_t examples_per_step = 4) {
     Prefetcher::Options options;
     options.dataset = std::make_shared<CountingDataset>(kExamples);
     options.clock = &clock_;
     options.seed = 5;
-    options.batch_size = 4;
+    options.batch_size = examples_per_step;
     options.queue_batches = 2;
     Worker worker;
     worker.prefetcher = *Prefetcher::Create(options);
@@ -129,6 +129,26 @@ TEST_F(StaticSourceTest, StopsAtTheLastStep) {
   EXPECT_EQ(worker.source->Get({1, 0, PlanOf(1)})->kind, BatchSource::Kind::kBatch);
   worker.source->Begun();
   EXPECT_EQ(worker.source->Get({1, 1, PlanOf(1)})->kind, BatchSource::Kind::kDone);
+}
+
+TEST_F(StaticSourceTest, AStepOfLocalSgdTakesSeveralBatches) {
+  config_.mutable_consistency()->set_sync_every(2);
+  Worker workers[] = {Make(0, 8), Make(1, 8)};
+  const v1::Plan plan = PlanOf(2);
+  // 20 examples in steps of 16: two steps an epoch.
+  const int64_t expected[2][4] = {{8, 4, 8, 4}, {8, 0, 8, 0}};
+  for (int64_t step = 0; step < 4; ++step) {
+    for (int w = 0; w < 2; ++w) {
+      absl::StatusOr<BatchSource::Next> next = workers[w].source->Get({1, step, plan});
+      ASSERT_TRUE(next.ok()) << next.status();
+      EXPECT_EQ(next->batch == nullptr ? 0 : next->batch->examples, expected[w][step]) << step;
+      EXPECT_DOUBLE_EQ(next->epoch, static_cast<double>(step / 2) + (step % 2 == 0 ? 0 : 0.8));
+      // Both members move on together.
+      EXPECT_DOUBLE_EQ(next->epochs_per_example, next->batch == nullptr ? 0 : 0.1);
+      workers[w].source->Begun();
+    }
+  }
+  EXPECT_EQ(workers[0].source->Get({1, 4, plan})->kind, BatchSource::Kind::kDone);
 }
 
 TEST_F(StaticSourceTest, RefusesAPlanWithoutThisWorker) {

@@ -2,38 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "common/random.h"
 #include "common/status.h"
 
 namespace rubato::worker {
-
-// Adds the time between its construction and its end to one of the progress' totals.
-class Trainer::Timed {
- public:
-  using Setter = void (v1::WorkerProgress::*)(double);
-  using Getter = double (v1::WorkerProgress::*)() const;
-
-  Timed(Trainer* trainer, Getter get, Setter set)
-      : trainer_(trainer), get_(get), set_(set), begin_(trainer->options_.clock->Now()) {}
-  ~Timed() {
-    const double seconds = absl::ToDoubleSeconds(trainer_->options_.clock->Now() - begin_);
-    MutexLock lock(trainer_->mu_);
-    (trainer_->progress_.*set_)((trainer_->progress_.*get_)() + seconds);
-  }
-
- private:
-  Trainer* const trainer_;
-  const Getter get_;
-  const Setter set_;
-  const absl::Time begin_;
-};
-
-#define RUBATO_TIMED(name) \
-  Timed timed(this, &v1::WorkerProgress::name##_seconds_total, &v1::WorkerProgress::set_##name##_seconds_total)
-
 namespace {
 
 // Makes the work in its scope take `factor` times its processor time.
@@ -54,13 +29,30 @@ class SlowedDown {
 
 }  // namespace
 
+Trainer::Trainer(const Options& options) : options_(options), progress_(options.clock, options.trace) {
+  if (options_.trace == nullptr) return;
+  trace_window_.emplace(TraceWindow::Options{.recorder = options_.trace,
+                                             .steps = options_.config->training().trace_steps(),
+                                             .after = options_.config->training().trace_after_steps(),
+                                             .directory = absl::StrCat(options_.config->run_directory(), "/traces"),
+                                             .file = absl::StrCat("worker-", options_.worker, ".json"),
+                                             .log = options_.log});
+}
+
 absl::Status Trainer::Run() {
+  absl::Status status = RunSteps();
+  if (trace_window_.has_value()) trace_window_->Finish();
+  return status;
+}
+
+absl::Status Trainer::RunSteps() {
   for (;;) {
-    const absl::Time begin = options_.clock->Now();
+    if (trace_window_.has_value()) trace_window_->BeginStep(progress_.steps_total());
     const Parameters::Step step = options_.parameters->next_step();
+    progress_.BeginStep(step.step);
     BatchSource::Next next;
     {
-      RUBATO_TIMED(data);
+      Timed timed(&progress_, Phase::kData, "next batch");
       RUBATO_ASSIGN_OR_RETURN(next, options_.source->Get(step));
     }
     if (next.kind == BatchSource::Kind::kDone) return options_.parameters->AwaitAcknowledgements();
@@ -68,20 +60,15 @@ absl::Status Trainer::Run() {
     RUBATO_RETURN_IF_ERROR(outcome.status());
     if (*outcome == Outcome::kMoved) {
       options_.parameters->Restart();
-      continue;
+    } else {
+      progress_.EndStep();
     }
-    MutexLock lock(mu_);
-    step_time_ = options_.clock->Now() - begin;
-    progress_.set_steps_total(progress_.steps_total() + 1);
-    // A running mean over about the last ten steps.
-    const double seconds = absl::ToDoubleSeconds(step_time_);
-    progress_.set_mean_step_seconds(progress_.steps_total() == 1 ? seconds
-                                                                 : 0.9 * progress_.mean_step_seconds() + 0.1 * seconds);
   }
 }
 
 absl::StatusOr<bool> Trainer::AwaitLayer(const LayerSpec& layer) {
-  RUBATO_TIMED(pull_wait);
+  if (layer.tensors.empty()) return true;
+  Timed timed(&progress_, Phase::kPullWait, "await", layer.name);
   for (int tensor : layer.tensors) {
     RUBATO_ASSIGN_OR_RETURN(bool there, options_.parameters->AwaitTensor(tensor));
     if (!there) return false;
@@ -90,13 +77,11 @@ absl::StatusOr<bool> Trainer::AwaitLayer(const LayerSpec& layer) {
 }
 
 absl::StatusOr<bool> Trainer::Begin(Parameters::Step* step) {
-  RUBATO_TIMED(pull_wait);
+  Timed timed(&progress_, Phase::kPullWait, "begin step");
   RUBATO_ASSIGN_OR_RETURN(bool begun, options_.parameters->BeginStep(step));
   if (!begun) return false;
   options_.source->Begun();
-  MutexLock lock(mu_);
-  progress_.set_step(step->step);
-  progress_.set_generation(step->generation);
+  progress_.EnterStep(step->step, step->generation);
   return true;
 }
 
@@ -113,83 +98,125 @@ absl::StatusOr<Trainer::Outcome> Trainer::EmptyStep() {
 }
 
 absl::StatusOr<Trainer::Outcome> Trainer::ComputeStep(const BatchSource::Next& next) {
-  const Batch& batch = *next.batch;
-  const int64_t parts = std::min<int64_t>(options_.config->training().micro_batches(), batch.examples);
-  double loss = 0;
-  int64_t correct = 0;
-  Parameters::Step step = options_.parameters->next_step();
-  for (int64_t part = 0; part < parts; ++part) {
-    const int64_t begin = batch.examples * part / parts;
-    const int64_t end = batch.examples * (part + 1) / parts;
-    RUBATO_ASSIGN_OR_RETURN(bool there, Forward(batch, begin, end - begin, static_cast<int>(part), step.step));
-    if (!there) return Outcome::kMoved;
-    if (part == 0) {
-      RUBATO_ASSIGN_OR_RETURN(bool begun, Begin(&step));
-      if (!begun) return Outcome::kMoved;
-    }
-    absl::StatusOr<LossResult> result;
-    {
-      RUBATO_TIMED(compute);
-      SlowedDown slowed(options_.clock, options_.slow_factor);
-      result = options_.model->ComputeLoss(1.0f / static_cast<float>(batch.examples));
-    }
-    RUBATO_RETURN_IF_ERROR(result.status());
-    loss += result->loss_sum;
-    correct += result->correct;
-    if (!std::isfinite(loss)) {
-      RUBATO_RETURN_IF_ERROR(OnNonFiniteLoss(loss, step.step, next.epoch));
-      return Outcome::kStepDone;
-    }
-    RUBATO_RETURN_IF_ERROR(Backward(next, part > 0, part + 1 == parts));
+  const int64_t examples = next.batch->examples;
+  const int64_t size = options_.local != nullptr ? options_.config->training().batch_size() : examples;
+  Work work = {.next = &next, .step = options_.parameters->next_step()};
+  for (int64_t begin = 0; begin < examples; begin += size) {
+    const LocalBatch local = {.number = begin / size,
+                              .begin = begin,
+                              .examples = std::min(size, examples - begin),
+                              .last = examples - begin <= size,
+                              .epoch = next.epoch + static_cast<double>(begin) * next.epochs_per_example};
+    RUBATO_ASSIGN_OR_RETURN(const Outcome outcome, ComputeBatch(local, &work));
+    if (outcome != Outcome::kStepDone) return outcome;
   }
-  MutexLock lock(mu_);
-  progress_.set_examples_total(progress_.examples_total() + batch.examples);
-  progress_.set_loss_total(progress_.loss_total() + loss);
-  progress_.set_correct_total(progress_.correct_total() + correct);
-  progress_.set_epoch(next.epoch);
+  progress_.AddExamples(examples, work.loss, work.correct, next.epoch);
   return Outcome::kStepDone;
 }
 
-absl::StatusOr<bool> Trainer::Forward(const Batch& batch, int64_t begin, int64_t count, int part, int64_t step) {
-  Model& model = *options_.model;
-  {
-    RUBATO_TIMED(data);
-    const int64_t input = NumElements(options_.spec->input);
-    const int64_t output = NumElements(options_.spec->output);
-    if (options_.spec->loss == v1::ModelConfig::SOFTMAX_CROSS_ENTROPY) {
-      RUBATO_RETURN_IF_ERROR(model.SetInputs(batch.inputs.data() + begin * input, batch.classes.data() + begin, count));
-    } else {
-      RUBATO_RETURN_IF_ERROR(
-          model.SetInputs(batch.inputs.data() + begin * input, batch.targets.data() + begin * output, count));
+absl::StatusOr<Trainer::Outcome> Trainer::ComputeBatch(const LocalBatch& local, Work* work) {
+  const int64_t parts = std::min<int64_t>(options_.config->training().micro_batches(), local.examples);
+  for (int64_t part = 0; part < parts; ++part) {
+    const int64_t begin = local.begin + local.examples * part / parts;
+    const int64_t end = local.begin + local.examples * (part + 1) / parts;
+    const bool first = local.number == 0 && part == 0;
+    RUBATO_RETURN_IF_ERROR(SetInputs(*work->next->batch, begin, end - begin));
+    const uint64_t dropout_stream =
+        StreamId("dropout", static_cast<uint64_t>(work->step.step),
+                 (static_cast<uint64_t>(local.number) << 32) + options_.worker * 65536u + static_cast<uint64_t>(part));
+    RUBATO_ASSIGN_OR_RETURN(bool there, Forward(dropout_stream, first));
+    if (!there) return Outcome::kMoved;
+    if (first) {
+      RUBATO_ASSIGN_OR_RETURN(bool begun, Begin(&work->step));
+      if (!begun) return Outcome::kMoved;
     }
+    RUBATO_ASSIGN_OR_RETURN(const LossResult result, ComputeLoss(local.examples));
+    work->loss += result.loss_sum;
+    work->correct += result.correct;
+    if (!std::isfinite(work->loss)) {
+      RUBATO_RETURN_IF_ERROR(SkipStep(*work, absl::StrCat("the loss is ", work->loss)));
+      return Outcome::kSkipped;
+    }
+    RUBATO_ASSIGN_OR_RETURN(bool finite, Backward(local, *work, part > 0, part + 1 == parts));
+    if (!finite) return Outcome::kSkipped;
   }
-  const uint64_t dropout = StreamId("dropout", static_cast<uint64_t>(step), options_.worker * 65536u + part);
+  return Outcome::kStepDone;
+}
+
+absl::StatusOr<LossResult> Trainer::ComputeLoss(int64_t examples) {
+  Timed timed(&progress_, Phase::kCompute, "loss");
+  SlowedDown slowed(options_.clock, options_.slow_factor);
+  return options_.model->ComputeLoss(1.0f / static_cast<float>(examples));
+}
+
+absl::Status Trainer::SetInputs(const Batch& batch, int64_t begin, int64_t count) {
+  Timed timed(&progress_, Phase::kData, "inputs");
+  const float* inputs = batch.inputs.data() + begin * NumElements(options_.spec->input);
+  if (options_.spec->loss == v1::ModelConfig::SOFTMAX_CROSS_ENTROPY) {
+    return options_.model->SetInputs(inputs, batch.classes.data() + begin, count);
+  }
+  return options_.model->SetInputs(inputs, batch.targets.data() + begin * NumElements(options_.spec->output), count);
+}
+
+absl::StatusOr<bool> Trainer::Forward(uint64_t dropout_stream, bool first) {
   for (size_t l = 0; l < options_.spec->layers.size(); ++l) {
-    if (part == 0) {
-      RUBATO_ASSIGN_OR_RETURN(bool there, AwaitLayer(options_.spec->layers[l]));
+    const LayerSpec& layer = options_.spec->layers[l];
+    if (first) {
+      RUBATO_ASSIGN_OR_RETURN(bool there, AwaitLayer(layer));
       if (!there) return false;
     }
-    RUBATO_TIMED(compute);
+    Timed timed(&progress_, Phase::kCompute, "forward", layer.name);
     SlowedDown slowed(options_.clock, options_.slow_factor);
-    RUBATO_RETURN_IF_ERROR(model.ForwardLayer(static_cast<int>(l), /*training=*/true, dropout));
+    if (first && options_.local != nullptr) {
+      for (int tensor : layer.tensors) options_.local->Start(tensor);
+    }
+    RUBATO_RETURN_IF_ERROR(options_.model->ForwardLayer(static_cast<int>(l), /*training=*/true, dropout_stream));
   }
   return true;
 }
 
-absl::Status Trainer::Backward(const BatchSource::Next& next, bool accumulate, bool push) {
+absl::StatusOr<bool> Trainer::Backward(const LocalBatch& local, const Work& work, bool accumulate, bool final) {
   for (int l = static_cast<int>(options_.spec->layers.size()) - 1; l >= 0; --l) {
+    const LayerSpec& layer = options_.spec->layers[l];
     {
-      RUBATO_TIMED(compute);
+      Timed timed(&progress_, Phase::kCompute, "backward", layer.name);
       SlowedDown slowed(options_.clock, options_.slow_factor);
       RUBATO_RETURN_IF_ERROR(options_.model->BackwardLayer(l, accumulate));
     }
-    if (push) PushLayer(options_.spec->layers[l], next.batch->examples, next.epoch);
+    if (!final) continue;
+    if (options_.local != nullptr) {
+      RUBATO_ASSIGN_OR_RETURN(bool finite, UpdateLayer(layer, local, work));
+      if (!finite) return false;
+    }
+    if (local.last) PushLayer(layer, work.next->batch->examples, work.next->epoch);
   }
-  return absl::OkStatus();
+  return true;
+}
+
+absl::StatusOr<bool> Trainer::UpdateLayer(const LayerSpec& layer, const LocalBatch& local, const Work& work) {
+  for (int tensor : layer.tensors) {
+    bool finite = true;
+    {
+      Timed timed(&progress_, Phase::kCompute, "update", layer.name);
+      SlowedDown slowed(options_.clock, options_.slow_factor);
+      RUBATO_ASSIGN_OR_RETURN(finite, options_.local->Update(tensor, local.epoch, work.step.step));
+      if (finite && local.last) options_.local->WriteDelta(tensor);
+    }
+    if (finite) continue;
+    if (!local.last) {
+      RUBATO_RETURN_IF_ERROR(
+          SkipStep(work, absl::StrCat("the gradient of ", options_.spec->tensors[tensor].name, " is not finite")));
+      return false;
+    }
+    // Other layers may have been pushed. The gradient goes as it is, and the servers do with it what the config says.
+    options_.local->Restore(tensor);
+  }
+  return true;
 }
 
 void Trainer::PushLayer(const LayerSpec& layer, uint64_t examples, double epoch) {
-  RUBATO_TIMED(push);
+  if (layer.tensors.empty()) return;
+  Timed timed(&progress_, Phase::kPush, "push", layer.name);
   for (auto tensor = layer.tensors.rbegin(); tensor != layer.tensors.rend(); ++tensor) {
     options_.parameters->PushTensor(*tensor, examples, epoch);
   }
@@ -201,21 +228,20 @@ void Trainer::PushAllEmpty(double epoch) {
   }
 }
 
-absl::Status Trainer::OnNonFiniteLoss(double loss, int64_t step, double epoch) {
-  std::string what = absl::StrCat("worker ", options_.worker, ", step ", step, ": the loss is ", loss);
+absl::Status Trainer::SkipStep(const Work& work, absl::string_view what) {
+  const std::string where = absl::StrCat("worker ", options_.worker, ", step ", work.step.step, ": ", what);
   if (options_.config->consistency().on_non_finite() == v1::ConsistencyConfig::STOP_JOB) {
-    return absl::OutOfRangeError(absl::StrCat("STOP_JOB: ", what));
+    return absl::OutOfRangeError(absl::StrCat("STOP_JOB: ", where));
   }
-  options_.log->Warning(absl::StrCat(what, "; the step is skipped"));
-  PushAllEmpty(epoch);
-  MutexLock lock(mu_);
-  progress_.set_non_finite_total(progress_.non_finite_total() + 1);
+  options_.log->Warning(absl::StrCat(where, "; the step is skipped"));
+  if (options_.local != nullptr) {
+    for (size_t tensor = 0; tensor < options_.spec->tensors.size(); ++tensor) {
+      options_.local->Restore(static_cast<int>(tensor));
+    }
+  }
+  PushAllEmpty(work.next->epoch);
+  progress_.AddNonFinite();
   return absl::OkStatus();
-}
-
-void Trainer::Describe(v1::WorkerProgress* progress) {
-  MutexLock lock(mu_);
-  *progress = progress_;
 }
 
 }  // namespace rubato::worker

@@ -2,24 +2,27 @@
 #define RUBATO_WORKER_TRAINER_H_
 
 #include <cstdint>
-#include <vector>
+#include <optional>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
+#include "absl/strings/string_view.h"
 #include "common/clock.h"
 #include "common/log.h"
-#include "common/mutex.h"
+#include "common/trace/trace_recorder.h"
+#include "common/trace/trace_window.h"
 #include "proto/coordinator.pb.h"
 #include "proto/job_config.pb.h"
 #include "worker/batch_source.h"
+#include "worker/local_optimizer.h"
 #include "worker/nn/model.h"
 #include "worker/parameters.h"
+#include "worker/trainer_progress.h"
 
 namespace rubato::worker {
 
 // The step loop: waits for weights layer by layer while it computes forward, pushes gradients layer by layer while it
-// computes backward. Run() on one thread; Describe() from any.
+// computes backward. With local SGD a step has several batches: the weights are waited for in the first one, and by how
+// much they moved is pushed in the last. Run() on one thread; Describe() from any.
 class Trainer {
  public:
   struct Options {
@@ -28,42 +31,70 @@ class Trainer {
     Model* model = nullptr;
     Parameters* parameters = nullptr;
     BatchSource* source = nullptr;
+    // Local SGD. Null where a step is one batch.
+    LocalOptimizer* local = nullptr;
     uint32_t worker = 0;
     // Every computation takes this many times its processor time: 1 for full speed. The rest is slept.
     double slow_factor = 1;
     Clock* clock = nullptr;
     Logger* log = nullptr;
+    // May be null. Where the config asks for a trace, the trainer enables it for the steps in question and writes its
+    // file.
+    TraceRecorder* trace = nullptr;
   };
 
-  explicit Trainer(const Options& options) : options_(options) {}
+  explicit Trainer(const Options& options);
 
   // Until the source is done. Errors of the parameters, the source and the model; OutOfRange "STOP_JOB: ..." for a loss
-  // that is not finite where the config says STOP_JOB.
+  // or gradient that is not finite where the config says STOP_JOB.
   absl::Status Run();
 
   // What this trainer knows for a heartbeat.
-  void Describe(v1::WorkerProgress* progress);
+  void Describe(v1::WorkerProgress* progress) { progress_.Describe(progress); }
 
  private:
-  enum class Outcome { kStepDone, kMoved };
-  // Adds the time of one phase to its total.
-  class Timed;
+  using Timed = TrainerProgress::Timed;
+  using Phase = TrainerProgress::Phase;
+  // kSkipped: empty contributions have been pushed instead, because something was not finite.
+  enum class Outcome { kStepDone, kMoved, kSkipped };
+  // A step that is being computed.
+  struct Work {
+    const BatchSource::Next* next;
+    Parameters::Step step;
+    double loss = 0;
+    int64_t correct = 0;
+  };
+  // A batch of it: some of its examples.
+  struct LocalBatch {
+    int64_t number;  // Counted from 0.
+    int64_t begin;
+    int64_t examples;
+    bool last;
+    // Its position in epochs.
+    double epoch;
+  };
 
+  absl::Status RunSteps();
   absl::StatusOr<Outcome> EmptyStep();
   absl::StatusOr<Outcome> ComputeStep(const BatchSource::Next& next);
-  // Forward of one part of the batch. The first part waits for weights; false when the step was moved.
-  absl::StatusOr<bool> Forward(const Batch& batch, int64_t begin, int64_t count, int part, int64_t step);
-  absl::Status Backward(const BatchSource::Next& next, bool accumulate, bool push);
+  absl::StatusOr<Outcome> ComputeBatch(const LocalBatch& local, Work* work);
+  absl::StatusOr<LossResult> ComputeLoss(int64_t examples);
+  absl::Status SetInputs(const Batch& batch, int64_t begin, int64_t count);
+  // Forward of what SetInputs began. `first` of its step: waits for weights; false when the step was moved.
+  absl::StatusOr<bool> Forward(uint64_t dropout_stream, bool first);
+  // `final`: the gradients are complete. False: the step was skipped.
+  absl::StatusOr<bool> Backward(const LocalBatch& local, const Work& work, bool accumulate, bool final);
+  absl::StatusOr<bool> UpdateLayer(const LayerSpec& layer, const LocalBatch& local, const Work& work);
   absl::StatusOr<bool> AwaitLayer(const LayerSpec& layer);
   absl::StatusOr<bool> Begin(Parameters::Step* step);
   void PushLayer(const LayerSpec& layer, uint64_t examples, double epoch);
   void PushAllEmpty(double epoch);
-  absl::Status OnNonFiniteLoss(double loss, int64_t step, double epoch);
+  // Where `what` is not finite before anything of the step was pushed: contributes nothing, or stops the job.
+  absl::Status SkipStep(const Work& work, absl::string_view what);
 
   const Options options_;
-  Mutex mu_;
-  v1::WorkerProgress progress_ ABSL_GUARDED_BY(mu_);
-  absl::Duration step_time_ ABSL_GUARDED_BY(mu_);
+  TrainerProgress progress_;
+  std::optional<TraceWindow> trace_window_;
 };
 
 }  // namespace rubato::worker

@@ -2,138 +2,18 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
-#include <memory>
-#include <set>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
-#include "kernels/backend_cpu.h"
+#include "common/storage/file.h"
+#include "worker/trainer_test_util.h"
 
 namespace rubato::worker {
 namespace {
-
-// Parameters in process: one worker, plain SGD when a tensor is pushed. Checks that the trainer keeps the protocol.
-class FakeParameters : public Parameters {
- public:
-  FakeParameters(Model* model, Backend* backend) : model_(model), backend_(backend) { step_.generation = 1; }
-
-  Step next_step() override { return step_; }
-  absl::StatusOr<bool> AwaitTensor(int tensor) override {
-    if (moved_) return false;
-    awaited_.insert(tensor);
-    return true;
-  }
-  void Restart() override {
-    EXPECT_TRUE(moved_);
-    moved_ = false;
-    awaited_.clear();
-  }
-  absl::StatusOr<bool> BeginStep(Step* step) override {
-    if (move_at_ == step_.step) {  // The coordinator moves everybody on.
-      move_at_ = -1;
-      moved_ = true;
-      step_.generation++;
-      step_.step += 10;
-      return false;
-    }
-    EXPECT_EQ(awaited_.size(), model_->spec().tensors.size()) << "a step began before its weights were awaited";
-    awaited_.clear();
-    *step = step_;
-    begun_.push_back(step_.step++);
-    return true;
-  }
-  void PushTensor(int tensor, uint64_t examples, double) override {
-    pushed_.push_back(tensor);
-    if (examples == 0) {
-      ++empty_;
-      return;
-    }
-    float* weight = backend_->HostPointer(model_->weight(tensor));
-    const float* gradient = backend_->HostPointer(model_->gradient(tensor));
-    for (int64_t i = 0; i < model_->weight(tensor).elements(); ++i) weight[i] -= 0.5f * gradient[i];
-  }
-  absl::Status AwaitAcknowledgements() override { return absl::OkStatus(); }
-
-  int64_t move_at_ = -1;
-  int empty_ = 0;
-  std::vector<int64_t> begun_;
-  std::vector<int> pushed_;
-
- private:
-  Model* const model_;
-  Backend* const backend_;
-  Step step_;
-  bool moved_ = false;
-  std::set<int> awaited_;
-};
-
-// The same batch for `steps` steps: class = whether the first input is positive.
-class FakeSource : public BatchSource {
- public:
-  explicit FakeSource(int steps) : left_(steps) {
-    batch_.examples = 8;
-    for (int i = 0; i < 8; ++i) {
-      const float x = (i % 2 == 0 ? 1.0f : -1.0f) * (1.0f + 0.1f * i);
-      batch_.inputs.insert(batch_.inputs.end(), {x, 0.5f});
-      batch_.classes.push_back(x > 0 ? 1 : 0);
-    }
-  }
-  absl::StatusOr<Next> Get(const Parameters::Step&) override {
-    if (left_ == 0) return Next{Kind::kDone, nullptr, 0};
-    if (empty_) return Next{Kind::kEmpty, nullptr, 0};
-    return Next{Kind::kBatch, &batch_, 0.25};
-  }
-  void Begun() override { --left_; }
-
-  bool empty_ = false;
-  Batch batch_;
-
- private:
-  int left_;
-};
-
-class TrainerTest : public testing::Test {
- protected:
-  TrainerTest() {
-    config_.mutable_training()->set_batch_size(8);
-    config_.mutable_training()->set_micro_batches(1);
-    config_.mutable_consistency()->set_on_non_finite(v1::ConsistencyConfig::SKIP_STEP);
-    v1::ModelConfig* model = config_.mutable_model();
-    model->add_input_shape(2);
-    model->add_layers()->mutable_linear()->set_units(2);
-    model->mutable_layers(0)->set_name("only");
-    model->set_loss(v1::ModelConfig::SOFTMAX_CROSS_ENTROPY);
-    spec_ = *BuildModelSpec(*model);
-    backend_ = *CreateCpuBackend({});
-    Model::Options options;
-    options.max_batch = 8;
-    model_ = *Model::Create(spec_, backend_.get(), options);
-    parameters_ = std::make_unique<FakeParameters>(model_.get(), backend_.get());
-  }
-
-  absl::Status Run(FakeSource* source, v1::WorkerProgress* progress) {
-    Trainer::Options options;
-    options.config = &config_;
-    options.spec = &spec_;
-    options.model = model_.get();
-    options.parameters = parameters_.get();
-    options.source = source;
-    options.clock = &clock_;
-    options.log = &log_;
-    Trainer trainer(options);
-    absl::Status status = trainer.Run();
-    trainer.Describe(progress);
-    return status;
-  }
-
-  FakeClock clock_;
-  Logger log_{"test", &clock_};
-  v1::JobConfig config_;
-  ModelSpec spec_;
-  std::unique_ptr<Backend> backend_;
-  std::unique_ptr<Model> model_;
-  std::unique_ptr<FakeParameters> parameters_;
-};
 
 TEST_F(TrainerTest, TrainsUntilTheSourceIsDone) {
   FakeSource source(50);
@@ -150,16 +30,11 @@ TEST_F(TrainerTest, MicroBatchesGiveTheSameWeights) {
   FakeSource whole(10), parts(10);
   v1::WorkerProgress progress;
   ASSERT_TRUE(Run(&whole, &progress).ok());
-  const float* weight = backend_->HostPointer(model_->weight(0));
-  std::vector<float> expected(weight, weight + 4);
-  Model::Options options;
-  options.max_batch = 8;
-  model_ = *Model::Create(spec_, backend_.get(), options);
-  parameters_ = std::make_unique<FakeParameters>(model_.get(), backend_.get());
+  const std::vector<float> expected = Weights();
+  StartAfresh();
   config_.mutable_training()->set_micro_batches(4);
   ASSERT_TRUE(Run(&parts, &progress).ok());
-  weight = backend_->HostPointer(model_->weight(0));
-  for (int i = 0; i < 4; ++i) EXPECT_NEAR(weight[i], expected[i], 1e-5);
+  for (int i = 0; i < 4; ++i) EXPECT_NEAR(Weights()[i], expected[i], 1e-5);
 }
 
 TEST_F(TrainerTest, BeginsAgainWhereItIsMovedTo) {
@@ -196,6 +71,60 @@ TEST_F(TrainerTest, StopsTheJobWhereTheConfigSaysSo) {
   v1::WorkerProgress progress;
   absl::Status status = Run(&source, &progress);
   EXPECT_EQ(std::string(status.message()).find("STOP_JOB: worker 0, step 0"), 0u) << status;
+}
+
+class TraceTest : public TrainerTest {
+ protected:
+  TraceTest() {
+    config_.set_run_directory(testing::TempDir() + "/traced");
+    config_.mutable_training()->set_trace_after_steps(2);
+    config_.mutable_training()->set_trace_steps(3);
+    RemoveFile(path_).IgnoreError();
+  }
+  // Names of the spans of each step, in their order.
+  std::map<int64_t, std::vector<std::string>> Recorded() {
+    std::map<int64_t, std::vector<std::string>> names;
+    const auto json = nlohmann::json::parse(*ReadFile(path_));
+    for (const auto& event : json["traceEvents"]) {
+      if (event["ph"] == "X") names[event["args"]["step"]].push_back(event["name"]);
+    }
+    return names;
+  }
+  const std::string path_ = testing::TempDir() + "/traced/traces/worker-0.json";
+};
+
+TEST_F(TraceTest, WritesTheTimelineOfTheStepsInQuestion) {
+  FakeSource source(10);
+  v1::WorkerProgress progress;
+  ASSERT_TRUE(Run(&source, &progress).ok());
+  const std::vector<std::string> expected = {"next batch", "inputs",        "await only", "forward only", "begin step",
+                                             "loss",       "backward only", "push only",  "step"};
+  const auto steps = Recorded();
+  ASSERT_EQ(steps.size(), 3u);
+  for (int64_t step : {2, 3, 4}) EXPECT_EQ(steps.at(step), expected);
+}
+
+TEST_F(TraceTest, WritesWhatThereIsWhenTrainingEndsEarly) {
+  config_.mutable_optimizer()->set_algorithm(v1::OptimizerConfig::SGD);
+  config_.mutable_optimizer()->set_learning_rate(0.5);
+  UseLocalSgd(2);
+  StreamSource source(3, 2);
+  v1::WorkerProgress progress;
+  ASSERT_TRUE(Run(&source, &progress).ok());
+  const auto steps = Recorded();
+  ASSERT_EQ(steps.count(2), 1u);
+  const std::vector<std::string>& names = steps.at(2);
+  EXPECT_EQ(std::count(names.begin(), names.end(), "update only"), 4);  // Weight and bias, twice.
+  EXPECT_EQ(std::count(names.begin(), names.end(), "await only"), 1);
+  EXPECT_EQ(std::count(names.begin(), names.end(), "push only"), 1);
+}
+
+TEST_F(TraceTest, WritesNothingWhereTheJobAsksForNone) {
+  config_.mutable_training()->set_trace_steps(0);
+  FakeSource source(4);
+  v1::WorkerProgress progress;
+  ASSERT_TRUE(Run(&source, &progress).ok());
+  EXPECT_FALSE(FileExists(path_));
 }
 
 }  // namespace

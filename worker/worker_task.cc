@@ -4,11 +4,16 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/config/compression.h"
 #include "common/config/fingerprint.h"
+#include "common/config/local_sgd.h"
+#include "common/shared_memory/arena.h"
 #include "common/status.h"
 #include "common/task.h"
+#include "common/trace/trace_recorder.h"
 #include "kernels/backend_cpu.h"
 #include "worker/data/open_dataset.h"
+#include "worker/local_optimizer.h"
 #include "worker/model_memory.h"
 #include "worker/static_source.h"
 
@@ -19,6 +24,55 @@ constexpr absl::Duration kLeaveTimeout = absl::Seconds(1);
 
 // A clean end that is no failure of this worker.
 bool EndsWithTheJob(const absl::Status& status) { return absl::IsCancelled(status); }
+
+Prefetcher::Options PrefetchOptions(const v1::JobConfig& config, std::shared_ptr<const Dataset> dataset,
+                                    const Clock* clock) {
+  Prefetcher::Options prefetch;
+  prefetch.dataset = std::move(dataset);
+  prefetch.clock = clock;
+  prefetch.seed = config.seed();
+  prefetch.shuffle = !config.data().no_shuffle();
+  prefetch.batch_size = ExamplesPerStep(config);
+  prefetch.queue_batches = config.data().prefetch_batches();
+  return prefetch;
+}
+
+PsClient::Options ClientOptions(const v1::JobConfig& config, const ModelSpec& spec) {
+  PsClient::Options client;
+  for (const TensorSpec& tensor : spec.tensors) {
+    client.tensors.push_back(tensor.name);
+    const v1::CodecConfig codec = PushCodec(config, tensor.name);
+    client.push_codecs.push_back({codec.codec(), codec.fraction()});
+  }
+  client.seed = config.seed();
+  client.connections_per_server = static_cast<int>(config.cluster().connections_per_server());
+  client.stop_on_non_finite = config.consistency().on_non_finite() == v1::ConsistencyConfig::STOP_JOB;
+  client.message_bytes = static_cast<int64_t>(config.cluster().message_bytes());
+  client.wait_timeout = absl::Seconds(config.cluster().wait_timeout_seconds());
+  client.reconnect_timeout = absl::Seconds(config.cluster().start_timeout_seconds());
+  return client;
+}
+
+// Memory that servers on this host read gradients from: for each tensor the gradient and, where it is packed, what is
+// sent instead. Null where the config or the system does not allow it.
+std::shared_ptr<SharedArena> MakeArena(const v1::JobConfig& config, const ModelSpec& spec, const std::string& name,
+                                       Logger* log) {
+  if (config.cluster().shared_memory() == v1::ClusterConfig::OFF) return nullptr;
+  // The chunks' own rounding, and what a pathological codec may add, fit into twice the weights; pages that are not
+  // used cost nothing.
+  size_t bytes = size_t{1} << 20;
+  for (const TensorSpec& tensor : spec.tensors) bytes += 4 * sizeof(float) * NumElements(tensor.shape);
+  absl::StatusOr<std::shared_ptr<SharedArena>> arena = SharedArena::Create(name, bytes);
+  if (arena.ok()) return *std::move(arena);
+  log->Warning(absl::StrCat("shares no memory with servers on this host: ", arena.status().message()));
+  return nullptr;
+}
+
+// Part of the arena, which it keeps.
+std::shared_ptr<void> AllocateIn(const std::shared_ptr<SharedArena>& arena, size_t bytes) {
+  void* memory = arena == nullptr ? nullptr : arena->Allocate(bytes);
+  return memory == nullptr ? nullptr : std::shared_ptr<void>(arena, memory);
+}
 
 }  // namespace
 
@@ -86,39 +140,38 @@ absl::Status WorkerTask::Train(const v1::JobDescription& job, const v1::Plan& pl
                                std::shared_ptr<const Dataset> dataset) {
   const v1::JobConfig& config = options_.config;
   const int tensors = static_cast<int>(spec.tensors.size());
-  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
-                          CreateCpuBackend({.compute_threads = static_cast<int>(config.training().compute_threads())}));
+  const std::shared_ptr<SharedArena> arena = MakeArena(config, spec, TaskName(options_.task), options_.log);
+  CpuBackendOptions backend_options;
+  backend_options.compute_threads = static_cast<int>(config.training().compute_threads());
+  backend_options.sending_memory = [arena](size_t bytes) { return AllocateIn(arena, bytes); };
+  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend, CreateCpuBackend(backend_options));
   Model::Options model_options;
   model_options.max_batch = config.training().batch_size();
   model_options.seed = config.seed();
   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Model> model, Model::Create(spec, backend.get(), model_options));
   RUBATO_ASSIGN_OR_RETURN(ModelMemory memory, ModelMemory::Create(model.get(), backend.get(), tensors));
+  std::unique_ptr<LocalOptimizer> local;
+  if (BatchesPerStep(config) > 1) {
+    RUBATO_ASSIGN_OR_RETURN(local, LocalOptimizer::Create(config.optimizer(), model.get(), backend.get()));
+  }
+  TraceRecorder trace({.task = TaskName(options_.task), .task_index = options_.task.index(), .clock = options_.clock});
 
   const int64_t train_examples = dataset->size();
-  Prefetcher::Options prefetch;
-  prefetch.dataset = std::move(dataset);
-  prefetch.clock = options_.clock;
-  prefetch.seed = config.seed();
-  prefetch.shuffle = !config.data().no_shuffle();
-  prefetch.batch_size = config.training().batch_size();
-  prefetch.queue_batches = config.data().prefetch_batches();
-  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Prefetcher> prefetcher, Prefetcher::Create(std::move(prefetch)));
+  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Prefetcher> prefetcher,
+                          Prefetcher::Create(PrefetchOptions(config, std::move(dataset), options_.clock)));
   StaticSource fixed({&config, options_.task, train_examples, prefetcher.get()});
   DynamicSource dynamic({&config, train_examples, prefetcher.get(),
                          [this](const v1::ShardRequest& request) { SendShardRequest(request); }, options_.clock});
   const bool is_static = config.data().dispatch() == v1::DataConfig::STATIC;
 
-  PsClient::Options client_options;
+  PsClient::Options client_options = ClientOptions(config, spec);
   client_options.job = job;
   client_options.task = options_.task;
-  for (const TensorSpec& tensor : spec.tensors) client_options.tensors.push_back(tensor.name);
-  client_options.stop_on_non_finite = config.consistency().on_non_finite() == v1::ConsistencyConfig::STOP_JOB;
-  client_options.message_bytes = static_cast<int64_t>(config.cluster().message_bytes());
-  client_options.wait_timeout = absl::Seconds(config.cluster().wait_timeout_seconds());
-  client_options.reconnect_timeout = absl::Seconds(config.cluster().start_timeout_seconds());
   client_options.clock = options_.clock;
   client_options.log = options_.log;
   client_options.memory = &memory;
+  client_options.arena = arena;
+  client_options.trace = &trace;
   PsClient client(std::move(client_options));
 
   Trainer::Options trainer_options;
@@ -127,10 +180,12 @@ absl::Status WorkerTask::Train(const v1::JobDescription& job, const v1::Plan& pl
   trainer_options.model = model.get();
   trainer_options.parameters = &client;
   trainer_options.source = is_static ? static_cast<BatchSource*>(&fixed) : &dynamic;
+  trainer_options.local = local.get();
   trainer_options.worker = options_.task.index();
   trainer_options.slow_factor = options_.slow_factor;
   trainer_options.clock = options_.clock;
   trainer_options.log = options_.log;
+  trainer_options.trace = &trace;
   Trainer trainer(trainer_options);
   {
     MutexLock lock(mu_);

@@ -144,7 +144,9 @@ void LocalCluster::OnTaskEnded(Task* task, const ExitResult& result) {
   PollStatus();  // Whether it ended with the job, and why that did.
   const v1::JobStatus::Phase phase = last_status_.phase();
   const bool over = stage_ != Stage::kRunning || phase == v1::JobStatus::DONE || phase == v1::JobStatus::FAILED;
-  if (task->command.role == v1::TaskId::EVALUATOR && !over && task->restarts < kEvaluatorRestartsMax) {
+  const bool is_evaluator = task->command.role == v1::TaskId::EVALUATOR;
+  const bool refused = result.code == kUsageExit;
+  if (is_evaluator && !over && !refused && task->restarts < kEvaluatorRestartsMax) {
     ++task->restarts;
     absl::Status status = StartTask(task);
     Event(status.ok() ? absl::StrCat(name, " is started again (", task->restarts, " of at most ", kEvaluatorRestartsMax,
@@ -155,13 +157,13 @@ void LocalCluster::OnTaskEnded(Task* task, const ExitResult& result) {
   }
   if (first_death_.empty()) {
     first_death_ = death;
-    config_refused_ = result.code == kUsageExit;
+    config_refused_ = refused;
   }
-  if (task->command.role == v1::TaskId::EVALUATOR) return;
-  if (stage_ != Stage::kRunning || phase != v1::JobStatus::STARTING) return;
-  // Nobody would take its place: the others would wait for cluster.start_timeout_seconds.
+  if (over || (is_evaluator ? !refused : phase != v1::JobStatus::STARTING)) return;
+  // Nobody would take its place: the others would wait for cluster.start_timeout_seconds, and a job that is to be
+  // evaluated would end without an accuracy.
   absl::StatusCode code = config_refused_ ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kAborted;
-  std::string reason = absl::StrCat(name, " ended before the job could begin");
+  std::string reason = absl::StrCat(name, is_evaluator ? " cannot evaluate" : " ended before the job could begin");
   BeginStop(absl::Status(code, reason));
   stop_reason_ = absl::Status(code, absl::StrCat(reason, "\n", first_death_));
 }

@@ -110,6 +110,15 @@ TEST_F(LocalClusterTest, StartsAKilledEvaluatorAgainThreeTimes) {
   EXPECT_EQ(Log("evaluator-0.log"), "evaluator started\nevaluator started\nevaluator started\nevaluator started\n");
 }
 
+TEST_F(LocalClusterTest, AnEvaluatorWithBadDataStopsTheJobAtOnce) {
+  absl::Status status = Run(Job("evaluator-refuses"));
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("evaluator 0 cannot evaluate\nevaluator 0 ended with exit status 2"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("labels: truncated"));
+  EXPECT_EQ(Children(), "");
+}
+
 TEST_F(LocalClusterTest, ASignalStopsTheJob) {
   LocalCluster::Options options = Job("runs");
   options.on_status = [](const v1::JobStatus& status) {

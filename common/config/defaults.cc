@@ -1,14 +1,19 @@
 #include "common/config/defaults.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "common/config/compression.h"
+#include "common/config/local_sgd.h"
 
 namespace rubato {
 namespace {
 
 constexpr int64_t kKiB = 1024;
 constexpr int64_t kMiB = 1024 * kKiB;
+// The most that data.shard_examples may be.
+constexpr int64_t kMaxShardExamples = std::numeric_limits<int32_t>::max();
 
 // Calls set(default) where a number is absent.
 class Filler {
@@ -36,6 +41,8 @@ void FillCluster(const Filler& filler, v1::ClusterConfig* cluster) {
   FILL(filler, "cluster", cluster, lease_seconds, 5);
   FILL(filler, "cluster", cluster, start_timeout_seconds, 60);
   FILL(filler, "cluster", cluster, wait_timeout_seconds, 600);
+  FILL(filler, "cluster", cluster, shared_memory, v1::ClusterConfig::AUTO);
+  FILL(filler, "cluster", cluster, connections_per_server, 1);
 }
 
 // INITIALIZER_UNSPECIFIED has this meaning even where it is written.
@@ -67,10 +74,11 @@ void FillLayer(const Filler& filler, const std::string& path, v1::LayerConfig* l
   }
 }
 
-void FillData(const Filler& filler, int64_t batch_size, v1::DataConfig* data) {
+void FillData(const Filler& filler, int64_t examples_per_step, v1::DataConfig* data) {
   FILL(filler, "data", data, dispatch, v1::DataConfig::DYNAMIC);
-  // Ten batches, of a batch size that is in range: another one is an error of its own.
-  FILL(filler, "data", data, shard_examples, 10 * std::clamp<int64_t>(batch_size, 1, int64_t{1} << 20));
+  // Ten steps. A batch size that is out of range is an error of its own.
+  FILL(filler, "data", data, shard_examples,
+       std::min(10 * std::clamp<int64_t>(examples_per_step, 1, kMaxShardExamples), kMaxShardExamples));
   FILL(filler, "data", data, prefetch_batches, 4);
   if (data->has_idx()) FILL(filler, "data.idx", data->mutable_idx(), standard_deviation, 1);
   if (data->has_teacher()) FILL(filler, "data.teacher", data->mutable_teacher(), hidden_units, 64);
@@ -100,9 +108,27 @@ void FillOptimizer(const Filler& filler, v1::OptimizerConfig* optimizer) {
 
 void FillConsistency(const Filler& filler, v1::ConsistencyConfig* consistency) {
   FILL(filler, "consistency", consistency, on_non_finite, v1::ConsistencyConfig::SKIP_STEP);
+  FILL(filler, "consistency", consistency, sync_every, 1);
   for (int i = 0; i < consistency->schedule_size(); ++i) {
     v1::ScheduledSwitch* entry = consistency->mutable_schedule(i);
     FILL(filler, absl::StrCat("consistency.schedule[", i, "]"), entry, learning_rate_scale, 1);
+  }
+}
+
+void FillCodec(const Filler& filler, const std::string& path, v1::CodecConfig* codec) {
+  if (codec->codec() == v1::TOP_K) FILL(filler, path, codec, fraction, kDefaultTopKFraction);
+}
+
+void FillCompression(const Filler& filler, v1::CompressionConfig* compression) {
+  if (!compression->has_push()) compression->mutable_push()->set_codec(v1::NONE);
+  if (!compression->has_pull()) compression->mutable_pull()->set_codec(v1::NONE);
+  FillCodec(filler, "compression.push", compression->mutable_push());
+  FillCodec(filler, "compression.pull", compression->mutable_pull());
+  for (int i = 0; i < compression->tensors_size(); ++i) {
+    v1::TensorCompression* entry = compression->mutable_tensors(i);
+    const std::string path = absl::StrCat("compression.tensors[", i, "]");
+    if (entry->has_push()) FillCodec(filler, path + ".push", entry->mutable_push());
+    if (entry->has_pull()) FillCodec(filler, path + ".pull", entry->mutable_pull());
   }
 }
 
@@ -115,9 +141,10 @@ void FillDefaults(const FieldPaths& written, v1::JobConfig* config) {
   for (int i = 0; i < config->model().layers_size(); ++i) {
     FillLayer(filler, absl::StrCat("model.layers[", i, "]"), config->mutable_model()->mutable_layers(i));
   }
-  FillData(filler, config->training().batch_size(), config->mutable_data());
   FillOptimizer(filler, config->mutable_optimizer());
   FillConsistency(filler, config->mutable_consistency());
+  FillData(filler, ExamplesPerStep(*config), config->mutable_data());
+  FillCompression(filler, config->mutable_compression());
   v1::TrainingConfig* training = config->mutable_training();
   FILL(filler, "training", training, micro_batches, 1);
   FILL(filler, "training", training, compute_threads, 1);

@@ -24,14 +24,20 @@ TEST(DefaultsTest, FillsWhatTheCommentsState) {
   EXPECT_EQ(config.cluster().lease_seconds(), 5);
   EXPECT_EQ(config.cluster().start_timeout_seconds(), 60);
   EXPECT_EQ(config.cluster().wait_timeout_seconds(), 600);
+  EXPECT_EQ(config.cluster().shared_memory(), v1::ClusterConfig::AUTO);
+  EXPECT_EQ(config.cluster().connections_per_server(), 1u);
   EXPECT_EQ(config.data().dispatch(), v1::DataConfig::DYNAMIC);
   EXPECT_EQ(config.data().shard_examples(), 320);
   EXPECT_EQ(config.data().prefetch_batches(), 4u);
   EXPECT_EQ(config.optimizer().schedule().unit(), v1::LearningRateSchedule::EPOCHS);
   EXPECT_TRUE(config.optimizer().schedule().has_constant());
   EXPECT_EQ(config.consistency().on_non_finite(), v1::ConsistencyConfig::SKIP_STEP);
+  EXPECT_EQ(config.consistency().sync_every(), 1);
   EXPECT_EQ(config.training().micro_batches(), 1u);
   EXPECT_EQ(config.training().compute_threads(), 1u);
+  EXPECT_EQ(config.training().trace_steps(), 0);
+  EXPECT_EQ(config.compression().push().codec(), v1::NONE);
+  EXPECT_EQ(config.compression().pull().codec(), v1::NONE);
   EXPECT_EQ(config.evaluation().every_epochs(), 1);
   EXPECT_EQ(config.evaluation().batch_size(), 500);
   EXPECT_EQ(config.evaluation().target_accuracy(), 0);
@@ -98,10 +104,34 @@ TEST(DefaultsTest, FillsLayersAndSources) {
   EXPECT_EQ(Filled(teacher).data().teacher().hidden_units(), 64);
 }
 
+TEST(DefaultsTest, FillsTheFractionOfTopKAlone) {
+  v1::JobConfig config;
+  v1::CompressionConfig* compression = config.mutable_compression();
+  compression->mutable_push()->set_codec(v1::TOP_K);
+  compression->mutable_pull()->set_codec(v1::BF16);
+  compression->add_tensors()->mutable_push()->set_codec(v1::TOP_K);
+  const v1::CompressionConfig filled = Filled(config).compression();
+  EXPECT_EQ(filled.push().fraction(), 0.01);
+  EXPECT_EQ(filled.pull().fraction(), 0);
+  EXPECT_EQ(filled.tensors(0).push().fraction(), 0.01);
+  EXPECT_FALSE(filled.tensors(0).has_pull());
+  EXPECT_EQ(Filled(config, {"compression.push.fraction"}).compression().push().fraction(), 0);
+  // A codec that is not named is no default.
+  config.mutable_compression()->mutable_push()->clear_codec();
+  EXPECT_EQ(Filled(config).compression().push().codec(), v1::CODEC_UNSPECIFIED);
+}
+
+TEST(DefaultsTest, AShardIsTenStepsOfLocalSgd) {
+  v1::JobConfig config;
+  config.mutable_training()->set_batch_size(32);
+  config.mutable_consistency()->set_sync_every(4);
+  EXPECT_EQ(Filled(config).data().shard_examples(), 1280);
+}
+
 TEST(DefaultsTest, ABatchSizeOutOfRangeDoesNotOverflowTheShard) {
   v1::JobConfig config;
   config.mutable_training()->set_batch_size(INT64_MAX);
-  EXPECT_EQ(Filled(config).data().shard_examples(), int64_t{10} << 20);
+  EXPECT_EQ(Filled(config).data().shard_examples(), INT32_MAX);
   config.mutable_training()->set_batch_size(-5);
   EXPECT_EQ(Filled(config).data().shard_examples(), 10);
 }

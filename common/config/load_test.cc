@@ -98,7 +98,9 @@ TEST(LoadTest, BinaryDataIsAnErrorNotACrash) {
 }
 
 TEST(ConfigTextTest, ReadsBackAsTheSameConfig) {
-  const v1::JobConfig config = Load({"optimizer.learning_rate=0.1234567890123456789", "optimizer.momentum=0"});
+  const v1::JobConfig config =
+      Load({"optimizer.learning_rate=0.1234567890123456789", "optimizer.momentum=0", "compression.push.codec=TOP_K",
+            "compression.tensors[0]={tensor: 'last/*' pull {codec: FP16}}"});
   absl::StatusOr<v1::JobConfig> again = ParseJobConfig(ConfigText(config), "text", {});
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->SerializeAsString(), config.SerializeAsString());
@@ -109,13 +111,17 @@ TEST(ConfigFingerprintTest, IgnoresTheRunDirectoryAlone) {
   const uint64_t fingerprint = ConfigFingerprint(Load());
   EXPECT_EQ(ConfigFingerprint(Load({"run_directory=elsewhere"})), fingerprint);
   for (const char* change : {"name=other", "seed=1", "cluster.servers=2", "cluster.lease_seconds=6",
-                             "optimizer.learning_rate=0.10000000000000002", "model.layers[0].linear.units=6"}) {
+                             "optimizer.learning_rate=0.10000000000000002", "model.layers[0].linear.units=6",
+                             "cluster.update_log=true", "cluster.shared_memory=OFF", "cluster.connections_per_server=2",
+                             "training.trace_steps=5", "compression.push.codec=BF16", "consistency.sync_every=2"}) {
     EXPECT_NE(ConfigFingerprint(Load({change})), fingerprint) << change;
   }
 }
 
 TEST(ConfigFingerprintTest, ADefaultThatIsWrittenDownChangesNothing) {
-  EXPECT_EQ(ConfigFingerprint(Load({"cluster.servers=1", "optimizer.momentum=0.9"})), ConfigFingerprint(Load()));
+  EXPECT_EQ(ConfigFingerprint(Load({"cluster.servers=1", "optimizer.momentum=0.9", "consistency.sync_every=1",
+                                    "compression.push.codec=NONE", "cluster.shared_memory=AUTO"})),
+            ConfigFingerprint(Load()));
 }
 
 }  // namespace

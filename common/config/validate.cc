@@ -42,6 +42,10 @@ void ValidateCluster(const v1::ClusterConfig& cluster, ErrorList* errors) {
   errors->CheckNumber("cluster.start_timeout_seconds", start, start >= 1 && start <= 86400, "1 to 86400 (24 h)");
   const double wait = cluster.wait_timeout_seconds();
   errors->CheckNumber("cluster.wait_timeout_seconds", wait, wait >= 1 && wait <= 86400, "1 to 86400 (24 h)");
+  if (cluster.shared_memory() != v1::ClusterConfig::AUTO && cluster.shared_memory() != v1::ClusterConfig::OFF) {
+    errors->Add("cluster.shared_memory", absl::StrCat(static_cast<int>(cluster.shared_memory())), "AUTO, OFF");
+  }
+  errors->CheckInteger("cluster.connections_per_server", cluster.connections_per_server(), 1, 16);
 }
 
 // BuildModelSpec takes these zeros for absent fields; absent ones have their defaults by now, so they were written.
@@ -73,6 +77,8 @@ void ValidateTraining(const v1::TrainingConfig& training, ErrorList* errors) {
                 absl::StrCat("1 to training.batch_size, ", training.batch_size()));
   }
   errors->CheckInteger("training.compute_threads", training.compute_threads(), 1, 1024);
+  errors->CheckInteger("training.trace_steps", training.trace_steps(), 0, 10000);
+  errors->CheckInteger("training.trace_after_steps", training.trace_after_steps(), 0, int64_t{1} << 53);
 }
 
 void ValidateEvaluation(const v1::JobConfig& config, ErrorList* errors) {
@@ -108,6 +114,7 @@ absl::Status ValidateJobConfig(const v1::JobConfig& config) {
   ValidateConsistency(config, &errors);
   ValidateTraining(config.training(), &errors);
   ValidateEvaluation(config, &errors);
+  ValidateCompression(model.ok() ? &*model : nullptr, config.compression(), &errors);
   return errors.ToStatus();
 }
 

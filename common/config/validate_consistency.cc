@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -9,6 +10,9 @@ namespace rubato {
 namespace {
 
 constexpr int64_t kMaxStaleness = int64_t{1} << 20;
+constexpr int64_t kMaxSyncEvery = int64_t{1} << 20;
+// Examples that a worker holds for one step.
+constexpr int64_t kMaxExamplesPerStep = std::numeric_limits<int32_t>::max();
 
 std::string ModeText(v1::Mode mode) {
   return v1::Mode_IsValid(mode) ? v1::Mode_Name(mode) : absl::StrCat(static_cast<int>(mode));
@@ -97,6 +101,29 @@ void ValidateStaticDispatch(const v1::JobConfig& config, ErrorList* errors) {
   }
 }
 
+void CheckLocalSgdMode(const std::string& path, v1::Mode mode, int64_t sync_every, ErrorList* errors) {
+  if (mode != v1::SSP) return;
+  errors->Add(path, ModeText(mode), absl::StrCat("SYNC, ASYNC where consistency.sync_every is ", sync_every));
+}
+
+void ValidateSyncEvery(const v1::JobConfig& config, ErrorList* errors) {
+  const v1::ConsistencyConfig& consistency = config.consistency();
+  const int64_t sync_every = consistency.sync_every();
+  errors->CheckInteger("consistency.sync_every", sync_every, 1, kMaxSyncEvery);
+  if (sync_every <= 1 || sync_every > kMaxSyncEvery) return;
+  const int64_t batch = config.training().batch_size();
+  if (batch >= 1 && sync_every > kMaxExamplesPerStep / batch) {
+    errors->Add("consistency.sync_every", absl::StrCat(sync_every),
+                absl::StrCat("1 to ", std::max<int64_t>(1, kMaxExamplesPerStep / batch),
+                             " where training.batch_size is ", batch, " (at most 2^31-1 examples a step)"));
+  }
+  CheckLocalSgdMode("consistency.mode", consistency.mode(), sync_every, errors);
+  for (int i = 0; i < consistency.schedule_size(); ++i) {
+    CheckLocalSgdMode(absl::StrCat("consistency.schedule[", i, "].mode"), consistency.schedule(i).mode(), sync_every,
+                      errors);
+  }
+}
+
 }  // namespace
 
 void ValidateConsistency(const v1::JobConfig& config, ErrorList* errors) {
@@ -106,6 +133,7 @@ void ValidateConsistency(const v1::JobConfig& config, ErrorList* errors) {
   ValidateQuorum(config, errors);
   ValidateScheduledSwitches(consistency, errors);
   ValidateStaticDispatch(config, errors);
+  ValidateSyncEvery(config, errors);
   if (consistency.on_non_finite() != v1::ConsistencyConfig::SKIP_STEP &&
       consistency.on_non_finite() != v1::ConsistencyConfig::STOP_JOB) {
     errors->Add("consistency.on_non_finite", absl::StrCat(static_cast<int>(consistency.on_non_finite())),

@@ -63,6 +63,10 @@ TEST(ValidateTest, ChecksNameAndCluster) {
       {{"cluster.lease_seconds=nan"}, "cluster.lease_seconds: value nan; allowed: 0.2 to 3600 (1 h)"},
       {{"cluster.start_timeout_seconds=1e999"}, "cluster.start_timeout_seconds: value inf; allowed: 1 to 86400 (24 h)"},
       {{"cluster.wait_timeout_seconds=-1"}, "cluster.wait_timeout_seconds: value -1; allowed: 1 to 86400 (24 h)"},
+      {{"cluster.shared_memory=7"}, "cluster.shared_memory: value 7; allowed: AUTO, OFF"},
+      {{"cluster.shared_memory=SHARED_MEMORY_UNSPECIFIED"}, "cluster.shared_memory: value 0; allowed: AUTO, OFF"},
+      {{"cluster.connections_per_server=0"}, "cluster.connections_per_server: value 0; allowed: 1 to 16"},
+      {{"cluster.connections_per_server=17"}, "cluster.connections_per_server: value 17; allowed: 1 to 16"},
   });
 }
 
@@ -102,6 +106,56 @@ TEST(ValidateTest, ChecksConsistency) {
   });
 }
 
+TEST(ValidateTest, ChecksLocalSgd) {
+  Check({
+      {{"consistency.sync_every=0"}, "consistency.sync_every: value 0; allowed: 1 to 1048576"},
+      {{"consistency.sync_every=1048577"}, "consistency.sync_every: value 1048577; allowed: 1 to 1048576"},
+      {{"consistency.sync_every=4096", "training.batch_size=1048576"},
+       "consistency.sync_every: value 4096; allowed: 1 to 2047 where training.batch_size is 1048576 (at most 2^31-1 "
+       "examples a step)"},
+      {{"consistency.sync_every=4", "consistency.mode=SSP", "consistency.staleness_bound=2"},
+       "consistency.mode: value SSP; allowed: SYNC, ASYNC where consistency.sync_every is 4"},
+      {{"consistency.sync_every=4", "consistency.schedule[0]={at_step: 5 mode: SSP staleness_bound: 2}"},
+       "consistency.schedule[0].mode: value SSP; allowed: SYNC, ASYNC where consistency.sync_every is 4"},
+  });
+  EXPECT_EQ(ErrorOf({"consistency.sync_every=4", "consistency.mode=ASYNC"}), "");
+  EXPECT_EQ(ErrorOf({"consistency.sync_every=4", "data.dispatch=STATIC"}), "");
+}
+
+TEST(ValidateTest, ChecksCompression) {
+  constexpr char kPull[] =
+      "allowed: NONE, BF16, FP16, INT8; a pull carries the weights themselves, and what TOP_K and ONE_BIT leave out of "
+      "them could not be made up for later";
+  const std::string top_k = std::string("compression.pull.codec: value TOP_K; ") + kPull;
+  const std::string one_bit = std::string("compression.tensors[0].pull.codec: value ONE_BIT; ") + kPull;
+  Check({
+      {{"compression.push.codec=9"},
+       "compression.push.codec: value 9; allowed: NONE, BF16, FP16, INT8, TOP_K, ONE_BIT"},
+      {{"compression.push={}"},
+       "compression.push.codec: value CODEC_UNSPECIFIED; allowed: NONE, BF16, FP16, INT8, TOP_K, ONE_BIT"},
+      {{"compression.pull.codec=TOP_K"}, top_k.c_str()},
+      {{"compression.tensors[0]={tensor: '*' pull {codec: ONE_BIT}}"}, one_bit.c_str()},
+      {{"compression.push={codec: TOP_K fraction: 0}"},
+       "compression.push.fraction: value 0; allowed: more than 0, 1 or less"},
+      {{"compression.push={codec: TOP_K fraction: 1.5}"},
+       "compression.push.fraction: value 1.5; allowed: more than 0, 1 or less"},
+      {{"compression.push={codec: TOP_K fraction: nan}"},
+       "compression.push.fraction: value nan; allowed: more than 0, 1 or less"},
+      {{"compression.push={codec: BF16 fraction: 0.5}"},
+       "compression.push.fraction: value 0.5; allowed: absent unless the codec is TOP_K"},
+      {{"compression.tensors[0]={tensor: 'other/*' push {codec: INT8}}"},
+       "compression.tensors[0].tensor: value \"other/*\"; allowed: a tensor of the model (linear0/weight, "
+       "linear0/bias), "
+       "or the beginning of names followed by '*'"},
+      {{"compression.tensors[0]={push {codec: INT8}}"},
+       "compression.tensors[0].tensor: value \"\"; allowed: a tensor of the model (linear0/weight, linear0/bias), or "
+       "the beginning of names followed by '*'"},
+  });
+  EXPECT_EQ(ErrorOf({"compression.push={codec: TOP_K}", "compression.pull.codec=INT8",
+                     "compression.tensors[0]={tensor: 'linear0/bias' push {codec: NONE}}"}),
+            "");
+}
+
 TEST(ValidateTest, ChecksTrainingAndEvaluation) {
   Check({
       {{"training.batch_size=0"}, "training.batch_size: value 0; allowed: 1 to 1048576"},
@@ -113,6 +167,8 @@ TEST(ValidateTest, ChecksTrainingAndEvaluation) {
       {{"training.micro_batches=9"}, "training.micro_batches: value 9; allowed: 1 to training.batch_size, 8"},
       {{"training.micro_batches=0"}, "training.micro_batches: value 0; allowed: 1 to training.batch_size, 8"},
       {{"training.compute_threads=1025"}, "training.compute_threads: value 1025; allowed: 1 to 1024"},
+      {{"training.trace_steps=10001"}, "training.trace_steps: value 10001; allowed: 0 to 10000"},
+      {{"training.trace_after_steps=-1"}, "training.trace_after_steps: value -1; allowed: 0 to 9007199254740992"},
       {{"evaluation.every_epochs=0"}, "evaluation.every_epochs: value 0; allowed: a number > 0"},
       {{"evaluation.batch_size=-1"}, "evaluation.batch_size: value -1; allowed: 1 to 1048576"},
       {{"evaluation.target_accuracy=1.5"}, "evaluation.target_accuracy: value 1.5; allowed: 0 to 1 (0: no target)"},

@@ -21,10 +21,10 @@ class Connection {
   // The client's address, for people.
   virtual const std::string& peer() const = 0;
 
-  // Queues a message. After the end of the connection it is silently dropped. When more bytes wait than the server's
-  // options allow, the connection is closed with RESOURCE_EXHAUSTED. Some of the work of sending is done here, and the
-  // memory of messages may be released here.
-  virtual void Send(grpc::ByteBuffer message) = 0;
+  // Queues a message, ahead of those that wait with a higher priority number. After the end of the connection it is
+  // silently dropped. When more bytes wait than the server's options allow, the connection is closed with
+  // RESOURCE_EXHAUSTED. Some of the work of sending is done here, and the memory of messages may be released here.
+  virtual void Send(grpc::ByteBuffer message, int64_t priority) = 0;
 
   // Ends the stream. With OK what is queued is sent first; with another status the client is told that status at once,
   // what is queued is dropped, and the message being sent may be cut off. No message is delivered afterwards. Does

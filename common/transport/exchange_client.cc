@@ -141,7 +141,7 @@ void ExchangeClient::Finish() {
 void ExchangeClient::OnEnd() {
   absl::Status status = FromGrpcStatus(finish_status_);
   if (status.ok()) status = absl::UnavailableError("the server ended the stream");
-  std::deque<grpc::ByteBuffer> dropped;
+  SendQueue::Messages dropped;
   bool tell = false;
   {
     MutexLock lock(mu_);
@@ -157,13 +157,13 @@ void ExchangeClient::OnEnd() {
   queue_.Shutdown();
 }
 
-void ExchangeClient::Send(grpc::ByteBuffer message) {
+void ExchangeClient::Send(grpc::ByteBuffer message, int64_t priority) {
   const size_t bytes = message.Length();
   bool taken = false;
   {
     MutexLock lock(mu_);
     if (state_ != State::kOpen) return;
-    taken = out_.Push(std::move(message));
+    taken = out_.Push(std::move(message), priority);
   }
   if (taken) return Advance();
   Break(absl::ResourceExhaustedError(absl::StrCat("the server at ", options_.address,

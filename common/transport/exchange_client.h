@@ -7,7 +7,7 @@
 #include <grpcpp/support/byte_buffer.h>
 
 #include <cstddef>
-#include <deque>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <thread>
@@ -61,9 +61,9 @@ class ExchangeClient {
   // As Shutdown.
   ~ExchangeClient();
 
-  // Queues a message; never blocks on the network. Dropped when the stream is broken. Some of the work of sending is
-  // done here, and the memory of messages may be released here.
-  void Send(grpc::ByteBuffer message);
+  // Queues a message, ahead of those that wait with a higher priority number; never blocks on the network. Dropped when
+  // the stream is broken. Some of the work of sending is done here, and the memory of messages may be released here.
+  void Send(grpc::ByteBuffer message, int64_t priority = 0);
 
   // False once the stream is broken or shut down.
   bool connected();

@@ -75,7 +75,7 @@ TEST_F(ExchangeServerTest, AClientThatSendsNoMoreStillGetsItsAnswers) {
   v1::ExchangeReply reply;
   for (uint64_t id = 1; id <= 2; ++id) {
     reply.set_request_id(id);
-    silent_.connection()->Send(ToBuffer(reply.SerializeAsString()));
+    silent_.connection()->Send(ToBuffer(reply.SerializeAsString()), 0);
     ASSERT_TRUE(stream->Read(&reply));
     EXPECT_EQ(reply.request_id(), id);
   }
@@ -89,9 +89,9 @@ TEST_F(ExchangeServerTest, CloseWithOkSendsWhatIsQueued) {
   auto stream = Open(&context);
   ASSERT_TRUE(stream->Write(Request(1)));
   ASSERT_TRUE(echo_.AwaitMessages(1));
-  for (int i = 0; i < 5; ++i) echo_.connection()->Send(ToBuffer(Request(7, 3 << 20).SerializeAsString()));
+  for (int i = 0; i < 5; ++i) echo_.connection()->Send(ToBuffer(Request(7, 3 << 20).SerializeAsString()), 0);
   echo_.connection()->Close(absl::OkStatus());
-  echo_.connection()->Send(ToBuffer("dropped"));
+  echo_.connection()->Send(ToBuffer("dropped"), 0);
   v1::ExchangeReply reply;
   int replies = 0;
   while (stream->Read(&reply)) ++replies;
@@ -123,7 +123,7 @@ TEST_F(ExchangeServerTest, AClientThatDoesNotReadIsClosedWhenTooMuchWaits) {
   ASSERT_TRUE(stream->Write(Request(1)));
   ASSERT_TRUE(echo_.AwaitMessages(1));
   // More than the queue, the sockets and the client's window hold together, and nobody reads.
-  for (int i = 0; i < 200; ++i) echo_.connection()->Send(ToBuffer(std::string(1 << 20, 'x')));
+  for (int i = 0; i < 200; ++i) echo_.connection()->Send(ToBuffer(std::string(1 << 20, 'x')), 0);
   EXPECT_TRUE(echo_.AwaitClosed(1));
   v1::ExchangeReply reply;
   while (stream->Read(&reply)) {

@@ -124,10 +124,10 @@ TEST(ExchangeTest, AServerThatShutsDownWhileBothSendTellsItsClients) {
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
   EXPECT_FALSE(client->connected());
   client->Send(ToBuffer("dropped"));
-  echo.connection()->Send(ToBuffer("dropped"));
+  echo.connection()->Send(ToBuffer("dropped"), 0);
   echo.connection()->Close(absl::OkStatus());
   server.reset();
-  echo.connection()->Send(ToBuffer("dropped"));
+  echo.connection()->Send(ToBuffer("dropped"), 0);
 }
 
 TEST(ExchangeTest, AClientThatEndsWhileBothSendIsReportedClosed) {
@@ -140,7 +140,7 @@ TEST(ExchangeTest, AClientThatEndsWhileBothSendIsReportedClosed) {
     EXPECT_TRUE(echo.AwaitMessages(20 * round));
     client.reset();
     EXPECT_TRUE(echo.AwaitClosed(round));
-    echo.connection()->Send(ToBuffer("dropped"));
+    echo.connection()->Send(ToBuffer("dropped"), 0);
   }
 }
 

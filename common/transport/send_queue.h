@@ -4,13 +4,15 @@
 #include <grpcpp/support/byte_buffer.h>
 
 #include <cstddef>
-#include <deque>
+#include <cstdint>
+#include <map>
 
 namespace rubato {
 
-// Messages that wait to be written to a stream, which takes one at a time. Pure bookkeeping; not thread-safe.
+// Messages that wait to be written to a stream, which takes one at a time: the lowest priority number first, and among
+// equals the oldest. Pure bookkeeping; not thread-safe.
 //
-//   if (!queue.Push(std::move(message))) ...close the stream...
+//   if (!queue.Push(std::move(message), priority)) ...close the stream...
 //   if (queue.StartNext(&message)) ...write it, and call WriteDone() when it is written...
 class SendQueue {
  public:
@@ -21,21 +23,24 @@ class SendQueue {
   explicit SendQueue(size_t bytes_max) : bytes_max_(bytes_max) {}
 
   // Returns false, and takes nothing, when the bound would be passed.
-  bool Push(grpc::ByteBuffer message);
+  bool Push(grpc::ByteBuffer message, int64_t priority = 0);
 
-  // Takes the oldest message out to be written. Returns false when there is none, or another is being written.
+  // Takes the next message out to be written. Returns false when there is none, or another is being written.
   bool StartNext(grpc::ByteBuffer* message);
   void WriteDone() { writing_ = false; }
 
   bool writing() const { return writing_; }
   bool empty() const { return messages_.empty(); }
 
+  // Equal keys keep the order in which they came.
+  using Messages = std::multimap<int64_t, grpc::ByteBuffer>;
+
   // Empties the queue. The messages' memory is released with what is returned, which the caller does without a lock.
-  std::deque<grpc::ByteBuffer> TakeAll();
+  Messages TakeAll();
 
  private:
   const size_t bytes_max_;
-  std::deque<grpc::ByteBuffer> messages_;
+  Messages messages_;
   size_t bytes_ = 0;
   bool writing_ = false;
 };

@@ -29,6 +29,20 @@ TEST(SendQueueTest, GivesOneMessageAtATimeInOrder) {
   EXPECT_FALSE(queue.writing());
 }
 
+TEST(SendQueueTest, LetsWhatIsNeededFirstOvertake) {
+  SendQueue queue(10000);
+  EXPECT_TRUE(queue.Push(Message(5), 7));
+  EXPECT_TRUE(queue.Push(Message(1), 2));
+  EXPECT_TRUE(queue.Push(Message(6), 7));
+  EXPECT_TRUE(queue.Push(Message(2), 2));
+  for (size_t bytes : {1, 2, 5, 6}) {
+    grpc::ByteBuffer message;
+    ASSERT_TRUE(queue.StartNext(&message));
+    EXPECT_EQ(message.Length(), bytes);
+    queue.WriteDone();
+  }
+}
+
 TEST(SendQueueTest, RefusesWhatWouldPassTheBoundUntilThereIsRoom) {
   SendQueue queue(2 * (100 + SendQueue::kMessageOverheadBytes));
   EXPECT_TRUE(queue.Push(Message(100)));

@@ -2,7 +2,6 @@
 
 #include <grpc/grpc.h>
 
-#include <deque>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -39,7 +38,7 @@ bool ServerStream::OnEvent(Operation operation, bool ok) {
     }
     Advance();
   }
-  std::deque<grpc::ByteBuffer> dropped;
+  SendQueue::Messages dropped;
   std::unique_ptr<Call> ended;
   {
     MutexLock lock(mu_);
@@ -70,13 +69,13 @@ void ServerStream::OnRead(bool ok) {
   call_->stream.Read(&incoming_, &read_tag_);
 }
 
-void ServerStream::Send(grpc::ByteBuffer message) {
+void ServerStream::Send(grpc::ByteBuffer message, int64_t priority) {
   const size_t bytes = message.Length();
   bool taken = false;
   {
     MutexLock lock(mu_);
     if (closed_ || draining_) return;
-    taken = queue_.Push(std::move(message));
+    taken = queue_.Push(std::move(message), priority);
   }
   if (taken) return Advance();
   Close(absl::ResourceExhaustedError(
@@ -84,7 +83,7 @@ void ServerStream::Send(grpc::ByteBuffer message) {
 }
 
 void ServerStream::Close(absl::Status status) {
-  std::deque<grpc::ByteBuffer> dropped;
+  SendQueue::Messages dropped;
   {
     MutexLock lock(mu_);
     if (closed_ || (draining_ && status.ok())) return;

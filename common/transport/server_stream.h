@@ -55,7 +55,7 @@ class ServerStream : public Connection, public std::enable_shared_from_this<Serv
 
   uint64_t id() const override { return id_; }
   const std::string& peer() const override { return peer_; }
-  void Send(grpc::ByteBuffer message) override;
+  void Send(grpc::ByteBuffer message, int64_t priority) override;
   void Close(absl::Status status) override;
 
  private:

@@ -34,6 +34,9 @@ class PayloadView {
   // The bytes [offset, offset + bytes) if they lie in one piece; null otherwise, or when they are not all there.
   const void* Contiguous(size_t offset, size_t bytes) const;
 
+  // The bytes [offset, offset + bytes), in pieces. REQUIRES: they are all there.
+  std::vector<Segment> Pieces(size_t offset, size_t bytes) const;
+
   // Returns false, and writes nothing, when [offset, offset + bytes) is not in the payload.
   bool CopyTo(size_t offset, size_t bytes, void* out) const;
 

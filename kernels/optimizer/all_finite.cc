@@ -25,13 +25,52 @@ RUBATO_KERNEL_BODY bool Run(const void* data, int64_t n) {
 }
 
 bool RunBaseline(const void* data, int64_t n) { return Run(data, n); }
+RUBATO_TARGET_SSE42 bool RunSse42(const void* data, int64_t n) { return Run(data, n); }
 RUBATO_TARGET_AVX2 bool RunAvx2(const void* data, int64_t n) { return Run(data, n); }
+RUBATO_TARGET_AVX512 bool RunAvx512(const void* data, int64_t n) { return Run(data, n); }
 
 }  // namespace
 
+bool AllFiniteOn(Isa isa, const void* data, int64_t n) {
+  switch (isa) {
+    case Isa::kSse42:
+      return RunSse42(data, n);
+    case Isa::kAvx2:
+      return RunAvx2(data, n);
+    case Isa::kAvx512:
+      return RunAvx512(data, n);
+    default:
+      return RunBaseline(data, n);
+  }
+}
+
 bool AllFinite(const void* data, int64_t n) {
-  static const bool avx2 = BestIsa() == Isa::kAvx2;
-  return avx2 ? RunAvx2(data, n) : RunBaseline(data, n);
+  static const Isa best = BestIsa();
+  return AllFiniteOn(best, data, n);
+}
+
+bool AllFinite(const GradientPiece* pieces, int count) {
+  constexpr int64_t kElement = sizeof(float);
+  // The beginning of an element that goes on in the next piece.
+  char cut[kElement];
+  int64_t cut_bytes = 0;
+  for (int i = 0; i < count; ++i) {
+    const char* data = static_cast<const char*>(pieces[i].data);
+    int64_t bytes = pieces[i].bytes;
+    if (cut_bytes > 0) {
+      const int64_t taken = std::min(kElement - cut_bytes, bytes);
+      std::copy_n(data, taken, cut + cut_bytes);
+      cut_bytes += taken;
+      data += taken;
+      bytes -= taken;
+      if (cut_bytes < kElement) continue;
+      if (!AllFinite(cut, 1)) return false;
+    }
+    if (!AllFinite(data, bytes / kElement)) return false;
+    cut_bytes = bytes % kElement;
+    std::copy_n(data + bytes - cut_bytes, cut_bytes, cut);
+  }
+  return true;
 }
 
 }  // namespace rubato

@@ -3,10 +3,20 @@
 
 #include <cstdint>
 
+#include "kernels/optimizer/gradient_span.h"
+#include "kernels/optimizer/isa.h"
+
 namespace rubato {
 
 // Whether none of the n float32 at `data`, of any alignment, is infinite or not a number. True for n = 0.
 bool AllFinite(const void* data, int64_t n);
+
+// The same for the elements of a message that was cut into pieces, also within elements. The pieces' lengths add up to
+// whole elements; bytes of an incomplete one at the end are not looked at.
+bool AllFinite(const GradientPiece* pieces, int count);
+
+// On a given instruction set, which this processor supports; for tests.
+bool AllFiniteOn(Isa isa, const void* data, int64_t n);
 
 }  // namespace rubato
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <vector>
@@ -43,6 +44,39 @@ TEST(AllFiniteTest, TakesAnyAddress) {
   EXPECT_TRUE(AllFinite(bytes.data() + 3, 100));
   std::memcpy(bytes.data() + 3 + 4 * 57, &kNaN, 4);
   EXPECT_FALSE(AllFinite(bytes.data() + 3, 100));
+}
+
+TEST(AllFiniteTest, EveryInstructionSetFindsTheSame) {
+  for (Isa isa : kAllIsas) {
+    if (!Supports(isa)) continue;
+    std::vector<float> values(5000, 1.5f);
+    EXPECT_TRUE(AllFiniteOn(isa, values.data(), 5000)) << IsaName(isa);
+    values[4999] = kNaN;
+    EXPECT_FALSE(AllFiniteOn(isa, values.data(), 5000)) << IsaName(isa);
+    EXPECT_TRUE(AllFiniteOn(isa, values.data(), 4999)) << IsaName(isa);
+  }
+}
+
+TEST(AllFiniteTest, LooksAtElementsThatLieInSeveralPieces) {
+  constexpr int64_t kSize = 40;
+  for (int64_t at = 0; at <= kSize; ++at) {
+    std::vector<float> values(kSize, kLargest);
+    if (at < kSize) values[at] = kInfinity;
+    const char* bytes = reinterpret_cast<const char*>(values.data());
+    for (int64_t length = 1; length <= 4 * kSize; ++length) {
+      std::vector<std::vector<char>> parts;
+      std::vector<GradientPiece> pieces = {{nullptr, 0}};
+      for (int64_t begin = 0; begin < 4 * kSize; begin += length) {
+        parts.emplace_back(bytes + begin, bytes + std::min(begin + length, 4 * kSize));
+      }
+      for (const std::vector<char>& part : parts) {
+        pieces.push_back({part.data(), static_cast<int64_t>(part.size())});
+        pieces.push_back({nullptr, 0});
+      }
+      ASSERT_EQ(AllFinite(pieces.data(), static_cast<int>(pieces.size())), at == kSize) << at << " by " << length;
+    }
+  }
+  EXPECT_TRUE(AllFinite(static_cast<const GradientPiece*>(nullptr), 0));
 }
 
 }  // namespace

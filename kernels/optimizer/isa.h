@@ -3,10 +3,14 @@
 
 namespace rubato {
 
-// Instruction sets that a kernel is compiled for, so that one binary runs everywhere and fast. With AVX2 the loops
-// reach the memory's speed; with AVX-512 they were slower, because most of its loads from unaligned buffers cross cache
-// lines.
-enum class Isa { kBaseline, kAvx2 };
+// Instruction sets that a kernel is compiled for, so that one binary runs everywhere and fast; narrowest first. A
+// kernel gives the same bits on all of them.
+enum class Isa { kBaseline, kSse42, kAvx2, kAvx512 };
+
+inline constexpr Isa kAllIsas[] = {Isa::kBaseline, Isa::kSse42, Isa::kAvx2, Isa::kAvx512};
+
+// "baseline", "sse4.2", "avx2", "avx512".
+const char* IsaName(Isa isa);
 
 // Whether this processor and its operating system can run it.
 bool Supports(Isa isa);
@@ -19,9 +23,13 @@ Isa BestIsa();
 // Marks a function as compiled for a wider instruction set; it inlines RUBATO_KERNEL_BODY functions. (target_clones
 // would need ifunc relocations, which the sanitizers do not survive.)
 #if defined(__x86_64__)
+#define RUBATO_TARGET_SSE42 __attribute__((target("sse4.2")))
 #define RUBATO_TARGET_AVX2 __attribute__((target("avx2")))
+#define RUBATO_TARGET_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
 #else
+#define RUBATO_TARGET_SSE42
 #define RUBATO_TARGET_AVX2
+#define RUBATO_TARGET_AVX512
 #endif
 #define RUBATO_KERNEL_BODY inline __attribute__((always_inline))
 

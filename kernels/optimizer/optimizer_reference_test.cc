@@ -81,7 +81,8 @@ struct State {
     for (std::vector<float>& slot : storage) slots.push_back(slot.data());
   }
   void Step(const UpdateRule& rule, const std::vector<float>& gradient) {
-    const GradientSpan span = {gradient.data(), 1.0f};
+    const GradientPiece piece = {gradient.data(), static_cast<int64_t>(sizeof(float) * gradient.size())};
+    const GradientSpan span = {&piece, 1, 1.0f};
     ReduceAndApply(rule, &span, 1, weights.data(), weights.data(), slots.data(), static_cast<int64_t>(weights.size()));
   }
   std::vector<float> weights;

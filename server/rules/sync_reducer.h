@@ -9,13 +9,8 @@
 
 namespace rubato::server {
 
-// Somebody's gradient for one chunk. The rules never look into it.
-struct Gradient {
-  // Keeps `data` alive; shared with the message that it came in.
-  std::shared_ptr<const void> owner;
-  // float32, as many as the chunk has; not necessarily aligned. Null when the contribution is empty.
-  const void* data = nullptr;
-};
+// Somebody's gradient for one chunk, as it came (server/gradient.h). The rules never look into it.
+struct Gradient;
 
 // One worker's push to one chunk.
 struct Contribution {
@@ -29,7 +24,8 @@ struct Contribution {
   int64_t base_version = 0;
   // An element was NaN or infinite; examples is 0 then.
   bool non_finite = false;
-  Gradient gradient;
+  // Null when the contribution is empty.
+  std::shared_ptr<const Gradient> gradient;
 };
 
 // Collects the contributions to one SYNC step of one chunk. Pure; not thread-safe.

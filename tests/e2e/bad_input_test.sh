@@ -13,7 +13,7 @@ refused() {
   local expected="$1" pattern="$2" status=0
   shift 2
   rm -rf "$work/run"
-  timeout -k 2 30 "$@" >"$work/refused.log" 2>&1 || status=$?
+  timeout -k 2 $((30 * patience)) "$@" >"$work/refused.log" 2>&1 || status=$?
   if ((status != expected)) || ! grep -q -- "$pattern" "$work/refused.log"; then
     tail -n 20 "$work/refused.log" >&2
     fail "exit status $status instead of $expected, or it does not say '$pattern': $*"

@@ -3,6 +3,8 @@
 set -euo pipefail
 
 root="$PWD"
+# How many times longer everything may take than usual: under a sanitizer programs are slower.
+patience="${RUBATO_TEST_PATIENCE:-1}"
 rubato="$root/cli/command/rubato"
 work="$(mktemp -d "${TEST_TMPDIR:-/tmp}/e2e.XXXXXX")"
 
@@ -23,7 +25,7 @@ fail() {
 
 # wait_for SECONDS WHAT COMMAND...: until the command succeeds.
 wait_for() {
-  local seconds="$1" what="$2"
+  local seconds=$(($1 * patience)) what="$2"
   shift 2
   local deadline=$((SECONDS + seconds))
   until "$@" >/dev/null 2>&1; do
@@ -36,7 +38,7 @@ wait_for() {
 train() {
   local directory="$1"
   shift
-  timeout 120 "$rubato" train "$root/configs/teacher_mlp.textproto" --binaries "$root" \
+  timeout $((120 * patience)) "$rubato" train "$root/configs/teacher_mlp.textproto" --binaries "$root" \
     --run_directory="$directory" "$@" >"$directory.out" 2>&1
 }
 

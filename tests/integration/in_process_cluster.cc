@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/config/compression.h"
 
 namespace rubato {
 namespace {
@@ -18,11 +19,30 @@ absl::StatusOr<std::unique_ptr<ExchangeServer>> Listen(const std::string& addres
 
 }  // namespace
 
-InProcessCluster::InProcessCluster(int servers, int workers, v1::Mode mode, int64_t staleness_bound) {
+FakeModel::FakeModel(const ModelSpec& spec, bool shared_memory) {
+  if (shared_memory) {
+    auto created = SharedArena::Create("model", 1 << 22);
+    EXPECT_TRUE(created.ok()) << created.status();
+    arena = *std::move(created);
+  }
+  for (const TensorSpec& tensor : spec.tensors) {
+    const int64_t elements = NumElements(tensor.shape);
+    weights.emplace_back(elements);
+    if (arena == nullptr) {
+      gradients.push_back(FloatBuffer::Allocate(elements));
+    } else {
+      gradients.push_back(
+          FloatBuffer::Wrap(static_cast<float*>(arena->Allocate(elements * sizeof(float))), elements, arena));
+    }
+  }
+}
+
+InProcessCluster::InProcessCluster(Options options) : options_(std::move(options)) {
+  const int servers = options_.servers;
   config_.set_name("test");
   config_.set_seed(3);
   config_.mutable_cluster()->set_servers(servers);
-  config_.mutable_cluster()->set_workers(workers);
+  config_.mutable_cluster()->set_workers(options_.workers);
   config_.mutable_cluster()->set_partitions_per_server(2);
   config_.mutable_model()->add_input_shape(40);
   config_.mutable_model()->add_layers()->mutable_linear()->set_units(30);
@@ -32,6 +52,8 @@ InProcessCluster::InProcessCluster(int servers, int workers, v1::Mode mode, int6
   config_.mutable_model()->set_loss(v1::ModelConfig::SOFTMAX_CROSS_ENTROPY);
   config_.mutable_optimizer()->set_algorithm(v1::OptimizerConfig::MOMENTUM);
   config_.mutable_optimizer()->set_learning_rate(0.1);
+  if (options_.optimizer.learning_rate() > 0) *config_.mutable_optimizer() = options_.optimizer;
+  *config_.mutable_compression() = options_.compression;
   absl::StatusOr<ModelSpec> model = BuildModelSpec(config_.model());
   EXPECT_TRUE(model.ok()) << model.status();
   model_ = *model;
@@ -50,34 +72,51 @@ InProcessCluster::InProcessCluster(int servers, int workers, v1::Mode mode, int6
       chunk->set_partition(next / servers % 2);
     }
   }
-  for (int i = 0; i < servers; ++i) {
-    auto server = std::make_unique<Server>();
-    server::ServerCore::Options options;
-    options.config = config_;
-    options.task.set_role(v1::TaskId::SERVER);
-    options.task.set_index(i);
-    options.task.set_incarnation(100 + i);
-    options.clock = &clock_;
-    options.log = &log_;
-    options.report = [this](v1::TaskMessage message) { OnReport(std::move(message)); };
-    auto core = server::ServerCore::Create(options);
-    EXPECT_TRUE(core.ok()) << core.status();
-    server->core = *std::move(core);
-    auto transport = Listen("127.0.0.1:0", server.get());
-    EXPECT_TRUE(transport.ok()) << transport.status();
-    server->transport = *std::move(transport);
-    v1::ServerInfo* info = job_.add_servers();
-    *info->mutable_task() = options.task;
-    info->set_address(absl::StrCat("127.0.0.1:", server->transport->port()));
-    servers_.push_back(std::move(server));
-  }
+  for (int i = 0; i < servers; ++i) StartServer(i);
   for (auto& server : servers_) EXPECT_TRUE(server->core->StartJob(job_).ok());
   v1::Plan plan;
   plan.set_generation(1);
-  plan.set_mode(mode);
-  plan.set_staleness_bound(staleness_bound);
-  for (int i = 0; i < workers; ++i) *plan.add_members() = Worker(i);
+  plan.set_mode(options_.mode);
+  plan.set_staleness_bound(options_.staleness_bound);
+  for (int i = 0; i < options_.workers; ++i) *plan.add_members() = Worker(i);
   Commit(plan);
+}
+
+void InProcessCluster::StartServer(int index) {
+  auto server = std::make_unique<Server>();
+  server::ServerCore::Options options;
+  options.config = config_;
+  options.task.set_role(v1::TaskId::SERVER);
+  options.task.set_index(index);
+  options.task.set_incarnation(100 + index);
+  options.clock = &clock_;
+  options.log = &log_;
+  options.report = [this](v1::TaskMessage message) { OnReport(std::move(message)); };
+  v1::ServerInfo* info = job_.add_servers();
+  *info->mutable_task() = options.task;
+  if (options_.shared_memory) {
+    auto arena = SharedArena::Create("server", 1 << 22);
+    EXPECT_TRUE(arena.ok()) << arena.status();
+    server->arena = *std::move(arena);
+    SharedMemoryListener::Options listener;
+    listener.offered = server->arena->shared_region();
+    listener.clock = &clock_;
+    listener.log = &log_;
+    auto shared = SharedMemoryListener::Create(std::move(listener));
+    EXPECT_TRUE(shared.ok()) << shared.status();
+    server->shared = *std::move(shared);
+    options.arena = server->arena;
+    options.shared = server->shared.get();
+    *info->mutable_shared_memory() = server->shared->address();
+  }
+  auto core = server::ServerCore::Create(options);
+  EXPECT_TRUE(core.ok()) << core.status();
+  server->core = *std::move(core);
+  auto transport = Listen("127.0.0.1:0", server.get());
+  EXPECT_TRUE(transport.ok()) << transport.status();
+  server->transport = *std::move(transport);
+  info->set_address(absl::StrCat("127.0.0.1:", server->transport->port()));
+  servers_.push_back(std::move(server));
 }
 
 InProcessCluster::~InProcessCluster() {
@@ -92,7 +131,7 @@ v1::TaskId InProcessCluster::Worker(uint32_t index) {
   return task;
 }
 
-worker::PsClient::Options InProcessCluster::ClientOptions(uint32_t worker, worker::PsClient::TensorMemory* memory) {
+worker::PsClient::Options InProcessCluster::ClientOptions(uint32_t worker, FakeModel* model) {
   worker::PsClient::Options options;
   options.job = job_;
   options.task = Worker(worker);
@@ -101,7 +140,14 @@ worker::PsClient::Options InProcessCluster::ClientOptions(uint32_t worker, worke
   options.wait_timeout = absl::Seconds(30);
   options.clock = &clock_;
   options.log = &log_;
-  options.memory = memory;
+  options.memory = model;
+  options.arena = model->arena;
+  options.connections_per_server = options_.connections_per_server;
+  options.seed = config_.seed();
+  for (const TensorSpec& tensor : model_.tensors) {
+    const v1::CodecConfig codec = PushCodec(config_, tensor.name);
+    options.push_codecs.push_back({codec.codec(), codec.fraction()});
+  }
   return options;
 }
 

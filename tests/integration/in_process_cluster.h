@@ -6,8 +6,11 @@
 #include <vector>
 
 #include "common/clock.h"
+#include "common/float_buffer.h"
 #include "common/log.h"
 #include "common/mutex.h"
+#include "common/shared_memory/arena.h"
+#include "common/shared_memory/listener.h"
 #include "common/transport/exchange_server.h"
 #include "proto/coordinator.pb.h"
 #include "server/server_core.h"
@@ -15,11 +18,37 @@
 
 namespace rubato {
 
+// A worker's tensors: plain arrays, or parts of an arena that servers can read.
+class FakeModel : public worker::PsClient::TensorMemory {
+ public:
+  FakeModel(const ModelSpec& spec, bool shared_memory);
+
+  float* Weights(int tensor, int64_t offset) override { return weights[tensor].data() + offset; }
+  const float* Gradient(int tensor, int64_t offset) override { return gradients[tensor]->data() + offset; }
+
+  std::shared_ptr<SharedArena> arena;  // Null without shared memory.
+  std::vector<std::vector<float>> weights;
+  std::vector<FloatBuffer::Ptr> gradients;
+};
+
 // Real servers behind real sockets in one process, with the test in the coordinator's place.
 class InProcessCluster {
  public:
-  // A model of two linear layers with `inputs` inputs; its chunks are spread over the servers round robin.
-  InProcessCluster(int servers, int workers, v1::Mode mode, int64_t staleness_bound);
+  struct Options {
+    int servers = 1;
+    int workers = 1;
+    v1::Mode mode = v1::SYNC;
+    int64_t staleness_bound = 0;
+    // Workers and servers exchange tensors through shared memory.
+    bool shared_memory = false;
+    int connections_per_server = 1;
+    v1::CompressionConfig compression = {};
+    // Default: momentum, learning rate 0.1.
+    v1::OptimizerConfig optimizer = {};
+  };
+
+  // A model of two linear layers; its chunks are spread over the servers round robin.
+  explicit InProcessCluster(Options options);
   ~InProcessCluster();
 
   const v1::JobDescription& job() const { return job_; }
@@ -29,7 +58,9 @@ class InProcessCluster {
   Logger* log() { return &log_; }
 
   static v1::TaskId Worker(uint32_t index);
-  worker::PsClient::Options ClientOptions(uint32_t worker, worker::PsClient::TensorMemory* memory);
+  FakeModel MakeModel() const { return FakeModel(model_, options_.shared_memory); }
+  // `model` outlives the client.
+  worker::PsClient::Options ClientOptions(uint32_t worker, FakeModel* model);
 
   // Announces and commits a plan in `mode`, as the coordinator does.
   void Switch(v1::Mode mode, int64_t staleness_bound);
@@ -40,6 +71,8 @@ class InProcessCluster {
 
  private:
   struct Server : public ConnectionHandler {
+    std::shared_ptr<SharedArena> arena;
+    std::unique_ptr<SharedMemoryListener> shared;
     std::unique_ptr<server::ServerCore> core;
     std::unique_ptr<ExchangeServer> transport;
     void OnMessage(std::shared_ptr<Connection> connection, grpc::ByteBuffer message) override {
@@ -48,11 +81,13 @@ class InProcessCluster {
     void OnClosed(uint64_t) override {}
   };
 
+  void StartServer(int index);
   void OnReport(v1::TaskMessage message);
   void SendToAll(const v1::Directive& directive);
   // Sends `plan` and waits until every server has acknowledged it.
   void Commit(const v1::Plan& plan);
 
+  const Options options_;
   RealClock clock_;
   Logger log_{"cluster", &clock_};
   v1::JobConfig config_;

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -16,29 +17,10 @@
 namespace rubato::worker {
 namespace {
 
-class FakeModel : public PsClient::TensorMemory {
- public:
-  explicit FakeModel(const ModelSpec& model) {
-    for (const TensorSpec& tensor : model.tensors) {
-      weights.emplace_back(NumElements(tensor.shape));
-      gradients.emplace_back(NumElements(tensor.shape));
-    }
-  }
-  void Store(int tensor, int64_t offset, const void* data, int64_t count) override {
-    std::memcpy(weights[tensor].data() + offset, data, count * sizeof(float));
-  }
-  grpc::Slice Gradient(int tensor, int64_t offset, int64_t count) override {
-    return grpc::Slice(gradients[tensor].data() + offset, count * sizeof(float), grpc::Slice::STATIC_SLICE);
-  }
-
-  std::vector<std::vector<float>> weights;
-  std::vector<std::vector<float>> gradients;
-};
-
 // Trains `steps` steps as a trainer does; `after_step` may disturb it. Returns the weights that the next step has.
 std::vector<std::vector<float>> Train(InProcessCluster* cluster, uint32_t worker, int64_t steps,
                                       const std::function<void(int64_t)>& after_step = {}) {
-  FakeModel model(cluster->model());
+  FakeModel model = cluster->MakeModel();
   PsClient client(cluster->ClientOptions(worker, &model));
   client.Start(cluster->plan());
   const int tensors = static_cast<int>(model.weights.size());
@@ -63,8 +45,8 @@ std::vector<std::vector<float>> Train(InProcessCluster* cluster, uint32_t worker
       continue;
     }
     for (int tensor = tensors - 1; tensor >= 0; --tensor) {
-      for (size_t i = 0; i < model.gradients[tensor].size(); ++i) {
-        model.gradients[tensor][i] = 0.01f * static_cast<float>((i + worker * 7 + step.step * 3) % 11) - 0.05f;
+      for (size_t i = 0; i < model.weights[tensor].size(); ++i) {
+        model.gradients[tensor]->data()[i] = 0.01f * static_cast<float>((i + worker * 7 + step.step * 3) % 11) - 0.05f;
       }
       client.PushTensor(tensor, 16 + worker, 0);
     }
@@ -87,36 +69,62 @@ std::vector<std::vector<float>> TrainTogether(InProcessCluster* cluster, int wor
   return result;
 }
 
-TEST(PsClientTest, SyncGivesTheSameBitsForAnyNumberOfServers) {
-  InProcessCluster one(1, 3, v1::SYNC, 0);
+// How tensors travel.
+struct Path {
+  const char* name;
+  bool shared_memory;
+  int connections;
+};
+
+class PsClientTest : public testing::TestWithParam<Path> {
+ protected:
+  static InProcessCluster::Options Setup(int servers, int workers, v1::Mode mode, int64_t staleness_bound) {
+    InProcessCluster::Options options;
+    options.servers = servers;
+    options.workers = workers;
+    options.mode = mode;
+    options.staleness_bound = staleness_bound;
+    options.shared_memory = GetParam().shared_memory;
+    options.connections_per_server = GetParam().connections;
+    return options;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Paths, PsClientTest,
+                         testing::Values(Path{"Tcp", false, 1}, Path{"TcpThreeConnections", false, 3},
+                                         Path{"SharedMemory", true, 1}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST_P(PsClientTest, SyncGivesTheSameBitsForAnyNumberOfServers) {
+  InProcessCluster one(Setup(1, 3, v1::SYNC, 0));
   auto expected = TrainTogether(&one, 3, 40);
   ASSERT_FALSE(expected.empty());
   for (int servers : {2, 3}) {
-    InProcessCluster more(servers, 3, v1::SYNC, 0);
+    InProcessCluster more(Setup(servers, 3, v1::SYNC, 0));
     EXPECT_EQ(TrainTogether(&more, 3, 40), expected) << servers << " servers";
   }
 }
 
-TEST(PsClientTest, SyncGivesTheSameBitsWhenConnectionsBreak) {
-  InProcessCluster quiet(2, 2, v1::SYNC, 0);
+TEST_P(PsClientTest, SyncGivesTheSameBitsWhenConnectionsBreak) {
+  InProcessCluster quiet(Setup(2, 2, v1::SYNC, 0));
   auto expected = TrainTogether(&quiet, 2, 60);
-  InProcessCluster noisy(2, 2, v1::SYNC, 0);
+  InProcessCluster noisy(Setup(2, 2, v1::SYNC, 0));
   auto disturbed = TrainTogether(&noisy, 2, 60, [&](int64_t step) {
     if (step % 10 == 5) noisy.BreakConnections(static_cast<int>(step / 10) % 2);
   });
   EXPECT_EQ(disturbed, expected);
 }
 
-TEST(PsClientTest, TrainsInSspAndAsync) {
-  InProcessCluster ssp(2, 3, v1::SSP, 2);
+TEST_P(PsClientTest, TrainsInSspAndAsync) {
+  InProcessCluster ssp(Setup(2, 3, v1::SSP, 2));
   EXPECT_FALSE(TrainTogether(&ssp, 3, 50).empty());
-  InProcessCluster async(2, 3, v1::ASYNC, 0);
+  InProcessCluster async(Setup(2, 3, v1::ASYNC, 0));
   EXPECT_FALSE(TrainTogether(&async, 3, 50).empty());
 }
 
-TEST(PsClientTest, GoesOnAcrossChangesOfMode) {
-  InProcessCluster cluster(2, 1, v1::SYNC, 0);
-  FakeModel model(cluster.model());
+TEST_P(PsClientTest, GoesOnAcrossChangesOfMode) {
+  InProcessCluster cluster(Setup(2, 1, v1::SYNC, 0));
+  FakeModel model = cluster.MakeModel();
   auto weights = Train(&cluster, 0, 60, [&](int64_t step) {
     if (step == 15) cluster.Switch(v1::ASYNC, 0);
     if (step == 30) cluster.Switch(v1::SSP, 1);
@@ -125,8 +133,8 @@ TEST(PsClientTest, GoesOnAcrossChangesOfMode) {
   EXPECT_FALSE(weights.empty());
 }
 
-TEST(PsClientTest, SyncGoesOnWithoutAnEvictedWorker) {
-  InProcessCluster cluster(2, 2, v1::SYNC, 0);
+TEST_P(PsClientTest, SyncGoesOnWithoutAnEvictedWorker) {
+  InProcessCluster cluster(Setup(2, 2, v1::SYNC, 0));
   std::thread lost([&] { Train(&cluster, 1, 5); });
   std::thread evictor([&] {
     lost.join();
@@ -136,18 +144,27 @@ TEST(PsClientTest, SyncGoesOnWithoutAnEvictedWorker) {
   evictor.join();
 }
 
-TEST(PsClientTest, AnEvictedWorkerIsToldSo) {
-  InProcessCluster cluster(1, 2, v1::ASYNC, 0);
+TEST_P(PsClientTest, TensorsTakeTheirPath) {
+  InProcessCluster cluster(Setup(2, 1, v1::SYNC, 0));
+  FakeModel model = cluster.MakeModel();
+  PsClient client(cluster.ClientOptions(0, &model));
+  client.Start(cluster.plan());
+  ASSERT_TRUE(*client.AwaitTensor(0));
+  EXPECT_EQ(client.uses_shared_memory(), GetParam().shared_memory);
+}
+
+TEST_P(PsClientTest, AnEvictedWorkerIsToldSo) {
+  InProcessCluster cluster(Setup(1, 2, v1::ASYNC, 0));
   cluster.Evict(1);
-  FakeModel model(cluster.model());
+  FakeModel model = cluster.MakeModel();
   PsClient client(cluster.ClientOptions(1, &model));
   client.Start(cluster.plan());
   EXPECT_TRUE(absl::IsAborted(client.AwaitTensor(0).status()));
 }
 
-TEST(PsClientTest, NamesWhomItWaitsForAtTheDeadline) {
-  InProcessCluster cluster(1, 2, v1::SYNC, 0);
-  FakeModel model(cluster.model());
+TEST_P(PsClientTest, NamesWhomItWaitsForAtTheDeadline) {
+  InProcessCluster cluster(Setup(1, 2, v1::SYNC, 0));
+  FakeModel model = cluster.MakeModel();
   PsClient::Options options = cluster.ClientOptions(0, &model);
   options.wait_timeout = absl::Seconds(3);  // More than the server's patience.
   PsClient client(std::move(options));
@@ -161,9 +178,9 @@ TEST(PsClientTest, NamesWhomItWaitsForAtTheDeadline) {
   EXPECT_NE(std::string(status.message()).find("worker 1"), std::string::npos) << status;
 }
 
-TEST(PsClientTest, AServerThatIsNotThereIsNamed) {
-  InProcessCluster cluster(1, 1, v1::SYNC, 0);
-  FakeModel model(cluster.model());
+TEST_P(PsClientTest, AServerThatIsNotThereIsNamed) {
+  InProcessCluster cluster(Setup(1, 1, v1::SYNC, 0));
+  FakeModel model = cluster.MakeModel();
   PsClient::Options options = cluster.ClientOptions(0, &model);
   options.job.mutable_servers(0)->set_address("127.0.0.1:1");
   options.reconnect_timeout = absl::Milliseconds(300);
@@ -175,18 +192,18 @@ TEST(PsClientTest, AServerThatIsNotThereIsNamed) {
 }
 
 TEST(SnapshotPullerTest, GetsTheWeightsThatAStepStartsWith) {
-  InProcessCluster reference(2, 1, v1::SYNC, 0);
+  InProcessCluster reference({.servers = 2});
   auto expected = Train(&reference, 0, 20);  // What step 20 starts with.
 
-  InProcessCluster cluster(2, 1, v1::SYNC, 0);
+  InProcessCluster cluster({.servers = 2});
   std::thread trainer([&] { Train(&cluster, 0, 30); });
   v1::TaskId evaluator;
   evaluator.set_role(v1::TaskId::EVALUATOR);
   evaluator.set_incarnation(9);
   SnapshotPuller puller(cluster.job(), evaluator, 1 << 20);
-  FakeModel model(cluster.model());
+  FakeModel model = cluster.MakeModel();
   auto snapshot = puller.Pull(20, absl::Seconds(10), [&](int tensor, int64_t offset, const void* data, int64_t count) {
-    model.Store(tensor, offset, data, count);
+    std::memcpy(model.Weights(tensor, offset), data, count * sizeof(float));
   });
   trainer.join();
   ASSERT_TRUE(snapshot.ok()) << snapshot.status();

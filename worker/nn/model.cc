@@ -21,7 +21,7 @@ absl::Status Model::Allocate() {
   for (const TensorSpec& tensor : spec_.tensors) {
     RUBATO_ASSIGN_OR_RETURN(DeviceTensor weight, backend_->Allocate(tensor.shape));
     weights_.push_back(std::move(weight));
-    RUBATO_ASSIGN_OR_RETURN(DeviceTensor gradient, backend_->Allocate(tensor.shape));
+    RUBATO_ASSIGN_OR_RETURN(DeviceTensor gradient, backend_->AllocateForSending(tensor.shape));
     gradients_.push_back(std::move(gradient));
   }
   LayerContext context = {.backend = backend_, .max_batch = options_.max_batch, .seed = options_.seed, .position = 0};

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <limits>
-#include <utility>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "common/random.h"
 #include "common/status.h"
 #include "common/task.h"
+#include "worker/ps_client/arrived_weights.h"
 
 namespace rubato::worker {
 namespace {
@@ -17,22 +19,48 @@ constexpr absl::Duration kRetryInterval = absl::Milliseconds(100);
 constexpr absl::Duration kSilence = absl::Seconds(20);
 constexpr absl::Duration kConnectTimeout = absl::Seconds(2);
 constexpr absl::Duration kMaintenancePeriod = absl::Milliseconds(50);
+// Of address space, to map a server's memory.
+constexpr size_t kServerMemoryMax = size_t{1} << 46;
+
+// A buffer that servers on this host can read, as long as there is room for it.
+FloatBuffer::Ptr AllocateShared(const std::shared_ptr<SharedArena>& arena, int64_t size) {
+  void* memory = arena == nullptr ? nullptr : arena->Allocate(size * sizeof(float));
+  return memory == nullptr ? FloatBuffer::Allocate(size) : FloatBuffer::Wrap(static_cast<float*>(memory), size, arena);
+}
 
 }  // namespace
 
 PsClient::PsClient(Options options)
     : options_(std::move(options)),
       batching_(MakeBatches(options_.job, static_cast<int>(options_.tensors.size()), options_.message_bytes)),
+      packed_(options_.job.chunks_size()),
       machine_(static_cast<int>(batching_.batches.size()), this),
-      links_(options_.job.servers_size()),
+      links_(options_.job.servers_size() * options_.connections_per_server),
       versions_(options_.job.chunks_size(), 0),
       missing_tensors_(batching_.batches.size(), 0),
       storing_(batching_.batches.size(), false),
+      sent_at_(batching_.batches.size(), absl::InfinitePast()),
       examples_(batching_.batches.size(), 0) {
-  for (int server = 0; server < options_.job.servers_size(); ++server) {
-    links_[server].name = TaskName(options_.job.servers(server).task());
-    links_[server].address = options_.job.servers(server).address();
-    links_[server].down_since = options_.clock->Now();
+  for (size_t link = 0; link < links_.size(); ++link) {
+    const v1::ServerInfo& server = options_.job.servers(static_cast<int>(link) / options_.connections_per_server);
+    links_[link].name = TaskName(server.task());
+    links_[link].address = server.address();
+    links_[link].shared_address = server.shared_memory();
+    links_[link].down_since = options_.clock->Now();
+  }
+  // A server's batches take its streams in turn.
+  std::vector<int> batches_of_server(options_.job.servers_size(), 0);
+  for (const ChunkBatch& batch : batching_.batches) {
+    const int turn = batches_of_server[batch.server]++ % options_.connections_per_server;
+    link_of_batch_.push_back(static_cast<int>(batch.server) * options_.connections_per_server + turn);
+  }
+  for (int chunk = 0; chunk < options_.job.chunks_size(); ++chunk) {
+    const v1::ChunkPlacement& placement = options_.job.chunks(chunk);
+    Packed& packed = packed_[chunk];
+    if (!options_.push_codecs.empty()) packed.codec = options_.push_codecs[placement.tensor()];
+    if (packed.codec.codec == v1::NONE) continue;
+    packed.bytes = AllocateShared(options_.arena, (MaxEncodedBytes(packed.codec, placement.length()) + 3) / 4);
+    if (HasResidual(packed.codec.codec)) packed.residual.assign(placement.length(), 0);
   }
   counters_.staleness.assign(kStalenessBuckets, 0);
   maintenance_ = std::thread([this] { Maintain(); });
@@ -45,7 +73,7 @@ PsClient::~PsClient() {
     stop_ = true;
     links.swap(links_);
   }
-  changed_.NotifyAll();
+  maintain_.NotifyAll();
   maintenance_.join();
   // Clients wait for their callbacks when they end, so this is done without the lock.
   for (Link& link : links) link.client.reset();
@@ -56,10 +84,49 @@ void PsClient::Start(const v1::Plan& plan) {
   machine_.Start(plan);
 }
 
+void PsClient::Pack(const ChunkBatch& batch, int64_t step) {
+  for (uint32_t chunk : batch.chunks) {
+    Packed& packed = packed_[chunk];
+    if (packed.codec.codec == v1::NONE) continue;
+    const v1::ChunkPlacement& placement = options_.job.chunks(chunk);
+    const uint64_t stream = StreamId("push", step, uint64_t{options_.task.index()} << 32 | chunk);
+    packed.size = Encode(packed.codec, options_.memory->Gradient(placement.tensor(), placement.offset()),
+                         placement.length(), packed.residual.empty() ? nullptr : packed.residual.data(), options_.seed,
+                         stream, reinterpret_cast<uint8_t*>(packed.bytes->data()));
+  }
+}
+
+std::pair<const void*, uint64_t> PsClient::PushBytes(uint32_t chunk) const {
+  const Packed& packed = packed_[chunk];
+  if (packed.codec.codec != v1::NONE) return {packed.bytes->data(), packed.size};
+  const v1::ChunkPlacement& placement = options_.job.chunks(chunk);
+  return {options_.memory->Gradient(placement.tensor(), placement.offset()), placement.length() * sizeof(float)};
+}
+
+void PsClient::AddGradients(const ChunkBatch& batch, const Link& link, v1::ExchangeRequest* header,
+                            std::vector<grpc::Slice>* payload) {
+  bool shared = link.shared != nullptr;
+  for (size_t i = 0; shared && i < batch.chunks.size(); ++i) {
+    const auto [data, bytes] = PushBytes(batch.chunks[i]);
+    const std::optional<uint64_t> offset = options_.arena->region().OffsetOf(data, bytes);
+    shared = offset.has_value();
+    if (!shared) break;
+    v1::SharedSpan* span = header->add_shared();
+    span->set_offset(*offset);
+    span->set_bytes(bytes);
+  }
+  if (!shared) header->clear_shared();
+  for (uint32_t chunk : batch.chunks) {
+    const auto [data, bytes] = PushBytes(chunk);
+    counters_.sent_bytes += static_cast<int64_t>(bytes);
+    if (!shared) payload->emplace_back(const_cast<void*>(data), bytes, grpc::Slice::STATIC_SLICE);
+  }
+}
+
 void PsClient::Send(const StepMachine::Request& request) {
   const ChunkBatch& batch = batching_.batches[request.batch];
-  if (batch.server >= links_.size()) return;  // The client is ending.
-  Link& link = links_[batch.server];
+  if (links_.empty()) return;  // The client is ending.
+  Link& link = links_[link_of_batch_[request.batch]];
   if (link.client == nullptr) return;  // Sent again when there is a connection.
   v1::ExchangeRequest header;
   header.set_request_id(request.id);
@@ -67,6 +134,7 @@ void PsClient::Send(const StepMachine::Request& request) {
   header.set_job_fingerprint(options_.job.fingerprint());
   header.set_generation(request.generation);
   header.set_partition(batch.partition);
+  if (link.shared != nullptr) header.set_shared_session(link.shared->session());
   std::vector<grpc::Slice> payload;
   if (request.kind == StepMachine::Kind::kPull) {
     header.mutable_pull()->set_step(request.step);
@@ -77,78 +145,71 @@ void PsClient::Send(const StepMachine::Request& request) {
     push->set_examples(examples_[request.batch]);
     push->set_epoch(epoch_);
     for (uint32_t chunk : batch.chunks) {
-      const v1::ChunkPlacement& placement = options_.job.chunks(chunk);
       v1::ChunkUpdate* update = push->add_chunks();
       update->set_chunk(chunk);
       update->set_base_version(versions_[chunk]);
-      update->set_length(placement.length());
-      if (examples_[request.batch] == 0) continue;
-      payload.push_back(options_.memory->Gradient(placement.tensor(), placement.offset(), placement.length()));
-      counters_.sent_bytes += static_cast<int64_t>(payload.back().size());
+      update->set_length(options_.job.chunks(chunk).length());
+      if (packed_[chunk].codec.codec == v1::NONE || examples_[request.batch] == 0) continue;
+      update->set_codec(packed_[chunk].codec.codec);
+      update->set_encoded_bytes(PushBytes(chunk).second);
     }
+    if (examples_[request.batch] != 0) AddGradients(batch, link, &header, &payload);
   }
-  if (link.heard_at == absl::InfinitePast()) link.heard_at = options_.clock->Now();
-  link.client->Send(EncodeRequest(header, std::move(payload)));
+  sent_at_[request.batch] = options_.clock->Now();
+  if (link.heard_at == absl::InfinitePast()) link.heard_at = sent_at_[request.batch];
+  // What the next forward needs first overtakes what it needs later.
+  link.client->Send(EncodeRequest(header, std::move(payload)), request.batch);
 }
 
-absl::Status PsClient::CheckWeights(const ChunkBatch& batch, const v1::ExchangeReply& reply,
-                                    uint64_t payload_bytes) const {
-  if (reply.chunks_size() != static_cast<int>(batch.chunks.size())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("chunks: ", reply.chunks_size(), " entries; asked for ", batch.chunks.size()));
-  }
-  for (size_t i = 0; i < batch.chunks.size(); ++i) {
-    const v1::ChunkWeights& entry = reply.chunks(i);
-    if (entry.chunk() != batch.chunks[i] || entry.length() != options_.job.chunks(batch.chunks[i]).length()) {
-      return absl::InvalidArgumentError(absl::StrCat("chunks[", i, "]: chunk ", entry.chunk(), " of length ",
-                                                     entry.length(), "; asked for chunk ", batch.chunks[i],
-                                                     " of length ", options_.job.chunks(batch.chunks[i]).length()));
-    }
-  }
-  if (payload_bytes != static_cast<uint64_t>(batch.bytes)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("payload: ", payload_bytes, " bytes; the chunks have ", batch.bytes));
-  }
-  return absl::OkStatus();
-}
-
-void PsClient::StoreWeights(const ChunkBatch& batch, const PayloadView& payload) {
-  uint64_t at = 0;
-  std::vector<float> joined;
-  for (uint32_t chunk : batch.chunks) {
-    const v1::ChunkPlacement& placement = options_.job.chunks(chunk);
-    const uint64_t bytes = placement.length() * sizeof(float);
-    const void* data = payload.Contiguous(at, bytes);
-    if (data == nullptr) {
-      joined.resize(placement.length());
-      payload.CopyTo(at, bytes, joined.data());
-      data = joined.data();
-    }
-    options_.memory->Store(placement.tensor(), placement.offset(), data, placement.length());
-    at += bytes;
-  }
-}
-
-void PsClient::OnMessage(uint32_t server, const Connection* connection, grpc::ByteBuffer message) {
+void PsClient::OnMessage(int index, const Connection* connection, grpc::ByteBuffer message) {
+  const absl::Time begin = options_.clock->Now();
   absl::StatusOr<DecodedReply> decoded = DecodeReply(message);
   int batch = -1;
+  std::vector<ArrivedWeights> weights;
   {
     MutexLock lock(mu_);
-    if (stop_ || links_[server].connection.get() != connection) return;
-    links_[server].heard_at = options_.clock->Now();
-    if (!decoded.ok()) return Fail(Annotate(decoded.status(), absl::StrCat("answer of ", links_[server].name)));
+    if (stop_ || links_[index].connection.get() != connection) return;
+    Link& link = links_[index];
+    link.heard_at = begin;
+    if (!decoded.ok()) return Fail(Annotate(decoded.status(), absl::StrCat("answer of ", link.name)));
     batch = machine_.BatchOf(decoded->header.request_id());
-    if (batch < 0 || batching_.batches[batch].server != server || storing_[batch]) return;
+    if (batch < 0 || link_of_batch_[batch] != index || storing_[batch]) return;
     if (decoded->header.outcome() != v1::ExchangeReply::OK) return TakeReply(batch, decoded->header);
-    absl::Status status = CheckWeights(batching_.batches[batch], decoded->header, decoded->payload.size());
-    if (!status.ok()) return Fail(Annotate(status, absl::StrCat("answer of ", links_[server].name)));
+    // The server's memory stays mapped until this call has returned: see Link.
+    const SharedRegion* region = link.shared == nullptr ? nullptr : &link.shared->peer();
+    absl::StatusOr<std::vector<ArrivedWeights>> found =
+        FindWeights(options_.job, batching_.batches[batch], *decoded, region);
+    if (!found.ok()) return Fail(Annotate(found.status(), absl::StrCat("answer of ", link.name)));
+    weights = *std::move(found);
     storing_[batch] = true;  // Nobody asks for this batch again meanwhile.
   }
-  StoreWeights(batching_.batches[batch], decoded->payload);
+  int64_t bytes = 0;
+  absl::Status status;
+  for (size_t i = 0; i < weights.size() && status.ok(); ++i) {
+    const v1::ChunkPlacement& placement = options_.job.chunks(batching_.batches[batch].chunks[i]);
+    status = Unpack(weights[i], placement.length(), options_.memory->Weights(placement.tensor(), placement.offset()));
+    bytes += static_cast<int64_t>(weights[i].bytes);
+  }
   MutexLock lock(mu_);
   storing_[batch] = false;
-  counters_.received_bytes += batching_.batches[batch].bytes;
+  if (!status.ok()) return Fail(Annotate(status, "answer of a server"));
+  counters_.received_bytes += bytes;
+  if (options_.trace != nullptr && options_.trace->enabled()) Trace(batch, decoded->header, begin);
   TakeReply(batch, decoded->header);
+}
+
+void PsClient::Trace(int batch, const v1::ExchangeReply& reply, absl::Time begin) {
+  const absl::Time now = options_.clock->Now();
+  const std::vector<int>& tensors = batching_.tensors_of_batch[batch];
+  std::string name = options_.tensors[tensors.front()];
+  if (tensors.size() > 1) absl::StrAppend(&name, " to ", options_.tensors[tensors.back()]);
+  const std::string track = absl::StrCat("batch ", batch, " (", links_[link_of_batch_[batch]].name, ")");
+  const bool pushed = reply.push() != v1::ExchangeReply::PUSH_NONE;
+  const TraceArg step("step", machine_.step());
+  options_.trace->Span(
+      {track, "exchange", absl::StrCat(pushed ? "push and pull " : "pull ", name), sent_at_[batch], now},
+      {step, {"bytes", batching_.batches[batch].bytes}});
+  options_.trace->Span({track, "store", absl::StrCat("store ", name), begin, now}, {step});
 }
 
 void PsClient::TakeReply(int batch, const v1::ExchangeReply& reply) {
@@ -167,23 +228,27 @@ void PsClient::TakeReply(int batch, const v1::ExchangeReply& reply) {
     }
   }
   if (reply.outcome() == v1::ExchangeReply::WAITING) {
-    counters_.waiting_for = absl::StrCat("step ", machine_.step(), " ", reply.message(), " (",
-                                         links_[batching_.batches[batch].server].name, ")");
+    counters_.waiting_for =
+        absl::StrCat("step ", machine_.step(), " ", reply.message(), " (", links_[link_of_batch_[batch]].name, ")");
   }
   if (absl::Status status = machine_.OnReply(reply.request_id(), reply); !status.ok()) {
-    return Fail(Annotate(status, links_[batching_.batches[batch].server].name));
+    return Fail(Annotate(status, links_[link_of_batch_[batch]].name));
   }
-  changed_.NotifyAll();
+  WakeTrainer();
 }
 
-void PsClient::OnDisconnected(uint32_t server, const Connection* connection, absl::Status status) {
+void PsClient::WakeTrainer() {
+  if (awaited_ != nullptr && (*awaited_)()) changed_.NotifyAll();
+}
+
+void PsClient::OnDisconnected(int index, const Connection* connection, absl::Status status) {
   MutexLock lock(mu_);
-  if (stop_ || links_[server].connection.get() != connection) return;
-  Link& link = links_[server];
+  if (stop_ || links_[index].connection.get() != connection) return;
+  Link& link = links_[index];
   options_.log->Warning(absl::StrCat("connection to ", link.name, " at ", link.address, " broke: ", status.message(),
                                      "; connecting again"));
   link.connection = nullptr;  // Maintain() ends the client, which must not be done from its own callback.
-  changed_.NotifyAll();
+  maintain_.NotifyAll();
 }
 
 void PsClient::Fail(absl::Status status) {
@@ -198,87 +263,120 @@ void PsClient::Cancel(absl::Status status) {
 
 void PsClient::Maintain() {
   for (;;) {
-    std::vector<uint32_t> broken;
+    std::vector<int> broken;
     {
       MutexLock lock(mu_);
       if (stop_) return;
       const absl::Time now = options_.clock->Now();
-      for (uint32_t server = 0; server < links_.size(); ++server) {
-        Link& link = links_[server];
-        bool open = false;
-        for (size_t b = 0; b < batching_.batches.size(); ++b) {
-          open = open || (batching_.batches[b].server == server && machine_.HasOpen(static_cast<int>(b)));
-        }
-        if (!open) link.heard_at = now;
-        const bool silent = link.client != nullptr && now - link.heard_at > kSilence;
-        if ((link.connection == nullptr || silent) && now >= link.retry_at) broken.push_back(server);
+      std::vector<bool> open(links_.size(), false);
+      for (size_t b = 0; b < link_of_batch_.size(); ++b) {
+        if (machine_.HasOpen(static_cast<int>(b))) open[link_of_batch_[b]] = true;
       }
-      if (broken.empty()) changed_.WaitFor(mu_, kMaintenancePeriod);
+      for (size_t index = 0; index < links_.size(); ++index) {
+        Link& link = links_[index];
+        if (!open[index]) link.heard_at = now;
+        const bool silent = link.client != nullptr && now - link.heard_at > kSilence;
+        if ((link.connection == nullptr || silent) && now >= link.retry_at) broken.push_back(static_cast<int>(index));
+      }
+      if (broken.empty()) maintain_.WaitFor(mu_, kMaintenancePeriod);
     }
-    for (uint32_t server : broken) Reconnect(server);
+    for (int link : broken) Reconnect(link);
   }
 }
 
-void PsClient::Reconnect(uint32_t server) {
-  std::unique_ptr<ExchangeClient> old;
+std::unique_ptr<SharedMemoryLink> PsClient::ConnectMemory(const v1::SharedMemoryAddress& address,
+                                                          const std::string& name) {
+  if (options_.arena == nullptr || address.socket().empty()) return nullptr;
+  absl::StatusOr<std::unique_ptr<SharedMemoryLink>> link = SharedMemoryLink::Connect(
+      address, options_.task, options_.arena->shared_region(), kServerMemoryMax, kConnectTimeout);
+  if (link.ok()) return *std::move(link);
+  // FailedPrecondition: it is on another host.
+  if (!absl::IsFailedPrecondition(link.status())) {
+    options_.log->Info(absl::StrCat("tensors to and from ", name, " go over TCP: ", link.status().message()));
+  }
+  return nullptr;
+}
+
+void PsClient::Reconnect(int index) {
+  // Ended in reverse order: a client's callbacks use the two others.
+  std::unique_ptr<SharedMemoryLink> old_shared;
   std::unique_ptr<Connection> old_connection;
-  std::string address;
+  std::unique_ptr<ExchangeClient> old;
+  std::string address, name;
+  v1::SharedMemoryAddress shared_address;
   {
     MutexLock lock(mu_);
     if (stop_) return;
-    Link& link = links_[server];
+    Link& link = links_[index];
     old = std::move(link.client);
     old_connection = std::move(link.connection);
+    old_shared = std::move(link.shared);
     address = link.address;
+    name = link.name;
+    shared_address = link.shared_address;
     if (old != nullptr) link.down_since = options_.clock->Now();
   }
   old.reset();  // Waits for its callbacks, hence without the lock.
-  auto connection = std::make_unique<Connection>(this, server);
+  old_shared.reset();
+  std::unique_ptr<SharedMemoryLink> shared;
+  auto connection = std::make_unique<Connection>(this, index);
   ExchangeClient::Options options;
   options.address = address;
   options.connect_timeout = kConnectTimeout;
   absl::StatusOr<std::unique_ptr<ExchangeClient>> client = ExchangeClient::Create(options, connection.get());
+  if (client.ok()) shared = ConnectMemory(shared_address, name);
 
   MutexLock lock(mu_);
   if (stop_) return;
   const absl::Time now = options_.clock->Now();
-  Link& link = links_[server];
-  if (!client.ok()) {
+  Link& link = links_[index];
+  // A stream that broke before it is the link's is nobody's to be told of.
+  absl::Status status = client.status();
+  if (client.ok() && !(*client)->connected())
+    status = absl::UnavailableError("the stream broke as soon as it was open");
+  if (!status.ok()) {
     link.retry_at = now + kRetryInterval;
     if (now - link.down_since > options_.reconnect_timeout) {
-      Fail(absl::UnavailableError(absl::StrCat(link.name, " at ", address, " cannot be reached since ",
-                                               absl::FormatDuration(now - link.down_since), ": ",
-                                               client.status().message())));
+      Fail(absl::UnavailableError(absl::StrCat(name, " at ", address, " cannot be reached since ",
+                                               absl::FormatDuration(now - link.down_since), ": ", status.message())));
     }
     return;
   }
   link.connection = std::move(connection);
+  link.shared = std::move(shared);
   link.client = *std::move(client);
   link.heard_at = now;
-  for (size_t b = 0; b < batching_.batches.size(); ++b) {
-    if (batching_.batches[b].server == server && !storing_[b]) machine_.Resend(static_cast<int>(b));
+  for (size_t b = 0; b < link_of_batch_.size(); ++b) {
+    if (link_of_batch_[b] == index && !storing_[b]) machine_.Resend(static_cast<int>(b));
   }
 }
 
 absl::Status PsClient::AwaitLocked(const std::function<bool()>& done) {
+  if (failed_.ok() && done()) {
+    counters_.waiting_for.clear();
+    return absl::OkStatus();
+  }
   const absl::Time begin = options_.clock->Now();
   absl::Time next_log = begin + absl::Seconds(5);
+  awaited_ = &done;
   while (failed_.ok() && !done()) {
     changed_.WaitFor(mu_, absl::Milliseconds(200));
     const absl::Time now = options_.clock->Now();
+    if (done() || (now < next_log && now - begin <= options_.wait_timeout)) continue;
     const std::string what = counters_.waiting_for.empty()
                                  ? absl::StrCat("step ", machine_.step(), " waits for the servers' answers")
                                  : counters_.waiting_for;
-    if (now >= next_log && !done()) {
+    if (now >= next_log) {
       options_.log->Info(
           absl::StrCat(what, ", for ", absl::FormatDuration(absl::Floor(now - begin, absl::Seconds(1)))));
       next_log = now + absl::Seconds(5);
     }
-    if (now - begin > options_.wait_timeout && !done()) {
+    if (now - begin > options_.wait_timeout) {
       Fail(absl::DeadlineExceededError(absl::StrCat(
           what, ", longer than cluster.wait_timeout_seconds = ", absl::ToDoubleSeconds(options_.wait_timeout))));
     }
   }
+  awaited_ = nullptr;
   step_wait_ += options_.clock->Now() - begin;
   counters_.waiting_for.clear();
   return failed_;
@@ -325,13 +423,23 @@ absl::StatusOr<bool> PsClient::BeginStep(Step* step) {
 }
 
 void PsClient::PushTensor(int tensor, uint64_t examples, double epoch) {
-  MutexLock lock(mu_);
-  epoch_ = epoch;
-  for (int batch : batching_.batches_of_tensor[tensor]) {
-    // One empty tensor makes the batch empty.
-    examples_[batch] = std::min(examples_[batch], examples);
-    if (--missing_tensors_[batch] == 0) machine_.Push(batch);
+  std::vector<int> due, full;
+  int64_t step = 0;
+  {
+    MutexLock lock(mu_);
+    epoch_ = epoch;
+    step = machine_.current_step();
+    for (int batch : batching_.batches_of_tensor[tensor]) {
+      // One empty tensor makes the batch empty.
+      examples_[batch] = std::min(examples_[batch], examples);
+      if (--missing_tensors_[batch] > 0) continue;
+      due.push_back(batch);
+      if (examples_[batch] > 0) full.push_back(batch);
+    }
   }
+  for (int batch : full) Pack(batching_.batches[batch], step);
+  MutexLock lock(mu_);
+  for (int batch : due) machine_.Push(batch);
 }
 
 absl::Status PsClient::AwaitAcknowledgements() {
@@ -342,6 +450,12 @@ absl::Status PsClient::AwaitAcknowledgements() {
 PsClient::Counters PsClient::counters() {
   MutexLock lock(mu_);
   return counters_;
+}
+
+bool PsClient::uses_shared_memory() {
+  MutexLock lock(mu_);
+  return std::all_of(links_.begin(), links_.end(),
+                     [](const Link& link) { return link.client == nullptr || link.shared != nullptr; });
 }
 
 }  // namespace rubato::worker

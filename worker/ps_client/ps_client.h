@@ -6,16 +6,22 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/clock.h"
+#include "common/float_buffer.h"
 #include "common/log.h"
 #include "common/mutex.h"
+#include "common/shared_memory/arena.h"
+#include "common/shared_memory/link.h"
+#include "common/trace/trace_recorder.h"
 #include "common/transport/exchange_client.h"
 #include "common/wire/exchange_codec.h"
+#include "kernels/codec/codec.h"
 #include "proto/coordinator.pb.h"
 #include "worker/parameters.h"
 #include "worker/ps_client/batching.h"
@@ -33,10 +39,11 @@ class PsClient : public Parameters, private StepMachine::Sink {
   class TensorMemory {
    public:
     virtual ~TensorMemory() = default;
-    // Weights of elements [offset, offset + count) have arrived, in pieces. The trainer does not use the tensor now.
-    virtual void Store(int tensor, int64_t offset, const void* data, int64_t count) = 0;
+    // Where the weights from element `offset` on belong. The client writes them, in pieces, while the trainer does not
+    // use the tensor.
+    virtual float* Weights(int tensor, int64_t offset) = 0;
     // The gradient, which stays unchanged until the push is acknowledged: until AwaitTensor returns for the next step.
-    virtual grpc::Slice Gradient(int tensor, int64_t offset, int64_t count) = 0;
+    virtual const float* Gradient(int tensor, int64_t offset) = 0;
   };
 
   struct Options {
@@ -47,6 +54,14 @@ class PsClient : public Parameters, private StepMachine::Sink {
     // Fail with "STOP_JOB: ..." when a server found a gradient that is not finite.
     bool stop_on_non_finite = false;
     int64_t message_bytes = 1 << 20;
+    // Streams to each server.
+    int connections_per_server = 1;
+    // How gradients are packed, by tensor; empty: not at all. `seed` is that of the job.
+    std::vector<CodecSpec> push_codecs;
+    uint64_t seed = 0;
+    // What servers on this host are offered to read gradients from, where TensorMemory has them in there. Null: tensors
+    // go over TCP.
+    std::shared_ptr<SharedArena> arena;
     // A step that waits for longer fails with the names of those it waits for.
     absl::Duration wait_timeout = absl::Seconds(600);
     // A server that cannot be reached for longer is given up.
@@ -54,6 +69,8 @@ class PsClient : public Parameters, private StepMachine::Sink {
     const Clock* clock = nullptr;
     Logger* log = nullptr;
     TensorMemory* memory = nullptr;
+    // Gets each batch's way to the server and back. Null: nobody does.
+    TraceRecorder* trace = nullptr;
   };
 
   struct Counters {
@@ -85,23 +102,28 @@ class PsClient : public Parameters, private StepMachine::Sink {
   void Cancel(absl::Status status);
 
   Counters counters();
+  // Whether all servers that are connected are reached through shared memory.
+  bool uses_shared_memory();
 
  private:
   // One connection to a server; a new one takes its place when it breaks.
   class Connection : public ExchangeClient::Handler {
    public:
-    Connection(PsClient* client, uint32_t server) : client_(client), server_(server) {}
-    void OnMessage(grpc::ByteBuffer message) override { client_->OnMessage(server_, this, std::move(message)); }
-    void OnDisconnected(absl::Status status) override { client_->OnDisconnected(server_, this, std::move(status)); }
+    Connection(PsClient* client, int link) : client_(client), link_(link) {}
+    void OnMessage(grpc::ByteBuffer message) override { client_->OnMessage(link_, this, std::move(message)); }
+    void OnDisconnected(absl::Status status) override { client_->OnDisconnected(link_, this, std::move(status)); }
 
    private:
     PsClient* const client_;
-    const uint32_t server_;
+    const int link_;
   };
   struct Link {
     std::string name;
     std::string address;
+    v1::SharedMemoryAddress shared_address;
     std::unique_ptr<Connection> connection;
+    // Null: tensors travel in the messages. Outlives `client`, whose thread reads the server's memory.
+    std::unique_ptr<SharedMemoryLink> shared;
     std::unique_ptr<ExchangeClient> client;  // Null while there is no connection.
     absl::Time down_since = absl::InfinitePast();
     absl::Time retry_at = absl::InfinitePast();
@@ -109,26 +131,50 @@ class PsClient : public Parameters, private StepMachine::Sink {
   };
 
   void Send(const StepMachine::Request& request) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void OnMessage(uint32_t server, const Connection* connection, grpc::ByteBuffer message);
-  void OnDisconnected(uint32_t server, const Connection* connection, absl::Status status);
-  // Checks an answer with weights against the batch that it is for.
-  absl::Status CheckWeights(const ChunkBatch& batch, const v1::ExchangeReply& reply, uint64_t payload_bytes) const;
-  void StoreWeights(const ChunkBatch& batch, const PayloadView& payload);
+  void OnMessage(int link, const Connection* connection, grpc::ByteBuffer message);
+  void OnDisconnected(int link, const Connection* connection, absl::Status status);
+  // Packs the gradients of a batch whose push is due, for as often as it is sent.
+  void Pack(const ChunkBatch& batch, int64_t step);
+  // The bytes of a chunk's gradient as they are sent.
+  std::pair<const void*, uint64_t> PushBytes(uint32_t chunk) const;
+  void AddGradients(const ChunkBatch& batch, const Link& link, v1::ExchangeRequest* header,
+                    std::vector<grpc::Slice>* payload) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TakeReply(int batch, const v1::ExchangeReply& reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Fail(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Reconnects what is broken, until the client ends.
   void Maintain();
-  void Reconnect(uint32_t server);
+  void Reconnect(int link);
+  // Records the answer to a batch's request, which came at `begin` and is in place now.
+  void Trace(int batch, const v1::ExchangeReply& reply, absl::Time begin) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // To the server's shared memory; null where tensors go over TCP.
+  std::unique_ptr<SharedMemoryLink> ConnectMemory(const v1::SharedMemoryAddress& address, const std::string& name);
+  // Wakes the trainer if what it waits for is there.
+  void WakeTrainer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Waits until `done`; the trainer's only wait.
   absl::Status AwaitLocked(const std::function<bool()>& done) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Options options_;
   const Batching batching_;
+  // By batch.
+  std::vector<int> link_of_batch_;
+  // By chunk, where its gradient is packed: the packed bytes, how many, and what error feedback has kept back. Used by
+  // the trainer's thread until the push, and only read until it is acknowledged.
+  struct Packed {
+    CodecSpec codec;
+    std::shared_ptr<FloatBuffer> bytes;
+    int64_t size = 0;
+    std::vector<float> residual;
+  };
+  std::vector<Packed> packed_;
 
   Mutex mu_;
   CondVar changed_;
+  CondVar maintain_;
+  // What the trainer waits for; null when it does not.
+  const std::function<bool()>* awaited_ ABSL_GUARDED_BY(mu_) = nullptr;
   StepMachine machine_ ABSL_GUARDED_BY(mu_);
-  std::vector<Link> links_ ABSL_GUARDED_BY(mu_);  // By server.
+  // connections_per_server for each server, in order of servers.
+  std::vector<Link> links_ ABSL_GUARDED_BY(mu_);
   absl::Status failed_ ABSL_GUARDED_BY(mu_);
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   // By chunk: the version of the weights that the model has.
@@ -137,6 +183,8 @@ class PsClient : public Parameters, private StepMachine::Sink {
   // place, outside the lock.
   std::vector<int> missing_tensors_ ABSL_GUARDED_BY(mu_);
   std::vector<bool> storing_ ABSL_GUARDED_BY(mu_);
+  // By batch: when its open request was sent.
+  std::vector<absl::Time> sent_at_ ABSL_GUARDED_BY(mu_);
   // Examples of its contribution to the current step.
   std::vector<uint64_t> examples_ ABSL_GUARDED_BY(mu_);
   double epoch_ ABSL_GUARDED_BY(mu_) = 0;

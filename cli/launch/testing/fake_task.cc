@@ -95,6 +95,10 @@ int RunTask(const std::string& behaviour, const std::string& role) {
     return 7;
   }
   if (behaviour == "worker-refuses" && role == "worker") return 2;
+  if (behaviour == "evaluator-refuses" && role == "evaluator") {
+    std::cerr << "labels: truncated" << std::endl;
+    return 2;
+  }
   if (behaviour == "evaluator-dies" && role == "evaluator") raise(SIGKILL);
   return WaitForASignal();
 }

@@ -1,0 +1,38 @@
+#include "common/config/compression.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/strip.h"
+
+namespace rubato {
+namespace {
+
+const v1::TensorCompression* FindEntry(const v1::JobConfig& config, absl::string_view tensor) {
+  for (const v1::TensorCompression& entry : config.compression().tensors()) {
+    if (MatchesTensor(entry.tensor(), tensor)) return &entry;
+  }
+  return nullptr;
+}
+
+v1::CodecConfig Complete(v1::CodecConfig codec) {
+  if (codec.codec() == v1::CODEC_UNSPECIFIED) codec.set_codec(v1::NONE);
+  if (codec.codec() == v1::TOP_K && codec.fraction() == 0) codec.set_fraction(kDefaultTopKFraction);
+  return codec;
+}
+
+}  // namespace
+
+bool MatchesTensor(absl::string_view pattern, absl::string_view tensor) {
+  return absl::ConsumeSuffix(&pattern, "*") ? absl::StartsWith(tensor, pattern) : tensor == pattern;
+}
+
+v1::CodecConfig PushCodec(const v1::JobConfig& config, absl::string_view tensor) {
+  const v1::TensorCompression* entry = FindEntry(config, tensor);
+  return Complete(entry != nullptr && entry->has_push() ? entry->push() : config.compression().push());
+}
+
+v1::CodecConfig PullCodec(const v1::JobConfig& config, absl::string_view tensor) {
+  const v1::TensorCompression* entry = FindEntry(config, tensor);
+  return Complete(entry != nullptr && entry->has_pull() ? entry->pull() : config.compression().pull());
+}
+
+}  // namespace rubato

@@ -1,0 +1,101 @@
+#ifndef RUBATO_COMMON_TRACE_TRACE_RECORDER_H_
+#define RUBATO_COMMON_TRACE_TRACE_RECORDER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "common/clock.h"
+#include "common/mutex.h"
+
+namespace rubato {
+
+// A named detail of a span: a number or a text.
+struct TraceArg {
+  TraceArg(absl::string_view name, int64_t value) : name(name), value(value) {}
+  TraceArg(absl::string_view name, absl::string_view value) : name(name), value(std::string(value)) {}
+
+  std::string name;
+  std::variant<int64_t, std::string> value;
+};
+
+// What a task did and when, to be looked at in a viewer of Chrome's trace event format (chrome://tracing, Perfetto).
+//
+//   TraceRecorder trace({.task = "worker 1", .task_index = 1, .clock = clock});
+//   trace.SetEnabled(true);
+//   const absl::Time sent = clock->Now();
+//   ...
+//   trace.Span({.track = "server 0, batch 3", .category = "push", .name = "push", .begin = sent, .end = clock->Now()},
+//              {{"step", step}, {"bytes", bytes}});
+//   RUBATO_RETURN_IF_ERROR(trace.Write("runs/job/traces/worker-1.json"));
+//
+// A track is a row of the timeline. Spans of one track must lie in each other or apart; what may overlap otherwise, as
+// messages in flight do, gets a track of its own. Where the span's texts cost something to make, ask enabled() first.
+// Thread-safe.
+class TraceRecorder {
+ public:
+  struct Options {
+    // Names the process in the viewer; its index becomes the process id, so that the files of several tasks can be put
+    // together.
+    std::string task;
+    uint32_t task_index = 0;
+    // Spans beyond this many are only counted.
+    size_t max_spans = size_t{1} << 18;
+    // Outlives the recorder; time is counted from its value at construction.
+    const Clock* clock = nullptr;
+  };
+  // Copied.
+  struct SpanInfo {
+    absl::string_view track;
+    absl::string_view category;
+    absl::string_view name;
+    absl::Time begin;
+    absl::Time end;
+  };
+
+  explicit TraceRecorder(Options options) : options_(std::move(options)), epoch_(options_.clock->Now()) {}
+
+  // Whether spans are recorded; at first they are not.
+  void SetEnabled(bool enabled) { enabled_.store(enabled, std::memory_order_relaxed); }
+  bool enabled() const { return enabled_.load(std::memory_order_relaxed); }
+
+  // Something that has ended. Does nothing unless enabled.
+  void Span(const SpanInfo& span, std::initializer_list<TraceArg> args = {});
+
+  // The spans so far in trace event format (a JSON object; docs/formats.md).
+  std::string ToJson() const;
+  // Writes ToJson() to `path`, whole or not at all. The directory must be there. Errors of WriteFileAtomically.
+  absl::Status Write(const std::string& path) const;
+
+ private:
+  struct Entry {
+    int track = 0;
+    std::string category;
+    std::string name;
+    absl::Time begin;
+    absl::Time end;
+    std::vector<TraceArg> args;
+  };
+
+  int TrackLocked(absl::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const Options options_;
+  const absl::Time epoch_;
+  std::atomic<bool> enabled_ = false;
+  mutable Mutex mu_;
+  std::vector<std::string> tracks_ ABSL_GUARDED_BY(mu_);  // In order of their first span.
+  std::vector<Entry> entries_ ABSL_GUARDED_BY(mu_);
+  int64_t dropped_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+}  // namespace rubato
+
+#endif  // RUBATO_COMMON_TRACE_TRACE_RECORDER_H_

@@ -1,0 +1,137 @@
+#include "common/trace/trace_recorder.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "common/storage/file.h"
+
+namespace rubato {
+namespace {
+
+using Json = nlohmann::json;
+
+class TraceRecorderTest : public testing::Test {
+ protected:
+  TraceRecorder Make(size_t max_spans = 100) {
+    return TraceRecorder({.task = "worker 3", .task_index = 3, .max_spans = max_spans, .clock = &clock_});
+  }
+  // A span of the next 250 microseconds.
+  TraceRecorder::SpanInfo Next(absl::string_view track, absl::string_view name) {
+    const absl::Time begin = clock_.Now();
+    clock_.Advance(absl::Microseconds(250));
+    return {.track = track, .category = "push", .name = name, .begin = begin, .end = clock_.Now()};
+  }
+  static std::vector<Json> Events(const Json& trace, const std::string& phase) {
+    std::vector<Json> events;
+    for (const Json& event : trace.at("traceEvents")) {
+      if (event.at("ph") == phase) events.push_back(event);
+    }
+    return events;
+  }
+
+  FakeClock clock_{absl::FromUnixMicros(1'700'000'000'000'001)};
+};
+
+TEST_F(TraceRecorderTest, WritesCompleteEventsWithTimesFromItsStart) {
+  TraceRecorder trace = Make();
+  trace.SetEnabled(true);
+  clock_.Advance(absl::Milliseconds(2) + absl::Nanoseconds(500));
+  trace.Span(Next("server 0", "push batch 1"), {{"step", 7}, {"outcome", "applied"}});
+  const Json json = Json::parse(trace.ToJson());
+  ASSERT_EQ(Events(json, "X").size(), 1u);
+  EXPECT_EQ(Events(json, "X")[0], Json({{"name", "push batch 1"},
+                                        {"cat", "push"},
+                                        {"ph", "X"},
+                                        {"ts", 2000.5},
+                                        {"dur", 250.0},
+                                        {"pid", 3},
+                                        {"tid", 1},
+                                        {"args", {{"step", 7}, {"outcome", "applied"}}}}));
+  EXPECT_EQ(json["otherData"]["epoch_unix_microseconds"], 1'700'000'000'000'001);
+  EXPECT_EQ(json["otherData"]["task"], "worker 3");
+  EXPECT_EQ(json["otherData"]["dropped_spans"], 0);
+}
+
+TEST_F(TraceRecorderTest, NamesProcessAndTracks) {
+  TraceRecorder trace = Make();
+  trace.SetEnabled(true);
+  for (const char* track : {"trainer", "server 0", "trainer", "server 1"}) trace.Span(Next(track, "a"));
+  const Json json = Json::parse(trace.ToJson());
+  std::string process;
+  std::map<int, std::string> names;
+  for (const Json& event : Events(json, "M")) {
+    if (event["name"] == "thread_name") names[event["tid"]] = event["args"]["name"];
+    if (event["name"] == "process_name") process = event["args"]["name"];
+  }
+  EXPECT_EQ(names, (std::map<int, std::string>{{1, "trainer"}, {2, "server 0"}, {3, "server 1"}}));
+  EXPECT_EQ(process, "worker 3");
+  std::vector<int> tracks;
+  for (const Json& event : Events(json, "X")) tracks.push_back(event["tid"]);
+  EXPECT_EQ(tracks, (std::vector<int>{1, 2, 1, 3}));
+}
+
+TEST_F(TraceRecorderTest, RecordsOnlyWhileEnabled) {
+  TraceRecorder trace = Make();
+  trace.Span(Next("a", "before"));
+  trace.SetEnabled(true);
+  trace.Span(Next("a", "during"));
+  trace.SetEnabled(false);
+  trace.Span(Next("a", "after"));
+  const std::vector<Json> events = Events(Json::parse(trace.ToJson()), "X");
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0]["name"], "during");
+}
+
+TEST_F(TraceRecorderTest, CountsWhatIsTooMuch) {
+  TraceRecorder trace = Make(2);
+  trace.SetEnabled(true);
+  for (int i = 0; i < 5; ++i) trace.Span(Next("a", "b"));
+  const Json json = Json::parse(trace.ToJson());
+  EXPECT_EQ(Events(json, "X").size(), 2u);
+  EXPECT_EQ(json["otherData"]["dropped_spans"], 3);
+}
+
+TEST_F(TraceRecorderTest, IsValidJsonWithoutSpansAndWithAnyName) {
+  TraceRecorder trace = Make();
+  EXPECT_TRUE(Events(Json::parse(trace.ToJson()), "X").empty());
+  trace.SetEnabled(true);
+  trace.Span(Next("a\"\\\n", "\xff\x01"), {{"\t", "\xc3"}});
+  EXPECT_EQ(Events(Json::parse(trace.ToJson()), "X").size(), 1u);
+}
+
+TEST_F(TraceRecorderTest, TakesSpansFromSeveralThreads) {
+  TraceRecorder trace = Make(1000);
+  trace.SetEnabled(true);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&trace, t] {
+      const std::string track = "thread " + std::to_string(t);
+      for (int i = 0; i < 100; ++i) {
+        trace.Span({.track = track,
+                    .category = "c",
+                    .name = "n",
+                    .begin = absl::UnixEpoch() + absl::Microseconds(i),
+                    .end = absl::UnixEpoch() + absl::Microseconds(i + 1)},
+                   {{"i", i}});
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(Events(Json::parse(trace.ToJson()), "X").size(), 400u);
+}
+
+TEST_F(TraceRecorderTest, WritesAFileOrSaysWhyNot) {
+  TraceRecorder trace = Make();
+  trace.SetEnabled(true);
+  trace.Span(Next("a", "b"));
+  const std::string path = testing::TempDir() + "/trace.json";
+  ASSERT_TRUE(trace.Write(path).ok());
+  EXPECT_EQ(*ReadFile(path), trace.ToJson());
+  EXPECT_TRUE(absl::IsNotFound(trace.Write(testing::TempDir() + "/nowhere/trace.json")));
+}
+
+}  // namespace
+}  // namespace rubato

@@ -1,0 +1,136 @@
+// Every mode, optimizer, codec and way to travel, together: real clients and servers bring the weights to a target. The
+// loss is half the squared distance to it, so a gradient is the distance.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/integration/in_process_cluster.h"
+
+namespace rubato::worker {
+namespace {
+
+constexpr int kWorkers = 2;
+constexpr int kSteps = 60;
+
+float Target(int tensor, size_t i) { return std::sin(static_cast<float>(i * 37 % 101) + static_cast<float>(tensor)); }
+
+double Distance(const FakeModel& model) {
+  double sum = 0;
+  for (size_t tensor = 0; tensor < model.weights.size(); ++tensor) {
+    for (size_t i = 0; i < model.weights[tensor].size(); ++i) {
+      sum += std::pow(model.weights[tensor][i] - Target(static_cast<int>(tensor), i), 2);
+    }
+  }
+  return std::sqrt(sum);
+}
+
+struct Outcome {
+  double before = 0;
+  double after = 0;
+};
+
+// Whether the step that is asked for has begun; false: it was moved.
+bool Begin(PsClient* client, int tensors) {
+  for (int tensor = 0; tensor < tensors; ++tensor) {
+    absl::StatusOr<bool> there = client->AwaitTensor(tensor);
+    EXPECT_TRUE(there.ok()) << there.status();
+    if (!there.ok() || !*there) return false;
+  }
+  Parameters::Step step;
+  absl::StatusOr<bool> begun = client->BeginStep(&step);
+  EXPECT_TRUE(begun.ok()) << begun.status();
+  return begun.ok() && *begun;
+}
+
+void Train(InProcessCluster* cluster, uint32_t worker, Outcome* outcome) {
+  FakeModel model = cluster->MakeModel();
+  PsClient client(cluster->ClientOptions(worker, &model));
+  client.Start(cluster->plan());
+  const int tensors = static_cast<int>(model.weights.size());
+  for (int done = 0; done < kSteps; ++done) {
+    ASSERT_TRUE(Begin(&client, tensors));
+    outcome->after = Distance(model);
+    if (done == 0) outcome->before = outcome->after;
+    for (int tensor = tensors - 1; tensor >= 0; --tensor) {
+      for (size_t i = 0; i < model.weights[tensor].size(); ++i) {
+        model.gradients[tensor]->data()[i] = model.weights[tensor][i] - Target(tensor, i);
+      }
+      client.PushTensor(tensor, 8, 0);
+    }
+  }
+  EXPECT_TRUE(client.AwaitAcknowledgements().ok());
+}
+
+struct Rule {
+  v1::OptimizerConfig::Algorithm algorithm;
+  double learning_rate;
+};
+
+v1::OptimizerConfig Optimizer(const Rule& rule) {
+  v1::OptimizerConfig optimizer;
+  optimizer.set_algorithm(rule.algorithm);
+  optimizer.set_learning_rate(rule.learning_rate);
+  optimizer.set_momentum(0.5);
+  optimizer.set_beta1(0.9);
+  optimizer.set_beta2(0.99);
+  optimizer.set_rho(0.9);
+  optimizer.set_epsilon(1e-6);
+  optimizer.set_initial_accumulator(0.1);
+  return optimizer;
+}
+
+using Combination = std::tuple<v1::Mode, bool, v1::Codec, v1::Codec>;
+
+class CrossProductTest : public testing::TestWithParam<Combination> {};
+
+TEST_P(CrossProductTest, EveryOptimizerReachesTheTarget) {
+  const auto [mode, shared_memory, push, pull] = GetParam();
+  const Rule rules[] = {{v1::OptimizerConfig::SGD, 0.1},       {v1::OptimizerConfig::MOMENTUM, 0.05},
+                        {v1::OptimizerConfig::NESTEROV, 0.05}, {v1::OptimizerConfig::ADAGRAD, 0.3},
+                        {v1::OptimizerConfig::RMSPROP, 0.03},  {v1::OptimizerConfig::ADAM, 0.05},
+                        {v1::OptimizerConfig::ADAMW, 0.05}};
+  for (const Rule& rule : rules) {
+    SCOPED_TRACE(v1::OptimizerConfig::Algorithm_Name(rule.algorithm));
+    InProcessCluster::Options options;
+    options.servers = 2;
+    options.workers = kWorkers;
+    options.mode = mode;
+    options.staleness_bound = mode == v1::SSP ? 2 : 0;
+    options.shared_memory = shared_memory;
+    options.optimizer = Optimizer(rule);
+    options.compression.mutable_push()->set_codec(push);
+    if (push == v1::TOP_K) options.compression.mutable_push()->set_fraction(0.2);
+    options.compression.mutable_pull()->set_codec(pull);
+    InProcessCluster cluster(options);
+    std::vector<Outcome> outcomes(kWorkers);
+    std::vector<std::thread> threads;
+    for (int worker = 0; worker < kWorkers; ++worker) {
+      threads.emplace_back([&, worker] { Train(&cluster, worker, &outcomes[worker]); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (const Outcome& outcome : outcomes) {
+      EXPECT_GT(outcome.before, 10);
+      EXPECT_LT(outcome.after, 0.2 * outcome.before);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CrossProductTest,
+                         testing::Combine(testing::Values(v1::SYNC, v1::SSP, v1::ASYNC), testing::Bool(),
+                                          testing::Values(v1::NONE, v1::BF16, v1::FP16, v1::INT8, v1::TOP_K,
+                                                          v1::ONE_BIT),
+                                          testing::Values(v1::NONE, v1::BF16, v1::FP16, v1::INT8)),
+                         [](const auto& info) {
+                           return absl::StrCat(v1::Mode_Name(std::get<0>(info.param)),
+                                               std::get<1>(info.param) ? "SharedMemory" : "Tcp", "Push",
+                                               v1::Codec_Name(std::get<2>(info.param)), "Pull",
+                                               v1::Codec_Name(std::get<3>(info.param)));
+                         });
+
+}  // namespace
+}  // namespace rubato::worker

@@ -1,0 +1,72 @@
+#ifndef RUBATO_WORKER_LOCAL_OPTIMIZER_H_
+#define RUBATO_WORKER_LOCAL_OPTIMIZER_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kernels/backend.h"
+#include "kernels/device_tensor.h"
+#include "proto/job_config.pb.h"
+#include "worker/nn/model.h"
+
+namespace rubato::worker {
+
+// Local SGD (Stich 2019) on one worker: updates the model's weights between two exchanges with the servers, and says by
+// how much they moved. Optimizer state is kept from step to step and is this worker's alone. Used by the trainer
+// thread.
+//
+//   local->Start(tensor);                                      // Its weights for the step are there.
+//   for (...) { ...; local->Update(tensor, epoch, step); }     // After each batch's backward pass.
+//   local->WriteDelta(tensor);                                 // The gradient is now what to push.
+class LocalOptimizer {
+ public:
+  // `model` and `backend` outlive it. Unimplemented: the backend's memory is not the host's. ResourceExhausted: no
+  // memory for the optimizer's state, the weights at the step's start, and the state then.
+  static absl::StatusOr<std::unique_ptr<LocalOptimizer>> Create(const v1::OptimizerConfig& config, const Model* model,
+                                                                Backend* backend);
+
+  // The tensor's weights and state are those that a step starts with.
+  void Start(int tensor);
+
+  // Applies the gradient of one batch; epoch and step are its place in the learning rate's schedule. False: the
+  // gradient is not finite, and nothing has changed. Internal: the device failed.
+  absl::StatusOr<bool> Update(int tensor, double epoch, int64_t step);
+
+  // The gradient becomes the weights at Start minus those now. Where that is not finite, Restore() follows: the servers
+  // refuse what is pushed, and the optimizer's state is as good as before.
+  void WriteDelta(int tensor);
+
+  // Weights and state become those at Start.
+  void Restore(int tensor);
+
+ private:
+  // Arrays as long as the tensor, in the host's memory.
+  struct Tensor {
+    int64_t elements = 0;
+    bool decays = false;
+    float* weights = nullptr;
+    float* gradient = nullptr;
+    float* start_weights = nullptr;
+    std::vector<float*> slots;
+    std::vector<float*> start_slots;
+    // Updates so far, and at Start.
+    int64_t updates = 0;
+    int64_t start_updates = 0;
+  };
+
+  LocalOptimizer(const v1::OptimizerConfig& config, Backend* backend) : config_(config), backend_(backend) {}
+
+  absl::Status AddTensor(const TensorSpec& spec, const DeviceTensor& weights, const DeviceTensor& gradient);
+  absl::StatusOr<float*> Allocate(const TensorSpec& spec);
+
+  const v1::OptimizerConfig config_;
+  Backend* const backend_;
+  std::vector<DeviceTensor> memory_;  // Of the arrays that are not the model's.
+  std::vector<Tensor> tensors_;
+};
+
+}  // namespace rubato::worker
+
+#endif  // RUBATO_WORKER_LOCAL_OPTIMIZER_H_

@@ -1,0 +1,100 @@
+#include "worker/trainer_progress.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace rubato::worker {
+namespace {
+
+constexpr char kTrack[] = "trainer";
+
+absl::string_view Category(TrainerProgress::Phase phase) {
+  switch (phase) {
+    case TrainerProgress::Phase::kData:
+      return "data";
+    case TrainerProgress::Phase::kCompute:
+      return "compute";
+    case TrainerProgress::Phase::kPush:
+      return "push";
+    case TrainerProgress::Phase::kPullWait:
+      return "pull";
+  }
+  return "";
+}
+
+void AddSeconds(TrainerProgress::Phase phase, double seconds, v1::WorkerProgress* progress) {
+  switch (phase) {
+    case TrainerProgress::Phase::kData:
+      return progress->set_data_seconds_total(progress->data_seconds_total() + seconds);
+    case TrainerProgress::Phase::kCompute:
+      return progress->set_compute_seconds_total(progress->compute_seconds_total() + seconds);
+    case TrainerProgress::Phase::kPush:
+      return progress->set_push_seconds_total(progress->push_seconds_total() + seconds);
+    case TrainerProgress::Phase::kPullWait:
+      return progress->set_pull_wait_seconds_total(progress->pull_wait_seconds_total() + seconds);
+  }
+}
+
+}  // namespace
+
+void TrainerProgress::Add(const Timed& timed) {
+  const absl::Time end = clock_->Now();
+  if (trace_ != nullptr && trace_->enabled()) {
+    const std::string name = absl::StrCat(timed.what_, timed.subject_.empty() ? "" : " ", timed.subject_);
+    trace_->Span({.track = kTrack, .category = Category(timed.phase_), .name = name, .begin = timed.begin_, .end = end},
+                 {{"step", step_}});
+  }
+  MutexLock lock(mu_);
+  AddSeconds(timed.phase_, absl::ToDoubleSeconds(end - timed.begin_), &progress_);
+}
+
+void TrainerProgress::BeginStep(int64_t step) {
+  step_ = step;
+  step_begin_ = clock_->Now();
+}
+
+void TrainerProgress::EnterStep(int64_t step, uint64_t generation) {
+  MutexLock lock(mu_);
+  progress_.set_step(step);
+  progress_.set_generation(generation);
+}
+
+void TrainerProgress::EndStep() {
+  const absl::Time end = clock_->Now();
+  if (trace_ != nullptr) {
+    trace_->Span({.track = kTrack, .category = "step", .name = "step", .begin = step_begin_, .end = end},
+                 {{"step", step_}});
+  }
+  const double seconds = absl::ToDoubleSeconds(end - step_begin_);
+  MutexLock lock(mu_);
+  progress_.set_steps_total(progress_.steps_total() + 1);
+  // A running mean over about the last ten steps.
+  progress_.set_mean_step_seconds(progress_.steps_total() == 1 ? seconds
+                                                               : 0.9 * progress_.mean_step_seconds() + 0.1 * seconds);
+}
+
+void TrainerProgress::AddExamples(int64_t examples, double loss, int64_t correct, double epoch) {
+  MutexLock lock(mu_);
+  progress_.set_examples_total(progress_.examples_total() + examples);
+  progress_.set_loss_total(progress_.loss_total() + loss);
+  progress_.set_correct_total(progress_.correct_total() + correct);
+  progress_.set_epoch(epoch);
+}
+
+void TrainerProgress::AddNonFinite() {
+  MutexLock lock(mu_);
+  progress_.set_non_finite_total(progress_.non_finite_total() + 1);
+}
+
+int64_t TrainerProgress::steps_total() {
+  MutexLock lock(mu_);
+  return progress_.steps_total();
+}
+
+void TrainerProgress::Describe(v1::WorkerProgress* progress) {
+  MutexLock lock(mu_);
+  *progress = progress_;
+}
+
+}  // namespace rubato::worker

@@ -1,0 +1,201 @@
+#ifndef RUBATO_WORKER_TRAINER_TEST_UTIL_H_
+#define RUBATO_WORKER_TRAINER_TEST_UTIL_H_
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/trace/trace_recorder.h"
+#include "kernels/backend_cpu.h"
+#include "worker/trainer.h"
+
+namespace rubato::worker {
+
+// Parameters in process: one worker, plain SGD when a tensor is pushed. Checks that the trainer keeps the protocol.
+class FakeParameters : public Parameters {
+ public:
+  FakeParameters(Model* model, Backend* backend) : model_(model), backend_(backend) {
+    step_.generation = 1;
+    for (size_t i = 0; i < model->spec().tensors.size(); ++i) {
+      at_server_.emplace_back(model->weight(static_cast<int>(i)).elements());
+    }
+  }
+
+  Step next_step() override { return step_; }
+  absl::StatusOr<bool> AwaitTensor(int tensor) override {
+    if (moved_) return false;
+    EXPECT_EQ(pushed_.size() % model_->spec().tensors.size(), 0u) << "a step was awaited before the last was pushed";
+    awaited_.insert(tensor);
+    return true;
+  }
+  void Restart() override {
+    EXPECT_TRUE(moved_);
+    moved_ = false;
+    awaited_.clear();
+  }
+  absl::StatusOr<bool> BeginStep(Step* step) override {
+    if (move_at_ == step_.step) {  // The coordinator moves everybody on.
+      move_at_ = -1;
+      moved_ = true;
+      step_.generation++;
+      step_.step += 10;
+      return false;
+    }
+    EXPECT_EQ(awaited_.size(), model_->spec().tensors.size()) << "a step began before its weights were awaited";
+    awaited_.clear();
+    *step = step_;
+    begun_.push_back(step_.step++);
+    return true;
+  }
+  void PushTensor(int tensor, uint64_t examples, double) override {
+    pushed_.push_back(tensor);
+    if (examples == 0) {
+      ++empty_;
+      return;
+    }
+    examples_.push_back(examples);
+    float* weight = backend_->HostPointer(model_->weight(tensor));
+    const float* gradient = backend_->HostPointer(model_->gradient(tensor));
+    for (int64_t i = 0; i < model_->weight(tensor).elements(); ++i)
+      weight[i] = at_server_[tensor][i] -= learning_rate_ * gradient[i];
+  }
+  absl::Status AwaitAcknowledgements() override { return absl::OkStatus(); }
+
+  float learning_rate_ = 0.5f;
+  int64_t move_at_ = -1;
+  int empty_ = 0;
+  std::vector<uint64_t> examples_;  // Of each push that is not empty.
+  std::vector<int64_t> begun_;
+  std::vector<int> pushed_;
+
+ private:
+  Model* const model_;
+  Backend* const backend_;
+  std::vector<std::vector<float>> at_server_;
+  Step step_;
+  bool moved_ = false;
+  std::set<int> awaited_;
+};
+
+// The same batch for `steps` steps: class = whether the first input is positive.
+class FakeSource : public BatchSource {
+ public:
+  explicit FakeSource(int steps) : left_(steps) {
+    batch_.examples = 8;
+    for (int i = 0; i < 8; ++i) {
+      const float x = (i % 2 == 0 ? 1.0f : -1.0f) * (1.0f + 0.1f * i);
+      batch_.inputs.insert(batch_.inputs.end(), {x, 0.5f});
+      batch_.classes.push_back(x > 0 ? 1 : 0);
+    }
+  }
+  absl::StatusOr<Next> Get(const Parameters::Step&) override {
+    if (left_ == 0) return Next{.kind = Kind::kDone};
+    if (empty_) return Next{.kind = Kind::kEmpty};
+    return Next{Kind::kBatch, &batch_, 0.25, 0.01};
+  }
+  void Begun() override { --left_; }
+
+  bool empty_ = false;
+  Batch batch_;
+
+ private:
+  int left_;
+};
+
+// `steps` steps of `batches` batches of 8 examples each, all of them different; the last batch of all is half as long.
+class StreamSource : public BatchSource {
+ public:
+  StreamSource(int steps, int batches) : steps_(steps), batches_(batches) {}
+
+  absl::StatusOr<Next> Get(const Parameters::Step&) override {
+    if (step_ == steps_) return Next{.kind = Kind::kDone};
+    batch_ = Batch();
+    batch_.examples = 8 * batches_ - (step_ + 1 == steps_ ? 4 : 0);
+    const int64_t begin = int64_t{8} * batches_ * step_;
+    for (int64_t i = begin; i < begin + batch_.examples; ++i) {
+      const float x = static_cast<float>(i * 37 % 101) / 50.0f - 1;
+      batch_.inputs.insert(batch_.inputs.end(), {x, static_cast<float>(i * 53 % 97) / 97.0f});
+      batch_.classes.push_back(x > 0.1f ? 1 : 0);
+    }
+    return Next{Kind::kBatch, &batch_, static_cast<double>(begin) / 100, 0.01};
+  }
+  void Begun() override { ++step_; }
+
+ private:
+  const int steps_;
+  const int batches_;
+  int step_ = 0;
+  Batch batch_;
+};
+
+class TrainerTest : public testing::Test {
+ protected:
+  TrainerTest() {
+    config_.mutable_training()->set_batch_size(8);
+    config_.mutable_training()->set_micro_batches(1);
+    config_.mutable_consistency()->set_on_non_finite(v1::ConsistencyConfig::SKIP_STEP);
+    v1::ModelConfig* model = config_.mutable_model();
+    model->add_input_shape(2);
+    model->add_layers()->mutable_linear()->set_units(2);
+    model->mutable_layers(0)->set_name("only");
+    model->set_loss(v1::ModelConfig::SOFTMAX_CROSS_ENTROPY);
+    spec_ = *BuildModelSpec(*model);
+    backend_ = *CreateCpuBackend({});
+    StartAfresh();
+  }
+
+  // A model with zero weights and servers that have the same.
+  void StartAfresh() {
+    Model::Options options;
+    options.max_batch = 8;
+    model_ = *Model::Create(spec_, backend_.get(), options);
+    parameters_ = std::make_unique<FakeParameters>(model_.get(), backend_.get());
+  }
+
+  // A worker of local SGD, whose servers subtract what it pushes.
+  void UseLocalSgd(int sync_every) {
+    config_.mutable_consistency()->set_sync_every(sync_every);
+    parameters_->learning_rate_ = 1;
+    local_ = *LocalOptimizer::Create(config_.optimizer(), model_.get(), backend_.get());
+  }
+
+  std::vector<float> Weights() const {
+    const float* weight = backend_->HostPointer(model_->weight(0));
+    return std::vector<float>(weight, weight + 4);
+  }
+
+  absl::Status Run(BatchSource* source, v1::WorkerProgress* progress) {
+    Trainer::Options options;
+    options.config = &config_;
+    options.spec = &spec_;
+    options.model = model_.get();
+    options.parameters = parameters_.get();
+    options.source = source;
+    options.local = local_.get();
+    options.trace = &trace_;
+    options.clock = &clock_;
+    options.log = &log_;
+    Trainer trainer(options);
+    absl::Status status = trainer.Run();
+    trainer.Describe(progress);
+    return status;
+  }
+
+  FakeClock clock_;
+  Logger log_{"test", &clock_};
+  v1::JobConfig config_;
+  ModelSpec spec_;
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<FakeParameters> parameters_;
+  std::unique_ptr<LocalOptimizer> local_;
+  TraceRecorder trace_{{.task = "worker 0", .clock = &clock_}};
+};
+
+}  // namespace rubato::worker
+
+#endif  // RUBATO_WORKER_TRAINER_TEST_UTIL_H_
