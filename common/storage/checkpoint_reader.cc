@@ -152,10 +152,12 @@ class Assembler {
     auto [it, is_new] = by_name_.try_emplace(chunk.tensor(), tensors_.size());
     if (is_new) {
       const int64_t elements = ElementsOf(chunk.shape());
-      if (elements > max_elements_) {
-        return absl::DataLossError(
-            absl::StrCat(ChunkName(chunk), ": the tensor has ", elements, " elements, the checkpoint ", max_elements_));
+      // Of all tensors together, so that a bad manifest cannot ask for more memory than its data take.
+      if (elements > max_elements_ - elements_) {
+        return absl::DataLossError(absl::StrCat(ChunkName(chunk), ": the tensor has ", elements, " elements, others ",
+                                                elements_, ", the checkpoint ", max_elements_));
       }
+      elements_ += elements;
       tensors_.push_back({{chunk.tensor(), shape, std::vector<float>(elements)}, chunk.chunk(), {}});
     }
     Assembly& tensor = tensors_[it->second];
@@ -185,6 +187,7 @@ class Assembler {
   }
 
   const int64_t max_elements_;
+  int64_t elements_ = 0;  // Of the tensors so far.
   std::vector<Assembly> tensors_;
   absl::flat_hash_map<std::string, size_t> by_name_;
   int64_t version_min_ = 0;

@@ -4,6 +4,19 @@
 #include <utility>
 
 namespace rubato::worker {
+namespace {
+
+// A batch is pushed when the last of its tensors is ready, so a tensor that is worth a message of its own does not wait
+// for another one.
+bool MayJoin(const v1::JobDescription& job, const ChunkBatch& batch, const v1::ChunkPlacement& chunk, int64_t bytes,
+             int64_t message_bytes) {
+  if (batch.bytes + bytes > message_bytes) return false;
+  if (job.chunks(batch.chunks.back()).tensor() == chunk.tensor()) return true;
+  const int64_t small = message_bytes / kSmallPartOfMessage;
+  return bytes <= small || batch.bytes <= small;
+}
+
+}  // namespace
 
 Batching MakeBatches(const v1::JobDescription& job, int tensors, int64_t message_bytes) {
   Batching result;
@@ -13,7 +26,7 @@ Batching MakeBatches(const v1::JobDescription& job, int tensors, int64_t message
     const v1::ChunkPlacement& chunk = job.chunks(index);
     const int64_t bytes = chunk.length() * static_cast<int64_t>(sizeof(float));
     auto [it, is_new] = growing.try_emplace({chunk.server(), chunk.partition()}, -1);
-    if (is_new || result.batches[it->second].bytes + bytes > message_bytes) {
+    if (is_new || !MayJoin(job, result.batches[it->second], chunk, bytes, message_bytes)) {
       it->second = static_cast<int>(result.batches.size());
       result.batches.push_back({chunk.server(), chunk.partition(), {}, 0});
     }

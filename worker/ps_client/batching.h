@@ -25,8 +25,11 @@ struct Batching {
   std::vector<std::vector<int>> tensors_of_batch;
 };
 
-// Small neighbours in a partition are fused as long as a message stays within `message_bytes`; a larger chunk travels
-// alone. `tensors`: number of tensors of the model. Pure.
+// A chunk up to this part of message_bytes may travel with chunks of other tensors.
+inline constexpr int64_t kSmallPartOfMessage = 16;
+
+// Neighbours in a partition are fused as long as a message stays within `message_bytes`: those of one tensor, and those
+// of several where one side is small. A larger chunk travels alone. `tensors`: number of tensors of the model. Pure.
 Batching MakeBatches(const v1::JobDescription& job, int tensors, int64_t message_bytes);
 
 }  // namespace rubato::worker

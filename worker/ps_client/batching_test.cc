@@ -18,7 +18,7 @@ TEST(BatchingTest, FusesSmallNeighboursOfOnePartition) {
   AddChunk(job, 0, 10, 0);
   AddChunk(job, 1, 10, 1);
   AddChunk(job, 2, 10, 0);
-  Batching batching = MakeBatches(job, 3, 80);
+  Batching batching = MakeBatches(job, 3, 640);
   ASSERT_EQ(batching.batches.size(), 2u);
   EXPECT_EQ(batching.batches[0].chunks, (std::vector<uint32_t>{0, 2}));
   EXPECT_EQ(batching.batches[1].chunks, (std::vector<uint32_t>{1}));
@@ -41,6 +41,18 @@ TEST(BatchingTest, SendsALargeChunkAlone) {
   Batching batching = MakeBatches(job, 2, 80);
   ASSERT_EQ(batching.batches.size(), 3u);
   EXPECT_EQ(batching.batches_of_tensor[0], (std::vector<int>{0, 1}));
+}
+
+TEST(BatchingTest, ALargeTensorDoesNotWaitForAnother) {
+  v1::JobDescription job;
+  AddChunk(job, 0, 400, 0);
+  AddChunk(job, 0, 400, 0);
+  AddChunk(job, 1, 20, 0);
+  AddChunk(job, 2, 400, 0);
+  Batching batching = MakeBatches(job, 3, 6400);
+  ASSERT_EQ(batching.batches.size(), 2u);
+  EXPECT_EQ(batching.batches[0].chunks, (std::vector<uint32_t>{0, 1, 2}));
+  EXPECT_EQ(batching.batches[1].chunks, (std::vector<uint32_t>{3}));
 }
 
 TEST(BatchingTest, KeepsPartitionsApart) {

@@ -1,0 +1,114 @@
+#include "bench/job_server.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/model_spec.h"
+#include "common/mutex.h"
+#include "common/shared_memory/arena.h"
+#include "common/shared_memory/listener.h"
+#include "common/status.h"
+#include "common/transport/exchange_server.h"
+#include "google/protobuf/text_format.h"
+#include "server/server_core.h"
+
+namespace rubato::bench {
+namespace {
+
+class Handler : public ConnectionHandler {
+ public:
+  explicit Handler(server::ServerCore* core) : core_(core) {}
+  void OnMessage(std::shared_ptr<Connection> connection, grpc::ByteBuffer message) override {
+    core_->OnMessage(std::move(connection), message);
+  }
+  void OnClosed(uint64_t) override {
+    MutexLock lock(mu_);
+    closed_ = true;
+    changed_.NotifyAll();
+  }
+  void AwaitClosed() {
+    MutexLock lock(mu_);
+    while (!closed_) changed_.Wait(mu_);
+  }
+
+ private:
+  server::ServerCore* const core_;
+  Mutex mu_;
+  CondVar changed_;
+  bool closed_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+// What a server offers to tasks on its host; null members where it offers nothing.
+struct SharedMemory {
+  std::shared_ptr<SharedArena> arena;
+  std::unique_ptr<SharedMemoryListener> listener;
+};
+
+absl::StatusOr<SharedMemory> OfferSharedMemory(const v1::JobConfig& config, const v1::JobDescription& job,
+                                               const Clock* clock, Logger* log) {
+  SharedMemory shared;
+  if (config.cluster().shared_memory() == v1::ClusterConfig::OFF) return shared;
+  // As many versions of the weights as a server's main makes room for.
+  size_t bytes = size_t{1} << 20;
+  for (const v1::ChunkPlacement& chunk : job.chunks()) bytes += 4 * sizeof(float) * chunk.length();
+  RUBATO_ASSIGN_OR_RETURN(shared.arena, SharedArena::Create("server 0", bytes));
+  SharedMemoryListener::Options options;
+  options.offered = shared.arena->shared_region();
+  options.clock = clock;
+  options.log = log;
+  RUBATO_ASSIGN_OR_RETURN(shared.listener, SharedMemoryListener::Create(std::move(options)));
+  return shared;
+}
+
+}  // namespace
+
+v1::ServerInfo TheServer() {
+  v1::ServerInfo info;
+  info.mutable_task()->set_role(v1::TaskId::SERVER);
+  info.mutable_task()->set_incarnation(2);
+  return info;
+}
+
+absl::Status ServeJob(const v1::JobConfig& config, const v1::JobDescription& job, const v1::Plan& plan,
+                      const std::function<void(const v1::ServerInfo&)>& ready) {
+  RealClock clock;
+  Logger log("server 0", &clock);
+  RUBATO_ASSIGN_OR_RETURN(const SharedMemory shared, OfferSharedMemory(config, job, &clock, &log));
+  v1::ServerInfo info = TheServer();
+  server::ServerCore::Options options;
+  options.shared = shared.listener.get();
+  options.arena = shared.arena;
+  options.config = config;
+  options.task = info.task();
+  options.clock = &clock;
+  options.log = &log;
+  options.report = [](v1::TaskMessage) {};
+  RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<server::ServerCore> core, server::ServerCore::Create(options));
+  Handler handler(core.get());
+  RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<ExchangeServer> server,
+                          ExchangeServer::Create({.listen = "127.0.0.1:0"}, &handler));
+  RUBATO_RETURN_IF_ERROR(core->StartJob(job));
+  v1::Directive commit;
+  *commit.mutable_commit()->mutable_plan() = plan;
+  core->OnDirective(commit);
+  info.set_address(absl::StrCat("127.0.0.1:", server->port()));
+  if (shared.listener != nullptr) *info.mutable_shared_memory() = shared.listener->address();
+  ready(info);
+  handler.AwaitClosed();
+  server->Shutdown();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::ServerInfo> ParseServerInfo(const std::string& text) {
+  v1::ServerInfo info;
+  if (!google::protobuf::TextFormat::ParseFromString(text, &info)) {
+    return absl::InvalidArgumentError(absl::StrCat("server: \"", text, "\" is not a ServerInfo"));
+  }
+  return info;
+}
+
+}  // namespace rubato::bench

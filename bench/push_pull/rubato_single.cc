@@ -1,0 +1,129 @@
+#include "bench/push_pull/rubato_single.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "bench/push_pull/client_memory.h"
+#include "common/clock.h"
+#include "common/mutex.h"
+#include "common/status.h"
+#include "common/transport/exchange_client.h"
+#include "common/wire/exchange_codec.h"
+
+namespace rubato::bench {
+namespace {
+
+class SingleClient : public Client, private ExchangeClient::Handler {
+ public:
+  SingleClient(const Setup& setup, RubatoJob job)
+      : setup_(setup), memory_(setup, {.sign = -1}), job_(std::move(job)), versions_(setup.chunks(), 0) {}
+
+  // Begins step 0 of every chunk.
+  absl::Status Start() {
+    RUBATO_ASSIGN_OR_RETURN(client_, ExchangeClient::Create({.address = job_.description.servers(0).address()}, this));
+    return RunUntil([this](absl::Time) { return sent_ == setup_.chunks(); });
+  }
+
+  absl::StatusOr<Count> Run(absl::Duration duration) override {
+    const absl::Time begin = clock_.Now();
+    const int64_t before = sent_;
+    RUBATO_RETURN_IF_ERROR(RunUntil([end = begin + duration](absl::Time now) { return now >= end; }));
+    return Count{sent_ - before, clock_.Now() - begin};
+  }
+
+  absl::Status Verify() override { return memory_.Verify(); }
+
+ private:
+  // Sends, and goes on where answers arrive until `done`.
+  absl::Status RunUntil(std::function<bool(absl::Time)> done) {
+    {
+      MutexLock lock(mu_);
+      ended_ = false;
+    }
+    done_ = std::move(done);
+    Send();
+    MutexLock lock(mu_);
+    while (!ended_) changed_.Wait(mu_);
+    return status_;
+  }
+
+  // The first round through the chunks begins their steps, each later one pushes the step that was begun.
+  void Send() {
+    const int64_t chunk = sent_ % setup_.chunks();
+    const int64_t round = sent_ / setup_.chunks();
+    ++sent_;
+    v1::ExchangeRequest header;
+    header.set_request_id(sent_);
+    *header.mutable_task() = RubatoWorker();
+    header.set_job_fingerprint(job_.description.fingerprint());
+    header.set_generation(job_.plan.generation());
+    if (round == 0) {
+      header.mutable_pull()->set_step(0);
+      header.mutable_pull()->add_chunks(chunk);
+      return client_->Send(EncodeRequest(header, {}));
+    }
+    v1::PushPull* push = header.mutable_push_pull();
+    push->set_step(round - 1);
+    push->set_examples(1);
+    v1::ChunkUpdate* update = push->add_chunks();
+    update->set_chunk(chunk);
+    update->set_base_version(versions_[chunk]);
+    update->set_length(setup_.floats());
+    client_->Send(EncodeRequest(header, {memory_.GradientSlice(chunk)}));
+  }
+
+  void OnMessage(grpc::ByteBuffer message) override {
+    absl::Status status = Take(message);
+    if (status.ok() && !done_(clock_.Now())) return Send();
+    End(std::move(status));
+  }
+  void OnDisconnected(absl::Status status) override { End(std::move(status)); }
+
+  absl::Status Take(const grpc::ByteBuffer& message) {
+    RUBATO_ASSIGN_OR_RETURN(const DecodedReply reply, DecodeReply(message));
+    const int64_t chunk = (sent_ - 1) % setup_.chunks();
+    const v1::ExchangeReply& header = reply.header;
+    if (header.outcome() != v1::ExchangeReply::OK || header.chunks_size() != 1 || header.chunks(0).chunk() != chunk) {
+      return absl::InternalError(absl::StrCat("answer for chunk ", chunk, ": ", header.ShortDebugString()));
+    }
+    versions_[chunk] = header.chunks(0).version();
+    if (!reply.payload.CopyTo(0, setup_.size, memory_.Weights(chunk))) {
+      return absl::InternalError(absl::StrCat("payload: ", reply.payload.size(), " bytes; a chunk has ", setup_.size));
+    }
+    if (sent_ > setup_.chunks()) memory_.CountTrip(chunk);
+    return absl::OkStatus();
+  }
+
+  void End(absl::Status status) {
+    MutexLock lock(mu_);
+    status_.Update(status);
+    ended_ = true;
+    changed_.NotifyAll();
+  }
+
+  const Setup setup_;
+  RealClock clock_;
+  // Used by whoever has the turn: the runner until it has sent, then the client's thread until it ends the run.
+  ClientMemory memory_;
+  const RubatoJob job_;
+  std::vector<int64_t> versions_;  // By chunk.
+  int64_t sent_ = 0;
+  std::function<bool(absl::Time)> done_;
+
+  Mutex mu_;
+  CondVar changed_;
+  bool ended_ ABSL_GUARDED_BY(mu_) = true;
+  absl::Status status_ ABSL_GUARDED_BY(mu_);
+  std::unique_ptr<ExchangeClient> client_;  // Last: it calls what is above.
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Client>> ConnectRubatoSingle(const Setup& setup, RubatoJob job) {
+  auto client = std::make_unique<SingleClient>(setup, std::move(job));
+  RUBATO_RETURN_IF_ERROR(client->Start());
+  return client;
+}
+
+}  // namespace rubato::bench

@@ -1,0 +1,45 @@
+#include "bench/push_pull/bytebuffer_stream.h"
+#include "bench/push_pull/bytebuffer_unary.h"
+#include "bench/push_pull/rubato_subject.h"
+#include "bench/push_pull/shm_subject.h"
+#include "bench/push_pull/stub_subject.h"
+#include "bench/push_pull/subject.h"
+#include "bench/push_pull/tcp_subject.h"
+#include "common/transport/allocator.h"
+
+namespace rubato::bench {
+namespace {
+
+// With the allocator set as in the servers' and workers' own main.
+template <auto Serve>
+absl::Status TunedServe(const Setup& setup, const Ready& ready) {
+  TuneAllocator();
+  return Serve(setup, ready);
+}
+
+template <auto Connect>
+absl::StatusOr<std::unique_ptr<Client>> TunedConnect(const Setup& setup, const std::string& address) {
+  TuneAllocator();
+  return Connect(setup, address);
+}
+
+template <auto Serve, auto Connect>
+Subject TunedSubject(const char* name, bool one_in_flight = true) {
+  return {name, TunedServe<Serve>, TunedConnect<Connect>, one_in_flight};
+}
+
+}  // namespace
+
+std::vector<Subject> Subjects() {
+  return {
+      TunedSubject<ServeTcp, ConnectTcp>("tcp"),
+      TunedSubject<ServeByteBufferUnary, ConnectByteBufferUnary>("bytebuffer_unary"),
+      TunedSubject<ServeByteBufferStream, ConnectByteBufferStream>("bytebuffer_stream"),
+      {"stub", ServeStub, ConnectStub},
+      TunedSubject<ServeRubato, ConnectRubato>("rubato"),
+      TunedSubject<ServeShm, ConnectShm>("shm"),
+      TunedSubject<ServeRubatoShm, ConnectRubatoShm>("rubato_shm", /*one_in_flight=*/false),
+  };
+}
+
+}  // namespace rubato::bench

@@ -1,0 +1,46 @@
+#include "bench/step/in_process_parameters.h"
+
+#include <algorithm>
+
+#include "kernels/optimizer/initializer.h"
+#include "kernels/optimizer/reduce_and_apply.h"
+#include "kernels/optimizer/update_rule.h"
+
+namespace rubato::bench {
+
+InProcessParameters::InProcessParameters(const v1::JobConfig& config, const ModelSpec& spec, Model* model,
+                                         Backend* backend)
+    : optimizer_(config.optimizer()) {
+  for (size_t i = 0; i < spec.tensors.size(); ++i) {
+    const int index = static_cast<int>(i);
+    Tensor tensor;
+    tensor.weights = backend->HostPointer(model->weight(index));
+    tensor.gradient = backend->HostPointer(model->gradient(index));
+    tensor.elements = model->weight(index).elements();
+    tensor.decays = spec.tensors[i].decays;
+    for (int slot = 0; slot < NumSlots(optimizer_.algorithm()); ++slot) {
+      tensor.slots.push_back(FloatBuffer::Allocate(tensor.elements));
+      std::fill_n(tensor.slots.back()->data(), tensor.elements, InitialSlotValue(optimizer_, slot));
+    }
+    InitializeSlice(spec.tensors[i], i, config.seed(), 0, tensor.elements, tensor.weights);
+    tensors_.push_back(std::move(tensor));
+  }
+}
+
+absl::StatusOr<bool> InProcessParameters::BeginStep(Step* step) {
+  *step = step_;
+  ++step_.step;
+  return true;
+}
+
+void InProcessParameters::PushTensor(int index, uint64_t, double) {
+  Tensor& tensor = tensors_[index];
+  const UpdateRule rule = MakeUpdateRule(optimizer_, optimizer_.learning_rate(), ++tensor.updates, tensor.decays);
+  const GradientPiece piece = {tensor.gradient, tensor.elements * static_cast<int64_t>(sizeof(float))};
+  const GradientSpan gradient = {&piece, 1, 1.0f};
+  std::vector<float*> slots;
+  for (const FloatBuffer::Ptr& slot : tensor.slots) slots.push_back(slot->data());
+  ReduceAndApply(rule, &gradient, 1, tensor.weights, tensor.weights, slots.data(), tensor.elements);
+}
+
+}  // namespace rubato::bench
