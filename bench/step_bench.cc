@@ -60,6 +60,7 @@ std::vector<std::string> PartFlags(const StepSetup& setup, const std::string& ro
                                     absl::StrCat("--workers=", setup.workers),
                                     absl::StrCat("--chunk_bytes=", setup.chunk_bytes),
                                     absl::StrCat("--message_bytes=", setup.message_bytes),
+                                    absl::StrCat("--partitions=", setup.partitions),
                                     absl::StrCat("--shared_memory=", setup.shared_memory ? "true" : "false"),
                                     absl::StrCat("--overlap=", setup.overlap ? "true" : "false")};
   if (!cores.empty()) flags.push_back(absl::StrCat("--cores=", absl::StrJoin(cores, ",")));
@@ -200,6 +201,7 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_option("--chunk_bytes", flags->setup.chunk_bytes, "cluster.chunk_bytes")->check(CLI::Range(4096, 64 << 20));
   app->add_option("--message_bytes", flags->setup.message_bytes, "cluster.message_bytes")
       ->check(CLI::Range(4096, 64 << 20));
+  app->add_option("--partitions", flags->setup.partitions, "cluster.partitions_per_server")->check(CLI::Range(1, 64));
   app->add_option("--seconds", flags->seconds, "Of a round")->check(CLI::Range(0.01, 60.0));
   app->add_option("--rounds", flags->rounds, "Of each case")->check(CLI::Range(1, 1000));
   app->add_option("--role", flags->role)->check(CLI::IsMember({"server", "worker"}))->group("");

@@ -1,5 +1,7 @@
 #include "server/partition_owner.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <optional>
 #include <tuple>
@@ -13,7 +15,13 @@ namespace {
 // How often waiting requests are looked at.
 constexpr absl::Duration kTick = absl::Milliseconds(50);
 // Up to this much payload, taking a request to another thread costs more than serving it.
-constexpr size_t kInlineBytes = size_t{64} << 10;
+constexpr size_t kSmallBytes = size_t{64} << 10;
+
+// Whether this process has so few cores that reading the next message while one is applied gains nothing.
+bool HasNoCoreToSpare() {
+  cpu_set_t cores;
+  return sched_getaffinity(0, sizeof(cores), &cores) == 0 && CPU_COUNT(&cores) <= 2;
+}
 
 // Memory that tasks on this host can read, as long as there is some.
 ChunkStore::Allocator AllocateIn(std::shared_ptr<SharedArena> arena) {
@@ -31,6 +39,8 @@ PartitionOwner::PartitionOwner(Options options)
     : options_(std::move(options)),
       store_(*options_.config, *options_.model, *options_.job, options_.chunks, AllocateIn(options_.arena)),
       partition_(options_.chunks, options_.patience, this),
+      // Several partitions are there to be at work at the same time.
+      serves_all_at_once_(options_.config->cluster().partitions_per_server() <= 1 && HasNoCoreToSpare()),
       thread_([this] { Run(); }) {}
 
 PartitionOwner::~PartitionOwner() {
@@ -74,9 +84,9 @@ void PartitionOwner::Run() {
 }
 
 void PartitionOwner::Submit(Incoming incoming) {
-  const bool small = incoming.bytes->payload.size() <= kInlineBytes && incoming.bytes->region == nullptr;
+  const bool small = incoming.bytes->payload.size() <= kSmallBytes && incoming.bytes->region == nullptr;
   bool mine = false;
-  if (small) {
+  if (small || serves_all_at_once_) {
     MutexLock lock(mu_);
     mine = !busy_ && work_.empty() && !stop_;
     if (mine) busy_ = true;

@@ -40,7 +40,8 @@ struct ChunkSnapshot {
 // One partition and its thread: rules, weights and update log, touched by one thread at a time. Everything reaches it
 // through a queue, so the path from a push to the weights takes no lock but the queue's. Public methods are thread-safe
 // and run their callback on the partition's thread; they return at once, but a small request to an idle partition is
-// served at once by the thread that submits it: waking another one would take longer.
+// served at once by the thread that submits it, and where there are no cores to spare every one is: waking another
+// thread would take longer.
 class PartitionOwner : private PartitionSink {
  public:
   struct Options {
@@ -129,6 +130,7 @@ class PartitionOwner : private PartitionSink {
   uint64_t last_token_ = 0;
   v1::ServerProgress counts_;
   bool log_failed_ = false;
+  const bool serves_all_at_once_;
 
   Mutex mu_;
   CondVar wake_;

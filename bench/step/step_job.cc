@@ -44,7 +44,7 @@ absl::StatusOr<StepJob> MakeStepJob(const StepSetup& setup, const v1::ServerInfo
   v1::ClusterConfig* cluster = job.config.mutable_cluster();
   cluster->set_servers(1);
   cluster->set_workers(setup.workers);
-  cluster->set_partitions_per_server(1);
+  cluster->set_partitions_per_server(setup.partitions);
   cluster->set_connections_per_server(1);
   cluster->set_chunk_bytes(setup.chunk_bytes);
   cluster->set_message_bytes(setup.message_bytes);
@@ -62,7 +62,7 @@ absl::StatusOr<StepJob> MakeStepJob(const StepSetup& setup, const v1::ServerInfo
   *job.description.add_servers() = server;
   RUBATO_ASSIGN_OR_RETURN(std::vector<v1::ChunkPlacement> chunks,
                           coordinator::SplitIntoChunks(job.model, setup.chunk_bytes));
-  coordinator::PlaceChunks(1, 1, &chunks);
+  coordinator::PlaceChunks(1, setup.partitions, &chunks);
   job.description.mutable_chunks()->Add(chunks.begin(), chunks.end());
   job.plan.set_generation(1);
   job.plan.set_mode(v1::SYNC);

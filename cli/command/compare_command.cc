@@ -2,6 +2,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "cli/command/codec_choice.h"
 #include "cli/command/commands.h"
 #include "cli/command/job_run.h"
 #include "cli/command/mode_choice.h"
@@ -15,26 +17,40 @@ namespace {
 struct CompareOptions {
   RunOptions run;
   std::vector<std::string> modes;
+  std::vector<std::string> codecs;
   int seeds = 1;
   bool require_target = false;
 };
 
-// One run of each mode; what differs between them is the mode alone.
-absl::StatusOr<std::vector<v1::JobConfig>> ConfigsOfModes(const v1::JobConfig& config,
-                                                          const std::vector<ModeChoice>& modes,
-                                                          const Environment& environment) {
+// One of the things that are compared.
+struct Variant {
+  std::string name;
+  std::string directory;
+  v1::JobConfig config;
+};
+
+// Each mode with each codec, or with the config's own where none is given; nothing else differs between them.
+absl::StatusOr<std::vector<Variant>> MakeVariants(const v1::JobConfig& config, const std::vector<ModeChoice>& modes,
+                                                  const std::vector<CodecChoice>& codecs,
+                                                  const Environment& environment) {
   bool is_static = config.data().dispatch() == v1::DataConfig::STATIC;
   bool only_sync = modes.size() == 1 && modes[0].mode == v1::SYNC;
   if (is_static && !only_sync) {
     *environment.out << "data.dispatch: STATIC is for sync alone; every mode uses DYNAMIC here, so that the conditions "
                         "are equal\n";
   }
-  std::vector<v1::JobConfig> configs;
+  std::vector<Variant> variants;
   for (const ModeChoice& mode : modes) {
     RUBATO_ASSIGN_OR_RETURN(v1::JobConfig changed, ConfigInMode(config, mode, is_static && !only_sync));
-    configs.push_back(std::move(changed));
+    if (codecs.empty()) variants.push_back({mode.Name(), mode.DirectoryName(), changed});
+    for (const CodecChoice& codec : codecs) {
+      RUBATO_ASSIGN_OR_RETURN(v1::JobConfig packed, ConfigWithCodec(changed, codec));
+      const std::string directory = absl::StrReplaceAll(codec.Name(), {{":", ""}});
+      variants.push_back({absl::StrCat(mode.Name(), " ", codec.Name()),
+                          absl::StrCat(mode.DirectoryName(), "-", directory), std::move(packed)});
+    }
   }
-  return configs;
+  return variants;
 }
 
 // What went wrong in the runs, or OK.
@@ -58,22 +74,23 @@ absl::Status Verdict(const Comparison& comparison, bool require_target) {
 absl::Status Compare(const CompareOptions& options, const Environment& environment) {
   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<StopSignals> signals, StopSignals::Create());
   RUBATO_ASSIGN_OR_RETURN(std::vector<ModeChoice> modes, ParseModes(options.modes, "--modes"));
+  RUBATO_ASSIGN_OR_RETURN(std::vector<CodecChoice> codecs, ParseCodecs(options.codecs, "--codecs"));
   RUBATO_ASSIGN_OR_RETURN(PreparedRun base, PrepareRun(options.run, environment));
   const std::string parent = base.config.run_directory();
-  RUBATO_ASSIGN_OR_RETURN(std::vector<v1::JobConfig> configs, ConfigsOfModes(base.config, modes, environment));
+  RUBATO_ASSIGN_OR_RETURN(std::vector<Variant> variants, MakeVariants(base.config, modes, codecs, environment));
   RUBATO_RETURN_IF_ERROR(WriteFileAtomically(JoinPath(parent, "job.textproto"), ConfigText(base.config)));
   Comparison comparison = NewComparison(base);
-  for (const ModeChoice& mode : modes) comparison.modes.push_back({mode.Name(), {}});
+  for (const Variant& variant : variants) comparison.modes.push_back({variant.name, {}});
   absl::Status outcome;
   // Seed by seed, so that a machine that changes while it works changes for all modes.
   for (int seed = 1; seed <= options.seeds && !absl::IsCancelled(outcome); ++seed) {
-    for (size_t i = 0; i < modes.size() && !absl::IsCancelled(outcome); ++i) {
+    for (size_t i = 0; i < variants.size() && !absl::IsCancelled(outcome); ++i) {
       PreparedRun run = base;
-      run.config = configs[i];
+      run.config = variants[i].config;
       run.config.set_seed(static_cast<uint64_t>(seed));
-      std::string directory = absl::StrCat(modes[i].DirectoryName(), "-seed", seed);
+      std::string directory = absl::StrCat(variants[i].directory, "-seed", seed);
       run.config.set_run_directory(JoinPath(parent, directory));
-      outcome = RunJob(run, absl::StrCat(modes[i].Name(), " seed ", seed, "  "), signals.get(), environment);
+      outcome = RunJob(run, absl::StrCat(variants[i].name, " seed ", seed, "  "), signals.get(), environment);
       if (!outcome.ok()) *environment.out << directory << ": " << outcome.message() << std::endl;
       comparison.modes[i].runs.push_back(LoadRun(run.config, parent, directory, outcome));
     }
@@ -92,6 +109,12 @@ void AddCompareCommand(CLI::App* app, const Environment* environment, int* exit_
       ->delimiter(',')
       ->allow_extra_args(false)
       ->required();
+  command
+      ->add_option("--codecs", options->codecs,
+                   "How tensors are packed, separated by commas: none, bf16, fp16, int8, one_bit, top_k:FRACTION; "
+                   "otherwise the config says so")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   command->add_option("--seeds", options->seeds, "Runs of each mode, with the seeds 1, 2, ...")
       ->check(CLI::Range(1, 1000));
   command->add_flag("--require_target", options->require_target, "Fail unless every run reaches the target accuracy");

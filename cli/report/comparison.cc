@@ -21,6 +21,8 @@ void AddNumbers(const RunSummary& summary, AuditResult audit, Json* json) {
   (*json)["staleness_mean"] = summary.staleness_mean;
   (*json)["staleness_max"] = summary.staleness_max;
   (*json)["waiting_share"] = summary.waiting_share;
+  (*json)["pushed_bytes"] = summary.pushed_bytes;
+  (*json)["pulled_bytes"] = summary.pulled_bytes;
   (*json)["audit"] = std::string(AuditResultName(audit));
 }
 

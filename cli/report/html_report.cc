@@ -175,7 +175,9 @@ std::string NumberCells(const RunSummary& run, bool target) {
   }
   absl::StrAppend(&cells, Cell(absl::StrFormat("%.0f", run.examples_per_second)),
                   Cell(absl::StrFormat("%.1f s", run.seconds)), Cell(absl::StrFormat("%.2f", run.staleness_mean)),
-                  Cell(absl::StrCat(run.staleness_max)), Cell(absl::StrFormat("%.1f %%", run.waiting_share * 100)));
+                  Cell(absl::StrCat(run.staleness_max)), Cell(absl::StrFormat("%.1f %%", run.waiting_share * 100)),
+                  Cell(absl::StrFormat("%.1f MB", run.pushed_bytes * 1e-6)),
+                  Cell(absl::StrFormat("%.1f MB", run.pulled_bytes * 1e-6)));
   return cells;
 }
 
@@ -184,6 +186,7 @@ std::string ResultTable(const Comparison& comparison) {
   std::string table =
       absl::StrCat("<table><thead><tr><th>mode</th><th>accuracy</th><th>loss</th>", target ? "<th>to target</th>" : "",
                    "<th>examples/s</th><th>whole run</th><th>staleness</th><th>largest</th><th>waiting</th>"
+                   "<th>pushed</th><th>pulled</th>"
                    "<th>audit</th></tr></thead><tbody>\n");
   for (size_t i = 0; i < comparison.modes.size(); ++i) {
     const ComparedMode& mode = comparison.modes[i];

@@ -76,6 +76,8 @@ RunSummary SummarizeRun(const RunRecord& record, double target_accuracy) {
   if (!record.progress.empty()) {
     AddStaleness(record.progress.back().staleness_counts, &summary);
     summary.waiting_share = WaitingShare(record.progress.back());
+    summary.pushed_bytes = record.progress.back().sent_bytes;
+    summary.pulled_bytes = record.progress.back().received_bytes;
   }
   return summary;
 }
@@ -96,6 +98,8 @@ RunSummary MeanOfRuns(const std::vector<RunSummary>& runs) {
   mean.seconds = Mean(runs, &RunSummary::seconds);
   mean.staleness_mean = Mean(runs, &RunSummary::staleness_mean);
   mean.waiting_share = Mean(runs, &RunSummary::waiting_share);
+  mean.pushed_bytes = Mean(runs, &RunSummary::pushed_bytes);
+  mean.pulled_bytes = Mean(runs, &RunSummary::pulled_bytes);
   return mean;
 }
 

@@ -28,6 +28,9 @@ struct RunSummary {
   int64_t staleness_max = 0;
   // Part of all workers' time that was spent waiting for weights.
   double waiting_share = 0;
+  // Of all workers: payload bytes of gradients and of weights.
+  double pushed_bytes = 0;
+  double pulled_bytes = 0;
 };
 
 // Summarises a run. `target_accuracy` 0: there is no target.

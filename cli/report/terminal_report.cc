@@ -16,6 +16,8 @@ std::string Percent(const std::optional<double>& share) {
   return share.has_value() ? absl::StrFormat("%.2f %%", *share * 100) : "-";
 }
 
+std::string Megabytes(double bytes) { return absl::StrFormat("%.1f MB", bytes * 1e-6); }
+
 std::string ToTarget(const ComparedMode& mode, const RunSummary& mean) {
   if (mean.seconds_to_target.has_value()) return absl::StrFormat("%.1f s", *mean.seconds_to_target);
   size_t reached = 0;
@@ -47,7 +49,8 @@ std::string FormatTable(const Comparison& comparison) {
   bool target = comparison.target_accuracy > 0;
   std::vector<std::string> header = {"mode", "accuracy", "loss"};
   if (target) header.push_back(absl::StrFormat("to %.4g %%", comparison.target_accuracy * 100));
-  for (const char* title : {"examples/s", "staleness", "waiting", "seconds", "audit"}) header.push_back(title);
+  for (const char* title : {"examples/s", "staleness", "waiting", "pushed", "pulled", "seconds", "audit"})
+    header.push_back(title);
   TextTable table(header);
   for (const ComparedMode& mode : comparison.modes) {
     RunSummary mean = MeanOfMode(mode);
@@ -57,6 +60,8 @@ std::string FormatTable(const Comparison& comparison) {
     row.push_back(absl::StrFormat("%.0f", mean.examples_per_second));
     row.push_back(absl::StrFormat("%.2f (max %d)", mean.staleness_mean, mean.staleness_max));
     row.push_back(absl::StrFormat("%.1f %%", mean.waiting_share * 100));
+    row.push_back(Megabytes(mean.pushed_bytes));
+    row.push_back(Megabytes(mean.pulled_bytes));
     row.push_back(absl::StrFormat("%.1f", mean.seconds));
     row.push_back(mean.ok ? std::string(AuditResultName(AuditOfMode(mode))) : "FAILED");
     table.AddRow(std::move(row));

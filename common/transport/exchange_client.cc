@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/grpc_status.h"
 #include "common/status.h"
+#include "common/transport/loopback.h"
 
 namespace rubato {
 namespace {
@@ -88,6 +89,7 @@ void ExchangeClient::Run() {
 
 void ExchangeClient::OnEvent(Operation operation, bool ok) {
   if (operation == Operation::kStart && ok) {
+    TuneLoopbackSockets(context_.peer());
     {
       MutexLock lock(mu_);
       if (state_ == State::kConnecting) state_ = State::kOpen;

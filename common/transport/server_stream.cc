@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/grpc_status.h"
+#include "common/transport/loopback.h"
 
 namespace rubato {
 
@@ -19,6 +20,7 @@ void ServerStream::Accept(RawExchangeService* service, grpc::ServerCompletionQue
 
 void ServerStream::Begin() {
   peer_ = call_->context.peer();
+  TuneLoopbackSockets(peer_);
   {
     MutexLock lock(mu_);
     pending_ = 2;  // The first read, and the end of the call.
