@@ -2,6 +2,7 @@
 // loss is half the squared distance to it, so a gradient is the distance.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <string>
@@ -124,10 +125,10 @@ TEST_P(CrossProductTest, EveryOptimizerReachesTheTarget) {
       threads.emplace_back([&, worker] { Train(&cluster, worker, &outcomes[worker]); });
     }
     for (std::thread& thread : threads) thread.join();
-    for (const Outcome& outcome : outcomes) {
-      EXPECT_GT(outcome.before, 10);
-      EXPECT_LT(outcome.after, 0.2 * outcome.before);
-    }
+    // A worker that begins late, where nobody waits for it, finds the weights half way there.
+    const double before = std::max(outcomes[0].before, outcomes[1].before);
+    EXPECT_GT(before, 10);
+    for (const Outcome& outcome : outcomes) EXPECT_LT(outcome.after, 0.2 * before);
   }
 }
 

@@ -31,7 +31,7 @@ class FakeCoordinator : public v1::Coordinator::Service {
     if (behaviour_ == "worker-cannot-begin") reply->set_phase(v1::JobStatus::STARTING);
     if (failed) reply->set_error("server 1: no heartbeat for 5.0 s; its parameters are lost");
     reply->set_step(polls_);
-    int last = behaviour_ == "evaluator-dies" ? 40 : 10;
+    int last = behaviour_ == "evaluator-dies" || behaviour_ == "worker-dies" ? 40 : 10;
     bool ends = failed || behaviour_ == "ends" || behaviour_ == "worker-dies" || behaviour_ == "evaluator-dies";
     if (ends && polls_ >= last) End(failed ? 1 : 0);
     return grpc::Status::OK;
