@@ -69,7 +69,10 @@ void PartitionOwner::Run() {
       MutexLock lock(mu_);
       busy_ = false;
       if (work_.empty() && !stop_) wake_.WaitFor(mu_, kTick);
-      while (busy_) wake_.Wait(mu_);  // A submitter is at work and wakes this thread when it is done.
+      // A submitter may be at work, which wakes this thread when it is done; others then wait their turn.
+      wanted_ = true;
+      while (busy_) wake_.Wait(mu_);
+      wanted_ = false;
       if (stop_) return;
       batch.swap(work_);
       busy_ = true;
@@ -90,7 +93,7 @@ void PartitionOwner::Submit(Incoming incoming) {
   bool mine = false;
   if (over_tcp && (small || serves_all_at_once_)) {
     MutexLock lock(mu_);
-    mine = !busy_ && work_.empty() && !stop_;
+    mine = !busy_ && !wanted_ && work_.empty() && !stop_;
     if (mine) busy_ = true;
   }
   if (!mine) {
@@ -101,7 +104,7 @@ void PartitionOwner::Submit(Incoming incoming) {
   {
     MutexLock lock(mu_);
     busy_ = false;
-    wake = !work_.empty() || stop_;
+    wake = wanted_ || !work_.empty() || stop_;
   }
   if (wake) wake_.NotifyOne();
 }

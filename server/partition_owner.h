@@ -137,6 +137,8 @@ class PartitionOwner : private PartitionSink {
   std::deque<std::function<void()>> work_ ABSL_GUARDED_BY(mu_);
   // Somebody is at work on the partition, outside the lock: its thread, or whoever submitted something small.
   bool busy_ ABSL_GUARDED_BY(mu_) = false;
+  // The thread waits for a submitter to be done.
+  bool wanted_ ABSL_GUARDED_BY(mu_) = false;
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   std::thread thread_;  // Last: it uses everything above.
 };

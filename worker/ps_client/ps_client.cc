@@ -192,6 +192,7 @@ void PsClient::OnMessage(int index, const Connection* connection, grpc::ByteBuff
   }
   MutexLock lock(mu_);
   storing_[batch] = false;
+  if (stop_) return;
   if (!status.ok()) return Fail(Annotate(status, "answer of a server"));
   counters_.received_bytes += bytes;
   if (options_.trace != nullptr && options_.trace->enabled()) Trace(batch, decoded->header, begin);
