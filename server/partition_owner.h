@@ -122,7 +122,7 @@ class PartitionOwner : private PartitionSink {
   void Log(const v1::UpdateLogRecord& record) override;
 
   const Options options_;
-  // Used on the thread only.
+  // Used by whoever is at work: see busy_.
   ChunkStore store_;
   Partition partition_;
   absl::flat_hash_map<uint64_t, Open> open_;
