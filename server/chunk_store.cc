@@ -6,6 +6,8 @@
 #include "common/config/compression.h"
 #include "common/config/local_sgd.h"
 #include "common/random.h"
+#include "common/status.h"
+#include "common/storage/checkpoint_restorer.h"
 #include "kernels/optimizer/initializer.h"
 #include "kernels/optimizer/reduce_and_apply.h"
 #include "kernels/optimizer/schedule.h"
@@ -34,6 +36,25 @@ ChunkStore::ChunkStore(const v1::JobConfig& config, const ModelSpec& model, cons
     memory_bytes_ += length * sizeof(float) * (1 + chunk.slots.size());
     chunks_.emplace(index, std::move(chunk));
   }
+}
+
+absl::Status ChunkStore::Restore(const std::string& directory) {
+  CheckpointRestorer restorer;
+  std::vector<Chunk*> chunks;
+  for (auto& [index, chunk] : chunks_) {
+    CheckpointRestorer::Slice slice;
+    slice.tensor = chunk.tensor.name;
+    slice.shape = chunk.tensor.shape;
+    slice.offset = chunk.placement.offset();
+    slice.length = chunk.placement.length();
+    slice.values = chunk.weights->data();
+    for (const FloatBuffer::Ptr& slot : chunk.slots) slice.slots.push_back(slot->data());
+    restorer.Add(std::move(slice));
+    chunks.push_back(&chunk);
+  }
+  RUBATO_RETURN_IF_ERROR(restorer.ReadServers(directory));
+  for (size_t i = 0; i < chunks.size(); ++i) chunks[i]->updates = restorer.slices()[i].updates;
+  return absl::OkStatus();
 }
 
 FloatBuffer::Ptr ChunkStore::TakeSpare(Chunk& chunk) {

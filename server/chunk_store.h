@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
 #include "common/float_buffer.h"
 #include "common/model_spec.h"
 #include "kernels/codec/codec.h"
@@ -50,6 +52,10 @@ class ChunkStore {
   // Initialises `chunks` (indices into job.chunks) from the config's seed.
   ChunkStore(const v1::JobConfig& config, const ModelSpec& model, const v1::JobDescription& job,
              const std::vector<uint32_t>& chunks, Allocator allocate = FloatBuffer::Allocate);
+
+  // Replaces what the constructor made by what a checkpoint of the same model and optimizer has, in however many
+  // chunks. Errors as of CheckpointRestorer::ReadServers; the store is of no use after one.
+  absl::Status Restore(const std::string& directory);
 
   // The example-weighted mean of the contributions, reduced in their order, goes through the optimizer. Contributions
   // without examples are left out; where none is left the weights stay as they are.

@@ -169,6 +169,7 @@ void PartitionOwner::Snapshot(std::function<void(std::vector<ChunkSnapshot>)> do
       entry.record.set_offset(chunk.placement.offset());
       entry.record.set_length(chunk.placement.length());
       entry.record.set_version(partition_.Find(index)->version());
+      entry.record.set_updates(chunk.updates);
       for (const PushDeduper::Watermark& mark : partition_.Find(index)->deduper().watermarks()) {
         v1::Watermark* watermark = entry.record.add_watermarks();
         watermark->set_worker(mark.worker);

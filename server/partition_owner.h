@@ -74,6 +74,8 @@ class PartitionOwner : private PartitionSink {
   };
 
   explicit PartitionOwner(Options options);
+  // As ChunkStore::Restore; before anything else is called.
+  absl::Status Restore(const std::string& directory) { return store_.Restore(directory); }
   // Answers nothing more and flushes the log.
   ~PartitionOwner() override;
 

@@ -121,6 +121,9 @@ absl::Status ServerCore::StartJob(const v1::JobDescription& job) {
               JoinPath(options_.config.run_directory(), UpdateLogName(options_.task.index(), partition)), header));
     }
     owners.push_back(std::make_unique<PartitionOwner>(std::move(owner)));
+    if (const std::string& from = options_.config.training().start_from(); !from.empty()) {
+      RUBATO_RETURN_IF_ERROR(Annotate(owners.back()->Restore(from), "training.start_from"));
+    }
   }
   job_ = std::move(kept_job);
   partitions_ = std::move(owners);
@@ -207,17 +210,16 @@ void ServerCore::WriteCheckpoint(const std::vector<PartitionOwner*>& partitions,
 absl::Status ServerCore::WriteChunks(const std::string& name, const std::vector<ChunkSnapshot>& chunks,
                                      const v1::Plan& plan) {
   const std::string directory = JoinPath(JoinPath(options_.config.run_directory(), "checkpoints"), name);
-  RUBATO_ASSIGN_OR_RETURN(auto writer, CheckpointWriter::Create(directory, options_.task.index()));
+  RUBATO_ASSIGN_OR_RETURN(auto writer, CheckpointWriter::Create(directory, options_.task));
   for (const ChunkSnapshot& chunk : chunks) {
     CheckpointChunk entry;
     entry.record = chunk.record;
-    entry.weights = chunk.weights->data();
+    entry.values = chunk.weights->data();
     for (const FloatBuffer::Ptr& slot : chunk.slots) entry.slots.push_back(slot->data());
     RUBATO_RETURN_IF_ERROR(writer->Add(entry));
   }
   v1::CheckpointManifest manifest;
   manifest.set_job_name(options_.config.name());
-  *manifest.mutable_server() = options_.task;
   manifest.set_servers(options_.config.cluster().servers());
   *manifest.mutable_plan() = plan;
   return writer->Finish(std::move(manifest));

@@ -9,6 +9,7 @@
 #include "common/config/local_sgd.h"
 #include "common/shared_memory/arena.h"
 #include "common/status.h"
+#include "common/storage/file.h"
 #include "common/task.h"
 #include "common/trace/trace_recorder.h"
 #include "kernels/backend_cpu.h"
@@ -21,6 +22,7 @@ namespace rubato::worker {
 namespace {
 
 constexpr absl::Duration kLeaveTimeout = absl::Seconds(1);
+constexpr char kLastCheckpoint[] = "checkpoints/final";
 
 // A clean end that is no failure of this worker.
 bool EndsWithTheJob(const absl::Status& status) { return absl::IsCancelled(status); }
@@ -173,6 +175,9 @@ absl::Status WorkerTask::Train(const v1::JobDescription& job, const v1::Plan& pl
   client_options.arena = arena;
   client_options.trace = &trace;
   PsClient client(std::move(client_options));
+  Residuals residuals;
+  for (int chunk = 0; chunk < job.chunks_size(); ++chunk) residuals.push_back(client.residual(chunk));
+  RUBATO_RETURN_IF_ERROR(RestoreResiduals(spec, job, residuals));
 
   Trainer::Options trainer_options;
   trainer_options.config = &config;
@@ -199,12 +204,32 @@ absl::Status WorkerTask::Train(const v1::JobDescription& job, const v1::Plan& pl
                                   " workers"));
   client.Start(plan);
   absl::Status status = trainer.Run();
+  if (status.ok()) status = SaveResiduals(spec, job, residuals);
   MutexLock lock(mu_);
   last_progress_ = ProgressLocked();  // For the heartbeat that goes before the goodbye.
   client_ = nullptr;
   trainer_ = nullptr;
   dynamic_ = nullptr;
   return status;
+}
+
+absl::Status WorkerTask::RestoreResiduals(const ModelSpec& spec, const v1::JobDescription& job,
+                                          const Residuals& residuals) {
+  const std::string& from = options_.config.training().start_from();
+  if (from.empty()) return absl::OkStatus();
+  absl::StatusOr<bool> read = ReadResiduals(from, options_.task.index(), spec, job, residuals);
+  if (!read.ok()) return Annotate(read.status(), "training.start_from");
+  if (*read) options_.log->Info(absl::StrCat("goes on with what its codecs had kept back in ", from));
+  return absl::OkStatus();
+}
+
+absl::Status WorkerTask::SaveResiduals(const ModelSpec& spec, const v1::JobDescription& job,
+                                       const Residuals& residuals) {
+  const std::string directory = JoinPath(options_.config.run_directory(), kLastCheckpoint);
+  absl::StatusOr<bool> written = WriteResiduals(directory, options_.task, options_.config, spec, job, residuals);
+  if (!written.ok()) return written.status();
+  if (*written) options_.log->Info(absl::StrCat("what its codecs have kept back is in ", directory));
+  return absl::OkStatus();
 }
 
 v1::WorkerProgress WorkerTask::ProgressLocked() {

@@ -15,6 +15,7 @@
 #include "proto/job_config.pb.h"
 #include "worker/dynamic_source.h"
 #include "worker/ps_client/ps_client.h"
+#include "worker/residual_files.h"
 #include "worker/trainer.h"
 
 namespace rubato::worker {
@@ -47,6 +48,9 @@ class WorkerTask {
   absl::StatusOr<v1::Plan> AwaitMembership(v1::JobDescription* job);
   absl::Status Train(const v1::JobDescription& job, const v1::Plan& plan, const ModelSpec& spec,
                      std::shared_ptr<const Dataset> dataset);
+  // What the codecs keep back, from the checkpoint that the job starts from, and into its last one.
+  absl::Status RestoreResiduals(const ModelSpec& spec, const v1::JobDescription& job, const Residuals& residuals);
+  absl::Status SaveResiduals(const ModelSpec& spec, const v1::JobDescription& job, const Residuals& residuals);
   void SendShardRequest(const v1::ShardRequest& request);
   bool IsMember(const v1::Plan& plan) const;
 

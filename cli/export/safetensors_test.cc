@@ -22,7 +22,11 @@ struct Piece {
 
 void WritePart(const std::string& run, uint32_t server, uint32_t servers, uint64_t incarnation,
                const std::vector<Piece>& pieces) {
-  auto writer = CheckpointWriter::Create(JoinPath(run, "checkpoints/final"), server);
+  v1::TaskId task;
+  task.set_role(v1::TaskId::SERVER);
+  task.set_index(server);
+  task.set_incarnation(incarnation);
+  auto writer = CheckpointWriter::Create(JoinPath(run, "checkpoints/final"), task);
   ASSERT_TRUE(writer.ok()) << writer.status();
   for (const Piece& piece : pieces) {
     const bool bias = piece.chunk == 2;
@@ -34,13 +38,11 @@ void WritePart(const std::string& run, uint32_t server, uint32_t servers, uint64
     chunk.record.set_offset(piece.offset);
     chunk.record.set_length(static_cast<int64_t>(piece.values.size()));
     chunk.record.set_version(400);
-    chunk.weights = piece.values.data();
+    chunk.values = piece.values.data();
     ASSERT_TRUE((*writer)->Add(chunk).ok());
   }
   v1::CheckpointManifest manifest;
   manifest.set_job_name("mnist");
-  manifest.mutable_server()->set_index(server);
-  manifest.mutable_server()->set_incarnation(incarnation);
   manifest.set_servers(servers);
   manifest.mutable_plan()->set_generation(2);
   manifest.mutable_plan()->add_members()->set_incarnation(incarnation + 1);

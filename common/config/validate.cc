@@ -78,6 +78,9 @@ void ValidateTraining(const v1::TrainingConfig& training, ErrorList* errors) {
   }
   errors->CheckInteger("training.compute_threads", training.compute_threads(), 1, 1024);
   errors->CheckInteger("training.trace_steps", training.trace_steps(), 0, 10000);
+  if (training.start_from().find('\0') != std::string::npos) {
+    errors->Add("training.start_from", absl::CHexEscape(training.start_from()), "a path without a zero byte");
+  }
   errors->CheckInteger("training.trace_after_steps", training.trace_after_steps(), 0, int64_t{1} << 53);
 }
 

@@ -12,55 +12,59 @@
 #include "common/storage/file.h"
 #include "proto/checkpoint.pb.h"
 
-// Checkpoints: <directory>/server-<i>.data and .manifest, one pair per server (docs/formats.md).
+// Checkpoints: <directory>/server-<i>.data and .manifest, a pair for each server, and worker-<i>.* for workers that
+// have something to keep (docs/formats.md). A pair is a part.
 
 namespace rubato {
 
 inline constexpr uint32_t kCheckpointFormatVersion = 1;
 
+// "server-0", "worker-3".
+std::string CheckpointPartName(v1::TaskId::Role role, uint32_t index);
+
 // A chunk as it is. The arrays have record.length() elements each and belong to the caller.
 struct CheckpointChunk {
-  // All but weights_at and slots_at, which the writer fills in.
+  // All but values_at and slots_at, which the writer fills in.
   v1::ChunkRecord record;
-  const float* weights = nullptr;
+  const float* values = nullptr;
   std::vector<const float*> slots;
 };
 
-// Writes one server's part of a checkpoint. Not thread-safe. Nothing is visible under its final name before Finish; a
+// Writes one task's part of a checkpoint. Not thread-safe. Nothing is visible under its final name before Finish; a
 // writer that is destroyed before leaves a .tmp file that the next one replaces.
 //
-//   RUBATO_ASSIGN_OR_RETURN(auto writer, CheckpointWriter::Create(directory, server_index));
+//   RUBATO_ASSIGN_OR_RETURN(auto writer, CheckpointWriter::Create(directory, task));
 //   RUBATO_RETURN_IF_ERROR(writer->Add(chunk));
 //   RUBATO_RETURN_IF_ERROR(writer->Finish(manifest));
 class CheckpointWriter {
  public:
   // Creates the directory where needed.
-  static absl::StatusOr<std::unique_ptr<CheckpointWriter>> Create(const std::string& directory, uint32_t server);
+  static absl::StatusOr<std::unique_ptr<CheckpointWriter>> Create(const std::string& directory, v1::TaskId task);
 
   // Appends the chunk's arrays; they are not used afterwards. Chunks may come in any order. InvalidArgument for a
   // chunk without elements or with a missing array.
   absl::Status Add(const CheckpointChunk& chunk);
 
-  // Puts both files in place, the manifest last. `manifest` says job_name, server, servers and plan; the rest is
-  // filled in. InvalidArgument when manifest.server is another server than Create's.
+  // Puts both files in place, the manifest last. `manifest` says job_name, servers and plan; the rest is filled in.
+  // InvalidArgument when the task is a server that is none of them.
   absl::Status Finish(v1::CheckpointManifest manifest);
 
  private:
-  CheckpointWriter(std::string directory, uint32_t server, std::unique_ptr<FileWriter> data)
-      : directory_(std::move(directory)), server_(server), data_(std::move(data)) {}
+  CheckpointWriter(std::string directory, v1::TaskId task, std::unique_ptr<FileWriter> data)
+      : directory_(std::move(directory)), task_(std::move(task)), data_(std::move(data)) {}
   // Returns the offset at which the array begins.
   absl::StatusOr<uint64_t> Append(const float* values, int64_t length);
   absl::Status WriteData(const void* data, size_t bytes);
 
   const std::string directory_;
-  const uint32_t server_;
+  const v1::TaskId task_;
   const std::unique_ptr<FileWriter> data_;
   std::vector<v1::ChunkRecord> chunks_;
   uint32_t crc_ = 0;
 };
 
-// One server's part, checked: CRC, sizes, and every array inside the data.
-struct ServerCheckpoint {
+// One task's part, checked: CRC, sizes, and every array inside the data.
+struct CheckpointPart {
   v1::CheckpointManifest manifest;
   std::string data;
 
@@ -68,9 +72,12 @@ struct ServerCheckpoint {
   void Copy(uint64_t at, int64_t length, float* out) const;
 };
 
-// NotFound: no manifest, hence no whole checkpoint. Unimplemented: a newer format_version. DataLoss: anything that does
+// NotFound: no manifest, hence no whole part. Unimplemented: a newer format_version. DataLoss: anything that does
 // not fit, with both values.
-absl::StatusOr<ServerCheckpoint> ReadServerCheckpoint(const std::string& directory, uint32_t server);
+absl::StatusOr<CheckpointPart> ReadCheckpointPart(const std::string& directory, v1::TaskId::Role role, uint32_t index);
+
+// Servers that wrote the checkpoint. Errors as of ReadCheckpointPart.
+absl::StatusOr<uint32_t> ServersOfCheckpoint(const std::string& directory);
 
 struct NamedTensor {
   std::string name;

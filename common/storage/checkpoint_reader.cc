@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "common/status.h"
 #include "common/storage/checkpoint.h"
+#include "common/task.h"
 
 namespace rubato {
 namespace {
@@ -25,8 +26,8 @@ int64_t ElementsOf(const google::protobuf::RepeatedField<int64_t>& shape) {
   return elements;
 }
 
-std::string DataPath(const std::string& directory, uint32_t server) {
-  return JoinPath(directory, absl::StrCat("server-", server, ".data"));
+std::string DataPath(const std::string& directory, const v1::TaskId& task) {
+  return JoinPath(directory, absl::StrCat(CheckpointPartName(task.role(), task.index()), ".data"));
 }
 
 std::string ChunkName(const v1::ChunkRecord& chunk) {
@@ -50,14 +51,16 @@ absl::Status CheckChunk(const v1::ChunkRecord& chunk, uint64_t data_bytes) {
     return absl::DataLossError(absl::StrCat(ChunkName(chunk), ": offset ", chunk.offset(), " and length ",
                                             chunk.length(), " are not inside its ", elements, " elements"));
   }
-  RUBATO_RETURN_IF_ERROR(CheckArray(chunk, "weights_at", chunk.weights_at(), data_bytes));
+  RUBATO_RETURN_IF_ERROR(CheckArray(chunk, "values_at", chunk.values_at(), data_bytes));
   for (uint64_t at : chunk.slots_at()) RUBATO_RETURN_IF_ERROR(CheckArray(chunk, "slots_at", at, data_bytes));
   return absl::OkStatus();
 }
 
 // The manifest, checked in itself and against the size of the data file.
-absl::StatusOr<v1::CheckpointManifest> ReadManifest(const std::string& directory, uint32_t server) {
-  const std::string path = JoinPath(directory, absl::StrCat("server-", server, ".manifest"));
+absl::StatusOr<v1::CheckpointManifest> ReadManifest(const std::string& directory, v1::TaskId::Role role,
+                                                    uint32_t index) {
+  const std::string name = CheckpointPartName(role, index);
+  const std::string path = JoinPath(directory, name + ".manifest");
   RUBATO_ASSIGN_OR_RETURN(std::string bytes, ReadFile(path));
   v1::CheckpointManifest manifest;
   if (!manifest.ParseFromString(bytes)) {
@@ -67,13 +70,14 @@ absl::StatusOr<v1::CheckpointManifest> ReadManifest(const std::string& directory
     return absl::UnimplementedError(absl::StrCat(path, ": format_version ", manifest.format_version(),
                                                  "; this program reads up to ", kCheckpointFormatVersion));
   }
-  if (manifest.server().index() != server || server >= manifest.servers()) {
-    return absl::DataLossError(absl::StrCat(path, ": is of server ", manifest.server().index(), " of ",
-                                            manifest.servers(), ", expected server ", server));
+  const v1::TaskId& task = manifest.task();
+  if (task.role() != role || task.index() != index || (role == v1::TaskId::SERVER && index >= manifest.servers())) {
+    return absl::DataLossError(absl::StrCat(path, ": is of ", TaskName(task), " in a job of ", manifest.servers(),
+                                            " servers, expected ", name));
   }
-  RUBATO_ASSIGN_OR_RETURN(uint64_t data_bytes, FileBytes(DataPath(directory, server)));
+  RUBATO_ASSIGN_OR_RETURN(uint64_t data_bytes, FileBytes(DataPath(directory, task)));
   if (data_bytes != manifest.data_bytes()) {
-    return absl::DataLossError(absl::StrCat(DataPath(directory, server), ": has ", data_bytes,
+    return absl::DataLossError(absl::StrCat(DataPath(directory, task), ": has ", data_bytes,
                                             " bytes, its manifest says ", manifest.data_bytes()));
   }
   for (const v1::ChunkRecord& chunk : manifest.chunks()) {
@@ -82,8 +86,8 @@ absl::StatusOr<v1::CheckpointManifest> ReadManifest(const std::string& directory
   return manifest;
 }
 
-absl::StatusOr<ServerCheckpoint> ReadPart(const std::string& directory, v1::CheckpointManifest manifest) {
-  const std::string path = DataPath(directory, manifest.server().index());
+absl::StatusOr<CheckpointPart> ReadPart(const std::string& directory, v1::CheckpointManifest manifest) {
+  const std::string path = DataPath(directory, manifest.task());
   RUBATO_ASSIGN_OR_RETURN(std::string data, ReadFile(path));
   if (data.size() != manifest.data_bytes()) {
     return absl::DataLossError(
@@ -93,7 +97,7 @@ absl::StatusOr<ServerCheckpoint> ReadPart(const std::string& directory, v1::Chec
   if (crc != manifest.data_crc32()) {
     return absl::DataLossError(absl::StrCat(path, ": its CRC is ", crc, ", its manifest says ", manifest.data_crc32()));
   }
-  return ServerCheckpoint{std::move(manifest), std::move(data)};
+  return CheckpointPart{std::move(manifest), std::move(data)};
 }
 
 // The lowest server with a manifest there.
@@ -117,10 +121,10 @@ class Assembler {
   // `max_elements`: floats in all data files, hence the most that a tensor can have.
   explicit Assembler(int64_t max_elements) : max_elements_(max_elements) {}
 
-  absl::Status Take(const ServerCheckpoint& part) {
+  absl::Status Take(const CheckpointPart& part) {
     for (const v1::ChunkRecord& chunk : part.manifest.chunks()) {
       RUBATO_ASSIGN_OR_RETURN(Assembly * tensor, TensorOf(chunk));
-      part.Copy(chunk.weights_at(), chunk.length(), tensor->tensor.values.data() + chunk.offset());
+      part.Copy(chunk.values_at(), chunk.length(), tensor->tensor.values.data() + chunk.offset());
       tensor->pieces.emplace_back(chunk.offset(), chunk.length());
       tensor->lowest_chunk = std::min(tensor->lowest_chunk, chunk.chunk());
       version_min_ = any_ ? std::min(version_min_, chunk.version()) : chunk.version();
@@ -198,10 +202,10 @@ class Assembler {
 // All servers' manifests, by index; of one job and one checkpoint.
 absl::StatusOr<std::vector<v1::CheckpointManifest>> ReadManifests(const std::string& directory) {
   RUBATO_ASSIGN_OR_RETURN(uint32_t any, AnyServer(directory));
-  RUBATO_ASSIGN_OR_RETURN(v1::CheckpointManifest first, ReadManifest(directory, any));
+  RUBATO_ASSIGN_OR_RETURN(v1::CheckpointManifest first, ReadManifest(directory, v1::TaskId::SERVER, any));
   std::vector<v1::CheckpointManifest> manifests;
   for (uint32_t server = 0; server < first.servers(); ++server) {
-    absl::StatusOr<v1::CheckpointManifest> manifest = ReadManifest(directory, server);
+    absl::StatusOr<v1::CheckpointManifest> manifest = ReadManifest(directory, v1::TaskId::SERVER, server);
     if (!manifest.ok()) {
       return Annotate(manifest.status(), absl::StrCat("server ", server, " of the checkpoint's ", first.servers()));
     }
@@ -217,13 +221,22 @@ absl::StatusOr<std::vector<v1::CheckpointManifest>> ReadManifests(const std::str
 
 }  // namespace
 
-void ServerCheckpoint::Copy(uint64_t at, int64_t length, float* out) const {
+std::string CheckpointPartName(v1::TaskId::Role role, uint32_t index) {
+  return absl::StrCat(role == v1::TaskId::WORKER ? "worker-" : "server-", index);
+}
+
+void CheckpointPart::Copy(uint64_t at, int64_t length, float* out) const {
   std::memcpy(out, data.data() + at, sizeof(float) * static_cast<size_t>(length));
 }
 
-absl::StatusOr<ServerCheckpoint> ReadServerCheckpoint(const std::string& directory, uint32_t server) {
-  RUBATO_ASSIGN_OR_RETURN(v1::CheckpointManifest manifest, ReadManifest(directory, server));
+absl::StatusOr<CheckpointPart> ReadCheckpointPart(const std::string& directory, v1::TaskId::Role role, uint32_t index) {
+  RUBATO_ASSIGN_OR_RETURN(v1::CheckpointManifest manifest, ReadManifest(directory, role, index));
   return ReadPart(directory, std::move(manifest));
+}
+
+absl::StatusOr<uint32_t> ServersOfCheckpoint(const std::string& directory) {
+  RUBATO_ASSIGN_OR_RETURN(std::vector<v1::CheckpointManifest> manifests, ReadManifests(directory));
+  return static_cast<uint32_t>(manifests.size());
 }
 
 absl::StatusOr<Checkpoint> ReadCheckpoint(const std::string& directory) {
@@ -235,7 +248,7 @@ absl::StatusOr<Checkpoint> ReadCheckpoint(const std::string& directory) {
   for (const v1::CheckpointManifest& manifest : manifests) bytes += manifest.data_bytes();
   Assembler assembler(static_cast<int64_t>(bytes / sizeof(float)));
   for (v1::CheckpointManifest& manifest : manifests) {
-    RUBATO_ASSIGN_OR_RETURN(ServerCheckpoint part, ReadPart(directory, std::move(manifest)));
+    RUBATO_ASSIGN_OR_RETURN(CheckpointPart part, ReadPart(directory, std::move(manifest)));
     RUBATO_RETURN_IF_ERROR(Annotate(assembler.Take(part), directory));
   }
   RUBATO_RETURN_IF_ERROR(Annotate(assembler.Finish(&checkpoint), directory));

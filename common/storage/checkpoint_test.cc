@@ -17,6 +17,13 @@ std::vector<float> Values(int64_t n, float first) {
   return values;
 }
 
+v1::TaskId Server(uint32_t index) {
+  v1::TaskId task;
+  task.set_role(v1::TaskId::SERVER);
+  task.set_index(index);
+  return task;
+}
+
 class CheckpointTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -39,7 +46,7 @@ class CheckpointTest : public testing::Test {
 
   absl::Status WritePart(uint32_t server, uint32_t servers, const std::vector<Piece>& pieces,
                          const std::string& job = "job") {
-    auto writer = CheckpointWriter::Create(directory_, server);
+    auto writer = CheckpointWriter::Create(directory_, Server(server));
     if (!writer.ok()) return writer.status();
     for (const Piece& piece : pieces) {
       CheckpointChunk chunk;
@@ -50,13 +57,12 @@ class CheckpointTest : public testing::Test {
       chunk.record.set_length(static_cast<int64_t>(piece.weights.size()));
       chunk.record.set_version(100 + piece.chunk);
       const std::vector<float> slot = Values(static_cast<int64_t>(piece.weights.size()), -50);
-      chunk.weights = piece.weights.data();
+      chunk.values = piece.weights.data();
       chunk.slots.assign(piece.slots, slot.data());
       if (absl::Status status = (*writer)->Add(chunk); !status.ok()) return status;
     }
     v1::CheckpointManifest manifest;
     manifest.set_job_name(job);
-    manifest.mutable_server()->set_index(server);
     manifest.set_servers(servers);
     manifest.mutable_plan()->set_generation(3);
     return (*writer)->Finish(manifest);
@@ -104,12 +110,12 @@ TEST_F(CheckpointTest, AssemblesTensorsOverServersInModelOrder) {
 
 TEST_F(CheckpointTest, PartHoldsWeightsAndSlotsAtAlignedOffsets) {
   WriteGood();
-  const absl::StatusOr<ServerCheckpoint> part = ReadServerCheckpoint(directory_, 0);
+  const absl::StatusOr<CheckpointPart> part = ReadCheckpointPart(directory_, v1::TaskId::SERVER, 0);
   ASSERT_TRUE(part.ok()) << part.status();
   ASSERT_EQ(part->manifest.chunks_size(), 2);
   const v1::ChunkRecord& chunk = part->manifest.chunks(0);
   EXPECT_EQ(chunk.chunk(), 0u);
-  EXPECT_EQ(chunk.weights_at() % 64, 0u);
+  EXPECT_EQ(chunk.values_at() % 64, 0u);
   ASSERT_EQ(chunk.slots_at_size(), 1);
   EXPECT_EQ(chunk.slots_at(0) % 64, 0u);
   std::vector<float> values(4);
@@ -124,7 +130,7 @@ TEST_F(CheckpointTest, LeavesNoTemporaryFiles) {
 }
 
 TEST_F(CheckpointTest, UnfinishedCheckpointIsNotFound) {
-  auto writer = CheckpointWriter::Create(directory_, 0);
+  auto writer = CheckpointWriter::Create(directory_, Server(0));
   ASSERT_TRUE(writer.ok());
   writer->reset();
   ExpectError(absl::StatusCode::kNotFound, "holds no server-<i>.manifest");
@@ -196,8 +202,8 @@ TEST_F(CheckpointTest, PartsOfDifferentJobsAreDataLoss) {
 
 TEST_F(CheckpointTest, ImpossibleNumbersInAManifestAreDataLoss) {
   const std::vector<std::pair<std::string, std::function<void(v1::ChunkRecord&)>>> changes = {
-      {"weights_at 1000000", [](v1::ChunkRecord& c) { c.set_weights_at(1000000); }},
-      {"weights_at", [](v1::ChunkRecord& c) { c.set_weights_at(~uint64_t{0} - 3); }},
+      {"values_at 1000000", [](v1::ChunkRecord& c) { c.set_values_at(1000000); }},
+      {"values_at", [](v1::ChunkRecord& c) { c.set_values_at(~uint64_t{0} - 3); }},
       {"slots_at", [](v1::ChunkRecord& c) { c.set_slots_at(0, 100000); }},
       {"length -1", [](v1::ChunkRecord& c) { c.set_length(-1); }},
       {"offset -4", [](v1::ChunkRecord& c) { c.set_offset(-4); }},

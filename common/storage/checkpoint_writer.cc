@@ -14,18 +14,17 @@ namespace {
 // Arrays begin at multiples of this many bytes.
 constexpr uint64_t kAlignment = 64;
 
-std::string PartPath(const std::string& directory, uint32_t server, absl::string_view suffix) {
-  return JoinPath(directory, absl::StrCat("server-", server, suffix));
+std::string PartPath(const std::string& directory, const v1::TaskId& task, absl::string_view suffix) {
+  return JoinPath(directory, absl::StrCat(CheckpointPartName(task.role(), task.index()), suffix));
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CheckpointWriter>> CheckpointWriter::Create(const std::string& directory,
-                                                                           uint32_t server) {
+                                                                           v1::TaskId task) {
   RUBATO_RETURN_IF_ERROR(MakeDirectories(directory));
-  RUBATO_ASSIGN_OR_RETURN(auto data,
-                          FileWriter::Create(PartPath(directory, server, ".data.tmp"), FileWriter::kReplace));
-  return std::unique_ptr<CheckpointWriter>(new CheckpointWriter(directory, server, std::move(data)));
+  RUBATO_ASSIGN_OR_RETURN(auto data, FileWriter::Create(PartPath(directory, task, ".data.tmp"), FileWriter::kReplace));
+  return std::unique_ptr<CheckpointWriter>(new CheckpointWriter(directory, std::move(task), std::move(data)));
 }
 
 absl::Status CheckpointWriter::WriteData(const void* data, size_t bytes) {
@@ -44,14 +43,14 @@ absl::StatusOr<uint64_t> CheckpointWriter::Append(const float* values, int64_t l
 absl::Status CheckpointWriter::Add(const CheckpointChunk& chunk) {
   v1::ChunkRecord record = chunk.record;
   const bool whole =
-      chunk.weights != nullptr && std::find(chunk.slots.begin(), chunk.slots.end(), nullptr) == chunk.slots.end();
+      chunk.values != nullptr && std::find(chunk.slots.begin(), chunk.slots.end(), nullptr) == chunk.slots.end();
   if (record.length() < 1 || !whole) {
     return absl::InvalidArgumentError(absl::StrCat("chunk ", record.chunk(), " of ", record.tensor(), ": length ",
                                                    record.length(),
                                                    whole ? "; at least 1 is needed" : ", and an array is missing"));
   }
-  RUBATO_ASSIGN_OR_RETURN(uint64_t at, Append(chunk.weights, record.length()));
-  record.set_weights_at(at);
+  RUBATO_ASSIGN_OR_RETURN(uint64_t at, Append(chunk.values, record.length()));
+  record.set_values_at(at);
   record.clear_slots_at();
   for (const float* slot : chunk.slots) {
     RUBATO_ASSIGN_OR_RETURN(uint64_t slot_at, Append(slot, record.length()));
@@ -62,10 +61,11 @@ absl::Status CheckpointWriter::Add(const CheckpointChunk& chunk) {
 }
 
 absl::Status CheckpointWriter::Finish(v1::CheckpointManifest manifest) {
-  if (manifest.server().index() != server_ || server_ >= manifest.servers()) {
-    return absl::InvalidArgumentError(absl::StrCat("manifest of server ", manifest.server().index(), " of ",
-                                                   manifest.servers(), " for the part of server ", server_));
+  if (task_.role() == v1::TaskId::SERVER && task_.index() >= manifest.servers()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("part of server ", task_.index(), " in a checkpoint of ", manifest.servers(), " servers"));
   }
+  *manifest.mutable_task() = task_;
   std::sort(chunks_.begin(), chunks_.end(),
             [](const v1::ChunkRecord& a, const v1::ChunkRecord& b) { return a.chunk() < b.chunk(); });
   manifest.set_format_version(kCheckpointFormatVersion);
@@ -78,9 +78,9 @@ absl::Status CheckpointWriter::Finish(v1::CheckpointManifest manifest) {
   RUBATO_RETURN_IF_ERROR(data_->Sync());
   RUBATO_RETURN_IF_ERROR(data_->Close());
   // An earlier manifest would vouch for data that is about to be replaced.
-  const std::string manifest_path = PartPath(directory_, server_, ".manifest");
+  const std::string manifest_path = PartPath(directory_, task_, ".manifest");
   RUBATO_RETURN_IF_ERROR(RemoveFile(manifest_path));
-  RUBATO_RETURN_IF_ERROR(RenameFile(data_->path(), PartPath(directory_, server_, ".data")));
+  RUBATO_RETURN_IF_ERROR(RenameFile(data_->path(), PartPath(directory_, task_, ".data")));
   return WriteFileAtomically(manifest_path, manifest.SerializeAsString());
 }
 

@@ -54,13 +54,13 @@ std::string Repaired(const std::string& manifest, const std::string& data) {
 }
 
 // Reads every array that the manifest speaks of.
-void ReadArrays(const ServerCheckpoint& part) {
+void ReadArrays(const CheckpointPart& part) {
   std::vector<float> values;
   for (const v1::ChunkRecord& chunk : part.manifest.chunks()) {
     RUBATO_FUZZ_CHECK(chunk.length() >= 1 && static_cast<uint64_t>(chunk.length()) <= part.data.size() / sizeof(float),
                       chunk.length());
     values.resize(chunk.length());
-    part.Copy(chunk.weights_at(), chunk.length(), values.data());
+    part.Copy(chunk.values_at(), chunk.length(), values.data());
     for (const uint64_t at : chunk.slots_at()) part.Copy(at, chunk.length(), values.data());
   }
 }
@@ -77,7 +77,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   directory.Write("server-0.data", arrays);
   directory.Write("server-0.manifest", setting & 0x80 ? Repaired(trailer.Rest(), arrays) : trailer.Rest());
 
-  const absl::StatusOr<ServerCheckpoint> part = ReadServerCheckpoint(directory.path(), 0);
+  const absl::StatusOr<CheckpointPart> part = ReadCheckpointPart(directory.path(), v1::TaskId::SERVER, 0);
   if (part.ok()) ReadArrays(*part);
   const absl::StatusOr<Checkpoint> checkpoint = ReadCheckpoint(directory.path());
   RUBATO_FUZZ_CHECK(part.ok() || !checkpoint.ok(), "a checkpoint with a part that is refused");

@@ -88,6 +88,10 @@ class PsClient : public Parameters, private StepMachine::Sink {
   explicit PsClient(Options options);
   ~PsClient() override;
 
+  // What error feedback keeps back of a chunk's gradients, an element each; empty where its codec keeps nothing. May be
+  // read and written before Start and after the trainer's last call.
+  std::vector<float>* residual(uint32_t chunk) { return &packed_[chunk].residual; }
+
   // Asks for the plan's first step.
   void Start(const v1::Plan& plan);
 

@@ -1,0 +1,61 @@
+#ifndef RUBATO_COMMON_STORAGE_CHECKPOINT_RESTORER_H_
+#define RUBATO_COMMON_STORAGE_CHECKPOINT_RESTORER_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "common/storage/checkpoint.h"
+#include "proto/parameter_server.pb.h"
+
+namespace rubato {
+
+// Fills slices of tensors from a checkpoint, whatever slices its tasks had: for another number of servers, or another
+// size of chunks. Reads one part after another, so that no more than one is in memory. Not thread-safe.
+//
+//   CheckpointRestorer restorer;
+//   restorer.Add({"fc1/weight", {512, 784}, offset, length, values, {momentum}});
+//   RUBATO_RETURN_IF_ERROR(restorer.ReadServers("runs/a/checkpoints/final"));
+//   ... restorer.slices()[0].updates ...
+class CheckpointRestorer {
+ public:
+  struct Slice {
+    std::string tensor;
+    std::vector<int64_t> shape;
+    int64_t offset = 0;
+    int64_t length = 0;
+    // `length` elements each; they belong to the caller, and are undefined after an error.
+    float* values = nullptr;
+    std::vector<float*> slots;
+    // Read: the most of any part of it.
+    int64_t updates = 0;
+  };
+
+  // Slices may not overlap.
+  void Add(Slice slice);
+
+  // Weights and optimizer slots. Errors of ReadCheckpointPart; FailedPrecondition when the checkpoint is of a model or
+  // optimizer that is another in shape: names the tensor, and what both say.
+  absl::Status ReadServers(const std::string& directory);
+  // What the worker's error feedback had kept back. NotFound: it had nothing. Other errors as of ReadServers.
+  absl::Status ReadWorker(const std::string& directory, uint32_t worker);
+
+  const std::vector<Slice>& slices() const { return slices_; }
+
+ private:
+  absl::Status Take(const CheckpointPart& part);
+  absl::Status TakeChunk(const CheckpointPart& part, const v1::ChunkRecord& chunk);
+  // Whether every slice has been filled.
+  absl::Status CheckFilled(const std::string& directory) const;
+
+  std::vector<Slice> slices_;
+  // By slice: elements that were read.
+  std::vector<int64_t> filled_;
+  absl::flat_hash_map<std::string, std::vector<size_t>> of_tensor_;
+};
+
+}  // namespace rubato
+
+#endif  // RUBATO_COMMON_STORAGE_CHECKPOINT_RESTORER_H_
