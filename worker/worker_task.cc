@@ -58,8 +58,8 @@ PsClient::Options ClientOptions(const v1::JobConfig& config, const ModelSpec& sp
 std::shared_ptr<SharedArena> MakeArena(const v1::JobConfig& config, const ModelSpec& spec, const std::string& name,
                                        Logger* log) {
   if (config.cluster().shared_memory() == v1::ClusterConfig::OFF) return nullptr;
-  // The chunks' own rounding, and what a pathological codec may add, fit into twice the weights; pages that are not
-  // used cost nothing.
+  // Four times the weights: once for the gradient, twice for what TOP_K makes of it if it keeps everything, an index
+  // with each value, and once for the rounding of parts. Pages that are not used cost nothing.
   size_t bytes = size_t{1} << 20;
   for (const TensorSpec& tensor : spec.tensors) bytes += 4 * sizeof(float) * NumElements(tensor.shape);
   absl::StatusOr<std::shared_ptr<SharedArena>> arena = SharedArena::Create(name, bytes);

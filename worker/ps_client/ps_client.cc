@@ -193,23 +193,27 @@ void PsClient::OnMessage(int index, const Connection* connection, grpc::ByteBuff
   MutexLock lock(mu_);
   storing_[batch] = false;
   if (stop_) return;
-  if (!status.ok()) return Fail(Annotate(status, "answer of a server"));
+  if (!status.ok()) return Fail(Annotate(status, absl::StrCat("answer of ", links_[index].name)));
   counters_.received_bytes += bytes;
-  if (options_.trace != nullptr && options_.trace->enabled()) Trace(batch, decoded->header, begin);
+  if (options_.trace != nullptr && options_.trace->enabled()) Trace(batch, decoded->header, bytes, begin);
   TakeReply(batch, decoded->header);
 }
 
-void PsClient::Trace(int batch, const v1::ExchangeReply& reply, absl::Time begin) {
+void PsClient::Trace(int batch, const v1::ExchangeReply& reply, int64_t received_bytes, absl::Time begin) {
   const absl::Time now = options_.clock->Now();
   const std::vector<int>& tensors = batching_.tensors_of_batch[batch];
   std::string name = options_.tensors[tensors.front()];
   if (tensors.size() > 1) absl::StrAppend(&name, " to ", options_.tensors[tensors.back()]);
   const std::string track = absl::StrCat("batch ", batch, " (", links_[link_of_batch_[batch]].name, ")");
   const bool pushed = reply.push() != v1::ExchangeReply::PUSH_NONE;
+  int64_t sent_bytes = 0;
+  if (pushed && examples_[batch] != 0) {
+    for (uint32_t chunk : batching_.batches[batch].chunks) sent_bytes += static_cast<int64_t>(PushBytes(chunk).second);
+  }
   const TraceArg step("step", machine_.step());
   options_.trace->Span(
       {track, "exchange", absl::StrCat(pushed ? "push and pull " : "pull ", name), sent_at_[batch], now},
-      {step, {"bytes", batching_.batches[batch].bytes}});
+      {step, {"sent_bytes", sent_bytes}, {"received_bytes", received_bytes}});
   options_.trace->Span({track, "store", absl::StrCat("store ", name), begin, now}, {step});
 }
 

@@ -144,8 +144,10 @@ class PsClient : public Parameters, private StepMachine::Sink {
   // Reconnects what is broken, until the client ends.
   void Maintain();
   void Reconnect(int link);
-  // Records the answer to a batch's request, which came at `begin` and is in place now.
-  void Trace(int batch, const v1::ExchangeReply& reply, absl::Time begin) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Records the answer to a batch's request, which came at `begin` with weights of `received_bytes` and is in place
+  // now.
+  void Trace(int batch, const v1::ExchangeReply& reply, int64_t received_bytes, absl::Time begin)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // To the server's shared memory; null where tensors go over TCP.
   std::unique_ptr<SharedMemoryLink> ConnectMemory(const v1::SharedMemoryAddress& address, const std::string& name);
   // Wakes the trainer if what it waits for is there.
