@@ -124,7 +124,9 @@ absl::Status ServerCore::StartJob(const v1::JobDescription& job) {
   }
   job_ = std::move(kept_job);
   partitions_ = std::move(owners);
-  progress_.resize(partitions);
+  v1::ServerProgress nothing_yet;
+  nothing_yet.set_highest_started_step(-1);
+  progress_.assign(partitions, nothing_yet);
   return absl::OkStatus();
 }
 

@@ -23,7 +23,7 @@
 namespace rubato::server {
 
 // A server without its sockets: routes messages of workers and directives of the coordinator to its partitions, and
-// gathers their answers. Thread-safe; nothing blocks but its destructor.
+// gathers their answers. Thread-safe; nothing waits for others but its destructor.
 class ServerCore {
  public:
   struct Options {

@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/config/compression.h"
-#include "common/config/fingerprint.h"
 #include "common/config/local_sgd.h"
+#include "common/session/task_session.h"
 #include "common/shared_memory/arena.h"
 #include "common/status.h"
 #include "common/task.h"
@@ -79,18 +79,12 @@ std::shared_ptr<void> AllocateIn(const std::shared_ptr<SharedArena>& arena, size
 absl::Status WorkerTask::Run() {
   RUBATO_ASSIGN_OR_RETURN(ModelSpec spec, BuildModelSpec(options_.config.model()));
   RUBATO_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> dataset, OpenDataset(options_.config, spec, Split::kTrain));
-  Session::Options session;
-  session.coordinator = options_.coordinator;
-  session.task = options_.task;
-  session.registration = DescribeProcess();
-  session.registration.set_config_fingerprint(ConfigFingerprint(options_.config));
+  Session::Options session =
+      TaskSessionOptions(options_.config, options_.coordinator, options_.task, options_.clock, options_.log);
   session.registration.set_train_examples(dataset->size());
   session.heartbeat = [this] { return Heartbeat(); };
   session.on_directive = [this](const v1::Directive& directive) { OnDirective(directive); };
   session.on_lost = [this](absl::Status status) { Cancel(std::move(status)); };
-  session.give_up_after = absl::Seconds(options_.config.cluster().start_timeout_seconds());
-  session.clock = options_.clock;
-  session.log = options_.log;
   RUBATO_ASSIGN_OR_RETURN(session_, Session::Create(std::move(session)));
   session_->Start();
 
