@@ -181,18 +181,22 @@ absl::Status WorkerTask::Train(const v1::JobDescription& job, const v1::Plan& pl
   trainer_options.log = options_.log;
   trainer_options.trace = &trace;
   Trainer trainer(trainer_options);
+  return RunTrainer(plan, &client, &trainer, is_static ? nullptr : &dynamic);
+}
+
+absl::Status WorkerTask::RunTrainer(const v1::Plan& plan, PsClient* client, Trainer* trainer, DynamicSource* dynamic) {
   {
     MutexLock lock(mu_);
-    client_ = &client;
-    trainer_ = &trainer;
-    dynamic_ = is_static ? nullptr : &dynamic;
-    if (stop_) client.Cancel(ended_.ok() ? absl::CancelledError("the job is over") : ended_);
+    client_ = client;
+    trainer_ = trainer;
+    dynamic_ = dynamic;
+    if (stop_) client->Cancel(ended_.ok() ? absl::CancelledError("the job is over") : ended_);
   }
   options_.log->Info(absl::StrCat("trains from step ", plan.first_step(), " of plan ", plan.generation(), ", ",
                                   ModeName(plan.mode(), plan.staleness_bound()), " with ", plan.members_size(),
                                   " workers"));
-  client.Start(plan);
-  absl::Status status = trainer.Run();
+  client->Start(plan);
+  absl::Status status = trainer->Run();
   MutexLock lock(mu_);
   last_progress_ = ProgressLocked();  // For the heartbeat that goes before the goodbye.
   client_ = nullptr;

@@ -47,6 +47,8 @@ class WorkerTask {
   absl::StatusOr<v1::Plan> AwaitMembership(v1::JobDescription* job);
   absl::Status Train(const v1::JobDescription& job, const v1::Plan& plan, const ModelSpec& spec,
                      std::shared_ptr<const Dataset> dataset);
+  // What is running is known to the callbacks meanwhile. `dynamic`: null where the plan gives out the data.
+  absl::Status RunTrainer(const v1::Plan& plan, PsClient* client, Trainer* trainer, DynamicSource* dynamic);
   void SendShardRequest(const v1::ShardRequest& request);
   bool IsMember(const v1::Plan& plan) const;
 

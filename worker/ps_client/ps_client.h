@@ -13,7 +13,6 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/clock.h"
-#include "common/float_buffer.h"
 #include "common/log.h"
 #include "common/mutex.h"
 #include "common/shared_memory/arena.h"
@@ -25,6 +24,7 @@
 #include "proto/coordinator.pb.h"
 #include "worker/parameters.h"
 #include "worker/ps_client/batching.h"
+#include "worker/ps_client/gradient_packer.h"
 #include "worker/ps_client/step_machine.h"
 
 namespace rubato::worker {
@@ -133,6 +133,7 @@ class PsClient : public Parameters, private StepMachine::Sink {
   void Send(const StepMachine::Request& request) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnMessage(int link, const Connection* connection, grpc::ByteBuffer message);
   void OnDisconnected(int link, const Connection* connection, absl::Status status);
+  const float* Gradient(uint32_t chunk) const;
   // Packs the gradients of a batch whose push is due, for as often as it is sent.
   void Pack(const ChunkBatch& batch, int64_t step);
   // The bytes of a chunk's gradient as they are sent.
@@ -159,15 +160,8 @@ class PsClient : public Parameters, private StepMachine::Sink {
   const Batching batching_;
   // By batch.
   std::vector<int> link_of_batch_;
-  // By chunk, where its gradient is packed: the packed bytes, how many, and what error feedback has kept back. Used by
-  // the trainer's thread until the push, and only read until it is acknowledged.
-  struct Packed {
-    CodecSpec codec;
-    std::shared_ptr<FloatBuffer> bytes;
-    int64_t size = 0;
-    std::vector<float> residual;
-  };
-  std::vector<Packed> packed_;
+  // A chunk's packed gradient is used by the trainer's thread until the push, and only read until it is acknowledged.
+  GradientPacker packer_;
 
   Mutex mu_;
   CondVar changed_;
