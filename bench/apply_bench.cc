@@ -3,13 +3,14 @@
 //
 //   bazel run //bench:apply_bench -- --isa=all --rounds=101
 
-#include <CLI/CLI.hpp>
-#include <cstdio>
+#include <algorithm>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "bench/apply_loops.h"
 #include "bench/bench_output.h"
 #include "bench/bench_timing.h"
+#include "bench/loop_bench.h"
 #include "common/float_buffer.h"
 #include "kernels/optimizer/reduce_and_apply.h"
 #include "kernels/optimizer/update_rule.h"
@@ -102,26 +103,11 @@ void Run(const std::vector<Isa>& isas, int rounds) {
   PrintCases(cases);
 }
 
-int Main(int argc, char** argv) {
-  CLI::App app("Optimizer updates against the memory's speed");
-  std::string isa = "best";
-  int rounds = 61;
-  app.add_option("--isa", isa, "best, all, baseline, sse4.2, avx2 or avx512")->capture_default_str();
-  app.add_option("--rounds", rounds, "Repetitions, of which the median counts")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 10000));
-  CLI11_PARSE(app, argc, argv);
-  const absl::StatusOr<std::vector<Isa>> isas = ParseIsas(isa, ReduceAndApplyIsa());
-  const absl::Status pinned = PinToOneCore();
-  if (!isas.ok() || !pinned.ok()) {
-    std::fprintf(stderr, "apply_bench: %s\n", (isas.ok() ? pinned : isas.status()).ToString().c_str());
-    return 1;
-  }
-  Run(*isas, rounds);
-  return 0;
-}
-
 }  // namespace
 }  // namespace rubato::bench
 
-int main(int argc, char** argv) { return rubato::bench::Main(argc, argv); }
+int main(int argc, char** argv) {
+  return rubato::bench::LoopBenchMain(argc, argv,
+                                      {"apply_bench", "Optimizer updates against the memory's speed", 61,
+                                       rubato::ReduceAndApplyIsa(), rubato::bench::Run});
+}

@@ -59,16 +59,7 @@ RUBATO_TARGET_AVX512 void MoveAvx512(const Streams& s, float factor) { Move(s, f
 }  // namespace
 
 void MoveStreams(Isa isa, const Streams& streams, float factor) {
-  switch (isa) {
-    case Isa::kBaseline:
-      return MoveBaseline(streams, factor);
-    case Isa::kSse42:
-      return MoveSse42(streams, factor);
-    case Isa::kAvx2:
-      return MoveAvx2(streams, factor);
-    case Isa::kAvx512:
-      return MoveAvx512(streams, factor);
-  }
+  ForIsa(isa, MoveBaseline, MoveSse42, MoveAvx2, MoveAvx512)(streams, factor);
 }
 
 }  // namespace rubato::bench

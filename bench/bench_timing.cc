@@ -1,43 +1,12 @@
 #include "bench/bench_timing.h"
 
-#include <sched.h>
+#include <utility>
 
-#include <cerrno>
-
-#include "absl/strings/str_cat.h"
 #include "bench/bench_output.h"
 #include "common/clock.h"
 #include "common/random.h"
 
 namespace rubato::bench {
-
-absl::Status PinToOneCore() {
-  cpu_set_t allowed, one;
-  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return absl::ErrnoToStatus(errno, "sched_getaffinity");
-  CPU_ZERO(&one);
-  for (int cpu = CPU_SETSIZE - 1; cpu >= 0; --cpu) {
-    if (!CPU_ISSET(cpu, &allowed)) continue;
-    CPU_SET(cpu, &one);
-    break;
-  }
-  if (sched_setaffinity(0, sizeof(one), &one) != 0) return absl::ErrnoToStatus(errno, "sched_setaffinity");
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::vector<Isa>> ParseIsas(const std::string& flag, Isa best) {
-  if (flag == "best") return std::vector<Isa>{best};
-  std::vector<Isa> isas;
-  std::string names = "best, all";
-  for (Isa isa : kAllIsas) {
-    absl::StrAppend(&names, ", ", IsaName(isa));
-    if (flag == IsaName(isa) && !Supports(isa)) {
-      return absl::FailedPreconditionError(absl::StrCat("--isa: this processor does not support ", flag));
-    }
-    if (Supports(isa) && (flag == "all" || flag == IsaName(isa))) isas.push_back(isa);
-  }
-  if (isas.empty()) return absl::InvalidArgumentError(absl::StrCat("--isa: \"", flag, "\" is none of ", names));
-  return isas;
-}
 
 std::vector<std::vector<double>> TimeInterleaved(const std::vector<std::function<void()>>& functions, int rounds) {
   std::vector<std::vector<double>> times(functions.size());

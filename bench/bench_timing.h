@@ -3,21 +3,9 @@
 
 #include <cstdint>
 #include <functional>
-#include <string>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "kernels/optimizer/isa.h"
-
 namespace rubato::bench {
-
-// Binds the calling thread to one of the cores that it may use, the last. Internal where the system refuses.
-absl::Status PinToOneCore();
-
-// The instruction sets that a --isa flag means: "best" (which is given), "all" (that this processor supports), or one
-// by its name. InvalidArgument where the name is unknown, FailedPrecondition where this processor does not support it.
-absl::StatusOr<std::vector<Isa>> ParseIsas(const std::string& flag, Isa best);
 
 // Runs each function once in every round, one after another, so that a busy machine slows all of them alike, and
 // returns the seconds of processor time of each round: times[function][round]. A first round is not counted.

@@ -3,8 +3,6 @@
 //
 //   bazel run //bench:codec_bench -- --isa=all --rounds=15
 
-#include <CLI/CLI.hpp>
-#include <cstdio>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -15,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "bench/bench_output.h"
 #include "bench/bench_timing.h"
+#include "bench/loop_bench.h"
 #include "kernels/codec/codec.h"
 
 namespace rubato::bench {
@@ -110,26 +109,10 @@ void Run(const std::vector<Isa>& isas, int rounds) {
   PrintCases(results);
 }
 
-int Main(int argc, char** argv) {
-  CLI::App app("Rates of the codecs against memcpy");
-  std::string isa = "best";
-  int rounds = 15;
-  app.add_option("--isa", isa, "best, all, baseline, sse4.2, avx2 or avx512")->capture_default_str();
-  app.add_option("--rounds", rounds, "Repetitions, of which the median counts")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 10000));
-  CLI11_PARSE(app, argc, argv);
-  const absl::StatusOr<std::vector<Isa>> isas = ParseIsas(isa, BestIsa());
-  const absl::Status pinned = PinToOneCore();
-  if (!isas.ok() || !pinned.ok()) {
-    std::fprintf(stderr, "codec_bench: %s\n", (isas.ok() ? pinned : isas.status()).ToString().c_str());
-    return 1;
-  }
-  Run(*isas, rounds);
-  return 0;
-}
-
 }  // namespace
 }  // namespace rubato::bench
 
-int main(int argc, char** argv) { return rubato::bench::Main(argc, argv); }
+int main(int argc, char** argv) {
+  return rubato::bench::LoopBenchMain(
+      argc, argv, {"codec_bench", "Rates of the codecs against memcpy", 15, rubato::BestIsa(), rubato::bench::Run});
+}

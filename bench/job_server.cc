@@ -1,5 +1,6 @@
 #include "bench/job_server.h"
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <utility>
@@ -19,10 +20,16 @@
 namespace rubato::bench {
 namespace {
 
+// For the client to begin.
+constexpr absl::Duration kStartPatience = absl::Minutes(1);
+// Between a client's messages: others take their turns meanwhile.
+constexpr absl::Duration kSilence = absl::Hours(1);
+
 class Handler : public ConnectionHandler {
  public:
-  explicit Handler(server::ServerCore* core) : core_(core) {}
+  Handler(server::ServerCore* core, const Clock* clock) : core_(core), clock_(clock) {}
   void OnMessage(std::shared_ptr<Connection> connection, grpc::ByteBuffer message) override {
+    messages_.fetch_add(1, std::memory_order_relaxed);
     core_->OnMessage(std::move(connection), message);
   }
   void OnClosed(uint64_t) override {
@@ -30,13 +37,32 @@ class Handler : public ConnectionHandler {
     closed_ = true;
     changed_.NotifyAll();
   }
-  void AwaitClosed() {
+
+  // Waits until a client has gone. DeadlineExceeded where none sends anything.
+  absl::Status AwaitClosed() {
+    int64_t seen = 0;
+    absl::Duration patience = kStartPatience;
+    absl::Time deadline = clock_->Now() + patience;
     MutexLock lock(mu_);
-    while (!closed_) changed_.Wait(mu_);
+    while (!closed_) {
+      changed_.WaitFor(mu_, deadline - clock_->Now());
+      if (closed_ || clock_->Now() < deadline) continue;
+      const int64_t messages = messages_.load(std::memory_order_relaxed);
+      if (messages == seen) {
+        return absl::DeadlineExceededError(absl::StrCat("server 0 waited ", absl::FormatDuration(patience),
+                                                        " for a message of a worker, after ", seen, " messages"));
+      }
+      seen = messages;
+      patience = kSilence;
+      deadline = clock_->Now() + patience;
+    }
+    return absl::OkStatus();
   }
 
  private:
   server::ServerCore* const core_;
+  const Clock* const clock_;
+  std::atomic<int64_t> messages_{0};
   Mutex mu_;
   CondVar changed_;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
@@ -88,7 +114,7 @@ absl::Status ServeJob(const v1::JobConfig& config, const v1::JobDescription& job
   options.log = &log;
   options.report = [](v1::TaskMessage) {};
   RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<server::ServerCore> core, server::ServerCore::Create(options));
-  Handler handler(core.get());
+  Handler handler(core.get(), &clock);
   RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<ExchangeServer> server,
                           ExchangeServer::Create({.listen = "127.0.0.1:0"}, &handler));
   RUBATO_RETURN_IF_ERROR(core->StartJob(job));
@@ -98,9 +124,9 @@ absl::Status ServeJob(const v1::JobConfig& config, const v1::JobDescription& job
   info.set_address(absl::StrCat("127.0.0.1:", server->port()));
   if (shared.listener != nullptr) *info.mutable_shared_memory() = shared.listener->address();
   ready(info);
-  handler.AwaitClosed();
+  const absl::Status status = handler.AwaitClosed();
   server->Shutdown();
-  return absl::OkStatus();
+  return status;
 }
 
 absl::StatusOr<v1::ServerInfo> ParseServerInfo(const std::string& text) {

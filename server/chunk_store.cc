@@ -57,13 +57,17 @@ absl::Status ChunkStore::Restore(const std::string& directory) {
   return absl::OkStatus();
 }
 
-FloatBuffer::Ptr ChunkStore::TakeSpare(Chunk& chunk) {
-  for (FloatBuffer::Ptr& spare : chunk.spares) {
-    if (spare.use_count() == 1) return std::exchange(spare, chunk.weights);
+FloatBuffer::Ptr ChunkStore::Allocate(int64_t size) {
+  memory_bytes_ += size * static_cast<int64_t>(sizeof(float));
+  return allocate_(size);
+}
+
+FloatBuffer::Ptr ChunkStore::Exchange(const FloatBuffer::Ptr& held, std::vector<FloatBuffer::Ptr>& spares) {
+  for (FloatBuffer::Ptr& spare : spares) {
+    if (spare.use_count() == 1) return std::exchange(spare, held);
   }
-  chunk.spares.push_back(chunk.weights);
-  memory_bytes_ += chunk.weights->size() * sizeof(float);
-  return allocate_(chunk.weights->size());
+  spares.push_back(held);
+  return Allocate(held->size());
 }
 
 ChunkStore::Wire ChunkStore::ForWire(uint32_t index, int64_t version) {
@@ -73,8 +77,10 @@ ChunkStore::Wire ChunkStore::ForWire(uint32_t index, int64_t version) {
     return {v1::NONE, chunk.weights, length * static_cast<int64_t>(sizeof(float))};
   }
   if (chunk.packed_version != version) {
-    if (chunk.packed == nullptr || chunk.packed.use_count() > 1) {
-      chunk.packed = allocate_((MaxEncodedBytes(chunk.pull_codec, length) + 3) / 4);
+    if (chunk.packed == nullptr) {
+      chunk.packed = Allocate((MaxEncodedBytes(chunk.pull_codec, length) + 3) / 4);
+    } else if (chunk.packed.use_count() > 1) {
+      chunk.packed = Exchange(chunk.packed, chunk.packed_spares);
     }
     // The same bytes for whoever asks for this version, on every run.
     const uint64_t stream =
@@ -107,7 +113,7 @@ void ChunkStore::Apply(const ChunkRules::Update& update) {
 
   // While answers with the current weights are on their way, the update goes to another buffer.
   FloatBuffer::Ptr current = chunk.weights;
-  FloatBuffer::Ptr next = current.use_count() == 2 ? current : TakeSpare(chunk);
+  FloatBuffer::Ptr next = current.use_count() == 2 ? current : Exchange(chunk.weights, chunk.spares);
   std::vector<float*> slots;
   for (const FloatBuffer::Ptr& slot : chunk.slots) slots.push_back(slot->data());
   ReduceAndApply(rule, gradients.data(), static_cast<int>(gradients.size()), current->data(), next->data(),

@@ -18,8 +18,9 @@
 
 namespace rubato::server {
 
-// The weights and optimizer state of one partition's chunks. Owned by the partition's thread and used on it alone; the
-// buffers that it hands out may be read anywhere and are never written again while somebody else holds them.
+// The weights and optimizer state of one partition's chunks. Not thread-safe: used by whoever is at work on the
+// partition. The buffers that it hands out may be read anywhere and are never written again while somebody else holds
+// them.
 class ChunkStore {
  public:
   struct Chunk {
@@ -30,11 +31,12 @@ class ChunkStore {
     std::vector<FloatBuffer::Ptr> slots;
     // Updates that changed the weights: the t of Adam's bias correction.
     int64_t updates = 0;
-    // Buffers that were weights before; reused once nobody reads them.
+    // Buffers that were weights before; reused once nobody reads them, because an allocator may take nothing back.
     std::vector<FloatBuffer::Ptr> spares;
     // How pulls carry it, the weights as they were packed last, and their version.
     CodecSpec pull_codec;
     FloatBuffer::Ptr packed;
+    std::vector<FloatBuffer::Ptr> packed_spares;
     int64_t packed_bytes = 0;
     int64_t packed_version = -1;
   };
@@ -68,7 +70,9 @@ class ChunkStore {
   int64_t memory_bytes() const { return memory_bytes_; }
 
  private:
-  FloatBuffer::Ptr TakeSpare(Chunk& chunk);
+  FloatBuffer::Ptr Allocate(int64_t size);
+  // A buffer as long as `held`, which somebody reads and which goes to the spares.
+  FloatBuffer::Ptr Exchange(const FloatBuffer::Ptr& held, std::vector<FloatBuffer::Ptr>& spares);
 
   const v1::OptimizerConfig optimizer_;
   const uint64_t seed_;

@@ -97,6 +97,18 @@ TEST_F(ChunkStoreTest, PacksAVersionOnce) {
   EXPECT_NE(store.ForWire(0, 2).buffer, first.buffer);  // Still held by a reader.
 }
 
+TEST_F(ChunkStoreTest, ReusesPackedBuffersThatNobodyReadsAnyMore) {
+  config_.mutable_compression()->mutable_pull()->set_codec(v1::BF16);
+  int allocated = 0;
+  ChunkStore store(config_, model_, job_, {0}, [&allocated](int64_t size) {
+    ++allocated;
+    return FloatBuffer::Allocate(size);
+  });
+  FloatBuffer::Ptr reader = store.ForWire(0, 0).buffer;
+  for (int version = 1; version < 10; ++version) reader = store.ForWire(0, version).buffer;
+  EXPECT_EQ(allocated, 1 + 2);  // The weights; what is read, and what is packed meanwhile.
+}
+
 TEST_F(ChunkStoreTest, InitialisesAChunkAsAPartOfItsTensor) {
   ChunkStore parts = Make();
   v1::JobDescription whole;

@@ -37,11 +37,11 @@ struct ChunkSnapshot {
   std::vector<FloatBuffer::Ptr> slots;
 };
 
-// One partition and its thread: rules, weights and update log, touched by one thread at a time. Everything reaches it
-// through a queue, so the path from a push to the weights takes no lock but the queue's. Public methods are thread-safe
-// and run their callback on the partition's thread; they return at once, but a small request to an idle partition is
-// served at once by the thread that submits it, and where there are no cores to spare every one is: waking another
-// thread would take longer.
+// One partition and its thread: rules, weights and update log, touched by one thread at a time, so the path from a push
+// to the weights takes no lock but the queue's. What is asked for waits in a queue for the partition's thread, where
+// callbacks run, too. But a small request over TCP to an idle partition is served by the thread that submits it, and
+// where there are no cores to spare every one over TCP is: waking another thread would take longer. Public methods are
+// thread-safe, and only such a Submit does not return at once.
 class PartitionOwner : private PartitionSink {
  public:
   struct Options {
@@ -59,7 +59,7 @@ class PartitionOwner : private PartitionSink {
     std::unique_ptr<UpdateLogWriter> log;
     // Holds the weights as long as there is room, so that tasks on this host can read them there. Null: there is none.
     std::shared_ptr<SharedArena> arena;
-    // Whether a worker's side of a shared memory session is still there. Called on the partition's thread.
+    // Whether a worker's side of a shared memory session is still there. Called by whoever is at work.
     std::function<bool(uint64_t session, const v1::TaskId& task)> session_lives;
   };
 

@@ -41,7 +41,7 @@ absl::StatusOr<PushBytes> LocatePush(const DecodedRequest& message, std::shared_
 // Gives each contribution of a PushPull its part of the bytes, and marks those with an element that is not finite.
 // Nothing is copied but packed gradients that are cut in pieces or that their writer could still change while they are
 // unpacked. InvalidArgument: a packed gradient is not what its codec allows; the request is then to be refused. Touches
-// every byte: call it on the partition's thread.
+// every byte: it is for whoever is at work on the partition.
 absl::Status AttachGradients(std::shared_ptr<const PushBytes> bytes, PartitionRequest* request);
 
 }  // namespace rubato::server

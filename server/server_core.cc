@@ -83,6 +83,25 @@ absl::Status ServerCore::StartJob(const v1::JobDescription& job) {
                                                       "; the coordinator speaks of job ",
                                                       absl::Hex(job.fingerprint())));
   }
+  RUBATO_ASSIGN_OR_RETURN(const std::vector<std::vector<uint32_t>> chunks, ChunksByPartition(job));
+  auto kept_job = std::make_unique<const v1::JobDescription>(job);
+  std::vector<std::unique_ptr<PartitionOwner>> owners;
+  for (uint32_t partition = 0; partition < chunks.size(); ++partition) {
+    RUBATO_ASSIGN_OR_RETURN(PartitionOwner::Options owner, OwnerOptions(kept_job.get(), partition, chunks[partition]));
+    owners.push_back(std::make_unique<PartitionOwner>(std::move(owner)));
+    if (const std::string& from = options_.config.training().start_from(); !from.empty()) {
+      RUBATO_RETURN_IF_ERROR(Annotate(owners.back()->Restore(from), "training.start_from"));
+    }
+  }
+  job_ = std::move(kept_job);
+  partitions_ = std::move(owners);
+  v1::ServerProgress nothing_yet;
+  nothing_yet.set_highest_started_step(-1);
+  progress_.assign(chunks.size(), nothing_yet);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::vector<uint32_t>>> ServerCore::ChunksByPartition(const v1::JobDescription& job) const {
   const uint32_t partitions = options_.config.cluster().partitions_per_server();
   std::vector<std::vector<uint32_t>> chunks(partitions);
   for (int index = 0; index < job.chunks_size(); ++index) {
@@ -94,41 +113,32 @@ absl::Status ServerCore::StartJob(const v1::JobDescription& job) {
     }
     if (placement.server() == options_.task.index()) chunks[placement.partition()].push_back(index);
   }
-  auto kept_job = std::make_unique<const v1::JobDescription>(job);
-  std::vector<std::unique_ptr<PartitionOwner>> owners;
-  for (uint32_t partition = 0; partition < partitions; ++partition) {
-    PartitionOwner::Options owner;
-    owner.partition = partition;
-    owner.config = &options_.config;
-    owner.model = &model_;
-    owner.job = kept_job.get();
-    owner.chunks = chunks[partition];
-    owner.clock = options_.clock;
-    owner.logger = options_.log;
-    owner.arena = options_.arena;
-    owner.session_lives = [shared = options_.shared](uint64_t session, const v1::TaskId& task) {
-      return shared != nullptr && shared->Find(session, task) != nullptr;
-    };
-    if (options_.config.cluster().update_log()) {
-      v1::LogHeader header;
-      header.set_job_name(options_.config.name());
-      header.set_server(options_.task.index());
-      header.set_partition(partition);
-      header.set_server_incarnation(options_.task.incarnation());
-      RUBATO_ASSIGN_OR_RETURN(
-          owner.log,
-          UpdateLogWriter::Create(
-              JoinPath(options_.config.run_directory(), UpdateLogName(options_.task.index(), partition)), header));
-    }
-    owners.push_back(std::make_unique<PartitionOwner>(std::move(owner)));
-    if (const std::string& from = options_.config.training().start_from(); !from.empty()) {
-      RUBATO_RETURN_IF_ERROR(Annotate(owners.back()->Restore(from), "training.start_from"));
-    }
-  }
-  job_ = std::move(kept_job);
-  partitions_ = std::move(owners);
-  progress_.resize(partitions);
-  return absl::OkStatus();
+  return chunks;
+}
+
+absl::StatusOr<PartitionOwner::Options> ServerCore::OwnerOptions(const v1::JobDescription* job, uint32_t partition,
+                                                                 const std::vector<uint32_t>& chunks) const {
+  PartitionOwner::Options owner;
+  owner.partition = partition;
+  owner.config = &options_.config;
+  owner.model = &model_;
+  owner.job = job;
+  owner.chunks = chunks;
+  owner.clock = options_.clock;
+  owner.logger = options_.log;
+  owner.arena = options_.arena;
+  owner.session_lives = [shared = options_.shared](uint64_t session, const v1::TaskId& task) {
+    return shared != nullptr && shared->Find(session, task) != nullptr;
+  };
+  if (!options_.config.cluster().update_log()) return owner;
+  v1::LogHeader header;
+  header.set_job_name(options_.config.name());
+  header.set_server(options_.task.index());
+  header.set_partition(partition);
+  header.set_server_incarnation(options_.task.incarnation());
+  const std::string path = JoinPath(options_.config.run_directory(), UpdateLogName(options_.task.index(), partition));
+  RUBATO_ASSIGN_OR_RETURN(owner.log, UpdateLogWriter::Create(path, header));
+  return owner;
 }
 
 std::vector<PartitionOwner*> ServerCore::Partitions() {

@@ -23,7 +23,7 @@
 namespace rubato::server {
 
 // A server without its sockets: routes messages of workers and directives of the coordinator to its partitions, and
-// gathers their answers. Thread-safe; nothing blocks but its destructor.
+// gathers their answers. Thread-safe; nothing waits for others but its destructor.
 class ServerCore {
  public:
   struct Options {
@@ -61,6 +61,11 @@ class ServerCore {
  private:
   ServerCore(Options options, ModelSpec model);
 
+  // This server's chunks. FailedPrecondition: the job is not one of this server's config.
+  absl::StatusOr<std::vector<std::vector<uint32_t>>> ChunksByPartition(const v1::JobDescription& job) const;
+  // Opens the partition's update log, if there is to be one. `job` outlives the owner.
+  absl::StatusOr<PartitionOwner::Options> OwnerOptions(const v1::JobDescription* job, uint32_t partition,
+                                                       const std::vector<uint32_t>& chunks) const;
   // Whom the message goes to, and its gradients.
   absl::Status Route(const DecodedRequest& message, PartitionOwner** owner, PartitionOwner::Incoming* incoming);
   void Announce(const std::vector<PartitionOwner*>& partitions, uint64_t generation);

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/config/fingerprint.h"
 #include "common/model_spec.h"
+#include "common/session/task_session.h"
 #include "common/status.h"
 #include "common/task.h"
 
@@ -52,7 +52,7 @@ absl::Status ServerTask::Run() {
   core.task = options_.task;
   core.clock = options_.clock;
   core.log = options_.log;
-  core.report = [this](v1::TaskMessage message) { session_->Send(std::move(message)); };
+  core.report = [this](v1::TaskMessage message) { Report(std::move(message)); };
   RUBATO_ASSIGN_OR_RETURN(core_, ServerCore::Create(std::move(core)));
 
   ExchangeServer::Options listen;
@@ -60,25 +60,9 @@ absl::Status ServerTask::Run() {
   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<ExchangeServer> server, ExchangeServer::Create(std::move(listen), this));
   options_.log->Info(absl::StrCat("listens on port ", server->port()));
 
-  Session::Options session;
-  session.coordinator = options_.coordinator;
-  session.task = options_.task;
-  session.registration = DescribeProcess();
-  session.registration.set_config_fingerprint(ConfigFingerprint(options_.config));
-  session.registration.set_address(absl::StrCat(options_.advertise_host, ":", server->port()));
-  if (shared_ != nullptr) *session.registration.mutable_shared_memory() = shared_->address();
-  session.heartbeat = [this] {
-    v1::Heartbeat heartbeat;
-    *heartbeat.mutable_server() = core_->Progress();
-    return heartbeat;
-  };
-  session.on_directive = [this](const v1::Directive& directive) { OnDirective(directive); };
-  session.on_lost = [this](absl::Status status) { Cancel(std::move(status)); };
-  session.give_up_after = absl::Seconds(options_.config.cluster().start_timeout_seconds());
-  session.clock = options_.clock;
-  session.log = options_.log;
-  RUBATO_ASSIGN_OR_RETURN(session_, Session::Create(std::move(session)));
-  session_->Start();
+  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, Session::Create(DescribeSession(server->port())));
+  SetSession(session.get());
+  session->Start();
 
   absl::Status status;
   {
@@ -88,12 +72,39 @@ absl::Status ServerTask::Run() {
     status = ended_;
   }
   server->Shutdown();
-  if (absl::Status left = session_->Leave(std::string(status.message()), kLeaveTimeout); !left.ok()) {
+  if (absl::Status left = session->Leave(std::string(status.message()), kLeaveTimeout); !left.ok()) {
     options_.log->Warning(absl::StrCat("leaves without the coordinator's knowledge: ", left.message()));
   }
-  core_.reset();  // Its partitions report through the session.
-  session_.reset();
+  // Its thread may go on speaking to the core, where the coordinator did not hear of the leave; and the core to it.
+  SetSession(nullptr);
+  session.reset();
+  core_.reset();
   return status;
+}
+
+Session::Options ServerTask::DescribeSession(int port) {
+  Session::Options session =
+      TaskSessionOptions(options_.config, options_.coordinator, options_.task, options_.clock, options_.log);
+  session.registration.set_address(absl::StrCat(options_.advertise_host, ":", port));
+  if (shared_ != nullptr) *session.registration.mutable_shared_memory() = shared_->address();
+  session.heartbeat = [this] {
+    v1::Heartbeat heartbeat;
+    *heartbeat.mutable_server() = core_->Progress();
+    return heartbeat;
+  };
+  session.on_directive = [this](const v1::Directive& directive) { OnDirective(directive); };
+  session.on_lost = [this](absl::Status status) { Cancel(std::move(status)); };
+  return session;
+}
+
+void ServerTask::Report(v1::TaskMessage message) {
+  MutexLock lock(mu_);
+  if (session_ != nullptr) session_->Send(std::move(message));
+}
+
+void ServerTask::SetSession(Session* session) {
+  MutexLock lock(mu_);
+  session_ = session;
 }
 
 void ServerTask::OnMessage(std::shared_ptr<Connection> connection, grpc::ByteBuffer message) {

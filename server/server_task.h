@@ -46,6 +46,10 @@ class ServerTask : private ExchangeServer::Handler {
   void OnMessage(std::shared_ptr<Connection> connection, grpc::ByteBuffer message) override;
   void OnClosed(uint64_t connection) override;
   void OnDirective(const v1::Directive& directive);
+  // `port`: where this server listens.
+  Session::Options DescribeSession(int port);
+  void Report(v1::TaskMessage message);
+  void SetSession(Session* session);
   // Sets the two below, where the config and the system allow it.
   void OfferSharedMemory();
 
@@ -53,10 +57,11 @@ class ServerTask : private ExchangeServer::Handler {
   std::shared_ptr<SharedArena> arena_;
   std::unique_ptr<SharedMemoryListener> shared_;
   std::unique_ptr<ServerCore> core_;
-  std::unique_ptr<Session> session_;
 
   Mutex mu_;
   CondVar changed_;
+  // Where the core's reports go: Run()'s session. Null: nowhere.
+  Session* session_ ABSL_GUARDED_BY(mu_) = nullptr;
   absl::Status ended_ ABSL_GUARDED_BY(mu_);
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
 };

@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/config/compression.h"
-#include "common/config/fingerprint.h"
 #include "common/config/local_sgd.h"
+#include "common/session/task_session.h"
 #include "common/shared_memory/arena.h"
 #include "common/status.h"
 #include "common/storage/file.h"
@@ -60,8 +60,8 @@ PsClient::Options ClientOptions(const v1::JobConfig& config, const ModelSpec& sp
 std::shared_ptr<SharedArena> MakeArena(const v1::JobConfig& config, const ModelSpec& spec, const std::string& name,
                                        Logger* log) {
   if (config.cluster().shared_memory() == v1::ClusterConfig::OFF) return nullptr;
-  // The chunks' own rounding, and what a pathological codec may add, fit into twice the weights; pages that are not
-  // used cost nothing.
+  // Four times the weights: once for the gradient, twice for what TOP_K makes of it if it keeps everything, an index
+  // with each value, and once for the rounding of parts. Pages that are not used cost nothing.
   size_t bytes = size_t{1} << 20;
   for (const TensorSpec& tensor : spec.tensors) bytes += 4 * sizeof(float) * NumElements(tensor.shape);
   absl::StatusOr<std::shared_ptr<SharedArena>> arena = SharedArena::Create(name, bytes);
@@ -81,18 +81,12 @@ std::shared_ptr<void> AllocateIn(const std::shared_ptr<SharedArena>& arena, size
 absl::Status WorkerTask::Run() {
   RUBATO_ASSIGN_OR_RETURN(ModelSpec spec, BuildModelSpec(options_.config.model()));
   RUBATO_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> dataset, OpenDataset(options_.config, spec, Split::kTrain));
-  Session::Options session;
-  session.coordinator = options_.coordinator;
-  session.task = options_.task;
-  session.registration = DescribeProcess();
-  session.registration.set_config_fingerprint(ConfigFingerprint(options_.config));
+  Session::Options session =
+      TaskSessionOptions(options_.config, options_.coordinator, options_.task, options_.clock, options_.log);
   session.registration.set_train_examples(dataset->size());
   session.heartbeat = [this] { return Heartbeat(); };
   session.on_directive = [this](const v1::Directive& directive) { OnDirective(directive); };
   session.on_lost = [this](absl::Status status) { Cancel(std::move(status)); };
-  session.give_up_after = absl::Seconds(options_.config.cluster().start_timeout_seconds());
-  session.clock = options_.clock;
-  session.log = options_.log;
   RUBATO_ASSIGN_OR_RETURN(session_, Session::Create(std::move(session)));
   session_->Start();
 
@@ -192,19 +186,23 @@ absl::Status WorkerTask::Train(const v1::JobDescription& job, const v1::Plan& pl
   trainer_options.log = options_.log;
   trainer_options.trace = &trace;
   Trainer trainer(trainer_options);
+  RUBATO_RETURN_IF_ERROR(RunTrainer(plan, &client, &trainer, is_static ? nullptr : &dynamic));
+  return SaveResiduals(spec, job, residuals);
+}
+
+absl::Status WorkerTask::RunTrainer(const v1::Plan& plan, PsClient* client, Trainer* trainer, DynamicSource* dynamic) {
   {
     MutexLock lock(mu_);
-    client_ = &client;
-    trainer_ = &trainer;
-    dynamic_ = is_static ? nullptr : &dynamic;
-    if (stop_) client.Cancel(ended_.ok() ? absl::CancelledError("the job is over") : ended_);
+    client_ = client;
+    trainer_ = trainer;
+    dynamic_ = dynamic;
+    if (stop_) client->Cancel(ended_.ok() ? absl::CancelledError("the job is over") : ended_);
   }
   options_.log->Info(absl::StrCat("trains from step ", plan.first_step(), " of plan ", plan.generation(), ", ",
                                   ModeName(plan.mode(), plan.staleness_bound()), " with ", plan.members_size(),
                                   " workers"));
-  client.Start(plan);
-  absl::Status status = trainer.Run();
-  if (status.ok()) status = SaveResiduals(spec, job, residuals);
+  client->Start(plan);
+  absl::Status status = trainer->Run();
   MutexLock lock(mu_);
   last_progress_ = ProgressLocked();  // For the heartbeat that goes before the goodbye.
   client_ = nullptr;

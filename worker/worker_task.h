@@ -51,6 +51,8 @@ class WorkerTask {
   // What the codecs keep back, from the checkpoint that the job starts from, and into its last one.
   absl::Status RestoreResiduals(const ModelSpec& spec, const v1::JobDescription& job, const Residuals& residuals);
   absl::Status SaveResiduals(const ModelSpec& spec, const v1::JobDescription& job, const Residuals& residuals);
+  // What is running is known to the callbacks meanwhile. `dynamic`: null where the plan gives out the data.
+  absl::Status RunTrainer(const v1::Plan& plan, PsClient* client, Trainer* trainer, DynamicSource* dynamic);
   void SendShardRequest(const v1::ShardRequest& request);
   bool IsMember(const v1::Plan& plan) const;
 

@@ -14,6 +14,9 @@
 namespace rubato::bench {
 namespace {
 
+// For an answer; less than whoever runs this client waits for it.
+constexpr absl::Duration kPatience = absl::Seconds(30);
+
 class SingleClient : public Client, private ExchangeClient::Handler {
  public:
   SingleClient(const Setup& setup, RubatoJob job)
@@ -22,29 +25,43 @@ class SingleClient : public Client, private ExchangeClient::Handler {
   // Begins step 0 of every chunk.
   absl::Status Start() {
     RUBATO_ASSIGN_OR_RETURN(client_, ExchangeClient::Create({.address = job_.description.servers(0).address()}, this));
-    return RunUntil([this](absl::Time) { return sent_ == setup_.chunks(); });
+    return RunUntil("its chunks' first weights", kPatience, [this](absl::Time) { return sent_ == setup_.chunks(); });
   }
 
   absl::StatusOr<Count> Run(absl::Duration duration) override {
     const absl::Time begin = clock_.Now();
     const int64_t before = sent_;
-    RUBATO_RETURN_IF_ERROR(RunUntil([end = begin + duration](absl::Time now) { return now >= end; }));
+    RUBATO_RETURN_IF_ERROR(RunUntil("the answer to its last push", duration + kPatience,
+                                    [end = begin + duration](absl::Time now) { return now >= end; }));
     return Count{sent_ - before, clock_.Now() - begin};
   }
 
   absl::Status Verify() override { return memory_.Verify(); }
 
  private:
-  // Sends, and goes on where answers arrive until `done`.
-  absl::Status RunUntil(std::function<bool(absl::Time)> done) {
+  // Sends, and goes on where answers arrive until `done`. DeadlineExceeded, naming `what`, where that takes longer than
+  // `timeout`; no further run is possible then.
+  absl::Status RunUntil(const char* what, absl::Duration timeout, std::function<bool(absl::Time)> done) {
+    const absl::Time deadline = clock_.Now() + timeout;
     {
       MutexLock lock(mu_);
+      RUBATO_RETURN_IF_ERROR(status_);
       ended_ = false;
     }
     done_ = std::move(done);
     Send();
     MutexLock lock(mu_);
-    while (!ended_) changed_.Wait(mu_);
+    while (!ended_) {
+      const absl::Duration left = deadline - clock_.Now();
+      if (left > absl::ZeroDuration()) {
+        changed_.WaitFor(mu_, left);
+        continue;
+      }
+      status_ =
+          absl::DeadlineExceededError(absl::StrCat("worker 0 waited ", absl::FormatDuration(timeout), " for ", what,
+                                                   " of the server at ", job_.description.servers(0).address()));
+      ended_ = true;
+    }
     return status_;
   }
 

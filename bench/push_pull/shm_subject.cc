@@ -7,7 +7,7 @@
 #include "absl/strings/str_split.h"
 #include "bench/push_pull/client_memory.h"
 #include "bench/push_pull/server_memory.h"
-#include "bench/push_pull/shared_region.h"
+#include "bench/push_pull/two_way_region.h"
 #include "common/clock.h"
 #include "common/status.h"
 
@@ -20,15 +20,15 @@ struct Header {
   alignas(64) char data[64];
 };
 
-Header* HeaderOf(SharedRegion* region) { return reinterpret_cast<Header*>(region->data()); }
-float* ChunkOf(const Setup& setup, SharedRegion* region, uint32_t count) {
+Header* HeaderOf(TwoWayRegion* region) { return reinterpret_cast<Header*>(region->data()); }
+float* ChunkOf(const Setup& setup, TwoWayRegion* region, uint32_t count) {
   return reinterpret_cast<float*>(region->data() + sizeof(Header) + count % setup.chunks() * setup.size);
 }
 size_t RegionBytes(const Setup& setup) { return sizeof(Header) + setup.chunks() * setup.size; }
 
 class ShmClient : public Client {
  public:
-  ShmClient(const Setup& setup, std::unique_ptr<SharedRegion> pushes, std::unique_ptr<SharedRegion> pulls)
+  ShmClient(const Setup& setup, std::unique_ptr<TwoWayRegion> pushes, std::unique_ptr<TwoWayRegion> pulls)
       : setup_(setup), memory_(setup), pushes_(std::move(pushes)), pulls_(std::move(pulls)) {
     std::memcpy(ChunkOf(setup_, pushes_.get(), 0), memory_.Gradient(0), setup_.chunks() * setup_.size);
   }
@@ -56,8 +56,8 @@ class ShmClient : public Client {
   const Setup setup_;
   ClientMemory memory_;
   RealClock clock_;
-  const std::unique_ptr<SharedRegion> pushes_;
-  const std::unique_ptr<SharedRegion> pulls_;
+  const std::unique_ptr<TwoWayRegion> pushes_;
+  const std::unique_ptr<TwoWayRegion> pulls_;
   uint32_t sent_ = 0;
   uint32_t received_ = 0;
 };
@@ -65,8 +65,8 @@ class ShmClient : public Client {
 }  // namespace
 
 absl::Status ServeShm(const Setup& setup, const Ready& ready) {
-  RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<SharedRegion> pushes, SharedRegion::Create(RegionBytes(setup)));
-  RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<SharedRegion> pulls, SharedRegion::Create(RegionBytes(setup)));
+  RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<TwoWayRegion> pushes, TwoWayRegion::Create(RegionBytes(setup)));
+  RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<TwoWayRegion> pulls, TwoWayRegion::Create(RegionBytes(setup)));
   ready(absl::StrCat(pushes->address(), ",", pulls->address()));
   for (uint32_t done = 0;; ++done) {
     if (HeaderOf(pushes.get())->count.Get() == done) HeaderOf(pushes.get())->count.AwaitChange(done);
@@ -77,8 +77,8 @@ absl::Status ServeShm(const Setup& setup, const Ready& ready) {
 
 absl::StatusOr<std::unique_ptr<Client>> ConnectShm(const Setup& setup, const std::string& address) {
   const std::pair<std::string, std::string> parts = absl::StrSplit(address, absl::MaxSplits(',', 1));
-  RUBATO_ASSIGN_OR_RETURN(auto pushes, SharedRegion::Open(parts.first, RegionBytes(setup)));
-  RUBATO_ASSIGN_OR_RETURN(auto pulls, SharedRegion::Open(parts.second, RegionBytes(setup)));
+  RUBATO_ASSIGN_OR_RETURN(auto pushes, TwoWayRegion::Open(parts.first, RegionBytes(setup)));
+  RUBATO_ASSIGN_OR_RETURN(auto pulls, TwoWayRegion::Open(parts.second, RegionBytes(setup)));
   return std::make_unique<ShmClient>(setup, std::move(pushes), std::move(pulls));
 }
 

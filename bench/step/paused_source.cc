@@ -2,16 +2,20 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "bench/bench_timing.h"
 
 namespace rubato::bench {
 namespace {
 
 constexpr int kBatches = 16;
+// While others take their turns.
+constexpr absl::Duration kPauseMax = absl::Hours(1);
 
 }  // namespace
 
-PausedSource::PausedSource(int64_t batch, int64_t features, int classes, uint64_t seed) {
+PausedSource::PausedSource(int64_t batch, int64_t features, int classes, uint64_t seed, const Clock* clock)
+    : clock_(clock) {
   const std::vector<float> noise = NormalValues(batch * features, seed);
   for (int b = 0; b < kBatches; ++b) {
     Batch& entry = batches_.emplace_back();
@@ -23,8 +27,16 @@ PausedSource::PausedSource(int64_t batch, int64_t features, int classes, uint64_
 }
 
 absl::StatusOr<worker::BatchSource::Next> PausedSource::Get(const worker::Parameters::Step&) {
+  const absl::Time deadline = clock_->Now() + kPauseMax;
   MutexLock lock(mu_);
-  while (paused_ && !ended_) changed_.Wait(mu_);
+  while (paused_ && !ended_) {
+    const absl::Duration left = deadline - clock_->Now();
+    if (left <= absl::ZeroDuration()) {
+      return absl::DeadlineExceededError(absl::StrCat("waited ", absl::FormatDuration(kPauseMax),
+                                                      " for the benchmark's next round, after ", steps_, " steps"));
+    }
+    changed_.WaitFor(mu_, left);
+  }
   Next next;
   if (ended_) return next;
   next.kind = Kind::kBatch;

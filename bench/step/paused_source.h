@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/clock.h"
 #include "common/mutex.h"
 #include "worker/batch_source.h"
 
@@ -13,8 +14,10 @@ namespace rubato::bench {
 // Begun are the trainer's; the rest is for another thread.
 class PausedSource : public worker::BatchSource {
  public:
-  PausedSource(int64_t batch, int64_t features, int classes, uint64_t seed);
+  // `clock` outlives it.
+  PausedSource(int64_t batch, int64_t features, int classes, uint64_t seed, const Clock* clock);
 
+  // DeadlineExceeded after an hour of pause.
   absl::StatusOr<Next> Get(const worker::Parameters::Step& step) override;
   void Begun() override;
 
@@ -25,6 +28,7 @@ class PausedSource : public worker::BatchSource {
   int64_t steps();
 
  private:
+  const Clock* const clock_;
   std::vector<Batch> batches_;
   Mutex mu_;
   CondVar changed_;

@@ -62,7 +62,7 @@ absl::Status WorkerLoop::SetUp(const StepSetup& setup, uint32_t index, bool has_
     parameters_ = std::make_unique<InProcessParameters>(job_.config, job_.model, model_.get(), backend_.get());
   }
   if (has_server && !setup.overlap) parameters_ = std::make_unique<AllAtOnce>(client_.get(), tensors);
-  source_ = std::make_unique<PausedSource>(setup.batch, 784, 10, index + 1);
+  source_ = std::make_unique<PausedSource>(setup.batch, 784, 10, index + 1, &clock_);
   worker::Trainer::Options options;
   options.config = &job_.config;
   options.spec = &job_.model;

@@ -34,28 +34,32 @@ const void* PayloadView::Contiguous(size_t offset, size_t bytes) const {
   return bytes <= segment.bytes - skip ? segment.data + skip : nullptr;
 }
 
-std::vector<PayloadView::Segment> PayloadView::Pieces(size_t offset, size_t bytes) const {
-  std::vector<Segment> pieces;
-  if (bytes == 0) return pieces;
+template <typename Take>
+void PayloadView::ForEachPiece(size_t offset, size_t bytes, Take take) const {
+  if (bytes == 0) return;
   size_t at = SegmentAt(offset);
   size_t skip = offset - body_->starts[at];
   for (; bytes > 0; ++at, skip = 0) {
     const Segment& segment = segments()[at];
     const size_t part = std::min(bytes, segment.bytes - skip);
-    pieces.push_back({segment.data + skip, part});
+    take(Segment{segment.data + skip, part});
     bytes -= part;
   }
+}
+
+std::vector<PayloadView::Segment> PayloadView::Pieces(size_t offset, size_t bytes) const {
+  std::vector<Segment> pieces;
+  ForEachPiece(offset, bytes, [&pieces](const Segment& piece) { pieces.push_back(piece); });
   return pieces;
 }
 
 bool PayloadView::CopyTo(size_t offset, size_t bytes, void* out) const {
   if (!Holds(offset, bytes)) return false;
-  if (bytes == 0) return true;
   uint8_t* to = static_cast<uint8_t*>(out);
-  for (const Segment& piece : Pieces(offset, bytes)) {
+  ForEachPiece(offset, bytes, [&to](const Segment& piece) {
     std::memcpy(to, piece.data, piece.bytes);
     to += piece.bytes;
-  }
+  });
   return true;
 }
 

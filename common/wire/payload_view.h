@@ -49,6 +49,9 @@ class PayloadView {
     size_t bytes = 0;
   };
 
+  // Calls take(Segment) for each piece of [offset, offset + bytes), in order. REQUIRES: they are all there.
+  template <typename Take>
+  void ForEachPiece(size_t offset, size_t bytes, Take take) const;
   // The segment that holds the byte at `offset`, which is in the payload.
   size_t SegmentAt(size_t offset) const;
   bool Holds(size_t offset, size_t bytes) const { return offset <= size() && bytes <= size() - offset; }

@@ -94,18 +94,7 @@ RUBATO_CODEC_FUNCTIONS(Avx512, RUBATO_TARGET_AVX512)
 
 #undef RUBATO_CODEC_FUNCTIONS
 
-const Functions& FunctionsOn(Isa isa) {
-  switch (isa) {
-    case Isa::kSse42:
-      return kSse42;
-    case Isa::kAvx2:
-      return kAvx2;
-    case Isa::kAvx512:
-      return kAvx512;
-    default:
-      return kBaseline;
-  }
-}
+const Functions& FunctionsOn(Isa isa) { return *ForIsa(isa, &kBaseline, &kSse42, &kAvx2, &kAvx512); }
 
 Isa Widest() {
   static const Isa best = BestIsa();

@@ -35,18 +35,7 @@ RUBATO_TOP_K_PASSES(Avx512, RUBATO_TARGET_AVX512)
 
 #undef RUBATO_TOP_K_PASSES
 
-const Passes& PassesOn(Isa isa) {
-  switch (isa) {
-    case Isa::kSse42:
-      return kSse42;
-    case Isa::kAvx2:
-      return kAvx2;
-    case Isa::kAvx512:
-      return kAvx512;
-    default:
-      return kBaseline;
-  }
-}
+const Passes& PassesOn(Isa isa) { return *ForIsa(isa, &kBaseline, &kSse42, &kAvx2, &kAvx512); }
 
 // A magnitude, as bits, that a little more than `count` of the n elements are likely to reach, from a sample. It makes
 // the search fast and has no influence on its result.

@@ -32,16 +32,7 @@ RUBATO_TARGET_AVX512 bool RunAvx512(const void* data, int64_t n) { return Run(da
 }  // namespace
 
 bool AllFiniteOn(Isa isa, const void* data, int64_t n) {
-  switch (isa) {
-    case Isa::kSse42:
-      return RunSse42(data, n);
-    case Isa::kAvx2:
-      return RunAvx2(data, n);
-    case Isa::kAvx512:
-      return RunAvx512(data, n);
-    default:
-      return RunBaseline(data, n);
-  }
+  return ForIsa(isa, RunBaseline, RunSse42, RunAvx2, RunAvx512)(data, n);
 }
 
 bool AllFinite(const void* data, int64_t n) {

@@ -18,6 +18,23 @@ bool Supports(Isa isa);
 // The widest one that is supported.
 Isa BestIsa();
 
+// What was made for an instruction set, of what was made for each: pointers to functions, as a rule.
+//
+//   ForIsa(isa, RunBaseline, RunSse42, RunAvx2, RunAvx512)(data, n);
+template <typename T>
+constexpr T ForIsa(Isa isa, T baseline, T sse42, T avx2, T avx512) {
+  switch (isa) {
+    case Isa::kSse42:
+      return sse42;
+    case Isa::kAvx2:
+      return avx2;
+    case Isa::kAvx512:
+      return avx512;
+    default:
+      return baseline;
+  }
+}
+
 }  // namespace rubato
 
 // Marks a function as compiled for a wider instruction set; it inlines RUBATO_KERNEL_BODY functions. (target_clones

@@ -58,16 +58,7 @@ void ReduceAndApplyOn(Isa isa, const UpdateRule& rule, const GradientSpan* contr
   readers.reserve(count);
   for (int k = 0; k < count; ++k) readers.emplace_back(isa, contributions[k], n);
   const Call call = {rule, contributions, count, readers.data(), weights_in, weights_out, slots, n};
-  switch (isa) {
-    case Isa::kBaseline:
-      return RunBaseline(call);
-    case Isa::kSse42:
-      return RunSse42(call);
-    case Isa::kAvx2:
-      return RunAvx2(call);
-    case Isa::kAvx512:
-      return RunAvx512(call);
-  }
+  ForIsa(isa, RunBaseline, RunSse42, RunAvx2, RunAvx512)(call);
 }
 
 Isa ReduceAndApplyIsa() {

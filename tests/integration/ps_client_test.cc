@@ -7,10 +7,12 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "common/trace/trace_recorder.h"
 #include "tests/integration/in_process_cluster.h"
 #include "worker/evaluator/snapshot_puller.h"
 
@@ -151,6 +153,36 @@ TEST_P(PsClientTest, TensorsTakeTheirPath) {
   client.Start(cluster.plan());
   ASSERT_TRUE(*client.AwaitTensor(0));
   EXPECT_EQ(client.uses_shared_memory(), GetParam().shared_memory);
+}
+
+TEST_P(PsClientTest, TracesTheBytesThatTravel) {
+  InProcessCluster::Options setup = Setup(2, 1, v1::SYNC, 0);
+  setup.compression.mutable_push()->set_codec(v1::INT8);
+  setup.compression.mutable_pull()->set_codec(v1::BF16);
+  InProcessCluster cluster(setup);
+  FakeModel model = cluster.MakeModel();
+  TraceRecorder trace({.task = "worker 0", .clock = cluster.clock()});
+  trace.SetEnabled(true);
+  PsClient::Options options = cluster.ClientOptions(0, &model);
+  options.trace = &trace;
+  PsClient client(std::move(options));
+  client.Start(cluster.plan());
+  const int tensors = static_cast<int>(model.weights.size());
+  for (int tensor = 0; tensor < tensors; ++tensor) ASSERT_TRUE(*client.AwaitTensor(tensor));
+  Parameters::Step step;
+  ASSERT_TRUE(*client.BeginStep(&step));
+  for (int tensor = tensors - 1; tensor >= 0; --tensor) client.PushTensor(tensor, 16, 0);
+  for (int tensor = 0; tensor < tensors; ++tensor) ASSERT_TRUE(*client.AwaitTensor(tensor));
+  int64_t elements = 0, sent = 0, received = 0;
+  for (const std::vector<float>& weights : model.weights) elements += static_cast<int64_t>(weights.size());
+  const nlohmann::json recorded = nlohmann::json::parse(trace.ToJson());
+  for (const nlohmann::json& event : recorded.at("traceEvents")) {
+    if (event.value("cat", "") != "exchange") continue;
+    sent += event.at("args").at("sent_bytes").get<int64_t>();
+    received += event.at("args").at("received_bytes").get<int64_t>();
+  }
+  EXPECT_EQ(sent, elements + 4 * cluster.job().chunks_size());  // A scale for each chunk, none of which is longer.
+  EXPECT_EQ(received, 2 * 2 * elements);
 }
 
 TEST_P(PsClientTest, AnEvictedWorkerIsToldSo) {

@@ -6,9 +6,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/config/fingerprint.h"
+#include "common/session/task_session.h"
 #include "common/status.h"
-#include "common/task.h"
 #include "kernels/backend_cpu.h"
 #include "worker/data/open_dataset.h"
 
@@ -33,24 +32,18 @@ absl::Status EvaluatorTask::Run() {
   model_options.seed = config.seed();
   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Model> model, Model::Create(spec, backend.get(), model_options));
 
-  Session::Options session;
-  session.coordinator = options_.coordinator;
-  session.task = options_.task;
-  session.registration = DescribeProcess();
-  session.registration.set_config_fingerprint(ConfigFingerprint(config));
-  session.heartbeat = [] { return v1::Heartbeat(); };
-  session.on_directive = [this](const v1::Directive& directive) { OnDirective(directive); };
-  session.on_lost = [this](absl::Status status) { Cancel(std::move(status)); };
-  session.give_up_after = absl::Seconds(config.cluster().start_timeout_seconds());
-  session.clock = options_.clock;
-  session.log = options_.log;
-  RUBATO_ASSIGN_OR_RETURN(session_, Session::Create(std::move(session)));
-  session_->Start();
+  Session::Options session_options =
+      TaskSessionOptions(config, options_.coordinator, options_.task, options_.clock, options_.log);
+  session_options.heartbeat = [] { return v1::Heartbeat(); };
+  session_options.on_directive = [this](const v1::Directive& directive) { OnDirective(directive); };
+  session_options.on_lost = [this](absl::Status status) { Cancel(std::move(status)); };
+  RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, Session::Create(std::move(session_options)));
+  session_ = session.get();
+  session->Start();
   absl::Status status = Serve(*dataset, backend.get(), model.get());
-  if (absl::Status left = session_->Leave(std::string(status.message()), kLeaveTimeout); !left.ok()) {
+  if (absl::Status left = session->Leave(std::string(status.message()), kLeaveTimeout); !left.ok()) {
     options_.log->Warning(absl::StrCat("leaves without the coordinator's knowledge: ", left.message()));
   }
-  session_.reset();
   return status;
 }
 

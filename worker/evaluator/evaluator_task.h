@@ -50,7 +50,7 @@ class EvaluatorTask {
                        Model* model, v1::EvaluationResult* result);
 
   const Options options_;
-  std::unique_ptr<Session> session_;
+  Session* session_ = nullptr;  // Run()'s; stays while its thread calls this object.
 
   Mutex mu_;
   CondVar changed_;

@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "common/random.h"
 #include "common/status.h"
 #include "common/task.h"
 #include "worker/ps_client/arrived_weights.h"
@@ -22,18 +21,13 @@ constexpr absl::Duration kMaintenancePeriod = absl::Milliseconds(50);
 // Of address space, to map a server's memory.
 constexpr size_t kServerMemoryMax = size_t{1} << 46;
 
-// A buffer that servers on this host can read, as long as there is room for it.
-FloatBuffer::Ptr AllocateShared(const std::shared_ptr<SharedArena>& arena, int64_t size) {
-  void* memory = arena == nullptr ? nullptr : arena->Allocate(size * sizeof(float));
-  return memory == nullptr ? FloatBuffer::Allocate(size) : FloatBuffer::Wrap(static_cast<float*>(memory), size, arena);
-}
-
 }  // namespace
 
 PsClient::PsClient(Options options)
     : options_(std::move(options)),
       batching_(MakeBatches(options_.job, static_cast<int>(options_.tensors.size()), options_.message_bytes)),
-      packed_(options_.job.chunks_size()),
+      packer_(&options_.job,
+              {options_.push_codecs, options_.seed, static_cast<uint32_t>(options_.task.index()), options_.arena}),
       machine_(static_cast<int>(batching_.batches.size()), this),
       links_(options_.job.servers_size() * options_.connections_per_server),
       versions_(options_.job.chunks_size(), 0),
@@ -53,14 +47,6 @@ PsClient::PsClient(Options options)
   for (const ChunkBatch& batch : batching_.batches) {
     const int turn = batches_of_server[batch.server]++ % options_.connections_per_server;
     link_of_batch_.push_back(static_cast<int>(batch.server) * options_.connections_per_server + turn);
-  }
-  for (int chunk = 0; chunk < options_.job.chunks_size(); ++chunk) {
-    const v1::ChunkPlacement& placement = options_.job.chunks(chunk);
-    Packed& packed = packed_[chunk];
-    if (!options_.push_codecs.empty()) packed.codec = options_.push_codecs[placement.tensor()];
-    if (packed.codec.codec == v1::NONE) continue;
-    packed.bytes = AllocateShared(options_.arena, (MaxEncodedBytes(packed.codec, placement.length()) + 3) / 4);
-    if (HasResidual(packed.codec.codec)) packed.residual.assign(placement.length(), 0);
   }
   counters_.staleness.assign(kStalenessBuckets, 0);
   maintenance_ = std::thread([this] { Maintain(); });
@@ -84,23 +70,17 @@ void PsClient::Start(const v1::Plan& plan) {
   machine_.Start(plan);
 }
 
+const float* PsClient::Gradient(uint32_t chunk) const {
+  const v1::ChunkPlacement& placement = options_.job.chunks(chunk);
+  return options_.memory->Gradient(placement.tensor(), placement.offset());
+}
+
 void PsClient::Pack(const ChunkBatch& batch, int64_t step) {
-  for (uint32_t chunk : batch.chunks) {
-    Packed& packed = packed_[chunk];
-    if (packed.codec.codec == v1::NONE) continue;
-    const v1::ChunkPlacement& placement = options_.job.chunks(chunk);
-    const uint64_t stream = StreamId("push", step, uint64_t{options_.task.index()} << 32 | chunk);
-    packed.size = Encode(packed.codec, options_.memory->Gradient(placement.tensor(), placement.offset()),
-                         placement.length(), packed.residual.empty() ? nullptr : packed.residual.data(), options_.seed,
-                         stream, reinterpret_cast<uint8_t*>(packed.bytes->data()));
-  }
+  for (uint32_t chunk : batch.chunks) packer_.Pack(chunk, Gradient(chunk), step);
 }
 
 std::pair<const void*, uint64_t> PsClient::PushBytes(uint32_t chunk) const {
-  const Packed& packed = packed_[chunk];
-  if (packed.codec.codec != v1::NONE) return {packed.bytes->data(), packed.size};
-  const v1::ChunkPlacement& placement = options_.job.chunks(chunk);
-  return {options_.memory->Gradient(placement.tensor(), placement.offset()), placement.length() * sizeof(float)};
+  return packer_.Bytes(chunk, Gradient(chunk));
 }
 
 void PsClient::AddGradients(const ChunkBatch& batch, const Link& link, v1::ExchangeRequest* header,
@@ -149,8 +129,8 @@ void PsClient::Send(const StepMachine::Request& request) {
       update->set_chunk(chunk);
       update->set_base_version(versions_[chunk]);
       update->set_length(options_.job.chunks(chunk).length());
-      if (packed_[chunk].codec.codec == v1::NONE || examples_[request.batch] == 0) continue;
-      update->set_codec(packed_[chunk].codec.codec);
+      if (packer_.codec(chunk) == v1::NONE || examples_[request.batch] == 0) continue;
+      update->set_codec(packer_.codec(chunk));
       update->set_encoded_bytes(PushBytes(chunk).second);
     }
     if (examples_[request.batch] != 0) AddGradients(batch, link, &header, &payload);
@@ -193,23 +173,27 @@ void PsClient::OnMessage(int index, const Connection* connection, grpc::ByteBuff
   MutexLock lock(mu_);
   storing_[batch] = false;
   if (stop_) return;
-  if (!status.ok()) return Fail(Annotate(status, "answer of a server"));
+  if (!status.ok()) return Fail(Annotate(status, absl::StrCat("answer of ", links_[index].name)));
   counters_.received_bytes += bytes;
-  if (options_.trace != nullptr && options_.trace->enabled()) Trace(batch, decoded->header, begin);
+  if (options_.trace != nullptr && options_.trace->enabled()) Trace(batch, decoded->header, bytes, begin);
   TakeReply(batch, decoded->header);
 }
 
-void PsClient::Trace(int batch, const v1::ExchangeReply& reply, absl::Time begin) {
+void PsClient::Trace(int batch, const v1::ExchangeReply& reply, int64_t received_bytes, absl::Time begin) {
   const absl::Time now = options_.clock->Now();
   const std::vector<int>& tensors = batching_.tensors_of_batch[batch];
   std::string name = options_.tensors[tensors.front()];
   if (tensors.size() > 1) absl::StrAppend(&name, " to ", options_.tensors[tensors.back()]);
   const std::string track = absl::StrCat("batch ", batch, " (", links_[link_of_batch_[batch]].name, ")");
   const bool pushed = reply.push() != v1::ExchangeReply::PUSH_NONE;
+  int64_t sent_bytes = 0;
+  if (pushed && examples_[batch] != 0) {
+    for (uint32_t chunk : batching_.batches[batch].chunks) sent_bytes += static_cast<int64_t>(PushBytes(chunk).second);
+  }
   const TraceArg step("step", machine_.step());
   options_.trace->Span(
       {track, "exchange", absl::StrCat(pushed ? "push and pull " : "pull ", name), sent_at_[batch], now},
-      {step, {"bytes", batching_.batches[batch].bytes}});
+      {step, {"sent_bytes", sent_bytes}, {"received_bytes", received_bytes}});
   options_.trace->Span({track, "store", absl::StrCat("store ", name), begin, now}, {step});
 }
 

@@ -13,7 +13,6 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/clock.h"
-#include "common/float_buffer.h"
 #include "common/log.h"
 #include "common/mutex.h"
 #include "common/shared_memory/arena.h"
@@ -25,6 +24,7 @@
 #include "proto/coordinator.pb.h"
 #include "worker/parameters.h"
 #include "worker/ps_client/batching.h"
+#include "worker/ps_client/gradient_packer.h"
 #include "worker/ps_client/step_machine.h"
 
 namespace rubato::worker {
@@ -90,7 +90,7 @@ class PsClient : public Parameters, private StepMachine::Sink {
 
   // What error feedback keeps back of a chunk's gradients, an element each; empty where its codec keeps nothing. May be
   // read and written before Start and after the trainer's last call.
-  std::vector<float>* residual(uint32_t chunk) { return &packed_[chunk].residual; }
+  std::vector<float>* residual(uint32_t chunk) { return packer_.residual(chunk); }
 
   // Asks for the plan's first step.
   void Start(const v1::Plan& plan);
@@ -137,6 +137,7 @@ class PsClient : public Parameters, private StepMachine::Sink {
   void Send(const StepMachine::Request& request) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnMessage(int link, const Connection* connection, grpc::ByteBuffer message);
   void OnDisconnected(int link, const Connection* connection, absl::Status status);
+  const float* Gradient(uint32_t chunk) const;
   // Packs the gradients of a batch whose push is due, for as often as it is sent.
   void Pack(const ChunkBatch& batch, int64_t step);
   // The bytes of a chunk's gradient as they are sent.
@@ -148,8 +149,10 @@ class PsClient : public Parameters, private StepMachine::Sink {
   // Reconnects what is broken, until the client ends.
   void Maintain();
   void Reconnect(int link);
-  // Records the answer to a batch's request, which came at `begin` and is in place now.
-  void Trace(int batch, const v1::ExchangeReply& reply, absl::Time begin) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Records the answer to a batch's request, which came at `begin` with weights of `received_bytes` and is in place
+  // now.
+  void Trace(int batch, const v1::ExchangeReply& reply, int64_t received_bytes, absl::Time begin)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // To the server's shared memory; null where tensors go over TCP.
   std::unique_ptr<SharedMemoryLink> ConnectMemory(const v1::SharedMemoryAddress& address, const std::string& name);
   // Wakes the trainer if what it waits for is there.
@@ -161,15 +164,8 @@ class PsClient : public Parameters, private StepMachine::Sink {
   const Batching batching_;
   // By batch.
   std::vector<int> link_of_batch_;
-  // By chunk, where its gradient is packed: the packed bytes, how many, and what error feedback has kept back. Used by
-  // the trainer's thread until the push, and only read until it is acknowledged.
-  struct Packed {
-    CodecSpec codec;
-    std::shared_ptr<FloatBuffer> bytes;
-    int64_t size = 0;
-    std::vector<float> residual;
-  };
-  std::vector<Packed> packed_;
+  // A chunk's packed gradient is used by the trainer's thread until the push, and only read until it is acknowledged.
+  GradientPacker packer_;
 
   Mutex mu_;
   CondVar changed_;

@@ -1,4 +1,4 @@
-#include "bench/push_pull/shared_region.h"
+#include "bench/push_pull/two_way_region.h"
 
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <climits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "bench/push_pull/sockets.h"
@@ -45,30 +46,27 @@ uint32_t SharedCounter::AwaitChange(uint32_t old) {
   return Get();
 }
 
-absl::StatusOr<std::unique_ptr<SharedRegion>> SharedRegion::Map(int descriptor, size_t bytes) {
-  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, descriptor, 0);
+absl::StatusOr<std::unique_ptr<TwoWayRegion>> TwoWayRegion::Map(FileDescriptor descriptor, size_t bytes) {
+  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, descriptor.get(), 0);
   if (data == MAP_FAILED) return SystemError(absl::StrCat("mapping ", bytes, " bytes"));
-  return std::unique_ptr<SharedRegion>(new SharedRegion(descriptor, data, bytes));
+  return std::unique_ptr<TwoWayRegion>(new TwoWayRegion(std::move(descriptor), data, bytes));
 }
 
-absl::StatusOr<std::unique_ptr<SharedRegion>> SharedRegion::Create(size_t bytes) {
-  const int descriptor = memfd_create("rubato-bench", MFD_CLOEXEC);
-  if (descriptor < 0) return SystemError("memfd_create");
-  if (ftruncate(descriptor, static_cast<off_t>(bytes)) != 0) return SystemError("ftruncate");
-  return Map(descriptor, bytes);
+absl::StatusOr<std::unique_ptr<TwoWayRegion>> TwoWayRegion::Create(size_t bytes) {
+  FileDescriptor descriptor(memfd_create("rubato-bench", MFD_CLOEXEC));
+  if (!descriptor.open()) return SystemError("memfd_create");
+  if (ftruncate(descriptor.get(), static_cast<off_t>(bytes)) != 0) return SystemError("ftruncate");
+  return Map(std::move(descriptor), bytes);
 }
 
-absl::StatusOr<std::unique_ptr<SharedRegion>> SharedRegion::Open(const std::string& address, size_t bytes) {
-  const int descriptor = open(address.c_str(), O_RDWR | O_CLOEXEC);
-  if (descriptor < 0) return SystemError(absl::StrCat("open ", address));
-  return Map(descriptor, bytes);
+absl::StatusOr<std::unique_ptr<TwoWayRegion>> TwoWayRegion::Open(const std::string& address, size_t bytes) {
+  FileDescriptor descriptor(open(address.c_str(), O_RDWR | O_CLOEXEC));
+  if (!descriptor.open()) return SystemError(absl::StrCat("open ", address));
+  return Map(std::move(descriptor), bytes);
 }
 
-SharedRegion::~SharedRegion() {
-  munmap(data_, bytes_);
-  close(descriptor_);
-}
+TwoWayRegion::~TwoWayRegion() { munmap(data_, bytes_); }
 
-std::string SharedRegion::address() const { return absl::StrCat("/proc/", getpid(), "/fd/", descriptor_); }
+std::string TwoWayRegion::address() const { return absl::StrCat("/proc/", getpid(), "/fd/", descriptor_.get()); }
 
 }  // namespace rubato::bench
