@@ -19,8 +19,8 @@ namespace {
 struct Flags {
   std::vector<int64_t> sizes = {4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20};
   std::vector<int> in_flight = {1, 8};
-  double seconds = 0.3;
-  int rounds = 7;
+  double seconds = 0.1;
+  int rounds = 21;
   std::vector<std::string> only;
   // How this program starts itself for a part of a Pair.
   std::string role;

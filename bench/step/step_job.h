@@ -18,9 +18,9 @@ struct StepSetup {
   int64_t batch = 128;
   int workers = 1;
   // As in cluster, with its defaults.
-  int64_t chunk_bytes = 4 << 20;
+  int64_t chunk_bytes = 512 << 10;
   int64_t message_bytes = 1 << 20;
-  int partitions = 1;
+  int partitions = 2;
   // Through shared memory; otherwise TCP.
   bool shared_memory = true;
   // Weights are waited for layer by layer and gradients pushed layer by layer; otherwise all at once.

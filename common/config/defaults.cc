@@ -35,9 +35,9 @@ class Filler {
 
 void FillCluster(const Filler& filler, v1::ClusterConfig* cluster) {
   FILL(filler, "cluster", cluster, servers, 1);
-  FILL(filler, "cluster", cluster, chunk_bytes, 4 * kMiB);
+  FILL(filler, "cluster", cluster, chunk_bytes, kMiB / 2);
   FILL(filler, "cluster", cluster, message_bytes, 1 * kMiB);
-  FILL(filler, "cluster", cluster, partitions_per_server, 1);
+  FILL(filler, "cluster", cluster, partitions_per_server, 2);
   FILL(filler, "cluster", cluster, lease_seconds, 5);
   FILL(filler, "cluster", cluster, start_timeout_seconds, 60);
   FILL(filler, "cluster", cluster, wait_timeout_seconds, 600);

@@ -18,9 +18,9 @@ TEST(DefaultsTest, FillsWhatTheCommentsState) {
   EXPECT_EQ(config.run_directory(), "runs/a");
   EXPECT_EQ(config.cluster().servers(), 1u);
   EXPECT_EQ(config.cluster().workers(), 0u);
-  EXPECT_EQ(config.cluster().chunk_bytes(), 4u << 20);
+  EXPECT_EQ(config.cluster().chunk_bytes(), 512u << 10);
   EXPECT_EQ(config.cluster().message_bytes(), 1u << 20);
-  EXPECT_EQ(config.cluster().partitions_per_server(), 1u);
+  EXPECT_EQ(config.cluster().partitions_per_server(), 2u);
   EXPECT_EQ(config.cluster().lease_seconds(), 5);
   EXPECT_EQ(config.cluster().start_timeout_seconds(), 60);
   EXPECT_EQ(config.cluster().wait_timeout_seconds(), 600);
@@ -58,7 +58,7 @@ TEST(DefaultsTest, AWrittenZeroStaysForValidation) {
   const v1::JobConfig config = Filled(v1::JobConfig(), {"cluster.servers", "evaluation.every_epochs"});
   EXPECT_EQ(config.cluster().servers(), 0u);
   EXPECT_EQ(config.evaluation().every_epochs(), 0);
-  EXPECT_EQ(config.cluster().partitions_per_server(), 1u);
+  EXPECT_EQ(config.cluster().partitions_per_server(), 2u);
 }
 
 TEST(DefaultsTest, FillsParametersOfTheAlgorithmAlone) {
