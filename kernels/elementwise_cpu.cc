@@ -47,8 +47,24 @@ inline float GeluDerivative(float x) {
 
 void Fill(float value, int64_t n, float* y) { std::fill(y, y + n, value); }
 
+void Add(const float* a, const float* b, int64_t n, float* y) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) y[i] = a[i] + b[i];
+}
+
 void Axpy(float alpha, const float* __restrict x, int64_t n, float* __restrict y) {
   for (int64_t i = 0; i < n; ++i) y[i] += alpha * x[i];
+}
+
+double SumOfSquares(const float* x, int64_t n) {
+  double sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]) * x[i];
+  return sum;
+}
+
+void Scale(float factor, int64_t n, float* y) {
+  for (int64_t i = 0; i < n; ++i) y[i] *= factor;
 }
 
 void AddBias(const float* __restrict bias, int64_t rows, int64_t channels, int64_t inner, float* __restrict y) {
