@@ -153,7 +153,7 @@ absl::Status Trainer::SetInputs(const Batch& batch, int64_t begin, int64_t count
   Timed timed(&progress_, Phase::kData, "inputs");
   const float* inputs = batch.inputs.data() + begin * NumElements(options_.spec->input);
   if (options_.spec->loss == v1::ModelConfig::SOFTMAX_CROSS_ENTROPY) {
-    return options_.model->SetInputs(inputs, batch.classes.data() + begin, count);
+    return options_.model->SetInputs(inputs, batch.classes.data() + begin * options_.spec->labels_per_example(), count);
   }
   return options_.model->SetInputs(inputs, batch.targets.data() + begin * NumElements(options_.spec->output), count);
 }

@@ -62,7 +62,7 @@ class Trainer {
     const BatchSource::Next* next;
     Parameters::Step step;
     double loss = 0;
-    int64_t correct = 0;
+    double correct = 0;
   };
   // A batch of it: some of its examples.
   struct LocalBatch {
