@@ -82,6 +82,9 @@ void ValidateTraining(const v1::TrainingConfig& training, ErrorList* errors) {
   }
   errors->CheckInteger("training.compute_threads", training.compute_threads(), 1, 1024);
   errors->CheckInteger("training.trace_steps", training.trace_steps(), 0, 10000);
+  const double clip = training.clip_norm();
+  errors->CheckNumber("training.clip_norm", clip, clip == 0 || (clip >= 1e-30 && clip <= 1e30),
+                      "1e-30 to 1e30, or 0 for no clipping");
   errors->CheckInteger("training.trace_after_steps", training.trace_after_steps(), 0, int64_t{1} << 53);
 }
 

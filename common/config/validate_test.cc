@@ -242,6 +242,12 @@ TEST(ValidateTest, ChecksCifarAndText) {
   EXPECT_EQ(ErrorOf({"data.text={path: 'a' test_fraction: 0}", language_model, "cluster.evaluators=0"}), "");
 }
 
+TEST(ValidateTest, ChecksTheNormThatGradientsAreClippedTo) {
+  EXPECT_EQ(ErrorOf({"training.clip_norm=0.5"}), "");
+  EXPECT_EQ(ErrorOf({"training.clip_norm=-1"}),
+            "training.clip_norm: value -1; allowed: 1e-30 to 1e30, or 0 for no clipping");
+}
+
 TEST(ValidateTest, ChecksLayersInsideOfBlocks) {
   const std::string conv = "conv2d { filters: 1 kernel: 1 stride: 0 }";
   EXPECT_EQ(ErrorOf({"model.layers[0]={residual { layers { " + conv +

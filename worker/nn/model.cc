@@ -56,6 +56,7 @@ absl::Status Model::AllocateBatch() {
                                        : backend_->Allocate(outputs));
   RUBATO_ASSIGN_OR_RETURN(output_gradient_, backend_->Allocate(outputs));
   RUBATO_ASSIGN_OR_RETURN(loss_sums_, backend_->Allocate({2}, ElementType::kFloat64));
+  RUBATO_ASSIGN_OR_RETURN(squares_, backend_->Allocate({1}, ElementType::kFloat64));
   return absl::OkStatus();
 }
 
@@ -219,6 +220,16 @@ absl::Status Model::BackwardLayer(int layer, bool accumulate) {
   RUBATO_RETURN_IF_ERROR(
       Annotate(RunBackward(layer, accumulate), absl::StrCat("backward, layer \"", spec_.layers[layer].name, "\"")));
   next_backward_ = layer - 1;
+  return absl::OkStatus();
+}
+
+absl::Status Model::ClipGradients(float max_norm) {
+  for (size_t i = 0; i < gradients_.size(); ++i) {
+    RUBATO_RETURN_IF_ERROR(backend_->SumOfSquares(gradients_[i], i > 0, squares_));
+  }
+  for (const DeviceTensor& gradient : gradients_) {
+    RUBATO_RETURN_IF_ERROR(backend_->ScaleToNorm(max_norm, squares_, gradient));
+  }
   return absl::OkStatus();
 }
 

@@ -69,6 +69,10 @@ class Model {
   // FailedPrecondition: another layer is next, or ComputeLoss has not been called.
   absl::Status BackwardLayer(int layer, bool accumulate);
 
+  // After the last BackwardLayer: scales all gradients so that the norm of all of them together is at most max_norm >
+  // 0. A norm that is not finite leaves them alone.
+  absl::Status ClipGradients(float max_norm);
+
   // Every layer and the loss of the batch that SetInputs began, without dropout and gradients. FailedPrecondition: no
   // batch has been begun, or a layer has run already.
   absl::StatusOr<LossResult> EvaluateBatch();
@@ -102,7 +106,7 @@ class Model {
   std::vector<std::unique_ptr<ResidualSum>> sums_;
 
   // Memory for the largest batch.
-  DeviceTensor inputs_, labels_, output_gradient_, loss_sums_;
+  DeviceTensor inputs_, labels_, output_gradient_, loss_sums_, squares_;
   std::vector<int32_t> tokens_;
 
   // The current batch. activations_[0] is the model's input, and activations_[i + 1] layer i's output.
