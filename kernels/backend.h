@@ -85,8 +85,17 @@ class Backend {
 
   // All elements become `value`.
   virtual absl::Status Fill(float value, const DeviceTensor& y) = 0;
+  // y = x.
+  virtual absl::Status Copy(const DeviceTensor& x, const DeviceTensor& y) = 0;
+  // y = a + b. y may be a or b.
+  virtual absl::Status Add(const DeviceTensor& a, const DeviceTensor& b, const DeviceTensor& y) = 0;
   // y += alpha * x.
   virtual absl::Status Axpy(float alpha, const DeviceTensor& x, const DeviceTensor& y) = 0;
+  // sum (float64 [1]) = the sum of x's squares, or with `accumulate` that is added to it.
+  virtual absl::Status SumOfSquares(const DeviceTensor& x, bool accumulate, const DeviceTensor& sum) = 0;
+  // y *= min(1, max_norm / sqrt(sum_of_squares)), max_norm > 0: what clips a gradient whose squares have this sum
+  // (float64 [1]). A sum that is not finite leaves y as it is.
+  virtual absl::Status ScaleToNorm(float max_norm, const DeviceTensor& sum_of_squares, const DeviceTensor& y) = 0;
   // c = alpha * op(a) op(b) + beta * c, where op transposes or not. Each tensor is taken as a matrix of its first
   // dimension by all others. With beta 0, c may hold anything before.
   virtual absl::Status Gemm(bool transpose_a, bool transpose_b, float alpha, const DeviceTensor& a,
@@ -134,6 +143,36 @@ class Backend {
                                          const DeviceTensor& inverse_deviation, const DeviceTensor& dy, bool accumulate,
                                          const DeviceTensor& dx, const DeviceTensor& dgain,
                                          const DeviceTensor& dbias) = 0;
+
+  // Normalises, in each example of x [n, channels, ...], each group of channels / groups consecutive channels, then
+  // y = gain * x_hat + bias with one gain and bias per channel (Wu and He 2018). `gain` and `bias` [channels]; `mean`
+  // and `inverse_deviation` [n, groups] are kept for the backward operation. `groups` divides the channels.
+  virtual absl::Status GroupNorm(int64_t groups, float epsilon, const DeviceTensor& x, const DeviceTensor& gain,
+                                 const DeviceTensor& bias, const DeviceTensor& y, const DeviceTensor& mean,
+                                 const DeviceTensor& inverse_deviation) = 0;
+  // dx may be dy, or empty when it is not needed.
+  virtual absl::Status GroupNormBackward(int64_t groups, const DeviceTensor& x, const DeviceTensor& gain,
+                                         const DeviceTensor& mean, const DeviceTensor& inverse_deviation,
+                                         const DeviceTensor& dy, bool accumulate, const DeviceTensor& dx,
+                                         const DeviceTensor& dgain, const DeviceTensor& dbias) = 0;
+
+  // ---- sequences ----
+
+  // y [indices' shape, width] = for each of `indices` (int32) that row of table [entries, width]. Indices are in
+  // [0, entries); others are undefined behaviour.
+  virtual absl::Status Embed(const DeviceTensor& table, const DeviceTensor& indices, const DeviceTensor& y) = 0;
+  // dtable = for each row the sum, in order, of those rows of dy whose index it is. The same bits every time.
+  virtual absl::Status EmbedBackward(const DeviceTensor& indices, const DeviceTensor& dy, bool accumulate,
+                                     const DeviceTensor& dtable) = 0;
+  // Multi-head self-attention in which a position sees itself and those before it (Vaswani et al. 2017): per example
+  // and head, y = softmax(q k^T / sqrt(head_width)) v. Shapes are the geometry's InputShape (qkv), OutputShape (y) and
+  // LogSumExpShape. Memory grows with the sequence, not with its square: of the scores only log_sum_exp, per row the
+  // logarithm of the sum of their exponentials, is kept (Dao et al. 2022).
+  virtual absl::Status CausalAttention(const AttentionGeometry& geometry, const DeviceTensor& qkv,
+                                       const DeviceTensor& y, const DeviceTensor& log_sum_exp) = 0;
+  virtual absl::Status CausalAttentionBackward(const AttentionGeometry& geometry, const DeviceTensor& qkv,
+                                               const DeviceTensor& y, const DeviceTensor& log_sum_exp,
+                                               const DeviceTensor& dy, const DeviceTensor& dqkv) = 0;
 
   // ---- losses ----
 

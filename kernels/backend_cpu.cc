@@ -1,14 +1,19 @@
 #include "kernels/backend_cpu.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
+#include "kernels/attention_cpu.h"
 #include "kernels/check_arguments.h"
 #include "kernels/conv2d_cpu.h"
 #include "kernels/elementwise_cpu.h"
+#include "kernels/embedding_cpu.h"
+#include "kernels/group_norm_cpu.h"
 #include "kernels/layer_norm_cpu.h"
 #include "kernels/loss_cpu.h"
 #include "kernels/pool2d_cpu.h"
@@ -55,12 +60,18 @@ int64_t Bytes(const Shape& shape, ElementType type) {
   return bytes;
 }
 
+cpu::GroupNormSizes NormSizes(int64_t groups, const DeviceTensor& x) {
+  const int64_t channels = x.shape()[1];
+  return {.batch = x.rows(), .channels = channels, .inner = x.columns() / channels, .groups = groups};
+}
+
 class CpuBackend : public Backend {
  public:
   explicit CpuBackend(const CpuBackendOptions& options)
       : threads_(options.compute_threads),
         sending_memory_(options.sending_memory),
-        conv_(options.im2col_convolutions ? cpu::NewIm2colConv2d(threads_) : cpu::NewConv2d(threads_)) {}
+        conv_(options.im2col_convolutions ? cpu::NewIm2colConv2d(threads_) : cpu::NewConv2d(threads_)),
+        attention_(threads_) {}
 
   std::string Name() const override { return "cpu"; }
 
@@ -75,7 +86,11 @@ class CpuBackend : public Backend {
   absl::Status Synchronize() override { return absl::OkStatus(); }
 
   absl::Status Fill(float value, const DeviceTensor& y) override;
+  absl::Status Copy(const DeviceTensor& x, const DeviceTensor& y) override;
+  absl::Status Add(const DeviceTensor& a, const DeviceTensor& b, const DeviceTensor& y) override;
   absl::Status Axpy(float alpha, const DeviceTensor& x, const DeviceTensor& y) override;
+  absl::Status SumOfSquares(const DeviceTensor& x, bool accumulate, const DeviceTensor& sum) override;
+  absl::Status ScaleToNorm(float max_norm, const DeviceTensor& sum_of_squares, const DeviceTensor& y) override;
   absl::Status Gemm(bool transpose_a, bool transpose_b, float alpha, const DeviceTensor& a, const DeviceTensor& b,
                     float beta, const DeviceTensor& c) override;
   absl::Status AddBias(const DeviceTensor& bias, const DeviceTensor& y) override;
@@ -106,6 +121,23 @@ class CpuBackend : public Backend {
                                  const DeviceTensor& inverse_deviation, const DeviceTensor& dy, bool accumulate,
                                  const DeviceTensor& dx, const DeviceTensor& dgain, const DeviceTensor& dbias) override;
 
+  absl::Status GroupNorm(int64_t groups, float epsilon, const DeviceTensor& x, const DeviceTensor& gain,
+                         const DeviceTensor& bias, const DeviceTensor& y, const DeviceTensor& mean,
+                         const DeviceTensor& inverse_deviation) override;
+  absl::Status GroupNormBackward(int64_t groups, const DeviceTensor& x, const DeviceTensor& gain,
+                                 const DeviceTensor& mean, const DeviceTensor& inverse_deviation,
+                                 const DeviceTensor& dy, bool accumulate, const DeviceTensor& dx,
+                                 const DeviceTensor& dgain, const DeviceTensor& dbias) override;
+
+  absl::Status Embed(const DeviceTensor& table, const DeviceTensor& indices, const DeviceTensor& y) override;
+  absl::Status EmbedBackward(const DeviceTensor& indices, const DeviceTensor& dy, bool accumulate,
+                             const DeviceTensor& dtable) override;
+  absl::Status CausalAttention(const AttentionGeometry& geometry, const DeviceTensor& qkv, const DeviceTensor& y,
+                               const DeviceTensor& log_sum_exp) override;
+  absl::Status CausalAttentionBackward(const AttentionGeometry& geometry, const DeviceTensor& qkv,
+                                       const DeviceTensor& y, const DeviceTensor& log_sum_exp, const DeviceTensor& dy,
+                                       const DeviceTensor& dqkv) override;
+
   absl::Status SoftmaxCrossEntropy(const DeviceTensor& logits, const DeviceTensor& classes, float gradient_scale,
                                    const DeviceTensor& dlogits, const DeviceTensor& sums) override;
   absl::Status MeanSquaredError(const DeviceTensor& outputs, const DeviceTensor& targets, float gradient_scale,
@@ -115,6 +147,7 @@ class CpuBackend : public Backend {
   const int threads_;
   const std::function<std::shared_ptr<void>(size_t)> sending_memory_;
   const std::unique_ptr<cpu::Conv2d> conv_;
+  cpu::Attention attention_;
 };
 
 absl::StatusOr<DeviceTensor> CpuBackend::Allocate(Shape shape, ElementType type) {
@@ -157,6 +190,34 @@ absl::Status CpuBackend::CopyToHost(const DeviceTensor& from, int64_t offset, in
 absl::Status CpuBackend::Fill(float value, const DeviceTensor& y) {
   RUBATO_RETURN_IF_ERROR(CheckFloat("Fill", "y", y));
   cpu::Fill(value, y.elements(), Out(y));
+  return absl::OkStatus();
+}
+
+absl::Status CpuBackend::Copy(const DeviceTensor& x, const DeviceTensor& y) {
+  RUBATO_RETURN_IF_ERROR(CheckSame("Copy", "y", y, "x", x));
+  std::copy_n(In(x), x.elements(), Out(y));
+  return absl::OkStatus();
+}
+
+absl::Status CpuBackend::Add(const DeviceTensor& a, const DeviceTensor& b, const DeviceTensor& y) {
+  RUBATO_RETURN_IF_ERROR(CheckSame("Add", "b", b, "a", a));
+  RUBATO_RETURN_IF_ERROR(CheckSame("Add", "y", y, "a", a));
+  cpu::Add(In(a), In(b), a.elements(), Out(y));
+  return absl::OkStatus();
+}
+
+absl::Status CpuBackend::SumOfSquares(const DeviceTensor& x, bool accumulate, const DeviceTensor& sum) {
+  RUBATO_RETURN_IF_ERROR(CheckFloat("SumOfSquares", "x", x));
+  RUBATO_RETURN_IF_ERROR(CheckSum("SumOfSquares", "sum", sum));
+  double* total = sum.data<double>();
+  *total = cpu::SumOfSquares(In(x), x.elements()) + (accumulate ? *total : 0);
+  return absl::OkStatus();
+}
+
+absl::Status CpuBackend::ScaleToNorm(float max_norm, const DeviceTensor& sum_of_squares, const DeviceTensor& y) {
+  RUBATO_RETURN_IF_ERROR(CheckScaleToNorm(max_norm, sum_of_squares, y));
+  const double norm = std::sqrt(*sum_of_squares.data<const double>());
+  if (std::isfinite(norm) && norm > max_norm) cpu::Scale(static_cast<float>(max_norm / norm), y.elements(), Out(y));
   return absl::OkStatus();
 }
 
@@ -271,6 +332,55 @@ absl::Status CpuBackend::LayerNormBackward(const DeviceTensor& x, const DeviceTe
   cpu::LayerNormBackward(x.rows(), x.columns(), In(x), In(gain), In(mean), In(inverse_deviation), In(dy), accumulate,
                          Out(dx), Out(dgain), Out(dbias));
   return absl::OkStatus();
+}
+
+absl::Status CpuBackend::GroupNorm(int64_t groups, float epsilon, const DeviceTensor& x, const DeviceTensor& gain,
+                                   const DeviceTensor& bias, const DeviceTensor& y, const DeviceTensor& mean,
+                                   const DeviceTensor& inverse_deviation) {
+  RUBATO_RETURN_IF_ERROR(CheckGroupNorm(groups, x, gain, bias, y, mean, inverse_deviation));
+  cpu::GroupNorm(NormSizes(groups, x), epsilon, In(x), In(gain), In(bias), Out(y), Out(mean), Out(inverse_deviation));
+  return absl::OkStatus();
+}
+
+absl::Status CpuBackend::GroupNormBackward(int64_t groups, const DeviceTensor& x, const DeviceTensor& gain,
+                                           const DeviceTensor& mean, const DeviceTensor& inverse_deviation,
+                                           const DeviceTensor& dy, bool accumulate, const DeviceTensor& dx,
+                                           const DeviceTensor& dgain, const DeviceTensor& dbias) {
+  RUBATO_RETURN_IF_ERROR(CheckGroupNorm(groups, x, gain, dbias, dy, mean, inverse_deviation));
+  RUBATO_RETURN_IF_ERROR(CheckSame("GroupNormBackward", "dgain", dgain, "dbias", dbias));
+  if (!dx.empty()) RUBATO_RETURN_IF_ERROR(CheckSame("GroupNormBackward", "dx", dx, "x", x));
+  cpu::GroupNormBackward(NormSizes(groups, x), In(x), In(gain), In(mean), In(inverse_deviation), In(dy), accumulate,
+                         Out(dx), Out(dgain), Out(dbias));
+  return absl::OkStatus();
+}
+
+absl::Status CpuBackend::Embed(const DeviceTensor& table, const DeviceTensor& indices, const DeviceTensor& y) {
+  RUBATO_RETURN_IF_ERROR(CheckEmbed("Embed", table, indices, y));
+  cpu::Embed(In(table), table.columns(), indices.data<const int32_t>(), indices.elements(), Out(y));
+  return absl::OkStatus();
+}
+
+absl::Status CpuBackend::EmbedBackward(const DeviceTensor& indices, const DeviceTensor& dy, bool accumulate,
+                                       const DeviceTensor& dtable) {
+  RUBATO_RETURN_IF_ERROR(CheckEmbed("EmbedBackward", dtable, indices, dy));
+  cpu::EmbedBackward(indices.data<const int32_t>(), indices.elements(), In(dy), dtable.rows(), dtable.columns(),
+                     accumulate, Out(dtable));
+  return absl::OkStatus();
+}
+
+absl::Status CpuBackend::CausalAttention(const AttentionGeometry& geometry, const DeviceTensor& qkv,
+                                         const DeviceTensor& y, const DeviceTensor& log_sum_exp) {
+  RUBATO_RETURN_IF_ERROR(CheckAttention(geometry, qkv, y, log_sum_exp));
+  return attention_.Forward(geometry, qkv.rows(), In(qkv), Out(y), Out(log_sum_exp));
+}
+
+absl::Status CpuBackend::CausalAttentionBackward(const AttentionGeometry& geometry, const DeviceTensor& qkv,
+                                                 const DeviceTensor& y, const DeviceTensor& log_sum_exp,
+                                                 const DeviceTensor& dy, const DeviceTensor& dqkv) {
+  RUBATO_RETURN_IF_ERROR(CheckAttention(geometry, qkv, y, log_sum_exp));
+  RUBATO_RETURN_IF_ERROR(CheckSame("CausalAttentionBackward", "dy", dy, "y", y));
+  RUBATO_RETURN_IF_ERROR(CheckSame("CausalAttentionBackward", "dqkv", dqkv, "qkv", qkv));
+  return attention_.Backward(geometry, qkv.rows(), In(qkv), In(y), In(log_sum_exp), In(dy), Out(dqkv));
 }
 
 absl::Status CpuBackend::SoftmaxCrossEntropy(const DeviceTensor& logits, const DeviceTensor& classes,

@@ -114,6 +114,57 @@ absl::Status CheckLayerNorm(const DeviceTensor& x, const DeviceTensor& gain, con
   return CheckTensor("LayerNorm", "inverse_deviation", inverse_deviation, {x.rows()});
 }
 
+absl::Status CheckGroupNorm(int64_t groups, const DeviceTensor& x, const DeviceTensor& gain, const DeviceTensor& bias,
+                            const DeviceTensor& y, const DeviceTensor& mean, const DeviceTensor& inverse_deviation) {
+  RUBATO_RETURN_IF_ERROR(CheckFloat("GroupNorm", "x", x));
+  if (x.shape().size() < 2) return Unexpected("GroupNorm", "x", x, "at least two dimensions");
+  const int64_t channels = x.shape()[1];
+  if (groups < 1 || channels % groups != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("GroupNorm: groups ", groups, " does not divide ", channels, " channels"));
+  }
+  RUBATO_RETURN_IF_ERROR(CheckTensor("GroupNorm", "gain", gain, {channels}));
+  RUBATO_RETURN_IF_ERROR(CheckTensor("GroupNorm", "bias", bias, {channels}));
+  RUBATO_RETURN_IF_ERROR(CheckTensor("GroupNorm", "y", y, x.shape()));
+  RUBATO_RETURN_IF_ERROR(CheckTensor("GroupNorm", "mean", mean, {x.rows(), groups}));
+  return CheckTensor("GroupNorm", "inverse_deviation", inverse_deviation, {x.rows(), groups});
+}
+
+absl::Status CheckEmbed(const char* operation, const DeviceTensor& table, const DeviceTensor& indices,
+                        const DeviceTensor& y) {
+  RUBATO_RETURN_IF_ERROR(CheckFloat(operation, "table", table));
+  if (table.shape().size() != 2) return Unexpected(operation, "table", table, "two dimensions");
+  RUBATO_RETURN_IF_ERROR(CheckTensor(operation, "indices", indices, indices.shape(), ElementType::kInt32));
+  Shape output = indices.shape();
+  output.push_back(table.columns());
+  return CheckTensor(operation, "y", y, output);
+}
+
+absl::Status CheckAttention(const AttentionGeometry& geometry, const DeviceTensor& qkv, const DeviceTensor& y,
+                            const DeviceTensor& log_sum_exp) {
+  if (geometry.sequence < 1 || geometry.heads < 1 || geometry.head_width < 1) {
+    return absl::InvalidArgumentError(absl::StrCat("CausalAttention: sequence ", geometry.sequence, ", heads ",
+                                                   geometry.heads, ", head_width ", geometry.head_width,
+                                                   " are not all at least 1"));
+  }
+  RUBATO_RETURN_IF_ERROR(CheckFloat("CausalAttention", "qkv", qkv));
+  RUBATO_RETURN_IF_ERROR(CheckTensor("CausalAttention", "qkv", qkv, geometry.InputShape(qkv.rows())));
+  RUBATO_RETURN_IF_ERROR(CheckTensor("CausalAttention", "y", y, geometry.OutputShape(qkv.rows())));
+  return CheckTensor("CausalAttention", "log_sum_exp", log_sum_exp, geometry.LogSumExpShape(qkv.rows()));
+}
+
+absl::Status CheckSum(const char* operation, const char* argument, const DeviceTensor& sum) {
+  return CheckTensor(operation, argument, sum, {1}, ElementType::kFloat64);
+}
+
+absl::Status CheckScaleToNorm(float max_norm, const DeviceTensor& sum_of_squares, const DeviceTensor& y) {
+  if (!(max_norm > 0)) {
+    return absl::InvalidArgumentError(absl::StrCat("ScaleToNorm: max_norm ", max_norm, " is not over 0"));
+  }
+  RUBATO_RETURN_IF_ERROR(CheckSum("ScaleToNorm", "sum_of_squares", sum_of_squares));
+  return CheckFloat("ScaleToNorm", "y", y);
+}
+
 absl::Status CheckLoss(const char* operation, const DeviceTensor& outputs, const DeviceTensor& gradient,
                        const DeviceTensor& sums) {
   RUBATO_RETURN_IF_ERROR(CheckFloat(operation, "outputs", outputs));

@@ -37,6 +37,17 @@ absl::Status CheckDropout(const DropoutMask& mask, const DeviceTensor& x, const 
 // gain, or another tensor of its shape; mean [n].
 absl::Status CheckLayerNorm(const DeviceTensor& x, const DeviceTensor& gain, const DeviceTensor& bias,
                             const DeviceTensor& y, const DeviceTensor& mean, const DeviceTensor& inverse_deviation);
+// gain, or another tensor of its shape.
+absl::Status CheckGroupNorm(int64_t groups, const DeviceTensor& x, const DeviceTensor& gain, const DeviceTensor& bias,
+                            const DeviceTensor& y, const DeviceTensor& mean, const DeviceTensor& inverse_deviation);
+// `table` and `y` are these or their gradients.
+absl::Status CheckEmbed(const char* operation, const DeviceTensor& table, const DeviceTensor& indices,
+                        const DeviceTensor& y);
+absl::Status CheckAttention(const AttentionGeometry& geometry, const DeviceTensor& qkv, const DeviceTensor& y,
+                            const DeviceTensor& log_sum_exp);
+// A float64 [1].
+absl::Status CheckSum(const char* operation, const char* argument, const DeviceTensor& sum);
+absl::Status CheckScaleToNorm(float max_norm, const DeviceTensor& sum_of_squares, const DeviceTensor& y);
 // `gradient` may be empty.
 absl::Status CheckLoss(const char* operation, const DeviceTensor& outputs, const DeviceTensor& gradient,
                        const DeviceTensor& sums);

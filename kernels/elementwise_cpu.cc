@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numbers>
 #include <vector>
 
 #include "common/random.h"
+#include "kernels/vector_math.h"
 
 // `omp simd` promises that the iterations of a loop are independent, also where output and input are the same array,
 // which __restrict would forbid.
@@ -35,20 +35,33 @@ inline float FastTanh(float x) {
   return x * p / q;
 }
 
-// The standard normal distribution's cumulative function. erfc keeps its precision where it is small.
-inline float NormalCdf(float x) { return 0.5f * std::erfc(-x * (std::numbers::sqrt2_v<float> / 2)); }
-
 inline float GeluDerivative(float x) {
   constexpr float kDensityAtZero = 0.398942280401432678f;  // 1 / sqrt(2 pi)
-  return NormalCdf(x) + x * kDensityAtZero * std::exp(-0.5f * x * x);
+  return NormalCdf(x) + x * kDensityAtZero * FastExp(-0.5f * x * x);
 }
 
 }  // namespace
 
 void Fill(float value, int64_t n, float* y) { std::fill(y, y + n, value); }
 
+void Add(const float* a, const float* b, int64_t n, float* y) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) y[i] = a[i] + b[i];
+}
+
 void Axpy(float alpha, const float* __restrict x, int64_t n, float* __restrict y) {
   for (int64_t i = 0; i < n; ++i) y[i] += alpha * x[i];
+}
+
+double SumOfSquares(const float* x, int64_t n) {
+  double sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]) * x[i];
+  return sum;
+}
+
+void Scale(float factor, int64_t n, float* y) {
+  for (int64_t i = 0; i < n; ++i) y[i] *= factor;
 }
 
 void AddBias(const float* __restrict bias, int64_t rows, int64_t channels, int64_t inner, float* __restrict y) {
@@ -96,6 +109,7 @@ void Activate(Activation activation, const float* x, int64_t n, float* y) {
       for (int64_t i = 0; i < n; ++i) y[i] = FastTanh(x[i]);
       break;
     case Activation::kGelu:
+#pragma omp simd
       for (int64_t i = 0; i < n; ++i) y[i] = x[i] * NormalCdf(x[i]);
       break;
   }
@@ -116,6 +130,7 @@ void ActivateBackward(Activation activation, const float* x, const float* y, con
       for (int64_t i = 0; i < n; ++i) dx[i] = dy[i] * (1 - y[i] * y[i]);
       break;
     case Activation::kGelu:
+#pragma omp simd
       for (int64_t i = 0; i < n; ++i) dx[i] = dy[i] * GeluDerivative(x[i]);
       break;
   }

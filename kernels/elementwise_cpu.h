@@ -9,7 +9,11 @@
 namespace rubato::cpu {
 
 void Fill(float value, int64_t n, float* y);
+// y may be a or b.
+void Add(const float* a, const float* b, int64_t n, float* y);
 void Axpy(float alpha, const float* x, int64_t n, float* y);
+double SumOfSquares(const float* x, int64_t n);
+void Scale(float factor, int64_t n, float* y);
 // y [rows, channels, inner] += bias [channels], and the gradient of that.
 void AddBias(const float* bias, int64_t rows, int64_t channels, int64_t inner, float* y);
 void BiasGradient(const float* dy, int64_t rows, int64_t channels, int64_t inner, bool accumulate, float* dbias);

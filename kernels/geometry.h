@@ -41,6 +41,19 @@ struct Pool2dGeometry {
   Shape OutputShape(int64_t examples) const { return {examples, channels, output_height(), output_width()}; }
 };
 
+// Self-attention over sequences of positions. Everything but the batch size.
+struct AttentionGeometry {
+  int64_t sequence = 0;
+  int64_t heads = 1;
+  int64_t head_width = 0;
+
+  int64_t width() const { return heads * head_width; }
+  // A position's queries of all heads, then its keys, then its values.
+  Shape InputShape(int64_t examples) const { return {examples, sequence, 3 * width()}; }
+  Shape OutputShape(int64_t examples) const { return {examples, sequence, width()}; }
+  Shape LogSumExpShape(int64_t examples) const { return {examples, heads, sequence}; }
+};
+
 }  // namespace rubato
 
 #endif  // RUBATO_KERNELS_GEOMETRY_H_

@@ -3,25 +3,9 @@
 #include <cmath>
 #include <vector>
 
+#include "kernels/row_statistics.h"
+
 namespace rubato::cpu {
-namespace {
-
-double Mean(const float* x, int64_t n) {
-  double sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (int64_t i = 0; i < n; ++i) sum += x[i];
-  return sum / static_cast<double>(n);
-}
-
-// Around a known mean: the two-pass form does not cancel.
-double Variance(const float* x, int64_t n, double mean) {
-  double sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (int64_t i = 0; i < n; ++i) sum += (x[i] - mean) * (x[i] - mean);
-  return sum / static_cast<double>(n);
-}
-
-}  // namespace
 
 void LayerNorm(float epsilon, int64_t rows, int64_t columns, const float* x, const float* gain, const float* bias,
                float* y, float* mean, float* inverse_deviation) {

@@ -100,6 +100,51 @@ TEST_P(ConformanceTest, MaxPoolTakesTheFirstOfEqualValuesAndKeepsNaN) {
   EXPECT_NE(Download(y)[1], Download(y)[1]);
 }
 
+struct GroupNormCase {
+  Shape shape;
+  int64_t groups;
+};
+
+TEST_P(ConformanceTest, GroupNormMatchesReference) {
+  for (const auto& [shape, groups] :
+       {GroupNormCase{{3, 8, 5, 6}, 4}, {{2, 6, 3, 3}, 1}, {{2, 4, 33, 35}, 4}, {{5, 12}, 3}}) {
+    SCOPED_TRACE(::testing::Message() << ShapeText(shape) << " in " << groups << " groups");
+    const int64_t batch = shape[0], channels = shape[1];
+    Values x = RandomValues(NumElements(shape));
+    for (double& value : x) value = static_cast<float>(3 + 2 * value);
+    const Values dy = RandomValues(NumElements(shape));
+    const Values gain = RandomValues(channels), bias = RandomValues(channels);
+    DeviceTensor device_x = Upload(shape, x), device_gain = Upload({channels}, gain), device_dy = Upload(shape, dy);
+    DeviceTensor y = Unwritten(shape), mean = Unwritten({batch, groups}), inverse = Unwritten({batch, groups});
+    EXPECT_OK(backend_->GroupNorm(groups, 1e-3f, device_x, device_gain, Upload({channels}, bias), y, mean, inverse));
+    const auto forward = reference::GroupNorm(groups, 1e-3f, batch, x, gain, bias);
+    ExpectClose(y, forward.y, "y");
+    ExpectClose(mean, forward.mean, "mean");
+    ExpectClose(inverse, forward.inverse_deviation, "inverse deviation");
+
+    DeviceTensor dgain = Unwritten({channels}), dbias = Unwritten({channels});
+    auto backward = reference::GroupNormBackward(groups, 1e-3f, batch, x, gain, dy);
+    EXPECT_OK(backend_->GroupNormBackward(groups, device_x, device_gain, mean, inverse, device_dy, false,
+                                          DeviceTensor(), dgain, dbias));
+    ExpectClose(dgain, backward.dgain, "dgain");
+    ExpectClose(dbias, backward.dbias, "dbias");
+    // Again, adding to what is there, and dx over dy.
+    EXPECT_OK(backend_->GroupNormBackward(groups, device_x, device_gain, mean, inverse, device_dy, true, device_dy,
+                                          dgain, dbias));
+    ExpectClose(device_dy, backward.dx, "dx");
+    for (double& value : backward.dgain) value *= 2;
+    for (double& value : backward.dbias) value *= 2;
+    ExpectClose(dgain, backward.dgain, "accumulated dgain");
+    ExpectClose(dbias, backward.dbias, "accumulated dbias");
+  }
+}
+
+TEST_P(ConformanceTest, GroupNormRefusesGroupsThatDoNotDivideTheChannels) {
+  DeviceTensor x = Empty({2, 6, 3}), parameters = Empty({6}), statistics = Empty({2, 4});
+  EXPECT_EQ(backend_->GroupNorm(4, 1e-3f, x, parameters, parameters, x, statistics, statistics).message(),
+            "GroupNorm: groups 4 does not divide 6 channels");
+}
+
 INSTANTIATE_TEST_SUITE_P(Images, ConformanceTest, ::testing::ValuesIn(AllBackends()), CaseName);
 
 }  // namespace

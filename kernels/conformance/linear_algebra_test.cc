@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "kernels/conformance/harness.h"
 
 namespace rubato::conformance {
@@ -41,6 +43,49 @@ TEST_P(ConformanceTest, FillAndAxpyAddUp) {
   Values expected(x.size());
   for (size_t i = 0; i < x.size(); ++i) expected[i] = 3 - 2 * x[i];
   ExpectClose(y, expected, "y");
+}
+
+TEST_P(ConformanceTest, CopyAndAddWriteEveryElement) {
+  const Values a = RandomValues(1003), b = RandomValues(1003);
+  DeviceTensor y = Unwritten({1003}), device_a = Upload({1003}, a), device_b = Upload({1003}, b);
+  EXPECT_OK(backend_->Copy(device_a, y));
+  EXPECT_EQ(Download(y), a);
+  Values expected(a.size());
+  for (size_t i = 0; i < a.size(); ++i) expected[i] = a[i] + b[i];
+  EXPECT_OK(backend_->Add(device_a, device_b, y));
+  ExpectClose(y, expected, "y");
+  EXPECT_OK(backend_->Add(device_a, device_b, device_a));
+  ExpectClose(device_a, expected, "y in the place of a");
+  EXPECT_EQ(backend_->Add(device_a, Empty({17, 59}), y).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(backend_->Copy(device_a, Empty({17, 59})).code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_P(ConformanceTest, NormOfSeveralTensorsClipsThem) {
+  const Values a = RandomValues(100'003), b = RandomValues(7);
+  DeviceTensor device_a = Upload({100'003}, a), device_b = Upload({7}, b), sum = Empty({1}, ElementType::kFloat64);
+  EXPECT_OK(backend_->SumOfSquares(device_a, false, sum));
+  EXPECT_OK(backend_->SumOfSquares(device_b, true, sum));
+  double expected = 0;
+  for (double value : a) expected += value * value;
+  for (double value : b) expected += value * value;
+  EXPECT_NEAR(Download(sum)[0], expected, 1e-9 * expected);
+  // Under the limit nothing changes, not even a bit.
+  EXPECT_OK(backend_->ScaleToNorm(static_cast<float>(2 * std::sqrt(expected)), sum, device_b));
+  EXPECT_EQ(Download(device_b), b);
+  Values scaled = a;
+  for (double& value : scaled) value *= 3 / std::sqrt(expected);
+  EXPECT_OK(backend_->ScaleToNorm(3, sum, device_a));
+  ExpectClose(device_a, scaled, "scaled");
+  EXPECT_EQ(backend_->ScaleToNorm(0, sum, device_a).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(backend_->SumOfSquares(device_a, false, Empty({1})).code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_P(ConformanceTest, NormThatIsNotFiniteLeavesTheTensorAlone) {
+  const Values x = RandomValues(7);
+  DeviceTensor y = Upload({7}, x), sum = Empty({1}, ElementType::kFloat64);
+  EXPECT_OK(backend_->SumOfSquares(Unwritten({7}), false, sum));
+  EXPECT_OK(backend_->ScaleToNorm(1, sum, y));
+  EXPECT_EQ(Download(y), x);
 }
 
 TEST_P(ConformanceTest, BiasIsAddedPerChannelAndItsGradientSumsOverTheRest) {

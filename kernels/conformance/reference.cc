@@ -38,6 +38,44 @@ void ForEachInWindows(const Pool2dGeometry& g, int64_t batch, const Visit& visit
             visit((plane * out_h + oh) * out_w + ow, plane, (oh * g.stride + i) * g.width + ow * g.stride + j);
 }
 
+// Indices into the tensors of an attention.
+struct AttentionIndex {
+  const AttentionGeometry& g;
+  int64_t example, head;
+
+  int64_t Query(int64_t row, int64_t i) const { return Part(0, row, i); }
+  int64_t Key(int64_t row, int64_t i) const { return Part(1, row, i); }
+  int64_t Value(int64_t row, int64_t i) const { return Part(2, row, i); }
+  int64_t Part(int64_t part, int64_t row, int64_t i) const {
+    return ((example * g.sequence + row) * 3 + part) * g.width() + head * g.head_width + i;
+  }
+  int64_t Output(int64_t row, int64_t i) const {
+    return (example * g.sequence + row) * g.width() + head * g.head_width + i;
+  }
+};
+
+// Calls visit(index, row, its scores at the positions that it sees) for every row of every head.
+template <typename Visit>
+void ForEachAttentionRow(const AttentionGeometry& g, int64_t batch, const Values& qkv, const Visit& visit) {
+  for (int64_t n = 0; n < batch; ++n)
+    for (int64_t head = 0; head < g.heads; ++head)
+      for (int64_t row = 0; row < g.sequence; ++row) {
+        const AttentionIndex at = {g, n, head};
+        Values scores(row + 1);
+        for (int64_t key = 0; key <= row; ++key)
+          for (int64_t i = 0; i < g.head_width; ++i)
+            scores[key] += qkv[at.Query(row, i)] * qkv[at.Key(key, i)] / std::sqrt(static_cast<double>(g.head_width));
+        visit(at, row, scores);
+      }
+}
+
+double LogSumExp(const Values& values) {
+  const double max = *std::max_element(values.begin(), values.end());
+  double sum = 0;
+  for (double value : values) sum += std::exp(value - max);
+  return max + std::log(sum);
+}
+
 }  // namespace
 
 Values Gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, double alpha, const Values& a,
@@ -157,6 +195,73 @@ LayerNormGradients LayerNormBackward(double epsilon, int64_t rows, const Values&
     }
   }
   return result;
+}
+
+LayerNormResult GroupNorm(int64_t groups, double epsilon, int64_t batch, const Values& x, const Values& gain,
+                          const Values& bias) {
+  const int64_t channels = static_cast<int64_t>(gain.size()), inner = static_cast<int64_t>(x.size()) / batch / channels;
+  const int64_t columns = channels / groups * inner;
+  LayerNormResult result = LayerNorm(epsilon, batch * groups, x, Values(columns, 1.0), Values(columns, 0.0));
+  for (size_t i = 0; i < x.size(); ++i) {
+    const int64_t channel = static_cast<int64_t>(i) / inner % channels;
+    result.y[i] = gain[channel] * result.y[i] + bias[channel];
+  }
+  return result;
+}
+
+LayerNormGradients GroupNormBackward(int64_t groups, double epsilon, int64_t batch, const Values& x, const Values& gain,
+                                     const Values& dy) {
+  const int64_t channels = static_cast<int64_t>(gain.size()), inner = static_cast<int64_t>(x.size()) / batch / channels;
+  const int64_t columns = channels / groups * inner;
+  const Values x_hat = LayerNorm(epsilon, batch * groups, x, Values(columns, 1.0), Values(columns, 0.0)).y;
+  LayerNormGradients result{{}, Values(channels), Values(channels)};
+  Values dx_hat(x.size());
+  for (size_t i = 0; i < x.size(); ++i) {
+    const int64_t channel = static_cast<int64_t>(i) / inner % channels;
+    dx_hat[i] = dy[i] * gain[channel];
+    result.dgain[channel] += dy[i] * x_hat[i];
+    result.dbias[channel] += dy[i];
+  }
+  result.dx = LayerNormBackward(epsilon, batch * groups, x, Values(columns, 1.0), dx_hat).dx;
+  return result;
+}
+
+AttentionResult CausalAttention(const AttentionGeometry& g, int64_t batch, const Values& qkv) {
+  AttentionResult result{Values(NumElements(g.OutputShape(batch))), {}};
+  ForEachAttentionRow(g, batch, qkv, [&](const AttentionIndex& at, int64_t row, const Values& scores) {
+    const double log_sum_exp = LogSumExp(scores);
+    result.log_sum_exp.push_back(log_sum_exp);
+    for (int64_t key = 0; key <= row; ++key)
+      for (int64_t i = 0; i < g.head_width; ++i)
+        result.y[at.Output(row, i)] += std::exp(scores[key] - log_sum_exp) * qkv[at.Value(key, i)];
+  });
+  return result;
+}
+
+Values CausalAttentionBackward(const AttentionGeometry& g, int64_t batch, const Values& qkv, const Values& dy) {
+  Values dqkv(qkv.size());
+  const double scale = 1 / std::sqrt(static_cast<double>(g.head_width));
+  ForEachAttentionRow(g, batch, qkv, [&](const AttentionIndex& at, int64_t row, const Values& scores) {
+    const double log_sum_exp = LogSumExp(scores);
+    Values dp(row + 1);
+    double mean = 0;
+    for (int64_t key = 0; key <= row; ++key) {
+      const double p = std::exp(scores[key] - log_sum_exp);
+      for (int64_t i = 0; i < g.head_width; ++i) {
+        dp[key] += dy[at.Output(row, i)] * qkv[at.Value(key, i)];
+        dqkv[at.Value(key, i)] += p * dy[at.Output(row, i)];
+      }
+      mean += p * dp[key];
+    }
+    for (int64_t key = 0; key <= row; ++key) {
+      const double dscore = std::exp(scores[key] - log_sum_exp) * (dp[key] - mean) * scale;
+      for (int64_t i = 0; i < g.head_width; ++i) {
+        dqkv[at.Query(row, i)] += dscore * qkv[at.Key(key, i)];
+        dqkv[at.Key(key, i)] += dscore * qkv[at.Query(row, i)];
+      }
+    }
+  });
+  return dqkv;
 }
 
 LossResult SoftmaxCrossEntropy(const Values& logits, const std::vector<int32_t>& classes, double gradient_scale) {

@@ -39,6 +39,18 @@ struct LayerNormGradients {
 LayerNormGradients LayerNormBackward(double epsilon, int64_t rows, const Values& x, const Values& gain,
                                      const Values& dy);
 
+// Channels of x [batch, channels, inner].
+LayerNormResult GroupNorm(int64_t groups, double epsilon, int64_t batch, const Values& x, const Values& gain,
+                          const Values& bias);
+LayerNormGradients GroupNormBackward(int64_t groups, double epsilon, int64_t batch, const Values& x, const Values& gain,
+                                     const Values& dy);
+
+struct AttentionResult {
+  Values y, log_sum_exp;
+};
+AttentionResult CausalAttention(const AttentionGeometry& g, int64_t batch, const Values& qkv);
+Values CausalAttentionBackward(const AttentionGeometry& g, int64_t batch, const Values& qkv, const Values& dy);
+
 struct LossResult {
   double loss_sum = 0;
   int64_t correct = 0;
