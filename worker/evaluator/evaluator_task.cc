@@ -9,7 +9,7 @@
 #include "common/config/fingerprint.h"
 #include "common/status.h"
 #include "common/task.h"
-#include "kernels/backend_cpu.h"
+#include "worker/backend_choice.h"
 #include "worker/data/open_dataset.h"
 
 namespace rubato::worker {
@@ -26,12 +26,13 @@ absl::Status EvaluatorTask::Run() {
   const v1::JobConfig& config = options_.config;
   RUBATO_ASSIGN_OR_RETURN(ModelSpec spec, BuildModelSpec(config.model()));
   RUBATO_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> dataset, OpenDataset(config, spec, Split::kTest));
-  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
-                          CreateCpuBackend({.compute_threads = static_cast<int>(config.training().compute_threads())}));
+  RUBATO_ASSIGN_OR_RETURN(const ChosenBackend chosen, ChooseBackend(config.training(), {}));
+  Backend* const backend = chosen.backend;
+  options_.log->Info(absl::StrCat("computes on ", chosen.description));
   Model::Options model_options;
   model_options.max_batch = config.evaluation().batch_size();
   model_options.seed = config.seed();
-  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Model> model, Model::Create(spec, backend.get(), model_options));
+  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Model> model, Model::Create(spec, backend, model_options));
 
   Session::Options session;
   session.coordinator = options_.coordinator;
@@ -46,7 +47,7 @@ absl::Status EvaluatorTask::Run() {
   session.log = options_.log;
   RUBATO_ASSIGN_OR_RETURN(session_, Session::Create(std::move(session)));
   session_->Start();
-  absl::Status status = Serve(*dataset, backend.get(), model.get());
+  absl::Status status = Serve(*dataset, backend, model.get());
   if (absl::Status left = session_->Leave(std::string(status.message()), kLeaveTimeout); !left.ok()) {
     options_.log->Warning(absl::StrCat("leaves without the coordinator's knowledge: ", left.message()));
   }
@@ -97,10 +98,11 @@ absl::Status EvaluatorTask::Measure(const v1::Evaluate& evaluate, SnapshotPuller
       SnapshotPuller::Snapshot snapshot,
       puller->Pull(evaluate.at_step(), kPullTimeout, [&](int tensor, int64_t offset, const void* data, int64_t count) {
         absl::Status status = backend->CopyToDevice(model->weight(tensor), offset, count, data);
+        // The message's memory goes when this returns.
+        if (status.ok()) status = backend->Synchronize();
         if (stored.ok()) stored = status;
       }));
   RUBATO_RETURN_IF_ERROR(stored);
-  RUBATO_RETURN_IF_ERROR(backend->Synchronize());
 
   const int64_t batch = options_.config.evaluation().batch_size();
   std::vector<int64_t> indices(batch);
