@@ -22,6 +22,9 @@ mnist_files=(
   "t10k-labels-idx1-ubyte ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2 10008 00000801"
 )
 
+text_packages=(bible-kjv bible-kjv-text)
+text_directory="data/text"
+
 say() { printf '%s\n' "$*"; }
 fail() {
   printf 'rubato.sh: %s\n' "$*" >&2
@@ -80,6 +83,35 @@ mnist_is_good() {
 }
 
 fetch_data() {
+  case "${1:-mnist}" in
+    mnist) fetch_mnist ;;
+    text) fetch_text ;;
+    *) fail "fetch-data: \"$1\" is not known; mnist and text are" ;;
+  esac
+}
+
+# The King James Bible as one file of text.
+fetch_text() {
+  local file="$text_directory/bible.txt" package missing=()
+  if [[ -s "$file" ]]; then
+    say "The text is in $file"
+    return
+  fi
+  for package in "${text_packages[@]}"; do
+    is_installed "$package" || missing+=("$package")
+  done
+  if ((${#missing[@]} > 0)); then install_packages "${missing[@]}"; fi
+  mkdir -p "$text_directory"
+  bible -f gen1:1-rev22:21 </dev/null >"$text_directory/.bible.txt" || fail "bible could not print its text"
+  local size
+  size="$(stat -c %s "$text_directory/.bible.txt")"
+  ((size > 4000000)) || fail "bible printed $size bytes; its whole text has over 4,000,000"
+  # Moved in one step, so that an interrupted copy leaves no half file.
+  mv "$text_directory/.bible.txt" "$file"
+  say "The text is in $file"
+}
+
+fetch_mnist() {
   local bad_file=""
   if mnist_is_good "$mnist_directory"; then
     say "MNIST is in $mnist_directory"
@@ -117,7 +149,7 @@ demo() {
   setup
   build
   local config=configs/mnist_cnn.textproto
-  if ! fetch_data; then
+  if ! fetch_mnist; then
     config=configs/teacher_mlp.textproto
     say "Without MNIST the demo trains on generated examples: $config"
   fi
@@ -198,7 +230,7 @@ Usage: ./rubato.sh COMMAND
 
   setup        install the Debian packages that are missing
   build        build the rubato command and the coordinator, server and worker
-  fetch-data   fetch MNIST into data/mnist
+  fetch-data   fetch MNIST into data/mnist; with "text", the King James Bible (of Debian's bible-kjv) into data/text
   demo         setup, build and fetch-data; then train MNIST in three modes and compare them.
                Further arguments go to `rubato compare`.
   test         run all tests; the last line is "N passed, N failed". Further arguments go to `bazel test`.
@@ -211,7 +243,7 @@ if (($# > 0)); then shift; fi
 case "$command" in
   setup) setup ;;
   build) build ;;
-  fetch-data) fetch_data ;;
+  fetch-data) fetch_data "$@" ;;
   demo) demo "$@" ;;
   test) run_tests "$@" ;;
   help | -h | --help) help ;;

@@ -17,7 +17,7 @@ inline constexpr int64_t kMaxTensorElements = int64_t{1} << 40;
 
 // One trainable tensor.
 struct TensorSpec {
-  std::string name;  // "<layer>/weight", "<layer>/bias", "<layer>/gain".
+  std::string name;  // "<layer>/weight", "<layer>/bias", "<layer>/gain", "<layer>/positions".
   Shape shape = {};
   v1::Initializer initializer;  // Never INITIALIZER_UNSPECIFIED. Gains are ones: see `ones`.
   bool ones = false;            // Starts as all ones (gains) instead.
@@ -26,12 +26,21 @@ struct TensorSpec {
   bool decays = false;  // Whether weight decay applies: weights only.
 };
 
-// One layer with its inferred shapes, without the batch dimension.
+// The model's input where a layer is meant.
+inline constexpr int kModelInput = -1;
+
+// One layer with its inferred shapes, without the batch dimension. Layers that consist of others have been replaced by
+// them: `config` is never a transformer; attention stands for what is between its two linear layers, from their {
+// positions, 3 * width} to {positions, width}; residual stands for the sum at its end.
 struct LayerSpec {
   std::string name;
   v1::LayerConfig config;  // With every default filled in.
   Shape input;
   Shape output;
+  // The layer whose output it takes, an index into ModelSpec::layers before its own, or kModelInput.
+  int source = kModelInput;
+  // A residual's: the layer whose output is added to that.
+  int shortcut = kModelInput;
   // Indices into ModelSpec::tensors: weight (or gain) first, then bias. At most two.
   std::vector<int> tensors;
 };
@@ -39,11 +48,20 @@ struct LayerSpec {
 // What a model config means: layers with shapes, and the tensors that the servers hold. Pure data.
 struct ModelSpec {
   Shape input;
+  // Where it is over 0 the inputs are tokens, whole numbers from 0 to vocabulary - 1.
+  int64_t vocabulary = 0;
   Shape output;
   v1::ModelConfig::Loss loss;
   std::vector<LayerSpec> layers;
   std::vector<TensorSpec> tensors;
+
+  // SOFTMAX_CROSS_ENTROPY: class numbers in an example's label, and how many classes there are.
+  int64_t labels_per_example() const { return output.size() == 2 ? output[0] : 1; }
+  int64_t classes() const { return output.back(); }
 };
+
+// The layer's own name, or the default one at its place in its list.
+std::string LayerName(const v1::LayerConfig& config, int position);
 
 // Infers every shape. All errors are in one InvalidArgument status, one per line, each with its field path, as in
 // "model.layers[2].conv2d.kernel: 9 is larger than its input with padding, 7x7". Layers after one whose output is

@@ -79,29 +79,31 @@ TEST(ModelSpecTest, LinearFlattensAnImage) {
 }
 
 TEST(ModelSpecTest, ReportsAllErrorsAtOnceWithTheirFields) {
-  EXPECT_EQ(ErrorOf(R"pb(
-              input_shape: [ 1, 3, 3 ]
-              layers { conv2d { filters: 0 kernel: 65 stride: -1 } }
-              layers {
-                name: "a b"
-                linear { units: 0 weight_initializer: 9 }
-              }
-              layers { dropout { rate: 1 } }
-              layers { layer_norm { epsilon: -1 } }
-              layers {}
-            )pb"),
-            "model.layers[0].conv2d.filters: 0 is not in 1 to 65536\n"
-            "model.layers[0].conv2d.stride: -1 is not in 1 to 64\n"
-            "model.layers[0].conv2d.kernel: 65 is not in 1 to 64\n"
-            "model.layers[1].name: \"a b\" is not a name: 1 to 128 letters, digits, '-', '_' or '.'\n"
-            "model.layers[1].linear.weight_initializer: 9 is not an initializer: HE_NORMAL, GLOROT_UNIFORM, ZEROS or "
-            "LECUN_NORMAL\n"
-            "model.layers[1].linear.units: 0 is not in 1 to 1048576\n"
-            "model.layers[2].dropout.rate: 1 is not in 0 (included) to 1 (excluded)\n"
-            "model.layers[3].layer_norm.epsilon: -1 is not in 0 (excluded) to 1\n"
-            "model.layers[4]: has no kind; one of linear, conv2d, max_pool2d, average_pool2d, relu, tanh, gelu, "
-            "dropout, layer_norm, flatten is required\n"
-            "model.loss: is required: SOFTMAX_CROSS_ENTROPY or MEAN_SQUARED_ERROR");
+  EXPECT_EQ(
+      ErrorOf(R"pb(
+        input_shape: [ 1, 3, 3 ]
+        layers { conv2d { filters: 0 kernel: 65 stride: -1 } }
+        layers {
+          name: "a b"
+          linear { units: 0 weight_initializer: 9 }
+        }
+        layers { dropout { rate: 1 } }
+        layers { layer_norm { epsilon: -1 } }
+        layers {}
+      )pb"),
+      "model.layers[0].conv2d.filters: 0 is not in 1 to 65536\n"
+      "model.layers[0].conv2d.stride: -1 is not in 1 to 64\n"
+      "model.layers[0].conv2d.kernel: 65 is not in 1 to 64\n"
+      "model.layers[1].name: \"a b\" is not a name: 1 to 128 letters, digits, '-', '_' or '.'\n"
+      "model.layers[1].linear.weight_initializer: 9 is not an initializer: HE_NORMAL, GLOROT_UNIFORM, ZEROS or "
+      "LECUN_NORMAL\n"
+      "model.layers[1].linear.units: 0 is not in 1 to 1048576\n"
+      "model.layers[2].dropout.rate: 1 is not in 0 (included) to 1 (excluded)\n"
+      "model.layers[3].layer_norm.epsilon: -1 is not in 0 (excluded) to 1\n"
+      "model.layers[4]: has no kind; one of linear, conv2d, max_pool2d, average_pool2d, relu, tanh, gelu, "
+      "dropout, layer_norm, flatten, embedding, attention, transformer, residual, group_norm, global_average_pool is "
+      "required\n"
+      "model.loss: is required: SOFTMAX_CROSS_ENTROPY or MEAN_SQUARED_ERROR");
 }
 
 TEST(ModelSpecTest, RefusesWindowsLargerThanTheirInput) {
@@ -140,8 +142,9 @@ TEST(ModelSpecTest, RefusesNamesThatAreNotUnique) {
 
 TEST(ModelSpecTest, RefusesInputsThatAreEmptyOrTooLarge) {
   const char* rest = "layers { linear { units: 1 } } loss: MEAN_SQUARED_ERROR";
-  EXPECT_EQ(ErrorOf((std::string("input_shape: [2, 2] ") + rest).c_str()),
-            "model.input_shape: has 2 dimensions; allowed are 1, {features}, and 3, {channels, height, width}");
+  EXPECT_EQ(ErrorOf((std::string("input_shape: [2, 2, 2, 2] ") + rest).c_str()),
+            "model.input_shape: has 4 dimensions; allowed are 1, {features} or {positions}, 2, {positions, width}, and "
+            "3, {channels, height, width}");
   EXPECT_THAT(ErrorOf((std::string("input_shape: 0 ") + rest).c_str()), ::testing::HasSubstr("model.input_shape: 0"));
   EXPECT_THAT(ErrorOf((std::string("input_shape: [65536, 65536, 65536] ") + rest).c_str()),
               ::testing::HasSubstr("at most 2147483647"));

@@ -93,7 +93,7 @@ JobProgress::Interval JobProgress::TakeInterval(absl::Time now) {
   const int64_t examples = interval.totals.examples - before_.examples;
   if (examples > 0) {
     interval.loss = (interval.totals.loss - before_.loss) / static_cast<double>(examples);
-    interval.accuracy = static_cast<double>(interval.totals.correct - before_.correct) / static_cast<double>(examples);
+    interval.accuracy = (interval.totals.correct - before_.correct) / static_cast<double>(examples);
   }
   const double seconds = absl::ToDoubleSeconds(now - since_);
   interval.examples_per_second = seconds > 0 ? static_cast<double>(examples) / seconds : 0;

@@ -19,7 +19,7 @@ struct ProgressTotals {
   double epoch = 0;
   int64_t examples = 0;
   double loss = 0;
-  int64_t correct = 0;
+  double correct = 0;
   double data_seconds = 0;
   double compute_seconds = 0;
   double push_seconds = 0;

@@ -16,7 +16,7 @@ v1::TaskId Worker(uint32_t index, uint64_t incarnation) {
   return task;
 }
 
-v1::WorkerProgress Progress(int64_t steps, int64_t examples, double loss, int64_t correct) {
+v1::WorkerProgress Progress(int64_t steps, int64_t examples, double loss, double correct) {
   v1::WorkerProgress progress;
   progress.set_step(steps);
   progress.set_steps_total(steps);

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numbers>
 #include <vector>
 
 #include "common/random.h"
+#include "kernels/vector_math.h"
 
 // `omp simd` promises that the iterations of a loop are independent, also where output and input are the same array,
 // which __restrict would forbid.
@@ -35,12 +35,9 @@ inline float FastTanh(float x) {
   return x * p / q;
 }
 
-// The standard normal distribution's cumulative function. erfc keeps its precision where it is small.
-inline float NormalCdf(float x) { return 0.5f * std::erfc(-x * (std::numbers::sqrt2_v<float> / 2)); }
-
 inline float GeluDerivative(float x) {
   constexpr float kDensityAtZero = 0.398942280401432678f;  // 1 / sqrt(2 pi)
-  return NormalCdf(x) + x * kDensityAtZero * std::exp(-0.5f * x * x);
+  return NormalCdf(x) + x * kDensityAtZero * FastExp(-0.5f * x * x);
 }
 
 }  // namespace
@@ -112,6 +109,7 @@ void Activate(Activation activation, const float* x, int64_t n, float* y) {
       for (int64_t i = 0; i < n; ++i) y[i] = FastTanh(x[i]);
       break;
     case Activation::kGelu:
+#pragma omp simd
       for (int64_t i = 0; i < n; ++i) y[i] = x[i] * NormalCdf(x[i]);
       break;
   }
@@ -132,6 +130,7 @@ void ActivateBackward(Activation activation, const float* x, const float* y, con
       for (int64_t i = 0; i < n; ++i) dx[i] = dy[i] * (1 - y[i] * y[i]);
       break;
     case Activation::kGelu:
+#pragma omp simd
       for (int64_t i = 0; i < n; ++i) dx[i] = dy[i] * GeluDerivative(x[i]);
       break;
   }

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <vector>
 
+#include "kernels/vector_math.h"
+
 namespace rubato::cpu {
 
 void SoftmaxCrossEntropy(int64_t rows, int64_t columns, const float* logits, const int32_t* classes,
@@ -16,8 +18,9 @@ void SoftmaxCrossEntropy(int64_t rows, int64_t columns, const float* logits, con
     for (int64_t i = 1; i < columns; ++i) best = logits[i] > logits[best] ? i : best;
     const float max = logits[best], label_logit = logits[label];
     double total = 0;
+#pragma omp simd reduction(+ : total)
     for (int64_t i = 0; i < columns; ++i) {
-      exponentials[i] = std::exp(logits[i] - max);
+      exponentials[i] = FastExp(logits[i] - max);
       total += exponentials[i];
     }
     loss += std::log(total) - (static_cast<double>(label_logit) - max);

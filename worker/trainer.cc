@@ -153,7 +153,7 @@ absl::Status Trainer::SetInputs(const Batch& batch, int64_t begin, int64_t count
   Timed timed(&progress_, Phase::kData, "inputs");
   const float* inputs = batch.inputs.data() + begin * NumElements(options_.spec->input);
   if (options_.spec->loss == v1::ModelConfig::SOFTMAX_CROSS_ENTROPY) {
-    return options_.model->SetInputs(inputs, batch.classes.data() + begin, count);
+    return options_.model->SetInputs(inputs, batch.classes.data() + begin * options_.spec->labels_per_example(), count);
   }
   return options_.model->SetInputs(inputs, batch.targets.data() + begin * NumElements(options_.spec->output), count);
 }
@@ -176,6 +176,7 @@ absl::StatusOr<bool> Trainer::Forward(uint64_t dropout_stream, bool first) {
 }
 
 absl::StatusOr<bool> Trainer::Backward(const LocalBatch& local, const Work& work, bool accumulate, bool final) {
+  const bool clips = options_.config->training().clip_norm() > 0;
   for (int l = static_cast<int>(options_.spec->layers.size()) - 1; l >= 0; --l) {
     const LayerSpec& layer = options_.spec->layers[l];
     {
@@ -183,13 +184,31 @@ absl::StatusOr<bool> Trainer::Backward(const LocalBatch& local, const Work& work
       SlowedDown slowed(options_.clock, options_.slow_factor);
       RUBATO_RETURN_IF_ERROR(options_.model->BackwardLayer(l, accumulate));
     }
-    if (!final) continue;
-    if (options_.local != nullptr) {
-      RUBATO_ASSIGN_OR_RETURN(bool finite, UpdateLayer(layer, local, work));
-      if (!finite) return false;
-    }
-    if (local.last) PushLayer(layer, work.next->batch->examples, work.next->epoch);
+    if (!final || clips) continue;
+    RUBATO_ASSIGN_OR_RETURN(bool finished, FinishLayer(layer, local, work));
+    if (!finished) return false;
   }
+  if (!final || !clips) return true;
+  RUBATO_RETURN_IF_ERROR(ClipGradients());
+  for (auto layer = options_.spec->layers.rbegin(); layer != options_.spec->layers.rend(); ++layer) {
+    RUBATO_ASSIGN_OR_RETURN(bool finished, FinishLayer(*layer, local, work));
+    if (!finished) return false;
+  }
+  return true;
+}
+
+absl::Status Trainer::ClipGradients() {
+  Timed timed(&progress_, Phase::kCompute, "clip");
+  SlowedDown slowed(options_.clock, options_.slow_factor);
+  return options_.model->ClipGradients(static_cast<float>(options_.config->training().clip_norm()));
+}
+
+absl::StatusOr<bool> Trainer::FinishLayer(const LayerSpec& layer, const LocalBatch& local, const Work& work) {
+  if (options_.local != nullptr) {
+    RUBATO_ASSIGN_OR_RETURN(bool finite, UpdateLayer(layer, local, work));
+    if (!finite) return false;
+  }
+  if (local.last) PushLayer(layer, work.next->batch->examples, work.next->epoch);
   return true;
 }
 

@@ -62,7 +62,7 @@ class Trainer {
     const BatchSource::Next* next;
     Parameters::Step step;
     double loss = 0;
-    int64_t correct = 0;
+    double correct = 0;
   };
   // A batch of it: some of its examples.
   struct LocalBatch {
@@ -84,6 +84,10 @@ class Trainer {
   absl::StatusOr<bool> Forward(uint64_t dropout_stream, bool first);
   // `final`: the gradients are complete. False: the step was skipped.
   absl::StatusOr<bool> Backward(const LocalBatch& local, const Work& work, bool accumulate, bool final);
+  // All layers' gradients are there.
+  absl::Status ClipGradients();
+  // A layer's gradients are final: they are applied to the local weights, pushed, or both. False: the step was skipped.
+  absl::StatusOr<bool> FinishLayer(const LayerSpec& layer, const LocalBatch& local, const Work& work);
   absl::StatusOr<bool> UpdateLayer(const LayerSpec& layer, const LocalBatch& local, const Work& work);
   absl::StatusOr<bool> AwaitLayer(const LayerSpec& layer);
   absl::StatusOr<bool> Begin(Parameters::Step* step);

@@ -74,7 +74,7 @@ void TrainerProgress::EndStep() {
                                                                : 0.9 * progress_.mean_step_seconds() + 0.1 * seconds);
 }
 
-void TrainerProgress::AddExamples(int64_t examples, double loss, int64_t correct, double epoch) {
+void TrainerProgress::AddExamples(int64_t examples, double loss, double correct, double epoch) {
   MutexLock lock(mu_);
   progress_.set_examples_total(progress_.examples_total() + examples);
   progress_.set_loss_total(progress_.loss_total() + loss);

@@ -53,7 +53,7 @@ class TrainerProgress {
   void EnterStep(int64_t step, uint64_t generation);
   // Pushed.
   void EndStep();
-  void AddExamples(int64_t examples, double loss, int64_t correct, double epoch);
+  void AddExamples(int64_t examples, double loss, double correct, double epoch);
   void AddNonFinite();
 
   int64_t steps_total();

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -35,6 +36,36 @@ TEST_F(TrainerTest, MicroBatchesGiveTheSameWeights) {
   config_.mutable_training()->set_micro_batches(4);
   ASSERT_TRUE(Run(&parts, &progress).ok());
   for (int i = 0; i < 4; ++i) EXPECT_NEAR(Weights()[i], expected[i], 1e-5);
+}
+
+TEST_F(TrainerTest, ClipsTheNormOfAllGradientsBeforeThePush) {
+  config_.mutable_training()->set_clip_norm(0.01);
+  for (int micro_batches : {1, 4}) {
+    StartAfresh();
+    config_.mutable_training()->set_micro_batches(micro_batches);
+    FakeSource source(1);
+    v1::WorkerProgress progress;
+    ASSERT_TRUE(Run(&source, &progress).ok());
+    EXPECT_EQ(parameters_->pushed_, (std::vector<int>{1, 0}));
+    // From zero, one step of plain gradient descent.
+    double squares = 0;
+    for (int tensor : {0, 1}) {
+      const float* weight = backend_->HostPointer(model_->weight(tensor));
+      for (int64_t i = 0; i < model_->weight(tensor).elements(); ++i) squares += double{weight[i]} * weight[i];
+    }
+    EXPECT_NEAR(std::sqrt(squares), parameters_->learning_rate_ * 0.01, 1e-8);
+  }
+}
+
+TEST_F(TrainerTest, AGradientUnderTheClippingNormIsLeftAsItIs) {
+  FakeSource plain(5), clipped(5);
+  v1::WorkerProgress progress;
+  ASSERT_TRUE(Run(&plain, &progress).ok());
+  const std::vector<float> expected = Weights();
+  StartAfresh();
+  config_.mutable_training()->set_clip_norm(1000);
+  ASSERT_TRUE(Run(&clipped, &progress).ok());
+  EXPECT_EQ(Weights(), expected);
 }
 
 TEST_F(TrainerTest, BeginsAgainWhereItIsMovedTo) {

@@ -16,6 +16,9 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::TextFormat;
 
+// Messages in messages: layers may hold layers. As many as a binary message may have.
+constexpr int kMaxDepth = 100;
+
 // Keeps the parser's errors instead of printing them.
 class ErrorCollector : public google::protobuf::io::ErrorCollector {
  public:
@@ -81,6 +84,7 @@ absl::Status ParseText(const std::string& text, absl::string_view file, Message*
   TextFormat::Parser parser;
   parser.RecordErrorsTo(&errors);
   parser.WriteLocationsTo(&tree);
+  parser.SetRecursionLimit(kMaxDepth);
   if (!parser.ParseFromString(text, message)) return errors.ToStatus();
   CollectMessage(tree, *message, "", written);
   return absl::OkStatus();
@@ -93,6 +97,7 @@ absl::Status ParseFieldValue(const std::string& text, const FieldDescriptor* fie
   TextFormat::Parser parser;
   parser.RecordErrorsTo(&errors);
   parser.WriteLocationsTo(&tree);
+  parser.SetRecursionLimit(kMaxDepth);
   if (!parser.ParseFieldValueFromString(text, field, message)) return errors.ToStatus();
   if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) {
     if (!field->is_repeated()) written->insert(std::string(path));

@@ -51,6 +51,14 @@ void FillInitializer(Layer* layer) {
   if (layer->weight_initializer() == v1::INITIALIZER_UNSPECIFIED) layer->set_weight_initializer(v1::HE_NORMAL);
 }
 
+void FillLayers(const Filler& filler, const std::string& path,
+                google::protobuf::RepeatedPtrField<v1::LayerConfig>* layers);
+
+void FillResidual(const Filler& filler, const std::string& path, v1::ResidualLayer* residual) {
+  FillLayers(filler, path + ".layers", residual->mutable_layers());
+  if (residual->has_projection()) FILL(filler, path + ".projection", residual->mutable_projection(), stride, 1);
+}
+
 void FillLayer(const Filler& filler, const std::string& path, v1::LayerConfig* layer) {
   switch (layer->kind_case()) {
     case v1::LayerConfig::kLinear:
@@ -69,9 +77,20 @@ void FillLayer(const Filler& filler, const std::string& path, v1::LayerConfig* l
     case v1::LayerConfig::kLayerNorm:
       FILL(filler, path + ".layer_norm", layer->mutable_layer_norm(), epsilon, 1e-5);
       break;
+    case v1::LayerConfig::kGroupNorm:
+      FILL(filler, path + ".group_norm", layer->mutable_group_norm(), epsilon, 1e-5);
+      break;
+    case v1::LayerConfig::kResidual:
+      FillResidual(filler, path + ".residual", layer->mutable_residual());
+      break;
     default:
       break;
   }
+}
+
+void FillLayers(const Filler& filler, const std::string& path,
+                google::protobuf::RepeatedPtrField<v1::LayerConfig>* layers) {
+  for (int i = 0; i < layers->size(); ++i) FillLayer(filler, absl::StrCat(path, "[", i, "]"), layers->Mutable(i));
 }
 
 void FillData(const Filler& filler, int64_t examples_per_step, v1::DataConfig* data) {
@@ -81,6 +100,9 @@ void FillData(const Filler& filler, int64_t examples_per_step, v1::DataConfig* d
        std::min(10 * std::clamp<int64_t>(examples_per_step, 1, kMaxShardExamples), kMaxShardExamples));
   FILL(filler, "data", data, prefetch_batches, 4);
   if (data->has_idx()) FILL(filler, "data.idx", data->mutable_idx(), standard_deviation, 1);
+  if (data->has_cifar() && data->cifar().mean().empty()) data->mutable_cifar()->add_mean(0);
+  if (data->has_cifar() && data->cifar().standard_deviation().empty()) data->mutable_cifar()->add_standard_deviation(1);
+  if (data->has_text()) FILL(filler, "data.text", data->mutable_text(), test_fraction, 0.1);
   if (data->has_teacher()) FILL(filler, "data.teacher", data->mutable_teacher(), hidden_units, 64);
 }
 
@@ -138,9 +160,7 @@ void FillDefaults(const FieldPaths& written, v1::JobConfig* config) {
   const Filler filler(written);
   if (config->run_directory().empty()) config->set_run_directory(absl::StrCat("runs/", config->name()));
   FillCluster(filler, config->mutable_cluster());
-  for (int i = 0; i < config->model().layers_size(); ++i) {
-    FillLayer(filler, absl::StrCat("model.layers[", i, "]"), config->mutable_model()->mutable_layers(i));
-  }
+  FillLayers(filler, "model.layers", config->mutable_model()->mutable_layers());
   FillOptimizer(filler, config->mutable_optimizer());
   FillConsistency(filler, config->mutable_consistency());
   FillData(filler, ExamplesPerStep(*config), config->mutable_data());

@@ -45,6 +45,23 @@ TEST(DefaultsTest, FillsWhatTheCommentsState) {
   EXPECT_EQ(config.evaluation().target_accuracy(), 0);
 }
 
+TEST(DefaultsTest, FillsLayersInsideOfBlocks) {
+  v1::JobConfig config;
+  v1::ResidualLayer* residual = config.mutable_model()->add_layers()->mutable_residual();
+  residual->add_layers()->mutable_conv2d();
+  residual->add_layers()->mutable_residual()->add_layers()->mutable_group_norm();
+  residual->mutable_projection();
+  config.mutable_data()->mutable_cifar();
+  config = Filled(config, {"model.layers[0].residual.layers[0].conv2d.stride"});
+  const v1::ResidualLayer& filled = config.model().layers(0).residual();
+  EXPECT_EQ(filled.layers(0).conv2d().stride(), 0);
+  EXPECT_EQ(filled.layers(0).conv2d().weight_initializer(), v1::HE_NORMAL);
+  EXPECT_EQ(filled.layers(1).residual().layers(0).group_norm().epsilon(), 1e-5);
+  EXPECT_EQ(filled.projection().stride(), 1);
+  EXPECT_EQ(config.data().cifar().mean(0), 0);
+  EXPECT_EQ(config.data().cifar().standard_deviation(0), 1);
+}
+
 TEST(DefaultsTest, KeepsWhatIsThere) {
   v1::JobConfig config;
   config.set_run_directory("elsewhere");

@@ -35,6 +35,15 @@ absl::StatusOr<std::string> ReadText(const std::string& path) {
   }
 }
 
+// The names that BuildModelSpec gives, in their lists.
+void NameLayers(google::protobuf::RepeatedPtrField<v1::LayerConfig>* layers) {
+  for (int i = 0; i < layers->size(); ++i) {
+    v1::LayerConfig& layer = *layers->Mutable(i);
+    layer.set_name(LayerName(layer, i));
+    if (layer.has_residual()) NameLayers(layer.mutable_residual()->mutable_layers());
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<v1::JobConfig> ParseJobConfig(const std::string& text, absl::string_view name,
@@ -45,10 +54,7 @@ absl::StatusOr<v1::JobConfig> ParseJobConfig(const std::string& text, absl::stri
   RUBATO_RETURN_IF_ERROR(ApplyOverrides(overrides, &config, &written));
   FillDefaults(written, &config);
   RUBATO_RETURN_IF_ERROR(ValidateJobConfig(config));
-  RUBATO_ASSIGN_OR_RETURN(const ModelSpec model, BuildModelSpec(config.model()));
-  for (int i = 0; i < config.model().layers_size(); ++i) {
-    config.mutable_model()->mutable_layers(i)->set_name(model.layers[i].name);
-  }
+  NameLayers(config.mutable_model()->mutable_layers());
   return config;
 }
 

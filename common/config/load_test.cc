@@ -127,5 +127,29 @@ TEST(ConfigFingerprintTest, ADefaultThatIsWrittenDownChangesNothing) {
             ConfigFingerprint(Load()));
 }
 
+TEST(LoadTest, NamesLayersInTheirLists) {
+  const absl::StatusOr<v1::JobConfig> config = ParseJobConfig(R"(
+    name: "blocks"
+    cluster { workers: 1 }
+    model {
+      input_shape: 8
+      layers { residual { layers { linear { units: 8 } } layers { name: "b" relu {} } } }
+      layers { linear { units: 4 } }
+      loss: SOFTMAX_CROSS_ENTROPY
+    }
+    data { teacher { train_examples: 100 } }
+    optimizer { algorithm: SGD learning_rate: 0.1 }
+    consistency { mode: SYNC }
+    training { batch_size: 8 epochs: 1 }
+  )",
+                                                              "blocks", {});
+  ASSERT_TRUE(config.ok()) << config.status();
+  const v1::ModelConfig& model = config->model();
+  EXPECT_EQ(model.layers(0).name(), "residual0");
+  EXPECT_EQ(model.layers(0).residual().layers(0).name(), "linear0");
+  EXPECT_EQ(model.layers(0).residual().layers(1).name(), "b");
+  EXPECT_EQ(model.layers(1).name(), "linear1");
+}
+
 }  // namespace
 }  // namespace rubato

@@ -49,19 +49,23 @@ void ValidateCluster(const v1::ClusterConfig& cluster, ErrorList* errors) {
 }
 
 // BuildModelSpec takes these zeros for absent fields; absent ones have their defaults by now, so they were written.
-void ValidateWrittenZeros(const v1::ModelConfig& model, ErrorList* errors) {
-  for (int i = 0; i < model.layers_size(); ++i) {
-    const v1::LayerConfig& layer = model.layers(i);
-    const std::string path = absl::StrCat("model.layers[", i, "].");
-    if (layer.has_conv2d() && layer.conv2d().stride() == 0) errors->Add(path + "conv2d.stride", "0", "1 to 64");
-    const auto check_pool = [&](const char* kind, const v1::Pool2dLayer& pool) {
-      if (pool.window() != 0 && pool.stride() == 0) errors->Add(path + kind + ".stride", "0", "1 to 64");
+void ValidateWrittenZeros(const std::string& path, const google::protobuf::RepeatedPtrField<v1::LayerConfig>& layers,
+                          ErrorList* errors) {
+  for (int i = 0; i < layers.size(); ++i) {
+    const v1::LayerConfig& layer = layers[i];
+    const std::string layer_path = absl::StrCat(path, "[", i, "].");
+    const auto check = [&](bool is_zero, const char* field, const char* allowed) {
+      if (is_zero) errors->Add(layer_path + field, "0", allowed);
     };
-    if (layer.has_max_pool2d()) check_pool("max_pool2d", layer.max_pool2d());
-    if (layer.has_average_pool2d()) check_pool("average_pool2d", layer.average_pool2d());
-    if (layer.has_layer_norm() && layer.layer_norm().epsilon() == 0) {
-      errors->Add(path + "layer_norm.epsilon", "0", "a number > 0");
-    }
+    const auto pool_is_zero = [](const v1::Pool2dLayer& pool) { return pool.window() != 0 && pool.stride() == 0; };
+    check(layer.has_conv2d() && layer.conv2d().stride() == 0, "conv2d.stride", "1 to 64");
+    check(layer.has_max_pool2d() && pool_is_zero(layer.max_pool2d()), "max_pool2d.stride", "1 to 64");
+    check(layer.has_average_pool2d() && pool_is_zero(layer.average_pool2d()), "average_pool2d.stride", "1 to 64");
+    check(layer.has_layer_norm() && layer.layer_norm().epsilon() == 0, "layer_norm.epsilon", "a number > 0");
+    check(layer.has_group_norm() && layer.group_norm().epsilon() == 0, "group_norm.epsilon", "a number > 0");
+    const v1::ResidualLayer& residual = layer.residual();
+    check(residual.has_projection() && residual.projection().stride() == 0, "residual.projection.stride", "1 to 64");
+    ValidateWrittenZeros(layer_path + "residual.layers", residual.layers(), errors);
   }
 }
 
@@ -93,6 +97,9 @@ void ValidateTraining(const v1::TrainingConfig& training, ErrorList* errors) {
   }
   errors->CheckInteger("training.compute_threads", training.compute_threads(), 1, 1024);
   errors->CheckInteger("training.trace_steps", training.trace_steps(), 0, 10000);
+  const double clip = training.clip_norm();
+  errors->CheckNumber("training.clip_norm", clip, clip == 0 || (clip >= 1e-30 && clip <= 1e30),
+                      "1e-30 to 1e30, or 0 for no clipping");
   errors->CheckInteger("training.trace_after_steps", training.trace_after_steps(), 0, int64_t{1} << 53);
   ValidateDevice(training, errors);
 }
@@ -124,7 +131,7 @@ absl::Status ValidateJobConfig(const v1::JobConfig& config) {
   ValidateCluster(config.cluster(), &errors);
   absl::StatusOr<ModelSpec> model = BuildModelSpec(config.model());
   if (!model.ok()) errors.AddLines(model.status().message());
-  ValidateWrittenZeros(config.model(), &errors);
+  ValidateWrittenZeros("model.layers", config.model().layers(), &errors);
   ValidateData(model.ok() ? &*model : nullptr, config, &errors);
   ValidateOptimizer(config.optimizer(), &errors);
   ValidateConsistency(config, &errors);

@@ -52,15 +52,70 @@ void ValidateTeacher(const ModelSpec* model, const v1::TeacherData& teacher, boo
   }
 }
 
-// Files carry one number per example as the label.
-void ValidateLabels(const ModelSpec* model, const v1::DataConfig& data, ErrorList* errors) {
-  if (model == nullptr || !(data.has_idx() || data.has_csv())) return;
-  const int64_t outputs = NumElements(model->output);
-  if (model->loss == v1::ModelConfig::MEAN_SQUARED_ERROR && outputs != 1) {
-    errors->Add("model.loss", "MEAN_SQUARED_ERROR",
-                absl::StrCat("SOFTMAX_CROSS_ENTROPY, or a last layer with 1 output (it has ", outputs, ") with data.",
-                             data.has_idx() ? "idx" : "csv", ", whose labels are single numbers"));
+void ValidatePaths(absl::string_view field, const google::protobuf::RepeatedPtrField<std::string>& paths, bool required,
+                   absl::string_view allowed, ErrorList* errors) {
+  if (paths.empty() && required) errors->Add(field, "empty", allowed);
+  for (int i = 0; i < paths.size(); ++i) {
+    errors->CheckNotEmpty(absl::StrCat(field, "[", i, "]"), paths[i], "a path");
   }
+}
+
+void ValidateCifar(const v1::CifarData& cifar, bool evaluates, ErrorList* errors) {
+  ValidatePaths("data.cifar.train_paths", cifar.train_paths(), true, "one path or more", errors);
+  ValidatePaths("data.cifar.test_paths", cifar.test_paths(), evaluates,
+                "one path or more, because cluster.evaluators is 1", errors);
+  const auto check_count = [&](absl::string_view field, int count) {
+    if (count != 1 && count != 3) {
+      errors->Add(field, absl::StrCat(count, " numbers"), "3 numbers, for red, green and blue, or 1 for all");
+    }
+  };
+  check_count("data.cifar.mean", cifar.mean_size());
+  check_count("data.cifar.standard_deviation", cifar.standard_deviation_size());
+  for (int i = 0; i < cifar.mean_size(); ++i) {
+    errors->CheckNumber(absl::StrCat("data.cifar.mean[", i, "]"), cifar.mean(i), true, "a finite number");
+  }
+  for (int i = 0; i < cifar.standard_deviation_size(); ++i) {
+    const double deviation = cifar.standard_deviation(i);
+    errors->CheckNumber(absl::StrCat("data.cifar.standard_deviation[", i, "]"), deviation, deviation > 0,
+                        "a number > 0");
+  }
+}
+
+void ValidateText(const ModelSpec* model, const v1::TextData& text, bool evaluates, ErrorList* errors) {
+  errors->CheckNotEmpty("data.text.path", text.path(), "a path");
+  const double fraction = text.test_fraction();
+  errors->CheckNumber("data.text.test_fraction", fraction,
+                      fraction >= 0 && fraction < 1 && (fraction > 0 || !evaluates),
+                      evaluates ? "over 0 to under 1, because cluster.evaluators is 1" : "0 to under 1");
+  if (model == nullptr) return;
+  if (model->vocabulary < 256) {
+    errors->Add("model.layers", absl::StrCat("a vocabulary of ", model->vocabulary),
+                "an embedding of at least 256 tokens first, with data.text");
+  }
+  if (model->loss != v1::ModelConfig::SOFTMAX_CROSS_ENTROPY || model->output.size() != 2 ||
+      model->output[0] != model->input[0] || model->output[1] < 256) {
+    errors->Add("model.layers", absl::StrCat("an output of ", ShapeText(model->output)),
+                absl::StrCat("SOFTMAX_CROSS_ENTROPY over ", model->input[0],
+                             " positions of at least 256 classes, with data.text"));
+  }
+}
+
+// Every source but text has one label per example, and files have one number as the label.
+void ValidateLabels(const ModelSpec* model, const v1::DataConfig& data, ErrorList* errors) {
+  if (model == nullptr || data.has_text()) return;
+  if (model->loss == v1::ModelConfig::SOFTMAX_CROSS_ENTROPY) {
+    if (model->output.size() == 1) return;
+    errors->Add("model.layers", absl::StrCat("an output of ", ShapeText(model->output)),
+                "an output of one logit per class, unless the source is data.text");
+    return;
+  }
+  if (data.has_teacher()) return;
+  const int64_t outputs = NumElements(model->output);
+  if (outputs == 1) return;
+  const char* source = data.has_idx() ? "idx" : data.has_csv() ? "csv" : "cifar";
+  errors->Add("model.loss", "MEAN_SQUARED_ERROR",
+              absl::StrCat("SOFTMAX_CROSS_ENTROPY, or a last layer with 1 output (it has ", outputs, ") with data.",
+                           source, ", whose labels are single numbers"));
 }
 
 }  // namespace
@@ -78,8 +133,14 @@ void ValidateData(const ModelSpec* model, const v1::JobConfig& config, ErrorList
     case v1::DataConfig::kTeacher:
       ValidateTeacher(model, data.teacher(), evaluates, errors);
       break;
+    case v1::DataConfig::kCifar:
+      ValidateCifar(data.cifar(), evaluates, errors);
+      break;
+    case v1::DataConfig::kText:
+      ValidateText(model, data.text(), evaluates, errors);
+      break;
     case v1::DataConfig::SOURCE_NOT_SET:
-      errors->Add("data", "without a source", "one of data.idx, data.csv, data.teacher");
+      errors->Add("data", "without a source", "one of data.idx, data.csv, data.teacher, data.cifar, data.text");
       break;
   }
   ValidateLabels(model, data, errors);

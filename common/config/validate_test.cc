@@ -187,7 +187,8 @@ TEST(ValidateTest, ChecksTrainingAndEvaluation) {
 
 TEST(ValidateTest, ChecksData) {
   Check({
-      {{"data.teacher="}, "data: value without a source; allowed: one of data.idx, data.csv, data.teacher"},
+      {{"data.teacher="},
+       "data: value without a source; allowed: one of data.idx, data.csv, data.teacher, data.cifar, data.text"},
       {{"data.teacher.train_examples=0"}, "data.teacher.train_examples: value 0; allowed: 1 to 2147483647"},
       {{"data.teacher.test_examples=0"}, "data.teacher.test_examples: value 0; allowed: 1 to 2147483647"},
       {{"data.teacher.hidden_units=0"}, "data.teacher.hidden_units: value 0; allowed: 1 to 65536"},
@@ -215,6 +216,52 @@ TEST(ValidateTest, ChecksData) {
        "data.idx.standard_deviation: value 0; allowed: a number > 0"},
   });
   EXPECT_EQ(ErrorOf({"data.idx={train_images: 'a' train_labels: 'b'}", "cluster.evaluators=0"}), "");
+}
+
+TEST(ValidateTest, ChecksCifarAndText) {
+  const char* language_model =
+      "model={input_shape: 4 layers { embedding { vocabulary: 256 width: 2 } } layers { linear { units: 256 } } "
+      "loss: SOFTMAX_CROSS_ENTROPY}";
+  Check({
+      {{"data.cifar={train_paths: 'a'}"},
+       "data.cifar.test_paths: value empty; allowed: one path or more, because cluster.evaluators is 1"},
+      {{"data.cifar={test_paths: ['a', '']}"},
+       "data.cifar.train_paths: value empty; allowed: one path or more\n"
+       "data.cifar.test_paths[1]: value empty; allowed: a path"},
+      {{"data.cifar={train_paths: 'a' test_paths: 'b' mean: [0, 1] standard_deviation: [1, 0, 1]}"},
+       "data.cifar.mean: value 2 numbers; allowed: 3 numbers, for red, green and blue, or 1 for all\n"
+       "data.cifar.standard_deviation[1]: value 0; allowed: a number > 0"},
+      {{"data.text={path: 'a'}"},
+       "model.layers: value a vocabulary of 0; allowed: an embedding of at least 256 tokens first, with data.text\n"
+       "model.layers: value an output of 4; allowed: SOFTMAX_CROSS_ENTROPY over 8 positions of at least 256 classes, "
+       "with data.text"},
+      {{"data.text={test_fraction: 0}", language_model},
+       "data.text.path: value empty; allowed: a path\n"
+       "data.text.test_fraction: value 0; allowed: over 0 to under 1, because cluster.evaluators is 1"},
+      {{language_model},
+       "model.layers: value an output of 4x256; allowed: an output of one logit per class, unless the source is "
+       "data.text"},
+  });
+  EXPECT_EQ(ErrorOf({"data.cifar={train_paths: 'a' test_paths: 'b'}"}), "");
+  EXPECT_EQ(ErrorOf({"data.text={path: 'a'}", language_model}), "");
+  EXPECT_EQ(ErrorOf({"data.text={path: 'a' test_fraction: 0}", language_model, "cluster.evaluators=0"}), "");
+}
+
+TEST(ValidateTest, ChecksTheNormThatGradientsAreClippedTo) {
+  EXPECT_EQ(ErrorOf({"training.clip_norm=0.5"}), "");
+  EXPECT_EQ(ErrorOf({"training.clip_norm=-1"}),
+            "training.clip_norm: value -1; allowed: 1e-30 to 1e30, or 0 for no clipping");
+}
+
+TEST(ValidateTest, ChecksLayersInsideOfBlocks) {
+  const std::string conv = "conv2d { filters: 1 kernel: 1 stride: 0 }";
+  EXPECT_EQ(ErrorOf({"model.layers[0]={residual { layers { " + conv +
+                         " } layers { linear { units: 0 } } projection { "
+                         "stride: 0 } } }",
+                     "model.input_shape[1]=8", "model.input_shape[2]=8"}),
+            "model.layers[0].residual.layers[1].linear.units: 0 is not in 1 to 1048576\n"
+            "model.layers[0].residual.projection.stride: value 0; allowed: 1 to 64\n"
+            "model.layers[0].residual.layers[0].conv2d.stride: value 0; allowed: 1 to 64");
 }
 
 TEST(ValidateTest, ChecksOptimizer) {

@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
+#include "common/status.h"
 
 namespace rubato {
 
@@ -35,6 +36,23 @@ absl::StatusOr<int64_t> ByteFile::Read(void* buffer, int64_t size) {
     done += read;
   }
   return done;
+}
+
+absl::StatusOr<std::vector<uint8_t>> ReadWholeFile(const std::string& path, int64_t max_bytes) {
+  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<ByteFile> file, ByteFile::Open(path));
+  std::vector<uint8_t> bytes;
+  for (int64_t done = 0;;) {
+    const int64_t step = std::max<int64_t>(done, 1 << 20);
+    bytes.resize(done + step);
+    RUBATO_ASSIGN_OR_RETURN(const int64_t count, file->Read(bytes.data() + done, step));
+    done += count;
+    if (done > max_bytes) {
+      return absl::ResourceExhaustedError(absl::StrCat(path, ": more than ", max_bytes, " bytes"));
+    }
+    if (count == step) continue;
+    bytes.resize(done);
+    return bytes;
+  }
 }
 
 }  // namespace rubato

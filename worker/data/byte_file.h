@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -33,6 +34,9 @@ class ByteFile {
   const std::string path_;
   const gzFile file_;
 };
+
+// All bytes of a file. ResourceExhausted: they are more than `max_bytes`. Otherwise the errors of ByteFile.
+absl::StatusOr<std::vector<uint8_t>> ReadWholeFile(const std::string& path, int64_t max_bytes);
 
 }  // namespace rubato
 

@@ -10,7 +10,7 @@
 namespace rubato {
 
 enum class LabelKind {
-  // One class number per example.
+  // labels_per_example() class numbers per example.
   kClasses,
   // One vector of target_elements() numbers per example.
   kTargets,
@@ -19,7 +19,7 @@ enum class LabelKind {
 // The examples of one split, in a fixed order. Immutable and thread-safe.
 //
 //   std::vector<float> inputs(n * dataset->input_elements());
-//   std::vector<int32_t> classes(n);
+//   std::vector<int32_t> classes(n * dataset->labels_per_example());
 //   RUBATO_RETURN_IF_ERROR(dataset->Read(indices, n, inputs.data(), classes.data(), nullptr));
 class Dataset {
  public:
@@ -29,6 +29,8 @@ class Dataset {
     LabelKind label_kind = LabelKind::kClasses;
     // Numbers in a target vector; 0 for classes.
     int64_t target_elements = 0;
+    // Class numbers of an example: one, or one for each position of a sequence.
+    int64_t labels_per_example = 1;
   };
 
   explicit Dataset(Properties properties)
@@ -43,10 +45,12 @@ class Dataset {
   int64_t input_elements() const { return input_elements_; }
   LabelKind label_kind() const { return properties_.label_kind; }
   int64_t target_elements() const { return properties_.target_elements; }
+  int64_t labels_per_example() const { return properties_.labels_per_example; }
 
   // Writes the n examples with these indices one after another: inputs [n, input_shape] and, by label kind,
-  // classes [n] or targets [n, target_elements]; the other pointer is not used and may be null. OutOfRange names the
-  // first index that is not in [0, size()); nothing is written then. Other codes where a source fails.
+  // classes [n, labels_per_example] or targets [n, target_elements]; the other pointer is not used and may be null.
+  // OutOfRange names the first index that is not in [0, size()); nothing is written then. Other codes where a source
+  // fails.
   absl::Status Read(const int64_t* indices, int64_t n, float* inputs, int32_t* classes, float* targets) const;
 
  private:

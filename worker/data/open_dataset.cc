@@ -1,9 +1,15 @@
 #include "worker/data/open_dataset.h"
 
+#include <string>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
+#include "common/status.h"
+#include "worker/data/cifar_dataset.h"
 #include "worker/data/csv_dataset.h"
 #include "worker/data/idx_dataset.h"
 #include "worker/data/teacher_dataset.h"
+#include "worker/data/text_dataset.h"
 
 namespace rubato {
 namespace {
@@ -42,10 +48,24 @@ DatasetOr OpenTeacher(const v1::JobConfig& config, const ModelSpec& model, bool 
   return MakeTeacherDataset(options, model);
 }
 
-}  // namespace
+DatasetOr OpenCifar(const v1::CifarData& cifar, const ModelSpec& model, bool test) {
+  const auto& paths = test ? cifar.test_paths() : cifar.train_paths();
+  if (paths.empty()) return Missing(test ? "data.cifar.test_paths" : "data.cifar.train_paths");
+  CifarOptions options = {.paths = {paths.begin(), paths.end()}};
+  for (int channel = 0; channel < 3; ++channel) {
+    options.mean[channel] = cifar.mean(cifar.mean_size() == 1 ? 0 : channel);
+    options.standard_deviation[channel] = cifar.standard_deviation(cifar.standard_deviation_size() == 1 ? 0 : channel);
+  }
+  return OpenCifarDataset(options, model);
+}
 
-DatasetOr OpenDataset(const v1::JobConfig& config, const ModelSpec& model, Split split) {
-  const bool test = split == Split::kTest;
+DatasetOr OpenText(const v1::TextData& text, const ModelSpec& model, bool test) {
+  if (text.path().empty()) return Missing("data.text.path");
+  if (test && text.test_fraction() == 0) return Missing("data.text.test_fraction");
+  return OpenTextDataset({.path = text.path(), .test_fraction = text.test_fraction(), .test = test}, model);
+}
+
+DatasetOr Open(const v1::JobConfig& config, const ModelSpec& model, bool test) {
   const v1::DataConfig& data = config.data();
   // A label in a file is one number.
   if (!data.has_teacher() && model.loss == v1::ModelConfig::MEAN_SQUARED_ERROR && NumElements(model.output) != 1) {
@@ -59,10 +79,26 @@ DatasetOr OpenDataset(const v1::JobConfig& config, const ModelSpec& model, Split
       return OpenCsv(data.csv(), model, test);
     case v1::DataConfig::kTeacher:
       return OpenTeacher(config, model, test);
+    case v1::DataConfig::kCifar:
+      return OpenCifar(data.cifar(), model, test);
+    case v1::DataConfig::kText:
+      return OpenText(data.text(), model, test);
     case v1::DataConfig::SOURCE_NOT_SET:
       break;
   }
-  return Missing("data.idx, data.csv or data.teacher");
+  return Missing("data.idx, data.csv, data.teacher, data.cifar or data.text");
+}
+
+}  // namespace
+
+DatasetOr OpenDataset(const v1::JobConfig& config, const ModelSpec& model, Split split) {
+  RUBATO_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> dataset, Open(config, model, split == Split::kTest));
+  const int64_t labels = model.labels_per_example();
+  if (dataset->label_kind() == LabelKind::kClasses && dataset->labels_per_example() != labels) {
+    return absl::InvalidArgumentError(absl::StrCat("model.layers: the model has ", labels,
+                                                   " labels per example and the data ", dataset->labels_per_example()));
+  }
+  return dataset;
 }
 
 }  // namespace rubato

@@ -173,7 +173,7 @@ absl::Status Prefetcher::Fill(const ExampleRange& range, std::vector<int64_t>* i
   batch->shard = range.shard;
   batch->last_of_shard = range.last_of_shard;
   batch->inputs.resize(n * dataset.input_elements());
-  batch->classes.resize(classes ? n : 0);
+  batch->classes.resize(classes ? n * dataset.labels_per_example() : 0);
   batch->targets.resize(classes ? 0 : n * dataset.target_elements());
   if (n == 0) return absl::OkStatus();
   const std::shared_ptr<const EpochOrder> order = orders_.Get(range.epoch);

@@ -32,7 +32,7 @@ struct ExampleRange {
 // At most batch_size consecutive positions of one range, ready to compute with.
 struct Batch {
   std::vector<float> inputs;     // [examples, input shape]
-  std::vector<int32_t> classes;  // [examples], or empty.
+  std::vector<int32_t> classes;  // [examples, labels per example], or empty.
   std::vector<float> targets;    // [examples, target elements], or empty.
   int64_t examples = 0;
   int64_t epoch = 0;

@@ -107,10 +107,10 @@ absl::Status EvaluatorTask::Measure(const v1::Evaluate& evaluate, SnapshotPuller
   const int64_t batch = options_.config.evaluation().batch_size();
   std::vector<int64_t> indices(batch);
   std::vector<float> inputs(batch * dataset.input_elements());
-  std::vector<int32_t> classes(batch);
+  std::vector<int32_t> classes(batch * dataset.labels_per_example());
   std::vector<float> targets(batch * std::max<int64_t>(dataset.target_elements(), 1));
   double loss = 0;
-  int64_t correct = 0;
+  double correct = 0;
   for (int64_t begin = 0; begin < dataset.size(); begin += batch) {
     const int64_t count = std::min(batch, dataset.size() - begin);
     std::iota(indices.begin(), indices.begin() + count, begin);
@@ -125,7 +125,7 @@ absl::Status EvaluatorTask::Measure(const v1::Evaluate& evaluate, SnapshotPuller
     correct += measured.correct;
   }
   result->set_loss(loss / static_cast<double>(dataset.size()));
-  result->set_accuracy(static_cast<double>(correct) / static_cast<double>(dataset.size()));
+  result->set_accuracy(correct / static_cast<double>(dataset.size()));
   result->set_examples(dataset.size());
   result->set_step(snapshot.step);
   result->set_version_min(snapshot.version_min);

@@ -48,6 +48,33 @@ std::vector<GradientCase> Cases() {
       {"Flatten", "layers { conv2d { filters: 3 kernel: 2 } } layers { flatten {} } layers { linear { units: 4 } }"},
       {"SoftmaxCrossEntropy", "layers { linear { units: 7 } } layers { tanh {} } layers { linear { units: 5 } }", "6",
        "SOFTMAX_CROSS_ENTROPY"},
+      {"GroupNorm", "layers { conv2d { filters: 6 kernel: 2 } } layers { group_norm { groups: 3 epsilon: 0.1 } }"},
+      {"GlobalAveragePool", "layers { conv2d { filters: 3 kernel: 2 } } layers { global_average_pool {} }"},
+      {"ResidualWithIdentity",
+       "layers { conv2d { filters: 3 kernel: 2 } } layers { residual { layers { conv2d { filters: 3 kernel: 3 padding: "
+       "1 } } layers { tanh {} } } } layers { linear { units: 4 } }"},
+      {"ResidualWithProjection",
+       "layers { conv2d { filters: 3 kernel: 2 } } layers { residual { layers { conv2d { filters: 4 kernel: 3 padding: "
+       "1 stride: 2 } } layers { tanh {} } projection { stride: 2 norm_groups: 2 } } }"},
+      // Of the model's input, which has no gradient, and with layers that give their input's memory back.
+      {"ResidualFirst", "layers { residual { layers { gelu {} } projection {} } } layers { linear { units: 3 } }"},
+      {"ResidualInResidual",
+       "layers { linear { units: 5 } } layers { residual { layers { residual { layers { tanh {} } } } layers { "
+       "residual { layers { dropout { rate: 0.3 } } layers { linear { units: 5 } } } } } }",
+       "6"},
+      {"Embedding", "layers { embedding { vocabulary: 5 width: 3 } } layers { linear { units: 4 } }", "7"},
+      {"EmbeddingWithoutPositions",
+       "layers { embedding { vocabulary: 5 width: 3 no_positions: true } } layers { tanh {} }", "7"},
+      {"LinearOfSequences", "layers { linear { units: 7 } } layers { linear { units: 4 no_bias: true } }", "[5, 3]"},
+      {"LayerNormOfSequences", "layers { linear { units: 7 } } layers { layer_norm {} } layers { linear { units: 4 } }",
+       "[5, 3]"},
+      {"Attention", "layers { linear { units: 6 } } layers { attention { heads: 2 } }", "[5, 3]"},
+      {"Transformer", "layers { linear { units: 6 } } layers { transformer { heads: 3 mlp_width: 8 dropout: 0.2 } }",
+       "[5, 3]"},
+      {"LanguageModel",
+       "layers { embedding { vocabulary: 5 width: 6 } } layers { transformer { heads: 2 } } layers { transformer { "
+       "heads: 1 } } layers { layer_norm {} } layers { linear { units: 5 } }",
+       "7", "SOFTMAX_CROSS_ENTROPY"},
       {"MeanSquaredErrorOfImages", "layers { conv2d { filters: 3 kernel: 2 } }"},
   };
 }
@@ -60,11 +87,14 @@ class GradientTest : public ::testing::TestWithParam<GradientCase> {
                kExamples, 3) {
     Random random(5);
     inputs_.resize(kExamples * NumElements(model_->spec().input));
-    for (float& value : inputs_) value = static_cast<float>(random.Normal());
+    const auto vocabulary = static_cast<uint64_t>(model_->spec().vocabulary);
+    for (float& value : inputs_) {
+      value = static_cast<float>(vocabulary > 0 ? static_cast<double>(random.Below(vocabulary)) : random.Normal());
+    }
     targets_.resize(kExamples * NumElements(model_->spec().output));
     for (float& value : targets_) value = static_cast<float>(random.Normal());
-    for (int64_t i = 0; i < kExamples; ++i) {
-      classes_.push_back(static_cast<int32_t>(random.Below(NumElements(model_->spec().output))));
+    for (int64_t i = 0; i < kExamples * model_->spec().labels_per_example(); ++i) {
+      classes_.push_back(static_cast<int32_t>(random.Below(model_->spec().classes())));
     }
   }
 

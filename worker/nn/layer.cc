@@ -1,7 +1,11 @@
 #include "worker/nn/layer.h"
 
 #include "absl/strings/str_cat.h"
+#include "worker/nn/attention_layer.h"
 #include "worker/nn/conv2d_layer.h"
+#include "worker/nn/embedding_layer.h"
+#include "worker/nn/global_average_pool_layer.h"
+#include "worker/nn/group_norm_layer.h"
 #include "worker/nn/layer_norm_layer.h"
 #include "worker/nn/linear_layer.h"
 #include "worker/nn/pointwise_layers.h"
@@ -15,8 +19,12 @@ Shape BatchShape(int64_t n, const Shape& shape) {
   return result;
 }
 
+DeviceTensor AsRows(const DeviceTensor& tensor, int64_t width) {
+  return tensor.Reshaped({tensor.elements() / width, width});
+}
+
 absl::StatusOr<DeviceTensor> AllocateInputGradient(const LayerSpec& spec, const LayerContext& context) {
-  if (context.position == 0) return DeviceTensor();
+  if (spec.source == kModelInput) return DeviceTensor();
   return context.backend->Allocate(BatchShape(context.max_batch, spec.input));
 }
 
@@ -43,10 +51,20 @@ absl::StatusOr<std::unique_ptr<Layer>> CreateLayer(const LayerSpec& spec, const 
       return CreateLayerNormLayer(spec, context, parameters);
     case v1::LayerConfig::kFlatten:
       return CreateFlattenLayer(spec);
+    case v1::LayerConfig::kEmbedding:
+      return CreateEmbeddingLayer(spec, context, parameters);
+    case v1::LayerConfig::kAttention:
+      return CreateAttentionLayer(spec, context);
+    case v1::LayerConfig::kGroupNorm:
+      return CreateGroupNormLayer(spec, context, parameters);
+    case v1::LayerConfig::kGlobalAveragePool:
+      return CreateGlobalAveragePoolLayer(spec, context);
+    case v1::LayerConfig::kTransformer:
+    case v1::LayerConfig::kResidual:
     case v1::LayerConfig::KIND_NOT_SET:
       break;
   }
-  return absl::InternalError(absl::StrCat("layer \"", spec.name, "\" has no kind"));
+  return absl::InternalError(absl::StrCat("layer \"", spec.name, "\" is of no kind that can be computed"));
 }
 
 }  // namespace rubato

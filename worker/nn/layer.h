@@ -38,7 +38,8 @@ class Layer {
  public:
   virtual ~Layer() = default;
 
-  // x [n, input...] to y [n, output...]. y stays as it is until the next call, and may be a view of x.
+  // x [n, input...] (int32 where it is tokens) to y [n, output...]. y stays as it is until the next call, and may be a
+  // view of x.
   virtual absl::StatusOr<DeviceTensor> Forward(const DeviceTensor& x, const ForwardPass& pass) = 0;
   // Writes the parameter gradients of the last forward pass, whose input and output are x and y, and returns dx, or an
   // empty tensor where it is not needed. dx may be a view of dy, whose elements may be overwritten.
@@ -55,13 +56,16 @@ struct LayerContext {
   int position = 0;
 };
 
-// ResourceExhausted: the device has not enough memory. Internal: the spec was not made by BuildModelSpec.
+// Not for a residual's sum (residual_sum.h). ResourceExhausted: the device has not enough memory. Internal: the spec
+// was not made by BuildModelSpec.
 absl::StatusOr<std::unique_ptr<Layer>> CreateLayer(const LayerSpec& spec, const LayerContext& context,
                                                    const LayerParameters& parameters);
 
 // `shape` for a batch of n examples.
 Shape BatchShape(int64_t n, const Shape& shape);
-// Memory for a layer's dx. None for the first layer, whose dx is never asked for.
+// A tensor [n, ..., width] as a matrix of rows of `width`.
+DeviceTensor AsRows(const DeviceTensor& tensor, int64_t width);
+// Memory for a layer's dx. None for a layer on the model's input, whose dx is never asked for.
 absl::StatusOr<DeviceTensor> AllocateInputGradient(const LayerSpec& spec, const LayerContext& context);
 
 }  // namespace rubato

@@ -18,21 +18,30 @@ class LayerNormLayer : public Layer {
 
   absl::StatusOr<DeviceTensor> Forward(const DeviceTensor& x, const ForwardPass&) override {
     DeviceTensor y = y_.Rows(x.rows());
-    RUBATO_RETURN_IF_ERROR(backend_->LayerNorm(epsilon_, x, parameters_.weight, parameters_.bias, y,
-                                               mean_.Rows(x.rows()), inverse_deviation_.Rows(x.rows())));
+    const DeviceTensor rows = Normalised(x);
+    RUBATO_RETURN_IF_ERROR(backend_->LayerNorm(epsilon_, rows, parameters_.weight, parameters_.bias, Normalised(y),
+                                               mean_.Rows(rows.rows()), inverse_deviation_.Rows(rows.rows())));
     return y;
   }
 
   absl::StatusOr<DeviceTensor> Backward(const DeviceTensor& x, const DeviceTensor&, const DeviceTensor& dy,
                                         const BackwardPass& pass) override {
-    DeviceTensor dx = pass.input_gradient ? dy : DeviceTensor();
-    RUBATO_RETURN_IF_ERROR(backend_->LayerNormBackward(x, parameters_.weight, mean_.Rows(x.rows()),
-                                                       inverse_deviation_.Rows(x.rows()), dy, pass.accumulate, dx,
+    const DeviceTensor rows = Normalised(x), dy_rows = Normalised(dy);
+    RUBATO_RETURN_IF_ERROR(backend_->LayerNormBackward(rows, parameters_.weight, mean_.Rows(rows.rows()),
+                                                       inverse_deviation_.Rows(rows.rows()), dy_rows, pass.accumulate,
+                                                       pass.input_gradient ? dy_rows : DeviceTensor(),
                                                        parameters_.weight_gradient, parameters_.bias_gradient));
-    return dx;
+    return pass.input_gradient ? dy : DeviceTensor();
   }
 
  private:
+  // With what is normalised together in a row: an example, or a position of one.
+  DeviceTensor Normalised(const DeviceTensor& tensor) const {
+    Shape shape = parameters_.weight.shape();
+    shape.insert(shape.begin(), tensor.elements() / parameters_.weight.elements());
+    return tensor.Reshaped(std::move(shape));
+  }
+
   Backend* const backend_;
   const float epsilon_;
   const LayerParameters parameters_;
@@ -45,8 +54,9 @@ absl::StatusOr<std::unique_ptr<Layer>> CreateLayerNormLayer(const LayerSpec& spe
                                                             const LayerParameters& parameters) {
   Backend* backend = context.backend;
   RUBATO_ASSIGN_OR_RETURN(DeviceTensor y, backend->Allocate(BatchShape(context.max_batch, spec.output)));
-  RUBATO_ASSIGN_OR_RETURN(DeviceTensor mean, backend->Allocate({context.max_batch}));
-  RUBATO_ASSIGN_OR_RETURN(DeviceTensor inverse_deviation, backend->Allocate({context.max_batch}));
+  const int64_t rows = y.elements() / parameters.weight.elements();
+  RUBATO_ASSIGN_OR_RETURN(DeviceTensor mean, backend->Allocate({rows}));
+  RUBATO_ASSIGN_OR_RETURN(DeviceTensor inverse_deviation, backend->Allocate({rows}));
   return std::make_unique<LayerNormLayer>(backend, static_cast<float>(spec.config.layer_norm().epsilon()), parameters,
                                           std::move(y), std::move(mean), std::move(inverse_deviation));
 }

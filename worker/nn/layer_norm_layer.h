@@ -5,7 +5,8 @@
 
 namespace rubato {
 
-// Normalises each example over all of its elements; the gain is the parameters' weight. Statuses as CreateLayer's.
+// Normalises each position of a sequence, or each example over all of its elements; the gain is the parameters' weight.
+// Statuses as CreateLayer's.
 absl::StatusOr<std::unique_ptr<Layer>> CreateLayerNormLayer(const LayerSpec& spec, const LayerContext& context,
                                                             const LayerParameters& parameters);
 

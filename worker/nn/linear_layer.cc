@@ -12,25 +12,32 @@ class LinearLayer : public Layer {
 
   absl::StatusOr<DeviceTensor> Forward(const DeviceTensor& x, const ForwardPass&) override {
     DeviceTensor y = y_.Rows(x.rows());
-    RUBATO_RETURN_IF_ERROR(backend_->Gemm(false, true, 1, x, parameters_.weight, 0, y));
-    if (!parameters_.bias.empty()) RUBATO_RETURN_IF_ERROR(backend_->AddBias(parameters_.bias, y));
+    const DeviceTensor rows = AsRows(y, units());
+    RUBATO_RETURN_IF_ERROR(backend_->Gemm(false, true, 1, AsRows(x, inputs()), parameters_.weight, 0, rows));
+    if (!parameters_.bias.empty()) RUBATO_RETURN_IF_ERROR(backend_->AddBias(parameters_.bias, rows));
     return y;
   }
 
   absl::StatusOr<DeviceTensor> Backward(const DeviceTensor& x, const DeviceTensor&, const DeviceTensor& dy,
                                         const BackwardPass& pass) override {
     const float beta = pass.accumulate ? 1 : 0;
-    RUBATO_RETURN_IF_ERROR(backend_->Gemm(true, false, 1, dy, x, beta, parameters_.weight_gradient));
+    const DeviceTensor dy_rows = AsRows(dy, units());
+    RUBATO_RETURN_IF_ERROR(
+        backend_->Gemm(true, false, 1, dy_rows, AsRows(x, inputs()), beta, parameters_.weight_gradient));
     if (!parameters_.bias.empty()) {
-      RUBATO_RETURN_IF_ERROR(backend_->BiasGradient(dy, pass.accumulate, parameters_.bias_gradient));
+      RUBATO_RETURN_IF_ERROR(backend_->BiasGradient(dy_rows, pass.accumulate, parameters_.bias_gradient));
     }
     if (!pass.input_gradient) return DeviceTensor();
     DeviceTensor dx = dx_.Rows(x.rows());
-    RUBATO_RETURN_IF_ERROR(backend_->Gemm(false, false, 1, dy, parameters_.weight, 0, dx));
+    RUBATO_RETURN_IF_ERROR(backend_->Gemm(false, false, 1, dy_rows, parameters_.weight, 0, AsRows(dx, inputs())));
     return dx;
   }
 
  private:
+  // The weight's shape says whether it works on whole examples or on each position of them.
+  int64_t units() const { return parameters_.weight.rows(); }
+  int64_t inputs() const { return parameters_.weight.columns(); }
+
   Backend* const backend_;
   const LayerParameters parameters_;
   const DeviceTensor y_, dx_;

@@ -1,12 +1,19 @@
 #include "worker/nn/model.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
 
 namespace rubato {
 
 Model::Model(const ModelSpec& spec, Backend* backend, const Options& options)
-    : spec_(spec), backend_(backend), options_(options), activations_(spec.layers.size() + 1) {}
+    : spec_(spec),
+      backend_(backend),
+      options_(options),
+      activations_(spec.layers.size() + 1),
+      output_gradients_(spec.layers.size()) {}
 
 absl::StatusOr<std::unique_ptr<Model>> Model::Create(const ModelSpec& spec, Backend* backend, const Options& options) {
   if (options.max_batch < 1) {
@@ -26,17 +33,30 @@ absl::Status Model::Allocate() {
   }
   LayerContext context = {.backend = backend_, .max_batch = options_.max_batch, .seed = options_.seed, .position = 0};
   for (const LayerSpec& layer : spec_.layers) {
-    RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Layer> created, CreateLayer(layer, context, Parameters(layer)));
-    layers_.push_back(std::move(created));
+    layers_.emplace_back();
+    sums_.emplace_back();
+    if (layer.config.has_residual()) {
+      RUBATO_ASSIGN_OR_RETURN(sums_.back(), ResidualSum::Create(layer, context));
+    } else {
+      RUBATO_ASSIGN_OR_RETURN(layers_.back(), CreateLayer(layer, context, Parameters(layer)));
+    }
     ++context.position;
   }
+  return AllocateBatch();
+}
+
+absl::Status Model::AllocateBatch() {
+  const int64_t batch = options_.max_batch;
+  const ElementType input_type = spec_.vocabulary > 0 ? ElementType::kInt32 : ElementType::kFloat32;
   const bool has_classes = spec_.loss == v1::ModelConfig::SOFTMAX_CROSS_ENTROPY;
-  const Shape outputs = BatchShape(options_.max_batch, spec_.output);
-  RUBATO_ASSIGN_OR_RETURN(inputs_, backend_->Allocate(BatchShape(options_.max_batch, spec_.input)));
-  RUBATO_ASSIGN_OR_RETURN(labels_, has_classes ? backend_->Allocate({options_.max_batch}, ElementType::kInt32)
-                                               : backend_->Allocate(outputs));
+  const Shape outputs = BatchShape(batch, spec_.output);
+  RUBATO_ASSIGN_OR_RETURN(inputs_, backend_->Allocate(BatchShape(batch, spec_.input), input_type));
+  RUBATO_ASSIGN_OR_RETURN(labels_, has_classes
+                                       ? backend_->Allocate({batch, spec_.labels_per_example()}, ElementType::kInt32)
+                                       : backend_->Allocate(outputs));
   RUBATO_ASSIGN_OR_RETURN(output_gradient_, backend_->Allocate(outputs));
-  RUBATO_ASSIGN_OR_RETURN(sums_, backend_->Allocate({2}, ElementType::kFloat64));
+  RUBATO_ASSIGN_OR_RETURN(loss_sums_, backend_->Allocate({2}, ElementType::kFloat64));
+  RUBATO_ASSIGN_OR_RETURN(squares_, backend_->Allocate({1}, ElementType::kFloat64));
   return absl::OkStatus();
 }
 
@@ -67,13 +87,14 @@ absl::Status Model::CheckBatch(v1::ModelConfig::Loss loss, int64_t examples) con
 
 absl::Status Model::SetInputs(const float* inputs, const int32_t* classes, int64_t examples) {
   RUBATO_RETURN_IF_ERROR(CheckBatch(v1::ModelConfig::SOFTMAX_CROSS_ENTROPY, examples));
-  const int64_t count = NumElements(spec_.output);
-  for (int64_t i = 0; i < examples; ++i) {
+  const int64_t labels = spec_.labels_per_example(), count = spec_.classes();
+  for (int64_t i = 0; i < examples * labels; ++i) {
     if (classes[i] >= 0 && classes[i] < count) continue;
-    return absl::InvalidArgumentError(absl::StrCat("labels: example ", i, " of the batch has class ", classes[i],
-                                                   "; the model's last layer has classes 0 to ", count - 1));
+    return absl::InvalidArgumentError(absl::StrCat("labels: example ", i / labels, " of the batch has class ",
+                                                   classes[i], "; the model's last layer has classes 0 to ",
+                                                   count - 1));
   }
-  return BeginBatch(inputs, classes, examples, examples);
+  return BeginBatch(inputs, classes, examples * labels, examples);
 }
 
 absl::Status Model::SetInputs(const float* inputs, const float* targets, int64_t examples) {
@@ -81,15 +102,40 @@ absl::Status Model::SetInputs(const float* inputs, const float* targets, int64_t
   return BeginBatch(inputs, targets, examples * NumElements(spec_.output), examples);
 }
 
+absl::Status Model::ReadTokens(const float* inputs, int64_t count) {
+  const int64_t positions = NumElements(spec_.input);
+  tokens_.resize(count);
+  for (int64_t i = 0; i < count; ++i) {
+    // Written so that NaN is refused.
+    const bool good = inputs[i] >= 0 && inputs[i] < static_cast<float>(spec_.vocabulary);
+    tokens_[i] = good ? static_cast<int32_t>(inputs[i]) : 0;
+    if (good && static_cast<float>(tokens_[i]) == inputs[i]) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("inputs: example ", i / positions, " of the batch has ", inputs[i], " at position ", i % positions,
+                     "; the model's embedding takes whole numbers from 0 to ", spec_.vocabulary - 1));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Model::BeginBatch(const float* inputs, const void* labels, int64_t labels_count, int64_t examples) {
+  const DeviceTensor batch = inputs_.Rows(examples);
+  if (spec_.vocabulary > 0) RUBATO_RETURN_IF_ERROR(ReadTokens(inputs, batch.elements()));
   examples_ = examples;
   next_forward_ = 0;
   next_backward_ = -1;
-  activations_[0] = inputs_.Rows(examples);
-  RUBATO_RETURN_IF_ERROR(backend_->CopyToDevice(inputs_, 0, activations_[0].elements(), inputs));
+  activations_[0] = batch;
+  const void* from = spec_.vocabulary > 0 ? static_cast<const void*>(tokens_.data()) : inputs;
+  RUBATO_RETURN_IF_ERROR(backend_->CopyToDevice(inputs_, 0, batch.elements(), from));
   RUBATO_RETURN_IF_ERROR(backend_->CopyToDevice(labels_, 0, labels_count, labels));
   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Event> copied, backend_->Record());
   return copied->Wait();
+}
+
+absl::StatusOr<DeviceTensor> Model::RunForward(int layer, const ForwardPass& pass) {
+  const LayerSpec& spec = spec_.layers[layer];
+  const DeviceTensor& x = activations_[spec.source + 1];
+  if (sums_[layer] != nullptr) return sums_[layer]->Forward(x, activations_[spec.shortcut + 1]);
+  return layers_[layer]->Forward(x, pass);
 }
 
 absl::Status Model::ForwardLayer(int layer, bool training, uint64_t dropout_stream) {
@@ -98,8 +144,7 @@ absl::Status Model::ForwardLayer(int layer, bool training, uint64_t dropout_stre
     return absl::FailedPreconditionError(absl::StrCat("ForwardLayer: layer ", layer, " was asked for and layer ",
                                                       next_forward_, " of ", layers(), " is next"));
   }
-  absl::StatusOr<DeviceTensor> y =
-      layers_[layer]->Forward(activations_[layer], {.training = training, .dropout_stream = dropout_stream});
+  absl::StatusOr<DeviceTensor> y = RunForward(layer, {.training = training, .dropout_stream = dropout_stream});
   if (!y.ok()) return Annotate(y.status(), absl::StrCat("forward, layer \"", spec_.layers[layer].name, "\""));
   activations_[layer + 1] = *std::move(y);
   ++next_forward_;
@@ -111,23 +156,57 @@ absl::StatusOr<LossResult> Model::RunLoss(float gradient_scale, const DeviceTens
     return absl::FailedPreconditionError(
         absl::StrCat("ComputeLoss: layer ", next_forward_, " of ", layers(), " has not run"));
   }
-  const DeviceTensor labels = labels_.Rows(examples_);
+  // An example's loss is the mean over its labels.
+  int64_t labels = 1;
   if (spec_.loss == v1::ModelConfig::SOFTMAX_CROSS_ENTROPY) {
-    RUBATO_RETURN_IF_ERROR(backend_->SoftmaxCrossEntropy(output(), labels, gradient_scale, gradient, sums_));
+    labels = spec_.labels_per_example();
+    const DeviceTensor logits = AsRows(output(), spec_.classes());
+    const DeviceTensor dlogits = gradient.empty() ? gradient : AsRows(gradient, spec_.classes());
+    RUBATO_RETURN_IF_ERROR(backend_->SoftmaxCrossEntropy(logits, labels_.Rows(examples_).Reshaped({logits.rows()}),
+                                                         gradient_scale / static_cast<float>(labels), dlogits,
+                                                         loss_sums_));
   } else {
-    RUBATO_RETURN_IF_ERROR(backend_->MeanSquaredError(output(), labels, gradient_scale, gradient, sums_));
+    RUBATO_RETURN_IF_ERROR(
+        backend_->MeanSquaredError(output(), labels_.Rows(examples_), gradient_scale, gradient, loss_sums_));
   }
   double sums[2] = {};
-  RUBATO_RETURN_IF_ERROR(backend_->CopyToHost(sums_, 0, 2, sums));
+  RUBATO_RETURN_IF_ERROR(backend_->CopyToHost(loss_sums_, 0, 2, sums));
   RUBATO_RETURN_IF_ERROR(backend_->Synchronize());
-  return LossResult{.loss_sum = sums[0], .correct = static_cast<int64_t>(sums[1])};
+  const auto divisor = static_cast<double>(labels);
+  return LossResult{.loss_sum = sums[0] / divisor, .correct = sums[1] / divisor};
 }
 
 absl::StatusOr<LossResult> Model::ComputeLoss(float gradient_scale) {
-  upstream_ = output_gradient_.Rows(examples_);
-  RUBATO_ASSIGN_OR_RETURN(LossResult result, RunLoss(gradient_scale, upstream_));
+  const DeviceTensor gradient = output_gradient_.Rows(examples_);
+  RUBATO_ASSIGN_OR_RETURN(LossResult result, RunLoss(gradient_scale, gradient));
+  // What an unfinished batch has left is not of this one.
+  std::fill(output_gradients_.begin(), output_gradients_.end(), DeviceTensor());
+  output_gradients_.back() = gradient;
   next_backward_ = layers() - 1;
   return result;
+}
+
+absl::Status Model::AddOutputGradient(int layer, const DeviceTensor& gradient) {
+  if (layer == kModelInput || gradient.empty()) return absl::OkStatus();
+  DeviceTensor& sum = output_gradients_[layer];
+  if (!sum.empty()) return backend_->Axpy(1, gradient, sum);
+  sum = gradient;
+  return absl::OkStatus();
+}
+
+absl::Status Model::RunBackward(int layer, bool accumulate) {
+  const LayerSpec& spec = spec_.layers[layer];
+  const DeviceTensor dy = std::exchange(output_gradients_[layer], DeviceTensor());
+  if (sums_[layer] != nullptr) {
+    RUBATO_ASSIGN_OR_RETURN(DeviceTensor dshortcut, sums_[layer]->ShortcutGradient(dy));
+    RUBATO_RETURN_IF_ERROR(AddOutputGradient(spec.shortcut, dshortcut));
+    return AddOutputGradient(spec.source, dy);
+  }
+  RUBATO_ASSIGN_OR_RETURN(
+      DeviceTensor dx,
+      layers_[layer]->Backward(activations_[spec.source + 1], activations_[layer + 1], dy,
+                               {.accumulate = accumulate, .input_gradient = spec.source != kModelInput}));
+  return AddOutputGradient(spec.source, dx);
 }
 
 absl::Status Model::BackwardLayer(int layer, bool accumulate) {
@@ -137,12 +216,20 @@ absl::Status Model::BackwardLayer(int layer, bool accumulate) {
                                                           ? std::string("the loss has not been computed")
                                                           : absl::StrCat("layer ", next_backward_, " is next")));
   }
-  absl::StatusOr<DeviceTensor> dx = layers_[layer]->Backward(activations_[layer], activations_[layer + 1], upstream_,
-                                                             {.accumulate = accumulate, .input_gradient = layer > 0});
   next_backward_ = -1;
-  if (!dx.ok()) return Annotate(dx.status(), absl::StrCat("backward, layer \"", spec_.layers[layer].name, "\""));
-  upstream_ = *std::move(dx);
+  RUBATO_RETURN_IF_ERROR(
+      Annotate(RunBackward(layer, accumulate), absl::StrCat("backward, layer \"", spec_.layers[layer].name, "\"")));
   next_backward_ = layer - 1;
+  return absl::OkStatus();
+}
+
+absl::Status Model::ClipGradients(float max_norm) {
+  for (size_t i = 0; i < gradients_.size(); ++i) {
+    RUBATO_RETURN_IF_ERROR(backend_->SumOfSquares(gradients_[i], i > 0, squares_));
+  }
+  for (const DeviceTensor& gradient : gradients_) {
+    RUBATO_RETURN_IF_ERROR(backend_->ScaleToNorm(max_norm, squares_, gradient));
+  }
   return absl::OkStatus();
 }
 

@@ -10,14 +10,16 @@
 #include "common/model_spec.h"
 #include "kernels/backend.h"
 #include "worker/nn/layer.h"
+#include "worker/nn/residual_sum.h"
 
 namespace rubato {
 
 // Of the examples of one batch.
 struct LossResult {
   double loss_sum = 0;
-  // SOFTMAX_CROSS_ENTROPY: examples whose largest output was their class. Otherwise 0.
-  int64_t correct = 0;
+  // SOFTMAX_CROSS_ENTROPY: examples whose largest output was their class; of an example with several labels, the share
+  // of these. Otherwise 0.
+  double correct = 0;
 };
 
 // A network on one device: weights, gradients, activations, and the passes over them, layer by layer, so that the
@@ -51,9 +53,9 @@ class Model {
   const DeviceTensor& weight(int tensor) const { return weights_[tensor]; }
   const DeviceTensor& gradient(int tensor) const { return gradients_[tensor]; }
 
-  // Begins a batch: [examples, input...] and one class or [output...] per example. The host memory is free again on
-  // return. InvalidArgument: the labels are not of the loss's kind, a class is out of range, or examples is not in 1 to
-  // max_batch; nothing has changed then.
+  // Begins a batch: [examples, input...] and [labels_per_example] classes or [output...] per example. The host memory
+  // is free again on return. InvalidArgument: the labels are not of the loss's kind, a class is out of range, an input
+  // should be a token and is none, or examples is not in 1 to max_batch; nothing has changed then.
   absl::Status SetInputs(const float* inputs, const int32_t* classes, int64_t examples);
   absl::Status SetInputs(const float* inputs, const float* targets, int64_t examples);
 
@@ -66,6 +68,10 @@ class Model {
   // Layers in reverse order. Writes the gradients of the layer's tensors, or adds to them, for micro-batches.
   // FailedPrecondition: another layer is next, or ComputeLoss has not been called.
   absl::Status BackwardLayer(int layer, bool accumulate);
+
+  // After the last BackwardLayer: scales all gradients so that the norm of all of them together is at most max_norm >
+  // 0. A norm that is not finite leaves them alone.
+  absl::Status ClipGradients(float max_norm);
 
   // Every layer and the loss of the batch that SetInputs began, without dropout and gradients. FailedPrecondition: no
   // batch has been begun, or a layer has run already.
@@ -81,22 +87,33 @@ class Model {
   // Of the tensors that belong to a layer.
   LayerParameters Parameters(const LayerSpec& layer) const;
   absl::Status CheckBatch(v1::ModelConfig::Loss loss, int64_t examples) const;
+  absl::Status AllocateBatch();
+  // Inputs as tokens, into tokens_.
+  absl::Status ReadTokens(const float* inputs, int64_t count);
   absl::Status BeginBatch(const float* inputs, const void* labels, int64_t labels_count, int64_t examples);
+  absl::StatusOr<DeviceTensor> RunForward(int layer, const ForwardPass& pass);
+  absl::Status RunBackward(int layer, bool accumulate);
+  // `gradient` is one of the terms of that of a layer's output.
+  absl::Status AddOutputGradient(int layer, const DeviceTensor& gradient);
   absl::StatusOr<LossResult> RunLoss(float gradient_scale, const DeviceTensor& gradient);
 
   const ModelSpec spec_;
   Backend* const backend_;
   const Options options_;
   std::vector<DeviceTensor> weights_, gradients_;  // By ModelSpec::tensors.
+  // Null where there is a sum instead.
   std::vector<std::unique_ptr<Layer>> layers_;
+  std::vector<std::unique_ptr<ResidualSum>> sums_;
 
   // Memory for the largest batch.
-  DeviceTensor inputs_, labels_, output_gradient_, sums_;
+  DeviceTensor inputs_, labels_, output_gradient_, loss_sums_, squares_;
+  std::vector<int32_t> tokens_;
 
-  // The current batch. activations_[i] is layer i's input, and activations_[i + 1] its output.
+  // The current batch. activations_[0] is the model's input, and activations_[i + 1] layer i's output.
   int64_t examples_ = 0;
   std::vector<DeviceTensor> activations_;
-  DeviceTensor upstream_;  // The gradient of the output of layer next_backward_.
+  // Of each layer's output, as far as the layers after it have added theirs; empty where none has, or when it is used.
+  std::vector<DeviceTensor> output_gradients_;
   int next_forward_ = 0;
   int next_backward_ = -1;  // -1: none.
 };

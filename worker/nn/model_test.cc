@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "common/random.h"
 #include "worker/nn/model_test_util.h"
 
@@ -55,6 +57,56 @@ TEST(ModelTest, RefusesBatchesThatDoNotFit) {
   TestModel regression("input_shape: 4 layers { linear { units: 2 } } loss: MEAN_SQUARED_ERROR", 2, 1);
   EXPECT_EQ(regression->SetInputs(inputs.data(), classes.data(), 1).message(),
             "labels: the loss is MEAN_SQUARED_ERROR, and these are class numbers");
+}
+
+constexpr char kLanguageModel[] = R"pb(
+  input_shape: 3
+  layers { embedding { vocabulary: 7 width: 4 } }
+  layers { transformer { heads: 2 dropout: 0.1 } }
+  layers { linear { units: 5 } }
+  loss: SOFTMAX_CROSS_ENTROPY
+)pb";
+
+TEST(ModelTest, RefusesInputsThatAreNotTokens) {
+  TestModel model(kLanguageModel, 2, 1);
+  const std::vector<int32_t> classes = {0, 1, 2, 3, 4, 0};
+  for (float bad : {7.0f, -1.0f, 0.5f, std::nanf("")}) {
+    const std::vector<float> inputs = {0, 1, 6, 6, bad, 0};
+    const std::string message(model->SetInputs(inputs.data(), classes.data(), 2).message());
+    EXPECT_THAT(message, HasSubstr("inputs: example 1 of the batch has ")) << bad;
+    EXPECT_THAT(message, HasSubstr(" at position 1; the model's embedding takes whole numbers from 0 to 6")) << bad;
+  }
+}
+
+TEST(ModelTest, EveryPositionHasALabelAndTheLossIsTheirMean) {
+  TestModel model(kLanguageModel, 2, 1);
+  const std::vector<float> inputs = {0, 1, 6, 6, 2, 0};
+  std::vector<int32_t> classes = {0, 1, 2, 3, 4, 5};
+  EXPECT_EQ(model->SetInputs(inputs.data(), classes.data(), 2).message(),
+            "labels: example 1 of the batch has class 5; the model's last layer has classes 0 to 4");
+  // With weights of zero all classes are as likely, and the first counts as the largest.
+  for (int i = 0; i < model.tensors(); ++i) std::fill_n(model.weight(i), model->weight(i).elements(), 0.0f);
+  classes[5] = 0;
+  ASSERT_OK(model->SetInputs(inputs.data(), classes.data(), 2));
+  const LossResult loss = model.Forward(true, 0, 1);
+  EXPECT_NEAR(loss.loss_sum, 2 * std::log(5), 1e-5);
+  EXPECT_NEAR(loss.correct, 2.0 / 3, 1e-12);
+}
+
+TEST(ModelTest, BatchAfterAnUnfinishedOneIsUnaffectedByIt) {
+  TestModel used(kLanguageModel, 2, 1), fresh(kLanguageModel, 2, 1);
+  const std::vector<float> inputs = {0, 1, 6, 6, 2, 0};
+  const std::vector<int32_t> classes = {0, 1, 2, 3, 4, 0};
+  ASSERT_OK(used->SetInputs(inputs.data() + 3, classes.data(), 1));
+  used.Forward(true, 1, 1);
+  // In the middle of the block, where both branches have left gradients.
+  for (int i = used->layers() - 1; i > 4; --i) ASSERT_OK(used->BackwardLayer(i, false));
+  for (TestModel* model : {&used, &fresh}) {
+    ASSERT_OK((*model)->SetInputs(inputs.data(), classes.data(), 2));
+    model->Forward(true, 2, 1);
+    model->Backward(false);
+  }
+  for (int i = 0; i < used.tensors(); ++i) EXPECT_EQ(Gradient(used, i), Gradient(fresh, i));
 }
 
 TEST(ModelTest, RefusesLayersOutOfOrder) {

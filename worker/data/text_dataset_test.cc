@@ -1,0 +1,79 @@
+#include "worker/data/text_dataset.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "worker/data/test_files.h"
+
+namespace rubato {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+ModelSpec TextModel(int64_t positions) {
+  ModelSpec model = DataModel({positions}, {positions, 256});
+  model.vocabulary = 256;
+  return model;
+}
+
+TEST(TextDatasetTest, WindowsFollowEachOtherAndLabelsAreTheNextBytes) {
+  const std::string path = WriteTestFile("text",
+                                         "abcdefgh\xff"
+                                         "j");
+  const auto data = OpenTextDataset({.path = path}, TextModel(3));
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_EQ((*data)->size(), 3);
+  EXPECT_EQ((*data)->labels_per_example(), 3);
+  const int64_t indices[] = {2, 0};
+  std::vector<float> inputs(6);
+  std::vector<int32_t> classes(6);
+  ASSERT_TRUE((*data)->Read(indices, 2, inputs.data(), classes.data(), nullptr).ok());
+  EXPECT_THAT(inputs, ElementsAre('g', 'h', 255, 'a', 'b', 'c'));
+  EXPECT_THAT(classes, ElementsAre('h', 255, 'j', 'b', 'c', 'd'));
+}
+
+TEST(TextDatasetTest, TheEndOfTheFileIsHeldOut) {
+  const std::string path = WriteTestFile("text", "abcdefghij");
+  TextOptions options = {.path = path, .test_fraction = 0.4};
+  const auto train = OpenTextDataset(options, TextModel(2));
+  options.test = true;
+  const auto test = OpenTextDataset(options, TextModel(2));
+  ASSERT_TRUE(train.ok() && test.ok());
+  // "abcdef" and "ghij": a window and the byte after it.
+  EXPECT_EQ((*train)->size(), 2);
+  EXPECT_EQ((*test)->size(), 1);
+  const int64_t last = 1, first = 0;
+  std::vector<float> inputs(2);
+  std::vector<int32_t> classes(2);
+  ASSERT_TRUE((*train)->Read(&last, 1, inputs.data(), classes.data(), nullptr).ok());
+  EXPECT_THAT(classes, ElementsAre('d', 'e'));
+  ASSERT_TRUE((*test)->Read(&first, 1, inputs.data(), classes.data(), nullptr).ok());
+  EXPECT_THAT(inputs, ElementsAre('g', 'h'));
+}
+
+TEST(TextDatasetTest, RefusesAPartThatIsShorterThanAWindow) {
+  const std::string path = WriteTestFile("text", "abcdefghij");
+  const absl::Status train = OpenTextDataset({.path = path, .test_fraction = 0.5}, TextModel(5)).status();
+  EXPECT_EQ(train.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(train.message(),
+            path + ": 5 bytes to train with (data.text.test_fraction: 0.5); expected: at least 6, one window");
+  EXPECT_THAT(
+      std::string(OpenTextDataset({.path = path, .test_fraction = 0.2, .test = true}, TextModel(5)).status().message()),
+      HasSubstr("2 bytes are held out"));
+  EXPECT_EQ(OpenTextDataset({.path = "no/such/file"}, TextModel(5)).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST(TextDatasetTest, RefusesAModelThatDoesNotReadBytesAndPredictThem) {
+  const std::string path = WriteTestFile("text", "abcdefghij");
+  ModelSpec few_tokens = TextModel(3), few_classes = TextModel(3), one_label = TextModel(3);
+  few_tokens.vocabulary = 255;
+  few_classes.output = {3, 255};
+  one_label.output = {256};
+  for (const ModelSpec& model : {few_tokens, few_classes, one_label}) {
+    EXPECT_EQ(OpenTextDataset({.path = path}, model).status().code(), absl::StatusCode::kInvalidArgument);
+  }
+}
+
+}  // namespace
+}  // namespace rubato

@@ -1,0 +1,30 @@
+#include "worker/nn/residual_sum.h"
+
+#include "common/status.h"
+
+namespace rubato {
+
+absl::StatusOr<std::unique_ptr<ResidualSum>> ResidualSum::Create(const LayerSpec& spec, const LayerContext& context) {
+  const Shape shape = BatchShape(context.max_batch, spec.output);
+  RUBATO_ASSIGN_OR_RETURN(DeviceTensor y, context.backend->Allocate(shape));
+  DeviceTensor gradient;
+  if (spec.shortcut != kModelInput) {
+    RUBATO_ASSIGN_OR_RETURN(gradient, context.backend->Allocate(shape));
+  }
+  return std::unique_ptr<ResidualSum>(new ResidualSum(context.backend, std::move(y), std::move(gradient)));
+}
+
+absl::StatusOr<DeviceTensor> ResidualSum::Forward(const DeviceTensor& x, const DeviceTensor& shortcut) {
+  DeviceTensor y = y_.Rows(x.rows());
+  RUBATO_RETURN_IF_ERROR(backend_->Add(x, shortcut, y));
+  return y;
+}
+
+absl::StatusOr<DeviceTensor> ResidualSum::ShortcutGradient(const DeviceTensor& dy) {
+  if (gradient_.empty()) return DeviceTensor();
+  DeviceTensor gradient = gradient_.Rows(dy.rows());
+  RUBATO_RETURN_IF_ERROR(backend_->Copy(dy, gradient));
+  return gradient;
+}
+
+}  // namespace rubato

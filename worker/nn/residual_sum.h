@@ -1,0 +1,31 @@
+#ifndef RUBATO_WORKER_NN_RESIDUAL_SUM_H_
+#define RUBATO_WORKER_NN_RESIDUAL_SUM_H_
+
+#include <memory>
+
+#include "worker/nn/layer.h"
+
+namespace rubato {
+
+// The end of a residual block, the one kind of layer with two inputs: y = x + shortcut. Owned by a Model, as a Layer.
+class ResidualSum {
+ public:
+  // ResourceExhausted: the device has not enough memory.
+  static absl::StatusOr<std::unique_ptr<ResidualSum>> Create(const LayerSpec& spec, const LayerContext& context);
+
+  absl::StatusOr<DeviceTensor> Forward(const DeviceTensor& x, const DeviceTensor& shortcut);
+  // The gradient of the shortcut: dy in memory of its own, because dy itself is the gradient of x and may be
+  // overwritten. Empty where the shortcut is the model's input.
+  absl::StatusOr<DeviceTensor> ShortcutGradient(const DeviceTensor& dy);
+
+ private:
+  ResidualSum(Backend* backend, DeviceTensor y, DeviceTensor gradient)
+      : backend_(backend), y_(std::move(y)), gradient_(std::move(gradient)) {}
+
+  Backend* const backend_;
+  const DeviceTensor y_, gradient_;
+};
+
+}  // namespace rubato
+
+#endif  // RUBATO_WORKER_NN_RESIDUAL_SUM_H_
