@@ -191,16 +191,31 @@ count_cases() {
   echo "$passed $failed"
 }
 
+# Reads target_states' lines and prints the reasons of skipped test cases in the reports under folder $1, each with how
+# many it skipped.
+skip_reasons() {
+  local target state report
+  while read -r target state; do
+    report="${target#//}"
+    report="$1/${report/://}/test.xml"
+    # The message is "<file>:<line>", a line break and the reason.
+    [[ "$state" == build || ! -f "$report" ]] ||
+      sed -nE 's#.*<skipped message="([^"]*)".*#\1#p' "$report" | sed -e 's/^[^&]*&\#x0A;//' -e 's/&\#x0A;/ /g'
+  done | sort | uniq -c | sed -E 's/^ *([0-9]+) (.*)$/\1 skipped: \2/'
+}
+
 run_tests() {
   setup
-  local log build_status=0 test_status=0 counts passed failed
+  local log logs build_status=0 test_status=0 counts passed failed
   log="$(mktemp)"
   # shellcheck disable=SC2064  # The file's name is wanted as it is now.
   trap "rm -f '$log'" EXIT
   # Programs too: what cannot be built is a failure.
   bazel build --keep_going //... || build_status=$?
   bazel test --keep_going --test_summary=short "$@" //... 2>&1 | tee "$log" || test_status=$?
-  counts="$(target_states <"$log" | count_cases "$(bazel info bazel-testlogs 2>/dev/null)")"
+  logs="$(bazel info bazel-testlogs 2>/dev/null)"
+  target_states <"$log" | skip_reasons "$logs"
+  counts="$(target_states <"$log" | count_cases "$logs")"
   read -r passed failed <<<"$counts"
   if ((build_status != 0)) && ! grep -q 'FAILED TO BUILD' "$log"; then failed=$((failed + 1)); fi
   # Nothing ran, or something went wrong that no target's line tells.

@@ -67,6 +67,11 @@ class Backend {
   // A float32 tensor whose elements are sent from where they are: in memory that the sender's peers can read, where the
   // backend has such.
   virtual absl::StatusOr<DeviceTensor> AllocateForSending(Shape shape) { return Allocate(std::move(shape)); }
+  // Host memory for copies: at least so many zeroed bytes, at a multiple of 64, from and to which this backend copies
+  // without making the caller wait. The second: in memory that the caller's peers can read, where the backend has such.
+  // ResourceExhausted: there is not that much.
+  virtual absl::StatusOr<std::shared_ptr<void>> AllocateHost(int64_t bytes) = 0;
+  virtual absl::StatusOr<std::shared_ptr<void>> AllocateHostForSending(int64_t bytes) = 0;
   // Copies `count` elements, starting at element `offset` of the tensor. The host memory must stay as it is until an
   // event recorded afterwards is done. OutOfRange: the elements are not all inside the tensor.
   virtual absl::Status CopyToDevice(const DeviceTensor& to, int64_t offset, int64_t count, const void* from) = 0;

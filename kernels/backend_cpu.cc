@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
@@ -49,15 +48,12 @@ class CpuEvent : public Event {
 const float* In(const DeviceTensor& tensor) { return tensor.data<const float>(); }
 float* Out(const DeviceTensor& tensor) { return tensor.data<float>(); }
 
-// Bytes of a tensor, or -1 when the shape is not possible.
-int64_t Bytes(const Shape& shape, ElementType type) {
-  int64_t bytes = ElementBytes(type);
-  for (int64_t dimension : shape) {
-    if (dimension < 0) return -1;
-    if (dimension != 0 && bytes > std::numeric_limits<int64_t>::max() / 2 / dimension) return -1;
-    bytes *= dimension;
-  }
-  return bytes;
+// Zeroed, or null.
+void* AllocateZeros(int64_t bytes) {
+  const int64_t padded = (bytes / kAlignment + 1) * kAlignment;
+  void* memory = std::aligned_alloc(kAlignment, padded);
+  if (memory != nullptr) std::memset(memory, 0, padded);
+  return memory;
 }
 
 cpu::GroupNormSizes NormSizes(int64_t groups, const DeviceTensor& x) {
@@ -77,6 +73,8 @@ class CpuBackend : public Backend {
 
   absl::StatusOr<DeviceTensor> Allocate(Shape shape, ElementType type) override;
   absl::StatusOr<DeviceTensor> AllocateForSending(Shape shape) override;
+  absl::StatusOr<std::shared_ptr<void>> AllocateHost(int64_t bytes) override;
+  absl::StatusOr<std::shared_ptr<void>> AllocateHostForSending(int64_t bytes) override;
   absl::Status CopyToDevice(const DeviceTensor& to, int64_t offset, int64_t count, const void* from) override;
   absl::Status CopyToHost(const DeviceTensor& from, int64_t offset, int64_t count, void* to) override;
   float* HostPointer(const DeviceTensor& tensor) const override {
@@ -151,26 +149,35 @@ class CpuBackend : public Backend {
 };
 
 absl::StatusOr<DeviceTensor> CpuBackend::Allocate(Shape shape, ElementType type) {
-  const int64_t bytes = Bytes(shape, type);
-  if (bytes < 0)
-    return absl::InvalidArgumentError(absl::StrCat("Allocate: no tensor has the shape ", ShapeText(shape)));
-  const int64_t padded = (bytes / kAlignment + 1) * kAlignment;
-  void* memory = std::aligned_alloc(kAlignment, padded);
+  RUBATO_ASSIGN_OR_RETURN(const int64_t bytes, CheckedBytes(shape, type));
+  void* memory = AllocateZeros(bytes);
   if (memory == nullptr) {
     return absl::ResourceExhaustedError(
         absl::StrCat("Allocate: no memory for a tensor of ", ShapeText(shape), ", ", bytes, " bytes"));
   }
-  auto buffer = std::make_shared<CpuBuffer>(memory);
-  std::memset(memory, 0, padded);
-  return DeviceTensor(std::move(buffer), std::move(shape), type);
+  return DeviceTensor(std::make_shared<CpuBuffer>(memory), std::move(shape), type);
 }
 
 absl::StatusOr<DeviceTensor> CpuBackend::AllocateForSending(Shape shape) {
-  const int64_t bytes = Bytes(shape, ElementType::kFloat32);
+  RUBATO_ASSIGN_OR_RETURN(const int64_t bytes, CheckedBytes(shape, ElementType::kFloat32));
   std::shared_ptr<void> memory;
   if (sending_memory_ && bytes > 0) memory = sending_memory_(bytes);
   if (memory == nullptr) return Allocate(std::move(shape), ElementType::kFloat32);
   return DeviceTensor(std::make_shared<SentBuffer>(std::move(memory)), std::move(shape), ElementType::kFloat32);
+}
+
+absl::StatusOr<std::shared_ptr<void>> CpuBackend::AllocateHost(int64_t bytes) {
+  void* memory = AllocateZeros(bytes);
+  if (memory == nullptr)
+    return absl::ResourceExhaustedError(absl::StrCat("AllocateHost: no memory for ", bytes, " bytes"));
+  return std::shared_ptr<void>(memory, std::free);
+}
+
+absl::StatusOr<std::shared_ptr<void>> CpuBackend::AllocateHostForSending(int64_t bytes) {
+  std::shared_ptr<void> memory;
+  if (sending_memory_ && bytes > 0) memory = sending_memory_(bytes);
+  if (memory != nullptr) return memory;
+  return AllocateHost(bytes);
 }
 
 absl::Status CpuBackend::CopyToDevice(const DeviceTensor& to, int64_t offset, int64_t count, const void* from) {

@@ -1,5 +1,7 @@
 #include "kernels/check_arguments.h"
 
+#include <limits>
+
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
 
@@ -16,6 +18,17 @@ absl::Status Unexpected(const char* operation, const char* argument, const Devic
 Shape RowShape(const DeviceTensor& tensor) { return Shape(tensor.shape().begin() + 1, tensor.shape().end()); }
 
 }  // namespace
+
+absl::StatusOr<int64_t> CheckedBytes(const Shape& shape, ElementType type) {
+  int64_t bytes = ElementBytes(type);
+  for (int64_t dimension : shape) {
+    if (dimension < 0 || (dimension != 0 && bytes > std::numeric_limits<int64_t>::max() / 2 / dimension)) {
+      return absl::InvalidArgumentError(absl::StrCat("Allocate: no tensor has the shape ", ShapeText(shape)));
+    }
+    bytes *= dimension;
+  }
+  return bytes;
+}
 
 absl::Status CheckTensor(const char* operation, const char* argument, const DeviceTensor& tensor, const Shape& shape,
                          ElementType type) {

@@ -2,6 +2,7 @@
 #define RUBATO_KERNELS_CHECK_ARGUMENTS_H_
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "kernels/backend.h"
 #include "kernels/device_tensor.h"
 #include "kernels/geometry.h"
@@ -10,6 +11,8 @@
 // name, what was expected and what was found.
 namespace rubato {
 
+// Bytes of a tensor. InvalidArgument: a dimension is negative, or the product overflows.
+absl::StatusOr<int64_t> CheckedBytes(const Shape& shape, ElementType type);
 absl::Status CheckTensor(const char* operation, const char* argument, const DeviceTensor& tensor, const Shape& shape,
                          ElementType type = ElementType::kFloat32);
 // Any shape of at least one dimension.

@@ -55,7 +55,8 @@ class DeviceTensor {
   // A view with another shape and as many elements.
   DeviceTensor Reshaped(Shape shape) const;
 
-  // The device address of the elements, for backends alone.
+  // For backends alone: where the elements are, and the device address of the first.
+  const DeviceBuffer* buffer() const { return buffer_.get(); }
   template <typename T>
   T* data() const {
     return buffer_ == nullptr ? nullptr : static_cast<T*>(buffer_->address());

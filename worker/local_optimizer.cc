@@ -23,10 +23,29 @@ absl::StatusOr<std::unique_ptr<LocalOptimizer>> LocalOptimizer::Create(const v1:
   return local;
 }
 
-absl::StatusOr<float*> LocalOptimizer::Allocate(const TensorSpec& spec) {
-  RUBATO_ASSIGN_OR_RETURN(DeviceTensor memory, backend_->Allocate(spec.shape));
-  memory_.push_back(memory);
-  return backend_->HostPointer(memory);
+absl::StatusOr<float*> LocalOptimizer::Allocate(int64_t elements) {
+  RUBATO_ASSIGN_OR_RETURN(std::shared_ptr<void> memory,
+                          backend_->AllocateHost(elements * static_cast<int64_t>(sizeof(float))));
+  memory_.push_back(std::move(memory));
+  return static_cast<float*>(memory_.back().get());
+}
+
+absl::StatusOr<float*> LocalOptimizer::HostElements(const DeviceTensor& tensor, DeviceTensor* device) {
+  if (float* elements = backend_->HostPointer(tensor); elements != nullptr) return elements;
+  *device = tensor;
+  return Allocate(tensor.elements());
+}
+
+absl::Status LocalOptimizer::Fetch(const DeviceTensor& device, float* copy) {
+  if (!device.empty()) RUBATO_RETURN_IF_ERROR(backend_->CopyToHost(device, 0, device.elements(), copy));
+  return backend_->Synchronize();
+}
+
+absl::Status LocalOptimizer::Send(const DeviceTensor& device, const float* copy) {
+  if (device.empty()) return absl::OkStatus();
+  RUBATO_RETURN_IF_ERROR(backend_->CopyToDevice(device, 0, device.elements(), copy));
+  // The copy may change again with the next call.
+  return backend_->Synchronize();
 }
 
 absl::Status LocalOptimizer::AddTensor(const TensorSpec& spec, const DeviceTensor& weights,
@@ -34,18 +53,12 @@ absl::Status LocalOptimizer::AddTensor(const TensorSpec& spec, const DeviceTenso
   Tensor tensor;
   tensor.elements = weights.elements();
   tensor.decays = spec.decays;
-  tensor.weights = backend_->HostPointer(weights);
-  tensor.gradient = backend_->HostPointer(gradient);
-  if (tensor.weights == nullptr || tensor.gradient == nullptr) {
-    return absl::UnimplementedError(
-        absl::StrCat("consistency.sync_every above 1 needs a device whose memory the host "
-                     "can reach; that of backend ",
-                     backend_->Name(), " cannot be"));
-  }
-  RUBATO_ASSIGN_OR_RETURN(tensor.start_weights, Allocate(spec));
+  RUBATO_ASSIGN_OR_RETURN(tensor.weights, HostElements(weights, &tensor.device_weights));
+  RUBATO_ASSIGN_OR_RETURN(tensor.gradient, HostElements(gradient, &tensor.device_gradient));
+  RUBATO_ASSIGN_OR_RETURN(tensor.start_weights, Allocate(tensor.elements));
   for (int slot = 0; slot < NumSlots(config_.algorithm()); ++slot) {
-    RUBATO_ASSIGN_OR_RETURN(float* now, Allocate(spec));
-    RUBATO_ASSIGN_OR_RETURN(float* start, Allocate(spec));
+    RUBATO_ASSIGN_OR_RETURN(float* now, Allocate(tensor.elements));
+    RUBATO_ASSIGN_OR_RETURN(float* start, Allocate(tensor.elements));
     std::fill_n(now, tensor.elements, InitialSlotValue(config_, slot));
     std::fill_n(start, tensor.elements, InitialSlotValue(config_, slot));
     tensor.slots.push_back(now);
@@ -55,40 +68,46 @@ absl::Status LocalOptimizer::AddTensor(const TensorSpec& spec, const DeviceTenso
   return absl::OkStatus();
 }
 
-void LocalOptimizer::Start(int index) {
+absl::Status LocalOptimizer::Start(int index) {
   Tensor& tensor = tensors_[index];
+  RUBATO_RETURN_IF_ERROR(Fetch(tensor.device_weights, tensor.weights));
   std::copy_n(tensor.weights, tensor.elements, tensor.start_weights);
   for (size_t slot = 0; slot < tensor.slots.size(); ++slot) {
     std::copy_n(tensor.slots[slot], tensor.elements, tensor.start_slots[slot]);
   }
   tensor.start_updates = tensor.updates;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<bool> LocalOptimizer::Update(int index, double epoch, int64_t step) {
   Tensor& tensor = tensors_[index];
-  RUBATO_RETURN_IF_ERROR(backend_->Synchronize());
+  RUBATO_RETURN_IF_ERROR(Fetch(tensor.device_gradient, tensor.gradient));
   if (!AllFinite(tensor.gradient, tensor.elements)) return false;
   const double learning_rate = config_.learning_rate() * ScheduleFactor(config_.schedule(), epoch, step);
   const UpdateRule rule = MakeUpdateRule(config_, learning_rate, ++tensor.updates, tensor.decays);
   const GradientPiece piece = {tensor.gradient, tensor.elements * static_cast<int64_t>(sizeof(float))};
   const GradientSpan gradient = {.pieces = &piece, .count = 1, .weight = 1, .codec = v1::NONE};
   ReduceAndApply(rule, &gradient, 1, tensor.weights, tensor.weights, tensor.slots.data(), tensor.elements);
+  RUBATO_RETURN_IF_ERROR(Send(tensor.device_weights, tensor.weights));
   return true;
 }
 
-void LocalOptimizer::WriteDelta(int index) {
+absl::Status LocalOptimizer::WriteDelta(int index) {
   const Tensor& tensor = tensors_[index];
   for (int64_t i = 0; i < tensor.elements; ++i) tensor.gradient[i] = tensor.start_weights[i] - tensor.weights[i];
-  if (!AllFinite(tensor.gradient, tensor.elements)) Restore(index);
+  RUBATO_RETURN_IF_ERROR(Send(tensor.device_gradient, tensor.gradient));
+  if (AllFinite(tensor.gradient, tensor.elements)) return absl::OkStatus();
+  return Restore(index);
 }
 
-void LocalOptimizer::Restore(int index) {
+absl::Status LocalOptimizer::Restore(int index) {
   Tensor& tensor = tensors_[index];
   std::copy_n(tensor.start_weights, tensor.elements, tensor.weights);
   for (size_t slot = 0; slot < tensor.slots.size(); ++slot) {
     std::copy_n(tensor.start_slots[slot], tensor.elements, tensor.slots[slot]);
   }
   tensor.updates = tensor.start_updates;
+  return Send(tensor.device_weights, tensor.weights);
 }
 
 }  // namespace rubato::worker

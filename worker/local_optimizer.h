@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/backend.h"
 #include "kernels/device_tensor.h"
@@ -20,30 +21,36 @@ namespace rubato::worker {
 //   local->Start(tensor);                                      // Its weights for the step are there.
 //   for (...) { ...; local->Update(tensor, epoch, step); }     // After each batch's backward pass.
 //   local->WriteDelta(tensor);                                 // The gradient is now what to push.
+//
+// It computes on the host, where it has copies of weights and gradients that the host does not reach. Internal, from
+// all methods: the device failed.
 class LocalOptimizer {
  public:
-  // `model` and `backend` outlive it. Unimplemented: the backend's memory is not the host's. ResourceExhausted: no
-  // memory for the optimizer's state, the weights at the step's start, and the state then.
+  // `model` and `backend` outlive it. ResourceExhausted: no memory for the optimizer's state, the weights at the step's
+  // start, and the state then.
   static absl::StatusOr<std::unique_ptr<LocalOptimizer>> Create(const v1::OptimizerConfig& config, const Model* model,
                                                                 Backend* backend);
 
   // The tensor's weights and state are those that a step starts with.
-  void Start(int tensor);
+  absl::Status Start(int tensor);
 
   // Applies the gradient of one batch; epoch and step are its place in the learning rate's schedule. False: the
-  // gradient is not finite, and nothing has changed. Internal: the device failed.
+  // gradient is not finite, and nothing has changed.
   absl::StatusOr<bool> Update(int tensor, double epoch, int64_t step);
 
   // The gradient becomes the weights at Start minus those now. Where that is not finite, Restore() follows: the servers
   // refuse what is pushed, and the optimizer's state is as good as before.
-  void WriteDelta(int tensor);
+  absl::Status WriteDelta(int tensor);
 
   // Weights and state become those at Start.
-  void Restore(int tensor);
+  absl::Status Restore(int tensor);
 
  private:
   // Arrays as long as the tensor, in the host's memory.
   struct Tensor {
+    // The device's, where `weights` and `gradient` are copies of them; otherwise empty.
+    DeviceTensor device_weights;
+    DeviceTensor device_gradient;
     int64_t elements = 0;
     bool decays = false;
     float* weights = nullptr;
@@ -59,11 +66,17 @@ class LocalOptimizer {
   LocalOptimizer(const v1::OptimizerConfig& config, Backend* backend) : config_(config), backend_(backend) {}
 
   absl::Status AddTensor(const TensorSpec& spec, const DeviceTensor& weights, const DeviceTensor& gradient);
-  absl::StatusOr<float*> Allocate(const TensorSpec& spec);
+  // Zeros, as long as the tensor.
+  absl::StatusOr<float*> Allocate(int64_t elements);
+  // Where the tensor's elements are for the host, or a copy, with the tensor in *device.
+  absl::StatusOr<float*> HostElements(const DeviceTensor& tensor, DeviceTensor* device);
+  // Between the copies, where there are any, and the device.
+  absl::Status Fetch(const DeviceTensor& device, float* copy);
+  absl::Status Send(const DeviceTensor& device, const float* copy);
 
   const v1::OptimizerConfig config_;
   Backend* const backend_;
-  std::vector<DeviceTensor> memory_;  // Of the arrays that are not the model's.
+  std::vector<std::shared_ptr<void>> memory_;  // Of the arrays that are not the model's.
   std::vector<Tensor> tensors_;
 };
 

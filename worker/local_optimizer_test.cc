@@ -77,14 +77,14 @@ TEST_F(LocalOptimizerTest, UpdatesTheWeightsAndKeepsItsStateFromStepToStep) {
     // What the servers answered with.
     for (float& weight : Weights()) weight = static_cast<float>(random_.Normal());
     const Floats start = Weights();
-    local->Start(0);
+    ASSERT_TRUE(local->Start(0).ok());
     std::vector<double> expected(start.begin(), start.end());
     for (int batch = 0; batch < 4; ++batch) {
       reference.Apply(RandomGradient(), &expected);
       ASSERT_TRUE(*local->Update(0, 0, step));
     }
     const Floats now = Weights();
-    local->WriteDelta(0);
+    ASSERT_TRUE(local->WriteDelta(0).ok());
     const Floats delta = Gradient();
     for (size_t i = 0; i < now.size(); ++i) {
       ASSERT_NEAR(now[i], expected[i], 1e-5) << "step " << step << ", element " << i;
@@ -99,20 +99,20 @@ TEST_F(LocalOptimizerTest, FollowsTheScheduleInsideAStep) {
   config_.mutable_schedule()->mutable_step()->set_interval(1);
   config_.mutable_schedule()->mutable_step()->set_factor(0.5);
   auto local = Make();
-  local->Start(0);
+  ASSERT_TRUE(local->Start(0).ok());
   double moved = 0;
   for (double epoch : {0.5, 1.5, 2.5}) {
     for (float& value : Gradient()) value = 1;
     ASSERT_TRUE(*local->Update(0, epoch, 0));
     moved += 0.1 * std::pow(0.5, std::floor(epoch));
   }
-  local->WriteDelta(0);
+  ASSERT_TRUE(local->WriteDelta(0).ok());
   EXPECT_NEAR(Gradient().first[0], moved, 1e-6);
 }
 
 TEST_F(LocalOptimizerTest, AGradientThatIsNotFiniteChangesNothing) {
   auto local = Make();
-  local->Start(0);
+  ASSERT_TRUE(local->Start(0).ok());
   RandomGradient();
   Gradient().first[17] = std::numeric_limits<float>::quiet_NaN();
   const Floats before = Weights();
@@ -125,20 +125,20 @@ TEST_F(LocalOptimizerTest, RestoresWeightsAndState) {
   const Floats initial = Weights();
   const Floats gradient = RandomGradient();
   auto straight = Make();
-  straight->Start(0);
+  ASSERT_TRUE(straight->Start(0).ok());
   ASSERT_TRUE(*straight->Update(0, 0, 0));
   const Floats expected = Weights();
 
   SetWeights(initial);
   auto local = Make();
-  local->Start(0);
+  ASSERT_TRUE(local->Start(0).ok());
   for (int i = 0; i < 3; ++i) {
     RandomGradient();
     ASSERT_TRUE(*local->Update(0, 0, 0));
   }
-  local->Restore(0);
+  ASSERT_TRUE(local->Restore(0).ok());
   EXPECT_EQ(Floats(Weights()), initial);
-  local->Start(0);
+  ASSERT_TRUE(local->Start(0).ok());
   std::copy(gradient.begin(), gradient.end(), Gradient().begin());
   ASSERT_TRUE(*local->Update(0, 0, 0));
   EXPECT_EQ(Floats(Weights()), expected);
@@ -149,13 +149,13 @@ TEST_F(LocalOptimizerTest, WeightsThatOverflowLeaveNoTraceInTheState) {
   config_.set_learning_rate(1e30);
   auto local = Make();
   const Floats initial = Weights();
-  local->Start(0);
+  ASSERT_TRUE(local->Start(0).ok());
   for (float& value : Gradient()) value = 1e30f;
   ASSERT_TRUE(*local->Update(0, 0, 0));
-  local->WriteDelta(0);
+  ASSERT_TRUE(local->WriteDelta(0).ok());
   EXPECT_FALSE(std::isfinite(Gradient().first[0]));  // For the servers to refuse.
   EXPECT_EQ(Floats(Weights()), initial);
-  local->Start(0);
+  ASSERT_TRUE(local->Start(0).ok());
   for (float& value : Gradient()) value = 0;
   ASSERT_TRUE(*local->Update(0, 0, 1));
   EXPECT_EQ(Floats(Weights()), initial);
@@ -166,13 +166,13 @@ TEST_F(LocalOptimizerTest, DecaysWeightsAsTheServersWould) {
   config_.set_weight_decay(0.5);
   auto local = Make();
   const Floats initial = Weights();
-  local->Start(0);
+  ASSERT_TRUE(local->Start(0).ok());
   for (float& value : Gradient()) value = 0;
   ASSERT_TRUE(*local->Update(0, 0, 0));
   EXPECT_NEAR(Weights().first[0], initial[0] * 0.95, 1e-6);
   float* bias = backend_->HostPointer(model_->weight(1));
   bias[0] = 1;
-  local->Start(1);
+  ASSERT_TRUE(local->Start(1).ok());
   ASSERT_TRUE(*local->Update(1, 0, 0));
   EXPECT_EQ(bias[0], 1);  // Biases are exempt.
 }

@@ -168,7 +168,7 @@ absl::StatusOr<bool> Trainer::Forward(uint64_t dropout_stream, bool first) {
     Timed timed(&progress_, Phase::kCompute, "forward", layer.name);
     SlowedDown slowed(options_.clock, options_.slow_factor);
     if (first && options_.local != nullptr) {
-      for (int tensor : layer.tensors) options_.local->Start(tensor);
+      for (int tensor : layer.tensors) RUBATO_RETURN_IF_ERROR(options_.local->Start(tensor));
     }
     RUBATO_RETURN_IF_ERROR(options_.model->ForwardLayer(static_cast<int>(l), /*training=*/true, dropout_stream));
   }
@@ -219,7 +219,7 @@ absl::StatusOr<bool> Trainer::UpdateLayer(const LayerSpec& layer, const LocalBat
       Timed timed(&progress_, Phase::kCompute, "update", layer.name);
       SlowedDown slowed(options_.clock, options_.slow_factor);
       RUBATO_ASSIGN_OR_RETURN(finite, options_.local->Update(tensor, local.epoch, work.step.step));
-      if (finite && local.last) options_.local->WriteDelta(tensor);
+      if (finite && local.last) RUBATO_RETURN_IF_ERROR(options_.local->WriteDelta(tensor));
     }
     if (finite) continue;
     if (!local.last) {
@@ -228,7 +228,7 @@ absl::StatusOr<bool> Trainer::UpdateLayer(const LayerSpec& layer, const LocalBat
       return false;
     }
     // Other layers may have been pushed. The gradient goes as it is, and the servers do with it what the config says.
-    options_.local->Restore(tensor);
+    RUBATO_RETURN_IF_ERROR(options_.local->Restore(tensor));
   }
   return true;
 }
@@ -255,7 +255,7 @@ absl::Status Trainer::SkipStep(const Work& work, absl::string_view what) {
   options_.log->Warning(absl::StrCat(where, "; the step is skipped"));
   if (options_.local != nullptr) {
     for (size_t tensor = 0; tensor < options_.spec->tensors.size(); ++tensor) {
-      options_.local->Restore(static_cast<int>(tensor));
+      RUBATO_RETURN_IF_ERROR(options_.local->Restore(static_cast<int>(tensor)));
     }
   }
   PushAllEmpty(work.next->epoch);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -11,6 +12,8 @@
 #include "common/log.h"
 #include "common/trace/trace_recorder.h"
 #include "kernels/backend_cpu.h"
+#include "worker/model_memory.h"
+#include "worker/staged_parameters.h"
 #include "worker/trainer.h"
 
 namespace rubato::worker {
@@ -18,7 +21,7 @@ namespace rubato::worker {
 // Parameters in process: one worker, plain SGD when a tensor is pushed. Checks that the trainer keeps the protocol.
 class FakeParameters : public Parameters {
  public:
-  FakeParameters(Model* model, Backend* backend) : model_(model), backend_(backend) {
+  FakeParameters(Model* model, ModelMemory* memory) : model_(model), memory_(memory) {
     step_.generation = 1;
     for (size_t i = 0; i < model->spec().tensors.size(); ++i) {
       at_server_.emplace_back(model->weight(static_cast<int>(i)).elements());
@@ -58,8 +61,8 @@ class FakeParameters : public Parameters {
       return;
     }
     examples_.push_back(examples);
-    float* weight = backend_->HostPointer(model_->weight(tensor));
-    const float* gradient = backend_->HostPointer(model_->gradient(tensor));
+    float* weight = memory_->Weights(tensor, 0);
+    const float* gradient = memory_->Gradient(tensor, 0);
     for (int64_t i = 0; i < model_->weight(tensor).elements(); ++i)
       weight[i] = at_server_[tensor][i] -= learning_rate_ * gradient[i];
   }
@@ -74,7 +77,7 @@ class FakeParameters : public Parameters {
 
  private:
   Model* const model_;
-  Backend* const backend_;
+  ModelMemory* const memory_;
   std::vector<std::vector<float>> at_server_;
   Step step_;
   bool moved_ = false;
@@ -153,7 +156,9 @@ class TrainerTest : public testing::Test {
     Model::Options options;
     options.max_batch = 8;
     model_ = *Model::Create(spec_, backend_.get(), options);
-    parameters_ = std::make_unique<FakeParameters>(model_.get(), backend_.get());
+    memory_.emplace(*ModelMemory::Create(model_.get(), backend_.get(), static_cast<int>(spec_.tensors.size())));
+    parameters_ = std::make_unique<FakeParameters>(model_.get(), &*memory_);
+    staged_ = std::make_unique<StagedParameters>(parameters_.get(), &*memory_, backend_.get());
   }
 
   // A worker of local SGD, whose servers subtract what it pushes.
@@ -163,8 +168,9 @@ class TrainerTest : public testing::Test {
     local_ = *LocalOptimizer::Create(config_.optimizer(), model_.get(), backend_.get());
   }
 
-  std::vector<float> Weights() const {
-    const float* weight = backend_->HostPointer(model_->weight(0));
+  // As the servers have them.
+  std::vector<float> Weights() {
+    const float* weight = memory_->Weights(0, 0);
     return std::vector<float>(weight, weight + 4);
   }
 
@@ -173,7 +179,7 @@ class TrainerTest : public testing::Test {
     options.config = &config_;
     options.spec = &spec_;
     options.model = model_.get();
-    options.parameters = parameters_.get();
+    options.parameters = memory_->is_staged() ? static_cast<Parameters*>(staged_.get()) : parameters_.get();
     options.source = source;
     options.local = local_.get();
     options.trace = &trace_;
@@ -191,7 +197,9 @@ class TrainerTest : public testing::Test {
   ModelSpec spec_;
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<Model> model_;
+  std::optional<ModelMemory> memory_;
   std::unique_ptr<FakeParameters> parameters_;
+  std::unique_ptr<StagedParameters> staged_;
   std::unique_ptr<LocalOptimizer> local_;
   TraceRecorder trace_{{.task = "worker 0", .clock = &clock_}};
 };

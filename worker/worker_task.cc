@@ -12,10 +12,11 @@
 #include "common/storage/file.h"
 #include "common/task.h"
 #include "common/trace/trace_recorder.h"
-#include "kernels/backend_cpu.h"
+#include "worker/backend_choice.h"
 #include "worker/data/open_dataset.h"
 #include "worker/local_optimizer.h"
 #include "worker/model_memory.h"
+#include "worker/staged_parameters.h"
 #include "worker/static_source.h"
 
 namespace rubato::worker {
@@ -61,9 +62,10 @@ std::shared_ptr<SharedArena> MakeArena(const v1::JobConfig& config, const ModelS
                                        Logger* log) {
   if (config.cluster().shared_memory() == v1::ClusterConfig::OFF) return nullptr;
   // Four times the weights: once for the gradient, twice for what TOP_K makes of it if it keeps everything, an index
-  // with each value, and once for the rounding of parts. Pages that are not used cost nothing.
+  // with each value, and once for the rounding of parts; a device
+  // wants whole pages. Pages that are not used cost nothing.
   size_t bytes = size_t{1} << 20;
-  for (const TensorSpec& tensor : spec.tensors) bytes += 4 * sizeof(float) * NumElements(tensor.shape);
+  for (const TensorSpec& tensor : spec.tensors) bytes += 4 * sizeof(float) * NumElements(tensor.shape) + 8192;
   absl::StatusOr<std::shared_ptr<SharedArena>> arena = SharedArena::Create(name, bytes);
   if (arena.ok()) return *std::move(arena);
   log->Warning(absl::StrCat("shares no memory with servers on this host: ", arena.status().message()));
@@ -137,18 +139,18 @@ absl::Status WorkerTask::Train(const v1::JobDescription& job, const v1::Plan& pl
   const v1::JobConfig& config = options_.config;
   const int tensors = static_cast<int>(spec.tensors.size());
   const std::shared_ptr<SharedArena> arena = MakeArena(config, spec, TaskName(options_.task), options_.log);
-  CpuBackendOptions backend_options;
-  backend_options.compute_threads = static_cast<int>(config.training().compute_threads());
-  backend_options.sending_memory = [arena](size_t bytes) { return AllocateIn(arena, bytes); };
-  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend, CreateCpuBackend(backend_options));
+  RUBATO_ASSIGN_OR_RETURN(const ChosenBackend chosen,
+                          ChooseBackend(config.training(), [arena](size_t bytes) { return AllocateIn(arena, bytes); }));
+  Backend* const backend = chosen.backend.get();
+  options_.log->Info(absl::StrCat("computes on ", chosen.description));
   Model::Options model_options;
   model_options.max_batch = config.training().batch_size();
   model_options.seed = config.seed();
-  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Model> model, Model::Create(spec, backend.get(), model_options));
-  RUBATO_ASSIGN_OR_RETURN(ModelMemory memory, ModelMemory::Create(model.get(), backend.get(), tensors));
+  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Model> model, Model::Create(spec, backend, model_options));
+  RUBATO_ASSIGN_OR_RETURN(ModelMemory memory, ModelMemory::Create(model.get(), backend, tensors));
   std::unique_ptr<LocalOptimizer> local;
   if (BatchesPerStep(config) > 1) {
-    RUBATO_ASSIGN_OR_RETURN(local, LocalOptimizer::Create(config.optimizer(), model.get(), backend.get()));
+    RUBATO_ASSIGN_OR_RETURN(local, LocalOptimizer::Create(config.optimizer(), model.get(), backend));
   }
   TraceRecorder trace({.task = TaskName(options_.task), .task_index = options_.task.index(), .clock = options_.clock});
 
@@ -172,12 +174,13 @@ absl::Status WorkerTask::Train(const v1::JobDescription& job, const v1::Plan& pl
   Residuals residuals;
   for (int chunk = 0; chunk < job.chunks_size(); ++chunk) residuals.push_back(client.residual(chunk));
   RUBATO_RETURN_IF_ERROR(RestoreResiduals(spec, job, residuals));
+  StagedParameters staged(&client, &memory, backend);
 
   Trainer::Options trainer_options;
   trainer_options.config = &config;
   trainer_options.spec = &spec;
   trainer_options.model = model.get();
-  trainer_options.parameters = &client;
+  trainer_options.parameters = memory.is_staged() ? static_cast<Parameters*>(&staged) : &client;
   trainer_options.source = is_static ? static_cast<BatchSource*>(&fixed) : &dynamic;
   trainer_options.local = local.get();
   trainer_options.worker = options_.task.index();

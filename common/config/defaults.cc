@@ -168,6 +168,8 @@ void FillDefaults(const FieldPaths& written, v1::JobConfig* config) {
   v1::TrainingConfig* training = config->mutable_training();
   FILL(filler, "training", training, micro_batches, 1);
   FILL(filler, "training", training, compute_threads, 1);
+  FILL(filler, "training", training, device, v1::TrainingConfig::AUTO);
+  FILL(filler, "training", training, precision, v1::TrainingConfig::FP32);
   v1::EvaluationConfig* evaluation = config->mutable_evaluation();
   FILL(filler, "evaluation", evaluation, every_epochs, 1);
   FILL(filler, "evaluation", evaluation, batch_size, 500);

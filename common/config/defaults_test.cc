@@ -35,6 +35,8 @@ TEST(DefaultsTest, FillsWhatTheCommentsState) {
   EXPECT_EQ(config.consistency().sync_every(), 1);
   EXPECT_EQ(config.training().micro_batches(), 1u);
   EXPECT_EQ(config.training().compute_threads(), 1u);
+  EXPECT_EQ(config.training().device(), v1::TrainingConfig::AUTO);
+  EXPECT_EQ(config.training().precision(), v1::TrainingConfig::FP32);
   EXPECT_EQ(config.training().trace_steps(), 0);
   EXPECT_EQ(config.compression().push().codec(), v1::NONE);
   EXPECT_EQ(config.compression().pull().codec(), v1::NONE);

@@ -9,6 +9,9 @@ namespace rubato {
 uint64_t ConfigFingerprint(const v1::JobConfig& config) {
   v1::JobConfig compared = config;
   compared.clear_run_directory();
+  // What a task finds on its machine.
+  compared.mutable_training()->clear_device();
+  compared.mutable_training()->clear_device_index();
   std::string bytes;
   {
     google::protobuf::io::StringOutputStream stream(&bytes);

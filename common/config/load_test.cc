@@ -107,13 +107,16 @@ TEST(ConfigTextTest, ReadsBackAsTheSameConfig) {
   EXPECT_EQ(ConfigFingerprint(*again), ConfigFingerprint(config));
 }
 
-TEST(ConfigFingerprintTest, IgnoresTheRunDirectoryAlone) {
+TEST(ConfigFingerprintTest, IgnoresWhatMayDifferBetweenMachinesAlone) {
   const uint64_t fingerprint = ConfigFingerprint(Load());
-  EXPECT_EQ(ConfigFingerprint(Load({"run_directory=elsewhere"})), fingerprint);
-  for (const char* change : {"name=other", "seed=1", "cluster.servers=2", "cluster.lease_seconds=6",
-                             "optimizer.learning_rate=0.10000000000000002", "model.layers[0].linear.units=6",
-                             "cluster.update_log=true", "cluster.shared_memory=OFF", "cluster.connections_per_server=2",
-                             "training.trace_steps=5", "compression.push.codec=BF16", "consistency.sync_every=2"}) {
+  for (const char* change : {"run_directory=elsewhere", "training.device=CPU", "training.device_index=2"}) {
+    EXPECT_EQ(ConfigFingerprint(Load({change})), fingerprint) << change;
+  }
+  for (const char* change :
+       {"name=other", "seed=1", "cluster.servers=2", "cluster.lease_seconds=6",
+        "optimizer.learning_rate=0.10000000000000002", "model.layers[0].linear.units=6", "cluster.update_log=true",
+        "cluster.shared_memory=OFF", "cluster.connections_per_server=2", "training.trace_steps=5",
+        "training.precision=TF32", "compression.push.codec=BF16", "consistency.sync_every=2"}) {
     EXPECT_NE(ConfigFingerprint(Load({change})), fingerprint) << change;
   }
 }

@@ -69,6 +69,21 @@ void ValidateWrittenZeros(const std::string& path, const google::protobuf::Repea
   }
 }
 
+void ValidateDevice(const v1::TrainingConfig& training, ErrorList* errors) {
+  errors->CheckInteger("training.device_index", training.device_index(), 0, 1023);
+  const v1::TrainingConfig::Device device = training.device();
+  if (!v1::TrainingConfig::Device_IsValid(device) || device == v1::TrainingConfig::DEVICE_UNSPECIFIED) {
+    errors->Add("training.device", absl::StrCat(device), "AUTO, CPU, CUDA");
+  }
+  const v1::TrainingConfig::Precision precision = training.precision();
+  if (!v1::TrainingConfig::Precision_IsValid(precision) || precision == v1::TrainingConfig::PRECISION_UNSPECIFIED) {
+    errors->Add("training.precision", absl::StrCat(precision), "FP32, TF32, BF16, FP16");
+  } else if (device == v1::TrainingConfig::CPU && precision != v1::TrainingConfig::FP32) {
+    errors->Add("training.precision", v1::TrainingConfig::Precision_Name(precision),
+                "FP32 where training.device is CPU");
+  }
+}
+
 void ValidateTraining(const v1::TrainingConfig& training, ErrorList* errors) {
   errors->CheckInteger("training.batch_size", training.batch_size(), 1, kMaxBatch);
   errors->CheckInteger("training.epochs", training.epochs(), 0, (int64_t{1} << 31) - 1);
@@ -89,6 +104,7 @@ void ValidateTraining(const v1::TrainingConfig& training, ErrorList* errors) {
   errors->CheckNumber("training.clip_norm", clip, clip == 0 || (clip >= 1e-30 && clip <= 1e30),
                       "1e-30 to 1e30, or 0 for no clipping");
   errors->CheckInteger("training.trace_after_steps", training.trace_after_steps(), 0, int64_t{1} << 53);
+  ValidateDevice(training, errors);
 }
 
 void ValidateEvaluation(const v1::JobConfig& config, ErrorList* errors) {

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -20,13 +21,19 @@ using reference::Values;
 
 struct BackendCase {
   std::string name;
+  // FailedPrecondition: what it needs is not there, and its cases are skipped.
   std::function<absl::StatusOr<std::unique_ptr<Backend>>()> create;
+  // Largest difference allowed where products or convolutions are part of it, relative to the largest magnitude in the
+  // expected tensor.
+  double tolerance = 1e-5;
+
+  friend void PrintTo(const BackendCase& backend, std::ostream* out) { *out << backend.name; }
 };
 
-// Every backend that this build has.
+// Every backend. Those of a device are skipped, with the reason, where there is no such device.
 std::vector<BackendCase> AllBackends();
 
-// Largest difference allowed, relative to the largest magnitude in the expected tensor.
+// The same where everything is float32 or wider.
 inline constexpr double kTolerance = 1e-5;
 
 class ConformanceTest : public ::testing::TestWithParam<BackendCase> {

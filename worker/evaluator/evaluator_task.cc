@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/session/task_session.h"
 #include "common/status.h"
-#include "kernels/backend_cpu.h"
+#include "worker/backend_choice.h"
 #include "worker/data/open_dataset.h"
 
 namespace rubato::worker {
@@ -25,12 +25,13 @@ absl::Status EvaluatorTask::Run() {
   const v1::JobConfig& config = options_.config;
   RUBATO_ASSIGN_OR_RETURN(ModelSpec spec, BuildModelSpec(config.model()));
   RUBATO_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> dataset, OpenDataset(config, spec, Split::kTest));
-  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
-                          CreateCpuBackend({.compute_threads = static_cast<int>(config.training().compute_threads())}));
+  RUBATO_ASSIGN_OR_RETURN(const ChosenBackend chosen, ChooseBackend(config.training(), {}));
+  Backend* const backend = chosen.backend.get();
+  options_.log->Info(absl::StrCat("computes on ", chosen.description));
   Model::Options model_options;
   model_options.max_batch = config.evaluation().batch_size();
   model_options.seed = config.seed();
-  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Model> model, Model::Create(spec, backend.get(), model_options));
+  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Model> model, Model::Create(spec, backend, model_options));
 
   Session::Options session_options =
       TaskSessionOptions(config, options_.coordinator, options_.task, options_.clock, options_.log);
@@ -40,7 +41,7 @@ absl::Status EvaluatorTask::Run() {
   RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, Session::Create(std::move(session_options)));
   session_ = session.get();
   session->Start();
-  absl::Status status = Serve(*dataset, backend.get(), model.get());
+  absl::Status status = Serve(*dataset, backend, model.get());
   if (absl::Status left = session->Leave(std::string(status.message()), kLeaveTimeout); !left.ok()) {
     options_.log->Warning(absl::StrCat("leaves without the coordinator's knowledge: ", left.message()));
   }
@@ -90,10 +91,11 @@ absl::Status EvaluatorTask::Measure(const v1::Evaluate& evaluate, SnapshotPuller
       SnapshotPuller::Snapshot snapshot,
       puller->Pull(evaluate.at_step(), kPullTimeout, [&](int tensor, int64_t offset, const void* data, int64_t count) {
         absl::Status status = backend->CopyToDevice(model->weight(tensor), offset, count, data);
+        // The message's memory goes when this returns.
+        if (status.ok()) status = backend->Synchronize();
         if (stored.ok()) stored = status;
       }));
   RUBATO_RETURN_IF_ERROR(stored);
-  RUBATO_RETURN_IF_ERROR(backend->Synchronize());
 
   const int64_t batch = options_.config.evaluation().batch_size();
   std::vector<int64_t> indices(batch);

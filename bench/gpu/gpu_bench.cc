@@ -1,0 +1,230 @@
+// Rates of a backend's operations: products in TFLOP/s, everything else in GB/s of what it has to read and write,
+// beside that of a plain copy on the device, which is the floor for what memory limits.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "bench/bench_output.h"
+#include "common/status.h"
+#include "kernels/backend.h"
+#include "kernels/backend_cpu.h"
+#include "kernels/backend_cuda.h"
+
+namespace rubato::bench {
+namespace {
+
+// Enqueues an operation once.
+using Operation = std::function<absl::Status()>;
+
+struct Measured {
+  std::string name;
+  // Of one call.
+  double bytes = 0;
+  double operations = 0;
+  Operation run;
+};
+
+// Seconds of one call: the median of `rounds`, each of as many calls in a row as take about 50 ms.
+absl::StatusOr<double> TimeOperation(Backend& backend, const Operation& run, int rounds) {
+  const auto seconds_of = [&](int calls) -> absl::StatusOr<double> {
+    const auto begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < calls; ++i) RUBATO_RETURN_IF_ERROR(run());
+    RUBATO_RETURN_IF_ERROR(backend.Synchronize());
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  RUBATO_RETURN_IF_ERROR(seconds_of(3).status());
+  RUBATO_ASSIGN_OR_RETURN(const double once, seconds_of(1));
+  const int calls = once > 0.05 ? 1 : static_cast<int>(0.05 / once) + 1;
+  std::vector<double> times;
+  for (int round = 0; round < rounds; ++round) {
+    RUBATO_ASSIGN_OR_RETURN(const double seconds, seconds_of(calls));
+    times.push_back(seconds / calls);
+  }
+  return Median(times);
+}
+
+class Suite {
+ public:
+  Suite(Backend* backend, int64_t scale) : backend_(*backend), scale_(scale) {}
+
+  // ResourceExhausted: the tensors do not fit.
+  absl::Status Build() {
+    RUBATO_RETURN_IF_ERROR(AddCopies());
+    RUBATO_RETURN_IF_ERROR(AddProducts());
+    RUBATO_RETURN_IF_ERROR(AddRows());
+    return AddImagesAndSequences();
+  }
+
+  absl::StatusOr<std::vector<BenchCase>> Run(int rounds) {
+    std::vector<BenchCase> results;
+    double copy_rate = 0;
+    for (const Measured& measured : measured_) {
+      absl::StatusOr<double> seconds = TimeOperation(backend_, measured.run, rounds);
+      if (!seconds.ok()) return Annotate(seconds.status(), measured.name);
+      const double rate = measured.bytes / *seconds / 1e9;
+      if (copy_rate == 0) copy_rate = rate;
+      results.push_back({measured.name,
+                         {{"microseconds", *seconds * 1e6},
+                          {"gb_per_s", rate},
+                          {"share_of_device_copy", rate / copy_rate},
+                          {"tflop_per_s", measured.operations / *seconds / 1e12}}});
+    }
+    return results;
+  }
+
+ private:
+  absl::StatusOr<DeviceTensor> Tensor(Shape shape, ElementType type = ElementType::kFloat32) {
+    RUBATO_ASSIGN_OR_RETURN(DeviceTensor tensor, backend_.Allocate(std::move(shape), type));
+    // Not zeros, with which products draw less power and run faster.
+    if (type == ElementType::kFloat32) {
+      RUBATO_RETURN_IF_ERROR(backend_.Fill(1, tensor));
+      RUBATO_RETURN_IF_ERROR(backend_.Dropout({.rate = 0.5, .seed = ++seed_, .stream = 1}, tensor, tensor));
+    }
+    return tensor;
+  }
+  void Add(std::string name, double bytes, double operations, Operation run) {
+    measured_.push_back({std::move(name), bytes, operations, std::move(run)});
+  }
+
+  absl::Status AddCopies() {
+    const int64_t n = scale_ * (int64_t{1} << 20);
+    const double bytes = 4.0 * static_cast<double>(n);
+    RUBATO_ASSIGN_OR_RETURN(DeviceTensor x, Tensor({n}));
+    RUBATO_ASSIGN_OR_RETURN(DeviceTensor y, Tensor({n}));
+    RUBATO_ASSIGN_OR_RETURN(std::shared_ptr<void> host, backend_.AllocateHost(4 * n));
+    Add("copy on the device", 2 * bytes, 0, [this, x, y] { return backend_.Copy(x, y); });
+    Add("copy to the device", bytes, 0, [this, x, n, host] { return backend_.CopyToDevice(x, 0, n, host.get()); });
+    Add("copy to the host", bytes, 0, [this, x, n, host] { return backend_.CopyToHost(x, 0, n, host.get()); });
+    Add("axpy", 3 * bytes, 0, [this, x, y] { return backend_.Axpy(1e-9f, x, y); });
+    Add("relu", 2 * bytes, 0, [this, x, y] { return backend_.Activate(Activation::kRelu, x, y); });
+    Add("gelu", 2 * bytes, 0, [this, x, y] { return backend_.Activate(Activation::kGelu, x, y); });
+    Add("gelu gradient", 4 * bytes, 0,
+        [this, x, y] { return backend_.ActivateBackward(Activation::kGelu, x, x, x, y); });
+    Add("dropout", 2 * bytes, 0, [this, x, y] { return backend_.Dropout({.rate = 0.1, .seed = 3}, x, y); });
+    RUBATO_ASSIGN_OR_RETURN(DeviceTensor sum, Tensor({1}, ElementType::kFloat64));
+    Add("sum of squares", bytes, 0, [this, x, sum] { return backend_.SumOfSquares(x, false, sum); });
+    return absl::OkStatus();
+  }
+
+  absl::Status AddProducts() {
+    for (int64_t size : {256, 1024, 4096}) {
+      const int64_t n = std::min(size, 64 * scale_);
+      RUBATO_ASSIGN_OR_RETURN(DeviceTensor a, Tensor({n, n}));
+      RUBATO_ASSIGN_OR_RETURN(DeviceTensor b, Tensor({n, n}));
+      RUBATO_ASSIGN_OR_RETURN(DeviceTensor c, Tensor({n, n}));
+      const double cube = static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n);
+      Add(absl::StrCat("product ", n), 12.0 * static_cast<double>(n * n), 2 * cube,
+          [this, a, b, c] { return backend_.Gemm(false, true, 1, a, b, 0, c); });
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status AddRows() {
+    const int64_t rows = scale_ * 128, columns = 1024;
+    const double bytes = 4.0 * static_cast<double>(rows * columns);
+    RUBATO_ASSIGN_OR_RETURN(DeviceTensor x, Tensor({rows, columns}));
+    RUBATO_ASSIGN_OR_RETURN(DeviceTensor y, Tensor({rows, columns}));
+    RUBATO_ASSIGN_OR_RETURN(DeviceTensor gain, Tensor({columns}));
+    RUBATO_ASSIGN_OR_RETURN(DeviceTensor bias, Tensor({columns}));
+    RUBATO_ASSIGN_OR_RETURN(DeviceTensor mean, Tensor({rows}));
+    RUBATO_ASSIGN_OR_RETURN(DeviceTensor inverse, Tensor({rows}));
+    RUBATO_ASSIGN_OR_RETURN(DeviceTensor classes, Tensor({rows}, ElementType::kInt32));
+    RUBATO_ASSIGN_OR_RETURN(DeviceTensor sums, Tensor({2}, ElementType::kFloat64));
+    Add("bias", 2 * bytes, 0, [this, bias, y] { return backend_.AddBias(bias, y); });
+    Add("bias gradient", bytes, 0, [this, bias, x] { return backend_.BiasGradient(x, false, bias); });
+    Add("layer norm", 2 * bytes, 0, [=, this] { return backend_.LayerNorm(1e-5f, x, gain, gain, y, mean, inverse); });
+    Add("layer norm gradient", 5 * bytes, 0,
+        [=, this] { return backend_.LayerNormBackward(x, gain, mean, inverse, x, false, y, bias, bias); });
+    Add("softmax loss", 2 * bytes, 0, [=, this] { return backend_.SoftmaxCrossEntropy(x, classes, 1, y, sums); });
+    return absl::OkStatus();
+  }
+
+  absl::Status AddImagesAndSequences() {
+    const int64_t batch = scale_ / 8 + 1;
+    const Conv2dGeometry conv = {
+        .channels = 64, .height = 32, .width = 32, .filters = 64, .kernel = 3, .stride = 1, .padding = 1};
+    RUBATO_ASSIGN_OR_RETURN(DeviceTensor x, Tensor(conv.InputShape(batch)));
+    RUBATO_ASSIGN_OR_RETURN(DeviceTensor w, Tensor(conv.WeightShape()));
+    RUBATO_ASSIGN_OR_RETURN(DeviceTensor y, Tensor(conv.OutputShape(batch)));
+    const double bytes = 8.0 * static_cast<double>(x.elements());
+    const double operations = 2.0 * static_cast<double>(y.elements()) * 64 * 9;
+    Add("convolution 3x3", bytes, operations, [=, this] { return backend_.Conv2d(conv, x, w, y); });
+    Add("convolution, data gradient", bytes, operations,
+        [=, this] { return backend_.Conv2dBackwardData(conv, y, w, x); });
+    Add("convolution, weight gradient", bytes, operations,
+        [=, this] { return backend_.Conv2dBackwardWeight(conv, x, y, false, w); });
+
+    const AttentionGeometry attention = {.sequence = 1024, .heads = 12, .head_width = 64};
+    const int64_t examples = scale_ / 64 + 1;
+    RUBATO_ASSIGN_OR_RETURN(DeviceTensor qkv, Tensor(attention.InputShape(examples)));
+    RUBATO_ASSIGN_OR_RETURN(DeviceTensor out, Tensor(attention.OutputShape(examples)));
+    RUBATO_ASSIGN_OR_RETURN(DeviceTensor lse, Tensor(attention.LogSumExpShape(examples)));
+    RUBATO_ASSIGN_OR_RETURN(DeviceTensor dqkv, Tensor(attention.InputShape(examples)));
+    // Half of the square, twice.
+    const double products = 2.0 * static_cast<double>(examples * 12 * 1024) * 1024 * 64;
+    const double touched = 16.0 * static_cast<double>(out.elements());
+    Add("causal attention", touched, products,
+        [=, this] { return backend_.CausalAttention(attention, qkv, out, lse); });
+    Add("causal attention, gradient", 2 * touched, 2.5 * products,
+        [=, this] { return backend_.CausalAttentionBackward(attention, qkv, out, lse, out, dqkv); });
+    return absl::OkStatus();
+  }
+
+  Backend& backend_;
+  const int64_t scale_;
+  uint64_t seed_ = 0;
+  std::vector<Measured> measured_;
+};
+
+absl::Status Run(const std::string& device, MatrixPrecision precision, int64_t scale, int rounds) {
+  std::unique_ptr<Backend> backend;
+  if (device == "cpu") {
+    RUBATO_ASSIGN_OR_RETURN(backend, CreateCpuBackend({}));
+  } else {
+    RUBATO_ASSIGN_OR_RETURN(backend, CreateCudaBackend({.precision = precision}));
+  }
+  std::printf("# %s\n", backend->Name().c_str());
+  Suite suite(backend.get(), scale);
+  RUBATO_RETURN_IF_ERROR(suite.Build());
+  RUBATO_ASSIGN_OR_RETURN(const std::vector<BenchCase> results, suite.Run(rounds));
+  PrintCases(results);
+  return absl::OkStatus();
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("Rates of a backend's operations");
+  std::string device = "cuda";
+  MatrixPrecision precision = MatrixPrecision::kFloat32;
+  int64_t scale = 64;
+  int rounds = 15;
+  const std::map<std::string, MatrixPrecision> precisions = {{"fp32", MatrixPrecision::kFloat32},
+                                                             {"tf32", MatrixPrecision::kTf32},
+                                                             {"bf16", MatrixPrecision::kBf16},
+                                                             {"fp16", MatrixPrecision::kFp16}};
+  app.add_option("--device", device, "cuda, or cpu")->capture_default_str()->check(CLI::IsMember({"cuda", "cpu"}));
+  app.add_option("--precision", precision, "Of products on a card")->transform(CLI::CheckedTransformer(precisions));
+  app.add_option("--scale", scale, "Sizes: tensors of so many million elements")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 4096));
+  app.add_option("--rounds", rounds, "Repetitions, of which the median counts")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 10000));
+  CLI11_PARSE(app, argc, argv);
+  const absl::Status status = Run(device, precision, scale, rounds);
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "gpu_bench: %s\n", status.ToString().c_str());
+  return 1;
+}
+
+}  // namespace
+}  // namespace rubato::bench
+
+int main(int argc, char** argv) { return rubato::bench::Main(argc, argv); }

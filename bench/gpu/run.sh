@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# On a machine with a card: checks every operation against the float64 references, then measures them in each precision,
+# and a product of PyTorch's where that is installed. Further arguments go to gpu_bench.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+tests=(//kernels/conformance/... //kernels/cuda/...)
+bazel build //bench/gpu:gpu_bench
+bazel test --test_output=errors "${tests[@]}"
+logs="$(bazel info bazel-testlogs 2>/dev/null)"
+if grep -rqs --include=test.xml '<skipped' "$logs/kernels/conformance" "$logs/kernels/cuda"; then
+  echo "run.sh: tests were skipped: there is no usable card here" >&2
+  exit 1
+fi
+for precision in fp32 tf32 bf16 fp16; do
+  echo "== $precision"
+  bazel-bin/bench/gpu/gpu_bench --precision="$precision" "$@"
+done
+
+python3 - <<'PYTHON' || echo "run.sh: no PyTorch with CUDA to compare with" >&2
+import json, time
+import torch
+
+assert torch.cuda.is_available()
+for name, dtype, tf32 in [("fp32", torch.float32, False), ("tf32", torch.float32, True),
+                          ("bf16", torch.bfloat16, False), ("fp16", torch.float16, False)]:
+    torch.backends.cuda.matmul.allow_tf32 = tf32
+    for n in (256, 1024, 4096):
+        a, b = (torch.randn(n, n, device="cuda").to(dtype) for _ in range(2))
+        for _ in range(10):
+            a @ b.T
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        for _ in range(100):
+            a @ b.T
+        torch.cuda.synchronize()
+        seconds = (time.perf_counter() - begin) / 100
+        print(json.dumps({"name": f"PyTorch product {n}, {name}", "microseconds": seconds * 1e6,
+                          "tflop_per_s": 2 * n**3 / seconds / 1e12}))
+PYTHON

@@ -1,0 +1,160 @@
+#include <cuda_runtime_api.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/status.h"
+#include "kernels/check_arguments.h"
+#include "kernels/cuda/check.h"
+#include "kernels/cuda/cuda_backend.h"
+
+namespace rubato::cuda {
+namespace {
+
+class CudaBuffer : public DeviceBuffer {
+ public:
+  explicit CudaBuffer(std::unique_ptr<MemoryPool::Block> block)
+      : DeviceBuffer(block->address()), block_(std::move(block)) {}
+
+  const MemoryPool::Block* block() const { return block_.get(); }
+
+ private:
+  const std::unique_ptr<MemoryPool::Block> block_;
+};
+
+const MemoryPool::Block* BlockOf(const DeviceTensor& tensor) {
+  return static_cast<const CudaBuffer*>(tensor.buffer())->block();
+}
+
+MemoryPool::Source DeviceMemory(int device) {
+  return {.allocate = [device](int64_t bytes) -> absl::StatusOr<void*> {
+            void* memory = nullptr;
+            RUBATO_CUDA_RETURN_IF_ERROR(cudaSetDevice(device));
+            RUBATO_CUDA_RETURN_IF_ERROR(cudaMalloc(&memory, static_cast<size_t>(bytes)));
+            return memory;
+          },
+          .free = [](void* memory) { (void)cudaFree(memory); }};
+}
+
+ElementFormat FormatFor(MatrixPrecision precision) {
+  if (precision == MatrixPrecision::kBf16) return ElementFormat::kBf16;
+  if (precision == MatrixPrecision::kFp16) return ElementFormat::kFp16;
+  return ElementFormat::kFloat32;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<CudaBackend>> CudaBackend::Create(const CudaBackendOptions& options) {
+  RUBATO_ASSIGN_OR_RETURN(Device device, FindDevice(options.device_index));
+  std::unique_ptr<CudaBackend> backend(new CudaBackend(options, std::move(device)));
+  RUBATO_RETURN_IF_ERROR(Annotate(backend->Start(), backend->Name()));
+  return backend;
+}
+
+CudaBackend::CudaBackend(const CudaBackendOptions& options, Device device)
+    : options_(options), device_(std::move(device)), format_(FormatFor(options.precision)) {}
+
+absl::Status CudaBackend::Start() {
+  RUBATO_RETURN_IF_ERROR(UseDevice());
+  pool_ = std::make_unique<MemoryPool>(DeviceMemory(device_.index));
+  RUBATO_ASSIGN_OR_RETURN(streams_, Streams::Create());
+  staging_ = std::make_unique<Staging>(&host_memory_, streams_.get());
+  RUBATO_ASSIGN_OR_RETURN(cublas_, Cublas::Create(streams_->stream(kCompute), pool_.get(), options_.precision));
+  return absl::OkStatus();
+}
+
+CudaBackend::~CudaBackend() {
+  // Before anything goes that the work may use.
+  if (streams_ != nullptr) (void)streams_->Synchronize();
+}
+
+std::string CudaBackend::Name() const { return absl::StrCat("cuda:", device_.index, " (", device_.name, ")"); }
+
+absl::Status CudaBackend::UseDevice() const {
+  RUBATO_CUDA_RETURN_IF_ERROR(cudaSetDevice(device_.index));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Work> CudaBackend::Begin(Tensors reads, Tensors writes) {
+  RUBATO_RETURN_IF_ERROR(UseDevice());
+  std::vector<const MemoryPool::Block*> read, written;
+  for (const DeviceTensor* tensor : reads) {
+    if (!tensor->empty()) read.push_back(BlockOf(*tensor));
+  }
+  for (const DeviceTensor* tensor : writes) {
+    if (!tensor->empty()) written.push_back(BlockOf(*tensor));
+  }
+  RUBATO_RETURN_IF_ERROR(streams_->Enqueue(kCompute, read, written));
+  return Work(pool_.get(), streams_.get());
+}
+
+absl::StatusOr<DeviceTensor> CudaBackend::Allocate(Shape shape, ElementType type) {
+  RUBATO_ASSIGN_OR_RETURN(const int64_t bytes, CheckedBytes(shape, type));
+  absl::StatusOr<std::unique_ptr<MemoryPool::Block>> block = pool_->Allocate(bytes);
+  if (!block.ok()) {
+    return Annotate(block.status(),
+                    absl::StrCat("Allocate: a tensor of ", ShapeText(shape), ", ", bytes, " bytes, on ", Name()));
+  }
+  DeviceTensor tensor(std::make_shared<CudaBuffer>(*std::move(block)), std::move(shape), type);
+  RUBATO_ASSIGN_OR_RETURN(const Work work, Begin({}, {&tensor}));
+  RUBATO_CUDA_RETURN_IF_ERROR(cudaMemsetAsync(tensor.data<void>(), 0, static_cast<size_t>(bytes), work.stream()));
+  return tensor;
+}
+
+absl::StatusOr<std::shared_ptr<void>> CudaBackend::AllocateHost(int64_t bytes) {
+  RUBATO_RETURN_IF_ERROR(UseDevice());
+  return host_memory_.Allocate(bytes, nullptr);
+}
+
+absl::StatusOr<std::shared_ptr<void>> CudaBackend::AllocateHostForSending(int64_t bytes) {
+  RUBATO_RETURN_IF_ERROR(UseDevice());
+  return host_memory_.Allocate(bytes, options_.sending_memory);
+}
+
+absl::Status CudaBackend::CopyToDevice(const DeviceTensor& to, int64_t offset, int64_t count, const void* from) {
+  RUBATO_RETURN_IF_ERROR(CheckRange("CopyToDevice", to, offset, count));
+  if (count == 0) return absl::OkStatus();
+  RUBATO_RETURN_IF_ERROR(UseDevice());
+  const int64_t size = ElementBytes(to.type());
+  char* address = to.data<char>() + offset * size;
+  RUBATO_RETURN_IF_ERROR(streams_->Enqueue(kCopyIn, {}, {BlockOf(to)}));
+  if (!host_memory_.IsLocked(from, count * size)) return staging_->CopyToDevice(address, from, count * size);
+  RUBATO_CUDA_RETURN_IF_ERROR(cudaMemcpyAsync(address, from, static_cast<size_t>(count * size), cudaMemcpyHostToDevice,
+                                              streams_->stream(kCopyIn)));
+  return absl::OkStatus();
+}
+
+absl::Status CudaBackend::CopyToHost(const DeviceTensor& from, int64_t offset, int64_t count, void* to) {
+  RUBATO_RETURN_IF_ERROR(CheckRange("CopyToHost", from, offset, count));
+  if (count == 0) return absl::OkStatus();
+  RUBATO_RETURN_IF_ERROR(UseDevice());
+  const int64_t size = ElementBytes(from.type());
+  const char* address = from.data<const char>() + offset * size;
+  RUBATO_RETURN_IF_ERROR(streams_->Enqueue(kCopyOut, {BlockOf(from)}, {}));
+  if (!host_memory_.IsLocked(to, count * size)) return staging_->CopyToHost(to, address, count * size);
+  RUBATO_CUDA_RETURN_IF_ERROR(cudaMemcpyAsync(to, address, static_cast<size_t>(count * size), cudaMemcpyDeviceToHost,
+                                              streams_->stream(kCopyOut)));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Event>> CudaBackend::Record() {
+  RUBATO_RETURN_IF_ERROR(UseDevice());
+  return streams_->Record();
+}
+
+absl::Status CudaBackend::Synchronize() {
+  RUBATO_RETURN_IF_ERROR(UseDevice());
+  return streams_->Synchronize();
+}
+
+}  // namespace rubato::cuda
+
+namespace rubato {
+
+absl::Status CheckCudaDevice(int device_index) { return cuda::FindDevice(device_index).status(); }
+
+absl::StatusOr<std::unique_ptr<Backend>> CreateCudaBackend(const CudaBackendOptions& options) {
+  return cuda::CudaBackend::Create(options);
+}
+
+}  // namespace rubato

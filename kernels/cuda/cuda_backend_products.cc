@@ -1,0 +1,121 @@
+#include <algorithm>
+
+#include "common/status.h"
+#include "kernels/check_arguments.h"
+#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/elementwise.h"
+#include "kernels/cuda/unfold.h"
+
+namespace rubato::cuda {
+namespace {
+
+// Elements of unfolded images that are in memory at a time.
+constexpr int64_t kUnfoldedElements = int64_t{64} << 20;
+
+int64_t Positions(const Conv2dGeometry& g) { return g.output_height() * g.output_width(); }
+int64_t Taps(const Conv2dGeometry& g) { return g.channels * g.kernel * g.kernel; }
+int64_t InputElements(const Conv2dGeometry& g) { return g.channels * g.height * g.width; }
+int64_t OutputElements(const Conv2dGeometry& g) { return g.filters * Positions(g); }
+
+}  // namespace
+
+absl::StatusOr<const void*> CudaBackend::Operand(Work& work, const float* x, int64_t n) {
+  if (format_ == ElementFormat::kFloat32) return static_cast<const void*>(x);
+  RUBATO_ASSIGN_OR_RETURN(void* converted, NewOperand(work, n));
+  RUBATO_RETURN_IF_ERROR(Convert(work.stream(), format_, x, n, converted));
+  return static_cast<const void*>(converted);
+}
+
+absl::StatusOr<void*> CudaBackend::NewOperand(Work& work, int64_t n) {
+  RUBATO_ASSIGN_OR_RETURN(char* memory, work.Scratch<char>(n * FormatBytes(format_)));
+  return static_cast<void*>(memory);
+}
+
+absl::Status CudaBackend::Gemm(bool transpose_a, bool transpose_b, float alpha, const DeviceTensor& a,
+                               const DeviceTensor& b, float beta, const DeviceTensor& c) {
+  GemmSizes sizes;
+  RUBATO_RETURN_IF_ERROR(CheckGemm(transpose_a, transpose_b, a, b, c, sizes));
+  if (c.elements() == 0) return absl::OkStatus();
+  RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&a, &b}, {&c}));
+  if (sizes.k == 0) return Scale(work.stream(), beta, c.elements(), Out(c));
+  RUBATO_ASSIGN_OR_RETURN(const void* left, Operand(work, In(a), a.elements()));
+  RUBATO_ASSIGN_OR_RETURN(const void* right, Operand(work, In(b), b.elements()));
+  return cublas_->Multiply({.m = sizes.m, .n = sizes.n, .k = sizes.k}, format_, alpha,
+                           {.data = left, .columns = a.columns(), .transposed = transpose_a},
+                           {.data = right, .columns = b.columns(), .transposed = transpose_b}, beta,
+                           {.data = Out(c), .columns = c.columns()});
+}
+
+int64_t CudaBackend::ImagesAtOnce(const Conv2dGeometry& geometry, int64_t batch) {
+  return std::clamp<int64_t>(kUnfoldedElements / (Taps(geometry) * Positions(geometry)), 1,
+                             std::max<int64_t>(batch, 1));
+}
+
+// y of each image [filters, positions] = weight [filters, taps] * its columns [taps, positions].
+absl::Status CudaBackend::Conv2d(const Conv2dGeometry& g, const DeviceTensor& x, const DeviceTensor& weight,
+                                 const DeviceTensor& y) {
+  RUBATO_RETURN_IF_ERROR(CheckConv2d(g, x, weight, y));
+  if (y.elements() == 0) return absl::OkStatus();
+  RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x, &weight}, {&y}));
+  const int64_t group = ImagesAtOnce(g, x.rows()), positions = Positions(g), taps = Taps(g);
+  RUBATO_ASSIGN_OR_RETURN(const void* w, Operand(work, In(weight), weight.elements()));
+  RUBATO_ASSIGN_OR_RETURN(void* columns, NewOperand(work, taps * group * positions));
+  for (int64_t n = 0; n < x.rows(); n += group) {
+    const int64_t images = std::min(group, x.rows() - n);
+    RUBATO_RETURN_IF_ERROR(Unfold(work.stream(), g, images, format_, In(x) + n * InputElements(g), columns));
+    RUBATO_RETURN_IF_ERROR(cublas_->Multiply(
+        {.m = g.filters, .n = positions, .k = taps, .batch = images}, format_, 1, {.data = w, .columns = taps},
+        {.data = columns, .columns = images * positions, .stride = positions}, 0,
+        {.data = Out(y) + n * OutputElements(g), .columns = positions, .stride = OutputElements(g)}));
+  }
+  return absl::OkStatus();
+}
+
+// The columns of each image [taps, positions] = weight^T * its dy [filters, positions], folded.
+absl::Status CudaBackend::Conv2dBackwardData(const Conv2dGeometry& g, const DeviceTensor& dy,
+                                             const DeviceTensor& weight, const DeviceTensor& dx) {
+  RUBATO_RETURN_IF_ERROR(CheckConv2d(g, dx, weight, dy));
+  if (dx.elements() == 0) return absl::OkStatus();
+  RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&dy, &weight}, {&dx}));
+  if (dy.elements() == 0) return cuda::Fill(work.stream(), 0, dx.elements(), Out(dx));
+  const int64_t group = ImagesAtOnce(g, dx.rows()), positions = Positions(g), taps = Taps(g);
+  RUBATO_ASSIGN_OR_RETURN(const void* w, Operand(work, In(weight), weight.elements()));
+  RUBATO_ASSIGN_OR_RETURN(const void* gradient, Operand(work, In(dy), dy.elements()));
+  RUBATO_ASSIGN_OR_RETURN(float* columns, work.Scratch<float>(taps * group * positions));
+  for (int64_t n = 0; n < dx.rows(); n += group) {
+    const int64_t images = std::min(group, dx.rows() - n);
+    RUBATO_RETURN_IF_ERROR(cublas_->Multiply(
+        {.m = taps, .n = positions, .k = g.filters, .batch = images}, format_, 1,
+        {.data = w, .columns = taps, .transposed = true},
+        {.data = OperandAt(gradient, n * OutputElements(g)), .columns = positions, .stride = OutputElements(g)}, 0,
+        {.data = columns, .columns = images * positions, .stride = positions}));
+    RUBATO_RETURN_IF_ERROR(Fold(work.stream(), g, images, columns, Out(dx) + n * InputElements(g)));
+  }
+  return absl::OkStatus();
+}
+
+// dweight [filters, taps] = dy [filters, images * positions] * columns^T.
+absl::Status CudaBackend::Conv2dBackwardWeight(const Conv2dGeometry& g, const DeviceTensor& x, const DeviceTensor& dy,
+                                               bool accumulate, const DeviceTensor& dweight) {
+  RUBATO_RETURN_IF_ERROR(CheckConv2d(g, x, dweight, dy));
+  if (dweight.elements() == 0) return absl::OkStatus();
+  RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x, &dy}, {&dweight}));
+  if (x.rows() == 0) {
+    return accumulate ? absl::OkStatus() : cuda::Fill(work.stream(), 0, dweight.elements(), Out(dweight));
+  }
+  const int64_t group = ImagesAtOnce(g, x.rows()), positions = Positions(g), taps = Taps(g);
+  RUBATO_ASSIGN_OR_RETURN(void* columns, NewOperand(work, taps * group * positions));
+  RUBATO_ASSIGN_OR_RETURN(void* gradient, NewOperand(work, g.filters * group * positions));
+  for (int64_t n = 0; n < x.rows(); n += group) {
+    const int64_t images = std::min(group, x.rows() - n), products = images * positions;
+    RUBATO_RETURN_IF_ERROR(Unfold(work.stream(), g, images, format_, In(x) + n * InputElements(g), columns));
+    RUBATO_RETURN_IF_ERROR(GatherFilters(work.stream(), g, images, format_, In(dy) + n * OutputElements(g), gradient));
+    RUBATO_RETURN_IF_ERROR(cublas_->Multiply({.m = g.filters, .n = taps, .k = products}, format_, 1,
+                                             {.data = gradient, .columns = products},
+                                             {.data = columns, .columns = products, .transposed = true},
+                                             n > 0 || accumulate ? 1 : 0, {.data = Out(dweight), .columns = taps}));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace rubato::cuda

@@ -1,0 +1,65 @@
+#include "kernels/cuda/device.h"
+
+#include <cuda_runtime_api.h>
+
+#include "absl/strings/str_cat.h"
+#include "common/status.h"
+#include "kernels/cuda/check.h"
+
+namespace rubato::cuda {
+namespace {
+
+// The first architecture in bazel/cuda.bzl.
+constexpr int kOldestCapability = 80;
+
+std::string VersionText(int version) { return absl::StrCat(version / 1000, ".", version % 1000 / 10); }
+
+std::string CapabilityText(int capability) { return absl::StrCat(capability / 10, ".", capability % 10); }
+
+}  // namespace
+
+absl::Status CheckVersions(const Versions& versions) {
+  if (versions.driver == 0) {
+    return absl::FailedPreconditionError("there is no NVIDIA driver on this machine (libcuda.so.1 was not found)");
+  }
+  // Within a major version any driver can run any program's machine code.
+  if (versions.driver / 1000 >= versions.runtime / 1000) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("the NVIDIA driver supports CUDA up to ", VersionText(versions.driver),
+                   ", and this program was built with CUDA ", VersionText(versions.runtime), ": update the driver"));
+}
+
+absl::Status CheckCapability(const Device& device) {
+  if (device.compute_capability >= kOldestCapability) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "card ", device.index, " (", device.name, ") has compute capability ", CapabilityText(device.compute_capability),
+      "; at least ", CapabilityText(kOldestCapability), " is needed"));
+}
+
+absl::StatusOr<Device> FindDevice(int index) {
+  Versions versions;
+  RUBATO_CUDA_RETURN_IF_ERROR(cudaDriverGetVersion(&versions.driver));
+  RUBATO_CUDA_RETURN_IF_ERROR(cudaRuntimeGetVersion(&versions.runtime));
+  RUBATO_RETURN_IF_ERROR(CheckVersions(versions));
+  int count = 0;
+  const cudaError_t counted = cudaGetDeviceCount(&count);
+  if (counted == cudaErrorNoDevice || (counted == cudaSuccess && count == 0)) {
+    (void)cudaGetLastError();
+    return absl::FailedPreconditionError("the NVIDIA driver finds no card on this machine");
+  }
+  RUBATO_CUDA_RETURN_IF_ERROR(counted);
+  if (index < 0 || index >= count) {
+    return absl::FailedPreconditionError(absl::StrCat("there is no card ", index, ": this machine has ", count,
+                                                      count == 1 ? " card" : " cards", ", counted from 0"));
+  }
+  cudaDeviceProp properties;
+  RUBATO_CUDA_RETURN_IF_ERROR(cudaGetDeviceProperties(&properties, index));
+  const Device device = {.index = index,
+                         .name = properties.name,
+                         .memory_bytes = static_cast<int64_t>(properties.totalGlobalMem),
+                         .compute_capability = properties.major * 10 + properties.minor};
+  RUBATO_RETURN_IF_ERROR(CheckCapability(device));
+  return device;
+}
+
+}  // namespace rubato::cuda

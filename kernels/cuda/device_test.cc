@@ -1,0 +1,46 @@
+#include "kernels/cuda/device.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace rubato::cuda {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(DeviceTest, SaysThatThereIsNoDriver) {
+  const absl::Status status = CheckVersions({.driver = 0, .runtime = 13000});
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("no NVIDIA driver"));
+}
+
+TEST(DeviceTest, SaysThatTheDriverIsOlderThanTheRuntime) {
+  const absl::Status status = CheckVersions({.driver = 12040, .runtime = 13000});
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("up to 12.4, and this program was built with CUDA 13.0"));
+}
+
+TEST(DeviceTest, AcceptsTheSameMajorVersion) {
+  EXPECT_TRUE(CheckVersions({.driver = 13000, .runtime = 13010}).ok());
+  EXPECT_TRUE(CheckVersions({.driver = 14020, .runtime = 13000}).ok());
+}
+
+TEST(DeviceTest, RefusesCardsWithoutCode) {
+  const absl::Status status = CheckCapability({.index = 1, .name = "Old", .compute_capability = 75});
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(status.message(), "card 1 (Old) has compute capability 7.5; at least 8.0 is needed");
+  EXPECT_TRUE(CheckCapability({.compute_capability = 90}).ok());
+}
+
+TEST(DeviceTest, FindsTheDeviceOrSaysWhatIsMissing) {
+  const absl::StatusOr<Device> device = FindDevice(0);
+  if (device.ok()) {
+    EXPECT_FALSE(device->name.empty());
+    EXPECT_GT(device->memory_bytes, 0);
+  } else {
+    EXPECT_EQ(device.status().code(), absl::StatusCode::kFailedPrecondition) << device.status();
+  }
+}
+
+}  // namespace
+}  // namespace rubato::cuda

@@ -1,0 +1,27 @@
+#ifndef RUBATO_KERNELS_CUDA_UNFOLD_H_
+#define RUBATO_KERNELS_CUDA_UNFOLD_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "kernels/cuda/format.h"
+#include "kernels/cuda/stream.h"
+#include "kernels/geometry.h"
+
+// What turns convolutions of `images` images into matrix products (Chellapilla, Puri and Simard 2006). With taps =
+// channels * kernel * kernel and positions = output_height * output_width, `columns` is [taps, images, positions].
+// Internal: the launch was refused.
+namespace rubato::cuda {
+
+// Each tap's input at each position, in `format`; zero in the padding.
+absl::Status Unfold(Stream stream, const Conv2dGeometry& geometry, int64_t images, ElementFormat format, const float* x,
+                    void* columns);
+// dx = for each input the sum, in order of taps, of the columns' elements that it was unfolded to.
+absl::Status Fold(Stream stream, const Conv2dGeometry& geometry, int64_t images, const float* columns, float* dx);
+// to [filters, images, positions] in `format`, from dy [images, filters, positions].
+absl::Status GatherFilters(Stream stream, const Conv2dGeometry& geometry, int64_t images, ElementFormat format,
+                           const float* dy, void* to);
+
+}  // namespace rubato::cuda
+
+#endif  // RUBATO_KERNELS_CUDA_UNFOLD_H_

@@ -1,0 +1,39 @@
+#ifndef RUBATO_WORKER_BACKEND_CHOICE_H_
+#define RUBATO_WORKER_BACKEND_CHOICE_H_
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "kernels/backend.h"
+#include "kernels/backend_cpu.h"
+#include "kernels/backend_cuda.h"
+#include "proto/job_config.pb.h"
+
+namespace rubato::worker {
+
+struct ChosenBackend {
+  std::unique_ptr<Backend> backend;
+  // What computes, and why where that was not said: for the log.
+  std::string description;
+};
+
+// How backends are made; tests have others.
+struct BackendMakers {
+  std::function<absl::StatusOr<std::unique_ptr<Backend>>(const CpuBackendOptions&)> cpu = CreateCpuBackend;
+  std::function<absl::StatusOr<std::unique_ptr<Backend>>(const CudaBackendOptions&)> cuda = CreateCudaBackend;
+};
+
+// What training.device and its companions ask for. `sending_memory` is where gradients are put that peers on this host
+// read; it may be empty.
+// FailedPrecondition: CUDA was asked for, and this is what is missing. Otherwise as the backends' own functions: AUTO
+// takes the CPU where there is no card, and not where one does not work.
+absl::StatusOr<ChosenBackend> ChooseBackend(const v1::TrainingConfig& config,
+                                            std::function<std::shared_ptr<void>(size_t bytes)> sending_memory,
+                                            const BackendMakers& makers = {});
+
+}  // namespace rubato::worker
+
+#endif  // RUBATO_WORKER_BACKEND_CHOICE_H_

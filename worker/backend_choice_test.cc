@@ -1,0 +1,79 @@
+#include "worker/backend_choice.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace rubato::worker {
+namespace {
+
+using ::testing::HasSubstr;
+
+v1::TrainingConfig Config(v1::TrainingConfig::Device device) {
+  v1::TrainingConfig config;
+  config.set_device(device);
+  config.set_device_index(3);
+  config.set_precision(v1::TrainingConfig::BF16);
+  config.set_compute_threads(1);
+  return config;
+}
+
+// A machine whose cards answer with this; a CPU stands for a card that works.
+class BackendChoiceTest : public ::testing::Test {
+ protected:
+  absl::StatusOr<ChosenBackend> Choose(v1::TrainingConfig::Device device, absl::Status card) {
+    BackendMakers makers;
+    makers.cuda = [this, card](const CudaBackendOptions& options) -> absl::StatusOr<std::unique_ptr<Backend>> {
+      asked_ = options;
+      if (!card.ok()) return card;
+      return CreateCpuBackend({});
+    };
+    return ChooseBackend(Config(device), {}, makers);
+  }
+
+  std::optional<CudaBackendOptions> asked_;
+};
+
+TEST_F(BackendChoiceTest, CudaTakesTheCardThatTheConfigNames) {
+  auto chosen = Choose(v1::TrainingConfig::CUDA, absl::OkStatus());
+  ASSERT_TRUE(chosen.ok()) << chosen.status();
+  ASSERT_TRUE(asked_.has_value());
+  EXPECT_EQ(asked_->device_index, 3);
+  EXPECT_EQ(asked_->precision, MatrixPrecision::kBf16);
+  EXPECT_THAT(chosen->description, HasSubstr("BF16"));
+}
+
+TEST_F(BackendChoiceTest, CudaFailsWithWhatIsMissing) {
+  auto chosen = Choose(v1::TrainingConfig::CUDA, absl::FailedPreconditionError("there is no driver"));
+  EXPECT_EQ(chosen.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(chosen.status().message(), "training.device: CUDA: there is no driver");
+}
+
+TEST_F(BackendChoiceTest, AutoTakesTheCpuWhereThereIsNoCardAndSaysWhy) {
+  auto chosen = Choose(v1::TrainingConfig::AUTO, absl::FailedPreconditionError("there is no driver"));
+  ASSERT_TRUE(chosen.ok()) << chosen.status();
+  EXPECT_EQ(chosen->backend->Name(), "cpu");
+  EXPECT_EQ(chosen->description, "cpu, 1 thread: there is no driver");
+}
+
+TEST_F(BackendChoiceTest, AutoDoesNotHideACardThatFails) {
+  auto chosen = Choose(v1::TrainingConfig::AUTO, absl::InternalError("the card is broken"));
+  EXPECT_EQ(chosen.status().code(), absl::StatusCode::kInternal);
+}
+
+TEST_F(BackendChoiceTest, CpuDoesNotAskForACard) {
+  auto chosen = Choose(v1::TrainingConfig::CPU, absl::OkStatus());
+  ASSERT_TRUE(chosen.ok()) << chosen.status();
+  EXPECT_FALSE(asked_.has_value());
+  EXPECT_EQ(chosen->description, "cpu, 1 thread");
+}
+
+TEST(BackendChoiceOnThisMachineTest, AutoAlwaysFindsSomething) {
+  v1::TrainingConfig config = Config(v1::TrainingConfig::AUTO);
+  config.set_device_index(0);
+  auto chosen = ChooseBackend(config, {});
+  ASSERT_TRUE(chosen.ok()) << chosen.status();
+  EXPECT_FALSE(chosen->description.empty());
+}
+
+}  // namespace
+}  // namespace rubato::worker

@@ -1,0 +1,72 @@
+#include "worker/staged_parameters.h"
+
+#include <utility>
+
+#include "common/status.h"
+
+namespace rubato::worker {
+
+void StagedParameters::Keep(const absl::Status& status) {
+  if (failed_.ok()) failed_ = status;
+}
+
+Parameters::Step StagedParameters::next_step() {
+  Keep(PushArrived(/*wait=*/true));
+  return servers_->next_step();
+}
+
+absl::StatusOr<bool> StagedParameters::AwaitTensor(int tensor) {
+  Keep(PushArrived(/*wait=*/true));
+  RUBATO_RETURN_IF_ERROR(failed_);
+  RUBATO_ASSIGN_OR_RETURN(const bool there, servers_->AwaitTensor(tensor));
+  if (there) RUBATO_RETURN_IF_ERROR(memory_->Upload(tensor));
+  return there;
+}
+
+void StagedParameters::Restart() {
+  // The servers' answers overwrite the weights that the device may still be reading.
+  Keep(backend_->Synchronize());
+  servers_->Restart();
+}
+
+absl::StatusOr<bool> StagedParameters::BeginStep(Step* step) {
+  RUBATO_RETURN_IF_ERROR(failed_);
+  return servers_->BeginStep(step);
+}
+
+void StagedParameters::PushTensor(int tensor, uint64_t examples, double epoch) {
+  // After an error nothing more is pushed: the step cannot be completed.
+  if (failed_.ok()) Keep(EnqueuePush(tensor, examples, epoch));
+}
+
+absl::Status StagedParameters::EnqueuePush(int tensor, uint64_t examples, double epoch) {
+  if (examples == 0) {
+    // There is no gradient whose event says that the device has read the weights, which the answer overwrites.
+    RUBATO_RETURN_IF_ERROR(PushArrived(/*wait=*/true));
+    RUBATO_RETURN_IF_ERROR(backend_->Synchronize());
+    servers_->PushTensor(tensor, 0, epoch);
+    return absl::OkStatus();
+  }
+  RUBATO_RETURN_IF_ERROR(memory_->Download(tensor));
+  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Event> copied, backend_->Record());
+  pending_.push_back({tensor, examples, epoch, std::move(copied)});
+  return PushArrived(/*wait=*/false);
+}
+
+absl::Status StagedParameters::PushArrived(bool wait) {
+  while (!pending_.empty() && (wait || pending_.front().copied->Done())) {
+    const Pending push = std::move(pending_.front());
+    pending_.pop_front();
+    RUBATO_RETURN_IF_ERROR(push.copied->Wait());
+    servers_->PushTensor(push.tensor, push.examples, push.epoch);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StagedParameters::AwaitAcknowledgements() {
+  Keep(PushArrived(/*wait=*/true));
+  RUBATO_RETURN_IF_ERROR(failed_);
+  return servers_->AwaitAcknowledgements();
+}
+
+}  // namespace rubato::worker

@@ -1,0 +1,59 @@
+#ifndef RUBATO_WORKER_STAGED_PARAMETERS_H_
+#define RUBATO_WORKER_STAGED_PARAMETERS_H_
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kernels/backend.h"
+#include "worker/model_memory.h"
+#include "worker/parameters.h"
+
+namespace rubato::worker {
+
+// Parameters of a model on a device with memory of its own. Weights are enqueued for the device as they arrive, in
+// front of the forward pass that needs them; gradients are enqueued for the host as they become ready, behind the
+// backward pass that writes them, and pushed when they are there, while the device computes the next ones. Used by the
+// trainer's thread.
+class StagedParameters : public Parameters {
+ public:
+  // All outlive it.
+  StagedParameters(Parameters* servers, ModelMemory* memory, Backend* backend)
+      : servers_(servers), memory_(memory), backend_(backend) {}
+
+  // Waits for the gradients of the step before.
+  Step next_step() override;
+  // Also errors of the device: Internal, here and below.
+  absl::StatusOr<bool> AwaitTensor(int tensor) override;
+  void Restart() override;
+  absl::StatusOr<bool> BeginStep(Step* step) override;
+  void PushTensor(int tensor, uint64_t examples, double epoch) override;
+  absl::Status AwaitAcknowledgements() override;
+
+ private:
+  // A gradient on its way to the host.
+  struct Pending {
+    int tensor;
+    uint64_t examples;
+    double epoch;
+    std::unique_ptr<Event> copied;
+  };
+
+  absl::Status EnqueuePush(int tensor, uint64_t examples, double epoch);
+  // Pushes what has arrived, in order; all of it with `wait`.
+  absl::Status PushArrived(bool wait);
+  // Keeps the first error for the next call that can return it.
+  void Keep(const absl::Status& status);
+
+  Parameters* const servers_;
+  ModelMemory* const memory_;
+  Backend* const backend_;
+  std::deque<Pending> pending_;
+  absl::Status failed_;
+};
+
+}  // namespace rubato::worker
+
+#endif  // RUBATO_WORKER_STAGED_PARAMETERS_H_

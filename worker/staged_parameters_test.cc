@@ -1,0 +1,116 @@
+// The trainer with a device whose memory the host does not reach, which does everything as late as it may.
+#include "worker/staged_parameters.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "kernels/testing/deferred_backend.h"
+#include "worker/trainer_test_util.h"
+
+namespace rubato::worker {
+namespace {
+
+class StagedParametersTest : public TrainerTest {
+ protected:
+  StagedParametersTest() {
+    config_.mutable_optimizer()->set_algorithm(v1::OptimizerConfig::SGD);
+    config_.mutable_optimizer()->set_learning_rate(0.5);
+  }
+
+  void UseDevice() {
+    // What is on the old backend goes before it.
+    local_.reset();
+    staged_.reset();
+    parameters_.reset();
+    memory_.reset();
+    model_.reset();
+    auto device = std::make_unique<DeferredBackend>();
+    device_ = device.get();
+    backend_ = std::move(device);
+    StartAfresh();
+    ASSERT_TRUE(memory_->is_staged());
+  }
+
+  DeferredBackend* device_ = nullptr;
+};
+
+TEST_F(StagedParametersTest, TrainsAsOnTheHost) {
+  for (int micro_batches : {1, 3}) {
+    config_.mutable_training()->set_micro_batches(micro_batches);
+    backend_ = *CreateCpuBackend({});
+    StartAfresh();
+    StreamSource on_host(9, 1), on_device(9, 1);
+    v1::WorkerProgress expected, progress;
+    ASSERT_TRUE(Run(&on_host, &expected).ok());
+    const std::vector<float> weights = Weights();
+    const std::vector<int> pushed = parameters_->pushed_;
+
+    UseDevice();
+    const absl::Status status = Run(&on_device, &progress);
+    ASSERT_TRUE(status.ok()) << status;
+    EXPECT_EQ(Weights(), weights);
+    EXPECT_EQ(parameters_->pushed_, pushed);
+    EXPECT_EQ(progress.loss_total(), expected.loss_total());
+    EXPECT_EQ(progress.steps_total(), 9);
+  }
+}
+
+TEST_F(StagedParametersTest, AMovedStepIsComputedAgain) {
+  StreamSource on_host(5, 1), on_device(5, 1);
+  v1::WorkerProgress progress;
+  ASSERT_TRUE(Run(&on_host, &progress).ok());
+  const std::vector<float> weights = Weights();
+
+  UseDevice();
+  parameters_->move_at_ = 2;
+  ASSERT_TRUE(Run(&on_device, &progress).ok());
+  EXPECT_EQ(Weights(), weights);
+  EXPECT_EQ(parameters_->begun_, (std::vector<int64_t>{0, 1, 12, 13, 14}));
+}
+
+TEST_F(StagedParametersTest, EmptyStepsArePushed) {
+  UseDevice();
+  FakeSource source(3);
+  source.empty_ = true;
+  v1::WorkerProgress progress;
+  ASSERT_TRUE(Run(&source, &progress).ok());
+  EXPECT_EQ(parameters_->empty_, 6);
+}
+
+TEST_F(StagedParametersTest, LocalStepsMoveAsOnTheHost) {
+  UseLocalSgd(4);
+  StreamSource on_host(3, 4), on_device(3, 4);
+  v1::WorkerProgress progress;
+  ASSERT_TRUE(Run(&on_host, &progress).ok());
+  const std::vector<float> weights = Weights();
+
+  UseDevice();
+  UseLocalSgd(4);
+  ASSERT_TRUE(Run(&on_device, &progress).ok());
+  EXPECT_EQ(Weights(), weights);
+}
+
+TEST_F(StagedParametersTest, AFailingDeviceEndsTheTrainingWithItsError) {
+  UseDevice();
+  device_->FailWith(absl::InternalError("the device is gone"));
+  StreamSource source(3, 1);
+  v1::WorkerProgress progress;
+  const absl::Status status = Run(&source, &progress);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(status.message(), "the device is gone");
+}
+
+// Without the trainer: a device that fails between the last gradient and its push.
+TEST_F(StagedParametersTest, AnErrorOfAPushIsReturnedByTheNextCallThatCan) {
+  UseDevice();
+  staged_->PushTensor(1, 8, 0);
+  device_->FailWith(absl::InternalError("the device is gone"));
+  staged_->next_step();
+  EXPECT_TRUE(parameters_->pushed_.empty());
+  EXPECT_EQ(staged_->AwaitTensor(0).status().message(), "the device is gone");
+  EXPECT_EQ(staged_->AwaitAcknowledgements().message(), "the device is gone");
+}
+
+}  // namespace
+}  // namespace rubato::worker
