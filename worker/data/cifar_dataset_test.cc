@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+
 #include "worker/data/test_files.h"
 
 namespace rubato {
@@ -12,8 +14,9 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // A record whose channels are filled with these bytes.
-std::string Record(char label, char red, char green, char blue) {
-  return std::string(1, label) + std::string(1024, red) + std::string(1024, green) + std::string(1024, blue);
+std::string Record(uint8_t label, uint8_t red, uint8_t green, uint8_t blue) {
+  return std::string(1, static_cast<char>(label)) + std::string(1024, static_cast<char>(red)) +
+         std::string(1024, static_cast<char>(green)) + std::string(1024, static_cast<char>(blue));
 }
 
 std::string ErrorOf(const CifarOptions& options, const ModelSpec& model) {
@@ -25,7 +28,7 @@ std::string ErrorOf(const CifarOptions& options, const ModelSpec& model) {
 TEST(CifarDatasetTest, ReadsTheRecordsOfAllFilesInOrder) {
   CifarOptions options;
   options.paths = {WriteTestFile("a.bin", Record(3, 0, 51, 102) + Record(9, 1, 2, 3)),
-                   WriteTestFile("b.bin", Record(0, 4, 5, '\xff'))};
+                   WriteTestFile("b.bin", Record(0, 4, 5, 0xff))};
   options.mean = {0, 0.5, 1};
   options.standard_deviation = {1, 2, 0.5};
   const auto data = OpenCifarDataset(options, DataModel({3, 32, 32}, {10}));
