@@ -6,7 +6,7 @@
 
 namespace rubato {
 
-// Gives absent fields the defaults that proto/job_config.proto states. A field in `written` keeps its value, so that a
+// Gives absent fields the defaults that proto/*_config.proto states. A field in `written` keeps its value, so that a
 // written 0 is judged by validation instead of being replaced. Names of layers are left to BuildModelSpec.
 void FillDefaults(const FieldPaths& written, v1::JobConfig* config);
 

@@ -6,7 +6,7 @@
 
 namespace rubato {
 
-// Checks a config whose defaults are filled in: every range that proto/job_config.proto states, and every combination
+// Checks a config whose defaults are filled in: every range that proto/*_config.proto states, and every combination
 // of fields. Nothing is read from the disk. InvalidArgument with all errors, one per line:
 // "<field path>: value <value>; allowed: <allowed>".
 absl::Status ValidateJobConfig(const v1::JobConfig& config);

@@ -1,0 +1,23 @@
+"""Tests that start whole jobs."""
+
+def e2e_test(name, data = []):
+    """<name>.sh, run alone, with all programs at hand.
+
+    Args:
+      name: of the test and of its script.
+      data: what it needs besides.
+    """
+    native.sh_test(
+        name = name,
+        size = "medium",
+        srcs = [name + ".sh"],
+        data = data + [
+            "common.sh",
+            "//cli/command:rubato",
+            "//configs",
+            "//coordinator",
+            "//server",
+            "//worker",
+        ],
+        tags = ["exclusive"],
+    )
