@@ -1,6 +1,7 @@
 #ifndef RUBATO_SERVER_GRADIENT_H_
 #define RUBATO_SERVER_GRADIENT_H_
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -18,6 +19,9 @@ struct Gradient {
   // NONE: cut anywhere. Other codecs: one piece.
   std::vector<GradientPiece> pieces;
 };
+
+// Whether no element of the chunk's `length` is NaN or infinite.
+bool IsFinite(const Gradient& gradient, int64_t length);
 
 }  // namespace rubato::server
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/gradient.h"
 
 namespace rubato::server {
 namespace {
@@ -195,6 +196,11 @@ void PartitionOwner::Describe(std::function<void(const v1::ServerProgress&)> don
     partition_.Describe(&progress);
     done(progress);
   });
+}
+
+bool PartitionOwner::IsFinite(uint32_t chunk, const Contribution& contribution) {
+  return contribution.gradient == nullptr ||
+         server::IsFinite(*contribution.gradient, store_.Get(chunk).placement.length());
 }
 
 void PartitionOwner::Apply(const ChunkRules::Update& update) {

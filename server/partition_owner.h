@@ -118,6 +118,7 @@ class PartitionOwner : private PartitionSink {
   // The first failure of the update log is told; training goes on.
   void CheckLog(const absl::Status& status);
 
+  bool IsFinite(uint32_t chunk, const Contribution& contribution) override;
   void Apply(const ChunkRules::Update& update) override;
   void Answer(const PartitionReply& reply) override;
   void Capture(uint64_t token, uint32_t chunk) override;

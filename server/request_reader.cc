@@ -10,7 +10,6 @@
 #include "common/status.h"
 #include "common/task.h"
 #include "kernels/codec/codec.h"
-#include "kernels/optimizer/all_finite.h"
 #include "server/gradient.h"
 
 namespace rubato::server {
@@ -232,21 +231,12 @@ absl::Status AttachPacked(const std::shared_ptr<const PushBytes>& bytes, const P
   return CheckEncoded(part.codec, static_cast<const uint8_t*>(data), size, part.length);
 }
 
-bool IsFinite(const Gradient& gradient, int64_t length) {
-  if (gradient.codec == v1::NONE) {
-    return AllFinite(gradient.pieces.data(), static_cast<int>(gradient.pieces.size()));
-  }
-  const GradientPiece& piece = gradient.pieces.front();
-  return AllFiniteEncoded(gradient.codec, static_cast<const uint8_t*>(piece.data), piece.bytes, length);
-}
-
 }  // namespace
 
 absl::Status AttachGradients(std::shared_ptr<const PushBytes> bytes, PartitionRequest* request) {
   uint64_t offset = 0;
   for (size_t i = 0; i < bytes->parts.size(); ++i) {
     const PushBytes::Part& part = bytes->parts[i];
-    Contribution& contribution = request->contributions[i];
     auto gradient = std::make_shared<Gradient>();
     gradient->codec = part.codec;
     if (part.codec != v1::NONE) {
@@ -262,12 +252,7 @@ absl::Status AttachGradients(std::shared_ptr<const PushBytes> bytes, PartitionRe
       }
     }
     offset += part.bytes;
-    if (IsFinite(*gradient, part.length)) {
-      contribution.gradient = std::move(gradient);
-    } else {
-      contribution.non_finite = true;
-      contribution.examples = 0;
-    }
+    request->contributions[i].gradient = std::move(gradient);
   }
   return absl::OkStatus();
 }

@@ -38,10 +38,10 @@ absl::StatusOr<PartitionRequest> ReadRequest(const v1::ExchangeRequest& header, 
 absl::StatusOr<PushBytes> LocatePush(const DecodedRequest& message, std::shared_ptr<const SharedRegion> region,
                                      const v1::JobDescription& job);
 
-// Gives each contribution of a PushPull its part of the bytes, and marks those with an element that is not finite.
-// Nothing is copied but packed gradients that are cut in pieces or that their writer could still change while they are
-// unpacked. InvalidArgument: a packed gradient is not what its codec allows; the request is then to be refused. Touches
-// every byte: it is for whoever is at work on the partition.
+// Gives each contribution of a PushPull its part of the bytes. Nothing is copied but packed gradients that are cut in
+// pieces or that their writer could still change while they are unpacked. InvalidArgument: a packed gradient is not
+// what its codec allows; the request is then to be refused. May touch every byte: it is for whoever is at work on the
+// partition.
 absl::Status AttachGradients(std::shared_ptr<const PushBytes> bytes, PartitionRequest* request);
 
 }  // namespace rubato::server

@@ -1,5 +1,6 @@
 #include "bench/push_pull/rubato_server.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -8,6 +9,13 @@
 
 namespace rubato::bench {
 namespace {
+
+// The default of cluster.chunk_bytes.
+constexpr int64_t kChunkBytes = 512 << 10;
+// cluster.message_bytes. Over TCP the server works on one part of a tensor while the next is on its way. In shared
+// memory nothing is on its way, and fewer messages cost less.
+constexpr int64_t kTcpMessageBytes = 512 << 10;
+constexpr int64_t kShmMessageBytes = 4 << 20;
 
 // A chain of square layers, each with one tensor of `setup.size` bytes.
 absl::StatusOr<v1::ModelConfig> MakeModel(const Setup& setup) {
@@ -51,8 +59,11 @@ absl::StatusOr<RubatoJob> MakeRubatoJob(const Setup& setup, v1::ClusterConfig::S
   cluster->set_workers(1);
   cluster->set_partitions_per_server(1);
   cluster->set_connections_per_server(1);
-  cluster->set_chunk_bytes(setup.size);
-  cluster->set_message_bytes(setup.size);
+  const int64_t chunk_bytes = std::min(setup.size, kChunkBytes);
+  cluster->set_chunk_bytes(chunk_bytes);
+  const bool is_tcp = shared_memory == v1::ClusterConfig::OFF;
+  cluster->set_message_bytes(std::min(setup.size, is_tcp ? kTcpMessageBytes : kShmMessageBytes));
+  job.message_chunks = static_cast<int>(cluster->message_bytes() / chunk_bytes);
   cluster->set_shared_memory(shared_memory);
   RUBATO_ASSIGN_OR_RETURN(*job.config.mutable_model(), MakeModel(setup));
   job.config.mutable_optimizer()->set_algorithm(v1::OptimizerConfig::SGD);
@@ -62,10 +73,14 @@ absl::StatusOr<RubatoJob> MakeRubatoJob(const Setup& setup, v1::ClusterConfig::S
 
   job.description.set_fingerprint(1);
   *job.description.add_servers() = server;
-  for (int64_t chunk = 0; chunk < setup.chunks(); ++chunk) {
-    v1::ChunkPlacement* placement = job.description.add_chunks();
-    placement->set_tensor(chunk);
-    placement->set_length(setup.floats());
+  const int64_t length = chunk_bytes / static_cast<int64_t>(sizeof(float));
+  for (int64_t tensor = 0; tensor < setup.chunks(); ++tensor) {
+    for (int64_t offset = 0; offset < setup.floats(); offset += length) {
+      v1::ChunkPlacement* placement = job.description.add_chunks();
+      placement->set_tensor(tensor);
+      placement->set_offset(offset);
+      placement->set_length(length);
+    }
   }
   job.plan.set_generation(1);
   job.plan.set_mode(v1::ASYNC);

@@ -13,13 +13,15 @@
 
 namespace rubato::bench {
 
-// A job of one server and one worker in ASYNC: one tensor per chunk, zero at first, and SGD with learning rate 1, so
-// that a gradient of -g adds g. Nobody plays the coordinator: both sides know the job from the setup.
+// A job of one server and one worker in ASYNC: a tensor for each of the setup's chunks, placed in chunks and sent in
+// messages no larger than suits the way they take; zero at first, and SGD with learning rate 1, so that a
+// gradient of -g adds g. Nobody plays the coordinator: both sides know the job from the setup.
 struct RubatoJob {
   v1::JobConfig config;
   ModelSpec model;
   v1::JobDescription description;
   v1::Plan plan;
+  int message_chunks = 1;
 
   // Names of the model's tensors.
   std::vector<std::string> TensorNames() const;

@@ -20,12 +20,15 @@ constexpr absl::Duration kPatience = absl::Seconds(30);
 class SingleClient : public Client, private ExchangeClient::Handler {
  public:
   SingleClient(const Setup& setup, RubatoJob job)
-      : setup_(setup), memory_(setup, {.sign = -1}), job_(std::move(job)), versions_(setup.chunks(), 0) {}
+      : setup_(setup),
+        memory_(setup, {.sign = -1}),
+        job_(std::move(job)),
+        versions_(job_.description.chunks_size(), 0) {}
 
-  // Begins step 0 of every chunk.
+  // Begins step 0 of every tensor.
   absl::Status Start() {
     RUBATO_ASSIGN_OR_RETURN(client_, ExchangeClient::Create({.address = job_.description.servers(0).address()}, this));
-    return RunUntil("its chunks' first weights", kPatience, [this](absl::Time) { return sent_ == setup_.chunks(); });
+    return RunUntil("its tensors' first weights", kPatience, [this](absl::Time) { return sent_ == setup_.chunks(); });
   }
 
   absl::StatusOr<Count> Run(absl::Duration duration) override {
@@ -65,33 +68,48 @@ class SingleClient : public Client, private ExchangeClient::Handler {
     return status_;
   }
 
-  // The first round through the chunks begins their steps, each later one pushes the step that was begun.
+  // All messages of the next tensor. The first round through the tensors begins their steps, each later one pushes the
+  // step that was begun.
   void Send() {
-    const int64_t chunk = sent_ % setup_.chunks();
+    const int64_t tensor = sent_ % setup_.chunks();
     const int64_t round = sent_ / setup_.chunks();
     ++sent_;
+    open_ = parts_ / job_.message_chunks;
+    for (int64_t chunk = tensor * parts_; chunk < (tensor + 1) * parts_; chunk += job_.message_chunks) {
+      SendMessage(tensor, round - 1, chunk);
+    }
+  }
+
+  // Of the chunks from `first` on.
+  void SendMessage(int64_t tensor, int64_t step, int64_t first) {
     v1::ExchangeRequest header;
-    header.set_request_id(sent_);
+    header.set_request_id(first);
     *header.mutable_task() = RubatoWorker();
     header.set_job_fingerprint(job_.description.fingerprint());
     header.set_generation(job_.plan.generation());
-    if (round == 0) {
+    if (step < 0) {
       header.mutable_pull()->set_step(0);
-      header.mutable_pull()->add_chunks(chunk);
+      for (int i = 0; i < job_.message_chunks; ++i) header.mutable_pull()->add_chunks(first + i);
       return client_->Send(EncodeRequest(header, {}));
     }
     v1::PushPull* push = header.mutable_push_pull();
-    push->set_step(round - 1);
+    push->set_step(step);
     push->set_examples(1);
-    v1::ChunkUpdate* update = push->add_chunks();
-    update->set_chunk(chunk);
-    update->set_base_version(versions_[chunk]);
-    update->set_length(setup_.floats());
-    client_->Send(EncodeRequest(header, {memory_.GradientSlice(chunk)}));
+    for (int i = 0; i < job_.message_chunks; ++i) {
+      v1::ChunkUpdate* update = push->add_chunks();
+      update->set_chunk(first + i);
+      update->set_base_version(versions_[first + i]);
+      update->set_length(setup_.floats() / parts_);
+    }
+    const float* gradient = memory_.Gradient(tensor) + job_.description.chunks(first).offset();
+    client_->Send(
+        EncodeRequest(header, {grpc::Slice(const_cast<float*>(gradient), message_bytes(), grpc::Slice::STATIC_SLICE)}));
   }
 
   void OnMessage(grpc::ByteBuffer message) override {
     absl::Status status = Take(message);
+    if (status.ok() && open_ > 0) return;
+    if (status.ok() && sent_ > setup_.chunks()) memory_.CountTrip((sent_ - 1) % setup_.chunks());
     if (status.ok() && !done_(clock_.Now())) return Send();
     End(std::move(status));
   }
@@ -99,18 +117,28 @@ class SingleClient : public Client, private ExchangeClient::Handler {
 
   absl::Status Take(const grpc::ByteBuffer& message) {
     RUBATO_ASSIGN_OR_RETURN(const DecodedReply reply, DecodeReply(message));
-    const int64_t chunk = (sent_ - 1) % setup_.chunks();
+    const int64_t tensor = (sent_ - 1) % setup_.chunks();
     const v1::ExchangeReply& header = reply.header;
-    if (header.outcome() != v1::ExchangeReply::OK || header.chunks_size() != 1 || header.chunks(0).chunk() != chunk) {
-      return absl::InternalError(absl::StrCat("answer for chunk ", chunk, ": ", header.ShortDebugString()));
+    const auto first = static_cast<int64_t>(header.request_id());
+    bool expected = header.outcome() == v1::ExchangeReply::OK && header.chunks_size() == job_.message_chunks &&
+                    first / parts_ == tensor;
+    for (int i = 0; expected && i < job_.message_chunks; ++i) {
+      expected = header.chunks(i).chunk() == first + i;
+      if (expected) versions_[first + i] = header.chunks(i).version();
     }
-    versions_[chunk] = header.chunks(0).version();
-    if (!reply.payload.CopyTo(0, setup_.size, memory_.Weights(chunk))) {
-      return absl::InternalError(absl::StrCat("payload: ", reply.payload.size(), " bytes; a chunk has ", setup_.size));
+    if (!expected) {
+      return absl::InternalError(absl::StrCat("answer for tensor ", tensor, ": ", header.ShortDebugString()));
     }
-    if (sent_ > setup_.chunks()) memory_.CountTrip(chunk);
+    float* weights = memory_.Weights(tensor) + job_.description.chunks(first).offset();
+    if (!reply.payload.CopyTo(0, message_bytes(), weights)) {
+      return absl::InternalError(
+          absl::StrCat("payload: ", reply.payload.size(), " bytes; asked for ", message_bytes()));
+    }
+    --open_;
     return absl::OkStatus();
   }
+
+  int64_t message_bytes() const { return setup_.size / parts_ * job_.message_chunks; }
 
   void End(absl::Status status) {
     MutexLock lock(mu_);
@@ -124,8 +152,11 @@ class SingleClient : public Client, private ExchangeClient::Handler {
   // Used by whoever has the turn: the runner until it has sent, then the client's thread until it ends the run.
   ClientMemory memory_;
   const RubatoJob job_;
+  // Chunks of a tensor.
+  const int parts_ = static_cast<int>(job_.description.chunks_size() / setup_.chunks());
   std::vector<int64_t> versions_;  // By chunk.
-  int64_t sent_ = 0;
+  int64_t sent_ = 0;               // Tensors.
+  int64_t open_ = 0;               // Messages of the last one without an answer.
   std::function<bool(absl::Time)> done_;
 
   Mutex mu_;

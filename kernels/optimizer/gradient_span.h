@@ -7,6 +7,9 @@
 
 namespace rubato {
 
+// A float in a received message, which may start at any byte.
+using UnalignedFloat = float __attribute__((aligned(1), may_alias));
+
 // A part of a message, which a transport may cut anywhere: of any alignment and length, also none.
 struct GradientPiece {
   const void* data;

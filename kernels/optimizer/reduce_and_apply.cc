@@ -20,15 +20,24 @@ struct Call {
   float* weights_out;
   float* const* slots;
   int64_t n;
+  // One contribution, which is the gradient as it is: read where it arrived.
+  bool is_alone;
 };
 
 // Elements from `offset` on.
 RUBATO_KERNEL_BODY void RunBlock(const Call& call, int64_t offset, int length) {
-  alignas(64) float g[update_loops::kBlock];
+  alignas(64) float reduced[update_loops::kBlock];
   alignas(64) float scratch[update_loops::kTogether * update_loops::kBlock];
-  update_loops::Reduce(call.contributions, call.count, call.readers, length, scratch, g);
   const float* w_in = call.weights_in + offset;
   float* w = call.weights_out + offset;
+  const void* gradients = reduced;
+  if (call.is_alone) {
+    gradients = call.readers[0].Next(length, scratch);
+  } else {
+    update_loops::Reduce(call.contributions, call.count, call.readers, length, scratch, reduced);
+    if (call.rule.l2 != 0) update_loops::AddL2(call.rule.l2, w_in, reduced, length);
+  }
+  const auto* g = static_cast<const UnalignedFloat*>(gradients);
   if (call.weights_in == call.weights_out) {
     update_loops::ApplyBlock<true>(call.rule, g, w_in, w, call.slots, offset, length);
   } else {
@@ -57,7 +66,8 @@ void ReduceAndApplyOn(Isa isa, const UpdateRule& rule, const GradientSpan* contr
   std::vector<GradientReader> readers;
   readers.reserve(count);
   for (int k = 0; k < count; ++k) readers.emplace_back(isa, contributions[k], n);
-  const Call call = {rule, contributions, count, readers.data(), weights_in, weights_out, slots, n};
+  const bool is_alone = count == 1 && contributions[0].weight == 1 && rule.l2 == 0;
+  const Call call = {rule, contributions, count, readers.data(), weights_in, weights_out, slots, n, is_alone};
   ForIsa(isa, RunBaseline, RunSse42, RunAvx2, RunAvx512)(call);
 }
 

@@ -19,9 +19,6 @@ inline constexpr int64_t kBlock = 256;
 // Contributions that are added up in one loop, so that the sum is not stored and loaded again for each.
 inline constexpr int kTogether = 4;
 
-// A float in a received message, which may start at any byte.
-using UnalignedFloat = float __attribute__((aligned(1), may_alias));
-
 // g = weight * data, or with kAdd g += weight * data.
 template <bool kAdd>
 RUBATO_KERNEL_BODY void AddOne(const void* data, float weight, int n, float* __restrict g) {

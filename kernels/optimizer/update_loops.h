@@ -4,25 +4,26 @@
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/optimizer/gradient_span.h"
 #include "kernels/optimizer/isa.h"
 #include "kernels/optimizer/update_rule.h"
 
-// The optimizers' loops over one block whose gradient `g` is in the first-level cache, inlined into a function for each
-// instruction set. Weights are read from `w_in` and written to `w`; with kInPlace they are the same and `w_in` is not
-// touched: with two pointers that may be equal, the loops could not be vectorised. A shrink of 1 changes no bit.
+// The optimizers' loops over one block of gradients `g`, inlined into a function for each instruction set. Weights are
+// read from `w_in` and written to `w`; with kInPlace they are the same and `w_in` is not touched: with two pointers
+// that may be equal, the loops could not be vectorised. A shrink of 1 changes no bit.
 
 namespace rubato::update_loops {
 
 template <bool kInPlace>
-RUBATO_KERNEL_BODY void Sgd(const UpdateRule& rule, const float* __restrict g, const float* __restrict w_in,
+RUBATO_KERNEL_BODY void Sgd(const UpdateRule& rule, const UnalignedFloat* __restrict g, const float* __restrict w_in,
                             float* __restrict w, int n) {
   const float learning_rate = rule.learning_rate, shrink = rule.shrink;
   for (int i = 0; i < n; ++i) w[i] = shrink * (kInPlace ? w[i] : w_in[i]) - learning_rate * g[i];
 }
 
 template <bool kInPlace>
-RUBATO_KERNEL_BODY void Momentum(const UpdateRule& rule, const float* __restrict g, const float* __restrict w_in,
-                                 float* __restrict w, float* __restrict v, int n) {
+RUBATO_KERNEL_BODY void Momentum(const UpdateRule& rule, const UnalignedFloat* __restrict g,
+                                 const float* __restrict w_in, float* __restrict w, float* __restrict v, int n) {
   const float learning_rate = rule.learning_rate, mu = rule.momentum, shrink = rule.shrink;
   for (int i = 0; i < n; ++i) {
     v[i] = mu * v[i] + g[i];
@@ -31,8 +32,8 @@ RUBATO_KERNEL_BODY void Momentum(const UpdateRule& rule, const float* __restrict
 }
 
 template <bool kInPlace>
-RUBATO_KERNEL_BODY void Nesterov(const UpdateRule& rule, const float* __restrict g, const float* __restrict w_in,
-                                 float* __restrict w, float* __restrict v, int n) {
+RUBATO_KERNEL_BODY void Nesterov(const UpdateRule& rule, const UnalignedFloat* __restrict g,
+                                 const float* __restrict w_in, float* __restrict w, float* __restrict v, int n) {
   const float learning_rate = rule.learning_rate, mu = rule.momentum, shrink = rule.shrink;
   for (int i = 0; i < n; ++i) {
     v[i] = mu * v[i] + g[i];
@@ -41,8 +42,8 @@ RUBATO_KERNEL_BODY void Nesterov(const UpdateRule& rule, const float* __restrict
 }
 
 template <bool kInPlace>
-RUBATO_KERNEL_BODY void AdaGrad(const UpdateRule& rule, const float* __restrict g, const float* __restrict w_in,
-                                float* __restrict w, float* __restrict a, int n) {
+RUBATO_KERNEL_BODY void AdaGrad(const UpdateRule& rule, const UnalignedFloat* __restrict g,
+                                const float* __restrict w_in, float* __restrict w, float* __restrict a, int n) {
   const float learning_rate = rule.learning_rate, epsilon = rule.epsilon, shrink = rule.shrink;
   for (int i = 0; i < n; ++i) {
     a[i] += g[i] * g[i];
@@ -51,8 +52,8 @@ RUBATO_KERNEL_BODY void AdaGrad(const UpdateRule& rule, const float* __restrict 
 }
 
 template <bool kInPlace>
-RUBATO_KERNEL_BODY void RmsProp(const UpdateRule& rule, const float* __restrict g, const float* __restrict w_in,
-                                float* __restrict w, float* __restrict a, int n) {
+RUBATO_KERNEL_BODY void RmsProp(const UpdateRule& rule, const UnalignedFloat* __restrict g,
+                                const float* __restrict w_in, float* __restrict w, float* __restrict a, int n) {
   const float learning_rate = rule.learning_rate, epsilon = rule.epsilon, shrink = rule.shrink;
   const float rho = rule.beta2, complement = rule.beta2_complement;
   for (int i = 0; i < n; ++i) {
@@ -62,7 +63,7 @@ RUBATO_KERNEL_BODY void RmsProp(const UpdateRule& rule, const float* __restrict 
 }
 
 template <bool kInPlace>
-RUBATO_KERNEL_BODY void Adam(const UpdateRule& rule, const float* __restrict g, const float* __restrict w_in,
+RUBATO_KERNEL_BODY void Adam(const UpdateRule& rule, const UnalignedFloat* __restrict g, const float* __restrict w_in,
                              float* __restrict w, float* __restrict m, float* __restrict v, int n) {
   const float learning_rate = rule.learning_rate, epsilon = rule.epsilon, scale = rule.second_moment_scale;
   const float beta1 = rule.beta1, complement1 = rule.beta1_complement, shrink = rule.shrink;
@@ -74,13 +75,15 @@ RUBATO_KERNEL_BODY void Adam(const UpdateRule& rule, const float* __restrict g, 
   }
 }
 
-// One block: weight decay, then the algorithm. Slots from element `offset` on.
+// What L2 regularisation with `l2` adds to gradients.
+RUBATO_KERNEL_BODY void AddL2(float l2, const float* __restrict w, float* __restrict g, int n) {
+  for (int i = 0; i < n; ++i) g[i] += l2 * w[i];
+}
+
+// The algorithm on one block, whose gradients hold what L2 regularisation adds. Slots from element `offset` on.
 template <bool kInPlace>
-RUBATO_KERNEL_BODY void ApplyBlock(const UpdateRule& rule, float* __restrict g, const float* __restrict w_in,
-                                   float* __restrict w, float* const* slots, int64_t offset, int n) {
-  if (rule.l2 != 0) {
-    for (int i = 0; i < n; ++i) g[i] += rule.l2 * (kInPlace ? w[i] : w_in[i]);
-  }
+RUBATO_KERNEL_BODY void ApplyBlock(const UpdateRule& rule, const UnalignedFloat* g, const float* w_in, float* w,
+                                   float* const* slots, int64_t offset, int n) {
   switch (rule.algorithm) {
     case v1::OptimizerConfig::MOMENTUM:
       return Momentum<kInPlace>(rule, g, w_in, w, slots[0] + offset, n);

@@ -21,14 +21,14 @@ bool Intersects(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b) 
   return std::any_of(a.begin(), a.end(), [&](uint32_t chunk) { return Contains(b, chunk); });
 }
 
-Reply::PushOutcome Outcome(ChunkRules::PushResult result, bool non_finite) {
+Reply::PushOutcome Outcome(ChunkRules::PushResult result, bool finite) {
   switch (result) {
     case ChunkRules::PushResult::kDuplicate:
       return Reply::PUSH_DUPLICATE;
     case ChunkRules::PushResult::kDropped:
       return Reply::PUSH_DROPPED;
     default:
-      return non_finite ? Reply::PUSH_NON_FINITE : Reply::PUSH_APPLIED;
+      return finite ? Reply::PUSH_APPLIED : Reply::PUSH_NON_FINITE;
   }
 }
 
@@ -124,9 +124,16 @@ void Partition::TakePushes(Waiting& waiting, Changed& changed) {
   waiting.applied_to.assign(request.chunks.size(), -1);
   waiting.push = Reply::PUSH_DUPLICATE;
   for (size_t i = 0; i < request.chunks.size(); ++i) {
-    bool non_finite = request.contributions[i].non_finite;
-    ChunkRules::Push push = Rules(request.chunks[i]).TakePush(window_, std::move(request.contributions[i]));
-    if (push.result != ChunkRules::PushResult::kDuplicate) waiting.push = Outcome(push.result, non_finite);
+    const uint32_t chunk = request.chunks[i];
+    Contribution& contribution = request.contributions[i];
+    // Chunk by chunk: what was looked at is still in the cache when it is applied.
+    const bool finite = sink_->IsFinite(chunk, contribution);
+    if (!finite) {
+      contribution.examples = 0;
+      contribution.gradient = nullptr;
+    }
+    ChunkRules::Push push = Rules(chunk).TakePush(window_, std::move(contribution));
+    if (push.result != ChunkRules::PushResult::kDuplicate) waiting.push = Outcome(push.result, finite);
     if (push.update.has_value()) Perform(*std::move(push.update), changed);
   }
   request.contributions.clear();

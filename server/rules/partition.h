@@ -50,6 +50,8 @@ struct PartitionReply {
 class PartitionSink {
  public:
   virtual ~PartitionSink() = default;
+  // Whether the contribution, which may be taken next, has nothing but numbers. Where it has not, it counts as empty.
+  virtual bool IsFinite(uint32_t chunk, const Contribution& contribution) = 0;
   // Apply the update to the chunk's weights.
   virtual void Apply(const ChunkRules::Update& update) = 0;
   // Answer; for OK, with the chunks' weights as they are now, or as they were captured for this token.

@@ -14,6 +14,7 @@ constexpr absl::Duration kPatience = absl::Seconds(2);
 
 class PartitionTest : public testing::Test, public PartitionSink {
  protected:
+  bool IsFinite(uint32_t, const Contribution&) override { return !non_finite_; }
   void Apply(const ChunkRules::Update& update) override { applied_.push_back(update.chunk); }
   void Answer(const PartitionReply& reply) override {
     EXPECT_TRUE(replies_.emplace(reply.token, reply).second) << "answered twice: " << reply.token;
@@ -34,9 +35,7 @@ class PartitionTest : public testing::Test, public PartitionSink {
     request.chunks = std::move(chunks);
     for (size_t i = 0; kind == Kind::kPushPull && i < request.chunks.size(); ++i) {
       request.contributions.push_back(PushOf(worker, generation, step));
-      request.contributions.back().non_finite = non_finite_;
       request.contributions.back().task = request.task;
-      if (non_finite_) request.contributions.back().examples = 0;
     }
     partition_.OnRequest(std::move(request), now_);
     return last_token_;

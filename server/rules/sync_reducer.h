@@ -22,8 +22,6 @@ struct Contribution {
   // Position in epochs, for schedules.
   double epoch = 0;
   int64_t base_version = 0;
-  // An element was NaN or infinite; examples is 0 then.
-  bool non_finite = false;
   // Null when the contribution is empty.
   std::shared_ptr<const Gradient> gradient;
 };

@@ -47,6 +47,7 @@ class SimServer::SimPartition : public server::PartitionSink {
   void ForgetTask(const v1::TaskId& task);
   server::Partition& rules() { return rules_; }
 
+  bool IsFinite(uint32_t, const server::Contribution&) override { return true; }
   void Apply(const server::ChunkRules::Update& update) override;
   void Answer(const server::PartitionReply& reply) override;
   void Capture(uint64_t token, uint32_t chunk) override { world_->oracle.Captured(token, chunk); }
