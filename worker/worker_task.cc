@@ -38,6 +38,10 @@ Prefetcher::Options PrefetchOptions(const v1::JobConfig& config, std::shared_ptr
   prefetch.batch_size = ExamplesPerStep(config);
   prefetch.queue_batches = config.data().prefetch_batches();
   return prefetch;
+  if (config.data().has_augmentation()) {
+    prefetch.augmenter = std::make_shared<const ImageAugmenter>(config.data().augmentation(), config.seed(),
+                                                                prefetch.dataset->input_shape());
+  }
 }
 
 PsClient::Options ClientOptions(const v1::JobConfig& config, const ModelSpec& spec) {

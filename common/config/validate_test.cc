@@ -255,6 +255,21 @@ TEST(ValidateTest, ChecksTheNormThatGradientsAreClippedTo) {
 
 TEST(ValidateTest, ChecksLayersInsideOfBlocks) {
   const std::string conv = "conv2d { filters: 1 kernel: 1 stride: 0 }";
+TEST(ValidateTest, ChecksAugmentation) {
+  const std::string cifar = "data.cifar={train_paths: 'a' test_paths: 'b'}";
+  Check({
+      {{"data.augmentation={horizontal_flip: true}"},
+       "data.augmentation: value present; allowed: absent unless the source is data.idx or data.cifar\n"
+       "model.input_shape: value 8; allowed: channels, height and width, with data.augmentation"},
+      {{"data.augmentation={crop_padding: 29}", cifar, "model.input_shape[0]=3", "model.input_shape[1]=32",
+        "model.input_shape[2]=28"},
+       "data.augmentation.crop_padding: value 29; allowed: 0 to 28"},
+  });
+  EXPECT_EQ(ErrorOf({"data.augmentation={crop_padding: 4}", cifar, "model.input_shape[0]=3", "model.input_shape[1]=32",
+                     "model.input_shape[2]=32"}),
+            "");
+}
+
   EXPECT_EQ(ErrorOf({"model.layers[0]={residual { layers { " + conv +
                          " } layers { linear { units: 0 } } projection { "
                          "stride: 0 } } }",
