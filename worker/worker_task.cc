@@ -14,6 +14,7 @@
 #include "common/trace/trace_recorder.h"
 #include "worker/backend_choice.h"
 #include "worker/data/open_dataset.h"
+#include "worker/memory_plan.h"
 #include "worker/local_optimizer.h"
 #include "worker/model_memory.h"
 #include "worker/staged_parameters.h"
@@ -74,6 +75,14 @@ std::shared_ptr<SharedArena> MakeArena(const v1::JobConfig& config, const ModelS
   if (arena.ok()) return *std::move(arena);
   log->Warning(absl::StrCat("shares no memory with servers on this host: ", arena.status().message()));
   return nullptr;
+}
+
+// For the batches of the config; says what it takes, and does not begin where that is not there.
+absl::StatusOr<std::unique_ptr<Model>> MakeModel(const v1::JobConfig& config, const ModelSpec& spec, Backend* backend,
+                                                 Logger* log) {
+  RUBATO_ASSIGN_OR_RETURN(const std::string memory, FitMemory(config, spec, backend));
+  log->Info(memory);
+  return Model::Create(spec, backend, {.max_batch = LargestMicroBatch(config.training()), .seed = config.seed()});
 }
 
 // Part of the arena, which it keeps.
@@ -147,10 +156,7 @@ absl::Status WorkerTask::Train(const v1::JobDescription& job, const v1::Plan& pl
                           ChooseBackend(config.training(), [arena](size_t bytes) { return AllocateIn(arena, bytes); }));
   Backend* const backend = chosen.backend.get();
   options_.log->Info(absl::StrCat("computes on ", chosen.description));
-  Model::Options model_options;
-  model_options.max_batch = config.training().batch_size();
-  model_options.seed = config.seed();
-  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Model> model, Model::Create(spec, backend, model_options));
+  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Model> model, MakeModel(config, spec, backend, options_.log));
   RUBATO_ASSIGN_OR_RETURN(ModelMemory memory, ModelMemory::Create(model.get(), backend, tensors));
   std::unique_ptr<LocalOptimizer> local;
   if (BatchesPerStep(config) > 1) {

@@ -174,6 +174,13 @@ TEST(ValidateTest, ChecksTrainingAndEvaluation) {
       {{"training.precision=PRECISION_UNSPECIFIED"}, "training.precision: value 0; allowed: FP32, TF32, BF16, FP16"},
       {{"training.device=CPU", "training.precision=BF16"},
        "training.precision: value BF16; allowed: FP32 where training.device is CPU"},
+      {{"training.loss_scale.initial=8"},
+       "training.loss_scale: value present; allowed: absent unless training.precision is FP16"},
+      {{"training.precision=FP16", "training.loss_scale.initial=1000"},
+       "training.loss_scale.initial: value 1000; allowed: a power of two, 1 to 16777216"},
+      {{"training.precision=FP16", "training.loss_scale.growth_steps=0"},
+       "training.loss_scale.growth_steps: value 0; allowed: 1 to 2147483647"},
+      {{"training.step_timeout_seconds=0.5"}, "training.step_timeout_seconds: value 0.5; allowed: 1 to 86400 (24 h)"},
       {{"evaluation.every_epochs=0"}, "evaluation.every_epochs: value 0; allowed: a number > 0"},
       {{"evaluation.batch_size=-1"}, "evaluation.batch_size: value -1; allowed: 1 to 1048576"},
       {{"evaluation.target_accuracy=1.5"}, "evaluation.target_accuracy: value 1.5; allowed: 0 to 1 (0: no target)"},
@@ -183,6 +190,7 @@ TEST(ValidateTest, ChecksTrainingAndEvaluation) {
        "evaluation.target_accuracy: value 0.9; allowed: 0 where model.loss is MEAN_SQUARED_ERROR"},
   });
   EXPECT_EQ(ErrorOf({"training.epochs=", "training.max_steps=5"}), "");
+  EXPECT_EQ(ErrorOf({"training.precision=FP16", "training.loss_scale.initial=1024"}), "");
 }
 
 TEST(ValidateTest, ChecksData) {
@@ -247,14 +255,6 @@ TEST(ValidateTest, ChecksCifarAndText) {
   EXPECT_EQ(ErrorOf({"data.text={path: 'a' test_fraction: 0}", language_model, "cluster.evaluators=0"}), "");
 }
 
-TEST(ValidateTest, ChecksTheNormThatGradientsAreClippedTo) {
-  EXPECT_EQ(ErrorOf({"training.clip_norm=0.5"}), "");
-  EXPECT_EQ(ErrorOf({"training.clip_norm=-1"}),
-            "training.clip_norm: value -1; allowed: 1e-30 to 1e30, or 0 for no clipping");
-}
-
-TEST(ValidateTest, ChecksLayersInsideOfBlocks) {
-  const std::string conv = "conv2d { filters: 1 kernel: 1 stride: 0 }";
 TEST(ValidateTest, ChecksAugmentation) {
   const std::string cifar = "data.cifar={train_paths: 'a' test_paths: 'b'}";
   Check({
@@ -270,6 +270,14 @@ TEST(ValidateTest, ChecksAugmentation) {
             "");
 }
 
+TEST(ValidateTest, ChecksTheNormThatGradientsAreClippedTo) {
+  EXPECT_EQ(ErrorOf({"training.clip_norm=0.5"}), "");
+  EXPECT_EQ(ErrorOf({"training.clip_norm=-1"}),
+            "training.clip_norm: value -1; allowed: 1e-30 to 1e30, or 0 for no clipping");
+}
+
+TEST(ValidateTest, ChecksLayersInsideOfBlocks) {
+  const std::string conv = "conv2d { filters: 1 kernel: 1 stride: 0 }";
   EXPECT_EQ(ErrorOf({"model.layers[0]={residual { layers { " + conv +
                          " } layers { linear { units: 0 } } projection { "
                          "stride: 0 } } }",
