@@ -183,9 +183,7 @@ void CoordinatorCore::OnLeaving(const v1::TaskId& task, const v1::Leaving& leavi
   }
   const Member* member = membership_.FindAlive(task);
   if (task.role() == v1::TaskId::WORKER && training_) {
-    worker_done_ = true;
-    const int64_t max_steps = config_.training().max_steps();
-    if (dispatcher_ && max_steps > 0 && member->progress.step() >= max_steps) dispatcher_->Close();
+    if (Static() || DidLastStep(member->progress)) worker_done_ = true;
   }
   membership_.Leave(task, "");
   Detach(task, false, "left", "", now);
@@ -228,8 +226,6 @@ void CoordinatorCore::CheckLeases(absl::Time now) {
 
 void CoordinatorCore::Train(absl::Time now) {
   const ProgressTotals totals = progress_.Totals();
-  const int64_t max_steps = config_.training().max_steps();
-  if (dispatcher_ && max_steps > 0 && totals.step >= max_steps) dispatcher_->Close();
   if (now - last_line_ >= absl::Seconds(1)) {
     last_line_ = now;
     Metrics(ProgressLine(Seconds(now), progress_.TakeInterval(now), Epoch(), held_plan_, progress_.ByWorker()));
@@ -251,6 +247,11 @@ void CoordinatorCore::Train(absl::Time now) {
   CheckWorkersGone(now);
 }
 
+bool CoordinatorCore::DidLastStep(const v1::WorkerProgress& progress) const {
+  const int64_t max_steps = config_.training().max_steps();
+  return max_steps > 0 && progress.step() + 1 >= max_steps;
+}
+
 int64_t CoordinatorCore::LastStep() const {
   const v1::TrainingConfig& training = config_.training();
   int64_t last = training.max_steps() > 0 ? training.max_steps() : std::numeric_limits<int64_t>::max();
@@ -265,7 +266,7 @@ void CoordinatorCore::CheckWorkersGone(absl::Time now) {
     workers_gone_ = absl::InfiniteFuture();
     return;
   }
-  if (dispatcher_ ? dispatcher_->Done() : worker_done_) return BeginFinishing(now);
+  if (worker_done_ || (dispatcher_ && dispatcher_->Done())) return BeginFinishing(now);
   workers_gone_ = std::min(workers_gone_, now);
   if (now - workers_gone_ < membership_.lease()) return;
   std::vector<std::string> names;

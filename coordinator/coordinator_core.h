@@ -42,8 +42,8 @@ namespace rubato::coordinator {
 //   FINISHING  final evaluation, checkpoint "final".
 //   DONE, FAILED  Stop to all; over when they have left, or after two seconds.
 //
-// With DYNAMIC dispatch the data is used up when every shard is finished, or when the furthest worker has done
-// training.max_steps steps. With STATIC dispatch workers know their last step and leave by themselves.
+// With DYNAMIC dispatch the data is used up when every shard is finished. Workers know their last step, of STATIC
+// dispatch or training.max_steps, and leave by themselves.
 class CoordinatorCore {
  public:
   struct Options {
@@ -96,6 +96,8 @@ class CoordinatorCore {
   void Train(absl::Time now);
   void CheckWorkersGone(absl::Time now);
   int64_t LastStep() const;
+  // Whether a worker that leaves, with no more to do, has done training.max_steps steps.
+  bool DidLastStep(const v1::WorkerProgress& progress) const;
 
   // core_start.cc: registration and the way to TRAINING.
   void OnRegister(const v1::TaskMessage& message, absl::string_view peer, absl::Time now);
@@ -181,7 +183,7 @@ class CoordinatorCore {
 
   JobProgress progress_;
   EvaluationSchedule evaluations_;
-  // Some worker has left without an error.
+  // Some worker has left because it had done its last step.
   bool worker_done_ = false;
   absl::Time workers_gone_ = absl::InfiniteFuture();
 

@@ -224,33 +224,6 @@ TEST_F(CoreTest, AScheduledSwitchComesAtItsStep) {
   EXPECT_EQ(core_->Status(now_).plan().staleness_bound(), 2);
 }
 
-TEST_F(CoreTest, MaxStepsOfTheFurthestWorkerEndTheData) {
-  v1::JobConfig config = SmallJob();
-  config.mutable_training()->set_max_steps(30);
-  Create(config);
-  StartJob();
-  AskShard(WorkerTask(0), 1);
-  Beat(WorkerTask(0), 30, 1);
-  Pass(absl::Milliseconds(100));
-  EXPECT_EQ(AskShard(WorkerTask(1), 1).result(), v1::ShardGrant::DONE);
-  Leave(WorkerTask(0));
-  Leave(WorkerTask(1));
-  EXPECT_EQ(core_->phase(), v1::JobStatus::FINISHING);
-}
-
-// 30 steps of two workers, of four batches of five examples each.
-TEST_F(CoreTest, AStepOfLocalSgdCountsAllItsBatches) {
-  v1::JobConfig config = SmallJob();
-  config.mutable_training()->set_epochs(0);
-  config.mutable_training()->set_max_steps(30);
-  config.mutable_consistency()->set_sync_every(4);
-  Create(config);
-  StartJob();
-  EXPECT_DOUBLE_EQ(core_->Status(now_).epochs_total(), 30.0 * 2 * 4 * 5 / kTrainExamples);
-  EXPECT_EQ(metrics_[0]["batch_size"], 5);
-  EXPECT_EQ(metrics_[0]["sync_every"], 4);
-}
-
 TEST_F(CoreTest, AStaticPlanAfterASwitchBeginsBehindAllBatchesOfTheStepsBefore) {
   v1::JobConfig config = SmallJob();
   config.mutable_data()->set_dispatch(v1::DataConfig::STATIC);

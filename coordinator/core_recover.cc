@@ -165,7 +165,7 @@ void CoordinatorCore::ReplayTask(const v1::JournalTask& task, absl::Time now) {
   }
   if (task.state() == v1::TaskStatus::LEFT) {
     membership_.Leave(id, task.reason());
-    if (id.role() == v1::TaskId::WORKER) worker_done_ = true;
+    if (id.role() == v1::TaskId::WORKER && (Static() || DidLastStep(task.progress()))) worker_done_ = true;
   } else {
     membership_.Evict(id, task.reason());
   }

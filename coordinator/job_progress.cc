@@ -22,6 +22,7 @@ void AddTo(const v1::WorkerProgress& from, ProgressTotals* totals) {
   totals->sent_bytes += from.sent_bytes_total();
   totals->received_bytes += from.received_bytes_total();
   totals->non_finite += from.non_finite_total();
+  totals->overflows += from.overflow_total();
   const size_t counts = static_cast<size_t>(from.staleness_counts_size());
   if (totals->staleness_counts.size() < counts) totals->staleness_counts.resize(counts);
   for (size_t i = 0; i < counts; ++i) totals->staleness_counts[i] += from.staleness_counts(static_cast<int>(i));
@@ -35,6 +36,7 @@ void AddCounts(const v1::WorkerProgress& from, v1::WorkerProgress* to) {
   to->set_compute_seconds_total(to->compute_seconds_total() + from.compute_seconds_total());
   to->set_push_seconds_total(to->push_seconds_total() + from.push_seconds_total());
   to->set_pull_wait_seconds_total(to->pull_wait_seconds_total() + from.pull_wait_seconds_total());
+  to->set_overflow_total(to->overflow_total() + from.overflow_total());
 }
 
 }  // namespace

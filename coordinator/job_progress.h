@@ -27,6 +27,7 @@ struct ProgressTotals {
   int64_t sent_bytes = 0;
   int64_t received_bytes = 0;
   int64_t non_finite = 0;
+  int64_t overflows = 0;
   std::vector<int64_t> staleness_counts;
 
   // Part of the workers' time that went into waiting for weights, 0 to 1.

@@ -16,13 +16,18 @@ std::string Text(absl::string_view text) { return std::string(text.data(), text.
 std::string Dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 Json WorkerJson(uint32_t index, const v1::WorkerProgress& progress) {
-  return {{"index", index},
-          {"step", progress.step()},
-          {"examples", progress.examples_total()},
-          {"data_seconds", progress.data_seconds_total()},
-          {"compute_seconds", progress.compute_seconds_total()},
-          {"push_seconds", progress.push_seconds_total()},
-          {"pull_wait_seconds", progress.pull_wait_seconds_total()}};
+  Json worker = {{"index", index},
+                 {"step", progress.step()},
+                 {"examples", progress.examples_total()},
+                 {"data_seconds", progress.data_seconds_total()},
+                 {"compute_seconds", progress.compute_seconds_total()},
+                 {"push_seconds", progress.push_seconds_total()},
+                 {"pull_wait_seconds", progress.pull_wait_seconds_total()}};
+  if (progress.loss_scale() > 0) {
+    worker["loss_scale"] = progress.loss_scale();
+    worker["overflows"] = progress.overflow_total();
+  }
+  return worker;
 }
 
 }  // namespace
@@ -106,7 +111,8 @@ std::string EndLine(double t, absl::string_view error, const ProgressTotals& tot
                    {"error", Text(error)},
                    {"examples", totals.examples},
                    {"examples_per_second", rate},
-                   {"non_finite", totals.non_finite}});
+                   {"non_finite", totals.non_finite},
+                   {"overflows", totals.overflows}});
 }
 
 }  // namespace rubato::coordinator

@@ -20,7 +20,7 @@ class ShardDispatcher {
   struct Options {
     int64_t train_examples = 1;
     int64_t shard_examples = 1;
-    // 0: without end, until Close.
+    // 0: without end.
     int64_t epochs = 0;
   };
   struct Answer {
@@ -38,14 +38,12 @@ class ShardDispatcher {
   Answer Request(const v1::TaskId& worker, const v1::ShardRequest& request);
   // The worker has been evicted or has left.
   void Release(const v1::TaskId& worker);
-  // The job's last step is done: nothing is given out any more.
-  void Close() { closed_ = true; }
 
   // After a restart, from the journal and in its order.
   void RestoreLease(const v1::TaskId& worker, const v1::ShardGrant& grant);
   void RestoreFinished(uint64_t shard);
 
-  // All shards of the last epoch are finished, or Close was called.
+  // All shards of the last epoch are finished.
   bool Done() const;
   int64_t examples_done() const { return examples_done_; }
 
@@ -72,7 +70,6 @@ class ShardDispatcher {
   std::map<uint32_t, LastAnswer> answers_;
   int64_t examples_done_ = 0;
   uint64_t shards_done_ = 0;
-  bool closed_ = false;
 };
 
 }  // namespace rubato::coordinator

@@ -81,13 +81,6 @@ TEST_F(ShardDispatcherTest, IsDoneWhenEveryShardIsFinished) {
   EXPECT_EQ(dispatcher_.examples_done(), 50);
 }
 
-TEST_F(ShardDispatcherTest, CloseEndsTheData) {
-  Ask(a_, 1);
-  dispatcher_.Close();
-  EXPECT_EQ(Ask(a_, 2).result(), v1::ShardGrant::DONE);
-  EXPECT_TRUE(dispatcher_.Done());
-}
-
 TEST_F(ShardDispatcherTest, ANewIncarnationStartsItsRequestsAfresh) {
   Ask(a_, 1);
   Ask(a_, 2);

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/device_tensor.h"
 #include "kernels/geometry.h"
+#include "kernels/workspace.h"
 
 namespace rubato {
 
@@ -21,6 +22,13 @@ class Event {
   virtual bool Done() const = 0;
   // Blocks until Done. Internal: some of that work failed on the device.
   virtual absl::Status Wait() const = 0;
+};
+
+// Memory of a device, in bytes.
+struct DeviceMemory {
+  int64_t total = 0;
+  // What can still be allocated, as far as the device knows.
+  int64_t free = 0;
 };
 
 // y = f(x), element by element.
@@ -76,6 +84,10 @@ class Backend {
   // event recorded afterwards is done. OutOfRange: the elements are not all inside the tensor.
   virtual absl::Status CopyToDevice(const DeviceTensor& to, int64_t offset, int64_t count, const void* from) = 0;
   virtual absl::Status CopyToHost(const DeviceTensor& from, int64_t offset, int64_t count, void* to) = 0;
+  // Internal: the device cannot be asked.
+  virtual absl::StatusOr<DeviceMemory> Memory() const = 0;
+  // What operations take from that memory for themselves.
+  virtual WorkspaceRules Workspace() const { return {}; }
   // The elements of a float32 tensor where the host can read and write them, which saves the copies. Null on a device
   // with memory of its own.
   virtual float* HostPointer(const DeviceTensor& tensor) const = 0;
@@ -96,6 +108,8 @@ class Backend {
   virtual absl::Status Add(const DeviceTensor& a, const DeviceTensor& b, const DeviceTensor& y) = 0;
   // y += alpha * x.
   virtual absl::Status Axpy(float alpha, const DeviceTensor& x, const DeviceTensor& y) = 0;
+  // y *= factor, which is not 0.
+  virtual absl::Status Scale(float factor, const DeviceTensor& y) = 0;
   // sum (float64 [1]) = the sum of x's squares, or with `accumulate` that is added to it.
   virtual absl::Status SumOfSquares(const DeviceTensor& x, bool accumulate, const DeviceTensor& sum) = 0;
   // y *= min(1, max_norm / sqrt(sum_of_squares)), max_norm > 0: what clips a gradient whose squares have this sum

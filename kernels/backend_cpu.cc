@@ -1,5 +1,7 @@
 #include "kernels/backend_cpu.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -75,6 +77,7 @@ class CpuBackend : public Backend {
   absl::StatusOr<DeviceTensor> AllocateForSending(Shape shape) override;
   absl::StatusOr<std::shared_ptr<void>> AllocateHost(int64_t bytes) override;
   absl::StatusOr<std::shared_ptr<void>> AllocateHostForSending(int64_t bytes) override;
+  absl::StatusOr<DeviceMemory> Memory() const override;
   absl::Status CopyToDevice(const DeviceTensor& to, int64_t offset, int64_t count, const void* from) override;
   absl::Status CopyToHost(const DeviceTensor& from, int64_t offset, int64_t count, void* to) override;
   float* HostPointer(const DeviceTensor& tensor) const override {
@@ -87,6 +90,7 @@ class CpuBackend : public Backend {
   absl::Status Copy(const DeviceTensor& x, const DeviceTensor& y) override;
   absl::Status Add(const DeviceTensor& a, const DeviceTensor& b, const DeviceTensor& y) override;
   absl::Status Axpy(float alpha, const DeviceTensor& x, const DeviceTensor& y) override;
+  absl::Status Scale(float factor, const DeviceTensor& y) override;
   absl::Status SumOfSquares(const DeviceTensor& x, bool accumulate, const DeviceTensor& sum) override;
   absl::Status ScaleToNorm(float max_norm, const DeviceTensor& sum_of_squares, const DeviceTensor& y) override;
   absl::Status Gemm(bool transpose_a, bool transpose_b, float alpha, const DeviceTensor& a, const DeviceTensor& b,
@@ -180,6 +184,12 @@ absl::StatusOr<std::shared_ptr<void>> CpuBackend::AllocateHostForSending(int64_t
   return AllocateHost(bytes);
 }
 
+absl::StatusOr<DeviceMemory> CpuBackend::Memory() const {
+  const int64_t pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+  if (pages < 0 || page_bytes < 0) return absl::InternalError("sysconf does not know how much memory there is");
+  return DeviceMemory{.total = pages * page_bytes, .free = pages * page_bytes};
+}
+
 absl::Status CpuBackend::CopyToDevice(const DeviceTensor& to, int64_t offset, int64_t count, const void* from) {
   RUBATO_RETURN_IF_ERROR(CheckRange("CopyToDevice", to, offset, count));
   const int64_t size = ElementBytes(to.type());
@@ -210,6 +220,12 @@ absl::Status CpuBackend::Add(const DeviceTensor& a, const DeviceTensor& b, const
   RUBATO_RETURN_IF_ERROR(CheckSame("Add", "b", b, "a", a));
   RUBATO_RETURN_IF_ERROR(CheckSame("Add", "y", y, "a", a));
   cpu::Add(In(a), In(b), a.elements(), Out(y));
+  return absl::OkStatus();
+}
+
+absl::Status CpuBackend::Scale(float factor, const DeviceTensor& y) {
+  RUBATO_RETURN_IF_ERROR(CheckFloat("Scale", "y", y));
+  cpu::Scale(factor, y.elements(), Out(y));
   return absl::OkStatus();
 }
 

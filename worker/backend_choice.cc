@@ -35,7 +35,7 @@ absl::StatusOr<ChosenBackend> ChooseBackend(const v1::TrainingConfig& config,
     if (backend.ok()) {
       std::string description =
           absl::StrCat((*backend)->Name(), ", ", v1::TrainingConfig::Precision_Name(config.precision()));
-      return ChosenBackend{*std::move(backend), std::move(description)};
+      return ChosenBackend{*std::move(backend), std::move(description), config.precision()};
     }
     if (config.device() == v1::TrainingConfig::CUDA) return Annotate(backend.status(), "training.device: CUDA");
     if (!absl::IsFailedPrecondition(backend.status())) return Annotate(backend.status(), "training.device: AUTO");
@@ -48,7 +48,7 @@ absl::StatusOr<ChosenBackend> ChooseBackend(const v1::TrainingConfig& config,
   std::string description = absl::StrCat(backend->Name(), ", ", options.compute_threads,
                                          options.compute_threads == 1 ? " thread" : " threads");
   if (!why.empty()) absl::StrAppend(&description, ": ", why);
-  return ChosenBackend{std::move(backend), std::move(description)};
+  return ChosenBackend{std::move(backend), std::move(description), v1::TrainingConfig::FP32};
 }
 
 }  // namespace rubato::worker

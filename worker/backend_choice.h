@@ -18,6 +18,8 @@ struct ChosenBackend {
   std::unique_ptr<Backend> backend;
   // What computes, and why where that was not said: for the log.
   std::string description;
+  // FP32 on the CPU, whatever the config asks for on a card.
+  v1::TrainingConfig::Precision precision = v1::TrainingConfig::FP32;
 };
 
 // How backends are made; tests have others.

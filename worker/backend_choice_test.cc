@@ -40,6 +40,7 @@ TEST_F(BackendChoiceTest, CudaTakesTheCardThatTheConfigNames) {
   EXPECT_EQ(asked_->device_index, 3);
   EXPECT_EQ(asked_->precision, MatrixPrecision::kBf16);
   EXPECT_THAT(chosen->description, HasSubstr("BF16"));
+  EXPECT_EQ(chosen->precision, v1::TrainingConfig::BF16);
 }
 
 TEST_F(BackendChoiceTest, CudaFailsWithWhatIsMissing) {
@@ -53,6 +54,7 @@ TEST_F(BackendChoiceTest, AutoTakesTheCpuWhereThereIsNoCardAndSaysWhy) {
   ASSERT_TRUE(chosen.ok()) << chosen.status();
   EXPECT_EQ(chosen->backend->Name(), "cpu");
   EXPECT_EQ(chosen->description, "cpu, 1 thread: there is no driver");
+  EXPECT_EQ(chosen->precision, v1::TrainingConfig::FP32);
 }
 
 TEST_F(BackendChoiceTest, AutoDoesNotHideACardThatFails) {

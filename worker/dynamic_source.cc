@@ -95,6 +95,8 @@ absl::StatusOr<BatchSource::Next> DynamicSource::Get(const Parameters::Step& ste
     begun_ = false;
     if (batch_.has_value()) options_.prefetcher->Recycle(*std::exchange(batch_, std::nullopt));
   }
+  const int64_t max_steps = options_.config->training().max_steps();
+  if (max_steps > 0 && step.step >= max_steps) return Next{.kind = Kind::kDone};
   if (!batch_.has_value()) {
     // A shard is reported when the step after its last one begins: that must not be put off.
     const bool may_idle = step.plan.mode() == v1::ASYNC && !unreported_shard_.has_value();

@@ -94,6 +94,18 @@ TEST_F(DynamicSourceTest, GivesTheBatchesOfAShardAndReportsItOnceItIsAcknowledge
   EXPECT_EQ(source_->Get(step_)->kind, BatchSource::Kind::kDone);
 }
 
+// Not only when the coordinator has heard of the last step: no worker does more.
+TEST_F(DynamicSourceTest, EndsWithTheLastStepInTheMiddleOfAShard) {
+  config_.mutable_training()->set_max_steps(7);
+  AskInVain();
+  Answer(v1::ShardGrant::GRANTED);
+  step_.step = 6;
+  EXPECT_EQ(source_->Get(step_)->kind, BatchSource::Kind::kBatch);
+  source_->Begun();
+  step_.step = 7;
+  EXPECT_EQ(source_->Get(step_)->kind, BatchSource::Kind::kDone);
+}
+
 TEST_F(DynamicSourceTest, SaysWhereTheBatchIsAndByHowMuchEachExampleMovesOn) {
   AskInVain();
   Answer(v1::ShardGrant::GRANTED);

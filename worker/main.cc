@@ -1,6 +1,7 @@
 // A worker, or with --role=evaluator an evaluator. Exit codes: 0 the job or this task's part in it is over, 1 it was
 // given up, 2 bad flags or config.
 #include <CLI/CLI.hpp>
+#include <cstdlib>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -62,9 +63,9 @@ int main(int argc, char** argv) {
   id.set_incarnation(rubato::SystemRandom64());
   rubato::RealClock clock;
   rubato::Logger log(rubato::TaskName(id), &clock);
-  absl::Status status =
-      evaluates ? RunTask<rubato::worker::EvaluatorTask>({*config, id, coordinator, &clock, &log})
-                : RunTask<rubato::worker::WorkerTask>({*config, id, coordinator, slow_factor, &clock, &log});
+  absl::Status status = evaluates ? RunTask<rubato::worker::EvaluatorTask>({*config, id, coordinator, &clock, &log})
+                                  : RunTask<rubato::worker::WorkerTask>(
+                                        {*config, id, coordinator, slow_factor, &clock, &log, [] { std::_Exit(1); }});
   if (status.ok()) return 0;
   log.Error(status.message());
   // An evaluator's bad test data stay bad when it is started again.

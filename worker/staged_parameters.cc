@@ -10,6 +10,11 @@ void StagedParameters::Keep(const absl::Status& status) {
   if (failed_.ok()) failed_ = status;
 }
 
+absl::Status StagedParameters::Synchronize() {
+  StepWatchdog::Watch watch(watchdog_, "synchronize");
+  return backend_->Synchronize();
+}
+
 Parameters::Step StagedParameters::next_step() {
   Keep(PushArrived(/*wait=*/true));
   return servers_->next_step();
@@ -25,7 +30,7 @@ absl::StatusOr<bool> StagedParameters::AwaitTensor(int tensor) {
 
 void StagedParameters::Restart() {
   // The servers' answers overwrite the weights that the device may still be reading.
-  Keep(backend_->Synchronize());
+  Keep(Synchronize());
   servers_->Restart();
 }
 
@@ -43,7 +48,7 @@ absl::Status StagedParameters::EnqueuePush(int tensor, uint64_t examples, double
   if (examples == 0) {
     // There is no gradient whose event says that the device has read the weights, which the answer overwrites.
     RUBATO_RETURN_IF_ERROR(PushArrived(/*wait=*/true));
-    RUBATO_RETURN_IF_ERROR(backend_->Synchronize());
+    RUBATO_RETURN_IF_ERROR(Synchronize());
     servers_->PushTensor(tensor, 0, epoch);
     return absl::OkStatus();
   }
@@ -54,6 +59,7 @@ absl::Status StagedParameters::EnqueuePush(int tensor, uint64_t examples, double
 }
 
 absl::Status StagedParameters::PushArrived(bool wait) {
+  StepWatchdog::Watch watch(watchdog_, "gradients to the host");
   while (!pending_.empty() && (wait || pending_.front().copied->Done())) {
     const Pending push = std::move(pending_.front());
     pending_.pop_front();

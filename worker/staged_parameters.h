@@ -10,6 +10,7 @@
 #include "kernels/backend.h"
 #include "worker/model_memory.h"
 #include "worker/parameters.h"
+#include "worker/step_watchdog.h"
 
 namespace rubato::worker {
 
@@ -19,9 +20,9 @@ namespace rubato::worker {
 // trainer's thread.
 class StagedParameters : public Parameters {
  public:
-  // All outlive it.
-  StagedParameters(Parameters* servers, ModelMemory* memory, Backend* backend)
-      : servers_(servers), memory_(memory), backend_(backend) {}
+  // All outlive it. The watchdog is told of waits for the device; it may be null.
+  StagedParameters(Parameters* servers, ModelMemory* memory, Backend* backend, StepWatchdog* watchdog)
+      : servers_(servers), memory_(memory), backend_(backend), watchdog_(watchdog) {}
 
   // Waits for the gradients of the step before.
   Step next_step() override;
@@ -44,12 +45,15 @@ class StagedParameters : public Parameters {
   absl::Status EnqueuePush(int tensor, uint64_t examples, double epoch);
   // Pushes what has arrived, in order; all of it with `wait`.
   absl::Status PushArrived(bool wait);
+  // Waits for all work of the device.
+  absl::Status Synchronize();
   // Keeps the first error for the next call that can return it.
   void Keep(const absl::Status& status);
 
   Parameters* const servers_;
   ModelMemory* const memory_;
   Backend* const backend_;
+  StepWatchdog* const watchdog_;
   std::deque<Pending> pending_;
   absl::Status failed_;
 };

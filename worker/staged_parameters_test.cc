@@ -19,16 +19,9 @@ class StagedParametersTest : public TrainerTest {
   }
 
   void UseDevice() {
-    // What is on the old backend goes before it.
-    local_.reset();
-    staged_.reset();
-    parameters_.reset();
-    memory_.reset();
-    model_.reset();
     auto device = std::make_unique<DeferredBackend>();
     device_ = device.get();
-    backend_ = std::move(device);
-    StartAfresh();
+    TrainerTest::UseDevice(std::move(device));
     ASSERT_TRUE(memory_->is_staged());
   }
 

@@ -29,7 +29,12 @@ class SlowedDown {
 
 }  // namespace
 
-Trainer::Trainer(const Options& options) : options_(options), progress_(options.clock, options.trace) {
+Trainer::Trainer(const Options& options)
+    : options_(options), progress_(options.clock, options.trace, options.watchdog) {
+  if (options_.scales_loss) {
+    scaler_.emplace(options_.config->training().loss_scale());
+    DescribeScale();
+  }
   if (options_.trace == nullptr) return;
   trace_window_.emplace(TraceWindow::Options{.recorder = options_.trace,
                                              .steps = options_.config->training().trace_steps(),
@@ -146,11 +151,13 @@ absl::StatusOr<Trainer::Outcome> Trainer::ComputeBatch(const LocalBatch& local, 
 absl::StatusOr<LossResult> Trainer::ComputeLoss(int64_t examples) {
   Timed timed(&progress_, Phase::kCompute, "loss");
   SlowedDown slowed(options_.clock, options_.slow_factor);
-  return options_.model->ComputeLoss(1.0f / static_cast<float>(examples));
+  const float scale = scaler_.has_value() ? scaler_->scale() : 1;
+  return options_.model->ComputeLoss(scale / static_cast<float>(examples));
 }
 
 absl::Status Trainer::SetInputs(const Batch& batch, int64_t begin, int64_t count) {
   Timed timed(&progress_, Phase::kData, "inputs");
+  StepWatchdog::Watch watch(options_.watchdog, "inputs");
   const float* inputs = batch.inputs.data() + begin * NumElements(options_.spec->input);
   if (options_.spec->loss == v1::ModelConfig::SOFTMAX_CROSS_ENTROPY) {
     return options_.model->SetInputs(inputs, batch.classes.data() + begin * options_.spec->labels_per_example(), count);
@@ -176,7 +183,8 @@ absl::StatusOr<bool> Trainer::Forward(uint64_t dropout_stream, bool first) {
 }
 
 absl::StatusOr<bool> Trainer::Backward(const LocalBatch& local, const Work& work, bool accumulate, bool final) {
-  const bool clips = options_.config->training().clip_norm() > 0;
+  // What is done to the gradients needs all of them.
+  const bool whole = options_.config->training().clip_norm() > 0 || scaler_.has_value();
   for (int l = static_cast<int>(options_.spec->layers.size()) - 1; l >= 0; --l) {
     const LayerSpec& layer = options_.spec->layers[l];
     {
@@ -184,12 +192,13 @@ absl::StatusOr<bool> Trainer::Backward(const LocalBatch& local, const Work& work
       SlowedDown slowed(options_.clock, options_.slow_factor);
       RUBATO_RETURN_IF_ERROR(options_.model->BackwardLayer(l, accumulate));
     }
-    if (!final || clips) continue;
+    if (!final || whole) continue;
     RUBATO_ASSIGN_OR_RETURN(bool finished, FinishLayer(layer, local, work));
     if (!finished) return false;
   }
-  if (!final || !clips) return true;
-  RUBATO_RETURN_IF_ERROR(ClipGradients());
+  if (!final || !whole) return true;
+  RUBATO_ASSIGN_OR_RETURN(bool complete, CompleteGradients(work));
+  if (!complete) return false;
   for (auto layer = options_.spec->layers.rbegin(); layer != options_.spec->layers.rend(); ++layer) {
     RUBATO_ASSIGN_OR_RETURN(bool finished, FinishLayer(*layer, local, work));
     if (!finished) return false;
@@ -197,10 +206,37 @@ absl::StatusOr<bool> Trainer::Backward(const LocalBatch& local, const Work& work
   return true;
 }
 
-absl::Status Trainer::ClipGradients() {
+absl::StatusOr<bool> Trainer::CompleteGradients(const Work& work) {
+  if (scaler_.has_value()) {
+    RUBATO_ASSIGN_OR_RETURN(bool finite, UnscaleGradients(work));
+    if (!finite) return false;
+  }
+  const double clip_norm = options_.config->training().clip_norm();
+  if (clip_norm == 0) return true;
   Timed timed(&progress_, Phase::kCompute, "clip");
   SlowedDown slowed(options_.clock, options_.slow_factor);
-  return options_.model->ClipGradients(static_cast<float>(options_.config->training().clip_norm()));
+  RUBATO_RETURN_IF_ERROR(options_.model->ClipGradients(static_cast<float>(clip_norm)));
+  return true;
+}
+
+absl::StatusOr<bool> Trainer::UnscaleGradients(const Work& work) {
+  bool finite = false;
+  {
+    Timed timed(&progress_, Phase::kCompute, "unscale");
+    SlowedDown slowed(options_.clock, options_.slow_factor);
+    // Exact, because the scale is a power of two.
+    RUBATO_RETURN_IF_ERROR(options_.model->ScaleGradients(1 / scaler_->scale()));
+    RUBATO_ASSIGN_OR_RETURN(finite, options_.model->GradientsAreFinite());
+  }
+  if (!finite) {
+    RUBATO_RETURN_IF_ERROR(SkipOverflow(work));
+    return false;
+  }
+  if (scaler_->OnFinite()) {
+    options_.log->Info(absl::StrCat(Place(work), ": the loss scale is ", scaler_->scale(), " from now on"));
+    DescribeScale();
+  }
+  return true;
 }
 
 absl::StatusOr<bool> Trainer::FinishLayer(const LayerSpec& layer, const LocalBatch& local, const Work& work) {
@@ -247,20 +283,41 @@ void Trainer::PushAllEmpty(double epoch) {
   }
 }
 
+std::string Trainer::Place(const Work& work) const {
+  return absl::StrCat("worker ", options_.worker, ", step ", work.step.step);
+}
+
 absl::Status Trainer::SkipStep(const Work& work, absl::string_view what) {
-  const std::string where = absl::StrCat("worker ", options_.worker, ", step ", work.step.step, ": ", what);
+  const std::string where = absl::StrCat(Place(work), ": ", what);
   if (options_.config->consistency().on_non_finite() == v1::ConsistencyConfig::STOP_JOB) {
     return absl::OutOfRangeError(absl::StrCat("STOP_JOB: ", where));
   }
   options_.log->Warning(absl::StrCat(where, "; the step is skipped"));
+  RUBATO_RETURN_IF_ERROR(ContributeNothing(work));
+  progress_.AddNonFinite();
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::SkipOverflow(const Work& work) {
+  const float scale = scaler_->scale();
+  if (!scaler_->OnOverflow()) return SkipStep(work, "gradients are not finite with a loss scale of 1");
+  options_.log->Info(absl::StrCat(Place(work), ": gradients overflow with a loss scale of ", scale,
+                                  "; the step is skipped, and the scale is ", scaler_->scale(), " from now on"));
+  RUBATO_RETURN_IF_ERROR(ContributeNothing(work));
+  DescribeScale();
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::ContributeNothing(const Work& work) {
   if (options_.local != nullptr) {
     for (size_t tensor = 0; tensor < options_.spec->tensors.size(); ++tensor) {
       RUBATO_RETURN_IF_ERROR(options_.local->Restore(static_cast<int>(tensor)));
     }
   }
   PushAllEmpty(work.next->epoch);
-  progress_.AddNonFinite();
   return absl::OkStatus();
 }
+
+void Trainer::DescribeScale() { progress_.SetLossScale(scaler_->scale(), scaler_->overflows()); }
 
 }  // namespace rubato::worker

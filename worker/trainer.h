@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -14,15 +15,18 @@
 #include "proto/job_config.pb.h"
 #include "worker/batch_source.h"
 #include "worker/local_optimizer.h"
+#include "worker/loss_scaler.h"
 #include "worker/nn/model.h"
 #include "worker/parameters.h"
+#include "worker/step_watchdog.h"
 #include "worker/trainer_progress.h"
 
 namespace rubato::worker {
 
 // The step loop: waits for weights layer by layer while it computes forward, pushes gradients layer by layer while it
 // computes backward. With local SGD a step has several batches: the weights are waited for in the first one, and by how
-// much they moved is pushed in the last. Run() on one thread; Describe() from any.
+// much they moved is pushed in the last. Where gradients are clipped or scaled, they are pushed after the whole
+// backward pass. Run() on one thread; Describe() from any.
 class Trainer {
  public:
   struct Options {
@@ -41,6 +45,10 @@ class Trainer {
     // May be null. Where the config asks for a trace, the trainer enables it for the steps in question and writes its
     // file.
     TraceRecorder* trace = nullptr;
+    // The device rounds to binary16, so the loss is scaled as training.loss_scale says.
+    bool scales_loss = false;
+    // Is told when the device is waited for. May be null.
+    StepWatchdog* watchdog = nullptr;
   };
 
   explicit Trainer(const Options& options);
@@ -84,8 +92,9 @@ class Trainer {
   absl::StatusOr<bool> Forward(uint64_t dropout_stream, bool first);
   // `final`: the gradients are complete. False: the step was skipped.
   absl::StatusOr<bool> Backward(const LocalBatch& local, const Work& work, bool accumulate, bool final);
-  // All layers' gradients are there.
-  absl::Status ClipGradients();
+  // All layers' gradients are there: they are as without loss scaling, and clipped. False: the step was skipped.
+  absl::StatusOr<bool> CompleteGradients(const Work& work);
+  absl::StatusOr<bool> UnscaleGradients(const Work& work);
   // A layer's gradients are final: they are applied to the local weights, pushed, or both. False: the step was skipped.
   absl::StatusOr<bool> FinishLayer(const LayerSpec& layer, const LocalBatch& local, const Work& work);
   absl::StatusOr<bool> UpdateLayer(const LayerSpec& layer, const LocalBatch& local, const Work& work);
@@ -95,10 +104,18 @@ class Trainer {
   void PushAllEmpty(double epoch);
   // Where `what` is not finite before anything of the step was pushed: contributes nothing, or stops the job.
   absl::Status SkipStep(const Work& work, absl::string_view what);
+  // Gradients are not finite where the loss is scaled: contributes nothing, and scales less.
+  absl::Status SkipOverflow(const Work& work);
+  absl::Status ContributeNothing(const Work& work);
+  // "worker 1, step 5"
+  std::string Place(const Work& work) const;
+  void DescribeScale();
 
   const Options options_;
   TrainerProgress progress_;
   std::optional<TraceWindow> trace_window_;
+  // Where the loss is scaled.
+  std::optional<LossScaler> scaler_;
 };
 
 }  // namespace rubato::worker

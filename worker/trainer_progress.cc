@@ -52,6 +52,7 @@ void TrainerProgress::Add(const Timed& timed) {
 void TrainerProgress::BeginStep(int64_t step) {
   step_ = step;
   step_begin_ = clock_->Now();
+  if (watchdog_ != nullptr) watchdog_->BeginStep(step);
 }
 
 void TrainerProgress::EnterStep(int64_t step, uint64_t generation) {
@@ -85,6 +86,12 @@ void TrainerProgress::AddExamples(int64_t examples, double loss, double correct,
 void TrainerProgress::AddNonFinite() {
   MutexLock lock(mu_);
   progress_.set_non_finite_total(progress_.non_finite_total() + 1);
+}
+
+void TrainerProgress::SetLossScale(double scale, int64_t overflows) {
+  MutexLock lock(mu_);
+  progress_.set_loss_scale(scale);
+  progress_.set_overflow_total(overflows);
 }
 
 int64_t TrainerProgress::steps_total() {

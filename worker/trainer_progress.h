@@ -2,6 +2,7 @@
 #define RUBATO_WORKER_TRAINER_PROGRESS_H_
 
 #include <cstdint>
+#include <optional>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/string_view.h"
@@ -10,6 +11,7 @@
 #include "common/mutex.h"
 #include "common/trace/trace_recorder.h"
 #include "proto/coordinator.pb.h"
+#include "worker/step_watchdog.h"
 
 namespace rubato::worker {
 
@@ -29,7 +31,9 @@ class TrainerProgress {
    public:
     // The texts outlive it.
     Timed(TrainerProgress* progress, Phase phase, absl::string_view what, absl::string_view subject = "")
-        : progress_(progress), phase_(phase), what_(what), subject_(subject), begin_(progress->clock_->Now()) {}
+        : progress_(progress), phase_(phase), what_(what), subject_(subject), begin_(progress->clock_->Now()) {
+      if (phase == Phase::kCompute || phase == Phase::kPush) watch_.emplace(progress->watchdog_, what, subject);
+    }
     ~Timed() { progress_->Add(*this); }
     Timed(const Timed&) = delete;
     Timed& operator=(const Timed&) = delete;
@@ -42,10 +46,12 @@ class TrainerProgress {
     const absl::string_view what_;
     const absl::string_view subject_;
     const absl::Time begin_;
+    std::optional<StepWatchdog::Watch> watch_;
   };
 
-  // `trace` may be null.
-  TrainerProgress(const Clock* clock, TraceRecorder* trace) : clock_(clock), trace_(trace) {}
+  // `trace` and `watchdog` may be null. The watchdog is told of steps, and of what computes and pushes in them.
+  TrainerProgress(const Clock* clock, TraceRecorder* trace, StepWatchdog* watchdog)
+      : clock_(clock), trace_(trace), watchdog_(watchdog) {}
 
   // The trainer turns to `step`. Again, for this or another step, where it is moved.
   void BeginStep(int64_t step);
@@ -55,6 +61,8 @@ class TrainerProgress {
   void EndStep();
   void AddExamples(int64_t examples, double loss, double correct, double epoch);
   void AddNonFinite();
+  // FP16: of the loss scaler.
+  void SetLossScale(double scale, int64_t overflows);
 
   int64_t steps_total();
   void Describe(v1::WorkerProgress* progress);
@@ -64,6 +72,7 @@ class TrainerProgress {
 
   const Clock* const clock_;
   TraceRecorder* const trace_;
+  StepWatchdog* const watchdog_;
   int64_t step_ = 0;
   absl::Time step_begin_;
   Mutex mu_;

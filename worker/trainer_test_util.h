@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "common/clock.h"
@@ -14,6 +15,7 @@
 #include "kernels/backend_cpu.h"
 #include "worker/model_memory.h"
 #include "worker/staged_parameters.h"
+#include "worker/step_watchdog.h"
 #include "worker/trainer.h"
 
 namespace rubato::worker {
@@ -158,7 +160,19 @@ class TrainerTest : public testing::Test {
     model_ = *Model::Create(spec_, backend_.get(), options);
     memory_.emplace(*ModelMemory::Create(model_.get(), backend_.get(), static_cast<int>(spec_.tensors.size())));
     parameters_ = std::make_unique<FakeParameters>(model_.get(), &*memory_);
-    staged_ = std::make_unique<StagedParameters>(parameters_.get(), &*memory_, backend_.get());
+    staged_ = std::make_unique<StagedParameters>(parameters_.get(), &*memory_, backend_.get(), watchdog_.get());
+  }
+
+  // Instead of the host.
+  void UseDevice(std::unique_ptr<Backend> device) {
+    // What is on the old backend goes before it.
+    local_.reset();
+    staged_.reset();
+    parameters_.reset();
+    memory_.reset();
+    model_.reset();
+    backend_ = std::move(device);
+    StartAfresh();
   }
 
   // A worker of local SGD, whose servers subtract what it pushes.
@@ -183,6 +197,8 @@ class TrainerTest : public testing::Test {
     options.source = source;
     options.local = local_.get();
     options.trace = &trace_;
+    options.scales_loss = scales_loss_;
+    options.watchdog = watchdog_.get();
     options.clock = &clock_;
     options.log = &log_;
     Trainer trainer(options);
@@ -195,6 +211,8 @@ class TrainerTest : public testing::Test {
   Logger log_{"test", &clock_};
   v1::JobConfig config_;
   ModelSpec spec_;
+  bool scales_loss_ = false;
+  std::unique_ptr<StepWatchdog> watchdog_;
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<Model> model_;
   std::optional<ModelMemory> memory_;

@@ -12,12 +12,13 @@
 #include "common/storage/file.h"
 #include "common/task.h"
 #include "common/trace/trace_recorder.h"
-#include "worker/backend_choice.h"
 #include "worker/data/open_dataset.h"
 #include "worker/local_optimizer.h"
+#include "worker/memory_plan.h"
 #include "worker/model_memory.h"
 #include "worker/staged_parameters.h"
 #include "worker/static_source.h"
+#include "worker/step_watchdog.h"
 
 namespace rubato::worker {
 namespace {
@@ -37,6 +38,10 @@ Prefetcher::Options PrefetchOptions(const v1::JobConfig& config, std::shared_ptr
   prefetch.shuffle = !config.data().no_shuffle();
   prefetch.batch_size = ExamplesPerStep(config);
   prefetch.queue_batches = config.data().prefetch_batches();
+  if (config.data().has_augmentation()) {
+    prefetch.augmenter = std::make_shared<const ImageAugmenter>(config.data().augmentation(), config.seed(),
+                                                                prefetch.dataset->input_shape());
+  }
   return prefetch;
 }
 
@@ -70,6 +75,14 @@ std::shared_ptr<SharedArena> MakeArena(const v1::JobConfig& config, const ModelS
   if (arena.ok()) return *std::move(arena);
   log->Warning(absl::StrCat("shares no memory with servers on this host: ", arena.status().message()));
   return nullptr;
+}
+
+// For the batches of the config; says what it takes, and does not begin where that is not there.
+absl::StatusOr<std::unique_ptr<Model>> MakeModel(const v1::JobConfig& config, const ModelSpec& spec, Backend* backend,
+                                                 Logger* log) {
+  RUBATO_ASSIGN_OR_RETURN(const std::string memory, FitMemory(config, spec, backend));
+  log->Info(memory);
+  return Model::Create(spec, backend, {.max_batch = LargestMicroBatch(config.training()), .seed = config.seed()});
 }
 
 // Part of the arena, which it keeps.
@@ -128,6 +141,15 @@ absl::StatusOr<v1::Plan> WorkerTask::AwaitMembership(v1::JobDescription* job) {
   }
 }
 
+void WorkerTask::Abandon(const std::string& what) {
+  options_.log->Error(absl::StrCat(what, "; gives up"));
+  // Otherwise the others would wait for the lease.
+  if (absl::Status left = session_->Leave(what, kLeaveTimeout); !left.ok()) {
+    options_.log->Warning(absl::StrCat("leaves without the coordinator's knowledge: ", left.message()));
+  }
+  options_.abandon();
+}
+
 void WorkerTask::SendShardRequest(const v1::ShardRequest& request) {
   v1::TaskMessage message;
   *message.mutable_shard_request() = request;
@@ -139,14 +161,13 @@ absl::Status WorkerTask::Train(const v1::JobDescription& job, const v1::Plan& pl
   const v1::JobConfig& config = options_.config;
   const int tensors = static_cast<int>(spec.tensors.size());
   const std::shared_ptr<SharedArena> arena = MakeArena(config, spec, TaskName(options_.task), options_.log);
-  RUBATO_ASSIGN_OR_RETURN(const ChosenBackend chosen,
-                          ChooseBackend(config.training(), [arena](size_t bytes) { return AllocateIn(arena, bytes); }));
+  RUBATO_ASSIGN_OR_RETURN(
+      const ChosenBackend chosen,
+      ChooseBackend(
+          config.training(), [arena](size_t bytes) { return AllocateIn(arena, bytes); }, options_.makers));
   Backend* const backend = chosen.backend.get();
   options_.log->Info(absl::StrCat("computes on ", chosen.description));
-  Model::Options model_options;
-  model_options.max_batch = config.training().batch_size();
-  model_options.seed = config.seed();
-  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Model> model, Model::Create(spec, backend, model_options));
+  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Model> model, MakeModel(config, spec, backend, options_.log));
   RUBATO_ASSIGN_OR_RETURN(ModelMemory memory, ModelMemory::Create(model.get(), backend, tensors));
   std::unique_ptr<LocalOptimizer> local;
   if (BatchesPerStep(config) > 1) {
@@ -174,7 +195,10 @@ absl::Status WorkerTask::Train(const v1::JobDescription& job, const v1::Plan& pl
   Residuals residuals;
   for (int chunk = 0; chunk < job.chunks_size(); ++chunk) residuals.push_back(client.residual(chunk));
   RUBATO_RETURN_IF_ERROR(RestoreResiduals(spec, job, residuals));
-  StagedParameters staged(&client, &memory, backend);
+  StepWatchdog watchdog({.limit = absl::Seconds(config.training().step_timeout_seconds()),
+                         .clock = options_.clock,
+                         .on_expired = [this](const std::string& what) { Abandon(what); }});
+  StagedParameters staged(&client, &memory, backend, &watchdog);
 
   Trainer::Options trainer_options;
   trainer_options.config = &config;
@@ -188,6 +212,8 @@ absl::Status WorkerTask::Train(const v1::JobDescription& job, const v1::Plan& pl
   trainer_options.clock = options_.clock;
   trainer_options.log = options_.log;
   trainer_options.trace = &trace;
+  trainer_options.scales_loss = chosen.precision == v1::TrainingConfig::FP16;
+  trainer_options.watchdog = &watchdog;
   Trainer trainer(trainer_options);
   RUBATO_RETURN_IF_ERROR(RunTrainer(plan, &client, &trainer, is_static ? nullptr : &dynamic));
   return SaveResiduals(spec, job, residuals);

@@ -1,6 +1,7 @@
 #ifndef RUBATO_WORKER_WORKER_TASK_H_
 #define RUBATO_WORKER_WORKER_TASK_H_
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include "common/session/session.h"
 #include "proto/coordinator.pb.h"
 #include "proto/job_config.pb.h"
+#include "worker/backend_choice.h"
 #include "worker/dynamic_source.h"
 #include "worker/ps_client/ps_client.h"
 #include "worker/residual_files.h"
@@ -31,6 +33,9 @@ class WorkerTask {
     double slow_factor = 1;
     Clock* clock = nullptr;
     Logger* log = nullptr;
+    // Ends the process at once. Called where the device does not answer, so that Run() cannot return. Required.
+    std::function<void()> abandon;
+    BackendMakers makers;
   };
 
   explicit WorkerTask(Options options) : options_(std::move(options)) {}
@@ -53,6 +58,8 @@ class WorkerTask {
   absl::Status SaveResiduals(const ModelSpec& spec, const v1::JobDescription& job, const Residuals& residuals);
   // What is running is known to the callbacks meanwhile. `dynamic`: null where the plan gives out the data.
   absl::Status RunTrainer(const v1::Plan& plan, PsClient* client, Trainer* trainer, DynamicSource* dynamic);
+  // The device hangs: tells the coordinator, and ends.
+  void Abandon(const std::string& what);
   void SendShardRequest(const v1::ShardRequest& request);
   bool IsMember(const v1::Plan& plan) const;
 

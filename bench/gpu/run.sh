@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# On a machine with a card: checks every operation against the float64 references, then measures them in each precision,
-# and a product of PyTorch's where that is installed. Further arguments go to gpu_bench.
+# On a machine with a card: checks every operation against the float64 references, then measures them and steps of whole
+# models in each precision, and products and steps of PyTorch's where that is installed. Further arguments go to
+# gpu_bench.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 tests=(//kernels/conformance/... //kernels/cuda/...)
-bazel build //bench/gpu:gpu_bench
+bazel build //bench/gpu:gpu_bench //bench/gpu:gpu_step_bench
 bazel test --test_output=errors "${tests[@]}"
 logs="$(bazel info bazel-testlogs 2>/dev/null)"
 if grep -rqs --include=test.xml '<skipped' "$logs/kernels/conformance" "$logs/kernels/cuda"; then
@@ -15,13 +16,22 @@ fi
 for precision in fp32 tf32 bf16 fp16; do
   echo "== $precision"
   bazel-bin/bench/gpu/gpu_bench --precision="$precision" "$@"
+  bazel-bin/bench/gpu/gpu_step_bench --precision="$precision"
+done
+if ! python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null; then
+  echo "run.sh: no PyTorch with CUDA to compare with" >&2
+  exit 0
+fi
+for precision in fp32 tf32 bf16 fp16; do
+  python3 bench/gpu/step_torch.py --precision="$precision"
+  python3 bench/gpu/step_torch.py --precision="$precision" --compile ||
+    echo "run.sh: PyTorch does not compile here" >&2
 done
 
-python3 - <<'PYTHON' || echo "run.sh: no PyTorch with CUDA to compare with" >&2
+python3 - <<'PYTHON'
 import json, time
 import torch
 
-assert torch.cuda.is_available()
 for name, dtype, tf32 in [("fp32", torch.float32, False), ("tf32", torch.float32, True),
                           ("bf16", torch.bfloat16, False), ("fp16", torch.float16, False)]:
     torch.backends.cuda.matmul.allow_tf32 = tf32

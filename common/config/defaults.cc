@@ -170,6 +170,11 @@ void FillDefaults(const FieldPaths& written, v1::JobConfig* config) {
   FILL(filler, "training", training, compute_threads, 1);
   FILL(filler, "training", training, device, v1::TrainingConfig::AUTO);
   FILL(filler, "training", training, precision, v1::TrainingConfig::FP32);
+  FILL(filler, "training", training, step_timeout_seconds, std::max(1.0, config->cluster().wait_timeout_seconds() / 2));
+  if (training->precision() == v1::TrainingConfig::FP16 || training->has_loss_scale()) {
+    FILL(filler, "training.loss_scale", training->mutable_loss_scale(), initial, 65536);
+    FILL(filler, "training.loss_scale", training->mutable_loss_scale(), growth_steps, 2000);
+  }
   v1::EvaluationConfig* evaluation = config->mutable_evaluation();
   FILL(filler, "evaluation", evaluation, every_epochs, 1);
   FILL(filler, "evaluation", evaluation, batch_size, 500);

@@ -37,12 +37,22 @@ TEST(DefaultsTest, FillsWhatTheCommentsState) {
   EXPECT_EQ(config.training().compute_threads(), 1u);
   EXPECT_EQ(config.training().device(), v1::TrainingConfig::AUTO);
   EXPECT_EQ(config.training().precision(), v1::TrainingConfig::FP32);
+  EXPECT_FALSE(config.training().has_loss_scale());
+  EXPECT_EQ(config.training().step_timeout_seconds(), 300);
   EXPECT_EQ(config.training().trace_steps(), 0);
   EXPECT_EQ(config.compression().push().codec(), v1::NONE);
   EXPECT_EQ(config.compression().pull().codec(), v1::NONE);
   EXPECT_EQ(config.evaluation().every_epochs(), 1);
   EXPECT_EQ(config.evaluation().batch_size(), 500);
   EXPECT_EQ(config.evaluation().target_accuracy(), 0);
+}
+
+TEST(DefaultsTest, Fp16ScalesTheLoss) {
+  v1::JobConfig config;
+  config.mutable_training()->set_precision(v1::TrainingConfig::FP16);
+  config = Filled(config);
+  EXPECT_EQ(config.training().loss_scale().initial(), 65536);
+  EXPECT_EQ(config.training().loss_scale().growth_steps(), 2000);
 }
 
 TEST(DefaultsTest, FillsLayersInsideOfBlocks) {

@@ -1,6 +1,7 @@
 #include "common/config/validate.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
@@ -84,6 +85,20 @@ void ValidateDevice(const v1::TrainingConfig& training, ErrorList* errors) {
   }
 }
 
+void ValidateLossScale(const v1::TrainingConfig& training, ErrorList* errors) {
+  if (!training.has_loss_scale()) return;
+  if (training.precision() != v1::TrainingConfig::FP16) {
+    errors->Add("training.loss_scale", "present", "absent unless training.precision is FP16");
+  }
+  const double initial = training.loss_scale().initial();
+  int exponent = 0;
+  errors->CheckNumber("training.loss_scale.initial", initial,
+                      initial >= 1 && initial <= 0x1p24 && std::frexp(initial, &exponent) == 0.5,
+                      "a power of two, 1 to 16777216");
+  errors->CheckInteger("training.loss_scale.growth_steps", training.loss_scale().growth_steps(), 1,
+                       (int64_t{1} << 31) - 1);
+}
+
 void ValidateTraining(const v1::TrainingConfig& training, ErrorList* errors) {
   errors->CheckInteger("training.batch_size", training.batch_size(), 1, kMaxBatch);
   errors->CheckInteger("training.epochs", training.epochs(), 0, (int64_t{1} << 31) - 1);
@@ -104,7 +119,10 @@ void ValidateTraining(const v1::TrainingConfig& training, ErrorList* errors) {
   errors->CheckNumber("training.clip_norm", clip, clip == 0 || (clip >= 1e-30 && clip <= 1e30),
                       "1e-30 to 1e30, or 0 for no clipping");
   errors->CheckInteger("training.trace_after_steps", training.trace_after_steps(), 0, int64_t{1} << 53);
+  const double step = training.step_timeout_seconds();
+  errors->CheckNumber("training.step_timeout_seconds", step, step >= 1 && step <= 86400, "1 to 86400 (24 h)");
   ValidateDevice(training, errors);
+  ValidateLossScale(training, errors);
 }
 
 void ValidateEvaluation(const v1::JobConfig& config, ErrorList* errors) {

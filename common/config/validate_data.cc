@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
@@ -118,6 +119,20 @@ void ValidateLabels(const ModelSpec* model, const v1::DataConfig& data, ErrorLis
                            source, ", whose labels are single numbers"));
 }
 
+void ValidateAugmentation(const ModelSpec* model, const v1::DataConfig& data, ErrorList* errors) {
+  if (!data.has_augmentation()) return;
+  if (!data.has_idx() && !data.has_cifar()) {
+    errors->Add("data.augmentation", "present", "absent unless the source is data.idx or data.cifar");
+  }
+  if (model == nullptr) return;
+  if (model->input.size() != 3) {
+    errors->Add("model.input_shape", ShapeText(model->input), "channels, height and width, with data.augmentation");
+    return;
+  }
+  errors->CheckInteger("data.augmentation.crop_padding", data.augmentation().crop_padding(), 0,
+                       std::min(model->input[1], model->input[2]));
+}
+
 }  // namespace
 
 void ValidateData(const ModelSpec* model, const v1::JobConfig& config, ErrorList* errors) {
@@ -144,6 +159,7 @@ void ValidateData(const ModelSpec* model, const v1::JobConfig& config, ErrorList
       break;
   }
   ValidateLabels(model, data, errors);
+  ValidateAugmentation(model, data, errors);
   if (data.dispatch() != v1::DataConfig::DYNAMIC && data.dispatch() != v1::DataConfig::STATIC) {
     errors->Add("data.dispatch", absl::StrCat(static_cast<int>(data.dispatch())), "DYNAMIC, STATIC");
   }

@@ -174,6 +174,13 @@ TEST(ValidateTest, ChecksTrainingAndEvaluation) {
       {{"training.precision=PRECISION_UNSPECIFIED"}, "training.precision: value 0; allowed: FP32, TF32, BF16, FP16"},
       {{"training.device=CPU", "training.precision=BF16"},
        "training.precision: value BF16; allowed: FP32 where training.device is CPU"},
+      {{"training.loss_scale.initial=8"},
+       "training.loss_scale: value present; allowed: absent unless training.precision is FP16"},
+      {{"training.precision=FP16", "training.loss_scale.initial=1000"},
+       "training.loss_scale.initial: value 1000; allowed: a power of two, 1 to 16777216"},
+      {{"training.precision=FP16", "training.loss_scale.growth_steps=0"},
+       "training.loss_scale.growth_steps: value 0; allowed: 1 to 2147483647"},
+      {{"training.step_timeout_seconds=0.5"}, "training.step_timeout_seconds: value 0.5; allowed: 1 to 86400 (24 h)"},
       {{"evaluation.every_epochs=0"}, "evaluation.every_epochs: value 0; allowed: a number > 0"},
       {{"evaluation.batch_size=-1"}, "evaluation.batch_size: value -1; allowed: 1 to 1048576"},
       {{"evaluation.target_accuracy=1.5"}, "evaluation.target_accuracy: value 1.5; allowed: 0 to 1 (0: no target)"},
@@ -183,6 +190,7 @@ TEST(ValidateTest, ChecksTrainingAndEvaluation) {
        "evaluation.target_accuracy: value 0.9; allowed: 0 where model.loss is MEAN_SQUARED_ERROR"},
   });
   EXPECT_EQ(ErrorOf({"training.epochs=", "training.max_steps=5"}), "");
+  EXPECT_EQ(ErrorOf({"training.precision=FP16", "training.loss_scale.initial=1024"}), "");
 }
 
 TEST(ValidateTest, ChecksData) {
@@ -245,6 +253,21 @@ TEST(ValidateTest, ChecksCifarAndText) {
   EXPECT_EQ(ErrorOf({"data.cifar={train_paths: 'a' test_paths: 'b'}"}), "");
   EXPECT_EQ(ErrorOf({"data.text={path: 'a'}", language_model}), "");
   EXPECT_EQ(ErrorOf({"data.text={path: 'a' test_fraction: 0}", language_model, "cluster.evaluators=0"}), "");
+}
+
+TEST(ValidateTest, ChecksAugmentation) {
+  const std::string cifar = "data.cifar={train_paths: 'a' test_paths: 'b'}";
+  Check({
+      {{"data.augmentation={horizontal_flip: true}"},
+       "data.augmentation: value present; allowed: absent unless the source is data.idx or data.cifar\n"
+       "model.input_shape: value 8; allowed: channels, height and width, with data.augmentation"},
+      {{"data.augmentation={crop_padding: 29}", cifar, "model.input_shape[0]=3", "model.input_shape[1]=32",
+        "model.input_shape[2]=28"},
+       "data.augmentation.crop_padding: value 29; allowed: 0 to 28"},
+  });
+  EXPECT_EQ(ErrorOf({"data.augmentation={crop_padding: 4}", cifar, "model.input_shape[0]=3", "model.input_shape[1]=32",
+                     "model.input_shape[2]=32"}),
+            "");
 }
 
 TEST(ValidateTest, ChecksTheNormThatGradientsAreClippedTo) {

@@ -60,6 +60,37 @@ TEST_P(ConformanceTest, CopyAndAddWriteEveryElement) {
   EXPECT_EQ(backend_->Copy(device_a, Empty({17, 59})).code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST_P(ConformanceTest, ScaleByAPowerOfTwoIsExactAndKeepsWhatIsNotFinite) {
+  const Values x = RandomValues(1003);
+  Values expected = x;
+  for (double& value : expected) value /= 65536;
+  DeviceTensor y = Upload({1003}, x);
+  EXPECT_OK(backend_->Scale(1.0f / 65536, y));
+  EXPECT_EQ(Download(y), expected);
+  DeviceTensor infinite = Upload({2}, {HUGE_VAL, 1}), nan = Unwritten({3}), sum = Empty({1}, ElementType::kFloat64);
+  EXPECT_OK(backend_->Scale(0.5f, infinite));
+  EXPECT_EQ(Download(infinite), (Values{HUGE_VAL, 0.5}));
+  EXPECT_OK(backend_->Scale(0.5f, nan));
+  EXPECT_TRUE(std::isnan(Download(nan)[2]));
+  EXPECT_EQ(backend_->Scale(2, sum).code(), absl::StatusCode::kInvalidArgument);
+}
+
+// What tells an overflow: however large finite values are, the sum of their squares is finite.
+TEST_P(ConformanceTest, SumOfSquaresIsFiniteWhereAllElementsAre) {
+  Values x(3000, -3e38);
+  DeviceTensor sum = Empty({1}, ElementType::kFloat64);
+  EXPECT_OK(backend_->SumOfSquares(Upload({3000}, x), false, sum));
+  EXPECT_TRUE(std::isfinite(Download(sum)[0]));
+  for (double bad : {HUGE_VAL, -HUGE_VAL, std::nan("")}) {
+    x[2999] = bad;
+    EXPECT_OK(backend_->SumOfSquares(Upload({3000}, x), false, sum));
+    EXPECT_FALSE(std::isfinite(Download(sum)[0])) << bad;
+    // Also where a finite tensor is added.
+    EXPECT_OK(backend_->SumOfSquares(Upload({1}, {1}), true, sum));
+    EXPECT_FALSE(std::isfinite(Download(sum)[0])) << bad;
+  }
+}
+
 TEST_P(ConformanceTest, NormOfSeveralTensorsClipsThem) {
   const Values a = RandomValues(100'003), b = RandomValues(7);
   DeviceTensor device_a = Upload({100'003}, a), device_b = Upload({7}, b), sum = Empty({1}, ElementType::kFloat64);

@@ -20,7 +20,6 @@ namespace rubato::cuda {
 namespace {
 
 // What NVIDIA recommends for Hopper.
-constexpr int64_t kWorkspaceBytes = 32 << 20;
 
 cudaDataType_t DataType(ElementFormat format) {
   switch (format) {

@@ -34,6 +34,8 @@ class Cublas {
     int64_t batch = 1;
   };
 
+  static constexpr int64_t kWorkspaceBytes = 32 << 20;
+
   // FailedPrecondition: the library is not there, with the name that was looked for and what the loader said. Internal:
   // it refused. The workspace comes from the pool, so that products give the same bits on every run.
   static absl::StatusOr<std::unique_ptr<Cublas>> Create(Stream stream, MemoryPool* pool, MatrixPrecision precision);

@@ -32,6 +32,8 @@ class CudaBackend : public Backend {
   absl::StatusOr<DeviceTensor> Allocate(Shape shape, ElementType type) override;
   absl::StatusOr<std::shared_ptr<void>> AllocateHost(int64_t bytes) override;
   absl::StatusOr<std::shared_ptr<void>> AllocateHostForSending(int64_t bytes) override;
+  absl::StatusOr<DeviceMemory> Memory() const override;
+  WorkspaceRules Workspace() const override { return workspace_; }
   absl::Status CopyToDevice(const DeviceTensor& to, int64_t offset, int64_t count, const void* from) override;
   absl::Status CopyToHost(const DeviceTensor& from, int64_t offset, int64_t count, void* to) override;
   float* HostPointer(const DeviceTensor&) const override { return nullptr; }
@@ -42,6 +44,7 @@ class CudaBackend : public Backend {
   absl::Status Copy(const DeviceTensor& x, const DeviceTensor& y) override;
   absl::Status Add(const DeviceTensor& a, const DeviceTensor& b, const DeviceTensor& y) override;
   absl::Status Axpy(float alpha, const DeviceTensor& x, const DeviceTensor& y) override;
+  absl::Status Scale(float factor, const DeviceTensor& y) override;
   absl::Status SumOfSquares(const DeviceTensor& x, bool accumulate, const DeviceTensor& sum) override;
   absl::Status ScaleToNorm(float max_norm, const DeviceTensor& sum_of_squares, const DeviceTensor& y) override;
   absl::Status Gemm(bool transpose_a, bool transpose_b, float alpha, const DeviceTensor& a, const DeviceTensor& b,
@@ -116,8 +119,6 @@ class CudaBackend : public Backend {
   const void* OperandAt(const void* operand, int64_t element) const {
     return static_cast<const char*>(operand) + element * FormatBytes(format_);
   }
-  // Images that are unfolded together, for scratch memory to have a bound.
-  static int64_t ImagesAtOnce(const Conv2dGeometry& geometry, int64_t batch);
 
   // ---- attention: pairs of example and head, as in attention.h ----
 
@@ -134,6 +135,7 @@ class CudaBackend : public Backend {
   const CudaBackendOptions options_;
   const Device device_;
   const ElementFormat format_;
+  const WorkspaceRules workspace_;
   HostMemory host_memory_;
   // In this order, because the streams' end waits for all work on the memory.
   std::unique_ptr<MemoryPool> pool_;

@@ -26,7 +26,7 @@ const MemoryPool::Block* BlockOf(const DeviceTensor& tensor) {
   return static_cast<const CudaBuffer*>(tensor.buffer())->block();
 }
 
-MemoryPool::Source DeviceMemory(int device) {
+MemoryPool::Source PoolSource(int device) {
   return {.allocate = [device](int64_t bytes) -> absl::StatusOr<void*> {
             void* memory = nullptr;
             RUBATO_CUDA_RETURN_IF_ERROR(cudaSetDevice(device));
@@ -42,6 +42,14 @@ ElementFormat FormatFor(MatrixPrecision precision) {
   return ElementFormat::kFloat32;
 }
 
+WorkspaceRules WorkspaceFor(ElementFormat format) {
+  return {.fixed_bytes = Cublas::kWorkspaceBytes,
+          .gathered_bytes = FormatBytes(format),
+          .operand_bytes = format == ElementFormat::kFloat32 ? 0 : FormatBytes(format),
+          .unfolded_elements = int64_t{64} << 20,
+          .score_elements = int64_t{64} << 20};
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CudaBackend>> CudaBackend::Create(const CudaBackendOptions& options) {
@@ -52,11 +60,14 @@ absl::StatusOr<std::unique_ptr<CudaBackend>> CudaBackend::Create(const CudaBacke
 }
 
 CudaBackend::CudaBackend(const CudaBackendOptions& options, Device device)
-    : options_(options), device_(std::move(device)), format_(FormatFor(options.precision)) {}
+    : options_(options),
+      device_(std::move(device)),
+      format_(FormatFor(options.precision)),
+      workspace_(WorkspaceFor(format_)) {}
 
 absl::Status CudaBackend::Start() {
   RUBATO_RETURN_IF_ERROR(UseDevice());
-  pool_ = std::make_unique<MemoryPool>(DeviceMemory(device_.index));
+  pool_ = std::make_unique<MemoryPool>(PoolSource(device_.index));
   RUBATO_ASSIGN_OR_RETURN(streams_, Streams::Create());
   staging_ = std::make_unique<Staging>(&host_memory_, streams_.get());
   RUBATO_ASSIGN_OR_RETURN(cublas_, Cublas::Create(streams_->stream(kCompute), pool_.get(), options_.precision));
@@ -109,6 +120,13 @@ absl::StatusOr<std::shared_ptr<void>> CudaBackend::AllocateHost(int64_t bytes) {
 absl::StatusOr<std::shared_ptr<void>> CudaBackend::AllocateHostForSending(int64_t bytes) {
   RUBATO_RETURN_IF_ERROR(UseDevice());
   return host_memory_.Allocate(bytes, options_.sending_memory);
+}
+
+absl::StatusOr<DeviceMemory> CudaBackend::Memory() const {
+  RUBATO_RETURN_IF_ERROR(UseDevice());
+  size_t free = 0, total = 0;
+  RUBATO_CUDA_RETURN_IF_ERROR(cudaMemGetInfo(&free, &total));
+  return DeviceMemory{.total = static_cast<int64_t>(total), .free = static_cast<int64_t>(free) + pool_->unused_bytes()};
 }
 
 absl::Status CudaBackend::CopyToDevice(const DeviceTensor& to, int64_t offset, int64_t count, const void* from) {

@@ -48,6 +48,12 @@ absl::Status CudaBackend::Axpy(float alpha, const DeviceTensor& x, const DeviceT
   return cuda::Axpy(work.stream(), alpha, In(x), x.elements(), Out(y));
 }
 
+absl::Status CudaBackend::Scale(float factor, const DeviceTensor& y) {
+  RUBATO_RETURN_IF_ERROR(CheckFloat("Scale", "y", y));
+  RUBATO_ASSIGN_OR_RETURN(Work work, Begin({}, {&y}));
+  return cuda::Scale(work.stream(), factor, y.elements(), Out(y));
+}
+
 absl::Status CudaBackend::SumOfSquares(const DeviceTensor& x, bool accumulate, const DeviceTensor& sum) {
   RUBATO_RETURN_IF_ERROR(CheckFloat("SumOfSquares", "x", x));
   RUBATO_RETURN_IF_ERROR(CheckSum("SumOfSquares", "sum", sum));

@@ -9,9 +9,6 @@
 namespace rubato::cuda {
 namespace {
 
-// Elements of unfolded images that are in memory at a time.
-constexpr int64_t kUnfoldedElements = int64_t{64} << 20;
-
 int64_t Positions(const Conv2dGeometry& g) { return g.output_height() * g.output_width(); }
 int64_t Taps(const Conv2dGeometry& g) { return g.channels * g.kernel * g.kernel; }
 int64_t InputElements(const Conv2dGeometry& g) { return g.channels * g.height * g.width; }
@@ -37,7 +34,7 @@ absl::Status CudaBackend::Gemm(bool transpose_a, bool transpose_b, float alpha, 
   RUBATO_RETURN_IF_ERROR(CheckGemm(transpose_a, transpose_b, a, b, c, sizes));
   if (c.elements() == 0) return absl::OkStatus();
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&a, &b}, {&c}));
-  if (sizes.k == 0) return Scale(work.stream(), beta, c.elements(), Out(c));
+  if (sizes.k == 0) return cuda::Scale(work.stream(), beta, c.elements(), Out(c));
   RUBATO_ASSIGN_OR_RETURN(const void* left, Operand(work, In(a), a.elements()));
   RUBATO_ASSIGN_OR_RETURN(const void* right, Operand(work, In(b), b.elements()));
   return cublas_->Multiply({.m = sizes.m, .n = sizes.n, .k = sizes.k}, format_, alpha,
@@ -46,18 +43,13 @@ absl::Status CudaBackend::Gemm(bool transpose_a, bool transpose_b, float alpha, 
                            {.data = Out(c), .columns = c.columns()});
 }
 
-int64_t CudaBackend::ImagesAtOnce(const Conv2dGeometry& geometry, int64_t batch) {
-  return std::clamp<int64_t>(kUnfoldedElements / (Taps(geometry) * Positions(geometry)), 1,
-                             std::max<int64_t>(batch, 1));
-}
-
 // y of each image [filters, positions] = weight [filters, taps] * its columns [taps, positions].
 absl::Status CudaBackend::Conv2d(const Conv2dGeometry& g, const DeviceTensor& x, const DeviceTensor& weight,
                                  const DeviceTensor& y) {
   RUBATO_RETURN_IF_ERROR(CheckConv2d(g, x, weight, y));
   if (y.elements() == 0) return absl::OkStatus();
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x, &weight}, {&y}));
-  const int64_t group = ImagesAtOnce(g, x.rows()), positions = Positions(g), taps = Taps(g);
+  const int64_t group = ImagesAtOnce(workspace_, g, x.rows()), positions = Positions(g), taps = Taps(g);
   RUBATO_ASSIGN_OR_RETURN(const void* w, Operand(work, In(weight), weight.elements()));
   RUBATO_ASSIGN_OR_RETURN(void* columns, NewOperand(work, taps * group * positions));
   for (int64_t n = 0; n < x.rows(); n += group) {
@@ -78,7 +70,7 @@ absl::Status CudaBackend::Conv2dBackwardData(const Conv2dGeometry& g, const Devi
   if (dx.elements() == 0) return absl::OkStatus();
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&dy, &weight}, {&dx}));
   if (dy.elements() == 0) return cuda::Fill(work.stream(), 0, dx.elements(), Out(dx));
-  const int64_t group = ImagesAtOnce(g, dx.rows()), positions = Positions(g), taps = Taps(g);
+  const int64_t group = ImagesAtOnce(workspace_, g, dx.rows()), positions = Positions(g), taps = Taps(g);
   RUBATO_ASSIGN_OR_RETURN(const void* w, Operand(work, In(weight), weight.elements()));
   RUBATO_ASSIGN_OR_RETURN(const void* gradient, Operand(work, In(dy), dy.elements()));
   RUBATO_ASSIGN_OR_RETURN(float* columns, work.Scratch<float>(taps * group * positions));
@@ -103,7 +95,7 @@ absl::Status CudaBackend::Conv2dBackwardWeight(const Conv2dGeometry& g, const De
   if (x.rows() == 0) {
     return accumulate ? absl::OkStatus() : cuda::Fill(work.stream(), 0, dweight.elements(), Out(dweight));
   }
-  const int64_t group = ImagesAtOnce(g, x.rows()), positions = Positions(g), taps = Taps(g);
+  const int64_t group = ImagesAtOnce(workspace_, g, x.rows()), positions = Positions(g), taps = Taps(g);
   RUBATO_ASSIGN_OR_RETURN(void* columns, NewOperand(work, taps * group * positions));
   RUBATO_ASSIGN_OR_RETURN(void* gradient, NewOperand(work, g.filters * group * positions));
   for (int64_t n = 0; n < x.rows(); n += group) {

@@ -13,16 +13,6 @@
 namespace rubato::cuda {
 namespace {
 
-// Scores that are in memory at a time, as far as kLeastRows allows: with that bound, memory grows with the sequence and
-// not with its square.
-constexpr int64_t kScores = int64_t{64} << 20;
-constexpr int64_t kLeastRows = 64;
-
-int64_t RowsAtOnce(const AttentionGeometry& g, int64_t pairs) {
-  const int64_t rows = kScores / std::max<int64_t>(pairs * g.sequence, 1) / kLeastRows * kLeastRows;
-  return std::min(std::max(rows, kLeastRows), g.sequence);
-}
-
 float ScoreScale(const AttentionGeometry& g) { return 1 / std::sqrt(static_cast<float>(g.head_width)); }
 
 // Queries, keys and values (part 0, 1, 2) in a qkv tensor.
@@ -78,7 +68,7 @@ absl::Status CudaBackend::CausalAttention(const AttentionGeometry& g, const Devi
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&qkv}, {&y, &log_sum_exp}));
   const int64_t batch = qkv.rows(), pairs = batch * g.heads, stride = g.sequence * g.head_width;
   RUBATO_ASSIGN_OR_RETURN(const HeadOperands heads, GatherQkv(work, g, batch, In(qkv)));
-  const int64_t at_once = RowsAtOnce(g, pairs);
+  const int64_t at_once = ScoreRowsAtOnce(workspace_, g, pairs);
   RUBATO_ASSIGN_OR_RETURN(float* scores, work.Scratch<float>(pairs * at_once * g.sequence));
   RUBATO_ASSIGN_OR_RETURN(void* probabilities, NewOperand(work, pairs * at_once * g.sequence));
   RUBATO_ASSIGN_OR_RETURN(float* out, work.Scratch<float>(y.elements()));
@@ -155,7 +145,7 @@ absl::Status CudaBackend::CausalAttentionBackward(const AttentionGeometry& g, co
   RUBATO_RETURN_IF_ERROR(CheckSame("CausalAttentionBackward", "dqkv", dqkv, "qkv", qkv));
   if (y.elements() == 0) return absl::OkStatus();
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&qkv, &y, &log_sum_exp, &dy}, {&dqkv}));
-  const int64_t batch = qkv.rows(), pairs = batch * g.heads, at_once = RowsAtOnce(g, pairs);
+  const int64_t batch = qkv.rows(), pairs = batch * g.heads, at_once = ScoreRowsAtOnce(workspace_, g, pairs);
   RUBATO_ASSIGN_OR_RETURN(const HeadOperands heads, GatherQkv(work, g, batch, In(qkv)));
   HeadGradients gradients = {.log_sum_exp = In(log_sum_exp)};
   RUBATO_ASSIGN_OR_RETURN(void* packed_dy, NewOperand(work, y.elements()));

@@ -68,6 +68,8 @@ absl::StatusOr<std::shared_ptr<void>> DeferredBackend::AllocateHostForSending(in
   return queue_->host().AllocateHostForSending(bytes);
 }
 
+absl::StatusOr<DeviceMemory> DeferredBackend::Memory() const { return queue_->host().Memory(); }
+
 absl::StatusOr<std::unique_ptr<Event>> DeferredBackend::Record() {
   return std::make_unique<DeferredEvent<Queue>>(queue_);
 }

@@ -22,6 +22,7 @@ class DeferredBackend : public Backend {
   absl::StatusOr<DeviceTensor> Allocate(Shape shape, ElementType type) override;
   absl::StatusOr<std::shared_ptr<void>> AllocateHost(int64_t bytes) override;
   absl::StatusOr<std::shared_ptr<void>> AllocateHostForSending(int64_t bytes) override;
+  absl::StatusOr<DeviceMemory> Memory() const override;
   absl::Status CopyToDevice(const DeviceTensor& to, int64_t offset, int64_t count, const void* from) override {
     return Defer(&Backend::CopyToDevice, to, offset, count, from);
   }
@@ -43,6 +44,7 @@ class DeferredBackend : public Backend {
   absl::Status Axpy(float alpha, const DeviceTensor& x, const DeviceTensor& y) override {
     return Defer(&Backend::Axpy, alpha, x, y);
   }
+  absl::Status Scale(float factor, const DeviceTensor& y) override { return Defer(&Backend::Scale, factor, y); }
   absl::Status SumOfSquares(const DeviceTensor& x, bool accumulate, const DeviceTensor& sum) override {
     return Defer(&Backend::SumOfSquares, x, accumulate, sum);
   }

@@ -1,5 +1,5 @@
-// Writes the corpus files that are not text: make_corpus <directory> writes update_log_* and idx_* there, each as its
-// fuzz target's comment says.
+// Writes the corpus files that are made by code: make_corpus <directory> writes update_log_*, idx_*, cifar_* and text_*
+// there, each as its fuzz target's comment says.
 #include <zlib.h>
 
 #include <fstream>
@@ -77,6 +77,14 @@ absl::Status WriteAll(const std::string& directory) {
   Write(directory, "idx_plain", IdxPair(images, labels));
   Write(directory, "idx_gzip", IdxPair(Gzip(images), Gzip(labels)));
   Write(directory, "idx_flat", IdxPair(Idx({3, 6}, std::string(18, '\x7f')), labels));
+  const std::string records = '\3' + std::string(3072, '\x40') + '\x9' + std::string(3072, '\x7f');
+  Write(directory, "cifar_plain", records + '\0');
+  Write(directory, "cifar_two_files", records + '\1');
+  Write(directory, "cifar_gzip", Gzip(records) + '\0');
+  const std::string text = "In the beginning was the Word, and the Word was with others.";
+  Write(directory, "text_plain", text + '\0');
+  Write(directory, "text_held_out", text + '\x40');
+  Write(directory, "text_gzip", Gzip(text) + '\x40');
   return absl::OkStatus();
 }
 

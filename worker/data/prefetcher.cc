@@ -179,7 +179,13 @@ absl::Status Prefetcher::Fill(const ExampleRange& range, std::vector<int64_t>* i
   const std::shared_ptr<const EpochOrder> order = orders_.Get(range.epoch);
   indices->resize(n);
   for (int64_t i = 0; i < n; ++i) (*indices)[i] = order->At(range.begin + i);
-  return dataset.Read(indices->data(), n, batch->inputs.data(), batch->classes.data(), batch->targets.data());
+  RUBATO_RETURN_IF_ERROR(
+      dataset.Read(indices->data(), n, batch->inputs.data(), batch->classes.data(), batch->targets.data()));
+  if (options_.augmenter == nullptr) return absl::OkStatus();
+  for (int64_t i = 0; i < n; ++i) {
+    options_.augmenter->Apply(range.epoch, (*indices)[i], batch->inputs.data() + i * dataset.input_elements());
+  }
+  return absl::OkStatus();
 }
 
 void Prefetcher::FinishJob(Job job, absl::Status status) {

@@ -16,6 +16,7 @@
 #include "common/mutex.h"
 #include "worker/data/dataset.h"
 #include "worker/data/epoch_order.h"
+#include "worker/data/image_augmenter.h"
 
 namespace rubato {
 
@@ -61,6 +62,8 @@ class Prefetcher {
     int64_t batch_size = 0;
     // Batches ready or in preparation at any time, 1 or more.
     int64_t queue_batches = 4;
+    // Changes the examples' inputs. Null: they are as in the data set.
+    std::shared_ptr<const ImageAugmenter> augmenter;
     // Threads that prepare batches, 1 to 64.
     int threads = 1;
   };

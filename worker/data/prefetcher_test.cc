@@ -306,5 +306,26 @@ TEST_F(PrefetcherTest, RefusesBadOptions) {
   EXPECT_THAT(error(bad), HasSubstr("threads: value 65; allowed: 1 to 64"));
 }
 
+TEST_F(PrefetcherTest, ExamplesChangeByTheirEpochAndNumber) {
+  v1::ImageAugmentation config;
+  config.set_crop_padding(1);
+  const auto augmenter = std::make_shared<const ImageAugmenter>(config, 9, Shape{1, 1, 1});
+  auto prefetcher = *Prefetcher::Create(
+      {.dataset = dataset_, .clock = &clock_, .seed = 9, .shuffle = true, .batch_size = 50, .augmenter = augmenter});
+  int changed = 0;
+  for (int64_t epoch : {0, 1}) {
+    ASSERT_TRUE(prefetcher->Push({.epoch = epoch, .begin = 20, .end = 70}).ok());
+    const Batch batch = Take(prefetcher.get());
+    ASSERT_EQ(batch.examples, 50);
+    for (int i = 0; i < 50; ++i) {
+      float expected = static_cast<float>(batch.classes[i]);
+      augmenter->Apply(epoch, batch.classes[i], &expected);
+      EXPECT_EQ(batch.inputs[i], expected);
+      changed += expected != static_cast<float>(batch.classes[i]);
+    }
+  }
+  EXPECT_GT(changed, 50);
+}
+
 }  // namespace
 }  // namespace rubato

@@ -1,6 +1,7 @@
 #include "worker/nn/model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -223,10 +224,29 @@ absl::Status Model::BackwardLayer(int layer, bool accumulate) {
   return absl::OkStatus();
 }
 
-absl::Status Model::ClipGradients(float max_norm) {
+absl::Status Model::SumSquares() {
   for (size_t i = 0; i < gradients_.size(); ++i) {
     RUBATO_RETURN_IF_ERROR(backend_->SumOfSquares(gradients_[i], i > 0, squares_));
   }
+  return absl::OkStatus();
+}
+
+absl::Status Model::ScaleGradients(float factor) {
+  for (const DeviceTensor& gradient : gradients_) RUBATO_RETURN_IF_ERROR(backend_->Scale(factor, gradient));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> Model::GradientsAreFinite() {
+  // The squares of finite numbers are far from the end of float64's range, and so is any sum of them.
+  RUBATO_RETURN_IF_ERROR(SumSquares());
+  double squares = 0;
+  RUBATO_RETURN_IF_ERROR(backend_->CopyToHost(squares_, 0, 1, &squares));
+  RUBATO_RETURN_IF_ERROR(backend_->Synchronize());
+  return std::isfinite(squares);
+}
+
+absl::Status Model::ClipGradients(float max_norm) {
+  RUBATO_RETURN_IF_ERROR(SumSquares());
   for (const DeviceTensor& gradient : gradients_) {
     RUBATO_RETURN_IF_ERROR(backend_->ScaleToNorm(max_norm, squares_, gradient));
   }

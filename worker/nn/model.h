@@ -69,7 +69,11 @@ class Model {
   // FailedPrecondition: another layer is next, or ComputeLoss has not been called.
   absl::Status BackwardLayer(int layer, bool accumulate);
 
-  // After the last BackwardLayer: scales all gradients so that the norm of all of them together is at most max_norm >
+  // After the last BackwardLayer, like the next two: multiplies all gradients with `factor`, which is not 0.
+  absl::Status ScaleGradients(float factor);
+  // Whether all elements of all gradients are finite. Computed on the device and waited for.
+  absl::StatusOr<bool> GradientsAreFinite();
+  // Scales all gradients so that the norm of all of them together is at most max_norm >
   // 0. A norm that is not finite leaves them alone.
   absl::Status ClipGradients(float max_norm);
 
@@ -88,6 +92,8 @@ class Model {
   LayerParameters Parameters(const LayerSpec& layer) const;
   absl::Status CheckBatch(v1::ModelConfig::Loss loss, int64_t examples) const;
   absl::Status AllocateBatch();
+  // Of all gradients, into squares_.
+  absl::Status SumSquares();
   // Inputs as tokens, into tokens_.
   absl::Status ReadTokens(const float* inputs, int64_t count);
   absl::Status BeginBatch(const float* inputs, const void* labels, int64_t labels_count, int64_t examples);

@@ -1,0 +1,30 @@
+#ifndef RUBATO_KERNELS_TESTING_SMALL_RANGE_BACKEND_H_
+#define RUBATO_KERNELS_TESTING_SMALL_RANGE_BACKEND_H_
+
+#include <limits>
+
+#include "kernels/testing/deferred_backend.h"
+
+namespace rubato {
+
+// A device whose numbers end early: where a model scales its mean loss by more than `largest_scale`, gradients
+// overflow.
+class SmallRangeBackend : public DeferredBackend {
+ public:
+  explicit SmallRangeBackend(float largest_scale) : largest_scale_(largest_scale) {}
+
+  absl::Status SoftmaxCrossEntropy(const DeviceTensor& logits, const DeviceTensor& classes, float gradient_scale,
+                                   const DeviceTensor& dlogits, const DeviceTensor& sums) override {
+    absl::Status status = DeferredBackend::SoftmaxCrossEntropy(logits, classes, gradient_scale, dlogits, sums);
+    // The mean is over the rows.
+    if (!status.ok() || gradient_scale * static_cast<float>(logits.rows()) <= largest_scale_) return status;
+    return Fill(std::numeric_limits<float>::infinity(), dlogits);
+  }
+
+ private:
+  const float largest_scale_;
+};
+
+}  // namespace rubato
+
+#endif  // RUBATO_KERNELS_TESTING_SMALL_RANGE_BACKEND_H_

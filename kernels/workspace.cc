@@ -1,0 +1,49 @@
+#include "kernels/workspace.h"
+
+#include <algorithm>
+
+namespace rubato {
+namespace {
+
+constexpr int64_t kFloatBytes = 4;
+constexpr int64_t kLeastRows = 64;
+
+int64_t Positions(const Conv2dGeometry& g) { return g.output_height() * g.output_width(); }
+int64_t Taps(const Conv2dGeometry& g) { return g.channels * g.kernel * g.kernel; }
+
+}  // namespace
+
+int64_t ImagesAtOnce(const WorkspaceRules& rules, const Conv2dGeometry& g, int64_t batch) {
+  return std::clamp<int64_t>(rules.unfolded_elements / (Taps(g) * Positions(g)), 1, std::max<int64_t>(batch, 1));
+}
+
+int64_t ScoreRowsAtOnce(const WorkspaceRules& rules, const AttentionGeometry& g, int64_t pairs) {
+  const int64_t rows = rules.score_elements / std::max<int64_t>(pairs * g.sequence, 1) / kLeastRows * kLeastRows;
+  return std::min(std::max(rows, kLeastRows), g.sequence);
+}
+
+int64_t ProductWorkspaceBytes(const WorkspaceRules& rules, int64_t input_elements) {
+  return rules.operand_bytes * input_elements;
+}
+
+int64_t Conv2dWorkspaceBytes(const WorkspaceRules& rules, const Conv2dGeometry& g, int64_t batch) {
+  if (rules.unfolded_elements == 0) return 0;
+  const int64_t group = ImagesAtOnce(rules, g, batch);
+  const int64_t weights = g.filters * Taps(g) * rules.operand_bytes;
+  const int64_t columns = Taps(g) * group * Positions(g), gradients = g.filters * Positions(g);
+  const int64_t forward = weights + columns * rules.gathered_bytes;
+  const int64_t data = weights + batch * gradients * rules.operand_bytes + columns * kFloatBytes;
+  const int64_t weight = (columns + group * gradients) * rules.gathered_bytes;
+  return std::max({forward, data, weight});
+}
+
+int64_t AttentionWorkspaceBytes(const WorkspaceRules& rules, const AttentionGeometry& g, int64_t batch) {
+  if (rules.score_elements == 0) return 0;
+  const int64_t pairs = batch * g.heads, elements = batch * g.sequence * g.width();
+  const int64_t scores = pairs * ScoreRowsAtOnce(rules, g, pairs) * g.sequence;
+  // Of the backward pass, which is more: q, k, v and dy as operands, means, dq, dk and dv, and four kinds of scores.
+  return 4 * elements * rules.gathered_bytes + pairs * g.sequence * kFloatBytes + 3 * elements * kFloatBytes +
+         2 * scores * (kFloatBytes + rules.gathered_bytes);
+}
+
+}  // namespace rubato

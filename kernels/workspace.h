@@ -1,0 +1,39 @@
+#ifndef RUBATO_KERNELS_WORKSPACE_H_
+#define RUBATO_KERNELS_WORKSPACE_H_
+
+#include <cstdint>
+
+#include "kernels/geometry.h"
+
+namespace rubato {
+
+// What a backend's operations take for themselves while they run, beside the tensors. All zeros: nothing that is worth
+// counting.
+struct WorkspaceRules {
+  // For as long as the backend lives.
+  int64_t fixed_bytes = 0;
+  // Of an element of a product's inputs: as it lies in the workspace, where it has to, and where it may stay in its
+  // tensor.
+  int64_t gathered_bytes = 0;
+  int64_t operand_bytes = 0;
+  // Convolutions unfold images, and attention computes scores, as many at a time as have about this many elements.
+  int64_t unfolded_elements = 0;
+  int64_t score_elements = 0;
+};
+
+// Images that a convolution unfolds together, 1 to `batch`.
+int64_t ImagesAtOnce(const WorkspaceRules& rules, const Conv2dGeometry& geometry, int64_t batch);
+// Rows of scores that attention has in memory together for so many pairs of example and head, 1 to the sequence's
+// length. With the rules' bound, memory grows with the sequence and not with its square, except for a least number of
+// rows.
+int64_t ScoreRowsAtOnce(const WorkspaceRules& rules, const AttentionGeometry& geometry, int64_t pairs);
+
+// The most that the forward and backward operations take at a time, in bytes: of a product whose inputs have so many
+// elements together, and of a batch of so many examples.
+int64_t ProductWorkspaceBytes(const WorkspaceRules& rules, int64_t input_elements);
+int64_t Conv2dWorkspaceBytes(const WorkspaceRules& rules, const Conv2dGeometry& geometry, int64_t batch);
+int64_t AttentionWorkspaceBytes(const WorkspaceRules& rules, const AttentionGeometry& geometry, int64_t batch);
+
+}  // namespace rubato
+
+#endif  // RUBATO_KERNELS_WORKSPACE_H_

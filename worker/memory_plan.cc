@@ -1,0 +1,151 @@
+#include "worker/memory_plan.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/config/local_sgd.h"
+#include "common/status.h"
+#include "kernels/optimizer/update_rule.h"
+#include "kernels/planning_backend.h"
+#include "worker/nn/model.h"
+
+namespace rubato::worker {
+namespace {
+
+constexpr int64_t kElementBytes = 4;
+
+int64_t Rounded(int64_t bytes) {
+  constexpr int64_t kGranularity = PlanningBackend::kGranularity;
+  return (bytes + kGranularity - 1) / kGranularity * kGranularity;
+}
+
+// Stays at the largest number where the product would be larger.
+int64_t Product(int64_t a, int64_t b) {
+  if (a != 0 && b > std::numeric_limits<int64_t>::max() / a) return std::numeric_limits<int64_t>::max();
+  return a * b;
+}
+
+int64_t LabelElements(const ModelSpec& spec) {
+  const bool classes = spec.loss == v1::ModelConfig::SOFTMAX_CROSS_ENTROPY;
+  return classes ? spec.labels_per_example() : NumElements(spec.output);
+}
+
+// The largest sum of two of the three tensors of a product that is computed forward and to both sides backward.
+int64_t LinearWorkspace(const WorkspaceRules& rules, int64_t x, int64_t weight, int64_t y) {
+  return ProductWorkspaceBytes(rules, x + weight + y - std::min({x, weight, y}));
+}
+
+int64_t LayerWorkspace(const WorkspaceRules& rules, const ModelSpec& spec, const LayerSpec& layer, int64_t batch) {
+  const int64_t x = batch * NumElements(layer.input), y = batch * NumElements(layer.output);
+  switch (layer.config.kind_case()) {
+    case v1::LayerConfig::kLinear:
+      return LinearWorkspace(rules, x, NumElements(spec.tensors[layer.tensors[0]].shape), y);
+    case v1::LayerConfig::kGlobalAveragePool:
+      return LinearWorkspace(rules, x, layer.input[1] * layer.input[2], y);
+    case v1::LayerConfig::kConv2D: {
+      const v1::Conv2dLayer& config = layer.config.conv2d();
+      return Conv2dWorkspaceBytes(rules,
+                                  {.channels = layer.input[0],
+                                   .height = layer.input[1],
+                                   .width = layer.input[2],
+                                   .filters = config.filters(),
+                                   .kernel = config.kernel(),
+                                   .stride = config.stride(),
+                                   .padding = config.padding()},
+                                  batch);
+    }
+    case v1::LayerConfig::kAttention: {
+      const int64_t heads = layer.config.attention().heads();
+      return AttentionWorkspaceBytes(
+          rules, {.sequence = layer.output[0], .heads = heads, .head_width = layer.output[1] / heads}, batch);
+    }
+    default:
+      return 0;
+  }
+}
+
+double MiB(int64_t bytes) { return static_cast<double>(bytes) / 0x1p20; }
+
+// `where` is the device.
+std::string Describe(const MemoryPlan& plan, absl::string_view where, const DeviceMemory& memory) {
+  return absl::StrFormat(
+      "needs %.1f MiB of %.1f MiB free on %s (weights %.1f, gradients %.1f, activations %.1f, inputs %.1f, workspace "
+      "%.1f) and %.1f MiB on the host (staging %.1f, batches ahead %.1f, local updates %.1f)",
+      MiB(plan.OnDevice()), MiB(memory.free), where, MiB(plan.weights), MiB(plan.gradients), MiB(plan.activations),
+      MiB(plan.inputs), MiB(plan.workspace), MiB(plan.OnHost()), MiB(plan.staging), MiB(plan.batches), MiB(plan.local));
+}
+
+// Whether a device with memory of its own has room for a plan, or the host for both parts.
+bool Fits(const MemoryPlan& plan, bool staged, const DeviceMemory& memory) {
+  const int64_t left = memory.free - plan.OnDevice();
+  return left >= (staged ? 0 : plan.OnHost());
+}
+
+// 0: none.
+absl::StatusOr<int64_t> LargestBatch(v1::JobConfig config, const ModelSpec& spec, const WorkspaceRules& rules,
+                                     bool staged, const DeviceMemory& memory) {
+  int64_t fits = 0, too_large = config.training().batch_size();
+  while (too_large - fits > 1) {
+    const int64_t middle = fits + (too_large - fits) / 2;
+    config.mutable_training()->set_batch_size(middle);
+    RUBATO_ASSIGN_OR_RETURN(const MemoryPlan plan, PlanMemory(config, spec, rules, staged));
+    (Fits(plan, staged, memory) ? fits : too_large) = middle;
+  }
+  return fits;
+}
+
+}  // namespace
+
+int64_t LargestMicroBatch(const v1::TrainingConfig& training) {
+  const int64_t parts = std::clamp<int64_t>(training.micro_batches(), 1, std::max<int64_t>(training.batch_size(), 1));
+  return (training.batch_size() + parts - 1) / parts;
+}
+
+absl::StatusOr<MemoryPlan> PlanMemory(const v1::JobConfig& config, const ModelSpec& spec, const WorkspaceRules& rules,
+                                      bool staged) {
+  const int64_t batch = LargestMicroBatch(config.training());
+  PlanningBackend backend;
+  RUBATO_RETURN_IF_ERROR(Model::Create(spec, &backend, {.max_batch = batch}).status());
+  MemoryPlan plan;
+  int64_t tensors = 0;
+  for (const TensorSpec& tensor : spec.tensors) {
+    tensors += NumElements(tensor.shape) * kElementBytes;
+    plan.weights += Rounded(NumElements(tensor.shape) * kElementBytes);
+  }
+  plan.gradients = plan.weights;
+  plan.inputs =
+      Rounded(batch * NumElements(spec.input) * kElementBytes) + Rounded(batch * LabelElements(spec) * kElementBytes);
+  plan.activations = backend.bytes() - plan.weights - plan.gradients - plan.inputs;
+  for (const LayerSpec& layer : spec.layers) {
+    plan.workspace = std::max(plan.workspace, LayerWorkspace(rules, spec, layer, batch));
+  }
+  plan.workspace += rules.fixed_bytes;
+  if (staged) plan.staging = 2 * tensors;
+  const int64_t example_bytes = (NumElements(spec.input) + LabelElements(spec)) * kElementBytes;
+  const int64_t ahead = static_cast<int64_t>(config.data().prefetch_batches()) + 1;
+  plan.batches = Product(Product(ahead, ExamplesPerStep(config)), example_bytes);
+  if (BatchesPerStep(config) > 1) {
+    // The weights at the step's start, the optimizer's state then and now, and copies that the host can reach.
+    plan.local = (1 + 2 * NumSlots(config.optimizer().algorithm()) + (staged ? 2 : 0)) * tensors;
+  }
+  return plan;
+}
+
+absl::StatusOr<std::string> FitMemory(const v1::JobConfig& config, const ModelSpec& spec, Backend* backend) {
+  RUBATO_ASSIGN_OR_RETURN(const DeviceTensor probe, backend->Allocate({1}));
+  const bool staged = backend->HostPointer(probe) == nullptr;
+  RUBATO_ASSIGN_OR_RETURN(const DeviceMemory memory, backend->Memory());
+  const WorkspaceRules rules = backend->Workspace();
+  RUBATO_ASSIGN_OR_RETURN(const MemoryPlan plan, PlanMemory(config, spec, rules, staged));
+  const std::string line = Describe(plan, backend->Name(), memory);
+  if (Fits(plan, staged, memory)) return line;
+  RUBATO_ASSIGN_OR_RETURN(const int64_t largest, LargestBatch(config, spec, rules, staged, memory));
+  const std::string allowed =
+      largest == 0 ? "none fits" : absl::StrCat("1 to ", largest, ", or more training.micro_batches");
+  return absl::ResourceExhaustedError(absl::StrCat("training.batch_size: value ", config.training().batch_size(),
+                                                   "; allowed: ", allowed, ", because training ", line));
+}
+
+}  // namespace rubato::worker

@@ -1,0 +1,52 @@
+#ifndef RUBATO_WORKER_MEMORY_PLAN_H_
+#define RUBATO_WORKER_MEMORY_PLAN_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/model_spec.h"
+#include "kernels/backend.h"
+#include "proto/job_config.pb.h"
+
+namespace rubato::worker {
+
+// Memory that a worker needs, in bytes, known before any of it is allocated. Without what libraries take for themselves
+// when they are loaded.
+struct MemoryPlan {
+  // On the device.
+  int64_t weights = 0;
+  int64_t gradients = 0;
+  // Outputs of layers, the gradients of their inputs, and what they keep for the backward pass.
+  int64_t activations = 0;
+  // Of the batch that is computed.
+  int64_t inputs = 0;
+  // What the largest operation takes while it runs.
+  int64_t workspace = 0;
+
+  // On the host: copies of weights and gradients where it does not reach the device's, batches that are prepared ahead,
+  // and what local SGD keeps.
+  int64_t staging = 0;
+  int64_t batches = 0;
+  int64_t local = 0;
+
+  int64_t OnDevice() const { return weights + gradients + activations + inputs + workspace; }
+  int64_t OnHost() const { return staging + batches + local; }
+};
+
+// Examples that are computed at a time: of training.micro_batches, in the largest of these.
+int64_t LargestMicroBatch(const v1::TrainingConfig& training);
+
+// For a complete and valid config (common/config). `staged`: the host does not reach the device's memory.
+// InvalidArgument: more bytes than an int64 counts.
+absl::StatusOr<MemoryPlan> PlanMemory(const v1::JobConfig& config, const ModelSpec& spec, const WorkspaceRules& rules,
+                                      bool staged);
+
+// Plans for this backend, and compares with what it has; returns the plan as a line for the log, in MiB.
+// ResourceExhausted: it does not fit, with the largest training.batch_size that would. Also the errors of PlanMemory
+// and of Backend::Memory.
+absl::StatusOr<std::string> FitMemory(const v1::JobConfig& config, const ModelSpec& spec, Backend* backend);
+
+}  // namespace rubato::worker
+
+#endif  // RUBATO_WORKER_MEMORY_PLAN_H_

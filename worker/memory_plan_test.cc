@@ -1,0 +1,143 @@
+#include "worker/memory_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/config/load.h"
+#include "kernels/backend_cpu.h"
+#include "kernels/testing/deferred_backend.h"
+
+namespace rubato::worker {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kLinear[] = R"(
+  name: "plan"
+  cluster { workers: 1 }
+  model { input_shape: 8 layers { linear { units: 4 } } loss: SOFTMAX_CROSS_ENTROPY }
+  data { teacher { train_examples: 100 } }
+  optimizer { algorithm: MOMENTUM learning_rate: 0.1 }
+  consistency { mode: SYNC }
+  training { batch_size: 10 epochs: 1 }
+)";
+
+constexpr char kConv[] = R"(
+  name: "plan"
+  cluster { workers: 1 }
+  model {
+    input_shape: [3, 32, 32]
+    layers { conv2d { filters: 16 kernel: 3 padding: 1 } }
+    layers { relu {} }
+    layers { conv2d { filters: 16 kernel: 3 padding: 1 } }
+    layers { linear { units: 10 } }
+    loss: SOFTMAX_CROSS_ENTROPY
+  }
+  data { teacher { train_examples: 100 } }
+  optimizer { algorithm: SGD learning_rate: 0.1 }
+  consistency { mode: SYNC }
+  training { batch_size: 64 epochs: 1 }
+)";
+
+v1::JobConfig Config(const char* text, const std::vector<std::string>& overrides = {}) {
+  return *ParseJobConfig(text, "plan.textproto", overrides);
+}
+
+MemoryPlan Plan(const v1::JobConfig& config, bool staged = false, const WorkspaceRules& rules = {}) {
+  return *PlanMemory(config, *BuildModelSpec(config.model()), rules, staged);
+}
+
+// A device with so much memory, all of it free.
+class SmallBackend : public DeferredBackend {
+ public:
+  explicit SmallBackend(int64_t bytes) : bytes_(bytes) {}
+  absl::StatusOr<DeviceMemory> Memory() const override { return DeviceMemory{.total = bytes_, .free = bytes_}; }
+  WorkspaceRules Workspace() const override {
+    return {.fixed_bytes = 1 << 20, .gathered_bytes = 4, .unfolded_elements = 1 << 20, .score_elements = 1 << 20};
+  }
+
+ private:
+  const int64_t bytes_;
+};
+
+TEST(MemoryPlanTest, CountsEveryTensorOfTheModel) {
+  const MemoryPlan plan = Plan(Config(kLinear));
+  // Tensors take multiples of 256 bytes. Weight and bias.
+  EXPECT_EQ(plan.weights, 512);
+  EXPECT_EQ(plan.gradients, 512);
+  // Inputs of 320 bytes and labels of 40.
+  EXPECT_EQ(plan.inputs, 512 + 256);
+  // The output, its gradient, the sums of the loss, and those of squares.
+  EXPECT_EQ(plan.activations, 4 * 256);
+  EXPECT_EQ(plan.workspace, 0);
+  EXPECT_EQ(plan.staging, 0);
+  // Four batches ahead and the one in work, each of 10 examples of 9 numbers.
+  EXPECT_EQ(plan.batches, 5 * 10 * 9 * 4);
+  EXPECT_EQ(plan.local, 0);
+}
+
+TEST(MemoryPlanTest, MicroBatchesTakeLessOfTheDeviceAndNotOfTheHost) {
+  const MemoryPlan whole = Plan(Config(kConv)), parts = Plan(Config(kConv, {"training.micro_batches=7"}));
+  EXPECT_EQ(LargestMicroBatch(Config(kConv, {"training.micro_batches=7"}).training()), 10);
+  EXPECT_LT(parts.activations, whole.activations / 6);
+  EXPECT_LT(parts.inputs, whole.inputs / 6);
+  EXPECT_EQ(parts.weights, whole.weights);
+  EXPECT_EQ(parts.batches, whole.batches);
+}
+
+TEST(MemoryPlanTest, ADeviceOfItsOwnNeedsCopiesOnTheHost) {
+  const int64_t tensors = (8 * 4 + 4) * 4;
+  EXPECT_EQ(Plan(Config(kLinear), true).staging, 2 * tensors);
+  // Weights at the start, momentum now and then; with a device also weights and gradients.
+  const v1::JobConfig local = Config(kLinear, {"consistency.sync_every=3"});
+  EXPECT_EQ(Plan(local, false).local, 3 * tensors);
+  EXPECT_EQ(Plan(local, true).local, 5 * tensors);
+  EXPECT_EQ(Plan(local, false).batches, 5 * 30 * 9 * 4);
+}
+
+TEST(MemoryPlanTest, TheLargestOperationGivesTheWorkspace) {
+  const WorkspaceRules rules = {.fixed_bytes = 7, .gathered_bytes = 4, .unfolded_elements = 1 << 30};
+  // The second convolution: 144 taps at 1024 positions of 64 images.
+  const int64_t columns = int64_t{144} * 1024 * 64, gradients = int64_t{16} * 1024 * 64;
+  EXPECT_EQ(Plan(Config(kConv), true, rules).workspace, (columns + gradients) * 4 + 7);
+}
+
+TEST(MemoryPlanTest, AJobThatFitsIsDescribedInOneLine) {
+  const v1::JobConfig config = Config(kConv);
+  auto backend = CreateCpuBackend({});
+  const auto line = FitMemory(config, *BuildModelSpec(config.model()), backend->get());
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_THAT(*line, HasSubstr("MiB free on cpu (weights 0.6, gradients 0.6, activations "));
+  EXPECT_EQ(line->find('\n'), std::string::npos);
+}
+
+TEST(MemoryPlanTest, ABatchThatDoesNotFitIsRefusedWithTheLargestThatDoes) {
+  v1::JobConfig config = Config(kConv, {"training.batch_size=100000"});
+  const ModelSpec spec = *BuildModelSpec(config.model());
+  SmallBackend backend(64 << 20);
+  const absl::Status status = FitMemory(config, spec, &backend).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("training.batch_size: value 100000; allowed: 1 to "));
+  EXPECT_THAT(std::string(status.message()), HasSubstr(" of 64.0 MiB free on deferred"));
+  int64_t largest = 0;
+  ASSERT_EQ(
+      sscanf(std::string(status.message()).c_str(), "training.batch_size: value 100000; allowed: 1 to %ld,", &largest),
+      1);
+  config.mutable_training()->set_batch_size(largest);
+  EXPECT_TRUE(FitMemory(config, spec, &backend).ok()) << largest;
+  config.mutable_training()->set_batch_size(largest + 1);
+  EXPECT_FALSE(FitMemory(config, spec, &backend).ok()) << largest;
+  // The same batch in parts fits.
+  config.mutable_training()->set_micro_batches(2);
+  EXPECT_TRUE(FitMemory(config, spec, &backend).ok());
+}
+
+TEST(MemoryPlanTest, SaysWhereNoBatchFits) {
+  const v1::JobConfig config = Config(kConv);
+  SmallBackend backend(100000);
+  const absl::Status status = FitMemory(config, *BuildModelSpec(config.model()), &backend).status();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("training.batch_size: value 64; allowed: none fits, because "));
+}
+
+}  // namespace
+}  // namespace rubato::worker

@@ -1,0 +1,162 @@
+// The trainer on devices with a small range, and on one that hangs.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "kernels/testing/deferred_backend.h"
+#include "kernels/testing/hanging_backend.h"
+#include "kernels/testing/small_range_backend.h"
+#include "worker/trainer_test_util.h"
+
+namespace rubato::worker {
+namespace {
+
+class ScaledTrainerTest : public TrainerTest {
+ protected:
+  ScaledTrainerTest() {
+    config_.mutable_optimizer()->set_algorithm(v1::OptimizerConfig::SGD);
+    config_.mutable_optimizer()->set_learning_rate(0.5);
+    scales_loss_ = true;
+    SetScale(64, 1000);
+    UseRange(16);
+  }
+
+  void SetScale(double initial, int64_t growth_steps) {
+    config_.mutable_training()->mutable_loss_scale()->set_initial(initial);
+    config_.mutable_training()->mutable_loss_scale()->set_growth_steps(growth_steps);
+  }
+
+  void UseRange(float largest_scale) { UseDevice(std::make_unique<SmallRangeBackend>(largest_scale)); }
+};
+
+TEST_F(ScaledTrainerTest, AnOverflowIsNotPushedAndHalvesTheScale) {
+  StreamSource source(5, 1);
+  v1::WorkerProgress progress;
+  ASSERT_TRUE(Run(&source, &progress).ok());
+  // 64 and 32 overflow in steps 0 and 1, which contribute nothing.
+  EXPECT_EQ(progress.overflow_total(), 2);
+  EXPECT_EQ(progress.loss_scale(), 16);
+  EXPECT_EQ(parameters_->empty_, 4);
+  EXPECT_EQ(parameters_->examples_.size(), 6u);
+  EXPECT_EQ(progress.steps_total(), 5);
+  EXPECT_EQ(progress.examples_total(), 8 + 8 + 4);
+  EXPECT_EQ(progress.non_finite_total(), 0);
+}
+
+TEST_F(ScaledTrainerTest, WithoutOverflowTheWeightsAreThoseOfUnscaledTraining) {
+  UseRange(1 << 20);
+  for (double clip_norm : {0.0, 0.05}) {
+    for (int micro_batches : {1, 3}) {
+      config_.mutable_training()->set_clip_norm(clip_norm);
+      config_.mutable_training()->set_micro_batches(micro_batches);
+      std::vector<float> weights[2];
+      for (bool scales : {false, true}) {
+        scales_loss_ = scales;
+        StartAfresh();
+        StreamSource source(6, 1);
+        v1::WorkerProgress progress;
+        ASSERT_TRUE(Run(&source, &progress).ok());
+        EXPECT_EQ(progress.loss_scale(), scales ? 64 : 0);
+        weights[scales] = Weights();
+      }
+      EXPECT_EQ(weights[true], weights[false]) << "clip_norm " << clip_norm << ", micro_batches " << micro_batches;
+    }
+  }
+}
+
+TEST_F(ScaledTrainerTest, TheScaleGrowsUntilItOverflows) {
+  SetScale(4, 2);
+  StreamSource source(7, 1);
+  v1::WorkerProgress progress;
+  ASSERT_TRUE(Run(&source, &progress).ok());
+  // 4 4 8 8 16 16 32: the last one overflows.
+  EXPECT_EQ(progress.overflow_total(), 1);
+  EXPECT_EQ(progress.loss_scale(), 16);
+}
+
+TEST_F(ScaledTrainerTest, WhatIsNotFiniteWithAScaleOf1FollowsThePolicy) {
+  SetScale(2, 1000);
+  UseRange(0.5);
+  StreamSource skips(3, 1), stops(3, 1);
+  v1::WorkerProgress progress;
+  ASSERT_TRUE(Run(&skips, &progress).ok());
+  EXPECT_EQ(progress.overflow_total(), 1);
+  EXPECT_EQ(progress.non_finite_total(), 2);
+  EXPECT_EQ(parameters_->empty_, 6);
+
+  config_.mutable_consistency()->set_on_non_finite(v1::ConsistencyConfig::STOP_JOB);
+  StartAfresh();
+  const absl::Status status = Run(&stops, &progress);
+  EXPECT_EQ(status.message(), "STOP_JOB: worker 0, step 1: gradients are not finite with a loss scale of 1");
+}
+
+TEST_F(ScaledTrainerTest, AnOverflowOfOneBatchUndoesALocalStep) {
+  UseLocalSgd(2);
+  StreamSource source(4, 2);
+  v1::WorkerProgress progress;
+  ASSERT_TRUE(Run(&source, &progress).ok());
+  EXPECT_EQ(progress.overflow_total(), 2);
+  EXPECT_EQ(parameters_->empty_, 4);
+  EXPECT_EQ(parameters_->examples_, (std::vector<uint64_t>{16, 16, 12, 12}));
+  for (float weight : Weights()) EXPECT_TRUE(std::isfinite(weight));
+}
+
+// Moves when somebody waits, by any thread.
+class SharedClock : public Clock {
+ public:
+  absl::Time Now() const override { return absl::UnixEpoch() + absl::Seconds(seconds_.load()); }
+  void Sleep(absl::Duration duration) override { seconds_ += absl::ToInt64Seconds(duration); }
+
+ private:
+  std::atomic<int64_t> seconds_ = 0;
+};
+
+TEST_F(TrainerTest, ADeviceThatHangsIsNoticedWithinTheStepsTime) {
+  SharedClock clock;
+  auto device = std::make_unique<HangingBackend>(2, [&clock] {
+    clock.Sleep(absl::Seconds(1));
+    std::this_thread::yield();
+  });
+  HangingBackend* const hanging = device.get();
+  std::string what;
+  watchdog_ = std::make_unique<StepWatchdog>(
+      StepWatchdog::Options{.limit = absl::Seconds(60),
+                            .clock = &clock,
+                            .poll = absl::Milliseconds(1),
+                            .on_expired = [&](const std::string& text) { what = text, hanging->GiveUp(); }});
+  UseDevice(std::move(device));
+  StreamSource source(5, 1);
+  v1::WorkerProgress progress;
+  EXPECT_EQ(Run(&source, &progress).message(), "given up");
+  watchdog_.reset();
+  EXPECT_NE(what.find("step 2 has been with the device for "), std::string::npos) << what;
+  EXPECT_NE(what.find("longer than training.step_timeout_seconds, 1m; it waits in \"loss\""), std::string::npos)
+      << what;
+  EXPECT_EQ(progress.steps_total(), 2);
+}
+
+TEST_F(TrainerTest, AWatchdogLeavesADeviceAloneThatAnswers) {
+  SharedClock clock;
+  bool expired = false;
+  watchdog_ =
+      std::make_unique<StepWatchdog>(StepWatchdog::Options{.limit = absl::Seconds(60),
+                                                           .clock = &clock,
+                                                           .poll = absl::Milliseconds(1),
+                                                           .on_expired = [&](const std::string&) { expired = true; }});
+  UseDevice(std::make_unique<DeferredBackend>());
+  StreamSource source(20, 1);
+  v1::WorkerProgress progress;
+  ASSERT_TRUE(Run(&source, &progress).ok());
+  watchdog_.reset();
+  EXPECT_FALSE(expired);
+  EXPECT_EQ(progress.steps_total(), 20);
+}
+
+}  // namespace
+}  // namespace rubato::worker
