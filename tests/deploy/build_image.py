@@ -86,7 +86,9 @@ class Builder:
         root = os.path.join(self.options.work, name)
         parent = self.stages.get(base)
         subprocess.run(["cp", "-a", parent.root if parent else self.options.base, root], check=True)
-        config = parent.config if parent else {"env": {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}, "user": "0:0", "workdir": "/"}
+        config = {"env": {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}, "user": "0:0", "workdir": "/"}
+        if parent:
+            config = parent.config
         self.stage = self.stages[name] = Stage(name, base, root, config)
 
     def do_arg(self, rest):

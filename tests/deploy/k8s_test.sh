@@ -85,7 +85,7 @@ make_package() {
   local top="$work/package/rubato-0-linux-test"
   if (($# == 0)); then
     ./rubato.sh package
-    package="$(find . -maxdepth 2 -name 'rubato-*-linux-*.tar.gz' -printf '%T@ %p\n' | sort -n | tail -n 1 | cut -d' ' -f2)"
+    package="$(find dist -name 'rubato-*-linux-*.tar.gz' -printf '%T@ %p\n' | sort -n | tail -n 1 | cut -d' ' -f2)"
     [[ -n "$package" ]] || fail "./rubato.sh package has made no rubato-*-linux-*.tar.gz"
     mkdir "$work/unpacked"
     tar -xzf "$package" -C "$work/unpacked" --strip-components=1
@@ -124,7 +124,9 @@ build_image() {
   fi
 }
 
-in_image() { tests/deploy/run_image.sh --root "$image" --user "$(sed -n 's/.*"user": "\([^"]*\)".*/\1/p' "$image.json")" "$@"; }
+in_image() {
+  tests/deploy/run_image.sh --root "$image" --user "$(sed -n 's/.*"user": "\([^"]*\)".*/\1/p' "$image.json")" "$@"
+}
 
 the_image_trains() {
   say "the image trains MNIST as a user, on a read-only root"
@@ -154,7 +156,7 @@ start_pod() {
 
 the_manifests_commands_make_a_job() {
   say "the commands of overlay cpu make a job"
-  local list pod pid run="$work/volumes/runs/teacher_mlp"
+  local list pod run="$work/volumes/runs/teacher_mlp"
   mkdir -p "$work/volumes/job" "$work/volumes/runs"
   chown 10001:10001 "$work/volumes/runs"
   cp deploy/k8s/base/job.textproto "$work/volumes/job/"
@@ -165,7 +167,7 @@ the_manifests_commands_make_a_job() {
     if [[ "$(field "$pod" component)" == coordinator ]]; then coordinator_address="$(field "$pod" address)"; fi
   done
   for pod in "${list[@]}"; do start_pod "$pod"; done
-  for pid in "${pods[@]}"; do wait "$pid" || fail "a pod ended with $?"; done
+  for pod in "${list[@]}"; do wait -n || fail "a pod ended with $?"; done
   pods=()
   grep -q '"kind":"end".*"ok":true' "$run/metrics.jsonl" || fail "the job did not end well"
   for pod in 0 1; do [[ -f "$run/checkpoints/final/server-$pod.manifest" ]] || fail "server $pod left no weights"; done

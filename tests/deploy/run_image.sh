@@ -27,7 +27,7 @@ done
 shift
 
 # The image itself stays as it is: places to mount on are made in a layer above.
-layer="$(mktemp -d)"
+layer="$(mktemp -d --tmpdir="$(dirname "$root")")"
 mount -t tmpfs tmpfs "$layer"
 mkdir "$layer/upper" "$layer/work" "$layer/merged"
 mount -t overlay overlay -o "lowerdir=$root,upperdir=$layer/upper,workdir=$layer/work" "$layer/merged"
@@ -47,6 +47,5 @@ mount -t proc proc "$merged/proc"
 mount --rbind /dev "$merged/dev"
 mount -o remount,ro "$merged"
 cd "$merged"
-exec env -i PATH="$(sed -n 's/.*"PATH": "\([^"]*\)".*/\1/p' "$root.json")" \
-  setpriv --no-new-privs --bounding-set=-all --inh-caps=-all \
-  chroot --userspec="$user" --groups= "$merged" "$@"
+exec env -i PATH="$(sed -n 's/.*"PATH": "\([^"]*\)".*/\1/p' "$root.json")" chroot "$merged" \
+  setpriv --reuid="${user%:*}" --regid="${user#*:}" --clear-groups --no-new-privs --bounding-set=-all --inh-caps=-all "$@"
