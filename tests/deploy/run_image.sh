@@ -47,5 +47,5 @@ mount -t proc proc "$merged/proc"
 mount --rbind /dev "$merged/dev"
 mount -o remount,ro "$merged"
 cd "$merged"
-exec env -i PATH="$(sed -n 's/.*"PATH": "\([^"]*\)".*/\1/p' "$root.json")" chroot "$merged" \
+exec env -i PATH="$(sed -n 's/.*"PATH": "\([^"]*\)".*/\1/p' "$root.json")" "$(command -v chroot)" "$merged" \
   setpriv --reuid="${user%:*}" --regid="${user#*:}" --clear-groups --no-new-privs --bounding-set=-all --inh-caps=-all "$@"
