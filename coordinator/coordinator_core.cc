@@ -76,6 +76,7 @@ Actions CoordinatorCore::OnTick(absl::Time now) {
   }
   if (phase_ == v1::JobStatus::TRAINING) Train(now);
   if (phase_ == v1::JobStatus::FINISHING) ContinueFinishing(now);
+  CheckStopping(now);
   if (Ended()) CheckEnded(now);
   return TakeActions();
 }
@@ -289,11 +290,6 @@ Actions CoordinatorCore::RequestSwitch(const v1::SwitchModeRequest& request, uin
     change->ticket = ticket;
     Apply(plan_maker_->RequestChange(*change, now), now);
   }
-  return TakeActions();
-}
-
-Actions CoordinatorCore::RequestStop(const std::string& reason, absl::Time now) {
-  Fail(reason, now);
   return TakeActions();
 }
 

@@ -40,6 +40,7 @@ namespace rubato::coordinator {
 //              the initial weights are written as checkpoint "step0". Then workers learn the plan.
 //   TRAINING   until the data is used up and the last worker has left.
 //   FINISHING  final evaluation, checkpoint "final".
+//   A stop on request writes checkpoint "stopped" before FAILED.
 //   DONE, FAILED  Stop to all; over when they have left, or after two seconds.
 //
 // With DYNAMIC dispatch the data is used up when every shard is finished. Workers know their last step, of STATIC
@@ -73,8 +74,11 @@ class CoordinatorCore {
   // An operator's request; `ticket` is not 0. Its AnswerSwitch comes at once (InvalidArgument, FailedPrecondition) or
   // with a later action: the committed plan, or Aborted when another request took its place or the job ended.
   Actions RequestSwitch(const v1::SwitchModeRequest& request, uint64_t ticket, absl::Time now);
-  // Ends the job as failed with `reason`. Does nothing when it has ended.
+  // Ends the job as failed with `reason`. While it trains the servers write checkpoint "stopped" first, for at most
+  // cluster.wait_timeout_seconds; a second request does not wait for it. Does nothing when the job has ended.
   Actions RequestStop(const std::string& reason, absl::Time now);
+  // The same at once, without a checkpoint.
+  Actions Abort(const std::string& reason, absl::Time now);
 
   v1::JobStatus Status(absl::Time now) const;
   // What the job waits for now, as text; empty when it does not wait.
@@ -116,6 +120,7 @@ class CoordinatorCore {
   void OnCheckpointDone(const v1::TaskId& server, const v1::CheckpointDone& done, absl::Time now);
   void BeginFinishing(absl::Time now);
   void ContinueFinishing(absl::Time now);
+  void CheckStopping(absl::Time now);
   void Fail(const std::string& error, absl::Time now);
   void End(absl::Time now);
   void CheckEnded(absl::Time now);
@@ -190,6 +195,9 @@ class CoordinatorCore {
   // The checkpoint being written and the servers that have it; empty name: none.
   std::string checkpoint_;
   std::set<uint32_t> checkpoint_done_;
+  // Why the job is to end, and since when, while checkpoint "stopped" is written.
+  std::optional<std::string> stop_reason_;
+  absl::Time stopping_since_;
   absl::Time evaluator_seen_;
   absl::Time finishing_since_;
   absl::Time ended_at_;

@@ -12,6 +12,7 @@ namespace {
 
 constexpr char kFirstCheckpoint[] = "step0";
 constexpr char kLastCheckpoint[] = "final";
+constexpr char kStopCheckpoint[] = "stopped";
 // How long tasks have to leave after Stop.
 constexpr absl::Duration kFarewell = absl::Seconds(2);
 
@@ -28,7 +29,9 @@ void CoordinatorCore::BeginCheckpoint(const std::string& name) {
 void CoordinatorCore::OnCheckpointDone(const v1::TaskId& server, const v1::CheckpointDone& done, absl::Time now) {
   if (done.name() != checkpoint_ || checkpoint_.empty() || Ended()) return;
   if (!done.error().empty()) {
-    return Fail(absl::StrCat(TaskName(server), ": checkpoint ", done.name(), " failed: ", done.error()), now);
+    return Fail(absl::StrCat(stop_reason_ ? *stop_reason_ + "; " : "", TaskName(server), ": checkpoint ", done.name(),
+                             " failed: ", done.error()),
+                now);
   }
   checkpoint_done_.insert(server.index());
   if (checkpoint_done_.size() < config_.cluster().servers()) return;
@@ -36,6 +39,10 @@ void CoordinatorCore::OnCheckpointDone(const v1::TaskId& server, const v1::Check
   if (checkpoint_ == kLastCheckpoint && phase_ == v1::JobStatus::FINISHING) {
     phase_ = v1::JobStatus::DONE;
     End(now);
+  }
+  if (checkpoint_ == kStopCheckpoint) {
+    Log('I', "checkpoint stopped is written: another job may go on from it");
+    Fail(stop_reason_.value_or("stopped"), now);
   }
 }
 
@@ -71,6 +78,27 @@ void CoordinatorCore::ContinueFinishing(absl::Time now) {
     Log('W', "the final weights are not evaluated: no evaluator has answered");
   }
   BeginCheckpoint(kLastCheckpoint);
+}
+
+Actions CoordinatorCore::RequestStop(const std::string& reason, absl::Time now) {
+  // Before training there is nothing to keep, and "final" is as good.
+  if (!training_ || Ended() || stop_reason_ || checkpoint_ == kLastCheckpoint) return Abort(reason, now);
+  stop_reason_ = reason;
+  stopping_since_ = now;
+  Log('W', absl::StrCat("the job is to stop: ", reason, "; the weights are written first"));
+  BeginCheckpoint(kStopCheckpoint);
+  return TakeActions();
+}
+
+Actions CoordinatorCore::Abort(const std::string& reason, absl::Time now) {
+  Fail(reason, now);
+  return TakeActions();
+}
+
+void CoordinatorCore::CheckStopping(absl::Time now) {
+  const double patience = config_.cluster().wait_timeout_seconds();
+  if (!stop_reason_ || Ended() || now - stopping_since_ < absl::Seconds(patience)) return;
+  Fail(absl::StrCat(*stop_reason_, "; gave up waiting for ", WaitingFor()), now);
 }
 
 void CoordinatorCore::Fail(const std::string& error, absl::Time now) {

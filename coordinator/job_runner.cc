@@ -166,7 +166,7 @@ void JobRunner::Perform(const Actions& actions) {
     // What was to follow depends on what could not be written.
     disk_failed_ = true;
     options_.log->Error(std::string(status.message()));
-    return Perform(core_->RequestStop(absl::StrCat("the coordinator cannot go on: ", status.message()), Now()));
+    return Perform(core_->Abort(absl::StrCat("the coordinator cannot go on: ", status.message()), Now()));
   }
 }
 

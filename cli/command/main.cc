@@ -25,6 +25,7 @@ int main(int argc, char** argv) {
   rubato::AddSwitchCommand(&app, &environment, &exit_code);
   rubato::AddStatusCommand(&app, &environment, &exit_code);
   rubato::AddStopCommand(&app, &environment, &exit_code);
+  rubato::AddConfigCommand(&app, &environment, &exit_code);
   rubato::AddExportCommand(&app, &environment, &exit_code);
   rubato::AddAuditCommand(&app, &environment, &exit_code);
   try {

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A job goes on from another's last checkpoint, on other servers and in other chunks: with its weights, its optimizer's
-# state, and what its workers' codecs had kept back. A checkpoint of another model or optimizer is refused by name.
+# state, and what its workers' codecs had kept back; and from one that was stopped. A checkpoint of another model or
+# optimizer is refused by name.
 # shellcheck source=tests/e2e/common.sh
 source tests/e2e/common.sh
 
@@ -25,6 +26,18 @@ audit_holds "$work/second"
 "$rubato" export "$work/second" --at-step=0 --output="$work/second.safetensors" >/dev/null
 tests/e2e/compare_weights "$work/first.safetensors" "$work/second.safetensors" 0
 grep -rq "goes on with what its codecs had kept back" "$work/second" || fail "the residuals were not read"
+
+# A job that is stopped while it trains keeps its weights, and another goes on with them.
+train "$work/long" --set training.epochs=100000 &
+wait_for 60 "training begins" has_step "$work/long" 200
+"$rubato" stop "$work/long" --reason="enough for now" >/dev/null || fail "the job cannot be stopped"
+if wait $!; then fail "a stopped job has ended well"; fi
+grep -q '"kind":"end".*"ok":false.*enough for now' "$work/long/metrics.jsonl" || fail "the run record does not say why"
+train "$work/after" --set "training.start_from=$work/long/checkpoints/stopped" --set training.epochs=1 || {
+  cat "$work/after.out" >&2
+  fail "the job after the stop did not train"
+}
+audit_holds "$work/after"
 
 # refused WHY FIELD=VALUE...
 refused() {

@@ -1,0 +1,43 @@
+// The pods that manifests (YAML, on the standard input) make, each with an address of its own on the loopback
+// interface: one JSON object a line, with the pod's name, address, uid and gid, whether its root file system is
+// read-only, its mounts, and the arguments of its container.
+import fs from "node:fs";
+import { parseAllDocuments } from "yaml";
+
+const documents = parseAllDocuments(fs.readFileSync(0, "utf8")).map((document) => document.toJS());
+
+let pods = 0;
+for (const { kind, metadata, spec } of documents) {
+  if (kind !== "Job" && kind !== "StatefulSet") continue;
+  const pod = spec.template.spec;
+  const [container] = pod.containers;
+  for (let index = 0; index < (spec.replicas ?? spec.completions ?? 1); ++index) {
+    const address = `127.0.1.${++pods}`;
+    // What the fields that the manifests refer to would hold.
+    const fields = {
+      "metadata.labels['apps.kubernetes.io/pod-index']": index,
+      "metadata.annotations['batch.kubernetes.io/job-completion-index']": index,
+      "status.podIP": address,
+    };
+    const environment = {};
+    for (const { name, valueFrom } of container.env ?? []) environment[name] = fields[valueFrom.fieldRef.fieldPath];
+    const expand = (text) =>
+      text.replace(/\$\((\w+)\)/g, (_, name) => {
+        if (environment[name] === undefined) throw new Error(`${metadata.name}: $(${name}) has no value`);
+        return environment[name];
+      });
+    // A port of every address is, in a pod, one of its own address.
+    const args = container.args.map((text) => expand(text).replace("0.0.0.0:", `${address}:`));
+    console.log(
+      JSON.stringify({
+        name: `${metadata.name}-${index}`,
+        component: spec.template.metadata.labels["app.kubernetes.io/component"],
+        address,
+        user: `${pod.securityContext.runAsUser}:${pod.securityContext.runAsGroup}`,
+        readOnly: container.securityContext.readOnlyRootFilesystem,
+        mounts: Object.fromEntries(container.volumeMounts.map(({ name, mountPath }) => [name, mountPath])),
+        argv: [...container.command, ...args],
+      }),
+    );
+  }
+}

@@ -1,0 +1,198 @@
+#!/usr/bin/env bash
+# deploy/slurm on a real Slurm of three nodes: jobs by sbatch on MNIST, placement, cards, jobs that do not fit, a lost
+# worker, the time limit, scancel and requeue.
+# shellcheck source=tests/deploy/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+# shellcheck source=tests/deploy/slurm_cluster.sh
+source tests/deploy/slurm_cluster.sh
+
+work="$(mktemp -d)"
+cleanup() {
+  local status=$?
+  stop_slurm
+  # What a job has left is a failure of its own, and does not stay either.
+  local left
+  left="$(job_processes)"
+  if [[ -n "$left" ]]; then
+    status=1
+    echo "left behind: $left" >&2
+    # shellcheck disable=SC2086  # One argument per process.
+    kill -9 $left
+  fi
+  if ((status != 0)); then tail -n 20 "$work"/*.log "$work"/runs/*/attempt-*/logs/*-*.log 2>/dev/null || true; fi
+  rm -rf "$work"
+  exit "$status"
+}
+
+# Processes of this test's programs.
+job_processes() {
+  find /proc -maxdepth 2 -path '/proc/[0-9]*/exe' -lname "$work/bin/*" -printf '%h\n' 2>/dev/null | sed 's#/proc/##'
+}
+no_processes() { [[ -z "$(job_processes)" ]]; }
+
+# submit NAME SBATCH-OPTIONS -- ARGUMENTS: prints the job's id.
+submit() {
+  local name="$1" options=()
+  shift
+  while [[ "$1" != -- ]]; do
+    options+=("$1")
+    shift
+  done
+  shift
+  sbatch --parsable --output="$work/$name.log" "${options[@]}" deploy/slurm/rubato.sbatch "$@" \
+    --binaries="$work/bin" --run_directory="$work/runs/$name"
+}
+
+job_field() { scontrol --oneliner show job "$1" | tr ' ' '\n' | sed -n "s/^$2=//p"; }
+job_is() { [[ "$(job_field "$1" JobState)" == "$2" ]]; }
+job_is_over() { [[ ! "$(job_field "$1" JobState)" =~ PENDING|CONFIGURING|RUNNING|COMPLETING ]]; }
+has_step() { [[ -f "$1/metrics.jsonl" ]] && at_least "$(last_value "$1" step)" "$2"; }
+
+# ends NAME ID STATE EXIT
+ends() {
+  wait_for 120 "job $1 is over" job_is_over "$2"
+  local state exit
+  state="$(job_field "$2" JobState)"
+  exit="$(job_field "$2" ExitCode)"
+  if [[ "$state $exit" != "$3 $4" ]]; then
+    cat "$work/$1.log" >&2
+    fail "$1: state $state, exit $exit instead of $3, $4"
+  fi
+  wait_for 20 "no process of $1 is left" no_processes
+}
+
+# says NAME TEXT
+says() { grep -qF -- "$2" "$work/$1.log" || { cat "$work/$1.log" >&2 && fail "$1 does not say: $2"; }; }
+
+mnist=configs/mnist_mlp_sync.textproto
+# Until it is stopped.
+endless=(--set training.max_steps= --set training.epochs=1000 --set cluster.update_log=false)
+
+# Each running task but the coordinator: "ROLE INDEX NODE CARD VISIBLE-CARDS".
+running_tasks() {
+  local pid arguments role index node cards
+  for pid in $(job_processes); do
+    arguments="$(tr '\0' ' ' <"/proc/$pid/cmdline")"
+    [[ "$arguments" =~ /bin/([a-z]+)\ .*--task_index=([0-9]+) ]] || continue
+    role="${BASH_REMATCH[1]}" index="${BASH_REMATCH[2]}"
+    if [[ "$arguments" == *--role=evaluator* ]]; then role=evaluator; fi
+    node="$(tr '\0' '\n' <"/proc/$pid/environ" | sed -n 's/^SLURMD_NODENAME=//p')"
+    cards="$(tr '\0' '\n' <"/proc/$pid/environ" | sed -n 's/^CUDA_VISIBLE_DEVICES=//p')"
+    echo "$role $index $node $(sed -n 's/.*device_index=\([0-9]*\).*/\1/p' <<<"$arguments") $cards"
+  done | sort
+}
+
+a_job_by_sbatch_reaches_its_accuracy() {
+  say "two servers, two workers and an evaluator, dealt round three nodes"
+  local job run="$work/runs/packed/attempt-0" expected
+  job="$(submit packed --nodes=3 --ntasks-per-node=2 -- "$mnist" --set training.batch_size=32)"
+  ends packed "$job" COMPLETED 0:0
+  at_least "$(last_value "$run" accuracy)" 0.93 || fail "held-out accuracy $(last_value "$run" accuracy)"
+  say "held-out accuracy $(last_value "$run" accuracy)"
+  expected=$'server 0 n2\nserver 1 n3\nworker 0 n1\nworker 1 n2\nevaluator 0 n3'
+  [[ "$(<"$run/slurm/tasks")" == "$expected" ]] || fail "placed as: $(<"$run/slurm/tasks")"
+  grep -q 'worker 1\]' "$run/logs/worker-1.log" || fail "the log of worker 1 is of another task"
+  "$work/bin/rubato" audit "$run" >/dev/null || fail "the audit found a broken invariant"
+  say "the same run directory is refused"
+  job="$(submit packed --nodes=3 --ntasks-per-node=2 -- "$mnist")"
+  ends packed "$job" FAILED 2:0
+  says packed "holds an earlier run"
+  say "--continue sees that it is done"
+  job="$(submit packed --nodes=3 --ntasks-per-node=2 -- "$mnist" --continue)"
+  ends packed "$job" COMPLETED 0:0
+  says packed "the job is done"
+}
+
+what_does_not_fit_is_refused() {
+  say "jobs that do not fit"
+  local job
+  job="$(submit small --nodes=2 --ntasks=4 -- "$mnist")"
+  ends small "$job" FAILED 2:0
+  says small "2 workers (cluster.workers) and 1 evaluators (cluster.evaluators), 6 tasks; the allocation has 4 tasks"
+  job="$(submit by_node_small --nodes=2 --ntasks-per-node=3 -- "$mnist" --place=by_node)"
+  ends by_node_small "$job" FAILED 2:0
+  says by_node_small "the workers on nodes of their own"
+  job="$(submit wrong -- "$mnist" --set cluster.servers=none)"
+  ends wrong "$job" FAILED 2:0
+  says wrong "--set cluster.servers=none"
+  [[ ! -e "$work/runs/small" ]] || fail "a job that was refused has left a run directory"
+}
+
+cards_and_a_lost_worker() {
+  say "workers on nodes of their own, as many as there is room for, a card each; one is lost"
+  local job run="$work/runs/by_node/attempt-0" placed lost
+  job="$(submit by_node --nodes=3 --ntasks-per-node=4 --gres=gpu:2 -- "$mnist" --place=by_node --workers=allocation \
+    --set consistency.mode=ASYNC --set data.dispatch=DYNAMIC "${endless[@]}")"
+  wait_for 60 "training begins" has_step "$run" 20
+  placed="$(running_tasks)"
+  echo "$placed"
+  [[ "$(cut -d' ' -f1-3 <<<"$placed")" == "$(sort "$run/slurm/tasks")" ]] || fail "not where slurm/tasks says"
+  # Of four workers on a node, two have each of its cards.
+  [[ "$(grep '^worker' <<<"$placed" | cut -d' ' -f3- | sort | uniq -c | awk '{ print $1, $2, $3, $4 }')" == \
+    $'2 n2 0 0,1\n2 n2 1 0,1\n2 n3 0 0,1\n2 n3 1 0,1' ]] || fail "the cards are not shared out"
+  lost="$(pgrep -f -- "$work/bin/worker.*--task_index=5 --coordinator.*--role=worker")"
+  kill -9 "$lost"
+  wait_for 30 "the lost worker is named" grep -q '"task":"worker 5","event":"evicted"' "$run/metrics.jsonl"
+  wait_for 30 "the others go on" has_step "$run" $(($(last_value "$run" step) + 50))
+  wait_for 90 "the job is told to stop" "$work/bin/rubato" stop "$run" --reason="seen enough"
+  ends by_node "$job" FAILED 1:0
+  says by_node "seen enough"
+}
+
+scancel_stops_everything() {
+  say "scancel"
+  local job run="$work/runs/cancelled/attempt-0" began
+  job="$(submit cancelled --nodes=3 --ntasks-per-node=2 -- "$mnist" "${endless[@]}")"
+  wait_for 60 "training begins" has_step "$run" 20
+  began="$SECONDS"
+  scancel "$job"
+  wait_for 30 "the job is over" job_is_over "$job"
+  wait_for 20 "no process is left" no_processes
+  say "nothing is left after $((SECONDS - began)) s"
+  job_is "$job" CANCELLED || fail "state $(job_field "$job" JobState)"
+  grep -q '"kind":"end".*stopped by SIGTERM\|"kind":"end".*Slurm sent SIGTERM' "$run/metrics.jsonl" ||
+    fail "the run record does not say who stopped the job"
+}
+
+the_time_limit_keeps_the_weights() {
+  say "near its time limit a job writes its weights and is started again, from them"
+  local job run="$work/runs/limited" examples
+  job="$(submit limited --nodes=3 --ntasks-per-node=2 -- "$mnist" --set training.max_steps=1500 --requeue_at_limit)"
+  wait_for 60 "training begins" has_step "$run/attempt-0" 20
+  # What Slurm does a minute before the limit.
+  scancel --batch --signal=USR1 "$job"
+  wait_for 60 "the second attempt trains" has_step "$run/attempt-1" 20
+  grep -q '"ok":false,"error":"stopped by the operator: Slurm sent SIGUSR1"' "$run/attempt-0/metrics.jsonl" || fail "no reason in the record"
+  grep -q "start_from: \"$run/attempt-0/checkpoints/stopped\"" "$run/attempt-1/job.textproto" ||
+    fail "the second attempt begins elsewhere"
+  [[ "$(readlink "$run/latest")" == attempt-1 ]] || fail "latest is $(readlink "$run/latest")"
+  ends limited "$job" COMPLETED 0:0
+  examples="$(last_value "$run/attempt-1" examples)"
+  # Three epochs of 469 steps, the last of which is cut at the epoch's end, and 93 steps.
+  ((examples == 3 * 60000 + 93 * 128)) || fail "the second attempt trained $examples examples"
+  "$work/bin/rubato" audit "$run/attempt-1" >/dev/null || fail "the audit found a broken invariant"
+}
+
+a_requeue_without_warning_begins_again() {
+  say "scontrol requeue, without a warning"
+  local job run="$work/runs/requeued"
+  job="$(submit requeued --nodes=3 --ntasks-per-node=2 -- "$mnist" --set training.max_steps=1500)"
+  wait_for 60 "training begins" has_step "$run/attempt-0" 20
+  scontrol requeue "$job"
+  ends requeued "$job" COMPLETED 0:0
+  [[ "$(job_field "$job" Restarts)" == 1 ]] || fail "not started again"
+  grep -q '"ok":true' "$run/attempt-1/metrics.jsonl" || fail "the second attempt did not end well"
+}
+
+need_packages slurm-wlm munge procps
+./rubato.sh fetch-data >/dev/null
+gather_programs "$work/bin" "$@"
+trap cleanup EXIT
+start_slurm
+a_job_by_sbatch_reaches_its_accuracy
+what_does_not_fit_is_refused
+cards_and_a_lost_worker
+scancel_stops_everything
+the_time_limit_keeps_the_weights
+a_requeue_without_warning_begins_again
+say passed
