@@ -182,13 +182,15 @@ void CoordinatorCore::OnLeaving(const v1::TaskId& task, const v1::Leaving& leavi
     return;
   }
   const Member* member = membership_.FindAlive(task);
-  if (task.role() == v1::TaskId::WORKER && training_) {
+  if (task.role() == v1::TaskId::WORKER && training_ && !leaving.drained()) {
     worker_done_ = true;
     const int64_t max_steps = config_.training().max_steps();
     if (dispatcher_ && max_steps > 0 && member->progress.step() >= max_steps) dispatcher_->Close();
   }
-  membership_.Leave(task, "");
-  Detach(task, false, "left", "", now);
+  const std::string reason = leaving.drained() ? "asked to stop" : "";
+  membership_.Leave(task, reason);
+  // To the plan a drained worker is a lost one: the others take over its part of the data.
+  Detach(task, leaving.drained(), "left", reason, now);
 }
 
 void CoordinatorCore::Evict(const v1::TaskId& task, const std::string& reason, absl::Time now) {

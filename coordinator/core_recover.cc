@@ -165,7 +165,8 @@ void CoordinatorCore::ReplayTask(const v1::JournalTask& task, absl::Time now) {
   }
   if (task.state() == v1::TaskStatus::LEFT) {
     membership_.Leave(id, task.reason());
-    if (id.role() == v1::TaskId::WORKER) worker_done_ = true;
+    // One that was asked to stop has a reason, and may have left data undone.
+    if (id.role() == v1::TaskId::WORKER && task.reason().empty()) worker_done_ = true;
   } else {
     membership_.Evict(id, task.reason());
   }
