@@ -15,6 +15,7 @@ void AddSwitchCommand(CLI::App* app, const Environment* environment, int* exit_c
 void AddStatusCommand(CLI::App* app, const Environment* environment, int* exit_code);
 void AddStopCommand(CLI::App* app, const Environment* environment, int* exit_code);
 void AddExportCommand(CLI::App* app, const Environment* environment, int* exit_code);
+void AddDeployCommand(CLI::App* app, const Environment* environment, int* exit_code);
 void AddAuditCommand(CLI::App* app, const Environment* environment, int* exit_code);
 
 }  // namespace rubato

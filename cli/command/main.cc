@@ -26,6 +26,7 @@ int main(int argc, char** argv) {
   rubato::AddStatusCommand(&app, &environment, &exit_code);
   rubato::AddStopCommand(&app, &environment, &exit_code);
   rubato::AddExportCommand(&app, &environment, &exit_code);
+  rubato::AddDeployCommand(&app, &environment, &exit_code);
   rubato::AddAuditCommand(&app, &environment, &exit_code);
   try {
     app.parse(argc, argv);
