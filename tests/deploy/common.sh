@@ -1,0 +1,65 @@
+# shellcheck shell=bash
+# Sourced by the deployment tests, which run from anywhere as root: they install what they need, start real daemons on
+# this machine, and leave nothing behind. Each takes --binaries DIR; otherwise bazel-bin has the programs.
+set -euo pipefail
+
+root="$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)"
+cd "$root"
+
+say() { printf '[%s] %s\n' "$(date +%T)" "$*"; }
+
+fail() {
+  printf 'FAILED: %s\n' "$*" >&2
+  exit 1
+}
+
+# need_packages PACKAGE...: Debian packages, installed where they are missing.
+need_packages() {
+  local package missing=()
+  for package in "$@"; do
+    [[ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)" == installed ]] || missing+=("$package")
+  done
+  ((${#missing[@]} > 0)) || return 0
+  say "installing ${missing[*]}"
+  local install=(apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "${missing[@]}")
+  export DEBIAN_FRONTEND=noninteractive
+  "${install[@]}" >/dev/null 2>&1 || { apt-get update >/dev/null && "${install[@]}" >/dev/null; } ||
+    fail "apt-get could not install ${missing[*]}"
+}
+
+# wait_for SECONDS WHAT COMMAND...: until the command succeeds.
+wait_for() {
+  local deadline=$((SECONDS + $1)) what="$2" seconds="$1"
+  shift 2
+  until "$@" >/dev/null 2>&1; do
+    ((SECONDS < deadline)) || fail "$what: not within $seconds s"
+    sleep 0.2
+  done
+}
+
+# gather_programs DIR ARGUMENTS...: the four programs, from where the arguments say, into DIR.
+gather_programs() {
+  local to="$1" from=bazel-bin name path
+  shift
+  while (($# > 0)); do
+    case "$1" in
+      --binaries) from="${2:?--binaries needs a folder}" && shift ;;
+      --binaries=*) from="${1#*=}" ;;
+      *) fail "unknown argument $1; allowed: --binaries DIR" ;;
+    esac
+    shift
+  done
+  mkdir -p "$to"
+  for name in coordinator server worker rubato; do
+    for path in "$from/$name" "$from/$name/$name" "$from/cli/command/$name"; do
+      if [[ -f "$path" ]]; then cp "$path" "$to/$name"; fi
+    done
+    [[ -x "$to/$name" ]] || fail "there is no program $name in $from: build it with ./rubato.sh build"
+  done
+}
+
+# The last value that a run record has for a key.
+last_value() { grep -o "\"$2\":[-0-9.e]*" "$1/metrics.jsonl" | tail -n 1 | cut -d: -f2; }
+
+# at_least NUMBER NUMBER
+at_least() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a >= b) }'; }
