@@ -183,11 +183,13 @@ void CoordinatorCore::OnLeaving(const v1::TaskId& task, const v1::Leaving& leavi
     return;
   }
   const Member* member = membership_.FindAlive(task);
-  if (task.role() == v1::TaskId::WORKER && training_) {
+  if (task.role() == v1::TaskId::WORKER && training_ && !leaving.drained()) {
     if (Static() || DidLastStep(member->progress)) worker_done_ = true;
   }
-  membership_.Leave(task, "");
-  Detach(task, false, "left", "", now);
+  const std::string reason = leaving.drained() ? "asked to stop" : "";
+  membership_.Leave(task, reason);
+  // To the plan a drained worker is a lost one: the others take over its part of the data.
+  Detach(task, leaving.drained(), "left", reason, now);
 }
 
 void CoordinatorCore::Evict(const v1::TaskId& task, const std::string& reason, absl::Time now) {

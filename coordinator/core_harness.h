@@ -127,6 +127,13 @@ class CoreHarness : public testing::Test {
     alive_.erase(TaskName(task));
     Deliver(message);
   }
+  void Drain(const v1::TaskId& task) {
+    v1::TaskMessage message;
+    *message.mutable_task() = task;
+    message.mutable_leaving()->set_drained(true);
+    alive_.erase(TaskName(task));
+    Deliver(message);
+  }
   void Evaluated(uint64_t id, double accuracy) {
     v1::TaskMessage message;
     *message.mutable_task() = EvaluatorTask();

@@ -165,7 +165,9 @@ void CoordinatorCore::ReplayTask(const v1::JournalTask& task, absl::Time now) {
   }
   if (task.state() == v1::TaskStatus::LEFT) {
     membership_.Leave(id, task.reason());
-    if (id.role() == v1::TaskId::WORKER && (Static() || DidLastStep(task.progress()))) worker_done_ = true;
+    // One that was asked to stop has a reason, and may have left data undone.
+    const bool did_all = Static() || DidLastStep(task.progress());
+    if (id.role() == v1::TaskId::WORKER && task.reason().empty() && did_all) worker_done_ = true;
   } else {
     membership_.Evict(id, task.reason());
   }

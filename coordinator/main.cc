@@ -1,4 +1,5 @@
-// The coordinator of a job. Exit codes: 0 the job is done, 1 it failed, 2 bad flags or config.
+// The coordinator of a job. SIGTERM or SIGINT stops the job: everybody is told, and has two seconds to leave. Exit
+// codes: 0 the job is done, 1 it failed or was stopped, 2 bad flags or config.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>

@@ -1,4 +1,5 @@
-// A parameter server. Exit codes: 0 the job is over, 1 it was given up, 2 bad flags or config.
+// A parameter server. SIGTERM or SIGINT ends it, and with it the job, which says so to everybody. Exit codes: 0 the job
+// is over, 1 it was given up, 2 bad flags or config.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <string>

@@ -37,6 +37,9 @@ class BatchSource {
   // The step that Get was last asked for has begun and will be pushed; everything that was pushed before is
   // acknowledged.
   virtual void Begun() = 0;
+
+  // This worker begins no further step, and everything that it has pushed is acknowledged.
+  virtual void Stopped() = 0;
 };
 
 }  // namespace rubato::worker

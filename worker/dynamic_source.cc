@@ -29,13 +29,18 @@ void DynamicSource::Request(absl::Time now) {
         ExamplesPerStep(*options_.config) * static_cast<int64_t>(options_.config->data().prefetch_batches());
     const bool wanted = options_.prefetcher->examples_queued() <= low;
     if (finished_.empty() && (!wanted || now - none_at_ < kAskAgain)) return;
-    request_.set_request_id(request_.request_id() + 1);
-    request_.clear_finished_shards();
-    for (uint64_t shard : finished_) request_.add_finished_shards(shard);
-    open_ = true;
-    asked_at_ = now;
+    return SendRequest(now);
   }
   sent_at_ = now;
+  options_.send(request_);
+}
+
+void DynamicSource::SendRequest(absl::Time now) {
+  request_.set_request_id(request_.request_id() + 1);
+  request_.clear_finished_shards();
+  for (uint64_t shard : finished_) request_.add_finished_shards(shard);
+  open_ = true;
+  asked_at_ = sent_at_ = now;
   options_.send(request_);
 }
 
@@ -118,6 +123,14 @@ void DynamicSource::Begun() {
   if (unreported_shard_.has_value()) finished_.push_back(*std::exchange(unreported_shard_, std::nullopt));
   if (batch_.has_value() && batch_->last_of_shard) unreported_shard_ = batch_->shard;
   if (!finished_.empty()) Request(options_.clock->Now());
+}
+
+void DynamicSource::Stopped() {
+  MutexLock lock(mu_);
+  if (done_ || !unreported_shard_.has_value()) return;
+  finished_.push_back(*std::exchange(unreported_shard_, std::nullopt));
+  // Not after an answer that may still be to come: nobody waits for it any more.
+  SendRequest(options_.clock->Now());
 }
 
 }  // namespace rubato::worker

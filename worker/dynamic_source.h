@@ -17,7 +17,7 @@
 namespace rubato::worker {
 
 // DYNAMIC dispatch: leases shards from the coordinator, one ahead of the one in work, and reports those whose pushes
-// are all acknowledged. Get and Begun on the trainer's thread; OnGrant on any.
+// are all acknowledged. Get, Begun and Stopped on the trainer's thread; OnGrant on any.
 class DynamicSource : public BatchSource {
  public:
   struct Options {
@@ -35,6 +35,8 @@ class DynamicSource : public BatchSource {
   // notice when the plan changes.
   absl::StatusOr<Next> Get(const Parameters::Step& step) override;
   void Begun() override;
+  // Reports the last shard, if all of it was pushed.
+  void Stopped() override;
 
   // The coordinator's answer. Answers to old requests change nothing.
   void OnGrant(const v1::ShardGrant& grant);
@@ -42,6 +44,8 @@ class DynamicSource : public BatchSource {
  private:
   // Asks for a shard where one is needed, and again where the answer is overdue.
   void Request(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // A new request, which takes the place of an open one.
+  void SendRequest(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<bool> WaitForBatch(bool may_idle);
 
   const Options options_;

@@ -117,6 +117,29 @@ TEST_F(DynamicSourceTest, SaysWhereTheBatchIsAndByHowMuchEachExampleMovesOn) {
   }
 }
 
+TEST_F(DynamicSourceTest, AWorkerThatStopsReportsTheShardThatItHasJustFinished) {
+  AskInVain();
+  Answer(v1::ShardGrant::GRANTED);
+  for (int batch = 0; batch < 2; ++batch) {
+    EXPECT_EQ(source_->Get(step_)->kind, BatchSource::Kind::kBatch);
+    source_->Begun();
+  }
+  const uint64_t last = sent_.back().request_id();
+  source_->Stopped();
+  EXPECT_EQ(sent_.back().request_id(), last + 1);
+  ASSERT_EQ(sent_.back().finished_shards_size(), 1);
+  EXPECT_EQ(sent_.back().finished_shards(0), 1u);
+}
+
+TEST_F(DynamicSourceTest, AWorkerThatStopsInsideAShardReportsNothing) {
+  AskInVain();
+  Answer(v1::ShardGrant::GRANTED);
+  EXPECT_EQ(source_->Get(step_)->kind, BatchSource::Kind::kBatch);
+  source_->Begun();
+  source_->Stopped();
+  for (const v1::ShardRequest& request : sent_) EXPECT_EQ(request.finished_shards_size(), 0);
+}
+
 // The clock stands still: a step that waits would wait for ever.
 TEST_F(DynamicSourceTest, StepsWithoutAShardDoNotWaitForAnAnswerEach) {
   AskInVain();

@@ -1,9 +1,11 @@
-// A worker, or with --role=evaluator an evaluator. Exit codes: 0 the job or this task's part in it is over, 1 it was
+// A worker, or with --role=evaluator an evaluator. SIGTERM or SIGINT lets it finish its step and leave; a second one
+// ends it now. Exit codes: 0 the job or this task's part in it is over, or it has left as it was asked to, 1 it was
 // given up, 2 bad flags or config.
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <iostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -22,8 +24,14 @@ namespace {
 template <typename Task>
 absl::Status RunTask(typename Task::Options options) {
   Task task(std::move(options));
-  rubato::StopWatcher watcher(
-      [&](absl::string_view signal) { task.Cancel(absl::AbortedError(absl::StrCat("stopped by ", signal))); });
+  bool asked = false;  // The watcher's thread alone uses it.
+  rubato::StopWatcher watcher([&](absl::string_view signal) {
+    if (std::exchange(asked, true)) {
+      task.Cancel(absl::AbortedError(absl::StrCat("stopped by ", signal)));
+    } else {
+      task.Drain();
+    }
+  });
   return task.Run();
 }
 

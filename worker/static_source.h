@@ -25,6 +25,7 @@ class StaticSource : public BatchSource {
   // Aborted when the task is not among the plan's members.
   absl::StatusOr<Next> Get(const Parameters::Step& step) override;
   void Begun() override { begun_ = true; }
+  void Stopped() override {}
 
  private:
   // Forgets what was prepared and starts with `step` of its plan.

@@ -50,8 +50,18 @@ absl::Status Trainer::Run() {
   return status;
 }
 
+absl::Status Trainer::EndSteps() {
+  RUBATO_RETURN_IF_ERROR(options_.parameters->AwaitAcknowledgements());
+  options_.source->Stopped();
+  return absl::OkStatus();
+}
+
 absl::Status Trainer::RunSteps() {
   for (;;) {
+    if (drain_) {
+      drained_ = true;
+      return EndSteps();
+    }
     if (trace_window_.has_value()) trace_window_->BeginStep(progress_.steps_total());
     const Parameters::Step step = options_.parameters->next_step();
     progress_.BeginStep(step.step);
@@ -60,7 +70,7 @@ absl::Status Trainer::RunSteps() {
       Timed timed(&progress_, Phase::kData, "next batch");
       RUBATO_ASSIGN_OR_RETURN(next, options_.source->Get(step));
     }
-    if (next.kind == BatchSource::Kind::kDone) return options_.parameters->AwaitAcknowledgements();
+    if (next.kind == BatchSource::Kind::kDone) return EndSteps();
     absl::StatusOr<Outcome> outcome = next.kind == BatchSource::Kind::kEmpty ? EmptyStep() : ComputeStep(next);
     RUBATO_RETURN_IF_ERROR(outcome.status());
     if (*outcome == Outcome::kMoved) {

@@ -1,6 +1,7 @@
 #ifndef RUBATO_WORKER_TRAINER_H_
 #define RUBATO_WORKER_TRAINER_H_
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -26,7 +27,7 @@ namespace rubato::worker {
 // The step loop: waits for weights layer by layer while it computes forward, pushes gradients layer by layer while it
 // computes backward. With local SGD a step has several batches: the weights are waited for in the first one, and by how
 // much they moved is pushed in the last. Where gradients are clipped or scaled, they are pushed after the whole
-// backward pass. Run() on one thread; Describe() from any.
+// backward pass. Run() on one thread; Drain() and Describe() from any.
 class Trainer {
  public:
   struct Options {
@@ -57,6 +58,11 @@ class Trainer {
   // or gradient that is not finite where the config says STOP_JOB.
   absl::Status Run();
 
+  // Lets Run() return OK when the step at work, if any, is pushed and acknowledged. From any thread.
+  void Drain() { drain_ = true; }
+  // Whether that is why Run() returned. After Run().
+  bool drained() const { return drained_; }
+
   // What this trainer knows for a heartbeat.
   void Describe(v1::WorkerProgress* progress) { progress_.Describe(progress); }
 
@@ -83,6 +89,8 @@ class Trainer {
   };
 
   absl::Status RunSteps();
+  // The worker begins no further step.
+  absl::Status EndSteps();
   absl::StatusOr<Outcome> EmptyStep();
   absl::StatusOr<Outcome> ComputeStep(const BatchSource::Next& next);
   absl::StatusOr<Outcome> ComputeBatch(const LocalBatch& local, Work* work);
@@ -116,6 +124,8 @@ class Trainer {
   std::optional<TraceWindow> trace_window_;
   // Where the loss is scaled.
   std::optional<LossScaler> scaler_;
+  std::atomic<bool> drain_ = false;
+  bool drained_ = false;
 };
 
 }  // namespace rubato::worker

@@ -27,6 +27,28 @@ TEST_F(TrainerTest, TrainsUntilTheSourceIsDone) {
   EXPECT_EQ(parameters_->pushed_.size(), 100u);  // Weight and bias.
 }
 
+TEST_F(TrainerTest, FinishesTheStepAtWorkWhenItIsAskedToStop) {
+  FakeSource source(50);
+  int begun = 0;
+  source.on_begun_ = [&] {
+    if (++begun == 3) trainer_->Drain();
+  };
+  v1::WorkerProgress progress;
+  ASSERT_TRUE(Run(&source, &progress).ok());
+  EXPECT_EQ(progress.steps_total(), 3);
+  EXPECT_EQ(parameters_->pushed_.size(), 6u);
+  EXPECT_TRUE(drained_);
+  EXPECT_TRUE(source.stopped_);
+}
+
+TEST_F(TrainerTest, ASourceThatIsDoneWasNotDrained) {
+  FakeSource source(1);
+  v1::WorkerProgress progress;
+  ASSERT_TRUE(Run(&source, &progress).ok());
+  EXPECT_FALSE(drained_);
+  EXPECT_TRUE(source.stopped_);
+}
+
 TEST_F(TrainerTest, MicroBatchesGiveTheSameWeights) {
   FakeSource whole(10), parts(10);
   v1::WorkerProgress progress;

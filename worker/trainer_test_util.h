@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -102,8 +103,14 @@ class FakeSource : public BatchSource {
     if (empty_) return Next{.kind = Kind::kEmpty};
     return Next{Kind::kBatch, &batch_, 0.25, 0.01};
   }
-  void Begun() override { --left_; }
+  void Begun() override {
+    --left_;
+    if (on_begun_ != nullptr) on_begun_();
+  }
+  void Stopped() override { stopped_ = true; }
 
+  std::function<void()> on_begun_;
+  bool stopped_ = false;
   bool empty_ = false;
   Batch batch_;
 
@@ -129,6 +136,7 @@ class StreamSource : public BatchSource {
     return Next{Kind::kBatch, &batch_, static_cast<double>(begin) / 100, 0.01};
   }
   void Begun() override { ++step_; }
+  void Stopped() override {}
 
  private:
   const int steps_;
@@ -202,8 +210,11 @@ class TrainerTest : public testing::Test {
     options.clock = &clock_;
     options.log = &log_;
     Trainer trainer(options);
+    trainer_ = &trainer;
     absl::Status status = trainer.Run();
     trainer.Describe(progress);
+    drained_ = trainer.drained();
+    trainer_ = nullptr;
     return status;
   }
 
@@ -219,6 +230,9 @@ class TrainerTest : public testing::Test {
   std::unique_ptr<FakeParameters> parameters_;
   std::unique_ptr<StagedParameters> staged_;
   std::unique_ptr<LocalOptimizer> local_;
+  // The one that runs, and whether the last one was drained.
+  Trainer* trainer_ = nullptr;
+  bool drained_ = false;
   TraceRecorder trace_{{.task = "worker 0", .clock = &clock_}};
 };
 

@@ -109,11 +109,22 @@ absl::Status WorkerTask::Run() {
   absl::StatusOr<v1::Plan> plan = AwaitMembership(&job);
   absl::Status status = plan.ok() ? Train(job, *plan, spec, std::move(dataset)) : plan.status();
   if (EndsWithTheJob(status)) status = absl::OkStatus();
-  if (absl::Status left = session_->Leave(std::string(status.message()), kLeaveTimeout); !left.ok()) {
-    options_.log->Warning(absl::StrCat("leaves without the coordinator's knowledge: ", left.message()));
-  }
+  Leave(status);
   session_.reset();
   return status;
+}
+
+void WorkerTask::Leave(const absl::Status& status) {
+  v1::Leaving leaving;
+  leaving.set_error(std::string(status.message()));
+  {
+    MutexLock lock(mu_);
+    leaving.set_drained(status.ok() && drained_);
+  }
+  if (leaving.drained()) options_.log->Info("leaves the job, as it was asked to");
+  if (absl::Status left = session_->Leave(leaving, kLeaveTimeout); !left.ok()) {
+    options_.log->Warning(absl::StrCat("leaves without the coordinator's knowledge: ", left.message()));
+  }
 }
 
 bool WorkerTask::IsMember(const v1::Plan& plan) const {
@@ -127,6 +138,10 @@ absl::StatusOr<v1::Plan> WorkerTask::AwaitMembership(v1::JobDescription* job) {
   MutexLock lock(mu_);
   for (;;) {
     if (stop_) return ended_.ok() ? absl::CancelledError("the job is over") : ended_;
+    if (drain_) {
+      drained_ = true;
+      return absl::CancelledError("asked to stop");
+    }
     if (job_.has_value() && IsMember(plan_)) {
       *job = *job_;
       return plan_;
@@ -226,6 +241,7 @@ absl::Status WorkerTask::RunTrainer(const v1::Plan& plan, PsClient* client, Trai
     trainer_ = trainer;
     dynamic_ = dynamic;
     if (stop_) client->Cancel(ended_.ok() ? absl::CancelledError("the job is over") : ended_);
+    if (drain_) trainer->Drain();
   }
   options_.log->Info(absl::StrCat("trains from step ", plan.first_step(), " of plan ", plan.generation(), ", ",
                                   ModeName(plan.mode(), plan.staleness_bound()), " with ", plan.members_size(),
@@ -233,6 +249,7 @@ absl::Status WorkerTask::RunTrainer(const v1::Plan& plan, PsClient* client, Trai
   client->Start(plan);
   absl::Status status = trainer->Run();
   MutexLock lock(mu_);
+  drained_ = trainer->drained();
   last_progress_ = ProgressLocked();  // For the heartbeat that goes before the goodbye.
   client_ = nullptr;
   trainer_ = nullptr;
@@ -306,6 +323,14 @@ void WorkerTask::OnDirective(const v1::Directive& directive) {
     default:
       break;
   }
+  changed_.NotifyAll();
+}
+
+void WorkerTask::Drain() {
+  options_.log->Info("asked to stop: finishes its step");
+  MutexLock lock(mu_);
+  drain_ = true;
+  if (trainer_ != nullptr) trainer_->Drain();
   changed_.NotifyAll();
 }
 

@@ -43,7 +43,10 @@ class WorkerTask {
   // Returns when the job, or this worker's part in it, is over. The status says why it was given up.
   absl::Status Run();
 
-  // From a signal: ends Run() early; the shards that are not finished are given to others. Thread-safe.
+  // Both end Run() early, and the shards that are not finished are given to others. Thread-safe.
+  // From a first signal: the step at work is finished, and this worker leaves without blame; Run() returns OK.
+  void Drain();
+  // Now: what is not acknowledged is given up.
   void Cancel(absl::Status why);
 
  private:
@@ -60,6 +63,7 @@ class WorkerTask {
   absl::Status RunTrainer(const v1::Plan& plan, PsClient* client, Trainer* trainer, DynamicSource* dynamic);
   // The device hangs: tells the coordinator, and ends.
   void Abandon(const std::string& what);
+  void Leave(const absl::Status& status);
   void SendShardRequest(const v1::ShardRequest& request);
   bool IsMember(const v1::Plan& plan) const;
 
@@ -73,6 +77,9 @@ class WorkerTask {
   std::string waiting_for_ ABSL_GUARDED_BY(mu_);
   absl::Status ended_ ABSL_GUARDED_BY(mu_);
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
+  // Drain() was called; and it is why Run() ends.
+  bool drain_ ABSL_GUARDED_BY(mu_) = false;
+  bool drained_ ABSL_GUARDED_BY(mu_) = false;
   // Set while training.
   PsClient* client_ ABSL_GUARDED_BY(mu_) = nullptr;
   Trainer* trainer_ ABSL_GUARDED_BY(mu_) = nullptr;

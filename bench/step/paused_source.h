@@ -20,6 +20,7 @@ class PausedSource : public worker::BatchSource {
   // DeadlineExceeded after an hour of pause.
   absl::StatusOr<Next> Get(const worker::Parameters::Step& step) override;
   void Begun() override;
+  void Stopped() override {}
 
   void SetPaused(bool paused);
   // The trainer's loop ends.

@@ -16,6 +16,7 @@ void AddStatusCommand(CLI::App* app, const Environment* environment, int* exit_c
 void AddStopCommand(CLI::App* app, const Environment* environment, int* exit_code);
 void AddConfigCommand(CLI::App* app, const Environment* environment, int* exit_code);
 void AddExportCommand(CLI::App* app, const Environment* environment, int* exit_code);
+void AddDeployCommand(CLI::App* app, const Environment* environment, int* exit_code);
 void AddAuditCommand(CLI::App* app, const Environment* environment, int* exit_code);
 
 }  // namespace rubato

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cli/audit/audit.h"
+#include "cli/command/mode_choice.h"
 #include "cli/command/run_directory.h"
 #include "cli/launch/local_cluster.h"
 #include "cli/launch/progress_display.h"
@@ -104,6 +105,20 @@ absl::Status WriteReports(const Comparison& comparison, const std::string& direc
   RUBATO_RETURN_IF_ERROR(WriteFileAtomically(page, HtmlReport(comparison)));
   *environment.out << "Report: " << page << std::endl;
   return absl::OkStatus();
+}
+
+absl::Status ReportRun(const PreparedRun& run, absl::Status outcome, const Environment& environment) {
+  const std::string& directory = run.config.run_directory();
+  ComparedRun result = LoadRun(run.config, directory, ".", outcome);
+  bool broken = result.audit == AuditResult::kBroken;
+  if (outcome.ok() && !result.summary.ok) outcome = absl::AbortedError(result.summary.error);
+  if (!result.record.progress.empty() || !result.record.evaluations.empty()) {
+    Comparison comparison = NewComparison(run);
+    comparison.modes = {{ModeOfConfig(run.config).Name(), {std::move(result)}}};
+    outcome.Update(WriteReports(comparison, directory, environment));
+  }
+  if (broken) outcome.Update(absl::DataLossError("the audit found a broken invariant: see rubato audit " + directory));
+  return outcome;
 }
 
 }  // namespace rubato

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -40,14 +41,14 @@ absl::Status SystemError(int error, absl::string_view what) {
 
 // The child between fork and exec: only calls that are safe after forking a process with threads. Writes errno to
 // `error_fd` when it fails.
-[[noreturn]] void Execute(char* const* argv, int null_fd, int log_fd, int error_fd, pid_t parent) {
+[[noreturn]] void Execute(char* const* argv, const std::array<int, 3>& streams, int error_fd, pid_t parent) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  bool ready = getppid() == parent && dup2(null_fd, STDIN_FILENO) >= 0 && dup2(log_fd, STDOUT_FILENO) >= 0 &&
-               dup2(log_fd, STDERR_FILENO) >= 0;
+  bool ready = getppid() == parent && dup2(streams[0], STDIN_FILENO) >= 0 && dup2(streams[1], STDOUT_FILENO) >= 0 &&
+               dup2(streams[2], STDERR_FILENO) >= 0;
   if (ready) execv(argv[0], argv);
   int error = errno;
   ssize_t ignored = write(error_fd, &error, sizeof(error));
@@ -64,10 +65,18 @@ std::string ExitResult::Describe() const {
 
 absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(const std::vector<std::string>& argv,
                                                                   const std::string& log_path) {
-  Descriptor log(open(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  if (log.get() < 0) return SystemError(errno, log_path);
-  Descriptor null(open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (null.get() < 0) return SystemError(errno, "/dev/null");
+  return Start(argv, Streams{.output = log_path, .errors = log_path});
+}
+
+absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(const std::vector<std::string>& argv,
+                                                                  const Streams& streams) {
+  constexpr int kAppend = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
+  Descriptor input(open(streams.input.c_str(), O_RDONLY | O_CLOEXEC));
+  if (input.get() < 0) return SystemError(errno, streams.input);
+  Descriptor output(open(streams.output.c_str(), kAppend, 0644));
+  if (output.get() < 0) return SystemError(errno, streams.output);
+  Descriptor errors(open(streams.errors.c_str(), kAppend, 0644));
+  if (errors.get() < 0) return SystemError(errno, streams.errors);
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return SystemError(errno, "pipe");
   Descriptor reader(ends[0]);
@@ -79,7 +88,7 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(const std::vec
   pid_t parent = getpid();
   pid_t pid = fork();
   if (pid < 0) return SystemError(errno, "fork");
-  if (pid == 0) Execute(arguments.data(), null.get(), log.get(), writer.get(), parent);
+  if (pid == 0) Execute(arguments.data(), {input.get(), output.get(), errors.get()}, writer.get(), parent);
   close(writer.Release());
   // Both sides set it, so that the group exists whoever comes first.
   setpgid(pid, pid);

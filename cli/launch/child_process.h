@@ -23,7 +23,7 @@ struct ExitResult {
   std::string Describe() const;
 };
 
-// A started program in a process group of its own, whose output goes to a log file. It is killed with its group when
+// A started program in a process group of its own, whose output goes to files. It is killed with its group when
 // the object goes, and by the kernel when the thread that started it ends: start children from the main thread.
 // Not thread-safe.
 //
@@ -31,11 +31,21 @@ struct ExitResult {
 //   while (!child->Poll().has_value()) ...
 class ChildProcess {
  public:
+  // Paths. What is read; where standard output and standard error are appended to, which may be the same file.
+  struct Streams {
+    std::string input = "/dev/null";
+    std::string output = "/dev/null";
+    std::string errors = "/dev/null";
+  };
+
   // `argv[0]` is the program's path. The log file is appended to. Signals blocked by the caller are not blocked in the
   // child; its standard input is empty.
   // Errors: the log cannot be opened or the program not be executed; the message names the file and the reason.
   static absl::StatusOr<std::unique_ptr<ChildProcess>> Start(const std::vector<std::string>& argv,
                                                              const std::string& log_path);
+  // The same with three files.
+  static absl::StatusOr<std::unique_ptr<ChildProcess>> Start(const std::vector<std::string>& argv,
+                                                             const Streams& streams);
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;

@@ -82,13 +82,19 @@ void Session::Send(v1::TaskMessage message) {
 }
 
 absl::Status Session::Leave(const std::string& error, absl::Duration timeout) {
-  v1::TaskMessage leaving;
-  *leaving.mutable_task() = options_.task;
-  leaving.mutable_leaving()->set_error(error);
+  v1::Leaving leaving;
+  leaving.set_error(error);
+  return Leave(leaving, timeout);
+}
+
+absl::Status Session::Leave(const v1::Leaving& leaving, absl::Duration timeout) {
+  v1::TaskMessage message;
+  *message.mutable_task() = options_.task;
+  *message.mutable_leaving() = leaving;
   const absl::Time deadline = options_.clock->Now() + timeout;
   MutexLock lock(mu_);
   if (farewell_ == Farewell::kNone) {
-    queue_.push_back(std::move(leaving));
+    queue_.push_back(std::move(message));
     farewell_ = Farewell::kQueued;
   }
   signalled_ = true;

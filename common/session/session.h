@@ -69,9 +69,10 @@ class Session {
   void Send(v1::TaskMessage message);
 
   // Sends a last heartbeat and Leaving after all that is queued, and closes the stream. `error` is empty when the task
-  // has done its part. DeadlineExceeded: the coordinator could not be told within `timeout`; Unavailable: the session
-  // was lost before. Nothing is sent afterwards.
+  // has done its part or was asked to stop. DeadlineExceeded: the coordinator could not be told within `timeout`;
+  // Unavailable: the session was lost before. Nothing is sent afterwards.
   absl::Status Leave(const std::string& error, absl::Duration timeout = absl::Seconds(5));
+  absl::Status Leave(const v1::Leaving& leaving, absl::Duration timeout = absl::Seconds(5));
 
  private:
   enum class Farewell { kNone, kQueued, kSent };

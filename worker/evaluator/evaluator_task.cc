@@ -42,7 +42,13 @@ absl::Status EvaluatorTask::Run() {
   session_ = session.get();
   session->Start();
   absl::Status status = Serve(*dataset, backend, model.get());
-  if (absl::Status left = session->Leave(std::string(status.message()), kLeaveTimeout); !left.ok()) {
+  v1::Leaving leaving;
+  leaving.set_error(std::string(status.message()));
+  {
+    MutexLock lock(mu_);
+    leaving.set_drained(status.ok() && drain_);
+  }
+  if (absl::Status left = session->Leave(leaving, kLeaveTimeout); !left.ok()) {
     options_.log->Warning(absl::StrCat("leaves without the coordinator's knowledge: ", left.message()));
   }
   return status;
@@ -146,6 +152,14 @@ void EvaluatorTask::OnDirective(const v1::Directive& directive) {
     const std::string& error = directive.stop().error();
     if (!error.empty()) ended_ = absl::AbortedError(absl::StrCat("the coordinator ended the job: ", error));
   }
+  changed_.NotifyAll();
+}
+
+void EvaluatorTask::Drain() {
+  options_.log->Info("asked to stop");
+  MutexLock lock(mu_);
+  stop_ = true;
+  drain_ = true;
   changed_.NotifyAll();
 }
 

@@ -38,7 +38,9 @@ class EvaluatorTask {
 
   // Returns when the job is over. The status says why it was given up.
   absl::Status Run();
-  // Ends Run() early. Thread-safe.
+  // Both end Run() early, when the evaluation at work is done. Thread-safe.
+  // From a first signal: the evaluator leaves without blame; Run() returns OK.
+  void Drain();
   void Cancel(absl::Status why);
 
  private:
@@ -61,6 +63,7 @@ class EvaluatorTask {
   v1::EvaluationResult last_result_ ABSL_GUARDED_BY(mu_);
   absl::Status ended_ ABSL_GUARDED_BY(mu_);
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
+  bool drain_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace rubato::worker

@@ -1,0 +1,93 @@
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/command/commands.h"
+#include "cli/command/ssh_deploy.h"
+
+namespace rubato {
+namespace {
+
+// Adds a subcommand of `rubato deploy ssh` that runs `action`.
+CLI::App* AddAction(CLI::App* ssh, const std::string& name, const std::string& description,
+                    const Environment* environment, int* exit_code, std::function<absl::Status()> action) {
+  CLI::App* command = ssh->add_subcommand(name, description);
+  command->callback([name, environment, exit_code, action = std::move(action)] {
+    const absl::Status status = action();
+    *exit_code = status.ok() ? kExitOk : ReportError(*environment, "deploy ssh " + name, status);
+  });
+  return command;
+}
+
+void AddUp(CLI::App* ssh, const Environment* environment, int* exit_code) {
+  auto options = std::make_shared<SshUpOptions>();
+  CLI::App* up = AddAction(ssh, "up", "Start a job on the hosts, follow it, and bring its run directory", environment,
+                           exit_code, [options, environment] { return SshUp(*options, *environment); });
+  up->add_option("HOSTS", options->hosts_path, "The hosts, a textproto (proto/deployment.proto)")->required();
+  up->add_option("CONFIG", options->config_path, "The job's config, a textproto")->required();
+  up->add_option("--package", options->package, "What ./rubato.sh package has made")->required();
+  up->add_option("--set", options->overrides, "path=value: overrides a field of the config; may be repeated")
+      ->allow_extra_args(false);
+  up->add_option(
+        "--copy", options->copies,
+        "A file or folder, by a relative path, that workers and evaluators find by the same path; may be repeated")
+      ->allow_extra_args(false);
+  up->add_option("--run_directory", options->run_directory,
+                 "Where everything is brought to; otherwise the config says so");
+  up->add_option("--identity", options->identity, "File of the private key to log in with");
+  up->add_option("--ssh_option", options->ssh_options, "An option for ssh's -o; may be repeated")
+      ->allow_extra_args(false);
+  up->add_option("--ssh", options->ssh_program, "The ssh program; otherwise the one in the PATH");
+  up->add_option("--time_limit", options->time_limit_seconds, "Seconds after which the job is stopped; 0: never")
+      ->check(CLI::NonNegativeNumber);
+  up->add_option("--min_free_mib", options->min_free_mib, "MiB that must be free in every host's directory")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
+  up->add_option("--max_clock_offset", options->clock_offset_max_seconds,
+                 "Seconds by which a host's clock may differ from this one's")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  up->add_flag("--overwrite", options->overwrite, "Delete what an earlier run left in the run directory");
+  up->add_flag("--detach", options->detach, "Return once the job has been started");
+}
+
+}  // namespace
+
+void AddDeployCommand(CLI::App* app, const Environment* environment, int* exit_code) {
+  CLI::App* deploy = app->add_subcommand("deploy", "Run a job on other machines");
+  deploy->require_subcommand(1);
+  CLI::App* ssh = deploy->add_subcommand("ssh", "Over SSH, which must not ask for a password");
+  ssh->require_subcommand(1);
+  AddUp(ssh, environment, exit_code);
+
+  struct RunOptions {
+    std::string run_directory;
+    std::vector<std::string> tasks;
+    int lines = 20;
+    bool remove = false;
+  };
+  auto run = std::make_shared<RunOptions>();
+  const char* const what = "The run directory that up was given";
+  AddAction(ssh, "follow", "Go on where an up was interrupted or detached", environment, exit_code,
+            [run, environment] { return SshFollow(run->run_directory, *environment); })
+      ->add_option("RUN", run->run_directory, what)
+      ->required();
+  AddAction(ssh, "status", "Show where the job stands, and its tasks on their hosts", environment, exit_code,
+            [run, environment] { return SshStatus(run->run_directory, *environment); })
+      ->add_option("RUN", run->run_directory, what)
+      ->required();
+  CLI::App* logs =
+      AddAction(ssh, "logs", "Show the last lines of tasks' logs", environment, exit_code,
+                [run, environment] { return SshLogs(run->run_directory, run->tasks, run->lines, *environment); });
+  logs->add_option("RUN", run->run_directory, what)->required();
+  logs->add_option("TASK", run->tasks, "coordinator, server-0, worker-1, ...; otherwise all");
+  logs->add_option("--lines", run->lines, "How many of each")->capture_default_str()->check(CLI::Range(1, 100000));
+  CLI::App* down =
+      AddAction(ssh, "down", "End all processes of the job, and bring its run directory", environment, exit_code,
+                [run, environment] { return SshDown(run->run_directory, run->remove, *environment); });
+  down->add_option("RUN", run->run_directory, what)->required();
+  down->add_flag("--remove", run->remove, "Delete the job's folder on the hosts when it has been brought");
+}
+
+}  // namespace rubato

@@ -1,0 +1,52 @@
+#ifndef RUBATO_CLI_COMMAND_SSH_DEPLOY_H_
+#define RUBATO_CLI_COMMAND_SSH_DEPLOY_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "cli/command/environment.h"
+
+namespace rubato {
+
+// What `rubato deploy ssh` does, one function for each of its subcommands.
+
+struct SshUpOptions {
+  std::string hosts_path;
+  std::string config_path;
+  std::string package;
+  std::vector<std::string> overrides;
+  // Files and folders that are copied to where workers and evaluators run.
+  std::vector<std::string> copies;
+  std::string run_directory;
+  std::string ssh_program;
+  std::string identity;
+  std::vector<std::string> ssh_options;
+  double time_limit_seconds = 0;
+  int64_t min_free_mib = 512;
+  double clock_offset_max_seconds = 5;
+  bool overwrite = false;
+  bool detach = false;
+};
+
+// Checks the hosts, copies the package, starts the job, follows it to its end, leaves no process of it and brings its
+// run directory. With `detach` it returns when the job has been started. Errors as of LoadJobConfig, LoadHosts,
+// AssignTasks, OpenPackage, PrepareRunDirectory, SshJob and SshFollower.
+absl::Status SshUp(const SshUpOptions& options, const Environment& environment);
+
+// The same from where the job is followed, for a job that was started.
+absl::Status SshFollow(const std::string& run_directory, const Environment& environment);
+
+// Where the job stands, and its tasks.
+absl::Status SshStatus(const std::string& run_directory, const Environment& environment);
+
+// The last lines of tasks' logs, where they are written.
+absl::Status SshLogs(const std::string& run_directory, const std::vector<std::string>& tasks, int lines,
+                     const Environment& environment);
+
+// Ends all processes of the job and brings its run directory; with `remove`, then deletes the job's folders.
+absl::Status SshDown(const std::string& run_directory, bool remove, const Environment& environment);
+
+}  // namespace rubato
+
+#endif  // RUBATO_CLI_COMMAND_SSH_DEPLOY_H_

@@ -1,0 +1,215 @@
+// SshJob against hosts that are folders of this machine: a stand-in for ssh runs the command in a shell.
+#include "cli/deploy/ssh_job.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include "cli/deploy/deployment_file.h"
+#include "cli/deploy/hosts.h"
+#include "cli/deploy/local_program.h"
+#include "cli/deploy/task_assignment.h"
+#include "common/storage/file.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace rubato {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// A package whose coordinator only says that it listens, and whose workers end at once.
+constexpr char kMakePackage[] = R"SCRIPT(
+set -e
+cd "$1"
+mkdir -p rubato-0/bin
+cd rubato-0
+cat >bin/coordinator <<'END'
+#!/bin/sh
+while [ $# -gt 0 ]; do
+  if [ "$1" = --port_file ]; then echo name:7071 >"$2"; fi
+  shift
+done
+exec sleep 60
+END
+printf '#!/bin/sh\necho "$@"\nexec sleep 60\n' >bin/server
+printf '#!/bin/sh\necho "$@"\nexit 3\n' >bin/worker
+chmod +x bin/*
+{ echo "machine $(uname -m)"; sha256sum bin/*; } >MANIFEST
+cd ..
+tar -czf "$2" rubato-0/MANIFEST rubato-0/bin
+rm -r rubato-0)SCRIPT";
+
+class SshJobTest : public testing::Test {
+ protected:
+  SshJobTest() : root_(fs::path(testing::TempDir()) / testing::UnitTest::GetInstance()->current_test_info()->name()) {
+    fs::remove_all(root_);
+    fs::create_directories(root_ / "run");
+    // The last argument is the command, the one before it the host.
+    std::ofstream(Path("ssh")) << "#!/bin/sh\nhost=\nlast=\nfor word; do host=$last last=$word; done\n"
+                                  "[ \"$host\" != away ] || { echo \"connect to host away: refused\" >&2; exit 255; }\n"
+                                  "exec sh -c \"$last\"\n";
+    fs::permissions(root_ / "ssh", fs::perms::owner_all);
+    std::ofstream(Path("job.textproto")) << "name: 'job'\n";
+    EXPECT_TRUE(RunProgram({"sh", "-c", kMakePackage, "sh", root_.string(), Path("package.tar.gz")}).ok());
+    package_ = *OpenPackage(Path("package.tar.gz"));
+    config_.mutable_cluster()->set_servers(1);
+    config_.mutable_cluster()->set_workers(1);
+    signals_ = *StopSignals::Create();
+  }
+
+  std::string Path(const std::string& name) const { return (root_ / name).string(); }
+
+  // A server on the first of two hosts, a worker on the second.
+  std::unique_ptr<SshJob> Job(const std::string& id, const std::string& second = "b") {
+    v1::Deployment deployment;
+    v1::HostConfig* a = deployment.mutable_hosts()->add_hosts();
+    a->set_host("a");
+    a->set_address("fd00::1");
+    a->set_directory(Path("it's \"a\" $HOME; `id` & \\ folder"));
+    a->set_servers(1);
+    a->set_coordinator(true);
+    v1::HostConfig* b = deployment.mutable_hosts()->add_hosts();
+    b->set_host(second);
+    b->set_directory(Path("b"));
+    b->set_workers(1);
+    const std::vector<v1::DeployedTask> tasks = *AssignTasks(deployment.hosts(), config_.cluster());
+    deployment.mutable_tasks()->Add(tasks.begin(), tasks.end());
+    deployment.mutable_ssh()->set_program(Path("ssh"));
+    deployment.set_job_id(id);
+    absl::StatusOr<std::unique_ptr<SshJob>> job = SshJob::Create(deployment, &clock_, signals_.get());
+    EXPECT_TRUE(job.ok()) << job.status();
+    return *std::move(job);
+  }
+
+  HostNeeds Needs() const { return {.machine = package_.machine}; }
+
+  std::unique_ptr<SshJob> Started(const std::string& id) {
+    std::unique_ptr<SshJob> job = Job(id);
+    EXPECT_TRUE(job->Check(Needs(), package_, nullptr).ok());
+    EXPECT_TRUE(job->Copy(package_, nullptr).ok());
+    const absl::Status started = job->Start(config_, Path("job.textproto"), package_);
+    EXPECT_TRUE(started.ok()) << started;
+    return job;
+  }
+
+  // What DescribeTasks says once it has `part`.
+  std::string TasksWith(SshJob* job, const std::string& part) {
+    const absl::Time deadline = clock_.Now() + absl::Seconds(20);
+    std::string text;
+    while (text.find(part) == std::string::npos && clock_.Now() < deadline) text = job->DescribeTasks();
+    return text;
+  }
+
+  const fs::path root_;
+  RealClock clock_;
+  std::unique_ptr<StopSignals> signals_;
+  Package package_;
+  v1::JobConfig config_;
+};
+
+TEST_F(SshJobTest, StartsTasksReadsTheirLogsAndLeavesNoProcess) {
+  std::unique_ptr<SshJob> job = Started("job-1");
+  EXPECT_EQ(job->deployment().coordinator(), "[fd00::1]:7071");
+  const std::string tasks = TasksWith(job.get(), "b: worker-0 ended 3");
+  EXPECT_THAT(tasks, HasSubstr("a: coordinator running"));
+  EXPECT_THAT(tasks, HasSubstr("a: server-0 running"));
+  std::string log;
+  EXPECT_TRUE(job->ReadLogs({"worker-0"}, 5, &log).ok());
+  EXPECT_THAT(log, HasSubstr("--config jobs/job-1/job.textproto --task_index 0 --coordinator [fd00::1]:7071 --role "
+                             "worker"));
+  EXPECT_TRUE(job->Stop().ok());
+  EXPECT_THAT(job->DescribeTasks(), Not(HasSubstr("running")));
+  EXPECT_TRUE(job->Fetch(Path("run")).ok());
+  EXPECT_THAT(*ReadFile(Path("run/logs/server-0.log")), HasSubstr("--listen [::]:0 --advertise_host [fd00::1]"));
+  EXPECT_TRUE(FileExists(Path("run/logs/worker-0.log")));
+  EXPECT_TRUE(job->Remove().ok());
+  EXPECT_FALSE(FileExists(Path("b/jobs/job-1")));
+}
+
+TEST_F(SshJobTest, OneJobIsStoppedAndAnotherOnTheSameHostsGoesOn) {
+  std::unique_ptr<SshJob> first = Started("job-1");
+  std::unique_ptr<SshJob> second = Started("job-11");
+  EXPECT_TRUE(first->Stop().ok());
+  EXPECT_THAT(TasksWith(second.get(), "server-0 running"), HasSubstr("a: server-0 running"));
+  EXPECT_THAT(first->DescribeTasks(), Not(HasSubstr("running")));
+  EXPECT_TRUE(second->Stop().ok());
+}
+
+TEST_F(SshJobTest, NothingIsStartedOnceTheJobWasStopped) {
+  std::unique_ptr<SshJob> job = Started("job-1");
+  EXPECT_TRUE(job->Stop().ok());
+  const absl::Status status = job->Start(config_, Path("job.textproto"), package_);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("a: the job is being stopped"));
+  EXPECT_THAT(job->DescribeTasks(), Not(HasSubstr("running")));
+}
+
+TEST_F(SshJobTest, CopiesAPackageOnceAndRefusesADamagedOne) {
+  std::unique_ptr<SshJob> job = Job("job-1");
+  ASSERT_TRUE(job->Check(Needs(), package_, nullptr).ok());
+  ASSERT_TRUE(job->Copy(package_, nullptr).ok());
+  ASSERT_TRUE(job->Check(Needs(), package_, nullptr).ok());
+  Package gone = package_;
+  gone.archive.path = Path("absent");
+  EXPECT_TRUE(job->Copy(gone, nullptr).ok());
+
+  Package damaged = package_;
+  damaged.archive.id = "0123";
+  std::fstream(Path("package.tar.gz"), std::ios::in | std::ios::out).seekp(100) << "damage";
+  const absl::Status status = job->Copy(damaged, nullptr);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("a: "));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("b: "));
+  EXPECT_FALSE(FileExists(Path("b/packages/0123")));
+}
+
+TEST_F(SshJobTest, CopiesDataToWhereItIsRead) {
+  fs::create_directories(root_ / "here/data");
+  std::ofstream(Path("here/data/a b")) << "examples";
+  const fs::path before = fs::current_path();
+  fs::current_path(root_ / "here");
+  absl::StatusOr<Archive> data = PackData({"data"}, Path("data.tar.gz"));
+  EXPECT_EQ(PackData({"data"}, Path("again.tar.gz"))->id, data->id);
+  EXPECT_THAT(std::string(PackData({"../here"}, Path("x")).status().message()), HasSubstr("value \"../here\""));
+  fs::current_path(before);
+  ASSERT_TRUE(data.ok()) << data.status();
+  std::unique_ptr<SshJob> job = Job("job-1");
+  ASSERT_TRUE(job->Check(Needs(), package_, &*data).ok());
+  ASSERT_TRUE(job->Copy(package_, &*data).ok());
+  EXPECT_EQ(*ReadFile(Path("b/data/a b")), "examples");
+}
+
+TEST_F(SshJobTest, NamesEveryHostThatCannotBeUsed) {
+  HostNeeds needs = Needs();
+  needs.free_kib = int64_t{1} << 50;
+  const std::string error = std::string(Job("job-1", "away")->Check(needs, package_, nullptr).message());
+  EXPECT_THAT(error, HasSubstr("2 of 2 hosts cannot be used:"));
+  EXPECT_THAT(error, HasSubstr("a: its disk is full"));
+  EXPECT_THAT(error, HasSubstr("away: connect to host away: refused"));
+}
+
+TEST_F(SshJobTest, SaysWhereProcessesMayBeLeft) {
+  const std::string error = std::string(Job("job-1", "away")->Stop().message());
+  EXPECT_THAT(error, HasSubstr("may still run on these hosts"));
+  EXPECT_THAT(error, HasSubstr("away: connect"));
+}
+
+TEST_F(SshJobTest, KnowsItsTasks) {
+  std::string text;
+  const absl::Status status = Job("job-1")->ReadLogs({"worker-7"}, 5, &text);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("\"worker-7\"; allowed: coordinator, server-0, worker-0"));
+}
+
+TEST_F(SshJobTest, ADeploymentIsReadAsItWasSaved) {
+  std::unique_ptr<SshJob> job = Job("job-1");
+  ASSERT_TRUE(SaveDeployment(job->deployment(), Path("run")).ok());
+  absl::StatusOr<v1::Deployment> loaded = LoadDeployment(Path("run"));
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(loaded->DebugString(), job->deployment().DebugString());
+  std::ofstream(Path("run/deployment.textproto")) << "job_id: 'a; rm -rf /' tasks {}";
+  EXPECT_TRUE(absl::IsInvalidArgument(LoadDeployment(Path("run")).status()));
+  EXPECT_TRUE(absl::IsNotFound(LoadDeployment(Path("absent")).status()));
+}
+
+}  // namespace
+}  // namespace rubato

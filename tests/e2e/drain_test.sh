@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# SIGTERM to the tasks of a running job: a worker and the evaluator leave without blame, and the job goes on; a server or
+# the coordinator ends the job, which says who it was.
+# shellcheck source=tests/e2e/common.sh
+source tests/e2e/common.sh
+# shellcheck source=tests/e2e/tasks.sh
+source tests/e2e/tasks.sh
+
+# start_job NAME OVERRIDE...: two servers and two workers, until they train.
+start_job() {
+  local name="$1" index override
+  shift
+  run="$work/$name"
+  job=(--config="$root/configs/teacher_mlp.textproto" --set "run_directory=$run" --set training.epochs=16
+    --set cluster.update_log=true --set cluster.evaluators=1)
+  for override in "$@"; do job+=(--set "$override"); done
+  say "$name"
+  start_coordinator "$name-coordinator" "${job[@]}"
+  for index in 0 1; do
+    start "$name-server-$index" server "${job[@]}" --coordinator="$address" --task_index="$index" --listen=127.0.0.1:0
+    start "$name-worker-$index" worker "${job[@]}" --coordinator="$address" --task_index="$index"
+  done
+  start "$name-evaluator" worker "${job[@]}" --coordinator="$address" --task_index=0 --role=evaluator
+  wait_for 30 "$name: training begins" has_step "$run" 50
+}
+
+end_job() {
+  local name="$1" expected="$2" task
+  for task in worker-0 server-0 server-1 coordinator; do ends "$name-$task" "$expected" 60; done
+}
+
+a_worker_leaves() {
+  local mode="$1" name="worker-$1" examples
+  shift
+  start_job "$name" "consistency.mode=$mode" "$@"
+  kill -TERM "${process[$name-worker-1]}"
+  ends "$name-worker-1" 0 20
+  says "$name-worker-1" 'leaves the job, as it was asked to'
+  end_job "$name" 0
+  ends "$name-evaluator" 0 20
+  says "$name-coordinator" 'worker 1 left: asked to stop'
+  # What is trained twice is at most the shards that the worker held.
+  examples="$(last_value "$run" examples)"
+  ((examples >= 16 * 40000)) || fail "$mode: $examples examples were trained, less than 16 epochs of 40000"
+  audit_holds "$run"
+}
+
+a_worker_leaves SYNC
+a_worker_leaves SSP consistency.staleness_bound=2
+a_worker_leaves ASYNC
+
+start_job evaluator
+kill -TERM "${process[evaluator-evaluator]}"
+ends evaluator-evaluator 0 30
+kill -TERM "${process[evaluator-coordinator]}"
+end_job evaluator 1
+ends evaluator-worker-1 1 20
+says evaluator-worker-1 'the coordinator ended the job: stopped by SIGTERM'
+
+start_job server
+kill -TERM "${process[server-server-1]}"
+end_job server 1
+says server-worker-0 'server 1 (127.0.0.1:[0-9]*): stopped by SIGTERM; its parameters are lost'
+say passed
