@@ -76,6 +76,10 @@ class CoordinatorCore {
   // Ends the job as failed with `reason`. Does nothing when it has ended.
   Actions RequestStop(const std::string& reason, absl::Time now);
 
+  // Tells all servers and workers to record a trace; `reply` has its id and who was told. InvalidArgument: the time is
+  // out of range. FailedPrecondition: the job is not TRAINING.
+  absl::StatusOr<Actions> RequestTrace(const v1::TraceJobRequest& request, v1::TraceJobReply* reply, absl::Time now);
+
   v1::JobStatus Status(absl::Time now) const;
   // What the job waits for now, as text; empty when it does not wait.
   std::string WaitingFor() const;
@@ -178,6 +182,9 @@ class CoordinatorCore {
   v1::Plan held_plan_;
   // Plans up to this one have their line in the run record.
   uint64_t recorded_generation_ = 0;
+
+  // Of the last trace that was asked for; ids grow, over restarts too.
+  uint64_t trace_id_ = 0;
 
   JobProgress progress_;
   EvaluationSchedule evaluations_;
