@@ -26,7 +26,7 @@ class RealClock : public Clock {
 
  private:
   absl::Time start_;
-  int64_t start_ns_;
+  int64_t start_ns_ = 0;
 };
 
 // Stands still until it is told to move. Not thread-safe.

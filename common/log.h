@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/string_view.h"
 #include "common/clock.h"
 #include "common/mutex.h"
@@ -22,12 +23,19 @@ class Logger {
   void Warning(absl::string_view message) { Write('W', message); }
   void Error(absl::string_view message) { Write('E', message); }
 
+  // The message of the last warning or error; empty when there was none.
+  std::string last_problem() {
+    MutexLock lock(mu_);
+    return last_problem_;
+  }
+
  private:
   void Write(char severity, absl::string_view message);
 
   const std::string who_;
   const Clock* const clock_;
   Mutex mu_;
+  std::string last_problem_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace rubato

@@ -123,6 +123,9 @@ void CoordinatorCore::Handle(const v1::TaskMessage& message, absl::Time now) {
 }
 
 void CoordinatorCore::OnHeartbeat(Member* member, const v1::Heartbeat& heartbeat, absl::Time now) {
+  member->resident_bytes = heartbeat.resident_bytes();
+  member->last_problem = heartbeat.last_problem();
+  member->trace = heartbeat.trace();
   if (member->id.role() == v1::TaskId::SERVER) member->server = heartbeat.server();
   if (member->id.role() == v1::TaskId::EVALUATOR) member->progress = heartbeat.progress();
   if (member->id.role() != v1::TaskId::WORKER) return;

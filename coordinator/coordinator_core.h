@@ -80,6 +80,10 @@ class CoordinatorCore {
   // The same at once, without a checkpoint.
   Actions Abort(const std::string& reason, absl::Time now);
 
+  // Tells all servers and workers to record a trace; `reply` has its id and who was told. InvalidArgument: the time is
+  // out of range. FailedPrecondition: the job is not TRAINING.
+  absl::StatusOr<Actions> RequestTrace(const v1::TraceJobRequest& request, v1::TraceJobReply* reply, absl::Time now);
+
   v1::JobStatus Status(absl::Time now) const;
   // What the job waits for now, as text; empty when it does not wait.
   std::string WaitingFor() const;
@@ -185,6 +189,9 @@ class CoordinatorCore {
   v1::Plan held_plan_;
   // Plans up to this one have their line in the run record.
   uint64_t recorded_generation_ = 0;
+
+  // Of the last trace that was asked for; ids grow, over restarts too.
+  uint64_t trace_id_ = 0;
 
   JobProgress progress_;
   EvaluationSchedule evaluations_;

@@ -63,6 +63,17 @@ grpc::ServerUnaryReactor* CoordinatorService::StopJob(grpc::CallbackServerContex
   return reactor;
 }
 
+grpc::ServerUnaryReactor* CoordinatorService::TraceJob(grpc::CallbackServerContext* context,
+                                                       const v1::TraceJobRequest* request, v1::TraceJobReply* reply) {
+  TsanAcquire(this);
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  runner_->Trace(*request, [reactor, reply](absl::StatusOr<v1::TraceJobReply> result) {
+    if (result.ok()) *reply = *std::move(result);
+    reactor->Finish(ToGrpcStatus(result.status()));
+  });
+  return reactor;
+}
+
 absl::StatusOr<Listener> Listen(const std::string& address, CoordinatorService* service) {
   Listener listener;
   grpc::ServerBuilder builder;

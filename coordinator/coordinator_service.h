@@ -25,6 +25,8 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
                                        v1::SwitchModeReply* reply) override;
   grpc::ServerUnaryReactor* StopJob(grpc::CallbackServerContext* context, const v1::StopJobRequest* request,
                                     v1::StopJobReply* reply) override;
+  grpc::ServerUnaryReactor* TraceJob(grpc::CallbackServerContext* context, const v1::TraceJobRequest* request,
+                                     v1::TraceJobReply* reply) override;
 
  private:
   JobRunner* const runner_;

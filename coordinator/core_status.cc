@@ -1,8 +1,9 @@
-// CoordinatorCore: what it tells the operator.
+// CoordinatorCore: what it tells the operator, and the traces that it has recorded for one.
 #include <algorithm>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "common/config/local_sgd.h"
 #include "common/static_partition.h"
@@ -10,6 +11,11 @@
 #include "coordinator/coordinator_core.h"
 
 namespace rubato::coordinator {
+namespace {
+
+constexpr double kLongestTraceSeconds = 600;
+
+}  // namespace
 
 double CoordinatorCore::EpochsTotal() const {
   const v1::TrainingConfig& training = config_.training();
@@ -55,7 +61,7 @@ std::string CoordinatorCore::WaitingFor() const {
   std::vector<std::string> waits;
   for (const Member* worker : membership_.Alive(v1::TaskId::WORKER)) {
     if (worker->progress.waiting_for().empty()) continue;
-    waits.push_back(absl::StrCat(TaskName(worker->id), " waits for ", worker->progress.waiting_for()));
+    waits.push_back(absl::StrCat(TaskName(worker->id), " in ", worker->progress.waiting_for()));
   }
   return absl::StrJoin(waits, "; ");
 }
@@ -77,6 +83,9 @@ v1::JobStatus CoordinatorCore::Status(absl::Time now) const {
     if (key.first == v1::TaskId::WORKER) *task->mutable_progress() = member.progress;
     task->set_host_name(member.info.host_name());
     task->set_process_id(member.info.process_id());
+    task->set_resident_bytes(member.resident_bytes);
+    task->set_last_problem(member.last_problem);
+    if (member.trace.id() != 0) *task->mutable_trace() = member.trace;
   }
   const ProgressTotals totals = progress_.Totals();
   status.set_seconds_since_start(Seconds(std::min(now, training_end_)));
@@ -97,7 +106,31 @@ v1::JobStatus CoordinatorCore::Status(absl::Time now) const {
   status.set_seconds_left(SecondsLeft());
   status.set_step(totals.step);
   status.set_run_directory(config_.run_directory());
+  status.set_lease_seconds(absl::ToDoubleSeconds(membership_.lease()));
   return status;
+}
+
+absl::StatusOr<Actions> CoordinatorCore::RequestTrace(const v1::TraceJobRequest& request, v1::TraceJobReply* reply,
+                                                      absl::Time now) {
+  // Written so that NaN is refused too.
+  if (!(request.seconds() > 0 && request.seconds() <= kLongestTraceSeconds)) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("seconds: value %g; allowed: above 0, up to %g", request.seconds(), kLongestTraceSeconds));
+  }
+  if (phase_ != v1::JobStatus::TRAINING) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("a trace is recorded while the job is TRAINING; it is ", v1::JobStatus::Phase_Name(phase_)));
+  }
+  trace_id_ = std::max(trace_id_ + 1, static_cast<uint64_t>(absl::ToUnixMicros(now)));
+  reply->set_id(trace_id_);
+  v1::Directive directive;
+  directive.mutable_record_trace()->set_id(trace_id_);
+  directive.mutable_record_trace()->set_seconds(request.seconds());
+  for (v1::TaskId::Role role : {v1::TaskId::SERVER, v1::TaskId::WORKER}) {
+    SendToAll(role, directive);
+    for (const Member* member : membership_.Alive(role)) *reply->add_tasks() = member->id;
+  }
+  return TakeActions();
 }
 
 }  // namespace rubato::coordinator

@@ -75,6 +75,16 @@ void JobRunner::Stop(const std::string& reason, std::function<void()> done) {
   });
 }
 
+void JobRunner::Trace(const v1::TraceJobRequest& request, std::function<void(absl::StatusOr<v1::TraceJobReply>)> done) {
+  Post([this, request, done = std::move(done)] {
+    v1::TraceJobReply reply;
+    absl::StatusOr<Actions> actions = core_->RequestTrace(request, &reply, Now());
+    if (!actions.ok()) return done(actions.status());
+    Perform(*actions);
+    done(std::move(reply));
+  });
+}
+
 std::optional<absl::Status> JobRunner::Wait(absl::Duration timeout) {
   const absl::Time deadline = Now() + timeout;
   MutexLock lock(mu_);
@@ -123,6 +133,12 @@ void JobRunner::Handle(const std::shared_ptr<TaskStream>& stream, const v1::Task
   if (message.has_register_()) {
     tasks_[stream.get()] = message.task();
     streams_[KeyOf(message.task())] = stream;
+  }
+  if (message.heartbeat().sent_unix_nanos() != 0) {
+    v1::Directive answer;
+    answer.mutable_clock()->set_sent_unix_nanos(message.heartbeat().sent_unix_nanos());
+    answer.mutable_clock()->set_coordinator_unix_nanos(absl::ToUnixNanos(Now()));
+    stream->Send(answer);
   }
   Perform(core_->OnMessage(message, peer, Now()));
   stream->Handled();

@@ -68,6 +68,8 @@ class JobRunner {
   // DeadlineExceeded after `patience` says what the switch waits for; it stays requested.
   void SwitchMode(const v1::SwitchModeRequest& request, absl::Duration patience, SwitchDone done);
   void Stop(const std::string& reason, std::function<void()> done);
+  // As CoordinatorCore::RequestTrace.
+  void Trace(const v1::TraceJobRequest& request, std::function<void(absl::StatusOr<v1::TraceJobReply>)> done);
 
   // The end of the job, or nothing when `timeout` comes first.
   std::optional<absl::Status> Wait(absl::Duration timeout);

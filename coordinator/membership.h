@@ -28,6 +28,9 @@ struct Member {
   // The latest heartbeat.
   v1::WorkerProgress progress;
   v1::ServerProgress server;
+  int64_t resident_bytes = 0;
+  std::string last_problem;
+  v1::TraceDone trace;
 };
 
 // Who takes part: tasks by role and index, their incarnations, leases and last heartbeats. A pure state machine; the

@@ -40,6 +40,7 @@ PartitionOwner::PartitionOwner(Options options)
     : options_(std::move(options)),
       store_(*options_.config, *options_.model, *options_.job, options_.chunks, AllocateIn(options_.arena)),
       partition_(options_.chunks, options_.patience, this),
+      trace_(options_.trace, options_.clock, options_.partition, options_.model, options_.job),
       // Several partitions are there to be at work at the same time.
       serves_all_at_once_(options_.config->cluster().partitions_per_server() <= 1 && HasNoCoreToSpare()),
       thread_([this] { Run(); }) {}
@@ -119,6 +120,7 @@ void PartitionOwner::Refuse(const Incoming& incoming, const absl::Status& why) {
 }
 
 void PartitionOwner::Handle(Incoming incoming) {
+  const absl::Time begun = trace_.Now();
   if (absl::Status status = AttachGradients(incoming.bytes, &incoming.request); !status.ok()) {
     return Refuse(incoming, status);
   }
@@ -128,10 +130,17 @@ void PartitionOwner::Handle(Incoming incoming) {
     lease.task = incoming.request.task;
     for (uint32_t chunk : incoming.request.chunks) lease.buffers.erase(chunk);
   }
+  int64_t bytes = 0;
+  for (const PushBytes::Part& part : incoming.bytes->parts) bytes += static_cast<int64_t>(part.bytes);
+  counts_.set_received_bytes_total(counts_.received_bytes_total() + bytes);
   const uint64_t token = ++last_token_;
   incoming.request.token = token;
-  open_[token] = {
-      std::move(incoming.connection), incoming.request_id, incoming.request.chunks, incoming.shared_session, {}};
+  open_[token] = {std::move(incoming.connection),
+                  incoming.request_id,
+                  incoming.request.chunks,
+                  incoming.shared_session,
+                  trace_.Received(incoming.request, incoming.arrived, begun),
+                  {}};
   incoming.bytes = nullptr;
   partition_.OnRequest(std::move(incoming.request), options_.clock->Now());
 }
@@ -204,7 +213,9 @@ bool PartitionOwner::IsFinite(uint32_t chunk, const Contribution& contribution) 
 }
 
 void PartitionOwner::Apply(const ChunkRules::Update& update) {
+  const absl::Time begun = trace_.Now();
   store_.Apply(update);
+  trace_.Applied(update, begun);
   counts_.set_updates_total(counts_.updates_total() + 1);
 }
 
@@ -226,6 +237,7 @@ void PartitionOwner::CheckLog(const absl::Status& status) {
 void PartitionOwner::Answer(const PartitionReply& reply) {
   auto node = open_.extract(reply.token);
   if (node.empty()) return;
+  const absl::Time begun = trace_.Now();
   Open& open = node.mapped();
   if (reply.push == v1::ExchangeReply::PUSH_DUPLICATE) counts_.set_duplicates_total(counts_.duplicates_total() + 1);
   if (reply.push == v1::ExchangeReply::PUSH_DROPPED) counts_.set_dropped_total(counts_.dropped_total() + 1);
@@ -244,6 +256,7 @@ void PartitionOwner::Answer(const PartitionReply& reply) {
   // What the next forward needs first goes first.
   const int64_t priority = open.chunks.empty() ? 0 : open.chunks.front();
   open.connection->Send(EncodeReply(header, std::move(payload)), priority);
+  trace_.Answered(open.traced, reply.outcome, begun);
 }
 
 void PartitionOwner::AddWeights(const PartitionReply& reply, const Open& open, v1::ExchangeReply* header,
@@ -259,6 +272,7 @@ void PartitionOwner::AddWeights(const PartitionReply& reply, const Open& open, v
     } else {
       weights.push_back(store_.ForWire(chunk, version));
     }
+    counts_.set_sent_bytes_total(counts_.sent_bytes_total() + weights.back().bytes);
     v1::ChunkWeights* entry = header->add_chunks();
     entry->set_chunk(chunk);
     entry->set_version(version);

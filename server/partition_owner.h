@@ -18,12 +18,14 @@
 #include "common/mutex.h"
 #include "common/shared_memory/arena.h"
 #include "common/storage/update_log.h"
+#include "common/trace/trace_recorder.h"
 #include "common/transport/exchange_server.h"
 #include "common/wire/exchange_codec.h"
 #include "proto/checkpoint.pb.h"
 #include "proto/coordinator.pb.h"
 #include "proto/job_config.pb.h"
 #include "server/chunk_store.h"
+#include "server/partition_trace.h"
 #include "server/request_reader.h"
 #include "server/rules/partition.h"
 
@@ -59,6 +61,8 @@ class PartitionOwner : private PartitionSink {
     std::unique_ptr<UpdateLogWriter> log;
     // Holds the weights as long as there is room, so that tasks on this host can read them there. Null: there is none.
     std::shared_ptr<SharedArena> arena;
+    // Null: nobody wants to know.
+    TraceRecorder* trace = nullptr;
     // Whether a worker's side of a shared memory session is still there. Called by whoever is at work.
     std::function<bool(uint64_t session, const v1::TaskId& task)> session_lives;
   };
@@ -71,6 +75,8 @@ class PartitionOwner : private PartitionSink {
     std::shared_ptr<const PushBytes> bytes;
     // The worker can read the arena; 0: it cannot.
     uint64_t shared_session = 0;
+    // For the trace; InfinitePast where nothing is recorded.
+    absl::Time arrived = absl::InfinitePast();
   };
 
   explicit PartitionOwner(Options options);
@@ -94,6 +100,7 @@ class PartitionOwner : private PartitionSink {
     uint64_t request_id;
     std::vector<uint32_t> chunks;
     uint64_t shared_session;
+    PartitionTrace::Request traced;
     // Snapshot: the weights that were captured, in order of capture.
     absl::flat_hash_map<uint32_t, std::pair<FloatBuffer::Ptr, int64_t>> captured;
   };
@@ -132,6 +139,7 @@ class PartitionOwner : private PartitionSink {
   absl::flat_hash_map<uint64_t, Lease> leases_;  // By session.
   uint64_t last_token_ = 0;
   v1::ServerProgress counts_;
+  PartitionTrace trace_;
   bool log_failed_ = false;
   const bool serves_all_at_once_;
 

@@ -43,6 +43,8 @@ void AddProgress(const v1::ServerProgress& from, v1::ServerProgress* to) {
   to->set_duplicates_total(to->duplicates_total() + from.duplicates_total());
   to->set_dropped_total(to->dropped_total() + from.dropped_total());
   to->set_non_finite_total(to->non_finite_total() + from.non_finite_total());
+  to->set_received_bytes_total(to->received_bytes_total() + from.received_bytes_total());
+  to->set_sent_bytes_total(to->sent_bytes_total() + from.sent_bytes_total());
   to->set_memory_bytes(to->memory_bytes() + from.memory_bytes());
   to->set_highest_started_step(std::max(to->highest_started_step(), from.highest_started_step()));
   for (const v1::HeldPull& held : from.held()) *to->add_held() = held;
@@ -127,6 +129,7 @@ absl::StatusOr<PartitionOwner::Options> ServerCore::OwnerOptions(const v1::JobDe
   owner.clock = options_.clock;
   owner.logger = options_.log;
   owner.arena = options_.arena;
+  owner.trace = options_.trace;
   owner.session_lives = [shared = options_.shared](uint64_t session, const v1::TaskId& task) {
     return shared != nullptr && shared->Find(session, task) != nullptr;
   };
@@ -236,11 +239,13 @@ absl::Status ServerCore::WriteChunks(const std::string& name, const std::vector<
 }
 
 void ServerCore::OnMessage(std::shared_ptr<Connection> connection, const grpc::ByteBuffer& message) {
-  absl::StatusOr<DecodedRequest> decoded = DecodeRequest(message);
   PartitionOwner* owner = nullptr;
   PartitionOwner::Incoming incoming;
+  if (options_.trace != nullptr && options_.trace->enabled()) incoming.arrived = options_.clock->Now();
+  absl::StatusOr<DecodedRequest> decoded = DecodeRequest(message);
   absl::Status status = decoded.ok() ? Route(*decoded, &owner, &incoming) : decoded.status();
   if (status.ok()) {
+    if (options_.on_step) options_.on_step(incoming.request.step);
     incoming.connection = std::move(connection);
     return owner->Submit(std::move(incoming));
   }

@@ -15,6 +15,7 @@
 #include "common/mutex.h"
 #include "common/shared_memory/arena.h"
 #include "common/shared_memory/listener.h"
+#include "common/trace/trace_recorder.h"
 #include "common/transport/exchange_server.h"
 #include "proto/coordinator.pb.h"
 #include "proto/job_config.pb.h"
@@ -35,6 +36,10 @@ class ServerCore {
     // outlives the core.
     const SharedMemoryListener* shared = nullptr;
     std::shared_ptr<SharedArena> arena;
+    // Null: nobody wants to know what the partitions do. Outlives the core.
+    TraceRecorder* trace = nullptr;
+    // Told the step of each request that is accepted, by whoever brings it. May be empty.
+    std::function<void(int64_t step)> on_step = {};
     // Sends an acknowledgement to the coordinator. Called on a partition's thread.
     std::function<void(v1::TaskMessage)> report;
   };

@@ -7,6 +7,7 @@
 #include "common/session/task_session.h"
 #include "common/status.h"
 #include "common/task.h"
+#include "common/trace/trace_files.h"
 
 namespace rubato::server {
 namespace {
@@ -14,6 +15,24 @@ namespace {
 constexpr absl::Duration kLeaveTimeout = absl::Seconds(1);
 
 }  // namespace
+
+ServerTask::ServerTask(Options options)
+    : options_(std::move(options)),
+      recorder_({.task = TaskName(options_.task),
+                 .task_index = options_.task.index(),
+                 .clock_offset = [this] { return ClockOffsetOfSession(); },
+                 .clock = options_.clock}),
+      timed_trace_({.recorder = &recorder_,
+                    .clock = options_.clock,
+                    .log = options_.log,
+                    .directory = TraceDirectory(options_.config),
+                    .file = TraceFile(options_.task)}),
+      trace_window_({.recorder = &recorder_,
+                     .steps = options_.config.training().trace_steps(),
+                     .after = options_.config.training().trace_after_steps(),
+                     .directory = TraceDirectory(options_.config),
+                     .file = TraceFile(options_.task),
+                     .log = options_.log}) {}
 
 void ServerTask::OfferSharedMemory() {
   if (options_.config.cluster().shared_memory() == v1::ClusterConfig::OFF) return;
@@ -52,6 +71,8 @@ absl::Status ServerTask::Run() {
   core.task = options_.task;
   core.clock = options_.clock;
   core.log = options_.log;
+  core.trace = &recorder_;
+  if (options_.config.training().trace_steps() > 0) core.on_step = [this](int64_t step) { OnStep(step); };
   core.report = [this](v1::TaskMessage message) { Report(std::move(message)); };
   RUBATO_ASSIGN_OR_RETURN(core_, ServerCore::Create(std::move(core)));
 
@@ -72,6 +93,11 @@ absl::Status ServerTask::Run() {
     status = ended_;
   }
   server->Shutdown();
+  timed_trace_.Finish();
+  {
+    MutexLock lock(trace_mu_);
+    trace_window_.Finish();
+  }
   if (absl::Status left = session->Leave(std::string(status.message()), kLeaveTimeout); !left.ok()) {
     options_.log->Warning(absl::StrCat("leaves without the coordinator's knowledge: ", left.message()));
   }
@@ -90,6 +116,7 @@ Session::Options ServerTask::DescribeSession(int port) {
   session.heartbeat = [this] {
     v1::Heartbeat heartbeat;
     *heartbeat.mutable_server() = core_->Progress();
+    *heartbeat.mutable_trace() = timed_trace_.last();
     return heartbeat;
   };
   session.on_directive = [this](const v1::Directive& directive) { OnDirective(directive); };
@@ -105,6 +132,16 @@ void ServerTask::Report(v1::TaskMessage message) {
 void ServerTask::SetSession(Session* session) {
   MutexLock lock(mu_);
   session_ = session;
+}
+
+std::optional<ClockOffset::Estimate> ServerTask::ClockOffsetOfSession() {
+  MutexLock lock(mu_);
+  return session_ == nullptr ? std::nullopt : session_->clock_offset();
+}
+
+void ServerTask::OnStep(int64_t step) {
+  MutexLock lock(trace_mu_);
+  trace_window_.BeginStep(step);
 }
 
 void ServerTask::OnMessage(std::shared_ptr<Connection> connection, grpc::ByteBuffer message) {
@@ -126,6 +163,8 @@ void ServerTask::OnDirective(const v1::Directive& directive) {
     const std::string& error = directive.stop().error();
     Cancel(error.empty() ? absl::OkStatus()
                          : absl::AbortedError(absl::StrCat("the coordinator ended the job: ", error)));
+  } else if (directive.has_record_trace()) {
+    timed_trace_.Record(directive.record_trace());
   } else {
     core_->OnDirective(directive);
   }

@@ -2,6 +2,7 @@
 #define RUBATO_SERVER_SERVER_TASK_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -13,6 +14,9 @@
 #include "common/session/session.h"
 #include "common/shared_memory/arena.h"
 #include "common/shared_memory/listener.h"
+#include "common/trace/timed_trace.h"
+#include "common/trace/trace_recorder.h"
+#include "common/trace/trace_window.h"
 #include "common/transport/exchange_server.h"
 #include "proto/coordinator.pb.h"
 #include "proto/job_config.pb.h"
@@ -35,7 +39,7 @@ class ServerTask : private ExchangeServer::Handler {
     Logger* log = nullptr;
   };
 
-  explicit ServerTask(Options options) : options_(std::move(options)) {}
+  explicit ServerTask(Options options);
 
   // Returns when the job is over. The status says why it was given up.
   absl::Status Run();
@@ -50,13 +54,21 @@ class ServerTask : private ExchangeServer::Handler {
   Session::Options DescribeSession(int port);
   void Report(v1::TaskMessage message);
   void SetSession(Session* session);
+  // Records the steps that training.trace_steps asks for, where it does.
+  void OnStep(int64_t step);
+  std::optional<ClockOffset::Estimate> ClockOffsetOfSession();
   // Sets the two below, where the config and the system allow it.
   void OfferSharedMemory();
 
   const Options options_;
   std::shared_ptr<SharedArena> arena_;
   std::unique_ptr<SharedMemoryListener> shared_;
+  TraceRecorder recorder_;
+  TimedTrace timed_trace_;
   std::unique_ptr<ServerCore> core_;
+
+  Mutex trace_mu_;
+  TraceWindow trace_window_ ABSL_GUARDED_BY(trace_mu_);
 
   Mutex mu_;
   CondVar changed_;

@@ -11,6 +11,7 @@
 #include "common/status.h"
 #include "common/storage/file.h"
 #include "common/task.h"
+#include "common/trace/trace_files.h"
 #include "common/trace/trace_recorder.h"
 #include "worker/data/open_dataset.h"
 #include "worker/local_optimizer.h"
@@ -188,7 +189,15 @@ absl::Status WorkerTask::Train(const v1::JobDescription& job, const v1::Plan& pl
   if (BatchesPerStep(config) > 1) {
     RUBATO_ASSIGN_OR_RETURN(local, LocalOptimizer::Create(config.optimizer(), model.get(), backend));
   }
-  TraceRecorder trace({.task = TaskName(options_.task), .task_index = options_.task.index(), .clock = options_.clock});
+  TraceRecorder trace({.task = TaskName(options_.task),
+                       .task_index = options_.task.index(),
+                       .clock_offset = [this] { return session_->clock_offset(); },
+                       .clock = options_.clock});
+  TimedTrace timed_trace({.recorder = &trace,
+                          .clock = options_.clock,
+                          .log = options_.log,
+                          .directory = TraceDirectory(config),
+                          .file = TraceFile(options_.task)});
 
   const int64_t train_examples = dataset->size();
   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Prefetcher> prefetcher,
@@ -230,16 +239,18 @@ absl::Status WorkerTask::Train(const v1::JobDescription& job, const v1::Plan& pl
   trainer_options.scales_loss = chosen.precision == v1::TrainingConfig::FP16;
   trainer_options.watchdog = &watchdog;
   Trainer trainer(trainer_options);
-  RUBATO_RETURN_IF_ERROR(RunTrainer(plan, &client, &trainer, is_static ? nullptr : &dynamic));
+  RUBATO_RETURN_IF_ERROR(RunTrainer(plan, &client, &trainer, is_static ? nullptr : &dynamic, &timed_trace));
   return SaveResiduals(spec, job, residuals);
 }
 
-absl::Status WorkerTask::RunTrainer(const v1::Plan& plan, PsClient* client, Trainer* trainer, DynamicSource* dynamic) {
+absl::Status WorkerTask::RunTrainer(const v1::Plan& plan, PsClient* client, Trainer* trainer, DynamicSource* dynamic,
+                                    TimedTrace* trace) {
   {
     MutexLock lock(mu_);
     client_ = client;
     trainer_ = trainer;
     dynamic_ = dynamic;
+    trace_ = trace;
     if (stop_) client->Cancel(ended_.ok() ? absl::CancelledError("the job is over") : ended_);
     if (drain_) trainer->Drain();
   }
@@ -248,8 +259,11 @@ absl::Status WorkerTask::RunTrainer(const v1::Plan& plan, PsClient* client, Trai
                                   " workers"));
   client->Start(plan);
   absl::Status status = trainer->Run();
+  trace->Finish();
   MutexLock lock(mu_);
   drained_ = trainer->drained();
+  last_trace_ = trace->last();
+  trace_ = nullptr;
   last_progress_ = ProgressLocked();  // For the heartbeat that goes before the goodbye.
   client_ = nullptr;
   trainer_ = nullptr;
@@ -285,6 +299,7 @@ v1::WorkerProgress WorkerTask::ProgressLocked() {
   progress.set_received_bytes_total(counters.received_bytes);
   progress.set_non_finite_total(progress.non_finite_total() + counters.non_finite);
   progress.set_waiting_for(counters.waiting_for);
+  progress.set_waiting_seconds(absl::ToDoubleSeconds(counters.waiting));
   progress.set_entry_wait_seconds(absl::ToDoubleSeconds(counters.entry_wait));
   for (int64_t count : counters.staleness) progress.add_staleness_counts(count);
   return progress;
@@ -294,7 +309,15 @@ v1::Heartbeat WorkerTask::Heartbeat() {
   v1::Heartbeat heartbeat;
   MutexLock lock(mu_);
   *heartbeat.mutable_progress() = ProgressLocked();
+  *heartbeat.mutable_trace() = trace_ == nullptr ? last_trace_ : trace_->last();
   return heartbeat;
+}
+
+void WorkerTask::RecordTraceLocked(const v1::RecordTrace& request) {
+  if (trace_ != nullptr) return trace_->Record(request);
+  last_trace_.Clear();
+  last_trace_.set_id(request.id());
+  last_trace_.set_error("the worker does not train");
 }
 
 void WorkerTask::OnDirective(const v1::Directive& directive) {
@@ -312,6 +335,9 @@ void WorkerTask::OnDirective(const v1::Directive& directive) {
       break;
     case v1::Directive::kShardGrant:
       if (dynamic_ != nullptr) dynamic_->OnGrant(directive.shard_grant());
+      break;
+    case v1::Directive::kRecordTrace:
+      RecordTraceLocked(directive.record_trace());
       break;
     case v1::Directive::kStop: {
       const std::string& error = directive.stop().error();

@@ -12,6 +12,7 @@
 #include "common/log.h"
 #include "common/mutex.h"
 #include "common/session/session.h"
+#include "common/trace/timed_trace.h"
 #include "proto/coordinator.pb.h"
 #include "proto/job_config.pb.h"
 #include "worker/backend_choice.h"
@@ -60,7 +61,9 @@ class WorkerTask {
   absl::Status RestoreResiduals(const ModelSpec& spec, const v1::JobDescription& job, const Residuals& residuals);
   absl::Status SaveResiduals(const ModelSpec& spec, const v1::JobDescription& job, const Residuals& residuals);
   // What is running is known to the callbacks meanwhile. `dynamic`: null where the plan gives out the data.
-  absl::Status RunTrainer(const v1::Plan& plan, PsClient* client, Trainer* trainer, DynamicSource* dynamic);
+  absl::Status RunTrainer(const v1::Plan& plan, PsClient* client, Trainer* trainer, DynamicSource* dynamic,
+                          TimedTrace* trace);
+  void RecordTraceLocked(const v1::RecordTrace& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The device hangs: tells the coordinator, and ends.
   void Abandon(const std::string& what);
   void Leave(const absl::Status& status);
@@ -85,6 +88,8 @@ class WorkerTask {
   Trainer* trainer_ ABSL_GUARDED_BY(mu_) = nullptr;
   v1::WorkerProgress last_progress_ ABSL_GUARDED_BY(mu_);
   DynamicSource* dynamic_ ABSL_GUARDED_BY(mu_) = nullptr;
+  TimedTrace* trace_ ABSL_GUARDED_BY(mu_) = nullptr;
+  v1::TraceDone last_trace_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace rubato::worker

@@ -49,6 +49,17 @@ absl::StatusOr<v1::SwitchModeReply> CoordinatorClient::SwitchMode(const v1::Swit
   return reply;
 }
 
+absl::StatusOr<v1::TraceJobReply> CoordinatorClient::TraceJob(double seconds, absl::Duration deadline) {
+  grpc::ClientContext context;
+  SetDeadline(deadline, &context);
+  v1::TraceJobRequest request;
+  request.set_seconds(seconds);
+  v1::TraceJobReply reply;
+  absl::Status status = FromGrpcStatus(stub_->TraceJob(&context, request, &reply));
+  if (!status.ok()) return Annotate(status, absl::StrCat("coordinator at ", address_));
+  return reply;
+}
+
 absl::Status CoordinatorClient::StopJob(const std::string& reason, absl::Duration deadline) {
   grpc::ClientContext context;
   SetDeadline(deadline, &context);

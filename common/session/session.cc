@@ -9,6 +9,7 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "common/process_memory.h"
 #include "common/task.h"
 
 namespace rubato {
@@ -66,6 +67,11 @@ Session::~Session() {
 void Session::Start() {
   out_of_contact_since_ = retry_at_ = heartbeat_at_ = options_.clock->Now();
   thread_ = std::thread([this] { Run(); });
+}
+
+std::optional<ClockOffset::Estimate> Session::clock_offset() {
+  MutexLock lock(mu_);
+  return clock_offset_.best();
 }
 
 void Session::Send(v1::TaskMessage message) {
@@ -187,6 +193,12 @@ void Session::OnBroken(const absl::Status& status, absl::Time now) {
 }
 
 void Session::Receive(const v1::Directive& directive) {
+  if (directive.has_clock()) {
+    const absl::Time received = options_.clock->Now();
+    MutexLock lock(mu_);
+    return clock_offset_.Add(absl::FromUnixNanos(directive.clock().sent_unix_nanos()), received,
+                             absl::FromUnixNanos(directive.clock().coordinator_unix_nanos()));
+  }
   if (directive.has_registered()) {
     registered_ = true;
     retry_pause_ = options_.retry_min;
@@ -248,7 +260,11 @@ bool Session::NextQueued(v1::TaskMessage* message) {
 v1::TaskMessage Session::HeartbeatMessage() {
   v1::TaskMessage message;
   *message.mutable_task() = options_.task;
-  *message.mutable_heartbeat() = options_.heartbeat();
+  v1::Heartbeat& heartbeat = *message.mutable_heartbeat();
+  heartbeat = options_.heartbeat();
+  heartbeat.set_resident_bytes(ResidentBytes());
+  heartbeat.set_last_problem(options_.log->last_problem());
+  heartbeat.set_sent_unix_nanos(absl::ToUnixNanos(options_.clock->Now()));
   return message;
 }
 

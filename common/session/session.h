@@ -4,6 +4,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -13,6 +14,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mutex.h"
+#include "common/session/clock_offset.h"
 #include "common/session/session_stream.h"
 #include "proto/coordinator.pb.h"
 
@@ -35,7 +37,8 @@ class Session {
     std::string coordinator;
     v1::TaskId task;
     v1::Register registration;
-    // Called on the session's thread several times per lease; must be quick.
+    // Called on the session's thread several times per lease; must be quick. The session itself adds when it was sent,
+    // the process's memory and the last problem in `log`.
     std::function<v1::Heartbeat()> heartbeat;
     // Called on the session's thread, for one directive after the other. Must not call Leave or destroy the session.
     std::function<void(const v1::Directive&)> on_directive;
@@ -64,6 +67,9 @@ class Session {
 
   // Once. The connection comes about on the session's thread, and callbacks begin.
   void Start();
+
+  // By how much the coordinator's clock is ahead of `clock`; nothing before it has answered a heartbeat.
+  std::optional<ClockOffset::Estimate> clock_offset();
 
   // Queues a message; `task` is filled in. Returns at once.
   void Send(v1::TaskMessage message);
@@ -103,6 +109,7 @@ class Session {
   // The stream on which Leaving was sent has ended, or the session was lost.
   bool over_ ABSL_GUARDED_BY(mu_) = false;
   bool lost_ ABSL_GUARDED_BY(mu_) = false;
+  ClockOffset clock_offset_ ABSL_GUARDED_BY(mu_);
 
   // The thread's own, once it runs.
   std::unique_ptr<SessionStream> stream_;

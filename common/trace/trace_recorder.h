@@ -3,7 +3,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -15,6 +17,7 @@
 #include "absl/time/time.h"
 #include "common/clock.h"
 #include "common/mutex.h"
+#include "common/session/clock_offset.h"
 
 namespace rubato {
 
@@ -30,7 +33,7 @@ struct TraceArg {
 // What a task did and when, to be looked at in a viewer of Chrome's trace event format (chrome://tracing, Perfetto).
 //
 //   TraceRecorder trace({.task = "worker 1", .task_index = 1, .clock = clock});
-//   trace.SetEnabled(true);
+//   trace.Start();
 //   const absl::Time sent = clock->Now();
 //   ...
 //   trace.Span({.track = "server 0, batch 3", .category = "push", .name = "push", .begin = sent, .end = clock->Now()},
@@ -47,10 +50,24 @@ class TraceRecorder {
     // together.
     std::string task;
     uint32_t task_index = 0;
-    // Spans beyond this many are only counted.
+    // Spans and ends of flows beyond this many are only counted.
     size_t max_spans = size_t{1} << 18;
+    // By how much the coordinator's clock is ahead, when the trace is written; by it the traces of several tasks are
+    // laid side by side. Empty, or without a value: not known.
+    std::function<std::optional<ClockOffset::Estimate>()> clock_offset = {};
     // Outlives the recorder; time is counted from its value at construction.
     const Clock* clock = nullptr;
+  };
+  // An end of an arrow between spans of two tasks.
+  struct FlowInfo {
+    absl::string_view track;
+    absl::string_view name;
+    // The same at both ends, and nowhere else.
+    uint64_t id = 0;
+    // Where the arrow begins, or where it arrives.
+    bool begins = false;
+    // Inside of a span of the track.
+    absl::Time at;
   };
   // Copied.
   struct SpanInfo {
@@ -63,12 +80,17 @@ class TraceRecorder {
 
   explicit TraceRecorder(Options options) : options_(std::move(options)), epoch_(options_.clock->Now()) {}
 
-  // Whether spans are recorded; at first they are not.
-  void SetEnabled(bool enabled) { enabled_.store(enabled, std::memory_order_relaxed); }
+  // Begins to record, with nothing there. False, and nothing changes, when it is recording already.
+  bool Start();
+  // What was recorded stays until the next Start.
+  void Stop() { enabled_.store(false, std::memory_order_relaxed); }
+  // At first it is not.
   bool enabled() const { return enabled_.load(std::memory_order_relaxed); }
 
   // Something that has ended. Does nothing unless enabled.
   void Span(const SpanInfo& span, std::initializer_list<TraceArg> args = {});
+
+  void Flow(const FlowInfo& flow);
 
   // The spans so far in trace event format (a JSON object; docs/formats.md).
   std::string ToJson() const;
@@ -77,6 +99,9 @@ class TraceRecorder {
 
  private:
   struct Entry {
+    // 'X': a span. 's', 'f': where a flow begins and ends.
+    char phase = 'X';
+    uint64_t flow = 0;
     int track = 0;
     std::string category;
     std::string name;
@@ -85,6 +110,7 @@ class TraceRecorder {
     std::vector<TraceArg> args;
   };
 
+  void AddLocked(absl::string_view track, Entry entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   int TrackLocked(absl::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Options options_;

@@ -37,7 +37,7 @@ class TraceRecorderTest : public testing::Test {
 
 TEST_F(TraceRecorderTest, WritesCompleteEventsWithTimesFromItsStart) {
   TraceRecorder trace = Make();
-  trace.SetEnabled(true);
+  trace.Start();
   clock_.Advance(absl::Milliseconds(2) + absl::Nanoseconds(500));
   trace.Span(Next("server 0", "push batch 1"), {{"step", 7}, {"outcome", "applied"}});
   const Json json = Json::parse(trace.ToJson());
@@ -57,7 +57,7 @@ TEST_F(TraceRecorderTest, WritesCompleteEventsWithTimesFromItsStart) {
 
 TEST_F(TraceRecorderTest, NamesProcessAndTracks) {
   TraceRecorder trace = Make();
-  trace.SetEnabled(true);
+  trace.Start();
   for (const char* track : {"trainer", "server 0", "trainer", "server 1"}) trace.Span(Next(track, "a"));
   const Json json = Json::parse(trace.ToJson());
   std::string process;
@@ -76,18 +76,57 @@ TEST_F(TraceRecorderTest, NamesProcessAndTracks) {
 TEST_F(TraceRecorderTest, RecordsOnlyWhileEnabled) {
   TraceRecorder trace = Make();
   trace.Span(Next("a", "before"));
-  trace.SetEnabled(true);
+  trace.Start();
   trace.Span(Next("a", "during"));
-  trace.SetEnabled(false);
+  trace.Stop();
   trace.Span(Next("a", "after"));
   const std::vector<Json> events = Events(Json::parse(trace.ToJson()), "X");
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(events[0]["name"], "during");
 }
 
+TEST_F(TraceRecorderTest, EachStartBeginsEmptyAndThereIsOneAtATime) {
+  TraceRecorder trace = Make();
+  ASSERT_TRUE(trace.Start());
+  EXPECT_FALSE(trace.Start());
+  trace.Span(Next("a", "first"));
+  trace.Stop();
+  EXPECT_EQ(Events(Json::parse(trace.ToJson()), "X").size(), 1u);
+  ASSERT_TRUE(trace.Start());
+  EXPECT_TRUE(Events(Json::parse(trace.ToJson()), "X").empty());
+}
+
+TEST_F(TraceRecorderTest, WritesBothEndsOfAFlow) {
+  TraceRecorder trace = Make();
+  trace.Start();
+  clock_.Advance(absl::Microseconds(10));
+  trace.Flow({.track = "a", .name = "push", .id = 0xab, .begins = true, .at = clock_.Now()});
+  trace.Flow({.track = "b", .name = "push", .id = 0xab, .at = clock_.Now()});
+  const Json json = Json::parse(trace.ToJson());
+  EXPECT_EQ(Events(json, "s")[0], Json({{"name", "push"},
+                                        {"cat", "flow"},
+                                        {"ph", "s"},
+                                        {"id", "0x00000000000000ab"},
+                                        {"ts", 10.0},
+                                        {"pid", 3},
+                                        {"tid", 1}}));
+  EXPECT_EQ(Events(json, "f")[0]["id"], "0x00000000000000ab");
+  EXPECT_EQ(Events(json, "f")[0]["bp"], "e");
+  EXPECT_EQ(Events(json, "f")[0]["tid"], 2);
+}
+
+TEST_F(TraceRecorderTest, SaysHowFarItsClockIsFromTheCoordinators) {
+  std::optional<ClockOffset::Estimate> offset;
+  TraceRecorder trace({.task = "server 0", .clock_offset = [&] { return offset; }, .clock = &clock_});
+  EXPECT_FALSE(Json::parse(trace.ToJson())["otherData"].contains("clock_offset_microseconds"));
+  offset = {absl::Microseconds(-1500), absl::Microseconds(40)};
+  EXPECT_EQ(Json::parse(trace.ToJson())["otherData"]["clock_offset_microseconds"], -1500.0);
+  EXPECT_EQ(Json::parse(trace.ToJson())["otherData"]["clock_error_microseconds"], 40.0);
+}
+
 TEST_F(TraceRecorderTest, CountsWhatIsTooMuch) {
   TraceRecorder trace = Make(2);
-  trace.SetEnabled(true);
+  trace.Start();
   for (int i = 0; i < 5; ++i) trace.Span(Next("a", "b"));
   const Json json = Json::parse(trace.ToJson());
   EXPECT_EQ(Events(json, "X").size(), 2u);
@@ -97,14 +136,14 @@ TEST_F(TraceRecorderTest, CountsWhatIsTooMuch) {
 TEST_F(TraceRecorderTest, IsValidJsonWithoutSpansAndWithAnyName) {
   TraceRecorder trace = Make();
   EXPECT_TRUE(Events(Json::parse(trace.ToJson()), "X").empty());
-  trace.SetEnabled(true);
+  trace.Start();
   trace.Span(Next("a\"\\\n", "\xff\x01"), {{"\t", "\xc3"}});
   EXPECT_EQ(Events(Json::parse(trace.ToJson()), "X").size(), 1u);
 }
 
 TEST_F(TraceRecorderTest, TakesSpansFromSeveralThreads) {
   TraceRecorder trace = Make(1000);
-  trace.SetEnabled(true);
+  trace.Start();
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&trace, t] {
@@ -125,7 +164,7 @@ TEST_F(TraceRecorderTest, TakesSpansFromSeveralThreads) {
 
 TEST_F(TraceRecorderTest, WritesAFileOrSaysWhyNot) {
   TraceRecorder trace = Make();
-  trace.SetEnabled(true);
+  trace.Start();
   trace.Span(Next("a", "b"));
   const std::string path = testing::TempDir() + "/trace.json";
   ASSERT_TRUE(trace.Write(path).ok());

@@ -11,7 +11,8 @@
 namespace rubato {
 
 // Lets a recorder record some of a task's steps and writes them to a file: those numbered [after, after + steps),
-// counted from 0 as the task makes them. Used by one thread.
+// counted from 0 as the task makes them; later ones, where another trace is being recorded then. Used by one thread at
+// a time.
 //
 //   TraceWindow window({.recorder = &trace, .steps = 20, .after = 100, .directory = "runs/job/traces",
 //                       .file = "worker-1.json", .log = log});
@@ -42,6 +43,8 @@ class TraceWindow {
   void Write();
 
   const Options options_;
+  // Steps made when recording began; -1 before.
+  int64_t begun_at_ = -1;
   bool written_ = false;
 };
 

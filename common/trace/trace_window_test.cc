@@ -63,6 +63,15 @@ TEST_F(TraceWindowTest, WritesWhatThereIsWhenTrainingEnds) {
   EXPECT_EQ(Recorded(), (std::vector<std::string>{"1", "2"}));
 }
 
+TEST_F(TraceWindowTest, WaitsForAnotherTraceToEnd) {
+  TraceWindow window = Make(1, 2);
+  ASSERT_TRUE(trace_.Start());
+  for (int step = 0; step < 3; ++step) Step(&window, step);
+  trace_.Stop();
+  for (int step = 3; step < 6; ++step) Step(&window, step);
+  EXPECT_EQ(Recorded(), (std::vector<std::string>{"3", "4"}));
+}
+
 TEST_F(TraceWindowTest, WritesNothingWhereItNeverBegan) {
   TraceWindow none = Make(0, 0);
   Step(&none, 0);

@@ -162,7 +162,7 @@ TEST_P(PsClientTest, TracesTheBytesThatTravel) {
   InProcessCluster cluster(setup);
   FakeModel model = cluster.MakeModel();
   TraceRecorder trace({.task = "worker 0", .clock = cluster.clock()});
-  trace.SetEnabled(true);
+  trace.Start();
   PsClient::Options options = cluster.ClientOptions(0, &model);
   options.trace = &trace;
   PsClient client(std::move(options));

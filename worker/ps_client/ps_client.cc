@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
 #include "common/task.h"
+#include "common/trace/flow_id.h"
 #include "worker/ps_client/arrived_weights.h"
 
 namespace rubato::worker {
@@ -33,7 +34,7 @@ PsClient::PsClient(Options options)
       versions_(options_.job.chunks_size(), 0),
       missing_tensors_(batching_.batches.size(), 0),
       storing_(batching_.batches.size(), false),
-      sent_at_(batching_.batches.size(), absl::InfinitePast()),
+      ways_(batching_.batches.size()),
       examples_(batching_.batches.size(), 0) {
   for (size_t link = 0; link < links_.size(); ++link) {
     const v1::ServerInfo& server = options_.job.servers(static_cast<int>(link) / options_.connections_per_server);
@@ -135,8 +136,11 @@ void PsClient::Send(const StepMachine::Request& request) {
     }
     if (examples_[request.batch] != 0) AddGradients(batch, link, &header, &payload);
   }
-  sent_at_[request.batch] = options_.clock->Now();
-  if (link.heard_at == absl::InfinitePast()) link.heard_at = sent_at_[request.batch];
+  const absl::Time now = options_.clock->Now();
+  Way& way = ways_[request.batch];
+  if (way.begun == absl::InfinitePast()) way.begun = now;
+  if (request.kind != StepMachine::Kind::kPull) way.pushed_step = request.step;
+  if (link.heard_at == absl::InfinitePast()) link.heard_at = now;
   // What the next forward needs first overtakes what it needs later.
   link.client->Send(EncodeRequest(header, std::move(payload)), request.batch);
 }
@@ -175,26 +179,32 @@ void PsClient::OnMessage(int index, const Connection* connection, grpc::ByteBuff
   if (stop_) return;
   if (!status.ok()) return Fail(Annotate(status, absl::StrCat("answer of ", links_[index].name)));
   counters_.received_bytes += bytes;
-  if (options_.trace != nullptr && options_.trace->enabled()) Trace(batch, decoded->header, bytes, begin);
+  if (options_.trace != nullptr && options_.trace->enabled()) Trace(batch, bytes, begin);
+  ways_[batch] = {};
   TakeReply(batch, decoded->header);
 }
 
-void PsClient::Trace(int batch, const v1::ExchangeReply& reply, int64_t received_bytes, absl::Time begin) {
+void PsClient::Trace(int batch, int64_t received_bytes, absl::Time begin) {
   const absl::Time now = options_.clock->Now();
   const std::vector<int>& tensors = batching_.tensors_of_batch[batch];
   std::string name = options_.tensors[tensors.front()];
   if (tensors.size() > 1) absl::StrAppend(&name, " to ", options_.tensors[tensors.back()]);
   const std::string track = absl::StrCat("batch ", batch, " (", links_[link_of_batch_[batch]].name, ")");
-  const bool pushed = reply.push() != v1::ExchangeReply::PUSH_NONE;
+  const Way& way = ways_[batch];
+  const bool pushed = way.pushed_step >= 0;
   int64_t sent_bytes = 0;
   if (pushed && examples_[batch] != 0) {
     for (uint32_t chunk : batching_.batches[batch].chunks) sent_bytes += static_cast<int64_t>(PushBytes(chunk).second);
   }
   const TraceArg step("step", machine_.step());
-  options_.trace->Span(
-      {track, "exchange", absl::StrCat(pushed ? "push and pull " : "pull ", name), sent_at_[batch], now},
-      {step, {"sent_bytes", sent_bytes}, {"received_bytes", received_bytes}});
+  options_.trace->Span({track, "exchange", absl::StrCat(pushed ? "push and pull " : "pull ", name), way.begun, now},
+                       {step, {"sent_bytes", sent_bytes}, {"received_bytes", received_bytes}});
   options_.trace->Span({track, "store", absl::StrCat("store ", name), begin, now}, {step});
+  if (!pushed) return;
+  for (uint32_t chunk : batching_.batches[batch].chunks) {
+    const uint64_t id = PushFlowId(options_.task, way.pushed_step, chunk);
+    options_.trace->Flow({.track = track, .name = "push", .id = id, .begins = true, .at = way.begun});
+  }
 }
 
 void PsClient::TakeReply(int batch, const v1::ExchangeReply& reply) {
@@ -344,6 +354,7 @@ absl::Status PsClient::AwaitLocked(const std::function<bool()>& done) {
   const absl::Time begin = options_.clock->Now();
   absl::Time next_log = begin + absl::Seconds(5);
   awaited_ = &done;
+  waits_since_ = begin;
   while (failed_.ok() && !done()) {
     changed_.WaitFor(mu_, absl::Milliseconds(200));
     const absl::Time now = options_.clock->Now();
@@ -362,6 +373,7 @@ absl::Status PsClient::AwaitLocked(const std::function<bool()>& done) {
     }
   }
   awaited_ = nullptr;
+  waits_since_ = absl::InfiniteFuture();
   step_wait_ += options_.clock->Now() - begin;
   counters_.waiting_for.clear();
   return failed_;
@@ -434,7 +446,9 @@ absl::Status PsClient::AwaitAcknowledgements() {
 
 PsClient::Counters PsClient::counters() {
   MutexLock lock(mu_);
-  return counters_;
+  Counters counters = counters_;
+  counters.waiting = std::max(options_.clock->Now() - waits_since_, absl::ZeroDuration());
+  return counters;
 }
 
 bool PsClient::uses_shared_memory() {

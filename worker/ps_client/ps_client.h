@@ -79,8 +79,10 @@ class PsClient : public Parameters, private StepMachine::Sink {
     int64_t non_finite = 0;
     // Steps by version staleness (the largest over their chunks); the last entry takes all above.
     std::vector<int64_t> staleness;
-    // Whom the trainer waits for now; empty when it does not wait.
+    // Whom the trainer waits for now; empty when it does not wait, or does not know yet.
     std::string waiting_for;
+    // For how long it has waited until now; zero when it does not wait.
+    absl::Duration waiting;
     // How long the trainer waited for the first step of the current generation.
     absl::Duration entry_wait;
   };
@@ -134,6 +136,14 @@ class PsClient : public Parameters, private StepMachine::Sink {
     absl::Time heard_at = absl::InfinitePast();
   };
 
+  // A batch's way to the server and back, repetitions included.
+  struct Way {
+    // When its first request was sent; InfinitePast when nothing is on the way.
+    absl::Time begun = absl::InfinitePast();
+    // The step that was pushed; -1: none.
+    int64_t pushed_step = -1;
+  };
+
   void Send(const StepMachine::Request& request) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnMessage(int link, const Connection* connection, grpc::ByteBuffer message);
   void OnDisconnected(int link, const Connection* connection, absl::Status status);
@@ -149,10 +159,8 @@ class PsClient : public Parameters, private StepMachine::Sink {
   // Reconnects what is broken, until the client ends.
   void Maintain();
   void Reconnect(int link);
-  // Records the answer to a batch's request, which came at `begin` with weights of `received_bytes` and is in place
-  // now.
-  void Trace(int batch, const v1::ExchangeReply& reply, int64_t received_bytes, absl::Time begin)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Records a batch's way, whose answer came at `begin` with weights of `received_bytes` and is in place now.
+  void Trace(int batch, int64_t received_bytes, absl::Time begin) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // To the server's shared memory; null where tensors go over TCP.
   std::unique_ptr<SharedMemoryLink> ConnectMemory(const v1::SharedMemoryAddress& address, const std::string& name);
   // Wakes the trainer if what it waits for is there.
@@ -183,8 +191,10 @@ class PsClient : public Parameters, private StepMachine::Sink {
   // place, outside the lock.
   std::vector<int> missing_tensors_ ABSL_GUARDED_BY(mu_);
   std::vector<bool> storing_ ABSL_GUARDED_BY(mu_);
-  // By batch: when its open request was sent.
-  std::vector<absl::Time> sent_at_ ABSL_GUARDED_BY(mu_);
+  // By batch: what is on its way.
+  std::vector<Way> ways_ ABSL_GUARDED_BY(mu_);
+  // Since when the trainer waits; InfiniteFuture when it does not.
+  absl::Time waits_since_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
   // Examples of its contribution to the current step.
   std::vector<uint64_t> examples_ ABSL_GUARDED_BY(mu_);
   double epoch_ ABSL_GUARDED_BY(mu_) = 0;
