@@ -16,6 +16,10 @@ void AddStatusCommand(CLI::App* app, const Environment* environment, int* exit_c
 void AddStopCommand(CLI::App* app, const Environment* environment, int* exit_code);
 void AddExportCommand(CLI::App* app, const Environment* environment, int* exit_code);
 void AddAuditCommand(CLI::App* app, const Environment* environment, int* exit_code);
+void AddCheckpointCommand(CLI::App* app, const Environment* environment, int* exit_code);
+void AddDoctorCommand(CLI::App* app, const Environment* environment, int* exit_code);
+void AddSimulateCommand(CLI::App* app, const Environment* environment, int* exit_code);
+void AddTraceCommand(CLI::App* app, const Environment* environment, int* exit_code);
 
 }  // namespace rubato
 
