@@ -29,10 +29,14 @@ absl::Status Outcome(bool ok, const std::string& error) {
   return ok ? absl::OkStatus() : absl::AbortedError(absl::StrCat("the job failed: ", error));
 }
 
-// The coordinator, which ends with its job, has said `last` and answers no more with `why`: what the run record says.
-absl::Status OutcomeOfRecord(const v1::JobStatus& last, const absl::Status& why, const Environment& environment) {
+// A coordinator that is silent for longer will not come back.
+constexpr absl::Duration kSilence = absl::Seconds(15);
+
+// The coordinator, which ends with its job, has said `last` and answers no more: what the run record says of the end.
+// Nothing where there is none, because the coordinator is away.
+std::optional<absl::Status> OutcomeOfRecord(const v1::JobStatus& last, const Environment& environment) {
   absl::StatusOr<RunRecord> record = ReadRunRecord(last.run_directory());
-  if (!record.ok() || !record->end.has_value()) return why;
+  if (!record.ok() || !record->end.has_value()) return std::nullopt;
   *environment.out << "The job has ended: " << (record->end->ok ? "done" : "failed") << std::endl;
   return Outcome(record->end->ok, record->end->error);
 }
@@ -44,7 +48,11 @@ absl::Status Watch(const std::string& address, absl::Duration interval, const En
   for (;;) {
     absl::StatusOr<v1::JobStatus> status = coordinator.GetStatus(absl::Seconds(10));
     if (!status.ok()) {
-      return before.has_value() ? OutcomeOfRecord(before->status, status.status(), environment) : status.status();
+      if (!before.has_value()) return status.status();
+      if (std::optional<absl::Status> outcome = OutcomeOfRecord(before->status, environment)) return *outcome;
+      if (environment.clock->Now() - before->at > kSilence) return status.status();
+      environment.clock->Sleep(interval);
+      continue;
     }
     StatusReading now = {*std::move(status), environment.clock->Now()};
     // From the upper left corner, and what is left of the last text is deleted.

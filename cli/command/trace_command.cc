@@ -26,6 +26,8 @@ constexpr char kMerged[] = "merged.json";
 // A heartbeat says that a trace is there; before, it has to be written.
 constexpr absl::Duration kPatience = absl::Seconds(20);
 constexpr absl::Duration kPoll = absl::Milliseconds(100);
+// A coordinator that does not answer this often in a row has ended with its job, and the traces have too.
+constexpr int kUnanswered = 20;
 
 struct TraceOptions {
   std::string run_directory;
@@ -39,11 +41,12 @@ absl::Status AwaitTraces(CoordinatorClient* coordinator, const v1::TraceJobReply
   std::set<std::string> missing;
   for (const v1::TaskId& task : trace.tasks()) missing.insert(TaskName(task));
   const absl::Time deadline = environment.clock->Now() + patience;
-  while (!missing.empty() && environment.clock->Now() < deadline) {
+  int unanswered = 0;
+  while (!missing.empty() && unanswered < kUnanswered && environment.clock->Now() < deadline) {
     environment.clock->Sleep(kPoll);
     absl::StatusOr<v1::JobStatus> status = coordinator->GetStatus(absl::Seconds(10));
-    // The job's end ends its traces, too.
-    if (!status.ok()) break;
+    unanswered = status.ok() ? 0 : unanswered + 1;
+    if (!status.ok()) continue;
     for (const v1::TaskStatus& task : status->tasks()) {
       const bool has_it = task.trace().id() == trace.id();
       if (!has_it && task.state() == v1::TaskStatus::ALIVE) continue;

@@ -28,7 +28,7 @@ wait "$watch" || {
   tail -n 5 "$work/watch.txt" >&2
   fail "the watch of a job that is done failed"
 }
-grep -E "silent|waits for" "$work/watch.txt" | head -n 4
+grep -m 4 -E "silent|waits for" "$work/watch.txt"
 
 "$rubato" checkpoint "$directory" >"$work/checkpoint.txt"
 cat "$work/checkpoint.txt"
