@@ -18,6 +18,10 @@ void AddConfigCommand(CLI::App* app, const Environment* environment, int* exit_c
 void AddExportCommand(CLI::App* app, const Environment* environment, int* exit_code);
 void AddDeployCommand(CLI::App* app, const Environment* environment, int* exit_code);
 void AddAuditCommand(CLI::App* app, const Environment* environment, int* exit_code);
+void AddCheckpointCommand(CLI::App* app, const Environment* environment, int* exit_code);
+void AddDoctorCommand(CLI::App* app, const Environment* environment, int* exit_code);
+void AddSimulateCommand(CLI::App* app, const Environment* environment, int* exit_code);
+void AddTraceCommand(CLI::App* app, const Environment* environment, int* exit_code);
 
 }  // namespace rubato
 

@@ -14,7 +14,7 @@ namespace rubato {
 struct Environment {
   // Path of the running program, beside which the other programs are.
   std::string program;
-  const Clock* clock = nullptr;
+  Clock* clock = nullptr;
   std::ostream* out = nullptr;
   std::ostream* err = nullptr;
 };

@@ -29,6 +29,10 @@ int main(int argc, char** argv) {
   rubato::AddExportCommand(&app, &environment, &exit_code);
   rubato::AddDeployCommand(&app, &environment, &exit_code);
   rubato::AddAuditCommand(&app, &environment, &exit_code);
+  rubato::AddCheckpointCommand(&app, &environment, &exit_code);
+  rubato::AddDoctorCommand(&app, &environment, &exit_code);
+  rubato::AddSimulateCommand(&app, &environment, &exit_code);
+  rubato::AddTraceCommand(&app, &environment, &exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& parse_error) {

@@ -1,16 +1,72 @@
 #include <memory>
+#include <optional>
 
+#include "absl/strings/str_cat.h"
 #include "cli/command/commands.h"
 #include "cli/command/run_directory.h"
 #include "cli/command/status_text.h"
+#include "cli/command/watch_text.h"
 #include "cli/launch/coordinator_client.h"
+#include "cli/launch/progress_display.h"
+#include "cli/report/run_record.h"
 #include "common/status.h"
 
 namespace rubato {
 namespace {
 
-absl::Status Status(const std::string& text, const Environment& environment) {
-  RUBATO_ASSIGN_OR_RETURN(std::string address, CoordinatorAddress(text));
+struct StatusOptions {
+  std::string address;
+  bool watch = false;
+  double interval_seconds = 1;
+};
+
+bool Ended(const v1::JobStatus& status) {
+  return status.phase() == v1::JobStatus::DONE || status.phase() == v1::JobStatus::FAILED;
+}
+
+// A job that fails while it is watched fails the watch.
+absl::Status Outcome(bool ok, const std::string& error) {
+  return ok ? absl::OkStatus() : absl::AbortedError(absl::StrCat("the job failed: ", error));
+}
+
+// A coordinator that is silent for longer will not come back.
+constexpr absl::Duration kSilence = absl::Seconds(15);
+
+// The coordinator, which ends with its job, has said `last` and answers no more: what the run record says of the end.
+// Nothing where there is none, because the coordinator is away.
+std::optional<absl::Status> OutcomeOfRecord(const v1::JobStatus& last, const Environment& environment) {
+  absl::StatusOr<RunRecord> record = ReadRunRecord(last.run_directory());
+  if (!record.ok() || !record->end.has_value()) return std::nullopt;
+  *environment.out << "The job has ended: " << (record->end->ok ? "done" : "failed") << std::endl;
+  return Outcome(record->end->ok, record->end->error);
+}
+
+absl::Status Watch(const std::string& address, absl::Duration interval, const Environment& environment) {
+  CoordinatorClient coordinator(address);
+  const bool terminal = TerminalColumns() > 0;
+  std::optional<StatusReading> before;
+  for (;;) {
+    absl::StatusOr<v1::JobStatus> status = coordinator.GetStatus(absl::Seconds(10));
+    if (!status.ok()) {
+      if (!before.has_value()) return status.status();
+      if (std::optional<absl::Status> outcome = OutcomeOfRecord(before->status, environment)) return *outcome;
+      if (environment.clock->Now() - before->at > kSilence) return status.status();
+      environment.clock->Sleep(interval);
+      continue;
+    }
+    StatusReading now = {*std::move(status), environment.clock->Now()};
+    // From the upper left corner, and what is left of the last text is deleted.
+    *environment.out << (terminal ? absl::StrCat("\x1b[H\x1b[2J", WatchText(before, now)) : WatchLines(now))
+                     << std::flush;
+    if (Ended(now.status)) return Outcome(now.status.phase() == v1::JobStatus::DONE, now.status.error());
+    before = std::move(now);
+    environment.clock->Sleep(interval);
+  }
+}
+
+absl::Status Status(const StatusOptions& options, const Environment& environment) {
+  RUBATO_ASSIGN_OR_RETURN(std::string address, CoordinatorAddress(options.address));
+  if (options.watch) return Watch(address, absl::Seconds(options.interval_seconds), environment);
   RUBATO_ASSIGN_OR_RETURN(v1::JobStatus status, CoordinatorClient(address).GetStatus(absl::Seconds(10)));
   *environment.out << StatusText(status) << std::flush;
   return absl::OkStatus();
@@ -20,10 +76,14 @@ absl::Status Status(const std::string& text, const Environment& environment) {
 
 void AddStatusCommand(CLI::App* app, const Environment* environment, int* exit_code) {
   CLI::App* command = app->add_subcommand("status", "Show a running job: tasks, clocks, who waits for whom");
-  auto address = std::make_shared<std::string>();
-  command->add_option("ADDRESS", *address, "The coordinator's host:port, or the run's directory")->required();
-  command->callback([address, environment, exit_code] {
-    absl::Status status = Status(*address, *environment);
+  auto options = std::make_shared<StatusOptions>();
+  command->add_option("ADDRESS", options->address, "The coordinator's host:port, or the run's directory")->required();
+  command->add_flag("--watch", options->watch, "Show it again and again, with rates, until the job ends");
+  command->add_option("--interval", options->interval_seconds, "Seconds between two readings of --watch, 0.1 to 3600")
+      ->capture_default_str()
+      ->check(CLI::Range(0.1, 3600.0));
+  command->callback([options, environment, exit_code] {
+    absl::Status status = Status(*options, *environment);
     *exit_code = status.ok() ? kExitOk : ReportError(*environment, "status", status);
   });
 }

@@ -12,21 +12,6 @@
 namespace rubato {
 namespace {
 
-std::string StateName(v1::TaskStatus::State state) {
-  switch (state) {
-    case v1::TaskStatus::MISSING:
-      return "missing";
-    case v1::TaskStatus::ALIVE:
-      return "alive";
-    case v1::TaskStatus::LEFT:
-      return "left";
-    case v1::TaskStatus::EVICTED:
-      return "evicted";
-    default:
-      return absl::StrCat("unknown state ", static_cast<int>(state));
-  }
-}
-
 // What a task is doing, as far as its role tells.
 std::string Doing(const v1::TaskStatus& task) {
   if (!task.reason().empty()) return task.reason();
@@ -48,7 +33,7 @@ std::string TaskTable(const v1::JobStatus& status) {
   table.AlignLeft();
   for (const v1::TaskStatus& task : status.tasks()) {
     bool heard = task.state() != v1::TaskStatus::MISSING;
-    table.AddRow({TaskName(task.task()), StateName(task.state()),
+    table.AddRow({TaskName(task.task()), TaskStateName(task.state()),
                   heard ? absl::StrFormat("%.1f s ago", task.seconds_since_heard()) : "", task.address(),
                   task.process_id() == 0 ? "" : absl::StrCat(task.process_id(), "@", task.host_name()), Doing(task)});
   }
@@ -59,7 +44,8 @@ std::string Waits(const v1::JobStatus& status) {
   std::string text;
   for (const v1::TaskStatus& task : status.tasks()) {
     if (!task.progress().waiting_for().empty()) {
-      absl::StrAppend(&text, "  ", TaskName(task.task()), " waits for ", task.progress().waiting_for(), "\n");
+      absl::StrAppend(&text, "  ", TaskName(task.task()), " in ", task.progress().waiting_for(),
+                      absl::StrFormat(", for %.1f s\n", task.progress().waiting_seconds()));
     }
     for (const v1::HeldPull& held : task.server().held()) {
       absl::StrAppend(&text, "  ", TaskName(task.task()), " holds step ", held.step(), " of worker ", held.worker(),
@@ -87,12 +73,30 @@ std::string PlanLine(const v1::JobStatus& status) {
 
 }  // namespace
 
-std::string StatusText(const v1::JobStatus& status) {
+std::string TaskStateName(v1::TaskStatus::State state) {
+  switch (state) {
+    case v1::TaskStatus::MISSING:
+      return "missing";
+    case v1::TaskStatus::ALIVE:
+      return "alive";
+    case v1::TaskStatus::LEFT:
+      return "left";
+    case v1::TaskStatus::EVICTED:
+      return "evicted";
+    default:
+      return absl::StrCat("unknown state ", static_cast<int>(state));
+  }
+}
+
+std::string StatusHead(const v1::JobStatus& status) {
   std::string line = StatusLine(status);
   if (status.phase() == v1::JobStatus::TRAINING) line = absl::StrCat("training  ", line);
   return absl::StrCat("Job ", status.job_name(), " in ", status.run_directory(), ", for ",
-                      FormatSeconds(status.seconds_since_start()), "\n", line, "\n", PlanLine(status), "\n",
-                      TaskTable(status), Waits(status));
+                      FormatSeconds(status.seconds_since_start()), "\n", line, "\n", PlanLine(status));
+}
+
+std::string StatusText(const v1::JobStatus& status) {
+  return absl::StrCat(StatusHead(status), "\n", TaskTable(status), Waits(status));
 }
 
 }  // namespace rubato

@@ -10,6 +10,12 @@ namespace rubato {
 // A job's status for a person: where it stands, its plan, each task with its clock, and who waits for whom.
 std::string StatusText(const v1::JobStatus& status);
 
+// Its beginning: the job, where it stands, its plan.
+std::string StatusHead(const v1::JobStatus& status);
+
+// "alive", "evicted", ...
+std::string TaskStateName(v1::TaskStatus::State state);
+
 }  // namespace rubato
 
 #endif  // RUBATO_CLI_COMMAND_STATUS_TEXT_H_

@@ -45,7 +45,7 @@ v1::JobStatus Status() {
           seconds_since_heard: 0.25
           host_name: "host"
           process_id: 77
-          progress { step: 44 generation: 3 waiting_for: "worker 0 (step 41)" }
+          progress { step: 44 generation: 3 waiting_for: "step 44 waits for worker 0 (server 0)" waiting_seconds: 2.5 }
         }
         tasks {
           task { role: WORKER index: 2 }
@@ -62,7 +62,7 @@ TEST(StatusTextTest, SaysModeClocksAndWhoWaitsForWhom) {
   EXPECT_THAT(text, HasSubstr("Job mnist in runs/mnist, for 1 min 15 s\n"));
   EXPECT_THAT(text, HasSubstr("Plan 3.1: SSP(2) from step 40 on; members: worker 0, worker 1\n"));
   EXPECT_THAT(text, HasSubstr("9 updates, 1.0 MiB; clocks: worker 0 at 41, worker 1 at 43"));
-  EXPECT_THAT(text, HasSubstr("worker 1 waits for worker 0 (step 41)\n"));
+  EXPECT_THAT(text, HasSubstr("worker 1 in step 44 waits for worker 0 (server 0), for 2.5 s\n"));
   EXPECT_THAT(text, HasSubstr("server 0 holds step 44 of worker 1, which waits for worker 0\n"));
   EXPECT_THAT(text, HasSubstr("77@host"));
 }

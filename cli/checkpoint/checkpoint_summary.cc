@@ -1,0 +1,137 @@
+#include "cli/checkpoint/checkpoint_summary.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "cli/report/text_table.h"
+#include "common/status.h"
+#include "common/storage/file.h"
+#include "common/task.h"
+
+namespace rubato {
+namespace {
+
+constexpr double kMiB = 1 << 20;
+
+// The tensors of a checkpoint that is whole.
+absl::StatusOr<std::vector<CheckpointSummary::Tensor>> ReadTensors(const std::string& directory) {
+  RUBATO_ASSIGN_OR_RETURN(const std::vector<NamedTensor> read, ReadCheckpointTensors(directory));
+  std::vector<CheckpointSummary::Tensor> tensors;
+  for (const NamedTensor& tensor : read) {
+    const auto bad =
+        std::count_if(tensor.values.begin(), tensor.values.end(), [](float value) { return !std::isfinite(value); });
+    tensors.push_back({.name = tensor.name,
+                       .shape = tensor.shape,
+                       .elements = static_cast<int64_t>(tensor.values.size()),
+                       .not_finite = bad});
+  }
+  return tensors;
+}
+
+// What a worker has done to a chunk, and all chunks so far.
+void AddWatermarks(const v1::ChunkRecord& chunk, std::map<uint32_t, std::vector<int64_t>>* steps) {
+  std::map<uint32_t, int64_t> latest;
+  for (const v1::Watermark& mark : chunk.watermarks()) {
+    latest[mark.worker()] = std::max(latest[mark.worker()], mark.step() + 1);
+  }
+  for (const auto& [worker, step] : latest) (*steps)[worker].push_back(step);
+}
+
+void AddChunk(const v1::ChunkRecord& chunk, CheckpointSummary* summary) {
+  for (CheckpointSummary::Tensor& tensor : summary->tensors) {
+    if (tensor.name != chunk.tensor()) continue;
+    const bool first = tensor.chunks++ == 0;
+    tensor.version_min = first ? chunk.version() : std::min(tensor.version_min, chunk.version());
+    tensor.version_max = std::max(tensor.version_max, chunk.version());
+    tensor.slots = std::max<int64_t>(tensor.slots, chunk.slots_at_size());
+  }
+}
+
+// Workers with a manifest there.
+absl::StatusOr<std::vector<uint32_t>> WorkersOf(const std::string& directory) {
+  std::vector<uint32_t> workers;
+  RUBATO_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(directory));
+  for (const std::string& name : names) {
+    absl::string_view middle = name;
+    uint32_t worker = 0;
+    if (absl::ConsumePrefix(&middle, "worker-") && absl::ConsumeSuffix(&middle, ".manifest") &&
+        absl::SimpleAtoi(middle, &worker)) {
+      workers.push_back(worker);
+    }
+  }
+  return workers;
+}
+
+std::string Versions(const CheckpointSummary::Tensor& tensor) {
+  if (tensor.version_min == tensor.version_max) return absl::StrCat(tensor.version_max);
+  return absl::StrCat(tensor.version_min, " to ", tensor.version_max);
+}
+
+std::string FormatTensors(const CheckpointSummary& summary) {
+  TextTable table({"tensor", "shape", "elements", "chunks", "updates", "optimizer slots", "not finite"});
+  for (const CheckpointSummary::Tensor& tensor : summary.tensors) {
+    table.AddRow({tensor.name, absl::StrCat("[", absl::StrJoin(tensor.shape, ", "), "]"), absl::StrCat(tensor.elements),
+                  absl::StrCat(tensor.chunks), Versions(tensor), absl::StrCat(tensor.slots),
+                  tensor.not_finite == 0 ? "" : absl::StrCat(tensor.not_finite)});
+  }
+  return table.Format();
+}
+
+}  // namespace
+
+absl::StatusOr<CheckpointSummary> SummarizeCheckpoint(const std::string& directory) {
+  CheckpointSummary summary;
+  RUBATO_ASSIGN_OR_RETURN(summary.tensors, ReadTensors(directory));
+  RUBATO_ASSIGN_OR_RETURN(summary.servers, ServersOfCheckpoint(directory));
+  std::map<uint32_t, std::vector<int64_t>> steps;
+  for (uint32_t server = 0; server < summary.servers; ++server) {
+    RUBATO_ASSIGN_OR_RETURN(const CheckpointPart part, ReadCheckpointPart(directory, v1::TaskId::SERVER, server));
+    summary.job = part.manifest.job_name();
+    summary.plan = part.manifest.plan();
+    summary.server_bytes += part.manifest.data_bytes();
+    for (const v1::ChunkRecord& chunk : part.manifest.chunks()) {
+      AddChunk(chunk, &summary);
+      AddWatermarks(chunk, &steps);
+    }
+  }
+  for (const auto& [worker, done] : steps) summary.steps[worker] = *std::min_element(done.begin(), done.end());
+  RUBATO_ASSIGN_OR_RETURN(const std::vector<uint32_t> workers, WorkersOf(directory));
+  for (uint32_t worker : workers) {
+    RUBATO_ASSIGN_OR_RETURN(const CheckpointPart part, ReadCheckpointPart(directory, v1::TaskId::WORKER, worker));
+    summary.worker_bytes[worker] = part.manifest.data_bytes();
+  }
+  return summary;
+}
+
+std::string FormatCheckpoint(const std::string& name, const CheckpointSummary& summary) {
+  int64_t elements = 0;
+  for (const CheckpointSummary::Tensor& tensor : summary.tensors) elements += tensor.elements;
+  std::string text =
+      absl::StrFormat("Checkpoint %s of job %s, plan %d, %s\n", name, summary.job, summary.plan.generation(),
+                      summary.plan.generation() == 0 ? "before training"
+                                                     : ModeName(summary.plan.mode(), summary.plan.staleness_bound()));
+  if (!summary.steps.empty()) {
+    absl::StrAppend(&text, "Steps done: ",
+                    absl::StrJoin(summary.steps, ", ",
+                                  [](std::string* out, const std::pair<const uint32_t, int64_t>& step) {
+                                    absl::StrAppend(out, "worker ", step.first, " ", step.second);
+                                  }),
+                    "\n");
+  }
+  absl::StrAppend(&text, FormatTensors(summary));
+  absl::StrAppend(&text, absl::StrFormat("%d elements in %.1f MiB of %d servers", elements,
+                                         static_cast<double>(summary.server_bytes) / kMiB, summary.servers));
+  for (const auto& [worker, bytes] : summary.worker_bytes) {
+    absl::StrAppend(&text,
+                    absl::StrFormat("; worker %d has kept back %.1f MiB", worker, static_cast<double>(bytes) / kMiB));
+  }
+  return absl::StrCat(text, "; all checksums are right\n");
+}
+
+}  // namespace rubato

@@ -1,0 +1,50 @@
+#ifndef RUBATO_CLI_CHECKPOINT_CHECKPOINT_SUMMARY_H_
+#define RUBATO_CLI_CHECKPOINT_CHECKPOINT_SUMMARY_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/storage/checkpoint.h"
+
+namespace rubato {
+
+// What one checkpoint of a run holds.
+struct CheckpointSummary {
+  struct Tensor {
+    std::string name;
+    std::vector<int64_t> shape;
+    int64_t elements = 0;
+    int64_t chunks = 0;
+    int64_t version_min = 0;
+    int64_t version_max = 0;
+    // Of the optimizer's state for each element.
+    int64_t slots = 0;
+    // Weights that are NaN or infinite.
+    int64_t not_finite = 0;
+  };
+
+  std::string job;
+  v1::Plan plan;
+  uint32_t servers = 0;
+  // In model order.
+  std::vector<Tensor> tensors;
+  // Steps that each worker had applied to every chunk, by its index; of its latest process.
+  std::map<uint32_t, int64_t> steps;
+  // Bytes of the servers' data files, and of those of workers whose codecs had kept something back.
+  uint64_t server_bytes = 0;
+  std::map<uint32_t, uint64_t> worker_bytes;
+};
+
+// Reads all of a checkpoint's files and checks them: checksums, sizes, and that each tensor is whole. Errors as of
+// ReadCheckpoint, with the file's name.
+absl::StatusOr<CheckpointSummary> SummarizeCheckpoint(const std::string& directory);
+
+// For a person; `name` is the checkpoint's.
+std::string FormatCheckpoint(const std::string& name, const CheckpointSummary& summary);
+
+}  // namespace rubato
+
+#endif  // RUBATO_CLI_CHECKPOINT_CHECKPOINT_SUMMARY_H_

@@ -1,0 +1,101 @@
+#include "cli/checkpoint/checkpoint_summary.h"
+
+#include <limits>
+
+#include "common/storage/file.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace rubato {
+namespace {
+
+using ::testing::HasSubstr;
+
+v1::TaskId Task(v1::TaskId::Role role, uint32_t index) {
+  v1::TaskId task;
+  task.set_role(role);
+  task.set_index(index);
+  return task;
+}
+
+// Half of a tensor of four elements, to which worker 0 has applied more steps than worker 1.
+void WritePart(const std::string& directory, const v1::TaskId& task, float first, int64_t version) {
+  auto writer = CheckpointWriter::Create(directory, task);
+  ASSERT_TRUE(writer.ok()) << writer.status();
+  const std::vector<float> values = {first, first + 1};
+  CheckpointChunk chunk;
+  chunk.record.set_chunk(task.index());
+  chunk.record.set_tensor("first/weight");
+  chunk.record.add_shape(2);
+  chunk.record.add_shape(2);
+  chunk.record.set_offset(2 * task.index());
+  chunk.record.set_length(2);
+  chunk.record.set_version(version);
+  for (uint32_t worker : {0u, 1u}) {
+    v1::Watermark* mark = chunk.record.add_watermarks();
+    mark->set_worker(worker);
+    mark->set_step(version - worker);
+  }
+  chunk.values = values.data();
+  if (task.role() == v1::TaskId::SERVER) chunk.slots = {values.data()};
+  ASSERT_TRUE((*writer)->Add(chunk).ok());
+  v1::CheckpointManifest manifest;
+  manifest.set_job_name("small");
+  manifest.set_servers(2);
+  manifest.mutable_plan()->set_generation(3);
+  manifest.mutable_plan()->set_mode(v1::ASYNC);
+  ASSERT_TRUE((*writer)->Finish(manifest).ok());
+}
+
+class CheckpointSummaryTest : public testing::Test {
+ protected:
+  CheckpointSummaryTest()
+      : directory_(testing::TempDir() + "/" + testing::UnitTest::GetInstance()->current_test_info()->name()) {
+    WritePart(directory_, Task(v1::TaskId::SERVER, 0), 1, 20);
+    WritePart(directory_, Task(v1::TaskId::SERVER, 1), std::numeric_limits<float>::infinity(), 22);
+  }
+  const std::string directory_;
+};
+
+TEST_F(CheckpointSummaryTest, TellsTensorsStepsAndSizes) {
+  WritePart(directory_, Task(v1::TaskId::WORKER, 1), 0, 0);
+  absl::StatusOr<CheckpointSummary> summary = SummarizeCheckpoint(directory_);
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  EXPECT_EQ(summary->job, "small");
+  EXPECT_EQ(summary->servers, 2u);
+  ASSERT_EQ(summary->tensors.size(), 1u);
+  const CheckpointSummary::Tensor& tensor = summary->tensors[0];
+  EXPECT_EQ(tensor.shape, (std::vector<int64_t>{2, 2}));
+  EXPECT_EQ(tensor.elements, 4);
+  EXPECT_EQ(tensor.chunks, 2);
+  EXPECT_EQ(tensor.version_min, 20);
+  EXPECT_EQ(tensor.version_max, 22);
+  EXPECT_EQ(tensor.slots, 1);
+  EXPECT_EQ(tensor.not_finite, 2);
+  EXPECT_EQ(summary->steps, (std::map<uint32_t, int64_t>{{0, 21}, {1, 20}}));
+  EXPECT_EQ(summary->worker_bytes.size(), 1u);
+  const std::string text = FormatCheckpoint("final", *summary);
+  EXPECT_THAT(text, HasSubstr("Checkpoint final of job small, plan 3, ASYNC\nSteps done: worker 0 21, worker 1 20\n"));
+  EXPECT_THAT(text, HasSubstr("20 to 22"));
+  EXPECT_THAT(text, HasSubstr("4 elements in 0.0 MiB of 2 servers; worker 1 has kept back 0.0 MiB; all checksums"));
+}
+
+TEST_F(CheckpointSummaryTest, FindsADamagedFile) {
+  const std::string path = directory_ + "/server-1.data";
+  std::string data = *ReadFile(path);
+  data[3] ^= 1;
+  ASSERT_TRUE(WriteFileAtomically(path, data).ok());
+  const absl::Status status = SummarizeCheckpoint(directory_).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("server-1.data: its CRC is"));
+}
+
+TEST_F(CheckpointSummaryTest, NamesTheServerWhosePartIsMissing) {
+  ASSERT_TRUE(RemoveFile(directory_ + "/server-0.manifest").ok());
+  const absl::Status status = SummarizeCheckpoint(directory_).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("server 0 of the checkpoint's 2"));
+}
+
+}  // namespace
+}  // namespace rubato

@@ -1,0 +1,23 @@
+#include <memory>
+
+#include "cli/command/commands.h"
+#include "tests/simulation/run_simulation.h"
+
+namespace rubato {
+
+void AddSimulateCommand(CLI::App* app, const Environment* environment, int* exit_code) {
+  CLI::App* command =
+      app->add_subcommand("simulate", "Run the consistency rules through simulated faults and check the guarantees");
+  auto options = std::make_shared<simulation::SimulationOptions>();
+  CLI::Option* replay = command->add_option("--seed", options->first_seed, "Run this seed alone and show its trace");
+  command->add_option("--first-seed", options->first_seed, "The first seed")->capture_default_str()->excludes(replay);
+  command->add_option("--seeds", options->seeds, "How many seeds")->capture_default_str()->excludes(replay);
+  command->add_option("--trace-lines", options->trace_lines, "Lines of the trace to show")->capture_default_str();
+  command->callback([options, replay, environment, exit_code] {
+    if (replay->count() > 0) options->seeds = 1;
+    absl::Status status = simulation::RunSimulation(*options, *environment->out);
+    *exit_code = status.ok() ? kExitOk : ReportError(*environment, "simulate", status);
+  });
+}
+
+}  // namespace rubato
