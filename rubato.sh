@@ -64,6 +64,19 @@ build() {
   bazel build "${binaries[@]}"
 }
 
+# The programs that need glibc alone, and what belongs to them, as one archive in dist/.
+package() {
+  setup
+  is_installed binutils || install_packages binutils
+  # Beside the usual build, which it would have to do anew each time.
+  local portable=(--output_base="$(bazel info output_base 2>/dev/null)-portable") built
+  say "Building for other machines"
+  bazel "${portable[@]}" build --config=portable --symlink_prefix=/ "${binaries[@]}"
+  built="$(bazel "${portable[@]}" info --config=portable bazel-bin 2>/dev/null)"
+  bazel "${portable[@]}" shutdown
+  deploy/make_package.sh "$built" dist
+}
+
 # Whether a file is the one that it should be: size, magic number, checksum.
 is_good_file() {
   local path="$1" checksum="$2" size="$3" magic="$4"
@@ -224,6 +237,20 @@ run_tests() {
   ((failed == 0))
 }
 
+# Jobs on clusters of real daemons, which the tests start on this machine.
+test_deploy() {
+  setup
+  build
+  fetch_mnist || fail "the deployment tests train on MNIST"
+  local test passed=0 failed=0
+  for test in tests/deploy/*_test.sh; do
+    say "== $test"
+    if "$test"; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+  done
+  say "$passed passed, $failed failed"
+  ((failed == 0))
+}
+
 help() {
   cat <<'TEXT'
 Usage: ./rubato.sh COMMAND
@@ -234,6 +261,9 @@ Usage: ./rubato.sh COMMAND
   demo         setup, build and fetch-data; then train MNIST in three modes and compare them.
                Further arguments go to `rubato compare`.
   test         run all tests; the last line is "N passed, N failed". Further arguments go to `bazel test`.
+  package      build programs that need glibc alone, and pack them with configs and deploy/ into
+               dist/rubato-VERSION-linux-MACHINE.tar.gz
+  test-deploy  run tests/deploy: jobs over SSH and the like, on this machine, as root
   help         this text
 TEXT
 }
@@ -246,6 +276,8 @@ case "$command" in
   fetch-data) fetch_data "$@" ;;
   demo) demo "$@" ;;
   test) run_tests "$@" ;;
+  package) package ;;
+  test-deploy) test_deploy ;;
   help | -h | --help) help ;;
   *)
     help >&2

@@ -1,0 +1,246 @@
+#!/usr/bin/env bash
+# `rubato deploy ssh` on three hosts with an ssh server each: MNIST in every mode, a slow line, hosts that are lost in the
+# middle, hosts that cannot be used, launchers that are interrupted, and two jobs at once. Takes --package FILE, of
+# ./rubato.sh package, otherwise the programs of the build are packed; and the names of parts, otherwise all are run.
+# shellcheck source=tests/deploy/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+# shellcheck source=tests/deploy/ssh_hosts.sh
+source tests/deploy/ssh_hosts.sh
+
+work="$(mktemp -d)"
+cleanup() {
+  local status=$? left
+  left="$(job_processes)"
+  if [[ -n "$left" ]]; then
+    status=1
+    echo "left behind: $left" >&2
+    # shellcheck disable=SC2086  # One argument per process.
+    kill -9 $left
+  fi
+  remove_hosts
+  if ((status != 0)); then tail -n 25 "$work"/*.out "$work"/h*/sshd.log 2>/dev/null || true; fi
+  rm -rf "$work"
+  exit "$status"
+}
+trap cleanup EXIT
+
+[[ "$(id -u)" == 0 ]] || fail "network namespaces need root"
+need_packages openssh-server openssh-client iproute2 binutils
+[[ -f data/mnist/train-images-idx3-ubyte ]] || fail "MNIST is not there: fetch it with ./rubato.sh fetch-data"
+rubato="$root/bazel-bin/cli/command/rubato"
+[[ -x "$rubato" ]] || fail "there is no $rubato: build it with ./rubato.sh build"
+parts=(modes a_slow_line a_lost_worker a_lost_server bad_hosts a_bad_task interruptions two_jobs)
+wanted=()
+while (($# > 0)); do
+  case "$1" in
+    --package) package="${2:?--package needs a file}" && shift ;;
+    --package=*) package="${1#*=}" ;;
+    *)
+      [[ " ${parts[*]} " == *" $1 "* ]] || fail "unknown argument $1; allowed: --package FILE, ${parts[*]}"
+      wanted+=("$1")
+      ;;
+  esac
+  shift
+done
+if [[ -z "${package:-}" ]]; then
+  deploy/make_package.sh --any-libraries bazel-bin "$work" >/dev/null
+  package="$(echo "$work"/rubato-*.tar.gz)"
+fi
+make_hosts
+
+# deploy COMMAND ARGUMENTS...
+deploy() { "$rubato" deploy ssh "$@"; }
+
+# The command that starts a job on the hosts of the file, in $command: up_command RUN ARGUMENTS...
+up_command() {
+  local run="$work/$1"
+  shift
+  command=("$rubato" deploy ssh up "$work/hosts.textproto" "$@" --package "$package" --identity "$work/key"
+    --run_directory "$run" --ssh_option StrictHostKeyChecking=no --ssh_option UserKnownHostsFile=/dev/null)
+}
+# up RUN ARGUMENTS...: runs it to its end. What it says is in RUN.out.
+up() {
+  up_command "$@"
+  "${command[@]}" >"$work/$1.out" 2>&1
+}
+# launch RUN ARGUMENTS...: in the background; its process is $launcher.
+launch() {
+  up_command "$@"
+  "${command[@]}" >"$work/$1.out" 2>&1 &
+  launcher=$!
+}
+mnist=(configs/mnist_mlp_sync.textproto --copy data/mnist --set cluster.workers=3 --set cluster.lease_seconds=4)
+dynamic=(--set data.dispatch=DYNAMIC --set optimizer.learning_rate=0.02)
+teacher=(configs/teacher_mlp.textproto --set cluster.workers=3 --set cluster.lease_seconds=4 --set cluster.evaluators=1)
+
+# fails STATUS RUN ARGUMENTS...: an up that ends with this exit status.
+fails() {
+  local expected="$1" status=0
+  shift
+  up "$@" || status=$?
+  ((status == expected)) || fail "$1: exit status $status instead of $expected"
+}
+says() { grep -q -- "$2" "$work/$1.out" || fail "$1 does not say: $2"; }
+
+final_accuracy() {
+  grep '"final":true' "$work/$1/metrics.jsonl" | grep -o '"accuracy":[0-9.]*' | cut -d: -f2
+}
+nothing_left() { [[ -z "$(job_processes)" ]] || fail "$1: processes are left: $(job_processes)"; }
+
+# The run record on the coordinator's host, while a job runs.
+is_at_step() {
+  local record
+  record="$(find "$work/h1/its folder/jobs" -path "*/$1-*/run/metrics.jsonl" -newer "$work/mark")"
+  [[ -n "$record" ]] && (($(last_value "$(dirname "$record")" step) >= $2))
+}
+# start RUN JOB STEP ARGUMENTS...: an up in the background, until the job has got to the step.
+start() {
+  local run="$1" job="$2" step="$3"
+  shift 3
+  touch "$work/mark"
+  launch "$run" "$@" --set "name=$job"
+  wait_for 90 "$run: step $step" is_at_step "$job" "$step"
+}
+ends() {
+  local run="$1" expected="$2" status=0
+  wait "$launcher" || status=$?
+  ((status == expected)) || fail "$run: exit status $status instead of $expected"
+}
+
+modes() {
+  local mode accuracy options
+  write_hosts
+  for mode in SYNC SSP ASYNC; do
+    say "MNIST in $mode"
+    options=(--set "consistency.mode=$mode")
+    if [[ "$mode" != SYNC ]]; then options+=("${dynamic[@]}"); fi
+    if [[ "$mode" == SSP ]]; then options+=(--set consistency.staleness_bound=2); fi
+    up "$mode" "${mnist[@]}" --set training.max_steps=300 "${options[@]}" || fail "$mode"
+    accuracy="$(final_accuracy "$mode")"
+    at_least "$accuracy" 0.93 || fail "$mode: accuracy $accuracy"
+    [[ -s "$work/$mode/report.html" && -s "$work/$mode/checkpoints/final/server-1.manifest" ]] ||
+      fail "$mode: the run directory is not whole"
+    "$rubato" audit "$work/$mode" >/dev/null || fail "$mode: the audit"
+    nothing_left "$mode"
+    say "  accuracy $accuracy"
+  done
+  # One for each host.
+  [[ "$(find "$work"/h*/"its folder"/packages -maxdepth 1 -mindepth 1 | wc -l)" == 3 ]] || fail "packages were copied again"
+}
+
+a_slow_line() {
+  say "a host behind 100 Mbit/s"
+  shape 3 100mbit
+  local steps=40
+  up slow "${mnist[@]}" --set "training.max_steps=$steps" || fail "slow"
+  unshape 3
+  # 2.7 MB of gradients a step go one way, and as many of weights the other.
+  at_least "$(last_value "$work/slow" t)" "$((steps * 27 * 8 / 1000))" || fail "slow: the line was not slow"
+  "$rubato" audit "$work/slow" >/dev/null || fail "slow: the audit"
+  nothing_left slow
+}
+
+a_lost_worker() {
+  say "the host of a worker is cut off in the middle"
+  start lost_worker lost-worker 20 "${mnist[@]}" --set training.max_steps=500
+  cut_off 3
+  ends lost_worker 1
+  says lost_worker "worker 2 on $(address_of 3) is lost: no heartbeat for 4.0 s"
+  says lost_worker "lost contact with $(address_of 3)"
+  says lost_worker "may still run on these hosts"
+  grep -q '"kind":"end".*"ok":true' "$work/lost_worker/metrics.jsonl" || fail "the others did not finish the job"
+  at_least "$(final_accuracy lost_worker)" 0.9 || fail "accuracy $(final_accuracy lost_worker)"
+  "$rubato" audit "$work/lost_worker" >/dev/null || fail "the audit"
+  restore 3
+  wait_for 30 "down" deploy down "$work/lost_worker" --remove
+  nothing_left lost_worker
+  [[ -z "$(find "$work"/h*/"its folder"/jobs -maxdepth 1 -name 'lost-worker-*')" ]] || fail "folders are left"
+}
+
+a_lost_server() {
+  say "the host of a server is cut off in the middle"
+  start lost_server lost-server 20 "${mnist[@]}" --set training.max_steps=5000
+  cut_off 2
+  ends lost_server 1
+  says lost_server "server 1 .*no heartbeat for 4.0 s; its parameters are lost"
+  restore 2
+  wait_for 30 "down" deploy down "$work/lost_server"
+  nothing_left lost_server
+}
+
+bad_hosts() {
+  say "hosts that cannot be used"
+  cp "$work/other_key.pub" "$work/h2/authorized_keys"
+  mkdir -p "$work/h3/small"
+  mounts 3 -t tmpfs -o size=4m tmpfs "$work/h3/small"
+  write_hosts 'coordinator_port: 22'
+  sed -i "s#h3/its folder#h3/small#" "$work/hosts.textproto"
+  echo "hosts { host: \"${network}99\" workers: 1 }" >>"$work/hosts.textproto"
+  fails 1 bad "${mnist[@]}" --set cluster.workers=4
+  says bad "4 of 4 hosts cannot be used:"
+  says bad "$(address_of 1): port 22 is taken"
+  says bad "$(address_of 2): .*Permission denied"
+  says bad "$(address_of 3): its disk is full"
+  says bad "${network}99: .*\(No route to host\|timed out\)"
+  nothing_left bad
+
+  say "a disk that fills up while the package is copied"
+  cp "$work/key.pub" "$work/h2/authorized_keys"
+  write_hosts
+  sed -i "s#h3/its folder#h3/small#" "$work/hosts.textproto"
+  fails 1 full "${mnist[@]}" --min_free_mib 0
+  says full "$(address_of 3): .*No space left on device"
+  nothing_left full
+}
+
+a_bad_task() {
+  say "a task that cannot begin"
+  write_hosts
+  fails 1 no_data configs/mnist_mlp_sync.textproto --set data.idx.train_images=absent
+  says no_data "worker-.* ended before the job could begin"
+  says no_data "absent: No such file"
+  nothing_left no_data
+}
+
+interruptions() {
+  local signal
+  write_hosts
+  for signal in INT TERM HUP; do
+    say "the launcher gets SIG$signal"
+    start "signal_$signal" interrupted 10 "${teacher[@]}" --set training.epochs=1000
+    kill "-$signal" "$launcher"
+    ends "signal_$signal" 1
+    says "signal_$signal" "stopped by a signal"
+    grep -q '"kind":"end".*"ok":false' "$work/signal_$signal/metrics.jsonl" || fail "the run record has no end"
+    nothing_left "signal_$signal"
+  done
+
+  say "the launcher is killed while it starts the job"
+  launch killed "${teacher[@]}" --set training.epochs=1000 --set name=killed
+  wait_for 60 "the coordinator" eval 'job_processes killed | grep -q .'
+  kill -9 "$launcher"
+  ends killed 137
+  deploy down "$work/killed" || fail "down"
+  nothing_left killed
+}
+
+two_jobs() {
+  say "two jobs on the same hosts"
+  start first first 10 "${teacher[@]}" --set training.epochs=1000 --detach
+  ends first 0
+  start second second 10 "${teacher[@]}" --set training.epochs=10
+  deploy status "$work/first" >"$work/status.out" || fail "status"
+  says status "$(address_of 3): worker-2 running"
+  says status "SYNC"
+  deploy logs "$work/first" worker-1 --lines 3 >"$work/logs.out" || fail "logs"
+  says logs "== worker-1"
+  deploy down "$work/first" || fail "down"
+  [[ -z "$(job_processes first)" ]] || fail "the first job is not down"
+  ends second 0
+  says second 'Report: '
+  nothing_left second
+}
+
+write_hosts
+for part in "${wanted[@]:-${parts[@]}}"; do "$part"; done
+say passed
