@@ -1,0 +1,119 @@
+// Whole jobs whose workers compute on devices that play a part: one that hangs, and some that overflow.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "common/config/load.h"
+#include "common/storage/file.h"
+#include "kernels/testing/deferred_backend.h"
+#include "kernels/testing/hanging_backend.h"
+#include "kernels/testing/small_range_backend.h"
+#include "tests/integration/whole_job.h"
+
+namespace rubato {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kJob[] = R"(
+  name: "device"
+  # Nobody is evicted for silence.
+  cluster { workers: 2 lease_seconds: 300 }
+  model {
+    input_shape: 6
+    layers { linear { units: 8 } }
+    layers { relu {} }
+    layers { linear { units: 3 } }
+    loss: SOFTMAX_CROSS_ENTROPY
+  }
+  data { teacher { train_examples: 4000 } }
+  optimizer { algorithm: SGD learning_rate: 0.1 }
+  consistency { mode: SYNC }
+  training { batch_size: 16 max_steps: 40 device: CUDA step_timeout_seconds: 5 }
+)";
+
+v1::JobConfig Config(const std::string& name, std::vector<std::string> overrides) {
+  const std::string directory = testing::TempDir() + "/" + name;
+  overrides.push_back("run_directory=" + directory);
+  auto config = ParseJobConfig(kJob, "job.textproto", overrides);
+  EXPECT_TRUE(config.ok()) << config.status();
+  return *config;
+}
+
+nlohmann::json LastLine(const v1::JobConfig& config, const std::string& kind) {
+  std::istringstream lines(*ReadFile(config.run_directory() + "/metrics.jsonl"));
+  nlohmann::json last;
+  for (std::string line; std::getline(lines, line);) {
+    auto json = nlohmann::json::parse(line);
+    if (json["kind"] == kind) last = json;
+  }
+  return last;
+}
+
+std::vector<v1::TaskStatus> Workers(WholeJob* job) {
+  const v1::JobStatus status = job->JobStatus();
+  std::vector<v1::TaskStatus> workers;
+  for (const v1::TaskStatus& task : status.tasks()) {
+    if (task.task().role() == v1::TaskId::WORKER) workers.push_back(task);
+  }
+  EXPECT_EQ(workers.size(), 2u);
+  return workers;
+}
+
+class DeviceTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(DeviceTest, AWorkerWhoseDeviceHangsIsEvictedAndTheOthersGoOn) {
+  const v1::JobConfig config =
+      Config(std::string("hang_") + GetParam(), {std::string("consistency.mode=") + GetParam()});
+  WholeJob job(config);
+  job.StartServer(0);
+  job.StartWorker(0, std::make_unique<DeferredBackend>());
+  auto device = std::make_unique<HangingBackend>(5);
+  HangingBackend* const hanging = device.get();
+  job.StartWorker(1, std::move(device), [hanging] { hanging->GiveUp(); });
+  const absl::Status ended = job.AwaitEnd();
+  EXPECT_TRUE(ended.ok()) << ended;
+  EXPECT_TRUE(job.WorkerStatus(0).ok()) << job.WorkerStatus(0);
+  EXPECT_EQ(job.WorkerStatus(1).message(), "given up");
+  for (const v1::TaskStatus& task : Workers(&job)) {
+    const bool hung = task.task().index() == 1;
+    EXPECT_EQ(task.state(), hung ? v1::TaskStatus::EVICTED : v1::TaskStatus::LEFT);
+    EXPECT_THAT(task.reason(), HasSubstr(hung ? " has been with the device for 5" : ""));
+    // The other one does all of its steps.
+    EXPECT_EQ(task.progress().steps_total() == 40, !hung);
+  }
+}
+
+TEST_P(DeviceTest, WorkersThatOverflowScaleLessAndTrainOn) {
+  const v1::JobConfig config = Config(
+      std::string("overflow_") + GetParam(),
+      {std::string("consistency.mode=") + GetParam(), "training.precision=FP16", "training.loss_scale.initial=256"});
+  WholeJob job(config);
+  job.StartServer(0);
+  // Of another range each: a worker's scale is its own.
+  job.StartWorker(0, std::make_unique<SmallRangeBackend>(64));
+  job.StartWorker(1, std::make_unique<SmallRangeBackend>(16));
+  const absl::Status ended = job.AwaitEnd();
+  EXPECT_TRUE(ended.ok()) << ended;
+  EXPECT_TRUE(job.WorkerStatus(0).ok()) << job.WorkerStatus(0);
+  EXPECT_TRUE(job.WorkerStatus(1).ok()) << job.WorkerStatus(1);
+  for (const v1::TaskStatus& task : Workers(&job)) {
+    const bool first = task.task().index() == 0;
+    EXPECT_EQ(task.progress().loss_scale(), first ? 64 : 16);
+    EXPECT_EQ(task.progress().overflow_total(), first ? 2 : 4);
+    EXPECT_EQ(task.progress().steps_total(), 40);
+    EXPECT_EQ(task.progress().non_finite_total(), 0);
+  }
+  EXPECT_EQ(LastLine(config, "end")["overflows"], 6);
+  EXPECT_EQ(LastLine(config, "end")["non_finite"], 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, DeviceTest, testing::Values("SYNC", "ASYNC"),
+                         [](const testing::TestParamInfo<const char*>& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace rubato
