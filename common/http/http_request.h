@@ -20,6 +20,8 @@ struct HttpRequest {
   bool head_only = false;
   // Without the query.
   std::string path;
+  // The server's, which fills it in.
+  int port = 0;
   // Not 0: the request cannot be served, and this status says why. 400: it is no HTTP/1 request. 405: it has another
   // method.
   int error = 0;

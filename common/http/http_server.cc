@@ -157,11 +157,12 @@ bool HttpServer::Read(Connection* connection) {
   if (size < 0) return errno == EAGAIN || errno == EINTR;
   if (size == 0) return false;
   connection->received.append(bytes, static_cast<size_t>(size));
-  const std::optional<HttpRequest> request = ParseHttpRequest(connection->received);
+  std::optional<HttpRequest> request = ParseHttpRequest(connection->received);
   if (!request.has_value()) return true;
   HttpReply reply;
   if (request->error == 0) {
-    reply = options_.handler(request->path);
+    request->port = port_;
+    reply = options_.handler(*request);
   } else {
     reply.status = request->error;
     reply.body = absl::StrCat("HTTP status ", request->error, "; GET and HEAD of HTTP/1 are served here\n");

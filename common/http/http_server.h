@@ -10,7 +10,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/clock.h"
 #include "common/http/http_request.h"
@@ -25,8 +24,8 @@ namespace rubato {
 //   RUBATO_ASSIGN_OR_RETURN(auto server, HttpServer::Create({.listen = "0.0.0.0:9100", .handler = ..., .clock = &c}));
 class HttpServer {
  public:
-  // Called on the server's thread with the path of a request, without its query; must be quick.
-  using Handler = std::function<HttpReply(absl::string_view path)>;
+  // Called on the server's thread with a request without error; must be quick.
+  using Handler = std::function<HttpReply(const HttpRequest& request)>;
 
   struct Options {
     // "host:port"; port 0 takes a free one.

@@ -17,8 +17,9 @@ class HttpServerTest : public testing::Test {
  protected:
   void Serve(HttpServer::Options options = {}) {
     options.listen = "127.0.0.1:0";
-    options.handler = [this](absl::string_view path) {
-      return HttpReply{.status = path == "/page" ? 200 : 404, .body = path == "/page" ? page_ : ""};
+    options.handler = [this](const HttpRequest& request) {
+      const bool known = request.path == "/page" && request.port > 0;
+      return HttpReply{.status = known ? 200 : 404, .body = known ? page_ : ""};
     };
     options.clock = &clock_;
     auto server = HttpServer::Create(std::move(options));
