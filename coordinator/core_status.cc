@@ -77,6 +77,7 @@ v1::JobStatus CoordinatorCore::Status(absl::Time now) const {
     if (key.first == v1::TaskId::WORKER) *task->mutable_progress() = member.progress;
     task->set_host_name(member.info.host_name());
     task->set_process_id(member.info.process_id());
+    task->set_metrics_address(member.info.metrics_address());
   }
   const ProgressTotals totals = progress_.Totals();
   status.set_seconds_since_start(Seconds(std::min(now, training_end_)));
@@ -97,6 +98,7 @@ v1::JobStatus CoordinatorCore::Status(absl::Time now) const {
   status.set_seconds_left(SecondsLeft());
   status.set_step(totals.step);
   status.set_run_directory(config_.run_directory());
+  *status.mutable_counts() = counts_;
   return status;
 }
 

@@ -16,6 +16,7 @@
 #include "worker/local_optimizer.h"
 #include "worker/nn/model.h"
 #include "worker/parameters.h"
+#include "worker/tensor_reporter.h"
 #include "worker/trainer_progress.h"
 
 namespace rubato::worker {
@@ -41,6 +42,8 @@ class Trainer {
     // May be null. Where the config asks for a trace, the trainer enables it for the steps in question and writes its
     // file.
     TraceRecorder* trace = nullptr;
+    // Describes the tensors of some steps. May be null.
+    TensorReporter* tensors = nullptr;
   };
 
   explicit Trainer(const Options& options);

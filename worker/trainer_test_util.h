@@ -183,6 +183,7 @@ class TrainerTest : public testing::Test {
     options.source = source;
     options.local = local_.get();
     options.trace = &trace_;
+    options.tensors = tensors_;
     options.clock = &clock_;
     options.log = &log_;
     Trainer trainer(options);
@@ -201,6 +202,7 @@ class TrainerTest : public testing::Test {
   std::unique_ptr<FakeParameters> parameters_;
   std::unique_ptr<StagedParameters> staged_;
   std::unique_ptr<LocalOptimizer> local_;
+  TensorReporter* tensors_ = nullptr;
   TraceRecorder trace_{{.task = "worker 0", .clock = &clock_}};
 };
 

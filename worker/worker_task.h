@@ -7,8 +7,11 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "common/clock.h"
+#include "common/health/health.h"
 #include "common/log.h"
+#include "common/metrics/task_page.h"
 #include "common/mutex.h"
 #include "common/session/session.h"
 #include "proto/coordinator.pb.h"
@@ -29,6 +32,10 @@ class WorkerTask {
     // "host:port".
     std::string coordinator;
     double slow_factor = 1;
+    // Where to answer HTTP requests for metrics, "host:port"; empty: nowhere.
+    std::string metrics_listen;
+    // Says whether the task is ready for work.
+    Health* health = nullptr;
     Clock* clock = nullptr;
     Logger* log = nullptr;
   };
@@ -42,6 +49,7 @@ class WorkerTask {
   void Cancel(absl::Status why);
 
  private:
+  absl::StatusOr<std::unique_ptr<TaskPage>> OpenPage();
   void OnDirective(const v1::Directive& directive);
   v1::Heartbeat Heartbeat();
   v1::WorkerProgress ProgressLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -55,6 +63,9 @@ class WorkerTask {
   absl::Status RunTrainer(const v1::Plan& plan, PsClient* client, Trainer* trainer, DynamicSource* dynamic);
   void SendShardRequest(const v1::ShardRequest& request);
   bool IsMember(const v1::Plan& plan) const;
+  // Whether this is the member with the lowest index, which reports its tensors.
+  bool IsFirstMember();
+  TensorReporter::Options DescribeTensors(const ModelSpec& spec, const Model* model, Backend* backend);
 
   const Options options_;
   std::unique_ptr<Session> session_;  // Set before and reset after everything that uses it.
