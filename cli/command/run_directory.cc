@@ -15,8 +15,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<absl::string_view, 7> kRunFiles = {
-    "job.textproto", "metrics.jsonl", "coordinator.address", "summary.json", "report.html", "logs", "checkpoints"};
+constexpr std::array<absl::string_view, 9> kRunFiles = {"job.textproto", "metrics.jsonl", "coordinator.address",
+                                                        "summary.json",  "report.html",   "logs",
+                                                        "checkpoints",   "tensorboard",   "traces"};
 
 absl::Status FileSystemError(const std::string& path, const std::error_code& error) {
   return absl::UnavailableError(absl::StrCat(path, ": ", error.message()));
