@@ -4,7 +4,7 @@
 # fetch HOST:PORT PATH: the whole answer, head included, over HTTP.
 fetch() {
   exec 9<>"/dev/tcp/${1%:*}/${1##*:}"
-  printf 'GET %s HTTP/1.1\r\nHost: here\r\n\r\n' "$2" >&9
+  printf 'GET %s HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n' "$2" >&9
   cat <&9
   exec 9>&-
 }
