@@ -25,6 +25,9 @@ mnist_files=(
 text_packages=(bible-kjv bible-kjv-text)
 text_directory="data/text"
 
+# Only a test needs it.
+prometheus_directory="data/prometheus"
+
 say() { printf '%s\n' "$*"; }
 fail() {
   printf 'rubato.sh: %s\n' "$*" >&2
@@ -158,6 +161,17 @@ fetch_mnist() {
   say "MNIST is in $mnist_directory"
 }
 
+# The programs of Debian's package, unpacked and not installed: that would start a service of this machine.
+fetch_prometheus() {
+  local programs="$prometheus_directory/usr/bin"
+  if [[ -x "$programs/promtool" ]] || command -v promtool >/dev/null; then return; fi
+  mkdir -p "$prometheus_directory"
+  if ! (cd "$prometheus_directory" && apt-get download prometheus >/dev/null && dpkg-deb -x prometheus_*.deb .); then
+    say "Prometheus could not be fetched; the test that needs it is skipped"
+  fi
+  rm -f "$prometheus_directory"/prometheus_*.deb
+}
+
 demo() {
   setup
   build
@@ -219,13 +233,15 @@ skip_reasons() {
 
 run_tests() {
   setup
+  fetch_prometheus
   local log logs build_status=0 test_status=0 counts passed failed
   log="$(mktemp)"
   # shellcheck disable=SC2064  # The file's name is wanted as it is now.
   trap "rm -f '$log'" EXIT
   # Programs too: what cannot be built is a failure.
   bazel build --keep_going //... || build_status=$?
-  bazel test --keep_going --test_summary=short "$@" //... 2>&1 | tee "$log" || test_status=$?
+  bazel test --keep_going --test_summary=short --test_env="RUBATO_PROMETHEUS=$root/$prometheus_directory/usr/bin" "$@" \
+    //... 2>&1 | tee "$log" || test_status=$?
   logs="$(bazel info bazel-testlogs 2>/dev/null)"
   target_states <"$log" | skip_reasons "$logs"
   counts="$(target_states <"$log" | count_cases "$logs")"

@@ -32,6 +32,11 @@ struct AppendMetrics {
   std::string line;
 };
 
+// A worker's tensors, for TensorBoard.
+struct AppendTensors {
+  v1::TensorReport report;
+};
+
 struct LogLine {
   // 'I', 'W' or 'E'.
   char severity = 'I';
@@ -49,7 +54,7 @@ struct Finish {
   absl::Status status;
 };
 
-using Action = std::variant<SendDirective, AppendJournal, AppendMetrics, LogLine, AnswerSwitch, Finish>;
+using Action = std::variant<SendDirective, AppendJournal, AppendMetrics, AppendTensors, LogLine, AnswerSwitch, Finish>;
 using Actions = std::vector<Action>;
 
 }  // namespace rubato::coordinator

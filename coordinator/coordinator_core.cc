@@ -114,6 +114,9 @@ void CoordinatorCore::Handle(const v1::TaskMessage& message, absl::Time now) {
     case v1::TaskMessage::kCheckpointDone:
       if (is_server) OnCheckpointDone(task, message.checkpoint_done(), now);
       return;
+    case v1::TaskMessage::kTensors:
+      if (task.role() == v1::TaskId::WORKER && training_) actions_.push_back(AppendTensors{message.tensors()});
+      return;
     case v1::TaskMessage::kLeaving:
       return OnLeaving(task, message.leaving(), now);
     case v1::TaskMessage::kRegister:
@@ -170,6 +173,7 @@ void CoordinatorCore::OnEvaluation(const v1::EvaluationResult& result, absl::Tim
     return;
   }
   const int64_t step = result.step() >= 0 ? result.step() : progress_.Totals().step;
+  counts_.set_evaluations_total(counts_.evaluations_total() + 1);
   Metrics(EvaluationLine(Seconds(now), entry->request.epoch(), step, result, entry->final));
   Log('I', absl::StrFormat("%sevaluation at epoch %.2f: accuracy %.4f, loss %.4f", entry->final ? "final " : "",
                            entry->request.epoch(), result.accuracy(), result.loss()));
@@ -204,6 +208,11 @@ void CoordinatorCore::Evict(const v1::TaskId& task, const std::string& reason, a
 void CoordinatorCore::Detach(const v1::TaskId& task, bool lost, absl::string_view event, const std::string& reason,
                              absl::Time now) {
   const Member* member = membership_.Find(task.role(), task.index());
+  if (event == "evicted") {
+    counts_.set_evicted_total(counts_.evicted_total() + 1);
+  } else {
+    counts_.set_left_total(counts_.left_total() + 1);
+  }
   const std::string address = member != nullptr && SameTask(member->id, task) ? member->address : "";
   Log(lost ? 'W' : 'I', absl::StrCat(TaskName(task), " ", event, reason.empty() ? "" : ": ", reason));
   if (training_) Metrics(MemberLine(Seconds(now), task, event, reason));

@@ -88,6 +88,8 @@ class CoordinatorCore {
   // What the job waits for now, as text; empty when it does not wait.
   std::string WaitingFor() const;
   v1::JobStatus::Phase phase() const { return phase_; }
+  // Generation of the plan that holds, 0 for none, and the furthest worker's step.
+  std::pair<uint64_t, int64_t> Position() const { return {held_plan_.generation(), progress_.Totals().step}; }
 
  private:
   CoordinatorCore(const Options& options, std::vector<v1::ChunkPlacement> chunks);
@@ -209,6 +211,9 @@ class CoordinatorCore {
   absl::Time finishing_since_;
   absl::Time ended_at_;
   bool finish_sent_ = false;
+
+  // For operators.
+  v1::JobCounts counts_;
 
   // Recover: the announcement without a decision.
   std::optional<std::pair<uint64_t, PlanChange>> announced_;

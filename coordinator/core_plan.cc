@@ -73,8 +73,13 @@ void CoordinatorCore::JournalChange(uint64_t generation, const PlanChange& chang
 }
 
 void CoordinatorCore::OnCommitted(const PlanAction& action, absl::Time now) {
-  held_plan_ = action.plan;
   const v1::Plan& plan = action.plan;
+  counts_.set_plans_total(counts_.plans_total() + 1);
+  if (held_plan_.generation() != 0 &&
+      (held_plan_.mode() != plan.mode() || held_plan_.staleness_bound() != plan.staleness_bound())) {
+    counts_.set_mode_changes_total(counts_.mode_changes_total() + 1);
+  }
+  held_plan_ = plan;
   Log('I', absl::StrCat("plan ", plan.generation(), ": ", ModeName(plan.mode(), plan.staleness_bound()), " from step ",
                         plan.first_step(), ", ", plan.members_size(), " members (", action.change.reason, ")"));
   if (plan.generation() > recorded_generation_) {
@@ -92,7 +97,9 @@ void CoordinatorCore::OnCommitted(const PlanAction& action, absl::Time now) {
 }
 
 void CoordinatorCore::WritePlanLine(const std::optional<PlanWatch::Report>& report, absl::Time now) {
-  if (report) Metrics(PlanLine(Seconds(now), report->plan, report->reason, report->times));
+  if (!report) return;
+  counts_.set_stall_seconds_total(counts_.stall_seconds_total() + report->times.stall_seconds);
+  Metrics(PlanLine(Seconds(now), report->plan, report->reason, report->times));
 }
 
 void CoordinatorCore::TellPlan() {

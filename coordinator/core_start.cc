@@ -25,11 +25,17 @@ void CoordinatorCore::OnRegister(const v1::TaskMessage& message, absl::string_vi
     if (!reachable.ok()) return Refuse(task, absl::StrCat(TaskName(task), ": ", reachable.status().message()));
     address = *std::move(reachable);
   }
+  v1::Register info = message.register_();
+  if (!info.metrics_address().empty()) {
+    absl::StatusOr<std::string> reachable = ReachableAddress(info.metrics_address(), peer);
+    if (!reachable.ok()) return Refuse(task, absl::StrCat(TaskName(task), ": metrics: ", reachable.status().message()));
+    info.set_metrics_address(*std::move(reachable));
+  }
   const bool data_done = phase_ == v1::JobStatus::FINISHING || (dispatcher_ && dispatcher_->Done());
   if (task.role() == v1::TaskId::WORKER && data_done && membership_.FindAlive(task) == nullptr) {
     return SendStop(task, "");
   }
-  Membership::Arrival arrival = membership_.Register(task, message.register_(), address, now);
+  Membership::Arrival arrival = membership_.Register(task, info, address, now);
   if (arrival.kind == Membership::Kind::kGone) {
     const Member* latest = membership_.Find(task.role(), task.index());
     const bool same = latest != nullptr && SameTask(latest->id, task);
@@ -54,9 +60,11 @@ void CoordinatorCore::Refuse(const v1::TaskId& task, absl::string_view reason) {
 
 void CoordinatorCore::OnNewTask(const v1::TaskId& task, absl::Time now) {
   const Member* member = membership_.FindAlive(task);
+  counts_.set_joined_total(counts_.joined_total() + 1);
   Log('I', absl::StrCat(TaskName(task), " registered", member->address.empty() ? "" : ", reached at ", member->address,
                         member->info.host_name().empty() ? "" : absl::StrCat(", host ", member->info.host_name()),
-                        ", process ", member->info.process_id()));
+                        ", process ", member->info.process_id(),
+                        member->info.metrics_address().empty() ? "" : ", metrics at ", member->info.metrics_address()));
   if (task.role() == v1::TaskId::WORKER) train_examples_ = member->info.train_examples();
   if (!placed_) return;
   JournalTaskState(task);

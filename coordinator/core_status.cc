@@ -86,6 +86,7 @@ v1::JobStatus CoordinatorCore::Status(absl::Time now) const {
     task->set_resident_bytes(member.resident_bytes);
     task->set_last_problem(member.last_problem);
     if (member.trace.id() != 0) *task->mutable_trace() = member.trace;
+    task->set_metrics_address(member.info.metrics_address());
   }
   const ProgressTotals totals = progress_.Totals();
   status.set_seconds_since_start(Seconds(std::min(now, training_end_)));
@@ -107,6 +108,7 @@ v1::JobStatus CoordinatorCore::Status(absl::Time now) const {
   status.set_step(totals.step);
   status.set_run_directory(config_.run_directory());
   status.set_lease_seconds(absl::ToDoubleSeconds(membership_.lease()));
+  *status.mutable_counts() = counts_;
   return status;
 }
 

@@ -11,6 +11,7 @@ constexpr size_t kHistory = 6;
 
 void AddTo(const v1::WorkerProgress& from, ProgressTotals* totals) {
   totals->step = std::max(totals->step, from.step());
+  if (from.epoch() >= totals->epoch && from.learning_rate() > 0) totals->learning_rate = from.learning_rate();
   totals->epoch = std::max(totals->epoch, from.epoch());
   totals->examples += from.examples_total();
   totals->loss += from.loss_total();

@@ -17,6 +17,8 @@ struct ProgressTotals {
   // The furthest worker's.
   int64_t step = 0;
   double epoch = 0;
+  // Where it is furthest.
+  double learning_rate = 0;
   int64_t examples = 0;
   double loss = 0;
   double correct = 0;

@@ -27,6 +27,9 @@ absl::StatusOr<std::unique_ptr<JobRunner>> JobRunner::Create(Options options) {
   absl::StatusOr<Actions> recovered = core->Recover(files->recovered(), options.clock->Now());
   if (!recovered.ok()) return Annotate(recovered.status(), absl::StrCat(options.config.run_directory(), "/journal"));
   auto runner = absl::WrapUnique(new JobRunner(std::move(options), std::move(files), std::move(core)));
+  if (!runner->options_.config.observability().no_tensorboard()) {
+    RUBATO_ASSIGN_OR_RETURN(runner->tensorboard_, TensorboardLog::Open(runner->options_.config, runner->Now()));
+  }
   runner->Perform(*recovered);
   runner->thread_ = std::thread([self = runner.get()] { self->Run(); });
   return runner;
@@ -58,6 +61,29 @@ void JobRunner::OnClosed(std::shared_ptr<TaskStream> stream) {
 
 void JobRunner::GetStatus(std::function<void(v1::JobStatus)> done) {
   Post([this, done = std::move(done)] { done(core_->Status(Now())); });
+}
+
+std::optional<v1::JobStatus> JobRunner::AwaitStatus(absl::Duration timeout) {
+  // Shared with the answer, which may come after the caller has gone.
+  struct Answer {
+    Mutex mu;
+    CondVar came;
+    std::optional<v1::JobStatus> status ABSL_GUARDED_BY(mu);
+  };
+  auto answer = std::make_shared<Answer>();
+  GetStatus([answer](v1::JobStatus status) {
+    MutexLock lock(answer->mu);
+    answer->status = std::move(status);
+    answer->came.NotifyAll();
+  });
+  const absl::Time deadline = Now() + timeout;
+  MutexLock lock(answer->mu);
+  while (!answer->status.has_value()) {
+    const absl::Duration left = deadline - Now();
+    if (left <= absl::ZeroDuration()) break;
+    answer->came.WaitFor(answer->mu, left);
+  }
+  return answer->status;
 }
 
 void JobRunner::SwitchMode(const v1::SwitchModeRequest& request, absl::Duration patience, SwitchDone done) {
@@ -159,6 +185,8 @@ void JobRunner::Forget(const std::shared_ptr<TaskStream>& stream) {
 void JobRunner::Tick() {
   const absl::Time now = Now();
   Perform(core_->OnTick(now));
+  const auto [generation, step] = core_->Position();
+  options_.log->SetPosition(generation, step);
   ExpireSwitches(now);
 }
 
@@ -186,6 +214,12 @@ void JobRunner::Perform(const Actions& actions) {
   }
 }
 
+void JobRunner::CheckTensorboard(const absl::Status& status) {
+  if (status.ok()) return;
+  options_.log->Warning(absl::StrCat("the event files for TensorBoard end here: ", status.message()));
+  tensorboard_ = nullptr;
+}
+
 absl::Status JobRunner::PerformOne(const Action& action) {
   if (const auto* send = std::get_if<SendDirective>(&action)) {
     auto stream = streams_.find(KeyOf(send->task));
@@ -193,7 +227,10 @@ absl::Status JobRunner::PerformOne(const Action& action) {
   } else if (const auto* journal = std::get_if<AppendJournal>(&action)) {
     if (!disk_failed_) return files_->AppendJournal(journal->record, journal->durable);
   } else if (const auto* metrics = std::get_if<AppendMetrics>(&action)) {
+    if (tensorboard_ != nullptr) CheckTensorboard(tensorboard_->OnLine(Now(), metrics->line));
     if (!disk_failed_) return files_->AppendMetrics(metrics->line);
+  } else if (const auto* tensors = std::get_if<AppendTensors>(&action)) {
+    if (tensorboard_ != nullptr) CheckTensorboard(tensorboard_->OnTensors(Now(), tensors->report));
   } else if (const auto* log = std::get_if<LogLine>(&action)) {
     if (log->severity == 'I') options_.log->Info(log->text);
     if (log->severity == 'W') options_.log->Warning(log->text);

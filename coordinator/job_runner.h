@@ -19,6 +19,7 @@
 #include "common/mutex.h"
 #include "coordinator/coordinator_core.h"
 #include "coordinator/run_files.h"
+#include "coordinator/tensorboard_log.h"
 
 namespace rubato::coordinator {
 
@@ -34,8 +35,8 @@ class TaskStream {
 };
 
 // Runs a CoordinatorCore: one thread takes events in order, lets the core decide, and carries its actions out on disk
-// and streams. So journal writes block nobody but it. All methods are thread-safe and return at once, except Wait and
-// the destructor; callbacks are called on the thread.
+// and streams. So journal writes block nobody but it. All methods are thread-safe and return at once, except those
+// that wait and the destructor; callbacks are called on the thread.
 class JobRunner {
  public:
   struct Options {
@@ -65,6 +66,8 @@ class JobRunner {
   void OnClosed(std::shared_ptr<TaskStream> stream);
 
   void GetStatus(std::function<void(v1::JobStatus)> done);
+  // The same, for a caller that waits. Nothing when the thread has not come to it within `timeout`.
+  std::optional<v1::JobStatus> AwaitStatus(absl::Duration timeout);
   // DeadlineExceeded after `patience` says what the switch waits for; it stays requested.
   void SwitchMode(const v1::SwitchModeRequest& request, absl::Duration patience, SwitchDone done);
   void Stop(const std::string& reason, std::function<void()> done);
@@ -91,6 +94,8 @@ class JobRunner {
   void Tick();
   void Perform(const Actions& actions);
   absl::Status PerformOne(const Action& action);
+  // Event files are a convenience: a failure ends them, and not the job.
+  void CheckTensorboard(const absl::Status& status);
   void ExpireSwitches(absl::Time now);
   absl::Time Now() const { return options_.clock->Now(); }
 
@@ -105,6 +110,8 @@ class JobRunner {
 
   // The thread's own, once it runs.
   std::unique_ptr<RunFiles> files_;
+  // Null: none are written, or the disk has refused.
+  std::unique_ptr<TensorboardLog> tensorboard_;
   std::unique_ptr<CoordinatorCore> core_;
   // The last stream of each incarnation, and whose each stream is.
   std::map<TaskKey, std::shared_ptr<TaskStream>> streams_;

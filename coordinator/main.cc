@@ -15,12 +15,15 @@
 #include "absl/strings/str_cat.h"
 #include "common/clock.h"
 #include "common/config/load.h"
-#include "common/log.h"
+#include "common/health/standard_services.h"
+#include "common/metrics/task_page.h"
 #include "common/mutex.h"
 #include "common/random.h"
 #include "common/status.h"
 #include "common/stop_watcher.h"
+#include "common/task_log.h"
 #include "coordinator/coordinator_service.h"
+#include "coordinator/job_metrics.h"
 #include "coordinator/job_runner.h"
 
 namespace rubato::coordinator {
@@ -49,6 +52,7 @@ struct Flags {
   std::vector<std::string> overrides;
   std::string listen = "0.0.0.0:7070";
   std::string port_file;
+  std::string metrics_listen;
   bool resume = false;
 };
 
@@ -75,9 +79,36 @@ absl::Status WritePortFile(const std::string& path, const std::string& address) 
   return absl::OkStatus();
 }
 
+// How long a page may wait for the runner's thread.
+constexpr absl::Duration kPagePatience = absl::Seconds(2);
+
+// The pages of the coordinator: those of every task, and /targets, the tasks that show metrics.
+absl::StatusOr<std::unique_ptr<TaskPage>> OpenPage(const Flags& flags, const v1::JobConfig& config,
+                                                   const v1::TaskId& task, JobRunner* runner, const Health* health,
+                                                   const Clock* clock) {
+  TaskPage::Options options;
+  options.listen = flags.metrics_listen;
+  options.task = task;
+  options.metrics = [runner, config](MetricText* text) {
+    if (auto status = runner->AwaitStatus(kPagePatience)) AddJobMetrics(*status, config, text);
+  };
+  options.other = [runner, listen = flags.metrics_listen](const HttpRequest& request) {
+    if (request.path != "/targets") {
+      return HttpReply{.status = 404, .body = "/metrics, /healthz and /targets are here\n"};
+    }
+    auto status = runner->AwaitStatus(kPagePatience);
+    if (!status.has_value()) return HttpReply{.status = 503, .body = "the coordinator is busy\n"};
+    return HttpReply{.content_type = "application/json",
+                     .body = MetricTargets(*status, ReachableName(listen, request.port))};
+  };
+  options.health = health;
+  options.clock = clock;
+  return TaskPage::Create(std::move(options));
+}
+
 // Fails when the job could not be begun; otherwise `result` says how it ended.
-absl::Status RunJob(const Flags& flags, const v1::JobConfig& config, StopRequest* stop, const Clock* clock, Logger* log,
-                    absl::Status* result) {
+absl::Status RunJob(const Flags& flags, const v1::JobConfig& config, const v1::TaskId& task, StopRequest* stop,
+                    const Clock* clock, Logger* log, absl::Status* result) {
   JobRunner::Options options;
   options.config = config;
   options.config_fingerprint = ConfigFingerprint(config);
@@ -88,20 +119,32 @@ absl::Status RunJob(const Flags& flags, const v1::JobConfig& config, StopRequest
   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<JobRunner> runner, JobRunner::Create(std::move(options)));
   CoordinatorService service(runner.get());
   RUBATO_ASSIGN_OR_RETURN(Listener listener, Listen(flags.listen, &service));
+  Health health;
+  health.Attach(listener.server.get(), "rubato.v1.Coordinator");
   const std::string address = ReachableName(flags.listen, listener.port);
   log->Info(absl::StrCat("job ", config.name(), ", run directory ", config.run_directory(), ", reached at ", address));
+  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<TaskPage> page, OpenPage(flags, config, task, runner.get(), &health, clock));
+  if (page != nullptr) {
+    const std::string pages = ReachableName(flags.metrics_listen, page->port());
+    log->Info(absl::StrCat("shows metrics at http://", pages, "/metrics and where all tasks do at http://", pages,
+                           "/targets"));
+  }
+  health.SetServing(true);
   if (!flags.port_file.empty()) RUBATO_RETURN_IF_ERROR(WritePortFile(flags.port_file, address));
   std::optional<absl::Status> ended;
   while (!ended) {
     if (std::optional<std::string> signal = stop->Take()) runner->Stop(absl::StrCat("stopped by ", *signal), [] {});
     ended = runner->Wait(absl::Milliseconds(100));
   }
+  health.SetServing(false);
+  health.Detach();
   listener.server->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(500));
   *result = *ended;
   return absl::OkStatus();
 }
 
 int Main(int argc, char** argv) {
+  EnableHealthAndReflection();
   Flags flags;
   CLI::App app("Rubato coordinator: says who takes part in a job and under which consistency rule.");
   app.add_option("--config", flags.config, "the job's textproto")->required();
@@ -109,6 +152,9 @@ int Main(int argc, char** argv) {
   app.add_option("--listen", flags.listen, "host:port to listen on; port 0 picks a free one")->capture_default_str();
   app.add_option("--port_file", flags.port_file, "write the host:port that is listened on to this file");
   app.add_flag("--resume", flags.resume, "go on with the run that the run directory holds");
+  app.add_option("--metrics_listen", flags.metrics_listen,
+                 "host:port to answer HTTP requests for /metrics, /healthz and /targets on; port 0 picks a free one; "
+                 "default: none");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -122,9 +168,12 @@ int Main(int argc, char** argv) {
   StopRequest stop;
   StopWatcher watcher([&](absl::string_view signal) { stop.Set(signal); });
   RealClock clock;
-  Logger log("coordinator", &clock);
+  v1::TaskId task;
+  task.set_role(v1::TaskId::COORDINATOR);
+  task.set_incarnation(SystemRandom64());
+  Logger log = MakeTaskLogger(task, *config, &clock);
   absl::Status result;
-  absl::Status begun = RunJob(flags, *config, &stop, &clock, &log, &result);
+  absl::Status begun = RunJob(flags, *config, task, &stop, &clock, &log, &result);
   if (!begun.ok()) {
     std::cerr << begun.message() << "\n";
     return 2;

@@ -61,6 +61,7 @@ std::string ProgressLine(double t, const JobProgress::Interval& interval, double
                    {"examples_per_second", interval.examples_per_second},
                    {"loss", interval.loss},
                    {"accuracy", interval.accuracy},
+                   {"learning_rate", totals.learning_rate},
                    {"generation", plan.generation()},
                    {"mode", v1::Mode_Name(plan.mode())},
                    {"staleness_mean", totals.StalenessMean()},

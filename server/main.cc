@@ -8,15 +8,16 @@
 #include "absl/strings/str_cat.h"
 #include "common/clock.h"
 #include "common/config/load.h"
-#include "common/log.h"
+#include "common/health/standard_services.h"
 #include "common/random.h"
 #include "common/stop_watcher.h"
-#include "common/task.h"
+#include "common/task_log.h"
 #include "common/transport/allocator.h"
 #include "server/server_task.h"
 
 int main(int argc, char** argv) {
   rubato::TuneAllocator();
+  rubato::EnableHealthAndReflection();
   CLI::App app("Rubato parameter server: holds a part of the weights and applies gradients to it.");
   std::string config_path;
   std::vector<std::string> overrides;
@@ -32,6 +33,9 @@ int main(int argc, char** argv) {
   app.add_option("--listen", options.listen, "host:port to listen on; port 0 picks a free one")->capture_default_str();
   app.add_option("--advertise_host", options.advertise_host,
                  "what workers call this host; default: the address that the coordinator sees");
+  app.add_option(
+      "--metrics_listen", options.metrics_listen,
+      "host:port to answer HTTP requests for /metrics and /healthz on; port 0 picks a free one; default: none");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -49,7 +53,9 @@ int main(int argc, char** argv) {
   options.config = *config;
   options.task.set_index(index);
   rubato::RealClock clock;
-  rubato::Logger log(rubato::TaskName(options.task), &clock);
+  rubato::Logger log = rubato::MakeTaskLogger(options.task, *config, &clock);
+  rubato::Health health;
+  options.health = &health;
   options.clock = &clock;
   options.log = &log;
   rubato::server::ServerTask task(std::move(options));

@@ -135,14 +135,18 @@ void PartitionOwner::Handle(Incoming incoming) {
   counts_.set_received_bytes_total(counts_.received_bytes_total() + bytes);
   const uint64_t token = ++last_token_;
   incoming.request.token = token;
+  const absl::Time now = options_.clock->Now();
   open_[token] = {std::move(incoming.connection),
                   incoming.request_id,
                   incoming.request.chunks,
                   incoming.shared_session,
                   trace_.Received(incoming.request, incoming.arrived, begun),
+                  now,
                   {}};
   incoming.bytes = nullptr;
-  partition_.OnRequest(std::move(incoming.request), options_.clock->Now());
+  handled_token_ = token;
+  partition_.OnRequest(std::move(incoming.request), now);
+  handled_token_ = 0;
 }
 
 void PartitionOwner::DropDeadLeases() {
@@ -202,6 +206,10 @@ void PartitionOwner::Describe(std::function<void(const v1::ServerProgress&)> don
   Post([this, done = std::move(done)] {
     v1::ServerProgress progress = counts_;
     progress.set_memory_bytes(store_.memory_bytes());
+    {
+      MutexLock lock(mu_);
+      progress.set_queue_length(static_cast<int64_t>(work_.size()));
+    }
     partition_.Describe(&progress);
     done(progress);
   });
@@ -234,15 +242,27 @@ void PartitionOwner::CheckLog(const absl::Status& status) {
       absl::StrCat("the update log of partition ", options_.partition, " ends here: ", status.message()));
 }
 
+void PartitionOwner::CountAnswer(const PartitionReply& reply, const Open& open) {
+  const v1::ExchangeReply::PushOutcome push = reply.push;
+  if (push == v1::ExchangeReply::PUSH_DUPLICATE) counts_.set_duplicates_total(counts_.duplicates_total() + 1);
+  if (push == v1::ExchangeReply::PUSH_DROPPED) counts_.set_dropped_total(counts_.dropped_total() + 1);
+  if (push == v1::ExchangeReply::PUSH_NON_FINITE) counts_.set_non_finite_total(counts_.non_finite_total() + 1);
+  if (push != v1::ExchangeReply::PUSH_NONE && push != v1::ExchangeReply::PUSH_PENDING) {
+    counts_.set_pushes_total(counts_.pushes_total() + 1);
+  }
+  if (reply.outcome == v1::ExchangeReply::OK) counts_.set_pulls_total(counts_.pulls_total() + 1);
+  if (reply.token == handled_token_) return;
+  counts_.set_waits_total(counts_.waits_total() + 1);
+  counts_.set_wait_seconds_total(counts_.wait_seconds_total() +
+                                 absl::ToDoubleSeconds(options_.clock->Now() - open.since));
+}
+
 void PartitionOwner::Answer(const PartitionReply& reply) {
   auto node = open_.extract(reply.token);
   if (node.empty()) return;
   const absl::Time begun = trace_.Now();
   Open& open = node.mapped();
-  if (reply.push == v1::ExchangeReply::PUSH_DUPLICATE) counts_.set_duplicates_total(counts_.duplicates_total() + 1);
-  if (reply.push == v1::ExchangeReply::PUSH_DROPPED) counts_.set_dropped_total(counts_.dropped_total() + 1);
-  if (reply.push == v1::ExchangeReply::PUSH_NON_FINITE) counts_.set_non_finite_total(counts_.non_finite_total() + 1);
-
+  CountAnswer(reply, open);
   v1::ExchangeReply header;
   header.set_request_id(open.request_id);
   header.set_outcome(reply.outcome);

@@ -101,6 +101,7 @@ class PartitionOwner : private PartitionSink {
     std::vector<uint32_t> chunks;
     uint64_t shared_session;
     PartitionTrace::Request traced;
+    absl::Time since;
     // Snapshot: the weights that were captured, in order of capture.
     absl::flat_hash_map<uint32_t, std::pair<FloatBuffer::Ptr, int64_t>> captured;
   };
@@ -116,6 +117,7 @@ class PartitionOwner : private PartitionSink {
   void Run();
   void Handle(Incoming incoming);
   void Refuse(const Incoming& incoming, const absl::Status& why);
+  void CountAnswer(const PartitionReply& reply, const Open& open);
   // Appends the weights to `header` and `payload`.
   void AddWeights(const PartitionReply& reply, const Open& open, v1::ExchangeReply* header,
                   std::vector<grpc::Slice>* payload);
@@ -140,6 +142,8 @@ class PartitionOwner : private PartitionSink {
   uint64_t last_token_ = 0;
   v1::ServerProgress counts_;
   PartitionTrace trace_;
+  // The request that is being taken; 0: none. Its answer has not waited.
+  uint64_t handled_token_ = 0;
   bool log_failed_ = false;
   const bool serves_all_at_once_;
 

@@ -46,6 +46,13 @@ void AddProgress(const v1::ServerProgress& from, v1::ServerProgress* to) {
   to->set_received_bytes_total(to->received_bytes_total() + from.received_bytes_total());
   to->set_sent_bytes_total(to->sent_bytes_total() + from.sent_bytes_total());
   to->set_memory_bytes(to->memory_bytes() + from.memory_bytes());
+  to->set_pushes_total(to->pushes_total() + from.pushes_total());
+  to->set_pulls_total(to->pulls_total() + from.pulls_total());
+  to->set_waits_total(to->waits_total() + from.waits_total());
+  to->set_wait_seconds_total(to->wait_seconds_total() + from.wait_seconds_total());
+  to->set_queue_length(to->queue_length() + from.queue_length());
+  to->set_received_bytes_total(to->received_bytes_total() + from.received_bytes_total());
+  to->set_sent_bytes_total(to->sent_bytes_total() + from.sent_bytes_total());
   to->set_highest_started_step(std::max(to->highest_started_step(), from.highest_started_step()));
   for (const v1::HeldPull& held : from.held()) *to->add_held() = held;
   for (const v1::MemberClock& clock : from.clocks()) {
@@ -299,7 +306,13 @@ v1::ServerProgress ServerCore::Progress() {
   total.set_highest_started_step(-1);
   MutexLock lock(mu_);
   for (const v1::ServerProgress& progress : progress_) AddProgress(progress, &total);
+  options_.log->SetPosition(plan_.generation(), total.highest_started_step());
   return total;
+}
+
+v1::Plan ServerCore::plan() {
+  MutexLock lock(mu_);
+  return plan_;
 }
 
 }  // namespace rubato::server

@@ -63,6 +63,9 @@ class ServerCore {
   // The partitions' last known progress; asks them for newer.
   v1::ServerProgress Progress();
 
+  // The plan that it was given last; generation 0 before the first.
+  v1::Plan plan();
+
  private:
   ServerCore(Options options, ModelSpec model);
 

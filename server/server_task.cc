@@ -8,6 +8,7 @@
 #include "common/status.h"
 #include "common/task.h"
 #include "common/trace/trace_files.h"
+#include "server/server_metrics.h"
 
 namespace rubato::server {
 namespace {
@@ -78,10 +79,13 @@ absl::Status ServerTask::Run() {
 
   ExchangeServer::Options listen;
   listen.listen = options_.listen;
+  listen.health = options_.health;
   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<ExchangeServer> server, ExchangeServer::Create(std::move(listen), this));
   options_.log->Info(absl::StrCat("listens on port ", server->port()));
+  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<TaskPage> page, OpenPage());
 
-  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, Session::Create(DescribeSession(server->port())));
+  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Session> session,
+                          Session::Create(DescribeSession(server->port(), page == nullptr ? "" : page->address())));
   SetSession(session.get());
   session->Start();
 
@@ -92,6 +96,7 @@ absl::Status ServerTask::Run() {
     while (!stop_) changed_.WaitFor(mu_, absl::Seconds(1));
     status = ended_;
   }
+  options_.health->SetServing(false);
   server->Shutdown();
   timed_trace_.Finish();
   {
@@ -104,14 +109,28 @@ absl::Status ServerTask::Run() {
   // Its thread may go on speaking to the core, where the coordinator did not hear of the leave; and the core to it.
   SetSession(nullptr);
   session.reset();
+  page.reset();
   core_.reset();
   return status;
 }
 
-Session::Options ServerTask::DescribeSession(int port) {
+absl::StatusOr<std::unique_ptr<TaskPage>> ServerTask::OpenPage() {
+  TaskPage::Options options;
+  options.listen = options_.metrics_listen;
+  options.task = options_.task;
+  options.metrics = [this](MetricText* text) { AddServerMetrics(core_->Progress(), core_->plan(), text); };
+  options.health = options_.health;
+  options.clock = options_.clock;
+  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<TaskPage> page, TaskPage::Create(std::move(options)));
+  if (page != nullptr) options_.log->Info(absl::StrCat("shows its metrics on port ", page->port()));
+  return page;
+}
+
+Session::Options ServerTask::DescribeSession(int port, const std::string& metrics) {
   Session::Options session =
       TaskSessionOptions(options_.config, options_.coordinator, options_.task, options_.clock, options_.log);
   session.registration.set_address(absl::StrCat(options_.advertise_host, ":", port));
+  session.registration.set_metrics_address(metrics);
   if (shared_ != nullptr) *session.registration.mutable_shared_memory() = shared_->address();
   session.heartbeat = [this] {
     v1::Heartbeat heartbeat;
@@ -152,7 +171,10 @@ void ServerTask::OnMessage(std::shared_ptr<Connection> connection, grpc::ByteBuf
 void ServerTask::OnClosed(uint64_t) {}
 
 void ServerTask::OnDirective(const v1::Directive& directive) {
-  if (directive.has_job()) {
+  if (directive.has_registered()) {
+    MutexLock lock(mu_);
+    if (!stop_) options_.health->SetServing(true);
+  } else if (directive.has_job()) {
     if (absl::Status status = core_->StartJob(directive.job()); !status.ok()) return Cancel(std::move(status));
     if (directive.job().has_plan()) {
       v1::Directive commit;

@@ -9,7 +9,9 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "common/clock.h"
+#include "common/health/health.h"
 #include "common/log.h"
+#include "common/metrics/task_page.h"
 #include "common/mutex.h"
 #include "common/session/session.h"
 #include "common/shared_memory/arena.h"
@@ -35,6 +37,10 @@ class ServerTask : private ExchangeServer::Handler {
     std::string listen;
     // What others call this host; empty for the address that the coordinator sees.
     std::string advertise_host;
+    // Where to answer HTTP requests for metrics, "host:port"; empty: nowhere.
+    std::string metrics_listen;
+    // Says whether the task is ready for work.
+    Health* health = nullptr;
     Clock* clock = nullptr;
     Logger* log = nullptr;
   };
@@ -50,8 +56,9 @@ class ServerTask : private ExchangeServer::Handler {
   void OnMessage(std::shared_ptr<Connection> connection, grpc::ByteBuffer message) override;
   void OnClosed(uint64_t connection) override;
   void OnDirective(const v1::Directive& directive);
-  // `port`: where this server listens.
-  Session::Options DescribeSession(int port);
+  // `port`: where this server listens. `metrics`: where it shows its metrics, empty for nowhere.
+  Session::Options DescribeSession(int port, const std::string& metrics);
+  absl::StatusOr<std::unique_ptr<TaskPage>> OpenPage();
   void Report(v1::TaskMessage message);
   void SetSession(Session* session);
   // Records the steps that training.trace_steps asks for, where it does.

@@ -11,10 +11,11 @@
 #include "absl/strings/str_cat.h"
 #include "common/clock.h"
 #include "common/config/load.h"
-#include "common/log.h"
+#include "common/health/standard_services.h"
 #include "common/random.h"
+#include "common/status.h"
 #include "common/stop_watcher.h"
-#include "common/task.h"
+#include "common/task_log.h"
 #include "common/transport/allocator.h"
 #include "worker/evaluator/evaluator_task.h"
 #include "worker/worker_task.h"
@@ -22,7 +23,9 @@
 namespace {
 
 template <typename Task>
-absl::Status RunTask(typename Task::Options options) {
+absl::Status RunTask(const std::string& health_listen, typename Task::Options options) {
+  rubato::Health* const health = options.health;
+  rubato::Logger* const log = options.log;
   Task task(std::move(options));
   bool asked = false;  // The watcher's thread alone uses it.
   rubato::StopWatcher watcher([&](absl::string_view signal) {
@@ -32,6 +35,8 @@ absl::Status RunTask(typename Task::Options options) {
       task.Drain();
     }
   });
+  RUBATO_ASSIGN_OR_RETURN(const auto listener, rubato::HealthListener::Create(health_listen, health));
+  if (listener != nullptr) log->Info(absl::StrCat("says whether it is healthy on port ", listener->port()));
   return task.Run();
 }
 
@@ -39,8 +44,9 @@ absl::Status RunTask(typename Task::Options options) {
 
 int main(int argc, char** argv) {
   rubato::TuneAllocator();
+  rubato::EnableHealthAndReflection();
   CLI::App app("Rubato worker: computes gradients of its part of the data.");
-  std::string config_path, coordinator, role = "worker";
+  std::string config_path, coordinator, metrics_listen, health_listen, role = "worker";
   std::vector<std::string> overrides;
   uint32_t index = 0;
   double slow_factor = 1;
@@ -54,6 +60,11 @@ int main(int argc, char** argv) {
   app.add_option("--slow_factor", slow_factor, "compute takes this many times as long, 1 to 1000")
       ->capture_default_str()
       ->check(CLI::Range(1.0, 1000.0));
+  app.add_option(
+      "--metrics_listen", metrics_listen,
+      "host:port to answer HTTP requests for /metrics and /healthz on; port 0 picks a free one; default: none");
+  app.add_option("--health_listen", health_listen,
+                 "host:port of gRPC's health service and reflection; port 0 picks a free one; default: none");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -70,10 +81,14 @@ int main(int argc, char** argv) {
   id.set_index(index);
   id.set_incarnation(rubato::SystemRandom64());
   rubato::RealClock clock;
-  rubato::Logger log(rubato::TaskName(id), &clock);
-  absl::Status status = evaluates ? RunTask<rubato::worker::EvaluatorTask>({*config, id, coordinator, &clock, &log})
-                                  : RunTask<rubato::worker::WorkerTask>(
-                                        {*config, id, coordinator, slow_factor, &clock, &log, [] { std::_Exit(1); }});
+  rubato::Logger log = rubato::MakeTaskLogger(id, *config, &clock);
+  rubato::Health health;
+  absl::Status status =
+      evaluates
+          ? RunTask<rubato::worker::EvaluatorTask>(health_listen,
+                                                   {*config, id, coordinator, metrics_listen, &health, &clock, &log})
+          : RunTask<rubato::worker::WorkerTask>(health_listen, {*config, id, coordinator, slow_factor, metrics_listen,
+                                                                &health, &clock, &log, [] { std::_Exit(1); }});
   if (status.ok()) return 0;
   log.Error(status.message());
   // An evaluator's bad test data stay bad when it is started again.

@@ -65,6 +65,7 @@ absl::Status Trainer::RunSteps() {
     if (trace_window_.has_value()) trace_window_->BeginStep(progress_.steps_total());
     const Parameters::Step step = options_.parameters->next_step();
     progress_.BeginStep(step.step);
+    if (options_.tensors != nullptr) options_.tensors->BeginStep(progress_.steps_total());
     BatchSource::Next next;
     {
       Timed timed(&progress_, Phase::kData, "next batch");
@@ -77,6 +78,7 @@ absl::Status Trainer::RunSteps() {
       options_.parameters->Restart();
     } else {
       progress_.EndStep();
+      if (options_.tensors != nullptr && *outcome == Outcome::kStepDone) options_.tensors->EndStep(step.step);
     }
   }
 }
@@ -97,6 +99,7 @@ absl::StatusOr<bool> Trainer::Begin(Parameters::Step* step) {
   if (!begun) return false;
   options_.source->Begun();
   progress_.EnterStep(step->step, step->generation);
+  options_.log->SetPosition(step->generation, step->step);
   return true;
 }
 
@@ -250,6 +253,10 @@ absl::StatusOr<bool> Trainer::UnscaleGradients(const Work& work) {
 }
 
 absl::StatusOr<bool> Trainer::FinishLayer(const LayerSpec& layer, const LocalBatch& local, const Work& work) {
+  if (options_.tensors != nullptr && local.last) {
+    Timed timed(&progress_, Phase::kCompute, "describe", layer.name);
+    RUBATO_RETURN_IF_ERROR(options_.tensors->OnLayer(layer));
+  }
   if (options_.local != nullptr) {
     RUBATO_ASSIGN_OR_RETURN(bool finite, UpdateLayer(layer, local, work));
     if (!finite) return false;

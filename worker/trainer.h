@@ -20,6 +20,7 @@
 #include "worker/nn/model.h"
 #include "worker/parameters.h"
 #include "worker/step_watchdog.h"
+#include "worker/tensor_reporter.h"
 #include "worker/trainer_progress.h"
 
 namespace rubato::worker {
@@ -50,6 +51,8 @@ class Trainer {
     bool scales_loss = false;
     // Is told when the device is waited for. May be null.
     StepWatchdog* watchdog = nullptr;
+    // Describes the tensors of some steps. May be null.
+    TensorReporter* tensors = nullptr;
   };
 
   explicit Trainer(const Options& options);

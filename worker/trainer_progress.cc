@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/metrics/buckets.h"
 
 namespace rubato::worker {
 namespace {
@@ -70,6 +71,10 @@ void TrainerProgress::EndStep() {
   const double seconds = absl::ToDoubleSeconds(end - step_begin_);
   MutexLock lock(mu_);
   progress_.set_steps_total(progress_.steps_total() + 1);
+  progress_.set_step_seconds_total(progress_.step_seconds_total() + seconds);
+  auto* counts = progress_.mutable_step_seconds_counts();
+  counts->Resize(static_cast<int>(kStepSecondsBounds.size()) + 1, 0);
+  ++*counts->Mutable(static_cast<int>(BucketOf(kStepSecondsBounds, seconds)));
   // A running mean over about the last ten steps.
   progress_.set_mean_step_seconds(progress_.steps_total() == 1 ? seconds
                                                                : 0.9 * progress_.mean_step_seconds() + 0.1 * seconds);

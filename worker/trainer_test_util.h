@@ -207,6 +207,7 @@ class TrainerTest : public testing::Test {
     options.trace = &trace_;
     options.scales_loss = scales_loss_;
     options.watchdog = watchdog_.get();
+    options.tensors = tensors_;
     options.clock = &clock_;
     options.log = &log_;
     Trainer trainer(options);
@@ -233,6 +234,7 @@ class TrainerTest : public testing::Test {
   // The one that runs, and whether the last one was drained.
   Trainer* trainer_ = nullptr;
   bool drained_ = false;
+  TensorReporter* tensors_ = nullptr;
   TraceRecorder trace_{{.task = "worker 0", .clock = &clock_}};
 };
 

@@ -13,6 +13,7 @@
 #include "common/task.h"
 #include "common/trace/trace_files.h"
 #include "common/trace/trace_recorder.h"
+#include "kernels/optimizer/schedule.h"
 #include "worker/data/open_dataset.h"
 #include "worker/local_optimizer.h"
 #include "worker/memory_plan.h"
@@ -20,6 +21,7 @@
 #include "worker/staged_parameters.h"
 #include "worker/static_source.h"
 #include "worker/step_watchdog.h"
+#include "worker/worker_metrics.h"
 
 namespace rubato::worker {
 namespace {
@@ -97,8 +99,10 @@ std::shared_ptr<void> AllocateIn(const std::shared_ptr<SharedArena>& arena, size
 absl::Status WorkerTask::Run() {
   RUBATO_ASSIGN_OR_RETURN(ModelSpec spec, BuildModelSpec(options_.config.model()));
   RUBATO_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> dataset, OpenDataset(options_.config, spec, Split::kTrain));
+  RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<TaskPage> page, OpenPage());
   Session::Options session =
       TaskSessionOptions(options_.config, options_.coordinator, options_.task, options_.clock, options_.log);
+  if (page != nullptr) session.registration.set_metrics_address(page->address());
   session.registration.set_train_examples(dataset->size());
   session.heartbeat = [this] { return Heartbeat(); };
   session.on_directive = [this](const v1::Directive& directive) { OnDirective(directive); };
@@ -110,6 +114,7 @@ absl::Status WorkerTask::Run() {
   absl::StatusOr<v1::Plan> plan = AwaitMembership(&job);
   absl::Status status = plan.ok() ? Train(job, *plan, spec, std::move(dataset)) : plan.status();
   if (EndsWithTheJob(status)) status = absl::OkStatus();
+  options_.health->SetServing(false);
   Leave(status);
   session_.reset();
   return status;
@@ -128,9 +133,50 @@ void WorkerTask::Leave(const absl::Status& status) {
   }
 }
 
+absl::StatusOr<std::unique_ptr<TaskPage>> WorkerTask::OpenPage() {
+  TaskPage::Options options;
+  options.listen = options_.metrics_listen;
+  options.task = options_.task;
+  options.metrics = [this](MetricText* text) {
+    v1::Plan plan;
+    v1::WorkerProgress progress;
+    {
+      MutexLock lock(mu_);
+      plan = plan_;
+      progress = ProgressLocked();
+    }
+    AddWorkerMetrics(progress, plan, text);
+  };
+  options.health = options_.health;
+  options.clock = options_.clock;
+  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<TaskPage> page, TaskPage::Create(std::move(options)));
+  if (page != nullptr) options_.log->Info(absl::StrCat("shows its metrics on port ", page->port()));
+  return page;
+}
+
 bool WorkerTask::IsMember(const v1::Plan& plan) const {
   return std::any_of(plan.members().begin(), plan.members().end(),
                      [&](const v1::TaskId& member) { return SameTask(member, options_.task); });
+}
+
+bool WorkerTask::IsFirstMember() {
+  MutexLock lock(mu_);
+  return plan_.members_size() > 0 && SameTask(plan_.members(0), options_.task);
+}
+
+TensorReporter::Options WorkerTask::DescribeTensors(const ModelSpec& spec, const Model* model, Backend* backend) {
+  TensorReporter::Options options;
+  options.every_steps = options_.config.observability().histogram_every_steps();
+  options.spec = &spec;
+  options.model = model;
+  options.backend = backend;
+  options.is_reporter = [this] { return IsFirstMember(); };
+  options.send = [this](v1::TensorReport report) {
+    v1::TaskMessage message;
+    *message.mutable_tensors() = std::move(report);
+    session_->Send(std::move(message));
+  };
+  return options;
 }
 
 absl::StatusOr<v1::Plan> WorkerTask::AwaitMembership(v1::JobDescription* job) {
@@ -238,6 +284,8 @@ absl::Status WorkerTask::Train(const v1::JobDescription& job, const v1::Plan& pl
   trainer_options.trace = &trace;
   trainer_options.scales_loss = chosen.precision == v1::TrainingConfig::FP16;
   trainer_options.watchdog = &watchdog;
+  TensorReporter reporter(DescribeTensors(spec, model.get(), backend));
+  trainer_options.tensors = &reporter;
   Trainer trainer(trainer_options);
   RUBATO_RETURN_IF_ERROR(RunTrainer(plan, &client, &trainer, is_static ? nullptr : &dynamic, &timed_trace));
   return SaveResiduals(spec, job, residuals);
@@ -301,6 +349,14 @@ v1::WorkerProgress WorkerTask::ProgressLocked() {
   progress.set_waiting_for(counters.waiting_for);
   progress.set_waiting_seconds(absl::ToDoubleSeconds(counters.waiting));
   progress.set_entry_wait_seconds(absl::ToDoubleSeconds(counters.entry_wait));
+  progress.set_pushes_total(counters.pushes);
+  progress.set_pulls_total(counters.pulls);
+  if (progress.examples_total() > 0) {
+    const v1::OptimizerConfig& optimizer = options_.config.optimizer();
+    const double scale = plan_.learning_rate_scale() > 0 ? plan_.learning_rate_scale() : 1;
+    progress.set_learning_rate(optimizer.learning_rate() * scale *
+                               ScheduleFactor(optimizer.schedule(), progress.epoch(), progress.step()));
+  }
   for (int64_t count : counters.staleness) progress.add_staleness_counts(count);
   return progress;
 }
@@ -325,6 +381,7 @@ void WorkerTask::OnDirective(const v1::Directive& directive) {
   switch (directive.body_case()) {
     case v1::Directive::kRegistered:
       waiting_for_ = directive.registered().waiting_for();
+      if (!stop_) options_.health->SetServing(true);
       break;
     case v1::Directive::kJob:
       if (!job_.has_value()) job_ = directive.job();

@@ -8,8 +8,11 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "common/clock.h"
+#include "common/health/health.h"
 #include "common/log.h"
+#include "common/metrics/task_page.h"
 #include "common/mutex.h"
 #include "common/session/session.h"
 #include "common/trace/timed_trace.h"
@@ -32,6 +35,10 @@ class WorkerTask {
     // "host:port".
     std::string coordinator;
     double slow_factor = 1;
+    // Where to answer HTTP requests for metrics, "host:port"; empty: nowhere.
+    std::string metrics_listen;
+    // Says whether the task is ready for work.
+    Health* health = nullptr;
     Clock* clock = nullptr;
     Logger* log = nullptr;
     // Ends the process at once. Called where the device does not answer, so that Run() cannot return. Required.
@@ -51,6 +58,7 @@ class WorkerTask {
   void Cancel(absl::Status why);
 
  private:
+  absl::StatusOr<std::unique_ptr<TaskPage>> OpenPage();
   void OnDirective(const v1::Directive& directive);
   v1::Heartbeat Heartbeat();
   v1::WorkerProgress ProgressLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -69,6 +77,9 @@ class WorkerTask {
   void Leave(const absl::Status& status);
   void SendShardRequest(const v1::ShardRequest& request);
   bool IsMember(const v1::Plan& plan) const;
+  // Whether this is the member with the lowest index, which reports its tensors.
+  bool IsFirstMember();
+  TensorReporter::Options DescribeTensors(const ModelSpec& spec, const Model* model, Backend* backend);
 
   const Options options_;
   std::unique_ptr<Session> session_;  // Set before and reset after everything that uses it.

@@ -26,6 +26,10 @@ void AddRunOptions(CLI::App* command, RunOptions* options) {
   command->add_option("--slow", options->slow, "worker:INDEX:xFACTOR: makes a worker slower; may be repeated")
       ->allow_extra_args(false);
   command->add_option("--binaries", options->binaries, "Folder of the coordinator, server and worker programs");
+  command->add_option(
+      "--metrics_listen", options->metrics_listen,
+      "host:port on which the coordinator shows metrics, and where to find those of the other tasks, which "
+      "then show them on free local ports");
   command->add_option("--time_limit", options->time_limit_seconds, "Seconds after which a job is stopped; 0: never")
       ->check(CLI::NonNegativeNumber);
   command->add_flag("--overwrite", options->overwrite, "Delete what an earlier run left in the run directory");
@@ -37,6 +41,7 @@ absl::StatusOr<PreparedRun> PrepareRun(const RunOptions& options, const Environm
   if (!options.run_directory.empty()) run.config.set_run_directory(options.run_directory);
   RUBATO_ASSIGN_OR_RETURN(run.slowed, ParseSlowWorkers(options.slow, run.config.cluster().workers()));
   RUBATO_ASSIGN_OR_RETURN(run.binaries, FindBinaries(options.binaries, environment.program));
+  run.metrics_listen = options.metrics_listen;
   run.time_limit =
       options.time_limit_seconds > 0 ? absl::Seconds(options.time_limit_seconds) : absl::InfiniteDuration();
   RUBATO_RETURN_IF_ERROR(PrepareRunDirectory(run.config.run_directory(), options.overwrite));
@@ -50,6 +55,7 @@ absl::Status RunJob(const PreparedRun& run, const std::string& label, StopSignal
   options.config = run.config;
   options.binaries = run.binaries;
   options.slowed = run.slowed;
+  options.metrics_listen = run.metrics_listen;
   options.time_limit = run.time_limit;
   options.on_status = [&](const v1::JobStatus& status) { display.Show(status, environment.clock->Now()); };
   options.on_event = [&](absl::string_view text) { display.Print(absl::StrCat(label, text)); };

@@ -23,6 +23,7 @@ struct RunOptions {
   std::string run_directory;
   std::vector<std::string> slow;
   std::string binaries;
+  std::string metrics_listen;
   double time_limit_seconds = 0;
   bool overwrite = false;
 };
@@ -33,6 +34,7 @@ struct PreparedRun {
   v1::JobConfig config;
   Binaries binaries;
   std::vector<SlowWorker> slowed;
+  std::string metrics_listen;
   absl::Duration time_limit;
 };
 // Loads the config, finds the programs and makes the run directory, which is then empty. Errors are those of

@@ -46,11 +46,18 @@ absl::Status LocalCluster::Start() {
   std::string address_file = JoinPath(directory, "coordinator.address");
   RUBATO_RETURN_IF_ERROR(RemoveFile(address_file));
   coordinator_.command = CoordinatorCommand(options_.binaries, config_path, address_file);
+  if (!options_.metrics_listen.empty()) {
+    coordinator_.command.argv.insert(coordinator_.command.argv.end(), {"--metrics_listen", options_.metrics_listen});
+  }
   RUBATO_RETURN_IF_ERROR(StartTask(&coordinator_));
   RUBATO_ASSIGN_OR_RETURN(std::string address, WaitForAddress());
   for (TaskCommand& command : TaskCommands(options_.binaries, options_.config, config_path, address, options_.slowed)) {
     tasks_.emplace_back();
     tasks_.back().command = std::move(command);
+    if (!options_.metrics_listen.empty()) {
+      std::vector<std::string>& argv = tasks_.back().command.argv;
+      argv.insert(argv.end(), {"--metrics_listen", "127.0.0.1:0"});
+    }
     RUBATO_RETURN_IF_ERROR(StartTask(&tasks_.back()));
   }
   client_ = std::make_unique<CoordinatorClient>(address);

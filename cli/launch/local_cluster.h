@@ -35,6 +35,8 @@ class LocalCluster {
     v1::JobConfig config;
     Binaries binaries;
     std::vector<SlowWorker> slowed;
+    // Where the coordinator shows metrics, "host:port"; the other tasks do on free local ports. Empty: nobody does.
+    std::string metrics_listen;
     // The job is stopped when it takes longer.
     absl::Duration time_limit = absl::InfiniteDuration();
     // How long the tasks have to end by themselves, and then after each more forceful demand.

@@ -178,6 +178,7 @@ void FillDefaults(const FieldPaths& written, v1::JobConfig* config) {
   v1::EvaluationConfig* evaluation = config->mutable_evaluation();
   FILL(filler, "evaluation", evaluation, every_epochs, 1);
   FILL(filler, "evaluation", evaluation, batch_size, 500);
+  FILL(filler, "observability", config->mutable_observability(), log_format, v1::ObservabilityConfig::TEXT);
 }
 
 #undef FILL

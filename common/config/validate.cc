@@ -141,6 +141,15 @@ void ValidateEvaluation(const v1::JobConfig& config, ErrorList* errors) {
   }
 }
 
+void ValidateObservability(const v1::ObservabilityConfig& observability, ErrorList* errors) {
+  errors->CheckInteger("observability.histogram_every_steps", observability.histogram_every_steps(), 0,
+                       int64_t{1} << 53);
+  const v1::ObservabilityConfig::LogFormat format = observability.log_format();
+  if (format != v1::ObservabilityConfig::TEXT && format != v1::ObservabilityConfig::JSON) {
+    errors->Add("observability.log_format", absl::StrCat(format), "TEXT, JSON");
+  }
+}
+
 }  // namespace
 
 absl::Status ValidateJobConfig(const v1::JobConfig& config) {
@@ -159,6 +168,7 @@ absl::Status ValidateJobConfig(const v1::JobConfig& config) {
   ValidateTraining(config.training(), &errors);
   ValidateEvaluation(config, &errors);
   ValidateCompression(model.ok() ? &*model : nullptr, config.compression(), &errors);
+  ValidateObservability(config.observability(), &errors);
   return errors.ToStatus();
 }
 

@@ -322,6 +322,15 @@ TEST(ValidateTest, ChecksTheModelThroughItsSpec) {
               HasSubstr("model.layers[0].conv2d.stride: value 0; allowed: 1 to 64"));
 }
 
+TEST(ValidateTest, ChecksObservability) {
+  Check({
+      {{"observability.log_format=LOG_FORMAT_UNSPECIFIED"}, "observability.log_format: value 0; allowed: TEXT, JSON"},
+      {{"observability.histogram_every_steps=-1"},
+       "observability.histogram_every_steps: value -1; allowed: 0 to 9007199254740992"},
+      {{"observability.histogram_every_steps=100", "observability.log_format=JSON"}, ""},
+  });
+}
+
 TEST(ValidateTest, ReportsAllErrorsOfAllPartsAtOnce) {
   const std::vector<std::string> lines = absl::StrSplit(
       ErrorOf({"name=", "cluster.workers=0", "model.layers[0].linear.units=0", "data.prefetch_batches=99",

@@ -51,6 +51,9 @@ absl::Status ExchangeServer::Start() {
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
   ApplyKeepalive(options_.keepalive, &builder);
+  // Threads of gRPC's own are for `services` and for probes; fewer of them stand in the queue's way.
+  builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::NUM_CQS, 1);
+  builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MAX_POLLERS, 1);
   builder.RegisterService(&service_);
   for (grpc::Service* service : options_.services) builder.RegisterService(service);
   queue_ = builder.AddCompletionQueue();
@@ -60,6 +63,7 @@ absl::Status ExchangeServer::Start() {
                                                ": the port is taken by another process, or the host is not an address "
                                                "of this machine; port 0 takes a free one"));
   }
+  if (options_.health != nullptr) options_.health->Attach(server_.get(), "rubato.v1.ParameterServer");
   AcceptNext();
   thread_ = std::thread([this] { Run(); });
   return absl::OkStatus();
@@ -114,6 +118,7 @@ void ExchangeServer::Shutdown() {
     for (const auto& [id, stream] : streams_) streams.push_back(stream);
   }
   if (!thread_.joinable()) return;
+  if (options_.health != nullptr) options_.health->Detach();
   for (const auto& stream : streams) stream->Close(absl::UnavailableError("the server is shutting down"));
   streams.clear();
   server_->Shutdown(gpr_time_from_millis(absl::ToInt64Milliseconds(options_.shutdown_grace), GPR_TIMESPAN));

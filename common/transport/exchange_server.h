@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/health/health.h"
 #include "common/mutex.h"
 #include "common/transport/connection.h"
 #include "common/transport/keepalive.h"
@@ -45,6 +46,8 @@ class ExchangeServer {
     absl::Duration shutdown_grace = absl::Seconds(1);
     // Served on the same port by gRPC's own threads. Not owned; they outlive the server.
     std::vector<grpc::Service*> services = {};
+    // What the port's health service says, where there is one (common/health). May be null; outlives the server.
+    Health* health = nullptr;
   };
 
   // Listens when it returns. `handler` outlives the server. InvalidArgument: an option is out of range. Unavailable:

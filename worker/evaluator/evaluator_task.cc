@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/metrics/plan_metrics.h"
 #include "common/session/task_session.h"
 #include "common/status.h"
 #include "worker/backend_choice.h"
@@ -33,8 +34,10 @@ absl::Status EvaluatorTask::Run() {
   model_options.seed = config.seed();
   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Model> model, Model::Create(spec, backend, model_options));
 
+  RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<TaskPage> page, OpenPage());
   Session::Options session_options =
       TaskSessionOptions(config, options_.coordinator, options_.task, options_.clock, options_.log);
+  if (page != nullptr) session_options.registration.set_metrics_address(page->address());
   session_options.heartbeat = [] { return v1::Heartbeat(); };
   session_options.on_directive = [this](const v1::Directive& directive) { OnDirective(directive); };
   session_options.on_lost = [this](absl::Status status) { Cancel(std::move(status)); };
@@ -42,6 +45,7 @@ absl::Status EvaluatorTask::Run() {
   session_ = session.get();
   session->Start();
   absl::Status status = Serve(*dataset, backend, model.get());
+  options_.health->SetServing(false);
   v1::Leaving leaving;
   leaving.set_error(std::string(status.message()));
   {
@@ -52,6 +56,29 @@ absl::Status EvaluatorTask::Run() {
     options_.log->Warning(absl::StrCat("leaves without the coordinator's knowledge: ", left.message()));
   }
   return status;
+}
+
+absl::StatusOr<std::unique_ptr<TaskPage>> EvaluatorTask::OpenPage() {
+  TaskPage::Options options;
+  options.listen = options_.metrics_listen;
+  options.task = options_.task;
+  options.metrics = [this](MetricText* text) { AddMetrics(text); };
+  options.health = options_.health;
+  options.clock = options_.clock;
+  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<TaskPage> page, TaskPage::Create(std::move(options)));
+  if (page != nullptr) options_.log->Info(absl::StrCat("shows its metrics on port ", page->port()));
+  return page;
+}
+
+void EvaluatorTask::AddMetrics(MetricText* text) {
+  MutexLock lock(mu_);
+  text->Counter("rubato_evaluator_evaluations_total", "Evaluations that were tried.",
+                static_cast<double>(evaluations_));
+  text->Counter("rubato_evaluator_failures_total", "Evaluations that failed.",
+                static_cast<double>(failed_evaluations_));
+  text->Counter("rubato_evaluator_evaluation_seconds_total", "Duration of all evaluations.",
+                absl::ToDoubleSeconds(evaluation_time_));
+  AddPlanMetrics(plan_, text);
 }
 
 std::optional<v1::Evaluate> EvaluatorTask::NextEvaluation(v1::JobDescription* job) {
@@ -73,6 +100,7 @@ absl::Status EvaluatorTask::Serve(const Dataset& dataset, Backend* backend, Mode
     }
     v1::EvaluationResult result;
     result.set_evaluation_id(evaluate->evaluation_id());
+    const absl::Time begin = options_.clock->Now();
     absl::Status status = Measure(*evaluate, puller.get(), dataset, backend, model, &result);
     if (!status.ok()) {
       options_.log->Warning(absl::StrCat("evaluation ", evaluate->evaluation_id(), ": ", status.message()));
@@ -83,6 +111,9 @@ absl::Status EvaluatorTask::Serve(const Dataset& dataset, Backend* backend, Mode
     {
       MutexLock lock(mu_);
       last_result_ = result;
+      ++evaluations_;
+      if (!status.ok()) ++failed_evaluations_;
+      evaluation_time_ += options_.clock->Now() - begin;
     }
     session_->Send(std::move(message));
   }
@@ -134,7 +165,10 @@ absl::Status EvaluatorTask::Measure(const v1::Evaluate& evaluate, SnapshotPuller
 
 void EvaluatorTask::OnDirective(const v1::Directive& directive) {
   MutexLock lock(mu_);
+  if (directive.has_registered() && !stop_) options_.health->SetServing(true);
   if (directive.has_job()) job_ = directive.job();
+  if (directive.has_job() && directive.job().has_plan()) plan_ = directive.job().plan();
+  if (directive.has_commit()) plan_ = directive.commit().plan();
   if (directive.has_evaluate()) {
     const uint64_t id = directive.evaluate().evaluation_id();
     if (id > last_evaluation_) {

@@ -9,8 +9,12 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "common/clock.h"
+#include "common/health/health.h"
 #include "common/log.h"
+#include "common/metrics/task_page.h"
 #include "common/mutex.h"
 #include "common/session/session.h"
 #include "kernels/backend.h"
@@ -30,6 +34,10 @@ class EvaluatorTask {
     v1::JobConfig config;
     v1::TaskId task;
     std::string coordinator;
+    // Where to answer HTTP requests for metrics, "host:port"; empty: nowhere.
+    std::string metrics_listen;
+    // Says whether the task is ready for work.
+    Health* health = nullptr;
     Clock* clock = nullptr;
     Logger* log = nullptr;
   };
@@ -44,6 +52,8 @@ class EvaluatorTask {
   void Cancel(absl::Status why);
 
  private:
+  absl::StatusOr<std::unique_ptr<TaskPage>> OpenPage();
+  void AddMetrics(MetricText* text);
   void OnDirective(const v1::Directive& directive);
   // Waits for the next evaluation to do; nothing when the job is over.
   std::optional<v1::Evaluate> NextEvaluation(v1::JobDescription* job);
@@ -61,6 +71,10 @@ class EvaluatorTask {
   uint64_t last_evaluation_ ABSL_GUARDED_BY(mu_) = 0;
   // Repeated for an evaluation that is asked for again: the answer was lost.
   v1::EvaluationResult last_result_ ABSL_GUARDED_BY(mu_);
+  int64_t evaluations_ ABSL_GUARDED_BY(mu_) = 0;
+  int64_t failed_evaluations_ ABSL_GUARDED_BY(mu_) = 0;
+  absl::Duration evaluation_time_ ABSL_GUARDED_BY(mu_);
+  v1::Plan plan_ ABSL_GUARDED_BY(mu_);  // The newest that the coordinator told.
   absl::Status ended_ ABSL_GUARDED_BY(mu_);
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   bool drain_ ABSL_GUARDED_BY(mu_) = false;

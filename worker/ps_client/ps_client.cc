@@ -214,6 +214,11 @@ void PsClient::TakeReply(int batch, const v1::ExchangeReply& reply) {
     }
     versions_[entry.chunk()] = entry.version();
   }
+  // A push that is pending is sent again.
+  if (reply.push() != v1::ExchangeReply::PUSH_NONE && reply.push() != v1::ExchangeReply::PUSH_PENDING) {
+    ++counters_.pushes;
+  }
+  if (reply.outcome() == v1::ExchangeReply::OK) ++counters_.pulls;
   if (reply.push() == v1::ExchangeReply::PUSH_NON_FINITE) {
     ++counters_.non_finite;
     if (options_.stop_on_non_finite) {

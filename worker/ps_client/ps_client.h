@@ -77,6 +77,9 @@ class PsClient : public Parameters, private StepMachine::Sink {
     int64_t sent_bytes = 0;
     int64_t received_bytes = 0;
     int64_t non_finite = 0;
+    // Answered messages with a gradient, and with weights.
+    int64_t pushes = 0;
+    int64_t pulls = 0;
     // Steps by version staleness (the largest over their chunks); the last entry takes all above.
     std::vector<int64_t> staleness;
     // Whom the trainer waits for now; empty when it does not wait, or does not know yet.

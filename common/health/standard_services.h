@@ -1,0 +1,41 @@
+#ifndef RUBATO_COMMON_HEALTH_STANDARD_SERVICES_H_
+#define RUBATO_COMMON_HEALTH_STANDARD_SERVICES_H_
+
+#include <grpcpp/server.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/health/health.h"
+
+namespace rubato {
+
+// Lets every gRPC server that this process builds from now on offer gRPC's health service and server reflection on its
+// port, which are gRPC's own settings of the whole process. Call it first in main.
+void EnableHealthAndReflection();
+
+// A gRPC server with these two services alone, for tasks that serve nothing else. Thread-safe.
+class HealthListener {
+ public:
+  // Listens on "host:port"; port 0 takes a free one. Null where `listen` is empty. `health` outlives the listener.
+  // InvalidArgument: `listen` is not "host:port". Unavailable: the port is taken, or the host is not an address of this
+  // machine; the message names both.
+  static absl::StatusOr<std::unique_ptr<HealthListener>> Create(const std::string& listen, Health* health);
+  ~HealthListener();
+  HealthListener(const HealthListener&) = delete;
+  HealthListener& operator=(const HealthListener&) = delete;
+
+  int port() const { return port_; }
+
+ private:
+  explicit HealthListener(Health* health) : health_(health) {}
+
+  Health* const health_;
+  std::unique_ptr<grpc::Server> server_;
+  int port_ = 0;
+};
+
+}  // namespace rubato
+
+#endif  // RUBATO_COMMON_HEALTH_STANDARD_SERVICES_H_

@@ -1,0 +1,113 @@
+#include "common/http/http_server.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "absl/strings/str_cat.h"
+
+namespace rubato {
+namespace {
+
+using testing::HasSubstr;
+
+class HttpServerTest : public testing::Test {
+ protected:
+  void Serve(HttpServer::Options options = {}) {
+    options.listen = "127.0.0.1:0";
+    options.handler = [this](const HttpRequest& request) {
+      const bool known = request.path == "/page" && request.port > 0;
+      return HttpReply{.status = known ? 200 : 404, .body = known ? page_ : ""};
+    };
+    options.clock = &clock_;
+    auto server = HttpServer::Create(std::move(options));
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+  }
+
+  FileDescriptor Connect() {
+    FileDescriptor client(socket(AF_INET, SOCK_STREAM, 0));
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(server_->port()));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(connect(client.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    return client;
+  }
+  static void Say(const FileDescriptor& client, absl::string_view text) {
+    EXPECT_EQ(send(client.get(), text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
+  }
+  // Until the server closes the connection.
+  static std::string Hear(const FileDescriptor& client) {
+    std::string text;
+    char bytes[65536];
+    for (ssize_t size; (size = recv(client.get(), bytes, sizeof(bytes), 0)) > 0;) {
+      text.append(bytes, static_cast<size_t>(size));
+    }
+    return text;
+  }
+  std::string Ask(absl::string_view request) {
+    FileDescriptor client = Connect();
+    Say(client, request);
+    return Hear(client);
+  }
+
+  RealClock clock_;
+  std::string page_ = "hello\n";
+  std::unique_ptr<HttpServer> server_;
+};
+
+TEST_F(HttpServerTest, ServesPagesOfAnySize) {
+  page_ = std::string(8 << 20, 'x');
+  Serve();
+  const std::string answer = Ask("GET /page HTTP/1.1\r\n\r\n");
+  EXPECT_THAT(answer.substr(0, 200), HasSubstr("200 OK"));
+  EXPECT_THAT(answer.substr(answer.size() - page_.size()), page_);
+  EXPECT_THAT(Ask("GET /other HTTP/1.1\r\n\r\n"), HasSubstr("404 Not Found"));
+}
+
+TEST_F(HttpServerTest, TakesARequestInPiecesWhileOthersAreServed) {
+  Serve();
+  FileDescriptor slow = Connect();
+  Say(slow, "GET /pa");
+  EXPECT_THAT(Ask("GET /page HTTP/1.1\r\n\r\n"), HasSubstr("hello"));
+  Say(slow, "ge HTTP/1.1\r\n\r\n");
+  EXPECT_THAT(Hear(slow), HasSubstr("hello"));
+}
+
+TEST_F(HttpServerTest, CutsOffWhoIsSilentAndServesOthersAgain) {
+  Serve({.patience = absl::Milliseconds(50), .max_connections = 2});
+  FileDescriptor first = Connect();
+  FileDescriptor second = Connect();
+  EXPECT_THAT(Ask("GET /page HTTP/1.1\r\n\r\n"), HasSubstr("hello"));
+  EXPECT_EQ(Hear(first), "");
+  EXPECT_EQ(Hear(second), "");
+}
+
+TEST_F(HttpServerTest, SurvivesWhatIsNoRequest) {
+  Serve();
+  EXPECT_THAT(Ask("\x16\x03\x01\x02 tls?\r\n\r\n"), HasSubstr("400 Bad Request"));
+  EXPECT_THAT(Ask("PUT /page HTTP/1.1\r\n\r\n"), HasSubstr("Allow: GET, HEAD"));
+  { FileDescriptor gone = Connect(); }
+  EXPECT_THAT(Ask("GET /page HTTP/1.1\r\n\r\n"), HasSubstr("hello"));
+}
+
+TEST_F(HttpServerTest, SaysWhyItCannotListen) {
+  Serve();
+  const std::string taken = absl::StrCat("127.0.0.1:", server_->port());
+  auto second = HttpServer::Create({.listen = taken, .clock = &clock_});
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(second.status().message()), HasSubstr(absl::StrCat(taken, ": the port is taken")));
+  EXPECT_EQ(HttpServer::Create({.listen = "203.0.113.7:0", .clock = &clock_}).status().code(),
+            absl::StatusCode::kUnavailable);
+  for (const char* listen : {"", "9100", ":9100", "localhost:", "localhost:65536", "localhost:http"}) {
+    EXPECT_EQ(HttpServer::Create({.listen = listen, .clock = &clock_}).status().code(),
+              absl::StatusCode::kInvalidArgument)
+        << listen;
+  }
+}
+
+}  // namespace
+}  // namespace rubato

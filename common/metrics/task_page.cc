@@ -1,0 +1,51 @@
+#include "common/metrics/task_page.h"
+
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "common/metrics/process_metrics.h"
+#include "common/status.h"
+
+namespace rubato {
+
+absl::StatusOr<std::unique_ptr<TaskPage>> TaskPage::Create(Options options) {
+  if (options.listen.empty()) return nullptr;
+  std::unique_ptr<TaskPage> page(new TaskPage(std::move(options)));
+  absl::StatusOr<std::unique_ptr<HttpServer>> server =
+      HttpServer::Create({.listen = page->options_.listen,
+                          .handler = [self = page.get()](const HttpRequest& request) { return self->Answer(request); },
+                          .clock = page->options_.clock});
+  if (!server.ok()) return Annotate(server.status(), "--metrics_listen");
+  page->server_ = *std::move(server);
+  return page;
+}
+
+std::string TaskPage::address() const {
+  const std::string host = options_.listen.substr(0, options_.listen.rfind(':'));
+  const bool wildcard = host == "0.0.0.0" || host == "[::]" || host == "::";
+  return absl::StrCat(wildcard ? "" : host, ":", port());
+}
+
+HttpReply TaskPage::Answer(const HttpRequest& request) const {
+  if (request.path == "/metrics") return {.content_type = kMetricContentType, .body = Metrics()};
+  if (request.path == "/healthz") {
+    const bool serving = options_.health->serving();
+    return {.status = serving ? 200 : 503, .body = serving ? "serving\n" : "not serving\n"};
+  }
+  if (options_.other) return options_.other(request);
+  return {.status = 404, .body = "/metrics and /healthz are here\n"};
+}
+
+std::string TaskPage::Metrics() const {
+  MetricText text(MetricText::Labels{{"role", absl::AsciiStrToLower(v1::TaskId::Role_Name(options_.task.role()))},
+                                     {"index", absl::StrCat(options_.task.index())}});
+  text.Gauges("rubato_task_info", "1, with the incarnation of the task.",
+              {{{{"incarnation", absl::StrCat(absl::Hex(options_.task.incarnation(), absl::kZeroPad16))}}, 1}});
+  text.Gauge("rubato_task_serving", "1 when the task is ready for work, otherwise 0.", options_.health->serving());
+  options_.metrics(&text);
+  AddProcessMetrics(&text);
+  return text.Take();
+}
+
+}  // namespace rubato

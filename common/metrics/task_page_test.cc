@@ -1,0 +1,88 @@
+#include "common/metrics/task_page.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "absl/strings/str_cat.h"
+
+namespace rubato {
+namespace {
+
+using testing::HasSubstr;
+
+class TaskPageTest : public testing::Test {
+ protected:
+  TaskPage::Options OptionsFor(const std::string& listen) {
+    TaskPage::Options options;
+    options.listen = listen;
+    options.task.set_role(v1::TaskId::WORKER);
+    options.task.set_index(3);
+    options.task.set_incarnation(0xabc);
+    options.metrics = [](MetricText* text) { text->Counter("rubato_things_total", "Things.", 7); };
+    options.health = &health_;
+    options.clock = &clock_;
+    return options;
+  }
+
+  static std::string Get(const TaskPage& page, absl::string_view path) {
+    FileDescriptor client(socket(AF_INET, SOCK_STREAM, 0));
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(page.port()));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(connect(client.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    const std::string request = absl::StrCat("GET ", path, " HTTP/1.1\r\n\r\n");
+    EXPECT_EQ(send(client.get(), request.data(), request.size(), 0), static_cast<ssize_t>(request.size()));
+    std::string answer;
+    char bytes[65536];
+    for (ssize_t size; (size = recv(client.get(), bytes, sizeof(bytes), 0)) > 0;) {
+      answer.append(bytes, static_cast<size_t>(size));
+    }
+    return answer;
+  }
+
+  RealClock clock_;
+  Health health_;
+};
+
+TEST_F(TaskPageTest, IsNotThereWithoutAnAddress) { EXPECT_EQ(*TaskPage::Create(OptionsFor("")), nullptr); }
+
+TEST_F(TaskPageTest, ShowsTheTasksMetricsAndItsProcess) {
+  auto page = TaskPage::Create(OptionsFor("127.0.0.1:0"));
+  ASSERT_TRUE(page.ok()) << page.status();
+  const std::string answer = Get(**page, "/metrics");
+  EXPECT_THAT(answer, HasSubstr("Content-Type: text/plain; version=0.0.4"));
+  EXPECT_THAT(answer, HasSubstr("rubato_things_total{role=\"worker\",index=\"3\"} 7\n"));
+  EXPECT_THAT(answer, HasSubstr("incarnation=\"0000000000000abc\"} 1\n"));
+  EXPECT_THAT(answer, HasSubstr("process_resident_memory_bytes{role=\"worker\",index=\"3\"} "));
+  EXPECT_THAT(Get(**page, "/other"), HasSubstr("404 Not Found"));
+}
+
+TEST_F(TaskPageTest, ProbesSeeWhetherTheTaskServes) {
+  auto page = TaskPage::Create(OptionsFor("127.0.0.1:0"));
+  ASSERT_TRUE(page.ok()) << page.status();
+  EXPECT_THAT(Get(**page, "/healthz"), HasSubstr("503 Service Unavailable"));
+  health_.SetServing(true);
+  EXPECT_THAT(Get(**page, "/healthz"), HasSubstr("200 OK"));
+  EXPECT_THAT(Get(**page, "/metrics"), HasSubstr("rubato_task_serving{role=\"worker\",index=\"3\"} 1\n"));
+}
+
+TEST_F(TaskPageTest, LeavesAWildcardOutOfItsAddress) {
+  auto page = TaskPage::Create(OptionsFor("0.0.0.0:0"));
+  ASSERT_TRUE(page.ok()) << page.status();
+  EXPECT_EQ((*page)->address(), absl::StrCat(":", (*page)->port()));
+  auto local = TaskPage::Create(OptionsFor("127.0.0.1:0"));
+  EXPECT_EQ((*local)->address(), absl::StrCat("127.0.0.1:", (*local)->port()));
+}
+
+TEST_F(TaskPageTest, APortInUseIsNamedWithTheFlag) {
+  auto page = TaskPage::Create(OptionsFor("127.0.0.1:0"));
+  auto second = TaskPage::Create(OptionsFor((*page)->address()));
+  EXPECT_THAT(std::string(second.status().message()), HasSubstr("--metrics_listen: cannot listen on"));
+}
+
+}  // namespace
+}  // namespace rubato

@@ -1,0 +1,39 @@
+#include "server/server_metrics.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/metrics/plan_metrics.h"
+
+namespace rubato::server {
+
+void AddServerMetrics(const v1::ServerProgress& progress, const v1::Plan& plan, MetricText* text) {
+  const auto counter = [text](absl::string_view name, absl::string_view help, int64_t value) {
+    text->Counter(name, help, static_cast<double>(value));
+  };
+  counter("rubato_server_updates_total", "Updates that were applied, each of one chunk.", progress.updates_total());
+  counter("rubato_server_duplicates_total", "Pushes that had been applied before.", progress.duplicates_total());
+  counter("rubato_server_dropped_total", "Pushes that came after a quorum had completed their step.",
+          progress.dropped_total());
+  counter("rubato_server_non_finite_total", "Pushes with a gradient that was not finite.", progress.non_finite_total());
+  counter("rubato_server_pushes_total", "Answered messages with a gradient.", progress.pushes_total());
+  counter("rubato_server_pulls_total", "Answered messages with weights.", progress.pulls_total());
+  counter("rubato_server_received_bytes_total", "Bytes of gradients received.", progress.received_bytes_total());
+  counter("rubato_server_sent_bytes_total", "Bytes of weights sent.", progress.sent_bytes_total());
+  counter("rubato_server_waits_total", "Messages that waited for other members.", progress.waits_total());
+  text->Counter("rubato_server_wait_seconds_total", "How long messages waited for other members, added up.",
+                progress.wait_seconds_total());
+  text->Gauge("rubato_server_held_pulls", "Starts of steps that wait for other members now.", progress.held_size());
+  text->Gauge("rubato_server_queue_length", "Work that waits for the threads of the partitions now.",
+              static_cast<double>(progress.queue_length()));
+  text->Gauge("rubato_server_parameter_bytes", "Memory of weights and optimizer state.",
+              static_cast<double>(progress.memory_bytes()));
+  text->Gauge("rubato_server_step", "The highest step that a worker has begun here; -1 for none.",
+              static_cast<double>(progress.highest_started_step()));
+  std::vector<MetricText::Sample> clocks;
+  for (const v1::MemberClock& clock : progress.clocks()) {
+    clocks.push_back({{{"worker", absl::StrCat(clock.worker())}}, static_cast<double>(clock.clock())});
+  }
+  text->Gauges("rubato_server_member_clock", "Steps of a member that are done here.", clocks);
+  AddPlanMetrics(plan, text);
+}
+
+}  // namespace rubato::server

@@ -1,0 +1,55 @@
+#include "worker/tensor_statistics.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <numeric>
+#include <vector>
+
+namespace rubato::worker {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(TensorStatisticsTest, CountsElementsInEqualParts) {
+  std::vector<float> elements;
+  for (int i = 0; i <= kStatisticsParts; ++i) elements.push_back(static_cast<float>(i));
+  const v1::TensorStatistics statistics = DescribeTensor(elements);
+  EXPECT_EQ(statistics.elements(), kStatisticsParts + 1);
+  EXPECT_EQ(statistics.min(), 0);
+  EXPECT_EQ(statistics.max(), kStatisticsParts);
+  EXPECT_EQ(statistics.sum(), 465);
+  EXPECT_EQ(statistics.sum_squares(), 9455);
+  ASSERT_EQ(statistics.counts_size(), kStatisticsParts);
+  for (int i = 0; i + 1 < kStatisticsParts; ++i) EXPECT_EQ(statistics.counts(i), 1) << i;
+  EXPECT_EQ(statistics.counts(kStatisticsParts - 1), 2);
+}
+
+TEST(TensorStatisticsTest, LeavesOutWhatIsNotFinite) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const v1::TensorStatistics statistics =
+      DescribeTensor({-infinity, 1, std::numeric_limits<float>::quiet_NaN(), 3, infinity});
+  EXPECT_EQ(statistics.elements(), 5);
+  EXPECT_EQ(statistics.non_finite(), 3);
+  EXPECT_EQ(statistics.min(), 1);
+  EXPECT_EQ(statistics.max(), 3);
+  EXPECT_EQ(std::accumulate(statistics.counts().begin(), statistics.counts().end(), int64_t{0}), 2);
+  EXPECT_EQ(DescribeTensor({infinity}).counts_size(), 0);
+  EXPECT_EQ(DescribeTensor({infinity}).max(), 0);
+  EXPECT_EQ(DescribeTensor({}).elements(), 0);
+}
+
+TEST(TensorStatisticsTest, HasOnePartForEqualElements) {
+  EXPECT_THAT(DescribeTensor({2, 2, 2}).counts(), ElementsAre(3));
+}
+
+TEST(TensorStatisticsTest, TakesTheWholeRangeOfFloats) {
+  const float max = std::numeric_limits<float>::max();
+  const v1::TensorStatistics statistics = DescribeTensor({-max, max});
+  EXPECT_EQ(statistics.counts(0), 1);
+  EXPECT_EQ(statistics.counts(kStatisticsParts - 1), 1);
+}
+
+}  // namespace
+}  // namespace rubato::worker
