@@ -51,8 +51,6 @@ void AddProgress(const v1::ServerProgress& from, v1::ServerProgress* to) {
   to->set_waits_total(to->waits_total() + from.waits_total());
   to->set_wait_seconds_total(to->wait_seconds_total() + from.wait_seconds_total());
   to->set_queue_length(to->queue_length() + from.queue_length());
-  to->set_received_bytes_total(to->received_bytes_total() + from.received_bytes_total());
-  to->set_sent_bytes_total(to->sent_bytes_total() + from.sent_bytes_total());
   to->set_highest_started_step(std::max(to->highest_started_step(), from.highest_started_step()));
   for (const v1::HeldPull& held : from.held()) *to->add_held() = held;
   for (const v1::MemberClock& clock : from.clocks()) {
