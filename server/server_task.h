@@ -39,7 +39,7 @@ class ServerTask : private ExchangeServer::Handler {
     std::string advertise_host;
     // Where to answer HTTP requests for metrics, "host:port"; empty: nowhere.
     std::string metrics_listen;
-    // Says whether the task is ready for work.
+    // Says whether the task is ready for work. Required.
     Health* health = nullptr;
     Clock* clock = nullptr;
     Logger* log = nullptr;

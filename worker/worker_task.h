@@ -37,7 +37,7 @@ class WorkerTask {
     double slow_factor = 1;
     // Where to answer HTTP requests for metrics, "host:port"; empty: nowhere.
     std::string metrics_listen;
-    // Says whether the task is ready for work.
+    // Says whether the task is ready for work. Required.
     Health* health = nullptr;
     Clock* clock = nullptr;
     Logger* log = nullptr;

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/config/fingerprint.h"
+#include "common/health/health.h"
 #include "common/mutex.h"
 #include "common/random.h"
 
@@ -59,6 +60,8 @@ void WholeJob::StartServer(uint32_t index) {
   options.clock = &clock_;
   options.log = &log_;
   threads_.emplace_back([options = std::move(options)]() mutable {
+    Health health;
+    options.health = &health;
     server::ServerTask task(std::move(options));
     const absl::Status status = task.Run();
     EXPECT_TRUE(status.ok()) << status;
@@ -77,6 +80,8 @@ void WholeJob::StartWorker(uint32_t index, std::unique_ptr<Backend> backend, std
   auto given = std::make_shared<std::unique_ptr<Backend>>(std::move(backend));
   options.makers.cuda = [given](const CudaBackendOptions&) { return std::move(*given); };
   threads_.emplace_back([this, index, options = std::move(options)]() mutable {
+    Health health;
+    options.health = &health;
     worker::WorkerTask task(std::move(options));
     worker_status_[index] = task.Run();
   });

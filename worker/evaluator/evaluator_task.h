@@ -36,7 +36,7 @@ class EvaluatorTask {
     std::string coordinator;
     // Where to answer HTTP requests for metrics, "host:port"; empty: nowhere.
     std::string metrics_listen;
-    // Says whether the task is ready for work.
+    // Says whether the task is ready for work. Required.
     Health* health = nullptr;
     Clock* clock = nullptr;
     Logger* log = nullptr;
