@@ -22,8 +22,9 @@ done
 fetch "$pages" /nothing | grep -q '^HTTP/1.1 404 ' || fail "a page that is not there is found"
 
 say "every metric that is asked for is shown"
-has_evaluation() { page "$pages" /metrics | grep -q '^rubato_job_evaluation_accuracy'; }
-wait_for 60 "an evaluation" has_evaluation
+# An accuracy comes with the first evaluation, the time that is left with the second reading of the workers' progress.
+has_all() { (($(page "$pages" /metrics | grep -cE '^rubato_job_(evaluation_accuracy|left_seconds)') == 2)); }
+wait_for 60 "an evaluation and an estimate of the time" has_all
 for address_of_task in "${addresses[@]}"; do page "$address_of_task" /metrics; done >"$work/metrics"
 asked="$(grep -ohE '(rubato|process)_[a-z_]+' deploy/grafana/rubato.json deploy/prometheus/rubato.rules.yml |
   grep -vxE 'rubato_job' | sort -u)"
