@@ -15,9 +15,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<absl::string_view, 10> kRunFiles = {
-    "job.textproto", "deployment.textproto", "metrics.jsonl", "coordinator.address", "summary.json",
-    "report.html",   "logs",                 "checkpoints",   "tensorboard",         "traces"};
+constexpr std::array<absl::string_view, 10> kRunFiles = {"job.textproto", "deployment.textproto",
+                                                         "metrics.jsonl", "coordinator.address",
+                                                         "summary.json",  "report.html",
+                                                         "logs",          "checkpoints",
+                                                         "tensorboard",   "traces"};
 
 absl::Status FileSystemError(const std::string& path, const std::error_code& error) {
   return absl::UnavailableError(absl::StrCat(path, ": ", error.message()));
