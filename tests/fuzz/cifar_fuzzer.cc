@@ -1,11 +1,9 @@
 // A file in CIFAR-10's format: what is accepted are whole records that can all be read, with classes of the model.
 //
 // Input: the file, then one byte: its lowest bit cuts the file in two, read one after the other.
-#include <vector>
-
-#include "common/model_spec.h"
 #include "proto/job_config.pb.h"
 #include "tests/fuzz/fuzz_target.h"
+#include "tests/fuzz/image_files.h"
 #include "tests/fuzz/memory_file.h"
 #include "worker/data/open_dataset.h"
 
@@ -14,27 +12,6 @@ namespace {
 
 constexpr int32_t kClasses = 10;
 constexpr size_t kRecord = 3073;
-
-ModelSpec MakeModel() {
-  ModelSpec model;
-  model.input = {3, 32, 32};
-  model.output = {kClasses};
-  model.loss = v1::ModelConfig::SOFTMAX_CROSS_ENTROPY;
-  return model;
-}
-
-void ReadAll(const Dataset& dataset) {
-  RUBATO_FUZZ_CHECK(dataset.input_elements() == 3072 && dataset.label_kind() == LabelKind::kClasses, "another shape");
-  RUBATO_FUZZ_CHECK(dataset.size() > 0, dataset.size());
-  std::vector<float> inputs(dataset.input_elements());
-  for (int64_t i = 0; i < dataset.size(); ++i) {
-    int32_t label = -1;
-    const absl::Status status = dataset.Read(&i, 1, inputs.data(), &label, nullptr);
-    RUBATO_FUZZ_CHECK(status.ok(), status);
-    RUBATO_FUZZ_CHECK(label >= 0 && label < kClasses, label);
-    for (const float input : inputs) RUBATO_FUZZ_CHECK(input >= 0 && input <= 1, input);
-  }
-}
 
 }  // namespace
 }  // namespace rubato
@@ -52,7 +29,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (two) cifar->add_train_paths(second.path());
   cifar->add_mean(0);
   cifar->add_standard_deviation(1);
-  const absl::StatusOr<std::shared_ptr<const Dataset>> dataset = OpenDataset(config, MakeModel(), Split::kTrain);
-  if (dataset.ok()) ReadAll(**dataset);
+  const ModelSpec model = ImageModel({3, 32, 32}, kClasses);
+  const absl::StatusOr<std::shared_ptr<const Dataset>> dataset = OpenDataset(config, model, Split::kTrain);
+  if (!dataset.ok()) return 0;
+  RUBATO_FUZZ_CHECK((*dataset)->size() > 0, (*dataset)->size());
+  ReadImages(**dataset, model);
   return 0;
 }
