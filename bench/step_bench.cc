@@ -18,7 +18,7 @@
 #include "bench/step/step_job.h"
 #include "bench/step/worker_loop.h"
 #include "common/status.h"
-#include "common/transport/allocator.h"
+#include "common/transport/process_tuning.h"
 
 namespace rubato::bench {
 namespace {
@@ -217,7 +217,7 @@ void AddFlags(CLI::App* app, Flags* flags) {
 }  // namespace rubato::bench
 
 int main(int argc, char** argv) {
-  rubato::TuneAllocator();
+  rubato::TuneProcess();
   rubato::bench::Flags flags;
   CLI::App app("What of a worker's speed is left with its parameters on a server");
   rubato::bench::AddFlags(&app, &flags);

@@ -39,7 +39,7 @@ cp README.md CHANGELOG.md VERSION "$root/"
 while read -r file; do
   mkdir -p "$root/$(dirname "$file")"
   cp "$file" "$root/$file"
-done < <(find deploy -type f | sort)
+done < <(find -L deploy -type f ! -name BUILD | sort)
 
 # The libraries that the programs name, and the newest version of glibc whose symbols they use.
 needed="$(objdump -p "$root"/bin/* | awk '$1 == "NEEDED" { print $2 }' | sort -u)"

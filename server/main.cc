@@ -12,11 +12,11 @@
 #include "common/random.h"
 #include "common/stop_watcher.h"
 #include "common/task_log.h"
-#include "common/transport/allocator.h"
+#include "common/transport/process_tuning.h"
 #include "server/server_task.h"
 
 int main(int argc, char** argv) {
-  rubato::TuneAllocator();
+  rubato::TuneProcess();
   rubato::EnableHealthAndReflection();
   CLI::App app("Rubato parameter server: holds a part of the weights and applies gradients to it.");
   std::string config_path;

@@ -89,11 +89,11 @@ void PartitionOwner::Run() {
 }
 
 void PartitionOwner::Submit(Incoming incoming) {
-  // A gradient in shared memory is large, and its message is not: the next one is read while it is applied.
+  // A gradient in shared memory is large although its message is not, and the next one can be read while it is applied.
   const bool over_tcp = incoming.bytes->region == nullptr;
   const bool small = incoming.bytes->payload.size() <= kSmallBytes;
   bool mine = false;
-  if (over_tcp && (small || serves_all_at_once_)) {
+  if ((over_tcp && small) || serves_all_at_once_) {
     MutexLock lock(mu_);
     mine = !busy_ && !wanted_ && work_.empty() && !stop_;
     if (mine) busy_ = true;

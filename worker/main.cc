@@ -16,7 +16,7 @@
 #include "common/status.h"
 #include "common/stop_watcher.h"
 #include "common/task_log.h"
-#include "common/transport/allocator.h"
+#include "common/transport/process_tuning.h"
 #include "worker/evaluator/evaluator_task.h"
 #include "worker/worker_task.h"
 
@@ -43,7 +43,7 @@ absl::Status RunTask(const std::string& health_listen, typename Task::Options op
 }  // namespace
 
 int main(int argc, char** argv) {
-  rubato::TuneAllocator();
+  rubato::TuneProcess();
   rubato::EnableHealthAndReflection();
   CLI::App app("Rubato worker: computes gradients of its part of the data.");
   std::string config_path, coordinator, metrics_listen, health_listen, role = "worker";

@@ -17,9 +17,9 @@ double BestBandwidth(const std::vector<Measured>& measured, const std::string& s
   return best;
 }
 
-double RoundTrip(const std::vector<Measured>& measured, const std::string& subject, int64_t size) {
+double RoundTrips(const std::vector<Measured>& measured, const std::string& subject, int64_t size) {
   for (const Measured& one : measured) {
-    if (one.subject == subject && one.size == size && one.in_flight == 1) return one.rtt_us();
+    if (one.subject == subject && one.size == size && one.in_flight == 1) return one.round_trips_per_s;
   }
   return 0;
 }
@@ -48,10 +48,10 @@ std::vector<BenchCase> Ratios(const std::vector<Measured>& measured) {
     }
   }
   for (const int64_t size : sizes) {
-    const double of = RoundTrip(measured, "rubato", size);
-    const double to = RoundTrip(measured, "bytebuffer_stream", size);
+    const double of = RoundTrips(measured, "rubato", size);
+    const double to = RoundTrips(measured, "bytebuffer_stream", size);
     if (size > kLargestRoundTrip || of == 0 || to == 0) continue;
-    ratios.push_back({absl::StrCat("rubato/bytebuffer_stream round trip ", SizeName(size)), {{"ratio", of / to}}});
+    ratios.push_back({absl::StrCat("rubato/bytebuffer_stream round trips ", SizeName(size)), {{"ratio", of / to}}});
   }
   return ratios;
 }

@@ -5,7 +5,7 @@
 #include "bench/push_pull/stub_subject.h"
 #include "bench/push_pull/subject.h"
 #include "bench/push_pull/tcp_subject.h"
-#include "common/transport/allocator.h"
+#include "common/transport/process_tuning.h"
 
 namespace rubato::bench {
 namespace {
@@ -13,13 +13,13 @@ namespace {
 // With the allocator set as in the servers' and workers' own main.
 template <auto Serve>
 absl::Status TunedServe(const Setup& setup, const Ready& ready) {
-  TuneAllocator();
+  TuneProcess();
   return Serve(setup, ready);
 }
 
 template <auto Connect>
 absl::StatusOr<std::unique_ptr<Client>> TunedConnect(const Setup& setup, const std::string& address) {
-  TuneAllocator();
+  TuneProcess();
   return Connect(setup, address);
 }
 

@@ -20,7 +20,8 @@ struct StepSetup {
   // As in cluster, with its defaults.
   int64_t chunk_bytes = 512 << 10;
   int64_t message_bytes = 1 << 20;
-  int partitions = 2;
+  // The server has a core of its own and no second one.
+  int partitions = 1;
   // Through shared memory; otherwise TCP.
   bool shared_memory = true;
   // Weights are waited for layer by layer and gradients pushed layer by layer; otherwise all at once.

@@ -10,17 +10,20 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cli/command/commands.h"
+#include "cli/command/job_findings.h"
+#include "cli/command/run_directory.h"
 #include "cli/doctor/disk_speed.h"
 #include "cli/doctor/exchange_probe.h"
 #include "cli/doctor/judge.h"
 #include "cli/doctor/machine.h"
+#include "cli/launch/coordinator_client.h"
 #include "cli/launch/stop_signals.h"
 #include "common/config/load.h"
 #include "common/config/local_sgd.h"
 #include "common/model_spec.h"
 #include "common/status.h"
 #include "common/task.h"
-#include "common/transport/allocator.h"
+#include "common/transport/process_tuning.h"
 #include "kernels/optimizer/update_rule.h"
 #include "worker/backend_choice.h"
 #include "worker/data/open_dataset.h"
@@ -30,12 +33,14 @@ namespace {
 
 constexpr int64_t kDiskBytes = int64_t{64} << 20;
 constexpr absl::Duration kExchange = absl::Seconds(1);
+constexpr absl::Duration kStatus = absl::Seconds(10);
 
 struct DoctorOptions {
   std::string config_path;
   std::vector<std::string> overrides;
   std::vector<std::string> peers;
   std::vector<int> ports = {7070};
+  std::string job;
   bool serve = false;
   std::string listen = "0.0.0.0:7071";
 };
@@ -90,6 +95,21 @@ Finding Loopback(const JobNeeds& needs, const Clock* clock) {
   return JudgeLoopback(MeasureExchange(absl::StrCat("127.0.0.1:", (*server)->port()), kExchange, clock), needs);
 }
 
+int Report(const std::vector<Finding>& findings, const Environment& environment) {
+  *environment.out << FormatFindings(findings) << std::flush;
+  return HasProblem(findings) ? kExitFailed : kExitOk;
+}
+
+// A running job, and nothing that would disturb it.
+int ExamineRunning(const std::string& job, const Environment& environment) {
+  absl::StatusOr<std::string> address = CoordinatorAddress(job);
+  if (!address.ok()) return ReportError(environment, "doctor", address.status());
+  const absl::StatusOr<v1::JobStatus> status = CoordinatorClient(*address).GetStatus(kStatus);
+  if (status.ok()) return Report(JudgeJob(*status), environment);
+  return Report({Bad("coordinator", status.status(), "see whether it runs, and whether its port can be reached")},
+                environment);
+}
+
 int Examine(const DoctorOptions& options, const Environment& environment) {
   std::vector<Finding> findings = {Versions()};
   v1::JobConfig config;
@@ -118,8 +138,7 @@ int Examine(const DoctorOptions& options, const Environment& environment) {
   for (const std::string& peer : options.peers) {
     findings.push_back(JudgePeer(peer, MeasureExchange(peer, kExchange, environment.clock), needs));
   }
-  *environment.out << FormatFindings(findings) << std::flush;
-  return HasProblem(findings) ? kExitFailed : kExitOk;
+  return Report(findings, environment);
 }
 
 absl::Status Serve(const std::string& listen, const Environment& environment) {
@@ -133,7 +152,8 @@ absl::Status Serve(const std::string& listen, const Environment& environment) {
 }
 
 int Doctor(const DoctorOptions& options, const Environment& environment) {
-  TuneAllocator();
+  TuneProcess();
+  if (!options.job.empty()) return ExamineRunning(options.job, environment);
   if (!options.serve) return Examine(options, environment);
   const absl::Status status = Serve(options.listen, environment);
   return status.ok() ? kExitOk : ReportError(environment, "doctor", status);
@@ -142,7 +162,7 @@ int Doctor(const DoctorOptions& options, const Environment& environment) {
 }  // namespace
 
 void AddDoctorCommand(CLI::App* app, const Environment* environment, int* exit_code) {
-  CLI::App* command = app->add_subcommand("doctor", "Examine this machine, and the way to others, before a job");
+  CLI::App* command = app->add_subcommand("doctor", "Examine this machine, and the way to others, or a running job");
   auto options = std::make_shared<DoctorOptions>();
   command->add_option("--config", options->config_path, "A job's config: also whether the job fits");
   command->add_option("--set", options->overrides, "path=value: overrides a field of the config; may be repeated")
@@ -153,6 +173,8 @@ void AddDoctorCommand(CLI::App* app, const Environment* environment, int* exit_c
       ->allow_extra_args(false)
       ->capture_default_str()
       ->check(CLI::Range(0, 65535));
+  command->add_option("--job", options->job,
+                      "A running job instead of this machine: the coordinator's host:port, or the run's directory");
   command->add_flag("--serve", options->serve, "Be the peer of another machine's doctor, until Ctrl-C");
   command->add_option("--listen", options->listen, "host:port of --serve; port 0 takes a free one")
       ->capture_default_str();

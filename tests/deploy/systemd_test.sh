@@ -6,6 +6,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_packages systemd
 work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
+gather_programs "$work/bin" "$@"
 
 # Programs that are there, in the place of those that are installed elsewhere.
 for unit in deploy/systemd/*.service; do
@@ -32,7 +33,7 @@ done
 say "options"
 for unit in deploy/systemd/*.service; do
   program="$(sed -nE 's#^ExecStart=/usr/lib/rubato/bin/([a-z]+) .*#\1#p' "$unit")"
-  help="$("bazel-bin/$program/$program" --help)"
+  help="$("$work/bin/$program" --help)"
   grep "^ExecStart=" "$unit" | grep -o -- "--[a-z_]*" | while read -r option; do
     grep -q -- "$option" <<<"$help" || fail "$unit: $program has no option $option"
   done

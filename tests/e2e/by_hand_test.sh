@@ -27,7 +27,7 @@ say "worker 2 joins"
 start worker-2 worker "${task[@]}" --task_index=2 --role=worker
 wait_for 20 "worker 2 is a member" grep -q '"kind":"plan".*"members":\[0,1,2\]' "$run/metrics.jsonl"
 grep '"kind":"plan"' "$run/metrics.jsonl"
-grep '"kind":"member"' "$run/metrics.jsonl" | grep '"task":"worker 2"' | grep -q '"event":"joined"' ||
+grep '"kind":"member"' "$run/metrics.jsonl" | grep '"task":"worker 2"' | finds '"event":"joined"' ||
   fail "the run record does not say that worker 2 joined"
 
 say "every task ends by itself"

@@ -2,6 +2,9 @@
 # Sourced by the end-to-end tests: finds the real programs and the configs, fails with a reason, leaves no process.
 set -euo pipefail
 
+# shellcheck source=tests/skip.sh
+source tests/skip.sh
+
 root="$PWD"
 # How many times longer everything may take than usual: under a sanitizer programs are slower.
 patience="${RUBATO_TEST_PATIENCE:-1}"
@@ -22,6 +25,9 @@ fail() {
   printf 'FAILED: %s\n' "$*" >&2
   exit 1
 }
+
+# finds ARGUMENTS...: grep -q for the end of a pipe. It reads everything, so that nobody before it is interrupted.
+finds() { (($(grep -ac "$@") > 0)); }
 
 # wait_for SECONDS WHAT COMMAND...: until the command succeeds.
 wait_for() {

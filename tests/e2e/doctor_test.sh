@@ -24,7 +24,7 @@ grep -q "^PROBLEM  port $port" "$work/port.txt" || fail "the port that is taken 
 kill -INT "$peer"
 wait "$peer" || fail "the peer did not end well"
 if "$rubato" doctor --port=0 --peer="127.0.0.1:$port" >"$work/peer.txt"; then fail "a peer that is gone is no problem"; fi
-grep -A1 "^PROBLEM  peer 127.0.0.1:$port" "$work/peer.txt" | grep -q -- "-> start .rubato doctor --serve. there" ||
+grep -A1 "^PROBLEM  peer 127.0.0.1:$port" "$work/peer.txt" | finds -- "-> start .rubato doctor --serve. there" ||
   fail "no next step for a peer that is gone"
 if "$rubato" doctor --port=0 --config="$config" --set training.batch_size=0 >"$work/config.txt"; then
   fail "a bad config is no problem"

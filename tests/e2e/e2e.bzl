@@ -17,6 +17,7 @@ def e2e_test(name, data = []):
             "//configs",
             "//coordinator",
             "//server",
+            "//tests:skip.sh",
             "//worker",
         ],
         tags = ["exclusive"],

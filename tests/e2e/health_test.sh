@@ -15,15 +15,15 @@ start_job --set observability.log_format=JSON
 server="$(port server-0 'listens on port')"
 for at in "$address" "$server" "$(port worker-0 'healthy on port')" "$(port evaluator 'healthy on port')"; do
   [[ "$(probe health "$at")" == SERVING ]] || fail "$at does not serve"
-  probe services "$at" | grep -q grpc.health.v1.Health || fail "$at does not list its services"
+  probe services "$at" | finds grpc.health.v1.Health || fail "$at does not list its services"
 done
 [[ "$(probe health "$address" rubato.v1.Coordinator)" == SERVING ]] || fail "the coordinator's service does not serve"
 [[ "$(probe health "$server" rubato.v1.ParameterServer)" == SERVING ]] || fail "the server's service does not serve"
-probe services "$address" | grep -q rubato.v1.Coordinator || fail "the coordinator's service is not listed"
-probe services "$server" | grep -q rubato.v1.ParameterServer || fail "the server's service is not listed"
-probe symbol "$server" rubato.v1.ParameterServer | grep -q 'proto/parameter_server.proto' ||
+probe services "$address" | finds rubato.v1.Coordinator || fail "the coordinator's service is not listed"
+probe services "$server" | finds rubato.v1.ParameterServer || fail "the server's service is not listed"
+probe symbol "$server" rubato.v1.ParameterServer | finds 'proto/parameter_server.proto' ||
   fail "reflection does not describe the server's service"
-probe symbol "$address" rubato.v1.Coordinator | grep -q 'proto/coordinator.proto' ||
+probe symbol "$address" rubato.v1.Coordinator | finds 'proto/coordinator.proto' ||
   fail "reflection does not describe the coordinator's service"
 
 say "a worker that cannot reach its coordinator is not ready"

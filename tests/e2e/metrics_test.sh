@@ -17,9 +17,9 @@ mapfile -t addresses < <(target_addresses)
 ((${#addresses[@]} == 6)) || fail "/targets has ${#addresses[@]} addresses instead of 6"
 grep -q '"rubato_job":"teacher_mlp"' <<<"$targets" || fail "/targets does not name the job"
 for address_of_task in "${addresses[@]}"; do
-  page "$address_of_task" /healthz | grep -q '^serving$' || fail "$address_of_task is not healthy"
+  page "$address_of_task" /healthz | finds '^serving$' || fail "$address_of_task is not healthy"
 done
-fetch "$pages" /nothing | grep -q '^HTTP/1.1 404 ' || fail "a page that is not there is found"
+fetch "$pages" /nothing | finds '^HTTP/1.1 404 ' || fail "a page that is not there is found"
 
 say "every metric that is asked for is shown"
 # An accuracy comes with the first evaluation, the time that is left with the second reading of the workers' progress.

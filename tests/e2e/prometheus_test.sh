@@ -34,14 +34,14 @@ wait_for 30 "Prometheus listens" listens
 prometheus_at="$(sed -nE 's/.*msg="Listening on" address=([0-9.:]+).*/\1/p' "$work/prometheus.log")"
 
 # answers QUERY TEXT: Prometheus' answer to the query has the text.
-answers() { fetch "$prometheus_at" "/api/v1/query?query=$1" | grep -qF -- "$2"; }
+answers() { fetch "$prometheus_at" "/api/v1/query?query=$1" | finds -F -- "$2"; }
 wait_for 60 "all six tasks are up" answers 'count(up%7Bjob="rubato"%7D==1)' '"6"]'
 wait_for 30 "steps have a rate" answers 'sum%20by(rubato_job)(rate(rubato_worker_steps_total%5B10s%5D))>0' \
   '"metric":{"rubato_job":"teacher_mlp"}'
 wait_for 30 "the mode is known" answers 'rubato_plan_mode%7Brole="coordinator"%7D==1' '"mode":"SSP"'
 wait_for 30 "the histogram of steps has a median" answers \
   'histogram_quantile(0.5,sum%20by(le)(rate(rubato_worker_step_seconds_bucket%5B10s%5D)))>0' '"value":['
-fetch "$prometheus_at" /api/v1/rules | grep -qF '"name":"RubatoNoProgress"' || fail "the rules were not loaded"
+fetch "$prometheus_at" /api/v1/rules | finds -F '"name":"RubatoNoProgress"' || fail "the rules were not loaded"
 kill "$monitor"
 wait "$monitor" || true
 stop_job

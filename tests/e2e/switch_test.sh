@@ -12,10 +12,10 @@ wait_for 60 "training begins" has_step "$directory" 50
 "$rubato" switch "$directory" --to=async
 wait_for 60 "training goes on in async" grep -q '"generation":2' "$directory/metrics.jsonl"
 sleep 1
-"$rubato" status "$directory" | grep -q ASYNC || fail "status does not say ASYNC"
+"$rubato" status "$directory" | finds ASYNC || fail "status does not say ASYNC"
 "$rubato" switch "$directory" --to=sync
 sleep 1
-"$rubato" status "$directory" | grep -q SYNC || fail "status does not say SYNC"
+"$rubato" status "$directory" | finds SYNC || fail "status does not say SYNC"
 wait "$job" || {
   cat "$directory.out" >&2
   fail "the job failed"

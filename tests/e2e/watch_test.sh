@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A worker is stopped (kill -STOP) while its job is watched: within its lease the watch names it, and whom the others
-# wait for; then it is evicted, the job goes on, and the watch ends with it. The checkpoints that are left are whole.
+# A worker is stopped (kill -STOP) while its job is watched: within its lease the doctor and the watch name it, and the
+# watch whom the others wait for; then it is evicted, the job goes on, and the watch ends with it. The checkpoints that are left are whole.
 # shellcheck source=tests/e2e/common.sh
 source tests/e2e/common.sh
 
@@ -14,11 +14,17 @@ watch=$!
 wait_for 10 "the watch shows steps" grep -q "ex/s" "$work/watch.txt"
 stopped="$(pgrep -f -- "--config $directory/job.textproto .*--task_index 1 .*--role worker" | head -n 1)"
 kill -STOP "$stopped"
+doctor_names_it() {
+  "$rubato" doctor --job="$directory" >"$work/doctor.txt" && return 1
+  grep -q "^PROBLEM  *worker 1  *is silent for" "$work/doctor.txt"
+}
+wait_for 6 "the doctor names the silent worker" doctor_names_it
+grep -A1 "worker 1" "$work/doctor.txt" | finds "process $stopped of" || fail "its process is not named"
 wait_for 6 "the silent worker is named" grep -q "worker 1 is silent for" "$work/watch.txt"
 grep -q '"event":"evicted"' "$directory/metrics.jsonl" && fail "it was named only after its lease"
 wait_for 10 "the waits are named" grep -Eq "worker [02] waits for .*worker 1.*, for [0-9.]+ s" "$work/watch.txt"
 wait_for 20 "worker 1 is evicted" grep -q '"task":"worker 1".*evicted\|evicted.*worker 1' "$directory/metrics.jsonl"
-"$rubato" status "$directory" | grep -q "evicted" || fail "status does not show the eviction"
+"$rubato" status "$directory" | finds "evicted" || fail "status does not show the eviction"
 kill -9 "$stopped"
 wait "$job" || {
   cat "$directory.out" >&2

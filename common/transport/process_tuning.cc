@@ -1,10 +1,12 @@
-#include "common/transport/allocator.h"
+#include "common/transport/process_tuning.h"
 
 #include <malloc.h>
 
+#include "absl/synchronization/mutex.h"
+
 namespace rubato {
 
-void TuneAllocator() {
+void TuneProcess() {
 #ifdef __GLIBC__
   // Free memory at the top of the heap that is kept.
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
@@ -12,6 +14,8 @@ void TuneAllocator() {
   // unmapped when it is freed. This is the largest value that it takes.
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
 #endif
+  // Debian's Abseil is built with its check on, which takes one lock of the whole process at each lock of gRPC's.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
 }
 
 }  // namespace rubato

@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# deploy/k8s without a cluster: every manifest of every overlay is type-checked, and the check rejects broken ones.
+#
+# check_manifests.sh [--tools DIR] [--binaries DIR]: DIR has what fetch_kubernetes_tools.sh leaves (otherwise
+# $RUBATO_KUBERNETES_TOOLS), and the rubato program.
+# shellcheck source=tests/deploy/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+tools="${RUBATO_KUBERNETES_TOOLS:-}"
+if [[ "${1:-}" == --tools ]]; then
+  tools="${2:?--tools needs a folder}"
+  shift 2
+fi
+[[ -e "$tools/complete" ]] || skip "there is nothing here to check manifests with (./rubato.sh test fetches it)"
+command -v node >/dev/null || skip "there is no node here"
+work="$(mktemp -d)"
+trap 'rm -rf "$work"' EXIT
+gather_programs "$work/bin" "$@"
+mkdir "$work/check"
+for file in tsconfig.json package.json typed.mjs node_modules; do ln -s "$tools/$file" "$work/check/$file"; done
+
+# type_check FILE: the errors, if there are any.
+type_check() {
+  (cd "$work/check" && node typed.mjs <"$1" >manifests.ts && node node_modules/typescript/bin/tsc --project .)
+}
+
+# rejects WHAT SED-PROGRAM ERROR
+rejects() {
+  local errors
+  sed -E "$2" "$work/cpu.yaml" >"$work/broken.yaml"
+  ! cmp -s "$work/cpu.yaml" "$work/broken.yaml" || fail "$1: nothing is broken"
+  if errors="$(type_check "$work/broken.yaml")"; then fail "$1 is accepted"; fi
+  grep -qF "$3" <<<"$errors" || fail "$1: $errors"
+}
+
+# kubectl follows no links out of a folder.
+cp -rL deploy/k8s "$work/k8s"
+for overlay in cpu gpu; do
+  "$tools/kubectl" kustomize "$work/k8s/overlays/$overlay" >"$work/$overlay.yaml" || fail "overlay $overlay"
+  say "overlay $overlay: $(grep -c '^kind:' "$work/$overlay.yaml") manifests"
+  type_check "$work/$overlay.yaml" || fail "overlay $overlay"
+done
+
+say "broken manifests are rejected"
+rejects "an unknown field" 's/podManagementPolicy/podManagmentPolicy/' '"podManagmentPolicy"'
+rejects "an unknown field of a container" 's/readOnlyRootFilesystem/readOnlyRoot/' '"readOnlyRoot"'
+rejects "a wrong type" 's/replicas: 2/replicas: two/' "'string' is not assignable to type 'number'"
+rejects "a missing field" 's/- name: POD_IP/- value: none/' 'is missing in type'
+
+# A component has no manifests of its own.
+printf 'components:\n  - ../../components/data\n' >>"$work/k8s/overlays/cpu/kustomization.yaml"
+"$tools/kubectl" kustomize "$work/k8s/overlays/cpu" >"$work/data.yaml"
+(($(grep -c 'claimName: rubato-data' "$work/data.yaml") == 2)) || fail "component data does not mount the data"
+type_check "$work/data.yaml" || fail "component data"
+
+say "the numbers of tasks in the config and in the manifests agree"
+"$work/bin/rubato" config deploy/k8s/base/job.textproto >"$work/job.textproto" || fail "the base's config"
+for count in "servers replicas" "workers completions" "workers parallelism"; do
+  [[ "$(sed -n "s/^  ${count% *}: //p" "$work/job.textproto")" == "$(sed -n "s/^  ${count#* }: //p" "$work/cpu.yaml")" ]] ||
+    fail "cluster.${count% *} of the base's config is not ${count#* } of its manifests"
+done
+say passed

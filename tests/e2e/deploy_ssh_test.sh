@@ -1,0 +1,125 @@
+#!/usr/bin/env bash
+# `rubato deploy ssh` over an SSH server of this test's own, with two addresses of this machine as hosts: a package, a job
+# to its end, one that is detached and taken down, an interrupted launcher, and hosts that cannot be used. Hosts that
+# have nothing in common are in tests/deploy/ssh_test.sh, which needs root.
+# shellcheck source=tests/e2e/common.sh
+source tests/e2e/common.sh
+
+user="$(id -un)"
+identity="$work/key"
+sshd="$(PATH="$PATH:/usr/sbin" command -v sshd)" || skip "there is no SSH server (sshd) here"
+for program in ssh ssh-keygen; do command -v "$program" >/dev/null || skip "there is no $program here"; done
+# The server insists on this folder where it is root's.
+if [[ "$(id -u)" == 0 ]]; then mkdir -p /run/sshd; fi
+
+# Of all jobs here: their processes are the server's, and would outlive a test that fails.
+mark="ssh-test-$$-$RANDOM"
+job_processes() { grep -lz "^RUBATO_JOB=$mark" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3 || true; }
+end_all() {
+  # shellcheck disable=SC2046  # One argument per process.
+  kill -9 $(job_processes) 2>/dev/null || true
+  cleanup
+}
+trap end_all EXIT
+
+start_ssh_server() {
+  local key
+  for key in key other_key host_key; do ssh-keygen -q -t ed25519 -N '' -f "$work/$key"; done
+  cp "$work/key.pub" "$work/authorized_keys"
+  # A port that is taken is found out by trying.
+  for _ in {1..20}; do
+    port=$((20000 + RANDOM % 12000))
+    "$sshd" -D -e -f /dev/null -p "$port" -o ListenAddress=127.0.0.1 -o ListenAddress=127.0.0.2 -o PidFile=none \
+      -o HostKey="$work/host_key" -o AuthorizedKeysFile="$work/authorized_keys" -o StrictModes=no -o UsePAM=no \
+      -o MaxStartups=100 2>"$work/sshd.log" &
+    local server=$!
+    until (($(grep -c 'Server listening on' "$work/sshd.log") == 2)); do
+      kill -0 "$server" 2>/dev/null || continue 2
+      sleep 0.1
+    done
+    return
+  done
+  fail "no SSH server: $(<"$work/sshd.log")"
+}
+
+# write_hosts LINE...: the hosts file, with further lines.
+write_hosts() {
+  local login="port: $port user: \"$user\""
+  {
+    printf '%s\n' "$@"
+    echo "hosts { host: \"127.0.0.1\" $login directory: \"$work/first host\" servers: 1 workers: 1"
+    echo "        coordinator: true evaluators: 1 }"
+    echo "hosts { host: \"127.0.0.2\" $login directory: \"$work/second host\" servers: 1 workers: 1 }"
+  } >"$work/hosts.textproto"
+}
+
+# up_command RUN ARGUMENTS...: into $command.
+up_command() {
+  local run="$1"
+  shift
+  command=("$rubato" deploy ssh up "$work/hosts.textproto" configs/teacher_mlp.textproto --package "$package"
+    --identity "$identity" --run_directory "$work/$run" --ssh_option StrictHostKeyChecking=no
+    --ssh_option UserKnownHostsFile=/dev/null --set "name=$mark-$run" "$@")
+}
+# up EXIT-STATUS RUN ARGUMENTS...: what it says is in RUN.out.
+up() {
+  local expected="$1" run="$2" status=0
+  shift
+  up_command "$@"
+  timeout $((120 * patience)) "${command[@]}" >"$work/$run.out" 2>&1 || status=$?
+  ((status == expected)) || fail "$run: exit status $status instead of $expected: $(<"$work/$run.out")"
+}
+says() { grep -q -- "$2" "$work/$1.out" || fail "$1 does not say: $2, but: $(<"$work/$1.out")"; }
+nothing_left() { [[ -z "$(job_processes)" ]] || fail "$1: processes are left: $(job_processes)"; }
+is_at_step() {
+  local record
+  record="$(echo "$work/first host/jobs/$mark-$1-"*/run/metrics.jsonl)"
+  [[ -f "$record" ]] && (($(last_value "$(dirname "$record")" step) >= $2))
+}
+
+start_ssh_server
+deploy/make_package.sh --any-libraries "$root" "$work" >/dev/null
+package="$(echo "$work"/rubato-*.tar.gz)"
+write_hosts
+
+say "a job to its end"
+up 0 whole
+"$rubato" audit "$work/whole" >/dev/null || fail "the audit"
+[[ -s "$work/whole/report.html" && -s "$work/whole/checkpoints/final/server-1.manifest" ]] ||
+  fail "the run directory is not whole"
+nothing_left whole
+
+say "a job that is detached, looked at, and taken down"
+up 0 detached --set training.epochs=100000 --detach
+wait_for 60 "steps" is_at_step detached 10
+"$rubato" deploy ssh status "$work/detached" >"$work/status.out" || fail "status"
+says status "127.0.0.2: worker-1 running"
+"$rubato" deploy ssh logs "$work/detached" worker-1 --lines 3 >"$work/logs.out" || fail "logs"
+says logs "== worker-1"
+"$rubato" deploy ssh down "$work/detached" --remove || fail "down"
+nothing_left detached
+[[ -z "$(find "$work"/*host/jobs -maxdepth 1 -name "$mark-detached-*")" ]] || fail "folders are left"
+
+say "an interrupted launcher"
+up_command interrupted --set training.epochs=100000
+"${command[@]}" >"$work/interrupted.out" 2>&1 &
+launcher=$!
+wait_for 60 "steps" is_at_step interrupted 10
+kill -TERM "$launcher"
+status=0
+wait "$launcher" || status=$?
+((status == 1)) || fail "exit status $status instead of 1"
+says interrupted "stopped by a signal"
+nothing_left interrupted
+
+say "hosts that cannot be used"
+write_hosts "coordinator_port: $port" "hosts { host: \"127.0.0.3\" port: $port user: \"$user\" workers: 1 }"
+up 1 unusable --set cluster.workers=3
+says unusable "127.0.0.1: port $port is taken"
+says unusable "127.0.0.3: .*Connection refused"
+write_hosts
+identity="$work/other_key"
+up 1 wrong_key
+says wrong_key "Permission denied"
+nothing_left wrong_key
+say passed
