@@ -126,8 +126,10 @@ void ExchangeClient::OnRead() {
     if (shutting_down_) deliver = false;
     ++pending_;
   }
-  if (deliver) handler_->OnMessage(std::move(message));
+  // Before the handler, whose next message then takes along what flow control has to say of this one. The next event
+  // is handled after it all the same, by this thread.
   stream_->Read(&incoming_, &read_tag_);
+  if (deliver) handler_->OnMessage(std::move(message));
 }
 
 void ExchangeClient::Finish() {

@@ -67,8 +67,10 @@ void ServerStream::OnRead(bool ok) {
   if (!ok) return Advance();
   grpc::ByteBuffer message;
   message.Swap(&incoming_);
-  handler_->OnMessage(shared_from_this(), std::move(message));
+  // Before the handler, whose answer then takes along what flow control has to say of this message. The next event is
+  // handled after it all the same, by this thread.
   call_->stream.Read(&incoming_, &read_tag_);
+  handler_->OnMessage(shared_from_this(), std::move(message));
 }
 
 void ServerStream::Send(grpc::ByteBuffer message, int64_t priority) {
