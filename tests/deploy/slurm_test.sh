@@ -91,7 +91,7 @@ a_job_by_sbatch_reaches_its_accuracy() {
   say "held-out accuracy $(last_value "$run" accuracy)"
   expected=$'server 0 n2\nserver 1 n3\nworker 0 n1\nworker 1 n2\nevaluator 0 n3'
   [[ "$(<"$run/slurm/tasks")" == "$expected" ]] || fail "placed as: $(<"$run/slurm/tasks")"
-  grep -q 'worker 1\]' "$run/logs/worker-1.log" || fail "the log of worker 1 is of another task"
+  grep -q ' worker 1 [0-9a-f]*\]' "$run/logs/worker-1.log" || fail "the log of worker 1 is of another task"
   "$work/bin/rubato" audit "$run" >/dev/null || fail "the audit found a broken invariant"
   say "the same run directory is refused"
   job="$(submit packed --nodes=3 --ntasks-per-node=2 -- "$mnist")"
