@@ -144,10 +144,19 @@ void SshFollower::OnTaskEnded(const std::string& name, const std::string& exit_s
   if (phase == v1::JobStatus::DONE || phase == v1::JobStatus::FAILED) return;
   const std::string death = absl::StrCat(name, " ended with exit status ", exit_status, LogTail(name));
   Event(death);
-  // Nobody would take its place before the job's start would have timed out.
-  if (phase != v1::JobStatus::STARTING) return;
-  BeginStop(absl::AbortedError(absl::StrCat(name, " ended before the job could begin")));
-  stop_reason_ = absl::AbortedError(absl::StrCat(stop_reason_.message(), "\n", death));
+  if (first_ended_.empty()) {
+    first_ended_ = name;
+    first_death_ = death;
+  }
+  CheckStart();
+}
+
+void SshFollower::CheckStart() {
+  const v1::JobStatus::Phase phase = last_status_.phase();
+  if (phase > v1::JobStatus::STARTING) first_ended_.clear();  // The job has begun; members may come and go.
+  if (first_ended_.empty() || phase != v1::JobStatus::STARTING || !stop_reason_.ok()) return;
+  BeginStop(absl::AbortedError(absl::StrCat(first_ended_, " ended before the job could begin")));
+  stop_reason_ = absl::AbortedError(absl::StrCat(stop_reason_.message(), "\n", first_death_));
 }
 
 void SshFollower::PollStatus() {
@@ -159,6 +168,7 @@ void SshFollower::PollStatus() {
     last_status_ = *std::move(status);
     ReportTasks(last_status_);
     if (options_.on_status != nullptr && stop_reason_.ok()) options_.on_status(last_status_);
+    CheckStart();
     return;
   }
   if (!stop_reason_.ok() || coordinator_exit_.has_value() || now - last_answer_ < options_.contact_timeout) return;

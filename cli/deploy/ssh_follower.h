@@ -72,6 +72,8 @@ class SshFollower {
   void PollWatcher(Watcher* watcher);
   void OnTaskEnded(const std::string& name, const std::string& exit_status);
   void PollStatus();
+  // Stops a job that waits for a task that has ended: nobody would take its place before the start has timed out.
+  void CheckStart();
   // What the status says of tasks for the first time.
   void ReportTasks(const v1::JobStatus& status);
   void BeginStop(absl::Status why);
@@ -95,7 +97,10 @@ class SshFollower {
   // What has been reported.
   std::set<std::string> ended_;
   std::set<std::string> evicted_;
-  // Its exit status, and since when it is known.
+  // The first task that failed, and how, while it is not known that the job has begun.
+  std::string first_ended_;
+  std::string first_death_;
+  // The coordinator's exit status, and since when it is known.
   std::optional<std::string> coordinator_exit_;
   absl::Time coordinator_ended_;
   // Why the launcher stopped the job, and when; OK when it did not.
