@@ -196,7 +196,7 @@ bad_hosts() {
 a_bad_task() {
   say "a task that cannot begin"
   write_hosts
-  fails 1 no_data configs/mnist_mlp_sync.textproto --set data.idx.train_images=absent
+  fails 1 no_data "${mnist[@]}" --set data.idx.train_images=absent
   says no_data "worker-.* ended before the job could begin"
   says no_data "absent: No such file"
   nothing_left no_data
