@@ -5,7 +5,8 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <cstdio>
+#include <algorithm>
+#include <cstdint>
 #include <iostream>
 #include <map>
 #include <string>
@@ -20,7 +21,8 @@ namespace {
 
 class FakeCoordinator : public v1::Coordinator::Service {
  public:
-  explicit FakeCoordinator(std::string behaviour) : behaviour_(std::move(behaviour)) {}
+  FakeCoordinator(std::string behaviour, std::string run_directory)
+      : behaviour_(std::move(behaviour)), run_directory_(std::move(run_directory)) {}
 
   grpc::Status GetStatus(grpc::ServerContext*, const v1::GetStatusRequest*, v1::JobStatus* reply) override {
     if (behaviour_ == "silent") return grpc::Status(grpc::StatusCode::UNAVAILABLE, "busy");
@@ -31,8 +33,9 @@ class FakeCoordinator : public v1::Coordinator::Service {
     if (behaviour_ == "worker-cannot-begin") reply->set_phase(v1::JobStatus::STARTING);
     if (failed) reply->set_error("server 1: no heartbeat for 5.0 s; its parameters are lost");
     reply->set_step(polls_);
-    int last = behaviour_ == "evaluator-dies" || behaviour_ == "worker-dies" ? 40 : 10;
-    bool ends = failed || behaviour_ == "ends" || behaviour_ == "worker-dies" || behaviour_ == "evaluator-dies";
+    int last = behaviour_ == "worker-dies" ? 40 : 10;
+    bool ends = failed || behaviour_ == "ends" || behaviour_ == "worker-dies" ||
+                (behaviour_ == "evaluator-dies" && EvaluatorStarts() == 4);
     if (ends && polls_ >= last) End(failed ? 1 : 0);
     return grpc::Status::OK;
   }
@@ -52,6 +55,12 @@ class FakeCoordinator : public v1::Coordinator::Service {
   }
 
  private:
+  // How often an evaluator has been started: each writes a line.
+  int64_t EvaluatorStarts() const {
+    const std::string log = ReadFile(JoinPath(run_directory_, "logs/evaluator-0.log")).value_or("");
+    return std::count(log.begin(), log.end(), '\n');
+  }
+
   void End(int code) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     ended_ = true;
     exit_code_ = code;
@@ -59,6 +68,7 @@ class FakeCoordinator : public v1::Coordinator::Service {
   }
 
   const std::string behaviour_;
+  const std::string run_directory_;
   Mutex mu_;
   CondVar changed_;
   int polls_ ABSL_GUARDED_BY(mu_) = 0;
@@ -70,13 +80,13 @@ int WaitForASignal() {
   while (true) pause();
 }
 
-int RunCoordinator(const std::string& behaviour, const std::string& port_file) {
+int RunCoordinator(const std::string& behaviour, const std::string& run_directory, const std::string& port_file) {
   if (behaviour == "config-refused") {
     std::cerr << "name: value \"\"; allowed: letters" << std::endl;
     return 2;
   }
   if (behaviour == "mute") return WaitForASignal();
-  FakeCoordinator coordinator(behaviour);
+  FakeCoordinator coordinator(behaviour, run_directory);
   grpc::ServerBuilder builder;
   int port = 0;
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
@@ -110,7 +120,9 @@ int Main(int argc, char** argv) {
   v1::JobConfig config;
   if (!text.ok() || !google::protobuf::TextFormat::ParseFromString(*text, &config)) return 2;
   if (config.name() == "stubborn") signal(SIGTERM, SIG_IGN);
-  if (flags.count("--port_file") > 0) return RunCoordinator(config.name(), flags["--port_file"]);
+  if (flags.count("--port_file") > 0) {
+    return RunCoordinator(config.name(), config.run_directory(), flags["--port_file"]);
+  }
   return RunTask(config.name(), flags.count("--role") > 0 ? flags["--role"] : "server");
 }
 
