@@ -270,7 +270,12 @@ test_deploy() {
   local test passed=0 failed=0
   for test in tests/deploy/*_test.sh; do
     say "== $test"
-    if "$test"; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+    if "$test"; then
+      passed=$((passed + 1))
+    else
+      failed=$((failed + 1))
+      say "== $test failed"
+    fi
   done
   say "$passed passed, $failed failed"
   ((failed == 0))

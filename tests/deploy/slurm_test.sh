@@ -24,9 +24,10 @@ cleanup() {
   exit "$status"
 }
 
-# Processes of this test's programs.
+# Processes of this test's programs. Others that end meanwhile are no error.
 job_processes() {
-  find /proc -maxdepth 2 -path '/proc/[0-9]*/exe' -lname "$work/bin/*" -printf '%h\n' 2>/dev/null | sed 's#/proc/##'
+  { find /proc -maxdepth 2 -path '/proc/[0-9]*/exe' -lname "$work/bin/*" -printf '%h\n' 2>/dev/null || true; } |
+    sed 's#/proc/##'
 }
 no_processes() { [[ -z "$(job_processes)" ]]; }
 
