@@ -67,7 +67,7 @@ const char* __tsan_default_suppressions() {
       "race:grpc::Slice::~Slice\n"
       "race:grpc::internal::CallOpSet\n"
       "race:grpc::internal::CallbackWithSuccessTag\n"
-      "race:grpc::Server::~Server\n"  // What its reflection service read on a thread of its own.
+      "race:grpc::Server::~Server\n"          // What its reflection service read on a thread of its own.
       "race:grpc::Server::CallbackRequest\n"  // Its own request object, made on one of its threads, ended on another.
       // Unary calls that are answered from another thread: gRPC orders the answer and its own end of the call with a
       // mutex of its libraries.
