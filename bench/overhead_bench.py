@@ -69,6 +69,8 @@ def train(options, variant):
         run = os.path.join(work, "run")
         rubato = os.path.join(options.binaries, "cli/command/rubato")
         command = [rubato, "train", options.config, f"--run_directory={run}", f"--binaries={options.binaries}"]
+        # Stopped, and an error, when it takes longer.
+        command += ["--time_limit=600"]
         command += ["--set", f"training.max_steps={options.steps}", "--set", "cluster.update_log=false"]
         port = 20000 + os.getpid() % 10000
         if shown:

@@ -10,7 +10,7 @@
 namespace rubato::bench {
 namespace {
 
-// With the allocator set as in the servers' and workers' own main.
+// With the process set up as in the servers' and workers' own main.
 template <auto Serve>
 absl::Status TunedServe(const Setup& setup, const Ready& ready) {
   TuneProcess();

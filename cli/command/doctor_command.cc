@@ -164,18 +164,25 @@ int Doctor(const DoctorOptions& options, const Environment& environment) {
 void AddDoctorCommand(CLI::App* app, const Environment* environment, int* exit_code) {
   CLI::App* command = app->add_subcommand("doctor", "Examine this machine, and the way to others, or a running job");
   auto options = std::make_shared<DoctorOptions>();
-  command->add_option("--config", options->config_path, "A job's config: also whether the job fits");
+  CLI::Option* config =
+      command->add_option("--config", options->config_path, "A job's config: also whether the job fits");
   command->add_option("--set", options->overrides, "path=value: overrides a field of the config; may be repeated")
       ->allow_extra_args(false);
-  command->add_option("--peer", options->peers, "host:port of a `rubato doctor --serve`; may be repeated")
-      ->allow_extra_args(false);
+  CLI::Option* peer =
+      command->add_option("--peer", options->peers, "host:port of a `rubato doctor --serve`; may be repeated")
+          ->allow_extra_args(false);
   command->add_option("--port", options->ports, "A port that has to be free; may be repeated")
       ->allow_extra_args(false)
       ->capture_default_str()
       ->check(CLI::Range(0, 65535));
-  command->add_option("--job", options->job,
-                      "A running job instead of this machine: the coordinator's host:port, or the run's directory");
-  command->add_flag("--serve", options->serve, "Be the peer of another machine's doctor, until Ctrl-C");
+  CLI::Option* serve =
+      command->add_flag("--serve", options->serve, "Be the peer of another machine's doctor, until Ctrl-C");
+  command
+      ->add_option("--job", options->job,
+                   "A running job instead of this machine: the coordinator's host:port, or the run's directory")
+      ->excludes(config)
+      ->excludes(peer)
+      ->excludes(serve);
   command->add_option("--listen", options->listen, "host:port of --serve; port 0 takes a free one")
       ->capture_default_str();
   command->callback([options, environment, exit_code] { *exit_code = Doctor(*options, *environment); });
