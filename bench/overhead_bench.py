@@ -15,6 +15,7 @@ both ratios to the run of the same round with everything off.
 """
 
 import argparse
+import http.client
 import json
 import os
 import resource
@@ -23,7 +24,6 @@ import subprocess
 import tempfile
 import threading
 import time
-import urllib.request
 
 
 def progress(run):
@@ -34,23 +34,32 @@ def progress(run):
 
 
 class Scraper:
-    """Asks all tasks for their metrics once a second, as Prometheus would."""
+    """Asks all tasks for their metrics once a second, over connections that it keeps, as Prometheus does."""
 
     def __init__(self, address):
         self.address, self.pages, self.stopped = address, 0, threading.Event()
+        self.connections = {}
         self.thread = threading.Thread(target=self.run)
         self.thread.start()
+
+    def get(self, address, path):
+        if address not in self.connections:
+            self.connections[address] = http.client.HTTPConnection(address, timeout=5)
+        try:
+            self.connections[address].request("GET", path)
+            return self.connections[address].getresponse().read()
+        except (OSError, http.client.HTTPException):
+            self.connections.pop(address).close()
+            raise
 
     def run(self):
         while not self.stopped.wait(1):
             try:
-                with urllib.request.urlopen(f"http://{self.address}/targets", timeout=5) as answer:
-                    targets = [target for group in json.load(answer) for target in group["targets"]]
+                targets = [target for group in json.loads(self.get(self.address, "/targets")) for target in group["targets"]]
                 for target in targets:
-                    with urllib.request.urlopen(f"http://{target}/metrics", timeout=5) as answer:
-                        answer.read()
+                    self.get(target, "/metrics")
                     self.pages += 1
-            except OSError:
+            except (OSError, http.client.HTTPException):
                 pass  # Not there yet, or not any more.
 
     def stop(self):

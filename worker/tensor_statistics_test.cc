@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <numeric>
 #include <vector>
@@ -11,6 +13,7 @@ namespace rubato::worker {
 namespace {
 
 using testing::ElementsAre;
+using testing::ElementsAreArray;
 
 TEST(TensorStatisticsTest, CountsElementsInEqualParts) {
   std::vector<float> elements;
@@ -42,6 +45,36 @@ TEST(TensorStatisticsTest, LeavesOutWhatIsNotFinite) {
 
 TEST(TensorStatisticsTest, HasOnePartForEqualElements) {
   EXPECT_THAT(DescribeTensor({2, 2, 2}).counts(), ElementsAre(3));
+}
+
+TEST(TensorStatisticsTest, DescribesManyElements) {
+  // Longer than what is worked on together, and no multiple of it; parts are powers of two wide, so nothing is rounded.
+  constexpr int kElements = 100'003;
+  std::vector<float> elements;
+  std::vector<int64_t> counts(kStatisticsParts);
+  double sum = 0;
+  double sum_squares = 0;
+  int64_t non_finite = 0;
+  for (int i = 0; i < kElements; ++i) {
+    if (i % 9973 == 5) {
+      elements.push_back(std::numeric_limits<float>::quiet_NaN());
+      ++non_finite;
+      continue;
+    }
+    const int value = i % (2 * kStatisticsParts + 1);
+    elements.push_back(static_cast<float>(value));
+    ++counts[std::min(value / 2, kStatisticsParts - 1)];
+    sum += value;
+    sum_squares += value * value;
+  }
+  const v1::TensorStatistics statistics = DescribeTensor(elements);
+  EXPECT_EQ(statistics.elements(), kElements);
+  EXPECT_EQ(statistics.non_finite(), non_finite);
+  EXPECT_EQ(statistics.min(), 0);
+  EXPECT_EQ(statistics.max(), 2 * kStatisticsParts);
+  EXPECT_EQ(statistics.sum(), sum);
+  EXPECT_EQ(statistics.sum_squares(), sum_squares);
+  EXPECT_THAT(statistics.counts(), ElementsAreArray(counts));
 }
 
 TEST(TensorStatisticsTest, TakesTheWholeRangeOfFloats) {
