@@ -49,7 +49,7 @@ std::string FormatTable(const Comparison& comparison) {
   bool target = comparison.target_accuracy > 0;
   std::vector<std::string> header = {"mode", "accuracy", "loss"};
   if (target) header.push_back(absl::StrFormat("to %.4g %%", comparison.target_accuracy * 100));
-  for (const char* title : {"examples/s", "staleness", "waiting", "pushed", "pulled", "seconds", "audit"})
+  for (const char* title : {"examples/s", "version staleness", "waiting", "pushed", "pulled", "seconds", "audit"})
     header.push_back(title);
   TextTable table(header);
   for (const ComparedMode& mode : comparison.modes) {
