@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "kernels/codec/codec.h"
 #include "kernels/device_tensor.h"
 #include "kernels/geometry.h"
 #include "kernels/workspace.h"
@@ -39,6 +40,16 @@ enum class Activation { kRelu, kTanh, kGelu };
 // mask is the same on every device and need not be stored.
 struct DropoutMask {
   double rate = 0;
+  uint64_t seed = 0;
+  uint64_t stream = 0;
+};
+
+// What stands for elements [offset, offset + count) of a tensor in a message (kernels/codec/codec.h). Codecs that round
+// at random draw from (seed, stream).
+struct EncodedRange {
+  CodecSpec codec;
+  int64_t offset = 0;
+  int64_t count = 0;
   uint64_t seed = 0;
   uint64_t stream = 0;
 };
@@ -204,6 +215,14 @@ class Backend {
   // The same for the mean of (output - target)^2 over an example's elements; the count is 0.
   virtual absl::Status MeanSquaredError(const DeviceTensor& outputs, const DeviceTensor& targets, float gradient_scale,
                                         const DeviceTensor& doutputs, const DeviceTensor& sums) = 0;
+
+  // ---- messages ----
+
+  // `message` (int32, at least MaxEncodedWords) begins with what Encode of kernels/codec writes for that range of
+  // `values`, the same bytes on every device. `residual` [count] is as there; empty where the codec keeps none. The
+  // codec is not NONE, and count < 2^31.
+  virtual absl::Status Encode(const EncodedRange& range, const DeviceTensor& values, const DeviceTensor& residual,
+                              const DeviceTensor& message) = 0;
 };
 
 }  // namespace rubato

@@ -144,6 +144,8 @@ class CpuBackend : public Backend {
                                    const DeviceTensor& dlogits, const DeviceTensor& sums) override;
   absl::Status MeanSquaredError(const DeviceTensor& outputs, const DeviceTensor& targets, float gradient_scale,
                                 const DeviceTensor& doutputs, const DeviceTensor& sums) override;
+  absl::Status Encode(const EncodedRange& range, const DeviceTensor& values, const DeviceTensor& residual,
+                      const DeviceTensor& message) override;
 
  private:
   const int threads_;
@@ -423,6 +425,14 @@ absl::Status CpuBackend::MeanSquaredError(const DeviceTensor& outputs, const Dev
   RUBATO_RETURN_IF_ERROR(CheckSame("MeanSquaredError", "targets", targets, "outputs", outputs));
   cpu::MeanSquaredError(outputs.rows(), outputs.columns(), In(outputs), In(targets), gradient_scale, Out(doutputs),
                         sums.data<double>());
+  return absl::OkStatus();
+}
+
+absl::Status CpuBackend::Encode(const EncodedRange& range, const DeviceTensor& values, const DeviceTensor& residual,
+                                const DeviceTensor& message) {
+  RUBATO_RETURN_IF_ERROR(CheckEncode(range, values, residual, message));
+  rubato::Encode(range.codec, In(values) + range.offset, range.count, Out(residual), range.seed, range.stream,
+                 message.data<uint8_t>());
   return absl::OkStatus();
 }
 

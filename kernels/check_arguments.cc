@@ -185,4 +185,30 @@ absl::Status CheckLoss(const char* operation, const DeviceTensor& outputs, const
   return CheckTensor(operation, "sums", sums, {2}, ElementType::kFloat64);
 }
 
+absl::Status CheckEncode(const EncodedRange& range, const DeviceTensor& values, const DeviceTensor& residual,
+                         const DeviceTensor& message) {
+  RUBATO_RETURN_IF_ERROR(CheckFloat("Encode", "values", values));
+  RUBATO_RETURN_IF_ERROR(CheckRange("Encode", values, range.offset, range.count));
+  const CodecSpec& spec = range.codec;
+  if (spec.codec == v1::NONE || !v1::Codec_IsValid(spec.codec) || spec.codec == v1::CODEC_UNSPECIFIED) {
+    return absl::InvalidArgumentError(absl::StrCat("Encode: codec ", spec.codec, " packs nothing"));
+  }
+  if (spec.codec == v1::TOP_K && !(spec.fraction > 0 && spec.fraction <= 1)) {
+    return absl::InvalidArgumentError(absl::StrCat("Encode: fraction ", spec.fraction, " is not in (0, 1]"));
+  }
+  if (range.count > std::numeric_limits<int32_t>::max()) {
+    return absl::InvalidArgumentError(absl::StrCat("Encode: count ", range.count, " is not below 2^31"));
+  }
+  if (HasResidual(spec.codec)) {
+    RUBATO_RETURN_IF_ERROR(CheckTensor("Encode", "residual", residual, {range.count}));
+  } else if (!residual.empty()) {
+    return Unexpected("Encode", "residual", residual, "none with a codec that keeps nothing");
+  }
+  const int64_t words = MaxEncodedWords(spec, range.count);
+  if (message.empty() || message.type() != ElementType::kInt32 || message.elements() < words) {
+    return Unexpected("Encode", "message", message, absl::StrCat("int32 of at least ", words));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace rubato

@@ -54,6 +54,8 @@ absl::Status CheckScaleToNorm(float max_norm, const DeviceTensor& sum_of_squares
 // `gradient` may be empty.
 absl::Status CheckLoss(const char* operation, const DeviceTensor& outputs, const DeviceTensor& gradient,
                        const DeviceTensor& sums);
+absl::Status CheckEncode(const EncodedRange& range, const DeviceTensor& values, const DeviceTensor& residual,
+                         const DeviceTensor& message);
 
 }  // namespace rubato
 

@@ -75,6 +75,7 @@ class PlanningBackend : public Backend {
   }
   absl::Status SoftmaxCrossEntropy(Tensor, Tensor, float, Tensor, Tensor) override { return absl::OkStatus(); }
   absl::Status MeanSquaredError(Tensor, Tensor, float, Tensor, Tensor) override { return absl::OkStatus(); }
+  absl::Status Encode(const EncodedRange&, Tensor, Tensor, Tensor) override { return absl::OkStatus(); }
 
  private:
   static absl::Status NoMemory() { return absl::UnimplementedError("a plan has no memory"); }

@@ -19,6 +19,8 @@ struct WorkspaceRules {
   // Convolutions unfold images, and attention computes scores, as many at a time as have about this many elements.
   int64_t unfolded_elements = 0;
   int64_t score_elements = 0;
+  // Of an element that TOP_K chooses from.
+  int64_t top_k_bytes = 0;
 };
 
 // Images that a convolution unfolds together, 1 to `batch`.

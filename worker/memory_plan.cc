@@ -5,8 +5,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/config/compression.h"
 #include "common/config/local_sgd.h"
 #include "common/status.h"
+#include "kernels/codec/codec.h"
 #include "kernels/optimizer/update_rule.h"
 #include "kernels/planning_backend.h"
 #include "worker/nn/model.h"
@@ -66,15 +68,30 @@ int64_t LayerWorkspace(const WorkspaceRules& rules, const ModelSpec& spec, const
   }
 }
 
+// Adds what packing a tensor's gradient takes, of a device with memory of its own and of the host.
+void AddPacking(const v1::JobConfig& config, const WorkspaceRules& rules, const TensorSpec& tensor, MemoryPlan* plan) {
+  const v1::CodecConfig codec = PushCodec(config, tensor.name);
+  if (codec.codec() == v1::NONE) return;
+  const int64_t elements = NumElements(tensor.shape);
+  const int64_t message = MaxEncodedWords({codec.codec(), codec.fraction()}, elements) * kElementBytes;
+  const int64_t kept_back = HasResidual(codec.codec()) ? elements * kElementBytes : 0;
+  plan->messages += Rounded(message) + Rounded(kept_back);
+  plan->staging += message + kept_back;
+  if (codec.codec() != v1::TOP_K) return;
+  const int64_t chunk = std::min(elements, static_cast<int64_t>(config.cluster().chunk_bytes()) / kElementBytes);
+  plan->workspace = std::max(plan->workspace, rules.top_k_bytes * chunk);
+}
+
 double MiB(int64_t bytes) { return static_cast<double>(bytes) / 0x1p20; }
 
 // `where` is the device.
 std::string Describe(const MemoryPlan& plan, absl::string_view where, const DeviceMemory& memory) {
   return absl::StrFormat(
       "needs %.1f MiB of %.1f MiB free on %s (weights %.1f, gradients %.1f, activations %.1f, inputs %.1f, workspace "
-      "%.1f) and %.1f MiB on the host (staging %.1f, batches ahead %.1f, local updates %.1f)",
+      "%.1f, messages %.1f) and %.1f MiB on the host (staging %.1f, batches ahead %.1f, local updates %.1f)",
       MiB(plan.OnDevice()), MiB(memory.free), where, MiB(plan.weights), MiB(plan.gradients), MiB(plan.activations),
-      MiB(plan.inputs), MiB(plan.workspace), MiB(plan.OnHost()), MiB(plan.staging), MiB(plan.batches), MiB(plan.local));
+      MiB(plan.inputs), MiB(plan.workspace), MiB(plan.messages), MiB(plan.OnHost()), MiB(plan.staging),
+      MiB(plan.batches), MiB(plan.local));
 }
 
 // Whether a device with memory of its own has room for a plan, or the host for both parts.
@@ -121,8 +138,11 @@ absl::StatusOr<MemoryPlan> PlanMemory(const v1::JobConfig& config, const ModelSp
   for (const LayerSpec& layer : spec.layers) {
     plan.workspace = std::max(plan.workspace, LayerWorkspace(rules, spec, layer, batch));
   }
+  if (staged) {
+    plan.staging = 2 * tensors;
+    for (const TensorSpec& tensor : spec.tensors) AddPacking(config, rules, tensor, &plan);
+  }
   plan.workspace += rules.fixed_bytes;
-  if (staged) plan.staging = 2 * tensors;
   const int64_t example_bytes = (NumElements(spec.input) + LabelElements(spec)) * kElementBytes;
   const int64_t ahead = static_cast<int64_t>(config.data().prefetch_batches()) + 1;
   plan.batches = Product(Product(ahead, ExamplesPerStep(config)), example_bytes);

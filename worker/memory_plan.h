@@ -23,14 +23,16 @@ struct MemoryPlan {
   int64_t inputs = 0;
   // What the largest operation takes while it runs.
   int64_t workspace = 0;
+  // Where the device packs gradients: their messages, and what error feedback keeps back; chunks' rounding left out.
+  int64_t messages = 0;
 
-  // On the host: copies of weights and gradients where it does not reach the device's, batches that are prepared ahead,
-  // and what local SGD keeps.
+  // On the host: copies of weights, gradients and messages where it does not reach the device's, batches that are
+  // prepared ahead, and what local SGD keeps.
   int64_t staging = 0;
   int64_t batches = 0;
   int64_t local = 0;
 
-  int64_t OnDevice() const { return weights + gradients + activations + inputs + workspace; }
+  int64_t OnDevice() const { return weights + gradients + activations + inputs + workspace + messages; }
   int64_t OnHost() const { return staging + batches + local; }
 };
 

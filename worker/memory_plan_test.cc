@@ -102,6 +102,19 @@ TEST(MemoryPlanTest, TheLargestOperationGivesTheWorkspace) {
   EXPECT_EQ(Plan(Config(kConv), true, rules).workspace, (columns + gradients) * 4 + 7);
 }
 
+TEST(MemoryPlanTest, ADeviceThatPacksHasMessagesAndWhatIsKeptBack) {
+  const v1::JobConfig one_bit = Config(kLinear, {"compression.push.codec=ONE_BIT"});
+  const int64_t tensors = (8 * 4 + 4) * 4;
+  // For the weight and the bias: two means and the bits; and an element each.
+  const int64_t messages = (8 + 32 / 8) + (8 + 4);
+  EXPECT_EQ(Plan(one_bit, true).messages, 4 * 256);
+  EXPECT_EQ(Plan(one_bit, true).staging, 2 * tensors + messages + tensors);
+  EXPECT_EQ(Plan(one_bit, false).messages, 0);
+  // The larger tensor is chosen from.
+  const v1::JobConfig top_k = Config(kLinear, {"compression.push.codec=TOP_K"});
+  EXPECT_EQ(Plan(top_k, true, {.fixed_bytes = 7, .top_k_bytes = 24}).workspace, 24 * 32 + 7);
+}
+
 TEST(MemoryPlanTest, AJobThatFitsIsDescribedInOneLine) {
   const v1::JobConfig config = Config(kConv);
   auto backend = CreateCpuBackend({});

@@ -36,7 +36,9 @@ void StagedParameters::Restart() {
 
 absl::StatusOr<bool> StagedParameters::BeginStep(Step* step) {
   RUBATO_RETURN_IF_ERROR(failed_);
-  return servers_->BeginStep(step);
+  RUBATO_ASSIGN_OR_RETURN(const bool begun, servers_->BeginStep(step));
+  if (begun) step_ = step->step;
+  return begun;
 }
 
 void StagedParameters::PushTensor(int tensor, uint64_t examples, double epoch) {
@@ -52,7 +54,8 @@ absl::Status StagedParameters::EnqueuePush(int tensor, uint64_t examples, double
     servers_->PushTensor(tensor, 0, epoch);
     return absl::OkStatus();
   }
-  RUBATO_RETURN_IF_ERROR(memory_->Download(tensor));
+  const bool packs = packer_ != nullptr && packer_->Packs(tensor);
+  RUBATO_RETURN_IF_ERROR(packs ? packer_->Enqueue(tensor, step_) : memory_->Download(tensor));
   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Event> copied, backend_->Record());
   pending_.push_back({tensor, examples, epoch, std::move(copied)});
   return PushArrived(/*wait=*/false);

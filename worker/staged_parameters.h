@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/backend.h"
+#include "worker/device_packer.h"
 #include "worker/model_memory.h"
 #include "worker/parameters.h"
 #include "worker/step_watchdog.h"
@@ -15,14 +16,16 @@
 namespace rubato::worker {
 
 // Parameters of a model on a device with memory of its own. Weights are enqueued for the device as they arrive, in
-// front of the forward pass that needs them; gradients are enqueued for the host as they become ready, behind the
-// backward pass that writes them, and pushed when they are there, while the device computes the next ones. Used by the
-// trainer's thread.
+// front of the forward pass that needs them; gradients, or what the device packs of them, are enqueued for the host as
+// they become ready, behind the backward pass that writes them, and pushed when they are there, while the device
+// computes the next ones. A step's gradients are all empty, or none is. Used by the trainer's thread.
 class StagedParameters : public Parameters {
  public:
-  // All outlive it. The watchdog is told of waits for the device; it may be null.
-  StagedParameters(Parameters* servers, ModelMemory* memory, Backend* backend, StepWatchdog* watchdog)
-      : servers_(servers), memory_(memory), backend_(backend), watchdog_(watchdog) {}
+  // All outlive it. The packer may be null where nothing is packed, and the watchdog, which is told of waits for the
+  // device, where nobody watches.
+  StagedParameters(Parameters* servers, ModelMemory* memory, DevicePacker* packer, Backend* backend,
+                   StepWatchdog* watchdog)
+      : servers_(servers), memory_(memory), packer_(packer), backend_(backend), watchdog_(watchdog) {}
 
   // Waits for the gradients of the step before.
   Step next_step() override;
@@ -52,8 +55,10 @@ class StagedParameters : public Parameters {
 
   Parameters* const servers_;
   ModelMemory* const memory_;
+  DevicePacker* const packer_;
   Backend* const backend_;
   StepWatchdog* const watchdog_;
+  int64_t step_ = 0;  // That was begun last.
   std::deque<Pending> pending_;
   absl::Status failed_;
 };

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "kernels/testing/deferred_backend.h"
+#include "worker/device_packer.h"
+#include "worker/ps_client/host_packer.h"
 #include "worker/trainer_test_util.h"
 
 namespace rubato::worker {
@@ -82,6 +84,47 @@ TEST_F(StagedParametersTest, LocalStepsMoveAsOnTheHost) {
   UseLocalSgd(4);
   ASSERT_TRUE(Run(&on_device, &progress).ok());
   EXPECT_EQ(Weights(), weights);
+}
+
+// Also with what error feedback had kept back before, and what it keeps back in the end.
+TEST_F(StagedParametersTest, WhatTheDevicePacksIsWhatTheHostPacks) {
+  v1::JobDescription job;
+  for (uint32_t tensor = 0; tensor < 2; ++tensor) {
+    // The weights and the bias of the layer, the weights in two parts.
+    for (uint32_t part = 0; part < 2 - tensor; ++part) {
+      v1::ChunkPlacement* chunk = job.add_chunks();
+      chunk->set_tensor(tensor);
+      chunk->set_offset(3 * part);
+      chunk->set_length(tensor == 1 ? 2 : part == 0 ? 3 : 1);
+    }
+  }
+  const std::vector<float> kept = {0.25f, -0.5f, 0.125f};
+  for (v1::Codec codec : {v1::BF16, v1::FP16, v1::INT8, v1::TOP_K, v1::ONE_BIT}) {
+    SCOPED_TRACE(v1::Codec_Name(codec));
+    const std::vector<CodecSpec> codecs = {{codec, 0.5}, {v1::NONE}};
+    TrainerTest::UseDevice(*CreateCpuBackend({}));
+    HostPacker host(job, {.codecs = codecs, .seed = 7, .worker = 1});
+    if (HasResidual(codec)) *host.residual(0) = kept;
+    parameters_->UsePacker(&job, &host);
+    StreamSource on_host(9, 1), on_device(9, 1);
+    v1::WorkerProgress progress;
+    ASSERT_TRUE(Run(&on_host, &progress).ok());
+    const std::vector<float> weights = Weights();
+
+    UseDevice();
+    device_packer_ = *DevicePacker::Create(
+        job, {.model = model_.get(), .backend = backend_.get(), .codecs = codecs, .seed = 7, .worker = 1});
+    if (HasResidual(codec)) *device_packer_->residual(0) = kept;
+    ASSERT_TRUE(device_packer_->UseResiduals().ok());
+    parameters_->UsePacker(&job, device_packer_.get());
+    staged_ = std::make_unique<StagedParameters>(parameters_.get(), &*memory_, device_packer_.get(), backend_.get(),
+                                                 watchdog_.get());
+    const absl::Status status = Run(&on_device, &progress);
+    ASSERT_TRUE(status.ok()) << status;
+    EXPECT_EQ(Weights(), weights);
+    ASSERT_TRUE(device_packer_->FetchResiduals().ok());
+    for (uint32_t chunk = 0; chunk < 3; ++chunk) EXPECT_EQ(*device_packer_->residual(chunk), *host.residual(chunk));
+  }
 }
 
 TEST_F(StagedParametersTest, AFailingDeviceEndsTheTrainingWithItsError) {

@@ -14,6 +14,7 @@
 #include "common/log.h"
 #include "common/trace/trace_recorder.h"
 #include "kernels/backend_cpu.h"
+#include "worker/device_packer.h"
 #include "worker/model_memory.h"
 #include "worker/staged_parameters.h"
 #include "worker/step_watchdog.h"
@@ -65,11 +66,18 @@ class FakeParameters : public Parameters {
     }
     examples_.push_back(examples);
     float* weight = memory_->Weights(tensor, 0);
-    const float* gradient = memory_->Gradient(tensor, 0);
-    for (int64_t i = 0; i < model_->weight(tensor).elements(); ++i)
-      weight[i] = at_server_[tensor][i] -= learning_rate_ * gradient[i];
+    const int64_t elements = model_->weight(tensor).elements();
+    std::vector<float> gradient(memory_->Gradient(tensor, 0), memory_->Gradient(tensor, 0) + elements);
+    if (packer_ != nullptr) PackAndUnpack(tensor, gradient.data());
+    for (int64_t i = 0; i < elements; ++i) weight[i] = at_server_[tensor][i] -= learning_rate_ * gradient[i];
   }
   absl::Status AwaitAcknowledgements() override { return absl::OkStatus(); }
+
+  // From now on gradients are pushed as this packs them. Both outlive it.
+  void UsePacker(const v1::JobDescription* job, GradientPacker* packer) {
+    job_ = job;
+    packer_ = packer;
+  }
 
   float learning_rate_ = 0.5f;
   int64_t move_at_ = -1;
@@ -79,8 +87,22 @@ class FakeParameters : public Parameters {
   std::vector<int> pushed_;
 
  private:
+  void PackAndUnpack(int tensor, float* gradient) {
+    for (int i = 0; i < job_->chunks_size(); ++i) {
+      const v1::ChunkPlacement& placement = job_->chunks(i);
+      if (static_cast<int>(placement.tensor()) != tensor || packer_->codec(i) == v1::NONE) continue;
+      float* elements = gradient + placement.offset();
+      packer_->Pack(i, elements, begun_.back());
+      const absl::Span<const uint8_t> message = packer_->Message(i);
+      Decode(packer_->codec(i), message.data(), static_cast<int64_t>(message.size()),
+             static_cast<int64_t>(placement.length()), elements);
+    }
+  }
+
   Model* const model_;
   ModelMemory* const memory_;
+  const v1::JobDescription* job_ = nullptr;
+  GradientPacker* packer_ = nullptr;
   std::vector<std::vector<float>> at_server_;
   Step step_;
   bool moved_ = false;
@@ -168,12 +190,14 @@ class TrainerTest : public testing::Test {
     model_ = *Model::Create(spec_, backend_.get(), options);
     memory_.emplace(*ModelMemory::Create(model_.get(), backend_.get(), static_cast<int>(spec_.tensors.size())));
     parameters_ = std::make_unique<FakeParameters>(model_.get(), &*memory_);
-    staged_ = std::make_unique<StagedParameters>(parameters_.get(), &*memory_, backend_.get(), watchdog_.get());
+    staged_ = std::make_unique<StagedParameters>(parameters_.get(), &*memory_, device_packer_.get(), backend_.get(),
+                                                 watchdog_.get());
   }
 
   // Instead of the host.
   void UseDevice(std::unique_ptr<Backend> device) {
     // What is on the old backend goes before it.
+    device_packer_.reset();
     local_.reset();
     staged_.reset();
     parameters_.reset();
@@ -229,6 +253,7 @@ class TrainerTest : public testing::Test {
   std::unique_ptr<Model> model_;
   std::optional<ModelMemory> memory_;
   std::unique_ptr<FakeParameters> parameters_;
+  std::unique_ptr<DevicePacker> device_packer_;
   std::unique_ptr<StagedParameters> staged_;
   std::unique_ptr<LocalOptimizer> local_;
   // The one that runs, and whether the last one was drained.

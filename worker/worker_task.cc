@@ -15,9 +15,11 @@
 #include "common/trace/trace_recorder.h"
 #include "kernels/optimizer/schedule.h"
 #include "worker/data/open_dataset.h"
+#include "worker/device_packer.h"
 #include "worker/local_optimizer.h"
 #include "worker/memory_plan.h"
 #include "worker/model_memory.h"
+#include "worker/ps_client/host_packer.h"
 #include "worker/staged_parameters.h"
 #include "worker/static_source.h"
 #include "worker/step_watchdog.h"
@@ -50,18 +52,23 @@ Prefetcher::Options PrefetchOptions(const v1::JobConfig& config, std::shared_ptr
 
 PsClient::Options ClientOptions(const v1::JobConfig& config, const ModelSpec& spec) {
   PsClient::Options client;
-  for (const TensorSpec& tensor : spec.tensors) {
-    client.tensors.push_back(tensor.name);
-    const v1::CodecConfig codec = PushCodec(config, tensor.name);
-    client.push_codecs.push_back({codec.codec(), codec.fraction()});
-  }
-  client.seed = config.seed();
+  for (const TensorSpec& tensor : spec.tensors) client.tensors.push_back(tensor.name);
   client.connections_per_server = static_cast<int>(config.cluster().connections_per_server());
   client.stop_on_non_finite = config.consistency().on_non_finite() == v1::ConsistencyConfig::STOP_JOB;
   client.message_bytes = static_cast<int64_t>(config.cluster().message_bytes());
   client.wait_timeout = absl::Seconds(config.cluster().wait_timeout_seconds());
   client.reconnect_timeout = absl::Seconds(config.cluster().start_timeout_seconds());
   return client;
+}
+
+// By tensor.
+std::vector<CodecSpec> PushCodecs(const v1::JobConfig& config, const ModelSpec& spec) {
+  std::vector<CodecSpec> codecs;
+  for (const TensorSpec& tensor : spec.tensors) {
+    const v1::CodecConfig codec = PushCodec(config, tensor.name);
+    codecs.push_back({codec.codec(), codec.fraction()});
+  }
+  return codecs;
 }
 
 // Memory that servers on this host read gradients from: for each tensor the gradient and, where it is packed, what is
@@ -253,6 +260,26 @@ absl::Status WorkerTask::Train(const v1::JobDescription& job, const v1::Plan& pl
                          [this](const v1::ShardRequest& request) { SendShardRequest(request); }, options_.clock});
   const bool is_static = config.data().dispatch() == v1::DataConfig::STATIC;
 
+  std::shared_ptr<DevicePacker> device_packer;
+  std::shared_ptr<GradientPacker> packer;
+  if (memory.is_staged()) {
+    RUBATO_ASSIGN_OR_RETURN(device_packer, DevicePacker::Create(job, {.model = model.get(),
+                                                                      .backend = backend,
+                                                                      .codecs = PushCodecs(config, spec),
+                                                                      .seed = config.seed(),
+                                                                      .worker = options_.task.index()}));
+    packer = device_packer;
+  } else {
+    packer = std::make_shared<HostPacker>(job, HostPacker::Options{.codecs = PushCodecs(config, spec),
+                                                                   .seed = config.seed(),
+                                                                   .worker = options_.task.index(),
+                                                                   .arena = arena});
+  }
+  Residuals residuals;
+  for (int chunk = 0; chunk < job.chunks_size(); ++chunk) residuals.push_back(packer->residual(chunk));
+  RUBATO_RETURN_IF_ERROR(RestoreResiduals(spec, job, residuals));
+  if (device_packer != nullptr) RUBATO_RETURN_IF_ERROR(device_packer->UseResiduals());
+
   PsClient::Options client_options = ClientOptions(config, spec);
   client_options.job = job;
   client_options.task = options_.task;
@@ -261,14 +288,12 @@ absl::Status WorkerTask::Train(const v1::JobDescription& job, const v1::Plan& pl
   client_options.memory = &memory;
   client_options.arena = arena;
   client_options.trace = &trace;
+  client_options.packer = packer;
   PsClient client(std::move(client_options));
-  Residuals residuals;
-  for (int chunk = 0; chunk < job.chunks_size(); ++chunk) residuals.push_back(client.residual(chunk));
-  RUBATO_RETURN_IF_ERROR(RestoreResiduals(spec, job, residuals));
   StepWatchdog watchdog({.limit = absl::Seconds(config.training().step_timeout_seconds()),
                          .clock = options_.clock,
                          .on_expired = [this](const std::string& what) { Abandon(what); }});
-  StagedParameters staged(&client, &memory, backend, &watchdog);
+  StagedParameters staged(&client, &memory, device_packer.get(), backend, &watchdog);
 
   Trainer::Options trainer_options;
   trainer_options.config = &config;
@@ -288,6 +313,7 @@ absl::Status WorkerTask::Train(const v1::JobDescription& job, const v1::Plan& pl
   trainer_options.tensors = &reporter;
   Trainer trainer(trainer_options);
   RUBATO_RETURN_IF_ERROR(RunTrainer(plan, &client, &trainer, is_static ? nullptr : &dynamic, &timed_trace));
+  if (device_packer != nullptr) RUBATO_RETURN_IF_ERROR(device_packer->FetchResiduals());
   return SaveResiduals(spec, job, residuals);
 }
 

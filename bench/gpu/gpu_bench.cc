@@ -11,12 +11,14 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "bench/bench_output.h"
 #include "common/status.h"
 #include "kernels/backend.h"
 #include "kernels/backend_cpu.h"
 #include "kernels/backend_cuda.h"
+#include "kernels/codec/codec.h"
 
 namespace rubato::bench {
 namespace {
@@ -60,6 +62,7 @@ class Suite {
     RUBATO_RETURN_IF_ERROR(AddCopies());
     RUBATO_RETURN_IF_ERROR(AddProducts());
     RUBATO_RETURN_IF_ERROR(AddRows());
+    RUBATO_RETURN_IF_ERROR(AddMessages());
     return AddImagesAndSequences();
   }
 
@@ -144,6 +147,23 @@ class Suite {
     Add("layer norm gradient", 5 * bytes, 0,
         [=, this] { return backend_.LayerNormBackward(x, gain, mean, inverse, x, false, y, bias, bias); });
     Add("softmax loss", 2 * bytes, 0, [=, this] { return backend_.SoftmaxCrossEntropy(x, classes, 1, y, sums); });
+    return absl::OkStatus();
+  }
+
+  absl::Status AddMessages() {
+    const int64_t n = scale_ * (int64_t{1} << 18);
+    RUBATO_ASSIGN_OR_RETURN(DeviceTensor x, Tensor({n}));
+    RUBATO_ASSIGN_OR_RETURN(DeviceTensor kept_back, Tensor({n}));
+    for (v1::Codec codec : {v1::BF16, v1::FP16, v1::INT8, v1::TOP_K, v1::ONE_BIT}) {
+      const EncodedRange range = {.codec = {codec, 0.01}, .count = n, .seed = 1};
+      const int64_t words = MaxEncodedWords(range.codec, n);
+      RUBATO_ASSIGN_OR_RETURN(DeviceTensor message, Tensor({words}, ElementType::kInt32));
+      const DeviceTensor residual = HasResidual(codec) ? kept_back : DeviceTensor();
+      // What is kept back is read and written.
+      const double bytes = 4.0 * static_cast<double>(n * (residual.empty() ? 1 : 3) + words);
+      Add(absl::StrCat("message, ", absl::AsciiStrToLower(v1::Codec_Name(codec))), bytes, 0,
+          [this, range, x, residual, message] { return backend_.Encode(range, x, residual, message); });
+    }
     return absl::OkStatus();
   }
 

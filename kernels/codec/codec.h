@@ -31,6 +31,9 @@ struct CodecSpec {
 // n.
 int64_t MaxEncodedBytes(const CodecSpec& spec, int64_t n);
 
+// The same in words of 4 bytes, rounded up, for memory that is made of words.
+inline int64_t MaxEncodedWords(const CodecSpec& spec, int64_t n) { return (MaxEncodedBytes(spec, n) + 3) / 4; }
+
 // Whether what a message loses is kept and added to the next one: TOP_K and ONE_BIT.
 bool HasResidual(v1::Codec codec);
 

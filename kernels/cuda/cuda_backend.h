@@ -99,6 +99,9 @@ class CudaBackend : public Backend {
   absl::Status MeanSquaredError(const DeviceTensor& outputs, const DeviceTensor& targets, float gradient_scale,
                                 const DeviceTensor& doutputs, const DeviceTensor& sums) override;
 
+  absl::Status Encode(const EncodedRange& range, const DeviceTensor& values, const DeviceTensor& residual,
+                      const DeviceTensor& message) override;
+
  private:
   using Tensors = std::initializer_list<const DeviceTensor*>;
 

@@ -47,7 +47,9 @@ WorkspaceRules WorkspaceFor(ElementFormat format) {
           .gathered_bytes = FormatBytes(format),
           .operand_bytes = format == ElementFormat::kFloat32 ? 0 : FormatBytes(format),
           .unfolded_elements = int64_t{64} << 20,
-          .score_elements = int64_t{64} << 20};
+          .score_elements = int64_t{64} << 20,
+          // EncodeTopK: keys and indices, before and after they are sorted, and as much again for the sort.
+          .top_k_bytes = 24};
 }
 
 }  // namespace

@@ -1,10 +1,13 @@
 #include <cuda_runtime_api.h>
 
+#include "absl/strings/str_cat.h"
 #include "common/status.h"
 #include "kernels/check_arguments.h"
+#include "kernels/codec/layout.h"
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/elementwise.h"
+#include "kernels/cuda/encode.h"
 #include "kernels/cuda/loss.h"
 #include "kernels/cuda/normalization.h"
 #include "kernels/cuda/pool2d.h"
@@ -191,6 +194,29 @@ absl::Status CudaBackend::MeanSquaredError(const DeviceTensor& outputs, const De
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&outputs, &targets}, {&doutputs, &sums}));
   return cuda::MeanSquaredError(work, outputs.rows(), outputs.columns(), In(outputs), In(targets), gradient_scale,
                                 Out(doutputs), sums.data<double>());
+}
+
+absl::Status CudaBackend::Encode(const EncodedRange& range, const DeviceTensor& values, const DeviceTensor& residual,
+                                 const DeviceTensor& message) {
+  RUBATO_RETURN_IF_ERROR(CheckEncode(range, values, residual, message));
+  RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&values, &residual}, {&residual, &message}));
+  const float* from = In(values) + range.offset;
+  auto* out = message.data<uint8_t>();
+  switch (range.codec.codec) {
+    case v1::BF16:
+      return EncodeBf16(work.stream(), from, range.count, out);
+    case v1::FP16:
+      return EncodeFp16(work.stream(), from, range.count, out);
+    case v1::INT8:
+      return EncodeInt8(work.stream(), from, range.count, range.seed, range.stream, out);
+    case v1::ONE_BIT:
+      return EncodeOneBit(work.stream(), from, range.count, Out(residual), out);
+    case v1::TOP_K:
+      return EncodeTopK(work, from, range.count, codec::TopKCount(range.codec.fraction, range.count), Out(residual),
+                        out);
+    default:
+      return absl::InternalError(absl::StrCat("Encode: no kernel for ", v1::Codec_Name(range.codec.codec)));
+  }
 }
 
 }  // namespace rubato::cuda

@@ -145,6 +145,10 @@ class DeferredBackend : public Backend {
                                 const DeviceTensor& doutputs, const DeviceTensor& sums) override {
     return Defer(&Backend::MeanSquaredError, outputs, targets, gradient_scale, doutputs, sums);
   }
+  absl::Status Encode(const EncodedRange& range, const DeviceTensor& values, const DeviceTensor& residual,
+                      const DeviceTensor& message) override {
+    return Defer(&Backend::Encode, range, values, residual, message);
+  }
 
  private:
   class Queue;

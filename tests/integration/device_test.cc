@@ -1,7 +1,10 @@
-// Whole jobs whose workers compute on devices that play a part: one that hangs, and some that overflow.
+// Whole jobs whose workers compute on devices that play a part: one that hangs, some that overflow, some that pack
+// their gradients.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -9,6 +12,7 @@
 
 #include "common/config/load.h"
 #include "common/storage/file.h"
+#include "kernels/backend_cpu.h"
 #include "kernels/testing/deferred_backend.h"
 #include "kernels/testing/hanging_backend.h"
 #include "kernels/testing/small_range_backend.h"
@@ -110,6 +114,43 @@ TEST_P(DeviceTest, WorkersThatOverflowScaleLessAndTrainOn) {
   }
   EXPECT_EQ(LastLine(config, "end")["overflows"], 6);
   EXPECT_EQ(LastLine(config, "end")["non_finite"], 0);
+}
+
+// The weights, and what two workers keep back, at the end of a job with this codec.
+std::vector<std::string> TrainPacked(const std::string& name, std::vector<std::string> overrides,
+                                     const std::function<std::unique_ptr<Backend>()>& make_backend) {
+  // Partitions write their chunks in the order in which they come to it.
+  overrides.insert(overrides.end(), {"data.dispatch=STATIC", "cluster.partitions_per_server=1"});
+  const v1::JobConfig config = Config(name, overrides);
+  WholeJob job(config);
+  job.StartServer(0);
+  for (uint32_t worker : {0, 1}) job.StartWorker(worker, make_backend());
+  const absl::Status ended = job.AwaitEnd();
+  EXPECT_TRUE(ended.ok()) << ended;
+  for (uint32_t worker : {0, 1}) EXPECT_TRUE(job.WorkerStatus(worker).ok()) << job.WorkerStatus(worker);
+  std::vector<std::string> files;
+  for (const char* file : {"server-0.data", "worker-0.data", "worker-1.data"}) {
+    files.push_back(ReadFile(config.run_directory() + "/checkpoints/final/" + file).value_or("none"));
+  }
+  return files;
+}
+
+TEST(DevicePackingTest, AJobWhoseDevicesPackIsTheSameAsOneWhoseHostsDo) {
+  const auto host = [] { return *CreateCpuBackend({}); };
+  const auto device = [] { return std::make_unique<DeferredBackend>(); };
+  for (const char* codec : {"INT8", "TOP_K", "ONE_BIT"}) {
+    SCOPED_TRACE(codec);
+    const std::string name = std::string("packed_") + codec;
+    std::vector<std::string> overrides = {std::string("compression.push.codec=") + codec};
+    const std::vector<std::string> expected = TrainPacked(name + "_host", overrides, host);
+    EXPECT_EQ(TrainPacked(name + "_device", overrides, device), expected);
+    // And one that goes on from there, with what was kept back.
+    overrides.push_back("training.start_from=" + testing::TempDir() + "/" + name + "_host/checkpoints/final");
+    const std::vector<std::string> later = TrainPacked(name + "_host_later", overrides, host);
+    EXPECT_EQ(TrainPacked(name + "_device_later", overrides, device), later);
+    EXPECT_NE(later, expected);
+    EXPECT_EQ(expected[1] == "none", codec == std::string("INT8"));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, DeviceTest, testing::Values("SYNC", "ASYNC"),

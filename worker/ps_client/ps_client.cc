@@ -27,8 +27,6 @@ constexpr size_t kServerMemoryMax = size_t{1} << 46;
 PsClient::PsClient(Options options)
     : options_(std::move(options)),
       batching_(MakeBatches(options_.job, static_cast<int>(options_.tensors.size()), options_.message_bytes)),
-      packer_(&options_.job,
-              {options_.push_codecs, options_.seed, static_cast<uint32_t>(options_.task.index()), options_.arena}),
       machine_(static_cast<int>(batching_.batches.size()), this),
       links_(options_.job.servers_size() * options_.connections_per_server),
       versions_(options_.job.chunks_size(), 0),
@@ -76,12 +74,19 @@ const float* PsClient::Gradient(uint32_t chunk) const {
   return options_.memory->Gradient(placement.tensor(), placement.offset());
 }
 
+v1::Codec PsClient::CodecOf(uint32_t chunk) const {
+  return options_.packer == nullptr ? v1::NONE : options_.packer->codec(chunk);
+}
+
 void PsClient::Pack(const ChunkBatch& batch, int64_t step) {
-  for (uint32_t chunk : batch.chunks) packer_.Pack(chunk, Gradient(chunk), step);
+  if (options_.packer == nullptr) return;
+  for (uint32_t chunk : batch.chunks) options_.packer->Pack(chunk, Gradient(chunk), step);
 }
 
 std::pair<const void*, uint64_t> PsClient::PushBytes(uint32_t chunk) const {
-  return packer_.Bytes(chunk, Gradient(chunk));
+  if (CodecOf(chunk) == v1::NONE) return {Gradient(chunk), options_.job.chunks(chunk).length() * sizeof(float)};
+  const absl::Span<const uint8_t> message = options_.packer->Message(chunk);
+  return {message.data(), message.size()};
 }
 
 void PsClient::AddGradients(const ChunkBatch& batch, const Link& link, v1::ExchangeRequest* header,
@@ -130,8 +135,8 @@ void PsClient::Send(const StepMachine::Request& request) {
       update->set_chunk(chunk);
       update->set_base_version(versions_[chunk]);
       update->set_length(options_.job.chunks(chunk).length());
-      if (packer_.codec(chunk) == v1::NONE || examples_[request.batch] == 0) continue;
-      update->set_codec(packer_.codec(chunk));
+      if (CodecOf(chunk) == v1::NONE || examples_[request.batch] == 0) continue;
+      update->set_codec(CodecOf(chunk));
       update->set_encoded_bytes(PushBytes(chunk).second);
     }
     if (examples_[request.batch] != 0) AddGradients(batch, link, &header, &payload);

@@ -20,7 +20,6 @@
 #include "common/trace/trace_recorder.h"
 #include "common/transport/exchange_client.h"
 #include "common/wire/exchange_codec.h"
-#include "kernels/codec/codec.h"
 #include "proto/coordinator.pb.h"
 #include "worker/parameters.h"
 #include "worker/ps_client/batching.h"
@@ -56,9 +55,8 @@ class PsClient : public Parameters, private StepMachine::Sink {
     int64_t message_bytes = 1 << 20;
     // Streams to each server.
     int connections_per_server = 1;
-    // How gradients are packed, by tensor; empty: not at all. `seed` is that of the job.
-    std::vector<CodecSpec> push_codecs;
-    uint64_t seed = 0;
+    // Null: gradients are sent as they are.
+    std::shared_ptr<GradientPacker> packer;
     // What servers on this host are offered to read gradients from, where TensorMemory has them in there. Null: tensors
     // go over TCP.
     std::shared_ptr<SharedArena> arena;
@@ -92,10 +90,6 @@ class PsClient : public Parameters, private StepMachine::Sink {
 
   explicit PsClient(Options options);
   ~PsClient() override;
-
-  // What error feedback keeps back of a chunk's gradients, an element each; empty where its codec keeps nothing. May be
-  // read and written before Start and after the trainer's last call.
-  std::vector<float>* residual(uint32_t chunk) { return packer_.residual(chunk); }
 
   // Asks for the plan's first step.
   void Start(const v1::Plan& plan);
@@ -151,7 +145,9 @@ class PsClient : public Parameters, private StepMachine::Sink {
   void OnMessage(int link, const Connection* connection, grpc::ByteBuffer message);
   void OnDisconnected(int link, const Connection* connection, absl::Status status);
   const float* Gradient(uint32_t chunk) const;
-  // Packs the gradients of a batch whose push is due, for as often as it is sent.
+  v1::Codec CodecOf(uint32_t chunk) const;
+  // Packs the gradients of a batch whose push is due, for as often as it is sent: the messages are used by the
+  // trainer's thread until the push, and only read until it is acknowledged.
   void Pack(const ChunkBatch& batch, int64_t step);
   // The bytes of a chunk's gradient as they are sent.
   std::pair<const void*, uint64_t> PushBytes(uint32_t chunk) const;
@@ -175,8 +171,6 @@ class PsClient : public Parameters, private StepMachine::Sink {
   const Batching batching_;
   // By batch.
   std::vector<int> link_of_batch_;
-  // A chunk's packed gradient is used by the trainer's thread until the push, and only read until it is acknowledged.
-  GradientPacker packer_;
 
   Mutex mu_;
   CondVar changed_;

@@ -1,0 +1,52 @@
+#ifndef RUBATO_WORKER_PS_CLIENT_HOST_PACKER_H_
+#define RUBATO_WORKER_PS_CLIENT_HOST_PACKER_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "common/float_buffer.h"
+#include "common/shared_memory/arena.h"
+#include "proto/coordinator.pb.h"
+#include "worker/ps_client/gradient_packer.h"
+
+namespace rubato::worker {
+
+// Packs gradients that are in the host's memory.
+class HostPacker : public GradientPacker {
+ public:
+  struct Options {
+    // By tensor.
+    std::vector<CodecSpec> codecs;
+    // Of the job, and the worker's index.
+    uint64_t seed = 0;
+    uint32_t worker = 0;
+    // Holds what is packed, as long as there is room, so that servers on this host can read it there. Null: there is
+    // none.
+    std::shared_ptr<SharedArena> arena;
+  };
+
+  HostPacker(const v1::JobDescription& job, const Options& options);
+
+  v1::Codec codec(uint32_t chunk) const override { return chunks_[chunk].codec.codec; }
+  void Pack(uint32_t chunk, const float* gradient, int64_t step) override;
+  absl::Span<const uint8_t> Message(uint32_t chunk) const override;
+  std::vector<float>* residual(uint32_t chunk) override { return &chunks_[chunk].residual; }
+
+ private:
+  struct Chunk {
+    CodecSpec codec;
+    int64_t elements = 0;
+    std::shared_ptr<FloatBuffer> bytes;
+    int64_t size = 0;  // Used of it.
+    std::vector<float> residual;
+  };
+
+  const uint64_t seed_;
+  const uint32_t worker_;
+  std::vector<Chunk> chunks_;
+};
+
+}  // namespace rubato::worker
+
+#endif  // RUBATO_WORKER_PS_CLIENT_HOST_PACKER_H_

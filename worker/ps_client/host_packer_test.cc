@@ -1,0 +1,54 @@
+#include "worker/ps_client/host_packer.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+namespace rubato::worker {
+namespace {
+
+constexpr int64_t kLength = 8;
+
+// A chunk of each of two tensors.
+v1::JobDescription TwoChunks() {
+  v1::JobDescription job;
+  for (uint32_t tensor = 0; tensor < 2; ++tensor) {
+    v1::ChunkPlacement* chunk = job.add_chunks();
+    chunk->set_tensor(tensor);
+    chunk->set_length(kLength);
+  }
+  return job;
+}
+
+TEST(HostPackerTest, PacksByTheTensorsCodecIntoTheArena) {
+  const std::shared_ptr<SharedArena> arena = SharedArena::Create("test", 4096).value();
+  HostPacker packer(TwoChunks(), {.codecs = {{v1::NONE}, {v1::BF16}}, .arena = arena});
+  const std::vector<float> gradient(kLength, 1.5f);
+  for (uint32_t chunk = 0; chunk < 2; ++chunk) packer.Pack(chunk, gradient.data(), 0);
+  EXPECT_EQ(packer.codec(0), v1::NONE);
+  const absl::Span<const uint8_t> message = packer.Message(1);
+  EXPECT_EQ(message.size(), 2u * kLength);
+  EXPECT_TRUE(arena->region().OffsetOf(message.data(), message.size()).has_value());
+  std::vector<float> decoded(kLength);
+  Decode(v1::BF16, message.data(), static_cast<int64_t>(message.size()), kLength, decoded.data());
+  EXPECT_EQ(decoded, gradient);
+}
+
+TEST(HostPackerTest, SendsLaterWhatTopKLeftOut) {
+  HostPacker packer(TwoChunks(), {.codecs = {{v1::TOP_K, 1.0 / kLength}, {v1::NONE}}});
+  std::vector<float> sum(kLength, 0.0f), decoded(kLength);
+  std::vector<float> gradient = {1, 2, 3, 4, 5, 6, 7, 8};
+  const std::vector<float> expected = gradient;
+  for (int64_t step = 0; step < kLength; ++step) {
+    packer.Pack(0, gradient.data(), step);
+    const absl::Span<const uint8_t> message = packer.Message(0);
+    Decode(v1::TOP_K, message.data(), static_cast<int64_t>(message.size()), kLength, decoded.data());
+    for (int64_t i = 0; i < kLength; ++i) sum[i] += decoded[i];
+    gradient.assign(kLength, 0.0f);
+  }
+  EXPECT_EQ(sum, expected);
+}
+
+}  // namespace
+}  // namespace rubato::worker
