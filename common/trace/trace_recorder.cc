@@ -36,50 +36,72 @@ Json FlowEnd(char phase, uint64_t id, const std::string& name, double at, uint32
 }  // namespace
 
 int TraceRecorder::TrackLocked(absl::string_view name) {
-  const size_t index = std::find(tracks_.begin(), tracks_.end(), name) - tracks_.begin();
-  if (index == tracks_.size()) tracks_.emplace_back(name);
+  if (const auto known = track_numbers_.find(name); known != track_numbers_.end()) return known->second;
+  tracks_.emplace_back(name);
   // Numbered from 1: viewers take thread 0 for the idle one.
-  return static_cast<int>(index) + 1;
+  const int number = static_cast<int>(tracks_.size());
+  track_numbers_.emplace(std::string(name), number);
+  return number;
+}
+
+TraceRecorder::Text TraceRecorder::KeepLocked(absl::string_view text) {
+  const Text kept = {texts_.size(), text.size()};
+  texts_.append(text.data(), text.size());
+  return kept;
 }
 
 bool TraceRecorder::Start() {
   MutexLock lock(mu_);
   if (enabled()) return false;
   tracks_.clear();
+  track_numbers_.clear();
   entries_.clear();
+  args_.clear();
+  texts_.clear();
   dropped_ = 0;
   enabled_.store(true, std::memory_order_relaxed);
   return true;
 }
 
-void TraceRecorder::AddLocked(absl::string_view track, Entry entry) {
-  if (entries_.size() >= options_.max_spans) {
-    ++dropped_;
-    return;
-  }
-  entry.track = TrackLocked(track);
-  entries_.push_back(std::move(entry));
+bool TraceRecorder::HasRoomLocked() {
+  if (entries_.size() < options_.max_spans) return true;
+  ++dropped_;
+  return false;
 }
 
 void TraceRecorder::Span(const SpanInfo& span, std::initializer_list<TraceArg> args) {
   if (!enabled()) return;
   MutexLock lock(mu_);
-  AddLocked(span.track, {.category = std::string(span.category),
-                         .name = std::string(span.name),
-                         .begin = span.begin,
-                         .end = std::max(span.begin, span.end),
-                         .args = args});
+  if (!HasRoomLocked()) return;
+  entries_.push_back({.track = TrackLocked(span.track),
+                      .category = KeepLocked(span.category),
+                      .name = KeepLocked(span.name),
+                      .begin = span.begin,
+                      .end = std::max(span.begin, span.end),
+                      .args_begin = args_.size(),
+                      .args_count = args.size()});
+  for (const TraceArg& arg : args) {
+    Arg& kept = args_.emplace_back();
+    kept.name = KeepLocked(arg.name);
+    if (const auto* number = std::get_if<int64_t>(&arg.value); number != nullptr) {
+      kept.number = *number;
+    } else {
+      kept.is_text = true;
+      kept.text = KeepLocked(std::get<absl::string_view>(arg.value));
+    }
+  }
 }
 
 void TraceRecorder::Flow(const FlowInfo& flow) {
   if (!enabled()) return;
   MutexLock lock(mu_);
-  AddLocked(flow.track, {.phase = flow.begins ? 's' : 'f',
-                         .flow = flow.id,
-                         .category = "flow",
-                         .name = std::string(flow.name),
-                         .begin = flow.at,
-                         .end = flow.at});
+  if (!HasRoomLocked()) return;
+  entries_.push_back({.phase = flow.begins ? 's' : 'f',
+                      .flow = flow.id,
+                      .track = TrackLocked(flow.track),
+                      .name = KeepLocked(flow.name),
+                      .begin = flow.at,
+                      .end = flow.at});
 }
 
 std::string TraceRecorder::ToJson() const {
@@ -102,16 +124,17 @@ std::string TraceRecorder::ToJson() const {
   }
   for (const Entry& entry : entries_) {
     if (entry.phase != 'X') {
-      text += ",\n" + Dump(FlowEnd(entry.phase, entry.flow, entry.name, Microseconds(entry.begin - epoch_), process,
-                                   entry.track));
+      text += ",\n" + Dump(FlowEnd(entry.phase, entry.flow, TextOf(entry.name), Microseconds(entry.begin - epoch_),
+                                   process, entry.track));
       continue;
     }
     Json args = Json::object();
-    for (const TraceArg& arg : entry.args) {
-      std::visit([&](const auto& value) { args[arg.name] = value; }, arg.value);
+    for (size_t i = entry.args_begin; i < entry.args_begin + entry.args_count; ++i) {
+      const Arg& arg = args_[i];
+      args[TextOf(arg.name)] = arg.is_text ? Json(TextOf(arg.text)) : Json(arg.number);
     }
-    text += ",\n" + Dump({{"name", entry.name},
-                          {"cat", entry.category},
+    text += ",\n" + Dump({{"name", TextOf(entry.name)},
+                          {"cat", TextOf(entry.category)},
                           {"ph", "X"},
                           {"ts", Microseconds(entry.begin - epoch_)},
                           {"dur", Microseconds(entry.end - entry.begin)},

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -21,13 +22,13 @@
 
 namespace rubato {
 
-// A named detail of a span: a number or a text.
+// A named detail of a span: a number or a text. Texts are not its own.
 struct TraceArg {
   TraceArg(absl::string_view name, int64_t value) : name(name), value(value) {}
-  TraceArg(absl::string_view name, absl::string_view value) : name(name), value(std::string(value)) {}
+  TraceArg(absl::string_view name, absl::string_view value) : name(name), value(value) {}
 
-  std::string name;
-  std::variant<int64_t, std::string> value;
+  absl::string_view name;
+  std::variant<int64_t, absl::string_view> value;
 };
 
 // What a task did and when, to be looked at in a viewer of Chrome's trace event format (chrome://tracing, Perfetto).
@@ -69,7 +70,6 @@ class TraceRecorder {
     // Inside of a span of the track.
     absl::Time at;
   };
-  // Copied.
   struct SpanInfo {
     absl::string_view track;
     absl::string_view category;
@@ -87,7 +87,7 @@ class TraceRecorder {
   // At first it is not.
   bool enabled() const { return enabled_.load(std::memory_order_relaxed); }
 
-  // Something that has ended. Does nothing unless enabled.
+  // Something that has ended; all of it is copied. Does nothing unless enabled.
   void Span(const SpanInfo& span, std::initializer_list<TraceArg> args = {});
 
   void Flow(const FlowInfo& flow);
@@ -98,27 +98,47 @@ class TraceRecorder {
   absl::Status Write(const std::string& path) const;
 
  private:
+  // Entries are plain numbers: their texts and details lie together, so that recording one allocates nothing as a rule.
+  struct Text {
+    size_t begin = 0;
+    size_t size = 0;
+  };
+  struct Arg {
+    Text name;
+    bool is_text = false;
+    int64_t number = 0;
+    Text text;
+  };
   struct Entry {
     // 'X': a span. 's', 'f': where a flow begins and ends.
     char phase = 'X';
     uint64_t flow = 0;
     int track = 0;
-    std::string category;
-    std::string name;
+    Text category;
+    Text name;
     absl::Time begin;
     absl::Time end;
-    std::vector<TraceArg> args;
+    size_t args_begin = 0;
+    size_t args_count = 0;
   };
 
-  void AddLocked(absl::string_view track, Entry entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Whether there is room for another entry; otherwise it is counted.
+  bool HasRoomLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   int TrackLocked(absl::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Text KeepLocked(absl::string_view text) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::string TextOf(const Text& text) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return texts_.substr(text.begin, text.size);
+  }
 
   const Options options_;
   const absl::Time epoch_;
   std::atomic<bool> enabled_ = false;
   mutable Mutex mu_;
   std::vector<std::string> tracks_ ABSL_GUARDED_BY(mu_);  // In order of their first span.
+  absl::flat_hash_map<std::string, int> track_numbers_ ABSL_GUARDED_BY(mu_);
   std::vector<Entry> entries_ ABSL_GUARDED_BY(mu_);
+  std::vector<Arg> args_ ABSL_GUARDED_BY(mu_);
+  std::string texts_ ABSL_GUARDED_BY(mu_);
   int64_t dropped_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
