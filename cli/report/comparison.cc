@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "absl/strings/str_cat.h"
+
 namespace rubato {
 namespace {
 
@@ -53,6 +55,19 @@ AuditResult AuditOfMode(const ComparedMode& mode) {
     all_held = all_held && run.audit == AuditResult::kHeld;
   }
   return all_held ? AuditResult::kHeld : AuditResult::kNotLogged;
+}
+
+std::vector<std::string> SkippedSteps(const ComparedMode& mode) {
+  int64_t overflows = 0, non_finite = 0;
+  for (const ComparedRun& run : mode.runs) {
+    if (!run.record.end.has_value()) continue;
+    overflows += run.record.end->overflows;
+    non_finite += run.record.end->non_finite;
+  }
+  std::vector<std::string> skipped;
+  if (overflows > 0) skipped.push_back(absl::StrCat(overflows, " steps skipped because gradients overflowed in FP16"));
+  if (non_finite > 0) skipped.push_back(absl::StrCat(non_finite, " steps with a loss or gradient that was not finite"));
+  return skipped;
 }
 
 bool AllReachedTarget(const Comparison& comparison) {

@@ -51,6 +51,9 @@ RunSummary MeanOfMode(const ComparedMode& mode);
 // The worst of the mode's runs.
 AuditResult AuditOfMode(const ComparedMode& mode);
 
+// What the mode's workers skipped, by reason; empty when that is nothing.
+std::vector<std::string> SkippedSteps(const ComparedMode& mode);
+
 // Whether every run reached the target accuracy at some evaluation; true when there is no target.
 bool AllReachedTarget(const Comparison& comparison);
 

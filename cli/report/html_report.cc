@@ -238,6 +238,10 @@ std::string SwitchTable(const Comparison& comparison) {
 std::string EventTable(const Comparison& comparison) {
   std::string rows;
   for (const ComparedMode& mode : comparison.modes) {
+    for (const std::string& skipped : SkippedSteps(mode)) {
+      absl::StrAppend(&rows, "<tr>", Cell(mode.name), Cell(""), Cell("skipped"), "<td class=\"reason\">", skipped,
+                      "</td></tr>\n");
+    }
     for (const ComparedRun& run : mode.runs) {
       for (const MemberLine& line : run.record.members) {
         if (line.event != "evicted") continue;

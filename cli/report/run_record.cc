@@ -73,6 +73,8 @@ class FieldReader {
   }
   void Get(const char* name, std::vector<WorkerTotals>* out);
 
+  bool Has(const char* name) const { return object_.contains(name); }
+
   const absl::Status& status() const { return status_; }
 
  private:
@@ -189,6 +191,8 @@ EndLine ReadEnd(FieldReader& reader) {
   reader.Get("examples", &line.examples);
   reader.Get("examples_per_second", &line.examples_per_second);
   reader.Get("non_finite", &line.non_finite);
+  // Not in records of versions before FP16.
+  if (reader.Has("overflows")) reader.Get("overflows", &line.overflows);
   return line;
 }
 

@@ -94,6 +94,7 @@ struct EndLine {
   int64_t examples = 0;
   double examples_per_second = 0;
   int64_t non_finite = 0;
+  int64_t overflows = 0;
 };
 
 struct RunRecord {

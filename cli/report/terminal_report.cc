@@ -66,7 +66,11 @@ std::string FormatTable(const Comparison& comparison) {
     row.push_back(mean.ok ? std::string(AuditResultName(AuditOfMode(mode))) : "FAILED");
     table.AddRow(std::move(row));
   }
-  return table.Format();
+  std::string text = table.Format();
+  for (const ComparedMode& mode : comparison.modes) {
+    for (const std::string& skipped : SkippedSteps(mode)) absl::StrAppend(&text, mode.name, ": ", skipped, "\n");
+  }
+  return text;
 }
 
 std::string FormatCurves(const Comparison& comparison, bool color) {

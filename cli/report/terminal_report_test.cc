@@ -86,6 +86,15 @@ TEST(TerminalReportTest, TableSaysThatAModeFailed) {
   EXPECT_THAT(FormatTable(comparison), HasSubstr("FAILED"));
 }
 
+TEST(TerminalReportTest, SaysWhatWasSkipped) {
+  Comparison comparison = OneMode();
+  EXPECT_THAT(FormatTable(comparison), Not(HasSubstr("skipped")));
+  comparison.modes[0].runs[0].record.end = EndLine{.ok = true, .non_finite = 2, .overflows = 3};
+  comparison.modes[0].runs.push_back(comparison.modes[0].runs[0]);
+  EXPECT_THAT(FormatTable(comparison), HasSubstr("\nssp:2: 6 steps skipped because gradients overflowed in FP16\n"
+                                                 "ssp:2: 4 steps with a loss or gradient that was not finite\n"));
+}
+
 TEST(TerminalReportTest, DrawsTheLossWhereThereWasNoEvaluation) {
   Comparison comparison = OneMode();
   EXPECT_THAT(FormatCurves(comparison, false), HasSubstr("held-out accuracy"));
