@@ -19,6 +19,11 @@ bool MayJoin(const v1::JobDescription& job, const ChunkBatch& batch, const v1::C
 }  // namespace
 
 Batching MakeBatches(const v1::JobDescription& job, int tensors, int64_t message_bytes) {
+  return MakeBatches(job, tensors, [=](uint32_t) { return message_bytes; });
+}
+
+Batching MakeBatches(const v1::JobDescription& job, int tensors,
+                     const std::function<int64_t(uint32_t server)>& message_bytes) {
   Batching result;
   // The batch of each (server, partition) that may still grow.
   std::map<std::pair<uint32_t, uint32_t>, int> growing;
@@ -26,7 +31,7 @@ Batching MakeBatches(const v1::JobDescription& job, int tensors, int64_t message
     const v1::ChunkPlacement& chunk = job.chunks(index);
     const int64_t bytes = chunk.length() * static_cast<int64_t>(sizeof(float));
     auto [it, is_new] = growing.try_emplace({chunk.server(), chunk.partition()}, -1);
-    if (is_new || !MayJoin(job, result.batches[it->second], chunk, bytes, message_bytes)) {
+    if (is_new || !MayJoin(job, result.batches[it->second], chunk, bytes, message_bytes(chunk.server()))) {
       it->second = static_cast<int>(result.batches.size());
       result.batches.push_back({chunk.server(), chunk.partition(), {}, 0});
     }

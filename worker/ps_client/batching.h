@@ -2,6 +2,7 @@
 #define RUBATO_WORKER_PS_CLIENT_BATCHING_H_
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "proto/coordinator.pb.h"
@@ -28,8 +29,12 @@ struct Batching {
 // A chunk up to this part of message_bytes may travel with chunks of other tensors.
 inline constexpr int64_t kSmallPartOfMessage = 16;
 
-// Neighbours in a partition are fused as long as a message stays within `message_bytes`: those of one tensor, and those
-// of several where one side is small. A larger chunk travels alone. `tensors`: number of tensors of the model. Pure.
+// Neighbours in a partition are fused as long as a message stays within `message_bytes` of its server: those of one
+// tensor, and those of several where one side is small. A larger chunk travels alone. `tensors`: number of tensors of
+// the model. Pure.
+Batching MakeBatches(const v1::JobDescription& job, int tensors,
+                     const std::function<int64_t(uint32_t server)>& message_bytes);
+// The same with one limit for all.
 Batching MakeBatches(const v1::JobDescription& job, int tensors, int64_t message_bytes);
 
 }  // namespace rubato::worker

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "common/shared_memory/boot_id.h"
 #include "common/status.h"
 #include "common/task.h"
 #include "common/trace/flow_id.h"
@@ -19,14 +20,26 @@ constexpr absl::Duration kRetryInterval = absl::Milliseconds(100);
 constexpr absl::Duration kSilence = absl::Seconds(20);
 constexpr absl::Duration kConnectTimeout = absl::Seconds(2);
 constexpr absl::Duration kMaintenancePeriod = absl::Milliseconds(50);
+// In shared memory a message says where tensors are, and costs the same however large they are: there it may hold so
+// many times message_bytes.
+constexpr int64_t kMessagesInShared = 4;
 // Of address space, to map a server's memory.
 constexpr size_t kServerMemoryMax = size_t{1} << 46;
+
+Batching BatchesOf(const PsClient::Options& options) {
+  const std::string host = options.arena == nullptr ? "" : ReadBootId().value_or("");
+  return MakeBatches(options.job, static_cast<int>(options.tensors.size()), [&](uint32_t server) {
+    const v1::SharedMemoryAddress& address = options.job.servers(static_cast<int>(server)).shared_memory();
+    const bool shared = !host.empty() && !address.socket().empty() && address.boot_id() == host;
+    return shared ? kMessagesInShared * options.message_bytes : options.message_bytes;
+  });
+}
 
 }  // namespace
 
 PsClient::PsClient(Options options)
     : options_(std::move(options)),
-      batching_(MakeBatches(options_.job, static_cast<int>(options_.tensors.size()), options_.message_bytes)),
+      batching_(BatchesOf(options_)),
       machine_(static_cast<int>(batching_.batches.size()), this),
       links_(options_.job.servers_size() * options_.connections_per_server),
       versions_(options_.job.chunks_size(), 0),
