@@ -172,7 +172,9 @@ std::string SshJob::StartCommand(const v1::DeployedTask& task, const v1::JobConf
   const int host = static_cast<int>(task.host());
   const v1::HostConfig& place = deployment_.hosts().hosts(host);
   const bool is_server = task.role() == v1::TaskId::SERVER;
-  std::vector<std::string> words = {"start",
+  // A lost worker's part is done by the others, and without its server a job ends.
+  const bool again = task.role() == v1::TaskId::EVALUATOR;
+  std::vector<std::string> words = {again ? "start_again" : "start",
                                     TaskFileName(task),
                                     is_server ? "server" : "worker",
                                     "--task_index",

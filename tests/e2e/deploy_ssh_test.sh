@@ -70,6 +70,15 @@ up() {
   ((status == expected)) || fail "$run: exit status $status instead of $expected: $(<"$work/$run.out")"
 }
 says() { grep -q -- "$2" "$work/$1.out" || fail "$1 does not say: $2, but: $(<"$work/$1.out")"; }
+# The program that evaluates, not the shell that it is started from.
+evaluator_process() {
+  local process
+  for process in $(job_processes); do
+    [[ "$(readlink "/proc/$process/exe")" == */worker ]] || continue
+    if finds '^evaluator$' < <(tr '\0' '\n' <"/proc/$process/cmdline"); then echo "$process"; fi
+  done
+}
+has_successor() { [[ -n "$(evaluator_process)" && "$(evaluator_process)" != "$1" ]]; }
 nothing_left() { [[ -z "$(job_processes)" ]] || fail "$1: processes are left: $(job_processes)"; }
 is_at_step() {
   local record
@@ -92,12 +101,18 @@ nothing_left whole
 say "a job that is detached, looked at, and taken down"
 up 0 detached --set training.epochs=100000 --detach
 wait_for 60 "steps" is_at_step detached 10
+evaluator="$(evaluator_process)"
+kill -9 "$evaluator"
+wait_for 60 "the evaluator's successor" has_successor "$evaluator"
+"$rubato" deploy ssh logs "$work/detached" evaluator-0 --lines 50 >"$work/evaluator.log" || fail "the evaluator's log"
 "$rubato" deploy ssh status "$work/detached" >"$work/status.out" || fail "status"
 says status "127.0.0.2: worker-1 running"
 "$rubato" deploy ssh logs "$work/detached" worker-1 --lines 3 >"$work/logs.out" || fail "logs"
 says logs "== worker-1"
 "$rubato" deploy ssh down "$work/detached" --remove || fail "down"
 nothing_left detached
+finds "evaluator-0 ended with exit status 137 and is started again (2 more times at most)" "$work/evaluator.log" ||
+  fail "the evaluator was not started again: $(<"$work/evaluator.log")"
 [[ -z "$(find "$work"/*host/jobs -maxdepth 1 -name "$mark-detached-*")" ]] || fail "folders are left"
 
 say "an interrupted launcher"
