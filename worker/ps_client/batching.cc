@@ -9,21 +9,16 @@ namespace {
 // A batch is pushed when the last of its tensors is ready, so a tensor that is worth a message of its own does not wait
 // for another one.
 bool MayJoin(const v1::JobDescription& job, const ChunkBatch& batch, const v1::ChunkPlacement& chunk, int64_t bytes,
-             int64_t message_bytes) {
-  if (batch.bytes + bytes > message_bytes) return false;
+             int64_t most, int64_t small) {
+  if (batch.bytes + bytes > most) return false;
   if (job.chunks(batch.chunks.back()).tensor() == chunk.tensor()) return true;
-  const int64_t small = message_bytes / kSmallPartOfMessage;
   return bytes <= small || batch.bytes <= small;
 }
 
 }  // namespace
 
-Batching MakeBatches(const v1::JobDescription& job, int tensors, int64_t message_bytes) {
-  return MakeBatches(job, tensors, [=](uint32_t) { return message_bytes; });
-}
-
-Batching MakeBatches(const v1::JobDescription& job, int tensors,
-                     const std::function<int64_t(uint32_t server)>& message_bytes) {
+Batching MakeBatches(const v1::JobDescription& job, int tensors, int64_t message_bytes,
+                     const std::function<bool(uint32_t server)>& reads_in_place) {
   Batching result;
   // The batch of each (server, partition) that may still grow.
   std::map<std::pair<uint32_t, uint32_t>, int> growing;
@@ -31,7 +26,8 @@ Batching MakeBatches(const v1::JobDescription& job, int tensors,
     const v1::ChunkPlacement& chunk = job.chunks(index);
     const int64_t bytes = chunk.length() * static_cast<int64_t>(sizeof(float));
     auto [it, is_new] = growing.try_emplace({chunk.server(), chunk.partition()}, -1);
-    if (is_new || !MayJoin(job, result.batches[it->second], chunk, bytes, message_bytes(chunk.server()))) {
+    const int64_t most = reads_in_place(chunk.server()) ? kMessagesInPlace * message_bytes : message_bytes;
+    if (is_new || !MayJoin(job, result.batches[it->second], chunk, bytes, most, message_bytes / kSmallPartOfMessage)) {
       it->second = static_cast<int>(result.batches.size());
       result.batches.push_back({chunk.server(), chunk.partition(), {}, 0});
     }

@@ -28,14 +28,16 @@ struct Batching {
 
 // A chunk up to this part of message_bytes may travel with chunks of other tensors.
 inline constexpr int64_t kSmallPartOfMessage = 16;
+// A message to a server that reads tensors where they are says only where that is, and costs the same however large
+// they are: it may hold so many times message_bytes.
+inline constexpr int64_t kMessagesInPlace = 4;
 
-// Neighbours in a partition are fused as long as a message stays within `message_bytes` of its server: those of one
-// tensor, and those of several where one side is small. A larger chunk travels alone. `tensors`: number of tensors of
-// the model. Pure.
-Batching MakeBatches(const v1::JobDescription& job, int tensors,
-                     const std::function<int64_t(uint32_t server)>& message_bytes);
-// The same with one limit for all.
-Batching MakeBatches(const v1::JobDescription& job, int tensors, int64_t message_bytes);
+// Neighbours in a partition are fused as long as a message stays within `message_bytes`, or kMessagesInPlace times that
+// to servers of which `reads_in_place` is true: those of one tensor, and those of several where one side is small. A
+// larger chunk travels alone. `tensors`: number of tensors of the model. Pure.
+Batching MakeBatches(
+    const v1::JobDescription& job, int tensors, int64_t message_bytes,
+    const std::function<bool(uint32_t server)>& reads_in_place = [](uint32_t) { return false; });
 
 }  // namespace rubato::worker
 

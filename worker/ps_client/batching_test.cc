@@ -33,14 +33,17 @@ TEST(BatchingTest, StartsANewMessageAtTheLimit) {
   EXPECT_EQ(MakeBatches(job, 2, 80).batches.size(), 2u);
 }
 
-TEST(BatchingTest, HasALimitForEachServer) {
+TEST(BatchingTest, SendsLargerMessagesWhereTensorsAreReadInPlace) {
   v1::JobDescription job;
-  for (uint32_t server : {0, 1, 0, 1}) AddChunk(job, 0, 15, server);
-  Batching batching = MakeBatches(job, 1, [](uint32_t server) { return server == 0 ? 80 : 160; });
-  ASSERT_EQ(batching.batches.size(), 3u);
+  for (uint32_t server : {0, 1, 0, 1}) AddChunk(job, 0, 300, server);
+  // Not small, wherever it goes.
+  AddChunk(job, 1, 30, 1);
+  Batching batching = MakeBatches(job, 2, 1600, [](uint32_t server) { return server == 1; });
+  ASSERT_EQ(batching.batches.size(), 4u);
   EXPECT_EQ(batching.batches[0].chunks, (std::vector<uint32_t>{0}));
   EXPECT_EQ(batching.batches[1].chunks, (std::vector<uint32_t>{1, 3}));
   EXPECT_EQ(batching.batches[2].chunks, (std::vector<uint32_t>{2}));
+  EXPECT_EQ(batching.batches[3].chunks, (std::vector<uint32_t>{4}));
 }
 
 TEST(BatchingTest, SendsALargeChunkAlone) {

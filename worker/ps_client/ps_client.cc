@@ -20,19 +20,16 @@ constexpr absl::Duration kRetryInterval = absl::Milliseconds(100);
 constexpr absl::Duration kSilence = absl::Seconds(20);
 constexpr absl::Duration kConnectTimeout = absl::Seconds(2);
 constexpr absl::Duration kMaintenancePeriod = absl::Milliseconds(50);
-// In shared memory a message says where tensors are, and costs the same however large they are: there it may hold so
-// many times message_bytes.
-constexpr int64_t kMessagesInShared = 4;
 // Of address space, to map a server's memory.
 constexpr size_t kServerMemoryMax = size_t{1} << 46;
 
 Batching BatchesOf(const PsClient::Options& options) {
   const std::string host = options.arena == nullptr ? "" : ReadBootId().value_or("");
-  return MakeBatches(options.job, static_cast<int>(options.tensors.size()), [&](uint32_t server) {
-    const v1::SharedMemoryAddress& address = options.job.servers(static_cast<int>(server)).shared_memory();
-    const bool shared = !host.empty() && !address.socket().empty() && address.boot_id() == host;
-    return shared ? kMessagesInShared * options.message_bytes : options.message_bytes;
-  });
+  return MakeBatches(
+      options.job, static_cast<int>(options.tensors.size()), options.message_bytes, [&](uint32_t server) {
+        const v1::SharedMemoryAddress& address = options.job.servers(static_cast<int>(server)).shared_memory();
+        return !host.empty() && !address.socket().empty() && address.boot_id() == host;
+      });
 }
 
 }  // namespace
