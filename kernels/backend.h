@@ -95,6 +95,10 @@ class Backend {
   // event recorded afterwards is done. OutOfRange: the elements are not all inside the tensor.
   virtual absl::Status CopyToDevice(const DeviceTensor& to, int64_t offset, int64_t count, const void* from) = 0;
   virtual absl::Status CopyToHost(const DeviceTensor& from, int64_t offset, int64_t count, void* to) = 0;
+  // y = x (float32), where x is a tensor of `peer`, a backend of the same kind that the same thread uses: behaves as if
+  // run after what the peer was given before this call, and before what it is given later. InvalidArgument: another
+  // kind.
+  virtual absl::Status CopyFromPeer(Backend* peer, const DeviceTensor& x, const DeviceTensor& y) = 0;
   // Internal: the device cannot be asked.
   virtual absl::StatusOr<DeviceMemory> Memory() const = 0;
   // What operations take from that memory for themselves.

@@ -80,6 +80,7 @@ class CpuBackend : public Backend {
   absl::StatusOr<DeviceMemory> Memory() const override;
   absl::Status CopyToDevice(const DeviceTensor& to, int64_t offset, int64_t count, const void* from) override;
   absl::Status CopyToHost(const DeviceTensor& from, int64_t offset, int64_t count, void* to) override;
+  absl::Status CopyFromPeer(Backend* peer, const DeviceTensor& x, const DeviceTensor& y) override;
   float* HostPointer(const DeviceTensor& tensor) const override {
     return tensor.type() == ElementType::kFloat32 ? Out(tensor) : nullptr;
   }
@@ -204,6 +205,13 @@ absl::Status CpuBackend::CopyToHost(const DeviceTensor& from, int64_t offset, in
   const int64_t size = ElementBytes(from.type());
   if (count > 0) std::memcpy(to, from.data<const char>() + offset * size, count * size);
   return absl::OkStatus();
+}
+
+absl::Status CpuBackend::CopyFromPeer(Backend* peer, const DeviceTensor& x, const DeviceTensor& y) {
+  if (dynamic_cast<CpuBackend*>(peer) == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat("CopyFromPeer: ", peer->Name(), " is no peer of ", Name()));
+  }
+  return Copy(x, y);
 }
 
 absl::Status CpuBackend::Fill(float value, const DeviceTensor& y) {

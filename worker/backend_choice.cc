@@ -21,6 +21,31 @@ MatrixPrecision PrecisionOf(v1::TrainingConfig::Precision precision) {
   }
 }
 
+// training.cards of them, from training.device_index on. FailedPrecondition: there is none that can be used.
+absl::StatusOr<ChosenBackend> ChooseCards(const v1::TrainingConfig& config,
+                                          const std::function<std::shared_ptr<void>(size_t bytes)>& sending_memory,
+                                          const BackendMakers& makers) {
+  CudaBackendOptions options = {.device_index = static_cast<int>(config.device_index()),
+                                .precision = PrecisionOf(config.precision()),
+                                .sending_memory = sending_memory};
+  ChosenBackend chosen;
+  RUBATO_ASSIGN_OR_RETURN(chosen.backend, makers.cuda(options));
+  chosen.description = chosen.backend->Name();
+  chosen.precision = config.precision();
+  for (uint32_t card = 1; card < config.cards(); ++card) {
+    ++options.device_index;
+    absl::StatusOr<std::unique_ptr<Backend>> peer = makers.cuda(options);
+    if (!peer.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat("training.cards: value ", config.cards(), " with device_index ",
+                                                     config.device_index(), ": ", peer.status().message()));
+    }
+    absl::StrAppend(&chosen.description, " and ", (*peer)->Name());
+    chosen.peers.push_back(*std::move(peer));
+  }
+  absl::StrAppend(&chosen.description, ", ", v1::TrainingConfig::Precision_Name(config.precision()));
+  return chosen;
+}
+
 }  // namespace
 
 absl::StatusOr<ChosenBackend> ChooseBackend(const v1::TrainingConfig& config,
@@ -28,27 +53,21 @@ absl::StatusOr<ChosenBackend> ChooseBackend(const v1::TrainingConfig& config,
                                             const BackendMakers& makers) {
   std::string why;
   if (config.device() != v1::TrainingConfig::CPU) {
-    absl::StatusOr<std::unique_ptr<Backend>> backend =
-        makers.cuda({.device_index = static_cast<int>(config.device_index()),
-                     .precision = PrecisionOf(config.precision()),
-                     .sending_memory = sending_memory});
-    if (backend.ok()) {
-      std::string description =
-          absl::StrCat((*backend)->Name(), ", ", v1::TrainingConfig::Precision_Name(config.precision()));
-      return ChosenBackend{*std::move(backend), std::move(description), config.precision()};
-    }
-    if (config.device() == v1::TrainingConfig::CUDA) return Annotate(backend.status(), "training.device: CUDA");
-    if (!absl::IsFailedPrecondition(backend.status())) return Annotate(backend.status(), "training.device: AUTO");
-    why = std::string(backend.status().message());
+    absl::StatusOr<ChosenBackend> chosen = ChooseCards(config, sending_memory, makers);
+    if (chosen.ok()) return chosen;
+    if (config.device() == v1::TrainingConfig::CUDA) return Annotate(chosen.status(), "training.device: CUDA");
+    if (!absl::IsFailedPrecondition(chosen.status())) return Annotate(chosen.status(), "training.device: AUTO");
+    why = std::string(chosen.status().message());
   }
   CpuBackendOptions options;
   options.compute_threads = static_cast<int>(config.compute_threads());
   options.sending_memory = std::move(sending_memory);
-  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend, makers.cpu(options));
-  std::string description = absl::StrCat(backend->Name(), ", ", options.compute_threads,
-                                         options.compute_threads == 1 ? " thread" : " threads");
-  if (!why.empty()) absl::StrAppend(&description, ": ", why);
-  return ChosenBackend{std::move(backend), std::move(description), v1::TrainingConfig::FP32};
+  ChosenBackend chosen;
+  RUBATO_ASSIGN_OR_RETURN(chosen.backend, makers.cpu(options));
+  chosen.description = absl::StrCat(chosen.backend->Name(), ", ", options.compute_threads,
+                                    options.compute_threads == 1 ? " thread" : " threads");
+  if (!why.empty()) absl::StrAppend(&chosen.description, ": ", why);
+  return chosen;
 }
 
 }  // namespace rubato::worker

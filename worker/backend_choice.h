@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "kernels/backend.h"
@@ -16,6 +17,8 @@ namespace rubato::worker {
 
 struct ChosenBackend {
   std::unique_ptr<Backend> backend;
+  // Of the other cards, where there are several.
+  std::vector<std::unique_ptr<Backend>> peers;
   // What computes, and why where that was not said: for the log.
   std::string description;
   // FP32 on the CPU, whatever the config asks for on a card.
@@ -30,8 +33,9 @@ struct BackendMakers {
 
 // What training.device and its companions ask for. `sending_memory` is where gradients are put that peers on this host
 // read; it may be empty.
-// FailedPrecondition: CUDA was asked for, and this is what is missing. Otherwise as the backends' own functions: AUTO
-// takes the CPU where there is no card, and not where one does not work.
+// FailedPrecondition: CUDA was asked for, and this is what is missing. InvalidArgument: there are cards, and not as
+// many as training.cards. Otherwise as the backends' own functions: AUTO takes the CPU where there is no card, and not
+// where one does not work.
 absl::StatusOr<ChosenBackend> ChooseBackend(const v1::TrainingConfig& config,
                                             std::function<std::shared_ptr<void>(size_t bytes)> sending_memory,
                                             const BackendMakers& makers = {});

@@ -43,6 +43,28 @@ TEST_F(BackendChoiceTest, CudaTakesTheCardThatTheConfigNames) {
   EXPECT_EQ(chosen->precision, v1::TrainingConfig::BF16);
 }
 
+TEST_F(BackendChoiceTest, SeveralCardsAreThoseFromTheIndexOn) {
+  std::vector<int> asked;
+  BackendMakers makers;
+  makers.cuda = [&](const CudaBackendOptions& options) -> absl::StatusOr<std::unique_ptr<Backend>> {
+    asked.push_back(options.device_index);
+    if (options.device_index > 5) return absl::FailedPreconditionError("there is no card 6");
+    return CreateCpuBackend({});
+  };
+  v1::TrainingConfig config = Config(v1::TrainingConfig::AUTO);
+  config.set_cards(3);
+  const auto chosen = ChooseBackend(config, {}, makers);
+  ASSERT_TRUE(chosen.ok()) << chosen.status();
+  EXPECT_EQ(asked, (std::vector<int>{3, 4, 5}));
+  EXPECT_EQ(chosen->peers.size(), 2u);
+  EXPECT_EQ(chosen->description, "cpu and cpu and cpu, BF16");
+
+  // Not what the machine has, and no reason to go without any.
+  config.set_cards(4);
+  EXPECT_EQ(ChooseBackend(config, {}, makers).status().message(),
+            "training.device: AUTO: training.cards: value 4 with device_index 3: there is no card 6");
+}
+
 TEST_F(BackendChoiceTest, CudaFailsWithWhatIsMissing) {
   auto chosen = Choose(v1::TrainingConfig::CUDA, absl::FailedPreconditionError("there is no driver"));
   EXPECT_EQ(chosen.status().code(), absl::StatusCode::kFailedPrecondition);

@@ -11,7 +11,7 @@
 #include "kernels/codec/codec.h"
 #include "kernels/optimizer/update_rule.h"
 #include "kernels/planning_backend.h"
-#include "worker/nn/model.h"
+#include "worker/nn/replicated_model.h"
 
 namespace rubato::worker {
 namespace {
@@ -88,10 +88,11 @@ double MiB(int64_t bytes) { return static_cast<double>(bytes) / 0x1p20; }
 std::string Describe(const MemoryPlan& plan, absl::string_view where, const DeviceMemory& memory) {
   return absl::StrFormat(
       "needs %.1f MiB of %.1f MiB free on %s (weights %.1f, gradients %.1f, activations %.1f, inputs %.1f, workspace "
-      "%.1f, messages %.1f) and %.1f MiB on the host (staging %.1f, batches ahead %.1f, local updates %.1f)",
+      "%.1f, messages %.1f, exchange %.1f) and %.1f MiB on the host (staging %.1f, batches ahead %.1f, local updates "
+      "%.1f)",
       MiB(plan.OnDevice()), MiB(memory.free), where, MiB(plan.weights), MiB(plan.gradients), MiB(plan.activations),
-      MiB(plan.inputs), MiB(plan.workspace), MiB(plan.messages), MiB(plan.OnHost()), MiB(plan.staging),
-      MiB(plan.batches), MiB(plan.local));
+      MiB(plan.inputs), MiB(plan.workspace), MiB(plan.messages), MiB(plan.exchange), MiB(plan.OnHost()),
+      MiB(plan.staging), MiB(plan.batches), MiB(plan.local));
 }
 
 // Whether a device with memory of its own has room for a plan, or the host for both parts.
@@ -102,12 +103,12 @@ bool Fits(const MemoryPlan& plan, bool staged, const DeviceMemory& memory) {
 
 // 0: none.
 absl::StatusOr<int64_t> LargestBatch(v1::JobConfig config, const ModelSpec& spec, const WorkspaceRules& rules,
-                                     bool staged, const DeviceMemory& memory) {
+                                     bool staged, int cards, const DeviceMemory& memory) {
   int64_t fits = 0, too_large = config.training().batch_size();
   while (too_large - fits > 1) {
     const int64_t middle = fits + (too_large - fits) / 2;
     config.mutable_training()->set_batch_size(middle);
-    RUBATO_ASSIGN_OR_RETURN(const MemoryPlan plan, PlanMemory(config, spec, rules, staged));
+    RUBATO_ASSIGN_OR_RETURN(const MemoryPlan plan, PlanMemory(config, spec, rules, staged, cards));
     (Fits(plan, staged, memory) ? fits : too_large) = middle;
   }
   return fits;
@@ -120,9 +121,13 @@ int64_t LargestMicroBatch(const v1::TrainingConfig& training) {
   return (training.batch_size() + parts - 1) / parts;
 }
 
+int64_t LargestPart(const v1::TrainingConfig& training, int cards) {
+  return (LargestMicroBatch(training) + cards - 1) / cards;
+}
+
 absl::StatusOr<MemoryPlan> PlanMemory(const v1::JobConfig& config, const ModelSpec& spec, const WorkspaceRules& rules,
-                                      bool staged) {
-  const int64_t batch = LargestMicroBatch(config.training());
+                                      bool staged, int cards) {
+  const int64_t batch = LargestPart(config.training(), cards);
   PlanningBackend backend;
   RUBATO_RETURN_IF_ERROR(Model::Create(spec, &backend, {.max_batch = batch}).status());
   MemoryPlan plan;
@@ -142,6 +147,7 @@ absl::StatusOr<MemoryPlan> PlanMemory(const v1::JobConfig& config, const ModelSp
     plan.staging = 2 * tensors;
     for (const TensorSpec& tensor : spec.tensors) AddPacking(config, rules, tensor, &plan);
   }
+  if (cards > 1) plan.exchange = 2 * Rounded(ReplicatedModel::ExchangeElements(spec) * kElementBytes);
   plan.workspace += rules.fixed_bytes;
   const int64_t example_bytes = (NumElements(spec.input) + LabelElements(spec)) * kElementBytes;
   const int64_t ahead = static_cast<int64_t>(config.data().prefetch_batches()) + 1;
@@ -153,15 +159,15 @@ absl::StatusOr<MemoryPlan> PlanMemory(const v1::JobConfig& config, const ModelSp
   return plan;
 }
 
-absl::StatusOr<std::string> FitMemory(const v1::JobConfig& config, const ModelSpec& spec, Backend* backend) {
+absl::StatusOr<std::string> FitMemory(const v1::JobConfig& config, const ModelSpec& spec, Backend* backend, int cards) {
   RUBATO_ASSIGN_OR_RETURN(const DeviceTensor probe, backend->Allocate({1}));
   const bool staged = backend->HostPointer(probe) == nullptr;
   RUBATO_ASSIGN_OR_RETURN(const DeviceMemory memory, backend->Memory());
   const WorkspaceRules rules = backend->Workspace();
-  RUBATO_ASSIGN_OR_RETURN(const MemoryPlan plan, PlanMemory(config, spec, rules, staged));
+  RUBATO_ASSIGN_OR_RETURN(const MemoryPlan plan, PlanMemory(config, spec, rules, staged, cards));
   const std::string line = Describe(plan, backend->Name(), memory);
   if (Fits(plan, staged, memory)) return line;
-  RUBATO_ASSIGN_OR_RETURN(const int64_t largest, LargestBatch(config, spec, rules, staged, memory));
+  RUBATO_ASSIGN_OR_RETURN(const int64_t largest, LargestBatch(config, spec, rules, staged, cards, memory));
   const std::string allowed =
       largest == 0 ? "none fits" : absl::StrCat("1 to ", largest, ", or more training.micro_batches");
   return absl::ResourceExhaustedError(absl::StrCat("training.batch_size: value ", config.training().batch_size(),

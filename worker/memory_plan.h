@@ -25,6 +25,8 @@ struct MemoryPlan {
   int64_t workspace = 0;
   // Where the device packs gradients: their messages, and what error feedback keeps back; chunks' rounding left out.
   int64_t messages = 0;
+  // With several cards, where gradients of the others arrive.
+  int64_t exchange = 0;
 
   // On the host: copies of weights, gradients and messages where it does not reach the device's, batches that are
   // prepared ahead, and what local SGD keeps.
@@ -32,22 +34,26 @@ struct MemoryPlan {
   int64_t batches = 0;
   int64_t local = 0;
 
-  int64_t OnDevice() const { return weights + gradients + activations + inputs + workspace + messages; }
+  int64_t OnDevice() const { return weights + gradients + activations + inputs + workspace + messages + exchange; }
   int64_t OnHost() const { return staging + batches + local; }
 };
 
 // Examples that are computed at a time: of training.micro_batches, in the largest of these.
 int64_t LargestMicroBatch(const v1::TrainingConfig& training);
 
-// For a complete and valid config (common/config). `staged`: the host does not reach the device's memory.
-// InvalidArgument: more bytes than an int64 counts.
+// Examples that one of so many cards computes at a time.
+int64_t LargestPart(const v1::TrainingConfig& training, int cards);
+
+// For a complete and valid config (common/config), and for the first of so many cards, or the CPU: the others take
+// less. `staged`: the host does not reach the device's memory. InvalidArgument: more bytes than an int64 counts.
 absl::StatusOr<MemoryPlan> PlanMemory(const v1::JobConfig& config, const ModelSpec& spec, const WorkspaceRules& rules,
-                                      bool staged);
+                                      bool staged, int cards = 1);
 
 // Plans for this backend, and compares with what it has; returns the plan as a line for the log, in MiB.
 // ResourceExhausted: it does not fit, with the largest training.batch_size that would. Also the errors of PlanMemory
 // and of Backend::Memory.
-absl::StatusOr<std::string> FitMemory(const v1::JobConfig& config, const ModelSpec& spec, Backend* backend);
+absl::StatusOr<std::string> FitMemory(const v1::JobConfig& config, const ModelSpec& spec, Backend* backend,
+                                      int cards = 1);
 
 }  // namespace rubato::worker
 

@@ -115,6 +115,19 @@ TEST(MemoryPlanTest, ADeviceThatPacksHasMessagesAndWhatIsKeptBack) {
   EXPECT_EQ(Plan(top_k, true, {.fixed_bytes = 7, .top_k_bytes = 24}).workspace, 24 * 32 + 7);
 }
 
+TEST(MemoryPlanTest, OneOfSeveralCardsComputesAPartAndTakesTheOthersGradients) {
+  const v1::JobConfig config = Config(kConv);
+  const ModelSpec spec = *BuildModelSpec(config.model());
+  EXPECT_EQ(LargestPart(config.training(), 3), 22);
+  const MemoryPlan one = *PlanMemory(config, spec, {}, true), three = *PlanMemory(config, spec, {}, true, 3);
+  EXPECT_EQ(one.exchange, 0);
+  int64_t largest = 0;
+  for (const TensorSpec& tensor : spec.tensors) largest = std::max(largest, NumElements(tensor.shape));
+  EXPECT_EQ(three.exchange, 2 * ((4 * largest + 255) / 256 * 256));
+  EXPECT_EQ(three.gradients, one.gradients);
+  EXPECT_NEAR(static_cast<double>(three.activations) / static_cast<double>(one.activations), 22.0 / 64, 0.01);
+}
+
 TEST(MemoryPlanTest, AJobThatFitsIsDescribedInOneLine) {
   const v1::JobConfig config = Config(kConv);
   auto backend = CreateCpuBackend({});

@@ -6,14 +6,16 @@
 
 namespace rubato::worker {
 
-absl::StatusOr<ModelMemory> ModelMemory::Create(Model* model, Backend* backend, int tensors) {
-  ModelMemory memory(model, backend);
-  for (int tensor = 0; tensor < tensors; ++tensor) {
+absl::StatusOr<ModelMemory> ModelMemory::Create(const ReplicatedModel* model) {
+  ModelMemory memory(model);
+  Backend* const backend = model->replicas().front().backend;
+  for (size_t tensor = 0; tensor < model->spec().tensors.size(); ++tensor) {
+    const DeviceTensor& weight = model->lead().weight(static_cast<int>(tensor));
     Tensor entry;
-    entry.weights = backend->HostPointer(model->weight(tensor));
-    entry.gradient = backend->HostPointer(model->gradient(tensor));
-    if (entry.weights == nullptr || entry.gradient == nullptr) {
-      const int64_t bytes = model->weight(tensor).elements() * static_cast<int64_t>(sizeof(float));
+    entry.weights = backend->HostPointer(weight);
+    entry.gradient = backend->HostPointer(model->lead().gradient(static_cast<int>(tensor)));
+    if (model->replicas().size() > 1 || entry.weights == nullptr || entry.gradient == nullptr) {
+      const int64_t bytes = weight.elements() * static_cast<int64_t>(sizeof(float));
       RUBATO_ASSIGN_OR_RETURN(entry.weights_copy, backend->AllocateHost(bytes));
       RUBATO_ASSIGN_OR_RETURN(entry.gradient_copy, backend->AllocateHostForSending(bytes));
       entry.weights = static_cast<float*>(entry.weights_copy.get());
@@ -28,15 +30,23 @@ absl::StatusOr<ModelMemory> ModelMemory::Create(Model* model, Backend* backend, 
 absl::Status ModelMemory::Upload(int tensor) {
   const Tensor& entry = tensors_[tensor];
   if (entry.weights_copy == nullptr) return absl::OkStatus();
-  const DeviceTensor& weights = model_->weight(tensor);
-  return backend_->CopyToDevice(weights, 0, weights.elements(), entry.weights);
+  for (const Replica& replica : model_->replicas()) {
+    const DeviceTensor& weights = replica.model->weight(tensor);
+    RUBATO_RETURN_IF_ERROR(replica.backend->CopyToDevice(weights, 0, weights.elements(), entry.weights));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ModelMemory::Download(int tensor) {
   const Tensor& entry = tensors_[tensor];
   if (entry.gradient_copy == nullptr) return absl::OkStatus();
-  const DeviceTensor& gradient = model_->gradient(tensor);
-  return backend_->CopyToHost(gradient, 0, gradient.elements(), entry.gradient);
+  const DeviceTensor& gradient = model_->lead().gradient(tensor);
+  return model_->replicas().front().backend->CopyToHost(gradient, 0, gradient.elements(), entry.gradient);
+}
+
+absl::Status ModelMemory::Synchronize() {
+  for (const Replica& replica : model_->replicas()) RUBATO_RETURN_IF_ERROR(replica.backend->Synchronize());
+  return absl::OkStatus();
 }
 
 }  // namespace rubato::worker

@@ -12,7 +12,7 @@ void StagedParameters::Keep(const absl::Status& status) {
 
 absl::Status StagedParameters::Synchronize() {
   StepWatchdog::Watch watch(watchdog_, "synchronize");
-  return backend_->Synchronize();
+  return memory_->Synchronize();
 }
 
 Parameters::Step StagedParameters::next_step() {

@@ -15,14 +15,14 @@
 
 namespace rubato::worker {
 
-// Parameters of a model on a device with memory of its own. Weights are enqueued for the device as they arrive, in
+// Parameters of a model on devices with memory of their own. Weights are enqueued for the devices as they arrive, in
 // front of the forward pass that needs them; gradients, or what the device packs of them, are enqueued for the host as
 // they become ready, behind the backward pass that writes them, and pushed when they are there, while the device
 // computes the next ones. A step's gradients are all empty, or none is. Used by the trainer's thread.
 class StagedParameters : public Parameters {
  public:
-  // All outlive it. The packer may be null where nothing is packed, and the watchdog, which is told of waits for the
-  // device, where nobody watches.
+  // All outlive it; the backend is that of the gradients. The packer may be null where nothing is packed, and the
+  // watchdog, which is told of waits for the device, where nobody watches.
   StagedParameters(Parameters* servers, ModelMemory* memory, DevicePacker* packer, Backend* backend,
                    StepWatchdog* watchdog)
       : servers_(servers), memory_(memory), packer_(packer), backend_(backend), watchdog_(watchdog) {}
@@ -48,7 +48,7 @@ class StagedParameters : public Parameters {
   absl::Status EnqueuePush(int tensor, uint64_t examples, double epoch);
   // Pushes what has arrived, in order; all of it with `wait`.
   absl::Status PushArrived(bool wait);
-  // Waits for all work of the device.
+  // Waits for all work of all devices.
   absl::Status Synchronize();
   // Keeps the first error for the next call that can return it.
   void Keep(const absl::Status& status);

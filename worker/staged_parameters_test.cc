@@ -27,6 +27,14 @@ class StagedParametersTest : public TrainerTest {
     ASSERT_TRUE(memory_->is_staged());
   }
 
+  // So many of them.
+  void UseDevices(int count) {
+    std::vector<std::unique_ptr<Backend>> peers;
+    for (int i = 1; i < count; ++i) peers.push_back(std::make_unique<DeferredBackend>());
+    TrainerTest::UseDevice(std::make_unique<DeferredBackend>(), std::move(peers));
+    ASSERT_TRUE(memory_->is_staged());
+  }
+
   DeferredBackend* device_ = nullptr;
 };
 
@@ -62,6 +70,35 @@ TEST_F(StagedParametersTest, AMovedStepIsComputedAgain) {
   ASSERT_TRUE(Run(&on_device, &progress).ok());
   EXPECT_EQ(Weights(), weights);
   EXPECT_EQ(parameters_->begun_, (std::vector<int64_t>{0, 1, 12, 13, 14}));
+}
+
+TEST_F(StagedParametersTest, SeveralDevicesTrainAsTheHostDoes) {
+  for (int micro_batches : {1, 3}) {
+    for (double clip_norm : {0.0, 0.05}) {
+      config_.mutable_training()->set_micro_batches(micro_batches);
+      config_.mutable_training()->set_clip_norm(clip_norm);
+      TrainerTest::UseDevice(*CreateCpuBackend({}));
+      // The last step is moved, and its batch is smaller.
+      parameters_->move_at_ = 8;
+      StreamSource on_host(9, 1);
+      v1::WorkerProgress expected;
+      ASSERT_TRUE(Run(&on_host, &expected).ok());
+      const std::vector<float> weights = Weights();
+      for (int devices : {2, 3, 5}) {
+        SCOPED_TRACE(absl::StrCat(devices, " devices, ", micro_batches, " micro-batches, clip_norm ", clip_norm));
+        UseDevices(devices);
+        parameters_->move_at_ = 8;
+        StreamSource on_devices(9, 1);
+        v1::WorkerProgress progress;
+        const absl::Status status = Run(&on_devices, &progress);
+        ASSERT_TRUE(status.ok()) << status;
+        EXPECT_NEAR(progress.loss_total(), expected.loss_total(), 1e-4);
+        EXPECT_EQ(progress.correct_total(), expected.correct_total());
+        const std::vector<float> trained = Weights();
+        for (size_t i = 0; i < weights.size(); ++i) EXPECT_NEAR(trained[i], weights[i], 1e-5) << i;
+      }
+    }
+  }
 }
 
 TEST_F(StagedParametersTest, EmptyStepsArePushed) {

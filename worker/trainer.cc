@@ -203,7 +203,7 @@ absl::StatusOr<bool> Trainer::Backward(const LocalBatch& local, const Work& work
     {
       Timed timed(&progress_, Phase::kCompute, "backward", layer.name);
       SlowedDown slowed(options_.clock, options_.slow_factor);
-      RUBATO_RETURN_IF_ERROR(options_.model->BackwardLayer(l, accumulate));
+      RUBATO_RETURN_IF_ERROR(options_.model->BackwardLayer(l, accumulate, final));
     }
     if (!final || whole) continue;
     RUBATO_ASSIGN_OR_RETURN(bool finished, FinishLayer(layer, local, work));
@@ -228,7 +228,7 @@ absl::StatusOr<bool> Trainer::CompleteGradients(const Work& work) {
   if (clip_norm == 0) return true;
   Timed timed(&progress_, Phase::kCompute, "clip");
   SlowedDown slowed(options_.clock, options_.slow_factor);
-  RUBATO_RETURN_IF_ERROR(options_.model->ClipGradients(static_cast<float>(clip_norm)));
+  RUBATO_RETURN_IF_ERROR(options_.model->lead().ClipGradients(static_cast<float>(clip_norm)));
   return true;
 }
 
@@ -238,8 +238,8 @@ absl::StatusOr<bool> Trainer::UnscaleGradients(const Work& work) {
     Timed timed(&progress_, Phase::kCompute, "unscale");
     SlowedDown slowed(options_.clock, options_.slow_factor);
     // Exact, because the scale is a power of two.
-    RUBATO_RETURN_IF_ERROR(options_.model->ScaleGradients(1 / scaler_->scale()));
-    RUBATO_ASSIGN_OR_RETURN(finite, options_.model->GradientsAreFinite());
+    RUBATO_RETURN_IF_ERROR(options_.model->lead().ScaleGradients(1 / scaler_->scale()));
+    RUBATO_ASSIGN_OR_RETURN(finite, options_.model->lead().GradientsAreFinite());
   }
   if (!finite) {
     RUBATO_RETURN_IF_ERROR(SkipOverflow(work));

@@ -17,7 +17,7 @@
 #include "worker/batch_source.h"
 #include "worker/local_optimizer.h"
 #include "worker/loss_scaler.h"
-#include "worker/nn/model.h"
+#include "worker/nn/replicated_model.h"
 #include "worker/parameters.h"
 #include "worker/step_watchdog.h"
 #include "worker/tensor_reporter.h"
@@ -34,7 +34,7 @@ class Trainer {
   struct Options {
     const v1::JobConfig* config = nullptr;
     const ModelSpec* spec = nullptr;
-    Model* model = nullptr;
+    ReplicatedModel* model = nullptr;
     Parameters* parameters = nullptr;
     BatchSource* source = nullptr;
     // Local SGD. Null where a step is one batch.

@@ -188,22 +188,32 @@ class TrainerTest : public testing::Test {
     Model::Options options;
     options.max_batch = 8;
     model_ = *Model::Create(spec_, backend_.get(), options);
-    memory_.emplace(*ModelMemory::Create(model_.get(), backend_.get(), static_cast<int>(spec_.tensors.size())));
+    std::vector<Replica> replicas = {{model_.get(), backend_.get()}};
+    peer_models_.clear();
+    for (const std::unique_ptr<Backend>& peer : peers_) {
+      peer_models_.push_back(*Model::Create(spec_, peer.get(), options));
+      replicas.push_back({peer_models_.back().get(), peer.get()});
+    }
+    replicated_.emplace(*ReplicatedModel::Create(std::move(replicas)));
+    memory_.emplace(*ModelMemory::Create(&*replicated_));
     parameters_ = std::make_unique<FakeParameters>(model_.get(), &*memory_);
     staged_ = std::make_unique<StagedParameters>(parameters_.get(), &*memory_, device_packer_.get(), backend_.get(),
                                                  watchdog_.get());
   }
 
-  // Instead of the host.
-  void UseDevice(std::unique_ptr<Backend> device) {
+  // Instead of the host; the peers have replicas.
+  void UseDevice(std::unique_ptr<Backend> device, std::vector<std::unique_ptr<Backend>> peers = {}) {
     // What is on the old backend goes before it.
     device_packer_.reset();
     local_.reset();
     staged_.reset();
     parameters_.reset();
     memory_.reset();
+    replicated_.reset();
+    peer_models_.clear();
     model_.reset();
     backend_ = std::move(device);
+    peers_ = std::move(peers);
     StartAfresh();
   }
 
@@ -224,7 +234,7 @@ class TrainerTest : public testing::Test {
     Trainer::Options options;
     options.config = &config_;
     options.spec = &spec_;
-    options.model = model_.get();
+    options.model = &*replicated_;
     options.parameters = memory_->is_staged() ? static_cast<Parameters*>(staged_.get()) : parameters_.get();
     options.source = source;
     options.local = local_.get();
@@ -250,7 +260,10 @@ class TrainerTest : public testing::Test {
   bool scales_loss_ = false;
   std::unique_ptr<StepWatchdog> watchdog_;
   std::unique_ptr<Backend> backend_;
+  std::vector<std::unique_ptr<Backend>> peers_;
   std::unique_ptr<Model> model_;
+  std::vector<std::unique_ptr<Model>> peer_models_;
+  std::optional<ReplicatedModel> replicated_;
   std::optional<ModelMemory> memory_;
   std::unique_ptr<FakeParameters> parameters_;
   std::unique_ptr<DevicePacker> device_packer_;

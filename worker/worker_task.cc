@@ -17,13 +17,13 @@
 #include "worker/data/open_dataset.h"
 #include "worker/device_packer.h"
 #include "worker/local_optimizer.h"
-#include "worker/memory_plan.h"
 #include "worker/model_memory.h"
 #include "worker/ps_client/host_packer.h"
 #include "worker/staged_parameters.h"
 #include "worker/static_source.h"
 #include "worker/step_watchdog.h"
 #include "worker/worker_metrics.h"
+#include "worker/worker_model.h"
 
 namespace rubato::worker {
 namespace {
@@ -85,14 +85,6 @@ std::shared_ptr<SharedArena> MakeArena(const v1::JobConfig& config, const ModelS
   if (arena.ok()) return *std::move(arena);
   log->Warning(absl::StrCat("shares no memory with servers on this host: ", arena.status().message()));
   return nullptr;
-}
-
-// For the batches of the config; says what it takes, and does not begin where that is not there.
-absl::StatusOr<std::unique_ptr<Model>> MakeModel(const v1::JobConfig& config, const ModelSpec& spec, Backend* backend,
-                                                 Logger* log) {
-  RUBATO_ASSIGN_OR_RETURN(const std::string memory, FitMemory(config, spec, backend));
-  log->Info(memory);
-  return Model::Create(spec, backend, {.max_batch = LargestMicroBatch(config.training()), .seed = config.seed()});
 }
 
 // Part of the arena, which it keeps.
@@ -228,19 +220,16 @@ void WorkerTask::SendShardRequest(const v1::ShardRequest& request) {
 absl::Status WorkerTask::Train(const v1::JobDescription& job, const v1::Plan& plan, const ModelSpec& spec,
                                std::shared_ptr<const Dataset> dataset) {
   const v1::JobConfig& config = options_.config;
-  const int tensors = static_cast<int>(spec.tensors.size());
   const std::shared_ptr<SharedArena> arena = MakeArena(config, spec, TaskName(options_.task), options_.log);
   RUBATO_ASSIGN_OR_RETURN(
-      const ChosenBackend chosen,
-      ChooseBackend(
-          config.training(), [arena](size_t bytes) { return AllocateIn(arena, bytes); }, options_.makers));
-  Backend* const backend = chosen.backend.get();
-  options_.log->Info(absl::StrCat("computes on ", chosen.description));
-  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Model> model, MakeModel(config, spec, backend, options_.log));
-  RUBATO_ASSIGN_OR_RETURN(ModelMemory memory, ModelMemory::Create(model.get(), backend, tensors));
+      const std::unique_ptr<WorkerModel> model,
+      WorkerModel::Create(
+          config, spec, [arena](size_t bytes) { return AllocateIn(arena, bytes); }, options_.makers, options_.log));
+  Backend* const backend = model->backend();
+  RUBATO_ASSIGN_OR_RETURN(ModelMemory memory, ModelMemory::Create(model->model()));
   std::unique_ptr<LocalOptimizer> local;
   if (BatchesPerStep(config) > 1) {
-    RUBATO_ASSIGN_OR_RETURN(local, LocalOptimizer::Create(config.optimizer(), model.get(), backend));
+    RUBATO_ASSIGN_OR_RETURN(local, LocalOptimizer::Create(config.optimizer(), model->lead(), backend));
   }
   TraceRecorder trace({.task = TaskName(options_.task),
                        .task_index = options_.task.index(),
@@ -263,7 +252,7 @@ absl::Status WorkerTask::Train(const v1::JobDescription& job, const v1::Plan& pl
   std::shared_ptr<DevicePacker> device_packer;
   std::shared_ptr<GradientPacker> packer;
   if (memory.is_staged()) {
-    RUBATO_ASSIGN_OR_RETURN(device_packer, DevicePacker::Create(job, {.model = model.get(),
+    RUBATO_ASSIGN_OR_RETURN(device_packer, DevicePacker::Create(job, {.model = model->lead(),
                                                                       .backend = backend,
                                                                       .codecs = PushCodecs(config, spec),
                                                                       .seed = config.seed(),
@@ -298,7 +287,7 @@ absl::Status WorkerTask::Train(const v1::JobDescription& job, const v1::Plan& pl
   Trainer::Options trainer_options;
   trainer_options.config = &config;
   trainer_options.spec = &spec;
-  trainer_options.model = model.get();
+  trainer_options.model = model->model();
   trainer_options.parameters = memory.is_staged() ? static_cast<Parameters*>(&staged) : &client;
   trainer_options.source = is_static ? static_cast<BatchSource*>(&fixed) : &dynamic;
   trainer_options.local = local.get();
@@ -307,9 +296,9 @@ absl::Status WorkerTask::Train(const v1::JobDescription& job, const v1::Plan& pl
   trainer_options.clock = options_.clock;
   trainer_options.log = options_.log;
   trainer_options.trace = &trace;
-  trainer_options.scales_loss = chosen.precision == v1::TrainingConfig::FP16;
+  trainer_options.scales_loss = model->precision() == v1::TrainingConfig::FP16;
   trainer_options.watchdog = &watchdog;
-  TensorReporter reporter(DescribeTensors(spec, model.get(), backend));
+  TensorReporter reporter(DescribeTensors(spec, model->lead(), backend));
   trainer_options.tensors = &reporter;
   Trainer trainer(trainer_options);
   RUBATO_RETURN_IF_ERROR(RunTrainer(plan, &client, &trainer, is_static ? nullptr : &dynamic, &timed_trace));

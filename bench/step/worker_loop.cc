@@ -55,6 +55,7 @@ absl::Status WorkerLoop::SetUp(const StepSetup& setup, uint32_t index, bool has_
   }
   RUBATO_ASSIGN_OR_RETURN(backend_, CreateCpuBackend(backend));
   RUBATO_ASSIGN_OR_RETURN(model_, Model::Create(job_.model, backend_.get(), {.max_batch = setup.batch}));
+  RUBATO_ASSIGN_OR_RETURN(replicated_, ReplicatedModel::Create({{model_.get(), backend_.get()}}));
   const int tensors = static_cast<int>(job_.model.tensors.size());
   if (has_server) {
     RUBATO_RETURN_IF_ERROR(Connect(index));
@@ -66,7 +67,7 @@ absl::Status WorkerLoop::SetUp(const StepSetup& setup, uint32_t index, bool has_
   worker::Trainer::Options options;
   options.config = &job_.config;
   options.spec = &job_.model;
-  options.model = model_.get();
+  options.model = &*replicated_;
   options.parameters = parameters_ != nullptr ? parameters_.get() : client_.get();
   options.source = source_.get();
   options.worker = index;
@@ -80,9 +81,7 @@ absl::Status WorkerLoop::SetUp(const StepSetup& setup, uint32_t index, bool has_
 }
 
 absl::Status WorkerLoop::Connect(uint32_t index) {
-  const int tensors = static_cast<int>(job_.model.tensors.size());
-  RUBATO_ASSIGN_OR_RETURN(worker::ModelMemory memory,
-                          worker::ModelMemory::Create(model_.get(), backend_.get(), tensors));
+  RUBATO_ASSIGN_OR_RETURN(worker::ModelMemory memory, worker::ModelMemory::Create(&*replicated_));
   memory_ = std::make_unique<worker::ModelMemory>(std::move(memory));
   worker::PsClient::Options options;
   options.job = job_.description;

@@ -2,6 +2,7 @@
 #define RUBATO_BENCH_STEP_WORKER_LOOP_H_
 
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "absl/status/status.h"
@@ -13,7 +14,7 @@
 #include "common/log.h"
 #include "kernels/backend.h"
 #include "worker/model_memory.h"
-#include "worker/nn/model.h"
+#include "worker/nn/replicated_model.h"
 #include "worker/ps_client/ps_client.h"
 #include "worker/trainer.h"
 
@@ -51,6 +52,7 @@ class WorkerLoop {
   std::shared_ptr<SharedArena> arena_;
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<Model> model_;
+  std::optional<ReplicatedModel> replicated_;
   std::unique_ptr<worker::ModelMemory> memory_;
   std::unique_ptr<worker::Parameters> parameters_;
   // Null without a server; `parameters_` then may stand before it.

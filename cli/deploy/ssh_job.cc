@@ -174,13 +174,9 @@ std::string SshJob::StartCommand(const v1::DeployedTask& task, const v1::JobConf
   const bool is_server = task.role() == v1::TaskId::SERVER;
   // A lost worker's part is done by the others, and without its server a job ends.
   const bool again = task.role() == v1::TaskId::EVALUATOR;
-  std::vector<std::string> words = {again ? "start_again" : "start",
-                                    TaskFileName(task),
-                                    is_server ? "server" : "worker",
-                                    "--task_index",
-                                    absl::StrCat(task.index()),
-                                    "--coordinator",
-                                    deployment_.coordinator()};
+  std::vector<std::string> words = {
+      again ? "start_again" : "start", TaskFileName(task), is_server ? "server" : "worker", "--task_index",
+      absl::StrCat(task.index()),      "--coordinator",    deployment_.coordinator()};
   if (is_server) {
     const uint32_t first = deployment_.hosts().server_port();
     const uint32_t port = first > 0 ? first + task.slot() : 0;
@@ -191,7 +187,10 @@ std::string SshJob::StartCommand(const v1::DeployedTask& task, const v1::JobConf
     const auto facts = facts_.find(host);
     const auto cards = static_cast<uint32_t>(facts == facts_.end() ? 0 : facts->second.gpus);
     if (cards > 1) {
-      const uint32_t card = (config.training().device_index() + task.slot()) % cards;
+      // Tasks take turns with groups of so many cards.
+      const uint32_t each = std::max(1u, config.training().cards());
+      const uint32_t group = task.slot() % std::max(1u, cards / each);
+      const uint32_t card = (config.training().device_index() + group * each) % cards;
       words.insert(words.end(), {"--set", absl::StrCat("training.device_index=", card)});
     }
   }

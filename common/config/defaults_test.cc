@@ -34,6 +34,7 @@ TEST(DefaultsTest, FillsWhatTheCommentsState) {
   EXPECT_EQ(config.consistency().on_non_finite(), v1::ConsistencyConfig::SKIP_STEP);
   EXPECT_EQ(config.consistency().sync_every(), 1);
   EXPECT_EQ(config.training().micro_batches(), 1u);
+  EXPECT_EQ(config.training().cards(), 1u);
   EXPECT_EQ(config.training().compute_threads(), 1u);
   EXPECT_EQ(config.training().device(), v1::TrainingConfig::AUTO);
   EXPECT_EQ(config.training().precision(), v1::TrainingConfig::FP32);

@@ -12,6 +12,7 @@ uint64_t ConfigFingerprint(const v1::JobConfig& config) {
   // What a task finds on its machine.
   compared.mutable_training()->clear_device();
   compared.mutable_training()->clear_device_index();
+  compared.mutable_training()->clear_cards();
   // What changes nothing of what is computed.
   compared.clear_observability();
   std::string bytes;

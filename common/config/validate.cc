@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "common/config/local_sgd.h"
 #include "common/config/validate_parts.h"
 
 namespace rubato {
@@ -83,6 +84,17 @@ void ValidateDevice(const v1::TrainingConfig& training, ErrorList* errors) {
     errors->Add("training.precision", v1::TrainingConfig::Precision_Name(precision),
                 "FP32 where training.device is CPU");
   }
+}
+
+void ValidateCards(const v1::JobConfig& config, ErrorList* errors) {
+  const v1::TrainingConfig& training = config.training();
+  if (training.cards() == 1) return;
+  const std::string value = absl::StrCat(training.cards());
+  if (training.device() == v1::TrainingConfig::CPU)
+    errors->Add("training.cards", value, "1 where training.device is CPU");
+  if (BatchesPerStep(config) > 1) errors->Add("training.cards", value, "1 where consistency.sync_every is more than 1");
+  const int64_t examples = training.batch_size() / std::max<int64_t>(1, training.micro_batches());
+  errors->CheckInteger("training.cards", training.cards(), 1, std::clamp<int64_t>(examples, 1, 64));
 }
 
 void ValidateLossScale(const v1::TrainingConfig& training, ErrorList* errors) {
@@ -166,6 +178,7 @@ absl::Status ValidateJobConfig(const v1::JobConfig& config) {
   ValidateOptimizer(config.optimizer(), &errors);
   ValidateConsistency(config, &errors);
   ValidateTraining(config.training(), &errors);
+  ValidateCards(config, &errors);
   ValidateEvaluation(config, &errors);
   ValidateCompression(model.ok() ? &*model : nullptr, config.compression(), &errors);
   ValidateObservability(config.observability(), &errors);

@@ -2,6 +2,7 @@
 #define RUBATO_KERNELS_CUDA_CUDA_BACKEND_H_
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,7 @@ class CudaBackend : public Backend {
   WorkspaceRules Workspace() const override { return workspace_; }
   absl::Status CopyToDevice(const DeviceTensor& to, int64_t offset, int64_t count, const void* from) override;
   absl::Status CopyToHost(const DeviceTensor& from, int64_t offset, int64_t count, void* to) override;
+  absl::Status CopyFromPeer(Backend* peer, const DeviceTensor& x, const DeviceTensor& y) override;
   float* HostPointer(const DeviceTensor&) const override { return nullptr; }
   absl::StatusOr<std::unique_ptr<Event>> Record() override;
   absl::Status Synchronize() override;
@@ -108,6 +110,8 @@ class CudaBackend : public Backend {
   CudaBackend(const CudaBackendOptions& options, Device device);
   absl::Status Start();
 
+  // Lets the peer's card write this card's memory itself, where it can.
+  absl::Status OpenTo(const CudaBackend& peer);
   // The calling thread's calls go to this card.
   absl::Status UseDevice() const;
   // Begins an operation that uses these tensors; empty ones are left out.
@@ -140,6 +144,8 @@ class CudaBackend : public Backend {
   const ElementFormat format_;
   const WorkspaceRules workspace_;
   HostMemory host_memory_;
+  // Cards that have been looked at by OpenTo.
+  std::set<int> opened_to_;
   // In this order, because the streams' end waits for all work on the memory.
   std::unique_ptr<MemoryPool> pool_;
   std::unique_ptr<Streams> streams_;

@@ -157,6 +157,45 @@ absl::Status CudaBackend::CopyToHost(const DeviceTensor& from, int64_t offset, i
   return absl::OkStatus();
 }
 
+absl::Status CudaBackend::OpenTo(const CudaBackend& peer) {
+  if (peer.device_.index == device_.index || !opened_to_.insert(peer.device_.index).second) return absl::OkStatus();
+  int can_reach = 0;
+  RUBATO_CUDA_RETURN_IF_ERROR(cudaDeviceCanAccessPeer(&can_reach, peer.device_.index, device_.index));
+  // Otherwise CUDA copies by way of the host.
+  if (can_reach == 0) return absl::OkStatus();
+  RUBATO_RETURN_IF_ERROR(peer.UseDevice());
+  const cudaError_t enabled = cudaDeviceEnablePeerAccess(device_.index, 0);
+  if (enabled != cudaErrorPeerAccessAlreadyEnabled) RUBATO_CUDA_RETURN_IF_ERROR(enabled);
+  (void)cudaGetLastError();
+  return absl::OkStatus();
+}
+
+absl::Status CudaBackend::CopyFromPeer(Backend* peer, const DeviceTensor& x, const DeviceTensor& y) {
+  auto* const from = dynamic_cast<CudaBackend*>(peer);
+  if (from == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat("CopyFromPeer: ", peer->Name(), " is no peer of ", Name()));
+  }
+  RUBATO_RETURN_IF_ERROR(CheckSame("CopyFromPeer", "y", y, "x", x));
+  if (y.elements() == 0) return absl::OkStatus();
+  RUBATO_RETURN_IF_ERROR(OpenTo(*from));
+  // The copy runs in a lane of the peer. A lane of this card waits for it, and the copy for that lane, so that on both
+  // sides what comes before and after it is in order.
+  const Stream in = streams_->stream(kCopyIn), out = from->streams_->stream(kCopyOut);
+  RUBATO_RETURN_IF_ERROR(UseDevice());
+  RUBATO_RETURN_IF_ERROR(streams_->Enqueue(kCopyIn, {}, {BlockOf(y)}));
+  RUBATO_ASSIGN_OR_RETURN(const std::shared_ptr<const Mark> free, Mark::Record(in, 0));
+  RUBATO_RETURN_IF_ERROR(from->UseDevice());
+  RUBATO_RETURN_IF_ERROR(from->streams_->Enqueue(kCopyOut, {BlockOf(x)}, {}));
+  RUBATO_CUDA_RETURN_IF_ERROR(cudaStreamWaitEvent(out, free->event(), 0));
+  RUBATO_CUDA_RETURN_IF_ERROR(cudaMemcpyPeerAsync(y.data<void>(), device_.index, x.data<const void>(),
+                                                  from->device_.index,
+                                                  static_cast<size_t>(y.elements() * ElementBytes(y.type())), out));
+  RUBATO_ASSIGN_OR_RETURN(const std::shared_ptr<const Mark> copied, Mark::Record(out, 0));
+  RUBATO_RETURN_IF_ERROR(UseDevice());
+  RUBATO_CUDA_RETURN_IF_ERROR(cudaStreamWaitEvent(in, copied->event(), 0));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<Event>> CudaBackend::Record() {
   RUBATO_RETURN_IF_ERROR(UseDevice());
   return streams_->Record();

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/status.h"
 #include "kernels/backend_cpu.h"
 
@@ -69,6 +70,23 @@ absl::StatusOr<std::shared_ptr<void>> DeferredBackend::AllocateHostForSending(in
 }
 
 absl::StatusOr<DeviceMemory> DeferredBackend::Memory() const { return queue_->host().Memory(); }
+
+absl::Status DeferredBackend::CopyFromPeer(Backend* peer, const DeviceTensor& x, const DeviceTensor& y) {
+  auto* const from = dynamic_cast<DeferredBackend*>(peer);
+  if (from == nullptr) return absl::InvalidArgumentError(absl::StrCat("CopyFromPeer: ", peer->Name(), " is no peer"));
+  // Each may go before the other. What is left of one that has gone is not done any more.
+  const std::weak_ptr<Queue> theirs = from->queue_, mine = queue_;
+  const auto run_until = [](const std::weak_ptr<Queue>& weak, int64_t count) {
+    const std::shared_ptr<Queue> queue = weak.lock();
+    return queue == nullptr ? absl::OkStatus() : queue->RunUntil(count);
+  };
+  Enqueue([=, before = from->queue_->enqueued()](Backend& host) {
+    RUBATO_RETURN_IF_ERROR(run_until(theirs, before));
+    return host.Copy(x, y);
+  });
+  from->Enqueue([=, copied = queue_->enqueued()](Backend&) { return run_until(mine, copied); });
+  return absl::OkStatus();
+}
 
 absl::StatusOr<std::unique_ptr<Event>> DeferredBackend::Record() {
   return std::make_unique<DeferredEvent<Queue>>(queue_);

@@ -29,6 +29,7 @@ class DeferredBackend : public Backend {
   absl::Status CopyToHost(const DeviceTensor& from, int64_t offset, int64_t count, void* to) override {
     return Defer(&Backend::CopyToHost, from, offset, count, to);
   }
+  absl::Status CopyFromPeer(Backend* peer, const DeviceTensor& x, const DeviceTensor& y) override;
   float* HostPointer(const DeviceTensor&) const override { return nullptr; }
   absl::StatusOr<std::unique_ptr<Event>> Record() override;
   absl::Status Synchronize() override;

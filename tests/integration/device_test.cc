@@ -1,5 +1,5 @@
-// Whole jobs whose workers compute on devices that play a part: one that hangs, some that overflow, some that pack
-// their gradients.
+// Whole jobs whose workers compute on devices that play a part: one that hangs, some that overflow, several of one
+// worker, some that pack their gradients.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/config/load.h"
 #include "common/storage/file.h"
 #include "kernels/backend_cpu.h"
@@ -114,6 +115,28 @@ TEST_P(DeviceTest, WorkersThatOverflowScaleLessAndTrainOn) {
   }
   EXPECT_EQ(LastLine(config, "end")["overflows"], 6);
   EXPECT_EQ(LastLine(config, "end")["non_finite"], 0);
+}
+
+TEST_P(DeviceTest, AWorkerWithSeveralCardsTrainsLikeOneThatHasOne) {
+  std::vector<double> losses;
+  for (const int cards : {1, 3}) {
+    const v1::JobConfig config = Config(
+        absl::StrCat("cards_", cards, GetParam()),
+        {std::string("consistency.mode=") + GetParam(), "training.micro_batches=2", "compression.push.codec=BF16"});
+    WholeJob job(config);
+    job.StartServer(0);
+    std::vector<std::unique_ptr<Backend>> several;
+    for (int card = 0; card < cards; ++card) several.push_back(std::make_unique<DeferredBackend>());
+    job.StartWorkerOn(0, std::move(several));
+    job.StartWorker(1, std::make_unique<DeferredBackend>());
+    const absl::Status ended = job.AwaitEnd();
+    EXPECT_TRUE(ended.ok()) << ended;
+    for (uint32_t worker : {0, 1}) EXPECT_TRUE(job.WorkerStatus(worker).ok()) << job.WorkerStatus(worker);
+    for (const v1::TaskStatus& task : Workers(&job)) EXPECT_EQ(task.progress().steps_total(), 40);
+    losses.push_back(LastLine(config, "progress")["loss"]);
+  }
+  // Which examples a worker gets, and in ASYNC the order of the pushes, differ from run to run.
+  EXPECT_NEAR(losses[0], losses[1], 0.3);
 }
 
 // The weights, and what two workers keep back, at the end of a job with this codec.

@@ -69,16 +69,24 @@ void WholeJob::StartServer(uint32_t index) {
 }
 
 void WholeJob::StartWorker(uint32_t index, std::unique_ptr<Backend> backend, std::function<void()> abandon) {
+  std::vector<std::unique_ptr<Backend>> backends;
+  backends.push_back(std::move(backend));
+  StartWorkerOn(index, std::move(backends), std::move(abandon));
+}
+
+void WholeJob::StartWorkerOn(uint32_t index, std::vector<std::unique_ptr<Backend>> backends,
+                             std::function<void()> abandon) {
   worker::WorkerTask::Options options;
   options.config = config_;
+  options.config.mutable_training()->set_cards(static_cast<uint32_t>(backends.size()));
   options.task = Task(v1::TaskId::WORKER, index);
   options.coordinator = address_;
   options.clock = &clock_;
   options.log = &log_;
   options.abandon = std::move(abandon);
-  // Functions are copied, and a backend is not.
-  auto given = std::make_shared<std::unique_ptr<Backend>>(std::move(backend));
-  options.makers.cuda = [given](const CudaBackendOptions&) { return std::move(*given); };
+  // Functions are copied, and backends are not.
+  auto given = std::make_shared<std::vector<std::unique_ptr<Backend>>>(std::move(backends));
+  options.makers.cuda = [given](const CudaBackendOptions& cuda) { return std::move((*given)[cuda.device_index]); };
   threads_.emplace_back([this, index, options = std::move(options)]() mutable {
     Health health;
     options.health = &health;

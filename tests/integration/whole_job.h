@@ -29,6 +29,9 @@ class WholeJob {
   // `abandon` as in WorkerTask::Options.
   void StartWorker(
       uint32_t index, std::unique_ptr<Backend> backend, std::function<void()> abandon = [] {});
+  // On as many cards.
+  void StartWorkerOn(
+      uint32_t index, std::vector<std::unique_ptr<Backend>> backends, std::function<void()> abandon = [] {});
   // The end of the job; DeadlineExceeded where it does not end.
   absl::Status AwaitEnd();
   // After AwaitEnd: waits for all tasks; how a worker ended.

@@ -26,7 +26,9 @@ absl::Status EvaluatorTask::Run() {
   const v1::JobConfig& config = options_.config;
   RUBATO_ASSIGN_OR_RETURN(ModelSpec spec, BuildModelSpec(config.model()));
   RUBATO_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> dataset, OpenDataset(config, spec, Split::kTest));
-  RUBATO_ASSIGN_OR_RETURN(const ChosenBackend chosen, ChooseBackend(config.training(), {}));
+  v1::TrainingConfig one_card = config.training();
+  one_card.set_cards(1);
+  RUBATO_ASSIGN_OR_RETURN(const ChosenBackend chosen, ChooseBackend(one_card, {}));
   Backend* const backend = chosen.backend.get();
   options_.log->Info(absl::StrCat("computes on ", chosen.description));
   Model::Options model_options;

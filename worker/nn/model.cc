@@ -152,39 +152,51 @@ absl::Status Model::ForwardLayer(int layer, bool training, uint64_t dropout_stre
   return absl::OkStatus();
 }
 
-absl::StatusOr<LossResult> Model::RunLoss(float gradient_scale, const DeviceTensor& gradient) {
+absl::Status Model::RunLoss(float gradient_scale, const DeviceTensor& gradient) {
   if (next_forward_ != layers()) {
     return absl::FailedPreconditionError(
         absl::StrCat("ComputeLoss: layer ", next_forward_, " of ", layers(), " has not run"));
   }
-  // An example's loss is the mean over its labels.
-  int64_t labels = 1;
   if (spec_.loss == v1::ModelConfig::SOFTMAX_CROSS_ENTROPY) {
-    labels = spec_.labels_per_example();
     const DeviceTensor logits = AsRows(output(), spec_.classes());
     const DeviceTensor dlogits = gradient.empty() ? gradient : AsRows(gradient, spec_.classes());
     RUBATO_RETURN_IF_ERROR(backend_->SoftmaxCrossEntropy(logits, labels_.Rows(examples_).Reshaped({logits.rows()}),
-                                                         gradient_scale / static_cast<float>(labels), dlogits,
+                                                         gradient_scale / static_cast<float>(LossTerms()), dlogits,
                                                          loss_sums_));
   } else {
     RUBATO_RETURN_IF_ERROR(
         backend_->MeanSquaredError(output(), labels_.Rows(examples_), gradient_scale, gradient, loss_sums_));
   }
-  double sums[2] = {};
-  RUBATO_RETURN_IF_ERROR(backend_->CopyToHost(loss_sums_, 0, 2, sums));
+  if (host_sums_ == nullptr) {
+    RUBATO_ASSIGN_OR_RETURN(host_sums_, backend_->AllocateHost(loss_sums_.elements() * sizeof(double)));
+  }
+  return backend_->CopyToHost(loss_sums_, 0, loss_sums_.elements(), host_sums_.get());
+}
+
+int64_t Model::LossTerms() const {
+  return spec_.loss == v1::ModelConfig::SOFTMAX_CROSS_ENTROPY ? spec_.labels_per_example() : 1;
+}
+
+absl::StatusOr<LossResult> Model::AwaitLoss() {
   RUBATO_RETURN_IF_ERROR(backend_->Synchronize());
-  const auto divisor = static_cast<double>(labels);
-  return LossResult{.loss_sum = sums[0] / divisor, .correct = sums[1] / divisor};
+  const auto terms = static_cast<double>(LossTerms());
+  const auto* const sums = static_cast<const double*>(host_sums_.get());
+  return LossResult{.loss_sum = sums[0] / terms, .correct = sums[1] / terms};
 }
 
 absl::StatusOr<LossResult> Model::ComputeLoss(float gradient_scale) {
+  RUBATO_RETURN_IF_ERROR(EnqueueLoss(gradient_scale));
+  return AwaitLoss();
+}
+
+absl::Status Model::EnqueueLoss(float gradient_scale) {
   const DeviceTensor gradient = output_gradient_.Rows(examples_);
-  RUBATO_ASSIGN_OR_RETURN(LossResult result, RunLoss(gradient_scale, gradient));
+  RUBATO_RETURN_IF_ERROR(RunLoss(gradient_scale, gradient));
   // What an unfinished batch has left is not of this one.
   std::fill(output_gradients_.begin(), output_gradients_.end(), DeviceTensor());
   output_gradients_.back() = gradient;
   next_backward_ = layers() - 1;
-  return result;
+  return absl::OkStatus();
 }
 
 absl::Status Model::AddOutputGradient(int layer, const DeviceTensor& gradient) {
@@ -255,7 +267,8 @@ absl::Status Model::ClipGradients(float max_norm) {
 
 absl::StatusOr<LossResult> Model::EvaluateBatch() {
   for (int i = 0; i < layers(); ++i) RUBATO_RETURN_IF_ERROR(ForwardLayer(i, false, 0));
-  return RunLoss(0, DeviceTensor());
+  RUBATO_RETURN_IF_ERROR(RunLoss(0, DeviceTensor()));
+  return AwaitLoss();
 }
 
 }  // namespace rubato

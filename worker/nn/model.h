@@ -65,6 +65,9 @@ class Model {
   // After the last layer; waits for the device. The backward pass gives gradients of gradient_scale times loss_sum: 1 /
   // examples for those of the mean. FailedPrecondition: layers are missing.
   absl::StatusOr<LossResult> ComputeLoss(float gradient_scale);
+  // The same in two calls, of which the second, for the loss of the first, waits.
+  absl::Status EnqueueLoss(float gradient_scale);
+  absl::StatusOr<LossResult> AwaitLoss();
   // Layers in reverse order. Writes the gradients of the layer's tensors, or adds to them, for micro-batches.
   // FailedPrecondition: another layer is next, or ComputeLoss has not been called.
   absl::Status BackwardLayer(int layer, bool accumulate);
@@ -101,7 +104,10 @@ class Model {
   absl::Status RunBackward(int layer, bool accumulate);
   // `gradient` is one of the terms of that of a layer's output.
   absl::Status AddOutputGradient(int layer, const DeviceTensor& gradient);
-  absl::StatusOr<LossResult> RunLoss(float gradient_scale, const DeviceTensor& gradient);
+  // An example's loss is the mean of this many, one for each of its labels.
+  int64_t LossTerms() const;
+  // `gradient` may be empty.
+  absl::Status RunLoss(float gradient_scale, const DeviceTensor& gradient);
 
   const ModelSpec spec_;
   Backend* const backend_;
@@ -114,6 +120,8 @@ class Model {
   // Memory for the largest batch.
   DeviceTensor inputs_, labels_, output_gradient_, loss_sums_, squares_;
   std::vector<int32_t> tokens_;
+  // loss_sums_ on the host. Allocated with the first loss: a backend that only plans has no such memory.
+  std::shared_ptr<void> host_sums_;
 
   // The current batch. activations_[0] is the model's input, and activations_[i + 1] layer i's output.
   int64_t examples_ = 0;
