@@ -73,6 +73,9 @@ const char* __tsan_default_suppressions() {
       // mutex of its libraries.
       "race:grpc::ServerUnaryReactor::InternalBindCall\n"
       "race:grpc::internal::CallbackUnaryHandler\n"
+      // gRPC's own threads are joined by its clean-up, which runs on a thread that nobody waits for where the last user
+      // goes on one of its threads. The process may end first.
+      "thread:grpc_core::Thread::Thread\n"
       // OpenMP's barriers are futexes of its own, unseen as well.
       "called_from_lib:libgomp.so\n"
       // Its kernels are made at run time and divide their work with OpenMP.
