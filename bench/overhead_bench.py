@@ -1,148 +1,219 @@
 #!/usr/bin/env python3
 """What looking at a job costs: MNIST's multilayer perceptron trained with everything that shows it off, with all of it
-on, and with all of it on while it is traced as well, in turns.
+on, and with all of it on while it is traced as well.
 
 On: /metrics of every task, all scraped once a second; event files with norms and histograms of every tensor each 100
 steps; JSON logs; `rubato status --watch`, once a second. Traced: `rubato trace` in addition, from the first step to the
-last. Off: none of that. The update log is off in all.
+last. Off: none of that. In all the update log is off, and the evaluator has nothing to do.
 
-The figures are examples a second between the first and the last line of progress, and processor time of all processes
-(the scraper's, which is this one, too) an example, which a busy machine changes less; and medians, over the rounds, of
-both ratios to the run of the same round with everything off.
+A machine's speed changes by more from minute to minute than what is to be measured. So the jobs are alive at the same
+time, and one runs while the others are stopped (SIGSTOP), for seconds at a time, in an order that changes: what disturbs
+one disturbs all. A job's time is the time for which it was let run. Its rate in a block of turns is the slope, by least
+squares, of the examples that its run record counts over that time.
+
+Printed for each: examples a second and the processor time of all of its processes an example, scraper included; to the
+job with everything off: the median and the mean over the blocks, with its standard error.
 
     bazel build //cli/command:rubato //coordinator //server //worker
-    bench/overhead_bench.py --rounds=9
+    bench/overhead_bench.py
 """
 
 import argparse
+import contextlib
 import http.client
 import json
 import os
-import resource
+import signal
 import statistics
 import subprocess
+import sys
 import tempfile
-import threading
 import time
 
-
-def progress(run):
-    """The run record's lines of progress."""
-    with open(os.path.join(run, "metrics.jsonl")) as lines:
-        records = [json.loads(line) for line in lines]
-    return [record for record in records if record["kind"] == "progress"]
+# In the environment of all processes of a job, so that they are found.
+MARK = "RUBATO_OVERHEAD_JOB"
 
 
-class Scraper:
-    """Asks all tasks for their metrics once a second, over connections that it keeps, as Prometheus does."""
+def scrape(address):
+    """Asks all tasks for their metrics once a second, over connections that it keeps, as Prometheus does. For ever."""
+    connections = {}
 
-    def __init__(self, address):
-        self.address, self.pages, self.stopped = address, 0, threading.Event()
-        self.connections = {}
-        self.thread = threading.Thread(target=self.run)
-        self.thread.start()
-
-    def get(self, address, path):
-        if address not in self.connections:
-            self.connections[address] = http.client.HTTPConnection(address, timeout=5)
+    def get(address, path):
+        if address not in connections:
+            connections[address] = http.client.HTTPConnection(address, timeout=60)
         try:
-            self.connections[address].request("GET", path)
-            return self.connections[address].getresponse().read()
+            connections[address].request("GET", path)
+            return connections[address].getresponse().read()
         except (OSError, http.client.HTTPException):
-            self.connections.pop(address).close()
+            connections.pop(address).close()
             raise
 
-    def run(self):
-        while not self.stopped.wait(1):
-            try:
-                targets = [target for group in json.loads(self.get(self.address, "/targets")) for target in group["targets"]]
-                for target in targets:
-                    self.get(target, "/metrics")
-                    self.pages += 1
-            except (OSError, http.client.HTTPException):
-                pass  # Not there yet, or not any more.
-
-    def stop(self):
-        self.stopped.set()
-        self.thread.join()
-
-
-def cpu_seconds():
-    return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_CHILDREN, resource.RUSAGE_SELF))
-
-
-def train(options, variant):
-    """(examples a second, processor time an example) of one run."""
-    shown = variant != "off"
-    with tempfile.TemporaryDirectory() as work:
-        run = os.path.join(work, "run")
-        rubato = os.path.join(options.binaries, "cli/command/rubato")
-        command = [rubato, "train", options.config, f"--run_directory={run}", f"--binaries={options.binaries}"]
-        # Stopped, and an error, when it takes longer.
-        command += ["--time_limit=600"]
-        command += ["--set", f"training.max_steps={options.steps}", "--set", "cluster.update_log=false"]
-        port = 20000 + os.getpid() % 10000
-        if shown:
-            command += [f"--metrics_listen=127.0.0.1:{port}", "--set", "observability.histogram_every_steps=100"]
-            command += ["--set", "observability.log_format=JSON"]
-        else:
-            command += ["--set", "observability.no_tensorboard=true"]
-        before = cpu_seconds()
-        job = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        scraper = Scraper(f"127.0.0.1:{port}") if shown else None
-        others = []
+    pages = 0
+    while True:
+        time.sleep(1)
         try:
-            while shown and job.poll() is None and not os.path.exists(os.path.join(run, "metrics.jsonl")):
-                time.sleep(0.05)
-            quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-            if shown:
-                others.append(subprocess.Popen([rubato, "status", run, "--watch"], **quiet))
-            if variant == "traced":
-                trace = [rubato, "trace", run, "--seconds=600", f"--output={work}/trace.json"]
-                others.append(subprocess.Popen(trace, **quiet))
-            errors = job.communicate()[1]
-            if job.returncode != 0:
-                raise SystemExit(f"{' '.join(command)}: exit status {job.returncode}\n{errors}")
-        finally:
-            job.kill()
-            for other in others:
-                try:
-                    other.wait(30)
-                except subprocess.TimeoutExpired:
-                    other.kill()
-                    other.wait()
-            if scraper is not None:
-                scraper.stop()
-        if scraper is not None and scraper.pages == 0:
-            raise SystemExit("no page of metrics was read")
-        records = progress(run)
-        first, last = records[0], records[-1]
-        rate = (last["examples"] - first["examples"]) / (last["t"] - first["t"])
-        return rate, (cpu_seconds() - before) / last["examples"]
+            targets = [target for group in json.loads(get(address, "/targets")) for target in group["targets"]]
+            for target in targets:
+                get(target, "/metrics")
+                pages += 1
+            print(pages, flush=True)
+        except (OSError, http.client.HTTPException):
+            pass  # Not there yet, or not any more.
+
+
+class Job:
+    """A job, and what looks at it; stopped and continued as a whole."""
+
+    def __init__(self, variant, port, work):
+        self.variant, self.port, self.mark = variant, port, f"{os.getpid()}-{variant}"
+        self.directory = os.path.join(work, variant)
+        self.run = os.path.join(self.directory, "run")
+        self.launcher, self.active_s, self.points = None, 0.0, []
+        os.mkdir(self.directory)
+
+    def begin(self, options):
+        rubato = os.path.join(options.binaries, "cli/command/rubato")
+        command = [rubato, "train", options.config, f"--run_directory={self.run}", f"--binaries={options.binaries}"]
+        # More steps than it will do; leases that outlast the others' turns; and no evaluation, which would fall into some
+        # turns and not into others.
+        command += ["--set", "training.max_steps=100000000", "--set", "cluster.lease_seconds=120"]
+        command += ["--set", "evaluation.every_epochs=1000000", "--set", "cluster.update_log=false"]
+        if self.variant == "off":
+            command += ["--set", "observability.no_tensorboard=true"]
+        else:
+            command += [f"--metrics_listen=127.0.0.1:{self.port}", "--set", "observability.histogram_every_steps=100"]
+            command += ["--set", "observability.log_format=JSON"]
+        self.launcher = self.start("train", command)
+        self.wait_for("line of progress", lambda: self.last_progress() is not None)
+        if self.variant != "off":
+            self.start("scrape", [sys.executable, os.path.abspath(__file__), f"--scrape=127.0.0.1:{self.port}"])
+            self.start("watch", [rubato, "status", self.run, "--watch"])
+            self.wait_for("page of metrics", lambda: os.path.getsize(self.output("scrape")) > 0)
+        if self.variant == "traced":
+            self.start("trace", [rubato, "trace", self.run, "--seconds=3600", f"--output={self.directory}/trace.json"])
+        self.signal(signal.SIGSTOP)
+
+    def output(self, name):
+        return os.path.join(self.directory, name + ".out")
+
+    def start(self, name, command):
+        with open(self.output(name), "w") as output:
+            return subprocess.Popen(command, stdout=output, stderr=output, env={**os.environ, MARK: self.mark})
+
+    def wait_for(self, what, holds, seconds=60):
+        deadline = time.monotonic() + seconds
+        while not holds():
+            if self.launcher.poll() is not None or time.monotonic() > deadline:
+                with open(self.output("train")) as output:
+                    raise SystemExit(f"{self.variant}: no {what} after {seconds} s, or it ended\n{output.read()}")
+            time.sleep(0.05)
+
+    def last_progress(self):
+        """(when it was written, seconds since the epoch; examples) of the run record's last line of progress."""
+        try:
+            with open(os.path.join(self.run, "metrics.jsonl")) as lines:
+                written = os.fstat(lines.fileno()).st_mtime
+                progress = [line for line in lines if line.startswith('{"kind":"progress"') and line.endswith("\n")]
+        except FileNotFoundError:
+            return None
+        return (written, json.loads(progress[-1])["examples"]) if progress else None
+
+    def processes(self):
+        mark = f"{MARK}={self.mark}".encode()
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            with contextlib.suppress(OSError):
+                with open(f"/proc/{pid}/environ", "rb") as environment:
+                    if mark in environment.read().split(b"\0"):
+                        yield int(pid)
+
+    def signal(self, number):
+        for pid in self.processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def cpu_seconds(self):
+        ticks = 0
+        for pid in self.processes():
+            with open(f"/proc/{pid}/stat") as status:
+                ticks += sum(map(int, status.read().rsplit(")", 1)[1].split()[11:13]))
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+    def turn(self, seconds):
+        """Lets it run, all others being stopped."""
+        self.signal(signal.SIGCONT)
+        begin = time.time()
+        time.sleep(seconds)
+        end = time.time()
+        self.signal(signal.SIGSTOP)
+        if self.launcher.poll() is not None:
+            raise SystemExit(f"{self.variant}: the job ended with exit status {self.launcher.returncode}")
+        written, examples = self.last_progress()
+        if begin < written < end:
+            self.points.append((self.active_s + written - begin, examples))
+        self.active_s += end - begin
+
+    def end(self):
+        self.signal(signal.SIGCONT)
+        if self.launcher is not None:
+            self.launcher.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.launcher.wait(30)
+        self.signal(signal.SIGKILL)
+
+
+def measure(jobs, options):
+    """({variant: [examples a second of each block]}, {variant: [seconds of processor time an example]})."""
+    rates = {job.variant: [] for job in jobs}
+    costs = {job.variant: [] for job in jobs}
+    for block in range(options.blocks):
+        before = {job.variant: (job.cpu_seconds(), job.last_progress()[1]) for job in jobs}
+        for job in jobs:
+            job.points.clear()
+        for turn in range(options.turns):
+            # Each comes first, second and third, and before and after each other, equally often.
+            order = jobs[turn % len(jobs) :] + jobs[: turn % len(jobs)]
+            for job in order if (turn // len(jobs)) % 2 == 0 else reversed(order):
+                job.turn(options.seconds)
+        for job in jobs:
+            rates[job.variant].append(statistics.linear_regression(*zip(*job.points)).slope)
+            cpu_s, examples = before[job.variant]
+            costs[job.variant].append((job.cpu_seconds() - cpu_s) / (job.last_progress()[1] - examples))
+        print(f"# block {block}:", {variant: round(values[-1]) for variant, values in rates.items()}, flush=True)
+    return rates, costs
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--steps", type=int, default=3000, help="of each run")
+    parser.add_argument("--blocks", type=int, default=8)
+    parser.add_argument("--turns", type=int, default=18, help="of each job in a block")
+    parser.add_argument("--seconds", type=float, default=1.5, help="of a turn")
+    parser.add_argument("--variants", default="off,on,traced", help="off, and any of the others")
     parser.add_argument("--config", default="configs/mnist_mlp_sync.textproto")
     parser.add_argument("--binaries", default="bazel-bin")
+    parser.add_argument("--scrape", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    variants = ["off", "on", "traced"]
-    measured = {variant: [] for variant in variants}
-    for index in range(options.rounds):
-        # Each is first, second and third in turn.
-        for variant in variants[index % 3 :] + variants[: index % 3]:
-            measured[variant].append(train(options, variant))
-    for variant in variants:
-        rates, costs = zip(*measured[variant])
-        pairs = list(zip(measured[variant], measured["off"]))
+    if options.scrape:
+        scrape(options.scrape)
+    jobs = []
+    with tempfile.TemporaryDirectory() as work:
+        try:
+            for index, variant in enumerate(options.variants.split(",")):
+                jobs.append(Job(variant, 20000 + os.getpid() % 10000 + index, work))
+                jobs[-1].begin(options)
+            rates, costs = measure(jobs, options)
+        finally:
+            for job in jobs:
+                job.end()
+    for variant in rates:
+        to_off = [rate / off for rate, off in zip(rates[variant], rates["off"])]
         print(json.dumps({
             "name": variant,
-            "examples_per_s": round(statistics.median(rates)),
-            "cpu_us_per_example": round(1e6 * statistics.median(costs), 3),
-            "examples_per_s_to_off": round(statistics.median(run[0] / off[0] for run, off in pairs), 4),
-            "cpu_to_off": round(statistics.median(run[1] / off[1] for run, off in pairs), 4),
+            "examples_per_s": round(statistics.median(rates[variant])),
+            "to_off_median": round(statistics.median(to_off), 4),
+            "to_off_mean": round(statistics.mean(to_off), 4),
+            "standard_error": round(statistics.stdev(to_off) / len(to_off) ** 0.5, 4) if len(to_off) > 1 else None,
+            "cpu_us_per_example": round(1e6 * statistics.median(costs[variant]), 3),
+            "cpu_to_off": round(statistics.median(cost / off for cost, off in zip(costs[variant], costs["off"])), 4),
         }))
 
 
