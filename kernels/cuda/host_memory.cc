@@ -29,7 +29,12 @@ void HostMemory::Locked::Remove(const void* memory) {
   ranges.erase(Address(memory));
 }
 
-HostMemory::HostMemory() : locked_(std::make_shared<Locked>()) {}
+HostMemory::Locked* HostMemory::OfThisProcess() {
+  static auto* const locked = new Locked();
+  return locked;
+}
+
+HostMemory::HostMemory() : locked_(OfThisProcess()) {}
 
 absl::StatusOr<std::shared_ptr<void>> HostMemory::Allocate(int64_t bytes, const Provider& provider) {
   const int64_t pages = (std::max<int64_t>(bytes, 1) + kPage - 1) / kPage * kPage;

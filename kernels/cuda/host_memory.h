@@ -13,7 +13,8 @@
 
 namespace rubato::cuda {
 
-// Page-locked memory of the host, from and to which the device copies by itself. Thread-safe.
+// Page-locked memory of the host, from and to which devices copy by themselves. What one object has allocated, all
+// know: it is locked for every card. Thread-safe.
 class HostMemory {
  public:
   using Provider = std::function<std::shared_ptr<void>(size_t bytes)>;
@@ -22,7 +23,7 @@ class HostMemory {
 
   // Zeroed, at a multiple of 64. With a provider, from there where it has room. ResourceExhausted: none is left.
   absl::StatusOr<std::shared_ptr<void>> Allocate(int64_t bytes, const Provider& provider);
-  // Whether all of [memory, memory + bytes) came from Allocate, is still held and could be page-locked.
+  // Whether all of [memory, memory + bytes) came from Allocate, of any object, is still held and could be page-locked.
   bool IsLocked(const void* memory, int64_t bytes) const;
 
  private:
@@ -32,10 +33,12 @@ class HostMemory {
     void Add(const void* memory, int64_t bytes);
     void Remove(const void* memory);
   };
+  // Never destroyed.
+  static Locked* OfThisProcess();
 
   absl::StatusOr<std::shared_ptr<void>> Lock(std::shared_ptr<void> memory, int64_t bytes);
 
-  const std::shared_ptr<Locked> locked_;
+  Locked* const locked_;
 };
 
 }  // namespace rubato::cuda
