@@ -37,8 +37,8 @@ struct HostNeeds {
   // The lowest that the package's programs run with; empty: any.
   std::string glibc;
   int64_t free_kib = 0;
-  // Whether its workers or evaluators must have a card (training.device: CUDA).
-  bool gpu = false;
+  // That each of its tasks must find (training.device: CUDA).
+  int cards = 0;
   absl::Duration clock_offset_max = absl::Seconds(5);
 };
 

@@ -50,6 +50,16 @@ std::string AnyAddress(const v1::HostConfig& host) {
   return absl::StrContains(host.address(), ':') ? "[::]" : "0.0.0.0";
 }
 
+// Of a host, where a worker takes so many. The evaluator takes one.
+int CardsNeeded(const std::vector<v1::DeployedTask>& tasks, int host, int of_a_worker) {
+  int cards = 0;
+  for (const v1::DeployedTask& task : tasks) {
+    if (static_cast<int>(task.host()) != host || task.role() == v1::TaskId::SERVER) continue;
+    cards = std::max(cards, task.role() == v1::TaskId::WORKER ? of_a_worker : std::min(1, of_a_worker));
+  }
+  return cards;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SshJob>> SshJob::Create(v1::Deployment deployment, const Clock* clock,
@@ -95,7 +105,6 @@ absl::Status SshJob::Check(const HostNeeds& needs, const Package& package, const
   const absl::Time before = clock_->Now();
   const std::vector<SshResult> results = ssh_->Run(calls, kAnswer);
   const absl::Time after = clock_->Now();
-  const std::vector<int> computing = HostsWithData();
   std::vector<std::string> failures;
   for (size_t i = 0; i < results.size(); ++i) {
     if (absl::IsCancelled(results[i].status)) return absl::CancelledError("stopped by a signal");
@@ -106,7 +115,7 @@ absl::Status SshJob::Check(const HostNeeds& needs, const Package& package, const
     RUBATO_ASSIGN_OR_RETURN(const std::string output, ReadFile(results[i].output_path));
     const absl::StatusOr<HostFacts> facts = ParseHostFacts(output);
     HostNeeds own = needs;
-    own.gpu = needs.gpu && std::find(computing.begin(), computing.end(), hosts_[i]) != computing.end();
+    own.cards = CardsNeeded(tasks, hosts_[i], needs.cards);
     const std::vector<std::string> problems = facts.ok()
                                                   ? HostProblems(*facts, own, before, after)
                                                   : std::vector<std::string>{std::string(facts.status().message())};
