@@ -65,6 +65,8 @@ void AddDeployCommand(CLI::App* app, const Environment* environment, int* exit_c
     std::string run_directory;
     std::vector<std::string> tasks;
     int lines = 20;
+    double seconds = 5;
+    std::string output;
     bool remove = false;
   };
   auto run = std::make_shared<RunOptions>();
@@ -77,6 +79,14 @@ void AddDeployCommand(CLI::App* app, const Environment* environment, int* exit_c
             [run, environment] { return SshStatus(run->run_directory, *environment); })
       ->add_option("RUN", run->run_directory, what)
       ->required();
+  CLI::App* trace =
+      AddAction(ssh, "trace", "One timeline of all tasks of the job, which trains", environment, exit_code,
+                [run, environment] { return SshTrace(run->run_directory, run->seconds, run->output, *environment); });
+  trace->add_option("RUN", run->run_directory, what)->required();
+  trace->add_option("--seconds", run->seconds, "How long it is recorded, up to 600")
+      ->capture_default_str()
+      ->check(CLI::Range(0.01, 600.0));
+  trace->add_option("--output", run->output, "The file to write; otherwise traces/<number>/merged.json in RUN");
   CLI::App* logs =
       AddAction(ssh, "logs", "Show the last lines of tasks' logs", environment, exit_code,
                 [run, environment] { return SshLogs(run->run_directory, run->tasks, run->lines, *environment); });

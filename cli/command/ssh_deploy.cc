@@ -7,8 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cli/command/job_run.h"
+#include "cli/command/job_trace.h"
 #include "cli/command/run_directory.h"
 #include "cli/command/status_text.h"
+#include "cli/deploy/coordinator_tunnel.h"
 #include "cli/deploy/deployment_file.h"
 #include "cli/deploy/hosts.h"
 #include "cli/deploy/package.h"
@@ -164,10 +166,24 @@ absl::Status SshFollow(const std::string& run_directory, const Environment& envi
 absl::Status SshStatus(const std::string& run_directory, const Environment& environment) {
   RUBATO_ASSIGN_OR_RETURN(const OpenJob open, OpenIn(run_directory, environment));
   *environment.out << open.job->DescribeTasks() << std::flush;
-  RUBATO_ASSIGN_OR_RETURN(const v1::JobStatus status,
-                          StatusThroughSsh(open.job.get(), kStatusPatience, environment.clock));
+  RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorTunnel> tunnel, CoordinatorTunnel::Open(open.job.get()));
+  RUBATO_ASSIGN_OR_RETURN(const v1::JobStatus status, tunnel->AwaitStatus(kStatusPatience, environment.clock));
   *environment.out << "\n" << StatusText(status) << std::flush;
   return absl::OkStatus();
+}
+
+absl::Status SshTrace(const std::string& run_directory, double seconds, const std::string& output,
+                      const Environment& environment) {
+  RUBATO_ASSIGN_OR_RETURN(const OpenJob open, OpenIn(run_directory, environment));
+  RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorTunnel> tunnel, CoordinatorTunnel::Open(open.job.get()));
+  RUBATO_ASSIGN_OR_RETURN(const v1::JobStatus status, tunnel->AwaitStatus(kStatusPatience, environment.clock));
+  if (status.phase() != v1::JobStatus::TRAINING) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the job does not train now, it is ", v1::JobStatus::Phase_Name(status.phase())));
+  }
+  RUBATO_ASSIGN_OR_RETURN(const uint64_t id, RecordTrace(tunnel->client(), seconds, environment));
+  RUBATO_RETURN_IF_ERROR(open.job->Fetch(run_directory, TraceDirectoryOf("", id)));
+  return MergeTraces(TraceDirectoryOf(run_directory, id), output, environment);
 }
 
 absl::Status SshLogs(const std::string& run_directory, const std::vector<std::string>& tasks, int lines,

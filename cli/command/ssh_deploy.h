@@ -40,6 +40,12 @@ absl::Status SshFollow(const std::string& run_directory, const Environment& envi
 // Where the job stands, and its tasks.
 absl::Status SshStatus(const std::string& run_directory, const Environment& environment);
 
+// Has the tasks of the job recorded for so long, brings their traces, and merges them as `rubato trace` does.
+// FailedPrecondition: the job does not train. Also the errors of CoordinatorTunnel, RecordTrace, SshJob::Fetch and
+// MergeTraces.
+absl::Status SshTrace(const std::string& run_directory, double seconds, const std::string& output,
+                      const Environment& environment);
+
 // The last lines of tasks' logs, where they are written.
 absl::Status SshLogs(const std::string& run_directory, const std::vector<std::string>& tasks, int lines,
                      const Environment& environment);

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
@@ -21,16 +20,6 @@ constexpr absl::Duration kCallDeadline = absl::Seconds(2);
 constexpr absl::Duration kRetry = absl::Seconds(2);
 constexpr int kLogLines = 15;
 constexpr char kCoordinator[] = "coordinator";
-
-// A way through ssh to the coordinator, which may not be open yet.
-absl::StatusOr<Ssh::Running> OpenForward(SshJob* job, std::string* socket) {
-  const std::string& address = job->deployment().coordinator();
-  uint32_t port = 0;
-  if (!absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port)) {
-    return absl::UnavailableError("the job's coordinator has not been started");
-  }
-  return job->ssh()->Forward(job->coordinator_host(), port, socket);
-}
 
 }  // namespace
 
@@ -75,18 +64,14 @@ void SshFollower::Wait() {
 
 void SshFollower::Connect() {
   const absl::Time now = clock_->Now();
-  if (forward_.has_value() && forward_->process->Poll().has_value()) {
-    forward_.reset();
-    client_.reset();
-    forward_retry_at_ = now + kRetry;
+  if (tunnel_ != nullptr && tunnel_->HasEnded()) {
+    tunnel_.reset();
+    tunnel_retry_at_ = now + kRetry;
   }
-  if (!forward_.has_value() && now >= forward_retry_at_) {
-    std::string socket;
-    absl::StatusOr<Ssh::Running> forward = OpenForward(job_, &socket);
-    forward_retry_at_ = now + kRetry;
-    if (!forward.ok()) return;
-    forward_ = *std::move(forward);
-    client_ = std::make_unique<CoordinatorClient>(absl::StrCat("unix:", socket));
+  if (tunnel_ == nullptr && now >= tunnel_retry_at_) {
+    tunnel_retry_at_ = now + kRetry;
+    absl::StatusOr<std::unique_ptr<CoordinatorTunnel>> tunnel = CoordinatorTunnel::Open(job_);
+    if (tunnel.ok()) tunnel_ = *std::move(tunnel);
   }
 }
 
@@ -160,8 +145,8 @@ void SshFollower::CheckStart() {
 }
 
 void SshFollower::PollStatus() {
-  if (client_ == nullptr) return;
-  absl::StatusOr<v1::JobStatus> status = client_->GetStatus(kCallDeadline);
+  if (tunnel_ == nullptr) return;
+  absl::StatusOr<v1::JobStatus> status = tunnel_->client()->GetStatus(kCallDeadline);
   const absl::Time now = clock_->Now();
   if (status.ok()) {
     last_answer_ = now;
@@ -191,8 +176,9 @@ void SshFollower::BeginStop(absl::Status why) {
   stop_reason_ = std::move(why);
   stop_began_ = clock_->Now();
   Event(absl::StrCat("stopping the job: ", stop_reason_.message()));
-  const absl::Status asked = client_ == nullptr ? absl::UnavailableError("")
-                                                : client_->StopJob(std::string(stop_reason_.message()), kCallDeadline);
+  const absl::Status asked = tunnel_ == nullptr
+                                 ? absl::UnavailableError("")
+                                 : tunnel_->client()->StopJob(std::string(stop_reason_.message()), kCallDeadline);
   // Then it is ended with all the others, by SshJob::Stop.
   if (!asked.ok()) give_up_ = true;
 }
@@ -215,24 +201,6 @@ std::string SshFollower::LogTail(const std::string& task) const {
 
 void SshFollower::Event(absl::string_view text) {
   if (options_.on_event != nullptr) options_.on_event(text);
-}
-
-absl::StatusOr<v1::JobStatus> StatusThroughSsh(SshJob* job, absl::Duration timeout, const Clock* clock) {
-  const absl::Time deadline = clock->Now() + timeout;
-  std::string socket;
-  absl::StatusOr<Ssh::Running> forward = OpenForward(job, &socket);
-  if (!forward.ok()) return forward.status();
-  CoordinatorClient client(absl::StrCat("unix:", socket));
-  while (true) {
-    absl::StatusOr<v1::JobStatus> status = client.GetStatus(kCallDeadline);
-    if (status.ok() || clock->Now() >= deadline) return status;
-    if (const std::optional<ExitResult> result = forward->process->Poll()) {
-      const absl::Status outcome = job->ssh()->Outcome(job->coordinator_host(), *result, forward->errors_path);
-      return outcome.ok() ? status.status() : outcome;
-    }
-    struct pollfd event = {forward->process->descriptor(), POLLIN, 0};
-    poll(&event, 1, 100);
-  }
 }
 
 }  // namespace rubato

@@ -13,9 +13,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "cli/deploy/coordinator_tunnel.h"
 #include "cli/deploy/ssh.h"
 #include "cli/deploy/ssh_job.h"
-#include "cli/launch/coordinator_client.h"
 #include "cli/launch/stop_signals.h"
 #include "common/clock.h"
 #include "proto/coordinator.pb.h"
@@ -87,10 +87,8 @@ class SshFollower {
   const Clock* const clock_;
   StopSignals* const signals_;
   std::vector<Watcher> watchers_;
-  // To the coordinator.
-  std::optional<Ssh::Running> forward_;
-  std::unique_ptr<CoordinatorClient> client_;
-  absl::Time forward_retry_at_ = absl::InfinitePast();
+  std::unique_ptr<CoordinatorTunnel> tunnel_;
+  absl::Time tunnel_retry_at_ = absl::InfinitePast();
   v1::JobStatus last_status_;
   absl::Time last_answer_;
   absl::Time started_;
@@ -108,9 +106,6 @@ class SshFollower {
   absl::Time stop_began_;
   bool give_up_ = false;
 };
-
-// The status of a job that runs, asked for through ssh. Unavailable: no answer within `timeout`, with the reason.
-absl::StatusOr<v1::JobStatus> StatusThroughSsh(SshJob* job, absl::Duration timeout, const Clock* clock);
 
 }  // namespace rubato
 

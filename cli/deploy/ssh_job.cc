@@ -230,9 +230,10 @@ absl::Status SshJob::Stop() {
                     "the job may still run on these hosts (rubato deploy ssh down ends it once they answer):");
 }
 
-absl::Status SshJob::Fetch(const std::string& directory) {
+absl::Status SshJob::Fetch(const std::string& directory, const std::string& part) {
   std::vector<SshCall> calls;
-  for (int host : hosts_) calls.push_back(Call(host, HostScript::kFetch, {}, false));
+  const std::string wanted = part.empty() ? "run" : JoinPath("run", part);
+  for (int host : hosts_) calls.push_back(Call(host, HostScript::kFetch, {{"wanted", wanted}}, false));
   std::vector<SshResult> results = ssh_->Run(calls, kCopy, /*heed_signals=*/false);
   for (size_t i = 0; i < results.size(); ++i) {
     if (!results[i].status.ok()) continue;

@@ -54,8 +54,9 @@ class SshJob {
   // Unavailable: hosts where that is not certain.
   absl::Status Stop();
 
-  // Brings what the tasks have written into `directory` of this machine. Unavailable: hosts whose part is missing.
-  absl::Status Fetch(const std::string& directory);
+  // Brings what the tasks have written into `directory` of this machine, or only what is in `part` of the run directory
+  // ("traces/1"). Unavailable: hosts whose part is missing.
+  absl::Status Fetch(const std::string& directory, const std::string& part = "");
 
   // Deletes the job's folders on the hosts. Unavailable: hosts where it is still there.
   absl::Status Remove();

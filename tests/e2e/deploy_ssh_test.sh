@@ -109,6 +109,10 @@ wait_for 60 "the evaluator's successor" has_successor "$evaluator"
 says status "127.0.0.2: worker-1 running"
 "$rubato" deploy ssh logs "$work/detached" worker-1 --lines 3 >"$work/logs.out" || fail "logs"
 says logs "== worker-1"
+"$rubato" deploy ssh trace "$work/detached" --seconds=1 >"$work/trace.out" || fail "trace"
+says trace "Recording 4 tasks for 1 s"
+says trace "^  [1-9][0-9]* pushes from worker to server, 0 of them applied before they were sent"
+compgen -G "$work/detached/traces/*/merged.json" >/dev/null || fail "the merged trace is not in the run directory"
 "$rubato" deploy ssh down "$work/detached" --remove || fail "down"
 nothing_left detached
 finds "evaluator-0 ended with exit status 137 and is started again (2 more times at most)" "$work/evaluator.log" ||

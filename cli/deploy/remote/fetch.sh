@@ -1,4 +1,4 @@
 # shellcheck shell=sh disable=SC2154
-# Writes what the job has left here as an archive to the standard output.
-[ -d "$folder/run" ] || exit 0
-tar -czf - -C "$folder" run || exit 1
+# Writes what the job has left here as an archive to the standard output. Given: wanted, run or a folder in it.
+[ -d "$folder/$wanted" ] || exit 0
+tar -czf - -C "$folder" "$wanted" || exit 1
