@@ -116,13 +116,10 @@ absl::StatusOr<int64_t> LargestBatch(v1::JobConfig config, const ModelSpec& spec
 
 }  // namespace
 
-int64_t LargestMicroBatch(const v1::TrainingConfig& training) {
-  const int64_t parts = std::clamp<int64_t>(training.micro_batches(), 1, std::max<int64_t>(training.batch_size(), 1));
-  return (training.batch_size() + parts - 1) / parts;
-}
-
 int64_t LargestPart(const v1::TrainingConfig& training, int cards) {
-  return (LargestMicroBatch(training) + cards - 1) / cards;
+  const int64_t parts = std::clamp<int64_t>(training.micro_batches(), 1, std::max<int64_t>(training.batch_size(), 1));
+  const int64_t micro_batch = (training.batch_size() + parts - 1) / parts;
+  return (micro_batch + cards - 1) / cards;
 }
 
 absl::StatusOr<MemoryPlan> PlanMemory(const v1::JobConfig& config, const ModelSpec& spec, const WorkspaceRules& rules,

@@ -38,10 +38,8 @@ struct MemoryPlan {
   int64_t OnHost() const { return staging + batches + local; }
 };
 
-// Examples that are computed at a time: of training.micro_batches, in the largest of these.
-int64_t LargestMicroBatch(const v1::TrainingConfig& training);
-
-// Examples that one of so many cards computes at a time.
+// Examples that one of so many cards, or the CPU, computes at a time: its part of the largest of
+// training.micro_batches.
 int64_t LargestPart(const v1::TrainingConfig& training, int cards);
 
 // For a complete and valid config (common/config), and for the first of so many cards, or the CPU: the others take

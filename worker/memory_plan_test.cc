@@ -78,7 +78,7 @@ TEST(MemoryPlanTest, CountsEveryTensorOfTheModel) {
 
 TEST(MemoryPlanTest, MicroBatchesTakeLessOfTheDeviceAndNotOfTheHost) {
   const MemoryPlan whole = Plan(Config(kConv)), parts = Plan(Config(kConv, {"training.micro_batches=7"}));
-  EXPECT_EQ(LargestMicroBatch(Config(kConv, {"training.micro_batches=7"}).training()), 10);
+  EXPECT_EQ(LargestPart(Config(kConv, {"training.micro_batches=7"}).training(), 1), 10);
   EXPECT_LT(parts.activations, whole.activations / 6);
   EXPECT_LT(parts.inputs, whole.inputs / 6);
   EXPECT_EQ(parts.weights, whole.weights);
