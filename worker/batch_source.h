@@ -38,6 +38,10 @@ class BatchSource {
   // acknowledged.
   virtual void Begun() = 0;
 
+  // After Begun: the batch that Get will give next if nothing changes until then, to be prepared for; null where it is
+  // not known or not read yet. Valid until the next call of Get.
+  virtual const Batch* Upcoming() { return nullptr; }
+
   // This worker begins no further step, and everything that it has pushed is acknowledged.
   virtual void Stopped() = 0;
 };

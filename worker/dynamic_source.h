@@ -35,6 +35,7 @@ class DynamicSource : public BatchSource {
   // notice when the plan changes.
   absl::StatusOr<Next> Get(const Parameters::Step& step) override;
   void Begun() override;
+  const Batch* Upcoming() override { return options_.prefetcher->Peek(); }
   // Reports the last shard, if all of it was pushed.
   void Stopped() override;
 

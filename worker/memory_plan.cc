@@ -134,14 +134,16 @@ absl::StatusOr<MemoryPlan> PlanMemory(const v1::JobConfig& config, const ModelSp
     plan.weights += Rounded(NumElements(tensor.shape) * kElementBytes);
   }
   plan.gradients = plan.weights;
-  plan.inputs =
-      Rounded(batch * NumElements(spec.input) * kElementBytes) + Rounded(batch * LabelElements(spec) * kElementBytes);
+  const int64_t input_bytes = batch * NumElements(spec.input) * kElementBytes;
+  const int64_t label_bytes = batch * LabelElements(spec) * kElementBytes;
+  // Of the batch that is computed with and of the next one.
+  plan.inputs = 2 * (Rounded(input_bytes) + Rounded(label_bytes));
   plan.activations = backend.bytes() - plan.weights - plan.gradients - plan.inputs;
   for (const LayerSpec& layer : spec.layers) {
     plan.workspace = std::max(plan.workspace, LayerWorkspace(rules, spec, layer, batch));
   }
   if (staged) {
-    plan.staging = 2 * tensors;
+    plan.staging = 2 * tensors + 2 * cards * (input_bytes + label_bytes);
     for (const TensorSpec& tensor : spec.tensors) AddPacking(config, rules, tensor, &plan);
   }
   if (cards > 1) plan.exchange = 2 * Rounded(ReplicatedModel::ExchangeElements(spec) * kElementBytes);

@@ -19,7 +19,7 @@ struct MemoryPlan {
   int64_t gradients = 0;
   // Outputs of layers, the gradients of their inputs, and what they keep for the backward pass.
   int64_t activations = 0;
-  // Of the batch that is computed.
+  // Of the batch that is computed, and of the one after it.
   int64_t inputs = 0;
   // What the largest operation takes while it runs.
   int64_t workspace = 0;

@@ -65,8 +65,8 @@ TEST(MemoryPlanTest, CountsEveryTensorOfTheModel) {
   // Tensors take multiples of 256 bytes. Weight and bias.
   EXPECT_EQ(plan.weights, 512);
   EXPECT_EQ(plan.gradients, 512);
-  // Inputs of 320 bytes and labels of 40.
-  EXPECT_EQ(plan.inputs, 512 + 256);
+  // Inputs of 320 bytes and labels of 40, of this batch and of the next.
+  EXPECT_EQ(plan.inputs, 2 * (512 + 256));
   // The output, its gradient, the sums of the loss, and those of squares.
   EXPECT_EQ(plan.activations, 4 * 256);
   EXPECT_EQ(plan.workspace, 0);
@@ -87,7 +87,7 @@ TEST(MemoryPlanTest, MicroBatchesTakeLessOfTheDeviceAndNotOfTheHost) {
 
 TEST(MemoryPlanTest, ADeviceOfItsOwnNeedsCopiesOnTheHost) {
   const int64_t tensors = (8 * 4 + 4) * 4;
-  EXPECT_EQ(Plan(Config(kLinear), true).staging, 2 * tensors);
+  EXPECT_EQ(Plan(Config(kLinear), true).staging, 2 * tensors + 2 * (320 + 40));
   // Weights at the start, momentum now and then; with a device also weights and gradients.
   const v1::JobConfig local = Config(kLinear, {"consistency.sync_every=3"});
   EXPECT_EQ(Plan(local, false).local, 3 * tensors);
@@ -108,7 +108,7 @@ TEST(MemoryPlanTest, ADeviceThatPacksHasMessagesAndWhatIsKeptBack) {
   // For the weight and the bias: two means and the bits; and an element each.
   const int64_t messages = (8 + 32 / 8) + (8 + 4);
   EXPECT_EQ(Plan(one_bit, true).messages, 4 * 256);
-  EXPECT_EQ(Plan(one_bit, true).staging, 2 * tensors + messages + tensors);
+  EXPECT_EQ(Plan(one_bit, true).staging, 2 * tensors + 2 * (320 + 40) + messages + tensors);
   EXPECT_EQ(Plan(one_bit, false).messages, 0);
   // The larger tensor is chosen from.
   const v1::JobConfig top_k = Config(kLinear, {"compression.push.codec=TOP_K"});

@@ -25,6 +25,7 @@ class StaticSource : public BatchSource {
   // Aborted when the task is not among the plan's members.
   absl::StatusOr<Next> Get(const Parameters::Step& step) override;
   void Begun() override { begun_ = true; }
+  const Batch* Upcoming() override { return options_.prefetcher->Peek(); }
   void Stopped() override {}
 
  private:

@@ -112,6 +112,21 @@ TEST_F(StaticSourceTest, GivesTheSameBatchAgainWhenTheStepDidNotBegin) {
   EXPECT_NE(worker.source->Get({1, 1, plan})->batch->inputs, first);
 }
 
+TEST_F(StaticSourceTest, KnowsTheNextBatchAhead) {
+  Worker worker = Make(0);
+  const v1::Plan plan = PlanOf(1);
+  for (int64_t step = 0; step < 3; ++step) {
+    worker.source->Get({1, step, plan}).IgnoreError();
+    worker.source->Begun();
+    while (worker.source->Upcoming() == nullptr) clock_.Sleep(absl::Milliseconds(1));
+    const Batch upcoming = *worker.source->Upcoming();
+    const absl::StatusOr<BatchSource::Next> next = worker.source->Get({1, step + 1, plan});
+    ASSERT_TRUE(next.ok()) << next.status();
+    EXPECT_EQ(next->batch->begin, upcoming.begin);
+    EXPECT_EQ(next->batch->inputs, upcoming.inputs);
+  }
+}
+
 TEST_F(StaticSourceTest, FollowsANewPlan) {
   Worker worker = Make(0);
   worker.source->Get({1, 0, PlanOf(2)}).IgnoreError();

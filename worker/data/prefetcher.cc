@@ -103,6 +103,12 @@ absl::StatusOr<std::optional<Batch>> Prefetcher::NextLocked(absl::Time deadline)
   return std::optional<Batch>(*std::move(node.mapped()));
 }
 
+const Batch* Prefetcher::Peek() const {
+  MutexLock lock(mu_);
+  const auto next = finished_.find(next_out_);
+  return next != finished_.end() && next->second.ok() ? &*next->second : nullptr;
+}
+
 void Prefetcher::Recycle(Batch batch) {
   MutexLock lock(mu_);
   KeepSpare(std::move(batch));

@@ -83,6 +83,9 @@ class Prefetcher {
   // passed. Cancelled: shut down. An error of the data set comes in its batch's place and stays.
   absl::StatusOr<std::optional<Batch>> Next(absl::Duration timeout);
 
+  // What Next would return now without waiting; null where there is nothing yet. Valid until Next, Clear or the end.
+  const Batch* Peek() const;
+
   // Takes back a batch that is no longer needed, so that its memory is used again.
   void Recycle(Batch batch);
 

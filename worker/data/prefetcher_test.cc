@@ -200,6 +200,19 @@ TEST_F(PrefetcherTest, NothingComesWithinTheTimeout) {
   EXPECT_FALSE(batch->has_value());
 }
 
+TEST_F(PrefetcherTest, PeekShowsWhatNextGives) {
+  auto prefetcher = Make(4);
+  EXPECT_EQ(prefetcher->Peek(), nullptr);
+  ASSERT_TRUE(prefetcher->Push({.begin = 20, .end = 28}).ok());
+  for (int64_t begin : {20, 24}) {
+    while (prefetcher->Peek() == nullptr) clock_.Sleep(absl::Milliseconds(1));
+    EXPECT_EQ(prefetcher->Peek()->begin, begin);
+    EXPECT_EQ(Take(prefetcher.get()).begin, begin);
+  }
+  EXPECT_EQ(prefetcher->Peek(), nullptr);
+  EXPECT_EQ(prefetcher->examples_queued(), 0);
+}
+
 TEST_F(PrefetcherTest, NextWaitsForAPush) {
   auto prefetcher = Make(4);
   std::thread pusher([&] { EXPECT_TRUE(prefetcher->Push({.begin = 0, .end = 4}).ok()); });

@@ -48,14 +48,16 @@ absl::Status Model::Allocate() {
 
 absl::Status Model::AllocateBatch() {
   const int64_t batch = options_.max_batch;
-  const ElementType input_type = spec_.vocabulary > 0 ? ElementType::kInt32 : ElementType::kFloat32;
   const bool has_classes = spec_.loss == v1::ModelConfig::SOFTMAX_CROSS_ENTROPY;
   const Shape outputs = BatchShape(batch, spec_.output);
-  RUBATO_ASSIGN_OR_RETURN(inputs_, backend_->Allocate(BatchShape(batch, spec_.input), input_type));
-  RUBATO_ASSIGN_OR_RETURN(labels_, has_classes
-                                       ? backend_->Allocate({batch, spec_.labels_per_example()}, ElementType::kInt32)
-                                       : backend_->Allocate(outputs));
   RUBATO_ASSIGN_OR_RETURN(output_gradient_, backend_->Allocate(outputs));
+  RUBATO_ASSIGN_OR_RETURN(
+      batch_, BatchMemory::Create({.backend = backend_,
+                                   .on_host = backend_->HostPointer(output_gradient_) != nullptr,
+                                   .inputs = BatchShape(batch, spec_.input),
+                                   .labels = has_classes ? Shape{batch, spec_.labels_per_example()} : outputs,
+                                   .input_type = spec_.vocabulary > 0 ? ElementType::kInt32 : ElementType::kFloat32,
+                                   .label_type = has_classes ? ElementType::kInt32 : ElementType::kFloat32}));
   RUBATO_ASSIGN_OR_RETURN(loss_sums_, backend_->Allocate({2}, ElementType::kFloat64));
   RUBATO_ASSIGN_OR_RETURN(squares_, backend_->Allocate({1}, ElementType::kFloat64));
   return absl::OkStatus();
@@ -86,7 +88,7 @@ absl::Status Model::CheckBatch(v1::ModelConfig::Loss loss, int64_t examples) con
   return absl::OkStatus();
 }
 
-absl::Status Model::SetInputs(const float* inputs, const int32_t* classes, int64_t examples) {
+absl::Status Model::StageInputs(const float* inputs, const int32_t* classes, int64_t examples) {
   RUBATO_RETURN_IF_ERROR(CheckBatch(v1::ModelConfig::SOFTMAX_CROSS_ENTROPY, examples));
   const int64_t labels = spec_.labels_per_example(), count = spec_.classes();
   for (int64_t i = 0; i < examples * labels; ++i) {
@@ -95,12 +97,12 @@ absl::Status Model::SetInputs(const float* inputs, const int32_t* classes, int64
                                                    classes[i], "; the model's last layer has classes 0 to ",
                                                    count - 1));
   }
-  return BeginBatch(inputs, classes, examples * labels, examples);
+  return Stage(inputs, classes, examples);
 }
 
-absl::Status Model::SetInputs(const float* inputs, const float* targets, int64_t examples) {
+absl::Status Model::StageInputs(const float* inputs, const float* targets, int64_t examples) {
   RUBATO_RETURN_IF_ERROR(CheckBatch(v1::ModelConfig::MEAN_SQUARED_ERROR, examples));
-  return BeginBatch(inputs, targets, examples * NumElements(spec_.output), examples);
+  return Stage(inputs, targets, examples);
 }
 
 absl::Status Model::ReadTokens(const float* inputs, int64_t count) {
@@ -118,18 +120,31 @@ absl::Status Model::ReadTokens(const float* inputs, int64_t count) {
   return absl::OkStatus();
 }
 
-absl::Status Model::BeginBatch(const float* inputs, const void* labels, int64_t labels_count, int64_t examples) {
-  const DeviceTensor batch = inputs_.Rows(examples);
-  if (spec_.vocabulary > 0) RUBATO_RETURN_IF_ERROR(ReadTokens(inputs, batch.elements()));
-  examples_ = examples;
+absl::Status Model::Stage(const float* inputs, const void* labels, int64_t examples) {
+  const void* elements = inputs;
+  if (spec_.vocabulary > 0) {
+    RUBATO_RETURN_IF_ERROR(ReadTokens(inputs, examples * NumElements(spec_.input)));
+    elements = tokens_.data();
+  }
+  return batch_->Stage({.inputs = elements, .labels = labels, .count = examples});
+}
+
+absl::Status Model::BeginStaged() {
+  RUBATO_RETURN_IF_ERROR(batch_->Begin());
   next_forward_ = 0;
   next_backward_ = -1;
-  activations_[0] = batch;
-  const void* from = spec_.vocabulary > 0 ? static_cast<const void*>(tokens_.data()) : inputs;
-  RUBATO_RETURN_IF_ERROR(backend_->CopyToDevice(inputs_, 0, batch.elements(), from));
-  RUBATO_RETURN_IF_ERROR(backend_->CopyToDevice(labels_, 0, labels_count, labels));
-  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Event> copied, backend_->Record());
-  return copied->Wait();
+  activations_[0] = batch_->inputs();
+  return absl::OkStatus();
+}
+
+absl::Status Model::SetInputs(const float* inputs, const int32_t* classes, int64_t examples) {
+  RUBATO_RETURN_IF_ERROR(StageInputs(inputs, classes, examples));
+  return BeginStaged();
+}
+
+absl::Status Model::SetInputs(const float* inputs, const float* targets, int64_t examples) {
+  RUBATO_RETURN_IF_ERROR(StageInputs(inputs, targets, examples));
+  return BeginStaged();
 }
 
 absl::StatusOr<DeviceTensor> Model::RunForward(int layer, const ForwardPass& pass) {
@@ -140,7 +155,7 @@ absl::StatusOr<DeviceTensor> Model::RunForward(int layer, const ForwardPass& pas
 }
 
 absl::Status Model::ForwardLayer(int layer, bool training, uint64_t dropout_stream) {
-  if (examples_ == 0) return absl::FailedPreconditionError("ForwardLayer: no batch has been set");
+  if (batch_->count() == 0) return absl::FailedPreconditionError("ForwardLayer: no batch has been set");
   if (layer != next_forward_ || layer >= layers()) {
     return absl::FailedPreconditionError(absl::StrCat("ForwardLayer: layer ", layer, " was asked for and layer ",
                                                       next_forward_, " of ", layers(), " is next"));
@@ -160,12 +175,12 @@ absl::Status Model::RunLoss(float gradient_scale, const DeviceTensor& gradient) 
   if (spec_.loss == v1::ModelConfig::SOFTMAX_CROSS_ENTROPY) {
     const DeviceTensor logits = AsRows(output(), spec_.classes());
     const DeviceTensor dlogits = gradient.empty() ? gradient : AsRows(gradient, spec_.classes());
-    RUBATO_RETURN_IF_ERROR(backend_->SoftmaxCrossEntropy(logits, labels_.Rows(examples_).Reshaped({logits.rows()}),
+    RUBATO_RETURN_IF_ERROR(backend_->SoftmaxCrossEntropy(logits, batch_->labels().Reshaped({logits.rows()}),
                                                          gradient_scale / static_cast<float>(LossTerms()), dlogits,
                                                          loss_sums_));
   } else {
     RUBATO_RETURN_IF_ERROR(
-        backend_->MeanSquaredError(output(), labels_.Rows(examples_), gradient_scale, gradient, loss_sums_));
+        backend_->MeanSquaredError(output(), batch_->labels(), gradient_scale, gradient, loss_sums_));
   }
   if (host_sums_ == nullptr) {
     RUBATO_ASSIGN_OR_RETURN(host_sums_, backend_->AllocateHost(loss_sums_.elements() * sizeof(double)));
@@ -190,7 +205,7 @@ absl::StatusOr<LossResult> Model::ComputeLoss(float gradient_scale) {
 }
 
 absl::Status Model::EnqueueLoss(float gradient_scale) {
-  const DeviceTensor gradient = output_gradient_.Rows(examples_);
+  const DeviceTensor gradient = output_gradient_.Rows(batch_->count());
   RUBATO_RETURN_IF_ERROR(RunLoss(gradient_scale, gradient));
   // What an unfinished batch has left is not of this one.
   std::fill(output_gradients_.begin(), output_gradients_.end(), DeviceTensor());

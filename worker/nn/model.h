@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/model_spec.h"
 #include "kernels/backend.h"
+#include "worker/nn/batch_memory.h"
 #include "worker/nn/layer.h"
 #include "worker/nn/residual_sum.h"
 
@@ -58,6 +60,11 @@ class Model {
   // should be a token and is none, or examples is not in 1 to max_batch; nothing has changed then.
   absl::Status SetInputs(const float* inputs, const int32_t* classes, int64_t examples);
   absl::Status SetInputs(const float* inputs, const float* targets, int64_t examples);
+  // The same in two calls: the first has the batch copied to the device beside the one that is computed, which goes on,
+  // and waits for neither; the second begins what was staged last. FailedPrecondition: nothing is staged.
+  absl::Status StageInputs(const float* inputs, const int32_t* classes, int64_t examples);
+  absl::Status StageInputs(const float* inputs, const float* targets, int64_t examples);
+  absl::Status BeginStaged();
 
   // Layers in order from 0. `dropout_stream` names the dropout masks: another one in each step of each worker, and the
   // same for all layers of it. FailedPrecondition: another layer is next.
@@ -99,7 +106,7 @@ class Model {
   absl::Status SumSquares();
   // Inputs as tokens, into tokens_.
   absl::Status ReadTokens(const float* inputs, int64_t count);
-  absl::Status BeginBatch(const float* inputs, const void* labels, int64_t labels_count, int64_t examples);
+  absl::Status Stage(const float* inputs, const void* labels, int64_t examples);
   absl::StatusOr<DeviceTensor> RunForward(int layer, const ForwardPass& pass);
   absl::Status RunBackward(int layer, bool accumulate);
   // `gradient` is one of the terms of that of a layer's output.
@@ -118,13 +125,13 @@ class Model {
   std::vector<std::unique_ptr<ResidualSum>> sums_;
 
   // Memory for the largest batch.
-  DeviceTensor inputs_, labels_, output_gradient_, loss_sums_, squares_;
+  DeviceTensor output_gradient_, loss_sums_, squares_;
+  std::optional<BatchMemory> batch_;
   std::vector<int32_t> tokens_;
   // loss_sums_ on the host. Allocated with the first loss: a backend that only plans has no such memory.
   std::shared_ptr<void> host_sums_;
 
   // The current batch. activations_[0] is the model's input, and activations_[i + 1] layer i's output.
-  int64_t examples_ = 0;
   std::vector<DeviceTensor> activations_;
   // Of each layer's output, as far as the layers after it have added theirs; empty where none has, or when it is used.
   std::vector<DeviceTensor> output_gradients_;

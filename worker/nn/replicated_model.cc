@@ -25,24 +25,41 @@ absl::StatusOr<ReplicatedModel> ReplicatedModel::Create(std::vector<Replica> rep
 }
 
 template <typename Label>
-absl::Status ReplicatedModel::SetParts(const float* inputs, const Label* labels, int64_t labels_per_example,
-                                       int64_t examples) {
-  active_ = static_cast<size_t>(std::clamp<int64_t>(examples, 1, static_cast<int64_t>(replicas_.size())));
-  const int64_t parts = static_cast<int64_t>(active_), input_elements = NumElements(spec().input);
+absl::Status ReplicatedModel::StageParts(const float* inputs, const Label* labels, int64_t labels_per_example,
+                                         int64_t examples) {
+  const int64_t parts = std::clamp<int64_t>(examples, 1, static_cast<int64_t>(replicas_.size()));
+  const int64_t input_elements = NumElements(spec().input);
   for (int64_t part = 0; part < parts; ++part) {
     const int64_t begin = examples * part / parts, end = examples * (part + 1) / parts;
-    RUBATO_RETURN_IF_ERROR(replicas_[part].model->SetInputs(inputs + begin * input_elements,
-                                                            labels + begin * labels_per_example, end - begin));
+    RUBATO_RETURN_IF_ERROR(replicas_[part].model->StageInputs(inputs + begin * input_elements,
+                                                              labels + begin * labels_per_example, end - begin));
   }
+  staged_ = static_cast<size_t>(parts);
+  return absl::OkStatus();
+}
+
+absl::Status ReplicatedModel::StageInputs(const float* inputs, const int32_t* classes, int64_t examples) {
+  return StageParts(inputs, classes, spec().labels_per_example(), examples);
+}
+
+absl::Status ReplicatedModel::StageInputs(const float* inputs, const float* targets, int64_t examples) {
+  return StageParts(inputs, targets, NumElements(spec().output), examples);
+}
+
+absl::Status ReplicatedModel::BeginStaged() {
+  for (size_t i = 0; i < staged_; ++i) RUBATO_RETURN_IF_ERROR(replicas_[i].model->BeginStaged());
+  active_ = staged_;
   return absl::OkStatus();
 }
 
 absl::Status ReplicatedModel::SetInputs(const float* inputs, const int32_t* classes, int64_t examples) {
-  return SetParts(inputs, classes, spec().labels_per_example(), examples);
+  RUBATO_RETURN_IF_ERROR(StageInputs(inputs, classes, examples));
+  return BeginStaged();
 }
 
 absl::Status ReplicatedModel::SetInputs(const float* inputs, const float* targets, int64_t examples) {
-  return SetParts(inputs, targets, NumElements(spec().output), examples);
+  RUBATO_RETURN_IF_ERROR(StageInputs(inputs, targets, examples));
+  return BeginStaged();
 }
 
 absl::Status ReplicatedModel::ForwardLayer(int layer, bool training, uint64_t dropout_stream) {

@@ -40,6 +40,9 @@ class ReplicatedModel {
   // Each replica has to have room for its part; with fewer examples than replicas the last ones stay idle.
   absl::Status SetInputs(const float* inputs, const int32_t* classes, int64_t examples);
   absl::Status SetInputs(const float* inputs, const float* targets, int64_t examples);
+  absl::Status StageInputs(const float* inputs, const int32_t* classes, int64_t examples);
+  absl::Status StageInputs(const float* inputs, const float* targets, int64_t examples);
+  absl::Status BeginStaged();
   absl::Status ForwardLayer(int layer, bool training, uint64_t dropout_stream);
   // Waits for all devices.
   absl::StatusOr<LossResult> ComputeLoss(float gradient_scale);
@@ -50,13 +53,13 @@ class ReplicatedModel {
   explicit ReplicatedModel(std::vector<Replica> replicas);
 
   template <typename Label>
-  absl::Status SetParts(const float* inputs, const Label* labels, int64_t labels_per_example, int64_t examples);
+  absl::Status StageParts(const float* inputs, const Label* labels, int64_t labels_per_example, int64_t examples);
   // Adds a tensor's gradient of another replica to the first one's.
   absl::Status AddGradient(const Replica& from, int tensor);
 
   std::vector<Replica> replicas_;
-  // How many replicas have examples of the batch.
-  size_t active_ = 0;
+  // How many replicas have examples of the batch; and of the one that is staged.
+  size_t active_ = 0, staged_ = 0;
   // How many have gradients of batches that this one's are added to; and with this one's.
   size_t earlier_ = 0, contributing_ = 0;
   // Used in turns: while what is in one is added, the next arrives in the other.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -63,13 +64,24 @@ class Devices {
   }
 
   LossResult Pass(const Examples& examples, float scale, bool accumulate, bool final) {
-    const int layers = static_cast<int>(model_->spec().layers.size());
     EXPECT_TRUE(model_->SetInputs(examples.inputs.data(), examples.classes.data(), examples.count()).ok());
-    for (int l = 0; l < layers; ++l) EXPECT_TRUE(model_->ForwardLayer(l, true, 0).ok());
+    Forward();
+    return Backward(scale, accumulate, final);
+  }
+  void Forward() {
+    for (int l = 0; l < layers(); ++l) EXPECT_TRUE(model_->ForwardLayer(l, true, 0).ok());
+  }
+  LossResult Backward(float scale, bool accumulate, bool final) {
     const absl::StatusOr<LossResult> loss = model_->ComputeLoss(scale);
     EXPECT_TRUE(loss.ok()) << loss.status();
-    for (int l = layers - 1; l >= 0; --l) EXPECT_TRUE(model_->BackwardLayer(l, accumulate, final).ok());
+    for (int l = layers() - 1; l >= 0; --l) EXPECT_TRUE(model_->BackwardLayer(l, accumulate, final).ok());
     return *loss;
+  }
+  // The examples' memory is used for something else at once.
+  void Stage(Examples examples) {
+    EXPECT_TRUE(model_->StageInputs(examples.inputs.data(), examples.classes.data(), examples.count()).ok());
+    std::fill(examples.inputs.begin(), examples.inputs.end(), 1e9f);
+    std::fill(examples.classes.begin(), examples.classes.end(), -1);
   }
 
   std::vector<float> Gradient(int tensor) {
@@ -82,6 +94,8 @@ class Devices {
   }
 
  private:
+  int layers() const { return static_cast<int>(model_->spec().layers.size()); }
+
   std::vector<std::unique_ptr<Backend>> backends_;
   std::vector<std::unique_ptr<Model>> models_;
   std::unique_ptr<ReplicatedModel> model_;
@@ -148,6 +162,23 @@ TEST_P(ReplicatedModelTest, TheSameBatchGivesTheSameBits) {
   a.Pass(examples, 1, false, true);
   b.Pass(examples, 1, false, true);
   for (int t = 0; t < one_.tensors(); ++t) EXPECT_EQ(a.Gradient(t), b.Gradient(t)) << t;
+}
+
+TEST_P(ReplicatedModelTest, TheNextBatchIsCopiedBesideTheOneAtWork) {
+  Devices one(GetParam(), one_), ahead(GetParam(), one_);
+  ahead.Stage(RandomExamples(12, 0));
+  for (int step = 0; step < 4; ++step) {
+    // Fewer and fewer, so that replicas become idle.
+    one.Pass(RandomExamples(12 - 3 * step, static_cast<uint64_t>(step)), 1, false, true);
+    ASSERT_TRUE((*ahead).BeginStaged().ok());
+    ahead.Forward();
+    ahead.Stage(RandomExamples(7, 99));  // Not what comes next after all.
+    ahead.Stage(RandomExamples(std::max(12 - 3 * (step + 1), 1), static_cast<uint64_t>(step + 1)));
+    ahead.Backward(1, false, true);
+    for (int t = 0; t < one_.tensors(); ++t) EXPECT_EQ(one.Gradient(t), ahead.Gradient(t)) << step << " " << t;
+  }
+  ASSERT_TRUE((*ahead).BeginStaged().ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition((*ahead).BeginStaged()));
 }
 
 INSTANTIATE_TEST_SUITE_P(Replicas, ReplicatedModelTest, ::testing::Values(1, 2, 3, 5));
