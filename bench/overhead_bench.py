@@ -3,13 +3,15 @@
 on, and with all of it on while it is traced as well.
 
 On: /metrics of every task, all scraped once a second; event files with norms and histograms of every tensor each 100
-steps; JSON logs; `rubato status --watch`, once a second. Traced: `rubato trace` in addition, from the first step to the
-last. Off: none of that. In all the update log is off, and the evaluator has nothing to do.
+steps; JSON logs; `rubato status --watch`, once a second. Traced: `rubato trace` in addition, so that every step of every
+block is recorded; what is recorded is written and merged between the blocks, and not counted. Off: none of that. In all
+the update log is off, and the evaluator has nothing to do.
 
 A machine's speed changes by more from minute to minute than what is to be measured. So the jobs are alive at the same
 time, and one runs while the others are stopped (SIGSTOP), for seconds at a time, in an order that changes: what disturbs
 one disturbs all. A job's time is the time for which it was let run. Its rate in a block of turns is the slope, by least
-squares, of the examples that its run record counts over that time.
+squares, of the examples that its run record counts over that time. One process is faster than another of the same
+program by percents, for as long as both live; so each block has new jobs.
 
 Printed for each: examples a second and the processor time of all of its processes an example, scraper included; to the
 job with everything off: the median and the mean over the blocks, with its standard error.
@@ -68,7 +70,7 @@ class Job:
         self.variant, self.port, self.mark = variant, port, f"{os.getpid()}-{variant}"
         self.directory = os.path.join(work, variant)
         self.run = os.path.join(self.directory, "run")
-        self.launcher, self.active_s, self.points = None, 0.0, []
+        self.launcher, self.trace, self.active_s, self.points = None, None, 0.0, []
         os.mkdir(self.directory)
 
     def begin(self, options):
@@ -89,9 +91,28 @@ class Job:
             self.start("scrape", [sys.executable, os.path.abspath(__file__), f"--scrape=127.0.0.1:{self.port}"])
             self.start("watch", [rubato, "status", self.run, "--watch"])
             self.wait_for("page of metrics", lambda: os.path.getsize(self.output("scrape")) > 0)
-        if self.variant == "traced":
-            self.start("trace", [rubato, "trace", self.run, "--seconds=3600", f"--output={self.directory}/trace.json"])
         self.signal(signal.SIGSTOP)
+
+    def begin_trace(self, options, seconds):
+        """Has the job recorded from now on, for `seconds`."""
+        rubato = os.path.join(options.binaries, "cli/command/rubato")
+        command = [rubato, "trace", self.run, f"--seconds={seconds:.0f}", f"--output={self.directory}/trace.json"]
+        self.signal(signal.SIGCONT)
+        self.trace = self.start("trace", command)
+        time.sleep(2)  # The tasks hear of it within a heartbeat, half a second.
+        self.signal(signal.SIGSTOP)
+
+    def end_trace(self):
+        """Lets the job run until its trace is there; an error where that was recorded for less than the block."""
+        early = self.trace.poll() is not None
+        self.signal(signal.SIGCONT)
+        self.trace.wait(60)
+        self.signal(signal.SIGSTOP)
+        with open(self.output("trace")) as output:
+            said = output.read()
+        if early or self.trace.returncode != 0 or "Wrote" not in said or "too much to keep" in said:
+            raise SystemExit(f"{self.variant}: the block was not recorded as a whole:\n{said}")
+        print("".join(f"#   {line}\n" for line in said.splitlines()), end="", flush=True)
 
     def output(self, name):
         return os.path.join(self.directory, name + ".out")
@@ -153,39 +174,52 @@ class Job:
         self.active_s += end - begin
 
     def end(self):
-        self.signal(signal.SIGCONT)
-        if self.launcher is not None:
-            self.launcher.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.launcher.wait(30)
         self.signal(signal.SIGKILL)
+        if self.launcher is not None:
+            self.launcher.wait(30)
 
 
 def measure(jobs, options):
-    """({variant: [examples a second of each block]}, {variant: [seconds of processor time an example]})."""
-    rates = {job.variant: [] for job in jobs}
-    costs = {job.variant: [] for job in jobs}
-    for block in range(options.blocks):
-        before = {job.variant: (job.cpu_seconds(), job.last_progress()[1]) for job in jobs}
-        for job in jobs:
-            job.points.clear()
-        for turn in range(options.turns):
-            # Each comes first, second and third, and before and after each other, equally often.
-            order = jobs[turn % len(jobs) :] + jobs[: turn % len(jobs)]
-            for job in order if (turn // len(jobs)) % 2 == 0 else reversed(order):
-                job.turn(options.seconds)
-        for job in jobs:
-            rates[job.variant].append(statistics.linear_regression(*zip(*job.points)).slope)
-            cpu_s, examples = before[job.variant]
-            costs[job.variant].append((job.cpu_seconds() - cpu_s) / (job.last_progress()[1] - examples))
-        print(f"# block {block}:", {variant: round(values[-1]) for variant, values in rates.items()}, flush=True)
+    """({variant: examples a second}, {variant: seconds of processor time an example}) of one block."""
+    traced = [job for job in jobs if job.variant == "traced"]
+    for job in traced:
+        job.begin_trace(options, options.turns * len(jobs) * (options.seconds + 0.1) + 3)
+    before = {job.variant: (job.cpu_seconds(), job.active_s) for job in jobs}
+    for turn in range(options.turns):
+        # Each comes first, second and third, and before and after each other, equally often.
+        order = jobs[turn % len(jobs) :] + jobs[: turn % len(jobs)]
+        for job in order if (turn // len(jobs)) % 2 == 0 else reversed(order):
+            job.turn(options.seconds)
+    rates, costs = {}, {}
+    for job in jobs:
+        cpu_s, active_s = before[job.variant]
+        rates[job.variant] = statistics.linear_regression(*zip(*job.points)).slope
+        costs[job.variant] = (job.cpu_seconds() - cpu_s) / (rates[job.variant] * (job.active_s - active_s))
+    for job in traced:
+        job.end_trace()
     return rates, costs
+
+
+def measure_new(variants, block, options):
+    """A block of jobs of its own."""
+    jobs = []
+    with tempfile.TemporaryDirectory() as work:
+        try:
+            for index in range(len(variants)):
+                variant = variants[(index + block) % len(variants)]
+                port = 20000 + (os.getpid() * 64 + block * len(variants) + index) % 10000
+                jobs.append(Job(variant, port, work))
+                jobs[-1].begin(options)
+            return measure(jobs, options)
+        finally:
+            for job in jobs:
+                job.end()
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--blocks", type=int, default=8)
-    parser.add_argument("--turns", type=int, default=18, help="of each job in a block")
+    parser.add_argument("--blocks", type=int, default=16)
+    parser.add_argument("--turns", type=int, default=6, help="of each job in a block")
     parser.add_argument("--seconds", type=float, default=1.5, help="of a turn")
     parser.add_argument("--variants", default="off,on,traced", help="off, and any of the others")
     parser.add_argument("--config", default="configs/mnist_mlp_sync.textproto")
@@ -194,16 +228,16 @@ def main():
     options = parser.parse_args()
     if options.scrape:
         scrape(options.scrape)
-    jobs = []
-    with tempfile.TemporaryDirectory() as work:
-        try:
-            for index, variant in enumerate(options.variants.split(",")):
-                jobs.append(Job(variant, 20000 + os.getpid() % 10000 + index, work))
-                jobs[-1].begin(options)
-            rates, costs = measure(jobs, options)
-        finally:
-            for job in jobs:
-                job.end()
+    # Whoever ends this ends the jobs as well.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    variants = options.variants.split(",")
+    rates, costs = {variant: [] for variant in variants}, {variant: [] for variant in variants}
+    for block in range(options.blocks):
+        block_rates, block_costs = measure_new(variants, block, options)
+        for variant in variants:
+            rates[variant].append(block_rates[variant])
+            costs[variant].append(block_costs[variant])
+        print(f"# block {block}:", {variant: round(rate) for variant, rate in block_rates.items()}, flush=True)
     for variant in rates:
         to_off = [rate / off for rate, off in zip(rates[variant], rates["off"])]
         print(json.dumps({

@@ -2,9 +2,10 @@
 #define RUBATO_SERVER_PARTITION_TRACE_H_
 
 #include <cstdint>
-#include <string>
+#include <tuple>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/time/time.h"
 #include "common/clock.h"
 #include "common/model_spec.h"
@@ -47,14 +48,21 @@ class PartitionTrace {
   void Answered(const Request& request, v1::ExchangeReply::Outcome outcome, absl::Time begun);
 
  private:
-  std::string ChunkName(uint32_t chunk) const;
-  static std::string TrackOf(const Request& request);
+  // Whether what began then leaves a span. While a trace is written, its texts cannot be had: nobody should wait for
+  // them to record nothing.
+  bool Records(absl::Time begun) const;
+  TraceText ChunkName(uint32_t chunk);
+  // Of the messages that a task sends of chunks that begin with `chunk`.
+  TraceTrack MessageTrack(const v1::TaskId& task, uint32_t chunk);
 
   TraceRecorder* const recorder_;
   const Clock* const clock_;
   const ModelSpec* const model_;
   const v1::JobDescription* const job_;
-  const std::string track_;
+  const TraceTrack track_;
+  // Made when they are first used: by chunk, and by role, index and chunk.
+  std::vector<TraceText> chunk_names_;
+  absl::flat_hash_map<std::tuple<int, uint32_t, uint32_t>, TraceTrack> message_tracks_;
 };
 
 }  // namespace rubato::server

@@ -84,10 +84,10 @@ TEST_F(PartitionTraceTest, ShowsAPushFromItsArrivalToItsAnswer) {
   clock_.Advance(absl::Microseconds(1));
   trace_.Answered(request, v1::ExchangeReply::OK, answered);
   EXPECT_EQ(Spans("queue"), std::vector<std::string>{"queue 0+10"});
-  EXPECT_EQ(Spans("receive"), std::vector<std::string>{"receive first/weight+4 of worker 1 10+5"});
+  EXPECT_EQ(Spans("receive"), std::vector<std::string>{"receive first/weight+4 10+5"});
   EXPECT_EQ(Spans("reduce"), std::vector<std::string>{"reduce and apply first/weight+4 35+30"});
-  EXPECT_EQ(Spans("barrier"), std::vector<std::string>{"wait for step 8 15+52"});
-  EXPECT_EQ(Spans("answer"), std::vector<std::string>{"answer first/weight+4 to worker 1 67+1"});
+  EXPECT_EQ(Spans("barrier"), std::vector<std::string>{"wait 15+52"});
+  EXPECT_EQ(Spans("answer"), std::vector<std::string>{"answer first/weight+4 67+1"});
 }
 
 TEST_F(PartitionTraceTest, AnArrowOfEachContributionEndsAtTheUpdate) {

@@ -9,11 +9,10 @@ namespace rubato::worker {
 
 void TensorReporter::BeginStep(int64_t steps_done) {
   report_.Clear();
-  active_ = options_.every_steps > 0 && steps_done % options_.every_steps == 0 && options_.is_reporter();
+  describes_step_ = options_.every_steps > 0 && steps_done % options_.every_steps == 0 && options_.is_reporter();
 }
 
 absl::Status TensorReporter::OnLayer(const LayerSpec& layer) {
-  if (!active_) return absl::OkStatus();
   for (int tensor : layer.tensors) {
     RUBATO_RETURN_IF_ERROR(Add(tensor, v1::TensorStatistics::WEIGHTS, options_.model->weight(tensor)));
     RUBATO_RETURN_IF_ERROR(Add(tensor, v1::TensorStatistics::GRADIENT, options_.model->gradient(tensor)));
@@ -37,7 +36,7 @@ absl::Status TensorReporter::Add(int tensor, v1::TensorStatistics::Kind kind, co
 }
 
 void TensorReporter::EndStep(int64_t step) {
-  if (!active_ || report_.tensors().empty()) return;
+  if (!describes_step_ || report_.tensors().empty()) return;
   report_.set_step(step);
   options_.send(std::exchange(report_, {}));
 }

@@ -17,7 +17,7 @@ namespace rubato::worker {
 // by the trainer's thread.
 //
 //   reporter.BeginStep(steps_done);
-//   RUBATO_RETURN_IF_ERROR(reporter.OnLayer(layer));  // for each layer
+//   if (reporter.describes_step()) RUBATO_RETURN_IF_ERROR(reporter.OnLayer(layer));  // for each layer
 //   reporter.EndStep(step);
 class TensorReporter {
  public:
@@ -36,8 +36,10 @@ class TensorReporter {
 
   // The trainer turns to a step, after `steps_done` others. What was described of one that did not end is forgotten.
   void BeginStep(int64_t steps_done);
-  // A layer's gradients are final, and its weights still those that the step began with. Waits for the device where the
-  // step is one that is described, and does nothing otherwise. Errors of the backend.
+  // Whether the step is one of those that are described.
+  bool describes_step() const { return describes_step_; }
+  // In such a step: a layer's gradients are final, and its weights still those that the step began with. Waits for the
+  // device. Errors of the backend.
   absl::Status OnLayer(const LayerSpec& layer);
   // Sends what there is.
   void EndStep(int64_t step);
@@ -46,7 +48,7 @@ class TensorReporter {
   absl::Status Add(int tensor, v1::TensorStatistics::Kind kind, const DeviceTensor& elements);
 
   const Options options_;
-  bool active_ = false;
+  bool describes_step_ = false;
   v1::TensorReport report_;
   // Where a tensor is copied to, if the host does not reach the device's memory.
   std::vector<float> copy_;

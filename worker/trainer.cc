@@ -11,6 +11,22 @@
 namespace rubato::worker {
 namespace {
 
+using Activity = TrainerProgress::Activity;
+using Phase = TrainerProgress::Phase;
+
+constexpr Activity kNextBatch(Phase::kData, "next batch");
+constexpr Activity kInputs(Phase::kData, "inputs");
+constexpr Activity kAwait(Phase::kPullWait, "await");
+constexpr Activity kBeginStep(Phase::kPullWait, "begin step");
+constexpr Activity kForward(Phase::kCompute, "forward");
+constexpr Activity kLoss(Phase::kCompute, "loss");
+constexpr Activity kBackward(Phase::kCompute, "backward");
+constexpr Activity kClip(Phase::kCompute, "clip");
+constexpr Activity kUnscale(Phase::kCompute, "unscale");
+constexpr Activity kDescribe(Phase::kCompute, "describe");
+constexpr Activity kUpdate(Phase::kCompute, "update");
+constexpr Activity kPush(Phase::kPush, "push");
+
 // Makes the work in its scope take `factor` times its processor time.
 class SlowedDown {
  public:
@@ -68,7 +84,7 @@ absl::Status Trainer::RunSteps() {
     if (options_.tensors != nullptr) options_.tensors->BeginStep(progress_.steps_total());
     BatchSource::Next next;
     {
-      Timed timed(&progress_, Phase::kData, "next batch");
+      Timed timed(&progress_, kNextBatch);
       RUBATO_ASSIGN_OR_RETURN(next, options_.source->Get(step));
     }
     if (next.kind == BatchSource::Kind::kDone) return EndSteps();
@@ -85,7 +101,7 @@ absl::Status Trainer::RunSteps() {
 
 absl::StatusOr<bool> Trainer::AwaitLayer(const LayerSpec& layer) {
   if (layer.tensors.empty()) return true;
-  Timed timed(&progress_, Phase::kPullWait, "await", layer.name);
+  Timed timed(&progress_, kAwait, layer.name);
   for (int tensor : layer.tensors) {
     RUBATO_ASSIGN_OR_RETURN(bool there, options_.parameters->AwaitTensor(tensor));
     if (!there) return false;
@@ -94,7 +110,7 @@ absl::StatusOr<bool> Trainer::AwaitLayer(const LayerSpec& layer) {
 }
 
 absl::StatusOr<bool> Trainer::Begin(Parameters::Step* step) {
-  Timed timed(&progress_, Phase::kPullWait, "begin step");
+  Timed timed(&progress_, kBeginStep);
   RUBATO_ASSIGN_OR_RETURN(bool begun, options_.parameters->BeginStep(step));
   if (!begun) return false;
   options_.source->Begun();
@@ -115,16 +131,31 @@ absl::StatusOr<Trainer::Outcome> Trainer::EmptyStep() {
   return Outcome::kStepDone;
 }
 
+std::vector<Trainer::LocalBatch> Trainer::BatchesOf(int64_t examples) const {
+  const v1::TrainingConfig& training = options_.config->training();
+  const int64_t size = options_.local != nullptr ? training.batch_size() : examples;
+  std::vector<LocalBatch> batches;
+  for (int64_t begin = 0; begin < examples; begin += size) {
+    const int64_t count = std::min(size, examples - begin);
+    batches.push_back({.number = begin / size,
+                       .begin = begin,
+                       .examples = count,
+                       .pieces = std::min<int64_t>(training.micro_batches(), count),
+                       .last = begin + count == examples});
+  }
+  return batches;
+}
+
+Trainer::Piece Trainer::PieceOf(const LocalBatch& local, int64_t number) {
+  const int64_t begin = local.examples * number / local.pieces, end = local.examples * (number + 1) / local.pieces;
+  return {.begin = local.begin + begin, .count = end - begin};
+}
+
 absl::StatusOr<Trainer::Outcome> Trainer::ComputeStep(const BatchSource::Next& next) {
   const int64_t examples = next.batch->examples;
-  const int64_t size = options_.local != nullptr ? options_.config->training().batch_size() : examples;
-  Work work = {.next = &next, .step = options_.parameters->next_step()};
-  for (int64_t begin = 0; begin < examples; begin += size) {
-    const LocalBatch local = {.number = begin / size,
-                              .begin = begin,
-                              .examples = std::min(size, examples - begin),
-                              .last = examples - begin <= size,
-                              .epoch = next.epoch + static_cast<double>(begin) * next.epochs_per_example};
+  Work work = {.next = &next, .step = options_.parameters->next_step(), .batches = BatchesOf(examples)};
+  for (LocalBatch& local : work.batches) {
+    local.epoch = next.epoch + static_cast<double>(local.begin) * next.epochs_per_example;
     RUBATO_ASSIGN_OR_RETURN(const Outcome outcome, ComputeBatch(local, &work));
     if (outcome != Outcome::kStepDone) return outcome;
   }
@@ -133,15 +164,12 @@ absl::StatusOr<Trainer::Outcome> Trainer::ComputeStep(const BatchSource::Next& n
 }
 
 absl::StatusOr<Trainer::Outcome> Trainer::ComputeBatch(const LocalBatch& local, Work* work) {
-  const int64_t parts = std::min<int64_t>(options_.config->training().micro_batches(), local.examples);
-  for (int64_t part = 0; part < parts; ++part) {
-    const int64_t begin = local.begin + local.examples * part / parts;
-    const int64_t end = local.begin + local.examples * (part + 1) / parts;
-    const bool first = local.number == 0 && part == 0;
-    RUBATO_RETURN_IF_ERROR(SetInputs(*work->next->batch, begin, end - begin));
+  for (int64_t piece = 0; piece < local.pieces; ++piece) {
+    const bool first = local.number == 0 && piece == 0;
+    RUBATO_RETURN_IF_ERROR(BeginPiece(*work->next->batch, PieceOf(local, piece)));
     const uint64_t dropout_stream =
         StreamId("dropout", static_cast<uint64_t>(work->step.step),
-                 (static_cast<uint64_t>(local.number) << 32) + options_.worker * 65536u + static_cast<uint64_t>(part));
+                 (static_cast<uint64_t>(local.number) << 32) + options_.worker * 65536u + static_cast<uint64_t>(piece));
     RUBATO_ASSIGN_OR_RETURN(bool there, Forward(dropout_stream, first));
     if (!there) return Outcome::kMoved;
     if (first) {
@@ -155,27 +183,59 @@ absl::StatusOr<Trainer::Outcome> Trainer::ComputeBatch(const LocalBatch& local, 
       RUBATO_RETURN_IF_ERROR(SkipStep(*work, absl::StrCat("the loss is ", work->loss)));
       return Outcome::kSkipped;
     }
-    RUBATO_ASSIGN_OR_RETURN(bool finite, Backward(local, *work, part > 0, part + 1 == parts));
+    RUBATO_ASSIGN_OR_RETURN(bool finite, Backward(local, *work, piece > 0, piece + 1 == local.pieces));
     if (!finite) return Outcome::kSkipped;
+    StageAhead(*work, local, piece + 1);
   }
   return Outcome::kStepDone;
 }
 
 absl::StatusOr<LossResult> Trainer::ComputeLoss(int64_t examples) {
-  Timed timed(&progress_, Phase::kCompute, "loss");
+  Timed timed(&progress_, kLoss);
   SlowedDown slowed(options_.clock, options_.slow_factor);
   const float scale = scaler_.has_value() ? scaler_->scale() : 1;
   return options_.model->ComputeLoss(scale / static_cast<float>(examples));
 }
 
-absl::Status Trainer::SetInputs(const Batch& batch, int64_t begin, int64_t count) {
-  Timed timed(&progress_, Phase::kData, "inputs");
-  StepWatchdog::Watch watch(options_.watchdog, "inputs");
-  const float* inputs = batch.inputs.data() + begin * NumElements(options_.spec->input);
-  if (options_.spec->loss == v1::ModelConfig::SOFTMAX_CROSS_ENTROPY) {
-    return options_.model->SetInputs(inputs, batch.classes.data() + begin * options_.spec->labels_per_example(), count);
+absl::Status Trainer::BeginPiece(const Batch& batch, const Piece& piece) {
+  const bool there = staged_.epoch == batch.epoch && staged_.batch_begin == batch.begin &&
+                     staged_.batch_end == batch.end && staged_.piece.begin == piece.begin &&
+                     staged_.piece.count == piece.count;
+  if (!there) RUBATO_RETURN_IF_ERROR(Stage(batch, piece));
+  staged_ = {};
+  return options_.model->BeginStaged();
+}
+
+void Trainer::StageAhead(const Work& work, const LocalBatch& local, int64_t number) {
+  const Batch* batch = work.next->batch;
+  Piece piece;
+  if (number < local.pieces) {
+    piece = PieceOf(local, number);
+  } else if (!local.last) {
+    piece = PieceOf(work.batches[static_cast<size_t>(local.number) + 1], 0);
+  } else {
+    batch = options_.source->Upcoming();
+    if (batch == nullptr || batch->examples == 0) return;
+    piece = PieceOf(BatchesOf(batch->examples).front(), 0);
   }
-  return options_.model->SetInputs(inputs, batch.targets.data() + begin * NumElements(options_.spec->output), count);
+  // Errors come again when it is its turn, if it ever is.
+  Stage(*batch, piece).IgnoreError();
+}
+
+absl::Status Trainer::Stage(const Batch& batch, const Piece& piece) {
+  Timed timed(&progress_, kInputs);
+  StepWatchdog::Watch watch(options_.watchdog, "inputs");
+  staged_ = {};
+  const float* inputs = batch.inputs.data() + piece.begin * NumElements(options_.spec->input);
+  if (options_.spec->loss == v1::ModelConfig::SOFTMAX_CROSS_ENTROPY) {
+    const int32_t* classes = batch.classes.data() + piece.begin * options_.spec->labels_per_example();
+    RUBATO_RETURN_IF_ERROR(options_.model->StageInputs(inputs, classes, piece.count));
+  } else {
+    const float* targets = batch.targets.data() + piece.begin * NumElements(options_.spec->output);
+    RUBATO_RETURN_IF_ERROR(options_.model->StageInputs(inputs, targets, piece.count));
+  }
+  staged_ = {.epoch = batch.epoch, .batch_begin = batch.begin, .batch_end = batch.end, .piece = piece};
+  return absl::OkStatus();
 }
 
 absl::StatusOr<bool> Trainer::Forward(uint64_t dropout_stream, bool first) {
@@ -185,7 +245,7 @@ absl::StatusOr<bool> Trainer::Forward(uint64_t dropout_stream, bool first) {
       RUBATO_ASSIGN_OR_RETURN(bool there, AwaitLayer(layer));
       if (!there) return false;
     }
-    Timed timed(&progress_, Phase::kCompute, "forward", layer.name);
+    Timed timed(&progress_, kForward, layer.name);
     SlowedDown slowed(options_.clock, options_.slow_factor);
     if (first && options_.local != nullptr) {
       for (int tensor : layer.tensors) RUBATO_RETURN_IF_ERROR(options_.local->Start(tensor));
@@ -201,7 +261,7 @@ absl::StatusOr<bool> Trainer::Backward(const LocalBatch& local, const Work& work
   for (int l = static_cast<int>(options_.spec->layers.size()) - 1; l >= 0; --l) {
     const LayerSpec& layer = options_.spec->layers[l];
     {
-      Timed timed(&progress_, Phase::kCompute, "backward", layer.name);
+      Timed timed(&progress_, kBackward, layer.name);
       SlowedDown slowed(options_.clock, options_.slow_factor);
       RUBATO_RETURN_IF_ERROR(options_.model->BackwardLayer(l, accumulate, final));
     }
@@ -226,7 +286,7 @@ absl::StatusOr<bool> Trainer::CompleteGradients(const Work& work) {
   }
   const double clip_norm = options_.config->training().clip_norm();
   if (clip_norm == 0) return true;
-  Timed timed(&progress_, Phase::kCompute, "clip");
+  Timed timed(&progress_, kClip);
   SlowedDown slowed(options_.clock, options_.slow_factor);
   RUBATO_RETURN_IF_ERROR(options_.model->lead().ClipGradients(static_cast<float>(clip_norm)));
   return true;
@@ -235,7 +295,7 @@ absl::StatusOr<bool> Trainer::CompleteGradients(const Work& work) {
 absl::StatusOr<bool> Trainer::UnscaleGradients(const Work& work) {
   bool finite = false;
   {
-    Timed timed(&progress_, Phase::kCompute, "unscale");
+    Timed timed(&progress_, kUnscale);
     SlowedDown slowed(options_.clock, options_.slow_factor);
     // Exact, because the scale is a power of two.
     RUBATO_RETURN_IF_ERROR(options_.model->lead().ScaleGradients(1 / scaler_->scale()));
@@ -253,8 +313,8 @@ absl::StatusOr<bool> Trainer::UnscaleGradients(const Work& work) {
 }
 
 absl::StatusOr<bool> Trainer::FinishLayer(const LayerSpec& layer, const LocalBatch& local, const Work& work) {
-  if (options_.tensors != nullptr && local.last) {
-    Timed timed(&progress_, Phase::kCompute, "describe", layer.name);
+  if (options_.tensors != nullptr && options_.tensors->describes_step() && local.last) {
+    Timed timed(&progress_, kDescribe, layer.name);
     RUBATO_RETURN_IF_ERROR(options_.tensors->OnLayer(layer));
   }
   if (options_.local != nullptr) {
@@ -269,7 +329,7 @@ absl::StatusOr<bool> Trainer::UpdateLayer(const LayerSpec& layer, const LocalBat
   for (int tensor : layer.tensors) {
     bool finite = true;
     {
-      Timed timed(&progress_, Phase::kCompute, "update", layer.name);
+      Timed timed(&progress_, kUpdate, layer.name);
       SlowedDown slowed(options_.clock, options_.slow_factor);
       RUBATO_ASSIGN_OR_RETURN(finite, options_.local->Update(tensor, local.epoch, work.step.step));
       if (finite && local.last) RUBATO_RETURN_IF_ERROR(options_.local->WriteDelta(tensor));
@@ -288,7 +348,7 @@ absl::StatusOr<bool> Trainer::UpdateLayer(const LayerSpec& layer, const LocalBat
 
 void Trainer::PushLayer(const LayerSpec& layer, uint64_t examples, double epoch) {
   if (layer.tensors.empty()) return;
-  Timed timed(&progress_, Phase::kPush, "push", layer.name);
+  Timed timed(&progress_, kPush, layer.name);
   for (auto tensor = layer.tensors.rbegin(); tensor != layer.tensors.rend(); ++tensor) {
     options_.parameters->PushTensor(*tensor, examples, epoch);
   }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -71,35 +72,58 @@ class Trainer {
 
  private:
   using Timed = TrainerProgress::Timed;
-  using Phase = TrainerProgress::Phase;
   // kSkipped: empty contributions have been pushed instead, because something was not finite.
   enum class Outcome { kStepDone, kMoved, kSkipped };
-  // A step that is being computed.
-  struct Work {
-    const BatchSource::Next* next;
-    Parameters::Step step;
-    double loss = 0;
-    double correct = 0;
-  };
-  // A batch of it: some of its examples.
+  // A batch of a step: some of its examples.
   struct LocalBatch {
     int64_t number;  // Counted from 0.
     int64_t begin;
     int64_t examples;
+    int64_t pieces;
     bool last;
     // Its position in epochs.
-    double epoch;
+    double epoch = 0;
+  };
+  // Examples that are computed at once: a micro-batch.
+  struct Piece {
+    int64_t begin;
+    int64_t count;
+  };
+  // A step that is being computed.
+  struct Work {
+    const BatchSource::Next* next;
+    Parameters::Step step;
+    std::vector<LocalBatch> batches;
+    double loss = 0;
+    double correct = 0;
+  };
+
+  // What the device has been given ahead: a piece of the examples [batch_begin, batch_end) of an epoch. They alone say
+  // what a batch holds.
+  struct Staged {
+    int64_t epoch = -1;
+    int64_t batch_begin = 0;
+    int64_t batch_end = 0;
+    Piece piece = {};
   };
 
   absl::Status RunSteps();
   // The worker begins no further step.
   absl::Status EndSteps();
   absl::StatusOr<Outcome> EmptyStep();
+  // Of a step with so many examples, at least one.
+  std::vector<LocalBatch> BatchesOf(int64_t examples) const;
+  static Piece PieceOf(const LocalBatch& local, int64_t number);
   absl::StatusOr<Outcome> ComputeStep(const BatchSource::Next& next);
   absl::StatusOr<Outcome> ComputeBatch(const LocalBatch& local, Work* work);
   absl::StatusOr<LossResult> ComputeLoss(int64_t examples);
-  absl::Status SetInputs(const Batch& batch, int64_t begin, int64_t count);
-  // Forward of what SetInputs began. `first` of its step: waits for weights; false when the step was moved.
+  // Copies the piece to the device, unless that has been done ahead, and begins it.
+  absl::Status BeginPiece(const Batch& batch, const Piece& piece);
+  // Has the device copy, beside what it computes, what it is probably to compute next: piece `number` of the batch, or
+  // the first one of the next batch, or of the next step.
+  void StageAhead(const Work& work, const LocalBatch& local, int64_t number);
+  absl::Status Stage(const Batch& batch, const Piece& piece);
+  // Forward of what BeginPiece began. `first` of its step: waits for weights; false when the step was moved.
   absl::StatusOr<bool> Forward(uint64_t dropout_stream, bool first);
   // `final`: the gradients are complete. False: the step was skipped.
   absl::StatusOr<bool> Backward(const LocalBatch& local, const Work& work, bool accumulate, bool final);
@@ -127,6 +151,7 @@ class Trainer {
   std::optional<TraceWindow> trace_window_;
   // Where the loss is scaled.
   std::optional<LossScaler> scaler_;
+  Staged staged_;  // Of no epoch: nothing.
   std::atomic<bool> drain_ = false;
   bool drained_ = false;
 };

@@ -158,5 +158,52 @@ TEST_F(TrainerTest, AWatchdogLeavesADeviceAloneThatAnswers) {
   EXPECT_EQ(progress.steps_total(), 20);
 }
 
+class StagingTest : public TrainerTest {
+ protected:
+  // The weights after some steps on a device of its own, where `ahead` is what the source says of the next batch.
+  std::vector<float> Train(StreamSource::Ahead ahead, int batches) {
+    StartAfresh();
+    if (batches > 1) UseLocalSgd(batches);
+    StreamSource source(6, batches, ahead);
+    v1::WorkerProgress progress;
+    EXPECT_TRUE(Run(&source, &progress).ok());
+    EXPECT_EQ(progress.steps_total(), 6);
+    return Weights();
+  }
+};
+
+TEST_F(StagingTest, TheNextBatchIsTakenAheadOfItsStep) {
+  UseDevice(std::make_unique<DeferredBackend>());
+  EXPECT_EQ(Train(StreamSource::Ahead::kRightAndGone, 1), Train(StreamSource::Ahead::kNothing, 1));
+}
+
+TEST_F(StagingTest, WeightsAreTheSameWithAnyBatchAhead) {
+  config_.mutable_optimizer()->set_algorithm(v1::OptimizerConfig::SGD);
+  config_.mutable_optimizer()->set_learning_rate(0.5);
+  UseDevice(std::make_unique<DeferredBackend>());
+  for (int batches : {1, 2}) {
+    for (int micro_batches : {1, 3}) {
+      config_.mutable_training()->set_micro_batches(micro_batches);
+      const std::vector<float> expected = Train(StreamSource::Ahead::kNothing, batches);
+      EXPECT_EQ(Train(StreamSource::Ahead::kRight, batches), expected) << batches << " " << micro_batches;
+      EXPECT_EQ(Train(StreamSource::Ahead::kWrong, batches), expected) << batches << " " << micro_batches;
+    }
+  }
+}
+
+TEST_F(StagingTest, AMovedStepComputesItsOwnBatch) {
+  UseDevice(std::make_unique<DeferredBackend>());
+  std::vector<std::vector<float>> weights;
+  for (StreamSource::Ahead ahead : {StreamSource::Ahead::kNothing, StreamSource::Ahead::kRight}) {
+    StartAfresh();
+    parameters_->move_at_ = 3;
+    StreamSource source(6, 1, ahead);
+    v1::WorkerProgress progress;
+    ASSERT_TRUE(Run(&source, &progress).ok());
+    weights.push_back(Weights());
+  }
+  EXPECT_EQ(weights[0], weights[1]);
+}
+
 }  // namespace
 }  // namespace rubato::worker

@@ -1,28 +1,11 @@
 #include "worker/trainer_progress.h"
 
-#include <string>
-
-#include "absl/strings/str_cat.h"
 #include "common/metrics/buckets.h"
 
 namespace rubato::worker {
 namespace {
 
-constexpr char kTrack[] = "trainer";
-
-absl::string_view Category(TrainerProgress::Phase phase) {
-  switch (phase) {
-    case TrainerProgress::Phase::kData:
-      return "data";
-    case TrainerProgress::Phase::kCompute:
-      return "compute";
-    case TrainerProgress::Phase::kPush:
-      return "push";
-    case TrainerProgress::Phase::kPullWait:
-      return "pull";
-  }
-  return "";
-}
+constexpr TraceKind kStep = {"step", "step", {"step"}};
 
 void AddSeconds(TrainerProgress::Phase phase, double seconds, v1::WorkerProgress* progress) {
   switch (phase) {
@@ -39,15 +22,21 @@ void AddSeconds(TrainerProgress::Phase phase, double seconds, v1::WorkerProgress
 
 }  // namespace
 
+TrainerProgress::TrainerProgress(const Clock* clock, TraceRecorder* trace, StepWatchdog* watchdog)
+    : clock_(clock),
+      trace_(trace),
+      track_(trace == nullptr ? TraceTrack{} : trace->Track("trainer")),
+      watchdog_(watchdog) {}
+
 void TrainerProgress::Add(const Timed& timed) {
   const absl::Time end = clock_->Now();
   if (trace_ != nullptr && trace_->enabled()) {
-    const std::string name = absl::StrCat(timed.what_, timed.subject_.empty() ? "" : " ", timed.subject_);
-    trace_->Span({.track = kTrack, .category = Category(timed.phase_), .name = name, .begin = timed.begin_, .end = end},
-                 {{"step", step_}});
+    const TraceText subject = timed.subject_.empty() ? TraceText{} : trace_->Text(timed.subject_);
+    trace_->Span(timed.activity_.kind, {.track = track_, .subject = subject, .begin = timed.begin_, .end = end},
+                 {step_});
   }
   MutexLock lock(mu_);
-  AddSeconds(timed.phase_, absl::ToDoubleSeconds(end - timed.begin_), &progress_);
+  AddSeconds(timed.activity_.phase, absl::ToDoubleSeconds(end - timed.begin_), &progress_);
 }
 
 void TrainerProgress::BeginStep(int64_t step) {
@@ -65,8 +54,7 @@ void TrainerProgress::EnterStep(int64_t step, uint64_t generation) {
 void TrainerProgress::EndStep() {
   const absl::Time end = clock_->Now();
   if (trace_ != nullptr) {
-    trace_->Span({.track = kTrack, .category = "step", .name = "step", .begin = step_begin_, .end = end},
-                 {{"step", step_}});
+    trace_->Span(kStep, {.track = track_, .begin = step_begin_, .end = end}, {step_});
   }
   const double seconds = absl::ToDoubleSeconds(end - step_begin_);
   MutexLock lock(mu_);

@@ -19,20 +19,30 @@ namespace rubato::worker {
 // else on the trainer's.
 //
 //   progress.BeginStep(7);
-//   { TrainerProgress::Timed timed(&progress, TrainerProgress::Phase::kCompute, "forward", layer.name); ... }
+//   { TrainerProgress::Timed timed(&progress, kForward, layer.name); ... }
 //   progress.EndStep();
 class TrainerProgress {
  public:
   // Each has a total of its own.
   enum class Phase { kData, kCompute, kPush, kPullWait };
 
+  // Something that a trainer does again and again; a constant.
+  struct Activity {
+    constexpr Activity(Phase phase, const char* what) : phase(phase), kind{Category(phase), what, {"step"}} {}
+
+    Phase phase;
+    TraceKind kind;
+  };
+
   // Counts what happens in its scope. In the trace it is "<what> <subject>", of the step that was begun last.
   class Timed {
    public:
-    // The texts outlive it.
-    Timed(TrainerProgress* progress, Phase phase, absl::string_view what, absl::string_view subject = "")
-        : progress_(progress), phase_(phase), what_(what), subject_(subject), begin_(progress->clock_->Now()) {
-      if (phase == Phase::kCompute || phase == Phase::kPush) watch_.emplace(progress->watchdog_, what, subject);
+    // The subject outlives it.
+    Timed(TrainerProgress* progress, const Activity& activity, absl::string_view subject = "")
+        : progress_(progress), activity_(activity), subject_(subject), begin_(progress->clock_->Now()) {
+      if (activity.phase == Phase::kCompute || activity.phase == Phase::kPush) {
+        watch_.emplace(progress->watchdog_, activity.kind.name, subject);
+      }
     }
     ~Timed() { progress_->Add(*this); }
     Timed(const Timed&) = delete;
@@ -42,16 +52,14 @@ class TrainerProgress {
     friend class TrainerProgress;
 
     TrainerProgress* const progress_;
-    const Phase phase_;
-    const absl::string_view what_;
+    const Activity& activity_;
     const absl::string_view subject_;
     const absl::Time begin_;
     std::optional<StepWatchdog::Watch> watch_;
   };
 
   // `trace` and `watchdog` may be null. The watchdog is told of steps, and of what computes and pushes in them.
-  TrainerProgress(const Clock* clock, TraceRecorder* trace, StepWatchdog* watchdog)
-      : clock_(clock), trace_(trace), watchdog_(watchdog) {}
+  TrainerProgress(const Clock* clock, TraceRecorder* trace, StepWatchdog* watchdog);
 
   // The trainer turns to `step`. Again, for this or another step, where it is moved.
   void BeginStep(int64_t step);
@@ -68,10 +76,25 @@ class TrainerProgress {
   void Describe(v1::WorkerProgress* progress);
 
  private:
+  static constexpr const char* Category(Phase phase) {
+    switch (phase) {
+      case Phase::kData:
+        return "data";
+      case Phase::kCompute:
+        return "compute";
+      case Phase::kPush:
+        return "push";
+      case Phase::kPullWait:
+        return "pull";
+    }
+    return "";
+  }
+
   void Add(const Timed& timed);
 
   const Clock* const clock_;
   TraceRecorder* const trace_;
+  const TraceTrack track_;
   StepWatchdog* const watchdog_;
   int64_t step_ = 0;
   absl::Time step_begin_;

@@ -1,5 +1,6 @@
 #include "cli/command/job_trace.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 #include <vector>
@@ -20,18 +21,21 @@ constexpr char kMerged[] = "merged.json";
 // A heartbeat says that a trace is there; before, it has to be written.
 constexpr absl::Duration kPatience = absl::Seconds(20);
 constexpr absl::Duration kPoll = absl::Milliseconds(100);
+// While it is recorded, only to notice that the job has ended.
+constexpr absl::Duration kRecordingPoll = absl::Seconds(1);
 // A coordinator that does not answer this often in a row has ended with its job, and the traces have too.
 constexpr int kUnanswered = 20;
 
 // Waits until everybody who was told to record says that it has, or is gone; what went wrong is told to the user.
-void AwaitTraces(CoordinatorClient* coordinator, const v1::TraceJobReply& trace, absl::Duration patience,
+void AwaitTraces(CoordinatorClient* coordinator, const v1::TraceJobReply& trace, absl::Duration recording,
                  const Environment& environment) {
   std::set<std::string> missing;
   for (const v1::TaskId& task : trace.tasks()) missing.insert(TaskName(task));
-  const absl::Time deadline = environment.clock->Now() + patience;
+  const absl::Time recorded = environment.clock->Now() + recording, deadline = recorded + kPatience;
   int unanswered = 0;
   while (!missing.empty() && unanswered < kUnanswered && environment.clock->Now() < deadline) {
-    environment.clock->Sleep(kPoll);
+    const absl::Duration left = unanswered > 0 ? kPoll : recorded - environment.clock->Now();
+    environment.clock->Sleep(std::clamp(left, kPoll, kRecordingPoll));
     absl::StatusOr<v1::JobStatus> status = coordinator->GetStatus(absl::Seconds(10));
     unanswered = status.ok() ? 0 : unanswered + 1;
     if (!status.ok()) continue;
@@ -85,7 +89,7 @@ std::string TraceDirectoryOf(const std::string& run_directory, uint64_t id) {
 absl::StatusOr<uint64_t> RecordTrace(CoordinatorClient* coordinator, double seconds, const Environment& environment) {
   RUBATO_ASSIGN_OR_RETURN(v1::TraceJobReply trace, coordinator->TraceJob(seconds, absl::Seconds(10)));
   *environment.out << "Recording " << trace.tasks_size() << " tasks for " << seconds << " s" << std::endl;
-  AwaitTraces(coordinator, trace, absl::Seconds(seconds) + kPatience, environment);
+  AwaitTraces(coordinator, trace, absl::Seconds(seconds), environment);
   return trace.id();
 }
 

@@ -3,9 +3,13 @@
 
 #include <cstdint>
 
+#include "common/trace/trace_log.h"
 #include "proto/parameter_server.pb.h"
 
 namespace rubato {
+
+// Arrows from a push to where it is applied.
+inline constexpr TraceKind kPushFlow = {"flow", "push"};
 
 // Names the push of one chunk in one step of a worker, the same on both sides without a word on the wire: so a trace
 // can draw an arrow from the push to where it is applied. A hash; two pushes of one trace have the same one only by a

@@ -10,6 +10,8 @@
 namespace rubato {
 namespace {
 
+constexpr TraceKind kKind = {"c", "n"};
+
 class TimedTraceTest : public testing::Test {
  protected:
   static v1::RecordTrace Request(uint64_t id, double seconds) {
@@ -18,8 +20,10 @@ class TimedTraceTest : public testing::Test {
     request.set_seconds(seconds);
     return request;
   }
-  void Span(const char* name) {
-    trace_.Span({.track = "t", .category = "c", .name = name, .begin = clock_.Now(), .end = clock_.Now()});
+  void Span(const char* subject) {
+    trace_.Span(
+        kKind,
+        {.track = trace_.Track("t"), .subject = trace_.Text(subject), .begin = clock_.Now(), .end = clock_.Now()});
   }
   int Spans(const std::string& path) {
     int spans = 0;

@@ -11,138 +11,136 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Names may hold anything; what is not UTF-8 is replaced.
+// Texts may hold anything; what is not UTF-8 is replaced.
 std::string Dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-double Microseconds(absl::Duration duration) { return absl::ToDoubleMicroseconds(duration); }
-
-Json Metadata(const char* what, uint32_t process, int track, const Json& args) {
-  return {{"name", what}, {"ph", "M"}, {"pid", process}, {"tid", track}, {"args", args}};
+// As it stands between the quotes of JSON.
+std::string Escape(const std::string& text) {
+  const std::string quoted = Dump(text);
+  return quoted.substr(1, quoted.size() - 2);
 }
 
-// Ids are texts: as numbers they would not survive a reader that has only float64.
-Json FlowEnd(char phase, uint64_t id, const std::string& name, double at, uint32_t process, int track) {
-  Json event = {{"name", name},
-                {"cat", "flow"},
-                {"ph", std::string(1, phase)},
-                {"id", absl::StrCat("0x", absl::Hex(id, absl::kZeroPad16))},
-                {"ts", at},
-                {"pid", process},
-                {"tid", track}};
-  if (phase == 'f') event["bp"] = "e";  // To the span around it, not to the next one.
-  return event;
+std::string Metadata(const char* what, uint32_t process, uint32_t track, const Json& args) {
+  return Dump({{"name", what}, {"ph", "M"}, {"pid", process}, {"tid", track}, {"args", args}});
+}
+
+// In microseconds.
+void AppendTime(int64_t ns, std::string* json) {
+  if (ns < 0) json->push_back('-');
+  const uint64_t positive = ns < 0 ? 0 - static_cast<uint64_t>(ns) : static_cast<uint64_t>(ns);
+  absl::StrAppend(json, positive / 1000, ".", absl::Dec(positive % 1000, absl::kZeroPad3));
+}
+
+void AppendDetails(const TraceEntry& entry, const std::vector<std::string>& escaped, std::string* json) {
+  json->append(",\"args\":{");
+  for (size_t i = 0; i < entry.details.size() && entry.kind->details[i] != nullptr; ++i) {
+    absl::StrAppend(json, i == 0 ? "\"" : ",\"", entry.kind->details[i], "\":");
+    if (entry.details[i].is_text) {
+      absl::StrAppend(json, "\"", escaped[static_cast<size_t>(entry.details[i].value)], "\"");
+    } else {
+      absl::StrAppend(json, entry.details[i].value);
+    }
+  }
+  json->append("}");
+}
+
+// An event of trace event format. `escaped`: the texts, by number.
+void AppendEvent(const TraceEntry& entry, const std::vector<std::string>& escaped, uint32_t process, uint32_t row,
+                 std::string* json) {
+  const uint32_t subject = entry.subject.number;
+  absl::StrAppend(json, ",\n{\"name\":\"", entry.kind->name, subject == 0 ? "" : " ", escaped[subject], "\",\"cat\":\"",
+                  entry.kind->category, "\",\"ts\":");
+  AppendTime(entry.begin_ns, json);
+  if (entry.type == TraceEntry::Type::kSpan) {
+    json->append(",\"ph\":\"X\",\"dur\":");
+    AppendTime(entry.end_ns - entry.begin_ns, json);
+    AppendDetails(entry, escaped, json);
+  } else {
+    // Ids are texts: as numbers they would not survive a reader that has only float64. An arrow ends at the span around
+    // its end, not at the next one.
+    absl::StrAppend(json, ",\"ph\":\"", entry.type == TraceEntry::Type::kFlowBegin ? "s" : "f\",\"bp\":\"e",
+                    "\",\"id\":\"0x", absl::Hex(entry.flow, absl::kZeroPad16), "\"");
+  }
+  absl::StrAppend(json, ",\"pid\":", process, ",\"tid\":", row, "}");
 }
 
 }  // namespace
 
-int TraceRecorder::TrackLocked(absl::string_view name) {
-  if (const auto known = track_numbers_.find(name); known != track_numbers_.end()) return known->second;
-  tracks_.emplace_back(name);
-  // Numbered from 1: viewers take thread 0 for the idle one.
-  const int number = static_cast<int>(tracks_.size());
-  track_numbers_.emplace(std::string(name), number);
-  return number;
-}
-
-TraceRecorder::Text TraceRecorder::KeepLocked(absl::string_view text) {
-  const Text kept = {texts_.size(), text.size()};
-  texts_.append(text.data(), text.size());
-  return kept;
+TraceText TraceRecorder::Text(absl::string_view text) {
+  MutexLock lock(mu_);
+  if (const auto known = text_numbers_.find(text); known != text_numbers_.end()) return {known->second};
+  const auto number = static_cast<uint32_t>(texts_.size());
+  texts_.emplace_back(text);
+  text_numbers_.emplace(std::string(text), number);
+  return {number};
 }
 
 bool TraceRecorder::Start() {
   MutexLock lock(mu_);
   if (enabled()) return false;
-  tracks_.clear();
-  track_numbers_.clear();
-  entries_.clear();
-  args_.clear();
-  texts_.clear();
+  log_.Clear();
   dropped_ = 0;
   enabled_.store(true, std::memory_order_relaxed);
   return true;
 }
 
-bool TraceRecorder::HasRoomLocked() {
-  if (entries_.size() < options_.max_spans) return true;
-  ++dropped_;
-  return false;
-}
-
-void TraceRecorder::Span(const SpanInfo& span, std::initializer_list<TraceArg> args) {
-  if (!enabled()) return;
+void TraceRecorder::Keep(const TraceEntry& entry) {
   MutexLock lock(mu_);
-  if (!HasRoomLocked()) return;
-  entries_.push_back({.track = TrackLocked(span.track),
-                      .category = KeepLocked(span.category),
-                      .name = KeepLocked(span.name),
-                      .begin = span.begin,
-                      .end = std::max(span.begin, span.end),
-                      .args_begin = args_.size(),
-                      .args_count = args.size()});
-  for (const TraceArg& arg : args) {
-    Arg& kept = args_.emplace_back();
-    kept.name = KeepLocked(arg.name);
-    if (const auto* number = std::get_if<int64_t>(&arg.value); number != nullptr) {
-      kept.number = *number;
-    } else {
-      kept.is_text = true;
-      kept.text = KeepLocked(std::get<absl::string_view>(arg.value));
-    }
+  if (log_.size() < options_.max_spans) {
+    log_.Append(entry);
+  } else {
+    ++dropped_;
   }
 }
 
-void TraceRecorder::Flow(const FlowInfo& flow) {
+void TraceRecorder::Span(const TraceKind& kind, const SpanInfo& span, std::initializer_list<TraceDetail> details) {
   if (!enabled()) return;
-  MutexLock lock(mu_);
-  if (!HasRoomLocked()) return;
-  entries_.push_back({.phase = flow.begins ? 's' : 'f',
-                      .flow = flow.id,
-                      .track = TrackLocked(flow.track),
-                      .name = KeepLocked(flow.name),
-                      .begin = flow.at,
-                      .end = flow.at});
+  TraceEntry entry = {.kind = &kind,
+                      .track = span.track,
+                      .subject = span.subject,
+                      .begin_ns = SinceEpoch(span.begin),
+                      .end_ns = SinceEpoch(std::max(span.begin, span.end))};
+  std::copy_n(details.begin(), std::min(details.size(), entry.details.size()), entry.details.begin());
+  Keep(entry);
+}
+
+void TraceRecorder::Flow(const TraceKind& kind, const FlowInfo& flow) {
+  if (!enabled()) return;
+  Keep({.type = flow.begins ? TraceEntry::Type::kFlowBegin : TraceEntry::Type::kFlowEnd,
+        .kind = &kind,
+        .track = flow.track,
+        .begin_ns = SinceEpoch(flow.at),
+        .flow = flow.id});
 }
 
 std::string TraceRecorder::ToJson() const {
   const uint32_t process = options_.task_index;
   MutexLock lock(mu_);
-  std::string text = "{\"displayTimeUnit\":\"ms\",\"otherData\":";
+  std::string json = "{\"displayTimeUnit\":\"ms\",\"otherData\":";
   Json data = {
       {"task", options_.task}, {"epoch_unix_microseconds", absl::ToUnixMicros(epoch_)}, {"dropped_spans", dropped_}};
   if (std::optional<ClockOffset::Estimate> offset = options_.clock_offset ? options_.clock_offset() : std::nullopt) {
-    data["clock_offset_microseconds"] = Microseconds(offset->ahead);
-    data["clock_error_microseconds"] = Microseconds(offset->error);
+    data["clock_offset_microseconds"] = absl::ToDoubleMicroseconds(offset->ahead);
+    data["clock_error_microseconds"] = absl::ToDoubleMicroseconds(offset->error);
   }
-  text += Dump(data);
-  text += ",\"traceEvents\":[\n";
-  text += Dump(Metadata("process_name", process, 0, {{"name", options_.task}}));
-  for (size_t i = 0; i < tracks_.size(); ++i) {
-    const int track = static_cast<int>(i) + 1;
-    text += ",\n" + Dump(Metadata("thread_name", process, track, {{"name", tracks_[i]}}));
-    text += ",\n" + Dump(Metadata("thread_sort_index", process, track, {{"sort_index", track}}));
-  }
-  for (const Entry& entry : entries_) {
-    if (entry.phase != 'X') {
-      text += ",\n" + Dump(FlowEnd(entry.phase, entry.flow, TextOf(entry.name), Microseconds(entry.begin - epoch_),
-                                   process, entry.track));
-      continue;
+  absl::StrAppend(&json, Dump(data), ",\"traceEvents\":[\n",
+                  Metadata("process_name", process, 0, {{"name", options_.task}}));
+  std::vector<std::string> escaped;
+  for (const std::string& text : texts_) escaped.push_back(Escape(text));
+  // By text: rows are numbered from 1, in the order of their first spans. Viewers take thread 0 for the idle one.
+  std::vector<uint32_t> rows(texts_.size(), 0);
+  uint32_t last = 0;
+  const std::vector<std::string>& texts = texts_;  // For the analysis of locks, which ends at the lambda.
+  log_.ForEach([&](const TraceEntry& entry) {
+    uint32_t& row = rows[entry.track.number];
+    if (row == 0) {
+      row = ++last;
+      absl::StrAppend(&json, ",\n", Metadata("thread_name", process, row, {{"name", texts[entry.track.number]}}), ",\n",
+                      Metadata("thread_sort_index", process, row, {{"sort_index", row}}));
     }
-    Json args = Json::object();
-    for (size_t i = entry.args_begin; i < entry.args_begin + entry.args_count; ++i) {
-      const Arg& arg = args_[i];
-      args[TextOf(arg.name)] = arg.is_text ? Json(TextOf(arg.text)) : Json(arg.number);
-    }
-    text += ",\n" + Dump({{"name", TextOf(entry.name)},
-                          {"cat", TextOf(entry.category)},
-                          {"ph", "X"},
-                          {"ts", Microseconds(entry.begin - epoch_)},
-                          {"dur", Microseconds(entry.end - entry.begin)},
-                          {"pid", process},
-                          {"tid", entry.track},
-                          {"args", args}});
-  }
-  return text + "\n]}\n";
+    AppendEvent(entry, escaped, process, row, &json);
+  });
+  return json + "\n]}\n";
 }
 
 absl::Status TraceRecorder::Write(const std::string& path) const { return WriteFileAtomically(path, ToJson()); }

@@ -13,16 +13,20 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr TraceKind kPush = {"push", "push", {"step", "outcome"}};
+constexpr TraceKind kPlain = {"c", "n"};
+constexpr TraceKind kArrow = {"flow", "push"};
+
 class TraceRecorderTest : public testing::Test {
  protected:
   TraceRecorder Make(size_t max_spans = 100) {
     return TraceRecorder({.task = "worker 3", .task_index = 3, .max_spans = max_spans, .clock = &clock_});
   }
   // A span of the next 250 microseconds.
-  TraceRecorder::SpanInfo Next(absl::string_view track, absl::string_view name) {
+  TraceRecorder::SpanInfo Next(TraceTrack track, TraceText subject = {}) {
     const absl::Time begin = clock_.Now();
     clock_.Advance(absl::Microseconds(250));
-    return {.track = track, .category = "push", .name = name, .begin = begin, .end = clock_.Now()};
+    return {.track = track, .subject = subject, .begin = begin, .end = clock_.Now()};
   }
   static std::vector<Json> Events(const Json& trace, const std::string& phase) {
     std::vector<Json> events;
@@ -39,7 +43,7 @@ TEST_F(TraceRecorderTest, WritesCompleteEventsWithTimesFromItsStart) {
   TraceRecorder trace = Make();
   trace.Start();
   clock_.Advance(absl::Milliseconds(2) + absl::Nanoseconds(500));
-  trace.Span(Next("server 0", "push batch 1"), {{"step", 7}, {"outcome", "applied"}});
+  trace.Span(kPush, Next(trace.Track("server 0"), trace.Text("batch 1")), {7, trace.Text("applied")});
   const Json json = Json::parse(trace.ToJson());
   ASSERT_EQ(Events(json, "X").size(), 1u);
   EXPECT_EQ(Events(json, "X")[0], Json({{"name", "push batch 1"},
@@ -58,7 +62,7 @@ TEST_F(TraceRecorderTest, WritesCompleteEventsWithTimesFromItsStart) {
 TEST_F(TraceRecorderTest, NamesProcessAndTracks) {
   TraceRecorder trace = Make();
   trace.Start();
-  for (const char* track : {"trainer", "server 0", "trainer", "server 1"}) trace.Span(Next(track, "a"));
+  for (const char* track : {"trainer", "server 0", "trainer", "server 1"}) trace.Span(kPlain, Next(trace.Track(track)));
   const Json json = Json::parse(trace.ToJson());
   std::string process;
   std::map<int, std::string> names;
@@ -73,23 +77,48 @@ TEST_F(TraceRecorderTest, NamesProcessAndTracks) {
   EXPECT_EQ(tracks, (std::vector<int>{1, 2, 1, 3}));
 }
 
+TEST_F(TraceRecorderTest, ListsTheTracksOfTheRecordingAlone) {
+  TraceRecorder trace = Make();
+  const TraceTrack first = trace.Track("first"), second = trace.Track("second");
+  EXPECT_EQ(trace.Track("first").number, first.number);
+  trace.Start();
+  trace.Span(kPlain, Next(first));
+  trace.Stop();
+  trace.Start();
+  trace.Span(kPlain, Next(second));
+  std::vector<std::string> tracks;
+  for (const Json& event : Events(Json::parse(trace.ToJson()), "M")) {
+    if (event["name"] == "thread_name") tracks.push_back(event["args"]["name"]);
+  }
+  EXPECT_EQ(tracks, std::vector<std::string>{"second"});
+}
+
+TEST_F(TraceRecorderTest, WritesTimesBeforeItsStart) {
+  TraceRecorder trace = Make();
+  trace.Start();
+  const absl::Time begin = clock_.Now() - absl::Nanoseconds(1500);
+  trace.Span(kPlain, {.track = trace.Track("a"), .begin = begin, .end = clock_.Now()});
+  EXPECT_EQ(Events(Json::parse(trace.ToJson()), "X")[0]["ts"], -1.5);
+  EXPECT_EQ(Events(Json::parse(trace.ToJson()), "X")[0]["dur"], 1.5);
+}
+
 TEST_F(TraceRecorderTest, RecordsOnlyWhileEnabled) {
   TraceRecorder trace = Make();
-  trace.Span(Next("a", "before"));
+  trace.Span(kPlain, Next(trace.Track("a"), trace.Text("before")));
   trace.Start();
-  trace.Span(Next("a", "during"));
+  trace.Span(kPlain, Next(trace.Track("a"), trace.Text("during")));
   trace.Stop();
-  trace.Span(Next("a", "after"));
+  trace.Span(kPlain, Next(trace.Track("a"), trace.Text("after")));
   const std::vector<Json> events = Events(Json::parse(trace.ToJson()), "X");
   ASSERT_EQ(events.size(), 1u);
-  EXPECT_EQ(events[0]["name"], "during");
+  EXPECT_EQ(events[0]["name"], "n during");
 }
 
 TEST_F(TraceRecorderTest, EachStartBeginsEmptyAndThereIsOneAtATime) {
   TraceRecorder trace = Make();
   ASSERT_TRUE(trace.Start());
   EXPECT_FALSE(trace.Start());
-  trace.Span(Next("a", "first"));
+  trace.Span(kPlain, Next(trace.Track("a")));
   trace.Stop();
   EXPECT_EQ(Events(Json::parse(trace.ToJson()), "X").size(), 1u);
   ASSERT_TRUE(trace.Start());
@@ -100,8 +129,8 @@ TEST_F(TraceRecorderTest, WritesBothEndsOfAFlow) {
   TraceRecorder trace = Make();
   trace.Start();
   clock_.Advance(absl::Microseconds(10));
-  trace.Flow({.track = "a", .name = "push", .id = 0xab, .begins = true, .at = clock_.Now()});
-  trace.Flow({.track = "b", .name = "push", .id = 0xab, .at = clock_.Now()});
+  trace.Flow(kArrow, {.track = trace.Track("a"), .id = 0xab, .begins = true, .at = clock_.Now()});
+  trace.Flow(kArrow, {.track = trace.Track("b"), .id = 0xab, .at = clock_.Now()});
   const Json json = Json::parse(trace.ToJson());
   EXPECT_EQ(Events(json, "s")[0], Json({{"name", "push"},
                                         {"cat", "flow"},
@@ -127,7 +156,7 @@ TEST_F(TraceRecorderTest, SaysHowFarItsClockIsFromTheCoordinators) {
 TEST_F(TraceRecorderTest, CountsWhatIsTooMuch) {
   TraceRecorder trace = Make(2);
   trace.Start();
-  for (int i = 0; i < 5; ++i) trace.Span(Next("a", "b"));
+  for (int i = 0; i < 5; ++i) trace.Span(kPlain, Next(trace.Track("a")));
   const Json json = Json::parse(trace.ToJson());
   EXPECT_EQ(Events(json, "X").size(), 2u);
   EXPECT_EQ(json["otherData"]["dropped_spans"], 3);
@@ -137,8 +166,11 @@ TEST_F(TraceRecorderTest, IsValidJsonWithoutSpansAndWithAnyName) {
   TraceRecorder trace = Make();
   EXPECT_TRUE(Events(Json::parse(trace.ToJson()), "X").empty());
   trace.Start();
-  trace.Span(Next("a\"\\\n", "\xff\x01"), {{"\t", "\xc3"}});
-  EXPECT_EQ(Events(Json::parse(trace.ToJson()), "X").size(), 1u);
+  trace.Span(kPush, Next(trace.Track("a\"\\\n"), trace.Text("\x01 \"b\"")), {7, trace.Text("\xc3")});
+  const std::vector<Json> events = Events(Json::parse(trace.ToJson()), "X");
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0]["name"], "push \x01 \"b\"");
+  EXPECT_EQ(events[0]["args"]["outcome"], "\xef\xbf\xbd");  // The replacement character.
 }
 
 TEST_F(TraceRecorderTest, TakesSpansFromSeveralThreads) {
@@ -147,14 +179,13 @@ TEST_F(TraceRecorderTest, TakesSpansFromSeveralThreads) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&trace, t] {
-      const std::string track = "thread " + std::to_string(t);
+      const TraceTrack track = trace.Track("thread " + std::to_string(t));
       for (int i = 0; i < 100; ++i) {
-        trace.Span({.track = track,
-                    .category = "c",
-                    .name = "n",
+        trace.Span(kPush,
+                   {.track = track,
                     .begin = absl::UnixEpoch() + absl::Microseconds(i),
                     .end = absl::UnixEpoch() + absl::Microseconds(i + 1)},
-                   {{"i", i}});
+                   {i, 0});
       }
     });
   }
@@ -165,7 +196,7 @@ TEST_F(TraceRecorderTest, TakesSpansFromSeveralThreads) {
 TEST_F(TraceRecorderTest, WritesAFileOrSaysWhyNot) {
   TraceRecorder trace = Make();
   trace.Start();
-  trace.Span(Next("a", "b"));
+  trace.Span(kPlain, Next(trace.Track("a")));
   const std::string path = testing::TempDir() + "/trace.json";
   ASSERT_TRUE(trace.Write(path).ok());
   EXPECT_EQ(*ReadFile(path), trace.ToJson());

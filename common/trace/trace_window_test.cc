@@ -9,6 +9,8 @@
 namespace rubato {
 namespace {
 
+constexpr TraceKind kStep = {"step", "step", {"step"}};
+
 class TraceWindowTest : public testing::Test {
  protected:
   TraceWindow Make(int64_t after, int64_t steps) {
@@ -20,19 +22,18 @@ class TraceWindowTest : public testing::Test {
                         .file = "worker-0.json",
                         .log = &log_});
   }
-  // One span, named after the step.
+  // One span, with the step's number.
   void Step(TraceWindow* window, int64_t step) {
     window->BeginStep(step);
-    const std::string name = std::to_string(step);
-    trace_.Span({.track = "trainer", .category = "step", .name = name, .begin = clock_.Now(), .end = clock_.Now()});
+    trace_.Span(kStep, {.track = trace_.Track("trainer"), .begin = clock_.Now(), .end = clock_.Now()}, {step});
   }
-  std::vector<std::string> Recorded() {
-    std::vector<std::string> names;
+  std::vector<int> Recorded() {
+    std::vector<int> steps;
     const auto json = nlohmann::json::parse(*ReadFile(path_));
     for (const auto& event : json["traceEvents"]) {
-      if (event["ph"] == "X") names.push_back(event["name"]);
+      if (event["ph"] == "X") steps.push_back(event["args"]["step"]);
     }
-    return names;
+    return steps;
   }
 
   const std::string directory_ = testing::TempDir() + "/run/traces";
@@ -47,7 +48,7 @@ TEST_F(TraceWindowTest, WritesItsStepsWhenTheyAreOver) {
   for (int step = 0; step < 5; ++step) Step(&window, step);
   EXPECT_FALSE(FileExists(path_));
   Step(&window, 5);
-  EXPECT_EQ(Recorded(), (std::vector<std::string>{"2", "3", "4"}));
+  EXPECT_EQ(Recorded(), (std::vector<int>{2, 3, 4}));
   // Nothing after that is recorded or written again.
   ASSERT_TRUE(RemoveFile(path_).ok());
   Step(&window, 6);
@@ -60,7 +61,7 @@ TEST_F(TraceWindowTest, WritesWhatThereIsWhenTrainingEnds) {
   TraceWindow window = Make(1, 100);
   for (int step = 0; step < 3; ++step) Step(&window, step);
   window.Finish();
-  EXPECT_EQ(Recorded(), (std::vector<std::string>{"1", "2"}));
+  EXPECT_EQ(Recorded(), (std::vector<int>{1, 2}));
 }
 
 TEST_F(TraceWindowTest, WaitsForAnotherTraceToEnd) {
@@ -69,7 +70,7 @@ TEST_F(TraceWindowTest, WaitsForAnotherTraceToEnd) {
   for (int step = 0; step < 3; ++step) Step(&window, step);
   trace_.Stop();
   for (int step = 3; step < 6; ++step) Step(&window, step);
-  EXPECT_EQ(Recorded(), (std::vector<std::string>{"3", "4"}));
+  EXPECT_EQ(Recorded(), (std::vector<int>{3, 4}));
 }
 
 TEST_F(TraceWindowTest, WritesNothingWhereItNeverBegan) {

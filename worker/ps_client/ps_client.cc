@@ -23,6 +23,10 @@ constexpr absl::Duration kMaintenancePeriod = absl::Milliseconds(50);
 // Of address space, to map a server's memory.
 constexpr size_t kServerMemoryMax = size_t{1} << 46;
 
+constexpr TraceKind kPushAndPull = {"exchange", "push and pull", {"step", "sent_bytes", "received_bytes"}};
+constexpr TraceKind kPull = {"exchange", "pull", {"step", "sent_bytes", "received_bytes"}};
+constexpr TraceKind kStore = {"store", "store", {"step"}};
+
 Batching BatchesOf(const PsClient::Options& options) {
   const std::string host = options.arena == nullptr ? "" : ReadBootId().value_or("");
   return MakeBatches(
@@ -43,6 +47,7 @@ PsClient::PsClient(Options options)
       missing_tensors_(batching_.batches.size(), 0),
       storing_(batching_.batches.size(), false),
       ways_(batching_.batches.size()),
+      batch_names_(batching_.batches.size()),
       examples_(batching_.batches.size(), 0) {
   for (size_t link = 0; link < links_.size(); ++link) {
     const v1::ServerInfo& server = options_.job.servers(static_cast<int>(link) / options_.connections_per_server);
@@ -199,26 +204,33 @@ void PsClient::OnMessage(int index, const Connection* connection, grpc::ByteBuff
   TakeReply(batch, decoded->header);
 }
 
+std::pair<TraceTrack, TraceText> PsClient::BatchNames(int batch) {
+  auto& names = batch_names_[batch];
+  if (names.first.number != 0) return names;
+  const std::vector<int>& tensors = batching_.tensors_of_batch[batch];
+  std::string range = options_.tensors[tensors.front()];
+  if (tensors.size() > 1) absl::StrAppend(&range, " to ", options_.tensors[tensors.back()]);
+  const std::string track = absl::StrCat("batch ", batch, " (", links_[link_of_batch_[batch]].name, ")");
+  return names = {options_.trace->Track(track), options_.trace->Text(range)};
+}
+
 void PsClient::Trace(int batch, int64_t received_bytes, absl::Time begin) {
   const absl::Time now = options_.clock->Now();
-  const std::vector<int>& tensors = batching_.tensors_of_batch[batch];
-  std::string name = options_.tensors[tensors.front()];
-  if (tensors.size() > 1) absl::StrAppend(&name, " to ", options_.tensors[tensors.back()]);
-  const std::string track = absl::StrCat("batch ", batch, " (", links_[link_of_batch_[batch]].name, ")");
+  const auto [track, tensors] = BatchNames(batch);
   const Way& way = ways_[batch];
   const bool pushed = way.pushed_step >= 0;
   int64_t sent_bytes = 0;
   if (pushed && examples_[batch] != 0) {
     for (uint32_t chunk : batching_.batches[batch].chunks) sent_bytes += static_cast<int64_t>(PushBytes(chunk).second);
   }
-  const TraceArg step("step", machine_.step());
-  options_.trace->Span({track, "exchange", absl::StrCat(pushed ? "push and pull " : "pull ", name), way.begun, now},
-                       {step, {"sent_bytes", sent_bytes}, {"received_bytes", received_bytes}});
-  options_.trace->Span({track, "store", absl::StrCat("store ", name), begin, now}, {step});
+  const int64_t step = machine_.step();
+  options_.trace->Span(pushed ? kPushAndPull : kPull, {track, tensors, way.begun, now},
+                       {step, sent_bytes, received_bytes});
+  options_.trace->Span(kStore, {track, tensors, begin, now}, {step});
   if (!pushed) return;
   for (uint32_t chunk : batching_.batches[batch].chunks) {
     const uint64_t id = PushFlowId(options_.task, way.pushed_step, chunk);
-    options_.trace->Flow({.track = track, .name = "push", .id = id, .begins = true, .at = way.begun});
+    options_.trace->Flow(kPushFlow, {.track = track, .id = id, .begins = true, .at = way.begun});
   }
 }
 

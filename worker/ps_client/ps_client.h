@@ -161,6 +161,8 @@ class PsClient : public Parameters, private StepMachine::Sink {
   void Reconnect(int link);
   // Records a batch's way, whose answer came at `begin` with weights of `received_bytes` and is in place now.
   void Trace(int batch, int64_t received_bytes, absl::Time begin) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // For the trace: a batch's track, and its tensors' names.
+  std::pair<TraceTrack, TraceText> BatchNames(int batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // To the server's shared memory; null where tensors go over TCP.
   std::unique_ptr<SharedMemoryLink> ConnectMemory(const v1::SharedMemoryAddress& address, const std::string& name);
   // Wakes the trainer if what it waits for is there.
@@ -191,6 +193,8 @@ class PsClient : public Parameters, private StepMachine::Sink {
   std::vector<bool> storing_ ABSL_GUARDED_BY(mu_);
   // By batch: what is on its way.
   std::vector<Way> ways_ ABSL_GUARDED_BY(mu_);
+  // By batch, once they have been traced.
+  std::vector<std::pair<TraceTrack, TraceText>> batch_names_ ABSL_GUARDED_BY(mu_);
   // Since when the trainer waits; InfiniteFuture when it does not.
   absl::Time waits_since_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
   // Examples of its contribution to the current step.
