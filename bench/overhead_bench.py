@@ -73,7 +73,7 @@ class Job:
         self.launcher, self.trace, self.active_s, self.points = None, None, 0.0, []
         os.mkdir(self.directory)
 
-    def begin(self, options):
+    def launch(self, options):
         rubato = os.path.join(options.binaries, "cli/command/rubato")
         command = [rubato, "train", options.config, f"--run_directory={self.run}", f"--binaries={options.binaries}"]
         # More steps than it will do; leases that outlast the others' turns; and no evaluation, which would fall into some
@@ -86,7 +86,11 @@ class Job:
             command += [f"--metrics_listen=127.0.0.1:{self.port}", "--set", "observability.histogram_every_steps=100"]
             command += ["--set", "observability.log_format=JSON"]
         self.launcher = self.start("train", command)
+
+    def settle(self, options):
+        """Waits until it trains and is looked at, and stops it."""
         self.wait_for("line of progress", lambda: self.last_progress() is not None)
+        rubato = os.path.join(options.binaries, "cli/command/rubato")
         if self.variant != "off":
             self.start("scrape", [sys.executable, os.path.abspath(__file__), f"--scrape=127.0.0.1:{self.port}"])
             self.start("watch", [rubato, "status", self.run, "--watch"])
@@ -209,7 +213,9 @@ def measure_new(variants, block, options):
                 variant = variants[(index + block) % len(variants)]
                 port = 20000 + (os.getpid() * 64 + block * len(variants) + index) % 10000
                 jobs.append(Job(variant, port, work))
-                jobs[-1].begin(options)
+                jobs[-1].launch(options)
+            for job in jobs:
+                job.settle(options)
             return measure(jobs, options)
         finally:
             for job in jobs:
@@ -218,8 +224,8 @@ def measure_new(variants, block, options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--blocks", type=int, default=16)
-    parser.add_argument("--turns", type=int, default=6, help="of each job in a block")
+    parser.add_argument("--blocks", type=int, default=40)
+    parser.add_argument("--turns", type=int, default=4, help="of each job in a block")
     parser.add_argument("--seconds", type=float, default=1.5, help="of a turn")
     parser.add_argument("--variants", default="off,on,traced", help="off, and any of the others")
     parser.add_argument("--config", default="configs/mnist_mlp_sync.textproto")

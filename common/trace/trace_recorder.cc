@@ -127,19 +127,20 @@ std::string TraceRecorder::ToJson() const {
                   Metadata("process_name", process, 0, {{"name", options_.task}}));
   std::vector<std::string> escaped;
   for (const std::string& text : texts_) escaped.push_back(Escape(text));
-  // By text: rows are numbered from 1, in the order of their first spans. Viewers take thread 0 for the idle one.
-  std::vector<uint32_t> rows(texts_.size(), 0);
-  uint32_t last = 0;
-  const std::vector<std::string>& texts = texts_;  // For the analysis of locks, which ends at the lambda.
+  // By track: rows are numbered from 1, in the order of their first spans. Viewers take thread 0 for the idle one.
+  std::vector<uint32_t> rows(texts_.size(), 0), tracks;
   log_.ForEach([&](const TraceEntry& entry) {
     uint32_t& row = rows[entry.track.number];
     if (row == 0) {
-      row = ++last;
-      absl::StrAppend(&json, ",\n", Metadata("thread_name", process, row, {{"name", texts[entry.track.number]}}), ",\n",
-                      Metadata("thread_sort_index", process, row, {{"sort_index", row}}));
+      tracks.push_back(entry.track.number);
+      row = static_cast<uint32_t>(tracks.size());
     }
     AppendEvent(entry, escaped, process, row, &json);
   });
+  for (uint32_t track : tracks) {
+    absl::StrAppend(&json, ",\n", Metadata("thread_name", process, rows[track], {{"name", texts_[track]}}), ",\n",
+                    Metadata("thread_sort_index", process, rows[track], {{"sort_index", rows[track]}}));
+  }
   return json + "\n]}\n";
 }
 
