@@ -225,7 +225,7 @@ def measure_new(variants, block, options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--blocks", type=int, default=40)
-    parser.add_argument("--turns", type=int, default=4, help="of each job in a block")
+    parser.add_argument("--turns", type=int, default=6, help="of each job in a block")
     parser.add_argument("--seconds", type=float, default=1.5, help="of a turn")
     parser.add_argument("--variants", default="off,on,traced", help="off, and any of the others")
     parser.add_argument("--config", default="configs/mnist_mlp_sync.textproto")

@@ -52,16 +52,6 @@ absl::Status ReplicatedModel::BeginStaged() {
   return absl::OkStatus();
 }
 
-absl::Status ReplicatedModel::SetInputs(const float* inputs, const int32_t* classes, int64_t examples) {
-  RUBATO_RETURN_IF_ERROR(StageInputs(inputs, classes, examples));
-  return BeginStaged();
-}
-
-absl::Status ReplicatedModel::SetInputs(const float* inputs, const float* targets, int64_t examples) {
-  RUBATO_RETURN_IF_ERROR(StageInputs(inputs, targets, examples));
-  return BeginStaged();
-}
-
 absl::Status ReplicatedModel::ForwardLayer(int layer, bool training, uint64_t dropout_stream) {
   for (size_t i = 0; i < active_; ++i) {
     RUBATO_RETURN_IF_ERROR(replicas_[i].model->ForwardLayer(layer, training, dropout_stream));

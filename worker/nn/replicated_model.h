@@ -38,8 +38,6 @@ class ReplicatedModel {
   Model& lead() const { return *replicas_.front().model; }
 
   // Each replica has to have room for its part; with fewer examples than replicas the last ones stay idle.
-  absl::Status SetInputs(const float* inputs, const int32_t* classes, int64_t examples);
-  absl::Status SetInputs(const float* inputs, const float* targets, int64_t examples);
   absl::Status StageInputs(const float* inputs, const int32_t* classes, int64_t examples);
   absl::Status StageInputs(const float* inputs, const float* targets, int64_t examples);
   absl::Status BeginStaged();

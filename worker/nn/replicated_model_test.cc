@@ -64,7 +64,8 @@ class Devices {
   }
 
   LossResult Pass(const Examples& examples, float scale, bool accumulate, bool final) {
-    EXPECT_TRUE(model_->SetInputs(examples.inputs.data(), examples.classes.data(), examples.count()).ok());
+    Stage(examples);
+    EXPECT_TRUE(model_->BeginStaged().ok());
     Forward();
     return Backward(scale, accumulate, final);
   }
