@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "kernels/optimizer/all_finite.h"
+#include "kernels/optimizer/isa.h"
 
 namespace rubato::worker {
 namespace {
@@ -14,23 +15,23 @@ namespace {
 // Elements that are worked on together.
 constexpr size_t kBlock = 4096;
 // Independent sums, so that an addition need not wait for the one before; also what the compiler makes vectors of.
-constexpr size_t kLanes = 8;
+constexpr size_t kLanes = 16;
 // Independent counts, so that equal elements that follow each other, as zeros do, need not wait either.
 constexpr size_t kCountLanes = 4;
 
-// Calls `use` with all elements that are finite, in their order, some at a time.
+// Calls `use` with all elements that are finite, in their order, at most kBlock at a time.
 template <typename Use>
 void ForFinite(absl::Span<const float> elements, const Use& use) {
   std::array<float, kBlock> finite;
   for (; !elements.empty(); elements.remove_prefix(std::min(kBlock, elements.size()))) {
     const absl::Span<const float> block = elements.first(std::min(kBlock, elements.size()));
     if (AllFinite(block.data(), static_cast<int64_t>(block.size()))) {
-      use(block);
+      use(block.data(), block.size());
       continue;
     }
     const auto end =
         std::copy_if(block.begin(), block.end(), finite.begin(), [](float element) { return std::isfinite(element); });
-    use(absl::MakeConstSpan(finite).first(end - finite.begin()));
+    use(finite.data(), static_cast<size_t>(end - finite.begin()));
   }
 }
 
@@ -40,13 +41,6 @@ struct Moments {
     min.fill(std::numeric_limits<float>::infinity());
     max.fill(-std::numeric_limits<float>::infinity());
   }
-  void Add(float element, size_t lane) {
-    const double value = element;
-    sum[lane] += value;
-    sum_squares[lane] += value * value;
-    min[lane] = element < min[lane] ? element : min[lane];
-    max[lane] = element > max[lane] ? element : max[lane];
-  }
 
   int64_t count = 0;
   std::array<double, kLanes> sum = {};
@@ -55,42 +49,79 @@ struct Moments {
   std::array<float, kLanes> max;
 };
 
-Moments MomentsOf(absl::Span<const float> elements) {
-  Moments moments;
-  ForFinite(elements, [&](absl::Span<const float> block) {
-    Moments sums = moments;  // Where the compiler sees that `block` is elsewhere.
-    size_t i = 0;
-    for (; i + kLanes <= block.size(); i += kLanes) {
-      for (size_t lane = 0; lane < kLanes; ++lane) sums.Add(block[i + lane], lane);
-    }
-    for (; i < block.size(); ++i) sums.Add(block[i], 0);
-    sums.count += static_cast<int64_t>(block.size());
-    moments = sums;
-  });
-  return moments;
+RUBATO_KERNEL_BODY void AddTo(float element, size_t lane, Moments* moments) {
+  const double value = element;
+  moments->sum[lane] += value;
+  moments->sum_squares[lane] += value * value;
+  moments->min[lane] = element < moments->min[lane] ? element : moments->min[lane];
+  moments->max[lane] = element > moments->max[lane] ? element : moments->max[lane];
 }
 
-// How many finite elements are in each of kStatisticsParts equal parts of [min, min + width], width > 0.
-std::array<int64_t, kStatisticsParts> CountParts(absl::Span<const float> elements, double min, double width) {
-  const double scale = kStatisticsParts / width;
-  // The largest element is in the last part.
-  const auto part_of = [=](float element) {
-    return std::min(static_cast<int>((element - min) * scale), kStatisticsParts - 1);
-  };
-  std::array<std::array<int64_t, kStatisticsParts>, kCountLanes> counts = {};
-  ForFinite(elements, [&](absl::Span<const float> block) {
-    size_t i = 0;
-    for (; i + kLanes <= block.size(); i += kLanes) {
-      std::array<int, kLanes> parts;
-      for (size_t lane = 0; lane < kLanes; ++lane) parts[lane] = part_of(block[i + lane]);
-      for (size_t lane = 0; lane < kLanes; ++lane) ++counts[lane % kCountLanes][parts[lane]];
-    }
-    for (; i < block.size(); ++i) ++counts[0][part_of(block[i])];
-  });
-  for (size_t lane = 1; lane < kCountLanes; ++lane) {
-    for (int part = 0; part < kStatisticsParts; ++part) counts[0][part] += counts[lane][part];
+RUBATO_KERNEL_BODY void AddMoments(const float* elements, size_t n, Moments* moments) {
+  Moments sums = *moments;  // Where the compiler sees that the elements are elsewhere.
+  size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (size_t lane = 0; lane < kLanes; ++lane) AddTo(elements[i + lane], lane, &sums);
   }
-  return counts[0];
+  for (; i < n; ++i) AddTo(elements[i], 0, &sums);
+  sums.count += static_cast<int64_t>(n);
+  *moments = sums;
+}
+
+// The range of the elements; the parts are counted from 0.
+struct Range {
+  double min;
+  double parts_per_unit;
+};
+
+using Counts = std::array<int64_t, kStatisticsParts>;
+
+// n <= kBlock.
+RUBATO_KERNEL_BODY void CountParts(const float* elements, size_t n, const Range& range, Counts* counts) {
+  const double min = range.min;
+  const double scale = range.parts_per_unit;
+  std::array<uint8_t, kBlock> parts;
+  for (size_t i = 0; i < n; ++i) {
+    // The largest element is in the last part.
+    parts[i] = static_cast<uint8_t>(std::min(static_cast<int>((elements[i] - min) * scale), kStatisticsParts - 1));
+  }
+  std::array<std::array<uint32_t, kStatisticsParts>, kCountLanes> lanes = {};
+  size_t i = 0;
+  for (; i + kCountLanes <= n; i += kCountLanes) {
+    for (size_t lane = 0; lane < kCountLanes; ++lane) ++lanes[lane][parts[i + lane]];
+  }
+  for (; i < n; ++i) ++lanes[0][parts[i]];
+  for (const auto& lane : lanes) {
+    for (int part = 0; part < kStatisticsParts; ++part) (*counts)[part] += lane[part];
+  }
+}
+
+using AddMomentsFunction = void(const float* elements, size_t n, Moments* moments);
+
+void AddMomentsBaseline(const float* elements, size_t n, Moments* moments) { AddMoments(elements, n, moments); }
+RUBATO_TARGET_SSE42 void AddMomentsSse42(const float* elements, size_t n, Moments* moments) {
+  AddMoments(elements, n, moments);
+}
+RUBATO_TARGET_AVX2 void AddMomentsAvx2(const float* elements, size_t n, Moments* moments) {
+  AddMoments(elements, n, moments);
+}
+RUBATO_TARGET_AVX512 void AddMomentsAvx512(const float* elements, size_t n, Moments* moments) {
+  AddMoments(elements, n, moments);
+}
+
+using CountPartsFunction = void(const float* elements, size_t n, const Range& range, Counts* counts);
+
+void CountPartsBaseline(const float* elements, size_t n, const Range& range, Counts* counts) {
+  CountParts(elements, n, range, counts);
+}
+RUBATO_TARGET_SSE42 void CountPartsSse42(const float* elements, size_t n, const Range& range, Counts* counts) {
+  CountParts(elements, n, range, counts);
+}
+RUBATO_TARGET_AVX2 void CountPartsAvx2(const float* elements, size_t n, const Range& range, Counts* counts) {
+  CountParts(elements, n, range, counts);
+}
+RUBATO_TARGET_AVX512 void CountPartsAvx512(const float* elements, size_t n, const Range& range, Counts* counts) {
+  CountParts(elements, n, range, counts);
 }
 
 double Sum(const std::array<double, kLanes>& lanes) {
@@ -101,8 +132,11 @@ double Sum(const std::array<double, kLanes>& lanes) {
 
 }  // namespace
 
-v1::TensorStatistics DescribeTensor(absl::Span<const float> elements) {
-  const Moments moments = MomentsOf(elements);
+v1::TensorStatistics DescribeTensorOn(Isa isa, absl::Span<const float> elements) {
+  AddMomentsFunction* const add_moments =
+      ForIsa(isa, AddMomentsBaseline, AddMomentsSse42, AddMomentsAvx2, AddMomentsAvx512);
+  Moments moments;
+  ForFinite(elements, [&](const float* block, size_t n) { add_moments(block, n, &moments); });
   v1::TensorStatistics statistics;
   statistics.set_elements(static_cast<int64_t>(elements.size()));
   statistics.set_non_finite(statistics.elements() - moments.count);
@@ -117,8 +151,18 @@ v1::TensorStatistics DescribeTensor(absl::Span<const float> elements) {
     statistics.add_counts(moments.count);
     return statistics;
   }
-  for (int64_t count : CountParts(elements, min, max - min)) statistics.add_counts(count);
+  CountPartsFunction* const count_parts =
+      ForIsa(isa, CountPartsBaseline, CountPartsSse42, CountPartsAvx2, CountPartsAvx512);
+  const Range range = {min, kStatisticsParts / (max - min)};
+  Counts counts = {};
+  ForFinite(elements, [&](const float* block, size_t n) { count_parts(block, n, range, &counts); });
+  for (int64_t count : counts) statistics.add_counts(count);
   return statistics;
+}
+
+v1::TensorStatistics DescribeTensor(absl::Span<const float> elements) {
+  static const Isa best = BestIsa();
+  return DescribeTensorOn(best, elements);
 }
 
 }  // namespace rubato::worker

@@ -9,6 +9,9 @@
 #include <numeric>
 #include <vector>
 
+#include "common/random.h"
+#include "kernels/optimizer/isa.h"
+
 namespace rubato::worker {
 namespace {
 
@@ -75,6 +78,18 @@ TEST(TensorStatisticsTest, DescribesManyElements) {
   EXPECT_EQ(statistics.sum(), sum);
   EXPECT_EQ(statistics.sum_squares(), sum_squares);
   EXPECT_THAT(statistics.counts(), ElementsAreArray(counts));
+}
+
+TEST(TensorStatisticsTest, EveryInstructionSetSaysTheSame) {
+  Random random(1);
+  std::vector<float> elements(20'011);
+  for (float& element : elements) element = static_cast<float>(random.Normal());
+  elements[7] = std::numeric_limits<float>::infinity();
+  const v1::TensorStatistics expected = DescribeTensorOn(Isa::kBaseline, elements);
+  for (Isa isa : kAllIsas) {
+    if (!Supports(isa)) continue;
+    EXPECT_EQ(DescribeTensorOn(isa, elements).SerializeAsString(), expected.SerializeAsString()) << IsaName(isa);
+  }
 }
 
 TEST(TensorStatisticsTest, TakesTheWholeRangeOfFloats) {
