@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cli/command/commands.h"
+#include "cli/command/job_control.h"
 #include "cli/command/ssh_deploy.h"
 
 namespace rubato {
@@ -68,6 +69,8 @@ void AddDeployCommand(CLI::App* app, const Environment* environment, int* exit_c
     double seconds = 5;
     std::string output;
     bool remove = false;
+    SwitchOptions change;
+    StopOptions stop;
   };
   auto run = std::make_shared<RunOptions>();
   const char* const what = "The run directory that up was given";
@@ -79,6 +82,15 @@ void AddDeployCommand(CLI::App* app, const Environment* environment, int* exit_c
             [run, environment] { return SshStatus(run->run_directory, *environment); })
       ->add_option("RUN", run->run_directory, what)
       ->required();
+  CLI::App* change = AddAction(ssh, "switch", "Change the mode of the job", environment, exit_code,
+                               [run, environment] { return SshSwitch(run->run_directory, run->change, *environment); });
+  change->add_option("RUN", run->run_directory, what)->required();
+  AddSwitchOptions(change, &run->change);
+  CLI::App* stop =
+      AddAction(ssh, "stop", "Ask the job to write its weights and end; who follows it brings them", environment,
+                exit_code, [run, environment] { return SshStop(run->run_directory, run->stop, *environment); });
+  stop->add_option("RUN", run->run_directory, what)->required();
+  AddStopOptions(stop, &run->stop);
   CLI::App* trace =
       AddAction(ssh, "trace", "One timeline of all tasks of the job, which trains", environment, exit_code,
                 [run, environment] { return SshTrace(run->run_directory, run->seconds, run->output, *environment); });

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cli/command/job_run.h"
@@ -46,6 +47,15 @@ absl::StatusOr<OpenJob> Open(v1::Deployment deployment, const Environment& envir
 absl::StatusOr<OpenJob> OpenIn(const std::string& run_directory, const Environment& environment) {
   RUBATO_ASSIGN_OR_RETURN(v1::Deployment deployment, LoadDeployment(run_directory));
   return Open(std::move(deployment), environment);
+}
+
+// Calls `use` with the way to the job's coordinator and where that stands.
+absl::Status WithCoordinator(
+    const OpenJob& open, const Environment& environment,
+    absl::FunctionRef<absl::Status(CoordinatorClient* coordinator, const v1::JobStatus& status)> use) {
+  RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorTunnel> tunnel, CoordinatorTunnel::Open(open.job.get()));
+  RUBATO_ASSIGN_OR_RETURN(const v1::JobStatus status, tunnel->AwaitStatus(kStatusPatience, environment.clock));
+  return use(tunnel->client(), status);
 }
 
 absl::StatusOr<v1::Deployment> PlanDeployment(const SshUpOptions& options, const v1::JobConfig& config) {
@@ -166,22 +176,39 @@ absl::Status SshFollow(const std::string& run_directory, const Environment& envi
 absl::Status SshStatus(const std::string& run_directory, const Environment& environment) {
   RUBATO_ASSIGN_OR_RETURN(const OpenJob open, OpenIn(run_directory, environment));
   *environment.out << open.job->DescribeTasks() << std::flush;
-  RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorTunnel> tunnel, CoordinatorTunnel::Open(open.job.get()));
-  RUBATO_ASSIGN_OR_RETURN(const v1::JobStatus status, tunnel->AwaitStatus(kStatusPatience, environment.clock));
-  *environment.out << "\n" << StatusText(status) << std::flush;
-  return absl::OkStatus();
+  return WithCoordinator(open, environment, [&](CoordinatorClient*, const v1::JobStatus& status) {
+    *environment.out << "\n" << StatusText(status) << std::flush;
+    return absl::OkStatus();
+  });
+}
+
+absl::Status SshSwitch(const std::string& run_directory, const SwitchOptions& options, const Environment& environment) {
+  RUBATO_ASSIGN_OR_RETURN(const OpenJob open, OpenIn(run_directory, environment));
+  return WithCoordinator(open, environment, [&](CoordinatorClient* coordinator, const v1::JobStatus&) {
+    return SwitchJob(coordinator, options, environment);
+  });
+}
+
+absl::Status SshStop(const std::string& run_directory, const StopOptions& options, const Environment& environment) {
+  RUBATO_ASSIGN_OR_RETURN(const OpenJob open, OpenIn(run_directory, environment));
+  return WithCoordinator(open, environment, [&](CoordinatorClient* coordinator, const v1::JobStatus&) {
+    return StopJob(coordinator, options, open.job->deployment().coordinator(), environment);
+  });
 }
 
 absl::Status SshTrace(const std::string& run_directory, double seconds, const std::string& output,
                       const Environment& environment) {
   RUBATO_ASSIGN_OR_RETURN(const OpenJob open, OpenIn(run_directory, environment));
-  RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorTunnel> tunnel, CoordinatorTunnel::Open(open.job.get()));
-  RUBATO_ASSIGN_OR_RETURN(const v1::JobStatus status, tunnel->AwaitStatus(kStatusPatience, environment.clock));
-  if (status.phase() != v1::JobStatus::TRAINING) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the job does not train now, it is ", v1::JobStatus::Phase_Name(status.phase())));
-  }
-  RUBATO_ASSIGN_OR_RETURN(const uint64_t id, RecordTrace(tunnel->client(), seconds, environment));
+  uint64_t id = 0;
+  RUBATO_RETURN_IF_ERROR(WithCoordinator(
+      open, environment, [&](CoordinatorClient* coordinator, const v1::JobStatus& status) -> absl::Status {
+        if (status.phase() != v1::JobStatus::TRAINING) {
+          return absl::FailedPreconditionError(
+              absl::StrCat("the job does not train now, it is ", v1::JobStatus::Phase_Name(status.phase())));
+        }
+        RUBATO_ASSIGN_OR_RETURN(id, RecordTrace(coordinator, seconds, environment));
+        return absl::OkStatus();
+      }));
   RUBATO_RETURN_IF_ERROR(open.job->Fetch(run_directory, TraceDirectoryOf("", id)));
   return MergeTraces(TraceDirectoryOf(run_directory, id), output, environment);
 }

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "cli/command/environment.h"
+#include "cli/command/job_control.h"
 
 namespace rubato {
 
@@ -39,6 +40,11 @@ absl::Status SshFollow(const std::string& run_directory, const Environment& envi
 
 // Where the job stands, and its tasks.
 absl::Status SshStatus(const std::string& run_directory, const Environment& environment);
+
+// Changes the job's mode, or asks it to stop: `rubato switch` and `rubato stop` by way of ssh. Errors as of these and
+// of CoordinatorTunnel.
+absl::Status SshSwitch(const std::string& run_directory, const SwitchOptions& options, const Environment& environment);
+absl::Status SshStop(const std::string& run_directory, const StopOptions& options, const Environment& environment);
 
 // Has the tasks of the job recorded for so long, brings their traces, and merges them as `rubato trace` does.
 // FailedPrecondition: the job does not train. Also the errors of CoordinatorTunnel, RecordTrace, SshJob::Fetch and

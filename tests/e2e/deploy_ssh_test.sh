@@ -86,6 +86,11 @@ is_at_step() {
   [[ -f "$record" ]] && (($(last_value "$(dirname "$record")" step) >= $2))
 }
 
+has_stopped() {
+  local stopped="$work/*host/jobs/$mark-$1-*/run/checkpoints/stopped"
+  compgen -G "$stopped/server-0.manifest" >/dev/null && compgen -G "$stopped/server-1.manifest" >/dev/null
+}
+
 start_ssh_server
 deploy/make_package.sh --any-libraries "$root" "$work" >/dev/null
 package="$(echo "$work"/rubato-*.tar.gz)"
@@ -113,8 +118,14 @@ says logs "== worker-1"
 says trace "Recording 4 tasks for 1 s"
 says trace "^  [1-9][0-9]* pushes from worker to server, 0 of them applied before they were sent"
 compgen -G "$work/detached/traces/*/merged.json" >/dev/null || fail "the merged trace is not in the run directory"
+"$rubato" deploy ssh switch "$work/detached" --to=async >"$work/switch.out" || fail "switch"
+says switch "^async from step [0-9]* on: plan"
+"$rubato" deploy ssh stop "$work/detached" --reason="has been seen" >"$work/stop.out" || fail "stop"
+says stop "^The job at .* stops"
+wait_for 60 "the weights of a job that was stopped" has_stopped detached
 "$rubato" deploy ssh down "$work/detached" --remove || fail "down"
 nothing_left detached
+[[ -s "$work/detached/checkpoints/stopped/server-1.manifest" ]] || fail "what was stopped has not been brought"
 finds "evaluator-0 ended with exit status 137 and is started again (2 more times at most)" "$work/evaluator.log" ||
   fail "the evaluator was not started again: $(<"$work/evaluator.log")"
 [[ -z "$(find "$work"/*host/jobs -maxdepth 1 -name "$mark-detached-*")" ]] || fail "folders are left"
