@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/codec/codec.h"
@@ -52,6 +53,17 @@ struct EncodedRange {
   int64_t count = 0;
   uint64_t seed = 0;
   uint64_t stream = 0;
+};
+
+// Work that is given to a device again and again: the same operations in the same order, with the same tensors and
+// numbers, while the elements change. The device may then take it as one piece. Used by the backend's thread; ends
+// before its backend, and is not run any more once one of its tensors is gone.
+class RepeatedWork {
+ public:
+  virtual ~RepeatedWork() = default;
+  // `enqueue` calls operations of the backend, and no copies or allocations; or it is not called, where the device
+  // knows the work. Returns its errors.
+  virtual absl::Status Run(absl::FunctionRef<absl::Status()> enqueue) = 0;
 };
 
 // A device and one stream of work on it: what layers are built from, the same for every kind of device.
@@ -112,6 +124,8 @@ class Backend {
   virtual absl::StatusOr<std::unique_ptr<Event>> Record() = 0;
   // Blocks until everything enqueued has finished.
   virtual absl::Status Synchronize() = 0;
+  // Null where the device gains nothing by it.
+  virtual std::unique_ptr<RepeatedWork> NewRepeatedWork() { return nullptr; }
 
   // ---- linear algebra ----
 

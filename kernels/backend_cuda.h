@@ -31,6 +31,10 @@ struct CudaBackendOptions {
   // Where AllocateHostForSending puts memory: so many zeroed bytes that start at a multiple of 64, or null when there
   // is no room for them. Empty: where all other host memory is.
   std::function<std::shared_ptr<void>(size_t bytes)> sending_memory = {};
+  // Repeated work becomes CUDA graphs. Without, every kernel is launched by itself.
+  bool graphs = true;
+  // Convolutions are cuDNN's, where it can be loaded. Without, they are products of unfolded images.
+  bool cudnn = true;
 };
 
 // A card by NVIDIA. Its calls enqueue work and return; results have the same bits on every run on the same kind of card

@@ -55,8 +55,9 @@ class DeviceTensor {
   // A view with another shape and as many elements.
   DeviceTensor Reshaped(Shape shape) const;
 
-  // For backends alone: where the elements are, and the device address of the first.
+  // What the elements are in; null where there are none.
   const DeviceBuffer* buffer() const { return buffer_.get(); }
+  // For backends alone: the device address of the first element.
   template <typename T>
   T* data() const {
     return buffer_ == nullptr ? nullptr : static_cast<T*>(buffer_->address());

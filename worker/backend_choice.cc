@@ -27,7 +27,9 @@ absl::StatusOr<ChosenBackend> ChooseCards(const v1::TrainingConfig& config,
                                           const BackendMakers& makers) {
   CudaBackendOptions options = {.device_index = static_cast<int>(config.device_index()),
                                 .precision = PrecisionOf(config.precision()),
-                                .sending_memory = sending_memory};
+                                .sending_memory = sending_memory,
+                                .graphs = !config.no_cuda_graphs(),
+                                .cudnn = !config.no_cudnn()};
   ChosenBackend chosen;
   RUBATO_ASSIGN_OR_RETURN(chosen.backend, makers.cuda(options));
   chosen.description = chosen.backend->Name();

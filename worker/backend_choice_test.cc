@@ -41,6 +41,22 @@ TEST_F(BackendChoiceTest, CudaTakesTheCardThatTheConfigNames) {
   EXPECT_EQ(asked_->precision, MatrixPrecision::kBf16);
   EXPECT_THAT(chosen->description, HasSubstr("BF16"));
   EXPECT_EQ(chosen->precision, v1::TrainingConfig::BF16);
+  EXPECT_TRUE(asked_->graphs);
+  EXPECT_TRUE(asked_->cudnn);
+}
+
+TEST_F(BackendChoiceTest, CudaDoesWithoutWhatTheConfigForbids) {
+  BackendMakers makers;
+  makers.cuda = [this](const CudaBackendOptions& options) {
+    asked_ = options;
+    return CreateCpuBackend({});
+  };
+  v1::TrainingConfig config = Config(v1::TrainingConfig::CUDA);
+  config.set_no_cuda_graphs(true);
+  config.set_no_cudnn(true);
+  ASSERT_TRUE(ChooseBackend(config, {}, makers).ok());
+  EXPECT_FALSE(asked_->graphs);
+  EXPECT_FALSE(asked_->cudnn);
 }
 
 TEST_F(BackendChoiceTest, SeveralCardsAreThoseFromTheIndexOn) {

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# On a machine with a card: checks every operation against the float64 references, then measures them and steps of whole
-# models in each precision, and products and steps of PyTorch's where that is installed. Further arguments go to
-# gpu_bench.
+# On a machine with a card: checks every operation against the float64 references, also under compute-sanitizer where that
+# is installed, and models and jobs against the CPU. Then measures operations and steps of whole models in each
+# precision, and products and steps of PyTorch's where that is installed. Further arguments go to gpu_bench.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-tests=(//kernels/conformance/... //kernels/cuda/...)
+tests=(//kernels/conformance/... //kernels/cuda/... //worker/nn:cuda_model_test //tests/integration:device_test)
 bazel build //bench/gpu:gpu_bench //bench/gpu:gpu_step_bench
 bazel test --test_output=errors "${tests[@]}"
 logs="$(bazel info bazel-testlogs 2>/dev/null)"
@@ -16,10 +16,21 @@ if [[ -n "$skipped" ]]; then
   echo "run.sh: tests were skipped: there is no usable card here" >&2
   exit 1
 fi
+# What kernels read and write, and where they wait for each other.
+if sanitizer="$(command -v compute-sanitizer)"; then
+  for tool in memcheck racecheck synccheck; do
+    for test in bazel-bin/kernels/conformance/{elementwise,image,linear_algebra,message,sequence}_test; do
+      "$sanitizer" --tool="$tool" --error-exitcode=1 "$test" --gtest_filter='*Cuda*' --gtest_brief=1
+    done
+  done
+else
+  echo "run.sh: no compute-sanitizer in the PATH" >&2
+fi
 for precision in fp32 tf32 bf16 fp16; do
   echo "== $precision"
   bazel-bin/bench/gpu/gpu_bench --precision="$precision" "$@"
   bazel-bin/bench/gpu/gpu_step_bench --precision="$precision"
+  bazel-bin/bench/gpu/gpu_step_bench --precision="$precision" --no-graphs
 done
 if ! python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null; then
   echo "run.sh: no PyTorch with CUDA to compare with" >&2

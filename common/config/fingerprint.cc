@@ -13,6 +13,8 @@ uint64_t ConfigFingerprint(const v1::JobConfig& config) {
   compared.mutable_training()->clear_device();
   compared.mutable_training()->clear_device_index();
   compared.mutable_training()->clear_cards();
+  compared.mutable_training()->clear_no_cuda_graphs();
+  compared.mutable_training()->clear_no_cudnn();
   // What changes nothing of what is computed.
   compared.clear_observability();
   std::string bytes;

@@ -14,6 +14,7 @@ std::vector<BackendCase> AllBackends() {
       {"CpuIm2col", [] { return CreateCpuBackend({.compute_threads = 1, .im2col_convolutions = true}); }},
       {"CpuTwoThreads", [] { return CreateCpuBackend({.compute_threads = 2}); }},
       {"Cuda", [] { return CreateCudaBackend({}); }},
+      {"CudaWithoutCudnn", [] { return CreateCudaBackend({.cudnn = false}); }},
       // Inputs keep 10, 7 and 10 bits after the point; sums of random products average the rounding out.
       {"CudaTf32", [] { return CreateCudaBackend({.precision = MatrixPrecision::kTf32}); }, 4e-3},
       {"CudaBf16", [] { return CreateCudaBackend({.precision = MatrixPrecision::kBf16}); }, 4e-2},

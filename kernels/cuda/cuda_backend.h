@@ -10,6 +10,7 @@
 #include "kernels/backend_cuda.h"
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/cublas.h"
+#include "kernels/cuda/cudnn.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/format.h"
 #include "kernels/cuda/host_memory.h"
@@ -41,6 +42,7 @@ class CudaBackend : public Backend {
   float* HostPointer(const DeviceTensor&) const override { return nullptr; }
   absl::StatusOr<std::unique_ptr<Event>> Record() override;
   absl::Status Synchronize() override;
+  std::unique_ptr<RepeatedWork> NewRepeatedWork() override;
 
   absl::Status Fill(float value, const DeviceTensor& y) override;
   absl::Status Copy(const DeviceTensor& x, const DeviceTensor& y) override;
@@ -119,6 +121,10 @@ class CudaBackend : public Backend {
 
   // ---- products ----
 
+  bool UsesCudnn(const Conv2dGeometry& geometry, int64_t images) const {
+    return cudnn_ != nullptr && Cudnn::CanDo(geometry, images);
+  }
+
   // n elements as an operand of a product: where they are, or converted.
   absl::StatusOr<const void*> Operand(Work& work, const float* x, int64_t n);
   // Uninitialised memory for n elements of an operand.
@@ -149,8 +155,11 @@ class CudaBackend : public Backend {
   // In this order, because the streams' end waits for all work on the memory.
   std::unique_ptr<MemoryPool> pool_;
   std::unique_ptr<Streams> streams_;
+  std::unique_ptr<ScratchMemory> scratch_;
   std::unique_ptr<Staging> staging_;
   std::unique_ptr<Cublas> cublas_;
+  // Null where there is none, or none is wanted.
+  std::unique_ptr<Cudnn> cudnn_;
 };
 
 // The tensor's elements.

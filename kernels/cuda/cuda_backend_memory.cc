@@ -7,6 +7,7 @@
 #include "kernels/check_arguments.h"
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/recorded_work.h"
 
 namespace rubato::cuda {
 namespace {
@@ -71,8 +72,14 @@ absl::Status CudaBackend::Start() {
   RUBATO_RETURN_IF_ERROR(UseDevice());
   pool_ = std::make_unique<MemoryPool>(PoolSource(device_.index));
   RUBATO_ASSIGN_OR_RETURN(streams_, Streams::Create());
+  scratch_ = std::make_unique<ScratchMemory>(pool_.get(), streams_.get());
   staging_ = std::make_unique<Staging>(&host_memory_, streams_.get());
   RUBATO_ASSIGN_OR_RETURN(cublas_, Cublas::Create(streams_->stream(kCompute), pool_.get(), options_.precision));
+  if (options_.cudnn) {
+    absl::StatusOr<std::unique_ptr<Cudnn>> cudnn = Cudnn::Create(streams_->stream(kCompute), options_.precision);
+    if (!cudnn.ok() && !absl::IsFailedPrecondition(cudnn.status())) return cudnn.status();
+    if (cudnn.ok()) cudnn_ = *std::move(cudnn);
+  }
   return absl::OkStatus();
 }
 
@@ -81,7 +88,10 @@ CudaBackend::~CudaBackend() {
   if (streams_ != nullptr) (void)streams_->Synchronize();
 }
 
-std::string CudaBackend::Name() const { return absl::StrCat("cuda:", device_.index, " (", device_.name, ")"); }
+std::string CudaBackend::Name() const {
+  return absl::StrCat("cuda:", device_.index, " (", device_.name, cudnn_ == nullptr ? "" : ", ",
+                      cudnn_ == nullptr ? "" : cudnn_->Name(), ")");
+}
 
 absl::Status CudaBackend::UseDevice() const {
   RUBATO_CUDA_RETURN_IF_ERROR(cudaSetDevice(device_.index));
@@ -98,7 +108,8 @@ absl::StatusOr<Work> CudaBackend::Begin(Tensors reads, Tensors writes) {
     if (!tensor->empty()) written.push_back(BlockOf(*tensor));
   }
   RUBATO_RETURN_IF_ERROR(streams_->Enqueue(kCompute, read, written));
-  return Work(pool_.get(), streams_.get());
+  RUBATO_RETURN_IF_ERROR(scratch_->Begin());
+  return Work(streams_->stream(kCompute), scratch_.get());
 }
 
 absl::StatusOr<DeviceTensor> CudaBackend::Allocate(Shape shape, ElementType type) {
@@ -199,6 +210,11 @@ absl::Status CudaBackend::CopyFromPeer(Backend* peer, const DeviceTensor& x, con
 absl::StatusOr<std::unique_ptr<Event>> CudaBackend::Record() {
   RUBATO_RETURN_IF_ERROR(UseDevice());
   return streams_->Record();
+}
+
+std::unique_ptr<RepeatedWork> CudaBackend::NewRepeatedWork() {
+  if (!options_.graphs) return nullptr;
+  return std::make_unique<RecordedWork>(device_.index, streams_.get(), scratch_.get());
 }
 
 absl::Status CudaBackend::Synchronize() {

@@ -49,6 +49,7 @@ absl::Status CudaBackend::Conv2d(const Conv2dGeometry& g, const DeviceTensor& x,
   RUBATO_RETURN_IF_ERROR(CheckConv2d(g, x, weight, y));
   if (y.elements() == 0) return absl::OkStatus();
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x, &weight}, {&y}));
+  if (UsesCudnn(g, x.rows())) return cudnn_->Forward(work, g, x.rows(), In(x), In(weight), Out(y));
   const int64_t group = ImagesAtOnce(workspace_, g, x.rows()), positions = Positions(g), taps = Taps(g);
   RUBATO_ASSIGN_OR_RETURN(const void* w, Operand(work, In(weight), weight.elements()));
   RUBATO_ASSIGN_OR_RETURN(void* columns, NewOperand(work, taps * group * positions));
@@ -70,6 +71,7 @@ absl::Status CudaBackend::Conv2dBackwardData(const Conv2dGeometry& g, const Devi
   if (dx.elements() == 0) return absl::OkStatus();
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&dy, &weight}, {&dx}));
   if (dy.elements() == 0) return cuda::Fill(work.stream(), 0, dx.elements(), Out(dx));
+  if (UsesCudnn(g, dx.rows())) return cudnn_->BackwardData(work, g, dx.rows(), In(dy), In(weight), Out(dx));
   const int64_t group = ImagesAtOnce(workspace_, g, dx.rows()), positions = Positions(g), taps = Taps(g);
   RUBATO_ASSIGN_OR_RETURN(const void* w, Operand(work, In(weight), weight.elements()));
   RUBATO_ASSIGN_OR_RETURN(const void* gradient, Operand(work, In(dy), dy.elements()));
@@ -94,6 +96,9 @@ absl::Status CudaBackend::Conv2dBackwardWeight(const Conv2dGeometry& g, const De
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x, &dy}, {&dweight}));
   if (x.rows() == 0) {
     return accumulate ? absl::OkStatus() : cuda::Fill(work.stream(), 0, dweight.elements(), Out(dweight));
+  }
+  if (UsesCudnn(g, x.rows())) {
+    return cudnn_->BackwardWeight(work, g, x.rows(), In(x), In(dy), accumulate, Out(dweight));
   }
   const int64_t group = ImagesAtOnce(workspace_, g, x.rows()), positions = Positions(g), taps = Taps(g);
   RUBATO_ASSIGN_OR_RETURN(void* columns, NewOperand(work, taps * group * positions));

@@ -41,11 +41,14 @@ __device__ inline double BlockSum(double value, double* shared) {
 
 }  // namespace rubato::cuda
 
-// Enqueues kernel<<<blocks, threads, 0, stream>>>(...) and returns an error when that is refused.
+// Enqueues kernel<<<blocks, threads, 0, stream>>>(...) and returns an error when that is refused. Emulated cards
+// (emulation/launch.h) have one of their own.
+#ifndef RUBATO_CUDA_LAUNCH
 #define RUBATO_CUDA_LAUNCH(kernel, blocks, threads, stream, ...)   \
   do {                                                             \
     kernel<<<blocks, threads, 0, stream>>>(__VA_ARGS__);           \
     RUBATO_RETURN_IF_ERROR(::rubato::cuda::LaunchStatus(#kernel)); \
   } while (false)
+#endif
 
 #endif  // RUBATO_KERNELS_CUDA_LAUNCH_H_

@@ -31,6 +31,12 @@ class CudaEvent : public Event {
   const std::vector<std::shared_ptr<const Mark>> marks_;
 };
 
+void AddBlocks(absl::Span<const Streams::Block* const> blocks, std::vector<const Streams::Block*>* all) {
+  for (const Streams::Block* block : blocks) {
+    if (block != nullptr && std::find(all->begin(), all->end(), block) == all->end()) all->push_back(block);
+  }
+}
+
 std::vector<Accesses*> AccessesOf(absl::Span<const Streams::Block* const> blocks) {
   std::vector<Accesses*> accesses;
   for (const Streams::Block* block : blocks) {
@@ -90,6 +96,12 @@ absl::Status Streams::AwaitUses(Lane lane, absl::Span<Accesses* const> reads, ab
 }
 
 absl::Status Streams::Enqueue(Lane lane, absl::Span<const Block* const> reads, absl::Span<const Block* const> writes) {
+  if (recording()) {
+    if (lane != kCompute) return absl::FailedPreconditionError("copies from and to the device are not recorded");
+    AddBlocks(reads, &recorded_->reads);
+    AddBlocks(writes, &recorded_->writes);
+    return absl::OkStatus();
+  }
   const std::vector<Accesses*> read = AccessesOf(reads), written = AccessesOf(writes);
   RUBATO_RETURN_IF_ERROR(AwaitUses(lane, read, written));
   order_.Enqueued(lane, read, written);
@@ -97,6 +109,7 @@ absl::Status Streams::Enqueue(Lane lane, absl::Span<const Block* const> reads, a
 }
 
 absl::Status Streams::Extend(Lane lane, const Block& block) {
+  if (recording()) return absl::FailedPreconditionError("new memory is not recorded");
   Accesses* accesses = &block.accesses();
   RUBATO_RETURN_IF_ERROR(AwaitUses(lane, {}, {accesses}));
   order_.Extended(lane, accesses);

@@ -4,6 +4,7 @@
 #include <array>
 #include <deque>
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -66,6 +67,16 @@ class Streams {
   absl::StatusOr<std::unique_ptr<Event>> Record();
   absl::Status Synchronize();
 
+  // What recorded work uses, each block once.
+  struct Uses {
+    std::vector<const Block*> reads, writes;
+  };
+  // From now on work in kCompute is recorded by CUDA and not done: Enqueue adds to `uses` and orders nothing. No other
+  // lane may be used. FailedPrecondition from these, in the meantime: it cannot be recorded.
+  void BeginRecording(Uses* uses) { recorded_ = uses; }
+  void EndRecording() { recorded_ = nullptr; }
+  bool recording() const { return recorded_ != nullptr; }
+
  private:
   Streams() = default;
   absl::Status AwaitUses(Lane lane, absl::Span<Accesses* const> reads, absl::Span<Accesses* const> writes);
@@ -73,6 +84,7 @@ class Streams {
   absl::StatusOr<std::shared_ptr<const Mark>> MarkAtLeast(Lane lane, Ticket ticket);
 
   AccessOrder order_;
+  Uses* recorded_ = nullptr;
   std::array<Stream, kLanes> streams_ = {};
   // In order of tickets. The newest few: an old one that is gone is replaced by a later one, which is only stricter.
   std::array<std::deque<std::shared_ptr<const Mark>>, kLanes> marks_;

@@ -32,24 +32,22 @@ class DeviceTest : public ::testing::Test {
   }
 
   Stream stream() const { return streams_->stream(kCompute); }
-  Work NewWork() { return Work(pool_.get(), streams_.get()); }
 
   // Device memory with these elements; valid for the whole test.
   template <typename T>
   T* Upload(const std::vector<T>& values) {
     blocks_.push_back(*pool_->Allocate(static_cast<int64_t>(values.size() * sizeof(T))));
     T* memory = static_cast<T*>(blocks_.back()->address());
-    EXPECT_EQ(cudaMemcpyAsync(memory, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice, stream()),
-              cudaSuccess);
     EXPECT_EQ(cudaStreamSynchronize(stream()), cudaSuccess);
+    EXPECT_EQ(cudaMemcpy(memory, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice), cudaSuccess);
     return memory;
   }
 
   template <typename T>
   std::vector<T> Download(const T* memory, int64_t n) {
     std::vector<T> values(n);
-    EXPECT_EQ(cudaMemcpyAsync(values.data(), memory, n * sizeof(T), cudaMemcpyDeviceToHost, stream()), cudaSuccess);
     EXPECT_EQ(cudaStreamSynchronize(stream()), cudaSuccess);
+    EXPECT_EQ(cudaMemcpy(values.data(), memory, n * sizeof(T), cudaMemcpyDeviceToHost), cudaSuccess);
     return values;
   }
 

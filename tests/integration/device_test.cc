@@ -1,5 +1,5 @@
 // Whole jobs whose workers compute on devices that play a part: one that hangs, some that overflow, several of one
-// worker, some that pack their gradients.
+// worker, some that pack their gradients. And on cards, where there are any.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,6 +14,7 @@
 #include "common/config/load.h"
 #include "common/storage/file.h"
 #include "kernels/backend_cpu.h"
+#include "kernels/backend_cuda.h"
 #include "kernels/testing/deferred_backend.h"
 #include "kernels/testing/hanging_backend.h"
 #include "kernels/testing/small_range_backend.h"
@@ -175,6 +176,63 @@ TEST(DevicePackingTest, AJobWhoseDevicesPackIsTheSameAsOneWhoseHostsDo) {
     EXPECT_EQ(expected[1] == "none", codec == std::string("INT8"));
   }
 }
+
+// The last loss of a job of two workers that share the devices out, so many to each.
+double LossOn(const std::string& name, const std::vector<std::string>& overrides, int devices,
+              const std::function<std::unique_ptr<Backend>()>& make_backend) {
+  const v1::JobConfig config = Config(name, overrides);
+  WholeJob job(config);
+  job.StartServer(0);
+  for (uint32_t worker : {0, 1}) {
+    std::vector<std::unique_ptr<Backend>> backends;
+    for (int device = 0; device < devices; ++device) backends.push_back(make_backend());
+    job.StartWorkerOn(worker, std::move(backends));
+  }
+  const absl::Status ended = job.AwaitEnd();
+  EXPECT_TRUE(ended.ok()) << ended;
+  for (uint32_t worker : {0, 1}) EXPECT_TRUE(job.WorkerStatus(worker).ok()) << job.WorkerStatus(worker);
+  for (const v1::TaskStatus& task : Workers(&job)) EXPECT_EQ(task.progress().steps_total(), 40);
+  return LastLine(config, "progress")["loss"];
+}
+
+struct CardCase {
+  std::string name;
+  std::vector<std::string> overrides;
+  int cards = 1;
+  MatrixPrecision precision = MatrixPrecision::kFloat32;
+  // Of the loss. Codecs round apart what is nearly the same.
+  double tolerance = 1e-3;
+};
+
+class CardJobTest : public testing::TestWithParam<CardCase> {};
+
+TEST_P(CardJobTest, TrainsAsOnTheCpu) {
+  const CardCase& c = GetParam();
+  for (int i = 0; i < c.cards; ++i) {
+    if (const absl::Status card = CheckCudaDevice(i); !card.ok()) GTEST_SKIP() << card.message();
+  }
+  // Which worker gets which examples is the same in every run.
+  std::vector<std::string> overrides = {"data.dispatch=STATIC"};
+  overrides.insert(overrides.end(), c.overrides.begin(), c.overrides.end());
+  const double expected = LossOn("host_" + c.name, overrides, 1, [] { return *CreateCpuBackend({}); });
+  int next = 0;
+  const auto card = [&] { return *CreateCudaBackend({.device_index = next++ % c.cards, .precision = c.precision}); };
+  EXPECT_NEAR(LossOn("card_" + c.name, overrides, c.cards, card), expected, c.tolerance);
+}
+
+const CardCase kCardCases[] = {
+    {"plain", {}},
+    {"micro_batches", {"training.micro_batches=2"}},
+    {"several", {}, 2},
+    {"local", {"consistency.sync_every=4"}},
+    {"packed", {"compression.push.codec=INT8"}, 1, MatrixPrecision::kFloat32, 0.05},
+    {"kept_back", {"compression.push.codec=ONE_BIT"}, 1, MatrixPrecision::kFloat32, 0.05},
+    {"bf16", {"training.precision=BF16"}, 1, MatrixPrecision::kBf16, 0.05},
+    {"fp16", {"training.precision=FP16"}, 1, MatrixPrecision::kFp16, 0.05},
+};
+
+INSTANTIATE_TEST_SUITE_P(Cards, CardJobTest, testing::ValuesIn(kCardCases),
+                         [](const testing::TestParamInfo<CardCase>& info) { return info.param.name; });
 
 INSTANTIATE_TEST_SUITE_P(Modes, DeviceTest, testing::Values("SYNC", "ASYNC"),
                          [](const testing::TestParamInfo<const char*>& info) { return std::string(info.param); });

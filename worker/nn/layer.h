@@ -45,6 +45,8 @@ class Layer {
   // empty tensor where it is not needed. dx may be a view of dy, whose elements may be overwritten.
   virtual absl::StatusOr<DeviceTensor> Backward(const DeviceTensor& x, const DeviceTensor& y, const DeviceTensor& dy,
                                                 const BackwardPass& pass) = 0;
+  // Whether all passes over the same tensors are the same operations with the same numbers.
+  virtual bool repeats() const { return true; }
 };
 
 // What a layer is made from. The backend outlives the layer.

@@ -13,6 +13,8 @@ Model::Model(const ModelSpec& spec, Backend* backend, const Options& options)
     : spec_(spec),
       backend_(backend),
       options_(options),
+      forward_passes_(spec.layers.size()),
+      backward_passes_(spec.layers.size()),
       activations_(spec.layers.size() + 1),
       output_gradients_(spec.layers.size()) {}
 
@@ -147,11 +149,14 @@ absl::Status Model::SetInputs(const float* inputs, const float* targets, int64_t
   return BeginStaged();
 }
 
+bool Model::Repeats(int layer) const { return batch_->count() == options_.max_batch && layers_[layer]->repeats(); }
+
 absl::StatusOr<DeviceTensor> Model::RunForward(int layer, const ForwardPass& pass) {
   const LayerSpec& spec = spec_.layers[layer];
   const DeviceTensor& x = activations_[spec.source + 1];
   if (sums_[layer] != nullptr) return sums_[layer]->Forward(x, activations_[spec.shortcut + 1]);
-  return layers_[layer]->Forward(x, pass);
+  const auto run = [&] { return layers_[layer]->Forward(x, pass); };
+  return Repeats(layer) ? forward_passes_[layer].Run(backend_, {.x = x.buffer()}, run) : run();
 }
 
 absl::Status Model::ForwardLayer(int layer, bool training, uint64_t dropout_stream) {
@@ -230,10 +235,12 @@ absl::Status Model::RunBackward(int layer, bool accumulate) {
     RUBATO_RETURN_IF_ERROR(AddOutputGradient(spec.shortcut, dshortcut));
     return AddOutputGradient(spec.source, dy);
   }
-  RUBATO_ASSIGN_OR_RETURN(
-      DeviceTensor dx,
-      layers_[layer]->Backward(activations_[spec.source + 1], activations_[layer + 1], dy,
-                               {.accumulate = accumulate, .input_gradient = spec.source != kModelInput}));
+  const DeviceTensor &x = activations_[spec.source + 1], &y = activations_[layer + 1];
+  const auto run = [&] {
+    return layers_[layer]->Backward(x, y, dy, {.accumulate = accumulate, .input_gradient = spec.source != kModelInput});
+  };
+  const RepeatedPasses::Key key = {.x = x.buffer(), .y = y.buffer(), .dy = dy.buffer(), .accumulate = accumulate};
+  RUBATO_ASSIGN_OR_RETURN(DeviceTensor dx, Repeats(layer) ? backward_passes_[layer].Run(backend_, key, run) : run());
   return AddOutputGradient(spec.source, dx);
 }
 

@@ -12,6 +12,7 @@
 #include "kernels/backend.h"
 #include "worker/nn/batch_memory.h"
 #include "worker/nn/layer.h"
+#include "worker/nn/repeated_passes.h"
 #include "worker/nn/residual_sum.h"
 
 namespace rubato {
@@ -107,6 +108,8 @@ class Model {
   // Inputs as tokens, into tokens_.
   absl::Status ReadTokens(const float* inputs, int64_t count);
   absl::Status Stage(const float* inputs, const void* labels, int64_t examples);
+  // Whether a layer's passes over this batch come again: those over full batches do.
+  bool Repeats(int layer) const;
   absl::StatusOr<DeviceTensor> RunForward(int layer, const ForwardPass& pass);
   absl::Status RunBackward(int layer, bool accumulate);
   // `gradient` is one of the terms of that of a layer's output.
@@ -123,6 +126,8 @@ class Model {
   // Null where there is a sum instead.
   std::vector<std::unique_ptr<Layer>> layers_;
   std::vector<std::unique_ptr<ResidualSum>> sums_;
+  // By layer.
+  std::vector<RepeatedPasses> forward_passes_, backward_passes_;
 
   // Memory for the largest batch.
   DeviceTensor output_gradient_, loss_sums_, squares_;

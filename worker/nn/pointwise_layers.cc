@@ -51,6 +51,9 @@ class DropoutLayer : public Layer {
     return dy;
   }
 
+  // Every pass has another mask.
+  bool repeats() const override { return false; }
+
  private:
   Backend* const backend_;
   const int position_;

@@ -1,0 +1,182 @@
+// Models on a card against the same models on the CPU: losses and gradients, step after step.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/random.h"
+#include "kernels/backend_cuda.h"
+#include "worker/nn/model_test_util.h"
+
+namespace rubato {
+namespace {
+
+constexpr int64_t kBatch = 6;
+
+struct Case {
+  std::string name, config;
+  int64_t inputs, labels, classes;
+  // Inputs are numbers below this instead of any.
+  int64_t vocabulary = 0;
+};
+
+const Case kCases[] = {
+    {"Perceptron",
+     R"pb(
+       input_shape: 20
+       layers { linear { units: 16 } }
+       layers { tanh {} }
+       layers { dropout { rate: 0.3 } }
+       layers { linear { units: 5 } }
+       loss: SOFTMAX_CROSS_ENTROPY
+     )pb",
+     20, 1, 5},
+    {"Convolutions",
+     R"pb(
+       input_shape: 3
+       input_shape: 8
+       input_shape: 8
+       layers { conv2d { filters: 4 kernel: 3 padding: 1 } }
+       layers { relu {} }
+       layers { max_pool2d { window: 2 stride: 2 } }
+       layers { flatten {} }
+       layers { linear { units: 4 } }
+       loss: SOFTMAX_CROSS_ENTROPY
+     )pb",
+     192, 1, 4},
+    {"LanguageModel",
+     R"pb(
+       input_shape: 6
+       layers { embedding { vocabulary: 11 width: 8 } }
+       layers { transformer { heads: 2 dropout: 0.1 } }
+       layers { layer_norm {} }
+       layers { linear { units: 11 } }
+       loss: SOFTMAX_CROSS_ENTROPY
+     )pb",
+     6, 6, 11, 11},
+};
+
+struct Batch {
+  std::vector<float> inputs;
+  std::vector<int32_t> classes;
+};
+
+Batch MakeBatch(const Case& model, int64_t examples, Random* random) {
+  Batch batch;
+  for (int64_t i = 0; i < examples * model.inputs; ++i) {
+    batch.inputs.push_back(model.vocabulary > 0 ? static_cast<float>(random->Below(model.vocabulary))
+                                                : static_cast<float>(random->Normal()));
+  }
+  for (int64_t i = 0; i < examples * model.labels; ++i) {
+    batch.classes.push_back(static_cast<int32_t>(random->Below(model.classes)));
+  }
+  return batch;
+}
+
+class CudaModelTest : public testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    absl::StatusOr<std::unique_ptr<Backend>> card = CreateCudaBackend({});
+    if (absl::IsFailedPrecondition(card.status())) GTEST_SKIP() << card.status().message();
+    ASSERT_OK(card.status());
+    card_ = *std::move(card);
+    plain_ = *CreateCudaBackend({.graphs = false});
+  }
+
+  std::unique_ptr<Model> OnCard(Backend* backend) {
+    absl::StatusOr<std::unique_ptr<Model>> model =
+        Model::Create(host_->spec(), backend, {.max_batch = kBatch, .seed = 1});
+    EXPECT_TRUE(model.ok()) << model.status();
+    return *std::move(model);
+  }
+
+  // The weights of host_.
+  void SetWeights(Backend* backend, Model* model) {
+    for (int i = 0; i < host_.tensors(); ++i) {
+      const DeviceTensor& weight = model->weight(i);
+      ASSERT_OK(backend->CopyToDevice(weight, 0, weight.elements(), host_.weight(i)));
+    }
+  }
+
+  // A forward and a backward pass; the latter's gradients are added to those that are there.
+  void Pass(Model* model, const Batch& batch, uint64_t dropout_stream, bool accumulate, double* loss) {
+    const auto examples = static_cast<int64_t>(batch.inputs.size()) / GetParam().inputs;
+    ASSERT_OK(model->SetInputs(batch.inputs.data(), batch.classes.data(), examples));
+    for (int i = 0; i < model->layers(); ++i) ASSERT_OK(model->ForwardLayer(i, true, dropout_stream));
+    absl::StatusOr<LossResult> result = model->ComputeLoss(1.0f / kBatch);
+    ASSERT_OK(result.status());
+    *loss = result->loss_sum;
+    for (int i = model->layers(); i-- > 0;) ASSERT_OK(model->BackwardLayer(i, accumulate));
+  }
+
+  std::vector<float> Gradient(Backend* backend, const Model& model, int tensor) {
+    std::vector<float> values(model.gradient(tensor).elements());
+    EXPECT_TRUE(backend->CopyToHost(model.gradient(tensor), 0, model.gradient(tensor).elements(), values.data()).ok());
+    EXPECT_TRUE(backend->Synchronize().ok());
+    return values;
+  }
+
+  std::unique_ptr<Backend> card_, plain_;
+  TestModel host_{GetParam().config, kBatch, 1};
+  Random random_{5};
+};
+
+// In every third step the batch is not full, and every other step has two parts.
+TEST_P(CudaModelTest, ComputesWhatTheCpuComputes) {
+  const std::unique_ptr<Model> model = OnCard(card_.get()), plain = OnCard(plain_.get());
+  for (uint64_t step = 0; step < 9; ++step) {
+    SCOPED_TRACE(testing::Message() << "step " << step);
+    SetWeights(card_.get(), model.get());
+    SetWeights(plain_.get(), plain.get());
+    for (uint64_t part = 0; part < 1 + step % 2; ++part) {
+      const Batch batch = MakeBatch(GetParam(), step % 3 == 2 ? kBatch - 2 : kBatch, &random_);
+      double expected = 0, loss = 0, plain_loss = 0;
+      Pass(&*host_, batch, 2 * step + part, part > 0, &expected);
+      Pass(model.get(), batch, 2 * step + part, part > 0, &loss);
+      Pass(plain.get(), batch, 2 * step + part, part > 0, &plain_loss);
+      EXPECT_NEAR(loss, expected, 1e-4 * std::abs(expected));
+      // Graphs change no bit.
+      EXPECT_EQ(loss, plain_loss);
+    }
+    for (int i = 0; i < host_.tensors(); ++i) {
+      const std::vector<float> gradient = Gradient(card_.get(), *model, i);
+      EXPECT_EQ(gradient, Gradient(plain_.get(), *plain, i)) << "tensor " << i;
+      float largest = 0;
+      for (size_t j = 0; j < gradient.size(); ++j) largest = std::max(largest, std::abs(host_.gradient(i)[j]));
+      for (size_t j = 0; j < gradient.size(); ++j) {
+        ASSERT_NEAR(gradient[j], host_.gradient(i)[j], 1e-4 * largest) << "tensor " << i << ", element " << j;
+      }
+    }
+    host_.SgdStep(0.1f);
+  }
+}
+
+// Each with weights of its own from the same beginning.
+TEST_P(CudaModelTest, TrainsAsTheCpuTrains) {
+  const std::unique_ptr<Model> model = OnCard(card_.get());
+  SetWeights(card_.get(), model.get());
+  double first = 0, last = 0;
+  for (uint64_t step = 0; step < 100; ++step) {
+    // A few batches that come again, so that there is something to learn.
+    Random random(7, step % 5);
+    const Batch batch = MakeBatch(GetParam(), kBatch, &random);
+    double expected = 0, loss = 0;
+    Pass(&*host_, batch, step, false, &expected);
+    Pass(model.get(), batch, step, false, &loss);
+    ASSERT_NEAR(loss / kBatch, expected / kBatch, 1e-3) << "step " << step;
+    host_.SgdStep(0.1f);
+    for (int i = 0; i < host_.tensors(); ++i) ASSERT_OK(card_->Axpy(-0.1f, model->gradient(i), model->weight(i)));
+    if (step == 0) first = loss;
+    last = loss;
+  }
+  EXPECT_LT(last, 0.8 * first);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, CudaModelTest, testing::ValuesIn(kCases),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace rubato
