@@ -1,6 +1,5 @@
 #include "kernels/cuda/emulation/threads.h"
 
-#include <setjmp.h>
 #include <ucontext.h>
 
 #include <algorithm>
@@ -64,20 +63,20 @@ struct Stack {
 struct Context {
   ucontext_t begin;
   bool begun = true;
-  jmp_buf left;
+  void* left[5];
 };
+
+// swapcontext asks the kernel for the signal mask each time, which takes longer than most threads have work; and a
+// sanitizer's longjmp knows one stack alone.
+[[noreturn]] __attribute__((noinline)) void GoOn(Context* to) {
+  if (std::exchange(to->begun, true)) __builtin_longjmp(to->left, 1);
+  setcontext(&to->begin);
+  std::abort();
+}
 
 // Goes on in `to`, until somebody goes on in `from`.
 __attribute__((noinline)) void Switch(Context* from, Context* to) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  to->begun = true;
-  swapcontext(&from->begin, &to->begin);
-#else
-  // swapcontext asks the kernel for the signal mask each time, which takes longer than most threads have work.
-  if (_setjmp(from->left) != 0) return;
-  if (std::exchange(to->begun, true)) _longjmp(to->left, 1);
-  setcontext(&to->begin);
-#endif
+  if (__builtin_setjmp(from->left) == 0) GoOn(to);
 }
 
 // A stack that threads run on, one after the other while none of them waits.
