@@ -12,15 +12,12 @@
 
 // What is loaded beside an emulated card is in the program itself.
 namespace rubato::cuda {
+namespace {
 
-absl::StatusOr<std::unique_ptr<SharedLibrary>> SharedLibrary::Open(const std::string& name, const std::string&) {
-  return std::unique_ptr<SharedLibrary>(new SharedLibrary(name, nullptr));
-}
+using Functions = std::map<std::string, void*>;
 
-SharedLibrary::~SharedLibrary() = default;
-
-absl::Status SharedLibrary::FindAddress(const char* name, void** address) const {
-  static const std::map<std::string, void*> functions = {
+Functions* TheFunctions() {
+  static Functions functions = {
     {"cublasCreate_v2", reinterpret_cast<void*>(&cublasCreate_v2)},
     {"cublasDestroy_v2", reinterpret_cast<void*>(&cublasDestroy_v2)},
     {"cublasSetStream_v2", reinterpret_cast<void*>(&cublasSetStream_v2)},
@@ -54,6 +51,19 @@ absl::Status SharedLibrary::FindAddress(const char* name, void** address) const 
     {"cudnnConvolutionBackwardFilter", reinterpret_cast<void*>(&cudnnConvolutionBackwardFilter)},
 #endif
   };
+  return &functions;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SharedLibrary>> SharedLibrary::Open(const std::string& name, const std::string&) {
+  return std::unique_ptr<SharedLibrary>(new SharedLibrary(name, TheFunctions()));
+}
+
+SharedLibrary::~SharedLibrary() = default;
+
+absl::Status SharedLibrary::FindAddress(const char* name, void** address) const {
+  const auto& functions = *static_cast<const Functions*>(handle_);
   const auto found = functions.find(name);
   if (found == functions.end()) return absl::FailedPreconditionError(absl::StrCat(name_, " has no ", name));
   *address = found->second;
