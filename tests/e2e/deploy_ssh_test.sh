@@ -119,7 +119,7 @@ says trace "Recording 4 tasks for 1 s"
 says trace "^  [1-9][0-9]* pushes from worker to server, 0 of them applied before they were sent"
 compgen -G "$work/detached/traces/*/merged.json" >/dev/null || fail "the merged trace is not in the run directory"
 "$rubato" deploy ssh switch "$work/detached" --to=async >"$work/switch.out" || fail "switch"
-says switch "^async from step [0-9]* on: plan"
+says switch "^ASYNC from step [0-9]* on: plan"
 "$rubato" deploy ssh stop "$work/detached" --reason="has been seen" >"$work/stop.out" || fail "stop"
 says stop "^The job at .* stops"
 wait_for 60 "the weights of a job that was stopped" has_stopped detached
