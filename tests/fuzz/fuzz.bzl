@@ -58,7 +58,8 @@ def fuzz_target(name, srcs, corpus, corpus_folder, deps):
     )
     native.cc_test(
         name = name + "_test",
-        size = "small",
+        # Those that write files take longer on a busy disk.
+        size = "medium",
         args = ["$(locations %s)" % target for target in corpus],
         data = corpus,
         deps = [
