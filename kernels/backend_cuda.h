@@ -35,6 +35,9 @@ struct CudaBackendOptions {
   bool graphs = true;
   // Convolutions are cuDNN's, where it can be loaded. Without, they are products of unfolded images.
   bool cudnn = true;
+  // Attention with 16-bit operands keeps its scores on the chip, where FusesAttention (workspace.h) says so. Without,
+  // they go through memory.
+  bool fused_attention = true;
 };
 
 // A card by NVIDIA. Its calls enqueue work and return; results have the same bits on every run on the same kind of card

@@ -1,6 +1,7 @@
 #include "kernels/workspace.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace rubato {
 namespace {
@@ -15,6 +16,11 @@ int64_t Taps(const Conv2dGeometry& g) { return g.channels * g.kernel * g.kernel;
 
 int64_t ImagesAtOnce(const WorkspaceRules& rules, const Conv2dGeometry& g, int64_t batch) {
   return std::clamp<int64_t>(rules.unfolded_elements / (Taps(g) * Positions(g)), 1, std::max<int64_t>(batch, 1));
+}
+
+bool FusesAttention(const WorkspaceRules& rules, const AttentionGeometry& g) {
+  constexpr int64_t kWidths[] = {16, 32, 64, 128};
+  return rules.fused_attention && std::find(std::begin(kWidths), std::end(kWidths), g.head_width) != std::end(kWidths);
 }
 
 int64_t ScoreRowsAtOnce(const WorkspaceRules& rules, const AttentionGeometry& g, int64_t pairs) {
@@ -40,9 +46,11 @@ int64_t Conv2dWorkspaceBytes(const WorkspaceRules& rules, const Conv2dGeometry& 
 int64_t AttentionWorkspaceBytes(const WorkspaceRules& rules, const AttentionGeometry& g, int64_t batch) {
   if (rules.score_elements == 0) return 0;
   const int64_t pairs = batch * g.heads, elements = batch * g.sequence * g.width();
+  const int64_t means = pairs * g.sequence * kFloatBytes;
+  if (FusesAttention(rules, g)) return means;
   const int64_t scores = pairs * ScoreRowsAtOnce(rules, g, pairs) * g.sequence;
   // Of the backward pass, which is more: q, k, v and dy as operands, means, dq, dk and dv, and four kinds of scores.
-  return 4 * elements * rules.gathered_bytes + pairs * g.sequence * kFloatBytes + 3 * elements * kFloatBytes +
+  return 4 * elements * rules.gathered_bytes + means + 3 * elements * kFloatBytes +
          2 * scores * (kFloatBytes + rules.gathered_bytes);
 }
 

@@ -19,13 +19,17 @@ struct WorkspaceRules {
   // Convolutions unfold images, and attention computes scores, as many at a time as have about this many elements.
   int64_t unfolded_elements = 0;
   int64_t score_elements = 0;
+  // Attention needs no such memory where its heads have a width that FusesAttention knows.
+  bool fused_attention = false;
   // Of an element that TOP_K chooses from.
   int64_t top_k_bytes = 0;
 };
 
 // Images that a convolution unfolds together, 1 to `batch`.
 int64_t ImagesAtOnce(const WorkspaceRules& rules, const Conv2dGeometry& geometry, int64_t batch);
-// Rows of scores that attention has in memory together for so many pairs of example and head, 1 to the sequence's
+// Whether attention computes its scores where it needs them, and has none in memory.
+bool FusesAttention(const WorkspaceRules& rules, const AttentionGeometry& geometry);
+// Rows of scores that other attention has in memory together for so many pairs of example and head, 1 to the sequence's
 // length. With the rules' bound, memory grows with the sequence and not with its square, except for a least number of
 // rows.
 int64_t ScoreRowsAtOnce(const WorkspaceRules& rules, const AttentionGeometry& geometry, int64_t pairs);

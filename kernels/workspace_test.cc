@@ -43,6 +43,16 @@ TEST(WorkspaceTest, AttentionGrowsWithTheBatch) {
   EXPECT_EQ(AttentionWorkspaceBytes({}, attention, 3), 0);
 }
 
+TEST(WorkspaceTest, FusedAttentionHasNoScoresInMemory) {
+  WorkspaceRules rules = kRules;
+  rules.fused_attention = true;
+  const AttentionGeometry attention = {.sequence = 8, .heads = 2, .head_width = 64};
+  EXPECT_TRUE(FusesAttention(rules, attention));
+  EXPECT_EQ(AttentionWorkspaceBytes(rules, attention, 3), 3 * 2 * 8 * 4);
+  EXPECT_FALSE(FusesAttention(kRules, attention));
+  EXPECT_FALSE(FusesAttention(rules, {.sequence = 8, .heads = 2, .head_width = 24}));
+}
+
 TEST(WorkspaceTest, ProductsTakeTheirConvertedInputs) {
   EXPECT_EQ(ProductWorkspaceBytes(kRules, 100), 200);
   EXPECT_EQ(ProductWorkspaceBytes({}, 100), 0);

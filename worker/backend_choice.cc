@@ -29,7 +29,8 @@ absl::StatusOr<ChosenBackend> ChooseCards(const v1::TrainingConfig& config,
                                 .precision = PrecisionOf(config.precision()),
                                 .sending_memory = sending_memory,
                                 .graphs = !config.no_cuda_graphs(),
-                                .cudnn = !config.no_cudnn()};
+                                .cudnn = !config.no_cudnn(),
+                                .fused_attention = !config.no_fused_attention()};
   ChosenBackend chosen;
   RUBATO_ASSIGN_OR_RETURN(chosen.backend, makers.cuda(options));
   chosen.description = chosen.backend->Name();

@@ -43,6 +43,7 @@ TEST_F(BackendChoiceTest, CudaTakesTheCardThatTheConfigNames) {
   EXPECT_EQ(chosen->precision, v1::TrainingConfig::BF16);
   EXPECT_TRUE(asked_->graphs);
   EXPECT_TRUE(asked_->cudnn);
+  EXPECT_TRUE(asked_->fused_attention);
 }
 
 TEST_F(BackendChoiceTest, CudaDoesWithoutWhatTheConfigForbids) {
@@ -54,9 +55,11 @@ TEST_F(BackendChoiceTest, CudaDoesWithoutWhatTheConfigForbids) {
   v1::TrainingConfig config = Config(v1::TrainingConfig::CUDA);
   config.set_no_cuda_graphs(true);
   config.set_no_cudnn(true);
+  config.set_no_fused_attention(true);
   ASSERT_TRUE(ChooseBackend(config, {}, makers).ok());
   EXPECT_FALSE(asked_->graphs);
   EXPECT_FALSE(asked_->cudnn);
+  EXPECT_FALSE(asked_->fused_attention);
 }
 
 TEST_F(BackendChoiceTest, SeveralCardsAreThoseFromTheIndexOn) {

@@ -92,7 +92,7 @@ absl::StatusOr<double> TimeSteps(Stepper* stepper, Backend* backend, int rounds,
 struct Flags {
   std::string device = "cuda", precision = "fp32", model;
   int rounds = 5, steps = 20;
-  bool small = false, no_graphs = false, no_cudnn = false;
+  bool small = false, no_graphs = false, no_cudnn = false, no_fused_attention = false;
 };
 
 absl::Status Run(const Flags& flags) {
@@ -100,8 +100,10 @@ absl::Status Run(const Flags& flags) {
   if (flags.device == "cpu") {
     RUBATO_ASSIGN_OR_RETURN(backend, CreateCpuBackend({}));
   } else {
-    RUBATO_ASSIGN_OR_RETURN(
-        backend, CreateCudaBackend({.precision = kPrecisions.at(flags.precision), .graphs = !flags.no_graphs}));
+    RUBATO_ASSIGN_OR_RETURN(backend, CreateCudaBackend({.precision = kPrecisions.at(flags.precision),
+                                                        .graphs = !flags.no_graphs,
+                                                        .cudnn = !flags.no_cudnn,
+                                                        .fused_attention = !flags.no_fused_attention}));
   }
   std::vector<BenchCase> cases;
   for (const StepModel& model : StepModels(flags.small)) {
@@ -111,8 +113,9 @@ absl::Status Run(const Flags& flags) {
     absl::StatusOr<double> milliseconds = TimeSteps(stepper->get(), backend.get(), flags.rounds, flags.steps);
     if (!milliseconds.ok()) return Annotate(milliseconds.status(), model.name);
     const double examples = static_cast<double>(model.batch);
-    cases.push_back({absl::StrCat(model.name, " ", flags.precision, flags.no_graphs ? " without graphs" : "", " on ",
-                                  backend->Name()),
+    cases.push_back({absl::StrCat(model.name, " ", flags.precision, flags.no_graphs ? " without graphs" : "",
+                                  flags.no_cudnn ? " without cuDNN" : "",
+                                  flags.no_fused_attention ? " without fused attention" : "", " on ", backend->Name()),
                      {{"batch", examples},
                       {"step_milliseconds", *milliseconds},
                       {"examples_per_s", examples / *milliseconds * 1e3}}});
@@ -134,6 +137,7 @@ int Main(int argc, char** argv) {
   app.add_flag("--small", flags.small, "narrow models with few layers");
   app.add_flag("--no-graphs", flags.no_graphs, "every kernel is launched by itself");
   app.add_flag("--no-cudnn", flags.no_cudnn, "convolutions are products of unfolded images");
+  app.add_flag("--no-fused-attention", flags.no_fused_attention, "attention's scores go through memory");
   CLI11_PARSE(app, argc, argv);
   const absl::Status status = Run(flags);
   if (status.ok()) return 0;

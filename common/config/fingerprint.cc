@@ -15,6 +15,7 @@ uint64_t ConfigFingerprint(const v1::JobConfig& config) {
   compared.mutable_training()->clear_cards();
   compared.mutable_training()->clear_no_cuda_graphs();
   compared.mutable_training()->clear_no_cudnn();
+  compared.mutable_training()->clear_no_fused_attention();
   // What changes nothing of what is computed.
   compared.clear_observability();
   std::string bytes;

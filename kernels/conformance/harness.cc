@@ -19,6 +19,8 @@ std::vector<BackendCase> AllBackends() {
       {"CudaTf32", [] { return CreateCudaBackend({.precision = MatrixPrecision::kTf32}); }, 4e-3},
       {"CudaBf16", [] { return CreateCudaBackend({.precision = MatrixPrecision::kBf16}); }, 4e-2},
       {"CudaFp16", [] { return CreateCudaBackend({.precision = MatrixPrecision::kFp16}); }, 4e-3},
+      {"CudaFp16WithoutFusedAttention",
+       [] { return CreateCudaBackend({.precision = MatrixPrecision::kFp16, .fused_attention = false}); }, 4e-3},
   };
 }
 

@@ -53,7 +53,8 @@ TEST_P(ConformanceTest, EmbeddingRefusesShapesThatDoNotFit) {
 
 std::vector<AttentionGeometry> AttentionCases() {
   //        sequence, heads, head width
-  return {{1, 1, 1}, {5, 2, 3}, {64, 1, 16}, {65, 3, 8}, {130, 2, 32}, {200, 1, 5}};
+  return {{1, 1, 1},   {5, 2, 3},    {64, 1, 16},  {65, 3, 8}, {130, 2, 32},
+          {200, 1, 5}, {100, 2, 64}, {77, 1, 128}, {1, 2, 16}};
 }
 
 TEST_P(ConformanceTest, CausalAttentionMatchesReference) {
@@ -76,7 +77,7 @@ TEST_P(ConformanceTest, CausalAttentionMatchesReference) {
 }
 
 TEST_P(ConformanceTest, CausalAttentionDoesNotOverflowWithLargeScores) {
-  const AttentionGeometry g = {70, 1, 4};
+  const AttentionGeometry g = {70, 1, 16};
   Values qkv = RandomValues(NumElements(g.InputShape(1)));
   // Scores of some thousands: the softmax takes the largest alone.
   for (int64_t row = 0; row < g.sequence; ++row) {
@@ -91,7 +92,7 @@ TEST_P(ConformanceTest, CausalAttentionDoesNotOverflowWithLargeScores) {
 }
 
 TEST_P(ConformanceTest, CausalAttentionDoesNotSeeLaterPositions) {
-  const AttentionGeometry g = {100, 2, 8};
+  const AttentionGeometry g = {100, 2, 16};
   Values qkv = RandomValues(NumElements(g.InputShape(1)));
   DeviceTensor y = Unwritten(g.OutputShape(1)), log_sum_exp = Unwritten(g.LogSumExpShape(1));
   EXPECT_OK(backend_->CausalAttention(g, Upload(g.InputShape(1), qkv), y, log_sum_exp));

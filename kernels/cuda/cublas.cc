@@ -19,8 +19,6 @@
 namespace rubato::cuda {
 namespace {
 
-// What NVIDIA recommends for Hopper.
-
 cudaDataType_t DataType(ElementFormat format) {
   switch (format) {
     case ElementFormat::kBf16:

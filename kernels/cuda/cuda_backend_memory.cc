@@ -43,12 +43,13 @@ ElementFormat FormatFor(MatrixPrecision precision) {
   return ElementFormat::kFloat32;
 }
 
-WorkspaceRules WorkspaceFor(ElementFormat format) {
+WorkspaceRules WorkspaceFor(ElementFormat format, bool fused_attention) {
   return {.fixed_bytes = Cublas::kWorkspaceBytes,
           .gathered_bytes = FormatBytes(format),
           .operand_bytes = format == ElementFormat::kFloat32 ? 0 : FormatBytes(format),
           .unfolded_elements = int64_t{64} << 20,
           .score_elements = int64_t{64} << 20,
+          .fused_attention = fused_attention && format != ElementFormat::kFloat32,
           // EncodeTopK: keys and indices, before and after they are sorted, and as much again for the sort.
           .top_k_bytes = 24};
 }
@@ -66,7 +67,7 @@ CudaBackend::CudaBackend(const CudaBackendOptions& options, Device device)
     : options_(options),
       device_(std::move(device)),
       format_(FormatFor(options.precision)),
-      workspace_(WorkspaceFor(format_)) {}
+      workspace_(WorkspaceFor(format_, options.fused_attention)) {}
 
 absl::Status CudaBackend::Start() {
   RUBATO_RETURN_IF_ERROR(UseDevice());

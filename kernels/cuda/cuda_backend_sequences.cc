@@ -9,6 +9,7 @@
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/embedding.h"
+#include "kernels/cuda/fused_attention.h"
 
 namespace rubato::cuda {
 namespace {
@@ -66,6 +67,9 @@ absl::Status CudaBackend::CausalAttention(const AttentionGeometry& g, const Devi
   RUBATO_RETURN_IF_ERROR(CheckAttention(g, qkv, y, log_sum_exp));
   if (y.elements() == 0) return absl::OkStatus();
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&qkv}, {&y, &log_sum_exp}));
+  if (FusesAttention(workspace_, g)) {
+    return FusedAttention(work.stream(), g, qkv.rows(), format_, In(qkv), Out(y), Out(log_sum_exp));
+  }
   const int64_t batch = qkv.rows(), pairs = batch * g.heads, stride = g.sequence * g.head_width;
   RUBATO_ASSIGN_OR_RETURN(const HeadOperands heads, GatherQkv(work, g, batch, In(qkv)));
   const int64_t at_once = ScoreRowsAtOnce(workspace_, g, pairs);
@@ -146,14 +150,16 @@ absl::Status CudaBackend::CausalAttentionBackward(const AttentionGeometry& g, co
   if (y.elements() == 0) return absl::OkStatus();
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&qkv, &y, &log_sum_exp, &dy}, {&dqkv}));
   const int64_t batch = qkv.rows(), pairs = batch * g.heads, at_once = ScoreRowsAtOnce(workspace_, g, pairs);
+  RUBATO_ASSIGN_OR_RETURN(float* means, work.Scratch<float>(pairs * g.sequence));
+  RUBATO_RETURN_IF_ERROR(HeadDots(work.stream(), g, batch, In(y), In(dy), means));
+  if (FusesAttention(workspace_, g)) {
+    return FusedAttentionBackward(work.stream(), g, batch, format_, In(qkv), In(log_sum_exp), means, In(dy), Out(dqkv));
+  }
   RUBATO_ASSIGN_OR_RETURN(const HeadOperands heads, GatherQkv(work, g, batch, In(qkv)));
-  HeadGradients gradients = {.log_sum_exp = In(log_sum_exp)};
+  HeadGradients gradients = {.log_sum_exp = In(log_sum_exp), .means = means};
   RUBATO_ASSIGN_OR_RETURN(void* packed_dy, NewOperand(work, y.elements()));
   RUBATO_RETURN_IF_ERROR(GatherHeads(work.stream(), OutputSlice(g), batch, format_, In(dy), packed_dy));
   gradients.dy = packed_dy;
-  RUBATO_ASSIGN_OR_RETURN(float* means, work.Scratch<float>(pairs * g.sequence));
-  RUBATO_RETURN_IF_ERROR(HeadDots(work.stream(), g, batch, In(y), In(dy), means));
-  gradients.means = means;
   for (float** part : {&gradients.dq, &gradients.dk, &gradients.dv}) {
     RUBATO_ASSIGN_OR_RETURN(*part, work.Scratch<float>(y.elements()));
     // Rows add to the keys and values of all before them.

@@ -21,6 +21,9 @@ struct Case {
   int64_t inputs, labels, classes;
   // Inputs are numbers below this instead of any.
   int64_t vocabulary = 0;
+  // How the card rounds, and what that may change, relative to the largest gradient of a tensor.
+  MatrixPrecision precision = MatrixPrecision::kFloat32;
+  double tolerance = 1e-4;
 };
 
 const Case kCases[] = {
@@ -57,6 +60,17 @@ const Case kCases[] = {
        loss: SOFTMAX_CROSS_ENTROPY
      )pb",
      6, 6, 11, 11},
+    // Heads wide enough for fused attention.
+    {"LanguageModelInBf16",
+     R"pb(
+       input_shape: 6
+       layers { embedding { vocabulary: 11 width: 32 } }
+       layers { transformer { heads: 2 dropout: 0.1 } }
+       layers { layer_norm {} }
+       layers { linear { units: 11 } }
+       loss: SOFTMAX_CROSS_ENTROPY
+     )pb",
+     6, 6, 11, 11, MatrixPrecision::kBf16, 2e-2},
 };
 
 struct Batch {
@@ -79,11 +93,11 @@ Batch MakeBatch(const Case& model, int64_t examples, Random* random) {
 class CudaModelTest : public testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
-    absl::StatusOr<std::unique_ptr<Backend>> card = CreateCudaBackend({});
+    absl::StatusOr<std::unique_ptr<Backend>> card = CreateCudaBackend({.precision = GetParam().precision});
     if (absl::IsFailedPrecondition(card.status())) GTEST_SKIP() << card.status().message();
     ASSERT_OK(card.status());
     card_ = *std::move(card);
-    plain_ = *CreateCudaBackend({.graphs = false});
+    plain_ = *CreateCudaBackend({.precision = GetParam().precision, .graphs = false});
   }
 
   std::unique_ptr<Model> OnCard(Backend* backend) {
@@ -137,7 +151,7 @@ TEST_P(CudaModelTest, ComputesWhatTheCpuComputes) {
       Pass(&*host_, batch, 2 * step + part, part > 0, &expected);
       Pass(model.get(), batch, 2 * step + part, part > 0, &loss);
       Pass(plain.get(), batch, 2 * step + part, part > 0, &plain_loss);
-      EXPECT_NEAR(loss, expected, 1e-4 * std::abs(expected));
+      EXPECT_NEAR(loss, expected, GetParam().tolerance * std::abs(expected));
       // Graphs change no bit.
       EXPECT_EQ(loss, plain_loss);
     }
@@ -147,7 +161,8 @@ TEST_P(CudaModelTest, ComputesWhatTheCpuComputes) {
       float largest = 0;
       for (size_t j = 0; j < gradient.size(); ++j) largest = std::max(largest, std::abs(host_.gradient(i)[j]));
       for (size_t j = 0; j < gradient.size(); ++j) {
-        ASSERT_NEAR(gradient[j], host_.gradient(i)[j], 1e-4 * largest) << "tensor " << i << ", element " << j;
+        ASSERT_NEAR(gradient[j], host_.gradient(i)[j], GetParam().tolerance * largest)
+            << "tensor " << i << ", element " << j;
       }
     }
     host_.SgdStep(0.1f);
@@ -166,7 +181,7 @@ TEST_P(CudaModelTest, TrainsAsTheCpuTrains) {
     double expected = 0, loss = 0;
     Pass(&*host_, batch, step, false, &expected);
     Pass(model.get(), batch, step, false, &loss);
-    ASSERT_NEAR(loss / kBatch, expected / kBatch, 1e-3) << "step " << step;
+    ASSERT_NEAR(loss / kBatch, expected / kBatch, 10 * GetParam().tolerance) << "step " << step;
     host_.SgdStep(0.1f);
     for (int i = 0; i < host_.tensors(); ++i) ASSERT_OK(card_->Axpy(-0.1f, model->gradient(i), model->weight(i)));
     if (step == 0) first = loss;

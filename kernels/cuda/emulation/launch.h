@@ -20,6 +20,8 @@
 // One block runs at a time.
 #undef __shared__
 #define __shared__ static
+#undef __launch_bounds__
+#define __launch_bounds__(threads)
 
 #define threadIdx (::rubato::cuda::emulation::Here().thread)
 #define blockIdx (::rubato::cuda::emulation::Here().block)
@@ -33,6 +35,10 @@ inline float __shfl_down_sync(unsigned, float value, unsigned lanes) {
   const auto given = rubato::cuda::emulation::AwaitWarp(std::bit_cast<uint32_t>(value));
   const unsigned from = static_cast<unsigned>(given.lane) + lanes;
   return from < 32 ? std::bit_cast<float>(given.values[from]) : value;
+}
+inline float __shfl_xor_sync(unsigned, float value, int bits) {
+  const auto given = rubato::cuda::emulation::AwaitWarp(std::bit_cast<uint32_t>(value));
+  return std::bit_cast<float>(given.values[given.lane ^ bits]);
 }
 inline unsigned __ballot_sync(unsigned, bool predicate) {
   const auto given = rubato::cuda::emulation::AwaitWarp(predicate ? 1 : 0);

@@ -67,15 +67,15 @@ struct Context {
 };
 
 // swapcontext asks the kernel for the signal mask each time, which takes longer than most threads have work; and a
-// sanitizer's longjmp knows one stack alone.
-[[noreturn]] __attribute__((noinline)) void GoOn(Context* to) {
+// sanitizer's longjmp knows one stack alone. So does what AddressSanitizer does before a call that does not return.
+[[noreturn]] __attribute__((noinline, no_sanitize("address", "thread"))) void GoOn(Context* to) {
   if (std::exchange(to->begun, true)) __builtin_longjmp(to->left, 1);
   setcontext(&to->begin);
   std::abort();
 }
 
 // Goes on in `to`, until somebody goes on in `from`.
-__attribute__((noinline)) void Switch(Context* from, Context* to) {
+__attribute__((noinline, no_sanitize("address", "thread"))) void Switch(Context* from, Context* to) {
   if (__builtin_setjmp(from->left) == 0) GoOn(to);
 }
 
@@ -99,7 +99,7 @@ class Runner {
 
  private:
   void RunBlock(uint3 block);
-  // The threads that need wait no longer; none where others do not come.
+  // Threads that need wait no longer: all, or those of one warp; none where others do not come.
   std::vector<Fiber*> Released();
   Fiber* Idle();
   void Resume(Fiber* fiber);
@@ -114,6 +114,8 @@ class Runner {
   uint3 block_ = {};
   int count_ = 0;           // Threads in a block.
   std::vector<int> order_;  // Of the threads.
+  // A warp goes on for as long as it can, before others do; or all go on side by side.
+  bool warps_run_ahead_ = false;
   int begun_ = 0, done_ = 0;
   // Of each thread: its calls of AwaitWarp. Of each warp: what its lanes gave in this call and the one before, which
   // slower lanes may still read.
@@ -150,6 +152,7 @@ void Runner::Run(const char* kernel, dim3 blocks, dim3 threads, const std::funct
     default:
       std::shuffle(order_.begin(), order_.end(), random_);
   }
+  warps_run_ahead_ = random_() % 2 == 0;
   for (unsigned z = 0; z < blocks.z; ++z) {
     for (unsigned y = 0; y < blocks.y; ++y) {
       for (unsigned x = 0; x < blocks.x; ++x) RunBlock({x, y, z});
@@ -163,12 +166,13 @@ void Runner::RunBlock(uint3 block) {
   exchanges_.assign(count_, 0);
   warps_.resize((count_ + kWarp - 1) / kWarp);
   for (;;) {
-    if (begun_ < count_) {
+    const bool all_begun = begun_ == count_;
+    if (all_begun && done_ == count_) return;
+    const std::vector<Fiber*> released = all_begun || warps_run_ahead_ ? Released() : std::vector<Fiber*>();
+    if (released.empty() && !all_begun) {
       Resume(Idle());
       continue;
     }
-    if (done_ == count_) return;
-    const std::vector<Fiber*> released = Released();
     if (released.empty()) {
       std::fprintf(stderr, "%s: %zu threads of block %u %u %u wait for others, of which %d have ended\n", kernel_,
                    waiting_.size(), block.x, block.y, block.z, done_);
@@ -182,14 +186,26 @@ std::vector<Fiber*> Runner::Released() {
   int at_block = 0;
   std::vector<int> at_warp(warps_.size());
   for (const Fiber* fiber : waiting_) {
-    ++(fiber->waits == Fiber::Waits::kForBlock ? at_block : at_warp[fiber->thread / kWarp]);
+    at_block += fiber->waits == Fiber::Waits::kForBlock;
+    at_warp[fiber->thread / kWarp] += fiber->waits == Fiber::Waits::kForWarp;
   }
-  const auto is_free = [&](const Fiber* fiber) {
-    if (fiber->waits == Fiber::Waits::kForBlock) return at_block == count_;
+  for (Fiber* fiber : waiting_) {
     const int warp = fiber->thread / kWarp;
-    return at_warp[warp] == std::min(kWarp, count_ - warp * kWarp);
+    const bool comes = fiber->waits == Fiber::Waits::kForBlock
+                           ? at_block == count_
+                           : at_warp[warp] == std::min(kWarp, count_ - warp * kWarp);
+    if (comes) fiber->waits = Fiber::Waits::kNot;
+  }
+  int ahead = -1;
+  if (warps_run_ahead_) {
+    for (const Fiber* fiber : waiting_) {
+      if (fiber->waits == Fiber::Waits::kNot) ahead = std::max(ahead, fiber->thread / kWarp);
+    }
+  }
+  const auto goes_on = [&](const Fiber* fiber) {
+    return fiber->waits == Fiber::Waits::kNot && (!warps_run_ahead_ || fiber->thread / kWarp == ahead);
   };
-  const auto rest = std::stable_partition(waiting_.begin(), waiting_.end(), is_free);
+  const auto rest = std::stable_partition(waiting_.begin(), waiting_.end(), goes_on);
   std::vector<Fiber*> released(waiting_.begin(), rest);
   waiting_.erase(waiting_.begin(), rest);
   return released;

@@ -7,8 +7,9 @@
 #include <functional>
 
 // The threads of a kernel, run by one thread of the host: each until it waits for others. They take turns nowhere else,
-// so what one writes between two barriers and another reads shows or not by the order of the threads; that order
-// changes from kernel to kernel. One kernel at a time.
+// so what one writes between two barriers and another reads shows or not by the order of the threads. That order
+// changes from kernel to kernel, and so does whether a warp runs ahead of the others as far as the barriers let it. One
+// kernel at a time.
 namespace rubato::cuda::emulation {
 
 // Where the running code is.

@@ -49,6 +49,22 @@ TEST(EmulatedThreadsTest, AMissingBarrierShows) {
   EXPECT_GT(wrong, 0);
 }
 
+// Warps that wait for their own lanes alone, and read what the last warp has written.
+TEST(EmulatedThreadsTest, AMissingBarrierShowsBetweenWarps) {
+  int wrong = 0;
+  for (int run = 0; run < 20; ++run) {
+    std::vector<int> from(kThreads, -1), to(kThreads);
+    RunThreads("ahead", dim3(1), dim3(kThreads), [&] {
+      const unsigned thread = Here().thread.x;
+      from[thread] = static_cast<int>(thread);
+      (void)AwaitWarp(0);
+      to[thread] = from[(thread + 32) % kThreads];
+    });
+    wrong += testing::Value(to, testing::Contains(-1));
+  }
+  EXPECT_GT(wrong, 0);
+}
+
 TEST(EmulatedThreadsTest, LanesExchange) {
   std::vector<uint32_t> sums(kThreads);
   RunThreads("exchange", dim3(1), dim3(kThreads), [&] {
