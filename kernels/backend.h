@@ -148,6 +148,13 @@ class Backend {
   // dimension by all others. With beta 0, c may hold anything before.
   virtual absl::Status Gemm(bool transpose_a, bool transpose_b, float alpha, const DeviceTensor& a,
                             const DeviceTensor& b, float beta, const DeviceTensor& c) = 0;
+  // y [n, units] = x [n, inputs] * weight [units, inputs]^T, plus bias [units] where that is not empty.
+  virtual absl::Status Linear(const DeviceTensor& x, const DeviceTensor& weight, const DeviceTensor& bias,
+                              const DeviceTensor& y) = 0;
+  // dx and dbias may be empty when they are not needed.
+  virtual absl::Status LinearBackward(const DeviceTensor& x, const DeviceTensor& weight, const DeviceTensor& dy,
+                                      bool accumulate, const DeviceTensor& dx, const DeviceTensor& dweight,
+                                      const DeviceTensor& dbias) = 0;
   // y [n, channels, ...] += bias [channels].
   virtual absl::Status AddBias(const DeviceTensor& bias, const DeviceTensor& y) = 0;
   // dbias [channels] = sum of dy [n, channels, ...] over all but channels.

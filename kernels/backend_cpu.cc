@@ -96,6 +96,11 @@ class CpuBackend : public Backend {
   absl::Status ScaleToNorm(float max_norm, const DeviceTensor& sum_of_squares, const DeviceTensor& y) override;
   absl::Status Gemm(bool transpose_a, bool transpose_b, float alpha, const DeviceTensor& a, const DeviceTensor& b,
                     float beta, const DeviceTensor& c) override;
+  absl::Status Linear(const DeviceTensor& x, const DeviceTensor& weight, const DeviceTensor& bias,
+                      const DeviceTensor& y) override;
+  absl::Status LinearBackward(const DeviceTensor& x, const DeviceTensor& weight, const DeviceTensor& dy,
+                              bool accumulate, const DeviceTensor& dx, const DeviceTensor& dweight,
+                              const DeviceTensor& dbias) override;
   absl::Status AddBias(const DeviceTensor& bias, const DeviceTensor& y) override;
   absl::Status BiasGradient(const DeviceTensor& dy, bool accumulate, const DeviceTensor& dbias) override;
 
@@ -265,6 +270,28 @@ absl::Status CpuBackend::Gemm(bool transpose_a, bool transpose_b, float alpha, c
   GemmSizes sizes;
   RUBATO_RETURN_IF_ERROR(CheckGemm(transpose_a, transpose_b, a, b, c, sizes));
   return cpu::Sgemm(threads_, transpose_a, transpose_b, sizes.m, sizes.n, sizes.k, alpha, In(a), In(b), beta, Out(c));
+}
+
+absl::Status CpuBackend::Linear(const DeviceTensor& x, const DeviceTensor& weight, const DeviceTensor& bias,
+                                const DeviceTensor& y) {
+  RUBATO_RETURN_IF_ERROR(CheckLinear("Linear", x, weight, bias, y));
+  if (x.rows() == 0) return absl::OkStatus();
+  RUBATO_RETURN_IF_ERROR(Gemm(false, true, 1, x, weight, 0, y));
+  return bias.empty() ? absl::OkStatus() : AddBias(bias, y);
+}
+
+absl::Status CpuBackend::LinearBackward(const DeviceTensor& x, const DeviceTensor& weight, const DeviceTensor& dy,
+                                        bool accumulate, const DeviceTensor& dx, const DeviceTensor& dweight,
+                                        const DeviceTensor& dbias) {
+  RUBATO_RETURN_IF_ERROR(CheckLinearBackward(x, weight, dy, dx, dweight, dbias));
+  if (x.rows() == 0) {
+    if (accumulate) return absl::OkStatus();
+    RUBATO_RETURN_IF_ERROR(Fill(0, dweight));
+    return dbias.empty() ? absl::OkStatus() : Fill(0, dbias);
+  }
+  RUBATO_RETURN_IF_ERROR(Gemm(true, false, 1, dy, x, accumulate ? 1 : 0, dweight));
+  if (!dbias.empty()) RUBATO_RETURN_IF_ERROR(BiasGradient(dy, accumulate, dbias));
+  return dx.empty() ? absl::OkStatus() : Gemm(false, false, 1, dy, weight, 0, dx);
 }
 
 absl::Status CpuBackend::AddBias(const DeviceTensor& bias, const DeviceTensor& y) {

@@ -75,6 +75,24 @@ absl::Status CheckGemm(bool transpose_a, bool transpose_b, const DeviceTensor& a
   return absl::OkStatus();
 }
 
+absl::Status CheckLinear(const char* operation, const DeviceTensor& x, const DeviceTensor& weight,
+                         const DeviceTensor& bias, const DeviceTensor& y) {
+  RUBATO_RETURN_IF_ERROR(CheckFloat(operation, "x", x));
+  RUBATO_RETURN_IF_ERROR(CheckFloat(operation, "weight", weight));
+  RUBATO_RETURN_IF_ERROR(CheckTensor(operation, "x", x, {x.rows(), weight.columns()}));
+  RUBATO_RETURN_IF_ERROR(CheckTensor(operation, "y", y, {x.rows(), weight.rows()}));
+  return bias.empty() ? absl::OkStatus() : CheckTensor(operation, "bias", bias, {weight.rows()});
+}
+
+absl::Status CheckLinearBackward(const DeviceTensor& x, const DeviceTensor& weight, const DeviceTensor& dy,
+                                 const DeviceTensor& dx, const DeviceTensor& dweight, const DeviceTensor& dbias) {
+  constexpr char kOperation[] = "LinearBackward";
+  RUBATO_RETURN_IF_ERROR(CheckLinear(kOperation, x, weight, DeviceTensor(), dy));
+  RUBATO_RETURN_IF_ERROR(CheckSame(kOperation, "dweight", dweight, "weight", weight));
+  if (!dx.empty()) RUBATO_RETURN_IF_ERROR(CheckSame(kOperation, "dx", dx, "x", x));
+  return dbias.empty() ? absl::OkStatus() : CheckTensor(kOperation, "dbias", dbias, {weight.rows()});
+}
+
 absl::Status CheckConv2d(const Conv2dGeometry& geometry, const DeviceTensor& x, const DeviceTensor& weight,
                          const DeviceTensor& y) {
   RUBATO_RETURN_IF_ERROR(CheckFloat("Conv2d", "x", x));

@@ -28,6 +28,12 @@ struct GemmSizes {
 };
 absl::Status CheckGemm(bool transpose_a, bool transpose_b, const DeviceTensor& a, const DeviceTensor& b,
                        const DeviceTensor& c, GemmSizes& sizes);
+// `bias` may be empty.
+absl::Status CheckLinear(const char* operation, const DeviceTensor& x, const DeviceTensor& weight,
+                         const DeviceTensor& bias, const DeviceTensor& y);
+// `dx` and `dbias` may be empty.
+absl::Status CheckLinearBackward(const DeviceTensor& x, const DeviceTensor& weight, const DeviceTensor& dy,
+                                 const DeviceTensor& dx, const DeviceTensor& dweight, const DeviceTensor& dbias);
 // `x` and `y` are input and output or their gradients; `weight` is the weight or its gradient.
 absl::Status CheckConv2d(const Conv2dGeometry& geometry, const DeviceTensor& x, const DeviceTensor& weight,
                          const DeviceTensor& y);

@@ -43,6 +43,10 @@ class PlanningBackend : public Backend {
   absl::Status SumOfSquares(Tensor, bool, Tensor) override { return absl::OkStatus(); }
   absl::Status ScaleToNorm(float, Tensor, Tensor) override { return absl::OkStatus(); }
   absl::Status Gemm(bool, bool, float, Tensor, Tensor, float, Tensor) override { return absl::OkStatus(); }
+  absl::Status Linear(Tensor, Tensor, Tensor, Tensor) override { return absl::OkStatus(); }
+  absl::Status LinearBackward(Tensor, Tensor, Tensor, bool, Tensor, Tensor, Tensor) override {
+    return absl::OkStatus();
+  }
   absl::Status AddBias(Tensor, Tensor) override { return absl::OkStatus(); }
   absl::Status BiasGradient(Tensor, bool, Tensor) override { return absl::OkStatus(); }
   absl::Status Conv2d(const Conv2dGeometry&, Tensor, Tensor, Tensor) override { return absl::OkStatus(); }

@@ -34,9 +34,9 @@ int64_t LabelElements(const ModelSpec& spec) {
   return classes ? spec.labels_per_example() : NumElements(spec.output);
 }
 
-// The largest sum of two of the three tensors of a product that is computed forward and to both sides backward.
+// Of the backward pass, which is more: it computes with all of them.
 int64_t LinearWorkspace(const WorkspaceRules& rules, int64_t x, int64_t weight, int64_t y) {
-  return ProductWorkspaceBytes(rules, x + weight + y - std::min({x, weight, y}));
+  return ProductWorkspaceBytes(rules, x + weight + y);
 }
 
 int64_t LayerWorkspace(const WorkspaceRules& rules, const ModelSpec& spec, const LayerSpec& layer, int64_t batch) {

@@ -141,6 +141,74 @@ TEST_P(ConformanceTest, BiasIsAddedPerChannelAndItsGradientSumsOverTheRest) {
   }
 }
 
+struct LinearCase {
+  int64_t rows, inputs, units;
+};
+
+// Sizes that devices' libraries like, and others.
+std::vector<LinearCase> LinearCases() { return {{1, 1, 1}, {6, 8, 12}, {33, 20, 16}, {5, 7, 3}, {130, 64, 10}}; }
+
+TEST_P(ConformanceTest, LinearIsAProductAndABias) {
+  for (const auto& [rows, inputs, units] : LinearCases()) {
+    SCOPED_TRACE(::testing::Message() << rows << " rows, " << inputs << " inputs, " << units << " units");
+    const Values x = RandomValues(rows * inputs), weight = RandomValues(units * inputs), bias = RandomValues(units);
+    DeviceTensor device_x = Upload({rows, inputs}, x), device_weight = Upload({units, inputs}, weight);
+    Values expected = reference::Gemm(false, true, rows, units, inputs, 1, x, weight, 0, Values(rows * units));
+    DeviceTensor y = Unwritten({rows, units});
+    EXPECT_OK(backend_->Linear(device_x, device_weight, DeviceTensor(), y));
+    ExpectClose(y, expected, "y without bias");
+    for (int64_t i = 0; i < rows * units; ++i) expected[i] += bias[i % units];
+    EXPECT_OK(backend_->Linear(device_x, device_weight, Upload({units}, bias), y));
+    ExpectClose(y, expected, "y");
+  }
+}
+
+TEST_P(ConformanceTest, LinearBackwardMatchesReference) {
+  for (const auto& [rows, inputs, units] : LinearCases()) {
+    for (bool accumulate : {false, true}) {
+      SCOPED_TRACE(::testing::Message() << rows << " rows, " << inputs << " inputs, " << units << " units, "
+                                        << (accumulate ? "added" : "written"));
+      const Values x = RandomValues(rows * inputs), weight = RandomValues(units * inputs);
+      const Values dy = RandomValues(rows * units), before = RandomValues(units * inputs);
+      DeviceTensor device_x = Upload({rows, inputs}, x), device_weight = Upload({units, inputs}, weight);
+      DeviceTensor device_dy = Upload({rows, units}, dy), dx = Unwritten({rows, inputs});
+      DeviceTensor dweight = accumulate ? Upload({units, inputs}, before) : Unwritten({units, inputs});
+      Values expected_bias(before.begin(), before.begin() + units);
+      DeviceTensor dbias = accumulate ? Upload({units}, expected_bias) : Unwritten({units});
+      if (!accumulate) expected_bias.assign(units, 0);
+      for (int64_t i = 0; i < rows * units; ++i) expected_bias[i % units] += dy[i];
+      EXPECT_OK(backend_->LinearBackward(device_x, device_weight, device_dy, accumulate, dx, dweight, dbias));
+      ExpectClose(dx, reference::Gemm(false, false, rows, inputs, units, 1, dy, weight, 0, x), "dx");
+      const Values expected = reference::Gemm(true, false, units, inputs, rows, 1, dy, x, accumulate ? 1 : 0, before);
+      ExpectClose(dweight, expected, "dweight");
+      ExpectClose(dbias, expected_bias, "dbias");
+      // Alone.
+      DeviceTensor again = accumulate ? Upload({units, inputs}, before) : Unwritten({units, inputs});
+      EXPECT_OK(backend_->LinearBackward(device_x, device_weight, device_dy, accumulate, DeviceTensor(), again,
+                                         DeviceTensor()));
+      EXPECT_EQ(Download(again), Download(dweight));
+    }
+  }
+}
+
+TEST_P(ConformanceTest, LinearOfNoRowsHasNoGradient) {
+  DeviceTensor x = Empty({0, 3}), weight = Unwritten({2, 3}), dy = Empty({0, 2});
+  DeviceTensor dweight = Unwritten({2, 3}), dbias = Unwritten({2});
+  EXPECT_OK(backend_->Linear(x, weight, Unwritten({2}), Empty({0, 2})));
+  EXPECT_OK(backend_->LinearBackward(x, weight, dy, false, Empty({0, 3}), dweight, dbias));
+  EXPECT_EQ(Download(dweight), Values(6));
+  EXPECT_EQ(Download(dbias), Values(2));
+}
+
+TEST_P(ConformanceTest, LinearRefusesShapesThatDoNotFit) {
+  DeviceTensor x = Empty({4, 3}), weight = Empty({2, 3}), y = Empty({4, 2});
+  EXPECT_EQ(backend_->Linear(Empty({4, 5}), weight, DeviceTensor(), y).message(),
+            "Linear: x is float32 [4x5], expected float32 [4x3]");
+  EXPECT_EQ(backend_->Linear(x, weight, Empty({3}), y).message(), "Linear: bias is float32 [3], expected float32 [2]");
+  EXPECT_EQ(backend_->LinearBackward(x, weight, y, false, Empty({4, 4}), weight, DeviceTensor()).message(),
+            "LinearBackward: dx is float32 [4x4], expected float32 [4x3]");
+}
+
 TEST_P(ConformanceTest, CopiesReachPartsOfATensor) {
   DeviceTensor tensor = Upload({6}, {0, 1, 2, 3, 4, 5});
   const float values[] = {10, 20};

@@ -10,6 +10,7 @@
 #include "kernels/backend_cuda.h"
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/cublas.h"
+#include "kernels/cuda/cublas_lt.h"
 #include "kernels/cuda/cudnn.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/format.h"
@@ -53,6 +54,11 @@ class CudaBackend : public Backend {
   absl::Status ScaleToNorm(float max_norm, const DeviceTensor& sum_of_squares, const DeviceTensor& y) override;
   absl::Status Gemm(bool transpose_a, bool transpose_b, float alpha, const DeviceTensor& a, const DeviceTensor& b,
                     float beta, const DeviceTensor& c) override;
+  absl::Status Linear(const DeviceTensor& x, const DeviceTensor& weight, const DeviceTensor& bias,
+                      const DeviceTensor& y) override;
+  absl::Status LinearBackward(const DeviceTensor& x, const DeviceTensor& weight, const DeviceTensor& dy,
+                              bool accumulate, const DeviceTensor& dx, const DeviceTensor& dweight,
+                              const DeviceTensor& dbias) override;
   absl::Status AddBias(const DeviceTensor& bias, const DeviceTensor& y) override;
   absl::Status BiasGradient(const DeviceTensor& dy, bool accumulate, const DeviceTensor& dbias) override;
 
@@ -158,6 +164,7 @@ class CudaBackend : public Backend {
   std::unique_ptr<ScratchMemory> scratch_;
   std::unique_ptr<Staging> staging_;
   std::unique_ptr<Cublas> cublas_;
+  std::unique_ptr<CublasLt> cublas_lt_;
   // Null where there is none, or none is wanted.
   std::unique_ptr<Cudnn> cudnn_;
 };

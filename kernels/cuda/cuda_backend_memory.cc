@@ -44,7 +44,7 @@ ElementFormat FormatFor(MatrixPrecision precision) {
 }
 
 WorkspaceRules WorkspaceFor(ElementFormat format, bool fused_attention) {
-  return {.fixed_bytes = Cublas::kWorkspaceBytes,
+  return {.fixed_bytes = Cublas::kWorkspaceBytes + CublasLt::kWorkspaceBytes,
           .gathered_bytes = FormatBytes(format),
           .operand_bytes = format == ElementFormat::kFloat32 ? 0 : FormatBytes(format),
           .unfolded_elements = int64_t{64} << 20,
@@ -76,6 +76,7 @@ absl::Status CudaBackend::Start() {
   scratch_ = std::make_unique<ScratchMemory>(pool_.get(), streams_.get());
   staging_ = std::make_unique<Staging>(&host_memory_, streams_.get());
   RUBATO_ASSIGN_OR_RETURN(cublas_, Cublas::Create(streams_->stream(kCompute), pool_.get(), options_.precision));
+  RUBATO_ASSIGN_OR_RETURN(cublas_lt_, CublasLt::Create(options_.precision));
   if (options_.cudnn) {
     absl::StatusOr<std::unique_ptr<Cudnn>> cudnn = Cudnn::Create(streams_->stream(kCompute), options_.precision);
     if (!cudnn.ok() && !absl::IsFailedPrecondition(cudnn.status())) return cudnn.status();

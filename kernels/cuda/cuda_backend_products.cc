@@ -4,6 +4,7 @@
 #include "kernels/check_arguments.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/elementwise.h"
+#include "kernels/cuda/reduction.h"
 #include "kernels/cuda/unfold.h"
 
 namespace rubato::cuda {
@@ -41,6 +42,65 @@ absl::Status CudaBackend::Gemm(bool transpose_a, bool transpose_b, float alpha, 
                            {.data = left, .columns = a.columns(), .transposed = transpose_a},
                            {.data = right, .columns = b.columns(), .transposed = transpose_b}, beta,
                            {.data = Out(c), .columns = c.columns()});
+}
+
+absl::Status CudaBackend::Linear(const DeviceTensor& x, const DeviceTensor& weight, const DeviceTensor& bias,
+                                 const DeviceTensor& y) {
+  RUBATO_RETURN_IF_ERROR(CheckLinear("Linear", x, weight, bias, y));
+  if (y.elements() == 0) return absl::OkStatus();
+  if (x.elements() == 0 || bias.empty()) {
+    RUBATO_RETURN_IF_ERROR(Gemm(false, true, 1, x, weight, 0, y));
+    return bias.empty() ? absl::OkStatus() : AddBias(bias, y);
+  }
+  RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x, &weight, &bias}, {&y}));
+  const int64_t inputs = weight.columns(), units = weight.rows();
+  RUBATO_ASSIGN_OR_RETURN(const void* left, Operand(work, In(x), x.elements()));
+  RUBATO_ASSIGN_OR_RETURN(const void* right, Operand(work, In(weight), weight.elements()));
+  RUBATO_ASSIGN_OR_RETURN(const bool done, cublas_lt_->MultiplyAddBias(work, {.rows = x.rows(),
+                                                                              .inputs = inputs,
+                                                                              .units = units,
+                                                                              .format = format_,
+                                                                              .x = left,
+                                                                              .weight = right,
+                                                                              .bias = In(bias),
+                                                                              .y = Out(y)}));
+  if (done) return absl::OkStatus();
+  RUBATO_RETURN_IF_ERROR(
+      cublas_->Multiply({.m = x.rows(), .n = units, .k = inputs}, format_, 1, {.data = left, .columns = inputs},
+                        {.data = right, .columns = inputs, .transposed = true}, 0, {.data = Out(y), .columns = units}));
+  return cuda::AddBias(work.stream(), In(bias), x.rows(), units, 1, Out(y));
+}
+
+// dweight [units, inputs] = dy^T x, and dx [n, inputs] = dy weight; dy becomes an operand once, and is added up while
+// it does.
+absl::Status CudaBackend::LinearBackward(const DeviceTensor& x, const DeviceTensor& weight, const DeviceTensor& dy,
+                                         bool accumulate, const DeviceTensor& dx, const DeviceTensor& dweight,
+                                         const DeviceTensor& dbias) {
+  RUBATO_RETURN_IF_ERROR(CheckLinearBackward(x, weight, dy, dx, dweight, dbias));
+  if (x.rows() == 0) {
+    if (accumulate) return absl::OkStatus();
+    RUBATO_RETURN_IF_ERROR(Fill(0, dweight));
+    return dbias.empty() ? absl::OkStatus() : Fill(0, dbias);
+  }
+  if (x.elements() == 0 || dy.elements() == 0 || format_ == ElementFormat::kFloat32) {
+    RUBATO_RETURN_IF_ERROR(Gemm(true, false, 1, dy, x, accumulate ? 1 : 0, dweight));
+    if (!dbias.empty()) RUBATO_RETURN_IF_ERROR(BiasGradient(dy, accumulate, dbias));
+    return dx.empty() ? absl::OkStatus() : Gemm(false, false, 1, dy, weight, 0, dx);
+  }
+  RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x, &weight, &dy}, {&dx, &dweight, &dbias}));
+  const int64_t rows = x.rows(), inputs = weight.columns(), units = weight.rows();
+  RUBATO_ASSIGN_OR_RETURN(void* gradient, NewOperand(work, dy.elements()));
+  RUBATO_RETURN_IF_ERROR(
+      dbias.empty() ? Convert(work.stream(), format_, In(dy), dy.elements(), gradient)
+                    : ConvertWithBiasGradient(work, format_, In(dy), rows, units, accumulate, gradient, Out(dbias)));
+  RUBATO_ASSIGN_OR_RETURN(const void* input, Operand(work, In(x), x.elements()));
+  RUBATO_RETURN_IF_ERROR(cublas_->Multiply(
+      {.m = units, .n = inputs, .k = rows}, format_, 1, {.data = gradient, .columns = units, .transposed = true},
+      {.data = input, .columns = inputs}, accumulate ? 1 : 0, {.data = Out(dweight), .columns = inputs}));
+  if (dx.empty()) return absl::OkStatus();
+  RUBATO_ASSIGN_OR_RETURN(const void* w, Operand(work, In(weight), weight.elements()));
+  return cublas_->Multiply({.m = rows, .n = inputs, .k = units}, format_, 1, {.data = gradient, .columns = units},
+                           {.data = w, .columns = inputs}, 0, {.data = Out(dx), .columns = inputs});
 }
 
 // y of each image [filters, positions] = weight [filters, taps] * its columns [taps, positions].

@@ -1,6 +1,7 @@
 #include "kernels/cuda/reduction.h"
 
 #include "kernels/cuda/column_sums.h"
+#include "kernels/cuda/convert.h"
 #include "kernels/cuda/launch.h"
 
 namespace rubato::cuda {
@@ -10,6 +11,19 @@ struct Element {
   const float* x;
   int64_t columns;
   __device__ Terms<1> operator()(int64_t row, int64_t column) const { return {{x[row * columns + column]}}; }
+};
+
+// Each element is asked for once.
+template <typename T>
+struct ConvertedElement {
+  const float* x;
+  int64_t columns;
+  T* converted;
+  __device__ Terms<1> operator()(int64_t row, int64_t column) const {
+    const float element = x[row * columns + column];
+    converted[row * columns + column] = ConvertTo<T>(element);
+    return {{element}};
+  }
 };
 
 struct PlaneSum {
@@ -53,7 +67,19 @@ __global__ void ScaleToNormKernel(float max_norm, const double* sum_of_squares, 
   for (int64_t i = First(); i < n; i += Stride()) y[i] *= factor;
 }
 
+template <typename T>
+absl::Status SumConverted(Work& work, const float* dy, int64_t rows, int64_t channels, bool accumulate, void* operands,
+                          float* dbias) {
+  return ColumnSums<1>(work, rows, channels, ConvertedElement<T>{dy, channels, static_cast<T*>(operands)}, accumulate,
+                       {{dbias}});
+}
+
 }  // namespace
+
+absl::Status ConvertWithBiasGradient(Work& work, ElementFormat format, const float* dy, int64_t rows, int64_t channels,
+                                     bool accumulate, void* operands, float* dbias) {
+  RUBATO_CUDA_FOR_FORMAT(format, SumConverted, work, dy, rows, channels, accumulate, operands, dbias);
+}
 
 absl::Status BiasGradient(Work& work, const float* dy, int64_t rows, int64_t channels, int64_t inner, bool accumulate,
                           float* dbias) {

@@ -56,6 +56,15 @@ class DeferredBackend : public Backend {
                     float beta, const DeviceTensor& c) override {
     return Defer(&Backend::Gemm, transpose_a, transpose_b, alpha, a, b, beta, c);
   }
+  absl::Status Linear(const DeviceTensor& x, const DeviceTensor& weight, const DeviceTensor& bias,
+                      const DeviceTensor& y) override {
+    return Defer(&Backend::Linear, x, weight, bias, y);
+  }
+  absl::Status LinearBackward(const DeviceTensor& x, const DeviceTensor& weight, const DeviceTensor& dy,
+                              bool accumulate, const DeviceTensor& dx, const DeviceTensor& dweight,
+                              const DeviceTensor& dbias) override {
+    return Defer(&Backend::LinearBackward, x, weight, dy, accumulate, dx, dweight, dbias);
+  }
   absl::Status AddBias(const DeviceTensor& bias, const DeviceTensor& y) override {
     return Defer(&Backend::AddBias, bias, y);
   }

@@ -12,24 +12,17 @@ class LinearLayer : public Layer {
 
   absl::StatusOr<DeviceTensor> Forward(const DeviceTensor& x, const ForwardPass&) override {
     DeviceTensor y = y_.Rows(x.rows());
-    const DeviceTensor rows = AsRows(y, units());
-    RUBATO_RETURN_IF_ERROR(backend_->Gemm(false, true, 1, AsRows(x, inputs()), parameters_.weight, 0, rows));
-    if (!parameters_.bias.empty()) RUBATO_RETURN_IF_ERROR(backend_->AddBias(parameters_.bias, rows));
+    RUBATO_RETURN_IF_ERROR(
+        backend_->Linear(AsRows(x, inputs()), parameters_.weight, parameters_.bias, AsRows(y, units())));
     return y;
   }
 
   absl::StatusOr<DeviceTensor> Backward(const DeviceTensor& x, const DeviceTensor&, const DeviceTensor& dy,
                                         const BackwardPass& pass) override {
-    const float beta = pass.accumulate ? 1 : 0;
-    const DeviceTensor dy_rows = AsRows(dy, units());
-    RUBATO_RETURN_IF_ERROR(
-        backend_->Gemm(true, false, 1, dy_rows, AsRows(x, inputs()), beta, parameters_.weight_gradient));
-    if (!parameters_.bias.empty()) {
-      RUBATO_RETURN_IF_ERROR(backend_->BiasGradient(dy_rows, pass.accumulate, parameters_.bias_gradient));
-    }
-    if (!pass.input_gradient) return DeviceTensor();
-    DeviceTensor dx = dx_.Rows(x.rows());
-    RUBATO_RETURN_IF_ERROR(backend_->Gemm(false, false, 1, dy_rows, parameters_.weight, 0, AsRows(dx, inputs())));
+    DeviceTensor dx = pass.input_gradient ? dx_.Rows(x.rows()) : DeviceTensor();
+    RUBATO_RETURN_IF_ERROR(backend_->LinearBackward(AsRows(x, inputs()), parameters_.weight, AsRows(dy, units()),
+                                                    pass.accumulate, pass.input_gradient ? AsRows(dx, inputs()) : dx,
+                                                    parameters_.weight_gradient, parameters_.bias_gradient));
     return dx;
   }
 

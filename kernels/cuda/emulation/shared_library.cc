@@ -1,5 +1,6 @@
 #include "kernels/cuda/shared_library.h"
 
+#include <cublasLt.h>
 #include <cublas_v2.h>
 #if __has_include(<cudnn.h>)
 #include <cudnn.h>
@@ -25,6 +26,18 @@ Functions* TheFunctions() {
     {"cublasSetMathMode", reinterpret_cast<void*>(&cublasSetMathMode)},
     {"cublasGetStatusString", reinterpret_cast<void*>(&cublasGetStatusString)},
     {"cublasGemmStridedBatchedEx_64", reinterpret_cast<void*>(&cublasGemmStridedBatchedEx_64)},
+    {"cublasLtCreate", reinterpret_cast<void*>(&cublasLtCreate)},
+    {"cublasLtDestroy", reinterpret_cast<void*>(&cublasLtDestroy)},
+    {"cublasLtMatmulDescCreate", reinterpret_cast<void*>(&cublasLtMatmulDescCreate)},
+    {"cublasLtMatmulDescDestroy", reinterpret_cast<void*>(&cublasLtMatmulDescDestroy)},
+    {"cublasLtMatmulDescSetAttribute", reinterpret_cast<void*>(&cublasLtMatmulDescSetAttribute)},
+    {"cublasLtMatrixLayoutCreate", reinterpret_cast<void*>(&cublasLtMatrixLayoutCreate)},
+    {"cublasLtMatrixLayoutDestroy", reinterpret_cast<void*>(&cublasLtMatrixLayoutDestroy)},
+    {"cublasLtMatmulPreferenceCreate", reinterpret_cast<void*>(&cublasLtMatmulPreferenceCreate)},
+    {"cublasLtMatmulPreferenceDestroy", reinterpret_cast<void*>(&cublasLtMatmulPreferenceDestroy)},
+    {"cublasLtMatmulPreferenceSetAttribute", reinterpret_cast<void*>(&cublasLtMatmulPreferenceSetAttribute)},
+    {"cublasLtMatmulAlgoGetHeuristic", reinterpret_cast<void*>(&cublasLtMatmulAlgoGetHeuristic)},
+    {"cublasLtMatmul", reinterpret_cast<void*>(&cublasLtMatmul)},
 #if __has_include(<cudnn.h>)
     {"cudnnGetVersion", reinterpret_cast<void*>(&cudnnGetVersion)},
     {"cudnnGetErrorString", reinterpret_cast<void*>(&cudnnGetErrorString)},

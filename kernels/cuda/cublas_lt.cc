@@ -1,0 +1,178 @@
+#include "kernels/cuda/cublas_lt.h"
+
+#include <cublasLt.h>
+
+#include <array>
+#include <map>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "common/status.h"
+#include "kernels/cuda/shared_library.h"
+#include "toolkit.h"
+
+#define RUBATO_CUBLAS_LT_RETURN_IF_ERROR(expression)                                                        \
+  do {                                                                                                      \
+    const cublasStatus_t rubato_cublas_status_ = (expression);                                              \
+    if (rubato_cublas_status_ != CUBLAS_STATUS_SUCCESS) {                                                   \
+      return absl::InternalError(absl::StrCat(#expression, ": cuBLASLt's status ", rubato_cublas_status_)); \
+    }                                                                                                       \
+  } while (false)
+
+namespace rubato::cuda {
+namespace {
+
+// What the library expects of addresses unless it is told otherwise.
+constexpr uintptr_t kAlignment = 256;
+
+bool IsAligned(const void* address) { return reinterpret_cast<uintptr_t>(address) % kAlignment == 0; }
+
+cudaDataType_t DataType(ElementFormat format) {
+  if (format == ElementFormat::kBf16) return CUDA_R_16BF;
+  return format == ElementFormat::kFp16 ? CUDA_R_16F : CUDA_R_32F;
+}
+
+cublasComputeType_t ComputeType(MatrixPrecision precision) {
+  if (precision == MatrixPrecision::kFloat32) return CUBLAS_COMPUTE_32F_PEDANTIC;
+  return precision == MatrixPrecision::kTf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+}
+
+}  // namespace
+
+struct CublasLt::Library {
+  std::unique_ptr<SharedLibrary> lt;
+  decltype(&cublasLtCreate) create;
+  decltype(&cublasLtDestroy) destroy;
+  decltype(&cublasLtMatmulDescCreate) create_operation;
+  decltype(&cublasLtMatmulDescDestroy) destroy_operation;
+  decltype(&cublasLtMatmulDescSetAttribute) set_operation;
+  decltype(&cublasLtMatrixLayoutCreate) create_layout;
+  decltype(&cublasLtMatrixLayoutDestroy) destroy_layout;
+  decltype(&cublasLtMatmulPreferenceCreate) create_preference;
+  decltype(&cublasLtMatmulPreferenceDestroy) destroy_preference;
+  decltype(&cublasLtMatmulPreferenceSetAttribute) set_preference;
+  decltype(&cublasLtMatmulAlgoGetHeuristic) choose;
+  decltype(&cublasLtMatmul) multiply;
+
+  struct Choice {
+    cublasLtMatmulAlgo_t algorithm;
+    int64_t workspace_bytes;
+  };
+  // By rows, inputs and units: what the library chose, or that it has nothing.
+  std::map<std::array<int64_t, 3>, std::optional<Choice>> choices;
+
+  absl::Status Load() {
+    RUBATO_ASSIGN_OR_RETURN(
+        lt, SharedLibrary::Open(absl::StrCat("libcublasLt.so.", CUBLAS_VER_MAJOR), RUBATO_CUDA_LIBRARIES));
+    RUBATO_RETURN_IF_ERROR(lt->Find("cublasLtCreate", &create));
+    RUBATO_RETURN_IF_ERROR(lt->Find("cublasLtDestroy", &destroy));
+    RUBATO_RETURN_IF_ERROR(lt->Find("cublasLtMatmulDescCreate", &create_operation));
+    RUBATO_RETURN_IF_ERROR(lt->Find("cublasLtMatmulDescDestroy", &destroy_operation));
+    RUBATO_RETURN_IF_ERROR(lt->Find("cublasLtMatmulDescSetAttribute", &set_operation));
+    RUBATO_RETURN_IF_ERROR(lt->Find("cublasLtMatrixLayoutCreate", &create_layout));
+    RUBATO_RETURN_IF_ERROR(lt->Find("cublasLtMatrixLayoutDestroy", &destroy_layout));
+    RUBATO_RETURN_IF_ERROR(lt->Find("cublasLtMatmulPreferenceCreate", &create_preference));
+    RUBATO_RETURN_IF_ERROR(lt->Find("cublasLtMatmulPreferenceDestroy", &destroy_preference));
+    RUBATO_RETURN_IF_ERROR(lt->Find("cublasLtMatmulPreferenceSetAttribute", &set_preference));
+    RUBATO_RETURN_IF_ERROR(lt->Find("cublasLtMatmulAlgoGetHeuristic", &choose));
+    return lt->Find("cublasLtMatmul", &multiply);
+  }
+};
+
+// What the library is told of one product. Its matrices are column-major, where ours are their transposes: y^T [units,
+// rows] = weight [units, inputs] * x^T, of which it has weight^T.
+struct CublasLt::Operation {
+  explicit Operation(const Library* library) : library(library) {}
+  ~Operation() {
+    if (y != nullptr) (void)library->destroy_layout(y);
+    if (x != nullptr) (void)library->destroy_layout(x);
+    if (weight != nullptr) (void)library->destroy_layout(weight);
+    if (operation != nullptr) (void)library->destroy_operation(operation);
+  }
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+
+  absl::Status Describe(MatrixPrecision precision, const Linear& linear) {
+    const cublasOperation_t transposed = CUBLAS_OP_T;
+    const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+    RUBATO_CUBLAS_LT_RETURN_IF_ERROR(library->create_operation(&operation, ComputeType(precision), CUDA_R_32F));
+    RUBATO_CUBLAS_LT_RETURN_IF_ERROR(
+        library->set_operation(operation, CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof(transposed)));
+    RUBATO_CUBLAS_LT_RETURN_IF_ERROR(
+        library->set_operation(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue)));
+    RUBATO_CUBLAS_LT_RETURN_IF_ERROR(
+        library->set_operation(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &linear.bias, sizeof(linear.bias)));
+    const cudaDataType_t type = DataType(linear.format);
+    RUBATO_CUBLAS_LT_RETURN_IF_ERROR(library->create_layout(&weight, type, linear.inputs, linear.units, linear.inputs));
+    RUBATO_CUBLAS_LT_RETURN_IF_ERROR(library->create_layout(&x, type, linear.inputs, linear.rows, linear.inputs));
+    RUBATO_CUBLAS_LT_RETURN_IF_ERROR(library->create_layout(&y, CUDA_R_32F, linear.units, linear.rows, linear.units));
+    return absl::OkStatus();
+  }
+
+  // The library's first choice, or nothing: why it has none is for the product in steps to say.
+  absl::StatusOr<std::optional<Library::Choice>> Choose(cublasLtHandle_t handle) const {
+    cublasLtMatmulPreference_t preference = nullptr;
+    RUBATO_CUBLAS_LT_RETURN_IF_ERROR(library->create_preference(&preference));
+    const uint64_t most = kWorkspaceBytes;
+    cublasLtMatmulHeuristicResult_t result = {};
+    int count = 0;
+    cublasStatus_t status =
+        library->set_preference(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most, sizeof(most));
+    if (status == CUBLAS_STATUS_SUCCESS) {
+      status = library->choose(handle, operation, weight, x, y, y, preference, 1, &result, &count);
+    }
+    (void)library->destroy_preference(preference);
+    if (status != CUBLAS_STATUS_SUCCESS || count == 0 || result.state != CUBLAS_STATUS_SUCCESS) return std::nullopt;
+    return Library::Choice{result.algo, static_cast<int64_t>(result.workspaceSize)};
+  }
+
+  const Library* const library;
+  cublasLtMatmulDesc_t operation = nullptr;
+  cublasLtMatrixLayout_t weight = nullptr, x = nullptr, y = nullptr;
+};
+
+CublasLt::CublasLt(MatrixPrecision precision) : precision_(precision) {}
+
+absl::StatusOr<std::unique_ptr<CublasLt>> CublasLt::Create(MatrixPrecision precision) {
+  std::unique_ptr<CublasLt> cublas(new CublasLt(precision));
+  RUBATO_RETURN_IF_ERROR(cublas->Start());
+  return cublas;
+}
+
+absl::Status CublasLt::Start() {
+  library_ = std::make_unique<Library>();
+  RUBATO_RETURN_IF_ERROR(library_->Load());
+  cublasLtHandle_t handle = nullptr;
+  RUBATO_CUBLAS_LT_RETURN_IF_ERROR(library_->create(&handle));
+  handle_ = handle;
+  return absl::OkStatus();
+}
+
+CublasLt::~CublasLt() {
+  if (handle_ != nullptr) (void)library_->destroy(static_cast<cublasLtHandle_t>(handle_));
+}
+
+absl::StatusOr<bool> CublasLt::MultiplyAddBias(Work& work, const Linear& linear) {
+  if (!IsAligned(linear.x) || !IsAligned(linear.weight) || !IsAligned(linear.bias) || !IsAligned(linear.y)) {
+    return false;
+  }
+  const auto handle = static_cast<cublasLtHandle_t>(handle_);
+  Operation operation(library_.get());
+  RUBATO_RETURN_IF_ERROR(operation.Describe(precision_, linear));
+  const std::array<int64_t, 3> sizes = {linear.rows, linear.inputs, linear.units};
+  auto known = library_->choices.find(sizes);
+  if (known == library_->choices.end()) {
+    RUBATO_ASSIGN_OR_RETURN(std::optional<Library::Choice> choice, operation.Choose(handle));
+    known = library_->choices.emplace(sizes, choice).first;
+  }
+  if (!known->second.has_value()) return false;
+  const Library::Choice& choice = *known->second;
+  RUBATO_ASSIGN_OR_RETURN(char* workspace, work.Scratch<char>(choice.workspace_bytes));
+  const float one = 1, zero = 0;
+  RUBATO_CUBLAS_LT_RETURN_IF_ERROR(library_->multiply(
+      handle, operation.operation, &one, linear.weight, operation.weight, linear.x, operation.x, &zero, linear.y,
+      operation.y, linear.y, operation.y, &choice.algorithm, workspace, choice.workspace_bytes, work.stream()));
+  return true;
+}
+
+}  // namespace rubato::cuda

@@ -1,0 +1,53 @@
+#ifndef RUBATO_KERNELS_CUDA_CUBLAS_LT_H_
+#define RUBATO_KERNELS_CUDA_CUBLAS_LT_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "kernels/backend_cuda.h"
+#include "kernels/cuda/format.h"
+#include "kernels/cuda/work.h"
+
+namespace rubato::cuda {
+
+// Products of cuBLASLt, which does more in a kernel than the product; loaded when it is created. One thread at a time.
+class CublasLt {
+ public:
+  // y [rows, units] = x [rows, inputs] * weight [units, inputs]^T + bias [units], all sizes above 0. x and weight have
+  // elements in `format`; the rest is float32.
+  struct Linear {
+    int64_t rows = 0, inputs = 0, units = 0;
+    ElementFormat format = ElementFormat::kFloat32;
+    const void *x = nullptr, *weight = nullptr;
+    const float* bias = nullptr;
+    float* y = nullptr;
+  };
+
+  // The most that a product takes for itself.
+  static constexpr int64_t kWorkspaceBytes = 32 << 20;
+
+  // FailedPrecondition: the library is not there. Internal: it refused.
+  static absl::StatusOr<std::unique_ptr<CublasLt>> Create(MatrixPrecision precision);
+  ~CublasLt();
+  CublasLt(const CublasLt&) = delete;
+  CublasLt& operator=(const CublasLt&) = delete;
+
+  // False: the library has no kernel for it, and nothing has been done. Internal: it refused.
+  absl::StatusOr<bool> MultiplyAddBias(Work& work, const Linear& linear);
+
+ private:
+  struct Library;
+  struct Operation;
+
+  explicit CublasLt(MatrixPrecision precision);
+  absl::Status Start();
+
+  const MatrixPrecision precision_;
+  std::unique_ptr<Library> library_;
+  void* handle_ = nullptr;
+};
+
+}  // namespace rubato::cuda
+
+#endif  // RUBATO_KERNELS_CUDA_CUBLAS_LT_H_

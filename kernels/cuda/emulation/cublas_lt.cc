@@ -1,0 +1,143 @@
+// The functions of cuBLASLt that the backend calls, on an emulated card: a product with transposed A and a bias. Sizes
+// that are not multiples of 4 are not supported, as for some kernels of a card's library.
+
+#include <cublasLt.h>
+
+#include <cstring>
+
+#include "kernels/cuda/emulation/card.h"
+#include "kernels/cuda/emulation/host_product.h"
+
+namespace {
+
+struct Operation {
+  cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
+  cublasOperation_t transa = CUBLAS_OP_N;
+  cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  const float* bias = nullptr;
+};
+
+struct Layout {
+  cudaDataType type;
+  int64_t rows, columns, leading;
+};
+
+const Operation& Of(cublasLtMatmulDesc_t operation) { return *reinterpret_cast<const Operation*>(operation); }
+const Layout& Of(cublasLtMatrixLayout_t layout) { return *reinterpret_cast<const Layout*>(layout); }
+
+template <typename T>
+cublasStatus_t Set(T& value, const void* from, size_t bytes) {
+  if (bytes != sizeof(value)) return CUBLAS_STATUS_INVALID_VALUE;
+  std::memcpy(&value, from, bytes);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+bool Fits(const Operation& operation, const Layout& a, const Layout& b, const Layout& d) {
+  return operation.transa == CUBLAS_OP_T && a.rows == b.rows && d.rows == a.columns && d.columns == b.columns &&
+         a.leading >= a.rows && b.leading >= b.rows && d.leading >= d.rows;
+}
+
+bool IsSupported(const Operation& operation, const Layout& a, const Layout& b, const Layout& d) {
+  return operation.epilogue == CUBLASLT_EPILOGUE_BIAS && operation.bias != nullptr && a.type == b.type &&
+         d.type == CUDA_R_32F && a.rows % 4 == 0 && a.columns % 4 == 0;
+}
+
+}  // namespace
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
+  *handle = reinterpret_cast<cublasLtHandle_t>(new char);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
+  delete reinterpret_cast<char*>(handle);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* operation, cublasComputeType_t compute, cudaDataType_t) {
+  *operation = reinterpret_cast<cublasLtMatmulDesc_t>(new Operation{.compute = compute});
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t operation) {
+  delete reinterpret_cast<Operation*>(operation);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t attribute,
+                                              const void* from, size_t bytes) {
+  auto* const to = reinterpret_cast<Operation*>(operation);
+  if (attribute == CUBLASLT_MATMUL_DESC_TRANSA) return Set(to->transa, from, bytes);
+  if (attribute == CUBLASLT_MATMUL_DESC_EPILOGUE) return Set(to->epilogue, from, bytes);
+  if (attribute == CUBLASLT_MATMUL_DESC_BIAS_POINTER) return Set(to->bias, from, bytes);
+  return CUBLAS_STATUS_NOT_SUPPORTED;
+}
+
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType type, uint64_t rows,
+                                          uint64_t columns, int64_t leading) {
+  *layout = reinterpret_cast<cublasLtMatrixLayout_t>(
+      new Layout{type, static_cast<int64_t>(rows), static_cast<int64_t>(columns), leading});
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
+  delete reinterpret_cast<Layout*>(layout);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* preference) {
+  *preference = reinterpret_cast<cublasLtMatmulPreference_t>(new uint64_t(0));
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) {
+  delete reinterpret_cast<uint64_t*>(preference);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
+                                                    cublasLtMatmulPreferenceAttributes_t attribute, const void* from,
+                                                    size_t bytes) {
+  if (attribute != CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES) return CUBLAS_STATUS_NOT_SUPPORTED;
+  return Set(*reinterpret_cast<uint64_t*>(preference), from, bytes);
+}
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t operation,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t preference, int,
+                                              cublasLtMatmulHeuristicResult_t results[], int* count) {
+  *count = 0;
+  if (!Fits(Of(operation), Of(a), Of(b), Of(d))) return CUBLAS_STATUS_INVALID_VALUE;
+  if (!IsSupported(Of(operation), Of(a), Of(b), Of(d))) return CUBLAS_STATUS_NOT_SUPPORTED;
+  *count = 1;
+  results[0] = {};
+  results[0].workspaceSize = std::min<uint64_t>(1024, *reinterpret_cast<uint64_t*>(preference));
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, const void* alpha, const void* A,
+                              cublasLtMatrixLayout_t a_layout, const void* B, cublasLtMatrixLayout_t b_layout,
+                              const void* beta, const void*, cublasLtMatrixLayout_t, void* D,
+                              cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t*, void*, size_t,
+                              cudaStream_t stream) {
+  const Layout &a = Of(a_layout), &b = Of(b_layout), &d = Of(d_layout);
+  if (!Fits(Of(operation), a, b, d) || *static_cast<const float*>(alpha) != 1 ||
+      *static_cast<const float*>(beta) != 0) {
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  if (!IsSupported(Of(operation), a, b, d)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  const bool tf32 = Of(operation).compute == CUBLAS_COMPUTE_32F_FAST_TF32;
+  const rubato::cuda::emulation::HostProduct product = {
+      .m = d.rows,
+      .n = d.columns,
+      .k = a.rows,
+      .a = {A, a.type, a.leading, 0, true, tf32},
+      .b = {B, b.type, b.leading, 0, false, tf32},
+      .bias = Of(operation).bias,
+      .c = static_cast<float*>(D),
+      .c_column = d.leading,
+  };
+  const int error = rubato::cuda::emulation::Enqueue(stream, [product] { product.Compute(); });
+  return error == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
+}
