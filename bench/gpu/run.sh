@@ -31,6 +31,8 @@ for precision in fp32 tf32 bf16 fp16; do
   bazel-bin/bench/gpu/gpu_bench --precision="$precision" "$@"
   bazel-bin/bench/gpu/gpu_step_bench --precision="$precision"
   bazel-bin/bench/gpu/gpu_step_bench --precision="$precision" --no-graphs
+  bazel-bin/bench/gpu/gpu_step_bench --precision="$precision" --model=resnet20 --no-cudnn
+  bazel-bin/bench/gpu/gpu_step_bench --precision="$precision" --model=language_model --no-fused-attention
 done
 if ! python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null; then
   echo "run.sh: no PyTorch with CUDA to compare with" >&2

@@ -127,9 +127,10 @@ class CudaBackend : public Backend {
 
   // ---- products ----
 
-  bool UsesCudnn(const Conv2dGeometry& geometry, int64_t images) const {
-    return cudnn_ != nullptr && Cudnn::CanDo(geometry, images);
-  }
+  // What a convolution may take beside what unfolding its images would.
+  static constexpr int64_t kCudnnBytes = 32 << 20;
+  // Where it can, with no more memory than is planned for.
+  absl::StatusOr<bool> UsesCudnn(const Conv2dGeometry& geometry, int64_t images);
 
   // n elements as an operand of a product: where they are, or converted.
   absl::StatusOr<const void*> Operand(Work& work, const float* x, int64_t n);

@@ -43,8 +43,8 @@ ElementFormat FormatFor(MatrixPrecision precision) {
   return ElementFormat::kFloat32;
 }
 
-WorkspaceRules WorkspaceFor(ElementFormat format, bool fused_attention) {
-  return {.fixed_bytes = Cublas::kWorkspaceBytes + CublasLt::kWorkspaceBytes,
+WorkspaceRules WorkspaceFor(ElementFormat format, bool fused_attention, int64_t extra_bytes) {
+  return {.fixed_bytes = Cublas::kWorkspaceBytes + CublasLt::kWorkspaceBytes + extra_bytes,
           .gathered_bytes = FormatBytes(format),
           .operand_bytes = format == ElementFormat::kFloat32 ? 0 : FormatBytes(format),
           .unfolded_elements = int64_t{64} << 20,
@@ -67,7 +67,7 @@ CudaBackend::CudaBackend(const CudaBackendOptions& options, Device device)
     : options_(options),
       device_(std::move(device)),
       format_(FormatFor(options.precision)),
-      workspace_(WorkspaceFor(format_, options.fused_attention)) {}
+      workspace_(WorkspaceFor(format_, options.fused_attention, options.cudnn ? kCudnnBytes : 0)) {}
 
 absl::Status CudaBackend::Start() {
   RUBATO_RETURN_IF_ERROR(UseDevice());

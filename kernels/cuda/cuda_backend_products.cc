@@ -103,13 +103,19 @@ absl::Status CudaBackend::LinearBackward(const DeviceTensor& x, const DeviceTens
                            {.data = w, .columns = inputs}, 0, {.data = Out(dx), .columns = inputs});
 }
 
+absl::StatusOr<bool> CudaBackend::UsesCudnn(const Conv2dGeometry& g, int64_t images) {
+  if (cudnn_ == nullptr) return false;
+  return cudnn_->CanDo(g, images, kCudnnBytes + Conv2dWorkspaceBytes(workspace_, g, images));
+}
+
 // y of each image [filters, positions] = weight [filters, taps] * its columns [taps, positions].
 absl::Status CudaBackend::Conv2d(const Conv2dGeometry& g, const DeviceTensor& x, const DeviceTensor& weight,
                                  const DeviceTensor& y) {
   RUBATO_RETURN_IF_ERROR(CheckConv2d(g, x, weight, y));
   if (y.elements() == 0) return absl::OkStatus();
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x, &weight}, {&y}));
-  if (UsesCudnn(g, x.rows())) return cudnn_->Forward(work, g, x.rows(), In(x), In(weight), Out(y));
+  RUBATO_ASSIGN_OR_RETURN(const bool uses_cudnn, UsesCudnn(g, x.rows()));
+  if (uses_cudnn) return cudnn_->Forward(work, g, x.rows(), In(x), In(weight), Out(y));
   const int64_t group = ImagesAtOnce(workspace_, g, x.rows()), positions = Positions(g), taps = Taps(g);
   RUBATO_ASSIGN_OR_RETURN(const void* w, Operand(work, In(weight), weight.elements()));
   RUBATO_ASSIGN_OR_RETURN(void* columns, NewOperand(work, taps * group * positions));
@@ -131,7 +137,8 @@ absl::Status CudaBackend::Conv2dBackwardData(const Conv2dGeometry& g, const Devi
   if (dx.elements() == 0) return absl::OkStatus();
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&dy, &weight}, {&dx}));
   if (dy.elements() == 0) return cuda::Fill(work.stream(), 0, dx.elements(), Out(dx));
-  if (UsesCudnn(g, dx.rows())) return cudnn_->BackwardData(work, g, dx.rows(), In(dy), In(weight), Out(dx));
+  RUBATO_ASSIGN_OR_RETURN(const bool uses_cudnn, UsesCudnn(g, dx.rows()));
+  if (uses_cudnn) return cudnn_->BackwardData(work, g, dx.rows(), In(dy), In(weight), Out(dx));
   const int64_t group = ImagesAtOnce(workspace_, g, dx.rows()), positions = Positions(g), taps = Taps(g);
   RUBATO_ASSIGN_OR_RETURN(const void* w, Operand(work, In(weight), weight.elements()));
   RUBATO_ASSIGN_OR_RETURN(const void* gradient, Operand(work, In(dy), dy.elements()));
@@ -157,9 +164,8 @@ absl::Status CudaBackend::Conv2dBackwardWeight(const Conv2dGeometry& g, const De
   if (x.rows() == 0) {
     return accumulate ? absl::OkStatus() : cuda::Fill(work.stream(), 0, dweight.elements(), Out(dweight));
   }
-  if (UsesCudnn(g, x.rows())) {
-    return cudnn_->BackwardWeight(work, g, x.rows(), In(x), In(dy), accumulate, Out(dweight));
-  }
+  RUBATO_ASSIGN_OR_RETURN(const bool uses_cudnn, UsesCudnn(g, x.rows()));
+  if (uses_cudnn) return cudnn_->BackwardWeight(work, g, x.rows(), In(x), In(dy), accumulate, Out(dweight));
   const int64_t group = ImagesAtOnce(workspace_, g, x.rows()), positions = Positions(g), taps = Taps(g);
   RUBATO_ASSIGN_OR_RETURN(void* columns, NewOperand(work, taps * group * positions));
   RUBATO_ASSIGN_OR_RETURN(void* gradient, NewOperand(work, g.filters * group * positions));

@@ -133,10 +133,15 @@ std::string Cudnn::Name() const {
   return absl::StrCat("cuDNN ", version / 10000, ".", version / 100 % 100, ".", version % 100);
 }
 
-bool Cudnn::CanDo(const Conv2dGeometry& g, int64_t images) {
+absl::StatusOr<bool> Cudnn::CanDo(const Conv2dGeometry& g, int64_t images, int64_t scratch_bytes) {
   constexpr int64_t kMost = (int64_t{1} << 31) - 1;
-  return std::max({images * g.channels * g.height * g.width, images * g.filters * g.output_height() * g.output_width(),
-                   g.filters * g.channels * g.kernel * g.kernel}) <= kMost;
+  if (std::max({images * g.channels * g.height * g.width, images * g.filters * g.output_height() * g.output_width(),
+                g.filters * g.channels * g.kernel * g.kernel}) > kMost) {
+    return false;
+  }
+  RUBATO_ASSIGN_OR_RETURN(const Convolution* c, Describe(g, images));
+  return std::max({c->forward_bytes, c->backward_data_bytes, c->backward_weight_bytes}) <=
+         static_cast<size_t>(scratch_bytes);
 }
 
 absl::StatusOr<const Cudnn::Convolution*> Cudnn::Describe(const Conv2dGeometry& geometry, int64_t images) {
@@ -221,7 +226,7 @@ absl::StatusOr<std::unique_ptr<Cudnn>> Cudnn::Create(Stream, MatrixPrecision) {
 }
 Cudnn::~Cudnn() = default;
 std::string Cudnn::Name() const { return ""; }
-bool Cudnn::CanDo(const Conv2dGeometry&, int64_t) { return false; }
+absl::StatusOr<bool> Cudnn::CanDo(const Conv2dGeometry&, int64_t, int64_t) { return false; }
 absl::Status Cudnn::Forward(Work&, const Conv2dGeometry&, int64_t, const float*, const float*, float*) {
   return absl::InternalError("no cuDNN");
 }

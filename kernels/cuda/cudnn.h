@@ -20,7 +20,7 @@ namespace rubato::cuda {
 // but kFloat32, where bfloat16 and binary16 would keep no more bits of an input or less of its range. The algorithms
 // are those that give the same bits every time. One thread at a time.
 //
-// Sizes are all above 0, and CanDo holds. Internal: the library refused. ResourceExhausted: no scratch memory.
+// Sizes are all above 0, and CanDo has said yes. Internal: the library refused. ResourceExhausted: no scratch memory.
 class Cudnn {
  public:
   // FailedPrecondition: the program was built without cuDNN's headers, or the library is not there. Internal: it
@@ -33,8 +33,8 @@ class Cudnn {
   // "cuDNN 9.13.0".
   std::string Name() const;
 
-  // The library counts elements in 31 bits.
-  static bool CanDo(const Conv2dGeometry& geometry, int64_t images);
+  // Not where the library, which counts elements in 31 bits, cannot, or one of the passes takes more scratch memory.
+  absl::StatusOr<bool> CanDo(const Conv2dGeometry& geometry, int64_t images, int64_t scratch_bytes);
 
   absl::Status Forward(Work& work, const Conv2dGeometry& geometry, int64_t images, const float* x, const float* weight,
                        float* y);
