@@ -34,7 +34,7 @@ int64_t LabelElements(const ModelSpec& spec) {
   return classes ? spec.labels_per_example() : NumElements(spec.output);
 }
 
-// Of the backward pass, which is more: it computes with all of them.
+// At most: the backward pass of a linear layer computes with all three tensors at once.
 int64_t LinearWorkspace(const WorkspaceRules& rules, int64_t x, int64_t weight, int64_t y) {
   return ProductWorkspaceBytes(rules, x + weight + y);
 }

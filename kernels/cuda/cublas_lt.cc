@@ -11,12 +11,14 @@
 #include "kernels/cuda/shared_library.h"
 #include "toolkit.h"
 
-#define RUBATO_CUBLAS_LT_RETURN_IF_ERROR(expression)                                                        \
-  do {                                                                                                      \
-    const cublasStatus_t rubato_cublas_status_ = (expression);                                              \
-    if (rubato_cublas_status_ != CUBLAS_STATUS_SUCCESS) {                                                   \
-      return absl::InternalError(absl::StrCat(#expression, ": cuBLASLt's status ", rubato_cublas_status_)); \
-    }                                                                                                       \
+// Where `library` points to a CublasLt::Library.
+#define RUBATO_CUBLAS_LT_RETURN_IF_ERROR(library, expression)                                                     \
+  do {                                                                                                            \
+    const cublasStatus_t rubato_cublas_status_ = (expression);                                                    \
+    if (rubato_cublas_status_ != CUBLAS_STATUS_SUCCESS) {                                                         \
+      return absl::InternalError(absl::StrCat(#expression, ": ", (library)->status_string(rubato_cublas_status_), \
+                                              " (", rubato_cublas_status_, ")"));                                 \
+    }                                                                                                             \
   } while (false)
 
 namespace rubato::cuda {
@@ -43,6 +45,7 @@ struct CublasLt::Library {
   std::unique_ptr<SharedLibrary> lt;
   decltype(&cublasLtCreate) create;
   decltype(&cublasLtDestroy) destroy;
+  decltype(&cublasLtGetStatusString) status_string;
   decltype(&cublasLtMatmulDescCreate) create_operation;
   decltype(&cublasLtMatmulDescDestroy) destroy_operation;
   decltype(&cublasLtMatmulDescSetAttribute) set_operation;
@@ -66,6 +69,7 @@ struct CublasLt::Library {
         lt, SharedLibrary::Open(absl::StrCat("libcublasLt.so.", CUBLAS_VER_MAJOR), RUBATO_CUDA_LIBRARIES));
     RUBATO_RETURN_IF_ERROR(lt->Find("cublasLtCreate", &create));
     RUBATO_RETURN_IF_ERROR(lt->Find("cublasLtDestroy", &destroy));
+    RUBATO_RETURN_IF_ERROR(lt->Find("cublasLtGetStatusString", &status_string));
     RUBATO_RETURN_IF_ERROR(lt->Find("cublasLtMatmulDescCreate", &create_operation));
     RUBATO_RETURN_IF_ERROR(lt->Find("cublasLtMatmulDescDestroy", &destroy_operation));
     RUBATO_RETURN_IF_ERROR(lt->Find("cublasLtMatmulDescSetAttribute", &set_operation));
@@ -95,24 +99,28 @@ struct CublasLt::Operation {
   absl::Status Describe(MatrixPrecision precision, const Linear& linear) {
     const cublasOperation_t transposed = CUBLAS_OP_T;
     const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
-    RUBATO_CUBLAS_LT_RETURN_IF_ERROR(library->create_operation(&operation, ComputeType(precision), CUDA_R_32F));
+    RUBATO_CUBLAS_LT_RETURN_IF_ERROR(library,
+                                     library->create_operation(&operation, ComputeType(precision), CUDA_R_32F));
     RUBATO_CUBLAS_LT_RETURN_IF_ERROR(
-        library->set_operation(operation, CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof(transposed)));
+        library, library->set_operation(operation, CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof(transposed)));
     RUBATO_CUBLAS_LT_RETURN_IF_ERROR(
-        library->set_operation(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue)));
-    RUBATO_CUBLAS_LT_RETURN_IF_ERROR(
-        library->set_operation(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &linear.bias, sizeof(linear.bias)));
+        library, library->set_operation(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue)));
+    RUBATO_CUBLAS_LT_RETURN_IF_ERROR(library, library->set_operation(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                                                                     &linear.bias, sizeof(linear.bias)));
     const cudaDataType_t type = DataType(linear.format);
-    RUBATO_CUBLAS_LT_RETURN_IF_ERROR(library->create_layout(&weight, type, linear.inputs, linear.units, linear.inputs));
-    RUBATO_CUBLAS_LT_RETURN_IF_ERROR(library->create_layout(&x, type, linear.inputs, linear.rows, linear.inputs));
-    RUBATO_CUBLAS_LT_RETURN_IF_ERROR(library->create_layout(&y, CUDA_R_32F, linear.units, linear.rows, linear.units));
+    RUBATO_CUBLAS_LT_RETURN_IF_ERROR(library,
+                                     library->create_layout(&weight, type, linear.inputs, linear.units, linear.inputs));
+    RUBATO_CUBLAS_LT_RETURN_IF_ERROR(library,
+                                     library->create_layout(&x, type, linear.inputs, linear.rows, linear.inputs));
+    RUBATO_CUBLAS_LT_RETURN_IF_ERROR(library,
+                                     library->create_layout(&y, CUDA_R_32F, linear.units, linear.rows, linear.units));
     return absl::OkStatus();
   }
 
   // The library's first choice, or nothing: why it has none is for the product in steps to say.
   absl::StatusOr<std::optional<Library::Choice>> Choose(cublasLtHandle_t handle) const {
     cublasLtMatmulPreference_t preference = nullptr;
-    RUBATO_CUBLAS_LT_RETURN_IF_ERROR(library->create_preference(&preference));
+    RUBATO_CUBLAS_LT_RETURN_IF_ERROR(library, library->create_preference(&preference));
     const uint64_t most = kWorkspaceBytes;
     cublasLtMatmulHeuristicResult_t result = {};
     int count = 0;
@@ -143,7 +151,7 @@ absl::Status CublasLt::Start() {
   library_ = std::make_unique<Library>();
   RUBATO_RETURN_IF_ERROR(library_->Load());
   cublasLtHandle_t handle = nullptr;
-  RUBATO_CUBLAS_LT_RETURN_IF_ERROR(library_->create(&handle));
+  RUBATO_CUBLAS_LT_RETURN_IF_ERROR(library_, library_->create(&handle));
   handle_ = handle;
   return absl::OkStatus();
 }
@@ -169,9 +177,10 @@ absl::StatusOr<bool> CublasLt::MultiplyAddBias(Work& work, const Linear& linear)
   const Library::Choice& choice = *known->second;
   RUBATO_ASSIGN_OR_RETURN(char* workspace, work.Scratch<char>(choice.workspace_bytes));
   const float one = 1, zero = 0;
-  RUBATO_CUBLAS_LT_RETURN_IF_ERROR(library_->multiply(
-      handle, operation.operation, &one, linear.weight, operation.weight, linear.x, operation.x, &zero, linear.y,
-      operation.y, linear.y, operation.y, &choice.algorithm, workspace, choice.workspace_bytes, work.stream()));
+  RUBATO_CUBLAS_LT_RETURN_IF_ERROR(
+      library_, library_->multiply(handle, operation.operation, &one, linear.weight, operation.weight, linear.x,
+                                   operation.x, &zero, linear.y, operation.y, linear.y, operation.y, &choice.algorithm,
+                                   workspace, choice.workspace_bytes, work.stream()));
   return true;
 }
 

@@ -43,8 +43,8 @@ ElementFormat FormatFor(MatrixPrecision precision) {
   return ElementFormat::kFloat32;
 }
 
-WorkspaceRules WorkspaceFor(ElementFormat format, bool fused_attention, int64_t extra_bytes) {
-  return {.fixed_bytes = Cublas::kWorkspaceBytes + CublasLt::kWorkspaceBytes + extra_bytes,
+WorkspaceRules WorkspaceFor(ElementFormat format, bool fused_attention, int64_t cudnn_bytes) {
+  return {.fixed_bytes = Cublas::kWorkspaceBytes + CublasLt::kWorkspaceBytes + cudnn_bytes,
           .gathered_bytes = FormatBytes(format),
           .operand_bytes = format == ElementFormat::kFloat32 ? 0 : FormatBytes(format),
           .unfolded_elements = int64_t{64} << 20,

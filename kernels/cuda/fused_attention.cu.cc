@@ -141,14 +141,24 @@ __global__ void __launch_bounds__(kAttentionThreads)
   StoreRows(sums, factors, first, head.Output(y));
 }
 
+// What is known of a query's scores. After the last query, what makes its probabilities and their gradients 0.
+struct QueryStatistics {
+  float log2_sum_exp, mean;
+};
+__device__ inline QueryStatistics LoadStatistics(const Head& head, const float* log_sum_exp, const float* means,
+                                                 int64_t query) {
+  if (query >= head.sequence) return {INFINITY, 0};
+  return {head.Statistic(log_sum_exp)[query] * kLog2E, head.Statistic(means)[query]};
+}
+
 // The probability that belongs to a score, and the gradient of the score before it was scaled.
 struct ScoreGradient {
   float probability, gradient;
 };
-__device__ inline ScoreGradient DifferentiateScore(float scaled_score, float log2_sum_exp, float dprobability,
-                                                   float mean, bool visible) {
-  const float probability = visible ? exp2f(scaled_score - log2_sum_exp) : 0.0f;
-  return {probability, probability * (dprobability - mean)};
+__device__ inline ScoreGradient DifferentiateScore(float scaled_score, float dprobability, const QueryStatistics& query,
+                                                   bool visible) {
+  const float probability = visible ? exp2f(scaled_score - query.log2_sum_exp) : 0.0f;
+  return {probability, probability * (dprobability - query.mean)};
 }
 
 // dq: a block of threads for kBlockRows queries of a pair.
@@ -166,13 +176,8 @@ __global__ void __launch_bounds__(kAttentionThreads)
   RowFragments<kWidth> queries, gradients;
   LoadRows<T>(head.Qkv(qkv, 0), first, queries);
   LoadRows<T>(head.Output(dy), first, gradients);
-  float log2_sum_exp[2], mean[2];
-  for (int half = 0; half < 2; ++half) {
-    const int64_t row = first + Lane() / 4 + half * 8;
-    const bool exists = row < g.sequence;
-    log2_sum_exp[half] = exists ? head.Statistic(log_sum_exp)[row] * kLog2E : INFINITY;
-    mean[half] = exists ? head.Statistic(means)[row] : 0;
-  }
+  const QueryStatistics statistics[2] = {LoadStatistics(head, log_sum_exp, means, first + Lane() / 4),
+                                         LoadStatistics(head, log_sum_exp, means, first + Lane() / 4 + 8)};
   RowSums<kWidth> sums;
   Clear(sums);
   for (int64_t column = 0; column < end; column += kRows) {
@@ -190,9 +195,8 @@ __global__ void __launch_bounds__(kAttentionThreads)
         const int half = part / 2;
         const bool visible = column + i * 8 + Lane() % 4 * 2 + part % 2 <= first + Lane() / 4 + half * 8;
         float& score = scores.columns[i].values[part];
-        score = DifferentiateScore(score * scale * kLog2E, log2_sum_exp[half], dprobabilities.columns[i].values[part],
-                                   mean[half], visible)
-                    .gradient;
+        const float dprobability = dprobabilities.columns[i].values[part];
+        score = DifferentiateScore(score * scale * kLog2E, dprobability, statistics[half], visible).gradient;
       }
     }
     AddProduct(scores, keys, sums);
@@ -208,8 +212,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
   constexpr int kColumns = kBackwardTileRows<kWidth>;
   __shared__ Tile<T, kColumns, kWidth> queries;
   __shared__ Tile<T, kColumns, kWidth> gradients;
-  __shared__ float log2_sum_exp[kColumns];
-  __shared__ float mean[kColumns];
+  __shared__ QueryStatistics statistics[kColumns];
   const int64_t blocks = BlocksOfRows(g.sequence), block = blockIdx.x % blocks;
   const Head head(g, blockIdx.x / blocks);
   const int64_t first = block * kBlockRows + WarpRow();
@@ -225,9 +228,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
     LoadTile(head.Qkv(qkv, 0), column, queries);
     LoadTile(head.Output(dy), column, gradients);
     for (int i = static_cast<int>(threadIdx.x); i < kColumns; i += kAttentionThreads) {
-      const bool exists = column + i < g.sequence;
-      log2_sum_exp[i] = exists ? head.Statistic(log_sum_exp)[column + i] * kLog2E : INFINITY;
-      mean[i] = exists ? head.Statistic(means)[column + i] : 0;
+      statistics[i] = LoadStatistics(head, log_sum_exp, means, column + i);
     }
     __syncthreads();
     RowSums<kColumns> probabilities, dscores;
@@ -241,7 +242,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
         const bool visible = first + Lane() / 4 + part / 2 * 8 <= column + query;
         float &probability = probabilities.columns[i].values[part], &dscore = dscores.columns[i].values[part];
         const ScoreGradient result =
-            DifferentiateScore(probability * scale * kLog2E, log2_sum_exp[query], dscore, mean[query], visible);
+            DifferentiateScore(probability * scale * kLog2E, dscore, statistics[query], visible);
         probability = result.probability;
         dscore = result.gradient;
       }

@@ -28,6 +28,7 @@ Functions* TheFunctions() {
     {"cublasGemmStridedBatchedEx_64", reinterpret_cast<void*>(&cublasGemmStridedBatchedEx_64)},
     {"cublasLtCreate", reinterpret_cast<void*>(&cublasLtCreate)},
     {"cublasLtDestroy", reinterpret_cast<void*>(&cublasLtDestroy)},
+    {"cublasLtGetStatusString", reinterpret_cast<void*>(&cublasLtGetStatusString)},
     {"cublasLtMatmulDescCreate", reinterpret_cast<void*>(&cublasLtMatmulDescCreate)},
     {"cublasLtMatmulDescDestroy", reinterpret_cast<void*>(&cublasLtMatmulDescDestroy)},
     {"cublasLtMatmulDescSetAttribute", reinterpret_cast<void*>(&cublasLtMatmulDescSetAttribute)},
