@@ -75,9 +75,13 @@ class RepeatedWork {
 //   RUBATO_RETURN_IF_ERROR(backend.CopyToHost(y, 0, y.elements(), host));
 //   RUBATO_RETURN_IF_ERROR(backend.Synchronize());
 //
-// Each operation's last tensors are its outputs; the handle is const and the elements change. Tensors are float32
-// unless said otherwise. The first dimension of x, y, dx, dy is the batch; dx and dy are gradients of x and y. Outputs
-// must not overlap inputs unless said otherwise. With `accumulate`, parameter gradients are added to what is there.
+// Each operation's last tensors are its outputs; the handle is const and the elements change. The first dimension of x,
+// y, dx, dy is the batch; dx and dy are gradients of x and y. Outputs must not overlap inputs unless said otherwise.
+// With `accumulate`, parameter gradients are added to what is there.
+//
+// Tensors are float32 unless said otherwise. x, y, dx and dy are activations: float32 or ActivationType, all of an
+// operation alike. They are computed with in float32, and rounded when they are written. What multiplies matrices
+// (Gemm, Linear, Conv2d, CausalAttention) takes them in ActivationType alone, and weights too.
 //
 // Every operation returns InvalidArgument, and does nothing, when shapes or types do not fit each other, and Internal
 // when the device or its library refuses it. An error that the device finds later comes from Synchronize or
@@ -93,7 +97,8 @@ class Backend {
 
   // ---- memory ----
 
-  // Zeros. InvalidArgument: a negative or overflowing shape. ResourceExhausted: the device has not that much memory.
+  // Zeros. InvalidArgument: a negative or overflowing shape, or 16 bits that are not ActivationType's.
+  // ResourceExhausted: the device has not that much memory.
   virtual absl::StatusOr<DeviceTensor> Allocate(Shape shape, ElementType type = ElementType::kFloat32) = 0;
   // A float32 tensor whose elements are sent from where they are: in memory that the sender's peers can read, where the
   // backend has such.
@@ -115,6 +120,8 @@ class Backend {
   virtual absl::StatusOr<DeviceMemory> Memory() const = 0;
   // What operations take from that memory for themselves.
   virtual WorkspaceRules Workspace() const { return {}; }
+  // What layers keep their outputs in, and the gradients of these: float32, or 16 bits where products take no more.
+  ElementType ActivationType() const { return Workspace().activation_type; }
   // The elements of a float32 tensor where the host can read and write them, which saves the copies. Null on a device
   // with memory of its own.
   virtual float* HostPointer(const DeviceTensor& tensor) const = 0;
@@ -131,9 +138,9 @@ class Backend {
 
   // All elements become `value`.
   virtual absl::Status Fill(float value, const DeviceTensor& y) = 0;
-  // y = x.
+  // y = x. Where their types differ, elements are rounded to nearest even; what is too large becomes infinite.
   virtual absl::Status Copy(const DeviceTensor& x, const DeviceTensor& y) = 0;
-  // y = a + b. y may be a or b.
+  // y = a + b, activations. y may be a or b.
   virtual absl::Status Add(const DeviceTensor& a, const DeviceTensor& b, const DeviceTensor& y) = 0;
   // y += alpha * x.
   virtual absl::Status Axpy(float alpha, const DeviceTensor& x, const DeviceTensor& y) = 0;
@@ -145,13 +152,13 @@ class Backend {
   // (float64 [1]). A sum that is not finite leaves y as it is.
   virtual absl::Status ScaleToNorm(float max_norm, const DeviceTensor& sum_of_squares, const DeviceTensor& y) = 0;
   // c = alpha * op(a) op(b) + beta * c, where op transposes or not. Each tensor is taken as a matrix of its first
-  // dimension by all others. With beta 0, c may hold anything before.
+  // dimension by all others. With beta 0, c may hold anything before. c may be float32.
   virtual absl::Status Gemm(bool transpose_a, bool transpose_b, float alpha, const DeviceTensor& a,
                             const DeviceTensor& b, float beta, const DeviceTensor& c) = 0;
   // y [n, units] = x [n, inputs] * weight [units, inputs]^T, plus bias [units] where that is not empty.
   virtual absl::Status Linear(const DeviceTensor& x, const DeviceTensor& weight, const DeviceTensor& bias,
                               const DeviceTensor& y) = 0;
-  // dx and dbias may be empty when they are not needed.
+  // dx and dbias may be empty when they are not needed. dweight is float32.
   virtual absl::Status LinearBackward(const DeviceTensor& x, const DeviceTensor& weight, const DeviceTensor& dy,
                                       bool accumulate, const DeviceTensor& dx, const DeviceTensor& dweight,
                                       const DeviceTensor& dbias) = 0;
@@ -162,7 +169,7 @@ class Backend {
 
   // ---- images ----
 
-  // Shapes are the geometry's InputShape (x, dx), OutputShape (y, dy) and WeightShape (weight, dweight).
+  // Shapes are the geometry's InputShape (x, dx), OutputShape (y, dy) and WeightShape (weight; dweight, float32).
   virtual absl::Status Conv2d(const Conv2dGeometry& geometry, const DeviceTensor& x, const DeviceTensor& weight,
                               const DeviceTensor& y) = 0;
   virtual absl::Status Conv2dBackwardData(const Conv2dGeometry& geometry, const DeviceTensor& dy,
@@ -220,9 +227,9 @@ class Backend {
   virtual absl::Status EmbedBackward(const DeviceTensor& indices, const DeviceTensor& dy, bool accumulate,
                                      const DeviceTensor& dtable) = 0;
   // Multi-head self-attention in which a position sees itself and those before it (Vaswani et al. 2017): per example
-  // and head, y = softmax(q k^T / sqrt(head_width)) v. Shapes are the geometry's InputShape (qkv), OutputShape (y) and
-  // LogSumExpShape. Memory grows with the sequence, not with its square: of the scores only log_sum_exp, per row the
-  // logarithm of the sum of their exponentials, is kept (Dao et al. 2022).
+  // and head, y = softmax(q k^T / sqrt(head_width)) v. Shapes are the geometry's InputShape (qkv, activations),
+  // OutputShape (y) and LogSumExpShape. Memory grows with the sequence, not with its square: of the scores only
+  // log_sum_exp, per row the logarithm of the sum of their exponentials, is kept (Dao et al. 2022).
   virtual absl::Status CausalAttention(const AttentionGeometry& geometry, const DeviceTensor& qkv,
                                        const DeviceTensor& y, const DeviceTensor& log_sum_exp) = 0;
   virtual absl::Status CausalAttentionBackward(const AttentionGeometry& geometry, const DeviceTensor& qkv,

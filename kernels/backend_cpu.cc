@@ -161,7 +161,7 @@ class CpuBackend : public Backend {
 };
 
 absl::StatusOr<DeviceTensor> CpuBackend::Allocate(Shape shape, ElementType type) {
-  RUBATO_ASSIGN_OR_RETURN(const int64_t bytes, CheckedBytes(shape, type));
+  RUBATO_ASSIGN_OR_RETURN(const int64_t bytes, CheckedBytes(shape, type, ActivationType()));
   void* memory = AllocateZeros(bytes);
   if (memory == nullptr) {
     return absl::ResourceExhaustedError(
@@ -171,7 +171,7 @@ absl::StatusOr<DeviceTensor> CpuBackend::Allocate(Shape shape, ElementType type)
 }
 
 absl::StatusOr<DeviceTensor> CpuBackend::AllocateForSending(Shape shape) {
-  RUBATO_ASSIGN_OR_RETURN(const int64_t bytes, CheckedBytes(shape, ElementType::kFloat32));
+  RUBATO_ASSIGN_OR_RETURN(const int64_t bytes, CheckedBytes(shape, ElementType::kFloat32, ActivationType()));
   std::shared_ptr<void> memory;
   if (sending_memory_ && bytes > 0) memory = sending_memory_(bytes);
   if (memory == nullptr) return Allocate(std::move(shape), ElementType::kFloat32);
@@ -220,13 +220,13 @@ absl::Status CpuBackend::CopyFromPeer(Backend* peer, const DeviceTensor& x, cons
 }
 
 absl::Status CpuBackend::Fill(float value, const DeviceTensor& y) {
-  RUBATO_RETURN_IF_ERROR(CheckFloat("Fill", "y", y));
+  RUBATO_RETURN_IF_ERROR(CheckActivation("Fill", "y", y));
   cpu::Fill(value, y.elements(), Out(y));
   return absl::OkStatus();
 }
 
 absl::Status CpuBackend::Copy(const DeviceTensor& x, const DeviceTensor& y) {
-  RUBATO_RETURN_IF_ERROR(CheckSame("Copy", "y", y, "x", x));
+  RUBATO_RETURN_IF_ERROR(CheckCopy(x, y));
   std::copy_n(In(x), x.elements(), Out(y));
   return absl::OkStatus();
 }
@@ -239,7 +239,7 @@ absl::Status CpuBackend::Add(const DeviceTensor& a, const DeviceTensor& b, const
 }
 
 absl::Status CpuBackend::Scale(float factor, const DeviceTensor& y) {
-  RUBATO_RETURN_IF_ERROR(CheckFloat("Scale", "y", y));
+  RUBATO_RETURN_IF_ERROR(CheckActivation("Scale", "y", y));
   cpu::Scale(factor, y.elements(), Out(y));
   return absl::OkStatus();
 }
@@ -268,13 +268,13 @@ absl::Status CpuBackend::Axpy(float alpha, const DeviceTensor& x, const DeviceTe
 absl::Status CpuBackend::Gemm(bool transpose_a, bool transpose_b, float alpha, const DeviceTensor& a,
                               const DeviceTensor& b, float beta, const DeviceTensor& c) {
   GemmSizes sizes;
-  RUBATO_RETURN_IF_ERROR(CheckGemm(transpose_a, transpose_b, a, b, c, sizes));
+  RUBATO_RETURN_IF_ERROR(CheckGemm(ElementType::kFloat32, transpose_a, transpose_b, a, b, c, sizes));
   return cpu::Sgemm(threads_, transpose_a, transpose_b, sizes.m, sizes.n, sizes.k, alpha, In(a), In(b), beta, Out(c));
 }
 
 absl::Status CpuBackend::Linear(const DeviceTensor& x, const DeviceTensor& weight, const DeviceTensor& bias,
                                 const DeviceTensor& y) {
-  RUBATO_RETURN_IF_ERROR(CheckLinear("Linear", x, weight, bias, y));
+  RUBATO_RETURN_IF_ERROR(CheckLinear(ElementType::kFloat32, "Linear", x, weight, bias, y));
   if (x.rows() == 0) return absl::OkStatus();
   RUBATO_RETURN_IF_ERROR(Gemm(false, true, 1, x, weight, 0, y));
   return bias.empty() ? absl::OkStatus() : AddBias(bias, y);
@@ -283,7 +283,7 @@ absl::Status CpuBackend::Linear(const DeviceTensor& x, const DeviceTensor& weigh
 absl::Status CpuBackend::LinearBackward(const DeviceTensor& x, const DeviceTensor& weight, const DeviceTensor& dy,
                                         bool accumulate, const DeviceTensor& dx, const DeviceTensor& dweight,
                                         const DeviceTensor& dbias) {
-  RUBATO_RETURN_IF_ERROR(CheckLinearBackward(x, weight, dy, dx, dweight, dbias));
+  RUBATO_RETURN_IF_ERROR(CheckLinearBackward(ElementType::kFloat32, x, weight, dy, dx, dweight, dbias));
   if (x.rows() == 0) {
     if (accumulate) return absl::OkStatus();
     RUBATO_RETURN_IF_ERROR(Fill(0, dweight));
@@ -310,19 +310,19 @@ absl::Status CpuBackend::BiasGradient(const DeviceTensor& dy, bool accumulate, c
 
 absl::Status CpuBackend::Conv2d(const Conv2dGeometry& geometry, const DeviceTensor& x, const DeviceTensor& weight,
                                 const DeviceTensor& y) {
-  RUBATO_RETURN_IF_ERROR(CheckConv2d(geometry, x, weight, y));
+  RUBATO_RETURN_IF_ERROR(CheckConv2d(ElementType::kFloat32, ElementType::kFloat32, geometry, x, weight, y));
   return conv_->Forward(geometry, x.rows(), In(x), In(weight), Out(y));
 }
 
 absl::Status CpuBackend::Conv2dBackwardData(const Conv2dGeometry& geometry, const DeviceTensor& dy,
                                             const DeviceTensor& weight, const DeviceTensor& dx) {
-  RUBATO_RETURN_IF_ERROR(CheckConv2d(geometry, dx, weight, dy));
+  RUBATO_RETURN_IF_ERROR(CheckConv2d(ElementType::kFloat32, ElementType::kFloat32, geometry, dx, weight, dy));
   return conv_->BackwardData(geometry, dx.rows(), In(dy), In(weight), Out(dx));
 }
 
 absl::Status CpuBackend::Conv2dBackwardWeight(const Conv2dGeometry& geometry, const DeviceTensor& x,
                                               const DeviceTensor& dy, bool accumulate, const DeviceTensor& dweight) {
-  RUBATO_RETURN_IF_ERROR(CheckConv2d(geometry, x, dweight, dy));
+  RUBATO_RETURN_IF_ERROR(CheckConv2d(ElementType::kFloat32, ElementType::kFloat32, geometry, x, dweight, dy));
   return conv_->BackwardWeight(geometry, x.rows(), In(x), In(dy), accumulate, Out(dweight));
 }
 
@@ -430,14 +430,14 @@ absl::Status CpuBackend::EmbedBackward(const DeviceTensor& indices, const Device
 
 absl::Status CpuBackend::CausalAttention(const AttentionGeometry& geometry, const DeviceTensor& qkv,
                                          const DeviceTensor& y, const DeviceTensor& log_sum_exp) {
-  RUBATO_RETURN_IF_ERROR(CheckAttention(geometry, qkv, y, log_sum_exp));
+  RUBATO_RETURN_IF_ERROR(CheckAttention(ElementType::kFloat32, geometry, qkv, y, log_sum_exp));
   return attention_.Forward(geometry, qkv.rows(), In(qkv), Out(y), Out(log_sum_exp));
 }
 
 absl::Status CpuBackend::CausalAttentionBackward(const AttentionGeometry& geometry, const DeviceTensor& qkv,
                                                  const DeviceTensor& y, const DeviceTensor& log_sum_exp,
                                                  const DeviceTensor& dy, const DeviceTensor& dqkv) {
-  RUBATO_RETURN_IF_ERROR(CheckAttention(geometry, qkv, y, log_sum_exp));
+  RUBATO_RETURN_IF_ERROR(CheckAttention(ElementType::kFloat32, geometry, qkv, y, log_sum_exp));
   RUBATO_RETURN_IF_ERROR(CheckSame("CausalAttentionBackward", "dy", dy, "y", y));
   RUBATO_RETURN_IF_ERROR(CheckSame("CausalAttentionBackward", "dqkv", dqkv, "qkv", qkv));
   return attention_.Backward(geometry, qkv.rows(), In(qkv), In(y), In(log_sum_exp), In(dy), Out(dqkv));

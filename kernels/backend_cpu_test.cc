@@ -60,7 +60,7 @@ TEST(CpuBackendTest, NamesTheArgumentThatDoesNotFit) {
                 "Gemm: c is float32 [2x5], expected 3 rows of 4");
   ExpectRefused(backend->Axpy(1, a, b), "Axpy: y is float32 [4x5], expected float32 [2x3]");
   ExpectRefused(backend->AddBias(New(*backend, {4}), a), "AddBias: bias is float32 [4], expected float32 [3]");
-  ExpectRefused(backend->Fill(1, DeviceTensor()), "Fill: y is no tensor, expected a float32 tensor");
+  ExpectRefused(backend->Fill(1, DeviceTensor()), "Fill: y is no tensor, expected a float32 tensor, or one of 16 bits");
   ExpectRefused(backend->Dropout({.rate = 1}, a, a), "Dropout: rate 1 is not in 0 to 1 (excluded)");
   DeviceTensor sums = New(*backend, {2}, ElementType::kFloat64);
   ExpectRefused(backend->SoftmaxCrossEntropy(a, New(*backend, {2}), 1, {}, sums),

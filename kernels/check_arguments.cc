@@ -19,7 +19,12 @@ Shape RowShape(const DeviceTensor& tensor) { return Shape(tensor.shape().begin()
 
 }  // namespace
 
-absl::StatusOr<int64_t> CheckedBytes(const Shape& shape, ElementType type) {
+absl::StatusOr<int64_t> CheckedBytes(const Shape& shape, ElementType type, ElementType activation_type) {
+  if (ElementBytes(type) == 2 && type != activation_type) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "Allocate: type ", TypeName(type),
+        "; allowed of 16 bits: ", ElementBytes(activation_type) == 2 ? TypeName(activation_type) : "none"));
+  }
   int64_t bytes = ElementBytes(type);
   for (int64_t dimension : shape) {
     if (dimension < 0 || (dimension != 0 && bytes > std::numeric_limits<int64_t>::max() / 2 / dimension)) {
@@ -33,8 +38,7 @@ absl::StatusOr<int64_t> CheckedBytes(const Shape& shape, ElementType type) {
 absl::Status CheckTensor(const char* operation, const char* argument, const DeviceTensor& tensor, const Shape& shape,
                          ElementType type) {
   if (!tensor.empty() && tensor.type() == type && tensor.shape() == shape) return absl::OkStatus();
-  const char* type_name = type == ElementType::kFloat32 ? "float32" : type == ElementType::kInt32 ? "int32" : "float64";
-  return Unexpected(operation, argument, tensor, absl::StrCat(type_name, " [", ShapeText(shape), "]"));
+  return Unexpected(operation, argument, tensor, absl::StrCat(TypeName(type), " [", ShapeText(shape), "]"));
 }
 
 absl::Status CheckFloat(const char* operation, const char* argument, const DeviceTensor& tensor) {
@@ -42,10 +46,22 @@ absl::Status CheckFloat(const char* operation, const char* argument, const Devic
   return Unexpected(operation, argument, tensor, "a float32 tensor");
 }
 
+absl::Status CheckActivation(const char* operation, const char* argument, const DeviceTensor& tensor) {
+  const bool is_float = tensor.type() == ElementType::kFloat32 || ElementBytes(tensor.type()) == 2;
+  if (!tensor.empty() && is_float && !tensor.shape().empty()) return absl::OkStatus();
+  return Unexpected(operation, argument, tensor, "a float32 tensor, or one of 16 bits");
+}
+
 absl::Status CheckSame(const char* operation, const char* argument, const DeviceTensor& tensor,
                        const char* other_argument, const DeviceTensor& other) {
-  RUBATO_RETURN_IF_ERROR(CheckFloat(operation, other_argument, other));
-  return CheckTensor(operation, argument, tensor, other.shape());
+  RUBATO_RETURN_IF_ERROR(CheckActivation(operation, other_argument, other));
+  return CheckTensor(operation, argument, tensor, other.shape(), other.type());
+}
+
+absl::Status CheckCopy(const DeviceTensor& x, const DeviceTensor& y) {
+  RUBATO_RETURN_IF_ERROR(CheckActivation("Copy", "x", x));
+  RUBATO_RETURN_IF_ERROR(CheckActivation("Copy", "y", y));
+  return CheckTensor("Copy", "y", y, x.shape(), y.type());
 }
 
 absl::Status CheckRange(const char* operation, const DeviceTensor& tensor, int64_t offset, int64_t count) {
@@ -57,11 +73,11 @@ absl::Status CheckRange(const char* operation, const DeviceTensor& tensor, int64
       absl::StrCat(operation, ": ", count, " elements from element ", offset, " on are not in ", tensor.Description()));
 }
 
-absl::Status CheckGemm(bool transpose_a, bool transpose_b, const DeviceTensor& a, const DeviceTensor& b,
-                       const DeviceTensor& c, GemmSizes& sizes) {
-  RUBATO_RETURN_IF_ERROR(CheckFloat("Gemm", "a", a));
-  RUBATO_RETURN_IF_ERROR(CheckFloat("Gemm", "b", b));
-  RUBATO_RETURN_IF_ERROR(CheckFloat("Gemm", "c", c));
+absl::Status CheckGemm(ElementType activation_type, bool transpose_a, bool transpose_b, const DeviceTensor& a,
+                       const DeviceTensor& b, const DeviceTensor& c, GemmSizes& sizes) {
+  RUBATO_RETURN_IF_ERROR(CheckTensor("Gemm", "a", a, a.shape(), activation_type));
+  RUBATO_RETURN_IF_ERROR(CheckTensor("Gemm", "b", b, b.shape(), activation_type));
+  RUBATO_RETURN_IF_ERROR(CheckActivation("Gemm", "c", c));
   sizes = {.m = transpose_a ? a.columns() : a.rows(),
            .n = transpose_b ? b.rows() : b.columns(),
            .k = transpose_a ? a.rows() : a.columns()};
@@ -75,27 +91,27 @@ absl::Status CheckGemm(bool transpose_a, bool transpose_b, const DeviceTensor& a
   return absl::OkStatus();
 }
 
-absl::Status CheckLinear(const char* operation, const DeviceTensor& x, const DeviceTensor& weight,
-                         const DeviceTensor& bias, const DeviceTensor& y) {
-  RUBATO_RETURN_IF_ERROR(CheckFloat(operation, "x", x));
-  RUBATO_RETURN_IF_ERROR(CheckFloat(operation, "weight", weight));
-  RUBATO_RETURN_IF_ERROR(CheckTensor(operation, "x", x, {x.rows(), weight.columns()}));
-  RUBATO_RETURN_IF_ERROR(CheckTensor(operation, "y", y, {x.rows(), weight.rows()}));
+absl::Status CheckLinear(ElementType activation_type, const char* operation, const DeviceTensor& x,
+                         const DeviceTensor& weight, const DeviceTensor& bias, const DeviceTensor& y) {
+  RUBATO_RETURN_IF_ERROR(CheckTensor(operation, "weight", weight, weight.shape(), activation_type));
+  RUBATO_RETURN_IF_ERROR(CheckTensor(operation, "x", x, {x.rows(), weight.columns()}, activation_type));
+  RUBATO_RETURN_IF_ERROR(CheckTensor(operation, "y", y, {x.rows(), weight.rows()}, activation_type));
   return bias.empty() ? absl::OkStatus() : CheckTensor(operation, "bias", bias, {weight.rows()});
 }
 
-absl::Status CheckLinearBackward(const DeviceTensor& x, const DeviceTensor& weight, const DeviceTensor& dy,
-                                 const DeviceTensor& dx, const DeviceTensor& dweight, const DeviceTensor& dbias) {
+absl::Status CheckLinearBackward(ElementType activation_type, const DeviceTensor& x, const DeviceTensor& weight,
+                                 const DeviceTensor& dy, const DeviceTensor& dx, const DeviceTensor& dweight,
+                                 const DeviceTensor& dbias) {
   constexpr char kOperation[] = "LinearBackward";
-  RUBATO_RETURN_IF_ERROR(CheckLinear(kOperation, x, weight, DeviceTensor(), dy));
-  RUBATO_RETURN_IF_ERROR(CheckSame(kOperation, "dweight", dweight, "weight", weight));
+  RUBATO_RETURN_IF_ERROR(CheckLinear(activation_type, kOperation, x, weight, DeviceTensor(), dy));
+  RUBATO_RETURN_IF_ERROR(CheckTensor(kOperation, "dweight", dweight, weight.shape()));
   if (!dx.empty()) RUBATO_RETURN_IF_ERROR(CheckSame(kOperation, "dx", dx, "x", x));
   return dbias.empty() ? absl::OkStatus() : CheckTensor(kOperation, "dbias", dbias, {weight.rows()});
 }
 
-absl::Status CheckConv2d(const Conv2dGeometry& geometry, const DeviceTensor& x, const DeviceTensor& weight,
-                         const DeviceTensor& y) {
-  RUBATO_RETURN_IF_ERROR(CheckFloat("Conv2d", "x", x));
+absl::Status CheckConv2d(ElementType activation_type, ElementType weight_type, const Conv2dGeometry& geometry,
+                         const DeviceTensor& x, const DeviceTensor& weight, const DeviceTensor& y) {
+  RUBATO_RETURN_IF_ERROR(CheckActivation("Conv2d", "x", x));
   if (geometry.kernel < 1 || geometry.stride < 1 || geometry.padding < 0 || geometry.padding >= geometry.kernel ||
       geometry.kernel > geometry.height + 2 * geometry.padding ||
       geometry.kernel > geometry.width + 2 * geometry.padding) {
@@ -103,27 +119,27 @@ absl::Status CheckConv2d(const Conv2dGeometry& geometry, const DeviceTensor& x, 
                                                    ", padding ", geometry.padding, " do not fit an input of ",
                                                    geometry.height, "x", geometry.width));
   }
-  RUBATO_RETURN_IF_ERROR(CheckTensor("Conv2d", "x", x, geometry.InputShape(x.rows())));
-  RUBATO_RETURN_IF_ERROR(CheckTensor("Conv2d", "weight", weight, geometry.WeightShape()));
-  return CheckTensor("Conv2d", "y", y, geometry.OutputShape(x.rows()));
+  RUBATO_RETURN_IF_ERROR(CheckTensor("Conv2d", "x", x, geometry.InputShape(x.rows()), activation_type));
+  RUBATO_RETURN_IF_ERROR(CheckTensor("Conv2d", "weight", weight, geometry.WeightShape(), weight_type));
+  return CheckTensor("Conv2d", "y", y, geometry.OutputShape(x.rows()), activation_type);
 }
 
 absl::Status CheckPool2d(const Pool2dGeometry& geometry, const DeviceTensor& x, const DeviceTensor& y,
                          const DeviceTensor* argmax) {
-  RUBATO_RETURN_IF_ERROR(CheckFloat("Pool2d", "x", x));
+  RUBATO_RETURN_IF_ERROR(CheckActivation("Pool2d", "x", x));
   if (geometry.window < 1 || geometry.stride < 1 || geometry.window > geometry.height ||
       geometry.window > geometry.width) {
     return absl::InvalidArgumentError(absl::StrCat("Pool2d: window ", geometry.window, ", stride ", geometry.stride,
                                                    " do not fit an input of ", geometry.height, "x", geometry.width));
   }
-  RUBATO_RETURN_IF_ERROR(CheckTensor("Pool2d", "x", x, geometry.InputShape(x.rows())));
-  RUBATO_RETURN_IF_ERROR(CheckTensor("Pool2d", "y", y, geometry.OutputShape(x.rows())));
+  RUBATO_RETURN_IF_ERROR(CheckTensor("Pool2d", "x", x, geometry.InputShape(x.rows()), x.type()));
+  RUBATO_RETURN_IF_ERROR(CheckTensor("Pool2d", "y", y, geometry.OutputShape(x.rows()), x.type()));
   if (argmax == nullptr) return absl::OkStatus();
   return CheckTensor("Pool2d", "argmax", *argmax, y.shape(), ElementType::kInt32);
 }
 
 absl::Status CheckBias(const char* operation, const DeviceTensor& bias, const DeviceTensor& y) {
-  RUBATO_RETURN_IF_ERROR(CheckFloat(operation, "y", y));
+  RUBATO_RETURN_IF_ERROR(CheckActivation(operation, "y", y));
   if (y.shape().size() < 2) return Unexpected(operation, "y", y, "at least two dimensions");
   return CheckTensor(operation, "bias", bias, {y.shape()[1]});
 }
@@ -137,17 +153,17 @@ absl::Status CheckDropout(const DropoutMask& mask, const DeviceTensor& x, const 
 
 absl::Status CheckLayerNorm(const DeviceTensor& x, const DeviceTensor& gain, const DeviceTensor& bias,
                             const DeviceTensor& y, const DeviceTensor& mean, const DeviceTensor& inverse_deviation) {
-  RUBATO_RETURN_IF_ERROR(CheckFloat("LayerNorm", "x", x));
+  RUBATO_RETURN_IF_ERROR(CheckActivation("LayerNorm", "x", x));
   RUBATO_RETURN_IF_ERROR(CheckTensor("LayerNorm", "gain", gain, RowShape(x)));
   RUBATO_RETURN_IF_ERROR(CheckTensor("LayerNorm", "bias", bias, RowShape(x)));
-  RUBATO_RETURN_IF_ERROR(CheckTensor("LayerNorm", "y", y, x.shape()));
+  RUBATO_RETURN_IF_ERROR(CheckTensor("LayerNorm", "y", y, x.shape(), x.type()));
   RUBATO_RETURN_IF_ERROR(CheckTensor("LayerNorm", "mean", mean, {x.rows()}));
   return CheckTensor("LayerNorm", "inverse_deviation", inverse_deviation, {x.rows()});
 }
 
 absl::Status CheckGroupNorm(int64_t groups, const DeviceTensor& x, const DeviceTensor& gain, const DeviceTensor& bias,
                             const DeviceTensor& y, const DeviceTensor& mean, const DeviceTensor& inverse_deviation) {
-  RUBATO_RETURN_IF_ERROR(CheckFloat("GroupNorm", "x", x));
+  RUBATO_RETURN_IF_ERROR(CheckActivation("GroupNorm", "x", x));
   if (x.shape().size() < 2) return Unexpected("GroupNorm", "x", x, "at least two dimensions");
   const int64_t channels = x.shape()[1];
   if (groups < 1 || channels % groups != 0) {
@@ -156,7 +172,7 @@ absl::Status CheckGroupNorm(int64_t groups, const DeviceTensor& x, const DeviceT
   }
   RUBATO_RETURN_IF_ERROR(CheckTensor("GroupNorm", "gain", gain, {channels}));
   RUBATO_RETURN_IF_ERROR(CheckTensor("GroupNorm", "bias", bias, {channels}));
-  RUBATO_RETURN_IF_ERROR(CheckTensor("GroupNorm", "y", y, x.shape()));
+  RUBATO_RETURN_IF_ERROR(CheckTensor("GroupNorm", "y", y, x.shape(), x.type()));
   RUBATO_RETURN_IF_ERROR(CheckTensor("GroupNorm", "mean", mean, {x.rows(), groups}));
   return CheckTensor("GroupNorm", "inverse_deviation", inverse_deviation, {x.rows(), groups});
 }
@@ -168,19 +184,20 @@ absl::Status CheckEmbed(const char* operation, const DeviceTensor& table, const 
   RUBATO_RETURN_IF_ERROR(CheckTensor(operation, "indices", indices, indices.shape(), ElementType::kInt32));
   Shape output = indices.shape();
   output.push_back(table.columns());
-  return CheckTensor(operation, "y", y, output);
+  RUBATO_RETURN_IF_ERROR(CheckActivation(operation, "y", y));
+  return CheckTensor(operation, "y", y, output, y.type());
 }
 
-absl::Status CheckAttention(const AttentionGeometry& geometry, const DeviceTensor& qkv, const DeviceTensor& y,
-                            const DeviceTensor& log_sum_exp) {
+absl::Status CheckAttention(ElementType activation_type, const AttentionGeometry& geometry, const DeviceTensor& qkv,
+                            const DeviceTensor& y, const DeviceTensor& log_sum_exp) {
   if (geometry.sequence < 1 || geometry.heads < 1 || geometry.head_width < 1) {
     return absl::InvalidArgumentError(absl::StrCat("CausalAttention: sequence ", geometry.sequence, ", heads ",
                                                    geometry.heads, ", head_width ", geometry.head_width,
                                                    " are not all at least 1"));
   }
-  RUBATO_RETURN_IF_ERROR(CheckFloat("CausalAttention", "qkv", qkv));
-  RUBATO_RETURN_IF_ERROR(CheckTensor("CausalAttention", "qkv", qkv, geometry.InputShape(qkv.rows())));
-  RUBATO_RETURN_IF_ERROR(CheckTensor("CausalAttention", "y", y, geometry.OutputShape(qkv.rows())));
+  RUBATO_RETURN_IF_ERROR(CheckActivation("CausalAttention", "qkv", qkv));
+  RUBATO_RETURN_IF_ERROR(CheckTensor("CausalAttention", "qkv", qkv, geometry.InputShape(qkv.rows()), activation_type));
+  RUBATO_RETURN_IF_ERROR(CheckTensor("CausalAttention", "y", y, geometry.OutputShape(qkv.rows()), activation_type));
   return CheckTensor("CausalAttention", "log_sum_exp", log_sum_exp, geometry.LogSumExpShape(qkv.rows()));
 }
 

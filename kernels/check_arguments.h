@@ -11,32 +11,40 @@
 // name, what was expected and what was found.
 namespace rubato {
 
-// Bytes of a tensor. InvalidArgument: a dimension is negative, or the product overflows.
-absl::StatusOr<int64_t> CheckedBytes(const Shape& shape, ElementType type);
+// Bytes of a tensor. InvalidArgument: a dimension is negative, or the product overflows, or the type has 16 bits and is
+// not activation_type.
+absl::StatusOr<int64_t> CheckedBytes(const Shape& shape, ElementType type, ElementType activation_type);
 absl::Status CheckTensor(const char* operation, const char* argument, const DeviceTensor& tensor, const Shape& shape,
                          ElementType type = ElementType::kFloat32);
 // Any shape of at least one dimension.
 absl::Status CheckFloat(const char* operation, const char* argument, const DeviceTensor& tensor);
-// Like `other`, which is a float32 tensor called `other_argument`.
+// The same for float32 or a type of 16 bits.
+absl::Status CheckActivation(const char* operation, const char* argument, const DeviceTensor& tensor);
+// Like `other`, which is an activation called `other_argument`.
 absl::Status CheckSame(const char* operation, const char* argument, const DeviceTensor& tensor,
                        const char* other_argument, const DeviceTensor& other);
+// Activations of one shape.
+absl::Status CheckCopy(const DeviceTensor& x, const DeviceTensor& y);
 // OutOfRange when [offset, offset + count) is not inside the tensor.
 absl::Status CheckRange(const char* operation, const DeviceTensor& tensor, int64_t offset, int64_t count);
 
 struct GemmSizes {
   int64_t m = 0, n = 0, k = 0;
 };
-absl::Status CheckGemm(bool transpose_a, bool transpose_b, const DeviceTensor& a, const DeviceTensor& b,
-                       const DeviceTensor& c, GemmSizes& sizes);
+// Operands have activation_type; c has it, or is float32.
+absl::Status CheckGemm(ElementType activation_type, bool transpose_a, bool transpose_b, const DeviceTensor& a,
+                       const DeviceTensor& b, const DeviceTensor& c, GemmSizes& sizes);
 // `bias` may be empty.
-absl::Status CheckLinear(const char* operation, const DeviceTensor& x, const DeviceTensor& weight,
-                         const DeviceTensor& bias, const DeviceTensor& y);
+absl::Status CheckLinear(ElementType activation_type, const char* operation, const DeviceTensor& x,
+                         const DeviceTensor& weight, const DeviceTensor& bias, const DeviceTensor& y);
 // `dx` and `dbias` may be empty.
-absl::Status CheckLinearBackward(const DeviceTensor& x, const DeviceTensor& weight, const DeviceTensor& dy,
-                                 const DeviceTensor& dx, const DeviceTensor& dweight, const DeviceTensor& dbias);
-// `x` and `y` are input and output or their gradients; `weight` is the weight or its gradient.
-absl::Status CheckConv2d(const Conv2dGeometry& geometry, const DeviceTensor& x, const DeviceTensor& weight,
-                         const DeviceTensor& y);
+absl::Status CheckLinearBackward(ElementType activation_type, const DeviceTensor& x, const DeviceTensor& weight,
+                                 const DeviceTensor& dy, const DeviceTensor& dx, const DeviceTensor& dweight,
+                                 const DeviceTensor& dbias);
+// `x` and `y` are input and output or their gradients, of activation_type; `weight` is the weight, of weight_type, or
+// its gradient.
+absl::Status CheckConv2d(ElementType activation_type, ElementType weight_type, const Conv2dGeometry& geometry,
+                         const DeviceTensor& x, const DeviceTensor& weight, const DeviceTensor& y);
 // `argmax` may be null.
 absl::Status CheckPool2d(const Pool2dGeometry& geometry, const DeviceTensor& x, const DeviceTensor& y,
                          const DeviceTensor* argmax);
@@ -52,8 +60,8 @@ absl::Status CheckGroupNorm(int64_t groups, const DeviceTensor& x, const DeviceT
 // `table` and `y` are these or their gradients.
 absl::Status CheckEmbed(const char* operation, const DeviceTensor& table, const DeviceTensor& indices,
                         const DeviceTensor& y);
-absl::Status CheckAttention(const AttentionGeometry& geometry, const DeviceTensor& qkv, const DeviceTensor& y,
-                            const DeviceTensor& log_sum_exp);
+absl::Status CheckAttention(ElementType activation_type, const AttentionGeometry& geometry, const DeviceTensor& qkv,
+                            const DeviceTensor& y, const DeviceTensor& log_sum_exp);
 // A float64 [1].
 absl::Status CheckSum(const char* operation, const char* argument, const DeviceTensor& sum);
 absl::Status CheckScaleToNorm(float max_norm, const DeviceTensor& sum_of_squares, const DeviceTensor& y);

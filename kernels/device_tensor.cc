@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 
 namespace rubato {
-namespace {
 
 const char* TypeName(ElementType type) {
   switch (type) {
@@ -15,13 +14,27 @@ const char* TypeName(ElementType type) {
       return "int32";
     case ElementType::kFloat64:
       return "float64";
+    case ElementType::kBfloat16:
+      return "bfloat16";
+    case ElementType::kFloat16:
+      return "float16";
   }
   return "unknown";
 }
 
-}  // namespace
-
-int64_t ElementBytes(ElementType type) { return type == ElementType::kFloat64 ? 8 : 4; }
+int64_t ElementBytes(ElementType type) {
+  switch (type) {
+    case ElementType::kFloat64:
+      return 8;
+    case ElementType::kFloat32:
+    case ElementType::kInt32:
+      return 4;
+    case ElementType::kBfloat16:
+    case ElementType::kFloat16:
+      return 2;
+  }
+  return 0;
+}
 
 DeviceTensor DeviceTensor::Rows(int64_t rows) const {
   assert(!shape_.empty() && rows <= shape_[0]);

@@ -10,10 +10,12 @@
 
 namespace rubato {
 
-enum class ElementType { kFloat32, kInt32, kFloat64 };
+enum class ElementType { kFloat32, kInt32, kFloat64, kBfloat16, kFloat16 };
 
 // Bytes of one element.
 int64_t ElementBytes(ElementType type);
+// "float32", for messages.
+const char* TypeName(ElementType type);
 
 // One allocation on a device. Each backend derives a class that frees it.
 class DeviceBuffer {

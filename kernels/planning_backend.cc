@@ -22,7 +22,7 @@ class DoneEvent : public Event {
 }  // namespace
 
 absl::StatusOr<DeviceTensor> PlanningBackend::Allocate(Shape shape, ElementType type) {
-  RUBATO_ASSIGN_OR_RETURN(const int64_t bytes, CheckedBytes(shape, type));
+  RUBATO_ASSIGN_OR_RETURN(const int64_t bytes, CheckedBytes(shape, type, ActivationType()));
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max() - kGranularity;
   if (bytes > kMost - bytes_) return absl::InvalidArgumentError("the plan has more bytes than can be counted");
   bytes_ += (bytes + kGranularity - 1) / kGranularity * kGranularity;

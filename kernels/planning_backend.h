@@ -14,6 +14,9 @@ namespace rubato {
 // shape and no elements, and its operations do nothing. Used by one thread at a time.
 class PlanningBackend : public Backend {
  public:
+  // `rules` are those of the device that is planned for.
+  explicit PlanningBackend(const WorkspaceRules& rules = {}) : rules_(rules) {}
+
   // Each tensor takes a multiple of 256 bytes.
   static constexpr int64_t kGranularity = 256;
 
@@ -27,6 +30,7 @@ class PlanningBackend : public Backend {
   absl::StatusOr<std::shared_ptr<void>> AllocateHost(int64_t) override { return NoMemory(); }
   absl::StatusOr<std::shared_ptr<void>> AllocateHostForSending(int64_t) override { return NoMemory(); }
   absl::StatusOr<DeviceMemory> Memory() const override { return DeviceMemory{}; }
+  WorkspaceRules Workspace() const override { return rules_; }
   float* HostPointer(const DeviceTensor&) const override { return nullptr; }
   absl::StatusOr<std::unique_ptr<Event>> Record() override;
   absl::Status Synchronize() override { return absl::OkStatus(); }
@@ -85,6 +89,7 @@ class PlanningBackend : public Backend {
  private:
   static absl::Status NoMemory() { return absl::UnimplementedError("a plan has no memory"); }
 
+  const WorkspaceRules rules_;
   int64_t bytes_ = 0;
 };
 

@@ -28,19 +28,14 @@ int64_t ScoreRowsAtOnce(const WorkspaceRules& rules, const AttentionGeometry& g,
   return std::min(std::max(rows, kLeastRows), g.sequence);
 }
 
-int64_t ProductWorkspaceBytes(const WorkspaceRules& rules, int64_t input_elements) {
-  return rules.operand_bytes * input_elements;
-}
-
 int64_t Conv2dWorkspaceBytes(const WorkspaceRules& rules, const Conv2dGeometry& g, int64_t batch) {
   if (rules.unfolded_elements == 0) return 0;
   const int64_t group = ImagesAtOnce(rules, g, batch);
-  const int64_t weights = g.filters * Taps(g) * rules.operand_bytes;
   const int64_t columns = Taps(g) * group * Positions(g), gradients = g.filters * Positions(g);
-  const int64_t forward = weights + columns * rules.gathered_bytes;
-  const int64_t data = weights + batch * gradients * rules.operand_bytes + columns * kFloatBytes;
+  const int64_t data = columns * kFloatBytes;
   const int64_t weight = (columns + group * gradients) * rules.gathered_bytes;
-  return std::max({forward, data, weight});
+  // A library may write the weight's gradient here before it is added to what is there.
+  return std::max(data, weight) + g.filters * Taps(g) * rules.gathered_bytes;
 }
 
 int64_t AttentionWorkspaceBytes(const WorkspaceRules& rules, const AttentionGeometry& g, int64_t batch) {

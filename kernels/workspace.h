@@ -3,19 +3,20 @@
 
 #include <cstdint>
 
+#include "kernels/device_tensor.h"
 #include "kernels/geometry.h"
 
 namespace rubato {
 
-// What a backend's operations take for themselves while they run, beside the tensors. All zeros: nothing that is worth
-// counting.
+// What a backend's layers are kept in, and what its operations take for themselves while they run, beside the tensors.
+// All zeros: nothing that is worth counting.
 struct WorkspaceRules {
+  // Of Backend::ActivationType.
+  ElementType activation_type = ElementType::kFloat32;
   // For as long as the backend lives.
   int64_t fixed_bytes = 0;
-  // Of an element of a product's inputs: as it lies in the workspace, where it has to, and where it may stay in its
-  // tensor.
+  // Of an element of a product's inputs where it has to lie in the workspace.
   int64_t gathered_bytes = 0;
-  int64_t operand_bytes = 0;
   // Convolutions unfold images, and attention computes scores, as many at a time as have about this many elements.
   int64_t unfolded_elements = 0;
   int64_t score_elements = 0;
@@ -34,9 +35,7 @@ bool FusesAttention(const WorkspaceRules& rules, const AttentionGeometry& geomet
 // rows.
 int64_t ScoreRowsAtOnce(const WorkspaceRules& rules, const AttentionGeometry& geometry, int64_t pairs);
 
-// The most that the forward and backward operations take at a time, in bytes: of a product whose inputs have so many
-// elements together, and of a batch of so many examples.
-int64_t ProductWorkspaceBytes(const WorkspaceRules& rules, int64_t input_elements);
+// The most that the forward and backward operations take at a time for a batch of so many examples, in bytes.
 int64_t Conv2dWorkspaceBytes(const WorkspaceRules& rules, const Conv2dGeometry& geometry, int64_t batch);
 int64_t AttentionWorkspaceBytes(const WorkspaceRules& rules, const AttentionGeometry& geometry, int64_t batch);
 

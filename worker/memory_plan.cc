@@ -34,18 +34,8 @@ int64_t LabelElements(const ModelSpec& spec) {
   return classes ? spec.labels_per_example() : NumElements(spec.output);
 }
 
-// At most: the backward pass of a linear layer computes with all three tensors at once.
-int64_t LinearWorkspace(const WorkspaceRules& rules, int64_t x, int64_t weight, int64_t y) {
-  return ProductWorkspaceBytes(rules, x + weight + y);
-}
-
-int64_t LayerWorkspace(const WorkspaceRules& rules, const ModelSpec& spec, const LayerSpec& layer, int64_t batch) {
-  const int64_t x = batch * NumElements(layer.input), y = batch * NumElements(layer.output);
+int64_t LayerWorkspace(const WorkspaceRules& rules, const LayerSpec& layer, int64_t batch) {
   switch (layer.config.kind_case()) {
-    case v1::LayerConfig::kLinear:
-      return LinearWorkspace(rules, x, NumElements(spec.tensors[layer.tensors[0]].shape), y);
-    case v1::LayerConfig::kGlobalAveragePool:
-      return LinearWorkspace(rules, x, layer.input[1] * layer.input[2], y);
     case v1::LayerConfig::kConv2D: {
       const v1::Conv2dLayer& config = layer.config.conv2d();
       return Conv2dWorkspaceBytes(rules,
@@ -125,7 +115,7 @@ int64_t LargestPart(const v1::TrainingConfig& training, int cards) {
 absl::StatusOr<MemoryPlan> PlanMemory(const v1::JobConfig& config, const ModelSpec& spec, const WorkspaceRules& rules,
                                       bool staged, int cards) {
   const int64_t batch = LargestPart(config.training(), cards);
-  PlanningBackend backend;
+  PlanningBackend backend(rules);
   RUBATO_RETURN_IF_ERROR(Model::Create(spec, &backend, {.max_batch = batch}).status());
   MemoryPlan plan;
   int64_t tensors = 0;
@@ -140,7 +130,7 @@ absl::StatusOr<MemoryPlan> PlanMemory(const v1::JobConfig& config, const ModelSp
   plan.inputs = 2 * (Rounded(input_bytes) + Rounded(label_bytes));
   plan.activations = backend.bytes() - plan.weights - plan.gradients - plan.inputs;
   for (const LayerSpec& layer : spec.layers) {
-    plan.workspace = std::max(plan.workspace, LayerWorkspace(rules, spec, layer, batch));
+    plan.workspace = std::max(plan.workspace, LayerWorkspace(rules, layer, batch));
   }
   if (staged) {
     plan.staging = 2 * tensors + 2 * cards * (input_bytes + label_bytes);

@@ -99,7 +99,8 @@ TEST(MemoryPlanTest, TheLargestOperationGivesTheWorkspace) {
   const WorkspaceRules rules = {.fixed_bytes = 7, .gathered_bytes = 4, .unfolded_elements = 1 << 30};
   // The second convolution: 144 taps at 1024 positions of 64 images.
   const int64_t columns = int64_t{144} * 1024 * 64, gradients = int64_t{16} * 1024 * 64;
-  EXPECT_EQ(Plan(Config(kConv), true, rules).workspace, (columns + gradients) * 4 + 7);
+  const int64_t weights = int64_t{144} * 16;
+  EXPECT_EQ(Plan(Config(kConv), true, rules).workspace, (columns + gradients + weights) * 4 + 7);
 }
 
 TEST(MemoryPlanTest, ADeviceThatPacksHasMessagesAndWhatIsKeptBack) {

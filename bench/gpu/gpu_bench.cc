@@ -60,6 +60,7 @@ class Suite {
   // ResourceExhausted: the tensors do not fit.
   absl::Status Build() {
     RUBATO_RETURN_IF_ERROR(AddCopies());
+    RUBATO_RETURN_IF_ERROR(AddActivations());
     RUBATO_RETURN_IF_ERROR(AddProducts());
     RUBATO_RETURN_IF_ERROR(AddRows());
     RUBATO_RETURN_IF_ERROR(AddMessages());
@@ -87,12 +88,14 @@ class Suite {
   absl::StatusOr<DeviceTensor> Tensor(Shape shape, ElementType type = ElementType::kFloat32) {
     RUBATO_ASSIGN_OR_RETURN(DeviceTensor tensor, backend_.Allocate(std::move(shape), type));
     // Not zeros, with which products draw less power and run faster.
-    if (type == ElementType::kFloat32) {
+    if (type == ElementType::kFloat32 || type == backend_.ActivationType()) {
       RUBATO_RETURN_IF_ERROR(backend_.Fill(1, tensor));
       RUBATO_RETURN_IF_ERROR(backend_.Dropout({.rate = 0.5, .seed = ++seed_, .stream = 1}, tensor, tensor));
     }
     return tensor;
   }
+  absl::StatusOr<DeviceTensor> Activations(Shape shape) { return Tensor(std::move(shape), backend_.ActivationType()); }
+  double ElementBytes() const { return static_cast<double>(rubato::ElementBytes(backend_.ActivationType())); }
   void Add(std::string name, double bytes, double operations, Operation run) {
     measured_.push_back({std::move(name), bytes, operations, std::move(run)});
   }
@@ -107,24 +110,36 @@ class Suite {
     Add("copy to the device", bytes, 0, [this, x, n, host] { return backend_.CopyToDevice(x, 0, n, host.get()); });
     Add("copy to the host", bytes, 0, [this, x, n, host] { return backend_.CopyToHost(x, 0, n, host.get()); });
     Add("axpy", 3 * bytes, 0, [this, x, y] { return backend_.Axpy(1e-9f, x, y); });
-    Add("relu", 2 * bytes, 0, [this, x, y] { return backend_.Activate(Activation::kRelu, x, y); });
-    Add("gelu", 2 * bytes, 0, [this, x, y] { return backend_.Activate(Activation::kGelu, x, y); });
-    Add("gelu gradient", 4 * bytes, 0,
-        [this, x, y] { return backend_.ActivateBackward(Activation::kGelu, x, x, x, y); });
-    Add("dropout", 2 * bytes, 0, [this, x, y] { return backend_.Dropout({.rate = 0.1, .seed = 3}, x, y); });
     RUBATO_ASSIGN_OR_RETURN(DeviceTensor sum, Tensor({1}, ElementType::kFloat64));
     Add("sum of squares", bytes, 0, [this, x, sum] { return backend_.SumOfSquares(x, false, sum); });
+    return absl::OkStatus();
+  }
+
+  absl::Status AddActivations() {
+    const int64_t n = scale_ * (int64_t{1} << 20);
+    const double bytes = ElementBytes() * static_cast<double>(n);
+    RUBATO_ASSIGN_OR_RETURN(DeviceTensor floats, Tensor({n}));
+    RUBATO_ASSIGN_OR_RETURN(DeviceTensor x, Activations({n}));
+    RUBATO_ASSIGN_OR_RETURN(DeviceTensor y, Activations({n}));
+    Add("from float32", 4.0 * static_cast<double>(n) + bytes, 0,
+        [this, floats, y] { return backend_.Copy(floats, y); });
+    Add("sum of two", 3 * bytes, 0, [this, x, y] { return backend_.Add(x, x, y); });
+    Add("relu", 2 * bytes, 0, [this, x, y] { return backend_.Activate(Activation::kRelu, x, y); });
+    Add("gelu", 2 * bytes, 0, [this, x, y] { return backend_.Activate(Activation::kGelu, x, y); });
+    Add("gelu gradient", 3 * bytes, 0,
+        [this, x, y] { return backend_.ActivateBackward(Activation::kGelu, x, x, x, y); });
+    Add("dropout", 2 * bytes, 0, [this, x, y] { return backend_.Dropout({.rate = 0.1, .seed = 3}, x, y); });
     return absl::OkStatus();
   }
 
   absl::Status AddProducts() {
     for (int64_t size : {256, 1024, 4096}) {
       const int64_t n = std::min(size, 64 * scale_);
-      RUBATO_ASSIGN_OR_RETURN(DeviceTensor a, Tensor({n, n}));
-      RUBATO_ASSIGN_OR_RETURN(DeviceTensor b, Tensor({n, n}));
-      RUBATO_ASSIGN_OR_RETURN(DeviceTensor c, Tensor({n, n}));
+      RUBATO_ASSIGN_OR_RETURN(DeviceTensor a, Activations({n, n}));
+      RUBATO_ASSIGN_OR_RETURN(DeviceTensor b, Activations({n, n}));
+      RUBATO_ASSIGN_OR_RETURN(DeviceTensor c, Activations({n, n}));
       const double cube = static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n);
-      Add(absl::StrCat("product ", n), 12.0 * static_cast<double>(n * n), 2 * cube,
+      Add(absl::StrCat("product ", n), 3 * ElementBytes() * static_cast<double>(n * n), 2 * cube,
           [this, a, b, c] { return backend_.Gemm(false, true, 1, a, b, 0, c); });
     }
     return absl::OkStatus();
@@ -132,9 +147,11 @@ class Suite {
 
   absl::Status AddRows() {
     const int64_t rows = scale_ * 128, columns = 1024;
-    const double bytes = 4.0 * static_cast<double>(rows * columns);
-    RUBATO_ASSIGN_OR_RETURN(DeviceTensor x, Tensor({rows, columns}));
-    RUBATO_ASSIGN_OR_RETURN(DeviceTensor y, Tensor({rows, columns}));
+    const double elements = static_cast<double>(rows * columns), bytes = ElementBytes() * elements;
+    RUBATO_ASSIGN_OR_RETURN(DeviceTensor x, Activations({rows, columns}));
+    RUBATO_ASSIGN_OR_RETURN(DeviceTensor y, Activations({rows, columns}));
+    RUBATO_ASSIGN_OR_RETURN(DeviceTensor logits, Tensor({rows, columns}));
+    RUBATO_ASSIGN_OR_RETURN(DeviceTensor dlogits, Tensor({rows, columns}));
     RUBATO_ASSIGN_OR_RETURN(DeviceTensor gain, Tensor({columns}));
     RUBATO_ASSIGN_OR_RETURN(DeviceTensor bias, Tensor({columns}));
     RUBATO_ASSIGN_OR_RETURN(DeviceTensor mean, Tensor({rows}));
@@ -146,7 +163,8 @@ class Suite {
     Add("layer norm", 2 * bytes, 0, [=, this] { return backend_.LayerNorm(1e-5f, x, gain, gain, y, mean, inverse); });
     Add("layer norm gradient", 5 * bytes, 0,
         [=, this] { return backend_.LayerNormBackward(x, gain, mean, inverse, x, false, y, bias, bias); });
-    Add("softmax loss", 2 * bytes, 0, [=, this] { return backend_.SoftmaxCrossEntropy(x, classes, 1, y, sums); });
+    Add("softmax loss", 8 * elements, 0,
+        [=, this] { return backend_.SoftmaxCrossEntropy(logits, classes, 1, dlogits, sums); });
     return absl::OkStatus();
   }
 
@@ -171,26 +189,27 @@ class Suite {
     const int64_t batch = scale_ / 8 + 1;
     const Conv2dGeometry conv = {
         .channels = 64, .height = 32, .width = 32, .filters = 64, .kernel = 3, .stride = 1, .padding = 1};
-    RUBATO_ASSIGN_OR_RETURN(DeviceTensor x, Tensor(conv.InputShape(batch)));
-    RUBATO_ASSIGN_OR_RETURN(DeviceTensor w, Tensor(conv.WeightShape()));
-    RUBATO_ASSIGN_OR_RETURN(DeviceTensor y, Tensor(conv.OutputShape(batch)));
-    const double bytes = 8.0 * static_cast<double>(x.elements());
+    RUBATO_ASSIGN_OR_RETURN(DeviceTensor x, Activations(conv.InputShape(batch)));
+    RUBATO_ASSIGN_OR_RETURN(DeviceTensor w, Activations(conv.WeightShape()));
+    RUBATO_ASSIGN_OR_RETURN(DeviceTensor dw, Tensor(conv.WeightShape()));
+    RUBATO_ASSIGN_OR_RETURN(DeviceTensor y, Activations(conv.OutputShape(batch)));
+    const double bytes = 2 * ElementBytes() * static_cast<double>(x.elements());
     const double operations = 2.0 * static_cast<double>(y.elements()) * 64 * 9;
     Add("convolution 3x3", bytes, operations, [=, this] { return backend_.Conv2d(conv, x, w, y); });
     Add("convolution, data gradient", bytes, operations,
         [=, this] { return backend_.Conv2dBackwardData(conv, y, w, x); });
     Add("convolution, weight gradient", bytes, operations,
-        [=, this] { return backend_.Conv2dBackwardWeight(conv, x, y, false, w); });
+        [=, this] { return backend_.Conv2dBackwardWeight(conv, x, y, false, dw); });
 
     const AttentionGeometry attention = {.sequence = 1024, .heads = 12, .head_width = 64};
     const int64_t examples = scale_ / 64 + 1;
-    RUBATO_ASSIGN_OR_RETURN(DeviceTensor qkv, Tensor(attention.InputShape(examples)));
-    RUBATO_ASSIGN_OR_RETURN(DeviceTensor out, Tensor(attention.OutputShape(examples)));
+    RUBATO_ASSIGN_OR_RETURN(DeviceTensor qkv, Activations(attention.InputShape(examples)));
+    RUBATO_ASSIGN_OR_RETURN(DeviceTensor out, Activations(attention.OutputShape(examples)));
     RUBATO_ASSIGN_OR_RETURN(DeviceTensor lse, Tensor(attention.LogSumExpShape(examples)));
-    RUBATO_ASSIGN_OR_RETURN(DeviceTensor dqkv, Tensor(attention.InputShape(examples)));
+    RUBATO_ASSIGN_OR_RETURN(DeviceTensor dqkv, Activations(attention.InputShape(examples)));
     // Half of the square, twice.
     const double products = 2.0 * static_cast<double>(examples * 12 * 1024) * 1024 * 64;
-    const double touched = 16.0 * static_cast<double>(out.elements());
+    const double touched = 4 * ElementBytes() * static_cast<double>(out.elements());
     Add("causal attention", touched, products,
         [=, this] { return backend_.CausalAttention(attention, qkv, out, lse); });
     Add("causal attention, gradient", 2 * touched, 2.5 * products,

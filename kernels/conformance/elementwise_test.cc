@@ -8,7 +8,7 @@ namespace {
 TEST_P(ConformanceTest, ActivationsMatchReference) {
   Values x = RandomValues(2001), dy = RandomValues(2001);
   // Also far from zero, where they saturate.
-  for (size_t i = 0; i < 200; ++i) x[i] = static_cast<float>(x[i] * 10);
+  for (size_t i = 0; i < 200; ++i) x[i] = AsActivation(x[i] * 10);
   for (Activation activation : {Activation::kRelu, Activation::kTanh, Activation::kGelu}) {
     SCOPED_TRACE(static_cast<int>(activation));
     Values y(x.size()), dx(x.size());
@@ -16,7 +16,8 @@ TEST_P(ConformanceTest, ActivationsMatchReference) {
       y[i] = reference::Activate(activation, x[i]);
       dx[i] = dy[i] * reference::ActivateDerivative(activation, x[i]);
     }
-    DeviceTensor device_x = Upload({3, 667}, x), device_y = Unwritten({3, 667}), gradient = Upload({3, 667}, dy);
+    DeviceTensor device_x = UploadActivation({3, 667}, x), device_y = UnwrittenActivation({3, 667});
+    DeviceTensor gradient = UploadActivation({3, 667}, dy);
     EXPECT_OK(backend_->Activate(activation, device_x, device_y));
     ExpectClose(device_y, y, "y");
     // In place, over dy.
@@ -58,6 +59,9 @@ TEST_P(ConformanceTest, DropoutFollowsItsMaskDefinition) {
   DeviceTensor y = Unwritten({n});
   EXPECT_OK(backend_->Dropout(mask, Upload({n}, x), y));
   ExpectClose(y, expected, "y");
+  DeviceTensor activation = UploadActivation({n}, x);
+  EXPECT_OK(backend_->Dropout(mask, activation, activation));
+  ExpectClose(activation, expected, "an activation, in place");
 
   DropoutMask other = mask;
   other.stream = 6;
@@ -67,15 +71,17 @@ TEST_P(ConformanceTest, DropoutFollowsItsMaskDefinition) {
 }
 
 TEST_P(ConformanceTest, LayerNormMatchesReference) {
-  for (Shape shape : {Shape{5, 37}, Shape{2, 3, 4, 5}, Shape{1, 1}}) {
+  // Rows of whole packs and others, of a warp and of a block.
+  for (Shape shape : {Shape{5, 37}, Shape{2, 3, 4, 5}, Shape{1, 1}, Shape{19, 768}, Shape{3, 2500}, Shape{2, 2307}}) {
     SCOPED_TRACE(ShapeText(shape));
     const Shape row(shape.begin() + 1, shape.end());
     const int64_t rows = shape[0], columns = NumElements(row);
     Values x = RandomValues(rows * columns), dy = RandomValues(rows * columns);
-    for (double& value : x) value = static_cast<float>(3 + 2 * value);
+    for (double& value : x) value = AsActivation(3 + 2 * value);
     const Values gain = RandomValues(columns), bias = RandomValues(columns), before = RandomValues(columns);
-    DeviceTensor device_x = Upload(shape, x), device_gain = Upload(row, gain), device_dy = Upload(shape, dy);
-    DeviceTensor y = Unwritten(shape), mean = Unwritten({rows}), inverse = Unwritten({rows});
+    DeviceTensor device_x = UploadActivation(shape, x), device_gain = Upload(row, gain);
+    DeviceTensor device_dy = UploadActivation(shape, dy);
+    DeviceTensor y = UnwrittenActivation(shape), mean = Unwritten({rows}), inverse = Unwritten({rows});
     EXPECT_OK(backend_->LayerNorm(1e-3f, device_x, device_gain, Upload(row, bias), y, mean, inverse));
     const auto forward = reference::LayerNorm(1e-3f, rows, x, gain, bias);
     ExpectClose(y, forward.y, "y");

@@ -23,8 +23,8 @@ struct BackendCase {
   std::string name;
   // FailedPrecondition: what it needs is not there, and its cases are skipped.
   std::function<absl::StatusOr<std::unique_ptr<Backend>>()> create;
-  // Largest difference allowed where products or convolutions are part of it, relative to the largest magnitude in the
-  // expected tensor.
+  // Largest difference allowed where activations, products or convolutions are part of it, relative to the largest
+  // magnitude in the expected tensor.
   double tolerance = 1e-5;
 
   friend void PrintTo(const BackendCase& backend, std::ostream* out) { *out << backend.name; }
@@ -45,10 +45,16 @@ class ConformanceTest : public ::testing::TestWithParam<BackendCase> {
   DeviceTensor Upload(Shape shape, const Values& values);
   DeviceTensor UploadInts(Shape shape, const std::vector<int32_t>& values);
   DeviceTensor Unwritten(Shape shape);
+  // The same as activations: of the backend's ActivationType.
+  DeviceTensor UploadActivation(Shape shape, const Values& values);
+  DeviceTensor UnwrittenActivation(Shape shape);
+  DeviceTensor EmptyActivation(Shape shape) { return Empty(std::move(shape), backend_->ActivationType()); }
   Values Download(const DeviceTensor& tensor);
   std::vector<int32_t> DownloadInts(const DeviceTensor& tensor);
 
-  // Standard normal, rounded to float32.
+  // As an activation can hold it; exponents that its type has not are too rare in what is tested to matter.
+  double AsActivation(double value);
+  // Standard normal, as an activation can hold them.
   Values RandomValues(int64_t n);
 
   void ExpectClose(const DeviceTensor& actual, const Values& expected, const char* what);

@@ -22,13 +22,14 @@ TEST_P(ConformanceTest, ConvolutionsMatchReference) {
       const Shape xs = g.InputShape(batch), ws = g.WeightShape(), ys = g.OutputShape(batch);
       const Values x = RandomValues(NumElements(xs)), w = RandomValues(NumElements(ws));
       const Values dy = RandomValues(NumElements(ys)), before = RandomValues(NumElements(ws));
-      DeviceTensor device_x = Upload(xs, x), device_w = Upload(ws, w), device_dy = Upload(ys, dy);
+      DeviceTensor device_x = UploadActivation(xs, x), device_w = UploadActivation(ws, w);
+      DeviceTensor device_dy = UploadActivation(ys, dy);
 
-      DeviceTensor y = Unwritten(ys);
+      DeviceTensor y = UnwrittenActivation(ys);
       EXPECT_OK(backend_->Conv2d(g, device_x, device_w, y));
       ExpectClose(y, reference::Conv2d(g, batch, x, w), "y");
 
-      DeviceTensor dx = Unwritten(xs);
+      DeviceTensor dx = UnwrittenActivation(xs);
       EXPECT_OK(backend_->Conv2dBackwardData(g, device_dy, device_w, dx));
       ExpectClose(dx, reference::Conv2dBackwardData(g, batch, dy, w), "dx");
 
@@ -48,8 +49,8 @@ TEST_P(ConformanceTest, ConvolutionsMatchReference) {
 TEST_P(ConformanceTest, ConvolutionHasTheSameBitsEveryTime) {
   const Conv2dGeometry g = {8, 12, 12, 16, 5, 1, 0};
   const Shape ws = g.WeightShape();
-  DeviceTensor x = Upload(g.InputShape(8), RandomValues(NumElements(g.InputShape(8))));
-  DeviceTensor dy = Upload(g.OutputShape(8), RandomValues(NumElements(g.OutputShape(8))));
+  DeviceTensor x = UploadActivation(g.InputShape(8), RandomValues(NumElements(g.InputShape(8))));
+  DeviceTensor dy = UploadActivation(g.OutputShape(8), RandomValues(NumElements(g.OutputShape(8))));
   DeviceTensor first = Unwritten(ws), second = Unwritten(ws);
   EXPECT_OK(backend_->Conv2dBackwardWeight(g, x, dy, false, first));
   EXPECT_OK(backend_->Conv2dBackwardWeight(g, x, dy, false, second));
@@ -67,9 +68,9 @@ TEST_P(ConformanceTest, PoolingMatchesReference) {
     const Shape xs = g.InputShape(3), ys = g.OutputShape(3);
     const int64_t plane = g.height * g.width, out_plane = g.output_height() * g.output_width();
     const Values x = RandomValues(NumElements(xs)), dy = RandomValues(NumElements(ys));
-    DeviceTensor device_x = Upload(xs, x), device_dy = Upload(ys, dy);
+    DeviceTensor device_x = UploadActivation(xs, x), device_dy = UploadActivation(ys, dy);
 
-    DeviceTensor y = Unwritten(ys), argmax = Empty(ys, ElementType::kInt32), dx = Unwritten(xs);
+    DeviceTensor y = UnwrittenActivation(ys), dx = UnwrittenActivation(xs), argmax = Empty(ys, ElementType::kInt32);
     EXPECT_OK(backend_->MaxPool2d(g, device_x, y, argmax));
     const std::vector<int32_t> places = reference::MaxPool2dPlaces(g, 3, x);
     EXPECT_EQ(DownloadInts(argmax), places);
@@ -93,8 +94,8 @@ TEST_P(ConformanceTest, PoolingMatchesReference) {
 TEST_P(ConformanceTest, MaxPoolTakesTheFirstOfEqualValuesAndKeepsNaN) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const Pool2dGeometry g = {1, 2, 4, 2, 2};
-  DeviceTensor y = Unwritten({1, 1, 1, 2}), argmax = Empty({1, 1, 1, 2}, ElementType::kInt32);
-  EXPECT_OK(backend_->MaxPool2d(g, Upload({1, 1, 2, 4}, {5, 5, nan, 1, 5, 5, 2, 3}), y, argmax));
+  DeviceTensor y = UnwrittenActivation({1, 1, 1, 2}), argmax = Empty({1, 1, 1, 2}, ElementType::kInt32);
+  EXPECT_OK(backend_->MaxPool2d(g, UploadActivation({1, 1, 2, 4}, {5, 5, nan, 1, 5, 5, 2, 3}), y, argmax));
   EXPECT_EQ(DownloadInts(argmax), (std::vector<int32_t>{0, 2}));
   EXPECT_EQ(Download(y)[0], 5);
   EXPECT_NE(Download(y)[1], Download(y)[1]);
@@ -111,11 +112,13 @@ TEST_P(ConformanceTest, GroupNormMatchesReference) {
     SCOPED_TRACE(::testing::Message() << ShapeText(shape) << " in " << groups << " groups");
     const int64_t batch = shape[0], channels = shape[1];
     Values x = RandomValues(NumElements(shape));
-    for (double& value : x) value = static_cast<float>(3 + 2 * value);
+    for (double& value : x) value = AsActivation(3 + 2 * value);
     const Values dy = RandomValues(NumElements(shape));
     const Values gain = RandomValues(channels), bias = RandomValues(channels);
-    DeviceTensor device_x = Upload(shape, x), device_gain = Upload({channels}, gain), device_dy = Upload(shape, dy);
-    DeviceTensor y = Unwritten(shape), mean = Unwritten({batch, groups}), inverse = Unwritten({batch, groups});
+    DeviceTensor device_x = UploadActivation(shape, x), device_gain = Upload({channels}, gain);
+    DeviceTensor device_dy = UploadActivation(shape, dy);
+    DeviceTensor y = UnwrittenActivation(shape), mean = Unwritten({batch, groups}),
+                 inverse = Unwritten({batch, groups});
     EXPECT_OK(backend_->GroupNorm(groups, 1e-3f, device_x, device_gain, Upload({channels}, bias), y, mean, inverse));
     const auto forward = reference::GroupNorm(groups, 1e-3f, batch, x, gain, bias);
     ExpectClose(y, forward.y, "y");

@@ -15,39 +15,82 @@ TEST_P(ConformanceTest, GemmMatchesReferenceForEveryTransposition) {
       SCOPED_TRACE(::testing::Message() << s.m << "x" << s.n << "x" << s.k << " transposed " << transposed);
       const bool ta = transposed & 1, tb = transposed & 2;
       const Values a = RandomValues(s.m * s.k), b = RandomValues(s.k * s.n), c = RandomValues(s.m * s.n);
-      DeviceTensor da = Upload(ta ? Shape{s.k, s.m} : Shape{s.m, s.k}, a);
-      DeviceTensor db = Upload(tb ? Shape{s.n, s.k} : Shape{s.k, s.n}, b);
-      DeviceTensor dc = Upload({s.m, s.n}, c);
+      DeviceTensor da = UploadActivation(ta ? Shape{s.k, s.m} : Shape{s.m, s.k}, a);
+      DeviceTensor db = UploadActivation(tb ? Shape{s.n, s.k} : Shape{s.k, s.n}, b);
+      DeviceTensor dc = UploadActivation({s.m, s.n}, c);
       EXPECT_OK(backend_->Gemm(ta, tb, 0.5f, da, db, 2, dc));
       ExpectClose(dc, reference::Gemm(ta, tb, s.m, s.n, s.k, 0.5, a, b, 2, c), "c with beta 2");
 
-      DeviceTensor fresh = Unwritten({s.m, s.n});
+      DeviceTensor fresh = UnwrittenActivation({s.m, s.n});
       EXPECT_OK(backend_->Gemm(ta, tb, 1, da, db, 0, fresh));
-      ExpectClose(fresh, reference::Gemm(ta, tb, s.m, s.n, s.k, 1, a, b, 0, c), "c with beta 0");
+      const Values expected = reference::Gemm(ta, tb, s.m, s.n, s.k, 1, a, b, 0, c);
+      ExpectClose(fresh, expected, "c with beta 0");
+      DeviceTensor floats = Unwritten({s.m, s.n});
+      EXPECT_OK(backend_->Gemm(ta, tb, 1, da, db, 0, floats));
+      ExpectClose(floats, expected, "c in float32");
     }
   }
 }
 
 TEST_P(ConformanceTest, GemmTakesAllDimensionsAfterTheFirstAsColumns) {
   const Values a = RandomValues(4 * 12), b = RandomValues(5 * 12);
-  DeviceTensor c = Unwritten({4, 5});
-  EXPECT_OK(backend_->Gemm(false, true, 1, Upload({4, 3, 2, 2}, a), Upload({5, 12}, b), 0, c));
+  DeviceTensor c = UnwrittenActivation({4, 5});
+  EXPECT_OK(backend_->Gemm(false, true, 1, UploadActivation({4, 3, 2, 2}, a), UploadActivation({5, 12}, b), 0, c));
   ExpectClose(c, reference::Gemm(false, true, 4, 5, 12, 1, a, b, 0, Values(20)), "c");
 }
 
 TEST_P(ConformanceTest, FillAndAxpyAddUp) {
   const Values x = RandomValues(1003);
-  DeviceTensor y = Unwritten({1003});
-  EXPECT_OK(backend_->Fill(3, y));
-  EXPECT_OK(backend_->Axpy(-2, Upload({1003}, x), y));
   Values expected(x.size());
   for (size_t i = 0; i < x.size(); ++i) expected[i] = 3 - 2 * x[i];
+  DeviceTensor y = Unwritten({1003}), activation = UnwrittenActivation({1003});
+  EXPECT_OK(backend_->Fill(3, y));
+  EXPECT_OK(backend_->Axpy(-2, Upload({1003}, x), y));
   ExpectClose(y, expected, "y");
+  EXPECT_OK(backend_->Fill(3, activation));
+  EXPECT_OK(backend_->Axpy(-2, UploadActivation({1003}, x), activation));
+  ExpectClose(activation, expected, "an activation");
+}
+
+TEST_P(ConformanceTest, CopyRoundsToNearestEven) {
+  const ElementType type = backend_->ActivationType();
+  if (ElementBytes(type) != 2) GTEST_SKIP() << "activations have no 16 bits";
+  // Halfway to the even one below and above it, just over halfway, and what is too large or none.
+  const double unit = type == ElementType::kBfloat16 ? 0x1p-7 : 0x1p-10;
+  const Values x = {1 + unit / 2, 1 + 3 * unit / 2, 1 + unit * 0.501, -1 - unit / 2, 3e38, -HUGE_VAL, std::nan("")};
+  DeviceTensor rounded = EmptyActivation({7}), back = Unwritten({7});
+  EXPECT_OK(backend_->Copy(Upload({7}, x), rounded));
+  EXPECT_OK(backend_->Copy(rounded, back));
+  const Values y = Download(back);
+  EXPECT_EQ(y[0], 1);
+  EXPECT_EQ(y[1], 1 + 2 * unit);
+  EXPECT_EQ(y[2], 1 + unit);
+  EXPECT_EQ(y[3], -1);
+  EXPECT_EQ(y[4], type == ElementType::kFloat16 ? HUGE_VAL : static_cast<double>(0x1.c4p+127));
+  EXPECT_EQ(y[5], -HUGE_VAL);
+  EXPECT_TRUE(std::isnan(y[6]));
+}
+
+TEST_P(ConformanceTest, SixteenBitsAreRefusedWhereTheyAreNotForActivations) {
+  for (ElementType type : {ElementType::kBfloat16, ElementType::kFloat16}) {
+    if (type == backend_->ActivationType()) continue;
+    EXPECT_EQ(backend_->Allocate({3}, type).status().code(), absl::StatusCode::kInvalidArgument) << TypeName(type);
+  }
+}
+
+TEST_P(ConformanceTest, ProductsTakeOperandsOfTheActivationType) {
+  if (backend_->ActivationType() == ElementType::kFloat32) GTEST_SKIP() << "activations are float32";
+  EXPECT_EQ(backend_->Linear(Empty({4, 3}), EmptyActivation({2, 3}), DeviceTensor(), EmptyActivation({4, 2})).code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(backend_->Gemm(false, true, 1, EmptyActivation({4, 3}), Empty({2, 3}), 0, Empty({4, 2})).code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(backend_->Add(Empty({4}), EmptyActivation({4}), Empty({4})).code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST_P(ConformanceTest, CopyAndAddWriteEveryElement) {
   const Values a = RandomValues(1003), b = RandomValues(1003);
-  DeviceTensor y = Unwritten({1003}), device_a = Upload({1003}, a), device_b = Upload({1003}, b);
+  DeviceTensor y = UnwrittenActivation({1003}), device_a = UploadActivation({1003}, a);
+  DeviceTensor device_b = UploadActivation({1003}, b);
   EXPECT_OK(backend_->Copy(device_a, y));
   EXPECT_EQ(Download(y), a);
   Values expected(a.size());
@@ -130,7 +173,7 @@ TEST_P(ConformanceTest, BiasIsAddedPerChannelAndItsGradientSumsOverTheRest) {
       added[i] += bias[channel];
       sums[channel] += values[i];
     }
-    DeviceTensor y = Upload(shape, values), gradient = Upload({channels}, bias);
+    DeviceTensor y = UploadActivation(shape, values), gradient = Upload({channels}, bias);
     EXPECT_OK(backend_->BiasGradient(y, true, gradient));
     ExpectClose(gradient, sums, "accumulated gradient");
     for (int64_t i = 0; i < channels; ++i) sums[i] -= bias[i];
@@ -152,9 +195,10 @@ TEST_P(ConformanceTest, LinearIsAProductAndABias) {
   for (const auto& [rows, inputs, units] : LinearCases()) {
     SCOPED_TRACE(::testing::Message() << rows << " rows, " << inputs << " inputs, " << units << " units");
     const Values x = RandomValues(rows * inputs), weight = RandomValues(units * inputs), bias = RandomValues(units);
-    DeviceTensor device_x = Upload({rows, inputs}, x), device_weight = Upload({units, inputs}, weight);
+    DeviceTensor device_x = UploadActivation({rows, inputs}, x);
+    DeviceTensor device_weight = UploadActivation({units, inputs}, weight);
     Values expected = reference::Gemm(false, true, rows, units, inputs, 1, x, weight, 0, Values(rows * units));
-    DeviceTensor y = Unwritten({rows, units});
+    DeviceTensor y = UnwrittenActivation({rows, units});
     EXPECT_OK(backend_->Linear(device_x, device_weight, DeviceTensor(), y));
     ExpectClose(y, expected, "y without bias");
     for (int64_t i = 0; i < rows * units; ++i) expected[i] += bias[i % units];
@@ -170,8 +214,9 @@ TEST_P(ConformanceTest, LinearBackwardMatchesReference) {
                                         << (accumulate ? "added" : "written"));
       const Values x = RandomValues(rows * inputs), weight = RandomValues(units * inputs);
       const Values dy = RandomValues(rows * units), before = RandomValues(units * inputs);
-      DeviceTensor device_x = Upload({rows, inputs}, x), device_weight = Upload({units, inputs}, weight);
-      DeviceTensor device_dy = Upload({rows, units}, dy), dx = Unwritten({rows, inputs});
+      DeviceTensor device_x = UploadActivation({rows, inputs}, x);
+      DeviceTensor device_weight = UploadActivation({units, inputs}, weight);
+      DeviceTensor device_dy = UploadActivation({rows, units}, dy), dx = UnwrittenActivation({rows, inputs});
       DeviceTensor dweight = accumulate ? Upload({units, inputs}, before) : Unwritten({units, inputs});
       Values expected_bias(before.begin(), before.begin() + units);
       DeviceTensor dbias = accumulate ? Upload({units}, expected_bias) : Unwritten({units});
@@ -192,21 +237,23 @@ TEST_P(ConformanceTest, LinearBackwardMatchesReference) {
 }
 
 TEST_P(ConformanceTest, LinearOfNoRowsHasNoGradient) {
-  DeviceTensor x = Empty({0, 3}), weight = Unwritten({2, 3}), dy = Empty({0, 2});
+  DeviceTensor x = EmptyActivation({0, 3}), weight = UnwrittenActivation({2, 3}), dy = EmptyActivation({0, 2});
   DeviceTensor dweight = Unwritten({2, 3}), dbias = Unwritten({2});
-  EXPECT_OK(backend_->Linear(x, weight, Unwritten({2}), Empty({0, 2})));
-  EXPECT_OK(backend_->LinearBackward(x, weight, dy, false, Empty({0, 3}), dweight, dbias));
+  EXPECT_OK(backend_->Linear(x, weight, Unwritten({2}), EmptyActivation({0, 2})));
+  EXPECT_OK(backend_->LinearBackward(x, weight, dy, false, EmptyActivation({0, 3}), dweight, dbias));
   EXPECT_EQ(Download(dweight), Values(6));
   EXPECT_EQ(Download(dbias), Values(2));
 }
 
 TEST_P(ConformanceTest, LinearRefusesShapesThatDoNotFit) {
-  DeviceTensor x = Empty({4, 3}), weight = Empty({2, 3}), y = Empty({4, 2});
-  EXPECT_EQ(backend_->Linear(Empty({4, 5}), weight, DeviceTensor(), y).message(),
-            "Linear: x is float32 [4x5], expected float32 [4x3]");
+  DeviceTensor x = EmptyActivation({4, 3}), weight = EmptyActivation({2, 3}), y = EmptyActivation({4, 2});
+  const std::string type = TypeName(backend_->ActivationType());
+  EXPECT_EQ(backend_->Linear(EmptyActivation({4, 5}), weight, DeviceTensor(), y).message(),
+            "Linear: x is " + type + " [4x5], expected " + type + " [4x3]");
   EXPECT_EQ(backend_->Linear(x, weight, Empty({3}), y).message(), "Linear: bias is float32 [3], expected float32 [2]");
-  EXPECT_EQ(backend_->LinearBackward(x, weight, y, false, Empty({4, 4}), weight, DeviceTensor()).message(),
-            "LinearBackward: dx is float32 [4x4], expected float32 [4x3]");
+  EXPECT_EQ(
+      backend_->LinearBackward(x, weight, y, false, EmptyActivation({4, 4}), Empty({2, 3}), DeviceTensor()).message(),
+      "LinearBackward: dx is " + type + " [4x4], expected " + type + " [4x3]");
 }
 
 TEST_P(ConformanceTest, CopiesReachPartsOfATensor) {

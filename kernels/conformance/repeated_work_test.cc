@@ -33,7 +33,8 @@ class RepeatedWorkTest : public ConformanceTest {
 
 TEST_P(RepeatedWorkTest, IsDoneAgainWithTheElementsOfNow) {
   constexpr int64_t kRows = 7, kColumns = 33, kUnits = 5;
-  const DeviceTensor x = Empty({kRows, kColumns}), w = Upload({kUnits, kColumns}, RandomValues(kUnits * kColumns));
+  const DeviceTensor given = Empty({kRows, kColumns}), x = EmptyActivation({kRows, kColumns});
+  const DeviceTensor w = UploadActivation({kUnits, kColumns}, RandomValues(kUnits * kColumns));
   const DeviceTensor bias = Empty({kUnits}), y = Empty({kRows, kUnits});
   const Values weights = Download(w);
   const std::unique_ptr<RepeatedWork> work = NewWork();
@@ -41,11 +42,12 @@ TEST_P(RepeatedWorkTest, IsDoneAgainWithTheElementsOfNow) {
   for (int run = 0; run < kRuns; ++run) {
     const Values values = RandomValues(kRows * kColumns);
     const std::vector<float> floats(values.begin(), values.end());
-    EXPECT_OK(backend_->CopyToDevice(x, 0, x.elements(), floats.data()));
+    EXPECT_OK(backend_->CopyToDevice(given, 0, given.elements(), floats.data()));
     EXPECT_OK(backend_->Fill(static_cast<float>(run), bias));
     EXPECT_OK(work->Run([&]() -> absl::Status {
       ++calls;
-      absl::Status status = backend_->Gemm(false, true, 1, x, w, 0, y);
+      absl::Status status = backend_->Copy(given, x);
+      status.Update(backend_->Gemm(false, true, 1, x, w, 0, y));
       status.Update(backend_->AddBias(bias, y));
       return status;
     }));
@@ -84,8 +86,8 @@ TEST_P(RepeatedWorkTest, IsInOrderWithCopies) {
 
 TEST_P(RepeatedWorkTest, KeepsItsScratchMemory) {
   const Values small = RandomValues(9 * 17), large = RandomValues(90 * 70);
-  const DeviceTensor a = Upload({9, 17}, small), c = Unwritten({9, 9});
-  const DeviceTensor b = Upload({90, 70}, large), d = Unwritten({90, 90});
+  const DeviceTensor a = UploadActivation({9, 17}, small), c = Unwritten({9, 9});
+  const DeviceTensor b = UploadActivation({90, 70}, large), d = Unwritten({90, 90});
   const Values expected = reference::Gemm(false, true, 9, 9, 17, 1, small, small, 0, Values(81));
   const std::unique_ptr<RepeatedWork> work = NewWork();
   for (int run = 0; run < kRuns; ++run) {

@@ -19,8 +19,8 @@ TEST_P(ConformanceTest, EmbeddingGathersRowsAndItsGradientAddsThem) {
     expected[i] = table[at];
     gradient[at] += dy[i];
   }
-  DeviceTensor device_indices = UploadInts(positions, indices), device_dy = Upload(outputs, dy);
-  DeviceTensor y = Unwritten(outputs), dtable = Unwritten({entries, width});
+  DeviceTensor device_indices = UploadInts(positions, indices), device_dy = UploadActivation(outputs, dy);
+  DeviceTensor y = UnwrittenActivation(outputs), dtable = Unwritten({entries, width});
   EXPECT_OK(backend_->Embed(Upload({entries, width}, table), device_indices, y));
   EXPECT_EQ(Download(y), expected);
   EXPECT_OK(backend_->EmbedBackward(device_indices, device_dy, false, dtable));
@@ -64,8 +64,9 @@ TEST_P(ConformanceTest, CausalAttentionMatchesReference) {
                                         << ", batch " << batch);
       const Shape in = g.InputShape(batch), out = g.OutputShape(batch);
       const Values qkv = RandomValues(NumElements(in)), dy = RandomValues(NumElements(out));
-      DeviceTensor device_qkv = Upload(in, qkv), device_dy = Upload(out, dy);
-      DeviceTensor y = Unwritten(out), log_sum_exp = Unwritten(g.LogSumExpShape(batch)), dqkv = Unwritten(in);
+      DeviceTensor device_qkv = UploadActivation(in, qkv), device_dy = UploadActivation(out, dy);
+      DeviceTensor y = UnwrittenActivation(out), log_sum_exp = Unwritten(g.LogSumExpShape(batch)),
+                   dqkv = UnwrittenActivation(in);
       EXPECT_OK(backend_->CausalAttention(g, device_qkv, y, log_sum_exp));
       const auto forward = reference::CausalAttention(g, batch, qkv);
       ExpectClose(y, forward.y, "y");
@@ -83,8 +84,8 @@ TEST_P(ConformanceTest, CausalAttentionDoesNotOverflowWithLargeScores) {
   for (int64_t row = 0; row < g.sequence; ++row) {
     for (int64_t i = 0; i < 2 * g.width(); ++i) qkv[row * 3 * g.width() + i] *= 32;
   }
-  DeviceTensor device_qkv = Upload(g.InputShape(1), qkv);
-  DeviceTensor y = Unwritten(g.OutputShape(1)), log_sum_exp = Unwritten(g.LogSumExpShape(1));
+  DeviceTensor device_qkv = UploadActivation(g.InputShape(1), qkv);
+  DeviceTensor y = UnwrittenActivation(g.OutputShape(1)), log_sum_exp = Unwritten(g.LogSumExpShape(1));
   EXPECT_OK(backend_->CausalAttention(g, device_qkv, y, log_sum_exp));
   for (double value : Download(y)) ASSERT_TRUE(std::isfinite(value));
   const Values expected = reference::CausalAttention(g, 1, qkv).log_sum_exp;
@@ -94,12 +95,12 @@ TEST_P(ConformanceTest, CausalAttentionDoesNotOverflowWithLargeScores) {
 TEST_P(ConformanceTest, CausalAttentionDoesNotSeeLaterPositions) {
   const AttentionGeometry g = {100, 2, 16};
   Values qkv = RandomValues(NumElements(g.InputShape(1)));
-  DeviceTensor y = Unwritten(g.OutputShape(1)), log_sum_exp = Unwritten(g.LogSumExpShape(1));
-  EXPECT_OK(backend_->CausalAttention(g, Upload(g.InputShape(1), qkv), y, log_sum_exp));
+  DeviceTensor y = UnwrittenActivation(g.OutputShape(1)), log_sum_exp = Unwritten(g.LogSumExpShape(1));
+  EXPECT_OK(backend_->CausalAttention(g, UploadActivation(g.InputShape(1), qkv), y, log_sum_exp));
   const Values before = Download(y);
   // Something else from position 80 on.
   for (size_t i = 80 * 3 * g.width(); i < qkv.size(); ++i) qkv[i] += 7;
-  EXPECT_OK(backend_->CausalAttention(g, Upload(g.InputShape(1), qkv), y, log_sum_exp));
+  EXPECT_OK(backend_->CausalAttention(g, UploadActivation(g.InputShape(1), qkv), y, log_sum_exp));
   const Values after = Download(y);
   for (int64_t i = 0; i < 80 * g.width(); ++i) ASSERT_EQ(after[i], before[i]) << i;
   EXPECT_NE(after[80 * g.width()], before[80 * g.width()]);
@@ -107,10 +108,10 @@ TEST_P(ConformanceTest, CausalAttentionDoesNotSeeLaterPositions) {
 
 TEST_P(ConformanceTest, CausalAttentionHasTheSameBitsEveryTime) {
   const AttentionGeometry g = {130, 2, 32};
-  DeviceTensor qkv = Upload(g.InputShape(2), RandomValues(NumElements(g.InputShape(2))));
-  DeviceTensor dy = Upload(g.OutputShape(2), RandomValues(NumElements(g.OutputShape(2))));
-  DeviceTensor y = Unwritten(g.OutputShape(2)), log_sum_exp = Unwritten(g.LogSumExpShape(2));
-  DeviceTensor first = Unwritten(g.InputShape(2)), second = Unwritten(g.InputShape(2));
+  DeviceTensor qkv = UploadActivation(g.InputShape(2), RandomValues(NumElements(g.InputShape(2))));
+  DeviceTensor dy = UploadActivation(g.OutputShape(2), RandomValues(NumElements(g.OutputShape(2))));
+  DeviceTensor y = UnwrittenActivation(g.OutputShape(2)), log_sum_exp = Unwritten(g.LogSumExpShape(2));
+  DeviceTensor first = UnwrittenActivation(g.InputShape(2)), second = UnwrittenActivation(g.InputShape(2));
   for (const DeviceTensor& dqkv : {first, second}) {
     EXPECT_OK(backend_->CausalAttention(g, qkv, y, log_sum_exp));
     EXPECT_OK(backend_->CausalAttentionBackward(g, qkv, y, log_sum_exp, dy, dqkv));
@@ -120,10 +121,13 @@ TEST_P(ConformanceTest, CausalAttentionHasTheSameBitsEveryTime) {
 
 TEST_P(ConformanceTest, CausalAttentionRefusesShapesThatDoNotFit) {
   const AttentionGeometry g = {4, 2, 3};
-  EXPECT_EQ(backend_->CausalAttention(g, Empty({1, 4, 18}), Empty({1, 4, 6}), Empty({1, 4, 2})).message(),
-            "CausalAttention: log_sum_exp is float32 [1x4x2], expected float32 [1x2x4]");
-  EXPECT_EQ(backend_->CausalAttention({4, 0, 3}, Empty({1, 4, 18}), Empty({1, 4, 6}), Empty({1, 2, 4})).code(),
-            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(
+      backend_->CausalAttention(g, EmptyActivation({1, 4, 18}), EmptyActivation({1, 4, 6}), Empty({1, 4, 2})).message(),
+      "CausalAttention: log_sum_exp is float32 [1x4x2], expected float32 [1x2x4]");
+  EXPECT_EQ(
+      backend_->CausalAttention({4, 0, 3}, EmptyActivation({1, 4, 18}), EmptyActivation({1, 4, 6}), Empty({1, 2, 4}))
+          .code(),
+      absl::StatusCode::kInvalidArgument);
 }
 
 INSTANTIATE_TEST_SUITE_P(Sequences, ConformanceTest, ::testing::ValuesIn(AllBackends()), CaseName);

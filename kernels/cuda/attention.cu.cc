@@ -14,12 +14,13 @@ __device__ inline int64_t SlicedAt(const HeadSlice& s, int64_t packed) {
 }
 
 template <typename T>
-__global__ void GatherHeadsKernel(HeadSlice slice, int64_t n, const float* from, T* to) {
-  for (int64_t i = First(); i < n; i += Stride()) to[i] = ConvertTo<T>(from[SlicedAt(slice, i)]);
+__global__ void GatherHeadsKernel(HeadSlice slice, int64_t n, const T* from, T* to) {
+  for (int64_t i = First(); i < n; i += Stride()) to[i] = from[SlicedAt(slice, i)];
 }
 
-__global__ void ScatterHeadsKernel(HeadSlice slice, int64_t n, const float* from, float* to) {
-  for (int64_t i = First(); i < n; i += Stride()) to[SlicedAt(slice, i)] = from[i];
+template <typename T>
+__global__ void ScatterHeadsKernel(HeadSlice slice, int64_t n, const float* from, T* to) {
+  for (int64_t i = First(); i < n; i += Stride()) to[SlicedAt(slice, i)] = ConvertTo<T>(from[i]);
 }
 
 __device__ inline float BlockMax(float value, float* shared) {
@@ -40,7 +41,7 @@ template <typename T>
 __global__ void CausalSoftmaxKernel(ScoreBlock block, int64_t columns, const float* scores, T* probabilities,
                                     float* log_sum_exp) {
   __shared__ float maxima[kThreads];
-  __shared__ double sums[kThreads];
+  __shared__ double sums[kWarps];
   const int64_t pair = blockIdx.x / block.rows, position = block.begin + blockIdx.x % block.rows;
   const int64_t visible = position + 1;
   scores += blockIdx.x * columns;
@@ -75,12 +76,14 @@ __global__ void CausalSoftmaxBackwardKernel(ScoreBlock block, int64_t columns, c
 }
 
 // One warp for each head of each position.
-__global__ void HeadDotsKernel(AttentionGeometry g, int64_t n, const float* y, const float* dy, float* means) {
+template <typename T>
+__global__ void HeadDotsKernel(AttentionGeometry g, int64_t n, const T* y, const T* dy, float* means) {
   const int64_t at = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   if (at >= n) return;
   float sum = 0;
-  for (int64_t i = lane; i < g.head_width; i += 32) sum += y[at * g.head_width + i] * dy[at * g.head_width + i];
+  for (int64_t i = at * g.head_width + lane; i < (at + 1) * g.head_width; i += 32)
+    sum += ToFloat(y[i]) * ToFloat(dy[i]);
   for (int half = 16; half > 0; half /= 2) sum += __shfl_down_sync(0xffffffffu, sum, half);
   if (lane != 0) return;
   const int64_t head = at % g.heads, position = at / g.heads % g.sequence, example = at / (g.heads * g.sequence);
@@ -88,8 +91,24 @@ __global__ void HeadDotsKernel(AttentionGeometry g, int64_t n, const float* y, c
 }
 
 template <typename T>
-absl::Status LaunchGather(Stream stream, const HeadSlice& slice, int64_t n, const float* from, void* to) {
-  RUBATO_CUDA_LAUNCH(GatherHeadsKernel<T>, Blocks(n), kThreads, stream, slice, n, from, static_cast<T*>(to));
+absl::Status LaunchGather(Stream stream, const HeadSlice& slice, int64_t n, const void* from, void* to) {
+  RUBATO_CUDA_LAUNCH(GatherHeadsKernel<T>, Blocks(n), kThreads, stream, slice, n, static_cast<const T*>(from),
+                     static_cast<T*>(to));
+  return absl::OkStatus();
+}
+
+template <typename T>
+absl::Status LaunchScatter(Stream stream, const HeadSlice& slice, int64_t n, const float* from, void* to) {
+  RUBATO_CUDA_LAUNCH(ScatterHeadsKernel<T>, Blocks(n), kThreads, stream, slice, n, from, static_cast<T*>(to));
+  return absl::OkStatus();
+}
+
+template <typename T>
+absl::Status LaunchDots(Stream stream, const AttentionGeometry& geometry, int64_t n, const void* y, const void* dy,
+                        float* means) {
+  const auto blocks = static_cast<unsigned>((n * 32 + kThreads - 1) / kThreads);
+  RUBATO_CUDA_LAUNCH(HeadDotsKernel<T>, blocks, kThreads, stream, geometry, n, static_cast<const T*>(y),
+                     static_cast<const T*>(dy), means);
   return absl::OkStatus();
 }
 
@@ -117,36 +136,33 @@ int64_t Elements(const HeadSlice& slice, int64_t batch) {
 
 }  // namespace
 
-absl::Status GatherHeads(Stream stream, const HeadSlice& slice, int64_t batch, ElementFormat format, const float* from,
+absl::Status GatherHeads(Stream stream, const HeadSlice& slice, int64_t batch, ElementType type, const void* from,
                          void* to) {
-  RUBATO_CUDA_FOR_FORMAT(format, LaunchGather, stream, slice, Elements(slice, batch), from, to);
+  RUBATO_CUDA_FOR_TYPE(type, LaunchGather, stream, slice, Elements(slice, batch), from, to);
 }
 
-absl::Status ScatterHeads(Stream stream, const HeadSlice& slice, int64_t batch, const float* from, float* to) {
-  const int64_t n = Elements(slice, batch);
-  RUBATO_CUDA_LAUNCH(ScatterHeadsKernel, Blocks(n), kThreads, stream, slice, n, from, to);
-  return absl::OkStatus();
+absl::Status ScatterHeads(Stream stream, const HeadSlice& slice, int64_t batch, const float* from, ElementType type,
+                          void* to) {
+  RUBATO_CUDA_FOR_TYPE(type, LaunchScatter, stream, slice, Elements(slice, batch), from, to);
 }
 
-absl::Status CausalSoftmax(Stream stream, const ScoreBlock& block, ElementFormat format, const float* scores,
+absl::Status CausalSoftmax(Stream stream, const ScoreBlock& block, ElementType type, const float* scores,
                            void* probabilities, float* log_sum_exp) {
-  RUBATO_CUDA_FOR_FORMAT(format, LaunchSoftmax, stream, block, scores, probabilities, log_sum_exp);
+  RUBATO_CUDA_FOR_TYPE(type, LaunchSoftmax, stream, block, scores, probabilities, log_sum_exp);
 }
 
-absl::Status CausalSoftmaxBackward(Stream stream, const ScoreBlock& block, ElementFormat format, const float* scores,
+absl::Status CausalSoftmaxBackward(Stream stream, const ScoreBlock& block, ElementType type, const float* scores,
                                    const float* log_sum_exp, const float* dprobabilities, const float* means,
                                    void* probabilities, void* dscores) {
-  RUBATO_CUDA_FOR_FORMAT(format, LaunchSoftmaxBackward, stream, block, scores, log_sum_exp, dprobabilities, means,
-                         probabilities, dscores);
+  RUBATO_CUDA_FOR_TYPE(type, LaunchSoftmaxBackward, stream, block, scores, log_sum_exp, dprobabilities, means,
+                       probabilities, dscores);
 }
 
-absl::Status HeadDots(Stream stream, const AttentionGeometry& geometry, int64_t batch, const float* y, const float* dy,
-                      float* means) {
+absl::Status HeadDots(Stream stream, const AttentionGeometry& geometry, int64_t batch, ElementType type, const void* y,
+                      const void* dy, float* means) {
   const int64_t n = batch * geometry.sequence * geometry.heads;
   if (n == 0) return absl::OkStatus();
-  const auto blocks = static_cast<unsigned>((n * 32 + kThreads - 1) / kThreads);
-  RUBATO_CUDA_LAUNCH(HeadDotsKernel, blocks, kThreads, stream, geometry, n, y, dy, means);
-  return absl::OkStatus();
+  RUBATO_CUDA_FOR_TYPE(type, LaunchDots, stream, geometry, n, y, dy, means);
 }
 
 }  // namespace rubato::cuda

@@ -4,12 +4,13 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "kernels/cuda/format.h"
 #include "kernels/cuda/stream.h"
+#include "kernels/device_tensor.h"
 #include "kernels/geometry.h"
 
 // Kernels between the matrix products of Backend::CausalAttention, on device memory. A pair is one head of one example;
-// pairs are numbered example by example. Internal: the launch was refused.
+// pairs are numbered example by example. Operands and activations have `type`, an activation's. Internal: the launch
+// was refused.
 namespace rubato::cuda {
 
 // `columns` of each position from `first` on, such as a head's queries in qkv.
@@ -19,11 +20,12 @@ struct HeadSlice {
   int64_t position_stride = 0, first = 0;
 };
 
-// to [pairs, sequence, head_width] in `format`.
-absl::Status GatherHeads(Stream stream, const HeadSlice& slice, int64_t batch, ElementFormat format, const float* from,
+// to [pairs, sequence, head_width].
+absl::Status GatherHeads(Stream stream, const HeadSlice& slice, int64_t batch, ElementType type, const void* from,
                          void* to);
-// The way back.
-absl::Status ScatterHeads(Stream stream, const HeadSlice& slice, int64_t batch, const float* from, float* to);
+// The way back, from float32.
+absl::Status ScatterHeads(Stream stream, const HeadSlice& slice, int64_t batch, const float* from, ElementType type,
+                          void* to);
 
 // Rows [begin, begin + rows) of each pair's scores, [pairs, rows, columns]: the keys before begin + rows.
 struct ScoreBlock {
@@ -31,18 +33,18 @@ struct ScoreBlock {
   int64_t columns() const { return begin + rows; }
 };
 
-// probabilities (in `format`) = softmax of each row of scores over the positions up to its own, 0 after it;
+// probabilities (of `type`) = softmax of each row of scores over the positions up to its own, 0 after it;
 // log_sum_exp [pairs, sequence]. Sums are float32.
-absl::Status CausalSoftmax(Stream stream, const ScoreBlock& block, ElementFormat format, const float* scores,
+absl::Status CausalSoftmax(Stream stream, const ScoreBlock& block, ElementType type, const float* scores,
                            void* probabilities, float* log_sum_exp);
 // For the backward pass: probabilities from scores and log_sum_exp, and dscores = probabilities * (dprobabilities -
-// mean), both in `format`. means [pairs, sequence].
-absl::Status CausalSoftmaxBackward(Stream stream, const ScoreBlock& block, ElementFormat format, const float* scores,
+// mean), both of `type`. means [pairs, sequence].
+absl::Status CausalSoftmaxBackward(Stream stream, const ScoreBlock& block, ElementType type, const float* scores,
                                    const float* log_sum_exp, const float* dprobabilities, const float* means,
                                    void* probabilities, void* dscores);
 // means [pairs, sequence] = the dot product of y and dy [batch, sequence, heads, head_width] in each head.
-absl::Status HeadDots(Stream stream, const AttentionGeometry& geometry, int64_t batch, const float* y, const float* dy,
-                      float* means);
+absl::Status HeadDots(Stream stream, const AttentionGeometry& geometry, int64_t batch, ElementType type, const void* y,
+                      const void* dy, float* means);
 
 }  // namespace rubato::cuda
 

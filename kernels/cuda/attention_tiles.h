@@ -26,29 +26,29 @@ __device__ inline int Lane() { return static_cast<int>(threadIdx.x) % 32; }
 // The first of the warp's rows in its block.
 __device__ inline int WarpRow() { return static_cast<int>(threadIdx.x) / 32 * kWarpRows; }
 
-// Rows of T in shared memory, four elements to a uint2; the 8 elements after each row let eight rows be read at a time,
-// for they begin in other banks.
+// Rows of T in shared memory, eight elements to a uint4; the 8 elements after each row let eight rows be read at a
+// time, for they begin in other banks.
 template <typename T, int kRows, int kWidth>
 struct Tile {
-  static constexpr int kStride = kWidth / 4 + 2;
-  // Of an element in a column that is a multiple of 4.
-  __device__ uint2* at(int row, int column) { return quads + row * kStride + column / 4; }
-  __device__ const uint2* at(int row, int column) const { return quads + row * kStride + column / 4; }
+  static constexpr int kStride = kWidth / 8 + 1;
+  // Of an element in a column that is a multiple of 8.
+  __device__ uint4* at(int row, int column) { return octets + row * kStride + column / 8; }
+  __device__ const uint4* at(int row, int column) const { return octets + row * kStride + column / 8; }
 
-  alignas(16) uint2 quads[kRows * kStride];
+  uint4 octets[kRows * kStride];
 };
 
 // Rows from `first` on; after the last there are zeros.
 template <typename T, int kRows, int kWidth>
-__device__ void LoadTile(const HeadRows<const float>& from, int64_t first, Tile<T, kRows, kWidth>& to) {
-  constexpr int kQuads = kWidth / 4;
-  for (int i = static_cast<int>(threadIdx.x); i < kRows * kQuads; i += kAttentionThreads) {
-    const int row = i / kQuads, column = i % kQuads * 4;
-    float4 x = {0, 0, 0, 0};
+__device__ void LoadTile(const HeadRows<const T>& from, int64_t first, Tile<T, kRows, kWidth>& to) {
+  constexpr int kOctets = kWidth / 8;
+  for (int i = static_cast<int>(threadIdx.x); i < kRows * kOctets; i += kAttentionThreads) {
+    const int row = i / kOctets, column = i % kOctets * 8;
+    uint4 octet = {0, 0, 0, 0};
     if (first + row < from.count) {
-      x = *reinterpret_cast<const float4*>(from.data + (first + row) * from.stride + column);
+      octet = *reinterpret_cast<const uint4*>(from.data + (first + row) * from.stride + column);
     }
-    *to.at(row, column) = {Pair<T>(x.x, x.y), Pair<T>(x.z, x.w)};
+    *to.at(row, column) = octet;
   }
 }
 
@@ -59,20 +59,18 @@ struct RowFragments {
 };
 
 template <typename T>
-__device__ inline uint32_t LoadPair(const HeadRows<const float>& from, int64_t row, int column) {
-  if (row >= from.count) return 0;
-  const auto x = *reinterpret_cast<const float2*>(from.data + row * from.stride + column);
-  return Pair<T>(x.x, x.y);
+__device__ inline uint32_t LoadPair(const HeadRows<const T>& from, int64_t row, int column) {
+  return row < from.count ? *reinterpret_cast<const uint32_t*>(from.data + row * from.stride + column) : 0;
 }
 
 template <typename T, int kWidth>
-__device__ void LoadRows(const HeadRows<const float>& from, int64_t first, RowFragments<kWidth>& to) {
+__device__ void LoadRows(const HeadRows<const T>& from, int64_t first, RowFragments<kWidth>& to) {
   const int64_t row = first + Lane() / 4;
 #pragma unroll
   for (int i = 0; i < kWidth / 16; ++i) {
     const int column = i * 16 + Lane() % 4 * 2;
-    to.columns[i] = {LoadPair<T>(from, row, column), LoadPair<T>(from, row + 8, column),
-                     LoadPair<T>(from, row, column + 8), LoadPair<T>(from, row + 8, column + 8)};
+    to.columns[i] = {LoadPair(from, row, column), LoadPair(from, row + 8, column), LoadPair(from, row, column + 8),
+                     LoadPair(from, row + 8, column + 8)};
   }
 }
 
@@ -129,17 +127,17 @@ __device__ void AddProduct(const RowSums<kRows>& factors, const Tile<T, kRows, k
 }
 
 // The sums times a factor for each of the lane's two rows, to the warp's rows.
-template <int kWidth>
+template <typename T, int kWidth>
 __device__ void StoreRows(const RowSums<kWidth>& sums, const float (&factors)[2], int64_t first,
-                          const HeadRows<float>& to) {
+                          const HeadRows<T>& to) {
   for (int half = 0; half < 2; ++half) {
     const int64_t row = first + Lane() / 4 + half * 8;
     if (row >= to.count) continue;
 #pragma unroll
     for (int i = 0; i < kWidth / 8; ++i) {
       const float* const values = sums.columns[i].values + half * 2;
-      *reinterpret_cast<float2*>(to.data + row * to.stride + i * 8 + Lane() % 4 * 2) =
-          float2{values[0] * factors[half], values[1] * factors[half]};
+      *reinterpret_cast<uint32_t*>(to.data + row * to.stride + i * 8 + Lane() % 4 * 2) =
+          Pair<T>(values[0] * factors[half], values[1] * factors[half]);
     }
   }
 }

@@ -34,6 +34,7 @@ __global__ void PartialColumnSums(int64_t rows, int64_t columns, int64_t rows_pe
   const int64_t end = begin + rows_per_split < rows ? begin + rows_per_split : rows;
   double sums[kOutputs] = {};
   if (column < columns) {
+#pragma unroll 4
     for (int64_t row = begin + threadIdx.y; row < end; row += kSumRows) {
       const Terms<kOutputs> terms = term(row, column);
       for (int o = 0; o < kOutputs; ++o) sums[o] += terms.values[o];

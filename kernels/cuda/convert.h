@@ -4,7 +4,11 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-// Element types of a product's operands. For .cu.cc files alone.
+#include <cstdint>
+
+#include "kernels/device_tensor.h"
+
+// Elements of activations and of products' operands, which kernels compute with in float32. For .cu.cc files alone.
 namespace rubato::cuda {
 
 // Rounded to nearest even; what is too large becomes infinite.
@@ -23,18 +27,55 @@ __device__ inline __half ConvertTo<__half>(float x) {
   return __float2half_rn(x);
 }
 
+__device__ inline float ToFloat(float x) { return x; }
+__device__ inline float ToFloat(__nv_bfloat16 x) { return __bfloat162float(x); }
+__device__ inline float ToFloat(__half x) { return __half2float(x); }
+
+// Elements of T that a thread reads or writes at once: 16 bytes.
+template <typename T>
+inline constexpr int kPackElements = static_cast<int>(16 / sizeof(T));
+
+// kCount elements, 1 or a power of 2, from an address that is a multiple of their size or of 16 bytes.
+template <int kCount, typename T>
+__device__ inline void Load(const T* from, float (&to)[kCount]) {
+  constexpr int kAtOnce = kCount < kPackElements<T> ? kCount : kPackElements<T>;
+  struct alignas(kAtOnce * sizeof(T)) Pack {
+    T elements[kAtOnce];
+  };
+#pragma unroll
+  for (int i = 0; i < kCount; i += kAtOnce) {
+    const Pack pack = *reinterpret_cast<const Pack*>(from + i);
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) to[i + j] = ToFloat(pack.elements[j]);
+  }
+}
+
+template <int kCount, typename T>
+__device__ inline void Store(const float (&from)[kCount], T* to) {
+  constexpr int kAtOnce = kCount < kPackElements<T> ? kCount : kPackElements<T>;
+  struct alignas(kAtOnce * sizeof(T)) Pack {
+    T elements[kAtOnce];
+  };
+#pragma unroll
+  for (int i = 0; i < kCount; i += kAtOnce) {
+    Pack pack;
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) pack.elements[j] = ConvertTo<T>(from[i + j]);
+    *reinterpret_cast<Pack*>(to + i) = pack;
+  }
+}
+
 }  // namespace rubato::cuda
 
-// Returns function<T>(...) for the T that stands for an ElementFormat (format.h).
-#define RUBATO_CUDA_FOR_FORMAT(format, function, ...) \
-  switch (format) {                                   \
-    case ::rubato::cuda::ElementFormat::kBf16:        \
-      return function<__nv_bfloat16>(__VA_ARGS__);    \
-    case ::rubato::cuda::ElementFormat::kFp16:        \
-      return function<__half>(__VA_ARGS__);           \
-    case ::rubato::cuda::ElementFormat::kFloat32:     \
-      break;                                          \
-  }                                                   \
-  return function<float>(__VA_ARGS__)
+// Returns function<T>(...) for the T of an activation's ElementType.
+#define RUBATO_CUDA_FOR_TYPE(type, function, ...)  \
+  switch (type) {                                  \
+    case ::rubato::ElementType::kBfloat16:         \
+      return function<__nv_bfloat16>(__VA_ARGS__); \
+    case ::rubato::ElementType::kFloat16:          \
+      return function<__half>(__VA_ARGS__);        \
+    default:                                       \
+      return function<float>(__VA_ARGS__);         \
+  }
 
 #endif  // RUBATO_KERNELS_CUDA_CONVERT_H_

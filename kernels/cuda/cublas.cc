@@ -19,16 +19,9 @@
 namespace rubato::cuda {
 namespace {
 
-cudaDataType_t DataType(ElementFormat format) {
-  switch (format) {
-    case ElementFormat::kBf16:
-      return CUDA_R_16BF;
-    case ElementFormat::kFp16:
-      return CUDA_R_16F;
-    case ElementFormat::kFloat32:
-      break;
-  }
-  return CUDA_R_32F;
+cudaDataType_t DataType(ElementType type) {
+  if (type == ElementType::kBfloat16) return CUDA_R_16BF;
+  return type == ElementType::kFloat16 ? CUDA_R_16F : CUDA_R_32F;
 }
 
 }  // namespace
@@ -88,17 +81,17 @@ Cublas::~Cublas() {
   if (handle_ != nullptr) (void)library_->destroy(static_cast<cublasHandle_t>(handle_));
 }
 
-absl::Status Cublas::Multiply(const Sizes& sizes, ElementFormat format, float alpha, const Operand& a, const Operand& b,
+absl::Status Cublas::Multiply(const Sizes& sizes, ElementType type, float alpha, const Operand& a, const Operand& b,
                               float beta, const Result& c) {
   cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
   if (precision_ == MatrixPrecision::kFloat32) compute = CUBLAS_COMPUTE_32F_PEDANTIC;
   if (precision_ == MatrixPrecision::kTf32) compute = CUBLAS_COMPUTE_32F_FAST_TF32;
   const auto operation = [](const Operand& operand) { return operand.transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
   // The library's matrices are column-major, where ours are their transposes: c^T = op(b)^T op(a)^T.
-  RUBATO_CUBLAS_RETURN_IF_ERROR(library_->gemm(
-      static_cast<cublasHandle_t>(handle_), operation(b), operation(a), sizes.n, sizes.m, sizes.k, &alpha, b.data,
-      DataType(format), b.columns, b.stride, a.data, DataType(format), a.columns, a.stride, &beta, c.data, CUDA_R_32F,
-      c.columns, c.stride, sizes.batch, compute, CUBLAS_GEMM_DEFAULT));
+  RUBATO_CUBLAS_RETURN_IF_ERROR(
+      library_->gemm(static_cast<cublasHandle_t>(handle_), operation(b), operation(a), sizes.n, sizes.m, sizes.k,
+                     &alpha, b.data, DataType(type), b.columns, b.stride, a.data, DataType(type), a.columns, a.stride,
+                     &beta, c.data, DataType(c.type), c.columns, c.stride, sizes.batch, compute, CUBLAS_GEMM_DEFAULT));
   return absl::OkStatus();
 }
 

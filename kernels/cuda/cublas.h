@@ -7,9 +7,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/backend_cuda.h"
-#include "kernels/cuda/format.h"
 #include "kernels/cuda/memory_pool.h"
 #include "kernels/cuda/stream.h"
+#include "kernels/device_tensor.h"
 
 namespace rubato::cuda {
 
@@ -25,7 +25,8 @@ class Cublas {
     bool transposed = false;
   };
   struct Result {
-    float* data = nullptr;
+    void* data = nullptr;
+    ElementType type = ElementType::kFloat32;
     int64_t columns = 0;
     int64_t stride = 0;
   };
@@ -44,8 +45,9 @@ class Cublas {
   Cublas& operator=(const Cublas&) = delete;
 
   // c = alpha * op(a) [m, k] op(b) [k, n] + beta * c, all sizes above 0, for each of the batch. Both operands have
-  // elements in `format`; sums are float32. With beta 0, c may hold anything before. Internal: the library refused.
-  absl::Status Multiply(const Sizes& sizes, ElementFormat format, float alpha, const Operand& a, const Operand& b,
+  // elements of `type`, and c float32 or these; sums are float32. With beta 0, c may hold anything before. Internal:
+  // the library refused.
+  absl::Status Multiply(const Sizes& sizes, ElementType type, float alpha, const Operand& a, const Operand& b,
                         float beta, const Result& c);
 
  private:

@@ -29,9 +29,9 @@ constexpr uintptr_t kAlignment = 256;
 
 bool IsAligned(const void* address) { return reinterpret_cast<uintptr_t>(address) % kAlignment == 0; }
 
-cudaDataType_t DataType(ElementFormat format) {
-  if (format == ElementFormat::kBf16) return CUDA_R_16BF;
-  return format == ElementFormat::kFp16 ? CUDA_R_16F : CUDA_R_32F;
+cudaDataType_t DataType(ElementType type) {
+  if (type == ElementType::kBfloat16) return CUDA_R_16BF;
+  return type == ElementType::kFloat16 ? CUDA_R_16F : CUDA_R_32F;
 }
 
 cublasComputeType_t ComputeType(MatrixPrecision precision) {
@@ -107,13 +107,13 @@ struct CublasLt::Operation {
         library, library->set_operation(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue)));
     RUBATO_CUBLAS_LT_RETURN_IF_ERROR(library, library->set_operation(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
                                                                      &linear.bias, sizeof(linear.bias)));
-    const cudaDataType_t type = DataType(linear.format);
+    const cudaDataType_t type = DataType(linear.type);
     RUBATO_CUBLAS_LT_RETURN_IF_ERROR(library,
                                      library->create_layout(&weight, type, linear.inputs, linear.units, linear.inputs));
     RUBATO_CUBLAS_LT_RETURN_IF_ERROR(library,
                                      library->create_layout(&x, type, linear.inputs, linear.rows, linear.inputs));
     RUBATO_CUBLAS_LT_RETURN_IF_ERROR(library,
-                                     library->create_layout(&y, CUDA_R_32F, linear.units, linear.rows, linear.units));
+                                     library->create_layout(&y, type, linear.units, linear.rows, linear.units));
     return absl::OkStatus();
   }
 

@@ -6,22 +6,21 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/backend_cuda.h"
-#include "kernels/cuda/format.h"
 #include "kernels/cuda/work.h"
+#include "kernels/device_tensor.h"
 
 namespace rubato::cuda {
 
 // Products of cuBLASLt, which does more in a kernel than the product; loaded when it is created. One thread at a time.
 class CublasLt {
  public:
-  // y [rows, units] = x [rows, inputs] * weight [units, inputs]^T + bias [units], all sizes above 0. x and weight have
-  // elements in `format`; the rest is float32.
+  // y [rows, units] = x [rows, inputs] * weight [units, inputs]^T + bias [units], all sizes above 0, all of
+  // `type`.
   struct Linear {
     int64_t rows = 0, inputs = 0, units = 0;
-    ElementFormat format = ElementFormat::kFloat32;
-    const void *x = nullptr, *weight = nullptr;
-    const float* bias = nullptr;
-    float* y = nullptr;
+    ElementType type = ElementType::kFloat32;
+    const void *x = nullptr, *weight = nullptr, *bias = nullptr;
+    void* y = nullptr;
   };
 
   // The most that a product takes for itself.

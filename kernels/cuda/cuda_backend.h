@@ -131,13 +131,14 @@ class CudaBackend : public Backend {
   static constexpr int64_t kCudnnBytes = 32 << 20;
   // Where it can, with no more memory than is planned for.
   absl::StatusOr<bool> UsesCudnn(const Conv2dGeometry& geometry, int64_t images);
+  absl::Status CudnnBackwardWeight(Work& work, const Conv2dGeometry& geometry, const DeviceTensor& x,
+                                   const DeviceTensor& dy, bool accumulate, const DeviceTensor& dweight);
 
-  // n elements as an operand of a product: where they are, or converted.
-  absl::StatusOr<const void*> Operand(Work& work, const float* x, int64_t n);
-  // Uninitialised memory for n elements of an operand.
+  // Uninitialised memory for n elements of a product's operand.
   absl::StatusOr<void*> NewOperand(Work& work, int64_t n);
-  const void* OperandAt(const void* operand, int64_t element) const {
-    return static_cast<const char*>(operand) + element * FormatBytes(format_);
+  template <typename Byte>
+  Byte* OperandAt(Byte* operand, int64_t element) const {
+    return operand + element * ElementBytes(type_);
   }
 
   // ---- attention: pairs of example and head, as in attention.h ----
@@ -147,14 +148,14 @@ class CudaBackend : public Backend {
     const void *q = nullptr, *k = nullptr, *v = nullptr;
   };
   struct HeadGradients;
-  absl::StatusOr<HeadOperands> GatherQkv(Work& work, const AttentionGeometry& geometry, int64_t batch,
-                                         const float* qkv);
+  absl::StatusOr<HeadOperands> GatherQkv(Work& work, const AttentionGeometry& geometry, int64_t batch, const void* qkv);
   absl::Status AttentionRowsBackward(Work& work, const AttentionGeometry& geometry, const ScoreBlock& block,
                                      const HeadOperands& heads, const HeadGradients& gradients);
 
   const CudaBackendOptions options_;
   const Device device_;
-  const ElementFormat format_;
+  // Of activations and of products' operands.
+  const ElementType type_;
   const WorkspaceRules workspace_;
   HostMemory host_memory_;
   // Cards that have been looked at by OpenTo.
@@ -170,9 +171,11 @@ class CudaBackend : public Backend {
   std::unique_ptr<Cudnn> cudnn_;
 };
 
-// The tensor's elements.
+// The tensor's elements, of float32 tensors and of activations.
 inline const float* In(const DeviceTensor& tensor) { return tensor.data<const float>(); }
 inline float* Out(const DeviceTensor& tensor) { return tensor.data<float>(); }
+inline const char* InBytes(const DeviceTensor& tensor) { return tensor.data<const char>(); }
+inline char* OutBytes(const DeviceTensor& tensor) { return tensor.data<char>(); }
 
 }  // namespace rubato::cuda
 

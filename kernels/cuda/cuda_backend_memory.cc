@@ -37,19 +37,19 @@ MemoryPool::Source PoolSource(int device) {
           .free = [](void* memory) { (void)cudaFree(memory); }};
 }
 
-ElementFormat FormatFor(MatrixPrecision precision) {
-  if (precision == MatrixPrecision::kBf16) return ElementFormat::kBf16;
-  if (precision == MatrixPrecision::kFp16) return ElementFormat::kFp16;
-  return ElementFormat::kFloat32;
+ElementType TypeFor(MatrixPrecision precision) {
+  if (precision == MatrixPrecision::kBf16) return ElementType::kBfloat16;
+  if (precision == MatrixPrecision::kFp16) return ElementType::kFloat16;
+  return ElementType::kFloat32;
 }
 
-WorkspaceRules WorkspaceFor(ElementFormat format, bool fused_attention, int64_t cudnn_bytes) {
-  return {.fixed_bytes = Cublas::kWorkspaceBytes + CublasLt::kWorkspaceBytes + cudnn_bytes,
-          .gathered_bytes = FormatBytes(format),
-          .operand_bytes = format == ElementFormat::kFloat32 ? 0 : FormatBytes(format),
+WorkspaceRules WorkspaceFor(ElementType type, bool fused_attention, int64_t cudnn_bytes) {
+  return {.activation_type = type,
+          .fixed_bytes = Cublas::kWorkspaceBytes + CublasLt::kWorkspaceBytes + cudnn_bytes,
+          .gathered_bytes = ElementBytes(type),
           .unfolded_elements = int64_t{64} << 20,
           .score_elements = int64_t{64} << 20,
-          .fused_attention = fused_attention && format != ElementFormat::kFloat32,
+          .fused_attention = fused_attention && type != ElementType::kFloat32,
           // EncodeTopK: keys and indices, before and after they are sorted, and as much again for the sort.
           .top_k_bytes = 24};
 }
@@ -66,8 +66,8 @@ absl::StatusOr<std::unique_ptr<CudaBackend>> CudaBackend::Create(const CudaBacke
 CudaBackend::CudaBackend(const CudaBackendOptions& options, Device device)
     : options_(options),
       device_(std::move(device)),
-      format_(FormatFor(options.precision)),
-      workspace_(WorkspaceFor(format_, options.fused_attention, options.cudnn ? kCudnnBytes : 0)) {}
+      type_(TypeFor(options.precision)),
+      workspace_(WorkspaceFor(type_, options.fused_attention, options.cudnn ? kCudnnBytes : 0)) {}
 
 absl::Status CudaBackend::Start() {
   RUBATO_RETURN_IF_ERROR(UseDevice());
@@ -115,7 +115,7 @@ absl::StatusOr<Work> CudaBackend::Begin(Tensors reads, Tensors writes) {
 }
 
 absl::StatusOr<DeviceTensor> CudaBackend::Allocate(Shape shape, ElementType type) {
-  RUBATO_ASSIGN_OR_RETURN(const int64_t bytes, CheckedBytes(shape, type));
+  RUBATO_ASSIGN_OR_RETURN(const int64_t bytes, CheckedBytes(shape, type, type_));
   absl::StatusOr<std::unique_ptr<MemoryPool::Block>> block = pool_->Allocate(bytes);
   if (!block.ok()) {
     return Annotate(block.status(),

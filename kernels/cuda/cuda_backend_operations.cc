@@ -8,6 +8,7 @@
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/encode.h"
+#include "kernels/cuda/format.h"
 #include "kernels/cuda/loss.h"
 #include "kernels/cuda/normalization.h"
 #include "kernels/cuda/pool2d.h"
@@ -16,24 +17,35 @@
 namespace rubato::cuda {
 namespace {
 
+LayerNormShape LayerNormShapeOf(const DeviceTensor& x) {
+  return {.type = x.type(), .rows = x.rows(), .columns = x.columns()};
+}
+
 GroupNormShape GroupNormShapeOf(int64_t groups, const DeviceTensor& x) {
   const int64_t channels = x.shape()[1];
-  return {
-      .batch = x.rows(), .channels = channels, .groups = groups, .inner = channels == 0 ? 0 : x.columns() / channels};
+  return {.type = x.type(),
+          .batch = x.rows(),
+          .channels = channels,
+          .groups = groups,
+          .inner = channels == 0 ? 0 : x.columns() / channels};
 }
 
 }  // namespace
 
 absl::Status CudaBackend::Fill(float value, const DeviceTensor& y) {
-  RUBATO_RETURN_IF_ERROR(CheckFloat("Fill", "y", y));
+  RUBATO_RETURN_IF_ERROR(CheckActivation("Fill", "y", y));
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({}, {&y}));
-  return cuda::Fill(work.stream(), value, y.elements(), Out(y));
+  return cuda::Fill(work.stream(), y.type(), value, y.elements(), OutBytes(y));
 }
 
 absl::Status CudaBackend::Copy(const DeviceTensor& x, const DeviceTensor& y) {
-  RUBATO_RETURN_IF_ERROR(CheckSame("Copy", "y", y, "x", x));
+  RUBATO_RETURN_IF_ERROR(CheckCopy(x, y));
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x}, {&y}));
-  RUBATO_CUDA_RETURN_IF_ERROR(cudaMemcpyAsync(Out(y), In(x), static_cast<size_t>(x.elements()) * sizeof(float),
+  if (x.type() != y.type()) {
+    return Convert(work.stream(), x.type(), InBytes(x), x.elements(), y.type(), OutBytes(y));
+  }
+  RUBATO_CUDA_RETURN_IF_ERROR(cudaMemcpyAsync(OutBytes(y), InBytes(x),
+                                              static_cast<size_t>(x.elements() * ElementBytes(x.type())),
                                               cudaMemcpyDeviceToDevice, work.stream()));
   return absl::OkStatus();
 }
@@ -42,19 +54,19 @@ absl::Status CudaBackend::Add(const DeviceTensor& a, const DeviceTensor& b, cons
   RUBATO_RETURN_IF_ERROR(CheckSame("Add", "b", b, "a", a));
   RUBATO_RETURN_IF_ERROR(CheckSame("Add", "y", y, "a", a));
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&a, &b}, {&y}));
-  return cuda::Add(work.stream(), In(a), In(b), a.elements(), Out(y));
+  return cuda::Add(work.stream(), a.type(), InBytes(a), InBytes(b), a.elements(), OutBytes(y));
 }
 
 absl::Status CudaBackend::Axpy(float alpha, const DeviceTensor& x, const DeviceTensor& y) {
   RUBATO_RETURN_IF_ERROR(CheckSame("Axpy", "y", y, "x", x));
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x}, {&y}));
-  return cuda::Axpy(work.stream(), alpha, In(x), x.elements(), Out(y));
+  return cuda::Axpy(work.stream(), x.type(), alpha, InBytes(x), x.elements(), OutBytes(y));
 }
 
 absl::Status CudaBackend::Scale(float factor, const DeviceTensor& y) {
-  RUBATO_RETURN_IF_ERROR(CheckFloat("Scale", "y", y));
+  RUBATO_RETURN_IF_ERROR(CheckActivation("Scale", "y", y));
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({}, {&y}));
-  return cuda::Scale(work.stream(), factor, y.elements(), Out(y));
+  return cuda::Scale(work.stream(), y.type(), factor, y.elements(), OutBytes(y));
 }
 
 absl::Status CudaBackend::SumOfSquares(const DeviceTensor& x, bool accumulate, const DeviceTensor& sum) {
@@ -75,7 +87,7 @@ absl::Status CudaBackend::AddBias(const DeviceTensor& bias, const DeviceTensor& 
   if (y.elements() == 0) return absl::OkStatus();
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&bias}, {&y}));
   const int64_t channels = bias.elements();
-  return cuda::AddBias(work.stream(), In(bias), y.rows(), channels, y.columns() / channels, Out(y));
+  return cuda::AddBias(work.stream(), y.type(), In(bias), y.rows(), channels, y.columns() / channels, OutBytes(y));
 }
 
 absl::Status CudaBackend::BiasGradient(const DeviceTensor& dy, bool accumulate, const DeviceTensor& dbias) {
@@ -83,40 +95,42 @@ absl::Status CudaBackend::BiasGradient(const DeviceTensor& dy, bool accumulate, 
   const int64_t channels = dbias.elements();
   if (channels == 0) return absl::OkStatus();
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&dy}, {&dbias}));
-  return cuda::BiasGradient(work, In(dy), dy.rows(), channels, dy.columns() / channels, accumulate, Out(dbias));
+  return cuda::BiasGradient(work, dy.type(), InBytes(dy), dy.rows(), channels, dy.columns() / channels, accumulate,
+                            Out(dbias));
 }
 
 absl::Status CudaBackend::MaxPool2d(const Pool2dGeometry& geometry, const DeviceTensor& x, const DeviceTensor& y,
                                     const DeviceTensor& argmax) {
   RUBATO_RETURN_IF_ERROR(CheckPool2d(geometry, x, y, &argmax));
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x}, {&y, &argmax}));
-  return cuda::MaxPool2d(work.stream(), geometry, x.rows(), In(x), Out(y), argmax.data<int32_t>());
+  return cuda::MaxPool2d(work.stream(), x.type(), geometry, x.rows(), InBytes(x), OutBytes(y), argmax.data<int32_t>());
 }
 
 absl::Status CudaBackend::MaxPool2dBackward(const Pool2dGeometry& geometry, const DeviceTensor& dy,
                                             const DeviceTensor& argmax, const DeviceTensor& dx) {
   RUBATO_RETURN_IF_ERROR(CheckPool2d(geometry, dx, dy, &argmax));
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&dy, &argmax}, {&dx}));
-  return cuda::MaxPool2dBackward(work.stream(), geometry, dx.rows(), In(dy), argmax.data<const int32_t>(), Out(dx));
+  return cuda::MaxPool2dBackward(work.stream(), dx.type(), geometry, dx.rows(), InBytes(dy),
+                                 argmax.data<const int32_t>(), OutBytes(dx));
 }
 
 absl::Status CudaBackend::AveragePool2d(const Pool2dGeometry& geometry, const DeviceTensor& x, const DeviceTensor& y) {
   RUBATO_RETURN_IF_ERROR(CheckPool2d(geometry, x, y, nullptr));
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x}, {&y}));
-  return cuda::AveragePool2d(work.stream(), geometry, x.rows(), In(x), Out(y));
+  return cuda::AveragePool2d(work.stream(), x.type(), geometry, x.rows(), InBytes(x), OutBytes(y));
 }
 
 absl::Status CudaBackend::AveragePool2dBackward(const Pool2dGeometry& geometry, const DeviceTensor& dy,
                                                 const DeviceTensor& dx) {
   RUBATO_RETURN_IF_ERROR(CheckPool2d(geometry, dx, dy, nullptr));
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&dy}, {&dx}));
-  return cuda::AveragePool2dBackward(work.stream(), geometry, dx.rows(), In(dy), Out(dx));
+  return cuda::AveragePool2dBackward(work.stream(), dx.type(), geometry, dx.rows(), InBytes(dy), OutBytes(dx));
 }
 
 absl::Status CudaBackend::Activate(Activation activation, const DeviceTensor& x, const DeviceTensor& y) {
   RUBATO_RETURN_IF_ERROR(CheckSame("Activate", "y", y, "x", x));
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x}, {&y}));
-  return cuda::Activate(work.stream(), activation, In(x), x.elements(), Out(y));
+  return cuda::Activate(work.stream(), x.type(), activation, InBytes(x), x.elements(), OutBytes(y));
 }
 
 absl::Status CudaBackend::ActivateBackward(Activation activation, const DeviceTensor& x, const DeviceTensor& y,
@@ -125,13 +139,14 @@ absl::Status CudaBackend::ActivateBackward(Activation activation, const DeviceTe
   RUBATO_RETURN_IF_ERROR(CheckSame("ActivateBackward", "dy", dy, "x", x));
   RUBATO_RETURN_IF_ERROR(CheckSame("ActivateBackward", "dx", dx, "x", x));
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x, &y, &dy}, {&dx}));
-  return cuda::ActivateBackward(work.stream(), activation, In(x), In(y), In(dy), x.elements(), Out(dx));
+  return cuda::ActivateBackward(work.stream(), x.type(), activation, InBytes(x), InBytes(y), InBytes(dy), x.elements(),
+                                OutBytes(dx));
 }
 
 absl::Status CudaBackend::Dropout(const DropoutMask& mask, const DeviceTensor& x, const DeviceTensor& y) {
   RUBATO_RETURN_IF_ERROR(CheckDropout(mask, x, y));
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x}, {&y}));
-  return cuda::Dropout(work.stream(), mask, In(x), x.elements(), Out(y));
+  return cuda::Dropout(work.stream(), x.type(), mask, InBytes(x), x.elements(), OutBytes(y));
 }
 
 absl::Status CudaBackend::LayerNorm(float epsilon, const DeviceTensor& x, const DeviceTensor& gain,
@@ -139,8 +154,8 @@ absl::Status CudaBackend::LayerNorm(float epsilon, const DeviceTensor& x, const 
                                     const DeviceTensor& inverse_deviation) {
   RUBATO_RETURN_IF_ERROR(CheckLayerNorm(x, gain, bias, y, mean, inverse_deviation));
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x, &gain, &bias}, {&y, &mean, &inverse_deviation}));
-  return cuda::LayerNorm(work.stream(), epsilon, x.rows(), x.columns(), In(x), In(gain), In(bias), Out(y), Out(mean),
-                         Out(inverse_deviation));
+  return cuda::LayerNorm(work.stream(), LayerNormShapeOf(x), epsilon, InBytes(x), In(gain), In(bias), OutBytes(y),
+                         Out(mean), Out(inverse_deviation));
 }
 
 absl::Status CudaBackend::LayerNormBackward(const DeviceTensor& x, const DeviceTensor& gain, const DeviceTensor& mean,
@@ -151,8 +166,8 @@ absl::Status CudaBackend::LayerNormBackward(const DeviceTensor& x, const DeviceT
   RUBATO_RETURN_IF_ERROR(CheckSame("LayerNormBackward", "dgain", dgain, "dbias", dbias));
   if (!dx.empty()) RUBATO_RETURN_IF_ERROR(CheckSame("LayerNormBackward", "dx", dx, "x", x));
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x, &gain, &mean, &inverse_deviation, &dy}, {&dx, &dgain, &dbias}));
-  return cuda::LayerNormBackward(work, x.rows(), x.columns(), In(x), In(gain), In(mean), In(inverse_deviation), In(dy),
-                                 accumulate, Out(dx), Out(dgain), Out(dbias));
+  return cuda::LayerNormBackward(work, LayerNormShapeOf(x), InBytes(x), In(gain), In(mean), In(inverse_deviation),
+                                 InBytes(dy), accumulate, OutBytes(dx), Out(dgain), Out(dbias));
 }
 
 absl::Status CudaBackend::GroupNorm(int64_t groups, float epsilon, const DeviceTensor& x, const DeviceTensor& gain,
@@ -160,8 +175,8 @@ absl::Status CudaBackend::GroupNorm(int64_t groups, float epsilon, const DeviceT
                                     const DeviceTensor& inverse_deviation) {
   RUBATO_RETURN_IF_ERROR(CheckGroupNorm(groups, x, gain, bias, y, mean, inverse_deviation));
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x, &gain, &bias}, {&y, &mean, &inverse_deviation}));
-  return cuda::GroupNorm(work.stream(), GroupNormShapeOf(groups, x), epsilon, In(x), In(gain), In(bias), Out(y),
-                         Out(mean), Out(inverse_deviation));
+  return cuda::GroupNorm(work.stream(), GroupNormShapeOf(groups, x), epsilon, InBytes(x), In(gain), In(bias),
+                         OutBytes(y), Out(mean), Out(inverse_deviation));
 }
 
 absl::Status CudaBackend::GroupNormBackward(int64_t groups, const DeviceTensor& x, const DeviceTensor& gain,
@@ -172,8 +187,8 @@ absl::Status CudaBackend::GroupNormBackward(int64_t groups, const DeviceTensor& 
   RUBATO_RETURN_IF_ERROR(CheckSame("GroupNormBackward", "dgain", dgain, "dbias", dbias));
   if (!dx.empty()) RUBATO_RETURN_IF_ERROR(CheckSame("GroupNormBackward", "dx", dx, "x", x));
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x, &gain, &mean, &inverse_deviation, &dy}, {&dx, &dgain, &dbias}));
-  return cuda::GroupNormBackward(work, GroupNormShapeOf(groups, x), In(x), In(gain), In(mean), In(inverse_deviation),
-                                 In(dy), accumulate, Out(dx), Out(dgain), Out(dbias));
+  return cuda::GroupNormBackward(work, GroupNormShapeOf(groups, x), InBytes(x), In(gain), In(mean),
+                                 In(inverse_deviation), InBytes(dy), accumulate, OutBytes(dx), Out(dgain), Out(dbias));
 }
 
 absl::Status CudaBackend::SoftmaxCrossEntropy(const DeviceTensor& logits, const DeviceTensor& classes,

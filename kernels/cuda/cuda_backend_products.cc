@@ -17,36 +17,27 @@ int64_t OutputElements(const Conv2dGeometry& g) { return g.filters * Positions(g
 
 }  // namespace
 
-absl::StatusOr<const void*> CudaBackend::Operand(Work& work, const float* x, int64_t n) {
-  if (format_ == ElementFormat::kFloat32) return static_cast<const void*>(x);
-  RUBATO_ASSIGN_OR_RETURN(void* converted, NewOperand(work, n));
-  RUBATO_RETURN_IF_ERROR(Convert(work.stream(), format_, x, n, converted));
-  return static_cast<const void*>(converted);
-}
-
 absl::StatusOr<void*> CudaBackend::NewOperand(Work& work, int64_t n) {
-  RUBATO_ASSIGN_OR_RETURN(char* memory, work.Scratch<char>(n * FormatBytes(format_)));
+  RUBATO_ASSIGN_OR_RETURN(char* memory, work.Scratch<char>(n * ElementBytes(type_)));
   return static_cast<void*>(memory);
 }
 
 absl::Status CudaBackend::Gemm(bool transpose_a, bool transpose_b, float alpha, const DeviceTensor& a,
                                const DeviceTensor& b, float beta, const DeviceTensor& c) {
   GemmSizes sizes;
-  RUBATO_RETURN_IF_ERROR(CheckGemm(transpose_a, transpose_b, a, b, c, sizes));
+  RUBATO_RETURN_IF_ERROR(CheckGemm(type_, transpose_a, transpose_b, a, b, c, sizes));
   if (c.elements() == 0) return absl::OkStatus();
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&a, &b}, {&c}));
-  if (sizes.k == 0) return cuda::Scale(work.stream(), beta, c.elements(), Out(c));
-  RUBATO_ASSIGN_OR_RETURN(const void* left, Operand(work, In(a), a.elements()));
-  RUBATO_ASSIGN_OR_RETURN(const void* right, Operand(work, In(b), b.elements()));
-  return cublas_->Multiply({.m = sizes.m, .n = sizes.n, .k = sizes.k}, format_, alpha,
-                           {.data = left, .columns = a.columns(), .transposed = transpose_a},
-                           {.data = right, .columns = b.columns(), .transposed = transpose_b}, beta,
-                           {.data = Out(c), .columns = c.columns()});
+  if (sizes.k == 0) return cuda::Scale(work.stream(), c.type(), beta, c.elements(), OutBytes(c));
+  return cublas_->Multiply({.m = sizes.m, .n = sizes.n, .k = sizes.k}, type_, alpha,
+                           {.data = InBytes(a), .columns = a.columns(), .transposed = transpose_a},
+                           {.data = InBytes(b), .columns = b.columns(), .transposed = transpose_b}, beta,
+                           {.data = OutBytes(c), .type = c.type(), .columns = c.columns()});
 }
 
 absl::Status CudaBackend::Linear(const DeviceTensor& x, const DeviceTensor& weight, const DeviceTensor& bias,
                                  const DeviceTensor& y) {
-  RUBATO_RETURN_IF_ERROR(CheckLinear("Linear", x, weight, bias, y));
+  RUBATO_RETURN_IF_ERROR(CheckLinear(type_, "Linear", x, weight, bias, y));
   if (y.elements() == 0) return absl::OkStatus();
   if (x.elements() == 0 || bias.empty()) {
     RUBATO_RETURN_IF_ERROR(Gemm(false, true, 1, x, weight, 0, y));
@@ -54,53 +45,41 @@ absl::Status CudaBackend::Linear(const DeviceTensor& x, const DeviceTensor& weig
   }
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x, &weight, &bias}, {&y}));
   const int64_t inputs = weight.columns(), units = weight.rows();
-  RUBATO_ASSIGN_OR_RETURN(const void* left, Operand(work, In(x), x.elements()));
-  RUBATO_ASSIGN_OR_RETURN(const void* right, Operand(work, In(weight), weight.elements()));
-  RUBATO_ASSIGN_OR_RETURN(const bool done, cublas_lt_->MultiplyAddBias(work, {.rows = x.rows(),
-                                                                              .inputs = inputs,
-                                                                              .units = units,
-                                                                              .format = format_,
-                                                                              .x = left,
-                                                                              .weight = right,
-                                                                              .bias = In(bias),
-                                                                              .y = Out(y)}));
+  CublasLt::Linear linear = {.rows = x.rows(),
+                             .inputs = inputs,
+                             .units = units,
+                             .type = type_,
+                             .x = InBytes(x),
+                             .weight = InBytes(weight),
+                             .bias = In(bias),
+                             .y = OutBytes(y)};
+  if (type_ != ElementType::kFloat32) {
+    RUBATO_ASSIGN_OR_RETURN(void* rounded, NewOperand(work, units));
+    RUBATO_RETURN_IF_ERROR(Convert(work.stream(), ElementType::kFloat32, In(bias), units, type_, rounded));
+    linear.bias = rounded;
+  }
+  RUBATO_ASSIGN_OR_RETURN(const bool done, cublas_lt_->MultiplyAddBias(work, linear));
   if (done) return absl::OkStatus();
-  RUBATO_RETURN_IF_ERROR(
-      cublas_->Multiply({.m = x.rows(), .n = units, .k = inputs}, format_, 1, {.data = left, .columns = inputs},
-                        {.data = right, .columns = inputs, .transposed = true}, 0, {.data = Out(y), .columns = units}));
-  return cuda::AddBias(work.stream(), In(bias), x.rows(), units, 1, Out(y));
+  RUBATO_RETURN_IF_ERROR(cublas_->Multiply({.m = x.rows(), .n = units, .k = inputs}, type_, 1,
+                                           {.data = InBytes(x), .columns = inputs},
+                                           {.data = InBytes(weight), .columns = inputs, .transposed = true}, 0,
+                                           {.data = OutBytes(y), .type = type_, .columns = units}));
+  return cuda::AddBias(work.stream(), type_, In(bias), x.rows(), units, 1, OutBytes(y));
 }
 
-// dweight [units, inputs] = dy^T x, and dx [n, inputs] = dy weight; dy becomes an operand once, and is added up while
-// it does.
+// dweight [units, inputs] = dy^T x, and dx [n, inputs] = dy weight.
 absl::Status CudaBackend::LinearBackward(const DeviceTensor& x, const DeviceTensor& weight, const DeviceTensor& dy,
                                          bool accumulate, const DeviceTensor& dx, const DeviceTensor& dweight,
                                          const DeviceTensor& dbias) {
-  RUBATO_RETURN_IF_ERROR(CheckLinearBackward(x, weight, dy, dx, dweight, dbias));
+  RUBATO_RETURN_IF_ERROR(CheckLinearBackward(type_, x, weight, dy, dx, dweight, dbias));
   if (x.rows() == 0) {
     if (accumulate) return absl::OkStatus();
     RUBATO_RETURN_IF_ERROR(Fill(0, dweight));
     return dbias.empty() ? absl::OkStatus() : Fill(0, dbias);
   }
-  if (x.elements() == 0 || dy.elements() == 0 || format_ == ElementFormat::kFloat32) {
-    RUBATO_RETURN_IF_ERROR(Gemm(true, false, 1, dy, x, accumulate ? 1 : 0, dweight));
-    if (!dbias.empty()) RUBATO_RETURN_IF_ERROR(BiasGradient(dy, accumulate, dbias));
-    return dx.empty() ? absl::OkStatus() : Gemm(false, false, 1, dy, weight, 0, dx);
-  }
-  RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x, &weight, &dy}, {&dx, &dweight, &dbias}));
-  const int64_t rows = x.rows(), inputs = weight.columns(), units = weight.rows();
-  RUBATO_ASSIGN_OR_RETURN(void* gradient, NewOperand(work, dy.elements()));
-  RUBATO_RETURN_IF_ERROR(
-      dbias.empty() ? Convert(work.stream(), format_, In(dy), dy.elements(), gradient)
-                    : ConvertWithBiasGradient(work, format_, In(dy), rows, units, accumulate, gradient, Out(dbias)));
-  RUBATO_ASSIGN_OR_RETURN(const void* input, Operand(work, In(x), x.elements()));
-  RUBATO_RETURN_IF_ERROR(cublas_->Multiply(
-      {.m = units, .n = inputs, .k = rows}, format_, 1, {.data = gradient, .columns = units, .transposed = true},
-      {.data = input, .columns = inputs}, accumulate ? 1 : 0, {.data = Out(dweight), .columns = inputs}));
-  if (dx.empty()) return absl::OkStatus();
-  RUBATO_ASSIGN_OR_RETURN(const void* w, Operand(work, In(weight), weight.elements()));
-  return cublas_->Multiply({.m = rows, .n = inputs, .k = units}, format_, 1, {.data = gradient, .columns = units},
-                           {.data = w, .columns = inputs}, 0, {.data = Out(dx), .columns = inputs});
+  RUBATO_RETURN_IF_ERROR(Gemm(true, false, 1, dy, x, accumulate ? 1 : 0, dweight));
+  if (!dbias.empty()) RUBATO_RETURN_IF_ERROR(BiasGradient(dy, accumulate, dbias));
+  return dx.empty() ? absl::OkStatus() : Gemm(false, false, 1, dy, weight, 0, dx);
 }
 
 absl::StatusOr<bool> CudaBackend::UsesCudnn(const Conv2dGeometry& g, int64_t images) {
@@ -111,21 +90,24 @@ absl::StatusOr<bool> CudaBackend::UsesCudnn(const Conv2dGeometry& g, int64_t ima
 // y of each image [filters, positions] = weight [filters, taps] * its columns [taps, positions].
 absl::Status CudaBackend::Conv2d(const Conv2dGeometry& g, const DeviceTensor& x, const DeviceTensor& weight,
                                  const DeviceTensor& y) {
-  RUBATO_RETURN_IF_ERROR(CheckConv2d(g, x, weight, y));
+  RUBATO_RETURN_IF_ERROR(CheckConv2d(type_, type_, g, x, weight, y));
   if (y.elements() == 0) return absl::OkStatus();
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x, &weight}, {&y}));
   RUBATO_ASSIGN_OR_RETURN(const bool uses_cudnn, UsesCudnn(g, x.rows()));
-  if (uses_cudnn) return cudnn_->Forward(work, g, x.rows(), In(x), In(weight), Out(y));
+  if (uses_cudnn) return cudnn_->Forward(work, g, x.rows(), InBytes(x), InBytes(weight), OutBytes(y));
   const int64_t group = ImagesAtOnce(workspace_, g, x.rows()), positions = Positions(g), taps = Taps(g);
-  RUBATO_ASSIGN_OR_RETURN(const void* w, Operand(work, In(weight), weight.elements()));
   RUBATO_ASSIGN_OR_RETURN(void* columns, NewOperand(work, taps * group * positions));
   for (int64_t n = 0; n < x.rows(); n += group) {
     const int64_t images = std::min(group, x.rows() - n);
-    RUBATO_RETURN_IF_ERROR(Unfold(work.stream(), g, images, format_, In(x) + n * InputElements(g), columns));
-    RUBATO_RETURN_IF_ERROR(cublas_->Multiply(
-        {.m = g.filters, .n = positions, .k = taps, .batch = images}, format_, 1, {.data = w, .columns = taps},
-        {.data = columns, .columns = images * positions, .stride = positions}, 0,
-        {.data = Out(y) + n * OutputElements(g), .columns = positions, .stride = OutputElements(g)}));
+    RUBATO_RETURN_IF_ERROR(
+        Unfold(work.stream(), g, images, type_, OperandAt(InBytes(x), n * InputElements(g)), columns));
+    RUBATO_RETURN_IF_ERROR(cublas_->Multiply({.m = g.filters, .n = positions, .k = taps, .batch = images}, type_, 1,
+                                             {.data = InBytes(weight), .columns = taps},
+                                             {.data = columns, .columns = images * positions, .stride = positions}, 0,
+                                             {.data = OperandAt(OutBytes(y), n * OutputElements(g)),
+                                              .type = type_,
+                                              .columns = positions,
+                                              .stride = OutputElements(g)}));
   }
   return absl::OkStatus();
 }
@@ -133,47 +115,61 @@ absl::Status CudaBackend::Conv2d(const Conv2dGeometry& g, const DeviceTensor& x,
 // The columns of each image [taps, positions] = weight^T * its dy [filters, positions], folded.
 absl::Status CudaBackend::Conv2dBackwardData(const Conv2dGeometry& g, const DeviceTensor& dy,
                                              const DeviceTensor& weight, const DeviceTensor& dx) {
-  RUBATO_RETURN_IF_ERROR(CheckConv2d(g, dx, weight, dy));
+  RUBATO_RETURN_IF_ERROR(CheckConv2d(type_, type_, g, dx, weight, dy));
   if (dx.elements() == 0) return absl::OkStatus();
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&dy, &weight}, {&dx}));
-  if (dy.elements() == 0) return cuda::Fill(work.stream(), 0, dx.elements(), Out(dx));
+  if (dy.elements() == 0) return cuda::Fill(work.stream(), type_, 0, dx.elements(), OutBytes(dx));
   RUBATO_ASSIGN_OR_RETURN(const bool uses_cudnn, UsesCudnn(g, dx.rows()));
-  if (uses_cudnn) return cudnn_->BackwardData(work, g, dx.rows(), In(dy), In(weight), Out(dx));
+  if (uses_cudnn) return cudnn_->BackwardData(work, g, dx.rows(), InBytes(dy), InBytes(weight), OutBytes(dx));
   const int64_t group = ImagesAtOnce(workspace_, g, dx.rows()), positions = Positions(g), taps = Taps(g);
-  RUBATO_ASSIGN_OR_RETURN(const void* w, Operand(work, In(weight), weight.elements()));
-  RUBATO_ASSIGN_OR_RETURN(const void* gradient, Operand(work, In(dy), dy.elements()));
   RUBATO_ASSIGN_OR_RETURN(float* columns, work.Scratch<float>(taps * group * positions));
   for (int64_t n = 0; n < dx.rows(); n += group) {
     const int64_t images = std::min(group, dx.rows() - n);
     RUBATO_RETURN_IF_ERROR(cublas_->Multiply(
-        {.m = taps, .n = positions, .k = g.filters, .batch = images}, format_, 1,
-        {.data = w, .columns = taps, .transposed = true},
-        {.data = OperandAt(gradient, n * OutputElements(g)), .columns = positions, .stride = OutputElements(g)}, 0,
+        {.m = taps, .n = positions, .k = g.filters, .batch = images}, type_, 1,
+        {.data = InBytes(weight), .columns = taps, .transposed = true},
+        {.data = OperandAt(InBytes(dy), n * OutputElements(g)), .columns = positions, .stride = OutputElements(g)}, 0,
         {.data = columns, .columns = images * positions, .stride = positions}));
-    RUBATO_RETURN_IF_ERROR(Fold(work.stream(), g, images, columns, Out(dx) + n * InputElements(g)));
+    RUBATO_RETURN_IF_ERROR(
+        Fold(work.stream(), g, images, type_, columns, OperandAt(OutBytes(dx), n * InputElements(g))));
   }
   return absl::OkStatus();
+}
+
+// cuDNN writes the gradient in the type of the images.
+absl::Status CudaBackend::CudnnBackwardWeight(Work& work, const Conv2dGeometry& g, const DeviceTensor& x,
+                                              const DeviceTensor& dy, bool accumulate, const DeviceTensor& dweight) {
+  if (type_ == ElementType::kFloat32) {
+    return cudnn_->BackwardWeight(work, g, x.rows(), InBytes(x), InBytes(dy), accumulate, OutBytes(dweight));
+  }
+  RUBATO_ASSIGN_OR_RETURN(void* gradient, NewOperand(work, dweight.elements()));
+  RUBATO_RETURN_IF_ERROR(cudnn_->BackwardWeight(work, g, x.rows(), InBytes(x), InBytes(dy), false, gradient));
+  return accumulate ? AddConverted(work.stream(), type_, gradient, dweight.elements(), Out(dweight))
+                    : Convert(work.stream(), type_, gradient, dweight.elements(), ElementType::kFloat32, Out(dweight));
 }
 
 // dweight [filters, taps] = dy [filters, images * positions] * columns^T.
 absl::Status CudaBackend::Conv2dBackwardWeight(const Conv2dGeometry& g, const DeviceTensor& x, const DeviceTensor& dy,
                                                bool accumulate, const DeviceTensor& dweight) {
-  RUBATO_RETURN_IF_ERROR(CheckConv2d(g, x, dweight, dy));
+  RUBATO_RETURN_IF_ERROR(CheckConv2d(type_, ElementType::kFloat32, g, x, dweight, dy));
   if (dweight.elements() == 0) return absl::OkStatus();
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x, &dy}, {&dweight}));
   if (x.rows() == 0) {
-    return accumulate ? absl::OkStatus() : cuda::Fill(work.stream(), 0, dweight.elements(), Out(dweight));
+    return accumulate ? absl::OkStatus()
+                      : cuda::Fill(work.stream(), ElementType::kFloat32, 0, dweight.elements(), Out(dweight));
   }
   RUBATO_ASSIGN_OR_RETURN(const bool uses_cudnn, UsesCudnn(g, x.rows()));
-  if (uses_cudnn) return cudnn_->BackwardWeight(work, g, x.rows(), In(x), In(dy), accumulate, Out(dweight));
+  if (uses_cudnn) return CudnnBackwardWeight(work, g, x, dy, accumulate, dweight);
   const int64_t group = ImagesAtOnce(workspace_, g, x.rows()), positions = Positions(g), taps = Taps(g);
   RUBATO_ASSIGN_OR_RETURN(void* columns, NewOperand(work, taps * group * positions));
   RUBATO_ASSIGN_OR_RETURN(void* gradient, NewOperand(work, g.filters * group * positions));
   for (int64_t n = 0; n < x.rows(); n += group) {
     const int64_t images = std::min(group, x.rows() - n), products = images * positions;
-    RUBATO_RETURN_IF_ERROR(Unfold(work.stream(), g, images, format_, In(x) + n * InputElements(g), columns));
-    RUBATO_RETURN_IF_ERROR(GatherFilters(work.stream(), g, images, format_, In(dy) + n * OutputElements(g), gradient));
-    RUBATO_RETURN_IF_ERROR(cublas_->Multiply({.m = g.filters, .n = taps, .k = products}, format_, 1,
+    RUBATO_RETURN_IF_ERROR(
+        Unfold(work.stream(), g, images, type_, OperandAt(InBytes(x), n * InputElements(g)), columns));
+    RUBATO_RETURN_IF_ERROR(
+        GatherFilters(work.stream(), g, images, type_, OperandAt(InBytes(dy), n * OutputElements(g)), gradient));
+    RUBATO_RETURN_IF_ERROR(cublas_->Multiply({.m = g.filters, .n = taps, .k = products}, type_, 1,
                                              {.data = gradient, .columns = products},
                                              {.data = columns, .columns = products, .transposed = true},
                                              n > 0 || accumulate ? 1 : 0, {.data = Out(dweight), .columns = taps}));

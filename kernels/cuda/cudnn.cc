@@ -30,6 +30,17 @@ constexpr cudnnConvolutionBwdFilterAlgo_t kBackwardWeight = CUDNN_CONVOLUTION_BW
 
 constexpr float kOne = 1, kZero = 0;
 
+cudnnDataType_t DataType(MatrixPrecision precision) {
+  if (precision == MatrixPrecision::kBf16) return CUDNN_DATA_BFLOAT16;
+  return precision == MatrixPrecision::kFp16 ? CUDNN_DATA_HALF : CUDNN_DATA_FLOAT;
+}
+
+// The default is TF32 for float32 where the card has it, and leaves tensor cores aside for 16 bits.
+cudnnMathType_t MathType(MatrixPrecision precision) {
+  if (precision == MatrixPrecision::kFloat32) return CUDNN_FMA_MATH;
+  return precision == MatrixPrecision::kTf32 ? CUDNN_DEFAULT_MATH : CUDNN_TENSOR_OP_MATH;
+}
+
 }  // namespace
 
 struct Cudnn::Library {
@@ -101,7 +112,8 @@ struct Cudnn::Convolution {
   cudnnTensorDescriptor_t x = nullptr, y = nullptr;
   cudnnFilterDescriptor_t weight = nullptr;
   cudnnConvolutionDescriptor_t convolution = nullptr;
-  // Of scratch memory.
+  // Whether the library has an algorithm for each pass, and their scratch memory.
+  bool supported = false;
   size_t forward_bytes = 0, backward_data_bytes = 0, backward_weight_bytes = 0;
 };
 
@@ -140,8 +152,8 @@ absl::StatusOr<bool> Cudnn::CanDo(const Conv2dGeometry& g, int64_t images, int64
     return false;
   }
   RUBATO_ASSIGN_OR_RETURN(const Convolution* c, Describe(g, images));
-  return std::max({c->forward_bytes, c->backward_data_bytes, c->backward_weight_bytes}) <=
-         static_cast<size_t>(scratch_bytes);
+  return c->supported && std::max({c->forward_bytes, c->backward_data_bytes, c->backward_weight_bytes}) <=
+                             static_cast<size_t>(scratch_bytes);
 }
 
 absl::StatusOr<const Cudnn::Convolution*> Cudnn::Describe(const Conv2dGeometry& geometry, int64_t images) {
@@ -156,35 +168,34 @@ absl::StatusOr<const Cudnn::Convolution*> Cudnn::Describe(const Conv2dGeometry& 
 
 absl::Status Cudnn::Fill(const Conv2dGeometry& g, int64_t images, Convolution* c) {
   const auto number = [](int64_t size) { return static_cast<int>(size); };
+  const cudnnDataType_t type = DataType(precision_);
   RUBATO_CUDNN_RETURN_IF_ERROR(library_->create_tensor(&c->x));
   RUBATO_CUDNN_RETURN_IF_ERROR(library_->create_tensor(&c->y));
   RUBATO_CUDNN_RETURN_IF_ERROR(library_->create_filter(&c->weight));
   RUBATO_CUDNN_RETURN_IF_ERROR(library_->create_convolution(&c->convolution));
-  RUBATO_CUDNN_RETURN_IF_ERROR(library_->set_tensor(c->x, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, number(images),
-                                                    number(g.channels), number(g.height), number(g.width)));
-  RUBATO_CUDNN_RETURN_IF_ERROR(library_->set_tensor(c->y, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, number(images),
-                                                    number(g.filters), number(g.output_height()),
-                                                    number(g.output_width())));
-  RUBATO_CUDNN_RETURN_IF_ERROR(library_->set_filter(c->weight, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, number(g.filters),
+  RUBATO_CUDNN_RETURN_IF_ERROR(library_->set_tensor(c->x, CUDNN_TENSOR_NCHW, type, number(images), number(g.channels),
+                                                    number(g.height), number(g.width)));
+  RUBATO_CUDNN_RETURN_IF_ERROR(library_->set_tensor(c->y, CUDNN_TENSOR_NCHW, type, number(images), number(g.filters),
+                                                    number(g.output_height()), number(g.output_width())));
+  RUBATO_CUDNN_RETURN_IF_ERROR(library_->set_filter(c->weight, type, CUDNN_TENSOR_NCHW, number(g.filters),
                                                     number(g.channels), number(g.kernel), number(g.kernel)));
   const int padding = number(g.padding), stride = number(g.stride);
   RUBATO_CUDNN_RETURN_IF_ERROR(library_->set_convolution(c->convolution, padding, padding, stride, stride, 1, 1,
                                                          CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
-  // The default is TF32 where the card has it.
-  RUBATO_CUDNN_RETURN_IF_ERROR(library_->set_math(
-      c->convolution, precision_ == MatrixPrecision::kFloat32 ? CUDNN_FMA_MATH : CUDNN_DEFAULT_MATH));
+  RUBATO_CUDNN_RETURN_IF_ERROR(library_->set_math(c->convolution, MathType(precision_)));
+  // Why it has none is for the convolution that is unfolded to say.
   const auto handle = static_cast<cudnnHandle_t>(handle_);
-  RUBATO_CUDNN_RETURN_IF_ERROR(
-      library_->forward_bytes(handle, c->x, c->weight, c->convolution, c->y, kForward, &c->forward_bytes));
-  RUBATO_CUDNN_RETURN_IF_ERROR(library_->backward_data_bytes(handle, c->weight, c->y, c->convolution, c->x,
-                                                             kBackwardData, &c->backward_data_bytes));
-  RUBATO_CUDNN_RETURN_IF_ERROR(library_->backward_weight_bytes(handle, c->x, c->y, c->convolution, c->weight,
-                                                               kBackwardWeight, &c->backward_weight_bytes));
+  c->supported = library_->forward_bytes(handle, c->x, c->weight, c->convolution, c->y, kForward, &c->forward_bytes) ==
+                     CUDNN_STATUS_SUCCESS &&
+                 library_->backward_data_bytes(handle, c->weight, c->y, c->convolution, c->x, kBackwardData,
+                                               &c->backward_data_bytes) == CUDNN_STATUS_SUCCESS &&
+                 library_->backward_weight_bytes(handle, c->x, c->y, c->convolution, c->weight, kBackwardWeight,
+                                                 &c->backward_weight_bytes) == CUDNN_STATUS_SUCCESS;
   return absl::OkStatus();
 }
 
-absl::Status Cudnn::Forward(Work& work, const Conv2dGeometry& geometry, int64_t images, const float* x,
-                            const float* weight, float* y) {
+absl::Status Cudnn::Forward(Work& work, const Conv2dGeometry& geometry, int64_t images, const void* x,
+                            const void* weight, void* y) {
   RUBATO_ASSIGN_OR_RETURN(const Convolution* c, Describe(geometry, images));
   RUBATO_ASSIGN_OR_RETURN(char* scratch, work.Scratch<char>(static_cast<int64_t>(c->forward_bytes)));
   RUBATO_CUDNN_RETURN_IF_ERROR(library_->forward(static_cast<cudnnHandle_t>(handle_), &kOne, c->x, x, c->weight, weight,
@@ -192,8 +203,8 @@ absl::Status Cudnn::Forward(Work& work, const Conv2dGeometry& geometry, int64_t 
   return absl::OkStatus();
 }
 
-absl::Status Cudnn::BackwardData(Work& work, const Conv2dGeometry& geometry, int64_t images, const float* dy,
-                                 const float* weight, float* dx) {
+absl::Status Cudnn::BackwardData(Work& work, const Conv2dGeometry& geometry, int64_t images, const void* dy,
+                                 const void* weight, void* dx) {
   RUBATO_ASSIGN_OR_RETURN(const Convolution* c, Describe(geometry, images));
   RUBATO_ASSIGN_OR_RETURN(char* scratch, work.Scratch<char>(static_cast<int64_t>(c->backward_data_bytes)));
   RUBATO_CUDNN_RETURN_IF_ERROR(library_->backward_data(static_cast<cudnnHandle_t>(handle_), &kOne, c->weight, weight,
@@ -202,8 +213,8 @@ absl::Status Cudnn::BackwardData(Work& work, const Conv2dGeometry& geometry, int
   return absl::OkStatus();
 }
 
-absl::Status Cudnn::BackwardWeight(Work& work, const Conv2dGeometry& geometry, int64_t images, const float* x,
-                                   const float* dy, bool accumulate, float* dweight) {
+absl::Status Cudnn::BackwardWeight(Work& work, const Conv2dGeometry& geometry, int64_t images, const void* x,
+                                   const void* dy, bool accumulate, void* dweight) {
   RUBATO_ASSIGN_OR_RETURN(const Convolution* c, Describe(geometry, images));
   RUBATO_ASSIGN_OR_RETURN(char* scratch, work.Scratch<char>(static_cast<int64_t>(c->backward_weight_bytes)));
   RUBATO_CUDNN_RETURN_IF_ERROR(library_->backward_weight(
@@ -227,13 +238,13 @@ absl::StatusOr<std::unique_ptr<Cudnn>> Cudnn::Create(Stream, MatrixPrecision) {
 Cudnn::~Cudnn() = default;
 std::string Cudnn::Name() const { return ""; }
 absl::StatusOr<bool> Cudnn::CanDo(const Conv2dGeometry&, int64_t, int64_t) { return false; }
-absl::Status Cudnn::Forward(Work&, const Conv2dGeometry&, int64_t, const float*, const float*, float*) {
+absl::Status Cudnn::Forward(Work&, const Conv2dGeometry&, int64_t, const void*, const void*, void*) {
   return absl::InternalError("no cuDNN");
 }
-absl::Status Cudnn::BackwardData(Work&, const Conv2dGeometry&, int64_t, const float*, const float*, float*) {
+absl::Status Cudnn::BackwardData(Work&, const Conv2dGeometry&, int64_t, const void*, const void*, void*) {
   return absl::InternalError("no cuDNN");
 }
-absl::Status Cudnn::BackwardWeight(Work&, const Conv2dGeometry&, int64_t, const float*, const float*, bool, float*) {
+absl::Status Cudnn::BackwardWeight(Work&, const Conv2dGeometry&, int64_t, const void*, const void*, bool, void*) {
   return absl::InternalError("no cuDNN");
 }
 

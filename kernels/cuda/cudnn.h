@@ -16,9 +16,9 @@
 
 namespace rubato::cuda {
 
-// Convolutions of float32 images by cuDNN, loaded when it is created. Products are rounded to TF32 in every precision
-// but kFloat32, where bfloat16 and binary16 would keep no more bits of an input or less of its range. The algorithms
-// are those that give the same bits every time. One thread at a time.
+// Convolutions by cuDNN, loaded when it is created. Images, weights and their gradients have the type that products of
+// the precision take, an activation's; float32 is rounded to TF32 with that precision. The algorithms are those that
+// give the same bits every time. One thread at a time.
 //
 // Sizes are all above 0, and CanDo has said yes. Internal: the library refused. ResourceExhausted: no scratch memory.
 class Cudnn {
@@ -33,15 +33,16 @@ class Cudnn {
   // "cuDNN 9.13.0".
   std::string Name() const;
 
-  // Not where the library, which counts elements in 31 bits, cannot, or one of the passes takes more scratch memory.
+  // Not where the library, which counts elements in 31 bits, cannot, has no such algorithm, or one of the passes takes
+  // more scratch memory.
   absl::StatusOr<bool> CanDo(const Conv2dGeometry& geometry, int64_t images, int64_t scratch_bytes);
 
-  absl::Status Forward(Work& work, const Conv2dGeometry& geometry, int64_t images, const float* x, const float* weight,
-                       float* y);
-  absl::Status BackwardData(Work& work, const Conv2dGeometry& geometry, int64_t images, const float* dy,
-                            const float* weight, float* dx);
-  absl::Status BackwardWeight(Work& work, const Conv2dGeometry& geometry, int64_t images, const float* x,
-                              const float* dy, bool accumulate, float* dweight);
+  absl::Status Forward(Work& work, const Conv2dGeometry& geometry, int64_t images, const void* x, const void* weight,
+                       void* y);
+  absl::Status BackwardData(Work& work, const Conv2dGeometry& geometry, int64_t images, const void* dy,
+                            const void* weight, void* dx);
+  absl::Status BackwardWeight(Work& work, const Conv2dGeometry& geometry, int64_t images, const void* x, const void* dy,
+                              bool accumulate, void* dweight);
 
  private:
   struct Library;

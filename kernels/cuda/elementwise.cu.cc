@@ -1,143 +1,250 @@
 #include "kernels/cuda/elementwise.h"
 
+#include <algorithm>
 #include <cmath>
 
+#include "kernels/cuda/convert.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/philox.h"
 
 namespace rubato::cuda {
 namespace {
 
-__global__ void FillKernel(float value, int64_t n, float* y) {
-  for (int64_t i = First(); i < n; i += Stride()) y[i] = value;
+// What a function of an element's place takes from there.
+template <typename T, int kInputs>
+struct Sources {
+  const T* values[kInputs];
+};
+
+template <int kCount, typename T, int kInputs, typename Function>
+__device__ inline void MapPack(const Sources<T, kInputs>& from, int64_t at, const Function& function, T* to) {
+  float x[kInputs][kCount], y[kCount];
+#pragma unroll
+  for (int k = 0; k < kInputs; ++k) Load<kCount>(from.values[k] + at, x[k]);
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    float inputs[kInputs];
+#pragma unroll
+    for (int k = 0; k < kInputs; ++k) inputs[k] = x[k][i];
+    y[i] = function(inputs);
+  }
+  Store<kCount>(y, to + at);
 }
 
-__global__ void AddKernel(const float* a, const float* b, int64_t n, float* y) {
-  for (int64_t i = First(); i < n; i += Stride()) y[i] = a[i] + b[i];
+// to[i] = function(from[0][i], ...). `to` may be one of the sources.
+template <typename T, int kInputs, typename Function>
+__global__ void MapKernel(Sources<T, kInputs> from, int64_t n, Function function, T* to) {
+  constexpr int kPack = kPackElements<T>;
+  const int64_t packed = n / kPack * kPack;
+  for (int64_t i = First() * kPack; i < packed; i += Stride() * kPack) MapPack<kPack>(from, i, function, to);
+  for (int64_t i = packed + First(); i < n; i += Stride()) MapPack<1>(from, i, function, to);
 }
 
-__global__ void AxpyKernel(float alpha, const float* x, int64_t n, float* y) {
-  for (int64_t i = First(); i < n; i += Stride()) y[i] += alpha * x[i];
+template <typename T, int kInputs, typename Function>
+absl::Status Map(Stream stream, const Sources<T, kInputs>& from, int64_t n, const Function& function, T* to) {
+  RUBATO_CUDA_LAUNCH((MapKernel<T, kInputs, Function>), Blocks(n / kPackElements<T>), kThreads, stream, from, n,
+                     function, to);
+  return absl::OkStatus();
 }
 
-__global__ void ScaleKernel(float alpha, int64_t n, float* y) {
-  for (int64_t i = First(); i < n; i += Stride()) y[i] *= alpha;
+template <typename T>
+const T* In(const void* data) {
+  return static_cast<const T*>(data);
+}
+template <typename T>
+T* Out(void* data) {
+  return static_cast<T*>(data);
 }
 
-__global__ void AddBiasKernel(const float* bias, int64_t n, int64_t channels, int64_t inner, float* y) {
-  for (int64_t i = First(); i < n; i += Stride()) y[i] += bias[i / inner % channels];
-}
+struct SumOfTwo {
+  __device__ float operator()(const float (&x)[2]) const { return x[0] + x[1]; }
+};
+struct AddScaled {
+  float alpha;
+  __device__ float operator()(const float (&x)[2]) const { return x[1] + alpha * x[0]; }
+};
+struct Times {
+  float alpha;
+  __device__ float operator()(const float (&x)[1]) const { return x[0] * alpha; }
+};
 
 // The standard normal distribution's cumulative function. erfc keeps its precision where it is small.
 __device__ inline float NormalCdf(float x) { return 0.5f * erfcf(-x * 0.707106781186547524f); }
 
 template <Activation kActivation>
-__device__ inline float Value(float x) {
-  if constexpr (kActivation == Activation::kRelu) return x < 0 ? 0 : x;
-  if constexpr (kActivation == Activation::kTanh) return tanhf(x);
-  if constexpr (kActivation == Activation::kGelu) return x * NormalCdf(x);
-}
-
-template <Activation kActivation>
-__device__ inline float Gradient(float x, float y, float dy) {
-  if constexpr (kActivation == Activation::kRelu) return y <= 0 ? 0 : dy;
-  if constexpr (kActivation == Activation::kTanh) return dy * (1 - y * y);
-  if constexpr (kActivation == Activation::kGelu) {
-    constexpr float kDensityAtZero = 0.398942280401432678f;  // 1 / sqrt(2 pi)
-    return dy * (NormalCdf(x) + x * kDensityAtZero * expf(-0.5f * x * x));
+struct ActivationValue {
+  __device__ float operator()(const float (&inputs)[1]) const {
+    const float x = inputs[0];
+    if constexpr (kActivation == Activation::kRelu) return x < 0 ? 0 : x;
+    if constexpr (kActivation == Activation::kTanh) return tanhf(x);
+    if constexpr (kActivation == Activation::kGelu) return x * NormalCdf(x);
   }
-}
+};
 
+// Of x, or of y where that is enough, and of dy.
 template <Activation kActivation>
-__global__ void ActivateKernel(const float* x, int64_t n, float* y) {
-  for (int64_t i = First(); i < n; i += Stride()) y[i] = Value<kActivation>(x[i]);
+struct ActivationGradient {
+  __device__ float operator()(const float (&inputs)[2]) const {
+    const float dy = inputs[1];
+    if constexpr (kActivation == Activation::kRelu) return inputs[0] <= 0 ? 0 : dy;
+    if constexpr (kActivation == Activation::kTanh) return dy * (1 - inputs[0] * inputs[0]);
+    if constexpr (kActivation == Activation::kGelu) {
+      constexpr float kDensityAtZero = 0.398942280401432678f;  // 1 / sqrt(2 pi)
+      const float x = inputs[0];
+      return dy * (NormalCdf(x) + x * kDensityAtZero * expf(-0.5f * x * x));
+    }
+  }
+};
+
+template <typename T>
+__global__ void FillKernel(float value, int64_t n, T* y) {
+  for (int64_t i = First(); i < n; i += Stride()) y[i] = ConvertTo<T>(value);
 }
 
-template <Activation kActivation>
-__global__ void ActivateBackwardKernel(const float* x, const float* y, const float* dy, int64_t n, float* dx) {
-  for (int64_t i = First(); i < n; i += Stride()) dx[i] = Gradient<kActivation>(x[i], y[i], dy[i]);
-}
-
-// One block of four random words for each thread.
-__global__ void DropoutKernel(uint64_t seed, uint64_t stream, uint64_t threshold, float scale, const float* x,
-                              int64_t n, float* y) {
-  for (int64_t block = First(); block * 4 < n; block += Stride()) {
-    const uint4 block_words = Philox(seed, stream, block);
-    const uint32_t words[4] = {block_words.x, block_words.y, block_words.z, block_words.w};
-    for (int i = 0; i < 4; ++i) {
-      const int64_t at = block * 4 + i;
-      if (at < n) y[at] = words[i] >= threshold ? x[at] * scale : 0.0f;
+// Rows of a block's y coordinate; y [rows, columns], columns = channels * inner.
+template <typename T>
+__global__ void AddBiasKernel(const float* bias, int64_t rows, int64_t columns, int64_t inner, T* y) {
+  for (int64_t column = First(); column < columns; column += Stride()) {
+    const float added = bias[inner == 1 ? column : column / inner];
+    for (int64_t row = blockIdx.y; row < rows; row += gridDim.y) {
+      T& element = y[row * columns + column];
+      element = ConvertTo<T>(ToFloat(element) + added);
     }
   }
 }
 
-}  // namespace
+// One block of four random words for each thread.
+template <typename T>
+__global__ void DropoutKernel(uint64_t seed, uint64_t stream, uint64_t threshold, float scale, const T* x, int64_t n,
+                              T* y) {
+  for (int64_t block = First(); block * 4 < n; block += Stride()) {
+    const uint4 block_words = Philox(seed, stream, block);
+    const uint32_t words[4] = {block_words.x, block_words.y, block_words.z, block_words.w};
+    const int64_t first = block * 4;
+    if (first + 4 <= n) {
+      float elements[4];
+      Load<4>(x + first, elements);
+      for (int i = 0; i < 4; ++i) elements[i] = words[i] >= threshold ? elements[i] * scale : 0.0f;
+      Store<4>(elements, y + first);
+      continue;
+    }
+    for (int i = 0; first + i < n; ++i) {
+      y[first + i] = ConvertTo<T>(words[i] >= threshold ? ToFloat(x[first + i]) * scale : 0.0f);
+    }
+  }
+}
 
-absl::Status Fill(Stream stream, float value, int64_t n, float* y) {
-  RUBATO_CUDA_LAUNCH(FillKernel, Blocks(n), kThreads, stream, value, n, y);
+template <typename T>
+absl::Status LaunchFill(Stream stream, float value, int64_t n, void* y) {
+  RUBATO_CUDA_LAUNCH(FillKernel<T>, Blocks(n), kThreads, stream, value, n, Out<T>(y));
   return absl::OkStatus();
 }
 
-absl::Status Add(Stream stream, const float* a, const float* b, int64_t n, float* y) {
-  RUBATO_CUDA_LAUNCH(AddKernel, Blocks(n), kThreads, stream, a, b, n, y);
+template <typename T>
+absl::Status LaunchAdd(Stream stream, const void* a, const void* b, int64_t n, void* y) {
+  return Map(stream, Sources<T, 2>{{In<T>(a), In<T>(b)}}, n, SumOfTwo{}, Out<T>(y));
+}
+
+template <typename T>
+absl::Status LaunchAxpy(Stream stream, float alpha, const void* x, int64_t n, void* y) {
+  return Map(stream, Sources<T, 2>{{In<T>(x), In<T>(y)}}, n, AddScaled{alpha}, Out<T>(y));
+}
+
+template <typename T>
+absl::Status LaunchScale(Stream stream, float alpha, int64_t n, void* y) {
+  return Map(stream, Sources<T, 1>{{In<T>(y)}}, n, Times{alpha}, Out<T>(y));
+}
+
+template <typename T>
+absl::Status LaunchAddBias(Stream stream, const float* bias, int64_t rows, int64_t channels, int64_t inner, void* y) {
+  const int64_t columns = channels * inner;
+  const dim3 blocks(Blocks(columns), static_cast<unsigned>(std::min<int64_t>(rows, 256)));
+  RUBATO_CUDA_LAUNCH(AddBiasKernel<T>, blocks, kThreads, stream, bias, rows, columns, inner, Out<T>(y));
   return absl::OkStatus();
 }
 
-absl::Status Axpy(Stream stream, float alpha, const float* x, int64_t n, float* y) {
-  RUBATO_CUDA_LAUNCH(AxpyKernel, Blocks(n), kThreads, stream, alpha, x, n, y);
-  return absl::OkStatus();
+template <typename T, Activation kActivation>
+absl::Status LaunchActivation(Stream stream, const void* x, int64_t n, void* y) {
+  return Map(stream, Sources<T, 1>{{In<T>(x)}}, n, ActivationValue<kActivation>{}, Out<T>(y));
 }
 
-absl::Status Scale(Stream stream, float alpha, int64_t n, float* y) {
-  if (alpha == 0) return Fill(stream, 0, n, y);
-  RUBATO_CUDA_LAUNCH(ScaleKernel, Blocks(n), kThreads, stream, alpha, n, y);
-  return absl::OkStatus();
-}
-
-absl::Status AddBias(Stream stream, const float* bias, int64_t rows, int64_t channels, int64_t inner, float* y) {
-  const int64_t n = rows * channels * inner;
-  if (n == 0) return absl::OkStatus();
-  RUBATO_CUDA_LAUNCH(AddBiasKernel, Blocks(n), kThreads, stream, bias, n, channels, inner, y);
-  return absl::OkStatus();
-}
-
-absl::Status Activate(Stream stream, Activation activation, const float* x, int64_t n, float* y) {
+template <typename T>
+absl::Status LaunchActivate(Stream stream, Activation activation, const void* x, int64_t n, void* y) {
   switch (activation) {
     case Activation::kRelu:
-      RUBATO_CUDA_LAUNCH(ActivateKernel<Activation::kRelu>, Blocks(n), kThreads, stream, x, n, y);
-      break;
+      return LaunchActivation<T, Activation::kRelu>(stream, x, n, y);
     case Activation::kTanh:
-      RUBATO_CUDA_LAUNCH(ActivateKernel<Activation::kTanh>, Blocks(n), kThreads, stream, x, n, y);
-      break;
+      return LaunchActivation<T, Activation::kTanh>(stream, x, n, y);
     case Activation::kGelu:
-      RUBATO_CUDA_LAUNCH(ActivateKernel<Activation::kGelu>, Blocks(n), kThreads, stream, x, n, y);
       break;
   }
-  return absl::OkStatus();
+  return LaunchActivation<T, Activation::kGelu>(stream, x, n, y);
 }
 
-absl::Status ActivateBackward(Stream stream, Activation activation, const float* x, const float* y, const float* dy,
-                              int64_t n, float* dx) {
+template <typename T, Activation kActivation>
+absl::Status LaunchGradient(Stream stream, const void* of, const void* dy, int64_t n, void* dx) {
+  return Map(stream, Sources<T, 2>{{In<T>(of), In<T>(dy)}}, n, ActivationGradient<kActivation>{}, Out<T>(dx));
+}
+
+template <typename T>
+absl::Status LaunchActivateBackward(Stream stream, Activation activation, const void* x, const void* y, const void* dy,
+                                    int64_t n, void* dx) {
   switch (activation) {
     case Activation::kRelu:
-      RUBATO_CUDA_LAUNCH(ActivateBackwardKernel<Activation::kRelu>, Blocks(n), kThreads, stream, x, y, dy, n, dx);
-      break;
+      return LaunchGradient<T, Activation::kRelu>(stream, y, dy, n, dx);
     case Activation::kTanh:
-      RUBATO_CUDA_LAUNCH(ActivateBackwardKernel<Activation::kTanh>, Blocks(n), kThreads, stream, x, y, dy, n, dx);
-      break;
+      return LaunchGradient<T, Activation::kTanh>(stream, y, dy, n, dx);
     case Activation::kGelu:
-      RUBATO_CUDA_LAUNCH(ActivateBackwardKernel<Activation::kGelu>, Blocks(n), kThreads, stream, x, y, dy, n, dx);
       break;
   }
-  return absl::OkStatus();
+  return LaunchGradient<T, Activation::kGelu>(stream, x, dy, n, dx);
 }
 
-absl::Status Dropout(Stream stream, const DropoutMask& mask, const float* x, int64_t n, float* y) {
+template <typename T>
+absl::Status LaunchDropout(Stream stream, const DropoutMask& mask, const void* x, int64_t n, void* y) {
   const auto threshold = static_cast<uint64_t>(std::ceil(mask.rate * 0x1p32));
   const auto scale = static_cast<float>(1 / (1 - mask.rate));
-  RUBATO_CUDA_LAUNCH(DropoutKernel, Blocks((n + 3) / 4), kThreads, stream, mask.seed, mask.stream, threshold, scale, x,
-                     n, y);
+  RUBATO_CUDA_LAUNCH(DropoutKernel<T>, Blocks((n + 3) / 4), kThreads, stream, mask.seed, mask.stream, threshold, scale,
+                     In<T>(x), n, Out<T>(y));
   return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status Fill(Stream stream, ElementType type, float value, int64_t n, void* y) {
+  RUBATO_CUDA_FOR_TYPE(type, LaunchFill, stream, value, n, y);
+}
+
+absl::Status Add(Stream stream, ElementType type, const void* a, const void* b, int64_t n, void* y) {
+  RUBATO_CUDA_FOR_TYPE(type, LaunchAdd, stream, a, b, n, y);
+}
+
+absl::Status Axpy(Stream stream, ElementType type, float alpha, const void* x, int64_t n, void* y) {
+  RUBATO_CUDA_FOR_TYPE(type, LaunchAxpy, stream, alpha, x, n, y);
+}
+
+absl::Status Scale(Stream stream, ElementType type, float alpha, int64_t n, void* y) {
+  if (alpha == 0) return Fill(stream, type, 0, n, y);
+  RUBATO_CUDA_FOR_TYPE(type, LaunchScale, stream, alpha, n, y);
+}
+
+absl::Status AddBias(Stream stream, ElementType type, const float* bias, int64_t rows, int64_t channels, int64_t inner,
+                     void* y) {
+  if (rows * channels * inner == 0) return absl::OkStatus();
+  RUBATO_CUDA_FOR_TYPE(type, LaunchAddBias, stream, bias, rows, channels, inner, y);
+}
+
+absl::Status Activate(Stream stream, ElementType type, Activation activation, const void* x, int64_t n, void* y) {
+  RUBATO_CUDA_FOR_TYPE(type, LaunchActivate, stream, activation, x, n, y);
+}
+
+absl::Status ActivateBackward(Stream stream, ElementType type, Activation activation, const void* x, const void* y,
+                              const void* dy, int64_t n, void* dx) {
+  RUBATO_CUDA_FOR_TYPE(type, LaunchActivateBackward, stream, activation, x, y, dy, n, dx);
+}
+
+absl::Status Dropout(Stream stream, ElementType type, const DropoutMask& mask, const void* x, int64_t n, void* y) {
+  RUBATO_CUDA_FOR_TYPE(type, LaunchDropout, stream, mask, x, n, y);
 }
 
 }  // namespace rubato::cuda

@@ -8,22 +8,24 @@
 #include "kernels/cuda/stream.h"
 
 // Kernels behind the element-by-element operations of Backend, on device memory. Each is enqueued on `stream`; sizes
-// are at least 0 and have been checked. Internal: the launch was refused.
+// are at least 0 and have been checked. Elements have `type`, an activation's; addresses are multiples of 16 bytes.
+// Internal: the launch was refused.
 namespace rubato::cuda {
 
-absl::Status Fill(Stream stream, float value, int64_t n, float* y);
+absl::Status Fill(Stream stream, ElementType type, float value, int64_t n, void* y);
 // y may be a or b.
-absl::Status Add(Stream stream, const float* a, const float* b, int64_t n, float* y);
-absl::Status Axpy(Stream stream, float alpha, const float* x, int64_t n, float* y);
+absl::Status Add(Stream stream, ElementType type, const void* a, const void* b, int64_t n, void* y);
+absl::Status Axpy(Stream stream, ElementType type, float alpha, const void* x, int64_t n, void* y);
 // y *= alpha; with alpha 0, y becomes 0 whatever it was.
-absl::Status Scale(Stream stream, float alpha, int64_t n, float* y);
+absl::Status Scale(Stream stream, ElementType type, float alpha, int64_t n, void* y);
 // y [rows, channels, inner].
-absl::Status AddBias(Stream stream, const float* bias, int64_t rows, int64_t channels, int64_t inner, float* y);
+absl::Status AddBias(Stream stream, ElementType type, const float* bias, int64_t rows, int64_t channels, int64_t inner,
+                     void* y);
 
-absl::Status Activate(Stream stream, Activation activation, const float* x, int64_t n, float* y);
-absl::Status ActivateBackward(Stream stream, Activation activation, const float* x, const float* y, const float* dy,
-                              int64_t n, float* dx);
-absl::Status Dropout(Stream stream, const DropoutMask& mask, const float* x, int64_t n, float* y);
+absl::Status Activate(Stream stream, ElementType type, Activation activation, const void* x, int64_t n, void* y);
+absl::Status ActivateBackward(Stream stream, ElementType type, Activation activation, const void* x, const void* y,
+                              const void* dy, int64_t n, void* dx);
+absl::Status Dropout(Stream stream, ElementType type, const DropoutMask& mask, const void* x, int64_t n, void* y);
 
 }  // namespace rubato::cuda
 

@@ -5,16 +5,15 @@
 
 #include "absl/status/status.h"
 #include "kernels/cuda/stream.h"
+#include "kernels/device_tensor.h"
 
 namespace rubato::cuda {
 
-// How the elements of a product's operands are stored.
-enum class ElementFormat { kFloat32, kBf16, kFp16 };
-
-inline int64_t FormatBytes(ElementFormat format) { return format == ElementFormat::kFloat32 ? 4 : 2; }
-
-// to [n] in this format, rounded to nearest even; what is too large becomes infinite. Internal: the launch was refused.
-absl::Status Convert(Stream stream, ElementFormat format, const float* from, int64_t n, void* to);
+// to [n] = from, of which one at least is float32; rounded to nearest even, and what is too large becomes infinite.
+// Internal: the launch was refused.
+absl::Status Convert(Stream stream, ElementType from_type, const void* from, int64_t n, ElementType to_type, void* to);
+// to [n] += from, float32.
+absl::Status AddConverted(Stream stream, ElementType from_type, const void* from, int64_t n, float* to);
 
 }  // namespace rubato::cuda
 

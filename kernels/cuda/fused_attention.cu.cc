@@ -106,7 +106,7 @@ __device__ void TakeScores(float scale, int64_t distance, RowSums<kColumns>& sco
 // A block of threads for kBlockRows queries of a pair; those that see most begin first.
 template <typename T, int kWidth>
 __global__ void __launch_bounds__(kAttentionThreads)
-    FusedAttentionKernel(AttentionGeometry g, float scale, const float* qkv, float* y, float* log_sum_exp) {
+    FusedAttentionKernel(AttentionGeometry g, float scale, const T* qkv, T* y, float* log_sum_exp) {
   constexpr int kRows = kTileRows<kWidth>;
   __shared__ Tile<T, kRows, kWidth> keys;
   __shared__ Tile<T, kRows, kWidth> values;
@@ -115,7 +115,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
   const int64_t first = block * kBlockRows + WarpRow();
   const int64_t end = block + 1 < blocks ? (block + 1) * kBlockRows : g.sequence;
   RowFragments<kWidth> queries;
-  LoadRows<T>(head.Qkv(qkv, 0), first, queries);
+  LoadRows(head.Qkv(qkv, 0), first, queries);
   RunningSoftmax softmax;
   RowSums<kWidth> sums;
   Clear(sums);
@@ -164,8 +164,8 @@ __device__ inline ScoreGradient DifferentiateScore(float scaled_score, float dpr
 // dq: a block of threads for kBlockRows queries of a pair.
 template <typename T, int kWidth>
 __global__ void __launch_bounds__(kAttentionThreads)
-    FusedQueryGradientKernel(AttentionGeometry g, float scale, const float* qkv, const float* log_sum_exp,
-                             const float* means, const float* dy, float* dqkv) {
+    FusedQueryGradientKernel(AttentionGeometry g, float scale, const T* qkv, const float* log_sum_exp,
+                             const float* means, const T* dy, T* dqkv) {
   constexpr int kRows = kBackwardTileRows<kWidth>;
   __shared__ Tile<T, kRows, kWidth> keys;
   __shared__ Tile<T, kRows, kWidth> values;
@@ -174,8 +174,8 @@ __global__ void __launch_bounds__(kAttentionThreads)
   const int64_t first = block * kBlockRows + WarpRow();
   const int64_t end = block + 1 < blocks ? (block + 1) * kBlockRows : g.sequence;
   RowFragments<kWidth> queries, gradients;
-  LoadRows<T>(head.Qkv(qkv, 0), first, queries);
-  LoadRows<T>(head.Output(dy), first, gradients);
+  LoadRows(head.Qkv(qkv, 0), first, queries);
+  LoadRows(head.Output(dy), first, gradients);
   const QueryStatistics statistics[2] = {LoadStatistics(head, log_sum_exp, means, first + Lane() / 4),
                                          LoadStatistics(head, log_sum_exp, means, first + Lane() / 4 + 8)};
   RowSums<kWidth> sums;
@@ -207,8 +207,8 @@ __global__ void __launch_bounds__(kAttentionThreads)
 // dk and dv: a block of threads for kBlockRows keys of a pair and their values, with the scores' transpose.
 template <typename T, int kWidth>
 __global__ void __launch_bounds__(kAttentionThreads)
-    FusedKeyGradientKernel(AttentionGeometry g, float scale, const float* qkv, const float* log_sum_exp,
-                           const float* means, const float* dy, float* dqkv) {
+    FusedKeyGradientKernel(AttentionGeometry g, float scale, const T* qkv, const float* log_sum_exp, const float* means,
+                           const T* dy, T* dqkv) {
   constexpr int kColumns = kBackwardTileRows<kWidth>;
   __shared__ Tile<T, kColumns, kWidth> queries;
   __shared__ Tile<T, kColumns, kWidth> gradients;
@@ -217,8 +217,8 @@ __global__ void __launch_bounds__(kAttentionThreads)
   const Head head(g, blockIdx.x / blocks);
   const int64_t first = block * kBlockRows + WarpRow();
   RowFragments<kWidth> keys, values;
-  LoadRows<T>(head.Qkv(qkv, 1), first, keys);
-  LoadRows<T>(head.Qkv(qkv, 2), first, values);
+  LoadRows(head.Qkv(qkv, 1), first, keys);
+  LoadRows(head.Qkv(qkv, 2), first, values);
   RowSums<kWidth> dkeys, dvalues;
   Clear(dkeys);
   Clear(dvalues);
@@ -257,8 +257,10 @@ __global__ void __launch_bounds__(kAttentionThreads)
 struct Arguments {
   AttentionGeometry geometry;
   int64_t batch;
-  const float *qkv, *log_sum_exp, *means, *dy;
-  float *y, *log_sum_exp_out, *dqkv;
+  const void *qkv, *dy;
+  const float *log_sum_exp, *means;
+  void *y, *dqkv;
+  float* log_sum_exp_out;
 
   float scale() const { return 1 / std::sqrt(static_cast<float>(geometry.head_width)); }
   unsigned blocks() const {
@@ -270,7 +272,7 @@ template <typename T, int kWidth>
 struct Forward {
   static absl::Status Launch(Stream stream, const Arguments& a) {
     RUBATO_CUDA_LAUNCH((FusedAttentionKernel<T, kWidth>), a.blocks(), kAttentionThreads, stream, a.geometry, a.scale(),
-                       a.qkv, a.y, a.log_sum_exp_out);
+                       static_cast<const T*>(a.qkv), static_cast<T*>(a.y), a.log_sum_exp_out);
     return absl::OkStatus();
   }
 };
@@ -278,10 +280,12 @@ struct Forward {
 template <typename T, int kWidth>
 struct Backward {
   static absl::Status Launch(Stream stream, const Arguments& a) {
+    const T *const qkv = static_cast<const T*>(a.qkv), *const dy = static_cast<const T*>(a.dy);
+    T* const dqkv = static_cast<T*>(a.dqkv);
     RUBATO_CUDA_LAUNCH((FusedQueryGradientKernel<T, kWidth>), a.blocks(), kAttentionThreads, stream, a.geometry,
-                       a.scale(), a.qkv, a.log_sum_exp, a.means, a.dy, a.dqkv);
+                       a.scale(), qkv, a.log_sum_exp, a.means, dy, dqkv);
     RUBATO_CUDA_LAUNCH((FusedKeyGradientKernel<T, kWidth>), a.blocks(), kAttentionThreads, stream, a.geometry,
-                       a.scale(), a.qkv, a.log_sum_exp, a.means, a.dy, a.dqkv);
+                       a.scale(), qkv, a.log_sum_exp, a.means, dy, dqkv);
     return absl::OkStatus();
   }
 };
@@ -303,31 +307,31 @@ absl::Status ForWidth(Stream stream, const Arguments& a) {
 }
 
 template <template <typename, int> typename Pass>
-absl::Status ForFormat(Stream stream, ElementFormat format, const Arguments& a) {
-  if (format == ElementFormat::kBf16) return ForWidth<Pass, __nv_bfloat16>(stream, a);
-  if (format == ElementFormat::kFp16) return ForWidth<Pass, __half>(stream, a);
-  return absl::InternalError("fused attention: operands of 32 bits");
+absl::Status ForType(Stream stream, ElementType type, const Arguments& a) {
+  if (type == ElementType::kBfloat16) return ForWidth<Pass, __nv_bfloat16>(stream, a);
+  if (type == ElementType::kFloat16) return ForWidth<Pass, __half>(stream, a);
+  return absl::InternalError(absl::StrCat("fused attention: operands of ", TypeName(type)));
 }
 
 }  // namespace
 
-absl::Status FusedAttention(Stream stream, const AttentionGeometry& geometry, int64_t batch, ElementFormat format,
-                            const float* qkv, float* y, float* log_sum_exp) {
-  return ForFormat<Forward>(stream, format,
-                            {.geometry = geometry, .batch = batch, .qkv = qkv, .y = y, .log_sum_exp_out = log_sum_exp});
+absl::Status FusedAttention(Stream stream, const AttentionGeometry& geometry, int64_t batch, ElementType type,
+                            const void* qkv, void* y, float* log_sum_exp) {
+  return ForType<Forward>(stream, type,
+                          {.geometry = geometry, .batch = batch, .qkv = qkv, .y = y, .log_sum_exp_out = log_sum_exp});
 }
 
-absl::Status FusedAttentionBackward(Stream stream, const AttentionGeometry& geometry, int64_t batch,
-                                    ElementFormat format, const float* qkv, const float* log_sum_exp,
-                                    const float* means, const float* dy, float* dqkv) {
-  return ForFormat<Backward>(stream, format,
-                             {.geometry = geometry,
-                              .batch = batch,
-                              .qkv = qkv,
-                              .log_sum_exp = log_sum_exp,
-                              .means = means,
-                              .dy = dy,
-                              .dqkv = dqkv});
+absl::Status FusedAttentionBackward(Stream stream, const AttentionGeometry& geometry, int64_t batch, ElementType type,
+                                    const void* qkv, const float* log_sum_exp, const float* means, const void* dy,
+                                    void* dqkv) {
+  return ForType<Backward>(stream, type,
+                           {.geometry = geometry,
+                            .batch = batch,
+                            .qkv = qkv,
+                            .dy = dy,
+                            .log_sum_exp = log_sum_exp,
+                            .means = means,
+                            .dqkv = dqkv});
 }
 
 }  // namespace rubato::cuda

@@ -9,18 +9,18 @@
 #include "kernels/geometry.h"
 
 // Causal attention whose scores stay on the chip, block by block (FlashAttention-2: Dao 2023), on tensors as in
-// Backend::CausalAttention: memory and what is moved grow with the sequence, not with its square. Products take
-// operands in `format`, BF16 or FP16, and add in float32. For the head widths that FusesAttention (workspace.h) names,
-// 16, 32, 64 and 128. Internal: the launch was refused.
+// Backend::CausalAttention: memory and what is moved grow with the sequence, not with its square. Tensors have
+// `type`, bfloat16 or float16, but for statistics; products add in float32. For the head widths that FusesAttention
+// (workspace.h) names, 16, 32, 64 and 128. Internal: the launch was refused.
 namespace rubato::cuda {
 
-absl::Status FusedAttention(Stream stream, const AttentionGeometry& geometry, int64_t batch, ElementFormat format,
-                            const float* qkv, float* y, float* log_sum_exp);
+absl::Status FusedAttention(Stream stream, const AttentionGeometry& geometry, int64_t batch, ElementType type,
+                            const void* qkv, void* y, float* log_sum_exp);
 // means: HeadDots of y and dy (attention.h). No sum depends on the order of blocks: the queries' gradients and those of
 // keys and values are computed apart, each with scores of its own.
-absl::Status FusedAttentionBackward(Stream stream, const AttentionGeometry& geometry, int64_t batch,
-                                    ElementFormat format, const float* qkv, const float* log_sum_exp,
-                                    const float* means, const float* dy, float* dqkv);
+absl::Status FusedAttentionBackward(Stream stream, const AttentionGeometry& geometry, int64_t batch, ElementType type,
+                                    const void* qkv, const float* log_sum_exp, const float* means, const void* dy,
+                                    void* dqkv);
 
 }  // namespace rubato::cuda
 

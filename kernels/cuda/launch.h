@@ -24,20 +24,46 @@ inline unsigned Blocks(int64_t elements) {
 __device__ inline int64_t First() { return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; }
 __device__ inline int64_t Stride() { return static_cast<int64_t>(gridDim.x) * blockDim.x; }
 
-// The sum over a block of kThreads threads, for all of them, always added in the same order. `shared` has kThreads
-// elements and may be used again afterwards.
+// Sums over a warp, and over a block of kThreads threads, for all of them, always added in the same order. `shared` has
+// kWarps elements and may be used again afterwards.
+inline constexpr int kWarpThreads = 32;
+inline constexpr int kWarps = kThreads / kWarpThreads;
+
+__device__ inline double WarpSum(double value) {
+#pragma unroll
+  for (int lanes = kWarpThreads / 2; lanes > 0; lanes /= 2) value += __shfl_xor_sync(0xffffffffu, value, lanes);
+  return value;
+}
+
 __device__ inline double BlockSum(double value, double* shared) {
   const int thread = static_cast<int>(threadIdx.x);
-  shared[thread] = value;
+  value = WarpSum(value);
+  if (thread % kWarpThreads == 0) shared[thread / kWarpThreads] = value;
   __syncthreads();
-  for (int half = kThreads / 2; half > 0; half /= 2) {
-    if (thread < half) shared[thread] += shared[thread + half];
-    __syncthreads();
-  }
-  const double sum = shared[0];
+  double sum = 0;
+  for (int warp = 0; warp < kWarps; ++warp) sum += shared[warp];
   __syncthreads();
   return sum;
 }
+
+// Those who work on a row together: a block of kThreads, or a warp of it, of which a block has kWarps.
+template <bool kWarp>
+struct RowThreads {
+  static constexpr int kCount = kWarp ? kWarpThreads : kThreads;
+
+  __device__ static int64_t Row() {
+    return kWarp ? static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / kWarpThreads : blockIdx.x;
+  }
+  __device__ static int Thread() { return static_cast<int>(threadIdx.x) % kCount; }
+  __device__ static double Sum(double value, double* shared) {
+    if constexpr (kWarp) return WarpSum(value);
+    return BlockSum(value, shared);
+  }
+  static unsigned BlocksFor(int64_t rows) { return static_cast<unsigned>(kWarp ? (rows + kWarps - 1) / kWarps : rows); }
+};
+
+// Rows of at most so many elements get a warp.
+inline constexpr int64_t kWarpRowElements = 2048;
 
 }  // namespace rubato::cuda
 

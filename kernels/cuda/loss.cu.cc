@@ -41,7 +41,7 @@ __device__ Largest LargestOfRow(const float* logits, int64_t columns, Largest* s
 // thread writes, it alone has read, but for the label's, which all read before.
 __global__ void SoftmaxCrossEntropyRows(int64_t columns, const float* logits, const int32_t* classes,
                                         float gradient_scale, float* gradient, double* losses, double* correct) {
-  __shared__ double shared[kThreads];
+  __shared__ double shared[kWarps];
   __shared__ Largest candidates[kThreads];
   const int64_t row = blockIdx.x, label = classes[row];
   logits += row * columns;
@@ -70,7 +70,7 @@ __global__ void SoftmaxCrossEntropyRows(int64_t columns, const float* logits, co
 
 // By one block. `counts` may be null.
 __global__ void FinishLoss(const double* losses, const double* counts, int64_t n, double scale, double* sums) {
-  __shared__ double shared[kThreads];
+  __shared__ double shared[kWarps];
   double loss = 0, count = 0;
   for (int64_t i = threadIdx.x; i < n; i += kThreads) {
     loss += losses[i];
@@ -86,7 +86,7 @@ __global__ void FinishLoss(const double* losses, const double* counts, int64_t n
 
 __global__ void PartialSquaredErrors(int64_t n, const float* outputs, const float* targets, float factor,
                                      float* gradient, double* partials) {
-  __shared__ double shared[kThreads];
+  __shared__ double shared[kWarps];
   double squares = 0;
   for (int64_t i = First(); i < n; i += Stride()) {
     const float output = outputs[i], target = targets[i];

@@ -1,109 +1,214 @@
 #include "kernels/cuda/normalization.h"
 
 #include "kernels/cuda/column_sums.h"
+#include "kernels/cuda/convert.h"
 #include "kernels/cuda/launch.h"
 
 namespace rubato::cuda {
 namespace {
 
-// Mean and 1 / sqrt(variance + epsilon) of a row, by one block. The two-pass form does not cancel.
+// What the kernels take; what a pass does not use is null.
+struct LayerNormArguments {
+  LayerNormShape shape;
+  float epsilon = 0;
+  const void *x = nullptr, *dy = nullptr;
+  const float *gain = nullptr, *bias = nullptr;
+  // Of the rows: written forward and read backward.
+  float *mean_out = nullptr, *inverse_deviation_out = nullptr;
+  const float *mean = nullptr, *inverse_deviation = nullptr;
+  void *y = nullptr, *dx = nullptr;
+};
+
+struct GroupNormArguments {
+  GroupNormShape shape;
+  float epsilon = 0;
+  const void *x = nullptr, *dy = nullptr;
+  const float *gain = nullptr, *bias = nullptr;
+  float *mean_out = nullptr, *inverse_deviation_out = nullptr;
+  const float *mean = nullptr, *inverse_deviation = nullptr;
+  void *y = nullptr, *dx = nullptr;
+  // Over one channel's plane, of its gradient and of that times x_hat: [batch, channels].
+  double *direct_out = nullptr, *along_out = nullptr;
+  const double *direct = nullptr, *along = nullptr;
+};
+
+// Calls use(i) for the first of every kPack elements of a row that are the thread's.
+template <bool kWarp, int kPack, typename Use>
+__device__ inline void ForPacks(int64_t n, const Use& use) {
+  using Row = RowThreads<kWarp>;
+  for (int64_t i = Row::Thread() * kPack; i < n; i += Row::kCount * kPack) use(i);
+}
+
+// Mean and 1 / sqrt(variance + epsilon) of a row, by those who work on it. The two-pass form does not cancel.
 struct Statistics {
   float mean, inverse_deviation;
 };
 
-__device__ Statistics RowStatistics(const float* x, int64_t n, float epsilon, double* shared) {
+template <bool kWarp, int kPack, typename T>
+__device__ Statistics RowStatistics(const T* x, int64_t n, float epsilon, double* shared) {
   double sum = 0;
-  for (int64_t i = threadIdx.x; i < n; i += kThreads) sum += x[i];
-  const double mean = BlockSum(sum, shared) / static_cast<double>(n);
+  ForPacks<kWarp, kPack>(n, [&](int64_t i) {
+    float values[kPack], part = 0;
+    Load<kPack>(x + i, values);
+    for (int j = 0; j < kPack; ++j) part += values[j];
+    sum += part;
+  });
+  const auto mean = static_cast<float>(RowThreads<kWarp>::Sum(sum, shared) / static_cast<double>(n));
   double squares = 0;
-  for (int64_t i = threadIdx.x; i < n; i += kThreads) squares += (x[i] - mean) * (x[i] - mean);
-  const double variance = BlockSum(squares, shared) / static_cast<double>(n);
-  return {static_cast<float>(mean), static_cast<float>(1 / sqrt(variance + epsilon))};
+  ForPacks<kWarp, kPack>(n, [&](int64_t i) {
+    float values[kPack], part = 0;
+    Load<kPack>(x + i, values);
+    for (int j = 0; j < kPack; ++j) {
+      const float distance = values[j] - mean;
+      part += distance * distance;
+    }
+    squares += part;
+  });
+  const double variance = RowThreads<kWarp>::Sum(squares, shared) / static_cast<double>(n);
+  return {mean, static_cast<float>(1 / sqrt(variance + epsilon))};
 }
 
-// One block for each row.
-__global__ void LayerNormKernel(float epsilon, int64_t columns, const float* x, const float* gain, const float* bias,
-                                float* y, float* mean, float* inverse_deviation) {
-  __shared__ double shared[kThreads];
-  const int64_t row = blockIdx.x;
-  x += row * columns;
-  y += row * columns;
-  const Statistics s = RowStatistics(x, columns, epsilon, shared);
-  for (int64_t i = threadIdx.x; i < columns; i += kThreads) {
-    y[i] = gain[i] * ((x[i] - s.mean) * s.inverse_deviation) + bias[i];
+// dx = r * (dy * gain - a - x_hat * b), of one pack.
+template <int kPack, typename T>
+__device__ inline void StoreInputGradient(const float (&x)[kPack], const float (&dy)[kPack], const float (&gain)[kPack],
+                                          const Statistics& s, float a, float b, T* dx) {
+  float result[kPack];
+  for (int j = 0; j < kPack; ++j) {
+    const float x_hat = (x[j] - s.mean) * s.inverse_deviation;
+    result[j] = s.inverse_deviation * (dy[j] * gain[j] - a - x_hat * b);
   }
-  if (threadIdx.x == 0) {
-    mean[row] = s.mean;
-    inverse_deviation[row] = s.inverse_deviation;
+  Store<kPack>(result, dx);
+}
+
+template <typename T, bool kWarp, int kPack>
+__global__ void LayerNormKernel(LayerNormArguments a) {
+  __shared__ double shared[kWarps];
+  const int64_t row = RowThreads<kWarp>::Row(), columns = a.shape.columns;
+  if (row >= a.shape.rows) return;
+  const T* const x = static_cast<const T*>(a.x) + row * columns;
+  T* const y = static_cast<T*>(a.y) + row * columns;
+  const Statistics s = RowStatistics<kWarp, kPack>(x, columns, a.epsilon, shared);
+  ForPacks<kWarp, kPack>(columns, [&](int64_t i) {
+    float values[kPack], gain[kPack], bias[kPack];
+    Load<kPack>(x + i, values);
+    Load<kPack>(a.gain + i, gain);
+    Load<kPack>(a.bias + i, bias);
+    for (int j = 0; j < kPack; ++j) values[j] = gain[j] * ((values[j] - s.mean) * s.inverse_deviation) + bias[j];
+    Store<kPack>(values, y + i);
+  });
+  if (RowThreads<kWarp>::Thread() == 0) {
+    a.mean_out[row] = s.mean;
+    a.inverse_deviation_out[row] = s.inverse_deviation;
   }
 }
 
+template <typename T>
 struct LayerNormTerms {
   int64_t columns;
-  const float *x, *dy, *mean, *inverse_deviation;
+  const T *x, *dy;
+  const float *mean, *inverse_deviation;
   __device__ Terms<2> operator()(int64_t row, int64_t column) const {
     const int64_t at = row * columns + column;
-    const float x_hat = (x[at] - mean[row]) * inverse_deviation[row];
-    return {{dy[at] * x_hat, dy[at]}};
+    const float gradient = ToFloat(dy[at]);
+    const float x_hat = (ToFloat(x[at]) - mean[row]) * inverse_deviation[row];
+    return {{gradient * x_hat, gradient}};
   }
 };
 
-// One block for each row. dx may be dy: an element is read and written by one thread.
-__global__ void LayerNormInputGradient(int64_t columns, const float* x, const float* gain, const float* mean,
-                                       const float* inverse_deviation, const float* dy, float* dx) {
-  __shared__ double shared[kThreads];
-  const int64_t row = blockIdx.x;
-  x += row * columns;
-  dy += row * columns;
-  dx += row * columns;
-  const float m = mean[row], r = inverse_deviation[row];
+// dx may be dy: an element is read and written by one thread.
+template <typename T, bool kWarp, int kPack>
+__global__ void LayerNormInputGradientKernel(LayerNormArguments a) {
+  __shared__ double shared[kWarps];
+  const int64_t row = RowThreads<kWarp>::Row(), columns = a.shape.columns;
+  if (row >= a.shape.rows) return;
+  const T* const x = static_cast<const T*>(a.x) + row * columns;
+  const T* const dy = static_cast<const T*>(a.dy) + row * columns;
+  T* const dx = static_cast<T*>(a.dx) + row * columns;
+  const Statistics s = {a.mean[row], a.inverse_deviation[row]};
   double direct = 0, along = 0;
-  for (int64_t i = threadIdx.x; i < columns; i += kThreads) {
-    direct += dy[i] * gain[i];
-    along += dy[i] * gain[i] * ((x[i] - m) * r);
-  }
-  const auto a = static_cast<float>(BlockSum(direct, shared) / static_cast<double>(columns));
-  const auto b = static_cast<float>(BlockSum(along, shared) / static_cast<double>(columns));
-  for (int64_t i = threadIdx.x; i < columns; i += kThreads) dx[i] = r * (dy[i] * gain[i] - a - (x[i] - m) * r * b);
+  ForPacks<kWarp, kPack>(columns, [&](int64_t i) {
+    float values[kPack], gradient[kPack], gain[kPack], plain = 0, times = 0;
+    Load<kPack>(x + i, values);
+    Load<kPack>(dy + i, gradient);
+    Load<kPack>(a.gain + i, gain);
+    for (int j = 0; j < kPack; ++j) {
+      const float g = gradient[j] * gain[j];
+      plain += g;
+      times += g * ((values[j] - s.mean) * s.inverse_deviation);
+    }
+    direct += plain;
+    along += times;
+  });
+  const auto mean = static_cast<float>(RowThreads<kWarp>::Sum(direct, shared) / static_cast<double>(columns));
+  const auto slope = static_cast<float>(RowThreads<kWarp>::Sum(along, shared) / static_cast<double>(columns));
+  ForPacks<kWarp, kPack>(columns, [&](int64_t i) {
+    float values[kPack], gradient[kPack], gain[kPack];
+    Load<kPack>(x + i, values);
+    Load<kPack>(dy + i, gradient);
+    Load<kPack>(a.gain + i, gain);
+    StoreInputGradient<kPack>(values, gradient, gain, s, mean, slope, dx + i);
+  });
 }
 
-// One block for each group of each example.
-__global__ void GroupNormKernel(GroupNormShape shape, float epsilon, const float* x, const float* gain,
-                                const float* bias, float* y, float* mean, float* inverse_deviation) {
-  __shared__ double shared[kThreads];
-  const int64_t at = blockIdx.x, channels = shape.channels / shape.groups, elements = channels * shape.inner;
-  const int64_t first = at % shape.groups * channels;
-  x += at * elements;
-  y += at * elements;
-  const Statistics s = RowStatistics(x, elements, epsilon, shared);
-  for (int64_t i = threadIdx.x; i < elements; i += kThreads) {
-    const int64_t channel = first + i / shape.inner;
-    y[i] = gain[channel] * ((x[i] - s.mean) * s.inverse_deviation) + bias[channel];
-  }
-  if (threadIdx.x == 0) {
-    mean[at] = s.mean;
-    inverse_deviation[at] = s.inverse_deviation;
+// A group of an example is a row, of `elements` in some channels from `first` on; a pack lies in one channel.
+struct Group {
+  __device__ Group(const GroupNormShape& shape, int64_t at)
+      : channels(shape.channels / shape.groups),
+        elements(channels * shape.inner),
+        first(at % shape.groups * channels),
+        begin(at * elements) {}
+  const int64_t channels, elements, first, begin;
+};
+
+template <typename T, bool kWarp, int kPack>
+__global__ void GroupNormKernel(GroupNormArguments a) {
+  __shared__ double shared[kWarps];
+  const int64_t at = RowThreads<kWarp>::Row();
+  if (at >= a.shape.batch * a.shape.groups) return;
+  const Group group(a.shape, at);
+  const T* const x = static_cast<const T*>(a.x) + group.begin;
+  T* const y = static_cast<T*>(a.y) + group.begin;
+  const Statistics s = RowStatistics<kWarp, kPack>(x, group.elements, a.epsilon, shared);
+  ForPacks<kWarp, kPack>(group.elements, [&](int64_t i) {
+    const int64_t channel = group.first + i / a.shape.inner;
+    const float gain = a.gain[channel], bias = a.bias[channel];
+    float values[kPack];
+    Load<kPack>(x + i, values);
+    for (int j = 0; j < kPack; ++j) values[j] = gain * ((values[j] - s.mean) * s.inverse_deviation) + bias;
+    Store<kPack>(values, y + i);
+  });
+  if (RowThreads<kWarp>::Thread() == 0) {
+    a.mean_out[at] = s.mean;
+    a.inverse_deviation_out[at] = s.inverse_deviation;
   }
 }
 
-// Sums over one channel's plane of its gradient, and of that times x_hat: [batch, channels]. One block for each.
-__global__ void GroupNormPlaneSums(GroupNormShape shape, const float* x, const float* mean,
-                                   const float* inverse_deviation, const float* dy, double* direct, double* along) {
-  __shared__ double shared[kThreads];
-  const int64_t plane = blockIdx.x, group = plane / (shape.channels / shape.groups);
-  const float m = mean[group], r = inverse_deviation[group];
-  x += plane * shape.inner;
-  dy += plane * shape.inner;
-  double plain = 0, times = 0;
-  for (int64_t i = threadIdx.x; i < shape.inner; i += kThreads) {
-    plain += dy[i];
-    times += dy[i] * ((x[i] - m) * r);
-  }
-  plain = BlockSum(plain, shared);
-  times = BlockSum(times, shared);
-  if (threadIdx.x == 0) {
-    direct[plane] = plain;
-    along[plane] = times;
+template <typename T, bool kWarp, int kPack>
+__global__ void GroupNormPlaneSumsKernel(GroupNormArguments a) {
+  __shared__ double shared[kWarps];
+  const int64_t plane = RowThreads<kWarp>::Row();
+  if (plane >= a.shape.batch * a.shape.channels) return;
+  const int64_t group = plane / (a.shape.channels / a.shape.groups);
+  const Statistics s = {a.mean[group], a.inverse_deviation[group]};
+  const T* const x = static_cast<const T*>(a.x) + plane * a.shape.inner;
+  const T* const dy = static_cast<const T*>(a.dy) + plane * a.shape.inner;
+  double direct = 0, along = 0;
+  ForPacks<kWarp, kPack>(a.shape.inner, [&](int64_t i) {
+    float values[kPack], gradient[kPack], plain = 0, times = 0;
+    Load<kPack>(x + i, values);
+    Load<kPack>(dy + i, gradient);
+    for (int j = 0; j < kPack; ++j) {
+      plain += gradient[j];
+      times += gradient[j] * ((values[j] - s.mean) * s.inverse_deviation);
+    }
+    direct += plain;
+    along += times;
+  });
+  direct = RowThreads<kWarp>::Sum(direct, shared);
+  along = RowThreads<kWarp>::Sum(along, shared);
+  if (RowThreads<kWarp>::Thread() == 0) {
+    a.direct_out[plane] = direct;
+    a.along_out[plane] = along;
   }
 }
 
@@ -116,75 +221,182 @@ struct GroupNormTerms {
   }
 };
 
-// One block for each group of each example. dx may be dy.
-__global__ void GroupNormInputGradient(GroupNormShape shape, const float* x, const float* gain, const float* mean,
-                                       const float* inverse_deviation, const double* direct, const double* along,
-                                       const float* dy, float* dx) {
-  __shared__ double shared[kThreads];
-  const int64_t at = blockIdx.x, channels = shape.channels / shape.groups, elements = channels * shape.inner;
-  const int64_t first = at % shape.groups * channels;
+// dx may be dy.
+template <typename T, bool kWarp, int kPack>
+__global__ void GroupNormInputGradientKernel(GroupNormArguments a) {
+  __shared__ double shared[kWarps];
+  const int64_t at = RowThreads<kWarp>::Row();
+  if (at >= a.shape.batch * a.shape.groups) return;
+  const Group group(a.shape, at);
   double plain = 0, times = 0;
-  for (int64_t c = threadIdx.x; c < channels; c += kThreads) {
-    plain += direct[at * channels + c] * gain[first + c];
-    times += along[at * channels + c] * gain[first + c];
+  ForPacks<kWarp, 1>(group.channels, [&](int64_t c) {
+    plain += a.direct[at * group.channels + c] * a.gain[group.first + c];
+    times += a.along[at * group.channels + c] * a.gain[group.first + c];
+  });
+  const auto count = static_cast<double>(group.elements);
+  const auto mean = static_cast<float>(RowThreads<kWarp>::Sum(plain, shared) / count);
+  const auto slope = static_cast<float>(RowThreads<kWarp>::Sum(times, shared) / count);
+  const Statistics s = {a.mean[at], a.inverse_deviation[at]};
+  const T* const x = static_cast<const T*>(a.x) + group.begin;
+  const T* const dy = static_cast<const T*>(a.dy) + group.begin;
+  T* const dx = static_cast<T*>(a.dx) + group.begin;
+  ForPacks<kWarp, kPack>(group.elements, [&](int64_t i) {
+    const float channel_gain = a.gain[group.first + i / a.shape.inner];
+    float values[kPack], gradient[kPack], gain[kPack];
+    Load<kPack>(x + i, values);
+    Load<kPack>(dy + i, gradient);
+    for (int j = 0; j < kPack; ++j) gain[j] = channel_gain;
+    StoreInputGradient<kPack>(values, gradient, gain, s, mean, slope, dx + i);
+  });
+}
+
+template <typename T, bool kWarp, int kPack>
+struct LayerNormForward {
+  static absl::Status Launch(Stream stream, int64_t rows, const LayerNormArguments& a) {
+    RUBATO_CUDA_LAUNCH((LayerNormKernel<T, kWarp, kPack>), RowThreads<kWarp>::BlocksFor(rows), kThreads, stream, a);
+    return absl::OkStatus();
   }
-  const auto a = static_cast<float>(BlockSum(plain, shared) / static_cast<double>(elements));
-  const auto b = static_cast<float>(BlockSum(times, shared) / static_cast<double>(elements));
-  const float m = mean[at], r = inverse_deviation[at];
-  x += at * elements;
-  dy += at * elements;
-  dx += at * elements;
-  for (int64_t i = threadIdx.x; i < elements; i += kThreads) {
-    dx[i] = r * (dy[i] * gain[first + i / shape.inner] - a - (x[i] - m) * r * b);
+};
+template <typename T, bool kWarp, int kPack>
+struct LayerNormInputGradient {
+  static absl::Status Launch(Stream stream, int64_t rows, const LayerNormArguments& a) {
+    RUBATO_CUDA_LAUNCH((LayerNormInputGradientKernel<T, kWarp, kPack>), RowThreads<kWarp>::BlocksFor(rows), kThreads,
+                       stream, a);
+    return absl::OkStatus();
   }
+};
+template <typename T, bool kWarp, int kPack>
+struct GroupNormForward {
+  static absl::Status Launch(Stream stream, int64_t rows, const GroupNormArguments& a) {
+    RUBATO_CUDA_LAUNCH((GroupNormKernel<T, kWarp, kPack>), RowThreads<kWarp>::BlocksFor(rows), kThreads, stream, a);
+    return absl::OkStatus();
+  }
+};
+template <typename T, bool kWarp, int kPack>
+struct GroupNormPlaneSums {
+  static absl::Status Launch(Stream stream, int64_t rows, const GroupNormArguments& a) {
+    RUBATO_CUDA_LAUNCH((GroupNormPlaneSumsKernel<T, kWarp, kPack>), RowThreads<kWarp>::BlocksFor(rows), kThreads,
+                       stream, a);
+    return absl::OkStatus();
+  }
+};
+template <typename T, bool kWarp, int kPack>
+struct GroupNormInputGradient {
+  static absl::Status Launch(Stream stream, int64_t rows, const GroupNormArguments& a) {
+    RUBATO_CUDA_LAUNCH((GroupNormInputGradientKernel<T, kWarp, kPack>), RowThreads<kWarp>::BlocksFor(rows), kThreads,
+                       stream, a);
+    return absl::OkStatus();
+  }
+};
+
+// Rows of `elements`, of which `run` after each other are treated alike: in packs where these divide it.
+struct Rows {
+  int64_t count = 0, elements = 0, run = 0;
+};
+
+template <template <typename, bool, int> typename Pass, typename T, typename Arguments>
+absl::Status RunPass(Stream stream, const Rows& rows, const Arguments& a) {
+  constexpr int kPack = kPackElements<T>;
+  const bool packs = rows.run % kPack == 0;
+  if (rows.elements <= kWarpRowElements) {
+    return packs ? Pass<T, true, kPack>::Launch(stream, rows.count, a)
+                 : Pass<T, true, 1>::Launch(stream, rows.count, a);
+  }
+  return packs ? Pass<T, false, kPack>::Launch(stream, rows.count, a)
+               : Pass<T, false, 1>::Launch(stream, rows.count, a);
+}
+
+template <template <typename, bool, int> typename Pass, typename Arguments>
+absl::Status Run(Stream stream, const Rows& rows, const Arguments& a) {
+  if (rows.count == 0) return absl::OkStatus();
+  switch (a.shape.type) {
+    case ElementType::kBfloat16:
+      return RunPass<Pass, __nv_bfloat16>(stream, rows, a);
+    case ElementType::kFloat16:
+      return RunPass<Pass, __half>(stream, rows, a);
+    default:
+      return RunPass<Pass, float>(stream, rows, a);
+  }
+}
+
+Rows RowsOf(const LayerNormShape& shape) { return {shape.rows, shape.columns, shape.columns}; }
+Rows GroupsOf(const GroupNormShape& shape) {
+  return {shape.batch * shape.groups, shape.channels / shape.groups * shape.inner, shape.inner};
+}
+Rows PlanesOf(const GroupNormShape& shape) { return {shape.batch * shape.channels, shape.inner, shape.inner}; }
+
+template <typename T>
+absl::Status SumLayerNormTerms(Work& work, const LayerNormArguments& a, bool accumulate, const SumTargets<2>& to) {
+  const LayerNormTerms<T> terms = {a.shape.columns, static_cast<const T*>(a.x), static_cast<const T*>(a.dy), a.mean,
+                                   a.inverse_deviation};
+  return ColumnSums<2>(work, a.shape.rows, a.shape.columns, terms, accumulate, to);
+}
+
+absl::Status SumTerms(Work& work, const LayerNormArguments& a, bool accumulate, const SumTargets<2>& to) {
+  RUBATO_CUDA_FOR_TYPE(a.shape.type, SumLayerNormTerms, work, a, accumulate, to);
 }
 
 }  // namespace
 
-absl::Status LayerNorm(Stream stream, float epsilon, int64_t rows, int64_t columns, const float* x, const float* gain,
-                       const float* bias, float* y, float* mean, float* inverse_deviation) {
-  if (rows == 0) return absl::OkStatus();
-  RUBATO_CUDA_LAUNCH(LayerNormKernel, static_cast<unsigned>(rows), kThreads, stream, epsilon, columns, x, gain, bias, y,
-                     mean, inverse_deviation);
-  return absl::OkStatus();
+absl::Status LayerNorm(Stream stream, const LayerNormShape& shape, float epsilon, const void* x, const float* gain,
+                       const float* bias, void* y, float* mean, float* inverse_deviation) {
+  const LayerNormArguments a = {.shape = shape,
+                                .epsilon = epsilon,
+                                .x = x,
+                                .gain = gain,
+                                .bias = bias,
+                                .mean_out = mean,
+                                .inverse_deviation_out = inverse_deviation,
+                                .y = y};
+  return Run<LayerNormForward>(stream, RowsOf(shape), a);
 }
 
-absl::Status LayerNormBackward(Work& work, int64_t rows, int64_t columns, const float* x, const float* gain,
-                               const float* mean, const float* inverse_deviation, const float* dy, bool accumulate,
-                               float* dx, float* dgain, float* dbias) {
+absl::Status LayerNormBackward(Work& work, const LayerNormShape& shape, const void* x, const float* gain,
+                               const float* mean, const float* inverse_deviation, const void* dy, bool accumulate,
+                               void* dx, float* dgain, float* dbias) {
+  const LayerNormArguments a = {
+      .shape = shape, .x = x, .dy = dy, .gain = gain, .mean = mean, .inverse_deviation = inverse_deviation, .dx = dx};
   // First, while dy is what it was.
-  RUBATO_RETURN_IF_ERROR(ColumnSums<2>(work, rows, columns, LayerNormTerms{columns, x, dy, mean, inverse_deviation},
-                                       accumulate, SumTargets<2>{{dgain, dbias}}));
-  if (dx == nullptr || rows == 0) return absl::OkStatus();
-  RUBATO_CUDA_LAUNCH(LayerNormInputGradient, static_cast<unsigned>(rows), kThreads, work.stream(), columns, x, gain,
-                     mean, inverse_deviation, dy, dx);
-  return absl::OkStatus();
+  RUBATO_RETURN_IF_ERROR(SumTerms(work, a, accumulate, {{dgain, dbias}}));
+  if (dx == nullptr) return absl::OkStatus();
+  return Run<LayerNormInputGradient>(work.stream(), RowsOf(shape), a);
 }
 
-absl::Status GroupNorm(Stream stream, const GroupNormShape& shape, float epsilon, const float* x, const float* gain,
-                       const float* bias, float* y, float* mean, float* inverse_deviation) {
-  if (shape.batch == 0) return absl::OkStatus();
-  RUBATO_CUDA_LAUNCH(GroupNormKernel, static_cast<unsigned>(shape.batch * shape.groups), kThreads, stream, shape,
-                     epsilon, x, gain, bias, y, mean, inverse_deviation);
-  return absl::OkStatus();
+absl::Status GroupNorm(Stream stream, const GroupNormShape& shape, float epsilon, const void* x, const float* gain,
+                       const float* bias, void* y, float* mean, float* inverse_deviation) {
+  const GroupNormArguments a = {.shape = shape,
+                                .epsilon = epsilon,
+                                .x = x,
+                                .gain = gain,
+                                .bias = bias,
+                                .mean_out = mean,
+                                .inverse_deviation_out = inverse_deviation,
+                                .y = y};
+  return Run<GroupNormForward>(stream, GroupsOf(shape), a);
 }
 
-absl::Status GroupNormBackward(Work& work, const GroupNormShape& shape, const float* x, const float* gain,
-                               const float* mean, const float* inverse_deviation, const float* dy, bool accumulate,
-                               float* dx, float* dgain, float* dbias) {
+absl::Status GroupNormBackward(Work& work, const GroupNormShape& shape, const void* x, const float* gain,
+                               const float* mean, const float* inverse_deviation, const void* dy, bool accumulate,
+                               void* dx, float* dgain, float* dbias) {
   const int64_t planes = shape.batch * shape.channels;
   RUBATO_ASSIGN_OR_RETURN(double* direct, work.Scratch<double>(planes));
   RUBATO_ASSIGN_OR_RETURN(double* along, work.Scratch<double>(planes));
-  if (planes > 0) {
-    RUBATO_CUDA_LAUNCH(GroupNormPlaneSums, static_cast<unsigned>(planes), kThreads, work.stream(), shape, x, mean,
-                       inverse_deviation, dy, direct, along);
-  }
+  const GroupNormArguments a = {.shape = shape,
+                                .x = x,
+                                .dy = dy,
+                                .gain = gain,
+                                .mean = mean,
+                                .inverse_deviation = inverse_deviation,
+                                .dx = dx,
+                                .direct_out = direct,
+                                .along_out = along,
+                                .direct = direct,
+                                .along = along};
+  RUBATO_RETURN_IF_ERROR(Run<GroupNormPlaneSums>(work.stream(), PlanesOf(shape), a));
   RUBATO_RETURN_IF_ERROR(ColumnSums<2>(work, shape.batch, shape.channels, GroupNormTerms{shape.channels, direct, along},
                                        accumulate, SumTargets<2>{{dgain, dbias}}));
-  if (dx == nullptr || planes == 0) return absl::OkStatus();
-  RUBATO_CUDA_LAUNCH(GroupNormInputGradient, static_cast<unsigned>(shape.batch * shape.groups), kThreads, work.stream(),
-                     shape, x, gain, mean, inverse_deviation, direct, along, dy, dx);
-  return absl::OkStatus();
+  if (dx == nullptr) return absl::OkStatus();
+  return Run<GroupNormInputGradient>(work.stream(), GroupsOf(shape), a);
 }
 
 }  // namespace rubato::cuda

@@ -1,5 +1,6 @@
 #include "kernels/cuda/pool2d.h"
 
+#include "kernels/cuda/convert.h"
 #include "kernels/cuda/launch.h"
 
 namespace rubato::cuda {
@@ -31,23 +32,25 @@ __device__ inline Window WindowOf(const Pooling& p, int64_t output) {
   return {output / (p.out_width * p.out_height), oh * p.stride * p.width + ow * p.stride};
 }
 
-__global__ void MaxPool2dKernel(Pooling p, const float* x, float* y, int32_t* argmax) {
+template <typename T>
+__global__ void MaxPool2dKernel(Pooling p, const T* x, T* y, int32_t* argmax) {
   for (int64_t output = First(); output < p.outputs(); output += Stride()) {
     const Window window = WindowOf(p, output);
-    const float* plane = x + window.plane * p.height * p.width;
+    const T* plane = x + window.plane * p.height * p.width;
     int64_t best_at = window.corner;
-    float best = plane[best_at];
+    float best = ToFloat(plane[best_at]);
     for (int64_t i = 0; i < p.window; ++i) {
       for (int64_t j = 0; j < p.window; ++j) {
         const int64_t at = window.corner + i * p.width + j;
+        const float element = ToFloat(plane[at]);
         // A NaN is taken, and nothing is larger than it.
-        if (plane[at] > best || isnan(plane[at])) {
-          best = plane[at];
+        if (element > best || isnan(element)) {
+          best = element;
           best_at = at;
         }
       }
     }
-    y[output] = best;
+    y[output] = plane[best_at];
     argmax[output] = static_cast<int32_t>(best_at);
   }
 }
@@ -66,66 +69,94 @@ __device__ inline void ForEachWindow(const Pooling& p, int64_t input, const Visi
   }
 }
 
-__global__ void MaxPool2dBackwardKernel(Pooling p, const float* dy, const int32_t* argmax, float* dx) {
+template <typename T>
+__global__ void MaxPool2dBackwardKernel(Pooling p, const T* dy, const int32_t* argmax, T* dx) {
   for (int64_t input = First(); input < p.inputs(); input += Stride()) {
     const auto place = static_cast<int32_t>(input % (p.height * p.width));
     float sum = 0;
     ForEachWindow(p, input, [&](int64_t output) {
-      if (argmax[output] == place) sum += dy[output];
+      if (argmax[output] == place) sum += ToFloat(dy[output]);
     });
-    dx[input] = sum;
+    dx[input] = ConvertTo<T>(sum);
   }
 }
 
-__global__ void AveragePool2dKernel(Pooling p, float scale, const float* x, float* y) {
+template <typename T>
+__global__ void AveragePool2dKernel(Pooling p, float scale, const T* x, T* y) {
   for (int64_t output = First(); output < p.outputs(); output += Stride()) {
     const Window window = WindowOf(p, output);
-    const float* corner = x + window.plane * p.height * p.width + window.corner;
+    const T* corner = x + window.plane * p.height * p.width + window.corner;
     float sum = 0;
     for (int64_t i = 0; i < p.window; ++i) {
-      for (int64_t j = 0; j < p.window; ++j) sum += corner[i * p.width + j];
+      for (int64_t j = 0; j < p.window; ++j) sum += ToFloat(corner[i * p.width + j]);
     }
-    y[output] = sum * scale;
+    y[output] = ConvertTo<T>(sum * scale);
   }
 }
 
-__global__ void AveragePool2dBackwardKernel(Pooling p, float scale, const float* dy, float* dx) {
+template <typename T>
+__global__ void AveragePool2dBackwardKernel(Pooling p, float scale, const T* dy, T* dx) {
   for (int64_t input = First(); input < p.inputs(); input += Stride()) {
     float sum = 0;
-    ForEachWindow(p, input, [&](int64_t output) { sum += dy[output] * scale; });
-    dx[input] = sum;
+    ForEachWindow(p, input, [&](int64_t output) { sum += ToFloat(dy[output]) * scale; });
+    dx[input] = ConvertTo<T>(sum);
   }
 }
 
 float Share(const Pool2dGeometry& g) { return 1.0f / static_cast<float>(g.window * g.window); }
 
+template <typename T>
+absl::Status LaunchMax(Stream stream, const Pooling& p, const void* x, void* y, int32_t* argmax) {
+  RUBATO_CUDA_LAUNCH(MaxPool2dKernel<T>, Blocks(p.outputs()), kThreads, stream, p, static_cast<const T*>(x),
+                     static_cast<T*>(y), argmax);
+  return absl::OkStatus();
+}
+
+template <typename T>
+absl::Status LaunchMaxBackward(Stream stream, const Pooling& p, const void* dy, const int32_t* argmax, void* dx) {
+  RUBATO_CUDA_LAUNCH(MaxPool2dBackwardKernel<T>, Blocks(p.inputs()), kThreads, stream, p, static_cast<const T*>(dy),
+                     argmax, static_cast<T*>(dx));
+  return absl::OkStatus();
+}
+
+template <typename T>
+absl::Status LaunchAverage(Stream stream, const Pooling& p, float share, const void* x, void* y) {
+  RUBATO_CUDA_LAUNCH(AveragePool2dKernel<T>, Blocks(p.outputs()), kThreads, stream, p, share, static_cast<const T*>(x),
+                     static_cast<T*>(y));
+  return absl::OkStatus();
+}
+
+template <typename T>
+absl::Status LaunchAverageBackward(Stream stream, const Pooling& p, float share, const void* dy, void* dx) {
+  RUBATO_CUDA_LAUNCH(AveragePool2dBackwardKernel<T>, Blocks(p.inputs()), kThreads, stream, p, share,
+                     static_cast<const T*>(dy), static_cast<T*>(dx));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
-absl::Status MaxPool2d(Stream stream, const Pool2dGeometry& geometry, int64_t batch, const float* x, float* y,
-                       int32_t* argmax) {
+absl::Status MaxPool2d(Stream stream, ElementType type, const Pool2dGeometry& geometry, int64_t batch, const void* x,
+                       void* y, int32_t* argmax) {
   const Pooling p(geometry, batch);
-  RUBATO_CUDA_LAUNCH(MaxPool2dKernel, Blocks(p.outputs()), kThreads, stream, p, x, y, argmax);
-  return absl::OkStatus();
+  RUBATO_CUDA_FOR_TYPE(type, LaunchMax, stream, p, x, y, argmax);
 }
 
-absl::Status MaxPool2dBackward(Stream stream, const Pool2dGeometry& geometry, int64_t batch, const float* dy,
-                               const int32_t* argmax, float* dx) {
+absl::Status MaxPool2dBackward(Stream stream, ElementType type, const Pool2dGeometry& geometry, int64_t batch,
+                               const void* dy, const int32_t* argmax, void* dx) {
   const Pooling p(geometry, batch);
-  RUBATO_CUDA_LAUNCH(MaxPool2dBackwardKernel, Blocks(p.inputs()), kThreads, stream, p, dy, argmax, dx);
-  return absl::OkStatus();
+  RUBATO_CUDA_FOR_TYPE(type, LaunchMaxBackward, stream, p, dy, argmax, dx);
 }
 
-absl::Status AveragePool2d(Stream stream, const Pool2dGeometry& geometry, int64_t batch, const float* x, float* y) {
+absl::Status AveragePool2d(Stream stream, ElementType type, const Pool2dGeometry& geometry, int64_t batch,
+                           const void* x, void* y) {
   const Pooling p(geometry, batch);
-  RUBATO_CUDA_LAUNCH(AveragePool2dKernel, Blocks(p.outputs()), kThreads, stream, p, Share(geometry), x, y);
-  return absl::OkStatus();
+  RUBATO_CUDA_FOR_TYPE(type, LaunchAverage, stream, p, Share(geometry), x, y);
 }
 
-absl::Status AveragePool2dBackward(Stream stream, const Pool2dGeometry& geometry, int64_t batch, const float* dy,
-                                   float* dx) {
+absl::Status AveragePool2dBackward(Stream stream, ElementType type, const Pool2dGeometry& geometry, int64_t batch,
+                                   const void* dy, void* dx) {
   const Pooling p(geometry, batch);
-  RUBATO_CUDA_LAUNCH(AveragePool2dBackwardKernel, Blocks(p.inputs()), kThreads, stream, p, Share(geometry), dy, dx);
-  return absl::OkStatus();
+  RUBATO_CUDA_FOR_TYPE(type, LaunchAverageBackward, stream, p, Share(geometry), dy, dx);
 }
 
 }  // namespace rubato::cuda

@@ -7,23 +7,11 @@
 namespace rubato::cuda {
 namespace {
 
-struct Element {
-  const float* x;
-  int64_t columns;
-  __device__ Terms<1> operator()(int64_t row, int64_t column) const { return {{x[row * columns + column]}}; }
-};
-
-// Each element is asked for once.
 template <typename T>
-struct ConvertedElement {
-  const float* x;
+struct Element {
+  const T* x;
   int64_t columns;
-  T* converted;
-  __device__ Terms<1> operator()(int64_t row, int64_t column) const {
-    const float element = x[row * columns + column];
-    converted[row * columns + column] = ConvertTo<T>(element);
-    return {{element}};
-  }
+  __device__ Terms<1> operator()(int64_t row, int64_t column) const { return {{ToFloat(x[row * columns + column])}}; }
 };
 
 struct PlaneSum {
@@ -33,17 +21,18 @@ struct PlaneSum {
 };
 
 // One block for each plane of `inner` elements.
-__global__ void PlaneSums(const float* x, int64_t inner, double* sums) {
-  __shared__ double shared[kThreads];
-  const float* plane = x + blockIdx.x * inner;
+template <typename T>
+__global__ void PlaneSums(const T* x, int64_t inner, double* sums) {
+  __shared__ double shared[kWarps];
+  const T* plane = x + blockIdx.x * inner;
   double sum = 0;
-  for (int64_t i = threadIdx.x; i < inner; i += kThreads) sum += plane[i];
+  for (int64_t i = threadIdx.x; i < inner; i += kThreads) sum += ToFloat(plane[i]);
   sum = BlockSum(sum, shared);
   if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
 
 __global__ void PartialSquares(const float* x, int64_t n, double* partials) {
-  __shared__ double shared[kThreads];
+  __shared__ double shared[kWarps];
   double sum = 0;
   for (int64_t i = First(); i < n; i += Stride()) sum += static_cast<double>(x[i]) * x[i];
   sum = BlockSum(sum, shared);
@@ -52,7 +41,7 @@ __global__ void PartialSquares(const float* x, int64_t n, double* partials) {
 
 // By one block.
 __global__ void FinishSquares(const double* partials, int count, bool accumulate, double* to) {
-  __shared__ double shared[kThreads];
+  __shared__ double shared[kWarps];
   double sum = 0;
   for (int i = threadIdx.x; i < count; i += kThreads) sum += partials[i];
   sum = BlockSum(sum, shared);
@@ -68,29 +57,24 @@ __global__ void ScaleToNormKernel(float max_norm, const double* sum_of_squares, 
 }
 
 template <typename T>
-absl::Status SumConverted(Work& work, const float* dy, int64_t rows, int64_t channels, bool accumulate, void* operands,
-                          float* dbias) {
-  return ColumnSums<1>(work, rows, channels, ConvertedElement<T>{dy, channels, static_cast<T*>(operands)}, accumulate,
-                       {{dbias}});
+absl::Status LaunchBiasGradient(Work& work, const void* gradient, int64_t rows, int64_t channels, int64_t inner,
+                                bool accumulate, float* dbias) {
+  const T* const dy = static_cast<const T*>(gradient);
+  const SumTargets<1> to = {{dbias}};
+  if (inner == 1) return ColumnSums<1>(work, rows, channels, Element<T>{dy, channels}, accumulate, to);
+  const int64_t planes = rows * channels;
+  RUBATO_ASSIGN_OR_RETURN(double* sums, work.Scratch<double>(planes));
+  if (planes > 0) {
+    RUBATO_CUDA_LAUNCH(PlaneSums<T>, static_cast<unsigned>(planes), kThreads, work.stream(), dy, inner, sums);
+  }
+  return ColumnSums<1>(work, rows, channels, PlaneSum{sums, channels}, accumulate, to);
 }
 
 }  // namespace
 
-absl::Status ConvertWithBiasGradient(Work& work, ElementFormat format, const float* dy, int64_t rows, int64_t channels,
-                                     bool accumulate, void* operands, float* dbias) {
-  RUBATO_CUDA_FOR_FORMAT(format, SumConverted, work, dy, rows, channels, accumulate, operands, dbias);
-}
-
-absl::Status BiasGradient(Work& work, const float* dy, int64_t rows, int64_t channels, int64_t inner, bool accumulate,
-                          float* dbias) {
-  const SumTargets<1> to = {{dbias}};
-  if (inner == 1) return ColumnSums<1>(work, rows, channels, Element{dy, channels}, accumulate, to);
-  const int64_t planes = rows * channels;
-  RUBATO_ASSIGN_OR_RETURN(double* sums, work.Scratch<double>(planes));
-  if (planes > 0) {
-    RUBATO_CUDA_LAUNCH(PlaneSums, static_cast<unsigned>(planes), kThreads, work.stream(), dy, inner, sums);
-  }
-  return ColumnSums<1>(work, rows, channels, PlaneSum{sums, channels}, accumulate, to);
+absl::Status BiasGradient(Work& work, ElementType type, const void* dy, int64_t rows, int64_t channels, int64_t inner,
+                          bool accumulate, float* dbias) {
+  RUBATO_CUDA_FOR_TYPE(type, LaunchBiasGradient, work, dy, rows, channels, inner, accumulate, dbias);
 }
 
 absl::Status SumOfSquares(Work& work, const float* x, int64_t n, bool accumulate, double* sum) {

@@ -4,19 +4,16 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "kernels/cuda/format.h"
 #include "kernels/cuda/work.h"
+#include "kernels/device_tensor.h"
 
 // Sums over device memory, in float64 and in an order that depends on the sizes alone. Internal: a launch was refused.
 // ResourceExhausted: no scratch memory.
 namespace rubato::cuda {
 
-// dbias [channels] = the sum of dy [rows, channels, inner] over the rest.
-absl::Status BiasGradient(Work& work, const float* dy, int64_t rows, int64_t channels, int64_t inner, bool accumulate,
-                          float* dbias);
-// The same for dy [rows, channels], which also becomes `operands` in `format`.
-absl::Status ConvertWithBiasGradient(Work& work, ElementFormat format, const float* dy, int64_t rows, int64_t channels,
-                                     bool accumulate, void* operands, float* dbias);
+// dbias [channels] = the sum of dy [rows, channels, inner], an activation of `type`, over the rest.
+absl::Status BiasGradient(Work& work, ElementType type, const void* dy, int64_t rows, int64_t channels, int64_t inner,
+                          bool accumulate, float* dbias);
 // sum[0] = the sum of squares.
 absl::Status SumOfSquares(Work& work, const float* x, int64_t n, bool accumulate, double* sum);
 // y *= min(1, max_norm / sqrt(sum[0])) where that is finite.

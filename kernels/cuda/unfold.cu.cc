@@ -27,18 +27,19 @@ struct Unfolding {
 };
 
 template <typename T>
-__global__ void UnfoldKernel(Unfolding u, const float* x, T* columns) {
+__global__ void UnfoldKernel(Unfolding u, const T* x, T* columns) {
   for (int64_t at = First(); at < u.columns(); at += Stride()) {
     const int64_t ow = at % u.out_width, oh = at / u.out_width % u.out_height;
     const int64_t image = at / u.positions() % u.images, tap = at / (u.positions() * u.images);
     const int64_t j = tap % u.kernel, i = tap / u.kernel % u.kernel, channel = tap / (u.kernel * u.kernel);
     const int64_t h = oh * u.stride + i - u.padding, w = ow * u.stride + j - u.padding;
     const bool inside = h >= 0 && h < u.height && w >= 0 && w < u.width;
-    columns[at] = ConvertTo<T>(inside ? x[((image * u.channels + channel) * u.height + h) * u.width + w] : 0.0f);
+    columns[at] = inside ? x[((image * u.channels + channel) * u.height + h) * u.width + w] : ConvertTo<T>(0);
   }
 }
 
-__global__ void FoldKernel(Unfolding u, const float* columns, float* dx) {
+template <typename T>
+__global__ void FoldKernel(Unfolding u, const float* columns, T* dx) {
   for (int64_t at = First(); at < u.inputs(); at += Stride()) {
     const int64_t w = at % u.width, h = at / u.width % u.height;
     const int64_t channel = at / (u.width * u.height) % u.channels, image = at / (u.width * u.height * u.channels);
@@ -55,50 +56,58 @@ __global__ void FoldKernel(Unfolding u, const float* columns, float* dx) {
         sum += columns[(tap * u.images + image) * u.positions() + position];
       }
     }
-    dx[at] = sum;
+    dx[at] = ConvertTo<T>(sum);
   }
 }
 
 template <typename T>
-__global__ void GatherFiltersKernel(Unfolding u, const float* dy, T* to) {
+__global__ void GatherFiltersKernel(Unfolding u, const T* dy, T* to) {
   for (int64_t at = First(); at < u.filters * u.images * u.positions(); at += Stride()) {
     const int64_t position = at % u.positions(), image = at / u.positions() % u.images;
     const int64_t filter = at / (u.positions() * u.images);
-    to[at] = ConvertTo<T>(dy[(image * u.filters + filter) * u.positions() + position]);
+    to[at] = dy[(image * u.filters + filter) * u.positions() + position];
   }
 }
 
 template <typename T>
-absl::Status LaunchUnfold(Stream stream, const Unfolding& u, const float* x, void* columns) {
-  RUBATO_CUDA_LAUNCH(UnfoldKernel<T>, Blocks(u.columns()), kThreads, stream, u, x, static_cast<T*>(columns));
+absl::Status LaunchUnfold(Stream stream, const Unfolding& u, const void* x, void* columns) {
+  RUBATO_CUDA_LAUNCH(UnfoldKernel<T>, Blocks(u.columns()), kThreads, stream, u, static_cast<const T*>(x),
+                     static_cast<T*>(columns));
   return absl::OkStatus();
 }
 
 template <typename T>
-absl::Status LaunchGather(Stream stream, const Unfolding& u, const float* dy, void* to) {
+absl::Status LaunchFold(Stream stream, const Unfolding& u, const float* columns, void* dx) {
+  RUBATO_CUDA_LAUNCH(FoldKernel<T>, Blocks(u.inputs()), kThreads, stream, u, columns, static_cast<T*>(dx));
+  return absl::OkStatus();
+}
+
+template <typename T>
+absl::Status LaunchGather(Stream stream, const Unfolding& u, const void* dy, void* to) {
   const int64_t n = u.filters * u.images * u.positions();
-  RUBATO_CUDA_LAUNCH(GatherFiltersKernel<T>, Blocks(n), kThreads, stream, u, dy, static_cast<T*>(to));
+  RUBATO_CUDA_LAUNCH(GatherFiltersKernel<T>, Blocks(n), kThreads, stream, u, static_cast<const T*>(dy),
+                     static_cast<T*>(to));
   return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::Status Unfold(Stream stream, const Conv2dGeometry& geometry, int64_t images, ElementFormat format, const float* x,
+absl::Status Unfold(Stream stream, const Conv2dGeometry& geometry, int64_t images, ElementType type, const void* x,
                     void* columns) {
   const Unfolding u(geometry, images);
-  RUBATO_CUDA_FOR_FORMAT(format, LaunchUnfold, stream, u, x, columns);
+  RUBATO_CUDA_FOR_TYPE(type, LaunchUnfold, stream, u, x, columns);
 }
 
-absl::Status Fold(Stream stream, const Conv2dGeometry& geometry, int64_t images, const float* columns, float* dx) {
+absl::Status Fold(Stream stream, const Conv2dGeometry& geometry, int64_t images, ElementType type, const float* columns,
+                  void* dx) {
   const Unfolding u(geometry, images);
-  RUBATO_CUDA_LAUNCH(FoldKernel, Blocks(u.inputs()), kThreads, stream, u, columns, dx);
-  return absl::OkStatus();
+  RUBATO_CUDA_FOR_TYPE(type, LaunchFold, stream, u, columns, dx);
 }
 
-absl::Status GatherFilters(Stream stream, const Conv2dGeometry& geometry, int64_t images, ElementFormat format,
-                           const float* dy, void* to) {
+absl::Status GatherFilters(Stream stream, const Conv2dGeometry& geometry, int64_t images, ElementType type,
+                           const void* dy, void* to) {
   const Unfolding u(geometry, images);
-  RUBATO_CUDA_FOR_FORMAT(format, LaunchGather, stream, u, dy, to);
+  RUBATO_CUDA_FOR_TYPE(type, LaunchGather, stream, u, dy, to);
 }
 
 }  // namespace rubato::cuda

@@ -4,23 +4,24 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "kernels/cuda/format.h"
 #include "kernels/cuda/stream.h"
+#include "kernels/device_tensor.h"
 #include "kernels/geometry.h"
 
 // What turns convolutions of `images` images into matrix products (Chellapilla, Puri and Simard 2006). With taps =
 // channels * kernel * kernel and positions = output_height * output_width, `columns` is [taps, images, positions].
-// Internal: the launch was refused.
+// Images and columns have `type`, an activation's, unless said otherwise. Internal: the launch was refused.
 namespace rubato::cuda {
 
-// Each tap's input at each position, in `format`; zero in the padding.
-absl::Status Unfold(Stream stream, const Conv2dGeometry& geometry, int64_t images, ElementFormat format, const float* x,
+// Each tap's input at each position; zero in the padding.
+absl::Status Unfold(Stream stream, const Conv2dGeometry& geometry, int64_t images, ElementType type, const void* x,
                     void* columns);
-// dx = for each input the sum, in order of taps, of the columns' elements that it was unfolded to.
-absl::Status Fold(Stream stream, const Conv2dGeometry& geometry, int64_t images, const float* columns, float* dx);
-// to [filters, images, positions] in `format`, from dy [images, filters, positions].
-absl::Status GatherFilters(Stream stream, const Conv2dGeometry& geometry, int64_t images, ElementFormat format,
-                           const float* dy, void* to);
+// dx = for each input the sum, in order of taps, of the columns' elements (float32) that it was unfolded to.
+absl::Status Fold(Stream stream, const Conv2dGeometry& geometry, int64_t images, ElementType type, const float* columns,
+                  void* dx);
+// to [filters, images, positions] from dy [images, filters, positions].
+absl::Status GatherFilters(Stream stream, const Conv2dGeometry& geometry, int64_t images, ElementType type,
+                           const void* dy, void* to);
 
 }  // namespace rubato::cuda
 

@@ -40,7 +40,7 @@ class AttentionLayer : public Layer {
 absl::StatusOr<std::unique_ptr<Layer>> CreateAttentionLayer(const LayerSpec& spec, const LayerContext& context) {
   const int64_t heads = spec.config.attention().heads();
   const AttentionGeometry geometry = {.sequence = spec.output[0], .heads = heads, .head_width = spec.output[1] / heads};
-  RUBATO_ASSIGN_OR_RETURN(DeviceTensor y, context.backend->Allocate(geometry.OutputShape(context.max_batch)));
+  RUBATO_ASSIGN_OR_RETURN(DeviceTensor y, AllocateOutput(spec, context));
   RUBATO_ASSIGN_OR_RETURN(DeviceTensor log_sum_exp,
                           context.backend->Allocate(geometry.LogSumExpShape(context.max_batch)));
   RUBATO_ASSIGN_OR_RETURN(DeviceTensor dx, AllocateInputGradient(spec, context));

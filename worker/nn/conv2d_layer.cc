@@ -7,17 +7,19 @@ namespace {
 
 class Conv2dLayer : public Layer {
  public:
-  Conv2dLayer(Backend* backend, const Conv2dGeometry& geometry, LayerParameters parameters, DeviceTensor y,
-              DeviceTensor dx)
+  Conv2dLayer(Backend* backend, const Conv2dGeometry& geometry, LayerParameters parameters, OperandWeight weight,
+              DeviceTensor y, DeviceTensor dx)
       : backend_(backend),
         geometry_(geometry),
         parameters_(std::move(parameters)),
+        weight_(std::move(weight)),
         y_(std::move(y)),
         dx_(std::move(dx)) {}
 
   absl::StatusOr<DeviceTensor> Forward(const DeviceTensor& x, const ForwardPass&) override {
     DeviceTensor y = y_.Rows(x.rows());
-    RUBATO_RETURN_IF_ERROR(backend_->Conv2d(geometry_, x, parameters_.weight, y));
+    RUBATO_RETURN_IF_ERROR(weight_.Update());
+    RUBATO_RETURN_IF_ERROR(backend_->Conv2d(geometry_, x, weight_.tensor(), y));
     if (!parameters_.bias.empty()) RUBATO_RETURN_IF_ERROR(backend_->AddBias(parameters_.bias, y));
     return y;
   }
@@ -31,7 +33,7 @@ class Conv2dLayer : public Layer {
     }
     if (!pass.input_gradient) return DeviceTensor();
     DeviceTensor dx = dx_.Rows(x.rows());
-    RUBATO_RETURN_IF_ERROR(backend_->Conv2dBackwardData(geometry_, dy, parameters_.weight, dx));
+    RUBATO_RETURN_IF_ERROR(backend_->Conv2dBackwardData(geometry_, dy, weight_.tensor(), dx));
     return dx;
   }
 
@@ -39,6 +41,7 @@ class Conv2dLayer : public Layer {
   Backend* const backend_;
   const Conv2dGeometry geometry_;
   const LayerParameters parameters_;
+  const OperandWeight weight_;
   const DeviceTensor y_, dx_;
 };
 
@@ -54,9 +57,11 @@ absl::StatusOr<std::unique_ptr<Layer>> CreateConv2dLayer(const LayerSpec& spec, 
                                    .kernel = config.kernel(),
                                    .stride = config.stride(),
                                    .padding = config.padding()};
-  RUBATO_ASSIGN_OR_RETURN(DeviceTensor y, context.backend->Allocate(BatchShape(context.max_batch, spec.output)));
+  RUBATO_ASSIGN_OR_RETURN(DeviceTensor y, AllocateOutput(spec, context));
   RUBATO_ASSIGN_OR_RETURN(DeviceTensor dx, AllocateInputGradient(spec, context));
-  return std::make_unique<Conv2dLayer>(context.backend, geometry, parameters, std::move(y), std::move(dx));
+  RUBATO_ASSIGN_OR_RETURN(OperandWeight weight, OperandWeight::Create(context.backend, parameters.weight));
+  return std::make_unique<Conv2dLayer>(context.backend, geometry, parameters, std::move(weight), std::move(y),
+                                       std::move(dx));
 }
 
 }  // namespace rubato

@@ -71,6 +71,29 @@ const Case kCases[] = {
        loss: SOFTMAX_CROSS_ENTROPY
      )pb",
      6, 6, 11, 11, MatrixPrecision::kBf16, 2e-2},
+    // Without ReLU, at whose edge rounding decides.
+    {"ResidualInFp16",
+     R"pb(
+       input_shape: 3
+       input_shape: 8
+       input_shape: 8
+       layers { conv2d { filters: 4 kernel: 3 padding: 1 no_bias: true } }
+       layers { group_norm { groups: 2 } }
+       layers { gelu {} }
+       layers {
+         residual {
+           layers { conv2d { filters: 8 kernel: 3 stride: 2 padding: 1 no_bias: true } }
+           layers { group_norm { groups: 2 } }
+           layers { tanh {} }
+           projection { stride: 2 norm_groups: 2 }
+         }
+       }
+       layers { average_pool2d { window: 2 stride: 2 } }
+       layers { global_average_pool {} }
+       layers { linear { units: 4 } }
+       loss: SOFTMAX_CROSS_ENTROPY
+     )pb",
+     192, 1, 4, 0, MatrixPrecision::kFp16, 1e-2},
 };
 
 struct Batch {

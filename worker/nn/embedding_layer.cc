@@ -43,7 +43,7 @@ class EmbeddingLayer : public Layer {
 
 absl::StatusOr<std::unique_ptr<Layer>> CreateEmbeddingLayer(const LayerSpec& spec, const LayerContext& context,
                                                             const LayerParameters& parameters) {
-  RUBATO_ASSIGN_OR_RETURN(DeviceTensor y, context.backend->Allocate(BatchShape(context.max_batch, spec.output)));
+  RUBATO_ASSIGN_OR_RETURN(DeviceTensor y, AllocateOutput(spec, context));
   return std::make_unique<EmbeddingLayer>(context.backend, parameters, std::move(y));
 }
 

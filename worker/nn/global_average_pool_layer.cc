@@ -39,9 +39,10 @@ class GlobalAveragePoolLayer : public Layer {
 
 absl::StatusOr<std::unique_ptr<Layer>> CreateGlobalAveragePoolLayer(const LayerSpec& spec,
                                                                     const LayerContext& context) {
-  RUBATO_ASSIGN_OR_RETURN(DeviceTensor ones, context.backend->Allocate({1, spec.input[1] * spec.input[2]}));
+  RUBATO_ASSIGN_OR_RETURN(DeviceTensor ones, context.backend->Allocate({1, spec.input[1] * spec.input[2]},
+                                                                       context.backend->ActivationType()));
   RUBATO_RETURN_IF_ERROR(context.backend->Fill(1, ones));
-  RUBATO_ASSIGN_OR_RETURN(DeviceTensor y, context.backend->Allocate(BatchShape(context.max_batch, spec.output)));
+  RUBATO_ASSIGN_OR_RETURN(DeviceTensor y, AllocateOutput(spec, context));
   RUBATO_ASSIGN_OR_RETURN(DeviceTensor dx, AllocateInputGradient(spec, context));
   return std::make_unique<GlobalAveragePoolLayer>(context.backend, std::move(ones), std::move(y), std::move(dx));
 }

@@ -47,7 +47,7 @@ absl::StatusOr<std::unique_ptr<Layer>> CreateGroupNormLayer(const LayerSpec& spe
                                                             const LayerParameters& parameters) {
   Backend* backend = context.backend;
   const v1::GroupNormLayer& config = spec.config.group_norm();
-  RUBATO_ASSIGN_OR_RETURN(DeviceTensor y, backend->Allocate(BatchShape(context.max_batch, spec.output)));
+  RUBATO_ASSIGN_OR_RETURN(DeviceTensor y, AllocateOutput(spec, context));
   RUBATO_ASSIGN_OR_RETURN(DeviceTensor mean, backend->Allocate({context.max_batch, config.groups()}));
   RUBATO_ASSIGN_OR_RETURN(DeviceTensor inverse_deviation, backend->Allocate({context.max_batch, config.groups()}));
   return std::make_unique<GroupNormLayer>(backend, config, parameters, std::move(y), std::move(mean),

@@ -1,6 +1,7 @@
 #include "worker/nn/layer.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/status.h"
 #include "worker/nn/attention_layer.h"
 #include "worker/nn/conv2d_layer.h"
 #include "worker/nn/embedding_layer.h"
@@ -23,9 +24,23 @@ DeviceTensor AsRows(const DeviceTensor& tensor, int64_t width) {
   return tensor.Reshaped({tensor.elements() / width, width});
 }
 
+absl::StatusOr<DeviceTensor> AllocateOutput(const LayerSpec& spec, const LayerContext& context) {
+  return context.backend->Allocate(BatchShape(context.max_batch, spec.output), context.backend->ActivationType());
+}
+
 absl::StatusOr<DeviceTensor> AllocateInputGradient(const LayerSpec& spec, const LayerContext& context) {
   if (spec.source == kModelInput) return DeviceTensor();
-  return context.backend->Allocate(BatchShape(context.max_batch, spec.input));
+  return context.backend->Allocate(BatchShape(context.max_batch, spec.input), context.backend->ActivationType());
+}
+
+absl::StatusOr<OperandWeight> OperandWeight::Create(Backend* backend, const DeviceTensor& weight) {
+  if (backend->ActivationType() == weight.type()) return OperandWeight(backend, weight, weight);
+  RUBATO_ASSIGN_OR_RETURN(DeviceTensor operand, backend->Allocate(weight.shape(), backend->ActivationType()));
+  return OperandWeight(backend, weight, std::move(operand));
+}
+
+absl::Status OperandWeight::Update() const {
+  return operand_.type() == weight_.type() ? absl::OkStatus() : backend_->Copy(weight_, operand_);
 }
 
 absl::StatusOr<std::unique_ptr<Layer>> CreateLayer(const LayerSpec& spec, const LayerContext& context,

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -67,8 +68,29 @@ absl::StatusOr<std::unique_ptr<Layer>> CreateLayer(const LayerSpec& spec, const 
 Shape BatchShape(int64_t n, const Shape& shape);
 // A tensor [n, ..., width] as a matrix of rows of `width`.
 DeviceTensor AsRows(const DeviceTensor& tensor, int64_t width);
-// Memory for a layer's dx. None for a layer on the model's input, whose dx is never asked for.
+// Memory for activations of the largest batch: a layer's y, and its dx. No dx for a layer on the model's input, which
+// is never asked for.
+absl::StatusOr<DeviceTensor> AllocateOutput(const LayerSpec& spec, const LayerContext& context);
 absl::StatusOr<DeviceTensor> AllocateInputGradient(const LayerSpec& spec, const LayerContext& context);
+
+// A weight as products take it: itself, or where activations have another type a copy that each forward pass makes.
+class OperandWeight {
+ public:
+  // Errors of Backend::Allocate.
+  static absl::StatusOr<OperandWeight> Create(Backend* backend, const DeviceTensor& weight);
+
+  // Takes the weight as it is now. Errors of Backend::Copy.
+  absl::Status Update() const;
+  // As it was when it was last updated.
+  const DeviceTensor& tensor() const { return operand_; }
+
+ private:
+  OperandWeight(Backend* backend, DeviceTensor weight, DeviceTensor operand)
+      : backend_(backend), weight_(std::move(weight)), operand_(std::move(operand)) {}
+
+  Backend* backend_;
+  DeviceTensor weight_, operand_;
+};
 
 }  // namespace rubato
 

@@ -53,7 +53,7 @@ class LayerNormLayer : public Layer {
 absl::StatusOr<std::unique_ptr<Layer>> CreateLayerNormLayer(const LayerSpec& spec, const LayerContext& context,
                                                             const LayerParameters& parameters) {
   Backend* backend = context.backend;
-  RUBATO_ASSIGN_OR_RETURN(DeviceTensor y, backend->Allocate(BatchShape(context.max_batch, spec.output)));
+  RUBATO_ASSIGN_OR_RETURN(DeviceTensor y, AllocateOutput(spec, context));
   const int64_t rows = y.elements() / parameters.weight.elements();
   RUBATO_ASSIGN_OR_RETURN(DeviceTensor mean, backend->Allocate({rows}));
   RUBATO_ASSIGN_OR_RETURN(DeviceTensor inverse_deviation, backend->Allocate({rows}));

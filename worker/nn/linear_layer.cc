@@ -7,20 +7,25 @@ namespace {
 
 class LinearLayer : public Layer {
  public:
-  LinearLayer(Backend* backend, LayerParameters parameters, DeviceTensor y, DeviceTensor dx)
-      : backend_(backend), parameters_(std::move(parameters)), y_(std::move(y)), dx_(std::move(dx)) {}
+  LinearLayer(Backend* backend, LayerParameters parameters, OperandWeight weight, DeviceTensor y, DeviceTensor dx)
+      : backend_(backend),
+        parameters_(std::move(parameters)),
+        weight_(std::move(weight)),
+        y_(std::move(y)),
+        dx_(std::move(dx)) {}
 
   absl::StatusOr<DeviceTensor> Forward(const DeviceTensor& x, const ForwardPass&) override {
     DeviceTensor y = y_.Rows(x.rows());
+    RUBATO_RETURN_IF_ERROR(weight_.Update());
     RUBATO_RETURN_IF_ERROR(
-        backend_->Linear(AsRows(x, inputs()), parameters_.weight, parameters_.bias, AsRows(y, units())));
+        backend_->Linear(AsRows(x, inputs()), weight_.tensor(), parameters_.bias, AsRows(y, units())));
     return y;
   }
 
   absl::StatusOr<DeviceTensor> Backward(const DeviceTensor& x, const DeviceTensor&, const DeviceTensor& dy,
                                         const BackwardPass& pass) override {
     DeviceTensor dx = pass.input_gradient ? dx_.Rows(x.rows()) : DeviceTensor();
-    RUBATO_RETURN_IF_ERROR(backend_->LinearBackward(AsRows(x, inputs()), parameters_.weight, AsRows(dy, units()),
+    RUBATO_RETURN_IF_ERROR(backend_->LinearBackward(AsRows(x, inputs()), weight_.tensor(), AsRows(dy, units()),
                                                     pass.accumulate, pass.input_gradient ? AsRows(dx, inputs()) : dx,
                                                     parameters_.weight_gradient, parameters_.bias_gradient));
     return dx;
@@ -33,6 +38,7 @@ class LinearLayer : public Layer {
 
   Backend* const backend_;
   const LayerParameters parameters_;
+  const OperandWeight weight_;
   const DeviceTensor y_, dx_;
 };
 
@@ -40,9 +46,10 @@ class LinearLayer : public Layer {
 
 absl::StatusOr<std::unique_ptr<Layer>> CreateLinearLayer(const LayerSpec& spec, const LayerContext& context,
                                                          const LayerParameters& parameters) {
-  RUBATO_ASSIGN_OR_RETURN(DeviceTensor y, context.backend->Allocate(BatchShape(context.max_batch, spec.output)));
+  RUBATO_ASSIGN_OR_RETURN(DeviceTensor y, AllocateOutput(spec, context));
   RUBATO_ASSIGN_OR_RETURN(DeviceTensor dx, AllocateInputGradient(spec, context));
-  return std::make_unique<LinearLayer>(context.backend, parameters, std::move(y), std::move(dx));
+  RUBATO_ASSIGN_OR_RETURN(OperandWeight weight, OperandWeight::Create(context.backend, parameters.weight));
+  return std::make_unique<LinearLayer>(context.backend, parameters, std::move(weight), std::move(y), std::move(dx));
 }
 
 }  // namespace rubato

@@ -52,7 +52,15 @@ absl::Status Model::AllocateBatch() {
   const int64_t batch = options_.max_batch;
   const bool has_classes = spec_.loss == v1::ModelConfig::SOFTMAX_CROSS_ENTROPY;
   const Shape outputs = BatchShape(batch, spec_.output);
+  const ElementType type = backend_->ActivationType();
   RUBATO_ASSIGN_OR_RETURN(output_gradient_, backend_->Allocate(outputs));
+  if (type != ElementType::kFloat32) {
+    RUBATO_ASSIGN_OR_RETURN(activation_gradient_, backend_->Allocate(outputs, type));
+    RUBATO_ASSIGN_OR_RETURN(float_output_, backend_->Allocate(outputs));
+    if (spec_.vocabulary == 0) {
+      RUBATO_ASSIGN_OR_RETURN(activation_input_, backend_->Allocate(BatchShape(batch, spec_.input), type));
+    }
+  }
   RUBATO_ASSIGN_OR_RETURN(
       batch_, BatchMemory::Create({.backend = backend_,
                                    .on_host = backend_->HostPointer(output_gradient_) != nullptr,
@@ -136,7 +144,9 @@ absl::Status Model::BeginStaged() {
   next_forward_ = 0;
   next_backward_ = -1;
   activations_[0] = batch_->inputs();
-  return absl::OkStatus();
+  if (activation_input_.empty()) return absl::OkStatus();
+  activations_[0] = activation_input_.Rows(batch_->count());
+  return backend_->Copy(batch_->inputs(), activations_[0]);
 }
 
 absl::Status Model::SetInputs(const float* inputs, const int32_t* classes, int64_t examples) {
@@ -172,20 +182,27 @@ absl::Status Model::ForwardLayer(int layer, bool training, uint64_t dropout_stre
   return absl::OkStatus();
 }
 
+absl::StatusOr<DeviceTensor> Model::FloatOutput() {
+  if (output().type() == ElementType::kFloat32) return output();
+  DeviceTensor floats = float_output_.Rows(batch_->count());
+  RUBATO_RETURN_IF_ERROR(backend_->Copy(output(), floats));
+  return floats;
+}
+
 absl::Status Model::RunLoss(float gradient_scale, const DeviceTensor& gradient) {
   if (next_forward_ != layers()) {
     return absl::FailedPreconditionError(
         absl::StrCat("ComputeLoss: layer ", next_forward_, " of ", layers(), " has not run"));
   }
+  RUBATO_ASSIGN_OR_RETURN(const DeviceTensor outputs, FloatOutput());
   if (spec_.loss == v1::ModelConfig::SOFTMAX_CROSS_ENTROPY) {
-    const DeviceTensor logits = AsRows(output(), spec_.classes());
+    const DeviceTensor logits = AsRows(outputs, spec_.classes());
     const DeviceTensor dlogits = gradient.empty() ? gradient : AsRows(gradient, spec_.classes());
     RUBATO_RETURN_IF_ERROR(backend_->SoftmaxCrossEntropy(logits, batch_->labels().Reshaped({logits.rows()}),
                                                          gradient_scale / static_cast<float>(LossTerms()), dlogits,
                                                          loss_sums_));
   } else {
-    RUBATO_RETURN_IF_ERROR(
-        backend_->MeanSquaredError(output(), batch_->labels(), gradient_scale, gradient, loss_sums_));
+    RUBATO_RETURN_IF_ERROR(backend_->MeanSquaredError(outputs, batch_->labels(), gradient_scale, gradient, loss_sums_));
   }
   if (host_sums_ == nullptr) {
     RUBATO_ASSIGN_OR_RETURN(host_sums_, backend_->AllocateHost(loss_sums_.elements() * sizeof(double)));
@@ -210,8 +227,12 @@ absl::StatusOr<LossResult> Model::ComputeLoss(float gradient_scale) {
 }
 
 absl::Status Model::EnqueueLoss(float gradient_scale) {
-  const DeviceTensor gradient = output_gradient_.Rows(batch_->count());
+  DeviceTensor gradient = output_gradient_.Rows(batch_->count());
   RUBATO_RETURN_IF_ERROR(RunLoss(gradient_scale, gradient));
+  if (!activation_gradient_.empty()) {
+    gradient = activation_gradient_.Rows(batch_->count());
+    RUBATO_RETURN_IF_ERROR(backend_->Copy(output_gradient_.Rows(batch_->count()), gradient));
+  }
   // What an unfinished batch has left is not of this one.
   std::fill(output_gradients_.begin(), output_gradients_.end(), DeviceTensor());
   output_gradients_.back() = gradient;

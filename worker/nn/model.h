@@ -92,7 +92,7 @@ class Model {
   // batch has been begun, or a layer has run already.
   absl::StatusOr<LossResult> EvaluateBatch();
 
-  // [examples, output...] of the current batch, after the last layer.
+  // [examples, output...] of the current batch, after the last layer. An activation.
   const DeviceTensor& output() const { return activations_.back(); }
 
  private:
@@ -116,6 +116,8 @@ class Model {
   absl::Status AddOutputGradient(int layer, const DeviceTensor& gradient);
   // An example's loss is the mean of this many, one for each of its labels.
   int64_t LossTerms() const;
+  // output(), where it is not float32 as a float32 copy.
+  absl::StatusOr<DeviceTensor> FloatOutput();
   // `gradient` may be empty.
   absl::Status RunLoss(float gradient_scale, const DeviceTensor& gradient);
 
@@ -129,8 +131,10 @@ class Model {
   // By layer.
   std::vector<RepeatedPasses> forward_passes_, backward_passes_;
 
-  // Memory for the largest batch.
+  // Memory for the largest batch. The loss is float32 on all sides.
   DeviceTensor output_gradient_, loss_sums_, squares_;
+  // Where activations are not: the model's input and the gradient of its output as activations, the output as float32.
+  DeviceTensor activation_input_, activation_gradient_, float_output_;
   std::optional<BatchMemory> batch_;
   std::vector<int32_t> tokens_;
   // loss_sums_ on the host. Allocated with the first loss: a backend that only plans has no such memory.

@@ -85,12 +85,12 @@ class FlattenLayer : public Layer {
 
 absl::StatusOr<std::unique_ptr<Layer>> CreateActivationLayer(Activation activation, const LayerSpec& spec,
                                                              const LayerContext& context) {
-  RUBATO_ASSIGN_OR_RETURN(DeviceTensor y, context.backend->Allocate(BatchShape(context.max_batch, spec.output)));
+  RUBATO_ASSIGN_OR_RETURN(DeviceTensor y, AllocateOutput(spec, context));
   return std::make_unique<ActivationLayer>(context.backend, activation, std::move(y));
 }
 
 absl::StatusOr<std::unique_ptr<Layer>> CreateDropoutLayer(const LayerSpec& spec, const LayerContext& context) {
-  RUBATO_ASSIGN_OR_RETURN(DeviceTensor y, context.backend->Allocate(BatchShape(context.max_batch, spec.output)));
+  RUBATO_ASSIGN_OR_RETURN(DeviceTensor y, AllocateOutput(spec, context));
   return std::make_unique<DropoutLayer>(context.backend, spec.config.dropout().rate(), context.seed, context.position,
                                         std::move(y));
 }

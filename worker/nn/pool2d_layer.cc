@@ -67,7 +67,7 @@ class AveragePool2dLayer : public Layer {
 
 absl::StatusOr<std::unique_ptr<Layer>> CreateMaxPool2dLayer(const LayerSpec& spec, const LayerContext& context) {
   const Shape output = BatchShape(context.max_batch, spec.output);
-  RUBATO_ASSIGN_OR_RETURN(DeviceTensor y, context.backend->Allocate(output));
+  RUBATO_ASSIGN_OR_RETURN(DeviceTensor y, AllocateOutput(spec, context));
   RUBATO_ASSIGN_OR_RETURN(DeviceTensor argmax, context.backend->Allocate(output, ElementType::kInt32));
   RUBATO_ASSIGN_OR_RETURN(DeviceTensor dx, AllocateInputGradient(spec, context));
   return std::make_unique<MaxPool2dLayer>(context.backend, Geometry(spec, spec.config.max_pool2d()), std::move(y),
@@ -75,7 +75,7 @@ absl::StatusOr<std::unique_ptr<Layer>> CreateMaxPool2dLayer(const LayerSpec& spe
 }
 
 absl::StatusOr<std::unique_ptr<Layer>> CreateAveragePool2dLayer(const LayerSpec& spec, const LayerContext& context) {
-  RUBATO_ASSIGN_OR_RETURN(DeviceTensor y, context.backend->Allocate(BatchShape(context.max_batch, spec.output)));
+  RUBATO_ASSIGN_OR_RETURN(DeviceTensor y, AllocateOutput(spec, context));
   RUBATO_ASSIGN_OR_RETURN(DeviceTensor dx, AllocateInputGradient(spec, context));
   return std::make_unique<AveragePool2dLayer>(context.backend, Geometry(spec, spec.config.average_pool2d()),
                                               std::move(y), std::move(dx));

@@ -5,11 +5,10 @@
 namespace rubato {
 
 absl::StatusOr<std::unique_ptr<ResidualSum>> ResidualSum::Create(const LayerSpec& spec, const LayerContext& context) {
-  const Shape shape = BatchShape(context.max_batch, spec.output);
-  RUBATO_ASSIGN_OR_RETURN(DeviceTensor y, context.backend->Allocate(shape));
+  RUBATO_ASSIGN_OR_RETURN(DeviceTensor y, AllocateOutput(spec, context));
   DeviceTensor gradient;
   if (spec.shortcut != kModelInput) {
-    RUBATO_ASSIGN_OR_RETURN(gradient, context.backend->Allocate(shape));
+    RUBATO_ASSIGN_OR_RETURN(gradient, AllocateOutput(spec, context));
   }
   return std::unique_ptr<ResidualSum>(new ResidualSum(context.backend, std::move(y), std::move(gradient)));
 }

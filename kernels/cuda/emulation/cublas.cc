@@ -55,7 +55,8 @@ cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle, cublasOperat
       !Fits(m, n, CUBLAS_OP_N, ldc)) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
-  if (!IsKnown(a_type) || b_type != a_type || c_type != CUDA_R_32F) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (!IsKnown(a_type) || b_type != a_type || (c_type != CUDA_R_32F && c_type != a_type))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   const bool tf32 = compute == CUBLAS_COMPUTE_32F_FAST_TF32;
   const rubato::cuda::emulation::HostProduct product = {
       .m = m,
@@ -66,7 +67,8 @@ cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle, cublasOperat
       .a = {A, a_type, lda, a_stride, transa != CUBLAS_OP_N, tf32},
       .b = {B, b_type, ldb, b_stride, transb != CUBLAS_OP_N, tf32},
       .beta = *static_cast<const float*>(beta),
-      .c = static_cast<float*>(C),
+      .c = C,
+      .c_type = c_type,
       .c_column = ldc,
       .c_stride = c_stride,
   };

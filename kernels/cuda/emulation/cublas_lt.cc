@@ -14,7 +14,7 @@ struct Operation {
   cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
   cublasOperation_t transa = CUBLAS_OP_N;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-  const float* bias = nullptr;
+  const void* bias = nullptr;
 };
 
 struct Layout {
@@ -39,7 +39,7 @@ bool Fits(const Operation& operation, const Layout& a, const Layout& b, const La
 
 bool IsSupported(const Operation& operation, const Layout& a, const Layout& b, const Layout& d) {
   return operation.epilogue == CUBLASLT_EPILOGUE_BIAS && operation.bias != nullptr && a.type == b.type &&
-         d.type == CUDA_R_32F && a.rows % 4 == 0 && a.columns % 4 == 0;
+         (d.type == CUDA_R_32F || d.type == a.type) && a.rows % 4 == 0 && a.columns % 4 == 0;
 }
 
 }  // namespace
@@ -137,7 +137,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
       .a = {A, a.type, a.leading, 0, true, tf32},
       .b = {B, b.type, b.leading, 0, false, tf32},
       .bias = Of(operation).bias,
-      .c = static_cast<float*>(D),
+      .c = D,
+      .c_type = d.type,
       .c_column = d.leading,
   };
   const int error = rubato::cuda::emulation::Enqueue(stream, [product] { product.Compute(); });

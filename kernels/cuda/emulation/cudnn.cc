@@ -1,4 +1,4 @@
-// The functions of cuDNN that the backend calls, on an emulated card: convolutions of float32 images in NCHW order.
+// The functions of cuDNN that the backend calls, on an emulated card: convolutions of images in NCHW order.
 
 #if __has_include(<cudnn.h>)
 
@@ -6,25 +6,28 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "kernels/cuda/emulation/card.h"
-#include "kernels/cuda/emulation/round_to_tf32.h"
+#include "kernels/cuda/emulation/host_product.h"
 
 struct cudnnContext {
   cudaStream_t stream = nullptr;
 };
 
 struct cudnnTensorStruct {
+  cudnnDataType_t type = CUDNN_DATA_FLOAT;
   std::array<int64_t, 4> shape = {};
 };
 
 struct cudnnFilterStruct {
+  cudnnDataType_t type = CUDNN_DATA_FLOAT;
   std::array<int64_t, 4> shape = {};
 };
 
 struct cudnnConvolutionStruct {
   int64_t padding = 0, stride = 1;
-  bool tf32 = true;
+  cudnnMathType_t math = CUDNN_DEFAULT_MATH;
 };
 
 namespace {
@@ -37,7 +40,7 @@ size_t WorkspaceBytes(const cudnnFilterStruct& w) { return w.shape[2] == 5 ? siz
 bool Fit(const cudnnTensorStruct& x, const cudnnFilterStruct& w, const cudnnConvolutionStruct& c,
          const cudnnTensorStruct& y) {
   const auto positions = [&](int i) { return (x.shape[i] + 2 * c.padding - w.shape[i]) / c.stride + 1; };
-  return x.shape[1] == w.shape[1] &&
+  return x.type == w.type && x.type == y.type && x.shape[1] == w.shape[1] &&
          y.shape == std::array<int64_t, 4>{x.shape[0], w.shape[0], positions(2), positions(3)};
 }
 
@@ -70,21 +73,47 @@ int64_t Elements(const Tensor& tensor) {
   return tensor.shape[0] * tensor.shape[1] * tensor.shape[2] * tensor.shape[3];
 }
 
-// What was there before is not looked at where it does not count: it may be anything.
-void Keep(float kept, int64_t n, float* to) {
-  for (int64_t i = 0; i < n; ++i) to[i] = kept == 0 ? 0 : kept * to[i];
+bool IsKnown(cudnnDataType_t type) {
+  return type == CUDNN_DATA_FLOAT || type == CUDNN_DATA_BFLOAT16 || type == CUDNN_DATA_HALF;
 }
 
-// Enqueues work(factor, kept, round): c = factor * products + kept * c, inputs rounded by `round`.
+cudaDataType_t DataType(cudnnDataType_t type) {
+  if (type == CUDNN_DATA_BFLOAT16) return CUDA_R_16BF;
+  return type == CUDNN_DATA_HALF ? CUDA_R_16F : CUDA_R_32F;
+}
+
+// The elements of a tensor or a filter, as products take them.
+template <typename Tensor>
+std::vector<float> Read(const Tensor& tensor, const void* data, cudnnMathType_t math) {
+  std::vector<float> elements(Elements(tensor));
+  for (size_t i = 0; i < elements.size(); ++i) {
+    elements[i] = rubato::cuda::emulation::Element(DataType(tensor.type), data, static_cast<int64_t>(i));
+    if (math != CUDNN_FMA_MATH && tensor.type == CUDNN_DATA_FLOAT) {
+      elements[i] = rubato::cuda::emulation::RoundToTf32(elements[i]);
+    }
+  }
+  return elements;
+}
+
+// What was there before is not looked at where it does not count: it may be anything.
+template <typename Tensor>
+void Write(const Tensor& tensor, float factor, const std::vector<float>& sums, float kept, void* data) {
+  const cudaDataType_t type = DataType(tensor.type);
+  for (size_t i = 0; i < sums.size(); ++i) {
+    const auto at = static_cast<int64_t>(i);
+    const float before = kept == 0 ? 0 : kept * rubato::cuda::emulation::Element(type, data, at);
+    rubato::cuda::emulation::SetElement(type, data, at, factor * sums[i] + before);
+  }
+}
+
+// Enqueues work(factor, kept): c = factor * products + kept * c.
 template <typename Work>
-cudnnStatus_t Enqueue(cudnnHandle_t handle, const void* alpha, const void* beta, bool tf32, void* workspace,
-                      size_t bytes, const Work& work) {
+cudnnStatus_t Enqueue(cudnnHandle_t handle, const void* alpha, const void* beta, void* workspace, size_t bytes,
+                      const Work& work) {
   if (workspace == nullptr || bytes < kLeastBytes) return CUDNN_STATUS_BAD_PARAM;
   const int error = rubato::cuda::emulation::Enqueue(
-      handle->stream, [=, factor = *static_cast<const float*>(alpha), kept = *static_cast<const float*>(beta)] {
-        work(factor, kept,
-             [tf32](float element) { return tf32 ? rubato::cuda::emulation::RoundToTf32(element) : element; });
-      });
+      handle->stream,
+      [=, factor = *static_cast<const float*>(alpha), kept = *static_cast<const float*>(beta)] { work(factor, kept); });
   return error == 0 ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED;
 }
 
@@ -120,7 +149,8 @@ cudnnStatus_t cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t tensor) {
 
 cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t tensor, cudnnTensorFormat_t format,
                                          cudnnDataType_t type, int n, int c, int h, int w) {
-  if (format != CUDNN_TENSOR_NCHW || type != CUDNN_DATA_FLOAT) return CUDNN_STATUS_NOT_SUPPORTED;
+  if (format != CUDNN_TENSOR_NCHW || !IsKnown(type)) return CUDNN_STATUS_NOT_SUPPORTED;
+  tensor->type = type;
   tensor->shape = {n, c, h, w};
   return n > 0 && c > 0 && h > 0 && w > 0 ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
 }
@@ -137,7 +167,8 @@ cudnnStatus_t cudnnDestroyFilterDescriptor(cudnnFilterDescriptor_t filter) {
 
 cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t filter, cudnnDataType_t type,
                                          cudnnTensorFormat_t format, int k, int c, int h, int w) {
-  if (format != CUDNN_TENSOR_NCHW || type != CUDNN_DATA_FLOAT) return CUDNN_STATUS_NOT_SUPPORTED;
+  if (format != CUDNN_TENSOR_NCHW || !IsKnown(type)) return CUDNN_STATUS_NOT_SUPPORTED;
+  filter->type = type;
   filter->shape = {k, c, h, w};
   return k > 0 && c > 0 && h > 0 && w > 0 ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
 }
@@ -165,7 +196,7 @@ cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t convo
 }
 
 cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t convolution, cudnnMathType_t type) {
-  convolution->tf32 = type != CUDNN_FMA_MATH;
+  convolution->math = type;
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -174,6 +205,7 @@ cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(cudnnHandle_t, cudnnTensor
                                                       cudnnTensorDescriptor_t y, cudnnConvolutionFwdAlgo_t,
                                                       size_t* bytes) {
   *bytes = WorkspaceBytes(*w);
+  if (c->stride == 3) return CUDNN_STATUS_NOT_SUPPORTED;  // As some sizes are on a card.
   return Fit(*x, *w, *c, *y) ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
 }
 
@@ -197,14 +229,14 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void* alpha, c
                                       const void* x, cudnnFilterDescriptor_t w_shape, const void* w,
                                       cudnnConvolutionDescriptor_t c, cudnnConvolutionFwdAlgo_t, void* workspace,
                                       size_t bytes, const void* beta, cudnnTensorDescriptor_t y_shape, void* y) {
-  return Enqueue(handle, alpha, beta, c->tf32, workspace, bytes,
-                 [=, xs = *x_shape, ws = *w_shape, c = *c, ys = *y_shape](float factor, float kept, auto round) {
-                   const auto *from = static_cast<const float*>(x), *weight = static_cast<const float*>(w);
-                   auto* to = static_cast<float*>(y);
-                   Keep(kept, Elements(ys), to);
+  return Enqueue(handle, alpha, beta, workspace, bytes,
+                 [=, xs = *x_shape, ws = *w_shape, c = *c, ys = *y_shape](float factor, float kept) {
+                   const std::vector<float> from = Read(xs, x, c.math), weight = Read(ws, w, c.math);
+                   std::vector<float> sums(Elements(ys));
                    ForProducts(xs, ws, c, ys, [&](int64_t at_x, int64_t at_w, int64_t at_y) {
-                     to[at_y] += factor * round(from[at_x]) * round(weight[at_w]);
+                     sums[at_y] += from[at_x] * weight[at_w];
                    });
+                   Write(ys, factor, sums, kept, y);
                  });
 }
 
@@ -213,14 +245,14 @@ cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void* alp
                                            cudnnConvolutionDescriptor_t c, cudnnConvolutionBwdDataAlgo_t,
                                            void* workspace, size_t bytes, const void* beta,
                                            cudnnTensorDescriptor_t dx_shape, void* dx) {
-  return Enqueue(handle, alpha, beta, c->tf32, workspace, bytes,
-                 [=, xs = *dx_shape, ws = *w_shape, c = *c, ys = *dy_shape](float factor, float kept, auto round) {
-                   const auto *from = static_cast<const float*>(dy), *weight = static_cast<const float*>(w);
-                   auto* to = static_cast<float*>(dx);
-                   Keep(kept, Elements(xs), to);
+  return Enqueue(handle, alpha, beta, workspace, bytes,
+                 [=, xs = *dx_shape, ws = *w_shape, c = *c, ys = *dy_shape](float factor, float kept) {
+                   const std::vector<float> from = Read(ys, dy, c.math), weight = Read(ws, w, c.math);
+                   std::vector<float> sums(Elements(xs));
                    ForProducts(xs, ws, c, ys, [&](int64_t at_x, int64_t at_w, int64_t at_y) {
-                     to[at_x] += factor * round(from[at_y]) * round(weight[at_w]);
+                     sums[at_x] += from[at_y] * weight[at_w];
                    });
+                   Write(xs, factor, sums, kept, dx);
                  });
 }
 
@@ -229,14 +261,14 @@ cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void* a
                                              cudnnConvolutionDescriptor_t c, cudnnConvolutionBwdFilterAlgo_t,
                                              void* workspace, size_t bytes, const void* beta,
                                              cudnnFilterDescriptor_t dw_shape, void* dw) {
-  return Enqueue(handle, alpha, beta, c->tf32, workspace, bytes,
-                 [=, xs = *x_shape, ws = *dw_shape, c = *c, ys = *dy_shape](float factor, float kept, auto round) {
-                   const auto *image = static_cast<const float*>(x), *from = static_cast<const float*>(dy);
-                   auto* to = static_cast<float*>(dw);
-                   Keep(kept, Elements(ws), to);
+  return Enqueue(handle, alpha, beta, workspace, bytes,
+                 [=, xs = *x_shape, ws = *dw_shape, c = *c, ys = *dy_shape](float factor, float kept) {
+                   const std::vector<float> image = Read(xs, x, c.math), from = Read(ys, dy, c.math);
+                   std::vector<float> sums(Elements(ws));
                    ForProducts(xs, ws, c, ys, [&](int64_t at_x, int64_t at_w, int64_t at_y) {
-                     to[at_w] += factor * round(image[at_x]) * round(from[at_y]);
+                     sums[at_w] += image[at_x] * from[at_y];
                    });
+                   Write(ws, factor, sums, kept, dw);
                  });
 }
 

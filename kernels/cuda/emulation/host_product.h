@@ -16,6 +16,21 @@
 // asked for; the order of the additions is the simplest.
 namespace rubato::cuda::emulation {
 
+inline float Element(cudaDataType_t type, const void* data, int64_t at) {
+  if (type == CUDA_R_16BF) return __bfloat162float(static_cast<const __nv_bfloat16*>(data)[at]);
+  if (type == CUDA_R_16F) return __half2float(static_cast<const __half*>(data)[at]);
+  return static_cast<const float*>(data)[at];
+}
+inline void SetElement(cudaDataType_t type, void* data, int64_t at, float element) {
+  if (type == CUDA_R_16BF) {
+    static_cast<__nv_bfloat16*>(data)[at] = __float2bfloat16_rn(element);
+  } else if (type == CUDA_R_16F) {
+    static_cast<__half*>(data)[at] = __float2half_rn(element);
+  } else {
+    static_cast<float*>(data)[at] = element;
+  }
+}
+
 struct HostMatrix {
   const void* data = nullptr;
   cudaDataType_t type = CUDA_R_32F;
@@ -25,22 +40,20 @@ struct HostMatrix {
 
   float At(int64_t batch, int64_t row, int64_t column_number) const {
     if (transposed) std::swap(row, column_number);
-    const int64_t at = batch * stride + column_number * column + row;
-    if (type == CUDA_R_16BF) return __bfloat162float(static_cast<const __nv_bfloat16*>(data)[at]);
-    if (type == CUDA_R_16F) return __half2float(static_cast<const __half*>(data)[at]);
-    const float element = static_cast<const float*>(data)[at];
+    const float element = Element(type, data, batch * stride + column_number * column + row);
     return tf32 ? RoundToTf32(element) : element;
   }
 };
 
-// c = alpha * a [m, k] * b [k, n] + beta * c, plus bias [m] in each column where there is one.
+// c = alpha * a [m, k] * b [k, n] + beta * c, plus bias [m] in each column where there is one, of c's type.
 struct HostProduct {
   int64_t m = 0, n = 0, k = 0, batch = 1;
   float alpha = 1;
   HostMatrix a, b;
   float beta = 0;
-  const float* bias = nullptr;
-  float* c = nullptr;
+  const void* bias = nullptr;
+  void* c = nullptr;
+  cudaDataType_t c_type = CUDA_R_32F;
   int64_t c_column = 0, c_stride = 0;
 
   void Compute() const {
@@ -53,10 +66,11 @@ struct HostProduct {
           const float right = b.At(matrix, i, column);
           for (int64_t row = 0; row < m; ++row) sums[row] += left[i * m + row] * right;
         }
-        float* const results = c + matrix * c_stride + column * c_column;
         for (int64_t row = 0; row < m; ++row) {
+          const int64_t at = matrix * c_stride + column * c_column + row;
           // What was there before is not looked at where it does not count: it may be anything.
-          results[row] = alpha * sums[row] + (beta == 0 ? 0 : beta * results[row]) + (bias == nullptr ? 0 : bias[row]);
+          const float before = beta == 0 ? 0 : beta * Element(c_type, c, at);
+          SetElement(c_type, c, at, alpha * sums[row] + before + (bias == nullptr ? 0 : Element(c_type, bias, row)));
         }
       }
     }

@@ -7,6 +7,7 @@
 #include <cuda_runtime.h>
 #include <math.h>
 
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <functional>
@@ -39,6 +40,11 @@ inline float __shfl_down_sync(unsigned, float value, unsigned lanes) {
 inline float __shfl_xor_sync(unsigned, float value, int bits) {
   const auto given = rubato::cuda::emulation::AwaitWarp(std::bit_cast<uint32_t>(value));
   return std::bit_cast<float>(given.values[given.lane ^ bits]);
+}
+inline double __shfl_xor_sync(unsigned lanes, double value, int bits) {
+  const auto halves = std::bit_cast<std::array<float, 2>>(value);
+  return std::bit_cast<double>(
+      std::array{__shfl_xor_sync(lanes, halves[0], bits), __shfl_xor_sync(lanes, halves[1], bits)});
 }
 inline unsigned __ballot_sync(unsigned, bool predicate) {
   const auto given = rubato::cuda::emulation::AwaitWarp(predicate ? 1 : 0);
