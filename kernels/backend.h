@@ -200,10 +200,11 @@ class Backend {
   virtual absl::Status LayerNorm(float epsilon, const DeviceTensor& x, const DeviceTensor& gain,
                                  const DeviceTensor& bias, const DeviceTensor& y, const DeviceTensor& mean,
                                  const DeviceTensor& inverse_deviation) = 0;
-  // dx may be dy, or empty when it is not needed.
+  // dx may be dy, or empty when it is not needed. With add_to_dx its gradient is added to what dx has, and dx is not
+  // dy.
   virtual absl::Status LayerNormBackward(const DeviceTensor& x, const DeviceTensor& gain, const DeviceTensor& mean,
                                          const DeviceTensor& inverse_deviation, const DeviceTensor& dy, bool accumulate,
-                                         const DeviceTensor& dx, const DeviceTensor& dgain,
+                                         bool add_to_dx, const DeviceTensor& dx, const DeviceTensor& dgain,
                                          const DeviceTensor& dbias) = 0;
 
   // Normalises, in each example of x [n, channels, ...], each group of channels / groups consecutive channels, then

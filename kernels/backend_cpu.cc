@@ -127,7 +127,8 @@ class CpuBackend : public Backend {
                          const DeviceTensor& inverse_deviation) override;
   absl::Status LayerNormBackward(const DeviceTensor& x, const DeviceTensor& gain, const DeviceTensor& mean,
                                  const DeviceTensor& inverse_deviation, const DeviceTensor& dy, bool accumulate,
-                                 const DeviceTensor& dx, const DeviceTensor& dgain, const DeviceTensor& dbias) override;
+                                 bool add_to_dx, const DeviceTensor& dx, const DeviceTensor& dgain,
+                                 const DeviceTensor& dbias) override;
 
   absl::Status GroupNorm(int64_t groups, float epsilon, const DeviceTensor& x, const DeviceTensor& gain,
                          const DeviceTensor& bias, const DeviceTensor& y, const DeviceTensor& mean,
@@ -384,13 +385,13 @@ absl::Status CpuBackend::LayerNorm(float epsilon, const DeviceTensor& x, const D
 
 absl::Status CpuBackend::LayerNormBackward(const DeviceTensor& x, const DeviceTensor& gain, const DeviceTensor& mean,
                                            const DeviceTensor& inverse_deviation, const DeviceTensor& dy,
-                                           bool accumulate, const DeviceTensor& dx, const DeviceTensor& dgain,
-                                           const DeviceTensor& dbias) {
+                                           bool accumulate, bool add_to_dx, const DeviceTensor& dx,
+                                           const DeviceTensor& dgain, const DeviceTensor& dbias) {
   RUBATO_RETURN_IF_ERROR(CheckLayerNorm(x, gain, dbias, dy, mean, inverse_deviation));
   RUBATO_RETURN_IF_ERROR(CheckSame("LayerNormBackward", "dgain", dgain, "dbias", dbias));
   if (!dx.empty()) RUBATO_RETURN_IF_ERROR(CheckSame("LayerNormBackward", "dx", dx, "x", x));
   cpu::LayerNormBackward(x.rows(), x.columns(), In(x), In(gain), In(mean), In(inverse_deviation), In(dy), accumulate,
-                         Out(dx), Out(dgain), Out(dbias));
+                         add_to_dx, Out(dx), Out(dgain), Out(dbias));
   return absl::OkStatus();
 }
 

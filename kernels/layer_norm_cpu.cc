@@ -20,8 +20,8 @@ void LayerNorm(float epsilon, int64_t rows, int64_t columns, const float* x, con
 }
 
 void LayerNormBackward(int64_t rows, int64_t columns, const float* x, const float* gain, const float* mean,
-                       const float* inverse_deviation, const float* dy, bool accumulate, float* dx, float* dgain,
-                       float* dbias) {
+                       const float* inverse_deviation, const float* dy, bool accumulate, bool add_to_dx, float* dx,
+                       float* dgain, float* dbias) {
   // Doubles, so that the sums over a large batch keep their precision.
   std::vector<double> sums(2 * columns, 0.0);
   double *gain_sum = sums.data(), *bias_sum = gain_sum + columns;
@@ -43,7 +43,10 @@ void LayerNormBackward(int64_t rows, int64_t columns, const float* x, const floa
     const auto a = static_cast<float>(direct / columns), b = static_cast<float>(along / columns);
     float* dxr = dx + row * columns;
 #pragma omp simd
-    for (int64_t i = 0; i < columns; ++i) dxr[i] = r * (dyr[i] * gain[i] - a - (xr[i] - m) * r * b);
+    for (int64_t i = 0; i < columns; ++i) {
+      const float gradient = r * (dyr[i] * gain[i] - a - (xr[i] - m) * r * b);
+      dxr[i] = add_to_dx ? dxr[i] + gradient : gradient;
+    }
   }
   for (int64_t i = 0; i < columns; ++i) {
     dgain[i] = static_cast<float>(gain_sum[i]) + (accumulate ? dgain[i] : 0.0f);

@@ -8,10 +8,10 @@ namespace rubato::cpu {
 
 void LayerNorm(float epsilon, int64_t rows, int64_t columns, const float* x, const float* gain, const float* bias,
                float* y, float* mean, float* inverse_deviation);
-// dx may be dy, or null.
+// dx may be dy, or null; with add_to_dx it is added to, and is not dy.
 void LayerNormBackward(int64_t rows, int64_t columns, const float* x, const float* gain, const float* mean,
-                       const float* inverse_deviation, const float* dy, bool accumulate, float* dx, float* dgain,
-                       float* dbias);
+                       const float* inverse_deviation, const float* dy, bool accumulate, bool add_to_dx, float* dx,
+                       float* dgain, float* dbias);
 
 }  // namespace rubato::cpu
 

@@ -66,7 +66,7 @@ class PlanningBackend : public Backend {
   absl::Status ActivateBackward(Activation, Tensor, Tensor, Tensor, Tensor) override { return absl::OkStatus(); }
   absl::Status Dropout(const DropoutMask&, Tensor, Tensor) override { return absl::OkStatus(); }
   absl::Status LayerNorm(float, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor) override { return absl::OkStatus(); }
-  absl::Status LayerNormBackward(Tensor, Tensor, Tensor, Tensor, Tensor, bool, Tensor, Tensor, Tensor) override {
+  absl::Status LayerNormBackward(Tensor, Tensor, Tensor, Tensor, Tensor, bool, bool, Tensor, Tensor, Tensor) override {
     return absl::OkStatus();
   }
   absl::Status GroupNorm(int64_t, float, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor) override {

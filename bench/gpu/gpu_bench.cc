@@ -162,7 +162,7 @@ class Suite {
     Add("bias gradient", bytes, 0, [this, bias, x] { return backend_.BiasGradient(x, false, bias); });
     Add("layer norm", 2 * bytes, 0, [=, this] { return backend_.LayerNorm(1e-5f, x, gain, gain, y, mean, inverse); });
     Add("layer norm gradient", 5 * bytes, 0,
-        [=, this] { return backend_.LayerNormBackward(x, gain, mean, inverse, x, false, y, bias, bias); });
+        [=, this] { return backend_.LayerNormBackward(x, gain, mean, inverse, x, false, false, y, bias, bias); });
     Add("softmax loss", 8 * elements, 0,
         [=, this] { return backend_.SoftmaxCrossEntropy(logits, classes, 1, dlogits, sums); });
     return absl::OkStatus();

@@ -90,13 +90,20 @@ TEST_P(ConformanceTest, LayerNormMatchesReference) {
 
     DeviceTensor dgain = Unwritten(row), dbias = Upload(row, before);
     auto backward = reference::LayerNormBackward(1e-3f, rows, x, gain, dy);
-    EXPECT_OK(backend_->LayerNormBackward(device_x, device_gain, mean, inverse, device_dy, false, DeviceTensor(), dgain,
-                                          dbias));
+    EXPECT_OK(backend_->LayerNormBackward(device_x, device_gain, mean, inverse, device_dy, false, false, DeviceTensor(),
+                                          dgain, dbias));
     ExpectClose(dgain, backward.dgain, "dgain");
     ExpectClose(dbias, backward.dbias, "dbias");
+    const Values other = RandomValues(rows * columns);
+    Values sum = other;
+    for (size_t i = 0; i < sum.size(); ++i) sum[i] += backward.dx[i];
+    DeviceTensor device_sum = UploadActivation(shape, other), again = Unwritten(row);
+    EXPECT_OK(backend_->LayerNormBackward(device_x, device_gain, mean, inverse, device_dy, false, true, device_sum,
+                                          again, again));
+    ExpectClose(device_sum, sum, "dx added");
     // Again, adding to what is there, and dx over dy.
-    EXPECT_OK(
-        backend_->LayerNormBackward(device_x, device_gain, mean, inverse, device_dy, true, device_dy, dgain, dbias));
+    EXPECT_OK(backend_->LayerNormBackward(device_x, device_gain, mean, inverse, device_dy, true, false, device_dy,
+                                          dgain, dbias));
     ExpectClose(device_dy, backward.dx, "dx");
     for (double& value : backward.dgain) value *= 2;
     for (double& value : backward.dbias) value *= 2;

@@ -61,8 +61,8 @@ struct CublasLt::Library {
     cublasLtMatmulAlgo_t algorithm;
     int64_t workspace_bytes;
   };
-  // By rows, inputs and units: what the library chose, or that it has nothing.
-  std::map<std::array<int64_t, 3>, std::optional<Choice>> choices;
+  // By epilogue and sizes: what the library chose, or that it has nothing.
+  std::map<std::array<int64_t, 4>, std::optional<Choice>> choices;
 
   absl::Status Load() {
     RUBATO_ASSIGN_OR_RETURN(
@@ -83,37 +83,53 @@ struct CublasLt::Library {
   }
 };
 
-// What the library is told of one product. Its matrices are column-major, where ours are their transposes: y^T [units,
-// rows] = weight [units, inputs] * x^T, of which it has weight^T.
+// d [m, n] = op(a) [m, k] * op(b) [k, n] + beta * d. Matrices are column-major, where ours are their transposes.
+struct CublasLt::Product {
+  struct Matrix {
+    const void* data;
+    int64_t rows, columns;
+    bool transposed;
+  };
+  Matrix a, b;
+  ElementType operands;
+  void* d;
+  int64_t m, n;
+  ElementType result;
+  float beta;
+  cublasLtEpilogue_t epilogue;
+  // What the epilogue adds or writes.
+  const void* bias;
+};
+
+// What the library is told of a product.
 struct CublasLt::Operation {
   explicit Operation(const Library* library) : library(library) {}
   ~Operation() {
-    if (y != nullptr) (void)library->destroy_layout(y);
-    if (x != nullptr) (void)library->destroy_layout(x);
-    if (weight != nullptr) (void)library->destroy_layout(weight);
+    if (d != nullptr) (void)library->destroy_layout(d);
+    if (b != nullptr) (void)library->destroy_layout(b);
+    if (a != nullptr) (void)library->destroy_layout(a);
     if (operation != nullptr) (void)library->destroy_operation(operation);
   }
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
 
-  absl::Status Describe(MatrixPrecision precision, const Linear& linear) {
-    const cublasOperation_t transposed = CUBLAS_OP_T;
-    const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+  absl::Status Describe(MatrixPrecision precision, const Product& product) {
     RUBATO_CUBLAS_LT_RETURN_IF_ERROR(library,
                                      library->create_operation(&operation, ComputeType(precision), CUDA_R_32F));
-    RUBATO_CUBLAS_LT_RETURN_IF_ERROR(
-        library, library->set_operation(operation, CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof(transposed)));
-    RUBATO_CUBLAS_LT_RETURN_IF_ERROR(
-        library, library->set_operation(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue)));
-    RUBATO_CUBLAS_LT_RETURN_IF_ERROR(library, library->set_operation(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
-                                                                     &linear.bias, sizeof(linear.bias)));
-    const cudaDataType_t type = DataType(linear.type);
-    RUBATO_CUBLAS_LT_RETURN_IF_ERROR(library,
-                                     library->create_layout(&weight, type, linear.inputs, linear.units, linear.inputs));
-    RUBATO_CUBLAS_LT_RETURN_IF_ERROR(library,
-                                     library->create_layout(&x, type, linear.inputs, linear.rows, linear.inputs));
-    RUBATO_CUBLAS_LT_RETURN_IF_ERROR(library,
-                                     library->create_layout(&y, type, linear.units, linear.rows, linear.units));
+    const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const auto& value) {
+      return library->set_operation(operation, attribute, &value, sizeof(value));
+    };
+    const auto transposed = [](const Product::Matrix& matrix) { return matrix.transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
+    RUBATO_CUBLAS_LT_RETURN_IF_ERROR(library, set(CUBLASLT_MATMUL_DESC_TRANSA, transposed(product.a)));
+    RUBATO_CUBLAS_LT_RETURN_IF_ERROR(library, set(CUBLASLT_MATMUL_DESC_TRANSB, transposed(product.b)));
+    RUBATO_CUBLAS_LT_RETURN_IF_ERROR(library, set(CUBLASLT_MATMUL_DESC_EPILOGUE, product.epilogue));
+    RUBATO_CUBLAS_LT_RETURN_IF_ERROR(library, set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, product.bias));
+    const auto layout = [&](ElementType type, int64_t rows, int64_t columns, cublasLtMatrixLayout_t* made) {
+      return library->create_layout(made, DataType(type), rows, columns, rows);
+    };
+    RUBATO_CUBLAS_LT_RETURN_IF_ERROR(library, layout(product.operands, product.a.rows, product.a.columns, &a));
+    RUBATO_CUBLAS_LT_RETURN_IF_ERROR(library, layout(product.operands, product.b.rows, product.b.columns, &b));
+    RUBATO_CUBLAS_LT_RETURN_IF_ERROR(library, layout(product.result, product.m, product.n, &d));
     return absl::OkStatus();
   }
 
@@ -127,7 +143,7 @@ struct CublasLt::Operation {
     cublasStatus_t status =
         library->set_preference(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most, sizeof(most));
     if (status == CUBLAS_STATUS_SUCCESS) {
-      status = library->choose(handle, operation, weight, x, y, y, preference, 1, &result, &count);
+      status = library->choose(handle, operation, a, b, d, d, preference, 1, &result, &count);
     }
     (void)library->destroy_preference(preference);
     if (status != CUBLAS_STATUS_SUCCESS || count == 0 || result.state != CUBLAS_STATUS_SUCCESS) return std::nullopt;
@@ -136,7 +152,7 @@ struct CublasLt::Operation {
 
   const Library* const library;
   cublasLtMatmulDesc_t operation = nullptr;
-  cublasLtMatrixLayout_t weight = nullptr, x = nullptr, y = nullptr;
+  cublasLtMatrixLayout_t a = nullptr, b = nullptr, d = nullptr;
 };
 
 CublasLt::CublasLt(MatrixPrecision precision) : precision_(precision) {}
@@ -161,26 +177,56 @@ CublasLt::~CublasLt() {
 }
 
 absl::StatusOr<bool> CublasLt::MultiplyAddBias(Work& work, const Linear& linear) {
-  if (!IsAligned(linear.x) || !IsAligned(linear.weight) || !IsAligned(linear.bias) || !IsAligned(linear.y)) {
-    return false;
+  const auto& [rows, inputs, units] = linear.sizes;
+  // y^T = weight * x^T.
+  return Multiply(work, {.a = {linear.weight, inputs, units, true},
+                         .b = {linear.x, inputs, rows, false},
+                         .operands = linear.type,
+                         .d = linear.y,
+                         .m = units,
+                         .n = rows,
+                         .result = linear.type,
+                         .beta = 0,
+                         .epilogue = CUBLASLT_EPILOGUE_BIAS,
+                         .bias = linear.bias});
+}
+
+absl::StatusOr<bool> CublasLt::MultiplySumRows(Work& work, const LinearGradient& gradient) {
+  const auto& [rows, inputs, units] = gradient.sizes;
+  // dweight^T = x^T * dy, of which the second is added up.
+  return Multiply(work, {.a = {gradient.x, inputs, rows, false},
+                         .b = {gradient.dy, units, rows, true},
+                         .operands = gradient.type,
+                         .d = gradient.dweight,
+                         .m = inputs,
+                         .n = units,
+                         .result = ElementType::kFloat32,
+                         .beta = gradient.accumulate ? 1.0f : 0.0f,
+                         .epilogue = CUBLASLT_EPILOGUE_BGRADB,
+                         .bias = gradient.dbias});
+}
+
+absl::StatusOr<bool> CublasLt::Multiply(Work& work, const Product& product) {
+  for (const void* address : {product.a.data, product.b.data, static_cast<const void*>(product.d), product.bias}) {
+    if (!IsAligned(address)) return false;
   }
   const auto handle = static_cast<cublasLtHandle_t>(handle_);
   Operation operation(library_.get());
-  RUBATO_RETURN_IF_ERROR(operation.Describe(precision_, linear));
-  const std::array<int64_t, 3> sizes = {linear.rows, linear.inputs, linear.units};
-  auto known = library_->choices.find(sizes);
+  RUBATO_RETURN_IF_ERROR(operation.Describe(precision_, product));
+  const std::array<int64_t, 4> key = {product.epilogue, product.a.rows, product.a.columns, product.n};
+  auto known = library_->choices.find(key);
   if (known == library_->choices.end()) {
     RUBATO_ASSIGN_OR_RETURN(std::optional<Library::Choice> choice, operation.Choose(handle));
-    known = library_->choices.emplace(sizes, choice).first;
+    known = library_->choices.emplace(key, choice).first;
   }
   if (!known->second.has_value()) return false;
   const Library::Choice& choice = *known->second;
   RUBATO_ASSIGN_OR_RETURN(char* workspace, work.Scratch<char>(choice.workspace_bytes));
-  const float one = 1, zero = 0;
+  const float one = 1;
   RUBATO_CUBLAS_LT_RETURN_IF_ERROR(
-      library_, library_->multiply(handle, operation.operation, &one, linear.weight, operation.weight, linear.x,
-                                   operation.x, &zero, linear.y, operation.y, linear.y, operation.y, &choice.algorithm,
-                                   workspace, choice.workspace_bytes, work.stream()));
+      library_, library_->multiply(handle, operation.operation, &one, product.a.data, operation.a, product.b.data,
+                                   operation.b, &product.beta, product.d, operation.d, product.d, operation.d,
+                                   &choice.algorithm, workspace, choice.workspace_bytes, work.stream()));
   return true;
 }
 

@@ -85,7 +85,8 @@ class CudaBackend : public Backend {
                          const DeviceTensor& inverse_deviation) override;
   absl::Status LayerNormBackward(const DeviceTensor& x, const DeviceTensor& gain, const DeviceTensor& mean,
                                  const DeviceTensor& inverse_deviation, const DeviceTensor& dy, bool accumulate,
-                                 const DeviceTensor& dx, const DeviceTensor& dgain, const DeviceTensor& dbias) override;
+                                 bool add_to_dx, const DeviceTensor& dx, const DeviceTensor& dgain,
+                                 const DeviceTensor& dbias) override;
 
   absl::Status GroupNorm(int64_t groups, float epsilon, const DeviceTensor& x, const DeviceTensor& gain,
                          const DeviceTensor& bias, const DeviceTensor& y, const DeviceTensor& mean,
@@ -134,6 +135,9 @@ class CudaBackend : public Backend {
   absl::Status CudnnBackwardWeight(Work& work, const Conv2dGeometry& geometry, const DeviceTensor& x,
                                    const DeviceTensor& dy, bool accumulate, const DeviceTensor& dweight);
 
+  // dweight and dbias of LinearBackward in one kernel; false: there is none, and nothing has been done.
+  absl::StatusOr<bool> MultiplySumRows(const DeviceTensor& x, const DeviceTensor& dy, bool accumulate,
+                                       const DeviceTensor& dweight, const DeviceTensor& dbias);
   // Uninitialised memory for n elements of a product's operand.
   absl::StatusOr<void*> NewOperand(Work& work, int64_t n);
   template <typename Byte>

@@ -160,14 +160,14 @@ absl::Status CudaBackend::LayerNorm(float epsilon, const DeviceTensor& x, const 
 
 absl::Status CudaBackend::LayerNormBackward(const DeviceTensor& x, const DeviceTensor& gain, const DeviceTensor& mean,
                                             const DeviceTensor& inverse_deviation, const DeviceTensor& dy,
-                                            bool accumulate, const DeviceTensor& dx, const DeviceTensor& dgain,
-                                            const DeviceTensor& dbias) {
+                                            bool accumulate, bool add_to_dx, const DeviceTensor& dx,
+                                            const DeviceTensor& dgain, const DeviceTensor& dbias) {
   RUBATO_RETURN_IF_ERROR(CheckLayerNorm(x, gain, dbias, dy, mean, inverse_deviation));
   RUBATO_RETURN_IF_ERROR(CheckSame("LayerNormBackward", "dgain", dgain, "dbias", dbias));
   if (!dx.empty()) RUBATO_RETURN_IF_ERROR(CheckSame("LayerNormBackward", "dx", dx, "x", x));
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x, &gain, &mean, &inverse_deviation, &dy}, {&dx, &dgain, &dbias}));
   return cuda::LayerNormBackward(work, LayerNormShapeOf(x), InBytes(x), In(gain), In(mean), In(inverse_deviation),
-                                 InBytes(dy), accumulate, OutBytes(dx), Out(dgain), Out(dbias));
+                                 InBytes(dy), accumulate, add_to_dx, OutBytes(dx), Out(dgain), Out(dbias));
 }
 
 absl::Status CudaBackend::GroupNorm(int64_t groups, float epsilon, const DeviceTensor& x, const DeviceTensor& gain,

@@ -45,9 +45,7 @@ absl::Status CudaBackend::Linear(const DeviceTensor& x, const DeviceTensor& weig
   }
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x, &weight, &bias}, {&y}));
   const int64_t inputs = weight.columns(), units = weight.rows();
-  CublasLt::Linear linear = {.rows = x.rows(),
-                             .inputs = inputs,
-                             .units = units,
+  CublasLt::Linear linear = {.sizes = {.rows = x.rows(), .inputs = inputs, .units = units},
                              .type = type_,
                              .x = InBytes(x),
                              .weight = InBytes(weight),
@@ -77,9 +75,37 @@ absl::Status CudaBackend::LinearBackward(const DeviceTensor& x, const DeviceTens
     RUBATO_RETURN_IF_ERROR(Fill(0, dweight));
     return dbias.empty() ? absl::OkStatus() : Fill(0, dbias);
   }
-  RUBATO_RETURN_IF_ERROR(Gemm(true, false, 1, dy, x, accumulate ? 1 : 0, dweight));
-  if (!dbias.empty()) RUBATO_RETURN_IF_ERROR(BiasGradient(dy, accumulate, dbias));
+  bool summed = false;
+  if (!dbias.empty() && dweight.elements() > 0) {
+    RUBATO_ASSIGN_OR_RETURN(summed, MultiplySumRows(x, dy, accumulate, dweight, dbias));
+  }
+  if (!summed) {
+    RUBATO_RETURN_IF_ERROR(Gemm(true, false, 1, dy, x, accumulate ? 1 : 0, dweight));
+    if (!dbias.empty()) RUBATO_RETURN_IF_ERROR(BiasGradient(dy, accumulate, dbias));
+  }
   return dx.empty() ? absl::OkStatus() : Gemm(false, false, 1, dy, weight, 0, dx);
+}
+
+absl::StatusOr<bool> CudaBackend::MultiplySumRows(const DeviceTensor& x, const DeviceTensor& dy, bool accumulate,
+                                                  const DeviceTensor& dweight, const DeviceTensor& dbias) {
+  RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x, &dy}, {&dweight, &dbias}));
+  CublasLt::LinearGradient gradient = {
+      .sizes = {.rows = x.rows(), .inputs = dweight.columns(), .units = dweight.rows()},
+      .type = type_,
+      .x = InBytes(x),
+      .dy = InBytes(dy),
+      .accumulate = accumulate,
+      .dweight = Out(dweight),
+      .dbias = Out(dbias)};
+  // The library overwrites it.
+  if (accumulate) {
+    RUBATO_ASSIGN_OR_RETURN(gradient.dbias, work.Scratch<float>(dbias.elements()));
+  }
+  RUBATO_ASSIGN_OR_RETURN(const bool done, cublas_lt_->MultiplySumRows(work, gradient));
+  if (!done || !accumulate) return done;
+  RUBATO_RETURN_IF_ERROR(
+      AddConverted(work.stream(), ElementType::kFloat32, gradient.dbias, dbias.elements(), Out(dbias)));
+  return true;
 }
 
 absl::StatusOr<bool> CudaBackend::UsesCudnn(const Conv2dGeometry& g, int64_t images) {

@@ -17,6 +17,7 @@ struct LayerNormArguments {
   float *mean_out = nullptr, *inverse_deviation_out = nullptr;
   const float *mean = nullptr, *inverse_deviation = nullptr;
   void *y = nullptr, *dx = nullptr;
+  bool add_to_dx = false;
 };
 
 struct GroupNormArguments {
@@ -68,14 +69,15 @@ __device__ Statistics RowStatistics(const T* x, int64_t n, float epsilon, double
   return {mean, static_cast<float>(1 / sqrt(variance + epsilon))};
 }
 
-// dx = r * (dy * gain - a - x_hat * b), of one pack.
+// dx = r * (dy * gain - a - x_hat * b), of one pack; or that is added to it.
 template <int kPack, typename T>
 __device__ inline void StoreInputGradient(const float (&x)[kPack], const float (&dy)[kPack], const float (&gain)[kPack],
-                                          const Statistics& s, float a, float b, T* dx) {
-  float result[kPack];
+                                          const Statistics& s, float a, float b, bool add, T* dx) {
+  float result[kPack] = {};
+  if (add) Load<kPack>(dx, result);
   for (int j = 0; j < kPack; ++j) {
     const float x_hat = (x[j] - s.mean) * s.inverse_deviation;
-    result[j] = s.inverse_deviation * (dy[j] * gain[j] - a - x_hat * b);
+    result[j] += s.inverse_deviation * (dy[j] * gain[j] - a - x_hat * b);
   }
   Store<kPack>(result, dx);
 }
@@ -146,7 +148,7 @@ __global__ void LayerNormInputGradientKernel(LayerNormArguments a) {
     Load<kPack>(x + i, values);
     Load<kPack>(dy + i, gradient);
     Load<kPack>(a.gain + i, gain);
-    StoreInputGradient<kPack>(values, gradient, gain, s, mean, slope, dx + i);
+    StoreInputGradient<kPack>(values, gradient, gain, s, mean, slope, a.add_to_dx, dx + i);
   });
 }
 
@@ -246,7 +248,7 @@ __global__ void GroupNormInputGradientKernel(GroupNormArguments a) {
     Load<kPack>(x + i, values);
     Load<kPack>(dy + i, gradient);
     for (int j = 0; j < kPack; ++j) gain[j] = channel_gain;
-    StoreInputGradient<kPack>(values, gradient, gain, s, mean, slope, dx + i);
+    StoreInputGradient<kPack>(values, gradient, gain, s, mean, slope, false, dx + i);
   });
 }
 
@@ -353,9 +355,15 @@ absl::Status LayerNorm(Stream stream, const LayerNormShape& shape, float epsilon
 
 absl::Status LayerNormBackward(Work& work, const LayerNormShape& shape, const void* x, const float* gain,
                                const float* mean, const float* inverse_deviation, const void* dy, bool accumulate,
-                               void* dx, float* dgain, float* dbias) {
-  const LayerNormArguments a = {
-      .shape = shape, .x = x, .dy = dy, .gain = gain, .mean = mean, .inverse_deviation = inverse_deviation, .dx = dx};
+                               bool add_to_dx, void* dx, float* dgain, float* dbias) {
+  const LayerNormArguments a = {.shape = shape,
+                                .x = x,
+                                .dy = dy,
+                                .gain = gain,
+                                .mean = mean,
+                                .inverse_deviation = inverse_deviation,
+                                .dx = dx,
+                                .add_to_dx = add_to_dx};
   // First, while dy is what it was.
   RUBATO_RETURN_IF_ERROR(SumTerms(work, a, accumulate, {{dgain, dbias}}));
   if (dx == nullptr) return absl::OkStatus();

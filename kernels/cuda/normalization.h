@@ -19,10 +19,10 @@ struct LayerNormShape {
 
 absl::Status LayerNorm(Stream stream, const LayerNormShape& shape, float epsilon, const void* x, const float* gain,
                        const float* bias, void* y, float* mean, float* inverse_deviation);
-// dx may be dy, or null.
+// dx may be dy, or null; with add_to_dx it is added to, and is not dy.
 absl::Status LayerNormBackward(Work& work, const LayerNormShape& shape, const void* x, const float* gain,
                                const float* mean, const float* inverse_deviation, const void* dy, bool accumulate,
-                               void* dx, float* dgain, float* dbias);
+                               bool add_to_dx, void* dx, float* dgain, float* dbias);
 
 // x [batch, channels, inner].
 struct GroupNormShape {

@@ -115,9 +115,10 @@ class DeferredBackend : public Backend {
   }
   absl::Status LayerNormBackward(const DeviceTensor& x, const DeviceTensor& gain, const DeviceTensor& mean,
                                  const DeviceTensor& inverse_deviation, const DeviceTensor& dy, bool accumulate,
-                                 const DeviceTensor& dx, const DeviceTensor& dgain,
+                                 bool add_to_dx, const DeviceTensor& dx, const DeviceTensor& dgain,
                                  const DeviceTensor& dbias) override {
-    return Defer(&Backend::LayerNormBackward, x, gain, mean, inverse_deviation, dy, accumulate, dx, dgain, dbias);
+    return Defer(&Backend::LayerNormBackward, x, gain, mean, inverse_deviation, dy, accumulate, add_to_dx, dx, dgain,
+                 dbias);
   }
   absl::Status GroupNorm(int64_t groups, float epsilon, const DeviceTensor& x, const DeviceTensor& gain,
                          const DeviceTensor& bias, const DeviceTensor& y, const DeviceTensor& mean,

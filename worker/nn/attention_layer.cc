@@ -29,6 +29,8 @@ class AttentionLayer : public Layer {
     return dx;
   }
 
+  bool keeps_output_gradient() const override { return true; }
+
  private:
   Backend* const backend_;
   const AttentionGeometry geometry_;

@@ -37,6 +37,8 @@ class Conv2dLayer : public Layer {
     return dx;
   }
 
+  bool keeps_output_gradient() const override { return true; }
+
  private:
   Backend* const backend_;
   const Conv2dGeometry geometry_;

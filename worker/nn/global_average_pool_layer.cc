@@ -27,6 +27,8 @@ class GlobalAveragePoolLayer : public Layer {
     return dx;
   }
 
+  bool keeps_output_gradient() const override { return true; }
+
  private:
   int64_t plane() const { return ones_.elements(); }
 

@@ -24,6 +24,8 @@ struct BackwardPass {
   bool accumulate = false;
   // Whether the gradient of the input is needed.
   bool input_gradient = true;
+  // Other terms of that gradient; empty where there are none so far, or the layer does not add to them.
+  DeviceTensor input_gradient_sum;
 };
 
 // A layer's parameters in the order of LayerSpec::tensors, and their gradients. Empty where there is none.
@@ -43,9 +45,14 @@ class Layer {
   // view of x.
   virtual absl::StatusOr<DeviceTensor> Forward(const DeviceTensor& x, const ForwardPass& pass) = 0;
   // Writes the parameter gradients of the last forward pass, whose input and output are x and y, and returns dx, or an
-  // empty tensor where it is not needed. dx may be a view of dy, whose elements may be overwritten.
+  // empty tensor where it is not needed. dx may be a view of dy, whose elements may be overwritten. Where there are
+  // other terms of dx in the pass, they are returned with the layer's added.
   virtual absl::StatusOr<DeviceTensor> Backward(const DeviceTensor& x, const DeviceTensor& y, const DeviceTensor& dy,
                                                 const BackwardPass& pass) = 0;
+  // Whether Backward leaves dy as it is, and does not return it either.
+  virtual bool keeps_output_gradient() const { return false; }
+  // Whether Backward adds to a pass's input_gradient_sum.
+  virtual bool adds_input_gradient() const { return false; }
   // Whether all passes over the same tensors are the same operations with the same numbers.
   virtual bool repeats() const { return true; }
 };

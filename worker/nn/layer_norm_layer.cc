@@ -26,13 +26,17 @@ class LayerNormLayer : public Layer {
 
   absl::StatusOr<DeviceTensor> Backward(const DeviceTensor& x, const DeviceTensor&, const DeviceTensor& dy,
                                         const BackwardPass& pass) override {
-    const DeviceTensor rows = Normalised(x), dy_rows = Normalised(dy);
+    const DeviceTensor rows = Normalised(x);
+    const bool adds = !pass.input_gradient_sum.empty();
+    const DeviceTensor dx = !pass.input_gradient ? DeviceTensor() : adds ? pass.input_gradient_sum : dy;
     RUBATO_RETURN_IF_ERROR(backend_->LayerNormBackward(rows, parameters_.weight, mean_.Rows(rows.rows()),
-                                                       inverse_deviation_.Rows(rows.rows()), dy_rows, pass.accumulate,
-                                                       pass.input_gradient ? dy_rows : DeviceTensor(),
+                                                       inverse_deviation_.Rows(rows.rows()), Normalised(dy),
+                                                       pass.accumulate, adds, dx.empty() ? dx : Normalised(dx),
                                                        parameters_.weight_gradient, parameters_.bias_gradient));
-    return pass.input_gradient ? dy : DeviceTensor();
+    return dx;
   }
+
+  bool adds_input_gradient() const override { return true; }
 
  private:
   // With what is normalised together in a row: an example, or a position of one.

@@ -31,6 +31,8 @@ class LinearLayer : public Layer {
     return dx;
   }
 
+  bool keeps_output_gradient() const override { return true; }
+
  private:
   // The weight's shape says whether it works on whole examples or on each position of them.
   int64_t units() const { return parameters_.weight.rows(); }

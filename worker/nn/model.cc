@@ -39,13 +39,21 @@ absl::Status Model::Allocate() {
     layers_.emplace_back();
     sums_.emplace_back();
     if (layer.config.has_residual()) {
-      RUBATO_ASSIGN_OR_RETURN(sums_.back(), ResidualSum::Create(layer, context));
+      RUBATO_ASSIGN_OR_RETURN(sums_.back(),
+                              ResidualSum::Create(layer, context, SharesGradient(layer, context.position)));
     } else {
       RUBATO_ASSIGN_OR_RETURN(layers_.back(), CreateLayer(layer, context, Parameters(layer)));
     }
     ++context.position;
   }
   return AllocateBatch();
+}
+
+bool Model::SharesGradient(const LayerSpec& sum, int position) const {
+  // The layer that comes next in the backward pass takes the gradient. Only then do others add to what is the other's.
+  const int next = std::max(sum.source, sum.shortcut);
+  return sum.source != sum.shortcut && next == position - 1 && layers_[next] != nullptr &&
+         layers_[next]->keeps_output_gradient();
 }
 
 absl::Status Model::AllocateBatch() {
@@ -257,12 +265,19 @@ absl::Status Model::RunBackward(int layer, bool accumulate) {
     return AddOutputGradient(spec.source, dy);
   }
   const DeviceTensor &x = activations_[spec.source + 1], &y = activations_[layer + 1];
-  const auto run = [&] {
-    return layers_[layer]->Backward(x, y, dy, {.accumulate = accumulate, .input_gradient = spec.source != kModelInput});
-  };
-  const RepeatedPasses::Key key = {.x = x.buffer(), .y = y.buffer(), .dy = dy.buffer(), .accumulate = accumulate};
+  BackwardPass pass = {.accumulate = accumulate, .input_gradient = spec.source != kModelInput};
+  if (pass.input_gradient && layers_[layer]->adds_input_gradient()) {
+    pass.input_gradient_sum = output_gradients_[spec.source];
+  }
+  const auto run = [&] { return layers_[layer]->Backward(x, y, dy, pass); };
+  const RepeatedPasses::Key key = {.x = x.buffer(),
+                                   .y = y.buffer(),
+                                   .dy = dy.buffer(),
+                                   .input_gradient_sum = pass.input_gradient_sum.buffer(),
+                                   .accumulate = accumulate};
   RUBATO_ASSIGN_OR_RETURN(DeviceTensor dx, Repeats(layer) ? backward_passes_[layer].Run(backend_, key, run) : run());
-  return AddOutputGradient(spec.source, dx);
+  // Else the layer has added it.
+  return pass.input_gradient_sum.empty() ? AddOutputGradient(spec.source, dx) : absl::OkStatus();
 }
 
 absl::Status Model::BackwardLayer(int layer, bool accumulate) {

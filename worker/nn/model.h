@@ -101,6 +101,8 @@ class Model {
   absl::Status Allocate();
   // Of the tensors that belong to a layer.
   LayerParameters Parameters(const LayerSpec& layer) const;
+  // Whether a residual's sum at this place hands its gradient on to both of its inputs.
+  bool SharesGradient(const LayerSpec& sum, int position) const;
   absl::Status CheckBatch(v1::ModelConfig::Loss loss, int64_t examples) const;
   absl::Status AllocateBatch();
   // Of all gradients, into squares_.

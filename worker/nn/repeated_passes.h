@@ -20,6 +20,7 @@ class RepeatedPasses {
     const DeviceBuffer* x = nullptr;
     const DeviceBuffer* y = nullptr;
     const DeviceBuffer* dy = nullptr;
+    const DeviceBuffer* input_gradient_sum = nullptr;
     bool accumulate = false;
 
     friend bool operator==(const Key&, const Key&) = default;

@@ -10,19 +10,22 @@ namespace rubato {
 // The end of a residual block, the one kind of layer with two inputs: y = x + shortcut. Owned by a Model, as a Layer.
 class ResidualSum {
  public:
-  // ResourceExhausted: the device has not enough memory.
-  static absl::StatusOr<std::unique_ptr<ResidualSum>> Create(const LayerSpec& spec, const LayerContext& context);
+  // `shares_gradient`: dy is left as it is until nobody but the shortcut's layer needs it. ResourceExhausted: the
+  // device has not enough memory.
+  static absl::StatusOr<std::unique_ptr<ResidualSum>> Create(const LayerSpec& spec, const LayerContext& context,
+                                                             bool shares_gradient);
 
   absl::StatusOr<DeviceTensor> Forward(const DeviceTensor& x, const DeviceTensor& shortcut);
-  // The gradient of the shortcut: dy in memory of its own, because dy itself is the gradient of x and may be
+  // The gradient of the shortcut: dy where that is shared, or a copy, because dy itself is the gradient of x and may be
   // overwritten. Empty where the shortcut is the model's input.
   absl::StatusOr<DeviceTensor> ShortcutGradient(const DeviceTensor& dy);
 
  private:
-  ResidualSum(Backend* backend, DeviceTensor y, DeviceTensor gradient)
-      : backend_(backend), y_(std::move(y)), gradient_(std::move(gradient)) {}
+  ResidualSum(Backend* backend, bool shares_gradient, DeviceTensor y, DeviceTensor gradient)
+      : backend_(backend), shares_gradient_(shares_gradient), y_(std::move(y)), gradient_(std::move(gradient)) {}
 
   Backend* const backend_;
+  const bool shares_gradient_;
   const DeviceTensor y_, gradient_;
 };
 

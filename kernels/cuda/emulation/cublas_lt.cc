@@ -1,5 +1,6 @@
-// The functions of cuBLASLt that the backend calls, on an emulated card: a product with transposed A and a bias. Sizes
-// that are not multiples of 4 are not supported, as for some kernels of a card's library.
+// The functions of cuBLASLt that the backend calls, on an emulated card: products with a bias that is added to each
+// column of the result, or to which the columns of B are added up. Sizes that are not multiples of 4 are not supported,
+// as for some kernels of a card's library.
 
 #include <cublasLt.h>
 
@@ -12,9 +13,9 @@ namespace {
 
 struct Operation {
   cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
-  cublasOperation_t transa = CUBLAS_OP_N;
+  cublasOperation_t transa = CUBLAS_OP_N, transb = CUBLAS_OP_N;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-  const void* bias = nullptr;
+  void* bias = nullptr;
 };
 
 struct Layout {
@@ -32,14 +33,33 @@ cublasStatus_t Set(T& value, const void* from, size_t bytes) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
+// As op(a) and op(b) have them.
+int64_t Rows(const Layout& layout, cublasOperation_t operation) {
+  return operation == CUBLAS_OP_N ? layout.rows : layout.columns;
+}
+int64_t Columns(const Layout& layout, cublasOperation_t operation) {
+  return operation == CUBLAS_OP_N ? layout.columns : layout.rows;
+}
+
 bool Fits(const Operation& operation, const Layout& a, const Layout& b, const Layout& d) {
-  return operation.transa == CUBLAS_OP_T && a.rows == b.rows && d.rows == a.columns && d.columns == b.columns &&
-         a.leading >= a.rows && b.leading >= b.rows && d.leading >= d.rows;
+  return Columns(a, operation.transa) == Rows(b, operation.transb) && d.rows == Rows(a, operation.transa) &&
+         d.columns == Columns(b, operation.transb) && a.leading >= a.rows && b.leading >= b.rows && d.leading >= d.rows;
 }
 
 bool IsSupported(const Operation& operation, const Layout& a, const Layout& b, const Layout& d) {
-  return operation.epilogue == CUBLASLT_EPILOGUE_BIAS && operation.bias != nullptr && a.type == b.type &&
-         (d.type == CUDA_R_32F || d.type == a.type) && a.rows % 4 == 0 && a.columns % 4 == 0;
+  return (operation.epilogue == CUBLASLT_EPILOGUE_BIAS || operation.epilogue == CUBLASLT_EPILOGUE_BGRADB) &&
+         operation.bias != nullptr && a.type == b.type && (d.type == CUDA_R_32F || d.type == a.type) &&
+         a.rows % 4 == 0 && a.columns % 4 == 0;
+}
+
+// bias [columns of op(b)] = the sums of these columns, in d's type.
+void SumColumns(const Operation& operation, const rubato::cuda::emulation::HostMatrix& b, int64_t rows, int64_t columns,
+                cudaDataType type) {
+  for (int64_t column = 0; column < columns; ++column) {
+    float sum = 0;
+    for (int64_t row = 0; row < rows; ++row) sum += b.At(0, row, column);
+    rubato::cuda::emulation::SetElement(type, operation.bias, column, sum);
+  }
 }
 
 }  // namespace
@@ -70,6 +90,7 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t operation, cu
                                               const void* from, size_t bytes) {
   auto* const to = reinterpret_cast<Operation*>(operation);
   if (attribute == CUBLASLT_MATMUL_DESC_TRANSA) return Set(to->transa, from, bytes);
+  if (attribute == CUBLASLT_MATMUL_DESC_TRANSB) return Set(to->transb, from, bytes);
   if (attribute == CUBLASLT_MATMUL_DESC_EPILOGUE) return Set(to->epilogue, from, bytes);
   if (attribute == CUBLASLT_MATMUL_DESC_BIAS_POINTER) return Set(to->bias, from, bytes);
   return CUBLAS_STATUS_NOT_SUPPORTED;
@@ -124,23 +145,25 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
                               cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t*, void*, size_t,
                               cudaStream_t stream) {
   const Layout &a = Of(a_layout), &b = Of(b_layout), &d = Of(d_layout);
-  if (!Fits(Of(operation), a, b, d) || *static_cast<const float*>(alpha) != 1 ||
-      *static_cast<const float*>(beta) != 0) {
-    return CUBLAS_STATUS_INVALID_VALUE;
-  }
-  if (!IsSupported(Of(operation), a, b, d)) return CUBLAS_STATUS_NOT_SUPPORTED;
-  const bool tf32 = Of(operation).compute == CUBLAS_COMPUTE_32F_FAST_TF32;
+  const Operation& given = Of(operation);
+  if (!Fits(given, a, b, d) || *static_cast<const float*>(alpha) != 1) return CUBLAS_STATUS_INVALID_VALUE;
+  if (!IsSupported(given, a, b, d)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  const bool tf32 = given.compute == CUBLAS_COMPUTE_32F_FAST_TF32, sums = given.epilogue == CUBLASLT_EPILOGUE_BGRADB;
   const rubato::cuda::emulation::HostProduct product = {
       .m = d.rows,
       .n = d.columns,
-      .k = a.rows,
-      .a = {A, a.type, a.leading, 0, true, tf32},
-      .b = {B, b.type, b.leading, 0, false, tf32},
-      .bias = Of(operation).bias,
+      .k = Rows(b, given.transb),
+      .a = {A, a.type, a.leading, 0, given.transa != CUBLAS_OP_N, tf32},
+      .b = {B, b.type, b.leading, 0, given.transb != CUBLAS_OP_N, tf32},
+      .beta = *static_cast<const float*>(beta),
+      .bias = sums ? nullptr : given.bias,
       .c = D,
       .c_type = d.type,
       .c_column = d.leading,
   };
-  const int error = rubato::cuda::emulation::Enqueue(stream, [product] { product.Compute(); });
+  const int error = rubato::cuda::emulation::Enqueue(stream, [product, given, sums] {
+    product.Compute();
+    if (sums) SumColumns(given, product.b, product.k, product.n, product.c_type);
+  });
   return error == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }
