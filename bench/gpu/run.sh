@@ -34,6 +34,10 @@ for precision in fp32 tf32 bf16 fp16; do
   bazel-bin/bench/gpu/gpu_step_bench --precision="$precision" --model=resnet20 --no-cudnn
   bazel-bin/bench/gpu/gpu_step_bench --precision="$precision" --model=language_model --no-fused-attention
 done
+bazel build //cli/command:rubato //tests/e2e:make_cifar
+for precision in FP32 BF16; do
+  python3 bench/gpu/jobs.py --precision="$precision"
+done
 if ! python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null; then
   echo "run.sh: no PyTorch with CUDA to compare with" >&2
   exit 0

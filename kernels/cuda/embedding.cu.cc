@@ -20,6 +20,20 @@ __global__ void CountUp(int64_t n, int32_t* numbers) {
   for (int64_t i = First(); i < n; i += Stride()) numbers[i] = static_cast<int32_t>(i);
 }
 
+// Where the indices that are equal to sorted[begin] end.
+__device__ inline int64_t EndOfRun(const int32_t* sorted, int64_t begin, int64_t n) {
+  int64_t low = begin + 1, high = n;
+  while (low < high) {
+    const int64_t middle = low + (high - low) / 2;
+    if (sorted[middle] == sorted[begin]) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
 // `sorted` indices, and the rows of dy that they come from: the first of equal ones adds all of their rows.
 template <typename T>
 __global__ void AddRuns(const int32_t* sorted, const int32_t* rows, int64_t n, const T* dy, int64_t width,
@@ -28,8 +42,10 @@ __global__ void AddRuns(const int32_t* sorted, const int32_t* rows, int64_t n, c
     const int64_t begin = at / width, column = at % width;
     const int32_t index = sorted[begin];
     if (begin > 0 && sorted[begin - 1] == index) continue;
+    const int64_t end = EndOfRun(sorted, begin, n);
     float sum = dtable[index * width + column];
-    for (int64_t i = begin; i < n && sorted[i] == index; ++i) sum += ToFloat(dy[rows[i] * width + column]);
+#pragma unroll 8
+    for (int64_t i = begin; i < end; ++i) sum += ToFloat(dy[rows[i] * width + column]);
     dtable[index * width + column] = sum;
   }
 }
