@@ -103,6 +103,17 @@ TEST(MemoryPlanTest, TheLargestOperationGivesTheWorkspace) {
   EXPECT_EQ(Plan(Config(kConv), true, rules).workspace, (columns + gradients + weights) * 4 + 7);
 }
 
+TEST(MemoryPlanTest, ActivationsOf16BitsTakeHalf) {
+  const MemoryPlan floats = Plan(Config(kConv)),
+                   halves = Plan(Config(kConv), false, {.activation_type = ElementType::kBfloat16});
+  // And the model's input once more.
+  const auto share = static_cast<double>(halves.activations) / static_cast<double>(floats.activations);
+  EXPECT_GT(share, 0.5);
+  EXPECT_LT(share, 0.55);
+  EXPECT_EQ(halves.weights, floats.weights);
+  EXPECT_EQ(halves.gradients, floats.gradients);
+}
+
 TEST(MemoryPlanTest, ADeviceThatPacksHasMessagesAndWhatIsKeptBack) {
   const v1::JobConfig one_bit = Config(kLinear, {"compression.push.codec=ONE_BIT"});
   const int64_t tensors = (8 * 4 + 4) * 4;

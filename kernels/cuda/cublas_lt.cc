@@ -138,10 +138,16 @@ struct CublasLt::Operation {
     cublasLtMatmulPreference_t preference = nullptr;
     RUBATO_CUBLAS_LT_RETURN_IF_ERROR(library, library->create_preference(&preference));
     const uint64_t most = kWorkspaceBytes;
+    // Where a product is split, its parts are added up in float32 and not in the type of the result.
+    const uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     cublasLtMatmulHeuristicResult_t result = {};
     int count = 0;
     cublasStatus_t status =
         library->set_preference(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most, sizeof(most));
+    if (status == CUBLAS_STATUS_SUCCESS) {
+      status = library->set_preference(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions,
+                                       sizeof(reductions));
+    }
     if (status == CUBLAS_STATUS_SUCCESS) {
       status = library->choose(handle, operation, a, b, d, d, preference, 1, &result, &count);
     }
