@@ -1,9 +1,7 @@
 // Rates of a backend's operations: products in TFLOP/s, everything else in GB/s of what it has to read and write,
 // beside that of a plain copy on the device, which is the floor for what memory limits.
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -14,6 +12,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "bench/bench_output.h"
+#include "bench/gpu/device_timing.h"
 #include "common/status.h"
 #include "kernels/backend.h"
 #include "kernels/backend_cpu.h"
@@ -23,9 +22,6 @@
 namespace rubato::bench {
 namespace {
 
-// Enqueues an operation once.
-using Operation = std::function<absl::Status()>;
-
 struct Measured {
   std::string name;
   // Of one call.
@@ -33,25 +29,6 @@ struct Measured {
   double operations = 0;
   Operation run;
 };
-
-// Seconds of one call: the median of `rounds`, each of as many calls in a row as take about 50 ms.
-absl::StatusOr<double> TimeOperation(Backend& backend, const Operation& run, int rounds) {
-  const auto seconds_of = [&](int calls) -> absl::StatusOr<double> {
-    const auto begin = std::chrono::steady_clock::now();
-    for (int i = 0; i < calls; ++i) RUBATO_RETURN_IF_ERROR(run());
-    RUBATO_RETURN_IF_ERROR(backend.Synchronize());
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  };
-  RUBATO_RETURN_IF_ERROR(seconds_of(3).status());
-  RUBATO_ASSIGN_OR_RETURN(const double once, seconds_of(1));
-  const int calls = once > 0.05 ? 1 : static_cast<int>(0.05 / once) + 1;
-  std::vector<double> times;
-  for (int round = 0; round < rounds; ++round) {
-    RUBATO_ASSIGN_OR_RETURN(const double seconds, seconds_of(calls));
-    times.push_back(seconds / calls);
-  }
-  return Median(times);
-}
 
 class Suite {
  public:

@@ -1,5 +1,6 @@
 // Time of a step of whole models on a card: inputs to the device, forward, loss to the host, backward. Without pulls
 // and pushes, which overlap with it, and without the update, which is the servers'. step_torch.py times the same.
+// Beside it, what the step takes at least at the rates of a product and a copy that are measured first (step_floor.h).
 #include <chrono>
 #include <iostream>
 #include <map>
@@ -11,6 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "bench/bench_output.h"
 #include "bench/bench_timing.h"
+#include "bench/gpu/device_timing.h"
+#include "bench/gpu/step_floor.h"
 #include "bench/gpu/step_models.h"
 #include "common/model_spec.h"
 #include "common/status.h"
@@ -44,20 +47,25 @@ class Stepper {
       RUBATO_RETURN_IF_ERROR(backend->Synchronize());
     }
     stepper->FillBatch();
+    RUBATO_RETURN_IF_ERROR(stepper->Stage());
     return stepper;
   }
 
-  // Enqueues a step and waits for its loss, not for its gradients.
+  const ModelSpec& spec() const { return spec_; }
+
+  // Enqueues a step and waits for its loss, not for its gradients; then brings the next batch, as the trainer does.
   absl::Status Step() {
-    RUBATO_RETURN_IF_ERROR(model_->SetInputs(inputs_.data(), classes_.data(), batch_));
+    RUBATO_RETURN_IF_ERROR(model_->BeginStaged());
     for (int l = 0; l < model_->layers(); ++l) RUBATO_RETURN_IF_ERROR(model_->ForwardLayer(l, true, 0));
     RUBATO_RETURN_IF_ERROR(model_->ComputeLoss(1 / static_cast<float>(batch_)).status());
     for (int l = model_->layers() - 1; l >= 0; --l) RUBATO_RETURN_IF_ERROR(model_->BackwardLayer(l, false));
-    return absl::OkStatus();
+    return Stage();
   }
 
  private:
   Stepper(ModelSpec spec, int64_t batch) : spec_(std::move(spec)), batch_(batch) {}
+
+  absl::Status Stage() { return model_->StageInputs(inputs_.data(), classes_.data(), batch_); }
 
   void FillBatch() {
     inputs_ = NormalValues(batch_ * NumElements(spec_.input), kSeed);
@@ -105,6 +113,7 @@ absl::Status Run(const Flags& flags) {
                                                         .cudnn = !flags.no_cudnn,
                                                         .fused_attention = !flags.no_fused_attention}));
   }
+  RUBATO_ASSIGN_OR_RETURN(const DeviceRates rates, MeasureRates(*backend, flags.rounds, flags.small));
   std::vector<BenchCase> cases;
   for (const StepModel& model : StepModels(flags.small)) {
     if (!flags.model.empty() && model.name != flags.model) continue;
@@ -113,11 +122,14 @@ absl::Status Run(const Flags& flags) {
     absl::StatusOr<double> milliseconds = TimeSteps(stepper->get(), backend.get(), flags.rounds, flags.steps);
     if (!milliseconds.ok()) return Annotate(milliseconds.status(), model.name);
     const double examples = static_cast<double>(model.batch);
+    const double floor = StepFloor((*stepper)->spec(), model.batch, backend->ActivationType(), rates) * 1e3;
     cases.push_back({absl::StrCat(model.name, " ", flags.precision, flags.no_graphs ? " without graphs" : "",
                                   flags.no_cudnn ? " without cuDNN" : "",
                                   flags.no_fused_attention ? " without fused attention" : "", " on ", backend->Name()),
                      {{"batch", examples},
                       {"step_milliseconds", *milliseconds},
+                      {"floor_milliseconds", floor},
+                      {"floor_to_step", floor / *milliseconds},
                       {"examples_per_s", examples / *milliseconds * 1e3}}});
   }
   PrintCases(cases);

@@ -35,16 +35,18 @@ __device__ inline float ToFloat(__half x) { return __half2float(x); }
 template <typename T>
 inline constexpr int kPackElements = static_cast<int>(16 / sizeof(T));
 
+template <typename T, int kCount>
+struct alignas(kCount * sizeof(T)) Pack {
+  T elements[kCount];
+};
+
 // kCount elements, 1 or a power of 2, from an address that is a multiple of their size or of 16 bytes.
 template <int kCount, typename T>
 __device__ inline void Load(const T* from, float (&to)[kCount]) {
   constexpr int kAtOnce = kCount < kPackElements<T> ? kCount : kPackElements<T>;
-  struct alignas(kAtOnce * sizeof(T)) Pack {
-    T elements[kAtOnce];
-  };
 #pragma unroll
   for (int i = 0; i < kCount; i += kAtOnce) {
-    const Pack pack = *reinterpret_cast<const Pack*>(from + i);
+    const auto pack = *reinterpret_cast<const Pack<T, kAtOnce>*>(from + i);
 #pragma unroll
     for (int j = 0; j < kAtOnce; ++j) to[i + j] = ToFloat(pack.elements[j]);
   }
@@ -53,15 +55,12 @@ __device__ inline void Load(const T* from, float (&to)[kCount]) {
 template <int kCount, typename T>
 __device__ inline void Store(const float (&from)[kCount], T* to) {
   constexpr int kAtOnce = kCount < kPackElements<T> ? kCount : kPackElements<T>;
-  struct alignas(kAtOnce * sizeof(T)) Pack {
-    T elements[kAtOnce];
-  };
 #pragma unroll
   for (int i = 0; i < kCount; i += kAtOnce) {
-    Pack pack;
+    Pack<T, kAtOnce> pack;
 #pragma unroll
     for (int j = 0; j < kAtOnce; ++j) pack.elements[j] = ConvertTo<T>(from[i + j]);
-    *reinterpret_cast<Pack*>(to + i) = pack;
+    *reinterpret_cast<Pack<T, kAtOnce>*>(to + i) = pack;
   }
 }
 

@@ -1,0 +1,61 @@
+#include "bench/gpu/step_floor.h"
+
+#include <algorithm>
+
+namespace rubato::bench {
+
+LayerWork WorkOf(const ModelSpec& spec, const LayerSpec& layer, int64_t batch, ElementType activations) {
+  const auto bytes_of = [&](int64_t elements) { return static_cast<double>(elements * ElementBytes(activations)); };
+  const int64_t inputs = batch * NumElements(layer.input), outputs = batch * NumElements(layer.output);
+  const double x = bytes_of(inputs), y = bytes_of(outputs);
+  const double dx = layer.source == kModelInput ? 0 : x;
+  const Shape none;
+  const Shape& weight = layer.tensors.empty() ? none : spec.tensors[layer.tensors[0]].shape;
+  const double weights = layer.tensors.empty() ? 0 : static_cast<double>(NumElements(weight));
+  LayerWork work = {.forward = {.bytes = x + y}, .backward = {.bytes = x + y + dx}};
+  switch (layer.config.kind_case()) {
+    case v1::LayerConfig::kFlatten:
+      return {};
+    case v1::LayerConfig::kLinear:
+    case v1::LayerConfig::kConv2D: {
+      // Each output is a product with a row of the weight, each input's gradient one with a column.
+      const double products = 2 * static_cast<double>(outputs) * weights / static_cast<double>(weight[0]);
+      work.forward.flops = products;
+      work.backward.flops = products * (dx > 0 ? 2 : 1);
+      // Float32; backward, the gradient too.
+      work.forward.bytes += 4 * weights;
+      work.backward.bytes += (dx > 0 ? 8 : 4) * weights;
+      return work;
+    }
+    case v1::LayerConfig::kAttention: {
+      // Half of the scores; two products with them forward, and five backward.
+      const double products = static_cast<double>(outputs) * static_cast<double>(layer.output[0]);
+      work.forward.flops = 2 * products;
+      work.backward.flops = 5 * products;
+      work.backward.bytes += y;
+      return work;
+    }
+    case v1::LayerConfig::kResidual:
+      work.forward.bytes = work.backward.bytes = 3 * y;
+      return work;
+    case v1::LayerConfig::kEmbedding:
+      work.forward.bytes = y;
+      work.backward.bytes = y + 4 * weights;
+      return work;
+    default:
+      return work;
+  }
+}
+
+double StepFloor(const ModelSpec& spec, int64_t batch, ElementType activations, const DeviceRates& rates) {
+  double seconds = 0;
+  for (const LayerSpec& layer : spec.layers) {
+    const LayerWork work = WorkOf(spec, layer, batch, activations);
+    for (const PassWork& pass : {work.forward, work.backward}) {
+      seconds += std::max(pass.flops / rates.flops_per_s, pass.bytes / rates.bytes_per_s);
+    }
+  }
+  return seconds;
+}
+
+}  // namespace rubato::bench
