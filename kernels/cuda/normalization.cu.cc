@@ -252,73 +252,29 @@ __global__ void GroupNormInputGradientKernel(GroupNormArguments a) {
   });
 }
 
-template <typename T, bool kWarp, int kPack>
-struct LayerNormForward {
-  static absl::Status Launch(Stream stream, int64_t rows, const LayerNormArguments& a) {
-    RUBATO_CUDA_LAUNCH((LayerNormKernel<T, kWarp, kPack>), RowThreads<kWarp>::BlocksFor(rows), kThreads, stream, a);
-    return absl::OkStatus();
-  }
-};
-template <typename T, bool kWarp, int kPack>
-struct LayerNormInputGradient {
-  static absl::Status Launch(Stream stream, int64_t rows, const LayerNormArguments& a) {
-    RUBATO_CUDA_LAUNCH((LayerNormInputGradientKernel<T, kWarp, kPack>), RowThreads<kWarp>::BlocksFor(rows), kThreads,
-                       stream, a);
-    return absl::OkStatus();
-  }
-};
-template <typename T, bool kWarp, int kPack>
-struct GroupNormForward {
-  static absl::Status Launch(Stream stream, int64_t rows, const GroupNormArguments& a) {
-    RUBATO_CUDA_LAUNCH((GroupNormKernel<T, kWarp, kPack>), RowThreads<kWarp>::BlocksFor(rows), kThreads, stream, a);
-    return absl::OkStatus();
-  }
-};
-template <typename T, bool kWarp, int kPack>
-struct GroupNormPlaneSums {
-  static absl::Status Launch(Stream stream, int64_t rows, const GroupNormArguments& a) {
-    RUBATO_CUDA_LAUNCH((GroupNormPlaneSumsKernel<T, kWarp, kPack>), RowThreads<kWarp>::BlocksFor(rows), kThreads,
-                       stream, a);
-    return absl::OkStatus();
-  }
-};
-template <typename T, bool kWarp, int kPack>
-struct GroupNormInputGradient {
-  static absl::Status Launch(Stream stream, int64_t rows, const GroupNormArguments& a) {
-    RUBATO_CUDA_LAUNCH((GroupNormInputGradientKernel<T, kWarp, kPack>), RowThreads<kWarp>::BlocksFor(rows), kThreads,
-                       stream, a);
-    return absl::OkStatus();
-  }
-};
-
 // Rows of `elements`, of which `run` after each other are treated alike: in packs where these divide it.
 struct Rows {
   int64_t count = 0, elements = 0, run = 0;
 };
 
-template <template <typename, bool, int> typename Pass, typename T, typename Arguments>
-absl::Status RunPass(Stream stream, const Rows& rows, const Arguments& a) {
-  constexpr int kPack = kPackElements<T>;
-  const bool packs = rows.run % kPack == 0;
-  if (rows.elements <= kWarpRowElements) {
-    return packs ? Pass<T, true, kPack>::Launch(stream, rows.count, a)
-                 : Pass<T, true, 1>::Launch(stream, rows.count, a);
-  }
-  return packs ? Pass<T, false, kPack>::Launch(stream, rows.count, a)
-               : Pass<T, false, 1>::Launch(stream, rows.count, a);
+// launch<T, kWarp, kPack>(blocks): with warps for short rows.
+template <typename T, int kPack, typename Launch>
+absl::Status ForThreads(const Rows& rows, const Launch& launch) {
+  return rows.elements <= kWarpRowElements
+             ? launch.template operator()<T, true, kPack>(RowThreads<true>::BlocksFor(rows.count))
+             : launch.template operator()<T, false, kPack>(RowThreads<false>::BlocksFor(rows.count));
 }
 
-template <template <typename, bool, int> typename Pass, typename Arguments>
-absl::Status Run(Stream stream, const Rows& rows, const Arguments& a) {
+template <typename T, typename Launch>
+absl::Status ForPacksOf(const Rows& rows, const Launch& launch) {
   if (rows.count == 0) return absl::OkStatus();
-  switch (a.shape.type) {
-    case ElementType::kBfloat16:
-      return RunPass<Pass, __nv_bfloat16>(stream, rows, a);
-    case ElementType::kFloat16:
-      return RunPass<Pass, __half>(stream, rows, a);
-    default:
-      return RunPass<Pass, float>(stream, rows, a);
-  }
+  constexpr int kPack = kPackElements<T>;
+  return rows.run % kPack == 0 ? ForThreads<T, kPack>(rows, launch) : ForThreads<T, 1>(rows, launch);
+}
+
+template <typename Launch>
+absl::Status ForRows(ElementType type, const Rows& rows, const Launch& launch) {
+  RUBATO_CUDA_FOR_TYPE(type, ForPacksOf, rows, launch);
 }
 
 Rows RowsOf(const LayerNormShape& shape) { return {shape.rows, shape.columns, shape.columns}; }
@@ -350,7 +306,10 @@ absl::Status LayerNorm(Stream stream, const LayerNormShape& shape, float epsilon
                                 .mean_out = mean,
                                 .inverse_deviation_out = inverse_deviation,
                                 .y = y};
-  return Run<LayerNormForward>(stream, RowsOf(shape), a);
+  return ForRows(shape.type, RowsOf(shape), [&]<typename T, bool kWarp, int kPack>(unsigned blocks) -> absl::Status {
+    RUBATO_CUDA_LAUNCH((LayerNormKernel<T, kWarp, kPack>), blocks, kThreads, stream, a);
+    return absl::OkStatus();
+  });
 }
 
 absl::Status LayerNormBackward(Work& work, const LayerNormShape& shape, const void* x, const float* gain,
@@ -367,7 +326,10 @@ absl::Status LayerNormBackward(Work& work, const LayerNormShape& shape, const vo
   // First, while dy is what it was.
   RUBATO_RETURN_IF_ERROR(SumTerms(work, a, accumulate, {{dgain, dbias}}));
   if (dx == nullptr) return absl::OkStatus();
-  return Run<LayerNormInputGradient>(work.stream(), RowsOf(shape), a);
+  return ForRows(shape.type, RowsOf(shape), [&]<typename T, bool kWarp, int kPack>(unsigned blocks) -> absl::Status {
+    RUBATO_CUDA_LAUNCH((LayerNormInputGradientKernel<T, kWarp, kPack>), blocks, kThreads, work.stream(), a);
+    return absl::OkStatus();
+  });
 }
 
 absl::Status GroupNorm(Stream stream, const GroupNormShape& shape, float epsilon, const void* x, const float* gain,
@@ -380,7 +342,10 @@ absl::Status GroupNorm(Stream stream, const GroupNormShape& shape, float epsilon
                                 .mean_out = mean,
                                 .inverse_deviation_out = inverse_deviation,
                                 .y = y};
-  return Run<GroupNormForward>(stream, GroupsOf(shape), a);
+  return ForRows(shape.type, GroupsOf(shape), [&]<typename T, bool kWarp, int kPack>(unsigned blocks) -> absl::Status {
+    RUBATO_CUDA_LAUNCH((GroupNormKernel<T, kWarp, kPack>), blocks, kThreads, stream, a);
+    return absl::OkStatus();
+  });
 }
 
 absl::Status GroupNormBackward(Work& work, const GroupNormShape& shape, const void* x, const float* gain,
@@ -400,11 +365,18 @@ absl::Status GroupNormBackward(Work& work, const GroupNormShape& shape, const vo
                                 .along_out = along,
                                 .direct = direct,
                                 .along = along};
-  RUBATO_RETURN_IF_ERROR(Run<GroupNormPlaneSums>(work.stream(), PlanesOf(shape), a));
+  RUBATO_RETURN_IF_ERROR(
+      ForRows(shape.type, PlanesOf(shape), [&]<typename T, bool kWarp, int kPack>(unsigned blocks) -> absl::Status {
+        RUBATO_CUDA_LAUNCH((GroupNormPlaneSumsKernel<T, kWarp, kPack>), blocks, kThreads, work.stream(), a);
+        return absl::OkStatus();
+      }));
   RUBATO_RETURN_IF_ERROR(ColumnSums<2>(work, shape.batch, shape.channels, GroupNormTerms{shape.channels, direct, along},
                                        accumulate, SumTargets<2>{{dgain, dbias}}));
   if (dx == nullptr) return absl::OkStatus();
-  return Run<GroupNormInputGradient>(work.stream(), GroupsOf(shape), a);
+  return ForRows(shape.type, GroupsOf(shape), [&]<typename T, bool kWarp, int kPack>(unsigned blocks) -> absl::Status {
+    RUBATO_CUDA_LAUNCH((GroupNormInputGradientKernel<T, kWarp, kPack>), blocks, kThreads, work.stream(), a);
+    return absl::OkStatus();
+  });
 }
 
 }  // namespace rubato::cuda
