@@ -226,13 +226,19 @@ absl::StatusOr<bool> CublasLt::Multiply(Work& work, const Product& product) {
     known = library_->choices.emplace(key, choice).first;
   }
   if (!known->second.has_value()) return false;
-  const Library::Choice& choice = *known->second;
+  const Library::Choice choice = *known->second;
   RUBATO_ASSIGN_OR_RETURN(char* workspace, work.Scratch<char>(choice.workspace_bytes));
   const float one = 1;
-  RUBATO_CUBLAS_LT_RETURN_IF_ERROR(
-      library_, library_->multiply(handle, operation.operation, &one, product.a.data, operation.a, product.b.data,
-                                   operation.b, &product.beta, product.d, operation.d, product.d, operation.d,
-                                   &choice.algorithm, workspace, choice.workspace_bytes, work.stream()));
+  const cublasStatus_t status =
+      library_->multiply(handle, operation.operation, &one, product.a.data, operation.a, product.b.data, operation.b,
+                         &product.beta, product.d, operation.d, product.d, operation.d, &choice.algorithm, workspace,
+                         choice.workspace_bytes, work.stream());
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED) {
+    // It chose what it has not.
+    known->second = std::nullopt;
+    return false;
+  }
+  RUBATO_CUBLAS_LT_RETURN_IF_ERROR(library_, status);
   return true;
 }
 

@@ -149,7 +149,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
   const Layout &a = Of(a_layout), &b = Of(b_layout), &d = Of(d_layout);
   const Operation& given = Of(operation);
   if (!Fits(given, a, b, d) || *static_cast<const float*>(alpha) != 1) return CUBLAS_STATUS_INVALID_VALUE;
-  if (!IsSupported(given, a, b, d)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  // Also some of what was chosen: there is no algorithm that is bound to be there.
+  if (!IsSupported(given, a, b, d) || d.columns % 2 == 1) return CUBLAS_STATUS_NOT_SUPPORTED;
   const bool tf32 = given.compute == CUBLAS_COMPUTE_32F_FAST_TF32, sums = given.epilogue == CUBLASLT_EPILOGUE_BGRADB;
   const rubato::cuda::emulation::HostProduct product = {
       .m = d.rows,
