@@ -132,8 +132,8 @@ class CudaBackend : public Backend {
   static constexpr int64_t kCudnnBytes = 32 << 20;
   // Where it can, with no more memory than is planned for.
   absl::StatusOr<bool> UsesCudnn(const Conv2dGeometry& geometry, int64_t images);
-  absl::Status CudnnBackwardWeight(Work& work, const Conv2dGeometry& geometry, const DeviceTensor& x,
-                                   const DeviceTensor& dy, bool accumulate, const DeviceTensor& dweight);
+  absl::StatusOr<bool> CudnnBackwardWeight(Work& work, const Conv2dGeometry& geometry, const DeviceTensor& x,
+                                           const DeviceTensor& dy, bool accumulate, const DeviceTensor& dweight);
 
   // dweight and dbias of LinearBackward in one kernel; false: there is none, and nothing has been done.
   absl::StatusOr<bool> MultiplySumRows(const DeviceTensor& x, const DeviceTensor& dy, bool accumulate,

@@ -120,7 +120,11 @@ absl::Status CudaBackend::Conv2d(const Conv2dGeometry& g, const DeviceTensor& x,
   if (y.elements() == 0) return absl::OkStatus();
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x, &weight}, {&y}));
   RUBATO_ASSIGN_OR_RETURN(const bool uses_cudnn, UsesCudnn(g, x.rows()));
-  if (uses_cudnn) return cudnn_->Forward(work, g, x.rows(), InBytes(x), InBytes(weight), OutBytes(y));
+  if (uses_cudnn) {
+    RUBATO_ASSIGN_OR_RETURN(const bool done,
+                            cudnn_->Forward(work, g, x.rows(), InBytes(x), InBytes(weight), OutBytes(y)));
+    if (done) return absl::OkStatus();
+  }
   const int64_t group = ImagesAtOnce(workspace_, g, x.rows()), positions = Positions(g), taps = Taps(g);
   RUBATO_ASSIGN_OR_RETURN(void* columns, NewOperand(work, taps * group * positions));
   for (int64_t n = 0; n < x.rows(); n += group) {
@@ -146,7 +150,11 @@ absl::Status CudaBackend::Conv2dBackwardData(const Conv2dGeometry& g, const Devi
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&dy, &weight}, {&dx}));
   if (dy.elements() == 0) return cuda::Fill(work.stream(), type_, 0, dx.elements(), OutBytes(dx));
   RUBATO_ASSIGN_OR_RETURN(const bool uses_cudnn, UsesCudnn(g, dx.rows()));
-  if (uses_cudnn) return cudnn_->BackwardData(work, g, dx.rows(), InBytes(dy), InBytes(weight), OutBytes(dx));
+  if (uses_cudnn) {
+    RUBATO_ASSIGN_OR_RETURN(const bool done,
+                            cudnn_->BackwardData(work, g, dx.rows(), InBytes(dy), InBytes(weight), OutBytes(dx)));
+    if (done) return absl::OkStatus();
+  }
   const int64_t group = ImagesAtOnce(workspace_, g, dx.rows()), positions = Positions(g), taps = Taps(g);
   RUBATO_ASSIGN_OR_RETURN(float* columns, work.Scratch<float>(taps * group * positions));
   for (int64_t n = 0; n < dx.rows(); n += group) {
@@ -163,15 +171,20 @@ absl::Status CudaBackend::Conv2dBackwardData(const Conv2dGeometry& g, const Devi
 }
 
 // cuDNN writes the gradient in the type of the images.
-absl::Status CudaBackend::CudnnBackwardWeight(Work& work, const Conv2dGeometry& g, const DeviceTensor& x,
-                                              const DeviceTensor& dy, bool accumulate, const DeviceTensor& dweight) {
+absl::StatusOr<bool> CudaBackend::CudnnBackwardWeight(Work& work, const Conv2dGeometry& g, const DeviceTensor& x,
+                                                      const DeviceTensor& dy, bool accumulate,
+                                                      const DeviceTensor& dweight) {
   if (type_ == ElementType::kFloat32) {
     return cudnn_->BackwardWeight(work, g, x.rows(), InBytes(x), InBytes(dy), accumulate, OutBytes(dweight));
   }
-  RUBATO_ASSIGN_OR_RETURN(void* gradient, NewOperand(work, dweight.elements()));
-  RUBATO_RETURN_IF_ERROR(cudnn_->BackwardWeight(work, g, x.rows(), InBytes(x), InBytes(dy), false, gradient));
-  return accumulate ? AddConverted(work.stream(), type_, gradient, dweight.elements(), Out(dweight))
-                    : Convert(work.stream(), type_, gradient, dweight.elements(), ElementType::kFloat32, Out(dweight));
+  const int64_t n = dweight.elements();
+  RUBATO_ASSIGN_OR_RETURN(void* gradient, NewOperand(work, n));
+  RUBATO_ASSIGN_OR_RETURN(const bool done,
+                          cudnn_->BackwardWeight(work, g, x.rows(), InBytes(x), InBytes(dy), false, gradient));
+  if (!done) return false;
+  RUBATO_RETURN_IF_ERROR(accumulate ? AddConverted(work.stream(), type_, gradient, n, Out(dweight))
+                                    : Convert(work.stream(), type_, gradient, n, ElementType::kFloat32, Out(dweight)));
+  return true;
 }
 
 // dweight [filters, taps] = dy [filters, images * positions] * columns^T.
@@ -185,7 +198,10 @@ absl::Status CudaBackend::Conv2dBackwardWeight(const Conv2dGeometry& g, const De
                       : cuda::Fill(work.stream(), ElementType::kFloat32, 0, dweight.elements(), Out(dweight));
   }
   RUBATO_ASSIGN_OR_RETURN(const bool uses_cudnn, UsesCudnn(g, x.rows()));
-  if (uses_cudnn) return CudnnBackwardWeight(work, g, x, dy, accumulate, dweight);
+  if (uses_cudnn) {
+    RUBATO_ASSIGN_OR_RETURN(const bool done, CudnnBackwardWeight(work, g, x, dy, accumulate, dweight));
+    if (done) return absl::OkStatus();
+  }
   const int64_t group = ImagesAtOnce(workspace_, g, x.rows()), positions = Positions(g), taps = Taps(g);
   RUBATO_ASSIGN_OR_RETURN(void* columns, NewOperand(work, taps * group * positions));
   RUBATO_ASSIGN_OR_RETURN(void* gradient, NewOperand(work, g.filters * group * positions));

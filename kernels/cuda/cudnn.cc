@@ -30,6 +30,11 @@ constexpr cudnnConvolutionBwdFilterAlgo_t kBackwardWeight = CUDNN_CONVOLUTION_BW
 
 constexpr float kOne = 1, kZero = 0;
 
+// Version 9 has a range of reasons.
+bool IsNotSupported(int status) {
+  return status >= CUDNN_STATUS_NOT_SUPPORTED && status < CUDNN_STATUS_NOT_SUPPORTED + (CUDNN_MAJOR < 9 ? 1 : 1000);
+}
+
 cudnnDataType_t DataType(MatrixPrecision precision) {
   if (precision == MatrixPrecision::kBf16) return CUDNN_DATA_BFLOAT16;
   return precision == MatrixPrecision::kFp16 ? CUDNN_DATA_HALF : CUDNN_DATA_FLOAT;
@@ -156,7 +161,7 @@ absl::StatusOr<bool> Cudnn::CanDo(const Conv2dGeometry& g, int64_t images, int64
                              static_cast<size_t>(scratch_bytes);
 }
 
-absl::StatusOr<const Cudnn::Convolution*> Cudnn::Describe(const Conv2dGeometry& geometry, int64_t images) {
+absl::StatusOr<Cudnn::Convolution*> Cudnn::Describe(const Conv2dGeometry& geometry, int64_t images) {
   std::unique_ptr<Convolution>& known = convolutions_[{geometry, images}];
   if (known == nullptr) {
     auto convolution = std::make_unique<Convolution>(library_.get());
@@ -194,33 +199,43 @@ absl::Status Cudnn::Fill(const Conv2dGeometry& g, int64_t images, Convolution* c
   return absl::OkStatus();
 }
 
-absl::Status Cudnn::Forward(Work& work, const Conv2dGeometry& geometry, int64_t images, const void* x,
-                            const void* weight, void* y) {
-  RUBATO_ASSIGN_OR_RETURN(const Convolution* c, Describe(geometry, images));
+absl::StatusOr<bool> Cudnn::Outcome(int status, Convolution* convolution) {
+  if (status == CUDNN_STATUS_SUCCESS) return true;
+  if (IsNotSupported(status)) {
+    convolution->supported = false;
+    return false;
+  }
+  return absl::InternalError(absl::StrCat(
+      "cuDNN's convolution: ", library_->error_string(static_cast<cudnnStatus_t>(status)), " (", status, ")"));
+}
+
+absl::StatusOr<bool> Cudnn::Forward(Work& work, const Conv2dGeometry& geometry, int64_t images, const void* x,
+                                    const void* weight, void* y) {
+  RUBATO_ASSIGN_OR_RETURN(Convolution * c, Describe(geometry, images));
   RUBATO_ASSIGN_OR_RETURN(char* scratch, work.Scratch<char>(static_cast<int64_t>(c->forward_bytes)));
-  RUBATO_CUDNN_RETURN_IF_ERROR(library_->forward(static_cast<cudnnHandle_t>(handle_), &kOne, c->x, x, c->weight, weight,
-                                                 c->convolution, kForward, scratch, c->forward_bytes, &kZero, c->y, y));
-  return absl::OkStatus();
+  return Outcome(library_->forward(static_cast<cudnnHandle_t>(handle_), &kOne, c->x, x, c->weight, weight,
+                                   c->convolution, kForward, scratch, c->forward_bytes, &kZero, c->y, y),
+                 c);
 }
 
-absl::Status Cudnn::BackwardData(Work& work, const Conv2dGeometry& geometry, int64_t images, const void* dy,
-                                 const void* weight, void* dx) {
-  RUBATO_ASSIGN_OR_RETURN(const Convolution* c, Describe(geometry, images));
+absl::StatusOr<bool> Cudnn::BackwardData(Work& work, const Conv2dGeometry& geometry, int64_t images, const void* dy,
+                                         const void* weight, void* dx) {
+  RUBATO_ASSIGN_OR_RETURN(Convolution * c, Describe(geometry, images));
   RUBATO_ASSIGN_OR_RETURN(char* scratch, work.Scratch<char>(static_cast<int64_t>(c->backward_data_bytes)));
-  RUBATO_CUDNN_RETURN_IF_ERROR(library_->backward_data(static_cast<cudnnHandle_t>(handle_), &kOne, c->weight, weight,
-                                                       c->y, dy, c->convolution, kBackwardData, scratch,
-                                                       c->backward_data_bytes, &kZero, c->x, dx));
-  return absl::OkStatus();
+  return Outcome(
+      library_->backward_data(static_cast<cudnnHandle_t>(handle_), &kOne, c->weight, weight, c->y, dy, c->convolution,
+                              kBackwardData, scratch, c->backward_data_bytes, &kZero, c->x, dx),
+      c);
 }
 
-absl::Status Cudnn::BackwardWeight(Work& work, const Conv2dGeometry& geometry, int64_t images, const void* x,
-                                   const void* dy, bool accumulate, void* dweight) {
-  RUBATO_ASSIGN_OR_RETURN(const Convolution* c, Describe(geometry, images));
+absl::StatusOr<bool> Cudnn::BackwardWeight(Work& work, const Conv2dGeometry& geometry, int64_t images, const void* x,
+                                           const void* dy, bool accumulate, void* dweight) {
+  RUBATO_ASSIGN_OR_RETURN(Convolution * c, Describe(geometry, images));
   RUBATO_ASSIGN_OR_RETURN(char* scratch, work.Scratch<char>(static_cast<int64_t>(c->backward_weight_bytes)));
-  RUBATO_CUDNN_RETURN_IF_ERROR(library_->backward_weight(
-      static_cast<cudnnHandle_t>(handle_), &kOne, c->x, x, c->y, dy, c->convolution, kBackwardWeight, scratch,
-      c->backward_weight_bytes, accumulate ? &kOne : &kZero, c->weight, dweight));
-  return absl::OkStatus();
+  return Outcome(library_->backward_weight(static_cast<cudnnHandle_t>(handle_), &kOne, c->x, x, c->y, dy,
+                                           c->convolution, kBackwardWeight, scratch, c->backward_weight_bytes,
+                                           accumulate ? &kOne : &kZero, c->weight, dweight),
+                 c);
 }
 
 }  // namespace rubato::cuda
@@ -238,13 +253,14 @@ absl::StatusOr<std::unique_ptr<Cudnn>> Cudnn::Create(Stream, MatrixPrecision) {
 Cudnn::~Cudnn() = default;
 std::string Cudnn::Name() const { return ""; }
 absl::StatusOr<bool> Cudnn::CanDo(const Conv2dGeometry&, int64_t, int64_t) { return false; }
-absl::Status Cudnn::Forward(Work&, const Conv2dGeometry&, int64_t, const void*, const void*, void*) {
+absl::StatusOr<bool> Cudnn::Forward(Work&, const Conv2dGeometry&, int64_t, const void*, const void*, void*) {
   return absl::InternalError("no cuDNN");
 }
-absl::Status Cudnn::BackwardData(Work&, const Conv2dGeometry&, int64_t, const void*, const void*, void*) {
+absl::StatusOr<bool> Cudnn::BackwardData(Work&, const Conv2dGeometry&, int64_t, const void*, const void*, void*) {
   return absl::InternalError("no cuDNN");
 }
-absl::Status Cudnn::BackwardWeight(Work&, const Conv2dGeometry&, int64_t, const void*, const void*, bool, void*) {
+absl::StatusOr<bool> Cudnn::BackwardWeight(Work&, const Conv2dGeometry&, int64_t, const void*, const void*, bool,
+                                           void*) {
   return absl::InternalError("no cuDNN");
 }
 

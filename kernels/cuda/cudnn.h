@@ -20,7 +20,8 @@ namespace rubato::cuda {
 // the precision take, an activation's; float32 is rounded to TF32 with that precision. The algorithms are those that
 // give the same bits every time. One thread at a time.
 //
-// Sizes are all above 0, and CanDo has said yes. Internal: the library refused. ResourceExhausted: no scratch memory.
+// Sizes are all above 0, and CanDo has said yes. False: the library does not do this one after all, nothing has been
+// done, and CanDo says no from then on. Internal: it failed. ResourceExhausted: no scratch memory.
 class Cudnn {
  public:
   // FailedPrecondition: the program was built without cuDNN's headers, or the library is not there. Internal: it
@@ -37,12 +38,12 @@ class Cudnn {
   // more scratch memory.
   absl::StatusOr<bool> CanDo(const Conv2dGeometry& geometry, int64_t images, int64_t scratch_bytes);
 
-  absl::Status Forward(Work& work, const Conv2dGeometry& geometry, int64_t images, const void* x, const void* weight,
-                       void* y);
-  absl::Status BackwardData(Work& work, const Conv2dGeometry& geometry, int64_t images, const void* dy,
-                            const void* weight, void* dx);
-  absl::Status BackwardWeight(Work& work, const Conv2dGeometry& geometry, int64_t images, const void* x, const void* dy,
-                              bool accumulate, void* dweight);
+  absl::StatusOr<bool> Forward(Work& work, const Conv2dGeometry& geometry, int64_t images, const void* x,
+                               const void* weight, void* y);
+  absl::StatusOr<bool> BackwardData(Work& work, const Conv2dGeometry& geometry, int64_t images, const void* dy,
+                                    const void* weight, void* dx);
+  absl::StatusOr<bool> BackwardWeight(Work& work, const Conv2dGeometry& geometry, int64_t images, const void* x,
+                                      const void* dy, bool accumulate, void* dweight);
 
  private:
   struct Library;
@@ -51,7 +52,9 @@ class Cudnn {
 
   explicit Cudnn(MatrixPrecision precision);
   absl::Status Start(Stream stream);
-  absl::StatusOr<const Convolution*> Describe(const Conv2dGeometry& geometry, int64_t images);
+  absl::StatusOr<Convolution*> Describe(const Conv2dGeometry& geometry, int64_t images);
+  // Of the library's status.
+  absl::StatusOr<bool> Outcome(int status, Convolution* convolution);
   absl::Status Fill(const Conv2dGeometry& geometry, int64_t images, Convolution* convolution);
 
   const MatrixPrecision precision_;
