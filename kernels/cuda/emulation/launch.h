@@ -7,7 +7,6 @@
 #include <cuda_runtime.h>
 #include <math.h>
 
-#include <array>
 #include <bit>
 #include <cstdint>
 #include <functional>
@@ -35,21 +34,20 @@ inline void __syncthreads() { rubato::cuda::emulation::AwaitBlock(); }
 inline float __shfl_down_sync(unsigned, float value, unsigned lanes) {
   const auto given = rubato::cuda::emulation::AwaitWarp(std::bit_cast<uint32_t>(value));
   const unsigned from = static_cast<unsigned>(given.lane) + lanes;
-  return from < 32 ? std::bit_cast<float>(given.values[from]) : value;
+  return from < 32 ? std::bit_cast<float>(static_cast<uint32_t>(given.values[from])) : value;
 }
 inline float __shfl_xor_sync(unsigned, float value, int bits) {
   const auto given = rubato::cuda::emulation::AwaitWarp(std::bit_cast<uint32_t>(value));
-  return std::bit_cast<float>(given.values[given.lane ^ bits]);
+  return std::bit_cast<float>(static_cast<uint32_t>(given.values[given.lane ^ bits]));
 }
-inline double __shfl_xor_sync(unsigned lanes, double value, int bits) {
-  const auto halves = std::bit_cast<std::array<float, 2>>(value);
-  return std::bit_cast<double>(
-      std::array{__shfl_xor_sync(lanes, halves[0], bits), __shfl_xor_sync(lanes, halves[1], bits)});
+inline double __shfl_xor_sync(unsigned, double value, int bits) {
+  const auto given = rubato::cuda::emulation::AwaitWarp(std::bit_cast<uint64_t>(value));
+  return std::bit_cast<double>(given.values[given.lane ^ bits]);
 }
 inline unsigned __ballot_sync(unsigned, bool predicate) {
   const auto given = rubato::cuda::emulation::AwaitWarp(predicate ? 1 : 0);
   unsigned ballot = 0;
-  for (int lane = 0; lane < 32; ++lane) ballot |= given.values[lane] << lane;
+  for (int lane = 0; lane < 32; ++lane) ballot |= static_cast<unsigned>(given.values[lane]) << lane;
   return ballot;
 }
 inline int __popc(unsigned bits) { return std::popcount(bits); }

@@ -94,7 +94,7 @@ class Runner {
  public:
   void Run(const char* kernel, dim3 blocks, dim3 threads, const std::function<void()>& body);
   void Await(Fiber::Waits what);
-  Exchange AwaitWarp(uint32_t value);
+  Exchange AwaitWarp(uint64_t value);
   const Place& here() const { return running_->place; }
 
  private:
@@ -120,7 +120,7 @@ class Runner {
   // Of each thread: its calls of AwaitWarp. Of each warp: what its lanes gave in this call and the one before, which
   // slower lanes may still read.
   std::vector<int> exchanges_;
-  std::vector<std::array<std::array<uint32_t, kWarp>, 2>> warps_;
+  std::vector<std::array<std::array<uint64_t, kWarp>, 2>> warps_;
 
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<Fiber*> idle_, waiting_;
@@ -277,7 +277,7 @@ void Runner::Await(Fiber::Waits what) {
   Suspend();
 }
 
-Exchange Runner::AwaitWarp(uint32_t value) {
+Exchange Runner::AwaitWarp(uint64_t value) {
   const int thread = running_->thread, lane = thread % kWarp;
   // A lane is at most one call ahead of the others, so what they still read is in the other half.
   auto& values = warps_[thread / kWarp][exchanges_[thread]++ % 2];
@@ -296,6 +296,6 @@ void RunThreads(const char* kernel, dim3 blocks, dim3 threads, const std::functi
 
 void AwaitBlock() { TheRunner().Await(Fiber::Waits::kForBlock); }
 
-Exchange AwaitWarp(uint32_t value) { return TheRunner().AwaitWarp(value); }
+Exchange AwaitWarp(uint64_t value) { return TheRunner().AwaitWarp(value); }
 
 }  // namespace rubato::cuda::emulation

@@ -31,9 +31,9 @@ void AwaitBlock();
 // The lane's number, and what the others of its warp gave in the same call, by lane.
 struct Exchange {
   int lane;
-  const uint32_t* values;
+  const uint64_t* values;
 };
-Exchange AwaitWarp(uint32_t value);
+Exchange AwaitWarp(uint64_t value);
 
 }  // namespace rubato::cuda::emulation
 
