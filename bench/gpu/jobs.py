@@ -35,7 +35,7 @@ def settings(flags, **fields):
 def train(flags, name, config, **fields):
     """The run record of a job."""
     directory = os.path.join(flags.work, name)
-    run(flags, "train", config, *settings(flags, **fields), f"--run_directory={directory}")
+    run(flags, "train", config, *settings(flags, **fields), "--overwrite", f"--run_directory={directory}")
     with open(os.path.join(directory, "metrics.jsonl"), encoding="utf-8") as file:
         return [json.loads(line) for line in file]
 
@@ -60,18 +60,25 @@ def every_mode(flags):
                    examples_per_s=mode["mean"]["examples_per_second"], audit=mode["mean"]["audit"])
 
 
+def loss_after(flags, name, config, steps, **fields):
+    """The held-out loss of a job of one worker that is stopped after so many steps, in FP32."""
+    records = train(flags, f"{name}-{steps}", config, training__precision="FP32", training__max_steps=steps,
+                    cluster__workers=1, consistency__mode="SYNC", data__dispatch="STATIC", **fields)
+    return [record["loss"] for record in records if record["kind"] == "evaluation"][-1]
+
+
 def same_losses(flags):
-    """Held-out losses of the same job, stopped after more and more steps."""
-    config = "configs/mnist_cnn.textproto" if os.path.exists(MNIST) else "configs/teacher_mlp.textproto"
-    for steps in (10, 25, 50, 100):
-        losses = {}
-        for number, device in enumerate(("CPU", flags.device)):
-            records = train(flags, f"same-{steps}-{number}", config, training__device=device,
-                            training__precision="FP32", training__max_steps=steps, cluster__workers=1,
-                            consistency__mode="SYNC")
-            losses[number] = [record["loss"] for record in records if record["kind"] == "evaluation"][-1]
-        report(f"{config}, {steps} steps in FP32", on_cpu=losses[0], on_device=losses[1],
-               difference=abs(losses[0] - losses[1]))
+    """The same job on the CPU, on the card, and on the CPU in two micro-batches, which only rounds differently: where a
+    maximum or ReLU's edge decides, that too takes another way sooner or later."""
+    configs = ["configs/teacher_mlp.textproto"] + (["configs/mnist_cnn.textproto"] if os.path.exists(MNIST) else [])
+    for config in configs:
+        for steps in (10, 25, 50, 100):
+            on_cpu = loss_after(flags, "cpu", config, steps, training__device="CPU")
+            on_device = loss_after(flags, "device", config, steps)
+            in_parts = loss_after(flags, "parts", config, steps, training__device="CPU", training__micro_batches=2)
+            report(f"{config}, {steps} steps in FP32", on_cpu=on_cpu, on_device=on_device,
+                   difference=abs(on_device - on_cpu), in_two_parts_on_cpu=in_parts,
+                   difference_of_parts=abs(in_parts - on_cpu))
 
 
 def sample_card(samples, stop):
