@@ -72,7 +72,7 @@ class Suite {
     return tensor;
   }
   absl::StatusOr<DeviceTensor> Activations(Shape shape) { return Tensor(std::move(shape), backend_.ActivationType()); }
-  double ElementBytes() const { return static_cast<double>(rubato::ElementBytes(backend_.ActivationType())); }
+  double ActivationBytes() const { return static_cast<double>(ElementBytes(backend_.ActivationType())); }
   void Add(std::string name, double bytes, double operations, Operation run) {
     measured_.push_back({std::move(name), bytes, operations, std::move(run)});
   }
@@ -94,7 +94,7 @@ class Suite {
 
   absl::Status AddActivations() {
     const int64_t n = scale_ * (int64_t{1} << 20);
-    const double bytes = ElementBytes() * static_cast<double>(n);
+    const double bytes = ActivationBytes() * static_cast<double>(n);
     RUBATO_ASSIGN_OR_RETURN(DeviceTensor floats, Tensor({n}));
     RUBATO_ASSIGN_OR_RETURN(DeviceTensor x, Activations({n}));
     RUBATO_ASSIGN_OR_RETURN(DeviceTensor y, Activations({n}));
@@ -116,7 +116,7 @@ class Suite {
       RUBATO_ASSIGN_OR_RETURN(DeviceTensor b, Activations({n, n}));
       RUBATO_ASSIGN_OR_RETURN(DeviceTensor c, Activations({n, n}));
       const double cube = static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n);
-      Add(absl::StrCat("product ", n), 3 * ElementBytes() * static_cast<double>(n * n), 2 * cube,
+      Add(absl::StrCat("product ", n), 3 * ActivationBytes() * static_cast<double>(n * n), 2 * cube,
           [this, a, b, c] { return backend_.Gemm(false, true, 1, a, b, 0, c); });
     }
     return absl::OkStatus();
@@ -124,7 +124,7 @@ class Suite {
 
   absl::Status AddRows() {
     const int64_t rows = scale_ * 128, columns = 1024;
-    const double elements = static_cast<double>(rows * columns), bytes = ElementBytes() * elements;
+    const double elements = static_cast<double>(rows * columns), bytes = ActivationBytes() * elements;
     RUBATO_ASSIGN_OR_RETURN(DeviceTensor x, Activations({rows, columns}));
     RUBATO_ASSIGN_OR_RETURN(DeviceTensor y, Activations({rows, columns}));
     RUBATO_ASSIGN_OR_RETURN(DeviceTensor logits, Tensor({rows, columns}));
@@ -170,7 +170,7 @@ class Suite {
     RUBATO_ASSIGN_OR_RETURN(DeviceTensor w, Activations(conv.WeightShape()));
     RUBATO_ASSIGN_OR_RETURN(DeviceTensor dw, Tensor(conv.WeightShape()));
     RUBATO_ASSIGN_OR_RETURN(DeviceTensor y, Activations(conv.OutputShape(batch)));
-    const double bytes = 2 * ElementBytes() * static_cast<double>(x.elements());
+    const double bytes = 2 * ActivationBytes() * static_cast<double>(x.elements());
     const double operations = 2.0 * static_cast<double>(y.elements()) * 64 * 9;
     Add("convolution 3x3", bytes, operations, [=, this] { return backend_.Conv2d(conv, x, w, y); });
     Add("convolution, data gradient", bytes, operations,
@@ -186,7 +186,7 @@ class Suite {
     RUBATO_ASSIGN_OR_RETURN(DeviceTensor dqkv, Activations(attention.InputShape(examples)));
     // Half of the square, twice.
     const double products = 2.0 * static_cast<double>(examples * 12 * 1024) * 1024 * 64;
-    const double touched = 4 * ElementBytes() * static_cast<double>(out.elements());
+    const double touched = 4 * ActivationBytes() * static_cast<double>(out.elements());
     Add("causal attention", touched, products,
         [=, this] { return backend_.CausalAttention(attention, qkv, out, lse); });
     Add("causal attention, gradient", 2 * touched, 2.5 * products,

@@ -154,8 +154,14 @@ absl::Status CudaBackend::LayerNorm(float epsilon, const DeviceTensor& x, const 
                                     const DeviceTensor& inverse_deviation) {
   RUBATO_RETURN_IF_ERROR(CheckLayerNorm(x, gain, bias, y, mean, inverse_deviation));
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x, &gain, &bias}, {&y, &mean, &inverse_deviation}));
-  return cuda::LayerNorm(work.stream(), LayerNormShapeOf(x), epsilon, InBytes(x), In(gain), In(bias), OutBytes(y),
-                         Out(mean), Out(inverse_deviation));
+  return cuda::LayerNorm(work.stream(), LayerNormShapeOf(x),
+                         {.epsilon = epsilon,
+                          .x = InBytes(x),
+                          .gain = In(gain),
+                          .bias = In(bias),
+                          .y = OutBytes(y),
+                          .mean = Out(mean),
+                          .inverse_deviation = Out(inverse_deviation)});
 }
 
 absl::Status CudaBackend::LayerNormBackward(const DeviceTensor& x, const DeviceTensor& gain, const DeviceTensor& mean,
@@ -166,8 +172,17 @@ absl::Status CudaBackend::LayerNormBackward(const DeviceTensor& x, const DeviceT
   RUBATO_RETURN_IF_ERROR(CheckSame("LayerNormBackward", "dgain", dgain, "dbias", dbias));
   if (!dx.empty()) RUBATO_RETURN_IF_ERROR(CheckSame("LayerNormBackward", "dx", dx, "x", x));
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x, &gain, &mean, &inverse_deviation, &dy}, {&dx, &dgain, &dbias}));
-  return cuda::LayerNormBackward(work, LayerNormShapeOf(x), InBytes(x), In(gain), In(mean), In(inverse_deviation),
-                                 InBytes(dy), accumulate, add_to_dx, OutBytes(dx), Out(dgain), Out(dbias));
+  return cuda::LayerNormBackward(work, LayerNormShapeOf(x),
+                                 {.x = InBytes(x),
+                                  .gain = In(gain),
+                                  .mean = In(mean),
+                                  .inverse_deviation = In(inverse_deviation),
+                                  .dy = InBytes(dy),
+                                  .accumulate = accumulate,
+                                  .dx = OutBytes(dx),
+                                  .dgain = Out(dgain),
+                                  .dbias = Out(dbias)},
+                                 add_to_dx);
 }
 
 absl::Status CudaBackend::GroupNorm(int64_t groups, float epsilon, const DeviceTensor& x, const DeviceTensor& gain,
@@ -175,8 +190,14 @@ absl::Status CudaBackend::GroupNorm(int64_t groups, float epsilon, const DeviceT
                                     const DeviceTensor& inverse_deviation) {
   RUBATO_RETURN_IF_ERROR(CheckGroupNorm(groups, x, gain, bias, y, mean, inverse_deviation));
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x, &gain, &bias}, {&y, &mean, &inverse_deviation}));
-  return cuda::GroupNorm(work.stream(), GroupNormShapeOf(groups, x), epsilon, InBytes(x), In(gain), In(bias),
-                         OutBytes(y), Out(mean), Out(inverse_deviation));
+  return cuda::GroupNorm(work.stream(), GroupNormShapeOf(groups, x),
+                         {.epsilon = epsilon,
+                          .x = InBytes(x),
+                          .gain = In(gain),
+                          .bias = In(bias),
+                          .y = OutBytes(y),
+                          .mean = Out(mean),
+                          .inverse_deviation = Out(inverse_deviation)});
 }
 
 absl::Status CudaBackend::GroupNormBackward(int64_t groups, const DeviceTensor& x, const DeviceTensor& gain,
@@ -187,8 +208,16 @@ absl::Status CudaBackend::GroupNormBackward(int64_t groups, const DeviceTensor& 
   RUBATO_RETURN_IF_ERROR(CheckSame("GroupNormBackward", "dgain", dgain, "dbias", dbias));
   if (!dx.empty()) RUBATO_RETURN_IF_ERROR(CheckSame("GroupNormBackward", "dx", dx, "x", x));
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x, &gain, &mean, &inverse_deviation, &dy}, {&dx, &dgain, &dbias}));
-  return cuda::GroupNormBackward(work, GroupNormShapeOf(groups, x), InBytes(x), In(gain), In(mean),
-                                 In(inverse_deviation), InBytes(dy), accumulate, OutBytes(dx), Out(dgain), Out(dbias));
+  return cuda::GroupNormBackward(work, GroupNormShapeOf(groups, x),
+                                 {.x = InBytes(x),
+                                  .gain = In(gain),
+                                  .mean = In(mean),
+                                  .inverse_deviation = In(inverse_deviation),
+                                  .dy = InBytes(dy),
+                                  .accumulate = accumulate,
+                                  .dx = OutBytes(dx),
+                                  .dgain = Out(dgain),
+                                  .dbias = Out(dbias)});
 }
 
 absl::Status CudaBackend::SoftmaxCrossEntropy(const DeviceTensor& logits, const DeviceTensor& classes,

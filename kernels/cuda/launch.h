@@ -46,25 +46,6 @@ __device__ inline double BlockSum(double value, double* shared) {
   return sum;
 }
 
-// Those who work on a row together: a block of kThreads, or a warp of it, of which a block has kWarps.
-template <bool kWarp>
-struct RowThreads {
-  static constexpr int kCount = kWarp ? kWarpThreads : kThreads;
-
-  __device__ static int64_t Row() {
-    return kWarp ? static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / kWarpThreads : blockIdx.x;
-  }
-  __device__ static int Thread() { return static_cast<int>(threadIdx.x) % kCount; }
-  __device__ static double Sum(double value, double* shared) {
-    if constexpr (kWarp) return WarpSum(value);
-    return BlockSum(value, shared);
-  }
-  static unsigned BlocksFor(int64_t rows) { return static_cast<unsigned>(kWarp ? (rows + kWarps - 1) / kWarps : rows); }
-};
-
-// Rows of at most so many elements get a warp.
-inline constexpr int64_t kWarpRowElements = 2048;
-
 }  // namespace rubato::cuda
 
 // Enqueues kernel<<<blocks, threads, 0, stream>>>(...) and returns an error when that is refused. Emulated cards

@@ -7,30 +7,28 @@
 namespace rubato::cuda {
 namespace {
 
-// What the kernels take; what a pass does not use is null.
-struct LayerNormArguments {
-  LayerNormShape shape;
-  float epsilon = 0;
-  const void *x = nullptr, *dy = nullptr;
-  const float *gain = nullptr, *bias = nullptr;
-  // Of the rows: written forward and read backward.
-  float *mean_out = nullptr, *inverse_deviation_out = nullptr;
-  const float *mean = nullptr, *inverse_deviation = nullptr;
-  void *y = nullptr, *dx = nullptr;
-  bool add_to_dx = false;
+// Those who work on a row together: a block of kThreads, or a warp of it, of which a block has kWarps.
+template <bool kWarp>
+struct RowThreads {
+  static constexpr int kCount = kWarp ? kWarpThreads : kThreads;
+
+  __device__ static int64_t Row() {
+    return kWarp ? static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / kWarpThreads : blockIdx.x;
+  }
+  __device__ static int Thread() { return static_cast<int>(threadIdx.x) % kCount; }
+  __device__ static double Sum(double value, double* shared) {
+    if constexpr (kWarp) return WarpSum(value);
+    return BlockSum(value, shared);
+  }
+  static unsigned BlocksFor(int64_t rows) { return static_cast<unsigned>(kWarp ? (rows + kWarps - 1) / kWarps : rows); }
 };
 
-struct GroupNormArguments {
-  GroupNormShape shape;
-  float epsilon = 0;
-  const void *x = nullptr, *dy = nullptr;
-  const float *gain = nullptr, *bias = nullptr;
-  float *mean_out = nullptr, *inverse_deviation_out = nullptr;
-  const float *mean = nullptr, *inverse_deviation = nullptr;
-  void *y = nullptr, *dx = nullptr;
-  // Over one channel's plane, of its gradient and of that times x_hat: [batch, channels].
-  double *direct_out = nullptr, *along_out = nullptr;
-  const double *direct = nullptr, *along = nullptr;
+// Rows of at most so many elements get a warp.
+constexpr int64_t kWarpRowElements = 2048;
+
+// Over one channel's plane, of its gradient and of that times x_hat: [batch, channels].
+struct PlaneSums {
+  double *direct, *along;
 };
 
 // Calls use(i) for the first of every kPack elements of a row that are the thread's.
@@ -83,10 +81,10 @@ __device__ inline void StoreInputGradient(const float (&x)[kPack], const float (
 }
 
 template <typename T, bool kWarp, int kPack>
-__global__ void LayerNormKernel(LayerNormArguments a) {
+__global__ void LayerNormKernel(LayerNormShape shape, NormForward a) {
   __shared__ double shared[kWarps];
-  const int64_t row = RowThreads<kWarp>::Row(), columns = a.shape.columns;
-  if (row >= a.shape.rows) return;
+  const int64_t row = RowThreads<kWarp>::Row(), columns = shape.columns;
+  if (row >= shape.rows) return;
   const T* const x = static_cast<const T*>(a.x) + row * columns;
   T* const y = static_cast<T*>(a.y) + row * columns;
   const Statistics s = RowStatistics<kWarp, kPack>(x, columns, a.epsilon, shared);
@@ -99,8 +97,8 @@ __global__ void LayerNormKernel(LayerNormArguments a) {
     Store<kPack>(values, y + i);
   });
   if (RowThreads<kWarp>::Thread() == 0) {
-    a.mean_out[row] = s.mean;
-    a.inverse_deviation_out[row] = s.inverse_deviation;
+    a.mean[row] = s.mean;
+    a.inverse_deviation[row] = s.inverse_deviation;
   }
 }
 
@@ -119,10 +117,10 @@ struct LayerNormTerms {
 
 // dx may be dy: an element is read and written by one thread.
 template <typename T, bool kWarp, int kPack>
-__global__ void LayerNormInputGradientKernel(LayerNormArguments a) {
+__global__ void LayerNormInputGradientKernel(LayerNormShape shape, NormBackward a, bool add_to_dx) {
   __shared__ double shared[kWarps];
-  const int64_t row = RowThreads<kWarp>::Row(), columns = a.shape.columns;
-  if (row >= a.shape.rows) return;
+  const int64_t row = RowThreads<kWarp>::Row(), columns = shape.columns;
+  if (row >= shape.rows) return;
   const T* const x = static_cast<const T*>(a.x) + row * columns;
   const T* const dy = static_cast<const T*>(a.dy) + row * columns;
   T* const dx = static_cast<T*>(a.dx) + row * columns;
@@ -148,7 +146,7 @@ __global__ void LayerNormInputGradientKernel(LayerNormArguments a) {
     Load<kPack>(x + i, values);
     Load<kPack>(dy + i, gradient);
     Load<kPack>(a.gain + i, gain);
-    StoreInputGradient<kPack>(values, gradient, gain, s, mean, slope, a.add_to_dx, dx + i);
+    StoreInputGradient<kPack>(values, gradient, gain, s, mean, slope, add_to_dx, dx + i);
   });
 }
 
@@ -163,16 +161,16 @@ struct Group {
 };
 
 template <typename T, bool kWarp, int kPack>
-__global__ void GroupNormKernel(GroupNormArguments a) {
+__global__ void GroupNormKernel(GroupNormShape shape, NormForward a) {
   __shared__ double shared[kWarps];
   const int64_t at = RowThreads<kWarp>::Row();
-  if (at >= a.shape.batch * a.shape.groups) return;
-  const Group group(a.shape, at);
+  if (at >= shape.batch * shape.groups) return;
+  const Group group(shape, at);
   const T* const x = static_cast<const T*>(a.x) + group.begin;
   T* const y = static_cast<T*>(a.y) + group.begin;
   const Statistics s = RowStatistics<kWarp, kPack>(x, group.elements, a.epsilon, shared);
   ForPacks<kWarp, kPack>(group.elements, [&](int64_t i) {
-    const int64_t channel = group.first + i / a.shape.inner;
+    const int64_t channel = group.first + i / shape.inner;
     const float gain = a.gain[channel], bias = a.bias[channel];
     float values[kPack];
     Load<kPack>(x + i, values);
@@ -180,22 +178,22 @@ __global__ void GroupNormKernel(GroupNormArguments a) {
     Store<kPack>(values, y + i);
   });
   if (RowThreads<kWarp>::Thread() == 0) {
-    a.mean_out[at] = s.mean;
-    a.inverse_deviation_out[at] = s.inverse_deviation;
+    a.mean[at] = s.mean;
+    a.inverse_deviation[at] = s.inverse_deviation;
   }
 }
 
 template <typename T, bool kWarp, int kPack>
-__global__ void GroupNormPlaneSumsKernel(GroupNormArguments a) {
+__global__ void GroupNormPlaneSumsKernel(GroupNormShape shape, NormBackward a, PlaneSums sums) {
   __shared__ double shared[kWarps];
   const int64_t plane = RowThreads<kWarp>::Row();
-  if (plane >= a.shape.batch * a.shape.channels) return;
-  const int64_t group = plane / (a.shape.channels / a.shape.groups);
+  if (plane >= shape.batch * shape.channels) return;
+  const int64_t group = plane / (shape.channels / shape.groups);
   const Statistics s = {a.mean[group], a.inverse_deviation[group]};
-  const T* const x = static_cast<const T*>(a.x) + plane * a.shape.inner;
-  const T* const dy = static_cast<const T*>(a.dy) + plane * a.shape.inner;
+  const T* const x = static_cast<const T*>(a.x) + plane * shape.inner;
+  const T* const dy = static_cast<const T*>(a.dy) + plane * shape.inner;
   double direct = 0, along = 0;
-  ForPacks<kWarp, kPack>(a.shape.inner, [&](int64_t i) {
+  ForPacks<kWarp, kPack>(shape.inner, [&](int64_t i) {
     float values[kPack], gradient[kPack], plain = 0, times = 0;
     Load<kPack>(x + i, values);
     Load<kPack>(dy + i, gradient);
@@ -209,31 +207,31 @@ __global__ void GroupNormPlaneSumsKernel(GroupNormArguments a) {
   direct = RowThreads<kWarp>::Sum(direct, shared);
   along = RowThreads<kWarp>::Sum(along, shared);
   if (RowThreads<kWarp>::Thread() == 0) {
-    a.direct_out[plane] = direct;
-    a.along_out[plane] = along;
+    sums.direct[plane] = direct;
+    sums.along[plane] = along;
   }
 }
 
 struct GroupNormTerms {
   int64_t channels;
-  const double *direct, *along;
+  PlaneSums sums;
   __device__ Terms<2> operator()(int64_t row, int64_t channel) const {
     const int64_t at = row * channels + channel;
-    return {{along[at], direct[at]}};
+    return {{sums.along[at], sums.direct[at]}};
   }
 };
 
 // dx may be dy.
 template <typename T, bool kWarp, int kPack>
-__global__ void GroupNormInputGradientKernel(GroupNormArguments a) {
+__global__ void GroupNormInputGradientKernel(GroupNormShape shape, NormBackward a, PlaneSums sums) {
   __shared__ double shared[kWarps];
   const int64_t at = RowThreads<kWarp>::Row();
-  if (at >= a.shape.batch * a.shape.groups) return;
-  const Group group(a.shape, at);
+  if (at >= shape.batch * shape.groups) return;
+  const Group group(shape, at);
   double plain = 0, times = 0;
   ForPacks<kWarp, 1>(group.channels, [&](int64_t c) {
-    plain += a.direct[at * group.channels + c] * a.gain[group.first + c];
-    times += a.along[at * group.channels + c] * a.gain[group.first + c];
+    plain += sums.direct[at * group.channels + c] * a.gain[group.first + c];
+    times += sums.along[at * group.channels + c] * a.gain[group.first + c];
   });
   const auto count = static_cast<double>(group.elements);
   const auto mean = static_cast<float>(RowThreads<kWarp>::Sum(plain, shared) / count);
@@ -243,7 +241,7 @@ __global__ void GroupNormInputGradientKernel(GroupNormArguments a) {
   const T* const dy = static_cast<const T*>(a.dy) + group.begin;
   T* const dx = static_cast<T*>(a.dx) + group.begin;
   ForPacks<kWarp, kPack>(group.elements, [&](int64_t i) {
-    const float channel_gain = a.gain[group.first + i / a.shape.inner];
+    const float channel_gain = a.gain[group.first + i / shape.inner];
     float values[kPack], gradient[kPack], gain[kPack];
     Load<kPack>(x + i, values);
     Load<kPack>(dy + i, gradient);
@@ -284,97 +282,60 @@ Rows GroupsOf(const GroupNormShape& shape) {
 Rows PlanesOf(const GroupNormShape& shape) { return {shape.batch * shape.channels, shape.inner, shape.inner}; }
 
 template <typename T>
-absl::Status SumLayerNormTerms(Work& work, const LayerNormArguments& a, bool accumulate, const SumTargets<2>& to) {
-  const LayerNormTerms<T> terms = {a.shape.columns, static_cast<const T*>(a.x), static_cast<const T*>(a.dy), a.mean,
+absl::Status SumLayerNormTerms(Work& work, const LayerNormShape& shape, const NormBackward& a) {
+  const LayerNormTerms<T> terms = {shape.columns, static_cast<const T*>(a.x), static_cast<const T*>(a.dy), a.mean,
                                    a.inverse_deviation};
-  return ColumnSums<2>(work, a.shape.rows, a.shape.columns, terms, accumulate, to);
+  return ColumnSums<2>(work, shape.rows, shape.columns, terms, a.accumulate, SumTargets<2>{{a.dgain, a.dbias}});
 }
 
-absl::Status SumTerms(Work& work, const LayerNormArguments& a, bool accumulate, const SumTargets<2>& to) {
-  RUBATO_CUDA_FOR_TYPE(a.shape.type, SumLayerNormTerms, work, a, accumulate, to);
+absl::Status SumTerms(Work& work, const LayerNormShape& shape, const NormBackward& a) {
+  RUBATO_CUDA_FOR_TYPE(shape.type, SumLayerNormTerms, work, shape, a);
 }
 
 }  // namespace
 
-absl::Status LayerNorm(Stream stream, const LayerNormShape& shape, float epsilon, const void* x, const float* gain,
-                       const float* bias, void* y, float* mean, float* inverse_deviation) {
-  const LayerNormArguments a = {.shape = shape,
-                                .epsilon = epsilon,
-                                .x = x,
-                                .gain = gain,
-                                .bias = bias,
-                                .mean_out = mean,
-                                .inverse_deviation_out = inverse_deviation,
-                                .y = y};
+absl::Status LayerNorm(Stream stream, const LayerNormShape& shape, const NormForward& pass) {
   return ForRows(shape.type, RowsOf(shape), [&]<typename T, bool kWarp, int kPack>(unsigned blocks) -> absl::Status {
-    RUBATO_CUDA_LAUNCH((LayerNormKernel<T, kWarp, kPack>), blocks, kThreads, stream, a);
+    RUBATO_CUDA_LAUNCH((LayerNormKernel<T, kWarp, kPack>), blocks, kThreads, stream, shape, pass);
     return absl::OkStatus();
   });
 }
 
-absl::Status LayerNormBackward(Work& work, const LayerNormShape& shape, const void* x, const float* gain,
-                               const float* mean, const float* inverse_deviation, const void* dy, bool accumulate,
-                               bool add_to_dx, void* dx, float* dgain, float* dbias) {
-  const LayerNormArguments a = {.shape = shape,
-                                .x = x,
-                                .dy = dy,
-                                .gain = gain,
-                                .mean = mean,
-                                .inverse_deviation = inverse_deviation,
-                                .dx = dx,
-                                .add_to_dx = add_to_dx};
+absl::Status LayerNormBackward(Work& work, const LayerNormShape& shape, const NormBackward& pass, bool add_to_dx) {
   // First, while dy is what it was.
-  RUBATO_RETURN_IF_ERROR(SumTerms(work, a, accumulate, {{dgain, dbias}}));
-  if (dx == nullptr) return absl::OkStatus();
+  RUBATO_RETURN_IF_ERROR(SumTerms(work, shape, pass));
+  if (pass.dx == nullptr) return absl::OkStatus();
   return ForRows(shape.type, RowsOf(shape), [&]<typename T, bool kWarp, int kPack>(unsigned blocks) -> absl::Status {
-    RUBATO_CUDA_LAUNCH((LayerNormInputGradientKernel<T, kWarp, kPack>), blocks, kThreads, work.stream(), a);
+    RUBATO_CUDA_LAUNCH((LayerNormInputGradientKernel<T, kWarp, kPack>), blocks, kThreads, work.stream(), shape, pass,
+                       add_to_dx);
     return absl::OkStatus();
   });
 }
 
-absl::Status GroupNorm(Stream stream, const GroupNormShape& shape, float epsilon, const void* x, const float* gain,
-                       const float* bias, void* y, float* mean, float* inverse_deviation) {
-  const GroupNormArguments a = {.shape = shape,
-                                .epsilon = epsilon,
-                                .x = x,
-                                .gain = gain,
-                                .bias = bias,
-                                .mean_out = mean,
-                                .inverse_deviation_out = inverse_deviation,
-                                .y = y};
+absl::Status GroupNorm(Stream stream, const GroupNormShape& shape, const NormForward& pass) {
   return ForRows(shape.type, GroupsOf(shape), [&]<typename T, bool kWarp, int kPack>(unsigned blocks) -> absl::Status {
-    RUBATO_CUDA_LAUNCH((GroupNormKernel<T, kWarp, kPack>), blocks, kThreads, stream, a);
+    RUBATO_CUDA_LAUNCH((GroupNormKernel<T, kWarp, kPack>), blocks, kThreads, stream, shape, pass);
     return absl::OkStatus();
   });
 }
 
-absl::Status GroupNormBackward(Work& work, const GroupNormShape& shape, const void* x, const float* gain,
-                               const float* mean, const float* inverse_deviation, const void* dy, bool accumulate,
-                               void* dx, float* dgain, float* dbias) {
-  const int64_t planes = shape.batch * shape.channels;
-  RUBATO_ASSIGN_OR_RETURN(double* direct, work.Scratch<double>(planes));
-  RUBATO_ASSIGN_OR_RETURN(double* along, work.Scratch<double>(planes));
-  const GroupNormArguments a = {.shape = shape,
-                                .x = x,
-                                .dy = dy,
-                                .gain = gain,
-                                .mean = mean,
-                                .inverse_deviation = inverse_deviation,
-                                .dx = dx,
-                                .direct_out = direct,
-                                .along_out = along,
-                                .direct = direct,
-                                .along = along};
+absl::Status GroupNormBackward(Work& work, const GroupNormShape& shape, const NormBackward& pass) {
+  PlaneSums sums = {};
+  for (double** values : {&sums.direct, &sums.along}) {
+    RUBATO_ASSIGN_OR_RETURN(*values, work.Scratch<double>(shape.batch * shape.channels));
+  }
   RUBATO_RETURN_IF_ERROR(
       ForRows(shape.type, PlanesOf(shape), [&]<typename T, bool kWarp, int kPack>(unsigned blocks) -> absl::Status {
-        RUBATO_CUDA_LAUNCH((GroupNormPlaneSumsKernel<T, kWarp, kPack>), blocks, kThreads, work.stream(), a);
+        RUBATO_CUDA_LAUNCH((GroupNormPlaneSumsKernel<T, kWarp, kPack>), blocks, kThreads, work.stream(), shape, pass,
+                           sums);
         return absl::OkStatus();
       }));
-  RUBATO_RETURN_IF_ERROR(ColumnSums<2>(work, shape.batch, shape.channels, GroupNormTerms{shape.channels, direct, along},
-                                       accumulate, SumTargets<2>{{dgain, dbias}}));
-  if (dx == nullptr) return absl::OkStatus();
+  RUBATO_RETURN_IF_ERROR(ColumnSums<2>(work, shape.batch, shape.channels, GroupNormTerms{shape.channels, sums},
+                                       pass.accumulate, SumTargets<2>{{pass.dgain, pass.dbias}}));
+  if (pass.dx == nullptr) return absl::OkStatus();
   return ForRows(shape.type, GroupsOf(shape), [&]<typename T, bool kWarp, int kPack>(unsigned blocks) -> absl::Status {
-    RUBATO_CUDA_LAUNCH((GroupNormInputGradientKernel<T, kWarp, kPack>), blocks, kThreads, work.stream(), a);
+    RUBATO_CUDA_LAUNCH((GroupNormInputGradientKernel<T, kWarp, kPack>), blocks, kThreads, work.stream(), shape, pass,
+                       sums);
     return absl::OkStatus();
   });
 }
