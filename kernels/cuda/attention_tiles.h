@@ -3,28 +3,41 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/async_copy.h"
 #include "kernels/cuda/tensor_core.h"
 
-// What fused attention computes with: a warp has 16 rows of a head in fragments, a block of threads has a tile of other
-// rows in shared memory. For .cu.cc files alone.
+// What fused attention computes with: a warp has rows of a head in fragments, kParts times 16 of them, a block of
+// threads has a tile of other rows in shared memory. Each fragment of a tile is read once for all parts: shared memory
+// delivers fewer of them than tensor cores take. For .cu.cc files alone.
 namespace rubato::cuda {
 
-inline constexpr int kWarpRows = 16;
+inline constexpr int kPartRows = 16;
 inline constexpr int kAttentionWarps = 4;
 inline constexpr int kAttentionThreads = 32 * kAttentionWarps;
 // Rows that a block of threads works for.
-inline constexpr int kBlockRows = kWarpRows * kAttentionWarps;
+template <int kParts>
+inline constexpr int kBlockRows = kPartRows* kParts* kAttentionWarps;
 
 // The rows of one head in one example, `stride` elements from one to the next.
 template <typename Element>
 struct HeadRows {
+  __device__ Element* at(int row, int column) const { return data + static_cast<int64_t>(row) * stride + column; }
+
   Element* data;
-  int64_t stride, count;
+  int stride;
+  int count;
 };
 
 __device__ inline int Lane() { return static_cast<int>(threadIdx.x) % 32; }
 // The first of the warp's rows in its block.
-__device__ inline int WarpRow() { return static_cast<int>(threadIdx.x) / 32 * kWarpRows; }
+template <int kParts>
+__device__ inline int WarpRow() {
+  return static_cast<int>(threadIdx.x) / 32 * kPartRows * kParts;
+}
+// Where in its warp's rows a lane has one of its two of a part.
+__device__ inline int LaneRow(int part, int half) { return part * kPartRows + half * 8 + Lane() / 4; }
+// The first of two columns next to each other that a lane has of eight.
+__device__ inline int LaneColumn() { return Lane() % 4 * 2; }
 
 // Rows of T in shared memory, eight elements to a uint4; the 8 elements after each row let eight rows be read at a
 // time, for they begin in other banks.
@@ -38,106 +51,143 @@ struct Tile {
   uint4 octets[kRows * kStride];
 };
 
-// Rows from `first` on; after the last there are zeros.
+// Rows from `first` on, of which there is at least one, by all threads of the block; after the last there are zeros.
+// They are there once all threads have waited for their copies and then for each other.
 template <typename T, int kRows, int kWidth>
-__device__ void LoadTile(const HeadRows<const T>& from, int64_t first, Tile<T, kRows, kWidth>& to) {
-  constexpr int kOctets = kWidth / 8;
-  for (int i = static_cast<int>(threadIdx.x); i < kRows * kOctets; i += kAttentionThreads) {
-    const int row = i / kOctets, column = i % kOctets * 8;
-    uint4 octet = {0, 0, 0, 0};
-    if (first + row < from.count) {
-      octet = *reinterpret_cast<const uint4*>(from.data + (first + row) * from.stride + column);
-    }
-    *to.at(row, column) = octet;
+__device__ void CopyTile(const HeadRows<const T>& from, int first, Tile<T, kRows, kWidth>& to) {
+  constexpr int kOctets = kWidth / 8, kRowsAtOnce = kAttentionThreads / kOctets;
+  const int thread = static_cast<int>(threadIdx.x), thread_row = thread / kOctets, column = thread % kOctets * 8;
+  const T* const rows = from.at(first, 0);
+#pragma unroll
+  for (int begin = 0; begin < kRows; begin += kRowsAtOnce) {
+    const int row = begin + thread_row;
+    if (row >= kRows) return;
+    const bool exists = first + row < from.count;
+    CopyAsync<16>(rows + ((exists ? row * from.stride : 0) + column), exists, to.at(row, column));
   }
 }
 
 // The warp's rows, 16 columns to a fragment.
-template <int kWidth>
+template <int kParts, int kWidth>
 struct RowFragments {
-  LeftFragment columns[kWidth / 16];
+  LeftFragment columns[kParts][kWidth / 16];
 };
 
 template <typename T>
-__device__ inline uint32_t LoadPair(const HeadRows<const T>& from, int64_t row, int column) {
-  return row < from.count ? *reinterpret_cast<const uint32_t*>(from.data + row * from.stride + column) : 0;
+__device__ inline uint32_t LoadPair(const HeadRows<const T>& from, int row, int column) {
+  return row < from.count ? *reinterpret_cast<const uint32_t*>(from.at(row, column)) : 0;
 }
 
-template <typename T, int kWidth>
-__device__ void LoadRows(const HeadRows<const T>& from, int64_t first, RowFragments<kWidth>& to) {
-  const int64_t row = first + Lane() / 4;
+template <typename T, int kParts, int kWidth>
+__device__ void LoadRows(const HeadRows<const T>& from, int first, RowFragments<kParts, kWidth>& to) {
 #pragma unroll
-  for (int i = 0; i < kWidth / 16; ++i) {
-    const int column = i * 16 + Lane() % 4 * 2;
-    to.columns[i] = {LoadPair(from, row, column), LoadPair(from, row + 8, column), LoadPair(from, row, column + 8),
-                     LoadPair(from, row + 8, column + 8)};
+  for (int part = 0; part < kParts; ++part) {
+    const int upper = first + LaneRow(part, 0), lower = first + LaneRow(part, 1);
+#pragma unroll
+    for (int i = 0; i < kWidth / 16; ++i) {
+      const int left = i * 16 + LaneColumn(), right = left + 8;
+      to.columns[part][i] = {LoadPair(from, upper, left), LoadPair(from, lower, left), LoadPair(from, upper, right),
+                             LoadPair(from, lower, right)};
+    }
   }
 }
 
-// Sums for the warp's rows and kColumns columns, 8 columns to a fragment. A lane has parts of two rows: values 0 and 1
-// of a fragment are of row lane / 4, values 2 and 3 of the row 8 after it.
-template <int kColumns>
+// Sums for the warp's rows and kColumns columns, 8 columns to a fragment, whose values 0 and 1 are of the upper of the
+// lane's rows, values 2 and 3 of the lower.
+template <int kParts, int kColumns>
 struct RowSums {
-  SumFragment columns[kColumns / 8];
+  SumFragment columns[kParts][kColumns / 8];
 };
 
-template <int kColumns>
-__device__ void Clear(RowSums<kColumns>& sums) {
+// Calls function(part, half, column, values...) for each value that the lane has of the sums.
+template <typename Function, int kParts, int kColumns, typename... More>
+__device__ inline void ForEach(const Function& function, RowSums<kParts, kColumns>& sums, More&... more) {
 #pragma unroll
-  for (int i = 0; i < kColumns / 8; ++i) sums.columns[i] = {0, 0, 0, 0};
+  for (int part = 0; part < kParts; ++part) {
+#pragma unroll
+    for (int i = 0; i < kColumns / 8; ++i) {
+#pragma unroll
+      for (int at = 0; at < 4; ++at) {
+        function(part, at / 2, i * 8 + LaneColumn() + at % 2, sums.columns[part][i].values[at],
+                 more.columns[part][i].values[at]...);
+      }
+    }
+  }
 }
 
-// products [16, kRows] = rows [16, kWidth] * tile^T.
-template <typename T, int kRows, int kWidth>
-__device__ void MultiplyByTile(const RowFragments<kWidth>& rows, const Tile<T, kRows, kWidth>& tile,
-                               RowSums<kRows>& products) {
+template <int kParts, int kColumns>
+__device__ inline void Clear(RowSums<kParts, kColumns>& sums) {
+  ForEach([](int, int, int, float& sum) { sum = 0; }, sums);
+}
+
+// products [16 * kParts, kColumns] = rows [16 * kParts, kWidth] * tile^T, of which kColumns rows from `first` on.
+template <typename T, int kParts, int kColumns, int kRows, int kWidth>
+__device__ void MultiplyByTile(const RowFragments<kParts, kWidth>& rows, const Tile<T, kRows, kWidth>& tile, int first,
+                               RowSums<kParts, kColumns>& products) {
   Clear(products);
   const int lane = Lane(), matrix = lane / 8;
-  const int first_row = matrix / 2 * 8 + lane % 8, first_column = matrix % 2 * 8;
+  const int lane_row = first + matrix / 2 * 8 + lane % 8, lane_column = matrix % 2 * 8;
 #pragma unroll
   for (int step = 0; step < kWidth / 16; ++step) {
 #pragma unroll
-    for (int row = 0; row < kRows; row += 16) {
+    for (int row = 0; row < kColumns; row += 16) {
       uint32_t pairs[4];
-      LoadMatrices(tile.at(row + first_row, step * 16 + first_column), false, pairs);
-      MultiplyAdd<T>(rows.columns[step], {pairs[0], pairs[1]}, products.columns[row / 8]);
-      MultiplyAdd<T>(rows.columns[step], {pairs[2], pairs[3]}, products.columns[row / 8 + 1]);
+      LoadMatrices(tile.at(row + lane_row, step * 16 + lane_column), false, pairs);
+#pragma unroll
+      for (int part = 0; part < kParts; ++part) {
+        SumFragment* const sums = &products.columns[part][row / 8];
+        MultiplyAdd<T>(rows.columns[part][step], {pairs[0], pairs[1]}, sums[0]);
+        MultiplyAdd<T>(rows.columns[part][step], {pairs[2], pairs[3]}, sums[1]);
+      }
     }
   }
 }
 
-// sums [16, kWidth] += factors [16, kRows], rounded to T, * tile.
-template <typename T, int kRows, int kWidth>
-__device__ void AddProduct(const RowSums<kRows>& factors, const Tile<T, kRows, kWidth>& tile, RowSums<kWidth>& sums) {
+// sums [16 * kParts, kWidth] += factors [16 * kParts, kColumns], rounded to T, * kColumns rows of tile from `first` on.
+template <typename T, int kParts, int kColumns, int kRows, int kWidth>
+__device__ void AddProduct(const RowSums<kParts, kColumns>& factors, const Tile<T, kRows, kWidth>& tile, int first,
+                           RowSums<kParts, kWidth>& sums) {
   const int lane = Lane(), matrix = lane / 8;
-  const int first_row = matrix % 2 * 8 + lane % 8, first_column = matrix / 2 * 8;
+  const int lane_row = first + matrix % 2 * 8 + lane % 8, lane_column = matrix / 2 * 8;
 #pragma unroll
-  for (int row = 0; row < kRows; row += 16) {
-    const SumFragment &left = factors.columns[row / 8], &right = factors.columns[row / 8 + 1];
-    const LeftFragment rounded = {Pair<T>(left.values[0], left.values[1]), Pair<T>(left.values[2], left.values[3]),
-                                  Pair<T>(right.values[0], right.values[1]), Pair<T>(right.values[2], right.values[3])};
+  for (int row = 0; row < kColumns; row += 16) {
+    LeftFragment rounded[kParts];
+#pragma unroll
+    for (int part = 0; part < kParts; ++part) {
+      const SumFragment *const left = &factors.columns[part][row / 8], *const right = left + 1;
+      rounded[part] = {Pair<T>(left->values[0], left->values[1]), Pair<T>(left->values[2], left->values[3]),
+                       Pair<T>(right->values[0], right->values[1]), Pair<T>(right->values[2], right->values[3])};
+    }
 #pragma unroll
     for (int column = 0; column < kWidth; column += 16) {
       uint32_t pairs[4];
-      LoadMatrices(tile.at(row + first_row, column + first_column), true, pairs);
-      MultiplyAdd<T>(rounded, {pairs[0], pairs[1]}, sums.columns[column / 8]);
-      MultiplyAdd<T>(rounded, {pairs[2], pairs[3]}, sums.columns[column / 8 + 1]);
+      LoadMatrices(tile.at(row + lane_row, column + lane_column), true, pairs);
+#pragma unroll
+      for (int part = 0; part < kParts; ++part) {
+        MultiplyAdd<T>(rounded[part], {pairs[0], pairs[1]}, sums.columns[part][column / 8]);
+        MultiplyAdd<T>(rounded[part], {pairs[2], pairs[3]}, sums.columns[part][column / 8 + 1]);
+      }
     }
   }
 }
 
-// The sums times a factor for each of the lane's two rows, to the warp's rows.
-template <typename T, int kWidth>
-__device__ void StoreRows(const RowSums<kWidth>& sums, const float (&factors)[2], int64_t first,
+// The sums times a factor for each of the lane's rows, to the warp's rows.
+template <typename T, int kParts, int kWidth>
+__device__ void StoreRows(const RowSums<kParts, kWidth>& sums, const float (&factors)[kParts][2], int first,
                           const HeadRows<T>& to) {
-  for (int half = 0; half < 2; ++half) {
-    const int64_t row = first + Lane() / 4 + half * 8;
-    if (row >= to.count) continue;
 #pragma unroll
-    for (int i = 0; i < kWidth / 8; ++i) {
-      const float* const values = sums.columns[i].values + half * 2;
-      *reinterpret_cast<uint32_t*>(to.data + row * to.stride + i * 8 + Lane() % 4 * 2) =
-          Pair<T>(values[0] * factors[half], values[1] * factors[half]);
+  for (int part = 0; part < kParts; ++part) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int row = first + LaneRow(part, half);
+      if (row >= to.count) continue;
+      const float factor = factors[part][half];
+#pragma unroll
+      for (int i = 0; i < kWidth / 8; ++i) {
+        const float* const values = sums.columns[part][i].values + half * 2;
+        *reinterpret_cast<uint32_t*>(to.at(row, i * 8 + LaneColumn())) =
+            Pair<T>(values[0] * factor, values[1] * factor);
+      }
     }
   }
 }

@@ -11,41 +11,48 @@ namespace {
 
 constexpr float kLog2E = 1.44269504f, kLn2 = 0.69314718f;
 
-// Rows of the tiles that blocks of threads go through, forward and backward: fewer where rows are wide, so that
-// registers suffice.
+// By the width of heads, so that registers suffice: parts of a warp's rows, and rows of tiles.
+template <int kWidth>
+inline constexpr int kPartsOf = kWidth > 64 ? 1 : 2;
 template <int kWidth>
 inline constexpr int kTileRows = kWidth > 64 ? 32 : 64;
-template <int kWidth>
-inline constexpr int kBackwardTileRows = kWidth > 64 ? 16 : 32;
+// Backward, so many rows of a tile at a time.
+inline constexpr int kStep = 16;
 
-// One pair's part of the tensors.
+// One pair's part of the tensors, and the rows of it that a block of threads works for. With `last_first` blocks of
+// threads begin with the last rows.
+template <int kParts>
 struct Head {
-  __device__ Head(const AttentionGeometry& geometry, int64_t pair)
-      : sequence(geometry.sequence),
-        head_width(geometry.head_width),
-        width(geometry.heads * geometry.head_width),
-        pair(pair),
+  __device__ Head(const AttentionGeometry& geometry, bool last_first)
+      : sequence(static_cast<int>(geometry.sequence)),
+        blocks((sequence + kBlockRows<kParts> - 1) / kBlockRows<kParts>),
+        block(static_cast<int>(last_first ? blocks - 1 - blockIdx.x % blocks : blockIdx.x % blocks)),
+        width(static_cast<int>(geometry.heads * geometry.head_width)),
+        pair(blockIdx.x / blocks),
         example(pair / geometry.heads),
-        head(pair % geometry.heads) {}
+        first_column(pair % geometry.heads * geometry.head_width) {}
+
+  // The block's rows begin and end here.
+  __device__ int begin() const { return block * kBlockRows<kParts>; }
+  __device__ int end() const { return block + 1 < blocks ? begin() + kBlockRows<kParts> : sequence; }
 
   // Queries, keys and values: part 0, 1 and 2.
   template <typename Element>
   __device__ HeadRows<Element> Qkv(Element* qkv, int part) const {
-    return {qkv + (example * sequence * 3 + part) * width + head * head_width, 3 * width, sequence};
+    return {qkv + (example * sequence * 3 + part) * width + first_column, 3 * width, sequence};
   }
   template <typename Element>
   __device__ HeadRows<Element> Output(Element* y) const {
-    return {y + example * sequence * width + head * head_width, width, sequence};
+    return {y + example * sequence * width + first_column, width, sequence};
   }
   template <typename Element>
   __device__ Element* Statistic(Element* values) const {
     return values + pair * sequence;
   }
 
-  const int64_t sequence, head_width, width, pair, example, head;
+  const int sequence, blocks, block, width;
+  const int64_t pair, example, first_column;
 };
-
-__device__ inline int64_t BlocksOfRows(int64_t rows) { return (rows + kBlockRows - 1) / kBlockRows; }
 
 // Over the four lanes that have parts of the same rows.
 __device__ inline float RowMax(float x) {
@@ -57,108 +64,124 @@ __device__ inline float RowSum(float x) {
   return x + __shfl_xor_sync(0xffffffffu, x, 2);
 }
 
-// What a row's softmax is so far, in each lane for its two rows: the sums are relative to 2 to the power of the
-// maximum, and are the lane's own until the end.
+// What rows' softmax is so far, in each lane for its rows: the sums are relative to the maximum of the scaled scores,
+// and are the lane's own until the end. In powers of 2.
+template <int kParts>
 struct RunningSoftmax {
-  float maximum[2] = {-INFINITY, -INFINITY};
-  float sum[2] = {0, 0};
-};
-
-// Takes scores [16, kColumns], which become 2^(score * scale - maximum), or 0 after their row's own position; what was
-// summed before is scaled to the new maximum. `distance`: from the first row to the first column.
-template <int kColumns, int kWidth>
-__device__ void TakeScores(float scale, int64_t distance, RowSums<kColumns>& scores, RunningSoftmax& softmax,
-                           RowSums<kWidth>& sums) {
-  for (int half = 0; half < 2; ++half) {
-    const int64_t row = Lane() / 4 + half * 8;
-    float maximum = softmax.maximum[half];
-#pragma unroll
-    for (int i = 0; i < kColumns / 8; ++i) {
-#pragma unroll
-      for (int side = 0; side < 2; ++side) {
-        float& score = scores.columns[i].values[half * 2 + side];
-        score = distance + i * 8 + Lane() % 4 * 2 + side <= row ? score * scale : -INFINITY;
-        maximum = fmaxf(maximum, score);
+  __device__ RunningSoftmax() {
+    for (int part = 0; part < kParts; ++part) {
+      for (int half = 0; half < 2; ++half) {
+        maximum[part][half] = -INFINITY;
+        sum[part][half] = 0;
       }
-    }
-    // Finite: each row sees the first column of the first tile.
-    maximum = RowMax(maximum);
-    const float factor = exp2f(softmax.maximum[half] - maximum);
-    softmax.maximum[half] = maximum;
-    softmax.sum[half] *= factor;
-#pragma unroll
-    for (int i = 0; i < kColumns / 8; ++i) {
-#pragma unroll
-      for (int side = 0; side < 2; ++side) {
-        float& score = scores.columns[i].values[half * 2 + side];
-        score = exp2f(score - maximum);
-        softmax.sum[half] += score;
-      }
-    }
-#pragma unroll
-    for (int i = 0; i < kWidth / 8; ++i) {
-      sums.columns[i].values[half * 2] *= factor;
-      sums.columns[i].values[half * 2 + 1] *= factor;
     }
   }
+  float maximum[kParts][2], sum[kParts][2];
+};
+
+// Takes scores [16 * kParts, kColumns], which become 2^(score * scale - maximum); what was summed before is scaled to
+// the new maximum. With kHides, what comes after a row's own position becomes 0. `distance`: from the first row to the
+// first column.
+template <bool kHides, int kParts, int kColumns, int kWidth>
+__device__ void TakeScores(float scale, int distance, RowSums<kParts, kColumns>& scores,
+                           RunningSoftmax<kParts>& softmax, RowSums<kParts, kWidth>& sums) {
+  float maxima[kParts][2], factors[kParts][2];
+  for (int part = 0; part < kParts; ++part) {
+    for (int half = 0; half < 2; ++half) maxima[part][half] = -INFINITY;
+  }
+  ForEach(
+      [&](int part, int half, int column, float& score) {
+        if (kHides && distance + column > LaneRow(part, half)) score = -INFINITY;
+        maxima[part][half] = fmaxf(maxima[part][half], score);
+      },
+      scores);
+  for (int part = 0; part < kParts; ++part) {
+    for (int half = 0; half < 2; ++half) {
+      float& maximum = softmax.maximum[part][half];
+      // Finite: each row sees the first column of the first tile.
+      const float reached = fmaxf(maximum, RowMax(maxima[part][half]) * scale);
+      factors[part][half] = Exp2(maximum - reached);
+      softmax.sum[part][half] *= factors[part][half];
+      maximum = reached;
+    }
+  }
+  ForEach(
+      [&](int part, int half, int, float& score) {
+        score = Exp2(fmaf(score, scale, -softmax.maximum[part][half]));
+        softmax.sum[part][half] += score;
+      },
+      scores);
+  ForEach([&](int part, int half, int, float& sum) { sum *= factors[part][half]; }, sums);
 }
 
 // A block of threads for kBlockRows queries of a pair; those that see most begin first.
 template <typename T, int kWidth>
 __global__ void __launch_bounds__(kAttentionThreads)
     FusedAttentionKernel(AttentionGeometry g, float scale, const T* qkv, T* y, float* log_sum_exp) {
-  constexpr int kRows = kTileRows<kWidth>;
-  __shared__ Tile<T, kRows, kWidth> keys;
-  __shared__ Tile<T, kRows, kWidth> values;
-  const int64_t blocks = BlocksOfRows(g.sequence), block = blocks - 1 - blockIdx.x % blocks;
-  const Head head(g, blockIdx.x / blocks);
-  const int64_t first = block * kBlockRows + WarpRow();
-  const int64_t end = block + 1 < blocks ? (block + 1) * kBlockRows : g.sequence;
-  RowFragments<kWidth> queries;
+  constexpr int kRows = kTileRows<kWidth>, kParts = kPartsOf<kWidth>;
+  // The tile that is computed with and the one that comes after it.
+  __shared__ Tile<T, kRows, kWidth> keys[2];
+  __shared__ Tile<T, kRows, kWidth> values[2];
+  const Head<kParts> head(g, true);
+  const int first = head.begin() + WarpRow<kParts>();
+  const int end = head.end();
+  const auto copy = [&](int column, int buffer) {
+    CopyTile(head.Qkv(qkv, 1), column, keys[buffer]);
+    CopyTile(head.Qkv(qkv, 2), column, values[buffer]);
+  };
+  copy(0, 0);
+  RowFragments<kParts, kWidth> queries;
   LoadRows(head.Qkv(qkv, 0), first, queries);
-  RunningSoftmax softmax;
-  RowSums<kWidth> sums;
+  RunningSoftmax<kParts> softmax;
+  RowSums<kParts, kWidth> sums;
   Clear(sums);
-  for (int64_t column = 0; column < end; column += kRows) {
+  for (int column = 0, buffer = 0; column < end; column += kRows, buffer ^= 1) {
+    AwaitCopies();
     __syncthreads();
-    LoadTile(head.Qkv(qkv, 1), column, keys);
-    LoadTile(head.Qkv(qkv, 2), column, values);
-    __syncthreads();
-    RowSums<kRows> scores;
-    MultiplyByTile(queries, keys, scores);
-    TakeScores(scale * kLog2E, column - first, scores, softmax, sums);
-    AddProduct(scores, values, sums);
+    if (column + kRows < end) copy(column + kRows, buffer ^ 1);
+    if (column >= first + kPartRows * kParts) continue;
+    RowSums<kParts, kRows> scores;
+    MultiplyByTile(queries, keys[buffer], 0, scores);
+    if (column + kRows - 1 <= first) {
+      TakeScores<false>(scale * kLog2E, column - first, scores, softmax, sums);
+    } else {
+      TakeScores<true>(scale * kLog2E, column - first, scores, softmax, sums);
+    }
+    AddProduct(scores, values[buffer], 0, sums);
   }
-  float factors[2];
-  for (int half = 0; half < 2; ++half) {
-    const float total = RowSum(softmax.sum[half]);
-    factors[half] = 1 / total;
-    const int64_t row = first + Lane() / 4 + half * 8;
-    if (Lane() % 4 == 0 && row < g.sequence) {
-      head.Statistic(log_sum_exp)[row] = (softmax.maximum[half] + log2f(total)) * kLn2;
+  float factors[kParts][2];
+  for (int part = 0; part < kParts; ++part) {
+    for (int half = 0; half < 2; ++half) {
+      const float total = RowSum(softmax.sum[part][half]);
+      factors[part][half] = 1 / total;
+      const int row = first + LaneRow(part, half);
+      if (Lane() % 4 == 0 && row < head.sequence) {
+        head.Statistic(log_sum_exp)[row] = (softmax.maximum[part][half] + log2f(total)) * kLn2;
+      }
     }
   }
   StoreRows(sums, factors, first, head.Output(y));
 }
 
-// What is known of a query's scores. After the last query, what makes its probabilities and their gradients 0.
+// What is known of a query's scores, in powers of 2. After the last query there are zeros for everything, of which
+// nothing comes.
 struct QueryStatistics {
   float log2_sum_exp, mean;
 };
-__device__ inline QueryStatistics LoadStatistics(const Head& head, const float* log_sum_exp, const float* means,
-                                                 int64_t query) {
-  if (query >= head.sequence) return {INFINITY, 0};
-  return {head.Statistic(log_sum_exp)[query] * kLog2E, head.Statistic(means)[query]};
-}
 
-// The probability that belongs to a score, and the gradient of the score before it was scaled.
-struct ScoreGradient {
-  float probability, gradient;
-};
-__device__ inline ScoreGradient DifferentiateScore(float scaled_score, float dprobability, const QueryStatistics& query,
-                                                   bool visible) {
-  const float probability = visible ? exp2f(scaled_score - query.log2_sum_exp) : 0.0f;
-  return {probability, probability * (dprobability - query.mean)};
+// Scores become the gradients of scores before they were scaled, and the gradients of probabilities the probabilities.
+// `query(part, half, column)`: the statistics of a score's query.
+template <int kParts, int kColumns, typename Query>
+__device__ inline void DifferentiateScores(float scale, const Query& query, RowSums<kParts, kColumns>& scores,
+                                           RowSums<kParts, kColumns>& dprobabilities) {
+  ForEach(
+      [&](int part, int half, int column, float& score, float& dprobability) {
+        const QueryStatistics statistics = query(part, half, column);
+        const float probability = Exp2(fmaf(score, scale * kLog2E, -statistics.log2_sum_exp));
+        score = probability * (dprobability - statistics.mean);
+        dprobability = probability;
+      },
+      scores, dprobabilities);
 }
 
 // dq: a block of threads for kBlockRows queries of a pair.
@@ -166,42 +189,56 @@ template <typename T, int kWidth>
 __global__ void __launch_bounds__(kAttentionThreads)
     FusedQueryGradientKernel(AttentionGeometry g, float scale, const T* qkv, const float* log_sum_exp,
                              const float* means, const T* dy, T* dqkv) {
-  constexpr int kRows = kBackwardTileRows<kWidth>;
-  __shared__ Tile<T, kRows, kWidth> keys;
-  __shared__ Tile<T, kRows, kWidth> values;
-  const int64_t blocks = BlocksOfRows(g.sequence), block = blocks - 1 - blockIdx.x % blocks;
-  const Head head(g, blockIdx.x / blocks);
-  const int64_t first = block * kBlockRows + WarpRow();
-  const int64_t end = block + 1 < blocks ? (block + 1) * kBlockRows : g.sequence;
-  RowFragments<kWidth> queries, gradients;
+  constexpr int kRows = kTileRows<kWidth>, kParts = kPartsOf<kWidth>;
+  __shared__ Tile<T, kRows, kWidth> keys[2];
+  __shared__ Tile<T, kRows, kWidth> values[2];
+  const Head<kParts> head(g, true);
+  const int first = head.begin() + WarpRow<kParts>();
+  const int end = head.end();
+  const auto copy = [&](int column, int buffer) {
+    CopyTile(head.Qkv(qkv, 1), column, keys[buffer]);
+    CopyTile(head.Qkv(qkv, 2), column, values[buffer]);
+  };
+  copy(0, 0);
+  RowFragments<kParts, kWidth> queries, gradients;
   LoadRows(head.Qkv(qkv, 0), first, queries);
   LoadRows(head.Output(dy), first, gradients);
-  const QueryStatistics statistics[2] = {LoadStatistics(head, log_sum_exp, means, first + Lane() / 4),
-                                         LoadStatistics(head, log_sum_exp, means, first + Lane() / 4 + 8)};
-  RowSums<kWidth> sums;
-  Clear(sums);
-  for (int64_t column = 0; column < end; column += kRows) {
-    __syncthreads();
-    LoadTile(head.Qkv(qkv, 1), column, keys);
-    LoadTile(head.Qkv(qkv, 2), column, values);
-    __syncthreads();
-    RowSums<kRows> scores, dprobabilities;
-    MultiplyByTile(queries, keys, scores);
-    MultiplyByTile(gradients, values, dprobabilities);
-#pragma unroll
-    for (int i = 0; i < kRows / 8; ++i) {
-#pragma unroll
-      for (int part = 0; part < 4; ++part) {
-        const int half = part / 2;
-        const bool visible = column + i * 8 + Lane() % 4 * 2 + part % 2 <= first + Lane() / 4 + half * 8;
-        float& score = scores.columns[i].values[part];
-        const float dprobability = dprobabilities.columns[i].values[part];
-        score = DifferentiateScore(score * scale * kLog2E, dprobability, statistics[half], visible).gradient;
+  QueryStatistics statistics[kParts][2];
+  float scales[kParts][2];
+  for (int part = 0; part < kParts; ++part) {
+    for (int half = 0; half < 2; ++half) {
+      const int row = first + LaneRow(part, half);
+      statistics[part][half] = {0, 0};
+      if (row < head.sequence) {
+        statistics[part][half] = {head.Statistic(log_sum_exp)[row] * kLog2E, head.Statistic(means)[row]};
       }
+      scales[part][half] = scale;
     }
-    AddProduct(scores, keys, sums);
   }
-  StoreRows(sums, {scale, scale}, first, head.Qkv(dqkv, 0));
+  RowSums<kParts, kWidth> sums;
+  Clear(sums);
+  for (int tile = 0, buffer = 0; tile < end; tile += kRows, buffer ^= 1) {
+    AwaitCopies();
+    __syncthreads();
+    if (tile + kRows < end) copy(tile + kRows, buffer ^ 1);
+#pragma unroll 1
+    for (int column = tile; column < tile + kRows && column < first + kPartRows * kParts; column += kStep) {
+      RowSums<kParts, kStep> scores, dprobabilities;
+      MultiplyByTile(queries, keys[buffer], column - tile, scores);
+      MultiplyByTile(gradients, values[buffer], column - tile, dprobabilities);
+      DifferentiateScores(
+          scale, [&](int part, int half, int) { return statistics[part][half]; }, scores, dprobabilities);
+      if (column + kStep - 1 > first) {
+        ForEach(
+            [&](int part, int half, int at, float& dscore) {
+              if (column + at > first + LaneRow(part, half)) dscore = 0;
+            },
+            scores);
+      }
+      AddProduct(scores, keys[buffer], column - tile, sums);
+    }
+  }
+  StoreRows(sums, scales, first, head.Qkv(dqkv, 0));
 }
 
 // dk and dv: a block of threads for kBlockRows keys of a pair and their values, with the scores' transpose.
@@ -209,49 +246,69 @@ template <typename T, int kWidth>
 __global__ void __launch_bounds__(kAttentionThreads)
     FusedKeyGradientKernel(AttentionGeometry g, float scale, const T* qkv, const float* log_sum_exp, const float* means,
                            const T* dy, T* dqkv) {
-  constexpr int kColumns = kBackwardTileRows<kWidth>;
-  __shared__ Tile<T, kColumns, kWidth> queries;
-  __shared__ Tile<T, kColumns, kWidth> gradients;
-  __shared__ QueryStatistics statistics[kColumns];
-  const int64_t blocks = BlocksOfRows(g.sequence), block = blockIdx.x % blocks;
-  const Head head(g, blockIdx.x / blocks);
-  const int64_t first = block * kBlockRows + WarpRow();
-  RowFragments<kWidth> keys, values;
+  constexpr int kRows = kTileRows<kWidth>, kParts = kPartsOf<kWidth>;
+  static_assert(kRows <= kAttentionThreads);
+  __shared__ Tile<T, kRows, kWidth> queries[2];
+  __shared__ Tile<T, kRows, kWidth> gradients[2];
+  __shared__ float log_sums[2][kRows];
+  __shared__ float query_means[2][kRows];
+  const Head<kParts> head(g, false);
+  const int begin = head.begin(), first = begin + WarpRow<kParts>();
+  const auto copy = [&](int column, int buffer) {
+    CopyTile(head.Qkv(qkv, 0), column, queries[buffer]);
+    CopyTile(head.Output(dy), column, gradients[buffer]);
+    const int i = static_cast<int>(threadIdx.x);
+    if (i < kRows) {
+      const bool exists = column + i < head.sequence;
+      CopyAsync<4>(head.Statistic(log_sum_exp) + (exists ? column + i : 0), exists, &log_sums[buffer][i]);
+      CopyAsync<4>(head.Statistic(means) + (exists ? column + i : 0), exists, &query_means[buffer][i]);
+    }
+  };
+  // The queries that see the first of these keys, and all after them.
+  copy(begin, 0);
+  RowFragments<kParts, kWidth> keys, values;
   LoadRows(head.Qkv(qkv, 1), first, keys);
   LoadRows(head.Qkv(qkv, 2), first, values);
-  RowSums<kWidth> dkeys, dvalues;
+  RowSums<kParts, kWidth> dkeys, dvalues;
   Clear(dkeys);
   Clear(dvalues);
-  // The queries that see the first of these keys, and all after them.
-  for (int64_t column = block * kBlockRows; column < g.sequence; column += kColumns) {
+  for (int tile = begin, buffer = 0; tile < head.sequence; tile += kRows, buffer ^= 1) {
+    AwaitCopies();
     __syncthreads();
-    LoadTile(head.Qkv(qkv, 0), column, queries);
-    LoadTile(head.Output(dy), column, gradients);
-    for (int i = static_cast<int>(threadIdx.x); i < kColumns; i += kAttentionThreads) {
-      statistics[i] = LoadStatistics(head, log_sum_exp, means, column + i);
-    }
-    __syncthreads();
-    RowSums<kColumns> probabilities, dscores;
-    MultiplyByTile(keys, queries, probabilities);
-    MultiplyByTile(values, gradients, dscores);
-#pragma unroll
-    for (int i = 0; i < kColumns / 8; ++i) {
-#pragma unroll
-      for (int part = 0; part < 4; ++part) {
-        const int query = i * 8 + Lane() % 4 * 2 + part % 2;
-        const bool visible = first + Lane() / 4 + part / 2 * 8 <= column + query;
-        float &probability = probabilities.columns[i].values[part], &dscore = dscores.columns[i].values[part];
-        const ScoreGradient result =
-            DifferentiateScore(probability * scale * kLog2E, dscore, statistics[query], visible);
-        probability = result.probability;
-        dscore = result.gradient;
+    if (tile + kRows < head.sequence) copy(tile + kRows, buffer ^ 1);
+#pragma unroll 1
+    for (int column = tile > first ? tile : first; column < tile + kRows; column += kStep) {
+      RowSums<kParts, kStep> scores, probabilities;
+      MultiplyByTile(keys, queries[buffer], column - tile, scores);
+      MultiplyByTile(values, gradients[buffer], column - tile, probabilities);
+      const float *const log_sum = log_sums[buffer] + (column - tile), *const mean =
+                                                                           query_means[buffer] + (column - tile);
+      DifferentiateScores(
+          scale,
+          [&](int, int, int at) {
+            return QueryStatistics{log_sum[at] * kLog2E, mean[at]};
+          },
+          scores, probabilities);
+      if (column < first + kPartRows * kParts - 1) {
+        ForEach(
+            [&](int part, int half, int at, float& dscore, float& probability) {
+              if (column + at < first + LaneRow(part, half)) dscore = probability = 0;
+            },
+            scores, probabilities);
       }
+      AddProduct(probabilities, gradients[buffer], column - tile, dvalues);
+      AddProduct(scores, queries[buffer], column - tile, dkeys);
     }
-    AddProduct(probabilities, gradients, dvalues);
-    AddProduct(dscores, queries, dkeys);
   }
-  StoreRows(dkeys, {scale, scale}, first, head.Qkv(dqkv, 1));
-  StoreRows(dvalues, {1, 1}, first, head.Qkv(dqkv, 2));
+  float scales[kParts][2], ones[kParts][2];
+  for (int part = 0; part < kParts; ++part) {
+    for (int half = 0; half < 2; ++half) {
+      scales[part][half] = scale;
+      ones[part][half] = 1;
+    }
+  }
+  StoreRows(dkeys, scales, first, head.Qkv(dqkv, 1));
+  StoreRows(dvalues, ones, first, head.Qkv(dqkv, 2));
 }
 
 struct Arguments {
@@ -263,16 +320,19 @@ struct Arguments {
   float* log_sum_exp_out;
 
   float scale() const { return 1 / std::sqrt(static_cast<float>(geometry.head_width)); }
+  // Of threads: for all rows of all pairs.
+  template <int kWidth>
   unsigned blocks() const {
-    return static_cast<unsigned>(batch * geometry.heads * ((geometry.sequence + kBlockRows - 1) / kBlockRows));
+    constexpr int64_t kRows = kBlockRows<kPartsOf<kWidth>>;
+    return static_cast<unsigned>(batch * geometry.heads * ((geometry.sequence + kRows - 1) / kRows));
   }
 };
 
 template <typename T, int kWidth>
 struct Forward {
   static absl::Status Launch(Stream stream, const Arguments& a) {
-    RUBATO_CUDA_LAUNCH((FusedAttentionKernel<T, kWidth>), a.blocks(), kAttentionThreads, stream, a.geometry, a.scale(),
-                       static_cast<const T*>(a.qkv), static_cast<T*>(a.y), a.log_sum_exp_out);
+    RUBATO_CUDA_LAUNCH((FusedAttentionKernel<T, kWidth>), a.blocks<kWidth>(), kAttentionThreads, stream, a.geometry,
+                       a.scale(), static_cast<const T*>(a.qkv), static_cast<T*>(a.y), a.log_sum_exp_out);
     return absl::OkStatus();
   }
 };
@@ -282,9 +342,9 @@ struct Backward {
   static absl::Status Launch(Stream stream, const Arguments& a) {
     const T *const qkv = static_cast<const T*>(a.qkv), *const dy = static_cast<const T*>(a.dy);
     T* const dqkv = static_cast<T*>(a.dqkv);
-    RUBATO_CUDA_LAUNCH((FusedQueryGradientKernel<T, kWidth>), a.blocks(), kAttentionThreads, stream, a.geometry,
+    RUBATO_CUDA_LAUNCH((FusedQueryGradientKernel<T, kWidth>), a.blocks<kWidth>(), kAttentionThreads, stream, a.geometry,
                        a.scale(), qkv, a.log_sum_exp, a.means, dy, dqkv);
-    RUBATO_CUDA_LAUNCH((FusedKeyGradientKernel<T, kWidth>), a.blocks(), kAttentionThreads, stream, a.geometry,
+    RUBATO_CUDA_LAUNCH((FusedKeyGradientKernel<T, kWidth>), a.blocks<kWidth>(), kAttentionThreads, stream, a.geometry,
                        a.scale(), qkv, a.log_sum_exp, a.means, dy, dqkv);
     return absl::OkStatus();
   }

@@ -24,13 +24,26 @@ struct SumFragment {
   float values[4];
 };
 
+// Rounded to nearest even.
 template <typename T>
-__device__ inline uint32_t Pair(float low, float high) {
-  const T elements[2] = {ConvertTo<T>(low), ConvertTo<T>(high)};
+__device__ inline uint32_t Pair(float low, float high);
+template <>
+__device__ inline uint32_t Pair<__nv_bfloat16>(float low, float high) {
+  const __nv_bfloat162 elements = __floats2bfloat162_rn(low, high);
   uint32_t pair;
-  memcpy(&pair, elements, sizeof(pair));
+  memcpy(&pair, &elements, sizeof(pair));
   return pair;
 }
+template <>
+__device__ inline uint32_t Pair<__half>(float low, float high) {
+  const __half2 elements = __floats2half2_rn(low, high);
+  uint32_t pair;
+  memcpy(&pair, &elements, sizeof(pair));
+  return pair;
+}
+
+// 2^x to 2 units in the last place, and 0 where that is less than the least normal number.
+__device__ float Exp2(float x);
 
 // sum += a * b, elements of type T.
 template <typename T>
@@ -41,6 +54,12 @@ __device__ void MultiplyAdd(const LeftFragment& a, const RightFragment& b, SumFr
 __device__ void LoadMatrices(const void* row, bool transposed, uint32_t (&pairs)[4]);
 
 #ifdef __CUDACC__
+
+__device__ inline float Exp2(float x) {
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
+  return power;
+}
 
 template <>
 __device__ inline void MultiplyAdd<__nv_bfloat16>(const LeftFragment& a, const RightFragment& b, SumFragment& sum) {

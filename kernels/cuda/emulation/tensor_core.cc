@@ -3,6 +3,7 @@
 #include "kernels/cuda/tensor_core.h"
 
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -65,6 +66,11 @@ void Multiply(const Operands& mine, SumFragment& sum) {
 }
 
 }  // namespace
+
+float Exp2(float x) {
+  const float power = std::exp2(x);
+  return std::fpclassify(power) == FP_SUBNORMAL ? 0 : power;
+}
 
 template <>
 void MultiplyAdd<__nv_bfloat16>(const LeftFragment& a, const RightFragment& b, SumFragment& sum) {
