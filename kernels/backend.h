@@ -252,7 +252,7 @@ class Backend {
   // ---- messages ----
 
   // `message` (int32, at least MaxEncodedWords) begins with what Encode of kernels/codec writes for that range of
-  // `values`, the same bytes on every device. `residual` [count] is as there; empty where the codec keeps none. The
+  // `values`, the same bytes on every device, but for which of several NaN TOP_K takes. `residual` [count] is as there; empty where the codec keeps none. The
   // codec is not NONE, and count < 2^31.
   virtual absl::Status Encode(const EncodedRange& range, const DeviceTensor& values, const DeviceTensor& residual,
                               const DeviceTensor& message) = 0;

@@ -13,7 +13,7 @@ namespace rubato {
 struct WorkspaceRules {
   // Of Backend::ActivationType.
   ElementType activation_type = ElementType::kFloat32;
-  // For as long as the backend lives.
+  // For as long as the backend lives, with what its libraries load when they are used.
   int64_t fixed_bytes = 0;
   // Of an element of a product's inputs where it has to lie in the workspace.
   int64_t gathered_bytes = 0;

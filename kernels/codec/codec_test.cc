@@ -143,6 +143,19 @@ TEST_P(CodecTest, WhatIsNotFiniteIsFoundByTheReceiver) {
   }
 }
 
+TEST(Int8Test, TinyElementsKeepTheirSign) {
+  // From where the smallest are zeros to where all magnitudes are common.
+  for (float largest : {0x1p-149f, 0x1p-126f, 0x1p-110f, 0x1p-106f, 0x1p-105f, 0x1.8p-105f, 0x1p-100f, 0x1p-20f}) {
+    std::vector<float> values;
+    for (int i = 0; i < 600; ++i) values.push_back((i % 3 - 1) * largest);
+    const std::vector<float> decoded = Decoded(v1::INT8, Encoded({v1::INT8}, values, nullptr), 600);
+    for (int i = 0; i < 600; ++i) {
+      const float expected = largest < 0x1p-105f ? 0 : values[i];
+      ASSERT_NEAR(decoded[i], expected, largest * 1e-6f) << largest << ", element " << i;
+    }
+  }
+}
+
 TEST_P(CodecTest, WhatIsFiniteStaysSo) {
   const float tiny = std::numeric_limits<float>::denorm_min(), small = std::numeric_limits<float>::min();
   for (const std::vector<float>& pattern :

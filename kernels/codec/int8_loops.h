@@ -37,8 +37,8 @@ RUBATO_KERNEL_BODY void RoundToSteps(const float* __restrict block, float parts_
 // One block: scale, then kBlock steps.
 RUBATO_KERNEL_BODY void EncodeInt8Block(PhiloxWordsFunction fill, const float* block, uint64_t seed, uint64_t stream,
                                         uint64_t index, uint8_t* out) {
-  // Below this the scale would be subnormal and its reciprocal infinite; such elements become zero.
-  constexpr float kSmallest = 127 * std::numeric_limits<float>::min();
+  // Below this 127 * 2^16 / largest could be infinite; such elements become zero.
+  constexpr float kSmallest = 0x1p-105f;
   const uint32_t largest_bits = LargestMagnitude(block, kBlock);
   const float largest = std::bit_cast<float>(largest_bits);
   if (largest_bits >= kInfinityBits || largest < kSmallest) {

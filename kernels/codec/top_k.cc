@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <vector>
@@ -115,7 +116,9 @@ int64_t EncodeTopK(Isa isa, int64_t count, const float* values, int64_t n, float
   KeepLargest(values, residual, found.count, count, indices.get());
   for (int64_t i = 0; i < count; ++i) {
     StoreU32(indices[i], out + 4 + 4 * i);
-    StoreFloat(values[indices[i]] + residual[indices[i]], out + 4 + 4 * (count + i));
+    const float sum = values[indices[i]] + residual[indices[i]];
+    // Which NaN comes of a NaN depends on the processor.
+    StoreFloat(std::isnan(sum) ? std::numeric_limits<float>::quiet_NaN() : sum, out + 4 + 4 * (count + i));
   }
   if (found.finite) {
     passes.add(values, n, residual);

@@ -72,7 +72,12 @@ TEST_P(MessageTest, TreatSpecialNumbersTheSame) {
       values[300] = special;
       ExpectSame({codec, 0.05}, values);
     }
-    ExpectSame({codec, 0.05}, Values(300, subnormal));
+    for (float magnitude : {subnormal, 0x1p-106f, 0x1p-105f, 0x1p-100f}) {
+      Values values = MixedValues(300);
+      for (double& value : values) value = static_cast<float>(value * magnitude / 0x1p24);
+      ExpectSame({codec, 0.05}, values);
+      ExpectSame({codec, 0.05}, Values(300, magnitude));
+    }
     ExpectSame({codec, 0.05}, Values(300, 0.0));
   }
 }

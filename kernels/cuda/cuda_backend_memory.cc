@@ -43,9 +43,13 @@ ElementType TypeFor(MatrixPrecision precision) {
   return ElementType::kFloat32;
 }
 
+// What libraries load when they are first used, and graphs.
+constexpr int64_t kLoadedBytes = int64_t{512} << 20;
+
 WorkspaceRules WorkspaceFor(ElementType type, bool fused_attention, int64_t cudnn_bytes) {
   return {.activation_type = type,
-          .fixed_bytes = Cublas::kWorkspaceBytes + CublasLt::kWorkspaceBytes + cudnn_bytes,
+          .fixed_bytes = Cublas::kWorkspaceBytes + CublasLt::kWorkspaceBytes + cudnn_bytes + kLoadedBytes,
+
           .gathered_bytes = ElementBytes(type),
           .unfolded_elements = int64_t{64} << 20,
           .score_elements = int64_t{64} << 20,
@@ -86,6 +90,8 @@ absl::Status CudaBackend::Start() {
 }
 
 CudaBackend::~CudaBackend() {
+  // What libraries have made goes where it was made.
+  (void)UseDevice();
   // Before anything goes that the work may use.
   if (streams_ != nullptr) (void)streams_->Synchronize();
 }

@@ -5,6 +5,7 @@
 #include <cudnn.h>
 
 #include <algorithm>
+#include <array>
 
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
@@ -29,6 +30,12 @@ constexpr cudnnConvolutionBwdDataAlgo_t kBackwardData = CUDNN_CONVOLUTION_BWD_DA
 constexpr cudnnConvolutionBwdFilterAlgo_t kBackwardWeight = CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1;
 
 constexpr float kOne = 1, kZero = 0;
+
+#if CUDNN_MAJOR >= 9
+constexpr std::array<const char*, 3> kParts = {"libcudnn_graph.so.", "libcudnn_ops.so.", "libcudnn_cnn.so."};
+#else
+constexpr std::array<const char*, 0> kParts = {};
+#endif
 
 // Version 9 has a range of reasons.
 bool IsNotSupported(int status) {
@@ -73,6 +80,10 @@ struct Cudnn::Library {
   decltype(&cudnnConvolutionBackwardFilter) backward_weight;
 
   absl::Status Load() {
+    // Version 9 is several libraries, and the one that is called ends the program where another is missing.
+    for (const char* part : kParts) {
+      RUBATO_RETURN_IF_ERROR(SharedLibrary::Open(absl::StrCat(part, CUDNN_MAJOR), RUBATO_CUDA_LIBRARIES).status());
+    }
     RUBATO_ASSIGN_OR_RETURN(library,
                             SharedLibrary::Open(absl::StrCat("libcudnn.so.", CUDNN_MAJOR), RUBATO_CUDA_LIBRARIES));
     absl::Status status;
@@ -134,7 +145,10 @@ absl::Status Cudnn::Start(Stream stream) {
   library_ = std::make_unique<Library>();
   RUBATO_RETURN_IF_ERROR(library_->Load());
   cudnnHandle_t handle = nullptr;
-  RUBATO_CUDNN_RETURN_IF_ERROR(library_->create(&handle));
+  if (const cudnnStatus_t status = library_->create(&handle); status != CUDNN_STATUS_SUCCESS) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("cudnnCreate: ", library_->error_string(status), " (", static_cast<int>(status), ")"));
+  }
   handle_ = handle;
   RUBATO_CUDNN_RETURN_IF_ERROR(library_->set_stream(handle, stream));
   return absl::OkStatus();
@@ -147,7 +161,8 @@ Cudnn::~Cudnn() {
 
 std::string Cudnn::Name() const {
   const size_t version = library_->version();
-  return absl::StrCat("cuDNN ", version / 10000, ".", version / 100 % 100, ".", version % 100);
+  const size_t major = CUDNN_MAJOR < 9 ? 1000 : 10000;
+  return absl::StrCat("cuDNN ", version / major, ".", version % major / 100, ".", version % 100);
 }
 
 absl::StatusOr<bool> Cudnn::CanDo(const Conv2dGeometry& g, int64_t images, int64_t scratch_bytes) {

@@ -17,7 +17,7 @@ constexpr uint32_t kMagnitudeBits = 0x7fffffffu;
 constexpr uint32_t kInfinityBits = 0x7f800000u;
 constexpr uint32_t kNanBits = 0x7fc00000u;
 constexpr float kMaxFloat = 0x1.fffffep127f;
-constexpr float kMinNormal = 0x1p-126f;
+constexpr float kSmallestInt8 = 0x1p-105f;
 constexpr float kMaxInt8Scale = 8454659 * 0x1p98f;
 
 __device__ inline uint32_t Magnitude(float value) { return __float_as_uint(value) & kMagnitudeBits; }
@@ -79,8 +79,8 @@ __global__ void Int8Kernel(const float* values, int64_t n, uint64_t seed, uint64
   const float largest = __uint_as_float(largest_bits);
   out += blockIdx.x * kInt8BlockBytes;
   auto* scale = reinterpret_cast<float*>(out);
-  // Below the smallest the scale would be subnormal and its reciprocal infinite; such elements become zero.
-  if (largest_bits >= kInfinityBits || largest < 127 * kMinNormal) {
+  // Below the smallest the factor would be infinite; such elements become zero.
+  if (largest_bits >= kInfinityBits || largest < kSmallestInt8) {
     if (thread == 0) *scale = largest_bits < kInfinityBits ? 0.0f : __uint_as_float(kNanBits);
     if (at < n) out[4 + thread] = 0;
     return;
@@ -164,7 +164,9 @@ __global__ void TopKWrite(const float* values, const float* residual, const uint
   if (First() == 0) out[0] = static_cast<uint32_t>(count);
   for (int64_t i = First(); i < count; i += Stride()) {
     out[1 + i] = indices[i];
-    out[1 + count + i] = __float_as_uint(values[indices[i]] + residual[indices[i]]);
+    const uint32_t sum = __float_as_uint(values[indices[i]] + residual[indices[i]]);
+    // A card's NaN has other bits than the host's.
+    out[1 + count + i] = (sum & kMagnitudeBits) > kInfinityBits ? kNanBits : sum;
   }
 }
 

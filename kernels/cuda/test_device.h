@@ -38,8 +38,11 @@ class DeviceTest : public ::testing::Test {
   T* Upload(const std::vector<T>& values) {
     blocks_.push_back(*pool_->Allocate(static_cast<int64_t>(values.size() * sizeof(T))));
     T* memory = static_cast<T*>(blocks_.back()->address());
+    const size_t bytes = values.size() * sizeof(T);
     EXPECT_EQ(cudaStreamSynchronize(stream()), cudaSuccess);
-    EXPECT_EQ(cudaMemcpy(memory, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice), cudaSuccess);
+    EXPECT_EQ(cudaMemcpy(memory, values.data(), bytes, cudaMemcpyHostToDevice), cudaSuccess);
+    // From memory that is not locked it may return before all is there; stream() does not wait for it.
+    EXPECT_EQ(cudaStreamSynchronize(cudaStreamLegacy), cudaSuccess);
     return memory;
   }
 

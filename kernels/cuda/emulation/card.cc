@@ -358,7 +358,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   Machine& machine = TheMachine();
   const std::lock_guard lock(machine.mu);
   if (IsRecording()) return Fail(cudaErrorStreamCaptureUnsupported);
-  machine.Reach({stream->queue, stream->queue->enqueued});
+  // What goes to the legacy stream, copies that are waited for, is done at once.
+  if (stream != cudaStreamLegacy) machine.Reach({stream->queue, stream->queue->enqueued});
   return cudaSuccess;
 }
 

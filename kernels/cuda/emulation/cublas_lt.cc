@@ -163,6 +163,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
       .c = D,
       .c_type = d.type,
       .c_column = d.leading,
+      .downwards = true,
   };
   const int error = rubato::cuda::emulation::Enqueue(stream, [product, given, sums] {
     product.Compute();

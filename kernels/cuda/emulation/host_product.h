@@ -13,7 +13,7 @@
 #include "kernels/cuda/emulation/round_to_tf32.h"
 
 // Products of matrices for emulated libraries, column-major as theirs. Operands and sums have the precision that is
-// asked for; the order of the additions is the simplest.
+// asked for; the order of the additions is upwards, or downwards where another library shall have other bits.
 namespace rubato::cuda::emulation {
 
 inline float Element(cudaDataType_t type, const void* data, int64_t at) {
@@ -55,6 +55,7 @@ struct HostProduct {
   void* c = nullptr;
   cudaDataType_t c_type = CUDA_R_32F;
   int64_t c_column = 0, c_stride = 0;
+  bool downwards = false;
 
   void Compute() const {
     std::vector<float> left(m * k), sums(m);  // By column.
@@ -62,7 +63,8 @@ struct HostProduct {
       for (int64_t at = 0; at < m * k; ++at) left[at] = a.At(matrix, at % m, at / m);
       for (int64_t column = 0; column < n; ++column) {
         std::fill(sums.begin(), sums.end(), 0.0f);
-        for (int64_t i = 0; i < k; ++i) {
+        for (int64_t term = 0; term < k; ++term) {
+          const int64_t i = downwards ? k - 1 - term : term;
           const float right = b.At(matrix, i, column);
           for (int64_t row = 0; row < m; ++row) sums[row] += left[i * m + row] * right;
         }
