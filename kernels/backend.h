@@ -100,6 +100,9 @@ class Backend {
   // Zeros. InvalidArgument: a negative or overflowing shape, or 16 bits that are not ActivationType's.
   // ResourceExhausted: the device has not that much memory.
   virtual absl::StatusOr<DeviceTensor> Allocate(Shape shape, ElementType type = ElementType::kFloat32) = 0;
+  // Takes memory in one piece for so many bytes of tensors, each rounded up to a multiple of 256, and of what operations
+  // take while they run. What is needed beyond that is asked for then. ResourceExhausted: there is not that much.
+  virtual absl::Status Reserve(int64_t /*tensor_bytes*/, int64_t /*workspace_bytes*/) { return absl::OkStatus(); }
   // A float32 tensor whose elements are sent from where they are: in memory that the sender's peers can read, where the
   // backend has such.
   virtual absl::StatusOr<DeviceTensor> AllocateForSending(Shape shape) { return Allocate(std::move(shape)); }

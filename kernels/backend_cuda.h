@@ -2,6 +2,7 @@
 #define RUBATO_KERNELS_BACKEND_CUDA_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -10,8 +11,9 @@
 
 namespace rubato {
 
-// How the inputs of matrix products and convolutions are rounded. Tensors, sums, normalisation, softmax and losses are
-// float32 or wider in all of these.
+// How activations, their gradients and the operands of matrix products are kept and rounded (docs/decisions/0016).
+// Parameters and their gradients, sums, statistics of normalisation, softmax and losses are float32 or wider in all of
+// these.
 enum class MatrixPrecision {
   // Not at all.
   kFloat32,
@@ -38,6 +40,8 @@ struct CudaBackendOptions {
   // Attention with 16-bit operands keeps its scores on the chip, where FusesAttention (workspace.h) says so. Without,
   // they go through memory.
   bool fused_attention = true;
+  // Unfolded images, and scores of attention, are in memory about so many at a time.
+  int64_t workspace_elements = int64_t{64} << 20;
 };
 
 // A card by NVIDIA. Its calls enqueue work and return; results have the same bits on every run on the same kind of card

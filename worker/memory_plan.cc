@@ -155,7 +155,12 @@ absl::StatusOr<std::string> FitMemory(const v1::JobConfig& config, const ModelSp
   const WorkspaceRules rules = backend->Workspace();
   RUBATO_ASSIGN_OR_RETURN(const MemoryPlan plan, PlanMemory(config, spec, rules, staged, cards));
   const std::string line = Describe(plan, backend->Name(), memory);
-  if (Fits(plan, staged, memory)) return line;
+  if (Fits(plan, staged, memory)) {
+    // Others may have taken some since.
+    const int64_t workspace = plan.workspace - rules.fixed_bytes;
+    RUBATO_RETURN_IF_ERROR(Annotate(backend->Reserve(plan.OnDevice() - plan.workspace, workspace), line));
+    return line;
+  }
   RUBATO_ASSIGN_OR_RETURN(const int64_t largest, LargestBatch(config, spec, rules, staged, cards, memory));
   const std::string allowed =
       largest == 0 ? "none fits" : absl::StrCat("1 to ", largest, ", or more training.micro_batches");

@@ -11,8 +11,7 @@
 
 namespace rubato::worker {
 
-// Memory that a worker needs, in bytes, known before any of it is allocated. Without what libraries take for themselves
-// when they are loaded.
+// Memory that a worker needs, in bytes, known before any of it is allocated.
 struct MemoryPlan {
   // On the device.
   int64_t weights = 0;
@@ -21,7 +20,7 @@ struct MemoryPlan {
   int64_t activations = 0;
   // Of the batch that is computed, and of the one after it.
   int64_t inputs = 0;
-  // What the largest operation takes while it runs.
+  // What the largest operation takes while it runs, and what the backend and its libraries take for themselves.
   int64_t workspace = 0;
   // Where the device packs gradients: their messages, and what error feedback keeps back; chunks' rounding left out.
   int64_t messages = 0;
@@ -47,9 +46,9 @@ int64_t LargestPart(const v1::TrainingConfig& training, int cards);
 absl::StatusOr<MemoryPlan> PlanMemory(const v1::JobConfig& config, const ModelSpec& spec, const WorkspaceRules& rules,
                                       bool staged, int cards = 1);
 
-// Plans for this backend, and compares with what it has; returns the plan as a line for the log, in MiB.
-// ResourceExhausted: it does not fit, with the largest training.batch_size that would. Also the errors of PlanMemory
-// and of Backend::Memory.
+// Plans for this backend, compares with what it has and reserves it there; returns the plan as a line for the log, in
+// MiB. ResourceExhausted: it does not fit, with the largest training.batch_size that would. Also the errors of
+// PlanMemory, Backend::Memory and Backend::Reserve.
 absl::StatusOr<std::string> FitMemory(const v1::JobConfig& config, const ModelSpec& spec, Backend* backend,
                                       int cards = 1);
 

@@ -55,6 +55,13 @@ class SmallBackend : public DeferredBackend {
   WorkspaceRules Workspace() const override {
     return {.fixed_bytes = 1 << 20, .gathered_bytes = 4, .unfolded_elements = 1 << 20, .score_elements = 1 << 20};
   }
+  absl::Status Reserve(int64_t tensor_bytes, int64_t workspace_bytes) override {
+    reserved_tensors = tensor_bytes;
+    reserved_workspace = workspace_bytes;
+    return absl::OkStatus();
+  }
+
+  int64_t reserved_tensors = 0, reserved_workspace = 0;
 
  private:
   const int64_t bytes_;
@@ -147,6 +154,17 @@ TEST(MemoryPlanTest, AJobThatFitsIsDescribedInOneLine) {
   ASSERT_TRUE(line.ok()) << line.status();
   EXPECT_THAT(*line, HasSubstr("MiB free on cpu (weights 0.6, gradients 0.6, activations "));
   EXPECT_EQ(line->find('\n'), std::string::npos);
+}
+
+TEST(MemoryPlanTest, WhatFitsIsReserved) {
+  const v1::JobConfig config = Config(kConv);
+  const ModelSpec spec = *BuildModelSpec(config.model());
+  SmallBackend backend(1 << 30);
+  EXPECT_TRUE(FitMemory(config, spec, &backend).ok());
+  const WorkspaceRules rules = backend.Workspace();
+  const MemoryPlan plan = *PlanMemory(config, spec, rules, true);
+  EXPECT_EQ(backend.reserved_workspace, plan.workspace - rules.fixed_bytes);
+  EXPECT_EQ(backend.reserved_tensors, plan.weights + plan.gradients + plan.activations + plan.inputs);
 }
 
 TEST(MemoryPlanTest, ABatchThatDoesNotFitIsRefusedWithTheLargestThatDoes) {

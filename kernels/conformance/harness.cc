@@ -15,6 +15,8 @@ std::vector<BackendCase> AllBackends() {
       {"CpuTwoThreads", [] { return CreateCpuBackend({.compute_threads = 2}); }},
       {"Cuda", [] { return CreateCudaBackend({}); }},
       {"CudaWithoutCudnn", [] { return CreateCudaBackend({.cudnn = false}); }},
+      // Images and rows of scores in many parts.
+      {"CudaInParts", [] { return CreateCudaBackend({.cudnn = false, .workspace_elements = 1000}); }},
       // Inputs keep 10 bits after the point; sums of random products average the rounding out.
       {"CudaTf32", [] { return CreateCudaBackend({.precision = MatrixPrecision::kTf32}); }, 4e-3},
       // Inputs are what activations can hold, and so is what comes out: 7 and 10 bits.

@@ -33,6 +33,7 @@ class CudaBackend : public Backend {
   std::string Name() const override;
 
   absl::StatusOr<DeviceTensor> Allocate(Shape shape, ElementType type) override;
+  absl::Status Reserve(int64_t tensor_bytes, int64_t workspace_bytes) override;
   absl::StatusOr<std::shared_ptr<void>> AllocateHost(int64_t bytes) override;
   absl::StatusOr<std::shared_ptr<void>> AllocateHostForSending(int64_t bytes) override;
   absl::StatusOr<DeviceMemory> Memory() const override;

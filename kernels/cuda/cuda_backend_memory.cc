@@ -46,14 +46,14 @@ ElementType TypeFor(MatrixPrecision precision) {
 // What libraries load when they are first used, and graphs.
 constexpr int64_t kLoadedBytes = int64_t{512} << 20;
 
-WorkspaceRules WorkspaceFor(ElementType type, bool fused_attention, int64_t cudnn_bytes) {
+WorkspaceRules WorkspaceFor(const CudaBackendOptions& options, ElementType type, int64_t cudnn_bytes) {
   return {.activation_type = type,
           .fixed_bytes = Cublas::kWorkspaceBytes + CublasLt::kWorkspaceBytes + cudnn_bytes + kLoadedBytes,
 
           .gathered_bytes = ElementBytes(type),
-          .unfolded_elements = int64_t{64} << 20,
-          .score_elements = int64_t{64} << 20,
-          .fused_attention = fused_attention && type != ElementType::kFloat32,
+          .unfolded_elements = options.workspace_elements,
+          .score_elements = options.workspace_elements,
+          .fused_attention = options.fused_attention && type != ElementType::kFloat32,
           // EncodeTopK: keys and indices, before and after they are sorted, and as much again for the sort.
           .top_k_bytes = 24};
 }
@@ -71,7 +71,7 @@ CudaBackend::CudaBackend(const CudaBackendOptions& options, Device device)
     : options_(options),
       device_(std::move(device)),
       type_(TypeFor(options.precision)),
-      workspace_(WorkspaceFor(type_, options.fused_attention, options.cudnn ? kCudnnBytes : 0)) {}
+      workspace_(WorkspaceFor(options, type_, options.cudnn ? kCudnnBytes : 0)) {}
 
 absl::Status CudaBackend::Start() {
   RUBATO_RETURN_IF_ERROR(UseDevice());
@@ -131,6 +131,12 @@ absl::StatusOr<DeviceTensor> CudaBackend::Allocate(Shape shape, ElementType type
   RUBATO_ASSIGN_OR_RETURN(const Work work, Begin({}, {&tensor}));
   RUBATO_CUDA_RETURN_IF_ERROR(cudaMemsetAsync(tensor.data<void>(), 0, static_cast<size_t>(bytes), work.stream()));
   return tensor;
+}
+
+absl::Status CudaBackend::Reserve(int64_t tensor_bytes, int64_t workspace_bytes) {
+  RUBATO_RETURN_IF_ERROR(UseDevice());
+  RUBATO_RETURN_IF_ERROR(Annotate(pool_->Reserve(tensor_bytes + workspace_bytes), Name()));
+  return scratch_->Reserve(workspace_bytes);
 }
 
 absl::StatusOr<std::shared_ptr<void>> CudaBackend::AllocateHost(int64_t bytes) {

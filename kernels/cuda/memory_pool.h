@@ -54,11 +54,15 @@ class MemoryPool {
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;
 
+  // One piece of memory that blocks come from while it has room, so that they need not be asked for one by one.
+  // ResourceExhausted: there is no such piece, also after all unused blocks were given back.
+  absl::Status Reserve(int64_t bytes);
+
   // At least so many bytes, at a multiple of 256, with anything in them. ResourceExhausted: there is no room, also
   // after all unused blocks were given back.
   absl::StatusOr<std::unique_ptr<Block>> Allocate(int64_t bytes);
 
-  // Of the blocks that wait for an owner.
+  // Of the blocks that wait for an owner, and of what is reserved for more.
   int64_t unused_bytes() const;
 
  private:

@@ -65,6 +65,32 @@ TEST_F(MemoryPoolTest, GivesUnusedBlocksBackBeforeItRefuses) {
   EXPECT_EQ(pool.Allocate(80 * 1024).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
+TEST_F(MemoryPoolTest, TakesBlocksFromWhatIsReserved) {
+  std::optional<MemoryPool> pool(Source(10 * 1024));
+  ASSERT_TRUE(pool->Reserve(4096).ok());
+  EXPECT_EQ(pool->unused_bytes(), 4096);
+  auto first = *pool->Allocate(1000), second = *pool->Allocate(3000);
+  EXPECT_EQ(static_cast<char*>(second->address()), static_cast<char*>(first->address()) + 1024);
+  EXPECT_EQ(allocations_, 1);
+  EXPECT_EQ(pool->unused_bytes(), 0);
+  // More than is reserved; what is unused of the reserve stays when others need memory.
+  second.reset();
+  EXPECT_EQ(pool->Allocate(8 * 1024).status().code(), absl::StatusCode::kResourceExhausted);
+  auto third = *pool->Allocate(5000);
+  EXPECT_EQ(in_use_, 4096 + 5120);
+  EXPECT_EQ(pool->unused_bytes(), 3072);
+  pool.reset();
+  first.reset();
+  third.reset();
+  EXPECT_EQ(in_use_, 0);
+}
+
+TEST_F(MemoryPoolTest, RefusesToReserveWhatThereIsNot) {
+  MemoryPool pool(Source(1024));
+  EXPECT_EQ(pool.Reserve(2048).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(pool.Allocate(1024).ok());
+}
+
 TEST_F(MemoryPoolTest, BlocksThatOutliveThePoolAreFreed) {
   std::optional<MemoryPool> pool(Source(1 << 20));
   auto kept = *pool->Allocate(0);

@@ -11,6 +11,12 @@ constexpr int64_t kGranularity = 256;
 
 }  // namespace
 
+absl::Status ScratchMemory::Reserve(int64_t bytes) {
+  if (bytes == 0 || (memory_ != nullptr && memory_->bytes() >= bytes)) return absl::OkStatus();
+  RUBATO_ASSIGN_OR_RETURN(memory_, pool_->Allocate(bytes));
+  return streams_->Extend(kCompute, *memory_);
+}
+
 absl::Status ScratchMemory::Begin() {
   if (!streams_->recording()) RUBATO_RETURN_IF_ERROR(Grow());
   used_ = needed_ = 0;

@@ -19,6 +19,8 @@ class ScratchMemory {
   // Both outlive it.
   ScratchMemory(MemoryPool* pool, Streams* streams) : pool_(pool), streams_(streams) {}
 
+  // Room for so many bytes from the start. ResourceExhausted: the device has not that much memory.
+  absl::Status Reserve(int64_t bytes);
   // An operation begins, in Streams' order: all memory is its own.
   absl::Status Begin();
   // Makes room for what the last operation lacked. By itself before work is recorded, else with the next Begin.
