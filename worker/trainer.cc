@@ -20,6 +20,7 @@ constexpr Activity kAwait(Phase::kPullWait, "await");
 constexpr Activity kBeginStep(Phase::kPullWait, "begin step");
 constexpr Activity kForward(Phase::kCompute, "forward");
 constexpr Activity kLoss(Phase::kCompute, "loss");
+constexpr Activity kAwaitLoss(Phase::kCompute, "await loss");
 constexpr Activity kBackward(Phase::kCompute, "backward");
 constexpr Activity kClip(Phase::kCompute, "clip");
 constexpr Activity kUnscale(Phase::kCompute, "unscale");
@@ -176,25 +177,32 @@ absl::StatusOr<Trainer::Outcome> Trainer::ComputeBatch(const LocalBatch& local, 
       RUBATO_ASSIGN_OR_RETURN(bool begun, Begin(&work->step));
       if (!begun) return Outcome::kMoved;
     }
-    RUBATO_ASSIGN_OR_RETURN(const LossResult result, ComputeLoss(local.examples));
-    work->loss += result.loss_sum;
-    work->correct += result.correct;
-    if (!std::isfinite(work->loss)) {
-      RUBATO_RETURN_IF_ERROR(SkipStep(*work, absl::StrCat("the loss is ", work->loss)));
-      return Outcome::kSkipped;
-    }
-    RUBATO_ASSIGN_OR_RETURN(bool finite, Backward(local, *work, piece > 0, piece + 1 == local.pieces));
+    RUBATO_RETURN_IF_ERROR(EnqueueLoss(local.examples));
+    RUBATO_ASSIGN_OR_RETURN(bool finite, Backward(local, piece > 0, piece + 1 == local.pieces, work));
     if (!finite) return Outcome::kSkipped;
     StageAhead(*work, local, piece + 1);
   }
   return Outcome::kStepDone;
 }
 
-absl::StatusOr<LossResult> Trainer::ComputeLoss(int64_t examples) {
+absl::Status Trainer::EnqueueLoss(int64_t examples) {
   Timed timed(&progress_, kLoss);
   SlowedDown slowed(options_.clock, options_.slow_factor);
   const float scale = scaler_.has_value() ? scaler_->scale() : 1;
-  return options_.model->ComputeLoss(scale / static_cast<float>(examples));
+  return options_.model->EnqueueLoss(scale / static_cast<float>(examples));
+}
+
+absl::StatusOr<bool> Trainer::TakeLoss(Work* work) {
+  {
+    Timed timed(&progress_, kAwaitLoss);
+    SlowedDown slowed(options_.clock, options_.slow_factor);
+    RUBATO_ASSIGN_OR_RETURN(const LossResult result, options_.model->AwaitLoss());
+    work->loss += result.loss_sum;
+    work->correct += result.correct;
+  }
+  if (std::isfinite(work->loss)) return true;
+  RUBATO_RETURN_IF_ERROR(SkipStep(*work, absl::StrCat("the loss is ", work->loss)));
+  return false;
 }
 
 absl::Status Trainer::BeginPiece(const Batch& batch, const Piece& piece) {
@@ -255,31 +263,38 @@ absl::StatusOr<bool> Trainer::Forward(uint64_t dropout_stream, bool first) {
   return true;
 }
 
-absl::StatusOr<bool> Trainer::Backward(const LocalBatch& local, const Work& work, bool accumulate, bool final) {
+absl::StatusOr<bool> Trainer::Backward(const LocalBatch& local, bool accumulate, bool final, Work* work) {
   // What is done to the gradients needs all of them.
   const bool whole = options_.config->training().clip_norm() > 0 || scaler_.has_value();
-  for (int l = static_cast<int>(options_.spec->layers.size()) - 1; l >= 0; --l) {
+  const int last = static_cast<int>(options_.spec->layers.size()) - 1;
+  for (int l = last; l >= 0; --l) {
     const LayerSpec& layer = options_.spec->layers[l];
     {
       Timed timed(&progress_, kBackward, layer.name);
       SlowedDown slowed(options_.clock, options_.slow_factor);
       RUBATO_RETURN_IF_ERROR(options_.model->BackwardLayer(l, accumulate, final));
     }
+    // Before anything is pushed, and while the device has something to do. Scaled gradients are waited for when they
+    // are complete, and the loss with them.
+    if (l == last && !(final && scaler_.has_value())) {
+      RUBATO_ASSIGN_OR_RETURN(bool finite, TakeLoss(work));
+      if (!finite) return false;
+    }
     if (!final || whole) continue;
-    RUBATO_ASSIGN_OR_RETURN(bool finished, FinishLayer(layer, local, work));
+    RUBATO_ASSIGN_OR_RETURN(bool finished, FinishLayer(layer, local, *work));
     if (!finished) return false;
   }
   if (!final || !whole) return true;
   RUBATO_ASSIGN_OR_RETURN(bool complete, CompleteGradients(work));
   if (!complete) return false;
   for (auto layer = options_.spec->layers.rbegin(); layer != options_.spec->layers.rend(); ++layer) {
-    RUBATO_ASSIGN_OR_RETURN(bool finished, FinishLayer(*layer, local, work));
+    RUBATO_ASSIGN_OR_RETURN(bool finished, FinishLayer(*layer, local, *work));
     if (!finished) return false;
   }
   return true;
 }
 
-absl::StatusOr<bool> Trainer::CompleteGradients(const Work& work) {
+absl::StatusOr<bool> Trainer::CompleteGradients(Work* work) {
   if (scaler_.has_value()) {
     RUBATO_ASSIGN_OR_RETURN(bool finite, UnscaleGradients(work));
     if (!finite) return false;
@@ -292,7 +307,7 @@ absl::StatusOr<bool> Trainer::CompleteGradients(const Work& work) {
   return true;
 }
 
-absl::StatusOr<bool> Trainer::UnscaleGradients(const Work& work) {
+absl::StatusOr<bool> Trainer::UnscaleGradients(Work* work) {
   bool finite = false;
   {
     Timed timed(&progress_, kUnscale);
@@ -301,12 +316,14 @@ absl::StatusOr<bool> Trainer::UnscaleGradients(const Work& work) {
     RUBATO_RETURN_IF_ERROR(options_.model->lead().ScaleGradients(1 / scaler_->scale()));
     RUBATO_ASSIGN_OR_RETURN(finite, options_.model->lead().GradientsAreFinite());
   }
+  RUBATO_ASSIGN_OR_RETURN(const bool has_loss, TakeLoss(work));
+  if (!has_loss) return false;
   if (!finite) {
-    RUBATO_RETURN_IF_ERROR(SkipOverflow(work));
+    RUBATO_RETURN_IF_ERROR(SkipOverflow(*work));
     return false;
   }
   if (scaler_->OnFinite()) {
-    options_.log->Info(absl::StrCat(Place(work), ": the loss scale is ", scaler_->scale(), " from now on"));
+    options_.log->Info(absl::StrCat(Place(*work), ": the loss scale is ", scaler_->scale(), " from now on"));
     DescribeScale();
   }
   return true;

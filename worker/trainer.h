@@ -116,7 +116,9 @@ class Trainer {
   static Piece PieceOf(const LocalBatch& local, int64_t number);
   absl::StatusOr<Outcome> ComputeStep(const BatchSource::Next& next);
   absl::StatusOr<Outcome> ComputeBatch(const LocalBatch& local, Work* work);
-  absl::StatusOr<LossResult> ComputeLoss(int64_t examples);
+  absl::Status EnqueueLoss(int64_t examples);
+  // Waits for it. False: it is not finite, and the step was skipped.
+  absl::StatusOr<bool> TakeLoss(Work* work);
   // Copies the piece to the device, unless that has been done ahead, and begins it.
   absl::Status BeginPiece(const Batch& batch, const Piece& piece);
   // Has the device copy, beside what it computes, what it is probably to compute next: piece `number` of the batch, or
@@ -125,11 +127,11 @@ class Trainer {
   absl::Status Stage(const Batch& batch, const Piece& piece);
   // Forward of what BeginPiece began. `first` of its step: waits for weights; false when the step was moved.
   absl::StatusOr<bool> Forward(uint64_t dropout_stream, bool first);
-  // `final`: the gradients are complete. False: the step was skipped.
-  absl::StatusOr<bool> Backward(const LocalBatch& local, const Work& work, bool accumulate, bool final);
+  // And takes the loss. `final`: the gradients are complete. False: the step was skipped.
+  absl::StatusOr<bool> Backward(const LocalBatch& local, bool accumulate, bool final, Work* work);
   // All layers' gradients are there: they are as without loss scaling, and clipped. False: the step was skipped.
-  absl::StatusOr<bool> CompleteGradients(const Work& work);
-  absl::StatusOr<bool> UnscaleGradients(const Work& work);
+  absl::StatusOr<bool> CompleteGradients(Work* work);
+  absl::StatusOr<bool> UnscaleGradients(Work* work);
   // A layer's gradients are final: they are applied to the local weights, pushed, or both. False: the step was skipped.
   absl::StatusOr<bool> FinishLayer(const LayerSpec& layer, const LocalBatch& local, const Work& work);
   absl::StatusOr<bool> UpdateLayer(const LayerSpec& layer, const LocalBatch& local, const Work& work);

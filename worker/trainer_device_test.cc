@@ -119,7 +119,8 @@ class SharedClock : public Clock {
 
 TEST_F(TrainerTest, ADeviceThatHangsIsNoticedWithinTheStepsTime) {
   SharedClock clock;
-  auto device = std::make_unique<HangingBackend>(2, [&clock] {
+  // A step waits for the loss and for the gradients of two tensors.
+  auto device = std::make_unique<HangingBackend>(2 * 3, [&clock] {
     clock.Sleep(absl::Seconds(1));
     std::this_thread::yield();
   });
@@ -136,7 +137,7 @@ TEST_F(TrainerTest, ADeviceThatHangsIsNoticedWithinTheStepsTime) {
   EXPECT_EQ(Run(&source, &progress).message(), "given up");
   watchdog_.reset();
   EXPECT_NE(what.find("step 2 has been with the device for "), std::string::npos) << what;
-  EXPECT_NE(what.find("longer than training.step_timeout_seconds, 1m; it waits in \"loss\""), std::string::npos)
+  EXPECT_NE(what.find("longer than training.step_timeout_seconds, 1m; it waits in \"await loss\""), std::string::npos)
       << what;
   EXPECT_EQ(progress.steps_total(), 2);
 }
@@ -156,6 +157,41 @@ TEST_F(TrainerTest, AWatchdogLeavesADeviceAloneThatAnswers) {
   watchdog_.reset();
   EXPECT_FALSE(expired);
   EXPECT_EQ(progress.steps_total(), 20);
+}
+
+// Counts who waits for all that the device has to do.
+class WaitingBackend : public DeferredBackend {
+ public:
+  explicit WaitingBackend(int* waits) : waits_(waits) {}
+  absl::Status Synchronize() override {
+    ++*waits_;
+    return DeferredBackend::Synchronize();
+  }
+
+ private:
+  int* const waits_;
+};
+
+TEST_F(TrainerTest, NoStepWaitsForAllThatTheDeviceHasToDo) {
+  config_.mutable_training()->mutable_loss_scale()->set_initial(16);
+  config_.mutable_training()->mutable_loss_scale()->set_growth_steps(1000);
+  for (bool scales : {false, true}) {
+    for (int micro_batches : {1, 3}) {
+      scales_loss_ = scales;
+      config_.mutable_training()->set_micro_batches(micro_batches);
+      int waits = 0, of_fewer = 0;
+      for (int* counted : {&of_fewer, &waits}) {
+        UseDevice(std::make_unique<WaitingBackend>(counted));
+        StartAfresh();
+        *counted = 0;
+        StreamSource source(counted == &waits ? 20 : 2, 1);
+        v1::WorkerProgress progress;
+        ASSERT_TRUE(Run(&source, &progress).ok());
+        EXPECT_EQ(progress.overflow_total(), 0);
+      }
+      EXPECT_EQ(waits, of_fewer) << scales << " " << micro_batches;
+    }
+  }
 }
 
 class StagingTest : public TrainerTest {

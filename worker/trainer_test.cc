@@ -151,7 +151,7 @@ TEST_F(TraceTest, WritesTheTimelineOfTheStepsInQuestion) {
   v1::WorkerProgress progress;
   ASSERT_TRUE(Run(&source, &progress).ok());
   const std::vector<std::string> expected = {"next batch", "inputs",        "await only", "forward only", "begin step",
-                                             "loss",       "backward only", "push only",  "step"};
+                                             "loss",       "backward only", "await loss", "push only",    "step"};
   const auto steps = Recorded();
   ASSERT_EQ(steps.size(), 3u);
   for (int64_t step : {2, 3, 4}) EXPECT_EQ(steps.at(step), expected);

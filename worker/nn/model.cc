@@ -215,7 +215,9 @@ absl::Status Model::RunLoss(float gradient_scale, const DeviceTensor& gradient) 
   if (host_sums_ == nullptr) {
     RUBATO_ASSIGN_OR_RETURN(host_sums_, backend_->AllocateHost(loss_sums_.elements() * sizeof(double)));
   }
-  return backend_->CopyToHost(loss_sums_, 0, loss_sums_.elements(), host_sums_.get());
+  RUBATO_RETURN_IF_ERROR(backend_->CopyToHost(loss_sums_, 0, loss_sums_.elements(), host_sums_.get()));
+  RUBATO_ASSIGN_OR_RETURN(loss_copied_, backend_->Record());
+  return absl::OkStatus();
 }
 
 int64_t Model::LossTerms() const {
@@ -223,7 +225,8 @@ int64_t Model::LossTerms() const {
 }
 
 absl::StatusOr<LossResult> Model::AwaitLoss() {
-  RUBATO_RETURN_IF_ERROR(backend_->Synchronize());
+  if (loss_copied_ == nullptr) return absl::FailedPreconditionError("AwaitLoss: EnqueueLoss comes first");
+  RUBATO_RETURN_IF_ERROR(loss_copied_->Wait());
   const auto terms = static_cast<double>(LossTerms());
   const auto* const sums = static_cast<const double*>(host_sums_.get());
   return LossResult{.loss_sum = sums[0] / terms, .correct = sums[1] / terms};
@@ -309,10 +312,13 @@ absl::Status Model::ScaleGradients(float factor) {
 absl::StatusOr<bool> Model::GradientsAreFinite() {
   // The squares of finite numbers are far from the end of float64's range, and so is any sum of them.
   RUBATO_RETURN_IF_ERROR(SumSquares());
-  double squares = 0;
-  RUBATO_RETURN_IF_ERROR(backend_->CopyToHost(squares_, 0, 1, &squares));
-  RUBATO_RETURN_IF_ERROR(backend_->Synchronize());
-  return std::isfinite(squares);
+  if (host_squares_ == nullptr) {
+    RUBATO_ASSIGN_OR_RETURN(host_squares_, backend_->AllocateHost(squares_.elements() * sizeof(double)));
+  }
+  RUBATO_RETURN_IF_ERROR(backend_->CopyToHost(squares_, 0, squares_.elements(), host_squares_.get()));
+  RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<Event> copied, backend_->Record());
+  RUBATO_RETURN_IF_ERROR(copied->Wait());
+  return std::isfinite(*static_cast<const double*>(host_squares_.get()));
 }
 
 absl::Status Model::ClipGradients(float max_norm) {

@@ -73,11 +73,12 @@ class Model {
   // After the last layer; waits for the device. The backward pass gives gradients of gradient_scale times loss_sum: 1 /
   // examples for those of the mean. FailedPrecondition: layers are missing.
   absl::StatusOr<LossResult> ComputeLoss(float gradient_scale);
-  // The same in two calls, of which the second, for the loss of the first, waits.
+  // The same in two calls, of which the second, for the loss of the first, waits: for what was enqueued before it, and
+  // not for the backward pass that may have begun. FailedPrecondition: there is no first.
   absl::Status EnqueueLoss(float gradient_scale);
   absl::StatusOr<LossResult> AwaitLoss();
   // Layers in reverse order. Writes the gradients of the layer's tensors, or adds to them, for micro-batches.
-  // FailedPrecondition: another layer is next, or ComputeLoss has not been called.
+  // FailedPrecondition: another layer is next, or no loss has been enqueued.
   absl::Status BackwardLayer(int layer, bool accumulate);
 
   // After the last BackwardLayer, like the next two: multiplies all gradients with `factor`, which is not 0.
@@ -139,8 +140,11 @@ class Model {
   DeviceTensor activation_input_, activation_gradient_, float_output_;
   std::optional<BatchMemory> batch_;
   std::vector<int32_t> tokens_;
-  // loss_sums_ on the host. Allocated with the first loss: a backend that only plans has no such memory.
-  std::shared_ptr<void> host_sums_;
+  // loss_sums_ and squares_ on the host. Allocated when they are first needed: a backend that only plans has no such
+  // memory.
+  std::shared_ptr<void> host_sums_, host_squares_;
+  // The last loss is in host_sums_.
+  std::unique_ptr<Event> loss_copied_;
 
   // The current batch. activations_[0] is the model's input, and activations_[i + 1] layer i's output.
   std::vector<DeviceTensor> activations_;

@@ -59,9 +59,12 @@ absl::Status ReplicatedModel::ForwardLayer(int layer, bool training, uint64_t dr
   return absl::OkStatus();
 }
 
-absl::StatusOr<LossResult> ReplicatedModel::ComputeLoss(float gradient_scale) {
-  // All are enqueued before one is waited for.
+absl::Status ReplicatedModel::EnqueueLoss(float gradient_scale) {
   for (size_t i = 0; i < active_; ++i) RUBATO_RETURN_IF_ERROR(replicas_[i].model->EnqueueLoss(gradient_scale));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<LossResult> ReplicatedModel::AwaitLoss() {
   LossResult sum;
   for (size_t i = 0; i < active_; ++i) {
     RUBATO_ASSIGN_OR_RETURN(const LossResult result, replicas_[i].model->AwaitLoss());

@@ -42,8 +42,9 @@ class ReplicatedModel {
   absl::Status StageInputs(const float* inputs, const float* targets, int64_t examples);
   absl::Status BeginStaged();
   absl::Status ForwardLayer(int layer, bool training, uint64_t dropout_stream);
-  // Waits for all devices.
-  absl::StatusOr<LossResult> ComputeLoss(float gradient_scale);
+  absl::Status EnqueueLoss(float gradient_scale);
+  // The loss of all replicas, and waits for all devices that have a part in it.
+  absl::StatusOr<LossResult> AwaitLoss();
   // `final`: no other batch will be added to the gradients, which become those of all replicas.
   absl::Status BackwardLayer(int layer, bool accumulate, bool final);
 

@@ -73,7 +73,8 @@ class Devices {
     for (int l = 0; l < layers(); ++l) EXPECT_TRUE(model_->ForwardLayer(l, true, 0).ok());
   }
   LossResult Backward(float scale, bool accumulate, bool final) {
-    const absl::StatusOr<LossResult> loss = model_->ComputeLoss(scale);
+    EXPECT_TRUE(model_->EnqueueLoss(scale).ok());
+    const absl::StatusOr<LossResult> loss = model_->AwaitLoss();
     EXPECT_TRUE(loss.ok()) << loss.status();
     for (int l = layers() - 1; l >= 0; --l) EXPECT_TRUE(model_->BackwardLayer(l, accumulate, final).ok());
     return *loss;
