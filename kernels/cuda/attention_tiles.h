@@ -92,6 +92,29 @@ __device__ void LoadRows(const HeadRows<const T>& from, int first, RowFragments<
   }
 }
 
+// What the lane has of the dot products of the warp's rows and others: the row's is the sum over the four lanes that
+// have parts of it.
+template <typename T, int kParts, int kWidth>
+__device__ void DotRows(const RowFragments<kParts, kWidth>& rows, const HeadRows<const T>& others, int first,
+                        float (&dots)[kParts][2]) {
+#pragma unroll
+  for (int part = 0; part < kParts; ++part) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int row = first + LaneRow(part, half);
+      float dot = 0;
+#pragma unroll
+      for (int i = 0; i < kWidth / 16; ++i) {
+        const uint32_t* const pairs = rows.columns[part][i].pairs;
+        const int column = i * 16 + LaneColumn();
+        dot += Dot<T>(pairs[half], LoadPair(others, row, column));
+        dot += Dot<T>(pairs[half + 2], LoadPair(others, row, column + 8));
+      }
+      dots[part][half] = dot;
+    }
+  }
+}
+
 // Sums for the warp's rows and kColumns columns, 8 columns to a fragment, whose values 0 and 1 are of the upper of the
 // lane's rows, values 2 and 3 of the lower.
 template <int kParts, int kColumns>

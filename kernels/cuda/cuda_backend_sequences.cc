@@ -151,11 +151,11 @@ absl::Status CudaBackend::CausalAttentionBackward(const AttentionGeometry& g, co
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&qkv, &y, &log_sum_exp, &dy}, {&dqkv}));
   const int64_t batch = qkv.rows(), pairs = batch * g.heads, at_once = ScoreRowsAtOnce(workspace_, g, pairs);
   RUBATO_ASSIGN_OR_RETURN(float* means, work.Scratch<float>(pairs * g.sequence));
-  RUBATO_RETURN_IF_ERROR(HeadDots(work.stream(), g, batch, type_, InBytes(y), InBytes(dy), means));
   if (FusesAttention(workspace_, g)) {
-    return FusedAttentionBackward(work.stream(), g, batch, type_, InBytes(qkv), In(log_sum_exp), means, InBytes(dy),
-                                  OutBytes(dqkv));
+    return FusedAttentionBackward(work.stream(), g, batch, type_, InBytes(qkv), InBytes(y), In(log_sum_exp),
+                                  InBytes(dy), means, OutBytes(dqkv));
   }
+  RUBATO_RETURN_IF_ERROR(HeadDots(work.stream(), g, batch, type_, InBytes(y), InBytes(dy), means));
   RUBATO_ASSIGN_OR_RETURN(const HeadOperands heads, GatherQkv(work, g, batch, InBytes(qkv)));
   HeadGradients gradients = {.log_sum_exp = In(log_sum_exp), .means = means};
   RUBATO_ASSIGN_OR_RETURN(void* packed_dy, NewOperand(work, y.elements()));

@@ -184,11 +184,11 @@ __device__ inline void DifferentiateScores(float scale, const Query& query, RowS
       scores, dprobabilities);
 }
 
-// dq: a block of threads for kBlockRows queries of a pair.
+// dq, and the means of queries: a block of threads for kBlockRows queries of a pair.
 template <typename T, int kWidth>
 __global__ void __launch_bounds__(kAttentionThreads)
-    FusedQueryGradientKernel(AttentionGeometry g, float scale, const T* qkv, const float* log_sum_exp,
-                             const float* means, const T* dy, T* dqkv) {
+    FusedQueryGradientKernel(AttentionGeometry g, float scale, const T* qkv, const T* y, const float* log_sum_exp,
+                             const T* dy, float* means, T* dqkv) {
   constexpr int kRows = kTileRows<kWidth>, kParts = kPartsOf<kWidth>;
   __shared__ Tile<T, kRows, kWidth> keys[2];
   __shared__ Tile<T, kRows, kWidth> values[2];
@@ -204,14 +204,15 @@ __global__ void __launch_bounds__(kAttentionThreads)
   LoadRows(head.Qkv(qkv, 0), first, queries);
   LoadRows(head.Output(dy), first, gradients);
   QueryStatistics statistics[kParts][2];
-  float scales[kParts][2];
+  float dots[kParts][2], scales[kParts][2];
+  DotRows(gradients, head.Output(y), first, dots);
   for (int part = 0; part < kParts; ++part) {
     for (int half = 0; half < 2; ++half) {
       const int row = first + LaneRow(part, half);
-      statistics[part][half] = {0, 0};
-      if (row < head.sequence) {
-        statistics[part][half] = {head.Statistic(log_sum_exp)[row] * kLog2E, head.Statistic(means)[row]};
-      }
+      const bool exists = row < head.sequence;
+      const float mean = RowSum(dots[part][half]);
+      if (Lane() % 4 == 0 && exists) head.Statistic(means)[row] = mean;
+      statistics[part][half] = {exists ? head.Statistic(log_sum_exp)[row] * kLog2E : 0, mean};
       scales[part][half] = scale;
     }
   }
@@ -311,13 +312,9 @@ __global__ void __launch_bounds__(kAttentionThreads)
   StoreRows(dvalues, ones, first, head.Qkv(dqkv, 2));
 }
 
-struct Arguments {
+struct Problem {
   AttentionGeometry geometry;
   int64_t batch;
-  const void *qkv, *dy;
-  const float *log_sum_exp, *means;
-  void *y, *dqkv;
-  float* log_sum_exp_out;
 
   float scale() const { return 1 / std::sqrt(static_cast<float>(geometry.head_width)); }
   // Of threads: for all rows of all pairs.
@@ -330,46 +327,47 @@ struct Arguments {
 
 template <typename T, int kWidth>
 struct Forward {
-  static absl::Status Launch(Stream stream, const Arguments& a) {
-    RUBATO_CUDA_LAUNCH((FusedAttentionKernel<T, kWidth>), a.blocks<kWidth>(), kAttentionThreads, stream, a.geometry,
-                       a.scale(), static_cast<const T*>(a.qkv), static_cast<T*>(a.y), a.log_sum_exp_out);
+  static absl::Status Launch(Stream stream, const Problem& p, const void* qkv, void* y, float* log_sum_exp) {
+    RUBATO_CUDA_LAUNCH((FusedAttentionKernel<T, kWidth>), p.blocks<kWidth>(), kAttentionThreads, stream, p.geometry,
+                       p.scale(), static_cast<const T*>(qkv), static_cast<T*>(y), log_sum_exp);
     return absl::OkStatus();
   }
 };
 
 template <typename T, int kWidth>
 struct Backward {
-  static absl::Status Launch(Stream stream, const Arguments& a) {
-    const T *const qkv = static_cast<const T*>(a.qkv), *const dy = static_cast<const T*>(a.dy);
-    T* const dqkv = static_cast<T*>(a.dqkv);
-    RUBATO_CUDA_LAUNCH((FusedQueryGradientKernel<T, kWidth>), a.blocks<kWidth>(), kAttentionThreads, stream, a.geometry,
-                       a.scale(), qkv, a.log_sum_exp, a.means, dy, dqkv);
-    RUBATO_CUDA_LAUNCH((FusedKeyGradientKernel<T, kWidth>), a.blocks<kWidth>(), kAttentionThreads, stream, a.geometry,
-                       a.scale(), qkv, a.log_sum_exp, a.means, dy, dqkv);
+  static absl::Status Launch(Stream stream, const Problem& p, const void* qkv, const void* y, const float* log_sum_exp,
+                             const void* dy, float* means, void* dqkv) {
+    RUBATO_CUDA_LAUNCH((FusedQueryGradientKernel<T, kWidth>), p.blocks<kWidth>(), kAttentionThreads, stream, p.geometry,
+                       p.scale(), static_cast<const T*>(qkv), static_cast<const T*>(y), log_sum_exp,
+                       static_cast<const T*>(dy), means, static_cast<T*>(dqkv));
+    RUBATO_CUDA_LAUNCH((FusedKeyGradientKernel<T, kWidth>), p.blocks<kWidth>(), kAttentionThreads, stream, p.geometry,
+                       p.scale(), static_cast<const T*>(qkv), log_sum_exp, means, static_cast<const T*>(dy),
+                       static_cast<T*>(dqkv));
     return absl::OkStatus();
   }
 };
 
-template <template <typename, int> typename Pass, typename T>
-absl::Status ForWidth(Stream stream, const Arguments& a) {
-  switch (a.geometry.head_width) {
+template <template <typename, int> typename Pass, typename T, typename... Tensors>
+absl::Status ForWidth(Stream stream, const Problem& problem, Tensors... tensors) {
+  switch (problem.geometry.head_width) {
     case 16:
-      return Pass<T, 16>::Launch(stream, a);
+      return Pass<T, 16>::Launch(stream, problem, tensors...);
     case 32:
-      return Pass<T, 32>::Launch(stream, a);
+      return Pass<T, 32>::Launch(stream, problem, tensors...);
     case 64:
-      return Pass<T, 64>::Launch(stream, a);
+      return Pass<T, 64>::Launch(stream, problem, tensors...);
     case 128:
-      return Pass<T, 128>::Launch(stream, a);
+      return Pass<T, 128>::Launch(stream, problem, tensors...);
     default:
-      return absl::InternalError(absl::StrCat("fused attention: heads of ", a.geometry.head_width));
+      return absl::InternalError(absl::StrCat("fused attention: heads of ", problem.geometry.head_width));
   }
 }
 
-template <template <typename, int> typename Pass>
-absl::Status ForType(Stream stream, ElementType type, const Arguments& a) {
-  if (type == ElementType::kBfloat16) return ForWidth<Pass, __nv_bfloat16>(stream, a);
-  if (type == ElementType::kFloat16) return ForWidth<Pass, __half>(stream, a);
+template <template <typename, int> typename Pass, typename... Tensors>
+absl::Status ForType(ElementType type, Stream stream, const Problem& problem, Tensors... tensors) {
+  if (type == ElementType::kBfloat16) return ForWidth<Pass, __nv_bfloat16>(stream, problem, tensors...);
+  if (type == ElementType::kFloat16) return ForWidth<Pass, __half>(stream, problem, tensors...);
   return absl::InternalError(absl::StrCat("fused attention: operands of ", TypeName(type)));
 }
 
@@ -377,21 +375,13 @@ absl::Status ForType(Stream stream, ElementType type, const Arguments& a) {
 
 absl::Status FusedAttention(Stream stream, const AttentionGeometry& geometry, int64_t batch, ElementType type,
                             const void* qkv, void* y, float* log_sum_exp) {
-  return ForType<Forward>(stream, type,
-                          {.geometry = geometry, .batch = batch, .qkv = qkv, .y = y, .log_sum_exp_out = log_sum_exp});
+  return ForType<Forward>(type, stream, {geometry, batch}, qkv, y, log_sum_exp);
 }
 
 absl::Status FusedAttentionBackward(Stream stream, const AttentionGeometry& geometry, int64_t batch, ElementType type,
-                                    const void* qkv, const float* log_sum_exp, const float* means, const void* dy,
-                                    void* dqkv) {
-  return ForType<Backward>(stream, type,
-                           {.geometry = geometry,
-                            .batch = batch,
-                            .qkv = qkv,
-                            .dy = dy,
-                            .log_sum_exp = log_sum_exp,
-                            .means = means,
-                            .dqkv = dqkv});
+                                    const void* qkv, const void* y, const float* log_sum_exp, const void* dy,
+                                    float* means, void* dqkv) {
+  return ForType<Backward>(type, stream, {geometry, batch}, qkv, y, log_sum_exp, dy, means, dqkv);
 }
 
 }  // namespace rubato::cuda

@@ -16,11 +16,11 @@ namespace rubato::cuda {
 
 absl::Status FusedAttention(Stream stream, const AttentionGeometry& geometry, int64_t batch, ElementType type,
                             const void* qkv, void* y, float* log_sum_exp);
-// means: HeadDots of y and dy (attention.h). No sum depends on the order of blocks: the queries' gradients and those of
-// keys and values are computed apart, each with scores of its own.
+// No sum depends on the order of blocks: the queries' gradients and those of keys and values are computed apart, each
+// with scores of its own. means [pairs, sequence]: scratch memory, for what HeadDots (attention.h) gives.
 absl::Status FusedAttentionBackward(Stream stream, const AttentionGeometry& geometry, int64_t batch, ElementType type,
-                                    const void* qkv, const float* log_sum_exp, const float* means, const void* dy,
-                                    void* dqkv);
+                                    const void* qkv, const void* y, const float* log_sum_exp, const void* dy,
+                                    float* means, void* dqkv);
 
 }  // namespace rubato::cuda
 

@@ -42,6 +42,15 @@ __device__ inline uint32_t Pair<__half>(float low, float high) {
   return pair;
 }
 
+// The sum of the products of two pairs' elements.
+template <typename T>
+__device__ inline float Dot(uint32_t a, uint32_t b) {
+  T left[2], right[2];
+  memcpy(static_cast<void*>(left), &a, sizeof(a));
+  memcpy(static_cast<void*>(right), &b, sizeof(b));
+  return ToFloat(left[0]) * ToFloat(right[0]) + ToFloat(left[1]) * ToFloat(right[1]);
+}
+
 // 2^x to 2 units in the last place, and 0 where that is less than the least normal number.
 __device__ float Exp2(float x);
 
