@@ -12,6 +12,7 @@
 #include "kernels/codec/codec.h"
 #include "kernels/device_tensor.h"
 #include "kernels/geometry.h"
+#include "kernels/optimizer/update_rule.h"
 #include "kernels/workspace.h"
 
 namespace rubato {
@@ -251,6 +252,14 @@ class Backend {
   // The same for the mean of (output - target)^2 over an example's elements; the count is 0.
   virtual absl::Status MeanSquaredError(const DeviceTensor& outputs, const DeviceTensor& targets, float gradient_scale,
                                         const DeviceTensor& doutputs, const DeviceTensor& sums) = 0;
+
+  // ---- updates ----
+
+  // One update of `weights` by `rule`, with the bits that ReduceAndApply of kernels/optimizer gives them for this
+  // gradient alone, but for those of NaN. The slots that the algorithm has (NumSlots) are changed too; others are empty.
+  // All have one shape.
+  virtual absl::Status ApplyUpdate(const UpdateRule& rule, const DeviceTensor& gradient, const DeviceTensor& weights,
+                                   const DeviceTensor& first_slot, const DeviceTensor& second_slot) = 0;
 
   // ---- messages ----
 

@@ -17,6 +17,7 @@
 #include "kernels/group_norm_cpu.h"
 #include "kernels/layer_norm_cpu.h"
 #include "kernels/loss_cpu.h"
+#include "kernels/optimizer/reduce_and_apply.h"
 #include "kernels/pool2d_cpu.h"
 #include "kernels/sgemm_cpu.h"
 
@@ -151,6 +152,9 @@ class CpuBackend : public Backend {
                                    const DeviceTensor& dlogits, const DeviceTensor& sums) override;
   absl::Status MeanSquaredError(const DeviceTensor& outputs, const DeviceTensor& targets, float gradient_scale,
                                 const DeviceTensor& doutputs, const DeviceTensor& sums) override;
+  absl::Status ApplyUpdate(const UpdateRule& rule, const DeviceTensor& gradient, const DeviceTensor& weights,
+                           const DeviceTensor& first_slot, const DeviceTensor& second_slot) override;
+
   absl::Status Encode(const EncodedRange& range, const DeviceTensor& values, const DeviceTensor& residual,
                       const DeviceTensor& message) override;
 
@@ -461,6 +465,17 @@ absl::Status CpuBackend::MeanSquaredError(const DeviceTensor& outputs, const Dev
   RUBATO_RETURN_IF_ERROR(CheckSame("MeanSquaredError", "targets", targets, "outputs", outputs));
   cpu::MeanSquaredError(outputs.rows(), outputs.columns(), In(outputs), In(targets), gradient_scale, Out(doutputs),
                         sums.data<double>());
+  return absl::OkStatus();
+}
+
+absl::Status CpuBackend::ApplyUpdate(const UpdateRule& rule, const DeviceTensor& gradient, const DeviceTensor& weights,
+                                     const DeviceTensor& first_slot, const DeviceTensor& second_slot) {
+  RUBATO_RETURN_IF_ERROR(CheckUpdate(rule, gradient, weights, first_slot, second_slot));
+  const int64_t n = weights.elements();
+  const GradientPiece piece = {In(gradient), n * static_cast<int64_t>(sizeof(float))};
+  const GradientSpan span = {.pieces = &piece, .count = 1, .weight = 1, .codec = v1::NONE};
+  float* const slots[] = {Out(first_slot), Out(second_slot)};
+  ReduceAndApply(rule, &span, 1, Out(weights), Out(weights), slots, n);
   return absl::OkStatus();
 }
 

@@ -220,6 +220,21 @@ absl::Status CheckLoss(const char* operation, const DeviceTensor& outputs, const
   return CheckTensor(operation, "sums", sums, {2}, ElementType::kFloat64);
 }
 
+absl::Status CheckUpdate(const UpdateRule& rule, const DeviceTensor& gradient, const DeviceTensor& weights,
+                         const DeviceTensor& first_slot, const DeviceTensor& second_slot) {
+  RUBATO_RETURN_IF_ERROR(CheckFloat("ApplyUpdate", "weights", weights));
+  RUBATO_RETURN_IF_ERROR(CheckTensor("ApplyUpdate", "gradient", gradient, weights.shape()));
+  const auto check_slot = [&](const char* argument, const DeviceTensor& slot, bool is_used) {
+    if (is_used) return CheckTensor("ApplyUpdate", argument, slot, weights.shape());
+    if (slot.empty()) return absl::OkStatus();
+    return Unexpected("ApplyUpdate", argument, slot,
+                      absl::StrCat("none with ", v1::OptimizerConfig::Algorithm_Name(rule.algorithm)));
+  };
+  const int slots = NumSlots(rule.algorithm);
+  RUBATO_RETURN_IF_ERROR(check_slot("first_slot", first_slot, slots > 0));
+  return check_slot("second_slot", second_slot, slots > 1);
+}
+
 absl::Status CheckEncode(const EncodedRange& range, const DeviceTensor& values, const DeviceTensor& residual,
                          const DeviceTensor& message) {
   RUBATO_RETURN_IF_ERROR(CheckFloat("Encode", "values", values));

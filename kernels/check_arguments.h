@@ -6,6 +6,7 @@
 #include "kernels/backend.h"
 #include "kernels/device_tensor.h"
 #include "kernels/geometry.h"
+#include "kernels/optimizer/update_rule.h"
 
 // What every backend checks before it enqueues an operation: InvalidArgument with the operation's and the argument's
 // name, what was expected and what was found.
@@ -68,6 +69,9 @@ absl::Status CheckScaleToNorm(float max_norm, const DeviceTensor& sum_of_squares
 // `gradient` may be empty.
 absl::Status CheckLoss(const char* operation, const DeviceTensor& outputs, const DeviceTensor& gradient,
                        const DeviceTensor& sums);
+// Slots that the rule's algorithm has not are empty.
+absl::Status CheckUpdate(const UpdateRule& rule, const DeviceTensor& gradient, const DeviceTensor& weights,
+                         const DeviceTensor& first_slot, const DeviceTensor& second_slot);
 absl::Status CheckEncode(const EncodedRange& range, const DeviceTensor& values, const DeviceTensor& residual,
                          const DeviceTensor& message);
 

@@ -84,6 +84,7 @@ class PlanningBackend : public Backend {
   }
   absl::Status SoftmaxCrossEntropy(Tensor, Tensor, float, Tensor, Tensor) override { return absl::OkStatus(); }
   absl::Status MeanSquaredError(Tensor, Tensor, float, Tensor, Tensor) override { return absl::OkStatus(); }
+  absl::Status ApplyUpdate(const UpdateRule&, Tensor, Tensor, Tensor, Tensor) override { return absl::OkStatus(); }
   absl::Status Encode(const EncodedRange&, Tensor, Tensor, Tensor) override { return absl::OkStatus(); }
 
  private:

@@ -111,6 +111,9 @@ class CudaBackend : public Backend {
   absl::Status MeanSquaredError(const DeviceTensor& outputs, const DeviceTensor& targets, float gradient_scale,
                                 const DeviceTensor& doutputs, const DeviceTensor& sums) override;
 
+  absl::Status ApplyUpdate(const UpdateRule& rule, const DeviceTensor& gradient, const DeviceTensor& weights,
+                           const DeviceTensor& first_slot, const DeviceTensor& second_slot) override;
+
   absl::Status Encode(const EncodedRange& range, const DeviceTensor& values, const DeviceTensor& residual,
                       const DeviceTensor& message) override;
 

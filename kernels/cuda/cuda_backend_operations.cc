@@ -13,6 +13,7 @@
 #include "kernels/cuda/normalization.h"
 #include "kernels/cuda/pool2d.h"
 #include "kernels/cuda/reduction.h"
+#include "kernels/cuda/update.h"
 
 namespace rubato::cuda {
 namespace {
@@ -238,6 +239,14 @@ absl::Status CudaBackend::MeanSquaredError(const DeviceTensor& outputs, const De
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&outputs, &targets}, {&doutputs, &sums}));
   return cuda::MeanSquaredError(work, outputs.rows(), outputs.columns(), In(outputs), In(targets), gradient_scale,
                                 Out(doutputs), sums.data<double>());
+}
+
+absl::Status CudaBackend::ApplyUpdate(const UpdateRule& rule, const DeviceTensor& gradient, const DeviceTensor& weights,
+                                      const DeviceTensor& first_slot, const DeviceTensor& second_slot) {
+  RUBATO_RETURN_IF_ERROR(CheckUpdate(rule, gradient, weights, first_slot, second_slot));
+  RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&gradient}, {&weights, &first_slot, &second_slot}));
+  float* const slots[] = {Out(first_slot), Out(second_slot)};
+  return cuda::ApplyUpdate(work.stream(), rule, In(gradient), weights.elements(), Out(weights), slots);
 }
 
 absl::Status CudaBackend::Encode(const EncodedRange& range, const DeviceTensor& values, const DeviceTensor& residual,

@@ -156,6 +156,10 @@ class DeferredBackend : public Backend {
                                 const DeviceTensor& doutputs, const DeviceTensor& sums) override {
     return Defer(&Backend::MeanSquaredError, outputs, targets, gradient_scale, doutputs, sums);
   }
+  absl::Status ApplyUpdate(const UpdateRule& rule, const DeviceTensor& gradient, const DeviceTensor& weights,
+                           const DeviceTensor& first_slot, const DeviceTensor& second_slot) override {
+    return Defer(&Backend::ApplyUpdate, rule, gradient, weights, first_slot, second_slot);
+  }
   absl::Status Encode(const EncodedRange& range, const DeviceTensor& values, const DeviceTensor& residual,
                       const DeviceTensor& message) override {
     return Defer(&Backend::Encode, range, values, residual, message);
