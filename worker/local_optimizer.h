@@ -1,6 +1,7 @@
 #ifndef RUBATO_WORKER_LOCAL_OPTIMIZER_H_
 #define RUBATO_WORKER_LOCAL_OPTIMIZER_H_
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -22,12 +23,13 @@ namespace rubato::worker {
 //   for (...) { ...; local->Update(tensor, epoch, step); }     // After each batch's backward pass.
 //   local->WriteDelta(tensor);                                 // The gradient is now what to push.
 //
-// It computes on the host, where it has copies of weights and gradients that the host does not reach. Internal, from
-// all methods: the device failed.
+// Everything is kept and computed on the device. The host learns whether gradients are finite, and what is to be pushed
+// where: Update and WriteDelta wait for the device, Start and Restore are enqueued. Internal, from all methods: the
+// device failed.
 class LocalOptimizer {
  public:
-  // `model` and `backend` outlive it. ResourceExhausted: no memory for the optimizer's state, the weights at the step's
-  // start, and the state then.
+  // `model` and `backend` outlive it. ResourceExhausted: the device has no memory for the optimizer's state, the
+  // weights at the step's start, and the state then.
   static absl::StatusOr<std::unique_ptr<LocalOptimizer>> Create(const v1::OptimizerConfig& config, const Model* model,
                                                                 Backend* backend);
 
@@ -46,38 +48,38 @@ class LocalOptimizer {
   absl::Status Restore(int tensor);
 
  private:
-  // Arrays as long as the tensor, in the host's memory.
+  // As many as the algorithm has; the others are empty.
+  using Slots = std::array<DeviceTensor, 2>;
+
+  // Arrays on the device, all of one shape.
   struct Tensor {
-    // The device's, where `weights` and `gradient` are copies of them; otherwise empty.
-    DeviceTensor device_weights;
-    DeviceTensor device_gradient;
-    int64_t elements = 0;
+    // The model's.
+    DeviceTensor weights;
+    DeviceTensor gradient;
     bool decays = false;
-    float* weights = nullptr;
-    float* gradient = nullptr;
-    float* start_weights = nullptr;
-    std::vector<float*> slots;
-    std::vector<float*> start_slots;
+    DeviceTensor start_weights;
+    Slots slots;
+    Slots start_slots;
     // Updates so far, and at Start.
     int64_t updates = 0;
     int64_t start_updates = 0;
   };
 
-  LocalOptimizer(const v1::OptimizerConfig& config, Backend* backend) : config_(config), backend_(backend) {}
+  LocalOptimizer(const v1::OptimizerConfig& config, Backend* backend);
 
   absl::Status AddTensor(const TensorSpec& spec, const DeviceTensor& weights, const DeviceTensor& gradient);
-  // Zeros, as long as the tensor.
-  absl::StatusOr<float*> Allocate(int64_t elements);
-  // Where the tensor's elements are for the host, or a copy, with the tensor in *device.
-  absl::StatusOr<float*> HostElements(const DeviceTensor& tensor, DeviceTensor* device);
-  // Between the copies, where there are any, and the device.
-  absl::Status Fetch(const DeviceTensor& device, float* copy);
-  absl::Status Send(const DeviceTensor& device, const float* copy);
+  absl::Status CopySlots(const Slots& from, const Slots& to);
+  // Waits for the device.
+  absl::StatusOr<bool> IsFinite(const DeviceTensor& tensor);
 
   const v1::OptimizerConfig config_;
   Backend* const backend_;
-  std::vector<std::shared_ptr<void>> memory_;  // Of the arrays that are not the model's.
+  const int slots_;
   std::vector<Tensor> tensors_;
+  // Their sum (float64 [1]), of the tensor that IsFinite looks at; and on the host, from the first time on: a backend
+  // that only plans has no such memory.
+  DeviceTensor squares_;
+  std::shared_ptr<void> host_squares_;
 };
 
 }  // namespace rubato::worker

@@ -10,6 +10,7 @@
 
 #include "common/random.h"
 #include "kernels/backend_cpu.h"
+#include "kernels/testing/deferred_backend.h"
 
 namespace rubato::worker {
 namespace {
@@ -175,6 +176,82 @@ TEST_F(LocalOptimizerTest, DecaysWeightsAsTheServersWould) {
   ASSERT_TRUE(local->Start(1).ok());
   ASSERT_TRUE(*local->Update(1, 0, 0));
   EXPECT_EQ(bias[0], 1);  // Biases are exempt.
+}
+
+// A device of its own that counts what is copied between it and the host.
+class CountingBackend : public DeferredBackend {
+ public:
+  absl::Status CopyToDevice(const DeviceTensor& to, int64_t offset, int64_t count, const void* from) override {
+    bytes_ += count * ElementBytes(to.type());
+    return DeferredBackend::CopyToDevice(to, offset, count, from);
+  }
+  absl::Status CopyToHost(const DeviceTensor& from, int64_t offset, int64_t count, void* to) override {
+    bytes_ += count * ElementBytes(from.type());
+    return DeferredBackend::CopyToHost(from, offset, count, to);
+  }
+
+  int64_t bytes_ = 0;
+};
+
+class DeviceLocalOptimizerTest : public LocalOptimizerTest {
+ protected:
+  DeviceLocalOptimizerTest() { device_model_ = *Model::Create(model_->spec(), &device_, {.max_batch = 1}); }
+
+  // To and from both, the host's model and the device's.
+  void Set(const DeviceTensor& on_host, const DeviceTensor& on_device, const Floats& values) {
+    std::copy(values.begin(), values.end(), backend_->HostPointer(on_host));
+    ASSERT_TRUE(device_.CopyToDevice(on_device, 0, on_device.elements(), values.data()).ok());
+    ASSERT_TRUE(device_.Synchronize().ok());
+  }
+  void ExpectSame(const DeviceTensor& on_host, const DeviceTensor& on_device) {
+    Floats values(on_device.elements());
+    ASSERT_TRUE(device_.CopyToHost(on_device, 0, on_device.elements(), values.data()).ok());
+    ASSERT_TRUE(device_.Synchronize().ok());
+    const float* expected = backend_->HostPointer(on_host);
+    EXPECT_EQ(values, Floats(expected, expected + values.size()));
+  }
+
+  CountingBackend device_;
+  std::unique_ptr<Model> device_model_;
+};
+
+TEST_F(DeviceLocalOptimizerTest, ADeviceOfItsOwnGivesTheSameBitsAndCopiesNoTensor) {
+  for (auto algorithm : {v1::OptimizerConfig::SGD, v1::OptimizerConfig::MOMENTUM, v1::OptimizerConfig::ADAGRAD,
+                         v1::OptimizerConfig::ADAM}) {
+    SCOPED_TRACE(v1::OptimizerConfig::Algorithm_Name(algorithm));
+    config_.set_algorithm(algorithm);
+    auto on_host = Make();
+    auto on_device = *LocalOptimizer::Create(config_, device_model_.get(), &device_);
+    Set(model_->weight(0), device_model_->weight(0), RandomGradient());
+    int64_t copied = 0;
+    const auto update = [&](const Floats& gradient) {
+      Set(model_->gradient(0), device_model_->gradient(0), gradient);
+      const int64_t before = device_.bytes_;
+      EXPECT_EQ(*on_device->Update(0, 0, 0), *on_host->Update(0, 0, 0));
+      copied += device_.bytes_ - before;
+    };
+    for (bool restored : {false, true}) {
+      const int64_t before = device_.bytes_;
+      ASSERT_TRUE(on_host->Start(0).ok() && on_device->Start(0).ok());
+      EXPECT_EQ(device_.bytes_, before);
+      for (int batch = 0; batch < 2; ++batch) update(RandomGradient());
+      Floats spoiled = RandomGradient();
+      spoiled[599] = std::numeric_limits<float>::infinity();
+      update(spoiled);
+      if (!restored) continue;
+      const int64_t restoring = device_.bytes_;
+      ASSERT_TRUE(on_host->Restore(0).ok() && on_device->Restore(0).ok());
+      EXPECT_EQ(device_.bytes_, restoring);
+    }
+    update(RandomGradient());
+    const int64_t before = device_.bytes_;
+    ASSERT_TRUE(on_host->WriteDelta(0).ok() && on_device->WriteDelta(0).ok());
+    copied += device_.bytes_ - before;
+    ExpectSame(model_->weight(0), device_model_->weight(0));
+    ExpectSame(model_->gradient(0), device_model_->gradient(0));
+    // Whether seven gradients and what is pushed are finite.
+    EXPECT_EQ(copied, 8 * static_cast<int64_t>(sizeof(double)));
+  }
 }
 
 }  // namespace

@@ -78,11 +78,11 @@ double MiB(int64_t bytes) { return static_cast<double>(bytes) / 0x1p20; }
 std::string Describe(const MemoryPlan& plan, absl::string_view where, const DeviceMemory& memory) {
   return absl::StrFormat(
       "needs %.1f MiB of %.1f MiB free on %s (weights %.1f, gradients %.1f, activations %.1f, inputs %.1f, workspace "
-      "%.1f, messages %.1f, exchange %.1f) and %.1f MiB on the host (staging %.1f, batches ahead %.1f, local updates "
+      "%.1f, messages %.1f, exchange %.1f, local updates %.1f) and %.1f MiB on the host (staging %.1f, batches ahead "
       "%.1f)",
       MiB(plan.OnDevice()), MiB(memory.free), where, MiB(plan.weights), MiB(plan.gradients), MiB(plan.activations),
-      MiB(plan.inputs), MiB(plan.workspace), MiB(plan.messages), MiB(plan.exchange), MiB(plan.OnHost()),
-      MiB(plan.staging), MiB(plan.batches), MiB(plan.local));
+      MiB(plan.inputs), MiB(plan.workspace), MiB(plan.messages), MiB(plan.exchange), MiB(plan.local),
+      MiB(plan.OnHost()), MiB(plan.staging), MiB(plan.batches));
 }
 
 // Whether a device with memory of its own has room for a plan, or the host for both parts.
@@ -142,8 +142,8 @@ absl::StatusOr<MemoryPlan> PlanMemory(const v1::JobConfig& config, const ModelSp
   const int64_t ahead = static_cast<int64_t>(config.data().prefetch_batches()) + 1;
   plan.batches = Product(Product(ahead, ExamplesPerStep(config)), example_bytes);
   if (BatchesPerStep(config) > 1) {
-    // The weights at the step's start, the optimizer's state then and now, and copies that the host can reach.
-    plan.local = (1 + 2 * NumSlots(config.optimizer().algorithm()) + (staged ? 2 : 0)) * tensors;
+    // The weights at the step's start, the optimizer's state then and now, and a sum of squares.
+    plan.local = (1 + 2 * NumSlots(config.optimizer().algorithm())) * plan.weights + Rounded(sizeof(double));
   }
   return plan;
 }

@@ -26,15 +26,18 @@ struct MemoryPlan {
   int64_t messages = 0;
   // With several cards, where gradients of the others arrive.
   int64_t exchange = 0;
-
-  // On the host: copies of weights, gradients and messages where it does not reach the device's, batches that are
-  // prepared ahead, and what local SGD keeps.
-  int64_t staging = 0;
-  int64_t batches = 0;
+  // What local SGD keeps.
   int64_t local = 0;
 
-  int64_t OnDevice() const { return weights + gradients + activations + inputs + workspace + messages + exchange; }
-  int64_t OnHost() const { return staging + batches + local; }
+  // On the host: copies of weights, gradients and messages where it does not reach the device's, and batches that are
+  // prepared ahead.
+  int64_t staging = 0;
+  int64_t batches = 0;
+
+  int64_t OnDevice() const {
+    return weights + gradients + activations + inputs + workspace + messages + exchange + local;
+  }
+  int64_t OnHost() const { return staging + batches; }
 };
 
 // Examples that one of so many cards, or the CPU, computes at a time: its part of the largest of

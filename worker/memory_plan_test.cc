@@ -5,7 +5,9 @@
 
 #include "common/config/load.h"
 #include "kernels/backend_cpu.h"
+#include "kernels/planning_backend.h"
 #include "kernels/testing/deferred_backend.h"
+#include "worker/local_optimizer.h"
 
 namespace rubato::worker {
 namespace {
@@ -95,11 +97,21 @@ TEST(MemoryPlanTest, MicroBatchesTakeLessOfTheDeviceAndNotOfTheHost) {
 TEST(MemoryPlanTest, ADeviceOfItsOwnNeedsCopiesOnTheHost) {
   const int64_t tensors = (8 * 4 + 4) * 4;
   EXPECT_EQ(Plan(Config(kLinear), true).staging, 2 * tensors + 2 * (320 + 40));
-  // Weights at the start, momentum now and then; with a device also weights and gradients.
-  const v1::JobConfig local = Config(kLinear, {"consistency.sync_every=3"});
-  EXPECT_EQ(Plan(local, false).local, 3 * tensors);
-  EXPECT_EQ(Plan(local, true).local, 5 * tensors);
-  EXPECT_EQ(Plan(local, false).batches, 5 * 30 * 9 * 4);
+}
+
+TEST(MemoryPlanTest, LocalSgdKeepsItsStateOnTheDevice) {
+  const v1::JobConfig config = Config(kLinear), local = Config(kLinear, {"consistency.sync_every=3"});
+  const MemoryPlan without = Plan(config, true), with = Plan(local, true);
+  // Weights at the start, momentum now and then, each of two tensors; and a sum.
+  EXPECT_EQ(with.local, 3 * 2 * 256 + 256);
+  EXPECT_EQ(Plan(local, false).local, with.local);
+  EXPECT_EQ(with.OnDevice(), without.OnDevice() + with.local);
+  EXPECT_EQ(with.OnHost(), without.OnHost() + 5 * 20 * 9 * 4);
+  PlanningBackend backend;
+  const auto model = *Model::Create(*BuildModelSpec(local.model()), &backend, {.max_batch = 1});
+  const int64_t before = backend.bytes();
+  ASSERT_TRUE(LocalOptimizer::Create(local.optimizer(), model.get(), &backend).ok());
+  EXPECT_EQ(backend.bytes() - before, with.local);
 }
 
 TEST(MemoryPlanTest, TheLargestOperationGivesTheWorkspace) {
