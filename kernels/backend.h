@@ -101,8 +101,9 @@ class Backend {
   // Zeros. InvalidArgument: a negative or overflowing shape, or 16 bits that are not ActivationType's.
   // ResourceExhausted: the device has not that much memory.
   virtual absl::StatusOr<DeviceTensor> Allocate(Shape shape, ElementType type = ElementType::kFloat32) = 0;
-  // Takes memory in one piece for so many bytes of tensors, each rounded up to a multiple of 256, and of what operations
-  // take while they run. What is needed beyond that is asked for then. ResourceExhausted: there is not that much.
+  // Takes memory in one piece for so many bytes of tensors, each rounded up to a multiple of 256, and of what
+  // operations take while they run. What is needed beyond that is asked for then. ResourceExhausted: there is not that
+  // much.
   virtual absl::Status Reserve(int64_t /*tensor_bytes*/, int64_t /*workspace_bytes*/) { return absl::OkStatus(); }
   // A float32 tensor whose elements are sent from where they are: in memory that the sender's peers can read, where the
   // backend has such.
@@ -256,16 +257,16 @@ class Backend {
   // ---- updates ----
 
   // One update of `weights` by `rule`, with the bits that ReduceAndApply of kernels/optimizer gives them for this
-  // gradient alone, but for those of NaN. The slots that the algorithm has (NumSlots) are changed too; others are empty.
-  // All have one shape.
+  // gradient alone, but for those of NaN. The slots that the algorithm has (NumSlots) are changed too; others are
+  // empty. All have one shape.
   virtual absl::Status ApplyUpdate(const UpdateRule& rule, const DeviceTensor& gradient, const DeviceTensor& weights,
                                    const DeviceTensor& first_slot, const DeviceTensor& second_slot) = 0;
 
   // ---- messages ----
 
   // `message` (int32, at least MaxEncodedWords) begins with what Encode of kernels/codec writes for that range of
-  // `values`, the same bytes on every device, but for which of several NaN TOP_K takes. `residual` [count] is as there; empty where the codec keeps none. The
-  // codec is not NONE, and count < 2^31.
+  // `values`, the same bytes on every device, but for which of several NaN TOP_K takes. `residual` [count] is as there;
+  // empty where the codec keeps none. The codec is not NONE, and count < 2^31.
   virtual absl::Status Encode(const EncodedRange& range, const DeviceTensor& values, const DeviceTensor& residual,
                               const DeviceTensor& message) = 0;
 };
