@@ -189,7 +189,9 @@ struct LinearCase {
 };
 
 // Sizes that devices' libraries like, and others.
-std::vector<LinearCase> LinearCases() { return {{1, 1, 1}, {6, 8, 12}, {32, 20, 16}, {33, 20, 16}, {5, 7, 3}, {130, 64, 10}}; }
+std::vector<LinearCase> LinearCases() {
+  return {{1, 1, 1}, {6, 8, 12}, {32, 20, 16}, {33, 20, 16}, {5, 7, 3}, {130, 64, 10}};
+}
 
 TEST_P(ConformanceTest, LinearIsAProductAndABias) {
   for (const auto& [rows, inputs, units] : LinearCases()) {
