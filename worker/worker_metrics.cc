@@ -37,6 +37,8 @@ void AddWorkerMetrics(const v1::WorkerProgress& progress, const v1::Plan& plan, 
                 progress.correct_total());
   counter("rubato_worker_non_finite_total", "Steps with a loss or gradient that was not finite.",
           progress.non_finite_total());
+  counter("rubato_worker_overflows_total", "Steps that contributed nothing because gradients overflowed in FP16.",
+          progress.overflow_total());
   text->Histogram("rubato_worker_step_seconds", "Duration of a step.", kStepSecondsBounds,
                   progress.step_seconds_counts(), progress.step_seconds_total());
   text->Counters("rubato_worker_phase_seconds_total", "Where the time of steps went.",
@@ -52,6 +54,9 @@ void AddWorkerMetrics(const v1::WorkerProgress& progress, const v1::Plan& plan, 
   text->Gauge("rubato_worker_step", "The step that the worker is in.", static_cast<double>(progress.step()));
   text->Gauge("rubato_worker_epoch", "Its position in passes over the training set.", progress.epoch());
   text->Gauge("rubato_worker_learning_rate", "The learning rate at this position.", progress.learning_rate());
+  if (progress.loss_scale() > 0) {
+    text->Gauge("rubato_worker_loss_scale", "In FP16 what the loss is multiplied by.", progress.loss_scale());
+  }
   text->Gauge("rubato_worker_waiting", "1 while the step waits for other tasks.",
               progress.waiting_for().empty() ? 0 : 1);
   text->Gauge("rubato_worker_entry_wait_seconds", "How long the worker waited for its first step under its plan.",

@@ -25,6 +25,20 @@ TEST(WorkerMetricsTest, ShowsCountsAndWhereTheTimeWent) {
   EXPECT_THAT(page, HasSubstr("\nrubato_plan_mode{mode=\"SYNC\"} 1\n"));
 }
 
+TEST(WorkerMetricsTest, ShowsTheLossScaleWhereThereIsOne) {
+  v1::WorkerProgress progress;
+  MetricText fp32({});
+  AddWorkerMetrics(progress, {}, &fp32);
+  EXPECT_THAT(fp32.Take(), testing::Not(HasSubstr("rubato_worker_loss_scale")));
+  progress.set_loss_scale(32768);
+  progress.set_overflow_total(1);
+  MetricText fp16({});
+  AddWorkerMetrics(progress, {}, &fp16);
+  const std::string page = fp16.Take();
+  EXPECT_THAT(page, HasSubstr("\nrubato_worker_loss_scale 32768\n"));
+  EXPECT_THAT(page, HasSubstr("\nrubato_worker_overflows_total 1\n"));
+}
+
 TEST(WorkerMetricsTest, PutsStepsIntoBuckets) {
   v1::WorkerProgress progress;
   for (int count : {0, 2, 3}) progress.add_step_seconds_counts(count);

@@ -16,8 +16,9 @@ namespace {
 std::string Doing(const v1::TaskStatus& task) {
   if (!task.reason().empty()) return task.reason();
   if (task.task().role() == v1::TaskId::WORKER) {
+    const std::string scaling = LossScaling(task.progress());
     return absl::StrCat("step ", task.progress().step(), ", plan ", task.progress().generation(), ", ",
-                        task.progress().examples_total(), " examples");
+                        task.progress().examples_total(), " examples", scaling.empty() ? "" : ", ", scaling);
   }
   if (task.task().role() != v1::TaskId::SERVER) return "";
   std::string clocks = absl::StrJoin(task.server().clocks(), ", ", [](std::string* out, const v1::MemberClock& clock) {
@@ -86,6 +87,11 @@ std::string TaskStateName(v1::TaskStatus::State state) {
     default:
       return absl::StrCat("unknown state ", static_cast<int>(state));
   }
+}
+
+std::string LossScaling(const v1::WorkerProgress& progress) {
+  if (progress.loss_scale() <= 0) return "";
+  return absl::StrFormat("loss scale %.0f, steps skipped: %d", progress.loss_scale(), progress.overflow_total());
 }
 
 std::string StatusHead(const v1::JobStatus& status) {

@@ -13,6 +13,9 @@ std::string StatusText(const v1::JobStatus& status);
 // Its beginning: the job, where it stands, its plan.
 std::string StatusHead(const v1::JobStatus& status);
 
+// "loss scale 32768, steps skipped: 2"; empty where the worker does not compute in FP16.
+std::string LossScaling(const v1::WorkerProgress& progress);
+
 // "alive", "evicted", ...
 std::string TaskStateName(v1::TaskStatus::State state);
 

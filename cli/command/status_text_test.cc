@@ -67,6 +67,14 @@ TEST(StatusTextTest, SaysModeClocksAndWhoWaitsForWhom) {
   EXPECT_THAT(text, HasSubstr("77@host"));
 }
 
+TEST(StatusTextTest, SaysHowTheLossIsScaledInFp16) {
+  v1::JobStatus status = Status();
+  EXPECT_THAT(StatusText(status), Not(HasSubstr("loss scale")));
+  status.mutable_tasks(1)->mutable_progress()->set_loss_scale(16777216);
+  status.mutable_tasks(1)->mutable_progress()->set_overflow_total(2);
+  EXPECT_THAT(StatusText(status), HasSubstr("plan 3, 0 examples, loss scale 16777216, steps skipped: 2\n"));
+}
+
 TEST(StatusTextTest, GivesTheReasonOfAnEviction) {
   EXPECT_THAT(StatusText(Status()), HasSubstr("evicted  0.0 s ago"));
   EXPECT_THAT(StatusText(Status()), HasSubstr("no heartbeat for 5.0 s"));

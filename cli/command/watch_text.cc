@@ -125,6 +125,15 @@ std::vector<std::string> Waits(const v1::JobStatus& status) {
   return lines;
 }
 
+std::vector<std::string> LossScales(const v1::JobStatus& status) {
+  std::vector<std::string> lines;
+  for (const v1::TaskStatus& task : status.tasks()) {
+    const std::string scaling = LossScaling(task.progress());
+    if (!scaling.empty()) lines.push_back(absl::StrCat(TaskName(task.task()), ": ", scaling));
+  }
+  return lines;
+}
+
 std::vector<std::string> Problems(const v1::JobStatus& status) {
   std::vector<std::string> lines;
   for (const v1::TaskStatus& task : status.tasks()) {
@@ -142,7 +151,8 @@ std::string Section(absl::string_view title, const std::vector<std::string>& lin
 
 std::string WatchText(const std::optional<StatusReading>& before, const StatusReading& now) {
   return absl::StrCat(StatusHead(now.status), "\n", WorkerTable(before, now), "\n", OtherTable(before, now),
-                      Section("Who waits for whom", Waits(now.status)), Section("Last problems", Problems(now.status)));
+                      Section("FP16", LossScales(now.status)), Section("Who waits for whom", Waits(now.status)),
+                      Section("Last problems", Problems(now.status)));
 }
 
 std::string WatchLines(const StatusReading& now) {

@@ -75,6 +75,13 @@ TEST(WatchTextTest, NamesASilentTaskBeforeItIsEvicted) {
   EXPECT_THAT(WatchText(std::nullopt, now), ContainsRegex("worker 0 +silent 3.0 s"));
 }
 
+TEST(WatchTextTest, SaysHowTheLossIsScaledInFp16) {
+  StatusReading now = Reading(12, 40);
+  EXPECT_THAT(WatchText(std::nullopt, now), Not(HasSubstr("FP16")));
+  now.status.mutable_tasks(0)->mutable_progress()->set_loss_scale(1024);
+  EXPECT_THAT(WatchText(std::nullopt, now), HasSubstr("\nFP16:\n  worker 0: loss scale 1024, steps skipped: 0\n"));
+}
+
 TEST(WatchTextTest, SaysWhoWaitsForWhomAndForHowLong) {
   StatusReading now = Reading(12, 40);
   now.status.mutable_tasks(0)->mutable_progress()->set_waiting_seconds(1.25);
