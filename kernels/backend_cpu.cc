@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "common/available_memory.h"
 #include "common/status.h"
 #include "kernels/attention_cpu.h"
 #include "kernels/check_arguments.h"
@@ -200,7 +201,8 @@ absl::StatusOr<std::shared_ptr<void>> CpuBackend::AllocateHostForSending(int64_t
 absl::StatusOr<DeviceMemory> CpuBackend::Memory() const {
   const int64_t pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
   if (pages < 0 || page_bytes < 0) return absl::InternalError("sysconf does not know how much memory there is");
-  return DeviceMemory{.total = pages * page_bytes, .free = pages * page_bytes};
+  const int64_t total = pages * page_bytes;
+  return DeviceMemory{.total = total, .free = AvailableMemoryBytes().value_or(total)};
 }
 
 absl::Status CpuBackend::CopyToDevice(const DeviceTensor& to, int64_t offset, int64_t count, const void* from) {

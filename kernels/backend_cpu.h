@@ -22,9 +22,9 @@ struct CpuBackendOptions {
   std::function<std::shared_ptr<void>(size_t bytes)> sending_memory = {};
 };
 
-// The host itself: every operation is done when its call returns. Its memory is that of the machine, and all of it
-// counts as free: who else uses how much is not known. Results have the same bits on every run on the same machine with
-// the same number of threads. InvalidArgument: compute_threads is out of range.
+// The host itself: every operation is done when its call returns. Its memory is that of the machine, of which as much
+// is free as this process can still take (common/available_memory.h). Results have the same bits on every run on the
+// same machine with the same number of threads. InvalidArgument: compute_threads is out of range.
 absl::StatusOr<std::unique_ptr<Backend>> CreateCpuBackend(const CpuBackendOptions& options);
 
 }  // namespace rubato

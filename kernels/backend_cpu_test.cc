@@ -39,6 +39,12 @@ TEST(CpuBackendTest, RefusesImpossibleAllocations) {
             absl::StatusCode::kInvalidArgument);
 }
 
+TEST(CpuBackendTest, WhatIsInUseIsNotFree) {
+  const DeviceMemory memory = *NewBackend()->Memory();
+  EXPECT_GT(memory.free, 0);
+  EXPECT_LT(memory.free, memory.total);
+}
+
 TEST(CpuBackendTest, HostPointerSharesTheElements) {
   auto backend = NewBackend();
   DeviceTensor tensor = New(*backend, {2, 3});

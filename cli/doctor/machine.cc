@@ -16,6 +16,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/available_memory.h"
 #include "common/shared_memory/arena.h"
 #include "kernels/optimizer/isa.h"
 
@@ -43,10 +44,8 @@ std::string FieldOf(const char* path, absl::string_view key) {
   return "";
 }
 
-// "16000000 kB" in bytes.
-int64_t MemoryField(absl::string_view key) {
-  return std::strtoll(FieldOf("/proc/meminfo", key).c_str(), nullptr, 10) * 1024;
-}
+// The field is "16000000 kB".
+int64_t TotalMemoryBytes() { return std::strtoll(FieldOf("/proc/meminfo", "MemTotal").c_str(), nullptr, 10) * 1024; }
 
 }  // namespace
 
@@ -62,7 +61,7 @@ CpuFacts MeasureCpu() {
   return facts;
 }
 
-MemoryFacts MeasureMemory() { return {MemoryField("MemTotal"), MemoryField("MemAvailable")}; }
+MemoryFacts MeasureMemory() { return {TotalMemoryBytes(), AvailableMemoryBytes().value_or(0)}; }
 
 ClockFacts MeasureClock() {
   ClockFacts facts;

@@ -39,7 +39,7 @@ struct CpuFacts {
 
 struct MemoryFacts {
   int64_t total_bytes = 0;
-  // That can be had without swapping; 0 where the system does not say.
+  // That a process started like this one can take without swapping; 0 where the system does not say.
   int64_t available_bytes = 0;
 };
 
