@@ -29,6 +29,19 @@ absl::Status CheckVersions(const Versions& versions) {
                    ", and this program was built with CUDA ", VersionText(versions.runtime), ": update the driver"));
 }
 
+absl::Status CheckCount(int error, int count) {
+  if (error == cudaErrorNoDevice || (error == cudaSuccess && count == 0)) {
+    (void)cudaGetLastError();
+    return absl::FailedPreconditionError(
+        "the NVIDIA driver finds no card on this machine: nvidia-smi lists those that there are, and "
+        "CUDA_VISIBLE_DEVICES may hide them");
+  }
+  const absl::Status status = StatusOf(error, "cudaGetDeviceCount");
+  if (status.ok()) return status;
+  return absl::Status(status.code(),
+                      absl::StrCat(status.message(), ": nvidia-smi says whether the driver is loaded and works"));
+}
+
 absl::Status CheckCapability(const Device& device) {
   if (device.compute_capability >= kOldestCapability) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
@@ -43,11 +56,7 @@ absl::StatusOr<Device> FindDevice(int index) {
   RUBATO_RETURN_IF_ERROR(CheckVersions(versions));
   int count = 0;
   const cudaError_t counted = cudaGetDeviceCount(&count);
-  if (counted == cudaErrorNoDevice || (counted == cudaSuccess && count == 0)) {
-    (void)cudaGetLastError();
-    return absl::FailedPreconditionError("the NVIDIA driver finds no card on this machine");
-  }
-  RUBATO_CUDA_RETURN_IF_ERROR(counted);
+  RUBATO_RETURN_IF_ERROR(CheckCount(counted, count));
   if (index < 0 || index >= count) {
     return absl::FailedPreconditionError(absl::StrCat("there is no card ", index, ": this machine has ", count,
                                                       count == 1 ? " card" : " cards", ", counted from 0"));

@@ -26,6 +26,9 @@ struct Versions {
 
 // Whether a program built with this runtime can work with this driver. FailedPrecondition says what is missing.
 absl::Status CheckVersions(const Versions& versions);
+// What cudaGetDeviceCount said, `error` as its cudaError_t: whether there is a card. FailedPrecondition: there is none.
+// Otherwise what StatusOf (check.h) makes of the error. Both say where to look.
+absl::Status CheckCount(int error, int count);
 // Whether there is code in this program for such a card. FailedPrecondition: it is too old.
 absl::Status CheckCapability(const Device& device);
 

@@ -1,5 +1,6 @@
 #include "kernels/cuda/device.h"
 
+#include <cuda_runtime_api.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,6 +24,22 @@ TEST(DeviceTest, SaysThatTheDriverIsOlderThanTheRuntime) {
 TEST(DeviceTest, AcceptsTheSameMajorVersion) {
   EXPECT_TRUE(CheckVersions({.driver = 13000, .runtime = 13010}).ok());
   EXPECT_TRUE(CheckVersions({.driver = 14020, .runtime = 13000}).ok());
+}
+
+TEST(DeviceTest, SaysWhereToLookWhereThereIsNoCard) {
+  for (const absl::Status& status : {CheckCount(cudaErrorNoDevice, 0), CheckCount(cudaSuccess, 0)}) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("finds no card on this machine: nvidia-smi lists"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("CUDA_VISIBLE_DEVICES"));
+  }
+  EXPECT_TRUE(CheckCount(cudaSuccess, 1).ok());
+}
+
+TEST(DeviceTest, NamesTheCallThatTheDriverRefused) {
+  const absl::Status status = CheckCount(cudaErrorUnknown, 0);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("cudaGetDeviceCount: cudaErrorUnknown (999), "));
+  EXPECT_THAT(std::string(status.message()), HasSubstr(": nvidia-smi says whether the driver is loaded"));
 }
 
 TEST(DeviceTest, RefusesCardsWithoutCode) {
