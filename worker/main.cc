@@ -17,6 +17,7 @@
 #include "common/stop_watcher.h"
 #include "common/task_log.h"
 #include "common/transport/process_tuning.h"
+#include "kernels/backend_cuda.h"
 #include "worker/evaluator/evaluator_task.h"
 #include "worker/worker_task.h"
 
@@ -38,6 +39,13 @@ absl::Status RunTask(const std::string& health_listen, typename Task::Options op
   RUBATO_ASSIGN_OR_RETURN(const auto listener, rubato::HealthListener::Create(health_listen, health));
   if (listener != nullptr) log->Info(absl::StrCat("says whether it is healthy on port ", listener->port()));
   return task.Run();
+}
+
+// Those that can be used, from card 0 on.
+int CountCards() {
+  int cards = 0;
+  while (rubato::CheckCudaDevice(cards).ok()) ++cards;
+  return cards;
 }
 
 }  // namespace
@@ -65,6 +73,13 @@ int main(int argc, char** argv) {
       "host:port to answer HTTP requests for /metrics and /healthz on; port 0 picks a free one; default: none");
   app.add_option("--health_listen", health_listen,
                  "host:port of gRPC's health service and reflection; port 0 picks a free one; default: none");
+  app.add_flag_callback(
+      "--count_cards",
+      [] {
+        std::cout << CountCards() << std::endl;
+        throw CLI::Success();
+      },
+      "say how many cards training.device_index can name on this machine, and end");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -78,7 +78,7 @@ absl::Status Begin(const SshUpOptions& options, const v1::JobConfig& config, con
   needs.machine = package.machine;
   needs.glibc = package.glibc;
   needs.free_kib = options.min_free_mib * 1024;
-  if (config.training().device() == v1::TrainingConfig::CUDA) needs.cards = static_cast<int>(config.training().cards());
+  if (config.training().device() == v1::TrainingConfig::CUDA) needs.cards = config.training().cards();
   needs.clock_offset_max = absl::Seconds(options.clock_offset_max_seconds);
   std::ostream& out = *environment.out;
   out << "Checking " << job->hosts().size() << " hosts" << std::endl;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "cli/launch/card_turns.h"
 #include "common/status.h"
 
 namespace rubato {
@@ -100,12 +101,8 @@ std::vector<std::string> HostProblems(const HostFacts& facts, const HostNeeds& n
                                     needs.free_kib / 1024, " MiB are needed"));
   }
   for (uint32_t port : facts.taken_ports) problems.push_back(absl::StrCat("port ", port, " is taken"));
-  if (needs.cards > 0 && facts.gpus == 0) {
-    problems.push_back("it has no card, and training.device is CUDA");
-  } else if (facts.gpus < needs.cards) {
-    problems.push_back(
-        absl::StrCat("it has ", facts.gpus, " of the ", needs.cards, " cards that training.cards takes"));
-  }
+  const std::string card_problem = CardProblem(facts.gpus, needs.cards);
+  if (!card_problem.empty()) problems.push_back(card_problem);
   const absl::Duration offset = ClockOffset(facts.time, before, after);
   if (absl::AbsDuration(offset) > needs.clock_offset_max) {
     problems.push_back(absl::StrCat("its clock is ",

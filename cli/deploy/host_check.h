@@ -19,7 +19,7 @@ struct HostFacts {
   std::string glibc;    // "2.36"; empty where there is another C library.
   absl::Time time;
   int64_t free_kib = 0;
-  int gpus = 0;
+  uint32_t gpus = 0;
   // Empty, or why the folder cannot be used.
   std::string unwritable;
   std::vector<std::string> missing_tools;
@@ -38,7 +38,7 @@ struct HostNeeds {
   std::string glibc;
   int64_t free_kib = 0;
   // That each of its tasks must find (training.device: CUDA).
-  int cards = 0;
+  uint32_t cards = 0;
   absl::Duration clock_offset_max = absl::Seconds(5);
 };
 

@@ -1,6 +1,7 @@
 #include "cli/deploy/ssh_job.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "absl/memory/memory.h"
@@ -14,6 +15,7 @@
 #include "cli/deploy/local_program.h"
 #include "cli/deploy/shell.h"
 #include "cli/deploy/task_assignment.h"
+#include "cli/launch/card_turns.h"
 #include "common/status.h"
 #include "common/storage/file.h"
 #include "common/task.h"
@@ -51,13 +53,23 @@ std::string AnyAddress(const v1::HostConfig& host) {
 }
 
 // Of a host, where a worker takes so many. The evaluator takes one.
-int CardsNeeded(const std::vector<v1::DeployedTask>& tasks, int host, int of_a_worker) {
-  int cards = 0;
+uint32_t CardsNeeded(const std::vector<v1::DeployedTask>& tasks, int host, uint32_t of_a_worker) {
+  uint32_t cards = 0;
   for (const v1::DeployedTask& task : tasks) {
     if (static_cast<int>(task.host()) != host || task.role() == v1::TaskId::SERVER) continue;
-    cards = std::max(cards, task.role() == v1::TaskId::WORKER ? of_a_worker : std::min(1, of_a_worker));
+    cards = std::max(cards, task.role() == v1::TaskId::WORKER ? of_a_worker : std::min(1u, of_a_worker));
   }
   return cards;
+}
+
+// When it is a worker's or evaluator's turn to take cards of its host: workers come first.
+uint32_t CardTurn(const v1::Deployment& deployment, const v1::DeployedTask& task) {
+  if (task.role() == v1::TaskId::WORKER) return task.slot();
+  const auto workers =
+      std::count_if(deployment.tasks().begin(), deployment.tasks().end(), [&task](const v1::DeployedTask& other) {
+        return other.host() == task.host() && other.role() == v1::TaskId::WORKER;
+      });
+  return task.slot() + static_cast<uint32_t>(workers);
 }
 
 }  // namespace
@@ -194,13 +206,9 @@ std::string SshJob::StartCommand(const v1::DeployedTask& task, const v1::JobConf
   } else {
     words.insert(words.end(), {"--role", task.role() == v1::TaskId::WORKER ? "worker" : "evaluator"});
     const auto facts = facts_.find(host);
-    const auto cards = static_cast<uint32_t>(facts == facts_.end() ? 0 : facts->second.gpus);
-    if (cards > 1) {
-      // Tasks take turns with groups of so many cards.
-      const uint32_t each = std::max(1u, config.training().cards());
-      const uint32_t group = task.slot() % std::max(1u, cards / each);
-      const uint32_t card = (config.training().device_index() + group * each) % cards;
-      words.insert(words.end(), {"--set", absl::StrCat("training.device_index=", card)});
+    const uint32_t cards = facts == facts_.end() ? 0 : facts->second.gpus;
+    if (const std::optional<uint32_t> card = CardInTurn(config.training(), cards, CardTurn(deployment_, task))) {
+      words.insert(words.end(), {"--set", absl::StrCat("training.device_index=", *card)});
     }
   }
   return ShellCommand(words);

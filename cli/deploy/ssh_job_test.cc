@@ -3,7 +3,9 @@
 
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "cli/deploy/deployment_file.h"
 #include "cli/deploy/hosts.h"
 #include "cli/deploy/local_program.h"
@@ -46,10 +48,11 @@ class SshJobTest : public testing::Test {
   SshJobTest() : root_(fs::path(testing::TempDir()) / testing::UnitTest::GetInstance()->current_test_info()->name()) {
     fs::remove_all(root_);
     fs::create_directories(root_ / "run");
-    // The last argument is the command, the one before it the host.
+    // The last argument is the command, the one before it the host. A file says how many cards hosts have, if any.
     std::ofstream(Path("ssh")) << "#!/bin/sh\nhost=\nlast=\nfor word; do host=$last last=$word; done\n"
                                   "[ \"$host\" != away ] || { echo \"connect to host away: refused\" >&2; exit 255; }\n"
-                                  "exec sh -c \"$last\"\n";
+                                  "[ -e \"${0%/*}/cards\" ] || exec sh -c \"$last\"\n"
+                                  "sh -c \"$last\" | sed \"s/^gpus .*/gpus $(cat \"${0%/*}/cards\")/\"\n";
     fs::permissions(root_ / "ssh", fs::perms::owner_all);
     std::ofstream(Path("job.textproto")) << "name: 'job'\n";
     EXPECT_TRUE(RunProgram({"sh", "-c", kMakePackage, "sh", root_.string(), Path("package.tar.gz")}).ok());
@@ -61,7 +64,7 @@ class SshJobTest : public testing::Test {
 
   std::string Path(const std::string& name) const { return (root_ / name).string(); }
 
-  // A server on the first of two hosts, a worker on the second.
+  // A server on the first of two hosts, all else on the second.
   std::unique_ptr<SshJob> Job(const std::string& id, const std::string& second = "b") {
     v1::Deployment deployment;
     v1::HostConfig* a = deployment.mutable_hosts()->add_hosts();
@@ -73,7 +76,8 @@ class SshJobTest : public testing::Test {
     v1::HostConfig* b = deployment.mutable_hosts()->add_hosts();
     b->set_host(second);
     b->set_directory(Path("b"));
-    b->set_workers(1);
+    b->set_workers(config_.cluster().workers());
+    b->set_evaluators(config_.cluster().evaluators());
     const std::vector<v1::DeployedTask> tasks = *AssignTasks(deployment.hosts(), config_.cluster());
     deployment.mutable_tasks()->Add(tasks.begin(), tasks.end());
     deployment.mutable_ssh()->set_program(Path("ssh"));
@@ -126,6 +130,20 @@ TEST_F(SshJobTest, StartsTasksReadsTheirLogsAndLeavesNoProcess) {
   EXPECT_TRUE(FileExists(Path("run/logs/worker-0.log")));
   EXPECT_TRUE(job->Remove().ok());
   EXPECT_FALSE(FileExists(Path("b/jobs/job-1")));
+}
+
+TEST_F(SshJobTest, TasksTakeTurnsWithTheirHostsCards) {
+  std::ofstream(Path("cards")) << 3;
+  config_.mutable_cluster()->set_workers(2);
+  config_.mutable_cluster()->set_evaluators(1);
+  std::unique_ptr<SshJob> job = Started("job-1");
+  for (const char* task : {"worker-0", "worker-1", "evaluator-0"}) TasksWith(job.get(), absl::StrCat(task, " ended 3"));
+  for (const auto& [task, card] : {std::pair("worker-0", 0), {"worker-1", 1}, {"evaluator-0", 2}}) {
+    std::string log;
+    EXPECT_TRUE(job->ReadLogs({task}, 1, &log).ok());
+    EXPECT_THAT(log, HasSubstr(absl::StrCat("--set training.device_index=", card)));
+  }
+  EXPECT_TRUE(job->Stop().ok());
 }
 
 TEST_F(SshJobTest, OneJobIsStoppedAndAnotherOnTheSameHostsGoesOn) {

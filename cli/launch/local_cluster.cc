@@ -9,6 +9,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "cli/launch/card_count.h"
+#include "cli/launch/card_turns.h"
 #include "common/config/fingerprint.h"
 #include "common/status.h"
 #include "common/storage/file.h"
@@ -45,13 +47,15 @@ absl::Status LocalCluster::Start() {
   RUBATO_RETURN_IF_ERROR(WriteFileAtomically(config_path, ConfigText(options_.config)));
   std::string address_file = JoinPath(directory, "coordinator.address");
   RUBATO_RETURN_IF_ERROR(RemoveFile(address_file));
+  RUBATO_ASSIGN_OR_RETURN(const uint32_t cards, CardsToShareOut());
   coordinator_.command = CoordinatorCommand(options_.binaries, config_path, address_file);
   if (!options_.metrics_listen.empty()) {
     coordinator_.command.argv.insert(coordinator_.command.argv.end(), {"--metrics_listen", options_.metrics_listen});
   }
   RUBATO_RETURN_IF_ERROR(StartTask(&coordinator_));
   RUBATO_ASSIGN_OR_RETURN(std::string address, WaitForAddress());
-  for (TaskCommand& command : TaskCommands(options_.binaries, options_.config, config_path, address, options_.slowed)) {
+  for (TaskCommand& command :
+       TaskCommands(options_.binaries, options_.config, config_path, address, options_.slowed, cards)) {
     tasks_.emplace_back();
     tasks_.back().command = std::move(command);
     if (!options_.metrics_listen.empty()) {
@@ -62,6 +66,25 @@ absl::Status LocalCluster::Start() {
   }
   client_ = std::make_unique<CoordinatorClient>(address);
   return absl::OkStatus();
+}
+
+absl::StatusOr<uint32_t> LocalCluster::CardsToShareOut() {
+  const v1::TrainingConfig& training = options_.config.training();
+  if (!TakesTurns(training)) return 0;
+  const absl::StatusOr<uint32_t> cards =
+      CountCards(options_.binaries.worker, JoinPath(options_.config.run_directory(), "logs/cards.log"),
+                 absl::Seconds(options_.config.cluster().start_timeout_seconds()), *clock_, signals_);
+  if (absl::IsCancelled(cards.status())) return cards.status();
+  if (!cards.ok()) {
+    Event(absl::StrCat(cards.status().message(), "; every task takes card 0"));
+    return 0;
+  }
+  // Where there is none, a worker says better why.
+  const std::string problem = *cards == 0 ? "" : CardProblem(*cards, training.cards());
+  if (training.device() == v1::TrainingConfig::CUDA && !problem.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat("this machine cannot be used: ", problem));
+  }
+  return *cards;
 }
 
 absl::StatusOr<std::string> LocalCluster::WaitForAddress() {

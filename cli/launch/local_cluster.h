@@ -56,7 +56,8 @@ class LocalCluster {
   // OK: the job is done. Cancelled: a signal stopped it. DeadlineExceeded: the time limit passed, or the coordinator
   // did not answer for cluster.start_timeout_seconds. InvalidArgument: a task refused its config. Aborted: the job
   // failed, or a task ended before it could begin, with the error and the last lines of the log that tell why.
-  // Internal: a process could not be started.
+  // FailedPrecondition: training.device is CUDA, and there are too few cards for training.cards. Internal: a process
+  // could not be started.
   absl::Status Run();
 
  private:
@@ -70,6 +71,8 @@ class LocalCluster {
   };
 
   absl::Status Start();
+  // That tasks take turns with; 0 where they do not, or where it cannot be told.
+  absl::StatusOr<uint32_t> CardsToShareOut();
   absl::StatusOr<std::string> WaitForAddress();
   absl::Status StartTask(Task* task);
   void Supervise();

@@ -36,6 +36,7 @@ class LocalClusterTest : public ::testing::Test {
     options.config.mutable_cluster()->set_workers(2);
     options.config.mutable_cluster()->set_evaluators(1);
     options.config.mutable_cluster()->set_start_timeout_seconds(30);
+    options.config.mutable_training()->set_device(v1::TrainingConfig::CPU);
     options.patience = absl::Milliseconds(200);
     options.poll_interval = absl::Milliseconds(10);
     options.on_event = [this](absl::string_view text) { events_ += std::string(text) + "\n"; };
@@ -79,6 +80,28 @@ TEST_F(LocalClusterTest, RunsAJobToItsEndAndLeavesNoProcess) {
   EXPECT_EQ(Log("evaluator-0.log"), "evaluator started\n");
   EXPECT_TRUE(fs::exists(directory_ / "job.textproto"));
   EXPECT_EQ(events_, "");
+}
+
+TEST_F(LocalClusterTest, TasksTakeTurnsWithTheMachinesCards) {
+  LocalCluster::Options options = Job("ends");
+  options.config.mutable_training()->set_device(v1::TrainingConfig::CUDA);
+  options.config.mutable_training()->set_cards(1);
+  const absl::Status status = Run(options);
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(Log("worker-0.log"), "worker started with training.device_index=0\n");
+  EXPECT_EQ(Log("worker-1.log"), "worker started with training.device_index=1\n");
+  EXPECT_EQ(Log("evaluator-0.log"), "evaluator started with training.device_index=0\n");
+  EXPECT_EQ(Log("server-0.log"), "server started\n");
+}
+
+TEST_F(LocalClusterTest, RefusesAMachineWithTooFewCards) {
+  LocalCluster::Options options = Job("ends");
+  options.config.mutable_training()->set_device(v1::TrainingConfig::CUDA);
+  options.config.mutable_training()->set_cards(4);
+  const absl::Status status = Run(options);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(status.message(), "this machine cannot be used: it has 2 of the 4 cards that training.cards takes");
+  EXPECT_EQ(Log("worker-0.log"), "");
 }
 
 TEST_F(LocalClusterTest, ReportsTheJobsErrorWhenItFails) {

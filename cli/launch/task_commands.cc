@@ -3,10 +3,12 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <optional>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "cli/launch/card_turns.h"
 #include "common/status.h"
 #include "common/task.h"
 
@@ -74,7 +76,7 @@ TaskCommand CoordinatorCommand(const Binaries& binaries, const std::string& conf
 
 std::vector<TaskCommand> TaskCommands(const Binaries& binaries, const v1::JobConfig& config,
                                       const std::string& config_path, const std::string& coordinator,
-                                      const std::vector<SlowWorker>& slowed) {
+                                      const std::vector<SlowWorker>& slowed, uint32_t cards) {
   std::vector<TaskCommand> tasks;
   for (uint32_t i = 0; i < config.cluster().servers(); ++i) {
     tasks.push_back(Task(v1::TaskId::SERVER, i, binaries.server, config_path, coordinator));
@@ -91,6 +93,13 @@ std::vector<TaskCommand> TaskCommands(const Binaries& binaries, const v1::JobCon
   for (uint32_t i = 0; i < config.cluster().evaluators(); ++i) {
     tasks.push_back(Task(v1::TaskId::EVALUATOR, i, binaries.worker, config_path, coordinator));
     tasks.back().argv.insert(tasks.back().argv.end(), {"--role", "evaluator"});
+  }
+  uint32_t turn = 0;
+  for (TaskCommand& task : tasks) {
+    if (task.role == v1::TaskId::SERVER) continue;
+    if (const std::optional<uint32_t> card = CardInTurn(config.training(), cards, turn++)) {
+      task.argv.insert(task.argv.end(), {"--set", absl::StrCat("training.device_index=", *card)});
+    }
   }
   return tasks;
 }

@@ -25,7 +25,7 @@ TEST(TaskCommandsTest, StartsServersWorkersAndEvaluators) {
   config.mutable_cluster()->set_workers(2);
   config.mutable_cluster()->set_evaluators(1);
   std::vector<std::string> lines;
-  for (const TaskCommand& task : TaskCommands({"c", "s", "w"}, config, "job", "h:1", {{1, 2.5}})) {
+  for (const TaskCommand& task : TaskCommands({"c", "s", "w"}, config, "job", "h:1", {{1, 2.5}}, 1)) {
     lines.push_back(task.LogName() + " " + absl::StrJoin(task.argv, " "));
   }
   EXPECT_THAT(lines, ::testing::ElementsAre(
@@ -33,6 +33,20 @@ TEST(TaskCommandsTest, StartsServersWorkersAndEvaluators) {
                          "worker-0.log w --config job --task_index 0 --coordinator h:1 --role worker",
                          "worker-1.log w --config job --task_index 1 --coordinator h:1 --role worker --slow_factor 2.5",
                          "evaluator-0.log w --config job --task_index 0 --coordinator h:1 --role evaluator"));
+}
+
+TEST(TaskCommandsTest, WorkersAndThenEvaluatorsTakeTurnsWithCards) {
+  v1::JobConfig config;
+  config.mutable_cluster()->set_servers(1);
+  config.mutable_cluster()->set_workers(2);
+  config.mutable_cluster()->set_evaluators(1);
+  config.mutable_training()->set_cards(2);
+  std::vector<std::string> lines;
+  for (const TaskCommand& task : TaskCommands({"c", "s", "w"}, config, "job", "h:1", {}, 6)) {
+    lines.push_back(task.argv.back());
+  }
+  EXPECT_THAT(lines, ::testing::ElementsAre("127.0.0.1:0", "training.device_index=0", "training.device_index=2",
+                                            "training.device_index=4"));
 }
 
 TEST(TaskCommandsTest, FindsProgramsInTheBuildsLayoutAndInOneFolder) {

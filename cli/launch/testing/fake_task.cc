@@ -1,5 +1,5 @@
 // A stand-in for the coordinator, the servers and the workers of a job, for tests of the launcher. With --port_file it
-// is the coordinator. How it behaves is the job's name in its config; see the tests.
+// is the coordinator. As a worker it counts two cards. How it behaves is the job's name in its config; see the tests.
 
 #include <grpcpp/grpcpp.h>
 #include <signal.h>
@@ -98,8 +98,8 @@ int RunCoordinator(const std::string& behaviour, const std::string& run_director
   return code;
 }
 
-int RunTask(const std::string& behaviour, const std::string& role) {
-  std::cerr << role << " started" << std::endl;
+int RunTask(const std::string& behaviour, const std::string& role, const std::string& changed) {
+  std::cerr << role << " started" << (changed.empty() ? "" : " with " + changed) << std::endl;
   if ((behaviour == "worker-dies" || behaviour == "worker-cannot-begin") && role == "worker") {
     std::cerr << "the disk is full" << std::endl;
     return 7;
@@ -114,6 +114,10 @@ int RunTask(const std::string& behaviour, const std::string& role) {
 }
 
 int Main(int argc, char** argv) {
+  if (argc > 1 && std::string(argv[1]) == "--count_cards") {
+    std::cout << 2 << std::endl;
+    return 0;
+  }
   std::map<std::string, std::string> flags;
   for (int i = 1; i + 1 < argc; i += 2) flags[argv[i]] = argv[i + 1];
   absl::StatusOr<std::string> text = ReadFile(flags["--config"]);
@@ -123,7 +127,7 @@ int Main(int argc, char** argv) {
   if (flags.count("--port_file") > 0) {
     return RunCoordinator(config.name(), config.run_directory(), flags["--port_file"]);
   }
-  return RunTask(config.name(), flags.count("--role") > 0 ? flags["--role"] : "server");
+  return RunTask(config.name(), flags.count("--role") > 0 ? flags["--role"] : "server", flags["--set"]);
 }
 
 }  // namespace
