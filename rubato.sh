@@ -243,10 +243,12 @@ run_tests() {
   setup
   fetch_prometheus
   fetch_kubernetes_tools
-  local log logs build_status=0 test_status=0 counts passed failed
+  local log logs build_status=0 test_status=0 without_cuda=0 counts passed failed
   log="$(mktemp)"
   # shellcheck disable=SC2064  # The file's name is wanted as it is now.
   trap "rm -f '$log'" EXIT
+  say "Checking the build without a CUDA toolkit"
+  bazel build --nobuild --repo_env=RUBATO_CUDA=0 //... || without_cuda=$?
   # Programs too: what cannot be built is a failure.
   bazel build --keep_going //... || build_status=$?
   bazel test --keep_going --test_summary=short --test_env="RUBATO_PROMETHEUS=$root/$prometheus_directory/usr/bin" \
@@ -258,6 +260,12 @@ run_tests() {
   if ((build_status != 0)) && ! grep -q 'FAILED TO BUILD' "$log"; then failed=$((failed + 1)); fi
   # Nothing ran, or something went wrong that no target's line tells.
   if ((failed == 0)) && ((test_status != 0 || passed == 0)); then failed=1; fi
+  if ((without_cuda == 0)); then
+    passed=$((passed + 1))
+  else
+    say "The build without a CUDA toolkit is not whole"
+    failed=$((failed + 1))
+  fi
   say "$passed passed, $failed failed"
   ((failed == 0))
 }
