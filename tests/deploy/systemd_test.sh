@@ -29,6 +29,14 @@ for unit in "${units[@]}"; do
   tail -n 1 "$work/security"
 done
 
+say "cards"
+for unit in deploy/systemd/*.service; do
+  grep -q '^DeviceAllow=char-nvidia' "$unit" || continue
+  for setting in Wants After; do
+    grep -qx "$setting=nvidia-persistenced.service" "$unit" || fail "$unit: no $setting=nvidia-persistenced.service"
+  done
+done
+
 # Each program knows the options that its unit gives it.
 say "options"
 for unit in deploy/systemd/*.service; do
