@@ -1,11 +1,13 @@
 #include "worker/step_deadline.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 
 namespace rubato::worker {
 
-void StepDeadline::BeginStep(int64_t step) {
-  step_ = step;
+void StepDeadline::Begin(std::string work) {
+  work_ = std::move(work);
   used_ = absl::ZeroDuration();
 }
 
@@ -24,7 +26,7 @@ std::optional<std::string> StepDeadline::Expired(absl::Time now) const {
   const absl::Duration used = used_ + (now - entered_);
   if (used <= limit_) return std::nullopt;
   const auto& [what, subject] = calls_.back();
-  return absl::StrCat("step ", step_, " has been with the device for ", absl::FormatDuration(used),
+  return absl::StrCat(work_, " has been with the device for ", absl::FormatDuration(used),
                       ", which is longer than training.step_timeout_seconds, ", absl::FormatDuration(limit_),
                       "; it waits in \"", what, subject.empty() ? "" : " ", subject, "\"");
 }

@@ -1,7 +1,6 @@
 #ifndef RUBATO_WORKER_STEP_DEADLINE_H_
 #define RUBATO_WORKER_STEP_DEADLINE_H_
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,25 +11,25 @@
 
 namespace rubato::worker {
 
-// Adds up how long a step has been in calls that may wait for its device, and says when that is too long. What lies
-// between these calls, such as waiting for servers, does not count. A pure state machine.
+// Adds up how long a piece of work, such as a step, has been in calls that may wait for its device, and says when that
+// is too long. What lies between these calls, such as waiting for servers, does not count. A pure state machine.
 class StepDeadline {
  public:
   explicit StepDeadline(absl::Duration limit) : limit_(limit) {}
 
-  // The time of a step starts at zero.
-  void BeginStep(int64_t step);
+  // The time of the next piece of work, "step 7", starts at zero. The first one is "the start".
+  void Begin(std::string work);
   // A call begins, possibly inside of another, and ends; it is "<what> <subject>". The texts outlive it.
   void Enter(absl::string_view what, absl::string_view subject, absl::Time now);
   void Leave(absl::Time now);
 
-  // What the step is at, where its time is up. Nothing between calls: what has returned does not hang.
+  // What the work is at, where its time is up. Nothing between calls: what has returned does not hang.
   std::optional<std::string> Expired(absl::Time now) const;
 
  private:
   const absl::Duration limit_;
-  int64_t step_ = 0;
-  // In calls of this step that have ended.
+  std::string work_ = "the start";
+  // In calls of this work that have ended.
   absl::Duration used_;
   // The calls it is in, the innermost last, and when the outermost began.
   std::vector<std::pair<absl::string_view, absl::string_view>> calls_;

@@ -30,9 +30,9 @@ StepWatchdog::~StepWatchdog() {
   thread_.join();
 }
 
-void StepWatchdog::BeginStep(int64_t step) {
+void StepWatchdog::Begin(std::string work) {
   MutexLock lock(mu_);
-  deadline_.BeginStep(step);
+  deadline_.Begin(std::move(work));
 }
 
 void StepWatchdog::Run() {

@@ -1,7 +1,6 @@
 #ifndef RUBATO_WORKER_STEP_WATCHDOG_H_
 #define RUBATO_WORKER_STEP_WATCHDOG_H_
 
-#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -16,21 +15,21 @@
 
 namespace rubato::worker {
 
-// Notices, on a thread of its own, that the trainer's thread hangs in a call to the device: a card that is lost may
+// Notices, on a thread of its own, that the task's thread hangs in a call to the device: a card that is lost may
 // never answer, and a driver's call cannot be cancelled. Thread-safe.
 //
 //   StepWatchdog watchdog({.limit = absl::Minutes(5), .clock = &clock, .on_expired = GiveUp});
-//   watchdog.BeginStep(7);
+//   watchdog.Begin("step 7");
 //   { StepWatchdog::Watch watch(&watchdog, "loss"); ... }
 class StepWatchdog {
  public:
   struct Options {
-    // For the calls of one step together.
+    // For the calls of one piece of work together.
     absl::Duration limit;
     const Clock* clock = nullptr;
     // How often it looks.
     absl::Duration poll = absl::Milliseconds(250);
-    // Called at most once, on the watchdog's thread, with what the step waits for.
+    // Called at most once, on the watchdog's thread, with what the work waits for.
     std::function<void(const std::string&)> on_expired;
   };
 
@@ -52,7 +51,8 @@ class StepWatchdog {
   StepWatchdog(const StepWatchdog&) = delete;
   StepWatchdog& operator=(const StepWatchdog&) = delete;
 
-  void BeginStep(int64_t step);
+  // Another piece of work, such as "step 7", has the whole time again; the first is "the start".
+  void Begin(std::string work);
 
  private:
   void Run();

@@ -1,5 +1,6 @@
 #include "worker/trainer_progress.h"
 
+#include "absl/strings/str_cat.h"
 #include "common/metrics/buckets.h"
 
 namespace rubato::worker {
@@ -42,7 +43,7 @@ void TrainerProgress::Add(const Timed& timed) {
 void TrainerProgress::BeginStep(int64_t step) {
   step_ = step;
   step_begin_ = clock_->Now();
-  if (watchdog_ != nullptr) watchdog_->BeginStep(step);
+  if (watchdog_ != nullptr) watchdog_->Begin(absl::StrCat("step ", step));
 }
 
 void TrainerProgress::EnterStep(int64_t step, uint64_t generation) {
