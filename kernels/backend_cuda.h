@@ -55,6 +55,10 @@ absl::StatusOr<std::unique_ptr<Backend>> CreateCudaBackend(const CudaBackendOpti
 // Whether CreateCudaBackend has a chance: FailedPrecondition as there, without loading anything large.
 absl::Status CheckCudaDevice(int device_index);
 
+// Cards that are seen, whether they can be used or not: 0 where there is none, no driver, or no toolkit in the program.
+// FailedPrecondition: there is a driver, and it is too old to be asked. Internal: CUDA refused otherwise.
+absl::StatusOr<int> CountCudaDevices();
+
 }  // namespace rubato
 
 #endif  // RUBATO_KERNELS_BACKEND_CUDA_H_

@@ -49,23 +49,41 @@ absl::StatusOr<ChosenBackend> ChooseCards(const v1::TrainingConfig& config,
   return chosen;
 }
 
+// Why AUTO takes the CPU although there is a card, and what that changes.
+std::string CpuWarning(const v1::TrainingConfig& config, const std::string& why) {
+  std::string warning = absl::StrCat("training.device: AUTO takes the CPU, because the card cannot be used: ", why);
+  if (config.precision() != v1::TrainingConfig::FP32) {
+    absl::StrAppend(&warning, "; training.precision is ", v1::TrainingConfig::Precision_Name(config.precision()),
+                    ", and the CPU computes in FP32");
+  }
+  return warning;
+}
+
 }  // namespace
 
 absl::StatusOr<ChosenBackend> ChooseBackend(const v1::TrainingConfig& config,
                                             std::function<std::shared_ptr<void>(size_t bytes)> sending_memory,
                                             const BackendMakers& makers) {
+  ChosenBackend chosen;
   std::string why;
   if (config.device() != v1::TrainingConfig::CPU) {
-    absl::StatusOr<ChosenBackend> chosen = ChooseCards(config, sending_memory, makers);
-    if (chosen.ok()) return chosen;
-    if (config.device() == v1::TrainingConfig::CUDA) return Annotate(chosen.status(), "training.device: CUDA");
-    if (!absl::IsFailedPrecondition(chosen.status())) return Annotate(chosen.status(), "training.device: AUTO");
-    why = std::string(chosen.status().message());
+    absl::StatusOr<ChosenBackend> cards = ChooseCards(config, sending_memory, makers);
+    if (cards.ok()) return cards;
+    const bool is_auto = config.device() == v1::TrainingConfig::AUTO;
+    if (!absl::IsFailedPrecondition(cards.status()) || !is_auto) {
+      return Annotate(cards.status(), is_auto ? "training.device: AUTO" : "training.device: CUDA");
+    }
+    why = std::string(cards.status().message());
+    const absl::StatusOr<int> seen = makers.count_cards();
+    if (seen.ok() && *seen > 0 && static_cast<int>(config.device_index()) >= *seen) {
+      return absl::InvalidArgumentError(absl::StrCat("training.device_index: value ", config.device_index(),
+                                                     "; allowed: 0 to ", *seen - 1, ", the cards of this machine"));
+    }
+    if (!seen.ok() || *seen > 0) chosen.warning = CpuWarning(config, why);
   }
   CpuBackendOptions options;
   options.compute_threads = static_cast<int>(config.compute_threads());
   options.sending_memory = std::move(sending_memory);
-  ChosenBackend chosen;
   RUBATO_ASSIGN_OR_RETURN(chosen.backend, makers.cpu(options));
   chosen.description = absl::StrCat(chosen.backend->Name(), ", ", options.compute_threads,
                                     options.compute_threads == 1 ? " thread" : " threads");

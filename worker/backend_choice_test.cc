@@ -20,8 +20,10 @@ v1::TrainingConfig Config(v1::TrainingConfig::Device device) {
 // A machine whose cards answer with this; a CPU stands for a card that works.
 class BackendChoiceTest : public ::testing::Test {
  protected:
-  absl::StatusOr<ChosenBackend> Choose(v1::TrainingConfig::Device device, absl::Status card) {
+  absl::StatusOr<ChosenBackend> Choose(v1::TrainingConfig::Device device, absl::Status card,
+                                       absl::StatusOr<int> seen = 0) {
     BackendMakers makers;
+    makers.count_cards = [seen] { return seen; };
     makers.cuda = [this, card](const CudaBackendOptions& options) -> absl::StatusOr<std::unique_ptr<Backend>> {
       asked_ = options;
       if (!card.ok()) return card;
@@ -96,6 +98,30 @@ TEST_F(BackendChoiceTest, AutoTakesTheCpuWhereThereIsNoCardAndSaysWhy) {
   EXPECT_EQ(chosen->backend->Name(), "cpu");
   EXPECT_EQ(chosen->description, "cpu, 1 thread: there is no driver");
   EXPECT_EQ(chosen->precision, v1::TrainingConfig::FP32);
+  EXPECT_EQ(chosen->warning, "");
+}
+
+TEST_F(BackendChoiceTest, AutoRefusesAnIndexThatNoneOfTheCardsHas) {
+  const absl::Status missing = absl::FailedPreconditionError("there is no card 3: this machine has 2 cards");
+  const absl::Status status = Choose(v1::TrainingConfig::AUTO, missing, 2).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(status.message(), "training.device_index: value 3; allowed: 0 to 1, the cards of this machine");
+}
+
+TEST_F(BackendChoiceTest, AutoWarnsWhereThereIsACardThatCannotBeUsed) {
+  const absl::Status no_library = absl::FailedPreconditionError("cuBLAS cannot be loaded");
+  auto chosen = Choose(v1::TrainingConfig::AUTO, no_library, 4);
+  ASSERT_TRUE(chosen.ok()) << chosen.status();
+  EXPECT_EQ(chosen->description, "cpu, 1 thread: cuBLAS cannot be loaded");
+  EXPECT_EQ(chosen->warning,
+            "training.device: AUTO takes the CPU, because the card cannot be used: cuBLAS cannot be loaded; "
+            "training.precision is BF16, and the CPU computes in FP32");
+
+  // A driver that is too old does not say how many there are.
+  const absl::Status too_old = absl::FailedPreconditionError("update the driver");
+  chosen = Choose(v1::TrainingConfig::AUTO, too_old, too_old);
+  ASSERT_TRUE(chosen.ok()) << chosen.status();
+  EXPECT_THAT(chosen->warning, HasSubstr("update the driver"));
 }
 
 TEST_F(BackendChoiceTest, AutoDoesNotHideACardThatFails) {
@@ -113,7 +139,7 @@ TEST_F(BackendChoiceTest, CpuDoesNotAskForACard) {
 TEST(BackendChoiceOnThisMachineTest, AutoAlwaysFindsSomething) {
   v1::TrainingConfig config = Config(v1::TrainingConfig::AUTO);
   config.set_device_index(0);
-  auto chosen = ChooseBackend(config, {});
+  auto chosen = ChooseBackend(config, {}, {.cuda = CreateCudaBackend, .count_cards = CountCudaDevices});
   ASSERT_TRUE(chosen.ok()) << chosen.status();
   EXPECT_FALSE(chosen->description.empty());
 }

@@ -98,12 +98,14 @@ int main(int argc, char** argv) {
   rubato::RealClock clock;
   rubato::Logger log = rubato::MakeTaskLogger(id, *config, &clock);
   rubato::Health health;
+  const rubato::worker::BackendMakers makers = {.cuda = rubato::CreateCudaBackend,
+                                                .count_cards = rubato::CountCudaDevices};
   absl::Status status =
       evaluates
-          ? RunTask<rubato::worker::EvaluatorTask>(health_listen,
-                                                   {*config, id, coordinator, metrics_listen, &health, &clock, &log})
+          ? RunTask<rubato::worker::EvaluatorTask>(
+                health_listen, {*config, id, coordinator, metrics_listen, &health, &clock, &log, makers})
           : RunTask<rubato::worker::WorkerTask>(health_listen, {*config, id, coordinator, slow_factor, metrics_listen,
-                                                                &health, &clock, &log, [] { std::_Exit(1); }});
+                                                                &health, &clock, &log, [] { std::_Exit(1); }, makers});
   if (status.ok()) return 0;
   log.Error(status.message());
   // An evaluator's bad test data stay bad when it is started again.

@@ -15,6 +15,7 @@ absl::StatusOr<std::unique_ptr<WorkerModel>> WorkerModel::Create(
     std::function<std::shared_ptr<void>(size_t bytes)> sending_memory, const BackendMakers& makers, Logger* log) {
   RUBATO_ASSIGN_OR_RETURN(ChosenBackend chosen, ChooseBackend(config.training(), std::move(sending_memory), makers));
   log->Info(absl::StrCat("computes on ", chosen.description));
+  if (!chosen.warning.empty()) log->Warning(chosen.warning);
   std::vector<Backend*> backends = {chosen.backend.get()};
   for (const std::unique_ptr<Backend>& peer : chosen.peers) backends.push_back(peer.get());
   const int cards = static_cast<int>(backends.size());

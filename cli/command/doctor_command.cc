@@ -24,6 +24,7 @@
 #include "common/status.h"
 #include "common/task.h"
 #include "common/transport/process_tuning.h"
+#include "kernels/backend_cuda.h"
 #include "kernels/optimizer/update_rule.h"
 #include "worker/backend_choice.h"
 #include "worker/data/open_dataset.h"
@@ -85,7 +86,8 @@ absl::StatusOr<JobNeeds> ExamineJob(const DoctorOptions& options, v1::JobConfig*
 }
 
 Finding Device(const v1::TrainingConfig& training) {
-  absl::StatusOr<worker::ChosenBackend> chosen = worker::ChooseBackend(training, nullptr);
+  absl::StatusOr<worker::ChosenBackend> chosen =
+      worker::ChooseBackend(training, nullptr, {.cuda = CreateCudaBackend, .count_cards = CountCudaDevices});
   return JudgeDevice(chosen.ok() ? absl::StatusOr<std::string>(chosen->description) : chosen.status());
 }
 

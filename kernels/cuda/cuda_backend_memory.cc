@@ -242,6 +242,8 @@ namespace rubato {
 
 absl::Status CheckCudaDevice(int device_index) { return cuda::FindDevice(device_index).status(); }
 
+absl::StatusOr<int> CountCudaDevices() { return cuda::CountDevices(); }
+
 absl::StatusOr<std::unique_ptr<Backend>> CreateCudaBackend(const CudaBackendOptions& options) {
   return cuda::CudaBackend::Create(options);
 }

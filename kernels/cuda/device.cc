@@ -16,6 +16,13 @@ std::string VersionText(int version) { return absl::StrCat(version / 1000, ".", 
 
 std::string CapabilityText(int capability) { return absl::StrCat(capability / 10, ".", capability % 10); }
 
+absl::StatusOr<Versions> AskForVersions() {
+  Versions versions;
+  RUBATO_CUDA_RETURN_IF_ERROR(cudaDriverGetVersion(&versions.driver));
+  RUBATO_CUDA_RETURN_IF_ERROR(cudaRuntimeGetVersion(&versions.runtime));
+  return versions;
+}
+
 }  // namespace
 
 absl::Status CheckVersions(const Versions& versions) {
@@ -49,14 +56,22 @@ absl::Status CheckCapability(const Device& device) {
       "; at least ", CapabilityText(kOldestCapability), " is needed"));
 }
 
-absl::StatusOr<Device> FindDevice(int index) {
-  Versions versions;
-  RUBATO_CUDA_RETURN_IF_ERROR(cudaDriverGetVersion(&versions.driver));
-  RUBATO_CUDA_RETURN_IF_ERROR(cudaRuntimeGetVersion(&versions.runtime));
+absl::StatusOr<int> CountDevices() {
+  RUBATO_ASSIGN_OR_RETURN(const Versions versions, AskForVersions());
+  if (versions.driver == 0) return 0;
   RUBATO_RETURN_IF_ERROR(CheckVersions(versions));
   int count = 0;
-  const cudaError_t counted = cudaGetDeviceCount(&count);
-  RUBATO_RETURN_IF_ERROR(CheckCount(counted, count));
+  const absl::Status status = CheckCount(cudaGetDeviceCount(&count), count);
+  if (absl::IsFailedPrecondition(status)) return 0;
+  RUBATO_RETURN_IF_ERROR(status);
+  return count;
+}
+
+absl::StatusOr<Device> FindDevice(int index) {
+  RUBATO_ASSIGN_OR_RETURN(const Versions versions, AskForVersions());
+  RUBATO_RETURN_IF_ERROR(CheckVersions(versions));
+  int count = 0;
+  RUBATO_RETURN_IF_ERROR(CheckCount(cudaGetDeviceCount(&count), count));
   if (index < 0 || index >= count) {
     return absl::FailedPreconditionError(absl::StrCat("there is no card ", index, ": this machine has ", count,
                                                       count == 1 ? " card" : " cards", ", counted from 0"));

@@ -32,6 +32,10 @@ absl::Status CheckCount(int error, int count);
 // Whether there is code in this program for such a card. FailedPrecondition: it is too old.
 absl::Status CheckCapability(const Device& device);
 
+// How many cards the driver has, whether they can be used or not; 0: there is none, or no driver. FailedPrecondition:
+// the driver is older than the runtime. Internal: CUDA refused otherwise.
+absl::StatusOr<int> CountDevices();
+
 // Looks at card `index`, counted from 0 as CUDA counts, and makes no use of it. FailedPrecondition, with what is
 // missing and what to do: there is no driver, it is older than the runtime, there is no card, there are fewer cards, or
 // the card is too old. Internal: CUDA refused otherwise.

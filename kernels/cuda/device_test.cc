@@ -51,6 +51,10 @@ TEST(DeviceTest, RefusesCardsWithoutCode) {
 
 TEST(DeviceTest, FindsTheDeviceOrSaysWhatIsMissing) {
   const absl::StatusOr<Device> device = FindDevice(0);
+  if (const absl::StatusOr<int> count = CountDevices(); count.ok()) {
+    EXPECT_EQ(FindDevice(*count).status().code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_TRUE(*count > 0 || !device.ok());
+  }
   if (device.ok()) {
     EXPECT_FALSE(device->name.empty());
     EXPECT_GT(device->memory_bytes, 0);

@@ -9,7 +9,6 @@
 #include "common/metrics/plan_metrics.h"
 #include "common/session/task_session.h"
 #include "common/status.h"
-#include "worker/backend_choice.h"
 #include "worker/data/open_dataset.h"
 
 namespace rubato::worker {
@@ -28,9 +27,10 @@ absl::Status EvaluatorTask::Run() {
   RUBATO_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> dataset, OpenDataset(config, spec, Split::kTest));
   v1::TrainingConfig one_card = config.training();
   one_card.set_cards(1);
-  RUBATO_ASSIGN_OR_RETURN(const ChosenBackend chosen, ChooseBackend(one_card, {}));
+  RUBATO_ASSIGN_OR_RETURN(const ChosenBackend chosen, ChooseBackend(one_card, {}, options_.makers));
   Backend* const backend = chosen.backend.get();
   options_.log->Info(absl::StrCat("computes on ", chosen.description));
+  if (!chosen.warning.empty()) options_.log->Warning(chosen.warning);
   Model::Options model_options;
   model_options.max_batch = config.evaluation().batch_size();
   model_options.seed = config.seed();

@@ -20,6 +20,7 @@
 #include "kernels/backend.h"
 #include "proto/coordinator.pb.h"
 #include "proto/job_config.pb.h"
+#include "worker/backend_choice.h"
 #include "worker/data/dataset.h"
 #include "worker/evaluator/snapshot_puller.h"
 #include "worker/nn/model.h"
@@ -40,6 +41,7 @@ class EvaluatorTask {
     Health* health = nullptr;
     Clock* clock = nullptr;
     Logger* log = nullptr;
+    BackendMakers makers;
   };
 
   explicit EvaluatorTask(Options options) : options_(std::move(options)) {}
