@@ -104,6 +104,34 @@ absl::StatusOr<int64_t> LargestBatch(v1::JobConfig config, const ModelSpec& spec
   return fits;
 }
 
+// The words of a refusal: what sets the batch, what else makes it fit, and what the memory is for.
+struct Refusal {
+  absl::string_view field;
+  absl::string_view otherwise;
+  absl::string_view purpose;
+};
+
+// As FitMemory.
+absl::StatusOr<std::string> Fit(const v1::JobConfig& config, const ModelSpec& spec, Backend* backend, int cards,
+                                const Refusal& refusal) {
+  RUBATO_ASSIGN_OR_RETURN(const DeviceTensor probe, backend->Allocate({1}));
+  const bool staged = backend->HostPointer(probe) == nullptr;
+  RUBATO_ASSIGN_OR_RETURN(const DeviceMemory memory, backend->Memory());
+  const WorkspaceRules rules = backend->Workspace();
+  RUBATO_ASSIGN_OR_RETURN(const MemoryPlan plan, PlanMemory(config, spec, rules, staged, cards));
+  const std::string line = Describe(plan, backend->Name(), memory);
+  if (Fits(plan, staged, memory)) {
+    // Others may have taken some since.
+    const int64_t workspace = plan.workspace - rules.fixed_bytes;
+    RUBATO_RETURN_IF_ERROR(Annotate(backend->Reserve(plan.OnDevice() - plan.workspace, workspace), line));
+    return line;
+  }
+  RUBATO_ASSIGN_OR_RETURN(const int64_t largest, LargestBatch(config, spec, rules, staged, cards, memory));
+  const std::string allowed = largest == 0 ? "none fits" : absl::StrCat("1 to ", largest, refusal.otherwise);
+  return absl::ResourceExhaustedError(absl::StrCat(refusal.field, ": value ", config.training().batch_size(),
+                                                   "; allowed: ", allowed, ", because ", refusal.purpose, " ", line));
+}
+
 }  // namespace
 
 int64_t LargestPart(const v1::TrainingConfig& training, int cards) {
@@ -149,23 +177,19 @@ absl::StatusOr<MemoryPlan> PlanMemory(const v1::JobConfig& config, const ModelSp
 }
 
 absl::StatusOr<std::string> FitMemory(const v1::JobConfig& config, const ModelSpec& spec, Backend* backend, int cards) {
-  RUBATO_ASSIGN_OR_RETURN(const DeviceTensor probe, backend->Allocate({1}));
-  const bool staged = backend->HostPointer(probe) == nullptr;
-  RUBATO_ASSIGN_OR_RETURN(const DeviceMemory memory, backend->Memory());
-  const WorkspaceRules rules = backend->Workspace();
-  RUBATO_ASSIGN_OR_RETURN(const MemoryPlan plan, PlanMemory(config, spec, rules, staged, cards));
-  const std::string line = Describe(plan, backend->Name(), memory);
-  if (Fits(plan, staged, memory)) {
-    // Others may have taken some since.
-    const int64_t workspace = plan.workspace - rules.fixed_bytes;
-    RUBATO_RETURN_IF_ERROR(Annotate(backend->Reserve(plan.OnDevice() - plan.workspace, workspace), line));
-    return line;
-  }
-  RUBATO_ASSIGN_OR_RETURN(const int64_t largest, LargestBatch(config, spec, rules, staged, cards, memory));
-  const std::string allowed =
-      largest == 0 ? "none fits" : absl::StrCat("1 to ", largest, ", or more training.micro_batches");
-  return absl::ResourceExhaustedError(absl::StrCat("training.batch_size: value ", config.training().batch_size(),
-                                                   "; allowed: ", allowed, ", because training ", line));
+  return Fit(config, spec, backend, cards, {"training.batch_size", ", or more training.micro_batches", "training"});
+}
+
+absl::StatusOr<std::string> FitEvaluation(const v1::JobConfig& config, const ModelSpec& spec, Backend* backend) {
+  // Of copies on the host it has those of its batches alone; that the plan counts those of weights and gradients too is
+  // no reason to refuse it, because where there are copies the host's memory is not compared.
+  v1::JobConfig evaluation = config;
+  evaluation.mutable_training()->set_batch_size(config.evaluation().batch_size());
+  evaluation.mutable_training()->set_micro_batches(1);
+  evaluation.mutable_consistency()->clear_sync_every();
+  evaluation.mutable_data()->clear_prefetch_batches();
+  evaluation.clear_compression();
+  return Fit(evaluation, spec, backend, 1, {"evaluation.batch_size", "", "evaluating"});
 }
 
 }  // namespace rubato::worker

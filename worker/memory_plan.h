@@ -55,6 +55,10 @@ absl::StatusOr<MemoryPlan> PlanMemory(const v1::JobConfig& config, const ModelSp
 absl::StatusOr<std::string> FitMemory(const v1::JobConfig& config, const ModelSpec& spec, Backend* backend,
                                       int cards = 1);
 
+// The same for an evaluator, whose model is that of training on one device, with batches of evaluation.batch_size,
+// which the refusal names.
+absl::StatusOr<std::string> FitEvaluation(const v1::JobConfig& config, const ModelSpec& spec, Backend* backend);
+
 }  // namespace rubato::worker
 
 #endif  // RUBATO_WORKER_MEMORY_PLAN_H_

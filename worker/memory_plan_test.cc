@@ -200,6 +200,26 @@ TEST(MemoryPlanTest, ABatchThatDoesNotFitIsRefusedWithTheLargestThatDoes) {
   EXPECT_TRUE(FitMemory(config, spec, &backend).ok());
 }
 
+TEST(MemoryPlanTest, AnEvaluationThatDoesNotFitIsRefusedWithItsOwnBatch) {
+  // What is trained with does not count: neither its batch, nor its codec, nor what is prepared ahead.
+  v1::JobConfig config = Config(kConv, {"training.batch_size=100000", "evaluation.batch_size=1000",
+                                        "compression.push.codec=ONE_BIT", "consistency.sync_every=4"});
+  const ModelSpec spec = *BuildModelSpec(config.model());
+  SmallBackend backend(64 << 20);
+  const std::string message(FitEvaluation(config, spec, &backend).status().message());
+  int64_t largest = 0;
+  ASSERT_EQ(
+      sscanf(message.c_str(), "evaluation.batch_size: value 1000; allowed: 1 to %ld, because evaluating", &largest), 1)
+      << message;
+  EXPECT_THAT(message, HasSubstr("messages 0.0, exchange 0.0"));
+  config.mutable_evaluation()->set_batch_size(largest);
+  const auto line = FitEvaluation(config, spec, &backend);
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_THAT(*line, HasSubstr("local updates 0.0"));
+  config.mutable_evaluation()->set_batch_size(largest + 1);
+  EXPECT_EQ(FitEvaluation(config, spec, &backend).status().code(), absl::StatusCode::kResourceExhausted);
+}
+
 TEST(MemoryPlanTest, SaysWhereNoBatchFits) {
   const v1::JobConfig config = Config(kConv);
   SmallBackend backend(100000);
