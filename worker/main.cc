@@ -1,6 +1,6 @@
 // A worker, or with --role=evaluator an evaluator. SIGTERM or SIGINT lets it finish its step and leave; a second one
 // ends it now. Exit codes: 0 the job or this task's part in it is over, or it has left as it was asked to, 1 it was
-// given up, 2 bad flags or config.
+// given up, 2 bad flags or config, a device or memory that the machine has not, or an evaluator's bad test data.
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <iostream>
@@ -23,8 +23,9 @@
 
 namespace {
 
+// The exit status.
 template <typename Task>
-absl::Status RunTask(const std::string& health_listen, typename Task::Options options) {
+int RunTask(const std::string& health_listen, typename Task::Options options) {
   rubato::Health* const health = options.health;
   rubato::Logger* const log = options.log;
   Task task(std::move(options));
@@ -36,9 +37,16 @@ absl::Status RunTask(const std::string& health_listen, typename Task::Options op
       task.Drain();
     }
   });
-  RUBATO_ASSIGN_OR_RETURN(const auto listener, rubato::HealthListener::Create(health_listen, health));
-  if (listener != nullptr) log->Info(absl::StrCat("says whether it is healthy on port ", listener->port()));
-  return task.Run();
+  const auto listener = rubato::HealthListener::Create(health_listen, health);
+  if (!listener.ok()) {
+    log->Error(listener.status().message());
+    return absl::IsInvalidArgument(listener.status()) ? 2 : 1;
+  }
+  if (*listener != nullptr) log->Info(absl::StrCat("says whether it is healthy on port ", (*listener)->port()));
+  const absl::Status status = task.Run();
+  if (status.ok()) return 0;
+  log->Error(status.message());
+  return task.refused() ? 2 : 1;
 }
 
 // Those that can be used, from card 0 on.
@@ -90,9 +98,8 @@ int main(int argc, char** argv) {
     std::cerr << config.status().message() << "\n";
     return 2;
   }
-  const bool evaluates = role == "evaluator";
   rubato::v1::TaskId id;
-  id.set_role(evaluates ? rubato::v1::TaskId::EVALUATOR : rubato::v1::TaskId::WORKER);
+  id.set_role(role == "evaluator" ? rubato::v1::TaskId::EVALUATOR : rubato::v1::TaskId::WORKER);
   id.set_index(index);
   id.set_incarnation(rubato::SystemRandom64());
   rubato::RealClock clock;
@@ -100,15 +107,11 @@ int main(int argc, char** argv) {
   rubato::Health health;
   const rubato::worker::BackendMakers makers = {.cuda = rubato::CreateCudaBackend,
                                                 .count_cards = rubato::CountCudaDevices};
-  absl::Status status =
-      evaluates
-          ? RunTask<rubato::worker::EvaluatorTask>(
-                health_listen, {*config, id, coordinator, metrics_listen, &health, &clock, &log, makers})
-          : RunTask<rubato::worker::WorkerTask>(health_listen, {*config, id, coordinator, slow_factor, metrics_listen,
-                                                                &health, &clock, &log, [] { std::_Exit(1); }, makers});
-  if (status.ok()) return 0;
-  log.Error(status.message());
-  // An evaluator's bad test data stay bad when it is started again.
-  const bool bad_data = evaluates && (absl::IsInvalidArgument(status) || absl::IsNotFound(status));
-  return bad_data ? 2 : 1;
+  const auto abandon = [] { std::_Exit(1); };
+  if (role == "evaluator") {
+    return RunTask<rubato::worker::EvaluatorTask>(
+        health_listen, {*config, id, coordinator, metrics_listen, &health, &clock, &log, abandon, makers});
+  }
+  return RunTask<rubato::worker::WorkerTask>(
+      health_listen, {*config, id, coordinator, slow_factor, metrics_listen, &health, &clock, &log, abandon, makers});
 }

@@ -24,8 +24,10 @@ absl::StatusOr<bool> StagedParameters::AwaitTensor(int tensor) {
   Keep(PushArrived(/*wait=*/true));
   RUBATO_RETURN_IF_ERROR(failed_);
   RUBATO_ASSIGN_OR_RETURN(const bool there, servers_->AwaitTensor(tensor));
-  if (there) RUBATO_RETURN_IF_ERROR(memory_->Upload(tensor));
-  return there;
+  if (!there) return false;
+  StepWatchdog::Watch watch(watchdog_, "weights to the device");
+  RUBATO_RETURN_IF_ERROR(memory_->Upload(tensor));
+  return true;
 }
 
 void StagedParameters::Restart() {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/status.h"
 #include "kernels/testing/deferred_backend.h"
 #include "kernels/testing/hanging_backend.h"
 #include "kernels/testing/small_range_backend.h"
@@ -117,29 +118,56 @@ class SharedClock : public Clock {
   std::atomic<int64_t> seconds_ = 0;
 };
 
-TEST_F(TrainerTest, ADeviceThatHangsIsNoticedWithinTheStepsTime) {
-  SharedClock clock;
-  // A step waits for the loss and for the gradients of two tensors.
-  auto device = std::make_unique<HangingBackend>(2 * 3, [&clock] {
-    clock.Sleep(absl::Seconds(1));
-    std::this_thread::yield();
-  });
-  HangingBackend* const hanging = device.get();
-  std::string what;
-  watchdog_ = std::make_unique<StepWatchdog>(
-      StepWatchdog::Options{.limit = absl::Seconds(60),
-                            .clock = &clock,
-                            .poll = absl::Milliseconds(1),
-                            .on_expired = [&](const std::string& text) { what = text, hanging->GiveUp(); }});
-  UseDevice(std::move(device));
-  StreamSource source(5, 1);
+class HangingDeviceTest : public TrainerTest {
+ protected:
+  // What the watchdog says of a trainer whose device, of a kind that hangs, does so after some answers.
+  template <typename Device>
+  std::string Train(int64_t answers, v1::WorkerProgress* progress) {
+    SharedClock clock;
+    auto device = std::make_unique<Device>(answers, [&clock] {
+      clock.Sleep(absl::Seconds(1));
+      std::this_thread::yield();
+    });
+    HangingBackend* const hanging = device.get();
+    std::string what;
+    watchdog_ = std::make_unique<StepWatchdog>(
+        StepWatchdog::Options{.limit = absl::Seconds(60),
+                              .clock = &clock,
+                              .poll = absl::Milliseconds(1),
+                              .on_expired = [&](const std::string& text) { what = text, hanging->GiveUp(); }});
+    UseDevice(std::move(device));
+    StreamSource source(5, 1);
+    EXPECT_EQ(Run(&source, progress).message(), "given up");
+    watchdog_.reset();
+    return what;
+  }
+};
+
+TEST_F(HangingDeviceTest, IsNoticedWithinTheStepsTime) {
   v1::WorkerProgress progress;
-  EXPECT_EQ(Run(&source, &progress).message(), "given up");
-  watchdog_.reset();
+  // A step waits for the loss and for the gradients of two tensors.
+  const std::string what = Train<HangingBackend>(2 * 3, &progress);
   EXPECT_NE(what.find("step 2 has been with the device for "), std::string::npos) << what;
   EXPECT_NE(what.find("longer than training.step_timeout_seconds, 1m; it waits in \"await loss\""), std::string::npos)
       << what;
   EXPECT_EQ(progress.steps_total(), 2);
+}
+
+// One that makes the caller of a copy wait.
+class WaitingCopiesBackend : public HangingBackend {
+ public:
+  using HangingBackend::HangingBackend;
+  absl::Status CopyToDevice(const DeviceTensor& to, int64_t offset, int64_t count, const void* from) override {
+    RUBATO_RETURN_IF_ERROR(Synchronize());
+    return HangingBackend::CopyToDevice(to, offset, count, from);
+  }
+};
+
+TEST_F(HangingDeviceTest, IsNoticedWhereWeightsAreCopied) {
+  v1::WorkerProgress progress;
+  // Inputs and labels go before them.
+  const std::string what = Train<WaitingCopiesBackend>(2, &progress);
+  EXPECT_NE(what.find("it waits in \"weights to the device\""), std::string::npos) << what;
 }
 
 TEST_F(TrainerTest, AWatchdogLeavesADeviceAloneThatAnswers) {

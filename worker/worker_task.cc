@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "common/config/compression.h"
 #include "common/config/local_sgd.h"
 #include "common/session/task_session.h"
-#include "common/shared_memory/arena.h"
 #include "common/status.h"
 #include "common/storage/file.h"
 #include "common/task.h"
@@ -15,15 +15,12 @@
 #include "common/trace/trace_recorder.h"
 #include "kernels/optimizer/schedule.h"
 #include "worker/data/open_dataset.h"
-#include "worker/device_packer.h"
 #include "worker/local_optimizer.h"
 #include "worker/model_memory.h"
 #include "worker/ps_client/host_packer.h"
 #include "worker/staged_parameters.h"
 #include "worker/static_source.h"
-#include "worker/step_watchdog.h"
 #include "worker/worker_metrics.h"
-#include "worker/worker_model.h"
 
 namespace rubato::worker {
 namespace {
@@ -107,11 +104,7 @@ absl::Status WorkerTask::Run() {
   session.on_directive = [this](const v1::Directive& directive) { OnDirective(directive); };
   session.on_lost = [this](absl::Status status) { Cancel(std::move(status)); };
   RUBATO_ASSIGN_OR_RETURN(session_, Session::Create(std::move(session)));
-  session_->Start();
-
-  v1::JobDescription job;
-  absl::StatusOr<v1::Plan> plan = AwaitMembership(&job);
-  absl::Status status = plan.ok() ? Train(job, *plan, spec, std::move(dataset)) : plan.status();
+  absl::Status status = Work(spec, std::move(dataset));
   if (EndsWithTheJob(status)) status = absl::OkStatus();
   options_.health->SetServing(false);
   Leave(status);
@@ -119,11 +112,40 @@ absl::Status WorkerTask::Run() {
   return status;
 }
 
+absl::Status WorkerTask::Work(const ModelSpec& spec, std::shared_ptr<const Dataset> dataset) {
+  const v1::JobConfig& config = options_.config;
+  StepWatchdog watchdog({.limit = absl::Seconds(config.training().step_timeout_seconds()),
+                         .clock = options_.clock,
+                         .on_expired = [this](const std::string& what) { Abandon(what); }});
+  const std::shared_ptr<SharedArena> arena = MakeArena(config, spec, TaskName(options_.task), options_.log);
+  const absl::StatusOr<std::unique_ptr<WorkerModel>> model =
+      WorkerModel::Create({.config = &config,
+                           .spec = &spec,
+                           .sending_memory = [arena](size_t bytes) { return AllocateIn(arena, bytes); },
+                           .makers = options_.makers,
+                           .watchdog = &watchdog,
+                           .log = options_.log});
+  if (!model.ok()) {
+    refused_ = IsRefusal(model.status());
+    return model.status();
+  }
+  {
+    MutexLock lock(mu_);
+    joins_ = true;
+  }
+  session_->Start();
+  v1::JobDescription job;
+  RUBATO_ASSIGN_OR_RETURN(const v1::Plan plan, AwaitMembership(&job));
+  return Train({.spec = &spec, .arena = arena, .model = model->get(), .watchdog = &watchdog}, job, plan,
+               std::move(dataset));
+}
+
 void WorkerTask::Leave(const absl::Status& status) {
   v1::Leaving leaving;
   leaving.set_error(std::string(status.message()));
   {
     MutexLock lock(mu_);
+    if (!joins_) return;
     leaving.set_drained(status.ok() && drained_);
   }
   if (leaving.drained()) options_.log->Info("leaves the job, as it was asked to");
@@ -205,9 +227,7 @@ absl::StatusOr<v1::Plan> WorkerTask::AwaitMembership(v1::JobDescription* job) {
 void WorkerTask::Abandon(const std::string& what) {
   options_.log->Error(absl::StrCat(what, "; gives up"));
   // Otherwise the others would wait for the lease.
-  if (absl::Status left = session_->Leave(what, kLeaveTimeout); !left.ok()) {
-    options_.log->Warning(absl::StrCat("leaves without the coordinator's knowledge: ", left.message()));
-  }
+  Leave(absl::DeadlineExceededError(what));
   options_.abandon();
 }
 
@@ -217,20 +237,51 @@ void WorkerTask::SendShardRequest(const v1::ShardRequest& request) {
   session_->Send(std::move(message));
 }
 
-absl::Status WorkerTask::Train(const v1::JobDescription& job, const v1::Plan& plan, const ModelSpec& spec,
+absl::StatusOr<WorkerTask::Packing> WorkerTask::MakePacking(const v1::JobDescription& job, const Equipment& equipment,
+                                                            bool is_staged) {
+  const v1::JobConfig& config = options_.config;
+  Packing packing;
+  if (is_staged) {
+    RUBATO_ASSIGN_OR_RETURN(packing.on_device, DevicePacker::Create(job, {.model = equipment.model->lead(),
+                                                                          .backend = equipment.model->backend(),
+                                                                          .codecs = PushCodecs(config, *equipment.spec),
+                                                                          .seed = config.seed(),
+                                                                          .worker = options_.task.index()}));
+    packing.packer = packing.on_device;
+  } else {
+    packing.packer =
+        std::make_shared<HostPacker>(job, HostPacker::Options{.codecs = PushCodecs(config, *equipment.spec),
+                                                              .seed = config.seed(),
+                                                              .worker = options_.task.index(),
+                                                              .arena = equipment.arena});
+  }
+  return packing;
+}
+
+absl::Status WorkerTask::Train(const Equipment& equipment, const v1::JobDescription& job, const v1::Plan& plan,
                                std::shared_ptr<const Dataset> dataset) {
   const v1::JobConfig& config = options_.config;
-  const std::shared_ptr<SharedArena> arena = MakeArena(config, spec, TaskName(options_.task), options_.log);
-  RUBATO_ASSIGN_OR_RETURN(
-      const std::unique_ptr<WorkerModel> model,
-      WorkerModel::Create(
-          config, spec, [arena](size_t bytes) { return AllocateIn(arena, bytes); }, options_.makers, options_.log));
-  Backend* const backend = model->backend();
+  const ModelSpec& spec = *equipment.spec;
+  WorkerModel* const model = equipment.model;
+  StepWatchdog* const watchdog = equipment.watchdog;
+  std::optional<StepWatchdog::Watch> preparing(std::in_place, watchdog, "allocate memory for copies");
   RUBATO_ASSIGN_OR_RETURN(ModelMemory memory, ModelMemory::Create(model->model()));
   std::unique_ptr<LocalOptimizer> local;
   if (BatchesPerStep(config) > 1) {
-    RUBATO_ASSIGN_OR_RETURN(local, LocalOptimizer::Create(config.optimizer(), model->lead(), backend));
+    RUBATO_ASSIGN_OR_RETURN(local, LocalOptimizer::Create(config.optimizer(), model->lead(), model->backend()));
   }
+  RUBATO_ASSIGN_OR_RETURN(const Packing packing, MakePacking(job, equipment, memory.is_staged()));
+  preparing.reset();
+  // Before any of that goes.
+  const auto wait = absl::MakeCleanup([model] { model->AwaitDevices(); });
+  Residuals residuals;
+  for (int chunk = 0; chunk < job.chunks_size(); ++chunk) residuals.push_back(packing.packer->residual(chunk));
+  RUBATO_RETURN_IF_ERROR(RestoreResiduals(spec, job, residuals));
+  if (packing.on_device != nullptr) {
+    StepWatchdog::Watch watch(watchdog, "what codecs had kept back");
+    RUBATO_RETURN_IF_ERROR(packing.on_device->UseResiduals());
+  }
+
   TraceRecorder trace({.task = TaskName(options_.task),
                        .task_index = options_.task.index(),
                        .clock_offset = [this] { return session_->clock_offset(); },
@@ -249,40 +300,17 @@ absl::Status WorkerTask::Train(const v1::JobDescription& job, const v1::Plan& pl
                          [this](const v1::ShardRequest& request) { SendShardRequest(request); }, options_.clock});
   const bool is_static = config.data().dispatch() == v1::DataConfig::STATIC;
 
-  std::shared_ptr<DevicePacker> device_packer;
-  std::shared_ptr<GradientPacker> packer;
-  if (memory.is_staged()) {
-    RUBATO_ASSIGN_OR_RETURN(device_packer, DevicePacker::Create(job, {.model = model->lead(),
-                                                                      .backend = backend,
-                                                                      .codecs = PushCodecs(config, spec),
-                                                                      .seed = config.seed(),
-                                                                      .worker = options_.task.index()}));
-    packer = device_packer;
-  } else {
-    packer = std::make_shared<HostPacker>(job, HostPacker::Options{.codecs = PushCodecs(config, spec),
-                                                                   .seed = config.seed(),
-                                                                   .worker = options_.task.index(),
-                                                                   .arena = arena});
-  }
-  Residuals residuals;
-  for (int chunk = 0; chunk < job.chunks_size(); ++chunk) residuals.push_back(packer->residual(chunk));
-  RUBATO_RETURN_IF_ERROR(RestoreResiduals(spec, job, residuals));
-  if (device_packer != nullptr) RUBATO_RETURN_IF_ERROR(device_packer->UseResiduals());
-
   PsClient::Options client_options = ClientOptions(config, spec);
   client_options.job = job;
   client_options.task = options_.task;
   client_options.clock = options_.clock;
   client_options.log = options_.log;
   client_options.memory = &memory;
-  client_options.arena = arena;
+  client_options.arena = equipment.arena;
   client_options.trace = &trace;
-  client_options.packer = packer;
+  client_options.packer = packing.packer;
   PsClient client(std::move(client_options));
-  StepWatchdog watchdog({.limit = absl::Seconds(config.training().step_timeout_seconds()),
-                         .clock = options_.clock,
-                         .on_expired = [this](const std::string& what) { Abandon(what); }});
-  StagedParameters staged(&client, &memory, device_packer.get(), backend, &watchdog);
+  StagedParameters staged(&client, &memory, packing.on_device.get(), model->backend(), watchdog);
 
   Trainer::Options trainer_options;
   trainer_options.config = &config;
@@ -297,12 +325,16 @@ absl::Status WorkerTask::Train(const v1::JobDescription& job, const v1::Plan& pl
   trainer_options.log = options_.log;
   trainer_options.trace = &trace;
   trainer_options.scales_loss = model->precision() == v1::TrainingConfig::FP16;
-  trainer_options.watchdog = &watchdog;
-  TensorReporter reporter(DescribeTensors(spec, model->lead(), backend));
+  trainer_options.watchdog = watchdog;
+  TensorReporter reporter(DescribeTensors(spec, model->lead(), model->backend()));
   trainer_options.tensors = &reporter;
   Trainer trainer(trainer_options);
   RUBATO_RETURN_IF_ERROR(RunTrainer(plan, &client, &trainer, is_static ? nullptr : &dynamic, &timed_trace));
-  if (device_packer != nullptr) RUBATO_RETURN_IF_ERROR(device_packer->FetchResiduals());
+  if (packing.on_device != nullptr) {
+    watchdog->Begin("the end");
+    StepWatchdog::Watch watch(watchdog, "what codecs have kept back");
+    RUBATO_RETURN_IF_ERROR(packing.on_device->FetchResiduals());
+  }
   return SaveResiduals(spec, job, residuals);
 }
 

@@ -15,14 +15,19 @@
 #include "common/metrics/task_page.h"
 #include "common/mutex.h"
 #include "common/session/session.h"
+#include "common/shared_memory/arena.h"
 #include "common/trace/timed_trace.h"
 #include "proto/coordinator.pb.h"
 #include "proto/job_config.pb.h"
 #include "worker/backend_choice.h"
+#include "worker/device_packer.h"
 #include "worker/dynamic_source.h"
+#include "worker/ps_client/gradient_packer.h"
 #include "worker/ps_client/ps_client.h"
 #include "worker/residual_files.h"
+#include "worker/step_watchdog.h"
 #include "worker/trainer.h"
+#include "worker/worker_model.h"
 
 namespace rubato::worker {
 
@@ -50,6 +55,9 @@ class WorkerTask {
 
   // Returns when the job, or this worker's part in it, is over. The status says why it was given up.
   absl::Status Run();
+  // Whether that is because the machine has not the device or the memory that the config asks for, which was found
+  // before the worker joined the job. After Run().
+  bool refused() const { return refused_; }
 
   // Both end Run() early, and the shards that are not finished are given to others. Thread-safe.
   // From a first signal: the step at work is finished, and this worker leaves without blame; Run() returns OK.
@@ -58,12 +66,29 @@ class WorkerTask {
   void Cancel(absl::Status why);
 
  private:
+  // What is there before the job is joined.
+  struct Equipment {
+    const ModelSpec* spec;
+    std::shared_ptr<SharedArena> arena;
+    WorkerModel* model;
+    StepWatchdog* watchdog;
+  };
+
+  // What packs gradients: the device, where the host does not reach its memory.
+  struct Packing {
+    std::shared_ptr<GradientPacker> packer;
+    std::shared_ptr<DevicePacker> on_device;  // The same one, or null.
+  };
+
   absl::StatusOr<std::unique_ptr<TaskPage>> OpenPage();
   void OnDirective(const v1::Directive& directive);
   v1::Heartbeat Heartbeat();
   v1::WorkerProgress ProgressLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Opens the devices, and joins the job only then: until then nobody waits for this worker.
+  absl::Status Work(const ModelSpec& spec, std::shared_ptr<const Dataset> dataset);
   absl::StatusOr<v1::Plan> AwaitMembership(v1::JobDescription* job);
-  absl::Status Train(const v1::JobDescription& job, const v1::Plan& plan, const ModelSpec& spec,
+  absl::StatusOr<Packing> MakePacking(const v1::JobDescription& job, const Equipment& equipment, bool is_staged);
+  absl::Status Train(const Equipment& equipment, const v1::JobDescription& job, const v1::Plan& plan,
                      std::shared_ptr<const Dataset> dataset);
   // What the codecs keep back, from the checkpoint that the job starts from, and into its last one.
   absl::Status RestoreResiduals(const ModelSpec& spec, const v1::JobDescription& job, const Residuals& residuals);
@@ -72,7 +97,7 @@ class WorkerTask {
   absl::Status RunTrainer(const v1::Plan& plan, PsClient* client, Trainer* trainer, DynamicSource* dynamic,
                           TimedTrace* trace);
   void RecordTraceLocked(const v1::RecordTrace& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // The device hangs: tells the coordinator, and ends.
+  // The device hangs: tells the coordinator, where it knows of this worker, and ends. On the watchdog's thread.
   void Abandon(const std::string& what);
   void Leave(const absl::Status& status);
   void SendShardRequest(const v1::ShardRequest& request);
@@ -83,9 +108,12 @@ class WorkerTask {
 
   const Options options_;
   std::unique_ptr<Session> session_;  // Set before and reset after everything that uses it.
+  bool refused_ = false;
 
   Mutex mu_;
   CondVar changed_;
+  // The coordinator has heard of this worker, or will.
+  bool joins_ ABSL_GUARDED_BY(mu_) = false;
   std::optional<v1::JobDescription> job_ ABSL_GUARDED_BY(mu_);
   v1::Plan plan_ ABSL_GUARDED_BY(mu_);  // The newest that the coordinator told.
   std::string waiting_for_ ABSL_GUARDED_BY(mu_);

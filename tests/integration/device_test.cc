@@ -1,5 +1,5 @@
-// Whole jobs whose workers compute on devices that play a part: one that hangs, some that overflow, several of one
-// worker, some that pack their gradients. And on cards, where there are any.
+// Whole jobs whose workers compute on devices that play a part: some that hang or fail, some that overflow, several of
+// one worker, some that pack their gradients. And on cards, where there are any.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,6 +19,7 @@
 #include "kernels/testing/hanging_backend.h"
 #include "kernels/testing/small_range_backend.h"
 #include "tests/integration/whole_job.h"
+#include "worker/careful_backend.h"
 
 namespace rubato {
 namespace {
@@ -72,25 +73,95 @@ std::vector<v1::TaskStatus> Workers(WholeJob* job) {
 
 class DeviceTest : public testing::TestWithParam<const char*> {};
 
+// The second of two workers is lost, with this reason, and the other one does all of its steps.
+void ExpectSecondIsEvicted(WholeJob* job, const std::string& reason) {
+  const absl::Status ended = job->AwaitEnd();
+  EXPECT_TRUE(ended.ok()) << ended;
+  EXPECT_TRUE(job->WorkerStatus(0).ok()) << job->WorkerStatus(0);
+  for (const v1::TaskStatus& task : Workers(job)) {
+    const bool lost = task.task().index() == 1;
+    EXPECT_EQ(task.state(), lost ? v1::TaskStatus::EVICTED : v1::TaskStatus::LEFT);
+    EXPECT_THAT(task.reason(), HasSubstr(lost ? reason : ""));
+    EXPECT_EQ(task.progress().steps_total() == 40, !lost);
+  }
+}
+
 TEST_P(DeviceTest, AWorkerWhoseDeviceHangsIsEvictedAndTheOthersGoOn) {
+  // In its fifth step, where each waits for the loss and for four gradients; and before its first, when it is a member
+  // of the plan already.
+  for (int answers : {1 + 4 * 5, 0}) {
+    SCOPED_TRACE(answers);
+    const v1::JobConfig config =
+        Config(absl::StrCat("hang_", answers, GetParam()), {std::string("consistency.mode=") + GetParam()});
+    WholeJob job(config);
+    job.StartServer(0);
+    job.StartWorker(0, std::make_unique<DeferredBackend>());
+    auto device = std::make_unique<HangingBackend>(answers);
+    HangingBackend* const hanging = device.get();
+    job.StartWorker(1, std::move(device), [hanging] { hanging->GiveUp(); });
+    ExpectSecondIsEvicted(
+        &job, answers == 0 ? "the start has been with the device for 5" : "step 4 has been with the device for 5");
+    EXPECT_EQ(job.WorkerStatus(1).message(), "given up");
+  }
+}
+
+// A device with an error in its sixth step, while gradients are on their way to the host: it refuses work, or some of
+// what it has taken fails.
+class FailingBackend : public worker::CarefulBackend {
+ public:
+  FailingBackend(absl::Status error, bool refuses) : error_(std::move(error)), refuses_(refuses) {}
+
+  absl::Status LinearBackward(const DeviceTensor& x, const DeviceTensor& weight, const DeviceTensor& dy,
+                              bool accumulate, const DeviceTensor& dx, const DeviceTensor& dweight,
+                              const DeviceTensor& dbias) override {
+    // Of the first layer, the last one in this pass.
+    if (dx.empty() && ++steps_ == 6) {
+      if (refuses_) return error_;
+      FailWith(error_);
+    }
+    return DeferredBackend::LinearBackward(x, weight, dy, accumulate, dx, dweight, dbias);
+  }
+
+ private:
+  const absl::Status error_;
+  const bool refuses_;
+  int steps_ = 0;
+};
+
+TEST_P(DeviceTest, AWorkerWhoseDeviceFailsIsEvictedAndTheOthersGoOn) {
+  const absl::Status broken = absl::InternalError("the card is gone"),
+                     full = absl::ResourceExhaustedError("it is full");
+  for (const absl::Status& error : {broken, full}) {
+    SCOPED_TRACE(error);
+    const v1::JobConfig config =
+        Config(absl::StrCat("fail_", error.raw_code(), GetParam()), {std::string("consistency.mode=") + GetParam()});
+    WholeJob job(config);
+    job.StartServer(0);
+    job.StartWorker(0, std::make_unique<DeferredBackend>());
+    job.StartWorker(1, std::make_unique<FailingBackend>(error, error == full));
+    ExpectSecondIsEvicted(&job, std::string(error.message()));
+    EXPECT_EQ(job.WorkerStatus(1).code(), error.code());
+  }
+}
+
+TEST(EvaluatorDeviceTest, AnEvaluatorWhoseDeviceHangsGivesUpAndTheJobGoesOn) {
   const v1::JobConfig config =
-      Config(std::string("hang_") + GetParam(), {std::string("consistency.mode=") + GetParam()});
+      Config("hanging_evaluator", {"cluster.evaluators=1", "cluster.lease_seconds=5", "data.teacher.test_examples=100",
+                                   "training.step_timeout_seconds=1"});
   WholeJob job(config);
   job.StartServer(0);
-  job.StartWorker(0, std::make_unique<DeferredBackend>());
-  auto device = std::make_unique<HangingBackend>(5);
+  for (uint32_t worker : {0, 1}) job.StartWorker(worker, std::make_unique<DeferredBackend>());
+  auto device = std::make_unique<HangingBackend>(0);
   HangingBackend* const hanging = device.get();
-  job.StartWorker(1, std::move(device), [hanging] { hanging->GiveUp(); });
+  job.StartEvaluator(0, std::move(device), [hanging] { hanging->GiveUp(); });
   const absl::Status ended = job.AwaitEnd();
   EXPECT_TRUE(ended.ok()) << ended;
-  EXPECT_TRUE(job.WorkerStatus(0).ok()) << job.WorkerStatus(0);
-  EXPECT_EQ(job.WorkerStatus(1).message(), "given up");
-  for (const v1::TaskStatus& task : Workers(&job)) {
-    const bool hung = task.task().index() == 1;
-    EXPECT_EQ(task.state(), hung ? v1::TaskStatus::EVICTED : v1::TaskStatus::LEFT);
-    EXPECT_THAT(task.reason(), HasSubstr(hung ? " has been with the device for 5" : ""));
-    // The other one does all of its steps.
-    EXPECT_EQ(task.progress().steps_total() == 40, !hung);
+  const v1::JobStatus status = job.JobStatus();
+  for (const v1::TaskStatus& task : status.tasks()) {
+    if (task.task().role() != v1::TaskId::EVALUATOR) continue;
+    EXPECT_EQ(task.state(), v1::TaskStatus::EVICTED);
+    EXPECT_THAT(task.reason(), HasSubstr("evaluation 1 has been with the device for 1"));
+    EXPECT_THAT(task.reason(), HasSubstr("it waits in \"weights to the device\""));
   }
 }
 

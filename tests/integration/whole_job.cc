@@ -45,9 +45,7 @@ WholeJob::WholeJob(const v1::JobConfig& config) : config_(config), worker_status
 
 WholeJob::~WholeJob() {
   runner_->Stop("the test is over", [] {});
-  for (std::thread& thread : threads_) {
-    if (thread.joinable()) thread.join();
-  }
+  JoinThreads();
   listener_.server->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(500));
 }
 
@@ -74,19 +72,25 @@ void WholeJob::StartWorker(uint32_t index, std::unique_ptr<Backend> backend, std
   StartWorkerOn(index, std::move(backends), std::move(abandon));
 }
 
+template <typename Options>
+void WholeJob::Prepare(v1::TaskId::Role role, uint32_t index, std::vector<std::unique_ptr<Backend>> backends,
+                       std::function<void()> abandon, Options* options) {
+  options->config = config_;
+  options->config.mutable_training()->set_cards(static_cast<uint32_t>(backends.size()));
+  options->task = Task(role, index);
+  options->coordinator = address_;
+  options->clock = &clock_;
+  options->log = &log_;
+  options->abandon = std::move(abandon);
+  // Functions are copied, and backends are not.
+  auto given = std::make_shared<std::vector<std::unique_ptr<Backend>>>(std::move(backends));
+  options->makers.cuda = [given](const CudaBackendOptions& cuda) { return std::move((*given)[cuda.device_index]); };
+}
+
 void WholeJob::StartWorkerOn(uint32_t index, std::vector<std::unique_ptr<Backend>> backends,
                              std::function<void()> abandon) {
   worker::WorkerTask::Options options;
-  options.config = config_;
-  options.config.mutable_training()->set_cards(static_cast<uint32_t>(backends.size()));
-  options.task = Task(v1::TaskId::WORKER, index);
-  options.coordinator = address_;
-  options.clock = &clock_;
-  options.log = &log_;
-  options.abandon = std::move(abandon);
-  // Functions are copied, and backends are not.
-  auto given = std::make_shared<std::vector<std::unique_ptr<Backend>>>(std::move(backends));
-  options.makers.cuda = [given](const CudaBackendOptions& cuda) { return std::move((*given)[cuda.device_index]); };
+  Prepare(v1::TaskId::WORKER, index, std::move(backends), std::move(abandon), &options);
   threads_.emplace_back([this, index, options = std::move(options)]() mutable {
     Health health;
     options.health = &health;
@@ -95,16 +99,38 @@ void WholeJob::StartWorkerOn(uint32_t index, std::vector<std::unique_ptr<Backend
   });
 }
 
+void WholeJob::StartEvaluator(uint32_t index, std::unique_ptr<Backend> backend, std::function<void()> abandon) {
+  std::vector<std::unique_ptr<Backend>> backends;
+  backends.push_back(std::move(backend));
+  worker::EvaluatorTask::Options options;
+  Prepare(v1::TaskId::EVALUATOR, index, std::move(backends), std::move(abandon), &options);
+  threads_.emplace_back([this, options = std::move(options)]() mutable {
+    Health health;
+    options.health = &health;
+    worker::EvaluatorTask task(std::move(options));
+    evaluator_status_ = task.Run();
+  });
+}
+
 absl::Status WholeJob::AwaitEnd() {
   const std::optional<absl::Status> ended = runner_->Wait(kPatience);
   return ended.value_or(absl::DeadlineExceededError("the job does not end"));
 }
 
-absl::Status WholeJob::WorkerStatus(uint32_t index) {
+void WholeJob::JoinThreads() {
   for (std::thread& thread : threads_) {
     if (thread.joinable()) thread.join();
   }
+}
+
+absl::Status WholeJob::WorkerStatus(uint32_t index) {
+  JoinThreads();
   return worker_status_[index];
+}
+
+absl::Status WholeJob::EvaluatorStatus() {
+  JoinThreads();
+  return evaluator_status_;
 }
 
 v1::JobStatus WholeJob::JobStatus() {

@@ -13,6 +13,7 @@
 #include "coordinator/coordinator_service.h"
 #include "coordinator/job_runner.h"
 #include "server/server_task.h"
+#include "worker/evaluator/evaluator_task.h"
 #include "worker/worker_task.h"
 
 namespace rubato {
@@ -32,13 +33,22 @@ class WholeJob {
   // On as many cards.
   void StartWorkerOn(
       uint32_t index, std::vector<std::unique_ptr<Backend>> backends, std::function<void()> abandon = [] {});
+  void StartEvaluator(
+      uint32_t index, std::unique_ptr<Backend> backend, std::function<void()> abandon = [] {});
   // The end of the job; DeadlineExceeded where it does not end.
   absl::Status AwaitEnd();
-  // After AwaitEnd: waits for all tasks; how a worker ended.
+  // After AwaitEnd: waits for all tasks; how a worker ended, and the evaluator that was started last.
   absl::Status WorkerStatus(uint32_t index);
+  absl::Status EvaluatorStatus();
   v1::JobStatus JobStatus();
 
  private:
+  // Sets what a worker's options and an evaluator's have in common.
+  template <typename Options>
+  void Prepare(v1::TaskId::Role role, uint32_t index, std::vector<std::unique_ptr<Backend>> backends,
+               std::function<void()> abandon, Options* options);
+  void JoinThreads();
+
   const v1::JobConfig config_;
   RealClock clock_;
   Logger log_{"job", &clock_};
@@ -47,6 +57,7 @@ class WholeJob {
   coordinator::Listener listener_;
   std::string address_;
   std::vector<absl::Status> worker_status_;
+  absl::Status evaluator_status_;
   std::vector<std::thread> threads_;
 };
 

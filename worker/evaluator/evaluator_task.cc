@@ -22,20 +22,16 @@ constexpr absl::Duration kPullTimeout = absl::Seconds(30);
 }  // namespace
 
 absl::Status EvaluatorTask::Run() {
+  absl::Status status = RunToTheEnd();
+  MutexLock lock(mu_);
+  refused_ = !joins_ && IsRefusal(status);
+  return status;
+}
+
+absl::Status EvaluatorTask::RunToTheEnd() {
   const v1::JobConfig& config = options_.config;
   RUBATO_ASSIGN_OR_RETURN(ModelSpec spec, BuildModelSpec(config.model()));
   RUBATO_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> dataset, OpenDataset(config, spec, Split::kTest));
-  v1::TrainingConfig one_card = config.training();
-  one_card.set_cards(1);
-  RUBATO_ASSIGN_OR_RETURN(const ChosenBackend chosen, ChooseBackend(one_card, {}, options_.makers));
-  Backend* const backend = chosen.backend.get();
-  options_.log->Info(absl::StrCat("computes on ", chosen.description));
-  if (!chosen.warning.empty()) options_.log->Warning(chosen.warning);
-  Model::Options model_options;
-  model_options.max_batch = config.evaluation().batch_size();
-  model_options.seed = config.seed();
-  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Model> model, Model::Create(spec, backend, model_options));
-
   RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<TaskPage> page, OpenPage());
   Session::Options session_options =
       TaskSessionOptions(config, options_.coordinator, options_.task, options_.clock, options_.log);
@@ -43,21 +39,50 @@ absl::Status EvaluatorTask::Run() {
   session_options.heartbeat = [] { return v1::Heartbeat(); };
   session_options.on_directive = [this](const v1::Directive& directive) { OnDirective(directive); };
   session_options.on_lost = [this](absl::Status status) { Cancel(std::move(status)); };
-  RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, Session::Create(std::move(session_options)));
-  session_ = session.get();
-  session->Start();
-  absl::Status status = Serve(*dataset, backend, model.get());
+  RUBATO_ASSIGN_OR_RETURN(session_, Session::Create(std::move(session_options)));
+  absl::Status status = Work(spec, *dataset);
   options_.health->SetServing(false);
+  Leave(status);
+  session_.reset();
+  return status;
+}
+
+absl::Status EvaluatorTask::Work(const ModelSpec& spec, const Dataset& dataset) {
+  const v1::JobConfig& config = options_.config;
+  StepWatchdog watchdog({.limit = absl::Seconds(config.training().step_timeout_seconds()),
+                         .clock = options_.clock,
+                         .on_expired = [this](const std::string& what) { Abandon(what); }});
+  RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<WorkerModel> model, WorkerModel::Create({.config = &config,
+                                                                                         .spec = &spec,
+                                                                                         .evaluates = true,
+                                                                                         .makers = options_.makers,
+                                                                                         .watchdog = &watchdog,
+                                                                                         .log = options_.log}));
+  {
+    MutexLock lock(mu_);
+    joins_ = true;
+  }
+  session_->Start();
+  return Serve(dataset, {.model = model.get(), .watchdog = &watchdog});
+}
+
+void EvaluatorTask::Leave(const absl::Status& status) {
   v1::Leaving leaving;
   leaving.set_error(std::string(status.message()));
   {
     MutexLock lock(mu_);
+    if (!joins_) return;
     leaving.set_drained(status.ok() && drain_);
   }
-  if (absl::Status left = session->Leave(leaving, kLeaveTimeout); !left.ok()) {
+  if (absl::Status left = session_->Leave(leaving, kLeaveTimeout); !left.ok()) {
     options_.log->Warning(absl::StrCat("leaves without the coordinator's knowledge: ", left.message()));
   }
-  return status;
+}
+
+void EvaluatorTask::Abandon(const std::string& what) {
+  options_.log->Error(absl::StrCat(what, "; gives up"));
+  Leave(absl::DeadlineExceededError(what));
+  options_.abandon();
 }
 
 absl::StatusOr<std::unique_ptr<TaskPage>> EvaluatorTask::OpenPage() {
@@ -93,7 +118,7 @@ std::optional<v1::Evaluate> EvaluatorTask::NextEvaluation(v1::JobDescription* jo
   return evaluate;
 }
 
-absl::Status EvaluatorTask::Serve(const Dataset& dataset, Backend* backend, Model* model) {
+absl::Status EvaluatorTask::Serve(const Dataset& dataset, const Equipment& equipment) {
   std::unique_ptr<SnapshotPuller> puller;
   v1::JobDescription job;
   while (std::optional<v1::Evaluate> evaluate = NextEvaluation(&job)) {
@@ -103,7 +128,7 @@ absl::Status EvaluatorTask::Serve(const Dataset& dataset, Backend* backend, Mode
     v1::EvaluationResult result;
     result.set_evaluation_id(evaluate->evaluation_id());
     const absl::Time begin = options_.clock->Now();
-    absl::Status status = Measure(*evaluate, puller.get(), dataset, backend, model, &result);
+    absl::Status status = Measure(*evaluate, puller.get(), dataset, equipment, &result);
     if (!status.ok()) {
       options_.log->Warning(absl::StrCat("evaluation ", evaluate->evaluation_id(), ": ", status.message()));
       result.set_error(std::string(status.message()));
@@ -124,11 +149,16 @@ absl::Status EvaluatorTask::Serve(const Dataset& dataset, Backend* backend, Mode
 }
 
 absl::Status EvaluatorTask::Measure(const v1::Evaluate& evaluate, SnapshotPuller* puller, const Dataset& dataset,
-                                    Backend* backend, Model* model, v1::EvaluationResult* result) {
+                                    const Equipment& equipment, v1::EvaluationResult* result) {
+  Model* const model = equipment.model->lead();
+  Backend* const backend = equipment.model->backend();
+  const std::string name = absl::StrCat("evaluation ", evaluate.evaluation_id());
+  equipment.watchdog->Begin(name);
   absl::Status stored;
   RUBATO_ASSIGN_OR_RETURN(
       SnapshotPuller::Snapshot snapshot,
       puller->Pull(evaluate.at_step(), kPullTimeout, [&](int tensor, int64_t offset, const void* data, int64_t count) {
+        StepWatchdog::Watch watch(equipment.watchdog, "weights to the device");
         absl::Status status = backend->CopyToDevice(model->weight(tensor), offset, count, data);
         // The message's memory goes when this returns.
         if (status.ok()) status = backend->Synchronize();
@@ -147,6 +177,8 @@ absl::Status EvaluatorTask::Measure(const v1::Evaluate& evaluate, SnapshotPuller
     const int64_t count = std::min(batch, dataset.size() - begin);
     std::iota(indices.begin(), indices.begin() + count, begin);
     RUBATO_RETURN_IF_ERROR(dataset.Read(indices.data(), count, inputs.data(), classes.data(), targets.data()));
+    equipment.watchdog->Begin(absl::StrCat("a batch of ", name));
+    StepWatchdog::Watch watch(equipment.watchdog, "forward pass");
     if (dataset.label_kind() == LabelKind::kClasses) {
       RUBATO_RETURN_IF_ERROR(model->SetInputs(inputs.data(), classes.data(), count));
     } else {

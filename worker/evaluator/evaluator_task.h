@@ -2,6 +2,7 @@
 #define RUBATO_WORKER_EVALUATOR_EVALUATOR_TASK_H_
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,13 +18,13 @@
 #include "common/metrics/task_page.h"
 #include "common/mutex.h"
 #include "common/session/session.h"
-#include "kernels/backend.h"
 #include "proto/coordinator.pb.h"
 #include "proto/job_config.pb.h"
 #include "worker/backend_choice.h"
 #include "worker/data/dataset.h"
 #include "worker/evaluator/snapshot_puller.h"
-#include "worker/nn/model.h"
+#include "worker/step_watchdog.h"
+#include "worker/worker_model.h"
 
 namespace rubato::worker {
 
@@ -41,6 +42,8 @@ class EvaluatorTask {
     Health* health = nullptr;
     Clock* clock = nullptr;
     Logger* log = nullptr;
+    // Ends the process at once. Called where the device does not answer, so that Run() cannot return. Required.
+    std::function<void()> abandon;
     BackendMakers makers;
   };
 
@@ -48,26 +51,44 @@ class EvaluatorTask {
 
   // Returns when the job is over. The status says why it was given up.
   absl::Status Run();
+  // Whether that is because of something that stays so when the task is started again, found before it joined the job:
+  // bad test data, or a device or memory that the machine has not. After Run().
+  bool refused() const { return refused_; }
   // Both end Run() early, when the evaluation at work is done. Thread-safe.
   // From a first signal: the evaluator leaves without blame; Run() returns OK.
   void Drain();
   void Cancel(absl::Status why);
 
  private:
+  // What is there before the job is joined.
+  struct Equipment {
+    WorkerModel* model;
+    StepWatchdog* watchdog;
+  };
+
+  absl::Status RunToTheEnd();
   absl::StatusOr<std::unique_ptr<TaskPage>> OpenPage();
   void AddMetrics(MetricText* text);
   void OnDirective(const v1::Directive& directive);
   // Waits for the next evaluation to do; nothing when the job is over.
   std::optional<v1::Evaluate> NextEvaluation(v1::JobDescription* job);
-  absl::Status Serve(const Dataset& dataset, Backend* backend, Model* model);
-  absl::Status Measure(const v1::Evaluate& evaluate, SnapshotPuller* puller, const Dataset& dataset, Backend* backend,
-                       Model* model, v1::EvaluationResult* result);
+  // Opens the device, and joins the job only then.
+  absl::Status Work(const ModelSpec& spec, const Dataset& dataset);
+  absl::Status Serve(const Dataset& dataset, const Equipment& equipment);
+  absl::Status Measure(const v1::Evaluate& evaluate, SnapshotPuller* puller, const Dataset& dataset,
+                       const Equipment& equipment, v1::EvaluationResult* result);
+  // The device hangs: tells the coordinator, where it knows of this evaluator, and ends. On the watchdog's thread.
+  void Abandon(const std::string& what);
+  void Leave(const absl::Status& status);
 
   const Options options_;
-  Session* session_ = nullptr;  // Run()'s; stays while its thread calls this object.
+  std::unique_ptr<Session> session_;  // Set before and reset after everything that uses it.
+  bool refused_ = false;
 
   Mutex mu_;
   CondVar changed_;
+  // The coordinator has heard of this evaluator, or will.
+  bool joins_ ABSL_GUARDED_BY(mu_) = false;
   std::optional<v1::JobDescription> job_ ABSL_GUARDED_BY(mu_);
   std::deque<v1::Evaluate> pending_ ABSL_GUARDED_BY(mu_);
   uint64_t last_evaluation_ ABSL_GUARDED_BY(mu_) = 0;
