@@ -312,6 +312,7 @@ const CardCase kCardCases[] = {
     {"local", {"consistency.sync_every=4"}},
     {"packed", {"compression.push.codec=INT8"}, 1, MatrixPrecision::kFloat32, 0.05},
     {"kept_back", {"compression.push.codec=ONE_BIT"}, 1, MatrixPrecision::kFloat32, 0.05},
+    {"tf32", {"training.precision=TF32"}, 1, MatrixPrecision::kTf32, 0.05},
     {"bf16", {"training.precision=BF16"}, 1, MatrixPrecision::kBf16, 0.05},
     {"fp16", {"training.precision=FP16"}, 1, MatrixPrecision::kFp16, 0.05},
 };
