@@ -75,6 +75,33 @@ configs() {
   [[ ! -e "$work/model.safetensors" ]] || fail "an export without a checkpoint has left a file"
 }
 
+# refused_at_once PATTERN FIELD COMMAND...: exit status 2 and the pattern, with a line of a task's log that names the field,
+# and training has not begun.
+refused_at_once() {
+  local pattern="$1" field="$2"
+  shift 2
+  refused 2 "$pattern" "$@"
+  grep -q "E .*$field" "$work/refused.log" || fail "no line of a log names $field"
+  grep -q 'training begins' "$work/run/logs/coordinator.log" && fail "training began all the same"
+  return 0
+}
+
+devices() {
+  say "devices and memory"
+  # A card that no machine has, and batches that none holds: 1.2 TB for each layer's outputs.
+  refused_at_once 'worker [01] ended before the job could begin' 'training.device: CUDA: ' \
+    bash -c 'train_with training.device=CUDA training.device_index=1023 cluster.evaluators=0 evaluation.target_accuracy=0'
+  sed -e '/hidden2/,/relu/d' -e 's/units: 128/units: 300000/' "$teacher" >"$work/wide.textproto"
+  local wide=("$rubato" train "$work/wide.textproto" --binaries "$root" --run_directory="$work/run"
+    --set training.device=CPU --set cluster.chunk_bytes=4194304)
+  refused_at_once 'worker [01] ended before the job could begin' \
+    'training.batch_size: value 1048576; allowed: 1 to [0-9]*, or more training.micro_batches' "${wide[@]}" \
+    --set training.batch_size=1048576
+  refused 2 'evaluation.batch_size: value 1048576; allowed: 1 to [0-9]*, because evaluating' "${wide[@]}" \
+    --set evaluation.batch_size=1048576
+  grep -q 'evaluator 0 cannot evaluate' "$work/refused.log" || fail "it does not say why the job was stopped"
+}
+
 addresses() {
   say "addresses"
   local short=(--config="$teacher" --set "run_directory=$work/waiting" --set cluster.start_timeout_seconds=6)
@@ -133,6 +160,7 @@ switches() {
 
 data_files
 configs
+devices
 addresses
 gradients
 switches
