@@ -61,7 +61,8 @@ absl::StatusOr<int> CountDevices() {
   if (versions.driver == 0) return 0;
   RUBATO_RETURN_IF_ERROR(CheckVersions(versions));
   int count = 0;
-  const absl::Status status = CheckCount(cudaGetDeviceCount(&count), count);
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  const absl::Status status = CheckCount(error, count);
   if (absl::IsFailedPrecondition(status)) return 0;
   RUBATO_RETURN_IF_ERROR(status);
   return count;
@@ -71,7 +72,8 @@ absl::StatusOr<Device> FindDevice(int index) {
   RUBATO_ASSIGN_OR_RETURN(const Versions versions, AskForVersions());
   RUBATO_RETURN_IF_ERROR(CheckVersions(versions));
   int count = 0;
-  RUBATO_RETURN_IF_ERROR(CheckCount(cudaGetDeviceCount(&count), count));
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  RUBATO_RETURN_IF_ERROR(CheckCount(error, count));
   if (index < 0 || index >= count) {
     return absl::FailedPreconditionError(absl::StrCat("there is no card ", index, ": this machine has ", count,
                                                       count == 1 ? " card" : " cards", ", counted from 0"));

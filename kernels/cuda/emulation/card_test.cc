@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "kernels/cuda/device.h"
+
 namespace rubato::cuda::emulation {
 namespace {
 
@@ -124,6 +126,11 @@ TEST_F(EmulatedCardTest, WhatMayNotBeRecordedEndsTheRecording) {
   EXPECT_EQ(graph, nullptr);
   EXPECT_CUDA_OK(cudaMalloc(&more, kBytes));
   EXPECT_CUDA_OK(cudaFree(more));
+}
+
+TEST_F(EmulatedCardTest, IsCountedAndFound) {
+  EXPECT_EQ(*CountDevices(), 2);
+  EXPECT_EQ(FindDevice(1)->name, "emulated card");
 }
 
 }  // namespace
