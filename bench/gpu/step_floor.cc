@@ -1,7 +1,5 @@
 #include "bench/gpu/step_floor.h"
 
-#include <algorithm>
-
 namespace rubato::bench {
 
 LayerWork WorkOf(const ModelSpec& spec, const LayerSpec& layer, int64_t batch, ElementType activations) {
@@ -51,9 +49,7 @@ double StepFloor(const ModelSpec& spec, int64_t batch, ElementType activations, 
   double seconds = 0;
   for (const LayerSpec& layer : spec.layers) {
     const LayerWork work = WorkOf(spec, layer, batch, activations);
-    for (const PassWork& pass : {work.forward, work.backward}) {
-      seconds += std::max(pass.flops / rates.flops_per_s, pass.bytes / rates.bytes_per_s);
-    }
+    seconds += FloorSeconds(work.forward, rates) + FloorSeconds(work.backward, rates);
   }
   return seconds;
 }
