@@ -1,9 +1,13 @@
-"""Whole jobs on a card, with the launcher's programs: MNIST's CNN in every mode, the same job on the CPU and on the card,
-and how busy the card is in a synchronous job with one server on this host. One line of JSON each. Run it in the root of
-the repository, where the data are; what is not there is left out, and said."""
+"""Whole jobs on a card, with the launcher's programs: MNIST's CNN in every mode, in FP32 the same job on the CPU and
+on the card, and how busy the card is in a synchronous job with one server on this host. One line of JSON each. Run it
+where configs/ and data/ are; what is not there is left out, and said. A job that fails is said too, the others follow,
+and the exit status is 1."""
 import argparse
+import glob
 import json
 import os
+import re
+import signal
 import statistics
 import subprocess
 import sys
@@ -17,13 +21,27 @@ def say(text):
     print(f"jobs.py: {text}", file=sys.stderr)
 
 
-def run(flags, *arguments):
-    """Runs `rubato`, and shows what it says when it fails."""
-    done = subprocess.run([flags.rubato, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          timeout=flags.time_limit)
-    if done.returncode != 0:
-        print(done.stdout, file=sys.stderr)
-        raise SystemExit(f"jobs.py: rubato {' '.join(arguments)}: exit {done.returncode}")
+class JobFailed(Exception):
+    """What went wrong, and what the program said."""
+
+
+def run(flags, jobs, *arguments):
+    """Runs `rubato`, for so many jobs one after another."""
+    process = subprocess.Popen([flags.rubato, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    limit = flags.time_limit * jobs
+    try:
+        said, _ = process.communicate(timeout=limit)
+    except subprocess.TimeoutExpired as expired:
+        # It stops its tasks first.
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.communicate(timeout=20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+        raise JobFailed(f"rubato {' '.join(arguments)}: not done within {limit:.0f} s") from expired
+    if process.returncode != 0:
+        raise JobFailed(f"rubato {' '.join(arguments)}: exit {process.returncode}\n{said}")
 
 
 def settings(flags, **fields):
@@ -35,13 +53,32 @@ def settings(flags, **fields):
 def train(flags, name, config, **fields):
     """The run record of a job."""
     directory = os.path.join(flags.work, name)
-    run(flags, "train", config, *settings(flags, **fields), "--overwrite", f"--run_directory={directory}")
+    run(flags, 1, "train", config, *settings(flags, **fields), "--overwrite", f"--run_directory={directory}")
     with open(os.path.join(directory, "metrics.jsonl"), encoding="utf-8") as file:
         return [json.loads(line) for line in file]
 
 
 def report(name, **figures):
     print(json.dumps({"name": name, **figures}), flush=True)
+
+
+def computes_on(directory):
+    """What the first worker of a job says that it computes on; None where it says nothing."""
+    for log in sorted(glob.glob(os.path.join(directory, "**", "worker-0.log"), recursive=True)):
+        with open(log, encoding="utf-8") as file:
+            if found := re.search(r"computes on (.*)", file.read()):
+                return found.group(1)
+    return None
+
+
+def report_modes(flags, directory):
+    with open(os.path.join(directory, "summary.json"), encoding="utf-8") as file:
+        modes = json.load(file)["modes"]
+    for mode in modes:
+        mean = mode["mean"]
+        report(f"mnist_cnn {mode['mode']}, {flags.precision}, {flags.device}", ok=mean["ok"],
+               accuracy=mean["final_accuracy"], examples_per_s=mean["examples_per_second"], audit=mean["audit"],
+               computes_on=computes_on(directory), workers_and_evaluators_that_share_it=3)
 
 
 def every_mode(flags):
@@ -51,46 +88,49 @@ def every_mode(flags):
     directory = os.path.join(flags.work, "modes")
     fields = {"training__max_steps": flags.steps} if flags.steps else {}
     # Longer than the config has it and with shifted digits, for 99 %.
-    fields |= {"training__epochs": 12, "optimizer__schedule__cosine__length": 11.9, "data__augmentation__crop_padding": 2}
-    run(flags, "compare", "configs/mnist_cnn.textproto", "--modes=sync,ssp:2,async", *settings(flags, **fields),
-        f"--run_directory={directory}")
-    with open(os.path.join(directory, "summary.json"), encoding="utf-8") as file:
-        for mode in json.load(file)["modes"]:
-            report(f"mnist_cnn {mode['mode']}, {flags.precision}, {flags.device}", accuracy=mode["mean"]["final_accuracy"],
-                   examples_per_s=mode["mean"]["examples_per_second"], audit=mode["mean"]["audit"])
+    fields |= {"training__epochs": 12, "optimizer__schedule__cosine__length": 11.9,
+               "data__augmentation__crop_padding": 2, "cluster__workers": 2, "cluster__evaluators": 1}
+    try:
+        run(flags, 3, "compare", "configs/mnist_cnn.textproto", "--modes=sync,ssp:2,async", *settings(flags, **fields),
+            "--overwrite", f"--run_directory={directory}")
+    finally:
+        # Of those that did not fail.
+        if os.path.exists(os.path.join(directory, "summary.json")):
+            report_modes(flags, directory)
 
 
 def loss_after(flags, name, config, steps, **fields):
-    """The held-out loss of a job of one worker that is stopped after so many steps, in FP32."""
-    records = train(flags, f"{name}-{steps}", config, training__precision="FP32", training__max_steps=steps,
-                    cluster__workers=1, consistency__mode="SYNC", data__dispatch="STATIC", **fields)
+    """The held-out loss of a job of one worker that is stopped after so many steps."""
+    records = train(flags, f"{name}-{steps}", config, training__max_steps=steps, cluster__workers=1,
+                    consistency__mode="SYNC", data__dispatch="STATIC", **fields)
     return [record["loss"] for record in records if record["kind"] == "evaluation"][-1]
 
 
-def same_losses(flags):
-    """The same job on the CPU, on the card, and on the CPU in two micro-batches, which only rounds differently: where a
-    maximum or ReLU's edge decides, that too takes another way sooner or later."""
-    configs = ["configs/teacher_mlp.textproto"] + (["configs/mnist_cnn.textproto"] if os.path.exists(MNIST) else [])
-    for config in configs:
-        for steps in (10, 25, 50, 100):
-            on_cpu = loss_after(flags, "cpu", config, steps, training__device="CPU")
-            on_device = loss_after(flags, "device", config, steps)
-            in_parts = loss_after(flags, "parts", config, steps, training__device="CPU", training__micro_batches=2)
-            report(f"{config}, {steps} steps in FP32", on_cpu=on_cpu, on_device=on_device,
-                   difference=abs(on_device - on_cpu), in_two_parts_on_cpu=in_parts,
-                   difference_of_parts=abs(in_parts - on_cpu))
+def same_losses(flags, config, steps):
+    """The same job on the CPU, on the card, and on the CPU in two micro-batches, which only rounds differently: where
+    a maximum or ReLU's edge decides, that too takes another way sooner or later."""
+    on_cpu = loss_after(flags, "cpu", config, steps, training__device="CPU")
+    on_device = loss_after(flags, "device", config, steps)
+    in_parts = loss_after(flags, "parts", config, steps, training__device="CPU", training__micro_batches=2)
+    report(f"{config}, {steps} steps in FP32", on_cpu=on_cpu, on_device=on_device, difference=abs(on_device - on_cpu),
+           in_two_parts_on_cpu=in_parts, difference_of_parts=abs(in_parts - on_cpu))
 
 
 def sample_card(samples, stop):
     """Adds how busy the card was, in percent of about the last sixth of a second, until `stop` is set."""
     query = ["nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits", "--id=0"]
     while not stop.wait(0.2):
-        samples.append(float(subprocess.run(query, stdout=subprocess.PIPE, check=True, timeout=10).stdout))
+        try:
+            samples.append(float(subprocess.run(query, stdout=subprocess.PIPE, check=True, timeout=10).stdout))
+        except (OSError, subprocess.SubprocessError, ValueError) as error:
+            say(f"how busy the card is cannot be asked: {error}")
+            return
 
 
 def busy_card(flags):
-    pictures = os.path.join(flags.work, "pictures")
-    subprocess.run([flags.make_cifar, pictures, "2000"], check=True, stdout=subprocess.DEVNULL, timeout=flags.time_limit)
+    pictures = os.path.join(flags.temporary, "pictures")
+    make = [flags.make_cifar, pictures, "2000"]
+    subprocess.run(make, check=True, stdout=subprocess.DEVNULL, timeout=flags.time_limit)
     config = os.path.join(flags.work, "resnet20.textproto")
     with open("configs/resnet20_cifar10.textproto", encoding="utf-8") as given:
         with open(config, "w", encoding="utf-8") as file:
@@ -107,28 +147,57 @@ def busy_card(flags):
         stop.set()
         if sampler.ident is not None:
             sampler.join()
-    progress = [r for r in records if r["kind"] == "progress"]
+    waiting = [record["waiting_share"] for record in records if record["kind"] == "progress"]
     # Without the start and the end.
     middle = samples[len(samples) // 3:len(samples) * 9 // 10]
     report(f"resnet20 sync with one server, {flags.precision}, {flags.device}", batch=flags.batch,
-           examples_per_s=progress[-1]["examples_per_second"], waiting_share=progress[-1]["waiting_share"],
-           card_busy_percent=statistics.median(middle) if middle else None)
+           examples_per_s=next(record["examples_per_second"] for record in records if record["kind"] == "end"),
+           waiting_share=waiting[-1] if waiting else None,
+           card_busy_percent=statistics.median(middle) if middle else None,
+           computes_on=computes_on(os.path.join(flags.work, "busy")))
+
+
+def sections(flags):
+    """What there is to do: a name and a call each."""
+    yield "every mode", lambda: every_mode(flags)
+    if flags.precision == "FP32":
+        configs = ["configs/teacher_mlp.textproto"] + (["configs/mnist_cnn.textproto"] if os.path.exists(MNIST) else [])
+        for config in configs:
+            for steps in (10, 25, 50, 100):
+                yield f"{config}, {steps} steps", lambda config=config, steps=steps: same_losses(flags, config, steps)
+    yield "busy card", lambda: busy_card(flags)
+
+
+def run_sections(flags):
+    """The names of those that failed."""
+    failed = []
+    for name, call in sections(flags):
+        try:
+            call()
+        except (JobFailed, OSError, subprocess.SubprocessError, LookupError, ValueError, StopIteration) as error:
+            say(f"FAILED: {name}: {type(error).__name__}: {error}")
+            failed.append(name)
+    return failed
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rubato", default="bazel-bin/cli/command/rubato")
-    parser.add_argument("--make_cifar", default="bazel-bin/tests/e2e/make_cifar")
+    # No defaults: what happens to be built last may have emulated cards.
+    parser.add_argument("--rubato", required=True, help="the program, with the other tasks' beside it")
+    parser.add_argument("--make_cifar", required=True, help="the program")
     parser.add_argument("--device", choices=["CUDA", "CPU"], default="CUDA")
     parser.add_argument("--precision", choices=["FP32", "TF32", "BF16", "FP16"], default="FP32")
     parser.add_argument("--batch", type=int, default=256, help="of the job that keeps the card busy")
-    parser.add_argument("--steps", type=int, default=0, help="of each job but the one of 100; otherwise enough")
-    parser.add_argument("--time_limit", type=float, default=600, help="seconds for each job")
+    parser.add_argument("--steps", type=int, default=0, help="of each job but those of 10 to 100; otherwise enough")
+    parser.add_argument("--time_limit", type=float, default=120, help="seconds for each job")
+    parser.add_argument("--work", default="", help="folder for what jobs write, which is kept; else temporary")
     flags = parser.parse_args()
-    with tempfile.TemporaryDirectory() as flags.work:
-        every_mode(flags)
-        same_losses(flags)
-        busy_card(flags)
+    with tempfile.TemporaryDirectory() as flags.temporary:
+        flags.work = flags.work or flags.temporary
+        os.makedirs(flags.work, exist_ok=True)
+        failed = run_sections(flags)
+    if failed:
+        raise SystemExit(f"jobs.py: {len(failed)} failed: {'; '.join(failed)}")
 
 
 if __name__ == "__main__":

@@ -1,70 +1,252 @@
 #!/usr/bin/env bash
-# On a machine with a card: checks every operation against the float64 references, also under compute-sanitizer where that
-# is installed, and models and jobs against the CPU. Then measures operations and steps of whole models in each
-# precision, and products and steps of PyTorch's where that is installed. Further arguments go to gpu_bench.
+# Measures a card, then checks it; bench/gpu/README.md says how long that takes and what it needs.
+#
+#   bench/gpu/run.sh [--programs=DIR] [--precisions=bf16,fp32,fp16,tf32] [STAGE...]
+#   bench/gpu/run.sh bundle FILE     programs, scripts, configs and MNIST for machines without bazel, as FILE (.tar.xz)
+#
+# Stages, in this order where none is named, each of at most ten minutes:
+#   steps        steps of whole models, also without CUDA graphs, cuDNN and fused attention
+#   torch        the same in PyTorch, eager and compiled, and products
+#   operations   every operation, beside what products and copies allow
+#   jobs         whole jobs: MNIST in every mode, losses on the CPU and on the card, how busy the card is
+#   tests        operations against float64 references; models and jobs against the CPU
+#   sanitizers   our kernels under compute-sanitizer
+#
+# Programs are in DIR as bazel has them in bazel-bin, and are built where --programs is absent. What fails does not end
+# the rest; it is listed at the end, and the exit status is 1. All that is printed is also in $OUT/STAGE/*.log; OUT is
+# bench/gpu/out where it is not set.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-tests=(//kernels/conformance/... //kernels/cuda/... //worker/nn:cuda_model_test //tests/integration:device_test)
-bazel build //bench/gpu:gpu_bench //bench/gpu:gpu_step_bench
-bazel test --test_output=errors "${tests[@]}"
-logs="$(bazel info bazel-testlogs 2>/dev/null)"
-# One card is enough.
-skipped="$(grep -rhs --include=test.xml '<skipped' "$logs/kernels/conformance" "$logs/kernels/cuda" |
-  grep -v 'there is no card 1:' || true)"
-if [[ -n "$skipped" ]]; then
-  echo "run.sh: tests were skipped: there is no usable card here" >&2
+all_stages=(steps torch operations jobs tests sanitizers)
+conformance=(elementwise image linear_algebra message peer repeated_work sequence)
+tests=("${conformance[@]/#/kernels/conformance/}")
+tests=("${tests[@]/%/_test}" kernels/cuda/device_test kernels/cuda/update_test worker/nn/cuda_model_test
+  tests/integration/device_test)
+programs_needed=(bench/gpu/gpu_bench bench/gpu/gpu_step_bench cli/command/rubato coordinator/coordinator server/server
+  worker/worker tests/e2e/make_cifar "${tests[@]}")
+stage_seconds=570
+
+say() { printf '%s\n' "$*"; }
+fail() {
+  printf 'run.sh: %s\n' "$*" >&2
   exit 1
-fi
-# What kernels read and write, and where they wait for each other.
-if sanitizer="$(command -v compute-sanitizer)"; then
+}
+
+# //bench/gpu:gpu_bench for bench/gpu/gpu_bench.
+labels() { printf '%s\n' "${programs_needed[@]}" | sed 's|\(.*\)/|//\1:|'; }
+
+bundle() {
+  local file="$1" built name work root
+  # Beside the usual build, which it would have to do anew each time.
+  local portable=(bazel "--output_base=$(bazel info output_base 2>/dev/null)-portable")
+  # Without the last flag tests need libraries of their own.
+  local options=(--config=portable --dynamic_mode=off)
+  labels | xargs "${portable[@]}" build "${options[@]}" --symlink_prefix=/
+  built="$("${portable[@]}" info "${options[@]}" bazel-bin 2>/dev/null)"
+  "${portable[@]}" shutdown
+  work="$(mktemp -d)"
+  # shellcheck disable=SC2064  # The folder's name is wanted as it is now.
+  trap "rm -rf '$work'" EXIT
+  root="$work/rubato-gpu"
+  for name in "${programs_needed[@]}"; do
+    install -D -m 755 "$built/$name" "$root/bin/$name"
+    strip "$root/bin/$name"
+  done
+  install -D -m 755 -t "$root/bench/gpu" bench/gpu/run.sh
+  install -D -m 644 -t "$root/bench/gpu" bench/gpu/{jobs,step_torch,summary}.py
+  install -D -m 644 -t "$root/configs" configs/*.textproto
+  if [[ -d data/mnist ]]; then
+    install -D -m 644 -t "$root/data/mnist" data/mnist/*-ubyte
+  else
+    say "run.sh: no data/mnist to pack; ./rubato.sh fetch-data gets it" >&2
+  fi
+  # The programs have most of their code in common, far apart.
+  tar -C "$work" --sort=name --owner=0 --group=0 -cf - rubato-gpu | xz --lzma2=preset=3,dict=512MiB >"$file"
+  say "$file: $(stat -c %s "$file") bytes"
+}
+
+failures=()
+notes=()
+note() {
+  notes+=("$*")
+  say "NOTE: $*"
+}
+failed() {
+  failures+=("$*")
+  say "FAILED: $*"
+}
+
+# attempt NAME SECONDS COMMAND...: runs a command of the stage, for so long at most and not beyond the stage's end.
+attempt() {
+  local name="$1" seconds="$2" left=$((deadline - SECONDS)) status=0
+  shift 2
+  ((seconds < left)) || seconds="$left"
+  if ((seconds <= 0)); then
+    failed "$stage $name: the stage had no time left for it"
+    return
+  fi
+  say "== $stage $name"
+  timeout --kill-after=10 "$seconds" "$@" 2>&1 | tee "$out/$stage/$name.log" || status="${PIPESTATUS[0]}"
+  case "$status" in
+    0) ;;
+    124 | 137) failed "$stage $name: not done within $seconds s" ;;
+    *) failed "$stage $name: exit status $status" ;;
+  esac
+}
+
+# cuBLAS and cuDNN, where pip has brought them.
+python_libraries() {
+  python3 - <<'PYTHON' || true
+import glob, sys
+print(":".join(folder for place in sys.path if place for folder in sorted(glob.glob(f"{place}/nvidia/*/lib"))))
+PYTHON
+}
+
+has_torch() { python3 -c 'import torch; assert torch.cuda.is_available()' >/dev/null 2>&1; }
+
+run_steps() {
+  local precision bench=("${ours[@]}" "$programs/bench/gpu/gpu_step_bench")
+  for precision in "${precisions[@]}"; do
+    attempt "$precision" 120 "${bench[@]}" "--precision=$precision"
+    attempt "$precision-no-graphs" 120 "${bench[@]}" "--precision=$precision" --no-graphs
+    if grep -q '"name":"[^"]*cuDNN' "$out/steps/$precision.log"; then
+      attempt "$precision-no-cudnn" 60 "${bench[@]}" "--precision=$precision" --model=resnet20 --no-cudnn
+    elif grep -q '"name"' "$out/steps/$precision.log"; then
+      note "$precision: NO cuDNN was found, so all convolutions measured here are products of unfolded images"
+    fi
+    case "$precision" in
+      bf16 | fp16)
+        attempt "$precision-no-fused-attention" 60 "${bench[@]}" "--precision=$precision" --model=language_model \
+          --no-fused-attention
+        ;;
+    esac
+  done
+}
+
+run_torch() {
+  local precision
+  if ! has_torch; then
+    note "there is no PyTorch with CUDA to compare with"
+    return
+  fi
+  # Compiling takes long, so that it comes last.
+  for precision in "${precisions[@]}"; do
+    attempt "$precision-eager" 120 python3 bench/gpu/step_torch.py "--precision=$precision" --modes=eager
+  done
+  for precision in "${precisions[@]}"; do
+    attempt "$precision-compiled" 400 python3 bench/gpu/step_torch.py "--precision=$precision" \
+      --modes=reduce-overhead,default
+  done
+}
+
+run_operations() {
+  local precision bench=("${ours[@]}" "$programs/bench/gpu/gpu_bench")
+  for precision in "${precisions[@]}"; do
+    case "$precision" in
+      # Everything else is as in the other two.
+      tf32 | fp16)
+        attempt "$precision" 150 "${bench[@]}" "--precision=$precision" \
+          --only=product,linear,convolution,attention
+        ;;
+      *) attempt "$precision" 240 "${bench[@]}" "--precision=$precision" ;;
+    esac
+  done
+}
+
+run_jobs() {
+  local precision
+  for precision in "${precisions[@]}"; do
+    case "$precision" in
+      fp32 | bf16)
+        attempt "$precision" 400 "${ours[@]}" python3 bench/gpu/jobs.py "--precision=${precision^^}" \
+          --rubato="$programs/cli/command/rubato" --make_cifar="$programs/tests/e2e/make_cifar" \
+          --work="$out/jobs/$precision"
+        ;;
+    esac
+  done
+}
+
+run_tests() {
+  local test skipped
+  for test in "${tests[@]}"; do
+    # The CPU's cases need no card.
+    local filter='*'
+    if [[ "$test" == kernels/conformance/* ]]; then filter='*Cuda*'; fi
+    attempt "${test//\//-}" 200 "${ours[@]}" "$programs/$test" "--gtest_filter=$filter"
+  done
+  # One card is enough.
+  skipped="$(grep -hA1 ': Skipped$' "$out"/tests/*.log | grep -v -e ': Skipped$' -e '^--$' -e 'there is no card 1' |
+    sort -u || true)"
+  if [[ -n "$skipped" ]]; then failed "tests were skipped: ${skipped//$'\n'/; }"; fi
+}
+
+# What our kernels read and write, and where they wait for each other.
+run_sanitizers() {
+  local sanitizer tool test
+  if ! sanitizer="$(PATH="$PATH:/usr/local/cuda/bin" command -v compute-sanitizer)"; then
+    note "there is no compute-sanitizer"
+    return
+  fi
   for tool in memcheck racecheck synccheck; do
-    for test in bazel-bin/kernels/conformance/{elementwise,image,linear_algebra,message,sequence}_test; do
-      "$sanitizer" --tool="$tool" --error-exitcode=1 "$test" --gtest_filter='*Cuda*' --gtest_brief=1
+    for test in elementwise image linear_algebra message sequence; do
+      # Libraries' kernels are not looked at, and errors that the backend itself handles are none.
+      attempt "$tool-$test" 90 "${ours[@]}" "$sanitizer" --tool="$tool" --racecheck-detect-level error \
+        --report-api-errors no --kernel-name kns=rubato --error-exitcode=1 \
+        "$programs/kernels/conformance/${test}_test" --gtest_filter='*/CudaWithoutCudnn:*/CudaFp16' --gtest_brief=1
     done
   done
-else
-  echo "run.sh: no compute-sanitizer in the PATH" >&2
-fi
-for precision in fp32 tf32 bf16 fp16; do
-  echo "== $precision"
-  bazel-bin/bench/gpu/gpu_bench --precision="$precision" "$@"
-  bazel-bin/bench/gpu/gpu_step_bench --precision="$precision"
-  bazel-bin/bench/gpu/gpu_step_bench --precision="$precision" --no-graphs
-  bazel-bin/bench/gpu/gpu_step_bench --precision="$precision" --model=resnet20 --no-cudnn
-  bazel-bin/bench/gpu/gpu_step_bench --precision="$precision" --model=language_model --no-fused-attention
-done
-bazel build //cli/command:rubato //tests/e2e:make_cifar
-for precision in FP32 BF16; do
-  python3 bench/gpu/jobs.py --precision="$precision"
-done
-if ! python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null; then
-  echo "run.sh: no PyTorch with CUDA to compare with" >&2
-  exit 0
-fi
-for precision in fp32 tf32 bf16 fp16; do
-  python3 bench/gpu/step_torch.py --precision="$precision"
-  python3 bench/gpu/step_torch.py --precision="$precision" --compile ||
-    echo "run.sh: PyTorch does not compile here" >&2
-done
+}
 
-python3 - <<'PYTHON'
-import json, time
-import torch
+summarize() {
+  local logs=()
+  mapfile -t logs < <(find "$out/steps" "$out/torch" -name '*.log' 2>/dev/null | sort)
+  if ((${#logs[@]} > 0)); then python3 bench/gpu/summary.py "${logs[@]}" | tee "$out/summary.txt"; fi
+}
 
-for name, dtype, tf32 in [("fp32", torch.float32, False), ("tf32", torch.float32, True),
-                          ("bf16", torch.bfloat16, False), ("fp16", torch.float16, False)]:
-    torch.backends.cuda.matmul.allow_tf32 = tf32
-    for n in (256, 1024, 4096):
-        a, b = (torch.randn(n, n, device="cuda").to(dtype) for _ in range(2))
-        for _ in range(10):
-            a @ b.T
-        torch.cuda.synchronize()
-        begin = time.perf_counter()
-        for _ in range(100):
-            a @ b.T
-        torch.cuda.synchronize()
-        seconds = (time.perf_counter() - begin) / 100
-        print(json.dumps({"name": f"PyTorch product {n}, {name}", "microseconds": seconds * 1e6,
-                          "tflop_per_s": 2 * n**3 / seconds / 1e12}))
-PYTHON
+programs=""
+precisions=(bf16 fp32 fp16 tf32)
+while [[ "${1:-}" == --* ]]; do
+  case "$1" in
+    --programs=*) programs="$(realpath -- "${1#*=}")" ;;
+    --precisions=*) IFS=, read -ra precisions <<<"${1#*=}" ;;
+    *) fail "$1 is not known; --programs=DIR and --precisions=LIST are" ;;
+  esac
+  shift
+done
+if [[ "${1:-}" == bundle ]]; then
+  (($# == 2)) || fail "usage: run.sh bundle FILE"
+  bundle "$2"
+  exit
+fi
+stages=("$@")
+if ((${#stages[@]} == 0)); then stages=("${all_stages[@]}"); fi
+for stage in "${stages[@]}"; do
+  [[ " ${all_stages[*]} " == *" $stage "* ]] || fail "there is no stage $stage; there are ${all_stages[*]}"
+done
+for precision in "${precisions[@]}"; do
+  [[ "$precision" =~ ^(fp32|tf32|bf16|fp16)$ ]] ||
+    fail "--precisions: \"$precision\" is none; fp32, tf32, bf16 and fp16 are"
+done
+if [[ -z "$programs" ]]; then
+  labels | xargs bazel build
+  programs="$(bazel info bazel-bin 2>/dev/null)"
+fi
+
+out="$(realpath -m -- "${OUT:-bench/gpu/out}")"
+libraries="$(python_libraries)"
+# PyTorch has its own.
+ours=(env "LD_LIBRARY_PATH=${libraries:+$libraries:}${LD_LIBRARY_PATH:-}")
+for stage in "${stages[@]}"; do
+  mkdir -p "$out/$stage"
+  deadline=$((SECONDS + stage_seconds))
+  "run_$stage"
+  say "== $stage took $((SECONDS + stage_seconds - deadline)) s"
+done
+summarize || failed "summary"
+if ((${#notes[@]} > 0)); then printf 'NOTE: %s\n' "${notes[@]}"; fi
+if ((${#failures[@]} > 0)); then
+  printf 'FAILED: %s\n' "${failures[@]}"
+  exit 1
+fi
+say "Everything succeeded; logs are in $out"

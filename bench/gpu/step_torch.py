@@ -1,15 +1,19 @@
-"""Times steps of the models of step_models.cc in PyTorch on a card: inputs to the device, forward, loss to the host,
-backward; eager and, with --compile, compiled. One line of JSON each, like gpu_step_bench."""
+"""Times steps of the models of step_models.cc in PyTorch on a card, as gpu_step_bench times ours: forward, loss to the
+host, backward, and the next batch copied from locked memory beside it. In 16 bits by autocast, which keeps parameters
+and their gradients in float32 as we do, and with the whole model in 16 bits; resnet20 in both layouts. Then products.
+One line of JSON each. What fails is said, the rest follows, and the exit status is 1."""
 import argparse
 import json
 import statistics
+import sys
 import time
 
 import torch
 from torch import nn
 from torch.nn import functional
 
-PRECISIONS = {"fp32": None, "tf32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
+PRECISIONS = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+MODES = {"eager": "eager", "default": "compiled", "reduce-overhead": "compiled with reduce-overhead"}
 
 
 def mlp(width=4096):
@@ -71,55 +75,150 @@ class LanguageModel(nn.Module):
         return self.next(self.norm(self.blocks(self.tokens(x) + self.places))).flatten(0, 1)
 
 
-def cases():
-    yield "mlp", mlp(), torch.randn(256, 4096), torch.arange(256) % 10
-    yield "resnet20", resnet20(), torch.randn(256, 3, 32, 32), torch.arange(256) % 10
-    tokens = torch.arange(16 * 512).view(16, 512)
-    yield "language_model", LanguageModel(), tokens * 31 % 256, tokens.flatten() * 7 % 256
+def batch(name):
+    if name == "language_model":
+        tokens = torch.arange(16 * 512).view(16, 512)
+        return tokens * 31 % 256, tokens.flatten() * 7 % 256
+    shape = (256, 4096) if name == "mlp" else (256, 3, 32, 32)
+    return torch.randn(shape), torch.arange(256) * 7 % 10
 
 
-def time_steps(model, inputs, labels, dtype, rounds, steps):
-    inputs, labels = inputs.pin_memory(), labels.pin_memory()
+class StagedBatch:
+    """A batch in locked memory, copied to the card on a stream of its own."""
+
+    def __init__(self, *tensors):
+        self.tensors = [tensor.pin_memory() for tensor in tensors]
+        self.stream = torch.cuda.Stream()
+        self.stage()
+
+    def stage(self):
+        with torch.cuda.stream(self.stream):
+            self.staged = [tensor.cuda(non_blocking=True) for tensor in self.tensors]
+
+    def take(self):
+        """What was staged last, once it is there."""
+        torch.cuda.current_stream().wait_stream(self.stream)
+        for tensor in self.staged:
+            tensor.record_stream(torch.cuda.current_stream())
+        return self.staged
+
+
+def new_step(name, flags, mode, numbers, channels_last):
+    """A call that makes one step, and the batch's size."""
+    dtype = PRECISIONS[flags.precision]
+    layout = torch.channels_last if channels_last else torch.contiguous_format
+    model = {"mlp": mlp, "resnet20": resnet20, "language_model": LanguageModel}[name]()
+    model = model.to("cuda", dtype if numbers == "pure" else torch.float32, memory_format=layout)
+    inputs, labels = batch(name)
+    staged = StagedBatch(inputs.contiguous(memory_format=layout), labels)
+    # As we do: gradients of half precision would be too small to be kept.
+    scale = 65536 if flags.precision == "fp16" else 1
+
+    def losses(x, y):
+        with torch.autocast("cuda", dtype=dtype, enabled=numbers == "autocast"):
+            outputs = model(x.to(dtype) if numbers == "pure" and x.is_floating_point() else x)
+            loss = functional.cross_entropy(outputs.float(), y)
+        return loss, loss * scale
+
+    if mode != "eager":
+        losses = torch.compile(losses, mode=mode)
 
     def step():
         for parameter in model.parameters():
             parameter.grad = None
-        x, y = inputs.cuda(non_blocking=True), labels.cuda(non_blocking=True)
-        with torch.autocast("cuda", dtype=dtype or torch.float32, enabled=dtype is not None):
-            loss = functional.cross_entropy(model(x), y)
-        value = loss.detach()
-        value.item()
-        (loss * (65536 if dtype is torch.float16 else 1)).backward()
+        if mode != "eager":
+            torch.compiler.cudagraph_mark_step_begin()
+        loss, scaled = losses(*staged.take())
+        loss.item()
+        scaled.backward()
+        staged.stage()
 
-    times = []
-    for round_number in range(rounds + 1):
+    return step, len(inputs)
+
+
+def seconds_of(call, flags):
+    """Seconds of one call, as TimeOperation of device_timing.cc measures: the median of long rounds on a warm card, by
+    the host's clock from an idle card to an idle card."""
+    def round_of(calls):
         torch.cuda.synchronize()
         begin = time.perf_counter()
-        for _ in range(steps):
-            step()
+        for _ in range(calls):
+            call()
         torch.cuda.synchronize()
-        if round_number > 0:
-            times.append((time.perf_counter() - begin) * 1e3 / steps)
-    return statistics.median(times)
+        return time.perf_counter() - begin
+
+    # Compiles, chooses algorithms and records graphs.
+    round_of(5)
+    calls, warm = 1, 0.0
+    while True:
+        seconds = round_of(calls)
+        warm += seconds
+        if seconds >= flags.round_seconds and warm >= flags.warm_up_seconds:
+            break
+        if seconds < flags.round_seconds:
+            calls = int(calls * min(4, 1.1 * flags.round_seconds / seconds)) + 1
+    return statistics.median(round_of(calls) / calls for _ in range(flags.rounds))
+
+
+def report(name, **figures):
+    print(json.dumps({"name": name, **figures}), flush=True)
+
+
+def time_step(name, flags, mode, numbers, channels_last):
+    step, examples = new_step(name, flags, mode, numbers, channels_last)
+    seconds = seconds_of(step, flags)
+    layout = ", channels last" if channels_last else ""
+    report(f"{name} {flags.precision} in PyTorch, {MODES[mode]}, {numbers}{layout}", batch=examples,
+           step_milliseconds=seconds * 1e3, examples_per_s=examples / seconds)
+
+
+def time_product(n, flags):
+    a, b = (torch.randn(n, n, device="cuda").to(PRECISIONS[flags.precision]) for _ in range(2))
+    seconds = seconds_of(lambda: a @ b.T, flags)
+    report(f"product {n}, {flags.precision} in PyTorch", microseconds=seconds * 1e6,
+           tflop_per_s=2 * n**3 / seconds / 1e12)
+
+
+def cases(flags):
+    """A name and a call each."""
+    sixteen_bits = PRECISIONS[flags.precision] != torch.float32
+    for mode in flags.modes.split(","):
+        for name in ("language_model", "resnet20", "mlp"):
+            for numbers in ("autocast", "pure") if sixteen_bits else ("float32",):
+                for channels_last in (False, True) if name == "resnet20" else (False,):
+                    arguments = name, flags, mode, numbers, channels_last
+                    yield f"{name}, {mode}, {numbers}", lambda arguments=arguments: time_step(*arguments)
+        if mode == "eager":
+            for n in (256, 1024, 4096):
+                yield f"product {n}", lambda n=n: time_product(n, flags)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--precision", choices=list(PRECISIONS), default="fp32")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--modes", default="eager,reduce-overhead,default", help="of torch.compile, or eager")
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--round_seconds", type=float, default=0.2)
+    parser.add_argument("--warm_up_seconds", type=float, default=1)
     flags = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = flags.precision == "tf32"
-    for name, model, inputs, labels in cases():
-        model = model.cuda()
-        if flags.compile:
-            model = torch.compile(model)
-        milliseconds = time_steps(model, inputs, labels, PRECISIONS[flags.precision], flags.rounds, flags.steps)
-        how = "compiled" if flags.compile else "eager"
-        print(json.dumps({"name": f"{name} {flags.precision} in PyTorch, {how}", "batch": len(inputs),
-                          "step_milliseconds": milliseconds, "examples_per_s": len(inputs) / milliseconds * 1e3}))
+    # Sums in float32, as ours.
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
+    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+    torch.backends.cudnn.benchmark = True
+    print(f"# PyTorch {torch.__version__} on {torch.cuda.get_device_name()}", flush=True)
+    failed = 0
+    for name, call in cases(flags):
+        try:
+            call()
+        except Exception as error:  # Whatever PyTorch's compiler may raise.
+            print(f"FAILED: {name}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+            failed += 1
+        # The next one begins with free memory, and is compiled for itself.
+        torch.compiler.reset()
+        torch.cuda.empty_cache()
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
