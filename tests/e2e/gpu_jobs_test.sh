@@ -16,7 +16,18 @@ line 'resnet20 sync with one server, FP32, CPU", "batch": 4, "examples_per_s": [
 # The test has no MNIST.
 grep -q 'no data/mnist/train-images-idx3-ubyte' "$work/err" ||
   fail "it does not say what it left out: $(cat "$work/err")"
-[[ -s "$work/jobs/busy/metrics.jsonl" ]] || fail "the work is not kept in $work/jobs"
+# What is kept has the whole run's rate.
+rate="$(grep '"kind":"end"' "$work/jobs/busy/metrics.jsonl" | grep -o '"examples_per_second":[0-9.]*' | cut -d: -f2)"
+line "resnet20 sync with one server, .*\"examples_per_s\": $rate"
+
+python3 -B - "$root/bench/gpu" 2>"$work/err" <<'PYTHON' || fail "a missing nvidia-smi ends it: $(cat "$work/err")"
+import os, sys, threading
+sys.path.insert(0, sys.argv[1])
+import jobs
+os.environ["PATH"] = ""
+jobs.sample_card([], threading.Event())
+PYTHON
+grep -q 'how busy the card is cannot be asked: .*nvidia-smi' "$work/err" || fail "it says: $(cat "$work/err")"
 
 # MNIST's files are there, and are none.
 mkdir -p "$work/elsewhere/data/mnist"
