@@ -90,6 +90,9 @@ def every_mode(flags):
     # Longer than the config has it and with shifted digits, for 99 %.
     fields |= {"training__epochs": 12, "optimizer__schedule__cosine__length": 11.9,
                "data__augmentation__crop_padding": 2, "cluster__workers": 2, "cluster__evaluators": 1}
+    if flags.device == "CUDA":
+        # Of several cards, one for all.
+        fields["training__device_index"] = 0
     try:
         run(flags, 3, "compare", "configs/mnist_cnn.textproto", "--modes=sync,ssp:2,async", *settings(flags, **fields),
             "--overwrite", f"--run_directory={directory}")
