@@ -19,9 +19,9 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 all_stages=(steps torch operations jobs tests sanitizers)
-conformance=(elementwise image linear_algebra message peer repeated_work sequence)
+conformance=(elementwise image linear_algebra message peer repeated_work sequence update)
 tests=("${conformance[@]/#/kernels/conformance/}")
-tests=("${tests[@]/%/_test}" kernels/cuda/device_test kernels/cuda/update_test worker/nn/cuda_model_test
+tests=("${tests[@]/%/_test}" kernels/cuda/device_test worker/nn/cuda_model_test
   tests/integration/device_test)
 programs_needed=(bench/gpu/gpu_bench bench/gpu/gpu_step_bench cli/command/rubato coordinator/coordinator server/server
   worker/worker tests/e2e/make_cifar "${tests[@]}")

@@ -63,13 +63,13 @@ says "^--precision=fp32 with $work/packages/nvidia/cublas/lib:"
 says '^--precision=tf32 --only=product,linear,convolution,attention with'
 says '^Everything succeeded'
 
-for test in kernels/conformance/{elementwise,image,linear_algebra,message,peer,repeated_work,sequence}_test \
-  kernels/cuda/{device,update}_test worker/nn/cuda_model_test tests/integration/device_test; do
+for test in kernels/conformance/{elementwise,image,linear_algebra,message,peer,repeated_work,sequence,update}_test \
+  kernels/cuda/device_test worker/nn/cuda_model_test tests/integration/device_test; do
   # shellcheck disable=SC2016
   program "programs/$test" <<<'printf "a.cc:1: Skipped\nthere is no card 1: there is 1\n" && mkdir "$TEST_TMPDIR/job"'
 done
 try tests || fail "it failed, although a second card alone is missing"
-program programs/kernels/cuda/update_test <<<'printf "a.cc:1: Skipped\nCudaBf16: there is no driver\n"'
+program programs/kernels/conformance/update_test <<<'printf "a.cc:1: Skipped\nCudaBf16: there is no driver\n"'
 if try tests; then fail "it succeeded although tests were skipped"; fi
 says '^FAILED: tests were skipped: there is no driver$'
 
