@@ -13,6 +13,7 @@
 #include "kernels/attention_cpu.h"
 #include "kernels/check_arguments.h"
 #include "kernels/conv2d_cpu.h"
+#include "kernels/cpu_buffer.h"
 #include "kernels/elementwise_cpu.h"
 #include "kernels/embedding_cpu.h"
 #include "kernels/group_norm_cpu.h"
@@ -25,24 +26,6 @@
 namespace rubato {
 namespace {
 
-// Cache lines and the widest vectors.
-constexpr int64_t kAlignment = 64;
-
-class CpuBuffer : public DeviceBuffer {
- public:
-  explicit CpuBuffer(void* memory) : DeviceBuffer(memory) {}
-  ~CpuBuffer() override { std::free(address()); }
-};
-
-// Memory that somebody else frees.
-class SentBuffer : public DeviceBuffer {
- public:
-  explicit SentBuffer(std::shared_ptr<void> memory) : DeviceBuffer(memory.get()), memory_(std::move(memory)) {}
-
- private:
-  const std::shared_ptr<void> memory_;
-};
-
 class CpuEvent : public Event {
  public:
   bool Done() const override { return true; }
@@ -51,14 +34,6 @@ class CpuEvent : public Event {
 
 const float* In(const DeviceTensor& tensor) { return tensor.data<const float>(); }
 float* Out(const DeviceTensor& tensor) { return tensor.data<float>(); }
-
-// Zeroed, or null.
-void* AllocateZeros(int64_t bytes) {
-  const int64_t padded = (bytes / kAlignment + 1) * kAlignment;
-  void* memory = std::aligned_alloc(kAlignment, padded);
-  if (memory != nullptr) std::memset(memory, 0, padded);
-  return memory;
-}
 
 cpu::GroupNormSizes NormSizes(int64_t groups, const DeviceTensor& x) {
   const int64_t channels = x.shape()[1];

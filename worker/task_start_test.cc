@@ -13,6 +13,7 @@
 #include "common/health/health.h"
 #include "kernels/testing/deferred_backend.h"
 #include "worker/evaluator/evaluator_task.h"
+#include "worker/shared_clock.h"
 #include "worker/worker_task.h"
 
 namespace rubato::worker {
@@ -30,16 +31,6 @@ constexpr char kJob[] = R"(
   training { batch_size: 16 max_steps: 4 device: CUDA step_timeout_seconds: 60 }
   evaluation { batch_size: 32 }
 )";
-
-// Moves when somebody waits, by any thread.
-class SharedClock : public Clock {
- public:
-  absl::Time Now() const override { return absl::UnixEpoch() + absl::Seconds(seconds_.load()); }
-  void Sleep(absl::Duration duration) override { seconds_ += absl::ToInt64Seconds(duration); }
-
- private:
-  std::atomic<int64_t> seconds_ = 0;
-};
 
 // A device with so much memory, all of it free.
 class SmallBackend : public DeferredBackend {

@@ -1,7 +1,6 @@
 // The trainer on devices with a small range, and on one that hangs.
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <cmath>
 #include <memory>
 #include <string>
@@ -13,6 +12,7 @@
 #include "kernels/testing/deferred_backend.h"
 #include "kernels/testing/hanging_backend.h"
 #include "kernels/testing/small_range_backend.h"
+#include "worker/shared_clock.h"
 #include "worker/trainer_test_util.h"
 
 namespace rubato::worker {
@@ -107,16 +107,6 @@ TEST_F(ScaledTrainerTest, AnOverflowOfOneBatchUndoesALocalStep) {
   EXPECT_EQ(parameters_->examples_, (std::vector<uint64_t>{16, 16, 12, 12}));
   for (float weight : Weights()) EXPECT_TRUE(std::isfinite(weight));
 }
-
-// Moves when somebody waits, by any thread.
-class SharedClock : public Clock {
- public:
-  absl::Time Now() const override { return absl::UnixEpoch() + absl::Seconds(seconds_.load()); }
-  void Sleep(absl::Duration duration) override { seconds_ += absl::ToInt64Seconds(duration); }
-
- private:
-  std::atomic<int64_t> seconds_ = 0;
-};
 
 class HangingDeviceTest : public TrainerTest {
  protected:

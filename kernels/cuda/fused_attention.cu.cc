@@ -114,22 +114,28 @@ __device__ void TakeScores(float scale, int distance, RowSums<kParts, kColumns>&
   ForEach([&](int part, int half, int, float& sum) { sum *= factors[part][half]; }, sums);
 }
 
+// Keys and their values from `first` on: the tiles that are computed with, and those that come after them.
+template <typename T, int kRows, int kWidth>
+struct KeyTiles {
+  template <int kParts>
+  __device__ void Copy(const Head<kParts>& head, const T* qkv, int first, int buffer) {
+    CopyTile(head.Qkv(qkv, 1), first, keys[buffer]);
+    CopyTile(head.Qkv(qkv, 2), first, values[buffer]);
+  }
+
+  Tile<T, kRows, kWidth> keys[2], values[2];
+};
+
 // A block of threads for kBlockRows queries of a pair; those that see most begin first.
 template <typename T, int kWidth>
 __global__ void __launch_bounds__(kAttentionThreads)
     FusedAttentionKernel(AttentionGeometry g, float scale, const T* qkv, T* y, float* log_sum_exp) {
   constexpr int kRows = kTileRows<kWidth>, kParts = kPartsOf<kWidth>;
-  // The tile that is computed with and the one that comes after it.
-  __shared__ Tile<T, kRows, kWidth> keys[2];
-  __shared__ Tile<T, kRows, kWidth> values[2];
+  __shared__ KeyTiles<T, kRows, kWidth> tiles;
   const Head<kParts> head(g, true);
   const int first = head.begin() + WarpRow<kParts>();
   const int end = head.end();
-  const auto copy = [&](int column, int buffer) {
-    CopyTile(head.Qkv(qkv, 1), column, keys[buffer]);
-    CopyTile(head.Qkv(qkv, 2), column, values[buffer]);
-  };
-  copy(0, 0);
+  tiles.Copy(head, qkv, 0, 0);
   RowFragments<kParts, kWidth> queries;
   LoadRows(head.Qkv(qkv, 0), first, queries);
   RunningSoftmax<kParts> softmax;
@@ -138,16 +144,16 @@ __global__ void __launch_bounds__(kAttentionThreads)
   for (int column = 0, buffer = 0; column < end; column += kRows, buffer ^= 1) {
     AwaitCopies();
     __syncthreads();
-    if (column + kRows < end) copy(column + kRows, buffer ^ 1);
+    if (column + kRows < end) tiles.Copy(head, qkv, column + kRows, buffer ^ 1);
     if (column >= first + kPartRows * kParts) continue;
     RowSums<kParts, kRows> scores;
-    MultiplyByTile(queries, keys[buffer], 0, scores);
+    MultiplyByTile(queries, tiles.keys[buffer], 0, scores);
     if (column + kRows - 1 <= first) {
       TakeScores<false>(scale * kLog2E, column - first, scores, softmax, sums);
     } else {
       TakeScores<true>(scale * kLog2E, column - first, scores, softmax, sums);
     }
-    AddProduct(scores, values[buffer], 0, sums);
+    AddProduct(scores, tiles.values[buffer], 0, sums);
   }
   float factors[kParts][2];
   for (int part = 0; part < kParts; ++part) {
@@ -190,16 +196,11 @@ __global__ void __launch_bounds__(kAttentionThreads)
     FusedQueryGradientKernel(AttentionGeometry g, float scale, const T* qkv, const T* y, const float* log_sum_exp,
                              const T* dy, float* means, T* dqkv) {
   constexpr int kRows = kTileRows<kWidth>, kParts = kPartsOf<kWidth>;
-  __shared__ Tile<T, kRows, kWidth> keys[2];
-  __shared__ Tile<T, kRows, kWidth> values[2];
+  __shared__ KeyTiles<T, kRows, kWidth> tiles;
   const Head<kParts> head(g, true);
   const int first = head.begin() + WarpRow<kParts>();
   const int end = head.end();
-  const auto copy = [&](int column, int buffer) {
-    CopyTile(head.Qkv(qkv, 1), column, keys[buffer]);
-    CopyTile(head.Qkv(qkv, 2), column, values[buffer]);
-  };
-  copy(0, 0);
+  tiles.Copy(head, qkv, 0, 0);
   RowFragments<kParts, kWidth> queries, gradients;
   LoadRows(head.Qkv(qkv, 0), first, queries);
   LoadRows(head.Output(dy), first, gradients);
@@ -221,12 +222,12 @@ __global__ void __launch_bounds__(kAttentionThreads)
   for (int tile = 0, buffer = 0; tile < end; tile += kRows, buffer ^= 1) {
     AwaitCopies();
     __syncthreads();
-    if (tile + kRows < end) copy(tile + kRows, buffer ^ 1);
+    if (tile + kRows < end) tiles.Copy(head, qkv, tile + kRows, buffer ^ 1);
 #pragma unroll 1
     for (int column = tile; column < tile + kRows && column < first + kPartRows * kParts; column += kStep) {
       RowSums<kParts, kStep> scores, dprobabilities;
-      MultiplyByTile(queries, keys[buffer], column - tile, scores);
-      MultiplyByTile(gradients, values[buffer], column - tile, dprobabilities);
+      MultiplyByTile(queries, tiles.keys[buffer], column - tile, scores);
+      MultiplyByTile(gradients, tiles.values[buffer], column - tile, dprobabilities);
       DifferentiateScores(
           scale, [&](int part, int half, int) { return statistics[part][half]; }, scores, dprobabilities);
       if (column + kStep - 1 > first) {
@@ -236,7 +237,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
             },
             scores);
       }
-      AddProduct(scores, keys[buffer], column - tile, sums);
+      AddProduct(scores, tiles.keys[buffer], column - tile, sums);
     }
   }
   StoreRows(sums, scales, first, head.Qkv(dqkv, 0));
