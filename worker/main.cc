@@ -18,7 +18,7 @@
 #include "common/task_log.h"
 #include "common/transport/process_tuning.h"
 #include "kernels/backend_cuda.h"
-#include "worker/evaluator/evaluator_task.h"
+#include "worker/evaluator_task.h"
 #include "worker/worker_task.h"
 
 namespace {

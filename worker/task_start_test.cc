@@ -12,8 +12,8 @@
 #include "common/config/load.h"
 #include "common/health/health.h"
 #include "kernels/testing/deferred_backend.h"
-#include "worker/evaluator/evaluator_task.h"
-#include "worker/shared_clock.h"
+#include "worker/evaluator_task.h"
+#include "worker/testing/shared_clock.h"
 #include "worker/worker_task.h"
 
 namespace rubato::worker {

@@ -15,11 +15,11 @@
 #include "common/trace/trace_recorder.h"
 #include "kernels/optimizer/schedule.h"
 #include "worker/data/open_dataset.h"
-#include "worker/local_optimizer.h"
-#include "worker/model_memory.h"
 #include "worker/ps_client/host_packer.h"
-#include "worker/staged_parameters.h"
-#include "worker/static_source.h"
+#include "worker/ps_client/model_memory.h"
+#include "worker/ps_client/staged_parameters.h"
+#include "worker/training/local_optimizer.h"
+#include "worker/training/static_source.h"
 #include "worker/worker_metrics.h"
 
 namespace rubato::worker {

@@ -19,15 +19,15 @@
 #include "common/trace/timed_trace.h"
 #include "proto/coordinator.pb.h"
 #include "proto/job_config.pb.h"
-#include "worker/backend_choice.h"
-#include "worker/device_packer.h"
-#include "worker/dynamic_source.h"
+#include "worker/device/backend_choice.h"
+#include "worker/device/step_watchdog.h"
+#include "worker/device/worker_model.h"
+#include "worker/ps_client/device_packer.h"
 #include "worker/ps_client/gradient_packer.h"
 #include "worker/ps_client/ps_client.h"
-#include "worker/residual_files.h"
-#include "worker/step_watchdog.h"
-#include "worker/trainer.h"
-#include "worker/worker_model.h"
+#include "worker/ps_client/residual_files.h"
+#include "worker/training/dynamic_source.h"
+#include "worker/training/trainer.h"
 
 namespace rubato::worker {
 

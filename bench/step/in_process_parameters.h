@@ -9,7 +9,7 @@
 #include "kernels/backend.h"
 #include "proto/job_config.pb.h"
 #include "worker/nn/model.h"
-#include "worker/parameters.h"
+#include "worker/ps_client/parameters.h"
 
 namespace rubato::bench {
 

@@ -18,7 +18,7 @@ PausedSource::PausedSource(int64_t batch, int64_t features, int classes, uint64_
     : clock_(clock) {
   const std::vector<float> noise = NormalValues(batch * features, seed);
   for (int b = 0; b < kBatches; ++b) {
-    Batch& entry = batches_.emplace_back();
+    worker::Batch& entry = batches_.emplace_back();
     entry.examples = batch;
     entry.inputs = noise;
     std::rotate(entry.inputs.begin(), entry.inputs.begin() + b * features, entry.inputs.end());

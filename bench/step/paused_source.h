@@ -6,7 +6,7 @@
 
 #include "common/clock.h"
 #include "common/mutex.h"
-#include "worker/batch_source.h"
+#include "worker/training/batch_source.h"
 
 namespace rubato::bench {
 
@@ -30,7 +30,7 @@ class PausedSource : public worker::BatchSource {
 
  private:
   const Clock* const clock_;
-  std::vector<Batch> batches_;
+  std::vector<worker::Batch> batches_;
   Mutex mu_;
   CondVar changed_;
   bool paused_ ABSL_GUARDED_BY(mu_) = true;

@@ -13,10 +13,10 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "kernels/backend.h"
-#include "worker/model_memory.h"
 #include "worker/nn/replicated_model.h"
+#include "worker/ps_client/model_memory.h"
 #include "worker/ps_client/ps_client.h"
-#include "worker/trainer.h"
+#include "worker/training/trainer.h"
 
 namespace rubato::bench {
 

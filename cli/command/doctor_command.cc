@@ -26,8 +26,8 @@
 #include "common/transport/process_tuning.h"
 #include "kernels/backend_cuda.h"
 #include "kernels/optimizer/update_rule.h"
-#include "worker/backend_choice.h"
 #include "worker/data/open_dataset.h"
+#include "worker/device/backend_choice.h"
 
 namespace rubato {
 namespace {
@@ -79,7 +79,8 @@ absl::StatusOr<JobNeeds> ExamineJob(const DoctorOptions& options, v1::JobConfig*
                        absl::StrFormat("job %s: %d tasks, %.1f MiB of weights", config->name(), needs.tasks,
                                        static_cast<double>(needs.weight_bytes) / (1 << 20)),
                        ""});
-  absl::StatusOr<std::shared_ptr<const Dataset>> data = OpenDataset(*config, model, Split::kTrain);
+  absl::StatusOr<std::shared_ptr<const worker::Dataset>> data =
+      worker::OpenDataset(*config, model, worker::Split::kTrain);
   findings->push_back(data.ok() ? Finding{Verdict::kOk, "data", absl::StrCat((*data)->size(), " examples"), ""}
                                 : Bad("data", data.status(), "fetch the files, or mend data in the config"));
   return needs;

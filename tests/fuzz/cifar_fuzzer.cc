@@ -30,7 +30,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   cifar->add_mean(0);
   cifar->add_standard_deviation(1);
   const ModelSpec model = ImageModel({3, 32, 32}, kClasses);
-  const absl::StatusOr<std::shared_ptr<const Dataset>> dataset = OpenDataset(config, model, Split::kTrain);
+  const absl::StatusOr<std::shared_ptr<const worker::Dataset>> dataset =
+      worker::OpenDataset(config, model, worker::Split::kTrain);
   if (!dataset.ok()) return 0;
   RUBATO_FUZZ_CHECK((*dataset)->size() > 0, (*dataset)->size());
   ReadImages(**dataset, model);

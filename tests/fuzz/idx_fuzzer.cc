@@ -30,7 +30,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   config.mutable_data()->mutable_idx()->set_train_labels(labels.path());
   config.mutable_data()->mutable_idx()->set_standard_deviation(1);
   const ModelSpec model = ImageModel({2, 3}, kClasses);
-  const absl::StatusOr<std::shared_ptr<const Dataset>> dataset = OpenDataset(config, model, Split::kTrain);
+  const absl::StatusOr<std::shared_ptr<const worker::Dataset>> dataset =
+      worker::OpenDataset(config, model, worker::Split::kTrain);
   if (!dataset.ok()) return 0;
   ReadImages(**dataset, model);
   return 0;

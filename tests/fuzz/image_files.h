@@ -21,9 +21,9 @@ inline ModelSpec ImageModel(Shape input, int32_t classes) {
 }
 
 // Reads every example, whose pixels are from 0 to 1, and checks it against the model.
-inline void ReadImages(const Dataset& dataset, const ModelSpec& model) {
+inline void ReadImages(const worker::Dataset& dataset, const ModelSpec& model) {
   RUBATO_FUZZ_CHECK(dataset.input_elements() == NumElements(model.input), dataset.input_elements());
-  RUBATO_FUZZ_CHECK(dataset.label_kind() == LabelKind::kClasses, "labels are not classes");
+  RUBATO_FUZZ_CHECK(dataset.label_kind() == worker::LabelKind::kClasses, "labels are not classes");
   std::vector<float> inputs(dataset.input_elements());
   for (int64_t i = 0; i < dataset.size(); ++i) {
     int32_t label = -1;

@@ -26,7 +26,7 @@ ModelSpec MakeModel() {
 }
 
 // How many bytes of the file the examples use.
-int64_t ReadAll(const Dataset& dataset) {
+int64_t ReadAll(const worker::Dataset& dataset) {
   RUBATO_FUZZ_CHECK(dataset.input_elements() == kPositions && dataset.labels_per_example() == kPositions,
                     "another shape");
   std::vector<float> inputs(kPositions);
@@ -57,8 +57,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   config.mutable_data()->mutable_text()->set_path(file.path());
   config.mutable_data()->mutable_text()->set_test_fraction(held_out);
   int64_t bytes = 0;
-  for (Split split : {Split::kTrain, Split::kTest}) {
-    const absl::StatusOr<std::shared_ptr<const Dataset>> dataset = OpenDataset(config, MakeModel(), split);
+  for (worker::Split split : {worker::Split::kTrain, worker::Split::kTest}) {
+    const absl::StatusOr<std::shared_ptr<const worker::Dataset>> dataset =
+        worker::OpenDataset(config, MakeModel(), split);
     if (dataset.ok()) bytes += ReadAll(**dataset);
   }
   // Gzip may have unpacked more than the input has.

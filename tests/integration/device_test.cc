@@ -19,7 +19,7 @@
 #include "kernels/testing/hanging_backend.h"
 #include "kernels/testing/small_range_backend.h"
 #include "tests/integration/whole_job.h"
-#include "worker/careful_backend.h"
+#include "worker/device/testing/careful_backend.h"
 
 namespace rubato {
 namespace {

@@ -13,7 +13,7 @@
 #include "coordinator/coordinator_service.h"
 #include "coordinator/job_runner.h"
 #include "server/server_task.h"
-#include "worker/evaluator/evaluator_task.h"
+#include "worker/evaluator_task.h"
 #include "worker/worker_task.h"
 
 namespace rubato {

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
 
-namespace rubato {
+namespace rubato::worker {
 
 absl::StatusOr<std::unique_ptr<ByteFile>> ByteFile::Open(const std::string& path) {
   errno = 0;
@@ -55,4 +55,4 @@ absl::StatusOr<std::vector<uint8_t>> ReadWholeFile(const std::string& path, int6
   }
 }
 
-}  // namespace rubato
+}  // namespace rubato::worker

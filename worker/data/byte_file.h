@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace rubato {
+namespace rubato::worker {
 
 // A file that is read once, from its start to its end. A gzip file (whatever its name) gives its uncompressed bytes.
 // Not thread-safe.
@@ -38,6 +38,6 @@ class ByteFile {
 // All bytes of a file. ResourceExhausted: they are more than `max_bytes`. Otherwise the errors of ByteFile.
 absl::StatusOr<std::vector<uint8_t>> ReadWholeFile(const std::string& path, int64_t max_bytes);
 
-}  // namespace rubato
+}  // namespace rubato::worker
 
 #endif  // RUBATO_WORKER_DATA_BYTE_FILE_H_

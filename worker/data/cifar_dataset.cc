@@ -8,7 +8,7 @@
 #include "common/status.h"
 #include "worker/data/byte_file.h"
 
-namespace rubato {
+namespace rubato::worker {
 namespace {
 
 constexpr int64_t kChannels = 3, kPlane = 32 * 32, kImage = kChannels * kPlane;
@@ -93,4 +93,4 @@ absl::StatusOr<std::shared_ptr<const Dataset>> OpenCifarDataset(const CifarOptio
   return std::make_shared<const CifarDataset>(std::move(properties), std::move(records), options);
 }
 
-}  // namespace rubato
+}  // namespace rubato::worker

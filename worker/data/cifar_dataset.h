@@ -10,7 +10,7 @@
 #include "common/model_spec.h"
 #include "worker/data/dataset.h"
 
-namespace rubato {
+namespace rubato::worker {
 
 struct CifarOptions {
   std::vector<std::string> paths;
@@ -27,6 +27,6 @@ struct CifarOptions {
 // records, a label out of range, another input shape. Other codes where a file cannot be read.
 absl::StatusOr<std::shared_ptr<const Dataset>> OpenCifarDataset(const CifarOptions& options, const ModelSpec& model);
 
-}  // namespace rubato
+}  // namespace rubato::worker
 
 #endif  // RUBATO_WORKER_DATA_CIFAR_DATASET_H_

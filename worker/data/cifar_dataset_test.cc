@@ -5,9 +5,9 @@
 
 #include <cstdint>
 
-#include "worker/data/test_files.h"
+#include "worker/data/testing/test_files.h"
 
-namespace rubato {
+namespace rubato::worker {
 namespace {
 
 using ::testing::ElementsAre;
@@ -79,4 +79,4 @@ TEST(CifarDatasetTest, RefusesLabelsWithoutAnOutputAndOtherInputs) {
 }
 
 }  // namespace
-}  // namespace rubato
+}  // namespace rubato::worker

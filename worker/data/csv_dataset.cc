@@ -15,7 +15,7 @@
 #include "common/status.h"
 #include "worker/data/byte_file.h"
 
-namespace rubato {
+namespace rubato::worker {
 namespace {
 
 // Long enough to recognise what is wrong, short enough to read.
@@ -161,4 +161,4 @@ absl::StatusOr<std::shared_ptr<const Dataset>> OpenCsvDataset(const CsvOptions& 
   return parser.Finish(model.input);
 }
 
-}  // namespace rubato
+}  // namespace rubato::worker

@@ -8,7 +8,7 @@
 #include "common/model_spec.h"
 #include "worker/data/dataset.h"
 
-namespace rubato {
+namespace rubato::worker {
 
 struct CsvOptions {
   std::string path;
@@ -26,6 +26,6 @@ struct CsvOptions {
 // codes where the file cannot be read.
 absl::StatusOr<std::shared_ptr<const Dataset>> OpenCsvDataset(const CsvOptions& options, const ModelSpec& model);
 
-}  // namespace rubato
+}  // namespace rubato::worker
 
 #endif  // RUBATO_WORKER_DATA_CSV_DATASET_H_

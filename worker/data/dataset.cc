@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace rubato {
+namespace rubato::worker {
 
 absl::Status Dataset::Read(const int64_t* indices, int64_t n, float* inputs, int32_t* classes, float* targets) const {
   for (int64_t i = 0; i < n; ++i) {
@@ -13,4 +13,4 @@ absl::Status Dataset::Read(const int64_t* indices, int64_t n, float* inputs, int
   return ReadExamples(indices, n, inputs, classes, targets);
 }
 
-}  // namespace rubato
+}  // namespace rubato::worker

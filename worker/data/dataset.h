@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "common/model_spec.h"
 
-namespace rubato {
+namespace rubato::worker {
 
 enum class LabelKind {
   // labels_per_example() class numbers per example.
@@ -62,6 +62,6 @@ class Dataset {
   const int64_t input_elements_;
 };
 
-}  // namespace rubato
+}  // namespace rubato::worker
 
 #endif  // RUBATO_WORKER_DATA_DATASET_H_

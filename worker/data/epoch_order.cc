@@ -6,7 +6,7 @@
 
 #include "common/random.h"
 
-namespace rubato {
+namespace rubato::worker {
 
 EpochOrder::EpochOrder(uint64_t seed, int64_t epoch, int64_t n, bool shuffle) : epoch_(epoch), size_(n) {
   if (!shuffle) return;
@@ -33,4 +33,4 @@ std::shared_ptr<const EpochOrder> EpochOrders::Get(int64_t epoch) {
   return order;
 }
 
-}  // namespace rubato
+}  // namespace rubato::worker

@@ -9,7 +9,7 @@
 #include "absl/base/thread_annotations.h"
 #include "common/mutex.h"
 
-namespace rubato {
+namespace rubato::worker {
 
 // The order in which an epoch visits the examples: a permutation of [0, n) that depends on (seed, epoch, n) alone
 // (Fisher and Yates, in Durstenfeld's 1964 form), or the identity where examples are not shuffled. The same on every
@@ -47,6 +47,6 @@ class EpochOrders {
   std::deque<std::shared_ptr<const EpochOrder>> kept_ ABSL_GUARDED_BY(mu_);
 };
 
-}  // namespace rubato
+}  // namespace rubato::worker
 
 #endif  // RUBATO_WORKER_DATA_EPOCH_ORDER_H_

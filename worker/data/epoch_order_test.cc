@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace rubato {
+namespace rubato::worker {
 namespace {
 
 std::vector<int64_t> Positions(const EpochOrder& order) {
@@ -56,4 +56,4 @@ TEST(EpochOrdersTest, KeepsRecentOrders) {
 }
 
 }  // namespace
-}  // namespace rubato
+}  // namespace rubato::worker

@@ -12,7 +12,7 @@
 #include "common/status.h"
 #include "worker/data/byte_file.h"
 
-namespace rubato {
+namespace rubato::worker {
 namespace {
 
 constexpr int64_t kMaxBytes = int64_t{1} << 48;
@@ -169,4 +169,4 @@ absl::StatusOr<std::shared_ptr<const Dataset>> OpenIdxDataset(const IdxOptions& 
                                             options);
 }
 
-}  // namespace rubato
+}  // namespace rubato::worker

@@ -8,7 +8,7 @@
 #include "common/model_spec.h"
 #include "worker/data/dataset.h"
 
-namespace rubato {
+namespace rubato::worker {
 
 struct IdxOptions {
   std::string images;
@@ -27,6 +27,6 @@ struct IdxOptions {
 // agree, too few or too many bytes, a label out of range. Other codes where a file cannot be read.
 absl::StatusOr<std::shared_ptr<const Dataset>> OpenIdxDataset(const IdxOptions& options, const ModelSpec& model);
 
-}  // namespace rubato
+}  // namespace rubato::worker
 
 #endif  // RUBATO_WORKER_DATA_IDX_DATASET_H_

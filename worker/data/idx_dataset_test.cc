@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
-#include "worker/data/test_files.h"
+#include "worker/data/testing/test_files.h"
 
-namespace rubato {
+namespace rubato::worker {
 namespace {
 
 using ::testing::ElementsAre;
@@ -196,4 +196,4 @@ TEST_F(IdxDatasetTest, ImageSizeMustBeTheModels) {
 }
 
 }  // namespace
-}  // namespace rubato
+}  // namespace rubato::worker

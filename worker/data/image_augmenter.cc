@@ -5,7 +5,7 @@
 
 #include "common/random.h"
 
-namespace rubato {
+namespace rubato::worker {
 
 ImageAugmenter::ImageAugmenter(const v1::ImageAugmentation& config, uint64_t seed, const Shape& shape)
     : padding_(config.crop_padding()),
@@ -51,4 +51,4 @@ void ImageAugmenter::Apply(int64_t epoch, int64_t example, float* image) const {
   }
 }
 
-}  // namespace rubato
+}  // namespace rubato::worker

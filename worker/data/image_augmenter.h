@@ -6,7 +6,7 @@
 #include "common/shape.h"
 #include "proto/data_config.pb.h"
 
-namespace rubato {
+namespace rubato::worker {
 
 // Moves and mirrors images at random (He et al. 2016, as for CIFAR-10). What becomes of an image depends on the seed,
 // the epoch and the example's number alone, so it is the same on every worker and in every run. Immutable and
@@ -38,6 +38,6 @@ class ImageAugmenter {
   const int64_t channels_, height_, width_;
 };
 
-}  // namespace rubato
+}  // namespace rubato::worker
 
 #endif  // RUBATO_WORKER_DATA_IMAGE_AUGMENTER_H_

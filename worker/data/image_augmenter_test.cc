@@ -6,7 +6,7 @@
 #include <numeric>
 #include <vector>
 
-namespace rubato {
+namespace rubato::worker {
 namespace {
 
 const Shape kShape = {2, 4, 5};
@@ -106,4 +106,4 @@ TEST(ImageAugmenterTest, PaddingMayBeAsWideAsTheImage) {
 }
 
 }  // namespace
-}  // namespace rubato
+}  // namespace rubato::worker

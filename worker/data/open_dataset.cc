@@ -11,7 +11,7 @@
 #include "worker/data/teacher_dataset.h"
 #include "worker/data/text_dataset.h"
 
-namespace rubato {
+namespace rubato::worker {
 namespace {
 
 using DatasetOr = absl::StatusOr<std::shared_ptr<const Dataset>>;
@@ -101,4 +101,4 @@ DatasetOr OpenDataset(const v1::JobConfig& config, const ModelSpec& model, Split
   return dataset;
 }
 
-}  // namespace rubato
+}  // namespace rubato::worker

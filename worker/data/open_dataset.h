@@ -8,7 +8,7 @@
 #include "proto/job_config.pb.h"
 #include "worker/data/dataset.h"
 
-namespace rubato {
+namespace rubato::worker {
 
 enum class Split { kTrain, kTest };
 
@@ -17,6 +17,6 @@ enum class Split { kTrain, kTest };
 absl::StatusOr<std::shared_ptr<const Dataset>> OpenDataset(const v1::JobConfig& config, const ModelSpec& model,
                                                            Split split);
 
-}  // namespace rubato
+}  // namespace rubato::worker
 
 #endif  // RUBATO_WORKER_DATA_OPEN_DATASET_H_

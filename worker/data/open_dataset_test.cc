@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "worker/data/test_files.h"
+#include "worker/data/testing/test_files.h"
 
-namespace rubato {
+namespace rubato::worker {
 namespace {
 
 using ::testing::HasSubstr;
@@ -56,4 +56,4 @@ TEST(OpenDatasetTest, FilesDoNotFillVectorTargets) {
 }
 
 }  // namespace
-}  // namespace rubato
+}  // namespace rubato::worker

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
 
-namespace rubato {
+namespace rubato::worker {
 namespace {
 
 constexpr size_t kMaxRanges = 4096;
@@ -208,4 +208,4 @@ void Prefetcher::FinishJob(Job job, absl::Status status) {
   ready_.NotifyAll();
 }
 
-}  // namespace rubato
+}  // namespace rubato::worker

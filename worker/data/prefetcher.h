@@ -18,7 +18,7 @@
 #include "worker/data/epoch_order.h"
 #include "worker/data/image_augmenter.h"
 
-namespace rubato {
+namespace rubato::worker {
 
 // Positions [begin, end) of an epoch's order: a shard or a part of one, or a step's slice.
 struct ExampleRange {
@@ -138,6 +138,6 @@ class Prefetcher {
   std::vector<std::thread> threads_;
 };
 
-}  // namespace rubato
+}  // namespace rubato::worker
 
 #endif  // RUBATO_WORKER_DATA_PREFETCHER_H_

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace rubato {
+namespace rubato::worker {
 namespace {
 
 using ::testing::ElementsAre;
@@ -341,4 +341,4 @@ TEST_F(PrefetcherTest, ExamplesChangeByTheirEpochAndNumber) {
 }
 
 }  // namespace
-}  // namespace rubato
+}  // namespace rubato::worker

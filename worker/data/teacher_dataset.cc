@@ -7,7 +7,7 @@
 
 #include "common/random.h"
 
-namespace rubato {
+namespace rubato::worker {
 namespace {
 
 // Weights [inputs, outputs]: the inner loop below runs over outputs.
@@ -83,4 +83,4 @@ std::shared_ptr<const Dataset> MakeTeacherDataset(const TeacherOptions& options,
   return std::make_shared<const TeacherDataset>(std::move(properties), options, outputs);
 }
 
-}  // namespace rubato
+}  // namespace rubato::worker

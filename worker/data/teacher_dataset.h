@@ -6,7 +6,7 @@
 #include "common/model_spec.h"
 #include "worker/data/dataset.h"
 
-namespace rubato {
+namespace rubato::worker {
 
 struct TeacherOptions {
   uint64_t seed = 0;
@@ -24,6 +24,6 @@ struct TeacherOptions {
 // the teacher's weights whatever the number of examples.
 std::shared_ptr<const Dataset> MakeTeacherDataset(const TeacherOptions& options, const ModelSpec& model);
 
-}  // namespace rubato
+}  // namespace rubato::worker
 
 #endif  // RUBATO_WORKER_DATA_TEACHER_DATASET_H_

@@ -5,9 +5,9 @@
 #include <set>
 #include <vector>
 
-#include "worker/data/test_files.h"
+#include "worker/data/testing/test_files.h"
 
-namespace rubato {
+namespace rubato::worker {
 namespace {
 
 struct Examples {
@@ -81,4 +81,4 @@ TEST(TeacherDatasetTest, SquaredErrorTakesTheOutputs) {
 }
 
 }  // namespace
-}  // namespace rubato
+}  // namespace rubato::worker

@@ -9,7 +9,7 @@
 #include "common/status.h"
 #include "worker/data/byte_file.h"
 
-namespace rubato {
+namespace rubato::worker {
 namespace {
 
 constexpr int64_t kBytes = 256;
@@ -70,4 +70,4 @@ absl::StatusOr<std::shared_ptr<const Dataset>> OpenTextDataset(const TextOptions
   return std::make_shared<const TextDataset>(std::move(properties), std::move(text));
 }
 
-}  // namespace rubato
+}  // namespace rubato::worker

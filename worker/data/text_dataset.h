@@ -8,7 +8,7 @@
 #include "common/model_spec.h"
 #include "worker/data/dataset.h"
 
-namespace rubato {
+namespace rubato::worker {
 
 struct TextOptions {
   std::string path;
@@ -26,6 +26,6 @@ struct TextOptions {
 // window, a model that does not give classes for each position. Other codes where the file cannot be read.
 absl::StatusOr<std::shared_ptr<const Dataset>> OpenTextDataset(const TextOptions& options, const ModelSpec& model);
 
-}  // namespace rubato
+}  // namespace rubato::worker
 
 #endif  // RUBATO_WORKER_DATA_TEXT_DATASET_H_

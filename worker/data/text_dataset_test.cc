@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "worker/data/test_files.h"
+#include "worker/data/testing/test_files.h"
 
-namespace rubato {
+namespace rubato::worker {
 namespace {
 
 using ::testing::ElementsAre;
@@ -76,4 +76,4 @@ TEST(TextDatasetTest, RefusesAModelThatDoesNotReadBytesAndPredictThem) {
 }
 
 }  // namespace
-}  // namespace rubato
+}  // namespace rubato::worker

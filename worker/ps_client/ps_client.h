@@ -21,9 +21,9 @@
 #include "common/transport/exchange_client.h"
 #include "common/wire/exchange_codec.h"
 #include "proto/coordinator.pb.h"
-#include "worker/parameters.h"
 #include "worker/ps_client/batching.h"
 #include "worker/ps_client/gradient_packer.h"
+#include "worker/ps_client/parameters.h"
 #include "worker/ps_client/step_machine.h"
 
 namespace rubato::worker {

@@ -1,0 +1,78 @@
+#ifndef RUBATO_WORKER_PS_CLIENT_DEVICE_PACKER_H_
+#define RUBATO_WORKER_PS_CLIENT_DEVICE_PACKER_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kernels/backend.h"
+#include "proto/coordinator.pb.h"
+#include "worker/nn/model.h"
+#include "worker/ps_client/gradient_packer.h"
+
+namespace rubato::worker {
+
+// Packs gradients in the memory of a device, so that only their messages are copied to the host. What error feedback
+// keeps back stays on the device too. Enqueue and the residuals by the backend's thread.
+//
+//   RUBATO_RETURN_IF_ERROR(packer->Enqueue(tensor, step));
+//   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Event> packed, backend->Record());
+//   ...                                                  // packed->Done()
+//   absl::Span<const uint8_t> message = packer->Message(chunk);
+class DevicePacker : public GradientPacker {
+ public:
+  struct Options {
+    // Both outlive the packer.
+    const Model* model = nullptr;
+    Backend* backend = nullptr;
+    // By tensor.
+    std::vector<CodecSpec> codecs;
+    // Of the job, and the worker's index.
+    uint64_t seed = 0;
+    uint32_t worker = 0;
+  };
+
+  // ResourceExhausted: no memory for the messages.
+  static absl::StatusOr<std::unique_ptr<DevicePacker>> Create(const v1::JobDescription& job, const Options& options);
+
+  // Whether the tensor's gradient is packed; otherwise the host needs all of it.
+  bool Packs(int tensor) const { return options_.codecs[tensor].codec != v1::NONE; }
+  // Enqueues the packing of a tensor's gradient and the copies of its messages, which may be read once an event that is
+  // recorded afterwards is done. The chunks' last messages must not be needed any more. Internal: the device refused.
+  absl::Status Enqueue(int tensor, int64_t step);
+
+  // Begins with what residual() holds; and brings there what is kept back now. Internal: the device failed.
+  absl::Status UseResiduals();
+  absl::Status FetchResiduals();
+
+  v1::Codec codec(uint32_t chunk) const override { return chunks_[chunk].codec.codec; }
+  // Enqueue has done it.
+  void Pack(uint32_t, const float*, int64_t) override {}
+  absl::Span<const uint8_t> Message(uint32_t chunk) const override;
+  std::vector<float>* residual(uint32_t chunk) override { return &chunks_[chunk].residual; }
+
+ private:
+  struct Chunk {
+    CodecSpec codec;
+    int64_t offset = 0;
+    int64_t elements = 0;
+    DeviceTensor message;
+    DeviceTensor kept_back;
+    // Copies of them.
+    std::shared_ptr<void> bytes;
+    std::vector<float> residual;
+  };
+
+  explicit DevicePacker(const Options& options) : options_(options), chunks_of_tensor_(options.codecs.size()) {}
+  absl::Status Add(const v1::ChunkPlacement& placement);
+
+  const Options options_;
+  std::vector<Chunk> chunks_;
+  std::vector<std::vector<uint32_t>> chunks_of_tensor_;
+};
+
+}  // namespace rubato::worker
+
+#endif  // RUBATO_WORKER_PS_CLIENT_DEVICE_PACKER_H_

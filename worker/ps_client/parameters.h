@@ -1,0 +1,53 @@
+#ifndef RUBATO_WORKER_PS_CLIENT_PARAMETERS_H_
+#define RUBATO_WORKER_PS_CLIENT_PARAMETERS_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "proto/parameter_server.pb.h"
+
+namespace rubato::worker {
+
+// What a trainer needs of the parameter servers. Used by one trainer thread.
+//
+//   Step step;
+//   // Forward, layer by layer: false means that the step was moved; call Restart() and begin the forward again.
+//   if (!*parameters->AwaitTensor(tensor)) ...
+//   if (!*parameters->BeginStep(&step)) ...
+//   // Backward, layer by layer.
+//   parameters->PushTensor(tensor, examples, epoch);
+class Parameters {
+ public:
+  struct Step {
+    uint64_t generation = 0;
+    int64_t step = 0;
+    // The plan that the step belongs to, without later amendments.
+    v1::Plan plan;
+  };
+
+  virtual ~Parameters() = default;
+
+  // The step to begin next, unless it is moved.
+  virtual Step next_step() = 0;
+
+  // Waits until the tensor's weights for the next step are in place; false when the step was moved instead. Errors:
+  // DeadlineExceeded with whom it waited for; Unavailable when a server cannot be reached; Aborted when the task is no
+  // member any more; FailedPrecondition when a server refused; Cancelled or another status when it was cancelled.
+  virtual absl::StatusOr<bool> AwaitTensor(int tensor) = 0;
+
+  // After a move: asks again for what is missing. The trainer must not use weights from before.
+  virtual void Restart() = 0;
+
+  // All tensors have been awaited: the step begins. Errors as AwaitTensor; false when the step was moved.
+  virtual absl::StatusOr<bool> BeginStep(Step* step) = 0;
+
+  // The tensor's gradient of the current step is final. examples = 0: it is empty. `epoch`: position of the batch.
+  virtual void PushTensor(int tensor, uint64_t examples, double epoch) = 0;
+
+  // Waits until every push of the current step is acknowledged. Errors as AwaitTensor.
+  virtual absl::Status AwaitAcknowledgements() = 0;
+};
+
+}  // namespace rubato::worker
+
+#endif  // RUBATO_WORKER_PS_CLIENT_PARAMETERS_H_

@@ -1,0 +1,136 @@
+#include "worker/training/dynamic_source.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/config/local_sgd.h"
+#include "common/status.h"
+
+namespace rubato::worker {
+namespace {
+
+// An unanswered request is sent again after this long.
+constexpr absl::Duration kResend = absl::Seconds(1);
+// After NONE_NOW, the next request waits this long.
+constexpr absl::Duration kAskAgain = absl::Milliseconds(20);
+// How long Get waits for a shard, and for the coordinator to answer at all, before it lets the step be empty.
+constexpr absl::Duration kIdle = absl::Milliseconds(100);
+constexpr absl::Duration kPoll = absl::Milliseconds(10);
+constexpr absl::Duration kReadTimeout = absl::Minutes(10);
+
+}  // namespace
+
+void DynamicSource::Request(absl::Time now) {
+  if (done_) return;
+  if (open_) {
+    if (now - sent_at_ < kResend) return;
+  } else {
+    const int64_t low =
+        ExamplesPerStep(*options_.config) * static_cast<int64_t>(options_.config->data().prefetch_batches());
+    const bool wanted = options_.prefetcher->examples_queued() <= low;
+    if (finished_.empty() && (!wanted || now - none_at_ < kAskAgain)) return;
+    return SendRequest(now);
+  }
+  sent_at_ = now;
+  options_.send(request_);
+}
+
+void DynamicSource::SendRequest(absl::Time now) {
+  request_.set_request_id(request_.request_id() + 1);
+  request_.clear_finished_shards();
+  for (uint64_t shard : finished_) request_.add_finished_shards(shard);
+  open_ = true;
+  asked_at_ = sent_at_ = now;
+  options_.send(request_);
+}
+
+void DynamicSource::OnGrant(const v1::ShardGrant& grant) {
+  MutexLock lock(mu_);
+  if (!open_ || grant.request_id() != request_.request_id()) return;
+  open_ = false;
+  const auto& sent = request_.finished_shards();
+  finished_.erase(
+      std::remove_if(finished_.begin(), finished_.end(),
+                     [&sent](uint64_t shard) { return std::find(sent.begin(), sent.end(), shard) != sent.end(); }),
+      finished_.end());
+  switch (grant.result()) {
+    case v1::ShardGrant::GRANTED: {
+      absl::Status status = options_.prefetcher->Push({grant.epoch(), grant.begin(), grant.end(), grant.shard(), true});
+      if (!status.ok()) failed_ = Annotate(status, "shard from the coordinator");
+      break;
+    }
+    case v1::ShardGrant::DONE:
+      done_ = true;
+      break;
+    default:
+      none_at_ = options_.clock->Now();
+  }
+  granted_.NotifyAll();
+}
+
+absl::StatusOr<bool> DynamicSource::WaitForBatch(bool may_idle) {
+  const absl::Time begin = options_.clock->Now();
+  for (;;) {
+    {
+      MutexLock lock(mu_);
+      if (done_) return false;  // Also when examples are left: the job has had its last step.
+    }
+    if (options_.prefetcher->examples_queued() > 0) {
+      RUBATO_ASSIGN_OR_RETURN(batch_, options_.prefetcher->Next(kReadTimeout));
+      if (!batch_.has_value()) return absl::DeadlineExceededError("reading a batch took longer than 10 minutes");
+      MutexLock lock(mu_);
+      Request(options_.clock->Now());  // One ahead.
+      return true;
+    }
+    MutexLock lock(mu_);
+    RUBATO_RETURN_IF_ERROR(failed_);
+    const absl::Time now = options_.clock->Now();
+    Request(now);
+    // Others wait for this worker's step while it has nothing to do: what the coordinator has said, or that it is
+    // silent, is good for more than one step.
+    const bool told_none = now - none_at_ < kAskAgain;
+    const bool silent = open_ && now - asked_at_ >= kIdle;
+    if (((told_none || silent) && !may_idle) || now - begin >= kIdle) return false;
+    granted_.WaitFor(mu_, kPoll);
+  }
+}
+
+absl::StatusOr<BatchSource::Next> DynamicSource::Get(const Parameters::Step& step) {
+  if (begun_) {
+    begun_ = false;
+    if (batch_.has_value()) options_.prefetcher->Recycle(*std::exchange(batch_, std::nullopt));
+  }
+  const int64_t max_steps = options_.config->training().max_steps();
+  if (max_steps > 0 && step.step >= max_steps) return Next{.kind = Kind::kDone};
+  if (!batch_.has_value()) {
+    // A shard is reported when the step after its last one begins: that must not be put off.
+    const bool may_idle = step.plan.mode() == v1::ASYNC && !unreported_shard_.has_value();
+    RUBATO_ASSIGN_OR_RETURN(bool there, WaitForBatch(may_idle));
+    if (!there) {
+      MutexLock lock(mu_);
+      return Next{.kind = done_ ? Kind::kDone : Kind::kEmpty};
+    }
+  }
+  const double per_example = 1 / static_cast<double>(options_.train_examples);
+  const double epoch = static_cast<double>(batch_->epoch) +
+                       static_cast<double>(batch_->begin) / static_cast<double>(options_.train_examples);
+  return Next{Kind::kBatch, &*batch_, epoch, per_example};
+}
+
+void DynamicSource::Begun() {
+  begun_ = true;
+  MutexLock lock(mu_);
+  if (unreported_shard_.has_value()) finished_.push_back(*std::exchange(unreported_shard_, std::nullopt));
+  if (batch_.has_value() && batch_->last_of_shard) unreported_shard_ = batch_->shard;
+  if (!finished_.empty()) Request(options_.clock->Now());
+}
+
+void DynamicSource::Stopped() {
+  MutexLock lock(mu_);
+  if (done_ || !unreported_shard_.has_value()) return;
+  finished_.push_back(*std::exchange(unreported_shard_, std::nullopt));
+  // Not after an answer that may still be to come: nobody waits for it any more.
+  SendRequest(options_.clock->Now());
+}
+
+}  // namespace rubato::worker

@@ -1,0 +1,110 @@
+#ifndef RUBATO_WORKER_TRAINING_TESTING_FAKE_PARAMETERS_H_
+#define RUBATO_WORKER_TRAINING_TESTING_FAKE_PARAMETERS_H_
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "kernels/codec/codec.h"
+#include "proto/coordinator.pb.h"
+#include "worker/nn/model.h"
+#include "worker/ps_client/gradient_packer.h"
+#include "worker/ps_client/model_memory.h"
+#include "worker/ps_client/parameters.h"
+
+namespace rubato::worker {
+
+// Parameters in process: one worker, plain SGD when a tensor is pushed. Checks that the trainer keeps the protocol.
+class FakeParameters : public Parameters {
+ public:
+  FakeParameters(Model* model, ModelMemory* memory) : model_(model), memory_(memory) {
+    step_.generation = 1;
+    for (size_t i = 0; i < model->spec().tensors.size(); ++i) {
+      at_server_.emplace_back(model->weight(static_cast<int>(i)).elements());
+    }
+  }
+
+  Step next_step() override { return step_; }
+  absl::StatusOr<bool> AwaitTensor(int tensor) override {
+    if (moved_) return false;
+    EXPECT_EQ(pushed_.size() % model_->spec().tensors.size(), 0u) << "a step was awaited before the last was pushed";
+    awaited_.insert(tensor);
+    return true;
+  }
+  void Restart() override {
+    EXPECT_TRUE(moved_);
+    moved_ = false;
+    awaited_.clear();
+  }
+  absl::StatusOr<bool> BeginStep(Step* step) override {
+    if (move_at_ == step_.step) {  // The coordinator moves everybody on.
+      move_at_ = -1;
+      moved_ = true;
+      step_.generation++;
+      step_.step += 10;
+      return false;
+    }
+    EXPECT_EQ(awaited_.size(), model_->spec().tensors.size()) << "a step began before its weights were awaited";
+    awaited_.clear();
+    *step = step_;
+    begun_.push_back(step_.step++);
+    return true;
+  }
+  void PushTensor(int tensor, uint64_t examples, double) override {
+    pushed_.push_back(tensor);
+    if (examples == 0) {
+      ++empty_;
+      return;
+    }
+    examples_.push_back(examples);
+    float* weight = memory_->Weights(tensor, 0);
+    const int64_t elements = model_->weight(tensor).elements();
+    std::vector<float> gradient(memory_->Gradient(tensor, 0), memory_->Gradient(tensor, 0) + elements);
+    if (packer_ != nullptr) PackAndUnpack(tensor, gradient.data());
+    for (int64_t i = 0; i < elements; ++i) weight[i] = at_server_[tensor][i] -= learning_rate_ * gradient[i];
+  }
+  absl::Status AwaitAcknowledgements() override { return absl::OkStatus(); }
+
+  // From now on gradients are pushed as this packs them. Both outlive it.
+  void UsePacker(const v1::JobDescription* job, GradientPacker* packer) {
+    job_ = job;
+    packer_ = packer;
+  }
+
+  float learning_rate_ = 0.5f;
+  int64_t move_at_ = -1;
+  int empty_ = 0;
+  std::vector<uint64_t> examples_;  // Of each push that is not empty.
+  std::vector<int64_t> begun_;
+  std::vector<int> pushed_;
+
+ private:
+  void PackAndUnpack(int tensor, float* gradient) {
+    for (int i = 0; i < job_->chunks_size(); ++i) {
+      const v1::ChunkPlacement& placement = job_->chunks(i);
+      if (static_cast<int>(placement.tensor()) != tensor || packer_->codec(i) == v1::NONE) continue;
+      float* elements = gradient + placement.offset();
+      packer_->Pack(i, elements, begun_.back());
+      const absl::Span<const uint8_t> message = packer_->Message(i);
+      Decode(packer_->codec(i), message.data(), static_cast<int64_t>(message.size()),
+             static_cast<int64_t>(placement.length()), elements);
+    }
+  }
+
+  Model* const model_;
+  ModelMemory* const memory_;
+  const v1::JobDescription* job_ = nullptr;
+  GradientPacker* packer_ = nullptr;
+  std::vector<std::vector<float>> at_server_;
+  Step step_;
+  bool moved_ = false;
+  std::set<int> awaited_;
+};
+
+}  // namespace rubato::worker
+
+#endif  // RUBATO_WORKER_TRAINING_TESTING_FAKE_PARAMETERS_H_
