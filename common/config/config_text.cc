@@ -7,6 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "common/config/nearest_names.h"
 
 namespace rubato {
 namespace {
@@ -19,17 +22,18 @@ using google::protobuf::TextFormat;
 // Messages in messages: layers may hold layers. As many as a binary message may have.
 constexpr int kMaxDepth = 100;
 
-// Keeps the parser's errors instead of printing them.
+// Keeps the parser's errors instead of printing them, and says which fields may have been meant.
 class ErrorCollector : public google::protobuf::io::ErrorCollector {
  public:
-  explicit ErrorCollector(absl::string_view file) : file_(file) {}
+  ErrorCollector(absl::string_view file, const Descriptor* root) : file_(file), root_(root) {}
 
   // The parser counts from 0 and gives -1 where it has no position.
   void AddError(int line, google::protobuf::io::ColumnNumber column, const std::string& message) override {
+    const std::string text = absl::StrCat(absl::StripSuffix(message, "."), Nearest(message));
     if (file_.empty() || line < 0) {
-      errors_.push_back(message);
+      errors_.push_back(text);
     } else {
-      errors_.push_back(absl::StrCat(file_, ":", line + 1, ":", column + 1, ": ", message));
+      errors_.push_back(absl::StrCat(file_, ":", line + 1, ":", column + 1, ": ", text));
     }
   }
 
@@ -38,7 +42,16 @@ class ErrorCollector : public google::protobuf::io::ErrorCollector {
   }
 
  private:
+  // The parser tells the message type and the name in its text alone.
+  std::string Nearest(const std::string& message) const {
+    const std::vector<absl::string_view> parts = absl::StrSplit(message, '"');
+    if (parts.size() != 5 || parts[0] != "Message type " || parts[2] != " has no field named ") return "";
+    const Descriptor* type = root_->file()->pool()->FindMessageTypeByName(std::string(parts[1]));
+    return type == nullptr ? "" : NearestFields(parts[3], type, root_);
+  }
+
   const std::string file_;
+  const Descriptor* const root_;
   std::vector<std::string> errors_;
 };
 
@@ -79,7 +92,7 @@ std::string JoinFieldPath(absl::string_view parent, absl::string_view name) {
 }
 
 absl::Status ParseText(const std::string& text, absl::string_view file, Message* message, FieldPaths* written) {
-  ErrorCollector errors(file);
+  ErrorCollector errors(file, message->GetDescriptor());
   TextFormat::ParseInfoTree tree;
   TextFormat::Parser parser;
   parser.RecordErrorsTo(&errors);
@@ -92,7 +105,7 @@ absl::Status ParseText(const std::string& text, absl::string_view file, Message*
 
 absl::Status ParseFieldValue(const std::string& text, const FieldDescriptor* field, absl::string_view path,
                              Message* message, FieldPaths* written) {
-  ErrorCollector errors("");
+  ErrorCollector errors("", message->GetDescriptor());
   TextFormat::ParseInfoTree tree;
   TextFormat::Parser parser;
   parser.RecordErrorsTo(&errors);

@@ -4,12 +4,17 @@
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/text_format.h>
 
+#include <filesystem>
+
+#include "common/config/data_paths.h"
+
 namespace rubato {
 
 uint64_t ConfigFingerprint(const v1::JobConfig& config) {
   v1::JobConfig compared = config;
   compared.clear_run_directory();
-  // What a task finds on its machine.
+  // What a task finds on its machine: also the folders of files that it reads, not their names.
+  ForEachReadPath(&compared, [](std::string* path) { *path = std::filesystem::path(*path).filename().string(); });
   compared.mutable_training()->clear_device();
   compared.mutable_training()->clear_device_index();
   compared.mutable_training()->clear_cards();

@@ -2,10 +2,12 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "common/config/config_text.h"
+#include "common/config/data_paths.h"
 #include "common/config/defaults.h"
 #include "common/config/overrides.h"
 #include "common/config/validate.h"
@@ -60,7 +62,9 @@ absl::StatusOr<v1::JobConfig> ParseJobConfig(const std::string& text, absl::stri
 
 absl::StatusOr<v1::JobConfig> LoadJobConfig(const std::string& path, const std::vector<std::string>& overrides) {
   RUBATO_ASSIGN_OR_RETURN(const std::string text, ReadText(path));
-  return ParseJobConfig(text, path, overrides);
+  RUBATO_ASSIGN_OR_RETURN(v1::JobConfig config, ParseJobConfig(text, path, overrides));
+  ResolveReadPaths(std::filesystem::path(path).parent_path().string(), &config);
+  return config;
 }
 
 }  // namespace rubato

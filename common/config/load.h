@@ -12,7 +12,8 @@
 namespace rubato {
 
 // Reads a job's textproto, applies "path=value" overrides in order (common/config/overrides.h), fills in the defaults,
-// names of layers included, and checks the whole. Whether the data files exist is not looked at.
+// names of layers included, checks the whole, and makes the paths of files that the job reads absolute
+// (common/config/data_paths.h). Whether these exist is not checked: another machine may have them.
 //
 //   RUBATO_ASSIGN_OR_RETURN(v1::JobConfig config, LoadJobConfig("job.textproto", {"training.epochs=3"}));
 //
@@ -21,7 +22,7 @@ namespace rubato {
 // "<field path>: value <value>; allowed: <allowed>" for what they say.
 absl::StatusOr<v1::JobConfig> LoadJobConfig(const std::string& path, const std::vector<std::string>& overrides);
 
-// The same for a text in memory; `name` stands for the file's path in messages.
+// The same for a text in memory, whose paths stay as they are; `name` stands for the file's path in messages.
 absl::StatusOr<v1::JobConfig> ParseJobConfig(const std::string& text, absl::string_view name,
                                              const std::vector<std::string>& overrides);
 

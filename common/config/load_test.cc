@@ -72,6 +72,19 @@ TEST(LoadTest, EndlessFileIsRefused) {
   EXPECT_THAT(std::string(LoadJobConfig("/dev/zero", {}).status().message()), HasSubstr("/dev/zero: more than"));
 }
 
+TEST(LoadTest, AnUnknownFieldNamesTheNearestOnes) {
+  const auto error = [](const std::string& text, const std::vector<std::string>& overrides = {}) {
+    return std::string(ParseJobConfig(text, "a.textproto", overrides).status().message());
+  };
+  EXPECT_THAT(error("cluster { wrkers: 2 }"), HasSubstr("no field named \"wrkers\"; did you mean workers?"));
+  EXPECT_THAT(error("batch_size: 2"),
+              HasSubstr("no field named \"batch_size\"; did you mean training.batch_size or evaluation.batch_size?"));
+  EXPECT_THAT(error("model { layers { liner { units: 1 } } }"), HasSubstr("did you mean linear?"));
+  EXPECT_THAT(error("cluster { zzzzzzzz: 2 }"), ::testing::Not(HasSubstr("did you mean")));
+  EXPECT_THAT(error(kJob, {"training.epoch=2"}),
+              HasSubstr("no field \"epoch\" in TrainingConfig; did you mean epochs?"));
+}
+
 TEST(LoadTest, SyntaxErrorsHaveLineAndColumn) {
   EXPECT_THAT(std::string(ParseJobConfig("name: \"a\"\ncluster { workers: x }", "a.textproto", {}).status().message()),
               HasSubstr("a.textproto:2:20: "));

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "common/config/nearest_names.h"
 #include "common/status.h"
 
 namespace rubato {
@@ -82,7 +83,8 @@ absl::StatusOr<Segment> ParseSegment(absl::string_view text, const Descriptor* d
   Segment segment;
   segment.field = descriptor->FindFieldByName(std::string(name));
   if (segment.field == nullptr) {
-    return Problem(absl::StrCat("no field \"", absl::CHexEscape(name), "\" in ", descriptor->name()),
+    return Problem(absl::StrCat("no field \"", absl::CHexEscape(name), "\" in ", descriptor->name(),
+                                NearestFields(name, descriptor, v1::JobConfig::descriptor())),
                    FieldNames(descriptor));
   }
   if (bracket == absl::string_view::npos) return segment;

@@ -105,7 +105,8 @@ TEST(OverridesTest, ErrorsNamePathValueAndWhatIsAllowed) {
   for (const BadOverride& bad : std::vector<BadOverride>{
            {"training.epochs", "no \"=\"; allowed: path=value"},
            {"=3", "no field \"\" in JobConfig; allowed: name, seed"},
-           {"cluster.wrkers=3", "no field \"wrkers\" in ClusterConfig; allowed: servers, workers, evaluators"},
+           {"cluster.wrkers=3",
+            "no field \"wrkers\" in ClusterConfig; did you mean workers?; allowed: servers, workers, evaluators"},
            {"cluster..workers=3", "no field \"\" in ClusterConfig"},
            {"cluster.workers.x=3", "workers has no fields"},
            {"cluster.workers[0]=3", "\"workers[0]\" has an index but is no list; allowed: workers"},
