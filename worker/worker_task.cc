@@ -40,6 +40,7 @@ Prefetcher::Options PrefetchOptions(const v1::JobConfig& config, std::shared_ptr
   prefetch.shuffle = !config.data().no_shuffle();
   prefetch.batch_size = ExamplesPerStep(config);
   prefetch.queue_batches = config.data().prefetch_batches();
+  prefetch.threads = static_cast<int>(config.data().prefetch_threads());
   if (config.data().has_augmentation()) {
     prefetch.augmenter = std::make_shared<const ImageAugmenter>(config.data().augmentation(), config.seed(),
                                                                 prefetch.dataset->input_shape());

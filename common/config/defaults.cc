@@ -99,6 +99,8 @@ void FillData(const Filler& filler, int64_t examples_per_step, v1::DataConfig* d
   FILL(filler, "data", data, shard_examples,
        std::min(10 * std::clamp<int64_t>(examples_per_step, 1, kMaxShardExamples), kMaxShardExamples));
   FILL(filler, "data", data, prefetch_batches, 4);
+  FILL(filler, "data", data, prefetch_threads, 1);
+  if (!data->has_memory_bytes()) data->set_memory_bytes(uint64_t{1} << 30);
   if (data->has_idx()) FILL(filler, "data.idx", data->mutable_idx(), standard_deviation, 1);
   if (data->has_cifar() && data->cifar().mean().empty()) data->mutable_cifar()->add_mean(0);
   if (data->has_cifar() && data->cifar().standard_deviation().empty()) data->mutable_cifar()->add_standard_deviation(1);

@@ -29,6 +29,8 @@ TEST(DefaultsTest, FillsWhatTheCommentsState) {
   EXPECT_EQ(config.data().dispatch(), v1::DataConfig::DYNAMIC);
   EXPECT_EQ(config.data().shard_examples(), 320);
   EXPECT_EQ(config.data().prefetch_batches(), 4u);
+  EXPECT_EQ(config.data().prefetch_threads(), 1u);
+  EXPECT_EQ(config.data().memory_bytes(), 1u << 30);
   EXPECT_EQ(config.optimizer().schedule().unit(), v1::LearningRateSchedule::EPOCHS);
   EXPECT_TRUE(config.optimizer().schedule().has_constant());
   EXPECT_EQ(config.consistency().on_non_finite(), v1::ConsistencyConfig::SKIP_STEP);

@@ -165,6 +165,10 @@ void ValidateData(const ModelSpec* model, const v1::JobConfig& config, ErrorList
   }
   errors->CheckInteger("data.shard_examples", data.shard_examples(), 1, kMaxExamples);
   errors->CheckInteger("data.prefetch_batches", data.prefetch_batches(), 1, 64);
+  errors->CheckInteger("data.prefetch_threads", data.prefetch_threads(), 1, 64);
+  if (data.memory_bytes() > uint64_t{1} << 48) {
+    errors->Add("data.memory_bytes", absl::StrCat(data.memory_bytes()), "0 to 281474976710656 (2^48)");
+  }
 }
 
 }  // namespace rubato

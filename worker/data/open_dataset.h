@@ -13,7 +13,8 @@ namespace rubato::worker {
 enum class Split { kTrain, kTest };
 
 // Opens the data that a loaded config names (common/config). FailedPrecondition when the config names none for the
-// split. Otherwise the errors of the source's reader: idx_dataset.h, csv_dataset.h, cifar_dataset.h, text_dataset.h.
+// split. InvalidArgument: the data does not fit the model. Otherwise the errors of the source's reader
+// (readers/readers.h).
 absl::StatusOr<std::shared_ptr<const Dataset>> OpenDataset(const v1::JobConfig& config, const ModelSpec& model,
                                                            Split split);
 

@@ -7,7 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "common/model_spec.h"
+#include "proto/job_config.pb.h"
+#include "worker/data/open_dataset.h"
 
 namespace rubato::worker {
 
@@ -28,6 +31,19 @@ inline std::string IdxBytes(const std::vector<uint32_t>& dimensions, const std::
   std::string bytes = BigEndianWord(0x0800 + static_cast<uint32_t>(dimensions.size()));
   for (uint32_t dimension : dimensions) bytes += BigEndianWord(dimension);
   return bytes + payload;
+}
+
+// Opens what `config` says twice, with the files in memory and without, and expects the same. Returns the latter.
+inline absl::StatusOr<std::shared_ptr<const Dataset>> OpenBothWays(v1::JobConfig config, const ModelSpec& model,
+                                                                   Split split = Split::kTrain) {
+  config.mutable_data()->set_memory_bytes(1 << 30);
+  const auto in_memory = OpenDataset(config, model, split);
+  config.mutable_data()->set_memory_bytes(0);
+  const auto streamed = OpenDataset(config, model, split);
+  EXPECT_EQ(in_memory.status(), streamed.status());
+  if (!in_memory.ok() || !streamed.ok()) return streamed.status();
+  EXPECT_EQ((*in_memory)->size(), (*streamed)->size());
+  return *streamed;
 }
 
 // As much of a model as the readers look at.

@@ -1,5 +1,3 @@
-#include "worker/data/text_dataset.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,11 +15,24 @@ ModelSpec TextModel(int64_t positions) {
   return model;
 }
 
+struct TextOptions {
+  std::string path;
+  double test_fraction = 0;
+  bool test = false;
+};
+
+absl::StatusOr<std::shared_ptr<const Dataset>> Open(const TextOptions& options, const ModelSpec& model) {
+  v1::JobConfig config;
+  config.mutable_data()->mutable_text()->set_path(options.path);
+  config.mutable_data()->mutable_text()->set_test_fraction(options.test_fraction);
+  return OpenBothWays(config, model, options.test ? Split::kTest : Split::kTrain);
+}
+
 TEST(TextDatasetTest, WindowsFollowEachOtherAndLabelsAreTheNextBytes) {
   const std::string path = WriteTestFile("text",
                                          "abcdefgh\xff"
                                          "j");
-  const auto data = OpenTextDataset({.path = path}, TextModel(3));
+  const auto data = Open({.path = path}, TextModel(3));
   ASSERT_TRUE(data.ok()) << data.status();
   EXPECT_EQ((*data)->size(), 3);
   EXPECT_EQ((*data)->labels_per_example(), 3);
@@ -36,9 +47,9 @@ TEST(TextDatasetTest, WindowsFollowEachOtherAndLabelsAreTheNextBytes) {
 TEST(TextDatasetTest, TheEndOfTheFileIsHeldOut) {
   const std::string path = WriteTestFile("text", "abcdefghij");
   TextOptions options = {.path = path, .test_fraction = 0.4};
-  const auto train = OpenTextDataset(options, TextModel(2));
+  const auto train = Open(options, TextModel(2));
   options.test = true;
-  const auto test = OpenTextDataset(options, TextModel(2));
+  const auto test = Open(options, TextModel(2));
   ASSERT_TRUE(train.ok() && test.ok());
   // "abcdef" and "ghij": a window and the byte after it.
   EXPECT_EQ((*train)->size(), 2);
@@ -54,14 +65,13 @@ TEST(TextDatasetTest, TheEndOfTheFileIsHeldOut) {
 
 TEST(TextDatasetTest, RefusesAPartThatIsShorterThanAWindow) {
   const std::string path = WriteTestFile("text", "abcdefghij");
-  const absl::Status train = OpenTextDataset({.path = path, .test_fraction = 0.5}, TextModel(5)).status();
+  const absl::Status train = Open({.path = path, .test_fraction = 0.5}, TextModel(5)).status();
   EXPECT_EQ(train.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(train.message(),
             path + ": 5 bytes to train with (data.text.test_fraction: 0.5); expected: at least 6, one window");
-  EXPECT_THAT(
-      std::string(OpenTextDataset({.path = path, .test_fraction = 0.2, .test = true}, TextModel(5)).status().message()),
-      HasSubstr("2 bytes are held out"));
-  EXPECT_EQ(OpenTextDataset({.path = "no/such/file"}, TextModel(5)).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(Open({.path = path, .test_fraction = 0.2, .test = true}, TextModel(5)).status().message()),
+              HasSubstr("2 bytes are held out"));
+  EXPECT_EQ(Open({.path = "no/such/file"}, TextModel(5)).status().code(), absl::StatusCode::kNotFound);
 }
 
 TEST(TextDatasetTest, RefusesAModelThatDoesNotReadBytesAndPredictThem) {
@@ -71,7 +81,7 @@ TEST(TextDatasetTest, RefusesAModelThatDoesNotReadBytesAndPredictThem) {
   few_classes.output = {3, 255};
   one_label.output = {256};
   for (const ModelSpec& model : {few_tokens, few_classes, one_label}) {
-    EXPECT_EQ(OpenTextDataset({.path = path}, model).status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(Open({.path = path}, model).status().code(), absl::StatusCode::kInvalidArgument);
   }
 }
 

@@ -1,5 +1,3 @@
-#include "worker/data/idx_dataset.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <zlib.h>
@@ -14,6 +12,23 @@ using ::testing::HasSubstr;
 
 const std::string kThreeImages("\x00\xff\x33\x01\x02\x03\x04\x05\x06\x07\x08\x09", 12);
 
+struct IdxOptions {
+  std::string images;
+  std::string labels;
+  double mean = 0;
+  double standard_deviation = 1;
+};
+
+absl::StatusOr<std::shared_ptr<const Dataset>> Open(const IdxOptions& options, const ModelSpec& model) {
+  v1::JobConfig config;
+  v1::IdxData* idx = config.mutable_data()->mutable_idx();
+  idx->set_train_images(options.images);
+  idx->set_train_labels(options.labels);
+  idx->set_mean(options.mean);
+  idx->set_standard_deviation(options.standard_deviation);
+  return OpenBothWays(config, model);
+}
+
 class IdxDatasetTest : public ::testing::Test {
  protected:
   std::string Name(const std::string& kind) const {
@@ -25,7 +40,7 @@ class IdxDatasetTest : public ::testing::Test {
     options_.labels = WriteTestFile(Name("-labels"), labels);
   }
 
-  std::string Error(const ModelSpec& model) { return std::string(OpenIdxDataset(options_, model).status().message()); }
+  std::string Error(const ModelSpec& model) { return std::string(Open(options_, model).status().message()); }
 
   IdxOptions options_;
   const ModelSpec model_ = DataModel({1, 2, 2}, {10});
@@ -35,7 +50,7 @@ class IdxDatasetTest : public ::testing::Test {
 
 TEST_F(IdxDatasetTest, ReadsImagesAndClasses) {
   Write(good_images_, good_labels_);
-  absl::StatusOr<std::shared_ptr<const Dataset>> data = OpenIdxDataset(options_, model_);
+  absl::StatusOr<std::shared_ptr<const Dataset>> data = Open(options_, model_);
   ASSERT_TRUE(data.ok()) << data.status();
   EXPECT_EQ((*data)->size(), 3);
   EXPECT_EQ((*data)->input_shape(), Shape({1, 2, 2}));
@@ -52,7 +67,7 @@ TEST_F(IdxDatasetTest, NormalisesPixels) {
   Write(good_images_, good_labels_);
   options_.mean = 0.5;
   options_.standard_deviation = 0.25;
-  absl::StatusOr<std::shared_ptr<const Dataset>> data = OpenIdxDataset(options_, model_);
+  absl::StatusOr<std::shared_ptr<const Dataset>> data = Open(options_, model_);
   ASSERT_TRUE(data.ok()) << data.status();
   const int64_t index = 0;
   float inputs[4];
@@ -64,7 +79,7 @@ TEST_F(IdxDatasetTest, NormalisesPixels) {
 
 TEST_F(IdxDatasetTest, IndexOutOfRangeIsNamed) {
   Write(good_images_, good_labels_);
-  absl::StatusOr<std::shared_ptr<const Dataset>> data = OpenIdxDataset(options_, model_);
+  absl::StatusOr<std::shared_ptr<const Dataset>> data = Open(options_, model_);
   ASSERT_TRUE(data.ok()) << data.status();
   float inputs[4];
   int32_t label;
@@ -83,7 +98,7 @@ TEST_F(IdxDatasetTest, FlatInputTakesImages) {
 TEST_F(IdxDatasetTest, SquaredErrorTakesTheLabelAsANumber) {
   Write(good_images_, good_labels_);
   absl::StatusOr<std::shared_ptr<const Dataset>> data =
-      OpenIdxDataset(options_, DataModel({4}, {1}, v1::ModelConfig::MEAN_SQUARED_ERROR));
+      Open(options_, DataModel({4}, {1}, v1::ModelConfig::MEAN_SQUARED_ERROR));
   ASSERT_TRUE(data.ok()) << data.status();
   EXPECT_EQ((*data)->label_kind(), LabelKind::kTargets);
   EXPECT_EQ((*data)->target_elements(), 1);
@@ -127,7 +142,7 @@ TEST_F(IdxDatasetTest, DamagedGzipIsAnErrorWithTheFilesName) {
 TEST_F(IdxDatasetTest, MissingFileIsNotFound) {
   Write(good_images_, good_labels_);
   options_.labels = "no/such/labels";
-  const absl::Status status = OpenIdxDataset(options_, model_).status();
+  const absl::Status status = Open(options_, model_).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(status.message()), HasSubstr("no/such/labels"));
 }

@@ -1,5 +1,3 @@
-#include "worker/data/csv_dataset.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,6 +11,12 @@ using ::testing::HasSubstr;
 
 using DatasetOr = absl::StatusOr<std::shared_ptr<const Dataset>>;
 
+struct CsvOptions {
+  std::string path;
+  int64_t label_column = 0;
+  bool header = false;
+};
+
 const ModelSpec& Model() {
   static const ModelSpec* const model = new ModelSpec(DataModel({2}, {3}));
   return *model;
@@ -23,12 +27,21 @@ CsvOptions Options(const std::string& text, int64_t label_column = 0, bool heade
   return {.path = WriteTestFile(name + ".csv", text), .label_column = label_column, .header = header};
 }
 
+DatasetOr Open(const CsvOptions& options, const ModelSpec& model) {
+  v1::JobConfig config;
+  v1::CsvData* csv = config.mutable_data()->mutable_csv();
+  csv->set_train_path(options.path);
+  csv->set_label_column(options.label_column);
+  csv->set_header(options.header);
+  return OpenBothWays(config, model);
+}
+
 std::string Error(const CsvOptions& options, const ModelSpec& model = Model()) {
-  return std::string(OpenCsvDataset(options, model).status().message());
+  return std::string(Open(options, model).status().message());
 }
 
 TEST(CsvDatasetTest, ReadsFeaturesAroundTheLabel) {
-  DatasetOr data = OpenCsvDataset(Options("0.5,2,-1e-1\n1.5,0,3\n", 1), Model());
+  DatasetOr data = Open(Options("0.5,2,-1e-1\n1.5,0,3\n", 1), Model());
   ASSERT_TRUE(data.ok()) << data.status();
   EXPECT_EQ((*data)->size(), 2);
   const int64_t indices[] = {1, 0};
@@ -40,13 +53,13 @@ TEST(CsvDatasetTest, ReadsFeaturesAroundTheLabel) {
 }
 
 TEST(CsvDatasetTest, SkipsHeaderBlanksAndEmptyLines) {
-  DatasetOr data = OpenCsvDataset(Options("\xef\xbb\xbflabel,a,b\r\n 1 , 2,\t3 \r\n\r\n2,4,5", 0, true), Model());
+  DatasetOr data = Open(Options("\xef\xbb\xbflabel,a,b\r\n 1 , 2,\t3 \r\n\r\n2,4,5", 0, true), Model());
   ASSERT_TRUE(data.ok()) << data.status();
   EXPECT_EQ((*data)->size(), 2);
 }
 
 TEST(CsvDatasetTest, SquaredErrorTakesAnyNumber) {
-  DatasetOr data = OpenCsvDataset(Options("1,2,-7.5\n", 2), DataModel({2}, {1}, v1::ModelConfig::MEAN_SQUARED_ERROR));
+  DatasetOr data = Open(Options("1,2,-7.5\n", 2), DataModel({2}, {1}, v1::ModelConfig::MEAN_SQUARED_ERROR));
   ASSERT_TRUE(data.ok()) << data.status();
   const int64_t index = 0;
   float inputs[2], target;
@@ -84,15 +97,20 @@ TEST(CsvDatasetTest, BinaryDataIsShownEscapedAndCut) {
 }
 
 TEST(CsvDatasetTest, MissingFileIsNotFound) {
-  EXPECT_EQ(OpenCsvDataset({.path = "no/such.csv"}, Model()).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(Open({.path = "no/such.csv"}, Model()).status().code(), absl::StatusCode::kNotFound);
 }
 
 TEST(CsvDatasetTest, ReadsFilesLongerThanOneBlock) {
   std::string text;
   for (int i = 0; i < 300000; ++i) text += "1,2,3\n";
-  DatasetOr data = OpenCsvDataset(Options(text), Model());
+  DatasetOr data = Open(Options(text), Model());
   ASSERT_TRUE(data.ok()) << data.status();
   EXPECT_EQ((*data)->size(), 300000);
+}
+
+TEST(CsvDatasetTest, ALineWithoutAnEndIsRefusedBeforeItFillsTheMemory) {
+  const CsvOptions options = {.path = "/dev/zero"};
+  EXPECT_THAT(Error(options), HasSubstr("/dev/zero:1: a line of more than"));
 }
 
 }  // namespace

@@ -1,5 +1,3 @@
-#include "worker/data/teacher_dataset.h"
-
 #include <gtest/gtest.h>
 
 #include <set>
@@ -23,19 +21,36 @@ Examples ReadAll(const Dataset& data) {
   return examples;
 }
 
+struct TeacherOptions {
+  uint64_t seed = 0;
+  int64_t examples = 0;
+  double noise = 0;
+  bool test = false;
+};
+
+std::shared_ptr<const Dataset> Open(const TeacherOptions& options, const ModelSpec& model) {
+  v1::JobConfig config;
+  config.set_seed(options.seed);
+  v1::TeacherData* teacher = config.mutable_data()->mutable_teacher();
+  options.test ? teacher->set_test_examples(options.examples) : teacher->set_train_examples(options.examples);
+  teacher->set_hidden_units(64);
+  teacher->set_noise(options.noise);
+  return *OpenDataset(config, model, options.test ? Split::kTest : Split::kTrain);
+}
+
 const ModelSpec kModel = DataModel({6}, {4});
 
 TEST(TeacherDatasetTest, DependsOnTheSeedAlone) {
-  const Examples a = ReadAll(*MakeTeacherDataset({.seed = 3, .examples = 200}, kModel));
-  const Examples b = ReadAll(*MakeTeacherDataset({.seed = 3, .examples = 200}, kModel));
-  const Examples c = ReadAll(*MakeTeacherDataset({.seed = 4, .examples = 200}, kModel));
+  const Examples a = ReadAll(*Open({.seed = 3, .examples = 200}, kModel));
+  const Examples b = ReadAll(*Open({.seed = 3, .examples = 200}, kModel));
+  const Examples c = ReadAll(*Open({.seed = 4, .examples = 200}, kModel));
   EXPECT_EQ(a.inputs, b.inputs);
   EXPECT_EQ(a.classes, b.classes);
   EXPECT_NE(a.inputs, c.inputs);
 }
 
 TEST(TeacherDatasetTest, AnExampleIsTheSameWhereverItIsRead) {
-  const auto data = MakeTeacherDataset({.seed = 3, .examples = 50, .noise = 0.1}, kModel);
+  const auto data = Open({.seed = 3, .examples = 50, .noise = 0.1}, kModel);
   const Examples all = ReadAll(*data);
   const int64_t index = 17;
   std::vector<float> input(6);
@@ -46,8 +61,8 @@ TEST(TeacherDatasetTest, AnExampleIsTheSameWhereverItIsRead) {
 }
 
 TEST(TeacherDatasetTest, TrainAndTestAreDifferentExamplesOfOneTeacher) {
-  const Examples train = ReadAll(*MakeTeacherDataset({.seed = 3, .examples = 200}, kModel));
-  const Examples test = ReadAll(*MakeTeacherDataset({.seed = 3, .examples = 200, .test = true}, kModel));
+  const Examples train = ReadAll(*Open({.seed = 3, .examples = 200}, kModel));
+  const Examples test = ReadAll(*Open({.seed = 3, .examples = 200, .test = true}, kModel));
   const std::set<float> seen(train.inputs.begin(), train.inputs.end());
   int shared = 0;
   for (float value : test.inputs) shared += seen.count(value) > 0 ? 1 : 0;
@@ -55,13 +70,13 @@ TEST(TeacherDatasetTest, TrainAndTestAreDifferentExamplesOfOneTeacher) {
 }
 
 TEST(TeacherDatasetTest, UsesEveryClass) {
-  const Examples examples = ReadAll(*MakeTeacherDataset({.seed = 1, .examples = 500}, kModel));
+  const Examples examples = ReadAll(*Open({.seed = 1, .examples = 500}, kModel));
   EXPECT_EQ(std::set<int32_t>(examples.classes.begin(), examples.classes.end()), (std::set<int32_t>{0, 1, 2, 3}));
 }
 
 TEST(TeacherDatasetTest, NoiseChangesSomeLabelsAndNoInput) {
-  const Examples clean = ReadAll(*MakeTeacherDataset({.seed = 1, .examples = 500}, kModel));
-  const Examples noisy = ReadAll(*MakeTeacherDataset({.seed = 1, .examples = 500, .noise = 0.2}, kModel));
+  const Examples clean = ReadAll(*Open({.seed = 1, .examples = 500}, kModel));
+  const Examples noisy = ReadAll(*Open({.seed = 1, .examples = 500, .noise = 0.2}, kModel));
   EXPECT_EQ(clean.inputs, noisy.inputs);
   int changed = 0;
   for (size_t i = 0; i < clean.classes.size(); ++i) changed += clean.classes[i] != noisy.classes[i] ? 1 : 0;
@@ -70,8 +85,7 @@ TEST(TeacherDatasetTest, NoiseChangesSomeLabelsAndNoInput) {
 }
 
 TEST(TeacherDatasetTest, SquaredErrorTakesTheOutputs) {
-  const auto data =
-      MakeTeacherDataset({.seed = 1, .examples = 5}, DataModel({6}, {2, 2}, v1::ModelConfig::MEAN_SQUARED_ERROR));
+  const auto data = Open({.seed = 1, .examples = 5}, DataModel({6}, {2, 2}, v1::ModelConfig::MEAN_SQUARED_ERROR));
   EXPECT_EQ(data->label_kind(), LabelKind::kTargets);
   ASSERT_EQ(data->target_elements(), 4);
   const int64_t indices[] = {0, 1};

@@ -1,5 +1,3 @@
-#include "worker/data/cifar_dataset.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,8 +17,23 @@ std::string Record(uint8_t label, uint8_t red, uint8_t green, uint8_t blue) {
          std::string(1024, static_cast<char>(green)) + std::string(1024, static_cast<char>(blue));
 }
 
+struct CifarOptions {
+  std::vector<std::string> paths;
+  std::vector<double> mean = {0};
+  std::vector<double> standard_deviation = {1};
+};
+
+absl::StatusOr<std::shared_ptr<const Dataset>> Open(const CifarOptions& options, const ModelSpec& model) {
+  v1::JobConfig config;
+  v1::CifarData* cifar = config.mutable_data()->mutable_cifar();
+  for (const std::string& path : options.paths) cifar->add_train_paths(path);
+  for (double mean : options.mean) cifar->add_mean(mean);
+  for (double deviation : options.standard_deviation) cifar->add_standard_deviation(deviation);
+  return OpenBothWays(config, model);
+}
+
 std::string ErrorOf(const CifarOptions& options, const ModelSpec& model) {
-  const absl::Status status = OpenCifarDataset(options, model).status();
+  const absl::Status status = Open(options, model).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   return std::string(status.message());
 }
@@ -31,7 +44,7 @@ TEST(CifarDatasetTest, ReadsTheRecordsOfAllFilesInOrder) {
                    WriteTestFile("b.bin", Record(0, 4, 5, 0xff))};
   options.mean = {0, 0.5, 1};
   options.standard_deviation = {1, 2, 0.5};
-  const auto data = OpenCifarDataset(options, DataModel({3, 32, 32}, {10}));
+  const auto data = Open(options, DataModel({3, 32, 32}, {10}));
   ASSERT_TRUE(data.ok()) << data.status();
   EXPECT_EQ((*data)->size(), 3);
   EXPECT_EQ((*data)->labels_per_example(), 1);
@@ -49,7 +62,7 @@ TEST(CifarDatasetTest, ReadsTheRecordsOfAllFilesInOrder) {
 
 TEST(CifarDatasetTest, LabelsMayBeTheTargetsOfASquaredError) {
   const CifarOptions options = {.paths = {WriteTestFile("t.bin", Record(200, 0, 0, 0))}};
-  const auto data = OpenCifarDataset(options, DataModel({3072}, {1}, v1::ModelConfig::MEAN_SQUARED_ERROR));
+  const auto data = Open(options, DataModel({3072}, {1}, v1::ModelConfig::MEAN_SQUARED_ERROR));
   ASSERT_TRUE(data.ok()) << data.status();
   const int64_t index = 0;
   std::vector<float> inputs(3072);
@@ -67,7 +80,7 @@ TEST(CifarDatasetTest, RefusesWhatIsNotWholeRecords) {
             cut + ": 3773 bytes, 1 records and 700 bytes more; expected: whole records of 3073 bytes, 1 or more");
   EXPECT_EQ(ErrorOf({.paths = {empty}}, model),
             empty + ": 0 bytes, 0 records and 0 bytes more; expected: whole records of 3073 bytes, 1 or more");
-  EXPECT_EQ(OpenCifarDataset({.paths = {whole, "no/such/file"}}, model).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(Open({.paths = {whole, "no/such/file"}}, model).status().code(), absl::StatusCode::kNotFound);
 }
 
 TEST(CifarDatasetTest, RefusesLabelsWithoutAnOutputAndOtherInputs) {

@@ -1,14 +1,23 @@
-#include "worker/data/teacher_dataset.h"
-
 #include <algorithm>
 #include <cmath>
 #include <utility>
 #include <vector>
 
 #include "common/random.h"
+#include "worker/data/readers/readers.h"
 
 namespace rubato::worker {
 namespace {
+
+struct TeacherOptions {
+  uint64_t seed = 0;
+  int64_t examples = 0;
+  int64_t hidden_units = 64;
+  // Standard deviation of what is added to the teacher's outputs.
+  double noise = 0;
+  // Train and test examples come from one teacher and from different random streams.
+  bool test = false;
+};
 
 // Weights [inputs, outputs]: the inner loop below runs over outputs.
 std::vector<float> DrawWeights(uint64_t seed, const char* purpose, int64_t inputs, int64_t outputs) {
@@ -73,7 +82,21 @@ class TeacherDataset : public Dataset {
 
 }  // namespace
 
-std::shared_ptr<const Dataset> MakeTeacherDataset(const TeacherOptions& options, const ModelSpec& model) {
+// Examples labelled by a fixed random network with one tanh layer. Inputs are standard normal; both layers' weights are
+// normal with variance 1 / fan_in. The label is the largest output, or the outputs themselves under MEAN_SQUARED_ERROR.
+// An example is drawn when it is read, from (seed, split, index) alone, so the memory is that of the teacher's weights
+// whatever the number of examples.
+DatasetOr OpenTeacher(const ReaderRequest& request) {
+  const v1::TeacherData& teacher = request.config.data().teacher();
+  const ModelSpec& model = request.model;
+  const TeacherOptions options = {.seed = request.config.seed(),
+                                  .examples = request.test ? teacher.test_examples() : teacher.train_examples(),
+                                  .hidden_units = teacher.hidden_units(),
+                                  .noise = teacher.noise(),
+                                  .test = request.test};
+  if (options.examples < 1) {
+    return MissingSource(request.test ? "data.teacher.test_examples" : "data.teacher.train_examples");
+  }
   const bool targets = model.loss == v1::ModelConfig::MEAN_SQUARED_ERROR;
   const int64_t outputs = NumElements(model.output);
   Dataset::Properties properties = {.size = options.examples,

@@ -1,0 +1,64 @@
+#ifndef RUBATO_WORKER_DATA_READERS_READERS_H_
+#define RUBATO_WORKER_DATA_READERS_READERS_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/model_spec.h"
+#include "proto/job_config.pb.h"
+#include "worker/data/dataset.h"
+
+// The readers of data sources, a file each in this folder.
+
+namespace rubato::worker {
+
+using DatasetOr = absl::StatusOr<std::shared_ptr<const Dataset>>;
+
+// What a reader is asked for. All of it outlives the call.
+struct ReaderRequest {
+  // Loaded, with its defaults (common/config).
+  const v1::JobConfig& config;
+  const ModelSpec& model;
+  // The held-out examples; otherwise those to train with.
+  bool test = false;
+
+  int64_t memory_bytes() const { return static_cast<int64_t>(config.data().memory_bytes()); }
+};
+
+// FailedPrecondition: the config has no examples for this split.
+inline absl::Status MissingSource(absl::string_view field) {
+  return absl::FailedPreconditionError(absl::StrCat(field, " is not set; this task needs its examples"));
+}
+
+// Each opens the source that its name says. InvalidArgument names the file or field, what was found and what was
+// expected. FailedPrecondition: MissingSource. Other codes where a file cannot be read.
+DatasetOr OpenIdx(const ReaderRequest& request);
+DatasetOr OpenCsv(const ReaderRequest& request);
+DatasetOr OpenTeacher(const ReaderRequest& request);
+DatasetOr OpenCifar(const ReaderRequest& request);
+DatasetOr OpenText(const ReaderRequest& request);
+
+// The source that the config has.
+inline DatasetOr OpenSource(const ReaderRequest& request) {
+  switch (request.config.data().source_case()) {
+    case v1::DataConfig::kIdx:
+      return OpenIdx(request);
+    case v1::DataConfig::kCsv:
+      return OpenCsv(request);
+    case v1::DataConfig::kTeacher:
+      return OpenTeacher(request);
+    case v1::DataConfig::kCifar:
+      return OpenCifar(request);
+    case v1::DataConfig::kText:
+      return OpenText(request);
+    case v1::DataConfig::SOURCE_NOT_SET:
+      break;
+  }
+  return MissingSource("data.idx, data.csv, data.teacher, data.cifar or data.text");
+}
+
+}  // namespace rubato::worker
+
+#endif  // RUBATO_WORKER_DATA_READERS_READERS_H_
