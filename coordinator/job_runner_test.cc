@@ -9,7 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/task.h"
-#include "coordinator/core_harness.h"
+#include "coordinator/rules/core_harness.h"
 
 namespace rubato::coordinator {
 namespace {
