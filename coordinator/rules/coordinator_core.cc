@@ -1,328 +1,195 @@
 #include "coordinator/rules/coordinator_core.h"
 
 #include <algorithm>
-#include <limits>
-#include <utility>
 
 #include "absl/memory/memory.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
-#include "common/config/local_sgd.h"
 #include "common/model_spec.h"
-#include "common/static_partition.h"
 #include "common/status.h"
-#include "common/task.h"
-#include "coordinator/record/run_record.h"
 #include "coordinator/rules/placement.h"
+#include "coordinator/rules/policies/policies.h"
+#include "coordinator/rules/status_report.h"
+#include "coordinator/rules/switch_request.h"
 
 namespace rubato::coordinator {
+namespace {
+
+constexpr double kLongestTraceSeconds = 600;
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<CoordinatorCore>> CoordinatorCore::Create(const Options& options) {
   RUBATO_ASSIGN_OR_RETURN(ModelSpec model, BuildModelSpec(options.config.model()));
   const v1::ClusterConfig& cluster = options.config.cluster();
   RUBATO_ASSIGN_OR_RETURN(std::vector<v1::ChunkPlacement> chunks, SplitIntoChunks(model, cluster.chunk_bytes()));
   PlaceChunks(cluster.servers(), cluster.partitions_per_server(), &chunks);
-  return absl::WrapUnique(new CoordinatorCore(options, std::move(chunks)));
+  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<ModePolicy> policy, MakeModePolicy(options.config));
+  return absl::WrapUnique(new CoordinatorCore(options, std::move(chunks), std::move(policy)));
 }
 
-CoordinatorCore::CoordinatorCore(const Options& options, std::vector<v1::ChunkPlacement> chunks)
-    : config_(options.config),
-      options_(options),
-      job_fingerprint_(options.job_fingerprint),
-      chunks_(std::move(chunks)),
-      last_tick_(options.start),
-      membership_(absl::Seconds(options.config.cluster().lease_seconds())),
-      policy_(options.config.consistency()),
-      evaluations_(options.config.cluster().evaluators() > 0 ? options.config.evaluation().every_epochs() : 0),
-      evaluator_seen_(options.start) {}
+CoordinatorCore::CoordinatorCore(const Options& options, std::vector<v1::ChunkPlacement> chunks,
+                                 std::unique_ptr<ModePolicy> policy)
+    : job_(options, std::move(chunks)),
+      out_(&job_.membership),
+      plans_(&job_, &out_),
+      evaluations_(&job_, &out_),
+      checkpoints_(&job_, &out_),
+      end_(&job_, &out_, &plans_, &checkpoints_),
+      finishing_(&job_, &out_, &plans_, &evaluations_, &checkpoints_),
+      training_(&job_, &out_, &plans_, &evaluations_, &finishing_, &end_, std::move(policy)),
+      starting_(&job_, &out_, &plans_, &checkpoints_, &end_),
+      roster_({.job = &job_,
+               .out = &out_,
+               .plans = &plans_,
+               .evaluations = &evaluations_,
+               .checkpoints = &checkpoints_,
+               .starting = &starting_,
+               .training = &training_,
+               .end = &end_}),
+      last_tick_(options.start) {}
+
+absl::StatusOr<Actions> CoordinatorCore::Recover(const std::vector<v1::JournalRecord>& records, absl::Time now) {
+  if (records.empty()) return Actions();
+  Recovery recovery(&job_, &out_, &plans_, &starting_, &training_, &finishing_);
+  RUBATO_RETURN_IF_ERROR(recovery.Run(records, now));
+  last_tick_ = now;
+  return TakeActions();
+}
 
 Actions CoordinatorCore::OnMessage(const v1::TaskMessage& message, absl::string_view peer, absl::Time now) {
-  if (message.body_case() == v1::TaskMessage::kRegister) {
-    OnRegister(message, peer, now);
+  if (message.has_register_()) {
+    roster_.OnRegister(message, peer, now);
   } else {
-    Handle(message, now);
+    Route(message, now);
   }
   return TakeActions();
 }
 
-Actions CoordinatorCore::OnDisconnect(const v1::TaskId& task, absl::Time now) {
-  const Member* member = membership_.FindAlive(task);
-  if (member == nullptr) return {};
-  if (Ended()) {
-    membership_.Leave(task, "");
-    CheckEnded(now);
-  } else {
-    Log('W', absl::StrCat("the connection to ", TaskName(task), " broke; it has ",
-                          absl::FormatDuration(membership_.lease()), " to come back"));
-  }
-  return TakeActions();
-}
-
-Actions CoordinatorCore::OnTick(absl::Time now) {
-  // When this process itself stood still, silence says nothing about the tasks.
-  if (now - last_tick_ > membership_.lease() / 2) membership_.RenewAll(now);
-  last_tick_ = now;
-  if (!Ended()) CheckLeases(now);
-  if (plan_maker_ && !Ended()) Apply(plan_maker_->OnTick(now), now);
-  if (phase_ == v1::JobStatus::STARTING) {
-    TellWaiting();
-    if (!placed_ && now - options_.start >= absl::Seconds(config_.cluster().start_timeout_seconds())) {
-      Fail(absl::StrFormat("the job could not start within cluster.start_timeout_seconds, %g: missing %s",
-                           config_.cluster().start_timeout_seconds(), MissingTasks()),
-           now);
-    }
-  }
-  if (phase_ == v1::JobStatus::TRAINING) Train(now);
-  if (phase_ == v1::JobStatus::FINISHING) ContinueFinishing(now);
-  CheckStopping(now);
-  if (Ended()) CheckEnded(now);
-  return TakeActions();
-}
-
-void CoordinatorCore::Handle(const v1::TaskMessage& message, absl::Time now) {
+void CoordinatorCore::Route(const v1::TaskMessage& message, absl::Time now) {
   const v1::TaskId& task = message.task();
-  Member* member = membership_.Hear(task, now);
-  if (member == nullptr) {
-    const Member* latest = membership_.Find(task.role(), task.index());
-    if (latest != nullptr && SameTask(latest->id, task) && latest->state == v1::TaskStatus::EVICTED) {
-      SendStop(task, absl::StrCat(TaskName(task), " was evicted: ", latest->reason));
-    }
-    return;
-  }
+  Member* member = job_.membership.Hear(task, now);
+  if (member == nullptr) return roster_.OnStranger(task);
   const bool is_server = task.role() == v1::TaskId::SERVER;
+  const bool is_worker = task.role() == v1::TaskId::WORKER;
   switch (message.body_case()) {
     case v1::TaskMessage::kHeartbeat:
-      return OnHeartbeat(member, message.heartbeat(), now);
+      return roster_.OnHeartbeat(member, message.heartbeat(), now);
     case v1::TaskMessage::kAnnounceAck:
-      if (!is_server || !plan_maker_) return;
-      return Apply(plan_maker_->OnAnnounceAck(task.index(), message.announce_ack().generation(),
-                                              message.announce_ack().highest_started_step(), now),
-                   now);
+      if (!is_server || !job_.plan_maker) return;
+      return plans_.Apply(job_.plan_maker->OnAnnounceAck(task.index(), message.announce_ack().generation(),
+                                                         message.announce_ack().highest_started_step(), now),
+                          now);
     case v1::TaskMessage::kPlanAck:
-      if (!is_server || !plan_maker_) return;
-      return Apply(
-          plan_maker_->OnPlanAck(task.index(), message.plan_ack().generation(), message.plan_ack().amendment(), now),
-          now);
+      if (!is_server || !job_.plan_maker) return;
+      return plans_.Apply(job_.plan_maker->OnPlanAck(task.index(), message.plan_ack().generation(),
+                                                     message.plan_ack().amendment(), now),
+                          now);
     case v1::TaskMessage::kShardRequest:
-      if (task.role() == v1::TaskId::WORKER) OnShardRequest(task, message.shard_request());
+      if (is_worker) training_.OnShardRequest(task, message.shard_request());
       return;
     case v1::TaskMessage::kEvaluation:
-      if (task.role() == v1::TaskId::EVALUATOR) OnEvaluation(message.evaluation(), now);
+      if (task.role() == v1::TaskId::EVALUATOR) evaluations_.OnResult(message.evaluation(), now);
       return;
     case v1::TaskMessage::kCheckpointDone:
       if (is_server) OnCheckpointDone(task, message.checkpoint_done(), now);
       return;
     case v1::TaskMessage::kTensors:
-      if (task.role() == v1::TaskId::WORKER && training_) actions_.push_back(AppendTensors{message.tensors()});
+      if (is_worker && job_.training_began) out_.Add(AppendTensors{message.tensors()});
       return;
     case v1::TaskMessage::kLeaving:
-      return OnLeaving(task, message.leaving(), now);
+      return roster_.OnLeaving(task, message.leaving(), now);
     case v1::TaskMessage::kRegister:
     case v1::TaskMessage::BODY_NOT_SET:
       return;
   }
 }
 
-void CoordinatorCore::OnHeartbeat(Member* member, const v1::Heartbeat& heartbeat, absl::Time now) {
-  member->resident_bytes = heartbeat.resident_bytes();
-  member->last_problem = heartbeat.last_problem();
-  member->trace = heartbeat.trace();
-  if (member->id.role() == v1::TaskId::SERVER) member->server = heartbeat.server();
-  if (member->id.role() == v1::TaskId::EVALUATOR) member->progress = heartbeat.progress();
-  if (member->id.role() != v1::TaskId::WORKER) return;
-  // Counts never go back: a heartbeat with lower ones was overtaken, or comes from a worker that has cleared them.
-  if (heartbeat.progress().steps_total() < member->progress.steps_total()) return;
-  const v1::TaskId task = member->id;
-  member->progress = heartbeat.progress();
-  progress_.OnHeartbeat(task, heartbeat.progress());
-  if (plan_maker_) Apply(plan_maker_->OnEntered(task, heartbeat.progress().generation(), now), now);
+void CoordinatorCore::OnCheckpointDone(const v1::TaskId& server, const v1::CheckpointDone& done, absl::Time now) {
+  const std::string& name = checkpoints_.name();
+  if (name.empty() || done.name() != name || job_.Ended()) return;
+  if (!done.error().empty()) return end_.OnCheckpointFailed(server, done, now);
+  if (!checkpoints_.OnWritten(server.index())) return;
+  if (name == kFirstCheckpoint && job_.phase == v1::JobStatus::STARTING) training_.Begin(now);
+  if (name == kLastCheckpoint && job_.phase == v1::JobStatus::FINISHING) end_.Done(now);
+  if (name == kStopCheckpoint) end_.OnStopCheckpoint(now);
 }
 
-void CoordinatorCore::OnShardRequest(const v1::TaskId& worker, const v1::ShardRequest& request) {
-  if (!dispatcher_ || Static()) return;
-  ShardDispatcher::Answer answer = dispatcher_->Request(worker, request);
-  v1::JournalRecord record;
-  if (!answer.finished.empty()) {
-    record.mutable_finished_shards()->mutable_shards()->Add(answer.finished.begin(), answer.finished.end());
-    Journal(record, false);
-  }
-  if (answer.leased) {
-    *record.mutable_lease()->mutable_worker() = worker;
-    *record.mutable_lease()->mutable_grant() = *answer.grant;
-    Journal(record, false);
-  }
-  if (!answer.grant) return;
-  v1::Directive directive;
-  *directive.mutable_shard_grant() = *answer.grant;
-  Send(worker, std::move(directive));
+Actions CoordinatorCore::OnDisconnect(const v1::TaskId& task, absl::Time now) {
+  roster_.OnDisconnect(task, now);
+  return TakeActions();
 }
 
-void CoordinatorCore::OnEvaluation(const v1::EvaluationResult& result, absl::Time now) {
-  const EvaluationSchedule::Entry* entry = evaluations_.OnResult(result);
-  if (entry == nullptr) return;
-  v1::JournalRecord record;
-  *record.mutable_evaluation()->mutable_request() = entry->request;
-  record.mutable_evaluation()->set_final(entry->final);
-  *record.mutable_evaluation()->mutable_result() = result;
-  Journal(std::move(record), false);
-  if (!result.error().empty()) {
-    Log('W', absl::StrFormat("the %sevaluation at epoch %g failed: %s", entry->final ? "final " : "",
-                             entry->request.epoch(), result.error()));
-    return;
-  }
-  const int64_t step = result.step() >= 0 ? result.step() : progress_.Totals().step;
-  counts_.set_evaluations_total(counts_.evaluations_total() + 1);
-  Metrics(EvaluationLine(Seconds(now), entry->request.epoch(), step, result, entry->final));
-  Log('I', absl::StrFormat("%sevaluation at epoch %.2f: accuracy %.4f, loss %.4f", entry->final ? "final " : "",
-                           entry->request.epoch(), result.accuracy(), result.loss()));
+Actions CoordinatorCore::OnTick(absl::Time now) {
+  // When this process itself stood still, silence says nothing about the tasks.
+  if (now - last_tick_ > job_.membership.lease() / 2) job_.membership.RenewAll(now);
+  last_tick_ = now;
+  if (!job_.Ended()) roster_.CheckLeases(now);
+  if (job_.plan_maker && !job_.Ended()) plans_.Apply(job_.plan_maker->OnTick(now), now);
+  // One tick may take the job through several phases.
+  if (job_.phase == v1::JobStatus::STARTING) starting_.Continue(now);
+  if (job_.phase == v1::JobStatus::TRAINING) training_.Continue(now);
+  if (job_.phase == v1::JobStatus::FINISHING) finishing_.Continue(now);
+  end_.CheckStop([this] { return WaitingFor(); }, now);
+  if (job_.Ended()) end_.CheckFarewell(now);
+  return TakeActions();
 }
 
-void CoordinatorCore::OnLeaving(const v1::TaskId& task, const v1::Leaving& leaving, absl::Time now) {
-  if (Ended()) {
-    membership_.Leave(task, leaving.error());
-    return CheckEnded(now);
-  }
-  if (!leaving.error().empty()) {
-    Evict(task, leaving.error(), now);
-    if (absl::StartsWith(leaving.error(), "STOP_JOB:")) Fail(absl::StrCat(TaskName(task), ": ", leaving.error()), now);
-    return;
-  }
-  const Member* member = membership_.FindAlive(task);
-  if (task.role() == v1::TaskId::WORKER && training_ && !leaving.drained()) {
-    if (Static() || DidLastStep(member->progress)) worker_done_ = true;
-  }
-  const std::string reason = leaving.drained() ? "asked to stop" : "";
-  membership_.Leave(task, reason);
-  // To the plan a drained worker is a lost one: the others take over its part of the data.
-  Detach(task, leaving.drained(), "left", reason, now);
-}
-
-void CoordinatorCore::Evict(const v1::TaskId& task, const std::string& reason, absl::Time now) {
-  if (!membership_.Evict(task, reason)) return;
-  SendStop(task, absl::StrCat(TaskName(task), " was evicted: ", reason));
-  Detach(task, true, "evicted", reason, now);
-}
-
-void CoordinatorCore::Detach(const v1::TaskId& task, bool lost, absl::string_view event, const std::string& reason,
-                             absl::Time now) {
-  const Member* member = membership_.Find(task.role(), task.index());
-  if (event == "evicted") {
-    counts_.set_evicted_total(counts_.evicted_total() + 1);
-  } else {
-    counts_.set_left_total(counts_.left_total() + 1);
-  }
-  const std::string address = member != nullptr && SameTask(member->id, task) ? member->address : "";
-  Log(lost ? 'W' : 'I', absl::StrCat(TaskName(task), " ", event, reason.empty() ? "" : ": ", reason));
-  if (training_) Metrics(MemberLine(Seconds(now), task, event, reason));
-  if (!placed_) {
-    if (membership_.Alive(v1::TaskId::WORKER).empty()) train_examples_ = 0;
-    return;
-  }
-  JournalTaskState(task);
-  if (task.role() == v1::TaskId::SERVER) {
-    const std::string at = address.empty() ? "" : absl::StrCat(" (", address, ")");
-    return Fail(
-        absl::StrCat(TaskName(task), at, ": ", reason.empty() ? "it left" : reason, "; its parameters are lost"), now);
-  }
-  if (task.role() != v1::TaskId::WORKER) return;
-  if (dispatcher_) dispatcher_->Release(task);
-  if (plan_maker_) Apply(plan_maker_->RemoveWorker(task, lost, now), now);
-  CheckWorkersGone(now);
-}
-
-void CoordinatorCore::CheckLeases(absl::Time now) {
-  const std::string reason = absl::StrFormat("no heartbeat for %.1f s", absl::ToDoubleSeconds(membership_.lease()));
-  for (const v1::TaskId& task : membership_.Expired(now)) {
-    if (!Ended()) Evict(task, reason, now);
-  }
-}
-
-void CoordinatorCore::Train(absl::Time now) {
-  const ProgressTotals totals = progress_.Totals();
-  if (now - last_line_ >= absl::Seconds(1)) {
-    last_line_ = now;
-    Metrics(ProgressLine(Seconds(now), progress_.TakeInterval(now), Epoch(), held_plan_, progress_.ByWorker()));
-  }
-  std::optional<PlanChange> change = policy_.Due({.step = totals.step, .epoch = Epoch(), .seconds = Seconds(now)});
-  if (change) Apply(plan_maker_->RequestChange(*change, now), now);
-  WritePlanLine(watch_.Check(held_plan_, membership_, now), now);
-  // In SYNC the weights of one step ahead can still be asked for when the request arrives.
-  int64_t at_step = held_plan_.mode() == v1::SYNC ? totals.step + 2 : -1;
-  if (at_step >= 0) at_step = std::min(at_step, LastStep());
-  if (std::optional<v1::Evaluate> evaluate = evaluations_.Due(Epoch(), at_step)) {
-    v1::JournalRecord record;
-    *record.mutable_evaluation()->mutable_request() = *evaluate;
-    Journal(std::move(record), false);
-    v1::Directive directive;
-    *directive.mutable_evaluate() = *evaluate;
-    SendToAll(v1::TaskId::EVALUATOR, directive);
-  }
-  CheckWorkersGone(now);
-}
-
-bool CoordinatorCore::DidLastStep(const v1::WorkerProgress& progress) const {
-  const int64_t max_steps = config_.training().max_steps();
-  return max_steps > 0 && progress.step() + 1 >= max_steps;
-}
-
-int64_t CoordinatorCore::LastStep() const {
-  const v1::TrainingConfig& training = config_.training();
-  int64_t last = training.max_steps() > 0 ? training.max_steps() : std::numeric_limits<int64_t>::max();
-  if (!Static() || training.epochs() == 0) return last;
-  const auto members = static_cast<int64_t>(std::max<size_t>(plan_maker_->members_decided(), 1));
-  return std::min(last, StaticEndStep(held_plan_.first_example(), held_plan_.first_step(), training.epochs(), members,
-                                      ExamplesPerStep(config_), train_examples_));
-}
-
-void CoordinatorCore::CheckWorkersGone(absl::Time now) {
-  if (phase_ != v1::JobStatus::TRAINING || !membership_.Alive(v1::TaskId::WORKER).empty()) {
-    workers_gone_ = absl::InfiniteFuture();
-    return;
-  }
-  if (worker_done_ || (dispatcher_ && dispatcher_->Done())) return BeginFinishing(now);
-  workers_gone_ = std::min(workers_gone_, now);
-  if (now - workers_gone_ < membership_.lease()) return;
-  std::vector<std::string> names;
-  for (const auto& [key, member] : membership_.all()) {
-    if (member.id.role() != v1::TaskId::WORKER) continue;
-    names.push_back(absl::StrCat(TaskName(member.id), ": ", member.reason.empty() ? "left" : member.reason));
-  }
-  Fail(absl::StrCat("no worker is left and the data is not used up (", absl::StrJoin(names, "; "), ")"), now);
+Actions CoordinatorCore::TakeActions() {
+  if (job_.phase == v1::JobStatus::STARTING) starting_.WriteFirstCheckpoint();
+  return out_.Take();
 }
 
 Actions CoordinatorCore::RequestSwitch(const v1::SwitchModeRequest& request, uint64_t ticket, absl::Time now) {
-  absl::StatusOr<PlanChange> change = CheckSwitch(config_, request);
-  if (phase_ != v1::JobStatus::TRAINING) {
-    change = absl::FailedPreconditionError(
-        absl::StrCat("the mode can be switched while the job is TRAINING; it is ", v1::JobStatus::Phase_Name(phase_)));
+  absl::StatusOr<PlanChange> change = CheckSwitch(job_.config, request);
+  if (job_.phase != v1::JobStatus::TRAINING) {
+    change = absl::FailedPreconditionError(absl::StrCat("the mode can be switched while the job is TRAINING; it is ",
+                                                        v1::JobStatus::Phase_Name(job_.phase)));
   }
   if (!change.ok()) {
-    actions_.push_back(AnswerSwitch{ticket, change.status()});
+    out_.Add(AnswerSwitch{ticket, change.status()});
   } else {
     change->ticket = ticket;
-    Apply(plan_maker_->RequestChange(*change, now), now);
+    plans_.Apply(job_.plan_maker->RequestChange(*change, now), now);
   }
   return TakeActions();
 }
 
-void CoordinatorCore::Send(const v1::TaskId& task, v1::Directive directive) {
-  actions_.push_back(SendDirective{task, std::move(directive)});
+Actions CoordinatorCore::RequestStop(const std::string& reason, absl::Time now) {
+  end_.RequestStop(reason, now);
+  return TakeActions();
 }
 
-void CoordinatorCore::SendStop(const v1::TaskId& task, absl::string_view error) {
+Actions CoordinatorCore::Abort(const std::string& reason, absl::Time now) {
+  end_.Fail(reason, now);
+  return TakeActions();
+}
+
+absl::StatusOr<Actions> CoordinatorCore::RequestTrace(const v1::TraceJobRequest& request, v1::TraceJobReply* reply,
+                                                      absl::Time now) {
+  // Written so that NaN is refused too.
+  if (!(request.seconds() > 0 && request.seconds() <= kLongestTraceSeconds)) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("seconds: value %g; allowed: above 0, up to %g", request.seconds(), kLongestTraceSeconds));
+  }
+  if (job_.phase != v1::JobStatus::TRAINING) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("a trace is recorded while the job is TRAINING; it is ", v1::JobStatus::Phase_Name(job_.phase)));
+  }
+  trace_id_ = std::max(trace_id_ + 1, static_cast<uint64_t>(absl::ToUnixMicros(now)));
+  reply->set_id(trace_id_);
   v1::Directive directive;
-  directive.mutable_stop()->set_error(error.data(), error.size());
-  Send(task, std::move(directive));
+  directive.mutable_record_trace()->set_id(trace_id_);
+  directive.mutable_record_trace()->set_seconds(request.seconds());
+  for (v1::TaskId::Role role : {v1::TaskId::SERVER, v1::TaskId::WORKER}) {
+    out_.SendToAll(role, directive);
+    for (const Member* member : job_.membership.Alive(role)) *reply->add_tasks() = member->id;
+  }
+  return TakeActions();
 }
 
-void CoordinatorCore::SendToAll(v1::TaskId::Role role, const v1::Directive& directive) {
-  for (const Member* member : membership_.Alive(role)) Send(member->id, directive);
-}
+v1::JobStatus CoordinatorCore::Status(absl::Time now) const { return ReportStatus(job_, WaitingFor(), now); }
 
-void CoordinatorCore::Journal(v1::JournalRecord record, bool durable) {
-  actions_.push_back(AppendJournal{std::move(record), durable});
-}
+std::string CoordinatorCore::WaitingFor() const { return WaitingText(job_, starting_, checkpoints_); }
 
 }  // namespace rubato::coordinator

@@ -3,8 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,15 +12,19 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "coordinator/rules/action.h"
-#include "coordinator/rules/evaluation_schedule.h"
-#include "coordinator/rules/job_progress.h"
-#include "coordinator/rules/membership.h"
+#include "coordinator/rules/checkpoint_round.h"
+#include "coordinator/rules/evaluation_keeper.h"
+#include "coordinator/rules/finishing_phase.h"
+#include "coordinator/rules/job_end.h"
+#include "coordinator/rules/job_state.h"
 #include "coordinator/rules/mode_policy.h"
-#include "coordinator/rules/plan_maker.h"
-#include "coordinator/rules/plan_watch.h"
-#include "coordinator/rules/shard_dispatcher.h"
+#include "coordinator/rules/outbox.h"
+#include "coordinator/rules/plan_keeper.h"
+#include "coordinator/rules/recovery.h"
+#include "coordinator/rules/roster.h"
+#include "coordinator/rules/starting_phase.h"
+#include "coordinator/rules/training_phase.h"
 #include "proto/coordinator.pb.h"
-#include "proto/job_config.pb.h"
 #include "proto/journal.pb.h"
 
 namespace rubato::coordinator {
@@ -35,7 +37,7 @@ namespace rubato::coordinator {
 //   Perform(core->OnMessage(message, "ipv4:10.0.0.2:5555", clock.Now()));
 //   Perform(core->OnTick(clock.Now()));  // every 50 to 100 ms
 //
-// The phases:
+// It brings each event to the part that it concerns. A phase of the job is a part, and begins the one that follows:
 //   STARTING   all servers and cluster.workers workers register; chunks are placed; plan 1 is taken by all servers and
 //              the initial weights are written as checkpoint "step0". Then workers learn the plan.
 //   TRAINING   until the data is used up and the last worker has left.
@@ -47,18 +49,12 @@ namespace rubato::coordinator {
 // dispatch or training.max_steps, and leave by themselves.
 class CoordinatorCore {
  public:
-  struct Options {
-    // Complete and valid (common/config).
-    v1::JobConfig config;
-    uint64_t config_fingerprint = 0;
-    // Random and not 0; names the job on the data path unless Recover finds a started one.
-    uint64_t job_fingerprint = 0;
-    // When the coordinator started.
-    absl::Time start;
-  };
+  using Options = JobOptions;
 
   // InvalidArgument when the model has no shape or cannot be cut into chunks.
   static absl::StatusOr<std::unique_ptr<CoordinatorCore>> Create(const Options& options);
+  CoordinatorCore(const CoordinatorCore&) = delete;
+  CoordinatorCore& operator=(const CoordinatorCore&) = delete;
 
   // Takes over the state of a journal, before anything else is called; nothing to do when it is empty.
   // FailedPrecondition: the journal is of another job or config, or its job has ended. InvalidArgument: the records
@@ -74,10 +70,10 @@ class CoordinatorCore {
   // An operator's request; `ticket` is not 0. Its AnswerSwitch comes at once (InvalidArgument, FailedPrecondition) or
   // with a later action: the committed plan, or Aborted when another request took its place or the job ended.
   Actions RequestSwitch(const v1::SwitchModeRequest& request, uint64_t ticket, absl::Time now);
-  // Ends the job as failed with `reason`. While it trains the servers write checkpoint "stopped" first, for at most
-  // cluster.wait_timeout_seconds; a second request does not wait for it. Does nothing when the job has ended.
+  // Ends the job as stopped; `reason` says who asked. While it trains the servers write checkpoint "stopped" first, for
+  // at most cluster.wait_timeout_seconds; a second request does not wait for it. Does nothing when the job has ended.
   Actions RequestStop(const std::string& reason, absl::Time now);
-  // The same at once, without a checkpoint.
+  // Ends the job as failed with `reason`, at once and without a checkpoint.
   Actions Abort(const std::string& reason, absl::Time now);
 
   // Tells all servers and workers to record a trace; `reply` has its id and who was told. InvalidArgument: the time is
@@ -87,138 +83,32 @@ class CoordinatorCore {
   v1::JobStatus Status(absl::Time now) const;
   // What the job waits for now, as text; empty when it does not wait.
   std::string WaitingFor() const;
-  v1::JobStatus::Phase phase() const { return phase_; }
+  v1::JobStatus::Phase phase() const { return job_.phase; }
   // Generation of the plan that holds, 0 for none, and the furthest worker's step.
-  std::pair<uint64_t, int64_t> Position() const { return {held_plan_.generation(), progress_.Totals().step}; }
+  std::pair<uint64_t, int64_t> Position() const { return {job_.held_plan.generation(), job_.progress.Totals().step}; }
 
  private:
-  CoordinatorCore(const Options& options, std::vector<v1::ChunkPlacement> chunks);
+  CoordinatorCore(const Options& options, std::vector<v1::ChunkPlacement> chunks, std::unique_ptr<ModePolicy> policy);
 
-  // coordinator_core.cc: messages, evictions, time.
-  void Handle(const v1::TaskMessage& message, absl::Time now);
-  void OnHeartbeat(Member* member, const v1::Heartbeat& heartbeat, absl::Time now);
-  void OnShardRequest(const v1::TaskId& worker, const v1::ShardRequest& request);
-  void OnEvaluation(const v1::EvaluationResult& result, absl::Time now);
-  void OnLeaving(const v1::TaskId& task, const v1::Leaving& leaving, absl::Time now);
-  void Evict(const v1::TaskId& task, const std::string& reason, absl::Time now);
-  void Detach(const v1::TaskId& task, bool lost, absl::string_view event, const std::string& reason, absl::Time now);
-  void CheckLeases(absl::Time now);
-  void Train(absl::Time now);
-  void CheckWorkersGone(absl::Time now);
-  int64_t LastStep() const;
-  // Whether a worker that leaves, with no more to do, has done training.max_steps steps.
-  bool DidLastStep(const v1::WorkerProgress& progress) const;
-
-  // core_start.cc: registration and the way to TRAINING.
-  void OnRegister(const v1::TaskMessage& message, absl::string_view peer, absl::Time now);
-  void Refuse(const v1::TaskId& task, absl::string_view reason);
-  void OnNewTask(const v1::TaskId& task, absl::Time now);
-  void Greet(const v1::TaskId& task, absl::Time now);
-  std::string MissingTasks() const;
-  void MaybePlace(absl::Time now);
-  void StartTraining(absl::Time now);
-  void SetUp(int64_t train_examples);
-  void TellWaiting();
-  v1::Directive Describe() const;
-
-  // core_finish.cc: checkpoints and the end.
-  void BeginCheckpoint(const std::string& name);
+  void Route(const v1::TaskMessage& message, absl::Time now);
   void OnCheckpointDone(const v1::TaskId& server, const v1::CheckpointDone& done, absl::Time now);
-  void BeginFinishing(absl::Time now);
-  void ContinueFinishing(absl::Time now);
-  void CheckStopping(absl::Time now);
-  void Fail(const std::string& error, absl::Time now);
-  void End(absl::Time now);
-  void CheckEnded(absl::Time now);
+  // After each event.
+  Actions TakeActions();
 
-  // core_plan.cc: what follows from plans.
-  void Apply(const PlanMaker::Actions& actions, absl::Time now);
-  void JournalChange(uint64_t generation, const PlanChange& change);
-  void OnCommitted(const PlanAction& action, absl::Time now);
-  void WritePlanLine(const std::optional<PlanWatch::Report>& report, absl::Time now);
-  void TellPlan();
-
-  // core_recover.cc.
-  absl::Status Replay(const v1::JournalRecord& record, absl::Time now);
-  absl::Status ReplayHeader(const v1::JournalHeader& header);
-  void ReplayTask(const v1::JournalTask& task, absl::Time now);
-
-  // core_status.cc.
-  double Epoch() const;
-  double EpochsTotal() const;
-  double SecondsLeft() const;
-
-  bool Ended() const { return phase_ == v1::JobStatus::DONE || phase_ == v1::JobStatus::FAILED; }
-  bool Static() const { return config_.data().dispatch() == v1::DataConfig::STATIC; }
-  double Seconds(absl::Time now) const { return training_ ? absl::ToDoubleSeconds(now - training_start_) : 0; }
-  void Send(const v1::TaskId& task, v1::Directive directive);
-  void SendStop(const v1::TaskId& task, absl::string_view error);
-  void SendToAll(v1::TaskId::Role role, const v1::Directive& directive);
-  void Journal(v1::JournalRecord record, bool durable);
-  void JournalTaskState(const v1::TaskId& task);
-  void JournalPhase(v1::JobStatus::Phase phase, absl::Time since);
-  void Metrics(std::string line) { actions_.push_back(AppendMetrics{std::move(line)}); }
-  void Log(char severity, std::string text) { actions_.push_back(LogLine{severity, std::move(text)}); }
-  Actions TakeActions() { return std::exchange(actions_, {}); }
-
-  const v1::JobConfig config_;
-  const Options options_;
-  uint64_t job_fingerprint_;
-  std::vector<v1::ChunkPlacement> chunks_;
-  Actions actions_;
-
-  v1::JobStatus::Phase phase_ = v1::JobStatus::STARTING;
-  std::string error_;
+  JobState job_;
+  Outbox out_;
+  PlanKeeper plans_;
+  EvaluationKeeper evaluations_;
+  CheckpointRound checkpoints_;
+  // In the order in which a job comes to them, from the end.
+  JobEnd end_;
+  FinishingPhase finishing_;
+  TrainingPhase training_;
+  StartingPhase starting_;
+  Roster roster_;
   absl::Time last_tick_;
-  Membership membership_;
-  int64_t train_examples_ = 0;
-  // All tasks were there and plan 1 is decided; from here on a lost server ends the job.
-  bool placed_ = false;
-  // Who was waited for when tasks were last told.
-  std::string told_waiting_;
-  // TRAINING began (and may have ended).
-  bool training_ = false;
-  absl::Time training_start_;
-  absl::Time training_end_ = absl::InfiniteFuture();
-  absl::Time last_line_;
-
-  // Present once placed_.
-  std::optional<PlanMaker> plan_maker_;
-  std::optional<ShardDispatcher> dispatcher_;
-  ModePolicy policy_;
-  PlanWatch watch_;
-  // The plan that all servers hold; generation 0 before plan 1 does.
-  v1::Plan held_plan_;
-  // Plans up to this one have their line in the run record.
-  uint64_t recorded_generation_ = 0;
-
   // Of the last trace that was asked for; ids grow, over restarts too.
   uint64_t trace_id_ = 0;
-
-  JobProgress progress_;
-  EvaluationSchedule evaluations_;
-  // Some worker has left because it had done its last step.
-  bool worker_done_ = false;
-  absl::Time workers_gone_ = absl::InfiniteFuture();
-
-  // The checkpoint being written and the servers that have it; empty name: none.
-  std::string checkpoint_;
-  std::set<uint32_t> checkpoint_done_;
-  // Why the job is to end, and since when, while checkpoint "stopped" is written.
-  std::optional<std::string> stop_reason_;
-  absl::Time stopping_since_;
-  absl::Time evaluator_seen_;
-  absl::Time finishing_since_;
-  absl::Time ended_at_;
-  bool finish_sent_ = false;
-
-  // For operators.
-  v1::JobCounts counts_;
-
-  // Recover: the announcement without a decision.
-  std::optional<std::pair<uint64_t, PlanChange>> announced_;
-  size_t members_decided_ = 0;
-  v1::Plan recovered_plan_;
 };
 
 }  // namespace rubato::coordinator

@@ -1,6 +1,6 @@
 #include "coordinator/rules/coordinator_core.h"
 
-#include "coordinator/rules/core_harness.h"
+#include "coordinator/testing/core_harness.h"
 
 namespace rubato::coordinator {
 namespace {

@@ -1,7 +1,7 @@
 // CoordinatorCore: a stop on request.
 #include <string>
 
-#include "coordinator/rules/core_harness.h"
+#include "coordinator/testing/core_harness.h"
 
 namespace rubato::coordinator {
 namespace {

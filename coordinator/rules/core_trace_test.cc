@@ -1,7 +1,7 @@
 // What CoordinatorCore has recorded for the operator, and what it tells of its tasks.
 #include <limits>
 
-#include "coordinator/rules/core_harness.h"
+#include "coordinator/testing/core_harness.h"
 
 namespace rubato::coordinator {
 namespace {

@@ -95,6 +95,7 @@ JobProgress::Interval JobProgress::TakeInterval(absl::Time now) {
   interval.totals = Totals();
   const int64_t examples = interval.totals.examples - before_.examples;
   if (examples > 0) {
+    interval.measured = true;
     interval.loss = (interval.totals.loss - before_.loss) / static_cast<double>(examples);
     interval.accuracy = (interval.totals.correct - before_.correct) / static_cast<double>(examples);
   }

@@ -49,6 +49,8 @@ class JobProgress {
     double loss = 0;
     double accuracy = 0;
     double examples_per_second = 0;
+    // Loss and accuracy are of examples, not 0 for want of any.
+    bool measured = false;
   };
 
   void OnHeartbeat(const v1::TaskId& worker, const v1::WorkerProgress& progress);

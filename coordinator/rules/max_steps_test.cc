@@ -1,6 +1,6 @@
 // How a job ends with training.max_steps.
 #include "coordinator/rules/coordinator_core.h"
-#include "coordinator/rules/core_harness.h"
+#include "coordinator/testing/core_harness.h"
 
 namespace rubato::coordinator {
 namespace {

@@ -1,43 +1,37 @@
 #ifndef RUBATO_COORDINATOR_RULES_MODE_POLICY_H_
 #define RUBATO_COORDINATOR_RULES_MODE_POLICY_H_
 
-#include <cstdint>
 #include <optional>
-#include <vector>
+#include <string>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "coordinator/rules/job_snapshot.h"
 #include "coordinator/rules/plan_maker.h"
-#include "proto/coordinator.pb.h"
-#include "proto/job_config.pb.h"
 
 namespace rubato::coordinator {
 
-// Checks an operator's request against the job. InvalidArgument names field, value and what is allowed;
-// FailedPrecondition: STATIC dispatch is defined under SYNC with all members alone, and local SGD not under SSP.
-absl::StatusOr<PlanChange> CheckSwitch(const v1::JobConfig& config, const v1::SwitchModeRequest& request);
-
-// The mode that a job starts in, and when its schedule asks for another one. Pure.
+// Decides when a training job changes its mode, and to which. Pure and single-threaded: what it returns depends on the
+// job's config, on the snapshots that it was given, and on what it remembers. One file of policies/ per policy.
+//
+//   std::optional<PlanChange> change = policy->Decide(snapshot);
+//   if (change) Request(*change, policy->Memory());
+//
+// The coordinator journals the memory with the plan that comes of a change, or with its being dropped, and gives it
+// back to the same policy after a restart. A change whose memory was not journalled yet is asked for again.
 class ModePolicy {
  public:
-  // Where the job is: the furthest worker's step, epochs done, seconds since training began.
-  struct Point {
-    int64_t step = 0;
-    double epoch = 0;
-    double seconds = 0;
-  };
+  virtual ~ModePolicy() = default;
 
-  explicit ModePolicy(const v1::ConsistencyConfig& config) : config_(config), done_(config.schedule_size(), false) {}
+  // Called several times a second while the job trains. The change that it shall make now, with mode, staleness bound,
+  // quorum, learning-rate scale and the reason for the run record; nothing when it shall go on as it does. A change
+  // that has been returned is under way, or an operator's later request has taken its place: it is not asked for again.
+  virtual std::optional<PlanChange> Decide(const JobSnapshot& job) = 0;
 
-  PlanChange Initial() const;
-  // The switch that has become due since the last call; of several, the last one in the schedule. Each is returned
-  // once.
-  std::optional<PlanChange> Due(const Point& point);
-  // After a restart: PlanChange::scheduled of a switch that has been made.
-  void MarkDone(uint32_t scheduled);
-
- private:
-  const v1::ConsistencyConfig config_;
-  std::vector<bool> done_;
+  // What must outlive the coordinator's process, as bytes that nobody else reads. Restore: InvalidArgument when Memory
+  // of a policy with this config has not written them; empty is the memory of a new policy.
+  virtual std::string Memory() const = 0;
+  virtual absl::Status Restore(absl::string_view memory) = 0;
 };
 
 }  // namespace rubato::coordinator

@@ -19,12 +19,12 @@ struct PlanChange {
   int64_t staleness_bound = 0;
   uint32_t quorum = 0;
   double learning_rate_scale = 1;
-  // "operator", "schedule: at_step 100", "worker 2 joined".
+  // "operator", "schedule: step 100", "worker 2 joined".
   std::string reason;
   // Names the operator's call that waits for the commit; 0 when nobody waits.
   uint64_t ticket = 0;
-  // The entry of the schedule that asks, counted from 1; 0 when it was not the schedule.
-  uint32_t scheduled = 0;
+  // The mode policy asked: what it remembers once the change is made or dropped.
+  std::optional<std::string> policy_memory;
 };
 
 // What the caller has to do, in this order.

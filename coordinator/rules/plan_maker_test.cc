@@ -323,7 +323,8 @@ class LossyWorld {
         case Kind::kAbort:
           network_.push_back(action);
           break;
-        default:
+        case Kind::kJournalAnnounce:
+        case Kind::kAmended:
           break;
       }
     }

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
+#include "common/proto_enum.h"
 #include "common/task.h"
 
 namespace rubato::coordinator {
@@ -33,9 +34,11 @@ absl::Status CheckIndex(const v1::JobConfig& config, const v1::TaskId& task) {
       tasks = config.cluster().evaluators();
       limit = "cluster.evaluators";
       break;
-    default:
-      return Refuse(task, "task.role must be SERVER, WORKER or EVALUATOR");
+    case v1::TaskId::COORDINATOR:
+    case v1::TaskId::ROLE_UNSPECIFIED:
+      RUBATO_NO_VALUE_OF(v1::TaskId_Role_TaskId_Role) : break;
   }
+  if (limit.empty()) return Refuse(task, "task.role must be SERVER, WORKER or EVALUATOR");
   if (task.index() < tasks) return absl::OkStatus();
   return Refuse(task, absl::StrCat("task.index: value ", task.index(), "; allowed: below ", tasks, ", ", limit));
 }

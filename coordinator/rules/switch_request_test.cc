@@ -1,4 +1,4 @@
-#include "coordinator/rules/mode_policy.h"
+#include "coordinator/rules/switch_request.h"
 
 #include <gtest/gtest.h>
 
@@ -6,55 +6,6 @@
 
 namespace rubato::coordinator {
 namespace {
-
-v1::ConsistencyConfig Config() {
-  v1::ConsistencyConfig config;
-  config.set_mode(v1::SYNC);
-  config.set_quorum(2);
-  auto* entry = config.add_schedule();
-  entry->set_at_epoch(1.5);
-  entry->set_mode(v1::SSP);
-  entry->set_staleness_bound(3);
-  entry = config.add_schedule();
-  entry->set_at_step(100);
-  entry->set_mode(v1::ASYNC);
-  entry->set_learning_rate_scale(0.5);
-  entry = config.add_schedule();
-  entry->set_at_seconds(60);
-  entry->set_mode(v1::SYNC);
-  return config;
-}
-
-TEST(ModePolicy, StartsInTheConfiguredMode) {
-  ModePolicy policy(Config());
-  EXPECT_EQ(policy.Initial().mode, v1::SYNC);
-  EXPECT_EQ(policy.Initial().quorum, 2u);
-}
-
-TEST(ModePolicy, EachScheduledSwitchIsDueOnce) {
-  ModePolicy policy(Config());
-  EXPECT_FALSE(policy.Due({.step = 99, .epoch = 1.4, .seconds = 59}).has_value());
-  auto change = policy.Due({.step = 100, .epoch = 1.4, .seconds = 59});
-  ASSERT_TRUE(change.has_value());
-  EXPECT_EQ(change->mode, v1::ASYNC);
-  EXPECT_EQ(change->learning_rate_scale, 0.5);
-  EXPECT_EQ(change->reason, "schedule: step 100");
-  EXPECT_FALSE(policy.Due({.step = 101, .epoch = 1.4, .seconds = 59}).has_value());
-  EXPECT_EQ(policy.Due({.step = 101, .epoch = 1.5, .seconds = 59})->staleness_bound, 3);
-  EXPECT_EQ(policy.Due({.step = 101, .epoch = 1.5, .seconds = 60})->mode, v1::SYNC);
-}
-
-TEST(ModePolicy, OfSeveralDueSwitchesTheLastWins) {
-  ModePolicy policy(Config());
-  EXPECT_EQ(policy.Due({.step = 1000, .epoch = 9, .seconds = 1000})->mode, v1::SYNC);
-  EXPECT_FALSE(policy.Due({.step = 1000, .epoch = 9, .seconds = 1000}).has_value());
-}
-
-TEST(ModePolicy, ARestartRepeatsNoSwitch) {
-  ModePolicy policy(Config());
-  policy.MarkDone(2);
-  EXPECT_FALSE(policy.Due({.step = 100, .epoch = 0, .seconds = 0}).has_value());
-}
 
 class CheckSwitchTest : public testing::Test {
  protected:

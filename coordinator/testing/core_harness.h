@@ -1,5 +1,5 @@
-#ifndef RUBATO_COORDINATOR_RULES_CORE_HARNESS_H_
-#define RUBATO_COORDINATOR_RULES_CORE_HARNESS_H_
+#ifndef RUBATO_COORDINATOR_TESTING_CORE_HARNESS_H_
+#define RUBATO_COORDINATOR_TESTING_CORE_HARNESS_H_
 
 #include <gtest/gtest.h>
 
@@ -15,51 +15,9 @@
 #include "absl/strings/str_cat.h"
 #include "common/task.h"
 #include "coordinator/rules/coordinator_core.h"
+#include "coordinator/testing/small_job.h"
 
 namespace rubato::coordinator {
-
-inline constexpr uint64_t kConfigFingerprint = 0xc0ffee;
-inline constexpr int64_t kTrainExamples = 100;
-
-inline v1::TaskId MakeTask(v1::TaskId::Role role, uint32_t index, uint64_t incarnation) {
-  v1::TaskId task;
-  task.set_role(role);
-  task.set_index(index);
-  task.set_incarnation(incarnation);
-  return task;
-}
-inline v1::TaskId ServerTask(uint32_t index, uint64_t incarnation = 1) {
-  return MakeTask(v1::TaskId::SERVER, index, incarnation);
-}
-inline v1::TaskId WorkerTask(uint32_t index, uint64_t incarnation = 1) {
-  return MakeTask(v1::TaskId::WORKER, index, incarnation);
-}
-inline v1::TaskId EvaluatorTask(uint64_t incarnation = 1) { return MakeTask(v1::TaskId::EVALUATOR, 0, incarnation); }
-
-// Two servers, two workers, two epochs of ten shards.
-inline v1::JobConfig SmallJob() {
-  v1::JobConfig config;
-  config.set_name("small");
-  config.mutable_cluster()->set_servers(2);
-  config.mutable_cluster()->set_workers(2);
-  config.mutable_cluster()->set_chunk_bytes(4096);
-  config.mutable_cluster()->set_partitions_per_server(1);
-  config.mutable_cluster()->set_lease_seconds(5);
-  config.mutable_cluster()->set_start_timeout_seconds(60);
-  config.mutable_cluster()->set_wait_timeout_seconds(600);
-  config.mutable_model()->add_input_shape(8);
-  auto* layer = config.mutable_model()->add_layers();
-  layer->set_name("linear0");
-  layer->mutable_linear()->set_units(4);
-  config.mutable_model()->set_loss(v1::ModelConfig::SOFTMAX_CROSS_ENTROPY);
-  config.mutable_data()->set_dispatch(v1::DataConfig::DYNAMIC);
-  config.mutable_data()->set_shard_examples(10);
-  config.mutable_consistency()->set_mode(v1::SYNC);
-  config.mutable_training()->set_epochs(2);
-  config.mutable_training()->set_batch_size(5);
-  config.mutable_evaluation()->set_every_epochs(1);
-  return config;
-}
 
 // Drives a core by hand, and plays the servers: they acknowledge what they are told at once unless they are mute.
 class CoreHarness : public testing::Test {
@@ -83,10 +41,7 @@ class CoreHarness : public testing::Test {
   void Register(const v1::TaskId& task, uint64_t fingerprint = kConfigFingerprint) {
     v1::TaskMessage message;
     *message.mutable_task() = task;
-    message.mutable_register_()->set_protocol_version(kProtocolVersion);
-    message.mutable_register_()->set_config_fingerprint(fingerprint);
-    if (task.role() == v1::TaskId::SERVER) message.mutable_register_()->set_address(":900");
-    if (task.role() == v1::TaskId::WORKER) message.mutable_register_()->set_train_examples(kTrainExamples);
+    *message.mutable_register_() = RegistrationOf(task, fingerprint);
     alive_[TaskName(task)] = task;
     Deliver(message);
   }
@@ -120,10 +75,12 @@ class CoreHarness : public testing::Test {
     Deliver(message);
     return Last(worker).shard_grant();
   }
-  void Leave(const v1::TaskId& task, const std::string& error = "") {
+  void Leave(const v1::TaskId& task, const std::string& error = "",
+             v1::Leaving::Cause cause = v1::Leaving::CAUSE_UNSPECIFIED) {
     v1::TaskMessage message;
     *message.mutable_task() = task;
     message.mutable_leaving()->set_error(error);
+    message.mutable_leaving()->set_cause(cause);
     alive_.erase(TaskName(task));
     Deliver(message);
   }
@@ -199,20 +156,10 @@ class CoreHarness : public testing::Test {
     }
   }
   void Reply(const v1::TaskId& server, const v1::Directive& directive) {
-    v1::TaskMessage message;
-    *message.mutable_task() = server;
-    if (directive.has_announce()) {
-      message.mutable_announce_ack()->set_generation(directive.announce().generation());
-      message.mutable_announce_ack()->set_highest_started_step(started_);
-    } else if (directive.has_commit()) {
-      message.mutable_plan_ack()->set_generation(directive.commit().plan().generation());
-      message.mutable_plan_ack()->set_amendment(directive.commit().plan().amendment());
-    } else if (directive.has_checkpoint()) {
-      message.mutable_checkpoint_done()->set_name(directive.checkpoint().name());
-    } else {
-      return;
-    }
-    Deliver(message);
+    std::optional<v1::TaskMessage> message = ServerAnswer(directive, started_);
+    if (!message) return;
+    *message->mutable_task() = server;
+    Deliver(*message);
   }
 
   v1::Directive Last(const v1::TaskId& task) {
@@ -261,4 +208,4 @@ class CoreHarness : public testing::Test {
 
 }  // namespace rubato::coordinator
 
-#endif  // RUBATO_COORDINATOR_RULES_CORE_HARNESS_H_
+#endif  // RUBATO_COORDINATOR_TESTING_CORE_HARNESS_H_

@@ -1,7 +1,6 @@
-#include "coordinator/rules/mode_policy.h"
+#include "coordinator/rules/switch_request.h"
 
 #include <cmath>
-#include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -15,31 +14,6 @@ constexpr int64_t kMaxStalenessBound = int64_t{1} << 20;
 
 absl::Status BadField(absl::string_view field, absl::string_view value, absl::string_view allowed) {
   return absl::InvalidArgumentError(absl::StrCat(field, ": value ", value, "; allowed: ", allowed));
-}
-
-bool IsDue(const v1::ScheduledSwitch& entry, const ModePolicy::Point& point) {
-  switch (entry.when_case()) {
-    case v1::ScheduledSwitch::kAtStep:
-      return point.step >= entry.at_step();
-    case v1::ScheduledSwitch::kAtEpoch:
-      return point.epoch >= entry.at_epoch();
-    case v1::ScheduledSwitch::kAtSeconds:
-      return point.seconds >= entry.at_seconds();
-    case v1::ScheduledSwitch::WHEN_NOT_SET:
-      return false;
-  }
-  return false;
-}
-
-std::string WhenText(const v1::ScheduledSwitch& entry) {
-  switch (entry.when_case()) {
-    case v1::ScheduledSwitch::kAtStep:
-      return absl::StrCat("step ", entry.at_step());
-    case v1::ScheduledSwitch::kAtEpoch:
-      return absl::StrCat("epoch ", entry.at_epoch());
-    default:
-      return absl::StrCat(entry.at_seconds(), " s");
-  }
 }
 
 }  // namespace
@@ -84,35 +58,6 @@ absl::StatusOr<PlanChange> CheckSwitch(const v1::JobConfig& config, const v1::Sw
   change.learning_rate_scale = request.learning_rate_scale() == 0 ? 1 : request.learning_rate_scale();
   change.reason = "operator";
   return change;
-}
-
-PlanChange ModePolicy::Initial() const {
-  PlanChange change;
-  change.mode = config_.mode();
-  change.staleness_bound = config_.staleness_bound();
-  change.quorum = config_.quorum();
-  change.reason = "start";
-  return change;
-}
-
-std::optional<PlanChange> ModePolicy::Due(const Point& point) {
-  std::optional<PlanChange> due;
-  for (int i = 0; i < config_.schedule_size(); ++i) {
-    const v1::ScheduledSwitch& entry = config_.schedule(i);
-    if (done_[i] || !IsDue(entry, point)) continue;
-    done_[i] = true;
-    due.emplace();
-    due->mode = entry.mode();
-    due->staleness_bound = entry.staleness_bound();
-    due->learning_rate_scale = entry.learning_rate_scale() == 0 ? 1 : entry.learning_rate_scale();
-    due->reason = absl::StrCat("schedule: ", WhenText(entry));
-    due->scheduled = static_cast<uint32_t>(i) + 1;
-  }
-  return due;
-}
-
-void ModePolicy::MarkDone(uint32_t scheduled) {
-  if (scheduled >= 1 && scheduled <= done_.size()) done_[scheduled - 1] = true;
 }
 
 }  // namespace rubato::coordinator
