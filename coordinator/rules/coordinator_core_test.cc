@@ -136,9 +136,17 @@ TEST_F(CoreTest, AWorkerThatGivesUpIsEvictedWithItsReason) {
 
 TEST_F(CoreTest, ANonFiniteGradientUnderStopJobFailsTheJob) {
   StartJob();
-  Leave(WorkerTask(1), "STOP_JOB: step 7: the gradient of linear0/weight is not finite");
+  Leave(WorkerTask(1), "step 7: the gradient of linear0/weight is not finite", v1::Leaving::NOT_FINITE);
   EXPECT_EQ(core_->phase(), v1::JobStatus::FAILED);
-  EXPECT_TRUE(Contains(core_->Status(now_).error(), "worker 1: STOP_JOB: step 7"));
+  EXPECT_EQ(core_->Status(now_).error(),
+            "worker 1: step 7: the gradient of linear0/weight is not finite; consistency.on_non_finite is STOP_JOB");
+  EXPECT_EQ(CountSent(WorkerTask(0), v1::Directive::kStop), 1);
+}
+
+TEST_F(CoreTest, NoTextOfAWorkerEndsTheJob) {
+  StartJob();
+  Leave(WorkerTask(1), "STOP_JOB: as a message of an old worker");
+  EXPECT_EQ(core_->phase(), v1::JobStatus::TRAINING);
 }
 
 TEST_F(CoreTest, FailsWhenNoWorkerIsLeftAfterALease) {
@@ -222,6 +230,24 @@ TEST_F(CoreTest, AScheduledSwitchComesAtItsStep) {
   Pass(absl::Milliseconds(100));
   EXPECT_EQ(core_->Status(now_).plan().mode(), v1::SSP);
   EXPECT_EQ(core_->Status(now_).plan().staleness_bound(), 2);
+}
+
+// A quorum was lost where the job did not start in SYNC.
+TEST_F(CoreTest, AnAsyncJobWithAScheduledSyncKeepsItsQuorum) {
+  v1::JobConfig config = SmallJob();
+  config.mutable_consistency()->set_mode(v1::ASYNC);
+  auto* entry = config.mutable_consistency()->add_schedule();
+  entry->set_at_step(20);
+  entry->set_mode(v1::SYNC);
+  entry->set_quorum(1);
+  Create(config);
+  StartJob();
+  EXPECT_EQ(core_->Status(now_).plan().quorum(), 0u);
+  Beat(WorkerTask(0), 20, 1);
+  Beat(WorkerTask(1), 20, 1);
+  Pass(absl::Milliseconds(100));
+  EXPECT_EQ(core_->Status(now_).plan().mode(), v1::SYNC);
+  EXPECT_EQ(core_->Status(now_).plan().quorum(), 1u);
 }
 
 TEST_F(CoreTest, AStaticPlanAfterASwitchBeginsBehindAllBatchesOfTheStepsBefore) {
@@ -454,6 +480,84 @@ TEST_F(CoreRecoveryTest, ARestartAtAnyPointOfARunLeadsToItsEnd) {
     ASSERT_TRUE(finished_.has_value());
     EXPECT_TRUE(finished_->ok()) << *finished_;
   }
+}
+
+class CorePolicyRecoveryTest : public CoreRecoveryTest {
+ protected:
+  CorePolicyRecoveryTest() {
+    v1::JobConfig config = SmallJob();
+    auto* entry = config.mutable_consistency()->add_schedule();
+    entry->set_at_step(20);
+    entry->set_mode(v1::ASYNC);
+    entry = config.mutable_consistency()->add_schedule();
+    entry->set_at_step(30);
+    entry->set_mode(v1::SSP);
+    entry->set_staleness_bound(2);
+    Create(config);
+    StartJob();
+  }
+  // Both workers come to `step` under `generation`, and the policy is asked.
+  void Reach(int64_t step, uint64_t generation) {
+    Beat(WorkerTask(0), step, generation);
+    Beat(WorkerTask(1), step, generation);
+    Pass(absl::Milliseconds(300));
+  }
+  v1::Plan Plan() { return core_->Status(now_).plan(); }
+};
+
+TEST_F(CorePolicyRecoveryTest, AScheduledSwitchThatWasMadeIsNotMadeAgain) {
+  Reach(20, 1);
+  ASSERT_EQ(Plan().mode(), v1::ASYNC);
+  ASSERT_TRUE(Restart().ok());
+  Reconnect();
+  Reach(25, 2);
+  EXPECT_EQ(Plan().generation(), 2u);
+  Reach(30, 2);
+  EXPECT_EQ(Plan().mode(), v1::SSP);
+}
+
+TEST_F(CorePolicyRecoveryTest, AnAnnouncedScheduledSwitchIsCompletedOnce) {
+  mute_ = {0, 1};
+  Reach(20, 1);
+  ASSERT_EQ(core_->Status(now_).announced_generation(), 2u);
+  mute_ = {};
+  ASSERT_TRUE(Restart().ok());
+  Reconnect();
+  Reach(25, 2);
+  Pass(absl::Seconds(1));
+  EXPECT_EQ(Plan().generation(), 2u);
+  EXPECT_EQ(Plan().mode(), v1::ASYNC);
+}
+
+TEST_F(CorePolicyRecoveryTest, AScheduledSwitchThatWaitedWhenTheCoordinatorDiedIsAskedForAgain) {
+  // Nobody has entered plan 1, so the request waits and the journal knows nothing of it.
+  Reach(20, 0);
+  ASSERT_EQ(core_->Status(now_).announced_generation(), 0u);
+  ASSERT_TRUE(Restart().ok());
+  Reconnect();
+  Reach(21, 1);
+  EXPECT_EQ(Plan().mode(), v1::ASYNC);
+}
+
+TEST_F(CorePolicyRecoveryTest, AScheduledSwitchThatGaveWayToAnOperatorStaysDropped) {
+  Reach(20, 0);
+  v1::SwitchModeRequest request;
+  request.set_mode(v1::SYNC);
+  Do(core_->RequestSwitch(request, 7, now_));
+  EXPECT_TRUE(Contains(log_, "the switch \"schedule: step 20\" gave way to a later request"));
+  ASSERT_TRUE(Restart().ok());
+  Reconnect();
+  Reach(21, 1);
+  EXPECT_EQ(Plan().mode(), v1::SYNC);
+  EXPECT_EQ(Plan().generation(), 1u);
+}
+
+TEST_F(CorePolicyRecoveryTest, AMemoryThatIsNotThePolicysIsRefused) {
+  Reach(20, 1);
+  for (v1::JournalRecord& record : journal_) {
+    if (record.has_plan()) record.mutable_plan()->set_policy_memory("of another policy");
+  }
+  EXPECT_EQ(Restart().code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST_F(CoreRecoveryTest, RefusesAJournalOfAnotherConfigOrOfAnEndedJob) {

@@ -46,6 +46,34 @@ TEST_F(CoreStopTest, WhoAsksAgainDoesNotWait) {
   EXPECT_EQ(Error(), "second");
 }
 
+// Workers are told that it is no failure, and from where to go on.
+TEST_F(CoreStopTest, AStoppedJobIsNotAFailedOne) {
+  StopTraining("stopped by the operator at 10.0.0.2: lunch");
+  CheckpointDone(ServerTask(0));
+  CheckpointDone(ServerTask(1));
+  const v1::Stop stop = Last(WorkerTask(0)).stop();
+  EXPECT_EQ(stop.kind(), v1::Stop::STOPPED);
+  EXPECT_EQ(stop.error(), "stopped by the operator at 10.0.0.2: lunch");
+  EXPECT_EQ(stop.checkpoint(), "checkpoints/stopped");
+  EXPECT_EQ(core_->Status(now_).end().kind(), v1::Stop::STOPPED);
+  ASSERT_EQ(Lines("end").size(), 1u);
+  EXPECT_EQ(Lines("end")[0]["error"], "stopped by the operator at 10.0.0.2: lunch");
+  EXPECT_TRUE(Contains(log_, "the job has ended: stopped by the operator at 10.0.0.2: lunch"));
+}
+
+TEST_F(CoreStopTest, AStopAtOnceHasNoCheckpointToGoOnFrom) {
+  StopTraining("first");
+  Do(core_->RequestStop("second", now_));
+  EXPECT_EQ(Last(WorkerTask(0)).stop().kind(), v1::Stop::STOPPED);
+  EXPECT_EQ(Last(WorkerTask(0)).stop().checkpoint(), "");
+}
+
+TEST_F(CoreStopTest, AStopWithoutTheCheckpointIsAFailure) {
+  StopTraining("enough");
+  CheckpointDone(ServerTask(1), "no space left");
+  EXPECT_EQ(Last(WorkerTask(0)).stop().kind(), v1::Stop::FAILED);
+}
+
 TEST_F(CoreStopTest, DoesNotWaitForEver) {
   StopTraining("enough");
   Pass(absl::Seconds(599));
