@@ -328,7 +328,9 @@ TEST_F(SessionTest, CanBeDestroyedAtAnyTime) {
     }
     StartSession();
     // Every other one in the middle of its work, the others while they connect.
-    if (i % 2 == 1) ASSERT_TRUE(WaitForDirective(v1::Directive::kRegistered));
+    if (i % 2 == 1) {
+      ASSERT_TRUE(WaitForDirective(v1::Directive::kRegistered));
+    }
     DestroySession();
     ASSERT_TRUE(coordinator_.WaitUntilAlone()) << "the stream of session " << i << " outlives it";
   }
