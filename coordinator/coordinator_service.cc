@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "common/grpc_status.h"
 #include "common/tsan.h"
+#include "coordinator/rules/registration.h"
 #include "coordinator/session_reactor.h"
 
 namespace rubato::coordinator {
@@ -57,8 +58,8 @@ grpc::ServerUnaryReactor* CoordinatorService::StopJob(grpc::CallbackServerContex
                                                       const v1::StopJobRequest* request, v1::StopJobReply*) {
   TsanAcquire(this);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const std::string reason =
-      absl::StrCat("stopped by the operator", request->reason().empty() ? "" : ": ", request->reason());
+  const std::string reason = absl::StrCat("stopped by the operator at ", PeerHost(context->peer()),
+                                          request->reason().empty() ? "" : ": ", request->reason());
   runner_->Stop(reason, [reactor] { reactor->Finish(grpc::Status::OK); });
   return reactor;
 }

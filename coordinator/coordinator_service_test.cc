@@ -10,6 +10,7 @@
 #include <functional>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/session/session.h"
 #include "common/task.h"
+#include "coordinator/testing/small_job.h"
 
 namespace rubato::coordinator {
 namespace {
@@ -25,28 +27,12 @@ namespace {
 constexpr uint64_t kFingerprint = 0xfeed;
 
 v1::JobConfig Config(const std::string& directory) {
-  v1::JobConfig config;
-  config.set_name("job");
+  v1::JobConfig config = SmallJob();
   config.set_run_directory(directory);
-  config.mutable_cluster()->set_servers(2);
-  config.mutable_cluster()->set_workers(2);
   config.mutable_cluster()->set_evaluators(1);
-  config.mutable_cluster()->set_chunk_bytes(4096);
-  config.mutable_cluster()->set_partitions_per_server(1);
-  config.mutable_cluster()->set_lease_seconds(5);
   config.mutable_cluster()->set_start_timeout_seconds(30);
   config.mutable_cluster()->set_wait_timeout_seconds(60);
-  config.mutable_model()->add_input_shape(8);
-  auto* layer = config.mutable_model()->add_layers();
-  layer->set_name("linear0");
-  layer->mutable_linear()->set_units(4);
-  config.mutable_model()->set_loss(v1::ModelConfig::SOFTMAX_CROSS_ENTROPY);
-  config.mutable_data()->set_dispatch(v1::DataConfig::DYNAMIC);
-  config.mutable_data()->set_shard_examples(10);
-  config.mutable_consistency()->set_mode(v1::SYNC);
   config.mutable_training()->set_epochs(1);
-  config.mutable_training()->set_batch_size(5);
-  config.mutable_evaluation()->set_every_epochs(1);
   return config;
 }
 
@@ -58,14 +44,8 @@ class FakeTask {
       : clock_(clock), log_(TaskName(role, index), clock) {
     Session::Options options;
     options.coordinator = coordinator;
-    options.task.set_role(role);
-    options.task.set_index(index);
-    options.task.set_incarnation(incarnation);
-    task_ = options.task;
-    options.registration.set_protocol_version(kProtocolVersion);
-    options.registration.set_config_fingerprint(fingerprint);
-    if (role == v1::TaskId::SERVER) options.registration.set_address(absl::StrCat(":", 9000 + index));
-    if (role == v1::TaskId::WORKER) options.registration.set_train_examples(100);
+    options.task = task_ = MakeTask(role, index, incarnation);
+    options.registration = RegistrationOf(task_, fingerprint);
     options.heartbeat = [this] { return Beat(); };
     options.on_directive = [this](const v1::Directive& directive) { OnDirective(directive); };
     options.on_lost = [this](const absl::Status& status) {
@@ -109,16 +89,18 @@ class FakeTask {
       return false;
     });
   }
-  std::string StopError() {
-    MutexLock lock(mu_);
-    for (const v1::Directive& directive : received_) {
-      if (directive.has_stop()) return directive.stop().error();
-    }
-    return "(no Stop)";
-  }
+  std::string StopError() { return FirstStop().has_value() ? FirstStop()->error() : "(no Stop)"; }
+  v1::Stop::Kind StopKind() { return FirstStop().has_value() ? FirstStop()->kind() : v1::Stop::KIND_UNSPECIFIED; }
   absl::Status Leave(const std::string& error = "") { return session_->Leave(error); }
 
  private:
+  std::optional<v1::Stop> FirstStop() {
+    MutexLock lock(mu_);
+    for (const v1::Directive& directive : received_) {
+      if (directive.has_stop()) return directive.stop();
+    }
+    return std::nullopt;
+  }
   v1::Heartbeat Beat() {
     v1::Heartbeat heartbeat;
     MutexLock lock(mu_);
@@ -159,22 +141,15 @@ class FakeTask {
       changed_.NotifyAll();
     }
     if (ask) Ask();
-    v1::TaskMessage answer;
+    std::optional<v1::TaskMessage> answer;
     if (task_.role() == v1::TaskId::SERVER) {
-      if (directive.has_announce()) {
-        answer.mutable_announce_ack()->set_generation(directive.announce().generation());
-        answer.mutable_announce_ack()->set_highest_started_step(6);
-      } else if (directive.has_commit()) {
-        answer.mutable_plan_ack()->set_generation(directive.commit().plan().generation());
-        answer.mutable_plan_ack()->set_amendment(directive.commit().plan().amendment());
-      } else if (directive.has_checkpoint()) {
-        answer.mutable_checkpoint_done()->set_name(directive.checkpoint().name());
-      }
+      answer = ServerAnswer(directive, /*started=*/6);
     } else if (directive.has_evaluate()) {
-      answer.mutable_evaluation()->set_evaluation_id(directive.evaluate().evaluation_id());
-      answer.mutable_evaluation()->set_accuracy(0.5);
+      answer.emplace();
+      answer->mutable_evaluation()->set_evaluation_id(directive.evaluate().evaluation_id());
+      answer->mutable_evaluation()->set_accuracy(0.5);
     }
-    if (answer.body_case() != v1::TaskMessage::BODY_NOT_SET) session_->Send(std::move(answer));
+    if (answer) session_->Send(*std::move(answer));
   }
 
   const Clock* const clock_;
@@ -367,11 +342,12 @@ TEST_F(CoordinatorServiceTest, TheOperatorStopsTheJob) {
   v1::StopJobReply reply;
   ASSERT_TRUE(stub_->StopJob(&context, request, &reply).ok());
   ASSERT_TRUE(Get("server 0").WaitFor(v1::Directive::kStop));
-  EXPECT_EQ(Get("server 0").StopError(), "stopped by the operator: lunch");
+  EXPECT_EQ(Get("server 0").StopKind(), v1::Stop::STOPPED);
+  EXPECT_EQ(Get("server 0").StopError(), "stopped by the operator at 127.0.0.1: lunch");
   for (auto& [name, task] : tasks_) EXPECT_TRUE(task->Leave().ok());
   std::optional<absl::Status> ended = runner_->Wait(absl::Seconds(20));
   ASSERT_TRUE(ended.has_value());
-  EXPECT_EQ(ended->message(), "stopped by the operator: lunch");
+  EXPECT_EQ(ended->message(), "stopped by the operator at 127.0.0.1: lunch");
 }
 
 TEST_F(CoordinatorServiceTest, ATakenPortIsAnErrorThatNamesIt) {

@@ -17,9 +17,9 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mutex.h"
-#include "coordinator/coordinator_core.h"
-#include "coordinator/run_files.h"
-#include "coordinator/tensorboard_log.h"
+#include "coordinator/record/run_files.h"
+#include "coordinator/record/tensorboard_log.h"
+#include "coordinator/rules/coordinator_core.h"
 
 namespace rubato::coordinator {
 

@@ -4,12 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/task.h"
-#include "coordinator/core_harness.h"
+#include "coordinator/testing/small_job.h"
 
 namespace rubato::coordinator {
 namespace {
@@ -21,10 +22,7 @@ class FakeStream final : public TaskStream, public std::enable_shared_from_this<
 
   void Register() {
     v1::TaskMessage message;
-    message.mutable_register_()->set_protocol_version(kProtocolVersion);
-    message.mutable_register_()->set_config_fingerprint(kConfigFingerprint);
-    message.mutable_register_()->set_address(":9000");
-    message.mutable_register_()->set_train_examples(kTrainExamples);
+    *message.mutable_register_() = RegistrationOf(task_);
     Say(std::move(message));
   }
   void Say(v1::TaskMessage message) {
@@ -32,16 +30,9 @@ class FakeStream final : public TaskStream, public std::enable_shared_from_this<
     runner_->OnMessage(shared_from_this(), std::move(message), "ipv4:10.0.0.9:555");
   }
   void Send(const v1::Directive& directive) override {
-    v1::TaskMessage answer;
-    if (directive.has_announce()) {
-      answer.mutable_announce_ack()->set_generation(directive.announce().generation());
-    } else if (directive.has_commit()) {
-      answer.mutable_plan_ack()->set_generation(directive.commit().plan().generation());
-      answer.mutable_plan_ack()->set_amendment(directive.commit().plan().amendment());
-    } else if (directive.has_checkpoint()) {
-      answer.mutable_checkpoint_done()->set_name(directive.checkpoint().name());
+    if (task_.role() == v1::TaskId::SERVER) {
+      if (std::optional<v1::TaskMessage> answer = ServerAnswer(directive, /*started=*/0)) Say(*std::move(answer));
     }
-    if (task_.role() == v1::TaskId::SERVER && answer.body_case() != v1::TaskMessage::BODY_NOT_SET) Say(answer);
     MutexLock lock(mu_);
     received_.push_back(directive);
     changed_.NotifyAll();

@@ -23,8 +23,8 @@
 #include "common/stop_watcher.h"
 #include "common/task_log.h"
 #include "coordinator/coordinator_service.h"
-#include "coordinator/job_metrics.h"
 #include "coordinator/job_runner.h"
+#include "coordinator/record/job_metrics.h"
 
 namespace rubato::coordinator {
 namespace {

@@ -182,9 +182,7 @@ void ServerTask::OnDirective(const v1::Directive& directive) {
       core_->OnDirective(commit);
     }
   } else if (directive.has_stop()) {
-    const std::string& error = directive.stop().error();
-    Cancel(error.empty() ? absl::OkStatus()
-                         : absl::AbortedError(absl::StrCat("the coordinator ended the job: ", error)));
+    Cancel(HeedStop(directive.stop(), options_.config, options_.log));
   } else if (directive.has_record_trace()) {
     timed_trace_.Record(directive.record_trace());
   } else {

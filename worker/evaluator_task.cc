@@ -217,8 +217,7 @@ void EvaluatorTask::OnDirective(const v1::Directive& directive) {
   }
   if (directive.has_stop()) {
     stop_ = true;
-    const std::string& error = directive.stop().error();
-    if (!error.empty()) ended_ = absl::AbortedError(absl::StrCat("the coordinator ended the job: ", error));
+    if (absl::Status end = HeedStop(directive.stop(), options_.config, options_.log); !end.ok()) ended_ = end;
   }
   changed_.NotifyAll();
 }

@@ -17,6 +17,7 @@
 #include "worker/data/open_dataset.h"
 #include "worker/ps_client/host_packer.h"
 #include "worker/ps_client/model_memory.h"
+#include "worker/ps_client/not_finite.h"
 #include "worker/ps_client/staged_parameters.h"
 #include "worker/training/local_optimizer.h"
 #include "worker/training/static_source.h"
@@ -144,6 +145,7 @@ absl::Status WorkerTask::Work(const ModelSpec& spec, std::shared_ptr<const Datas
 void WorkerTask::Leave(const absl::Status& status) {
   v1::Leaving leaving;
   leaving.set_error(std::string(status.message()));
+  if (IsNotFinite(status)) leaving.set_cause(v1::Leaving::NOT_FINITE);
   {
     MutexLock lock(mu_);
     if (!joins_) return;
@@ -445,9 +447,8 @@ void WorkerTask::OnDirective(const v1::Directive& directive) {
       RecordTraceLocked(directive.record_trace());
       break;
     case v1::Directive::kStop: {
-      const std::string& error = directive.stop().error();
       stop_ = true;
-      if (!error.empty()) ended_ = absl::AbortedError(absl::StrCat("the coordinator ended the job: ", error));
+      if (absl::Status end = HeedStop(directive.stop(), options_.config, options_.log); !end.ok()) ended_ = end;
       if (client_ != nullptr) client_->Cancel(ended_.ok() ? absl::CancelledError("the job is over") : ended_);
       break;
     }

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
-#include "coordinator/placement.h"
+#include "coordinator/rules/placement.h"
 
 namespace rubato::bench {
 namespace {

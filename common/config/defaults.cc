@@ -133,6 +133,7 @@ void FillOptimizer(const Filler& filler, v1::OptimizerConfig* optimizer) {
 void FillConsistency(const Filler& filler, v1::ConsistencyConfig* consistency) {
   FILL(filler, "consistency", consistency, on_non_finite, v1::ConsistencyConfig::SKIP_STEP);
   FILL(filler, "consistency", consistency, sync_every, 1);
+  FILL(filler, "consistency", consistency, policy, v1::ConsistencyConfig::SCHEDULE);
   for (int i = 0; i < consistency->schedule_size(); ++i) {
     v1::ScheduledSwitch* entry = consistency->mutable_schedule(i);
     FILL(filler, absl::StrCat("consistency.schedule[", i, "]"), entry, learning_rate_scale, 1);

@@ -35,6 +35,7 @@ TEST(DefaultsTest, FillsWhatTheCommentsState) {
   EXPECT_TRUE(config.optimizer().schedule().has_constant());
   EXPECT_EQ(config.consistency().on_non_finite(), v1::ConsistencyConfig::SKIP_STEP);
   EXPECT_EQ(config.consistency().sync_every(), 1);
+  EXPECT_EQ(config.consistency().policy(), v1::ConsistencyConfig::SCHEDULE);
   EXPECT_EQ(config.training().micro_batches(), 1u);
   EXPECT_EQ(config.training().cards(), 1u);
   EXPECT_EQ(config.training().compute_threads(), 1u);

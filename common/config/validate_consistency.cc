@@ -1,9 +1,12 @@
 #include <algorithm>
 #include <limits>
 #include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/config/validate_parts.h"
 
 namespace rubato {
@@ -49,7 +52,24 @@ void CheckPoint(const std::string& path, const v1::ScheduledSwitch& entry, Error
   }
 }
 
-void ValidateScheduledSwitches(const v1::ConsistencyConfig& consistency, ErrorList* errors) {
+// Of the plan in `mode` that begins at `path`.
+void CheckQuorum(const std::string& path, v1::Mode mode, uint32_t quorum, const v1::JobConfig& config,
+                 ErrorList* errors) {
+  if (quorum == 0) return;
+  if (quorum > config.cluster().workers()) {
+    errors->Add(path, absl::StrCat(quorum), absl::StrCat("0 to cluster.workers, ", config.cluster().workers()));
+  }
+  if (mode != v1::SYNC) {
+    errors->Add(path, absl::StrCat(quorum),
+                "absent unless the mode is SYNC; a scheduled switch to SYNC has a quorum of its own");
+  }
+  if (config.data().dispatch() == v1::DataConfig::STATIC) {
+    errors->Add(path, absl::StrCat(quorum), "absent where data.dispatch is STATIC");
+  }
+}
+
+void ValidateScheduledSwitches(const v1::JobConfig& config, ErrorList* errors) {
+  const v1::ConsistencyConfig& consistency = config.consistency();
   std::set<std::pair<int, double>> points;
   for (int i = 0; i < consistency.schedule_size(); ++i) {
     const v1::ScheduledSwitch& entry = consistency.schedule(i);
@@ -57,6 +77,7 @@ void ValidateScheduledSwitches(const v1::ConsistencyConfig& consistency, ErrorLi
     CheckPoint(path, entry, errors);
     CheckMode(path + ".mode", entry.mode(), errors);
     CheckBound(path + ".staleness_bound", entry.mode(), entry.staleness_bound(), errors);
+    CheckQuorum(path + ".quorum", entry.mode(), entry.quorum(), config, errors);
     errors->CheckNumber(path + ".learning_rate_scale", entry.learning_rate_scale(), entry.learning_rate_scale() > 0,
                         "a number > 0");
     // At most one of the three is not zero.
@@ -64,25 +85,6 @@ void ValidateScheduledSwitches(const v1::ConsistencyConfig& consistency, ErrorLi
     if (entry.when_case() != v1::ScheduledSwitch::WHEN_NOT_SET && !points.insert({entry.when_case(), point}).second) {
       errors->Add(path, NumberText(point), "a point that no earlier entry of the schedule has");
     }
-  }
-}
-
-void ValidateQuorum(const v1::JobConfig& config, ErrorList* errors) {
-  const v1::ConsistencyConfig& consistency = config.consistency();
-  const uint32_t quorum = consistency.quorum();
-  if (quorum == 0) return;
-  if (quorum > config.cluster().workers()) {
-    errors->Add("consistency.quorum", absl::StrCat(quorum),
-                absl::StrCat("0 to cluster.workers, ", config.cluster().workers()));
-  }
-  const bool ever_sync = consistency.mode() == v1::SYNC ||
-                         std::any_of(consistency.schedule().begin(), consistency.schedule().end(),
-                                     [](const v1::ScheduledSwitch& entry) { return entry.mode() == v1::SYNC; });
-  if (!ever_sync) {
-    errors->Add("consistency.quorum", absl::StrCat(quorum), "absent where the job is never in SYNC mode");
-  }
-  if (config.data().dispatch() == v1::DataConfig::STATIC) {
-    errors->Add("consistency.quorum", absl::StrCat(quorum), "absent where data.dispatch is STATIC");
   }
 }
 
@@ -99,6 +101,14 @@ void ValidateStaticDispatch(const v1::JobConfig& config, ErrorList* errors) {
       errors->Add(absl::StrCat("consistency.schedule[", i, "].mode"), ModeText(mode), kAllowed);
     }
   }
+}
+
+void CheckPolicy(v1::ConsistencyConfig::Policy policy, ErrorList* errors) {
+  if (policy != v1::ConsistencyConfig::POLICY_UNSPECIFIED && v1::ConsistencyConfig::Policy_IsValid(policy)) return;
+  const google::protobuf::EnumDescriptor* all = v1::ConsistencyConfig::Policy_descriptor();
+  std::vector<std::string> names;
+  for (int i = 1; i < all->value_count(); ++i) names.push_back(all->value(i)->name());
+  errors->Add("consistency.policy", absl::StrCat(static_cast<int>(policy)), absl::StrJoin(names, ", "));
 }
 
 void CheckLocalSgdMode(const std::string& path, v1::Mode mode, int64_t sync_every, ErrorList* errors) {
@@ -130,8 +140,9 @@ void ValidateConsistency(const v1::JobConfig& config, ErrorList* errors) {
   const v1::ConsistencyConfig& consistency = config.consistency();
   CheckMode("consistency.mode", consistency.mode(), errors);
   CheckBound("consistency.staleness_bound", consistency.mode(), consistency.staleness_bound(), errors);
-  ValidateQuorum(config, errors);
-  ValidateScheduledSwitches(consistency, errors);
+  CheckQuorum("consistency.quorum", consistency.mode(), consistency.quorum(), config, errors);
+  CheckPolicy(consistency.policy(), errors);
+  ValidateScheduledSwitches(config, errors);
   ValidateStaticDispatch(config, errors);
   ValidateSyncEvery(config, errors);
   if (consistency.on_non_finite() != v1::ConsistencyConfig::SKIP_STEP &&

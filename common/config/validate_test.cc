@@ -81,7 +81,16 @@ TEST(ValidateTest, ChecksConsistency) {
        "consistency.staleness_bound: value 2; allowed: absent unless the mode is SSP"},
       {{"consistency.quorum=3"}, "consistency.quorum: value 3; allowed: 0 to cluster.workers, 2"},
       {{"consistency.quorum=1", "consistency.mode=ASYNC"},
-       "consistency.quorum: value 1; allowed: absent where the job is never in SYNC mode"},
+       "consistency.quorum: value 1; allowed: absent unless the mode is SYNC; a scheduled switch to SYNC has a quorum "
+       "of its own"},
+      {{"consistency.schedule[0]={at_step: 5 mode: SYNC quorum: 3}"},
+       "consistency.schedule[0].quorum: value 3; allowed: 0 to cluster.workers, 2"},
+      {{"consistency.schedule[0]={at_step: 5 mode: ASYNC quorum: 1}"},
+       "consistency.schedule[0].quorum: value 1; allowed: absent unless the mode is SYNC; a scheduled switch to SYNC "
+       "has a quorum of its own"},
+      {{"consistency.schedule[0]={at_step: 5 mode: SYNC quorum: 1}", "data.dispatch=STATIC"},
+       "consistency.schedule[0].quorum: value 1; allowed: absent where data.dispatch is STATIC"},
+      {{"consistency.policy=9"}, "consistency.policy: value 9; allowed: SCHEDULE"},
       {{"consistency.quorum=1", "data.dispatch=STATIC"},
        "consistency.quorum: value 1; allowed: absent where data.dispatch is STATIC"},
       {{"consistency.mode=ASYNC", "data.dispatch=STATIC"},

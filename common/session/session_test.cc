@@ -5,6 +5,7 @@
 #include <grpcpp/server_builder.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
 #include <optional>
 #include <utility>
@@ -25,6 +26,7 @@ class FakeCoordinator final : public v1::Coordinator::Service {
       MutexLock lock(mu_);
       context_ = context;
       ++sessions_;
+      ++open_sessions_;
     }
     v1::TaskMessage message;
     while (stream->Read(&message)) {
@@ -51,6 +53,7 @@ class FakeCoordinator final : public v1::Coordinator::Service {
     }
     MutexLock lock(mu_);
     context_ = nullptr;
+    --open_sessions_;
     changed_.NotifyAll();
     return grpc::Status::OK;
   }
@@ -80,6 +83,17 @@ class FakeCoordinator final : public v1::Coordinator::Service {
     }
     return true;
   }
+  // Until no session is open, ten seconds at most.
+  bool WaitUntilAlone() {
+    const absl::Time deadline = absl::Now() + absl::Seconds(10);
+    MutexLock lock(mu_);
+    while (open_sessions_ > 0) {
+      const absl::Duration left = deadline - absl::Now();
+      if (left <= absl::ZeroDuration()) return false;
+      changed_.WaitFor(mu_, left);
+    }
+    return true;
+  }
   int sessions() {
     MutexLock lock(mu_);
     return sessions_;
@@ -96,6 +110,7 @@ class FakeCoordinator final : public v1::Coordinator::Service {
   std::vector<v1::TaskMessage> messages_ ABSL_GUARDED_BY(mu_);
   grpc::ServerContext* context_ ABSL_GUARDED_BY(mu_) = nullptr;
   int sessions_ ABSL_GUARDED_BY(mu_) = 0;
+  int open_sessions_ ABSL_GUARDED_BY(mu_) = 0;
   bool stop_after_register_ ABSL_GUARDED_BY(mu_) = false;
   bool refuse_ ABSL_GUARDED_BY(mu_) = false;
 };
@@ -131,17 +146,21 @@ class SessionTest : public testing::Test {
     options.task.set_index(1);
     options.task.set_incarnation(42);
     options.registration.set_train_examples(7);
-    options.heartbeat = [] {
+    session_lives_ = true;
+    options.heartbeat = [this] {
+      CheckSessionLives();
       v1::Heartbeat heartbeat;
       heartbeat.mutable_progress()->set_step(3);
       return heartbeat;
     };
     options.on_directive = [this](const v1::Directive& directive) {
+      CheckSessionLives();
       MutexLock lock(mu_);
       directives_.push_back(directive);
       changed_.NotifyAll();
     };
     options.on_lost = [this](const absl::Status& status) {
+      CheckSessionLives();
       MutexLock lock(mu_);
       lost_ = status;
       changed_.NotifyAll();
@@ -155,6 +174,11 @@ class SessionTest : public testing::Test {
     session_->Start();
   }
   void StartSession() { StartSession(absl::StrCat("127.0.0.1:", port_)); }
+  void CheckSessionLives() { EXPECT_TRUE(session_lives_) << "a callback of a session that has been destroyed"; }
+  void DestroySession() {
+    session_.reset();
+    session_lives_ = false;
+  }
   bool WaitForDirective(v1::Directive::BodyCase body, int count = 1) {
     return WaitFor([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
       int found = 0;
@@ -182,6 +206,7 @@ class SessionTest : public testing::Test {
   CondVar changed_;
   std::vector<v1::Directive> directives_ ABSL_GUARDED_BY(mu_);
   std::optional<absl::Status> lost_ ABSL_GUARDED_BY(mu_);
+  std::atomic<bool> session_lives_ = false;
   std::unique_ptr<Session> session_;
 };
 
@@ -297,10 +322,23 @@ TEST_F(SessionTest, ARefusedTaskSaysGoodbyeAllTheSame) {
 TEST_F(SessionTest, CanBeDestroyedAtAnyTime) {
   StartServer();
   for (int i = 0; i < 20; ++i) {
+    {
+      MutexLock lock(mu_);
+      directives_.clear();
+    }
     StartSession();
-    if (i % 2 == 1) WaitForDirective(v1::Directive::kRegistered, i / 2);
-    session_.reset();
+    // Every other one in the middle of its work, the others while they connect.
+    if (i % 2 == 1) {
+      ASSERT_TRUE(WaitForDirective(v1::Directive::kRegistered));
+    }
+    DestroySession();
+    ASSERT_TRUE(coordinator_.WaitUntilAlone()) << "the stream of session " << i << " outlives it";
   }
+  EXPECT_GE(coordinator_.sessions(), 10);
+  // It goes without a word.
+  EXPECT_TRUE(coordinator_.WaitUntil([](const auto& messages) {
+    return Count(messages, v1::TaskMessage::kRegister) >= 10 && Count(messages, v1::TaskMessage::kLeaving) == 0;
+  }));
 }
 
 TEST_F(SessionTest, RefusesIncompleteOptions) {

@@ -1,6 +1,9 @@
 #include "common/session/task_session.h"
 
+#include "absl/strings/str_cat.h"
 #include "common/config/fingerprint.h"
+#include "common/proto_enum.h"
+#include "common/storage/file.h"
 #include "common/task.h"
 
 namespace rubato {
@@ -16,6 +19,25 @@ Session::Options TaskSessionOptions(const v1::JobConfig& config, const std::stri
   options.clock = clock;
   options.log = log;
   return options;
+}
+
+absl::Status HeedStop(const v1::Stop& stop, const v1::JobConfig& config, Logger* log) {
+  const std::string why = absl::StrCat("the coordinator ended the job: ", stop.error());
+  switch (stop.kind()) {
+    case v1::Stop::DONE:
+      return absl::OkStatus();
+    case v1::Stop::STOPPED:
+      log->Info(
+          absl::StrCat(why, stop.checkpoint().empty()
+                                ? "; no checkpoint was written"
+                                : absl::StrCat("; to go on from its weights, start a job with training.start_from ",
+                                               JoinPath(config.run_directory(), stop.checkpoint()))));
+      return absl::OkStatus();
+    case v1::Stop::FAILED:
+    case v1::Stop::KIND_UNSPECIFIED:
+      RUBATO_NO_VALUE_OF(v1::Stop_Kind_Stop_Kind) : break;
+  }
+  return absl::AbortedError(why);
 }
 
 }  // namespace rubato

@@ -54,7 +54,7 @@ kill -TERM "${process[evaluator-evaluator]}"
 ends evaluator-evaluator 0 30
 kill -TERM "${process[evaluator-coordinator]}"
 end_job evaluator 1
-ends evaluator-worker-1 1 20
+ends evaluator-worker-1 0 20
 says evaluator-worker-1 'the coordinator ended the job: stopped by SIGTERM'
 
 start_job server

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/coordinator_core.h"
+#include "coordinator/rules/coordinator_core.h"
 #include "tests/simulation/control_link.h"
 #include "tests/simulation/world.h"
 

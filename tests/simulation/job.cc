@@ -25,6 +25,7 @@ v1::JobConfig MakeJobConfig(const Scenario& scenario) {
   config.mutable_data()->set_dispatch(v1::DataConfig::DYNAMIC);
   config.mutable_data()->set_shard_examples(1000);
   config.mutable_consistency()->set_mode(scenario.start.mode);
+  config.mutable_consistency()->set_policy(v1::ConsistencyConfig::SCHEDULE);
   config.mutable_consistency()->set_staleness_bound(scenario.start.staleness_bound);
   config.mutable_consistency()->set_quorum(scenario.start.quorum);
   config.mutable_training()->set_epochs(1000);

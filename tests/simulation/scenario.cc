@@ -23,8 +23,9 @@ Rules DrawRules(Random& random, uint32_t workers) {
       rules.mode = v1::SSP;
       rules.staleness_bound = 1 + static_cast<int64_t>(random.Below(4));
       break;
-    default:
+    case 3:
       rules.mode = v1::ASYNC;
+      break;
   }
   return rules;
 }

@@ -10,6 +10,7 @@
 #include "common/task.h"
 #include "common/trace/flow_id.h"
 #include "worker/ps_client/arrived_weights.h"
+#include "worker/ps_client/not_finite.h"
 
 namespace rubato::worker {
 namespace {
@@ -249,8 +250,8 @@ void PsClient::TakeReply(int batch, const v1::ExchangeReply& reply) {
   if (reply.push() == v1::ExchangeReply::PUSH_NON_FINITE) {
     ++counters_.non_finite;
     if (options_.stop_on_non_finite) {
-      return Fail(absl::OutOfRangeError(absl::StrCat(
-          "STOP_JOB: ", TaskName(options_.task), ", step ", machine_.current_step(), ": the gradient of ",
+      return Fail(NotFiniteError(absl::StrCat(
+          TaskName(options_.task), ", step ", machine_.current_step(), ": the gradient of ",
           options_.tensors[batching_.tensors_of_batch[batch].front()], " (or of what travels with it) is not finite")));
     }
   }

@@ -50,7 +50,7 @@ class PsClient : public Parameters, private StepMachine::Sink {
     v1::TaskId task;
     // Names of the model's tensors, in its order.
     std::vector<std::string> tensors;
-    // Fail with "STOP_JOB: ..." when a server found a gradient that is not finite.
+    // Fail with NotFiniteError when a server found a gradient that is not finite.
     bool stop_on_non_finite = false;
     // Of payload; four times as many where a server on this host reads tensors where they are.
     int64_t message_bytes = 1 << 20;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/random.h"
 #include "common/status.h"
+#include "worker/ps_client/not_finite.h"
 
 namespace rubato::worker {
 namespace {
@@ -384,7 +385,7 @@ std::string Trainer::Place(const Work& work) const {
 absl::Status Trainer::SkipStep(const Work& work, absl::string_view what) {
   const std::string where = absl::StrCat(Place(work), ": ", what);
   if (options_.config->consistency().on_non_finite() == v1::ConsistencyConfig::STOP_JOB) {
-    return absl::OutOfRangeError(absl::StrCat("STOP_JOB: ", where));
+    return NotFiniteError(where);
   }
   options_.log->Warning(absl::StrCat(where, "; the step is skipped"));
   RUBATO_RETURN_IF_ERROR(ContributeNothing(work));

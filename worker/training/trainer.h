@@ -58,8 +58,8 @@ class Trainer {
 
   explicit Trainer(const Options& options);
 
-  // Until the source is done. Errors of the parameters, the source and the model; OutOfRange "STOP_JOB: ..." for a loss
-  // or gradient that is not finite where the config says STOP_JOB.
+  // Until the source is done. Errors of the parameters, the source and the model; NotFiniteError for a loss or
+  // gradient that is not finite where the config says STOP_JOB.
   absl::Status Run();
 
   // Lets Run() return OK when the step at work, if any, is pushed and acknowledged. From any thread.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/storage/file.h"
+#include "worker/ps_client/not_finite.h"
 #include "worker/training/testing/trainer_fixture.h"
 
 namespace rubato::worker {
@@ -123,7 +124,8 @@ TEST_F(TrainerTest, StopsTheJobWhereTheConfigSaysSo) {
   source.batch_.inputs[0] = std::numeric_limits<float>::quiet_NaN();
   v1::WorkerProgress progress;
   absl::Status status = Run(&source, &progress);
-  EXPECT_EQ(std::string(status.message()).find("STOP_JOB: worker 0, step 0"), 0u) << status;
+  EXPECT_TRUE(IsNotFinite(status));
+  EXPECT_EQ(std::string(status.message()).find("worker 0, step 0"), 0u) << status;
 }
 
 class TraceTest : public TrainerTest {

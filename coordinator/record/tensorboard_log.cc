@@ -1,0 +1,165 @@
+#include "coordinator/record/tensorboard_log.h"
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "common/config/fingerprint.h"
+#include "common/status.h"
+
+namespace rubato::coordinator {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kMaxCounts = 256;
+
+void AddScalar(const std::string& tag, double value, tensorflow::Event* event) {
+  tensorflow::Summary::Value* entry = event->mutable_summary()->add_value();
+  entry->set_tag(tag);
+  entry->set_simple_value(static_cast<float>(value));
+}
+
+// A number of the line; what diverged was written as null.
+void AddScalar(const std::string& tag, const Json& line, const char* field, tensorflow::Event* event) {
+  const auto found = line.find(field);
+  if (found == line.end()) return;
+  AddScalar(tag, found->is_number() ? found->get<double>() : std::numeric_limits<double>::quiet_NaN(), event);
+}
+
+// TensorBoard shows it as Markdown.
+void AddText(const std::string& tag, const std::string& text, tensorflow::Event* event) {
+  tensorflow::Summary::Value* entry = event->mutable_summary()->add_value();
+  entry->set_tag(tag);
+  entry->mutable_metadata()->mutable_plugin_data()->set_plugin_name("text");
+  entry->mutable_tensor()->set_dtype(tensorflow::DT_STRING);
+  entry->mutable_tensor()->mutable_tensor_shape()->add_dim()->set_size(1);
+  entry->mutable_tensor()->add_string_val(text);
+}
+
+void AddProgress(const Json& line, tensorflow::Event* event) {
+  AddScalar("training/loss", line, "loss", event);
+  AddScalar("training/accuracy", line, "accuracy", event);
+  AddScalar("training/learning_rate", line, "learning_rate", event);
+  AddScalar("training/examples_per_second", line, "examples_per_second", event);
+  AddScalar("training/epoch", line, "epoch", event);
+  AddScalar("consistency/generation", line, "generation", event);
+  AddScalar("consistency/staleness_mean", line, "staleness_mean", event);
+  AddScalar("consistency/waiting_share", line, "waiting_share", event);
+  AddScalar("wire/sent_bytes", line, "sent_bytes", event);
+  AddScalar("wire/received_bytes", line, "received_bytes", event);
+}
+
+void AddPlan(const Json& line, tensorflow::Event* event) {
+  const auto members = line.value("members", std::vector<int64_t>());
+  const int64_t bound = line.value("staleness_bound", int64_t{0});
+  AddText("consistency/plan",
+          absl::StrCat("plan ", line.value("generation", int64_t{0}), ": **", line.value("mode", ""),
+                       bound > 0 ? absl::StrCat("(", bound, ")") : "", "** from step ",
+                       line.value("first_step", int64_t{0}), "; members: ", absl::StrJoin(members, ", "), "; ",
+                       line.value("reason", ""), "; longest stall ", line.value("stall_seconds", 0.0), " s"),
+          event);
+  AddScalar("consistency/stall_seconds", line, "stall_seconds", event);
+}
+
+bool IsSound(const v1::TensorStatistics& tensor) {
+  const bool named = !tensor.tensor().empty() && v1::TensorStatistics::Kind_IsValid(tensor.kind()) &&
+                     tensor.kind() != v1::TensorStatistics::KIND_UNSPECIFIED;
+  const bool finite = std::isfinite(tensor.min()) && std::isfinite(tensor.max()) && std::isfinite(tensor.sum()) &&
+                      std::isfinite(tensor.sum_squares());
+  return named && finite && tensor.min() <= tensor.max() && tensor.counts_size() <= kMaxCounts;
+}
+
+void AddHistogram(const std::string& tag, const v1::TensorStatistics& tensor, tensorflow::Event* event) {
+  tensorflow::Summary::Value* entry = event->mutable_summary()->add_value();
+  entry->set_tag(tag);
+  tensorflow::HistogramProto* histogram = entry->mutable_histo();
+  histogram->set_min(tensor.min());
+  histogram->set_max(tensor.max());
+  histogram->set_num(static_cast<double>(tensor.elements() - tensor.non_finite()));
+  histogram->set_sum(tensor.sum());
+  histogram->set_sum_squares(tensor.sum_squares());
+  const int parts = tensor.counts_size();
+  for (int i = 0; i < parts; ++i) {
+    const double share = static_cast<double>(i + 1) / parts;
+    histogram->add_bucket_limit(i + 1 == parts ? tensor.max() : tensor.min() + share * (tensor.max() - tensor.min()));
+    histogram->add_bucket(static_cast<double>(tensor.counts(i)));
+  }
+}
+
+}  // namespace
+
+tensorflow::Event EventOfLine(absl::string_view text, int64_t last_step) {
+  tensorflow::Event event;
+  const Json line = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  if (!line.is_object()) return event;
+  const std::string kind = line.value("kind", "");
+  event.set_step(line.value("step", last_step));
+  if (kind == "progress") AddProgress(line, &event);
+  if (kind == "evaluation") {
+    AddScalar("evaluation/loss", line, "loss", &event);
+    AddScalar("evaluation/accuracy", line, "accuracy", &event);
+  }
+  if (kind == "plan") {
+    event.set_step(line.value("first_step", last_step));
+    AddPlan(line, &event);
+  }
+  if (kind == "member") {
+    const std::string reason = line.value("reason", "");
+    AddText("tasks/members",
+            absl::StrCat(line.value("task", ""), " ", line.value("event", ""), reason.empty() ? "" : ": ", reason),
+            &event);
+  }
+  if (kind == "end") {
+    AddText("job/end", line.value("ok", false) ? "done" : absl::StrCat("failed: ", line.value("error", "")), &event);
+  }
+  return event;
+}
+
+tensorflow::Event EventOfTensors(const v1::TensorReport& report) {
+  tensorflow::Event event;
+  event.set_step(report.step());
+  for (const v1::TensorStatistics& tensor : report.tensors()) {
+    if (!IsSound(tensor)) continue;
+    const std::string tag =
+        absl::StrCat(tensor.kind() == v1::TensorStatistics::WEIGHTS ? "weights/" : "gradients/", tensor.tensor());
+    AddScalar(absl::StrCat(tag, "/norm"), std::sqrt(tensor.sum_squares()), &event);
+    AddHistogram(tag, tensor, &event);
+  }
+  return event;
+}
+
+absl::StatusOr<std::unique_ptr<TensorboardLog>> TensorboardLog::Open(const v1::JobConfig& config, absl::Time now) {
+  const std::string directory = absl::StrCat(config.run_directory(), "/tensorboard");
+  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<EventFileWriter> writer, EventFileWriter::Create(directory, now));
+  auto log = absl::WrapUnique(new TensorboardLog(std::move(writer)));
+  tensorflow::Event event;
+  // Indented, it is shown as it is.
+  AddText("job/config", absl::StrCat("    ", absl::StrReplaceAll(ConfigText(config), {{"\n", "\n    "}})), &event);
+  RUBATO_RETURN_IF_ERROR(log->Append(now, std::move(event)));
+  return log;
+}
+
+absl::Status TensorboardLog::OnLine(absl::Time now, absl::string_view line) {
+  tensorflow::Event event = EventOfLine(line, last_step_);
+  last_step_ = std::max(last_step_, event.step());
+  return Append(now, std::move(event));
+}
+
+absl::Status TensorboardLog::OnTensors(absl::Time now, const v1::TensorReport& report) {
+  return Append(now, EventOfTensors(report));
+}
+
+absl::Status TensorboardLog::Append(absl::Time now, tensorflow::Event event) {
+  if (!event.has_summary()) return absl::OkStatus();
+  event.set_wall_time(absl::ToDoubleSeconds(now - absl::UnixEpoch()));
+  return writer_->Append(event);
+}
+
+}  // namespace rubato::coordinator

@@ -1,0 +1,62 @@
+#ifndef RUBATO_COORDINATOR_RULES_ACTION_H_
+#define RUBATO_COORDINATOR_RULES_ACTION_H_
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "proto/coordinator.pb.h"
+#include "proto/journal.pb.h"
+
+namespace rubato::coordinator {
+
+// What CoordinatorCore asks its shell to do. Actions are carried out in order.
+
+// Send to this incarnation; dropped where it has no stream, because everything is said again after a Register.
+struct SendDirective {
+  v1::TaskId task;
+  v1::Directive directive;
+};
+
+// Append to the journal. `durable`: on the disk before any later action is carried out.
+struct AppendJournal {
+  v1::JournalRecord record;
+  bool durable = false;
+};
+
+// Append a line to metrics.jsonl.
+struct AppendMetrics {
+  std::string line;
+};
+
+// A worker's tensors, for TensorBoard.
+struct AppendTensors {
+  v1::TensorReport report;
+};
+
+struct LogLine {
+  // 'I', 'W' or 'E'.
+  char severity = 'I';
+  std::string text;
+};
+
+// Answer the operator's SwitchMode call `ticket`.
+struct AnswerSwitch {
+  uint64_t ticket = 0;
+  absl::StatusOr<v1::SwitchModeReply> reply;
+};
+
+// The last action: the coordinator's work is over.
+struct Finish {
+  absl::Status status;
+};
+
+using Action = std::variant<SendDirective, AppendJournal, AppendMetrics, AppendTensors, LogLine, AnswerSwitch, Finish>;
+using Actions = std::vector<Action>;
+
+}  // namespace rubato::coordinator
+
+#endif  // RUBATO_COORDINATOR_RULES_ACTION_H_

@@ -1,0 +1,35 @@
+#include "coordinator/rules/checkpoint_round.h"
+
+#include "common/task.h"
+
+namespace rubato::coordinator {
+
+void CheckpointRound::Begin(const std::string& name) {
+  name_ = name;
+  written_.clear();
+  v1::Directive directive;
+  directive.mutable_checkpoint()->set_name(name);
+  out_->SendToAll(v1::TaskId::SERVER, directive);
+}
+
+bool CheckpointRound::OnWritten(uint32_t server) {
+  return written_.insert(server).second && written_.size() == job_->config.cluster().servers();
+}
+
+void CheckpointRound::Remind(const v1::TaskId& server) {
+  if (name_.empty() || written_.contains(server.index())) return;
+  v1::Directive directive;
+  directive.mutable_checkpoint()->set_name(name_);
+  out_->Send(server, directive);
+}
+
+std::vector<std::string> CheckpointRound::Missing() const {
+  std::vector<std::string> names;
+  if (name_.empty()) return names;
+  for (uint32_t server = 0; server < job_->config.cluster().servers(); ++server) {
+    if (!written_.contains(server)) names.push_back(TaskName(v1::TaskId::SERVER, server));
+  }
+  return names;
+}
+
+}  // namespace rubato::coordinator

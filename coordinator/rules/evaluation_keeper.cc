@@ -1,0 +1,53 @@
+#include "coordinator/rules/evaluation_keeper.h"
+
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "coordinator/record/run_record.h"
+
+namespace rubato::coordinator {
+
+void EvaluationKeeper::AskWhenDue(int64_t at_step) {
+  if (std::optional<v1::Evaluate> request = job_->evaluations.Due(job_->Epoch(), at_step)) Ask(*request, false);
+}
+
+void EvaluationKeeper::AskForFinal() { Ask(job_->evaluations.Final(job_->Epoch()), true); }
+
+void EvaluationKeeper::Ask(const v1::Evaluate& request, bool final) {
+  v1::JournalRecord record;
+  *record.mutable_evaluation()->mutable_request() = request;
+  record.mutable_evaluation()->set_final(final);
+  out_->Journal(std::move(record), false);
+  v1::Directive directive;
+  *directive.mutable_evaluate() = request;
+  out_->SendToAll(v1::TaskId::EVALUATOR, directive);
+}
+
+void EvaluationKeeper::Remind(const v1::TaskId& evaluator) {
+  if (job_->evaluations.pending() == nullptr) return;
+  v1::Directive directive;
+  *directive.mutable_evaluate() = *job_->evaluations.pending();
+  out_->Send(evaluator, std::move(directive));
+}
+
+void EvaluationKeeper::OnResult(const v1::EvaluationResult& result, absl::Time now) {
+  const EvaluationSchedule::Entry* entry = job_->evaluations.OnResult(result);
+  if (entry == nullptr) return;
+  v1::JournalRecord record;
+  *record.mutable_evaluation()->mutable_request() = entry->request;
+  record.mutable_evaluation()->set_final(entry->final);
+  *record.mutable_evaluation()->mutable_result() = result;
+  out_->Journal(std::move(record), false);
+  if (!result.error().empty()) {
+    out_->Log('W', absl::StrFormat("the %sevaluation at epoch %g failed: %s", entry->final ? "final " : "",
+                                   entry->request.epoch(), result.error()));
+    return;
+  }
+  const int64_t step = result.step() >= 0 ? result.step() : job_->progress.Totals().step;
+  job_->counts.set_evaluations_total(job_->counts.evaluations_total() + 1);
+  out_->Metrics(EvaluationLine(job_->Seconds(now), entry->request.epoch(), step, result, entry->final));
+  out_->Log('I', absl::StrFormat("%sevaluation at epoch %.2f: accuracy %.4f, loss %.4f", entry->final ? "final " : "",
+                                 entry->request.epoch(), result.accuracy(), result.loss()));
+}
+
+}  // namespace rubato::coordinator

@@ -1,0 +1,117 @@
+#include "coordinator/rules/job_state.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "common/config/local_sgd.h"
+
+namespace rubato::coordinator {
+namespace {
+
+double WaitingShare(const v1::WorkerProgress& progress) {
+  const double all = progress.data_seconds_total() + progress.compute_seconds_total() + progress.push_seconds_total() +
+                     progress.pull_wait_seconds_total();
+  return all > 0 ? progress.pull_wait_seconds_total() / all : 0;
+}
+
+}  // namespace
+
+JobState::JobState(const JobOptions& options, std::vector<v1::ChunkPlacement> placed_chunks)
+    : config(options.config),
+      config_fingerprint(options.config_fingerprint),
+      start(options.start),
+      job_fingerprint(options.job_fingerprint),
+      chunks(std::move(placed_chunks)),
+      membership(absl::Seconds(config.cluster().lease_seconds())),
+      evaluations(config.cluster().evaluators() > 0 ? config.evaluation().every_epochs() : 0) {}
+
+void JobState::Place(int64_t examples) {
+  placed = true;
+  train_examples = examples;
+  PlanMaker::Options options = {.servers = config.cluster().servers()};
+  if (IsStatic()) {
+    options.static_batch = ExamplesPerStep(config);
+    options.train_examples = examples;
+  } else {
+    dispatcher.emplace(ShardDispatcher::Options{
+        .train_examples = examples,
+        .shard_examples = std::max<int64_t>(config.data().shard_examples(), 1),
+        .epochs = config.training().epochs(),
+    });
+  }
+  plan_maker.emplace(options);
+}
+
+double JobState::EpochsTotal() const {
+  const v1::TrainingConfig& training = config.training();
+  double total =
+      training.epochs() > 0 ? static_cast<double>(training.epochs()) : std::numeric_limits<double>::infinity();
+  if (training.max_steps() > 0 && train_examples > 0) {
+    const double steps = static_cast<double>(training.max_steps()) * config.cluster().workers();
+    total = std::min(total, steps * static_cast<double>(ExamplesPerStep(config)) / static_cast<double>(train_examples));
+  }
+  return total;
+}
+
+double JobState::Epoch() const {
+  if (train_examples == 0) return 0;
+  const ProgressTotals totals = progress.Totals();
+  if (IsStatic()) return totals.epoch;
+  double epoch = static_cast<double>(totals.examples) / static_cast<double>(train_examples);
+  // Shards that were given out twice count twice here.
+  if (config.training().epochs() > 0) epoch = std::min(epoch, static_cast<double>(config.training().epochs()));
+  return epoch;
+}
+
+double JobState::SecondsLeft() const {
+  const double rate = progress.ExamplesPerSecond();
+  if (phase != v1::JobStatus::TRAINING || rate <= 0 || train_examples == 0) return -1;
+  return std::max(0.0, (EpochsTotal() - Epoch()) * static_cast<double>(train_examples) / rate);
+}
+
+JobSnapshot JobState::Snapshot(absl::Time now) const {
+  JobSnapshot snapshot;
+  const ProgressTotals totals = progress.Totals();
+  snapshot.step = totals.step;
+  snapshot.epoch = Epoch();
+  snapshot.seconds = Seconds(now);
+  snapshot.plan = held_plan;
+  for (const Member* worker : membership.Alive(v1::TaskId::WORKER)) {
+    const v1::WorkerProgress& last = worker->progress;
+    snapshot.workers.push_back({.index = worker->id.index(),
+                                .step = last.step(),
+                                .generation = last.generation(),
+                                .mean_step_seconds = last.mean_step_seconds(),
+                                .waiting_share = WaitingShare(last),
+                                .waiting_seconds = last.waiting_seconds()});
+  }
+  snapshot.examples_per_second = progress.ExamplesPerSecond();
+  snapshot.waiting_share = totals.WaitingShare();
+  snapshot.mean_staleness = totals.StalenessMean();
+  if (const JobProgress::Interval& last = progress.last_interval(); last.measured) {
+    snapshot.training_loss = last.loss;
+    snapshot.training_accuracy = last.accuracy;
+  }
+  if (const v1::EvaluationResult* result = evaluations.last_result()) {
+    snapshot.evaluation = {.loss = result->loss(), .accuracy = result->accuracy()};
+  }
+  return snapshot;
+}
+
+v1::Directive JobState::Describe() const {
+  v1::Directive directive;
+  v1::JobDescription* job = directive.mutable_job();
+  job->set_fingerprint(job_fingerprint);
+  for (const Member* server : membership.Alive(v1::TaskId::SERVER)) {
+    v1::ServerInfo* info = job->add_servers();
+    *info->mutable_task() = server->id;
+    info->set_address(server->address);
+    if (server->info.has_shared_memory()) *info->mutable_shared_memory() = server->info.shared_memory();
+  }
+  job->mutable_chunks()->Add(chunks.begin(), chunks.end());
+  if (held_plan.generation() != 0) *job->mutable_plan() = held_plan;
+  return directive;
+}
+
+}  // namespace rubato::coordinator

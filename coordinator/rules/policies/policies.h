@@ -1,0 +1,32 @@
+#ifndef RUBATO_COORDINATOR_RULES_POLICIES_POLICIES_H_
+#define RUBATO_COORDINATOR_RULES_POLICIES_POLICIES_H_
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "common/proto_enum.h"
+#include "coordinator/rules/mode_policy.h"
+#include "proto/job_config.pb.h"
+
+namespace rubato::coordinator {
+
+// One function per policy, each in the file of its name.
+std::unique_ptr<ModePolicy> MakeSchedulePolicy(const v1::JobConfig& config);
+
+// The policy that consistency.policy names. InvalidArgument: it names none, which a valid config does not.
+inline absl::StatusOr<std::unique_ptr<ModePolicy>> MakeModePolicy(const v1::JobConfig& config) {
+  switch (config.consistency().policy()) {
+    case v1::ConsistencyConfig::SCHEDULE:
+      return MakeSchedulePolicy(config);
+    case v1::ConsistencyConfig::POLICY_UNSPECIFIED:
+      RUBATO_NO_VALUE_OF(v1::ConsistencyConfig_Policy_ConsistencyConfig_Policy) : break;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("consistency.policy: value ", static_cast<int>(config.consistency().policy()), " names no policy"));
+}
+
+}  // namespace rubato::coordinator
+
+#endif  // RUBATO_COORDINATOR_RULES_POLICIES_POLICIES_H_

@@ -1,0 +1,58 @@
+#ifndef RUBATO_COORDINATOR_RULES_RECOVERY_H_
+#define RUBATO_COORDINATOR_RULES_RECOVERY_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "coordinator/rules/finishing_phase.h"
+#include "coordinator/rules/job_state.h"
+#include "coordinator/rules/outbox.h"
+#include "coordinator/rules/plan_keeper.h"
+#include "coordinator/rules/starting_phase.h"
+#include "coordinator/rules/training_phase.h"
+#include "proto/journal.pb.h"
+
+namespace rubato::coordinator {
+
+// Makes a new coordinator the one whose journal it reads. Pure; used once.
+class Recovery {
+ public:
+  // All outlive it.
+  Recovery(JobState* job, Outbox* out, PlanKeeper* plans, StartingPhase* starting, TrainingPhase* training,
+           FinishingPhase* finishing)
+      : job_(job), out_(out), plans_(plans), starting_(starting), training_(training), finishing_(finishing) {}
+
+  // As CoordinatorCore::Recover.
+  absl::Status Run(const std::vector<v1::JournalRecord>& records, absl::Time now);
+
+ private:
+  absl::Status Replay(const v1::JournalRecord& record, absl::Time now);
+  absl::Status ReplayHeader(const v1::JournalHeader& header);
+  void ReplayTask(const v1::JournalTask& task, absl::Time now);
+  void ReplayPlan(const v1::JournalPlan& plan);
+  void ReplayPhase(const v1::JournalPhase& phase);
+  // The plan holds again, and an announcement without a decision is made again.
+  void ResumePlan(absl::Time now);
+
+  JobState* const job_;
+  Outbox* const out_;
+  PlanKeeper* const plans_;
+  StartingPhase* const starting_;
+  TrainingPhase* const training_;
+  FinishingPhase* const finishing_;
+
+  v1::Plan plan_;
+  size_t members_decided_ = 0;
+  // The announcement without a decision.
+  std::optional<std::pair<uint64_t, PlanChange>> announced_;
+  std::string policy_memory_;
+};
+
+}  // namespace rubato::coordinator
+
+#endif  // RUBATO_COORDINATOR_RULES_RECOVERY_H_

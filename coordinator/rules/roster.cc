@@ -1,0 +1,202 @@
+#include "coordinator/rules/roster.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/proto_enum.h"
+#include "common/task.h"
+#include "coordinator/record/run_record.h"
+#include "coordinator/rules/journal_records.h"
+#include "coordinator/rules/registration.h"
+
+namespace rubato::coordinator {
+namespace {
+
+constexpr char kReplaced[] = "replaced by a new incarnation";
+
+std::string EvictedText(const v1::TaskId& task, absl::string_view reason) {
+  return absl::StrCat(TaskName(task), " was evicted: ", reason);
+}
+
+}  // namespace
+
+void Roster::OnRegister(const v1::TaskMessage& message, absl::string_view peer, absl::Time now) {
+  const v1::TaskId& task = message.task();
+  if (job_->Ended()) return out_->SendStop(task, job_->end);
+  absl::Status allowed = CheckRegistration(
+      {.config = &job_->config, .config_fingerprint = job_->config_fingerprint, .train_examples = job_->train_examples},
+      task, message.register_());
+  if (!allowed.ok()) return Refuse(task, allowed.message());
+  std::string address;
+  if (task.role() == v1::TaskId::SERVER) {
+    absl::StatusOr<std::string> reachable = ReachableAddress(message.register_().address(), peer);
+    if (!reachable.ok()) return Refuse(task, absl::StrCat(TaskName(task), ": ", reachable.status().message()));
+    address = *std::move(reachable);
+  }
+  v1::Register info = message.register_();
+  if (!info.metrics_address().empty()) {
+    absl::StatusOr<std::string> reachable = ReachableAddress(info.metrics_address(), peer);
+    if (!reachable.ok()) return Refuse(task, absl::StrCat(TaskName(task), ": metrics: ", reachable.status().message()));
+    info.set_metrics_address(*std::move(reachable));
+  }
+  const bool data_done = job_->phase == v1::JobStatus::FINISHING || (job_->dispatcher && job_->dispatcher->Done());
+  if (task.role() == v1::TaskId::WORKER && data_done && job_->membership.FindAlive(task) == nullptr) {
+    v1::Stop done;
+    done.set_kind(v1::Stop::DONE);
+    return out_->SendStop(task, done);
+  }
+  Membership::Arrival arrival = job_->membership.Register(task, info, address, now);
+  if (arrival.kind == Membership::Kind::kGone) {
+    const Member* latest = job_->membership.Find(task.role(), task.index());
+    const bool same = latest != nullptr && SameTask(latest->id, task);
+    return out_->SendRefusal(task, EvictedText(task, same ? latest->reason : kReplaced));
+  }
+  if (arrival.replaced) {
+    out_->SendRefusal(*arrival.replaced, EvictedText(task, kReplaced));
+    Detach(*arrival.replaced, true, "evicted", kReplaced, now);
+    if (job_->Ended()) return out_->SendStop(task, job_->end);
+  }
+  if (arrival.kind == Membership::Kind::kNew) OnNew(task, now);
+  Greet(task, now);
+  if (!job_->placed) parts_.starting->PlaceWhenComplete(now);
+}
+
+void Roster::Refuse(const v1::TaskId& task, absl::string_view reason) {
+  out_->Log('W', std::string(reason));
+  out_->SendRefusal(task, reason);
+}
+
+void Roster::OnNew(const v1::TaskId& task, absl::Time now) {
+  const Member* member = job_->membership.FindAlive(task);
+  const v1::Register& info = member->info;
+  job_->counts.set_joined_total(job_->counts.joined_total() + 1);
+  out_->Log('I', absl::StrCat(
+                     TaskName(task), " registered", member->address.empty() ? "" : ", reached at ", member->address,
+                     info.host_name().empty() ? "" : absl::StrCat(", host ", info.host_name()), ", process ",
+                     info.process_id(), info.metrics_address().empty() ? "" : ", metrics at ", info.metrics_address()));
+  if (task.role() == v1::TaskId::WORKER) job_->train_examples = info.train_examples();
+  if (!job_->placed) return;
+  out_->Journal(TaskRecord(*job_, task), false);
+  if (task.role() != v1::TaskId::WORKER) return;
+  if (job_->training_began) out_->Metrics(MemberLine(job_->Seconds(now), task, "joined", ""));
+  parts_.plans->Apply(job_->plan_maker->AddWorker(task, now), now);
+}
+
+void Roster::Greet(const v1::TaskId& task, absl::Time now) {
+  v1::Directive registered;
+  registered.mutable_registered()->set_lease_seconds(absl::ToDoubleSeconds(job_->membership.lease()));
+  registered.mutable_registered()->set_waiting_for(job_->placed ? "" : parts_.starting->MissingTasks());
+  out_->Send(task, std::move(registered));
+  if (!job_->placed) return;
+  if (task.role() == v1::TaskId::WORKER) {
+    if (job_->training_began) out_->Send(task, job_->Describe());
+    return;
+  }
+  out_->Send(task, job_->Describe());
+  if (task.role() == v1::TaskId::EVALUATOR) return parts_.evaluations->Remind(task);
+  parts_.plans->Apply(job_->plan_maker->OnServerBack(task.index()), now);
+  parts_.checkpoints->Remind(task);
+}
+
+void Roster::OnHeartbeat(Member* member, const v1::Heartbeat& heartbeat, absl::Time now) {
+  member->resident_bytes = heartbeat.resident_bytes();
+  member->last_problem = heartbeat.last_problem();
+  member->trace = heartbeat.trace();
+  if (member->id.role() == v1::TaskId::SERVER) member->server = heartbeat.server();
+  if (member->id.role() == v1::TaskId::EVALUATOR) member->progress = heartbeat.progress();
+  if (member->id.role() != v1::TaskId::WORKER) return;
+  // Counts never go back: a heartbeat with lower ones was overtaken, or comes from a worker that has cleared them.
+  if (heartbeat.progress().steps_total() < member->progress.steps_total()) return;
+  const v1::TaskId task = member->id;
+  member->progress = heartbeat.progress();
+  job_->progress.OnHeartbeat(task, heartbeat.progress());
+  if (!job_->plan_maker) return;
+  parts_.plans->Apply(job_->plan_maker->OnEntered(task, heartbeat.progress().generation(), now), now);
+}
+
+void Roster::OnStranger(const v1::TaskId& task) {
+  const Member* latest = job_->membership.Find(task.role(), task.index());
+  if (latest == nullptr || !SameTask(latest->id, task) || latest->state != v1::TaskStatus::EVICTED) return;
+  out_->SendRefusal(task, EvictedText(task, latest->reason));
+}
+
+void Roster::OnDisconnect(const v1::TaskId& task, absl::Time now) {
+  const Member* member = job_->membership.FindAlive(task);
+  if (member == nullptr) return;
+  if (job_->Ended()) {
+    job_->membership.Leave(task, "");
+    return parts_.end->CheckFarewell(now);
+  }
+  out_->Log('W', absl::StrCat("the connection to ", TaskName(task), " broke; it has ",
+                              absl::FormatDuration(job_->membership.lease()), " to come back"));
+}
+
+void Roster::OnLeaving(const v1::TaskId& task, const v1::Leaving& leaving, absl::Time now) {
+  if (job_->Ended()) {
+    job_->membership.Leave(task, leaving.error());
+    return parts_.end->CheckFarewell(now);
+  }
+  if (!leaving.error().empty()) {
+    Evict(task, leaving.error(), now);
+    switch (leaving.cause()) {
+      case v1::Leaving::NOT_FINITE:
+        return parts_.end->Fail(
+            absl::StrCat(TaskName(task), ": ", leaving.error(), "; consistency.on_non_finite is STOP_JOB"), now);
+      case v1::Leaving::CAUSE_UNSPECIFIED:
+        RUBATO_NO_VALUE_OF(v1::Leaving_Cause_Leaving_Cause) : return;
+    }
+    return;
+  }
+  const Member* member = job_->membership.FindAlive(task);
+  if (task.role() == v1::TaskId::WORKER && job_->training_began && !leaving.drained()) {
+    parts_.training->OnWorkerLeft(member->progress);
+  }
+  const std::string reason = leaving.drained() ? "asked to stop" : "";
+  job_->membership.Leave(task, reason);
+  // To the plan a drained worker is a lost one: the others take over its part of the data.
+  Detach(task, leaving.drained(), "left", reason, now);
+}
+
+void Roster::CheckLeases(absl::Time now) {
+  const std::string reason =
+      absl::StrFormat("no heartbeat for %.1f s", absl::ToDoubleSeconds(job_->membership.lease()));
+  for (const v1::TaskId& task : job_->membership.Expired(now)) {
+    if (!job_->Ended()) Evict(task, reason, now);
+  }
+}
+
+void Roster::Evict(const v1::TaskId& task, const std::string& reason, absl::Time now) {
+  if (!job_->membership.Evict(task, reason)) return;
+  out_->SendRefusal(task, EvictedText(task, reason));
+  Detach(task, true, "evicted", reason, now);
+}
+
+void Roster::Detach(const v1::TaskId& task, bool lost, absl::string_view event, const std::string& reason,
+                    absl::Time now) {
+  const Member* member = job_->membership.Find(task.role(), task.index());
+  if (event == "evicted") {
+    job_->counts.set_evicted_total(job_->counts.evicted_total() + 1);
+  } else {
+    job_->counts.set_left_total(job_->counts.left_total() + 1);
+  }
+  const std::string address = member != nullptr && SameTask(member->id, task) ? member->address : "";
+  out_->Log(lost ? 'W' : 'I', absl::StrCat(TaskName(task), " ", event, reason.empty() ? "" : ": ", reason));
+  if (job_->training_began) out_->Metrics(MemberLine(job_->Seconds(now), task, event, reason));
+  if (!job_->placed) {
+    if (job_->membership.Alive(v1::TaskId::WORKER).empty()) job_->train_examples = 0;
+    return;
+  }
+  out_->Journal(TaskRecord(*job_, task), false);
+  if (task.role() == v1::TaskId::SERVER) {
+    const std::string at = address.empty() ? "" : absl::StrCat(" (", address, ")");
+    return parts_.end->Fail(
+        absl::StrCat(TaskName(task), at, ": ", reason.empty() ? "it left" : reason, "; its parameters are lost"), now);
+  }
+  if (task.role() != v1::TaskId::WORKER) return;
+  if (job_->dispatcher) job_->dispatcher->Release(task);
+  parts_.plans->Apply(job_->plan_maker->RemoveWorker(task, lost, now), now);
+  parts_.training->CheckWorkersGone(now);
+}
+
+}  // namespace rubato::coordinator

@@ -1,0 +1,91 @@
+#include "coordinator/rules/starting_phase.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "common/task.h"
+#include "coordinator/rules/journal_records.h"
+
+namespace rubato::coordinator {
+namespace {
+
+PlanChange FirstRules(const v1::ConsistencyConfig& config) {
+  PlanChange change;
+  change.mode = config.mode();
+  change.staleness_bound = config.staleness_bound();
+  change.quorum = config.quorum();
+  change.reason = "start";
+  return change;
+}
+
+}  // namespace
+
+std::string StartingPhase::MissingTasks() const {
+  const v1::ClusterConfig& cluster = job_->config.cluster();
+  std::vector<std::string> names;
+  for (uint32_t i = 0; i < cluster.servers(); ++i) {
+    const Member* member = job_->membership.Find(v1::TaskId::SERVER, i);
+    if (member == nullptr || member->state != v1::TaskStatus::ALIVE) names.push_back(TaskName(v1::TaskId::SERVER, i));
+  }
+  // Any indices will do; those that are free are named.
+  size_t workers = job_->membership.Alive(v1::TaskId::WORKER).size();
+  for (uint32_t i = 0; workers < cluster.workers(); ++i) {
+    const Member* member = job_->membership.Find(v1::TaskId::WORKER, i);
+    if (member != nullptr && member->state == v1::TaskStatus::ALIVE) continue;
+    names.push_back(TaskName(v1::TaskId::WORKER, i));
+    ++workers;
+  }
+  constexpr size_t kNamed = 8;
+  if (names.size() <= kNamed) return absl::StrJoin(names, ", ");
+  const size_t others = names.size() - kNamed;
+  names.resize(kNamed);
+  return absl::StrCat(absl::StrJoin(names, ", "), " and ", others, " others");
+}
+
+void StartingPhase::PlaceWhenComplete(absl::Time now) {
+  if (!MissingTasks().empty()) return;
+  job_->Place(job_->train_examples);
+  out_->Journal(HeaderRecord(*job_), false);
+  for (const auto& [key, member] : job_->membership.all()) out_->Journal(TaskRecord(*job_, member.id), false);
+  out_->Log('I', absl::StrCat("all tasks are there; ", job_->chunks.size(), " chunks on ",
+                              job_->config.cluster().servers(), " servers"));
+  out_->SendToAll(v1::TaskId::SERVER, job_->Describe());
+  out_->SendToAll(v1::TaskId::EVALUATOR, job_->Describe());
+  BeginFirstPlan(now);
+}
+
+void StartingPhase::BeginFirstPlan(absl::Time now) {
+  for (const Member* worker : job_->membership.Alive(v1::TaskId::WORKER)) job_->plan_maker->AddWorker(worker->id, now);
+  plans_->Apply(job_->plan_maker->Start(FirstRules(job_->config.consistency()), now), now);
+}
+
+void StartingPhase::WriteFirstCheckpoint() {
+  if (job_->held_plan.generation() != 0 && checkpoints_->name().empty()) checkpoints_->Begin(kFirstCheckpoint);
+}
+
+void StartingPhase::Continue(absl::Time now) {
+  TellWaiting();
+  const double timeout = job_->config.cluster().start_timeout_seconds();
+  if (job_->placed || now - job_->start < absl::Seconds(timeout)) return;
+  end_->Fail(absl::StrFormat("the job could not start within cluster.start_timeout_seconds, %g: missing %s", timeout,
+                             MissingTasks()),
+             now);
+}
+
+// Tells everybody who is there, when the list of those who are missing has changed.
+void StartingPhase::TellWaiting() {
+  const std::string missing = job_->placed ? "" : MissingTasks();
+  if (missing == told_waiting_) return;
+  told_waiting_ = missing;
+  if (!missing.empty()) out_->Log('I', absl::StrCat("waiting for ", missing));
+  v1::Directive directive;
+  directive.mutable_registered()->set_lease_seconds(absl::ToDoubleSeconds(job_->membership.lease()));
+  directive.mutable_registered()->set_waiting_for(missing);
+  for (v1::TaskId::Role role : {v1::TaskId::SERVER, v1::TaskId::WORKER, v1::TaskId::EVALUATOR}) {
+    out_->SendToAll(role, directive);
+  }
+}
+
+}  // namespace rubato::coordinator

@@ -1,0 +1,48 @@
+#ifndef RUBATO_COORDINATOR_RULES_STARTING_PHASE_H_
+#define RUBATO_COORDINATOR_RULES_STARTING_PHASE_H_
+
+#include <string>
+
+#include "absl/time/time.h"
+#include "coordinator/rules/checkpoint_round.h"
+#include "coordinator/rules/job_end.h"
+#include "coordinator/rules/job_state.h"
+#include "coordinator/rules/outbox.h"
+#include "coordinator/rules/plan_keeper.h"
+
+namespace rubato::coordinator {
+
+// STARTING: waits for all servers and cluster.workers workers, places the chunks, has plan 1 taken by all servers, and
+// then the initial weights written as checkpoint "step0". Pure.
+class StartingPhase {
+ public:
+  // All outlive it.
+  StartingPhase(JobState* job, Outbox* out, PlanKeeper* plans, CheckpointRound* checkpoints, JobEnd* end)
+      : job_(job), out_(out), plans_(plans), checkpoints_(checkpoints), end_(end) {}
+
+  // Names of those that the job waits for before it is placed; empty when all are there.
+  std::string MissingTasks() const;
+  // Places the job when all are there.
+  void PlaceWhenComplete(absl::Time now);
+  // Plan 1, from the config.
+  void BeginFirstPlan(absl::Time now);
+  // After each event: checkpoint "step0" follows once all servers hold a plan.
+  void WriteFirstCheckpoint();
+  // Each tick: tells tasks for whom they wait, and fails after cluster.start_timeout_seconds.
+  void Continue(absl::Time now);
+
+ private:
+  void TellWaiting();
+
+  JobState* const job_;
+  Outbox* const out_;
+  PlanKeeper* const plans_;
+  CheckpointRound* const checkpoints_;
+  JobEnd* const end_;
+  // Who was waited for when tasks were last told.
+  std::string told_waiting_;
+};
+
+}  // namespace rubato::coordinator
+
+#endif  // RUBATO_COORDINATOR_RULES_STARTING_PHASE_H_

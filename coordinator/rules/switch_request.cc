@@ -1,0 +1,63 @@
+#include "coordinator/rules/switch_request.h"
+
+#include <cmath>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/config/local_sgd.h"
+#include "common/task.h"
+
+namespace rubato::coordinator {
+namespace {
+
+constexpr int64_t kMaxStalenessBound = int64_t{1} << 20;
+
+absl::Status BadField(absl::string_view field, absl::string_view value, absl::string_view allowed) {
+  return absl::InvalidArgumentError(absl::StrCat(field, ": value ", value, "; allowed: ", allowed));
+}
+
+}  // namespace
+
+absl::StatusOr<PlanChange> CheckSwitch(const v1::JobConfig& config, const v1::SwitchModeRequest& request) {
+  const v1::Mode mode = request.mode();
+  if (mode != v1::SYNC && mode != v1::SSP && mode != v1::ASYNC) {
+    return BadField("mode", absl::StrCat(static_cast<int>(mode)), "SYNC, SSP, ASYNC");
+  }
+  if (mode == v1::SSP && (request.staleness_bound() < 1 || request.staleness_bound() > kMaxStalenessBound)) {
+    return BadField("staleness_bound", absl::StrCat(request.staleness_bound()), "1 to 1048576 with SSP");
+  }
+  if (mode != v1::SSP && request.staleness_bound() != 0) {
+    return BadField("staleness_bound", absl::StrCat(request.staleness_bound()), "0 except with SSP");
+  }
+  if (mode != v1::SYNC && request.quorum() != 0) {
+    return BadField("quorum", absl::StrCat(request.quorum()), "0 except with SYNC");
+  }
+  if (request.quorum() > config.cluster().workers()) {
+    return BadField("quorum", absl::StrCat(request.quorum()),
+                    absl::StrCat("0 to cluster.workers, ", config.cluster().workers()));
+  }
+  if (!std::isfinite(request.learning_rate_scale()) || request.learning_rate_scale() < 0) {
+    return BadField("learning_rate_scale", absl::StrCat(request.learning_rate_scale()), "a number > 0, or 0 for 1");
+  }
+  if (config.data().dispatch() == v1::DataConfig::STATIC && (mode != v1::SYNC || request.quorum() != 0)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("mode: value ", ModeName(mode, request.staleness_bound()),
+                     "; allowed: SYNC with quorum 0, because data.dispatch is STATIC; start the job with "
+                     "data.dispatch DYNAMIC to switch"));
+  }
+  if (mode == v1::SSP && BatchesPerStep(config) > 1) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("mode: value ", ModeName(mode, request.staleness_bound()),
+                     "; allowed: SYNC, ASYNC, because consistency.sync_every is ", BatchesPerStep(config),
+                     "; start the job with consistency.sync_every 1 to switch to SSP"));
+  }
+  PlanChange change;
+  change.mode = mode;
+  change.staleness_bound = request.staleness_bound();
+  change.quorum = request.quorum();
+  change.learning_rate_scale = request.learning_rate_scale() == 0 ? 1 : request.learning_rate_scale();
+  change.reason = "operator";
+  return change;
+}
+
+}  // namespace rubato::coordinator

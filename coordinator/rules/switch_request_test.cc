@@ -1,0 +1,59 @@
+#include "coordinator/rules/switch_request.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace rubato::coordinator {
+namespace {
+
+class CheckSwitchTest : public testing::Test {
+ protected:
+  CheckSwitchTest() { config_.mutable_cluster()->set_workers(3); }
+  absl::Status Check(v1::Mode mode, int64_t bound, uint32_t quorum = 0, double scale = 0) {
+    v1::SwitchModeRequest request;
+    request.set_mode(mode);
+    request.set_staleness_bound(bound);
+    request.set_quorum(quorum);
+    request.set_learning_rate_scale(scale);
+    return CheckSwitch(config_, request).status();
+  }
+  v1::JobConfig config_;
+};
+
+TEST_F(CheckSwitchTest, AcceptsWhatTheModesAllow) {
+  EXPECT_TRUE(Check(v1::SYNC, 0, 2).ok());
+  EXPECT_TRUE(Check(v1::SSP, 4, 0, 0.5).ok());
+  EXPECT_TRUE(Check(v1::ASYNC, 0).ok());
+}
+
+TEST_F(CheckSwitchTest, NamesTheFieldThatIsWrong) {
+  EXPECT_EQ(Check(v1::MODE_UNSPECIFIED, 0).message().substr(0, 5), "mode:");
+  EXPECT_EQ(Check(v1::SSP, 0).message().substr(0, 16), "staleness_bound:");
+  EXPECT_EQ(Check(v1::SSP, -1).message().substr(0, 16), "staleness_bound:");
+  EXPECT_EQ(Check(v1::ASYNC, 1).message().substr(0, 16), "staleness_bound:");
+  EXPECT_EQ(Check(v1::ASYNC, 0, 1).message().substr(0, 7), "quorum:");
+  EXPECT_EQ(Check(v1::SYNC, 0, 4).message().substr(0, 7), "quorum:");
+  EXPECT_EQ(Check(v1::SYNC, 0, 0, -1).message().substr(0, 20), "learning_rate_scale:");
+  EXPECT_FALSE(Check(v1::SYNC, 0, 0, std::numeric_limits<double>::quiet_NaN()).ok());
+}
+
+TEST_F(CheckSwitchTest, StaticDispatchStaysSynchronous) {
+  config_.mutable_data()->set_dispatch(v1::DataConfig::STATIC);
+  EXPECT_EQ(Check(v1::ASYNC, 0).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(Check(v1::SYNC, 0).ok());
+}
+
+TEST_F(CheckSwitchTest, LocalSgdIsNotSwitchedToSsp) {
+  config_.mutable_consistency()->set_sync_every(4);
+  const absl::Status refused = Check(v1::SSP, 3);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(refused.message(),
+            "mode: value SSP(3); allowed: SYNC, ASYNC, because consistency.sync_every is 4; start the job with "
+            "consistency.sync_every 1 to switch to SSP");
+  EXPECT_TRUE(Check(v1::SYNC, 0).ok());
+  EXPECT_TRUE(Check(v1::ASYNC, 0).ok());
+}
+
+}  // namespace
+}  // namespace rubato::coordinator

@@ -1,0 +1,107 @@
+#include "coordinator/rules/training_phase.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/config/local_sgd.h"
+#include "common/static_partition.h"
+#include "common/task.h"
+#include "coordinator/record/run_record.h"
+#include "coordinator/rules/journal_records.h"
+
+namespace rubato::coordinator {
+
+void TrainingPhase::Begin(absl::Time now) {
+  job_->phase = v1::JobStatus::TRAINING;
+  job_->training_began = true;
+  job_->training_start = now;
+  last_line_ = now;
+  job_->progress.StartInterval(now);
+  out_->Journal(PhaseRecord(*job_, now), true);
+  out_->Metrics(StartLine(0, job_->config, job_->train_examples));
+  const v1::Plan& plan = job_->held_plan;
+  out_->Log('I', absl::StrCat("training begins, ", ModeName(plan.mode(), plan.staleness_bound())));
+  out_->SendToAll(v1::TaskId::WORKER, job_->Describe());
+  out_->SendToAll(v1::TaskId::EVALUATOR, job_->Describe());
+}
+
+absl::Status TrainingPhase::Resume(const std::string& policy_memory, absl::Time now) {
+  last_line_ = now;
+  job_->progress.StartInterval(now);
+  return policy_->Restore(policy_memory);
+}
+
+void TrainingPhase::Continue(absl::Time now) {
+  if (now - last_line_ >= absl::Seconds(1)) {
+    last_line_ = now;
+    out_->Metrics(ProgressLine(job_->Seconds(now), job_->progress.TakeInterval(now), job_->Epoch(), job_->held_plan,
+                               job_->progress.ByWorker()));
+  }
+  const JobSnapshot snapshot = job_->Snapshot(now);
+  if (std::optional<PlanChange> change = policy_->Decide(snapshot)) {
+    change->policy_memory = policy_->Memory();
+    plans_->Apply(job_->plan_maker->RequestChange(*change, now), now);
+  }
+  plans_->Watch(now);
+  // In SYNC the weights of one step ahead can still be asked for when the request arrives.
+  int64_t at_step = job_->held_plan.mode() == v1::SYNC ? snapshot.step + 2 : -1;
+  if (at_step >= 0) at_step = std::min(at_step, LastStep());
+  evaluations_->AskWhenDue(at_step);
+  CheckWorkersGone(now);
+}
+
+void TrainingPhase::OnShardRequest(const v1::TaskId& worker, const v1::ShardRequest& request) {
+  if (!job_->dispatcher) return;
+  ShardDispatcher::Answer answer = job_->dispatcher->Request(worker, request);
+  v1::JournalRecord record;
+  if (!answer.finished.empty()) {
+    record.mutable_finished_shards()->mutable_shards()->Add(answer.finished.begin(), answer.finished.end());
+    out_->Journal(record, false);
+  }
+  if (answer.leased) {
+    *record.mutable_lease()->mutable_worker() = worker;
+    *record.mutable_lease()->mutable_grant() = *answer.grant;
+    out_->Journal(record, false);
+  }
+  if (!answer.grant) return;
+  v1::Directive directive;
+  *directive.mutable_shard_grant() = *answer.grant;
+  out_->Send(worker, std::move(directive));
+}
+
+void TrainingPhase::OnWorkerLeft(const v1::WorkerProgress& last) {
+  const int64_t max_steps = job_->config.training().max_steps();
+  const bool did_last_step = max_steps > 0 && last.step() + 1 >= max_steps;
+  if (job_->IsStatic() || did_last_step) worker_done_ = true;
+}
+
+int64_t TrainingPhase::LastStep() const {
+  const v1::TrainingConfig& training = job_->config.training();
+  const int64_t last = training.max_steps() > 0 ? training.max_steps() : std::numeric_limits<int64_t>::max();
+  if (!job_->IsStatic() || training.epochs() == 0) return last;
+  const auto members = static_cast<int64_t>(std::max<size_t>(job_->plan_maker->members_decided(), 1));
+  return std::min(last, StaticEndStep(job_->held_plan.first_example(), job_->held_plan.first_step(), training.epochs(),
+                                      members, ExamplesPerStep(job_->config), job_->train_examples));
+}
+
+void TrainingPhase::CheckWorkersGone(absl::Time now) {
+  if (job_->phase != v1::JobStatus::TRAINING || !job_->membership.Alive(v1::TaskId::WORKER).empty()) {
+    workers_gone_ = absl::InfiniteFuture();
+    return;
+  }
+  if (worker_done_ || (job_->dispatcher && job_->dispatcher->Done())) return next_->Begin(now);
+  workers_gone_ = std::min(workers_gone_, now);
+  if (now - workers_gone_ < job_->membership.lease()) return;
+  std::vector<std::string> names;
+  for (const auto& [key, member] : job_->membership.all()) {
+    if (member.id.role() != v1::TaskId::WORKER) continue;
+    names.push_back(absl::StrCat(TaskName(member.id), ": ", member.reason.empty() ? "left" : member.reason));
+  }
+  end_->Fail(absl::StrCat("no worker is left and the data is not used up (", absl::StrJoin(names, "; "), ")"), now);
+}
+
+}  // namespace rubato::coordinator

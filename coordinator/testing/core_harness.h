@@ -1,0 +1,211 @@
+#ifndef RUBATO_COORDINATOR_TESTING_CORE_HARNESS_H_
+#define RUBATO_COORDINATOR_TESTING_CORE_HARNESS_H_
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/task.h"
+#include "coordinator/rules/coordinator_core.h"
+#include "coordinator/testing/small_job.h"
+
+namespace rubato::coordinator {
+
+// Drives a core by hand, and plays the servers: they acknowledge what they are told at once unless they are mute.
+class CoreHarness : public testing::Test {
+ protected:
+  void Create(const v1::JobConfig& config) {
+    config_ = config;
+    auto core = CoordinatorCore::Create({config, kConfigFingerprint, 0x1234, now_});
+    ASSERT_TRUE(core.ok()) << core.status();
+    core_ = *std::move(core);
+  }
+  // A new coordinator process that reads the journal.
+  absl::Status Restart() {
+    Create(config_);
+    finished_.reset();
+    auto actions = core_->Recover(journal_, now_);
+    if (!actions.ok()) return actions.status();
+    Do(*actions);
+    return absl::OkStatus();
+  }
+
+  void Register(const v1::TaskId& task, uint64_t fingerprint = kConfigFingerprint) {
+    v1::TaskMessage message;
+    *message.mutable_task() = task;
+    *message.mutable_register_() = RegistrationOf(task, fingerprint);
+    alive_[TaskName(task)] = task;
+    Deliver(message);
+  }
+  void StartJob() {
+    Register(ServerTask(0));
+    Register(ServerTask(1));
+    Register(WorkerTask(0));
+    Register(WorkerTask(1));
+    ASSERT_EQ(core_->phase(), v1::JobStatus::TRAINING);
+  }
+  void Beat(const v1::TaskId& task, int64_t step = 0, uint64_t generation = 0, int64_t examples = 0) {
+    v1::TaskMessage message;
+    *message.mutable_task() = task;
+    if (task.role() == v1::TaskId::WORKER) {
+      v1::WorkerProgress* progress = message.mutable_heartbeat()->mutable_progress();
+      progress->set_step(step);
+      progress->set_steps_total(step);
+      progress->set_generation(generation);
+      progress->set_examples_total(examples);
+      progress->set_entry_wait_seconds(generation > 0 ? 0.01 : 0);
+    } else {
+      message.mutable_heartbeat()->mutable_server();
+    }
+    Deliver(message);
+  }
+  v1::ShardGrant AskShard(const v1::TaskId& worker, uint64_t id, const std::vector<uint64_t>& finished = {}) {
+    v1::TaskMessage message;
+    *message.mutable_task() = worker;
+    message.mutable_shard_request()->set_request_id(id);
+    for (uint64_t shard : finished) message.mutable_shard_request()->add_finished_shards(shard);
+    Deliver(message);
+    return Last(worker).shard_grant();
+  }
+  void Leave(const v1::TaskId& task, const std::string& error = "",
+             v1::Leaving::Cause cause = v1::Leaving::CAUSE_UNSPECIFIED) {
+    v1::TaskMessage message;
+    *message.mutable_task() = task;
+    message.mutable_leaving()->set_error(error);
+    message.mutable_leaving()->set_cause(cause);
+    alive_.erase(TaskName(task));
+    Deliver(message);
+  }
+  void Drain(const v1::TaskId& task) {
+    v1::TaskMessage message;
+    *message.mutable_task() = task;
+    message.mutable_leaving()->set_drained(true);
+    alive_.erase(TaskName(task));
+    Deliver(message);
+  }
+  void Evaluated(uint64_t id, double accuracy) {
+    v1::TaskMessage message;
+    *message.mutable_task() = EvaluatorTask();
+    message.mutable_evaluation()->set_evaluation_id(id);
+    message.mutable_evaluation()->set_accuracy(accuracy);
+    Deliver(message);
+  }
+  // Time passes while everybody in alive_ but `silent` says that they are there.
+  void Pass(absl::Duration duration, const std::set<std::string>& silent = {}) {
+    for (absl::Duration step = absl::ZeroDuration(); step < duration; step += absl::Milliseconds(100)) {
+      now_ += absl::Milliseconds(100);
+      const auto alive = alive_;
+      const v1::JobStatus job = core_->Status(now_);
+      for (const auto& [name, task] : alive) {
+        if (silent.contains(name)) continue;
+        v1::TaskMessage message;
+        *message.mutable_task() = task;
+        message.mutable_heartbeat();
+        if (task.role() == v1::TaskId::WORKER) {
+          // The same counts as before.
+          for (const v1::TaskStatus& status : job.tasks()) {
+            if (SameTask(status.task(), task)) *message.mutable_heartbeat()->mutable_progress() = status.progress();
+          }
+        }
+        Deliver(message);
+      }
+      Do(core_->OnTick(now_));
+    }
+  }
+  void FinishAllShards() {
+    for (uint64_t i = 1; i <= 20; ++i) {
+      ASSERT_EQ(AskShard(WorkerTask(0), i).result(), v1::ShardGrant::GRANTED);
+    }
+    std::vector<uint64_t> all;
+    for (uint64_t i = 1; i <= 20; ++i) all.push_back(i);
+    ASSERT_EQ(AskShard(WorkerTask(0), 21, all).result(), v1::ShardGrant::DONE);
+  }
+
+  void Deliver(const v1::TaskMessage& message) { Do(core_->OnMessage(message, "ipv4:10.0.0.9:555", now_)); }
+  void Do(Actions actions) {
+    for (Action& action : actions) {
+      if (auto* send = std::get_if<SendDirective>(&action)) {
+        sent_[TaskName(send->task)].push_back(send->directive);
+        if (send->task.role() == v1::TaskId::SERVER && !mute_.contains(send->task.index())) {
+          replies_.push_back({send->task, send->directive});
+        }
+      } else if (auto* journal = std::get_if<AppendJournal>(&action)) {
+        journal_.push_back(journal->record);
+      } else if (auto* metrics = std::get_if<AppendMetrics>(&action)) {
+        metrics_.push_back(nlohmann::json::parse(metrics->line));
+      } else if (auto* log = std::get_if<LogLine>(&action)) {
+        log_ += absl::StrCat(log->text, "\n");
+      } else if (auto* answer = std::get_if<AnswerSwitch>(&action)) {
+        answers_.emplace(answer->ticket, answer->reply);
+      } else if (auto* finish = std::get_if<Finish>(&action)) {
+        finished_ = finish->status;
+      }
+    }
+    while (!replies_.empty()) {
+      auto [server, directive] = replies_.front();
+      replies_.pop_front();
+      Reply(server, directive);
+    }
+  }
+  void Reply(const v1::TaskId& server, const v1::Directive& directive) {
+    std::optional<v1::TaskMessage> message = ServerAnswer(directive, started_);
+    if (!message) return;
+    *message->mutable_task() = server;
+    Deliver(*message);
+  }
+
+  v1::Directive Last(const v1::TaskId& task) {
+    const auto& sent = sent_[TaskName(task)];
+    return sent.empty() ? v1::Directive() : sent.back();
+  }
+  // The last evaluation that the evaluator was asked for.
+  v1::Evaluate LastEvaluate() {
+    v1::Evaluate last;
+    for (const v1::Directive& directive : sent_[TaskName(EvaluatorTask())]) {
+      if (directive.has_evaluate()) last = directive.evaluate();
+    }
+    return last;
+  }
+  int CountSent(const v1::TaskId& task, v1::Directive::BodyCase body) {
+    int count = 0;
+    for (const v1::Directive& directive : sent_[TaskName(task)]) count += directive.body_case() == body;
+    return count;
+  }
+  std::vector<nlohmann::json> Lines(const std::string& kind) {
+    std::vector<nlohmann::json> lines;
+    for (const auto& line : metrics_) {
+      if (line["kind"] == kind) lines.push_back(line);
+    }
+    return lines;
+  }
+  static bool Contains(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  }
+
+  absl::Time now_ = absl::FromUnixSeconds(1000000);
+  v1::JobConfig config_;
+  std::unique_ptr<CoordinatorCore> core_;
+  // Servers that answer nothing.
+  std::set<uint32_t> mute_;
+  int64_t started_ = 10;
+  std::map<std::string, v1::TaskId> alive_;
+  std::map<std::string, std::vector<v1::Directive>> sent_;
+  std::deque<std::pair<v1::TaskId, v1::Directive>> replies_;
+  std::vector<v1::JournalRecord> journal_;
+  std::vector<nlohmann::json> metrics_;
+  std::string log_;
+  std::map<uint64_t, absl::StatusOr<v1::SwitchModeReply>> answers_;
+  std::optional<absl::Status> finished_;
+};
+
+}  // namespace rubato::coordinator
+
+#endif  // RUBATO_COORDINATOR_TESTING_CORE_HARNESS_H_
