@@ -26,7 +26,8 @@ void AddSwitchOptions(CLI::App* command, SwitchOptions* options);
 absl::Status SwitchJob(CoordinatorClient* coordinator, const SwitchOptions& options, const Environment& environment);
 
 struct StopOptions {
-  std::string reason = "stopped by the operator";
+  // Empty: none is given.
+  std::string reason;
 };
 
 void AddStopOptions(CLI::App* command, StopOptions* options);
