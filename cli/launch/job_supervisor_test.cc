@@ -12,7 +12,6 @@
 namespace rubato {
 namespace {
 
-using ::rubato::testing::FakeTaskHost;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;

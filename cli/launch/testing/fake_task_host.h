@@ -14,7 +14,7 @@
 #include "common/task.h"
 #include "gtest/gtest.h"
 
-namespace rubato::testing {
+namespace rubato {
 
 // A TaskHost without processes, in the time of a FakeClock: what happens, and when, is scripted.
 //
@@ -119,6 +119,6 @@ class FakeTaskHost : public TaskHost {
   News news_;
 };
 
-}  // namespace rubato::testing
+}  // namespace rubato
 
 #endif  // RUBATO_CLI_LAUNCH_TESTING_FAKE_TASK_HOST_H_
