@@ -11,7 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "cli/command/commands.h"
 #include "cli/command/job_findings.h"
-#include "cli/command/run_directory.h"
+#include "cli/command/named_job.h"
 #include "cli/doctor/disk_speed.h"
 #include "cli/doctor/exchange_probe.h"
 #include "cli/doctor/judge.h"
@@ -105,11 +105,12 @@ int Report(const std::vector<Finding>& findings, const Environment& environment)
 
 // A running job, and nothing that would disturb it.
 int ExamineRunning(const std::string& job, const Environment& environment) {
-  absl::StatusOr<std::string> address = CoordinatorAddress(job);
-  if (!address.ok()) return ReportError(environment, "doctor", address.status());
-  const absl::StatusOr<v1::JobStatus> status = CoordinatorClient(*address).GetStatus(kStatus);
+  const absl::StatusOr<NamedJob> named = FindRunningJob(job);
+  if (!named.ok()) return ReportError(environment, "doctor", named.status());
+  const absl::StatusOr<v1::JobStatus> status = CoordinatorClient(named->address).GetStatus(kStatus);
   if (status.ok()) return Report(JudgeJob(*status), environment);
-  return Report({Bad("coordinator", status.status(), "see whether it runs, and whether its port can be reached")},
+  return Report({Bad("coordinator", ExplainSilence(*named, status.status()),
+                     "see whether it runs, and whether its port can be reached")},
                 environment);
 }
 

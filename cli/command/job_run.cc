@@ -1,12 +1,14 @@
 #include "cli/command/job_run.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "cli/audit/audit.h"
 #include "cli/command/mode_choice.h"
 #include "cli/command/run_directory.h"
-#include "cli/launch/local_cluster.h"
+#include "cli/command/run_ending.h"
+#include "cli/launch/local_task_host.h"
 #include "cli/launch/progress_display.h"
 #include "cli/report/html_report.h"
 #include "cli/report/terminal_report.h"
@@ -48,18 +50,34 @@ absl::StatusOr<PreparedRun> PrepareRun(const RunOptions& options, const Environm
   return run;
 }
 
-absl::Status RunJob(const PreparedRun& run, const std::string& label, StopSignals* signals,
-                    const Environment& environment) {
+JobOutcome RunOnHost(TaskHost* host, const absl::Status& started, const std::string& run_directory,
+                     JobSupervisor::Options options, const std::string& label, StopSignals* signals,
+                     const Environment& environment) {
   ProgressDisplay display(environment.out, TerminalColumns(), label);
-  LocalCluster::Options options;
-  options.config = run.config;
-  options.binaries = run.binaries;
-  options.slowed = run.slowed;
-  options.metrics_listen = run.metrics_listen;
-  options.time_limit = run.time_limit;
   options.on_status = [&](const v1::JobStatus& status) { display.Show(status, environment.clock->Now()); };
   options.on_event = [&](absl::string_view text) { display.Print(absl::StrCat(label, text)); };
-  return LocalCluster(std::move(options), environment.clock, signals).Run();
+  JobSupervisor supervisor(std::move(options), host, environment.clock, signals);
+  supervisor.Run(started);
+  JobOutcome outcome;
+  outcome.finished = host->Finish();
+  const std::optional<RunEnding> ending = ReadRunEnding(run_directory);
+  outcome.job = WithWayOn(supervisor.Result(ending.has_value() ? ending->error : ""), run_directory);
+  return outcome;
+}
+
+absl::Status RunJob(const PreparedRun& run, const std::string& label, StopSignals* signals,
+                    const Environment& environment) {
+  LocalTaskHost::Options local;
+  local.config = run.config;
+  local.binaries = run.binaries;
+  local.slowed = run.slowed;
+  local.metrics_listen = run.metrics_listen;
+  LocalTaskHost host(std::move(local), environment.clock, signals);
+  JobSupervisor::Options options;
+  options.time_limit = run.time_limit;
+  options.contact_timeout = absl::Seconds(run.config.cluster().start_timeout_seconds());
+  return RunOnHost(&host, host.Start(), run.config.run_directory(), std::move(options), label, signals, environment)
+      .job;
 }
 
 ComparedRun LoadRun(const v1::JobConfig& config, const std::string& parent, const std::string& directory,

@@ -8,9 +8,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "cli/command/environment.h"
+#include "cli/launch/job_supervisor.h"
 #include "cli/launch/slow_workers.h"
 #include "cli/launch/stop_signals.h"
 #include "cli/launch/task_commands.h"
+#include "cli/launch/task_host.h"
 #include "cli/report/comparison.h"
 #include "proto/job_config.pb.h"
 
@@ -41,8 +43,22 @@ struct PreparedRun {
 // LoadJobConfig, FindBinaries, ParseSlowWorkers and PrepareRunDirectory.
 absl::StatusOr<PreparedRun> PrepareRun(const RunOptions& options, const Environment& environment);
 
-// Runs one job in its own processes and shows its progress, each line with `label` before it. The status is that of
-// LocalCluster::Run.
+// What became of a job.
+struct JobOutcome {
+  // As of JobSupervisor::Result; where the job was stopped, with how to go on.
+  absl::Status job;
+  // Of TaskHost::Finish.
+  absl::Status finished;
+};
+
+// Sees a job through to its end on any deploy target, and shows its progress, each line with `label` before it.
+// `started` is what the host's Start returned; the run directory is on this machine when the host has finished. The
+// callbacks of `options` are set here.
+JobOutcome RunOnHost(TaskHost* host, const absl::Status& started, const std::string& run_directory,
+                     JobSupervisor::Options options, const std::string& label, StopSignals* signals,
+                     const Environment& environment);
+
+// The same on this machine, where nothing can be left to finish.
 absl::Status RunJob(const PreparedRun& run, const std::string& label, StopSignals* signals,
                     const Environment& environment);
 

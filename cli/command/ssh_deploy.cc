@@ -4,24 +4,25 @@
 #include <optional>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cli/command/job_run.h"
 #include "cli/command/job_trace.h"
 #include "cli/command/run_directory.h"
+#include "cli/command/run_ending.h"
 #include "cli/command/status_text.h"
 #include "cli/deploy/coordinator_tunnel.h"
 #include "cli/deploy/copied_paths.h"
 #include "cli/deploy/deployment_file.h"
 #include "cli/deploy/hosts.h"
 #include "cli/deploy/package.h"
-#include "cli/deploy/ssh_follower.h"
 #include "cli/deploy/ssh_job.h"
+#include "cli/deploy/ssh_task_host.h"
 #include "cli/deploy/task_assignment.h"
-#include "cli/launch/progress_display.h"
+#include "cli/launch/job_supervisor.h"
 #include "cli/launch/stop_signals.h"
-#include "common/config/fingerprint.h"
 #include "common/config/load.h"
 #include "common/random.h"
 #include "common/status.h"
@@ -30,7 +31,9 @@
 namespace rubato {
 namespace {
 
-constexpr absl::Duration kStatusPatience = absl::Seconds(15);
+constexpr absl::Duration kStatusTimeout = absl::Seconds(15);
+// Over slow lines, and with hosts that are asked one by one twice a second.
+constexpr absl::Duration kGrace = absl::Seconds(10);
 
 // A job that was, or is to be, started, and what its commands have at hand.
 struct OpenJob {
@@ -55,7 +58,7 @@ absl::Status WithCoordinator(
     const OpenJob& open, const Environment& environment,
     absl::FunctionRef<absl::Status(CoordinatorClient* coordinator, const v1::JobStatus& status)> use) {
   RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorTunnel> tunnel, CoordinatorTunnel::Open(open.job.get()));
-  RUBATO_ASSIGN_OR_RETURN(const v1::JobStatus status, tunnel->AwaitStatus(kStatusPatience, environment.clock));
+  RUBATO_ASSIGN_OR_RETURN(const v1::JobStatus status, tunnel->AwaitStatus(kStatusTimeout, environment.clock));
   return use(tunnel->client(), status);
 }
 
@@ -72,61 +75,38 @@ absl::StatusOr<v1::Deployment> PlanDeployment(const SshUpOptions& options, const
   return deployment;
 }
 
-// Up to the job that runs. Once the deployment has been saved there may be something to stop; `*begun` says so.
-absl::Status Begin(const SshUpOptions& options, const v1::JobConfig& config, const Package& package,
-                   const Archive* data, SshJob* job, const Environment& environment, bool* begun) {
+HostNeeds NeedsOf(const SshUpOptions& options, const v1::JobConfig& config, const Package& package) {
   HostNeeds needs;
   needs.machine = package.machine;
   needs.glibc = package.glibc;
   needs.free_kib = options.min_free_mib * 1024;
   if (config.training().device() == v1::TrainingConfig::CUDA) needs.cards = config.training().cards();
   needs.clock_offset_max = absl::Seconds(options.clock_offset_max_seconds);
-  std::ostream& out = *environment.out;
-  out << "Checking " << job->hosts().size() << " hosts" << std::endl;
-  RUBATO_RETURN_IF_ERROR(job->Check(needs, package, data));
-  const std::string& directory = config.run_directory();
-  RUBATO_RETURN_IF_ERROR(SaveDeployment(job->deployment(), directory));
-  *begun = true;
-  out << "Copying what they do not have" << std::endl;
-  RUBATO_RETURN_IF_ERROR(job->Copy(package, data));
-  out << "Starting job " << job->deployment().job_id() << std::endl;
-  v1::JobConfig on_hosts = config;
-  on_hosts.set_run_directory(job->run_directory());
-  const std::string config_path = JoinPath(directory, "job.textproto");
-  RUBATO_RETURN_IF_ERROR(WriteFileAtomically(config_path, ConfigText(on_hosts)));
-  RUBATO_RETURN_IF_ERROR(job->Start(on_hosts, config_path, package));
-  return SaveDeployment(job->deployment(), directory);
+  return needs;
 }
 
-absl::Status Follow(const v1::JobConfig& config, double time_limit_seconds, OpenJob* open,
-                    const Environment& environment) {
-  ProgressDisplay display(environment.out, TerminalColumns(), "");
-  SshFollower::Options options;
+// What a command needs of a run that has not ended. FailedPrecondition: it has; says when, how, and where its weights
+// are.
+absl::Status CheckRuns(const std::string& run_directory) {
+  const std::optional<RunEnding> ending = ReadRunEnding(run_directory);
+  if (!ending.has_value()) return absl::OkStatus();
+  return absl::FailedPreconditionError(DescribeEnding(*ending, run_directory));
+}
+
+// Follows the job to its end, leaves no process, brings what was written, and reports it.
+absl::Status FollowAndReport(SshTaskHost* host, const absl::Status& started, v1::JobConfig config,
+                             double time_limit_seconds, OpenJob* open, const Environment& environment) {
+  JobSupervisor::Options options;
   if (time_limit_seconds > 0) options.time_limit = absl::Seconds(time_limit_seconds);
   options.contact_timeout = absl::Seconds(config.cluster().start_timeout_seconds());
-  options.on_status = [&](const v1::JobStatus& status) { display.Show(status, environment.clock->Now()); };
-  options.on_event = [&](absl::string_view text) { display.Print(text); };
-  return SshFollower(std::move(options), open->job.get(), environment.clock, open->signals.get()).Run();
-}
-
-// Leaves no process and brings what was written. The first error is that of the job.
-absl::Status Finish(absl::Status outcome, const std::string& directory, SshJob* job, const Environment& environment) {
-  for (const absl::Status& status : {job->Stop(), job->Fetch(directory)}) {
-    if (status.ok()) continue;
-    *environment.err << status.message() << std::endl;
-    outcome.Update(absl::UnavailableError("the job is done, but see above"));
-  }
-  return outcome;
-}
-
-absl::Status FinishAndReport(v1::JobConfig config, const absl::Status& outcome, const std::string& directory,
-                             SshJob* job, const Environment& environment) {
-  const absl::Status finished = Finish(outcome, directory, job, environment);
+  options.grace = kGrace;
+  const JobOutcome outcome =
+      RunOnHost(host, started, config.run_directory(), std::move(options), "", open->signals.get(), environment);
+  if (!outcome.finished.ok()) *environment.err << outcome.finished.message() << std::endl;
   PreparedRun run;
   run.config = std::move(config);
-  run.config.set_run_directory(directory);
-  absl::Status reported = ReportRun(run, outcome, environment);
-  reported.Update(finished);
+  absl::Status reported = ReportRun(run, outcome.job, environment);
+  if (!outcome.finished.ok()) reported.Update(absl::UnavailableError("the job is done, but see above"));
   return reported;
 }
 
@@ -144,38 +124,41 @@ absl::Status SshUp(const SshUpOptions& options, const Environment& environment) 
   RUBATO_ASSIGN_OR_RETURN(OpenJob open, Open(std::move(deployment), environment));
   const std::string& directory = config.run_directory();
   RUBATO_RETURN_IF_ERROR(PrepareRunDirectory(directory, options.overwrite));
-  std::optional<Archive> data;
+  SshTaskHost::Options host_options;
+  host_options.run_directory = directory;
+  host_options.on_step = [&environment](absl::string_view text) { *environment.out << text << std::endl; };
+  SshTaskHost::Launch& launch = host_options.launch.emplace();
   const std::string data_path = JoinPath(directory, "copied.tar.gz");
+  const absl::Cleanup remove_data = [&data_path] { RemoveFile(data_path).IgnoreError(); };
   if (!options.copies.empty()) {
-    absl::StatusOr<Archive> packed = PackData(options.copies, data_path);
-    if (!packed.ok()) {
-      RemoveFile(data_path).IgnoreError();
-      return packed.status();
-    }
-    data = *std::move(packed);
+    RUBATO_ASSIGN_OR_RETURN(launch.data, PackData(options.copies, data_path));
   }
-  bool begun = false;
-  const absl::Status started =
-      Begin(options, config, package, data.has_value() ? &*data : nullptr, open.job.get(), environment, &begun);
-  RemoveFile(data_path).IgnoreError();
-  if (!started.ok()) return begun ? Finish(started, directory, open.job.get(), environment) : started;
-  if (options.detach) {
+  launch.config = config;
+  launch.package = package;
+  launch.needs = NeedsOf(options, config, package);
+  SshTaskHost host(std::move(host_options), open.job.get(), environment.clock);
+  const absl::Status started = host.Start();
+  if (options.detach && started.ok()) {
     *environment.out << "The job runs. See, follow or end it with rubato deploy ssh status, follow or down "
                      << directory << std::endl;
     return absl::OkStatus();
   }
-  const absl::Status outcome = Follow(config, options.time_limit_seconds, &open, environment);
-  return FinishAndReport(config, outcome, directory, open.job.get(), environment);
+  return FollowAndReport(&host, started, config, options.time_limit_seconds, &open, environment);
 }
 
 absl::Status SshFollow(const std::string& run_directory, const Environment& environment) {
   RUBATO_ASSIGN_OR_RETURN(v1::JobConfig config, LoadJobConfig(JoinPath(run_directory, "job.textproto"), {}));
   RUBATO_ASSIGN_OR_RETURN(OpenJob open, OpenIn(run_directory, environment));
-  const absl::Status outcome = Follow(config, 0, &open, environment);
-  return FinishAndReport(config, outcome, run_directory, open.job.get(), environment);
+  config.set_run_directory(run_directory);
+  SshTaskHost host({.run_directory = run_directory}, open.job.get(), environment.clock);
+  return FollowAndReport(&host, host.Start(), std::move(config), 0, &open, environment);
 }
 
 absl::Status SshStatus(const std::string& run_directory, const Environment& environment) {
+  if (const std::optional<RunEnding> ending = ReadRunEnding(run_directory)) {
+    *environment.out << DescribeEnding(*ending, run_directory) << std::endl;
+    return absl::OkStatus();
+  }
   RUBATO_ASSIGN_OR_RETURN(const OpenJob open, OpenIn(run_directory, environment));
   *environment.out << open.job->DescribeTasks() << std::flush;
   return WithCoordinator(open, environment, [&](CoordinatorClient*, const v1::JobStatus& status) {
@@ -185,6 +168,7 @@ absl::Status SshStatus(const std::string& run_directory, const Environment& envi
 }
 
 absl::Status SshSwitch(const std::string& run_directory, const SwitchOptions& options, const Environment& environment) {
+  RUBATO_RETURN_IF_ERROR(CheckRuns(run_directory));
   RUBATO_ASSIGN_OR_RETURN(const OpenJob open, OpenIn(run_directory, environment));
   return WithCoordinator(open, environment, [&](CoordinatorClient* coordinator, const v1::JobStatus&) {
     return SwitchJob(coordinator, options, environment);
@@ -192,6 +176,7 @@ absl::Status SshSwitch(const std::string& run_directory, const SwitchOptions& op
 }
 
 absl::Status SshStop(const std::string& run_directory, const StopOptions& options, const Environment& environment) {
+  RUBATO_RETURN_IF_ERROR(CheckRuns(run_directory));
   RUBATO_ASSIGN_OR_RETURN(const OpenJob open, OpenIn(run_directory, environment));
   return WithCoordinator(open, environment, [&](CoordinatorClient* coordinator, const v1::JobStatus&) {
     return StopJob(coordinator, options, open.job->deployment().coordinator(), environment);

@@ -32,17 +32,17 @@ struct SshUpOptions {
 
 // Checks the hosts, copies the package, starts the job, follows it to its end, leaves no process of it and brings its
 // run directory. With `detach` it returns when the job has been started. Errors as of LoadJobConfig, LoadHosts,
-// AssignTasks, OpenPackage, PrepareRunDirectory, SshJob and SshFollower.
+// AssignTasks, OpenPackage, PrepareRunDirectory, SshTaskHost and JobSupervisor.
 absl::Status SshUp(const SshUpOptions& options, const Environment& environment);
 
 // The same from where the job is followed, for a job that was started.
 absl::Status SshFollow(const std::string& run_directory, const Environment& environment);
 
-// Where the job stands, and its tasks.
+// Where the job stands, and its tasks; of a run that has ended and was brought here, how it ended.
 absl::Status SshStatus(const std::string& run_directory, const Environment& environment);
 
 // Changes the job's mode, or asks it to stop: `rubato switch` and `rubato stop` by way of ssh. Errors as of these and
-// of CoordinatorTunnel.
+// of CoordinatorTunnel. FailedPrecondition: the run has ended and was brought here; says how it ended.
 absl::Status SshSwitch(const std::string& run_directory, const SwitchOptions& options, const Environment& environment);
 absl::Status SshStop(const std::string& run_directory, const StopOptions& options, const Environment& environment);
 

@@ -3,12 +3,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "cli/command/commands.h"
-#include "cli/command/run_directory.h"
+#include "cli/command/named_job.h"
+#include "cli/command/run_ending.h"
 #include "cli/command/status_text.h"
 #include "cli/command/watch_text.h"
 #include "cli/launch/coordinator_client.h"
 #include "cli/launch/progress_display.h"
-#include "cli/report/run_record.h"
 #include "common/status.h"
 
 namespace rubato {
@@ -32,25 +32,26 @@ absl::Status Outcome(bool ok, const std::string& error) {
 // A coordinator that is silent for longer will not come back.
 constexpr absl::Duration kSilence = absl::Seconds(15);
 
-// The coordinator, which ends with its job, has said `last` and answers no more: what the run record says of the end.
-// Nothing where there is none, because the coordinator is away.
-std::optional<absl::Status> OutcomeOfRecord(const v1::JobStatus& last, const Environment& environment) {
-  absl::StatusOr<RunRecord> record = ReadRunRecord(last.run_directory());
-  if (!record.ok() || !record->end.has_value()) return std::nullopt;
-  *environment.out << "The job has ended: " << (record->end->ok ? "done" : "failed") << std::endl;
-  return Outcome(record->end->ok, record->end->error);
+// The run of the job that was watched has ended.
+absl::Status ReportEnding(const RunEnding& ending, const std::string& run_directory, const Environment& environment) {
+  *environment.out << DescribeEnding(ending, run_directory) << std::endl;
+  return Outcome(ending.ok, ending.error);
 }
 
-absl::Status Watch(const std::string& address, absl::Duration interval, const Environment& environment) {
-  CoordinatorClient coordinator(address);
+absl::Status Watch(const NamedJob& job, absl::Duration interval, const Environment& environment) {
+  CoordinatorClient coordinator(job.address);
   const bool terminal = TerminalColumns() > 0;
   std::optional<StatusReading> before;
   for (;;) {
     absl::StatusOr<v1::JobStatus> status = coordinator.GetStatus(absl::Seconds(10));
     if (!status.ok()) {
-      if (!before.has_value()) return status.status();
-      if (std::optional<absl::Status> outcome = OutcomeOfRecord(before->status, environment)) return *outcome;
-      if (environment.clock->Now() - before->at > kSilence) return status.status();
+      if (!before.has_value()) return ExplainSilence(job, status.status());
+      // It ends with its job.
+      const std::string& run_directory = before->status.run_directory();
+      if (const std::optional<RunEnding> ending = ReadRunEnding(run_directory)) {
+        return ReportEnding(*ending, run_directory, environment);
+      }
+      if (environment.clock->Now() - before->at > kSilence) return ExplainSilence(job, status.status());
       environment.clock->Sleep(interval);
       continue;
     }
@@ -65,10 +66,16 @@ absl::Status Watch(const std::string& address, absl::Duration interval, const En
 }
 
 absl::Status Status(const StatusOptions& options, const Environment& environment) {
-  RUBATO_ASSIGN_OR_RETURN(std::string address, CoordinatorAddress(options.address));
-  if (options.watch) return Watch(address, absl::Seconds(options.interval_seconds), environment);
-  RUBATO_ASSIGN_OR_RETURN(v1::JobStatus status, CoordinatorClient(address).GetStatus(absl::Seconds(10)));
-  *environment.out << StatusText(status) << std::flush;
+  RUBATO_ASSIGN_OR_RETURN(const NamedJob job, FindJob(options.address));
+  if (job.ending.has_value()) {
+    const absl::Status outcome = ReportEnding(*job.ending, job.run_directory, environment);
+    // Who only asks has been answered.
+    return options.watch ? outcome : absl::OkStatus();
+  }
+  if (options.watch) return Watch(job, absl::Seconds(options.interval_seconds), environment);
+  const absl::StatusOr<v1::JobStatus> status = CoordinatorClient(job.address).GetStatus(absl::Seconds(10));
+  if (!status.ok()) return ExplainSilence(job, status.status());
+  *environment.out << StatusText(*status) << std::flush;
   return absl::OkStatus();
 }
 

@@ -3,7 +3,7 @@
 
 #include "cli/command/commands.h"
 #include "cli/command/job_control.h"
-#include "cli/command/run_directory.h"
+#include "cli/command/named_job.h"
 #include "cli/launch/coordinator_client.h"
 #include "common/status.h"
 
@@ -16,9 +16,9 @@ struct Options {
 };
 
 absl::Status Stop(const Options& options, const Environment& environment) {
-  RUBATO_ASSIGN_OR_RETURN(const std::string address, CoordinatorAddress(options.address));
-  CoordinatorClient coordinator(address);
-  return StopJob(&coordinator, options.stop, address, environment);
+  RUBATO_ASSIGN_OR_RETURN(const NamedJob job, FindRunningJob(options.address));
+  CoordinatorClient coordinator(job.address);
+  return ExplainSilence(job, StopJob(&coordinator, options.stop, job.address, environment));
 }
 
 }  // namespace

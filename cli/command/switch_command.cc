@@ -4,7 +4,7 @@
 #include "cli/command/commands.h"
 #include "cli/command/job_control.h"
 #include "cli/command/mode_choice.h"
-#include "cli/command/run_directory.h"
+#include "cli/command/named_job.h"
 #include "cli/launch/coordinator_client.h"
 #include "common/status.h"
 
@@ -19,9 +19,9 @@ struct Options {
 absl::Status Switch(const Options& options, const Environment& environment) {
   // What cannot be is said before what is not there.
   RUBATO_RETURN_IF_ERROR(ParseMode(options.change.mode, "--to").status());
-  RUBATO_ASSIGN_OR_RETURN(const std::string address, CoordinatorAddress(options.address));
-  CoordinatorClient coordinator(address);
-  return SwitchJob(&coordinator, options.change, environment);
+  RUBATO_ASSIGN_OR_RETURN(const NamedJob job, FindRunningJob(options.address));
+  CoordinatorClient coordinator(job.address);
+  return ExplainSilence(job, SwitchJob(&coordinator, options.change, environment));
 }
 
 }  // namespace

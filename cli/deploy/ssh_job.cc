@@ -16,6 +16,7 @@
 #include "cli/deploy/shell.h"
 #include "cli/deploy/task_assignment.h"
 #include "cli/launch/card_turns.h"
+#include "cli/launch/task_commands.h"
 #include "common/status.h"
 #include "common/storage/file.h"
 #include "common/task.h"
@@ -195,9 +196,10 @@ std::string SshJob::StartCommand(const v1::DeployedTask& task, const v1::JobConf
   const bool is_server = task.role() == v1::TaskId::SERVER;
   // A lost worker's part is done by the others, and without its server a job ends.
   const bool again = task.role() == v1::TaskId::EVALUATOR;
-  std::vector<std::string> words = {
-      again ? "start_again" : "start", TaskFileName(task), is_server ? "server" : "worker", "--task_index",
-      absl::StrCat(task.index()),      "--coordinator",    deployment_.coordinator()};
+  std::vector<std::string> words = {again ? "start_again" : "start", TaskFileName(task.role(), task.index()),
+                                    is_server ? "server" : "worker", "--task_index",
+                                    absl::StrCat(task.index()),      "--coordinator",
+                                    deployment_.coordinator()};
   if (is_server) {
     const uint32_t first = deployment_.hosts().server_port();
     const uint32_t port = first > 0 ? first + task.slot() : 0;
@@ -280,7 +282,7 @@ absl::Status SshJob::ReadLogs(const std::vector<std::string>& names, int lines, 
   std::map<int, std::string> by_host;
   std::set<std::string> known;
   for (const v1::DeployedTask& task : deployment_.tasks()) {
-    const std::string name = TaskFileName(task);
+    const std::string name = TaskFileName(task.role(), task.index());
     known.insert(name);
     const bool wanted = names.empty() || std::find(names.begin(), names.end(), name) != names.end();
     if (wanted) absl::StrAppend(&by_host[static_cast<int>(task.host())], name, " ");

@@ -1,4 +1,3 @@
-// SshJob against hosts that are folders of this machine: a stand-in for ssh runs the command in a shell.
 #include "cli/deploy/ssh_job.h"
 
 #include <filesystem>
@@ -7,9 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cli/deploy/deployment_file.h"
-#include "cli/deploy/hosts.h"
-#include "cli/deploy/local_program.h"
-#include "cli/deploy/task_assignment.h"
+#include "cli/deploy/testing/folder_hosts.h"
 #include "common/storage/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -21,74 +18,8 @@ namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// A package whose coordinator only says that it listens, and whose workers end at once.
-constexpr char kMakePackage[] = R"SCRIPT(
-set -e
-cd "$1"
-mkdir -p rubato-0/bin
-cd rubato-0
-cat >bin/coordinator <<'END'
-#!/bin/sh
-while [ $# -gt 0 ]; do
-  if [ "$1" = --port_file ]; then echo name:7071 >"$2"; fi
-  shift
-done
-exec sleep 60
-END
-printf '#!/bin/sh\necho "$@"\nexec sleep 60\n' >bin/server
-printf '#!/bin/sh\necho "$@"\nexit 3\n' >bin/worker
-chmod +x bin/*
-{ echo "machine $(uname -m)"; sha256sum bin/*; } >MANIFEST
-cd ..
-tar -czf "$2" rubato-0/MANIFEST rubato-0/bin
-rm -r rubato-0)SCRIPT";
-
-class SshJobTest : public testing::Test {
+class SshJobTest : public FolderHosts {
  protected:
-  SshJobTest() : root_(fs::path(testing::TempDir()) / testing::UnitTest::GetInstance()->current_test_info()->name()) {
-    fs::remove_all(root_);
-    fs::create_directories(root_ / "run");
-    // The last argument is the command, the one before it the host. A file says how many cards hosts have, if any.
-    std::ofstream(Path("ssh")) << "#!/bin/sh\nhost=\nlast=\nfor word; do host=$last last=$word; done\n"
-                                  "[ \"$host\" != away ] || { echo \"connect to host away: refused\" >&2; exit 255; }\n"
-                                  "[ -e \"${0%/*}/cards\" ] || exec sh -c \"$last\"\n"
-                                  "sh -c \"$last\" | sed \"s/^gpus .*/gpus $(cat \"${0%/*}/cards\")/\"\n";
-    fs::permissions(root_ / "ssh", fs::perms::owner_all);
-    std::ofstream(Path("job.textproto")) << "name: 'job'\n";
-    EXPECT_TRUE(RunProgram({"sh", "-c", kMakePackage, "sh", root_.string(), Path("package.tar.gz")}).ok());
-    package_ = *OpenPackage(Path("package.tar.gz"));
-    config_.mutable_cluster()->set_servers(1);
-    config_.mutable_cluster()->set_workers(1);
-    signals_ = *StopSignals::Create();
-  }
-
-  std::string Path(const std::string& name) const { return (root_ / name).string(); }
-
-  // A server on the first of two hosts, all else on the second.
-  std::unique_ptr<SshJob> Job(const std::string& id, const std::string& second = "b") {
-    v1::Deployment deployment;
-    v1::HostConfig* a = deployment.mutable_hosts()->add_hosts();
-    a->set_host("a");
-    a->set_address("fd00::1");
-    a->set_directory(Path("it's \"a\" $HOME; `id` & \\ folder"));
-    a->set_servers(1);
-    a->set_coordinator(true);
-    v1::HostConfig* b = deployment.mutable_hosts()->add_hosts();
-    b->set_host(second);
-    b->set_directory(Path("b"));
-    b->set_workers(config_.cluster().workers());
-    b->set_evaluators(config_.cluster().evaluators());
-    const std::vector<v1::DeployedTask> tasks = *AssignTasks(deployment.hosts(), config_.cluster());
-    deployment.mutable_tasks()->Add(tasks.begin(), tasks.end());
-    deployment.mutable_ssh()->set_program(Path("ssh"));
-    deployment.set_job_id(id);
-    absl::StatusOr<std::unique_ptr<SshJob>> job = SshJob::Create(deployment, &clock_, signals_.get());
-    EXPECT_TRUE(job.ok()) << job.status();
-    return *std::move(job);
-  }
-
-  HostNeeds Needs() const { return {.machine = package_.machine}; }
-
   std::unique_ptr<SshJob> Started(const std::string& id) {
     std::unique_ptr<SshJob> job = Job(id);
     EXPECT_TRUE(job->Check(Needs(), package_, nullptr).ok());
@@ -97,20 +28,6 @@ class SshJobTest : public testing::Test {
     EXPECT_TRUE(started.ok()) << started;
     return job;
   }
-
-  // What DescribeTasks says once it has `part`.
-  std::string TasksWith(SshJob* job, const std::string& part) {
-    const absl::Time deadline = clock_.Now() + absl::Seconds(20);
-    std::string text;
-    while (text.find(part) == std::string::npos && clock_.Now() < deadline) text = job->DescribeTasks();
-    return text;
-  }
-
-  const fs::path root_;
-  RealClock clock_;
-  std::unique_ptr<StopSignals> signals_;
-  Package package_;
-  v1::JobConfig config_;
 };
 
 TEST_F(SshJobTest, StartsTasksReadsTheirLogsAndLeavesNoProcess) {

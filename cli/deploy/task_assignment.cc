@@ -56,11 +56,6 @@ absl::StatusOr<std::vector<v1::DeployedTask>> AssignTasks(const v1::HostsConfig&
   return tasks;
 }
 
-std::string TaskFileName(const v1::DeployedTask& task) {
-  const std::string role = absl::AsciiStrToLower(v1::TaskId::Role_Name(task.role()));
-  return task.role() == v1::TaskId::COORDINATOR ? role : absl::StrCat(role, "-", task.index());
-}
-
 std::vector<uint32_t> FixedPorts(const v1::HostsConfig& hosts, const std::vector<v1::DeployedTask>& tasks, int host) {
   std::vector<uint32_t> ports;
   for (const v1::DeployedTask& task : tasks) {

@@ -16,9 +16,6 @@ namespace rubato {
 absl::StatusOr<std::vector<v1::DeployedTask>> AssignTasks(const v1::HostsConfig& hosts,
                                                           const v1::ClusterConfig& cluster);
 
-// "worker-1", "coordinator": the name of a task's log and of what else is kept of it on its host.
-std::string TaskFileName(const v1::DeployedTask& task);
-
 // Ports that must be free on the host: those that the hosts file gives to the coordinator and the servers.
 std::vector<uint32_t> FixedPorts(const v1::HostsConfig& hosts, const std::vector<v1::DeployedTask>& tasks, int host);
 

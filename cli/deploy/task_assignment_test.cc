@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cli/deploy/hosts.h"
+#include "cli/launch/task_commands.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -29,7 +30,8 @@ TEST(TaskAssignmentTest, DealsTasksToHostsInTurn) {
   ASSERT_TRUE(tasks.ok()) << tasks.status();
   std::vector<std::string> places;
   for (const v1::DeployedTask& task : *tasks) {
-    places.push_back(absl::StrCat(TaskFileName(task), " ", hosts.hosts(task.host()).host(), task.slot()));
+    places.push_back(
+        absl::StrCat(TaskFileName(task.role(), task.index()), " ", hosts.hosts(task.host()).host(), task.slot()));
   }
   EXPECT_THAT(places, ElementsAre("coordinator b0", "server-0 b0", "server-1 b1", "worker-0 a0", "worker-1 b0",
                                   "worker-2 c0", "worker-3 b1", "worker-4 c1", "evaluator-0 c0"));

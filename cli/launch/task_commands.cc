@@ -6,11 +6,11 @@
 #include <optional>
 #include <system_error>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "cli/launch/card_turns.h"
 #include "common/status.h"
-#include "common/task.h"
 
 namespace rubato {
 namespace {
@@ -37,8 +37,8 @@ absl::StatusOr<std::string> FindBinary(const std::vector<std::string>& places, c
 TaskCommand Task(v1::TaskId::Role role, uint32_t index, const std::string& binary, const std::string& config_path,
                  const std::string& coordinator) {
   TaskCommand task;
-  task.role = role;
-  task.index = index;
+  task.id.set_role(role);
+  task.id.set_index(index);
   task.argv = {binary, "--config", config_path, "--task_index", absl::StrCat(index), "--coordinator", coordinator};
   return task;
 }
@@ -54,22 +54,14 @@ absl::StatusOr<Binaries> FindBinaries(const std::string& directory, const std::s
   return binaries;
 }
 
-std::string TaskCommand::LogName() const {
-  switch (role) {
-    case v1::TaskId::SERVER:
-      return absl::StrCat("server-", index, ".log");
-    case v1::TaskId::WORKER:
-      return absl::StrCat("worker-", index, ".log");
-    case v1::TaskId::EVALUATOR:
-      return absl::StrCat("evaluator-", index, ".log");
-    default:
-      return "coordinator.log";
-  }
+std::string TaskFileName(v1::TaskId::Role role, uint32_t index) {
+  const std::string name = absl::AsciiStrToLower(v1::TaskId::Role_Name(role));
+  return role == v1::TaskId::COORDINATOR ? name : absl::StrCat(name, "-", index);
 }
 
 TaskCommand CoordinatorCommand(const Binaries& binaries, const std::string& config_path, const std::string& port_file) {
   TaskCommand task;
-  task.role = v1::TaskId::COORDINATOR;
+  task.id.set_role(v1::TaskId::COORDINATOR);
   task.argv = {binaries.coordinator, "--config", config_path, "--listen", "127.0.0.1:0", "--port_file", port_file};
   return task;
 }
@@ -96,7 +88,7 @@ std::vector<TaskCommand> TaskCommands(const Binaries& binaries, const v1::JobCon
   }
   uint32_t turn = 0;
   for (TaskCommand& task : tasks) {
-    if (task.role == v1::TaskId::SERVER) continue;
+    if (task.id.role() == v1::TaskId::SERVER) continue;
     if (const std::optional<uint32_t> card = CardInTurn(config.training(), cards, turn++)) {
       task.argv.insert(task.argv.end(), {"--set", absl::StrCat("training.device_index=", *card)});
     }

@@ -25,13 +25,13 @@ absl::StatusOr<Binaries> FindBinaries(const std::string& directory, const std::s
 
 // How one task is started.
 struct TaskCommand {
-  v1::TaskId::Role role = v1::TaskId::ROLE_UNSPECIFIED;
-  uint32_t index = 0;
+  // Its role and index.
+  v1::TaskId id;
   std::vector<std::string> argv;
-
-  // "worker-1.log", "coordinator.log".
-  std::string LogName() const;
 };
+
+// "worker-1", "coordinator": the name of a task's log and of what else a launcher keeps of it.
+std::string TaskFileName(v1::TaskId::Role role, uint32_t index);
 
 // The coordinator listens on a free local port and writes its address to `port_file`.
 TaskCommand CoordinatorCommand(const Binaries& binaries, const std::string& config_path, const std::string& port_file);

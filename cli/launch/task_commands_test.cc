@@ -26,13 +26,13 @@ TEST(TaskCommandsTest, StartsServersWorkersAndEvaluators) {
   config.mutable_cluster()->set_evaluators(1);
   std::vector<std::string> lines;
   for (const TaskCommand& task : TaskCommands({"c", "s", "w"}, config, "job", "h:1", {{1, 2.5}}, 1)) {
-    lines.push_back(task.LogName() + " " + absl::StrJoin(task.argv, " "));
+    lines.push_back(TaskFileName(task.id.role(), task.id.index()) + " " + absl::StrJoin(task.argv, " "));
   }
   EXPECT_THAT(lines, ::testing::ElementsAre(
-                         "server-0.log s --config job --task_index 0 --coordinator h:1 --listen 127.0.0.1:0",
-                         "worker-0.log w --config job --task_index 0 --coordinator h:1 --role worker",
-                         "worker-1.log w --config job --task_index 1 --coordinator h:1 --role worker --slow_factor 2.5",
-                         "evaluator-0.log w --config job --task_index 0 --coordinator h:1 --role evaluator"));
+                         "server-0 s --config job --task_index 0 --coordinator h:1 --listen 127.0.0.1:0",
+                         "worker-0 w --config job --task_index 0 --coordinator h:1 --role worker",
+                         "worker-1 w --config job --task_index 1 --coordinator h:1 --role worker --slow_factor 2.5",
+                         "evaluator-0 w --config job --task_index 0 --coordinator h:1 --role evaluator"));
 }
 
 TEST(TaskCommandsTest, WorkersAndThenEvaluatorsTakeTurnsWithCards) {

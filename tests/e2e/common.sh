@@ -53,7 +53,15 @@ last_value() {
   grep -o "\"$2\":[-0-9.e]*" "$1/metrics.jsonl" | tail -n 1 | cut -d: -f2
 }
 
-# wait_for_step DIRECTORY STEP: until the run record has got there.
+# has_line DIRECTORY PART...: a line of the run record has all of these, whatever their order.
+has_line() {
+  local lines part
+  lines="$(<"$1/metrics.jsonl")" || return 1
+  shift
+  for part in "$@"; do lines="$(grep -aF -- "$part" <<<"$lines")" || return 1; done
+}
+
+# has_step DIRECTORY STEP: the run record has got there.
 has_step() {
   [[ -f "$1/metrics.jsonl" ]] && (($(last_value "$1" step) >= $2))
 }

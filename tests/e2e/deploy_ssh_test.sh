@@ -126,6 +126,9 @@ wait_for 60 "the weights of a job that was stopped" has_stopped detached
 "$rubato" deploy ssh down "$work/detached" --remove || fail "down"
 nothing_left detached
 [[ -s "$work/detached/checkpoints/stopped/server-1.manifest" ]] || fail "what was stopped has not been brought"
+"$rubato" deploy ssh status "$work/detached" >"$work/ended.out" || fail "status of a run that has ended"
+says ended "was stopped on .*: stopped by the operator.*: has been seen"
+says ended "go on from them with --set training.start_from=$work/detached/checkpoints/stopped"
 finds "evaluator-0 ended with exit status 137 and is started again (2 more times at most)" "$work/evaluator.log" ||
   fail "the evaluator was not started again: $(<"$work/evaluator.log")"
 [[ -z "$(find "$work"/*host/jobs -maxdepth 1 -name "$mark-detached-*")" ]] || fail "folders are left"
@@ -140,6 +143,7 @@ status=0
 wait "$launcher" || status=$?
 ((status == 1)) || fail "exit status $status instead of 1"
 says interrupted "stopped by a signal"
+says interrupted "go on from them with --set training.start_from=$work/interrupted/checkpoints/stopped"
 nothing_left interrupted
 
 say "hosts that cannot be used"

@@ -1,33 +1,42 @@
 #!/usr/bin/env bash
-# kill -9 of a worker in each mode, and of the evaluator: the job ends by itself, with its target accuracy, and says who
-# was lost.
+# kill -9 of a worker and of the evaluator in each mode: the job ends by itself, with its target accuracy, and says who
+# was lost. The evaluator is started again.
 # shellcheck source=tests/e2e/common.sh
 source tests/e2e/common.sh
 
-process_of() {  # Of a task whose command line has both words.
-  pgrep -f -- "--config $1/job.textproto .*--task_index $2 .*--role $3" | head -n 1
+# kill_task DIRECTORY INDEX ROLE: the one process of the job whose command line has both words.
+kill_task() {
+  local process
+  process="$(pgrep -f -- "^[^ ]*/worker --config $1/job.textproto --task_index $2 .*--role $3( |$)")" ||
+    fail "there is no $3 $2 to be killed"
+  kill -9 "$process"
 }
 
 run() {
   local mode="$1"
   shift
-  local directory="$work/$mode"
+  local directory="$work/$mode" job accuracy
   say "$mode"
   train "$directory" --set "consistency.mode=$mode" --set cluster.lease_seconds=3 --set cluster.update_log=true \
     --set training.epochs=20 "$@" &
-  local job=$!
+  job=$!
   wait_for 60 "$mode: training begins" has_step "$directory" 20
-  kill -9 "$(process_of "$directory" 1 worker)"
-  wait_for 20 "$mode: worker 1 is evicted" grep -q '"event":"evicted".*\|"task":"worker 1".*evicted' \
-    "$directory/metrics.jsonl"
-  kill -9 "$(process_of "$directory" 0 evaluator)" || say "the evaluator had left already"
+  kill_task "$directory" 0 evaluator
+  kill_task "$directory" 1 worker
+  wait_for 20 "$mode: the launcher sees that worker 1 was killed" \
+    grep -q '^worker 1 ended with signal 9 (Killed); ' "$directory.out"
+  wait_for 20 "$mode: the evaluator is started again" \
+    grep -q '^evaluator 0 is started again (1 of at most 3 times)$' "$directory.out"
+  wait_for 20 "$mode: worker 1 is evicted" \
+    has_line "$directory" '"kind":"member"' '"task":"worker 1"' '"event":"evicted"' '"reason":"no heartbeat for '
   wait "$job" || {
     cat "$directory.out" >&2
     fail "$mode: the job failed"
   }
-  grep -q 'worker 1' "$directory/logs/coordinator.log" || fail "$mode: the log does not name worker 1"
-  grep -q '"kind":"end".*"ok":true' "$directory/metrics.jsonl" || fail "$mode: the record has no good end"
-  local accuracy
+  ! has_line "$directory" '"task":"worker 0"' '"event":"evicted"' || fail "$mode: worker 0 was evicted too"
+  grep -q ' worker 1 evicted: no heartbeat for [0-9.]* s$' "$directory/logs/coordinator.log" ||
+    fail "$mode: the coordinator's log does not say that worker 1 was evicted"
+  has_line "$directory" '"kind":"end"' '"ok":true' || fail "$mode: the record has no good end"
   accuracy="$(grep '"final":true' "$directory/metrics.jsonl" | grep -o '"accuracy":[0-9.]*' | cut -d: -f2)"
   awk -v got="$accuracy" 'BEGIN { exit !(got >= 0.9) }' || fail "$mode: final accuracy $accuracy is under 0.9"
   audit_holds "$directory"

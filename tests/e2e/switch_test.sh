@@ -5,17 +5,26 @@
 source tests/e2e/common.sh
 
 directory="$work/run"
+# status_says PATTERN: a line of the job's status is like that.
+status_says() { "$rubato" status "$directory" | finds -E "$1"; }
+# trains_on: fifty more steps than now, in the mode that holds.
+trains_on() {
+  local step
+  step="$(last_value "$directory" step)"
+  wait_for 60 "fifty more steps after step $step" has_step "$directory" $((step + 50))
+}
+
 train "$directory" --set consistency.mode=SYNC --set cluster.update_log=true --set training.epochs=16 \
   --slow=worker:1:x3 &
 job=$!
 wait_for 60 "training begins" has_step "$directory" 50
 "$rubato" switch "$directory" --to=async
-wait_for 60 "training goes on in async" grep -q '"generation":2' "$directory/metrics.jsonl"
-sleep 1
-"$rubato" status "$directory" | finds ASYNC || fail "status does not say ASYNC"
+wait_for 60 "plan 2 is ASYNC" has_line "$directory" '"kind":"plan"' '"generation":2,' '"mode":"ASYNC"'
+wait_for 20 "status says ASYNC" status_says '^Plan 2: ASYNC from step [0-9]+ on'
+trains_on
 "$rubato" switch "$directory" --to=sync
-sleep 1
-"$rubato" status "$directory" | finds SYNC || fail "status does not say SYNC"
+wait_for 60 "plan 3 is SYNC" has_line "$directory" '"kind":"plan"' '"generation":3,' '"mode":"SYNC"'
+wait_for 20 "status says SYNC" status_says '^Plan 3: SYNC from step [0-9]+ on'
 wait "$job" || {
   cat "$directory.out" >&2
   fail "the job failed"

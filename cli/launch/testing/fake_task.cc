@@ -28,7 +28,7 @@ class FakeCoordinator : public v1::Coordinator::Service {
     if (behaviour_ == "silent") return grpc::Status(grpc::StatusCode::UNAVAILABLE, "busy");
     MutexLock lock(mu_);
     ++polls_;
-    bool failed = behaviour_ == "fails" || behaviour_ == "worker-refuses";
+    bool failed = behaviour_ == "fails" || behaviour_ == "server-dies";
     reply->set_phase(failed ? v1::JobStatus::FAILED : v1::JobStatus::TRAINING);
     if (behaviour_ == "worker-cannot-begin") reply->set_phase(v1::JobStatus::STARTING);
     if (failed) reply->set_error("server 1: no heartbeat for 5.0 s; its parameters are lost");
@@ -98,17 +98,18 @@ int RunCoordinator(const std::string& behaviour, const std::string& run_director
   return code;
 }
 
-int RunTask(const std::string& behaviour, const std::string& role, const std::string& changed) {
+int RunTask(const std::string& behaviour, const std::string& role, const std::string& index,
+            const std::string& changed) {
   std::cerr << role << " started" << (changed.empty() ? "" : " with " + changed) << std::endl;
   if ((behaviour == "worker-dies" || behaviour == "worker-cannot-begin") && role == "worker") {
     std::cerr << "the disk is full" << std::endl;
     return 7;
   }
-  if (behaviour == "worker-refuses" && role == "worker") return 2;
   if (behaviour == "evaluator-refuses" && role == "evaluator") {
     std::cerr << "labels: truncated" << std::endl;
     return 2;
   }
+  if (behaviour == "server-dies" && role == "server" && index == "1") raise(SIGKILL);
   if (behaviour == "evaluator-dies" && role == "evaluator") raise(SIGKILL);
   return WaitForASignal();
 }
@@ -127,7 +128,8 @@ int Main(int argc, char** argv) {
   if (flags.count("--port_file") > 0) {
     return RunCoordinator(config.name(), config.run_directory(), flags["--port_file"]);
   }
-  return RunTask(config.name(), flags.count("--role") > 0 ? flags["--role"] : "server", flags["--set"]);
+  const std::string role = flags.count("--role") > 0 ? flags["--role"] : "server";
+  return RunTask(config.name(), role, flags["--task_index"], flags["--set"]);
 }
 
 }  // namespace

@@ -1,0 +1,56 @@
+#include "cli/command/named_job.h"
+
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "cli/command/run_directory.h"
+#include "common/status.h"
+
+namespace rubato {
+namespace {
+
+absl::Status EndedError(const NamedJob& job) {
+  return absl::FailedPreconditionError(DescribeEnding(*job.ending, job.run_directory));
+}
+
+}  // namespace
+
+absl::StatusOr<NamedJob> FindJob(const std::string& text) {
+  NamedJob job;
+  std::error_code ignored;
+  if (std::filesystem::is_directory(text, ignored)) {
+    job.run_directory = text;
+    job.ending = ReadRunEnding(text);
+    if (job.ending.has_value()) return job;
+  }
+  RUBATO_ASSIGN_OR_RETURN(job.address, CoordinatorAddress(text));
+  return job;
+}
+
+absl::StatusOr<NamedJob> FindRunningJob(const std::string& text) {
+  RUBATO_ASSIGN_OR_RETURN(NamedJob job, FindJob(text));
+  if (job.ending.has_value()) return EndedError(job);
+  return job;
+}
+
+absl::Status ExplainSilence(const NamedJob& job, const absl::Status& status) {
+  if (!absl::IsUnavailable(status)) return status;
+  if (job.run_directory.empty()) {
+    return absl::UnavailableError(
+        absl::StrCat("nothing answers at ", job.address,
+                     ". Check that this is where the job's coordinator listens (its log and coordinator.address in the "
+                     "run directory "
+                     "say so), that the job still runs, and that the port can be reached from this machine"));
+  }
+  NamedJob now = job;
+  now.ending = ReadRunEnding(job.run_directory);
+  if (now.ending.has_value()) return EndedError(now);
+  return absl::UnavailableError(absl::StrCat("the coordinator of the run in ", job.run_directory,
+                                             " does not answer at ", job.address,
+                                             ", and the run record has no end. Check whether it was killed (a "
+                                             "coordinator that is started with --resume goes on "
+                                             "with the run), and whether its port can be reached from this machine"));
+}
+
+}  // namespace rubato

@@ -1,0 +1,38 @@
+#ifndef RUBATO_CLI_COMMAND_RUN_ENDING_H_
+#define RUBATO_CLI_COMMAND_RUN_ENDING_H_
+
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+namespace rubato {
+
+// How a run came to its end, as its directory tells.
+struct RunEnding {
+  bool ok = false;
+  // Why it is not done; empty where it is.
+  std::string error;
+  // When the last line of its record was written.
+  absl::Time at;
+  // Since training began; absent where it never did.
+  std::optional<absl::Duration> trained;
+  // The checkpoint of its end: "<run directory>/checkpoints/final", or "stopped" where it was asked to stop. Empty: it
+  // has left none that is whole.
+  std::string weights;
+};
+
+// Nothing: the run goes on, its coordinator was killed, or the directory has no run record that can be read.
+std::optional<RunEnding> ReadRunEnding(const std::string& run_directory);
+
+// That it ended, when, how, and where its weights are; one or two lines without a newline.
+std::string DescribeEnding(const RunEnding& ending, const std::string& run_directory);
+
+// The outcome of a job, and how to go on from its weights where it was stopped: an error of a run whose directory has
+// checkpoint "stopped" says so too.
+absl::Status WithWayOn(const absl::Status& outcome, const std::string& run_directory);
+
+}  // namespace rubato
+
+#endif  // RUBATO_CLI_COMMAND_RUN_ENDING_H_

@@ -1,0 +1,197 @@
+#include "cli/deploy/ssh_task_host.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "cli/deploy/deployment_file.h"
+#include "cli/launch/task_commands.h"
+#include "common/config/fingerprint.h"
+#include "common/status.h"
+#include "common/storage/file.h"
+#include "common/task.h"
+
+namespace rubato {
+namespace {
+
+constexpr absl::Duration kRetry = absl::Seconds(2);
+constexpr int kLogLines = 15;
+// What a shell adds to the number of the signal that has ended a program.
+constexpr int kSignalExit = 128;
+
+}  // namespace
+
+SshTaskHost::SshTaskHost(Options options, SshJob* job, const Clock* clock)
+    : options_(std::move(options)), job_(job), clock_(clock), begun_(!options_.launch.has_value()) {
+  for (int host : job_->hosts()) watchers_.push_back({.host = host});
+}
+
+absl::Status SshTaskHost::Start() {
+  if (!options_.launch.has_value()) return absl::OkStatus();
+  const Launch& launch = *options_.launch;
+  const Archive* data = launch.data.has_value() ? &*launch.data : nullptr;
+  Step(absl::StrCat("Checking ", job_->hosts().size(), " hosts"));
+  RUBATO_RETURN_IF_ERROR(job_->Check(launch.needs, launch.package, data));
+  RUBATO_RETURN_IF_ERROR(SaveDeployment(job_->deployment(), options_.run_directory));
+  begun_ = true;
+  Step("Copying what they do not have");
+  RUBATO_RETURN_IF_ERROR(job_->Copy(launch.package, data));
+  Step(absl::StrCat("Starting job ", job_->deployment().job_id()));
+  v1::JobConfig on_hosts = launch.config;
+  on_hosts.set_run_directory(job_->run_directory());
+  const std::string config_path = JoinPath(options_.run_directory, "job.textproto");
+  RUBATO_RETURN_IF_ERROR(WriteFileAtomically(config_path, ConfigText(on_hosts)));
+  RUBATO_RETURN_IF_ERROR(job_->Start(on_hosts, config_path, launch.package));
+  return SaveDeployment(job_->deployment(), options_.run_directory);
+}
+
+absl::Status SshTaskHost::StartAgain(const v1::TaskId& task) {
+  return absl::UnimplementedError(absl::StrCat(Describe(task), ": its host starts it again"));
+}
+
+void SshTaskHost::AwaitEvent(int descriptor, absl::Duration timeout) {
+  std::vector<struct pollfd> events = {{descriptor, POLLIN, 0}};
+  for (const Watcher& watcher : watchers_) {
+    if (watcher.running.has_value()) events.push_back({watcher.running->process->descriptor(), POLLIN, 0});
+  }
+  const int64_t milliseconds = std::max<int64_t>(1, absl::ToInt64Milliseconds(timeout));
+  poll(events.data(), static_cast<nfds_t>(events.size()), static_cast<int>(milliseconds));
+}
+
+TaskHost::News SshTaskHost::Watch() {
+  News news;
+  if (!begun_ || stopped_.has_value()) return news;
+  Connect();
+  for (Watcher& watcher : watchers_) {
+    if (watcher.done) continue;
+    if (!watcher.running.has_value()) {
+      const absl::Time now = clock_->Now();
+      if (now < watcher.retry_at) continue;
+      watcher.retry_at = now + kRetry;
+      absl::StatusOr<Ssh::Running> running = job_->Watch(watcher.host);
+      if (!running.ok()) continue;
+      watcher.running = *std::move(running);
+      watcher.read = 0;
+    }
+    Poll(&watcher, &news);
+  }
+  return news;
+}
+
+void SshTaskHost::Connect() {
+  const absl::Time now = clock_->Now();
+  if (tunnel_ != nullptr && tunnel_->HasEnded()) {
+    tunnel_.reset();
+    tunnel_retry_at_ = now + kRetry;
+  }
+  if (tunnel_ == nullptr && now >= tunnel_retry_at_) {
+    tunnel_retry_at_ = now + kRetry;
+    absl::StatusOr<std::unique_ptr<CoordinatorTunnel>> tunnel = CoordinatorTunnel::Open(job_);
+    if (tunnel.ok()) tunnel_ = *std::move(tunnel);
+  }
+}
+
+void SshTaskHost::Poll(Watcher* watcher, News* news) {
+  // Before its output is read, so that nothing of it is missed.
+  const std::optional<ExitResult> result = watcher->running->process->Poll();
+  const std::string output = ReadFile(watcher->running->output_path).value_or("");
+  const size_t end = output.rfind('\n') == std::string::npos ? 0 : output.rfind('\n') + 1;
+  const std::string lines = end > watcher->read ? output.substr(watcher->read, end - watcher->read) : "";
+  watcher->read = std::max(watcher->read, end);
+  if (!lines.empty() && std::exchange(watcher->lost, false)) {
+    news->notes.push_back(absl::StrCat(job_->ssh()->HostName(watcher->host), " is reached again"));
+  }
+  for (absl::string_view line : absl::StrSplit(lines, '\n', absl::SkipEmpty())) {
+    if (const std::optional<TaskEnd> seen = ParseEnd(line)) news->ended.push_back(*seen);
+  }
+  if (!result.has_value()) return;
+  const absl::Status outcome = job_->ssh()->Outcome(watcher->host, *result, watcher->running->errors_path);
+  watcher->running.reset();
+  watcher->retry_at = clock_->Now() + kRetry;
+  if (outcome.ok()) {
+    watcher->done = true;
+  } else if (!std::exchange(watcher->lost, true)) {
+    news->notes.push_back(absl::StrCat("lost contact with ", outcome.message()));
+  }
+}
+
+std::optional<TaskHost::TaskEnd> SshTaskHost::ParseEnd(absl::string_view line) {
+  const std::vector<std::string> words = absl::StrSplit(line, ' ');
+  int status = 0;
+  if (words.size() != 3 || words[0] != "exit" || !absl::SimpleAtoi(words[2], &status)) return std::nullopt;
+  const std::string& name = words[1];
+  // A watcher that has lost its host says all again.
+  if (std::find(ended_.begin(), ended_.end(), name) != ended_.end()) return std::nullopt;
+  for (const v1::DeployedTask& task : job_->deployment().tasks()) {
+    if (TaskFileName(task.role(), task.index()) != name) continue;
+    ended_.push_back(name);
+    TaskEnd end;
+    end.task.set_role(task.role());
+    end.task.set_index(task.index());
+    if (status > kSignalExit) {
+      end.result.signal = status - kSignalExit;
+    } else {
+      end.result.code = status;
+    }
+    return end;
+  }
+  return std::nullopt;
+}
+
+bool SshTaskHost::AnyLeft() const {
+  if (!begun_ || stopped_.has_value()) return false;
+  return std::any_of(watchers_.begin(), watchers_.end(),
+                     [](const Watcher& watcher) { return !watcher.done && !watcher.lost; });
+}
+
+absl::StatusOr<v1::JobStatus> SshTaskHost::GetStatus(absl::Duration timeout) {
+  if (tunnel_ == nullptr) return absl::UnavailableError("there is no way to it through ssh");
+  return tunnel_->client()->GetStatus(timeout);
+}
+
+absl::Status SshTaskHost::AskToStop(const std::string& reason, absl::Duration timeout) {
+  if (tunnel_ == nullptr) return absl::UnavailableError("there is no way to it through ssh");
+  return tunnel_->client()->StopJob(reason, timeout);
+}
+
+void SshTaskHost::Terminate() {
+  if (begun_ && !stopped_.has_value()) stopped_ = job_->Stop();
+}
+
+void SshTaskHost::Kill() { Terminate(); }
+
+absl::Status SshTaskHost::Finish() {
+  if (!begun_) return absl::OkStatus();
+  Terminate();
+  std::vector<std::string> problems;
+  for (const absl::Status& status : {*stopped_, job_->Fetch(options_.run_directory)}) {
+    if (!status.ok()) problems.emplace_back(status.message());
+  }
+  return problems.empty() ? absl::OkStatus() : absl::UnavailableError(absl::StrJoin(problems, "\n"));
+}
+
+std::string SshTaskHost::Describe(const v1::TaskId& task) const {
+  const std::string name = task.role() == v1::TaskId::COORDINATOR ? "the coordinator" : TaskName(task);
+  return absl::StrCat(name, " on ", job_->HostOf(task.role(), task.index()));
+}
+
+std::string SshTaskHost::LogTail(const v1::TaskId& task) {
+  std::string text;
+  const absl::Status read = job_->ReadLogs({TaskFileName(task.role(), task.index())}, kLogLines, &text);
+  if (!read.ok()) return absl::StrCat("; its log could not be read: ", read.message());
+  absl::StripTrailingAsciiWhitespace(&text);
+  return absl::StrCat("; the end of its log:\n    ", absl::StrReplaceAll(text, {{"\n", "\n    "}}));
+}
+
+void SshTaskHost::Step(absl::string_view text) const {
+  if (options_.on_step != nullptr) options_.on_step(text);
+}
+
+}  // namespace rubato

@@ -1,0 +1,117 @@
+#include "cli/deploy/ssh_task_host.h"
+
+#include <signal.h>
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "cli/deploy/local_program.h"
+#include "cli/deploy/testing/folder_hosts.h"
+#include "common/storage/file.h"
+#include "common/task.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace rubato {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class SshTaskHostTest : public FolderHosts {
+ protected:
+  SshTaskHost::Options Launching() {
+    config_.set_run_directory(Path("run"));
+    SshTaskHost::Options options;
+    options.run_directory = Path("run");
+    options.launch = SshTaskHost::Launch{config_, package_, std::nullopt, Needs()};
+    options.on_step = [this](absl::string_view text) { steps_.emplace_back(text); };
+    return options;
+  }
+
+  // The ends that Watch has told of, once they are so many.
+  std::vector<std::string> Ends(SshTaskHost* host, size_t count) {
+    std::vector<std::string> ends;
+    const absl::Time deadline = clock_.Now() + absl::Seconds(20);
+    while (ends.size() < count && clock_.Now() < deadline) {
+      host->AwaitEvent(signals_->descriptor(), absl::Milliseconds(20));
+      TaskHost::News news = host->Watch();
+      for (const TaskHost::TaskEnd& end : news.ended) {
+        ends.push_back(absl::StrCat(TaskName(end.task), ": ", end.result.Describe()));
+      }
+      for (const std::string& note : news.notes) notes_.push_back(note);
+    }
+    return ends;
+  }
+
+  // Kills what a task's shell has started, and waits until its end is written.
+  void KillTask(SshJob* job, const std::string& host, const std::string& name) {
+    const std::string running = absl::StrCat(host, ": ", name, " running ");
+    const std::string text = TasksWith(job, running);
+    const size_t begin = text.find(running) + running.size();
+    const std::string shell = text.substr(begin, text.find('\n', begin) - begin);
+    EXPECT_TRUE(RunProgram({"pkill", "-KILL", "-P", shell}).ok());
+    EXPECT_THAT(TasksWith(job, name + " ended 137"), HasSubstr(name + " ended 137"));
+  }
+
+  std::vector<std::string> steps_;
+  std::vector<std::string> notes_;
+};
+
+TEST_F(SshTaskHostTest, StartsAJobTellsOfItsEndsAndLeavesNoProcess) {
+  std::unique_ptr<SshJob> job = Job("job-1");
+  SshTaskHost host(Launching(), job.get(), &clock_);
+  ASSERT_TRUE(host.Start().ok());
+  EXPECT_THAT(steps_, ElementsAre("Checking 2 hosts", "Copying what they do not have", "Starting job job-1"));
+  EXPECT_THAT(Ends(&host, 1), ElementsAre("worker 0: exit status 3"));
+  EXPECT_TRUE(host.AnyLeft());
+  v1::TaskId worker;
+  worker.set_role(v1::TaskId::WORKER);
+  EXPECT_EQ(host.Describe(worker), "worker 0 on b");
+  EXPECT_THAT(host.LogTail(worker), HasSubstr("; the end of its log:\n    == worker-0\n    --config"));
+  EXPECT_EQ(host.GetStatus(absl::Milliseconds(100)).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(host.Finish().ok());
+  EXPECT_FALSE(host.AnyLeft());
+  EXPECT_TRUE(FileExists(Path("run/logs/server-0.log")));
+  EXPECT_TRUE(FileExists(Path("run/deployment.textproto")));
+  EXPECT_THAT(notes_, IsEmpty());
+}
+
+TEST_F(SshTaskHostTest, EndsOfAHostAreToldInTheirOrderAndOnce) {
+  std::unique_ptr<SshJob> job = Job("job-1");
+  SshTaskHost host(Launching(), job.get(), &clock_);
+  ASSERT_TRUE(host.Start().ok());
+  KillTask(job.get(), "a", "server-0");
+  KillTask(job.get(), "a", "coordinator");
+  std::vector<std::string> ends = Ends(&host, 3);
+  std::erase(ends, "worker 0: exit status 3");  // On the other host.
+  EXPECT_THAT(ends, ElementsAre("server 0: signal 9 (Killed)", "coordinator: signal 9 (Killed)"));
+  EXPECT_TRUE(host.Finish().ok());
+}
+
+TEST_F(SshTaskHostTest, AJobThatWasStartedBeforeIsFollowed) {
+  std::unique_ptr<SshJob> job = Job("job-1");
+  ASSERT_TRUE(SshTaskHost(Launching(), job.get(), &clock_).Start().ok());
+  steps_.clear();
+  SshTaskHost host({.run_directory = Path("run")}, job.get(), &clock_);
+  EXPECT_TRUE(host.Start().ok());
+  EXPECT_THAT(steps_, IsEmpty());
+  EXPECT_THAT(Ends(&host, 1), ElementsAre("worker 0: exit status 3"));
+  host.Terminate();
+  EXPECT_FALSE(host.AnyLeft());
+  EXPECT_TRUE(host.Finish().ok());
+}
+
+TEST_F(SshTaskHostTest, NothingIsLeftOfAJobThatWasNotBegun) {
+  std::unique_ptr<SshJob> job = Job("job-1", "away");
+  SshTaskHost host(Launching(), job.get(), &clock_);
+  EXPECT_EQ(host.Start().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_FALSE(host.AnyLeft());
+  EXPECT_TRUE(host.Finish().ok());
+  EXPECT_FALSE(FileExists(Path("run/deployment.textproto")));
+}
+
+}  // namespace
+}  // namespace rubato

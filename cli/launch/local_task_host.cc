@@ -1,0 +1,175 @@
+#include "cli/launch/local_task_host.h"
+
+#include <poll.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "cli/launch/card_count.h"
+#include "cli/launch/card_turns.h"
+#include "common/config/fingerprint.h"
+#include "common/status.h"
+#include "common/storage/file.h"
+#include "common/task.h"
+
+namespace rubato {
+namespace {
+
+constexpr int kLogLines = 15;
+// Exit status of a coordinator that refuses its config or flags.
+constexpr int kUsageExit = 2;
+
+}  // namespace
+
+absl::Status LocalTaskHost::Start() {
+  const std::string& directory = options_.config.run_directory();
+  RUBATO_RETURN_IF_ERROR(MakeDirectories(JoinPath(directory, "logs")));
+  const std::string config_path = JoinPath(directory, "job.textproto");
+  RUBATO_RETURN_IF_ERROR(WriteFileAtomically(config_path, ConfigText(options_.config)));
+  const std::string address_file = JoinPath(directory, "coordinator.address");
+  RUBATO_RETURN_IF_ERROR(RemoveFile(address_file));
+  RUBATO_ASSIGN_OR_RETURN(const uint32_t gpus, GpusToAssign());
+  const auto start = [this](TaskCommand command, const std::string& metrics_listen) {
+    if (!options_.metrics_listen.empty()) {
+      command.argv.insert(command.argv.end(), {"--metrics_listen", metrics_listen});
+    }
+    tasks_.push_back({std::move(command), nullptr});
+    return Launch(&tasks_.back());
+  };
+  RUBATO_RETURN_IF_ERROR(
+      start(CoordinatorCommand(options_.binaries, config_path, address_file), options_.metrics_listen));
+  RUBATO_ASSIGN_OR_RETURN(const std::string address, AwaitAddress());
+  client_ = std::make_unique<CoordinatorClient>(address);
+  for (TaskCommand& command :
+       TaskCommands(options_.binaries, options_.config, config_path, address, options_.slowed, gpus)) {
+    RUBATO_RETURN_IF_ERROR(start(std::move(command), "127.0.0.1:0"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<uint32_t> LocalTaskHost::GpusToAssign() {
+  const v1::TrainingConfig& training = options_.config.training();
+  if (!TakesTurns(training)) return 0;
+  const absl::StatusOr<uint32_t> gpus =
+      CountCards(options_.binaries.worker, JoinPath(options_.config.run_directory(), "logs/cards.log"),
+                 absl::Seconds(options_.config.cluster().start_timeout_seconds()), *clock_, signals_);
+  if (absl::IsCancelled(gpus.status())) return gpus.status();
+  if (!gpus.ok()) {
+    notes_.push_back(absl::StrCat(gpus.status().message(), "; every task takes GPU 0"));
+    return 0;
+  }
+  // Where there is none, a worker says better why.
+  const std::string problem = *gpus == 0 ? "" : CardProblem(*gpus, training.cards());
+  if (training.device() == v1::TrainingConfig::CUDA && !problem.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat("this machine cannot be used: ", problem));
+  }
+  return *gpus;
+}
+
+absl::StatusOr<std::string> LocalTaskHost::AwaitAddress() {
+  const std::string path = JoinPath(options_.config.run_directory(), "coordinator.address");
+  const absl::Duration timeout = absl::Seconds(options_.config.cluster().start_timeout_seconds());
+  const absl::Time deadline = clock_->Now() + timeout;
+  const v1::TaskId coordinator = tasks_.front().command.id;
+  std::string previous;
+  while (clock_->Now() < deadline) {
+    // Read twice alike: it is not being written any more.
+    absl::StatusOr<std::string> text = ReadFile(path);
+    std::string address = text.ok() ? text->substr(0, text->find('\n')) : "";
+    if (absl::StrContains(address, ':') && address == previous) return address;
+    previous = address;
+    AwaitEvent(signals_->descriptor(), absl::Milliseconds(10));
+    if (signals_->Take()) return absl::CancelledError("stopped by a signal");
+    const std::optional<ExitResult> end = tasks_.front().process->Poll();
+    if (!end.has_value()) continue;
+    return absl::Status(end->code == kUsageExit ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kAborted,
+                        absl::StrCat("the coordinator ended with ", end->Describe(), LogTail(coordinator)));
+  }
+  return absl::DeadlineExceededError(
+      absl::StrCat("the coordinator did not listen within ", absl::FormatDuration(timeout), LogTail(coordinator)));
+}
+
+absl::Status LocalTaskHost::Launch(Task* task) {
+  RUBATO_ASSIGN_OR_RETURN(task->process, ChildProcess::Start(task->command.argv, LogPath(task->command.id)));
+  return absl::OkStatus();
+}
+
+absl::Status LocalTaskHost::StartAgain(const v1::TaskId& id) {
+  for (Task& task : tasks_) {
+    if (task.command.id.role() == id.role() && task.command.id.index() == id.index()) return Launch(&task);
+  }
+  return absl::InternalError(absl::StrCat(TaskName(id), " is not a task of this job"));
+}
+
+void LocalTaskHost::AwaitEvent(int descriptor, absl::Duration timeout) {
+  std::vector<struct pollfd> events = {{descriptor, POLLIN, 0}};
+  for (const Task& task : tasks_) {
+    if (task.process != nullptr) events.push_back({task.process->descriptor(), POLLIN, 0});
+  }
+  const int64_t milliseconds = std::max<int64_t>(1, absl::ToInt64Milliseconds(timeout));
+  poll(events.data(), static_cast<nfds_t>(events.size()), static_cast<int>(milliseconds));
+}
+
+TaskHost::News LocalTaskHost::Watch() {
+  News news;
+  news.notes = std::exchange(notes_, {});
+  for (Task& task : tasks_) {
+    if (task.process == nullptr) continue;
+    const std::optional<ExitResult> result = task.process->Poll();
+    if (!result.has_value()) continue;
+    news.ended.push_back({task.command.id, *result});
+    task.process.reset();
+  }
+  return news;
+}
+
+bool LocalTaskHost::AnyLeft() const {
+  return std::any_of(tasks_.begin(), tasks_.end(), [](const Task& task) { return task.process != nullptr; });
+}
+
+absl::StatusOr<v1::JobStatus> LocalTaskHost::GetStatus(absl::Duration timeout) { return client_->GetStatus(timeout); }
+
+absl::Status LocalTaskHost::AskToStop(const std::string& reason, absl::Duration timeout) {
+  return client_->StopJob(reason, timeout);
+}
+
+void LocalTaskHost::Terminate() { SignalAll(SIGTERM); }
+
+void LocalTaskHost::Kill() { SignalAll(SIGKILL); }
+
+void LocalTaskHost::SignalAll(int signal) {
+  for (Task& task : tasks_) {
+    if (task.process != nullptr) task.process->Signal(signal);
+  }
+}
+
+absl::Status LocalTaskHost::Finish() {
+  // Destroying a process object kills the process and waits for it.
+  for (Task& task : tasks_) task.process.reset();
+  return absl::OkStatus();
+}
+
+std::string LocalTaskHost::Describe(const v1::TaskId& task) const {
+  return task.role() == v1::TaskId::COORDINATOR ? "the coordinator" : TaskName(task);
+}
+
+std::string LocalTaskHost::LogTail(const v1::TaskId& task) {
+  const std::string path = LogPath(task);
+  std::string indented;
+  const std::string lines = LastLines(path, kLogLines);
+  for (absl::string_view line : absl::StrSplit(lines, '\n', absl::SkipEmpty())) {
+    absl::StrAppend(&indented, "\n    ", line);
+  }
+  if (indented.empty()) return absl::StrCat("; ", path, " is empty");
+  return absl::StrCat("; the end of ", path, ":", indented);
+}
+
+std::string LocalTaskHost::LogPath(const v1::TaskId& task) const {
+  return JoinPath(JoinPath(options_.config.run_directory(), "logs"), TaskFileName(task.role(), task.index()) + ".log");
+}
+
+}  // namespace rubato

@@ -1,0 +1,230 @@
+#include "cli/launch/local_task_host.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "cli/launch/job_supervisor.h"
+#include "common/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace rubato {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+class LocalTaskHostTest : public ::testing::Test {
+ protected:
+  LocalTaskHostTest() : directory_(fs::path(::testing::TempDir()) / "local_task_host") {
+    fs::remove_all(directory_);
+    fs::create_directories(directory_);
+    signals_ = *StopSignals::Create();
+  }
+
+  struct Job {
+    LocalTaskHost::Options host;
+    JobSupervisor::Options supervisor;
+  };
+
+  Job MakeJob(const std::string& behaviour) {
+    std::string fake = (fs::current_path() / "cli/launch/testing/fake_task").string();
+    Job job;
+    job.host.binaries = {fake, fake, fake};
+    job.host.config.set_name(behaviour);
+    job.host.config.set_run_directory(directory_.string());
+    job.host.config.mutable_cluster()->set_servers(2);
+    job.host.config.mutable_cluster()->set_workers(2);
+    job.host.config.mutable_cluster()->set_evaluators(1);
+    job.host.config.mutable_cluster()->set_start_timeout_seconds(30);
+    job.host.config.mutable_training()->set_device(v1::TrainingConfig::CPU);
+    job.supervisor.contact_timeout = absl::Seconds(30);
+    job.supervisor.grace = absl::Milliseconds(200);
+    job.supervisor.poll_interval = absl::Milliseconds(10);
+    job.supervisor.on_event = [this](absl::string_view text) { events_ += std::string(text) + "\n"; };
+    return job;
+  }
+
+  absl::Status Run(Job job) {
+    LocalTaskHost host(std::move(job.host), &clock_, signals_.get());
+    JobSupervisor supervisor(std::move(job.supervisor), &host, &clock_, signals_.get());
+    supervisor.Run(host.Start());
+    EXPECT_TRUE(host.Finish().ok());
+    return supervisor.Result("");
+  }
+
+  std::string Log(const std::string& name) {
+    std::stringstream text;
+    text << std::ifstream(directory_ / "logs" / name).rdbuf();
+    return text.str();
+  }
+
+  // Processes of this test that are left; the kernel lists a process's children.
+  std::string Children() {
+    std::string pid = std::to_string(getpid());
+    std::stringstream text;
+    text << std::ifstream("/proc/" + pid + "/task/" + pid + "/children").rdbuf();
+    return text.str();
+  }
+
+  const fs::path directory_;
+  RealClock clock_;
+  std::unique_ptr<StopSignals> signals_;
+  std::string events_;
+};
+
+TEST_F(LocalTaskHostTest, RunsAJobToItsEndAndLeavesNoProcess) {
+  Job job = MakeJob("ends");
+  int64_t last_step = 0;
+  job.supervisor.on_status = [&last_step](const v1::JobStatus& status) { last_step = status.step(); };
+  absl::Status status = Run(job);
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_GE(last_step, 9);
+  EXPECT_EQ(Children(), "");
+  EXPECT_EQ(Log("worker-1.log"), "worker started\n");
+  EXPECT_EQ(Log("server-1.log"), "server started\n");
+  EXPECT_EQ(Log("evaluator-0.log"), "evaluator started\n");
+  EXPECT_TRUE(fs::exists(directory_ / "job.textproto"));
+  EXPECT_EQ(events_, "");
+}
+
+TEST_F(LocalTaskHostTest, TasksTakeTurnsWithTheMachinesCards) {
+  Job job = MakeJob("ends");
+  job.host.config.mutable_training()->set_device(v1::TrainingConfig::CUDA);
+  job.host.config.mutable_training()->set_cards(1);
+  const absl::Status status = Run(job);
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(Log("worker-0.log"), "worker started with training.device_index=0\n");
+  EXPECT_EQ(Log("worker-1.log"), "worker started with training.device_index=1\n");
+  EXPECT_EQ(Log("evaluator-0.log"), "evaluator started with training.device_index=0\n");
+  EXPECT_EQ(Log("server-0.log"), "server started\n");
+}
+
+TEST_F(LocalTaskHostTest, RefusesAMachineWithTooFewCards) {
+  Job job = MakeJob("ends");
+  job.host.config.mutable_training()->set_device(v1::TrainingConfig::CUDA);
+  job.host.config.mutable_training()->set_cards(4);
+  const absl::Status status = Run(job);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(status.message(), "this machine cannot be used: it has 2 of the 4 cards that training.cards takes");
+  EXPECT_EQ(Log("worker-0.log"), "");
+}
+
+TEST_F(LocalTaskHostTest, ReportsTheJobsErrorWhenItFails) {
+  absl::Status status = Run(MakeJob("fails"));
+  EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("its parameters are lost"));
+  EXPECT_EQ(Children(), "");
+}
+
+TEST_F(LocalTaskHostTest, ReportsADeadWorkerWithItsLastLines) {
+  absl::Status status = Run(MakeJob("worker-dies"));
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_THAT(events_, HasSubstr("worker 0 ended with exit status 7"));
+  EXPECT_THAT(events_, HasSubstr("worker-1.log:\n    worker started\n    the disk is full"));
+}
+
+TEST_F(LocalTaskHostTest, ATaskThatEndsBeforeTheJobBeginsStopsTheJobAtOnce) {
+  absl::Status status = Run(MakeJob("worker-cannot-begin"));
+  EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("ended before the job could begin\nworker"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("worker started\n    the disk is full"));
+  EXPECT_EQ(Children(), "");
+}
+
+TEST_F(LocalTaskHostTest, StartsAKilledEvaluatorAgainThreeTimes) {
+  absl::Status status = Run(MakeJob("evaluator-dies"));
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_THAT(events_, HasSubstr("evaluator 0 is started again (3 of at most 3 times)"));
+  EXPECT_EQ(Log("evaluator-0.log"), "evaluator started\nevaluator started\nevaluator started\nevaluator started\n");
+}
+
+TEST_F(LocalTaskHostTest, AnEvaluatorWithBadDataStopsTheJobAtOnce) {
+  absl::Status status = Run(MakeJob("evaluator-refuses"));
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("evaluator 0 cannot evaluate\nevaluator 0 ended with exit status 2"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("labels: truncated"));
+  EXPECT_EQ(Children(), "");
+}
+
+TEST_F(LocalTaskHostTest, AKilledServerIsNamedBeforeTheCoordinatorsExitStatus) {
+  const absl::Status status = Run(MakeJob("server-dies"));
+  EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
+  EXPECT_THAT(std::string(status.message()), StartsWith("server 1 ended with signal 9 (Killed); the end of "));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("\nThen the job failed: server 1: "));
+  EXPECT_THAT(events_, StartsWith("server 1 ended with signal 9 (Killed)"));
+  EXPECT_EQ(Children(), "");
+}
+
+TEST_F(LocalTaskHostTest, ASignalStopsTheJob) {
+  Job job = MakeJob("runs");
+  job.supervisor.on_status = [](const v1::JobStatus& status) {
+    if (status.step() == 3) kill(getpid(), SIGINT);
+  };
+  absl::Status status = Run(job);
+  EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
+  EXPECT_THAT(Log("coordinator.log"), HasSubstr("stop: stopped by a signal"));
+  EXPECT_THAT(events_, Not(HasSubstr("ended with")));
+  EXPECT_EQ(Children(), "");
+}
+
+TEST_F(LocalTaskHostTest, KillsWhatDoesNotStop) {
+  Job job = MakeJob("stubborn");
+  job.supervisor.on_status = [](const v1::JobStatus& status) {
+    if (status.step() == 3) kill(getpid(), SIGTERM);
+  };
+  EXPECT_EQ(Run(job).code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(Children(), "");
+}
+
+TEST_F(LocalTaskHostTest, TheTimeLimitStopsTheJob) {
+  Job job = MakeJob("runs");
+  job.supervisor.time_limit = absl::Milliseconds(300);
+  absl::Status status = Run(job);
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("300ms"));
+  EXPECT_EQ(Children(), "");
+}
+
+TEST_F(LocalTaskHostTest, ACoordinatorThatDoesNotAnswerEndsTheJob) {
+  Job job = MakeJob("silent");
+  job.supervisor.contact_timeout = absl::Seconds(1);
+  absl::Status status = Run(job);
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("has not answered for 1s"));
+  EXPECT_EQ(Children(), "");
+}
+
+TEST_F(LocalTaskHostTest, ACoordinatorThatDoesNotListenEndsTheJob) {
+  Job job = MakeJob("mute");
+  job.host.config.mutable_cluster()->set_start_timeout_seconds(0.1);
+  absl::Status status = Run(job);
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("did not listen within 100ms"));
+  EXPECT_EQ(Children(), "");
+}
+
+TEST_F(LocalTaskHostTest, ARefusedConfigIsInvalidWithTheCoordinatorsWords) {
+  absl::Status status = Run(MakeJob("config-refused"));
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("allowed: letters"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("exit status 2"));
+}
+
+TEST_F(LocalTaskHostTest, AProgramThatIsMissingIsNamed) {
+  Job job = MakeJob("runs");
+  job.host.binaries.worker = "/nonexistent/worker";
+  absl::Status status = Run(job);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("/nonexistent/worker"));
+  EXPECT_EQ(Children(), "");
+}
+
+}  // namespace
+}  // namespace rubato

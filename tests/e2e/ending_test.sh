@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# What users read of a job that has ended: a killed server is named before what came of it, a job that was stopped says
+# by whom and how to go on, and commands that name a run which has ended say so instead of a connection error.
+# shellcheck source=tests/e2e/common.sh
+source tests/e2e/common.sh
+
+# says FILE PATTERN: a line of it is like that.
+says() { grep -Eq -- "$2" "$work/$1" || fail "$1 does not say: $2, but: $(<"$work/$1")"; }
+never_says() { ! grep -Eq -- "$2" "$work/$1" || fail "$1 says $2: $(<"$work/$1")"; }
+# answers STATUS FILE ARGUMENTS...: a command that ends with this exit status; what it says is in the file.
+answers() {
+  local expected="$1" file="$2" status=0
+  shift 2
+  timeout $((30 * patience)) "$rubato" "$@" >"$work/$file" 2>&1 || status=$?
+  ((status == expected)) || fail "$*: exit status $status instead of $expected: $(<"$work/$file")"
+  never_says "$file" 'connect|UNAVAILABLE|addresses'
+}
+# start NAME STEP ARGUMENTS...: a job in the background, until it has got to the step.
+start() {
+  local name="$1" step="$2"
+  shift 2
+  train "$work/$name" "$@" &
+  job=$!
+  wait_for 60 "$name: step $step" has_step "$work/$name" "$step"
+}
+ends() {
+  local status=0
+  wait "$job" || status=$?
+  ((status == $2)) || fail "$1: exit status $status instead of $2: $(<"$work/$1.out")"
+}
+# Commands that need a job which runs.
+cannot_be_changed() {
+  local name="$1" pattern="$2"
+  answers 1 switch.txt switch "$work/$name" --to=async
+  says switch.txt "^rubato switch: $pattern"
+  answers 1 stop.txt stop "$work/$name"
+  says stop.txt "^rubato stop: $pattern"
+}
+when='on [0-9]{4}-[0-9]{2}-[0-9]{2} at [0-9:]{8}, [0-9].* after training began'
+
+say "a killed server is named before the coordinator's exit status"
+start killed 20 --set training.epochs=1000 --set cluster.lease_seconds=3
+kill -9 "$(pgrep -f -- "^[^ ]*/server --config $work/killed/job.textproto --task_index 1 ")"
+ends killed 1
+says killed.out '^rubato train: server 1 ended with signal 9 \(Killed\); the end of .*/logs/server-1.log:$'
+says killed.out '^Then the job failed: server 1 .*its parameters are lost$'
+first="$(grep -n 'server 1 ended with signal 9' "$work/killed.out" | head -n 1 | cut -d: -f1)"
+(($(grep -c 'coordinator ended with' "$work/killed.out") == 0)) || fail "the coordinator's exit status is no news"
+(($(grep -n 'the job failed: ' "$work/killed.out" | head -n 1 | cut -d: -f1) > first)) || fail "the cause comes second"
+never_says killed.out '^worker [01] ended with'
+
+say "status, switch and stop of a run that has ended"
+answers 0 status.txt status "$work/killed"
+says status.txt "^The run in $work/killed failed $when: server 1 "
+says status.txt '^It has left no weights$'
+cannot_be_changed killed "The run in $work/killed failed $when"
+
+say "a job that its operator stops"
+start stopped 20 --set training.epochs=1000
+"$rubato" stop "$work/stopped" --reason="lunch"
+ends stopped 1
+weights="$work/stopped/checkpoints/stopped"
+says stopped.out '^rubato train: stopped by the operator.*: lunch$'
+says stopped.out "^Its weights are in $weights; go on from them with --set training.start_from=$weights\$"
+never_says stopped.out '^(worker|server|evaluator) [01] ended with'
+[[ "$(tail -n 1 "$work/stopped.out")" == "Its weights are in "* ]] || fail "it ends with: $(tail -n 1 "$work/stopped.out")"
+answers 0 status.txt status "$work/stopped"
+says status.txt "^The run in $work/stopped was stopped $when: stopped by the operator.*: lunch\$"
+cannot_be_changed stopped "The run in $work/stopped was stopped $when"
+
+say "an interrupted job, that goes on from there"
+start interrupted 20 --set training.epochs=1000 --set "training.start_from=$weights"
+# The launcher itself, of which $job is the shell.
+kill -INT "$(pgrep -f -- "^[^ ]*/rubato train .*--run_directory=$work/interrupted ")"
+ends interrupted 1
+says interrupted.out '^rubato train: stopped by a signal$'
+says interrupted.out '^Its weights are in .*/interrupted/checkpoints/stopped; go on from them with --set training.start_from='
+
+say "a run that is done"
+train "$work/done" --set training.epochs=1 || fail "done: $(<"$work/done.out")"
+answers 0 status.txt status "$work/done"
+says status.txt "^The run in $work/done is done: it ended $when\$"
+says status.txt "^Its weights are in $work/done/checkpoints/final\$"
+answers 0 watch.txt status "$work/done" --watch
+cannot_be_changed done "The run in $work/done is done"
+
+say "an address where nothing answers"
+for command in "status" "switch --to=async" "stop"; do
+  # shellcheck disable=SC2086  # Words of a command line.
+  answers 1 nobody.txt ${command} 127.0.0.1:1
+  says nobody.txt "^rubato ${command%% *}: nothing answers at 127.0.0.1:1. Check that"
+done
+say passed
