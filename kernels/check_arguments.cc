@@ -224,13 +224,12 @@ absl::Status CheckUpdate(const UpdateRule& rule, const DeviceTensor& gradient, c
                          const DeviceTensor& first_slot, const DeviceTensor& second_slot) {
   RUBATO_RETURN_IF_ERROR(CheckFloat("ApplyUpdate", "weights", weights));
   RUBATO_RETURN_IF_ERROR(CheckTensor("ApplyUpdate", "gradient", gradient, weights.shape()));
+  const int slots = NumSlots(rule.formula);
   const auto check_slot = [&](const char* argument, const DeviceTensor& slot, bool is_used) {
     if (is_used) return CheckTensor("ApplyUpdate", argument, slot, weights.shape());
     if (slot.empty()) return absl::OkStatus();
-    return Unexpected("ApplyUpdate", argument, slot,
-                      absl::StrCat("none with ", v1::OptimizerConfig::Algorithm_Name(rule.algorithm)));
+    return Unexpected("ApplyUpdate", argument, slot, absl::StrCat("none, as the rule's slots are ", slots));
   };
-  const int slots = NumSlots(rule.algorithm);
   RUBATO_RETURN_IF_ERROR(check_slot("first_slot", first_slot, slots > 0));
   return check_slot("second_slot", second_slot, slots > 1);
 }
@@ -243,7 +242,7 @@ absl::Status CheckEncode(const EncodedRange& range, const DeviceTensor& values, 
   if (spec.codec == v1::NONE || !v1::Codec_IsValid(spec.codec) || spec.codec == v1::CODEC_UNSPECIFIED) {
     return absl::InvalidArgumentError(absl::StrCat("Encode: codec ", spec.codec, " packs nothing"));
   }
-  if (spec.codec == v1::TOP_K && !(spec.fraction > 0 && spec.fraction <= 1)) {
+  if (TraitsOf(spec.codec).takes_fraction() && !IsCodecFraction(spec.fraction)) {
     return absl::InvalidArgumentError(absl::StrCat("Encode: fraction ", spec.fraction, " is not in (0, 1]"));
   }
   if (range.count > std::numeric_limits<int32_t>::max()) {

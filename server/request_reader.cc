@@ -64,7 +64,7 @@ absl::StatusOr<uint64_t> CheckEncodedBytes(const v1::ChunkUpdate& update, int64_
   }
   const CodecSpec widest{update.codec(), 1.0};
   const uint64_t most = MaxEncodedBytes(widest, length);
-  const bool fixed = update.codec() != v1::TOP_K;
+  const bool fixed = !TraitsOf(update.codec()).takes_fraction();
   if (update.encoded_bytes() == 0 || update.encoded_bytes() > most || (fixed && update.encoded_bytes() != most)) {
     return Bad(absl::StrCat(field, ".encoded_bytes"),
                absl::StrCat(update.encoded_bytes(), "; ", length, " elements as ", v1::Codec_Name(update.codec()),
@@ -215,7 +215,7 @@ absl::Status AttachPacked(const std::shared_ptr<const PushBytes>& bytes, const P
   const void* data = part.shared != nullptr ? part.shared : bytes->payload.Contiguous(offset, part.bytes);
   gradient->owner = bytes;
   // Indices are checked first and used afterwards: they must be the same ones.
-  const bool unsafe = part.shared != nullptr && part.codec == v1::TOP_K;
+  const bool unsafe = part.shared != nullptr && TraitsOf(part.codec).has_indices;
   if (data == nullptr || unsafe) {
     auto copy = std::make_shared<std::vector<uint8_t>>(part.bytes);
     if (unsafe) {

@@ -138,7 +138,8 @@ Cases Messages(Maker& m) {
   const int64_t n = m.scale << 20;
   const DeviceTensor x = m.Floats({n}), kept_back = m.Floats({n});
   Cases cases;
-  for (v1::Codec codec : {v1::BF16, v1::FP16, v1::INT8, v1::TOP_K, v1::ONE_BIT}) {
+  for (v1::Codec codec : AllCodecs()) {
+    if (codec == v1::NONE || TraitsOf(codec).gpu == GpuEncoder::kNone) continue;
     const EncodedRange range = {.codec = {codec, 0.01}, .count = n, .seed = 1};
     const int64_t words = MaxEncodedWords(range.codec, n);
     const DeviceTensor message = m.Zeros({words}, ElementType::kInt32);

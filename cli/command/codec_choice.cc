@@ -3,7 +3,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
+#include "absl/strings/str_split.h"
+#include "common/codec_traits.h"
 #include "common/config/fingerprint.h"
 #include "common/config/load.h"
 #include "common/status.h"
@@ -11,25 +12,34 @@
 namespace rubato {
 namespace {
 
+std::string NameOf(v1::Codec codec) { return absl::AsciiStrToLower(v1::Codec_Name(codec)); }
+
 absl::StatusOr<CodecChoice> ParseCodec(const std::string& text, const std::string& option) {
-  CodecChoice choice;
-  absl::string_view fraction = text;
-  if (absl::ConsumePrefix(&fraction, "top_k:")) {
-    choice.codec = v1::TOP_K;
-    if (absl::SimpleAtod(fraction, &choice.fraction) && choice.fraction > 0 && choice.fraction <= 1) return choice;
-  } else if (v1::Codec_Parse(absl::AsciiStrToUpper(text), &choice.codec) && choice.codec != v1::CODEC_UNSPECIFIED &&
-             choice.codec != v1::TOP_K) {
-    return choice;
+  const std::string lower = absl::AsciiStrToLower(text);
+  const std::pair<std::string, std::string> parts = absl::StrSplit(lower, absl::MaxSplits(':', 1));
+  for (v1::Codec codec : AllCodecs()) {
+    if (parts.first != NameOf(codec)) continue;
+    CodecChoice choice = {codec, 0};
+    const bool good = TraitsOf(codec).takes_fraction()
+                          ? absl::SimpleAtod(parts.second, &choice.fraction) && IsCodecFraction(choice.fraction)
+                          : parts.first == lower;
+    if (good) return choice;
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      option, ": value \"", text, "\"; allowed: none, bf16, fp16, int8, one_bit, or top_k:F with F above 0 to 1"));
+  return absl::InvalidArgumentError(absl::StrCat(option, ": value \"", text, "\"; allowed: ", CodecChoices()));
 }
 
 }  // namespace
 
+std::string CodecChoices() {
+  std::string text;
+  for (v1::Codec codec : AllCodecs()) {
+    absl::StrAppend(&text, text.empty() ? "" : ", ", NameOf(codec), TraitsOf(codec).takes_fraction() ? ":F" : "");
+  }
+  return absl::StrCat(text, ", with F ", kCodecFractions);
+}
+
 std::string CodecChoice::Name() const {
-  const std::string name = absl::AsciiStrToLower(v1::Codec_Name(codec));
-  return codec == v1::TOP_K ? absl::StrCat(name, ":", fraction) : name;
+  return TraitsOf(codec).takes_fraction() ? absl::StrCat(NameOf(codec), ":", fraction) : NameOf(codec);
 }
 
 absl::StatusOr<std::vector<CodecChoice>> ParseCodecs(const std::vector<std::string>& texts, const std::string& option) {
@@ -51,9 +61,9 @@ absl::StatusOr<v1::JobConfig> ConfigWithCodec(const v1::JobConfig& config, const
   v1::CompressionConfig* compression = changed.mutable_compression();
   compression->Clear();
   compression->mutable_push()->set_codec(codec.codec);
-  if (codec.codec == v1::TOP_K) compression->mutable_push()->set_fraction(codec.fraction);
-  const bool carries_weights = codec.codec != v1::TOP_K && codec.codec != v1::ONE_BIT;
-  compression->mutable_pull()->set_codec(carries_weights ? codec.codec : v1::NONE);
+  const CodecTraits& traits = TraitsOf(codec.codec);
+  if (traits.takes_fraction()) compression->mutable_push()->set_fraction(codec.fraction);
+  compression->mutable_pull()->set_codec(traits.valid_on_pull ? codec.codec : v1::NONE);
   return ParseJobConfig(ConfigText(changed), absl::StrCat("the config with codec ", codec.Name()), {});
 }
 

@@ -9,16 +9,19 @@
 
 namespace rubato {
 
-// How tensors travel, as the user writes it: "none", "bf16", "fp16", "int8", "one_bit", "top_k:0.01". In both
-// directions where the codec can carry weights, otherwise for gradients alone.
+// How tensors travel, as the user writes it: a codec's name in small letters, with its fraction where it takes one:
+// "bf16", "top_k:0.01". In both directions where the codec can carry weights, otherwise for gradients alone.
 struct CodecChoice {
   v1::Codec codec = v1::NONE;
-  // TOP_K only.
+  // 0 where the codec takes none.
   double fraction = 0;
 
   // As the user writes it.
   std::string Name() const;
 };
+
+// "none, bf16, ..., top_k:F, ...": what a user can write, for messages.
+std::string CodecChoices();
 
 // A list without repetitions. InvalidArgument for anything else. `option` is the name in the message.
 absl::StatusOr<std::vector<CodecChoice>> ParseCodecs(const std::vector<std::string>& texts, const std::string& option);

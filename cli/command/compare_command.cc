@@ -111,8 +111,8 @@ void AddCompareCommand(CLI::App* app, const Environment* environment, int* exit_
       ->required();
   command
       ->add_option("--codecs", options->codecs,
-                   "How tensors are packed, separated by commas: none, bf16, fp16, int8, one_bit, top_k:FRACTION; "
-                   "otherwise the config says so")
+                   absl::StrCat("How tensors are encoded, separated by commas, of ", CodecChoices(),
+                                "; otherwise the config says so"))
       ->delimiter(',')
       ->allow_extra_args(false);
   command->add_option("--seeds", options->seeds, "Runs of each mode, with the seeds 1, 2, ...")

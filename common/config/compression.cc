@@ -2,6 +2,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
+#include "common/codec_traits.h"
 
 namespace rubato {
 namespace {
@@ -15,7 +16,7 @@ const v1::TensorCompression* FindEntry(const v1::JobConfig& config, absl::string
 
 v1::CodecConfig Complete(v1::CodecConfig codec) {
   if (codec.codec() == v1::CODEC_UNSPECIFIED) codec.set_codec(v1::NONE);
-  if (codec.codec() == v1::TOP_K && codec.fraction() == 0) codec.set_fraction(kDefaultTopKFraction);
+  if (codec.fraction() == 0) codec.set_fraction(TraitsOf(codec.codec()).default_fraction);
   return codec;
 }
 

@@ -8,16 +8,13 @@ namespace rubato {
 
 // How a job's gradients (push) and weights (pull) of one tensor are written in payloads: the first entry of
 // compression.tensors that matches the name counts, and compression itself where there is none or it leaves the
-// direction out. The codec is never unspecified, and the fraction of TOP_K never 0. The config need not have been
+// direction out. The codec is never unspecified, and the fraction never 0 where it takes one. The config need not have been
 // through common/config. Pure.
 v1::CodecConfig PushCodec(const v1::JobConfig& config, absl::string_view tensor);
 v1::CodecConfig PullCodec(const v1::JobConfig& config, absl::string_view tensor);
 
 // Whether TensorCompression.tensor stands for this tensor: its name, or the beginning of it followed by '*'. Pure.
 bool MatchesTensor(absl::string_view pattern, absl::string_view tensor);
-
-// What TOP_K keeps where compression says nothing else.
-inline constexpr double kDefaultTopKFraction = 0.01;
 
 }  // namespace rubato
 

@@ -4,8 +4,9 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "common/config/compression.h"
+#include "common/codec_traits.h"
 #include "common/config/local_sgd.h"
+#include "common/optimizer_traits.h"
 
 namespace rubato {
 namespace {
@@ -109,17 +110,9 @@ void FillData(const Filler& filler, int64_t examples_per_step, v1::DataConfig* d
 }
 
 void FillOptimizer(const Filler& filler, v1::OptimizerConfig* optimizer) {
-  const v1::OptimizerConfig::Algorithm algorithm = optimizer->algorithm();
-  const bool adam = algorithm == v1::OptimizerConfig::ADAM || algorithm == v1::OptimizerConfig::ADAMW;
-  const bool momentum = algorithm == v1::OptimizerConfig::MOMENTUM || algorithm == v1::OptimizerConfig::NESTEROV;
-  const bool adagrad = algorithm == v1::OptimizerConfig::ADAGRAD;
-  const bool rmsprop = algorithm == v1::OptimizerConfig::RMSPROP;
-  if (momentum && !optimizer->has_momentum()) optimizer->set_momentum(0.9);
-  if (adam && !optimizer->has_beta1()) optimizer->set_beta1(0.9);
-  if (adam && !optimizer->has_beta2()) optimizer->set_beta2(0.999);
-  if (rmsprop && !optimizer->has_rho()) optimizer->set_rho(0.9);
-  if ((adam || adagrad || rmsprop) && !optimizer->has_epsilon()) optimizer->set_epsilon(1e-8);
-  if (adagrad && !optimizer->has_initial_accumulator()) optimizer->set_initial_accumulator(0.1);
+  for (const OptimizerParameter* parameter : ParametersOf(optimizer->algorithm())) {
+    (optimizer->*parameter->set)(ParameterOf(*optimizer, *parameter));
+  }
   v1::LearningRateSchedule* schedule = optimizer->mutable_schedule();
   if (schedule->unit() == v1::LearningRateSchedule::UNIT_UNSPECIFIED) {
     schedule->set_unit(v1::LearningRateSchedule::EPOCHS);
@@ -141,7 +134,8 @@ void FillConsistency(const Filler& filler, v1::ConsistencyConfig* consistency) {
 }
 
 void FillCodec(const Filler& filler, const std::string& path, v1::CodecConfig* codec) {
-  if (codec->codec() == v1::TOP_K) FILL(filler, path, codec, fraction, kDefaultTopKFraction);
+  const CodecTraits& traits = TraitsOf(codec->codec());
+  if (traits.takes_fraction()) FILL(filler, path, codec, fraction, traits.default_fraction);
 }
 
 void FillCompression(const Filler& filler, v1::CompressionConfig* compression) {

@@ -180,7 +180,7 @@ absl::Status ValidateJobConfig(const v1::JobConfig& config) {
   ValidateTraining(config.training(), &errors);
   ValidateCards(config, &errors);
   ValidateEvaluation(config, &errors);
-  ValidateCompression(model.ok() ? &*model : nullptr, config.compression(), &errors);
+  ValidateCompression(model.ok() ? &*model : nullptr, config, &errors);
   ValidateObservability(config.observability(), &errors);
   return errors.ToStatus();
 }

@@ -2,6 +2,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "common/codec_traits.h"
 #include "common/config/compression.h"
 #include "common/config/validate_parts.h"
 
@@ -11,24 +12,45 @@ namespace {
 // Names in a message; a model may have hundreds.
 constexpr size_t kMaxNames = 8;
 
-void ValidateCodec(const std::string& path, const v1::CodecConfig& codec, bool pull, ErrorList* errors) {
-  const bool known = v1::Codec_IsValid(codec.codec()) && codec.codec() != v1::CODEC_UNSPECIFIED;
-  const bool leaves_out = codec.codec() == v1::TOP_K || codec.codec() == v1::ONE_BIT;
-  if (!known || (pull && leaves_out)) {
-    const std::string value = v1::Codec_IsValid(codec.codec()) ? v1::Codec_Name(codec.codec())
-                                                               : absl::StrCat(static_cast<int>(codec.codec()));
-    errors->Add(path + ".codec", value,
-                pull
-                    ? "NONE, BF16, FP16, INT8; a pull carries the weights themselves, and what TOP_K and ONE_BIT leave "
-                      "out of them could not be made up for later"
-                    : "NONE, BF16, FP16, INT8, TOP_K, ONE_BIT");
+enum class Direction { kPush, kPull };
+
+bool IsAllowed(const CodecTraits& traits, Direction direction, v1::TrainingConfig::Device device) {
+  if (direction == Direction::kPull) return traits.valid_on_pull;
+  return traits.gpu != GpuEncoder::kNone || device == v1::TrainingConfig::CPU;
+}
+
+std::string AllowedCodecs(Direction direction, v1::TrainingConfig::Device device) {
+  std::string allowed;
+  for (v1::Codec codec : AllCodecs()) {
+    if (!IsAllowed(TraitsOf(codec), direction, device)) continue;
+    absl::StrAppend(&allowed, allowed.empty() ? "" : ", ", v1::Codec_Name(codec));
+  }
+  if (direction == Direction::kPull) {
+    const auto loses = [](const CodecTraits& traits) { return !traits.valid_on_pull; };
+    absl::StrAppend(&allowed, "; a pull carries the weights themselves, and what ", CodecNames(loses, " and "),
+                    " leave out of them could not be made up for later");
+  }
+  return allowed;
+}
+
+// What encodes a push may be a GPU unless the config says otherwise; pulls are encoded by servers.
+void ValidateCodec(const std::string& path, const v1::CodecConfig& codec, Direction direction,
+                   v1::TrainingConfig::Device device, ErrorList* errors) {
+  const bool valid = v1::Codec_IsValid(codec.codec());
+  const CodecTraits& traits = TraitsOf(codec.codec());
+  if (!valid || codec.codec() == v1::CODEC_UNSPECIFIED || !IsAllowed(traits, direction, device)) {
+    const std::string value = valid ? v1::Codec_Name(codec.codec()) : absl::StrCat(static_cast<int>(codec.codec()));
+    errors->Add(path + ".codec", value, AllowedCodecs(direction, device));
   }
   const double fraction = codec.fraction();
-  if (codec.codec() == v1::TOP_K) {
-    if (!pull)
-      errors->CheckNumber(path + ".fraction", fraction, fraction > 0 && fraction <= 1, "more than 0, 1 or less");
+  if (traits.takes_fraction()) {
+    if (direction == Direction::kPush) {
+      errors->CheckNumber(path + ".fraction", fraction, IsCodecFraction(fraction), kCodecFractions);
+    }
   } else if (fraction != 0) {
-    errors->Add(path + ".fraction", NumberText(fraction), "absent unless the codec is TOP_K");
+    const auto takes = [](const CodecTraits& other) { return other.takes_fraction(); };
+    errors->Add(path + ".fraction", NumberText(fraction),
+                absl::StrCat("absent unless the codec is ", CodecNames(takes, " or ")));
   }
 }
 
@@ -50,15 +72,17 @@ void ValidateTensor(const std::string& path, const std::string& tensor, const Mo
 
 }  // namespace
 
-void ValidateCompression(const ModelSpec* model, const v1::CompressionConfig& compression, ErrorList* errors) {
-  ValidateCodec("compression.push", compression.push(), false, errors);
-  ValidateCodec("compression.pull", compression.pull(), true, errors);
+void ValidateCompression(const ModelSpec* model, const v1::JobConfig& config, ErrorList* errors) {
+  const v1::CompressionConfig& compression = config.compression();
+  const v1::TrainingConfig::Device device = config.training().device();
+  ValidateCodec("compression.push", compression.push(), Direction::kPush, device, errors);
+  ValidateCodec("compression.pull", compression.pull(), Direction::kPull, device, errors);
   for (int i = 0; i < compression.tensors_size(); ++i) {
     const v1::TensorCompression& entry = compression.tensors(i);
     const std::string path = absl::StrCat("compression.tensors[", i, "]");
     if (model != nullptr) ValidateTensor(path + ".tensor", entry.tensor(), *model, errors);
-    if (entry.has_push()) ValidateCodec(path + ".push", entry.push(), false, errors);
-    if (entry.has_pull()) ValidateCodec(path + ".pull", entry.pull(), true, errors);
+    if (entry.has_push()) ValidateCodec(path + ".push", entry.push(), Direction::kPush, device, errors);
+    if (entry.has_pull()) ValidateCodec(path + ".pull", entry.pull(), Direction::kPull, device, errors);
   }
 }
 

@@ -1,40 +1,44 @@
+#include <string>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/config/validate_parts.h"
+#include "common/optimizer_traits.h"
 
 namespace rubato {
 namespace {
 
 using Optimizer = v1::OptimizerConfig;
 
-// A parameter that is set must be used by the algorithm, and be in range.
-void CheckParameter(absl::string_view path, bool is_set, double value, bool used, absl::string_view users, bool good,
-                    absl::string_view allowed, ErrorList* errors) {
-  if (!is_set) return;
-  if (!used) errors->Add(path, NumberText(value), absl::StrCat("absent unless optimizer.algorithm is ", users));
-  errors->CheckNumber(path, value, good, allowed);
+// "ADAM or ADAMW": the algorithms that take a parameter.
+std::string Users(const OptimizerParameter& parameter) {
+  std::vector<std::string> names;
+  for (Optimizer::Algorithm algorithm : AllAlgorithms()) {
+    if (TakesParameter(algorithm, parameter)) names.push_back(Optimizer::Algorithm_Name(algorithm));
+  }
+  const std::string last = names.back();
+  names.pop_back();
+  return names.empty() ? last : absl::StrCat(absl::StrJoin(names, ", "), " or ", last);
 }
 
-bool IsFraction(double value) { return value >= 0 && value < 1; }
+// A parameter that is set must be used by the algorithm, and be in range.
+void ValidateParameters(const Optimizer& config, ErrorList* errors) {
+  for (const OptimizerParameter* parameter : optimizer::kAll) {
+    if (!(config.*parameter->is_set)()) continue;
+    const std::string path = absl::StrCat("optimizer.", parameter->field);
+    const double value = ParameterOf(config, *parameter);
+    if (!TakesParameter(config.algorithm(), *parameter)) {
+      errors->Add(path, NumberText(value), absl::StrCat("absent unless optimizer.algorithm is ", Users(*parameter)));
+    }
+    errors->CheckNumber(path, value, parameter->range.holds(value), parameter->range.text);
+  }
+}
 
-void ValidateParameters(const Optimizer& optimizer, ErrorList* errors) {
-  const Optimizer::Algorithm algorithm = optimizer.algorithm();
-  const bool momentum = algorithm == Optimizer::MOMENTUM || algorithm == Optimizer::NESTEROV;
-  const bool adam = algorithm == Optimizer::ADAM || algorithm == Optimizer::ADAMW;
-  const bool adagrad = algorithm == Optimizer::ADAGRAD;
-  const bool rmsprop = algorithm == Optimizer::RMSPROP;
-  constexpr char kFraction[] = "0 or more, less than 1";
-  CheckParameter("optimizer.momentum", optimizer.has_momentum(), optimizer.momentum(), momentum, "MOMENTUM or NESTEROV",
-                 IsFraction(optimizer.momentum()), kFraction, errors);
-  CheckParameter("optimizer.beta1", optimizer.has_beta1(), optimizer.beta1(), adam, "ADAM or ADAMW",
-                 IsFraction(optimizer.beta1()), kFraction, errors);
-  CheckParameter("optimizer.beta2", optimizer.has_beta2(), optimizer.beta2(), adam, "ADAM or ADAMW",
-                 IsFraction(optimizer.beta2()), kFraction, errors);
-  CheckParameter("optimizer.rho", optimizer.has_rho(), optimizer.rho(), rmsprop, "RMSPROP", IsFraction(optimizer.rho()),
-                 kFraction, errors);
-  CheckParameter("optimizer.epsilon", optimizer.has_epsilon(), optimizer.epsilon(), adam || adagrad || rmsprop,
-                 "ADAGRAD, RMSPROP, ADAM or ADAMW", optimizer.epsilon() > 0, "a number > 0", errors);
-  CheckParameter("optimizer.initial_accumulator", optimizer.has_initial_accumulator(), optimizer.initial_accumulator(),
-                 adagrad, "ADAGRAD", optimizer.initial_accumulator() >= 0, "a number >= 0", errors);
+std::string AlgorithmNames() {
+  return absl::StrJoin(AllAlgorithms(), ", ", [](std::string* out, Optimizer::Algorithm algorithm) {
+    out->append(Optimizer::Algorithm_Name(algorithm));
+  });
 }
 
 void CheckLength(absl::string_view path, double length, ErrorList* errors) {
@@ -76,8 +80,7 @@ void ValidateSchedule(const v1::LearningRateSchedule& schedule, ErrorList* error
 void ValidateOptimizer(const v1::OptimizerConfig& optimizer, ErrorList* errors) {
   if (optimizer.algorithm() == Optimizer::ALGORITHM_UNSPECIFIED ||
       !Optimizer::Algorithm_IsValid(optimizer.algorithm())) {
-    errors->Add("optimizer.algorithm", absl::StrCat(static_cast<int>(optimizer.algorithm())),
-                "SGD, MOMENTUM, NESTEROV, ADAGRAD, RMSPROP, ADAM, ADAMW");
+    errors->Add("optimizer.algorithm", absl::StrCat(static_cast<int>(optimizer.algorithm())), AlgorithmNames());
   } else {
     ValidateParameters(optimizer, errors);
   }

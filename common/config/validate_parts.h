@@ -13,7 +13,7 @@ namespace rubato {
 void ValidateData(const ModelSpec* model, const v1::JobConfig& config, ErrorList* errors);
 void ValidateOptimizer(const v1::OptimizerConfig& optimizer, ErrorList* errors);
 void ValidateConsistency(const v1::JobConfig& config, ErrorList* errors);
-void ValidateCompression(const ModelSpec* model, const v1::CompressionConfig& compression, ErrorList* errors);
+void ValidateCompression(const ModelSpec* model, const v1::JobConfig& config, ErrorList* errors);
 
 }  // namespace rubato
 

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <map>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -27,9 +28,12 @@ std::vector<uint8_t> TopK(uint32_t count, const std::vector<uint32_t>& indices, 
 }
 
 TEST(CheckEncodedTest, LengthsAreExact) {
-  const std::pair<v1::Codec, int64_t> lengths[] = {{v1::NONE, 1200}, {v1::CODEC_UNSPECIFIED, 1200},
-                                                   {v1::BF16, 600},  {v1::FP16, 600},
-                                                   {v1::INT8, 308},  {v1::ONE_BIT, 54}};
+  const std::map<v1::Codec, int64_t> lengths = {{v1::NONE, 1200}, {v1::CODEC_UNSPECIFIED, 1200},
+                                                {v1::BF16, 600},  {v1::FP16, 600},
+                                                {v1::INT8, 308},  {v1::ONE_BIT, 54}};
+  for (v1::Codec codec : AllCodecs()) {
+    EXPECT_EQ(lengths.count(codec) == 0, TraitsOf(codec).takes_fraction()) << v1::Codec_Name(codec);
+  }
   for (const auto& [codec, length] : lengths) {
     EXPECT_TRUE(Check(codec, std::vector<uint8_t>(length), 300).ok()) << v1::Codec_Name(codec);
     for (int64_t wrong : {int64_t{0}, length - 1, length + 1, length + 4}) {

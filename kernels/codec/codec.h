@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "common/codec_traits.h"
 #include "kernels/optimizer/isa.h"
 #include "proto/job_config.pb.h"
 
@@ -23,7 +24,7 @@ namespace rubato {
 
 struct CodecSpec {
   v1::Codec codec = v1::NONE;
-  // TOP_K: the part of the elements that is sent, 0 < fraction <= 1.
+  // Where the codec takes one (common/codec_traits.h): for TOP_K the part of the elements that is sent.
   double fraction = 0;
 };
 
@@ -33,9 +34,6 @@ int64_t MaxEncodedBytes(const CodecSpec& spec, int64_t n);
 
 // The same in words of 4 bytes, rounded up, for memory that is made of words.
 inline int64_t MaxEncodedWords(const CodecSpec& spec, int64_t n) { return (MaxEncodedBytes(spec, n) + 3) / 4; }
-
-// Whether what a message loses is kept and added to the next one: TOP_K and ONE_BIT.
-bool HasResidual(v1::Codec codec);
 
 // Writes n elements to `out`, which overlaps nothing, and returns the bytes written. With a residual (n floats, zero
 // before the first message; not read otherwise) it is values + residual that are written, and `residual` becomes what

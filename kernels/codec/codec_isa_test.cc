@@ -98,8 +98,7 @@ TEST_P(CodecIsaTest, AnyBytesThatPassTheCheckCanBeRead) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CodecIsaTest,
-                         testing::Values(v1::NONE, v1::BF16, v1::FP16, v1::INT8, v1::TOP_K, v1::ONE_BIT),
+INSTANTIATE_TEST_SUITE_P(All, CodecIsaTest, testing::ValuesIn(AllCodecs()),
                          [](const auto& info) { return v1::Codec_Name(info.param); });
 
 }  // namespace

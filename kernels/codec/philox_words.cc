@@ -86,11 +86,11 @@ void FillBaseline(uint64_t seed, uint64_t stream, uint64_t group, PhiloxWords& o
 
 PhiloxWordsFunction PhiloxWordsOn(Isa isa) {
 #if defined(__x86_64__)
-  if (isa == Isa::kAvx2) return FillAvx2;
-  if (isa == Isa::kAvx512) return FillAvx512;
-#endif
+  return ForIsa(isa, FillBaseline, FillBaseline, FillAvx2, FillAvx512);
+#else
   static_cast<void>(isa);
   return FillBaseline;
+#endif
 }
 
 }  // namespace rubato::codec

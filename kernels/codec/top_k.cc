@@ -1,5 +1,3 @@
-#include "kernels/codec/top_k.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -9,11 +7,19 @@
 #include <numeric>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "common/codec_traits.h"
+#include "kernels/codec/implementation.h"
 #include "kernels/codec/layout.h"
 #include "kernels/codec/top_k_loops.h"
+#include "kernels/optimizer/all_finite.h"
+
+// TOP_K: uint32 count, the indices, the values of the elements of largest magnitude.
 
 namespace rubato::codec {
 namespace {
+
+int64_t Bytes(int64_t count) { return 4 + 8 * count; }
 
 // The passes over all elements, for one instruction set.
 struct Passes {
@@ -99,35 +105,34 @@ void KeepLargest(const float* values, const float* residual, int64_t n, int64_t 
   }
 }
 
-}  // namespace
-
-int64_t EncodeTopK(Isa isa, int64_t count, const float* values, int64_t n, float* residual, uint8_t* out) {
-  StoreU32(static_cast<uint32_t>(count), out);
-  if (count == 0) return TopKBytes(0);
-  const Passes& passes = PassesOn(isa);
-  const uint32_t least = GuessThreshold(values, residual, n, count);
+// Takes up to 8 n bytes meanwhile, and time linear in n whatever the values.
+void Encode(const Encoding& e) {
+  const int64_t count = TopKCount(e.fraction, e.n);
+  StoreU32(static_cast<uint32_t>(count), e.out);
+  if (count == 0) return;
+  const Passes& passes = PassesOn(e.isa);
+  const uint32_t least = GuessThreshold(e.values, e.residual, e.n, count);
   // Not filled in: only what is used takes memory.
-  const std::unique_ptr<uint32_t[]> indices(new uint32_t[n + 2]);
-  Found found = passes.collect(values, residual, n, least, indices.get());
+  const std::unique_ptr<uint32_t[]> indices(new uint32_t[e.n + 2]);
+  Found found = passes.collect(e.values, e.residual, e.n, least, indices.get());
   if (found.count < count) {
-    std::iota(indices.get(), indices.get() + n, 0u);
-    found.count = n;
+    std::iota(indices.get(), indices.get() + e.n, 0u);
+    found.count = e.n;
   }
-  KeepLargest(values, residual, found.count, count, indices.get());
+  KeepLargest(e.values, e.residual, found.count, count, indices.get());
   for (int64_t i = 0; i < count; ++i) {
-    StoreU32(indices[i], out + 4 + 4 * i);
-    const float sum = values[indices[i]] + residual[indices[i]];
+    StoreU32(indices[i], e.out + 4 + 4 * i);
+    const float sum = e.values[indices[i]] + e.residual[indices[i]];
     // Which NaN comes of a NaN depends on the processor.
-    StoreFloat(std::isnan(sum) ? std::numeric_limits<float>::quiet_NaN() : sum, out + 4 + 4 * (count + i));
+    StoreFloat(std::isnan(sum) ? std::numeric_limits<float>::quiet_NaN() : sum, e.out + 4 + 4 * (count + i));
   }
   if (found.finite) {
-    passes.add(values, n, residual);
-    for (int64_t i = 0; i < count; ++i) residual[indices[i]] = 0;
+    passes.add(e.values, e.n, e.residual);
+    for (int64_t i = 0; i < count; ++i) e.residual[indices[i]] = 0;
   }
-  return TopKBytes(count);
 }
 
-void DecodeTopK(const uint8_t* data, int64_t begin, int64_t count, float* out) {
+void Decode(const uint8_t* data, int64_t begin, int64_t count, float* out) {
   std::memset(out, 0, sizeof(float) * count);
   const int64_t sent = LoadU32(data);
   const UnalignedU32* indices = reinterpret_cast<const UnalignedU32*>(data + 4);
@@ -144,5 +149,41 @@ void DecodeTopK(const uint8_t* data, int64_t begin, int64_t count, float* out) {
   }
   for (; i < sent && indices[i] < begin + count; ++i) out[indices[i] - begin] = values[i];
 }
+
+bool AllSentFinite(const uint8_t* data, int64_t) {
+  const int64_t sent = LoadU32(data);
+  return AllFinite(data + 4 + 4 * sent, sent);
+}
+
+absl::Status Invalid(absl::string_view message) { return absl::InvalidArgumentError(message); }
+
+absl::Status Check(const uint8_t* data, int64_t bytes, int64_t n) {
+  if (bytes < Bytes(0)) {
+    return Invalid(absl::StrCat("encoded_bytes: ", bytes, " where TOP_K takes 4 or more"));
+  }
+  const int64_t sent = LoadU32(data);
+  if (sent > n) return Invalid(absl::StrCat("payload: ", sent, " elements where the chunk has ", n));
+  if (bytes != Bytes(sent)) {
+    return Invalid(
+        absl::StrCat("encoded_bytes: ", bytes, " where TOP_K takes ", Bytes(sent), " for ", sent, " elements"));
+  }
+  int64_t before = -1;
+  for (int64_t i = 0; i < sent; ++i) {
+    const int64_t index = LoadU32(data + 4 + 4 * i);
+    if (index <= before) {
+      return Invalid(absl::StrCat("payload: index ", index, " at ", i, " is not above the one before, ", before));
+    }
+    if (index >= n) return Invalid(absl::StrCat("payload: index ", index, " at ", i, " where the chunk has ", n));
+    before = index;
+  }
+  return absl::OkStatus();
+}
+
+// Encode's passes are compiled for each instruction set, and the rest follows single elements.
+constexpr Loops kLoops = {Encode, Decode, AllSentFinite};
+
+}  // namespace
+
+constinit const Implementation kTopK = {kLoops, kLoops, kLoops, kLoops, Check};
 
 }  // namespace rubato::codec

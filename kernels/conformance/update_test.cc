@@ -3,6 +3,7 @@
 #include <limits>
 #include <string>
 
+#include "common/optimizer_traits.h"
 #include "kernels/conformance/harness.h"
 #include "kernels/optimizer/reduce_and_apply.h"
 #include "kernels/optimizer/update_rule.h"
@@ -11,10 +12,6 @@ namespace rubato::conformance {
 namespace {
 
 using Algorithm = v1::OptimizerConfig::Algorithm;
-constexpr Algorithm kAlgorithms[] = {v1::OptimizerConfig::SGD,      v1::OptimizerConfig::MOMENTUM,
-                                     v1::OptimizerConfig::NESTEROV, v1::OptimizerConfig::ADAGRAD,
-                                     v1::OptimizerConfig::RMSPROP,  v1::OptimizerConfig::ADAM,
-                                     v1::OptimizerConfig::ADAMW};
 
 class UpdateTest : public ConformanceTest {
  protected:
@@ -62,7 +59,7 @@ class UpdateTest : public ConformanceTest {
 };
 
 TEST_P(UpdateTest, GiveTheBitsOfTheServersOnEveryDevice) {
-  for (Algorithm algorithm : kAlgorithms) {
+  for (Algorithm algorithm : AllAlgorithms()) {
     for (double weight_decay : {0.0, 0.01}) {
       for (int64_t n : {1, 255, 3001}) {
         SCOPED_TRACE(::testing::Message() << v1::OptimizerConfig::Algorithm_Name(algorithm) << ", decay "
@@ -80,20 +77,21 @@ TEST_P(UpdateTest, RefuseWhatDoesNotFit) {
   const DeviceTensor tensor = Upload({2, 3}, Values(6, 1.0)), other = Upload({2, 3}, Values(6, 2.0));
   const DeviceTensor slot = Upload({2, 3}, Values(6, 3.0)), flat = Upload({6}, Values(6, 1.0));
   const DeviceTensor integers = Empty({2, 3}, ElementType::kInt32);
-  const auto apply = [&](Algorithm algorithm, const DeviceTensor& gradient, const DeviceTensor& weights,
+  const auto apply = [&](UpdateFormula formula, const DeviceTensor& gradient, const DeviceTensor& weights,
                          const DeviceTensor& first, const DeviceTensor& second) {
     const absl::Status status =
-        backend_->ApplyUpdate({.algorithm = algorithm, .learning_rate = 1}, gradient, weights, first, second);
+        backend_->ApplyUpdate({.formula = formula, .learning_rate = 1}, gradient, weights, first, second);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
     return std::string(status.message());
   };
-  const auto sgd = v1::OptimizerConfig::SGD, momentum = v1::OptimizerConfig::MOMENTUM, adam = v1::OptimizerConfig::ADAM;
+  const auto sgd = UpdateFormula::kSgd, momentum = UpdateFormula::kMomentum, adam = UpdateFormula::kAdam;
   EXPECT_EQ(apply(sgd, flat, tensor, {}, {}), "ApplyUpdate: gradient is float32 [6], expected float32 [2x3]");
   EXPECT_EQ(apply(sgd, tensor, integers, {}, {}), "ApplyUpdate: weights is int32 [2x3], expected a float32 tensor");
-  EXPECT_EQ(apply(sgd, other, tensor, slot, {}), "ApplyUpdate: first_slot is float32 [2x3], expected none with SGD");
+  EXPECT_EQ(apply(sgd, other, tensor, slot, {}),
+            "ApplyUpdate: first_slot is float32 [2x3], expected none, as the rule's slots are 0");
   EXPECT_EQ(apply(momentum, other, tensor, flat, {}), "ApplyUpdate: first_slot is float32 [6], expected float32 [2x3]");
   EXPECT_EQ(apply(momentum, other, tensor, slot, slot),
-            "ApplyUpdate: second_slot is float32 [2x3], expected none with MOMENTUM");
+            "ApplyUpdate: second_slot is float32 [2x3], expected none, as the rule's slots are 1");
   apply(sgd, {}, tensor, {}, {});
   apply(momentum, other, tensor, {}, {});
   apply(adam, other, tensor, slot, {});

@@ -1,9 +1,9 @@
 #include <cuda_runtime_api.h>
 
 #include "absl/strings/str_cat.h"
+#include "common/proto_enum.h"
 #include "common/status.h"
 #include "kernels/check_arguments.h"
-#include "kernels/codec/layout.h"
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/elementwise.h"
@@ -265,11 +265,12 @@ absl::Status CudaBackend::Encode(const EncodedRange& range, const DeviceTensor& 
     case v1::ONE_BIT:
       return EncodeOneBit(work.stream(), from, range.count, Out(residual), out);
     case v1::TOP_K:
-      return EncodeTopK(work, from, range.count, codec::TopKCount(range.codec.fraction, range.count), Out(residual),
-                        out);
-    default:
-      return absl::InternalError(absl::StrCat("Encode: no kernel for ", v1::Codec_Name(range.codec.codec)));
+      return EncodeTopK(work, from, range.count, TopKCount(range.codec.fraction, range.count), Out(residual), out);
+    case v1::NONE:
+    case v1::CODEC_UNSPECIFIED:
+      RUBATO_NO_VALUE_OF(v1::Codec) : break;
   }
+  return absl::InternalError(absl::StrCat("Encode: no kernel for ", v1::Codec_Name(range.codec.codec)));
 }
 
 }  // namespace rubato::cuda

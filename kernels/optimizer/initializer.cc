@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "common/proto_enum.h"
 #include "common/random.h"
 
 namespace rubato {
@@ -51,20 +52,25 @@ void Fill(uint64_t seed, uint64_t stream, double scale, int64_t offset, int64_t 
 }  // namespace
 
 void InitializeSlice(const TensorSpec& tensor, int tensor_index, uint64_t seed, int64_t offset, int64_t n, float* out) {
-  if (tensor.ones || tensor.initializer == v1::ZEROS) {
-    std::fill_n(out, n, tensor.ones ? 1.0f : 0.0f);
+  if (tensor.ones) {
+    std::fill_n(out, n, 1.0f);
     return;
   }
   const uint64_t stream = StreamId("initialize", static_cast<uint64_t>(tensor_index));
   const double fan_in = static_cast<double>(tensor.fan_in), fan_out = static_cast<double>(tensor.fan_out);
   switch (tensor.initializer) {
+    case v1::ZEROS:
+      std::fill_n(out, n, 0.0f);
+      return;
     case v1::GLOROT_UNIFORM:
       return Fill(seed, stream, std::sqrt(6 / (fan_in + fan_out)), offset, n, out, UniformBlock);
     case v1::LECUN_NORMAL:
       return Fill(seed, stream, std::sqrt(1 / fan_in), offset, n, out, NormalBlock);
-    default:
-      return Fill(seed, stream, std::sqrt(2 / fan_in), offset, n, out, NormalBlock);
+    case v1::HE_NORMAL:
+    case v1::INITIALIZER_UNSPECIFIED:
+      RUBATO_NO_VALUE_OF(v1::Initializer) : break;
   }
+  Fill(seed, stream, std::sqrt(2 / fan_in), offset, n, out, NormalBlock);
 }
 
 }  // namespace rubato

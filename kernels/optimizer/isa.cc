@@ -2,22 +2,13 @@
 
 namespace rubato {
 
-const char* IsaName(Isa isa) {
-  switch (isa) {
-    case Isa::kSse42:
-      return "sse4.2";
-    case Isa::kAvx2:
-      return "avx2";
-    case Isa::kAvx512:
-      return "avx512";
-    default:
-      return "baseline";
-  }
-}
+const char* IsaName(Isa isa) { return ForIsa(isa, "baseline", "sse4.2", "avx2", "avx512"); }
 
 bool Supports(Isa isa) {
 #if defined(__x86_64__)
   switch (isa) {
+    case Isa::kBaseline:
+      return true;
     case Isa::kSse42:
       return __builtin_cpu_supports("sse4.2");
     case Isa::kAvx2:
@@ -25,8 +16,6 @@ bool Supports(Isa isa) {
     case Isa::kAvx512:
       return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
              __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-    default:
-      break;
   }
 #endif
   return isa == Isa::kBaseline;

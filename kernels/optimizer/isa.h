@@ -24,15 +24,16 @@ Isa BestIsa();
 template <typename T>
 constexpr T ForIsa(Isa isa, T baseline, T sse42, T avx2, T avx512) {
   switch (isa) {
+    case Isa::kBaseline:
+      break;
     case Isa::kSse42:
       return sse42;
     case Isa::kAvx2:
       return avx2;
     case Isa::kAvx512:
       return avx512;
-    default:
-      return baseline;
   }
+  return baseline;
 }
 
 }  // namespace rubato

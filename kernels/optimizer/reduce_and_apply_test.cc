@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "common/optimizer_traits.h"
 #include "common/random.h"
 #include "kernels/codec/codec.h"
 #include "kernels/optimizer/update_rule.h"
@@ -15,10 +16,6 @@ namespace rubato {
 namespace {
 
 using v1::OptimizerConfig;
-
-constexpr OptimizerConfig::Algorithm kAlgorithms[] = {
-    OptimizerConfig::SGD,     OptimizerConfig::MOMENTUM, OptimizerConfig::NESTEROV, OptimizerConfig::ADAGRAD,
-    OptimizerConfig::RMSPROP, OptimizerConfig::ADAM,     OptimizerConfig::ADAMW};
 
 std::vector<float> Normals(int64_t n, uint64_t seed) {
   Random random(seed);
@@ -137,7 +134,7 @@ TEST_P(ReduceAndApplyTest, TakesGradientsAtAnyAddress) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ReduceAndApplyTest, testing::ValuesIn(kAlgorithms),
+INSTANTIATE_TEST_SUITE_P(All, ReduceAndApplyTest, testing::ValuesIn(AllAlgorithms()),
                          [](const auto& info) { return OptimizerConfig::Algorithm_Name(info.param); });
 
 TEST(ReductionTest, SumsInTheGivenOrder) {
@@ -286,10 +283,9 @@ TEST_P(EncodedTest, ContributionsAreDecodedInTheSamePass) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, EncodedTest,
-                         testing::Values(v1::CODEC_UNSPECIFIED, v1::NONE, v1::BF16, v1::FP16, v1::INT8, v1::TOP_K,
-                                         v1::ONE_BIT),
-                         [](const auto& info) { return v1::Codec_Name(info.param); });
+std::string CodecName(const testing::TestParamInfo<v1::Codec>& info) { return v1::Codec_Name(info.param); }
+INSTANTIATE_TEST_SUITE_P(All, EncodedTest, testing::ValuesIn(AllCodecs()), CodecName);
+INSTANTIATE_TEST_SUITE_P(Unnamed, EncodedTest, testing::Values(v1::CODEC_UNSPECIFIED), CodecName);
 
 }  // namespace
 }  // namespace rubato

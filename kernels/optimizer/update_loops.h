@@ -1,77 +1,27 @@
 #ifndef RUBATO_KERNELS_OPTIMIZER_UPDATE_LOOPS_H_
 #define RUBATO_KERNELS_OPTIMIZER_UPDATE_LOOPS_H_
 
-#include <cmath>
 #include <cstdint>
 
 #include "kernels/optimizer/gradient_span.h"
 #include "kernels/optimizer/isa.h"
-#include "kernels/optimizer/update_rule.h"
+#include "kernels/optimizer/update_formula.h"
 
 // The optimizers' loops over one block of gradients `g`, inlined into a function for each instruction set. Weights are
 // read from `w_in` and written to `w`; with kInPlace they are the same and `w_in` is not touched: with two pointers
-// that may be equal, the loops could not be vectorised. A shrink of 1 changes no bit.
+// that may be equal, the loops could not be vectorised.
 
 namespace rubato::update_loops {
 
-template <bool kInPlace>
-RUBATO_KERNEL_BODY void Sgd(const UpdateRule& rule, const UnalignedFloat* __restrict g, const float* __restrict w_in,
-                            float* __restrict w, int n) {
-  const float learning_rate = rule.learning_rate, shrink = rule.shrink;
-  for (int i = 0; i < n; ++i) w[i] = shrink * (kInPlace ? w[i] : w_in[i]) - learning_rate * g[i];
-}
-
-template <bool kInPlace>
-RUBATO_KERNEL_BODY void Momentum(const UpdateRule& rule, const UnalignedFloat* __restrict g,
-                                 const float* __restrict w_in, float* __restrict w, float* __restrict v, int n) {
-  const float learning_rate = rule.learning_rate, mu = rule.momentum, shrink = rule.shrink;
+// `first` and `second` are slots, as many as the formula has.
+template <typename Formula, bool kInPlace>
+RUBATO_KERNEL_BODY void Apply(const UpdateRule& rule, const UnalignedFloat* __restrict g, const float* __restrict w_in,
+                              float* __restrict w, float* __restrict first, float* __restrict second, int n) {
+  // A copy, which nothing that is written here can change.
+  const UpdateRule r = rule;
   for (int i = 0; i < n; ++i) {
-    v[i] = mu * v[i] + g[i];
-    w[i] = shrink * (kInPlace ? w[i] : w_in[i]) - learning_rate * v[i];
-  }
-}
-
-template <bool kInPlace>
-RUBATO_KERNEL_BODY void Nesterov(const UpdateRule& rule, const UnalignedFloat* __restrict g,
-                                 const float* __restrict w_in, float* __restrict w, float* __restrict v, int n) {
-  const float learning_rate = rule.learning_rate, mu = rule.momentum, shrink = rule.shrink;
-  for (int i = 0; i < n; ++i) {
-    v[i] = mu * v[i] + g[i];
-    w[i] = shrink * (kInPlace ? w[i] : w_in[i]) - learning_rate * (g[i] + mu * v[i]);
-  }
-}
-
-template <bool kInPlace>
-RUBATO_KERNEL_BODY void AdaGrad(const UpdateRule& rule, const UnalignedFloat* __restrict g,
-                                const float* __restrict w_in, float* __restrict w, float* __restrict a, int n) {
-  const float learning_rate = rule.learning_rate, epsilon = rule.epsilon, shrink = rule.shrink;
-  for (int i = 0; i < n; ++i) {
-    a[i] += g[i] * g[i];
-    w[i] = shrink * (kInPlace ? w[i] : w_in[i]) - learning_rate * g[i] / (std::sqrt(a[i]) + epsilon);
-  }
-}
-
-template <bool kInPlace>
-RUBATO_KERNEL_BODY void RmsProp(const UpdateRule& rule, const UnalignedFloat* __restrict g,
-                                const float* __restrict w_in, float* __restrict w, float* __restrict a, int n) {
-  const float learning_rate = rule.learning_rate, epsilon = rule.epsilon, shrink = rule.shrink;
-  const float rho = rule.beta2, complement = rule.beta2_complement;
-  for (int i = 0; i < n; ++i) {
-    a[i] = rho * a[i] + complement * (g[i] * g[i]);
-    w[i] = shrink * (kInPlace ? w[i] : w_in[i]) - learning_rate * g[i] / (std::sqrt(a[i]) + epsilon);
-  }
-}
-
-template <bool kInPlace>
-RUBATO_KERNEL_BODY void Adam(const UpdateRule& rule, const UnalignedFloat* __restrict g, const float* __restrict w_in,
-                             float* __restrict w, float* __restrict m, float* __restrict v, int n) {
-  const float learning_rate = rule.learning_rate, epsilon = rule.epsilon, scale = rule.second_moment_scale;
-  const float beta1 = rule.beta1, complement1 = rule.beta1_complement, shrink = rule.shrink;
-  const float beta2 = rule.beta2, complement2 = rule.beta2_complement;
-  for (int i = 0; i < n; ++i) {
-    m[i] = beta1 * m[i] + complement1 * g[i];
-    v[i] = beta2 * v[i] + complement2 * (g[i] * g[i]);
-    w[i] = shrink * (kInPlace ? w[i] : w_in[i]) - learning_rate * m[i] / (std::sqrt(v[i]) * scale + epsilon);
+    const float step = StepOf<Formula>(r, g[i], first, second, i);
+    w[i] = r.shrink * (kInPlace ? w[i] : w_in[i]) - step;
   }
 }
 
@@ -80,25 +30,29 @@ RUBATO_KERNEL_BODY void AddL2(float l2, const float* __restrict w, float* __rest
   for (int i = 0; i < n; ++i) g[i] += l2 * w[i];
 }
 
-// The algorithm on one block, whose gradients hold what L2 regularisation adds. Slots from element `offset` on.
+// Calls Apply with the rule's formula.
+template <bool kInPlace>
+struct BlockUpdate {
+  template <typename Formula>
+  RUBATO_KERNEL_BODY void operator()(Formula) const {
+    Apply<Formula, kInPlace>(rule, g, w_in, w, Formula::kSlots > 0 ? slots[0] + offset : nullptr,
+                             Formula::kSlots > 1 ? slots[1] + offset : nullptr, n);
+  }
+
+  const UpdateRule& rule;
+  const UnalignedFloat* g;
+  const float* w_in;
+  float* w;
+  float* const* slots;
+  int64_t offset;
+  int n;
+};
+
+// The formula on one block, whose gradients hold what L2 regularisation adds. Slots from element `offset` on.
 template <bool kInPlace>
 RUBATO_KERNEL_BODY void ApplyBlock(const UpdateRule& rule, const UnalignedFloat* g, const float* w_in, float* w,
                                    float* const* slots, int64_t offset, int n) {
-  switch (rule.algorithm) {
-    case v1::OptimizerConfig::MOMENTUM:
-      return Momentum<kInPlace>(rule, g, w_in, w, slots[0] + offset, n);
-    case v1::OptimizerConfig::NESTEROV:
-      return Nesterov<kInPlace>(rule, g, w_in, w, slots[0] + offset, n);
-    case v1::OptimizerConfig::ADAGRAD:
-      return AdaGrad<kInPlace>(rule, g, w_in, w, slots[0] + offset, n);
-    case v1::OptimizerConfig::RMSPROP:
-      return RmsProp<kInPlace>(rule, g, w_in, w, slots[0] + offset, n);
-    case v1::OptimizerConfig::ADAM:
-    case v1::OptimizerConfig::ADAMW:
-      return Adam<kInPlace>(rule, g, w_in, w, slots[0] + offset, slots[1] + offset, n);
-    default:
-      return Sgd<kInPlace>(rule, g, w_in, w, n);
-  }
+  WithFormula(rule.formula, BlockUpdate<kInPlace>{rule, g, w_in, w, slots, offset, n});
 }
 
 }  // namespace rubato::update_loops

@@ -2,56 +2,72 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+
+#include "common/optimizer_traits.h"
+#include "common/proto_enum.h"
 
 namespace rubato {
+namespace {
 
 using v1::OptimizerConfig;
 
-int NumSlots(OptimizerConfig::Algorithm algorithm) {
+float Single(double value) { return static_cast<float>(value); }
+
+}  // namespace
+
+UpdateFormula FormulaOf(OptimizerConfig::Algorithm algorithm) {
   switch (algorithm) {
+    case OptimizerConfig::SGD:
+      return UpdateFormula::kSgd;
     case OptimizerConfig::MOMENTUM:
+      return UpdateFormula::kMomentum;
     case OptimizerConfig::NESTEROV:
+      return UpdateFormula::kNesterov;
     case OptimizerConfig::ADAGRAD:
+      return UpdateFormula::kAdaGrad;
     case OptimizerConfig::RMSPROP:
-      return 1;
+      return UpdateFormula::kRmsProp;
     case OptimizerConfig::ADAM:
     case OptimizerConfig::ADAMW:
-      return 2;
-    default:
-      return 0;
+      return UpdateFormula::kAdam;
+    case OptimizerConfig::ALGORITHM_UNSPECIFIED:
+      RUBATO_NO_VALUE_OF(v1::OptimizerConfig_Algorithm_OptimizerConfig_Algorithm) : break;
   }
+  // Validation lets nobody come here. To train with another optimizer than the one that was asked for would be worse.
+  std::abort();
 }
 
 float InitialSlotValue(const OptimizerConfig& config, int slot) {
-  if (config.algorithm() != OptimizerConfig::ADAGRAD || slot != 0) return 0;
-  return static_cast<float>(config.has_initial_accumulator() ? config.initial_accumulator() : 0.1);
+  if (slot != 0 || !TakesParameter(config.algorithm(), optimizer::kInitialAccumulator)) return 0;
+  return Single(ParameterOf(config, optimizer::kInitialAccumulator));
 }
 
 UpdateRule MakeUpdateRule(const OptimizerConfig& config, double learning_rate, int64_t update, bool decays) {
   UpdateRule rule;
-  rule.algorithm = config.algorithm();
-  rule.learning_rate = static_cast<float>(learning_rate);
-  rule.momentum = static_cast<float>(config.has_momentum() ? config.momentum() : 0.9);
-  rule.epsilon = static_cast<float>(config.has_epsilon() ? config.epsilon() : 1e-8);
+  rule.formula = FormulaOf(config.algorithm());
+  rule.learning_rate = Single(learning_rate);
+  rule.momentum = Single(ParameterOf(config, optimizer::kMomentum));
+  rule.epsilon = Single(ParameterOf(config, optimizer::kEpsilon));
 
-  const bool adamw = config.algorithm() == OptimizerConfig::ADAMW;
+  const bool decoupled = config.algorithm() == OptimizerConfig::ADAMW;
   const double decay = decays ? config.weight_decay() : 0;
-  rule.l2 = static_cast<float>(adamw ? 0 : decay);
-  rule.shrink = static_cast<float>(adamw ? 1 - learning_rate * decay : 1);
+  rule.l2 = Single(decoupled ? 0 : decay);
+  rule.shrink = Single(decoupled ? 1 - learning_rate * decay : 1);
 
-  const double beta1 = config.has_beta1() ? config.beta1() : 0.9;
-  double beta2 = config.has_beta2() ? config.beta2() : 0.999;
-  if (adamw || config.algorithm() == OptimizerConfig::ADAM) {
+  const double beta1 = ParameterOf(config, optimizer::kBeta1);
+  double beta2 = ParameterOf(config, optimizer::kBeta2);
+  if (rule.formula == UpdateFormula::kAdam) {
     const double t = static_cast<double>(std::max<int64_t>(update, 1));
-    rule.learning_rate = static_cast<float>(learning_rate / (1 - std::pow(beta1, t)));
-    rule.second_moment_scale = static_cast<float>(1 / std::sqrt(1 - std::pow(beta2, t)));
-  } else if (config.algorithm() == OptimizerConfig::RMSPROP) {
-    beta2 = config.has_rho() ? config.rho() : 0.9;
+    rule.learning_rate = Single(learning_rate / (1 - std::pow(beta1, t)));
+    rule.second_moment_scale = Single(1 / std::sqrt(1 - std::pow(beta2, t)));
+  } else if (rule.formula == UpdateFormula::kRmsProp) {
+    beta2 = ParameterOf(config, optimizer::kRho);
   }
-  rule.beta1 = static_cast<float>(beta1);
-  rule.beta1_complement = static_cast<float>(1 - beta1);
-  rule.beta2 = static_cast<float>(beta2);
-  rule.beta2_complement = static_cast<float>(1 - beta2);
+  rule.beta1 = Single(beta1);
+  rule.beta1_complement = Single(1 - beta1);
+  rule.beta2 = Single(beta2);
+  rule.beta2_complement = Single(1 - beta2);
   return rule;
 }
 

@@ -4,6 +4,9 @@
 
 #include <cmath>
 
+#include "common/optimizer_traits.h"
+#include "common/proto_enum.h"
+
 namespace rubato {
 namespace {
 
@@ -14,14 +17,46 @@ v1::OptimizerConfig Config(v1::OptimizerConfig::Algorithm algorithm) {
   return config;
 }
 
-TEST(UpdateRuleTest, SlotsFollowTheAlgorithm) {
-  EXPECT_EQ(NumSlots(v1::OptimizerConfig::SGD), 0);
-  EXPECT_EQ(NumSlots(v1::OptimizerConfig::MOMENTUM), 1);
-  EXPECT_EQ(NumSlots(v1::OptimizerConfig::NESTEROV), 1);
-  EXPECT_EQ(NumSlots(v1::OptimizerConfig::ADAGRAD), 1);
-  EXPECT_EQ(NumSlots(v1::OptimizerConfig::RMSPROP), 1);
-  EXPECT_EQ(NumSlots(v1::OptimizerConfig::ADAM), 2);
-  EXPECT_EQ(NumSlots(v1::OptimizerConfig::ADAMW), 2);
+// As the papers have it.
+struct Expected {
+  UpdateFormula formula = UpdateFormula::kSgd;
+  int slots = -1;
+};
+
+Expected ExpectedOf(v1::OptimizerConfig::Algorithm algorithm) {
+  switch (algorithm) {
+    case v1::OptimizerConfig::SGD:
+      return {UpdateFormula::kSgd, 0};
+    case v1::OptimizerConfig::MOMENTUM:
+      return {UpdateFormula::kMomentum, 1};
+    case v1::OptimizerConfig::NESTEROV:
+      return {UpdateFormula::kNesterov, 1};
+    case v1::OptimizerConfig::ADAGRAD:
+      return {UpdateFormula::kAdaGrad, 1};
+    case v1::OptimizerConfig::RMSPROP:
+      return {UpdateFormula::kRmsProp, 1};
+    case v1::OptimizerConfig::ADAM:
+    case v1::OptimizerConfig::ADAMW:
+      return {UpdateFormula::kAdam, 2};
+    case v1::OptimizerConfig::ALGORITHM_UNSPECIFIED:
+      RUBATO_NO_VALUE_OF(v1::OptimizerConfig_Algorithm_OptimizerConfig_Algorithm) : break;
+  }
+  return {};
+}
+
+TEST(UpdateRuleTest, FormulaAndSlotsFollowTheAlgorithm) {
+  for (v1::OptimizerConfig::Algorithm algorithm : AllAlgorithms()) {
+    SCOPED_TRACE(v1::OptimizerConfig::Algorithm_Name(algorithm));
+    const Expected expected = ExpectedOf(algorithm);
+    EXPECT_EQ(FormulaOf(algorithm), expected.formula);
+    EXPECT_EQ(MakeUpdateRule(Config(algorithm), 0.1, 1, true).formula, expected.formula);
+    EXPECT_EQ(NumSlots(algorithm), expected.slots);
+  }
+}
+
+TEST(UpdateRuleDeathTest, NobodyTrainsWithoutAnAlgorithm) {
+  EXPECT_DEATH(FormulaOf(v1::OptimizerConfig::ALGORITHM_UNSPECIFIED), "");
+  EXPECT_DEATH(MakeUpdateRule(Config(static_cast<v1::OptimizerConfig::Algorithm>(99)), 0.1, 1, true), "");
 }
 
 TEST(UpdateRuleTest, OnlyAdaGradStartsWithSomethingElseThanZero) {

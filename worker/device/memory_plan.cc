@@ -67,7 +67,7 @@ void AddPacking(const v1::JobConfig& config, const WorkspaceRules& rules, const 
   const int64_t kept_back = HasResidual(codec.codec()) ? elements * kElementBytes : 0;
   plan->messages += Rounded(message) + Rounded(kept_back);
   plan->staging += message + kept_back;
-  if (codec.codec() != v1::TOP_K) return;
+  if (TraitsOf(codec.codec()).gpu != GpuEncoder::kSorting) return;
   const int64_t chunk = std::min(elements, static_cast<int64_t>(config.cluster().chunk_bytes()) / kElementBytes);
   plan->workspace = std::max(plan->workspace, rules.top_k_bytes * chunk);
 }

@@ -26,9 +26,9 @@ absl::StatusOr<ArrivedWeights> CheckEntry(const v1::ExchangeReply& reply, int i,
     weights.bytes = length * sizeof(float);
     return weights;
   }
-  // What carries changes cannot carry weights.
-  if (!v1::Codec_IsValid(entry.codec()) || HasResidual(entry.codec())) {
-    return Bad(field + ".codec", absl::StrCat(entry.codec(), "; allowed: NONE, BF16, FP16, INT8"));
+  const auto carries_weights = [](const CodecTraits& traits) { return traits.valid_on_pull; };
+  if (!v1::Codec_IsValid(entry.codec()) || !carries_weights(TraitsOf(entry.codec()))) {
+    return Bad(field + ".codec", absl::StrCat(entry.codec(), "; allowed: ", CodecNames(carries_weights)));
   }
   weights.codec = entry.codec();
   weights.bytes = MaxEncodedBytes({weights.codec, 0}, length);

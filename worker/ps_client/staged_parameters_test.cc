@@ -136,7 +136,8 @@ TEST_F(StagedParametersTest, WhatTheDevicePacksIsWhatTheHostPacks) {
     }
   }
   const std::vector<float> kept = {0.25f, -0.5f, 0.125f};
-  for (v1::Codec codec : {v1::BF16, v1::FP16, v1::INT8, v1::TOP_K, v1::ONE_BIT}) {
+  for (v1::Codec codec : AllCodecs()) {
+    if (codec == v1::NONE) continue;
     SCOPED_TRACE(v1::Codec_Name(codec));
     const std::vector<CodecSpec> codecs = {{codec, 0.5}, {v1::NONE}};
     TrainerTest::UseDevice(*CreateCpuBackend({}));

@@ -1,6 +1,3 @@
-#ifndef RUBATO_KERNELS_CODEC_ONE_BIT_LOOPS_H_
-#define RUBATO_KERNELS_CODEC_ONE_BIT_LOOPS_H_
-
 #include <algorithm>
 #include <bit>
 #include <cstdint>
@@ -8,9 +5,16 @@
 #include <limits>
 
 #include "kernels/codec/block_loops.h"
+#include "kernels/codec/implementation.h"
 #include "kernels/codec/layout.h"
 
+// ONE_BIT, per block: float32 mean of the elements that are not negative, float32 mean magnitude of those that are,
+// then one bit an element, lowest first, padded with zeros to a byte.
+
 namespace rubato::codec {
+namespace {
+
+constexpr int64_t kBlockBytes = 8 + kBlock / 8;
 
 // All bits set for an element with a sign, which is what "negative" means here: -0 is. Not a comparison, which
 // compilers turn into a branch where the instruction set cannot blend.
@@ -59,8 +63,8 @@ RUBATO_KERNEL_BODY void SelectBySign(uint32_t bits, float positive, float negati
 
 // `block` holds values + residual; the `count` first are the chunk's and the others zero. `lost` becomes the block less
 // what was written, unless the block is not finite, which is returned.
-RUBATO_KERNEL_BODY bool EncodeOneBitBlock(const float* __restrict block, int count, float* __restrict lost,
-                                          uint8_t* __restrict out) {
+RUBATO_KERNEL_BODY bool EncodeBlock(const float* __restrict block, int count, float* __restrict lost,
+                                    uint8_t* __restrict out) {
   if (LargestMagnitude(block, kBlock) >= kInfinityBits) {
     StoreFloat(std::numeric_limits<float>::quiet_NaN(), out);
     StoreFloat(std::numeric_limits<float>::quiet_NaN(), out + 4);
@@ -89,27 +93,27 @@ RUBATO_KERNEL_BODY bool EncodeOneBitBlock(const float* __restrict block, int cou
   return true;
 }
 
-RUBATO_KERNEL_BODY void EncodeOneBit(const float* __restrict values, int64_t n, float* __restrict residual,
-                                     uint8_t* __restrict out) {
+RUBATO_KERNEL_BODY void EncodeAll(const float* __restrict values, int64_t n, float* __restrict residual,
+                                  uint8_t* __restrict out) {
   alignas(64) float block[kBlock], lost[kBlock];
-  for (int64_t begin = 0; begin < n; begin += kBlock, out += kOneBitBlockBytes) {
+  for (int64_t begin = 0; begin < n; begin += kBlock, out += kBlockBytes) {
     const int count = static_cast<int>(std::min(kBlock, n - begin));
     if (count == kBlock) {
       for (int i = 0; i < kBlock; ++i) block[i] = values[begin + i] + residual[begin + i];
-      if (EncodeOneBitBlock(block, count, lost, out)) std::memcpy(residual + begin, lost, sizeof(lost));
+      if (EncodeBlock(block, count, lost, out)) std::memcpy(residual + begin, lost, sizeof(lost));
       continue;
     }
-    uint8_t encoded[kOneBitBlockBytes];
+    uint8_t encoded[kBlockBytes];
     std::memset(block, 0, sizeof(block));
     for (int i = 0; i < count; ++i) block[i] = values[begin + i] + residual[begin + i];
-    if (EncodeOneBitBlock(block, count, lost, encoded)) std::memcpy(residual + begin, lost, sizeof(float) * count);
-    std::memcpy(out, encoded, OneBitBytes(count));
+    if (EncodeBlock(block, count, lost, encoded)) std::memcpy(residual + begin, lost, sizeof(float) * count);
+    std::memcpy(out, encoded, 8 + (count + 7) / 8);
   }
 }
 
 // `data` is where the range's first block begins.
-RUBATO_KERNEL_BODY void DecodeOneBit(const uint8_t* __restrict data, int64_t count, float* __restrict out) {
-  for (int64_t begin = 0; begin < count; begin += kBlock, data += kOneBitBlockBytes) {
+RUBATO_KERNEL_BODY void DecodeAll(const uint8_t* __restrict data, int64_t count, float* __restrict out) {
+  for (int64_t begin = 0; begin < count; begin += kBlock, data += kBlockBytes) {
     const float positive = LoadFloat(data), negative = -LoadFloat(data + 4);
     const int64_t end = std::min(count, begin + kBlock);
     int64_t at = begin;
@@ -121,14 +125,29 @@ RUBATO_KERNEL_BODY void DecodeOneBit(const uint8_t* __restrict data, int64_t cou
   }
 }
 
-RUBATO_KERNEL_BODY bool AllFiniteOneBit(const uint8_t* data, int64_t n) {
-  for (int64_t begin = 0; begin < n; begin += kBlock, data += kOneBitBlockBytes) {
+RUBATO_KERNEL_BODY void Encode(const Encoding& e) { EncodeAll(e.values, e.n, e.residual, e.out); }
+
+RUBATO_KERNEL_BODY void Decode(const uint8_t* data, int64_t begin, int64_t count, float* out) {
+  DecodeAll(data + begin / kBlock * kBlockBytes, count, out);
+}
+
+RUBATO_KERNEL_BODY bool AllFinite(const uint8_t* data, int64_t n) {
+  for (int64_t begin = 0; begin < n; begin += kBlock, data += kBlockBytes) {
     const uint32_t larger = std::max(LoadU32(data) & kMagnitudeBits, LoadU32(data + 4) & kMagnitudeBits);
     if (larger >= kInfinityBits) return false;
   }
   return true;
 }
 
-}  // namespace rubato::codec
+RUBATO_CODEC_LOOPS
 
-#endif  // RUBATO_KERNELS_CODEC_ONE_BIT_LOOPS_H_
+absl::Status Check(const uint8_t* data, int64_t bytes, int64_t n) {
+  if (n % 8 == 0 || data[bytes - 1] >> (n % 8) == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError("payload: bits after the last element are not zero");
+}
+
+}  // namespace
+
+constinit const Implementation kOneBit = {kBaseline, kSse42, kAvx2, kAvx512, Check};
+
+}  // namespace rubato::codec

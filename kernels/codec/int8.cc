@@ -1,6 +1,3 @@
-#ifndef RUBATO_KERNELS_CODEC_INT8_LOOPS_H_
-#define RUBATO_KERNELS_CODEC_INT8_LOOPS_H_
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -9,10 +6,20 @@
 #include <limits>
 
 #include "kernels/codec/block_loops.h"
+#include "kernels/codec/implementation.h"
 #include "kernels/codec/layout.h"
 #include "kernels/codec/philox_words.h"
 
+// INT8, per block: float32 scale, then one byte an element, rounded up or down at random.
+
 namespace rubato::codec {
+namespace {
+
+constexpr int64_t kBlockBytes = 4 + kBlock;
+
+// The largest scale that a sender writes: 127 times the next float32 is infinite.
+constexpr float kMaxScale = 8454659 * 0x1p98f;
+static_assert(kMaxScale * 127 <= std::numeric_limits<float>::max());
 
 // Rounds `block` to steps. The arithmetic is in 65536ths of a step: a draw of 16 bits is added and the fraction cut
 // off, so the expected value is exactly what was rounded. Element 64 w + 32 h + l takes half h of word w of the group's
@@ -35,8 +42,8 @@ RUBATO_KERNEL_BODY void RoundToSteps(const float* __restrict block, float parts_
 }
 
 // One block: scale, then kBlock steps.
-RUBATO_KERNEL_BODY void EncodeInt8Block(PhiloxWordsFunction fill, const float* block, uint64_t seed, uint64_t stream,
-                                        uint64_t index, uint8_t* out) {
+RUBATO_KERNEL_BODY void EncodeBlock(PhiloxWordsFunction fill, const float* block, uint64_t seed, uint64_t stream,
+                                    uint64_t index, uint8_t* out) {
   // Below this 127 * 2^16 / largest could be infinite; such elements become zero.
   constexpr float kSmallest = 0x1p-105f;
   const uint32_t largest_bits = LargestMagnitude(block, kBlock);
@@ -49,27 +56,27 @@ RUBATO_KERNEL_BODY void EncodeInt8Block(PhiloxWordsFunction fill, const float* b
   }
   PhiloxWords random;
   fill(seed, stream, index, random);
-  StoreFloat(std::min(largest / 127, kMaxInt8Scale), out);
+  StoreFloat(std::min(largest / 127, kMaxScale), out);
   RoundToSteps(block, (127 << 16) / largest, random, reinterpret_cast<int8_t*>(out + 4));
 }
 
-RUBATO_KERNEL_BODY void EncodeInt8(PhiloxWordsFunction fill, const float* values, int64_t n, uint64_t seed,
-                                   uint64_t stream, uint8_t* out) {
+RUBATO_KERNEL_BODY void EncodeAll(PhiloxWordsFunction fill, const float* values, int64_t n, uint64_t seed,
+                                  uint64_t stream, uint8_t* out) {
   int64_t index = 0;
   for (; (index + 1) * kBlock <= n; ++index) {
-    EncodeInt8Block(fill, values + index * kBlock, seed, stream, index, out + index * kInt8BlockBytes);
+    EncodeBlock(fill, values + index * kBlock, seed, stream, index, out + index * kBlockBytes);
   }
   const int64_t rest = n - index * kBlock;
   if (rest == 0) return;
   float block[kBlock] = {};
-  uint8_t encoded[kInt8BlockBytes];
+  uint8_t encoded[kBlockBytes];
   std::memcpy(block, values + index * kBlock, sizeof(float) * rest);
-  EncodeInt8Block(fill, block, seed, stream, index, encoded);
-  std::memcpy(out + index * kInt8BlockBytes, encoded, 4 + rest);
+  EncodeBlock(fill, block, seed, stream, index, encoded);
+  std::memcpy(out + index * kBlockBytes, encoded, 4 + rest);
 }
 
 // `data` is where the range's first block begins.
-RUBATO_KERNEL_BODY void DecodeInt8(const uint8_t* __restrict data, int64_t count, float* __restrict out) {
+RUBATO_KERNEL_BODY void DecodeAll(const uint8_t* __restrict data, int64_t count, float* __restrict out) {
   for (int64_t begin = 0; begin < count; begin += kBlock) {
     const float scale = LoadFloat(data);
     const int8_t* __restrict steps = reinterpret_cast<const int8_t*>(data + 4);
@@ -79,16 +86,24 @@ RUBATO_KERNEL_BODY void DecodeInt8(const uint8_t* __restrict data, int64_t count
     } else {
       for (int64_t i = 0; i < count - begin; ++i) block[i] = scale * steps[i];
     }
-    data += kInt8BlockBytes;
+    data += kBlockBytes;
   }
 }
 
+RUBATO_KERNEL_BODY void Encode(const Encoding& e) {
+  EncodeAll(PhiloxWordsOn(e.isa), e.values, e.n, e.seed, e.stream, e.out);
+}
+
+RUBATO_KERNEL_BODY void Decode(const uint8_t* data, int64_t begin, int64_t count, float* out) {
+  DecodeAll(data + begin / kBlock * kBlockBytes, count, out);
+}
+
 // Scales that cannot overflow are looked at alone; a sender makes no others.
-RUBATO_KERNEL_BODY bool AllFiniteInt8(const uint8_t* data, int64_t n) {
-  for (int64_t begin = 0; begin < n; begin += kBlock, data += kInt8BlockBytes) {
+RUBATO_KERNEL_BODY bool AllFinite(const uint8_t* data, int64_t n) {
+  for (int64_t begin = 0; begin < n; begin += kBlock, data += kBlockBytes) {
     const float scale = LoadFloat(data);
     if (Magnitude(scale) >= kInfinityBits) return false;
-    if (std::abs(scale) <= kMaxInt8Scale / 2) continue;
+    if (std::abs(scale) <= kMaxScale / 2) continue;
     const int64_t count = std::min(kBlock, n - begin);
     const int8_t* steps = reinterpret_cast<const int8_t*>(data + 4);
     for (int64_t i = 0; i < count; ++i) {
@@ -98,6 +113,10 @@ RUBATO_KERNEL_BODY bool AllFiniteInt8(const uint8_t* data, int64_t n) {
   return true;
 }
 
-}  // namespace rubato::codec
+RUBATO_CODEC_LOOPS
 
-#endif  // RUBATO_KERNELS_CODEC_INT8_LOOPS_H_
+}  // namespace
+
+constinit const Implementation kInt8 = {kBaseline, kSse42, kAvx2, kAvx512};
+
+}  // namespace rubato::codec

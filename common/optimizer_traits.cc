@@ -1,0 +1,24 @@
+#include "common/optimizer_traits.h"
+
+#include <algorithm>
+
+namespace rubato {
+
+using v1::OptimizerConfig;
+
+bool TakesParameter(OptimizerConfig::Algorithm algorithm, const OptimizerParameter& parameter) {
+  const std::vector<const OptimizerParameter*> taken = ParametersOf(algorithm);
+  return std::find(taken.begin(), taken.end(), &parameter) != taken.end();
+}
+
+std::vector<OptimizerConfig::Algorithm> AllAlgorithms() {
+  std::vector<OptimizerConfig::Algorithm> all;
+  const google::protobuf::EnumDescriptor* values = OptimizerConfig::Algorithm_descriptor();
+  for (int i = 0; i < values->value_count(); ++i) {
+    const auto algorithm = static_cast<OptimizerConfig::Algorithm>(values->value(i)->number());
+    if (algorithm != OptimizerConfig::ALGORITHM_UNSPECIFIED) all.push_back(algorithm);
+  }
+  return all;
+}
+
+}  // namespace rubato
