@@ -10,7 +10,7 @@
 
 #include "worker/nn/model.h"
 
-namespace rubato {
+namespace rubato::worker {
 
 // A model on a CPU backend with initial weights, and what tests do with it. Errors fail the test.
 class TestModel {
@@ -43,6 +43,6 @@ class TestModel {
     ASSERT_TRUE(assert_ok_status.ok()) << assert_ok_status; \
   } while (false)
 
-}  // namespace rubato
+}  // namespace rubato::worker
 
 #endif  // RUBATO_WORKER_NN_MODEL_TEST_UTIL_H_
