@@ -20,7 +20,7 @@ TEST(CompressionTest, TheFirstEntryThatMatchesCounts) {
   entry->set_tensor("first.bias");
   entry->mutable_push()->set_codec(v1::NONE);
   entry = compression->add_tensors();
-  entry->set_tensor("first/*");
+  entry->set_tensor("first.*");
   entry->mutable_push()->set_codec(v1::ONE_BIT);
   entry->mutable_pull()->set_codec(v1::FP16);
   EXPECT_EQ(PushCodec(config, "first.bias").codec(), v1::NONE);

@@ -15,7 +15,7 @@ namespace rubato::worker {
 // A model on a CPU backend with initial weights, and what tests do with it. Errors fail the test.
 class TestModel {
  public:
-  // `config` is a ModelConfig as text. Also gives biases and gains random values.
+  // `config` is a ModelConfig as text. Also gives biases, and the weights of norms, random values.
   TestModel(const std::string& config, int64_t max_batch, uint64_t seed);
 
   Model& operator*() { return *model_; }
