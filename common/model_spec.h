@@ -17,13 +17,14 @@ inline constexpr int64_t kMaxTensorElements = int64_t{1} << 40;
 
 // One trainable tensor.
 struct TensorSpec {
-  std::string name;  // "<layer>/weight", "<layer>/bias", "<layer>/gain", "<layer>/positions".
+  // As torch.nn has it: "<layer>.weight", "<layer>.bias", "<layer>.positions", "<attention>.in_proj_weight".
+  std::string name;
   Shape shape = {};
-  v1::Initializer initializer;  // Never INITIALIZER_UNSPECIFIED. Gains are ones: see `ones`.
-  bool ones = false;            // Starts as all ones (gains) instead.
+  v1::Initializer initializer;  // Never INITIALIZER_UNSPECIFIED.
+  bool ones = false;            // Starts as all ones (the weights of norms) instead.
   int64_t fan_in = 1;
   int64_t fan_out = 1;
-  bool decays = false;  // Whether weight decay applies: weights only.
+  bool decays = false;  // Whether weight decay applies: not to biases, and not to the weights of norms.
 };
 
 // The model's input where a layer is meant.
@@ -41,7 +42,7 @@ struct LayerSpec {
   int source = kModelInput;
   // A residual's: the layer whose output is added to that.
   int shortcut = kModelInput;
-  // Indices into ModelSpec::tensors: weight (or gain) first, then bias. At most two.
+  // Indices into ModelSpec::tensors: the weight first, then the bias. At most two.
   std::vector<int> tensors;
 };
 
@@ -63,9 +64,13 @@ struct ModelSpec {
 // The layer's own name, or the default one at its place in its list.
 std::string LayerName(const v1::LayerConfig& config, int position);
 
-// Infers every shape. All errors are in one InvalidArgument status, one per line, each with its field path, as in
-// "model.layers[2].conv2d.kernel: 9 is larger than its input with padding, 7x7". Layers after one whose output is
-// unknown are still checked for what does not depend on it.
+// Sets the fields of layers that are absent and have a default, also of layers inside of others. What depends on a
+// layer's input has no default here.
+void FillLayerDefaults(google::protobuf::RepeatedPtrField<v1::LayerConfig>* layers);
+
+// Infers every shape, with the defaults of layers for what is absent. All errors are in one InvalidArgument status, one
+// per line, each with its field path, as in "model.layers[2].conv2d.kernel: 9 is larger than its input with padding,
+// 7x7". Layers after one whose output is unknown are still checked for what does not depend on it.
 absl::StatusOr<ModelSpec> BuildModelSpec(const v1::ModelConfig& config);
 
 }  // namespace rubato

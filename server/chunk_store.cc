@@ -8,6 +8,7 @@
 #include "common/random.h"
 #include "common/status.h"
 #include "common/storage/checkpoint_restorer.h"
+#include "common/storage/safetensors_file.h"
 #include "kernels/optimizer/initializer.h"
 #include "kernels/optimizer/reduce_and_apply.h"
 #include "kernels/optimizer/schedule.h"
@@ -38,7 +39,7 @@ ChunkStore::ChunkStore(const v1::JobConfig& config, const ModelSpec& model, cons
   }
 }
 
-absl::Status ChunkStore::Restore(const std::string& directory) {
+absl::Status ChunkStore::Restore(const std::string& path) {
   CheckpointRestorer restorer;
   std::vector<Chunk*> chunks;
   for (auto& [index, chunk] : chunks_) {
@@ -52,7 +53,7 @@ absl::Status ChunkStore::Restore(const std::string& directory) {
     restorer.Add(std::move(slice));
     chunks.push_back(&chunk);
   }
-  RUBATO_RETURN_IF_ERROR(restorer.ReadServers(directory));
+  RUBATO_RETURN_IF_ERROR(IsSafetensorsPath(path) ? restorer.ReadSafetensors(path) : restorer.ReadServers(path));
   for (size_t i = 0; i < chunks.size(); ++i) chunks[i]->updates = restorer.slices()[i].updates;
   return absl::OkStatus();
 }

@@ -56,8 +56,9 @@ class ChunkStore {
              const std::vector<uint32_t>& chunks, Allocator allocate = FloatBuffer::Allocate);
 
   // Replaces what the constructor made by what a checkpoint of the same model and optimizer has, in however many
-  // chunks. Errors as of CheckpointRestorer::ReadServers; the store is of no use after one.
-  absl::Status Restore(const std::string& directory);
+  // chunks; or the weights by those of a safetensors file that fits the model. Errors as of CheckpointRestorer's
+  // ReadServers and ReadSafetensors; the store is of no use after one.
+  absl::Status Restore(const std::string& path);
 
   // The example-weighted mean of the contributions, reduced in their order, goes through the optimizer. Contributions
   // without examples are left out; where none is left the weights stay as they are.

@@ -18,7 +18,7 @@ class ChunkStoreTest : public testing::Test {
   ChunkStoreTest() {
     config_.mutable_optimizer()->set_algorithm(v1::OptimizerConfig::SGD);
     config_.mutable_optimizer()->set_learning_rate(1);
-    model_.tensors.push_back({"layer/weight", {2, kLength}, v1::HE_NORMAL, false, kLength, 2, true});
+    model_.tensors.push_back({"layer.weight", {2, kLength}, v1::HE_NORMAL, false, kLength, 2, true});
     for (int i = 0; i < 2; ++i) {
       v1::ChunkPlacement* chunk = job_.add_chunks();
       chunk->set_offset(i * kLength);

@@ -81,7 +81,7 @@ class PartitionOwner : private PartitionSink {
 
   explicit PartitionOwner(Options options);
   // As ChunkStore::Restore; before anything else is called.
-  absl::Status Restore(const std::string& directory) { return store_.Restore(directory); }
+  absl::Status Restore(const std::string& path) { return store_.Restore(path); }
   // Answers nothing more and flushes the log.
   ~PartitionOwner() override;
 

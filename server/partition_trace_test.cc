@@ -15,7 +15,7 @@ using Json = nlohmann::json;
 class PartitionTraceTest : public testing::Test {
  protected:
   PartitionTraceTest() {
-    model_.tensors.push_back({.name = "first/weight", .shape = {8}});
+    model_.tensors.push_back({.name = "first.weight", .shape = {8}});
     for (int64_t offset : {0, 4}) {
       v1::ChunkPlacement* chunk = job_.add_chunks();
       chunk->set_offset(offset);
@@ -84,10 +84,10 @@ TEST_F(PartitionTraceTest, ShowsAPushFromItsArrivalToItsAnswer) {
   clock_.Advance(absl::Microseconds(1));
   trace_.Answered(request, v1::ExchangeReply::OK, answered);
   EXPECT_EQ(Spans("queue"), std::vector<std::string>{"queue 0+10"});
-  EXPECT_EQ(Spans("receive"), std::vector<std::string>{"receive first/weight+4 10+5"});
-  EXPECT_EQ(Spans("reduce"), std::vector<std::string>{"reduce and apply first/weight+4 35+30"});
+  EXPECT_EQ(Spans("receive"), std::vector<std::string>{"receive first.weight+4 10+5"});
+  EXPECT_EQ(Spans("reduce"), std::vector<std::string>{"reduce and apply first.weight+4 35+30"});
   EXPECT_EQ(Spans("barrier"), std::vector<std::string>{"wait 15+52"});
-  EXPECT_EQ(Spans("answer"), std::vector<std::string>{"answer first/weight+4 67+1"});
+  EXPECT_EQ(Spans("answer"), std::vector<std::string>{"answer first.weight+4 67+1"});
 }
 
 TEST_F(PartitionTraceTest, AnArrowOfEachContributionEndsAtTheUpdate) {

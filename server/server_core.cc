@@ -7,6 +7,7 @@
 #include "common/status.h"
 #include "common/storage/checkpoint.h"
 #include "common/storage/file.h"
+#include "common/storage/safetensors_file.h"
 #include "common/task.h"
 #include "common/wire/exchange_codec.h"
 #include "server/request_reader.h"
@@ -91,6 +92,11 @@ absl::Status ServerCore::StartJob(const v1::JobDescription& job) {
                                                       absl::Hex(job.fingerprint())));
   }
   RUBATO_ASSIGN_OR_RETURN(const std::vector<std::vector<uint32_t>> chunks, ChunksByPartition(job));
+  if (const std::string& from = options_.config.training().start_from(); IsSafetensorsPath(from)) {
+    // All tensors at once, and not those alone that this server has.
+    absl::StatusOr<SafetensorsFile> file = SafetensorsFile::Open(from);
+    RUBATO_RETURN_IF_ERROR(Annotate(file.ok() ? file->CheckFits(model_) : file.status(), "training.start_from"));
+  }
   auto kept_job = std::make_unique<const v1::JobDescription>(job);
   std::vector<std::unique_ptr<PartitionOwner>> owners;
   for (uint32_t partition = 0; partition < chunks.size(); ++partition) {

@@ -32,7 +32,8 @@ class Stepper {
   static absl::StatusOr<std::unique_ptr<Stepper>> Create(const StepModel& model, float loss_scale, Backend* backend) {
     RUBATO_ASSIGN_OR_RETURN(ModelSpec spec, BuildModelSpec(model.config));
     auto stepper = std::unique_ptr<Stepper>(new Stepper(std::move(spec), model.batch, loss_scale));
-    RUBATO_ASSIGN_OR_RETURN(stepper->model_, Model::Create(stepper->spec_, backend, {.max_batch = model.batch}));
+    RUBATO_ASSIGN_OR_RETURN(stepper->model_,
+                            worker::Model::Create(stepper->spec_, backend, {.max_batch = model.batch}));
     for (int i = 0; i < static_cast<int>(stepper->spec_.tensors.size()); ++i) {
       const DeviceTensor& weight = stepper->model_->weight(i);
       std::vector<float> values(weight.elements());
@@ -75,7 +76,7 @@ class Stepper {
   const ModelSpec spec_;
   const int64_t batch_;
   const float loss_scale_;
-  std::unique_ptr<Model> model_;
+  std::unique_ptr<worker::Model> model_;
   std::vector<float> inputs_;
   std::vector<int32_t> classes_;
 };

@@ -11,38 +11,29 @@ LayerWork WorkOf(const ModelSpec& spec, const LayerSpec& layer, int64_t batch, E
   const Shape& weight = layer.tensors.empty() ? none : spec.tensors[layer.tensors[0]].shape;
   const double weights = layer.tensors.empty() ? 0 : static_cast<double>(NumElements(weight));
   LayerWork work = {.forward = {.bytes = x + y}, .backward = {.bytes = x + y + dx}};
-  switch (layer.config.kind_case()) {
-    case v1::LayerConfig::kFlatten:
-      return {};
-    case v1::LayerConfig::kLinear:
-    case v1::LayerConfig::kConv2D: {
-      // Each output is a product with a row of the weight, each input's gradient one with a column.
-      const double products = 2 * static_cast<double>(outputs) * weights / static_cast<double>(weight[0]);
-      work.forward.flops = products;
-      work.backward.flops = products * (dx > 0 ? 2 : 1);
-      // Float32; backward, the gradient too.
-      work.forward.bytes += 4 * weights;
-      work.backward.bytes += (dx > 0 ? 8 : 4) * weights;
-      return work;
-    }
-    case v1::LayerConfig::kAttention: {
-      // Half of the scores; two products with them forward, and five backward.
-      const double products = static_cast<double>(outputs) * static_cast<double>(layer.output[0]);
-      work.forward.flops = 2 * products;
-      work.backward.flops = 5 * products;
-      work.backward.bytes += y;
-      return work;
-    }
-    case v1::LayerConfig::kResidual:
-      work.forward.bytes = work.backward.bytes = 3 * y;
-      return work;
-    case v1::LayerConfig::kEmbedding:
-      work.forward.bytes = y;
-      work.backward.bytes = y + 4 * weights;
-      return work;
-    default:
-      return work;
+  if (layer.config.has_flatten()) return {};
+  if (layer.config.has_linear() || layer.config.has_conv2d()) {
+    // Each output is a product with a row of the weight, each input's gradient one with a column.
+    const double products = 2 * static_cast<double>(outputs) * weights / static_cast<double>(weight[0]);
+    work.forward.flops = products;
+    work.backward.flops = products * (dx > 0 ? 2 : 1);
+    // Float32; backward, the gradient too.
+    work.forward.bytes += 4 * weights;
+    work.backward.bytes += (dx > 0 ? 8 : 4) * weights;
+  } else if (layer.config.has_attention()) {
+    // Half of the scores; two products with them forward, and five backward.
+    const double products = static_cast<double>(outputs) * static_cast<double>(layer.output[0]);
+    work.forward.flops = 2 * products;
+    work.backward.flops = 5 * products;
+    work.backward.bytes += y;
+  } else if (layer.config.has_residual()) {
+    work.forward.bytes = work.backward.bytes = 3 * y;
+  } else if (layer.config.has_embedding()) {
+    work.forward.bytes = y;
+    work.backward.bytes = y + 4 * weights;
   }
+  // Of all others the floor is what they read and write.
+  return work;
 }
 
 double StepFloor(const ModelSpec& spec, int64_t batch, ElementType activations, const DeviceRates& rates) {

@@ -8,7 +8,7 @@
 
 namespace rubato::bench {
 
-InProcessParameters::InProcessParameters(const v1::JobConfig& config, const ModelSpec& spec, Model* model,
+InProcessParameters::InProcessParameters(const v1::JobConfig& config, const ModelSpec& spec, worker::Model* model,
                                          Backend* backend)
     : optimizer_(config.optimizer()) {
   for (size_t i = 0; i < spec.tensors.size(); ++i) {

@@ -18,7 +18,7 @@ namespace rubato::bench {
 class InProcessParameters : public worker::Parameters {
  public:
   // All outlive it. The weights are initialised as a server does.
-  InProcessParameters(const v1::JobConfig& config, const ModelSpec& spec, Model* model, Backend* backend);
+  InProcessParameters(const v1::JobConfig& config, const ModelSpec& spec, worker::Model* model, Backend* backend);
 
   Step next_step() override { return step_; }
   absl::StatusOr<bool> AwaitTensor(int) override { return true; }

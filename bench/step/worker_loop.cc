@@ -54,8 +54,8 @@ absl::Status WorkerLoop::SetUp(const StepSetup& setup, uint32_t index, bool has_
     };
   }
   RUBATO_ASSIGN_OR_RETURN(backend_, CreateCpuBackend(backend));
-  RUBATO_ASSIGN_OR_RETURN(model_, Model::Create(job_.model, backend_.get(), {.max_batch = setup.batch}));
-  RUBATO_ASSIGN_OR_RETURN(replicated_, ReplicatedModel::Create({{model_.get(), backend_.get()}}));
+  RUBATO_ASSIGN_OR_RETURN(model_, worker::Model::Create(job_.model, backend_.get(), {.max_batch = setup.batch}));
+  RUBATO_ASSIGN_OR_RETURN(replicated_, worker::ReplicatedModel::Create({{model_.get(), backend_.get()}}));
   const int tensors = static_cast<int>(job_.model.tensors.size());
   if (has_server) {
     RUBATO_RETURN_IF_ERROR(Connect(index));

@@ -51,8 +51,8 @@ class WorkerLoop {
   Logger log_{"worker", &clock_};
   std::shared_ptr<SharedArena> arena_;
   std::unique_ptr<Backend> backend_;
-  std::unique_ptr<Model> model_;
-  std::optional<ReplicatedModel> replicated_;
+  std::unique_ptr<worker::Model> model_;
+  std::optional<worker::ReplicatedModel> replicated_;
   std::unique_ptr<worker::ModelMemory> memory_;
   std::unique_ptr<worker::Parameters> parameters_;
   // Null without a server; `parameters_` then may stand before it.

@@ -25,7 +25,7 @@ void WritePart(const std::string& directory, const v1::TaskId& task, float first
   const std::vector<float> values = {first, first + 1};
   CheckpointChunk chunk;
   chunk.record.set_chunk(task.index());
-  chunk.record.set_tensor("first/weight");
+  chunk.record.set_tensor("first.weight");
   chunk.record.add_shape(2);
   chunk.record.add_shape(2);
   chunk.record.set_offset(2 * task.index());

@@ -50,7 +50,7 @@ void AddCheckpointCommand(CLI::App* app, const Environment* environment, int* ex
   CLI::App* command = app->add_subcommand("checkpoint", "Show what a run's checkpoints hold, and check them");
   auto options = std::make_shared<CheckpointOptions>();
   command->add_option("RUN", options->run_directory, "The run's directory")->required();
-  command->add_option("--name", options->name, "Only this checkpoint: \"final\", \"step0\", ...");
+  command->add_option("--name", options->name, "Only this checkpoint: \"final\", \"stopped\", \"step0\"");
   command->callback([options, environment, exit_code] {
     absl::Status status = Describe(*options, *environment);
     *exit_code = status.ok() ? kExitOk : ReportError(*environment, "checkpoint", status);

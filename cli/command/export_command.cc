@@ -9,7 +9,7 @@ namespace {
 struct ExportOptions {
   std::string run_directory;
   std::string output;
-  int64_t at_step = -1;
+  std::string checkpoint;
 };
 
 }  // namespace
@@ -19,13 +19,14 @@ void AddExportCommand(CLI::App* app, const Environment* environment, int* exit_c
   auto options = std::make_shared<ExportOptions>();
   command->add_option("RUN", options->run_directory, "The run's directory")->required();
   command->add_option("--output", options->output, "The file to write")->required();
-  command->add_option("--at-step", options->at_step, "0: the initial weights. Otherwise those at the end")
-      ->check(CLI::IsMember({0}));
+  command->add_option("--checkpoint", options->checkpoint,
+                      "final, stopped (of a job that was stopped) or step0 (the initial weights). Default: final where "
+                      "it is there, otherwise stopped");
   command->callback([options, environment, exit_code] {
-    std::string checkpoint = options->at_step == 0 ? "step0" : "final";
-    absl::Status status = ExportSafetensors(options->run_directory, checkpoint, options->output);
-    if (status.ok()) *environment->out << "Wrote " << options->output << "\n";
-    *exit_code = status.ok() ? kExitOk : ReportError(*environment, "export", status);
+    absl::StatusOr<std::string> exported =
+        ExportSafetensors(options->run_directory, options->checkpoint, options->output);
+    if (exported.ok()) *environment->out << "Wrote checkpoint " << *exported << " to " << options->output << "\n";
+    *exit_code = exported.ok() ? kExitOk : ReportError(*environment, "export", exported.status());
   });
 }
 

@@ -26,13 +26,16 @@ absl::Status WriteTensors(const Checkpoint& checkpoint, const std::string& path)
   return file->Close();
 }
 
-absl::StatusOr<Checkpoint> FindCheckpoint(const std::string& run_directory, const std::string& name) {
-  const std::string all = JoinPath(run_directory, "checkpoints");
-  const std::string directory = JoinPath(all, name);
-  if (FileExists(directory)) return ReadCheckpoint(directory);
-  absl::StatusOr<std::vector<std::string>> names = ListDirectory(all);
+// The checkpoint of this name, or with none the one that has the run's last weights.
+absl::StatusOr<std::string> ChooseCheckpoint(const std::string& checkpoints, const std::string& name) {
+  const std::vector<std::string> wanted =
+      name.empty() ? std::vector<std::string>{"final", "stopped"} : std::vector{name};
+  for (const std::string& choice : wanted) {
+    if (FileExists(JoinPath(checkpoints, choice))) return choice;
+  }
+  absl::StatusOr<std::vector<std::string>> names = ListDirectory(checkpoints);
   return absl::NotFoundError(absl::StrCat(
-      directory, ": there is no such checkpoint; ",
+      checkpoints, ": there is no checkpoint ", absl::StrJoin(wanted, " or "), "; ",
       names.ok() && !names->empty() ? absl::StrCat("there are: ", absl::StrJoin(*names, ", ")) : "there is none"));
 }
 
@@ -57,12 +60,15 @@ std::string SafetensorsHeader(const Checkpoint& checkpoint) {
   return bytes + text;
 }
 
-absl::Status ExportSafetensors(const std::string& run_directory, const std::string& checkpoint_name,
-                               const std::string& output) {
-  RUBATO_ASSIGN_OR_RETURN(Checkpoint checkpoint, FindCheckpoint(run_directory, checkpoint_name));
+absl::StatusOr<std::string> ExportSafetensors(const std::string& run_directory, const std::string& checkpoint_name,
+                                              const std::string& output) {
+  const std::string checkpoints = JoinPath(run_directory, "checkpoints");
+  RUBATO_ASSIGN_OR_RETURN(std::string name, ChooseCheckpoint(checkpoints, checkpoint_name));
+  RUBATO_ASSIGN_OR_RETURN(const Checkpoint checkpoint, ReadCheckpoint(JoinPath(checkpoints, name)));
   const std::string temporary = absl::StrCat(output, ".tmp");
   absl::Status status = WriteTensors(checkpoint, temporary);
-  if (status.ok()) return RenameFile(temporary, output);
+  if (status.ok()) status = RenameFile(temporary, output);
+  if (status.ok()) return name;
   RemoveFile(temporary).IgnoreError();
   return status;
 }

@@ -3,17 +3,18 @@
 
 #include <string>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "common/storage/checkpoint.h"
 
 namespace rubato {
 
-// Writes the weights of <run_directory>/checkpoints/<checkpoint_name> ("step0", "final") as one safetensors file
-// (docs/formats.md). Nothing in the file depends on when, where or by how many servers the weights were computed, so
-// equal runs give equal bytes. `output` is replaced in one step, or unchanged on an error. Errors: those of
-// ReadCheckpoint and of writing; NotFound says which checkpoints there are.
-absl::Status ExportSafetensors(const std::string& run_directory, const std::string& checkpoint_name,
-                               const std::string& output);
+// Writes the weights of <run_directory>/checkpoints/<checkpoint_name> ("step0", "stopped", "final") as one safetensors
+// file (docs/formats.md), and returns the checkpoint's name. With an empty name that is "final", or "stopped" where the
+// run was stopped before there was one. Nothing in the file depends on when, where or by how many servers the weights
+// were computed, so equal runs give equal bytes. `output` is replaced in one step, or unchanged on an error. Errors:
+// those of ReadCheckpoint and of writing; NotFound says which checkpoints there are.
+absl::StatusOr<std::string> ExportSafetensors(const std::string& run_directory, const std::string& checkpoint_name,
+                                              const std::string& output);
 
 // The file's bytes up to the tensors' data: the header's length and the padded header.
 std::string SafetensorsHeader(const Checkpoint& checkpoint);

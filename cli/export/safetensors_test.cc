@@ -13,7 +13,7 @@
 namespace rubato {
 namespace {
 
-// A chunk of a model with "a/weight" [2, 3] = 1..6 and "a/bias" [3] = 7..9.
+// A chunk of a model with "a.weight" [2, 3] = 1..6 and "a.bias" [3] = 7..9.
 struct Piece {
   uint32_t chunk;
   int64_t offset;
@@ -21,18 +21,18 @@ struct Piece {
 };
 
 void WritePart(const std::string& run, uint32_t server, uint32_t servers, uint64_t incarnation,
-               const std::vector<Piece>& pieces) {
+               const std::vector<Piece>& pieces, const std::string& name = "final") {
   v1::TaskId task;
   task.set_role(v1::TaskId::SERVER);
   task.set_index(server);
   task.set_incarnation(incarnation);
-  auto writer = CheckpointWriter::Create(JoinPath(run, "checkpoints/final"), task);
+  auto writer = CheckpointWriter::Create(JoinPath(run, "checkpoints/" + name), task);
   ASSERT_TRUE(writer.ok()) << writer.status();
   for (const Piece& piece : pieces) {
     const bool bias = piece.chunk == 2;
     CheckpointChunk chunk;
     chunk.record.set_chunk(piece.chunk);
-    chunk.record.set_tensor(bias ? "a/bias" : "a/weight");
+    chunk.record.set_tensor(bias ? "a.bias" : "a.weight");
     if (!bias) chunk.record.add_shape(2);
     chunk.record.add_shape(3);
     chunk.record.set_offset(piece.offset);
@@ -73,11 +73,11 @@ TEST(SafetensorsTest, AnIndependentReaderFindsEveryTensor) {
   EXPECT_EQ(data.size(), 9 * sizeof(float));
 
   EXPECT_EQ(header.size(), 3u);
-  EXPECT_EQ(header["a/weight"]["dtype"], "F32");
-  EXPECT_EQ(header["a/weight"]["shape"], (std::vector<int64_t>{2, 3}));
-  EXPECT_EQ(header["a/weight"]["data_offsets"], (std::vector<uint64_t>{0, 24}));
-  EXPECT_EQ(header["a/bias"]["shape"], (std::vector<int64_t>{3}));
-  EXPECT_EQ(header["a/bias"]["data_offsets"], (std::vector<uint64_t>{24, 36}));
+  EXPECT_EQ(header["a.weight"]["dtype"], "F32");
+  EXPECT_EQ(header["a.weight"]["shape"], (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(header["a.weight"]["data_offsets"], (std::vector<uint64_t>{0, 24}));
+  EXPECT_EQ(header["a.bias"]["shape"], (std::vector<int64_t>{3}));
+  EXPECT_EQ(header["a.bias"]["data_offsets"], (std::vector<uint64_t>{24, 36}));
   for (int i = 0; i < 9; ++i) {
     float value = 0;
     std::memcpy(&value, data.data() + 4 * i, 4);
@@ -110,19 +110,43 @@ TEST(SafetensorsTest, BytesDoNotDependOnServersOrIncarnations) {
 
 TEST(SafetensorsTest, UnknownCheckpointNamesThoseThatAreThere) {
   const std::string run = OneServer("unknown");
-  const absl::Status status = ExportSafetensors(run, "step0", JoinPath(run, "m"));
+  const absl::Status status = ExportSafetensors(run, "step0", JoinPath(run, "m")).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_NE(status.message().find("there are: final"), absl::string_view::npos) << status;
-  EXPECT_EQ(ExportSafetensors("/no/such/run", "final", "/tmp/m").code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(ExportSafetensors("/no/such/run", "final", "/tmp/m").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST(SafetensorsTest, ExportReadsTheCheckpointOfAStoppedJob) {
+  const std::string run = Fresh("stopped"), output = JoinPath(run, "m");
+  WritePart(run, 0, 1, 77, {{0, 0, {0, 0, 0, 0}}, {1, 4, {0, 0}}, {2, 0, {0, 0, 0}}}, "step0");
+  WritePart(run, 0, 1, 77, {{0, 0, {1, 2, 3, 4}}, {1, 4, {5, 6}}, {2, 0, {7, 8, 9}}}, "stopped");
+  absl::StatusOr<std::string> exported = ExportSafetensors(run, "", output);
+  ASSERT_TRUE(exported.ok()) << exported.status();
+  EXPECT_EQ(*exported, "stopped");
+  const std::string stopped = *ReadFile(output);
+  ASSERT_TRUE(ExportSafetensors(run, "step0", output).ok());
+  EXPECT_NE(*ReadFile(output), stopped);
+  ASSERT_TRUE(ExportSafetensors(run, "stopped", output).ok());
+  EXPECT_EQ(*ReadFile(output), stopped);
+}
+
+TEST(SafetensorsTest, WithoutANameTheFinalCheckpointIsExported) {
+  const std::string run = OneServer("unnamed");
+  WritePart(run, 0, 1, 77, {{0, 0, {0, 0, 0, 0}}, {1, 4, {0, 0}}, {2, 0, {0, 0, 0}}}, "stopped");
+  EXPECT_EQ(*ExportSafetensors(run, "", JoinPath(run, "m")), "final");
+  const absl::Status status = ExportSafetensors(Fresh("nothing"), "", "/tmp/m").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_NE(status.message().find("there is no checkpoint final or stopped; there is none"), absl::string_view::npos)
+      << status;
 }
 
 TEST(SafetensorsTest, FailedExportLeavesTheOldFile) {
   const std::string run = OneServer("failed"), output = JoinPath(run, "m");
   ASSERT_TRUE(WriteFileAtomically(output, "old").ok());
   ASSERT_TRUE(WriteFileAtomically(JoinPath(run, "checkpoints/final/server-0.data"), "short").ok());
-  EXPECT_EQ(ExportSafetensors(run, "final", output).code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(ExportSafetensors(run, "final", output).status().code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(*ReadFile(output), "old");
-  EXPECT_EQ(ExportSafetensors(OneServer("failed"), "final", "/no/such/directory/m").code(),
+  EXPECT_EQ(ExportSafetensors(OneServer("failed"), "final", "/no/such/directory/m").status().code(),
             absl::StatusCode::kNotFound);
 }
 

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/codec_traits.h"
 #include "common/config/local_sgd.h"
+#include "common/model_spec.h"
 #include "common/optimizer_traits.h"
 
 namespace rubato {
@@ -44,54 +45,6 @@ void FillCluster(const Filler& filler, v1::ClusterConfig* cluster) {
   FILL(filler, "cluster", cluster, wait_timeout_seconds, 600);
   FILL(filler, "cluster", cluster, shared_memory, v1::ClusterConfig::AUTO);
   FILL(filler, "cluster", cluster, connections_per_server, 1);
-}
-
-// INITIALIZER_UNSPECIFIED has this meaning even where it is written.
-template <typename Layer>
-void FillInitializer(Layer* layer) {
-  if (layer->weight_initializer() == v1::INITIALIZER_UNSPECIFIED) layer->set_weight_initializer(v1::HE_NORMAL);
-}
-
-void FillLayers(const Filler& filler, const std::string& path,
-                google::protobuf::RepeatedPtrField<v1::LayerConfig>* layers);
-
-void FillResidual(const Filler& filler, const std::string& path, v1::ResidualLayer* residual) {
-  FillLayers(filler, path + ".layers", residual->mutable_layers());
-  if (residual->has_projection()) FILL(filler, path + ".projection", residual->mutable_projection(), stride, 1);
-}
-
-void FillLayer(const Filler& filler, const std::string& path, v1::LayerConfig* layer) {
-  switch (layer->kind_case()) {
-    case v1::LayerConfig::kLinear:
-      FillInitializer(layer->mutable_linear());
-      break;
-    case v1::LayerConfig::kConv2D:
-      FILL(filler, path + ".conv2d", layer->mutable_conv2d(), stride, 1);
-      FillInitializer(layer->mutable_conv2d());
-      break;
-    case v1::LayerConfig::kMaxPool2D:
-      FILL(filler, path + ".max_pool2d", layer->mutable_max_pool2d(), stride, layer->max_pool2d().window());
-      break;
-    case v1::LayerConfig::kAveragePool2D:
-      FILL(filler, path + ".average_pool2d", layer->mutable_average_pool2d(), stride, layer->average_pool2d().window());
-      break;
-    case v1::LayerConfig::kLayerNorm:
-      FILL(filler, path + ".layer_norm", layer->mutable_layer_norm(), epsilon, 1e-5);
-      break;
-    case v1::LayerConfig::kGroupNorm:
-      FILL(filler, path + ".group_norm", layer->mutable_group_norm(), epsilon, 1e-5);
-      break;
-    case v1::LayerConfig::kResidual:
-      FillResidual(filler, path + ".residual", layer->mutable_residual());
-      break;
-    default:
-      break;
-  }
-}
-
-void FillLayers(const Filler& filler, const std::string& path,
-                google::protobuf::RepeatedPtrField<v1::LayerConfig>* layers) {
-  for (int i = 0; i < layers->size(); ++i) FillLayer(filler, absl::StrCat(path, "[", i, "]"), layers->Mutable(i));
 }
 
 void FillData(const Filler& filler, int64_t examples_per_step, v1::DataConfig* data) {
@@ -157,7 +110,7 @@ void FillDefaults(const FieldPaths& written, v1::JobConfig* config) {
   const Filler filler(written);
   if (config->run_directory().empty()) config->set_run_directory(absl::StrCat("runs/", config->name()));
   FillCluster(filler, config->mutable_cluster());
-  FillLayers(filler, "model.layers", config->mutable_model()->mutable_layers());
+  FillLayerDefaults(config->mutable_model()->mutable_layers());
   FillOptimizer(filler, config->mutable_optimizer());
   FillConsistency(filler, config->mutable_consistency());
   FillData(filler, ExamplesPerStep(*config), config->mutable_data());

@@ -62,11 +62,11 @@ TEST(DefaultsTest, Fp16ScalesTheLoss) {
 TEST(DefaultsTest, FillsLayersInsideOfBlocks) {
   v1::JobConfig config;
   v1::ResidualLayer* residual = config.mutable_model()->add_layers()->mutable_residual();
-  residual->add_layers()->mutable_conv2d();
+  residual->add_layers()->mutable_conv2d()->set_stride(0);
   residual->add_layers()->mutable_residual()->add_layers()->mutable_group_norm();
   residual->mutable_projection();
   config.mutable_data()->mutable_cifar();
-  config = Filled(config, {"model.layers[0].residual.layers[0].conv2d.stride"});
+  config = Filled(config);
   const v1::ResidualLayer& filled = config.model().layers(0).residual();
   EXPECT_EQ(filled.layers(0).conv2d().stride(), 0);
   EXPECT_EQ(filled.layers(0).conv2d().weight_initializer(), v1::HE_NORMAL);

@@ -113,7 +113,7 @@ TEST(LoadTest, BinaryDataIsAnErrorNotACrash) {
 TEST(ConfigTextTest, ReadsBackAsTheSameConfig) {
   const v1::JobConfig config =
       Load({"optimizer.learning_rate=0.1234567890123456789", "optimizer.momentum=0", "compression.push.codec=TOP_K",
-            "compression.tensors[0]={tensor: 'last/*' pull {codec: FP16}}"});
+            "compression.tensors[0]={tensor: 'last.*' pull {codec: FP16}}"});
   absl::StatusOr<v1::JobConfig> again = ParseJobConfig(ConfigText(config), "text", {});
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->SerializeAsString(), config.SerializeAsString());

@@ -50,27 +50,6 @@ void ValidateCluster(const v1::ClusterConfig& cluster, ErrorList* errors) {
   errors->CheckInteger("cluster.connections_per_server", cluster.connections_per_server(), 1, 16);
 }
 
-// BuildModelSpec takes these zeros for absent fields; absent ones have their defaults by now, so they were written.
-void ValidateWrittenZeros(const std::string& path, const google::protobuf::RepeatedPtrField<v1::LayerConfig>& layers,
-                          ErrorList* errors) {
-  for (int i = 0; i < layers.size(); ++i) {
-    const v1::LayerConfig& layer = layers[i];
-    const std::string layer_path = absl::StrCat(path, "[", i, "].");
-    const auto check = [&](bool is_zero, const char* field, const char* allowed) {
-      if (is_zero) errors->Add(layer_path + field, "0", allowed);
-    };
-    const auto pool_is_zero = [](const v1::Pool2dLayer& pool) { return pool.window() != 0 && pool.stride() == 0; };
-    check(layer.has_conv2d() && layer.conv2d().stride() == 0, "conv2d.stride", "1 to 64");
-    check(layer.has_max_pool2d() && pool_is_zero(layer.max_pool2d()), "max_pool2d.stride", "1 to 64");
-    check(layer.has_average_pool2d() && pool_is_zero(layer.average_pool2d()), "average_pool2d.stride", "1 to 64");
-    check(layer.has_layer_norm() && layer.layer_norm().epsilon() == 0, "layer_norm.epsilon", "a number > 0");
-    check(layer.has_group_norm() && layer.group_norm().epsilon() == 0, "group_norm.epsilon", "a number > 0");
-    const v1::ResidualLayer& residual = layer.residual();
-    check(residual.has_projection() && residual.projection().stride() == 0, "residual.projection.stride", "1 to 64");
-    ValidateWrittenZeros(layer_path + "residual.layers", residual.layers(), errors);
-  }
-}
-
 void ValidateDevice(const v1::TrainingConfig& training, ErrorList* errors) {
   errors->CheckInteger("training.device_index", training.device_index(), 0, 1023);
   const v1::TrainingConfig::Device device = training.device();
@@ -173,7 +152,6 @@ absl::Status ValidateJobConfig(const v1::JobConfig& config) {
   ValidateCluster(config.cluster(), &errors);
   absl::StatusOr<ModelSpec> model = BuildModelSpec(config.model());
   if (!model.ok()) errors.AddLines(model.status().message());
-  ValidateWrittenZeros("model.layers", config.model().layers(), &errors);
   ValidateData(model.ok() ? &*model : nullptr, config, &errors);
   ValidateOptimizer(config.optimizer(), &errors);
   ValidateConsistency(config, &errors);

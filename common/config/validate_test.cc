@@ -152,16 +152,16 @@ TEST(ValidateTest, ChecksCompression) {
        "compression.push.fraction: value nan; allowed: more than 0, 1 or less"},
       {{"compression.push={codec: BF16 fraction: 0.5}"},
        "compression.push.fraction: value 0.5; allowed: absent unless the codec is TOP_K"},
-      {{"compression.tensors[0]={tensor: 'other/*' push {codec: INT8}}"},
-       "compression.tensors[0].tensor: value \"other/*\"; allowed: a tensor of the model (linear0/weight, "
-       "linear0/bias), "
+      {{"compression.tensors[0]={tensor: 'other.*' push {codec: INT8}}"},
+       "compression.tensors[0].tensor: value \"other.*\"; allowed: a tensor of the model (linear0.weight, "
+       "linear0.bias), "
        "or the beginning of names followed by '*'"},
       {{"compression.tensors[0]={push {codec: INT8}}"},
-       "compression.tensors[0].tensor: value \"\"; allowed: a tensor of the model (linear0/weight, linear0/bias), or "
+       "compression.tensors[0].tensor: value \"\"; allowed: a tensor of the model (linear0.weight, linear0.bias), or "
        "the beginning of names followed by '*'"},
   });
   EXPECT_EQ(ErrorOf({"compression.push={codec: TOP_K}", "compression.pull.codec=INT8",
-                     "compression.tensors[0]={tensor: 'linear0/bias' push {codec: NONE}}"}),
+                     "compression.tensors[0]={tensor: 'linear0.bias' push {codec: NONE}}"}),
             "");
 }
 
@@ -300,9 +300,9 @@ TEST(ValidateTest, ChecksLayersInsideOfBlocks) {
                          " } layers { linear { units: 0 } } projection { "
                          "stride: 0 } } }",
                      "model.input_shape[1]=8", "model.input_shape[2]=8"}),
-            "model.layers[0].residual.layers[1].linear.units: 0 is not in 1 to 1048576\n"
-            "model.layers[0].residual.projection.stride: value 0; allowed: 1 to 64\n"
-            "model.layers[0].residual.layers[0].conv2d.stride: value 0; allowed: 1 to 64");
+            "model.layers[0].residual.layers[0].conv2d.stride: value 0; allowed: 1 to 64\n"
+            "model.layers[0].residual.layers[1].linear.units: value 0; allowed: 1 to 1048576\n"
+            "model.layers[0].residual.projection.stride: value 0; allowed: 1 to 64");
 }
 
 TEST(ValidateTest, ChecksOptimizer) {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/status.h"
+#include "common/storage/safetensors_file.h"
 
 namespace rubato {
 
@@ -28,6 +29,15 @@ absl::Status CheckpointRestorer::ReadWorker(const std::string& directory, uint32
   RUBATO_ASSIGN_OR_RETURN(CheckpointPart part, ReadCheckpointPart(directory, v1::TaskId::WORKER, worker));
   RUBATO_RETURN_IF_ERROR(Annotate(Take(part), directory));
   return CheckFilled(directory);
+}
+
+absl::Status CheckpointRestorer::ReadSafetensors(const std::string& path) {
+  RUBATO_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::Open(path));
+  for (Slice& slice : slices_) {
+    RUBATO_RETURN_IF_ERROR(file.Read(slice.tensor, slice.offset, slice.length, slice.values));
+    slice.updates = 0;
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckpointRestorer::Take(const CheckpointPart& part) {

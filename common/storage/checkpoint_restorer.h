@@ -12,11 +12,12 @@
 
 namespace rubato {
 
-// Fills slices of tensors from a checkpoint, whatever slices its tasks had: for another number of servers, or another
-// size of chunks. Reads one part after another, so that no more than one is in memory. Not thread-safe.
+// Fills slices of tensors from a checkpoint or a safetensors file, whatever slices its tasks had: for another number of
+// servers, or another size of chunks. Reads one part after another, so that no more than one is in memory. Not
+// thread-safe.
 //
 //   CheckpointRestorer restorer;
-//   restorer.Add({"fc1/weight", {512, 784}, offset, length, values, {momentum}});
+//   restorer.Add({"fc1.weight", {512, 784}, offset, length, values, {momentum}});
 //   RUBATO_RETURN_IF_ERROR(restorer.ReadServers("runs/a/checkpoints/final"));
 //   ... restorer.slices()[0].updates ...
 class CheckpointRestorer {
@@ -41,6 +42,10 @@ class CheckpointRestorer {
   absl::Status ReadServers(const std::string& directory);
   // What the worker's error feedback had kept back. NotFound: it had nothing. Other errors as of ReadServers.
   absl::Status ReadWorker(const std::string& directory, uint32_t worker);
+
+  // Weights alone, by name, from a safetensors file that fits the model (SafetensorsFile::CheckFits): slots are left as
+  // they are, and no slice has had updates. Errors of SafetensorsFile::Open and Read.
+  absl::Status ReadSafetensors(const std::string& path);
 
   const std::vector<Slice>& slices() const { return slices_; }
 

@@ -104,5 +104,21 @@ TEST_F(CheckpointRestorerTest, WorkerWithoutAPartIsNotFound) {
   EXPECT_EQ(restorer_.ReadWorker(directory_, 0).code(), absl::StatusCode::kNotFound);
 }
 
+TEST_F(CheckpointRestorerTest, ASafetensorsFileHasWeightsAndNoState) {
+  const std::string path = JoinPath(directory_, "model.safetensors");
+  const std::string header = R"({"a":{"dtype":"F32","shape":[10],"data_offsets":[0,40]}})";
+  std::string bytes(8, '\0');
+  bytes[0] = static_cast<char>(header.size());
+  bytes += header;
+  bytes.append(reinterpret_cast<const char*>(weights_.data()), sizeof(float) * weights_.size());
+  ASSERT_TRUE(WriteFileAtomically(path, bytes).ok());
+  Add(0, 3);
+  Add(3, 10);
+  ASSERT_TRUE(restorer_.ReadSafetensors(path).ok());
+  EXPECT_EQ(read_, weights_);
+  EXPECT_EQ(read_slots_, std::vector<float>(10, -1));
+  EXPECT_EQ(restorer_.slices()[1].updates, 0);
+}
+
 }  // namespace
 }  // namespace rubato

@@ -68,10 +68,10 @@ class CheckpointTest : public testing::Test {
     return (*writer)->Finish(manifest);
   }
 
-  // a/weight [2, 5] split at 4 over two servers, a/bias [3].
+  // a.weight [2, 5] split at 4 over two servers, a.bias [3].
   void WriteGood() {
-    ASSERT_TRUE(WritePart(0, 2, {{2, "a/bias", {3}, 0, Values(3, 20)}, {0, "a/weight", {2, 5}, 0, Values(4, 0)}}).ok());
-    ASSERT_TRUE(WritePart(1, 2, {{1, "a/weight", {2, 5}, 4, Values(6, 4)}}).ok());
+    ASSERT_TRUE(WritePart(0, 2, {{2, "a.bias", {3}, 0, Values(3, 20)}, {0, "a.weight", {2, 5}, 0, Values(4, 0)}}).ok());
+    ASSERT_TRUE(WritePart(1, 2, {{1, "a.weight", {2, 5}, 4, Values(6, 4)}}).ok());
   }
 
   // Rewrites server 0's manifest.
@@ -101,7 +101,7 @@ TEST_F(CheckpointTest, AssemblesTensorsOverServersInModelOrder) {
   EXPECT_EQ(checkpoint->version_min, 100);
   EXPECT_EQ(checkpoint->version_max, 102);
   ASSERT_EQ(checkpoint->tensors.size(), 2u);
-  EXPECT_EQ(checkpoint->tensors[0].name, "a/weight");
+  EXPECT_EQ(checkpoint->tensors[0].name, "a.weight");
   EXPECT_EQ(checkpoint->tensors[0].shape, (std::vector<int64_t>{2, 5}));
   EXPECT_EQ(checkpoint->tensors[0].values, Values(10, 0));
   EXPECT_EQ(checkpoint->tensors[1].values, Values(3, 20));
@@ -196,7 +196,7 @@ TEST_F(CheckpointTest, DisagreeingShapesAreDataLoss) {
 
 TEST_F(CheckpointTest, PartsOfDifferentJobsAreDataLoss) {
   WriteGood();
-  ASSERT_TRUE(WritePart(1, 2, {{1, "a/weight", {2, 5}, 4, Values(6, 4)}}, "other").ok());
+  ASSERT_TRUE(WritePart(1, 2, {{1, "a.weight", {2, 5}, 4, Values(6, 4)}}, "other").ok());
   ExpectError(absl::StatusCode::kDataLoss, "for job 'other'");
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 TensorSpec Tensor(v1::Initializer initializer, int64_t fan_in, int64_t fan_out) {
   TensorSpec tensor;
-  tensor.name = "linear0/weight";
+  tensor.name = "linear0.weight";
   tensor.shape = {fan_out, fan_in};
   tensor.initializer = initializer;
   tensor.fan_in = fan_in;

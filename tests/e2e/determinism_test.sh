@@ -33,8 +33,8 @@ run two_workers --set cluster.workers=2 --set training.batch_size=32
 run one_worker --set cluster.workers=1 --set training.batch_size=64
 tests/e2e/compare_weights "$work/two_workers.safetensors" "$work/one_worker.safetensors" 1e-4
 
-"$rubato" export "$work/one" --at-step=0 --output="$work/initial.safetensors" >/dev/null
-"$rubato" export "$work/three" --at-step=0 --output="$work/initial3.safetensors" >/dev/null
+"$rubato" export "$work/one" --checkpoint=step0 --output="$work/initial.safetensors" >/dev/null
+"$rubato" export "$work/three" --checkpoint=step0 --output="$work/initial3.safetensors" >/dev/null
 cmp "$work/initial.safetensors" "$work/initial3.safetensors" || fail "the initial weights depend on the servers"
 ! cmp -s "$work/initial.safetensors" "$work/one.safetensors" || fail "training changed nothing"
 say passed

@@ -90,8 +90,8 @@ run residual_one residual --set cluster.servers=1
 run residual_two residual --set cluster.servers=2
 cmp "$work/residual_one.safetensors" "$work/residual_two.safetensors" || fail "residual: weights depend on the servers"
 learned residual_one 'accuracy > 0.6'
-strings -n 8 "$work/residual_one.safetensors" | sed -n 1p | finds 'block.shortcut_norm/gain' ||
-  fail "the export has no block.shortcut_norm/gain"
+strings -n 8 "$work/residual_one.safetensors" | sed -n 1p | finds 'block.shortcut_norm.weight' ||
+  fail "the export has no block.shortcut_norm.weight"
 
 run transformer_one transformer --set cluster.servers=1
 run transformer_two transformer --set cluster.servers=2

@@ -29,12 +29,12 @@ for mode in sync async; do
   for layer in hidden1 hidden2 classes; do
     for tensor in weight bias; do
       for kind in weights gradients; do
-        has "$run" "^scalar $kind/$layer/$tensor/norm [0-9]+ [0-9.e-]+$"
-        has "$run" "^histogram $kind/$layer/$tensor [1-9][0-9]* [0-9]+ 30$"
+        has "$run" "^scalar $kind/$layer[.]$tensor/norm [0-9]+ [0-9.e-]+$"
+        has "$run" "^histogram $kind/$layer[.]$tensor [1-9][0-9]* [0-9]+ 30$"
       done
     done
   done
-  has "$run" '^histogram weights/hidden2/weight [1-9][0-9]* 16384 30$'
+  has "$run" '^histogram weights/hidden2[.]weight [1-9][0-9]* 16384 30$'
   say "$mode: $(wc -l <"$run.events") values, of which $(grep -c ^histogram "$run.events") histograms"
 done
 

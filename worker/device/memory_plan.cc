@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -32,30 +33,6 @@ int64_t Product(int64_t a, int64_t b) {
 int64_t LabelElements(const ModelSpec& spec) {
   const bool classes = spec.loss == v1::ModelConfig::SOFTMAX_CROSS_ENTROPY;
   return classes ? spec.labels_per_example() : NumElements(spec.output);
-}
-
-int64_t LayerWorkspace(const WorkspaceRules& rules, const LayerSpec& layer, int64_t batch) {
-  switch (layer.config.kind_case()) {
-    case v1::LayerConfig::kConv2D: {
-      const v1::Conv2dLayer& config = layer.config.conv2d();
-      return Conv2dWorkspaceBytes(rules,
-                                  {.channels = layer.input[0],
-                                   .height = layer.input[1],
-                                   .width = layer.input[2],
-                                   .filters = config.filters(),
-                                   .kernel = config.kernel(),
-                                   .stride = config.stride(),
-                                   .padding = config.padding()},
-                                  batch);
-    }
-    case v1::LayerConfig::kAttention: {
-      const int64_t heads = layer.config.attention().heads();
-      return AttentionWorkspaceBytes(
-          rules, {.sequence = layer.output[0], .heads = heads, .head_width = layer.output[1] / heads}, batch);
-    }
-    default:
-      return 0;
-  }
 }
 
 // Adds what packing a tensor's gradient takes, of a device with memory of its own and of the host.
@@ -144,7 +121,7 @@ absl::StatusOr<MemoryPlan> PlanMemory(const v1::JobConfig& config, const ModelSp
                                       bool staged, int cards) {
   const int64_t batch = LargestPart(config.training(), cards);
   PlanningBackend backend(rules);
-  RUBATO_RETURN_IF_ERROR(Model::Create(spec, &backend, {.max_batch = batch}).status());
+  RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, Model::Create(spec, &backend, {.max_batch = batch}));
   MemoryPlan plan;
   int64_t tensors = 0;
   for (const TensorSpec& tensor : spec.tensors) {
@@ -157,9 +134,7 @@ absl::StatusOr<MemoryPlan> PlanMemory(const v1::JobConfig& config, const ModelSp
   // Of the batch that is computed with and of the next one.
   plan.inputs = 2 * (Rounded(input_bytes) + Rounded(label_bytes));
   plan.activations = backend.bytes() - plan.weights - plan.gradients - plan.inputs;
-  for (const LayerSpec& layer : spec.layers) {
-    plan.workspace = std::max(plan.workspace, LayerWorkspace(rules, layer, batch));
-  }
+  plan.workspace = model->WorkspaceBytes(rules);
   if (staged) {
     plan.staging = 2 * tensors + 2 * cards * (input_bytes + label_bytes);
     for (const TensorSpec& tensor : spec.tensors) AddPacking(config, rules, tensor, &plan);

@@ -5,7 +5,7 @@
 
 #include "common/status.h"
 
-namespace rubato {
+namespace rubato::worker {
 namespace {
 
 constexpr int64_t kElementBytes = 4;
@@ -60,4 +60,4 @@ absl::Status BatchMemory::Begin() {
   return absl::OkStatus();
 }
 
-}  // namespace rubato
+}  // namespace rubato::worker

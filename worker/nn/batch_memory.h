@@ -11,7 +11,7 @@
 #include "kernels/backend.h"
 #include "kernels/device_tensor.h"
 
-namespace rubato {
+namespace rubato::worker {
 
 // A device's memory for the inputs and labels of two batches: while one is computed with, the other is copied. Used by
 // one thread at a time, the backend's.
@@ -69,6 +69,6 @@ class BatchMemory {
   bool staged_ = false;
 };
 
-}  // namespace rubato
+}  // namespace rubato::worker
 
 #endif  // RUBATO_WORKER_NN_BATCH_MEMORY_H_

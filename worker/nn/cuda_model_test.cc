@@ -11,7 +11,7 @@
 #include "kernels/backend_cuda.h"
 #include "worker/nn/model_test_util.h"
 
-namespace rubato {
+namespace rubato::worker {
 namespace {
 
 constexpr int64_t kBatch = 6;
@@ -217,4 +217,4 @@ INSTANTIATE_TEST_SUITE_P(Models, CudaModelTest, testing::ValuesIn(kCases),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace
-}  // namespace rubato
+}  // namespace rubato::worker

@@ -4,7 +4,7 @@
 #include "common/random.h"
 #include "worker/nn/model_test_util.h"
 
-namespace rubato {
+namespace rubato::worker {
 namespace {
 
 // Fits `examples` by plain gradient descent, one batch after another, and returns the result on all of them.
@@ -90,4 +90,4 @@ TEST(FitTest, CnnLearnsTheDirectionOfABar) {
 }
 
 }  // namespace
-}  // namespace rubato
+}  // namespace rubato::worker

@@ -1,9 +1,12 @@
+#include <google/protobuf/text_format.h>
+
 #include <cmath>
+#include <set>
 
 #include "common/random.h"
 #include "worker/nn/model_test_util.h"
 
-namespace rubato {
+namespace rubato::worker {
 namespace {
 
 constexpr int64_t kExamples = 3;
@@ -153,8 +156,31 @@ TEST_P(GradientTest, BackwardMatchesCentralDifferences) {
   EXPECT_GT(largest_anywhere, 0.1);
 }
 
+// The kinds of layers in a list, also of those inside of others.
+void AddKinds(const google::protobuf::RepeatedPtrField<v1::LayerConfig>& layers,
+              std::set<v1::LayerConfig::KindCase>* kinds) {
+  for (const v1::LayerConfig& layer : layers) {
+    kinds->insert(layer.kind_case());
+    AddKinds(layer.residual().layers(), kinds);
+  }
+}
+
+TEST(GradientCasesTest, EveryKindOfLayerHasOne) {
+  std::set<v1::LayerConfig::KindCase> kinds;
+  for (const GradientCase& gradient_case : Cases()) {
+    v1::ModelConfig config;
+    ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(gradient_case.layers, &config)) << gradient_case.name;
+    AddKinds(config.layers(), &kinds);
+  }
+  const google::protobuf::OneofDescriptor* const kind = v1::LayerConfig::descriptor()->FindOneofByName("kind");
+  for (int i = 0; i < kind->field_count(); ++i) {
+    EXPECT_EQ(kinds.count(static_cast<v1::LayerConfig::KindCase>(kind->field(i)->number())), 1u)
+        << "no case of Cases() has a layer " << kind->field(i)->name();
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Layers, GradientTest, ::testing::ValuesIn(Cases()),
                          [](const ::testing::TestParamInfo<GradientCase>& info) { return info.param.name; });
 
 }  // namespace
-}  // namespace rubato
+}  // namespace rubato::worker

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
 
-namespace rubato {
+namespace rubato::worker {
 
 Model::Model(const ModelSpec& spec, Backend* backend, const Options& options)
     : spec_(spec),
@@ -47,6 +47,14 @@ absl::Status Model::Allocate() {
     ++context.position;
   }
   return AllocateBatch();
+}
+
+int64_t Model::WorkspaceBytes(const WorkspaceRules& rules) const {
+  int64_t bytes = 0;
+  for (const std::unique_ptr<Layer>& layer : layers_) {
+    if (layer != nullptr) bytes = std::max(bytes, layer->WorkspaceBytes(rules, options_.max_batch));
+  }
+  return bytes;
 }
 
 bool Model::SharesGradient(const LayerSpec& sum, int position) const {
@@ -335,4 +343,4 @@ absl::StatusOr<LossResult> Model::EvaluateBatch() {
   return AwaitLoss();
 }
 
-}  // namespace rubato
+}  // namespace rubato::worker

@@ -11,11 +11,11 @@
 #include "common/model_spec.h"
 #include "kernels/backend.h"
 #include "worker/nn/batch_memory.h"
-#include "worker/nn/layer.h"
+#include "worker/nn/layers/layer.h"
+#include "worker/nn/layers/residual_sum.h"
 #include "worker/nn/repeated_passes.h"
-#include "worker/nn/residual_sum.h"
 
-namespace rubato {
+namespace rubato::worker {
 
 // Of the examples of one batch.
 struct LossResult {
@@ -51,6 +51,8 @@ class Model {
 
   const ModelSpec& spec() const { return spec_; }
   int layers() const { return static_cast<int>(layers_.size()); }
+  // The most that any layer's operations take for themselves at a time.
+  int64_t WorkspaceBytes(const WorkspaceRules& rules) const;
 
   // float32, with the shape of ModelSpec::tensors[tensor].
   const DeviceTensor& weight(int tensor) const { return weights_[tensor]; }
@@ -154,6 +156,6 @@ class Model {
   int next_backward_ = -1;  // -1: none.
 };
 
-}  // namespace rubato
+}  // namespace rubato::worker
 
 #endif  // RUBATO_WORKER_NN_MODEL_H_

@@ -8,7 +8,7 @@
 #include "common/random.h"
 #include "worker/nn/model_test_util.h"
 
-namespace rubato {
+namespace rubato::worker {
 namespace {
 
 using ::testing::HasSubstr;
@@ -223,4 +223,4 @@ TEST(ModelTest, SameSeedGivesTheSameBits) {
 }
 
 }  // namespace
-}  // namespace rubato
+}  // namespace rubato::worker

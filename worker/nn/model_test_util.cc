@@ -6,7 +6,7 @@
 #include "kernels/backend_cpu.h"
 #include "kernels/optimizer/initializer.h"
 
-namespace rubato {
+namespace rubato::worker {
 
 TestModel::TestModel(const std::string& config, int64_t max_batch, uint64_t seed) {
   v1::ModelConfig model_config;
@@ -53,4 +53,4 @@ void TestModel::SgdStep(float learning_rate) {
   }
 }
 
-}  // namespace rubato
+}  // namespace rubato::worker

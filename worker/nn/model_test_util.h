@@ -10,12 +10,12 @@
 
 #include "worker/nn/model.h"
 
-namespace rubato {
+namespace rubato::worker {
 
 // A model on a CPU backend with initial weights, and what tests do with it. Errors fail the test.
 class TestModel {
  public:
-  // `config` is a ModelConfig as text. Also gives biases and gains random values.
+  // `config` is a ModelConfig as text. Also gives biases, and the weights of norms, random values.
   TestModel(const std::string& config, int64_t max_batch, uint64_t seed);
 
   Model& operator*() { return *model_; }
@@ -43,6 +43,6 @@ class TestModel {
     ASSERT_TRUE(assert_ok_status.ok()) << assert_ok_status; \
   } while (false)
 
-}  // namespace rubato
+}  // namespace rubato::worker
 
 #endif  // RUBATO_WORKER_NN_MODEL_TEST_UTIL_H_

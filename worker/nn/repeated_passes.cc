@@ -5,7 +5,7 @@
 
 #include "common/status.h"
 
-namespace rubato {
+namespace rubato::worker {
 namespace {
 
 // Two places for inputs, with gradients written or added to. More keys than these do not come back.
@@ -29,4 +29,4 @@ absl::StatusOr<DeviceTensor> RepeatedPasses::Run(Backend* backend, const Key& ke
   return known->result;
 }
 
-}  // namespace rubato
+}  // namespace rubato::worker

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/backend.h"
 
-namespace rubato {
+namespace rubato::worker {
 
 // The passes over one layer in one direction that a device has done before, and can do again by itself. One thread at a
 // time.
@@ -41,6 +41,6 @@ class RepeatedPasses {
   std::vector<Known> known_;
 };
 
-}  // namespace rubato
+}  // namespace rubato::worker
 
 #endif  // RUBATO_WORKER_NN_REPEATED_PASSES_H_

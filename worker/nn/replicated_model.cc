@@ -5,7 +5,7 @@
 
 #include "common/status.h"
 
-namespace rubato {
+namespace rubato::worker {
 
 int64_t ReplicatedModel::ExchangeElements(const ModelSpec& spec) {
   int64_t largest = 0;
@@ -102,4 +102,4 @@ absl::Status ReplicatedModel::BackwardLayer(int layer, bool accumulate, bool fin
   return absl::OkStatus();
 }
 
-}  // namespace rubato
+}  // namespace rubato::worker

@@ -11,7 +11,7 @@
 #include "kernels/backend.h"
 #include "worker/nn/model.h"
 
-namespace rubato {
+namespace rubato::worker {
 
 // A model and the device that it is on.
 struct Replica {
@@ -66,6 +66,6 @@ class ReplicatedModel {
   size_t next_exchange_ = 0;
 };
 
-}  // namespace rubato
+}  // namespace rubato::worker
 
 #endif  // RUBATO_WORKER_NN_REPLICATED_MODEL_H_

@@ -11,7 +11,7 @@
 #include "kernels/testing/deferred_backend.h"
 #include "worker/nn/model_test_util.h"
 
-namespace rubato {
+namespace rubato::worker {
 namespace {
 
 constexpr int64_t kInputs = 5, kClasses = 3, kLargest = 12;
@@ -186,4 +186,4 @@ TEST_P(ReplicatedModelTest, TheNextBatchIsCopiedBesideTheOneAtWork) {
 INSTANTIATE_TEST_SUITE_P(Replicas, ReplicatedModelTest, ::testing::Values(1, 2, 3, 5));
 
 }  // namespace
-}  // namespace rubato
+}  // namespace rubato::worker

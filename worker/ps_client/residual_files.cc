@@ -7,6 +7,7 @@
 #include "common/status.h"
 #include "common/storage/checkpoint.h"
 #include "common/storage/checkpoint_restorer.h"
+#include "common/storage/safetensors_file.h"
 
 namespace rubato::worker {
 namespace {
@@ -43,7 +44,8 @@ absl::StatusOr<bool> WriteResiduals(const std::string& directory, const v1::Task
 
 absl::StatusOr<bool> ReadResiduals(const std::string& directory, uint32_t index, const ModelSpec& spec,
                                    const v1::JobDescription& job, const Residuals& residuals) {
-  if (Empty(residuals)) return false;
+  // A safetensors file has weights alone.
+  if (Empty(residuals) || IsSafetensorsPath(directory)) return false;
   CheckpointRestorer restorer;
   for (size_t i = 0; i < residuals.size(); ++i) {
     if (residuals[i]->empty()) continue;

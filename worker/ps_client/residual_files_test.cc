@@ -7,14 +7,14 @@
 namespace rubato::worker {
 namespace {
 
-// A tensor "a/weight" [3, 4] in chunks of `length` elements, and a small one whose codec keeps nothing back.
+// A tensor "a.weight" [3, 4] in chunks of `length` elements, and a small one whose codec keeps nothing back.
 class ResidualFilesTest : public testing::Test {
  protected:
   ResidualFilesTest() {
     spec_.tensors.resize(2);
-    spec_.tensors[0].name = "a/weight";
+    spec_.tensors[0].name = "a.weight";
     spec_.tensors[0].shape = {3, 4};
-    spec_.tensors[1].name = "a/bias";
+    spec_.tensors[1].name = "a.bias";
     spec_.tensors[1].shape = {2};
     task_.set_role(v1::TaskId::WORKER);
     task_.set_index(1);
@@ -95,7 +95,17 @@ TEST_F(ResidualFilesTest, AnotherShapeIsNamed) {
   std::vector<std::vector<float>> kept = Kept(job, 0);
   const absl::Status status = ReadResiduals(directory_, 1, spec_, job, Pointers(kept)).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_NE(status.message().find("a/weight: shape [3, 4], the job's is [4, 3]"), absl::string_view::npos) << status;
+  EXPECT_NE(status.message().find("a.weight: shape [3, 4], the job's is [4, 3]"), absl::string_view::npos) << status;
+}
+
+TEST_F(ResidualFilesTest, ASafetensorsFileHasNone) {
+  const v1::JobDescription job = InChunksOf(5);
+  std::vector<std::vector<float>> kept = Kept(job, 7);
+  const std::vector<std::vector<float>> before = kept;
+  absl::StatusOr<bool> read = ReadResiduals("/any/model.safetensors", 1, spec_, job, Pointers(kept));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_FALSE(*read);
+  EXPECT_EQ(kept, before);
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ TEST_F(TensorReporterTest, DescribesWeightsAndGradientsOfEveryFewSteps) {
   EXPECT_THAT(Steps(), testing::ElementsAre(0, 2, 4));
   const v1::TensorReport& first = reports_[0];
   ASSERT_EQ(first.tensors_size(), 4);
-  EXPECT_EQ(first.tensors(0).tensor(), "only/weight");
+  EXPECT_EQ(first.tensors(0).tensor(), "only.weight");
   EXPECT_EQ(first.tensors(0).kind(), v1::TensorStatistics::WEIGHTS);
   EXPECT_EQ(first.tensors(0).elements(), 4);
   // The model begins with zeros.
