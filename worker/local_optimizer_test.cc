@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/random.h"
-#include "kernels/backend_cpu.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "kernels/testing/deferred_backend.h"
 
 namespace rubato::worker {

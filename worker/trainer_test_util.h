@@ -13,7 +13,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/trace/trace_recorder.h"
-#include "kernels/backend_cpu.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "worker/device_packer.h"
 #include "worker/model_memory.h"
 #include "worker/staged_parameters.h"

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/backend_cpu.h"
 #include "kernels/backend_cuda.h"
+#include "kernels/cpu/cpu_backend.h"
 
 namespace rubato::conformance {
 

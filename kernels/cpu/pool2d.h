@@ -1,5 +1,5 @@
-#ifndef RUBATO_KERNELS_POOL2D_CPU_H_
-#define RUBATO_KERNELS_POOL2D_CPU_H_
+#ifndef RUBATO_KERNELS_CPU_POOL2D_H_
+#define RUBATO_KERNELS_CPU_POOL2D_H_
 
 #include <cstdint>
 
@@ -16,4 +16,4 @@ void AveragePool2dBackward(const Pool2dGeometry& geometry, int64_t batch, const 
 
 }  // namespace rubato::cpu
 
-#endif  // RUBATO_KERNELS_POOL2D_CPU_H_
+#endif  // RUBATO_KERNELS_CPU_POOL2D_H_

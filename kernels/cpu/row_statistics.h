@@ -1,5 +1,5 @@
-#ifndef RUBATO_KERNELS_ROW_STATISTICS_H_
-#define RUBATO_KERNELS_ROW_STATISTICS_H_
+#ifndef RUBATO_KERNELS_CPU_ROW_STATISTICS_H_
+#define RUBATO_KERNELS_CPU_ROW_STATISTICS_H_
 
 #include <cstdint>
 
@@ -23,4 +23,4 @@ inline double Variance(const float* x, int64_t n, double mean) {
 
 }  // namespace rubato::cpu
 
-#endif  // RUBATO_KERNELS_ROW_STATISTICS_H_
+#endif  // RUBATO_KERNELS_CPU_ROW_STATISTICS_H_

@@ -1,4 +1,4 @@
-#include "kernels/conv2d_cpu.h"
+#include "kernels/cpu/conv2d.h"
 
 namespace rubato::cpu {
 

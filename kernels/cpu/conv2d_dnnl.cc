@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
-#include "kernels/conv2d_cpu.h"
-#include "kernels/openmp_threads.h"
+#include "kernels/cpu/conv2d.h"
+#include "kernels/cpu/openmp_threads.h"
 
 namespace rubato::cpu {
 namespace {

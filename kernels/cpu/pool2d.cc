@@ -1,4 +1,4 @@
-#include "kernels/pool2d_cpu.h"
+#include "kernels/cpu/pool2d.h"
 
 #include <cstring>
 

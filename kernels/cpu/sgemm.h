@@ -1,5 +1,5 @@
-#ifndef RUBATO_KERNELS_SGEMM_CPU_H_
-#define RUBATO_KERNELS_SGEMM_CPU_H_
+#ifndef RUBATO_KERNELS_CPU_SGEMM_H_
+#define RUBATO_KERNELS_CPU_SGEMM_H_
 
 #include <cstdint>
 
@@ -15,4 +15,4 @@ absl::Status Sgemm(int threads, bool transpose_a, bool transpose_b, int64_t m, i
 
 }  // namespace rubato::cpu
 
-#endif  // RUBATO_KERNELS_SGEMM_CPU_H_
+#endif  // RUBATO_KERNELS_CPU_SGEMM_H_

@@ -1,9 +1,9 @@
-#include "kernels/group_norm_cpu.h"
+#include "kernels/cpu/group_norm.h"
 
 #include <cmath>
 #include <vector>
 
-#include "kernels/row_statistics.h"
+#include "kernels/cpu/row_statistics.h"
 
 namespace rubato::cpu {
 namespace {

@@ -1,5 +1,5 @@
-#ifndef RUBATO_KERNELS_EMBEDDING_CPU_H_
-#define RUBATO_KERNELS_EMBEDDING_CPU_H_
+#ifndef RUBATO_KERNELS_CPU_EMBEDDING_H_
+#define RUBATO_KERNELS_CPU_EMBEDDING_H_
 
 #include <cstdint>
 
@@ -12,4 +12,4 @@ void EmbedBackward(const int32_t* indices, int64_t n, const float* dy, int64_t e
 
 }  // namespace rubato::cpu
 
-#endif  // RUBATO_KERNELS_EMBEDDING_CPU_H_
+#endif  // RUBATO_KERNELS_CPU_EMBEDDING_H_

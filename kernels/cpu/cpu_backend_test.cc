@@ -1,4 +1,4 @@
-#include "kernels/backend_cpu.h"
+#include "kernels/cpu/cpu_backend.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

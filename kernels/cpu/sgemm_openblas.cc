@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/sgemm_cpu.h"
+#include "kernels/cpu/sgemm.h"
 
 namespace rubato::cpu {
 

@@ -1,5 +1,5 @@
-#ifndef RUBATO_KERNELS_LAYER_NORM_CPU_H_
-#define RUBATO_KERNELS_LAYER_NORM_CPU_H_
+#ifndef RUBATO_KERNELS_CPU_LAYER_NORM_H_
+#define RUBATO_KERNELS_CPU_LAYER_NORM_H_
 
 #include <cstdint>
 
@@ -15,4 +15,4 @@ void LayerNormBackward(int64_t rows, int64_t columns, const float* x, const floa
 
 }  // namespace rubato::cpu
 
-#endif  // RUBATO_KERNELS_LAYER_NORM_CPU_H_
+#endif  // RUBATO_KERNELS_CPU_LAYER_NORM_H_

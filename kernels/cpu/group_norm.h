@@ -1,5 +1,5 @@
-#ifndef RUBATO_KERNELS_GROUP_NORM_CPU_H_
-#define RUBATO_KERNELS_GROUP_NORM_CPU_H_
+#ifndef RUBATO_KERNELS_CPU_GROUP_NORM_H_
+#define RUBATO_KERNELS_CPU_GROUP_NORM_H_
 
 #include <cstdint>
 
@@ -20,4 +20,4 @@ void GroupNormBackward(const GroupNormSizes& sizes, const float* x, const float*
 
 }  // namespace rubato::cpu
 
-#endif  // RUBATO_KERNELS_GROUP_NORM_CPU_H_
+#endif  // RUBATO_KERNELS_CPU_GROUP_NORM_H_

@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "common/status.h"
-#include "kernels/conv2d_cpu.h"
-#include "kernels/sgemm_cpu.h"
+#include "kernels/cpu/conv2d.h"
+#include "kernels/cpu/sgemm.h"
 
 namespace rubato::cpu {
 namespace {

@@ -1,9 +1,9 @@
-#include "kernels/loss_cpu.h"
+#include "kernels/cpu/loss.h"
 
 #include <cmath>
 #include <vector>
 
-#include "kernels/vector_math.h"
+#include "kernels/cpu/vector_math.h"
 
 namespace rubato::cpu {
 

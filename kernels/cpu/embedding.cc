@@ -1,4 +1,4 @@
-#include "kernels/embedding_cpu.h"
+#include "kernels/cpu/embedding.h"
 
 #include <algorithm>
 

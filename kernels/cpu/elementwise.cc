@@ -1,4 +1,4 @@
-#include "kernels/elementwise_cpu.h"
+#include "kernels/cpu/elementwise.h"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/random.h"
-#include "kernels/vector_math.h"
+#include "kernels/cpu/vector_math.h"
 
 // `omp simd` promises that the iterations of a loop are independent, also where output and input are the same array,
 // which __restrict would forbid.

@@ -1,11 +1,11 @@
-#include "kernels/attention_cpu.h"
+#include "kernels/cpu/attention.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "common/status.h"
-#include "kernels/sgemm_cpu.h"
-#include "kernels/vector_math.h"
+#include "kernels/cpu/sgemm.h"
+#include "kernels/cpu/vector_math.h"
 
 namespace rubato::cpu {
 namespace {

@@ -1,5 +1,5 @@
-#ifndef RUBATO_KERNELS_ELEMENTWISE_CPU_H_
-#define RUBATO_KERNELS_ELEMENTWISE_CPU_H_
+#ifndef RUBATO_KERNELS_CPU_ELEMENTWISE_H_
+#define RUBATO_KERNELS_CPU_ELEMENTWISE_H_
 
 #include <cstdint>
 
@@ -24,4 +24,4 @@ void Dropout(const DropoutMask& mask, const float* x, int64_t n, float* y);
 
 }  // namespace rubato::cpu
 
-#endif  // RUBATO_KERNELS_ELEMENTWISE_CPU_H_
+#endif  // RUBATO_KERNELS_CPU_ELEMENTWISE_H_

@@ -1,5 +1,5 @@
-#ifndef RUBATO_KERNELS_LOSS_CPU_H_
-#define RUBATO_KERNELS_LOSS_CPU_H_
+#ifndef RUBATO_KERNELS_CPU_LOSS_H_
+#define RUBATO_KERNELS_CPU_LOSS_H_
 
 #include <cstdint>
 
@@ -14,4 +14,4 @@ void MeanSquaredError(int64_t rows, int64_t columns, const float* outputs, const
 
 }  // namespace rubato::cpu
 
-#endif  // RUBATO_KERNELS_LOSS_CPU_H_
+#endif  // RUBATO_KERNELS_CPU_LOSS_H_

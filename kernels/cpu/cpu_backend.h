@@ -1,5 +1,5 @@
-#ifndef RUBATO_KERNELS_BACKEND_CPU_H_
-#define RUBATO_KERNELS_BACKEND_CPU_H_
+#ifndef RUBATO_KERNELS_CPU_CPU_BACKEND_H_
+#define RUBATO_KERNELS_CPU_CPU_BACKEND_H_
 
 #include <cstddef>
 #include <functional>
@@ -29,4 +29,4 @@ absl::StatusOr<std::unique_ptr<Backend>> CreateCpuBackend(const CpuBackendOption
 
 }  // namespace rubato
 
-#endif  // RUBATO_KERNELS_BACKEND_CPU_H_
+#endif  // RUBATO_KERNELS_CPU_CPU_BACKEND_H_

@@ -1,8 +1,8 @@
 #include <dnnl.h>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/openmp_threads.h"
-#include "kernels/sgemm_cpu.h"
+#include "kernels/cpu/openmp_threads.h"
+#include "kernels/cpu/sgemm.h"
 
 namespace rubato::cpu {
 

@@ -1,4 +1,4 @@
-#include "kernels/backend_cpu.h"
+#include "kernels/cpu/cpu_backend.h"
 
 #include <unistd.h>
 
@@ -10,18 +10,18 @@
 #include "absl/strings/str_cat.h"
 #include "common/available_memory.h"
 #include "common/status.h"
-#include "kernels/attention_cpu.h"
 #include "kernels/check_arguments.h"
-#include "kernels/conv2d_cpu.h"
-#include "kernels/cpu_buffer.h"
-#include "kernels/elementwise_cpu.h"
-#include "kernels/embedding_cpu.h"
-#include "kernels/group_norm_cpu.h"
-#include "kernels/layer_norm_cpu.h"
-#include "kernels/loss_cpu.h"
+#include "kernels/cpu/attention.h"
+#include "kernels/cpu/buffer.h"
+#include "kernels/cpu/conv2d.h"
+#include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/embedding.h"
+#include "kernels/cpu/group_norm.h"
+#include "kernels/cpu/layer_norm.h"
+#include "kernels/cpu/loss.h"
+#include "kernels/cpu/pool2d.h"
+#include "kernels/cpu/sgemm.h"
 #include "kernels/optimizer/reduce_and_apply.h"
-#include "kernels/pool2d_cpu.h"
-#include "kernels/sgemm_cpu.h"
 
 namespace rubato {
 namespace {

@@ -1,5 +1,5 @@
-#ifndef RUBATO_KERNELS_ATTENTION_CPU_H_
-#define RUBATO_KERNELS_ATTENTION_CPU_H_
+#ifndef RUBATO_KERNELS_CPU_ATTENTION_H_
+#define RUBATO_KERNELS_CPU_ATTENTION_H_
 
 #include <cstdint>
 #include <vector>
@@ -38,4 +38,4 @@ class Attention {
 
 }  // namespace rubato::cpu
 
-#endif  // RUBATO_KERNELS_ATTENTION_CPU_H_
+#endif  // RUBATO_KERNELS_CPU_ATTENTION_H_

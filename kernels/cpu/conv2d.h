@@ -1,5 +1,5 @@
-#ifndef RUBATO_KERNELS_CONV2D_CPU_H_
-#define RUBATO_KERNELS_CONV2D_CPU_H_
+#ifndef RUBATO_KERNELS_CPU_CONV2D_H_
+#define RUBATO_KERNELS_CPU_CONV2D_H_
 
 #include <cstdint>
 #include <memory>
@@ -31,4 +31,4 @@ std::unique_ptr<Conv2d> NewConv2d(int threads);
 
 }  // namespace rubato::cpu
 
-#endif  // RUBATO_KERNELS_CONV2D_CPU_H_
+#endif  // RUBATO_KERNELS_CPU_CONV2D_H_

@@ -1,4 +1,4 @@
-#include "kernels/vector_math.h"
+#include "kernels/cpu/vector_math.h"
 
 #include <gtest/gtest.h>
 

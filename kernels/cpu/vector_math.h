@@ -1,5 +1,5 @@
-#ifndef RUBATO_KERNELS_VECTOR_MATH_H_
-#define RUBATO_KERNELS_VECTOR_MATH_H_
+#ifndef RUBATO_KERNELS_CPU_VECTOR_MATH_H_
+#define RUBATO_KERNELS_CPU_VECTOR_MATH_H_
 
 #include <bit>
 #include <cstdint>
@@ -58,4 +58,4 @@ inline float NormalCdf(float x) {
 
 }  // namespace rubato::cpu
 
-#endif  // RUBATO_KERNELS_VECTOR_MATH_H_
+#endif  // RUBATO_KERNELS_CPU_VECTOR_MATH_H_
