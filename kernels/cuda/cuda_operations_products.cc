@@ -1,8 +1,7 @@
 #include <algorithm>
 
 #include "common/status.h"
-#include "kernels/check_arguments.h"
-#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/cuda_operations.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/reduction.h"
 #include "kernels/cuda/unfold.h"
@@ -17,15 +16,14 @@ int64_t OutputElements(const Conv2dGeometry& g) { return g.filters * Positions(g
 
 }  // namespace
 
-absl::StatusOr<void*> CudaBackend::NewOperand(Work& work, int64_t n) {
+absl::StatusOr<void*> CudaOperations::NewOperand(Work& work, int64_t n) {
   RUBATO_ASSIGN_OR_RETURN(char* memory, work.Scratch<char>(n * ElementBytes(type_)));
   return static_cast<void*>(memory);
 }
 
-absl::Status CudaBackend::Gemm(bool transpose_a, bool transpose_b, float alpha, const DeviceTensor& a,
-                               const DeviceTensor& b, float beta, const DeviceTensor& c) {
-  GemmSizes sizes;
-  RUBATO_RETURN_IF_ERROR(CheckGemm(type_, transpose_a, transpose_b, a, b, c, sizes));
+absl::Status CudaOperations::Gemm(bool transpose_a, bool transpose_b, float alpha, const DeviceTensor& a,
+                                  const DeviceTensor& b, float beta, const DeviceTensor& c) {
+  const GemmSizes sizes(transpose_a, transpose_b, a, b);
   if (c.elements() == 0) return absl::OkStatus();
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&a, &b}, {&c}));
   if (sizes.k == 0) return cuda::Scale(work.stream(), c.type(), beta, c.elements(), OutBytes(c));
@@ -35,10 +33,8 @@ absl::Status CudaBackend::Gemm(bool transpose_a, bool transpose_b, float alpha, 
                            {.data = OutBytes(c), .type = c.type(), .columns = c.columns()});
 }
 
-absl::Status CudaBackend::Linear(const DeviceTensor& x, const DeviceTensor& weight, const DeviceTensor& bias,
-                                 const DeviceTensor& y) {
-  RUBATO_RETURN_IF_ERROR(CheckLinear(type_, "Linear", x, weight, bias, y));
-  if (y.elements() == 0) return absl::OkStatus();
+absl::Status CudaOperations::Linear(const DeviceTensor& x, const DeviceTensor& weight, const DeviceTensor& bias,
+                                    const DeviceTensor& y) {
   if (x.elements() == 0 || bias.empty()) {
     RUBATO_RETURN_IF_ERROR(Gemm(false, true, 1, x, weight, 0, y));
     return bias.empty() ? absl::OkStatus() : AddBias(bias, y);
@@ -66,15 +62,9 @@ absl::Status CudaBackend::Linear(const DeviceTensor& x, const DeviceTensor& weig
 }
 
 // dweight [units, inputs] = dy^T x, and dx [n, inputs] = dy weight.
-absl::Status CudaBackend::LinearBackward(const DeviceTensor& x, const DeviceTensor& weight, const DeviceTensor& dy,
-                                         bool accumulate, const DeviceTensor& dx, const DeviceTensor& dweight,
-                                         const DeviceTensor& dbias) {
-  RUBATO_RETURN_IF_ERROR(CheckLinearBackward(type_, x, weight, dy, dx, dweight, dbias));
-  if (x.rows() == 0) {
-    if (accumulate) return absl::OkStatus();
-    RUBATO_RETURN_IF_ERROR(Fill(0, dweight));
-    return dbias.empty() ? absl::OkStatus() : Fill(0, dbias);
-  }
+absl::Status CudaOperations::LinearBackward(const DeviceTensor& x, const DeviceTensor& weight, const DeviceTensor& dy,
+                                            bool accumulate, const DeviceTensor& dx, const DeviceTensor& dweight,
+                                            const DeviceTensor& dbias) {
   bool summed = false;
   if (!dbias.empty() && dweight.elements() > 0) {
     RUBATO_ASSIGN_OR_RETURN(summed, MultiplySumRows(x, dy, accumulate, dweight, dbias));
@@ -86,8 +76,8 @@ absl::Status CudaBackend::LinearBackward(const DeviceTensor& x, const DeviceTens
   return dx.empty() ? absl::OkStatus() : Gemm(false, false, 1, dy, weight, 0, dx);
 }
 
-absl::StatusOr<bool> CudaBackend::MultiplySumRows(const DeviceTensor& x, const DeviceTensor& dy, bool accumulate,
-                                                  const DeviceTensor& dweight, const DeviceTensor& dbias) {
+absl::StatusOr<bool> CudaOperations::MultiplySumRows(const DeviceTensor& x, const DeviceTensor& dy, bool accumulate,
+                                                     const DeviceTensor& dweight, const DeviceTensor& dbias) {
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x, &dy}, {&dweight, &dbias}));
   CublasLt::LinearGradient gradient = {
       .sizes = {.rows = x.rows(), .inputs = dweight.columns(), .units = dweight.rows()},
@@ -108,15 +98,14 @@ absl::StatusOr<bool> CudaBackend::MultiplySumRows(const DeviceTensor& x, const D
   return true;
 }
 
-absl::StatusOr<bool> CudaBackend::UsesCudnn(const Conv2dGeometry& g, int64_t images) {
+absl::StatusOr<bool> CudaOperations::UsesCudnn(const Conv2dGeometry& g, int64_t images) {
   if (cudnn_ == nullptr) return false;
   return cudnn_->CanDo(g, images, kCudnnBytes + Conv2dWorkspaceBytes(workspace_, g, images));
 }
 
 // y of each image [filters, positions] = weight [filters, taps] * its columns [taps, positions].
-absl::Status CudaBackend::Conv2d(const Conv2dGeometry& g, const DeviceTensor& x, const DeviceTensor& weight,
-                                 const DeviceTensor& y) {
-  RUBATO_RETURN_IF_ERROR(CheckConv2d(type_, type_, g, x, weight, y));
+absl::Status CudaOperations::Conv2d(const Conv2dGeometry& g, const DeviceTensor& x, const DeviceTensor& weight,
+                                    const DeviceTensor& y) {
   if (y.elements() == 0) return absl::OkStatus();
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x, &weight}, {&y}));
   RUBATO_ASSIGN_OR_RETURN(const bool uses_cudnn, UsesCudnn(g, x.rows()));
@@ -143,9 +132,8 @@ absl::Status CudaBackend::Conv2d(const Conv2dGeometry& g, const DeviceTensor& x,
 }
 
 // The columns of each image [taps, positions] = weight^T * its dy [filters, positions], folded.
-absl::Status CudaBackend::Conv2dBackwardData(const Conv2dGeometry& g, const DeviceTensor& dy,
-                                             const DeviceTensor& weight, const DeviceTensor& dx) {
-  RUBATO_RETURN_IF_ERROR(CheckConv2d(type_, type_, g, dx, weight, dy));
+absl::Status CudaOperations::Conv2dBackwardData(const Conv2dGeometry& g, const DeviceTensor& dy,
+                                                const DeviceTensor& weight, const DeviceTensor& dx) {
   if (dx.elements() == 0) return absl::OkStatus();
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&dy, &weight}, {&dx}));
   if (dy.elements() == 0) return cuda::Fill(work.stream(), type_, 0, dx.elements(), OutBytes(dx));
@@ -171,9 +159,9 @@ absl::Status CudaBackend::Conv2dBackwardData(const Conv2dGeometry& g, const Devi
 }
 
 // cuDNN writes the gradient in the type of the images.
-absl::StatusOr<bool> CudaBackend::CudnnBackwardWeight(Work& work, const Conv2dGeometry& g, const DeviceTensor& x,
-                                                      const DeviceTensor& dy, bool accumulate,
-                                                      const DeviceTensor& dweight) {
+absl::StatusOr<bool> CudaOperations::CudnnBackwardWeight(Work& work, const Conv2dGeometry& g, const DeviceTensor& x,
+                                                         const DeviceTensor& dy, bool accumulate,
+                                                         const DeviceTensor& dweight) {
   if (type_ == ElementType::kFloat32) {
     return cudnn_->BackwardWeight(work, g, x.rows(), InBytes(x), InBytes(dy), accumulate, OutBytes(dweight));
   }
@@ -188,9 +176,9 @@ absl::StatusOr<bool> CudaBackend::CudnnBackwardWeight(Work& work, const Conv2dGe
 }
 
 // dweight [filters, taps] = dy [filters, images * positions] * columns^T.
-absl::Status CudaBackend::Conv2dBackwardWeight(const Conv2dGeometry& g, const DeviceTensor& x, const DeviceTensor& dy,
-                                               bool accumulate, const DeviceTensor& dweight) {
-  RUBATO_RETURN_IF_ERROR(CheckConv2d(type_, ElementType::kFloat32, g, x, dweight, dy));
+absl::Status CudaOperations::Conv2dBackwardWeight(const Conv2dGeometry& g, const DeviceTensor& x,
+                                                  const DeviceTensor& dy, bool accumulate,
+                                                  const DeviceTensor& dweight) {
   if (dweight.elements() == 0) return absl::OkStatus();
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x, &dy}, {&dweight}));
   if (x.rows() == 0) {

@@ -1,11 +1,11 @@
 #include <cuda_runtime_api.h>
 
 #include "absl/strings/str_cat.h"
+#include "common/proto_enum.h"
 #include "common/status.h"
-#include "kernels/check_arguments.h"
 #include "kernels/codec/layout.h"
 #include "kernels/cuda/check.h"
-#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/cuda_operations.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/encode.h"
 #include "kernels/cuda/format.h"
@@ -23,24 +23,64 @@ LayerNormShape LayerNormShapeOf(const DeviceTensor& x) {
 }
 
 GroupNormShape GroupNormShapeOf(int64_t groups, const DeviceTensor& x) {
-  const int64_t channels = x.shape()[1];
-  return {.type = x.type(),
-          .batch = x.rows(),
-          .channels = channels,
-          .groups = groups,
-          .inner = channels == 0 ? 0 : x.columns() / channels};
+  return {.type = x.type(), .batch = x.rows(), .channels = x.shape()[1], .groups = groups, .inner = ChannelElements(x)};
+}
+
+ElementType TypeFor(MatrixPrecision precision) {
+  switch (precision) {
+    case MatrixPrecision::kFloat32:
+    case MatrixPrecision::kTf32:
+      return ElementType::kFloat32;
+    case MatrixPrecision::kBf16:
+      return ElementType::kBfloat16;
+    case MatrixPrecision::kFp16:
+      return ElementType::kFloat16;
+  }
+  return ElementType::kFloat32;
+}
+
+// What libraries load when they are first used, and graphs.
+constexpr int64_t kLoadedBytes = int64_t{512} << 20;
+
+WorkspaceRules WorkspaceFor(const CudaBackendOptions& options, ElementType type, int64_t cudnn_bytes) {
+  return {.activation_type = type,
+          .fixed_bytes = Cublas::kWorkspaceBytes + CublasLt::kWorkspaceBytes + cudnn_bytes + kLoadedBytes,
+          .gathered_bytes = ElementBytes(type),
+          .unfolded_elements = options.workspace_elements,
+          .score_elements = options.workspace_elements,
+          .fused_attention = options.fused_attention && type != ElementType::kFloat32,
+          // EncodeTopK: keys and indices, before and after they are sorted, and as much again for the sort.
+          .top_k_bytes = 24};
 }
 
 }  // namespace
 
-absl::Status CudaBackend::Fill(float value, const DeviceTensor& y) {
-  RUBATO_RETURN_IF_ERROR(CheckActivation("Fill", "y", y));
+CudaOperations::CudaOperations(const CudaBackendOptions& options, DeviceContext* context)
+    : context_(context),
+      type_(TypeFor(options.precision)),
+      workspace_(WorkspaceFor(options, type_, options.cudnn ? kCudnnBytes : 0)) {}
+
+absl::StatusOr<std::unique_ptr<CudaOperations>> CudaOperations::Create(const CudaBackendOptions& options,
+                                                                       DeviceContext* context) {
+  std::unique_ptr<CudaOperations> operations(new CudaOperations(options, context));
+  const Stream stream = context->streams()->stream(kCompute);
+  RUBATO_ASSIGN_OR_RETURN(operations->cublas_, Cublas::Create(stream, context->pool(), options.precision));
+  RUBATO_ASSIGN_OR_RETURN(operations->cublas_lt_, CublasLt::Create(options.precision));
+  if (!options.cudnn) return operations;
+  absl::StatusOr<std::unique_ptr<Cudnn>> cudnn = Cudnn::Create(stream, options.precision);
+  if (!cudnn.ok() && !absl::IsFailedPrecondition(cudnn.status())) return cudnn.status();
+  if (cudnn.ok()) operations->cudnn_ = *std::move(cudnn);
+  return operations;
+}
+
+std::string CudaOperations::Libraries() const { return cudnn_ == nullptr ? "" : cudnn_->Name(); }
+
+absl::Status CudaOperations::Fill(float value, const DeviceTensor& y) {
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({}, {&y}));
   return cuda::Fill(work.stream(), y.type(), value, y.elements(), OutBytes(y));
 }
 
-absl::Status CudaBackend::Copy(const DeviceTensor& x, const DeviceTensor& y) {
-  RUBATO_RETURN_IF_ERROR(CheckCopy(x, y));
+absl::Status CudaOperations::Copy(const DeviceTensor& x, const DeviceTensor& y) {
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x}, {&y}));
   if (x.type() != y.type()) {
     return Convert(work.stream(), x.type(), InBytes(x), x.elements(), y.type(), OutBytes(y));
@@ -51,109 +91,89 @@ absl::Status CudaBackend::Copy(const DeviceTensor& x, const DeviceTensor& y) {
   return absl::OkStatus();
 }
 
-absl::Status CudaBackend::Add(const DeviceTensor& a, const DeviceTensor& b, const DeviceTensor& y) {
-  RUBATO_RETURN_IF_ERROR(CheckSame("Add", "b", b, "a", a));
-  RUBATO_RETURN_IF_ERROR(CheckSame("Add", "y", y, "a", a));
+absl::Status CudaOperations::Add(const DeviceTensor& a, const DeviceTensor& b, const DeviceTensor& y) {
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&a, &b}, {&y}));
   return cuda::Add(work.stream(), a.type(), InBytes(a), InBytes(b), a.elements(), OutBytes(y));
 }
 
-absl::Status CudaBackend::Axpy(float alpha, const DeviceTensor& x, const DeviceTensor& y) {
-  RUBATO_RETURN_IF_ERROR(CheckSame("Axpy", "y", y, "x", x));
+absl::Status CudaOperations::Axpy(float alpha, const DeviceTensor& x, const DeviceTensor& y) {
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x}, {&y}));
   return cuda::Axpy(work.stream(), x.type(), alpha, InBytes(x), x.elements(), OutBytes(y));
 }
 
-absl::Status CudaBackend::Scale(float factor, const DeviceTensor& y) {
-  RUBATO_RETURN_IF_ERROR(CheckActivation("Scale", "y", y));
+absl::Status CudaOperations::Scale(float factor, const DeviceTensor& y) {
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({}, {&y}));
   return cuda::Scale(work.stream(), y.type(), factor, y.elements(), OutBytes(y));
 }
 
-absl::Status CudaBackend::SumOfSquares(const DeviceTensor& x, bool accumulate, const DeviceTensor& sum) {
-  RUBATO_RETURN_IF_ERROR(CheckFloat("SumOfSquares", "x", x));
-  RUBATO_RETURN_IF_ERROR(CheckSum("SumOfSquares", "sum", sum));
+absl::Status CudaOperations::SumOfSquares(const DeviceTensor& x, bool accumulate, const DeviceTensor& sum) {
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x}, {&sum}));
   return cuda::SumOfSquares(work, In(x), x.elements(), accumulate, sum.data<double>());
 }
 
-absl::Status CudaBackend::ScaleToNorm(float max_norm, const DeviceTensor& sum_of_squares, const DeviceTensor& y) {
-  RUBATO_RETURN_IF_ERROR(CheckScaleToNorm(max_norm, sum_of_squares, y));
+absl::Status CudaOperations::ScaleToNorm(float max_norm, const DeviceTensor& sum_of_squares, const DeviceTensor& y) {
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&sum_of_squares}, {&y}));
   return cuda::ScaleToNorm(work.stream(), max_norm, sum_of_squares.data<const double>(), y.elements(), Out(y));
 }
 
-absl::Status CudaBackend::AddBias(const DeviceTensor& bias, const DeviceTensor& y) {
-  RUBATO_RETURN_IF_ERROR(CheckBias("AddBias", bias, y));
+absl::Status CudaOperations::AddBias(const DeviceTensor& bias, const DeviceTensor& y) {
   if (y.elements() == 0) return absl::OkStatus();
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&bias}, {&y}));
-  const int64_t channels = bias.elements();
-  return cuda::AddBias(work.stream(), y.type(), In(bias), y.rows(), channels, y.columns() / channels, OutBytes(y));
+  return cuda::AddBias(work.stream(), y.type(), In(bias), y.rows(), bias.elements(), ChannelElements(y), OutBytes(y));
 }
 
-absl::Status CudaBackend::BiasGradient(const DeviceTensor& dy, bool accumulate, const DeviceTensor& dbias) {
-  RUBATO_RETURN_IF_ERROR(CheckBias("BiasGradient", dbias, dy));
-  const int64_t channels = dbias.elements();
-  if (channels == 0) return absl::OkStatus();
+absl::Status CudaOperations::BiasGradient(const DeviceTensor& dy, bool accumulate, const DeviceTensor& dbias) {
+  if (dbias.elements() == 0) return absl::OkStatus();
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&dy}, {&dbias}));
-  return cuda::BiasGradient(work, dy.type(), InBytes(dy), dy.rows(), channels, dy.columns() / channels, accumulate,
+  return cuda::BiasGradient(work, dy.type(), InBytes(dy), dy.rows(), dbias.elements(), ChannelElements(dy), accumulate,
                             Out(dbias));
 }
 
-absl::Status CudaBackend::MaxPool2d(const Pool2dGeometry& geometry, const DeviceTensor& x, const DeviceTensor& y,
-                                    const DeviceTensor& argmax) {
-  RUBATO_RETURN_IF_ERROR(CheckPool2d(geometry, x, y, &argmax));
+absl::Status CudaOperations::MaxPool2d(const Pool2dGeometry& geometry, const DeviceTensor& x, const DeviceTensor& y,
+                                       const DeviceTensor& argmax) {
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x}, {&y, &argmax}));
   return cuda::MaxPool2d(work.stream(), x.type(), geometry, x.rows(), InBytes(x), OutBytes(y), argmax.data<int32_t>());
 }
 
-absl::Status CudaBackend::MaxPool2dBackward(const Pool2dGeometry& geometry, const DeviceTensor& dy,
-                                            const DeviceTensor& argmax, const DeviceTensor& dx) {
-  RUBATO_RETURN_IF_ERROR(CheckPool2d(geometry, dx, dy, &argmax));
+absl::Status CudaOperations::MaxPool2dBackward(const Pool2dGeometry& geometry, const DeviceTensor& dy,
+                                               const DeviceTensor& argmax, const DeviceTensor& dx) {
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&dy, &argmax}, {&dx}));
   return cuda::MaxPool2dBackward(work.stream(), dx.type(), geometry, dx.rows(), InBytes(dy),
                                  argmax.data<const int32_t>(), OutBytes(dx));
 }
 
-absl::Status CudaBackend::AveragePool2d(const Pool2dGeometry& geometry, const DeviceTensor& x, const DeviceTensor& y) {
-  RUBATO_RETURN_IF_ERROR(CheckPool2d(geometry, x, y, nullptr));
+absl::Status CudaOperations::AveragePool2d(const Pool2dGeometry& geometry, const DeviceTensor& x,
+                                           const DeviceTensor& y) {
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x}, {&y}));
   return cuda::AveragePool2d(work.stream(), x.type(), geometry, x.rows(), InBytes(x), OutBytes(y));
 }
 
-absl::Status CudaBackend::AveragePool2dBackward(const Pool2dGeometry& geometry, const DeviceTensor& dy,
-                                                const DeviceTensor& dx) {
-  RUBATO_RETURN_IF_ERROR(CheckPool2d(geometry, dx, dy, nullptr));
+absl::Status CudaOperations::AveragePool2dBackward(const Pool2dGeometry& geometry, const DeviceTensor& dy,
+                                                   const DeviceTensor& dx) {
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&dy}, {&dx}));
   return cuda::AveragePool2dBackward(work.stream(), dx.type(), geometry, dx.rows(), InBytes(dy), OutBytes(dx));
 }
 
-absl::Status CudaBackend::Activate(Activation activation, const DeviceTensor& x, const DeviceTensor& y) {
-  RUBATO_RETURN_IF_ERROR(CheckSame("Activate", "y", y, "x", x));
+absl::Status CudaOperations::Activate(Activation activation, const DeviceTensor& x, const DeviceTensor& y) {
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x}, {&y}));
   return cuda::Activate(work.stream(), x.type(), activation, InBytes(x), x.elements(), OutBytes(y));
 }
 
-absl::Status CudaBackend::ActivateBackward(Activation activation, const DeviceTensor& x, const DeviceTensor& y,
-                                           const DeviceTensor& dy, const DeviceTensor& dx) {
-  RUBATO_RETURN_IF_ERROR(CheckSame("ActivateBackward", "y", y, "x", x));
-  RUBATO_RETURN_IF_ERROR(CheckSame("ActivateBackward", "dy", dy, "x", x));
-  RUBATO_RETURN_IF_ERROR(CheckSame("ActivateBackward", "dx", dx, "x", x));
+absl::Status CudaOperations::ActivateBackward(Activation activation, const DeviceTensor& x, const DeviceTensor& y,
+                                              const DeviceTensor& dy, const DeviceTensor& dx) {
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x, &y, &dy}, {&dx}));
   return cuda::ActivateBackward(work.stream(), x.type(), activation, InBytes(x), InBytes(y), InBytes(dy), x.elements(),
                                 OutBytes(dx));
 }
 
-absl::Status CudaBackend::Dropout(const DropoutMask& mask, const DeviceTensor& x, const DeviceTensor& y) {
-  RUBATO_RETURN_IF_ERROR(CheckDropout(mask, x, y));
+absl::Status CudaOperations::Dropout(const DropoutMask& mask, const DeviceTensor& x, const DeviceTensor& y) {
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x}, {&y}));
   return cuda::Dropout(work.stream(), x.type(), mask, InBytes(x), x.elements(), OutBytes(y));
 }
 
-absl::Status CudaBackend::LayerNorm(float epsilon, const DeviceTensor& x, const DeviceTensor& gain,
-                                    const DeviceTensor& bias, const DeviceTensor& y, const DeviceTensor& mean,
-                                    const DeviceTensor& inverse_deviation) {
-  RUBATO_RETURN_IF_ERROR(CheckLayerNorm(x, gain, bias, y, mean, inverse_deviation));
+absl::Status CudaOperations::LayerNorm(float epsilon, const DeviceTensor& x, const DeviceTensor& gain,
+                                       const DeviceTensor& bias, const DeviceTensor& y, const DeviceTensor& mean,
+                                       const DeviceTensor& inverse_deviation) {
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x, &gain, &bias}, {&y, &mean, &inverse_deviation}));
   return cuda::LayerNorm(work.stream(), LayerNormShapeOf(x),
                          {.epsilon = epsilon,
@@ -165,13 +185,11 @@ absl::Status CudaBackend::LayerNorm(float epsilon, const DeviceTensor& x, const 
                           .inverse_deviation = Out(inverse_deviation)});
 }
 
-absl::Status CudaBackend::LayerNormBackward(const DeviceTensor& x, const DeviceTensor& gain, const DeviceTensor& mean,
-                                            const DeviceTensor& inverse_deviation, const DeviceTensor& dy,
-                                            bool accumulate, bool add_to_dx, const DeviceTensor& dx,
-                                            const DeviceTensor& dgain, const DeviceTensor& dbias) {
-  RUBATO_RETURN_IF_ERROR(CheckLayerNorm(x, gain, dbias, dy, mean, inverse_deviation));
-  RUBATO_RETURN_IF_ERROR(CheckSame("LayerNormBackward", "dgain", dgain, "dbias", dbias));
-  if (!dx.empty()) RUBATO_RETURN_IF_ERROR(CheckSame("LayerNormBackward", "dx", dx, "x", x));
+absl::Status CudaOperations::LayerNormBackward(const DeviceTensor& x, const DeviceTensor& gain,
+                                               const DeviceTensor& mean, const DeviceTensor& inverse_deviation,
+                                               const DeviceTensor& dy, bool accumulate, bool add_to_dx,
+                                               const DeviceTensor& dx, const DeviceTensor& dgain,
+                                               const DeviceTensor& dbias) {
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x, &gain, &mean, &inverse_deviation, &dy}, {&dx, &dgain, &dbias}));
   return cuda::LayerNormBackward(work, LayerNormShapeOf(x),
                                  {.x = InBytes(x),
@@ -186,10 +204,9 @@ absl::Status CudaBackend::LayerNormBackward(const DeviceTensor& x, const DeviceT
                                  add_to_dx);
 }
 
-absl::Status CudaBackend::GroupNorm(int64_t groups, float epsilon, const DeviceTensor& x, const DeviceTensor& gain,
-                                    const DeviceTensor& bias, const DeviceTensor& y, const DeviceTensor& mean,
-                                    const DeviceTensor& inverse_deviation) {
-  RUBATO_RETURN_IF_ERROR(CheckGroupNorm(groups, x, gain, bias, y, mean, inverse_deviation));
+absl::Status CudaOperations::GroupNorm(int64_t groups, float epsilon, const DeviceTensor& x, const DeviceTensor& gain,
+                                       const DeviceTensor& bias, const DeviceTensor& y, const DeviceTensor& mean,
+                                       const DeviceTensor& inverse_deviation) {
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x, &gain, &bias}, {&y, &mean, &inverse_deviation}));
   return cuda::GroupNorm(work.stream(), GroupNormShapeOf(groups, x),
                          {.epsilon = epsilon,
@@ -201,13 +218,10 @@ absl::Status CudaBackend::GroupNorm(int64_t groups, float epsilon, const DeviceT
                           .inverse_deviation = Out(inverse_deviation)});
 }
 
-absl::Status CudaBackend::GroupNormBackward(int64_t groups, const DeviceTensor& x, const DeviceTensor& gain,
-                                            const DeviceTensor& mean, const DeviceTensor& inverse_deviation,
-                                            const DeviceTensor& dy, bool accumulate, const DeviceTensor& dx,
-                                            const DeviceTensor& dgain, const DeviceTensor& dbias) {
-  RUBATO_RETURN_IF_ERROR(CheckGroupNorm(groups, x, gain, dbias, dy, mean, inverse_deviation));
-  RUBATO_RETURN_IF_ERROR(CheckSame("GroupNormBackward", "dgain", dgain, "dbias", dbias));
-  if (!dx.empty()) RUBATO_RETURN_IF_ERROR(CheckSame("GroupNormBackward", "dx", dx, "x", x));
+absl::Status CudaOperations::GroupNormBackward(int64_t groups, const DeviceTensor& x, const DeviceTensor& gain,
+                                               const DeviceTensor& mean, const DeviceTensor& inverse_deviation,
+                                               const DeviceTensor& dy, bool accumulate, const DeviceTensor& dx,
+                                               const DeviceTensor& dgain, const DeviceTensor& dbias) {
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x, &gain, &mean, &inverse_deviation, &dy}, {&dx, &dgain, &dbias}));
   return cuda::GroupNormBackward(work, GroupNormShapeOf(groups, x),
                                  {.x = InBytes(x),
@@ -221,37 +235,32 @@ absl::Status CudaBackend::GroupNormBackward(int64_t groups, const DeviceTensor& 
                                   .dbias = Out(dbias)});
 }
 
-absl::Status CudaBackend::SoftmaxCrossEntropy(const DeviceTensor& logits, const DeviceTensor& classes,
-                                              float gradient_scale, const DeviceTensor& dlogits,
-                                              const DeviceTensor& sums) {
-  RUBATO_RETURN_IF_ERROR(CheckLoss("SoftmaxCrossEntropy", logits, dlogits, sums));
-  RUBATO_RETURN_IF_ERROR(CheckTensor("SoftmaxCrossEntropy", "classes", classes, {logits.rows()}, ElementType::kInt32));
+absl::Status CudaOperations::SoftmaxCrossEntropy(const DeviceTensor& logits, const DeviceTensor& classes,
+                                                 float gradient_scale, const DeviceTensor& dlogits,
+                                                 const DeviceTensor& sums) {
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&logits, &classes}, {&dlogits, &sums}));
   return cuda::SoftmaxCrossEntropy(work, logits.rows(), logits.columns(), In(logits), classes.data<const int32_t>(),
                                    gradient_scale, Out(dlogits), sums.data<double>());
 }
 
-absl::Status CudaBackend::MeanSquaredError(const DeviceTensor& outputs, const DeviceTensor& targets,
-                                           float gradient_scale, const DeviceTensor& doutputs,
-                                           const DeviceTensor& sums) {
-  RUBATO_RETURN_IF_ERROR(CheckLoss("MeanSquaredError", outputs, doutputs, sums));
-  RUBATO_RETURN_IF_ERROR(CheckSame("MeanSquaredError", "targets", targets, "outputs", outputs));
+absl::Status CudaOperations::MeanSquaredError(const DeviceTensor& outputs, const DeviceTensor& targets,
+                                              float gradient_scale, const DeviceTensor& doutputs,
+                                              const DeviceTensor& sums) {
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&outputs, &targets}, {&doutputs, &sums}));
   return cuda::MeanSquaredError(work, outputs.rows(), outputs.columns(), In(outputs), In(targets), gradient_scale,
                                 Out(doutputs), sums.data<double>());
 }
 
-absl::Status CudaBackend::ApplyUpdate(const UpdateRule& rule, const DeviceTensor& gradient, const DeviceTensor& weights,
-                                      const DeviceTensor& first_slot, const DeviceTensor& second_slot) {
-  RUBATO_RETURN_IF_ERROR(CheckUpdate(rule, gradient, weights, first_slot, second_slot));
+absl::Status CudaOperations::ApplyUpdate(const UpdateRule& rule, const DeviceTensor& gradient,
+                                         const DeviceTensor& weights, const DeviceTensor& first_slot,
+                                         const DeviceTensor& second_slot) {
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&gradient}, {&weights, &first_slot, &second_slot}));
   float* const slots[] = {Out(first_slot), Out(second_slot)};
   return cuda::ApplyUpdate(work.stream(), rule, In(gradient), weights.elements(), Out(weights), slots);
 }
 
-absl::Status CudaBackend::Encode(const EncodedRange& range, const DeviceTensor& values, const DeviceTensor& residual,
-                                 const DeviceTensor& message) {
-  RUBATO_RETURN_IF_ERROR(CheckEncode(range, values, residual, message));
+absl::Status CudaOperations::Encode(const EncodedRange& range, const DeviceTensor& values, const DeviceTensor& residual,
+                                    const DeviceTensor& message) {
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&values, &residual}, {&residual, &message}));
   const float* from = In(values) + range.offset;
   auto* out = message.data<uint8_t>();
@@ -267,9 +276,11 @@ absl::Status CudaBackend::Encode(const EncodedRange& range, const DeviceTensor& 
     case v1::TOP_K:
       return EncodeTopK(work, from, range.count, codec::TopKCount(range.codec.fraction, range.count), Out(residual),
                         out);
-    default:
-      return absl::InternalError(absl::StrCat("Encode: no kernel for ", v1::Codec_Name(range.codec.codec)));
+    case v1::CODEC_UNSPECIFIED:
+    case v1::NONE:
+      RUBATO_NO_VALUE_OF(v1::Codec) : break;
   }
+  return absl::InternalError(absl::StrCat("Encode: no kernel for ", v1::Codec_Name(range.codec.codec)));
 }
 
 }  // namespace rubato::cuda

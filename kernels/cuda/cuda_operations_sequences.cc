@@ -1,12 +1,9 @@
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
-#include "absl/strings/str_cat.h"
 #include "common/status.h"
-#include "kernels/check_arguments.h"
 #include "kernels/cuda/attention.h"
-#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/cuda_operations.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/embedding.h"
 #include "kernels/cuda/fused_attention.h"
@@ -32,28 +29,23 @@ HeadSlice OutputSlice(const AttentionGeometry& g) {
 
 }  // namespace
 
-absl::Status CudaBackend::Embed(const DeviceTensor& table, const DeviceTensor& indices, const DeviceTensor& y) {
-  RUBATO_RETURN_IF_ERROR(CheckEmbed("Embed", table, indices, y));
+absl::Status CudaOperations::Embed(const DeviceTensor& table, const DeviceTensor& indices, const DeviceTensor& y) {
   if (y.elements() == 0) return absl::OkStatus();
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&table, &indices}, {&y}));
   return cuda::Embed(work.stream(), In(table), table.columns(), indices.data<const int32_t>(), indices.elements(),
                      y.type(), OutBytes(y));
 }
 
-absl::Status CudaBackend::EmbedBackward(const DeviceTensor& indices, const DeviceTensor& dy, bool accumulate,
-                                        const DeviceTensor& dtable) {
-  RUBATO_RETURN_IF_ERROR(CheckEmbed("EmbedBackward", dtable, indices, dy));
-  if (indices.elements() > std::numeric_limits<int32_t>::max()) {
-    return absl::InvalidArgumentError(absl::StrCat("EmbedBackward: ", indices.elements(), " indices, at most 2^31-1"));
-  }
+absl::Status CudaOperations::EmbedBackward(const DeviceTensor& indices, const DeviceTensor& dy, bool accumulate,
+                                           const DeviceTensor& dtable) {
   if (dtable.elements() == 0) return absl::OkStatus();
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&indices, &dy}, {&dtable}));
   return cuda::EmbedBackward(work, indices.data<const int32_t>(), indices.elements(), dy.type(), InBytes(dy),
                              dtable.rows(), dtable.columns(), accumulate, Out(dtable));
 }
 
-absl::StatusOr<CudaBackend::HeadOperands> CudaBackend::GatherQkv(Work& work, const AttentionGeometry& g, int64_t batch,
-                                                                 const void* qkv) {
+absl::StatusOr<CudaOperations::HeadOperands> CudaOperations::GatherQkv(Work& work, const AttentionGeometry& g,
+                                                                       int64_t batch, const void* qkv) {
   void* parts[3] = {};
   for (int part = 0; part < 3; ++part) {
     RUBATO_ASSIGN_OR_RETURN(parts[part], NewOperand(work, batch * g.sequence * g.width()));
@@ -62,9 +54,8 @@ absl::StatusOr<CudaBackend::HeadOperands> CudaBackend::GatherQkv(Work& work, con
   return HeadOperands{parts[0], parts[1], parts[2]};
 }
 
-absl::Status CudaBackend::CausalAttention(const AttentionGeometry& g, const DeviceTensor& qkv, const DeviceTensor& y,
-                                          const DeviceTensor& log_sum_exp) {
-  RUBATO_RETURN_IF_ERROR(CheckAttention(type_, g, qkv, y, log_sum_exp));
+absl::Status CudaOperations::CausalAttention(const AttentionGeometry& g, const DeviceTensor& qkv, const DeviceTensor& y,
+                                             const DeviceTensor& log_sum_exp) {
   if (y.elements() == 0) return absl::OkStatus();
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&qkv}, {&y, &log_sum_exp}));
   if (FusesAttention(workspace_, g)) {
@@ -96,7 +87,7 @@ absl::Status CudaBackend::CausalAttention(const AttentionGeometry& g, const Devi
 }
 
 // What a block of rows adds to, and what it needs for that.
-struct CudaBackend::HeadGradients {
+struct CudaOperations::HeadGradients {
   const void* dy = nullptr;  // [pairs, sequence, head_width], an operand.
   const float* log_sum_exp = nullptr;
   const float* means = nullptr;  // [pairs, sequence].
@@ -107,8 +98,8 @@ struct CudaBackend::HeadGradients {
   void *probabilities = nullptr, *dscores = nullptr;  // Operands.
 };
 
-absl::Status CudaBackend::AttentionRowsBackward(Work& work, const AttentionGeometry& g, const ScoreBlock& block,
-                                                const HeadOperands& heads, const HeadGradients& gradients) {
+absl::Status CudaOperations::AttentionRowsBackward(Work& work, const AttentionGeometry& g, const ScoreBlock& block,
+                                                   const HeadOperands& heads, const HeadGradients& gradients) {
   const int64_t width = g.head_width, stride = g.sequence * width, columns = block.columns();
   const int64_t first = block.begin * width;
   // Views of [pairs, sequence, head_width] from row 0 or from the block's first row on, and of the block's scores.
@@ -141,12 +132,9 @@ absl::Status CudaBackend::AttentionRowsBackward(Work& work, const AttentionGeome
                            heads_at(gradients.dv));
 }
 
-absl::Status CudaBackend::CausalAttentionBackward(const AttentionGeometry& g, const DeviceTensor& qkv,
-                                                  const DeviceTensor& y, const DeviceTensor& log_sum_exp,
-                                                  const DeviceTensor& dy, const DeviceTensor& dqkv) {
-  RUBATO_RETURN_IF_ERROR(CheckAttention(type_, g, qkv, y, log_sum_exp));
-  RUBATO_RETURN_IF_ERROR(CheckSame("CausalAttentionBackward", "dy", dy, "y", y));
-  RUBATO_RETURN_IF_ERROR(CheckSame("CausalAttentionBackward", "dqkv", dqkv, "qkv", qkv));
+absl::Status CudaOperations::CausalAttentionBackward(const AttentionGeometry& g, const DeviceTensor& qkv,
+                                                     const DeviceTensor& y, const DeviceTensor& log_sum_exp,
+                                                     const DeviceTensor& dy, const DeviceTensor& dqkv) {
   if (y.elements() == 0) return absl::OkStatus();
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&qkv, &y, &log_sum_exp, &dy}, {&dqkv}));
   const int64_t batch = qkv.rows(), pairs = batch * g.heads, at_once = ScoreRowsAtOnce(workspace_, g, pairs);
