@@ -72,7 +72,6 @@ TEST_P(OtherGpuTest, CopiesBehindAndBeforeTheirWork) {
   ExpectClose(SumOfCopies(), SumOfRounds(), "the sum");
 }
 
-// What is said of order is of copies: elements that are wrong before they are copied show.
 TEST_P(OtherGpuTest, ACopyHasTheElementsOfItsTime) {
   const DeviceTensor x = *peer_->Allocate({kElements}), before = Unwritten({kElements}), after = Unwritten({kElements});
   EXPECT_OK(peer_->Fill(1, x));

@@ -205,7 +205,7 @@ TEST(ReductionTest, NoContributionIsAZeroGradient) {
 TEST(ReductionTest, NothingToDoForNoElements) {
   const GradientSpan span = {nullptr, 0, 1.0f};
   UpdateRule rule;
-  rule.weight_decay = rule.learning_rate = 0.5f;
+  rule.learning_rate = 0.5f;
   float weight = 3, slot = 4;
   float* const slots[] = {&slot, &slot};
   ReduceAndApply(rule, &span, 1, &weight, &weight, slots, 0);
