@@ -2,6 +2,7 @@
 #define RUBATO_KERNELS_BACKEND_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -16,6 +17,8 @@
 #include "kernels/workspace.h"
 
 namespace rubato {
+
+class Operations;
 
 // A point in a backend's stream of work. Thread-safe.
 class Event {
@@ -89,6 +92,9 @@ class RepeatedWork {
 // Event::Wait.
 //
 // Used by one thread at a time; HostPointer and events by any. Tensors must not outlive their backend.
+//
+// A backend derives from this class for its memory and its order, and has Operations (kernels/operations.h) for what it
+// computes. Arguments are checked here, for all of them.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -100,14 +106,14 @@ class Backend {
 
   // Zeros. InvalidArgument: a negative or overflowing shape, or 16 bits that are not ActivationType's.
   // ResourceExhausted: the device has not that much memory.
-  virtual absl::StatusOr<DeviceTensor> Allocate(Shape shape, ElementType type = ElementType::kFloat32) = 0;
+  absl::StatusOr<DeviceTensor> Allocate(Shape shape, ElementType type = ElementType::kFloat32);
   // Takes memory in one piece for so many bytes of tensors, each rounded up to a multiple of 256, and of what
   // operations take while they run. What is needed beyond that is asked for then. ResourceExhausted: there is not that
   // much.
   virtual absl::Status Reserve(int64_t /*tensor_bytes*/, int64_t /*workspace_bytes*/) { return absl::OkStatus(); }
   // A float32 tensor whose elements are sent from where they are: in memory that the sender's peers can read, where the
   // backend has such.
-  virtual absl::StatusOr<DeviceTensor> AllocateForSending(Shape shape) { return Allocate(std::move(shape)); }
+  absl::StatusOr<DeviceTensor> AllocateForSending(Shape shape);
   // Host memory for copies: at least so many zeroed bytes, at a multiple of 64, from and to which this backend copies
   // without making the caller wait. The second: in memory that the caller's peers can read, where the backend has such.
   // ResourceExhausted: there is not that much.
@@ -115,12 +121,12 @@ class Backend {
   virtual absl::StatusOr<std::shared_ptr<void>> AllocateHostForSending(int64_t bytes) = 0;
   // Copies `count` elements, starting at element `offset` of the tensor. The host memory must stay as it is until an
   // event recorded afterwards is done. OutOfRange: the elements are not all inside the tensor.
-  virtual absl::Status CopyToDevice(const DeviceTensor& to, int64_t offset, int64_t count, const void* from) = 0;
-  virtual absl::Status CopyToHost(const DeviceTensor& from, int64_t offset, int64_t count, void* to) = 0;
+  absl::Status CopyToDevice(const DeviceTensor& to, int64_t offset, int64_t count, const void* from);
+  absl::Status CopyToHost(const DeviceTensor& from, int64_t offset, int64_t count, void* to);
   // y = x (float32), where x is a tensor of `peer`, a backend of the same kind that the same thread uses: behaves as if
   // run after what the peer was given before this call, and before what it is given later. InvalidArgument: another
   // kind.
-  virtual absl::Status CopyFromPeer(Backend* peer, const DeviceTensor& x, const DeviceTensor& y) = 0;
+  absl::Status CopyFromPeer(Backend* peer, const DeviceTensor& x, const DeviceTensor& y);
   // Internal: the device cannot be asked.
   virtual absl::StatusOr<DeviceMemory> Memory() const = 0;
   // What operations take from that memory for themselves.
@@ -142,133 +148,148 @@ class Backend {
   // ---- linear algebra ----
 
   // All elements become `value`.
-  virtual absl::Status Fill(float value, const DeviceTensor& y) = 0;
+  absl::Status Fill(float value, const DeviceTensor& y);
   // y = x. Where their types differ, elements are rounded to nearest even; what is too large becomes infinite.
-  virtual absl::Status Copy(const DeviceTensor& x, const DeviceTensor& y) = 0;
+  absl::Status Copy(const DeviceTensor& x, const DeviceTensor& y);
   // y = a + b, activations. y may be a or b.
-  virtual absl::Status Add(const DeviceTensor& a, const DeviceTensor& b, const DeviceTensor& y) = 0;
+  absl::Status Add(const DeviceTensor& a, const DeviceTensor& b, const DeviceTensor& y);
   // y += alpha * x.
-  virtual absl::Status Axpy(float alpha, const DeviceTensor& x, const DeviceTensor& y) = 0;
+  absl::Status Axpy(float alpha, const DeviceTensor& x, const DeviceTensor& y);
   // y *= factor, which is not 0.
-  virtual absl::Status Scale(float factor, const DeviceTensor& y) = 0;
+  absl::Status Scale(float factor, const DeviceTensor& y);
   // sum (float64 [1]) = the sum of x's squares, or with `accumulate` that is added to it.
-  virtual absl::Status SumOfSquares(const DeviceTensor& x, bool accumulate, const DeviceTensor& sum) = 0;
+  absl::Status SumOfSquares(const DeviceTensor& x, bool accumulate, const DeviceTensor& sum);
   // y *= min(1, max_norm / sqrt(sum_of_squares)), max_norm > 0: what clips a gradient whose squares have this sum
   // (float64 [1]). A sum that is not finite leaves y as it is.
-  virtual absl::Status ScaleToNorm(float max_norm, const DeviceTensor& sum_of_squares, const DeviceTensor& y) = 0;
+  absl::Status ScaleToNorm(float max_norm, const DeviceTensor& sum_of_squares, const DeviceTensor& y);
   // c = alpha * op(a) op(b) + beta * c, where op transposes or not. Each tensor is taken as a matrix of its first
   // dimension by all others. With beta 0, c may hold anything before. c may be float32.
-  virtual absl::Status Gemm(bool transpose_a, bool transpose_b, float alpha, const DeviceTensor& a,
-                            const DeviceTensor& b, float beta, const DeviceTensor& c) = 0;
+  absl::Status Gemm(bool transpose_a, bool transpose_b, float alpha, const DeviceTensor& a, const DeviceTensor& b,
+                    float beta, const DeviceTensor& c);
   // y [n, units] = x [n, inputs] * weight [units, inputs]^T, plus bias [units] where that is not empty.
-  virtual absl::Status Linear(const DeviceTensor& x, const DeviceTensor& weight, const DeviceTensor& bias,
-                              const DeviceTensor& y) = 0;
+  absl::Status Linear(const DeviceTensor& x, const DeviceTensor& weight, const DeviceTensor& bias,
+                      const DeviceTensor& y);
   // dx and dbias may be empty when they are not needed. dweight is float32.
-  virtual absl::Status LinearBackward(const DeviceTensor& x, const DeviceTensor& weight, const DeviceTensor& dy,
-                                      bool accumulate, const DeviceTensor& dx, const DeviceTensor& dweight,
-                                      const DeviceTensor& dbias) = 0;
+  absl::Status LinearBackward(const DeviceTensor& x, const DeviceTensor& weight, const DeviceTensor& dy,
+                              bool accumulate, const DeviceTensor& dx, const DeviceTensor& dweight,
+                              const DeviceTensor& dbias);
   // y [n, channels, ...] += bias [channels].
-  virtual absl::Status AddBias(const DeviceTensor& bias, const DeviceTensor& y) = 0;
+  absl::Status AddBias(const DeviceTensor& bias, const DeviceTensor& y);
   // dbias [channels] = sum of dy [n, channels, ...] over all but channels.
-  virtual absl::Status BiasGradient(const DeviceTensor& dy, bool accumulate, const DeviceTensor& dbias) = 0;
+  absl::Status BiasGradient(const DeviceTensor& dy, bool accumulate, const DeviceTensor& dbias);
 
   // ---- images ----
 
   // Shapes are the geometry's InputShape (x, dx), OutputShape (y, dy) and WeightShape (weight; dweight, float32).
-  virtual absl::Status Conv2d(const Conv2dGeometry& geometry, const DeviceTensor& x, const DeviceTensor& weight,
-                              const DeviceTensor& y) = 0;
-  virtual absl::Status Conv2dBackwardData(const Conv2dGeometry& geometry, const DeviceTensor& dy,
-                                          const DeviceTensor& weight, const DeviceTensor& dx) = 0;
-  virtual absl::Status Conv2dBackwardWeight(const Conv2dGeometry& geometry, const DeviceTensor& x,
-                                            const DeviceTensor& dy, bool accumulate, const DeviceTensor& dweight) = 0;
+  absl::Status Conv2d(const Conv2dGeometry& geometry, const DeviceTensor& x, const DeviceTensor& weight,
+                      const DeviceTensor& y);
+  absl::Status Conv2dBackwardData(const Conv2dGeometry& geometry, const DeviceTensor& dy, const DeviceTensor& weight,
+                                  const DeviceTensor& dx);
+  absl::Status Conv2dBackwardWeight(const Conv2dGeometry& geometry, const DeviceTensor& x, const DeviceTensor& dy,
+                                    bool accumulate, const DeviceTensor& dweight);
   // `argmax` (int32, OutputShape) gets where in its channel's plane (row * width + column) each maximum was; the first
   // of equal ones. A window with a NaN gives NaN.
-  virtual absl::Status MaxPool2d(const Pool2dGeometry& geometry, const DeviceTensor& x, const DeviceTensor& y,
-                                 const DeviceTensor& argmax) = 0;
-  virtual absl::Status MaxPool2dBackward(const Pool2dGeometry& geometry, const DeviceTensor& dy,
-                                         const DeviceTensor& argmax, const DeviceTensor& dx) = 0;
-  virtual absl::Status AveragePool2d(const Pool2dGeometry& geometry, const DeviceTensor& x, const DeviceTensor& y) = 0;
-  virtual absl::Status AveragePool2dBackward(const Pool2dGeometry& geometry, const DeviceTensor& dy,
-                                             const DeviceTensor& dx) = 0;
+  absl::Status MaxPool2d(const Pool2dGeometry& geometry, const DeviceTensor& x, const DeviceTensor& y,
+                         const DeviceTensor& argmax);
+  absl::Status MaxPool2dBackward(const Pool2dGeometry& geometry, const DeviceTensor& dy, const DeviceTensor& argmax,
+                                 const DeviceTensor& dx);
+  absl::Status AveragePool2d(const Pool2dGeometry& geometry, const DeviceTensor& x, const DeviceTensor& y);
+  absl::Status AveragePool2dBackward(const Pool2dGeometry& geometry, const DeviceTensor& dy, const DeviceTensor& dx);
 
   // ---- element by element, and along rows ----
 
   // y may be x.
-  virtual absl::Status Activate(Activation activation, const DeviceTensor& x, const DeviceTensor& y) = 0;
+  absl::Status Activate(Activation activation, const DeviceTensor& x, const DeviceTensor& y);
   // dx may be dy.
-  virtual absl::Status ActivateBackward(Activation activation, const DeviceTensor& x, const DeviceTensor& y,
-                                        const DeviceTensor& dy, const DeviceTensor& dx) = 0;
+  absl::Status ActivateBackward(Activation activation, const DeviceTensor& x, const DeviceTensor& y,
+                                const DeviceTensor& dy, const DeviceTensor& dx);
   // Its own backward operation, with dy for x. y may be x.
-  virtual absl::Status Dropout(const DropoutMask& mask, const DeviceTensor& x, const DeviceTensor& y) = 0;
+  absl::Status Dropout(const DropoutMask& mask, const DeviceTensor& x, const DeviceTensor& y);
   // Normalises each row of x, then y = gain * x_hat + bias (Ba, Kiros and Hinton 2016). `gain` and `bias` have a row's
   // elements; `mean` and `inverse_deviation` [n] are kept for the backward operation. epsilon is added to the variance.
-  virtual absl::Status LayerNorm(float epsilon, const DeviceTensor& x, const DeviceTensor& gain,
-                                 const DeviceTensor& bias, const DeviceTensor& y, const DeviceTensor& mean,
-                                 const DeviceTensor& inverse_deviation) = 0;
+  absl::Status LayerNorm(float epsilon, const DeviceTensor& x, const DeviceTensor& gain, const DeviceTensor& bias,
+                         const DeviceTensor& y, const DeviceTensor& mean, const DeviceTensor& inverse_deviation);
   // dx may be dy, or empty when it is not needed. With add_to_dx its gradient is added to what dx has, and dx is not
   // dy.
-  virtual absl::Status LayerNormBackward(const DeviceTensor& x, const DeviceTensor& gain, const DeviceTensor& mean,
-                                         const DeviceTensor& inverse_deviation, const DeviceTensor& dy, bool accumulate,
-                                         bool add_to_dx, const DeviceTensor& dx, const DeviceTensor& dgain,
-                                         const DeviceTensor& dbias) = 0;
+  absl::Status LayerNormBackward(const DeviceTensor& x, const DeviceTensor& gain, const DeviceTensor& mean,
+                                 const DeviceTensor& inverse_deviation, const DeviceTensor& dy, bool accumulate,
+                                 bool add_to_dx, const DeviceTensor& dx, const DeviceTensor& dgain,
+                                 const DeviceTensor& dbias);
 
   // Normalises, in each example of x [n, channels, ...], each group of channels / groups consecutive channels, then
   // y = gain * x_hat + bias with one gain and bias per channel (Wu and He 2018). `gain` and `bias` [channels]; `mean`
   // and `inverse_deviation` [n, groups] are kept for the backward operation. `groups` divides the channels.
-  virtual absl::Status GroupNorm(int64_t groups, float epsilon, const DeviceTensor& x, const DeviceTensor& gain,
-                                 const DeviceTensor& bias, const DeviceTensor& y, const DeviceTensor& mean,
-                                 const DeviceTensor& inverse_deviation) = 0;
+  absl::Status GroupNorm(int64_t groups, float epsilon, const DeviceTensor& x, const DeviceTensor& gain,
+                         const DeviceTensor& bias, const DeviceTensor& y, const DeviceTensor& mean,
+                         const DeviceTensor& inverse_deviation);
   // dx may be dy, or empty when it is not needed.
-  virtual absl::Status GroupNormBackward(int64_t groups, const DeviceTensor& x, const DeviceTensor& gain,
-                                         const DeviceTensor& mean, const DeviceTensor& inverse_deviation,
-                                         const DeviceTensor& dy, bool accumulate, const DeviceTensor& dx,
-                                         const DeviceTensor& dgain, const DeviceTensor& dbias) = 0;
+  absl::Status GroupNormBackward(int64_t groups, const DeviceTensor& x, const DeviceTensor& gain,
+                                 const DeviceTensor& mean, const DeviceTensor& inverse_deviation,
+                                 const DeviceTensor& dy, bool accumulate, const DeviceTensor& dx,
+                                 const DeviceTensor& dgain, const DeviceTensor& dbias);
 
   // ---- sequences ----
 
   // y [indices' shape, width] = for each of `indices` (int32) that row of table [entries, width]. Indices are in
-  // [0, entries); others are undefined behaviour.
-  virtual absl::Status Embed(const DeviceTensor& table, const DeviceTensor& indices, const DeviceTensor& y) = 0;
+  // [0, entries); others are undefined behaviour. At most 2^31 - 1 of them.
+  absl::Status Embed(const DeviceTensor& table, const DeviceTensor& indices, const DeviceTensor& y);
   // dtable = for each row the sum, in order, of those rows of dy whose index it is. The same bits every time.
-  virtual absl::Status EmbedBackward(const DeviceTensor& indices, const DeviceTensor& dy, bool accumulate,
-                                     const DeviceTensor& dtable) = 0;
+  absl::Status EmbedBackward(const DeviceTensor& indices, const DeviceTensor& dy, bool accumulate,
+                             const DeviceTensor& dtable);
   // Multi-head self-attention in which a position sees itself and those before it (Vaswani et al. 2017): per example
   // and head, y = softmax(q k^T / sqrt(head_width)) v. Shapes are the geometry's InputShape (qkv, activations),
   // OutputShape (y) and LogSumExpShape. Memory grows with the sequence, not with its square: of the scores only
   // log_sum_exp, per row the logarithm of the sum of their exponentials, is kept (Dao et al. 2022).
-  virtual absl::Status CausalAttention(const AttentionGeometry& geometry, const DeviceTensor& qkv,
-                                       const DeviceTensor& y, const DeviceTensor& log_sum_exp) = 0;
-  virtual absl::Status CausalAttentionBackward(const AttentionGeometry& geometry, const DeviceTensor& qkv,
-                                               const DeviceTensor& y, const DeviceTensor& log_sum_exp,
-                                               const DeviceTensor& dy, const DeviceTensor& dqkv) = 0;
+  absl::Status CausalAttention(const AttentionGeometry& geometry, const DeviceTensor& qkv, const DeviceTensor& y,
+                               const DeviceTensor& log_sum_exp);
+  absl::Status CausalAttentionBackward(const AttentionGeometry& geometry, const DeviceTensor& qkv,
+                                       const DeviceTensor& y, const DeviceTensor& log_sum_exp, const DeviceTensor& dy,
+                                       const DeviceTensor& dqkv);
 
   // ---- losses ----
 
   // `sums` (float64 [2]) gets the sum of the examples' losses, and how many examples' largest logit was their class.
   // `dlogits` gets gradient_scale times the gradient of the sum; it may be logits, or empty when it is not needed.
   // classes (int32 [n]) are in [0, columns of logits); others are undefined behaviour.
-  virtual absl::Status SoftmaxCrossEntropy(const DeviceTensor& logits, const DeviceTensor& classes,
-                                           float gradient_scale, const DeviceTensor& dlogits,
-                                           const DeviceTensor& sums) = 0;
+  absl::Status SoftmaxCrossEntropy(const DeviceTensor& logits, const DeviceTensor& classes, float gradient_scale,
+                                   const DeviceTensor& dlogits, const DeviceTensor& sums);
   // The same for the mean of (output - target)^2 over an example's elements; the count is 0.
-  virtual absl::Status MeanSquaredError(const DeviceTensor& outputs, const DeviceTensor& targets, float gradient_scale,
-                                        const DeviceTensor& doutputs, const DeviceTensor& sums) = 0;
+  absl::Status MeanSquaredError(const DeviceTensor& outputs, const DeviceTensor& targets, float gradient_scale,
+                                const DeviceTensor& doutputs, const DeviceTensor& sums);
 
   // ---- updates ----
 
   // One update of `weights` by `rule`, with the bits that ReduceAndApply of kernels/optimizer gives them for this
   // gradient alone, but for those of NaN. The slots that the algorithm has (NumSlots) are changed too; others are
   // empty. All have one shape.
-  virtual absl::Status ApplyUpdate(const UpdateRule& rule, const DeviceTensor& gradient, const DeviceTensor& weights,
-                                   const DeviceTensor& first_slot, const DeviceTensor& second_slot) = 0;
+  absl::Status ApplyUpdate(const UpdateRule& rule, const DeviceTensor& gradient, const DeviceTensor& weights,
+                           const DeviceTensor& first_slot, const DeviceTensor& second_slot);
 
   // ---- messages ----
 
   // `message` (int32, at least MaxEncodedWords) begins with what Encode of kernels/codec writes for that range of
   // `values`, the same bytes on every device, but for which of several NaN TOP_K takes. `residual` [count] is as there;
   // empty where the codec keeps none. The codec is not NONE, and count < 2^31.
-  virtual absl::Status Encode(const EncodedRange& range, const DeviceTensor& values, const DeviceTensor& residual,
-                              const DeviceTensor& message) = 0;
+  absl::Status Encode(const EncodedRange& range, const DeviceTensor& values, const DeviceTensor& residual,
+                      const DeviceTensor& message);
+
+ private:
+  // As the public methods of these names, with arguments that have been checked; `bytes` are the shape's. Some are
+  // copied.
+  virtual absl::StatusOr<DeviceTensor> DoAllocate(Shape shape, ElementType type, int64_t bytes) = 0;
+  virtual absl::StatusOr<DeviceTensor> DoAllocateForSending(Shape shape, int64_t bytes) {
+    return DoAllocate(std::move(shape), ElementType::kFloat32, bytes);
+  }
+  virtual absl::Status DoCopyToDevice(const DeviceTensor& to, int64_t offset, int64_t count, const void* from) = 0;
+  virtual absl::Status DoCopyToHost(const DeviceTensor& from, int64_t offset, int64_t count, void* to) = 0;
+  // `peer` has this backend's class.
+  virtual absl::Status DoCopyFromPeer(Backend* peer, const DeviceTensor& x, const DeviceTensor& y) = 0;
+
+  // What computes. Null: the device computes later, or never, and each operation goes to Defer instead.
+  virtual Operations* operations() = 0;
+  virtual absl::Status Defer(std::function<absl::Status(Operations&)> /*operation*/) { return absl::OkStatus(); }
+  template <typename... Parameters, typename... Arguments>
+  absl::Status Compute(absl::Status (Operations::*operation)(Parameters...), const Arguments&... arguments);
 };
 
 }  // namespace rubato

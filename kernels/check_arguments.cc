@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
+#include "kernels/operations.h"
 
 namespace rubato {
 namespace {
@@ -74,13 +75,11 @@ absl::Status CheckRange(const char* operation, const DeviceTensor& tensor, int64
 }
 
 absl::Status CheckGemm(ElementType activation_type, bool transpose_a, bool transpose_b, const DeviceTensor& a,
-                       const DeviceTensor& b, const DeviceTensor& c, GemmSizes& sizes) {
+                       const DeviceTensor& b, const DeviceTensor& c) {
   RUBATO_RETURN_IF_ERROR(CheckTensor("Gemm", "a", a, a.shape(), activation_type));
   RUBATO_RETURN_IF_ERROR(CheckTensor("Gemm", "b", b, b.shape(), activation_type));
   RUBATO_RETURN_IF_ERROR(CheckActivation("Gemm", "c", c));
-  sizes = {.m = transpose_a ? a.columns() : a.rows(),
-           .n = transpose_b ? b.rows() : b.columns(),
-           .k = transpose_a ? a.rows() : a.columns()};
+  const GemmSizes sizes(transpose_a, transpose_b, a, b);
   int64_t b_inner = transpose_b ? b.columns() : b.rows();
   if (b_inner != sizes.k) {
     return Unexpected("Gemm", "b", b, absl::StrCat("a side of ", sizes.k, " to meet a, ", a.Description()));
@@ -185,7 +184,9 @@ absl::Status CheckEmbed(const char* operation, const DeviceTensor& table, const 
   Shape output = indices.shape();
   output.push_back(table.columns());
   RUBATO_RETURN_IF_ERROR(CheckActivation(operation, "y", y));
-  return CheckTensor(operation, "y", y, output, y.type());
+  RUBATO_RETURN_IF_ERROR(CheckTensor(operation, "y", y, output, y.type()));
+  if (indices.elements() <= std::numeric_limits<int32_t>::max()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(operation, ": ", indices.elements(), " indices, at most 2^31-1"));
 }
 
 absl::Status CheckAttention(ElementType activation_type, const AttentionGeometry& geometry, const DeviceTensor& qkv,
@@ -199,6 +200,12 @@ absl::Status CheckAttention(ElementType activation_type, const AttentionGeometry
   RUBATO_RETURN_IF_ERROR(CheckTensor("CausalAttention", "qkv", qkv, geometry.InputShape(qkv.rows()), activation_type));
   RUBATO_RETURN_IF_ERROR(CheckTensor("CausalAttention", "y", y, geometry.OutputShape(qkv.rows()), activation_type));
   return CheckTensor("CausalAttention", "log_sum_exp", log_sum_exp, geometry.LogSumExpShape(qkv.rows()));
+}
+
+absl::Status CheckNormBackward(const char* operation, const DeviceTensor& x, const DeviceTensor& dx,
+                               const DeviceTensor& dgain, const DeviceTensor& dbias) {
+  RUBATO_RETURN_IF_ERROR(CheckSame(operation, "dgain", dgain, "dbias", dbias));
+  return dx.empty() ? absl::OkStatus() : CheckSame(operation, "dx", dx, "x", x);
 }
 
 absl::Status CheckSum(const char* operation, const char* argument, const DeviceTensor& sum) {

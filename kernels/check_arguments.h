@@ -8,8 +8,8 @@
 #include "kernels/geometry.h"
 #include "kernels/optimizer/update_rule.h"
 
-// What every backend checks before it enqueues an operation: InvalidArgument with the operation's and the argument's
-// name, what was expected and what was found.
+// What Backend checks before an operation: InvalidArgument with the operation's and the argument's name, what was
+// expected and what was found.
 namespace rubato {
 
 // Bytes of a tensor. InvalidArgument: a dimension is negative, or the product overflows, or the type has 16 bits and is
@@ -29,12 +29,9 @@ absl::Status CheckCopy(const DeviceTensor& x, const DeviceTensor& y);
 // OutOfRange when [offset, offset + count) is not inside the tensor.
 absl::Status CheckRange(const char* operation, const DeviceTensor& tensor, int64_t offset, int64_t count);
 
-struct GemmSizes {
-  int64_t m = 0, n = 0, k = 0;
-};
 // Operands have activation_type; c has it, or is float32.
 absl::Status CheckGemm(ElementType activation_type, bool transpose_a, bool transpose_b, const DeviceTensor& a,
-                       const DeviceTensor& b, const DeviceTensor& c, GemmSizes& sizes);
+                       const DeviceTensor& b, const DeviceTensor& c);
 // `bias` may be empty.
 absl::Status CheckLinear(ElementType activation_type, const char* operation, const DeviceTensor& x,
                          const DeviceTensor& weight, const DeviceTensor& bias, const DeviceTensor& y);
@@ -52,10 +49,9 @@ absl::Status CheckPool2d(const Pool2dGeometry& geometry, const DeviceTensor& x, 
 // bias [channels], y [n, channels, ...].
 absl::Status CheckBias(const char* operation, const DeviceTensor& bias, const DeviceTensor& y);
 absl::Status CheckDropout(const DropoutMask& mask, const DeviceTensor& x, const DeviceTensor& y);
-// gain, or another tensor of its shape; mean [n].
+// mean [n].
 absl::Status CheckLayerNorm(const DeviceTensor& x, const DeviceTensor& gain, const DeviceTensor& bias,
                             const DeviceTensor& y, const DeviceTensor& mean, const DeviceTensor& inverse_deviation);
-// gain, or another tensor of its shape.
 absl::Status CheckGroupNorm(int64_t groups, const DeviceTensor& x, const DeviceTensor& gain, const DeviceTensor& bias,
                             const DeviceTensor& y, const DeviceTensor& mean, const DeviceTensor& inverse_deviation);
 // `table` and `y` are these or their gradients.
@@ -63,6 +59,9 @@ absl::Status CheckEmbed(const char* operation, const DeviceTensor& table, const 
                         const DeviceTensor& y);
 absl::Status CheckAttention(ElementType activation_type, const AttentionGeometry& geometry, const DeviceTensor& qkv,
                             const DeviceTensor& y, const DeviceTensor& log_sum_exp);
+// For the backward operation of either, what is not in the forward one: `dx` may be empty.
+absl::Status CheckNormBackward(const char* operation, const DeviceTensor& x, const DeviceTensor& dx,
+                               const DeviceTensor& dgain, const DeviceTensor& dbias);
 // A float64 [1].
 absl::Status CheckSum(const char* operation, const char* argument, const DeviceTensor& sum);
 absl::Status CheckScaleToNorm(float max_norm, const DeviceTensor& sum_of_squares, const DeviceTensor& y);

@@ -2,9 +2,6 @@
 
 #include <limits>
 
-#include "common/status.h"
-#include "kernels/check_arguments.h"
-
 namespace rubato {
 namespace {
 
@@ -21,8 +18,7 @@ class DoneEvent : public Event {
 
 }  // namespace
 
-absl::StatusOr<DeviceTensor> PlanningBackend::Allocate(Shape shape, ElementType type) {
-  RUBATO_ASSIGN_OR_RETURN(const int64_t bytes, CheckedBytes(shape, type, ActivationType()));
+absl::StatusOr<DeviceTensor> PlanningBackend::DoAllocate(Shape shape, ElementType type, int64_t bytes) {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max() - kGranularity;
   if (bytes > kMost - bytes_) return absl::InvalidArgumentError("the plan has more bytes than can be counted");
   bytes_ += (bytes + kGranularity - 1) / kGranularity * kGranularity;

@@ -2,8 +2,8 @@
 
 #include <map>
 
-#include "kernels/backend_cpu.h"
 #include "kernels/backend_cuda.h"
+#include "kernels/cpu/cpu_backend.h"
 
 namespace rubato::bench {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <sstream>
 
-#include "kernels/backend_cpu.h"
+#include "kernels/cpu/cpu_backend.h"
 
 namespace rubato::bench {
 namespace {

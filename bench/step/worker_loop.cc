@@ -4,7 +4,7 @@
 
 #include "bench/step/in_process_parameters.h"
 #include "common/status.h"
-#include "kernels/backend_cpu.h"
+#include "kernels/cpu/cpu_backend.h"
 
 namespace rubato::bench {
 namespace {

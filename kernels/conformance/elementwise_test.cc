@@ -9,7 +9,7 @@ TEST_P(ConformanceTest, ActivationsMatchReference) {
   Values x = RandomValues(2001), dy = RandomValues(2001);
   // Also far from zero, where they saturate.
   for (size_t i = 0; i < 200; ++i) x[i] = AsActivation(x[i] * 10);
-  for (Activation activation : {Activation::kRelu, Activation::kTanh, Activation::kGelu}) {
+  for (Activation activation : AllActivations()) {
     SCOPED_TRACE(static_cast<int>(activation));
     Values y(x.size()), dx(x.size());
     for (size_t i = 0; i < x.size(); ++i) {
@@ -37,7 +37,7 @@ TEST_P(ConformanceTest, ActivationsAreRelativelyPreciseNearZeroAndKeepNaN) {
       EXPECT_NEAR(Download(y)[0] / expected, 1, kTolerance) << x;
     }
   }
-  for (Activation activation : {Activation::kRelu, Activation::kTanh, Activation::kGelu}) {
+  for (Activation activation : AllActivations()) {
     DeviceTensor nan = Unwritten({5});
     EXPECT_OK(backend_->Activate(activation, nan, nan));
     EXPECT_TRUE(std::isnan(Download(nan)[4])) << static_cast<int>(activation);

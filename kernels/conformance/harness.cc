@@ -2,29 +2,86 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 
-#include "kernels/backend_cpu.h"
-#include "kernels/backend_cuda.h"
+#include "kernels/cpu/cpu_backend.h"
 
 namespace rubato::conformance {
 
+namespace {
+
+BackendCase CudaCase(std::string name, const CudaBackendOptions& options, double tolerance = 1e-5) {
+  return {std::move(name), [options] { return CreateCudaBackend(options); }, tolerance};
+}
+
+BackendCase PrecisionCase(MatrixPrecision precision) {
+  switch (precision) {
+    case MatrixPrecision::kFloat32:
+      return CudaCase("Cuda", {.precision = precision});
+    // Inputs keep 10 bits after the point; sums of random products average the rounding out.
+    case MatrixPrecision::kTf32:
+      return CudaCase("CudaTf32", {.precision = precision}, 4e-3);
+    // Inputs are what activations can hold, and so is what comes out: 7 and 10 bits.
+    case MatrixPrecision::kBf16:
+      return CudaCase("CudaBf16", {.precision = precision}, 1e-2);
+    case MatrixPrecision::kFp16:
+      return CudaCase("CudaFp16", {.precision = precision}, 4e-3);
+  }
+  return {};
+}
+
+// Bits of a number's significand.
+int Precision(ElementType type) {
+  switch (type) {
+    case ElementType::kFloat32:
+      return 24;
+    case ElementType::kFloat64:
+      return 53;
+    case ElementType::kBfloat16:
+      return 8;
+    case ElementType::kFloat16:
+      return 11;
+    case ElementType::kInt32:
+      break;
+  }
+  return 31;
+}
+
+}  // namespace
+
+std::vector<Activation> AllActivations() {
+  switch (Activation()) {
+    case Activation::kRelu:
+    case Activation::kTanh:
+    case Activation::kGelu:
+      break;
+  }
+  return {Activation::kRelu, Activation::kTanh, Activation::kGelu};
+}
+
+std::vector<MatrixPrecision> AllPrecisions() {
+  switch (MatrixPrecision()) {
+    case MatrixPrecision::kFloat32:
+    case MatrixPrecision::kTf32:
+    case MatrixPrecision::kBf16:
+    case MatrixPrecision::kFp16:
+      break;
+  }
+  return {MatrixPrecision::kFloat32, MatrixPrecision::kTf32, MatrixPrecision::kBf16, MatrixPrecision::kFp16};
+}
+
 std::vector<BackendCase> AllBackends() {
-  return {
+  std::vector<BackendCase> backends = {
       {"Cpu", [] { return CreateCpuBackend({}); }},
       {"CpuIm2col", [] { return CreateCpuBackend({.compute_threads = 1, .im2col_convolutions = true}); }},
       {"CpuTwoThreads", [] { return CreateCpuBackend({.compute_threads = 2}); }},
-      {"Cuda", [] { return CreateCudaBackend({}); }},
-      {"CudaWithoutCudnn", [] { return CreateCudaBackend({.cudnn = false}); }},
+      CudaCase("CudaWithoutCudnn", {.cudnn = false}),
       // Images and rows of scores in many parts.
-      {"CudaInParts", [] { return CreateCudaBackend({.cudnn = false, .workspace_elements = 1000}); }},
-      // Inputs keep 10 bits after the point; sums of random products average the rounding out.
-      {"CudaTf32", [] { return CreateCudaBackend({.precision = MatrixPrecision::kTf32}); }, 4e-3},
-      // Inputs are what activations can hold, and so is what comes out: 7 and 10 bits.
-      {"CudaBf16", [] { return CreateCudaBackend({.precision = MatrixPrecision::kBf16}); }, 1e-2},
-      {"CudaFp16", [] { return CreateCudaBackend({.precision = MatrixPrecision::kFp16}); }, 4e-3},
-      {"CudaFp16WithoutFusedAttention",
-       [] { return CreateCudaBackend({.precision = MatrixPrecision::kFp16, .fused_attention = false}); }, 4e-3},
+      CudaCase("CudaInParts", {.cudnn = false, .workspace_elements = 1000}),
+      CudaCase("CudaFp16WithoutFusedAttention", {.precision = MatrixPrecision::kFp16, .fused_attention = false}, 4e-3),
   };
+  for (MatrixPrecision precision : AllPrecisions()) backends.push_back(PrecisionCase(precision));
+  return backends;
 }
 
 std::string CaseName(const ::testing::TestParamInfo<BackendCase>& info) { return info.param.name; }
@@ -101,7 +158,7 @@ std::vector<int32_t> ConformanceTest::DownloadInts(const DeviceTensor& tensor) {
 
 double ConformanceTest::AsActivation(double value) {
   const ElementType type = backend_->ActivationType();
-  const int bits = type == ElementType::kBfloat16 ? 8 : type == ElementType::kFloat16 ? 11 : 24;
+  const int bits = Precision(type);
   int exponent = 0;
   const double mantissa = std::frexp(value, &exponent);
   return std::ldexp(std::nearbyint(std::ldexp(mantissa, bits)), exponent - bits);

@@ -11,6 +11,7 @@
 
 #include "common/random.h"
 #include "kernels/backend.h"
+#include "kernels/backend_cuda.h"
 #include "kernels/conformance/reference.h"
 
 // The suite that every backend passes: operations on random tensors against the float64 reference. Results are read
@@ -32,6 +33,10 @@ struct BackendCase {
 
 // Every backend. Those of a device are skipped, with the reason, where there is no such device.
 std::vector<BackendCase> AllBackends();
+
+// Every value of these enums. The build fails where one is missing (-Wswitch).
+std::vector<Activation> AllActivations();
+std::vector<MatrixPrecision> AllPrecisions();
 
 // The same where everything is float32 or wider.
 inline constexpr double kTolerance = 1e-5;

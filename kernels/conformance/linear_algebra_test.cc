@@ -87,6 +87,14 @@ TEST_P(ConformanceTest, ProductsTakeOperandsOfTheActivationType) {
   EXPECT_EQ(backend_->Add(Empty({4}), EmptyActivation({4}), Empty({4})).code(), absl::StatusCode::kInvalidArgument);
 }
 
+// An integer division by the number of channels ended the program.
+TEST_P(ConformanceTest, NoChannelsAreNothingToDo) {
+  const DeviceTensor none = Empty({0}), y = EmptyActivation({4, 0, 3});
+  EXPECT_OK(backend_->AddBias(none, y));
+  EXPECT_OK(backend_->BiasGradient(y, false, none));
+  EXPECT_OK(backend_->Synchronize());
+}
+
 TEST_P(ConformanceTest, CopyAndAddWriteEveryElement) {
   const Values a = RandomValues(1003), b = RandomValues(1003);
   DeviceTensor y = UnwrittenActivation({1003}), device_a = UploadActivation({1003}, a);

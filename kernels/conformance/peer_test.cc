@@ -21,22 +21,25 @@ class PeerTest : public ConformanceTest {
 
   virtual absl::StatusOr<std::unique_ptr<Backend>> Peer() { return GetParam().create(); }
 
-  // Both backends are kept at work, and nobody waits for either.
-  void CopyBehindAndBeforeTheirWork() {
+  // Both backends are kept at work, and nobody waits for either: 1, 2, ... kRounds in a tensor of the peer, each copied
+  // and added up here.
+  static constexpr int kRounds = 20;
+  DeviceTensor SumOfCopies() {
     const DeviceTensor x = *peer_->Allocate({kElements}), y = Empty({kElements}), sum = Empty({kElements});
-    for (int round = 1; round <= 20; ++round) {
+    for (int round = 1; round <= kRounds; ++round) {
       EXPECT_OK(peer_->Fill(static_cast<float>(round), x));
       EXPECT_OK(backend_->CopyFromPeer(peer_.get(), x, y));
       EXPECT_OK(peer_->Fill(1000, x));
       EXPECT_OK(backend_->Axpy(1, y, sum));
     }
-    ExpectClose(sum, Values(kElements, 20 * 21 / 2), "the sum");
+    return sum;
   }
+  static Values SumOfRounds() { return Values(kElements, kRounds * (kRounds + 1) / 2); }
 
   std::unique_ptr<Backend> peer_;
 };
 
-TEST_P(PeerTest, CopiesBehindAndBeforeTheirWork) { CopyBehindAndBeforeTheirWork(); }
+TEST_P(PeerTest, CopiesBehindAndBeforeTheirWork) { ExpectClose(SumOfCopies(), SumOfRounds(), "the sum"); }
 
 TEST_P(PeerTest, CopiesThereAndBack) {
   const Values values = RandomValues(kElements);
@@ -57,15 +60,30 @@ TEST_P(PeerTest, RefusesWhatIsNoPeerAndWhatDoesNotFit) {
 
 INSTANTIATE_TEST_SUITE_P(Backends, PeerTest, ::testing::ValuesIn(AllBackends()), CaseName);
 
-// Two cards.
-class OtherCardTest : public PeerTest {
+// Two GPUs.
+class OtherGpuTest : public PeerTest {
  protected:
   absl::StatusOr<std::unique_ptr<Backend>> Peer() override { return CreateCudaBackend({.device_index = 1}); }
 };
 
-TEST_P(OtherCardTest, CopiesBehindAndBeforeTheirWork) { CopyBehindAndBeforeTheirWork(); }
+TEST_P(OtherGpuTest, CopiesBehindAndBeforeTheirWork) {
+  EXPECT_EQ(backend_->Name().rfind("cuda:0 ", 0), 0) << backend_->Name();
+  EXPECT_EQ(peer_->Name().rfind("cuda:1 ", 0), 0) << peer_->Name();
+  ExpectClose(SumOfCopies(), SumOfRounds(), "the sum");
+}
 
-INSTANTIATE_TEST_SUITE_P(Backends, OtherCardTest,
+TEST_P(OtherGpuTest, ACopyHasTheElementsOfItsTime) {
+  const DeviceTensor x = *peer_->Allocate({kElements}), before = Unwritten({kElements}), after = Unwritten({kElements});
+  EXPECT_OK(peer_->Fill(1, x));
+  EXPECT_OK(backend_->CopyFromPeer(peer_.get(), x, before));
+  EXPECT_OK(peer_->Fill(2, x));
+  EXPECT_OK(backend_->CopyFromPeer(peer_.get(), x, after));
+  EXPECT_OK(peer_->Fill(3, x));
+  ExpectClose(before, Values(kElements, 1), "what was there first");
+  ExpectClose(after, Values(kElements, 2), "what was there then");
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, OtherGpuTest,
                          ::testing::Values(BackendCase{"Cuda", [] { return CreateCudaBackend({}); }}), CaseName);
 
 }  // namespace

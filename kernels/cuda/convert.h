@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "kernels/device_tensor.h"
 
 // Elements of activations and of products' operands, which kernels compute with in float32. For .cu.cc files alone.
@@ -64,17 +66,26 @@ __device__ inline void Store(const float (&from)[kCount], T* to) {
   }
 }
 
+// Internal, for what is no activation's type.
+inline absl::Status NoKernelFor(ElementType type) {
+  return absl::InternalError(absl::StrCat("no kernel for elements of ", TypeName(type)));
+}
+
 }  // namespace rubato::cuda
 
 // Returns function<T>(...) for the T of an activation's ElementType.
 #define RUBATO_CUDA_FOR_TYPE(type, function, ...)  \
   switch (type) {                                  \
+    case ::rubato::ElementType::kFloat32:          \
+      return function<float>(__VA_ARGS__);         \
     case ::rubato::ElementType::kBfloat16:         \
       return function<__nv_bfloat16>(__VA_ARGS__); \
     case ::rubato::ElementType::kFloat16:          \
       return function<__half>(__VA_ARGS__);        \
-    default:                                       \
-      return function<float>(__VA_ARGS__);         \
-  }
+    case ::rubato::ElementType::kInt32:            \
+    case ::rubato::ElementType::kFloat64:          \
+      break;                                       \
+  }                                                \
+  return ::rubato::cuda::NoKernelFor(type)
 
 #endif  // RUBATO_KERNELS_CUDA_CONVERT_H_

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
+#include "kernels/cuda/cublas_types.h"
 #include "kernels/cuda/shared_library.h"
 #include "toolkit.h"
 
@@ -17,15 +18,6 @@
   } while (false)
 
 namespace rubato::cuda {
-namespace {
-
-cudaDataType_t DataType(ElementType type) {
-  if (type == ElementType::kBfloat16) return CUDA_R_16BF;
-  return type == ElementType::kFloat16 ? CUDA_R_16F : CUDA_R_32F;
-}
-
-}  // namespace
-
 struct Cublas::Library {
   // The second needs the first; loaded by us, it is found wherever the second is.
   std::unique_ptr<SharedLibrary> lt, blas;
@@ -83,9 +75,7 @@ Cublas::~Cublas() {
 
 absl::Status Cublas::Multiply(const Sizes& sizes, ElementType type, float alpha, const Operand& a, const Operand& b,
                               float beta, const Result& c) {
-  cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
-  if (precision_ == MatrixPrecision::kFloat32) compute = CUBLAS_COMPUTE_32F_PEDANTIC;
-  if (precision_ == MatrixPrecision::kTf32) compute = CUBLAS_COMPUTE_32F_FAST_TF32;
+  const cublasComputeType_t compute = ComputeType(precision_);
   const auto operation = [](const Operand& operand) { return operand.transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
   // The library's matrices are column-major, where ours are their transposes: c^T = op(b)^T op(a)^T.
   RUBATO_CUBLAS_RETURN_IF_ERROR(

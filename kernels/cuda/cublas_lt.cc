@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
+#include "kernels/cuda/cublas_types.h"
 #include "kernels/cuda/shared_library.h"
 #include "toolkit.h"
 
@@ -28,16 +29,6 @@ namespace {
 constexpr uintptr_t kAlignment = 256;
 
 bool IsAligned(const void* address) { return reinterpret_cast<uintptr_t>(address) % kAlignment == 0; }
-
-cudaDataType_t DataType(ElementType type) {
-  if (type == ElementType::kBfloat16) return CUDA_R_16BF;
-  return type == ElementType::kFloat16 ? CUDA_R_16F : CUDA_R_32F;
-}
-
-cublasComputeType_t ComputeType(MatrixPrecision precision) {
-  if (precision == MatrixPrecision::kFloat32) return CUBLAS_COMPUTE_32F_PEDANTIC;
-  return precision == MatrixPrecision::kTf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
-}
 
 }  // namespace
 

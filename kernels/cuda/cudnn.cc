@@ -43,14 +43,30 @@ bool IsNotSupported(int status) {
 }
 
 cudnnDataType_t DataType(MatrixPrecision precision) {
-  if (precision == MatrixPrecision::kBf16) return CUDNN_DATA_BFLOAT16;
-  return precision == MatrixPrecision::kFp16 ? CUDNN_DATA_HALF : CUDNN_DATA_FLOAT;
+  switch (precision) {
+    case MatrixPrecision::kFloat32:
+    case MatrixPrecision::kTf32:
+      return CUDNN_DATA_FLOAT;
+    case MatrixPrecision::kBf16:
+      return CUDNN_DATA_BFLOAT16;
+    case MatrixPrecision::kFp16:
+      return CUDNN_DATA_HALF;
+  }
+  return CUDNN_DATA_FLOAT;
 }
 
 // The default is TF32 for float32 where the card has it, and leaves tensor cores aside for 16 bits.
 cudnnMathType_t MathType(MatrixPrecision precision) {
-  if (precision == MatrixPrecision::kFloat32) return CUDNN_FMA_MATH;
-  return precision == MatrixPrecision::kTf32 ? CUDNN_DEFAULT_MATH : CUDNN_TENSOR_OP_MATH;
+  switch (precision) {
+    case MatrixPrecision::kFloat32:
+      return CUDNN_FMA_MATH;
+    case MatrixPrecision::kTf32:
+      return CUDNN_DEFAULT_MATH;
+    case MatrixPrecision::kBf16:
+    case MatrixPrecision::kFp16:
+      return CUDNN_TENSOR_OP_MATH;
+  }
+  return CUDNN_DEFAULT_MATH;
 }
 
 }  // namespace

@@ -176,9 +176,9 @@ absl::Status LaunchActivate(Stream stream, Activation activation, const void* x,
     case Activation::kTanh:
       return LaunchActivation<T, Activation::kTanh>(stream, x, n, y);
     case Activation::kGelu:
-      break;
+      return LaunchActivation<T, Activation::kGelu>(stream, x, n, y);
   }
-  return LaunchActivation<T, Activation::kGelu>(stream, x, n, y);
+  return absl::InternalError("no kernel for this activation");
 }
 
 template <typename T, Activation kActivation>
@@ -195,9 +195,9 @@ absl::Status LaunchActivateBackward(Stream stream, Activation activation, const 
     case Activation::kTanh:
       return LaunchGradient<T, Activation::kTanh>(stream, y, dy, n, dx);
     case Activation::kGelu:
-      break;
+      return LaunchGradient<T, Activation::kGelu>(stream, x, dy, n, dx);
   }
-  return LaunchGradient<T, Activation::kGelu>(stream, x, dy, n, dx);
+  return absl::InternalError("no kernel for this activation's gradient");
 }
 
 template <typename T>

@@ -360,15 +360,22 @@ absl::Status ForWidth(Stream stream, const Problem& problem, Tensors... tensors)
       return Pass<T, 64>::Launch(stream, problem, tensors...);
     case 128:
       return Pass<T, 128>::Launch(stream, problem, tensors...);
-    default:
-      return absl::InternalError(absl::StrCat("fused attention: heads of ", problem.geometry.head_width));
   }
+  return absl::InternalError(absl::StrCat("fused attention: heads of ", problem.geometry.head_width));
 }
 
 template <template <typename, int> typename Pass, typename... Tensors>
 absl::Status ForType(ElementType type, Stream stream, const Problem& problem, Tensors... tensors) {
-  if (type == ElementType::kBfloat16) return ForWidth<Pass, __nv_bfloat16>(stream, problem, tensors...);
-  if (type == ElementType::kFloat16) return ForWidth<Pass, __half>(stream, problem, tensors...);
+  switch (type) {
+    case ElementType::kBfloat16:
+      return ForWidth<Pass, __nv_bfloat16>(stream, problem, tensors...);
+    case ElementType::kFloat16:
+      return ForWidth<Pass, __half>(stream, problem, tensors...);
+    case ElementType::kFloat32:
+    case ElementType::kInt32:
+    case ElementType::kFloat64:
+      break;
+  }
   return absl::InternalError(absl::StrCat("fused attention: operands of ", TypeName(type)));
 }
 

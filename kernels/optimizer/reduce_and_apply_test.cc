@@ -201,7 +201,14 @@ TEST(ReductionTest, NoContributionIsAZeroGradient) {
 
 TEST(ReductionTest, NothingToDoForNoElements) {
   const GradientSpan span = {nullptr, 0, 1.0f};
-  ReduceAndApply(UpdateRule(), &span, 1, nullptr, nullptr, nullptr, 0);
+  UpdateRule rule;
+  rule.learning_rate = 0.5f;
+  float weight = 3, slot = 4;
+  float* const slots[] = {&slot, &slot};
+  ReduceAndApply(rule, &span, 1, &weight, &weight, slots, 0);
+  EXPECT_EQ(weight, 3);
+  EXPECT_EQ(slot, 4);
+  ReduceAndApply(rule, &span, 1, nullptr, nullptr, nullptr, 0);
 }
 
 // A message of three contributions' sizes, cut in two at each of some places and in many small parts.

@@ -15,7 +15,7 @@
 #include "common/status.h"
 #include "common/storage/file.h"
 #include "common/storage/safetensors_file.h"
-#include "kernels/backend_cpu.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "tests/pytorch/models.h"
 #include "worker/nn/model.h"
 

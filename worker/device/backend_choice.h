@@ -9,8 +9,8 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/backend.h"
-#include "kernels/backend_cpu.h"
 #include "kernels/backend_cuda.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "proto/job_config.pb.h"
 
 namespace rubato::worker {

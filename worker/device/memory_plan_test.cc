@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "common/config/load.h"
-#include "kernels/backend_cpu.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "kernels/planning_backend.h"
 #include "kernels/testing/deferred_backend.h"
 #include "worker/training/local_optimizer.h"

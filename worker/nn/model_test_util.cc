@@ -3,7 +3,7 @@
 #include <google/protobuf/text_format.h>
 
 #include "common/random.h"
-#include "kernels/backend_cpu.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "kernels/optimizer/initializer.h"
 
 namespace rubato::worker {

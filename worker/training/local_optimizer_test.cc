@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/random.h"
-#include "kernels/backend_cpu.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "kernels/testing/deferred_backend.h"
 
 namespace rubato::worker {
@@ -181,13 +181,13 @@ TEST_F(LocalOptimizerTest, DecaysWeightsAsTheServersWould) {
 // A device of its own that counts what is copied between it and the host.
 class CountingBackend : public DeferredBackend {
  public:
-  absl::Status CopyToDevice(const DeviceTensor& to, int64_t offset, int64_t count, const void* from) override {
+  absl::Status DoCopyToDevice(const DeviceTensor& to, int64_t offset, int64_t count, const void* from) override {
     bytes_ += count * ElementBytes(to.type());
-    return DeferredBackend::CopyToDevice(to, offset, count, from);
+    return DeferredBackend::DoCopyToDevice(to, offset, count, from);
   }
-  absl::Status CopyToHost(const DeviceTensor& from, int64_t offset, int64_t count, void* to) override {
+  absl::Status DoCopyToHost(const DeviceTensor& from, int64_t offset, int64_t count, void* to) override {
     bytes_ += count * ElementBytes(from.type());
-    return DeferredBackend::CopyToHost(from, offset, count, to);
+    return DeferredBackend::DoCopyToHost(from, offset, count, to);
   }
 
   int64_t bytes_ = 0;

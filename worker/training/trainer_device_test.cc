@@ -149,9 +149,9 @@ TEST_F(HangingDeviceTest, IsNoticedWithinTheStepsTime) {
 class WaitingCopiesBackend : public HangingBackend {
  public:
   using HangingBackend::HangingBackend;
-  absl::Status CopyToDevice(const DeviceTensor& to, int64_t offset, int64_t count, const void* from) override {
+  absl::Status DoCopyToDevice(const DeviceTensor& to, int64_t offset, int64_t count, const void* from) override {
     RUBATO_RETURN_IF_ERROR(Synchronize());
-    return HangingBackend::CopyToDevice(to, offset, count, from);
+    return HangingBackend::DoCopyToDevice(to, offset, count, from);
   }
 };
 

@@ -20,13 +20,13 @@ class CarefulBackend : public DeferredBackend {
   absl::StatusOr<std::shared_ptr<void>> AllocateHostForSending(int64_t bytes) override {
     return Observed(DeferredBackend::AllocateHostForSending(bytes));
   }
-  absl::Status CopyToDevice(const DeviceTensor& to, int64_t offset, int64_t count, const void* from) override {
+  absl::Status DoCopyToDevice(const DeviceTensor& to, int64_t offset, int64_t count, const void* from) override {
     *copies_ = true;
-    return DeferredBackend::CopyToDevice(to, offset, count, from);
+    return DeferredBackend::DoCopyToDevice(to, offset, count, from);
   }
-  absl::Status CopyToHost(const DeviceTensor& from, int64_t offset, int64_t count, void* to) override {
+  absl::Status DoCopyToHost(const DeviceTensor& from, int64_t offset, int64_t count, void* to) override {
     *copies_ = true;
-    return DeferredBackend::CopyToHost(from, offset, count, to);
+    return DeferredBackend::DoCopyToHost(from, offset, count, to);
   }
   absl::Status Synchronize() override {
     *copies_ = false;

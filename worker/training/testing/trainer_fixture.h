@@ -11,7 +11,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/trace/trace_recorder.h"
-#include "kernels/backend_cpu.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "worker/device/step_watchdog.h"
 #include "worker/nn/replicated_model.h"
 #include "worker/ps_client/device_packer.h"

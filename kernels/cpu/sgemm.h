@@ -1,0 +1,18 @@
+#ifndef RUBATO_KERNELS_CPU_SGEMM_H_
+#define RUBATO_KERNELS_CPU_SGEMM_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+
+namespace rubato::cpu {
+
+// c [m, n] = alpha * op(a) [m, k] op(b) [k, n] + beta * c, dense and row-major: the rows of a are k long, or m long
+// when it is transposed. The same bits on every call with the same `threads`, 1 and up; with 1, all work is the
+// caller's thread's. Internal: the library refused.
+absl::Status Sgemm(int threads, bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha,
+                   const float* a, const float* b, float beta, float* c);
+
+}  // namespace rubato::cpu
+
+#endif  // RUBATO_KERNELS_CPU_SGEMM_H_
