@@ -449,10 +449,10 @@ absl::Status CpuBackend::ApplyUpdate(const UpdateRule& rule, const DeviceTensor&
                                      const DeviceTensor& first_slot, const DeviceTensor& second_slot) {
   RUBATO_RETURN_IF_ERROR(CheckUpdate(rule, gradient, weights, first_slot, second_slot));
   const int64_t n = weights.elements();
-  const GradientPiece piece = {In(gradient), n * static_cast<int64_t>(sizeof(float))};
-  const GradientSpan span = {.pieces = &piece, .count = 1, .weight = 1, .codec = v1::NONE};
+  const ByteSpan piece = BytesOf(In(gradient), n);
+  const EncodedGradient alone = {.pieces = {&piece, 1}};
   float* const slots[] = {Out(first_slot), Out(second_slot)};
-  ReduceAndApply(rule, &span, 1, Out(weights), Out(weights), slots, n);
+  ReduceAndApply(rule, &alone, 1, Out(weights), Out(weights), slots, n);
   return absl::OkStatus();
 }
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "kernels/optimizer/gradient_span.h"
+#include "kernels/optimizer/encoded_gradient.h"
 #include "kernels/optimizer/isa.h"
 #include "kernels/optimizer/update_rule.h"
 
