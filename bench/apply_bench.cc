@@ -70,13 +70,13 @@ double BytesMoved(const Streams& streams) {
 }
 
 void Apply(Isa isa, const UpdateRule& rule, const Streams& streams) {
-  GradientPiece pieces[8];
-  GradientSpan spans[8];
+  ByteSpan pieces[8];
+  EncodedGradient gradients[8];
   for (int k = 0; k < streams.gradient_count; ++k) {
-    pieces[k] = {streams.gradients[k], static_cast<int64_t>(sizeof(float)) * streams.n};
-    spans[k] = {&pieces[k], 1, 1.0f / static_cast<float>(streams.gradient_count)};
+    pieces[k] = BytesOf(streams.gradients[k], streams.n);
+    gradients[k] = {{&pieces[k], 1}, 1.0f / static_cast<float>(streams.gradient_count)};
   }
-  ReduceAndApplyOn(isa, rule, spans, streams.gradient_count, streams.weights_in, streams.weights_out, streams.slots,
+  ReduceAndApplyOn(isa, rule, gradients, streams.gradient_count, streams.weights_in, streams.weights_out, streams.slots,
                    streams.n);
 }
 

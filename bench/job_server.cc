@@ -32,7 +32,8 @@ class Handler : public ConnectionHandler {
     messages_.fetch_add(1, std::memory_order_relaxed);
     core_->OnMessage(std::move(connection), message);
   }
-  void OnClosed(uint64_t) override {
+  void OnClosed(uint64_t connection) override {
+    core_->OnClosed(connection);
     MutexLock lock(mu_);
     closed_ = true;
     changed_.NotifyAll();

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
+#include "common/proto_enum.h"
 
 namespace rubato {
 
@@ -16,9 +17,10 @@ std::string TaskName(v1::TaskId::Role role, uint32_t index) {
       return absl::StrCat("worker ", index);
     case v1::TaskId::EVALUATOR:
       return absl::StrCat("evaluator ", index);
-    default:
-      return absl::StrCat("task of unknown role ", static_cast<int>(role), " ", index);
+    case v1::TaskId::ROLE_UNSPECIFIED:
+      RUBATO_NO_VALUE_OF(v1::TaskId_Role_TaskId_Role) : break;
   }
+  return absl::StrCat("task of unknown role ", static_cast<int>(role), " ", index);
 }
 
 std::string TaskName(const v1::TaskId& task) { return TaskName(task.role(), task.index()); }
@@ -35,9 +37,10 @@ std::string ModeName(v1::Mode mode, int64_t staleness_bound) {
       return absl::StrCat("SSP(", staleness_bound, ")");
     case v1::ASYNC:
       return "ASYNC";
-    default:
-      return absl::StrCat("unknown mode ", static_cast<int>(mode));
+    case v1::MODE_UNSPECIFIED:
+      RUBATO_NO_VALUE_OF(v1::Mode) : break;
   }
+  return absl::StrCat("unknown mode ", static_cast<int>(mode));
 }
 
 v1::Register DescribeProcess() {

@@ -9,11 +9,11 @@
 #include "common/status.h"
 #include "common/storage/checkpoint_restorer.h"
 #include "common/storage/safetensors_file.h"
+#include "kernels/optimizer/encoded_gradient.h"
 #include "kernels/optimizer/initializer.h"
 #include "kernels/optimizer/reduce_and_apply.h"
 #include "kernels/optimizer/schedule.h"
 #include "kernels/optimizer/update_rule.h"
-#include "server/gradient.h"
 
 namespace rubato::server {
 
@@ -99,13 +99,12 @@ void ChunkStore::Apply(const ChunkRules::Update& update) {
   for (const Contribution& contribution : update.contributions) examples += contribution.examples;
   if (examples == 0) return;
 
-  std::vector<GradientSpan> gradients;
+  std::vector<EncodedGradient> gradients;
   for (const Contribution& contribution : update.contributions) {
     if (contribution.examples == 0) continue;
-    const Gradient& gradient = *contribution.gradient;
     const double weight = static_cast<double>(contribution.examples) / static_cast<double>(examples);
-    gradients.push_back(
-        {gradient.pieces.data(), static_cast<int>(gradient.pieces.size()), static_cast<float>(weight), gradient.codec});
+    gradients.push_back(*contribution.gradient);
+    gradients.back().weight = static_cast<float>(weight);
   }
   const Contribution& first = update.contributions.front();
   const double learning_rate = optimizer_.learning_rate() * update.learning_rate_scale *

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/gradient.h"
+#include "kernels/optimizer/encoded_gradient.h"
 
 namespace rubato::server {
 namespace {
@@ -32,9 +32,14 @@ class ChunkStoreTest : public testing::Test {
     Contribution contribution;
     contribution.task.set_index(worker);
     contribution.examples = examples;
-    auto sent = std::make_shared<Gradient>();
-    sent->pieces.push_back({gradient.data(), static_cast<int64_t>(gradient.size() * sizeof(float))});
-    contribution.gradient = std::move(sent);
+    struct Sent {
+      ByteSpan piece;
+      EncodedGradient gradient;
+    };
+    auto sent = std::make_shared<Sent>();
+    sent->piece = BytesOf(gradient.data(), static_cast<int64_t>(gradient.size()));
+    sent->gradient.pieces = {&sent->piece, 1};
+    contribution.gradient = {sent, &sent->gradient};
     return contribution;
   }
 

@@ -8,13 +8,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/gradient.h"
+#include "common/wire/exchange_codec.h"
+#include "kernels/optimizer/encoded_gradient.h"
 
 namespace rubato::server {
 namespace {
 
-// How often waiting requests are looked at.
-constexpr absl::Duration kTick = absl::Milliseconds(50);
 // Up to this much payload, taking a request to another thread costs more than serving it.
 constexpr size_t kSmallBytes = size_t{64} << 10;
 
@@ -40,130 +39,69 @@ PartitionOwner::PartitionOwner(Options options)
     : options_(std::move(options)),
       store_(*options_.config, *options_.model, *options_.job, options_.chunks, AllocateIn(options_.arena)),
       partition_(options_.chunks, options_.patience, this),
+      leases_(options_.session_lives),
       trace_(options_.trace, options_.clock, options_.partition, options_.model, options_.job),
       // Several partitions are there to be at work at the same time.
       serves_all_at_once_(options_.config->cluster().partitions_per_server() <= 1 && HasNoCoreToSpare()),
-      thread_([this] { Run(); }) {}
+      queue_(options_.clock, [this](absl::Time now) {
+        partition_.OnTick(now);
+        leases_.DropDead();
+      }) {}
 
 PartitionOwner::~PartitionOwner() {
-  {
-    MutexLock lock(mu_);
-    stop_ = true;
-  }
-  wake_.NotifyAll();
-  thread_.join();
+  queue_.Stop();
   if (options_.log != nullptr) CheckLog(options_.log->Flush());
-}
-
-void PartitionOwner::Post(std::function<void()> work) {
-  {
-    MutexLock lock(mu_);
-    work_.push_back(std::move(work));
-  }
-  wake_.NotifyOne();
-}
-
-void PartitionOwner::Run() {
-  absl::Time next_tick = options_.clock->Now() + kTick;
-  for (;;) {
-    std::deque<std::function<void()>> batch;
-    {
-      MutexLock lock(mu_);
-      busy_ = false;
-      if (work_.empty() && !stop_) wake_.WaitFor(mu_, kTick);
-      // A submitter may be at work, which wakes this thread when it is done; others then wait their turn.
-      wanted_ = true;
-      while (busy_) wake_.Wait(mu_);
-      wanted_ = false;
-      if (stop_) return;
-      batch.swap(work_);
-      busy_ = true;
-    }
-    for (std::function<void()>& work : batch) work();
-    if (absl::Time now = options_.clock->Now(); now >= next_tick) {
-      partition_.OnTick(now);
-      DropDeadLeases();
-      next_tick = now + kTick;
-    }
-  }
 }
 
 void PartitionOwner::Submit(Incoming incoming) {
   // A gradient in shared memory is large although its message is not, and the next one can be read while it is applied.
-  const bool over_tcp = incoming.bytes->region == nullptr;
-  const bool small = incoming.bytes->payload.size() <= kSmallBytes;
-  bool mine = false;
-  if ((over_tcp && small) || serves_all_at_once_) {
-    MutexLock lock(mu_);
-    mine = !busy_ && !wanted_ && work_.empty() && !stop_;
-    if (mine) busy_ = true;
+  const bool small = !incoming.in_shared_memory && incoming.gradient_bytes <= kSmallBytes;
+  if (small || serves_all_at_once_) {
+    if (queue_.TryRun([&] { Handle(std::move(incoming)); })) return;
   }
-  if (!mine) {
-    return Post([this, incoming = std::make_shared<Incoming>(std::move(incoming))] { Handle(std::move(*incoming)); });
-  }
-  Handle(std::move(incoming));
-  bool wake = false;
-  {
-    MutexLock lock(mu_);
-    busy_ = false;
-    wake = wanted_ || !work_.empty() || stop_;
-  }
-  if (wake) wake_.NotifyOne();
-}
-
-void PartitionOwner::Refuse(const Incoming& incoming, const absl::Status& why) {
-  v1::ExchangeReply refusal;
-  refusal.set_request_id(incoming.request_id);
-  refusal.set_outcome(v1::ExchangeReply::REFUSED);
-  refusal.set_message(std::string(why.message()));
-  incoming.connection->Send(EncodeReply(refusal, {}), 0);
+  queue_.Post([this, incoming = std::make_shared<Incoming>(std::move(incoming))] { Handle(std::move(*incoming)); });
 }
 
 void PartitionOwner::Handle(Incoming incoming) {
   const absl::Time begun = trace_.Now();
-  if (absl::Status status = AttachGradients(incoming.bytes, &incoming.request); !status.ok()) {
-    return Refuse(incoming, status);
-  }
-  if (incoming.shared_session != 0) {
-    // A chunk that is asked for again is no longer read.
-    Lease& lease = leases_[incoming.shared_session];
-    lease.task = incoming.request.task;
-    for (uint32_t chunk : incoming.request.chunks) lease.buffers.erase(chunk);
-  }
-  int64_t bytes = 0;
-  for (const PushBytes::Part& part : incoming.bytes->parts) bytes += static_cast<int64_t>(part.bytes);
-  counts_.set_received_bytes_total(counts_.received_bytes_total() + bytes);
+  PartitionRequest& request = incoming.request;
+  if (incoming.shared_session != 0) leases_.TakeBack(incoming.shared_session, request.task, request.chunks);
+  counts_.set_received_bytes_total(counts_.received_bytes_total() + static_cast<int64_t>(incoming.gradient_bytes));
   const uint64_t token = ++last_token_;
-  incoming.request.token = token;
+  request.token = token;
   const absl::Time now = options_.clock->Now();
   open_[token] = {std::move(incoming.connection),
                   incoming.request_id,
-                  incoming.request.chunks,
+                  request.chunks,
                   incoming.shared_session,
-                  trace_.Received(incoming.request, incoming.arrived, begun),
+                  trace_.Received(request, incoming.arrived, begun),
                   now,
                   {}};
-  incoming.bytes = nullptr;
   handled_token_ = token;
-  partition_.OnRequest(std::move(incoming.request), now);
+  partition_.OnRequest(std::move(request), now);
   handled_token_ = 0;
 }
 
-void PartitionOwner::DropDeadLeases() {
-  absl::erase_if(leases_,
-                 [this](const auto& lease) { return !options_.session_lives(lease.first, lease.second.task); });
+void PartitionOwner::OnClosed(uint64_t connection_id) {
+  queue_.Post([this, connection_id] {
+    absl::erase_if(open_, [&](const auto& entry) {
+      if (entry.second.connection->id() != connection_id) return false;
+      partition_.Forget(entry.first);
+      return true;
+    });
+  });
 }
 
 void PartitionOwner::Announce(uint64_t generation, std::function<void(int64_t)> done) {
-  Post([this, generation, done = std::move(done)] { done(partition_.Announce(generation)); });
+  queue_.Post([this, generation, done = std::move(done)] { done(partition_.Announce(generation)); });
 }
 
 void PartitionOwner::Abort(uint64_t generation) {
-  Post([this, generation] { partition_.Abort(generation, options_.clock->Now()); });
+  queue_.Post([this, generation] { partition_.Abort(generation, options_.clock->Now()); });
 }
 
 void PartitionOwner::Commit(v1::Plan plan, std::function<void()> done) {
-  Post([this, plan = std::move(plan), done = std::move(done)] {
+  queue_.Post([this, plan = std::move(plan), done = std::move(done)] {
     partition_.Commit(plan, options_.clock->Now());
     // A crash later must not take the record of the plan with it.
     if (options_.log != nullptr) CheckLog(options_.log->Flush());
@@ -172,7 +110,7 @@ void PartitionOwner::Commit(v1::Plan plan, std::function<void()> done) {
 }
 
 void PartitionOwner::Snapshot(std::function<void(std::vector<ChunkSnapshot>)> done) {
-  Post([this, done = std::move(done)] {
+  queue_.Post([this, done = std::move(done)] {
     std::vector<ChunkSnapshot> chunks;
     for (uint32_t index : options_.chunks) {
       const ChunkStore::Chunk& chunk = store_.Get(index);
@@ -202,22 +140,21 @@ void PartitionOwner::Snapshot(std::function<void(std::vector<ChunkSnapshot>)> do
   });
 }
 
-void PartitionOwner::Describe(std::function<void(const v1::ServerProgress&)> done) {
-  Post([this, done = std::move(done)] {
-    v1::ServerProgress progress = counts_;
-    progress.set_memory_bytes(store_.memory_bytes());
-    {
-      MutexLock lock(mu_);
-      progress.set_queue_length(static_cast<int64_t>(work_.size()));
-    }
-    partition_.Describe(&progress);
-    done(progress);
+void PartitionOwner::Describe(std::function<void(PartitionProgress)> done) {
+  queue_.Post([this, done = std::move(done)] {
+    PartitionProgress progress;
+    progress.counts = counts_;
+    progress.counts.set_memory_bytes(store_.memory_bytes());
+    progress.counts.set_queue_length(static_cast<int64_t>(queue_.length()));
+    partition_.Describe(&progress.counts);
+    progress.held = partition_.HeldStarts();
+    done(std::move(progress));
   });
 }
 
 bool PartitionOwner::IsFinite(uint32_t chunk, const Contribution& contribution) {
   return contribution.gradient == nullptr ||
-         server::IsFinite(*contribution.gradient, store_.Get(chunk).placement.length());
+         rubato::IsFinite(*contribution.gradient, store_.Get(chunk).placement.length());
 }
 
 void PartitionOwner::Apply(const ChunkRules::Update& update) {
@@ -320,9 +257,9 @@ bool PartitionOwner::Share(const std::vector<ChunkStore::Wire>& weights, const O
     span->set_offset(*offset);
     span->set_bytes(wire.bytes);
   }
-  Lease& lease = leases_[open.shared_session];
-  for (size_t i = 0; i < weights.size(); ++i)
-    lease.buffers[header->chunks(static_cast<int>(i)).chunk()] = weights[i].buffer;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    leases_.Lend(open.shared_session, header->chunks(static_cast<int>(i)).chunk(), weights[i].buffer);
+  }
   return true;
 }
 

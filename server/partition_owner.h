@@ -2,32 +2,29 @@
 #define RUBATO_SERVER_PARTITION_OWNER_H_
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/model_spec.h"
-#include "common/mutex.h"
 #include "common/shared_memory/arena.h"
 #include "common/storage/update_log.h"
 #include "common/trace/trace_recorder.h"
 #include "common/transport/exchange_server.h"
-#include "common/wire/exchange_codec.h"
 #include "proto/checkpoint.pb.h"
 #include "proto/coordinator.pb.h"
 #include "proto/job_config.pb.h"
 #include "server/chunk_store.h"
+#include "server/partition_progress.h"
 #include "server/partition_trace.h"
-#include "server/request_reader.h"
 #include "server/rules/partition.h"
+#include "server/weight_leases.h"
+#include "server/work_queue.h"
 
 namespace rubato::server {
 
@@ -39,11 +36,11 @@ struct ChunkSnapshot {
   std::vector<FloatBuffer::Ptr> slots;
 };
 
-// One partition and its thread: rules, weights and update log, touched by one thread at a time, so the path from a push
-// to the weights takes no lock but the queue's. What is asked for waits in a queue for the partition's thread, where
-// callbacks run, too. But a small request over TCP to an idle partition is served by the thread that submits it, and
-// where there are no cores to spare every one over TCP is: waking another thread would take longer. Public methods are
-// thread-safe, and only such a Submit does not return at once.
+// One partition: rules, weights and update log, touched by one thread at a time, so the path from a push to the weights
+// takes no lock but the queue's. What is asked for waits for the partition's thread, where callbacks run, too. But a
+// small request over TCP to an idle partition is served by the thread that submits it, and where there are no cores to
+// spare every one over TCP is: waking another thread would take longer. Public methods are thread-safe, and only such a
+// Submit does not return at once.
 class PartitionOwner : private PartitionSink {
  public:
   struct Options {
@@ -63,8 +60,8 @@ class PartitionOwner : private PartitionSink {
     std::shared_ptr<SharedArena> arena;
     // Null: nobody wants to know.
     TraceRecorder* trace = nullptr;
-    // Whether a worker's side of a shared memory session is still there. Called by whoever is at work.
-    std::function<bool(uint64_t session, const v1::TaskId& task)> session_lives;
+    // Called by whoever is at work.
+    WeightLeases::SessionLives session_lives;
   };
 
   // A request's chunks are all in this partition (ReadRequest).
@@ -72,7 +69,9 @@ class PartitionOwner : private PartitionSink {
     std::shared_ptr<Connection> connection;
     uint64_t request_id = 0;
     PartitionRequest request;
-    std::shared_ptr<const PushBytes> bytes;
+    // Of the request's gradients, which are in the worker's memory or in the message.
+    uint64_t gradient_bytes = 0;
+    bool in_shared_memory = false;
     // The worker can read the arena; 0: it cannot.
     uint64_t shared_session = 0;
     // For the trace; InfinitePast where nothing is recorded.
@@ -86,13 +85,15 @@ class PartitionOwner : private PartitionSink {
   ~PartitionOwner() override;
 
   void Submit(Incoming incoming);
+  // The connection is gone, and with it its requests that are not answered. What they brought has been taken, and a
+  // worker that connects again asks again.
+  void OnClosed(uint64_t connection_id);
   void Announce(uint64_t generation, std::function<void(int64_t highest_begun)> done);
   void Abort(uint64_t generation);
   void Commit(v1::Plan plan, std::function<void()> done);
   // The chunks as they are, for a checkpoint.
   void Snapshot(std::function<void(std::vector<ChunkSnapshot>)> done);
-  // Adds to what is there.
-  void Describe(std::function<void(const v1::ServerProgress&)> done);
+  void Describe(std::function<void(PartitionProgress)> done);
 
  private:
   struct Open {
@@ -106,24 +107,13 @@ class PartitionOwner : private PartitionSink {
     absl::flat_hash_map<uint32_t, std::pair<FloatBuffer::Ptr, int64_t>> captured;
   };
 
-  // Buffers that a worker may be reading in shared memory, by chunk: until it sends another request for the chunk,
-  // which it does when it has what it read.
-  struct Lease {
-    v1::TaskId task;
-    absl::flat_hash_map<uint32_t, FloatBuffer::Ptr> buffers;
-  };
-
-  void Post(std::function<void()> work);
-  void Run();
   void Handle(Incoming incoming);
-  void Refuse(const Incoming& incoming, const absl::Status& why);
   void CountAnswer(const PartitionReply& reply, const Open& open);
   // Appends the weights to `header` and `payload`.
   void AddWeights(const PartitionReply& reply, const Open& open, v1::ExchangeReply* header,
                   std::vector<grpc::Slice>* payload);
   // Puts them into shared memory instead; false when they are not all there.
   bool Share(const std::vector<ChunkStore::Wire>& weights, const Open& open, v1::ExchangeReply* header);
-  void DropDeadLeases();
   // The first failure of the update log is told; training goes on.
   void CheckLog(const absl::Status& status);
 
@@ -134,11 +124,11 @@ class PartitionOwner : private PartitionSink {
   void Log(const v1::UpdateLogRecord& record) override;
 
   const Options options_;
-  // Used by whoever is at work: see busy_.
+  // Used by whoever is at work.
   ChunkStore store_;
   Partition partition_;
   absl::flat_hash_map<uint64_t, Open> open_;
-  absl::flat_hash_map<uint64_t, Lease> leases_;  // By session.
+  WeightLeases leases_;
   uint64_t last_token_ = 0;
   v1::ServerProgress counts_;
   PartitionTrace trace_;
@@ -146,16 +136,7 @@ class PartitionOwner : private PartitionSink {
   uint64_t handled_token_ = 0;
   bool log_failed_ = false;
   const bool serves_all_at_once_;
-
-  Mutex mu_;
-  CondVar wake_;
-  std::deque<std::function<void()>> work_ ABSL_GUARDED_BY(mu_);
-  // Somebody is at work on the partition, outside the lock: its thread, or whoever submitted something small.
-  bool busy_ ABSL_GUARDED_BY(mu_) = false;
-  // The thread waits for a submitter to be done.
-  bool wanted_ ABSL_GUARDED_BY(mu_) = false;
-  bool stop_ ABSL_GUARDED_BY(mu_) = false;
-  std::thread thread_;  // Last: it uses everything above.
+  WorkQueue queue_;  // Last: its thread uses everything above.
 };
 
 }  // namespace rubato::server

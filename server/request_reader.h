@@ -3,9 +3,7 @@
 
 #include <cstdint>
 #include <memory>
-#include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/shared_memory/region.h"
 #include "common/wire/exchange_codec.h"
@@ -14,35 +12,23 @@
 
 namespace rubato::server {
 
-// The bytes of a push, where they arrived. Immutable.
-struct PushBytes {
-  struct Part {
-    v1::Codec codec = v1::NONE;
-    int64_t length = 0;  // Elements of the chunk.
-    uint64_t bytes = 0;
-    // In the worker's shared memory; null when it is in the payload, after the parts before it.
-    const uint8_t* shared = nullptr;
-  };
-  std::vector<Part> parts;  // By chunk of the request; empty when there is no gradient.
-  PayloadView payload;
-  std::shared_ptr<const SharedRegion> region;  // Null: nothing is in shared memory.
+// A message from the wire as a partition takes it.
+struct ReceivedRequest {
+  // Without its token. The gradients are where they arrived, and their owner keeps the message, or the worker's memory,
+  // until the last contribution is gone.
+  PartitionRequest request;
+  // Of all gradients.
+  uint64_t gradient_bytes = 0;
+  // They are in the worker's shared memory, not in the message.
+  bool in_shared_memory = false;
 };
 
-// Checks a message from the wire against the job and turns it into a request to a partition, without its gradients and
-// its token. InvalidArgument names the field, its value and what is allowed. Pure.
-absl::StatusOr<PartitionRequest> ReadRequest(const v1::ExchangeRequest& header, uint64_t payload_bytes,
-                                             const v1::JobDescription& job, uint32_t server);
-
-// Finds the gradients of a request that ReadRequest accepted. `region` is the memory that header.shared_session names,
-// null for none. InvalidArgument: a span is not inside it.
-absl::StatusOr<PushBytes> LocatePush(const DecodedRequest& message, std::shared_ptr<const SharedRegion> region,
-                                     const v1::JobDescription& job);
-
-// Gives each contribution of a PushPull its part of the bytes. Nothing is copied but packed gradients that are cut in
-// pieces or that their writer could still change while they are unpacked. InvalidArgument: a packed gradient is not
-// what its codec allows; the request is then to be refused. May touch every byte: it is for whoever is at work on the
-// partition.
-absl::Status AttachGradients(std::shared_ptr<const PushBytes> bytes, PartitionRequest* request);
+// Checks a message against the job and finds its gradients, in one walk over its chunks. `region` is the memory that
+// header.shared_session names, null where there is none or it is not known. Nothing is copied but encoded gradients
+// that are cut in pieces or that their writer could still change while they are decoded; the contents of encoded
+// gradients are looked at. InvalidArgument names the field, its value and what is allowed. Pure.
+absl::StatusOr<ReceivedRequest> ReadRequest(const DecodedRequest& message, std::shared_ptr<const SharedRegion> region,
+                                            const v1::JobDescription& job, uint32_t server);
 
 }  // namespace rubato::server
 

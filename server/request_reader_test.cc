@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/gradient.h"
+#include "kernels/optimizer/encoded_gradient.h"
 
 namespace rubato::server {
 namespace {
@@ -43,30 +43,54 @@ class RequestReaderTest : public testing::Test {
   }
 
   void ExpectRefused(uint64_t payload_bytes, const std::string& what) {
-    absl::StatusOr<PartitionRequest> request = ReadRequest(header_, payload_bytes, job_, 0);
-    ASSERT_FALSE(request.ok());
-    EXPECT_THAT(std::string(request.status().message()), HasSubstr(what));
+    absl::StatusOr<ReceivedRequest> received = Read(payload_bytes);
+    ASSERT_FALSE(received.ok());
+    EXPECT_TRUE(absl::IsInvalidArgument(received.status())) << received.status();
+    EXPECT_THAT(std::string(received.status().message()), HasSubstr(what));
+  }
+
+  // The message with a payload of so many zeros.
+  absl::StatusOr<ReceivedRequest> Read(uint64_t payload_bytes) {
+    return Read(std::vector<uint8_t>(payload_bytes), payload_bytes);
+  }
+
+  // The message as it arrives, with the payload in two slices that are cut anywhere.
+  absl::StatusOr<ReceivedRequest> Read(const std::vector<uint8_t>& payload, size_t cut) {
+    std::vector<grpc::Slice> slices;
+    slices.emplace_back(payload.data(), cut);
+    slices.emplace_back(payload.data() + cut, payload.size() - cut);
+    absl::StatusOr<DecodedRequest> decoded = DecodeRequest(EncodeRequest(header_, std::move(slices)));
+    EXPECT_TRUE(decoded.ok()) << decoded.status();
+    message_ = *std::move(decoded);
+    return ReadRequest(message_, region_, job_, 0);
   }
 
   v1::JobDescription job_;
   v1::ExchangeRequest header_;
+  std::shared_ptr<const SharedRegion> region_;
+  DecodedRequest message_;  // The last one.
 };
 
 TEST_F(RequestReaderTest, ReadsAPush) {
   MakePush();
-  absl::StatusOr<PartitionRequest> request = ReadRequest(header_, 80, job_, 0);
-  ASSERT_TRUE(request.ok()) << request.status();
-  EXPECT_EQ(request->kind, PartitionRequest::Kind::kPushPull);
-  EXPECT_EQ(request->chunks, (std::vector<uint32_t>{0, 1}));
-  ASSERT_EQ(request->contributions.size(), 2u);
-  EXPECT_EQ(request->contributions[1].step, 3);
-  EXPECT_EQ(request->contributions[1].examples, 64u);
+  absl::StatusOr<ReceivedRequest> received = Read(80);
+  ASSERT_TRUE(received.ok()) << received.status();
+  EXPECT_EQ(received->gradient_bytes, 80u);
+  EXPECT_FALSE(received->in_shared_memory);
+  const PartitionRequest& request = received->request;
+  EXPECT_EQ(request.kind, PartitionRequest::Kind::kPushPull);
+  EXPECT_EQ(request.chunks, (std::vector<uint32_t>{0, 1}));
+  ASSERT_EQ(request.contributions.size(), 2u);
+  EXPECT_EQ(request.contributions[1].step, 3);
+  EXPECT_EQ(request.contributions[1].examples, 64u);
 }
 
 TEST_F(RequestReaderTest, ReadsAnEmptyPushWithoutPayload) {
   MakePush();
   header_.mutable_push_pull()->set_examples(0);
-  EXPECT_TRUE(ReadRequest(header_, 0, job_, 0).ok());
+  absl::StatusOr<ReceivedRequest> received = Read(0);
+  ASSERT_TRUE(received.ok()) << received.status();
+  EXPECT_EQ(received->request.contributions[0].gradient, nullptr);
   ExpectRefused(80, "payload: 80 bytes");
 }
 
@@ -79,6 +103,8 @@ TEST_F(RequestReaderTest, RefusesAnotherJob) {
 TEST_F(RequestReaderTest, RefusesAPayloadOfAnotherLength) {
   MakePush();
   ExpectRefused(79, "payload: 79 bytes; push_pull.chunks declare 80");
+  ExpectRefused(3, "payload: 3 bytes; push_pull.chunks declare 80");
+  ExpectRefused(81, "payload: 81 bytes; push_pull.chunks declare 80");
 }
 
 TEST_F(RequestReaderTest, RefusesAnotherChunkLength) {
@@ -121,19 +147,6 @@ TEST_F(RequestReaderTest, RefusesAMissingOperationAndAPayloadOnAPull) {
   ExpectRefused(4, "payload: 4 bytes");
 }
 
-// The message as it arrives, with the payload in two slices that are cut within an element.
-std::shared_ptr<const PushBytes> Locate(const v1::ExchangeRequest& header, const v1::JobDescription& job,
-                                        const std::vector<uint8_t>& payload, size_t cut) {
-  std::vector<grpc::Slice> slices;
-  slices.emplace_back(payload.data(), cut);
-  slices.emplace_back(payload.data() + cut, payload.size() - cut);
-  absl::StatusOr<DecodedRequest> decoded = DecodeRequest(EncodeRequest(header, std::move(slices)));
-  EXPECT_TRUE(decoded.ok()) << decoded.status();
-  absl::StatusOr<PushBytes> bytes = LocatePush(*decoded, nullptr, job);
-  EXPECT_TRUE(bytes.ok()) << bytes.status();
-  return std::make_shared<const PushBytes>(*std::move(bytes));
-}
-
 std::vector<uint8_t> Bytes(const std::vector<float>& values) {
   const auto* begin = reinterpret_cast<const uint8_t*>(values.data());
   return std::vector<uint8_t>(begin, begin + values.size() * sizeof(float));
@@ -141,26 +154,61 @@ std::vector<uint8_t> Bytes(const std::vector<float>& values) {
 
 TEST_F(RequestReaderTest, AttachesGradientsThatAreNotFiniteAndTheyAreSeen) {
   MakePush();
-  absl::StatusOr<PartitionRequest> request = ReadRequest(header_, 80, job_, 0);
   std::vector<float> values(20, 1.0f);
   values[13] = std::numeric_limits<float>::infinity();
-  ASSERT_TRUE(AttachGradients(Locate(header_, job_, Bytes(values), 54), &*request).ok());
-  EXPECT_TRUE(IsFinite(*request->contributions[0].gradient, 10));
-  EXPECT_FALSE(IsFinite(*request->contributions[1].gradient, 10));
+  absl::StatusOr<ReceivedRequest> received = Read(Bytes(values), 54);
+  ASSERT_TRUE(received.ok()) << received.status();
+  EXPECT_TRUE(IsFinite(*received->request.contributions[0].gradient, 10));
+  EXPECT_FALSE(IsFinite(*received->request.contributions[1].gradient, 10));
 }
 
 TEST_F(RequestReaderTest, LeavesGradientsWhereTheyArrived) {
   MakePush();
-  absl::StatusOr<PartitionRequest> request = ReadRequest(header_, 80, job_, 0);
-  std::shared_ptr<const PushBytes> bytes = Locate(header_, job_, Bytes(std::vector<float>(20, 1.0f)), 54);
-  ASSERT_TRUE(AttachGradients(bytes, &*request).ok());
-  const Gradient& whole = *request->contributions[0].gradient;
+  absl::StatusOr<ReceivedRequest> received = Read(Bytes(std::vector<float>(20, 1.0f)), 54);
+  ASSERT_TRUE(received.ok()) << received.status();
+  const std::vector<ByteSpan>& arrived = message_.payload.pieces();
+  const EncodedGradient& whole = *received->request.contributions[0].gradient;
   ASSERT_EQ(whole.pieces.size(), 1u);
-  EXPECT_EQ(whole.pieces[0].data, bytes->payload.segments()[0].data);
-  const Gradient& cut = *request->contributions[1].gradient;
+  EXPECT_EQ(whole.pieces[0].data(), arrived[0].data());
+  EXPECT_EQ(whole.pieces[0].size(), 40u);
+  const EncodedGradient& cut = *received->request.contributions[1].gradient;
   ASSERT_EQ(cut.pieces.size(), 2u);
-  EXPECT_EQ(cut.pieces[0].bytes, 14);
-  EXPECT_EQ(cut.pieces[1].data, bytes->payload.segments()[1].data);
+  EXPECT_EQ(cut.pieces[0].size(), 14u);
+  EXPECT_EQ(cut.pieces[1].data(), arrived[1].data());
+}
+
+TEST_F(RequestReaderTest, KeepsAMessageUntilItsLastGradientIsGone) {
+  MakePush();
+  std::shared_ptr<const EncodedGradient> last;
+  {
+    absl::StatusOr<ReceivedRequest> received = Read(Bytes(std::vector<float>(20, 3.0f)), 54);
+    ASSERT_TRUE(received.ok()) << received.status();
+    last = received->request.contributions[1].gradient;
+  }
+  message_ = {};
+  std::vector<uint8_t> bytes;
+  for (const ByteSpan& piece : last->pieces) bytes.insert(bytes.end(), piece.begin(), piece.end());
+  EXPECT_EQ(bytes, Bytes(std::vector<float>(10, 3.0f)));
+}
+
+TEST_F(RequestReaderTest, JoinsEncodedGradientsThatAreCut) {
+  MakePush();
+  for (int i = 0; i < 2; ++i) {
+    header_.mutable_push_pull()->mutable_chunks(i)->set_codec(v1::BF16);
+    header_.mutable_push_pull()->mutable_chunks(i)->set_encoded_bytes(20);
+  }
+  std::vector<uint8_t> payload(40);
+  for (size_t i = 0; i < payload.size(); ++i) payload[i] = static_cast<uint8_t>(i);
+  absl::StatusOr<ReceivedRequest> received = Read(payload, 27);
+  ASSERT_TRUE(received.ok()) << received.status();
+  const EncodedGradient& whole = *received->request.contributions[0].gradient;
+  ASSERT_EQ(whole.pieces.size(), 1u);
+  EXPECT_EQ(whole.pieces[0].data(), message_.payload.pieces()[0].data());
+  EXPECT_EQ(whole.codec, v1::BF16);
+  const EncodedGradient& cut = *received->request.contributions[1].gradient;
+  ASSERT_EQ(cut.pieces.size(), 1u);
+  EXPECT_EQ(std::vector<uint8_t>(cut.pieces[0].begin(), cut.pieces[0].end()),
+            std::vector<uint8_t>(payload.begin() + 20, payload.end()));
 }
 
 TEST_F(RequestReaderTest, RefusesCodecsAndSizesThatItDoesNotKnow) {
@@ -172,7 +220,7 @@ TEST_F(RequestReaderTest, RefusesCodecsAndSizesThatItDoesNotKnow) {
   ExpectRefused(60, "push_pull.chunks[1].encoded_bytes: 0; 10 elements as BF16 take 20");
   update->set_encoded_bytes(20);
   ExpectRefused(80, "payload: 80 bytes; push_pull.chunks declare 60");
-  EXPECT_TRUE(ReadRequest(header_, 60, job_, 0).ok());
+  EXPECT_TRUE(Read(60).ok());
   update->set_codec(v1::NONE);
   ExpectRefused(60, "push_pull.chunks[1].encoded_bytes: 20; 10 float32 take 40");
 }
@@ -182,12 +230,10 @@ TEST_F(RequestReaderTest, RefusesPackedGradientsThatNoSenderMakes) {
   v1::ChunkUpdate* update = header_.mutable_push_pull()->mutable_chunks(1);
   update->set_codec(v1::TOP_K);
   update->set_encoded_bytes(12);
-  absl::StatusOr<PartitionRequest> request = ReadRequest(header_, 52, job_, 0);
-  ASSERT_TRUE(request.ok()) << request.status();
   std::vector<uint8_t> payload = Bytes(std::vector<float>(10, 1.0f));
   // One element, the 200th of ten.
   for (uint8_t byte : {1, 0, 0, 0, 200, 0, 0, 0, 0, 0, 128, 63}) payload.push_back(byte);
-  absl::Status status = AttachGradients(Locate(header_, job_, payload, 45), &*request);
+  absl::Status status = Read(payload, 45).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("push_pull.chunks[1]"));
 }
@@ -197,21 +243,26 @@ TEST_F(RequestReaderTest, RefusesPlacesOutsideOfSharedMemory) {
   for (int i = 0; i < 2; ++i) header_.add_shared()->set_bytes(40);
   ExpectRefused(0, "shared_session: 0");
   header_.set_shared_session(5);
+  ExpectRefused(0, "shared_session: 5 is not known here as one of worker 0");
+  absl::StatusOr<std::shared_ptr<SharedRegion>> region = SharedRegion::Create("test", 4096);
+  ASSERT_TRUE(region.ok()) << region.status();
+  region_ = *region;
   ExpectRefused(80, "payload: 80 bytes, but shared is not empty");
   header_.mutable_shared(1)->set_bytes(44);
   ExpectRefused(0, "shared[1].bytes: 44; push_pull.chunks[1] declares 40");
   header_.mutable_shared(1)->set_bytes(40);
-  ASSERT_TRUE(ReadRequest(header_, 0, job_, 0).ok());
-  absl::StatusOr<std::shared_ptr<SharedRegion>> region = SharedRegion::Create("test", 4096);
-  ASSERT_TRUE(region.ok()) << region.status();
-  DecodedRequest message{header_, {}};
-  EXPECT_TRUE(LocatePush(message, *region, job_).ok());
+  absl::StatusOr<ReceivedRequest> received = Read(0);
+  ASSERT_TRUE(received.ok()) << received.status();
+  EXPECT_TRUE(received->in_shared_memory);
+  EXPECT_EQ(received->gradient_bytes, 80u);
+  EXPECT_EQ(received->request.contributions[0].gradient->pieces[0].data(), region_->Find(0, 40));
   for (uint64_t offset : {uint64_t{4057}, std::numeric_limits<uint64_t>::max() - 7}) {
-    message.header.mutable_shared(1)->set_offset(offset);
-    absl::Status status = LocatePush(message, *region, job_).status();
-    EXPECT_TRUE(absl::IsInvalidArgument(status));
-    EXPECT_THAT(std::string(status.message()), HasSubstr("shared[1]: 40 bytes from"));
+    header_.mutable_shared(1)->set_offset(offset);
+    ExpectRefused(0, "shared[1]: 40 bytes from");
   }
+  header_.mutable_shared(1)->set_offset(0);
+  header_.mutable_shared()->RemoveLast();
+  ExpectRefused(0, "shared: 1 entries; push_pull.chunks has 2");
 }
 
 }  // namespace

@@ -10,63 +10,10 @@
 #include "common/storage/safetensors_file.h"
 #include "common/task.h"
 #include "common/wire/exchange_codec.h"
+#include "server/gather.h"
 #include "server/request_reader.h"
 
 namespace rubato::server {
-namespace {
-
-// Runs `done` with everybody's result when the last of `count` has come. Thread-safe.
-template <typename T>
-class Gather {
- public:
-  Gather(size_t count, std::function<void(std::vector<T>)> done) : missing_(count), done_(std::move(done)) {}
-
-  void Add(T value) {
-    std::vector<T> all;
-    {
-      MutexLock lock(mu_);
-      values_.push_back(std::move(value));
-      if (--missing_ > 0) return;
-      all = std::move(values_);
-    }
-    done_(std::move(all));
-  }
-
- private:
-  Mutex mu_;
-  size_t missing_ ABSL_GUARDED_BY(mu_);
-  std::vector<T> values_ ABSL_GUARDED_BY(mu_);
-  const std::function<void(std::vector<T>)> done_;
-};
-
-void AddProgress(const v1::ServerProgress& from, v1::ServerProgress* to) {
-  to->set_updates_total(to->updates_total() + from.updates_total());
-  to->set_duplicates_total(to->duplicates_total() + from.duplicates_total());
-  to->set_dropped_total(to->dropped_total() + from.dropped_total());
-  to->set_non_finite_total(to->non_finite_total() + from.non_finite_total());
-  to->set_received_bytes_total(to->received_bytes_total() + from.received_bytes_total());
-  to->set_sent_bytes_total(to->sent_bytes_total() + from.sent_bytes_total());
-  to->set_memory_bytes(to->memory_bytes() + from.memory_bytes());
-  to->set_pushes_total(to->pushes_total() + from.pushes_total());
-  to->set_pulls_total(to->pulls_total() + from.pulls_total());
-  to->set_waits_total(to->waits_total() + from.waits_total());
-  to->set_wait_seconds_total(to->wait_seconds_total() + from.wait_seconds_total());
-  to->set_queue_length(to->queue_length() + from.queue_length());
-  to->set_highest_started_step(std::max(to->highest_started_step(), from.highest_started_step()));
-  for (const v1::HeldPull& held : from.held()) *to->add_held() = held;
-  for (const v1::MemberClock& clock : from.clocks()) {
-    auto known = std::find_if(to->mutable_clocks()->begin(), to->mutable_clocks()->end(),
-                              [&](const v1::MemberClock& c) { return c.worker() == clock.worker(); });
-    if (known == to->mutable_clocks()->end()) {
-      *to->add_clocks() = clock;
-    } else {
-      known->set_clock(std::min(known->clock(), clock.clock()));
-    }
-  }
-}
-
-}  // namespace
-
 absl::StatusOr<std::unique_ptr<ServerCore>> ServerCore::Create(Options options) {
   RUBATO_ASSIGN_OR_RETURN(ModelSpec model, BuildModelSpec(options.config.model()));
   return std::unique_ptr<ServerCore>(new ServerCore(std::move(options), std::move(model)));
@@ -108,8 +55,8 @@ absl::Status ServerCore::StartJob(const v1::JobDescription& job) {
   }
   job_ = std::move(kept_job);
   partitions_ = std::move(owners);
-  v1::ServerProgress nothing_yet;
-  nothing_yet.set_highest_started_step(-1);
+  PartitionProgress nothing_yet;
+  nothing_yet.counts.set_highest_started_step(-1);
   progress_.assign(chunks.size(), nothing_yet);
   return absl::OkStatus();
 }
@@ -175,7 +122,15 @@ void ServerCore::OnDirective(const v1::Directive& directive) {
       return;
     case v1::Directive::kCheckpoint:
       return WriteCheckpoint(partitions, directive.checkpoint().name());
-    default:
+    // Of the task, or of others.
+    case v1::Directive::kRegistered:
+    case v1::Directive::kJob:
+    case v1::Directive::kShardGrant:
+    case v1::Directive::kEvaluate:
+    case v1::Directive::kStop:
+    case v1::Directive::kClock:
+    case v1::Directive::kRecordTrace:
+    case v1::Directive::BODY_NOT_SET:
       return;
   }
 }
@@ -277,39 +232,39 @@ absl::Status ServerCore::Route(const DecodedRequest& message, PartitionOwner** o
     if (job != nullptr && header.partition() < partitions_.size()) *owner = partitions_[header.partition()].get();
   }
   if (job == nullptr) return absl::FailedPreconditionError("this server is not in a job yet");
-  RUBATO_ASSIGN_OR_RETURN(incoming->request, ReadRequest(header, message.payload.size(), *job, options_.task.index()));
+  std::shared_ptr<const SharedRegion> region;
+  if (header.shared_session() != 0 && options_.shared != nullptr) {
+    region = options_.shared->Find(header.shared_session(), header.task());
+  }
+  RUBATO_ASSIGN_OR_RETURN(ReceivedRequest received,
+                          ReadRequest(message, std::move(region), *job, options_.task.index()));
   // ReadRequest accepts no chunk of another partition, and a request without chunks has no partition.
   if (*owner == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat("partition: ", header.partition(), "; this server has ",
                                                    options_.config.cluster().partitions_per_server()));
   }
-  std::shared_ptr<const SharedRegion> region;
-  if (header.shared_session() != 0) {
-    if (options_.shared != nullptr) region = options_.shared->Find(header.shared_session(), header.task());
-    if (region == nullptr) {
-      return absl::InvalidArgumentError(absl::StrCat("shared_session: ", absl::Hex(header.shared_session()),
-                                                     " is not known here as one of ", TaskName(header.task())));
-    }
-  }
-  RUBATO_ASSIGN_OR_RETURN(PushBytes bytes, LocatePush(message, std::move(region), *job));
   incoming->request_id = header.request_id();
-  incoming->bytes = std::make_shared<const PushBytes>(std::move(bytes));
+  incoming->request = std::move(received.request);
+  incoming->gradient_bytes = received.gradient_bytes;
+  incoming->in_shared_memory = received.in_shared_memory;
   incoming->shared_session = header.shared_session();
   return absl::OkStatus();
+}
+
+void ServerCore::OnClosed(uint64_t connection_id) {
+  for (PartitionOwner* partition : Partitions()) partition->OnClosed(connection_id);
 }
 
 v1::ServerProgress ServerCore::Progress() {
   std::vector<PartitionOwner*> partitions = Partitions();
   for (size_t i = 0; i < partitions.size(); ++i) {
-    partitions[i]->Describe([this, i](const v1::ServerProgress& progress) {
+    partitions[i]->Describe([this, i](PartitionProgress progress) {
       MutexLock lock(mu_);
-      progress_[i] = progress;
+      progress_[i] = std::move(progress);
     });
   }
-  v1::ServerProgress total;
-  total.set_highest_started_step(-1);
   MutexLock lock(mu_);
-  for (const v1::ServerProgress& progress : progress_) AddProgress(progress, &total);
+  v1::ServerProgress total = SumProgress(progress_);
   options_.log->SetPosition(plan_.generation(), total.highest_started_step());
   return total;
 }

@@ -17,9 +17,11 @@
 #include "common/shared_memory/listener.h"
 #include "common/trace/trace_recorder.h"
 #include "common/transport/exchange_server.h"
+#include "common/wire/exchange_codec.h"
 #include "proto/coordinator.pb.h"
 #include "proto/job_config.pb.h"
 #include "server/partition_owner.h"
+#include "server/partition_progress.h"
 
 namespace rubato::server {
 
@@ -60,6 +62,9 @@ class ServerCore {
   // A message of a worker or an evaluator. Bad ones are answered REFUSED.
   void OnMessage(std::shared_ptr<Connection> connection, const grpc::ByteBuffer& message);
 
+  // The connection has ended, and no message of it will come any more: its requests that wait are forgotten.
+  void OnClosed(uint64_t connection_id);
+
   // The partitions' last known progress; asks them for newer.
   v1::ServerProgress Progress();
 
@@ -88,8 +93,8 @@ class ServerCore {
   // Set once by StartJob, never changed or removed afterwards.
   std::unique_ptr<const v1::JobDescription> job_ ABSL_GUARDED_BY(mu_);
   std::vector<std::unique_ptr<PartitionOwner>> partitions_ ABSL_GUARDED_BY(mu_);
-  v1::Plan plan_ ABSL_GUARDED_BY(mu_);                             // Of the last commit.
-  std::vector<v1::ServerProgress> progress_ ABSL_GUARDED_BY(mu_);  // By partition.
+  v1::Plan plan_ ABSL_GUARDED_BY(mu_);                            // Of the last commit.
+  std::vector<PartitionProgress> progress_ ABSL_GUARDED_BY(mu_);  // By partition.
 };
 
 }  // namespace rubato::server

@@ -167,8 +167,7 @@ void ServerTask::OnMessage(std::shared_ptr<Connection> connection, grpc::ByteBuf
   core_->OnMessage(std::move(connection), message);
 }
 
-// Answers to a connection that is gone are dropped; the worker asks again on its next one.
-void ServerTask::OnClosed(uint64_t) {}
+void ServerTask::OnClosed(uint64_t connection) { core_->OnClosed(connection); }
 
 void ServerTask::OnDirective(const v1::Directive& directive) {
   if (directive.has_registered()) {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "common/shared_memory/file_descriptor.h"
+#include "common/file_descriptor.h"
 
 namespace rubato::bench {
 

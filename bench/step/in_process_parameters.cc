@@ -36,8 +36,8 @@ absl::StatusOr<bool> InProcessParameters::BeginStep(Step* step) {
 void InProcessParameters::PushTensor(int index, uint64_t, double) {
   Tensor& tensor = tensors_[index];
   const UpdateRule rule = MakeUpdateRule(optimizer_, optimizer_.learning_rate(), ++tensor.updates, tensor.decays);
-  const GradientPiece piece = {tensor.gradient, tensor.elements * static_cast<int64_t>(sizeof(float))};
-  const GradientSpan gradient = {&piece, 1, 1.0f};
+  const ByteSpan piece = BytesOf(tensor.gradient, tensor.elements);
+  const EncodedGradient gradient = {.pieces = {&piece, 1}};
   std::vector<float*> slots;
   for (const FloatBuffer::Ptr& slot : tensor.slots) slots.push_back(slot->data());
   ReduceAndApply(rule, &gradient, 1, tensor.weights, tensor.weights, slots.data(), tensor.elements);

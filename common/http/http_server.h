@@ -12,8 +12,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/clock.h"
+#include "common/file_descriptor.h"
 #include "common/http/http_request.h"
-#include "common/shared_memory/file_descriptor.h"
 
 namespace rubato {
 

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "common/shared_memory/file_descriptor.h"
+#include "common/file_descriptor.h"
 #include "common/shared_memory/region.h"
 #include "proto/coordinator.pb.h"
 #include "proto/parameter_server.pb.h"

@@ -12,7 +12,7 @@
 
 #include "common/shared_memory/hello.h"
 #include "common/shared_memory/link.h"
-#include "common/shared_memory/test_peers.h"
+#include "common/shared_memory/testing/peers.h"
 #include "common/shared_memory/unix_socket.h"
 
 namespace rubato {

@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "common/shared_memory/test_peers.h"
+#include "common/shared_memory/testing/peers.h"
 
 namespace rubato {
 namespace {

@@ -10,7 +10,7 @@
 #include "common/shared_memory/link.h"
 #include "common/shared_memory/listener.h"
 #include "common/shared_memory/region.h"
-#include "common/shared_memory/test_peers.h"
+#include "common/shared_memory/testing/peers.h"
 #include "common/storage/file.h"
 
 namespace rubato {

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "common/shared_memory/file_descriptor.h"
+#include "common/file_descriptor.h"
 
 namespace rubato {
 

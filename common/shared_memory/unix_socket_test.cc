@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/shared_memory/test_peers.h"
+#include "common/shared_memory/testing/peers.h"
 
 namespace rubato {
 namespace {

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/transport/exchange_client.h"
 #include "common/transport/exchange_server.h"
-#include "common/transport/test_peers.h"
+#include "common/transport/testing/peers.h"
 #include "common/wire/exchange_codec.h"
 
 namespace rubato {

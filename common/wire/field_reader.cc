@@ -35,9 +35,17 @@ int WireTypeOf(const FieldDescriptor& field) {
       return kLength;
     case FieldDescriptor::TYPE_GROUP:
       return kGroupStart;
-    default:
-      return kVarint;
+    case FieldDescriptor::TYPE_BOOL:
+    case FieldDescriptor::TYPE_ENUM:
+    case FieldDescriptor::TYPE_INT32:
+    case FieldDescriptor::TYPE_INT64:
+    case FieldDescriptor::TYPE_SINT32:
+    case FieldDescriptor::TYPE_SINT64:
+    case FieldDescriptor::TYPE_UINT32:
+    case FieldDescriptor::TYPE_UINT64:
+      break;
   }
+  return kVarint;
 }
 
 absl::Status CutOff(absl::string_view name) {

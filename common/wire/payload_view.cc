@@ -18,7 +18,7 @@ PayloadView::PayloadView(const std::vector<grpc::Slice>& slices, size_t offset, 
     }
     const size_t part = std::min(bytes - body->bytes, slice.size() - offset);
     body->slices.push_back(slice);
-    body->segments.push_back({body->slices.back().begin() + offset, part});
+    body->pieces.emplace_back(body->slices.back().begin() + offset, part);
     body->starts.push_back(body->bytes);
     body->bytes += part;
     offset = 0;
@@ -28,42 +28,41 @@ PayloadView::PayloadView(const std::vector<grpc::Slice>& slices, size_t offset, 
 
 const void* PayloadView::Contiguous(size_t offset, size_t bytes) const {
   if (bytes == 0 || !Holds(offset, bytes)) return nullptr;
-  const size_t at = SegmentAt(offset);
+  const size_t at = PieceAt(offset);
   const size_t skip = offset - body_->starts[at];
-  const Segment& segment = segments()[at];
-  return bytes <= segment.bytes - skip ? segment.data + skip : nullptr;
+  const ByteSpan piece = pieces()[at];
+  return bytes <= piece.size() - skip ? piece.data() + skip : nullptr;
 }
 
 template <typename Take>
 void PayloadView::ForEachPiece(size_t offset, size_t bytes, Take take) const {
   if (bytes == 0) return;
-  size_t at = SegmentAt(offset);
+  size_t at = PieceAt(offset);
   size_t skip = offset - body_->starts[at];
   for (; bytes > 0; ++at, skip = 0) {
-    const Segment& segment = segments()[at];
-    const size_t part = std::min(bytes, segment.bytes - skip);
-    take(Segment{segment.data + skip, part});
-    bytes -= part;
+    const ByteSpan part = pieces()[at].subspan(skip, bytes);
+    take(part);
+    bytes -= part.size();
   }
 }
 
-std::vector<PayloadView::Segment> PayloadView::Pieces(size_t offset, size_t bytes) const {
-  std::vector<Segment> pieces;
-  ForEachPiece(offset, bytes, [&pieces](const Segment& piece) { pieces.push_back(piece); });
-  return pieces;
+bool PayloadView::AppendPieces(size_t offset, size_t bytes, std::vector<ByteSpan>* out) const {
+  if (!Holds(offset, bytes)) return false;
+  ForEachPiece(offset, bytes, [out](ByteSpan piece) { out->push_back(piece); });
+  return true;
 }
 
 bool PayloadView::CopyTo(size_t offset, size_t bytes, void* out) const {
   if (!Holds(offset, bytes)) return false;
   uint8_t* to = static_cast<uint8_t*>(out);
-  ForEachPiece(offset, bytes, [&to](const Segment& piece) {
-    std::memcpy(to, piece.data, piece.bytes);
-    to += piece.bytes;
+  ForEachPiece(offset, bytes, [&to](ByteSpan piece) {
+    std::memcpy(to, piece.data(), piece.size());
+    to += piece.size();
   });
   return true;
 }
 
-size_t PayloadView::SegmentAt(size_t offset) const {
+size_t PayloadView::PieceAt(size_t offset) const {
   const auto after = std::upper_bound(body_->starts.begin(), body_->starts.end(), offset);
   return static_cast<size_t>(after - body_->starts.begin()) - 1;
 }

@@ -8,6 +8,8 @@
 #include <memory>
 #include <vector>
 
+#include "common/byte_span.h"
+
 namespace rubato {
 
 // A message's payload where gRPC received it: pieces of slices, in order. Keeps the slices alive. Immutable, and safe
@@ -17,25 +19,21 @@ namespace rubato {
 //   if (const void* piece = payload.Contiguous(offset, bytes); piece == nullptr) payload.CopyTo(offset, bytes, copy);
 class PayloadView {
  public:
-  struct Segment {
-    const uint8_t* data;
-    size_t bytes;  // Never 0.
-  };
-
   // Of no bytes.
   PayloadView() : body_(std::make_shared<const Body>()) {}
   // The bytes [offset, offset + bytes) of `slices` taken as one piece. REQUIRES: they are there.
   PayloadView(const std::vector<grpc::Slice>& slices, size_t offset, size_t bytes);
 
   size_t size() const { return body_->bytes; }
-  // One after another they are the payload.
-  const std::vector<Segment>& segments() const { return body_->segments; }
+  // One after another they are the payload. None is empty.
+  const std::vector<ByteSpan>& pieces() const { return body_->pieces; }
 
   // The bytes [offset, offset + bytes) if they lie in one piece; null otherwise, or when they are not all there.
   const void* Contiguous(size_t offset, size_t bytes) const;
 
-  // The bytes [offset, offset + bytes), in pieces. REQUIRES: they are all there.
-  std::vector<Segment> Pieces(size_t offset, size_t bytes) const;
+  // Adds the bytes [offset, offset + bytes), in pieces, to `out`. Returns false, and adds nothing, when they are not
+  // all there.
+  bool AppendPieces(size_t offset, size_t bytes, std::vector<ByteSpan>* out) const;
 
   // Returns false, and writes nothing, when [offset, offset + bytes) is not in the payload.
   bool CopyTo(size_t offset, size_t bytes, void* out) const;
@@ -44,16 +42,16 @@ class PayloadView {
   // Shared, not copied with the view: short slices hold their bytes within themselves.
   struct Body {
     std::vector<grpc::Slice> slices;
-    std::vector<Segment> segments;
-    std::vector<size_t> starts;  // Of each segment, in the payload.
+    std::vector<ByteSpan> pieces;
+    std::vector<size_t> starts;  // Of each piece, in the payload.
     size_t bytes = 0;
   };
 
-  // Calls take(Segment) for each piece of [offset, offset + bytes), in order. REQUIRES: they are all there.
+  // Calls take(ByteSpan) for each piece of [offset, offset + bytes), in order. REQUIRES: they are all there.
   template <typename Take>
   void ForEachPiece(size_t offset, size_t bytes, Take take) const;
-  // The segment that holds the byte at `offset`, which is in the payload.
-  size_t SegmentAt(size_t offset) const;
+  // The piece that holds the byte at `offset`, which is in the payload.
+  size_t PieceAt(size_t offset) const;
   bool Holds(size_t offset, size_t bytes) const { return offset <= size() && bytes <= size() - offset; }
 
   std::shared_ptr<const Body> body_;

@@ -19,14 +19,25 @@ std::string Copy(const PayloadView& view, size_t offset, size_t n) {
   return copy;
 }
 
+std::vector<std::string> Texts(const std::vector<ByteSpan>& pieces) {
+  std::vector<std::string> texts;
+  for (const ByteSpan& piece : pieces) texts.emplace_back(piece.begin(), piece.end());
+  return texts;
+}
+
 TEST(PayloadViewTest, TakesARangeOutOfManySlices) {
   const PayloadView view(Slices({"ab", "", "cdef", "g", "hij"}), 1, 7);
   EXPECT_EQ(view.size(), 7u);
-  std::vector<std::string> segments;
-  for (const PayloadView::Segment& segment : view.segments()) {
-    segments.emplace_back(reinterpret_cast<const char*>(segment.data), segment.bytes);
-  }
-  EXPECT_EQ(segments, (std::vector<std::string>{"b", "cdef", "g", "h"}));
+  EXPECT_EQ(Texts(view.pieces()), (std::vector<std::string>{"b", "cdef", "g", "h"}));
+}
+
+TEST(PayloadViewTest, AddsThePiecesOfARangeToOthers) {
+  const PayloadView view(Slices({"ab", "", "cdef", "g", "hij"}), 1, 7);
+  std::vector<ByteSpan> pieces;
+  ASSERT_TRUE(view.AppendPieces(0, 3, &pieces));
+  ASSERT_TRUE(view.AppendPieces(3, 0, &pieces));
+  ASSERT_TRUE(view.AppendPieces(3, 4, &pieces));
+  EXPECT_EQ(Texts(pieces), (std::vector<std::string>{"b", "cd", "ef", "g", "h"}));
 }
 
 TEST(PayloadViewTest, CopiesEveryRange) {
@@ -40,7 +51,7 @@ TEST(PayloadViewTest, CopiesEveryRange) {
 TEST(PayloadViewTest, PointsIntoASliceOnlyWhereOneHasItAll) {
   const PayloadView view(Slices({"ab", "cdef", "ghi"}), 0, 9);
   EXPECT_EQ(std::string(static_cast<const char*>(view.Contiguous(3, 3)), 3), "def");
-  EXPECT_EQ(view.Contiguous(3, 3), view.segments()[1].data + 1);
+  EXPECT_EQ(view.Contiguous(3, 3), view.pieces()[1].data() + 1);
   EXPECT_EQ(view.Contiguous(1, 2), nullptr);
   EXPECT_EQ(view.Contiguous(5, 2), nullptr);
 }
@@ -54,6 +65,9 @@ TEST(PayloadViewTest, RefusesWhatIsNotThere) {
   EXPECT_EQ(out[0], '-');
   EXPECT_EQ(view.Contiguous(1, SIZE_MAX), nullptr);
   EXPECT_EQ(view.Contiguous(3, 1), nullptr);
+  std::vector<ByteSpan> pieces;
+  EXPECT_FALSE(view.AppendPieces(2, 2, &pieces));
+  EXPECT_TRUE(pieces.empty());
   EXPECT_EQ(PayloadView().size(), 0u);
   EXPECT_TRUE(PayloadView().CopyTo(0, 0, out));
 }

@@ -47,10 +47,10 @@ class UpdateTest : public ConformanceTest {
       const DeviceTensor device_gradient = Upload({n}, values);
       EXPECT_OK(backend_->ApplyUpdate(rule, device_gradient, device_weights, device_slots[0], device_slots[1]));
       const std::vector<float> gradient(values.begin(), values.end());
-      const GradientPiece piece = {gradient.data(), n * static_cast<int64_t>(sizeof(float))};
-      const GradientSpan span = {.pieces = &piece, .count = 1, .weight = 1, .codec = v1::NONE};
+      const ByteSpan piece = BytesOf(gradient.data(), n);
+      const EncodedGradient alone = {.pieces = {&piece, 1}};
       float* const host_slots[] = {slots[0].data(), slots[1].data()};
-      ReduceAndApply(rule, &span, 1, weights.data(), weights.data(), host_slots, n);
+      ReduceAndApply(rule, &alone, 1, weights.data(), weights.data(), host_slots, n);
       ExpectBits(device_gradient, gradient, "gradient");
     }
     ExpectBits(device_weights, weights, "weights");

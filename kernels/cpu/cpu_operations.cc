@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/byte_span.h"
 #include "common/status.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/embedding.h"
@@ -11,6 +12,7 @@
 #include "kernels/cpu/loss.h"
 #include "kernels/cpu/pool2d.h"
 #include "kernels/cpu/sgemm.h"
+#include "kernels/optimizer/encoded_gradient.h"
 #include "kernels/optimizer/reduce_and_apply.h"
 
 namespace rubato {
@@ -227,10 +229,10 @@ absl::Status CpuOperations::ApplyUpdate(const UpdateRule& rule, const DeviceTens
                                         const DeviceTensor& weights, const DeviceTensor& first_slot,
                                         const DeviceTensor& second_slot) {
   const int64_t n = weights.elements();
-  const GradientPiece piece = {In(gradient), n * static_cast<int64_t>(sizeof(float))};
-  const GradientSpan span = {.pieces = &piece, .count = 1, .weight = 1, .codec = v1::NONE};
+  const ByteSpan piece = BytesOf(In(gradient), n);
+  const EncodedGradient alone = {.pieces = {&piece, 1}};
   float* const slots[] = {Out(first_slot), Out(second_slot)};
-  ReduceAndApply(rule, &span, 1, Out(weights), Out(weights), slots, n);
+  ReduceAndApply(rule, &alone, 1, Out(weights), Out(weights), slots, n);
   return absl::OkStatus();
 }
 

@@ -40,26 +40,23 @@ bool AllFinite(const void* data, int64_t n) {
   return AllFiniteOn(best, data, n);
 }
 
-bool AllFinite(const GradientPiece* pieces, int count) {
-  constexpr int64_t kElement = sizeof(float);
+bool AllFinite(absl::Span<const ByteSpan> pieces) {
+  constexpr size_t kElement = sizeof(float);
   // The beginning of an element that goes on in the next piece.
-  char cut[kElement];
-  int64_t cut_bytes = 0;
-  for (int i = 0; i < count; ++i) {
-    const char* data = static_cast<const char*>(pieces[i].data);
-    int64_t bytes = pieces[i].bytes;
+  uint8_t cut[kElement];
+  size_t cut_bytes = 0;
+  for (ByteSpan piece : pieces) {
     if (cut_bytes > 0) {
-      const int64_t taken = std::min(kElement - cut_bytes, bytes);
-      std::copy_n(data, taken, cut + cut_bytes);
+      const size_t taken = std::min(kElement - cut_bytes, piece.size());
+      std::copy_n(piece.data(), taken, cut + cut_bytes);
       cut_bytes += taken;
-      data += taken;
-      bytes -= taken;
+      piece.remove_prefix(taken);
       if (cut_bytes < kElement) continue;
       if (!AllFinite(cut, 1)) return false;
     }
-    if (!AllFinite(data, bytes / kElement)) return false;
-    cut_bytes = bytes % kElement;
-    std::copy_n(data + bytes - cut_bytes, cut_bytes, cut);
+    if (!AllFinite(piece.data(), static_cast<int64_t>(piece.size() / kElement))) return false;
+    cut_bytes = piece.size() % kElement;
+    std::copy_n(piece.end() - cut_bytes, cut_bytes, cut);
   }
   return true;
 }

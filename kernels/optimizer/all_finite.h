@@ -3,7 +3,8 @@
 
 #include <cstdint>
 
-#include "kernels/optimizer/gradient_span.h"
+#include "absl/types/span.h"
+#include "common/byte_span.h"
 #include "kernels/optimizer/isa.h"
 
 namespace rubato {
@@ -13,7 +14,7 @@ bool AllFinite(const void* data, int64_t n);
 
 // The same for the elements of a message that was cut into pieces, also within elements. The pieces' lengths add up to
 // whole elements; bytes of an incomplete one at the end are not looked at.
-bool AllFinite(const GradientPiece* pieces, int count);
+bool AllFinite(absl::Span<const ByteSpan> pieces);
 
 // On a given instruction set, which this processor supports; for tests.
 bool AllFiniteOn(Isa isa, const void* data, int64_t n);

@@ -62,21 +62,21 @@ TEST(AllFiniteTest, LooksAtElementsThatLieInSeveralPieces) {
   for (int64_t at = 0; at <= kSize; ++at) {
     std::vector<float> values(kSize, kLargest);
     if (at < kSize) values[at] = kInfinity;
-    const char* bytes = reinterpret_cast<const char*>(values.data());
+    const uint8_t* bytes = BytesOf(values.data(), kSize).data();
     for (int64_t length = 1; length <= 4 * kSize; ++length) {
-      std::vector<std::vector<char>> parts;
-      std::vector<GradientPiece> pieces = {{nullptr, 0}};
+      std::vector<std::vector<uint8_t>> parts;
+      std::vector<ByteSpan> pieces = {ByteSpan()};
       for (int64_t begin = 0; begin < 4 * kSize; begin += length) {
         parts.emplace_back(bytes + begin, bytes + std::min(begin + length, 4 * kSize));
       }
-      for (const std::vector<char>& part : parts) {
-        pieces.push_back({part.data(), static_cast<int64_t>(part.size())});
-        pieces.push_back({nullptr, 0});
+      for (const std::vector<uint8_t>& part : parts) {
+        pieces.push_back(part);
+        pieces.push_back(ByteSpan());
       }
-      ASSERT_EQ(AllFinite(pieces.data(), static_cast<int>(pieces.size())), at == kSize) << at << " by " << length;
+      ASSERT_EQ(AllFinite(pieces), at == kSize) << at << " by " << length;
     }
   }
-  EXPECT_TRUE(AllFinite(static_cast<const GradientPiece*>(nullptr), 0));
+  EXPECT_TRUE(AllFinite(absl::Span<const ByteSpan>()));
 }
 
 }  // namespace

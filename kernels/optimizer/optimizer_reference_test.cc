@@ -86,9 +86,9 @@ struct State {
     for (std::vector<float>& slot : storage) slots.push_back(slot.data());
   }
   void Step(const UpdateRule& rule, const std::vector<float>& gradient) {
-    const GradientPiece piece = {gradient.data(), static_cast<int64_t>(sizeof(float) * gradient.size())};
-    const GradientSpan span = {&piece, 1, 1.0f};
-    ReduceAndApply(rule, &span, 1, weights.data(), weights.data(), slots.data(), static_cast<int64_t>(weights.size()));
+    const ByteSpan piece = BytesOf(gradient.data(), static_cast<int64_t>(gradient.size()));
+    const EncodedGradient alone = {.pieces = {&piece, 1}};
+    ReduceAndApply(rule, &alone, 1, weights.data(), weights.data(), slots.data(), static_cast<int64_t>(weights.size()));
   }
   std::vector<float> weights;
   std::vector<std::vector<float>> storage;

@@ -13,7 +13,7 @@ namespace {
 // One call of ReduceAndApply.
 struct Call {
   const UpdateRule& rule;
-  const GradientSpan* contributions;
+  const EncodedGradient* contributions;
   int count;
   GradientReader* readers;
   const float* weights_in;
@@ -61,7 +61,7 @@ RUBATO_TARGET_AVX512 void RunAvx512(const Call& call) { Run(call); }
 
 }  // namespace
 
-void ReduceAndApplyOn(Isa isa, const UpdateRule& rule, const GradientSpan* contributions, int count,
+void ReduceAndApplyOn(Isa isa, const UpdateRule& rule, const EncodedGradient* contributions, int count,
                       const float* weights_in, float* weights_out, float* const* slots, int64_t n) {
   std::vector<GradientReader> readers;
   readers.reserve(count);
@@ -77,7 +77,7 @@ Isa ReduceAndApplyIsa() {
   return std::min(BestIsa(), Isa::kAvx2);
 }
 
-void ReduceAndApply(const UpdateRule& rule, const GradientSpan* contributions, int count, const float* weights_in,
+void ReduceAndApply(const UpdateRule& rule, const EncodedGradient* contributions, int count, const float* weights_in,
                     float* weights_out, float* const* slots, int64_t n) {
   static const Isa isa = ReduceAndApplyIsa();
   ReduceAndApplyOn(isa, rule, contributions, count, weights_in, weights_out, slots, n);

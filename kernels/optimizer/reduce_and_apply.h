@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "kernels/optimizer/gradient_span.h"
+#include "kernels/optimizer/encoded_gradient.h"
 #include "kernels/optimizer/isa.h"
 #include "kernels/optimizer/update_rule.h"
 
@@ -17,20 +17,20 @@ namespace rubato {
 // (count = 0) is a zero gradient.
 //
 //   float* slots[] = {velocity};
-//   GradientPiece piece0 = {gradient0, 4 * n}, piece1 = {gradient1, 4 * n};
-//   GradientSpan mean[] = {{&piece0, 1, 0.5f}, {&piece1, 1, 0.5f}};
+//   ByteSpan piece0 = BytesOf(gradient0, n), piece1 = BytesOf(gradient1, n);
+//   EncodedGradient mean[] = {{{&piece0, 1}, 0.5f}, {{&piece1, 1}, 0.5f}};
 //   ReduceAndApply(rule, mean, 2, weights, weights, slots, n);
 //
 // All arrays have n elements. `weights_out` is `weights_in` or does not overlap it; nothing else overlaps.
 // `slots` holds NumSlots(rule.algorithm) pointers. Keeps no state: safe from several threads on different arrays.
-void ReduceAndApply(const UpdateRule& rule, const GradientSpan* contributions, int count, const float* weights_in,
+void ReduceAndApply(const UpdateRule& rule, const EncodedGradient* contributions, int count, const float* weights_in,
                     float* weights_out, float* const* slots, int64_t n);
 
 // The instruction set that it takes, the fastest for these loops of those that this processor supports.
 Isa ReduceAndApplyIsa();
 
 // The same on a given instruction set, which this processor supports; for tests and benchmarks.
-void ReduceAndApplyOn(Isa isa, const UpdateRule& rule, const GradientSpan* contributions, int count,
+void ReduceAndApplyOn(Isa isa, const UpdateRule& rule, const EncodedGradient* contributions, int count,
                       const float* weights_in, float* weights_out, float* const* slots, int64_t n);
 
 }  // namespace rubato

@@ -32,14 +32,14 @@ UpdateRule RuleOf(OptimizerConfig::Algorithm algorithm, double weight_decay = 0.
 }
 
 // A contribution in one piece, which it owns.
-struct WholeSpan {
-  WholeSpan(const void* data, int64_t n, float weight)
-      : piece{data, static_cast<int64_t>(sizeof(float)) * n}, span{&piece, 1, weight} {}
-  WholeSpan(const WholeSpan&) = delete;
-  WholeSpan& operator=(const WholeSpan&) = delete;
+struct Whole {
+  Whole(const void* data, int64_t n, float weight)
+      : piece(static_cast<const uint8_t*>(data), sizeof(float) * n), gradient{{&piece, 1}, weight} {}
+  Whole(const Whole&) = delete;
+  Whole& operator=(const Whole&) = delete;
 
-  GradientPiece piece;
-  GradientSpan span;
+  ByteSpan piece;
+  EncodedGradient gradient;
 };
 
 // Three contributions, weights and two slots, all of n elements.
@@ -53,10 +53,10 @@ struct Problem {
   // Elements [begin, end) of one update, in place.
   void Apply(Isa isa, const UpdateRule& rule, int64_t begin, int64_t end) {
     const float shares[] = {0.25f, 0.45f, 0.3f};
-    std::vector<GradientPiece> pieces;
-    for (int k = 0; k < 3; ++k) pieces.push_back({gradients[k].data() + begin, 4 * (end - begin)});
-    std::vector<GradientSpan> spans;
-    for (int k = 0; k < 3; ++k) spans.push_back({&pieces[k], 1, shares[k]});
+    std::vector<ByteSpan> pieces;
+    for (int k = 0; k < 3; ++k) pieces.push_back(BytesOf(gradients[k].data() + begin, end - begin));
+    std::vector<EncodedGradient> spans;
+    for (int k = 0; k < 3; ++k) spans.push_back({{&pieces[k], 1}, shares[k]});
     float* slots[] = {slot0.data() + begin, slot1.data() + begin};
     ReduceAndApplyOn(isa, rule, spans.data(), 3, weights.data() + begin, weights.data() + begin, slots, end - begin);
   }
@@ -105,14 +105,14 @@ TEST_P(ReduceAndApplyTest, AnySplitGivesTheSameBits) {
 TEST_P(ReduceAndApplyTest, WritesToAnotherBufferWithoutTouchingItsInput) {
   Problem in_place(3001), copied(3001);
   const UpdateRule rule = RuleOf(GetParam());
-  const WholeSpan gradient(in_place.gradients[0].data(), in_place.size, 1.0f);
+  const Whole gradient(in_place.gradients[0].data(), in_place.size, 1.0f);
   float* slots[] = {in_place.slot0.data(), in_place.slot1.data()};
-  ReduceAndApply(rule, &gradient.span, 1, in_place.weights.data(), in_place.weights.data(), slots, in_place.size);
+  ReduceAndApply(rule, &gradient.gradient, 1, in_place.weights.data(), in_place.weights.data(), slots, in_place.size);
 
   const std::vector<float> before = copied.weights;
   std::vector<float> out(copied.size, -1.0f);
   float* copied_slots[] = {copied.slot0.data(), copied.slot1.data()};
-  ReduceAndApply(rule, &gradient.span, 1, copied.weights.data(), out.data(), copied_slots, copied.size);
+  ReduceAndApply(rule, &gradient.gradient, 1, copied.weights.data(), out.data(), copied_slots, copied.size);
   EXPECT_TRUE(SameBits(copied.weights, before));
   EXPECT_TRUE(SameBits(out, in_place.weights));
   EXPECT_TRUE(SameBits(copied.slot0, in_place.slot0));
@@ -125,11 +125,11 @@ TEST_P(ReduceAndApplyTest, TakesGradientsAtAnyAddress) {
   for (size_t shift = 1; shift < 4; ++shift) {
     std::vector<char> message(bytes + shift);
     std::memcpy(message.data() + shift, aligned.gradients[0].data(), bytes);
-    const WholeSpan a(aligned.gradients[0].data(), aligned.size, 1.0f), b(message.data() + shift, aligned.size, 1.0f);
+    const Whole a(aligned.gradients[0].data(), aligned.size, 1.0f), b(message.data() + shift, aligned.size, 1.0f);
     float* slots_a[] = {aligned.slot0.data(), aligned.slot1.data()};
     float* slots_b[] = {unaligned.slot0.data(), unaligned.slot1.data()};
-    ReduceAndApply(rule, &a.span, 1, aligned.weights.data(), aligned.weights.data(), slots_a, aligned.size);
-    ReduceAndApply(rule, &b.span, 1, unaligned.weights.data(), unaligned.weights.data(), slots_b, unaligned.size);
+    ReduceAndApply(rule, &a.gradient, 1, aligned.weights.data(), aligned.weights.data(), slots_a, aligned.size);
+    ReduceAndApply(rule, &b.gradient, 1, unaligned.weights.data(), unaligned.weights.data(), slots_b, unaligned.size);
     ExpectSameBits(aligned, unaligned);
   }
 }
@@ -140,9 +140,9 @@ INSTANTIATE_TEST_SUITE_P(All, ReduceAndApplyTest, testing::ValuesIn(AllAlgorithm
 TEST(ReductionTest, SumsInTheGivenOrder) {
   // In this order the small term is lost; in the other it is not.
   const float big = 1.0f, minus = -1.0f, small = 1e-9f;
-  const WholeSpan plus_one(&big, 1, 1.0f), minus_one(&minus, 1, 1.0f), tiny(&small, 1, 1.0f);
-  const GradientSpan lost[] = {plus_one.span, tiny.span, minus_one.span};
-  const GradientSpan kept[] = {plus_one.span, minus_one.span, tiny.span};
+  const Whole plus_one(&big, 1, 1.0f), minus_one(&minus, 1, 1.0f), tiny(&small, 1, 1.0f);
+  const EncodedGradient lost[] = {plus_one.gradient, tiny.gradient, minus_one.gradient};
+  const EncodedGradient kept[] = {plus_one.gradient, minus_one.gradient, tiny.gradient};
   UpdateRule rule;
   rule.learning_rate = 1;
   float w = 0;
@@ -158,14 +158,14 @@ TEST(ReductionTest, ManyContributionsAreSummedInOrderToo) {
   UpdateRule rule;
   rule.learning_rate = 1;
   std::vector<std::vector<float>> data;
-  std::vector<std::unique_ptr<WholeSpan>> owners;
-  std::vector<GradientSpan> spans;
+  std::vector<std::unique_ptr<Whole>> owners;
+  std::vector<EncodedGradient> spans;
   std::vector<float> expected(kSize, 0.0f);
   for (int count = 1; count <= 11; ++count) {
     const float weight = 1.0f / static_cast<float>(count);
     data.push_back(Normals(kSize, 40 + count));
-    owners.push_back(std::make_unique<WholeSpan>(data.back().data(), kSize, weight));
-    spans.push_back(owners.back()->span);
+    owners.push_back(std::make_unique<Whole>(data.back().data(), kSize, weight));
+    spans.push_back(owners.back()->gradient);
     for (int64_t i = 0; i < kSize; ++i) {
       const float product = weight * data.back()[i];
       expected[i] = count == 1 ? product : expected[i] + product;
@@ -179,8 +179,8 @@ TEST(ReductionTest, ManyContributionsAreSummedInOrderToo) {
 
 TEST(ReductionTest, WeightsTheContributions) {
   const float a = 4.0f, b = 8.0f;
-  const WholeSpan first(&a, 1, 0.25f), second(&b, 1, 0.75f);
-  const GradientSpan mean[] = {first.span, second.span};
+  const Whole first(&a, 1, 0.25f), second(&b, 1, 0.75f);
+  const EncodedGradient mean[] = {first.gradient, second.gradient};
   UpdateRule rule;
   rule.learning_rate = 1;
   float w = 0;
@@ -200,7 +200,7 @@ TEST(ReductionTest, NoContributionIsAZeroGradient) {
 }
 
 TEST(ReductionTest, NothingToDoForNoElements) {
-  const GradientSpan span = {nullptr, 0, 1.0f};
+  const EncodedGradient span;
   UpdateRule rule;
   rule.learning_rate = 0.5f;
   float weight = 3, slot = 4;
@@ -215,20 +215,20 @@ TEST(ReductionTest, NothingToDoForNoElements) {
 TEST(PiecesTest, CutsAnywhereGiveTheSameBits) {
   constexpr int64_t kSize = 1300;
   const std::vector<float> gradient = Normals(kSize, 7), initial = Normals(kSize, 8);
-  const WholeSpan whole(gradient.data(), kSize, 0.5f);
+  const Whole whole(gradient.data(), kSize, 0.5f);
   UpdateRule rule;
   rule.learning_rate = 0.1f;
   std::vector<float> expected = initial;
-  ReduceAndApply(rule, &whole.span, 1, expected.data(), expected.data(), nullptr, kSize);
+  ReduceAndApply(rule, &whole.gradient, 1, expected.data(), expected.data(), nullptr, kSize);
 
-  const char* bytes = reinterpret_cast<const char*>(gradient.data());
+  const uint8_t* bytes = BytesOf(gradient.data(), kSize).data();
   for (int64_t border : {0, 256, 512, 1024, 1280, 1300}) {
     for (int64_t cut = 4 * border - 9; cut <= 4 * border + 9; ++cut) {
       if (cut < 0 || cut > 4 * kSize) continue;
       // The second part elsewhere, so that reading on past the first one is noticed.
-      const std::vector<char> first(bytes, bytes + cut), second(bytes + cut, bytes + 4 * kSize);
-      const GradientPiece pieces[] = {{first.data(), cut}, {nullptr, 0}, {second.data(), 4 * kSize - cut}};
-      const GradientSpan span = {pieces, 3, 0.5f};
+      const std::vector<uint8_t> first(bytes, bytes + cut), second(bytes + cut, bytes + 4 * kSize);
+      const ByteSpan pieces[] = {first, ByteSpan(), second};
+      const EncodedGradient span = {pieces, 0.5f};
       std::vector<float> w = initial;
       ReduceAndApply(rule, &span, 1, w.data(), w.data(), nullptr, kSize);
       EXPECT_TRUE(SameBits(w, expected)) << cut;
@@ -242,22 +242,20 @@ TEST(PiecesTest, ElementsMayLieInManyPieces) {
   rule.learning_rate = 0.1f;
   for (int64_t length : {1, 2, 3, 5, 7, 1021, 1023, 1025}) {
     std::vector<std::vector<float>> gradients;
-    std::vector<std::vector<std::vector<char>>> parts(6);
-    std::vector<std::vector<GradientPiece>> pieces(6);
-    std::vector<std::unique_ptr<WholeSpan>> owners;
-    std::vector<GradientSpan> whole, cut;
+    std::vector<std::vector<std::vector<uint8_t>>> parts(6);
+    std::vector<std::vector<ByteSpan>> pieces(6);
+    std::vector<std::unique_ptr<Whole>> owners;
+    std::vector<EncodedGradient> whole, cut;
     for (int k = 0; k < 6; ++k) {
       gradients.push_back(Normals(kSize, k));
-      const char* bytes = reinterpret_cast<const char*>(gradients[k].data());
+      const uint8_t* bytes = BytesOf(gradients[k].data(), kSize).data();
       for (int64_t at = 0; at < 4 * kSize; at += length) {
         parts[k].emplace_back(bytes + at, bytes + std::min(at + length, 4 * kSize));
       }
-      for (const std::vector<char>& part : parts[k]) {
-        pieces[k].push_back({part.data(), static_cast<int64_t>(part.size())});
-      }
-      owners.push_back(std::make_unique<WholeSpan>(gradients[k].data(), kSize, 0.25f));
-      whole.push_back(owners[k]->span);
-      cut.push_back({pieces[k].data(), static_cast<int>(pieces[k].size()), 0.25f});
+      for (const std::vector<uint8_t>& part : parts[k]) pieces[k].push_back(part);
+      owners.push_back(std::make_unique<Whole>(gradients[k].data(), kSize, 0.25f));
+      whole.push_back(owners[k]->gradient);
+      cut.push_back({pieces[k], 0.25f});
     }
     std::vector<float> expected(kSize, 1.0f), w(kSize, 1.0f);
     ReduceAndApply(rule, whole.data(), 6, expected.data(), expected.data(), nullptr, kSize);
@@ -277,10 +275,10 @@ TEST_P(EncodedTest, ContributionsAreDecodedInTheSamePass) {
     const int64_t bytes = Encode(spec, values.data(), size, residual.data(), 1, 2, message.data() + 1);
     Decode(spec.codec, message.data() + 1, bytes, size, decoded.data());
 
-    const WholeSpan other(plain.data(), size, 0.25f), reference(decoded.data(), size, 0.75f);
-    const GradientPiece piece = {message.data() + 1, bytes};
-    const GradientSpan expected[] = {reference.span, other.span},
-                       mixed[] = {{&piece, 1, 0.75f, GetParam()}, other.span};
+    const Whole other(plain.data(), size, 0.25f), reference(decoded.data(), size, 0.75f);
+    const ByteSpan piece(message.data() + 1, bytes);
+    const EncodedGradient expected[] = {reference.gradient, other.gradient},
+                          mixed[] = {{{&piece, 1}, 0.75f, GetParam()}, other.gradient};
     std::vector<float> a(size, 1.0f), b(size, 1.0f);
     UpdateRule rule;
     rule.learning_rate = 0.3f;

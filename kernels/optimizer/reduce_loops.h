@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/optimizer/encoded_gradient.h"
 #include "kernels/optimizer/gradient_reader.h"
-#include "kernels/optimizer/gradient_span.h"
 #include "kernels/optimizer/isa.h"
 
 // The loops that add up contributions, inlined into a function for each instruction set.
@@ -28,12 +28,12 @@ RUBATO_KERNEL_BODY void AddOne(const void* data, float weight, int n, float* __r
 
 // The same with four contributions, in order.
 template <bool kAdd>
-RUBATO_KERNEL_BODY void AddFour(const void* const* data, const GradientSpan* spans, int n, float* __restrict g) {
+RUBATO_KERNEL_BODY void AddFour(const void* const* data, const EncodedGradient* gradients, int n, float* __restrict g) {
   const UnalignedFloat* __restrict d0 = static_cast<const UnalignedFloat*>(data[0]);
   const UnalignedFloat* __restrict d1 = static_cast<const UnalignedFloat*>(data[1]);
   const UnalignedFloat* __restrict d2 = static_cast<const UnalignedFloat*>(data[2]);
   const UnalignedFloat* __restrict d3 = static_cast<const UnalignedFloat*>(data[3]);
-  const float w0 = spans[0].weight, w1 = spans[1].weight, w2 = spans[2].weight, w3 = spans[3].weight;
+  const float w0 = gradients[0].weight, w1 = gradients[1].weight, w2 = gradients[2].weight, w3 = gradients[3].weight;
   for (int i = 0; i < n; ++i) {
     const float first = kAdd ? g[i] + w0 * d0[i] : w0 * d0[i];
     g[i] = ((first + w1 * d1[i]) + w2 * d2[i]) + w3 * d3[i];
@@ -41,18 +41,18 @@ RUBATO_KERNEL_BODY void AddFour(const void* const* data, const GradientSpan* spa
 }
 
 // The next n elements of all contributions, reduced to `g`. `scratch` has room for kTogether blocks.
-RUBATO_KERNEL_BODY void Reduce(const GradientSpan* spans, int count, GradientReader* readers, int n, float* scratch,
-                               float* __restrict g) {
+RUBATO_KERNEL_BODY void Reduce(const EncodedGradient* gradients, int count, GradientReader* readers, int n,
+                               float* scratch, float* __restrict g) {
   if (count == 0) std::memset(g, 0, sizeof(float) * n);
   int k = 0;
   for (; k + kTogether <= count; k += kTogether) {
     const void* data[kTogether];
     for (int j = 0; j < kTogether; ++j) data[j] = readers[k + j].Next(n, scratch + j * kBlock);
-    k == 0 ? AddFour<false>(data, spans, n, g) : AddFour<true>(data, spans + k, n, g);
+    k == 0 ? AddFour<false>(data, gradients, n, g) : AddFour<true>(data, gradients + k, n, g);
   }
   for (; k < count; ++k) {
     const void* data = readers[k].Next(n, scratch);
-    k == 0 ? AddOne<false>(data, spans[k].weight, n, g) : AddOne<true>(data, spans[k].weight, n, g);
+    k == 0 ? AddOne<false>(data, gradients[k].weight, n, g) : AddOne<true>(data, gradients[k].weight, n, g);
   }
 }
 

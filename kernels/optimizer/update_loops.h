@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "kernels/optimizer/gradient_span.h"
+#include "kernels/optimizer/encoded_gradient.h"
 #include "kernels/optimizer/isa.h"
 #include "kernels/optimizer/update_formula.h"
 

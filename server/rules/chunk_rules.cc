@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/proto_enum.h"
 #include "common/status.h"
 #include "common/task.h"
 
@@ -17,25 +18,25 @@ double LearningRateScale(const v1::Plan& plan) {
 }  // namespace
 
 void ChunkRules::EnterPlan(const PlanWindow& window) {
-  const v1::Plan& plan = window.current;
+  const v1::Plan& plan = window.current();
   // With a quorum, laggards do not finish the steps that they hold: they are moved, as in SSP.
-  bool keep_clocks = window.left_sync() && window.previous->quorum() == 0;
+  bool keep_clocks = window.left_sync() && window.previous()->quorum() == 0;
   gate_.EnterPlan(plan, keep_clocks);
   if (!window.left_sync()) next_sync_step_ = plan.first_step();
 }
 
 std::optional<ChunkRules::Update> ChunkRules::Amend(const PlanWindow& window) {
-  gate_.Amend(window.current);
-  reducer_.KeepMembers(window.current);
+  gate_.Amend(window.current());
+  reducer_.KeepMembers(window.current());
   return CloseStep(window);
 }
 
 bool ChunkRules::FinishesSync(const PlanWindow& window) const {
-  return window.left_sync() && next_sync_step_ < window.current.first_step();
+  return window.left_sync() && next_sync_step_ < window.current().first_step();
 }
 
 const v1::Plan& ChunkRules::CollectingPlan(const PlanWindow& window) const {
-  return FinishesSync(window) ? *window.previous : window.current;
+  return FinishesSync(window) ? *window.previous() : window.current();
 }
 
 std::vector<v1::TaskId> ChunkRules::Awaited(const PlanWindow& window) const {
@@ -58,33 +59,22 @@ std::optional<ChunkRules::Update> ChunkRules::CloseStep(const PlanWindow& window
     update = CompleteSync(window, CollectingPlan(window));
   }
   if (!reducer_.empty()) return update;
-  if (FinishesSync(window) && Awaited(window).empty()) next_sync_step_ = window.current.first_step();
+  if (FinishesSync(window) && Awaited(window).empty()) next_sync_step_ = window.current().first_step();
   // Everybody was moved past these steps; who had begun them is lost.
   if (!FinishesSync(window)) next_sync_step_ = std::max(next_sync_step_, gate_.LowestClock());
   return update;
 }
 
-const v1::Plan* ChunkRules::PlanOf(const PlanWindow& window, uint64_t generation, int64_t step) {
-  if (generation == window.current.generation()) {
-    return step >= window.current.first_step() ? &window.current : nullptr;
-  }
-  if (window.previous.has_value() && generation == window.previous->generation() &&
-      step < window.current.first_step()) {
-    return &*window.previous;
-  }
-  return nullptr;
-}
-
 absl::Status ChunkRules::CheckPush(const PlanWindow& window, const Contribution& push) {
   if (deduper_.Seen(push.task.index(), push.task.incarnation(), push.step)) return absl::OkStatus();
   const StepGate::Member* member = gate_.Find(push.task);
-  const v1::Plan* plan = PlanOf(window, push.generation, push.step);
+  const v1::Plan* plan = window.PlanOf(push.generation, push.step);
   std::string what = absl::StrCat("push of step ", push.step, " (generation ", push.generation, ") to chunk ", chunk_);
   if (member == nullptr) return absl::FailedPreconditionError(absl::StrCat(what, ": the sender is not a member"));
   if (plan == nullptr) {
     return absl::FailedPreconditionError(absl::StrCat(what, ": the step is not of a plan in force here (generation ",
-                                                      window.current.generation(), " from step ",
-                                                      window.current.first_step(), ")"));
+                                                      window.current().generation(), " from step ",
+                                                      window.current().first_step(), ")"));
   }
   if (push.step != member->begun || !member->working) {
     return absl::FailedPreconditionError(
@@ -98,7 +88,7 @@ absl::Status ChunkRules::CheckPush(const PlanWindow& window, const Contribution&
 
 ChunkRules::Push ChunkRules::TakePush(const PlanWindow& window, Contribution push) {
   if (deduper_.Seen(push.task.index(), push.task.incarnation(), push.step)) return {PushResult::kDuplicate, {}};
-  const v1::Plan& plan = *PlanOf(window, push.generation, push.step);
+  const v1::Plan& plan = *window.PlanOf(push.generation, push.step);
   if (plan.mode() != v1::SYNC) return ApplyNow(window, plan, std::move(push));
   if (push.step < next_sync_step_) {  // Complete without it.
     push.examples = 0;
@@ -113,7 +103,7 @@ ChunkRules::Push ChunkRules::TakePush(const PlanWindow& window, Contribution pus
 
 void ChunkRules::Advance(const PlanWindow& window, StepGate::Member& member, int64_t step) {
   // A step of the plan before is done for good: its worker goes on with this plan's first step.
-  member.clock = member.draining ? window.current.first_step() : std::max(member.clock, step + 1);
+  member.clock = member.draining ? window.current().first_step() : std::max(member.clock, step + 1);
   member.working = false;
   member.draining = false;
 }
@@ -141,7 +131,7 @@ ChunkRules::Update ChunkRules::CompleteSync(const PlanWindow& window, const v1::
 ChunkRules::Wish ChunkRules::NoteWish(const PlanWindow& window, const v1::TaskId& task, uint64_t generation,
                                       int64_t step) {
   StepGate::Member* member = gate_.Find(task);
-  const v1::Plan& plan = window.current;
+  const v1::Plan& plan = window.current();
   if (member == nullptr || generation != plan.generation() || step < plan.first_step()) return {};
   const int64_t clock = member->clock;
   if (member->draining) {  // It has abandoned what it had begun under the plan before.
@@ -162,12 +152,12 @@ absl::StatusOr<ChunkRules::Start> ChunkRules::AskStart(const PlanWindow& window,
                                                        uint64_t generation, int64_t step) const {
   const StepGate::Member* member = gate_.Find(task);
   if (member == nullptr) return absl::FailedPreconditionError("the sender is not a member");
-  const v1::Plan& current = window.current;
+  const v1::Plan& current = window.current();
   // This server has yet to hear of the sender's plan.
   if (generation > current.generation()) return Start{StartResult::kWait, 0, {}};
   if (generation < current.generation()) {
-    const bool finishes_sync = window.left_sync() && generation == window.previous->generation() &&
-                               step < current.first_step() && window.previous->quorum() == 0;
+    const bool finishes_sync = window.left_sync() && generation == window.previous()->generation() &&
+                               step < current.first_step() && window.previous()->quorum() == 0;
     if (!finishes_sync) return Start{StartResult::kMoved, current.first_step(), {}};
     return StartOf(window, *member, /*under_previous=*/true, step);
   }
@@ -194,12 +184,12 @@ absl::StatusOr<ChunkRules::Start> ChunkRules::StartOf(const PlanWindow& window, 
     // The change that is announced, if one is, comes after the present one, which nobody who is here has entered.
     return next_sync_step_ >= step ? Start{StartResult::kOpen, 0, {}} : Start{StartResult::kWait, 0, Awaited(window)};
   }
-  if (window.announced != 0) return Start{StartResult::kWait, 0, {}};
+  if (window.announced() != 0) return Start{StartResult::kWait, 0, {}};
   return GateOf(window, step);
 }
 
 ChunkRules::Start ChunkRules::GateOf(const PlanWindow& window, int64_t step) const {
-  const v1::Plan& current = window.current;
+  const v1::Plan& current = window.current();
   // Steps of a SYNC plan before this one are still to be completed.
   if (FinishesSync(window)) return {StartResult::kWait, 0, Awaited(window)};
   switch (current.mode()) {
@@ -210,15 +200,19 @@ ChunkRules::Start ChunkRules::GateOf(const PlanWindow& window, int64_t step) con
       return {StartResult::kWait, 0, Awaited(window)};
     case v1::SSP:
       return OpenWhenReached(step - current.staleness_bound());
-    default:
+    case v1::ASYNC:
       return {StartResult::kOpen, 0, {}};
+    case v1::MODE_UNSPECIFIED:
+      RUBATO_NO_VALUE_OF(v1::Mode) : break;
   }
+  // Of a newer coordinator: nothing begins under rules that are not known here.
+  return {StartResult::kWait, 0, {}};
 }
 
 bool ChunkRules::StartsWith(const PlanWindow& window, int64_t step) const {
   if (next_sync_step_ != step) return false;
   // Pushes of the plan before may still change what the first step starts with.
-  return step != window.current.first_step() || gate_.Behind(step).empty();
+  return step != window.current().first_step() || gate_.Behind(step).empty();
 }
 
 ChunkRules::Start ChunkRules::OpenWhenReached(int64_t step) const {

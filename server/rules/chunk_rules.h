@@ -8,21 +8,12 @@
 
 #include "absl/status/statusor.h"
 #include "proto/parameter_server.pb.h"
+#include "server/rules/plan_window.h"
 #include "server/rules/push_deduper.h"
 #include "server/rules/step_gate.h"
 #include "server/rules/sync_reducer.h"
 
 namespace rubato::server {
-
-// The plans that steps may belong to: the one that holds and, while its steps drain, the one before it.
-struct PlanWindow {
-  v1::Plan current;                  // generation 0 until the first plan.
-  std::optional<v1::Plan> previous;  // Amended together with `current`.
-  // Starts are held for this generation; 0 when no change is announced.
-  uint64_t announced = 0;
-
-  bool left_sync() const { return previous.has_value() && previous->mode() == v1::SYNC; }
-};
 
 // The rules of apply and gate for one chunk: which push is applied when, and which step may begin. Holds no values.
 // Pure; not thread-safe; owned by a Partition.
@@ -111,8 +102,6 @@ class ChunkRules {
   const PushDeduper& deduper() const { return deduper_; }
 
  private:
-  // The plan that a push or start of `step` under `generation` belongs to; null when it is too old to be known.
-  static const v1::Plan* PlanOf(const PlanWindow& window, uint64_t generation, int64_t step);
   // Completes the step in collection if nothing more is to come for it, and leaves out steps that nobody will do.
   std::optional<Update> CloseStep(const PlanWindow& window);
   Update CompleteSync(const PlanWindow& window, const v1::Plan& plan);

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "server/rules/rules_testing.h"
+#include "server/rules/testing/builders.h"
 
 namespace rubato::server {
 namespace {
@@ -14,16 +14,12 @@ using Pushed = ChunkRules::PushResult;
 class ChunkRulesTest : public testing::Test {
  protected:
   void Enter(const v1::Plan& plan) {
-    window_.previous.reset();
-    if (window_.current.generation() != 0) window_.previous = window_.current;
-    window_.announced = 0;
-    window_.current = plan;
+    ASSERT_EQ(window_.Commit(plan), PlanWindow::Change::kEntered);
     rules_.EnterPlan(window_);
     EXPECT_FALSE(rules_.Amend(window_).has_value());
   }
   std::optional<ChunkRules::Update> Lose(uint32_t worker) {
-    window_.current = Without(window_.current, worker);
-    if (window_.previous.has_value()) *window_.previous = Without(*window_.previous, worker);
+    EXPECT_EQ(window_.Commit(Without(window_.current(), worker)), PlanWindow::Change::kAmended);
     return rules_.Amend(window_);
   }
   // Asks, and begins where it may.
@@ -153,7 +149,7 @@ TEST_F(ChunkRulesTest, RefusesStartsOutOfTurn) {
 TEST_F(ChunkRulesTest, HoldsNewStartsWhileAChangeIsAnnounced) {
   Enter(MakePlan(1, v1::ASYNC, 0, {0, 1}));
   ExpectStart(Result::kOpen, 0, 1, 0);
-  window_.announced = 2;
+  window_.Announce(2);
   ExpectStart(Result::kWait, 1, 1, 0);
   ExpectStart(Result::kOpen, 0, 1, 0);  // Begun before.
   EXPECT_EQ(Take(0, 1, 0).result, Pushed::kApplied);
@@ -199,7 +195,7 @@ TEST_F(ChunkRulesTest, AskingForTheNewPlanGivesUpAStepOfTheOldOne) {
 TEST_F(ChunkRulesTest, LeavingSyncReleasesHeldStartsUntilAllFinishTheSameStep) {
   Enter(MakePlan(1, v1::SYNC, 0, {0, 1}));
   ExpectStart(Result::kOpen, 0, 1, 0);
-  window_.announced = 2;
+  window_.Announce(2);
   ExpectStart(Result::kWait, 1, 1, 0);
   Enter(MakePlan(2, v1::ASYNC, 1, {0, 1, 2}));
   ExpectStart(Result::kOpen, 1, 1, 0);
@@ -335,6 +331,13 @@ TEST_F(ChunkRulesTest, UsesTheLearningRateOfThePlanThatTheStepBelongsTo) {
   EXPECT_EQ(Take(0, 1, 0).update->learning_rate_scale, 0.5);
   ExpectStart(Result::kOpen, 0, 2, 1);
   EXPECT_EQ(Take(0, 2, 1).update->learning_rate_scale, 1);
+}
+
+TEST_F(ChunkRulesTest, BeginsNothingUnderAModeThatItDoesNotKnow) {
+  Enter(MakePlan(1, v1::MODE_UNSPECIFIED, 0, {0}));
+  auto start = rules_.AskStart(window_, Worker(0), 1, 0);
+  ASSERT_TRUE(start.ok()) << start.status();
+  EXPECT_EQ(start->result, ChunkRules::StartResult::kWait);
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "common/task.h"
 
 namespace rubato::server {
@@ -27,9 +26,11 @@ Reply::PushOutcome Outcome(ChunkRules::PushResult result, bool finite) {
       return Reply::PUSH_DUPLICATE;
     case ChunkRules::PushResult::kDropped:
       return Reply::PUSH_DROPPED;
-    default:
-      return finite ? Reply::PUSH_APPLIED : Reply::PUSH_NON_FINITE;
+    case ChunkRules::PushResult::kApplied:
+    case ChunkRules::PushResult::kPending:
+      break;
   }
+  return finite ? Reply::PUSH_APPLIED : Reply::PUSH_NON_FINITE;
 }
 
 }  // namespace
@@ -46,11 +47,6 @@ const ChunkRules* Partition::Find(uint32_t chunk) const {
 }
 
 int64_t Partition::highest_begun() const { return highest_begun_; }
-
-bool Partition::IsMember(const v1::TaskId& task) const {
-  return std::any_of(window_.current.members().begin(), window_.current.members().end(),
-                     [&](const v1::TaskId& member) { return SameTask(member, task); });
-}
 
 absl::Status Partition::CheckChunks(const PartitionRequest& request) const {
   if (request.chunks.empty()) return absl::InvalidArgumentError("chunks: none given; at least one is needed");
@@ -79,9 +75,9 @@ void Partition::OnRequest(PartitionRequest request, absl::Time now) {
     return Refuse(request, Reply::REFUSED, std::string(status.message()));
   }
   if (request.kind != Kind::kSnapshot) {
-    if (!IsMember(request.task) && request.generation <= window_.current.generation()) {
+    if (!window_.IsMember(request.task) && request.generation <= window_.current().generation()) {
       return Refuse(request, Reply::NOT_A_MEMBER,
-                    absl::StrCat(TaskName(request.task), " is not a member of plan ", window_.current.generation()));
+                    absl::StrCat(TaskName(request.task), " is not a member of plan ", window_.current().generation()));
     }
     for (const Contribution& push : request.contributions) {
       // The plan of the push must be known; a start under a plan yet to come may wait for it.
@@ -174,7 +170,7 @@ void Partition::Perform(ChunkRules::Update update, Changed& changed) {
   changed.push_back(update.chunk);
 }
 
-bool Partition::PushPending(const Waiting& waiting) {
+bool Partition::PushPending(const Waiting& waiting) const {
   return waiting.request.kind == Kind::kPushPull &&
          std::any_of(waiting.request.chunks.begin(), waiting.request.chunks.end(),
                      [&](uint32_t chunk) { return Rules(chunk).Pending(waiting.request.task); });
@@ -192,10 +188,10 @@ PartitionReply Partition::ReplyTo(const Waiting& waiting, Reply::Outcome outcome
 bool Partition::TryAnswer(Waiting& waiting, Changed& changed) {
   const PartitionRequest& request = waiting.request;
   if (request.kind == Kind::kSnapshot) return TrySnapshot(waiting);
-  if (!IsMember(request.task)) {
-    if (request.generation > window_.current.generation()) return false;
+  if (!window_.IsMember(request.task)) {
+    if (request.generation > window_.current().generation()) return false;
     Refuse(request, Reply::NOT_A_MEMBER,
-           absl::StrCat(TaskName(request.task), " is not a member of plan ", window_.current.generation()));
+           absl::StrCat(TaskName(request.task), " is not a member of plan ", window_.current().generation()));
     return true;
   }
   if (PushPending(waiting)) return false;
@@ -220,7 +216,7 @@ bool Partition::TryAnswer(Waiting& waiting, Changed& changed) {
   }
   if (moved_to >= 0) {
     PartitionReply reply = ReplyTo(waiting, Reply::MOVED);
-    reply.plan = window_.current;
+    reply.plan = window_.current();
     reply.next_step = moved_to;
     sink_->Answer(reply);
     return true;
@@ -236,8 +232,8 @@ bool Partition::TryAnswer(Waiting& waiting, Changed& changed) {
 
 bool Partition::TrySnapshot(Waiting& waiting) {
   const int64_t step = waiting.request.step;
-  bool sync =
-      step >= 0 && (window_.current.mode() == v1::SYNC || (window_.left_sync() && step < window_.current.first_step()));
+  bool sync = step >= 0 &&
+              (window_.current().mode() == v1::SYNC || (window_.left_sync() && step < window_.current().first_step()));
   int64_t furthest = -1;
   for (auto it = waiting.to_capture.begin(); it != waiting.to_capture.end();) {
     const ChunkRules& rules = Rules(*it);
@@ -272,38 +268,21 @@ void Partition::Wake(Changed changed) {
 }
 
 int64_t Partition::Announce(uint64_t generation) {
-  if (generation > window_.current.generation()) window_.announced = std::max(window_.announced, generation);
+  window_.Announce(generation);
   return highest_begun_;
 }
 
 void Partition::Abort(uint64_t generation, absl::Time) {
-  if (window_.announced != generation) return;
-  window_.announced = 0;
-  Wake(order_);
+  if (window_.Abort(generation)) Wake(order_);
 }
 
 void Partition::Commit(const v1::Plan& plan, absl::Time) {
-  const v1::Plan& current = window_.current;
-  if (plan.generation() < current.generation()) return;
-  const bool amends = plan.generation() == current.generation();
-  if (amends && plan.amendment() <= current.amendment()) return;
-  if (!amends) {
-    window_.previous.reset();
-    if (current.generation() != 0) window_.previous = current;
-    if (window_.announced <= plan.generation()) window_.announced = 0;
-  }
-  window_.current = plan;
-  if (window_.previous.has_value()) {
-    // Whoever is lost now is lost for the steps before, too.
-    auto* members = window_.previous->mutable_members();
-    members->erase(
-        std::remove_if(members->begin(), members->end(), [&](const v1::TaskId& task) { return !IsMember(task); }),
-        members->end());
-  }
+  const PlanWindow::Change change = window_.Commit(plan);
+  if (change == PlanWindow::Change::kNone) return;
   LogPlan(plan);
   Changed changed = order_;
   for (uint32_t chunk : order_) {
-    if (!amends) Rules(chunk).EnterPlan(window_);
+    if (change == PlanWindow::Change::kEntered) Rules(chunk).EnterPlan(window_);
     if (std::optional<ChunkRules::Update> update = Rules(chunk).Amend(window_)) Perform(*std::move(update), changed);
   }
   Wake(std::move(changed));
@@ -315,7 +294,7 @@ void Partition::LogPlan(const v1::Plan& plan) {
   sink_->Log(record);
 }
 
-std::vector<v1::TaskId> Partition::WaitsFor(Waiting& waiting) {
+std::vector<v1::TaskId> Partition::WaitsFor(const Waiting& waiting) const {
   const PartitionRequest& request = waiting.request;
   std::vector<v1::TaskId> tasks;
   if (request.kind == Kind::kSnapshot) return tasks;
@@ -335,11 +314,6 @@ std::vector<v1::TaskId> Partition::WaitsFor(Waiting& waiting) {
   return tasks;
 }
 
-std::string Partition::DescribeWait(const std::vector<v1::TaskId>& tasks) {
-  if (tasks.empty()) return "the coordinator to commit or abort a plan change";
-  return absl::StrJoin(tasks, ", ", [](std::string* out, const v1::TaskId& task) { out->append(TaskName(task)); });
-}
-
 void Partition::OnTick(absl::Time now) {
   for (auto it = waiting_.begin(); it != waiting_.end();) {
     Waiting& waiting = it->second;
@@ -353,7 +327,7 @@ void Partition::OnTick(absl::Time now) {
       reply.message = absl::StrCat("waits for SYNC step ", waiting.request.step);
     } else {
       reply.waiting_for = WaitsFor(waiting);
-      reply.message = absl::StrCat("waits for ", DescribeWait(reply.waiting_for));
+      reply.message = absl::StrCat("waits for ", DescribeWait(reply.waiting_for, false));
     }
     sink_->Answer(reply);
     it = waiting_.erase(it);
@@ -362,8 +336,8 @@ void Partition::OnTick(absl::Time now) {
 
 void Partition::Forget(uint64_t token) { waiting_.erase(token); }
 
-void Partition::Describe(v1::ServerProgress* progress) {
-  for (const v1::TaskId& member : window_.current.members()) {
+void Partition::Describe(v1::ServerProgress* progress) const {
+  for (const v1::TaskId& member : window_.current().members()) {
     int64_t clock = -1;
     for (uint32_t chunk : order_) {
       const StepGate::Member* state = Rules(chunk).FindMember(member);
@@ -373,14 +347,21 @@ void Partition::Describe(v1::ServerProgress* progress) {
     entry->set_worker(member.index());
     entry->set_clock(clock);
   }
-  for (auto& [token, waiting] : waiting_) {
-    if (waiting.request.kind == Kind::kSnapshot) continue;
-    v1::HeldPull* held = progress->add_held();
-    held->set_worker(waiting.request.task.index());
-    held->set_step(waiting.request.kind == Kind::kPull ? waiting.request.step : waiting.request.step + 1);
-    held->set_waiting_for(DescribeWait(WaitsFor(waiting)));
-  }
   progress->set_highest_started_step(std::max(progress->highest_started_step(), highest_begun_));
+}
+
+std::vector<HeldStart> Partition::HeldStarts() const {
+  std::vector<HeldStart> starts;
+  for (const auto& [token, waiting] : waiting_) {
+    const PartitionRequest& request = waiting.request;
+    if (request.kind == Kind::kSnapshot) continue;
+    HeldStart& start = starts.emplace_back();
+    start.worker = request.task.index();
+    start.step = request.kind == Kind::kPull ? request.step : request.step + 1;
+    start.waiting_for = WaitsFor(waiting);
+    start.waits_for_coordinator = start.waiting_for.empty();
+  }
+  return starts;
 }
 
 }  // namespace rubato::server

@@ -13,6 +13,8 @@
 #include "proto/parameter_server.pb.h"
 #include "proto/update_log.pb.h"
 #include "server/rules/chunk_rules.h"
+#include "server/rules/held_start.h"
+#include "server/rules/plan_window.h"
 
 namespace rubato::server {
 
@@ -86,15 +88,18 @@ class Partition {
 
   // Answers requests whose patience is over.
   void OnTick(absl::Time now);
-  // The connection of these requests is gone: forget them.
+  // The connection that this request came on is gone: nobody waits for its answer, and what it waits for is not begun.
+  // A push that it brought has been taken.
   void Forget(uint64_t token);
 
-  const v1::Plan& plan() const { return window_.current; }
+  const v1::Plan& plan() const { return window_.current(); }
   int64_t highest_begun() const;
   // Null when the chunk is not here.
   const ChunkRules* Find(uint32_t chunk) const;
-  // Members' lowest clocks over the chunks, and who is held by whom; for status.
-  void Describe(v1::ServerProgress* progress);
+  // For status: members' lowest clocks over the chunks, and the highest step begun.
+  void Describe(v1::ServerProgress* progress) const;
+  // For status: the steps that wait, one for each request.
+  std::vector<HeldStart> HeldStarts() const;
 
  private:
   struct Waiting {
@@ -108,7 +113,7 @@ class Partition {
   using Changed = std::vector<uint32_t>;
 
   ChunkRules& Rules(uint32_t chunk) { return chunks_.at(chunk); }
-  bool IsMember(const v1::TaskId& task) const;
+  const ChunkRules& Rules(uint32_t chunk) const { return chunks_.at(chunk); }
   void Refuse(const PartitionRequest& request, v1::ExchangeReply::Outcome outcome, std::string message);
   absl::Status CheckChunks(const PartitionRequest& request) const;
 
@@ -118,14 +123,13 @@ class Partition {
   // Answers `waiting` if it can be; returns whether it did. Chunks whose clocks moved are added to `changed`.
   bool TryAnswer(Waiting& waiting, Changed& changed);
   bool TrySnapshot(Waiting& waiting);
-  bool PushPending(const Waiting& waiting);
+  bool PushPending(const Waiting& waiting) const;
   PartitionReply ReplyTo(const Waiting& waiting, v1::ExchangeReply::Outcome outcome) const;
   // Tries again everything that waits for one of these chunks, until nothing changes.
   void Wake(Changed changed);
   void DropSuperseded(const PartitionRequest& request);
   void LogPlan(const v1::Plan& plan);
-  static std::string DescribeWait(const std::vector<v1::TaskId>& tasks);
-  std::vector<v1::TaskId> WaitsFor(Waiting& waiting);
+  std::vector<v1::TaskId> WaitsFor(const Waiting& waiting) const;
 
   const absl::Duration patience_;
   PartitionSink* const sink_;

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "server/rules/rules_testing.h"
+#include "server/rules/testing/builders.h"
 
 namespace rubato::server {
 namespace {
@@ -374,9 +374,10 @@ TEST_F(PartitionTest, DescribesClocksAndHeldRequests) {
   partition_.Describe(&progress);
   ASSERT_EQ(progress.clocks_size(), 2);
   EXPECT_EQ(progress.clocks(0).clock(), 0);
-  ASSERT_EQ(progress.held_size(), 1);
-  EXPECT_EQ(progress.held(0).step(), 1);
-  EXPECT_EQ(progress.held(0).waiting_for(), "worker 1");
+  const std::vector<HeldStart> held = partition_.HeldStarts();
+  ASSERT_EQ(held.size(), 1u);
+  EXPECT_EQ(held[0].step, 1);
+  EXPECT_EQ(DescribeWait(held[0].waiting_for, held[0].waits_for_coordinator), "worker 1");
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "server/rules/rules_testing.h"
+#include "server/rules/testing/builders.h"
 
 namespace rubato::server {
 namespace {

@@ -7,10 +7,12 @@
 
 #include "proto/parameter_server.pb.h"
 
-namespace rubato::server {
+namespace rubato {
+// Of kernels/optimizer. The rules never look into it.
+struct EncodedGradient;
+}  // namespace rubato
 
-// Somebody's gradient for one chunk, as it came (server/gradient.h). The rules never look into it.
-struct Gradient;
+namespace rubato::server {
 
 // One worker's push to one chunk.
 struct Contribution {
@@ -22,8 +24,8 @@ struct Contribution {
   // Position in epochs, for schedules.
   double epoch = 0;
   int64_t base_version = 0;
-  // Null when the contribution is empty.
-  std::shared_ptr<const Gradient> gradient;
+  // For the chunk, as it came. Null when the contribution is empty.
+  std::shared_ptr<const EncodedGradient> gradient;
 };
 
 // Collects the contributions to one SYNC step of one chunk. Pure; not thread-safe.

@@ -9,7 +9,9 @@
 #include <memory>
 #include <vector>
 
+#include "common/shared_memory/region.h"
 #include "common/wire/exchange_codec.h"
+#include "kernels/optimizer/encoded_gradient.h"
 #include "server/request_reader.h"
 #include "tests/fuzz/fuzz_target.h"
 
@@ -78,24 +80,31 @@ void CheckAgainstProtobuf(const std::string& bytes, const Message& header, const
   RUBATO_FUZZ_CHECK(header.SerializeAsString() == expected.SerializeAsString(), "protobuf finds other fields");
 }
 
+// The memory of whatever worker a message says that it is of.
+std::shared_ptr<const SharedRegion> Region() {
+  static const std::shared_ptr<const SharedRegion> region = *SharedRegion::Create("fuzz", 4096);
+  return region;
+}
+
 // That what the server reads is of this job and this server, and can be walked through.
 void CheckRequest(const DecodedRequest& message, const v1::JobDescription& job) {
-  absl::StatusOr<server::PartitionRequest> request =
-      server::ReadRequest(message.header, message.payload.size(), job, kServer);
-  if (!request.ok()) {
-    RUBATO_FUZZ_CHECK(absl::IsInvalidArgument(request.status()), request.status());
+  absl::StatusOr<server::ReceivedRequest> received = server::ReadRequest(message, Region(), job, kServer);
+  if (!received.ok()) {
+    RUBATO_FUZZ_CHECK(absl::IsInvalidArgument(received.status()), received.status());
     return;
   }
-  for (const uint32_t chunk : request->chunks) {
+  const server::PartitionRequest& request = received->request;
+  for (const uint32_t chunk : request.chunks) {
     RUBATO_FUZZ_CHECK(chunk < 4 && job.chunks(chunk).partition() == message.header.partition(), chunk);
   }
-  if (request->kind != server::PartitionRequest::Kind::kPushPull) return;
-  RUBATO_FUZZ_CHECK(request->contributions.size() == request->chunks.size(), "chunks without a contribution");
-  absl::StatusOr<server::PushBytes> push = server::LocatePush(message, nullptr, job);
-  if (!push.ok()) return;
-  const absl::Status attached =
-      server::AttachGradients(std::make_shared<const server::PushBytes>(*std::move(push)), &*request);
-  RUBATO_FUZZ_CHECK(attached.ok() || absl::IsInvalidArgument(attached), attached);
+  if (request.kind != server::PartitionRequest::Kind::kPushPull) return;
+  RUBATO_FUZZ_CHECK(request.contributions.size() == request.chunks.size(), "chunks without a contribution");
+  for (size_t i = 0; i < request.chunks.size(); ++i) {
+    const server::Contribution& contribution = request.contributions[i];
+    RUBATO_FUZZ_CHECK((contribution.gradient == nullptr) == (contribution.examples == 0), contribution.examples);
+    // Reads every byte.
+    if (contribution.gradient != nullptr) IsFinite(*contribution.gradient, job.chunks(request.chunks[i]).length());
+  }
 }
 
 }  // namespace

@@ -25,19 +25,19 @@ def encoded_protos(name, srcs, message, proto, proto_srcs, trailer = ""):
         srcs = outs,
     )
 
-def fuzz_target(name, srcs, corpus, corpus_folder, deps):
-    """<name>, the program, and <name>_test, which runs the corpus and mutations of it.
+def fuzz_target(format, corpus, deps):
+    """<format>_fuzzer, the program, and <format>_fuzzer_test, which runs the corpus and mutations of it.
 
     Args:
-      name: of the program.
-      srcs: define LLVMFuzzerTestOneInput.
-      corpus: targets of the corpus' files.
-      corpus_folder: where most of them are, in this package. libFuzzer adds to it what it finds.
-      deps: what srcs needs.
+      format: what is decoded. <format>_fuzzer.cc defines LLVMFuzzerTestOneInput, and most of the corpus is in
+        corpus/<format>, to which libFuzzer adds what it finds.
+      corpus: the corpus' files, or targets of them.
+      deps: what <format>_fuzzer.cc needs.
     """
+    name = format + "_fuzzer"
     native.cc_library(
         name = name + "_entry",
-        srcs = srcs,
+        srcs = [name + ".cc"],
         alwayslink = True,
         linkstatic = True,
         deps = deps + [":fuzz_target"],
@@ -45,7 +45,7 @@ def fuzz_target(name, srcs, corpus, corpus_folder, deps):
     native.cc_binary(
         name = name,
         testonly = True,
-        args = [native.package_name() + "/" + corpus_folder],
+        args = [native.package_name() + "/corpus/" + format],
         data = corpus,
         linkopts = select({
             ":libfuzzer": ["-fsanitize=fuzzer"],

@@ -78,7 +78,7 @@ class InProcessCluster {
     void OnMessage(std::shared_ptr<Connection> connection, grpc::ByteBuffer message) override {
       core->OnMessage(std::move(connection), message);
     }
-    void OnClosed(uint64_t) override {}
+    void OnClosed(uint64_t connection) override { core->OnClosed(connection); }
   };
 
   void StartServer(int index);

@@ -243,11 +243,9 @@ void SimServer::Commit(const v1::Plan& plan) {
 std::string SimServer::Describe() {
   std::string text;
   for (auto& partition : partitions_) {
-    v1::ServerProgress progress;
-    partition->rules().Describe(&progress);
-    for (const v1::HeldPull& held : progress.held()) {
-      absl::StrAppend(&text, "server ", index_, ": step ", held.step(), " of worker ", held.worker(), " waits for ",
-                      held.waiting_for(), "\n");
+    for (const server::HeldStart& held : partition->rules().HeldStarts()) {
+      absl::StrAppend(&text, "server ", index_, ": step ", held.step, " of worker ", held.worker, " waits for ",
+                      server::DescribeWait(held.waiting_for, held.waits_for_coordinator), "\n");
     }
   }
   return text;

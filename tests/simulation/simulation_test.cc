@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "tests/simulation/run_simulation.h"
@@ -50,6 +51,43 @@ TEST(SimulationTest, RefusesToRunNothing) {
   SimulationOptions options;
   options.seeds = 0;
   EXPECT_TRUE(absl::IsInvalidArgument(RunSimulation(options, out)));
+}
+
+// A second passes whenever somebody looks.
+class RestlessClock : public Clock {
+ public:
+  absl::Time Now() const override { return now_ += absl::Seconds(1); }
+  void Sleep(absl::Duration duration) override { now_ += duration; }
+
+ private:
+  mutable absl::Time now_ = absl::UnixEpoch();
+};
+
+int CountLines(const std::string& text) { return static_cast<int>(std::count(text.begin(), text.end(), '\n')); }
+
+TEST(SimulationTest, IsNotSilentForMinutes) {
+  RestlessClock clock;
+  std::ostringstream out, progress;
+  SimulationOptions options;
+  options.seeds = 11;
+  options.progress = &progress;
+  options.clock = &clock;
+  EXPECT_TRUE(RunSimulation(options, out).ok()) << out.str();
+  EXPECT_EQ(progress.str(), "5 of 11 runs, no violation, 6s left\n10 of 11 runs, no violation, 1s left\n");
+  EXPECT_EQ(CountLines(out.str()), 1) << out.str();
+}
+
+TEST(SimulationTest, SaysWhatWasRunWhenItIsInterrupted) {
+  std::ostringstream out;
+  SimulationOptions options;
+  options.seeds = 50000;
+  int asked = 0;
+  options.stop = [&] { return ++asked > 3; };
+  const absl::Status status = RunSimulation(options, out);
+  EXPECT_TRUE(absl::IsCancelled(status)) << status;
+  EXPECT_EQ(status.message(), "stopped after 3 of 50000 runs");
+  EXPECT_NE(out.str().find("stopped after 3 runs, "), std::string::npos) << out.str();
+  EXPECT_NE(out.str().find("I1 to I5 held; go on with --first-seed=4\n"), std::string::npos) << out.str();
 }
 
 TEST(SimulationTest, ShowsTheTraceOfASingleSeed) {

@@ -99,29 +99,28 @@ void PsClient::Pack(const ChunkBatch& batch, int64_t step) {
   for (uint32_t chunk : batch.chunks) options_.packer->Pack(chunk, Gradient(chunk), step);
 }
 
-std::pair<const void*, uint64_t> PsClient::PushBytes(uint32_t chunk) const {
-  if (CodecOf(chunk) == v1::NONE) return {Gradient(chunk), options_.job.chunks(chunk).length() * sizeof(float)};
-  const absl::Span<const uint8_t> message = options_.packer->Message(chunk);
-  return {message.data(), message.size()};
+ByteSpan PsClient::EncodedGradient(uint32_t chunk) const {
+  if (CodecOf(chunk) == v1::NONE) return BytesOf(Gradient(chunk), options_.job.chunks(chunk).length());
+  return options_.packer->Message(chunk);
 }
 
 void PsClient::AddGradients(const ChunkBatch& batch, const Link& link, v1::ExchangeRequest* header,
                             std::vector<grpc::Slice>* payload) {
   bool shared = link.shared != nullptr;
   for (size_t i = 0; shared && i < batch.chunks.size(); ++i) {
-    const auto [data, bytes] = PushBytes(batch.chunks[i]);
-    const std::optional<uint64_t> offset = options_.arena->region().OffsetOf(data, bytes);
+    const ByteSpan gradient = EncodedGradient(batch.chunks[i]);
+    const std::optional<uint64_t> offset = options_.arena->region().OffsetOf(gradient.data(), gradient.size());
     shared = offset.has_value();
     if (!shared) break;
     v1::SharedSpan* span = header->add_shared();
     span->set_offset(*offset);
-    span->set_bytes(bytes);
+    span->set_bytes(gradient.size());
   }
   if (!shared) header->clear_shared();
   for (uint32_t chunk : batch.chunks) {
-    const auto [data, bytes] = PushBytes(chunk);
-    counters_.sent_bytes += static_cast<int64_t>(bytes);
-    if (!shared) payload->emplace_back(const_cast<void*>(data), bytes, grpc::Slice::STATIC_SLICE);
+    const ByteSpan gradient = EncodedGradient(chunk);
+    counters_.sent_bytes += static_cast<int64_t>(gradient.size());
+    if (!shared) payload->emplace_back(gradient.data(), gradient.size(), grpc::Slice::STATIC_SLICE);
   }
 }
 
@@ -153,7 +152,7 @@ void PsClient::Send(const StepMachine::Request& request) {
       update->set_length(options_.job.chunks(chunk).length());
       if (CodecOf(chunk) == v1::NONE || examples_[request.batch] == 0) continue;
       update->set_codec(CodecOf(chunk));
-      update->set_encoded_bytes(PushBytes(chunk).second);
+      update->set_encoded_bytes(EncodedGradient(chunk).size());
     }
     if (examples_[request.batch] != 0) AddGradients(batch, link, &header, &payload);
   }
@@ -222,7 +221,8 @@ void PsClient::Trace(int batch, int64_t received_bytes, absl::Time begin) {
   const bool pushed = way.pushed_step >= 0;
   int64_t sent_bytes = 0;
   if (pushed && examples_[batch] != 0) {
-    for (uint32_t chunk : batching_.batches[batch].chunks) sent_bytes += static_cast<int64_t>(PushBytes(chunk).second);
+    for (uint32_t chunk : batching_.batches[batch].chunks)
+      sent_bytes += static_cast<int64_t>(EncodedGradient(chunk).size());
   }
   const int64_t step = machine_.step();
   options_.trace->Span(pushed ? kPushAndPull : kPull, {track, tensors, way.begun, now},

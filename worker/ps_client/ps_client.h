@@ -12,6 +12,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/byte_span.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mutex.h"
@@ -150,8 +151,8 @@ class PsClient : public Parameters, private StepMachine::Sink {
   // Packs the gradients of a batch whose push is due, for as often as it is sent: the messages are used by the
   // trainer's thread until the push, and only read until it is acknowledged.
   void Pack(const ChunkBatch& batch, int64_t step);
-  // The bytes of a chunk's gradient as they are sent.
-  std::pair<const void*, uint64_t> PushBytes(uint32_t chunk) const;
+  // A chunk's gradient as it is sent.
+  ByteSpan EncodedGradient(uint32_t chunk) const;
   void AddGradients(const ChunkBatch& batch, const Link& link, v1::ExchangeRequest* header,
                     std::vector<grpc::Slice>* payload) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TakeReply(int batch, const v1::ExchangeReply& reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

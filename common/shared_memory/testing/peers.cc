@@ -1,4 +1,4 @@
-#include "common/shared_memory/test_peers.h"
+#include "common/shared_memory/testing/peers.h"
 
 #include <fcntl.h>
 #include <signal.h>

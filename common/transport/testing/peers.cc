@@ -1,4 +1,4 @@
-#include "common/transport/test_peers.h"
+#include "common/transport/testing/peers.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,5 +1,5 @@
-#ifndef RUBATO_COMMON_SHARED_MEMORY_TEST_PEERS_H_
-#define RUBATO_COMMON_SHARED_MEMORY_TEST_PEERS_H_
+#ifndef RUBATO_COMMON_SHARED_MEMORY_TESTING_PEERS_H_
+#define RUBATO_COMMON_SHARED_MEMORY_TESTING_PEERS_H_
 
 #include <sys/types.h>
 
@@ -13,8 +13,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/clock.h"
+#include "common/file_descriptor.h"
 #include "common/log.h"
-#include "common/shared_memory/file_descriptor.h"
 #include "common/shared_memory/link.h"
 #include "common/shared_memory/listener.h"
 #include "common/shared_memory/region.h"
@@ -90,4 +90,4 @@ class ChildProcess {
 
 }  // namespace rubato
 
-#endif  // RUBATO_COMMON_SHARED_MEMORY_TEST_PEERS_H_
+#endif  // RUBATO_COMMON_SHARED_MEMORY_TESTING_PEERS_H_

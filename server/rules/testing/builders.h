@@ -1,5 +1,5 @@
-#ifndef RUBATO_SERVER_RULES_RULES_TESTING_H_
-#define RUBATO_SERVER_RULES_RULES_TESTING_H_
+#ifndef RUBATO_SERVER_RULES_TESTING_BUILDERS_H_
+#define RUBATO_SERVER_RULES_TESTING_BUILDERS_H_
 
 #include <cstdint>
 #include <vector>
@@ -52,4 +52,4 @@ inline Contribution PushOf(uint32_t worker, uint64_t generation, int64_t step, u
 
 }  // namespace rubato::server
 
-#endif  // RUBATO_SERVER_RULES_RULES_TESTING_H_
+#endif  // RUBATO_SERVER_RULES_TESTING_BUILDERS_H_

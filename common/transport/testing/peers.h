@@ -1,5 +1,5 @@
-#ifndef RUBATO_COMMON_TRANSPORT_TEST_PEERS_H_
-#define RUBATO_COMMON_TRANSPORT_TEST_PEERS_H_
+#ifndef RUBATO_COMMON_TRANSPORT_TESTING_PEERS_H_
+#define RUBATO_COMMON_TRANSPORT_TESTING_PEERS_H_
 
 #include <grpcpp/support/byte_buffer.h>
 
@@ -94,4 +94,4 @@ class Relay {
 
 }  // namespace rubato
 
-#endif  // RUBATO_COMMON_TRANSPORT_TEST_PEERS_H_
+#endif  // RUBATO_COMMON_TRANSPORT_TESTING_PEERS_H_

@@ -1,0 +1,215 @@
+#include "server/push_reader.h"
+
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/byte_span.h"
+#include "common/codec_traits.h"
+#include "common/status.h"
+#include "kernels/codec/codec.h"
+#include "kernels/optimizer/encoded_gradient.h"
+
+namespace rubato::server {
+namespace {
+
+absl::Status Bad(absl::string_view field, absl::string_view rest) {
+  return absl::InvalidArgumentError(absl::StrCat(field, ": ", rest));
+}
+
+// Names are made for errors alone.
+std::string Field(int i, absl::string_view member = "") { return absl::StrCat("push_pull.chunks[", i, "]", member); }
+
+v1::Codec CodecOf(const v1::ChunkUpdate& update) {
+  return update.codec() == v1::CODEC_UNSPECIFIED ? v1::NONE : update.codec();
+}
+
+// The bytes that the gradient of a chunk of `length` elements takes.
+absl::StatusOr<uint64_t> CheckEncodedBytes(const v1::ChunkUpdate& update, int64_t length, int i) {
+  if (!v1::Codec_IsValid(update.codec())) {
+    return Bad(Field(i, ".codec"),
+               absl::StrCat(update.codec(), " is not known here; allowed: 0 to ", static_cast<int>(v1::Codec_MAX)));
+  }
+  const v1::Codec codec = CodecOf(update);
+  if (codec == v1::NONE) {
+    const uint64_t bytes = length * sizeof(float);
+    if (update.encoded_bytes() == 0 || update.encoded_bytes() == bytes) return bytes;
+    return Bad(Field(i, ".encoded_bytes"), absl::StrCat(update.encoded_bytes(), "; ", length, " float32 take ", bytes));
+  }
+  const uint64_t most = MaxEncodedBytes({codec, 1.0}, length);
+  const bool fixed = !TraitsOf(codec).takes_fraction();
+  if (update.encoded_bytes() == 0 || update.encoded_bytes() > most || (fixed && update.encoded_bytes() != most)) {
+    return Bad(Field(i, ".encoded_bytes"),
+               absl::StrCat(update.encoded_bytes(), "; ", length, " elements as ", v1::Codec_Name(codec), " take ",
+                            fixed ? "" : "at most ", most));
+  }
+  return update.encoded_bytes();
+}
+
+// The gradients of one push, and what keeps their bytes where they are. Contributions point into it.
+struct PushedGradients {
+  PayloadView payload;
+  std::shared_ptr<const SharedRegion> region;
+  // Of all gradients, one after another, and the gradients by chunk of the request. Never grow beyond their capacity.
+  std::vector<ByteSpan> pieces;
+  std::vector<EncodedGradient> gradients;
+  std::vector<std::vector<uint8_t>> copies;
+};
+
+// One walk over the chunks of a push.
+class PushReader {
+ public:
+  PushReader(const DecodedRequest& message, std::shared_ptr<const SharedRegion> region, const v1::JobDescription& job,
+             uint32_t server);
+
+  absl::StatusOr<uint64_t> Read(PartitionRequest* request);
+
+ private:
+  // What concerns no single chunk.
+  absl::Status CheckPush() const;
+  absl::Status ReadChunk(int i, PartitionRequest* request);
+  // Finds the gradient of `bytes` bytes and adds it to gradients_.
+  absl::Status FindGradient(int i, v1::Codec codec, int64_t length, uint64_t bytes);
+  absl::Status AppendShared(int i, uint64_t bytes);
+
+  const v1::ExchangeRequest& header_;
+  const v1::PushPull& push_;
+  const PayloadView& payload_;
+  const v1::JobDescription& job_;
+  const uint32_t server_;
+  const bool in_shared_memory_;
+  // Null: the push is empty.
+  std::shared_ptr<PushedGradients> gradients_;
+  // Of the gradients so far.
+  uint64_t bytes_ = 0;
+};
+
+PushReader::PushReader(const DecodedRequest& message, std::shared_ptr<const SharedRegion> region,
+                       const v1::JobDescription& job, uint32_t server)
+    : header_(message.header),
+      push_(header_.push_pull()),
+      payload_(message.payload),
+      job_(job),
+      server_(server),
+      in_shared_memory_(header_.shared_size() > 0) {
+  if (push_.examples() == 0) return;
+  gradients_ = std::make_shared<PushedGradients>();
+  gradients_->payload = payload_;
+  if (in_shared_memory_) gradients_->region = std::move(region);
+  // A gradient is one piece, and one more for each border between two pieces of the payload that is within it.
+  gradients_->pieces.reserve(push_.chunks_size() + payload_.pieces().size());
+  gradients_->gradients.reserve(push_.chunks_size());
+}
+
+absl::Status PushReader::CheckPush() const {
+  if (!std::isfinite(push_.epoch()) || push_.epoch() < 0) {
+    return Bad("push_pull.epoch", absl::StrCat(push_.epoch(), "; allowed: 0 or more"));
+  }
+  if (!in_shared_memory_) return absl::OkStatus();
+  if (payload_.size() != 0) return Bad("payload", absl::StrCat(payload_.size(), " bytes, but shared is not empty"));
+  const int gradients = gradients_ == nullptr ? 0 : push_.chunks_size();
+  if (header_.shared_size() == gradients) return absl::OkStatus();
+  return Bad("shared", absl::StrCat(header_.shared_size(), " entries; push_pull.chunks has ", gradients));
+}
+
+absl::StatusOr<uint64_t> PushReader::Read(PartitionRequest* request) {
+  RUBATO_RETURN_IF_ERROR(CheckPush());
+  request->chunks.reserve(push_.chunks_size());
+  request->contributions.reserve(push_.chunks_size());
+  for (int i = 0; i < push_.chunks_size(); ++i) RUBATO_RETURN_IF_ERROR(ReadChunk(i, request));
+  if (in_shared_memory_ || payload_.size() == bytes_) return bytes_;
+  return Bad("payload", absl::StrCat(payload_.size(), " bytes; push_pull.chunks declare ", bytes_));
+}
+
+absl::Status PushReader::ReadChunk(int i, PartitionRequest* request) {
+  const v1::ChunkUpdate& update = push_.chunks(i);
+  if (absl::Status status = CheckChunk(job_, server_, header_.partition(), update.chunk()); !status.ok()) {
+    return Annotate(status, Field(i));
+  }
+  const int64_t length = job_.chunks(static_cast<int>(update.chunk())).length();
+  if (update.length() != length) {
+    return Bad(Field(i, ".length"),
+               absl::StrCat(update.length(), "; chunk ", update.chunk(), " has ", length, " elements"));
+  }
+  if (update.base_version() < 0) return Bad(Field(i, ".base_version"), "negative");
+  RUBATO_ASSIGN_OR_RETURN(const uint64_t bytes, CheckEncodedBytes(update, length, i));
+  request->chunks.push_back(update.chunk());
+  Contribution& contribution = request->contributions.emplace_back();
+  contribution.task = header_.task();
+  contribution.generation = header_.generation();
+  contribution.step = push_.step();
+  contribution.examples = push_.examples();
+  contribution.epoch = push_.epoch();
+  contribution.base_version = update.base_version();
+  if (gradients_ == nullptr) return absl::OkStatus();
+  RUBATO_RETURN_IF_ERROR(FindGradient(i, CodecOf(update), length, bytes));
+  contribution.gradient = {gradients_, &gradients_->gradients.back()};
+  return absl::OkStatus();
+}
+
+absl::Status PushReader::AppendShared(int i, uint64_t bytes) {
+  const v1::SharedSpan& span = header_.shared(i);
+  if (span.bytes() != bytes) {
+    return Bad(absl::StrCat("shared[", i, "].bytes"),
+               absl::StrCat(span.bytes(), "; push_pull.chunks[", i, "] declares ", bytes));
+  }
+  const uint8_t* data = gradients_->region->Find(span.offset(), span.bytes());
+  if (data == nullptr) {
+    return Bad(absl::StrCat("shared[", i, "]"),
+               absl::StrCat(span.bytes(), " bytes from ", span.offset(), " are not inside the ",
+                            gradients_->region->size(), " bytes of the worker's shared memory"));
+  }
+  gradients_->pieces.emplace_back(data, bytes);
+  return absl::OkStatus();
+}
+
+absl::Status PushReader::FindGradient(int i, v1::Codec codec, int64_t length, uint64_t bytes) {
+  std::vector<ByteSpan>& pieces = gradients_->pieces;
+  const size_t first = pieces.size();
+  bool is_there = true;
+  if (in_shared_memory_) {
+    RUBATO_RETURN_IF_ERROR(AppendShared(i, bytes));
+  } else {
+    // A payload that ends too early is refused after the walk, which knows how long it should be.
+    is_there = payload_.AppendPieces(bytes_, bytes, &pieces);
+  }
+  bytes_ += bytes;
+  if (is_there && codec != v1::NONE) {
+    // Indices are checked first and used afterwards: they must be the same ones.
+    const bool may_change = in_shared_memory_ && TraitsOf(codec).has_indices;
+    if (may_change || pieces.size() - first > 1) {
+      std::vector<uint8_t>& copy = gradients_->copies.emplace_back();
+      copy.reserve(bytes);
+      for (size_t k = first; k < pieces.size(); ++k) copy.insert(copy.end(), pieces[k].begin(), pieces[k].end());
+      pieces.resize(first);
+      pieces.push_back(copy);
+    }
+    absl::Status status = CheckEncoded(codec, pieces.back().data(), static_cast<int64_t>(bytes), length);
+    if (!status.ok()) return Annotate(status, Field(i));
+  }
+  gradients_->gradients.push_back(
+      {.pieces = absl::MakeConstSpan(pieces.data() + first, pieces.size() - first), .codec = codec});
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckChunk(const v1::JobDescription& job, uint32_t server, uint32_t partition, uint32_t chunk) {
+  if (chunk >= static_cast<uint32_t>(job.chunks_size())) {
+    return absl::InvalidArgumentError(absl::StrCat("unknown chunk ", chunk, "; the job has ", job.chunks_size()));
+  }
+  const v1::ChunkPlacement& placement = job.chunks(static_cast<int>(chunk));
+  if (placement.server() == server && placement.partition() == partition) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("chunk ", chunk, " is in partition ", placement.partition(),
+                                                 " of server ", placement.server(), ", not in partition ", partition,
+                                                 " of server ", server));
+}
+
+absl::StatusOr<uint64_t> ReadPush(const DecodedRequest& message, std::shared_ptr<const SharedRegion> region,
+                                  const v1::JobDescription& job, uint32_t server, PartitionRequest* request) {
+  return PushReader(message, std::move(region), job, server).Read(request);
+}
+
+}  // namespace rubato::server

@@ -1,0 +1,15 @@
+#include "server/rules/held_start.h"
+
+#include "absl/strings/str_join.h"
+#include "common/task.h"
+
+namespace rubato::server {
+
+std::string DescribeWait(const std::vector<v1::TaskId>& tasks, bool for_coordinator) {
+  std::vector<std::string> names;
+  for (const v1::TaskId& task : tasks) names.push_back(TaskName(task));
+  if (for_coordinator || tasks.empty()) names.push_back("the coordinator to commit or abort a plan change");
+  return absl::StrJoin(names, ", ");
+}
+
+}  // namespace rubato::server

@@ -1,0 +1,65 @@
+"""The simulation, linked with the consistency rules or with broken ones."""
+
+SRCS = [
+    "run_simulation.cc",
+    "sim_evaluator.cc",
+    "sim_evaluator.h",
+    "sim_server.cc",
+    "sim_server.h",
+    "sim_worker.cc",
+    "sim_worker.h",
+    "simulation.cc",
+]
+
+def simulation_library(name, rules, **kwargs):
+    """RunOnce and RunSimulation of `rules`, a target of server/rules."""
+    native.cc_library(
+        name = name,
+        srcs = SRCS,
+        hdrs = [
+            "run_simulation.h",
+            "simulation.h",
+        ],
+        deps = [
+            ":environment",
+            "//common:clock",
+            "//common:random",
+            "//common:status",
+            "//common:task",
+            "//proto:coordinator_proto",
+            "//proto:update_log_proto",
+            "//third_party/system:absl",
+            "//worker/ps_client:step_machine",
+            rules,
+        ],
+        **kwargs
+    )
+
+def simulation_test(name, srcs, simulation = ":simulation", deps = [], **kwargs):
+    """A test of `simulation`."""
+    native.cc_test(
+        name = name,
+        size = "small",
+        srcs = srcs,
+        deps = [
+            simulation,
+            "//third_party/system:absl",
+            "//third_party/system:gtest_main",
+        ] + deps,
+        **kwargs
+    )
+
+def broken_rules_test(fault, invariant):
+    """broken_<fault>_test: that the simulation of rules with this fault finds the invariant violated."""
+    simulation_library(
+        name = "simulation_broken_" + fault,
+        testonly = True,
+        rules = "//server/rules:rules_broken_" + fault,
+        visibility = ["//visibility:private"],
+    )
+    simulation_test(
+        name = "broken_" + fault + "_test",
+        srcs = ["broken_rules_test.cc"],
+        local_defines = ['RUBATO_BROKEN_INVARIANT=\\"' + invariant + '\\"'],
+        simulation = ":simulation_broken_" + fault,
+    )
