@@ -18,6 +18,18 @@
 #include "coordinator/run_record.h"
 
 namespace rubato::coordinator {
+namespace {
+
+// "accuracy 0.9712, loss 0.1032"
+std::string EvaluationText(const v1::EvaluationResult& result) {
+  std::string text;
+  if (result.has_accuracy()) absl::StrAppendFormat(&text, "accuracy %.4f, ", result.accuracy());
+  if (result.has_r2()) absl::StrAppendFormat(&text, "R2 %.4f, ", result.r2());
+  absl::StrAppendFormat(&text, "loss %.4f", result.loss());
+  return text;
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<CoordinatorCore>> CoordinatorCore::Create(const Options& options) {
   RUBATO_ASSIGN_OR_RETURN(ModelSpec model, BuildModelSpec(options.config.model()));
@@ -175,8 +187,8 @@ void CoordinatorCore::OnEvaluation(const v1::EvaluationResult& result, absl::Tim
   const int64_t step = result.step() >= 0 ? result.step() : progress_.Totals().step;
   counts_.set_evaluations_total(counts_.evaluations_total() + 1);
   Metrics(EvaluationLine(Seconds(now), entry->request.epoch(), step, result, entry->final));
-  Log('I', absl::StrFormat("%sevaluation at epoch %.2f: accuracy %.4f, loss %.4f", entry->final ? "final " : "",
-                           entry->request.epoch(), result.accuracy(), result.loss()));
+  Log('I', absl::StrFormat("%sevaluation at epoch %.2f: %s", entry->final ? "final " : "", entry->request.epoch(),
+                           EvaluationText(result)));
 }
 
 void CoordinatorCore::OnLeaving(const v1::TaskId& task, const v1::Leaving& leaving, absl::Time now) {
@@ -196,25 +208,27 @@ void CoordinatorCore::OnLeaving(const v1::TaskId& task, const v1::Leaving& leavi
   const std::string reason = leaving.drained() ? "asked to stop" : "";
   membership_.Leave(task, reason);
   // To the plan a drained worker is a lost one: the others take over its part of the data.
-  Detach(task, leaving.drained(), "left", reason, now);
+  Detach(task, leaving.drained(), v1::MemberLine::LEFT, reason, now);
 }
 
 void CoordinatorCore::Evict(const v1::TaskId& task, const std::string& reason, absl::Time now) {
   if (!membership_.Evict(task, reason)) return;
   SendStop(task, absl::StrCat(TaskName(task), " was evicted: ", reason));
-  Detach(task, true, "evicted", reason, now);
+  Detach(task, true, v1::MemberLine::EVICTED, reason, now);
 }
 
-void CoordinatorCore::Detach(const v1::TaskId& task, bool lost, absl::string_view event, const std::string& reason,
+void CoordinatorCore::Detach(const v1::TaskId& task, bool lost, v1::MemberLine::Event event, const std::string& reason,
                              absl::Time now) {
   const Member* member = membership_.Find(task.role(), task.index());
-  if (event == "evicted") {
+  const bool evicted = event == v1::MemberLine::EVICTED;
+  if (evicted) {
     counts_.set_evicted_total(counts_.evicted_total() + 1);
   } else {
     counts_.set_left_total(counts_.left_total() + 1);
   }
   const std::string address = member != nullptr && SameTask(member->id, task) ? member->address : "";
-  Log(lost ? 'W' : 'I', absl::StrCat(TaskName(task), " ", event, reason.empty() ? "" : ": ", reason));
+  Log(lost ? 'W' : 'I',
+      absl::StrCat(TaskName(task), " ", evicted ? "evicted" : "left", reason.empty() ? "" : ": ", reason));
   if (training_) Metrics(MemberLine(Seconds(now), task, event, reason));
   if (!placed_) {
     if (membership_.Alive(v1::TaskId::WORKER).empty()) train_examples_ = 0;
@@ -243,7 +257,8 @@ void CoordinatorCore::Train(absl::Time now) {
   const ProgressTotals totals = progress_.Totals();
   if (now - last_line_ >= absl::Seconds(1)) {
     last_line_ = now;
-    Metrics(ProgressLine(Seconds(now), progress_.TakeInterval(now), Epoch(), held_plan_, progress_.ByWorker()));
+    Metrics(
+        ProgressLine(Seconds(now), config_, progress_.TakeInterval(now), Epoch(), held_plan_, progress_.ByWorker()));
   }
   std::optional<PlanChange> change = policy_.Due({.step = totals.step, .epoch = Epoch(), .seconds = Seconds(now)});
   if (change) Apply(plan_maker_->RequestChange(*change, now), now);

@@ -101,7 +101,8 @@ class CoordinatorCore {
   void OnEvaluation(const v1::EvaluationResult& result, absl::Time now);
   void OnLeaving(const v1::TaskId& task, const v1::Leaving& leaving, absl::Time now);
   void Evict(const v1::TaskId& task, const std::string& reason, absl::Time now);
-  void Detach(const v1::TaskId& task, bool lost, absl::string_view event, const std::string& reason, absl::Time now);
+  void Detach(const v1::TaskId& task, bool lost, v1::MemberLine::Event event, const std::string& reason,
+              absl::Time now);
   void CheckLeases(absl::Time now);
   void Train(absl::Time now);
   void CheckWorkersGone(absl::Time now);
@@ -157,7 +158,7 @@ class CoordinatorCore {
   void Journal(v1::JournalRecord record, bool durable);
   void JournalTaskState(const v1::TaskId& task);
   void JournalPhase(v1::JobStatus::Phase phase, absl::Time since);
-  void Metrics(std::string line) { actions_.push_back(AppendMetrics{std::move(line)}); }
+  void Metrics(v1::RunRecordLine line) { actions_.push_back(AppendMetrics{std::move(line)}); }
   void Log(char severity, std::string text) { actions_.push_back(LogLine{severity, std::move(text)}); }
   Actions TakeActions() { return std::exchange(actions_, {}); }
 

@@ -52,7 +52,7 @@ void CoordinatorCore::BeginFinishing(absl::Time now) {
   training_end_ = now;
   JournalPhase(phase_, now);
   Log('I', "the data is used up and all workers have left");
-  Metrics(ProgressLine(Seconds(now), progress_.TakeInterval(now), Epoch(), held_plan_, progress_.ByWorker()));
+  Metrics(ProgressLine(Seconds(now), config_, progress_.TakeInterval(now), Epoch(), held_plan_, progress_.ByWorker()));
   WritePlanLine(watch_.Flush(membership_), now);
   Apply(plan_maker_->Close(), now);
   if (config_.cluster().evaluators() == 0) return;

@@ -45,7 +45,7 @@ void CoordinatorCore::OnRegister(const v1::TaskMessage& message, absl::string_vi
   if (arrival.replaced) {
     const std::string reason = "replaced by a new incarnation";
     SendStop(*arrival.replaced, absl::StrCat(TaskName(task), " was evicted: ", reason));
-    Detach(*arrival.replaced, true, "evicted", reason, now);
+    Detach(*arrival.replaced, true, v1::MemberLine::EVICTED, reason, now);
     if (Ended()) return SendStop(task, error_);
   }
   if (arrival.kind == Membership::Kind::kNew) OnNewTask(task, now);
@@ -69,7 +69,7 @@ void CoordinatorCore::OnNewTask(const v1::TaskId& task, absl::Time now) {
   if (!placed_) return;
   JournalTaskState(task);
   if (task.role() != v1::TaskId::WORKER) return;
-  if (training_) Metrics(MemberLine(Seconds(now), task, "joined", ""));
+  if (training_) Metrics(MemberLine(Seconds(now), task, v1::MemberLine::JOINED, ""));
   Apply(plan_maker_->AddWorker(task, now), now);
 }
 

@@ -97,10 +97,10 @@ v1::JobStatus CoordinatorCore::Status(absl::Time now) const {
   status.set_training_loss(progress_.last_interval().loss);
   status.set_waiting_share(totals.WaitingShare());
   status.set_mean_staleness(totals.StalenessMean());
-  status.set_evaluation_accuracy(-1);
   if (const v1::EvaluationResult* result = evaluations_.last_result()) {
     status.set_evaluation_loss(result->loss());
-    status.set_evaluation_accuracy(result->accuracy());
+    if (result->has_accuracy()) status.set_evaluation_accuracy(result->accuracy());
+    if (result->has_r2()) status.set_evaluation_r2(result->r2());
   }
   status.set_waiting_for(WaitingFor());
   status.set_error(error_);

@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "cli/command/status_text.h"
 #include "cli/command/task_waits.h"
+#include "common/proto_enum.h"
 #include "common/task.h"
 
 namespace rubato {
@@ -50,8 +51,9 @@ Finding JudgeTask(const v1::JobStatus& status, const v1::TaskStatus& task) {
       return finding;
     case v1::TaskStatus::ALIVE:
       break;
-    default:
-      return finding;
+    case v1::TaskStatus::LEFT:
+    case v1::TaskStatus::STATE_UNSPECIFIED:
+      RUBATO_NO_VALUE_OF(v1::TaskStatus_State_TaskStatus_State) : return finding;
   }
   const std::string wait = WaitOf(status, task);
   if (IsSilent(status, task)) {

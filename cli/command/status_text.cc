@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "cli/launch/status_line.h"
 #include "cli/report/text_table.h"
+#include "common/proto_enum.h"
 #include "common/task.h"
 
 namespace rubato {
@@ -84,9 +85,10 @@ std::string TaskStateName(v1::TaskStatus::State state) {
       return "left";
     case v1::TaskStatus::EVICTED:
       return "evicted";
-    default:
-      return absl::StrCat("unknown state ", static_cast<int>(state));
+    case v1::TaskStatus::STATE_UNSPECIFIED:
+      RUBATO_NO_VALUE_OF(v1::TaskStatus_State_TaskStatus_State) : break;
   }
+  return absl::StrCat("unknown state ", static_cast<int>(state));
 }
 
 std::string LossScaling(const v1::WorkerProgress& progress) {

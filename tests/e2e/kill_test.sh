@@ -18,7 +18,7 @@ run() {
   local job=$!
   wait_for 60 "$mode: training begins" has_step "$directory" 20
   kill -9 "$(process_of "$directory" 1 worker)"
-  wait_for 20 "$mode: worker 1 is evicted" grep -q '"event":"evicted".*\|"task":"worker 1".*evicted' \
+  wait_for 20 "$mode: worker 1 is evicted" grep -q '"event":"EVICTED".*\|"task":"worker 1".*EVICTED' \
     "$directory/metrics.jsonl"
   kill -9 "$(process_of "$directory" 0 evaluator)" || say "the evaluator had left already"
   wait "$job" || {
@@ -26,7 +26,7 @@ run() {
     fail "$mode: the job failed"
   }
   grep -q 'worker 1' "$directory/logs/coordinator.log" || fail "$mode: the log does not name worker 1"
-  grep -q '"kind":"end".*"ok":true' "$directory/metrics.jsonl" || fail "$mode: the record has no good end"
+  grep -q '"end":{.*"ok":true' "$directory/metrics.jsonl" || fail "$mode: the record has no good end"
   local accuracy
   accuracy="$(grep '"final":true' "$directory/metrics.jsonl" | grep -o '"accuracy":[0-9.]*' | cut -d: -f2)"
   awk -v got="$accuracy" 'BEGIN { exit !(got >= 0.9) }' || fail "$mode: final accuracy $accuracy is under 0.9"

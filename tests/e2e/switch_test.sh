@@ -22,7 +22,7 @@ wait "$job" || {
 }
 audit_holds "$directory"
 for generation in 2 3; do
-  line="$(grep '"kind":"plan"' "$directory/metrics.jsonl" | grep "\"generation\":$generation,")" ||
+  line="$(grep '"plan":{' "$directory/metrics.jsonl" | grep "\"generation\":$generation,")" ||
     fail "the run record has no line for plan $generation"
   say "$line"
   stall="$(grep -o '"stall_seconds":[-0-9.e]*' <<<"$line" | cut -d: -f2)"
