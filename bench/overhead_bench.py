@@ -138,10 +138,10 @@ class Job:
         try:
             with open(os.path.join(self.run, "metrics.jsonl")) as lines:
                 written = os.fstat(lines.fileno()).st_mtime
-                progress = [line for line in lines if line.startswith('{"kind":"progress"') and line.endswith("\n")]
+                progress = [line for line in lines if line.startswith('{"progress":') and line.endswith("\n")]
         except FileNotFoundError:
             return None
-        return (written, json.loads(progress[-1])["examples"]) if progress else None
+        return (written, json.loads(progress[-1])["progress"]["examples"]) if progress else None
 
     def processes(self):
         mark = f"{MARK}={self.mark}".encode()

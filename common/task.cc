@@ -29,6 +29,10 @@ bool SameTask(const v1::TaskId& a, const v1::TaskId& b) {
   return a.role() == b.role() && a.index() == b.index() && a.incarnation() == b.incarnation();
 }
 
+double LearningRateScale(const v1::Plan& plan) {
+  return plan.learning_rate_scale() > 0 ? plan.learning_rate_scale() : 1;
+}
+
 std::string ModeName(v1::Mode mode, int64_t staleness_bound) {
   switch (mode) {
     case v1::SYNC:

@@ -21,6 +21,9 @@ bool SameTask(const v1::TaskId& a, const v1::TaskId& b);
 // "SYNC", "SSP(4)", "ASYNC".
 std::string ModeName(v1::Mode mode, int64_t staleness_bound);
 
+// The plan's factor on the learning rate.
+double LearningRateScale(const v1::Plan& plan);
+
 // What every task says of itself when it registers: protocol version, host and process.
 v1::Register DescribeProcess();
 

@@ -277,7 +277,7 @@ TEST_F(CoordinatorServiceTest, RunsAJobFromStartToEnd) {
   ASSERT_TRUE(ended.has_value());
   EXPECT_TRUE(ended->ok()) << *ended;
   const std::string record = Record();
-  for (const char* part : {R"("kind":"start")", R"("kind":"plan")", R"("kind":"evaluation")", R"("final":true)",
+  for (const char* part : {R"({"start":{)", R"({"plan":{)", R"({"evaluation":{)", R"("final":true)",
                            R"("examples":100)", R"("ok":true)"}) {
     EXPECT_TRUE(absl::StrContains(record, part)) << part << " in\n" << record;
   }

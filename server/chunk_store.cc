@@ -19,7 +19,10 @@ namespace rubato::server {
 
 ChunkStore::ChunkStore(const v1::JobConfig& config, const ModelSpec& model, const v1::JobDescription& job,
                        const std::vector<uint32_t>& chunks, Allocator allocate)
-    : optimizer_(ServerOptimizer(config)), seed_(config.seed()), allocate_(std::move(allocate)) {
+    : optimizer_(ServerOptimizer(config)),
+      applies_learning_rate_scale_(BatchesPerStep(config) == 1),
+      seed_(config.seed()),
+      allocate_(std::move(allocate)) {
   for (uint32_t index : chunks) {
     Chunk chunk;
     chunk.placement = job.chunks(index);
@@ -107,8 +110,9 @@ void ChunkStore::Apply(const ChunkRules::Update& update) {
     gradients.back().weight = static_cast<float>(weight);
   }
   const Contribution& first = update.contributions.front();
-  const double learning_rate = optimizer_.learning_rate() * update.learning_rate_scale *
-                               ScheduleFactor(optimizer_.schedule(), first.epoch, first.step);
+  const double scale = applies_learning_rate_scale_ ? update.learning_rate_scale : 1;
+  const double learning_rate =
+      optimizer_.learning_rate() * scale * ScheduleFactor(optimizer_.schedule(), first.epoch, first.step);
   const UpdateRule rule = MakeUpdateRule(optimizer_, learning_rate, ++chunk.updates, chunk.tensor.decays);
 
   // While answers with the current weights are on their way, the update goes to another buffer.

@@ -76,6 +76,8 @@ class ChunkStore {
   FloatBuffer::Ptr Exchange(const FloatBuffer::Ptr& held, std::vector<FloatBuffer::Ptr>& spares);
 
   const v1::OptimizerConfig optimizer_;
+  // With local SGD the workers have done so: what they push are weights' moves.
+  const bool applies_learning_rate_scale_;
   const uint64_t seed_;
   const Allocator allocate_;
   absl::flat_hash_map<uint32_t, Chunk> chunks_;

@@ -64,6 +64,15 @@ TEST_F(ChunkStoreTest, ScalesTheLearningRateByThePlan) {
   EXPECT_FLOAT_EQ(store.Get(1).weights->data()[0], before - 0.5f);
 }
 
+TEST_F(ChunkStoreTest, WithLocalSgdDeltasAreAppliedUnscaledBecauseWorkersApplyTheLearningRateScale) {
+  config_.mutable_consistency()->set_sync_every(2);
+  ChunkStore store = Make();
+  const float before = store.Get(1).weights->data()[0];
+  std::vector<float> ones(kLength, 1.0f);
+  store.Apply({1, {From(0, 1, ones)}, false, 0, 0.5});
+  EXPECT_FLOAT_EQ(store.Get(1).weights->data()[0], before - 1.0f);
+}
+
 TEST_F(ChunkStoreTest, LeavesWeightsAloneWithoutExamples) {
   ChunkStore store = Make();
   FloatBuffer::Ptr before = store.Get(0).weights;

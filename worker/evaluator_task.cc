@@ -10,6 +10,7 @@
 #include "common/session/task_session.h"
 #include "common/status.h"
 #include "worker/data/open_dataset.h"
+#include "worker/evaluator/r_squared.h"
 
 namespace rubato::worker {
 namespace {
@@ -173,6 +174,7 @@ absl::Status EvaluatorTask::Measure(const v1::Evaluate& evaluate, SnapshotPuller
   std::vector<float> targets(batch * std::max<int64_t>(dataset.target_elements(), 1));
   double loss = 0;
   double correct = 0;
+  RSquared r2(dataset.target_elements());
   for (int64_t begin = 0; begin < dataset.size(); begin += batch) {
     const int64_t count = std::min(batch, dataset.size() - begin);
     std::iota(indices.begin(), indices.begin() + count, begin);
@@ -183,13 +185,18 @@ absl::Status EvaluatorTask::Measure(const v1::Evaluate& evaluate, SnapshotPuller
       RUBATO_RETURN_IF_ERROR(model->SetInputs(inputs.data(), classes.data(), count));
     } else {
       RUBATO_RETURN_IF_ERROR(model->SetInputs(inputs.data(), targets.data(), count));
+      r2.AddLabels(targets.data(), count);
     }
     RUBATO_ASSIGN_OR_RETURN(LossResult measured, model->EvaluateBatch());
     loss += measured.loss_sum;
     correct += measured.correct;
   }
   result->set_loss(loss / static_cast<double>(dataset.size()));
-  result->set_accuracy(correct / static_cast<double>(dataset.size()));
+  if (dataset.label_kind() == LabelKind::kClasses) {
+    result->set_accuracy(correct / static_cast<double>(dataset.size()));
+  } else if (const std::optional<double> value = r2.Value(loss); value.has_value()) {
+    result->set_r2(*value);
+  }
   result->set_examples(dataset.size());
   result->set_step(snapshot.step);
   result->set_version_min(snapshot.version_min);

@@ -403,8 +403,7 @@ v1::WorkerProgress WorkerTask::ProgressLocked() {
   progress.set_pulls_total(counters.pulls);
   if (progress.examples_total() > 0) {
     const v1::OptimizerConfig& optimizer = options_.config.optimizer();
-    const double scale = plan_.learning_rate_scale() > 0 ? plan_.learning_rate_scale() : 1;
-    progress.set_learning_rate(optimizer.learning_rate() * scale *
+    progress.set_learning_rate(optimizer.learning_rate() * LearningRateScale(plan_) *
                                ScheduleFactor(optimizer.schedule(), progress.epoch(), progress.step()));
   }
   for (int64_t count : counters.staleness) progress.add_staleness_counts(count);

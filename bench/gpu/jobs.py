@@ -51,11 +51,11 @@ def settings(flags, **fields):
 
 
 def train(flags, name, config, **fields):
-    """The run record of a job."""
+    """The lines of a job's run record, each with its kind."""
     directory = os.path.join(flags.work, name)
     run(flags, 1, "train", config, *settings(flags, **fields), "--overwrite", f"--run_directory={directory}")
     with open(os.path.join(directory, "metrics.jsonl"), encoding="utf-8") as file:
-        return [json.loads(line) for line in file]
+        return [{"kind": kind, **line} for text in file for kind, line in json.loads(text).items()]
 
 
 def report(name, **figures):
@@ -106,7 +106,7 @@ def loss_after(flags, name, config, steps, **fields):
     """The held-out loss of a job of one worker that is stopped after so many steps."""
     records = train(flags, f"{name}-{steps}", config, training__max_steps=steps, cluster__workers=1,
                     consistency__mode="SYNC", data__dispatch="STATIC", **fields)
-    return [record["loss"] for record in records if record["kind"] == "evaluation"][-1]
+    return [record.get("loss") for record in records if record["kind"] == "evaluation"][-1]
 
 
 def same_losses(flags, config, steps):

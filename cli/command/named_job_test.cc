@@ -25,8 +25,8 @@ class NamedJobTest : public ::testing::Test {
   void Write(const std::string& name, const std::string& text) { std::ofstream(directory_ / name) << text; }
 
   void EndRun() {
-    Write("metrics.jsonl", R"({"kind":"end","t":3.0,"ok":false,"error":"server 1 is lost","examples":1,)"
-                           R"("examples_per_second":1,"non_finite":0,"overflows":0})"
+    Write("metrics.jsonl", R"({"end":{"t":3.0,"ok":false,"error":"server 1 is lost","examples":1,)"
+                           R"("examples_per_second":1,"non_finite":0,"overflows":0}})"
                            "\n");
   }
 

@@ -34,12 +34,12 @@ std::optional<RunEnding> ReadRunEnding(const std::string& run_directory) {
   const absl::StatusOr<RunRecord> record = ReadRunRecord(run_directory);
   if (!record.ok() || !record->end.has_value()) return std::nullopt;
   RunEnding ending;
-  ending.ok = record->end->ok;
-  ending.error = record->end->error;
+  ending.ok = record->end->ok();
+  ending.error = record->end->error();
   ending.at = LastWritten(JoinPath(run_directory, "metrics.jsonl"));
   if (record->start.has_value()) {
-    ending.trained = absl::Seconds(record->end->t);
-    ending.weights = WholeCheckpoint(run_directory, ending.ok ? "final" : "stopped", record->start->servers);
+    ending.trained = absl::Seconds(record->end->t());
+    ending.weights = WholeCheckpoint(run_directory, ending.ok ? "final" : "stopped", record->start->servers());
   }
   return ending;
 }

@@ -28,8 +28,8 @@ class RunEndingTest : public ::testing::Test {
 
   void WriteRecord(const std::string& end) {
     Write("metrics.jsonl",
-          R"({"kind":"start","job":"j","mode":"SYNC","staleness_bound":0,"workers":1,"servers":2,"seed":1,)"
-          R"("batch_size":1,"train_examples":1,"epochs":1,"target_accuracy":0})"
+          R"({"start":{"job":"j","mode":"SYNC","staleness_bound":0,"workers":1,"servers":2,"seed":1,)"
+          R"("batch_size":1,"train_examples":1,"epochs":1,"target_accuracy":0}})"
           "\n" +
               end);
   }
@@ -41,8 +41,8 @@ class RunEndingTest : public ::testing::Test {
   }
 
   static std::string End(const std::string& ok, const std::string& error) {
-    return R"({"kind":"end","t":75.0,"ok":)" + ok + R"(,"error":")" + error +
-           R"(","examples":1,"examples_per_second":1,"non_finite":0,"overflows":0})" + "\n";
+    return R"({"end":{"t":75.0,"ok":)" + ok + R"(,"error":")" + error +
+           R"(","examples":1,"examples_per_second":1,"non_finite":0,"overflows":0}})" + "\n";
   }
 
   std::string Describe() const {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/proto_enum.h"
 #include "common/task.h"
 
 namespace rubato {
@@ -17,9 +18,12 @@ std::vector<std::string> Measures(const v1::JobStatus& status) {
                                             : absl::StrFormat("epoch %.2f", status.epoch()));
   parts.push_back(absl::StrFormat("%.0f ex/s", status.examples_per_second()));
   parts.push_back(absl::StrFormat("loss %.4f", status.training_loss()));
-  if (status.evaluation_accuracy() >= 0) {
+  if (status.has_evaluation_accuracy()) {
     parts.push_back(absl::StrFormat("accuracy %.2f %%", status.evaluation_accuracy() * 100));
+  } else if (status.has_evaluation_loss()) {
+    parts.push_back(absl::StrFormat("held-out loss %.4f", status.evaluation_loss()));
   }
+  if (status.has_evaluation_r2()) parts.push_back(absl::StrFormat("R2 %.4f", status.evaluation_r2()));
   if (status.has_plan()) parts.push_back(ModeName(status.plan().mode(), status.plan().staleness_bound()));
   parts.push_back(absl::StrFormat("staleness %.2f", status.mean_staleness()));
   parts.push_back(absl::StrFormat("waiting %.0f %%", status.waiting_share() * 100));
@@ -40,9 +44,10 @@ std::string PhaseName(v1::JobStatus::Phase phase) {
       return "done";
     case v1::JobStatus::FAILED:
       return "failed";
-    default:
-      return absl::StrCat("unknown phase ", static_cast<int>(phase));
+    case v1::JobStatus::PHASE_UNSPECIFIED:
+      RUBATO_NO_VALUE_OF(v1::JobStatus_Phase_JobStatus_Phase) : break;
   }
+  return absl::StrCat("unknown phase ", static_cast<int>(phase));
 }
 
 std::string FormatSeconds(double seconds) {

@@ -7,8 +7,8 @@
 
 namespace rubato {
 
-// Where a job stands, in one line without a newline: step, epoch, speed, loss, accuracy, mode, staleness, waiting, time
-// left; or what it waits for before it trains.
+// Where a job stands, in one line without a newline: step, epoch, speed, loss, accuracy (of a regression held-out loss
+// and R2), mode, staleness, waiting, time left; or what it waits for before it trains.
 std::string StatusLine(const v1::JobStatus& status);
 
 // "training", "failed", ...

@@ -30,10 +30,21 @@ TEST(StatusLineTest, SaysWhereTrainingStands) {
 
 TEST(StatusLineTest, LeavesOutWhatIsNotKnown) {
   v1::JobStatus status = Training();
-  status.set_evaluation_accuracy(-1);
+  status.clear_evaluation_accuracy();
   status.set_seconds_left(-1);
   EXPECT_EQ(StatusLine(status),
             "step 120  epoch 0.50/3  10240 ex/s  loss 0.4123  SSP(2)  staleness 1.25  waiting 12 %");
+}
+
+TEST(StatusLineTest, ARegressionShowsLossAndR2InsteadOfAnAccuracyOfZero) {
+  v1::JobStatus status = Training();
+  status.clear_evaluation_accuracy();
+  status.set_evaluation_loss(0.5);
+  status.set_evaluation_r2(0.93125);
+  status.set_seconds_left(-1);
+  EXPECT_EQ(StatusLine(status),
+            "step 120  epoch 0.50/3  10240 ex/s  loss 0.4123  held-out loss 0.5000  R2 0.9313  SSP(2)  staleness 1.25  "
+            "waiting 12 %");
 }
 
 TEST(StatusLineTest, SaysWhatAStartingJobWaitsFor) {

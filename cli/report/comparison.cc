@@ -16,6 +16,7 @@ Json OrNull(const std::optional<double>& value) { return value.has_value() ? Jso
 void AddNumbers(const RunSummary& summary, AuditResult audit, Json* json) {
   (*json)["ok"] = summary.ok;
   (*json)["final_accuracy"] = OrNull(summary.final_accuracy);
+  (*json)["final_r2"] = OrNull(summary.final_r2);
   (*json)["final_loss"] = OrNull(summary.final_loss);
   (*json)["examples_per_second"] = summary.examples_per_second;
   (*json)["seconds"] = summary.seconds;
@@ -61,8 +62,8 @@ std::vector<std::string> SkippedSteps(const ComparedMode& mode) {
   int64_t overflows = 0, non_finite = 0;
   for (const ComparedRun& run : mode.runs) {
     if (!run.record.end.has_value()) continue;
-    overflows += run.record.end->overflows;
-    non_finite += run.record.end->non_finite;
+    overflows += static_cast<int64_t>(run.record.end->overflows());
+    non_finite += static_cast<int64_t>(run.record.end->non_finite());
   }
   std::vector<std::string> skipped;
   if (overflows > 0) skipped.push_back(absl::StrCat(overflows, " steps skipped because gradients overflowed in FP16"));
@@ -80,7 +81,21 @@ bool AllReachedTarget(const Comparison& comparison) {
   return true;
 }
 
-std::string SummaryJson(const Comparison& comparison) {
+const v1::StartLine* FirstStart(const Comparison& comparison) {
+  for (const ComparedMode& mode : comparison.modes) {
+    for (const ComparedRun& run : mode.runs) {
+      if (run.record.start.has_value()) return &*run.record.start;
+    }
+  }
+  return nullptr;
+}
+
+bool IsRegression(const Comparison& comparison) {
+  const v1::StartLine* start = FirstStart(comparison);
+  return start != nullptr && start->loss() == v1::ModelConfig::MEAN_SQUARED_ERROR;
+}
+
+nlohmann::ordered_json SummaryOf(const Comparison& comparison) {
   Json modes = Json::array();
   for (const ComparedMode& mode : comparison.modes) {
     Json runs = Json::array();
@@ -94,11 +109,14 @@ std::string SummaryJson(const Comparison& comparison) {
     AddNumbers(MeanOfMode(mode), AuditOfMode(mode), &mean);
     modes.push_back({{"mode", mode.name}, {"runs", runs}, {"mean", mean}});
   }
-  Json summary = {{"job", comparison.job},
-                  {"target_accuracy", comparison.target_accuracy},
-                  {"data", comparison.generated_data ? "generated" : "real"},
-                  {"modes", modes}};
-  return summary.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return {{"job", comparison.job},
+          {"target_accuracy", comparison.target_accuracy},
+          {"data", comparison.generated_data ? "generated" : "real"},
+          {"modes", modes}};
+}
+
+std::string SummaryJson(const Comparison& comparison) {
+  return SummaryOf(comparison).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace rubato

@@ -2,6 +2,7 @@
 #define RUBATO_CLI_REPORT_COMPARISON_H_
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -57,7 +58,16 @@ std::vector<std::string> SkippedSteps(const ComparedMode& mode);
 // Whether every run reached the target accuracy at some evaluation; true when there is no target.
 bool AllReachedTarget(const Comparison& comparison);
 
-// summary.json (docs/formats.md), with a newline at the end.
+// The first run's first line; null where no run has one.
+const v1::StartLine* FirstStart(const Comparison& comparison);
+
+// Whether the job's loss is MEAN_SQUARED_ERROR: evaluations have R2 instead of an accuracy.
+bool IsRegression(const Comparison& comparison);
+
+// What summary.json holds (docs/formats.md).
+nlohmann::ordered_json SummaryOf(const Comparison& comparison);
+
+// summary.json, with a newline at the end.
 std::string SummaryJson(const Comparison& comparison);
 
 }  // namespace rubato

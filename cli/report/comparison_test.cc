@@ -41,6 +41,7 @@ TEST(ComparisonTest, SummaryJsonHasTheDocumentedFields) {
   EXPECT_EQ(run["seconds_to_target"], 12.5);
   EXPECT_EQ(run["audit"], "held");
   EXPECT_TRUE(run["final_loss"].is_null());
+  EXPECT_TRUE(run["final_r2"].is_null());
   EXPECT_EQ(summary["modes"][0]["mean"]["examples_per_second"], 1000.0);
 }
 

@@ -19,9 +19,16 @@ Comparison HostileComparison() {
   run.seed = 7;
   run.summary.error = kHostile;
   run.record.start.emplace();
-  run.record.members = {{1.0, kHostile, "evicted", kHostile}};
-  run.record.plans = {{.generation = 1, .mode = "SYNC", .members = {}, .reason = "start"},
-                      {.t = 3, .generation = 2, .mode = kHostile, .members = {}, .reason = kHostile}};
+  v1::MemberLine& member = run.record.members.emplace_back();
+  member.set_task(kHostile);
+  member.set_event(v1::MemberLine::EVICTED);
+  member.set_reason(kHostile);
+  for (uint32_t generation : {1, 2}) {
+    v1::PlanLine& plan = run.record.plans.emplace_back();
+    plan.set_generation(generation);
+    plan.set_mode(generation == 1 ? v1::SYNC : v1::ASYNC);
+    plan.set_reason(kHostile);
+  }
   Comparison comparison;
   comparison.job = kHostile;
   comparison.config_text = kHostile;
@@ -31,10 +38,32 @@ Comparison HostileComparison() {
   return comparison;
 }
 
-TEST(HtmlReportTest, EscapesWhateverComesFromTheRuns) {
+// The page's data as its script reads it.
+nlohmann::json DataOf(const std::string& page) {
+  const std::string opening = "<script type=\"application/json\" id=\"data\">";
+  const size_t begin = page.find(opening) + opening.size();
+  return nlohmann::json::parse(page.substr(begin, page.find("</script>", begin) - begin));
+}
+
+TEST(HtmlReportTest, WhateverComesFromTheRunsIsDataAndNoMarkup) {
   std::string page = HtmlReport(HostileComparison());
   EXPECT_THAT(page, Not(HasSubstr("<script>alert")));
-  EXPECT_THAT(page, HasSubstr("&lt;/script&gt;&lt;script&gt;alert(&#39;&quot;&amp;&#39;)"));
+  const nlohmann::json data = DataOf(page);
+  EXPECT_EQ(data["job"], kHostile);
+  EXPECT_EQ(data["config"], kHostile);
+  EXPECT_EQ(data["slowed"], kHostile);
+  EXPECT_EQ(data["modes"][0]["runs"][0]["error"], kHostile);
+  EXPECT_EQ(data["modes"][0]["runs"][0]["evictions"][0]["task"], kHostile);
+  EXPECT_EQ(data["modes"][0]["runs"][0]["switches"][0]["reason"], kHostile);
+}
+
+TEST(HtmlReportTest, TheScriptsMakeNoMarkupOfTexts) {
+  const std::string page = HtmlReport(Comparison());
+  // The one that is there is a constant.
+  EXPECT_EQ(page.find("innerHTML"), page.rfind("innerHTML"));
+  for (const char* way : {"outerHTML", "insertAdjacentHTML", "document.write", "eval("}) {
+    EXPECT_THAT(page, Not(HasSubstr(way)));
+  }
 }
 
 TEST(HtmlReportTest, RefersToNothingOutsideItself) {
@@ -44,33 +73,55 @@ TEST(HtmlReportTest, RefersToNothingOutsideItself) {
   }
 }
 
-TEST(HtmlReportTest, DataIsJsonThatEndsWithItsScriptElement) {
-  std::string page = HtmlReport(HostileComparison());
-  const std::string opening = "<script type=\"application/json\" id=\"data\">";
-  size_t begin = page.find(opening) + opening.size();
-  nlohmann::json data = nlohmann::json::parse(page.substr(begin, page.find("</script>", begin) - begin));
-  EXPECT_EQ(data["modes"][0]["name"], kHostile);
-  EXPECT_EQ(data["modes"][0]["runs"].size(), 2u);
-  EXPECT_EQ(data["modes"][0]["runs"][0]["switches"].size(), 1u);
+TEST(HtmlReportTest, DataHasTheSummaryAndWhatTheChartsDraw) {
+  Comparison comparison = HostileComparison();
+  comparison.modes[0].runs[0].summary.final_loss = 0.5;
+  v1::EvaluationLine& line = comparison.modes[0].runs[0].record.evaluations.emplace_back();
+  line.set_t(2);
+  line.set_step(40);
+  line.set_accuracy(0.75);
+  line.set_diverged(true);
+  const nlohmann::json data = DataOf(HtmlReport(comparison));
+  EXPECT_EQ(data["target_accuracy"], 0.9);
+  EXPECT_EQ(data["regression"], false);
+  EXPECT_EQ(data["modes"][0]["mode"], kHostile);
+  ASSERT_EQ(data["modes"][0]["runs"].size(), 2u);
+  const nlohmann::json& run = data["modes"][0]["runs"][0];
+  EXPECT_EQ(run["final_loss"], 0.5);
+  EXPECT_EQ(run["switches"].size(), 1u);
+  EXPECT_EQ(run["switches"][0]["mode"], "ASYNC");
+  EXPECT_EQ(run["evaluations"].dump(), "[[2.0,0.0,40.0,null,0.75]]");
+}
+
+TEST(HtmlReportTest, ARegressionShowsR2InsteadOfAnEmptyPlot) {
+  Comparison comparison = HostileComparison();
+  ComparedRun& run = comparison.modes[0].runs[0];
+  run.record.start->set_loss(v1::ModelConfig::MEAN_SQUARED_ERROR);
+  run.record.evaluations.emplace_back().set_r2(0.875);
+  run.summary.final_r2 = 0.875;
+  const nlohmann::json data = DataOf(HtmlReport(comparison));
+  EXPECT_EQ(data["regression"], true);
+  EXPECT_EQ(data["modes"][0]["runs"][0]["final_r2"], 0.875);
+  EXPECT_EQ(data["modes"][0]["runs"][0]["evaluations"][0][4], 0.875);
 }
 
 TEST(HtmlReportTest, ThinsOutLongCurvesButKeepsTheirEnd) {
   Comparison comparison = HostileComparison();
-  ProgressLine line;
+  v1::ProgressLine line;
   for (int i = 0; i < 20000; ++i) {
-    line.step = i;
+    line.set_step(i);
     comparison.modes[0].runs[0].record.progress.push_back(line);
   }
   std::string page = HtmlReport(comparison);
   EXPECT_LT(page.size(), 200000u);
-  EXPECT_THAT(page, HasSubstr("[0.0,0.0,19999,null,null,0.0]"));
+  EXPECT_THAT(page, HasSubstr("[0.0,0.0,19999.0,null,0.0]"));
 }
 
 TEST(HtmlReportTest, SaysThatDataWasGenerated) {
   Comparison comparison = HostileComparison();
-  EXPECT_THAT(HtmlReport(comparison), Not(HasSubstr("were generated")));
+  EXPECT_EQ(DataOf(HtmlReport(comparison))["data"], "real");
   comparison.generated_data = true;
-  EXPECT_THAT(HtmlReport(comparison), HasSubstr("were generated"));
+  EXPECT_EQ(DataOf(HtmlReport(comparison))["data"], "generated");
 }
 
 TEST(HtmlReportTest, WorksWithoutRuns) { EXPECT_THAT(HtmlReport(Comparison()), HasSubstr("</html>")); }

@@ -6,42 +6,43 @@ namespace rubato {
 namespace {
 
 double LastTime(const RunRecord& record) {
-  if (record.end.has_value()) return record.end->t;
+  if (record.end.has_value()) return record.end->t();
   double t = 0;
-  if (!record.progress.empty()) t = std::max(t, record.progress.back().t);
-  if (!record.evaluations.empty()) t = std::max(t, record.evaluations.back().t);
+  if (!record.progress.empty()) t = std::max(t, record.progress.back().t());
+  if (!record.evaluations.empty()) t = std::max(t, record.evaluations.back().t());
   return t;
 }
 
 double Throughput(const RunRecord& record) {
-  if (record.end.has_value() && record.end->examples_per_second > 0) return record.end->examples_per_second;
-  for (const ProgressLine& line : record.progress) {
-    bool all = line.examples >= record.progress.back().examples;
-    if (all && line.t > 0) return static_cast<double>(line.examples) / line.t;
+  if (record.end.has_value() && record.end->examples_per_second() > 0) return record.end->examples_per_second();
+  for (const v1::ProgressLine& line : record.progress) {
+    bool all = line.examples() >= record.progress.back().examples();
+    if (all && line.t() > 0) return line.examples() / line.t();
   }
   return 0;
 }
 
-void AddStaleness(const std::vector<int64_t>& counts, RunSummary* summary) {
+void AddStaleness(const v1::ProgressLine& line, RunSummary* summary) {
   double steps = 0;
   double sum = 0;
-  for (size_t staleness = 0; staleness < counts.size(); ++staleness) {
-    if (counts[staleness] <= 0) continue;
-    steps += static_cast<double>(counts[staleness]);
-    sum += static_cast<double>(counts[staleness]) * static_cast<double>(staleness);
-    summary->staleness_max = static_cast<int64_t>(staleness);
+  for (int staleness = 0; staleness < line.staleness_counts_size(); ++staleness) {
+    const double count = line.staleness_counts(staleness);
+    if (count <= 0) continue;
+    steps += count;
+    sum += count * staleness;
+    summary->staleness_max = staleness;
   }
   if (steps > 0) summary->staleness_mean = sum / steps;
 }
 
-double WaitingShare(const ProgressLine& line) {
+double WaitingShare(const v1::ProgressLine& line) {
   double total = 0;
   double waiting = 0;
-  for (const WorkerTotals& worker : line.workers) {
-    total += worker.TotalSeconds();
-    waiting += worker.pull_wait_seconds;
+  for (const v1::WorkerTotals& worker : line.workers()) {
+    total += worker.data_seconds() + worker.compute_seconds() + worker.push_seconds() + worker.pull_wait_seconds();
+    waiting += worker.pull_wait_seconds();
   }
-  return total > 0 ? waiting / total : line.waiting_share;
+  return total > 0 ? waiting / total : line.waiting_share();
 }
 
 std::optional<double> MeanOrAbsent(const std::vector<RunSummary>& runs, std::optional<double> RunSummary::*field) {
@@ -63,21 +64,27 @@ double Mean(const std::vector<RunSummary>& runs, double RunSummary::*field) {
 
 RunSummary SummarizeRun(const RunRecord& record, double target_accuracy) {
   RunSummary summary;
-  summary.ok = record.end.has_value() && record.end->ok;
-  summary.error = record.end.has_value() ? record.end->error : "the run record has no end";
+  summary.ok = record.end.has_value() && record.end->ok();
+  summary.error = record.end.has_value() ? record.end->error() : "the run record has no end";
   summary.seconds = LastTime(record);
   summary.examples_per_second = Throughput(record);
-  for (const EvaluationLine& line : record.evaluations) {
-    summary.final_accuracy = line.accuracy;
-    summary.final_loss = line.loss;
-    bool reached = target_accuracy > 0 && line.accuracy.has_value() && *line.accuracy >= target_accuracy;
-    if (reached && !summary.seconds_to_target.has_value()) summary.seconds_to_target = line.t;
+  if (!record.evaluations.empty()) {
+    const v1::EvaluationLine& last = record.evaluations.back();
+    if (last.has_accuracy()) summary.final_accuracy = last.accuracy();
+    if (last.has_r2()) summary.final_r2 = last.r2();
+    if (last.has_loss()) summary.final_loss = last.loss();
+  }
+  for (const v1::EvaluationLine& line : record.evaluations) {
+    if (target_accuracy <= 0 || !line.has_accuracy() || line.accuracy() < target_accuracy) continue;
+    summary.seconds_to_target = line.t();
+    break;
   }
   if (!record.progress.empty()) {
-    AddStaleness(record.progress.back().staleness_counts, &summary);
-    summary.waiting_share = WaitingShare(record.progress.back());
-    summary.pushed_bytes = record.progress.back().sent_bytes;
-    summary.pulled_bytes = record.progress.back().received_bytes;
+    const v1::ProgressLine& last = record.progress.back();
+    AddStaleness(last, &summary);
+    summary.waiting_share = WaitingShare(last);
+    summary.pushed_bytes = last.sent_bytes();
+    summary.pulled_bytes = last.received_bytes();
   }
   return summary;
 }
@@ -92,6 +99,7 @@ RunSummary MeanOfRuns(const std::vector<RunSummary>& runs) {
     mean.staleness_max = std::max(mean.staleness_max, run.staleness_max);
   }
   mean.final_accuracy = MeanOrAbsent(runs, &RunSummary::final_accuracy);
+  mean.final_r2 = MeanOrAbsent(runs, &RunSummary::final_r2);
   mean.final_loss = MeanOrAbsent(runs, &RunSummary::final_loss);
   mean.seconds_to_target = MeanOrAbsent(runs, &RunSummary::seconds_to_target);
   mean.examples_per_second = Mean(runs, &RunSummary::examples_per_second);

@@ -17,6 +17,8 @@ struct RunSummary {
   std::string error;
   // Of the final evaluation, or of the last one when the run has no final one.
   std::optional<double> final_accuracy;
+  // Of a regression, in place of the accuracy.
+  std::optional<double> final_r2;
   std::optional<double> final_loss;
   double examples_per_second = 0;
   // From the start of training to the end of the job.

@@ -5,19 +5,19 @@
 namespace rubato {
 namespace {
 
-EvaluationLine Evaluation(double t, double accuracy, bool final = false) {
-  EvaluationLine line;
-  line.t = t;
-  line.accuracy = accuracy;
-  line.loss = 1 - accuracy;
-  line.final = final;
+v1::EvaluationLine Evaluation(double t, double accuracy, bool final = false) {
+  v1::EvaluationLine line;
+  line.set_t(t);
+  line.set_accuracy(accuracy);
+  line.set_loss(1 - accuracy);
+  line.set_final(final);
   return line;
 }
 
-ProgressLine Progress(double t, int64_t examples) {
-  ProgressLine line;
-  line.t = t;
-  line.examples = examples;
+v1::ProgressLine Progress(double t, double examples) {
+  v1::ProgressLine line;
+  line.set_t(t);
+  line.set_examples(examples);
   return line;
 }
 
@@ -28,6 +28,18 @@ TEST(RunSummaryTest, TimeToTargetIsThatOfTheFirstEvaluationAtTheTarget) {
   EXPECT_EQ(summary.seconds_to_target, 2.0);
   EXPECT_EQ(summary.final_accuracy, 0.98);
   EXPECT_NEAR(*summary.final_loss, 0.02, 1e-12);
+}
+
+TEST(RunSummaryTest, ARegressionHasR2InsteadOfAnAccuracyOfZero) {
+  v1::EvaluationLine line;
+  line.set_loss(0.25);
+  line.set_r2(0.75);
+  RunRecord record;
+  record.evaluations = {line};
+  const RunSummary summary = SummarizeRun(record, 0);
+  EXPECT_FALSE(summary.final_accuracy.has_value());
+  EXPECT_EQ(summary.final_r2, 0.75);
+  EXPECT_EQ(MeanOfRuns({summary, summary}).final_r2, 0.75);
 }
 
 TEST(RunSummaryTest, HasNoTimeToATargetThatWasNotReachedOrNotSet) {
@@ -41,9 +53,9 @@ TEST(RunSummaryTest, ThroughputIsTheEndLines) {
   RunRecord record;
   record.progress = {Progress(1, 500), Progress(2, 1200)};
   record.end.emplace();
-  record.end->t = 10;
-  record.end->examples_per_second = 640;
-  record.end->ok = true;
+  record.end->set_t(10);
+  record.end->set_examples_per_second(640);
+  record.end->set_ok(true);
   RunSummary summary = SummarizeRun(record, 0);
   EXPECT_DOUBLE_EQ(summary.examples_per_second, 640);
   EXPECT_DOUBLE_EQ(summary.seconds, 10);
@@ -59,8 +71,8 @@ TEST(RunSummaryTest, ThroughputWithoutAnEndStopsAtTheLastExample) {
 TEST(RunSummaryTest, StalenessComesFromTheLastHistogram) {
   RunRecord record;
   record.progress = {Progress(1, 1), Progress(2, 2)};
-  record.progress[0].staleness_counts = {0, 0, 0, 0, 9};
-  record.progress[1].staleness_counts = {10, 20, 0, 10, 0};
+  for (double steps : {0, 0, 0, 0, 9}) record.progress[0].add_staleness_counts(steps);
+  for (double steps : {10, 20, 0, 10, 0}) record.progress[1].add_staleness_counts(steps);
   RunSummary summary = SummarizeRun(record, 0);
   EXPECT_DOUBLE_EQ(summary.staleness_mean, 50.0 / 40);
   EXPECT_EQ(summary.staleness_max, 3);
@@ -69,11 +81,15 @@ TEST(RunSummaryTest, StalenessComesFromTheLastHistogram) {
 TEST(RunSummaryTest, WaitingShareIsOverAllWorkersTime) {
   RunRecord record;
   record.progress = {Progress(1, 1)};
-  record.progress[0].waiting_share = 0.9;
+  record.progress[0].set_waiting_share(0.9);
   EXPECT_DOUBLE_EQ(SummarizeRun(record, 0).waiting_share, 0.9);
-  WorkerTotals a{.data_seconds = 1, .compute_seconds = 2, .push_seconds = 1, .pull_wait_seconds = 0};
-  WorkerTotals b{.data_seconds = 0, .compute_seconds = 2, .push_seconds = 0, .pull_wait_seconds = 2};
-  record.progress[0].workers = {a, b};
+  v1::WorkerTotals* busy = record.progress[0].add_workers();
+  busy->set_data_seconds(1);
+  busy->set_compute_seconds(2);
+  busy->set_push_seconds(1);
+  v1::WorkerTotals* waiting = record.progress[0].add_workers();
+  waiting->set_compute_seconds(2);
+  waiting->set_pull_wait_seconds(2);
   EXPECT_DOUBLE_EQ(SummarizeRun(record, 0).waiting_share, 0.25);
 }
 

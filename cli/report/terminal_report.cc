@@ -25,37 +25,49 @@ std::string ToTarget(const ComparedMode& mode, const RunSummary& mean) {
   return mode.runs.size() > 1 ? absl::StrCat(reached, " of ", mode.runs.size(), " reached it") : "not reached";
 }
 
-std::vector<PlotSeries> SeriesOf(const Comparison& comparison, bool accuracy) {
+std::string Fixed(const std::optional<double>& value) {
+  return value.has_value() ? absl::StrFormat("%.4f", *value) : "-";
+}
+
+// A curve for each mode, of its first run.
+std::vector<PlotSeries> SeriesOf(const Comparison& comparison, void (*add)(const RunRecord&, PlotSeries*)) {
   std::vector<PlotSeries> series;
   for (const ComparedMode& mode : comparison.modes) {
     if (mode.runs.empty()) continue;
     PlotSeries curve;
     curve.name = mode.name;
-    const RunRecord& record = mode.runs[0].record;
-    for (const EvaluationLine& line : record.evaluations) {
-      if (accuracy && line.accuracy.has_value()) curve.points.emplace_back(line.t, *line.accuracy);
-    }
-    for (const ProgressLine& line : record.progress) {
-      if (!accuracy && line.loss.has_value()) curve.points.emplace_back(line.t, *line.loss);
-    }
+    add(mode.runs[0].record, &curve);
     series.push_back(std::move(curve));
   }
   return series;
 }
 
+void AddScore(const RunRecord& record, PlotSeries* curve) {
+  for (const v1::EvaluationLine& line : record.evaluations) {
+    if (line.has_accuracy()) curve->points.emplace_back(line.t(), line.accuracy());
+    if (line.has_r2()) curve->points.emplace_back(line.t(), line.r2());
+  }
+}
+
+void AddTrainingLoss(const RunRecord& record, PlotSeries* curve) {
+  for (const v1::ProgressLine& line : record.progress) {
+    if (line.has_loss()) curve->points.emplace_back(line.t(), line.loss());
+  }
+}
+
 }  // namespace
 
 std::string FormatTable(const Comparison& comparison) {
-  bool target = comparison.target_accuracy > 0;
-  std::vector<std::string> header = {"mode", "accuracy", "loss"};
+  const bool target = comparison.target_accuracy > 0, regression = IsRegression(comparison);
+  std::vector<std::string> header = {"mode", regression ? "R2" : "accuracy", "loss"};
   if (target) header.push_back(absl::StrFormat("to %.4g %%", comparison.target_accuracy * 100));
   for (const char* title : {"examples/s", "version staleness", "waiting", "pushed", "pulled", "seconds", "audit"})
     header.push_back(title);
   TextTable table(header);
   for (const ComparedMode& mode : comparison.modes) {
     RunSummary mean = MeanOfMode(mode);
-    std::vector<std::string> row = {mode.name, Percent(mean.final_accuracy),
-                                    mean.final_loss.has_value() ? absl::StrFormat("%.4f", *mean.final_loss) : "-"};
+    std::vector<std::string> row = {mode.name, regression ? Fixed(mean.final_r2) : Percent(mean.final_accuracy),
+                                    Fixed(mean.final_loss)};
     if (target) row.push_back(ToTarget(mode, mean));
     row.push_back(absl::StrFormat("%.0f", mean.examples_per_second));
     row.push_back(absl::StrFormat("%.2f (max %d)", mean.staleness_mean, mean.staleness_max));
@@ -77,13 +89,13 @@ std::string FormatCurves(const Comparison& comparison, bool color) {
   PlotOptions options;
   options.color = color;
   options.x_label = "seconds";
-  options.title = "held-out accuracy";
+  options.title = IsRegression(comparison) ? "held-out R2" : "held-out accuracy";
   if (comparison.target_accuracy > 0) options.level = comparison.target_accuracy;
-  std::string curves = PlotCurves(SeriesOf(comparison, /*accuracy=*/true), options);
+  std::string curves = PlotCurves(SeriesOf(comparison, AddScore), options);
   if (!curves.empty()) return curves;
   options.title = "training loss";
   options.level.reset();
-  return PlotCurves(SeriesOf(comparison, /*accuracy=*/false), options);
+  return PlotCurves(SeriesOf(comparison, AddTrainingLoss), options);
 }
 
 }  // namespace rubato

@@ -61,9 +61,9 @@ Comparison OneMode() {
   run.summary.final_accuracy = 0.9876;
   run.summary.staleness_mean = 1.25;
   run.summary.staleness_max = 4;
-  EvaluationLine line;
-  line.t = 2;
-  line.accuracy = 0.98;
+  v1::EvaluationLine line;
+  line.set_t(2);
+  line.set_accuracy(0.98);
   run.record.evaluations = {line};
   Comparison comparison;
   comparison.target_accuracy = 0.985;
@@ -86,10 +86,34 @@ TEST(TerminalReportTest, TableSaysThatAModeFailed) {
   EXPECT_THAT(FormatTable(comparison), HasSubstr("FAILED"));
 }
 
+TEST(TerminalReportTest, ARegressionShowsLossAndR2InsteadOfAnAccuracyOfZeroAndAnEmptyPlot) {
+  Comparison comparison;
+  ComparedRun run;
+  run.summary.ok = true;
+  run.summary.final_r2 = 0.93125;
+  run.summary.final_loss = 0.0625;
+  run.record.start.emplace().set_loss(v1::ModelConfig::MEAN_SQUARED_ERROR);
+  v1::EvaluationLine line;
+  for (double r2 : {-0.5, 0.25, 0.9312}) {
+    line.set_t(line.t() + 1);
+    line.set_r2(r2);
+    run.record.evaluations.push_back(line);
+  }
+  comparison.modes = {{"sync", {run}}};
+  EXPECT_THAT(FormatTable(comparison), HasSubstr("mode      R2    loss"));
+  EXPECT_THAT(FormatTable(comparison), HasSubstr("sync  0.9313  0.0625"));
+  EXPECT_THAT(FormatTable(comparison), Not(HasSubstr("accuracy")));
+  EXPECT_THAT(FormatCurves(comparison, false), HasSubstr("held-out R2"));
+  EXPECT_THAT(FormatCurves(comparison, false), HasSubstr("0.9312 ┤"));
+}
+
 TEST(TerminalReportTest, SaysWhatWasSkipped) {
   Comparison comparison = OneMode();
   EXPECT_THAT(FormatTable(comparison), Not(HasSubstr("skipped")));
-  comparison.modes[0].runs[0].record.end = EndLine{.ok = true, .non_finite = 2, .overflows = 3};
+  v1::EndLine& end = comparison.modes[0].runs[0].record.end.emplace();
+  end.set_ok(true);
+  end.set_non_finite(2);
+  end.set_overflows(3);
   comparison.modes[0].runs.push_back(comparison.modes[0].runs[0]);
   EXPECT_THAT(FormatTable(comparison), HasSubstr("\nssp:2: 6 steps skipped because gradients overflowed in FP16\n"
                                                  "ssp:2: 4 steps with a loss or gradient that was not finite\n"));
@@ -100,8 +124,8 @@ TEST(TerminalReportTest, DrawsTheLossWhereThereWasNoEvaluation) {
   EXPECT_THAT(FormatCurves(comparison, false), HasSubstr("held-out accuracy"));
   comparison.modes[0].runs[0].record.evaluations.clear();
   EXPECT_EQ(FormatCurves(comparison, false), "");
-  ProgressLine line;
-  line.loss = 0.5;
+  v1::ProgressLine line;
+  line.set_loss(0.5);
   comparison.modes[0].runs[0].record.progress = {line};
   EXPECT_THAT(FormatCurves(comparison, false), HasSubstr("training loss"));
 }

@@ -28,10 +28,17 @@ void AddProgress(const v1::JobStatus& status, MetricText* text) {
   if (status.seconds_left() >= 0) {
     text->Gauge("rubato_job_left_seconds", "Estimated time that is left.", status.seconds_left());
   }
-  if (status.evaluation_accuracy() < 0) return;
-  text->Gauge("rubato_job_evaluation_accuracy", "Held-out accuracy of the last evaluation.",
-              status.evaluation_accuracy());
-  text->Gauge("rubato_job_evaluation_loss", "Held-out loss of the last evaluation.", status.evaluation_loss());
+  if (status.has_evaluation_accuracy()) {
+    text->Gauge("rubato_job_evaluation_accuracy", "Held-out accuracy of the last evaluation.",
+                status.evaluation_accuracy());
+  }
+  if (status.has_evaluation_r2()) {
+    text->Gauge("rubato_job_evaluation_r2", "Share of the variance of the held-out labels that the model explains.",
+                status.evaluation_r2());
+  }
+  if (status.has_evaluation_loss()) {
+    text->Gauge("rubato_job_evaluation_loss", "Held-out loss of the last evaluation.", status.evaluation_loss());
+  }
 }
 
 void AddCounts(const v1::JobCounts& counts, MetricText* text) {

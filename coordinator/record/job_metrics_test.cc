@@ -26,7 +26,6 @@ v1::JobStatus Status() {
   status.set_phase(v1::JobStatus::TRAINING);
   status.mutable_plan()->set_generation(2);
   status.set_examples_done(640);
-  status.set_evaluation_accuracy(-1);
   status.set_seconds_left(-1);
   status.mutable_counts()->set_evicted_total(1);
   AddTask(v1::TaskId::SERVER, 0, v1::TaskStatus::ALIVE, "10.0.0.1:9100", &status)->set_seconds_since_heard(0.5);
@@ -64,6 +63,15 @@ TEST(JobMetricsTest, LeavesOutWhatIsNotKnownYet) {
   status.set_seconds_left(60);
   EXPECT_THAT(PageOf(status), HasSubstr("\nrubato_job_evaluation_accuracy 0.5\n"));
   EXPECT_THAT(PageOf(status), HasSubstr("\nrubato_job_left_seconds 60\n"));
+}
+
+TEST(JobMetricsTest, ARegressionShowsLossAndR2InsteadOfAnAccuracyOfZero) {
+  v1::JobStatus status = Status();
+  status.set_evaluation_loss(0.25);
+  status.set_evaluation_r2(-0.5);
+  EXPECT_THAT(PageOf(status), HasSubstr("\nrubato_job_evaluation_loss 0.25\n"));
+  EXPECT_THAT(PageOf(status), HasSubstr("\nrubato_job_evaluation_r2 -0.5\n"));
+  EXPECT_THAT(PageOf(status), Not(HasSubstr("rubato_job_evaluation_accuracy")));
 }
 
 TEST(JobMetricsTest, TargetsAreTheCoordinatorAndLivingTasksWithAnAddress) {

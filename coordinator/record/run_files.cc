@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/config/fingerprint.h"
 #include "common/status.h"
+#include "common/storage/run_record_json.h"
 
 namespace rubato::coordinator {
 namespace {
@@ -71,9 +72,8 @@ absl::StatusOr<std::unique_ptr<RunFiles>> RunFiles::Open(const v1::JobConfig& co
   return files;
 }
 
-absl::Status RunFiles::AppendMetrics(absl::string_view line) {
-  metrics_.write(line.data(), static_cast<std::streamsize>(line.size()));
-  metrics_.put('\n').flush();
+absl::Status RunFiles::AppendMetrics(const v1::RunRecordLine& line) {
+  metrics_ << RunRecordJson(line) << std::endl;
   if (!metrics_) return absl::UnavailableError(absl::StrCat(metrics_path_, ": cannot be written"));
   return absl::OkStatus();
 }

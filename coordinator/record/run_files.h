@@ -8,9 +8,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "coordinator/record/journal.h"
 #include "proto/job_config.pb.h"
+#include "proto/run_record.pb.h"
 
 namespace rubato::coordinator {
 
@@ -29,7 +29,7 @@ class RunFiles {
   absl::Status AppendJournal(const v1::JournalRecord& record, bool durable) {
     return journal_->Append(record, durable);
   }
-  absl::Status AppendMetrics(absl::string_view line);
+  absl::Status AppendMetrics(const v1::RunRecordLine& line);
 
  private:
   RunFiles() = default;

@@ -26,6 +26,9 @@ class RunFilesTest : public testing::Test {
     return record;
   }
 
+  // A line that is "{}".
+  static v1::RunRecordLine Line() { return {}; }
+
   std::string directory_;
   v1::JobConfig config_;
 };
@@ -33,7 +36,7 @@ class RunFilesTest : public testing::Test {
 TEST_F(RunFilesTest, WritesConfigRecordAndJournal) {
   auto files = RunFiles::Open(config_, false);
   ASSERT_TRUE(files.ok()) << files.status();
-  ASSERT_TRUE((*files)->AppendMetrics("{}").ok());
+  ASSERT_TRUE((*files)->AppendMetrics(Line()).ok());
   ASSERT_TRUE((*files)->AppendJournal(Record(), true).ok());
   EXPECT_EQ(Read("metrics.jsonl"), "{}\n");
   EXPECT_NE(Read("job.textproto").find("job"), std::string::npos);
@@ -41,7 +44,7 @@ TEST_F(RunFilesTest, WritesConfigRecordAndJournal) {
 }
 
 TEST_F(RunFilesTest, RefusesTheDirectoryOfAnEarlierRun) {
-  ASSERT_TRUE((*RunFiles::Open(config_, false))->AppendMetrics("{}").ok());
+  ASSERT_TRUE((*RunFiles::Open(config_, false))->AppendMetrics(Line()).ok());
   auto again = RunFiles::Open(config_, false);
   EXPECT_EQ(again.status().code(), absl::StatusCode::kAlreadyExists);
   EXPECT_NE(again.status().message().find("--resume"), absl::string_view::npos);
@@ -56,19 +59,19 @@ TEST_F(RunFilesTest, ResumesWithWhatIsWhole) {
   {
     auto files = RunFiles::Open(config_, false);
     ASSERT_TRUE((*files)->AppendJournal(Record(), true).ok());
-    ASSERT_TRUE((*files)->AppendMetrics("{\"kind\":\"start\"}").ok());
+    ASSERT_TRUE((*files)->AppendMetrics(Line()).ok());
   }
-  std::ofstream(directory_ + "/metrics.jsonl", std::ios::app) << "{\"kind\":\"prog";
+  std::ofstream(directory_ + "/metrics.jsonl", std::ios::app) << "{\"prog";
   std::ofstream(directory_ + "/journal", std::ios::app) << "torn";
   auto files = RunFiles::Open(config_, true);
   ASSERT_TRUE(files.ok()) << files.status();
   ASSERT_EQ((*files)->recovered().size(), 1u);
-  ASSERT_TRUE((*files)->AppendMetrics("{}").ok());
-  EXPECT_EQ(Read("metrics.jsonl"), "{\"kind\":\"start\"}\n{}\n");
+  ASSERT_TRUE((*files)->AppendMetrics(Line()).ok());
+  EXPECT_EQ(Read("metrics.jsonl"), "{}\n{}\n");
 }
 
 TEST_F(RunFilesTest, ResumeBeginsAfreshWhereNothingWasJournalled) {
-  { ASSERT_TRUE((*RunFiles::Open(config_, false))->AppendMetrics("{\"kind\":\"end\"}").ok()); }
+  { ASSERT_TRUE((*RunFiles::Open(config_, false))->AppendMetrics(Line()).ok()); }
   auto files = RunFiles::Open(config_, true);
   ASSERT_TRUE(files.ok()) << files.status();
   EXPECT_TRUE((*files)->recovered().empty());

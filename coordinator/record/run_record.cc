@@ -1,6 +1,7 @@
 #include "coordinator/record/run_record.h"
 
-#include <nlohmann/json.hpp>
+#include <cmath>
+#include <string>
 
 #include "common/config/local_sgd.h"
 #include "common/task.h"
@@ -8,112 +9,133 @@
 namespace rubato::coordinator {
 namespace {
 
-using Json = nlohmann::ordered_json;
+// Counts are doubles in the record (proto/run_record.proto).
+double Count(int64_t count) { return static_cast<double>(count); }
 
-std::string Text(absl::string_view text) { return std::string(text.data(), text.size()); }
+std::string Text(absl::string_view text) { return std::string(text); }
 
-// Text from tasks may hold anything; what is not UTF-8 is replaced.
-std::string Dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
-Json WorkerJson(uint32_t index, const v1::WorkerProgress& progress) {
-  Json worker = {{"index", index},
-                 {"step", progress.step()},
-                 {"examples", progress.examples_total()},
-                 {"data_seconds", progress.data_seconds_total()},
-                 {"compute_seconds", progress.compute_seconds_total()},
-                 {"push_seconds", progress.push_seconds_total()},
-                 {"pull_wait_seconds", progress.pull_wait_seconds_total()}};
-  if (progress.loss_scale() > 0) {
-    worker["loss_scale"] = progress.loss_scale();
-    worker["overflows"] = progress.overflow_total();
+template <typename Line>
+void SetLoss(double loss, Line* line) {
+  if (std::isfinite(loss)) {
+    line->set_loss(loss);
+  } else {
+    line->set_diverged(true);
   }
-  return worker;
+}
+
+void AddWorker(uint32_t index, const v1::WorkerProgress& progress, v1::ProgressLine* line) {
+  v1::WorkerTotals* worker = line->add_workers();
+  worker->set_index(index);
+  worker->set_step(Count(progress.step()));
+  worker->set_examples(Count(progress.examples_total()));
+  worker->set_data_seconds(progress.data_seconds_total());
+  worker->set_compute_seconds(progress.compute_seconds_total());
+  worker->set_push_seconds(progress.push_seconds_total());
+  worker->set_pull_wait_seconds(progress.pull_wait_seconds_total());
+  if (progress.loss_scale() <= 0) return;
+  worker->set_loss_scale(progress.loss_scale());
+  worker->set_overflows(Count(progress.overflow_total()));
 }
 
 }  // namespace
 
-std::string StartLine(double t, const v1::JobConfig& config, int64_t train_examples) {
-  return Dump(Json{{"kind", "start"},
-                   {"t", t},
-                   {"job", config.name()},
-                   {"mode", v1::Mode_Name(config.consistency().mode())},
-                   {"staleness_bound", config.consistency().staleness_bound()},
-                   {"workers", config.cluster().workers()},
-                   {"servers", config.cluster().servers()},
-                   {"seed", config.seed()},
-                   {"batch_size", config.training().batch_size()},
-                   {"sync_every", BatchesPerStep(config)},
-                   {"train_examples", train_examples},
-                   {"epochs", config.training().epochs()},
-                   {"target_accuracy", config.evaluation().target_accuracy()}});
+v1::RunRecordLine StartLine(double t, const v1::JobConfig& config, int64_t train_examples) {
+  v1::RunRecordLine record;
+  v1::StartLine* line = record.mutable_start();
+  line->set_t(t);
+  line->set_job(config.name());
+  line->set_mode(config.consistency().mode());
+  line->set_staleness_bound(Count(config.consistency().staleness_bound()));
+  line->set_workers(config.cluster().workers());
+  line->set_servers(config.cluster().servers());
+  line->set_seed(config.seed());
+  line->set_batch_size(Count(config.training().batch_size()));
+  line->set_sync_every(Count(BatchesPerStep(config)));
+  line->set_train_examples(Count(train_examples));
+  line->set_epochs(Count(config.training().epochs()));
+  line->set_target_accuracy(config.evaluation().target_accuracy());
+  line->set_loss(config.model().loss());
+  return record;
 }
 
-std::string ProgressLine(double t, const JobProgress::Interval& interval, double epoch, const v1::Plan& plan,
-                         const std::map<uint32_t, v1::WorkerProgress>& workers) {
+v1::RunRecordLine ProgressLine(double t, const v1::JobConfig& config, const JobProgress::Interval& interval,
+                               double epoch, const v1::Plan& plan,
+                               const std::map<uint32_t, v1::WorkerProgress>& workers) {
   const ProgressTotals& totals = interval.totals;
-  Json list = Json::array();
-  for (const auto& [index, progress] : workers) list.push_back(WorkerJson(index, progress));
-  return Dump(Json{{"kind", "progress"},
-                   {"t", t},
-                   {"step", totals.step},
-                   {"epoch", epoch},
-                   {"examples", totals.examples},
-                   {"examples_per_second", interval.examples_per_second},
-                   {"loss", interval.loss},
-                   {"accuracy", interval.accuracy},
-                   {"learning_rate", totals.learning_rate},
-                   {"generation", plan.generation()},
-                   {"mode", v1::Mode_Name(plan.mode())},
-                   {"staleness_mean", totals.StalenessMean()},
-                   {"staleness_counts", totals.staleness_counts},
-                   {"waiting_share", totals.WaitingShare()},
-                   {"sent_bytes", totals.sent_bytes},
-                   {"received_bytes", totals.received_bytes},
-                   {"workers", list}});
+  v1::RunRecordLine record;
+  v1::ProgressLine* line = record.mutable_progress();
+  line->set_t(t);
+  line->set_step(Count(totals.step));
+  line->set_epoch(epoch);
+  line->set_examples(Count(totals.examples));
+  line->set_examples_per_second(interval.examples_per_second);
+  if (totals.examples > 0) {
+    SetLoss(interval.loss, line);
+    if (config.model().loss() == v1::ModelConfig::SOFTMAX_CROSS_ENTROPY) line->set_accuracy(interval.accuracy);
+  }
+  line->set_learning_rate(totals.learning_rate);
+  line->set_generation(static_cast<uint32_t>(plan.generation()));
+  line->set_mode(plan.mode());
+  line->set_staleness_mean(totals.StalenessMean());
+  for (int64_t steps : totals.staleness_counts) line->add_staleness_counts(Count(steps));
+  line->set_waiting_share(totals.WaitingShare());
+  line->set_sent_bytes(Count(totals.sent_bytes));
+  line->set_received_bytes(Count(totals.received_bytes));
+  for (const auto& [index, progress] : workers) AddWorker(index, progress, line);
+  return record;
 }
 
-std::string EvaluationLine(double t, double epoch, int64_t step, const v1::EvaluationResult& result, bool final) {
-  return Dump(Json{{"kind", "evaluation"},
-                   {"t", t},
-                   {"step", step},
-                   {"epoch", epoch},
-                   {"loss", result.loss()},
-                   {"accuracy", result.accuracy()},
-                   {"examples", result.examples()},
-                   {"final", final}});
+v1::RunRecordLine EvaluationLine(double t, double epoch, int64_t step, const v1::EvaluationResult& result, bool final) {
+  v1::RunRecordLine record;
+  v1::EvaluationLine* line = record.mutable_evaluation();
+  line->set_t(t);
+  line->set_step(Count(step));
+  line->set_epoch(epoch);
+  SetLoss(result.loss(), line);
+  if (result.has_accuracy()) line->set_accuracy(result.accuracy());
+  if (result.has_r2()) line->set_r2(result.r2());
+  line->set_examples(Count(result.examples()));
+  line->set_final(final);
+  return record;
 }
 
-std::string PlanLine(double t, const v1::Plan& plan, absl::string_view reason, const PlanTimes& times) {
-  Json members = Json::array();
-  for (const v1::TaskId& member : plan.members()) members.push_back(member.index());
-  return Dump(Json{{"kind", "plan"},
-                   {"t", t},
-                   {"generation", plan.generation()},
-                   {"mode", v1::Mode_Name(plan.mode())},
-                   {"staleness_bound", plan.staleness_bound()},
-                   {"first_step", plan.first_step()},
-                   {"members", members},
-                   {"reason", Text(reason)},
-                   {"round_trip_seconds", times.round_trip_seconds},
-                   {"stall_seconds", times.stall_seconds},
-                   {"slowest_step_seconds", times.slowest_step_seconds}});
+v1::RunRecordLine PlanLine(double t, const v1::Plan& plan, absl::string_view reason, const PlanTimes& times) {
+  v1::RunRecordLine record;
+  v1::PlanLine* line = record.mutable_plan();
+  line->set_t(t);
+  line->set_generation(static_cast<uint32_t>(plan.generation()));
+  line->set_mode(plan.mode());
+  line->set_staleness_bound(Count(plan.staleness_bound()));
+  line->set_first_step(Count(plan.first_step()));
+  for (const v1::TaskId& member : plan.members()) line->add_members(member.index());
+  line->set_reason(Text(reason));
+  line->set_round_trip_seconds(times.round_trip_seconds);
+  line->set_stall_seconds(times.stall_seconds);
+  line->set_slowest_step_seconds(times.slowest_step_seconds);
+  return record;
 }
 
-std::string MemberLine(double t, const v1::TaskId& task, absl::string_view event, absl::string_view reason) {
-  return Dump(
-      Json{{"kind", "member"}, {"t", t}, {"task", TaskName(task)}, {"event", Text(event)}, {"reason", Text(reason)}});
+v1::RunRecordLine MemberLine(double t, const v1::TaskId& task, v1::MemberLine::Event event, absl::string_view reason) {
+  v1::RunRecordLine record;
+  v1::MemberLine* line = record.mutable_member();
+  line->set_t(t);
+  line->set_task(TaskName(task));
+  line->set_event(event);
+  line->set_reason(Text(reason));
+  return record;
 }
 
-std::string EndLine(double t, absl::string_view error, const ProgressTotals& totals, double training_seconds) {
-  double rate = training_seconds > 0 ? static_cast<double>(totals.examples) / training_seconds : 0;
-  return Dump(Json{{"kind", "end"},
-                   {"t", t},
-                   {"ok", error.empty()},
-                   {"error", Text(error)},
-                   {"examples", totals.examples},
-                   {"examples_per_second", rate},
-                   {"non_finite", totals.non_finite},
-                   {"overflows", totals.overflows}});
+v1::RunRecordLine EndLine(double t, absl::string_view error, const ProgressTotals& totals, double training_seconds) {
+  v1::RunRecordLine record;
+  v1::EndLine* line = record.mutable_end();
+  line->set_t(t);
+  line->set_ok(error.empty());
+  line->set_error(Text(error));
+  line->set_examples(Count(totals.examples));
+  line->set_examples_per_second(training_seconds > 0 ? Count(totals.examples) / training_seconds : 0);
+  line->set_non_finite(Count(totals.non_finite));
+  line->set_overflows(Count(totals.overflows));
+  return record;
 }
 
 }  // namespace rubato::coordinator

@@ -1,12 +1,14 @@
 #include "coordinator/record/run_record.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
-#include <nlohmann/json.hpp>
 
 namespace rubato::coordinator {
 namespace {
+
+using testing::ElementsAre;
 
 v1::TaskId Worker(uint32_t index, uint64_t incarnation) {
   v1::TaskId task;
@@ -70,31 +72,69 @@ TEST(JobProgress, AnIntervalsMeansAreOverItsOwnExamples) {
   EXPECT_DOUBLE_EQ(idle.examples_per_second, 0);
 }
 
-TEST(RunRecord, AProgressLineHasTheFieldsOfTheFormat) {
+v1::JobConfig Job(v1::ModelConfig::Loss loss) {
+  v1::JobConfig config;
+  config.mutable_model()->set_loss(loss);
+  return config;
+}
+
+TEST(RunRecord, AProgressLineHasTotalsAndMeans) {
   JobProgress progress;
   progress.StartInterval(kStart);
   progress.OnHeartbeat(Worker(1, 1), Progress(10, 100, 50, 80));
   v1::Plan plan;
   plan.set_generation(2);
   plan.set_mode(v1::ASYNC);
-  auto line = nlohmann::json::parse(
-      ProgressLine(1.5, progress.TakeInterval(kStart + absl::Seconds(2)), 0.25, plan, progress.ByWorker()));
-  EXPECT_EQ(line["kind"], "progress");
-  EXPECT_EQ(line["t"], 1.5);
-  EXPECT_EQ(line["mode"], "ASYNC");
-  EXPECT_EQ(line["examples_per_second"], 50.0);
-  EXPECT_EQ(line["staleness_counts"], (std::vector<int>{10, 10}));
-  ASSERT_EQ(line["workers"].size(), 1u);
-  EXPECT_EQ(line["workers"][0]["index"], 1);
-  EXPECT_EQ(line["workers"][0]["pull_wait_seconds"], 1.0);
+  const JobProgress::Interval interval = progress.TakeInterval(kStart + absl::Seconds(2));
+  const v1::ProgressLine line =
+      ProgressLine(1.5, Job(v1::ModelConfig::SOFTMAX_CROSS_ENTROPY), interval, 0.25, plan, progress.ByWorker())
+          .progress();
+  EXPECT_EQ(line.t(), 1.5);
+  EXPECT_EQ(line.mode(), v1::ASYNC);
+  EXPECT_EQ(line.loss(), 0.5);
+  EXPECT_EQ(line.accuracy(), 0.8);
+  EXPECT_EQ(line.examples_per_second(), 50);
+  EXPECT_THAT(line.staleness_counts(), ElementsAre(10, 10));
+  ASSERT_EQ(line.workers_size(), 1);
+  EXPECT_EQ(line.workers(0).index(), 1u);
+  EXPECT_EQ(line.workers(0).pull_wait_seconds(), 1);
+  EXPECT_FALSE(line.workers(0).has_loss_scale());
 }
 
-TEST(RunRecord, AnEvaluationThatDivergedHasNullLoss) {
+TEST(RunRecord, BeforeTheFirstExampleThereIsNoLoss) {
+  const v1::ProgressLine line =
+      ProgressLine(1, Job(v1::ModelConfig::SOFTMAX_CROSS_ENTROPY), {}, 0, v1::Plan(), {}).progress();
+  EXPECT_FALSE(line.has_loss());
+  EXPECT_FALSE(line.diverged());
+  EXPECT_FALSE(line.has_accuracy());
+}
+
+TEST(RunRecord, ARegressionHasR2AndNoAccuracyOfZero) {
+  JobProgress::Interval interval;
+  interval.totals.examples = 10;
+  interval.loss = 0.5;
+  const v1::ProgressLine progress =
+      ProgressLine(1, Job(v1::ModelConfig::MEAN_SQUARED_ERROR), interval, 0, v1::Plan(), {}).progress();
+  EXPECT_EQ(progress.loss(), 0.5);
+  EXPECT_FALSE(progress.has_accuracy());
+  v1::EvaluationResult result;
+  result.set_loss(0.25);
+  result.set_r2(0.75);
+  const v1::EvaluationLine evaluation = EvaluationLine(3, 1, 10, result, true).evaluation();
+  EXPECT_EQ(evaluation.loss(), 0.25);
+  EXPECT_EQ(evaluation.r2(), 0.75);
+  EXPECT_FALSE(evaluation.has_accuracy());
+}
+
+TEST(RunRecord, AnEvaluationThatDivergedHasNoLossAndSaysSo) {
   v1::EvaluationResult result;
   result.set_loss(std::numeric_limits<double>::quiet_NaN());
-  auto line = nlohmann::json::parse(EvaluationLine(3, 1, 10, result, true));
-  EXPECT_TRUE(line["loss"].is_null());
-  EXPECT_EQ(line["final"], true);
+  result.set_accuracy(0.1);
+  const v1::EvaluationLine line = EvaluationLine(3, 1, 10, result, true).evaluation();
+  EXPECT_FALSE(line.has_loss());
+  EXPECT_TRUE(line.diverged());
+  EXPECT_EQ(line.accuracy(), 0.1);
+  EXPECT_TRUE(line.final());
 }
 
 TEST(RunRecord, APlanLineNamesMembersAndTimes) {
@@ -104,25 +144,20 @@ TEST(RunRecord, APlanLineNamesMembersAndTimes) {
   plan.set_staleness_bound(3);
   *plan.add_members() = Worker(0, 1);
   *plan.add_members() = Worker(4, 1);
-  auto line = nlohmann::json::parse(
-      PlanLine(5, plan, "operator", {.round_trip_seconds = 0.25, .stall_seconds = 0.5, .slowest_step_seconds = 1}));
-  EXPECT_EQ(line["members"], (std::vector<int>{0, 4}));
-  EXPECT_EQ(line["round_trip_seconds"], 0.25);
-  EXPECT_EQ(line["stall_seconds"], 0.5);
-}
-
-TEST(RunRecord, AReasonWithOddBytesIsStillJson) {
-  auto line = nlohmann::json::parse(MemberLine(9, Worker(1, 1), "evicted", "say \"no\" \xff\n"));
-  EXPECT_EQ(line["task"], "worker 1");
-  EXPECT_EQ(line["event"], "evicted");
+  const v1::PlanLine line =
+      PlanLine(5, plan, "operator", {.round_trip_seconds = 0.25, .stall_seconds = 0.5, .slowest_step_seconds = 1})
+          .plan();
+  EXPECT_THAT(line.members(), ElementsAre(0, 4));
+  EXPECT_EQ(line.round_trip_seconds(), 0.25);
+  EXPECT_EQ(line.stall_seconds(), 0.5);
 }
 
 TEST(RunRecord, TheEndLineHasTheRateOfTheTrainingAlone) {
   ProgressTotals totals;
   totals.examples = 1000;
-  auto line = nlohmann::json::parse(EndLine(30, "", totals, 20));
-  EXPECT_EQ(line["ok"], true);
-  EXPECT_EQ(line["examples_per_second"], 50.0);
+  const v1::EndLine line = EndLine(30, "", totals, 20).end();
+  EXPECT_TRUE(line.ok());
+  EXPECT_EQ(line.examples_per_second(), 50);
 }
 
 }  // namespace

@@ -1,22 +1,22 @@
 #include "coordinator/record/tensorboard_log.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
 #include "absl/memory/memory.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "common/config/fingerprint.h"
 #include "common/status.h"
+#include "common/task.h"
 
 namespace rubato::coordinator {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr int kMaxCounts = 256;
 
@@ -26,11 +26,11 @@ void AddScalar(const std::string& tag, double value, tensorflow::Event* event) {
   entry->set_simple_value(static_cast<float>(value));
 }
 
-// A number of the line; what diverged was written as null.
-void AddScalar(const std::string& tag, const Json& line, const char* field, tensorflow::Event* event) {
-  const auto found = line.find(field);
-  if (found == line.end()) return;
-  AddScalar(tag, found->is_number() ? found->get<double>() : std::numeric_limits<double>::quiet_NaN(), event);
+// The loss of a line that has one.
+template <typename Line>
+void AddLoss(const std::string& tag, const Line& line, tensorflow::Event* event) {
+  if (line.has_loss()) AddScalar(tag, line.loss(), event);
+  if (line.diverged()) AddScalar(tag, std::numeric_limits<double>::quiet_NaN(), event);
 }
 
 // TensorBoard shows it as Markdown.
@@ -43,29 +43,42 @@ void AddText(const std::string& tag, const std::string& text, tensorflow::Event*
   entry->mutable_tensor()->add_string_val(text);
 }
 
-void AddProgress(const Json& line, tensorflow::Event* event) {
-  AddScalar("training/loss", line, "loss", event);
-  AddScalar("training/accuracy", line, "accuracy", event);
-  AddScalar("training/learning_rate", line, "learning_rate", event);
-  AddScalar("training/examples_per_second", line, "examples_per_second", event);
-  AddScalar("training/epoch", line, "epoch", event);
-  AddScalar("consistency/generation", line, "generation", event);
-  AddScalar("consistency/staleness_mean", line, "staleness_mean", event);
-  AddScalar("consistency/waiting_share", line, "waiting_share", event);
-  AddScalar("wire/sent_bytes", line, "sent_bytes", event);
-  AddScalar("wire/received_bytes", line, "received_bytes", event);
+void AddProgress(const v1::ProgressLine& line, tensorflow::Event* event) {
+  event->set_step(static_cast<int64_t>(line.step()));
+  AddLoss("training/loss", line, event);
+  if (line.has_accuracy()) AddScalar("training/accuracy", line.accuracy(), event);
+  AddScalar("training/learning_rate", line.learning_rate(), event);
+  AddScalar("training/examples_per_second", line.examples_per_second(), event);
+  AddScalar("training/epoch", line.epoch(), event);
+  AddScalar("consistency/generation", line.generation(), event);
+  AddScalar("consistency/staleness_mean", line.staleness_mean(), event);
+  AddScalar("consistency/waiting_share", line.waiting_share(), event);
+  AddScalar("wire/sent_bytes", line.sent_bytes(), event);
+  AddScalar("wire/received_bytes", line.received_bytes(), event);
 }
 
-void AddPlan(const Json& line, tensorflow::Event* event) {
-  const auto members = line.value("members", std::vector<int64_t>());
-  const int64_t bound = line.value("staleness_bound", int64_t{0});
+void AddEvaluation(const v1::EvaluationLine& line, tensorflow::Event* event) {
+  event->set_step(static_cast<int64_t>(line.step()));
+  AddLoss("evaluation/loss", line, event);
+  if (line.has_accuracy()) AddScalar("evaluation/accuracy", line.accuracy(), event);
+  if (line.has_r2()) AddScalar("evaluation/r2", line.r2(), event);
+}
+
+void AddPlan(const v1::PlanLine& line, tensorflow::Event* event) {
+  event->set_step(static_cast<int64_t>(line.first_step()));
+  const std::string mode = ModeName(line.mode(), static_cast<int64_t>(line.staleness_bound()));
   AddText("consistency/plan",
-          absl::StrCat("plan ", line.value("generation", int64_t{0}), ": **", line.value("mode", ""),
-                       bound > 0 ? absl::StrCat("(", bound, ")") : "", "** from step ",
-                       line.value("first_step", int64_t{0}), "; members: ", absl::StrJoin(members, ", "), "; ",
-                       line.value("reason", ""), "; longest stall ", line.value("stall_seconds", 0.0), " s"),
+          absl::StrCat("plan ", line.generation(), ": **", mode, "** from step ", event->step(),
+                       "; members: ", absl::StrJoin(line.members(), ", "), "; ", line.reason(), "; longest stall ",
+                       line.stall_seconds(), " s"),
           event);
-  AddScalar("consistency/stall_seconds", line, "stall_seconds", event);
+  AddScalar("consistency/stall_seconds", line.stall_seconds(), event);
+}
+
+void AddMember(const v1::MemberLine& line, tensorflow::Event* event) {
+  const std::string what = absl::AsciiStrToLower(v1::MemberLine::Event_Name(line.event()));
+  AddText("tasks/members", absl::StrCat(line.task(), " ", what, line.reason().empty() ? "" : ": ", line.reason()),
+          event);
 }
 
 bool IsSound(const v1::TensorStatistics& tensor) {
@@ -95,29 +108,28 @@ void AddHistogram(const std::string& tag, const v1::TensorStatistics& tensor, te
 
 }  // namespace
 
-tensorflow::Event EventOfLine(absl::string_view text, int64_t last_step) {
+tensorflow::Event EventOfLine(const v1::RunRecordLine& line, int64_t last_step) {
   tensorflow::Event event;
-  const Json line = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
-  if (!line.is_object()) return event;
-  const std::string kind = line.value("kind", "");
-  event.set_step(line.value("step", last_step));
-  if (kind == "progress") AddProgress(line, &event);
-  if (kind == "evaluation") {
-    AddScalar("evaluation/loss", line, "loss", &event);
-    AddScalar("evaluation/accuracy", line, "accuracy", &event);
-  }
-  if (kind == "plan") {
-    event.set_step(line.value("first_step", last_step));
-    AddPlan(line, &event);
-  }
-  if (kind == "member") {
-    const std::string reason = line.value("reason", "");
-    AddText("tasks/members",
-            absl::StrCat(line.value("task", ""), " ", line.value("event", ""), reason.empty() ? "" : ": ", reason),
-            &event);
-  }
-  if (kind == "end") {
-    AddText("job/end", line.value("ok", false) ? "done" : absl::StrCat("failed: ", line.value("error", "")), &event);
+  event.set_step(last_step);
+  switch (line.line_case()) {
+    case v1::RunRecordLine::kProgress:
+      AddProgress(line.progress(), &event);
+      break;
+    case v1::RunRecordLine::kEvaluation:
+      AddEvaluation(line.evaluation(), &event);
+      break;
+    case v1::RunRecordLine::kPlan:
+      AddPlan(line.plan(), &event);
+      break;
+    case v1::RunRecordLine::kMember:
+      AddMember(line.member(), &event);
+      break;
+    case v1::RunRecordLine::kEnd:
+      AddText("job/end", line.end().ok() ? "done" : absl::StrCat("failed: ", line.end().error()), &event);
+      break;
+    case v1::RunRecordLine::kStart:
+    case v1::RunRecordLine::LINE_NOT_SET:
+      break;
   }
   return event;
 }
@@ -146,7 +158,7 @@ absl::StatusOr<std::unique_ptr<TensorboardLog>> TensorboardLog::Open(const v1::J
   return log;
 }
 
-absl::Status TensorboardLog::OnLine(absl::Time now, absl::string_view line) {
+absl::Status TensorboardLog::OnLine(absl::Time now, const v1::RunRecordLine& line) {
   tensorflow::Event event = EventOfLine(line, last_step_);
   last_step_ = std::max(last_step_, event.step());
   return Append(now, std::move(event));

@@ -6,11 +6,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/event_file/event_file_writer.h"
 #include "proto/coordinator.pb.h"
 #include "proto/job_config.pb.h"
+#include "proto/run_record.pb.h"
 
 namespace rubato::coordinator {
 
@@ -21,8 +21,8 @@ class TensorboardLog {
   // Begins a file with the job's config. Unavailable: the disk refused.
   static absl::StatusOr<std::unique_ptr<TensorboardLog>> Open(const v1::JobConfig& config, absl::Time now);
 
-  // A line of metrics.jsonl. Unavailable: the disk refused.
-  absl::Status OnLine(absl::Time now, absl::string_view line);
+  // Unavailable: the disk refused.
+  absl::Status OnLine(absl::Time now, const v1::RunRecordLine& line);
   // Statistics that contradict themselves are left out. Unavailable: the disk refused.
   absl::Status OnTensors(absl::Time now, const v1::TensorReport& report);
 
@@ -36,7 +36,7 @@ class TensorboardLog {
 };
 
 // The event of a line of the run record; nothing in it where the line has nothing to show. Pure.
-tensorflow::Event EventOfLine(absl::string_view line, int64_t last_step);
+tensorflow::Event EventOfLine(const v1::RunRecordLine& line, int64_t last_step);
 // Norm, and histogram, of each tensor. Pure.
 tensorflow::Event EventOfTensors(const v1::TensorReport& report);
 

@@ -32,13 +32,16 @@ std::string TextOf(const tensorflow::Event& event) {
 TEST(TensorboardLogTest, ProgressBecomesScalarsOfItsStep) {
   JobProgress::Interval interval;
   interval.totals.step = 120;
+  interval.totals.examples = 960;
   interval.totals.learning_rate = 0.05;
   interval.loss = 0.5;
   interval.accuracy = 0.75;
   interval.examples_per_second = 1000;
+  v1::JobConfig config;
+  config.mutable_model()->set_loss(v1::ModelConfig::SOFTMAX_CROSS_ENTROPY);
   v1::Plan plan;
   plan.set_generation(3);
-  const tensorflow::Event event = EventOfLine(ProgressLine(1.5, interval, 0.25, plan, {}), 0);
+  const tensorflow::Event event = EventOfLine(ProgressLine(1.5, config, interval, 0.25, plan, {}), 0);
   EXPECT_EQ(event.step(), 120);
   std::map<std::string, float> scalars = Scalars(event);
   EXPECT_EQ(scalars["training/loss"], 0.5f);
@@ -72,15 +75,24 @@ TEST(TensorboardLogTest, PlansAndMembersBecomeText) {
   EXPECT_EQ(TextOf(event), "plan 2: **SSP(4)** from step 500; members: 1; operator; longest stall 0.25 s");
   v1::TaskId task;
   task.set_role(v1::TaskId::WORKER);
-  const tensorflow::Event member = EventOfLine(MemberLine(6, task, "evicted", "no heartbeat"), 7);
+  const tensorflow::Event member = EventOfLine(MemberLine(6, task, v1::MemberLine::EVICTED, "no heartbeat"), 7);
   EXPECT_EQ(member.step(), 7);
   EXPECT_EQ(TextOf(member), "worker 0 evicted: no heartbeat");
   EXPECT_EQ(TextOf(EventOfLine(EndLine(7, "lost", {}, 1), 7)), "failed: lost");
 }
 
-TEST(TensorboardLogTest, ALineThatIsNoneShowsNothing) {
-  EXPECT_FALSE(EventOfLine("{\"kind\":", 0).has_summary());
-  EXPECT_FALSE(EventOfLine("{\"kind\":\"other\"}", 0).has_summary());
+TEST(TensorboardLogTest, ARegressionHasR2AndNoAccuracyOfZero) {
+  v1::EvaluationResult result;
+  result.set_loss(0.25);
+  result.set_r2(0.75);
+  std::map<std::string, float> scalars = Scalars(EventOfLine(EvaluationLine(2, 1, 40, result, false), 0));
+  EXPECT_EQ(scalars["evaluation/loss"], 0.25f);
+  EXPECT_EQ(scalars["evaluation/r2"], 0.75f);
+  EXPECT_FALSE(scalars.contains("evaluation/accuracy"));
+}
+
+TEST(TensorboardLogTest, ALineWithoutAKindShowsNothing) {
+  EXPECT_FALSE(EventOfLine(v1::RunRecordLine(), 0).has_summary());
 }
 
 TEST(TensorboardLogTest, TensorsBecomeNormsAndHistograms) {

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "proto/coordinator.pb.h"
 #include "proto/journal.pb.h"
+#include "proto/run_record.pb.h"
 
 namespace rubato::coordinator {
 
@@ -29,7 +30,7 @@ struct AppendJournal {
 
 // Append a line to metrics.jsonl.
 struct AppendMetrics {
-  std::string line;
+  v1::RunRecordLine line;
 };
 
 // A worker's tensors, for TensorBoard.

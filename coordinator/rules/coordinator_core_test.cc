@@ -28,7 +28,7 @@ TEST_F(CoreTest, StartsWhenAllTasksAreThere) {
   EXPECT_EQ(job.chunks_size(), 2);
   EXPECT_EQ(job.plan().generation(), 1u);
   EXPECT_EQ(job.plan().members_size(), 2);
-  EXPECT_EQ(metrics_[0]["kind"], "start");
+  EXPECT_TRUE(metrics_[0].has_start());
 }
 
 TEST_F(CoreTest, WorkersLearnThePlanOnlyWhenServersHoldItAndHaveWrittenTheFirstCheckpoint) {
@@ -79,10 +79,10 @@ TEST_F(CoreTest, ARunEndsWithTheFinalCheckpointAndStop) {
   Leave(ServerTask(1));
   ASSERT_TRUE(finished_.has_value());
   EXPECT_TRUE(finished_->ok());
-  ASSERT_EQ(Lines("end").size(), 1u);
-  EXPECT_EQ(Lines("end")[0]["ok"], true);
-  ASSERT_EQ(Lines("member").size(), 2u);
-  EXPECT_EQ(Lines("member")[0]["event"], "left");
+  ASSERT_EQ(Lines(Line::kEnd).size(), 1u);
+  EXPECT_TRUE(Lines(Line::kEnd)[0].end().ok());
+  ASSERT_EQ(Lines(Line::kMember).size(), 2u);
+  EXPECT_EQ(Lines(Line::kMember)[0].member().event(), v1::MemberLine::LEFT);
 }
 
 TEST_F(CoreTest, IsOverTwoSecondsAfterStopEvenIfATaskStays) {
@@ -119,9 +119,9 @@ TEST_F(CoreTest, ALostWorkerIsAmendedOutAndItsShardsAreGivenOutAgain) {
   EXPECT_EQ(core_->Status(now_).plan().members_size(), 1);
   EXPECT_EQ(AskShard(WorkerTask(1), 2).shard(), 1u);
   EXPECT_TRUE(Contains(log_, "worker 0 evicted: no heartbeat for 5.0 s"));
-  ASSERT_EQ(Lines("member").size(), 1u);
-  EXPECT_EQ(Lines("member")[0]["task"], "worker 0");
-  EXPECT_EQ(Lines("member")[0]["reason"], "no heartbeat for 5.0 s");
+  ASSERT_EQ(Lines(Line::kMember).size(), 1u);
+  EXPECT_EQ(Lines(Line::kMember)[0].member().task(), "worker 0");
+  EXPECT_EQ(Lines(Line::kMember)[0].member().reason(), "no heartbeat for 5.0 s");
   Beat(WorkerTask(0));
   EXPECT_TRUE(Contains(Last(WorkerTask(0)).stop().error(), "evicted: no heartbeat"));
 }
@@ -130,7 +130,7 @@ TEST_F(CoreTest, AWorkerThatGivesUpIsEvictedWithItsReason) {
   StartJob();
   Leave(WorkerTask(1), "disk full");
   EXPECT_EQ(core_->phase(), v1::JobStatus::TRAINING);
-  EXPECT_EQ(Lines("member")[0]["reason"], "disk full");
+  EXPECT_EQ(Lines(Line::kMember)[0].member().reason(), "disk full");
   EXPECT_EQ(core_->Status(now_).plan().members_size(), 1);
 }
 
@@ -206,12 +206,12 @@ TEST_F(CoreTest, APlanLineIsWrittenOnceItsMembersHaveBegun) {
   StartJob();
   Beat(WorkerTask(0), 1, 1);
   Pass(absl::Milliseconds(100));
-  EXPECT_TRUE(Lines("plan").empty());
+  EXPECT_TRUE(Lines(Line::kPlan).empty());
   Beat(WorkerTask(1), 1, 1);
   Pass(absl::Milliseconds(100));
-  ASSERT_EQ(Lines("plan").size(), 1u);
-  EXPECT_EQ(Lines("plan")[0]["generation"], 1);
-  EXPECT_DOUBLE_EQ(Lines("plan")[0]["stall_seconds"].get<double>(), 0.01);
+  ASSERT_EQ(Lines(Line::kPlan).size(), 1u);
+  EXPECT_EQ(Lines(Line::kPlan)[0].plan().generation(), 1u);
+  EXPECT_DOUBLE_EQ(Lines(Line::kPlan)[0].plan().stall_seconds(), 0.01);
 }
 
 TEST_F(CoreTest, AScheduledSwitchComesAtItsStep) {
@@ -274,7 +274,7 @@ TEST_F(CoreTest, SilenceWhileTheCoordinatorStoodStillIsForgiven) {
   now_ += absl::Seconds(60);
   Do(core_->OnTick(now_));
   EXPECT_EQ(core_->phase(), v1::JobStatus::TRAINING);
-  EXPECT_TRUE(Lines("member").empty());
+  EXPECT_TRUE(Lines(Line::kMember).empty());
 }
 
 class CoreEvaluationTest : public CoreHarness {
@@ -304,8 +304,8 @@ TEST_F(CoreEvaluationTest, EvaluatesEveryEpochAndIgnoresRepeatedResults) {
   EXPECT_EQ(LastEvaluate().at_step(), 12);
   Evaluated(1, 0.75);
   Evaluated(1, 0.25);
-  ASSERT_EQ(Lines("evaluation").size(), 1u);
-  EXPECT_EQ(Lines("evaluation")[0]["accuracy"], 0.75);
+  ASSERT_EQ(Lines(Line::kEvaluation).size(), 1u);
+  EXPECT_EQ(Lines(Line::kEvaluation)[0].evaluation().accuracy(), 0.75);
   EXPECT_EQ(core_->Status(now_).evaluation_accuracy(), 0.75);
 }
 
@@ -319,8 +319,8 @@ TEST_F(CoreEvaluationTest, TheFinalWeightsAreEvaluatedBeforeTheEnd) {
   Evaluated(LastEvaluate().evaluation_id(), 0.9);
   Pass(absl::Milliseconds(200));
   EXPECT_EQ(core_->phase(), v1::JobStatus::DONE);
-  ASSERT_EQ(Lines("evaluation").size(), 1u);
-  EXPECT_EQ(Lines("evaluation")[0]["final"], true);
+  ASSERT_EQ(Lines(Line::kEvaluation).size(), 1u);
+  EXPECT_TRUE(Lines(Line::kEvaluation)[0].evaluation().final());
 }
 
 TEST_F(CoreEvaluationTest, AReplacedEvaluatorIsAskedAgain) {
@@ -376,7 +376,7 @@ TEST_F(CoreRecoveryTest, TrainingGoesOnWhereItWas) {
   EXPECT_TRUE(Last(WorkerTask(0)).has_job());
   EXPECT_EQ(Last(WorkerTask(0)).job().fingerprint(), 0x1234u);
   EXPECT_EQ(AskShard(WorkerTask(0), 3).shard(), 4u);
-  EXPECT_EQ(Lines("plan").size() + Lines("start").size(), 1u) << "nothing is recorded twice";
+  EXPECT_EQ(Lines(Line::kPlan).size() + Lines(Line::kStart).size(), 1u) << "nothing is recorded twice";
 }
 
 TEST_F(CoreRecoveryTest, AnAnnouncedChangeIsCompleted) {

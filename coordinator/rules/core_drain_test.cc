@@ -24,9 +24,9 @@ TEST_F(DrainTest, AWorkerLeavesWithoutBlameAndGivesItsShardsBack) {
   EXPECT_EQ(core_->phase(), v1::JobStatus::TRAINING);
   EXPECT_EQ(core_->Status(now_).plan().members_size(), 1);
   EXPECT_EQ(AskShard(WorkerTask(1), 2).shard(), 1u);
-  ASSERT_EQ(Lines("member").size(), 1u);
-  EXPECT_EQ(Lines("member")[0]["event"], "left");
-  EXPECT_EQ(Lines("member")[0]["reason"], "asked to stop");
+  ASSERT_EQ(Lines(Line::kMember).size(), 1u);
+  EXPECT_EQ(Lines(Line::kMember)[0].member().event(), v1::MemberLine::LEFT);
+  EXPECT_EQ(Lines(Line::kMember)[0].member().reason(), "asked to stop");
 }
 
 TEST_F(DrainTest, UnderStaticDispatchTheOthersTakeOverItsPartInANewPlan) {

@@ -6,6 +6,18 @@
 #include "coordinator/record/run_record.h"
 
 namespace rubato::coordinator {
+namespace {
+
+// "accuracy 0.9712, loss 0.1032"
+std::string EvaluationText(const v1::EvaluationResult& result) {
+  std::string text;
+  if (result.has_accuracy()) absl::StrAppendFormat(&text, "accuracy %.4f, ", result.accuracy());
+  if (result.has_r2()) absl::StrAppendFormat(&text, "R2 %.4f, ", result.r2());
+  absl::StrAppendFormat(&text, "loss %.4f", result.loss());
+  return text;
+}
+
+}  // namespace
 
 void EvaluationKeeper::AskWhenDue(int64_t at_step) {
   if (std::optional<v1::Evaluate> request = job_->evaluations.Due(job_->Epoch(), at_step)) Ask(*request, false);
@@ -46,8 +58,8 @@ void EvaluationKeeper::OnResult(const v1::EvaluationResult& result, absl::Time n
   const int64_t step = result.step() >= 0 ? result.step() : job_->progress.Totals().step;
   job_->counts.set_evaluations_total(job_->counts.evaluations_total() + 1);
   out_->Metrics(EvaluationLine(job_->Seconds(now), entry->request.epoch(), step, result, entry->final));
-  out_->Log('I', absl::StrFormat("%sevaluation at epoch %.2f: accuracy %.4f, loss %.4f", entry->final ? "final " : "",
-                                 entry->request.epoch(), result.accuracy(), result.loss()));
+  out_->Log('I', absl::StrFormat("%sevaluation at epoch %.2f: %s", entry->final ? "final " : "", entry->request.epoch(),
+                                 EvaluationText(result)));
 }
 
 }  // namespace rubato::coordinator

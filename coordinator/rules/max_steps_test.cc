@@ -46,8 +46,8 @@ TEST_F(MaxStepsTest, AStepOfLocalSgdCountsAllItsBatches) {
   Create(config);
   StartJob();
   EXPECT_DOUBLE_EQ(core_->Status(now_).epochs_total(), 30.0 * 2 * 4 * 5 / kTrainExamples);
-  EXPECT_EQ(metrics_[0]["batch_size"], 5);
-  EXPECT_EQ(metrics_[0]["sync_every"], 4);
+  EXPECT_EQ(metrics_[0].start().batch_size(), 5);
+  EXPECT_EQ(metrics_[0].start().sync_every(), 4);
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ class Outbox {
   void Journal(v1::JournalRecord record, bool durable) {
     actions_.push_back(AppendJournal{std::move(record), durable});
   }
-  void Metrics(std::string line) { actions_.push_back(AppendMetrics{std::move(line)}); }
+  void Metrics(v1::RunRecordLine line) { actions_.push_back(AppendMetrics{std::move(line)}); }
   void Log(char severity, std::string text) { actions_.push_back(LogLine{severity, std::move(text)}); }
   void Add(Action action) { actions_.push_back(std::move(action)); }
 

@@ -54,7 +54,7 @@ void Roster::OnRegister(const v1::TaskMessage& message, absl::string_view peer, 
   }
   if (arrival.replaced) {
     out_->SendRefusal(*arrival.replaced, EvictedText(task, kReplaced));
-    Detach(*arrival.replaced, true, "evicted", kReplaced, now);
+    Detach(*arrival.replaced, true, v1::MemberLine::EVICTED, kReplaced, now);
     if (job_->Ended()) return out_->SendStop(task, job_->end);
   }
   if (arrival.kind == Membership::Kind::kNew) OnNew(task, now);
@@ -79,7 +79,7 @@ void Roster::OnNew(const v1::TaskId& task, absl::Time now) {
   if (!job_->placed) return;
   out_->Journal(TaskRecord(*job_, task), false);
   if (task.role() != v1::TaskId::WORKER) return;
-  if (job_->training_began) out_->Metrics(MemberLine(job_->Seconds(now), task, "joined", ""));
+  if (job_->training_began) out_->Metrics(MemberLine(job_->Seconds(now), task, v1::MemberLine::JOINED, ""));
   parts_.plans->Apply(job_->plan_maker->AddWorker(task, now), now);
 }
 
@@ -155,7 +155,7 @@ void Roster::OnLeaving(const v1::TaskId& task, const v1::Leaving& leaving, absl:
   const std::string reason = leaving.drained() ? "asked to stop" : "";
   job_->membership.Leave(task, reason);
   // To the plan a drained worker is a lost one: the others take over its part of the data.
-  Detach(task, leaving.drained(), "left", reason, now);
+  Detach(task, leaving.drained(), v1::MemberLine::LEFT, reason, now);
 }
 
 void Roster::CheckLeases(absl::Time now) {
@@ -169,19 +169,21 @@ void Roster::CheckLeases(absl::Time now) {
 void Roster::Evict(const v1::TaskId& task, const std::string& reason, absl::Time now) {
   if (!job_->membership.Evict(task, reason)) return;
   out_->SendRefusal(task, EvictedText(task, reason));
-  Detach(task, true, "evicted", reason, now);
+  Detach(task, true, v1::MemberLine::EVICTED, reason, now);
 }
 
-void Roster::Detach(const v1::TaskId& task, bool lost, absl::string_view event, const std::string& reason,
+void Roster::Detach(const v1::TaskId& task, bool lost, v1::MemberLine::Event event, const std::string& reason,
                     absl::Time now) {
   const Member* member = job_->membership.Find(task.role(), task.index());
-  if (event == "evicted") {
+  const bool evicted = event == v1::MemberLine::EVICTED;
+  if (evicted) {
     job_->counts.set_evicted_total(job_->counts.evicted_total() + 1);
   } else {
     job_->counts.set_left_total(job_->counts.left_total() + 1);
   }
   const std::string address = member != nullptr && SameTask(member->id, task) ? member->address : "";
-  out_->Log(lost ? 'W' : 'I', absl::StrCat(TaskName(task), " ", event, reason.empty() ? "" : ": ", reason));
+  out_->Log(lost ? 'W' : 'I',
+            absl::StrCat(TaskName(task), " ", evicted ? "evicted" : "left", reason.empty() ? "" : ": ", reason));
   if (job_->training_began) out_->Metrics(MemberLine(job_->Seconds(now), task, event, reason));
   if (!job_->placed) {
     if (job_->membership.Alive(v1::TaskId::WORKER).empty()) job_->train_examples = 0;

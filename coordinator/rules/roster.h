@@ -46,7 +46,8 @@ class Roster {
   void OnNew(const v1::TaskId& task, absl::Time now);
   void Greet(const v1::TaskId& task, absl::Time now);
   void Evict(const v1::TaskId& task, const std::string& reason, absl::Time now);
-  void Detach(const v1::TaskId& task, bool lost, absl::string_view event, const std::string& reason, absl::Time now);
+  void Detach(const v1::TaskId& task, bool lost, v1::MemberLine::Event event, const std::string& reason,
+              absl::Time now);
 
   const Parts parts_;
   JobState* const job_;

@@ -62,10 +62,10 @@ v1::JobStatus ReportStatus(const JobState& job, const std::string& waiting_for, 
   status.set_training_loss(job.progress.last_interval().loss);
   status.set_waiting_share(totals.WaitingShare());
   status.set_mean_staleness(totals.StalenessMean());
-  status.set_evaluation_accuracy(-1);
   if (const v1::EvaluationResult* result = job.evaluations.last_result()) {
     status.set_evaluation_loss(result->loss());
-    status.set_evaluation_accuracy(result->accuracy());
+    if (result->has_accuracy()) status.set_evaluation_accuracy(result->accuracy());
+    if (result->has_r2()) status.set_evaluation_r2(result->r2());
   }
   status.set_waiting_for(waiting_for);
   status.set_error(job.end.error());

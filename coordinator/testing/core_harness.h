@@ -6,7 +6,6 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string>
@@ -22,6 +21,8 @@ namespace rubato::coordinator {
 // Drives a core by hand, and plays the servers: they acknowledge what they are told at once unless they are mute.
 class CoreHarness : public testing::Test {
  protected:
+  using Line = v1::RunRecordLine;
+
   void Create(const v1::JobConfig& config) {
     config_ = config;
     auto core = CoordinatorCore::Create({config, kConfigFingerprint, 0x1234, now_});
@@ -140,7 +141,7 @@ class CoreHarness : public testing::Test {
       } else if (auto* journal = std::get_if<AppendJournal>(&action)) {
         journal_.push_back(journal->record);
       } else if (auto* metrics = std::get_if<AppendMetrics>(&action)) {
-        metrics_.push_back(nlohmann::json::parse(metrics->line));
+        metrics_.push_back(metrics->line);
       } else if (auto* log = std::get_if<LogLine>(&action)) {
         log_ += absl::StrCat(log->text, "\n");
       } else if (auto* answer = std::get_if<AnswerSwitch>(&action)) {
@@ -179,10 +180,10 @@ class CoreHarness : public testing::Test {
     for (const v1::Directive& directive : sent_[TaskName(task)]) count += directive.body_case() == body;
     return count;
   }
-  std::vector<nlohmann::json> Lines(const std::string& kind) {
-    std::vector<nlohmann::json> lines;
-    for (const auto& line : metrics_) {
-      if (line["kind"] == kind) lines.push_back(line);
+  std::vector<Line> Lines(Line::LineCase kind) {
+    std::vector<Line> lines;
+    for (const Line& line : metrics_) {
+      if (line.line_case() == kind) lines.push_back(line);
     }
     return lines;
   }
@@ -200,7 +201,7 @@ class CoreHarness : public testing::Test {
   std::map<std::string, std::vector<v1::Directive>> sent_;
   std::deque<std::pair<v1::TaskId, v1::Directive>> replies_;
   std::vector<v1::JournalRecord> journal_;
-  std::vector<nlohmann::json> metrics_;
+  std::vector<Line> metrics_;
   std::string log_;
   std::map<uint64_t, absl::StatusOr<v1::SwitchModeReply>> answers_;
   std::optional<absl::Status> finished_;

@@ -9,13 +9,6 @@
 #include "common/task.h"
 
 namespace rubato::server {
-namespace {
-
-double LearningRateScale(const v1::Plan& plan) {
-  return plan.learning_rate_scale() == 0 ? 1 : plan.learning_rate_scale();
-}
-
-}  // namespace
 
 void ChunkRules::EnterPlan(const PlanWindow& window) {
   const v1::Plan& plan = window.current();

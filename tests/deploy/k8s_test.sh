@@ -120,7 +120,7 @@ the_manifests_commands_make_a_job() {
   for pod in "${list[@]}"; do start_pod "$pod"; done
   for pod in "${list[@]}"; do wait -n || fail "a pod ended with $?"; done
   pods=()
-  grep -q '"kind":"end".*"ok":true' "$run/metrics.jsonl" || fail "the job did not end well"
+  grep -q '"end":{.*"ok":true' "$run/metrics.jsonl" || fail "the job did not end well"
   for pod in 0 1; do [[ -f "$run/checkpoints/final/server-$pod.manifest" ]] || fail "server $pod left no weights"; done
   "$work/bin/rubato" audit "$run" >/dev/null || fail "the audit found a broken invariant"
   say "held-out accuracy $(last_value "$run" accuracy)"

@@ -133,7 +133,7 @@ cards_and_a_lost_worker() {
     $'2 n2 0 0,1\n2 n2 1 0,1\n2 n3 0 0,1\n2 n3 1 0,1' ]] || fail "the cards are not shared out"
   lost="$(pgrep -f -- "$work/bin/worker.*--task_index=5 --coordinator.*--role=worker")"
   kill -9 "$lost"
-  wait_for 30 "the lost worker is named" grep -q '"task":"worker 5","event":"evicted"' "$run/metrics.jsonl"
+  wait_for 30 "the lost worker is named" grep -q '"task":"worker 5","event":"EVICTED"' "$run/metrics.jsonl"
   wait_for 30 "the others go on" has_step "$run" $(($(last_value "$run" step) + 50))
   wait_for 90 "the job is told to stop" "$work/bin/rubato" stop "$run" --reason="seen enough"
   ends by_node "$job" FAILED 1:0
@@ -151,7 +151,7 @@ scancel_stops_everything() {
   wait_for 20 "no process is left" no_processes
   say "nothing is left after $((SECONDS - began)) s"
   job_is "$job" CANCELLED || fail "state $(job_field "$job" JobState)"
-  grep -q '"kind":"end".*stopped by SIGTERM\|"kind":"end".*Slurm sent SIGTERM' "$run/metrics.jsonl" ||
+  grep -q '"end":{.*stopped by SIGTERM\|"end":{.*Slurm sent SIGTERM' "$run/metrics.jsonl" ||
     fail "the run record does not say who stopped the job"
 }
 

@@ -148,7 +148,7 @@ a_lost_worker() {
   says lost_worker "worker 2 on $(address_of 3) is lost: no heartbeat for 4.0 s"
   says lost_worker "lost contact with $(address_of 3)"
   says lost_worker "may still run on these hosts"
-  grep -q '"kind":"end".*"ok":true' "$work/lost_worker/metrics.jsonl" || fail "the others did not finish the job"
+  grep -q '"end":{.*"ok":true' "$work/lost_worker/metrics.jsonl" || fail "the others did not finish the job"
   at_least "$(final_accuracy lost_worker)" 0.9 || fail "accuracy $(final_accuracy lost_worker)"
   "$rubato" audit "$work/lost_worker" >/dev/null || fail "the audit"
   restore 3
@@ -211,7 +211,7 @@ interruptions() {
     kill "-$signal" "$launcher"
     ends "signal_$signal" 1
     says "signal_$signal" "stopped by a signal"
-    grep -q '"kind":"end".*"ok":false' "$work/signal_$signal/metrics.jsonl" || fail "the run record has no end"
+    grep -q '"end":{.*"ok":false' "$work/signal_$signal/metrics.jsonl" || fail "the run record has no end"
     nothing_left "signal_$signal"
   done
 

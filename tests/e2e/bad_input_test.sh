@@ -136,7 +136,7 @@ gradients() {
   say "gradients that are not finite"
   local explodes='train_with training.epochs=1 optimizer.learning_rate=1e30 optimizer.algorithm=SGD optimizer.momentum='
   refused 1 'worker [01], step [0-9]*: the loss is' bash -c "$explodes consistency.on_non_finite=STOP_JOB"
-  grep -q '"kind":"end".*"ok":false.*step [0-9]' "$work/run/metrics.jsonl" || fail "the run record does not name the step"
+  grep -q '"end":{.*"ok":false.*step [0-9]' "$work/run/metrics.jsonl" || fail "the run record does not name the step"
   refused 0 'Report:' bash -c "$explodes consistency.on_non_finite=SKIP_STEP"
   local count
   count="$(last_value "$work/run" non_finite)"

@@ -25,14 +25,14 @@ wait_for 20 "training begins" has_step "$run" 50
 
 say "worker 2 joins"
 start worker-2 worker "${task[@]}" --task_index=2 --role=worker
-wait_for 20 "worker 2 is a member" grep -q '"kind":"plan".*"members":\[0,1,2\]' "$run/metrics.jsonl"
-grep '"kind":"plan"' "$run/metrics.jsonl"
-grep '"kind":"member"' "$run/metrics.jsonl" | grep '"task":"worker 2"' | finds '"event":"joined"' ||
+wait_for 20 "worker 2 is a member" grep -q '"plan":{.*"members":\[0,1,2\]' "$run/metrics.jsonl"
+grep '"plan":{' "$run/metrics.jsonl"
+grep '"member":{' "$run/metrics.jsonl" | grep '"task":"worker 2"' | finds '"event":"JOINED"' ||
   fail "the run record does not say that worker 2 joined"
 
 say "every task ends by itself"
 for name in worker-0 worker-1 worker-2 evaluator server-0 server-1 coordinator; do ends "$name" 0 60; done
-grep -q '"kind":"end".*"ok":true' "$run/metrics.jsonl" || fail "the run record has no good end"
+grep -q '"end":{.*"ok":true' "$run/metrics.jsonl" || fail "the run record has no good end"
 examples="$(last_value "$run" examples)"
 ((examples == 16 * 40000)) || fail "$examples examples were trained instead of 16 epochs of 40000"
 for index in 0 1; do

@@ -41,9 +41,9 @@ run() {
 
   start coordinator coordinator "${job[@]}" --listen="$address" --resume
   for name in coordinator "${tasks[@]}"; do ends "$name" 0 60; done
-  (($(grep -c '"kind":"start"' "$run/metrics.jsonl") == 1)) || fail "$mode: the run was begun anew"
-  grep -q '"kind":"end".*"ok":true' "$run/metrics.jsonl" || fail "$mode: the run record has no good end"
-  ! grep -q '"event":"evicted"' "$run/metrics.jsonl" || fail "$mode: a task was evicted"
+  (($(grep -c '"start":{' "$run/metrics.jsonl") == 1)) || fail "$mode: the run was begun anew"
+  grep -q '"end":{.*"ok":true' "$run/metrics.jsonl" || fail "$mode: the run record has no good end"
+  ! grep -q '"event":"EVICTED"' "$run/metrics.jsonl" || fail "$mode: a task was evicted"
   local examples
   examples="$(last_value "$run" examples)"
   ((examples == 512000)) || fail "$mode: $examples examples were trained instead of 512000"

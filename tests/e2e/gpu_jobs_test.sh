@@ -17,7 +17,7 @@ line 'resnet20 sync with one server, FP32, CPU", "batch": 4, "examples_per_s": [
 grep -q 'no data/mnist/train-images-idx3-ubyte' "$work/err" ||
   fail "it does not say what it left out: $(cat "$work/err")"
 # What is kept has the whole run's rate.
-rate="$(grep '"kind":"end"' "$work/jobs/busy/metrics.jsonl" | grep -o '"examples_per_second":[0-9.]*' | cut -d: -f2)"
+rate="$(grep '"end":{' "$work/jobs/busy/metrics.jsonl" | grep -o '"examples_per_second":[0-9.]*' | cut -d: -f2)"
 line "resnet20 sync with one server, .*\"examples_per_s\": $rate"
 
 python3 -B - "$root/bench/gpu" 2>"$work/err" <<'PYTHON' || fail "a missing nvidia-smi ends it: $(cat "$work/err")"

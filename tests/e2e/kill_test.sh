@@ -28,15 +28,15 @@ run() {
   wait_for 20 "$mode: the evaluator is started again" \
     grep -q '^evaluator 0 is started again (1 of at most 3 times)$' "$directory.out"
   wait_for 20 "$mode: worker 1 is evicted" \
-    has_line "$directory" '"kind":"member"' '"task":"worker 1"' '"event":"evicted"' '"reason":"no heartbeat for '
+    has_line "$directory" '"member":{' '"task":"worker 1"' '"event":"EVICTED"' '"reason":"no heartbeat for '
   wait "$job" || {
     cat "$directory.out" >&2
     fail "$mode: the job failed"
   }
-  ! has_line "$directory" '"task":"worker 0"' '"event":"evicted"' || fail "$mode: worker 0 was evicted too"
+  ! has_line "$directory" '"task":"worker 0"' '"event":"EVICTED"' || fail "$mode: worker 0 was evicted too"
   grep -q ' worker 1 evicted: no heartbeat for [0-9.]* s$' "$directory/logs/coordinator.log" ||
     fail "$mode: the coordinator's log does not say that worker 1 was evicted"
-  has_line "$directory" '"kind":"end"' '"ok":true' || fail "$mode: the record has no good end"
+  has_line "$directory" '"end":{' '"ok":true' || fail "$mode: the record has no good end"
   accuracy="$(grep '"final":true' "$directory/metrics.jsonl" | grep -o '"accuracy":[0-9.]*' | cut -d: -f2)"
   awk -v got="$accuracy" 'BEGIN { exit !(got >= 0.9) }' || fail "$mode: final accuracy $accuracy is under 0.9"
   audit_holds "$directory"

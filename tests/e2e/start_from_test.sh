@@ -32,7 +32,7 @@ train "$work/long" --set training.epochs=100000 &
 wait_for 60 "training begins" has_step "$work/long" 200
 "$rubato" stop "$work/long" --reason="enough for now" >/dev/null || fail "the job cannot be stopped"
 if wait $!; then fail "a stopped job has ended well"; fi
-grep -q '"kind":"end".*"ok":false.*enough for now' "$work/long/metrics.jsonl" || fail "the run record does not say why"
+grep -q '"end":{.*"ok":false.*enough for now' "$work/long/metrics.jsonl" || fail "the run record does not say why"
 train "$work/after" --set "training.start_from=$work/long/checkpoints/stopped" --set training.epochs=1 || {
   cat "$work/after.out" >&2
   fail "the job after the stop did not train"

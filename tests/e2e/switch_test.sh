@@ -19,11 +19,11 @@ train "$directory" --set consistency.mode=SYNC --set cluster.update_log=true --s
 job=$!
 wait_for 60 "training begins" has_step "$directory" 50
 "$rubato" switch "$directory" --to=async
-wait_for 60 "plan 2 is ASYNC" has_line "$directory" '"kind":"plan"' '"generation":2,' '"mode":"ASYNC"'
+wait_for 60 "plan 2 is ASYNC" has_line "$directory" '"plan":{' '"generation":2,' '"mode":"ASYNC"'
 wait_for 20 "status says ASYNC" status_says '^Plan 2: ASYNC from step [0-9]+ on'
 trains_on
 "$rubato" switch "$directory" --to=sync
-wait_for 60 "plan 3 is SYNC" has_line "$directory" '"kind":"plan"' '"generation":3,' '"mode":"SYNC"'
+wait_for 60 "plan 3 is SYNC" has_line "$directory" '"plan":{' '"generation":3,' '"mode":"SYNC"'
 wait_for 20 "status says SYNC" status_says '^Plan 3: SYNC from step [0-9]+ on'
 wait "$job" || {
   cat "$directory.out" >&2
@@ -31,7 +31,7 @@ wait "$job" || {
 }
 audit_holds "$directory"
 for generation in 2 3; do
-  line="$(grep '"kind":"plan"' "$directory/metrics.jsonl" | grep "\"generation\":$generation,")" ||
+  line="$(grep '"plan":{' "$directory/metrics.jsonl" | grep "\"generation\":$generation,")" ||
     fail "the run record has no line for plan $generation"
   say "$line"
   stall="$(grep -o '"stall_seconds":[-0-9.e]*' <<<"$line" | cut -d: -f2)"

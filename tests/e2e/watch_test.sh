@@ -21,9 +21,9 @@ doctor_names_it() {
 wait_for 6 "the doctor names the silent worker" doctor_names_it
 grep -A1 "worker 1" "$work/doctor.txt" | finds "process $stopped of" || fail "its process is not named"
 wait_for 6 "the silent worker is named" grep -q "worker 1 is silent for" "$work/watch.txt"
-grep -q '"event":"evicted"' "$directory/metrics.jsonl" && fail "it was named only after its lease"
+grep -q '"event":"EVICTED"' "$directory/metrics.jsonl" && fail "it was named only after its lease"
 wait_for 10 "the waits are named" grep -Eq "worker [02] waits for .*worker 1.*, for [0-9.]+ s" "$work/watch.txt"
-wait_for 20 "worker 1 is evicted" has_line "$directory" '"kind":"member"' '"task":"worker 1"' '"event":"evicted"'
+wait_for 20 "worker 1 is evicted" has_line "$directory" '"member":{' '"task":"worker 1"' '"event":"EVICTED"'
 "$rubato" status "$directory" | finds '^worker 1  *evicted' || fail "status does not show the eviction"
 kill -9 "$stopped"
 wait "$job" || {

@@ -56,7 +56,7 @@ nlohmann::json LastLine(const v1::JobConfig& config, const std::string& kind) {
   nlohmann::json last;
   for (std::string line; std::getline(lines, line);) {
     auto json = nlohmann::json::parse(line);
-    if (json["kind"] == kind) last = json;
+    if (json.contains(kind)) last = json[kind];
   }
   return last;
 }
@@ -253,8 +253,8 @@ double MeanLoss(const v1::JobConfig& config) {
   std::istringstream lines(*ReadFile(config.run_directory() + "/metrics.jsonl"));
   double sum = 0, examples = 0;
   for (std::string line; std::getline(lines, line);) {
-    const auto json = nlohmann::json::parse(line);
-    if (json["kind"] != "progress" || json["loss"].is_null()) continue;
+    const auto json = nlohmann::json::parse(line).value("progress", nlohmann::json::object());
+    if (!json.contains("loss")) continue;
     const double until = json["examples"];
     sum += json["loss"].get<double>() * (until - examples);
     examples = until;

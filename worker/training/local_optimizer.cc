@@ -64,11 +64,12 @@ absl::Status LocalOptimizer::Start(int index) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> LocalOptimizer::Update(int index, double epoch, int64_t step) {
+absl::StatusOr<bool> LocalOptimizer::Update(int index, const Place& place) {
   Tensor& tensor = tensors_[index];
   RUBATO_ASSIGN_OR_RETURN(const bool finite, IsFinite(tensor.gradient));
   if (!finite) return false;
-  const double learning_rate = config_.learning_rate() * ScheduleFactor(config_.schedule(), epoch, step);
+  const double learning_rate =
+      config_.learning_rate() * place.learning_rate_scale * ScheduleFactor(config_.schedule(), place.epoch, place.step);
   const UpdateRule rule = MakeUpdateRule(config_, learning_rate, ++tensor.updates, tensor.decays);
   RUBATO_RETURN_IF_ERROR(
       backend_->ApplyUpdate(rule, tensor.gradient, tensor.weights, tensor.slots[0], tensor.slots[1]));

@@ -20,7 +20,7 @@ namespace rubato::worker {
 // thread.
 //
 //   local->Start(tensor);                                      // Its weights for the step are there.
-//   for (...) { ...; local->Update(tensor, epoch, step); }     // After each batch's backward pass.
+//   for (...) { ...; local->Update(tensor, {...}); }           // After each batch's backward pass.
 //   local->WriteDelta(tensor);                                 // The gradient is now what to push.
 //
 // Everything is kept and computed on the device. The host learns whether gradients are finite, and what is to be pushed
@@ -36,9 +36,17 @@ class LocalOptimizer {
   // The tensor's weights and state are those that a step starts with.
   absl::Status Start(int tensor);
 
-  // Applies the gradient of one batch; epoch and step are its place in the learning rate's schedule. False: the
-  // gradient is not finite, and nothing has changed.
-  absl::StatusOr<bool> Update(int tensor, double epoch, int64_t step);
+  // What the learning rate of a batch depends on.
+  struct Place {
+    // Its place in the schedule.
+    double epoch = 0;
+    int64_t step = 0;
+    // The plan's factor: the servers apply it only to gradients.
+    double learning_rate_scale = 1;
+  };
+
+  // Applies the gradient of one batch. False: the gradient is not finite, and nothing has changed.
+  absl::StatusOr<bool> Update(int tensor, const Place& place);
 
   // The gradient becomes the weights at Start minus those now. Where that is not finite, Restore() follows: the servers
   // refuse what is pushed, and the optimizer's state is as good as before.

@@ -82,7 +82,7 @@ TEST_F(LocalOptimizerTest, UpdatesTheWeightsAndKeepsItsStateFromStepToStep) {
     std::vector<double> expected(start.begin(), start.end());
     for (int batch = 0; batch < 4; ++batch) {
       reference.Apply(RandomGradient(), &expected);
-      ASSERT_TRUE(*local->Update(0, 0, step));
+      ASSERT_TRUE(*local->Update(0, {.step = step}));
     }
     const Floats now = Weights();
     ASSERT_TRUE(local->WriteDelta(0).ok());
@@ -104,7 +104,7 @@ TEST_F(LocalOptimizerTest, FollowsTheScheduleInsideAStep) {
   double moved = 0;
   for (double epoch : {0.5, 1.5, 2.5}) {
     for (float& value : Gradient()) value = 1;
-    ASSERT_TRUE(*local->Update(0, epoch, 0));
+    ASSERT_TRUE(*local->Update(0, {.epoch = epoch}));
     moved += 0.1 * std::pow(0.5, std::floor(epoch));
   }
   ASSERT_TRUE(local->WriteDelta(0).ok());
@@ -117,7 +117,7 @@ TEST_F(LocalOptimizerTest, AGradientThatIsNotFiniteChangesNothing) {
   RandomGradient();
   Gradient().first[17] = std::numeric_limits<float>::quiet_NaN();
   const Floats before = Weights();
-  EXPECT_FALSE(*local->Update(0, 0, 0));
+  EXPECT_FALSE(*local->Update(0, {}));
   EXPECT_EQ(Floats(Weights()), before);
 }
 
@@ -127,7 +127,7 @@ TEST_F(LocalOptimizerTest, RestoresWeightsAndState) {
   const Floats gradient = RandomGradient();
   auto straight = Make();
   ASSERT_TRUE(straight->Start(0).ok());
-  ASSERT_TRUE(*straight->Update(0, 0, 0));
+  ASSERT_TRUE(*straight->Update(0, {}));
   const Floats expected = Weights();
 
   SetWeights(initial);
@@ -135,13 +135,13 @@ TEST_F(LocalOptimizerTest, RestoresWeightsAndState) {
   ASSERT_TRUE(local->Start(0).ok());
   for (int i = 0; i < 3; ++i) {
     RandomGradient();
-    ASSERT_TRUE(*local->Update(0, 0, 0));
+    ASSERT_TRUE(*local->Update(0, {}));
   }
   ASSERT_TRUE(local->Restore(0).ok());
   EXPECT_EQ(Floats(Weights()), initial);
   ASSERT_TRUE(local->Start(0).ok());
   std::copy(gradient.begin(), gradient.end(), Gradient().begin());
-  ASSERT_TRUE(*local->Update(0, 0, 0));
+  ASSERT_TRUE(*local->Update(0, {}));
   EXPECT_EQ(Floats(Weights()), expected);
 }
 
@@ -152,13 +152,13 @@ TEST_F(LocalOptimizerTest, WeightsThatOverflowLeaveNoTraceInTheState) {
   const Floats initial = Weights();
   ASSERT_TRUE(local->Start(0).ok());
   for (float& value : Gradient()) value = 1e30f;
-  ASSERT_TRUE(*local->Update(0, 0, 0));
+  ASSERT_TRUE(*local->Update(0, {}));
   ASSERT_TRUE(local->WriteDelta(0).ok());
   EXPECT_FALSE(std::isfinite(Gradient().first[0]));  // For the servers to refuse.
   EXPECT_EQ(Floats(Weights()), initial);
   ASSERT_TRUE(local->Start(0).ok());
   for (float& value : Gradient()) value = 0;
-  ASSERT_TRUE(*local->Update(0, 0, 1));
+  ASSERT_TRUE(*local->Update(0, {.step = 1}));
   EXPECT_EQ(Floats(Weights()), initial);
 }
 
@@ -169,12 +169,12 @@ TEST_F(LocalOptimizerTest, DecaysWeightsAsTheServersWould) {
   const Floats initial = Weights();
   ASSERT_TRUE(local->Start(0).ok());
   for (float& value : Gradient()) value = 0;
-  ASSERT_TRUE(*local->Update(0, 0, 0));
+  ASSERT_TRUE(*local->Update(0, {}));
   EXPECT_NEAR(Weights().first[0], initial[0] * 0.95, 1e-6);
   float* bias = backend_->HostPointer(model_->weight(1));
   bias[0] = 1;
   ASSERT_TRUE(local->Start(1).ok());
-  ASSERT_TRUE(*local->Update(1, 0, 0));
+  ASSERT_TRUE(*local->Update(1, {}));
   EXPECT_EQ(bias[0], 1);  // Biases are exempt.
 }
 
@@ -227,7 +227,7 @@ TEST_F(DeviceLocalOptimizerTest, ADeviceOfItsOwnGivesTheSameBitsAndCopiesNoTenso
     const auto update = [&](const Floats& gradient) {
       Set(model_->gradient(0), device_model_->gradient(0), gradient);
       const int64_t before = device_.bytes_;
-      EXPECT_EQ(*on_device->Update(0, 0, 0), *on_host->Update(0, 0, 0));
+      EXPECT_EQ(*on_device->Update(0, {}), *on_host->Update(0, {}));
       copied += device_.bytes_ - before;
     };
     for (bool restored : {false, true}) {

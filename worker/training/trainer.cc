@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/random.h"
 #include "common/status.h"
+#include "common/task.h"
 #include "worker/ps_client/not_finite.h"
 
 namespace rubato::worker {
@@ -349,7 +350,10 @@ absl::StatusOr<bool> Trainer::UpdateLayer(const LayerSpec& layer, const LocalBat
     {
       Timed timed(&progress_, kUpdate, layer.name);
       SlowedDown slowed(options_.clock, options_.slow_factor);
-      RUBATO_ASSIGN_OR_RETURN(finite, options_.local->Update(tensor, local.epoch, work.step.step));
+      RUBATO_ASSIGN_OR_RETURN(
+          finite, options_.local->Update(tensor, {.epoch = local.epoch,
+                                                  .step = work.step.step,
+                                                  .learning_rate_scale = LearningRateScale(work.step.plan)}));
       if (finite && local.last) RUBATO_RETURN_IF_ERROR(options_.local->WriteDelta(tensor));
     }
     if (finite) continue;

@@ -61,6 +61,29 @@ TEST_F(LocalSgdTrainerTest, FollowsTheLearningRateFromBatchToBatch) {
   for (int i = 0; i < 4; ++i) EXPECT_NEAR(Weights()[i], in_one_step[i], 1e-6);
 }
 
+TEST_F(LocalSgdTrainerTest, TheLocalOptimizerAppliesThePlansLearningRateScale) {
+  v1::WorkerProgress progress;
+  config_.mutable_optimizer()->set_learning_rate(0.125);
+  UseLocalSgd(3);
+  StreamSource slower(2, 3);
+  ASSERT_TRUE(Run(&slower, &progress).ok());
+  const std::vector<float> expected = Weights();
+
+  config_.mutable_optimizer()->set_learning_rate(0.5);
+  StartAfresh();
+  UseLocalSgd(3);
+  StreamSource unscaled(2, 3);
+  ASSERT_TRUE(Run(&unscaled, &progress).ok());
+  EXPECT_NE(Weights(), expected);
+
+  StartAfresh();
+  UseLocalSgd(3);
+  parameters_->learning_rate_scale_ = 0.25;
+  StreamSource scaled(2, 3);
+  ASSERT_TRUE(Run(&scaled, &progress).ok());
+  EXPECT_EQ(Weights(), expected);
+}
+
 TEST_F(LocalSgdTrainerTest, AMovedStepLeavesNoTrace) {
   config_.mutable_optimizer()->set_algorithm(v1::OptimizerConfig::MOMENTUM);
   config_.mutable_optimizer()->set_momentum(0.9);

@@ -1,15 +1,16 @@
 "use strict";
-// Fills the page's charts from the data in the element "data".
+// Fills the page from the data in the element "data".
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
-  const modes = data.modes.map((mode, index) => ({ ...mode, index }));
+  const modes = data.modes.map((mode, index) => ({ ...mode, name: mode.mode, index }));
   const host = (id) => document.getElementById(id);
   const number = (value, digits) => value.toLocaleString("en", { maximumFractionDigits: digits });
 
-  // Columns of a point: seconds, epochs, steps, loss, accuracy.
+  // Columns of a point: seconds, epochs, steps, loss; then the score of an evaluation, or the speed of progress.
   const AXES = [["time", "seconds", 0], ["epochs", "epochs", 1], ["steps", "steps", 2]];
   const LOSS = 3;
-  const ACCURACY = 4;
+  const SCORE = 4;
+  const SPEED = 4;
 
   function curves(kind, column, axis) {
     return modes.map((mode) => ({
@@ -38,13 +39,13 @@
     const shared = { xLabel: AXES[axis][1], marks: marks(axis) };
     const percent = (value, exact) => `${number(value * 100, exact ? 2 : 1)} %`;
     const plain = (value, exact) => number(value, exact ? 4 : 3);
-    Charts.lines(host("accuracy"), { ...shared, modes: curves("evaluations", ACCURACY, axis), yFormat: percent, dots: true,
-      level: data.target_accuracy > 0 ? data.target_accuracy : null, label: "Held-out accuracy" });
+    Charts.lines(host("score"), { ...shared, modes: curves("evaluations", SCORE, axis), yFormat: data.regression ? plain : percent, dots: true,
+      level: data.target_accuracy > 0 ? data.target_accuracy : null, label: scoreTitle });
     Charts.lines(host("heldout-loss"), { ...shared, modes: curves("evaluations", LOSS, axis), yFormat: plain, dots: true, level: null,
       label: "Held-out loss" });
     Charts.lines(host("loss"), { ...shared, modes: curves("progress", LOSS, axis), yFormat: plain, dots: false, level: null,
       label: "Training loss" });
-    Charts.lines(host("speed"), { ...shared, modes: curves("progress", 5, axis), yFormat: (value) => number(value, 0), dots: false, level: null,
+    Charts.lines(host("speed"), { ...shared, modes: curves("progress", SPEED, axis), yFormat: (value) => number(value, 0), dots: false, level: null,
       label: "Examples per second" });
   }
 
@@ -74,7 +75,7 @@
       name: mode.name,
       index: mode.index,
       mean: mode.mean[field],
-      values: mode.runs.map((run) => run.summary[field]).filter((value) => value !== null),
+      values: mode.runs.map((run) => run[field]).filter((value) => value !== null),
       missing,
     }));
     if (data.target_accuracy > 0) {
@@ -125,6 +126,24 @@
     Charts.stacks(host("time"), { rows, label: "Where the workers' time went" });
   }
 
+  const scoreTitle = data.regression ? "Held-out R²" : "Held-out accuracy";
+
+  function fillTables() {
+    document.title = `${data.job} – Rubato`;
+    host("job").textContent = data.job;
+    host("facts").textContent = Tables.facts(data);
+    host("generated").hidden = data.data !== "generated";
+    host("score-title").textContent = scoreTitle;
+    host("to-target-card").hidden = !(data.target_accuracy > 0);
+    host("config").hidden = data.config === "";
+    host("config").querySelector("pre").textContent = data.config;
+    Tables.bestCards(host("best"), data);
+    Tables.results(host("results"), data);
+    Tables.switches(host("switches"), data);
+    Tables.trouble(host("trouble"), data);
+  }
+
+  fillTables();
   legend("modes-legend", modes.map((mode) => [mode.name, Charts.color(mode.index)]));
   legend("time-legend", PARTS);
   axisToggle();

@@ -1,0 +1,131 @@
+"use strict";
+// The page's numbers and tables. What comes from the data becomes text, never markup.
+const Tables = (() => {
+  const { html, color } = Charts;
+  const percent = (value) => `${(value * 100).toFixed(2)} %`;
+  const fixed = (value) => value.toFixed(4);
+  const seconds = (value) => `${value.toFixed(1)} s`;
+  const milliseconds = (value) => `${(value * 1000).toFixed(1)} ms`;
+  const megabytes = (value) => `${(value * 1e-6).toFixed(1)} MB`;
+  const or = (value, format, missing) => (value === null ? missing : format(value));
+  const plural = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
+  // Accuracy, or what takes its place.
+  const score = (data) => (data.regression ? { name: "R²", field: "final_r2", format: fixed } : { name: "accuracy", field: "final_accuracy", format: percent });
+  const runName = (mode, run) => (mode.runs.length > 1 ? `${mode.mode}, seed ${run.seed}` : mode.mode);
+
+  function facts(data) {
+    const runs = data.modes.reduce((sum, mode) => sum + mode.runs.length, 0);
+    const { workers, servers, batch_size, train_examples } = data.start || {};
+    return [
+      ...(data.start ? [plural(workers, "worker"), plural(servers, "server"), `batches of ${batch_size}`, `${train_examples} training examples`] : []),
+      plural(runs, "run"),
+      ...(data.slowed ? [`slowed on purpose: ${data.slowed}`] : []),
+    ].join(" · ");
+  }
+
+  // The mode with the best mean of a number; undefined when no mode has it.
+  function best(data, field, better) {
+    const modes = data.modes.filter((mode) => mode.mean[field] !== null);
+    return modes.length === 0 ? undefined : modes.reduce((a, b) => (better(b.mean[field], a.mean[field]) ? b : a));
+  }
+
+  function bestCards(host, data) {
+    const card = (label, value, detail) => {
+      const element = html(host, "div", "card");
+      html(element, "div", "label", label);
+      html(element, "div", "value", value);
+      html(element, "div", "detail", detail);
+    };
+    const more = (a, b) => a > b;
+    const less = (a, b) => a < b;
+    const { name, field, format } = score(data);
+    if (data.target_accuracy > 0) {
+      const label = `Fastest to ${Number((data.target_accuracy * 100).toPrecision(4))} % accuracy`;
+      const fastest = best(data, "seconds_to_target", less);
+      if (fastest) card(label, seconds(fastest.mean.seconds_to_target), fastest.mode);
+      else card(label, "not reached", "by all runs of any mode");
+    }
+    const highest = best(data, field, more);
+    if (highest) card(`Highest final ${name}`, format(highest.mean[field]), highest.mode);
+    const quickest = best(data, "examples_per_second", more);
+    if (quickest) card("Highest throughput", `${quickest.mean.examples_per_second.toFixed(0)} examples/s`, quickest.mode);
+  }
+
+  // A table into `host`; a row's cells are texts, or functions that fill their cell.
+  function table(host, className, header, rows) {
+    const element = html(host, "table", className);
+    const head = html(html(element, "thead"), "tr");
+    for (const title of header) html(head, "th", "", title);
+    const body = html(element, "tbody");
+    for (const row of rows) {
+      const line = html(body, "tr", row.className);
+      for (const cell of row.cells) {
+        if (typeof cell === "function") cell(html(line, "td"));
+        else html(line, "td", "", cell);
+      }
+    }
+  }
+
+  function tag(run) {
+    const style = { held: "good", broken: "bad" }[run.audit] || "none";
+    return (cell) => html(cell, "span", `tag ${run.ok ? style : "bad"}`, run.ok ? run.audit : "failed");
+  }
+
+  function results(host, data) {
+    const target = data.target_accuracy > 0;
+    const { name, field, format } = score(data);
+    const numbers = (run) => [
+      or(run[field], format, "–"),
+      or(run.final_loss, fixed, "–"),
+      ...(target ? [or(run.seconds_to_target, seconds, "not reached")] : []),
+      run.examples_per_second.toFixed(0),
+      seconds(run.seconds),
+      run.staleness_mean.toFixed(2),
+      String(run.staleness_max),
+      `${(run.waiting_share * 100).toFixed(1)} %`,
+      megabytes(run.pushed_bytes),
+      megabytes(run.pulled_bytes),
+      tag(run),
+    ];
+    const rows = data.modes.flatMap((mode, index) => {
+      const named = (cell) => {
+        html(cell, "span", "swatch").style.background = color(index);
+        cell.append(mode.mode);
+      };
+      const seeds = mode.runs.length > 1 ? mode.runs : [];
+      return [{ cells: [named, ...numbers(mode.mean)] }, ...seeds.map((run) => ({ className: "seed", cells: [`seed ${run.seed}`, ...numbers(run)] }))];
+    });
+    table(host, "", ["mode", name, "loss", ...(target ? ["to target"] : []), "examples/s", "whole run", "staleness", "largest", "waiting", "pushed", "pulled", "audit"], rows);
+  }
+
+  // A card with a table of words, which stays hidden when there are no rows.
+  function words(card, header, rows) {
+    card.hidden = rows.length === 0;
+    table(card.querySelector(".scroll"), "words", header, rows.map((cells) => ({ cells })));
+  }
+
+  function switches(card, data) {
+    const rows = data.modes.flatMap((mode) => mode.runs.flatMap((run) => run.switches.map((change) => [
+      runName(mode, run), seconds(change.t), change.mode, String(change.first_step), change.reason,
+      milliseconds(change.round_trip_seconds), milliseconds(change.stall_seconds), milliseconds(change.slowest_step_seconds),
+    ])));
+    words(card, ["run", "at", "to", "first step", "asked for by", "round trip", "longest stall", "slowest worker's step"], rows);
+  }
+
+  function trouble(card, data) {
+    const reason = (text) => (cell) => {
+      cell.className = "reason";
+      cell.textContent = text;
+    };
+    const rows = data.modes.flatMap((mode) => [
+      ...mode.skipped.map((text) => [mode.mode, "", "skipped", reason(text)]),
+      ...mode.runs.flatMap((run) => [
+        ...run.evictions.map((line) => [runName(mode, run), seconds(line.t), `${line.task} evicted`, reason(line.reason)]),
+        ...(run.ok ? [] : [[runName(mode, run), seconds(run.seconds), "job failed", reason(run.error)]]),
+      ]),
+    ]);
+    words(card, ["run", "at", "event", "reason"], rows);
+  }
+
+  return { facts, bestCards, results, switches, trouble };
+})();
