@@ -53,9 +53,25 @@ int64_t LayerWorkspace(const WorkspaceRules& rules, const LayerSpec& layer, int6
       return AttentionWorkspaceBytes(
           rules, {.sequence = layer.output[0], .heads = heads, .head_width = layer.output[1] / heads}, batch);
     }
-    default:
+    case v1::LayerConfig::kLinear:
+    case v1::LayerConfig::kMaxPool2D:
+    case v1::LayerConfig::kAveragePool2D:
+    case v1::LayerConfig::kRelu:
+    case v1::LayerConfig::kTanh:
+    case v1::LayerConfig::kGelu:
+    case v1::LayerConfig::kDropout:
+    case v1::LayerConfig::kLayerNorm:
+    case v1::LayerConfig::kGroupNorm:
+    case v1::LayerConfig::kFlatten:
+    case v1::LayerConfig::kEmbedding:
+    case v1::LayerConfig::kGlobalAveragePool:
+    // Made of the others before a model is built.
+    case v1::LayerConfig::kTransformer:
+    case v1::LayerConfig::kResidual:
+    case v1::LayerConfig::KIND_NOT_SET:
       return 0;
   }
+  return 0;
 }
 
 // Adds what packing a tensor's gradient takes, of a device with memory of its own and of the host.
