@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <iostream>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,23 +19,21 @@
 #include "common/task_log.h"
 #include "common/transport/process_tuning.h"
 #include "kernels/backend_cuda.h"
+#include "worker/compute_task.h"
 #include "worker/evaluator_task.h"
 #include "worker/worker_task.h"
 
 namespace {
 
 // The exit status.
-template <typename Task>
-int RunTask(const std::string& health_listen, typename Task::Options options) {
-  rubato::Health* const health = options.health;
-  rubato::Logger* const log = options.log;
-  Task task(std::move(options));
+int RunTask(const std::string& health_listen, rubato::Health* health, rubato::Logger* log,
+            rubato::worker::ComputeTask* task) {
   bool asked = false;  // The watcher's thread alone uses it.
   rubato::StopWatcher watcher([&](absl::string_view signal) {
     if (std::exchange(asked, true)) {
-      task.Cancel(absl::AbortedError(absl::StrCat("stopped by ", signal)));
+      task->Cancel(absl::AbortedError(absl::StrCat("stopped by ", signal)));
     } else {
-      task.Drain();
+      task->Drain();
     }
   });
   const auto listener = rubato::HealthListener::Create(health_listen, health);
@@ -43,10 +42,10 @@ int RunTask(const std::string& health_listen, typename Task::Options options) {
     return absl::IsInvalidArgument(listener.status()) ? 2 : 1;
   }
   if (*listener != nullptr) log->Info(absl::StrCat("says whether it is healthy on port ", (*listener)->port()));
-  const absl::Status status = task.Run();
+  const absl::Status status = task->Run();
   if (status.ok()) return 0;
   log->Error(status.message());
-  return task.refused() ? 2 : 1;
+  return task->refused() ? 2 : 1;
 }
 
 // Those that can be used, from card 0 on.
@@ -105,13 +104,22 @@ int main(int argc, char** argv) {
   rubato::RealClock clock;
   rubato::Logger log = rubato::MakeTaskLogger(id, *config, &clock);
   rubato::Health health;
-  const rubato::worker::BackendMakers makers = {.cuda = rubato::CreateCudaBackend,
-                                                .count_cards = rubato::CountCudaDevices};
-  const auto abandon = [] { std::_Exit(1); };
+  rubato::worker::ComputeTask::Options options = {
+      .config = *std::move(config),
+      .task = id,
+      .coordinator = coordinator,
+      .slow_factor = slow_factor,
+      .metrics_listen = metrics_listen,
+      .health = &health,
+      .clock = &clock,
+      .log = &log,
+      .abandon = [] { std::_Exit(1); },
+      .makers = {.cuda = rubato::CreateCudaBackend, .count_cards = rubato::CountCudaDevices}};
+  std::unique_ptr<rubato::worker::ComputeTask> task;
   if (role == "evaluator") {
-    return RunTask<rubato::worker::EvaluatorTask>(
-        health_listen, {*config, id, coordinator, metrics_listen, &health, &clock, &log, abandon, makers});
+    task = std::make_unique<rubato::worker::EvaluatorTask>(std::move(options));
+  } else {
+    task = std::make_unique<rubato::worker::WorkerTask>(std::move(options));
   }
-  return RunTask<rubato::worker::WorkerTask>(
-      health_listen, {*config, id, coordinator, slow_factor, metrics_listen, &health, &clock, &log, abandon, makers});
+  return RunTask(health_listen, &health, &log, task.get());
 }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/proto_enum.h"
 #include "common/status.h"
 
 namespace rubato::worker {
@@ -16,9 +17,11 @@ MatrixPrecision PrecisionOf(v1::TrainingConfig::Precision precision) {
       return MatrixPrecision::kBf16;
     case v1::TrainingConfig::FP16:
       return MatrixPrecision::kFp16;
-    default:
-      return MatrixPrecision::kFloat32;
+    case v1::TrainingConfig::FP32:
+    case v1::TrainingConfig::PRECISION_UNSPECIFIED:
+      RUBATO_NO_VALUE_OF(v1::TrainingConfig_Precision_TrainingConfig_Precision) : break;
   }
+  return MatrixPrecision::kFloat32;
 }
 
 // training.cards of them, from training.device_index on. FailedPrecondition: there is none that can be used.

@@ -8,25 +8,12 @@
 #include "common/shared_memory/boot_id.h"
 #include "common/status.h"
 #include "common/task.h"
-#include "common/trace/flow_id.h"
-#include "worker/ps_client/arrived_weights.h"
 #include "worker/ps_client/not_finite.h"
 
 namespace rubato::worker {
 namespace {
 
 constexpr size_t kStalenessBuckets = 64;
-constexpr absl::Duration kRetryInterval = absl::Milliseconds(100);
-// A server answers every request within its patience, if only with WAITING; one that is silent for longer is gone.
-constexpr absl::Duration kSilence = absl::Seconds(20);
-constexpr absl::Duration kConnectTimeout = absl::Seconds(2);
-constexpr absl::Duration kMaintenancePeriod = absl::Milliseconds(50);
-// Of address space, to map a server's memory.
-constexpr size_t kServerMemoryMax = size_t{1} << 46;
-
-constexpr TraceKind kPushAndPull = {"exchange", "push and pull", {"step", "sent_bytes", "received_bytes"}};
-constexpr TraceKind kPull = {"exchange", "pull", {"step", "sent_bytes", "received_bytes"}};
-constexpr TraceKind kStore = {"store", "store", {"step"}};
 
 Batching BatchesOf(const PsClient::Options& options) {
   const std::string host = options.arena == nullptr ? "" : ReadBootId().value_or("");
@@ -37,47 +24,54 @@ Batching BatchesOf(const PsClient::Options& options) {
       });
 }
 
+ServerConnections::Options ConnectionOptions(const PsClient::Options& options) {
+  return {.task = options.task,
+          .servers = {options.job.servers().begin(), options.job.servers().end()},
+          .per_server = options.connections_per_server,
+          .arena = options.arena,
+          .reconnect_timeout = options.reconnect_timeout,
+          .clock = options.clock,
+          .log = options.log};
+}
+
+// By batch.
+std::vector<ExchangeTrace::BatchName> NamesOf(const PsClient::Options& options, const Batching& batching) {
+  std::vector<ExchangeTrace::BatchName> names;
+  for (size_t batch = 0; batch < batching.batches.size(); ++batch) {
+    const v1::ServerInfo& server = options.job.servers(static_cast<int>(batching.batches[batch].server));
+    const std::vector<int>& tensors = batching.tensors_of_batch[batch];
+    std::string range = options.tensors[tensors.front()];
+    if (tensors.size() > 1) absl::StrAppend(&range, " to ", options.tensors[tensors.back()]);
+    names.push_back({.server = TaskName(server.task()), .tensors = std::move(range)});
+  }
+  return names;
+}
+
 }  // namespace
 
 PsClient::PsClient(Options options)
     : options_(std::move(options)),
       batching_(BatchesOf(options_)),
       machine_(static_cast<int>(batching_.batches.size()), this),
-      links_(options_.job.servers_size() * options_.connections_per_server),
       versions_(options_.job.chunks_size(), 0),
       missing_tensors_(batching_.batches.size(), 0),
       storing_(batching_.batches.size(), false),
-      ways_(batching_.batches.size()),
-      batch_names_(batching_.batches.size()),
-      examples_(batching_.batches.size(), 0) {
-  for (size_t link = 0; link < links_.size(); ++link) {
-    const v1::ServerInfo& server = options_.job.servers(static_cast<int>(link) / options_.connections_per_server);
-    links_[link].name = TaskName(server.task());
-    links_[link].address = server.address();
-    links_[link].shared_address = server.shared_memory();
-    links_[link].down_since = options_.clock->Now();
-  }
-  // A server's batches take its streams in turn.
+      trace_(options_.trace, options_.task, NamesOf(options_, batching_)),
+      examples_(batching_.batches.size(), 0),
+      connections_(ConnectionOptions(options_), this) {
+  // A server's batches take its connections in turn.
   std::vector<int> batches_of_server(options_.job.servers_size(), 0);
   for (const ChunkBatch& batch : batching_.batches) {
     const int turn = batches_of_server[batch.server]++ % options_.connections_per_server;
-    link_of_batch_.push_back(static_cast<int>(batch.server) * options_.connections_per_server + turn);
+    connection_of_batch_.push_back(connections_.IndexOf(batch.server, turn));
   }
   counters_.staleness.assign(kStalenessBuckets, 0);
-  maintenance_ = std::thread([this] { Maintain(); });
+  connections_.Start();
 }
 
 PsClient::~PsClient() {
-  std::vector<Link> links;
-  {
-    MutexLock lock(mu_);
-    stop_ = true;
-    links.swap(links_);
-  }
-  maintain_.NotifyAll();
-  maintenance_.join();
-  // Clients wait for their callbacks when they end, so this is done without the lock.
-  for (Link& link : links) link.client.reset();
+  MutexLock lock(mu_);
+  stop_ = true;
 }
 
 void PsClient::Start(const v1::Plan& plan) {
@@ -104,9 +98,9 @@ ByteSpan PsClient::EncodedGradient(uint32_t chunk) const {
   return options_.packer->Message(chunk);
 }
 
-void PsClient::AddGradients(const ChunkBatch& batch, const Link& link, v1::ExchangeRequest* header,
+void PsClient::AddGradients(const ChunkBatch& batch, const SharedMemoryLink* memory, v1::ExchangeRequest* header,
                             std::vector<grpc::Slice>* payload) {
-  bool shared = link.shared != nullptr;
+  bool shared = memory != nullptr;
   for (size_t i = 0; shared && i < batch.chunks.size(); ++i) {
     const ByteSpan gradient = EncodedGradient(batch.chunks[i]);
     const std::optional<uint64_t> offset = options_.arena->region().OffsetOf(gradient.data(), gradient.size());
@@ -125,17 +119,21 @@ void PsClient::AddGradients(const ChunkBatch& batch, const Link& link, v1::Excha
 }
 
 void PsClient::Send(const StepMachine::Request& request) {
+  // What the next forward needs first overtakes what it needs later. Sent again when there is a connection.
+  connections_.Send(connection_of_batch_[request.batch], request.batch,
+                    [&](const SharedMemoryLink* memory)
+                        ABSL_NO_THREAD_SAFETY_ANALYSIS { return MakeRequest(request, memory); });
+}
+
+grpc::ByteBuffer PsClient::MakeRequest(const StepMachine::Request& request, const SharedMemoryLink* memory) {
   const ChunkBatch& batch = batching_.batches[request.batch];
-  if (links_.empty()) return;  // The client is ending.
-  Link& link = links_[link_of_batch_[request.batch]];
-  if (link.client == nullptr) return;  // Sent again when there is a connection.
   v1::ExchangeRequest header;
   header.set_request_id(request.id);
   *header.mutable_task() = options_.task;
   header.set_job_fingerprint(options_.job.fingerprint());
   header.set_generation(request.generation);
   header.set_partition(batch.partition);
-  if (link.shared != nullptr) header.set_shared_session(link.shared->session());
+  if (memory != nullptr) header.set_shared_session(memory->session());
   std::vector<grpc::Slice> payload;
   if (request.kind == StepMachine::Kind::kPull) {
     header.mutable_pull()->set_step(request.step);
@@ -154,85 +152,96 @@ void PsClient::Send(const StepMachine::Request& request) {
       update->set_codec(CodecOf(chunk));
       update->set_encoded_bytes(EncodedGradient(chunk).size());
     }
-    if (examples_[request.batch] != 0) AddGradients(batch, link, &header, &payload);
+    if (examples_[request.batch] != 0) AddGradients(batch, memory, &header, &payload);
   }
-  const absl::Time now = options_.clock->Now();
-  Way& way = ways_[request.batch];
-  if (way.begun == absl::InfinitePast()) way.begun = now;
-  if (request.kind != StepMachine::Kind::kPull) way.pushed_step = request.step;
-  if (link.heard_at == absl::InfinitePast()) link.heard_at = now;
-  // What the next forward needs first overtakes what it needs later.
-  link.client->Send(EncodeRequest(header, std::move(payload)), request.batch);
+  trace_.OnSend(request.batch, request.kind == StepMachine::Kind::kPull ? -1 : request.step, options_.clock->Now());
+  return EncodeRequest(header, std::move(payload));
 }
 
-void PsClient::OnMessage(int index, const Connection* connection, grpc::ByteBuffer message) {
-  const absl::Time begin = options_.clock->Now();
-  absl::StatusOr<DecodedReply> decoded = DecodeReply(message);
+void PsClient::OnMessage(int connection, grpc::ByteBuffer message, const SharedRegion* memory) {
+  const absl::Time arrived = options_.clock->Now();
+  const absl::StatusOr<DecodedReply> reply = DecodeReply(message);
   int batch = -1;
   std::vector<ArrivedWeights> weights;
   {
     MutexLock lock(mu_);
-    if (stop_ || links_[index].connection.get() != connection) return;
-    Link& link = links_[index];
-    link.heard_at = begin;
-    if (!decoded.ok()) return Fail(Annotate(decoded.status(), absl::StrCat("answer of ", link.name)));
-    batch = machine_.BatchOf(decoded->header.request_id());
-    if (batch < 0 || link_of_batch_[batch] != index || storing_[batch]) return;
-    if (decoded->header.outcome() != v1::ExchangeReply::OK) return TakeReply(batch, decoded->header);
-    // The server's memory stays mapped until this call has returned: see Link.
-    const SharedRegion* region = link.shared == nullptr ? nullptr : &link.shared->peer();
-    absl::StatusOr<std::vector<ArrivedWeights>> found =
-        FindWeights(options_.job, batching_.batches[batch], *decoded, region);
-    if (!found.ok()) return Fail(Annotate(found.status(), absl::StrCat("answer of ", link.name)));
-    weights = *std::move(found);
-    storing_[batch] = true;  // Nobody asks for this batch again meanwhile.
+    batch = BeginStore(connection, reply, memory, &weights);
   }
-  int64_t bytes = 0;
-  absl::Status status;
-  for (size_t i = 0; i < weights.size() && status.ok(); ++i) {
-    const v1::ChunkPlacement& placement = options_.job.chunks(batching_.batches[batch].chunks[i]);
-    status = Unpack(weights[i], placement.length(), options_.memory->Weights(placement.tensor(), placement.offset()));
-    bytes += static_cast<int64_t>(weights[i].bytes);
-  }
+  if (batch < 0) return;
+  const absl::Status status = Store(batch, weights);
   MutexLock lock(mu_);
   storing_[batch] = false;
   if (stop_) return;
-  if (!status.ok()) return Fail(Annotate(status, absl::StrCat("answer of ", links_[index].name)));
+  if (!status.ok()) return Fail(Annotate(status, absl::StrCat("answer of ", connections_.name(connection))));
+  int64_t bytes = 0;
+  for (const ArrivedWeights& entry : weights) bytes += static_cast<int64_t>(entry.bytes);
   counters_.received_bytes += bytes;
-  if (options_.trace != nullptr && options_.trace->enabled()) Trace(batch, bytes, begin);
-  ways_[batch] = {};
-  TakeReply(batch, decoded->header);
+  if (trace_.enabled()) Trace(batch, bytes, arrived);
+  trace_.OnEnd(batch);
+  TakeReply(batch, reply->header);
 }
 
-std::pair<TraceTrack, TraceText> PsClient::BatchNames(int batch) {
-  auto& names = batch_names_[batch];
-  if (names.first.number != 0) return names;
-  const std::vector<int>& tensors = batching_.tensors_of_batch[batch];
-  std::string range = options_.tensors[tensors.front()];
-  if (tensors.size() > 1) absl::StrAppend(&range, " to ", options_.tensors[tensors.back()]);
-  const std::string track = absl::StrCat("batch ", batch, " (", links_[link_of_batch_[batch]].name, ")");
-  return names = {options_.trace->Track(track), options_.trace->Text(range)};
+int PsClient::BeginStore(int connection, const absl::StatusOr<DecodedReply>& reply, const SharedRegion* memory,
+                         std::vector<ArrivedWeights>* weights) {
+  if (stop_) return -1;
+  const auto fail = [&](const absl::Status& status) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    Fail(Annotate(status, absl::StrCat("answer of ", connections_.name(connection))));
+    return -1;
+  };
+  if (!reply.ok()) return fail(reply.status());
+  const int batch = machine_.BatchOf(reply->header.request_id());
+  if (batch < 0 || connection_of_batch_[batch] != connection || storing_[batch]) return -1;
+  if (reply->header.outcome() != v1::ExchangeReply::OK) {
+    TakeReply(batch, reply->header);
+    return -1;
+  }
+  absl::StatusOr<std::vector<ArrivedWeights>> found =
+      FindWeights(options_.job, batching_.batches[batch], *reply, memory);
+  if (!found.ok()) return fail(found.status());
+  *weights = *std::move(found);
+  storing_[batch] = true;
+  return batch;
 }
 
-void PsClient::Trace(int batch, int64_t received_bytes, absl::Time begin) {
-  const absl::Time now = options_.clock->Now();
-  const auto [track, tensors] = BatchNames(batch);
-  const Way& way = ways_[batch];
-  const bool pushed = way.pushed_step >= 0;
-  int64_t sent_bytes = 0;
-  if (pushed && examples_[batch] != 0) {
-    for (uint32_t chunk : batching_.batches[batch].chunks)
-      sent_bytes += static_cast<int64_t>(EncodedGradient(chunk).size());
+absl::Status PsClient::Store(int batch, const std::vector<ArrivedWeights>& weights) {
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const v1::ChunkPlacement& placement = options_.job.chunks(batching_.batches[batch].chunks[i]);
+    float* const place = options_.memory->Weights(placement.tensor(), placement.offset());
+    RUBATO_RETURN_IF_ERROR(Unpack(weights[i], placement.length(), place));
   }
-  const int64_t step = machine_.step();
-  options_.trace->Span(pushed ? kPushAndPull : kPull, {track, tensors, way.begun, now},
-                       {step, sent_bytes, received_bytes});
-  options_.trace->Span(kStore, {track, tensors, begin, now}, {step});
-  if (!pushed) return;
-  for (uint32_t chunk : batching_.batches[batch].chunks) {
-    const uint64_t id = PushFlowId(options_.task, way.pushed_step, chunk);
-    options_.trace->Flow(kPushFlow, {.track = track, .id = id, .begins = true, .at = way.begun});
+  return absl::OkStatus();
+}
+
+void PsClient::OnConnected(int connection) {
+  MutexLock lock(mu_);
+  if (stop_) return;
+  for (size_t batch = 0; batch < connection_of_batch_.size(); ++batch) {
+    if (connection_of_batch_[batch] == connection && !storing_[batch]) machine_.Resend(static_cast<int>(batch));
   }
+}
+
+void PsClient::OnUnreachable(absl::Status status) {
+  MutexLock lock(mu_);
+  Fail(std::move(status));
+}
+
+std::vector<bool> PsClient::AwaitsAnswer() {
+  std::vector<bool> awaits(options_.job.servers_size() * options_.connections_per_server, false);
+  MutexLock lock(mu_);
+  for (size_t batch = 0; batch < connection_of_batch_.size(); ++batch) {
+    if (machine_.HasOpen(static_cast<int>(batch))) awaits[connection_of_batch_[batch]] = true;
+  }
+  return awaits;
+}
+
+void PsClient::Trace(int batch, int64_t received_bytes, absl::Time arrived) {
+  const std::vector<uint32_t>& chunks = batching_.batches[batch].chunks;
+  ExchangeTrace::Stored stored = {
+      .arrived = arrived, .stored = options_.clock->Now(), .step = machine_.step(), .received_bytes = received_bytes};
+  if (examples_[batch] != 0) {
+    for (uint32_t chunk : chunks) stored.sent_bytes += static_cast<int64_t>(EncodedGradient(chunk).size());
+  }
+  trace_.Record(batch, chunks, stored);
 }
 
 void PsClient::TakeReply(int batch, const v1::ExchangeReply& reply) {
@@ -256,27 +265,16 @@ void PsClient::TakeReply(int batch, const v1::ExchangeReply& reply) {
     }
   }
   if (reply.outcome() == v1::ExchangeReply::WAITING) {
-    counters_.waiting_for =
-        absl::StrCat("step ", machine_.step(), " ", reply.message(), " (", links_[link_of_batch_[batch]].name, ")");
+    counters_.waiting_for = absl::StrCat("step ", machine_.step(), " ", reply.message(), " (", ServerOf(batch), ")");
   }
   if (absl::Status status = machine_.OnReply(reply.request_id(), reply); !status.ok()) {
-    return Fail(Annotate(status, links_[link_of_batch_[batch]].name));
+    return Fail(Annotate(status, ServerOf(batch)));
   }
   WakeTrainer();
 }
 
 void PsClient::WakeTrainer() {
   if (awaited_ != nullptr && (*awaited_)()) changed_.NotifyAll();
-}
-
-void PsClient::OnDisconnected(int index, const Connection* connection, absl::Status status) {
-  MutexLock lock(mu_);
-  if (stop_ || links_[index].connection.get() != connection) return;
-  Link& link = links_[index];
-  options_.log->Warning(absl::StrCat("connection to ", link.name, " at ", link.address, " broke: ", status.message(),
-                                     "; connecting again"));
-  link.connection = nullptr;  // Maintain() ends the client, which must not be done from its own callback.
-  maintain_.NotifyAll();
 }
 
 void PsClient::Fail(absl::Status status) {
@@ -287,96 +285,6 @@ void PsClient::Fail(absl::Status status) {
 void PsClient::Cancel(absl::Status status) {
   MutexLock lock(mu_);
   Fail(std::move(status));
-}
-
-void PsClient::Maintain() {
-  for (;;) {
-    std::vector<int> broken;
-    {
-      MutexLock lock(mu_);
-      if (stop_) return;
-      const absl::Time now = options_.clock->Now();
-      std::vector<bool> open(links_.size(), false);
-      for (size_t b = 0; b < link_of_batch_.size(); ++b) {
-        if (machine_.HasOpen(static_cast<int>(b))) open[link_of_batch_[b]] = true;
-      }
-      for (size_t index = 0; index < links_.size(); ++index) {
-        Link& link = links_[index];
-        if (!open[index]) link.heard_at = now;
-        const bool silent = link.client != nullptr && now - link.heard_at > kSilence;
-        if ((link.connection == nullptr || silent) && now >= link.retry_at) broken.push_back(static_cast<int>(index));
-      }
-      if (broken.empty()) maintain_.WaitFor(mu_, kMaintenancePeriod);
-    }
-    for (int link : broken) Reconnect(link);
-  }
-}
-
-std::unique_ptr<SharedMemoryLink> PsClient::ConnectMemory(const v1::SharedMemoryAddress& address,
-                                                          const std::string& name) {
-  if (options_.arena == nullptr || address.socket().empty()) return nullptr;
-  absl::StatusOr<std::unique_ptr<SharedMemoryLink>> link = SharedMemoryLink::Connect(
-      address, options_.task, options_.arena->shared_region(), kServerMemoryMax, kConnectTimeout);
-  if (link.ok()) return *std::move(link);
-  // FailedPrecondition: it is on another host.
-  if (!absl::IsFailedPrecondition(link.status())) {
-    options_.log->Info(absl::StrCat("tensors to and from ", name, " go over TCP: ", link.status().message()));
-  }
-  return nullptr;
-}
-
-void PsClient::Reconnect(int index) {
-  // Ended in reverse order: a client's callbacks use the two others.
-  std::unique_ptr<SharedMemoryLink> old_shared;
-  std::unique_ptr<Connection> old_connection;
-  std::unique_ptr<ExchangeClient> old;
-  std::string address, name;
-  v1::SharedMemoryAddress shared_address;
-  {
-    MutexLock lock(mu_);
-    if (stop_) return;
-    Link& link = links_[index];
-    old = std::move(link.client);
-    old_connection = std::move(link.connection);
-    old_shared = std::move(link.shared);
-    address = link.address;
-    name = link.name;
-    shared_address = link.shared_address;
-    if (old != nullptr) link.down_since = options_.clock->Now();
-  }
-  old.reset();  // Waits for its callbacks, hence without the lock.
-  old_shared.reset();
-  std::unique_ptr<SharedMemoryLink> shared;
-  auto connection = std::make_unique<Connection>(this, index);
-  ExchangeClient::Options options;
-  options.address = address;
-  options.connect_timeout = kConnectTimeout;
-  absl::StatusOr<std::unique_ptr<ExchangeClient>> client = ExchangeClient::Create(options, connection.get());
-  if (client.ok()) shared = ConnectMemory(shared_address, name);
-
-  MutexLock lock(mu_);
-  if (stop_) return;
-  const absl::Time now = options_.clock->Now();
-  Link& link = links_[index];
-  // A stream that broke before it is the link's is nobody's to be told of.
-  absl::Status status = client.status();
-  if (client.ok() && !(*client)->connected())
-    status = absl::UnavailableError("the stream broke as soon as it was open");
-  if (!status.ok()) {
-    link.retry_at = now + kRetryInterval;
-    if (now - link.down_since > options_.reconnect_timeout) {
-      Fail(absl::UnavailableError(absl::StrCat(name, " at ", address, " cannot be reached since ",
-                                               absl::FormatDuration(now - link.down_since), ": ", status.message())));
-    }
-    return;
-  }
-  link.connection = std::move(connection);
-  link.shared = std::move(shared);
-  link.client = *std::move(client);
-  link.heard_at = now;
-  for (size_t b = 0; b < link_of_batch_.size(); ++b) {
-    if (link_of_batch_[b] == index && !storing_[b]) machine_.Resend(static_cast<int>(b));
-  }
 }
 
 absl::Status PsClient::AwaitLocked(const std::function<bool()>& done) {
@@ -482,12 +390,6 @@ PsClient::Counters PsClient::counters() {
   Counters counters = counters_;
   counters.waiting = std::max(options_.clock->Now() - waits_since_, absl::ZeroDuration());
   return counters;
-}
-
-bool PsClient::uses_shared_memory() {
-  MutexLock lock(mu_);
-  return std::all_of(links_.begin(), links_.end(),
-                     [](const Link& link) { return link.client == nullptr || link.shared != nullptr; });
 }
 
 }  // namespace rubato::worker

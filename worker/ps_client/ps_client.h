@@ -5,11 +5,11 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/byte_span.h"
@@ -18,13 +18,16 @@
 #include "common/mutex.h"
 #include "common/shared_memory/arena.h"
 #include "common/shared_memory/link.h"
+#include "common/shared_memory/region.h"
 #include "common/trace/trace_recorder.h"
-#include "common/transport/exchange_client.h"
 #include "common/wire/exchange_codec.h"
 #include "proto/coordinator.pb.h"
+#include "worker/ps_client/arrived_weights.h"
 #include "worker/ps_client/batching.h"
+#include "worker/ps_client/exchange_trace.h"
 #include "worker/ps_client/gradient_packer.h"
 #include "worker/ps_client/parameters.h"
+#include "worker/ps_client/server_connections.h"
 #include "worker/ps_client/step_machine.h"
 
 namespace rubato::worker {
@@ -33,7 +36,7 @@ namespace rubato::worker {
 // broken connections and changes of plan. Used by one trainer thread; Cancel and the counters by any.
 //
 //   client->Start(plan);    // then as in Parameters
-class PsClient : public Parameters, private StepMachine::Sink {
+class PsClient : public Parameters, private StepMachine::Sink, private ServerConnections::Handler {
  public:
   // Where tensors live. Called from the client's threads; must outlive it.
   class TensorMemory {
@@ -108,44 +111,14 @@ class PsClient : public Parameters, private StepMachine::Sink {
 
   Counters counters();
   // Whether all servers that are connected are reached through shared memory.
-  bool uses_shared_memory();
+  bool uses_shared_memory() { return connections_.all_share_memory(); }
 
  private:
-  // One connection to a server; a new one takes its place when it breaks.
-  class Connection : public ExchangeClient::Handler {
-   public:
-    Connection(PsClient* client, int link) : client_(client), link_(link) {}
-    void OnMessage(grpc::ByteBuffer message) override { client_->OnMessage(link_, this, std::move(message)); }
-    void OnDisconnected(absl::Status status) override { client_->OnDisconnected(link_, this, std::move(status)); }
-
-   private:
-    PsClient* const client_;
-    const int link_;
-  };
-  struct Link {
-    std::string name;
-    std::string address;
-    v1::SharedMemoryAddress shared_address;
-    std::unique_ptr<Connection> connection;
-    // Null: tensors travel in the messages. Outlives `client`, whose thread reads the server's memory.
-    std::unique_ptr<SharedMemoryLink> shared;
-    std::unique_ptr<ExchangeClient> client;  // Null while there is no connection.
-    absl::Time down_since = absl::InfinitePast();
-    absl::Time retry_at = absl::InfinitePast();
-    absl::Time heard_at = absl::InfinitePast();
-  };
-
-  // A batch's way to the server and back, repetitions included.
-  struct Way {
-    // When its first request was sent; InfinitePast when nothing is on the way.
-    absl::Time begun = absl::InfinitePast();
-    // The step that was pushed; -1: none.
-    int64_t pushed_step = -1;
-  };
-
   void Send(const StepMachine::Request& request) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void OnMessage(int link, const Connection* connection, grpc::ByteBuffer message);
-  void OnDisconnected(int link, const Connection* connection, absl::Status status);
+  void OnMessage(int connection, grpc::ByteBuffer message, const SharedRegion* memory) override;
+  void OnConnected(int connection) override;
+  void OnUnreachable(absl::Status status) override;
+  std::vector<bool> AwaitsAnswer() override;
   const float* Gradient(uint32_t chunk) const;
   v1::Codec CodecOf(uint32_t chunk) const;
   // Packs the gradients of a batch whose push is due, for as often as it is sent: the messages are used by the
@@ -153,19 +126,22 @@ class PsClient : public Parameters, private StepMachine::Sink {
   void Pack(const ChunkBatch& batch, int64_t step);
   // A chunk's gradient as it is sent.
   ByteSpan EncodedGradient(uint32_t chunk) const;
-  void AddGradients(const ChunkBatch& batch, const Link& link, v1::ExchangeRequest* header,
+  // `memory` is shared with the batch's server, or null.
+  grpc::ByteBuffer MakeRequest(const StepMachine::Request& request, const SharedMemoryLink* memory)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void AddGradients(const ChunkBatch& batch, const SharedMemoryLink* memory, v1::ExchangeRequest* header,
                     std::vector<grpc::Slice>* payload) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The batch of an OK answer and its weights, which nobody asks for again until they are in place; -1: it is an old
+  // answer, or there is nothing to put in place.
+  int BeginStore(int connection, const absl::StatusOr<DecodedReply>& reply, const SharedRegion* memory,
+                 std::vector<ArrivedWeights>* weights) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Writes the weights to their place. The trainer does not use the tensors meanwhile.
+  absl::Status Store(int batch, const std::vector<ArrivedWeights>& weights);
   void TakeReply(int batch, const v1::ExchangeReply& reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Fail(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Reconnects what is broken, until the client ends.
-  void Maintain();
-  void Reconnect(int link);
-  // Records a batch's way, whose answer came at `begin` with weights of `received_bytes` and is in place now.
-  void Trace(int batch, int64_t received_bytes, absl::Time begin) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // For the trace: a batch's track, and its tensors' names.
-  std::pair<TraceTrack, TraceText> BatchNames(int batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // To the server's shared memory; null where tensors go over TCP.
-  std::unique_ptr<SharedMemoryLink> ConnectMemory(const v1::SharedMemoryAddress& address, const std::string& name);
+  // Records the exchange of a batch, whose answer came at `arrived` and is in place now.
+  void Trace(int batch, int64_t received_bytes, absl::Time arrived) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  const std::string& ServerOf(int batch) const { return connections_.name(connection_of_batch_[batch]); }
   // Wakes the trainer if what it waits for is there.
   void WakeTrainer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Waits until `done`; the trainer's only wait.
@@ -174,16 +150,13 @@ class PsClient : public Parameters, private StepMachine::Sink {
   const Options options_;
   const Batching batching_;
   // By batch.
-  std::vector<int> link_of_batch_;
+  std::vector<int> connection_of_batch_;
 
   Mutex mu_;
   CondVar changed_;
-  CondVar maintain_;
   // What the trainer waits for; null when it does not.
   const std::function<bool()>* awaited_ ABSL_GUARDED_BY(mu_) = nullptr;
   StepMachine machine_ ABSL_GUARDED_BY(mu_);
-  // connections_per_server for each server, in order of servers.
-  std::vector<Link> links_ ABSL_GUARDED_BY(mu_);
   absl::Status failed_ ABSL_GUARDED_BY(mu_);
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   // By chunk: the version of the weights that the model has.
@@ -192,10 +165,7 @@ class PsClient : public Parameters, private StepMachine::Sink {
   // place, outside the lock.
   std::vector<int> missing_tensors_ ABSL_GUARDED_BY(mu_);
   std::vector<bool> storing_ ABSL_GUARDED_BY(mu_);
-  // By batch: what is on its way.
-  std::vector<Way> ways_ ABSL_GUARDED_BY(mu_);
-  // By batch, once they have been traced.
-  std::vector<std::pair<TraceTrack, TraceText>> batch_names_ ABSL_GUARDED_BY(mu_);
+  ExchangeTrace trace_ ABSL_GUARDED_BY(mu_);
   // Since when the trainer waits; InfiniteFuture when it does not.
   absl::Time waits_since_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
   // Examples of its contribution to the current step.
@@ -204,7 +174,7 @@ class PsClient : public Parameters, private StepMachine::Sink {
   int64_t step_staleness_ ABSL_GUARDED_BY(mu_) = -1;
   absl::Duration step_wait_ ABSL_GUARDED_BY(mu_);
   Counters counters_ ABSL_GUARDED_BY(mu_);
-  std::thread maintenance_;  // Last: it uses everything above.
+  ServerConnections connections_;  // Last: its threads use everything above.
 };
 
 }  // namespace rubato::worker

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "common/proto_enum.h"
 
 namespace rubato::worker {
 
@@ -94,10 +95,14 @@ absl::Status StepMachine::OnReply(uint64_t id, const Reply& reply) {
       return absl::OkStatus();
     case Reply::NOT_A_MEMBER:
       return absl::AbortedError(reply.message());
-    default:
-      return absl::FailedPreconditionError(
-          absl::StrCat("step ", asked.step, ", generation ", asked.generation, ": ", reply.message()));
+    // LATE is for snapshots; with it, and with what a newer server says, there is no going on either.
+    case Reply::REFUSED:
+    case Reply::LATE:
+    case Reply::OUTCOME_UNSPECIFIED:
+      RUBATO_NO_VALUE_OF(v1::ExchangeReply_Outcome_ExchangeReply_Outcome) : break;
   }
+  return absl::FailedPreconditionError(
+      absl::StrCat("step ", asked.step, ", generation ", asked.generation, ": ", reply.message()));
 }
 
 void StepMachine::Resend(int batch) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/config/local_sgd.h"
+#include "common/proto_enum.h"
 #include "common/status.h"
 
 namespace rubato::worker {
@@ -62,8 +63,11 @@ void DynamicSource::OnGrant(const v1::ShardGrant& grant) {
     case v1::ShardGrant::DONE:
       done_ = true;
       break;
-    default:
-      none_at_ = options_.clock->Now();
+    case v1::ShardGrant::NONE_NOW:
+    // What a newer coordinator says: as if it had no shard now.
+    case v1::ShardGrant::RESULT_UNSPECIFIED:
+      RUBATO_NO_VALUE_OF(v1::ShardGrant_Result_ShardGrant_Result) : none_at_ = options_.clock->Now();
+      break;
   }
   granted_.NotifyAll();
 }

@@ -1,0 +1,156 @@
+#include "worker/compute_task.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/session/task_session.h"
+#include "common/status.h"
+#include "worker/data/open_dataset.h"
+#include "worker/ps_client/not_finite.h"
+
+namespace rubato::worker {
+namespace {
+
+constexpr absl::Duration kLeaveTimeout = absl::Seconds(1);
+
+}  // namespace
+
+absl::Status ComputeTask::Run() {
+  RUBATO_ASSIGN_OR_RETURN(ModelSpec spec, BuildModelSpec(options_.config.model()));
+  absl::StatusOr<std::shared_ptr<const Dataset>> dataset =
+      OpenDataset(options_.config, spec, evaluates() ? Split::kTest : Split::kTrain);
+  if (!dataset.ok()) {
+    refused_ = evaluates() && IsRefusal(dataset.status());
+    return dataset.status();
+  }
+  RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<TaskPage> page, OpenPage());
+  RUBATO_ASSIGN_OR_RETURN(session_, OpenSession(page.get(), **dataset));
+  const absl::Status status = JoinAndWork(spec, *std::move(dataset));
+  options_.health->SetServing(false);
+  Leave(status);
+  session_.reset();
+  return status;
+}
+
+absl::StatusOr<std::unique_ptr<TaskPage>> ComputeTask::OpenPage() {
+  TaskPage::Options options;
+  options.listen = options_.metrics_listen;
+  options.task = options_.task;
+  options.metrics = [this](MetricText* text) { AddMetrics(text); };
+  options.health = options_.health;
+  options.clock = options_.clock;
+  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<TaskPage> page, TaskPage::Create(std::move(options)));
+  if (page != nullptr) options_.log->Info(absl::StrCat("shows its metrics on port ", page->port()));
+  return page;
+}
+
+absl::StatusOr<std::unique_ptr<Session>> ComputeTask::OpenSession(const TaskPage* page, const Dataset& dataset) {
+  Session::Options options =
+      TaskSessionOptions(options_.config, options_.coordinator, options_.task, options_.clock, options_.log);
+  if (page != nullptr) options.registration.set_metrics_address(page->address());
+  if (!evaluates()) options.registration.set_train_examples(dataset.size());
+  options.heartbeat = [this] { return Heartbeat(); };
+  options.on_directive = [this](const v1::Directive& directive) { OnDirective(directive); };
+  options.on_lost = [this](absl::Status status) { Cancel(std::move(status)); };
+  return Session::Create(std::move(options));
+}
+
+absl::Status ComputeTask::JoinAndWork(const ModelSpec& spec, std::shared_ptr<const Dataset> dataset) {
+  StepWatchdog watchdog({.limit = absl::Seconds(options_.config.training().step_timeout_seconds()),
+                         .clock = options_.clock,
+                         .on_expired = [this](const std::string& what) { Abandon(what); }});
+  const absl::StatusOr<std::unique_ptr<WorkerModel>> model = WorkerModel::Create({.config = &options_.config,
+                                                                                  .spec = &spec,
+                                                                                  .evaluates = evaluates(),
+                                                                                  .sending_memory = SendingMemory(spec),
+                                                                                  .makers = options_.makers,
+                                                                                  .watchdog = &watchdog,
+                                                                                  .log = options_.log});
+  if (!model.ok()) {
+    refused_ = IsRefusal(model.status());
+    return model.status();
+  }
+  {
+    MutexLock lock(mu_);
+    joins_ = true;
+  }
+  session_->Start();
+  return Work({.spec = &spec, .dataset = std::move(dataset), .model = model->get(), .watchdog = &watchdog});
+}
+
+void ComputeTask::Leave(const absl::Status& status) {
+  v1::Leaving leaving;
+  leaving.set_error(std::string(status.message()));
+  if (IsNotFinite(status)) leaving.set_cause(v1::Leaving::NOT_FINITE);
+  {
+    MutexLock lock(mu_);
+    if (!joins_) return;
+    leaving.set_drained(status.ok() && drained_);
+  }
+  if (leaving.drained()) options_.log->Info("leaves the job, as it was asked to");
+  if (absl::Status left = session_->Leave(leaving, kLeaveTimeout); !left.ok()) {
+    options_.log->Warning(absl::StrCat("leaves without the coordinator's knowledge: ", left.message()));
+  }
+}
+
+void ComputeTask::Abandon(const std::string& what) {
+  options_.log->Error(absl::StrCat(what, "; gives up"));
+  // Otherwise the others would wait for the lease.
+  Leave(absl::DeadlineExceededError(what));
+  options_.abandon();
+}
+
+void ComputeTask::OnDirective(const v1::Directive& directive) {
+  MutexLock lock(mu_);
+  switch (directive.body_case()) {
+    case v1::Directive::kRegistered:
+      told_.waiting_for = directive.registered().waiting_for();
+      if (!told_.stop) options_.health->SetServing(true);
+      break;
+    case v1::Directive::kJob:
+      if (!told_.job.has_value()) told_.job = directive.job();
+      if (directive.job().has_plan()) told_.plan = directive.job().plan();
+      break;
+    case v1::Directive::kCommit:
+      told_.plan = directive.commit().plan();
+      break;
+    case v1::Directive::kStop:
+      StopLocked(directive.stop());
+      break;
+    case v1::Directive::kShardGrant:
+    case v1::Directive::kEvaluate:
+    case v1::Directive::kRecordTrace:
+      OnDirectiveLocked(directive);
+      break;
+    // For the servers, or the session's own.
+    case v1::Directive::kAnnounce:
+    case v1::Directive::kAbort:
+    case v1::Directive::kCheckpoint:
+    case v1::Directive::kClock:
+    case v1::Directive::BODY_NOT_SET:
+      break;
+  }
+  changed_.NotifyAll();
+}
+
+void ComputeTask::StopLocked(const v1::Stop& stop) {
+  told_.stop = true;
+  if (absl::Status end = HeedStop(stop, options_.config, options_.log); !end.ok()) told_.error = std::move(end);
+  OnStopLocked(told_.Why());
+}
+
+void ComputeTask::Drain() {
+  options_.log->Info("asked to stop: finishes what is at work");
+  MutexLock lock(mu_);
+  told_.drain = true;
+  OnDrainLocked();
+  changed_.NotifyAll();
+}
+
+void ComputeTask::Cancel(absl::Status why) {
+  MutexLock lock(mu_);
+  told_.stop = true;
+  told_.error = std::move(why);
+  OnStopLocked(told_.Why());
+  changed_.NotifyAll();
+}
+
+}  // namespace rubato::worker

@@ -1,0 +1,88 @@
+#include "worker/evaluator/evaluation.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/status.h"
+
+namespace rubato::worker {
+namespace {
+
+// For one snapshot; training may have to reach the step that was asked for.
+constexpr absl::Duration kPullTimeout = absl::Seconds(30);
+
+}  // namespace
+
+Evaluation::Evaluation(const Options& options)
+    : options_(options), puller_(options.job, options.task, options.config->cluster().message_bytes()) {}
+
+absl::Status Evaluation::Measure(const v1::Evaluate& evaluate, v1::EvaluationResult* result) {
+  const std::string name = absl::StrCat("evaluation ", evaluate.evaluation_id());
+  options_.watchdog->Begin(name);
+  RUBATO_ASSIGN_OR_RETURN(const SnapshotPuller::Snapshot snapshot, PullWeights(evaluate));
+  RSquared r2(options_.dataset->target_elements());
+  RUBATO_ASSIGN_OR_RETURN(const LossResult measured, EvaluateAll(name, &r2));
+  const int64_t examples = options_.dataset->size();
+  result->set_loss(measured.loss_sum / static_cast<double>(examples));
+  if (options_.dataset->label_kind() == LabelKind::kClasses) {
+    result->set_accuracy(measured.correct / static_cast<double>(examples));
+  } else if (const std::optional<double> value = r2.Value(measured.loss_sum); value.has_value()) {
+    result->set_r2(*value);
+  }
+  result->set_examples(examples);
+  result->set_step(snapshot.step);
+  result->set_version_min(snapshot.version_min);
+  result->set_version_max(snapshot.version_max);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SnapshotPuller::Snapshot> Evaluation::PullWeights(const v1::Evaluate& evaluate) {
+  Model* const model = options_.model->lead();
+  Backend* const backend = options_.model->backend();
+  absl::Status stored;
+  RUBATO_ASSIGN_OR_RETURN(
+      SnapshotPuller::Snapshot snapshot,
+      puller_.Pull(evaluate.at_step(), kPullTimeout, [&](int tensor, int64_t offset, const void* data, int64_t count) {
+        StepWatchdog::Watch watch(options_.watchdog, "weights to the device");
+        absl::Status status = backend->CopyToDevice(model->weight(tensor), offset, count, data);
+        // The message's memory goes when this returns.
+        if (status.ok()) status = backend->Synchronize();
+        if (stored.ok()) stored = status;
+      }));
+  RUBATO_RETURN_IF_ERROR(stored);
+  return snapshot;
+}
+
+absl::StatusOr<LossResult> Evaluation::EvaluateAll(const std::string& name, RSquared* r2) {
+  Model* const model = options_.model->lead();
+  const Dataset& dataset = *options_.dataset;
+  const int64_t batch = options_.config->evaluation().batch_size();
+  std::vector<int64_t> indices(batch);
+  std::vector<float> inputs(batch * dataset.input_elements());
+  std::vector<int32_t> classes(batch * dataset.labels_per_example());
+  std::vector<float> targets(batch * std::max<int64_t>(dataset.target_elements(), 1));
+  LossResult total;
+  for (int64_t begin = 0; begin < dataset.size(); begin += batch) {
+    const int64_t count = std::min(batch, dataset.size() - begin);
+    std::iota(indices.begin(), indices.begin() + count, begin);
+    RUBATO_RETURN_IF_ERROR(dataset.Read(indices.data(), count, inputs.data(), classes.data(), targets.data()));
+    options_.watchdog->Begin(absl::StrCat("a batch of ", name));
+    StepWatchdog::Watch watch(options_.watchdog, "forward pass");
+    if (dataset.label_kind() == LabelKind::kClasses) {
+      RUBATO_RETURN_IF_ERROR(model->SetInputs(inputs.data(), classes.data(), count));
+    } else {
+      RUBATO_RETURN_IF_ERROR(model->SetInputs(inputs.data(), targets.data(), count));
+      r2->AddLabels(targets.data(), count);
+    }
+    RUBATO_ASSIGN_OR_RETURN(const LossResult measured, model->EvaluateBatch());
+    total.loss_sum += measured.loss_sum;
+    total.correct += measured.correct;
+  }
+  return total;
+}
+
+}  // namespace rubato::worker

@@ -1,0 +1,48 @@
+#ifndef RUBATO_WORKER_EVALUATOR_EVALUATION_H_
+#define RUBATO_WORKER_EVALUATOR_EVALUATION_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "proto/coordinator.pb.h"
+#include "proto/job_config.pb.h"
+#include "worker/data/dataset.h"
+#include "worker/device/step_watchdog.h"
+#include "worker/device/worker_model.h"
+#include "worker/evaluator/r_squared.h"
+#include "worker/evaluator/snapshot_puller.h"
+
+namespace rubato::worker {
+
+// Measures a job's weights, as they are on its servers, on the test set. On the thread of the model.
+class Evaluation {
+ public:
+  struct Options {
+    // Pointers outlive it.
+    const v1::JobConfig* config = nullptr;
+    v1::JobDescription job;
+    v1::TaskId task;
+    const Dataset* dataset = nullptr;
+    WorkerModel* model = nullptr;
+    StepWatchdog* watchdog = nullptr;
+  };
+
+  explicit Evaluation(const Options& options);
+
+  // Pulls the weights that are asked for, and adds to the result what they achieve. Errors of SnapshotPuller::Pull, the
+  // dataset and the device.
+  absl::Status Measure(const v1::Evaluate& evaluate, v1::EvaluationResult* result);
+
+ private:
+  absl::StatusOr<SnapshotPuller::Snapshot> PullWeights(const v1::Evaluate& evaluate);
+  // The whole test set, in batches.
+  absl::StatusOr<LossResult> EvaluateAll(const std::string& name, RSquared* r2);
+
+  const Options options_;
+  SnapshotPuller puller_;
+};
+
+}  // namespace rubato::worker
+
+#endif  // RUBATO_WORKER_EVALUATOR_EVALUATION_H_

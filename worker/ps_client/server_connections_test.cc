@@ -1,0 +1,239 @@
+// Connections to servers over real sockets, with a clock of the test's.
+#include "worker/ps_client/server_connections.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/transport/exchange_server.h"
+#include "worker/testing/shared_clock.h"
+
+namespace rubato::worker {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A server's: sends every message back, or nothing.
+class Echo : public ConnectionHandler {
+ public:
+  void OnMessage(std::shared_ptr<Connection> connection, grpc::ByteBuffer message) override {
+    connection->Send(std::move(message), 0);
+  }
+  void OnClosed(uint64_t) override {}
+};
+
+// A worker's: counts, and waits up to half a minute.
+class Recorder : public ServerConnections::Handler {
+ public:
+  void OnMessage(int connection, grpc::ByteBuffer, const SharedRegion* memory) override {
+    EXPECT_EQ(memory, nullptr);
+    Count([&] { ++messages_[connection]; });
+  }
+  void OnConnected(int connection) override {
+    Count([&] { ++connected_[connection]; });
+  }
+  void OnUnreachable(absl::Status status) override {
+    Count([&] { unreachable_ = std::move(status); });
+  }
+  std::vector<bool> AwaitsAnswer() override {
+    MutexLock lock(mu_);
+    ++looks_;
+    changed_.NotifyAll();
+    return awaits_;
+  }
+
+  void SetAwaits(std::vector<bool> awaits) {
+    MutexLock lock(mu_);
+    awaits_ = std::move(awaits);
+  }
+  bool AwaitConnected(int connection, int times) {
+    return Await([&] { return connected_[connection] >= times; });
+  }
+  bool AwaitMessages(int connection, int count) {
+    return Await([&] { return messages_[connection] >= count; });
+  }
+  absl::Status AwaitUnreachable() {
+    Await([&] { return !unreachable_.ok(); });
+    MutexLock lock(mu_);
+    return unreachable_;
+  }
+  // Until what is broken now has been looked at: a whole round of the upkeep from now on.
+  bool AwaitRound() {
+    int begin = 0;
+    {
+      MutexLock lock(mu_);
+      begin = looks_;
+    }
+    return Await([&] { return looks_ >= begin + 2; });
+  }
+  int connected(int connection) {
+    MutexLock lock(mu_);
+    return connected_[connection];
+  }
+
+ private:
+  void Count(const std::function<void()>& count) {
+    MutexLock lock(mu_);
+    count();
+    changed_.NotifyAll();
+  }
+  bool Await(const std::function<bool()>& done) {
+    MutexLock lock(mu_);
+    while (!done()) {
+      if (!changed_.WaitFor(mu_, absl::Seconds(30))) return done();
+    }
+    return true;
+  }
+
+  Mutex mu_;
+  CondVar changed_;
+  std::map<int, int> connected_, messages_;
+  std::vector<bool> awaits_ = {false, false, false, false};
+  absl::Status unreachable_;
+  int looks_ = 0;
+};
+
+class ServerConnectionsTest : public testing::Test {
+ protected:
+  std::unique_ptr<ExchangeServer> Serve(int port = 0) {
+    auto server = ExchangeServer::Create({.listen = absl::StrCat("127.0.0.1:", port)}, &echo_);
+    EXPECT_TRUE(server.ok()) << server.status();
+    return *std::move(server);
+  }
+
+  // To servers on these ports.
+  void Connect(const std::vector<int>& ports, int per_server = 1) {
+    ServerConnections::Options options;
+    for (size_t i = 0; i < ports.size(); ++i) {
+      v1::ServerInfo& server = options.servers.emplace_back();
+      server.mutable_task()->set_role(v1::TaskId::SERVER);
+      server.mutable_task()->set_index(static_cast<uint32_t>(i));
+      server.set_address(absl::StrCat("127.0.0.1:", ports[i]));
+    }
+    options.per_server = per_server;
+    options.clock = &clock_;
+    options.log = &log_;
+    connections_.emplace(std::move(options), &handler_);
+    connections_->Start();
+  }
+
+  void Send(int connection) {
+    connections_->Send(connection, 0, [](const SharedMemoryLink* memory) {
+      EXPECT_EQ(memory, nullptr);
+      grpc::Slice slice("message");
+      return grpc::ByteBuffer(&slice, 1);
+    });
+  }
+
+  SharedClock clock_;
+  Logger log_{"worker 0", &clock_};
+  Echo echo_;
+  Recorder handler_;
+  std::optional<ServerConnections> connections_;
+};
+
+TEST_F(ServerConnectionsTest, OpensAsManyToEachServerAsItIsToldAndSendsThroughEach) {
+  const auto first = Serve(), second = Serve();
+  Connect({first->port(), second->port()}, 2);
+  for (uint32_t server : {0u, 1u}) {
+    for (int turn : {0, 1}) {
+      const int index = connections_->IndexOf(server, turn);
+      EXPECT_EQ(connections_->name(index), absl::StrCat("server ", server));
+      ASSERT_TRUE(handler_.AwaitConnected(index, 1));
+      Send(index);
+      EXPECT_TRUE(handler_.AwaitMessages(index, 1));
+    }
+  }
+  EXPECT_FALSE(connections_->all_share_memory());
+}
+
+TEST_F(ServerConnectionsTest, OneThatBreaksIsOpenedAgainAndTheOthersStay) {
+  auto first = Serve();
+  const auto second = Serve();
+  Connect({first->port(), second->port()});
+  ASSERT_TRUE(handler_.AwaitConnected(0, 1));
+  ASSERT_TRUE(handler_.AwaitConnected(1, 1));
+  const int port = first->port();
+  first.reset();
+  first = Serve(port);
+  // Another try is due when the clock has moved.
+  for (int tries = 0; tries < 100 && handler_.connected(0) < 2; ++tries) {
+    clock_.Sleep(absl::Seconds(1));
+    ASSERT_TRUE(handler_.AwaitRound());
+  }
+  ASSERT_TRUE(handler_.AwaitConnected(0, 2));
+  EXPECT_THAT(log_.last_problem(), HasSubstr(absl::StrCat("connection to server 0 at 127.0.0.1:", port, " broke: ")));
+  Send(0);
+  EXPECT_TRUE(handler_.AwaitMessages(0, 1));
+  EXPECT_EQ(handler_.connected(1), 1);
+}
+
+TEST_F(ServerConnectionsTest, OneThatOwesAnAnswerAndIsSilentForTooLongIsOpenedAgain) {
+  const auto first = Serve(), second = Serve();
+  Connect({first->port(), second->port()});
+  ASSERT_TRUE(handler_.AwaitConnected(0, 1));
+  ASSERT_TRUE(handler_.AwaitConnected(1, 1));
+  // Silence without a question is none.
+  clock_.Sleep(absl::Seconds(1000));
+  ASSERT_TRUE(handler_.AwaitRound());
+  handler_.SetAwaits({false, true});
+  ASSERT_TRUE(handler_.AwaitRound());
+  clock_.Sleep(absl::Seconds(15));
+  ASSERT_TRUE(handler_.AwaitRound());
+  EXPECT_EQ(handler_.connected(1), 1);
+  clock_.Sleep(absl::Seconds(10));
+  ASSERT_TRUE(handler_.AwaitConnected(1, 2));
+  EXPECT_EQ(handler_.connected(0), 1);
+}
+
+TEST_F(ServerConnectionsTest, AnAnswerEndsTheSilence) {
+  const auto server = Serve();
+  Connect({server->port()});
+  ASSERT_TRUE(handler_.AwaitConnected(0, 1));
+  handler_.SetAwaits({true});
+  clock_.Sleep(absl::Seconds(15));
+  Send(0);
+  ASSERT_TRUE(handler_.AwaitMessages(0, 1));
+  clock_.Sleep(absl::Seconds(15));
+  ASSERT_TRUE(handler_.AwaitRound());
+  EXPECT_EQ(handler_.connected(0), 1);
+}
+
+TEST_F(ServerConnectionsTest, SaysWhichServerCannotBeReached) {
+  const auto server = Serve();
+  int closed = 0;
+  {
+    const auto gone = Serve();
+    closed = gone->port();
+  }
+  Connect({server->port(), closed});
+  ASSERT_TRUE(handler_.AwaitConnected(0, 1));
+  clock_.Sleep(absl::Seconds(61));
+  const absl::Status status = handler_.AwaitUnreachable();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr(absl::StrCat("server 1 at 127.0.0.1:", closed, " cannot be reached since 1m1s: ")));
+}
+
+TEST_F(ServerConnectionsTest, WhatIsSentWithoutAConnectionIsNotMade) {
+  int closed = 0;
+  {
+    const auto gone = Serve();
+    closed = gone->port();
+  }
+  Connect({closed});
+  ASSERT_TRUE(handler_.AwaitRound());
+  connections_->Send(0, 0, [](const SharedMemoryLink*) {
+    ADD_FAILURE() << "there is no connection";
+    return grpc::ByteBuffer();
+  });
+  EXPECT_TRUE(connections_->all_share_memory());
+}
+
+}  // namespace
+}  // namespace rubato::worker

@@ -1,0 +1,47 @@
+#ifndef RUBATO_WORKER_TRAINING_TRAINER_OPTIONS_H_
+#define RUBATO_WORKER_TRAINING_TRAINER_OPTIONS_H_
+
+#include <cstdint>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/model_spec.h"
+#include "common/trace/trace_recorder.h"
+#include "proto/job_config.pb.h"
+#include "worker/device/step_watchdog.h"
+#include "worker/nn/replicated_model.h"
+#include "worker/ps_client/parameters.h"
+#include "worker/training/batch_source.h"
+#include "worker/training/local_optimizer.h"
+#include "worker/training/tensor_reporter.h"
+
+namespace rubato::worker {
+
+// What a trainer works with. Everything outlives it.
+struct TrainerOptions {
+  const v1::JobConfig* config = nullptr;
+  const ModelSpec* spec = nullptr;
+  ReplicatedModel* model = nullptr;
+  Parameters* parameters = nullptr;
+  BatchSource* source = nullptr;
+  // Local SGD. Null where a step is one batch.
+  LocalOptimizer* local = nullptr;
+  uint32_t worker = 0;
+  // Every computation takes this many times its processor time: 1 for full speed. The rest is slept.
+  double slow_factor = 1;
+  Clock* clock = nullptr;
+  Logger* log = nullptr;
+  // May be null. Where the config asks for a trace, the trainer enables it for the steps in question and writes its
+  // file.
+  TraceRecorder* trace = nullptr;
+  // The device rounds to binary16, so the loss is scaled as training.loss_scale says.
+  bool scales_loss = false;
+  // Is told when the device is waited for. May be null.
+  StepWatchdog* watchdog = nullptr;
+  // Describes the tensors of some steps. May be null.
+  TensorReporter* tensors = nullptr;
+};
+
+}  // namespace rubato::worker
+
+#endif  // RUBATO_WORKER_TRAINING_TRAINER_OPTIONS_H_

@@ -1,0 +1,242 @@
+#include "worker/training/training_run.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/config/compression.h"
+#include "common/config/local_sgd.h"
+#include "common/status.h"
+#include "common/storage/file.h"
+#include "common/task.h"
+#include "common/trace/trace_files.h"
+#include "worker/ps_client/host_packer.h"
+#include "worker/training/static_source.h"
+
+namespace rubato::worker {
+namespace {
+
+constexpr char kLastCheckpoint[] = "checkpoints/final";
+
+Prefetcher::Options PrefetchOptions(const v1::JobConfig& config, std::shared_ptr<const Dataset> dataset,
+                                    const Clock* clock) {
+  Prefetcher::Options prefetch;
+  prefetch.dataset = std::move(dataset);
+  prefetch.clock = clock;
+  prefetch.seed = config.seed();
+  prefetch.shuffle = !config.data().no_shuffle();
+  prefetch.batch_size = ExamplesPerStep(config);
+  prefetch.queue_batches = config.data().prefetch_batches();
+  prefetch.threads = static_cast<int>(config.data().prefetch_threads());
+  if (config.data().has_augmentation()) {
+    prefetch.augmenter = std::make_shared<const ImageAugmenter>(config.data().augmentation(), config.seed(),
+                                                                prefetch.dataset->input_shape());
+  }
+  return prefetch;
+}
+
+PsClient::Options ClientOptions(const v1::JobConfig& config, const ModelSpec& spec) {
+  PsClient::Options client;
+  for (const TensorSpec& tensor : spec.tensors) client.tensors.push_back(tensor.name);
+  client.connections_per_server = static_cast<int>(config.cluster().connections_per_server());
+  client.stop_on_non_finite = config.consistency().on_non_finite() == v1::ConsistencyConfig::STOP_JOB;
+  client.message_bytes = static_cast<int64_t>(config.cluster().message_bytes());
+  client.wait_timeout = absl::Seconds(config.cluster().wait_timeout_seconds());
+  client.reconnect_timeout = absl::Seconds(config.cluster().start_timeout_seconds());
+  return client;
+}
+
+// By tensor.
+std::vector<CodecSpec> PushCodecs(const v1::JobConfig& config, const ModelSpec& spec) {
+  std::vector<CodecSpec> codecs;
+  for (const TensorSpec& tensor : spec.tensors) {
+    const v1::CodecConfig codec = PushCodec(config, tensor.name);
+    codecs.push_back({codec.codec(), codec.fraction()});
+  }
+  return codecs;
+}
+
+}  // namespace
+
+TrainingRun::TrainingRun(Options options)
+    : options_(std::move(options)),
+      trace_({.task = TaskName(options_.task),
+              .task_index = options_.task.index(),
+              .clock_offset = options_.clock_offset,
+              .clock = options_.clock}),
+      timed_trace_({.recorder = &trace_,
+                    .clock = options_.clock,
+                    .log = options_.log,
+                    .directory = TraceDirectory(*options_.config),
+                    .file = TraceFile(options_.task)}) {}
+
+TrainingRun::~TrainingRun() {
+  // Before any memory goes that they copy from and to.
+  options_.model->AwaitDevices();
+}
+
+absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Create(Options options) {
+  std::unique_ptr<TrainingRun> run(new TrainingRun(std::move(options)));
+  RUBATO_RETURN_IF_ERROR(run->Prepare());
+  return run;
+}
+
+absl::Status TrainingRun::Prepare() {
+  {
+    StepWatchdog::Watch watch(options_.watchdog, "allocate memory for copies");
+    RUBATO_ASSIGN_OR_RETURN(memory_, ModelMemory::Create(options_.model->model()));
+    if (BatchesPerStep(*options_.config) > 1) {
+      RUBATO_ASSIGN_OR_RETURN(local_, LocalOptimizer::Create(options_.config->optimizer(), options_.model->lead(),
+                                                             options_.model->backend()));
+    }
+    RUBATO_RETURN_IF_ERROR(CreateEncoder());
+  }
+  RUBATO_RETURN_IF_ERROR(RestoreResiduals());
+  RUBATO_RETURN_IF_ERROR(CreateSource());
+  CreateTrainer();
+  return absl::OkStatus();
+}
+
+absl::Status TrainingRun::CreateEncoder() {
+  const v1::JobConfig& config = *options_.config;
+  if (memory_->is_staged()) {
+    RUBATO_ASSIGN_OR_RETURN(device_encoder_,
+                            DevicePacker::Create(options_.job, {.model = options_.model->lead(),
+                                                                .backend = options_.model->backend(),
+                                                                .codecs = PushCodecs(config, *options_.spec),
+                                                                .seed = config.seed(),
+                                                                .worker = options_.task.index()}));
+    encoder_ = device_encoder_;
+  } else {
+    encoder_ =
+        std::make_shared<HostPacker>(options_.job, HostPacker::Options{.codecs = PushCodecs(config, *options_.spec),
+                                                                       .seed = config.seed(),
+                                                                       .worker = options_.task.index(),
+                                                                       .arena = options_.arena});
+  }
+  for (int chunk = 0; chunk < options_.job.chunks_size(); ++chunk) residuals_.push_back(encoder_->residual(chunk));
+  return absl::OkStatus();
+}
+
+absl::Status TrainingRun::RestoreResiduals() {
+  const std::string& from = options_.config->training().start_from();
+  if (!from.empty()) {
+    absl::StatusOr<bool> read = ReadResiduals(from, options_.task.index(), *options_.spec, options_.job, residuals_);
+    if (!read.ok()) return Annotate(read.status(), "training.start_from");
+    if (*read) options_.log->Info(absl::StrCat("goes on with what its codecs had kept back in ", from));
+  }
+  if (device_encoder_ == nullptr) return absl::OkStatus();
+  StepWatchdog::Watch watch(options_.watchdog, "what codecs had kept back");
+  return device_encoder_->UseResiduals();
+}
+
+absl::Status TrainingRun::CreateSource() {
+  const v1::JobConfig& config = *options_.config;
+  const int64_t train_examples = options_.dataset->size();
+  RUBATO_ASSIGN_OR_RETURN(prefetcher_, Prefetcher::Create(PrefetchOptions(config, options_.dataset, options_.clock)));
+  if (config.data().dispatch() == v1::DataConfig::STATIC) {
+    source_ = std::make_unique<StaticSource>(
+        StaticSource::Options{&config, options_.task, train_examples, prefetcher_.get()});
+    return absl::OkStatus();
+  }
+  const auto request = [this](const v1::ShardRequest& request) {
+    v1::TaskMessage message;
+    *message.mutable_shard_request() = request;
+    options_.send(std::move(message));
+  };
+  auto dynamic = std::make_unique<DynamicSource>(
+      DynamicSource::Options{&config, train_examples, prefetcher_.get(), request, options_.clock});
+  dynamic_ = dynamic.get();
+  source_ = std::move(dynamic);
+  return absl::OkStatus();
+}
+
+void TrainingRun::CreateTrainer() {
+  const v1::JobConfig& config = *options_.config;
+  WorkerModel* const model = options_.model;
+
+  PsClient::Options client = ClientOptions(config, *options_.spec);
+  client.job = options_.job;
+  client.task = options_.task;
+  client.clock = options_.clock;
+  client.log = options_.log;
+  client.memory = &*memory_;
+  client.arena = options_.arena;
+  client.trace = &trace_;
+  client.packer = encoder_;
+  client_ = std::make_unique<PsClient>(std::move(client));
+  if (memory_->is_staged()) {
+    staged_ = std::make_unique<StagedParameters>(client_.get(), &*memory_, device_encoder_.get(), model->backend(),
+                                                 options_.watchdog);
+  }
+  reporter_ = std::make_unique<TensorReporter>(
+      TensorReporter::Options{.every_steps = config.observability().histogram_every_steps(),
+                              .spec = options_.spec,
+                              .model = model->lead(),
+                              .backend = model->backend(),
+                              .is_reporter = options_.is_reporter,
+                              .send = [this](v1::TensorReport report) {
+                                v1::TaskMessage message;
+                                *message.mutable_tensors() = std::move(report);
+                                options_.send(std::move(message));
+                              }});
+  Trainer::Options trainer;
+  trainer.config = &config;
+  trainer.spec = options_.spec;
+  trainer.model = model->model();
+  trainer.parameters = staged_ != nullptr ? static_cast<Parameters*>(staged_.get()) : client_.get();
+  trainer.source = source_.get();
+  trainer.local = local_.get();
+  trainer.worker = options_.task.index();
+  trainer.slow_factor = options_.slow_factor;
+  trainer.clock = options_.clock;
+  trainer.log = options_.log;
+  trainer.trace = &trace_;
+  trainer.scales_loss = model->precision() == v1::TrainingConfig::FP16;
+  trainer.watchdog = options_.watchdog;
+  trainer.tensors = reporter_.get();
+  trainer_ = std::make_unique<Trainer>(trainer);
+}
+
+absl::Status TrainingRun::Train(const v1::Plan& plan) {
+  options_.log->Info(absl::StrCat("trains from step ", plan.first_step(), " of plan ", plan.generation(), ", ",
+                                  ModeName(plan.mode(), plan.staleness_bound()), " with ", plan.members_size(),
+                                  " workers"));
+  client_->Start(plan);
+  const absl::Status status = trainer_->Run();
+  timed_trace_.Finish();
+  return status;
+}
+
+absl::Status TrainingRun::SaveResiduals() {
+  if (device_encoder_ != nullptr) {
+    options_.watchdog->Begin("the end");
+    StepWatchdog::Watch watch(options_.watchdog, "what codecs have kept back");
+    RUBATO_RETURN_IF_ERROR(device_encoder_->FetchResiduals());
+  }
+  const std::string directory = JoinPath(options_.config->run_directory(), kLastCheckpoint);
+  RUBATO_ASSIGN_OR_RETURN(const bool written, WriteResiduals(directory, options_.task, *options_.config, *options_.spec,
+                                                             options_.job, residuals_));
+  if (written) options_.log->Info(absl::StrCat("what its codecs have kept back is in ", directory));
+  return absl::OkStatus();
+}
+
+void TrainingRun::OnGrant(const v1::ShardGrant& grant) {
+  if (dynamic_ != nullptr) dynamic_->OnGrant(grant);
+}
+
+void TrainingRun::Describe(v1::WorkerProgress* progress) {
+  trainer_->Describe(progress);
+  const PsClient::Counters counters = client_->counters();
+  progress->set_sent_bytes_total(counters.sent_bytes);
+  progress->set_received_bytes_total(counters.received_bytes);
+  progress->set_non_finite_total(progress->non_finite_total() + counters.non_finite);
+  progress->set_waiting_for(counters.waiting_for);
+  progress->set_waiting_seconds(absl::ToDoubleSeconds(counters.waiting));
+  progress->set_entry_wait_seconds(absl::ToDoubleSeconds(counters.entry_wait));
+  progress->set_pushes_total(counters.pushes);
+  progress->set_pulls_total(counters.pulls);
+  for (int64_t count : counters.staleness) progress->add_staleness_counts(count);
+}
+
+}  // namespace rubato::worker

@@ -1,0 +1,126 @@
+#ifndef RUBATO_WORKER_TRAINING_TRAINING_RUN_H_
+#define RUBATO_WORKER_TRAINING_TRAINING_RUN_H_
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/model_spec.h"
+#include "common/session/clock_offset.h"
+#include "common/shared_memory/arena.h"
+#include "common/trace/timed_trace.h"
+#include "common/trace/trace_recorder.h"
+#include "proto/coordinator.pb.h"
+#include "proto/job_config.pb.h"
+#include "worker/data/dataset.h"
+#include "worker/data/prefetcher.h"
+#include "worker/device/step_watchdog.h"
+#include "worker/device/worker_model.h"
+#include "worker/ps_client/device_packer.h"
+#include "worker/ps_client/gradient_packer.h"
+#include "worker/ps_client/model_memory.h"
+#include "worker/ps_client/ps_client.h"
+#include "worker/ps_client/residual_files.h"
+#include "worker/ps_client/staged_parameters.h"
+#include "worker/training/batch_source.h"
+#include "worker/training/dynamic_source.h"
+#include "worker/training/local_optimizer.h"
+#include "worker/training/tensor_reporter.h"
+#include "worker/training/trainer.h"
+
+namespace rubato::worker {
+
+// A member's training, from its membership in the job to its end: a trainer, and the batches, the memory and the
+// connections to the servers that it works with. Create, Train and SaveResiduals on one thread, which is that of the
+// model; the rest on any.
+//
+//   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<TrainingRun> run, TrainingRun::Create(std::move(options)));
+//   RUBATO_RETURN_IF_ERROR(run->Train(plan));
+//   RUBATO_RETURN_IF_ERROR(run->SaveResiduals());
+class TrainingRun {
+ public:
+  struct Options {
+    // Pointers outlive the run.
+    const v1::JobConfig* config = nullptr;
+    v1::TaskId task;
+    v1::JobDescription job;
+    const ModelSpec* spec = nullptr;
+    std::shared_ptr<const Dataset> dataset;
+    WorkerModel* model = nullptr;
+    StepWatchdog* watchdog = nullptr;
+    // Where the model's gradients are, for servers on this host. Null: they are sent.
+    std::shared_ptr<SharedArena> arena;
+    // Every computation takes this many times as long.
+    double slow_factor = 1;
+    // Sends to the coordinator; a message may be lost.
+    std::function<void(v1::TaskMessage)> send;
+    // By how much the coordinator's clock is ahead.
+    std::function<std::optional<ClockOffset::Estimate>()> clock_offset;
+    // Whether this worker is the one that reports its tensors.
+    std::function<bool()> is_reporter;
+    Clock* clock = nullptr;
+    Logger* log = nullptr;
+  };
+
+  // Allocates what copies take, and reads the residuals of the checkpoint that the job starts from. Errors of
+  // ModelMemory, LocalOptimizer, DevicePacker and Prefetcher, and of ReadResiduals after "training.start_from: ".
+  static absl::StatusOr<std::unique_ptr<TrainingRun>> Create(Options options);
+  // Waits for the devices.
+  ~TrainingRun();
+  TrainingRun(const TrainingRun&) = delete;
+  TrainingRun& operator=(const TrainingRun&) = delete;
+
+  // From the plan's first step on. Errors of Trainer::Run. Once.
+  absl::Status Train(const v1::Plan& plan);
+  // After Train: writes the residuals beside the job's last checkpoint. Errors of the device and of WriteResiduals.
+  absl::Status SaveResiduals();
+  // After Train: whether Drain is why it returned.
+  bool drained() const { return trainer_->drained(); }
+
+  // Lets Train return OK when the step at work, if any, is pushed and acknowledged.
+  void Drain() { trainer_->Drain(); }
+  // Lets it return `status` soon.
+  void Cancel(absl::Status status) { client_->Cancel(std::move(status)); }
+  void OnGrant(const v1::ShardGrant& grant);
+  // Trace for a time; and what the last such request came to.
+  void Record(const v1::RecordTrace& request) { timed_trace_.Record(request); }
+  v1::TraceDone last_trace() { return timed_trace_.last(); }
+  // What a heartbeat says, but for the learning rate.
+  void Describe(v1::WorkerProgress* progress);
+
+ private:
+  explicit TrainingRun(Options options);
+
+  absl::Status Prepare();
+  absl::Status CreateEncoder();
+  absl::Status RestoreResiduals();
+  absl::Status CreateSource();
+  void CreateTrainer();
+
+  const Options options_;
+  std::optional<ModelMemory> memory_;
+  // Local SGD. Null where a step is one batch.
+  std::unique_ptr<LocalOptimizer> local_;
+  // The device's, where the host does not reach its memory.
+  std::shared_ptr<GradientPacker> encoder_;
+  std::shared_ptr<DevicePacker> device_encoder_;  // The same one, or null.
+  Residuals residuals_;
+  TraceRecorder trace_;
+  TimedTrace timed_trace_;
+  std::unique_ptr<Prefetcher> prefetcher_;
+  std::unique_ptr<BatchSource> source_;
+  DynamicSource* dynamic_ = nullptr;  // The same one; null where the plan gives out the data.
+  std::unique_ptr<PsClient> client_;
+  std::unique_ptr<StagedParameters> staged_;  // Null where the host reaches the model's memory.
+  std::unique_ptr<TensorReporter> reporter_;
+  std::unique_ptr<Trainer> trainer_;
+};
+
+}  // namespace rubato::worker
+
+#endif  // RUBATO_WORKER_TRAINING_TRAINING_RUN_H_
