@@ -56,8 +56,8 @@ TEST_F(CoreStopTest, AStoppedJobIsNotAFailedOne) {
   EXPECT_EQ(stop.error(), "stopped by the operator at 10.0.0.2: lunch");
   EXPECT_EQ(stop.checkpoint(), "checkpoints/stopped");
   EXPECT_EQ(core_->Status(now_).end().kind(), v1::Stop::STOPPED);
-  ASSERT_EQ(Lines("end").size(), 1u);
-  EXPECT_EQ(Lines("end")[0]["error"], "stopped by the operator at 10.0.0.2: lunch");
+  ASSERT_EQ(Lines(Line::kEnd).size(), 1u);
+  EXPECT_EQ(Lines(Line::kEnd)[0].end().error(), "stopped by the operator at 10.0.0.2: lunch");
   EXPECT_TRUE(Contains(log_, "the job has ended: stopped by the operator at 10.0.0.2: lunch"));
 }
 
