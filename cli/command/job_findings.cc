@@ -53,8 +53,7 @@ Finding JudgeTask(const v1::JobStatus& status, const v1::TaskStatus& task) {
       break;
     case v1::TaskStatus::LEFT:
     case v1::TaskStatus::STATE_UNSPECIFIED:
-    RUBATO_NO_VALUE_OF(v1::TaskStatus_State_TaskStatus_State):
-      return finding;
+      RUBATO_NO_VALUE_OF(v1::TaskStatus_State_TaskStatus_State) : return finding;
   }
   const std::string wait = WaitOf(status, task);
   if (IsSilent(status, task)) {

@@ -86,8 +86,7 @@ std::string TaskStateName(v1::TaskStatus::State state) {
     case v1::TaskStatus::EVICTED:
       return "evicted";
     case v1::TaskStatus::STATE_UNSPECIFIED:
-    RUBATO_NO_VALUE_OF(v1::TaskStatus_State_TaskStatus_State):
-      break;
+      RUBATO_NO_VALUE_OF(v1::TaskStatus_State_TaskStatus_State) : break;
   }
   return absl::StrCat("unknown state ", static_cast<int>(state));
 }

@@ -22,6 +22,8 @@ namespace rubato {
 namespace {
 
 constexpr absl::Duration kRetry = absl::Seconds(2);
+// As ssh's own ConnectTimeout.
+constexpr absl::Duration kConnectTimeout = absl::Seconds(10);
 constexpr int kLogLines = 15;
 // What a shell adds to the number of the signal that has ended a program.
 constexpr int kSignalExit = 128;
@@ -157,7 +159,10 @@ absl::StatusOr<v1::JobStatus> SshTaskHost::GetStatus(absl::Duration timeout) {
 }
 
 absl::Status SshTaskHost::AskToStop(const std::string& reason, absl::Duration timeout) {
+  // Just after the start it is still being opened, and what is not asked is ended without its weights.
+  Connect();
   if (tunnel_ == nullptr) return absl::UnavailableError("there is no way to it through ssh");
+  RUBATO_RETURN_IF_ERROR(tunnel_->AwaitStatus(kConnectTimeout, clock_).status());
   return tunnel_->client()->StopJob(reason, timeout);
 }
 

@@ -82,7 +82,7 @@ answers 0 status.txt status "$work/done"
 says status.txt "^The run in $work/done is done: it ended $when\$"
 says status.txt "^Its weights are in $work/done/checkpoints/final\$"
 answers 0 watch.txt status "$work/done" --watch
-cannot_be_changed done "The run in $work/done is done"
+cannot_be_changed "done" "The run in $work/done is done"
 
 say "an address where nothing answers"
 for command in "status" "switch --to=async" "stop"; do
