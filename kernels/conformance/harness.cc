@@ -49,25 +49,40 @@ int Precision(ElementType type) {
 
 }  // namespace
 
+// Each value brings the next one.
 std::vector<Activation> AllActivations() {
-  switch (Activation()) {
-    case Activation::kRelu:
-    case Activation::kTanh:
-    case Activation::kGelu:
-      break;
+  std::vector<Activation> all = {Activation::kRelu};
+  while (true) {
+    switch (all.back()) {
+      case Activation::kRelu:
+        all.push_back(Activation::kTanh);
+        break;
+      case Activation::kTanh:
+        all.push_back(Activation::kGelu);
+        break;
+      case Activation::kGelu:
+        return all;
+    }
   }
-  return {Activation::kRelu, Activation::kTanh, Activation::kGelu};
 }
 
 std::vector<MatrixPrecision> AllPrecisions() {
-  switch (MatrixPrecision()) {
-    case MatrixPrecision::kFloat32:
-    case MatrixPrecision::kTf32:
-    case MatrixPrecision::kBf16:
-    case MatrixPrecision::kFp16:
-      break;
+  std::vector<MatrixPrecision> all = {MatrixPrecision::kFloat32};
+  while (true) {
+    switch (all.back()) {
+      case MatrixPrecision::kFloat32:
+        all.push_back(MatrixPrecision::kTf32);
+        break;
+      case MatrixPrecision::kTf32:
+        all.push_back(MatrixPrecision::kBf16);
+        break;
+      case MatrixPrecision::kBf16:
+        all.push_back(MatrixPrecision::kFp16);
+        break;
+      case MatrixPrecision::kFp16:
+        return all;
+    }
   }
-  return {MatrixPrecision::kFloat32, MatrixPrecision::kTf32, MatrixPrecision::kBf16, MatrixPrecision::kFp16};
 }
 
 std::vector<BackendCase> AllBackends() {
