@@ -2,8 +2,8 @@
 
 load("@local_cuda//:cuda.bzl", "CUDA_ROOT", "CUDA_VERSION", "HAVE_CUDA")
 
-# The GPUs that are built for: machine code for Ampere and Hopper data-centre cards, and PTX for what comes after.
-# kernels/cuda/device.cc refuses cards older than the first of these.
+# The GPUs that are built for: machine code for Ampere and Hopper data-centre GPUs, and PTX for what comes after.
+# kernels/cuda/device.cc refuses GPUs older than the first of these.
 _ARCHITECTURES = [
     "arch=compute_80,code=sm_80",
     "arch=compute_90,code=sm_90",

@@ -21,7 +21,7 @@ namespace rubato::bench {
 namespace {
 
 // For the client to begin.
-constexpr absl::Duration kStartPatience = absl::Minutes(1);
+constexpr absl::Duration kStartTimeout = absl::Minutes(1);
 // Between a client's messages: others take their turns meanwhile.
 constexpr absl::Duration kSilence = absl::Hours(1);
 
@@ -42,20 +42,20 @@ class Handler : public ConnectionHandler {
   // Waits until a client has gone. DeadlineExceeded where none sends anything.
   absl::Status AwaitClosed() {
     int64_t seen = 0;
-    absl::Duration patience = kStartPatience;
-    absl::Time deadline = clock_->Now() + patience;
+    absl::Duration timeout = kStartTimeout;
+    absl::Time deadline = clock_->Now() + timeout;
     MutexLock lock(mu_);
     while (!closed_) {
       changed_.WaitFor(mu_, deadline - clock_->Now());
       if (closed_ || clock_->Now() < deadline) continue;
       const int64_t messages = messages_.load(std::memory_order_relaxed);
       if (messages == seen) {
-        return absl::DeadlineExceededError(absl::StrCat("server 0 waited ", absl::FormatDuration(patience),
+        return absl::DeadlineExceededError(absl::StrCat("server 0 waited ", absl::FormatDuration(timeout),
                                                         " for a message of a worker, after ", seen, " messages"));
       }
       seen = messages;
-      patience = kSilence;
-      deadline = clock_->Now() + patience;
+      timeout = kSilence;
+      deadline = clock_->Now() + timeout;
     }
     return absl::OkStatus();
   }

@@ -23,7 +23,7 @@
 namespace rubato::bench {
 namespace {
 
-constexpr absl::Duration kPatience = absl::Seconds(60);
+constexpr absl::Duration kTimeout = absl::Seconds(60);
 
 struct Flags {
   StepSetup setup;
@@ -68,7 +68,7 @@ std::vector<std::string> PartFlags(const StepSetup& setup, const std::string& ro
 }
 
 absl::StatusOr<std::string> Expect(Child* child, const std::string& line, const std::string& word) {
-  RUBATO_ASSIGN_OR_RETURN(std::string reply, child->Ask(line, kPatience));
+  RUBATO_ASSIGN_OR_RETURN(std::string reply, child->Ask(line, kTimeout));
   absl::string_view rest = reply;
   if (!absl::ConsumePrefix(&rest, word)) return absl::InternalError(reply);
   return std::string(rest);

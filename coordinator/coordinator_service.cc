@@ -17,7 +17,7 @@
 namespace rubato::coordinator {
 namespace {
 
-// The answer must be on its way before the caller's deadline.
+// The answer must be in flight before the caller's deadline.
 constexpr absl::Duration kAnswerMargin = absl::Milliseconds(200);
 constexpr absl::Duration kLongestSwitch = absl::Minutes(10);
 
@@ -46,8 +46,8 @@ grpc::ServerUnaryReactor* CoordinatorService::SwitchMode(grpc::CallbackServerCon
   TsanAcquire(this);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   const absl::Duration left = absl::FromChrono(context->deadline() - std::chrono::system_clock::now());
-  const absl::Duration patience = std::clamp(left - kAnswerMargin, absl::ZeroDuration(), kLongestSwitch);
-  runner_->SwitchMode(*request, patience, [reactor, reply](absl::StatusOr<v1::SwitchModeReply> result) {
+  const absl::Duration timeout = std::clamp(left - kAnswerMargin, absl::ZeroDuration(), kLongestSwitch);
+  runner_->SwitchMode(*request, timeout, [reactor, reply](absl::StatusOr<v1::SwitchModeReply> result) {
     if (result.ok()) *reply = *std::move(result);
     reactor->Finish(ToGrpcStatus(result.status()));
   });

@@ -86,8 +86,8 @@ std::optional<v1::JobStatus> JobRunner::AwaitStatus(absl::Duration timeout) {
   return answer->status;
 }
 
-void JobRunner::SwitchMode(const v1::SwitchModeRequest& request, absl::Duration patience, SwitchDone done) {
-  Post([this, request, deadline = Now() + patience, done = std::move(done)] {
+void JobRunner::SwitchMode(const v1::SwitchModeRequest& request, absl::Duration timeout, SwitchDone done) {
+  Post([this, request, deadline = Now() + timeout, done = std::move(done)] {
     const uint64_t ticket = next_ticket_++;
     switches_[ticket] = {deadline, done};
     Perform(core_->RequestSwitch(request, ticket, Now()));

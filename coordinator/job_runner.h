@@ -68,8 +68,8 @@ class JobRunner {
   void GetStatus(std::function<void(v1::JobStatus)> done);
   // The same, for a caller that waits. Nothing when the thread has not come to it within `timeout`.
   std::optional<v1::JobStatus> AwaitStatus(absl::Duration timeout);
-  // DeadlineExceeded after `patience` says what the switch waits for; it stays requested.
-  void SwitchMode(const v1::SwitchModeRequest& request, absl::Duration patience, SwitchDone done);
+  // DeadlineExceeded after `timeout` says what the switch waits for; it stays requested.
+  void SwitchMode(const v1::SwitchModeRequest& request, absl::Duration timeout, SwitchDone done);
   void Stop(const std::string& reason, std::function<void()> done);
   // As CoordinatorCore::RequestTrace.
   void Trace(const v1::TraceJobRequest& request, std::function<void(absl::StatusOr<v1::TraceJobReply>)> done);

@@ -48,7 +48,7 @@ class FakeStream final : public TaskStream, public std::enable_shared_from_this<
   }
   bool WaitFor(v1::Directive::BodyCase body) {
     MutexLock lock(mu_);
-    for (int patience = 0; patience < 100; ++patience) {
+    for (int attempt = 0; attempt < 100; ++attempt) {
       for (const v1::Directive& directive : received_) {
         if (directive.body_case() == body) return true;
       }
@@ -58,7 +58,7 @@ class FakeStream final : public TaskStream, public std::enable_shared_from_this<
   }
   absl::Status WaitClosed() {
     MutexLock lock(mu_);
-    for (int patience = 0; patience < 100 && closed_.ok(); ++patience) changed_.WaitFor(mu_, absl::Milliseconds(100));
+    for (int attempt = 0; attempt < 100 && closed_.ok(); ++attempt) changed_.WaitFor(mu_, absl::Milliseconds(100));
     return closed_;
   }
 
@@ -83,7 +83,7 @@ class Answer {
   }
   std::optional<T> Wait() {
     MutexLock lock(mu_);
-    for (int patience = 0; patience < 100 && !value_; ++patience) changed_.WaitFor(mu_, absl::Milliseconds(100));
+    for (int attempt = 0; attempt < 100 && !value_; ++attempt) changed_.WaitFor(mu_, absl::Milliseconds(100));
     return value_;
   }
 
@@ -132,11 +132,11 @@ class JobRunnerTest : public testing::Test {
     for (std::thread& thread : threads) thread.join();
     ASSERT_TRUE(tasks[2]->WaitFor(v1::Directive::kJob));
   }
-  Outcome Switch(absl::Duration patience) {
+  Outcome Switch(absl::Duration timeout) {
     auto answer = std::make_shared<Answer<Outcome>>();
     v1::SwitchModeRequest request;
     request.set_mode(v1::ASYNC);
-    runner_->SwitchMode(request, patience,
+    runner_->SwitchMode(request, timeout,
                         [answer](absl::StatusOr<v1::SwitchModeReply> reply) { answer->Set(OutcomeOf(reply)); });
     return answer->Wait().value_or(Outcome{absl::StatusCode::kUnknown, "no answer"});
   }

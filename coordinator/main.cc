@@ -80,7 +80,7 @@ absl::Status WritePortFile(const std::string& path, const std::string& address) 
 }
 
 // How long a page may wait for the runner's thread.
-constexpr absl::Duration kPagePatience = absl::Seconds(2);
+constexpr absl::Duration kPageTimeout = absl::Seconds(2);
 
 // The pages of the coordinator: those of every task, and /targets, the tasks that show metrics.
 absl::StatusOr<std::unique_ptr<TaskPage>> OpenPage(const Flags& flags, const v1::JobConfig& config,
@@ -90,13 +90,13 @@ absl::StatusOr<std::unique_ptr<TaskPage>> OpenPage(const Flags& flags, const v1:
   options.listen = flags.metrics_listen;
   options.task = task;
   options.metrics = [runner, config](MetricText* text) {
-    if (auto status = runner->AwaitStatus(kPagePatience)) AddJobMetrics(*status, config, text);
+    if (auto status = runner->AwaitStatus(kPageTimeout)) AddJobMetrics(*status, config, text);
   };
   options.other = [runner, listen = flags.metrics_listen](const HttpRequest& request) {
     if (request.path != "/targets") {
       return HttpReply{.status = 404, .body = "/metrics, /healthz and /targets are here\n"};
     }
-    auto status = runner->AwaitStatus(kPagePatience);
+    auto status = runner->AwaitStatus(kPageTimeout);
     if (!status.has_value()) return HttpReply{.status = 503, .body = "the coordinator is busy\n"};
     return HttpReply{.content_type = "application/json",
                      .body = MetricTargets(*status, ReachableName(listen, request.port))};

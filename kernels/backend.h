@@ -62,9 +62,9 @@ struct EncodedRange {
 // Work that is given to a device again and again: the same operations in the same order, with the same tensors and
 // numbers, while the elements change. The device may then take it as one piece. Used by the backend's thread; ends
 // before its backend, and is not run any more once one of its tensors is gone.
-class RepeatedWork {
+class GraphReplay {
  public:
-  virtual ~RepeatedWork() = default;
+  virtual ~GraphReplay() = default;
   // `enqueue` calls operations of the backend, and no copies or allocations; or it is not called, where the device
   // knows the work. Returns its errors.
   virtual absl::Status Run(absl::FunctionRef<absl::Status()> enqueue) = 0;
@@ -143,7 +143,7 @@ class Backend {
   // Blocks until everything enqueued has finished.
   virtual absl::Status Synchronize() = 0;
   // Null where the device gains nothing by it.
-  virtual std::unique_ptr<RepeatedWork> NewRepeatedWork() { return nullptr; }
+  virtual std::unique_ptr<GraphReplay> NewGraphReplay() { return nullptr; }
 
   // ---- linear algebra ----
 

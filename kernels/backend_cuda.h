@@ -27,7 +27,7 @@ enum class MatrixPrecision {
 };
 
 struct CudaBackendOptions {
-  // The card, counted from 0 as CUDA counts (CUDA_VISIBLE_DEVICES hides and reorders them).
+  // The GPU, counted from 0 as CUDA counts (CUDA_VISIBLE_DEVICES hides and reorders them).
   int device_index = 0;
   MatrixPrecision precision = MatrixPrecision::kFloat32;
   // Where AllocateHostForSending puts memory: so many zeroed bytes that start at a multiple of 64, or null when there
@@ -35,27 +35,27 @@ struct CudaBackendOptions {
   std::function<std::shared_ptr<void>(size_t bytes)> sending_memory = {};
   // Repeated work becomes CUDA graphs. Without, every kernel is launched by itself.
   bool graphs = true;
-  // Convolutions are cuDNN's, where it can be loaded. Without, they are products of unfolded images.
+  // Convolutions are cuDNN's, where it can be loaded. Without, they are products of im2col matrices.
   bool cudnn = true;
   // Attention with 16-bit operands keeps its scores on the chip, where FusesAttention (workspace.h) says so. Without,
   // they go through memory.
   bool fused_attention = true;
-  // Unfolded images, and scores of attention, are in memory about so many at a time.
+  // im2col matrices, and scores of attention, are in memory about so many at a time.
   int64_t workspace_elements = int64_t{64} << 20;
 };
 
-// A card by NVIDIA. Its calls enqueue work and return; results have the same bits on every run on the same kind of card
+// A GPU by NVIDIA. Its calls enqueue work and return; results have the same bits on every run on the same kind of GPU
 // with the same libraries.
 //
 // FailedPrecondition, with what is missing: the program was built without a CUDA toolkit, there is no driver or one
-// that is too old, there is no such card or it is too old, or cuBLAS cannot be loaded. ResourceExhausted: the card's
+// that is too old, there is no such GPU or it is too old, or cuBLAS cannot be loaded. ResourceExhausted: the GPU's
 // memory is full. Internal: CUDA refused otherwise.
 absl::StatusOr<std::unique_ptr<Backend>> CreateCudaBackend(const CudaBackendOptions& options);
 
 // Whether CreateCudaBackend has a chance: FailedPrecondition as there, without loading anything large.
 absl::Status CheckCudaDevice(int device_index);
 
-// Cards that are seen, whether they can be used or not: 0 where there is none, no driver, or no toolkit in the program.
+// GPUs that are seen, whether they can be used or not: 0 where there is none, no driver, or no toolkit in the program.
 // FailedPrecondition: there is a driver, and it is too old to be asked. Internal: CUDA refused otherwise.
 absl::StatusOr<int> CountCudaDevices();
 

@@ -15,7 +15,7 @@ int64_t Taps(const Conv2dGeometry& g) { return g.channels * g.kernel * g.kernel;
 }  // namespace
 
 int64_t ImagesAtOnce(const WorkspaceRules& rules, const Conv2dGeometry& g, int64_t batch) {
-  return std::clamp<int64_t>(rules.unfolded_elements / (Taps(g) * Positions(g)), 1, std::max<int64_t>(batch, 1));
+  return std::clamp<int64_t>(rules.im2col_elements / (Taps(g) * Positions(g)), 1, std::max<int64_t>(batch, 1));
 }
 
 bool FusesAttention(const WorkspaceRules& rules, const AttentionGeometry& g) {
@@ -29,7 +29,7 @@ int64_t ScoreRowsAtOnce(const WorkspaceRules& rules, const AttentionGeometry& g,
 }
 
 int64_t Conv2dWorkspaceBytes(const WorkspaceRules& rules, const Conv2dGeometry& g, int64_t batch) {
-  if (rules.unfolded_elements == 0) return 0;
+  if (rules.im2col_elements == 0) return 0;
   const int64_t group = ImagesAtOnce(rules, g, batch);
   const int64_t columns = Taps(g) * group * Positions(g), gradients = g.filters * Positions(g);
   const int64_t data = columns * kFloatBytes;

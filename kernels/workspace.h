@@ -18,7 +18,7 @@ struct WorkspaceRules {
   // Of an element of a product's inputs where it has to lie in the workspace.
   int64_t gathered_bytes = 0;
   // Convolutions unfold images, and attention computes scores, as many at a time as have about this many elements.
-  int64_t unfolded_elements = 0;
+  int64_t im2col_elements = 0;
   int64_t score_elements = 0;
   // Attention needs no such memory where its heads have a width that FusesAttention knows.
   bool fused_attention = false;

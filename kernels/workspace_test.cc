@@ -6,12 +6,12 @@ namespace rubato {
 namespace {
 
 constexpr WorkspaceRules kRules = {
-    .fixed_bytes = 1000, .gathered_bytes = 2, .unfolded_elements = 1000, .score_elements = 10000};
+    .fixed_bytes = 1000, .gathered_bytes = 2, .im2col_elements = 1000, .score_elements = 10000};
 
 // 2 * 3 * 3 = 18 taps and 4 * 4 = 16 positions: 288 elements an image.
 constexpr Conv2dGeometry kConv = {.channels = 2, .height = 4, .width = 4, .filters = 5, .kernel = 3, .padding = 1};
 
-TEST(WorkspaceTest, ConvolutionsUnfoldAsManyImagesAsFit) {
+TEST(WorkspaceTest, ConvolutionsTakeAsManyImagesThroughIm2colAsFit) {
   EXPECT_EQ(ImagesAtOnce(kRules, kConv, 100), 3);
   EXPECT_EQ(ImagesAtOnce(kRules, kConv, 2), 2);
   EXPECT_EQ(ImagesAtOnce(kRules, kConv, 0), 1);

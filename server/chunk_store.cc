@@ -80,20 +80,20 @@ ChunkStore::Wire ChunkStore::ForWire(uint32_t index, int64_t version) {
   if (chunk.pull_codec.codec == v1::NONE) {
     return {v1::NONE, chunk.weights, length * static_cast<int64_t>(sizeof(float))};
   }
-  if (chunk.packed_version != version) {
-    if (chunk.packed == nullptr) {
-      chunk.packed = Allocate((MaxEncodedBytes(chunk.pull_codec, length) + 3) / 4);
-    } else if (chunk.packed.use_count() > 1) {
-      chunk.packed = Exchange(chunk.packed, chunk.packed_spares);
+  if (chunk.encoded_version != version) {
+    if (chunk.encoded == nullptr) {
+      chunk.encoded = Allocate((MaxEncodedBytes(chunk.pull_codec, length) + 3) / 4);
+    } else if (chunk.encoded.use_count() > 1) {
+      chunk.encoded = Exchange(chunk.encoded, chunk.encoded_spares);
     }
     // The same bytes for whoever asks for this version, on every run.
     const uint64_t stream =
         StreamId("pull", static_cast<uint64_t>(chunk.placement.tensor()) << 40 ^ chunk.placement.offset(), version);
-    chunk.packed_bytes = Encode(chunk.pull_codec, chunk.weights->data(), length, nullptr, seed_, stream,
-                                reinterpret_cast<uint8_t*>(chunk.packed->data()));
-    chunk.packed_version = version;
+    chunk.encoded_bytes = Encode(chunk.pull_codec, chunk.weights->data(), length, nullptr, seed_, stream,
+                                 reinterpret_cast<uint8_t*>(chunk.encoded->data()));
+    chunk.encoded_version = version;
   }
-  return {chunk.pull_codec.codec, chunk.packed, chunk.packed_bytes};
+  return {chunk.pull_codec.codec, chunk.encoded, chunk.encoded_bytes};
 }
 
 void ChunkStore::Apply(const ChunkRules::Update& update) {
@@ -115,7 +115,7 @@ void ChunkStore::Apply(const ChunkRules::Update& update) {
       optimizer_.learning_rate() * scale * ScheduleFactor(optimizer_.schedule(), first.epoch, first.step);
   const UpdateRule rule = MakeUpdateRule(optimizer_, learning_rate, ++chunk.updates, chunk.tensor.decays);
 
-  // While answers with the current weights are on their way, the update goes to another buffer.
+  // While answers with the current weights are in flight, the update goes to another buffer.
   FloatBuffer::Ptr current = chunk.weights;
   FloatBuffer::Ptr next = current.use_count() == 2 ? current : Exchange(chunk.weights, chunk.spares);
   std::vector<float*> slots;

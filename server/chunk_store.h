@@ -33,12 +33,12 @@ class ChunkStore {
     int64_t updates = 0;
     // Buffers that were weights before; reused once nobody reads them, because an allocator may take nothing back.
     std::vector<FloatBuffer::Ptr> spares;
-    // How pulls carry it, the weights as they were packed last, and their version.
+    // How pulls carry it, the weights as they were encoded last, and their version.
     CodecSpec pull_codec;
-    FloatBuffer::Ptr packed;
-    std::vector<FloatBuffer::Ptr> packed_spares;
-    int64_t packed_bytes = 0;
-    int64_t packed_version = -1;
+    FloatBuffer::Ptr encoded;
+    std::vector<FloatBuffer::Ptr> encoded_spares;
+    int64_t encoded_bytes = 0;
+    int64_t encoded_version = -1;
   };
 
   // What a pull carries: `bytes` at the start of the buffer, which nobody writes as long as somebody else holds it.
@@ -64,7 +64,7 @@ class ChunkStore {
   // without examples are left out; where none is left the weights stay as they are.
   void Apply(const ChunkRules::Update& update);
 
-  // The chunk's weights, which are at `version`, as its pull codec packs them: once per version.
+  // The chunk's weights, which are at `version`, as its pull codec encodes them: once per version.
   Wire ForWire(uint32_t chunk, int64_t version);
 
   const Chunk& Get(uint32_t chunk) const { return chunks_.at(chunk); }

@@ -101,7 +101,7 @@ TEST_F(ChunkStoreTest, ReusesBuffersThatNobodyReadsAnyMore) {
   EXPECT_EQ(store.Get(0).spares.size(), 1u);
 }
 
-TEST_F(ChunkStoreTest, PacksAVersionOnce) {
+TEST_F(ChunkStoreTest, EncodesAVersionOnce) {
   config_.mutable_compression()->mutable_pull()->set_codec(v1::BF16);
   ChunkStore store = Make();
   ChunkStore::Wire first = store.ForWire(0, 1);
@@ -111,7 +111,7 @@ TEST_F(ChunkStoreTest, PacksAVersionOnce) {
   EXPECT_NE(store.ForWire(0, 2).buffer, first.buffer);  // Still held by a reader.
 }
 
-TEST_F(ChunkStoreTest, ReusesPackedBuffersThatNobodyReadsAnyMore) {
+TEST_F(ChunkStoreTest, ReusesEncodedBuffersThatNobodyReadsAnyMore) {
   config_.mutable_compression()->mutable_pull()->set_codec(v1::BF16);
   int allocated = 0;
   ChunkStore store(config_, model_, job_, {0}, [&allocated](int64_t size) {
@@ -120,7 +120,7 @@ TEST_F(ChunkStoreTest, ReusesPackedBuffersThatNobodyReadsAnyMore) {
   });
   FloatBuffer::Ptr reader = store.ForWire(0, 0).buffer;
   for (int version = 1; version < 10; ++version) reader = store.ForWire(0, version).buffer;
-  EXPECT_EQ(allocated, 1 + 2);  // The weights; what is read, and what is packed meanwhile.
+  EXPECT_EQ(allocated, 1 + 2);  // The weights; what is read, and what is encoded meanwhile.
 }
 
 TEST_F(ChunkStoreTest, InitialisesAChunkAsAPartOfItsTensor) {

@@ -38,7 +38,7 @@ ChunkStore::Allocator AllocateIn(std::shared_ptr<SharedArena> arena) {
 PartitionOwner::PartitionOwner(Options options)
     : options_(std::move(options)),
       store_(*options_.config, *options_.model, *options_.job, options_.chunks, AllocateIn(options_.arena)),
-      partition_(options_.chunks, options_.patience, this),
+      partition_(options_.chunks, options_.timeout, this),
       leases_(options_.session_lives),
       trace_(options_.trace, options_.clock, options_.partition, options_.model, options_.job),
       // Several partitions are there to be at work at the same time.

@@ -51,7 +51,7 @@ class PartitionOwner : private PartitionSink {
     const v1::JobDescription* job = nullptr;
     std::vector<uint32_t> chunks;
     // How long a request waits before it is answered WAITING.
-    absl::Duration patience = absl::Seconds(2);
+    absl::Duration timeout = absl::Seconds(2);
     const Clock* clock = nullptr;
     Logger* logger = nullptr;
     // Null: no update log.

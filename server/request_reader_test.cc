@@ -225,7 +225,7 @@ TEST_F(RequestReaderTest, RefusesCodecsAndSizesThatItDoesNotKnow) {
   ExpectRefused(60, "push_pull.chunks[1].encoded_bytes: 20; 10 float32 take 40");
 }
 
-TEST_F(RequestReaderTest, RefusesPackedGradientsThatNoSenderMakes) {
+TEST_F(RequestReaderTest, RefusesEncodedGradientsThatNoSenderMakes) {
   MakePush();
   v1::ChunkUpdate* update = header_.mutable_push_pull()->mutable_chunks(1);
   update->set_codec(v1::TOP_K);

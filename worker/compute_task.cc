@@ -61,7 +61,7 @@ absl::Status ComputeTask::JoinAndWork(const ModelSpec& spec, std::shared_ptr<con
                                                                                   .spec = &spec,
                                                                                   .evaluates = evaluates(),
                                                                                   .sending_memory = SendingMemory(spec),
-                                                                                  .makers = options_.makers,
+                                                                                  .factory = options_.factory,
                                                                                   .watchdog = &watchdog,
                                                                                   .log = options_.log});
   if (!model.ok()) {

@@ -48,7 +48,7 @@ class ComputeTask {
     Logger* log = nullptr;
     // Ends the process at once. Called where the device does not answer, so that Run() cannot return. Required.
     std::function<void()> abandon;
-    BackendMakers makers;
+    BackendFactory factory;
   };
 
   explicit ComputeTask(Options options) : options_(std::move(options)) {}

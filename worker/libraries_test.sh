@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The worker needs no CUDA library to start: the driver and cuBLAS are opened where there is a card, and the runtime is
+# The worker needs no CUDA library to start: the driver and cuBLAS are opened where there is a GPU, and the runtime is
 # part of the program.
 set -euo pipefail
 

@@ -48,11 +48,11 @@ int RunTask(const std::string& health_listen, rubato::Health* health, rubato::Lo
   return task->refused() ? 2 : 1;
 }
 
-// Those that can be used, from card 0 on.
-int CountCards() {
-  int cards = 0;
-  while (rubato::CheckCudaDevice(cards).ok()) ++cards;
-  return cards;
+// Those that can be used, from GPU 0 on.
+int CountGpus() {
+  int gpus = 0;
+  while (rubato::CheckCudaDevice(gpus).ok()) ++gpus;
+  return gpus;
 }
 
 }  // namespace
@@ -81,12 +81,12 @@ int main(int argc, char** argv) {
   app.add_option("--health_listen", health_listen,
                  "host:port of gRPC's health service and reflection; port 0 picks a free one; default: none");
   app.add_flag_callback(
-      "--count_cards",
+      "--count_gpus",
       [] {
-        std::cout << CountCards() << std::endl;
+        std::cout << CountGpus() << std::endl;
         throw CLI::Success();
       },
-      "say how many cards training.device_index can name on this machine, and end");
+      "say how many GPUs training.device_index can name on this machine, and end");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -114,7 +114,7 @@ int main(int argc, char** argv) {
       .clock = &clock,
       .log = &log,
       .abandon = [] { std::_Exit(1); },
-      .makers = {.cuda = rubato::CreateCudaBackend, .count_cards = rubato::CountCudaDevices}};
+      .factory = {.cuda = rubato::CreateCudaBackend, .count_gpus = rubato::CountCudaDevices}};
   std::unique_ptr<rubato::worker::ComputeTask> task;
   if (role == "evaluator") {
     task = std::make_unique<rubato::worker::EvaluatorTask>(std::move(options));

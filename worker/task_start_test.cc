@@ -55,7 +55,7 @@ class TaskStartTest : public testing::Test {
     options.clock = &clock_;
     options.log = &log_;
     options.abandon = std::move(abandon);
-    options.makers.cuda = std::move(maker);
+    options.factory.cuda = std::move(maker);
     Task task(std::move(options));
     absl::Status status = task.Run();
     refused_ = task.refused();
@@ -89,8 +89,8 @@ TYPED_TEST(TaskStartTest, RefusesABatchThatDoesNotFit) {
 
 TYPED_TEST(TaskStartTest, ADeviceThatFailsMayDoBetterNextTime) {
   const absl::Status status =
-      this->Run([](const CudaBackendOptions&) { return absl::InternalError("the card is gone"); });
-  EXPECT_EQ(status.message(), "training.device: CUDA: the card is gone");
+      this->Run([](const CudaBackendOptions&) { return absl::InternalError("the GPU is gone"); });
+  EXPECT_EQ(status.message(), "training.device: CUDA: the GPU is gone");
   EXPECT_FALSE(this->refused_);
 }
 

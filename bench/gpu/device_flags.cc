@@ -18,10 +18,10 @@ const std::map<std::string, MatrixPrecision> kPrecisions = {{"fp32", MatrixPreci
 void AddDeviceFlags(CLI::App* app, DeviceFlags* flags) {
   app->option_defaults()->always_capture_default();
   app->add_option("--device", flags->device, "cuda or cpu")->check(CLI::IsMember({"cuda", "cpu"}));
-  app->add_option("--precision", flags->precision, "fp32, tf32, bf16 or fp16, on a card")
+  app->add_option("--precision", flags->precision, "fp32, tf32, bf16 or fp16, on a GPU")
       ->check(CLI::IsMember({"fp32", "tf32", "bf16", "fp16"}));
   app->add_flag("--no-graphs", flags->no_graphs, "every kernel is launched by itself");
-  app->add_flag("--no-cudnn", flags->no_cudnn, "convolutions are products of unfolded images");
+  app->add_flag("--no-cudnn", flags->no_cudnn, "convolutions are products of im2col matrices");
   app->add_flag("--no-fused-attention", flags->no_fused_attention, "attention's scores go through memory");
   app->add_option("--rounds", flags->timing.rounds, "timed rounds, of which the median counts")
       ->check(CLI::Range(1, 1000));

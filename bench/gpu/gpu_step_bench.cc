@@ -1,4 +1,4 @@
-// Time of a step of whole models on a card: inputs to the device, forward, loss to the host, backward. Without pulls
+// Time of a step of whole models on a GPU: inputs to the device, forward, loss to the host, backward. Without pulls
 // and pushes, which overlap with it, and without the update, which is the servers'. step_torch.py times the same.
 // Beside it, what the step takes at least at the rates of a product and a copy that are measured first (step_floor.h).
 // In fp16 the loss is scaled by 65536. One line of JSON each, then a table.

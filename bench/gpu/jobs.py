@@ -1,5 +1,5 @@
-"""Whole jobs on a card, with the launcher's programs: MNIST's CNN in every mode, in FP32 the same job on the CPU and
-on the card, and how busy the card is in a synchronous job with one server on this host. One line of JSON each. Run it
+"""Whole jobs on a GPU, with the launcher's programs: MNIST's CNN in every mode, in FP32 the same job on the CPU and
+on the GPU, and how busy the GPU is in a synchronous job with one server on this host. One line of JSON each. Run it
 where configs/ and data/ are; what is not there is left out, and said. A job that fails is said too, the others follow,
 and the exit status is 1."""
 import argparse
@@ -91,7 +91,7 @@ def every_mode(flags):
     fields |= {"training__epochs": 12, "optimizer__schedule__cosine__length": 11.9,
                "data__augmentation__crop_padding": 2, "cluster__workers": 2, "cluster__evaluators": 1}
     if flags.device == "CUDA":
-        # Of several cards, one for all.
+        # Of several GPUs, one for all.
         fields["training__device_index"] = 0
     try:
         run(flags, 3, "compare", "configs/mnist_cnn.textproto", "--modes=sync,ssp:2,async", *settings(flags, **fields),
@@ -110,7 +110,7 @@ def loss_after(flags, name, config, steps, **fields):
 
 
 def same_losses(flags, config, steps):
-    """The same job on the CPU, on the card, and on the CPU in two micro-batches, which only rounds differently: where
+    """The same job on the CPU, on the GPU, and on the CPU in two micro-batches, which only rounds differently: where
     a maximum or ReLU's edge decides, that too takes another way sooner or later."""
     on_cpu = loss_after(flags, "cpu", config, steps, training__device="CPU")
     on_device = loss_after(flags, "device", config, steps)
@@ -119,18 +119,18 @@ def same_losses(flags, config, steps):
            in_two_parts_on_cpu=in_parts, difference_of_parts=abs(in_parts - on_cpu))
 
 
-def sample_card(samples, stop):
-    """Adds how busy the card was, in percent of about the last sixth of a second, until `stop` is set."""
+def sample_gpu(samples, stop):
+    """Adds how busy the GPU was, in percent of about the last sixth of a second, until `stop` is set."""
     query = ["nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits", "--id=0"]
     while not stop.wait(0.2):
         try:
             samples.append(float(subprocess.run(query, stdout=subprocess.PIPE, check=True, timeout=10).stdout))
         except (OSError, subprocess.SubprocessError, ValueError) as error:
-            say(f"how busy the card is cannot be asked: {error}")
+            say(f"how busy the GPU is cannot be asked: {error}")
             return
 
 
-def busy_card(flags):
+def busy_gpu(flags):
     pictures = os.path.join(flags.temporary, "pictures")
     make = [flags.make_cifar, pictures, "2000"]
     subprocess.run(make, check=True, stdout=subprocess.DEVNULL, timeout=flags.time_limit)
@@ -139,7 +139,7 @@ def busy_card(flags):
         with open(config, "w", encoding="utf-8") as file:
             file.write(given.read().replace("data/cifar-10", pictures))
     samples, stop = [], threading.Event()
-    sampler = threading.Thread(target=sample_card, args=(samples, stop))
+    sampler = threading.Thread(target=sample_gpu, args=(samples, stop))
     if flags.device == "CUDA":
         sampler.start()
     try:
@@ -156,7 +156,7 @@ def busy_card(flags):
     report(f"resnet20 sync with one server, {flags.precision}, {flags.device}", batch=flags.batch,
            examples_per_s=next(record["examples_per_second"] for record in records if record["kind"] == "end"),
            waiting_share=waiting[-1] if waiting else None,
-           card_busy_percent=statistics.median(middle) if middle else None,
+           gpu_busy_percent=statistics.median(middle) if middle else None,
            computes_on=computes_on(os.path.join(flags.work, "busy")))
 
 
@@ -168,7 +168,7 @@ def sections(flags):
         for config in configs:
             for steps in (10, 25, 50, 100):
                 yield f"{config}, {steps} steps", lambda config=config, steps=steps: same_losses(flags, config, steps)
-    yield "busy card", lambda: busy_card(flags)
+    yield "busy GPU", lambda: busy_gpu(flags)
 
 
 def run_sections(flags):
@@ -185,12 +185,12 @@ def run_sections(flags):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    # No defaults: what happens to be built last may have emulated cards.
+    # No defaults: what happens to be built last may have emulated GPUs.
     parser.add_argument("--rubato", required=True, help="the program, with the other tasks' beside it")
     parser.add_argument("--make_cifar", required=True, help="the program")
     parser.add_argument("--device", choices=["CUDA", "CPU"], default="CUDA")
     parser.add_argument("--precision", choices=["FP32", "TF32", "BF16", "FP16"], default="FP32")
-    parser.add_argument("--batch", type=int, default=256, help="of the job that keeps the card busy")
+    parser.add_argument("--batch", type=int, default=256, help="of the job that keeps the GPU busy")
     parser.add_argument("--steps", type=int, default=0, help="of each job but those of 10 to 100; otherwise enough")
     parser.add_argument("--time_limit", type=float, default=120, help="seconds for each job")
     parser.add_argument("--work", default="", help="folder for what jobs write, which is kept; else temporary")

@@ -27,7 +27,7 @@ struct OperationGroup {
 };
 
 // All operations that layers and messages are made of. Tensors have about scale * 2^20 elements: at 64, more than any
-// card's caches hold. `backend` outlives them.
+// GPU's caches hold. `backend` outlives them.
 std::vector<OperationGroup> OperationGroups(Backend* backend, int64_t scale);
 
 // Times each case whose name contains one of `only` (all where that is empty), group by group; what fails is reported

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures a card, then checks it; bench/gpu/README.md says how long that takes and what it needs.
+# Measures a GPU, then checks it; bench/gpu/README.md says how long that takes and what it needs.
 #
 #   bench/gpu/run.sh [--programs=DIR] [--precisions=bf16,fp32,fp16,tf32] [STAGE...]
 #   bench/gpu/run.sh bundle FILE     programs, scripts, configs and MNIST for machines without bazel, as FILE (.tar.xz)
@@ -8,7 +8,7 @@
 #   steps        steps of whole models, also without CUDA graphs, cuDNN and fused attention
 #   torch        the same in PyTorch, eager and compiled, and products
 #   operations   every operation, beside what products and copies allow
-#   jobs         whole jobs: MNIST in every mode, losses on the CPU and on the card, how busy the card is
+#   jobs         whole jobs: MNIST in every mode, losses on the CPU and on the GPU, how busy the GPU is
 #   tests        operations against float64 references; models and jobs against the CPU
 #   sanitizers   our kernels under compute-sanitizer
 #
@@ -113,7 +113,7 @@ run_steps() {
     if grep -q '"name":"[^"]*cuDNN' "$out/steps/$precision.log"; then
       attempt "$precision-no-cudnn" 60 "${bench[@]}" "--precision=$precision" --model=resnet20 --no-cudnn
     elif grep -q '"name"' "$out/steps/$precision.log"; then
-      note "$precision: NO cuDNN was found, so all convolutions measured here are products of unfolded images"
+      note "$precision: NO cuDNN was found, so all convolutions measured here are products of im2col matrices"
     fi
     case "$precision" in
       bf16 | fp16)
@@ -172,14 +172,14 @@ run_tests() {
   for test in "${tests[@]}"; do
     # Tests leave what they wrote, and do not like to find it.
     temporary="$(mktemp -d)"
-    # The CPU's cases need no card.
+    # The CPU's cases need no GPU.
     local filter='*'
     if [[ "$test" == kernels/conformance/* ]]; then filter='*Cuda*'; fi
     attempt "${test//\//-}" 200 "${ours[@]}" "TEST_TMPDIR=$temporary" "$programs/$test" "--gtest_filter=$filter"
     rm -rf "$temporary"
   done
-  # One card is enough.
-  skipped="$(grep -hA1 ': Skipped$' "$out"/tests/*.log | grep -v -e ': Skipped$' -e '^--$' -e 'there is no card 1' |
+  # One GPU is enough.
+  skipped="$(grep -hA1 ': Skipped$' "$out"/tests/*.log | grep -v -e ': Skipped$' -e '^--$' -e 'there is no GPU 1' |
     sed 's/^Cuda[A-Za-z0-9]*: //' | sort -u || true)"
   if [[ -n "$skipped" ]]; then failed "tests were skipped: ${skipped//$'\n'/; }"; fi
 }

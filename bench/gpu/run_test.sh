@@ -33,8 +33,8 @@ export PYTHONPATH="$work/packages"
 program programs/bench/gpu/gpu_step_bench <<'PROGRAM'
 case "$*" in
   *--no-graphs*) exit 3 ;;
-  *fp32*) echo '{"name":"mlp fp32 on cuda:0 (card)","step_milliseconds":4}' ;;
-  *) echo '{"name":"mlp bf16 on cuda:0 (card, cuDNN 9)","step_milliseconds":2}' ;;
+  *fp32*) echo '{"name":"mlp fp32 on cuda:0 (GPU)","step_milliseconds":4}' ;;
+  *) echo '{"name":"mlp bf16 on cuda:0 (GPU, cuDNN 9)","step_milliseconds":2}' ;;
 esac
 PROGRAM
 mkdir -p "$OUT/torch"
@@ -66,9 +66,9 @@ says '^Everything succeeded'
 for test in kernels/conformance/{elementwise,image,linear_algebra,message,peer,repeated_work,sequence,update}_test \
   kernels/cuda/device_test worker/nn/cuda_model_test tests/integration/device_test; do
   # shellcheck disable=SC2016
-  program "programs/$test" <<<'printf "a.cc:1: Skipped\nthere is no card 1: there is 1\n" && mkdir "$TEST_TMPDIR/job"'
+  program "programs/$test" <<<'printf "a.cc:1: Skipped\nthere is no GPU 1: there is 1\n" && mkdir "$TEST_TMPDIR/job"'
 done
-try tests || fail "it failed, although a second card alone is missing"
+try tests || fail "it failed, although a second GPU alone is missing"
 program programs/kernels/conformance/update_test <<<'printf "a.cc:1: Skipped\nCudaBf16: there is no driver\n"'
 if try tests; then fail "it succeeded although tests were skipped"; fi
 says '^FAILED: tests were skipped: there is no driver$'

@@ -1,4 +1,4 @@
-"""Times steps of the models of step_models.cc in PyTorch on a card, as gpu_step_bench times ours: forward, loss to the
+"""Times steps of the models of step_models.cc in PyTorch on a GPU, as gpu_step_bench times ours: forward, loss to the
 host, backward, and the next batch copied from locked memory beside it. In 16 bits by autocast, which keeps parameters
 and their gradients in float32 as we do, and with the whole model in 16 bits; resnet20 in both layouts. Then products.
 One line of JSON each. What fails is said, the rest follows, and the exit status is 1."""
@@ -85,7 +85,7 @@ def batch(name):
 
 
 class StagedBatch:
-    """A batch in locked memory, copied to the card on a stream of its own."""
+    """A batch in locked memory, copied to the GPU on a stream of its own."""
 
     def __init__(self, *tensors):
         self.tensors = [tensor.pin_memory() for tensor in tensors]
@@ -138,8 +138,8 @@ def new_step(name, flags, mode, numbers, channels_last):
 
 
 def seconds_of(call, flags):
-    """Seconds of one call, as TimeOperation of device_timing.cc measures: the median of long rounds on a warm card, by
-    the host's clock from an idle card to an idle card."""
+    """Seconds of one call, as TimeOperation of device_timing.cc measures: the median of long rounds on a warm GPU, by
+    the host's clock from an idle GPU to an idle GPU."""
     def round_of(calls):
         torch.cuda.synchronize()
         begin = time.perf_counter()

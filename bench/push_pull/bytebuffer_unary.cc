@@ -65,7 +65,7 @@ class UnaryClient : public Client {
       ClientCall* call = static_cast<ClientCall*>(tag);
       if (!call->status.ok()) return absl::UnavailableError(call->status.error_message());
       const int64_t chunk = call->chunk;
-      // A call has chunks of its own, so that no chunk is on its way twice.
+      // A call has chunks of its own, so that no chunk is in flight twice.
       const int64_t next = chunk + setup_.in_flight;
       call->chunk = next < setup_.chunks() ? next : chunk % setup_.in_flight;
       grpc::ByteBuffer reply;

@@ -15,7 +15,7 @@ namespace rubato::bench {
 namespace {
 
 // For a process to begin, or to end a run: memory is touched for the first time, and the machine may be busy.
-constexpr absl::Duration kPatience = absl::Seconds(60);
+constexpr absl::Duration kTimeout = absl::Seconds(60);
 
 void Say(const std::string& line) { std::cout << line << std::endl; }
 
@@ -65,18 +65,18 @@ absl::StatusOr<std::unique_ptr<Pair>> Pair::Start(const std::vector<std::string>
   std::vector<std::string> arguments = flags;
   arguments.push_back("--role=server");
   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Child> server, Child::Start(arguments));
-  RUBATO_ASSIGN_OR_RETURN(const std::string address, Expect(server.get(), "", "ready", kPatience));
+  RUBATO_ASSIGN_OR_RETURN(const std::string address, Expect(server.get(), "", "ready", kTimeout));
   arguments.back() = "--role=client";
   arguments.push_back(absl::StrCat("--address=", address));
   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Child> client, Child::Start(arguments));
-  RUBATO_RETURN_IF_ERROR(Expect(client.get(), "", "ready", kPatience).status());
+  RUBATO_RETURN_IF_ERROR(Expect(client.get(), "", "ready", kTimeout).status());
   return std::unique_ptr<Pair>(new Pair(std::move(server), std::move(client)));
 }
 
 absl::StatusOr<Count> Pair::Run(absl::Duration duration) {
   RUBATO_ASSIGN_OR_RETURN(
       const std::string reply,
-      Expect(client_.get(), absl::StrCat("run ", absl::ToInt64Nanoseconds(duration)), "count", duration + kPatience));
+      Expect(client_.get(), absl::StrCat("run ", absl::ToInt64Nanoseconds(duration)), "count", duration + kTimeout));
   const std::pair<std::string, std::string> parts = absl::StrSplit(reply, absl::MaxSplits(' ', 1));
   Count count;
   int64_t nanoseconds = 0;
@@ -87,6 +87,6 @@ absl::StatusOr<Count> Pair::Run(absl::Duration duration) {
   return count;
 }
 
-absl::Status Pair::Verify() { return Expect(client_.get(), "verify", "ready", kPatience).status(); }
+absl::Status Pair::Verify() { return Expect(client_.get(), "verify", "ready", kTimeout).status(); }
 
 }  // namespace rubato::bench

@@ -12,8 +12,8 @@ namespace {
 
 // The default of cluster.chunk_bytes.
 constexpr int64_t kChunkBytes = 512 << 10;
-// cluster.message_bytes. Over TCP the server works on one part of a tensor while the next is on its way. In shared
-// memory nothing is on its way, and fewer messages cost less.
+// cluster.message_bytes. Over TCP the server works on one part of a tensor while the next is in flight. In shared
+// memory nothing is in flight, and fewer messages cost less.
 constexpr int64_t kTcpMessageBytes = 512 << 10;
 constexpr int64_t kShmMessageBytes = 4 << 20;
 

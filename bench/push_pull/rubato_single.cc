@@ -15,7 +15,7 @@ namespace rubato::bench {
 namespace {
 
 // For an answer; less than whoever runs this client waits for it.
-constexpr absl::Duration kPatience = absl::Seconds(30);
+constexpr absl::Duration kTimeout = absl::Seconds(30);
 
 class SingleClient : public Client, private ExchangeClient::Handler {
  public:
@@ -28,13 +28,13 @@ class SingleClient : public Client, private ExchangeClient::Handler {
   // Begins step 0 of every tensor.
   absl::Status Start() {
     RUBATO_ASSIGN_OR_RETURN(client_, ExchangeClient::Create({.address = job_.description.servers(0).address()}, this));
-    return RunUntil("its tensors' first weights", kPatience, [this](absl::Time) { return sent_ == setup_.chunks(); });
+    return RunUntil("its tensors' first weights", kTimeout, [this](absl::Time) { return sent_ == setup_.chunks(); });
   }
 
   absl::StatusOr<Count> Run(absl::Duration duration) override {
     const absl::Time begin = clock_.Now();
     const int64_t before = sent_;
-    RUBATO_RETURN_IF_ERROR(RunUntil("the answer to its last push", duration + kPatience,
+    RUBATO_RETURN_IF_ERROR(RunUntil("the answer to its last push", duration + kTimeout,
                                     [end = begin + duration](absl::Time now) { return now >= end; }));
     return Count{sent_ - before, clock_.Now() - begin};
   }

@@ -158,7 +158,7 @@ class StubClient : public Client {
 
   Mutex mu_;
   CondVar changed_;
-  int open_ ABSL_GUARDED_BY(mu_) = 0;  // Messages on their way.
+  int open_ ABSL_GUARDED_BY(mu_) = 0;  // Messages in flight.
   bool writer_ended_ ABSL_GUARDED_BY(mu_) = false;
 };
 

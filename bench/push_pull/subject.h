@@ -20,7 +20,7 @@ namespace rubato::bench {
 struct Setup {
   // Bytes of a chunk, which is a message's payload: a power of 4, at least 4096.
   int64_t size = 0;
-  // Messages on their way at a time.
+  // Messages in flight at a time.
   int in_flight = 1;
   // Gradients, and as much of weights, that a side cycles through. More than the last-level cache.
   int64_t cycle_bytes = int64_t{64} << 20;

@@ -128,8 +128,8 @@ std::string FormatCheckpoint(const std::string& name, const CheckpointSummary& s
   absl::StrAppend(&text, absl::StrFormat("%d elements in %.1f MiB of %d servers", elements,
                                          static_cast<double>(summary.server_bytes) / kMiB, summary.servers));
   for (const auto& [worker, bytes] : summary.worker_bytes) {
-    absl::StrAppend(&text,
-                    absl::StrFormat("; worker %d has kept back %.1f MiB", worker, static_cast<double>(bytes) / kMiB));
+    absl::StrAppend(&text, absl::StrFormat("; worker %d has an error-feedback residual of %.1f MiB", worker,
+                                           static_cast<double>(bytes) / kMiB));
   }
   return absl::StrCat(text, "; all checksums are right\n");
 }

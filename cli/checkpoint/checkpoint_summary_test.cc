@@ -77,7 +77,10 @@ TEST_F(CheckpointSummaryTest, TellsTensorsStepsAndSizes) {
   const std::string text = FormatCheckpoint("final", *summary);
   EXPECT_THAT(text, HasSubstr("Checkpoint final of job small, plan 3, ASYNC\nSteps done: worker 0 21, worker 1 20\n"));
   EXPECT_THAT(text, HasSubstr("20 to 22"));
-  EXPECT_THAT(text, HasSubstr("4 elements in 0.0 MiB of 2 servers; worker 1 has kept back 0.0 MiB; all checksums"));
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          "4 elements in 0.0 MiB of 2 servers; worker 1 has an error-feedback residual of 0.0 MiB; all checksums"));
 }
 
 TEST_F(CheckpointSummaryTest, FindsADamagedFile) {

@@ -22,7 +22,7 @@ TEST(CodecChoiceTest, RefusesOthersByName) {
   EXPECT_EQ(ParseCodecs({"bf16", "bf16"}, "--codecs").status().message(), "--codecs: bf16 is given twice");
 }
 
-TEST(CodecChoiceTest, PacksWeightsOnlyWhereThatWorks) {
+TEST(CodecChoiceTest, EncodesWeightsOnlyWithCodecsThatSuitThem) {
   auto config = v1::JobConfig();
   config.set_name("job");
   config.mutable_cluster()->set_workers(1);

@@ -44,10 +44,10 @@ absl::StatusOr<std::vector<Variant>> MakeVariants(const v1::JobConfig& config, c
     RUBATO_ASSIGN_OR_RETURN(v1::JobConfig changed, ConfigInMode(config, mode, is_static && !only_sync));
     if (codecs.empty()) variants.push_back({mode.Name(), mode.DirectoryName(), changed});
     for (const CodecChoice& codec : codecs) {
-      RUBATO_ASSIGN_OR_RETURN(v1::JobConfig packed, ConfigWithCodec(changed, codec));
+      RUBATO_ASSIGN_OR_RETURN(v1::JobConfig encoded, ConfigWithCodec(changed, codec));
       const std::string directory = absl::StrReplaceAll(codec.Name(), {{":", ""}});
       variants.push_back({absl::StrCat(mode.Name(), " ", codec.Name()),
-                          absl::StrCat(mode.DirectoryName(), "-", directory), std::move(packed)});
+                          absl::StrCat(mode.DirectoryName(), "-", directory), std::move(encoded)});
     }
   }
   return variants;

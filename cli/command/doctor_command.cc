@@ -88,7 +88,7 @@ absl::StatusOr<JobNeeds> ExamineJob(const DoctorOptions& options, v1::JobConfig*
 
 Finding Device(const v1::TrainingConfig& training) {
   absl::StatusOr<worker::ChosenBackend> chosen =
-      worker::ChooseBackend(training, nullptr, {.cuda = CreateCudaBackend, .count_cards = CountCudaDevices});
+      worker::ChooseBackend(training, nullptr, {.cuda = CreateCudaBackend, .count_gpus = CountCudaDevices});
   return JudgeDevice(chosen.ok() ? absl::StatusOr<std::string>(chosen->description) : chosen.status());
 }
 

@@ -19,7 +19,7 @@ namespace {
 
 constexpr char kMerged[] = "merged.json";
 // A heartbeat says that a trace is there; before, it has to be written.
-constexpr absl::Duration kPatience = absl::Seconds(20);
+constexpr absl::Duration kTimeout = absl::Seconds(20);
 constexpr absl::Duration kPoll = absl::Milliseconds(100);
 // While it is recorded, only to notice that the job has ended.
 constexpr absl::Duration kRecordingPoll = absl::Seconds(1);
@@ -31,7 +31,7 @@ void AwaitTraces(CoordinatorClient* coordinator, const v1::TraceJobReply& trace,
                  const Environment& environment) {
   std::set<std::string> missing;
   for (const v1::TaskId& task : trace.tasks()) missing.insert(TaskName(task));
-  const absl::Time recorded = environment.clock->Now() + recording, deadline = recorded + kPatience;
+  const absl::Time recorded = environment.clock->Now() + recording, deadline = recorded + kTimeout;
   int unanswered = 0;
   while (!missing.empty() && unanswered < kUnanswered && environment.clock->Now() < deadline) {
     const absl::Duration left = unanswered > 0 ? kPoll : recorded - environment.clock->Now();

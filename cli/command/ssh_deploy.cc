@@ -80,7 +80,7 @@ HostNeeds NeedsOf(const SshUpOptions& options, const v1::JobConfig& config, cons
   needs.machine = package.machine;
   needs.glibc = package.glibc;
   needs.free_kib = options.min_free_mib * 1024;
-  if (config.training().device() == v1::TrainingConfig::CUDA) needs.cards = config.training().cards();
+  if (config.training().device() == v1::TrainingConfig::CUDA) needs.gpus = config.training().gpus();
   needs.clock_offset_max = absl::Seconds(options.clock_offset_max_seconds);
   return needs;
 }

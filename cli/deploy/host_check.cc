@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "cli/launch/card_turns.h"
+#include "cli/launch/gpu_assignment.h"
 #include "common/status.h"
 
 namespace rubato {
@@ -101,8 +101,8 @@ std::vector<std::string> HostProblems(const HostFacts& facts, const HostNeeds& n
                                     needs.free_kib / 1024, " MiB are needed"));
   }
   for (uint32_t port : facts.taken_ports) problems.push_back(absl::StrCat("port ", port, " is taken"));
-  const std::string card_problem = CardProblem(facts.gpus, needs.cards);
-  if (!card_problem.empty()) problems.push_back(card_problem);
+  const std::string gpu_problem = GpuProblem(facts.gpus, needs.gpus);
+  if (!gpu_problem.empty()) problems.push_back(gpu_problem);
   const absl::Duration offset = ClockOffset(facts.time, before, after);
   if (absl::AbsDuration(offset) > needs.clock_offset_max) {
     problems.push_back(absl::StrCat("its clock is ",

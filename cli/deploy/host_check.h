@@ -38,7 +38,7 @@ struct HostNeeds {
   std::string glibc;
   int64_t free_kib = 0;
   // That each of its tasks must find (training.device: CUDA).
-  uint32_t cards = 0;
+  uint32_t gpus = 0;
   absl::Duration clock_offset_max = absl::Seconds(5);
 };
 

@@ -19,13 +19,13 @@ TEST(HostCheckTest, FindsNothingWrongWithAGoodHost) {
   ASSERT_TRUE(facts.ok()) << facts.status();
   EXPECT_EQ(facts->gpus, 2);
   EXPECT_EQ(facts->stored.count("packages/a/complete"), 1u);
-  EXPECT_THAT(HostProblems(*facts, {.machine = "x86_64", .glibc = "2.34", .free_kib = 4096, .cards = 2}, kNow, kNow),
+  EXPECT_THAT(HostProblems(*facts, {.machine = "x86_64", .glibc = "2.34", .free_kib = 4096, .gpus = 2}, kNow, kNow),
               IsEmpty());
 }
 
-TEST(HostCheckTest, AWorkersCardsHaveToBeThere) {
-  EXPECT_THAT(HostProblems(*ParseHostFacts(kGood), {.machine = "x86_64", .cards = 4}, kNow, kNow),
-              ElementsAre("it has 2 of the 4 cards that training.cards takes"));
+TEST(HostCheckTest, AWorkersGpusHaveToBeThere) {
+  EXPECT_THAT(HostProblems(*ParseHostFacts(kGood), {.machine = "x86_64", .gpus = 4}, kNow, kNow),
+              ElementsAre("it has 2 of the 4 GPUs that training.gpus takes"));
 }
 
 TEST(HostCheckTest, NamesEverythingThatIsWrong) {
@@ -33,10 +33,10 @@ TEST(HostCheckTest, NamesEverythingThatIsWrong) {
       "missing tar\nmissing awk\nsystem Linux\nmachine aarch64\nglibc 2.9\nseconds 900\ngpus 0\nfree_kib 2048\n"
       "taken 7000\ntaken 7001\n");
   ASSERT_TRUE(facts.ok()) << facts.status();
-  EXPECT_THAT(HostProblems(*facts, {.machine = "x86_64", .glibc = "2.34", .free_kib = 4096, .cards = 2}, kNow, kNow),
+  EXPECT_THAT(HostProblems(*facts, {.machine = "x86_64", .glibc = "2.34", .free_kib = 4096, .gpus = 2}, kNow, kNow),
               ElementsAre(HasSubstr("Linux aarch64; the package is for Linux x86_64"), HasSubstr("glibc is 2.9;"),
                           HasSubstr("missing: tar, awk"), HasSubstr("2 MiB are free"), "port 7000 is taken",
-                          "port 7001 is taken", HasSubstr("no card"), HasSubstr("its clock is 1m39s behind")));
+                          "port 7001 is taken", HasSubstr("no GPU"), HasSubstr("its clock is 1m39s behind")));
 }
 
 TEST(HostCheckTest, ADirectoryThatCannotBeUsedHasItsReason) {

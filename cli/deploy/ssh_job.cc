@@ -15,7 +15,7 @@
 #include "cli/deploy/local_program.h"
 #include "cli/deploy/shell.h"
 #include "cli/deploy/task_assignment.h"
-#include "cli/launch/card_turns.h"
+#include "cli/launch/gpu_assignment.h"
 #include "cli/launch/task_commands.h"
 #include "common/status.h"
 #include "common/storage/file.h"
@@ -54,17 +54,17 @@ std::string AnyAddress(const v1::HostConfig& host) {
 }
 
 // Of a host, where a worker takes so many. The evaluator takes one.
-uint32_t CardsNeeded(const std::vector<v1::DeployedTask>& tasks, int host, uint32_t of_a_worker) {
-  uint32_t cards = 0;
+uint32_t GpusNeeded(const std::vector<v1::DeployedTask>& tasks, int host, uint32_t of_a_worker) {
+  uint32_t gpus = 0;
   for (const v1::DeployedTask& task : tasks) {
     if (static_cast<int>(task.host()) != host || task.role() == v1::TaskId::SERVER) continue;
-    cards = std::max(cards, task.role() == v1::TaskId::WORKER ? of_a_worker : std::min(1u, of_a_worker));
+    gpus = std::max(gpus, task.role() == v1::TaskId::WORKER ? of_a_worker : std::min(1u, of_a_worker));
   }
-  return cards;
+  return gpus;
 }
 
-// When it is a worker's or evaluator's turn to take cards of its host: workers come first.
-uint32_t CardTurn(const v1::Deployment& deployment, const v1::DeployedTask& task) {
+// When it is a worker's or evaluator's turn to take GPUs of its host: workers come first.
+uint32_t GpuTurn(const v1::Deployment& deployment, const v1::DeployedTask& task) {
   if (task.role() == v1::TaskId::WORKER) return task.slot();
   const auto workers =
       std::count_if(deployment.tasks().begin(), deployment.tasks().end(), [&task](const v1::DeployedTask& other) {
@@ -128,7 +128,7 @@ absl::Status SshJob::Check(const HostNeeds& needs, const Package& package, const
     RUBATO_ASSIGN_OR_RETURN(const std::string output, ReadFile(results[i].output_path));
     const absl::StatusOr<HostFacts> facts = ParseHostFacts(output);
     HostNeeds own = needs;
-    own.cards = CardsNeeded(tasks, hosts_[i], needs.cards);
+    own.gpus = GpusNeeded(tasks, hosts_[i], needs.gpus);
     const std::vector<std::string> problems = facts.ok()
                                                   ? HostProblems(*facts, own, before, after)
                                                   : std::vector<std::string>{std::string(facts.status().message())};
@@ -208,9 +208,9 @@ std::string SshJob::StartCommand(const v1::DeployedTask& task, const v1::JobConf
   } else {
     words.insert(words.end(), {"--role", task.role() == v1::TaskId::WORKER ? "worker" : "evaluator"});
     const auto facts = facts_.find(host);
-    const uint32_t cards = facts == facts_.end() ? 0 : facts->second.gpus;
-    if (const std::optional<uint32_t> card = CardInTurn(config.training(), cards, CardTurn(deployment_, task))) {
-      words.insert(words.end(), {"--set", absl::StrCat("training.device_index=", *card)});
+    const uint32_t gpus = facts == facts_.end() ? 0 : facts->second.gpus;
+    if (const std::optional<uint32_t> gpu = AssignedGpu(config.training(), gpus, GpuTurn(deployment_, task))) {
+      words.insert(words.end(), {"--set", absl::StrCat("training.device_index=", *gpu)});
     }
   }
   return ShellCommand(words);

@@ -49,16 +49,16 @@ TEST_F(SshJobTest, StartsTasksReadsTheirLogsAndLeavesNoProcess) {
   EXPECT_FALSE(FileExists(Path("b/jobs/job-1")));
 }
 
-TEST_F(SshJobTest, TasksTakeTurnsWithTheirHostsCards) {
-  std::ofstream(Path("cards")) << 3;
+TEST_F(SshJobTest, TasksTakeTurnsWithTheirHostsGpus) {
+  std::ofstream(Path("gpus")) << 3;
   config_.mutable_cluster()->set_workers(2);
   config_.mutable_cluster()->set_evaluators(1);
   std::unique_ptr<SshJob> job = Started("job-1");
   for (const char* task : {"worker-0", "worker-1", "evaluator-0"}) TasksWith(job.get(), absl::StrCat(task, " ended 3"));
-  for (const auto& [task, card] : {std::pair("worker-0", 0), {"worker-1", 1}, {"evaluator-0", 2}}) {
+  for (const auto& [task, gpu] : {std::pair("worker-0", 0), {"worker-1", 1}, {"evaluator-0", 2}}) {
     std::string log;
     EXPECT_TRUE(job->ReadLogs({task}, 1, &log).ok());
-    EXPECT_THAT(log, HasSubstr(absl::StrCat("--set training.device_index=", card)));
+    EXPECT_THAT(log, HasSubstr(absl::StrCat("--set training.device_index=", gpu)));
   }
   EXPECT_TRUE(job->Stop().ok());
 }

@@ -18,12 +18,12 @@ namespace {
 constexpr size_t kLargeBytes = size_t{1} << 20;
 constexpr size_t kSmallBytes = size_t{4} << 10;
 constexpr int kLargeOnTheWay = 4;
-// Of a message that is on its way; keepalive finds out about a peer that is gone before.
-constexpr absl::Duration kPatience = absl::Seconds(20);
+// Of a message that is in flight; keepalive finds out about a peer that is gone before.
+constexpr absl::Duration kTimeout = absl::Seconds(20);
 
 std::string Identity() { return absl::StrCat("rubato doctor, protocol ", kProtocolVersion); }
 
-// Keeps some pushes on their way and counts the answers.
+// Keeps some pushes in flight and counts the answers.
 class ProbeClient : public ExchangeClient::Handler {
  public:
   explicit ProbeClient(const Clock* clock)
@@ -66,7 +66,7 @@ class ProbeClient : public ExchangeClient::Handler {
   // The id of a request that was answered.
   absl::StatusOr<uint64_t> AwaitAnswer() {
     MutexLock lock(mu_);
-    const absl::Time deadline = clock_->Now() + kPatience;
+    const absl::Time deadline = clock_->Now() + kTimeout;
     while (answered_.empty() && status_.ok()) {
       const absl::Duration left = deadline - clock_->Now();
       if (left <= absl::ZeroDuration()) return absl::DeadlineExceededError("no answer to a push");

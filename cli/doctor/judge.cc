@@ -91,7 +91,7 @@ Finding JudgeOpenFiles(const ResourceLimit& limit, const JobNeeds& needs) {
 }
 
 Finding JudgeLockedMemory(const ResourceLimit& limit) {
-  // Page-locked memory of a card comes from its driver, which this limit does not bind, so a low one is no fault.
+  // Page-locked memory of a GPU comes from its driver, which this limit does not bind, so a low one is no fault.
   if (limit.now < 0) return Ok("locked memory", "no limit");
   return Ok("locked memory",
             absl::StrFormat("at most %.0f KiB, of which Rubato needs none", static_cast<double>(limit.now) / 1024));
@@ -177,7 +177,7 @@ Finding JudgePeer(const std::string& peer, const absl::StatusOr<ExchangeFacts>& 
   Finding finding = Ok(subject, ExchangeText(*exchange, needs));
   if (exchange->bytes_per_second < kSlowNetwork) {
     finding.verdict = Verdict::kWarning;
-    finding.next_step = "less than a line of 1 Gbit/s carries; pack what is sent with compression.push and .pull";
+    finding.next_step = "less than a line of 1 Gbit/s carries; encode what is sent with compression.push and .pull";
   } else if (exchange->round_trip > kLongRoundTrip) {
     finding.verdict = Verdict::kWarning;
     finding.next_step = "every step of SYNC waits for a round trip; prefer SSP or ASYNC, or tasks that are closer";

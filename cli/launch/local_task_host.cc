@@ -9,8 +9,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "cli/launch/card_count.h"
-#include "cli/launch/card_turns.h"
+#include "cli/launch/gpu_assignment.h"
+#include "cli/launch/gpu_count.h"
 #include "common/config/fingerprint.h"
 #include "common/status.h"
 #include "common/storage/file.h"
@@ -55,15 +55,15 @@ absl::StatusOr<uint32_t> LocalTaskHost::GpusToAssign() {
   const v1::TrainingConfig& training = options_.config.training();
   if (!TakesTurns(training)) return 0;
   const absl::StatusOr<uint32_t> gpus =
-      CountCards(options_.binaries.worker, JoinPath(options_.config.run_directory(), "logs/cards.log"),
-                 absl::Seconds(options_.config.cluster().start_timeout_seconds()), *clock_, signals_);
+      CountGpus(options_.binaries.worker, JoinPath(options_.config.run_directory(), "logs/gpus.log"),
+                absl::Seconds(options_.config.cluster().start_timeout_seconds()), *clock_, signals_);
   if (absl::IsCancelled(gpus.status())) return gpus.status();
   if (!gpus.ok()) {
     notes_.push_back(absl::StrCat(gpus.status().message(), "; every task takes GPU 0"));
     return 0;
   }
   // Where there is none, a worker says better why.
-  const std::string problem = *gpus == 0 ? "" : CardProblem(*gpus, training.cards());
+  const std::string problem = *gpus == 0 ? "" : GpuProblem(*gpus, training.gpus());
   if (training.device() == v1::TrainingConfig::CUDA && !problem.empty()) {
     return absl::FailedPreconditionError(absl::StrCat("this machine cannot be used: ", problem));
   }

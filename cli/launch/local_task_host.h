@@ -40,7 +40,7 @@ class LocalTaskHost : public TaskHost {
       : options_(std::move(options)), clock_(clock), signals_(signals) {}
 
   // DeadlineExceeded: the coordinator did not listen within cluster.start_timeout_seconds. FailedPrecondition:
-  // training.device is CUDA, and there are too few GPUs for training.cards.
+  // training.device is CUDA, and there are too few GPUs for training.gpus.
   absl::Status Start() override;
   int RestartsMax() const override { return 3; }
   absl::Status StartAgain(const v1::TaskId& task) override;

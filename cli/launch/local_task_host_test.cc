@@ -94,10 +94,10 @@ TEST_F(LocalTaskHostTest, RunsAJobToItsEndAndLeavesNoProcess) {
   EXPECT_EQ(events_, "");
 }
 
-TEST_F(LocalTaskHostTest, TasksTakeTurnsWithTheMachinesCards) {
+TEST_F(LocalTaskHostTest, TasksTakeTurnsWithTheMachinesGpus) {
   Job job = MakeJob("ends");
   job.host.config.mutable_training()->set_device(v1::TrainingConfig::CUDA);
-  job.host.config.mutable_training()->set_cards(1);
+  job.host.config.mutable_training()->set_gpus(1);
   const absl::Status status = Run(job);
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_EQ(Log("worker-0.log"), "worker started with training.device_index=0\n");
@@ -106,13 +106,13 @@ TEST_F(LocalTaskHostTest, TasksTakeTurnsWithTheMachinesCards) {
   EXPECT_EQ(Log("server-0.log"), "server started\n");
 }
 
-TEST_F(LocalTaskHostTest, RefusesAMachineWithTooFewCards) {
+TEST_F(LocalTaskHostTest, RefusesAMachineWithTooFewGpus) {
   Job job = MakeJob("ends");
   job.host.config.mutable_training()->set_device(v1::TrainingConfig::CUDA);
-  job.host.config.mutable_training()->set_cards(4);
+  job.host.config.mutable_training()->set_gpus(4);
   const absl::Status status = Run(job);
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(status.message(), "this machine cannot be used: it has 2 of the 4 cards that training.cards takes");
+  EXPECT_EQ(status.message(), "this machine cannot be used: it has 2 of the 4 GPUs that training.gpus takes");
   EXPECT_EQ(Log("worker-0.log"), "");
 }
 

@@ -9,7 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "cli/launch/card_turns.h"
+#include "cli/launch/gpu_assignment.h"
 #include "common/status.h"
 
 namespace rubato {
@@ -68,7 +68,7 @@ TaskCommand CoordinatorCommand(const Binaries& binaries, const std::string& conf
 
 std::vector<TaskCommand> TaskCommands(const Binaries& binaries, const v1::JobConfig& config,
                                       const std::string& config_path, const std::string& coordinator,
-                                      const std::vector<SlowWorker>& slowed, uint32_t cards) {
+                                      const std::vector<SlowWorker>& slowed, uint32_t gpus) {
   std::vector<TaskCommand> tasks;
   for (uint32_t i = 0; i < config.cluster().servers(); ++i) {
     tasks.push_back(Task(v1::TaskId::SERVER, i, binaries.server, config_path, coordinator));
@@ -89,8 +89,8 @@ std::vector<TaskCommand> TaskCommands(const Binaries& binaries, const v1::JobCon
   uint32_t turn = 0;
   for (TaskCommand& task : tasks) {
     if (task.id.role() == v1::TaskId::SERVER) continue;
-    if (const std::optional<uint32_t> card = CardInTurn(config.training(), cards, turn++)) {
-      task.argv.insert(task.argv.end(), {"--set", absl::StrCat("training.device_index=", *card)});
+    if (const std::optional<uint32_t> gpu = AssignedGpu(config.training(), gpus, turn++)) {
+      task.argv.insert(task.argv.end(), {"--set", absl::StrCat("training.device_index=", *gpu)});
     }
   }
   return tasks;

@@ -36,11 +36,11 @@ std::string TaskFileName(v1::TaskId::Role role, uint32_t index);
 // The coordinator listens on a free local port and writes its address to `port_file`.
 TaskCommand CoordinatorCommand(const Binaries& binaries, const std::string& config_path, const std::string& port_file);
 
-// Servers, workers and evaluators, in this order; workers and evaluators take turns with the machine's cards
-// (card_turns.h). `config_path` holds `config` with its defaults.
+// Servers, workers and evaluators, in this order; workers and evaluators are assigned the machine's GPUs round-robin
+// (gpu_assignment.h). `config_path` holds `config` with its defaults.
 std::vector<TaskCommand> TaskCommands(const Binaries& binaries, const v1::JobConfig& config,
                                       const std::string& config_path, const std::string& coordinator,
-                                      const std::vector<SlowWorker>& slowed, uint32_t cards);
+                                      const std::vector<SlowWorker>& slowed, uint32_t gpus);
 
 }  // namespace rubato
 

@@ -35,12 +35,12 @@ TEST(TaskCommandsTest, StartsServersWorkersAndEvaluators) {
                          "evaluator-0 w --config job --task_index 0 --coordinator h:1 --role evaluator"));
 }
 
-TEST(TaskCommandsTest, WorkersAndThenEvaluatorsTakeTurnsWithCards) {
+TEST(TaskCommandsTest, WorkersAndThenEvaluatorsTakeTurnsWithGpus) {
   v1::JobConfig config;
   config.mutable_cluster()->set_servers(1);
   config.mutable_cluster()->set_workers(2);
   config.mutable_cluster()->set_evaluators(1);
-  config.mutable_training()->set_cards(2);
+  config.mutable_training()->set_gpus(2);
   std::vector<std::string> lines;
   for (const TaskCommand& task : TaskCommands({"c", "s", "w"}, config, "job", "h:1", {}, 6)) {
     lines.push_back(task.argv.back());

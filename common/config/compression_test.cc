@@ -5,7 +5,7 @@
 namespace rubato {
 namespace {
 
-TEST(CompressionTest, NothingIsPackedWhereNothingIsSaid) {
+TEST(CompressionTest, NothingIsEncodedUnlessTheConfigSaysSo) {
   const v1::JobConfig config;
   EXPECT_EQ(PushCodec(config, "a.weight").codec(), v1::NONE);
   EXPECT_EQ(PullCodec(config, "a.weight").codec(), v1::NONE);

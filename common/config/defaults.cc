@@ -118,7 +118,7 @@ void FillDefaults(const FieldPaths& written, v1::JobConfig* config) {
   v1::TrainingConfig* training = config->mutable_training();
   FILL(filler, "training", training, micro_batches, 1);
   FILL(filler, "training", training, compute_threads, 1);
-  FILL(filler, "training", training, cards, 1);
+  FILL(filler, "training", training, gpus, 1);
   FILL(filler, "training", training, device, v1::TrainingConfig::AUTO);
   FILL(filler, "training", training, precision, v1::TrainingConfig::FP32);
   FILL(filler, "training", training, step_timeout_seconds, std::max(1.0, config->cluster().wait_timeout_seconds() / 2));

@@ -37,7 +37,7 @@ TEST(DefaultsTest, FillsWhatTheCommentsState) {
   EXPECT_EQ(config.consistency().sync_every(), 1);
   EXPECT_EQ(config.consistency().policy(), v1::ConsistencyConfig::SCHEDULE);
   EXPECT_EQ(config.training().micro_batches(), 1u);
-  EXPECT_EQ(config.training().cards(), 1u);
+  EXPECT_EQ(config.training().gpus(), 1u);
   EXPECT_EQ(config.training().compute_threads(), 1u);
   EXPECT_EQ(config.training().device(), v1::TrainingConfig::AUTO);
   EXPECT_EQ(config.training().precision(), v1::TrainingConfig::FP32);

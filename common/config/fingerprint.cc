@@ -17,7 +17,7 @@ uint64_t ConfigFingerprint(const v1::JobConfig& config) {
   ForEachReadPath(&compared, [](std::string* path) { *path = std::filesystem::path(*path).filename().string(); });
   compared.mutable_training()->clear_device();
   compared.mutable_training()->clear_device_index();
-  compared.mutable_training()->clear_cards();
+  compared.mutable_training()->clear_gpus();
   compared.mutable_training()->clear_no_cuda_graphs();
   compared.mutable_training()->clear_no_cudnn();
   compared.mutable_training()->clear_no_fused_attention();

@@ -9,7 +9,7 @@
 namespace rubato {
 
 // A number that two tasks agree on exactly when their loaded configs say the same (but for run_directory,
-// training.device, training.device_index and training.cards, which may differ between machines). Never 0.
+// training.device, training.device_index and training.gpus, which may differ between machines). Never 0.
 uint64_t ConfigFingerprint(const v1::JobConfig& config);
 
 // The config as a textproto that LoadJobConfig reads back as the same config.

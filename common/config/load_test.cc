@@ -123,7 +123,7 @@ TEST(ConfigTextTest, ReadsBackAsTheSameConfig) {
 TEST(ConfigFingerprintTest, IgnoresWhatMayDifferBetweenMachinesAlone) {
   const uint64_t fingerprint = ConfigFingerprint(Load());
   for (const char* change :
-       {"run_directory=elsewhere", "training.device=CPU", "training.device_index=2", "training.cards=2",
+       {"run_directory=elsewhere", "training.device=CPU", "training.device_index=2", "training.gpus=2",
         "training.no_cuda_graphs=true", "training.no_cudnn=true", "training.no_fused_attention=true"}) {
     EXPECT_EQ(ConfigFingerprint(Load({change})), fingerprint) << change;
   }

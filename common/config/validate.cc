@@ -65,15 +65,15 @@ void ValidateDevice(const v1::TrainingConfig& training, ErrorList* errors) {
   }
 }
 
-void ValidateCards(const v1::JobConfig& config, ErrorList* errors) {
+void ValidateGpus(const v1::JobConfig& config, ErrorList* errors) {
   const v1::TrainingConfig& training = config.training();
-  if (training.cards() == 1) return;
-  const std::string value = absl::StrCat(training.cards());
+  if (training.gpus() == 1) return;
+  const std::string value = absl::StrCat(training.gpus());
   if (training.device() == v1::TrainingConfig::CPU)
-    errors->Add("training.cards", value, "1 where training.device is CPU");
-  if (BatchesPerStep(config) > 1) errors->Add("training.cards", value, "1 where consistency.sync_every is more than 1");
+    errors->Add("training.gpus", value, "1 where training.device is CPU");
+  if (BatchesPerStep(config) > 1) errors->Add("training.gpus", value, "1 where consistency.sync_every is more than 1");
   const int64_t examples = training.batch_size() / std::max<int64_t>(1, training.micro_batches());
-  errors->CheckInteger("training.cards", training.cards(), 1, std::clamp<int64_t>(examples, 1, 64));
+  errors->CheckInteger("training.gpus", training.gpus(), 1, std::clamp<int64_t>(examples, 1, 64));
 }
 
 void ValidateLossScale(const v1::TrainingConfig& training, ErrorList* errors) {
@@ -156,7 +156,7 @@ absl::Status ValidateJobConfig(const v1::JobConfig& config) {
   ValidateOptimizer(config.optimizer(), &errors);
   ValidateConsistency(config, &errors);
   ValidateTraining(config.training(), &errors);
-  ValidateCards(config, &errors);
+  ValidateGpus(config, &errors);
   ValidateEvaluation(config, &errors);
   ValidateCompression(model.ok() ? &*model : nullptr, config, &errors);
   ValidateObservability(config.observability(), &errors);

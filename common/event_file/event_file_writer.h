@@ -20,10 +20,10 @@ namespace rubato {
 class EventFileWriter {
  public:
   // Begins a new file in `directory`, which is created; files that are there stay, and are read as its past. The name
-  // has what TensorBoard looks for, "tfevents", the time, host and process. Unavailable: the disk refused.
+  // has what TensorBoard looks for, "tfevents", the time, host and process. Unavailable: an I/O error.
   static absl::StatusOr<std::unique_ptr<EventFileWriter>> Create(const std::string& directory, absl::Time now);
 
-  // The event is on its way to the disk on return, whole or not at all for a reader. Unavailable: the disk refused.
+  // The event is on its way to the disk on return, whole or not at all for a reader. Unavailable: an I/O error.
   absl::Status Append(const tensorflow::Event& event);
 
   const std::string& path() const { return path_; }

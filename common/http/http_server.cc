@@ -137,7 +137,7 @@ void HttpServer::Accept() {
   if (!socket.open()) return;
   connections_.emplace_back();
   connections_.back().socket = std::move(socket);
-  connections_.back().deadline = options_.clock->Now() + options_.patience;
+  connections_.back().deadline = options_.clock->Now() + options_.timeout;
 }
 
 bool HttpServer::Serve(Connection* connection) {

@@ -34,7 +34,7 @@ class HttpServer {
     // Outlives the server.
     const Clock* clock = nullptr;
     // From the connection to its last byte.
-    absl::Duration patience = absl::Seconds(5);
+    absl::Duration timeout = absl::Seconds(5);
     // More clients wait until one is served.
     size_t max_connections = 32;
   };

@@ -78,7 +78,7 @@ TEST_F(HttpServerTest, TakesARequestInPiecesWhileOthersAreServed) {
 }
 
 TEST_F(HttpServerTest, CutsOffWhoIsSilentAndServesOthersAgain) {
-  Serve({.patience = absl::Milliseconds(50), .max_connections = 2});
+  Serve({.timeout = absl::Milliseconds(50), .max_connections = 2});
   FileDescriptor first = Connect();
   FileDescriptor second = Connect();
   EXPECT_THAT(Ask("GET /page HTTP/1.1\r\n\r\n"), HasSubstr("hello"));

@@ -26,7 +26,7 @@ const uint8_t* GetNumber(const uint8_t* from, uint64_t* value) {
 
 // Small where the number is near 0, on either side.
 uint64_t Fold(int64_t value) { return (static_cast<uint64_t>(value) << 1) ^ static_cast<uint64_t>(value >> 63); }
-int64_t Unfold(uint64_t value) { return static_cast<int64_t>((value >> 1) ^ (0 - (value & 1))); }
+int64_t ZigZagDecoded(uint64_t value) { return static_cast<int64_t>((value >> 1) ^ (0 - (value & 1))); }
 
 uint64_t Minus(int64_t a, int64_t b) { return static_cast<uint64_t>(a) - static_cast<uint64_t>(b); }
 int64_t Plus(int64_t a, uint64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + b); }
@@ -80,7 +80,7 @@ void TraceLog::ForEach(const std::function<void(const TraceEntry&)>& visit) cons
       from = GetNumber(from, &last);
       entry.track.number = static_cast<uint32_t>(track);
       entry.subject.number = static_cast<uint32_t>(subject);
-      entry.begin_ns = last_begin_ns = Plus(last_begin_ns, static_cast<uint64_t>(Unfold(begin)));
+      entry.begin_ns = last_begin_ns = Plus(last_begin_ns, static_cast<uint64_t>(ZigZagDecoded(begin)));
       if (entry.type == TraceEntry::Type::kSpan) {
         entry.end_ns = Plus(entry.begin_ns, last);
       } else {
@@ -89,7 +89,7 @@ void TraceLog::ForEach(const std::function<void(const TraceEntry&)>& visit) cons
       for (size_t i = 0; i < entry.details.size() && entry.kind->details[i] != nullptr; ++i) {
         uint64_t value = 0;
         from = GetNumber(from, &value);
-        entry.details[i].value = Unfold(value);
+        entry.details[i].value = ZigZagDecoded(value);
         entry.details[i].is_text = (head & (4u << i)) != 0;
       }
       visit(entry);

@@ -38,7 +38,7 @@ class JournalWriter {
   JournalWriter& operator=(const JournalWriter&) = delete;
 
   // With `durable`, this record and all before it are on the disk on return; otherwise they outlive the process, but
-  // not the machine. Unavailable: the disk refused; the journal must not be used any more.
+  // not the machine. Unavailable: an I/O error; the journal must not be used any more.
   absl::Status Append(const v1::JournalRecord& record, bool durable);
 
  private:

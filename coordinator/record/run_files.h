@@ -25,7 +25,7 @@ class RunFiles {
   // The records that were there.
   const std::vector<v1::JournalRecord>& recovered() const { return recovered_; }
 
-  // Unavailable: the disk refused.
+  // Unavailable: an I/O error.
   absl::Status AppendJournal(const v1::JournalRecord& record, bool durable) {
     return journal_->Append(record, durable);
   }

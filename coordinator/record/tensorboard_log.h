@@ -18,12 +18,12 @@ namespace rubato::coordinator {
 // and members as text, the job's config, and what workers report of their tensors. Not thread-safe.
 class TensorboardLog {
  public:
-  // Begins a file with the job's config. Unavailable: the disk refused.
+  // Begins a file with the job's config. Unavailable: an I/O error.
   static absl::StatusOr<std::unique_ptr<TensorboardLog>> Open(const v1::JobConfig& config, absl::Time now);
 
-  // Unavailable: the disk refused.
+  // Unavailable: an I/O error.
   absl::Status OnLine(absl::Time now, const v1::RunRecordLine& line);
-  // Statistics that contradict themselves are left out. Unavailable: the disk refused.
+  // Statistics that contradict themselves are left out. Unavailable: an I/O error.
   absl::Status OnTensors(absl::Time now, const v1::TensorReport& report);
 
  private:

@@ -16,7 +16,7 @@ class DrainTest : public CoreHarness {
   }
 };
 
-TEST_F(DrainTest, AWorkerLeavesWithoutBlameAndGivesItsShardsBack) {
+TEST_F(DrainTest, AWorkerLeavesGracefullyAndGivesItsShardsBack) {
   StartJob();
   AskShard(WorkerTask(0), 1);
   AskShard(WorkerTask(1), 1);

@@ -6,7 +6,7 @@
 namespace rubato::coordinator {
 namespace {
 
-constexpr absl::Duration kPatience = absl::Seconds(5);
+constexpr absl::Duration kTimeout = absl::Seconds(5);
 
 // The longest wait of a member to begin its first step under the plan, as far as they have begun.
 double LongestWait(const v1::Plan& plan, const Membership& membership, bool* all_begun) {
@@ -46,7 +46,7 @@ std::optional<PlanWatch::Report> PlanWatch::Check(const v1::Plan& plan, const Me
   if (!report_) return std::nullopt;
   bool all_begun = false;
   if (plan.generation() == report_->plan.generation()) LongestWait(plan, membership, &all_begun);
-  if (!all_begun && now - committed_at_ < kPatience) return std::nullopt;
+  if (!all_begun && now - committed_at_ < kTimeout) return std::nullopt;
   return Flush(membership);
 }
 

@@ -9,7 +9,7 @@ namespace rubato::conformance {
 namespace {
 
 constexpr uint64_t kSeed = 12, kStream = 34;
-// In front of what is packed, and behind it.
+// In front of what is encoded, and behind it.
 constexpr int64_t kMargin = 3;
 constexpr int32_t kUnwritten = 0x5dcdcdcd;
 

@@ -23,7 +23,7 @@ class Conv2d {
                                       bool accumulate, float* dweight) = 0;
 };
 
-// As matrix products over unfolded images, one image after another (Chellapilla, Puri and Simard 2006).
+// As matrix products over im2col matrices, one image after another (Chellapilla, Puri and Simard 2006).
 std::unique_ptr<Conv2d> NewIm2colConv2d(int threads);
 
 // The fastest there is in this build: oneDNN's, or the above in a portable build.

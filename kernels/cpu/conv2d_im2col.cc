@@ -44,7 +44,7 @@ void ForEachLine(const Conv2dGeometry& g, const Visit& visit) {
 }
 
 // columns [channels * kernel * kernel, output positions] from one image.
-void Unfold(const Conv2dGeometry& g, const float* __restrict image, float* __restrict columns) {
+void Im2col(const Conv2dGeometry& g, const float* __restrict image, float* __restrict columns) {
   const int64_t out_w = g.output_width(), stride = g.stride;
   ForEachLine(g, [&](int64_t to, int64_t from, Span inside) {
     float* __restrict line = columns + to;
@@ -79,7 +79,7 @@ class Im2colConv2d : public Conv2d {
   absl::Status Forward(const Conv2dGeometry& g, int64_t batch, const float* x, const float* weight, float* y) override {
     const Sizes s = Prepare(g);
     for (int64_t n = 0; n < batch; ++n) {
-      Unfold(g, x + n * s.input, columns_.data());
+      Im2col(g, x + n * s.input, columns_.data());
       RUBATO_RETURN_IF_ERROR(Sgemm(threads_, false, false, g.filters, s.positions, s.taps, 1, weight, columns_.data(),
                                    0, y + n * s.output));
     }
@@ -103,7 +103,7 @@ class Im2colConv2d : public Conv2d {
     const Sizes s = Prepare(g);
     if (batch == 0 && !accumulate) std::memset(dweight, 0, g.filters * s.taps * sizeof(float));
     for (int64_t n = 0; n < batch; ++n) {
-      Unfold(g, x + n * s.input, columns_.data());
+      Im2col(g, x + n * s.input, columns_.data());
       float beta = n > 0 || accumulate ? 1 : 0;
       RUBATO_RETURN_IF_ERROR(Sgemm(threads_, false, true, g.filters, s.taps, s.positions, 1, dy + n * s.output,
                                    columns_.data(), beta, dweight));

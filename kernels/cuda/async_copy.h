@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-// Copies from the card's memory to shared memory that a thread goes on beside (PTX ISA, "Asynchronous copy"). For
+// Copies from the GPU's memory to shared memory that a thread goes on beside (PTX ISA, "Asynchronous copy"). For
 // .cu.cc files alone.
 namespace rubato::cuda {
 

@@ -6,7 +6,7 @@
 #include "common/status.h"
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/cuda_backend.h"
-#include "kernels/cuda/recorded_work.h"
+#include "kernels/cuda/graph_capture.h"
 
 namespace rubato::cuda {
 
@@ -107,7 +107,7 @@ absl::Status CudaBackend::OpenTo(const CudaBackend& peer) {
 absl::Status CudaBackend::DoCopyFromPeer(Backend* peer, const DeviceTensor& x, const DeviceTensor& y) {
   auto* const from = static_cast<CudaBackend*>(peer);
   RUBATO_RETURN_IF_ERROR(OpenTo(*from));
-  // The copy runs in a lane of the peer. A lane of this card waits for it, and the copy for that lane, so that on both
+  // The copy runs in a lane of the peer. A lane of this GPU waits for it, and the copy for that lane, so that on both
   // sides what comes before and after it is in order.
   const Stream in = context_.streams()->stream(kCopyIn), out = from->context_.streams()->stream(kCopyOut);
   RUBATO_RETURN_IF_ERROR(context_.MakeCurrent());
@@ -130,9 +130,9 @@ absl::StatusOr<std::unique_ptr<Event>> CudaBackend::Record() {
   return context_.streams()->Record();
 }
 
-std::unique_ptr<RepeatedWork> CudaBackend::NewRepeatedWork() {
+std::unique_ptr<GraphReplay> CudaBackend::NewGraphReplay() {
   if (!options_.graphs) return nullptr;
-  return std::make_unique<RecordedWork>(context_.device().index, context_.streams(), context_.scratch());
+  return std::make_unique<GraphCapture>(context_.device().index, context_.streams(), context_.scratch());
 }
 
 absl::Status CudaBackend::Synchronize() {

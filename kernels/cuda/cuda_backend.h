@@ -31,7 +31,7 @@ class CudaBackend : public Backend {
   float* HostPointer(const DeviceTensor&) const override { return nullptr; }
   absl::StatusOr<std::unique_ptr<Event>> Record() override;
   absl::Status Synchronize() override;
-  std::unique_ptr<RepeatedWork> NewRepeatedWork() override;
+  std::unique_ptr<GraphReplay> NewGraphReplay() override;
 
  private:
   CudaBackend(const CudaBackendOptions& options, Device device) : options_(options), context_(std::move(device)) {}

@@ -45,7 +45,7 @@ WorkspaceRules WorkspaceFor(const CudaBackendOptions& options, ElementType type,
   return {.activation_type = type,
           .fixed_bytes = Cublas::kWorkspaceBytes + CublasLt::kWorkspaceBytes + cudnn_bytes + kLoadedBytes,
           .gathered_bytes = ElementBytes(type),
-          .unfolded_elements = options.workspace_elements,
+          .im2col_elements = options.workspace_elements,
           .score_elements = options.workspace_elements,
           .fused_attention = options.fused_attention && type != ElementType::kFloat32,
           // EncodeTopK: keys and indices, before and after they are sorted, and as much again for the sort.

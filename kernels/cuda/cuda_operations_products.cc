@@ -3,8 +3,8 @@
 #include "common/status.h"
 #include "kernels/cuda/cuda_operations.h"
 #include "kernels/cuda/elementwise.h"
+#include "kernels/cuda/im2col.h"
 #include "kernels/cuda/reduction.h"
-#include "kernels/cuda/unfold.h"
 
 namespace rubato::cuda {
 namespace {
@@ -119,7 +119,7 @@ absl::Status CudaOperations::Conv2d(const Conv2dGeometry& g, const DeviceTensor&
   for (int64_t n = 0; n < x.rows(); n += group) {
     const int64_t images = std::min(group, x.rows() - n);
     RUBATO_RETURN_IF_ERROR(
-        Unfold(work.stream(), g, images, type_, OperandAt(InBytes(x), n * InputElements(g)), columns));
+        Im2col(work.stream(), g, images, type_, OperandAt(InBytes(x), n * InputElements(g)), columns));
     RUBATO_RETURN_IF_ERROR(cublas_->Multiply({.m = g.filters, .n = positions, .k = taps, .batch = images}, type_, 1,
                                              {.data = InBytes(weight), .columns = taps},
                                              {.data = columns, .columns = images * positions, .stride = positions}, 0,
@@ -196,7 +196,7 @@ absl::Status CudaOperations::Conv2dBackwardWeight(const Conv2dGeometry& g, const
   for (int64_t n = 0; n < x.rows(); n += group) {
     const int64_t images = std::min(group, x.rows() - n), products = images * positions;
     RUBATO_RETURN_IF_ERROR(
-        Unfold(work.stream(), g, images, type_, OperandAt(InBytes(x), n * InputElements(g)), columns));
+        Im2col(work.stream(), g, images, type_, OperandAt(InBytes(x), n * InputElements(g)), columns));
     RUBATO_RETURN_IF_ERROR(
         GatherFilters(work.stream(), g, images, type_, OperandAt(InBytes(dy), n * OutputElements(g)), gradient));
     RUBATO_RETURN_IF_ERROR(cublas_->Multiply({.m = g.filters, .n = taps, .k = products}, type_, 1,

@@ -55,7 +55,7 @@ cudnnDataType_t DataType(MatrixPrecision precision) {
   return CUDNN_DATA_FLOAT;
 }
 
-// The default is TF32 for float32 where the card has it, and leaves tensor cores aside for 16 bits.
+// The default is TF32 for float32 where the GPU has it, and leaves tensor cores aside for 16 bits.
 cudnnMathType_t MathType(MatrixPrecision precision) {
   switch (precision) {
     case MatrixPrecision::kFloat32:

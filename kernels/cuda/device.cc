@@ -40,7 +40,7 @@ absl::Status CheckCount(int error, int count) {
   if (error == cudaErrorNoDevice || (error == cudaSuccess && count == 0)) {
     (void)cudaGetLastError();
     return absl::FailedPreconditionError(
-        "the NVIDIA driver finds no card on this machine: nvidia-smi lists those that there are, and "
+        "the NVIDIA driver finds no GPU on this machine: nvidia-smi lists those that there are, and "
         "CUDA_VISIBLE_DEVICES may hide them");
   }
   const absl::Status status = StatusOf(error, "cudaGetDeviceCount");
@@ -52,7 +52,7 @@ absl::Status CheckCount(int error, int count) {
 absl::Status CheckCapability(const Device& device) {
   if (device.compute_capability >= kOldestCapability) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
-      "card ", device.index, " (", device.name, ") has compute capability ", CapabilityText(device.compute_capability),
+      "GPU ", device.index, " (", device.name, ") has compute capability ", CapabilityText(device.compute_capability),
       "; at least ", CapabilityText(kOldestCapability), " is needed"));
 }
 
@@ -75,8 +75,8 @@ absl::StatusOr<Device> FindDevice(int index) {
   const cudaError_t error = cudaGetDeviceCount(&count);
   RUBATO_RETURN_IF_ERROR(CheckCount(error, count));
   if (index < 0 || index >= count) {
-    return absl::FailedPreconditionError(absl::StrCat("there is no card ", index, ": this machine has ", count,
-                                                      count == 1 ? " card" : " cards", ", counted from 0"));
+    return absl::FailedPreconditionError(absl::StrCat("there is no GPU ", index, ": this machine has ", count,
+                                                      count == 1 ? " GPU" : " GPUs", ", counted from 0"));
   }
   cudaDeviceProp properties;
   RUBATO_CUDA_RETURN_IF_ERROR(cudaGetDeviceProperties(&properties, index));

@@ -8,7 +8,7 @@
 
 namespace rubato::cuda {
 
-// A card.
+// A GPU.
 struct Device {
   int index = 0;
   // "NVIDIA H200".
@@ -26,19 +26,19 @@ struct Versions {
 
 // Whether a program built with this runtime can work with this driver. FailedPrecondition says what is missing.
 absl::Status CheckVersions(const Versions& versions);
-// What cudaGetDeviceCount said, `error` as its cudaError_t: whether there is a card. FailedPrecondition: there is none.
+// What cudaGetDeviceCount said, `error` as its cudaError_t: whether there is a GPU. FailedPrecondition: there is none.
 // Otherwise what StatusOf (check.h) makes of the error. Both say where to look.
 absl::Status CheckCount(int error, int count);
-// Whether there is code in this program for such a card. FailedPrecondition: it is too old.
+// Whether there is code in this program for such a GPU. FailedPrecondition: it is too old.
 absl::Status CheckCapability(const Device& device);
 
-// How many cards the driver has, whether they can be used or not; 0: there is none, or no driver. FailedPrecondition:
+// How many GPUs the driver has, whether they can be used or not; 0: there is none, or no driver. FailedPrecondition:
 // the driver is older than the runtime. Internal: CUDA refused otherwise.
 absl::StatusOr<int> CountDevices();
 
-// Looks at card `index`, counted from 0 as CUDA counts, and makes no use of it. FailedPrecondition, with what is
-// missing and what to do: there is no driver, it is older than the runtime, there is no card, there are fewer cards, or
-// the card is too old. Internal: CUDA refused otherwise.
+// Looks at GPU `index`, counted from 0 as CUDA counts, and makes no use of it. FailedPrecondition, with what is
+// missing and what to do: there is no driver, it is older than the runtime, there is no GPU, there are fewer GPUs, or
+// the GPU is too old. Internal: CUDA refused otherwise.
 absl::StatusOr<Device> FindDevice(int index);
 
 }  // namespace rubato::cuda

@@ -26,10 +26,10 @@ TEST(DeviceTest, AcceptsTheSameMajorVersion) {
   EXPECT_TRUE(CheckVersions({.driver = 14020, .runtime = 13000}).ok());
 }
 
-TEST(DeviceTest, SaysWhereToLookWhereThereIsNoCard) {
+TEST(DeviceTest, SaysWhereToLookWhereThereIsNoGpu) {
   for (const absl::Status& status : {CheckCount(cudaErrorNoDevice, 0), CheckCount(cudaSuccess, 0)}) {
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-    EXPECT_THAT(std::string(status.message()), HasSubstr("finds no card on this machine: nvidia-smi lists"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("finds no GPU on this machine: nvidia-smi lists"));
     EXPECT_THAT(std::string(status.message()), HasSubstr("CUDA_VISIBLE_DEVICES"));
   }
   EXPECT_TRUE(CheckCount(cudaSuccess, 1).ok());
@@ -42,10 +42,10 @@ TEST(DeviceTest, NamesTheCallThatTheDriverRefused) {
   EXPECT_THAT(std::string(status.message()), HasSubstr(": nvidia-smi says whether the driver is loaded"));
 }
 
-TEST(DeviceTest, RefusesCardsWithoutCode) {
+TEST(DeviceTest, RefusesGpusWithoutCode) {
   const absl::Status status = CheckCapability({.index = 1, .name = "Old", .compute_capability = 75});
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(status.message(), "card 1 (Old) has compute capability 7.5; at least 8.0 is needed");
+  EXPECT_EQ(status.message(), "GPU 1 (Old) has compute capability 7.5; at least 8.0 is needed");
   EXPECT_TRUE(CheckCapability({.compute_capability = 90}).ok());
 }
 

@@ -165,7 +165,7 @@ __global__ void TopKWrite(const float* values, const float* residual, const uint
   for (int64_t i = First(); i < count; i += Stride()) {
     out[1 + i] = indices[i];
     const uint32_t sum = __float_as_uint(values[indices[i]] + residual[indices[i]]);
-    // A card's NaN has other bits than the host's.
+    // A GPU's NaN has other bits than the host's.
     out[1 + count + i] = (sum & kMagnitudeBits) > kInfinityBits ? kNanBits : sum;
   }
 }

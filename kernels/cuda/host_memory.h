@@ -14,7 +14,7 @@
 namespace rubato::cuda {
 
 // Page-locked memory of the host, from and to which devices copy by themselves. What one object has allocated, all
-// know: it is locked for every card. Thread-safe.
+// know: it is locked for every GPU. Thread-safe.
 class HostMemory {
  public:
   using Provider = std::function<std::shared_ptr<void>(size_t bytes)>;

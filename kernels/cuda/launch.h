@@ -15,7 +15,7 @@ namespace rubato::cuda {
 // Threads in a block, everywhere. The reductions below are trees over so many.
 inline constexpr int kThreads = 256;
 
-// Enough blocks to fill any card; a kernel strides over the rest, so its result does not depend on the card.
+// Enough blocks to fill any GPU; a kernel strides over the rest, so its result does not depend on the GPU.
 inline unsigned Blocks(int64_t elements) {
   return static_cast<unsigned>(std::clamp<int64_t>((elements + kThreads - 1) / kThreads, 1, 8192));
 }
@@ -48,7 +48,7 @@ __device__ inline double BlockSum(double value, double* shared) {
 
 }  // namespace rubato::cuda
 
-// Enqueues kernel<<<blocks, threads, 0, stream>>>(...) and returns an error when that is refused. Emulated cards
+// Enqueues kernel<<<blocks, threads, 0, stream>>>(...) and returns an error when that is refused. Emulated GPUs
 // (emulation/launch.h) have one of their own.
 #ifndef RUBATO_CUDA_LAUNCH
 #define RUBATO_CUDA_LAUNCH(kernel, blocks, threads, stream, ...)   \

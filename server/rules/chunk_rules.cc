@@ -121,8 +121,8 @@ ChunkRules::Update ChunkRules::CompleteSync(const PlanWindow& window, const v1::
   return update;
 }
 
-ChunkRules::Wish ChunkRules::NoteWish(const PlanWindow& window, const v1::TaskId& task, uint64_t generation,
-                                      int64_t step) {
+ChunkRules::StartRequest ChunkRules::NoteStartRequest(const PlanWindow& window, const v1::TaskId& task,
+                                                      uint64_t generation, int64_t step) {
   StepGate::Member* member = gate_.Find(task);
   const v1::Plan& plan = window.current();
   if (member == nullptr || generation != plan.generation() || step < plan.first_step()) return {};

@@ -56,8 +56,8 @@ class ChunkRules {
     std::vector<v1::TaskId> waiting_for;
   };
 
-  // What a wish to begin a step has changed.
-  struct Wish {
+  // What a request to start a step has changed.
+  struct StartRequest {
     // The sender's clock moved, for which others may wait.
     bool clock_moved = false;
     // The sender was the last one that a step waited for.
@@ -76,9 +76,9 @@ class ChunkRules {
   // `task`, which works under `generation`, asks for `step`. For a step of the current plan this says that the task
   // has no push left of the plan before and, under a quorum, of steps from which it was moved. Repeating it changes
   // nothing more.
-  Wish NoteWish(const PlanWindow& window, const v1::TaskId& task, uint64_t generation, int64_t step);
-  // Whether the task may begin the step. REQUIRES: NoteWish was called for it. FailedPrecondition when it must not ask
-  // for this step.
+  StartRequest NoteStartRequest(const PlanWindow& window, const v1::TaskId& task, uint64_t generation, int64_t step);
+  // Whether the task may begin the step. REQUIRES: NoteStartRequest was called for it. FailedPrecondition when it must
+  // not ask for this step.
   absl::StatusOr<Start> AskStart(const PlanWindow& window, const v1::TaskId& task, uint64_t generation,
                                  int64_t step) const;
   // REQUIRES: AskStart answered kOpen.

@@ -24,7 +24,7 @@ class ChunkRulesTest : public testing::Test {
   }
   // Asks, and begins where it may.
   absl::StatusOr<ChunkRules::Start> Ask(uint32_t worker, uint64_t generation, int64_t step) {
-    rules_.NoteWish(window_, Worker(worker), generation, step);
+    rules_.NoteStartRequest(window_, Worker(worker), generation, step);
     auto start = rules_.AskStart(window_, Worker(worker), generation, step);
     if (start.ok() && start->result == Result::kOpen) rules_.Begin(Worker(worker), step);
     return start;
@@ -273,10 +273,10 @@ TEST_F(ChunkRulesTest, LeavingAQuorumCompletesWhatIsPendingWhenNobodyElseComes) 
   Enter(MakePlan(2, v1::ASYNC, 1, {0, 1, 2}));
   ExpectStart(Result::kMoved, 2, 1, 0);
   ExpectStart(Result::kWait, 2, 2, 1);
-  ChunkRules::Wish wish = rules_.NoteWish(window_, Worker(1), 2, 1);  // Gives its step up.
-  EXPECT_TRUE(wish.clock_moved);
-  ASSERT_TRUE(wish.update.has_value());
-  EXPECT_EQ(wish.update->contributions.size(), 1u);
+  ChunkRules::StartRequest start_request = rules_.NoteStartRequest(window_, Worker(1), 2, 1);  // Gives its step up.
+  EXPECT_TRUE(start_request.clock_moved);
+  ASSERT_TRUE(start_request.update.has_value());
+  EXPECT_EQ(start_request.update->contributions.size(), 1u);
   ExpectStart(Result::kOpen, 2, 2, 1);
   ExpectStart(Result::kOpen, 0, 2, 1);
 }

@@ -35,8 +35,8 @@ Reply::PushOutcome Outcome(ChunkRules::PushResult result, bool finite) {
 
 }  // namespace
 
-Partition::Partition(const std::vector<uint32_t>& chunks, absl::Duration patience, PartitionSink* sink)
-    : patience_(patience), sink_(sink), order_(chunks) {
+Partition::Partition(const std::vector<uint32_t>& chunks, absl::Duration timeout, PartitionSink* sink)
+    : timeout_(timeout), sink_(sink), order_(chunks) {
   std::sort(order_.begin(), order_.end());
   for (uint32_t chunk : order_) chunks_.emplace(chunk, ChunkRules(chunk));
 }
@@ -89,7 +89,7 @@ void Partition::OnRequest(PartitionRequest request, absl::Time now) {
   const uint64_t token = request.token;
   Waiting& waiting = waiting_[token];
   waiting.request = std::move(request);
-  waiting.deadline = now + patience_;
+  waiting.deadline = now + timeout_;
   if (waiting.request.kind == Kind::kSnapshot) waiting.to_capture = waiting.request.chunks;
   Changed changed;
   TakePushes(waiting, changed);
@@ -197,9 +197,10 @@ bool Partition::TryAnswer(Waiting& waiting, Changed& changed) {
   if (PushPending(waiting)) return false;
   const int64_t step = request.kind == Kind::kPull ? request.step : request.step + 1;
   for (uint32_t chunk : request.chunks) {
-    ChunkRules::Wish wish = Rules(chunk).NoteWish(window_, request.task, request.generation, step);
-    if (wish.clock_moved) changed.push_back(chunk);
-    if (wish.update.has_value()) Perform(*std::move(wish.update), changed);
+    ChunkRules::StartRequest start_request =
+        Rules(chunk).NoteStartRequest(window_, request.task, request.generation, step);
+    if (start_request.clock_moved) changed.push_back(chunk);
+    if (start_request.update.has_value()) Perform(*std::move(start_request.update), changed);
   }
   bool all_open = true;
   int64_t moved_to = -1;

@@ -66,7 +66,7 @@ class PartitionSink {
 
 // The consistency rules of all chunks that one thread owns: takes requests and plans, and says what to apply and what
 // to answer. A request is answered once: when all of its chunks can be served, when it is refused, or as WAITING when
-// its patience is over. Pure; not thread-safe.
+// its timeout is over. Pure; not thread-safe.
 //
 //   Partition partition({0, 3}, absl::Seconds(5), &sink);
 //   partition.Commit(plan);
@@ -74,8 +74,8 @@ class PartitionSink {
 //   partition.OnTick(clock.Now());
 class Partition {
  public:
-  // `chunks`: their indices. `patience`: how long a request waits before it is answered WAITING.
-  Partition(const std::vector<uint32_t>& chunks, absl::Duration patience, PartitionSink* sink);
+  // `chunks`: their indices. `timeout`: how long a request waits before it is answered WAITING.
+  Partition(const std::vector<uint32_t>& chunks, absl::Duration timeout, PartitionSink* sink);
 
   void OnRequest(PartitionRequest request, absl::Time now);
 
@@ -86,7 +86,7 @@ class Partition {
   // A new plan, or an amendment of the one in force. Older ones change nothing.
   void Commit(const v1::Plan& plan, absl::Time now);
 
-  // Answers requests whose patience is over.
+  // Answers requests that have timed out.
   void OnTick(absl::Time now);
   // The connection that this request came on is gone: nobody waits for its answer, and what it waits for is not begun.
   // A push that it brought has been taken.
@@ -131,7 +131,7 @@ class Partition {
   void LogPlan(const v1::Plan& plan);
   std::vector<v1::TaskId> WaitsFor(const Waiting& waiting) const;
 
-  const absl::Duration patience_;
+  const absl::Duration timeout_;
   PartitionSink* const sink_;
   PlanWindow window_;
   absl::flat_hash_map<uint32_t, ChunkRules> chunks_;

@@ -10,7 +10,7 @@ namespace {
 using Kind = PartitionRequest::Kind;
 using Reply = v1::ExchangeReply;
 
-constexpr absl::Duration kPatience = absl::Seconds(2);
+constexpr absl::Duration kTimeout = absl::Seconds(2);
 
 class PartitionTest : public testing::Test, public PartitionSink {
  protected:
@@ -62,7 +62,7 @@ class PartitionTest : public testing::Test, public PartitionSink {
   bool Says(uint64_t token, const std::string& part) { return replies_[token].message.find(part) != std::string::npos; }
 
   absl::Time now_ = absl::UnixEpoch();
-  Partition partition_{{1, 0}, kPatience, this};
+  Partition partition_{{1, 0}, kTimeout, this};
   std::map<uint64_t, PartitionReply> replies_;
   std::map<uint64_t, std::vector<std::pair<uint32_t, int64_t>>> captured_;
   std::vector<uint32_t> applied_;
@@ -149,11 +149,11 @@ TEST_F(PartitionTest, CountsAGradientThatIsNotFiniteAsEmpty) {
   EXPECT_TRUE(log_.back().update().ineffective());
 }
 
-TEST_F(PartitionTest, SaysWhomItWaitsForWhenItsPatienceIsOver) {
+TEST_F(PartitionTest, SaysWhomItWaitsForWhenItTimesOut) {
   partition_.Commit(MakePlan(1, v1::SYNC, 0, {0, 1}), now_);
   Pull(0, 1, 0);
   uint64_t token = Push(0, 1, 0);
-  Pass(kPatience - absl::Milliseconds(1));
+  Pass(kTimeout - absl::Milliseconds(1));
   EXPECT_FALSE(Answered(token));
   Pass(absl::Milliseconds(1));
   ExpectAnswer(token, Reply::WAITING, Reply::PUSH_PENDING);
@@ -169,7 +169,7 @@ TEST_F(PartitionTest, AppliesAPushWhoseStartMustWait) {
   uint64_t token = Push(0, 1, 1);
   EXPECT_FALSE(Answered(token));
   EXPECT_EQ(applied_.size(), 4u);
-  Pass(kPatience);
+  Pass(kTimeout);
   ExpectAnswer(token, Reply::WAITING, Reply::PUSH_APPLIED);
   uint64_t pull = Pull(0, 1, 2);
   Pull(1, 1, 0);
@@ -219,7 +219,7 @@ TEST_F(PartitionTest, AWaitForTheCoordinatorIsNamedSo) {
   partition_.Commit(MakePlan(1, v1::ASYNC, 0, {0}), now_);
   partition_.Announce(2);
   uint64_t token = Pull(0, 1, 0);
-  Pass(kPatience);
+  Pass(kTimeout);
   ExpectAnswer(token, Reply::WAITING);
   EXPECT_TRUE(Says(token, "the coordinator"));
 }
@@ -358,10 +358,10 @@ TEST_F(PartitionTest, ASnapshotOfTheFirstSyncStepWaitsForPushesOfThePlanBefore) 
   EXPECT_EQ(captured_[token], (std::vector<std::pair<uint32_t, int64_t>>{{0, 1}, {1, 1}}));
 }
 
-TEST_F(PartitionTest, ASnapshotThatIsNeverReachedEndsWithItsPatience) {
+TEST_F(PartitionTest, ASnapshotThatIsNeverReachedEndsWithATimeout) {
   partition_.Commit(MakePlan(1, v1::SYNC, 0, {0}), now_);
   uint64_t token = Snapshot(100);
-  Pass(kPatience);
+  Pass(kTimeout);
   ExpectAnswer(token, Reply::WAITING);
   EXPECT_TRUE(Says(token, "SYNC step 100"));
 }

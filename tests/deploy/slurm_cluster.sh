@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154  # root and work are the test's.
-# Sourced by slurm_test.sh: a Slurm cluster of three nodes with two (pretended) cards each, all on this machine, with
+# Sourced by slurm_test.sh: a Slurm cluster of three nodes with two (pretended) GPUs each, all on this machine, with
 # sockets, ports, keys and logs of its own in $work.
 
 slurm_daemons=()
@@ -47,9 +47,9 @@ CONF
   for node in 1 2 3; do
     echo "NodeName=n$node NodeHostname=$host NodeAddr=127.0.0.1 Port=$(free_port) CPUs=4 RealMemory=4000 Gres=gpu:2"
     # Devices as good as any: Slurm counts them, and nothing opens them.
-    mknod "$work/card$node-0" c 1 3
-    mknod "$work/card$node-1" c 1 3
-    echo "NodeName=n$node Name=gpu File=$work/card$node-[0-1]" >>"$work/gres.conf"
+    mknod "$work/gpu$node-0" c 1 3
+    mknod "$work/gpu$node-1" c 1 3
+    echo "NodeName=n$node Name=gpu File=$work/gpu$node-[0-1]" >>"$work/gres.conf"
   done >>"$work/slurm.conf"
   echo "PartitionName=main Nodes=n[1-3] Default=YES MaxTime=INFINITE State=UP" >>"$work/slurm.conf"
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# deploy/slurm on a real Slurm of three nodes: jobs by sbatch on MNIST, placement, cards, jobs that do not fit, a lost
+# deploy/slurm on a real Slurm of three nodes: jobs by sbatch on MNIST, placement, GPUs, jobs that do not fit, a lost
 # worker, the time limit, scancel and requeue.
 # shellcheck source=tests/deploy/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -69,17 +69,17 @@ mnist=configs/mnist_mlp_sync.textproto
 # Until it is stopped.
 endless=(--set training.max_steps= --set training.epochs=1000 --set cluster.update_log=false)
 
-# Each running task but the coordinator: "ROLE INDEX NODE CARD VISIBLE-CARDS".
+# Each running task but the coordinator: "ROLE INDEX NODE GPU VISIBLE-GPUS".
 running_tasks() {
-  local pid arguments role index node cards
+  local pid arguments role index node gpus
   for pid in $(job_processes); do
     arguments="$(tr '\0' ' ' <"/proc/$pid/cmdline")"
     [[ "$arguments" =~ /bin/([a-z]+)\ .*--task_index=([0-9]+) ]] || continue
     role="${BASH_REMATCH[1]}" index="${BASH_REMATCH[2]}"
     if [[ "$arguments" == *--role=evaluator* ]]; then role=evaluator; fi
     node="$(tr '\0' '\n' <"/proc/$pid/environ" | sed -n 's/^SLURMD_NODENAME=//p')"
-    cards="$(tr '\0' '\n' <"/proc/$pid/environ" | sed -n 's/^CUDA_VISIBLE_DEVICES=//p')"
-    echo "$role $index $node $(sed -n 's/.*device_index=\([0-9]*\).*/\1/p' <<<"$arguments") $cards"
+    gpus="$(tr '\0' '\n' <"/proc/$pid/environ" | sed -n 's/^CUDA_VISIBLE_DEVICES=//p')"
+    echo "$role $index $node $(sed -n 's/.*device_index=\([0-9]*\).*/\1/p' <<<"$arguments") $gpus"
   done | sort
 }
 
@@ -119,8 +119,8 @@ what_does_not_fit_is_refused() {
   [[ ! -e "$work/runs/small" ]] || fail "a job that was refused has left a run directory"
 }
 
-cards_and_a_lost_worker() {
-  say "workers on nodes of their own, as many as there is room for, a card each; one is lost"
+gpus_and_a_lost_worker() {
+  say "workers on nodes of their own, as many as there is room for, a GPU each; one is lost"
   local job run="$work/runs/by_node/attempt-0" placed lost
   job="$(submit by_node --nodes=3 --ntasks-per-node=4 --gres=gpu:2 -- "$mnist" --place=by_node --workers=allocation \
     --set consistency.mode=ASYNC --set data.dispatch=DYNAMIC "${endless[@]}")"
@@ -128,9 +128,9 @@ cards_and_a_lost_worker() {
   placed="$(running_tasks)"
   echo "$placed"
   [[ "$(cut -d' ' -f1-3 <<<"$placed")" == "$(sort "$run/slurm/tasks")" ]] || fail "not where slurm/tasks says"
-  # Of four workers on a node, two have each of its cards.
+  # Of four workers on a node, two have each of its GPUs.
   [[ "$(grep '^worker' <<<"$placed" | cut -d' ' -f3- | sort | uniq -c | awk '{ print $1, $2, $3, $4 }')" == \
-    $'2 n2 0 0,1\n2 n2 1 0,1\n2 n3 0 0,1\n2 n3 1 0,1' ]] || fail "the cards are not shared out"
+    $'2 n2 0 0,1\n2 n2 1 0,1\n2 n3 0 0,1\n2 n3 1 0,1' ]] || fail "the GPUs are not shared out"
   lost="$(pgrep -f -- "$work/bin/worker.*--task_index=5 --coordinator.*--role=worker")"
   kill -9 "$lost"
   wait_for 30 "the lost worker is named" grep -q '"task":"worker 5","event":"EVICTED"' "$run/metrics.jsonl"
@@ -192,7 +192,7 @@ trap cleanup EXIT
 start_slurm
 a_job_by_sbatch_reaches_its_accuracy
 what_does_not_fit_is_refused
-cards_and_a_lost_worker
+gpus_and_a_lost_worker
 scancel_stops_everything
 the_time_limit_keeps_the_weights
 a_requeue_without_warning_begins_again

@@ -29,7 +29,7 @@ for unit in "${units[@]}"; do
   tail -n 1 "$work/security"
 done
 
-say "cards"
+say "gpus"
 for unit in deploy/systemd/*.service; do
   grep -q '^DeviceAllow=char-nvidia' "$unit" || continue
   for setting in Wants After; do

@@ -13,7 +13,7 @@ refused() {
   local expected="$1" pattern="$2" status=0
   shift 2
   rm -rf "$work/run"
-  timeout -k 2 $((30 * patience)) "$@" >"$work/refused.log" 2>&1 || status=$?
+  timeout -k 2 $((30 * timeout_factor)) "$@" >"$work/refused.log" 2>&1 || status=$?
   if ((status != expected)) || ! grep -q -- "$pattern" "$work/refused.log"; then
     tail -n 20 "$work/refused.log" >&2
     fail "exit status $status instead of $expected, or it does not say '$pattern': $*"
@@ -88,7 +88,7 @@ refused_at_once() {
 
 devices() {
   say "devices and memory"
-  # A card that no machine has, and batches that none holds: 1.2 TB for each layer's outputs.
+  # A GPU that no machine has, and batches that none holds: 1.2 TB for each layer's outputs.
   refused_at_once 'worker [01] ended before the job could begin' 'training.device: CUDA: ' \
     bash -c 'train_with training.device=CUDA training.device_index=1023 cluster.evaluators=0 evaluation.target_accuracy=0'
   sed -e '/hidden2/,/relu/d' -e 's/units: 128/units: 300000/' "$teacher" >"$work/wide.textproto"

@@ -7,7 +7,7 @@ source tests/skip.sh
 
 root="$PWD"
 # How many times longer everything may take than usual: under a sanitizer programs are slower.
-patience="${RUBATO_TEST_PATIENCE:-1}"
+timeout_factor="${RUBATO_TEST_TIMEOUT_FACTOR:-1}"
 rubato="$root/cli/command/rubato"
 work="$(mktemp -d "${TEST_TMPDIR:-/tmp}/e2e.XXXXXX")"
 
@@ -31,7 +31,7 @@ finds() { (($(grep -ac "$@") > 0)); }
 
 # wait_for SECONDS WHAT COMMAND...: until the command succeeds.
 wait_for() {
-  local seconds=$(($1 * patience)) what="$2"
+  local seconds=$(($1 * timeout_factor)) what="$2"
   shift 2
   local deadline=$((SECONDS + seconds))
   until "$@" >/dev/null 2>&1; do
@@ -44,7 +44,7 @@ wait_for() {
 train() {
   local directory="$1"
   shift
-  timeout $((120 * patience)) "$rubato" train "$root/configs/teacher_mlp.textproto" --binaries "$root" \
+  timeout $((120 * timeout_factor)) "$rubato" train "$root/configs/teacher_mlp.textproto" --binaries "$root" \
     --run_directory="$directory" "$@" >"$directory.out" 2>&1
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Whole jobs with each way to travel, to pack, and to talk less: every one reaches its accuracy, its audit holds, and
+# Whole jobs with each way to travel, to encode, and to talk less: every one reaches its accuracy, its audit holds, and
 # packed gradients take fewer bytes.
 # shellcheck source=tests/e2e/common.sh
 source tests/e2e/common.sh
@@ -31,14 +31,14 @@ job shared
 for codec in BF16 INT8; do
   for path in OFF AUTO; do
     job "$codec-$path" "cluster.shared_memory=$path" "compression.push.codec=$codec" "compression.pull.codec=$codec"
-    ((pushed < all * 6 / 10)) || fail "$codec pushed $pushed bytes, unpacked gradients are $all"
+    ((pushed < all * 6 / 10)) || fail "$codec pushed $pushed bytes, gradients that are not encoded are $all"
   done
 done
 for mode in SYNC ASYNC; do
   job "top-k-$mode" "consistency.mode=$mode" compression.push.codec=TOP_K compression.push.fraction=0.05
-  ((pushed < all / 5)) || fail "top-k pushed $pushed bytes, unpacked gradients are $all"
+  ((pushed < all / 5)) || fail "top-k pushed $pushed bytes, gradients that are not encoded are $all"
   job "one-bit-$mode" "consistency.mode=$mode" compression.push.codec=ONE_BIT cluster.shared_memory=OFF
-  ((pushed < all / 10)) || fail "1-bit pushed $pushed bytes, unpacked gradients are $all"
+  ((pushed < all / 10)) || fail "1-bit pushed $pushed bytes, gradients that are not encoded are $all"
   job "local-$mode" "consistency.mode=$mode" consistency.sync_every=4
   ((pushed < all * 3 / 10)) || fail "local SGD pushed $pushed bytes, a push after every batch is $all"
 done

@@ -66,7 +66,7 @@ up() {
   local expected="$1" run="$2" status=0
   shift
   up_command "$@"
-  timeout $((120 * patience)) "${command[@]}" >"$work/$run.out" 2>&1 || status=$?
+  timeout $((120 * timeout_factor)) "${command[@]}" >"$work/$run.out" 2>&1 || status=$?
   ((status == expected)) || fail "$run: exit status $status instead of $expected: $(<"$work/$run.out")"
 }
 says() { grep -q -- "$2" "$work/$1.out" || fail "$1 does not say: $2, but: $(<"$work/$1.out")"; }

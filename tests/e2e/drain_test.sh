@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# SIGTERM to the tasks of a running job: a worker and the evaluator leave without blame, and the job goes on; a server or
+# SIGTERM to the tasks of a running job: a worker and the evaluator leave gracefully, and the job goes on; a server or
 # the coordinator ends the job, which says who it was.
 # shellcheck source=tests/e2e/common.sh
 source tests/e2e/common.sh

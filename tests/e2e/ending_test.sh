@@ -11,7 +11,7 @@ never_says() { ! grep -Eq -- "$2" "$work/$1" || fail "$1 says $2: $(<"$work/$1")
 answers() {
   local expected="$1" file="$2" status=0
   shift 2
-  timeout $((30 * patience)) "$rubato" "$@" >"$work/$file" 2>&1 || status=$?
+  timeout $((30 * timeout_factor)) "$rubato" "$@" >"$work/$file" 2>&1 || status=$?
   ((status == expected)) || fail "$*: exit status $status instead of $expected: $(<"$work/$file")"
   never_says "$file" 'connect|UNAVAILABLE|addresses'
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The jobs that bench/gpu has for a card, on the CPU and short: each runs, the same job has the same losses twice, and
+# The jobs that bench/gpu has for a GPU, on the CPU and short: each runs, the same job has the same losses twice, and
 # one that fails does not end the others.
 # shellcheck source=tests/e2e/common.sh
 source tests/e2e/common.sh
@@ -25,9 +25,9 @@ import os, sys, threading
 sys.path.insert(0, sys.argv[1])
 import jobs
 os.environ["PATH"] = ""
-jobs.sample_card([], threading.Event())
+jobs.sample_gpu([], threading.Event())
 PYTHON
-grep -q 'how busy the card is cannot be asked: .*nvidia-smi' "$work/err" || fail "it says: $(cat "$work/err")"
+grep -q 'how busy the gpu is cannot be asked: .*nvidia-smi' "$work/err" || fail "it says: $(cat "$work/err")"
 
 # MNIST's files are there, and are none.
 mkdir -p "$work/elsewhere/data/mnist"

@@ -66,7 +66,7 @@ TEXT
 run() {
   local name="$1" job="$2"
   shift 2
-  timeout $((120 * patience)) "$rubato" train "$work/$job.textproto" --binaries "$root" --run_directory="$work/$name" \
+  timeout $((120 * timeout_factor)) "$rubato" train "$work/$job.textproto" --binaries "$root" --run_directory="$work/$name" \
     "$@" >"$work/$name.out" 2>&1 || {
     cat "$work/$name.out" >&2
     fail "$name did not train"
@@ -103,7 +103,7 @@ learned transformer_one 'loss < 0.5 && accuracy > 0.85'
 refused() {
   local pattern="$1" job="$2"
   shift 2
-  ! timeout $((30 * patience)) "$rubato" train "$work/$job.textproto" --binaries "$root" --run_directory="$work/bad" \
+  ! timeout $((30 * timeout_factor)) "$rubato" train "$work/$job.textproto" --binaries "$root" --run_directory="$work/bad" \
     "$@" >"$work/bad.out" 2>&1 || fail "a bad file was accepted: $*"
   grep -q -- "$pattern" "$work/bad.out" || {
     cat "$work/bad.out" >&2

@@ -9,7 +9,7 @@ read_events() { "$python" tests/e2e/read_events.py "$1/tensorboard" >"$1.events"
 # has RUN PATTERN: a line of what was read.
 has() { grep -qE "$2" "$1.events" || fail "the event files of $1 have no $2"; }
 
-timeout $((240 * patience)) "$rubato" compare "$root/configs/teacher_mlp.textproto" --binaries "$root" --modes=sync,async \
+timeout $((240 * timeout_factor)) "$rubato" compare "$root/configs/teacher_mlp.textproto" --binaries "$root" --modes=sync,async \
   --run_directory="$work/compared" --set observability.histogram_every_steps=100 --set training.epochs=6 \
   >"$work/compare.out" 2>&1 || {
   cat "$work/compare.out" >&2

@@ -24,7 +24,7 @@ training { batch_size: 16 max_steps: 60 trace_after_steps: 10 trace_steps: 40 }
 TEXT
 for path in OFF AUTO; do
   run="$work/$path"
-  timeout $((120 * patience)) "$rubato" train "$work/job.textproto" --binaries "$root" --run_directory="$run" \
+  timeout $((120 * timeout_factor)) "$rubato" train "$work/job.textproto" --binaries "$root" --run_directory="$run" \
     --set "cluster.shared_memory=$path" >"$run.out" 2>&1 || {
     cat "$run.out" >&2
     fail "$path did not train"

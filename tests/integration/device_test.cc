@@ -1,5 +1,5 @@
 // Whole jobs whose workers compute on devices that play a part: some that hang or fail, some that overflow, several of
-// one worker, some that pack their gradients. And on cards, where there are any.
+// one worker, some that encode their gradients. And on GPUs, where there are any.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -129,8 +129,7 @@ class FailingBackend : public worker::CarefulBackend {
 };
 
 TEST_P(DeviceTest, AWorkerWhoseDeviceFailsIsEvictedAndTheOthersGoOn) {
-  const absl::Status broken = absl::InternalError("the card is gone"),
-                     full = absl::ResourceExhaustedError("it is full");
+  const absl::Status broken = absl::InternalError("the GPU is gone"), full = absl::ResourceExhaustedError("it is full");
   for (const absl::Status& error : {broken, full}) {
     SCOPED_TRACE(error);
     const v1::JobConfig config =
@@ -189,16 +188,16 @@ TEST_P(DeviceTest, WorkersThatOverflowScaleLessAndTrainOn) {
   EXPECT_EQ(LastLine(config, "end")["non_finite"], 0);
 }
 
-TEST_P(DeviceTest, AWorkerWithSeveralCardsTrainsLikeOneThatHasOne) {
+TEST_P(DeviceTest, AWorkerWithSeveralGpusTrainsLikeOneThatHasOne) {
   std::vector<double> losses;
-  for (const int cards : {1, 3}) {
+  for (const int gpus : {1, 3}) {
     const v1::JobConfig config = Config(
-        absl::StrCat("cards_", cards, GetParam()),
+        absl::StrCat("gpus_", gpus, GetParam()),
         {std::string("consistency.mode=") + GetParam(), "training.micro_batches=2", "compression.push.codec=BF16"});
     WholeJob job(config);
     job.StartServer(0);
     std::vector<std::unique_ptr<Backend>> several;
-    for (int card = 0; card < cards; ++card) several.push_back(std::make_unique<DeferredBackend>());
+    for (int gpu = 0; gpu < gpus; ++gpu) several.push_back(std::make_unique<DeferredBackend>());
     job.StartWorkerOn(0, std::move(several));
     job.StartWorker(1, std::make_unique<DeferredBackend>());
     const absl::Status ended = job.AwaitEnd();
@@ -212,8 +211,8 @@ TEST_P(DeviceTest, AWorkerWithSeveralCardsTrainsLikeOneThatHasOne) {
 }
 
 // The weights, and what two workers keep back, at the end of a job with this codec.
-std::vector<std::string> TrainPacked(const std::string& name, std::vector<std::string> overrides,
-                                     const std::function<std::unique_ptr<Backend>()>& make_backend) {
+std::vector<std::string> TrainEncoded(const std::string& name, std::vector<std::string> overrides,
+                                      const std::function<std::unique_ptr<Backend>()>& make_backend) {
   // Partitions write their chunks in the order in which they come to it.
   overrides.insert(overrides.end(), {"data.dispatch=STATIC", "cluster.partitions_per_server=1"});
   const v1::JobConfig config = Config(name, overrides);
@@ -230,19 +229,19 @@ std::vector<std::string> TrainPacked(const std::string& name, std::vector<std::s
   return files;
 }
 
-TEST(DevicePackingTest, AJobWhoseDevicesPackIsTheSameAsOneWhoseHostsDo) {
+TEST(DeviceEncodingTest, AJobWhoseDevicesEncodeIsTheSameAsOneWhoseHostsDo) {
   const auto host = [] { return *CreateCpuBackend({}); };
   const auto device = [] { return std::make_unique<DeferredBackend>(); };
   for (const char* codec : {"INT8", "TOP_K", "ONE_BIT"}) {
     SCOPED_TRACE(codec);
     const std::string name = std::string("packed_") + codec;
     std::vector<std::string> overrides = {std::string("compression.push.codec=") + codec};
-    const std::vector<std::string> expected = TrainPacked(name + "_host", overrides, host);
-    EXPECT_EQ(TrainPacked(name + "_device", overrides, device), expected);
+    const std::vector<std::string> expected = TrainEncoded(name + "_host", overrides, host);
+    EXPECT_EQ(TrainEncoded(name + "_device", overrides, device), expected);
     // And one that goes on from there, with what was kept back.
     overrides.push_back("training.start_from=" + testing::TempDir() + "/" + name + "_host/checkpoints/final");
-    const std::vector<std::string> later = TrainPacked(name + "_host_later", overrides, host);
-    EXPECT_EQ(TrainPacked(name + "_device_later", overrides, device), later);
+    const std::vector<std::string> later = TrainEncoded(name + "_host_later", overrides, host);
+    EXPECT_EQ(TrainEncoded(name + "_device_later", overrides, device), later);
     EXPECT_NE(later, expected);
     EXPECT_EQ(expected[1] == "none", codec == std::string("INT8"));
   }
@@ -280,45 +279,45 @@ double MeanLossOn(const std::string& name, const std::vector<std::string>& overr
   return MeanLoss(config);
 }
 
-struct CardCase {
+struct GpuCase {
   std::string name;
   std::vector<std::string> overrides;
-  int cards = 1;
+  int gpus = 1;
   MatrixPrecision precision = MatrixPrecision::kFloat32;
   // Of the loss. Codecs round apart what is nearly the same.
   double tolerance = 1e-3;
 };
 
-class CardJobTest : public testing::TestWithParam<CardCase> {};
+class GpuJobTest : public testing::TestWithParam<GpuCase> {};
 
-TEST_P(CardJobTest, TrainsAsOnTheCpu) {
-  const CardCase& c = GetParam();
-  for (int i = 0; i < c.cards; ++i) {
-    if (const absl::Status card = CheckCudaDevice(i); !card.ok()) GTEST_SKIP() << card.message();
+TEST_P(GpuJobTest, TrainsAsOnTheCpu) {
+  const GpuCase& c = GetParam();
+  for (int i = 0; i < c.gpus; ++i) {
+    if (const absl::Status gpu = CheckCudaDevice(i); !gpu.ok()) GTEST_SKIP() << gpu.message();
   }
-  // Which worker gets which examples is the same in every run. A card that the host plays takes its time.
+  // Which worker gets which examples is the same in every run. An emulated GPU takes its time.
   std::vector<std::string> overrides = {"data.dispatch=STATIC", "training.step_timeout_seconds=300"};
   overrides.insert(overrides.end(), c.overrides.begin(), c.overrides.end());
   const double expected = MeanLossOn("host_" + c.name, overrides, 1, [] { return *CreateCpuBackend({}); });
   int next = 0;
-  const auto card = [&] { return *CreateCudaBackend({.device_index = next++ % c.cards, .precision = c.precision}); };
-  EXPECT_NEAR(MeanLossOn("card_" + c.name, overrides, c.cards, card), expected, c.tolerance);
+  const auto gpu = [&] { return *CreateCudaBackend({.device_index = next++ % c.gpus, .precision = c.precision}); };
+  EXPECT_NEAR(MeanLossOn("gpu_" + c.name, overrides, c.gpus, gpu), expected, c.tolerance);
 }
 
-const CardCase kCardCases[] = {
+const GpuCase kGpuCases[] = {
     {"plain", {}},
     {"micro_batches", {"training.micro_batches=2"}},
     {"several", {}, 2},
     {"local", {"consistency.sync_every=4"}},
-    {"packed", {"compression.push.codec=INT8"}, 1, MatrixPrecision::kFloat32, 0.05},
-    {"kept_back", {"compression.push.codec=ONE_BIT"}, 1, MatrixPrecision::kFloat32, 0.05},
+    {"encoded", {"compression.push.codec=INT8"}, 1, MatrixPrecision::kFloat32, 0.05},
+    {"residual", {"compression.push.codec=ONE_BIT"}, 1, MatrixPrecision::kFloat32, 0.05},
     {"tf32", {"training.precision=TF32"}, 1, MatrixPrecision::kTf32, 0.05},
     {"bf16", {"training.precision=BF16"}, 1, MatrixPrecision::kBf16, 0.05},
     {"fp16", {"training.precision=FP16"}, 1, MatrixPrecision::kFp16, 0.05},
 };
 
-INSTANTIATE_TEST_SUITE_P(Cards, CardJobTest, testing::ValuesIn(kCardCases),
-                         [](const testing::TestParamInfo<CardCase>& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Gpus, GpuJobTest, testing::ValuesIn(kGpuCases),
+                         [](const testing::TestParamInfo<GpuCase>& info) { return info.param.name; });
 
 INSTANTIATE_TEST_SUITE_P(Modes, DeviceTest, testing::Values("SYNC", "ASYNC"),
                          [](const testing::TestParamInfo<const char*>& info) { return std::string(info.param); });

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/config/compression.h"
-#include "worker/ps_client/host_packer.h"
+#include "worker/ps_client/host_encoder.h"
 
 namespace rubato {
 namespace {
@@ -144,12 +144,12 @@ worker::PsClient::Options InProcessCluster::ClientOptions(uint32_t worker, FakeM
   options.memory = model;
   options.arena = model->arena;
   options.connections_per_server = options_.connections_per_server;
-  worker::HostPacker::Options packing = {.seed = config_.seed(), .worker = worker, .arena = model->arena};
+  worker::HostEncoder::Options encoding = {.seed = config_.seed(), .worker = worker, .arena = model->arena};
   for (const TensorSpec& tensor : model_.tensors) {
     const v1::CodecConfig codec = PushCodec(config_, tensor.name);
-    packing.codecs.push_back({codec.codec(), codec.fraction()});
+    encoding.codecs.push_back({codec.codec(), codec.fraction()});
   }
-  options.packer = std::make_shared<worker::HostPacker>(job_, packing);
+  options.encoder = std::make_shared<worker::HostEncoder>(job_, encoding);
   return options;
 }
 

@@ -198,7 +198,7 @@ TEST_P(PsClientTest, NamesWhomItWaitsForAtTheDeadline) {
   InProcessCluster cluster(Setup(1, 2, v1::SYNC, 0));
   FakeModel model = cluster.MakeModel();
   PsClient::Options options = cluster.ClientOptions(0, &model);
-  options.wait_timeout = absl::Seconds(3);  // More than the server's patience.
+  options.wait_timeout = absl::Seconds(3);  // More than the server's timeout.
   PsClient client(std::move(options));
   client.Start(cluster.plan());
   Parameters::Step step;

@@ -14,7 +14,7 @@
 namespace rubato {
 namespace {
 
-constexpr absl::Duration kPatience = absl::Minutes(2);
+constexpr absl::Duration kTimeout = absl::Minutes(2);
 
 v1::TaskId Task(v1::TaskId::Role role, uint32_t index) {
   v1::TaskId task;
@@ -76,7 +76,7 @@ template <typename Options>
 void WholeJob::Prepare(v1::TaskId::Role role, uint32_t index, std::vector<std::unique_ptr<Backend>> backends,
                        std::function<void()> abandon, Options* options) {
   options->config = config_;
-  options->config.mutable_training()->set_cards(static_cast<uint32_t>(backends.size()));
+  options->config.mutable_training()->set_gpus(static_cast<uint32_t>(backends.size()));
   options->task = Task(role, index);
   options->coordinator = address_;
   options->clock = &clock_;
@@ -84,7 +84,7 @@ void WholeJob::Prepare(v1::TaskId::Role role, uint32_t index, std::vector<std::u
   options->abandon = std::move(abandon);
   // Functions are copied, and backends are not.
   auto given = std::make_shared<std::vector<std::unique_ptr<Backend>>>(std::move(backends));
-  options->makers.cuda = [given](const CudaBackendOptions& cuda) { return std::move((*given)[cuda.device_index]); };
+  options->factory.cuda = [given](const CudaBackendOptions& cuda) { return std::move((*given)[cuda.device_index]); };
 }
 
 void WholeJob::StartWorkerOn(uint32_t index, std::vector<std::unique_ptr<Backend>> backends,
@@ -113,7 +113,7 @@ void WholeJob::StartEvaluator(uint32_t index, std::unique_ptr<Backend> backend, 
 }
 
 absl::Status WholeJob::AwaitEnd() {
-  const std::optional<absl::Status> ended = runner_->Wait(kPatience);
+  const std::optional<absl::Status> ended = runner_->Wait(kTimeout);
   return ended.value_or(absl::DeadlineExceededError("the job does not end"));
 }
 

@@ -30,7 +30,7 @@ class WholeJob {
   // `abandon` as in WorkerTask::Options.
   void StartWorker(
       uint32_t index, std::unique_ptr<Backend> backend, std::function<void()> abandon = [] {});
-  // On as many cards.
+  // On as many GPUs.
   void StartWorkerOn(
       uint32_t index, std::vector<std::unique_ptr<Backend>> backends, std::function<void()> abandon = [] {});
   void StartEvaluator(

@@ -30,51 +30,51 @@ Rules DrawRules(Random& random, uint32_t workers) {
   return rules;
 }
 
-Incident At(Random& random, Incident::Kind kind, const Scenario& scenario) {
-  Incident incident{.kind = kind, .at = Between(random, 50, absl::ToInt64Milliseconds(scenario.heal_at))};
-  incident.worker = static_cast<uint32_t>(random.Below(scenario.workers));
-  incident.server = static_cast<uint32_t>(random.Below(scenario.servers));
-  return incident;
+Fault At(Random& random, Fault::Kind kind, const Scenario& scenario) {
+  Fault fault{.kind = kind, .at = Between(random, 50, absl::ToInt64Milliseconds(scenario.heal_at))};
+  fault.worker = static_cast<uint32_t>(random.Below(scenario.workers));
+  fault.server = static_cast<uint32_t>(random.Below(scenario.servers));
+  return fault;
 }
 
 void DrawCrashes(Random& random, Scenario& scenario) {
   for (uint64_t n = random.Below(3); n > 0; --n) {
-    Incident crash = At(random, Incident::Kind::kCrashWorker, scenario);
-    scenario.incidents.push_back(crash);
+    Fault crash = At(random, Fault::Kind::kCrashWorker, scenario);
+    scenario.faults.push_back(crash);
     if (random.Below(3) == 0) continue;
-    Incident back = crash;
-    back.kind = Incident::Kind::kStartWorker;
+    Fault back = crash;
+    back.kind = Fault::Kind::kStartWorker;
     back.at += Between(random, 0, 3000);
-    scenario.incidents.push_back(back);
+    scenario.faults.push_back(back);
   }
 }
 
-void DrawIncidents(Random& random, Scenario& scenario) {
-  using Kind = Incident::Kind;
+void DrawFaults(Random& random, Scenario& scenario) {
+  using Kind = Fault::Kind;
   for (uint64_t n = random.Below(7); n > 0; --n) {
-    Incident change = At(random, Kind::kSwitchMode, scenario);
+    Fault change = At(random, Kind::kSwitchMode, scenario);
     change.rules = DrawRules(random, scenario.workers);
-    scenario.incidents.push_back(change);
+    scenario.faults.push_back(change);
   }
-  for (uint64_t n = random.Below(4); n > 0; --n) scenario.incidents.push_back(At(random, Kind::kBreakStream, scenario));
+  for (uint64_t n = random.Below(4); n > 0; --n) scenario.faults.push_back(At(random, Kind::kBreakStream, scenario));
   // Half of the runs lose nobody, so that long stretches without an eviction are there, too.
   if (random.Below(2) == 0) return;
   DrawCrashes(random, scenario);
   for (uint64_t n = random.Below(3); n > 0; --n) {
-    Incident join = At(random, Kind::kStartWorker, scenario);
+    Fault join = At(random, Kind::kStartWorker, scenario);
     join.worker = static_cast<uint32_t>(random.Below(kMostWorkers));
-    scenario.incidents.push_back(join);
+    scenario.faults.push_back(join);
   }
   for (uint64_t n = random.Below(2); n > 0; --n) {
-    Incident freeze = At(random, Kind::kFreezeWorker, scenario);
+    Fault freeze = At(random, Kind::kFreezeWorker, scenario);
     freeze.length = Between(random, 100, 4000);
-    scenario.incidents.push_back(freeze);
+    scenario.faults.push_back(freeze);
   }
   for (uint64_t n = random.Below(3); n > 0; --n) {
-    Incident crash = At(random, Kind::kCrashCoordinator, scenario);
+    Fault crash = At(random, Kind::kCrashCoordinator, scenario);
     crash.length = Between(random, 50, 3000);
     crash.step = static_cast<uint32_t>(random.Below(6));
-    scenario.incidents.push_back(crash);
+    scenario.faults.push_back(crash);
   }
 }
 
@@ -98,14 +98,14 @@ Scenario DrawScenario(uint64_t seed) {
   scenario.latency = Between(random, 1, 20);
   scenario.straggler_latency = Between(random, 100, 2000);
   scenario.heal_at = Between(random, 2000, 8000);
-  scenario.patience = Between(random, 200, 2000);
+  scenario.timeout = Between(random, 200, 2000);
   scenario.lease = Between(random, 800, 3000);
   scenario.resend = Between(random, 200, 1500);
   for (uint32_t worker = 0; worker < kMostWorkers; ++worker) {
     const int64_t slow = random.Below(4) == 0 ? 10 : 1;
     scenario.compute.push_back(Between(random, 1, 30) * slow);
   }
-  DrawIncidents(random, scenario);
+  DrawFaults(random, scenario);
   return scenario;
 }
 
@@ -116,8 +116,8 @@ std::string Describe(const Scenario& scenario) {
                    ModeName(scenario.start.mode, scenario.start.staleness_bound));
   if (scenario.start.quorum > 0) absl::StrAppend(&text, " with quorum ", scenario.start.quorum);
   absl::StrAppend(&text, "; loss ", scenario.loss, ", duplication ", scenario.duplication, ", straggling ",
-                  scenario.straggling, " until ", absl::FormatDuration(scenario.heal_at), "; ",
-                  scenario.incidents.size(), " incidents");
+                  scenario.straggling, " until ", absl::FormatDuration(scenario.heal_at), "; ", scenario.faults.size(),
+                  " faults");
   return text;
 }
 

@@ -17,7 +17,7 @@ struct Rules {
 };
 
 // Something that happens to a task, at a time since the start.
-struct Incident {
+struct Fault {
   enum class Kind {
     kSwitchMode,
     // The worker's process dies.
@@ -59,12 +59,12 @@ struct Scenario {
   // Afterwards nothing is lost and nothing goes wrong.
   absl::Duration heal_at;
 
-  absl::Duration patience;
+  absl::Duration timeout;
   absl::Duration lease;
   absl::Duration resend;
   // Mean time that a layer takes forward or backward, by worker index.
   std::vector<absl::Duration> compute;
-  std::vector<Incident> incidents;
+  std::vector<Fault> faults;
 };
 
 // Worker indices are under this.

@@ -41,7 +41,7 @@ v1::UpdateRecord RecordOf(uint32_t chunk, const server::Contribution& contributi
 class SimServer::SimPartition : public server::PartitionSink {
  public:
   SimPartition(World* world, uint32_t number, std::string name, const std::vector<uint32_t>& chunks)
-      : world_(world), number_(number), name_(std::move(name)), rules_(chunks, world->scenario.patience, this) {}
+      : world_(world), number_(number), name_(std::move(name)), rules_(chunks, world->scenario.timeout, this) {}
 
   void OnRequest(server::PartitionRequest request, SimServer::Answer answer);
   void ForgetTask(const v1::TaskId& task);
@@ -81,7 +81,7 @@ void SimServer::SimPartition::OnRequest(server::PartitionRequest request, SimSer
   seen.step = seen.push ? request.step + 1 : request.step;
   seen.chunks = request.chunks;
   // The look at waiting requests comes in intervals, and twice as late where a tick has just passed.
-  seen.deadline = world_->queue.Now() + world_->scenario.patience + 2 * kTick;
+  seen.deadline = world_->queue.Now() + world_->scenario.timeout + 2 * kTick;
   if (world_->trace.on()) {
     world_->trace.Add(name_, ": ", TaskName(request.task), " #", request.task.incarnation(),
                       seen.push       ? " pushes "

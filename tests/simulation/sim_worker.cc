@@ -121,7 +121,7 @@ void SimWorker::Send(const Request& request) {
     });
   }
   // Streams are reliable, this network is not: what stays open for long may have been lost.
-  world_->queue.After(world_->scenario.patience + world_->scenario.resend, [this, request] {
+  world_->queue.After(world_->scenario.timeout + world_->scenario.resend, [this, request] {
     if (state_ == State::kRuns && machine_->BatchOf(request.id) == request.batch) machine_->Resend(request.batch);
   });
 }

@@ -26,7 +26,7 @@ class Simulation {
  private:
   void StartWorker(uint32_t index);
   SimWorker* Living(uint32_t index);
-  void Happen(const Incident& incident);
+  void Inject(const Fault& fault);
   bool Finished() const;
   std::string WhoWaits();
 
@@ -35,13 +35,13 @@ class Simulation {
   std::vector<std::unique_ptr<SimServer>> servers_;
   std::vector<std::unique_ptr<SimWorker>> workers_;  // All that ever started.
   std::unique_ptr<SimEvaluator> evaluator_;
-  size_t incidents_left_;
+  size_t faults_left_;
 };
 
 Simulation::Simulation(const RunOptions& options)
     : world_(DrawScenario(options.seed), options.keep_trace),
       coordinator_(&world_),
-      incidents_left_(world_.scenario.incidents.size()) {
+      faults_left_(world_.scenario.faults.size()) {
   world_.on_record = options.on_record;
   std::vector<SimServer*> servers;
   for (uint32_t index = 0; index < world_.scenario.servers; ++index) {
@@ -50,10 +50,10 @@ Simulation::Simulation(const RunOptions& options)
   }
   for (uint32_t index = 0; index < world_.scenario.workers; ++index) StartWorker(index);
   evaluator_ = std::make_unique<SimEvaluator>(&world_, servers);
-  for (const Incident& incident : world_.scenario.incidents) {
-    world_.queue.After(incident.at, [this, incident] {
-      --incidents_left_;
-      Happen(incident);
+  for (const Fault& fault : world_.scenario.faults) {
+    world_.queue.After(fault.at, [this, fault] {
+      --faults_left_;
+      Inject(fault);
     });
   }
 }
@@ -71,31 +71,31 @@ SimWorker* Simulation::Living(uint32_t index) {
   return nullptr;
 }
 
-void Simulation::Happen(const Incident& incident) {
-  SimWorker* worker = Living(incident.worker);
-  switch (incident.kind) {
-    case Incident::Kind::kSwitchMode:
-      return coordinator_.RequestSwitch(incident.rules);
-    case Incident::Kind::kCrashWorker:
+void Simulation::Inject(const Fault& fault) {
+  SimWorker* worker = Living(fault.worker);
+  switch (fault.kind) {
+    case Fault::Kind::kSwitchMode:
+      return coordinator_.RequestSwitch(fault.rules);
+    case Fault::Kind::kCrashWorker:
       // A job that has not started waits for its workers; whoever launches them would start this one again.
       if (worker != nullptr && world_.oracle.newest_plan().generation() != 0) worker->Kill("crash");
       return;
-    case Incident::Kind::kStartWorker:
-      return StartWorker(incident.worker);
-    case Incident::Kind::kFreezeWorker:
-      if (worker != nullptr) worker->Freeze(incident.length);
+    case Fault::Kind::kStartWorker:
+      return StartWorker(fault.worker);
+    case Fault::Kind::kFreezeWorker:
+      if (worker != nullptr) worker->Freeze(fault.length);
       return;
-    case Incident::Kind::kCrashCoordinator:
-      return coordinator_.Crash(incident.step, incident.length);
-    case Incident::Kind::kBreakStream:
-      if (worker != nullptr) worker->BreakStream(incident.server);
+    case Fault::Kind::kCrashCoordinator:
+      return coordinator_.Crash(fault.step, fault.length);
+    case Fault::Kind::kBreakStream:
+      if (worker != nullptr) worker->BreakStream(fault.server);
       return;
   }
 }
 
 bool Simulation::Finished() const {
   if (coordinator_.finished()) return true;
-  if (incidents_left_ > 0) return false;
+  if (faults_left_ > 0) return false;
   for (const auto& worker : workers_) {
     if (worker->state() == SimWorker::State::kRuns) return false;
   }

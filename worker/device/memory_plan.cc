@@ -35,15 +35,15 @@ int64_t LabelElements(const ModelSpec& spec) {
   return classes ? spec.labels_per_example() : NumElements(spec.output);
 }
 
-// Adds what packing a tensor's gradient takes, of a device with memory of its own and of the host.
-void AddPacking(const v1::JobConfig& config, const WorkspaceRules& rules, const TensorSpec& tensor, MemoryPlan* plan) {
+// Adds what encoding a tensor's gradient takes, of a device with memory of its own and of the host.
+void AddEncoding(const v1::JobConfig& config, const WorkspaceRules& rules, const TensorSpec& tensor, MemoryPlan* plan) {
   const v1::CodecConfig codec = PushCodec(config, tensor.name);
   if (codec.codec() == v1::NONE) return;
   const int64_t elements = NumElements(tensor.shape);
   const int64_t message = MaxEncodedWords({codec.codec(), codec.fraction()}, elements) * kElementBytes;
-  const int64_t kept_back = HasResidual(codec.codec()) ? elements * kElementBytes : 0;
-  plan->messages += Rounded(message) + Rounded(kept_back);
-  plan->staging += message + kept_back;
+  const int64_t residual = HasResidual(codec.codec()) ? elements * kElementBytes : 0;
+  plan->messages += Rounded(message) + Rounded(residual);
+  plan->staging += message + residual;
   if (TraitsOf(codec.codec()).gpu != GpuEncoder::kSorting) return;
   const int64_t chunk = std::min(elements, static_cast<int64_t>(config.cluster().chunk_bytes()) / kElementBytes);
   plan->workspace = std::max(plan->workspace, rules.top_k_bytes * chunk);
@@ -70,12 +70,12 @@ bool Fits(const MemoryPlan& plan, bool staged, const DeviceMemory& memory) {
 
 // 0: none.
 absl::StatusOr<int64_t> LargestBatch(v1::JobConfig config, const ModelSpec& spec, const WorkspaceRules& rules,
-                                     bool staged, int cards, const DeviceMemory& memory) {
+                                     bool staged, int gpus, const DeviceMemory& memory) {
   int64_t fits = 0, too_large = config.training().batch_size();
   while (too_large - fits > 1) {
     const int64_t middle = fits + (too_large - fits) / 2;
     config.mutable_training()->set_batch_size(middle);
-    RUBATO_ASSIGN_OR_RETURN(const MemoryPlan plan, PlanMemory(config, spec, rules, staged, cards));
+    RUBATO_ASSIGN_OR_RETURN(const MemoryPlan plan, PlanMemory(config, spec, rules, staged, gpus));
     (Fits(plan, staged, memory) ? fits : too_large) = middle;
   }
   return fits;
@@ -89,13 +89,13 @@ struct Refusal {
 };
 
 // As FitMemory.
-absl::StatusOr<std::string> Fit(const v1::JobConfig& config, const ModelSpec& spec, Backend* backend, int cards,
+absl::StatusOr<std::string> Fit(const v1::JobConfig& config, const ModelSpec& spec, Backend* backend, int gpus,
                                 const Refusal& refusal) {
   RUBATO_ASSIGN_OR_RETURN(const DeviceTensor probe, backend->Allocate({1}));
   const bool staged = backend->HostPointer(probe) == nullptr;
   RUBATO_ASSIGN_OR_RETURN(const DeviceMemory memory, backend->Memory());
   const WorkspaceRules rules = backend->Workspace();
-  RUBATO_ASSIGN_OR_RETURN(const MemoryPlan plan, PlanMemory(config, spec, rules, staged, cards));
+  RUBATO_ASSIGN_OR_RETURN(const MemoryPlan plan, PlanMemory(config, spec, rules, staged, gpus));
   const std::string line = Describe(plan, backend->Name(), memory);
   if (Fits(plan, staged, memory)) {
     // Others may have taken some since.
@@ -103,7 +103,7 @@ absl::StatusOr<std::string> Fit(const v1::JobConfig& config, const ModelSpec& sp
     RUBATO_RETURN_IF_ERROR(Annotate(backend->Reserve(plan.OnDevice() - plan.workspace, workspace), line));
     return line;
   }
-  RUBATO_ASSIGN_OR_RETURN(const int64_t largest, LargestBatch(config, spec, rules, staged, cards, memory));
+  RUBATO_ASSIGN_OR_RETURN(const int64_t largest, LargestBatch(config, spec, rules, staged, gpus, memory));
   const std::string allowed = largest == 0 ? "none fits" : absl::StrCat("1 to ", largest, refusal.otherwise);
   return absl::ResourceExhaustedError(absl::StrCat(refusal.field, ": value ", config.training().batch_size(),
                                                    "; allowed: ", allowed, ", because ", refusal.purpose, " ", line));
@@ -111,15 +111,15 @@ absl::StatusOr<std::string> Fit(const v1::JobConfig& config, const ModelSpec& sp
 
 }  // namespace
 
-int64_t LargestPart(const v1::TrainingConfig& training, int cards) {
+int64_t LargestPart(const v1::TrainingConfig& training, int gpus) {
   const int64_t parts = std::clamp<int64_t>(training.micro_batches(), 1, std::max<int64_t>(training.batch_size(), 1));
   const int64_t micro_batch = (training.batch_size() + parts - 1) / parts;
-  return (micro_batch + cards - 1) / cards;
+  return (micro_batch + gpus - 1) / gpus;
 }
 
 absl::StatusOr<MemoryPlan> PlanMemory(const v1::JobConfig& config, const ModelSpec& spec, const WorkspaceRules& rules,
-                                      bool staged, int cards) {
-  const int64_t batch = LargestPart(config.training(), cards);
+                                      bool staged, int gpus) {
+  const int64_t batch = LargestPart(config.training(), gpus);
   PlanningBackend backend(rules);
   RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, Model::Create(spec, &backend, {.max_batch = batch}));
   MemoryPlan plan;
@@ -136,10 +136,10 @@ absl::StatusOr<MemoryPlan> PlanMemory(const v1::JobConfig& config, const ModelSp
   plan.activations = backend.bytes() - plan.weights - plan.gradients - plan.inputs;
   plan.workspace = model->WorkspaceBytes(rules);
   if (staged) {
-    plan.staging = 2 * tensors + 2 * cards * (input_bytes + label_bytes);
-    for (const TensorSpec& tensor : spec.tensors) AddPacking(config, rules, tensor, &plan);
+    plan.staging = 2 * tensors + 2 * gpus * (input_bytes + label_bytes);
+    for (const TensorSpec& tensor : spec.tensors) AddEncoding(config, rules, tensor, &plan);
   }
-  if (cards > 1) plan.exchange = 2 * Rounded(ReplicatedModel::ExchangeElements(spec) * kElementBytes);
+  if (gpus > 1) plan.exchange = 2 * Rounded(ReplicatedModel::ExchangeElements(spec) * kElementBytes);
   plan.workspace += rules.fixed_bytes;
   const int64_t example_bytes = (NumElements(spec.input) + LabelElements(spec)) * kElementBytes;
   const int64_t ahead = static_cast<int64_t>(config.data().prefetch_batches()) + 1;
@@ -151,8 +151,8 @@ absl::StatusOr<MemoryPlan> PlanMemory(const v1::JobConfig& config, const ModelSp
   return plan;
 }
 
-absl::StatusOr<std::string> FitMemory(const v1::JobConfig& config, const ModelSpec& spec, Backend* backend, int cards) {
-  return Fit(config, spec, backend, cards, {"training.batch_size", ", or more training.micro_batches", "training"});
+absl::StatusOr<std::string> FitMemory(const v1::JobConfig& config, const ModelSpec& spec, Backend* backend, int gpus) {
+  return Fit(config, spec, backend, gpus, {"training.batch_size", ", or more training.micro_batches", "training"});
 }
 
 absl::StatusOr<std::string> FitEvaluation(const v1::JobConfig& config, const ModelSpec& spec, Backend* backend) {

@@ -22,9 +22,9 @@ struct MemoryPlan {
   int64_t inputs = 0;
   // What the largest operation takes while it runs, and what the backend and its libraries take for themselves.
   int64_t workspace = 0;
-  // Where the device packs gradients: their messages, and what error feedback keeps back; chunks' rounding left out.
+  // Where the device encodes gradients: their messages, and what error feedback keeps back; chunks' rounding left out.
   int64_t messages = 0;
-  // With several cards, where gradients of the others arrive.
+  // With several GPUs, where gradients of the others arrive.
   int64_t exchange = 0;
   // What local SGD keeps.
   int64_t local = 0;
@@ -40,20 +40,20 @@ struct MemoryPlan {
   int64_t OnHost() const { return staging + batches; }
 };
 
-// Examples that one of so many cards, or the CPU, computes at a time: its part of the largest of
+// Examples that one of so many GPUs, or the CPU, computes at a time: its part of the largest of
 // training.micro_batches.
-int64_t LargestPart(const v1::TrainingConfig& training, int cards);
+int64_t LargestPart(const v1::TrainingConfig& training, int gpus);
 
-// For a complete and valid config (common/config), and for the first of so many cards, or the CPU: the others take
+// For a complete and valid config (common/config), and for the first of so many GPUs, or the CPU: the others take
 // less. `staged`: the host does not reach the device's memory. InvalidArgument: more bytes than an int64 counts.
 absl::StatusOr<MemoryPlan> PlanMemory(const v1::JobConfig& config, const ModelSpec& spec, const WorkspaceRules& rules,
-                                      bool staged, int cards = 1);
+                                      bool staged, int gpus = 1);
 
 // Plans for this backend, compares with what it has and reserves it there; returns the plan as a line for the log, in
 // MiB. ResourceExhausted: it does not fit, with the largest training.batch_size that would. Also the errors of
 // PlanMemory, Backend::Memory and Backend::Reserve.
 absl::StatusOr<std::string> FitMemory(const v1::JobConfig& config, const ModelSpec& spec, Backend* backend,
-                                      int cards = 1);
+                                      int gpus = 1);
 
 // The same for an evaluator, whose model is that of training on one device, with batches of evaluation.batch_size,
 // which the refusal names.

@@ -55,7 +55,7 @@ class SmallBackend : public DeferredBackend {
   explicit SmallBackend(int64_t bytes) : bytes_(bytes) {}
   absl::StatusOr<DeviceMemory> Memory() const override { return DeviceMemory{.total = bytes_, .free = bytes_}; }
   WorkspaceRules Workspace() const override {
-    return {.fixed_bytes = 1 << 20, .gathered_bytes = 4, .unfolded_elements = 1 << 20, .score_elements = 1 << 20};
+    return {.fixed_bytes = 1 << 20, .gathered_bytes = 4, .im2col_elements = 1 << 20, .score_elements = 1 << 20};
   }
   absl::Status Reserve(int64_t tensor_bytes, int64_t workspace_bytes) override {
     reserved_tensors = tensor_bytes;
@@ -115,7 +115,7 @@ TEST(MemoryPlanTest, LocalSgdKeepsItsStateOnTheDevice) {
 }
 
 TEST(MemoryPlanTest, TheLargestOperationGivesTheWorkspace) {
-  const WorkspaceRules rules = {.fixed_bytes = 7, .gathered_bytes = 4, .unfolded_elements = 1 << 30};
+  const WorkspaceRules rules = {.fixed_bytes = 7, .gathered_bytes = 4, .im2col_elements = 1 << 30};
   // The second convolution: 144 taps at 1024 positions of 64 images.
   const int64_t columns = int64_t{144} * 1024 * 64, gradients = int64_t{16} * 1024 * 64;
   const int64_t weights = int64_t{144} * 16;
@@ -133,7 +133,7 @@ TEST(MemoryPlanTest, ActivationsOf16BitsTakeHalf) {
   EXPECT_EQ(halves.gradients, floats.gradients);
 }
 
-TEST(MemoryPlanTest, ADeviceThatPacksHasMessagesAndWhatIsKeptBack) {
+TEST(MemoryPlanTest, ADeviceThatEncodesHasMessagesAndResiduals) {
   const v1::JobConfig one_bit = Config(kLinear, {"compression.push.codec=ONE_BIT"});
   const int64_t tensors = (8 * 4 + 4) * 4;
   // For the weight and the bias: two means and the bits; and an element each.
@@ -146,7 +146,7 @@ TEST(MemoryPlanTest, ADeviceThatPacksHasMessagesAndWhatIsKeptBack) {
   EXPECT_EQ(Plan(top_k, true, {.fixed_bytes = 7, .top_k_bytes = 24}).workspace, 24 * 32 + 7);
 }
 
-TEST(MemoryPlanTest, OneOfSeveralCardsComputesAPartAndTakesTheOthersGradients) {
+TEST(MemoryPlanTest, OneOfSeveralGpusComputesAPartAndTakesTheOthersGradients) {
   const v1::JobConfig config = Config(kConv);
   const ModelSpec spec = *BuildModelSpec(config.model());
   EXPECT_EQ(LargestPart(config.training(), 3), 22);

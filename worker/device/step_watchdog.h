@@ -15,7 +15,7 @@
 
 namespace rubato::worker {
 
-// Notices, on a thread of its own, that the task's thread hangs in a call to the device: a card that is lost may
+// Notices, on a thread of its own, that the task's thread hangs in a call to the device: a GPU that is lost may
 // never answer, and a driver's call cannot be cancelled. Thread-safe.
 //
 //   StepWatchdog watchdog({.limit = absl::Minutes(5), .clock = &clock, .on_expired = GiveUp});

@@ -13,19 +13,19 @@ absl::StatusOr<std::unique_ptr<WorkerModel>> WorkerModel::Create(const Options& 
   StepWatchdog::Watch watch(options.watchdog, "open the device and allocate the model");
   const v1::JobConfig& config = *options.config;
   v1::TrainingConfig training = config.training();
-  if (options.evaluates) training.set_cards(1);
-  RUBATO_ASSIGN_OR_RETURN(ChosenBackend chosen, ChooseBackend(training, options.sending_memory, options.makers));
+  if (options.evaluates) training.set_gpus(1);
+  RUBATO_ASSIGN_OR_RETURN(ChosenBackend chosen, ChooseBackend(training, options.sending_memory, options.factory));
   options.log->Info(absl::StrCat("computes on ", chosen.description));
   if (!chosen.warning.empty()) options.log->Warning(chosen.warning);
   std::unique_ptr<WorkerModel> made(new WorkerModel(std::move(chosen), options.watchdog));
   const std::vector<Backend*> backends = made->Backends();
-  const int cards = static_cast<int>(backends.size());
-  const int64_t batch = options.evaluates ? config.evaluation().batch_size() : LargestPart(training, cards);
+  const int gpus = static_cast<int>(backends.size());
+  const int64_t batch = options.evaluates ? config.evaluation().batch_size() : LargestPart(training, gpus);
   std::vector<Replica> replicas;
   for (Backend* backend : backends) {
     RUBATO_ASSIGN_OR_RETURN(const std::string memory, options.evaluates
                                                           ? FitEvaluation(config, *options.spec, backend)
-                                                          : FitMemory(config, *options.spec, backend, cards));
+                                                          : FitMemory(config, *options.spec, backend, gpus));
     options.log->Info(backend == backends.front() ? memory : absl::StrCat("needs as much on ", backend->Name()));
     // Other dropout masks than on the other devices.
     const uint64_t seed = replicas.empty() ? config.seed() : StreamId("replica", config.seed(), replicas.size());

@@ -29,7 +29,7 @@ class WorkerModel {
     bool evaluates = false;
     // Where gradients are put that peers on this host read; may be empty.
     std::function<std::shared_ptr<void>(size_t bytes)> sending_memory;
-    BackendMakers makers;
+    BackendFactory factory;
     // Is told of waits for the devices; outlives the model. May be null.
     StepWatchdog* watchdog = nullptr;
     Logger* log = nullptr;

@@ -16,7 +16,7 @@ constexpr char kJob[] = R"(
   data { teacher { train_examples: 100 } }
   optimizer { algorithm: SGD learning_rate: 0.1 }
   consistency { mode: SYNC }
-  training { batch_size: 4 max_steps: 4 device: CUDA cards: 2 }
+  training { batch_size: 4 max_steps: 4 device: CUDA gpus: 2 }
 )";
 
 class WorkerModelTest : public testing::Test {
@@ -28,7 +28,7 @@ class WorkerModelTest : public testing::Test {
         {.config = &config_,
          .spec = &spec_,
          .evaluates = evaluates,
-         .makers = {.cuda = [](const CudaBackendOptions&) { return std::make_unique<CarefulBackend>(); }},
+         .factory = {.cuda = [](const CudaBackendOptions&) { return std::make_unique<CarefulBackend>(); }},
          .log = &log_});
     EXPECT_TRUE(model.ok()) << model.status();
     return *std::move(model);

@@ -1,4 +1,4 @@
-// Models on a card against the same models on the CPU: losses and gradients, step after step.
+// Models on a GPU against the same models on the CPU: losses and gradients, step after step.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ struct Case {
   int64_t inputs, labels, classes;
   // Inputs are numbers below this instead of any.
   int64_t vocabulary = 0;
-  // How the card rounds, and what that may change, relative to the largest gradient of a tensor.
+  // How the GPU rounds, and what that may change, relative to the largest gradient of a tensor.
   MatrixPrecision precision = MatrixPrecision::kFloat32;
   double tolerance = 1e-4;
 };
@@ -116,14 +116,14 @@ Batch MakeBatch(const Case& model, int64_t examples, Random* random) {
 class CudaModelTest : public testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
-    absl::StatusOr<std::unique_ptr<Backend>> card = CreateCudaBackend({.precision = GetParam().precision});
-    if (absl::IsFailedPrecondition(card.status())) GTEST_SKIP() << card.status().message();
-    ASSERT_OK(card.status());
-    card_ = *std::move(card);
+    absl::StatusOr<std::unique_ptr<Backend>> gpu = CreateCudaBackend({.precision = GetParam().precision});
+    if (absl::IsFailedPrecondition(gpu.status())) GTEST_SKIP() << gpu.status().message();
+    ASSERT_OK(gpu.status());
+    gpu_ = *std::move(gpu);
     plain_ = *CreateCudaBackend({.precision = GetParam().precision, .graphs = false});
   }
 
-  std::unique_ptr<Model> OnCard(Backend* backend) {
+  std::unique_ptr<Model> OnGpu(Backend* backend) {
     absl::StatusOr<std::unique_ptr<Model>> model =
         Model::Create(host_->spec(), backend, {.max_batch = kBatch, .seed = 1});
     EXPECT_TRUE(model.ok()) << model.status();
@@ -156,17 +156,17 @@ class CudaModelTest : public testing::TestWithParam<Case> {
     return values;
   }
 
-  std::unique_ptr<Backend> card_, plain_;
+  std::unique_ptr<Backend> gpu_, plain_;
   TestModel host_{GetParam().config, kBatch, 1};
   Random random_{5};
 };
 
 // In every third step the batch is not full, and every other step has two parts.
 TEST_P(CudaModelTest, ComputesWhatTheCpuComputes) {
-  const std::unique_ptr<Model> model = OnCard(card_.get()), plain = OnCard(plain_.get());
+  const std::unique_ptr<Model> model = OnGpu(gpu_.get()), plain = OnGpu(plain_.get());
   for (uint64_t step = 0; step < 9; ++step) {
     SCOPED_TRACE(testing::Message() << "step " << step);
-    SetWeights(card_.get(), model.get());
+    SetWeights(gpu_.get(), model.get());
     SetWeights(plain_.get(), plain.get());
     for (uint64_t part = 0; part < 1 + step % 2; ++part) {
       const Batch batch = MakeBatch(GetParam(), step % 3 == 2 ? kBatch - 2 : kBatch, &random_);
@@ -179,7 +179,7 @@ TEST_P(CudaModelTest, ComputesWhatTheCpuComputes) {
       EXPECT_EQ(loss, plain_loss);
     }
     for (int i = 0; i < host_.tensors(); ++i) {
-      const std::vector<float> gradient = Gradient(card_.get(), *model, i);
+      const std::vector<float> gradient = Gradient(gpu_.get(), *model, i);
       EXPECT_EQ(gradient, Gradient(plain_.get(), *plain, i)) << "tensor " << i;
       float largest = 0;
       for (size_t j = 0; j < gradient.size(); ++j) largest = std::max(largest, std::abs(host_.gradient(i)[j]));
@@ -194,8 +194,8 @@ TEST_P(CudaModelTest, ComputesWhatTheCpuComputes) {
 
 // Each with weights of its own from the same beginning.
 TEST_P(CudaModelTest, TrainsAsTheCpuTrains) {
-  const std::unique_ptr<Model> model = OnCard(card_.get());
-  SetWeights(card_.get(), model.get());
+  const std::unique_ptr<Model> model = OnGpu(gpu_.get());
+  SetWeights(gpu_.get(), model.get());
   double first = 0, last = 0;
   for (uint64_t step = 0; step < 100; ++step) {
     // A few batches that come again, so that there is something to learn.
@@ -206,7 +206,7 @@ TEST_P(CudaModelTest, TrainsAsTheCpuTrains) {
     Pass(model.get(), batch, step, false, &loss);
     ASSERT_NEAR(loss / kBatch, expected / kBatch, 10 * GetParam().tolerance) << "step " << step;
     host_.SgdStep(0.1f);
-    for (int i = 0; i < host_.tensors(); ++i) ASSERT_OK(card_->Axpy(-0.1f, model->gradient(i), model->weight(i)));
+    for (int i = 0; i < host_.tensors(); ++i) ASSERT_OK(gpu_->Axpy(-0.1f, model->gradient(i), model->weight(i)));
     if (step == 0) first = loss;
     last = loss;
   }

@@ -281,7 +281,7 @@ absl::Status Model::RunBackward(int layer, bool accumulate) {
     pass.input_gradient_sum = output_gradients_[spec.source];
   }
   const auto run = [&] { return layers_[layer]->Backward(x, y, dy, pass); };
-  const RepeatedPasses::Key key = {.x = x.buffer(),
+  const CapturedPasses::Key key = {.x = x.buffer(),
                                    .y = y.buffer(),
                                    .dy = dy.buffer(),
                                    .input_gradient_sum = pass.input_gradient_sum.buffer(),

@@ -11,9 +11,9 @@
 #include "common/model_spec.h"
 #include "kernels/backend.h"
 #include "worker/nn/batch_memory.h"
+#include "worker/nn/captured_passes.h"
 #include "worker/nn/layers/layer.h"
 #include "worker/nn/layers/residual_sum.h"
-#include "worker/nn/repeated_passes.h"
 
 namespace rubato::worker {
 
@@ -134,7 +134,7 @@ class Model {
   std::vector<std::unique_ptr<Layer>> layers_;
   std::vector<std::unique_ptr<ResidualSum>> sums_;
   // By layer.
-  std::vector<RepeatedPasses> forward_passes_, backward_passes_;
+  std::vector<CapturedPasses> forward_passes_, backward_passes_;
 
   // Memory for the largest batch. The loss is float32 on all sides.
   DeviceTensor output_gradient_, loss_sums_, squares_;

@@ -77,7 +77,7 @@ absl::StatusOr<std::vector<ArrivedWeights>> FindWeights(const v1::JobDescription
   return found;
 }
 
-absl::Status Unpack(const ArrivedWeights& weights, int64_t length, float* out) {
+absl::Status DecodeWeights(const ArrivedWeights& weights, int64_t length, float* out) {
   if (weights.codec == v1::NONE) {
     if (weights.shared != nullptr) {
       std::memcpy(out, weights.shared, weights.bytes);

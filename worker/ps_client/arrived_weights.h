@@ -30,7 +30,7 @@ absl::StatusOr<std::vector<ArrivedWeights>> FindWeights(const v1::JobDescription
 
 // Writes them to their place, `length` elements at `out`: one copy. InvalidArgument: the bytes are not what the codec
 // allows.
-absl::Status Unpack(const ArrivedWeights& weights, int64_t length, float* out);
+absl::Status DecodeWeights(const ArrivedWeights& weights, int64_t length, float* out);
 
 }  // namespace rubato::worker
 

@@ -85,17 +85,17 @@ const float* PsClient::Gradient(uint32_t chunk) const {
 }
 
 v1::Codec PsClient::CodecOf(uint32_t chunk) const {
-  return options_.packer == nullptr ? v1::NONE : options_.packer->codec(chunk);
+  return options_.encoder == nullptr ? v1::NONE : options_.encoder->codec(chunk);
 }
 
-void PsClient::Pack(const ChunkBatch& batch, int64_t step) {
-  if (options_.packer == nullptr) return;
-  for (uint32_t chunk : batch.chunks) options_.packer->Pack(chunk, Gradient(chunk), step);
+void PsClient::EncodeBatch(const ChunkBatch& batch, int64_t step) {
+  if (options_.encoder == nullptr) return;
+  for (uint32_t chunk : batch.chunks) options_.encoder->EncodeChunk(chunk, Gradient(chunk), step);
 }
 
 ByteSpan PsClient::EncodedGradient(uint32_t chunk) const {
   if (CodecOf(chunk) == v1::NONE) return BytesOf(Gradient(chunk), options_.job.chunks(chunk).length());
-  return options_.packer->Message(chunk);
+  return options_.encoder->Message(chunk);
 }
 
 void PsClient::AddGradients(const ChunkBatch& batch, const SharedMemoryLink* memory, v1::ExchangeRequest* header,
@@ -207,7 +207,7 @@ absl::Status PsClient::Store(int batch, const std::vector<ArrivedWeights>& weigh
   for (size_t i = 0; i < weights.size(); ++i) {
     const v1::ChunkPlacement& placement = options_.job.chunks(batching_.batches[batch].chunks[i]);
     float* const place = options_.memory->Weights(placement.tensor(), placement.offset());
-    RUBATO_RETURN_IF_ERROR(Unpack(weights[i], placement.length(), place));
+    RUBATO_RETURN_IF_ERROR(DecodeWeights(weights[i], placement.length(), place));
   }
   return absl::OkStatus();
 }
@@ -375,7 +375,7 @@ void PsClient::PushTensor(int tensor, uint64_t examples, double epoch) {
       if (examples_[batch] > 0) full.push_back(batch);
     }
   }
-  for (int batch : full) Pack(batching_.batches[batch], step);
+  for (int batch : full) EncodeBatch(batching_.batches[batch], step);
   MutexLock lock(mu_);
   for (int batch : due) machine_.Push(batch);
 }

@@ -25,7 +25,7 @@
 #include "worker/ps_client/arrived_weights.h"
 #include "worker/ps_client/batching.h"
 #include "worker/ps_client/exchange_trace.h"
-#include "worker/ps_client/gradient_packer.h"
+#include "worker/ps_client/gradient_encoder.h"
 #include "worker/ps_client/parameters.h"
 #include "worker/ps_client/server_connections.h"
 #include "worker/ps_client/step_machine.h"
@@ -61,7 +61,7 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
     // Streams to each server.
     int connections_per_server = 1;
     // Null: gradients are sent as they are.
-    std::shared_ptr<GradientPacker> packer;
+    std::shared_ptr<GradientEncoder> encoder;
     // What servers on this host are offered to read gradients from, where TensorMemory has them in there. Null: tensors
     // go over TCP.
     std::shared_ptr<SharedArena> arena;
@@ -121,9 +121,9 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
   std::vector<bool> AwaitsAnswer() override;
   const float* Gradient(uint32_t chunk) const;
   v1::Codec CodecOf(uint32_t chunk) const;
-  // Packs the gradients of a batch whose push is due, for as often as it is sent: the messages are used by the
+  // Encodes the gradients of a batch whose push is due, for as often as it is sent: the messages are used by the
   // trainer's thread until the push, and only read until it is acknowledged.
-  void Pack(const ChunkBatch& batch, int64_t step);
+  void EncodeBatch(const ChunkBatch& batch, int64_t step);
   // A chunk's gradient as it is sent.
   ByteSpan EncodedGradient(uint32_t chunk) const;
   // `memory` is shared with the batch's server, or null.

@@ -9,23 +9,23 @@
 #include "absl/status/statusor.h"
 #include "kernels/backend.h"
 #include "worker/device/step_watchdog.h"
-#include "worker/ps_client/device_packer.h"
+#include "worker/ps_client/device_encoder.h"
 #include "worker/ps_client/model_memory.h"
 #include "worker/ps_client/parameters.h"
 
 namespace rubato::worker {
 
 // Parameters of a model on devices with memory of their own. Weights are enqueued for the devices as they arrive, in
-// front of the forward pass that needs them; gradients, or what the device packs of them, are enqueued for the host as
-// they become ready, behind the backward pass that writes them, and pushed when they are there, while the device
+// front of the forward pass that needs them; gradients, or what the device encodes of them, are enqueued for the host
+// as they become ready, behind the backward pass that writes them, and pushed when they are there, while the device
 // computes the next ones. A step's gradients are all empty, or none is. Used by the trainer's thread.
 class StagedParameters : public Parameters {
  public:
-  // All outlive it; the backend is that of the gradients. The packer may be null where nothing is packed, and the
+  // All outlive it; the backend is that of the gradients. The encoder may be null where nothing is encoded, and the
   // watchdog, which is told of waits for the device, where nobody watches.
-  StagedParameters(Parameters* servers, ModelMemory* memory, DevicePacker* packer, Backend* backend,
+  StagedParameters(Parameters* servers, ModelMemory* memory, DeviceEncoder* encoder, Backend* backend,
                    StepWatchdog* watchdog)
-      : servers_(servers), memory_(memory), packer_(packer), backend_(backend), watchdog_(watchdog) {}
+      : servers_(servers), memory_(memory), encoder(encoder), backend_(backend), watchdog_(watchdog) {}
 
   // Waits for the gradients of the step before.
   Step next_step() override;
@@ -37,7 +37,7 @@ class StagedParameters : public Parameters {
   absl::Status AwaitAcknowledgements() override;
 
  private:
-  // A gradient on its way to the host.
+  // A gradient in flight to the host.
   struct Pending {
     int tensor;
     uint64_t examples;
@@ -55,7 +55,7 @@ class StagedParameters : public Parameters {
 
   Parameters* const servers_;
   ModelMemory* const memory_;
-  DevicePacker* const packer_;
+  DeviceEncoder* const encoder;
   Backend* const backend_;
   StepWatchdog* const watchdog_;
   int64_t step_ = 0;  // That was begun last.

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "kernels/testing/deferred_backend.h"
-#include "worker/ps_client/device_packer.h"
-#include "worker/ps_client/host_packer.h"
+#include "worker/ps_client/device_encoder.h"
+#include "worker/ps_client/host_encoder.h"
 #include "worker/training/testing/trainer_fixture.h"
 
 namespace rubato::worker {
@@ -124,7 +124,7 @@ TEST_F(StagedParametersTest, LocalStepsMoveAsOnTheHost) {
 }
 
 // Also with what error feedback had kept back before, and what it keeps back in the end.
-TEST_F(StagedParametersTest, WhatTheDevicePacksIsWhatTheHostPacks) {
+TEST_F(StagedParametersTest, TheDeviceEncodesToTheSameBytesAsTheHost) {
   v1::JobDescription job;
   for (uint32_t tensor = 0; tensor < 2; ++tensor) {
     // The weights and the bias of the layer, the weights in two parts.
@@ -141,27 +141,27 @@ TEST_F(StagedParametersTest, WhatTheDevicePacksIsWhatTheHostPacks) {
     SCOPED_TRACE(v1::Codec_Name(codec));
     const std::vector<CodecSpec> codecs = {{codec, 0.5}, {v1::NONE}};
     TrainerTest::UseDevice(*CreateCpuBackend({}));
-    HostPacker host(job, {.codecs = codecs, .seed = 7, .worker = 1});
+    HostEncoder host(job, {.codecs = codecs, .seed = 7, .worker = 1});
     if (HasResidual(codec)) *host.residual(0) = kept;
-    parameters_->UsePacker(&job, &host);
+    parameters_->UseEncoder(&job, &host);
     StreamSource on_host(9, 1), on_device(9, 1);
     v1::WorkerProgress progress;
     ASSERT_TRUE(Run(&on_host, &progress).ok());
     const std::vector<float> weights = Weights();
 
     UseDevice();
-    device_packer_ = *DevicePacker::Create(
+    device_encoder_ = *DeviceEncoder::Create(
         job, {.model = model_.get(), .backend = backend_.get(), .codecs = codecs, .seed = 7, .worker = 1});
-    if (HasResidual(codec)) *device_packer_->residual(0) = kept;
-    ASSERT_TRUE(device_packer_->UseResiduals().ok());
-    parameters_->UsePacker(&job, device_packer_.get());
-    staged_ = std::make_unique<StagedParameters>(parameters_.get(), &*memory_, device_packer_.get(), backend_.get(),
+    if (HasResidual(codec)) *device_encoder_->residual(0) = kept;
+    ASSERT_TRUE(device_encoder_->UseResiduals().ok());
+    parameters_->UseEncoder(&job, device_encoder_.get());
+    staged_ = std::make_unique<StagedParameters>(parameters_.get(), &*memory_, device_encoder_.get(), backend_.get(),
                                                  watchdog_.get());
     const absl::Status status = Run(&on_device, &progress);
     ASSERT_TRUE(status.ok()) << status;
     EXPECT_EQ(Weights(), weights);
-    ASSERT_TRUE(device_packer_->FetchResiduals().ok());
-    for (uint32_t chunk = 0; chunk < 3; ++chunk) EXPECT_EQ(*device_packer_->residual(chunk), *host.residual(chunk));
+    ASSERT_TRUE(device_encoder_->FetchResiduals().ok());
+    for (uint32_t chunk = 0; chunk < 3; ++chunk) EXPECT_EQ(*device_encoder_->residual(chunk), *host.residual(chunk));
   }
 }
 

@@ -77,7 +77,7 @@ absl::Status StepMachine::OnReply(uint64_t id, const Reply& reply) {
     case Reply::OK:
       if (begun == next_) {
         Arrived(batch);
-      } else {  // The step was moved while the answer was on its way.
+      } else {  // The step was moved while the answer was in flight.
         PullNext(batch);
       }
       return absl::OkStatus();

@@ -10,7 +10,7 @@
 #include "common/storage/file.h"
 #include "common/task.h"
 #include "common/trace/trace_files.h"
-#include "worker/ps_client/host_packer.h"
+#include "worker/ps_client/host_encoder.h"
 #include "worker/training/static_source.h"
 
 namespace rubato::worker {
@@ -101,18 +101,18 @@ absl::Status TrainingRun::CreateEncoder() {
   const v1::JobConfig& config = *options_.config;
   if (memory_->is_staged()) {
     RUBATO_ASSIGN_OR_RETURN(device_encoder_,
-                            DevicePacker::Create(options_.job, {.model = options_.model->lead(),
-                                                                .backend = options_.model->backend(),
-                                                                .codecs = PushCodecs(config, *options_.spec),
-                                                                .seed = config.seed(),
-                                                                .worker = options_.task.index()}));
+                            DeviceEncoder::Create(options_.job, {.model = options_.model->lead(),
+                                                                 .backend = options_.model->backend(),
+                                                                 .codecs = PushCodecs(config, *options_.spec),
+                                                                 .seed = config.seed(),
+                                                                 .worker = options_.task.index()}));
     encoder_ = device_encoder_;
   } else {
     encoder_ =
-        std::make_shared<HostPacker>(options_.job, HostPacker::Options{.codecs = PushCodecs(config, *options_.spec),
-                                                                       .seed = config.seed(),
-                                                                       .worker = options_.task.index(),
-                                                                       .arena = options_.arena});
+        std::make_shared<HostEncoder>(options_.job, HostEncoder::Options{.codecs = PushCodecs(config, *options_.spec),
+                                                                         .seed = config.seed(),
+                                                                         .worker = options_.task.index(),
+                                                                         .arena = options_.arena});
   }
   for (int chunk = 0; chunk < options_.job.chunks_size(); ++chunk) residuals_.push_back(encoder_->residual(chunk));
   return absl::OkStatus();
@@ -163,7 +163,7 @@ void TrainingRun::CreateTrainer() {
   client.memory = &*memory_;
   client.arena = options_.arena;
   client.trace = &trace_;
-  client.packer = encoder_;
+  client.encoder = encoder_;
   client_ = std::make_unique<PsClient>(std::move(client));
   if (memory_->is_staged()) {
     staged_ = std::make_unique<StagedParameters>(client_.get(), &*memory_, device_encoder_.get(), model->backend(),

@@ -21,8 +21,8 @@
 #include "worker/data/prefetcher.h"
 #include "worker/device/step_watchdog.h"
 #include "worker/device/worker_model.h"
-#include "worker/ps_client/device_packer.h"
-#include "worker/ps_client/gradient_packer.h"
+#include "worker/ps_client/device_encoder.h"
+#include "worker/ps_client/gradient_encoder.h"
 #include "worker/ps_client/model_memory.h"
 #include "worker/ps_client/ps_client.h"
 #include "worker/ps_client/residual_files.h"
@@ -68,7 +68,7 @@ class TrainingRun {
   };
 
   // Allocates what copies take, and reads the residuals of the checkpoint that the job starts from. Errors of
-  // ModelMemory, LocalOptimizer, DevicePacker and Prefetcher, and of ReadResiduals after "training.start_from: ".
+  // ModelMemory, LocalOptimizer, DeviceEncoder and Prefetcher, and of ReadResiduals after "training.start_from: ".
   static absl::StatusOr<std::unique_ptr<TrainingRun>> Create(Options options);
   // Waits for the devices.
   ~TrainingRun();
@@ -107,8 +107,8 @@ class TrainingRun {
   // Local SGD. Null where a step is one batch.
   std::unique_ptr<LocalOptimizer> local_;
   // The device's, where the host does not reach its memory.
-  std::shared_ptr<GradientPacker> encoder_;
-  std::shared_ptr<DevicePacker> device_encoder_;  // The same one, or null.
+  std::shared_ptr<GradientEncoder> encoder_;
+  std::shared_ptr<DeviceEncoder> device_encoder_;  // The same one, or null.
   Residuals residuals_;
   TraceRecorder trace_;
   TimedTrace timed_trace_;

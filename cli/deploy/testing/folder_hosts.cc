@@ -40,11 +40,11 @@ FolderHosts::FolderHosts()
     : root_(fs::path(::testing::TempDir()) / ::testing::UnitTest::GetInstance()->current_test_info()->name()) {
   fs::remove_all(root_);
   fs::create_directories(root_ / "run");
-  // The last argument is the command, the one before it the host. A file says how many cards hosts have, if any.
+  // The last argument is the command, the one before it the host. A file says how many GPUs hosts have, if any.
   std::ofstream(Path("ssh")) << "#!/bin/sh\nhost=\nlast=\nfor word; do host=$last last=$word; done\n"
                                 "[ \"$host\" != away ] || { echo \"connect to host away: refused\" >&2; exit 255; }\n"
-                                "[ -e \"${0%/*}/cards\" ] || exec sh -c \"$last\"\n"
-                                "sh -c \"$last\" | sed \"s/^gpus .*/gpus $(cat \"${0%/*}/cards\")/\"\n";
+                                "[ -e \"${0%/*}/gpus\" ] || exec sh -c \"$last\"\n"
+                                "sh -c \"$last\" | sed \"s/^gpus .*/gpus $(cat \"${0%/*}/gpus\")/\"\n";
   fs::permissions(root_ / "ssh", fs::perms::owner_all);
   std::ofstream(Path("job.textproto")) << "name: 'job'\n";
   EXPECT_TRUE(RunProgram({"sh", "-c", kMakePackage, "sh", root_.string(), Path("package.tar.gz")}).ok());

@@ -1,5 +1,5 @@
 // A stand-in for the coordinator, the servers and the workers of a job, for tests of the launcher. With --port_file it
-// is the coordinator. As a worker it counts two cards. How it behaves is the job's name in its config; see the tests.
+// is the coordinator. As a worker it counts two GPUs. How it behaves is the job's name in its config; see the tests.
 
 #include <grpcpp/grpcpp.h>
 #include <signal.h>
@@ -115,7 +115,7 @@ int RunTask(const std::string& behaviour, const std::string& role, const std::st
 }
 
 int Main(int argc, char** argv) {
-  if (argc > 1 && std::string(argv[1]) == "--count_cards") {
+  if (argc > 1 && std::string(argv[1]) == "--count_gpus") {
     std::cout << 2 << std::endl;
     return 0;
   }

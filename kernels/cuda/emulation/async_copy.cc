@@ -1,4 +1,4 @@
-// Copies of an emulated card's threads arrive as late as they may: when the thread waits for them. Until then their
+// Copies of an emulated GPU's threads arrive as late as they may: when the thread waits for them. Until then their
 // place is full of NaN.
 
 #include "kernels/cuda/async_copy.h"

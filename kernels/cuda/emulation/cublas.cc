@@ -1,11 +1,11 @@
-// The functions of cuBLAS that the backend calls, on an emulated card.
+// The functions of cuBLAS that the backend calls, on an emulated GPU.
 
 #include <cublas_v2.h>
 
 #include <algorithm>
 #include <cstdint>
 
-#include "kernels/cuda/emulation/card.h"
+#include "kernels/cuda/emulation/gpu.h"
 #include "kernels/cuda/emulation/host_product.h"
 
 namespace {
@@ -42,7 +42,7 @@ cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {
 
 cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t, void*, size_t) { return CUBLAS_STATUS_SUCCESS; }
 cublasStatus_t cublasSetMathMode(cublasHandle_t, cublasMath_t) { return CUBLAS_STATUS_SUCCESS; }
-const char* cublasGetStatusString(cublasStatus_t) { return "an emulated card refuses it"; }
+const char* cublasGetStatusString(cublasStatus_t) { return "an emulated GPU refuses it"; }
 
 cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb,
                                              int64_t m, int64_t n, int64_t k, const void* alpha, const void* A,

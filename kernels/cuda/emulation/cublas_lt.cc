@@ -1,12 +1,12 @@
-// The functions of cuBLASLt that the backend calls, on an emulated card: products with a bias that is added to each
+// The functions of cuBLASLt that the backend calls, on an emulated GPU: products with a bias that is added to each
 // column of the result, or to which the columns of B are added up. Sizes that are not multiples of 4 are not supported,
-// as for some kernels of a card's library.
+// as for some kernels of a GPU's library.
 
 #include <cublasLt.h>
 
 #include <cstring>
 
-#include "kernels/cuda/emulation/card.h"
+#include "kernels/cuda/emulation/gpu.h"
 #include "kernels/cuda/emulation/host_product.h"
 
 namespace {
@@ -74,7 +74,7 @@ cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
-const char* cublasLtGetStatusString(cublasStatus_t) { return "an emulated card refuses it"; }
+const char* cublasLtGetStatusString(cublasStatus_t) { return "an emulated GPU refuses it"; }
 
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* operation, cublasComputeType_t compute, cudaDataType_t) {
   *operation = reinterpret_cast<cublasLtMatmulDesc_t>(new Operation{.compute = compute});

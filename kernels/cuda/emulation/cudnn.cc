@@ -1,4 +1,4 @@
-// The functions of cuDNN that the backend calls, on an emulated card: convolutions of images in NCHW order.
+// The functions of cuDNN that the backend calls, on an emulated GPU: convolutions of images in NCHW order.
 
 #if __has_include(<cudnn.h>)
 
@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/cuda/emulation/card.h"
+#include "kernels/cuda/emulation/gpu.h"
 #include "kernels/cuda/emulation/host_product.h"
 
 struct cudnnContext {
@@ -164,7 +164,7 @@ cudnnStatus_t Set(Elements4d* to, cudnnTensorFormat_t format, cudnnDataType_t ty
 }  // namespace
 
 size_t cudnnGetVersion() { return CUDNN_VERSION; }
-const char* cudnnGetErrorString(cudnnStatus_t) { return "an emulated card refuses it"; }
+const char* cudnnGetErrorString(cudnnStatus_t) { return "an emulated GPU refuses it"; }
 
 cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) { return Create(handle); }
 cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) { return Destroy(handle); }

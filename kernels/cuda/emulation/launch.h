@@ -1,7 +1,7 @@
 #ifndef RUBATO_KERNELS_CUDA_EMULATION_LAUNCH_H_
 #define RUBATO_KERNELS_CUDA_EMULATION_LAUNCH_H_
 
-// What a compiler that knows no CUDA needs to compile the backend's kernels, to run them on an emulated card. Included
+// What a compiler that knows no CUDA needs to compile the backend's kernels, to run them on an emulated GPU. Included
 // before everything else.
 
 #include <cuda_runtime.h>
@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "kernels/cuda/emulation/card.h"
+#include "kernels/cuda/emulation/gpu.h"
 #include "kernels/cuda/emulation/threads.h"
 
 // One block runs at a time.
@@ -56,7 +56,7 @@ inline float __uint_as_float(unsigned bits) { return std::bit_cast<float>(bits);
 
 namespace rubato::cuda::emulation {
 
-// Internal: a card would refuse to launch so many blocks or threads, or the stream is not of this card.
+// Internal: a GPU would refuse to launch so many blocks or threads, or the stream is not of this GPU.
 absl::Status Launch(const char* name, dim3 blocks, dim3 threads, Stream stream, std::function<void()> thread);
 
 template <typename... Parameters, typename... Arguments>

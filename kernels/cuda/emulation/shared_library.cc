@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 
-// What is loaded beside an emulated card is in the program itself.
+// What is loaded beside an emulated GPU is in the program itself.
 namespace rubato::cuda {
 namespace {
 

@@ -1,4 +1,4 @@
-// A warp's matrices on an emulated card: what each lane has is as the PTX ISA says, and so is what it gets.
+// A warp's matrices on an emulated GPU: what each lane has is as the PTX ISA says, and so is what it gets.
 
 #include "kernels/cuda/tensor_core.h"
 

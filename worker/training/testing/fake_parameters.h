@@ -12,7 +12,7 @@
 #include "kernels/codec/codec.h"
 #include "proto/coordinator.pb.h"
 #include "worker/nn/model.h"
-#include "worker/ps_client/gradient_packer.h"
+#include "worker/ps_client/gradient_encoder.h"
 #include "worker/ps_client/model_memory.h"
 #include "worker/ps_client/parameters.h"
 
@@ -64,15 +64,15 @@ class FakeParameters : public Parameters {
     float* weight = memory_->Weights(tensor, 0);
     const int64_t elements = model_->weight(tensor).elements();
     std::vector<float> gradient(memory_->Gradient(tensor, 0), memory_->Gradient(tensor, 0) + elements);
-    if (packer_ != nullptr) PackAndUnpack(tensor, gradient.data());
+    if (encoder != nullptr) EncodeAndDecode(tensor, gradient.data());
     for (int64_t i = 0; i < elements; ++i) weight[i] = at_server_[tensor][i] -= learning_rate_ * gradient[i];
   }
   absl::Status AwaitAcknowledgements() override { return absl::OkStatus(); }
 
-  // From now on gradients are pushed as this packs them. Both outlive it.
-  void UsePacker(const v1::JobDescription* job, GradientPacker* packer) {
+  // From now on gradients are pushed as this encodes them. Both outlive it.
+  void UseEncoder(const v1::JobDescription* job, GradientEncoder* encoder) {
     job_ = job;
-    packer_ = packer;
+    encoder = encoder;
   }
 
   float learning_rate_ = 0.5f;
@@ -83,14 +83,14 @@ class FakeParameters : public Parameters {
   std::vector<int> pushed_;
 
  private:
-  void PackAndUnpack(int tensor, float* gradient) {
+  void EncodeAndDecode(int tensor, float* gradient) {
     for (int i = 0; i < job_->chunks_size(); ++i) {
       const v1::ChunkPlacement& placement = job_->chunks(i);
-      if (static_cast<int>(placement.tensor()) != tensor || packer_->codec(i) == v1::NONE) continue;
+      if (static_cast<int>(placement.tensor()) != tensor || encoder->codec(i) == v1::NONE) continue;
       float* elements = gradient + placement.offset();
-      packer_->Pack(i, elements, begun_.back());
-      const absl::Span<const uint8_t> message = packer_->Message(i);
-      Decode(packer_->codec(i), message.data(), static_cast<int64_t>(message.size()),
+      encoder->EncodeChunk(i, elements, begun_.back());
+      const absl::Span<const uint8_t> message = encoder->Message(i);
+      Decode(encoder->codec(i), message.data(), static_cast<int64_t>(message.size()),
              static_cast<int64_t>(placement.length()), elements);
     }
   }
@@ -98,7 +98,7 @@ class FakeParameters : public Parameters {
   Model* const model_;
   ModelMemory* const memory_;
   const v1::JobDescription* job_ = nullptr;
-  GradientPacker* packer_ = nullptr;
+  GradientEncoder* encoder = nullptr;
   std::vector<std::vector<float>> at_server_;
   Step step_;
   bool moved_ = false;

@@ -14,7 +14,7 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "worker/device/step_watchdog.h"
 #include "worker/nn/replicated_model.h"
-#include "worker/ps_client/device_packer.h"
+#include "worker/ps_client/device_encoder.h"
 #include "worker/ps_client/model_memory.h"
 #include "worker/ps_client/staged_parameters.h"
 #include "worker/training/local_optimizer.h"
@@ -55,14 +55,14 @@ class TrainerTest : public testing::Test {
     replicated_.emplace(*ReplicatedModel::Create(std::move(replicas)));
     memory_.emplace(*ModelMemory::Create(&*replicated_));
     parameters_ = std::make_unique<FakeParameters>(model_.get(), &*memory_);
-    staged_ = std::make_unique<StagedParameters>(parameters_.get(), &*memory_, device_packer_.get(), backend_.get(),
+    staged_ = std::make_unique<StagedParameters>(parameters_.get(), &*memory_, device_encoder_.get(), backend_.get(),
                                                  watchdog_.get());
   }
 
   // Instead of the host; the peers have replicas.
   void UseDevice(std::unique_ptr<Backend> device, std::vector<std::unique_ptr<Backend>> peers = {}) {
     // What is on the old backend goes before it.
-    device_packer_.reset();
+    device_encoder_.reset();
     local_.reset();
     staged_.reset();
     parameters_.reset();
@@ -124,7 +124,7 @@ class TrainerTest : public testing::Test {
   std::optional<ReplicatedModel> replicated_;
   std::optional<ModelMemory> memory_;
   std::unique_ptr<FakeParameters> parameters_;
-  std::unique_ptr<DevicePacker> device_packer_;
+  std::unique_ptr<DeviceEncoder> device_encoder_;
   std::unique_ptr<StagedParameters> staged_;
   std::unique_ptr<LocalOptimizer> local_;
   // The one that runs, and whether the last one was drained.

@@ -1,14 +1,14 @@
 #ifndef RUBATO_KERNELS_CUDA_EMULATION_INCLUDE_CUB_DEVICE_DEVICE_RADIX_SORT_CUH_
 #define RUBATO_KERNELS_CUDA_EMULATION_INCLUDE_CUB_DEVICE_DEVICE_RADIX_SORT_CUH_
 
-// The sorts of CUB that the kernels use, on an emulated card. All bits of a key count.
+// The sorts of CUB that the kernels use, on an emulated GPU. All bits of a key count.
 
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
 #include <vector>
 
-#include "kernels/cuda/emulation/card.h"
+#include "kernels/cuda/emulation/gpu.h"
 
 namespace cub {
 

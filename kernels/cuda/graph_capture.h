@@ -1,5 +1,5 @@
-#ifndef RUBATO_KERNELS_CUDA_RECORDED_WORK_H_
-#define RUBATO_KERNELS_CUDA_RECORDED_WORK_H_
+#ifndef RUBATO_KERNELS_CUDA_GRAPH_CAPTURE_H_
+#define RUBATO_KERNELS_CUDA_GRAPH_CAPTURE_H_
 
 #include <memory>
 
@@ -15,13 +15,13 @@ namespace rubato::cuda {
 
 // Work that becomes a CUDA graph when it comes the second time: the first call has made what the operations need from
 // CUDA, and the scratch memory large enough. What cannot be recorded is enqueued as it is, always.
-class RecordedWork : public RepeatedWork {
+class GraphCapture : public GraphReplay {
  public:
-  // Of this card; both outlive it.
-  RecordedWork(int device, Streams* streams, ScratchMemory* scratch)
+  // Of this GPU; both outlive it.
+  GraphCapture(int device, Streams* streams, ScratchMemory* scratch)
       : device_(device), streams_(streams), scratch_(scratch) {}
   // Waits for what it has enqueued last.
-  ~RecordedWork() override;
+  ~GraphCapture() override;
 
   absl::Status Run(absl::FunctionRef<absl::Status()> enqueue) override;
 
@@ -41,4 +41,4 @@ class RecordedWork : public RepeatedWork {
 
 }  // namespace rubato::cuda
 
-#endif  // RUBATO_KERNELS_CUDA_RECORDED_WORK_H_
+#endif  // RUBATO_KERNELS_CUDA_GRAPH_CAPTURE_H_

@@ -1,4 +1,4 @@
-#include "cli/launch/card_count.h"
+#include "cli/launch/gpu_count.h"
 
 #include <signal.h>
 
@@ -14,20 +14,20 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-class CardCountTest : public ::testing::Test {
+class GpuCountTest : public ::testing::Test {
  protected:
-  CardCountTest() : directory_(fs::path(::testing::TempDir()) / "card_count") {
+  GpuCountTest() : directory_(fs::path(::testing::TempDir()) / "gpu_count") {
     fs::remove_all(directory_);
     fs::create_directories(directory_);
     signals_ = *StopSignals::Create();
   }
 
   // With a worker that is this shell script.
-  absl::StatusOr<uint32_t> Count(const std::string& script, absl::Duration patience = absl::Minutes(1)) {
+  absl::StatusOr<uint32_t> Count(const std::string& script, absl::Duration timeout = absl::Minutes(1)) {
     const fs::path worker = directory_ / "worker";
     std::ofstream(worker) << "#!/bin/sh\n" << script << "\n";
     fs::permissions(worker, fs::perms::owner_all);
-    return CountCards(worker.string(), (directory_ / "log").string(), patience, clock_, signals_.get());
+    return CountGpus(worker.string(), (directory_ / "log").string(), timeout, clock_, signals_.get());
   }
 
   const fs::path directory_;
@@ -35,27 +35,27 @@ class CardCountTest : public ::testing::Test {
   std::unique_ptr<StopSignals> signals_;
 };
 
-TEST_F(CardCountTest, IsWhatTheWorkerSays) {
-  const absl::StatusOr<uint32_t> cards = Count("[ \"$*\" = --count_cards ] && echo 3");
-  ASSERT_TRUE(cards.ok()) << cards.status();
-  EXPECT_EQ(*cards, 3);
+TEST_F(GpuCountTest, IsWhatTheWorkerSays) {
+  const absl::StatusOr<uint32_t> gpus = Count("[ \"$*\" = --count_gpus ] && echo 3");
+  ASSERT_TRUE(gpus.ok()) << gpus.status();
+  EXPECT_EQ(*gpus, 3);
   EXPECT_FALSE(fs::exists(directory_ / "log"));
 }
 
-TEST_F(CardCountTest, GivesTheLastWordsOfAWorkerThatCannotTell) {
+TEST_F(GpuCountTest, GivesTheLastWordsOfAWorkerThatCannotTell) {
   const absl::Status status = Count("echo unknown option >&2; exit 2").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("--count_cards ended with exit status 2: unknown option"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("--count_gpus ended with exit status 2: unknown option"));
   EXPECT_EQ(Count("echo some").status().code(), absl::StatusCode::kAborted);
 }
 
-TEST_F(CardCountTest, DoesNotWaitForADriverThatHangs) {
+TEST_F(GpuCountTest, DoesNotWaitForADriverThatHangs) {
   const absl::Status status = Count("exec sleep 1000", absl::Milliseconds(10)).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_EQ(status.message(), "cards were not counted within 10ms (does nvidia-smi answer?)");
+  EXPECT_EQ(status.message(), "GPUs were not counted within 10ms (does nvidia-smi answer?)");
 }
 
-TEST_F(CardCountTest, ASignalEndsTheWait) {
+TEST_F(GpuCountTest, ASignalEndsTheWait) {
   const absl::Status status = Count("kill -TERM $PPID; exec sleep 1000").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
 }

@@ -10,34 +10,34 @@ namespace {
 // More than a device needs to know the work.
 constexpr int kRuns = 6;
 
-class RepeatedWorkTest : public ConformanceTest {
+class GraphReplayTest : public ConformanceTest {
  protected:
   // Work that calls its operations again and again, where the backend has none of its own.
-  class Plain : public RepeatedWork {
+  class Plain : public GraphReplay {
    public:
     absl::Status Run(absl::FunctionRef<absl::Status()> enqueue) override { return enqueue(); }
   };
 
-  std::unique_ptr<RepeatedWork> NewWork() {
-    std::unique_ptr<RepeatedWork> work = backend_->NewRepeatedWork();
+  std::unique_ptr<GraphReplay> NewWork() {
+    std::unique_ptr<GraphReplay> work = backend_->NewGraphReplay();
     return work != nullptr ? std::move(work) : std::make_unique<Plain>();
   }
 
   // Whether work is known to the backend at some time.
-  bool Learns() { return backend_->NewRepeatedWork() != nullptr; }
+  bool Learns() { return backend_->NewGraphReplay() != nullptr; }
 
   absl::StatusOr<std::shared_ptr<void>> Pinned(int64_t n) {
     return backend_->AllocateHost(n * static_cast<int64_t>(sizeof(float)));
   }
 };
 
-TEST_P(RepeatedWorkTest, IsDoneAgainWithTheElementsOfNow) {
+TEST_P(GraphReplayTest, IsDoneAgainWithTheElementsOfNow) {
   constexpr int64_t kRows = 7, kColumns = 33, kUnits = 5;
   const DeviceTensor given = Empty({kRows, kColumns}), x = EmptyActivation({kRows, kColumns});
   const DeviceTensor w = UploadActivation({kUnits, kColumns}, RandomValues(kUnits * kColumns));
   const DeviceTensor bias = Empty({kUnits}), y = Empty({kRows, kUnits});
   const Values weights = Download(w);
-  const std::unique_ptr<RepeatedWork> work = NewWork();
+  const std::unique_ptr<GraphReplay> work = NewWork();
   int calls = 0;
   for (int run = 0; run < kRuns; ++run) {
     const Values values = RandomValues(kRows * kColumns);
@@ -59,10 +59,10 @@ TEST_P(RepeatedWorkTest, IsDoneAgainWithTheElementsOfNow) {
   EXPECT_EQ(calls, Learns() ? 2 : kRuns);
 }
 
-TEST_P(RepeatedWorkTest, IsInOrderWithCopies) {
+TEST_P(GraphReplayTest, IsInOrderWithCopies) {
   constexpr int64_t kElements = 50'001;
   const DeviceTensor x = Empty({kElements}), y = Empty({kElements});
-  const std::unique_ptr<RepeatedWork> work = NewWork();
+  const std::unique_ptr<GraphReplay> work = NewWork();
   std::vector<std::pair<std::shared_ptr<void>, std::shared_ptr<void>>> copies;
   for (int run = 0; run < kRuns; ++run) {
     copies.emplace_back(*Pinned(kElements), *Pinned(kElements));
@@ -84,12 +84,12 @@ TEST_P(RepeatedWorkTest, IsInOrderWithCopies) {
   }
 }
 
-TEST_P(RepeatedWorkTest, KeepsItsScratchMemory) {
+TEST_P(GraphReplayTest, KeepsItsScratchMemory) {
   const Values small = RandomValues(9 * 17), large = RandomValues(90 * 70);
   const DeviceTensor a = UploadActivation({9, 17}, small), c = Unwritten({9, 9});
   const DeviceTensor b = UploadActivation({90, 70}, large), d = Unwritten({90, 90});
   const Values expected = reference::Gemm(false, true, 9, 9, 17, 1, small, small, 0, Values(81));
-  const std::unique_ptr<RepeatedWork> work = NewWork();
+  const std::unique_ptr<GraphReplay> work = NewWork();
   for (int run = 0; run < kRuns; ++run) {
     EXPECT_OK(work->Run([&]() -> absl::Status {
       absl::Status status = backend_->Gemm(false, true, 1, a, a, 0, c);
@@ -106,11 +106,11 @@ TEST_P(RepeatedWorkTest, KeepsItsScratchMemory) {
   }
 }
 
-TEST_P(RepeatedWorkTest, ThatCannotBeKnownIsDoneAsItIs) {
+TEST_P(GraphReplayTest, ThatCannotBeKnownIsDoneAsItIs) {
   constexpr int64_t kElements = 100;
   const DeviceTensor x = Empty({kElements}), y = Empty({kElements});
   const std::shared_ptr<void> host = *Pinned(kElements);
-  const std::unique_ptr<RepeatedWork> work = NewWork();
+  const std::unique_ptr<GraphReplay> work = NewWork();
   for (int run = 1; run <= kRuns; ++run) {
     EXPECT_OK(work->Run([&]() -> absl::Status {
       absl::Status status = backend_->Fill(static_cast<float>(run), x);
@@ -122,9 +122,9 @@ TEST_P(RepeatedWorkTest, ThatCannotBeKnownIsDoneAsItIs) {
   ExpectClose(y, Values(kElements, kRuns * (kRuns + 1) / 2), "y");
 }
 
-TEST_P(RepeatedWorkTest, ReturnsItsErrorsAndGoesOn) {
+TEST_P(GraphReplayTest, ReturnsItsErrorsAndGoesOn) {
   const DeviceTensor x = Upload({3}, Values(3, 1.0)), other = Empty({4});
-  const std::unique_ptr<RepeatedWork> work = NewWork();
+  const std::unique_ptr<GraphReplay> work = NewWork();
   for (int run = 0; run < kRuns; ++run) {
     EXPECT_EQ(work->Run([&]() -> absl::Status {
                     absl::Status status = backend_->Copy(x, other);
@@ -138,7 +138,7 @@ TEST_P(RepeatedWorkTest, ReturnsItsErrorsAndGoesOn) {
   ExpectClose(x, Values(3, 2.0), "x");
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, RepeatedWorkTest, ::testing::ValuesIn(AllBackends()), CaseName);
+INSTANTIATE_TEST_SUITE_P(Backends, GraphReplayTest, ::testing::ValuesIn(AllBackends()), CaseName);
 
 }  // namespace
 }  // namespace rubato::conformance

@@ -1,4 +1,4 @@
-#include "worker/ps_client/host_packer.h"
+#include "worker/ps_client/host_encoder.h"
 
 #include <gtest/gtest.h>
 
@@ -21,13 +21,13 @@ v1::JobDescription TwoChunks() {
   return job;
 }
 
-TEST(HostPackerTest, PacksByTheTensorsCodecIntoTheArena) {
+TEST(HostEncoderTest, EncodesByTheTensorsCodecIntoTheArena) {
   const std::shared_ptr<SharedArena> arena = SharedArena::Create("test", 4096).value();
-  HostPacker packer(TwoChunks(), {.codecs = {{v1::NONE}, {v1::BF16}}, .arena = arena});
+  HostEncoder encoder(TwoChunks(), {.codecs = {{v1::NONE}, {v1::BF16}}, .arena = arena});
   const std::vector<float> gradient(kLength, 1.5f);
-  for (uint32_t chunk = 0; chunk < 2; ++chunk) packer.Pack(chunk, gradient.data(), 0);
-  EXPECT_EQ(packer.codec(0), v1::NONE);
-  const absl::Span<const uint8_t> message = packer.Message(1);
+  for (uint32_t chunk = 0; chunk < 2; ++chunk) encoder.EncodeChunk(chunk, gradient.data(), 0);
+  EXPECT_EQ(encoder.codec(0), v1::NONE);
+  const absl::Span<const uint8_t> message = encoder.Message(1);
   EXPECT_EQ(message.size(), 2u * kLength);
   EXPECT_TRUE(arena->region().OffsetOf(message.data(), message.size()).has_value());
   std::vector<float> decoded(kLength);
@@ -35,14 +35,14 @@ TEST(HostPackerTest, PacksByTheTensorsCodecIntoTheArena) {
   EXPECT_EQ(decoded, gradient);
 }
 
-TEST(HostPackerTest, SendsLaterWhatTopKLeftOut) {
-  HostPacker packer(TwoChunks(), {.codecs = {{v1::TOP_K, 1.0 / kLength}, {v1::NONE}}});
+TEST(HostEncoderTest, SendsLaterWhatTopKLeftOut) {
+  HostEncoder encoder(TwoChunks(), {.codecs = {{v1::TOP_K, 1.0 / kLength}, {v1::NONE}}});
   std::vector<float> sum(kLength, 0.0f), decoded(kLength);
   std::vector<float> gradient = {1, 2, 3, 4, 5, 6, 7, 8};
   const std::vector<float> expected = gradient;
   for (int64_t step = 0; step < kLength; ++step) {
-    packer.Pack(0, gradient.data(), step);
-    const absl::Span<const uint8_t> message = packer.Message(0);
+    encoder.EncodeChunk(0, gradient.data(), step);
+    const absl::Span<const uint8_t> message = encoder.Message(0);
     Decode(v1::TOP_K, message.data(), static_cast<int64_t>(message.size()), kLength, decoded.data());
     for (int64_t i = 0; i < kLength; ++i) sum[i] += decoded[i];
     gradient.assign(kLength, 0.0f);

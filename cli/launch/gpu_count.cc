@@ -1,4 +1,4 @@
-#include "cli/launch/card_count.h"
+#include "cli/launch/gpu_count.h"
 
 #include <poll.h>
 
@@ -20,17 +20,17 @@ constexpr int kLogLines = 5;
 
 }  // namespace
 
-absl::StatusOr<uint32_t> CountCards(const std::string& worker, const std::string& log_path, absl::Duration patience,
-                                    const Clock& clock, StopSignals* signals) {
-  const absl::Time deadline = clock.Now() + patience;
+absl::StatusOr<uint32_t> CountGpus(const std::string& worker, const std::string& log_path, absl::Duration timeout,
+                                   const Clock& clock, StopSignals* signals) {
+  const absl::Time deadline = clock.Now() + timeout;
   RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<ChildProcess> process,
-                          ChildProcess::Start({worker, "--count_cards"}, log_path));
+                          ChildProcess::Start({worker, "--count_gpus"}, log_path));
   std::optional<ExitResult> result;
   while (!(result = process->Poll()).has_value()) {
     const absl::Duration left = deadline - clock.Now();
     if (left <= absl::ZeroDuration()) {
       return absl::DeadlineExceededError(
-          absl::StrCat("cards were not counted within ", absl::FormatDuration(patience), " (does nvidia-smi answer?)"));
+          absl::StrCat("GPUs were not counted within ", absl::FormatDuration(timeout), " (does nvidia-smi answer?)"));
     }
     if (signals->Take()) return absl::CancelledError("stopped by a signal");
     pollfd events[] = {{process->descriptor(), POLLIN, 0}, {signals->descriptor(), POLLIN, 0}};
@@ -39,9 +39,9 @@ absl::StatusOr<uint32_t> CountCards(const std::string& worker, const std::string
   std::string said = LastLines(log_path, kLogLines);
   absl::StripAsciiWhitespace(&said);
   RUBATO_RETURN_IF_ERROR(RemoveFile(log_path));
-  uint32_t cards = 0;
-  if (result->ok() && absl::SimpleAtoi(said, &cards)) return cards;
-  return absl::AbortedError(absl::StrCat(worker, " --count_cards ended with ", result->Describe(), ": ", said));
+  uint32_t gpus = 0;
+  if (result->ok() && absl::SimpleAtoi(said, &gpus)) return gpus;
+  return absl::AbortedError(absl::StrCat(worker, " --count_gpus ended with ", result->Describe(), ": ", said));
 }
 
 }  // namespace rubato

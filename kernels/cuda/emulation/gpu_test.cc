@@ -1,4 +1,4 @@
-#include "kernels/cuda/emulation/card.h"
+#include "kernels/cuda/emulation/gpu.h"
 
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
@@ -15,15 +15,15 @@ constexpr size_t kBytes = kElements * sizeof(float);
 
 #define EXPECT_CUDA_OK(expression) EXPECT_EQ(expression, cudaSuccess)
 
-class EmulatedCardTest : public testing::Test {
+class EmulatedGpuTest : public testing::Test {
  protected:
-  EmulatedCardTest() {
+  EmulatedGpuTest() {
     EXPECT_CUDA_OK(cudaSetDevice(0));
     for (Stream& stream : streams_) EXPECT_CUDA_OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     EXPECT_CUDA_OK(cudaMalloc(reinterpret_cast<void**>(&memory_), kBytes));
     EXPECT_CUDA_OK(cudaHostAlloc(reinterpret_cast<void**>(&host_), kBytes, cudaHostAllocPortable));
   }
-  ~EmulatedCardTest() override {
+  ~EmulatedGpuTest() override {
     for (Stream stream : streams_) EXPECT_CUDA_OK(cudaStreamDestroy(stream));
     EXPECT_CUDA_OK(cudaFree(memory_));
     EXPECT_CUDA_OK(cudaFreeHost(host_));
@@ -38,12 +38,12 @@ class EmulatedCardTest : public testing::Test {
   float *memory_ = nullptr, *host_ = nullptr;
 };
 
-TEST_F(EmulatedCardTest, MemoryBeginsWithNaN) {
+TEST_F(EmulatedGpuTest, MemoryBeginsWithNaN) {
   EXPECT_CUDA_OK(cudaMemcpy(host_, memory_, kBytes, cudaMemcpyDeviceToHost));
   EXPECT_TRUE(std::isnan(host_[kElements - 1]));
 }
 
-TEST_F(EmulatedCardTest, WorkIsDoneWhenItIsWaitedFor) {
+TEST_F(EmulatedGpuTest, WorkIsDoneWhenItIsWaitedFor) {
   bool late = false;
   for (int round = 0; round < 20; ++round) {
     const auto value = static_cast<float>(round);
@@ -55,7 +55,7 @@ TEST_F(EmulatedCardTest, WorkIsDoneWhenItIsWaitedFor) {
   EXPECT_TRUE(late);
 }
 
-TEST_F(EmulatedCardTest, StreamsKeepTheOrderThatEventsGiveThem) {
+TEST_F(EmulatedGpuTest, StreamsKeepTheOrderThatEventsGiveThem) {
   cudaEvent_t event;
   EXPECT_CUDA_OK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
   for (int round = 0; round < 50; ++round) {
@@ -72,7 +72,7 @@ TEST_F(EmulatedCardTest, StreamsKeepTheOrderThatEventsGiveThem) {
   EXPECT_CUDA_OK(cudaEventDestroy(event));
 }
 
-TEST_F(EmulatedCardTest, AMissingEventShows) {
+TEST_F(EmulatedGpuTest, AMissingEventShows) {
   int wrong = 0;
   for (int round = 0; round < 50; ++round) {
     Write(streams_[0], 1);
@@ -83,7 +83,7 @@ TEST_F(EmulatedCardTest, AMissingEventShows) {
   EXPECT_GT(wrong, 0);
 }
 
-TEST_F(EmulatedCardTest, RefusesCopiesOfWhatIsNotThere) {
+TEST_F(EmulatedGpuTest, RefusesCopiesOfWhatIsNotThere) {
   float pageable[kElements] = {};
   EXPECT_EQ(cudaMemcpyAsync(memory_, pageable, kBytes, cudaMemcpyHostToDevice, streams_[0]), cudaErrorInvalidValue);
   EXPECT_EQ(cudaMemcpyAsync(host_, memory_ + 1, kBytes, cudaMemcpyDeviceToHost, streams_[0]), cudaErrorInvalidValue);
@@ -92,14 +92,14 @@ TEST_F(EmulatedCardTest, RefusesCopiesOfWhatIsNotThere) {
   EXPECT_EQ(cudaGetLastError(), cudaSuccess);
 }
 
-TEST_F(EmulatedCardTest, RefusesWorkForTheOtherCard) {
+TEST_F(EmulatedGpuTest, RefusesWorkForTheOtherGpu) {
   EXPECT_CUDA_OK(cudaSetDevice(1));
   EXPECT_EQ(Enqueue(streams_[0], [] {}), cudaErrorInvalidResourceHandle);
   EXPECT_CUDA_OK(cudaSetDevice(0));
   EXPECT_CUDA_OK(Enqueue(streams_[0], [] {}));
 }
 
-TEST_F(EmulatedCardTest, RecordedWorkIsDoneOnlyWhenItIsLaunched) {
+TEST_F(EmulatedGpuTest, CapturedWorkIsDoneOnlyWhenItIsLaunched) {
   Write(streams_[0], 0);
   EXPECT_CUDA_OK(cudaStreamSynchronize(streams_[0]));
   EXPECT_CUDA_OK(cudaStreamBeginCapture(streams_[0], cudaStreamCaptureModeThreadLocal));
@@ -117,7 +117,7 @@ TEST_F(EmulatedCardTest, RecordedWorkIsDoneOnlyWhenItIsLaunched) {
   EXPECT_CUDA_OK(cudaGraphExecDestroy(executable));
 }
 
-TEST_F(EmulatedCardTest, WhatMayNotBeRecordedEndsTheRecording) {
+TEST_F(EmulatedGpuTest, WhatMayNotBeRecordedEndsTheRecording) {
   EXPECT_CUDA_OK(cudaStreamBeginCapture(streams_[0], cudaStreamCaptureModeThreadLocal));
   void* more = nullptr;
   EXPECT_EQ(cudaMalloc(&more, kBytes), cudaErrorStreamCaptureUnsupported);
@@ -128,9 +128,9 @@ TEST_F(EmulatedCardTest, WhatMayNotBeRecordedEndsTheRecording) {
   EXPECT_CUDA_OK(cudaFree(more));
 }
 
-TEST_F(EmulatedCardTest, IsCountedAndFound) {
+TEST_F(EmulatedGpuTest, IsCountedAndFound) {
   EXPECT_EQ(*CountDevices(), 2);
-  EXPECT_EQ(FindDevice(1)->name, "emulated card");
+  EXPECT_EQ(FindDevice(1)->name, "emulated GPU");
 }
 
 }  // namespace

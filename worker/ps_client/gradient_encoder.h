@@ -1,5 +1,5 @@
-#ifndef RUBATO_WORKER_PS_CLIENT_GRADIENT_PACKER_H_
-#define RUBATO_WORKER_PS_CLIENT_GRADIENT_PACKER_H_
+#ifndef RUBATO_WORKER_PS_CLIENT_GRADIENT_ENCODER_H_
+#define RUBATO_WORKER_PS_CLIENT_GRADIENT_ENCODER_H_
 
 #include <cstdint>
 #include <vector>
@@ -13,19 +13,19 @@ namespace rubato::worker {
 // What is sent of a worker's gradients instead of them, made by their tensors' codecs, whose error feedback is kept
 // here. Chunks are independent of each other: a chunk's Pack excludes its other calls, and nothing else.
 //
-//   packer->Pack(chunk, gradient, step);
-//   absl::Span<const uint8_t> message = packer->Message(chunk);   // until the next Pack
-class GradientPacker {
+//   encoder->EncodeChunk(chunk, gradient, step);
+//   absl::Span<const uint8_t> message = encoder->Message(chunk);   // until the next Pack
+class GradientEncoder {
  public:
-  virtual ~GradientPacker() = default;
+  virtual ~GradientEncoder() = default;
 
-  // NONE: the chunk's gradient is sent as it is, and the packer has nothing to do with it.
+  // NONE: the chunk's gradient is sent as it is, and the encoder has nothing to do with it.
   virtual v1::Codec codec(uint32_t chunk) const = 0;
-  // Packs the chunk's gradient of the step, where that is not done already.
-  virtual void Pack(uint32_t chunk, const float* gradient, int64_t step) = 0;
-  // What was packed last.
+  // Encodes the chunk's gradient of the step, where that is not done already.
+  virtual void EncodeChunk(uint32_t chunk, const float* gradient, int64_t step) = 0;
+  // What was encoded last.
   virtual absl::Span<const uint8_t> Message(uint32_t chunk) const = 0;
-  // What error feedback keeps back, an element each; empty for codecs without it. To be used while nothing is packed.
+  // What error feedback keeps back, an element each; empty for codecs without it. To be used while nothing is encoded.
   virtual std::vector<float>* residual(uint32_t chunk) = 0;
 
  protected:
@@ -38,4 +38,4 @@ class GradientPacker {
 
 }  // namespace rubato::worker
 
-#endif  // RUBATO_WORKER_PS_CLIENT_GRADIENT_PACKER_H_
+#endif  // RUBATO_WORKER_PS_CLIENT_GRADIENT_ENCODER_H_

@@ -1,4 +1,4 @@
-#include "worker/nn/repeated_passes.h"
+#include "worker/nn/captured_passes.h"
 
 #include <algorithm>
 #include <utility>
@@ -13,11 +13,11 @@ constexpr size_t kMost = 4;
 
 }  // namespace
 
-absl::StatusOr<DeviceTensor> RepeatedPasses::Run(Backend* backend, const Key& key,
+absl::StatusOr<DeviceTensor> CapturedPasses::Run(Backend* backend, const Key& key,
                                                  absl::FunctionRef<absl::StatusOr<DeviceTensor>()> pass) {
   auto known = std::find_if(known_.begin(), known_.end(), [&](const Known& one) { return one.key == key; });
   if (known == known_.end()) {
-    std::unique_ptr<RepeatedWork> work = known_.size() < kMost ? backend->NewRepeatedWork() : nullptr;
+    std::unique_ptr<GraphReplay> work = known_.size() < kMost ? backend->NewGraphReplay() : nullptr;
     if (work == nullptr) return pass();
     known_.push_back({.key = key, .work = std::move(work)});
     known = known_.end() - 1;

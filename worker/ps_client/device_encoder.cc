@@ -1,17 +1,17 @@
-#include "worker/ps_client/device_packer.h"
+#include "worker/ps_client/device_encoder.h"
 
 #include "common/status.h"
 
 namespace rubato::worker {
 
-absl::StatusOr<std::unique_ptr<DevicePacker>> DevicePacker::Create(const v1::JobDescription& job,
-                                                                   const Options& options) {
-  std::unique_ptr<DevicePacker> packer(new DevicePacker(options));
-  for (const v1::ChunkPlacement& placement : job.chunks()) RUBATO_RETURN_IF_ERROR(packer->Add(placement));
-  return packer;
+absl::StatusOr<std::unique_ptr<DeviceEncoder>> DeviceEncoder::Create(const v1::JobDescription& job,
+                                                                     const Options& options) {
+  std::unique_ptr<DeviceEncoder> encoder(new DeviceEncoder(options));
+  for (const v1::ChunkPlacement& placement : job.chunks()) RUBATO_RETURN_IF_ERROR(encoder->Add(placement));
+  return encoder;
 }
 
-absl::Status DevicePacker::Add(const v1::ChunkPlacement& placement) {
+absl::Status DeviceEncoder::Add(const v1::ChunkPlacement& placement) {
   chunks_of_tensor_[placement.tensor()].push_back(static_cast<uint32_t>(chunks_.size()));
   Chunk& chunk = chunks_.emplace_back();
   chunk.codec = options_.codecs[placement.tensor()];
@@ -23,12 +23,12 @@ absl::Status DevicePacker::Add(const v1::ChunkPlacement& placement) {
   RUBATO_ASSIGN_OR_RETURN(chunk.message, backend->Allocate({words}, ElementType::kInt32));
   RUBATO_ASSIGN_OR_RETURN(chunk.bytes, backend->AllocateHostForSending(words * ElementBytes(ElementType::kInt32)));
   if (!HasResidual(chunk.codec.codec)) return absl::OkStatus();
-  RUBATO_ASSIGN_OR_RETURN(chunk.kept_back, backend->Allocate({chunk.elements}));
+  RUBATO_ASSIGN_OR_RETURN(chunk.residual, backend->Allocate({chunk.elements}));
   chunk.residual.assign(chunk.elements, 0);
   return absl::OkStatus();
 }
 
-absl::Status DevicePacker::Enqueue(int tensor, int64_t step) {
+absl::Status DeviceEncoder::Enqueue(int tensor, int64_t step) {
   for (uint32_t index : chunks_of_tensor_[tensor]) {
     const Chunk& chunk = chunks_[index];
     RUBATO_RETURN_IF_ERROR(options_.backend->Encode({.codec = chunk.codec,
@@ -36,29 +36,29 @@ absl::Status DevicePacker::Enqueue(int tensor, int64_t step) {
                                                      .count = chunk.elements,
                                                      .seed = options_.seed,
                                                      .stream = Draws(options_.worker, index, step)},
-                                                    options_.model->gradient(tensor), chunk.kept_back, chunk.message));
+                                                    options_.model->gradient(tensor), chunk.residual, chunk.message));
     RUBATO_RETURN_IF_ERROR(options_.backend->CopyToHost(chunk.message, 0, chunk.message.elements(), chunk.bytes.get()));
   }
   return absl::OkStatus();
 }
 
-absl::Status DevicePacker::UseResiduals() {
+absl::Status DeviceEncoder::UseResiduals() {
   for (const Chunk& chunk : chunks_) {
-    if (chunk.kept_back.empty()) continue;
-    RUBATO_RETURN_IF_ERROR(options_.backend->CopyToDevice(chunk.kept_back, 0, chunk.elements, chunk.residual.data()));
+    if (chunk.residual.empty()) continue;
+    RUBATO_RETURN_IF_ERROR(options_.backend->CopyToDevice(chunk.residual, 0, chunk.elements, chunk.residual.data()));
   }
   return options_.backend->Synchronize();
 }
 
-absl::Status DevicePacker::FetchResiduals() {
+absl::Status DeviceEncoder::FetchResiduals() {
   for (Chunk& chunk : chunks_) {
-    if (chunk.kept_back.empty()) continue;
-    RUBATO_RETURN_IF_ERROR(options_.backend->CopyToHost(chunk.kept_back, 0, chunk.elements, chunk.residual.data()));
+    if (chunk.residual.empty()) continue;
+    RUBATO_RETURN_IF_ERROR(options_.backend->CopyToHost(chunk.residual, 0, chunk.elements, chunk.residual.data()));
   }
   return options_.backend->Synchronize();
 }
 
-absl::Span<const uint8_t> DevicePacker::Message(uint32_t index) const {
+absl::Span<const uint8_t> DeviceEncoder::Message(uint32_t index) const {
   const Chunk& chunk = chunks_[index];
   return {static_cast<const uint8_t*>(chunk.bytes.get()),
           static_cast<size_t>(MaxEncodedBytes(chunk.codec, chunk.elements))};

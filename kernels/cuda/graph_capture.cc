@@ -1,4 +1,4 @@
-#include "kernels/cuda/recorded_work.h"
+#include "kernels/cuda/graph_capture.h"
 
 #include <cuda_runtime_api.h>
 
@@ -15,14 +15,14 @@ constexpr size_t kFewestKernels = 2;
 
 }  // namespace
 
-RecordedWork::~RecordedWork() {
+GraphCapture::~GraphCapture() {
   if (graph_ == nullptr) return;
   (void)cudaSetDevice(device_);
   (void)cudaStreamSynchronize(streams_->stream(kCompute));
   (void)cudaGraphExecDestroy(graph_);
 }
 
-absl::Status RecordedWork::Run(absl::FunctionRef<absl::Status()> enqueue) {
+absl::Status GraphCapture::Run(absl::FunctionRef<absl::Status()> enqueue) {
   if (graph_ == nullptr) {
     ++runs_;
     if (runs_ == 1 || runs_ > kLastTry || !Record(enqueue).ok()) return enqueue();
@@ -30,7 +30,7 @@ absl::Status RecordedWork::Run(absl::FunctionRef<absl::Status()> enqueue) {
   return Launch();
 }
 
-absl::Status RecordedWork::Record(absl::FunctionRef<absl::Status()> enqueue) {
+absl::Status GraphCapture::Record(absl::FunctionRef<absl::Status()> enqueue) {
   RUBATO_CUDA_RETURN_IF_ERROR(cudaSetDevice(device_));
   RUBATO_RETURN_IF_ERROR(scratch_->Grow());
   Streams::Uses uses;
@@ -59,7 +59,7 @@ absl::Status RecordedWork::Record(absl::FunctionRef<absl::Status()> enqueue) {
   return absl::OkStatus();
 }
 
-absl::Status RecordedWork::Launch() {
+absl::Status GraphCapture::Launch() {
   RUBATO_CUDA_RETURN_IF_ERROR(cudaSetDevice(device_));
   RUBATO_RETURN_IF_ERROR(streams_->Enqueue(kCompute, uses_.reads, uses_.writes));
   RUBATO_CUDA_RETURN_IF_ERROR(cudaGraphLaunch(graph_, streams_->stream(kCompute)));

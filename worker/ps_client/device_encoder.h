@@ -1,5 +1,5 @@
-#ifndef RUBATO_WORKER_PS_CLIENT_DEVICE_PACKER_H_
-#define RUBATO_WORKER_PS_CLIENT_DEVICE_PACKER_H_
+#ifndef RUBATO_WORKER_PS_CLIENT_DEVICE_ENCODER_H_
+#define RUBATO_WORKER_PS_CLIENT_DEVICE_ENCODER_H_
 
 #include <cstdint>
 #include <memory>
@@ -10,21 +10,21 @@
 #include "kernels/backend.h"
 #include "proto/coordinator.pb.h"
 #include "worker/nn/model.h"
-#include "worker/ps_client/gradient_packer.h"
+#include "worker/ps_client/gradient_encoder.h"
 
 namespace rubato::worker {
 
-// Packs gradients in the memory of a device, so that only their messages are copied to the host. What error feedback
+// Encodes gradients in the memory of a device, so that only their messages are copied to the host. What error feedback
 // keeps back stays on the device too. Enqueue and the residuals by the backend's thread.
 //
-//   RUBATO_RETURN_IF_ERROR(packer->Enqueue(tensor, step));
-//   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Event> packed, backend->Record());
-//   ...                                                  // packed->Done()
-//   absl::Span<const uint8_t> message = packer->Message(chunk);
-class DevicePacker : public GradientPacker {
+//   RUBATO_RETURN_IF_ERROR(encoder->Enqueue(tensor, step));
+//   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Event> encoded, backend->Record());
+//   ...                                                  // encoded->Done()
+//   absl::Span<const uint8_t> message = encoder->Message(chunk);
+class DeviceEncoder : public GradientEncoder {
  public:
   struct Options {
-    // Both outlive the packer.
+    // Both outlive the encoder.
     const Model* model = nullptr;
     Backend* backend = nullptr;
     // By tensor.
@@ -35,12 +35,13 @@ class DevicePacker : public GradientPacker {
   };
 
   // ResourceExhausted: no memory for the messages.
-  static absl::StatusOr<std::unique_ptr<DevicePacker>> Create(const v1::JobDescription& job, const Options& options);
+  static absl::StatusOr<std::unique_ptr<DeviceEncoder>> Create(const v1::JobDescription& job, const Options& options);
 
-  // Whether the tensor's gradient is packed; otherwise the host needs all of it.
-  bool Packs(int tensor) const { return options_.codecs[tensor].codec != v1::NONE; }
-  // Enqueues the packing of a tensor's gradient and the copies of its messages, which may be read once an event that is
-  // recorded afterwards is done. The chunks' last messages must not be needed any more. Internal: the device refused.
+  // Whether the tensor's gradient is encoded; otherwise the host needs all of it.
+  bool Encodes(int tensor) const { return options_.codecs[tensor].codec != v1::NONE; }
+  // Enqueues the encoding of a tensor's gradient and the copies of its messages, which may be read once an event that
+  // is recorded afterwards is done. The chunks' last messages must not be needed any more. Internal: the device
+  // refused.
   absl::Status Enqueue(int tensor, int64_t step);
 
   // Begins with what residual() holds; and brings there what is kept back now. Internal: the device failed.
@@ -49,7 +50,7 @@ class DevicePacker : public GradientPacker {
 
   v1::Codec codec(uint32_t chunk) const override { return chunks_[chunk].codec.codec; }
   // Enqueue has done it.
-  void Pack(uint32_t, const float*, int64_t) override {}
+  void EncodeChunk(uint32_t, const float*, int64_t) override {}
   absl::Span<const uint8_t> Message(uint32_t chunk) const override;
   std::vector<float>* residual(uint32_t chunk) override { return &chunks_[chunk].residual; }
 
@@ -59,13 +60,13 @@ class DevicePacker : public GradientPacker {
     int64_t offset = 0;
     int64_t elements = 0;
     DeviceTensor message;
-    DeviceTensor kept_back;
+    DeviceTensor residual;
     // Copies of them.
     std::shared_ptr<void> bytes;
     std::vector<float> residual;
   };
 
-  explicit DevicePacker(const Options& options) : options_(options), chunks_of_tensor_(options.codecs.size()) {}
+  explicit DeviceEncoder(const Options& options) : options_(options), chunks_of_tensor_(options.codecs.size()) {}
   absl::Status Add(const v1::ChunkPlacement& placement);
 
   const Options options_;
@@ -75,4 +76,4 @@ class DevicePacker : public GradientPacker {
 
 }  // namespace rubato::worker
 
-#endif  // RUBATO_WORKER_PS_CLIENT_DEVICE_PACKER_H_
+#endif  // RUBATO_WORKER_PS_CLIENT_DEVICE_ENCODER_H_

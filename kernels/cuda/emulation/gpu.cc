@@ -1,4 +1,4 @@
-#include "kernels/cuda/emulation/card.h"
+#include "kernels/cuda/emulation/gpu.h"
 
 #include <cuda_runtime_api.h>
 
@@ -16,12 +16,12 @@
 namespace rubato::cuda::emulation {
 namespace {
 
-constexpr int kCards = 2;
-constexpr size_t kCardBytes = size_t{8} << 30;
+constexpr int kGpus = 2;
+constexpr size_t kGpuBytes = size_t{8} << 30;
 constexpr size_t kPage = 4096;
 
 // Of the calling thread.
-thread_local int current_card = 0;
+thread_local int current_gpu = 0;
 thread_local cudaError_t last_error = cudaSuccess;
 // The calling thread records a stream's work. What it may not do meanwhile ends that.
 thread_local bool recording = false;
@@ -41,7 +41,7 @@ struct Work {
 };
 
 struct Queue {
-  int card = 0;
+  int gpu = 0;
   std::deque<Work> pending;
   int64_t enqueued = 0, done = 0;
 };
@@ -79,9 +79,9 @@ struct Machine {
   // Held by every call, and while work is done.
   std::recursive_mutex mu;
   std::vector<std::shared_ptr<Queue>> queues;
-  Ranges of_cards, locked;
-  size_t used_bytes[kCards] = {};
-  std::map<const void*, int> card_of;
+  Ranges of_gpus, locked;
+  size_t used_bytes[kGpus] = {};
+  std::map<const void*, int> gpu_of;
   std::minstd_rand random;
 
   // Does a piece of the queue's work, where that waits for nothing.
@@ -140,7 +140,7 @@ struct CUgraphExec_st {
 };
 
 struct CUevent_st {
-  int card = 0;
+  int gpu = 0;
   rubato::cuda::emulation::Point point;
 };
 
@@ -150,7 +150,7 @@ namespace {
 cudaError_t Append(Stream stream, Work work) {
   Machine& machine = TheMachine();
   const std::lock_guard lock(machine.mu);
-  if (stream == nullptr || stream->queue->card != current_card) return Fail(cudaErrorInvalidResourceHandle);
+  if (stream == nullptr || stream->queue->gpu != current_gpu) return Fail(cudaErrorInvalidResourceHandle);
   if (stream->recording != nullptr) {
     if (!work.run) return Fail(IsRecording() ? cudaErrorStreamCaptureIsolation : cudaErrorInvalidValue);
     stream->recording->push_back(std::move(work.run));
@@ -169,11 +169,11 @@ int Enqueue(Stream stream, std::function<void()> work) { return Append(stream, {
 }  // namespace rubato::cuda::emulation
 
 using rubato::cuda::emulation::Append;
-using rubato::cuda::emulation::current_card;
+using rubato::cuda::emulation::current_gpu;
 using rubato::cuda::emulation::Fail;
 using rubato::cuda::emulation::IsRecording;
-using rubato::cuda::emulation::kCardBytes;
-using rubato::cuda::emulation::kCards;
+using rubato::cuda::emulation::kGpuBytes;
+using rubato::cuda::emulation::kGpus;
 using rubato::cuda::emulation::kPage;
 using rubato::cuda::emulation::last_error;
 using rubato::cuda::emulation::Machine;
@@ -184,18 +184,18 @@ using rubato::cuda::emulation::Recording;
 using rubato::cuda::emulation::recording_is_good;
 using rubato::cuda::emulation::TheMachine;
 
-// ---- errors and cards ----
+// ---- errors and GPUs ----
 
 cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }
-const char* cudaGetErrorName(cudaError_t) { return "error of an emulated card"; }
+const char* cudaGetErrorName(cudaError_t) { return "error of an emulated GPU"; }
 const char* cudaGetErrorString(cudaError_t error) {
   switch (error) {
     case cudaErrorMemoryAllocation:
       return "out of memory";
     case cudaErrorInvalidValue:
-      return "memory that is no card's, or of the host and not locked";
+      return "memory that is no GPU's, or of the host and not locked";
     case cudaErrorInvalidResourceHandle:
-      return "a stream or an event of another card";
+      return "a stream or an event of another GPU";
     default:
       return "not allowed";
   }
@@ -212,21 +212,21 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
 }
 
 cudaError_t cudaGetDeviceCount(int* count) {
-  *count = kCards;
+  *count = kGpus;
   return cudaSuccess;
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   *properties = {};
-  std::strcpy(properties->name, "emulated card");
-  properties->totalGlobalMem = kCardBytes;
+  std::strcpy(properties->name, "emulated GPU");
+  properties->totalGlobalMem = kGpuBytes;
   properties->major = 8;
   return cudaSuccess;
 }
 
-cudaError_t cudaSetDevice(int card) {
-  if (card < 0 || card >= kCards) return Fail(cudaErrorInvalidDevice);
-  current_card = card;
+cudaError_t cudaSetDevice(int gpu) {
+  if (gpu < 0 || gpu >= kGpus) return Fail(cudaErrorInvalidDevice);
+  current_gpu = gpu;
   return cudaSuccess;
 }
 
@@ -240,8 +240,8 @@ cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) { return cudaSuccess; }
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   Machine& machine = TheMachine();
   const std::lock_guard lock(machine.mu);
-  *total = kCardBytes;
-  *free = kCardBytes - machine.used_bytes[current_card];
+  *total = kGpuBytes;
+  *free = kGpuBytes - machine.used_bytes[current_gpu];
   return cudaSuccess;
 }
 
@@ -251,27 +251,27 @@ cudaError_t cudaMalloc(void** memory, size_t bytes) {
   Machine& machine = TheMachine();
   const std::lock_guard lock(machine.mu);
   if (IsRecording()) return Fail(cudaErrorStreamCaptureUnsupported);
-  if (bytes > kCardBytes - machine.used_bytes[current_card]) return Fail(cudaErrorMemoryAllocation);
-  // At a multiple of 256, like a card's.
+  if (bytes > kGpuBytes - machine.used_bytes[current_gpu]) return Fail(cudaErrorMemoryAllocation);
+  // At a multiple of 256, like a GPU's.
   *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   if (*memory == nullptr) return Fail(cudaErrorMemoryAllocation);
   std::memset(*memory, 0xff, bytes);
-  machine.of_cards.Add(*memory, bytes);
-  machine.card_of[*memory] = current_card;
-  machine.used_bytes[current_card] += bytes;
+  machine.of_gpus.Add(*memory, bytes);
+  machine.gpu_of[*memory] = current_gpu;
+  machine.used_bytes[current_gpu] += bytes;
   return cudaSuccess;
 }
 
-// Waits for all work, like a card's.
+// Waits for all work, like a GPU's.
 cudaError_t cudaFree(void* memory) {
   if (memory == nullptr) return cudaSuccess;
   Machine& machine = TheMachine();
   const std::lock_guard lock(machine.mu);
   if (IsRecording()) return Fail(cudaErrorStreamCaptureUnsupported);
   machine.ReachAll();
-  const size_t bytes = machine.of_cards.Remove(memory);
+  const size_t bytes = machine.of_gpus.Remove(memory);
   if (bytes == 0) return Fail(cudaErrorInvalidValue);
-  machine.used_bytes[machine.card_of.extract(memory).mapped()] -= bytes;
+  machine.used_bytes[machine.gpu_of.extract(memory).mapped()] -= bytes;
   std::free(memory);
   return cudaSuccess;
 }
@@ -306,18 +306,18 @@ cudaError_t cudaHostUnregister(void* memory) {
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
   Machine& machine = TheMachine();
   const std::lock_guard lock(machine.mu);
-  const bool to_card = kind != cudaMemcpyDeviceToHost, from_card = kind != cudaMemcpyHostToDevice;
-  if (!(to_card ? machine.of_cards : machine.locked).Hold(to, bytes)) return Fail(cudaErrorInvalidValue);
-  if (!(from_card ? machine.of_cards : machine.locked).Hold(from, bytes)) return Fail(cudaErrorInvalidValue);
+  const bool to_gpu = kind != cudaMemcpyDeviceToHost, from_gpu = kind != cudaMemcpyHostToDevice;
+  if (!(to_gpu ? machine.of_gpus : machine.locked).Hold(to, bytes)) return Fail(cudaErrorInvalidValue);
+  if (!(from_gpu ? machine.of_gpus : machine.locked).Hold(from, bytes)) return Fail(cudaErrorInvalidValue);
   return Append(stream, {.run = [=] { std::memcpy(to, from, bytes); }});
 }
 
-// At once, from or to any memory of the host, like a card's where all of its streams are non-blocking ones.
+// At once, from or to any memory of the host, like a GPU's where all of its streams are non-blocking ones.
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
   Machine& machine = TheMachine();
   const std::lock_guard lock(machine.mu);
-  if (kind != cudaMemcpyDeviceToHost && !machine.of_cards.Hold(to, bytes)) return Fail(cudaErrorInvalidValue);
-  if (kind != cudaMemcpyHostToDevice && !machine.of_cards.Hold(from, bytes)) return Fail(cudaErrorInvalidValue);
+  if (kind != cudaMemcpyDeviceToHost && !machine.of_gpus.Hold(to, bytes)) return Fail(cudaErrorInvalidValue);
+  if (kind != cudaMemcpyHostToDevice && !machine.of_gpus.Hold(from, bytes)) return Fail(cudaErrorInvalidValue);
   std::memcpy(to, from, bytes);
   return cudaSuccess;
 }
@@ -329,7 +329,7 @@ cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t byt
 cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t stream) {
   Machine& machine = TheMachine();
   const std::lock_guard lock(machine.mu);
-  if (!machine.of_cards.Hold(memory, bytes)) return Fail(cudaErrorInvalidValue);
+  if (!machine.of_gpus.Hold(memory, bytes)) return Fail(cudaErrorInvalidValue);
   return Append(stream, {.run = [=] { std::memset(memory, value, bytes); }});
 }
 
@@ -339,7 +339,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   Machine& machine = TheMachine();
   const std::lock_guard lock(machine.mu);
   machine.queues.push_back(std::make_shared<Queue>());
-  machine.queues.back()->card = current_card;
+  machine.queues.back()->gpu = current_gpu;
   *stream = new CUstream_st{.queue = machine.queues.back(), .recording = nullptr};
   return cudaSuccess;
 }
@@ -370,7 +370,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
-  *event = new CUevent_st{.card = current_card};
+  *event = new CUevent_st{.gpu = current_gpu};
   return cudaSuccess;
 }
 
@@ -383,7 +383,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   Machine& machine = TheMachine();
   const std::lock_guard lock(machine.mu);
   if (stream->recording != nullptr) return Fail(IsRecording() ? cudaErrorStreamCaptureUnsupported : cudaErrorUnknown);
-  if (event->card != stream->queue->card) return Fail(cudaErrorInvalidResourceHandle);
+  if (event->gpu != stream->queue->gpu) return Fail(cudaErrorInvalidResourceHandle);
   event->point = {stream->queue, stream->queue->enqueued};
   return cudaSuccess;
 }
@@ -410,7 +410,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
   const std::lock_guard lock(TheMachine().mu);
-  if (IsRecording() || stream->queue->card != current_card) return Fail(cudaErrorStreamCaptureUnsupported);
+  if (IsRecording() || stream->queue->gpu != current_gpu) return Fail(cudaErrorStreamCaptureUnsupported);
   stream->recording = std::make_unique<Recording>();
   recording = recording_is_good = true;
   return cudaSuccess;

@@ -1,5 +1,5 @@
-#ifndef RUBATO_WORKER_PS_CLIENT_HOST_PACKER_H_
-#define RUBATO_WORKER_PS_CLIENT_HOST_PACKER_H_
+#ifndef RUBATO_WORKER_PS_CLIENT_HOST_ENCODER_H_
+#define RUBATO_WORKER_PS_CLIENT_HOST_ENCODER_H_
 
 #include <cstdint>
 #include <memory>
@@ -8,12 +8,12 @@
 #include "common/float_buffer.h"
 #include "common/shared_memory/arena.h"
 #include "proto/coordinator.pb.h"
-#include "worker/ps_client/gradient_packer.h"
+#include "worker/ps_client/gradient_encoder.h"
 
 namespace rubato::worker {
 
-// Packs gradients that are in the host's memory.
-class HostPacker : public GradientPacker {
+// Encodes gradients that are in the host's memory.
+class HostEncoder : public GradientEncoder {
  public:
   struct Options {
     // By tensor.
@@ -21,15 +21,15 @@ class HostPacker : public GradientPacker {
     // Of the job, and the worker's index.
     uint64_t seed = 0;
     uint32_t worker = 0;
-    // Holds what is packed, as long as there is room, so that servers on this host can read it there. Null: there is
+    // Holds what is encoded, as long as there is room, so that servers on this host can read it there. Null: there is
     // none.
     std::shared_ptr<SharedArena> arena;
   };
 
-  HostPacker(const v1::JobDescription& job, const Options& options);
+  HostEncoder(const v1::JobDescription& job, const Options& options);
 
   v1::Codec codec(uint32_t chunk) const override { return chunks_[chunk].codec.codec; }
-  void Pack(uint32_t chunk, const float* gradient, int64_t step) override;
+  void EncodeChunk(uint32_t chunk, const float* gradient, int64_t step) override;
   absl::Span<const uint8_t> Message(uint32_t chunk) const override;
   std::vector<float>* residual(uint32_t chunk) override { return &chunks_[chunk].residual; }
 
@@ -49,4 +49,4 @@ class HostPacker : public GradientPacker {
 
 }  // namespace rubato::worker
 
-#endif  // RUBATO_WORKER_PS_CLIENT_HOST_PACKER_H_
+#endif  // RUBATO_WORKER_PS_CLIENT_HOST_ENCODER_H_

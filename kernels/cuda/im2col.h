@@ -1,5 +1,5 @@
-#ifndef RUBATO_KERNELS_CUDA_UNFOLD_H_
-#define RUBATO_KERNELS_CUDA_UNFOLD_H_
+#ifndef RUBATO_KERNELS_CUDA_IM2COL_H_
+#define RUBATO_KERNELS_CUDA_IM2COL_H_
 
 #include <cstdint>
 
@@ -14,7 +14,7 @@
 namespace rubato::cuda {
 
 // Each tap's input at each position; zero in the padding.
-absl::Status Unfold(Stream stream, const Conv2dGeometry& geometry, int64_t images, ElementType type, const void* x,
+absl::Status Im2col(Stream stream, const Conv2dGeometry& geometry, int64_t images, ElementType type, const void* x,
                     void* columns);
 // dx = for each input the sum, in order of taps, of the columns' elements (float32) that it was unfolded to.
 absl::Status Fold(Stream stream, const Conv2dGeometry& geometry, int64_t images, ElementType type, const float* columns,
@@ -25,4 +25,4 @@ absl::Status GatherFilters(Stream stream, const Conv2dGeometry& geometry, int64_
 
 }  // namespace rubato::cuda
 
-#endif  // RUBATO_KERNELS_CUDA_UNFOLD_H_
+#endif  // RUBATO_KERNELS_CUDA_IM2COL_H_

@@ -1,5 +1,5 @@
-#ifndef RUBATO_WORKER_NN_REPEATED_PASSES_H_
-#define RUBATO_WORKER_NN_REPEATED_PASSES_H_
+#ifndef RUBATO_WORKER_NN_CAPTURED_PASSES_H_
+#define RUBATO_WORKER_NN_CAPTURED_PASSES_H_
 
 #include <cstdint>
 #include <memory>
@@ -13,7 +13,7 @@ namespace rubato::worker {
 
 // The passes over one layer in one direction that a device has done before, and can do again by itself. One thread at a
 // time.
-class RepeatedPasses {
+class CapturedPasses {
  public:
   // What tells a pass from the others: where its tensors are, and how it is done.
   struct Key {
@@ -34,7 +34,7 @@ class RepeatedPasses {
  private:
   struct Known {
     Key key;
-    std::unique_ptr<RepeatedWork> work;
+    std::unique_ptr<GraphReplay> work;
     DeviceTensor result;
   };
 
@@ -43,4 +43,4 @@ class RepeatedPasses {
 
 }  // namespace rubato::worker
 
-#endif  // RUBATO_WORKER_NN_REPEATED_PASSES_H_
+#endif  // RUBATO_WORKER_NN_CAPTURED_PASSES_H_

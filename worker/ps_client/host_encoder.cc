@@ -1,4 +1,4 @@
-#include "worker/ps_client/host_packer.h"
+#include "worker/ps_client/host_encoder.h"
 
 namespace rubato::worker {
 namespace {
@@ -11,7 +11,7 @@ FloatBuffer::Ptr AllocateShared(const std::shared_ptr<SharedArena>& arena, int64
 
 }  // namespace
 
-HostPacker::HostPacker(const v1::JobDescription& job, const Options& options)
+HostEncoder::HostEncoder(const v1::JobDescription& job, const Options& options)
     : seed_(options.seed), worker_(options.worker) {
   for (const v1::ChunkPlacement& placement : job.chunks()) {
     Chunk& chunk = chunks_.emplace_back();
@@ -23,14 +23,14 @@ HostPacker::HostPacker(const v1::JobDescription& job, const Options& options)
   }
 }
 
-void HostPacker::Pack(uint32_t index, const float* gradient, int64_t step) {
+void HostEncoder::EncodeChunk(uint32_t index, const float* gradient, int64_t step) {
   Chunk& chunk = chunks_[index];
   if (chunk.codec.codec == v1::NONE) return;
   chunk.size = Encode(chunk.codec, gradient, chunk.elements, chunk.residual.empty() ? nullptr : chunk.residual.data(),
                       seed_, Draws(worker_, index, step), reinterpret_cast<uint8_t*>(chunk.bytes->data()));
 }
 
-absl::Span<const uint8_t> HostPacker::Message(uint32_t index) const {
+absl::Span<const uint8_t> HostEncoder::Message(uint32_t index) const {
   const Chunk& chunk = chunks_[index];
   return {reinterpret_cast<const uint8_t*>(chunk.bytes->data()), static_cast<size_t>(chunk.size)};
 }
