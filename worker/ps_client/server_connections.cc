@@ -100,8 +100,8 @@ std::vector<int> ServerConnections::AwaitBroken(const std::vector<bool>& awaits_
     Connection& connection = connections_[index];
     if (!awaits_answer[index]) connection.heard_at = now;
     const bool silent = connection.client != nullptr && now - connection.heard_at > kSilence;
-    if ((connection.stream == nullptr || silent) && now >= connection.retry_at)
-      broken.push_back(static_cast<int>(index));
+    const bool due = now >= connection.retry_at;
+    if (due && (connection.stream == nullptr || silent)) broken.push_back(static_cast<int>(index));
   }
   if (broken.empty()) wake_.WaitFor(mu_, kMaintenancePeriod);
   return broken;

@@ -97,7 +97,7 @@ class ServerConnections {
     std::unique_ptr<ExchangeClient> client;
     absl::Time down_since;
     absl::Time retry_at = absl::InfinitePast();
-    // Answers are owed since then, or since it was last heard.
+    // When the server was heard last, or nothing was owed.
     absl::Time heard_at = absl::InfinitePast();
   };
 
