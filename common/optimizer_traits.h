@@ -20,10 +20,10 @@ struct NumberRange {
 
 // A field of OptimizerConfig that only some algorithms take.
 struct OptimizerParameter {
-  const char* field;
   bool (v1::OptimizerConfig::*is_set)() const;
   double (v1::OptimizerConfig::*get)() const;
   void (v1::OptimizerConfig::*set)(double value);
+  const char* field;
   double default_value;
   NumberRange range;
 };
@@ -40,9 +40,9 @@ inline constexpr NumberRange kBelowOne = {[](double value) { return value >= 0 &
 inline constexpr NumberRange kPositive = {[](double value) { return value > 0; }, "a number > 0"};
 inline constexpr NumberRange kNotNegative = {[](double value) { return value >= 0; }, "a number >= 0"};
 
-// The name of a field and its functions.
+// A field's functions and its name.
 #define RUBATO_FIELD(field) \
-#field, &v1::OptimizerConfig::has_##field, &v1::OptimizerConfig::field, &v1::OptimizerConfig::set_##field
+  &v1::OptimizerConfig::has_##field, &v1::OptimizerConfig::field, &v1::OptimizerConfig::set_##field, #field
 
 inline constexpr OptimizerParameter kMomentum = {RUBATO_FIELD(momentum), 0.9, kBelowOne};
 inline constexpr OptimizerParameter kBeta1 = {RUBATO_FIELD(beta1), 0.9, kBelowOne};

@@ -93,7 +93,7 @@ __global__ void Int8Kernel(const float* values, int64_t n, uint64_t seed, uint64
   if (at < n) out[4 + thread] = static_cast<uint8_t>(static_cast<int8_t>(step));
 }
 
-// The 32 sums of 8 elements, then of pairs, of kernels/codec/one_bit_loops.h. `shares` has a block's elements divided
+// The 32 sums of 8 elements, then of pairs, of kernels/codec/one_bit.cc. `shares` has a block's elements divided
 // by kBlock, or 0 for those of the other sign.
 __device__ float SumShares(const float* shares, float* sums) {
   const int thread = static_cast<int>(threadIdx.x);

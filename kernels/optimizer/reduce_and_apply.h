@@ -22,7 +22,7 @@ namespace rubato {
 //   ReduceAndApply(rule, mean, 2, weights, weights, slots, n);
 //
 // All arrays have n elements. `weights_out` is `weights_in` or does not overlap it; nothing else overlaps.
-// `slots` holds NumSlots(rule.algorithm) pointers. Keeps no state: safe from several threads on different arrays.
+// `slots` holds NumSlots(rule.formula) pointers. Keeps no state: safe from several threads on different arrays.
 void ReduceAndApply(const UpdateRule& rule, const EncodedGradient* contributions, int count, const float* weights_in,
                     float* weights_out, float* const* slots, int64_t n);
 
