@@ -225,7 +225,7 @@ class CoordinatorServiceTest : public testing::Test {
       return !received.empty() && received.back().shard_grant().result() == v1::ShardGrant::DONE;
     }));
   }
-  // Plays the tasks' part of the end.
+  // Ends the job as its tasks would.
   void FinishJob() {
     WorkUntilDone("worker 0");
     for (const char* name : {"worker 0", "worker 1"}) EXPECT_TRUE(Get(name).Leave().ok());

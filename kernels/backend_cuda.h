@@ -33,7 +33,7 @@ struct CudaBackendOptions {
   // Where AllocateHostForSending puts memory: so many zeroed bytes that start at a multiple of 64, or null when there
   // is no room for them. Empty: where all other host memory is.
   std::function<std::shared_ptr<void>(size_t bytes)> sending_memory = {};
-  // Repeated work becomes CUDA graphs. Without, every kernel is launched by itself.
+  // Work that is replayed becomes CUDA graphs. Without, every kernel is launched by itself.
   bool graphs = true;
   // Convolutions are cuDNN's, where it can be loaded. Without, they are products of im2col matrices.
   bool cudnn = true;

@@ -247,7 +247,7 @@ absl::Status CheckEncode(const EncodedRange& range, const DeviceTensor& values, 
   RUBATO_RETURN_IF_ERROR(CheckRange("Encode", values, range.offset, range.count));
   const CodecSpec& spec = range.codec;
   if (spec.codec == v1::NONE || !v1::Codec_IsValid(spec.codec) || spec.codec == v1::CODEC_UNSPECIFIED) {
-    return absl::InvalidArgumentError(absl::StrCat("Encode: codec ", spec.codec, " packs nothing"));
+    return absl::InvalidArgumentError(absl::StrCat("Encode: codec ", spec.codec, " encodes nothing"));
   }
   if (TraitsOf(spec.codec).takes_fraction() && !IsCodecFraction(spec.fraction)) {
     return absl::InvalidArgumentError(absl::StrCat("Encode: fraction ", spec.fraction, " is not in (0, 1]"));

@@ -17,7 +17,8 @@ struct WorkspaceRules {
   int64_t fixed_bytes = 0;
   // Of an element of a product's inputs where it has to lie in the workspace.
   int64_t gathered_bytes = 0;
-  // Convolutions unfold images, and attention computes scores, as many at a time as have about this many elements.
+  // Convolutions take images through im2col, and attention computes scores, as many at a time as have about this many
+  // elements.
   int64_t im2col_elements = 0;
   int64_t score_elements = 0;
   // Attention needs no such memory where its heads have a width that FusesAttention knows.
@@ -26,7 +27,7 @@ struct WorkspaceRules {
   int64_t top_k_bytes = 0;
 };
 
-// Images that a convolution unfolds together, 1 to `batch`.
+// Images that a convolution takes through im2col together, 1 to `batch`.
 int64_t ImagesAtOnce(const WorkspaceRules& rules, const Conv2dGeometry& geometry, int64_t batch);
 // Whether attention computes its scores where it needs them, and has none in memory.
 bool FusesAttention(const WorkspaceRules& rules, const AttentionGeometry& geometry);

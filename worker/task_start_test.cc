@@ -41,11 +41,11 @@ class SmallBackend : public DeferredBackend {
 template <typename Task>
 class TaskStartTest : public testing::Test {
  protected:
-  using Maker = std::function<absl::StatusOr<std::unique_ptr<Backend>>(const CudaBackendOptions&)>;
+  using CudaFactory = std::function<absl::StatusOr<std::unique_ptr<Backend>>(const CudaBackendOptions&)>;
 
   // Of a task with this device, in a job that has no coordinator: whoever asks for it fails with that.
   absl::Status Run(
-      Maker maker, std::function<void()> abandon = [] {}) {
+      CudaFactory cuda, std::function<void()> abandon = [] {}) {
     typename Task::Options options;
     options.config = *ParseJobConfig(kJob, "job.textproto", {"run_directory=" + testing::TempDir() + "/start"});
     options.task.set_role(kEvaluates ? v1::TaskId::EVALUATOR : v1::TaskId::WORKER);
@@ -55,7 +55,7 @@ class TaskStartTest : public testing::Test {
     options.clock = &clock_;
     options.log = &log_;
     options.abandon = std::move(abandon);
-    options.factory.cuda = std::move(maker);
+    options.factory.cuda = std::move(cuda);
     Task task(std::move(options));
     absl::Status status = task.Run();
     refused_ = task.refused();

@@ -16,9 +16,9 @@ namespace {
 using Cases = std::vector<OperationCase>;
 
 // Makes the tensors of a group. After a failure they are empty, and status() says why.
-class Maker {
+class TensorFactory {
  public:
-  Maker(Backend* backend, int64_t scale) : b(*backend), scale(scale) {}
+  TensorFactory(Backend* backend, int64_t scale) : b(*backend), scale(scale) {}
 
   DeviceTensor Floats(Shape shape) { return Keep(NormalTensor(b, std::move(shape), ElementType::kFloat32, ++seed_)); }
   DeviceTensor Activations(Shape shape) { return Keep(NormalTensor(b, std::move(shape), b.ActivationType(), ++seed_)); }
@@ -45,11 +45,11 @@ class Maker {
   absl::Status status_;
 };
 
-Cases Copies(Maker& m) {
+Cases Copies(TensorFactory& m) {
   const int64_t n = m.scale << 20;
   const DeviceTensor x = m.Floats({n}), y = m.Floats({n}), sum = m.Zeros({1}, ElementType::kFloat64);
   const std::shared_ptr<void> host = m.Host(4 * n);
-  const double bytes = Maker::Words(n);
+  const double bytes = TensorFactory::Words(n);
   return {
       {"copy on the device", {.bytes = 2 * bytes}, [&b = m.b, x, y] { return b.Copy(x, y); }},
       {"copy to the device", {.bytes = bytes}, [&b = m.b, x, n, host] { return b.CopyToDevice(x, 0, n, host.get()); }},
@@ -59,13 +59,13 @@ Cases Copies(Maker& m) {
   };
 }
 
-Cases Elements(Maker& m) {
+Cases Elements(TensorFactory& m) {
   const int64_t n = m.scale << 20;
   const DeviceTensor floats = m.Floats({n}), a = m.Activations({n}), x = m.Activations({n}), dy = m.Activations({n}),
                      y = m.Activations({n});
   const double bytes = m.Activation(n);
   return {
-      {"from float32", {.bytes = Maker::Words(n) + bytes}, [&b = m.b, floats, y] { return b.Copy(floats, y); }},
+      {"from float32", {.bytes = TensorFactory::Words(n) + bytes}, [&b = m.b, floats, y] { return b.Copy(floats, y); }},
       {"sum of two", {.bytes = 3 * bytes}, [&b = m.b, a, x, y] { return b.Add(a, x, y); }},
       {"relu", {.bytes = 2 * bytes}, [&b = m.b, x, y] { return b.Activate(Activation::kRelu, x, y); }},
       {"gelu", {.bytes = 2 * bytes}, [&b = m.b, x, y] { return b.Activate(Activation::kGelu, x, y); }},
@@ -77,7 +77,7 @@ Cases Elements(Maker& m) {
   };
 }
 
-Cases Products(Maker& m) {
+Cases Products(TensorFactory& m) {
   Cases cases;
   for (int64_t side : {256, 1024, 4096}) {
     const int64_t n = std::min(side, 64 * m.scale);
@@ -91,7 +91,7 @@ Cases Products(Maker& m) {
 }
 
 // A transformer's first layer after attention: to four times the width.
-Cases LinearLayers(Maker& m) {
+Cases LinearLayers(TensorFactory& m) {
   const int64_t n = 128 * m.scale, inputs = std::min<int64_t>(1024, 64 * m.scale), units = 4 * inputs;
   const DeviceTensor x = m.Activations({n, inputs}), dx = m.Activations({n, inputs}), dy = m.Activations({n, units}),
                      y = m.Activations({n, units}), w = m.Activations({units, inputs}), bias = m.Floats({units}),
@@ -101,12 +101,12 @@ Cases LinearLayers(Maker& m) {
   return {
       {"linear", {flops, rows + weights}, [&b = m.b, x, w, bias, y] { return b.Linear(x, w, bias, y); }},
       {"linear, gradient",
-       {2 * flops, rows + m.Activation(n * inputs) + weights + Maker::Words(units * inputs)},
+       {2 * flops, rows + m.Activation(n * inputs) + weights + TensorFactory::Words(units * inputs)},
        [&b = m.b, x, w, dy, dx, dw, dbias] { return b.LinearBackward(x, w, dy, false, dx, dw, dbias); }},
   };
 }
 
-Cases Rows(Maker& m) {
+Cases Rows(TensorFactory& m) {
   const int64_t rows = 1024 * m.scale, columns = 1024;
   const DeviceTensor x = m.Activations({rows, columns}), dy = m.Activations({rows, columns}),
                      y = m.Activations({rows, columns}), gain = m.Floats({columns}), bias = m.Floats({columns}),
@@ -125,27 +125,27 @@ Cases Rows(Maker& m) {
   };
 }
 
-Cases Losses(Maker& m) {
+Cases Losses(TensorFactory& m) {
   const int64_t rows = 1024 * m.scale, columns = 1024;
   const DeviceTensor logits = m.Floats({rows, columns}), dlogits = m.Floats({rows, columns}),
                      classes = m.Indices({rows}, columns), sums = m.Zeros({2}, ElementType::kFloat64);
-  return {{"softmax loss", {.bytes = 2 * Maker::Words(rows * columns)}, [=, &b = m.b] {
+  return {{"softmax loss", {.bytes = 2 * TensorFactory::Words(rows * columns)}, [=, &b = m.b] {
              return b.SoftmaxCrossEntropy(logits, classes, 1, dlogits, sums);
            }}};
 }
 
-Cases Messages(Maker& m) {
+Cases Messages(TensorFactory& m) {
   const int64_t n = m.scale << 20;
-  const DeviceTensor x = m.Floats({n}), kept_back = m.Floats({n});
+  const DeviceTensor x = m.Floats({n}), kept = m.Floats({n});
   Cases cases;
   for (v1::Codec codec : AllCodecs()) {
     if (codec == v1::NONE || TraitsOf(codec).gpu == GpuEncoder::kNone) continue;
     const EncodedRange range = {.codec = {codec, 0.01}, .count = n, .seed = 1};
     const int64_t words = MaxEncodedWords(range.codec, n);
     const DeviceTensor message = m.Zeros({words}, ElementType::kInt32);
-    const DeviceTensor residual = HasResidual(codec) ? kept_back : DeviceTensor();
-    // What is kept back is read and written.
-    const double bytes = Maker::Words(n * (HasResidual(codec) ? 3 : 1) + words);
+    const DeviceTensor residual = HasResidual(codec) ? kept : DeviceTensor();
+    // The residual is read and written.
+    const double bytes = TensorFactory::Words(n * (HasResidual(codec) ? 3 : 1) + words);
     cases.push_back({absl::StrCat("message, ", absl::AsciiStrToLower(v1::Codec_Name(codec))),
                      {.bytes = bytes},
                      [=, &b = m.b] { return b.Encode(range, x, residual, message); }});
@@ -153,7 +153,7 @@ Cases Messages(Maker& m) {
   return cases;
 }
 
-Cases Convolutions(Maker& m) {
+Cases Convolutions(TensorFactory& m) {
   const int64_t batch = 16 * m.scale;
   const Conv2dGeometry conv = {
       .channels = 64, .height = 32, .width = 32, .filters = 64, .kernel = 3, .stride = 1, .padding = 1};
@@ -170,7 +170,7 @@ Cases Convolutions(Maker& m) {
   };
 }
 
-Cases ImageNorms(Maker& m) {
+Cases ImageNorms(TensorFactory& m) {
   const int64_t batch = 16 * m.scale, channels = 64, groups = 4;
   const Shape shape = {batch, channels, 32, 32};
   const DeviceTensor x = m.Activations(shape), dy = m.Activations(shape), y = m.Activations(shape),
@@ -188,14 +188,14 @@ Cases ImageNorms(Maker& m) {
   };
 }
 
-Cases Pools(Maker& m) {
+Cases Pools(TensorFactory& m) {
   const int64_t batch = 16 * m.scale;
   const Pool2dGeometry pool = {.channels = 64, .height = 32, .width = 32, .window = 2, .stride = 2};
   const DeviceTensor x = m.Activations(pool.InputShape(batch)), dx = m.Activations(pool.InputShape(batch)),
                      y = m.Activations(pool.OutputShape(batch)), dy = m.Activations(pool.OutputShape(batch)),
                      argmax = m.Zeros(pool.OutputShape(batch), ElementType::kInt32);
   const int64_t outputs = NumElements(pool.OutputShape(batch));
-  const double average = m.Activation(5 * outputs), largest = average + Maker::Words(outputs);
+  const double average = m.Activation(5 * outputs), largest = average + TensorFactory::Words(outputs);
   return {
       {"max pool 2x2", {.bytes = largest}, [=, &b = m.b] { return b.MaxPool2d(pool, x, y, argmax); }},
       {"max pool, gradient", {.bytes = largest}, [=, &b = m.b] { return b.MaxPool2dBackward(pool, dy, argmax, dx); }},
@@ -204,20 +204,20 @@ Cases Pools(Maker& m) {
   };
 }
 
-Cases Embeddings(Maker& m) {
+Cases Embeddings(TensorFactory& m) {
   const int64_t entries = 256 * m.scale, width = 768, tokens = 1024 * m.scale;
   const DeviceTensor table = m.Floats({entries, width}), dtable = m.Floats({entries, width}),
                      indices = m.Indices({tokens}, entries), y = m.Activations({tokens, width}),
                      dy = m.Activations({tokens, width});
   // Every row of the table once.
-  const double bytes = m.Activation(tokens * width) + Maker::Words(tokens + entries * width);
+  const double bytes = m.Activation(tokens * width) + TensorFactory::Words(tokens + entries * width);
   return {
       {"embedding", {.bytes = bytes}, [=, &b = m.b] { return b.Embed(table, indices, y); }},
       {"embedding, gradient", {.bytes = bytes}, [=, &b = m.b] { return b.EmbedBackward(indices, dy, false, dtable); }},
   };
 }
 
-Cases Attentions(Maker& m) {
+Cases Attentions(TensorFactory& m) {
   Cases cases;
   for (int64_t length : {512, 1024}) {
     const AttentionGeometry g = {.sequence = std::min(length, 64 * m.scale), .heads = 12, .head_width = 64};
@@ -241,7 +241,7 @@ Cases Attentions(Maker& m) {
 }  // namespace
 
 std::vector<OperationGroup> OperationGroups(Backend* backend, int64_t scale) {
-  const std::vector<std::pair<std::string, Cases (*)(Maker&)>> groups = {
+  const std::vector<std::pair<std::string, Cases (*)(TensorFactory&)>> groups = {
       {"copies", Copies},
       {"elements", Elements},
       {"products", Products},
@@ -258,9 +258,9 @@ std::vector<OperationGroup> OperationGroups(Backend* backend, int64_t scale) {
   std::vector<OperationGroup> result;
   for (const auto& [name, make] : groups) {
     result.push_back({name, [backend, scale, make = make]() -> absl::StatusOr<Cases> {
-                        Maker maker(backend, scale);
-                        Cases cases = make(maker);
-                        if (!maker.status().ok()) return maker.status();
+                        TensorFactory factory(backend, scale);
+                        Cases cases = make(factory);
+                        if (!factory.status().ok()) return factory.status();
                         return cases;
                       }});
   }

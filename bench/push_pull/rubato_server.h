@@ -14,8 +14,8 @@
 namespace rubato::bench {
 
 // A job of one server and one worker in ASYNC: a tensor for each of the setup's chunks, placed in chunks and sent in
-// messages no larger than suits the way they take; zero at first, and SGD with learning rate 1, so that a
-// gradient of -g adds g. Nobody plays the coordinator: both sides know the job from the setup.
+// messages no larger than suits the transport; zero at first, and SGD with learning rate 1, so that a
+// gradient of -g adds g. There is no coordinator: both sides know the job from the setup.
 struct RubatoJob {
   v1::JobConfig config;
   ModelSpec model;

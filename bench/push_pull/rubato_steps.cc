@@ -23,7 +23,7 @@ class StepsClient : public Client, private worker::PsClient::TensorMemory {
         memory_(setup, {.sign = -1, .gradients = std::move(gradients)}),
         job_(std::move(job)) {}
 
-  // Pulls the first step's weights. FailedPrecondition: tensors do not take the way that they are to take.
+  // Pulls the first step's weights. FailedPrecondition: tensors do not take the transport that they are to take.
   absl::Status Start() {
     worker::PsClient::Options options;
     options.job = job_.description;

@@ -28,7 +28,7 @@ struct StepSetup {
   bool overlap = true;
 };
 
-// The MNIST multilayer perceptron, 784-512-512-10, with momentum in SYNC on one server. Nobody plays the coordinator:
+// The MNIST multilayer perceptron, 784-512-512-10, with momentum in SYNC on one server. There is no coordinator:
 // all processes know the job from the setup.
 struct StepJob {
   v1::JobConfig config;

@@ -96,7 +96,7 @@ absl::Status WorkerLoop::Connect(uint32_t index) {
   client_->Start(job_.plan);
   RUBATO_RETURN_IF_ERROR(client_->AwaitTensor(0).status());
   if (client_->uses_shared_memory() == (arena_ != nullptr)) return absl::OkStatus();
-  return absl::FailedPreconditionError("tensors do not take the way that they are to take");
+  return absl::FailedPreconditionError("tensors do not take the transport that they are to take");
 }
 
 WorkerLoop::~WorkerLoop() {

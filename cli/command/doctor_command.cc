@@ -166,7 +166,8 @@ int Doctor(const DoctorOptions& options, const Environment& environment) {
 }  // namespace
 
 void AddDoctorCommand(CLI::App* app, const Environment* environment, int* exit_code) {
-  CLI::App* command = app->add_subcommand("doctor", "Examine this machine, and the way to others, or a running job");
+  CLI::App* command =
+      app->add_subcommand("doctor", "Examine this machine, and the network to others, or a running job");
   auto options = std::make_shared<DoctorOptions>();
   CLI::Option* config =
       command->add_option("--config", options->config_path, "A job's config: also whether the job fits");

@@ -53,7 +53,7 @@ absl::StatusOr<OpenJob> OpenIn(const std::string& run_directory, const Environme
   return Open(std::move(deployment), environment);
 }
 
-// Calls `use` with the way to the job's coordinator and where that stands.
+// Calls `use` with a client of the job's coordinator and where that stands.
 absl::Status WithCoordinator(
     const OpenJob& open, const Environment& environment,
     absl::FunctionRef<absl::Status(CoordinatorClient* coordinator, const v1::JobStatus& status)> use) {

@@ -41,7 +41,7 @@ absl::Status SshFollow(const std::string& run_directory, const Environment& envi
 // Where the job stands, and its tasks; of a run that has ended and was brought here, how it ended.
 absl::Status SshStatus(const std::string& run_directory, const Environment& environment);
 
-// Changes the job's mode, or asks it to stop: `rubato switch` and `rubato stop` by way of ssh. Errors as of these and
+// Changes the job's mode, or asks it to stop: `rubato switch` and `rubato stop` through ssh. Errors as of these and
 // of CoordinatorTunnel. FailedPrecondition: the run has ended and was brought here; says how it ended.
 absl::Status SshSwitch(const std::string& run_directory, const SwitchOptions& options, const Environment& environment);
 absl::Status SshStop(const std::string& run_directory, const StopOptions& options, const Environment& environment);

@@ -7,7 +7,7 @@
 
 namespace rubato {
 
-// Whether a task that is alive has missed a heartbeat, and is on the way to be evicted.
+// Whether a task that is alive has missed a heartbeat, and will be evicted if it stays silent.
 bool IsSilent(const v1::JobStatus& status, const v1::TaskStatus& task);
 
 // What keeps a task that is alive from going on, and for how long: "is silent for 3.0 s; it is evicted after 5 s",

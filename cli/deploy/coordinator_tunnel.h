@@ -15,7 +15,7 @@
 
 namespace rubato {
 
-// The way to the coordinator of a job on hosts, through ssh, for as long as this object lives. Not thread-safe.
+// A connection to the coordinator of a job on hosts, through ssh, for as long as this object lives. Not thread-safe.
 class CoordinatorTunnel {
  public:
   // Begins to connect. The job outlives it. Unavailable: the coordinator has not been started, or ssh cannot be.

@@ -154,14 +154,14 @@ bool SshTaskHost::AnyLeft() const {
 }
 
 absl::StatusOr<v1::JobStatus> SshTaskHost::GetStatus(absl::Duration timeout) {
-  if (tunnel_ == nullptr) return absl::UnavailableError("there is no way to it through ssh");
+  if (tunnel_ == nullptr) return absl::UnavailableError("there is no connection to it through ssh");
   return tunnel_->client()->GetStatus(timeout);
 }
 
 absl::Status SshTaskHost::AskToStop(const std::string& reason, absl::Duration timeout) {
   // Just after the start it is still being opened, and what is not asked is ended without its weights.
   Connect();
-  if (tunnel_ == nullptr) return absl::UnavailableError("there is no way to it through ssh");
+  if (tunnel_ == nullptr) return absl::UnavailableError("there is no connection to it through ssh");
   RUBATO_RETURN_IF_ERROR(tunnel_->AwaitStatus(kConnectTimeout, clock_).status());
   return tunnel_->client()->StopJob(reason, timeout);
 }

@@ -79,7 +79,7 @@ class SshTaskHost : public TaskHost {
     absl::Time retry_at = absl::InfinitePast();
   };
 
-  // Keeps the way to the coordinator open.
+  // Keeps the connection to the coordinator open.
   void Connect();
   void Poll(Watcher* watcher, News* news);
   // From a line of remote/watch.sh, "exit worker-1 3"; nothing from others, and for a task that was seen before.

@@ -133,7 +133,7 @@ void ProbeServer::OnMessage(std::shared_ptr<Connection> connection, grpc::ByteBu
 absl::StatusOr<ExchangeFacts> MeasureExchange(const std::string& address, absl::Duration duration, const Clock* clock) {
   ProbeClient probe(clock);
   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<ExchangeClient> client, ExchangeClient::Create({.address = address}, &probe));
-  // The first messages open the way; they do not count.
+  // The first messages open connections; they do not count.
   RUBATO_RETURN_IF_ERROR(probe.Run(client.get(), kLargeBytes, kLargeOnTheWay, duration / 10).status());
   const absl::Time begin = clock->Now();
   RUBATO_ASSIGN_OR_RETURN(const std::vector<absl::Duration> large,

@@ -37,7 +37,7 @@ class ProbeServer : private ExchangeServer::Handler {
   std::unique_ptr<ExchangeServer> server_;  // Last: it calls the handler.
 };
 
-// Pushes to a ProbeServer, and pulls as much from it, for a time: messages of 1 MiB with several on the way, then small
+// Pushes to a ProbeServer, and pulls as much from it, for a time: messages of 1 MiB with several in flight, then small
 // ones one by one. Unavailable, DeadlineExceeded: it cannot be reached. FailedPrecondition: something else answers
 // there, or a release that speaks another protocol.
 absl::StatusOr<ExchangeFacts> MeasureExchange(const std::string& address, absl::Duration duration, const Clock* clock);

@@ -13,8 +13,8 @@ namespace rubato {
 // GPU.
 bool TakesTurns(const v1::TrainingConfig& training);
 
-// training.device_index of the task whose turn it is, counted from 0, on a machine with so many GPUs: tasks take turns
-// with groups of training.gpus of them. Nothing where the config's own holds: they do not take turns, or there are not
+// training.device_index of the task whose turn it is, counted from 0, on a machine with so many GPUs: tasks get
+// groups of training.gpus of them round-robin. Nothing where the config's own holds: none is assigned, or there are not
 // two GPUs.
 std::optional<uint32_t> AssignedGpu(const v1::TrainingConfig& training, uint32_t gpus, uint32_t turn);
 

@@ -9,27 +9,27 @@ namespace {
 using ::testing::ElementsAre;
 
 // Of the first tasks.
-std::vector<std::optional<uint32_t>> Turns(const v1::TrainingConfig& training, uint32_t gpus) {
-  std::vector<std::optional<uint32_t>> turns;
-  for (uint32_t turn = 0; turn < 4; ++turn) turns.push_back(AssignedGpu(training, gpus, turn));
-  return turns;
+std::vector<std::optional<uint32_t>> Assigned(const v1::TrainingConfig& training, uint32_t gpus) {
+  std::vector<std::optional<uint32_t>> assigned;
+  for (uint32_t turn = 0; turn < 4; ++turn) assigned.push_back(AssignedGpu(training, gpus, turn));
+  return assigned;
 }
 
 TEST(GpuAssignmentTest, TasksTakeAGpuEachInTurn) {
-  EXPECT_THAT(Turns({}, 3), ElementsAre(0, 1, 2, 0));
+  EXPECT_THAT(Assigned({}, 3), ElementsAre(0, 1, 2, 0));
   v1::TrainingConfig training;
   training.set_device(v1::TrainingConfig::CUDA);
   training.set_gpus(1);
-  EXPECT_THAT(Turns(training, 2), ElementsAre(0, 1, 0, 1));
+  EXPECT_THAT(Assigned(training, 2), ElementsAre(0, 1, 0, 1));
 }
 
 TEST(GpuAssignmentTest, GroupsOfGpusDoNotOverlap) {
   v1::TrainingConfig training;
   training.set_gpus(2);
-  EXPECT_THAT(Turns(training, 4), ElementsAre(0, 2, 0, 2));
-  EXPECT_THAT(Turns(training, 3), ElementsAre(0, 0, 0, 0));
+  EXPECT_THAT(Assigned(training, 4), ElementsAre(0, 2, 0, 2));
+  EXPECT_THAT(Assigned(training, 3), ElementsAre(0, 0, 0, 0));
   training.set_gpus(8);
-  EXPECT_THAT(Turns(training, 4), ElementsAre(0, 0, 0, 0));
+  EXPECT_THAT(Assigned(training, 4), ElementsAre(0, 0, 0, 0));
 }
 
 TEST(GpuAssignmentTest, TheConfigHoldsWhereItSaysWhichGpu) {

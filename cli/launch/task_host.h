@@ -13,9 +13,9 @@
 
 namespace rubato {
 
-// Where the tasks of one job run, and the way to its coordinator: what a JobSupervisor needs of a deploy target. This
-// machine is one (LocalTaskHost), hosts that are reached over ssh are another (SshTaskHost). It decides nothing. Not
-// thread-safe; used in the main thread. Its processes may outlive it, so that Finish has to be called.
+// Where the tasks of one job run, and the connection to its coordinator: what a JobSupervisor needs of a deploy target.
+// This machine is one (LocalTaskHost), hosts that are reached over ssh are another (SshTaskHost). It decides nothing.
+// Not thread-safe; used in the main thread. Its processes may outlive it, so that Finish has to be called.
 //
 // Tasks are named by role and index; their incarnations are the coordinator's matter.
 class TaskHost {

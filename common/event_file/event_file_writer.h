@@ -23,7 +23,7 @@ class EventFileWriter {
   // has what TensorBoard looks for, "tfevents", the time, host and process. Unavailable: an I/O error.
   static absl::StatusOr<std::unique_ptr<EventFileWriter>> Create(const std::string& directory, absl::Time now);
 
-  // The event is on its way to the disk on return, whole or not at all for a reader. Unavailable: an I/O error.
+  // The event has been handed to the system on return, whole or not at all for a reader. Unavailable: an I/O error.
   absl::Status Append(const tensorflow::Event& event);
 
   const std::string& path() const { return path_; }

@@ -40,7 +40,7 @@ class CheckpointRestorer {
   // Weights and optimizer slots. Errors of ReadCheckpointPart; FailedPrecondition when the checkpoint is of a model or
   // optimizer that is another in shape: names the tensor, and what both say.
   absl::Status ReadServers(const std::string& directory);
-  // What the worker's error feedback had kept back. NotFound: it had nothing. Other errors as of ReadServers.
+  // The worker's error-feedback residuals. NotFound: it had none. Other errors as of ReadServers.
   absl::Status ReadWorker(const std::string& directory, uint32_t worker);
 
   // Weights alone, by name, from a safetensors file that fits the model (SafetensorsFile::CheckFits): slots are left as

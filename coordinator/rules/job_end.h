@@ -13,7 +13,7 @@
 
 namespace rubato::coordinator {
 
-// How a job ends: the way to DONE or FAILED, Stop to everybody, and the wait until they have left. A stop on request
+// How a job ends: DONE or FAILED, Stop to everybody, and the wait until they have left. A stop on request
 // has the weights written first. Pure.
 class JobEnd {
  public:

@@ -25,7 +25,8 @@ class ModePolicy {
 
   // Called several times a second while the job trains. The change that it shall make now, with mode, staleness bound,
   // quorum, learning-rate scale and the reason for the run record; nothing when it shall go on as it does. A change
-  // that has been returned is under way, or an operator's later request has taken its place: it is not asked for again.
+  // that has been returned is in progress, or an operator's later request has taken its place: it is not asked for
+  // again.
   virtual std::optional<PlanChange> Decide(const JobSnapshot& job) = 0;
 
   // What must outlive the coordinator's process, as bytes that nobody else reads. Restore: InvalidArgument when Memory

@@ -33,15 +33,15 @@ absl::Status Recovery::Run(const std::vector<v1::JournalRecord>& records, absl::
 void Recovery::ResumePlan(absl::Time now) {
   if (job_->training_began) job_->held_plan = plan_;
   plans_->Restore(policy_memory_, job_->training_began ? plan_.generation() : 0);
-  PlanMaker& maker = *job_->plan_maker;
-  plans_->Apply(maker.Resume(plan_, members_decided_, announced_, now), now);
-  if (job_->phase == v1::JobStatus::FINISHING) plans_->Apply(maker.Close(), now);
+  PlanMaker& plan_maker = *job_->plan_maker;
+  plans_->Apply(plan_maker.Resume(plan_, members_decided_, announced_, now), now);
+  if (job_->phase == v1::JobStatus::FINISHING) plans_->Apply(plan_maker.Close(), now);
   // A task's end is journalled before the amendment that follows from it.
   for (const v1::TaskId& member : plan_.members()) {
-    if (job_->membership.FindAlive(member) == nullptr) plans_->Apply(maker.RemoveWorker(member, true, now), now);
+    if (job_->membership.FindAlive(member) == nullptr) plans_->Apply(plan_maker.RemoveWorker(member, true, now), now);
   }
   for (const Member* worker : job_->membership.Alive(v1::TaskId::WORKER)) {
-    plans_->Apply(maker.AddWorker(worker->id, now), now);
+    plans_->Apply(plan_maker.AddWorker(worker->id, now), now);
   }
 }
 

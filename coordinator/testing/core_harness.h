@@ -18,7 +18,7 @@
 
 namespace rubato::coordinator {
 
-// Drives a core by hand, and plays the servers: they acknowledge what they are told at once unless they are mute.
+// Drives a core by hand, and stands for the servers: they acknowledge what they are told at once unless they are mute.
 class CoreHarness : public testing::Test {
  protected:
   using Line = v1::RunRecordLine;

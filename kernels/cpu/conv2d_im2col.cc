@@ -22,7 +22,7 @@ Span InsideSpan(int64_t outputs, int64_t inputs, int64_t stride, int64_t shift) 
   return {begin, std::clamp(end, begin, outputs)};
 }
 
-// Calls visit(offset of a line of output positions in the unfolded matrix, image offset of position 0 of that line, the
+// Calls visit(offset of a line of output positions in the im2col matrix, image offset of position 0 of that line, the
 // positions that are inside the image) for each line under each tap of the kernel.
 template <typename Visit>
 void ForEachLine(const Conv2dGeometry& g, const Visit& visit) {
@@ -58,7 +58,7 @@ void Im2col(const Conv2dGeometry& g, const float* __restrict image, float* __res
   });
 }
 
-// Adds each column element to the image element that it was unfolded from.
+// Adds each column element to the image element that im2col took it from.
 void FoldAdd(const Conv2dGeometry& g, const float* __restrict columns, float* __restrict image) {
   const int64_t stride = g.stride;
   ForEachLine(g, [&](int64_t from, int64_t to, Span inside) {

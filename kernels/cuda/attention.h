@@ -23,7 +23,7 @@ struct HeadSlice {
 // to [pairs, sequence, head_width].
 absl::Status GatherHeads(Stream stream, const HeadSlice& slice, int64_t batch, ElementType type, const void* from,
                          void* to);
-// The way back, from float32.
+// The reverse, from float32.
 absl::Status ScatterHeads(Stream stream, const HeadSlice& slice, int64_t batch, const float* from, ElementType type,
                           void* to);
 

@@ -95,7 +95,7 @@ absl::Status CudaBackend::OpenTo(const CudaBackend& peer) {
   if (from == to || !opened_to_.insert(from).second) return absl::OkStatus();
   int can_reach = 0;
   RUBATO_CUDA_RETURN_IF_ERROR(cudaDeviceCanAccessPeer(&can_reach, from, to));
-  // Otherwise CUDA copies by way of the host.
+  // Otherwise CUDA copies through the host.
   if (can_reach == 0) return absl::OkStatus();
   RUBATO_RETURN_IF_ERROR(peer.context_.MakeCurrent());
   const cudaError_t enabled = cudaDeviceEnablePeerAccess(to, 0);

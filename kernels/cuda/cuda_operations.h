@@ -39,7 +39,7 @@ class CudaOperations : public Operations {
 
   // ---- products ----
 
-  // What a convolution may take beside what unfolding its images would.
+  // What a convolution may take beside what im2col would.
   static constexpr int64_t kCudnnBytes = 32 << 20;
   // Where it can, with no more memory than is planned for.
   absl::StatusOr<bool> UsesCudnn(const Conv2dGeometry& geometry, int64_t images);

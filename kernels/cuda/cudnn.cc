@@ -219,7 +219,7 @@ absl::Status Cudnn::Fill(const Conv2dGeometry& g, int64_t images, Convolution* c
   RUBATO_CUDNN_RETURN_IF_ERROR(library_->set_convolution(c->convolution, padding, padding, stride, stride, 1, 1,
                                                          CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
   RUBATO_CUDNN_RETURN_IF_ERROR(library_->set_math(c->convolution, MathType(precision_)));
-  // Why it has none is for the convolution that is unfolded to say.
+  // Why it has none is for the convolution by im2col to say.
   const auto handle = static_cast<cudnnHandle_t>(handle_);
   c->supported = library_->forward_bytes(handle, c->x, c->weight, c->convolution, c->y, kForward, &c->forward_bytes) ==
                      CUDNN_STATUS_SUCCESS &&

@@ -37,9 +37,9 @@ absl::Status GraphCapture::Record(absl::FunctionRef<absl::Status()> enqueue) {
   const Stream stream = streams_->stream(kCompute);
   // Other threads may allocate memory meanwhile.
   RUBATO_CUDA_RETURN_IF_ERROR(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-  streams_->BeginRecording(&uses);
+  streams_->BeginCapture(&uses);
   absl::Status status = enqueue();
-  streams_->EndRecording();
+  streams_->EndCapture();
   cudaGraph_t graph = nullptr;
   status.Update(StatusOf(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture"));
   size_t kernels = 0;

@@ -7,8 +7,8 @@ namespace rubato::cuda {
 namespace {
 
 // The geometry in the form that kernels use.
-struct Im2col {
-  Im2col(const Conv2dGeometry& g, int64_t images)
+struct Im2colSizes {
+  Im2colSizes(const Conv2dGeometry& g, int64_t images)
       : images(images),
         channels(g.channels),
         height(g.height),
@@ -27,7 +27,7 @@ struct Im2col {
 };
 
 template <typename T>
-__global__ void Im2colKernel(Im2col u, const T* x, T* columns) {
+__global__ void Im2colKernel(Im2colSizes u, const T* x, T* columns) {
   for (int64_t at = First(); at < u.columns(); at += Stride()) {
     const int64_t ow = at % u.out_width, oh = at / u.out_width % u.out_height;
     const int64_t image = at / u.positions() % u.images, tap = at / (u.positions() * u.images);
@@ -39,7 +39,7 @@ __global__ void Im2colKernel(Im2col u, const T* x, T* columns) {
 }
 
 template <typename T>
-__global__ void FoldKernel(Im2col u, const float* columns, T* dx) {
+__global__ void FoldKernel(Im2colSizes u, const float* columns, T* dx) {
   for (int64_t at = First(); at < u.inputs(); at += Stride()) {
     const int64_t w = at % u.width, h = at / u.width % u.height;
     const int64_t channel = at / (u.width * u.height) % u.channels, image = at / (u.width * u.height * u.channels);
@@ -61,7 +61,7 @@ __global__ void FoldKernel(Im2col u, const float* columns, T* dx) {
 }
 
 template <typename T>
-__global__ void GatherFiltersKernel(Im2col u, const T* dy, T* to) {
+__global__ void GatherFiltersKernel(Im2colSizes u, const T* dy, T* to) {
   for (int64_t at = First(); at < u.filters * u.images * u.positions(); at += Stride()) {
     const int64_t position = at % u.positions(), image = at / u.positions() % u.images;
     const int64_t filter = at / (u.positions() * u.images);
@@ -70,20 +70,20 @@ __global__ void GatherFiltersKernel(Im2col u, const T* dy, T* to) {
 }
 
 template <typename T>
-absl::Status LaunchIm2col(Stream stream, const Im2col& u, const void* x, void* columns) {
+absl::Status LaunchIm2col(Stream stream, const Im2colSizes& u, const void* x, void* columns) {
   RUBATO_CUDA_LAUNCH(Im2colKernel<T>, Blocks(u.columns()), kThreads, stream, u, static_cast<const T*>(x),
                      static_cast<T*>(columns));
   return absl::OkStatus();
 }
 
 template <typename T>
-absl::Status LaunchFold(Stream stream, const Im2col& u, const float* columns, void* dx) {
+absl::Status LaunchFold(Stream stream, const Im2colSizes& u, const float* columns, void* dx) {
   RUBATO_CUDA_LAUNCH(FoldKernel<T>, Blocks(u.inputs()), kThreads, stream, u, columns, static_cast<T*>(dx));
   return absl::OkStatus();
 }
 
 template <typename T>
-absl::Status LaunchGather(Stream stream, const Im2col& u, const void* dy, void* to) {
+absl::Status LaunchGather(Stream stream, const Im2colSizes& u, const void* dy, void* to) {
   const int64_t n = u.filters * u.images * u.positions();
   RUBATO_CUDA_LAUNCH(GatherFiltersKernel<T>, Blocks(n), kThreads, stream, u, static_cast<const T*>(dy),
                      static_cast<T*>(to));
@@ -94,19 +94,19 @@ absl::Status LaunchGather(Stream stream, const Im2col& u, const void* dy, void* 
 
 absl::Status Im2col(Stream stream, const Conv2dGeometry& geometry, int64_t images, ElementType type, const void* x,
                     void* columns) {
-  const Im2col u(geometry, images);
+  const Im2colSizes u(geometry, images);
   RUBATO_CUDA_FOR_TYPE(type, LaunchIm2col, stream, u, x, columns);
 }
 
 absl::Status Fold(Stream stream, const Conv2dGeometry& geometry, int64_t images, ElementType type, const float* columns,
                   void* dx) {
-  const Im2col u(geometry, images);
+  const Im2colSizes u(geometry, images);
   RUBATO_CUDA_FOR_TYPE(type, LaunchFold, stream, u, columns, dx);
 }
 
 absl::Status GatherFilters(Stream stream, const Conv2dGeometry& geometry, int64_t images, ElementType type,
                            const void* dy, void* to) {
-  const Im2col u(geometry, images);
+  const Im2colSizes u(geometry, images);
   RUBATO_CUDA_FOR_TYPE(type, LaunchGather, stream, u, dy, to);
 }
 

@@ -16,7 +16,7 @@ namespace rubato::cuda {
 // Each tap's input at each position; zero in the padding.
 absl::Status Im2col(Stream stream, const Conv2dGeometry& geometry, int64_t images, ElementType type, const void* x,
                     void* columns);
-// dx = for each input the sum, in order of taps, of the columns' elements (float32) that it was unfolded to.
+// dx = for each input the sum, in order of taps, of the columns' elements (float32) that im2col copied it to.
 absl::Status Fold(Stream stream, const Conv2dGeometry& geometry, int64_t images, ElementType type, const float* columns,
                   void* dx);
 // to [filters, images, positions] from dy [images, filters, positions].

@@ -96,10 +96,10 @@ absl::Status Streams::AwaitUses(Lane lane, absl::Span<Accesses* const> reads, ab
 }
 
 absl::Status Streams::Enqueue(Lane lane, absl::Span<const Block* const> reads, absl::Span<const Block* const> writes) {
-  if (recording()) {
-    if (lane != kCompute) return absl::FailedPreconditionError("copies from and to the device are not recorded");
-    AddBlocks(reads, &recorded_->reads);
-    AddBlocks(writes, &recorded_->writes);
+  if (capturing()) {
+    if (lane != kCompute) return absl::FailedPreconditionError("copies from and to the device are not captured");
+    AddBlocks(reads, &captured_->reads);
+    AddBlocks(writes, &captured_->writes);
     return absl::OkStatus();
   }
   const std::vector<Accesses*> read = AccessesOf(reads), written = AccessesOf(writes);
@@ -109,7 +109,7 @@ absl::Status Streams::Enqueue(Lane lane, absl::Span<const Block* const> reads, a
 }
 
 absl::Status Streams::Extend(Lane lane, const Block& block) {
-  if (recording()) return absl::FailedPreconditionError("new memory is not recorded");
+  if (capturing()) return absl::FailedPreconditionError("new memory is not captured");
   Accesses* accesses = &block.accesses();
   RUBATO_RETURN_IF_ERROR(AwaitUses(lane, {}, {accesses}));
   order_.Extended(lane, accesses);

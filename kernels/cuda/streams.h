@@ -67,15 +67,15 @@ class Streams {
   absl::StatusOr<std::unique_ptr<Event>> Record();
   absl::Status Synchronize();
 
-  // What recorded work uses, each block once.
+  // What a captured graph uses, each block once.
   struct Uses {
     std::vector<const Block*> reads, writes;
   };
   // From now on work in kCompute is recorded by CUDA and not done: Enqueue adds to `uses` and orders nothing. No other
   // lane may be used. FailedPrecondition from these, in the meantime: it cannot be recorded.
-  void BeginRecording(Uses* uses) { recorded_ = uses; }
-  void EndRecording() { recorded_ = nullptr; }
-  bool recording() const { return recorded_ != nullptr; }
+  void BeginCapture(Uses* uses) { captured_ = uses; }
+  void EndCapture() { captured_ = nullptr; }
+  bool capturing() const { return captured_ != nullptr; }
 
  private:
   Streams() = default;
@@ -84,7 +84,7 @@ class Streams {
   absl::StatusOr<std::shared_ptr<const Mark>> MarkAtLeast(Lane lane, Ticket ticket);
 
   AccessOrder order_;
-  Uses* recorded_ = nullptr;
+  Uses* captured_ = nullptr;
   std::array<Stream, kLanes> streams_ = {};
   // In order of tickets. The newest few: an old one that is gone is replaced by a later one, which is only stricter.
   std::array<std::deque<std::shared_ptr<const Mark>>, kLanes> marks_;

@@ -18,7 +18,7 @@ absl::Status ScratchMemory::Reserve(int64_t bytes) {
 }
 
 absl::Status ScratchMemory::Begin() {
-  if (!streams_->recording()) RUBATO_RETURN_IF_ERROR(Grow());
+  if (!streams_->capturing()) RUBATO_RETURN_IF_ERROR(Grow());
   used_ = needed_ = 0;
   return absl::OkStatus();
 }
@@ -40,7 +40,7 @@ absl::StatusOr<void*> ScratchMemory::Take(int64_t bytes) {
     used_ += rounded;
     return static_cast<char*>(memory_->address()) + used_ - rounded;
   }
-  if (streams_->recording()) return absl::FailedPreconditionError("the scratch memory has to grow first");
+  if (streams_->capturing()) return absl::FailedPreconditionError("the scratch memory has to grow first");
   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<MemoryPool::Block> block, pool_->Allocate(rounded));
   RUBATO_RETURN_IF_ERROR(streams_->Extend(kCompute, *block));
   overflow_.push_back(std::move(block));

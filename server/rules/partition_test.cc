@@ -99,7 +99,7 @@ TEST_F(PartitionTest, TellsWhoIsNotAMember) {
   partition_.Commit(MakePlan(1, v1::ASYNC, 0, {0}), now_);
   ExpectAnswer(Pull(1, 1, 0), Reply::NOT_A_MEMBER);
   ExpectAnswer(Send(Kind::kPull, 0, 1, 0, {0}, 2), Reply::NOT_A_MEMBER);  // Another incarnation.
-  EXPECT_FALSE(Answered(Pull(1, 2, 5)));                                  // Of a plan that is on its way.
+  EXPECT_FALSE(Answered(Pull(1, 2, 5)));                                  // Of a plan that is in flight.
   partition_.Commit(MakePlan(2, v1::ASYNC, 5, {0, 1}), now_);
   ExpectAnswer(last_token_, Reply::OK);
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Whole jobs with each way to travel, to encode, and to talk less: every one reaches its accuracy, its audit holds, and
-# packed gradients take fewer bytes.
+# Whole jobs over each transport, with each codec, and with fewer messages: every one reaches its accuracy, its audit holds, and
+# encoded gradients take fewer bytes.
 # shellcheck source=tests/e2e/common.sh
 source tests/e2e/common.sh
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The doctor finds nothing wrong with a machine that runs these tests, measures the way to another doctor, and says by
+# The doctor finds nothing wrong with a machine that runs these tests, measures the data path to another doctor, and says by
 # its exit status when there is a problem.
 # shellcheck source=tests/e2e/common.sh
 source tests/e2e/common.sh

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A local job on a machine with several GPUs: its tasks take turns with them, unless the config says which GPU.
+# A local job on a machine with several GPUs: its tasks are assigned them round-robin, unless the config says which GPU.
 # `bazel test --config=emulated_cuda //tests/e2e:gpus_test` has two GPUs on any machine.
 # shellcheck source=tests/e2e/common.sh
 source tests/e2e/common.sh
@@ -21,10 +21,10 @@ expect_gpu() {
 }
 
 say "each task takes the next GPU"
-job turns
-expect_gpu turns worker-0 0
-expect_gpu turns worker-1 1
-expect_gpu turns evaluator-0 $((2 % gpus))
+job assigned
+expect_gpu assigned worker-0 0
+expect_gpu assigned worker-1 1
+expect_gpu assigned evaluator-0 $((2 % gpus))
 
 say "the GPU that the config names is everybody's"
 job named --set training.device_index=1

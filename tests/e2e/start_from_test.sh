@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # A job goes on from another's last checkpoint, on other servers and in other chunks: with its weights, its optimizer's
-# state, and what its workers' codecs had kept back; and from one that was stopped, or from its exported weights. A
+# state, and its workers' error-feedback residuals; and from one that was stopped, or from its exported weights. A
 # checkpoint of another model or optimizer is refused by name, and so are all tensors of a file that do not fit.
 # shellcheck source=tests/e2e/common.sh
 source tests/e2e/common.sh
 
-packed=(--set compression.push.codec=TOP_K --set compression.push.fraction=0.05)
+encoded=(--set compression.push.codec=TOP_K --set compression.push.fraction=0.05)
 
-train "$work/first" "${packed[@]}" || {
+train "$work/first" "${encoded[@]}" || {
   cat "$work/first.out" >&2
   fail "the first job did not train"
 }
@@ -16,7 +16,7 @@ for worker in 0 1; do
   [[ -f "$checkpoint/worker-$worker.manifest" ]] || fail "worker $worker kept nothing of its codecs"
 done
 
-train "$work/second" "${packed[@]}" --set "training.start_from=$checkpoint" --set training.epochs=1 \
+train "$work/second" "${encoded[@]}" --set "training.start_from=$checkpoint" --set training.epochs=1 \
   --set cluster.servers=3 --set cluster.chunk_bytes=8192 || {
   cat "$work/second.out" >&2
   fail "the second job did not train"
@@ -25,7 +25,7 @@ audit_holds "$work/second"
 "$rubato" export "$work/first" --output="$work/first.safetensors" >/dev/null
 "$rubato" export "$work/second" --checkpoint=step0 --output="$work/second.safetensors" >/dev/null
 tests/e2e/compare_weights "$work/first.safetensors" "$work/second.safetensors" 0
-grep -rq "goes on with what its codecs had kept back" "$work/second" || fail "the residuals were not read"
+grep -rq "goes on with the error-feedback residuals" "$work/second" || fail "the residuals were not read"
 
 # A job that is stopped while it trains keeps its weights, and another goes on with them.
 train "$work/long" --set training.epochs=100000 &

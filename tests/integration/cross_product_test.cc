@@ -1,4 +1,4 @@
-// Every mode, optimizer, codec and way to travel, together: real clients and servers bring the weights to a target. The
+// Every mode, optimizer, codec and transport, together: real clients and servers bring the weights to a target. The
 // loss is half the squared distance to it, so a gradient is the distance.
 #include <gtest/gtest.h>
 

@@ -105,7 +105,7 @@ TEST_P(DeviceTest, AWorkerWhoseDeviceHangsIsEvictedAndTheOthersGoOn) {
   }
 }
 
-// A device with an error in its sixth step, while gradients are on their way to the host: it refuses work, or some of
+// A device with an error in its sixth step, while gradients are in flight to the host: it refuses work, or some of
 // what it has taken fails.
 class FailingBackend : public worker::CarefulBackend {
  public:
@@ -210,7 +210,7 @@ TEST_P(DeviceTest, AWorkerWithSeveralGpusTrainsLikeOneThatHasOne) {
   EXPECT_NEAR(losses[0], losses[1], 0.3);
 }
 
-// The weights, and what two workers keep back, at the end of a job with this codec.
+// The weights, and the residuals of two workers, at the end of a job with this codec.
 std::vector<std::string> TrainEncoded(const std::string& name, std::vector<std::string> overrides,
                                       const std::function<std::unique_ptr<Backend>()>& make_backend) {
   // Partitions write their chunks in the order in which they come to it.
@@ -238,7 +238,7 @@ TEST(DeviceEncodingTest, AJobWhoseDevicesEncodeIsTheSameAsOneWhoseHostsDo) {
     std::vector<std::string> overrides = {std::string("compression.push.codec=") + codec};
     const std::vector<std::string> expected = TrainEncoded(name + "_host", overrides, host);
     EXPECT_EQ(TrainEncoded(name + "_device", overrides, device), expected);
-    // And one that goes on from there, with what was kept back.
+    // And one that goes on from there, with the residuals.
     overrides.push_back("training.start_from=" + testing::TempDir() + "/" + name + "_host/checkpoints/final");
     const std::vector<std::string> later = TrainEncoded(name + "_host_later", overrides, host);
     EXPECT_EQ(TrainEncoded(name + "_device_later", overrides, device), later);

@@ -9,7 +9,8 @@
 
 namespace rubato::simulation {
 
-// Virtual time: events happen in order of their time, and of their making where times are equal. Not thread-safe.
+// Virtual time: events are delivered in order of their time, and of their making where times are equal. Not
+// thread-safe.
 class EventQueue {
  public:
   absl::Time Now() const { return now_; }

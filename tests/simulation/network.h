@@ -9,7 +9,7 @@
 
 namespace rubato::simulation {
 
-// Carries messages badly: harsher than the streams that it stands for, which lose only what is on its way when they
+// Carries messages badly: harsher than the streams that it stands for, which lose only what is in flight when they
 // break. Not thread-safe.
 class Network {
  public:

@@ -16,7 +16,7 @@ struct Rules {
   uint32_t quorum = 0;
 };
 
-// Something that happens to a task, at a time since the start.
+// A fault that is injected into a task, or an event of it, at a time since the start.
 struct Fault {
   enum class Kind {
     kSwitchMode,
@@ -28,7 +28,7 @@ struct Fault {
     kFreezeWorker,
     // The coordinator dies before its next message but `step`, and is started again after `length`.
     kCrashCoordinator,
-    // The stream between worker and server breaks: everything on its way is lost.
+    // The stream between worker and server breaks: everything in flight is lost.
     kBreakStream,
   };
   Kind kind;

@@ -29,7 +29,7 @@ class SimWorker : private worker::StepMachine::Sink {
   // The process dies.
   void Kill(const std::string& why);
   void Freeze(absl::Duration length);
-  // What is on its way to and from this server is lost; a new stream comes up after a while.
+  // What is in flight to and from this server is lost; a new stream comes up after a while.
   void BreakStream(uint32_t server);
 
   State state() const { return state_; }

@@ -22,7 +22,7 @@ struct MemoryPlan {
   int64_t inputs = 0;
   // What the largest operation takes while it runs, and what the backend and its libraries take for themselves.
   int64_t workspace = 0;
-  // Where the device encodes gradients: their messages, and what error feedback keeps back; chunks' rounding left out.
+  // Where the device encodes gradients: their messages, and the error-feedback residuals; chunks' rounding left out.
   int64_t messages = 0;
   // With several GPUs, where gradients of the others arrive.
   int64_t exchange = 0;

@@ -59,7 +59,7 @@ class BatchMemory {
 
   BatchMemory(Backend* backend, bool on_host) : backend_(backend), on_host_(on_host) {}
 
-  // By way of the slot's host memory.
+  // Through the slot's host memory.
   absl::Status CopyStaged(const Examples& examples, Slot* slot);
 
   Backend* backend_;

@@ -23,7 +23,7 @@ absl::Status DeviceEncoder::Add(const v1::ChunkPlacement& placement) {
   RUBATO_ASSIGN_OR_RETURN(chunk.message, backend->Allocate({words}, ElementType::kInt32));
   RUBATO_ASSIGN_OR_RETURN(chunk.bytes, backend->AllocateHostForSending(words * ElementBytes(ElementType::kInt32)));
   if (!HasResidual(chunk.codec.codec)) return absl::OkStatus();
-  RUBATO_ASSIGN_OR_RETURN(chunk.residual, backend->Allocate({chunk.elements}));
+  RUBATO_ASSIGN_OR_RETURN(chunk.device_residual, backend->Allocate({chunk.elements}));
   chunk.residual.assign(chunk.elements, 0);
   return absl::OkStatus();
 }
@@ -36,7 +36,8 @@ absl::Status DeviceEncoder::Enqueue(int tensor, int64_t step) {
                                                      .count = chunk.elements,
                                                      .seed = options_.seed,
                                                      .stream = Draws(options_.worker, index, step)},
-                                                    options_.model->gradient(tensor), chunk.residual, chunk.message));
+                                                    options_.model->gradient(tensor), chunk.device_residual,
+                                                    chunk.message));
     RUBATO_RETURN_IF_ERROR(options_.backend->CopyToHost(chunk.message, 0, chunk.message.elements(), chunk.bytes.get()));
   }
   return absl::OkStatus();
@@ -44,16 +45,18 @@ absl::Status DeviceEncoder::Enqueue(int tensor, int64_t step) {
 
 absl::Status DeviceEncoder::UseResiduals() {
   for (const Chunk& chunk : chunks_) {
-    if (chunk.residual.empty()) continue;
-    RUBATO_RETURN_IF_ERROR(options_.backend->CopyToDevice(chunk.residual, 0, chunk.elements, chunk.residual.data()));
+    if (chunk.device_residual.empty()) continue;
+    RUBATO_RETURN_IF_ERROR(
+        options_.backend->CopyToDevice(chunk.device_residual, 0, chunk.elements, chunk.residual.data()));
   }
   return options_.backend->Synchronize();
 }
 
 absl::Status DeviceEncoder::FetchResiduals() {
   for (Chunk& chunk : chunks_) {
-    if (chunk.residual.empty()) continue;
-    RUBATO_RETURN_IF_ERROR(options_.backend->CopyToHost(chunk.residual, 0, chunk.elements, chunk.residual.data()));
+    if (chunk.device_residual.empty()) continue;
+    RUBATO_RETURN_IF_ERROR(
+        options_.backend->CopyToHost(chunk.device_residual, 0, chunk.elements, chunk.residual.data()));
   }
   return options_.backend->Synchronize();
 }

@@ -14,8 +14,8 @@
 
 namespace rubato::worker {
 
-// Encodes gradients in the memory of a device, so that only their messages are copied to the host. What error feedback
-// keeps back stays on the device too. Enqueue and the residuals by the backend's thread.
+// Encodes gradients in the memory of a device, so that only their messages are copied to the host. The error-feedback
+// residual stays on the device too. Enqueue and the residuals by the backend's thread.
 //
 //   RUBATO_RETURN_IF_ERROR(encoder->Enqueue(tensor, step));
 //   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Event> encoded, backend->Record());
@@ -44,7 +44,7 @@ class DeviceEncoder : public GradientEncoder {
   // refused.
   absl::Status Enqueue(int tensor, int64_t step);
 
-  // Begins with what residual() holds; and brings there what is kept back now. Internal: the device failed.
+  // Begins with what residual() holds; and brings there the residual as it is now. Internal: the device failed.
   absl::Status UseResiduals();
   absl::Status FetchResiduals();
 
@@ -60,7 +60,7 @@ class DeviceEncoder : public GradientEncoder {
     int64_t offset = 0;
     int64_t elements = 0;
     DeviceTensor message;
-    DeviceTensor residual;
+    DeviceTensor device_residual;
     // Copies of them.
     std::shared_ptr<void> bytes;
     std::vector<float> residual;

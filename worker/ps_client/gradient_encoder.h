@@ -11,10 +11,10 @@
 namespace rubato::worker {
 
 // What is sent of a worker's gradients instead of them, made by their tensors' codecs, whose error feedback is kept
-// here. Chunks are independent of each other: a chunk's Pack excludes its other calls, and nothing else.
+// here. Chunks are independent of each other: a chunk's EncodeChunk excludes its other calls, and nothing else.
 //
 //   encoder->EncodeChunk(chunk, gradient, step);
-//   absl::Span<const uint8_t> message = encoder->Message(chunk);   // until the next Pack
+//   absl::Span<const uint8_t> message = encoder->Message(chunk);   // until the next EncodeChunk
 class GradientEncoder {
  public:
   virtual ~GradientEncoder() = default;
@@ -25,7 +25,7 @@ class GradientEncoder {
   virtual void EncodeChunk(uint32_t chunk, const float* gradient, int64_t step) = 0;
   // What was encoded last.
   virtual absl::Span<const uint8_t> Message(uint32_t chunk) const = 0;
-  // What error feedback keeps back, an element each; empty for codecs without it. To be used while nothing is encoded.
+  // The error-feedback residual, an element each; empty for codecs without it. To be used while nothing is encoded.
   virtual std::vector<float>* residual(uint32_t chunk) = 0;
 
  protected:

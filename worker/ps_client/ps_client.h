@@ -72,7 +72,7 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
     const Clock* clock = nullptr;
     Logger* log = nullptr;
     TensorMemory* memory = nullptr;
-    // Gets each batch's way to the server and back. Null: nobody does.
+    // Gets each batch's exchange with its server. Null: nobody does.
     TraceRecorder* trace = nullptr;
   };
 

@@ -11,7 +11,7 @@
 #include "proto/coordinator.pb.h"
 #include "proto/job_config.pb.h"
 
-// A worker's part of a checkpoint (common/storage/checkpoint.h): what its codecs with error feedback have kept back.
+// A worker's part of a checkpoint (common/storage/checkpoint.h): the error-feedback residuals of its codecs.
 
 namespace rubato::worker {
 

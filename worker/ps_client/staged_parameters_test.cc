@@ -123,7 +123,7 @@ TEST_F(StagedParametersTest, LocalStepsMoveAsOnTheHost) {
   EXPECT_EQ(Weights(), weights);
 }
 
-// Also with what error feedback had kept back before, and what it keeps back in the end.
+// Also with the error-feedback residual of before, and as it is in the end.
 TEST_F(StagedParametersTest, TheDeviceEncodesToTheSameBytesAsTheHost) {
   v1::JobDescription job;
   for (uint32_t tensor = 0; tensor < 2; ++tensor) {

@@ -123,10 +123,10 @@ absl::Status TrainingRun::RestoreResiduals() {
   if (!from.empty()) {
     absl::StatusOr<bool> read = ReadResiduals(from, options_.task.index(), *options_.spec, options_.job, residuals_);
     if (!read.ok()) return Annotate(read.status(), "training.start_from");
-    if (*read) options_.log->Info(absl::StrCat("goes on with what its codecs had kept back in ", from));
+    if (*read) options_.log->Info(absl::StrCat("goes on with the error-feedback residuals in ", from));
   }
   if (device_encoder_ == nullptr) return absl::OkStatus();
-  StepWatchdog::Watch watch(options_.watchdog, "what codecs had kept back");
+  StepWatchdog::Watch watch(options_.watchdog, "error-feedback residuals to the device");
   return device_encoder_->UseResiduals();
 }
 
@@ -211,13 +211,13 @@ absl::Status TrainingRun::Train(const v1::Plan& plan) {
 absl::Status TrainingRun::SaveResiduals() {
   if (device_encoder_ != nullptr) {
     options_.watchdog->Begin("the end");
-    StepWatchdog::Watch watch(options_.watchdog, "what codecs have kept back");
+    StepWatchdog::Watch watch(options_.watchdog, "error-feedback residuals from the device");
     RUBATO_RETURN_IF_ERROR(device_encoder_->FetchResiduals());
   }
   const std::string directory = JoinPath(options_.config->run_directory(), kLastCheckpoint);
   RUBATO_ASSIGN_OR_RETURN(const bool written, WriteResiduals(directory, options_.task, *options_.config, *options_.spec,
                                                              options_.job, residuals_));
-  if (written) options_.log->Info(absl::StrCat("what its codecs have kept back is in ", directory));
+  if (written) options_.log->Info(absl::StrCat("its error-feedback residuals are in ", directory));
   return absl::OkStatus();
 }
 

@@ -24,8 +24,8 @@ constexpr size_t kPage = 4096;
 thread_local int current_gpu = 0;
 thread_local cudaError_t last_error = cudaSuccess;
 // The calling thread records a stream's work. What it may not do meanwhile ends that.
-thread_local bool recording = false;
-thread_local bool recording_is_good = true;
+thread_local bool capturing = false;
+thread_local bool capture_is_good = true;
 
 struct Queue;
 
@@ -72,8 +72,8 @@ class Ranges {
   std::map<uintptr_t, size_t> ranges_;
 };
 
-// Work that is recorded.
-using Recording = std::vector<std::function<void()>>;
+// Work that is captured.
+using Captured = std::vector<std::function<void()>>;
 
 struct Machine {
   // Held by every call, and while work is done.
@@ -117,9 +117,9 @@ Machine& TheMachine() {
 
 cudaError_t Fail(cudaError_t error) { return last_error = error; }
 
-bool IsRecording() {
-  if (recording) recording_is_good = false;
-  return recording;
+bool IsCapturing() {
+  if (capturing) capture_is_good = false;
+  return capturing;
 }
 
 }  // namespace
@@ -128,15 +128,15 @@ bool IsRecording() {
 // The runtime's own handles.
 struct CUstream_st {
   std::shared_ptr<rubato::cuda::emulation::Queue> queue;
-  std::unique_ptr<rubato::cuda::emulation::Recording> recording;
+  std::unique_ptr<rubato::cuda::emulation::Captured> capturing;
 };
 
 struct CUgraph_st {
-  rubato::cuda::emulation::Recording work;
+  rubato::cuda::emulation::Captured work;
 };
 
 struct CUgraphExec_st {
-  rubato::cuda::emulation::Recording work;
+  rubato::cuda::emulation::Captured work;
 };
 
 struct CUevent_st {
@@ -151,9 +151,9 @@ cudaError_t Append(Stream stream, Work work) {
   Machine& machine = TheMachine();
   const std::lock_guard lock(machine.mu);
   if (stream == nullptr || stream->queue->gpu != current_gpu) return Fail(cudaErrorInvalidResourceHandle);
-  if (stream->recording != nullptr) {
-    if (!work.run) return Fail(IsRecording() ? cudaErrorStreamCaptureIsolation : cudaErrorInvalidValue);
-    stream->recording->push_back(std::move(work.run));
+  if (stream->capturing != nullptr) {
+    if (!work.run) return Fail(IsCapturing() ? cudaErrorStreamCaptureIsolation : cudaErrorInvalidValue);
+    stream->capturing->push_back(std::move(work.run));
     return cudaSuccess;
   }
   machine.Stray();
@@ -169,9 +169,12 @@ int Enqueue(Stream stream, std::function<void()> work) { return Append(stream, {
 }  // namespace rubato::cuda::emulation
 
 using rubato::cuda::emulation::Append;
+using rubato::cuda::emulation::capture_is_good;
+using rubato::cuda::emulation::Captured;
+using rubato::cuda::emulation::capturing;
 using rubato::cuda::emulation::current_gpu;
 using rubato::cuda::emulation::Fail;
-using rubato::cuda::emulation::IsRecording;
+using rubato::cuda::emulation::IsCapturing;
 using rubato::cuda::emulation::kGpuBytes;
 using rubato::cuda::emulation::kGpus;
 using rubato::cuda::emulation::kPage;
@@ -179,9 +182,6 @@ using rubato::cuda::emulation::last_error;
 using rubato::cuda::emulation::Machine;
 using rubato::cuda::emulation::Queue;
 using rubato::cuda::emulation::Reached;
-using rubato::cuda::emulation::recording;
-using rubato::cuda::emulation::Recording;
-using rubato::cuda::emulation::recording_is_good;
 using rubato::cuda::emulation::TheMachine;
 
 // ---- errors and GPUs ----
@@ -250,7 +250,7 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
 cudaError_t cudaMalloc(void** memory, size_t bytes) {
   Machine& machine = TheMachine();
   const std::lock_guard lock(machine.mu);
-  if (IsRecording()) return Fail(cudaErrorStreamCaptureUnsupported);
+  if (IsCapturing()) return Fail(cudaErrorStreamCaptureUnsupported);
   if (bytes > kGpuBytes - machine.used_bytes[current_gpu]) return Fail(cudaErrorMemoryAllocation);
   // At a multiple of 256, like a GPU's.
   *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
@@ -267,7 +267,7 @@ cudaError_t cudaFree(void* memory) {
   if (memory == nullptr) return cudaSuccess;
   Machine& machine = TheMachine();
   const std::lock_guard lock(machine.mu);
-  if (IsRecording()) return Fail(cudaErrorStreamCaptureUnsupported);
+  if (IsCapturing()) return Fail(cudaErrorStreamCaptureUnsupported);
   machine.ReachAll();
   const size_t bytes = machine.of_gpus.Remove(memory);
   if (bytes == 0) return Fail(cudaErrorInvalidValue);
@@ -295,7 +295,7 @@ cudaError_t cudaHostRegister(void* memory, size_t bytes, unsigned) {
   return cudaSuccess;
 }
 
-// Waits for all work: a copy from or to the memory may be under way.
+// Waits for all work: a copy from or to the memory may be in flight.
 cudaError_t cudaHostUnregister(void* memory) {
   Machine& machine = TheMachine();
   const std::lock_guard lock(machine.mu);
@@ -340,7 +340,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   const std::lock_guard lock(machine.mu);
   machine.queues.push_back(std::make_shared<Queue>());
   machine.queues.back()->gpu = current_gpu;
-  *stream = new CUstream_st{.queue = machine.queues.back(), .recording = nullptr};
+  *stream = new CUstream_st{.queue = machine.queues.back(), .capturing = nullptr};
   return cudaSuccess;
 }
 
@@ -357,7 +357,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   Machine& machine = TheMachine();
   const std::lock_guard lock(machine.mu);
-  if (IsRecording()) return Fail(cudaErrorStreamCaptureUnsupported);
+  if (IsCapturing()) return Fail(cudaErrorStreamCaptureUnsupported);
   // What goes to the legacy stream, copies that are waited for, is done at once.
   if (stream != cudaStreamLegacy) machine.Reach({stream->queue, stream->queue->enqueued});
   return cudaSuccess;
@@ -382,7 +382,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   Machine& machine = TheMachine();
   const std::lock_guard lock(machine.mu);
-  if (stream->recording != nullptr) return Fail(IsRecording() ? cudaErrorStreamCaptureUnsupported : cudaErrorUnknown);
+  if (stream->capturing != nullptr) return Fail(IsCapturing() ? cudaErrorStreamCaptureUnsupported : cudaErrorUnknown);
   if (event->gpu != stream->queue->gpu) return Fail(cudaErrorInvalidResourceHandle);
   event->point = {stream->queue, stream->queue->enqueued};
   return cudaSuccess;
@@ -406,22 +406,22 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   return cudaSuccess;
 }
 
-// ---- recorded work: of one stream, done in its order ----
+// ---- graph capture: of one stream, replayed in its order ----
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
   const std::lock_guard lock(TheMachine().mu);
-  if (IsRecording() || stream->queue->gpu != current_gpu) return Fail(cudaErrorStreamCaptureUnsupported);
-  stream->recording = std::make_unique<Recording>();
-  recording = recording_is_good = true;
+  if (IsCapturing() || stream->queue->gpu != current_gpu) return Fail(cudaErrorStreamCaptureUnsupported);
+  stream->capturing = std::make_unique<Captured>();
+  capturing = capture_is_good = true;
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   const std::lock_guard lock(TheMachine().mu);
-  if (stream->recording == nullptr) return Fail(cudaErrorIllegalState);
-  const std::unique_ptr<Recording> work = std::move(stream->recording);
-  recording = false;
-  if (!recording_is_good) return Fail(cudaErrorStreamCaptureInvalidated);
+  if (stream->capturing == nullptr) return Fail(cudaErrorIllegalState);
+  const std::unique_ptr<Captured> work = std::move(stream->capturing);
+  capturing = false;
+  if (!capture_is_good) return Fail(cudaErrorStreamCaptureInvalidated);
   *graph = new CUgraph_st{std::move(*work)};
   return cudaSuccess;
 }
@@ -447,7 +447,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
-  if (recording) return Fail(cudaErrorStreamCaptureUnsupported);
+  if (capturing) return Fail(cudaErrorStreamCaptureUnsupported);
   for (const auto& work : executable->work) {
     if (const int error = rubato::cuda::emulation::Enqueue(stream, work); error != cudaSuccess) {
       return static_cast<cudaError_t>(error);
