@@ -60,8 +60,8 @@ struct EncodedRange {
 };
 
 // Work that is given to a device again and again: the same operations in the same order, with the same tensors and
-// numbers, while the elements change. The device may then take it as one piece. Used by the backend's thread; ends
-// before its backend, and is not run any more once one of its tensors is gone.
+// numbers, while the elements change. The device may capture it as a graph once and replay that. Used by the backend's
+// thread; ends before its backend, and is not run any more once one of its tensors is gone.
 class GraphReplay {
  public:
   virtual ~GraphReplay() = default;

@@ -4,16 +4,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "common/config/fingerprint.h"
+#include "common/config/limits.h"
 #include "common/config/load.h"
 #include "common/status.h"
 
 namespace rubato {
-namespace {
-
-constexpr int64_t kStalenessBoundMax = 1 << 20;
-
-}  // namespace
-
 std::string ModeChoice::Name() const {
   if (mode == v1::SYNC) return "sync";
   return mode == v1::SSP ? absl::StrCat("ssp:", staleness_bound) : "async";
@@ -29,12 +24,12 @@ absl::StatusOr<ModeChoice> ParseMode(const std::string& text, const std::string&
   absl::string_view bound = text;
   ModeChoice choice{v1::SSP, 0};
   if (absl::ConsumePrefix(&bound, "ssp:") && absl::SimpleAtoi(bound, &choice.staleness_bound) &&
-      choice.staleness_bound >= 1 && choice.staleness_bound <= kStalenessBoundMax) {
+      choice.staleness_bound >= 1 && choice.staleness_bound <= kMaxStalenessBound) {
     return choice;
   }
   return absl::InvalidArgumentError(absl::StrCat(option, ": value \"", text,
                                                  "\"; allowed: sync, async, or ssp:N with N from 1 to ",
-                                                 kStalenessBoundMax, " steps"));
+                                                 kMaxStalenessBound, " steps"));
 }
 
 absl::StatusOr<std::vector<ModeChoice>> ParseModes(const std::vector<std::string>& texts, const std::string& option) {

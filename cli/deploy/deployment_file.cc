@@ -37,8 +37,7 @@ absl::StatusOr<v1::Deployment> LoadDeployment(const std::string& run_directory) 
         absl::StrCat(text.status().message(), "; is ", run_directory, " where rubato deploy ssh up started a job?"));
   }
   v1::Deployment deployment;
-  FieldPaths written;
-  RUBATO_RETURN_IF_ERROR(ParseText(*text, path, &deployment, &written));
+  RUBATO_RETURN_IF_ERROR(ParseText(*text, path, &deployment));
   bool good = GoodJobId(deployment.job_id()) && deployment.tasks_size() > 0;
   for (const v1::DeployedTask& task : deployment.tasks()) {
     good = good && task.host() < static_cast<uint32_t>(deployment.hosts().hosts_size());

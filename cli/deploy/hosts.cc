@@ -75,8 +75,7 @@ absl::Status CheckHosts(const v1::HostsConfig& hosts) {
 
 absl::StatusOr<v1::HostsConfig> ParseHosts(const std::string& text, absl::string_view name) {
   v1::HostsConfig hosts;
-  FieldPaths written;
-  RUBATO_RETURN_IF_ERROR(ParseText(text, name, &hosts, &written));
+  RUBATO_RETURN_IF_ERROR(ParseText(text, name, &hosts));
   bool has_coordinator = false;
   for (v1::HostConfig& host : *hosts.mutable_hosts()) {
     if (host.directory().empty()) host.set_directory("rubato");

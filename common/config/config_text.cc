@@ -55,76 +55,22 @@ class ErrorCollector : public google::protobuf::io::ErrorCollector {
   std::vector<std::string> errors_;
 };
 
-void CollectMessage(const TextFormat::ParseInfoTree& tree, const Message& message, const std::string& path,
-                    FieldPaths* written);
-
-void CollectField(const TextFormat::ParseInfoTree& tree, const Message& message, const FieldDescriptor* field,
-                  const std::string& path, FieldPaths* written) {
-  const auto* reflection = message.GetReflection();
-  if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) {
-    if (!field->is_repeated() && tree.GetLocation(field, -1).line >= 0) written->insert(path);
-  } else if (!field->is_repeated()) {
-    const TextFormat::ParseInfoTree* nested = tree.GetTreeForNested(field, -1);
-    if (nested != nullptr) CollectMessage(*nested, reflection->GetMessage(message, field), path, written);
-  } else {
-    for (int i = 0; i < reflection->FieldSize(message, field); ++i) {
-      const TextFormat::ParseInfoTree* nested = tree.GetTreeForNested(field, i);
-      if (nested == nullptr) continue;
-      CollectMessage(*nested, reflection->GetRepeatedMessage(message, field, i), absl::StrCat(path, "[", i, "]"),
-                     written);
-    }
-  }
-}
-
-void CollectMessage(const TextFormat::ParseInfoTree& tree, const Message& message, const std::string& path,
-                    FieldPaths* written) {
-  const Descriptor* descriptor = message.GetDescriptor();
-  for (int i = 0; i < descriptor->field_count(); ++i) {
-    const FieldDescriptor* field = descriptor->field(i);
-    CollectField(tree, message, field, JoinFieldPath(path, field->name()), written);
-  }
-}
-
 }  // namespace
 
-std::string JoinFieldPath(absl::string_view parent, absl::string_view name) {
-  return parent.empty() ? std::string(name) : absl::StrCat(parent, ".", name);
-}
-
-absl::Status ParseText(const std::string& text, absl::string_view file, Message* message, FieldPaths* written) {
+absl::Status ParseText(const std::string& text, absl::string_view file, Message* message) {
   ErrorCollector errors(file, message->GetDescriptor());
-  TextFormat::ParseInfoTree tree;
   TextFormat::Parser parser;
   parser.RecordErrorsTo(&errors);
-  parser.WriteLocationsTo(&tree);
   parser.SetRecursionLimit(kMaxDepth);
-  if (!parser.ParseFromString(text, message)) return errors.ToStatus();
-  CollectMessage(tree, *message, "", written);
-  return absl::OkStatus();
+  return parser.ParseFromString(text, message) ? absl::OkStatus() : errors.ToStatus();
 }
 
-absl::Status ParseFieldValue(const std::string& text, const FieldDescriptor* field, absl::string_view path,
-                             Message* message, FieldPaths* written) {
+absl::Status ParseFieldValue(const std::string& text, const FieldDescriptor* field, Message* message) {
   ErrorCollector errors("", message->GetDescriptor());
-  TextFormat::ParseInfoTree tree;
   TextFormat::Parser parser;
   parser.RecordErrorsTo(&errors);
-  parser.WriteLocationsTo(&tree);
   parser.SetRecursionLimit(kMaxDepth);
-  if (!parser.ParseFieldValueFromString(text, field, message)) return errors.ToStatus();
-  if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) {
-    if (!field->is_repeated()) written->insert(std::string(path));
-    return absl::OkStatus();
-  }
-  // The tree's only child is the value, whatever its place in a repeated field.
-  const TextFormat::ParseInfoTree* nested = tree.GetTreeForNested(field, field->is_repeated() ? 0 : -1);
-  if (nested == nullptr) return absl::OkStatus();
-  const auto* reflection = message->GetReflection();
-  const Message& value =
-      field->is_repeated() ? reflection->GetRepeatedMessage(*message, field, reflection->FieldSize(*message, field) - 1)
-                           : reflection->GetMessage(*message, field);
-  CollectMessage(*nested, value, std::string(path), written);
-  return absl::OkStatus();
+  return parser.ParseFieldValueFromString(text, field, message) ? absl::OkStatus() : errors.ToStatus();
 }
 
 }  // namespace rubato

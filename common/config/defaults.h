@@ -1,14 +1,13 @@
 #ifndef RUBATO_COMMON_CONFIG_DEFAULTS_H_
 #define RUBATO_COMMON_CONFIG_DEFAULTS_H_
 
-#include "common/config/config_text.h"
 #include "proto/job_config.pb.h"
 
 namespace rubato {
 
-// Gives absent fields the defaults that proto/*_config.proto states. A field in `written` keeps its value, so that a
+// Gives absent fields the defaults that proto/*_config.proto states. A field that is there keeps its value, so that a
 // written 0 is judged by validation instead of being replaced. Names of layers are left to BuildModelSpec.
-void FillDefaults(const FieldPaths& written, v1::JobConfig* config);
+void FillDefaults(v1::JobConfig* config);
 
 }  // namespace rubato
 

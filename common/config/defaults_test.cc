@@ -5,8 +5,8 @@
 namespace rubato {
 namespace {
 
-v1::JobConfig Filled(v1::JobConfig config, const FieldPaths& written = {}) {
-  FillDefaults(written, &config);
+v1::JobConfig Filled(v1::JobConfig config) {
+  FillDefaults(&config);
   return config;
 }
 

@@ -51,10 +51,9 @@ void NameLayers(google::protobuf::RepeatedPtrField<v1::LayerConfig>* layers) {
 absl::StatusOr<v1::JobConfig> ParseJobConfig(const std::string& text, absl::string_view name,
                                              const std::vector<std::string>& overrides) {
   v1::JobConfig config;
-  FieldPaths written;
-  RUBATO_RETURN_IF_ERROR(ParseText(text, name, &config, &written));
-  RUBATO_RETURN_IF_ERROR(ApplyOverrides(overrides, &config, &written));
-  FillDefaults(written, &config);
+  RUBATO_RETURN_IF_ERROR(ParseText(text, name, &config));
+  RUBATO_RETURN_IF_ERROR(ApplyOverrides(overrides, &config));
+  FillDefaults(&config);
   RUBATO_RETURN_IF_ERROR(ValidateJobConfig(config));
   NameLayers(config.mutable_model()->mutable_layers());
   return config;

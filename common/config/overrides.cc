@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "common/config/config_text.h"
 #include "common/config/nearest_names.h"
 #include "common/status.h"
 
@@ -127,31 +128,19 @@ absl::StatusOr<Message*> Descend(Message* message, const Segment& segment) {
   return reflection->MutableRepeatedMessage(message, field, *segment.index);
 }
 
-void ForgetPaths(absl::string_view path, FieldPaths* written) {
-  for (auto it = written->begin(); it != written->end();) {
-    absl::string_view rest = *it;
-    const bool below =
-        absl::ConsumePrefix(&rest, path) && (rest.empty() || absl::StartsWith(rest, ".") || rest[0] == '[');
-    it = below ? written->erase(it) : std::next(it);
-  }
-}
-
-absl::Status SetField(const std::string& path, const std::string& value, const Segment& segment, Message* message,
-                      FieldPaths* written) {
+absl::Status SetField(const std::string& value, const Segment& segment, Message* message) {
   const FieldDescriptor* field = segment.field;
   const auto* reflection = message->GetReflection();
   if (value.empty() && !segment.index.has_value()) {
     reflection->ClearField(message, field);
-    ForgetPaths(path, written);
     return absl::OkStatus();
   }
   RUBATO_RETURN_IF_ERROR(CheckIndex(*message, segment));
   std::string text = value;
   if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) text = absl::StrCat("\"", absl::CEscape(value), "\"");
   if (field->cpp_type() == FieldDescriptor::CPPTYPE_ENUM) text = absl::AsciiStrToUpper(value);
-  ForgetPaths(path, written);
   if (!field->is_repeated()) reflection->ClearField(message, field);
-  absl::Status parsed = ParseFieldValue(text, field, path, message, written);
+  absl::Status parsed = ParseFieldValue(text, field, message);
   if (!parsed.ok()) {
     return Problem(absl::StrCat("value ", absl::CHexEscape(value), " (", parsed.message(), ")"), AllowedValues(field));
   }
@@ -166,16 +155,15 @@ absl::Status SetField(const std::string& path, const std::string& value, const S
   return absl::OkStatus();
 }
 
-absl::Status ApplyOverride(absl::string_view text, v1::JobConfig* config, FieldPaths* written) {
+absl::Status ApplyOverride(absl::string_view text, v1::JobConfig* config) {
   const size_t equals = text.find('=');
   if (equals == absl::string_view::npos) return Problem("no \"=\"", "path=value, as in training.epochs=3");
-  const std::string path(text.substr(0, equals));
   Message* message = config;
-  const std::vector<std::string> names = absl::StrSplit(path, '.');
+  const std::vector<std::string> names = absl::StrSplit(text.substr(0, equals), '.');
   for (size_t i = 0; i < names.size(); ++i) {
     RUBATO_ASSIGN_OR_RETURN(Segment segment, ParseSegment(names[i], message->GetDescriptor()));
     if (i + 1 == names.size()) {
-      return SetField(path, std::string(text.substr(equals + 1)), segment, message, written);
+      return SetField(std::string(text.substr(equals + 1)), segment, message);
     }
     RUBATO_ASSIGN_OR_RETURN(message, Descend(message, segment));
   }
@@ -184,10 +172,10 @@ absl::Status ApplyOverride(absl::string_view text, v1::JobConfig* config, FieldP
 
 }  // namespace
 
-absl::Status ApplyOverrides(const std::vector<std::string>& overrides, v1::JobConfig* config, FieldPaths* written) {
+absl::Status ApplyOverrides(const std::vector<std::string>& overrides, v1::JobConfig* config) {
   std::vector<std::string> errors;
   for (const std::string& text : overrides) {
-    absl::Status status = ApplyOverride(text, config, written);
+    absl::Status status = ApplyOverride(text, config);
     if (!status.ok()) errors.push_back(absl::StrCat("--set ", absl::CHexEscape(text), ": ", status.message()));
   }
   if (errors.empty()) return absl::OkStatus();

@@ -5,12 +5,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "common/config/config_text.h"
 #include "proto/job_config.pb.h"
 
 namespace rubato {
 
-// Applies "path=value" overrides in order and adds their paths to `written`.
+// Applies "path=value" overrides in order.
 //
 //   optimizer.learning_rate=0.1        a number, name, or string (no quotes)
 //   consistency.mode=async             an enum value, in either case
@@ -21,7 +20,7 @@ namespace rubato {
 //
 // InvalidArgument with a line for every override that is wrong: "--set <path>=<value>: value <value>; allowed: ...".
 // The config is then half changed and of no use.
-absl::Status ApplyOverrides(const std::vector<std::string>& overrides, v1::JobConfig* config, FieldPaths* written);
+absl::Status ApplyOverrides(const std::vector<std::string>& overrides, v1::JobConfig* config);
 
 }  // namespace rubato
 

@@ -7,12 +7,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/config/limits.h"
 #include "common/config/validate_parts.h"
 
 namespace rubato {
 namespace {
 
-constexpr int64_t kMaxStaleness = int64_t{1} << 20;
 constexpr int64_t kMaxSyncEvery = int64_t{1} << 20;
 // Examples that a worker holds for one step.
 constexpr int64_t kMaxExamplesPerStep = std::numeric_limits<int32_t>::max();
@@ -27,8 +27,8 @@ void CheckMode(absl::string_view path, v1::Mode mode, ErrorList* errors) {
 
 void CheckBound(absl::string_view path, v1::Mode mode, int64_t bound, ErrorList* errors) {
   if (mode == v1::SSP) {
-    if (bound < 1 || bound > kMaxStaleness) {
-      errors->Add(path, absl::StrCat(bound), absl::StrCat("1 to ", kMaxStaleness, " where the mode is SSP"));
+    if (bound < 1 || bound > kMaxStalenessBound) {
+      errors->Add(path, absl::StrCat(bound), absl::StrCat("1 to ", kMaxStalenessBound, " where the mode is SSP"));
     }
   } else if (bound != 0) {
     errors->Add(path, absl::StrCat(bound), "absent unless the mode is SSP");

@@ -4,13 +4,12 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/config/limits.h"
 #include "common/config/local_sgd.h"
 #include "common/task.h"
 
 namespace rubato::coordinator {
 namespace {
-
-constexpr int64_t kMaxStalenessBound = int64_t{1} << 20;
 
 absl::Status BadField(absl::string_view field, absl::string_view value, absl::string_view allowed) {
   return absl::InvalidArgumentError(absl::StrCat(field, ": value ", value, "; allowed: ", allowed));
@@ -24,7 +23,8 @@ absl::StatusOr<PlanChange> CheckSwitch(const v1::JobConfig& config, const v1::Sw
     return BadField("mode", absl::StrCat(static_cast<int>(mode)), "SYNC, SSP, ASYNC");
   }
   if (mode == v1::SSP && (request.staleness_bound() < 1 || request.staleness_bound() > kMaxStalenessBound)) {
-    return BadField("staleness_bound", absl::StrCat(request.staleness_bound()), "1 to 1048576 with SSP");
+    return BadField("staleness_bound", absl::StrCat(request.staleness_bound()),
+                    absl::StrCat("1 to ", kMaxStalenessBound, " with SSP"));
   }
   if (mode != v1::SSP && request.staleness_bound() != 0) {
     return BadField("staleness_bound", absl::StrCat(request.staleness_bound()), "0 except with SSP");

@@ -28,7 +28,10 @@ class FakeParameters : public Parameters {
     }
   }
 
-  Step next_step() override { return step_; }
+  Step next_step() override {
+    step_.plan.set_learning_rate_scale(learning_rate_scale_);
+    return step_;
+  }
   absl::StatusOr<bool> AwaitTensor(int tensor) override {
     if (moved_) return false;
     EXPECT_EQ(pushed_.size() % model_->spec().tensors.size(), 0u) << "a step was awaited before the last was pushed";
@@ -76,6 +79,7 @@ class FakeParameters : public Parameters {
   }
 
   float learning_rate_ = 0.5f;
+  double learning_rate_scale_ = 1;  // Of the plan.
   int64_t move_at_ = -1;
   int empty_ = 0;
   std::vector<uint64_t> examples_;  // Of each push that is not empty.
