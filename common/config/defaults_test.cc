@@ -88,7 +88,10 @@ TEST(DefaultsTest, KeepsWhatIsThere) {
 }
 
 TEST(DefaultsTest, AWrittenZeroStaysForValidation) {
-  const v1::JobConfig config = Filled(v1::JobConfig(), {"cluster.servers", "evaluation.every_epochs"});
+  v1::JobConfig config;
+  config.mutable_cluster()->set_servers(0);
+  config.mutable_evaluation()->set_every_epochs(0);
+  config = Filled(config);
   EXPECT_EQ(config.cluster().servers(), 0u);
   EXPECT_EQ(config.evaluation().every_epochs(), 0);
   EXPECT_EQ(config.cluster().partitions_per_server(), 2u);
@@ -148,7 +151,8 @@ TEST(DefaultsTest, FillsTheFractionOfTopKAlone) {
   EXPECT_EQ(filled.pull().fraction(), 0);
   EXPECT_EQ(filled.tensors(0).push().fraction(), 0.01);
   EXPECT_FALSE(filled.tensors(0).has_pull());
-  EXPECT_EQ(Filled(config, {"compression.push.fraction"}).compression().push().fraction(), 0);
+  compression->mutable_push()->set_fraction(0);
+  EXPECT_EQ(Filled(config).compression().push().fraction(), 0);
   // A codec that is not named is no default.
   config.mutable_compression()->mutable_push()->clear_codec();
   EXPECT_EQ(Filled(config).compression().push().codec(), v1::CODEC_UNSPECIFIED);
