@@ -111,21 +111,19 @@ class FailingBackend : public worker::CarefulBackend {
  public:
   FailingBackend(absl::Status error, bool refuses) : error_(std::move(error)), refuses_(refuses) {}
 
-  absl::Status LinearBackward(const DeviceTensor& x, const DeviceTensor& weight, const DeviceTensor& dy,
-                              bool accumulate, const DeviceTensor& dx, const DeviceTensor& dweight,
-                              const DeviceTensor& dbias) override {
-    // Of the first layer, the last one in this pass.
-    if (dx.empty() && ++steps_ == 6) {
+  absl::Status DoCopyToHost(const DeviceTensor& from, int64_t offset, int64_t count, void* to) override {
+    // Each step copies the loss, two gradients of the last layer, and two of the first.
+    if (++copies_ == 5 * 5 + 4) {
       if (refuses_) return error_;
       FailWith(error_);
     }
-    return DeferredBackend::LinearBackward(x, weight, dy, accumulate, dx, dweight, dbias);
+    return CarefulBackend::DoCopyToHost(from, offset, count, to);
   }
 
  private:
   const absl::Status error_;
   const bool refuses_;
-  int steps_ = 0;
+  int copies_ = 0;
 };
 
 TEST_P(DeviceTest, AWorkerWhoseDeviceFailsIsEvictedAndTheOthersGoOn) {
