@@ -137,7 +137,7 @@ def busy_gpu(flags):
     config = os.path.join(flags.work, "resnet20.textproto")
     with open("configs/resnet20_cifar10.textproto", encoding="utf-8") as given:
         with open(config, "w", encoding="utf-8") as file:
-            file.write(given.read().replace("data/cifar-10", pictures))
+            file.write(given.read().replace("../data/cifar-10", pictures))
     samples, stop = [], threading.Event()
     sampler = threading.Thread(target=sample_gpu, args=(samples, stop))
     if flags.device == "CUDA":

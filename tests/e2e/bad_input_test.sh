@@ -70,7 +70,7 @@ configs() {
   refused 2 '--modes: value "fast"; allowed: sync, async' "$rubato" compare "$teacher" --binaries "$root" \
     --modes=sync,fast --run_directory="$work/run"
   mkdir -p "$work/empty"
-  refused 2 'empty/checkpoints/final: there is no such checkpoint' "$rubato" export "$work/empty" \
+  refused 2 'empty/checkpoints: there is no checkpoint final or stopped' "$rubato" export "$work/empty" \
     --output="$work/model.safetensors"
   [[ ! -e "$work/model.safetensors" ]] || fail "an export without a checkpoint has left a file"
 }

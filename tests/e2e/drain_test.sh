@@ -24,9 +24,11 @@ start_job() {
   wait_for 30 "$name: training begins" has_step "$run" 50
 }
 
+# end_job NAME COORDINATOR TASKS: the exit statuses of the coordinator, and of tasks.
 end_job() {
-  local name="$1" expected="$2" task
-  for task in worker-0 server-0 server-1 coordinator; do ends "$name-$task" "$expected" 60; done
+  local name="$1" task
+  for task in worker-0 server-0 server-1; do ends "$name-$task" "$3" 60; done
+  ends "$name-coordinator" "$2" 60
 }
 
 a_worker_leaves() {
@@ -36,7 +38,7 @@ a_worker_leaves() {
   kill -TERM "${process[$name-worker-1]}"
   ends "$name-worker-1" 0 20
   says "$name-worker-1" 'leaves the job, as it was asked to'
-  end_job "$name" 0
+  end_job "$name" 0 0
   ends "$name-evaluator" 0 20
   says "$name-coordinator" 'worker 1 left: asked to stop'
   # What is trained twice is at most the shards that the worker held.
@@ -53,12 +55,13 @@ start_job evaluator
 kill -TERM "${process[evaluator-evaluator]}"
 ends evaluator-evaluator 0 30
 kill -TERM "${process[evaluator-coordinator]}"
-end_job evaluator 1
+# A job that is stopped is not a failure of its tasks.
+end_job evaluator 1 0
 ends evaluator-worker-1 0 20
 says evaluator-worker-1 'the coordinator ended the job: stopped by SIGTERM'
 
 start_job server
 kill -TERM "${process[server-server-1]}"
-end_job server 1
+end_job server 1 1
 says server-worker-0 'server 1 (127.0.0.1:[0-9]*): stopped by SIGTERM; its parameters are lost'
 say passed

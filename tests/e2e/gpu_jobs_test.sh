@@ -27,7 +27,7 @@ import jobs
 os.environ["PATH"] = ""
 jobs.sample_gpu([], threading.Event())
 PYTHON
-grep -q 'how busy the gpu is cannot be asked: .*nvidia-smi' "$work/err" || fail "it says: $(cat "$work/err")"
+grep -q 'how busy the GPU is cannot be asked: .*nvidia-smi' "$work/err" || fail "it says: $(cat "$work/err")"
 
 # MNIST's files are there, and are none.
 mkdir -p "$work/elsewhere/data/mnist"

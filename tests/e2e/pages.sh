@@ -34,11 +34,13 @@ start_job() {
   targets="$(page "$pages" /targets)"
 }
 
-# stop_job: all tasks end; with status 1, because the job is not done.
+# stop_job: all tasks end, the coordinator with status 1, because the job is not done.
 stop_job() {
   local name
   "$rubato" stop "$address" >/dev/null
-  for name in "${!process[@]}"; do ends "$name" 1 30; done
+  for name in "${!process[@]}"; do
+    if [[ "$name" == coordinator ]]; then ends "$name" 1 30; else ends "$name" 0 30; fi
+  done
 }
 
 # The addresses in $targets, one a line.

@@ -56,8 +56,8 @@ absl::Status StagedParameters::EnqueuePush(int tensor, uint64_t examples, double
     servers_->PushTensor(tensor, 0, epoch);
     return absl::OkStatus();
   }
-  const bool encodes = encoder != nullptr && encoder->Encodes(tensor);
-  RUBATO_RETURN_IF_ERROR(encodes ? encoder->Enqueue(tensor, step_) : memory_->Download(tensor));
+  const bool encodes = encoder_ != nullptr && encoder_->Encodes(tensor);
+  RUBATO_RETURN_IF_ERROR(encodes ? encoder_->Enqueue(tensor, step_) : memory_->Download(tensor));
   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Event> copied, backend_->Record());
   pending_.push_back({tensor, examples, epoch, std::move(copied)});
   return PushArrived(/*wait=*/false);

@@ -25,7 +25,7 @@ class StagedParameters : public Parameters {
   // watchdog, which is told of waits for the device, where nobody watches.
   StagedParameters(Parameters* servers, ModelMemory* memory, DeviceEncoder* encoder, Backend* backend,
                    StepWatchdog* watchdog)
-      : servers_(servers), memory_(memory), encoder(encoder), backend_(backend), watchdog_(watchdog) {}
+      : servers_(servers), memory_(memory), encoder_(encoder), backend_(backend), watchdog_(watchdog) {}
 
   // Waits for the gradients of the step before.
   Step next_step() override;
@@ -55,7 +55,7 @@ class StagedParameters : public Parameters {
 
   Parameters* const servers_;
   ModelMemory* const memory_;
-  DeviceEncoder* const encoder;
+  DeviceEncoder* const encoder_;
   Backend* const backend_;
   StepWatchdog* const watchdog_;
   int64_t step_ = 0;  // That was begun last.

@@ -67,7 +67,7 @@ class FakeParameters : public Parameters {
     float* weight = memory_->Weights(tensor, 0);
     const int64_t elements = model_->weight(tensor).elements();
     std::vector<float> gradient(memory_->Gradient(tensor, 0), memory_->Gradient(tensor, 0) + elements);
-    if (encoder != nullptr) EncodeAndDecode(tensor, gradient.data());
+    if (encoder_ != nullptr) EncodeAndDecode(tensor, gradient.data());
     for (int64_t i = 0; i < elements; ++i) weight[i] = at_server_[tensor][i] -= learning_rate_ * gradient[i];
   }
   absl::Status AwaitAcknowledgements() override { return absl::OkStatus(); }
@@ -75,7 +75,7 @@ class FakeParameters : public Parameters {
   // From now on gradients are pushed as this encodes them. Both outlive it.
   void UseEncoder(const v1::JobDescription* job, GradientEncoder* encoder) {
     job_ = job;
-    encoder = encoder;
+    encoder_ = encoder;
   }
 
   float learning_rate_ = 0.5f;
@@ -90,11 +90,11 @@ class FakeParameters : public Parameters {
   void EncodeAndDecode(int tensor, float* gradient) {
     for (int i = 0; i < job_->chunks_size(); ++i) {
       const v1::ChunkPlacement& placement = job_->chunks(i);
-      if (static_cast<int>(placement.tensor()) != tensor || encoder->codec(i) == v1::NONE) continue;
+      if (static_cast<int>(placement.tensor()) != tensor || encoder_->codec(i) == v1::NONE) continue;
       float* elements = gradient + placement.offset();
-      encoder->EncodeChunk(i, elements, begun_.back());
-      const absl::Span<const uint8_t> message = encoder->Message(i);
-      Decode(encoder->codec(i), message.data(), static_cast<int64_t>(message.size()),
+      encoder_->EncodeChunk(i, elements, begun_.back());
+      const absl::Span<const uint8_t> message = encoder_->Message(i);
+      Decode(encoder_->codec(i), message.data(), static_cast<int64_t>(message.size()),
              static_cast<int64_t>(placement.length()), elements);
     }
   }
@@ -102,7 +102,7 @@ class FakeParameters : public Parameters {
   Model* const model_;
   ModelMemory* const memory_;
   const v1::JobDescription* job_ = nullptr;
-  GradientEncoder* encoder = nullptr;
+  GradientEncoder* encoder_ = nullptr;
   std::vector<std::vector<float>> at_server_;
   Step step_;
   bool moved_ = false;

@@ -78,6 +78,9 @@ class TrainerTest : public testing::Test {
   // A worker of local SGD, whose servers subtract what it pushes.
   void UseLocalSgd(int sync_every) {
     config_.mutable_consistency()->set_sync_every(sync_every);
+    if (config_.optimizer().algorithm() == v1::OptimizerConfig::ALGORITHM_UNSPECIFIED) {
+      config_.mutable_optimizer()->set_algorithm(v1::OptimizerConfig::SGD);
+    }
     parameters_->learning_rate_ = 1;
     local_ = *LocalOptimizer::Create(config_.optimizer(), model_.get(), backend_.get());
   }
