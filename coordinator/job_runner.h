@@ -110,7 +110,7 @@ class JobRunner {
 
   // The thread's own, once it runs.
   std::unique_ptr<RunFiles> files_;
-  // Null: none are written, or the disk has refused.
+  // Null: none are written, or an I/O error has ended that.
   std::unique_ptr<TensorboardLog> tensorboard_;
   std::unique_ptr<CoordinatorCore> core_;
   // The last stream of each incarnation, and whose each stream is.
@@ -118,7 +118,7 @@ class JobRunner {
   std::map<TaskStream*, v1::TaskId> tasks_;
   std::map<uint64_t, SwitchCall> switches_;
   uint64_t next_ticket_ = 1;
-  // The disk has refused; nothing is written any more.
+  // There was an I/O error; nothing is written any more.
   bool disk_failed_ = false;
   std::thread thread_;
 };

@@ -44,7 +44,7 @@ cat >"$OUT/torch/earlier.log" <<'LOG'
 {"name": "mlp bf16 in PyTorch, compiled, autocast, channels last", "step_milliseconds": 3.5}
 {"name": "mlp bf16 in PyTorch, compiled with reduce-overhead, autocast", "step_milliseconds": 3.0}
 LOG
-if try --precisions=bf16,fp32 steps; then fail "it succeeded where a program failed"; fi
+if try --precisions=bf16,fp32 steps; then fail "it succeeded although a program failed"; fi
 says '^FAILED: steps bf16-no-graphs: exit status 3$'
 says '^== steps bf16-no-fused-attention$'
 says '^== steps bf16-no-cudnn$'

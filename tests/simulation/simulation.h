@@ -15,7 +15,7 @@ struct RunOptions {
   uint64_t seed = 1;
   // Lines of the trace that are kept; 0 for none.
   size_t keep_trace = 0;
-  // Where given, is called with every record of every partition's update log; partitions are numbered over all servers.
+  // If given, is called with every record of every partition's update log; partitions are numbered over all servers.
   std::function<void(uint32_t partition, const v1::UpdateLogRecord&)> on_record = {};
 };
 
@@ -26,7 +26,7 @@ struct RunResult {
   // How far the job came: steps that somebody has begun, and plans.
   int64_t steps = 0;
   int64_t plans = 0;
-  // Which invariant was broken and how, with who waited for whom where a wait did not end; empty when none was.
+  // Which invariant was broken and how, with who waited for whom if a wait did not end; empty when none was.
   std::string violation;
   // The last lines of the trace.
   std::vector<std::string> trace;
