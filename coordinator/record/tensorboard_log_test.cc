@@ -99,7 +99,7 @@ TEST(TensorboardLogTest, TensorsBecomeNormsAndHistograms) {
   v1::TensorReport report;
   report.set_step(9);
   v1::TensorStatistics* tensor = report.add_tensors();
-  tensor->set_tensor("fc/weight");
+  tensor->set_tensor("fc.weight");
   tensor->set_kind(v1::TensorStatistics::GRADIENT);
   tensor->set_elements(6);
   tensor->set_non_finite(1);
@@ -111,9 +111,9 @@ TEST(TensorboardLogTest, TensorsBecomeNormsAndHistograms) {
   report.mutable_tensors(1)->set_min(5);  // Over its max.
   const tensorflow::Event event = EventOfTensors(report);
   ASSERT_EQ(event.summary().value_size(), 2);
-  EXPECT_EQ(Scalars(event)["gradients/fc/weight/norm"], 4.0f);
+  EXPECT_EQ(Scalars(event)["gradients/fc.weight/norm"], 4.0f);
   const tensorflow::Summary::Value& value = event.summary().value(1);
-  EXPECT_EQ(value.tag(), "gradients/fc/weight");
+  EXPECT_EQ(value.tag(), "gradients/fc.weight");
   EXPECT_THAT(value.histo().bucket_limit(), testing::ElementsAre(1, 3));
   EXPECT_THAT(value.histo().bucket(), testing::ElementsAre(1, 4));
   EXPECT_EQ(value.histo().num(), 5);

@@ -136,10 +136,10 @@ TEST_F(CoreTest, AWorkerThatGivesUpIsEvictedWithItsReason) {
 
 TEST_F(CoreTest, ANonFiniteGradientUnderStopJobFailsTheJob) {
   StartJob();
-  Leave(WorkerTask(1), "step 7: the gradient of linear0/weight is not finite", v1::Leaving::NOT_FINITE);
+  Leave(WorkerTask(1), "step 7: the gradient of linear0.weight is not finite", v1::Leaving::NOT_FINITE);
   EXPECT_EQ(core_->phase(), v1::JobStatus::FAILED);
   EXPECT_EQ(core_->Status(now_).error(),
-            "worker 1: step 7: the gradient of linear0/weight is not finite; consistency.on_non_finite is STOP_JOB");
+            "worker 1: step 7: the gradient of linear0.weight is not finite; consistency.on_non_finite is STOP_JOB");
   EXPECT_EQ(CountSent(WorkerTask(0), v1::Directive::kStop), 1);
 }
 
