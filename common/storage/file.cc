@@ -102,6 +102,12 @@ absl::StatusOr<uint64_t> FileBytes(const std::string& path) {
   return static_cast<uint64_t>(info.st_size);
 }
 
+absl::StatusOr<absl::Time> FileTime(const std::string& path) {
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0) return ErrnoError(errno, "cannot look at", path);
+  return absl::TimeFromTimespec(info.st_mtim);
+}
+
 absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) {
   std::error_code error;
   std::filesystem::directory_iterator entry(path, error);

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 
 namespace rubato {
 
@@ -37,6 +38,9 @@ bool FileExists(const std::string& path);
 
 // Its size.
 absl::StatusOr<uint64_t> FileBytes(const std::string& path);
+
+// When it was written last.
+absl::StatusOr<absl::Time> FileTime(const std::string& path);
 
 // Names (not paths) of the entries, sorted.
 absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path);
