@@ -271,6 +271,7 @@ absl::StatusOr<std::vector<v1::CheckpointManifest>> ReadManifests(const std::str
                                                                   absl::Status* missing) {
   RUBATO_ASSIGN_OR_RETURN(PartList list, FindParts(directory, cut_id));
   std::sort(list.servers.begin(), list.servers.end());
+  list.servers.erase(std::unique(list.servers.begin(), list.servers.end()), list.servers.end());
   std::vector<v1::CheckpointManifest> manifests;
   for (uint32_t server : list.servers) {
     absl::StatusOr<v1::CheckpointManifest> manifest = ReadManifest(directory, v1::TaskId::SERVER, server);
