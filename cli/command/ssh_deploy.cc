@@ -142,6 +142,7 @@ absl::Status SshUp(const SshUpOptions& options, const Environment& environment) 
   if (!options.resume) RUBATO_RETURN_IF_ERROR(PrepareRunDirectory(directory, options.overwrite));
   SshTaskHost::Options host_options;
   host_options.run_directory = directory;
+  host_options.resume = options.resume;
   host_options.on_step = [&environment](absl::string_view text) { *environment.out << text << std::endl; };
   SshTaskHost::Launch& launch = host_options.launch.emplace();
   const std::string data_path = JoinPath(directory, "copied.tar.gz");
@@ -152,7 +153,6 @@ absl::Status SshUp(const SshUpOptions& options, const Environment& environment) 
   launch.config = config;
   launch.package = package;
   launch.needs = NeedsOf(options, config, package);
-  launch.resume = options.resume;
   SshTaskHost host(std::move(host_options), open.job.get(), environment.clock);
   const absl::Status started = host.Start();
   if (options.detach && started.ok()) {

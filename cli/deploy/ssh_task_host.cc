@@ -40,7 +40,7 @@ absl::Status SshTaskHost::Start() {
   if (!options_.launch.has_value()) return absl::OkStatus();
   const Launch& launch = *options_.launch;
   const Archive* data = launch.data.has_value() ? &*launch.data : nullptr;
-  if (launch.resume) {
+  if (options_.resume) {
     Step("Ending what is left of the job");
     RUBATO_RETURN_IF_ERROR(job_->Renew());
   }

@@ -37,14 +37,14 @@ class SshTaskHost : public TaskHost {
     // For workers and evaluators.
     std::optional<Archive> data;
     HostNeeds needs;
-    // The job goes on with what it has left on the hosts.
-    bool resume = false;
   };
   struct Options {
     // Of this machine.
     std::string run_directory;
     // Absent: the job has been started.
     std::optional<Launch> launch;
+    // With `launch`: the job goes on with what it has left on the hosts.
+    bool resume = false;
     // Called with what Start does next. May be null.
     std::function<void(absl::string_view)> on_step;
   };

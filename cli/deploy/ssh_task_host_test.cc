@@ -131,7 +131,7 @@ TEST_F(SshTaskHostTest, ATaskThatHasFailedIsStartedAgainWhenItIsAsked) {
 TEST_F(SshTaskHostTest, AJobGoesOnWithWhatItHasLeftOnItsHosts) {
   std::unique_ptr<SshJob> job = Job("job-1");
   SshTaskHost::Options resuming = Launching();
-  resuming.launch->resume = true;
+  resuming.resume = true;
   EXPECT_THAT(std::string(SshTaskHost(resuming, job.get(), &clock_).Start().message()), HasSubstr("holds no journal"));
   ASSERT_TRUE(SshTaskHost(Launching(), job.get(), &clock_).Start().ok());
   std::ofstream(JoinPath(job->deployment().hosts().hosts(0).directory(), "jobs/job-1/run/journal")) << "x";
