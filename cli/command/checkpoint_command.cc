@@ -2,25 +2,44 @@
 
 #include "cli/checkpoint/run_checkpoints.h"
 #include "cli/command/commands.h"
+#include "cli/command/job_control.h"
+#include "cli/command/named_job.h"
+#include "cli/launch/coordinator_client.h"
+#include "common/status.h"
 
 namespace rubato {
 namespace {
 
 struct CheckpointOptions {
+  // With `now` the coordinator's address will do.
   std::string run_directory;
   std::string name;
+  bool now = false;
+  CheckpointNowOptions writing;
 };
+
+absl::Status WriteNow(const CheckpointOptions& options, const Environment& environment) {
+  RUBATO_ASSIGN_OR_RETURN(const NamedJob job, FindRunningJob(options.run_directory));
+  CoordinatorClient coordinator(job.address);
+  return ExplainSilence(job, WriteCheckpointNow(&coordinator, options.writing, environment));
+}
 
 }  // namespace
 
 void AddCheckpointCommand(CLI::App* app, const Environment* environment, int* exit_code) {
-  CLI::App* command = app->add_subcommand("checkpoint", "Show what a run's checkpoints hold, and check them");
+  CLI::App* command = app->add_subcommand(
+      "checkpoint", "Show what a run's checkpoints hold, and check them; or have a running job write one");
   auto options = std::make_shared<CheckpointOptions>();
-  command->add_option("RUN", options->run_directory, "The run's directory")->required();
+  command->add_option("RUN", options->run_directory, "The run's directory; with --now also the coordinator's host:port")
+      ->required();
   command->add_option("--name", options->name, "Only this checkpoint: \"final\", \"stopped\", \"step150\", \"step0\"");
+  command->add_flag("--now", options->now, "Have the job, which trains, write a checkpoint, and wait for it")
+      ->excludes("--name");
+  AddCheckpointNowOptions(command, &options->writing);
   command->callback([options, environment, exit_code] {
-    const absl::Status status =
-        DescribeCheckpoints(options->run_directory, options->name, environment->clock->Now(), environment->out);
+    absl::Status status = options->now ? WriteNow(*options, *environment)
+                                       : DescribeCheckpoints(options->run_directory, options->name,
+                                                             environment->clock->Now(), environment->out);
     *exit_code = status.ok() ? kExitOk : ReportError(*environment, "checkpoint", status);
   });
 }

@@ -50,6 +50,13 @@ class SshJob {
   // Aborted, Unavailable: the coordinator, or another task, could not be started; names the hosts.
   absl::Status Start(const v1::JobConfig& config, const std::string& config_path, const Package& package);
 
+  // Starts a task again that has ended for good, as it was started before. Unavailable: names its host, and why not.
+  absl::Status StartAgain(const v1::TaskId& task);
+
+  // Ends what may be left of the job, whose folders are on the hosts, so that Start goes on with what is in them.
+  // FailedPrecondition: there is no journal where the coordinator is to be. Unavailable: as of Stop.
+  absl::Status Renew();
+
   // Ends all processes of the job: they have ten seconds to do so by themselves. Heeds no signals.
   // Unavailable: hosts where that is not certain.
   absl::Status Stop();

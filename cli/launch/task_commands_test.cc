@@ -35,6 +35,17 @@ TEST(TaskCommandsTest, StartsServersWorkersAndEvaluators) {
                          "evaluator-0 w --config job --task_index 0 --coordinator h:1 --role evaluator"));
 }
 
+TEST(TaskCommandsTest, ACoordinatorThatIsStartedAgainResumesAtItsAddress) {
+  TaskCommand command = CoordinatorCommand({"c", "s", "w"}, "job", "file", false);
+  EXPECT_EQ(absl::StrJoin(command.argv, " "), "c --config job --listen 127.0.0.1:0 --port_file file");
+  ResumeCoordinatorAt("127.0.0.1:4711", &command);
+  const std::string again = "c --config job --listen 127.0.0.1:4711 --port_file file --resume";
+  EXPECT_EQ(absl::StrJoin(command.argv, " "), again);
+  ResumeCoordinatorAt("127.0.0.1:4711", &command);
+  EXPECT_EQ(absl::StrJoin(command.argv, " "), again);
+  EXPECT_EQ(CoordinatorCommand({"c", "s", "w"}, "job", "file", true).argv.back(), "--resume");
+}
+
 TEST(TaskCommandsTest, WorkersAndThenEvaluatorsTakeTurnsWithGpus) {
   v1::JobConfig config;
   config.mutable_cluster()->set_servers(1);
