@@ -168,16 +168,17 @@ absl::Status SshJob::Copy(const Package& package, const Archive* data) {
   return CopyArchive(*data, StoredData(*data), HostScript::kUnpackData, HostsWithData());
 }
 
-absl::Status SshJob::StartCoordinator(const std::string& config_path, const Package& package) {
+absl::Status SshJob::StartCoordinator(const std::string& config_path, const Package& package, bool resume) {
   const int host = coordinator_host();
   const v1::HostConfig& place = deployment_.hosts().hosts(host);
   SshCall call = Call(host, HostScript::kLaunch, {{"package", package.archive.id}}, true);
   call.input = config_path;
-  // It is started again with the same words, and the first time there is nothing to go on with.
+  // It is started again with the same words when it was killed, and the first time there is nothing to go on with.
   const std::string listen = absl::StrCat(AnyAddress(place), ":", deployment_.hosts().coordinator_port());
   absl::StrAppend(&call.script,
                   ShellCommand({"start", "coordinator", "coordinator", "--listen", listen, "--port_file",
-                                absl::StrCat("jobs/", deployment_.job_id(), "/coordinator.address"), "--resume"}),
+                                absl::StrCat("jobs/", deployment_.job_id(), "/coordinator.address"),
+                                resume ? "--resume_ended" : "--resume"}),
                   "\nawait_sessions\nawait_coordinator ", kListenSeconds, "\n");
   const SshResult result = ssh_->Run({call}, absl::Seconds(kListenSeconds) + kAnswer)[0];
   if (absl::IsCancelled(result.status)) return absl::CancelledError("stopped by a signal");
@@ -218,8 +219,9 @@ std::string SshJob::StartCommand(const v1::DeployedTask& task, const v1::JobConf
   return ShellCommand(words);
 }
 
-absl::Status SshJob::Start(const v1::JobConfig& config, const std::string& config_path, const Package& package) {
-  RUBATO_RETURN_IF_ERROR(StartCoordinator(config_path, package));
+absl::Status SshJob::Start(const v1::JobConfig& config, const std::string& config_path, const Package& package,
+                           bool resume) {
+  RUBATO_RETURN_IF_ERROR(StartCoordinator(config_path, package, resume));
   std::vector<SshCall> calls;
   for (int host : hosts_) {
     SshCall call = Call(host, HostScript::kLaunch, {{"package", package.archive.id}}, true);

@@ -55,7 +55,7 @@ absl::Status SshTaskHost::Start() {
   on_hosts.set_run_directory(job_->run_directory());
   const std::string config_path = JoinPath(options_.run_directory, "job.textproto");
   RUBATO_RETURN_IF_ERROR(WriteFileAtomically(config_path, ConfigText(on_hosts)));
-  RUBATO_RETURN_IF_ERROR(job_->Start(on_hosts, config_path, launch.package));
+  RUBATO_RETURN_IF_ERROR(job_->Start(on_hosts, config_path, launch.package, options_.resume));
   return SaveDeployment(job_->deployment(), options_.run_directory);
 }
 

@@ -21,6 +21,7 @@ namespace fs = std::filesystem;
 // Flags of the coordinator.
 constexpr char kListen[] = "--listen";
 constexpr char kResume[] = "--resume";
+constexpr char kResumeEnded[] = "--resume_ended";
 
 std::vector<std::string> PlacesToLook(const std::string& directory, const std::string& program) {
   if (!directory.empty()) return {directory};
@@ -69,7 +70,8 @@ TaskCommand CoordinatorCommand(const Binaries& binaries, const std::string& conf
   TaskCommand task;
   task.id.set_role(v1::TaskId::COORDINATOR);
   task.argv = {binaries.coordinator, "--config", config_path, kListen, "127.0.0.1:0", "--port_file", port_file};
-  if (resume) task.argv.push_back(kResume);
+  // Somebody wants the job to go on, also one that was stopped or has failed.
+  if (resume) task.argv.push_back(kResumeEnded);
   return task;
 }
 
@@ -77,6 +79,8 @@ void ResumeCoordinatorAt(const std::string& address, TaskCommand* command) {
   std::vector<std::string>& argv = command->argv;
   const auto listen = std::find(argv.begin(), argv.end(), kListen);
   if (listen != argv.end() && listen + 1 != argv.end()) *(listen + 1) = address;
+  // One that has ended since then stays so.
+  argv.erase(std::remove(argv.begin(), argv.end(), kResumeEnded), argv.end());
   if (std::find(argv.begin(), argv.end(), kResume) == argv.end()) argv.push_back(kResume);
 }
 

@@ -43,7 +43,14 @@ TEST(TaskCommandsTest, ACoordinatorThatIsStartedAgainResumesAtItsAddress) {
   EXPECT_EQ(absl::StrJoin(command.argv, " "), again);
   ResumeCoordinatorAt("127.0.0.1:4711", &command);
   EXPECT_EQ(absl::StrJoin(command.argv, " "), again);
-  EXPECT_EQ(CoordinatorCommand({"c", "s", "w"}, "job", "file", true).argv.back(), "--resume");
+}
+
+// What was stopped goes on when somebody says so, and not because its coordinator was lost.
+TEST(TaskCommandsTest, AnEndedJobIsResumedOnce) {
+  TaskCommand command = CoordinatorCommand({"c", "s", "w"}, "job", "file", true);
+  EXPECT_EQ(command.argv.back(), "--resume_ended");
+  ResumeCoordinatorAt("127.0.0.1:4711", &command);
+  EXPECT_EQ(absl::StrJoin(command.argv, " "), "c --config job --listen 127.0.0.1:4711 --port_file file --resume");
 }
 
 TEST(TaskCommandsTest, WorkersAndThenEvaluatorsTakeTurnsWithGpus) {
