@@ -16,14 +16,10 @@ void CheckpointRestorer::Add(Slice slice) {
   filled_.push_back(0);
 }
 
-absl::Status CheckpointRestorer::ReadServers(const std::string& directory, uint64_t cut) {
+absl::Status CheckpointRestorer::ReadServers(const std::string& directory) {
   RUBATO_ASSIGN_OR_RETURN(uint32_t servers, ServersOfCheckpoint(directory));
   for (uint32_t server = 0; server < servers; ++server) {
     RUBATO_ASSIGN_OR_RETURN(CheckpointPart part, ReadCheckpointPart(directory, v1::TaskId::SERVER, server));
-    if (cut != 0 && part.manifest.cut().id() != cut) {
-      return absl::FailedPreconditionError(absl::StrCat(directory, ": the part of server ", server, " is of cut ",
-                                                        part.manifest.cut().id(), ", expected ", cut));
-    }
     RUBATO_RETURN_IF_ERROR(Annotate(Take(part), directory));
   }
   return CheckFilled(directory);
@@ -40,7 +36,6 @@ absl::Status CheckpointRestorer::ReadSafetensors(const std::string& path) {
   for (Slice& slice : slices_) {
     RUBATO_RETURN_IF_ERROR(file.Read(slice.tensor, slice.offset, slice.length, slice.values));
     slice.updates = 0;
-    slice.version = 0;
   }
   return absl::OkStatus();
 }
@@ -74,7 +69,6 @@ absl::Status CheckpointRestorer::TakeChunk(const CheckpointPart& part, const v1:
                 slice.slots[slot] + (begin - slice.offset));
     }
     slice.updates = std::max(slice.updates, chunk.updates());
-    slice.version = std::max(slice.version, chunk.version());
     filled_[index] += end - begin;
   }
   return absl::OkStatus();

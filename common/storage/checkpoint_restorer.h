@@ -32,16 +32,14 @@ class CheckpointRestorer {
     std::vector<float*> slots;
     // Read: the most of any part of it.
     int64_t updates = 0;
-    int64_t version = 0;
   };
 
   // Slices may not overlap.
   void Add(Slice slice);
 
   // Weights and optimizer slots. Errors of ReadCheckpointPart; FailedPrecondition when the checkpoint is of a model or
-  // optimizer that is another in shape: names the tensor, and what both say. With a `cut` also where a part is not of the
-  // cut with this id.
-  absl::Status ReadServers(const std::string& directory, uint64_t cut = 0);
+  // optimizer that is another in shape: names the tensor, and what both say.
+  absl::Status ReadServers(const std::string& directory);
   // The worker's error-feedback residuals. NotFound: it had none. Other errors as of ReadServers.
   absl::Status ReadWorker(const std::string& directory, uint32_t worker);
 

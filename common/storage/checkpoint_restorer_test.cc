@@ -21,7 +21,7 @@ class CheckpointRestorerTest : public testing::Test {
     Write(1, 4, 10, 8);
   }
 
-  void Write(uint32_t server, int64_t begin, int64_t end, int64_t updates, uint64_t cut = 5) {
+  void Write(uint32_t server, int64_t begin, int64_t end, int64_t updates) {
     v1::TaskId task;
     task.set_role(v1::TaskId::SERVER);
     task.set_index(server);
@@ -34,13 +34,11 @@ class CheckpointRestorerTest : public testing::Test {
     chunk.record.set_offset(begin);
     chunk.record.set_length(end - begin);
     chunk.record.set_updates(updates);
-    chunk.record.set_version(10 * updates);
     chunk.values = weights_.data() + begin;
     chunk.slots = {slots_.data() + begin};
     ASSERT_TRUE((*writer)->Add(chunk).ok());
     v1::CheckpointManifest manifest;
     manifest.set_servers(2);
-    manifest.mutable_cut()->set_id(cut);
     ASSERT_TRUE((*writer)->Finish(manifest).ok());
   }
 
@@ -72,22 +70,6 @@ TEST_F(CheckpointRestorerTest, FillsOtherSlicesThanWereWritten) {
   EXPECT_EQ(read_slots_, slots_);
   EXPECT_EQ(restorer_.slices()[0].updates, 7);
   EXPECT_EQ(restorer_.slices()[1].updates, 8);
-}
-
-TEST_F(CheckpointRestorerTest, ReadsVersionsOfACut) {
-  Add(0, 4);
-  Add(4, 10);
-  ASSERT_TRUE(restorer_.ReadServers(directory_, 5).ok());
-  EXPECT_EQ(restorer_.slices()[0].version, 70);
-  EXPECT_EQ(restorer_.slices()[1].version, 80);
-}
-
-TEST_F(CheckpointRestorerTest, APartOfAnotherCutIsNamed) {
-  Write(1, 4, 10, 8, 6);
-  Add(0, 10);
-  const absl::Status status = restorer_.ReadServers(directory_, 5);
-  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_NE(status.message().find("the part of server 1 is of cut 6, expected 5"), absl::string_view::npos) << status;
 }
 
 TEST_F(CheckpointRestorerTest, LeavesOutWhatNobodyAskedFor) {

@@ -12,9 +12,8 @@
 
 namespace rubato {
 
-// "updates-server1-partition0.log"; with a `rollback_term` over 1, which names what came after a rollback,
-// "updates-server1-partition0-term3.log".
-std::string UpdateLogName(uint32_t server, uint32_t partition, uint64_t rollback_term = 0);
+// "updates-server1-partition0.log".
+std::string UpdateLogName(uint32_t server, uint32_t partition);
 
 // Writes one partition's update log (docs/formats.md): records, each after its length and CRC. Buffered: what was not
 // flushed is lost with the process. Not thread-safe; owned by the partition's thread.

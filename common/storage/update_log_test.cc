@@ -153,11 +153,7 @@ TEST_F(UpdateLogTest, RefusesAnEmptyRecord) {
   EXPECT_EQ((*log)->Append(v1::UpdateLogRecord()).code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST(UpdateLogNameTest, NamesServerPartitionAndWhatCameAfterARollback) {
-  EXPECT_EQ(UpdateLogName(3, 12), "updates-server3-partition12.log");
-  EXPECT_EQ(UpdateLogName(3, 12, 1), "updates-server3-partition12.log");
-  EXPECT_EQ(UpdateLogName(3, 12, 4), "updates-server3-partition12-term4.log");
-}
+TEST(UpdateLogNameTest, NamesServerAndPartition) { EXPECT_EQ(UpdateLogName(3, 12), "updates-server3-partition12.log"); }
 
 }  // namespace
 }  // namespace rubato
