@@ -1,12 +1,7 @@
-#include <algorithm>
 #include <memory>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "cli/checkpoint/checkpoint_summary.h"
+#include "cli/checkpoint/run_checkpoints.h"
 #include "cli/command/commands.h"
-#include "common/status.h"
-#include "common/storage/file.h"
 
 namespace rubato {
 namespace {
@@ -16,43 +11,16 @@ struct CheckpointOptions {
   std::string name;
 };
 
-absl::Status Describe(const CheckpointOptions& options, const Environment& environment) {
-  const std::string checkpoints = JoinPath(options.run_directory, "checkpoints");
-  absl::StatusOr<std::vector<std::string>> names = ListDirectory(checkpoints);
-  if (!names.ok()) return Annotate(names.status(), absl::StrCat("RUN ", options.run_directory));
-  if (!options.name.empty()) {
-    if (std::find(names->begin(), names->end(), options.name) == names->end()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--name: value \"", options.name, "\"; allowed: ", absl::StrJoin(*names, ", ")));
-    }
-    names = std::vector<std::string>{options.name};
-  }
-  if (names->empty()) return absl::NotFoundError(absl::StrCat(checkpoints, ": holds no checkpoint"));
-  absl::Status bad;
-  for (const std::string& name : *names) {
-    absl::StatusOr<CheckpointSummary> summary = SummarizeCheckpoint(JoinPath(checkpoints, name));
-    if (summary.ok()) {
-      *environment.out << FormatCheckpoint(name, *summary) << std::endl;
-    } else {
-      // The others may be good.
-      *environment.out << "Checkpoint " << name << " cannot be used: " << summary.status().message() << "\n"
-                       << std::endl;
-      bad.Update(Annotate(summary.status(), name));
-    }
-  }
-  // Whatever the reason, it is the checkpoint's and not the command line's.
-  return bad.ok() ? bad : absl::DataLossError(bad.message());
-}
-
 }  // namespace
 
 void AddCheckpointCommand(CLI::App* app, const Environment* environment, int* exit_code) {
   CLI::App* command = app->add_subcommand("checkpoint", "Show what a run's checkpoints hold, and check them");
   auto options = std::make_shared<CheckpointOptions>();
   command->add_option("RUN", options->run_directory, "The run's directory")->required();
-  command->add_option("--name", options->name, "Only this checkpoint: \"final\", \"stopped\", \"step0\"");
+  command->add_option("--name", options->name, "Only this checkpoint: \"final\", \"stopped\", \"step150\", \"step0\"");
   command->callback([options, environment, exit_code] {
-    absl::Status status = Describe(*options, *environment);
+    const absl::Status status =
+        DescribeCheckpoints(options->run_directory, options->name, environment->clock->Now(), environment->out);
     *exit_code = status.ok() ? kExitOk : ReportError(*environment, "checkpoint", status);
   });
 }

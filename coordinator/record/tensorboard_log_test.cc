@@ -81,6 +81,23 @@ TEST(TensorboardLogTest, PlansAndMembersBecomeText) {
   EXPECT_EQ(TextOf(EventOfLine(EndLine(7, "lost", {}, 1), 7)), "failed: lost");
 }
 
+TEST(TensorboardLogTest, CheckpointsAndRollbacksBecomeText) {
+  v1::RunRecordLine line;
+  line.mutable_checkpoint()->set_step(150);
+  line.mutable_checkpoint()->set_name("step150");
+  line.mutable_checkpoint()->set_bytes(2.5e6);
+  line.mutable_checkpoint()->set_seconds(0.5);
+  const tensorflow::Event checkpoint = EventOfLine(line, 160);
+  EXPECT_EQ(checkpoint.step(), 150);
+  EXPECT_EQ(TextOf(checkpoint), "**step150**: 2.5 MB in 0.5 s");
+  line.mutable_rollback()->set_step(150);
+  line.mutable_rollback()->set_term(2);
+  line.mutable_rollback()->set_reason("server 1 was lost");
+  const tensorflow::Event rollback = EventOfLine(line, 200);
+  EXPECT_EQ(rollback.step(), 150);
+  EXPECT_EQ(TextOf(rollback), "back to step 150 in term 2: server 1 was lost");
+}
+
 TEST(TensorboardLogTest, ARegressionHasR2AndNoAccuracyOfZero) {
   v1::EvaluationResult result;
   result.set_loss(0.25);
