@@ -146,6 +146,14 @@ class TrainerCutTest : public TrainerTest {
     restored_ = part.state;
     parameters_->Resume(weights, kCutAt);
     EXPECT_EQ(Train(kCutAt), undisturbed.substr(pushed));
+    if (part.empty()) return;
+
+    // Which it would not without it.
+    StartWorker();
+    restored_.Clear();
+    parameters_->Resume(weights, kCutAt);
+    EXPECT_NE(Train(kCutAt), undisturbed.substr(pushed));
+    restored_ = part.state;
   }
 
   const std::vector<std::function<std::unique_ptr<Backend>()>> kHostAndDevice = {
