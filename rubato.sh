@@ -11,7 +11,8 @@ packages=(
   libopenblas-pthread-dev nlohmann-json3-dev libcli11-dev zlib1g-dev libxxhash-dev git ca-certificates procps
 )
 binaries=(//cli/command:rubato //coordinator //server //worker)
-# What is done of what: on a terminal all the time, elsewhere in a line now and then.
+# What is done of what: on a terminal all the time, elsewhere in a line at least once a minute.
+seconds_between_lines=60
 progress=(--show_progress --show_progress_rate_limit=30)
 
 # The MNIST files: name, SHA-256, size in bytes, IDX magic number.
@@ -37,17 +38,18 @@ fail() {
   exit 1
 }
 
-# Once a minute says that something goes on, and for how long. To be ended by who started it; has no child of its own.
-say_each_minute() {
+# Calls a function now and then. To be ended by who started it; waits without a child of its own.
+now_and_then() {
   local never
   exec {never}<> <(:)
-  while ! read -rt 60 -u "$never"; do say "$1, for $SECONDS s now"; done
+  while ! read -rt "$seconds_between_lines" -u "$never"; do "$1"; done
 }
 
-# Runs a command that says nothing itself: `while_saying TEXT COMMAND...`.
+# Runs a command that says nothing itself: `while_saying FUNCTION COMMAND...`. The function, which is called meanwhile,
+# says how far it is; $SECONDS are those that it has taken.
 while_saying() {
   local reporter status=0
-  (SECONDS=0 && say_each_minute "$1") &
+  (SECONDS=0 && now_and_then "$1") &
   reporter=$!
   "${@:2}" || status=$?
   kill "$reporter" && wait "$reporter" || true
@@ -56,13 +58,13 @@ while_saying() {
 
 # apt-get, as root.
 install_packages() {
-  local as_root=()
+  local as_root=() wanted=("$@")
   if [[ "$(id -u)" != 0 ]]; then
     command -v sudo >/dev/null || fail "these packages are missing, and there is no sudo to install them: $*"
     as_root=(sudo)
   fi
   say "Installing: $*"
-  while_saying "Installing" install_with_apt "$@" || fail "apt-get could not install: $*"
+  while_saying say_installed install_with_apt "$@" || fail "apt-get could not install: $*"
 }
 
 # Uses its caller's `as_root`.
@@ -72,6 +74,15 @@ install_with_apt() {
   # The lists of packages may be absent or old.
   "${as_root[@]}" apt-get -o DPkg::Lock::Timeout=300 update >/dev/null || true
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive "${install[@]}" >/dev/null
+}
+
+# How many of its caller's `wanted` packages are there.
+say_installed() {
+  local package installed=0
+  for package in "${wanted[@]}"; do
+    if is_installed "$package"; then installed=$((installed + 1)); fi
+  done
+  say "Installed $installed of ${#wanted[@]} packages, for $SECONDS s now"
 }
 
 is_installed() {
@@ -330,6 +341,9 @@ Usage: ./rubato.sh COMMAND
   help         this text
 TEXT
 }
+
+# Sourced, this is functions alone: tests/scripts calls some of them.
+if [[ "${BASH_SOURCE[0]}" != "$0" ]]; then return; fi
 
 command="${1:-help}"
 if (($# > 0)); then shift; fi

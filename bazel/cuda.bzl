@@ -1,4 +1,4 @@
-"""Targets of CUDA code, which vanish where there is no toolkit."""
+"""Targets of CUDA code, which vanish if there is no toolkit."""
 
 load("@local_cuda//:cuda.bzl", "CUDA_ROOT", "CUDA_VERSION", "HAVE_CUDA")
 
@@ -53,7 +53,7 @@ _cuda_objects = rule(
 )
 
 def cuda_library(name, srcs = [], hdrs = [], deps = [], copts = [], testonly = None, visibility = None):
-    """A cc_library with kernels; no target at all where there is no toolkit.
+    """A cc_library with kernels; no target at all if there is no toolkit.
 
     nvcc calls g++ whatever compiler the rest is built with, and its objects hold no sanitizer's instrumentation: they
     link into every configuration. Host headers keep CUDA's types out, so that the rest is checked as always.
@@ -93,6 +93,6 @@ def cuda_library(name, srcs = [], hdrs = [], deps = [], copts = [], testonly = N
     )
 
 def cuda_test(name, **kwargs):
-    """A cc_test, where there is a toolkit. It skips its cases, with the reason, where there is no device."""
+    """A cc_test, if there is a toolkit. It skips its cases, with the reason, if there is no device."""
     if HAVE_CUDA:
         native.cc_test(name = name, **kwargs)

@@ -2,7 +2,7 @@
 
 load(":cuda.bzl", "cuda_library")
 
-# `-fopenmp-simd` reads the simd pragmas only; it starts no threads and needs no library. Clang warns where it does not
+# `-fopenmp-simd` reads the simd pragmas only; it starts no threads and needs no library. Clang warns if it does not
 # vectorise one of them.
 LOOP_COPTS = [
     "-O3",

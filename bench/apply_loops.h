@@ -8,7 +8,7 @@
 namespace rubato::bench {
 
 // What a case of apply_bench reads and writes: `gradients` arrays are read, the weights read and written (to another
-// array, where they are apart), `slots` arrays read and written.
+// array, if they are apart), `slots` arrays read and written.
 struct Streams {
   const float* gradients[8];
   int gradient_count;

@@ -39,7 +39,7 @@ class Handler : public ConnectionHandler {
     changed_.NotifyAll();
   }
 
-  // Waits until a client has gone. DeadlineExceeded where none sends anything.
+  // Waits until a client has gone. DeadlineExceeded if none sends anything.
   absl::Status AwaitClosed() {
     int64_t seen = 0;
     absl::Duration timeout = kStartTimeout;
@@ -69,7 +69,7 @@ class Handler : public ConnectionHandler {
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
 };
 
-// What a server offers to tasks on its host; null members where it offers nothing.
+// What a server offers to tasks on its host; null members if it offers nothing.
 struct SharedMemory {
   std::shared_ptr<SharedArena> arena;
   std::unique_ptr<SharedMemoryListener> listener;

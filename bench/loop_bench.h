@@ -18,7 +18,7 @@ struct LoopBench {
 };
 
 // The program's main: reads --isa and --rounds, binds the thread to one core and runs. Returns the exit status: 0, or
-// not 0, after a message on standard error, where a flag is bad, this processor does not support the instruction set
+// not 0, after a message on standard error, if a flag is bad, this processor does not support the instruction set
 // that was asked for, or the system does not let the thread be bound.
 int LoopBenchMain(int argc, char** argv, const LoopBench& bench);
 

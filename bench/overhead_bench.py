@@ -107,7 +107,7 @@ class Job:
         self.signal(signal.SIGSTOP)
 
     def end_trace(self):
-        """Lets the job run until its trace is there; an error where that was recorded for less than the block."""
+        """Lets the job run until its trace is there; an error if that was recorded for less than the block."""
         early = self.trace.poll() is not None
         self.signal(signal.SIGCONT)
         self.trace.wait(60)

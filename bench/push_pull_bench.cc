@@ -1,5 +1,5 @@
 // How fast PushPull with SGD applied is, against what sockets, gRPC and memory can do on the same machine. Server and
-// client of each subject are processes of their own; all subjects of a size run at the same time but take turns, many
+// client of each subject are processes of their own; all subjects of a size are interleaved in many
 // short rounds each, so that a busy machine slows all of them alike.
 //
 //   push_pull_bench --sizes=65536,1048576 --in_flight=1,8 --only=rubato,bytebuffer_stream
@@ -44,7 +44,7 @@ absl::StatusOr<Subject> FindSubject(const std::string& name) {
   return absl::InvalidArgumentError(absl::StrCat("--only: \"", name, "\" is not one of ", known));
 }
 
-// What makes this program play a part of the case.
+// What makes this program one side of the case.
 std::vector<std::string> PartFlags(const Flags& flags, const Measured& measured) {
   std::vector<std::string> parts = {absl::StrCat("--only=", measured.subject),
                                     absl::StrCat("--sizes=", measured.size),

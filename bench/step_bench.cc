@@ -1,6 +1,6 @@
 // How much of a worker's speed is left when its parameters are on a server: the MNIST perceptron, trained by the real
 // trainer, client and server, against the same loop with the optimizer applied in process. All processes of all cases
-// are there at the same time and take turns, so that a busy machine slows all of them alike.
+// are there at the same time and interleaved, so that a busy machine slows all of them alike.
 //
 //   step_bench --batch=128 --rounds=9
 #include <CLI/CLI.hpp>

@@ -19,7 +19,7 @@ std::optional<int64_t> NumberOf(const fs::path& path, const std::string& key) {
   return std::nullopt;
 }
 
-// The number that the file is; nothing where it is "max" or there is no such file.
+// The number that the file is; nothing if it is "max" or there is no such file.
 std::optional<int64_t> NumberIn(const fs::path& path) {
   std::ifstream file(path);
   int64_t number = 0;
@@ -27,7 +27,7 @@ std::optional<int64_t> NumberIn(const fs::path& path) {
   return number;
 }
 
-// What the limit of one group leaves; nothing where it has none.
+// What the limit of one group leaves; nothing if it has none.
 std::optional<int64_t> LeftInGroup(const fs::path& group) {
   const std::optional<int64_t> limit = NumberIn(group / "memory.max"), used = NumberIn(group / "memory.current");
   if (!limit.has_value() || !used.has_value()) return std::nullopt;

@@ -31,7 +31,7 @@ struct CodecTraits {
   bool has_residual = false;
   // Whether it can carry weights. What a pull loses could not be made up for by the next one.
   bool valid_on_pull = true;
-  // Where it takes CodecConfig.fraction, the default of that. A message then says itself how long it is. 0: takes none.
+  // If it takes CodecConfig.fraction, the default of that. A message then says itself how long it is. 0: takes none.
   double default_fraction = 0;
   // Whether decoding goes to places that a message names: its bytes must be those that were checked.
   bool has_indices = false;
@@ -40,7 +40,7 @@ struct CodecTraits {
   bool takes_fraction() const { return default_fraction > 0; }
 };
 
-// CODEC_UNSPECIFIED, and a number that is no codec, are NONE; where they are not allowed, that is checked before.
+// CODEC_UNSPECIFIED, and a number that is no codec, are NONE; if they are not allowed, that is checked before.
 const CodecTraits& TraitsOf(v1::Codec codec);
 
 inline bool HasResidual(v1::Codec codec) { return TraitsOf(codec).has_residual; }
@@ -51,7 +51,7 @@ std::vector<v1::Codec> AllCodecs();
 // "NONE, BF16": the names of the codecs that `is_listed` holds for.
 std::string CodecNames(bool (*is_listed)(const CodecTraits&), const char* separator = ", ");
 
-// The range of CodecConfig.fraction, where a codec takes it.
+// The range of CodecConfig.fraction, if a codec takes it.
 inline bool IsCodecFraction(double fraction) { return fraction > 0 && fraction <= 1; }
 inline constexpr char kCodecFractions[] = "more than 0, 1 or less";
 

@@ -20,7 +20,7 @@ struct LogEntry {
   absl::Time time;
   // 'I', 'W' or 'E'.
   char severity = 'I';
-  // "worker 1", or another name where it is no task that speaks.
+  // "worker 1", or another name if it is no task that speaks.
   absl::string_view who;
   // Of the task; 0: unknown.
   uint64_t incarnation = 0;
@@ -32,7 +32,7 @@ struct LogEntry {
 
 // The line, with its newline. Pure.
 // kText: "2026-01-31T12:00:00.123Z W worker 1 89abcdef g2 s140] message"; incarnation (its first half), generation and
-// step where they are known.
+// step if they are known.
 // kJson: {"time":"...","severity":"warning","role":"worker","index":1,"incarnation":"0123456789abcdef","generation":2,
 // "step":140,"message":"..."}; what is not UTF-8 is replaced.
 std::string FormatLogLine(const LogEntry& entry, LogFormat format);

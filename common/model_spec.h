@@ -27,7 +27,7 @@ struct TensorSpec {
   bool decays = false;  // Whether weight decay applies: not to biases, and not to the weights of norms.
 };
 
-// The model's input where a layer is meant.
+// The model's input, in the place of a layer's index.
 inline constexpr int kModelInput = -1;
 
 // One layer with its inferred shapes, without the batch dimension. Layers that consist of others have been replaced by
@@ -49,7 +49,7 @@ struct LayerSpec {
 // What a model config means: layers with shapes, and the tensors that the servers hold. Pure data.
 struct ModelSpec {
   Shape input;
-  // Where it is over 0 the inputs are tokens, whole numbers from 0 to vocabulary - 1.
+  // If it is over 0 the inputs are tokens, whole numbers from 0 to vocabulary - 1.
   int64_t vocabulary = 0;
   Shape output;
   v1::ModelConfig::Loss loss;

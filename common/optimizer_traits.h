@@ -28,7 +28,7 @@ struct OptimizerParameter {
   NumberRange range;
 };
 
-// What the config says, or the default where it says nothing.
+// What the config says, or the default if it says nothing.
 inline double ParameterOf(const v1::OptimizerConfig& config, const OptimizerParameter& parameter) {
   return (config.*parameter.is_set)() ? (config.*parameter.get)() : parameter.default_value;
 }
@@ -49,7 +49,7 @@ inline constexpr OptimizerParameter kBeta1 = {RUBATO_FIELD(beta1), 0.9, kBelowOn
 inline constexpr OptimizerParameter kBeta2 = {RUBATO_FIELD(beta2), 0.999, kBelowOne};
 inline constexpr OptimizerParameter kRho = {RUBATO_FIELD(rho), 0.9, kBelowOne};
 inline constexpr OptimizerParameter kEpsilon = {RUBATO_FIELD(epsilon), 1e-8, kPositive};
-// What every element of the first slot starts with; 0 where an algorithm does not take it.
+// What every element of the first slot starts with; 0 if an algorithm does not take it.
 inline constexpr OptimizerParameter kInitialAccumulator = {RUBATO_FIELD(initial_accumulator), 0.1, kNotNegative};
 
 #undef RUBATO_FIELD

@@ -5,7 +5,7 @@
 
 namespace rubato {
 
-// Bytes of this process's memory that are resident, shared ones included; 0 where the system does not say.
+// Bytes of this process's memory that are resident, shared ones included; 0 if the system does not say.
 int64_t ResidentBytes();
 
 }  // namespace rubato

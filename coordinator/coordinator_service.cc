@@ -19,7 +19,13 @@ namespace {
 
 // The answer must be in flight before the caller's deadline.
 constexpr absl::Duration kAnswerMargin = absl::Milliseconds(200);
-constexpr absl::Duration kLongestSwitch = absl::Minutes(10);
+constexpr absl::Duration kLongestWait = absl::Minutes(10);
+
+// How long the caller can be kept waiting.
+absl::Duration TimeoutOf(const grpc::CallbackServerContext& context) {
+  const absl::Duration left = absl::FromChrono(context.deadline() - std::chrono::system_clock::now());
+  return std::clamp(left - kAnswerMargin, absl::ZeroDuration(), kLongestWait);
+}
 
 }  // namespace
 
@@ -45,9 +51,7 @@ grpc::ServerUnaryReactor* CoordinatorService::SwitchMode(grpc::CallbackServerCon
                                                          v1::SwitchModeReply* reply) {
   TsanAcquire(this);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const absl::Duration left = absl::FromChrono(context->deadline() - std::chrono::system_clock::now());
-  const absl::Duration timeout = std::clamp(left - kAnswerMargin, absl::ZeroDuration(), kLongestSwitch);
-  runner_->SwitchMode(*request, timeout, [reactor, reply](absl::StatusOr<v1::SwitchModeReply> result) {
+  runner_->SwitchMode(*request, TimeoutOf(*context), [reactor, reply](absl::StatusOr<v1::SwitchModeReply> result) {
     if (result.ok()) *reply = *std::move(result);
     reactor->Finish(ToGrpcStatus(result.status()));
   });
@@ -69,6 +73,18 @@ grpc::ServerUnaryReactor* CoordinatorService::TraceJob(grpc::CallbackServerConte
   TsanAcquire(this);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   runner_->Trace(*request, [reactor, reply](absl::StatusOr<v1::TraceJobReply> result) {
+    if (result.ok()) *reply = *std::move(result);
+    reactor->Finish(ToGrpcStatus(result.status()));
+  });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* CoordinatorService::WriteCheckpointNow(grpc::CallbackServerContext* context,
+                                                                 const v1::WriteCheckpointNowRequest*,
+                                                                 v1::WriteCheckpointNowReply* reply) {
+  TsanAcquire(this);
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  runner_->WriteCheckpoint(TimeoutOf(*context), [reactor, reply](absl::StatusOr<v1::WriteCheckpointNowReply> result) {
     if (result.ok()) *reply = *std::move(result);
     reactor->Finish(ToGrpcStatus(result.status()));
   });

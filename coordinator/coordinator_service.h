@@ -27,6 +27,9 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
                                     v1::StopJobReply* reply) override;
   grpc::ServerUnaryReactor* TraceJob(grpc::CallbackServerContext* context, const v1::TraceJobRequest* request,
                                      v1::TraceJobReply* reply) override;
+  grpc::ServerUnaryReactor* WriteCheckpointNow(grpc::CallbackServerContext* context,
+                                               const v1::WriteCheckpointNowRequest* request,
+                                               v1::WriteCheckpointNowReply* reply) override;
 
  private:
   JobRunner* const runner_;

@@ -112,6 +112,10 @@ class FakeTask {
       progress->set_step(progress->steps_total());
       progress->set_entry_wait_seconds(generation_ > 0 ? 0.001 : 0);
     }
+    // Whatever is asked for is written at once.
+    heartbeat.mutable_cut()->set_id(cut_);
+    heartbeat.mutable_cut()->set_written(true);
+    heartbeat.mutable_cut()->set_entered(true);
     return heartbeat;
   }
   void Ask() {
@@ -130,6 +134,7 @@ class FakeTask {
       received_.push_back(directive);
       if (directive.has_job() && directive.job().has_plan()) generation_ = directive.job().plan().generation();
       if (directive.has_commit()) generation_ = directive.commit().plan().generation();
+      if (directive.commit().plan().has_cut()) cut_ = directive.commit().plan().cut().id();
       // What was asked may have been lost with the old connection.
       if (directive.has_registered()) ask = working_;
       const v1::ShardGrant& grant = directive.shard_grant();
@@ -159,6 +164,7 @@ class FakeTask {
   CondVar changed_;
   std::vector<v1::Directive> received_ ABSL_GUARDED_BY(mu_);
   uint64_t generation_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t cut_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t request_id_ ABSL_GUARDED_BY(mu_) = 1;
   bool working_ ABSL_GUARDED_BY(mu_) = false;
   std::set<uint64_t> finished_ ABSL_GUARDED_BY(mu_);

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
 #include "common/task.h"
+#include "coordinator/rules/compact_journal.h"
 
 namespace rubato::coordinator {
 namespace {
@@ -14,15 +15,20 @@ std::tuple<int, uint32_t, uint64_t> KeyOf(const v1::TaskId& task) {
   return {task.role(), task.index(), task.incarnation()};
 }
 
+CoordinatorCore::Options CoreOptions(const JobRunner::Options& options) {
+  CoordinatorCore::Options core;
+  core.config = options.config;
+  core.config_fingerprint = options.config_fingerprint;
+  core.job_fingerprint = options.job_fingerprint;
+  core.start = options.clock->Now();
+  core.resume_ended = options.resume_ended;
+  return core;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<JobRunner>> JobRunner::Create(Options options) {
-  CoordinatorCore::Options core_options;
-  core_options.config = options.config;
-  core_options.config_fingerprint = options.config_fingerprint;
-  core_options.job_fingerprint = options.job_fingerprint;
-  core_options.start = options.clock->Now();
-  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<CoordinatorCore> core, CoordinatorCore::Create(core_options));
+  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<CoordinatorCore> core, CoordinatorCore::Create(CoreOptions(options)));
   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<RunFiles> files, RunFiles::Open(options.config, options.resume));
   absl::StatusOr<Actions> recovered = core->Recover(files->recovered(), options.clock->Now());
   if (!recovered.ok()) return Annotate(recovered.status(), absl::StrCat(options.config.run_directory(), "/journal"));
@@ -30,7 +36,7 @@ absl::StatusOr<std::unique_ptr<JobRunner>> JobRunner::Create(Options options) {
   if (!runner->options_.config.observability().no_tensorboard()) {
     RUBATO_ASSIGN_OR_RETURN(runner->tensorboard_, TensorboardLog::Open(runner->options_.config, runner->Now()));
   }
-  runner->Perform(*recovered);
+  runner->Perform(*std::move(recovered));
   runner->thread_ = std::thread([self = runner.get()] { self->Run(); });
   return runner;
 }
@@ -47,6 +53,7 @@ JobRunner::~JobRunner() {
   }
   thread_.join();
   for (auto& [ticket, call] : switches_) call.done(absl::CancelledError("the coordinator shuts down"));
+  for (auto& [ticket, call] : checkpoints_) call.done(absl::CancelledError("the coordinator shuts down"));
 }
 
 void JobRunner::OnMessage(std::shared_ptr<TaskStream> stream, v1::TaskMessage message, std::string peer) {
@@ -60,7 +67,7 @@ void JobRunner::OnClosed(std::shared_ptr<TaskStream> stream) {
 }
 
 void JobRunner::GetStatus(std::function<void(v1::JobStatus)> done) {
-  Post([this, done = std::move(done)] { done(core_->Status(Now())); });
+  Post([this, done = std::move(done)] { done(Status()); });
 }
 
 std::optional<v1::JobStatus> JobRunner::AwaitStatus(absl::Duration timeout) {
@@ -94,6 +101,20 @@ void JobRunner::SwitchMode(const v1::SwitchModeRequest& request, absl::Duration 
   });
 }
 
+void JobRunner::WriteCheckpoint(absl::Duration timeout, CheckpointDone done) {
+  Post([this, deadline = Now() + timeout, done = std::move(done)] {
+    const uint64_t ticket = next_ticket_++;
+    checkpoints_[ticket] = {deadline, done};
+    Perform(core_->RequestCheckpoint(ticket, Now()));
+  });
+}
+
+v1::JobStatus JobRunner::Status() const {
+  v1::JobStatus status = core_->Status(Now());
+  if (!disk_problem_.empty()) status.set_waiting_for(disk_problem_);
+  return status;
+}
+
 void JobRunner::Stop(const std::string& reason, std::function<void()> done) {
   Post([this, reason, done = std::move(done)] {
     Perform(core_->RequestStop(reason, Now()));
@@ -106,7 +127,7 @@ void JobRunner::Trace(const v1::TraceJobRequest& request, std::function<void(abs
     v1::TraceJobReply reply;
     absl::StatusOr<Actions> actions = core_->RequestTrace(request, &reply, Now());
     if (!actions.ok()) return done(actions.status());
-    Perform(*actions);
+    Perform(*std::move(actions));
     done(std::move(reply));
   });
 }
@@ -184,34 +205,87 @@ void JobRunner::Forget(const std::shared_ptr<TaskStream>& stream) {
 
 void JobRunner::Tick() {
   const absl::Time now = Now();
+  PerformWaiting();
   Perform(core_->OnTick(now));
   const auto [generation, step] = core_->Position();
   options_.log->SetPosition(generation, step);
-  ExpireSwitches(now);
+  Expire("the switch", now, &switches_);
+  Expire("the checkpoint", now, &checkpoints_);
 }
 
-void JobRunner::ExpireSwitches(absl::Time now) {
-  for (auto call = switches_.begin(); call != switches_.end();) {
+template <class Done>
+void JobRunner::Expire(absl::string_view what, absl::Time now, Calls<Done>* calls) {
+  for (auto call = calls->begin(); call != calls->end();) {
     if (now < call->second.deadline) {
       ++call;
       continue;
     }
-    const std::string waiting = core_->WaitingFor();
+    const std::string waiting = Status().waiting_for();
     call->second.done(absl::DeadlineExceededError(
-        absl::StrCat("the switch waits for ", waiting.empty() ? "the servers" : waiting, "; it stays requested")));
-    call = switches_.erase(call);
+        absl::StrCat(what, " waits for ", waiting.empty() ? "the servers" : waiting, "; it stays requested")));
+    call = calls->erase(call);
   }
 }
 
-void JobRunner::Perform(const Actions& actions) {
-  for (const Action& action : actions) {
-    absl::Status status = PerformOne(action);
+template <class Done, class Reply>
+void JobRunner::AnswerCall(Calls<Done>* calls, uint64_t ticket, const Reply& reply) {
+  auto call = calls->find(ticket);
+  if (call == calls->end()) return;
+  call->second.done(reply);
+  calls->erase(call);
+}
+
+void JobRunner::Perform(Actions actions) {
+  std::move(actions.begin(), actions.end(), std::back_inserter(waiting_));
+  PerformWaiting();
+}
+
+void JobRunner::PerformWaiting() {
+  // An action may ask for others, which come after it.
+  if (performing_) return;
+  performing_ = true;
+  while (!waiting_.empty()) {
+    absl::Status status = PerformOne(waiting_.front());
+    if (absl::IsResourceExhausted(status)) {
+      if (disk_problem_.empty()) {
+        options_.log->Warning(absl::StrCat(status.message(), "; the coordinator waits until there is room"));
+      }
+      disk_problem_ = absl::StrCat("room on the coordinator's disk (", status.message(), ")");
+      break;
+    }
+    if (!disk_problem_.empty()) options_.log->Info("there is room on the coordinator's disk again");
+    disk_problem_.clear();
+    waiting_.pop_front();
     if (status.ok()) continue;
     // What was to follow depends on what could not be written.
     disk_failed_ = true;
-    options_.log->Error(std::string(status.message()));
-    return Perform(core_->Abort(absl::StrCat("the coordinator cannot go on: ", status.message()), Now()));
+    options_.log->Error(status.message());
+    waiting_.clear();
+    for (Action& action : core_->Abort(absl::StrCat("the coordinator cannot go on: ", status.message()), Now())) {
+      waiting_.push_back(std::move(action));
+    }
   }
+  performing_ = false;
+}
+
+absl::Status JobRunner::RestartCore() {
+  CoordinatorCore::Options options = CoreOptions(options_);
+  options.counts = core_->counts();
+  RUBATO_ASSIGN_OR_RETURN(std::vector<v1::JournalRecord> records, files_->ReadBackJournal());
+  records = CompactJournal(records);
+  RUBATO_RETURN_IF_ERROR(files_->ReplaceJournal(records));
+  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<CoordinatorCore> core, CoordinatorCore::Create(options));
+  RUBATO_ASSIGN_OR_RETURN(Actions actions, core->Recover(records, Now()));
+  core_ = std::move(core);
+  Perform(std::move(actions));
+  return absl::OkStatus();
+}
+
+void JobRunner::NoteLostLine(const absl::Status& status) {
+  if (!status.ok() && !line_lost_) {
+    options_.log->Warning(absl::StrCat("the run record misses lines: ", status.message()));
+  }
+  line_lost_ = !status.ok();
 }
 
 void JobRunner::CheckTensorboard(const absl::Status& status) {
@@ -228,7 +302,7 @@ absl::Status JobRunner::PerformOne(const Action& action) {
     if (!disk_failed_) return files_->AppendJournal(journal->record, journal->durable);
   } else if (const auto* metrics = std::get_if<AppendMetrics>(&action)) {
     if (tensorboard_ != nullptr) CheckTensorboard(tensorboard_->OnLine(Now(), metrics->line));
-    if (!disk_failed_) return files_->AppendMetrics(metrics->line);
+    if (!disk_failed_) NoteLostLine(files_->AppendMetrics(metrics->line));
   } else if (const auto* tensors = std::get_if<AppendTensors>(&action)) {
     if (tensorboard_ != nullptr) CheckTensorboard(tensorboard_->OnTensors(Now(), tensors->report));
   } else if (const auto* log = std::get_if<LogLine>(&action)) {
@@ -236,10 +310,15 @@ absl::Status JobRunner::PerformOne(const Action& action) {
     if (log->severity == 'W') options_.log->Warning(log->text);
     if (log->severity == 'E') options_.log->Error(log->text);
   } else if (const auto* answer = std::get_if<AnswerSwitch>(&action)) {
-    auto call = switches_.find(answer->ticket);
-    if (call == switches_.end()) return absl::OkStatus();
-    call->second.done(answer->reply);
-    switches_.erase(call);
+    AnswerCall(&switches_, answer->ticket, answer->reply);
+  } else if (const auto* written = std::get_if<AnswerCheckpoint>(&action)) {
+    AnswerCall(&checkpoints_, written->ticket, written->reply);
+  } else if (const auto* cut = std::get_if<WriteCutRecord>(&action)) {
+    NoteLostLine(files_->WriteCutRecord(cut->record.cut().name(), cut->record));
+  } else if (const auto* remove = std::get_if<RemoveCutRecords>(&action)) {
+    NoteLostLine(files_->RemoveCutRecords(remove->keep));
+  } else if (std::holds_alternative<coordinator::RestartCore>(action)) {
+    return RestartCore();
   } else if (const auto* finish = std::get_if<Finish>(&action)) {
     MutexLock lock(mu_);
     finished_ = finish->status;

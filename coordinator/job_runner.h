@@ -2,6 +2,7 @@
 #define RUBATO_COORDINATOR_JOB_RUNNER_H_
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -44,14 +45,16 @@ class JobRunner {
     uint64_t config_fingerprint = 0;
     // Random and not 0.
     uint64_t job_fingerprint = 0;
-    // Whether to go on with what is in the run directory.
+    // Whether to go on with what is in the run directory; and also with a job that has failed or was stopped.
     bool resume = false;
+    bool resume_ended = false;
     // Both outlive the runner.
     const Clock* clock = nullptr;
     Logger* log = nullptr;
     absl::Duration tick = absl::Milliseconds(50);
   };
   using SwitchDone = std::function<void(absl::StatusOr<v1::SwitchModeReply>)>;
+  using CheckpointDone = std::function<void(absl::StatusOr<v1::WriteCheckpointNowReply>)>;
 
   // Opens the run directory and recovers its journal. Errors as of RunFiles::Open, CoordinatorCore::Create and Recover.
   static absl::StatusOr<std::unique_ptr<JobRunner>> Create(Options options);
@@ -70,6 +73,8 @@ class JobRunner {
   std::optional<v1::JobStatus> AwaitStatus(absl::Duration timeout);
   // DeadlineExceeded after `timeout` says what the switch waits for; it stays requested.
   void SwitchMode(const v1::SwitchModeRequest& request, absl::Duration timeout, SwitchDone done);
+  // The same for a checkpoint.
+  void WriteCheckpoint(absl::Duration timeout, CheckpointDone done);
   void Stop(const std::string& reason, std::function<void()> done);
   // As CoordinatorCore::RequestTrace.
   void Trace(const v1::TraceJobRequest& request, std::function<void(absl::StatusOr<v1::TraceJobReply>)> done);
@@ -79,10 +84,14 @@ class JobRunner {
 
  private:
   using TaskKey = std::tuple<int, uint32_t, uint64_t>;
-  struct SwitchCall {
+  // An operator's, by ticket.
+  template <class Done>
+  struct Call {
     absl::Time deadline;
-    SwitchDone done;
+    Done done;
   };
+  template <class Done>
+  using Calls = std::map<uint64_t, Call<Done>>;
 
   JobRunner(Options options, std::unique_ptr<RunFiles> files, std::unique_ptr<CoordinatorCore> core);
   void Post(std::function<void()> event);
@@ -92,11 +101,22 @@ class JobRunner {
   void Handle(const std::shared_ptr<TaskStream>& stream, const v1::TaskMessage& message, const std::string& peer);
   void Forget(const std::shared_ptr<TaskStream>& stream);
   void Tick();
-  void Perform(const Actions& actions);
+  // After what still waits.
+  void Perform(Actions actions);
+  // Carries out what waits, as far as the disk lets it.
+  void PerformWaiting();
   absl::Status PerformOne(const Action& action);
+  // Makes a core that goes on from the journal.
+  absl::Status RestartCore();
+  // A record of the run that could not be written: said once until one could be again.
+  void NoteLostLine(const absl::Status& status);
+  template <class Done, class Reply>
+  static void AnswerCall(Calls<Done>* calls, uint64_t ticket, const Reply& reply);
   // Event files are a convenience: a failure ends them, and not the job.
   void CheckTensorboard(const absl::Status& status);
-  void ExpireSwitches(absl::Time now);
+  template <class Done>
+  void Expire(absl::string_view what, absl::Time now, Calls<Done>* calls);
+  v1::JobStatus Status() const;
   absl::Time Now() const { return options_.clock->Now(); }
 
   const Options options_;
@@ -110,16 +130,23 @@ class JobRunner {
 
   // The thread's own, once it runs.
   std::unique_ptr<RunFiles> files_;
-  // Null: none are written, or the disk has refused.
+  // Null: none are written, or an I/O error has ended that.
   std::unique_ptr<TensorboardLog> tensorboard_;
   std::unique_ptr<CoordinatorCore> core_;
   // The last stream of each incarnation, and whose each stream is.
   std::map<TaskKey, std::shared_ptr<TaskStream>> streams_;
   std::map<TaskStream*, v1::TaskId> tasks_;
-  std::map<uint64_t, SwitchCall> switches_;
+  Calls<SwitchDone> switches_;
+  Calls<CheckpointDone> checkpoints_;
   uint64_t next_ticket_ = 1;
-  // The disk has refused; nothing is written any more.
+  // What the core has asked for and is not done: the journal must be written first, and its disk is full.
+  std::deque<Action> waiting_;
+  bool performing_ = false;
+  // Why; empty: it is not.
+  std::string disk_problem_;
+  // An I/O error: nothing is written any more.
   bool disk_failed_ = false;
+  bool line_lost_ = false;
   std::thread thread_;
 };
 

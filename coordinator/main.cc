@@ -54,6 +54,7 @@ struct Flags {
   std::string port_file;
   std::string metrics_listen;
   bool resume = false;
+  bool resume_ended = false;
 };
 
 // Where others reach what listens on `listen`: a wildcard host becomes this machine's name.
@@ -113,7 +114,8 @@ absl::Status RunJob(const Flags& flags, const v1::JobConfig& config, const v1::T
   options.config = config;
   options.config_fingerprint = ConfigFingerprint(config);
   options.job_fingerprint = SystemRandom64();
-  options.resume = flags.resume;
+  options.resume = flags.resume || flags.resume_ended;
+  options.resume_ended = flags.resume_ended;
   options.clock = clock;
   options.log = log;
   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<JobRunner> runner, JobRunner::Create(std::move(options)));
@@ -152,6 +154,7 @@ int Main(int argc, char** argv) {
   app.add_option("--listen", flags.listen, "host:port to listen on; port 0 picks a free one")->capture_default_str();
   app.add_option("--port_file", flags.port_file, "write the host:port that is listened on to this file");
   app.add_flag("--resume", flags.resume, "go on with the run that the run directory holds");
+  app.add_flag("--resume_ended", flags.resume_ended, "the same for a run that has failed or was stopped");
   app.add_option("--metrics_listen", flags.metrics_listen,
                  "host:port to answer HTTP requests for /metrics, /healthz and /targets on; port 0 picks a free one; "
                  "default: none");

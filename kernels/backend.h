@@ -65,15 +65,15 @@ struct EncodedRange {
 class GraphReplay {
  public:
   virtual ~GraphReplay() = default;
-  // `enqueue` calls operations of the backend, and no copies or allocations; or it is not called, where the device
-  // knows the work. Returns its errors.
+  // `enqueue` calls operations of the backend, and no copies or allocations; or it is not called, if the device
+  // replays the work. Returns its errors.
   virtual absl::Status Run(absl::FunctionRef<absl::Status()> enqueue) = 0;
 };
 
 // A device and one stream of work on it: what layers are built from, the same for every kind of device.
 //
 // Operations and copies are enqueued and may run later; they behave as if run in the order of the calls. The host sees
-// a result only through CopyToHost, or HostPointer where that is not null, once an event recorded after it is done:
+// a result only through CopyToHost, or HostPointer if that is not null, once an event recorded after it is done:
 //
 //   RUBATO_RETURN_IF_ERROR(backend.Gemm(false, true, 1, x, weight, 0, y));
 //   RUBATO_RETURN_IF_ERROR(backend.CopyToHost(y, 0, y.elements(), host));
@@ -111,11 +111,11 @@ class Backend {
   // operations take while they run. What is needed beyond that is asked for then. ResourceExhausted: there is not that
   // much.
   virtual absl::Status Reserve(int64_t /*tensor_bytes*/, int64_t /*workspace_bytes*/) { return absl::OkStatus(); }
-  // A float32 tensor whose elements are sent from where they are: in memory that the sender's peers can read, where the
+  // A float32 tensor whose elements are sent from where they are: in memory that the sender's peers can read, if the
   // backend has such.
   absl::StatusOr<DeviceTensor> AllocateForSending(Shape shape);
   // Host memory for copies: at least so many zeroed bytes, at a multiple of 64, from and to which this backend copies
-  // without making the caller wait. The second: in memory that the caller's peers can read, where the backend has such.
+  // without making the caller wait. The second: in memory that the caller's peers can read, if the backend has such.
   // ResourceExhausted: there is not that much.
   virtual absl::StatusOr<std::shared_ptr<void>> AllocateHost(int64_t bytes) = 0;
   virtual absl::StatusOr<std::shared_ptr<void>> AllocateHostForSending(int64_t bytes) = 0;
@@ -131,9 +131,9 @@ class Backend {
   virtual absl::StatusOr<DeviceMemory> Memory() const = 0;
   // What operations take from that memory for themselves.
   virtual WorkspaceRules Workspace() const { return {}; }
-  // What layers keep their outputs in, and the gradients of these: float32, or 16 bits where products take no more.
+  // What layers keep their outputs in, and the gradients of these: float32, or 16 bits if products take no more.
   ElementType ActivationType() const { return Workspace().activation_type; }
-  // The elements of a float32 tensor where the host can read and write them, which saves the copies. Null on a device
+  // The elements of a float32 tensor if the host can read and write them, which saves the copies. Null on a device
   // with memory of its own.
   virtual float* HostPointer(const DeviceTensor& tensor) const = 0;
 
@@ -142,14 +142,14 @@ class Backend {
   virtual absl::StatusOr<std::unique_ptr<Event>> Record() = 0;
   // Blocks until everything enqueued has finished.
   virtual absl::Status Synchronize() = 0;
-  // Null where the device gains nothing by it.
+  // Null if the device gains nothing by it.
   virtual std::unique_ptr<GraphReplay> NewGraphReplay() { return nullptr; }
 
   // ---- linear algebra ----
 
   // All elements become `value`.
   absl::Status Fill(float value, const DeviceTensor& y);
-  // y = x. Where their types differ, elements are rounded to nearest even; what is too large becomes infinite.
+  // y = x. If their types differ, elements are rounded to nearest even; what is too large becomes infinite.
   absl::Status Copy(const DeviceTensor& x, const DeviceTensor& y);
   // y = a + b, activations. y may be a or b.
   absl::Status Add(const DeviceTensor& a, const DeviceTensor& b, const DeviceTensor& y);
@@ -166,7 +166,7 @@ class Backend {
   // dimension by all others. With beta 0, c may hold anything before. c may be float32.
   absl::Status Gemm(bool transpose_a, bool transpose_b, float alpha, const DeviceTensor& a, const DeviceTensor& b,
                     float beta, const DeviceTensor& c);
-  // y [n, units] = x [n, inputs] * weight [units, inputs]^T, plus bias [units] where that is not empty.
+  // y [n, units] = x [n, inputs] * weight [units, inputs]^T, plus bias [units] if that is not empty.
   absl::Status Linear(const DeviceTensor& x, const DeviceTensor& weight, const DeviceTensor& bias,
                       const DeviceTensor& y);
   // dx and dbias may be empty when they are not needed. dweight is float32.
@@ -269,7 +269,7 @@ class Backend {
 
   // `message` (int32, at least MaxEncodedWords) begins with what Encode of kernels/codec writes for that range of
   // `values`, the same bytes on every device, but for which of several NaN TOP_K takes. `residual` [count] is as there;
-  // empty where the codec keeps none. The codec is not NONE, and count < 2^31.
+  // empty if the codec keeps none. The codec is not NONE, and count < 2^31.
   absl::Status Encode(const EncodedRange& range, const DeviceTensor& values, const DeviceTensor& residual,
                       const DeviceTensor& message);
 

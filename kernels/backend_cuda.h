@@ -35,9 +35,9 @@ struct CudaBackendOptions {
   std::function<std::shared_ptr<void>(size_t bytes)> sending_memory = {};
   // Work that is replayed becomes CUDA graphs. Without, every kernel is launched by itself.
   bool graphs = true;
-  // Convolutions are cuDNN's, where it can be loaded. Without, they are products of im2col matrices.
+  // Convolutions are cuDNN's, if it can be loaded. Without, they are products of im2col matrices.
   bool cudnn = true;
-  // Attention with 16-bit operands keeps its scores on the chip, where FusesAttention (workspace.h) says so. Without,
+  // Attention with 16-bit operands keeps its scores on the chip, if FusesAttention (workspace.h) says so. Without,
   // they go through memory.
   bool fused_attention = true;
   // im2col matrices, and scores of attention, are in memory about so many at a time.
@@ -55,7 +55,7 @@ absl::StatusOr<std::unique_ptr<Backend>> CreateCudaBackend(const CudaBackendOpti
 // Whether CreateCudaBackend has a chance: FailedPrecondition as there, without loading anything large.
 absl::Status CheckCudaDevice(int device_index);
 
-// GPUs that are seen, whether they can be used or not: 0 where there is none, no driver, or no toolkit in the program.
+// GPUs that are seen, whether they can be used or not: 0 if there is none, no driver, or no toolkit in the program.
 // FailedPrecondition: there is a driver, and it is too old to be asked. Internal: CUDA refused otherwise.
 absl::StatusOr<int> CountCudaDevices();
 

@@ -36,7 +36,7 @@ class DeviceBuffer {
 
 // A dense row-major array in a device's memory: a shape over the beginning of a reference-counted buffer. A handle,
 // cheap to copy; copies and views share the elements. Backend::Allocate makes them. An empty handle stands for "no
-// tensor" where an argument may be left out. Handles to one buffer may live in several threads.
+// tensor" if an argument may be left out. Handles to one buffer may live in several threads.
 class DeviceTensor {
  public:
   DeviceTensor() = default;
@@ -57,7 +57,7 @@ class DeviceTensor {
   // A view with another shape and as many elements.
   DeviceTensor Reshaped(Shape shape) const;
 
-  // What the elements are in; null where there are none.
+  // What the elements are in; null if there are none.
   const DeviceBuffer* buffer() const { return buffer_.get(); }
   // For backends alone: the device address of the first element.
   template <typename T>

@@ -15,13 +15,13 @@ struct WorkspaceRules {
   ElementType activation_type = ElementType::kFloat32;
   // For as long as the backend lives, with what its libraries load when they are used.
   int64_t fixed_bytes = 0;
-  // Of an element of a product's inputs where it has to lie in the workspace.
+  // Of an element of a product's inputs if it has to lie in the workspace.
   int64_t gathered_bytes = 0;
   // Convolutions take images through im2col, and attention computes scores, as many at a time as have about this many
   // elements.
   int64_t im2col_elements = 0;
   int64_t score_elements = 0;
-  // Attention needs no such memory where its heads have a width that FusesAttention knows.
+  // Attention needs no such memory if its heads have a width that FusesAttention knows.
   bool fused_attention = false;
   // Of an element that TOP_K chooses from.
   int64_t top_k_bytes = 0;

@@ -6,9 +6,6 @@
 #include "common/config/compression.h"
 #include "common/config/local_sgd.h"
 #include "common/random.h"
-#include "common/status.h"
-#include "common/storage/checkpoint_restorer.h"
-#include "common/storage/safetensors_file.h"
 #include "kernels/optimizer/encoded_gradient.h"
 #include "kernels/optimizer/initializer.h"
 #include "kernels/optimizer/reduce_and_apply.h"
@@ -16,6 +13,19 @@
 #include "kernels/optimizer/update_rule.h"
 
 namespace rubato::server {
+namespace {
+
+// Puts `held`, which somebody reads, among the spares, in the place of one that nobody reads any more. Returns that
+// one; null when there is none.
+FloatBuffer::Ptr TakeSpare(const FloatBuffer::Ptr& held, std::vector<FloatBuffer::Ptr>& spares) {
+  for (FloatBuffer::Ptr& spare : spares) {
+    if (spare.use_count() == 1) return std::exchange(spare, held);
+  }
+  spares.push_back(held);
+  return nullptr;
+}
+
+}  // namespace
 
 ChunkStore::ChunkStore(const v1::JobConfig& config, const ModelSpec& model, const v1::JobDescription& job,
                        const std::vector<uint32_t>& chunks, Allocator allocate)
@@ -42,10 +52,10 @@ ChunkStore::ChunkStore(const v1::JobConfig& config, const ModelSpec& model, cons
   }
 }
 
-absl::Status ChunkStore::Restore(const std::string& path) {
-  CheckpointRestorer restorer;
-  std::vector<Chunk*> chunks;
-  for (auto& [index, chunk] : chunks_) {
+size_t ChunkStore::BeginRestore(const std::vector<uint32_t>& chunks, CheckpointRestorer* restorer) {
+  const size_t first = restorer->slices().size();
+  for (uint32_t index : chunks) {
+    Chunk& chunk = chunks_.at(index);
     CheckpointRestorer::Slice slice;
     slice.tensor = chunk.tensor.name;
     slice.shape = chunk.tensor.shape;
@@ -53,12 +63,27 @@ absl::Status ChunkStore::Restore(const std::string& path) {
     slice.length = chunk.placement.length();
     slice.values = chunk.weights->data();
     for (const FloatBuffer::Ptr& slot : chunk.slots) slice.slots.push_back(slot->data());
-    restorer.Add(std::move(slice));
-    chunks.push_back(&chunk);
+    restorer->Add(std::move(slice));
   }
-  RUBATO_RETURN_IF_ERROR(IsSafetensorsPath(path) ? restorer.ReadSafetensors(path) : restorer.ReadServers(path));
-  for (size_t i = 0; i < chunks.size(); ++i) chunks[i]->updates = restorer.slices()[i].updates;
-  return absl::OkStatus();
+  return first;
+}
+
+void ChunkStore::FinishRestore(const std::vector<uint32_t>& chunks, const CheckpointRestorer& restorer, size_t first) {
+  for (size_t i = 0; i < chunks.size(); ++i) chunks_.at(chunks[i]).updates = restorer.slices()[first + i].updates;
+}
+
+ChunkSnapshot ChunkStore::Keep(uint32_t index) const {
+  const Chunk& chunk = Get(index);
+  ChunkSnapshot snapshot;
+  snapshot.record.set_chunk(index);
+  snapshot.record.set_tensor(chunk.tensor.name);
+  for (int64_t dimension : chunk.tensor.shape) snapshot.record.add_shape(dimension);
+  snapshot.record.set_offset(chunk.placement.offset());
+  snapshot.record.set_length(chunk.placement.length());
+  snapshot.record.set_updates(chunk.updates);
+  snapshot.weights = chunk.weights;
+  snapshot.slots = chunk.slots;
+  return snapshot;
 }
 
 FloatBuffer::Ptr ChunkStore::Allocate(int64_t size) {
@@ -67,11 +92,22 @@ FloatBuffer::Ptr ChunkStore::Allocate(int64_t size) {
 }
 
 FloatBuffer::Ptr ChunkStore::Exchange(const FloatBuffer::Ptr& held, std::vector<FloatBuffer::Ptr>& spares) {
-  for (FloatBuffer::Ptr& spare : spares) {
-    if (spare.use_count() == 1) return std::exchange(spare, held);
+  FloatBuffer::Ptr free = TakeSpare(held, spares);
+  return free == nullptr ? Allocate(held->size()) : free;
+}
+
+void ChunkStore::OwnSlots(Chunk& chunk) {
+  for (FloatBuffer::Ptr& slot : chunk.slots) {
+    if (slot.use_count() == 1) continue;
+    FloatBuffer::Ptr copy = TakeSpare(slot, chunk.slot_spares);
+    if (copy == nullptr) {
+      // Nobody reads it but this process, so it takes no room where others can.
+      copy = FloatBuffer::Allocate(slot->size());
+      memory_bytes_ += slot->size() * static_cast<int64_t>(sizeof(float));
+    }
+    std::copy_n(slot->data(), slot->size(), copy->data());
+    slot = std::move(copy);
   }
-  spares.push_back(held);
-  return Allocate(held->size());
 }
 
 ChunkStore::Wire ChunkStore::ForWire(uint32_t index, int64_t version) {
@@ -118,6 +154,7 @@ void ChunkStore::Apply(const ChunkRules::Update& update) {
   // While answers with the current weights are in flight, the update goes to another buffer.
   FloatBuffer::Ptr current = chunk.weights;
   FloatBuffer::Ptr next = current.use_count() == 2 ? current : Exchange(chunk.weights, chunk.spares);
+  OwnSlots(chunk);
   std::vector<float*> slots;
   for (const FloatBuffer::Ptr& slot : chunk.slots) slots.push_back(slot->data());
   ReduceAndApply(rule, gradients.data(), static_cast<int>(gradients.size()), current->data(), next->data(),

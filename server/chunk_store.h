@@ -1,19 +1,20 @@
 #ifndef RUBATO_SERVER_CHUNK_STORE_H_
 #define RUBATO_SERVER_CHUNK_STORE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/status/status.h"
 #include "common/float_buffer.h"
 #include "common/model_spec.h"
+#include "common/storage/checkpoint_restorer.h"
 #include "kernels/codec/codec.h"
 #include "proto/coordinator.pb.h"
 #include "proto/job_config.pb.h"
+#include "server/chunk_snapshot.h"
 #include "server/rules/chunk_rules.h"
 
 namespace rubato::server {
@@ -28,11 +29,14 @@ class ChunkStore {
     TensorSpec tensor;
     // The current weights. Held by readers, too: an update then writes to another buffer.
     FloatBuffer::Ptr weights;
+    // The optimizer's state. Held by a snapshot, too: an update then writes to a copy.
     std::vector<FloatBuffer::Ptr> slots;
     // Updates that changed the weights: the t of Adam's bias correction.
     int64_t updates = 0;
     // Buffers that were weights before; reused once nobody reads them, because an allocator may take nothing back.
     std::vector<FloatBuffer::Ptr> spares;
+    // Those that were slots before.
+    std::vector<FloatBuffer::Ptr> slot_spares;
     // How pulls carry it, the weights as they were encoded last, and their version.
     CodecSpec pull_codec;
     FloatBuffer::Ptr encoded;
@@ -55,10 +59,11 @@ class ChunkStore {
   ChunkStore(const v1::JobConfig& config, const ModelSpec& model, const v1::JobDescription& job,
              const std::vector<uint32_t>& chunks, Allocator allocate = FloatBuffer::Allocate);
 
-  // Replaces what the constructor made by what a checkpoint of the same model and optimizer has, in however many
-  // chunks; or the weights by those of a safetensors file that fits the model. Errors as of CheckpointRestorer's
-  // ReadServers and ReadSafetensors; the store is of no use after one.
-  absl::Status Restore(const std::string& path);
+  // Has `restorer` write over what the constructor made, a slice for each of these chunks in their order: values, slots
+  // and, in FinishRestore, updates. Returns the first one's position among the restorer's slices. Nothing else may be
+  // called in between, and the store is of no use where the restorer fails.
+  size_t BeginRestore(const std::vector<uint32_t>& chunks, CheckpointRestorer* restorer);
+  void FinishRestore(const std::vector<uint32_t>& chunks, const CheckpointRestorer& restorer, size_t first);
 
   // The example-weighted mean of the contributions, reduced in their order, goes through the optimizer. Contributions
   // without examples are left out; where none is left the weights stay as they are.
@@ -68,12 +73,16 @@ class ChunkStore {
   Wire ForWire(uint32_t chunk, int64_t version);
 
   const Chunk& Get(uint32_t chunk) const { return chunks_.at(chunk); }
+  // The chunk as it is. `record` lacks its version and watermarks, of which the store does not know.
+  ChunkSnapshot Keep(uint32_t chunk) const;
   int64_t memory_bytes() const { return memory_bytes_; }
 
  private:
   FloatBuffer::Ptr Allocate(int64_t size);
   // A buffer as long as `held`, which somebody reads and which goes to the spares.
   FloatBuffer::Ptr Exchange(const FloatBuffer::Ptr& held, std::vector<FloatBuffer::Ptr>& spares);
+  // Puts a copy in the place of each slot that somebody else holds.
+  void OwnSlots(Chunk& chunk);
 
   const v1::OptimizerConfig optimizer_;
   // With local SGD the workers have done so: what they push are weights' moves.

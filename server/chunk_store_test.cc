@@ -18,6 +18,9 @@ class ChunkStoreTest : public testing::Test {
   ChunkStoreTest() {
     config_.mutable_optimizer()->set_algorithm(v1::OptimizerConfig::SGD);
     config_.mutable_optimizer()->set_learning_rate(1);
+    config_.mutable_optimizer()->set_beta1(0.9);
+    config_.mutable_optimizer()->set_beta2(0.999);
+    config_.mutable_optimizer()->set_epsilon(1e-8);
     model_.tensors.push_back({"layer.weight", {2, kLength}, v1::HE_NORMAL, false, kLength, 2, true});
     for (int i = 0; i < 2; ++i) {
       v1::ChunkPlacement* chunk = job_.add_chunks();
@@ -99,6 +102,52 @@ TEST_F(ChunkStoreTest, ReusesBuffersThatNobodyReadsAnyMore) {
     store.Apply({0, {From(0, 1, ones)}, false, 0, 1.0});
   }
   EXPECT_EQ(store.Get(0).spares.size(), 1u);
+}
+
+TEST_F(ChunkStoreTest, NeverWritesSlotsThatSomebodyKeeps) {
+  config_.mutable_optimizer()->set_algorithm(v1::OptimizerConfig::ADAM);
+  ChunkStore store = Make();
+  std::vector<float> ones(kLength, 1.0f);
+  store.Apply({0, {From(0, 1, ones)}, false, 0, 1.0});
+  const ChunkSnapshot kept = store.Keep(0);
+  ASSERT_EQ(kept.slots.size(), 2u);
+  EXPECT_EQ(kept.record.updates(), 1);
+  const std::vector<float> weights(kept.weights->data(), kept.weights->data() + kLength);
+  const float momentum = kept.slots[0]->data()[5], square = kept.slots[1]->data()[5];
+  const int64_t bytes = store.memory_bytes();
+  store.Apply({0, {From(0, 1, ones)}, false, 1, 1.0});
+  EXPECT_EQ(std::vector<float>(kept.weights->data(), kept.weights->data() + kLength), weights);
+  EXPECT_EQ(kept.slots[0]->data()[5], momentum);
+  EXPECT_EQ(kept.slots[1]->data()[5], square);
+  EXPECT_GT(store.Get(0).slots[0]->data()[5], momentum);
+  EXPECT_GT(store.Get(0).slots[1]->data()[5], square);
+  EXPECT_EQ(store.memory_bytes(), bytes + 3 * kLength * static_cast<int64_t>(sizeof(float)));
+}
+
+TEST_F(ChunkStoreTest, UpdatesAfterASnapshotHaveTheBitsOfThoseWithoutOne) {
+  config_.mutable_optimizer()->set_algorithm(v1::OptimizerConfig::ADAM);
+  ChunkStore kept = Make(), plain = Make();
+  std::vector<float> ones(kLength, 1.0f);
+  std::vector<ChunkSnapshot> snapshots;
+  for (int i = 0; i < 4; ++i) {
+    if (i % 2 == 1) snapshots.push_back(kept.Keep(0));
+    for (ChunkStore* store : {&kept, &plain}) store->Apply({0, {From(0, 1, ones)}, false, i, 1.0});
+  }
+  for (int64_t i = 0; i < kLength; ++i) {
+    ASSERT_EQ(kept.Get(0).weights->data()[i], plain.Get(0).weights->data()[i]);
+    ASSERT_EQ(kept.Get(0).slots[1]->data()[i], plain.Get(0).slots[1]->data()[i]);
+  }
+}
+
+TEST_F(ChunkStoreTest, ReusesSlotsThatNobodyKeepsAnyMore) {
+  config_.mutable_optimizer()->set_algorithm(v1::OptimizerConfig::ADAM);
+  ChunkStore store = Make();
+  std::vector<float> ones(kLength, 1.0f);
+  for (int i = 0; i < 10; ++i) {
+    const ChunkSnapshot kept = store.Keep(0);
+    store.Apply({0, {From(0, 1, ones)}, false, i, 1.0});
+  }
+  EXPECT_EQ(store.Get(0).slot_spares.size(), 2u);
 }
 
 TEST_F(ChunkStoreTest, EncodesAVersionOnce) {

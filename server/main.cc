@@ -2,10 +2,12 @@
 // is over, 1 it was given up, 2 bad flags or config.
 #include <CLI/CLI.hpp>
 #include <iostream>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "common/clock.h"
 #include "common/config/load.h"
 #include "common/health/standard_services.h"
@@ -13,7 +15,15 @@
 #include "common/stop_watcher.h"
 #include "common/task_log.h"
 #include "common/transport/process_tuning.h"
+#include "server/incarnations.h"
 #include "server/server_task.h"
+
+namespace {
+
+// The incarnation before has just given the port back.
+constexpr absl::Duration kListenPatience = absl::Seconds(10);
+
+}  // namespace
 
 int main(int argc, char** argv) {
   rubato::TuneProcess();
@@ -23,7 +33,6 @@ int main(int argc, char** argv) {
   std::vector<std::string> overrides;
   rubato::server::ServerTask::Options options;
   options.task.set_role(rubato::v1::TaskId::SERVER);
-  options.task.set_incarnation(rubato::SystemRandom64());
   options.listen = "0.0.0.0:0";
   uint32_t index = 0;
   app.add_option("--config", config_path, "the job's textproto")->required();
@@ -53,16 +62,21 @@ int main(int argc, char** argv) {
   options.config = *config;
   options.task.set_index(index);
   rubato::RealClock clock;
-  rubato::Logger log = rubato::MakeTaskLogger(options.task, *config, &clock);
   rubato::Health health;
   options.health = &health;
   options.clock = &clock;
-  options.log = &log;
-  rubato::server::ServerTask task(std::move(options));
+  std::unique_ptr<rubato::Logger> log;  // Of the present incarnation, whose lines it names.
+  rubato::server::Incarnations incarnations([&] {
+    options.task.set_incarnation(rubato::SystemRandom64());
+    if (log != nullptr) options.listen_patience = kListenPatience;
+    log.reset(new rubato::Logger(rubato::MakeTaskLogger(options.task, *config, &clock)));
+    options.log = log.get();
+    return std::make_unique<rubato::server::ServerTask>(options);
+  });
   rubato::StopWatcher watcher(
-      [&](absl::string_view signal) { task.Cancel(absl::AbortedError(absl::StrCat("stopped by ", signal))); });
-  absl::Status status = task.Run();
+      [&](absl::string_view signal) { incarnations.Cancel(absl::AbortedError(absl::StrCat("stopped by ", signal))); });
+  absl::Status status = incarnations.Run();
   if (status.ok()) return 0;
-  log.Error(status.message());
+  log->Error(status.message());
   return 1;
 }

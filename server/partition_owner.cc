@@ -2,7 +2,6 @@
 
 #include <sched.h>
 
-#include <algorithm>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -103,38 +102,37 @@ void PartitionOwner::Abort(uint64_t generation) {
 void PartitionOwner::Commit(v1::Plan plan, std::function<void()> done) {
   queue_.Post([this, plan = std::move(plan), done = std::move(done)] {
     partition_.Commit(plan, options_.clock->Now());
+    if (partition_.plan().cut().id() != cut_) captured_.clear();  // Given up.
     // A crash later must not take the record of the plan with it.
     if (options_.log != nullptr) CheckLog(options_.log->Flush());
     done();
   });
 }
 
+void PartitionOwner::FinishRestore(const CheckpointRestorer& restorer, size_t first, bool versions) {
+  store_.FinishRestore(options_.chunks, restorer, first);
+  if (!versions) return;
+  for (size_t i = 0; i < options_.chunks.size(); ++i) {
+    partition_.Restore(options_.chunks[i], restorer.slices()[first + i].version);
+  }
+}
+
+ChunkSnapshot PartitionOwner::Keep(uint32_t chunk) const {
+  ChunkSnapshot snapshot = store_.Keep(chunk);
+  snapshot.record.set_version(partition_.Find(chunk)->version());
+  for (const PushDeduper::Watermark& mark : partition_.Find(chunk)->deduper().watermarks()) {
+    v1::Watermark* watermark = snapshot.record.add_watermarks();
+    watermark->set_worker(mark.worker);
+    watermark->set_incarnation(mark.incarnation);
+    watermark->set_step(mark.step);
+  }
+  return snapshot;
+}
+
 void PartitionOwner::Snapshot(std::function<void(std::vector<ChunkSnapshot>)> done) {
   queue_.Post([this, done = std::move(done)] {
     std::vector<ChunkSnapshot> chunks;
-    for (uint32_t index : options_.chunks) {
-      const ChunkStore::Chunk& chunk = store_.Get(index);
-      ChunkSnapshot entry;
-      entry.record.set_chunk(index);
-      entry.record.set_tensor(chunk.tensor.name);
-      for (int64_t dimension : chunk.tensor.shape) entry.record.add_shape(dimension);
-      entry.record.set_offset(chunk.placement.offset());
-      entry.record.set_length(chunk.placement.length());
-      entry.record.set_version(partition_.Find(index)->version());
-      entry.record.set_updates(chunk.updates);
-      for (const PushDeduper::Watermark& mark : partition_.Find(index)->deduper().watermarks()) {
-        v1::Watermark* watermark = entry.record.add_watermarks();
-        watermark->set_worker(mark.worker);
-        watermark->set_incarnation(mark.incarnation);
-        watermark->set_step(mark.step);
-      }
-      entry.weights = chunk.weights;  // Updates leave it alone while it is held.
-      for (const FloatBuffer::Ptr& slot : chunk.slots) {
-        entry.slots.push_back(FloatBuffer::Allocate(slot->size()));
-        std::copy_n(slot->data(), slot->size(), entry.slots.back()->data());
-      }
-      chunks.push_back(std::move(entry));
-    }
+    for (uint32_t chunk : options_.chunks) chunks.push_back(Keep(chunk));
     if (options_.log != nullptr) CheckLog(options_.log->Flush());
     done(std::move(chunks));
   });
@@ -166,6 +164,16 @@ void PartitionOwner::Apply(const ChunkRules::Update& update) {
 
 void PartitionOwner::Capture(uint64_t token, uint32_t chunk) {
   open_.at(token).captured[chunk] = {store_.Get(chunk).weights, partition_.Find(chunk)->version()};
+}
+
+void PartitionOwner::CaptureCut(const v1::Cut& cut, uint32_t chunk) {
+  if (cut.id() != cut_) captured_.clear();
+  cut_ = cut.id();
+  captured_.push_back(Keep(chunk));
+  if (!partition_.cut_complete()) return;
+  // What is in the cut is in the log.
+  if (options_.log != nullptr) CheckLog(options_.log->Flush());
+  if (options_.on_cut) options_.on_cut(partition_.plan(), std::exchange(captured_, {}));
 }
 
 void PartitionOwner::Log(const v1::UpdateLogRecord& record) {

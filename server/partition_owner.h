@@ -1,6 +1,7 @@
 #ifndef RUBATO_SERVER_PARTITION_OWNER_H_
 #define RUBATO_SERVER_PARTITION_OWNER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -13,12 +14,13 @@
 #include "common/log.h"
 #include "common/model_spec.h"
 #include "common/shared_memory/arena.h"
+#include "common/storage/checkpoint_restorer.h"
 #include "common/storage/update_log.h"
 #include "common/trace/trace_recorder.h"
 #include "common/transport/exchange_server.h"
-#include "proto/checkpoint.pb.h"
 #include "proto/coordinator.pb.h"
 #include "proto/job_config.pb.h"
+#include "server/chunk_snapshot.h"
 #include "server/chunk_store.h"
 #include "server/partition_progress.h"
 #include "server/partition_trace.h"
@@ -27,14 +29,6 @@
 #include "server/work_queue.h"
 
 namespace rubato::server {
-
-// A chunk as it was at one moment; the arrays are no longer written.
-struct ChunkSnapshot {
-  // Without weights_at and slots_at.
-  v1::ChunkRecord record;
-  FloatBuffer::Ptr weights;
-  std::vector<FloatBuffer::Ptr> slots;
-};
 
 // One partition: rules, weights and update log, touched by one thread at a time, so the path from a push to the weights
 // takes no lock but the queue's. What is asked for waits for the partition's thread, where callbacks run, too. But a
@@ -62,6 +56,8 @@ class PartitionOwner : private PartitionSink {
     TraceRecorder* trace = nullptr;
     // Called by whoever is at work.
     WeightLeases::SessionLives session_lives;
+    // All chunks of the plan's cut have been captured; called by whoever is at work. Not called where there are none.
+    std::function<void(const v1::Plan& plan, std::vector<ChunkSnapshot> chunks)> on_cut;
   };
 
   // A request's chunks are all in this partition (ReadRequest).
@@ -79,11 +75,14 @@ class PartitionOwner : private PartitionSink {
   };
 
   explicit PartitionOwner(Options options);
-  // As ChunkStore::Restore; before anything else is called.
-  absl::Status Restore(const std::string& path) { return store_.Restore(path); }
+  // As ChunkStore's, of all chunks; before anything else is called.
+  size_t BeginRestore(CheckpointRestorer* restorer) { return store_.BeginRestore(options_.chunks, restorer); }
+  // `versions`: chunks go on from their versions, too.
+  void FinishRestore(const CheckpointRestorer& restorer, size_t first, bool versions);
   // Answers nothing more and flushes the log.
   ~PartitionOwner() override;
 
+  bool has_chunks() const { return !options_.chunks.empty(); }
   void Submit(Incoming incoming);
   // The connection is gone, and with it its requests that are not answered. What they brought has been taken, and a
   // worker that connects again asks again.
@@ -108,6 +107,7 @@ class PartitionOwner : private PartitionSink {
   };
 
   void Handle(Incoming incoming);
+  ChunkSnapshot Keep(uint32_t chunk) const;
   void CountAnswer(const PartitionReply& reply, const Open& open);
   // Appends the weights to `header` and `payload`.
   void AddWeights(const PartitionReply& reply, const Open& open, v1::ExchangeReply* header,
@@ -121,6 +121,7 @@ class PartitionOwner : private PartitionSink {
   void Apply(const ChunkRules::Update& update) override;
   void Answer(const PartitionReply& reply) override;
   void Capture(uint64_t token, uint32_t chunk) override;
+  void CaptureCut(const v1::Cut& cut, uint32_t chunk) override;
   void Log(const v1::UpdateLogRecord& record) override;
 
   const Options options_;
@@ -129,6 +130,9 @@ class PartitionOwner : private PartitionSink {
   Partition partition_;
   absl::flat_hash_map<uint64_t, Open> open_;
   WeightLeases leases_;
+  // The last cut of which something was captured, and what was, until all of it is.
+  uint64_t cut_ = 0;
+  std::vector<ChunkSnapshot> captured_;
   uint64_t last_token_ = 0;
   v1::ServerProgress counts_;
   PartitionTrace trace_;

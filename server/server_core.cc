@@ -1,11 +1,13 @@
 #include "server/server_core.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/config/checkpoint_directory.h"
 #include "common/status.h"
-#include "common/storage/checkpoint.h"
+#include "common/storage/checkpoint_restorer.h"
 #include "common/storage/file.h"
 #include "common/storage/safetensors_file.h"
 #include "common/task.h"
@@ -14,6 +16,7 @@
 #include "server/request_reader.h"
 
 namespace rubato::server {
+
 absl::StatusOr<std::unique_ptr<ServerCore>> ServerCore::Create(Options options) {
   RUBATO_ASSIGN_OR_RETURN(ModelSpec model, BuildModelSpec(options.config.model()));
   return std::unique_ptr<ServerCore>(new ServerCore(std::move(options), std::move(model)));
@@ -22,43 +25,93 @@ absl::StatusOr<std::unique_ptr<ServerCore>> ServerCore::Create(Options options) 
 ServerCore::ServerCore(Options options, ModelSpec model) : options_(std::move(options)), model_(std::move(model)) {}
 
 ServerCore::~ServerCore() {
-  std::vector<std::unique_ptr<PartitionOwner>> partitions;
+  Partitions partitions;
+  std::unique_ptr<PartWriter> writer;
   {
     MutexLock lock(mu_);
     partitions.swap(partitions_);
   }
-  partitions.clear();  // Joins their threads, whose last callbacks may take the lock.
+  partitions.clear();  // Joins their threads, whose last callbacks may take the lock and use the writer.
+  {
+    MutexLock lock(mu_);
+    writer.swap(writer_);
+  }
+}
+
+absl::StatusOr<bool> ServerCore::IsStarted(const v1::JobDescription& job) {
+  MutexLock lock(mu_);
+  if (job_ == nullptr) return false;
+  if (job_->fingerprint() == job.fingerprint()) return true;
+  return absl::FailedPreconditionError(absl::StrCat("this server is in job ", absl::Hex(job_->fingerprint()),
+                                                    "; the coordinator speaks of job ", absl::Hex(job.fingerprint())));
 }
 
 absl::Status ServerCore::StartJob(const v1::JobDescription& job) {
+  RUBATO_ASSIGN_OR_RETURN(const bool started, IsStarted(job));
+  if (started) return absl::OkStatus();
+  auto kept_job = std::make_unique<const v1::JobDescription>(job);
+  RUBATO_ASSIGN_OR_RETURN(Partitions partitions, MakePartitions(kept_job.get()));
+  RUBATO_RETURN_IF_ERROR(Restore(job, partitions));
+  std::unique_ptr<PartWriter> writer = MakeWriter(job);
   MutexLock lock(mu_);
-  if (job_ != nullptr) {
-    if (job_->fingerprint() == job.fingerprint()) return absl::OkStatus();
-    return absl::FailedPreconditionError(absl::StrCat("this server is in job ", absl::Hex(job_->fingerprint()),
-                                                      "; the coordinator speaks of job ",
-                                                      absl::Hex(job.fingerprint())));
+  job_ = std::move(kept_job);
+  writer_ = std::move(writer);
+  PartitionProgress nothing_yet;
+  nothing_yet.counts.set_highest_started_step(-1);
+  progress_.assign(partitions.size(), nothing_yet);
+  partitions_ = std::move(partitions);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ServerCore::Partitions> ServerCore::MakePartitions(const v1::JobDescription* job) {
+  RUBATO_ASSIGN_OR_RETURN(const std::vector<std::vector<uint32_t>> chunks, ChunksByPartition(*job));
+  Partitions partitions;
+  for (uint32_t partition = 0; partition < chunks.size(); ++partition) {
+    RUBATO_ASSIGN_OR_RETURN(PartitionOwner::Options owner, OwnerOptions(job, partition, chunks[partition]));
+    partitions.push_back(std::make_unique<PartitionOwner>(std::move(owner)));
   }
-  RUBATO_ASSIGN_OR_RETURN(const std::vector<std::vector<uint32_t>> chunks, ChunksByPartition(job));
-  if (const std::string& from = options_.config.training().start_from(); IsSafetensorsPath(from)) {
+  return partitions;
+}
+
+absl::Status ServerCore::Restore(const v1::JobDescription& job, const Partitions& partitions) const {
+  const std::string& from = options_.config.training().start_from();
+  if (!job.has_restore() && from.empty()) return absl::OkStatus();
+  CheckpointRestorer restorer;
+  std::vector<size_t> first;
+  for (const auto& partition : partitions) first.push_back(partition->BeginRestore(&restorer));
+  if (job.has_restore()) {
+    const std::string& name = job.restore().name();
+    if (!IsCheckpointName(name)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("restore.name: '", name, "'; allowed: step<number>, final, stopped"));
+    }
+    const std::string directory = JoinPath(CheckpointDirectory(options_.config), name);
+    RUBATO_RETURN_IF_ERROR(Annotate(restorer.ReadServers(directory, job.restore().id()), "cannot go back to the cut"));
+  } else if (IsSafetensorsPath(from)) {
     // All tensors at once, and not those alone that this server has.
     absl::StatusOr<SafetensorsFile> file = SafetensorsFile::Open(from);
     RUBATO_RETURN_IF_ERROR(Annotate(file.ok() ? file->CheckFits(model_) : file.status(), "training.start_from"));
+    RUBATO_RETURN_IF_ERROR(Annotate(restorer.ReadSafetensors(from), "training.start_from"));
+  } else {
+    RUBATO_RETURN_IF_ERROR(Annotate(restorer.ReadServers(from), "training.start_from"));
   }
-  auto kept_job = std::make_unique<const v1::JobDescription>(job);
-  std::vector<std::unique_ptr<PartitionOwner>> owners;
-  for (uint32_t partition = 0; partition < chunks.size(); ++partition) {
-    RUBATO_ASSIGN_OR_RETURN(PartitionOwner::Options owner, OwnerOptions(kept_job.get(), partition, chunks[partition]));
-    owners.push_back(std::make_unique<PartitionOwner>(std::move(owner)));
-    if (const std::string& from = options_.config.training().start_from(); !from.empty()) {
-      RUBATO_RETURN_IF_ERROR(Annotate(owners.back()->Restore(from), "training.start_from"));
-    }
+  for (size_t i = 0; i < partitions.size(); ++i) {
+    partitions[i]->FinishRestore(restorer, first[i], /*versions=*/job.has_restore());
   }
-  job_ = std::move(kept_job);
-  partitions_ = std::move(owners);
-  PartitionProgress nothing_yet;
-  nothing_yet.counts.set_highest_started_step(-1);
-  progress_.assign(chunks.size(), nothing_yet);
   return absl::OkStatus();
+}
+
+std::unique_ptr<PartWriter> ServerCore::MakeWriter(const v1::JobDescription& job) const {
+  PartFiles::Options files;
+  files.directory = CheckpointDirectory(options_.config);
+  files.task = options_.task;
+  files.job_name = options_.config.name();
+  for (const v1::ServerInfo& server : job.servers()) files.servers.push_back(server.task().index());
+  return std::make_unique<PartWriter>(
+      PartWriter::Options{.files = PartFiles(std::move(files)),
+                          .clock = options_.clock,
+                          .log = options_.log,
+                          .on_checkpoint = [this](const std::string& name) { ReportCheckpoint(name, ""); }});
 }
 
 absl::StatusOr<std::vector<std::vector<uint32_t>>> ServerCore::ChunksByPartition(const v1::JobDescription& job) const {
@@ -77,7 +130,7 @@ absl::StatusOr<std::vector<std::vector<uint32_t>>> ServerCore::ChunksByPartition
 }
 
 absl::StatusOr<PartitionOwner::Options> ServerCore::OwnerOptions(const v1::JobDescription* job, uint32_t partition,
-                                                                 const std::vector<uint32_t>& chunks) const {
+                                                                 const std::vector<uint32_t>& chunks) {
   PartitionOwner::Options owner;
   owner.partition = partition;
   owner.config = &options_.config;
@@ -91,18 +144,22 @@ absl::StatusOr<PartitionOwner::Options> ServerCore::OwnerOptions(const v1::JobDe
   owner.session_lives = [shared = options_.shared](uint64_t session, const v1::TaskId& task) {
     return shared != nullptr && shared->Find(session, task) != nullptr;
   };
+  owner.on_cut = [this](const v1::Plan& plan, std::vector<ChunkSnapshot> captured) {
+    OnCaptured(plan, std::move(captured));
+  };
   if (!options_.config.cluster().update_log()) return owner;
   v1::LogHeader header;
   header.set_job_name(options_.config.name());
   header.set_server(options_.task.index());
   header.set_partition(partition);
   header.set_server_incarnation(options_.task.incarnation());
-  const std::string path = JoinPath(options_.config.run_directory(), UpdateLogName(options_.task.index(), partition));
+  const std::string path =
+      JoinPath(options_.config.run_directory(), UpdateLogName(options_.task.index(), partition, job->rollback_term()));
   RUBATO_ASSIGN_OR_RETURN(owner.log, UpdateLogWriter::Create(path, header));
   return owner;
 }
 
-std::vector<PartitionOwner*> ServerCore::Partitions() {
+std::vector<PartitionOwner*> ServerCore::AllPartitions() {
   MutexLock lock(mu_);
   std::vector<PartitionOwner*> partitions;
   for (const auto& partition : partitions_) partitions.push_back(partition.get());
@@ -110,7 +167,7 @@ std::vector<PartitionOwner*> ServerCore::Partitions() {
 }
 
 void ServerCore::OnDirective(const v1::Directive& directive) {
-  const std::vector<PartitionOwner*> partitions = Partitions();
+  const std::vector<PartitionOwner*> partitions = AllPartitions();
   if (partitions.empty()) return;
   switch (directive.body_case()) {
     case v1::Directive::kAnnounce:
@@ -122,12 +179,15 @@ void ServerCore::OnDirective(const v1::Directive& directive) {
       return;
     case v1::Directive::kCheckpoint:
       return WriteCheckpoint(partitions, directive.checkpoint().name());
+    case v1::Directive::kKeepCheckpoints:
+      return KeepCheckpoints(directive.keep_checkpoints());
     // Of the task, or of others.
     case v1::Directive::kRegistered:
     case v1::Directive::kJob:
     case v1::Directive::kShardGrant:
     case v1::Directive::kEvaluate:
     case v1::Directive::kStop:
+    case v1::Directive::kRestart:
     case v1::Directive::kClock:
     case v1::Directive::kRecordTrace:
     case v1::Directive::BODY_NOT_SET:
@@ -152,6 +212,7 @@ void ServerCore::Commit(const std::vector<PartitionOwner*>& partitions, const v1
     MutexLock lock(mu_);
     plan_ = plan;
   }
+  if (plan.has_cut()) BeginCut(plan);
   auto gather = std::make_shared<Gather<int>>(
       partitions.size(), [this, generation = plan.generation(), amendment = plan.amendment()](std::vector<int>) {
         v1::TaskMessage message;
@@ -162,46 +223,61 @@ void ServerCore::Commit(const std::vector<PartitionOwner*>& partitions, const v1
   for (PartitionOwner* partition : partitions) partition->Commit(plan, [gather] { gather->Add(0); });
 }
 
+void ServerCore::BeginCut(const v1::Plan& plan) {
+  MutexLock lock(mu_);
+  if (plan.cut().id() <= cut_.id) return;
+  cut_ = {plan.cut().id(), 0, std::make_shared<Part>()};
+  for (const auto& partition : partitions_) cut_.missing += partition->has_chunks();
+  cut_.part->name = plan.cut().name();
+  cut_.part->cut = plan.cut();
+  cut_.part->plan = plan;
+  writer_->BeginCut(plan.cut());
+  if (cut_.missing == 0) writer_->AddCut(std::move(cut_.part));
+}
+
+void ServerCore::OnCaptured(const v1::Plan& plan, std::vector<ChunkSnapshot> chunks) {
+  MutexLock lock(mu_);
+  if (plan.cut().id() != cut_.id || cut_.missing == 0) return;  // A newer one has begun.
+  std::move(chunks.begin(), chunks.end(), std::back_inserter(cut_.part->chunks));
+  if (--cut_.missing == 0) writer_->AddCut(std::move(cut_.part));
+}
+
+void ServerCore::ReportCheckpoint(const std::string& name, const std::string& error) const {
+  v1::TaskMessage message;
+  message.mutable_checkpoint_done()->set_name(name);
+  message.mutable_checkpoint_done()->set_error(error);
+  options_.report(std::move(message));
+}
+
 void ServerCore::WriteCheckpoint(const std::vector<PartitionOwner*>& partitions, const std::string& name) {
-  v1::Plan plan;
+  if (!IsCheckpointName(name)) {
+    const std::string error = absl::StrCat("checkpoint.name: '", name, "'; allowed: step<number>, final, stopped");
+    options_.log->Error(error);
+    return ReportCheckpoint(name, error);
+  }
+  auto part = std::make_shared<Part>();
+  part->name = name;
+  PartWriter* writer = nullptr;
   {
     MutexLock lock(mu_);
-    plan = plan_;
+    part->plan = plan_;
+    writer = writer_.get();  // Outlives the partitions.
   }
   auto gather = std::make_shared<Gather<std::vector<ChunkSnapshot>>>(
-      partitions.size(), [this, name, plan](std::vector<std::vector<ChunkSnapshot>> parts) {
-        std::vector<ChunkSnapshot> chunks;
-        for (std::vector<ChunkSnapshot>& part : parts) {
-          std::move(part.begin(), part.end(), std::back_inserter(chunks));
+      partitions.size(), [part, writer](std::vector<std::vector<ChunkSnapshot>> captured) {
+        for (std::vector<ChunkSnapshot>& chunks : captured) {
+          std::move(chunks.begin(), chunks.end(), std::back_inserter(part->chunks));
         }
-        absl::Status status = WriteChunks(name, chunks, plan);
-        if (!status.ok()) options_.log->Error(absl::StrCat("checkpoint ", name, ": ", status.message()));
-        v1::TaskMessage message;
-        message.mutable_checkpoint_done()->set_name(name);
-        message.mutable_checkpoint_done()->set_error(std::string(status.message()));
-        options_.report(std::move(message));
+        writer->AddCheckpoint(part);
       });
   for (PartitionOwner* partition : partitions) {
     partition->Snapshot([gather](std::vector<ChunkSnapshot> chunks) { gather->Add(std::move(chunks)); });
   }
 }
 
-absl::Status ServerCore::WriteChunks(const std::string& name, const std::vector<ChunkSnapshot>& chunks,
-                                     const v1::Plan& plan) {
-  const std::string directory = JoinPath(JoinPath(options_.config.run_directory(), "checkpoints"), name);
-  RUBATO_ASSIGN_OR_RETURN(auto writer, CheckpointWriter::Create(directory, options_.task));
-  for (const ChunkSnapshot& chunk : chunks) {
-    CheckpointChunk entry;
-    entry.record = chunk.record;
-    entry.values = chunk.weights->data();
-    for (const FloatBuffer::Ptr& slot : chunk.slots) entry.slots.push_back(slot->data());
-    RUBATO_RETURN_IF_ERROR(writer->Add(entry));
-  }
-  v1::CheckpointManifest manifest;
-  manifest.set_job_name(options_.config.name());
-  manifest.set_servers(options_.config.cluster().servers());
-  *manifest.mutable_plan() = plan;
-  return writer->Finish(std::move(manifest));
+void ServerCore::KeepCheckpoints(const v1::KeepCheckpoints& keep) {
+  MutexLock lock(mu_);
+  writer_->Keep({keep.names().begin(), keep.names().end()});
 }
 
 void ServerCore::OnMessage(std::shared_ptr<Connection> connection, const grpc::ByteBuffer& message) {
@@ -252,11 +328,11 @@ absl::Status ServerCore::Route(const DecodedRequest& message, PartitionOwner** o
 }
 
 void ServerCore::OnClosed(uint64_t connection_id) {
-  for (PartitionOwner* partition : Partitions()) partition->OnClosed(connection_id);
+  for (PartitionOwner* partition : AllPartitions()) partition->OnClosed(connection_id);
 }
 
 v1::ServerProgress ServerCore::Progress() {
-  std::vector<PartitionOwner*> partitions = Partitions();
+  std::vector<PartitionOwner*> partitions = AllPartitions();
   for (size_t i = 0; i < partitions.size(); ++i) {
     partitions[i]->Describe([this, i](PartitionProgress progress) {
       MutexLock lock(mu_);
@@ -267,6 +343,11 @@ v1::ServerProgress ServerCore::Progress() {
   v1::ServerProgress total = SumProgress(progress_);
   options_.log->SetPosition(plan_.generation(), total.highest_started_step());
   return total;
+}
+
+v1::CutProgress ServerCore::cut_progress() {
+  MutexLock lock(mu_);
+  return writer_ == nullptr ? v1::CutProgress() : writer_->progress();
 }
 
 v1::Plan ServerCore::plan() {

@@ -1,6 +1,7 @@
 #ifndef RUBATO_SERVER_SERVER_CORE_H_
 #define RUBATO_SERVER_SERVER_CORE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -20,13 +21,15 @@
 #include "common/wire/exchange_codec.h"
 #include "proto/coordinator.pb.h"
 #include "proto/job_config.pb.h"
+#include "server/part_writer.h"
 #include "server/partition_owner.h"
 #include "server/partition_progress.h"
 
 namespace rubato::server {
 
 // A server without its sockets: routes messages of workers and directives of the coordinator to its partitions, and
-// gathers their answers. Thread-safe; nothing waits for others but its destructor.
+// gathers their answers. Parts of checkpoints are written by a thread of its own. Thread-safe; nothing waits for others
+// but StartJob and the destructor.
 class ServerCore {
  public:
   struct Options {
@@ -42,7 +45,7 @@ class ServerCore {
     TraceRecorder* trace = nullptr;
     // Told the step of each request that is accepted, by whoever brings it. May be empty.
     std::function<void(int64_t step)> on_step = {};
-    // Sends an acknowledgement to the coordinator. Called on a partition's thread.
+    // Sends an acknowledgement to the coordinator. Called on a partition's thread, or the one that writes checkpoints.
     std::function<void(v1::TaskMessage)> report;
   };
 
@@ -50,9 +53,12 @@ class ServerCore {
   static absl::StatusOr<std::unique_ptr<ServerCore>> Create(Options options);
   ~ServerCore();
 
-  // The job's chunks are known: makes and initialises this server's partitions. Repetitions change nothing.
-  // AlreadyExists: the update log of an earlier run is in the run directory. FailedPrecondition: another job than
-  // before, or a job without this server.
+  // The job's chunks are known: makes this server's partitions, with the values that the job begins with or goes on
+  // from. That takes as long as a checkpoint takes to be read; no other method waits for it, and to them the job is
+  // there when it returns. Not to be called by two threads at once. Repetitions change nothing. AlreadyExists: the
+  // update log of an earlier run is in the run directory. FailedPrecondition: another job than before, a job without
+  // this server, or a part of another cut than job.restore. Errors of CheckpointRestorer: what the job begins with
+  // cannot be read.
   absl::Status StartJob(const v1::JobDescription& job);
 
   // Directives about plans and checkpoints; others are ignored. Before StartJob they change nothing: the coordinator
@@ -68,31 +74,58 @@ class ServerCore {
   // The partitions' last known progress; asks them for newer.
   v1::ServerProgress Progress();
 
+  // How far its part of the last cut is; id 0: there was none.
+  v1::CutProgress cut_progress();
+
   // The plan that it was given last; generation 0 before the first.
   v1::Plan plan();
 
  private:
+  using Partitions = std::vector<std::unique_ptr<PartitionOwner>>;
+  // What the partitions have captured of the last cut.
+  struct GatheredCut {
+    uint64_t id = 0;
+    // Partitions that have chunks and have not captured all of them.
+    size_t missing = 0;
+    std::shared_ptr<Part> part;
+  };
+
   ServerCore(Options options, ModelSpec model);
 
+  // Whether the job was started before. FailedPrecondition: another one was.
+  absl::StatusOr<bool> IsStarted(const v1::JobDescription& job);
+  // The partitions, as new. `job` outlives them.
+  absl::StatusOr<Partitions> MakePartitions(const v1::JobDescription* job);
+  // Gives them what the job goes on from, or begins with, where that is not the seed's; reads each file once.
+  absl::Status Restore(const v1::JobDescription& job, const Partitions& partitions) const;
+  std::unique_ptr<PartWriter> MakeWriter(const v1::JobDescription& job) const;
   // This server's chunks. FailedPrecondition: the job is not one of this server's config.
   absl::StatusOr<std::vector<std::vector<uint32_t>>> ChunksByPartition(const v1::JobDescription& job) const;
   // Opens the partition's update log, if there is to be one. `job` outlives the owner.
   absl::StatusOr<PartitionOwner::Options> OwnerOptions(const v1::JobDescription* job, uint32_t partition,
-                                                       const std::vector<uint32_t>& chunks) const;
+                                                       const std::vector<uint32_t>& chunks);
   // Whom the message goes to, and its gradients.
   absl::Status Route(const DecodedRequest& message, PartitionOwner** owner, PartitionOwner::Incoming* incoming);
   void Announce(const std::vector<PartitionOwner*>& partitions, uint64_t generation);
   void Commit(const std::vector<PartitionOwner*>& partitions, const v1::Plan& plan);
   void WriteCheckpoint(const std::vector<PartitionOwner*>& partitions, const std::string& name);
-  absl::Status WriteChunks(const std::string& name, const std::vector<ChunkSnapshot>& chunks, const v1::Plan& plan);
-  std::vector<PartitionOwner*> Partitions();
+  void KeepCheckpoints(const v1::KeepCheckpoints& keep);
+  // The plan has a cut that may be a new one.
+  void BeginCut(const v1::Plan& plan);
+  // A partition has captured its chunks of the plan's cut.
+  void OnCaptured(const v1::Plan& plan, std::vector<ChunkSnapshot> chunks);
+  void ReportCheckpoint(const std::string& name, const std::string& error) const;
+  std::vector<PartitionOwner*> AllPartitions();
 
   const Options options_;
   const ModelSpec model_;
   Mutex mu_;
-  // Set once by StartJob, never changed or removed afterwards.
+  // These three are set once by StartJob, and not changed or removed before the destructor.
   std::unique_ptr<const v1::JobDescription> job_ ABSL_GUARDED_BY(mu_);
-  std::vector<std::unique_ptr<PartitionOwner>> partitions_ ABSL_GUARDED_BY(mu_);
+  // Outlives the partitions, which bring it what they have captured.
+  std::unique_ptr<PartWriter> writer_ ABSL_GUARDED_BY(mu_);
+  Partitions partitions_ ABSL_GUARDED_BY(mu_);
+  GatheredCut cut_ ABSL_GUARDED_BY(mu_);
   v1::Plan plan_ ABSL_GUARDED_BY(mu_);                            // Of the last commit.
   std::vector<PartitionProgress> progress_ ABSL_GUARDED_BY(mu_);  // By partition.
 };

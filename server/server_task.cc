@@ -14,6 +14,9 @@ namespace rubato::server {
 namespace {
 
 constexpr absl::Duration kLeaveTimeout = absl::Seconds(1);
+constexpr absl::Duration kListenPause = absl::Milliseconds(50);
+// Directives that may wait while a job is started. The coordinator repeats what was not acknowledged.
+constexpr size_t kMaxDirectives = 1024;
 
 }  // namespace
 
@@ -77,10 +80,8 @@ absl::Status ServerTask::Run() {
   core.report = [this](v1::TaskMessage message) { Report(std::move(message)); };
   RUBATO_ASSIGN_OR_RETURN(core_, ServerCore::Create(std::move(core)));
 
-  ExchangeServer::Options listen;
-  listen.listen = options_.listen;
-  listen.health = options_.health;
-  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<ExchangeServer> server, ExchangeServer::Create(std::move(listen), this));
+  directives_ = std::make_unique<WorkQueue>(options_.clock, [](absl::Time) {});
+  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<ExchangeServer> server, Listen());
   options_.log->Info(absl::StrCat("listens on port ", server->port()));
   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<TaskPage> page, OpenPage());
 
@@ -89,13 +90,7 @@ absl::Status ServerTask::Run() {
   SetSession(session.get());
   session->Start();
 
-  absl::Status status;
-  {
-    // The coordinator, whose lease and deadlines bound this wait, says when the job is over.
-    MutexLock lock(mu_);
-    while (!stop_) changed_.WaitFor(mu_, absl::Seconds(1));
-    status = ended_;
-  }
+  absl::Status status = AwaitEnd();
   options_.health->SetServing(false);
   server->Shutdown();
   timed_trace_.Finish();
@@ -103,15 +98,47 @@ absl::Status ServerTask::Run() {
     MutexLock lock(trace_mu_);
     trace_window_.Finish();
   }
-  if (absl::Status left = session->Leave(std::string(status.message()), kLeaveTimeout); !left.ok()) {
-    options_.log->Warning(absl::StrCat("leaves without the coordinator's knowledge: ", left.message()));
+  // One that starts again does not leave: it breaks the stream, and registers as another incarnation.
+  if (!restarts()) {
+    absl::Status left = session->Leave(std::string(status.message()), kLeaveTimeout);
+    if (!left.ok()) {
+      options_.log->Warning(absl::StrCat("leaves without the coordinator's knowledge: ", left.message()));
+    }
   }
   // Its thread may go on speaking to the core, where the coordinator did not hear of the leave; and the core to it.
   SetSession(nullptr);
   session.reset();
+  directives_->Stop();
   page.reset();
+  server.reset();  // Its handler uses the core.
   core_.reset();
   return status;
+}
+
+absl::StatusOr<std::unique_ptr<ExchangeServer>> ServerTask::Listen() {
+  const absl::Time deadline = options_.clock->Now() + options_.listen_patience;
+  for (;;) {
+    ExchangeServer::Options listen;
+    listen.listen = options_.listen;
+    listen.health = options_.health;
+    absl::StatusOr<std::unique_ptr<ExchangeServer>> server = ExchangeServer::Create(std::move(listen), this);
+    if (!absl::IsUnavailable(server.status()) || options_.clock->Now() >= deadline) return server;
+    MutexLock lock(mu_);
+    if (stop_) return ended_.ok() ? server.status() : ended_;
+    changed_.WaitFor(mu_, kListenPause);
+  }
+}
+
+absl::Status ServerTask::AwaitEnd() {
+  // The coordinator, whose lease and deadlines bound this wait, says when the job is over.
+  MutexLock lock(mu_);
+  while (!stop_) changed_.WaitFor(mu_, absl::Seconds(1));
+  return ended_;
+}
+
+bool ServerTask::restarts() {
+  MutexLock lock(mu_);
+  return restart_;
 }
 
 absl::StatusOr<std::unique_ptr<TaskPage>> ServerTask::OpenPage() {
@@ -136,10 +163,11 @@ Session::Options ServerTask::DescribeSession(int port, const std::string& metric
     v1::Heartbeat heartbeat;
     *heartbeat.mutable_server() = core_->Progress();
     *heartbeat.mutable_trace() = timed_trace_.last();
+    *heartbeat.mutable_cut() = core_->cut_progress();
     return heartbeat;
   };
   session.on_directive = [this](const v1::Directive& directive) { OnDirective(directive); };
-  session.on_lost = [this](absl::Status status) { Cancel(std::move(status)); };
+  session.on_lost = [this](absl::Status status) { End(std::move(status), false); };
   return session;
 }
 
@@ -173,26 +201,42 @@ void ServerTask::OnDirective(const v1::Directive& directive) {
   if (directive.has_registered()) {
     MutexLock lock(mu_);
     if (!stop_) options_.health->SetServing(true);
-  } else if (directive.has_job()) {
-    if (absl::Status status = core_->StartJob(directive.job()); !status.ok()) return Cancel(std::move(status));
-    if (directive.job().has_plan()) {
-      v1::Directive commit;
-      *commit.mutable_commit()->mutable_plan() = directive.job().plan();
-      core_->OnDirective(commit);
-    }
   } else if (directive.has_stop()) {
     Cancel(HeedStop(directive.stop(), options_.config, options_.log));
+  } else if (directive.has_restart()) {
+    options_.log->Info(absl::StrCat("starts again: ", directive.restart().reason()));
+    End(absl::OkStatus(), /*restart=*/true);
   } else if (directive.has_record_trace()) {
     timed_trace_.Record(directive.record_trace());
-  } else {
-    core_->OnDirective(directive);
+  } else if (directives_->length() < kMaxDirectives) {
+    directives_->Post([this, directive] { OnJobDirective(directive); });
+  }
+}
+
+void ServerTask::OnJobDirective(const v1::Directive& directive) {
+  if (!directive.has_job()) return core_->OnDirective(directive);
+  if (absl::Status status = core_->StartJob(directive.job()); !status.ok()) return End(std::move(status), false);
+  if (directive.job().has_plan()) {
+    v1::Directive commit;
+    *commit.mutable_commit()->mutable_plan() = directive.job().plan();
+    core_->OnDirective(commit);
   }
 }
 
 void ServerTask::Cancel(absl::Status why) {
+  {
+    MutexLock lock(mu_);
+    restart_ = false;
+  }
+  End(std::move(why), false);
+}
+
+void ServerTask::End(absl::Status why, bool restart) {
   MutexLock lock(mu_);
+  if (stop_) return;
   stop_ = true;
-  if (ended_.ok()) ended_ = std::move(why);
+  restart_ = restart;
+  ended_ = std::move(why);
   changed_.NotifyAll();
 }
 

@@ -8,6 +8,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "common/clock.h"
 #include "common/health/health.h"
 #include "common/log.h"
@@ -22,12 +24,15 @@
 #include "common/transport/exchange_server.h"
 #include "proto/coordinator.pb.h"
 #include "proto/job_config.pb.h"
+#include "server/incarnations.h"
 #include "server/server_core.h"
+#include "server/work_queue.h"
 
 namespace rubato::server {
 
-// A server process: listens, registers, serves until the coordinator says that the job is over.
-class ServerTask : private ExchangeServer::Handler {
+// One incarnation of a server: listens, registers, serves until the coordinator says that the job is over, or that it
+// is to start again. Then another one is made, of a new incarnation.
+class ServerTask : public Incarnation, private ExchangeServer::Handler {
  public:
   struct Options {
     v1::JobConfig config;
@@ -35,6 +40,9 @@ class ServerTask : private ExchangeServer::Handler {
     // "host:port" of the coordinator, and where to listen; port 0 picks a free one.
     std::string coordinator;
     std::string listen;
+    // How long a port that is still taken is tried again; zero: it is tried once. An incarnation before may have had
+    // it.
+    absl::Duration listen_patience = absl::ZeroDuration();
     // What others call this host; empty for the address that the coordinator sees.
     std::string advertise_host;
     // Where to answer HTTP requests for metrics, "host:port"; empty: nowhere.
@@ -47,15 +55,22 @@ class ServerTask : private ExchangeServer::Handler {
 
   explicit ServerTask(Options options);
 
-  // Returns when the job is over. The status says why it was given up.
-  absl::Status Run();
-  // Ends Run() early. Thread-safe.
-  void Cancel(absl::Status why);
+  absl::Status Run() override;
+  bool restarts() override;
+  void Cancel(absl::Status why) override;
 
  private:
   void OnMessage(std::shared_ptr<Connection> connection, grpc::ByteBuffer message) override;
   void OnClosed(uint64_t connection) override;
+  // On the session's thread, which sends heartbeats, too, and so waits for nothing.
   void OnDirective(const v1::Directive& directive);
+  // Of the job, in the order in which they came, on a thread of their own: to start a job may take long.
+  void OnJobDirective(const v1::Directive& directive);
+  absl::StatusOr<std::unique_ptr<ExchangeServer>> Listen();
+  // Returns when the task is to end, and says why.
+  absl::Status AwaitEnd();
+  // Only the first cause counts.
+  void End(absl::Status why, bool restart);
   // `port`: where this server listens. `metrics`: where it shows its metrics, empty for nowhere.
   Session::Options DescribeSession(int port, const std::string& metrics);
   absl::StatusOr<std::unique_ptr<TaskPage>> OpenPage();
@@ -73,6 +88,8 @@ class ServerTask : private ExchangeServer::Handler {
   TraceRecorder recorder_;
   TimedTrace timed_trace_;
   std::unique_ptr<ServerCore> core_;
+  // Directives for the core.
+  std::unique_ptr<WorkQueue> directives_;
 
   Mutex trace_mu_;
   TraceWindow trace_window_ ABSL_GUARDED_BY(trace_mu_);
@@ -83,6 +100,7 @@ class ServerTask : private ExchangeServer::Handler {
   Session* session_ ABSL_GUARDED_BY(mu_) = nullptr;
   absl::Status ended_ ABSL_GUARDED_BY(mu_);
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
+  bool restart_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace rubato::server

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The worker needs no CUDA library to start: the driver and cuBLAS are opened where there is a GPU, and the runtime is
+# The worker needs no CUDA library to start: the driver and cuBLAS are opened when there is a GPU, and the runtime is
 # part of the program.
 set -euo pipefail
 
@@ -9,6 +9,6 @@ if ! grep -q 'libc\.so' <<<"$libraries"; then
   exit 1
 fi
 if grep -E 'lib(cuda|cudart|cublas|cublasLt|cudnn|nccl|nvidia|nvrtc)[^/ ]*\.so' <<<"$libraries"; then
-  echo "FAILED: the worker does not start where there is no CUDA" >&2
+  echo "FAILED: the worker does not start if there is no CUDA" >&2
   exit 1
 fi

@@ -26,7 +26,7 @@ class CaseReport {
   void Add(const BenchCase& bench_case);
   // One line among the errors.
   void Fail(const std::string& name, const absl::Status& status);
-  // The table of all that succeeded, and how many failed. The program's exit status: 1 where any has.
+  // The table of all that succeeded, and how many failed. The program's exit status: 1 if any has.
   int Finish();
 
  private:

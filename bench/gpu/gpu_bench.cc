@@ -17,7 +17,7 @@
 namespace rubato::bench {
 namespace {
 
-// Fails where there is nothing to measure with.
+// Fails if there is nothing to measure with.
 absl::Status Run(const DeviceFlags& flags, int64_t scale, const std::vector<std::string>& only, CaseReport* report) {
   RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend, CreateBackend(flags));
   std::cout << "# " << flags.precision << " on " << backend->Name() << std::endl;

@@ -100,7 +100,7 @@ absl::StatusOr<BenchCase> TimeModel(const StepModel& model, const DeviceFlags& f
                     {"examples_per_s", examples / seconds}}};
 }
 
-// Fails where there is nothing to measure with.
+// Fails if there is nothing to measure with.
 absl::Status Run(const DeviceFlags& flags, const std::string& only, bool small, CaseReport* report) {
   RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend, CreateBackend(flags));
   RUBATO_ASSIGN_OR_RETURN(const DeviceRates rates, MeasureRates(*backend, flags.timing, small));
@@ -122,7 +122,7 @@ int Main(int argc, char** argv) {
   AddDeviceFlags(&app, &flags);
   std::string model;
   bool small = false;
-  app.add_option("--model", model, "mlp, resnet20 or language_model; all where it is absent")
+  app.add_option("--model", model, "mlp, resnet20 or language_model; all if it is absent")
       ->check(CLI::IsMember({"mlp", "resnet20", "language_model"}));
   app.add_flag("--small", small, "narrow models with few layers");
   CLI11_PARSE(app, argc, argv);

@@ -63,7 +63,7 @@ def report(name, **figures):
 
 
 def computes_on(directory):
-    """What the first worker of a job says that it computes on; None where it says nothing."""
+    """What the first worker of a job says that it computes on; None if it says nothing."""
     for log in sorted(glob.glob(os.path.join(directory, "**", "worker-0.log"), recursive=True)):
         with open(log, encoding="utf-8") as file:
             if found := re.search(r"computes on (.*)", file.read()):
@@ -110,13 +110,15 @@ def loss_after(flags, name, config, steps, **fields):
 
 
 def same_losses(flags, config, steps):
-    """The same job on the CPU, on the GPU, and on the CPU in two micro-batches, which only rounds differently: where
+    """The same job on the CPU, on the GPU, and on the CPU in two micro-batches, which only rounds differently: if
     a maximum or ReLU's edge decides, that too takes another way sooner or later."""
     on_cpu = loss_after(flags, "cpu", config, steps, training__device="CPU")
     on_device = loss_after(flags, "device", config, steps)
-    in_parts = loss_after(flags, "parts", config, steps, training__device="CPU", training__micro_batches=2)
+    in_micro_batches = loss_after(flags, "micro-batches", config, steps, training__device="CPU",
+                                  training__micro_batches=2)
     report(f"{config}, {steps} steps in FP32", on_cpu=on_cpu, on_device=on_device, difference=abs(on_device - on_cpu),
-           in_two_parts_on_cpu=in_parts, difference_of_parts=abs(in_parts - on_cpu))
+           in_two_micro_batches_on_cpu=in_micro_batches,
+           difference_of_micro_batches=abs(in_micro_batches - on_cpu))
 
 
 def sample_gpu(samples, stop):

@@ -30,7 +30,7 @@ struct OperationGroup {
 // GPU's caches hold. `backend` outlives them.
 std::vector<OperationGroup> OperationGroups(Backend* backend, int64_t scale);
 
-// Times each case whose name contains one of `only` (all where that is empty), group by group; what fails is reported
+// Times each case whose name contains one of `only` (all if that is empty), group by group; what fails is reported
 // and the next one follows.
 void TimeGroups(Backend& backend, const std::vector<OperationGroup>& groups, const std::vector<std::string>& only,
                 const DeviceRates& rates, const TimingOptions& options, CaseReport* report);

@@ -10,7 +10,7 @@ namespace rubato::bench {
 
 // Values of a standard normal distribution, rounded to `type` (float32 or the backend's ActivationType); they repeat
 // after a million. With zeros or other round numbers a GPU draws less power and runs faster than in training.
-// ResourceExhausted: the device has not enough memory, twice the tensor's where it has 16 bits.
+// ResourceExhausted: the device has not enough memory, twice the tensor's if it has 16 bits.
 absl::StatusOr<DeviceTensor> NormalTensor(Backend& backend, Shape shape, ElementType type, uint64_t seed);
 
 // int32: every number in [0, bound) about as often as the others, and neighbours far from each other.

@@ -4,7 +4,7 @@
 #   bench/gpu/run.sh [--programs=DIR] [--precisions=bf16,fp32,fp16,tf32] [STAGE...]
 #   bench/gpu/run.sh bundle FILE     programs, scripts, configs and MNIST for machines without bazel, as FILE (.tar.xz)
 #
-# Stages, in this order where none is named, each of at most ten minutes:
+# Stages, in this order if none is named, each of at most ten minutes:
 #   steps        steps of whole models, also without CUDA graphs, cuDNN and fused attention
 #   torch        the same in PyTorch, eager and compiled, and products
 #   operations   every operation, beside what products and copies allow
@@ -12,14 +12,14 @@
 #   tests        operations against float64 references; models and jobs against the CPU
 #   sanitizers   our kernels under compute-sanitizer
 #
-# Programs are in DIR as bazel has them in bazel-bin, and are built where --programs is absent. What fails does not end
+# Programs are in DIR as bazel has them in bazel-bin, and are built if --programs is absent. What fails does not end
 # the rest; it is listed at the end, and the exit status is 1. All that is printed is also in $OUT/STAGE/*.log; OUT is
-# bench/gpu/out where it is not set.
+# bench/gpu/out if it is not set.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 all_stages=(steps torch operations jobs tests sanitizers)
-conformance=(elementwise image linear_algebra message peer repeated_work sequence update)
+conformance=(elementwise graph_replay image linear_algebra message peer sequence update)
 tests=("${conformance[@]/#/kernels/conformance/}")
 tests=("${tests[@]/%/_test}" kernels/cuda/device_test worker/nn/cuda_model_test
   tests/integration/device_test)
@@ -95,7 +95,7 @@ attempt() {
   esac
 }
 
-# cuBLAS and cuDNN, where pip has brought them.
+# cuBLAS and cuDNN, if pip has brought them.
 python_libraries() {
   python3 - <<'PYTHON' || true
 import glob, sys

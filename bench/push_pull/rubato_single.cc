@@ -42,7 +42,7 @@ class SingleClient : public Client, private ExchangeClient::Handler {
   absl::Status Verify() override { return memory_.Verify(); }
 
  private:
-  // Sends, and goes on where answers arrive until `done`. DeadlineExceeded, naming `what`, where that takes longer than
+  // Sends, and goes on when answers arrive until `done`. DeadlineExceeded, naming `what`, if that takes longer than
   // `timeout`; no further run is possible then.
   absl::Status RunUntil(const char* what, absl::Duration timeout, std::function<bool(absl::Time)> done) {
     const absl::Time deadline = clock_.Now() + timeout;

@@ -8,7 +8,7 @@
 
 namespace rubato::bench {
 
-// One PushPull at a time through an ExchangeClient, chunk after chunk; the next one is sent where the answer arrives.
+// One PushPull at a time through an ExchangeClient, chunk after chunk; the next one is sent when the answer arrives.
 absl::StatusOr<std::unique_ptr<Client>> ConnectRubatoSingle(const Setup& setup, RubatoJob job);
 
 }  // namespace rubato::bench

@@ -15,8 +15,8 @@
 namespace rubato::bench {
 
 // One thing to measure and what it shall do. Every subject does the same work: the client's gradient of a chunk reaches
-// the server, is added to the weights there, and the new weights reach the client's own memory. Chunks take turns, so
-// that on both sides all memory is cycled through.
+// the server, is added to the weights there, and the new weights reach the client's own memory. Chunks are
+// used round-robin, so that on both sides all memory is cycled through.
 struct Setup {
   // Bytes of a chunk, which is a message's payload: a power of 4, at least 4096.
   int64_t size = 0;

@@ -60,7 +60,7 @@ class TcpClient : public Client {
   absl::Status Verify() override { return memory_.Verify(); }
 
  private:
-  // Moves what can be moved; waits where that is nothing.
+  // Moves what can be moved; waits if that is nothing.
   absl::Status Turn(bool wants_to_send) {
     if (!wants_to_send) return ReceiveSome(/*flags=*/0).status();
     RUBATO_ASSIGN_OR_RETURN(const bool sent, SendSome());

@@ -10,8 +10,8 @@
 
 namespace rubato::bench {
 
-// Batches of noise that lie ready in memory, given out in turn while it is not paused, which it is at first. Get and
-// Begun are the trainer's; the rest is for another thread.
+// Batches of noise that lie ready in memory, given out round-robin while it is not paused, which it is at first. Get
+// and Begun are the trainer's; the rest is for another thread.
 class PausedSource : public worker::BatchSource {
  public:
   // `clock` outlives it.

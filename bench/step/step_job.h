@@ -42,7 +42,7 @@ absl::StatusOr<StepJob> MakeStepJob(const StepSetup& setup, const v1::ServerInfo
 
 v1::TaskId StepWorker(uint32_t index);
 
-// Binds this process, all of its threads to come included, to these cores. Internal where the system refuses.
+// Binds this process, all of its threads to come included, to these cores. Internal if the system refuses.
 absl::Status PinProcess(const std::vector<int>& cores);
 
 }  // namespace rubato::bench

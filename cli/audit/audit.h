@@ -8,8 +8,11 @@
 
 namespace rubato {
 
-// Replays all update logs of a run and says which invariants held (audit_report.h). Reads record by record: a log may
-// be much larger than memory. A log that ends in the middle of a record, or is missing, is noted in the report.
+// Replays all update logs of a run and says which invariants held (audit_report.h). Each term in which the job began,
+// or went back to a checkpoint, is held to them on its own, and to what the terms before it reached: it begins with a
+// step and with versions that they got to, and its plans are new. Reads record by record: a log may be much larger than
+// memory. A log that ends in the middle of a record, or is missing, is noted in the report; what came before a term is
+// then not known well enough for its beginning to be judged.
 //
 // NotFound: the run wrote no update logs (cluster.update_log was off). DataLoss: a log is corrupt, with its offset;
 // nothing can then be said about the run.

@@ -27,6 +27,12 @@ bool AuditReport::held() const {
   return std::all_of(invariants.begin(), invariants.end(), [](const InvariantReport& r) { return r.held(); });
 }
 
+int64_t AuditReport::violations() const {
+  int64_t violations = 0;
+  for (const InvariantReport& invariant : invariants) violations += invariant.violations;
+  return violations;
+}
+
 std::string InvariantId(Invariant invariant) { return kDescribed[static_cast<int>(invariant)].id; }
 
 std::string FormatAudit(const AuditReport& report) {
@@ -46,6 +52,13 @@ std::string FormatAudit(const AuditReport& report) {
     absl::StrAppend(&text, "  ", mode, ": ", staleness.pushes, " pushes, largest clock staleness ",
                     staleness.clock_staleness_max, " steps, largest version staleness ",
                     staleness.version_staleness_max, " updates\n");
+  }
+  for (const TermReport& term : report.terms) {
+    if (report.terms.size() == 1) break;
+    const std::string result = term.violations == 0 ? "held" : absl::StrCat("BROKEN ", term.violations, " times");
+    absl::StrAppend(&text, "  term ", term.term, ": ", term.pushes, " pushes in ", term.logs, " logs ", result,
+                    ", from step ", term.first_step,
+                    term.last_step < 0 ? std::string() : absl::StrCat(" to step ", term.last_step), "\n");
   }
   for (const std::string& note : report.notes) absl::StrAppend(&text, "  note: ", note, "\n");
   return text;
@@ -75,6 +88,15 @@ std::string AuditJson(const AuditReport& report) {
   json["chunks"] = report.chunks;
   json["plans"] = report.plans;
   json["pushes"] = report.pushes;
+  json["terms"] = nlohmann::ordered_json::array();
+  for (const TermReport& term : report.terms) {
+    json["terms"].push_back({{"term", term.term},
+                             {"logs", term.logs},
+                             {"pushes", term.pushes},
+                             {"first_step", term.first_step},
+                             {"last_step", term.last_step},
+                             {"violations", term.violations}});
+  }
   json["notes"] = report.notes;
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }

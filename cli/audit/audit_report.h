@@ -40,6 +40,19 @@ struct StalenessReport {
   int64_t version_staleness_max = 0;
 };
 
+// What the job did from its beginning, or from a checkpoint that it went back to, up to the next time that it did.
+struct TermReport {
+  uint64_t term = 1;
+  int64_t logs = 0;
+  int64_t pushes = 0;
+  // Of the first plan.
+  int64_t first_step = 0;
+  // Of all pushes; -1 for none.
+  int64_t last_step = -1;
+  // Of any invariant.
+  int64_t violations = 0;
+};
+
 // The result of an audit. Plain data.
 struct AuditReport {
   static constexpr int kInvariants = 4;
@@ -51,10 +64,14 @@ struct AuditReport {
   int64_t chunks = 0;
   int64_t plans = 0;
   int64_t pushes = 0;
+  // Ascending. One, of term 1, unless the job went back to a checkpoint.
+  std::vector<TermReport> terms;
   // What the reader should know besides: a torn log, a missing one.
   std::vector<std::string> notes;
 
   bool held() const;
+  // Of all invariants.
+  int64_t violations() const;
 
   InvariantReport& of(Invariant invariant) { return invariants[static_cast<int>(invariant)]; }
   const InvariantReport& of(Invariant invariant) const { return invariants[static_cast<int>(invariant)]; }
@@ -76,7 +93,8 @@ std::string FormatAudit(const AuditReport& report);
 
 // The same as one line of JSON: {"held":..,"invariants":[{"id":"I1","statement":..,"held":..,"checked":..,
 // "violations":..,"counterexample":..}],"staleness":[{"mode":..,"pushes":..,"clock_staleness_max":..,
-// "version_staleness_max":..}],"logs":..,"chunks":..,"plans":..,"pushes":..,"notes":[..]}
+// "version_staleness_max":..}],"logs":..,"chunks":..,"plans":..,"pushes":..,"terms":[{"term":..,"logs":..,"pushes":..,
+// "first_step":..,"last_step":..,"violations":..}],"notes":[..]}
 std::string AuditJson(const AuditReport& report);
 
 }  // namespace rubato

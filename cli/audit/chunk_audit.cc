@@ -21,8 +21,8 @@ std::string ModeOf(const AuditedPlan& plan) { return ModeName(plan.plan.mode(), 
 
 }  // namespace
 
-ChunkAudit::ChunkAudit(std::string where, const PlanHistory* plans, AuditReport* report)
-    : where_(std::move(where)), plans_(plans), report_(report) {
+ChunkAudit::ChunkAudit(std::string where, const PlanHistory* plans, int64_t version, AuditReport* report)
+    : where_(std::move(where)), plans_(plans), report_(report), first_version_(version), version_(version) {
   if (plans_->previous().has_value()) previous_ = NewEra(*plans_->previous());
   if (plans_->current().has_value()) current_ = NewEra(*plans_->current());
 }
@@ -59,7 +59,7 @@ void ChunkAudit::OnAmendment() {
 void ChunkAudit::OnPush(const v1::UpdateRecord& push, size_t member) {
   const AuditedPlan* plan = plans_->Find(push.generation());
   Era* era = EraOf(push.generation());
-  if (member >= members_.size()) members_.resize(member + 1);
+  if (member >= members_.size()) members_.resize(member + 1, {.applied_version = first_version_});
   if (plan == nullptr || era == nullptr) {
     report_->Break(Invariant::kPlans, [&] {
       return absl::StrCat(Who(push), " was applied under plan ", push.generation(), ", which is not in force");

@@ -22,8 +22,13 @@ namespace rubato {
 // can have seen.
 class ChunkAudit {
  public:
-  // `where` names log and chunk in counterexamples. `plans` and `report` outlive the object.
-  ChunkAudit(std::string where, const PlanHistory* plans, AuditReport* report);
+  // `where` names log and chunk in counterexamples. The chunk's first version is `version`. `plans` and `report`
+  // outlive the object.
+  ChunkAudit(std::string where, const PlanHistory* plans, int64_t version, AuditReport* report);
+
+  int64_t first_version() const { return first_version_; }
+  // After the pushes so far.
+  int64_t version() const { return version_; }
 
   void OnPush(const v1::UpdateRecord& push, size_t member);
 
@@ -46,8 +51,8 @@ class ChunkAudit {
     int64_t run_start = 0;
     int64_t earlier_start = 0;
     int64_t earlier_end = -1;
-    // The version that its last push was applied as.
-    int64_t applied_version = 0;
+    // The version that its last push was applied as; before, the chunk's first one.
+    int64_t applied_version;
   };
 
   // The clocks under one plan.
@@ -94,7 +99,8 @@ class ChunkAudit {
   const std::string where_;
   const PlanHistory* const plans_;
   AuditReport* const report_;
-  int64_t version_ = 0;
+  const int64_t first_version_;
+  int64_t version_;
   std::vector<Member> members_;
   std::optional<Era> current_;
   std::optional<Era> previous_;

@@ -51,7 +51,9 @@ void LogAudit::OnPush(const v1::UpdateRecord& push) {
   highest_step_ = std::max(highest_step_, push.step());
   std::unique_ptr<ChunkAudit>& chunk = chunks_[push.chunk()];
   if (chunk == nullptr) {
-    chunk = std::make_unique<ChunkAudit>(absl::StrCat(where_, ", chunk ", push.chunk()), &plans_, report_);
+    const int64_t before = std::max<int64_t>(0, push.applied_version() - (push.ineffective() ? 0 : 1));
+    chunk = std::make_unique<ChunkAudit>(absl::StrCat(where_, ", chunk ", push.chunk()), &plans_,
+                                         restored_ ? before : 0, report_);
   }
   chunk->OnPush(push, plans_.NumberOf(push.worker(), push.incarnation()));
   last_ = chunk.get();

@@ -16,13 +16,15 @@ namespace rubato {
 
 // Replays one partition's update log, record by record, and enters what it finds into a report. Pure; not thread-safe.
 //
-//   LogAudit audit("server 0, partition 0", &report);
+//   LogAudit audit("server 0, partition 0", /*restored=*/false, &report);
 //   while (...) audit.OnRecord(record);
 //   audit.Finish(reader.torn());
 class LogAudit {
  public:
-  // `where` names the log in counterexamples. `report` outlives the object.
-  LogAudit(std::string where, AuditReport* report) : where_(where), report_(report), plans_(where, report) {}
+  // `where` names the log in counterexamples. `restored`: the log begins with chunks of a checkpoint, whose versions
+  // are not 0 but what the first pushes tell. `report` outlives the object.
+  LogAudit(std::string where, bool restored, AuditReport* report)
+      : where_(where), restored_(restored), report_(report), plans_(where, report) {}
 
   // A plan or an update.
   void OnRecord(const v1::UpdateLogRecord& record);
@@ -31,12 +33,17 @@ class LogAudit {
 
   // The chunks that were updated.
   std::vector<uint32_t> chunks() const;
+  // One of these.
+  const ChunkAudit& chunk(uint32_t index) const { return *chunks_.at(index); }
+  // Of all pushes; -1 for none.
+  int64_t highest_step() const { return highest_step_; }
 
  private:
   void OnPlan(const v1::Plan& plan);
   void OnPush(const v1::UpdateRecord& push);
 
   const std::string where_;
+  const bool restored_;
   AuditReport* const report_;
   PlanHistory plans_;
   absl::flat_hash_map<uint32_t, std::unique_ptr<ChunkAudit>> chunks_;

@@ -42,9 +42,9 @@ LogBuilder& LogBuilder::Sync(int64_t step, int64_t applied, const std::vector<ui
   return *this;
 }
 
-AuditReport LogBuilder::Audit(bool torn) const {
+AuditReport LogBuilder::Audit(bool torn, bool restored) const {
   AuditReport report;
-  LogAudit audit("server 0, partition 0", &report);
+  LogAudit audit("server 0, partition 0", restored, &report);
   for (const v1::UpdateLogRecord& record : records_) audit.OnRecord(record);
   audit.Finish(torn);
   return report;

@@ -46,7 +46,7 @@ class LogBuilder {
   const std::vector<v1::UpdateLogRecord>& records() const { return records_; }
 
   // What LogAudit makes of the records.
-  AuditReport Audit(bool torn = false) const;
+  AuditReport Audit(bool torn = false, bool restored = false) const;
 
  private:
   std::vector<v1::UpdateLogRecord> records_;

@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "cli/report/text_table.h"
 #include "common/status.h"
+#include "common/storage/cut_record.h"
 #include "common/storage/file.h"
 #include "common/task.h"
 
@@ -53,6 +54,21 @@ void AddChunk(const v1::ChunkRecord& chunk, CheckpointSummary* summary) {
   }
 }
 
+// The record of its cut, if it is one.
+absl::Status ReadCut(const std::string& directory, CheckpointSummary* summary) {
+  absl::StatusOr<v1::CutRecord> record = ReadCutRecord(directory);
+  if (absl::IsNotFound(record.status())) return absl::OkStatus();
+  if (!record.ok()) return record.status();
+  summary->cut = *std::move(record);
+  summary->written = FileTime(JoinPath(directory, kCutRecordName)).value_or(absl::InfinitePast());
+  return absl::OkStatus();
+}
+
+absl::Time TimeOfPart(const std::string& directory, uint32_t server) {
+  const std::string manifest = absl::StrCat(CheckpointPartName(v1::TaskId::SERVER, server), ".manifest");
+  return FileTime(JoinPath(directory, manifest)).value_or(absl::InfinitePast());
+}
+
 // Workers with a manifest there.
 absl::StatusOr<std::vector<uint32_t>> WorkersOf(const std::string& directory) {
   std::vector<uint32_t> workers;
@@ -73,6 +89,16 @@ std::string Versions(const CheckpointSummary::Tensor& tensor) {
   return absl::StrCat(tensor.version_min, " to ", tensor.version_max);
 }
 
+// The steps and epochs that are in it, and its age.
+std::string Position(const CheckpointSummary& summary, absl::Time now) {
+  std::string text;
+  if (summary.cut.has_value()) {
+    text = absl::StrFormat(", step %d, epoch %.4g", summary.cut->plan().first_step(), summary.cut->epoch());
+  }
+  const absl::Duration age = std::max(absl::ZeroDuration(), absl::Trunc(now - summary.written, absl::Seconds(1)));
+  return absl::StrCat(text, ", written ", absl::FormatDuration(age), " ago");
+}
+
 std::string FormatTensors(const CheckpointSummary& summary) {
   TextTable table({"tensor", "shape", "elements", "chunks", "updates", "optimizer slots", "not finite"});
   for (const CheckpointSummary::Tensor& tensor : summary.tensors) {
@@ -88,13 +114,16 @@ std::string FormatTensors(const CheckpointSummary& summary) {
 absl::StatusOr<CheckpointSummary> SummarizeCheckpoint(const std::string& directory) {
   CheckpointSummary summary;
   RUBATO_ASSIGN_OR_RETURN(summary.tensors, ReadTensors(directory));
-  RUBATO_ASSIGN_OR_RETURN(summary.servers, ServersOfCheckpoint(directory));
+  RUBATO_ASSIGN_OR_RETURN(const std::vector<uint32_t> servers, ServersOfCheckpoint(directory));
+  RUBATO_RETURN_IF_ERROR(ReadCut(directory, &summary));
+  summary.servers = static_cast<uint32_t>(servers.size());
   std::map<uint32_t, std::vector<int64_t>> steps;
-  for (uint32_t server = 0; server < summary.servers; ++server) {
+  for (uint32_t server : servers) {
     RUBATO_ASSIGN_OR_RETURN(const CheckpointPart part, ReadCheckpointPart(directory, v1::TaskId::SERVER, server));
     summary.job = part.manifest.job_name();
     summary.plan = part.manifest.plan();
     summary.server_bytes += part.manifest.data_bytes();
+    summary.written = std::max(summary.written, TimeOfPart(directory, server));
     for (const v1::ChunkRecord& chunk : part.manifest.chunks()) {
       AddChunk(chunk, &summary);
       AddWatermarks(chunk, &steps);
@@ -104,18 +133,21 @@ absl::StatusOr<CheckpointSummary> SummarizeCheckpoint(const std::string& directo
   RUBATO_ASSIGN_OR_RETURN(const std::vector<uint32_t> workers, WorkersOf(directory));
   for (uint32_t worker : workers) {
     RUBATO_ASSIGN_OR_RETURN(const CheckpointPart part, ReadCheckpointPart(directory, v1::TaskId::WORKER, worker));
+    // What another cut left there.
+    if (summary.cut.has_value() && part.manifest.cut().id() != summary.cut->cut().id()) continue;
     summary.worker_bytes[worker] = part.manifest.data_bytes();
   }
   return summary;
 }
 
-std::string FormatCheckpoint(const std::string& name, const CheckpointSummary& summary) {
+std::string FormatCheckpoint(const std::string& name, const CheckpointSummary& summary, absl::Time now) {
   int64_t elements = 0;
   for (const CheckpointSummary::Tensor& tensor : summary.tensors) elements += tensor.elements;
   std::string text =
-      absl::StrFormat("Checkpoint %s of job %s, plan %d, %s\n", name, summary.job, summary.plan.generation(),
+      absl::StrFormat("Checkpoint %s of job %s, plan %d, %s%s\n", name, summary.job, summary.plan.generation(),
                       summary.plan.generation() == 0 ? "before training"
-                                                     : ModeName(summary.plan.mode(), summary.plan.staleness_bound()));
+                                                     : ModeName(summary.plan.mode(), summary.plan.staleness_bound()),
+                      Position(summary, now));
   if (!summary.steps.empty()) {
     absl::StrAppend(&text, "Steps done: ",
                     absl::StrJoin(summary.steps, ", ",
@@ -128,8 +160,8 @@ std::string FormatCheckpoint(const std::string& name, const CheckpointSummary& s
   absl::StrAppend(&text, absl::StrFormat("%d elements in %.1f MiB of %d servers", elements,
                                          static_cast<double>(summary.server_bytes) / kMiB, summary.servers));
   for (const auto& [worker, bytes] : summary.worker_bytes) {
-    absl::StrAppend(&text, absl::StrFormat("; worker %d has an error-feedback residual of %.1f MiB", worker,
-                                           static_cast<double>(bytes) / kMiB));
+    absl::StrAppend(
+        &text, absl::StrFormat("; worker %d has kept %.1f MiB of its own", worker, static_cast<double>(bytes) / kMiB));
   }
   return absl::StrCat(text, "; all checksums are right\n");
 }

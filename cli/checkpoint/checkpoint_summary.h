@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "common/storage/checkpoint.h"
 
 namespace rubato {
@@ -33,7 +35,11 @@ struct CheckpointSummary {
   std::vector<Tensor> tensors;
   // Steps that each worker had applied to every chunk, by its index; of its latest process.
   std::map<uint32_t, int64_t> steps;
-  // Bytes of the servers' data files, and of those of workers whose codecs had kept something back.
+  // Of a checkpoint that was cut from a job that trains.
+  std::optional<v1::CutRecord> cut;
+  // When it was complete.
+  absl::Time written = absl::InfinitePast();
+  // Bytes of the servers' data files, and of those of workers that had kept something.
   uint64_t server_bytes = 0;
   std::map<uint32_t, uint64_t> worker_bytes;
 };
@@ -42,8 +48,8 @@ struct CheckpointSummary {
 // ReadCheckpoint, with the file's name.
 absl::StatusOr<CheckpointSummary> SummarizeCheckpoint(const std::string& directory);
 
-// For a person; `name` is the checkpoint's.
-std::string FormatCheckpoint(const std::string& name, const CheckpointSummary& summary);
+// For a person; `name` is the checkpoint's, `now` is for its age.
+std::string FormatCheckpoint(const std::string& name, const CheckpointSummary& summary, absl::Time now);
 
 }  // namespace rubato
 

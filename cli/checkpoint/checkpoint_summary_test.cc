@@ -74,13 +74,14 @@ TEST_F(CheckpointSummaryTest, TellsTensorsStepsAndSizes) {
   EXPECT_EQ(tensor.not_finite, 2);
   EXPECT_EQ(summary->steps, (std::map<uint32_t, int64_t>{{0, 21}, {1, 20}}));
   EXPECT_EQ(summary->worker_bytes.size(), 1u);
-  const std::string text = FormatCheckpoint("final", *summary);
-  EXPECT_THAT(text, HasSubstr("Checkpoint final of job small, plan 3, ASYNC\nSteps done: worker 0 21, worker 1 20\n"));
+  const std::string text = FormatCheckpoint("final", *summary, summary->written + absl::Seconds(65.5));
+  EXPECT_THAT(text,
+              HasSubstr("Checkpoint final of job small, plan 3, ASYNC, written 1m5s ago\nSteps done: worker 0 21, "
+                        "worker 1 20\n"));
+  EXPECT_FALSE(summary->cut.has_value());
   EXPECT_THAT(text, HasSubstr("20 to 22"));
-  EXPECT_THAT(
-      text,
-      HasSubstr(
-          "4 elements in 0.0 MiB of 2 servers; worker 1 has an error-feedback residual of 0.0 MiB; all checksums"));
+  EXPECT_THAT(text,
+              HasSubstr("4 elements in 0.0 MiB of 2 servers; worker 1 has kept 0.0 MiB of its own; all checksums"));
 }
 
 TEST_F(CheckpointSummaryTest, FindsADamagedFile) {

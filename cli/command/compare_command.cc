@@ -1,4 +1,5 @@
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -7,6 +8,7 @@
 #include "cli/command/commands.h"
 #include "cli/command/job_run.h"
 #include "cli/command/mode_choice.h"
+#include "cli/command/run_ending.h"
 #include "common/config/fingerprint.h"
 #include "common/status.h"
 #include "common/storage/file.h"
@@ -77,6 +79,9 @@ absl::Status Compare(const CompareOptions& options, const Environment& environme
   RUBATO_ASSIGN_OR_RETURN(std::vector<CodecChoice> codecs, ParseCodecs(options.codecs, "--codecs"));
   RUBATO_ASSIGN_OR_RETURN(PreparedRun base, PrepareRun(options.run, environment));
   const std::string parent = base.config.run_directory();
+  if (base.resume && !FileExists(JoinPath(parent, "job.textproto"))) {
+    return absl::NotFoundError(absl::StrCat("--resume: ", parent, " holds no comparison to go on with"));
+  }
   RUBATO_ASSIGN_OR_RETURN(std::vector<Variant> variants, MakeVariants(base.config, modes, codecs, environment));
   RUBATO_RETURN_IF_ERROR(WriteFileAtomically(JoinPath(parent, "job.textproto"), ConfigText(base.config)));
   Comparison comparison = NewComparison(base);
@@ -90,7 +95,11 @@ absl::Status Compare(const CompareOptions& options, const Environment& environme
       run.config.set_seed(static_cast<uint64_t>(seed));
       std::string directory = absl::StrCat(variants[i].directory, "-seed", seed);
       run.config.set_run_directory(JoinPath(parent, directory));
-      outcome = RunJob(run, absl::StrCat(variants[i].name, " seed ", seed, "  "), signals.get(), environment);
+      // A comparison that is resumed has runs that are done, one that was interrupted, and others yet to come.
+      const std::optional<RunEnding> ending = ReadRunEnding(run.config.run_directory());
+      const bool is_done = run.resume && ending.has_value() && ending->ok;
+      outcome = is_done ? absl::OkStatus()
+                        : RunJob(run, absl::StrCat(variants[i].name, " seed ", seed, "  "), signals.get(), environment);
       if (!outcome.ok()) *environment.out << directory << ": " << outcome.message() << std::endl;
       comparison.modes[i].runs.push_back(LoadRun(run.config, parent, directory, outcome));
     }

@@ -49,7 +49,11 @@ void AddUp(CLI::App* ssh, const Environment* environment, int* exit_code) {
                  "Seconds by which a host's clock may differ from this one's")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
-  up->add_flag("--overwrite", options->overwrite, "Delete what an earlier run left in the run directory");
+  CLI::Option* overwrite =
+      up->add_flag("--overwrite", options->overwrite, "Delete what an earlier run left in the run directory");
+  up->add_flag("--resume", options->resume,
+               "Go on with the job that an earlier up has started and left on its hosts, whose run directory this is")
+      ->excludes(overwrite);
   up->add_flag("--detach", options->detach, "Return once the job has been started");
 }
 
@@ -71,6 +75,7 @@ void AddDeployCommand(CLI::App* app, const Environment* environment, int* exit_c
     bool remove = false;
     SwitchOptions change;
     StopOptions stop;
+    CheckpointNowOptions checkpoint;
   };
   auto run = std::make_shared<RunOptions>();
   const char* const what = "The run directory that up was given";
@@ -91,6 +96,11 @@ void AddDeployCommand(CLI::App* app, const Environment* environment, int* exit_c
                 exit_code, [run, environment] { return SshStop(run->run_directory, run->stop, *environment); });
   stop->add_option("RUN", run->run_directory, what)->required();
   AddStopOptions(stop, &run->stop);
+  CLI::App* checkpoint =
+      AddAction(ssh, "checkpoint", "Have the job write a checkpoint, and wait for it", environment, exit_code,
+                [run, environment] { return SshCheckpoint(run->run_directory, run->checkpoint, *environment); });
+  checkpoint->add_option("RUN", run->run_directory, what)->required();
+  AddCheckpointNowOptions(checkpoint, &run->checkpoint);
   CLI::App* trace =
       AddAction(ssh, "trace", "One timeline of all tasks of the job, which trains", environment, exit_code,
                 [run, environment] { return SshTrace(run->run_directory, run->seconds, run->output, *environment); });

@@ -20,8 +20,8 @@ void AddExportCommand(CLI::App* app, const Environment* environment, int* exit_c
   command->add_option("RUN", options->run_directory, "The run's directory")->required();
   command->add_option("--output", options->output, "The file to write")->required();
   command->add_option("--checkpoint", options->checkpoint,
-                      "final, stopped (of a job that was stopped) or step0 (the initial weights). Default: final where "
-                      "it is there, otherwise stopped");
+                      "final, stopped (of a job that was stopped), step150 (of one that trained) or step0 (the initial "
+                      "weights). Default: the first complete one of final, stopped and the highest step");
   command->callback([options, environment, exit_code] {
     absl::StatusOr<std::string> exported =
         ExportSafetensors(options->run_directory, options->checkpoint, options->output);

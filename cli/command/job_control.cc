@@ -40,7 +40,23 @@ void AddStopOptions(CLI::App* command, StopOptions* options) {
 absl::Status StopJob(CoordinatorClient* coordinator, const StopOptions& options, const std::string& place,
                      const Environment& environment) {
   RUBATO_RETURN_IF_ERROR(coordinator->StopJob(options.reason, absl::Seconds(10)));
-  *environment.out << "The job at " << place << " stops.\n";
+  *environment.out << "The job at " << place
+                   << " stops. What it has trained is kept: rubato train CONFIG --resume goes on with it.\n";
+  return absl::OkStatus();
+}
+
+void AddCheckpointNowOptions(CLI::App* command, CheckpointNowOptions* options) {
+  command->add_option("--timeout", options->timeout_seconds, "Seconds to wait until the checkpoint is complete")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+}
+
+absl::Status WriteCheckpointNow(CoordinatorClient* coordinator, const CheckpointNowOptions& options,
+                                const Environment& environment) {
+  RUBATO_ASSIGN_OR_RETURN(const v1::WriteCheckpointNowReply reply,
+                          coordinator->WriteCheckpointNow(absl::Seconds(options.timeout_seconds)));
+  *environment.out << absl::StrFormat("checkpoint %s is complete: all steps before %d, written in %.1f s\n",
+                                      reply.cut().name(), reply.step(), reply.seconds());
   return absl::OkStatus();
 }
 

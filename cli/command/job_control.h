@@ -35,6 +35,16 @@ void AddStopOptions(CLI::App* command, StopOptions* options);
 absl::Status StopJob(CoordinatorClient* coordinator, const StopOptions& options, const std::string& place,
                      const Environment& environment);
 
+struct CheckpointNowOptions {
+  double timeout_seconds = 120;
+};
+
+void AddCheckpointNowOptions(CLI::App* command, CheckpointNowOptions* options);
+// Has the job, which trains, write a checkpoint, and says when it is complete. Errors of
+// CoordinatorClient::WriteCheckpointNow.
+absl::Status WriteCheckpointNow(CoordinatorClient* coordinator, const CheckpointNowOptions& options,
+                                const Environment& environment);
+
 }  // namespace rubato
 
 #endif  // RUBATO_CLI_COMMAND_JOB_CONTROL_H_

@@ -35,10 +35,16 @@ void AddRunOptions(CLI::App* command, RunOptions* options) {
   command->add_option("--time_limit", options->time_limit_seconds, "Seconds after which a job is stopped; 0: never")
       ->check(CLI::NonNegativeNumber);
   command->add_flag("--overwrite", options->overwrite, "Delete what an earlier run left in the run directory");
+  command->add_flag("--resume", options->resume,
+                    "Go on with the run that the run directory holds; servers and workers may be others than before");
 }
 
 absl::StatusOr<PreparedRun> PrepareRun(const RunOptions& options, const Environment& environment) {
+  if (options.overwrite && options.resume) {
+    return absl::InvalidArgumentError("--overwrite deletes what --resume goes on with; allowed: one of them");
+  }
   PreparedRun run;
+  run.resume = options.resume;
   RUBATO_ASSIGN_OR_RETURN(run.config, LoadJobConfig(options.config_path, options.overrides));
   if (!options.run_directory.empty()) run.config.set_run_directory(options.run_directory);
   RUBATO_ASSIGN_OR_RETURN(run.slowed, ParseSlowWorkers(options.slow, run.config.cluster().workers()));
@@ -46,7 +52,7 @@ absl::StatusOr<PreparedRun> PrepareRun(const RunOptions& options, const Environm
   run.metrics_listen = options.metrics_listen;
   run.time_limit =
       options.time_limit_seconds > 0 ? absl::Seconds(options.time_limit_seconds) : absl::InfiniteDuration();
-  RUBATO_RETURN_IF_ERROR(PrepareRunDirectory(run.config.run_directory(), options.overwrite));
+  if (!run.resume) RUBATO_RETURN_IF_ERROR(PrepareRunDirectory(run.config.run_directory(), options.overwrite));
   return run;
 }
 
@@ -61,7 +67,9 @@ JobOutcome RunOnHost(TaskHost* host, const absl::Status& started, const std::str
   JobOutcome outcome;
   outcome.finished = host->Finish();
   const std::optional<RunEnding> ending = ReadRunEnding(run_directory);
-  outcome.job = WithWayOn(supervisor.Result(ending.has_value() ? ending->error : ""), run_directory);
+  std::optional<std::string> recorded;
+  if (ending.has_value()) recorded = ending->ok || !ending->error.empty() ? ending->error : "the job failed";
+  outcome.job = WithWayOn(supervisor.Result(recorded), run_directory);
   return outcome;
 }
 
@@ -72,9 +80,11 @@ absl::Status RunJob(const PreparedRun& run, const std::string& label, StopSignal
   local.binaries = run.binaries;
   local.slowed = run.slowed;
   local.metrics_listen = run.metrics_listen;
+  local.resume = run.resume;
   LocalTaskHost host(std::move(local), environment.clock, signals);
   JobSupervisor::Options options;
   options.time_limit = run.time_limit;
+  options.resumed = run.resume;
   options.contact_timeout = absl::Seconds(run.config.cluster().start_timeout_seconds());
   return RunOnHost(&host, host.Start(), run.config.run_directory(), std::move(options), label, signals, environment)
       .job;

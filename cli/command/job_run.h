@@ -28,6 +28,7 @@ struct RunOptions {
   std::string metrics_listen;
   double time_limit_seconds = 0;
   bool overwrite = false;
+  bool resume = false;
 };
 void AddRunOptions(CLI::App* command, RunOptions* options);
 
@@ -38,9 +39,12 @@ struct PreparedRun {
   std::vector<SlowWorker> slowed;
   std::string metrics_listen;
   absl::Duration time_limit;
+  // The job goes on with what its run directory holds.
+  bool resume = false;
 };
-// Loads the config, finds the programs and makes the run directory, which is then empty. Errors are those of
-// LoadJobConfig, FindBinaries, ParseSlowWorkers and PrepareRunDirectory.
+// Loads the config, finds the programs and makes the run directory, which is then empty; with `resume` it is left as it
+// is. Errors are those of LoadJobConfig, FindBinaries, ParseSlowWorkers and PrepareRunDirectory. InvalidArgument: both
+// `overwrite` and `resume`.
 absl::StatusOr<PreparedRun> PrepareRun(const RunOptions& options, const Environment& environment);
 
 // What became of a job.

@@ -48,9 +48,9 @@ absl::Status ExplainSilence(const NamedJob& job, const absl::Status& status) {
   if (now.ending.has_value()) return EndedError(now);
   return absl::UnavailableError(absl::StrCat("the coordinator of the run in ", job.run_directory,
                                              " does not answer at ", job.address,
-                                             ", and the run record has no end. Check whether it was killed (a "
-                                             "coordinator that is started with --resume goes on "
-                                             "with the run), and whether its port can be reached from this machine"));
+                                             ", and the run record has no end. Check whether it was killed (rubato "
+                                             "train CONFIG --resume goes on with the run), and whether its port can be "
+                                             "reached from this machine"));
 }
 
 }  // namespace rubato

@@ -57,8 +57,9 @@ absl::Status PrepareRunDirectory(const std::string& directory, bool overwrite) {
   if (empty) return absl::OkStatus();
   if (!overwrite) {
     return absl::AlreadyExistsError(absl::StrCat("run_directory: ", directory,
-                                                 " is not empty; choose another one with --run_directory, or let "
-                                                 "--overwrite delete what an earlier run left there"));
+                                                 " is not empty; choose another one with --run_directory, go on with "
+                                                 "the run that it holds with --resume, or let --overwrite delete what "
+                                                 "an earlier run left there"));
   }
   if (fs::path foreign = ForeignEntry(directory, true); !foreign.empty()) {
     return absl::FailedPreconditionError(

@@ -36,6 +36,7 @@ TEST_F(RunDirectoryTest, RefusesOneThatIsNotEmpty) {
   absl::Status status = PrepareRunDirectory(directory_.string(), false);
   EXPECT_EQ(status.code(), absl::StatusCode::kAlreadyExists);
   EXPECT_THAT(std::string(status.message()), HasSubstr("--overwrite"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("--resume"));
   EXPECT_TRUE(fs::exists(directory_ / "metrics.jsonl"));
 }
 

@@ -2,17 +2,37 @@
 
 #include <sys/stat.h>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "cli/launch/status_line.h"
 #include "cli/report/run_record.h"
 #include "common/storage/file.h"
+#include "common/storage/run_record_json.h"
+#include "google/protobuf/text_format.h"
+#include "proto/job_config.pb.h"
 
 namespace rubato {
 namespace {
 
-// The checkpoint's directory if all servers have written their parts; otherwise empty.
+// What the reason of every stop on request begins with.
+constexpr absl::string_view kStoppedBy = "stopped by ";
+
+// Where the run's checkpoints are: its config says so, or in its directory.
+std::string CheckpointsOf(const std::string& run_directory) {
+  v1::JobConfig config;
+  const std::string text = ReadFile(JoinPath(run_directory, "job.textproto")).value_or("");
+  const bool is_known = google::protobuf::TextFormat::ParseFromString(text, &config);
+  if (is_known && !config.checkpoint().directory().empty()) return config.checkpoint().directory();
+  return JoinPath(run_directory, "checkpoints");
+}
+
+// The checkpoint's directory if it is complete: the coordinator has written its record there, or all servers their
+// parts. Otherwise empty.
 std::string WholeCheckpoint(const std::string& run_directory, const std::string& name, int64_t servers) {
-  const std::string directory = JoinPath(run_directory, absl::StrCat("checkpoints/", name));
+  const std::string directory = JoinPath(CheckpointsOf(run_directory), name);
+  if (FileExists(JoinPath(directory, "cut"))) return directory;
   for (int64_t i = 0; i < servers; ++i) {
     if (!FileExists(JoinPath(directory, absl::StrCat("server-", i, ".manifest")))) return "";
   }
@@ -24,32 +44,39 @@ absl::Time LastWritten(const std::string& path) {
   return stat(path.c_str(), &file) == 0 ? absl::TimeFromTimespec(file.st_mtim) : absl::InfinitePast();
 }
 
-std::string WayOn(const std::string& weights) {
-  return absl::StrCat("Its weights are in ", weights, "; go on from them with --set training.start_from=", weights);
+// Whether nothing was recorded after the end: a run that is resumed goes on with its record.
+bool LastLineIsEnd(absl::string_view text) {
+  absl::ConsumeSuffix(&text, "\n");
+  const absl::StatusOr<v1::RunRecordLine> line = ParseRunRecordJson(text.substr(text.rfind('\n') + 1));
+  return line.ok() && line->has_end();
 }
 
 }  // namespace
 
 std::optional<RunEnding> ReadRunEnding(const std::string& run_directory) {
-  const absl::StatusOr<RunRecord> record = ReadRunRecord(run_directory);
+  const std::string path = JoinPath(run_directory, "metrics.jsonl");
+  const absl::StatusOr<std::string> text = ReadFile(path);
+  if (!text.ok() || !LastLineIsEnd(*text)) return std::nullopt;
+  const absl::StatusOr<RunRecord> record = ParseRunRecord(*text, path);
   if (!record.ok() || !record->end.has_value()) return std::nullopt;
   RunEnding ending;
   ending.ok = record->end->ok();
   ending.error = record->end->error();
-  ending.at = LastWritten(JoinPath(run_directory, "metrics.jsonl"));
+  ending.at = LastWritten(path);
   if (record->start.has_value()) {
     ending.trained = absl::Seconds(record->end->t());
     ending.weights = WholeCheckpoint(run_directory, ending.ok ? "final" : "stopped", record->start->servers());
+    // A run that was resumed may have failed after the stop that the checkpoint is of.
+    ending.stopped = !ending.ok && !ending.weights.empty() && absl::StartsWith(ending.error, kStoppedBy);
   }
   return ending;
 }
 
 std::string DescribeEnding(const RunEnding& ending, const std::string& run_directory) {
-  const bool stopped = !ending.ok && !ending.weights.empty();
   std::string text = absl::StrCat("The run in ", run_directory,
-                                  ending.ok ? " is done: it ended on "
-                                  : stopped ? " was stopped on "
-                                            : " failed on ",
+                                  ending.ok        ? " is done: it ended on "
+                                  : ending.stopped ? " was stopped on "
+                                                   : " failed on ",
                                   absl::FormatTime("%Y-%m-%d at %H:%M:%S", ending.at, absl::LocalTimeZone()));
   if (ending.trained.has_value()) {
     absl::StrAppend(&text, ", ", FormatSeconds(absl::ToDoubleSeconds(*ending.trained)), " after training began");
@@ -57,16 +84,22 @@ std::string DescribeEnding(const RunEnding& ending, const std::string& run_direc
     absl::StrAppend(&text, ", before training began");
   }
   if (!ending.ok) absl::StrAppend(&text, ": ", ending.error);
-  if (stopped) return absl::StrCat(text, "\n", WayOn(ending.weights));
+  if (ending.stopped) return absl::StrCat(text, "\n", WayOn(ending.weights));
   return absl::StrCat(
       text, "\n",
       ending.weights.empty() ? "It has left no weights" : absl::StrCat("Its weights are in ", ending.weights));
 }
 
+std::string WayOn(const std::string& weights) {
+  return absl::StrCat("Its weights are in ", weights,
+                      "; go on with rubato train CONFIG --resume, or begin another job ",
+                      "with them: --set training.start_from=", weights);
+}
+
 absl::Status WithWayOn(const absl::Status& outcome, const std::string& run_directory) {
   if (outcome.ok()) return outcome;
   const std::optional<RunEnding> ending = ReadRunEnding(run_directory);
-  if (!ending.has_value() || ending->ok || ending->weights.empty()) return outcome;
+  if (!ending.has_value() || !ending->stopped) return outcome;
   return absl::Status(outcome.code(), absl::StrCat(outcome.message(), "\n", WayOn(ending->weights)));
 }
 

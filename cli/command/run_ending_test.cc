@@ -27,11 +27,10 @@ class RunEndingTest : public ::testing::Test {
   }
 
   void WriteRecord(const std::string& end) {
-    Write("metrics.jsonl",
-          R"({"start":{"job":"j","mode":"SYNC","staleness_bound":0,"workers":1,"servers":2,"seed":1,)"
-          R"("batch_size":1,"train_examples":1,"epochs":1,"target_accuracy":0}})"
-          "\n" +
-              end);
+    Write("metrics.jsonl", R"({"start":{"job":"j","mode":"SYNC","staleness_bound":0,"workers":1,"servers":2,"seed":1,)"
+                           R"("batch_size":1,"train_examples":1,"epochs":1,"target_accuracy":0}})"
+                           "\n" +
+                               end);
   }
 
   void WriteCheckpoint(const std::string& name, int servers) {
@@ -74,12 +73,14 @@ TEST_F(RunEndingTest, SaysHowToGoOnFromARunThatWasStopped) {
   WriteCheckpoint("stopped", 2);
   const std::string weights = (directory_ / "checkpoints/stopped").string();
   EXPECT_THAT(Describe(), HasSubstr("The run in D was stopped on "));
-  EXPECT_THAT(Describe(), HasSubstr(": stopped by the operator at 10.0.0.9: lunch\nIts weights are in " + weights +
-                                    "; go on from them with --set training.start_from=" + weights));
+  const std::string way_on = "Its weights are in " + weights +
+                             "; go on with rubato train CONFIG --resume, or begin another job with them: --set "
+                             "training.start_from=" +
+                             weights;
+  EXPECT_THAT(Describe(), HasSubstr(": stopped by the operator at 10.0.0.9: lunch\n" + way_on));
   const absl::Status outcome = WithWayOn(absl::AbortedError("stopped"), directory_.string());
   EXPECT_EQ(outcome.code(), absl::StatusCode::kAborted);
-  EXPECT_EQ(outcome.message(),
-            "stopped\nIts weights are in " + weights + "; go on from them with --set training.start_from=" + weights);
+  EXPECT_EQ(outcome.message(), "stopped\n" + way_on);
   EXPECT_TRUE(WithWayOn(absl::OkStatus(), directory_.string()).ok());
 }
 
@@ -89,6 +90,34 @@ TEST_F(RunEndingTest, ACheckpointThatIsNotWholeIsNoWayOn) {
   EXPECT_THAT(Describe(), HasSubstr("The run in D failed on "));
   EXPECT_THAT(Describe(), HasSubstr("\nIt has left no weights"));
   EXPECT_EQ(WithWayOn(absl::AbortedError("stopped"), directory_.string()).message(), "stopped");
+}
+
+TEST_F(RunEndingTest, ARunThatGoesOnAfterItsEndHasNone) {
+  WriteRecord(End("false", "stopped by the operator") + "{\"member\":{\"t\":80.0}}\n");
+  EXPECT_EQ(Describe(), "no end");
+  WriteRecord(End("false", "stopped by the operator") + "{\"member\":{\"t\":8");
+  EXPECT_EQ(Describe(), "no end");
+}
+
+TEST_F(RunEndingTest, ACheckpointWithItsRecordIsWholeWhoeverHasWrittenIt) {
+  WriteRecord(End("false", "stopped by the operator"));
+  Write("checkpoints/stopped/cut", "x");
+  EXPECT_THAT(Describe(), HasSubstr("The run in D was stopped on "));
+}
+
+TEST_F(RunEndingTest, CheckpointsMayBeElsewhere) {
+  WriteRecord(End("false", "stopped by the operator"));
+  Write("elsewhere/stopped/cut", "x");
+  EXPECT_THAT(Describe(), HasSubstr("It has left no weights"));
+  Write("job.textproto", "checkpoint { directory: '" + (directory_ / "elsewhere").string() + "' }");
+  EXPECT_THAT(Describe(), HasSubstr("Its weights are in " + (directory_ / "elsewhere/stopped").string()));
+}
+
+TEST_F(RunEndingTest, ARunMayFailAfterAStopThatItHasSurvived) {
+  WriteRecord(End("false", "server 1 is lost"));
+  WriteCheckpoint("stopped", 2);
+  EXPECT_THAT(Describe(), HasSubstr("The run in D failed on "));
+  EXPECT_EQ(WithWayOn(absl::AbortedError("lost"), directory_.string()).message(), "lost");
 }
 
 TEST_F(RunEndingTest, ARunMayEndBeforeTraining) {

@@ -93,10 +93,25 @@ absl::Status CheckRuns(const std::string& run_directory) {
   return absl::FailedPreconditionError(DescribeEnding(*ending, run_directory));
 }
 
+// Gives `deployment` the job's id of an earlier one that goes on, of which nothing runs any more afterwards.
+absl::Status TakeOver(const std::string& run_directory, v1::Deployment* deployment, const Environment& environment) {
+  const std::optional<RunEnding> ending = ReadRunEnding(run_directory);
+  if (ending.has_value() && ending->ok) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("--resume: there is nothing left to do. ", DescribeEnding(*ending, run_directory)));
+  }
+  RUBATO_ASSIGN_OR_RETURN(v1::Deployment earlier, LoadDeployment(run_directory));
+  deployment->set_job_id(earlier.job_id());
+  // Its hosts may be others.
+  RUBATO_ASSIGN_OR_RETURN(const OpenJob open, Open(std::move(earlier), environment));
+  return open.job->Stop();
+}
+
 // Follows the job to its end, leaves no process, brings what was written, and reports it.
 absl::Status FollowAndReport(SshTaskHost* host, const absl::Status& started, v1::JobConfig config,
-                             double time_limit_seconds, OpenJob* open, const Environment& environment) {
+                             double time_limit_seconds, bool resumed, OpenJob* open, const Environment& environment) {
   JobSupervisor::Options options;
+  options.resumed = resumed;
   if (time_limit_seconds > 0) options.time_limit = absl::Seconds(time_limit_seconds);
   options.contact_timeout = absl::Seconds(config.cluster().start_timeout_seconds());
   options.grace = kGrace;
@@ -121,11 +136,13 @@ absl::Status SshUp(const SshUpOptions& options, const Environment& environment) 
   if (!options.run_directory.empty()) config.set_run_directory(options.run_directory);
   RUBATO_ASSIGN_OR_RETURN(v1::Deployment deployment, PlanDeployment(options, config));
   RUBATO_ASSIGN_OR_RETURN(const Package package, OpenPackage(options.package));
-  RUBATO_ASSIGN_OR_RETURN(OpenJob open, Open(std::move(deployment), environment));
   const std::string& directory = config.run_directory();
-  RUBATO_RETURN_IF_ERROR(PrepareRunDirectory(directory, options.overwrite));
+  if (options.resume) RUBATO_RETURN_IF_ERROR(TakeOver(directory, &deployment, environment));
+  RUBATO_ASSIGN_OR_RETURN(OpenJob open, Open(std::move(deployment), environment));
+  if (!options.resume) RUBATO_RETURN_IF_ERROR(PrepareRunDirectory(directory, options.overwrite));
   SshTaskHost::Options host_options;
   host_options.run_directory = directory;
+  host_options.resume = options.resume;
   host_options.on_step = [&environment](absl::string_view text) { *environment.out << text << std::endl; };
   SshTaskHost::Launch& launch = host_options.launch.emplace();
   const std::string data_path = JoinPath(directory, "copied.tar.gz");
@@ -143,7 +160,7 @@ absl::Status SshUp(const SshUpOptions& options, const Environment& environment) 
                      << directory << std::endl;
     return absl::OkStatus();
   }
-  return FollowAndReport(&host, started, config, options.time_limit_seconds, &open, environment);
+  return FollowAndReport(&host, started, config, options.time_limit_seconds, options.resume, &open, environment);
 }
 
 absl::Status SshFollow(const std::string& run_directory, const Environment& environment) {
@@ -151,7 +168,7 @@ absl::Status SshFollow(const std::string& run_directory, const Environment& envi
   RUBATO_ASSIGN_OR_RETURN(OpenJob open, OpenIn(run_directory, environment));
   config.set_run_directory(run_directory);
   SshTaskHost host({.run_directory = run_directory}, open.job.get(), environment.clock);
-  return FollowAndReport(&host, host.Start(), std::move(config), 0, &open, environment);
+  return FollowAndReport(&host, host.Start(), std::move(config), 0, false, &open, environment);
 }
 
 absl::Status SshStatus(const std::string& run_directory, const Environment& environment) {
@@ -180,6 +197,15 @@ absl::Status SshStop(const std::string& run_directory, const StopOptions& option
   RUBATO_ASSIGN_OR_RETURN(const OpenJob open, OpenIn(run_directory, environment));
   return WithCoordinator(open, environment, [&](CoordinatorClient* coordinator, const v1::JobStatus&) {
     return StopJob(coordinator, options, open.job->deployment().coordinator(), environment);
+  });
+}
+
+absl::Status SshCheckpoint(const std::string& run_directory, const CheckpointNowOptions& options,
+                           const Environment& environment) {
+  RUBATO_RETURN_IF_ERROR(CheckRuns(run_directory));
+  RUBATO_ASSIGN_OR_RETURN(const OpenJob open, OpenIn(run_directory, environment));
+  return WithCoordinator(open, environment, [&](CoordinatorClient* coordinator, const v1::JobStatus&) {
+    return WriteCheckpointNow(coordinator, options, environment);
   });
 }
 

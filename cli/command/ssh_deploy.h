@@ -28,11 +28,15 @@ struct SshUpOptions {
   double clock_offset_max_seconds = 5;
   bool overwrite = false;
   bool detach = false;
+  // Go on with what an earlier up has left on the hosts. Where its run directory is on none that all of them share,
+  // each server needs the host that it had.
+  bool resume = false;
 };
 
 // Checks the hosts, copies the package, starts the job, follows it to its end, leaves no process of it and brings its
-// run directory. With `detach` it returns when the job has been started. Errors as of LoadJobConfig, LoadHosts,
-// AssignTasks, OpenPackage, PrepareRunDirectory, SshTaskHost and JobSupervisor.
+// run directory. With `detach` it returns when the job has been started. With `resume` what is left of the job is ended
+// first; NotFound: the run directory is of no such job; FailedPrecondition: it is done. Errors as of LoadJobConfig,
+// LoadHosts, AssignTasks, OpenPackage, PrepareRunDirectory, SshTaskHost and JobSupervisor.
 absl::Status SshUp(const SshUpOptions& options, const Environment& environment);
 
 // The same from where the job is followed, for a job that was started.
@@ -45,6 +49,10 @@ absl::Status SshStatus(const std::string& run_directory, const Environment& envi
 // of CoordinatorTunnel. FailedPrecondition: the run has ended and was brought here; says how it ended.
 absl::Status SshSwitch(const std::string& run_directory, const SwitchOptions& options, const Environment& environment);
 absl::Status SshStop(const std::string& run_directory, const StopOptions& options, const Environment& environment);
+
+// `rubato checkpoint --now` through ssh. Errors in the same way.
+absl::Status SshCheckpoint(const std::string& run_directory, const CheckpointNowOptions& options,
+                           const Environment& environment);
 
 // Has the tasks of the job recorded for so long, brings their traces, and merges them as `rubato trace` does.
 // FailedPrecondition: the job does not train. Also the errors of CoordinatorTunnel, RecordTrace, SshJob::Fetch and

@@ -6,6 +6,7 @@
 #include "cli/command/named_job.h"
 #include "cli/command/run_ending.h"
 #include "cli/command/status_text.h"
+#include "cli/command/watch_outcome.h"
 #include "cli/command/watch_text.h"
 #include "cli/launch/coordinator_client.h"
 #include "cli/launch/progress_display.h"
@@ -24,18 +25,13 @@ bool Ended(const v1::JobStatus& status) {
   return status.phase() == v1::JobStatus::DONE || status.phase() == v1::JobStatus::FAILED;
 }
 
-// A job that fails while it is watched fails the watch.
-absl::Status Outcome(bool ok, const std::string& error) {
-  return ok ? absl::OkStatus() : absl::AbortedError(absl::StrCat("the job failed: ", error));
-}
-
 // A coordinator that is silent for longer will not come back.
 constexpr absl::Duration kSilence = absl::Seconds(15);
 
 // The run of the job that was watched has ended.
 absl::Status ReportEnding(const RunEnding& ending, const std::string& run_directory, const Environment& environment) {
   *environment.out << DescribeEnding(ending, run_directory) << std::endl;
-  return Outcome(ending.ok, ending.error);
+  return WatchOutcome(ending);
 }
 
 absl::Status Watch(const NamedJob& job, absl::Duration interval, const Environment& environment) {
@@ -59,7 +55,7 @@ absl::Status Watch(const NamedJob& job, absl::Duration interval, const Environme
     // From the upper left corner, and what is left of the last text is deleted.
     *environment.out << (terminal ? absl::StrCat("\x1b[H\x1b[2J", WatchText(before, now)) : WatchLines(now))
                      << std::flush;
-    if (Ended(now.status)) return Outcome(now.status.phase() == v1::JobStatus::DONE, now.status.error());
+    if (Ended(now.status)) return WatchOutcome(now.status);
     before = std::move(now);
     environment.clock->Sleep(interval);
   }

@@ -73,7 +73,40 @@ std::string PlanLine(const v1::JobStatus& status) {
   return text + "\n";
 }
 
+std::string CheckpointLine(const v1::JobStatus& status) {
+  const v1::CheckpointStatus& checkpoint = status.checkpoint();
+  std::vector<std::string> parts;
+  if (!checkpoint.last().empty()) {
+    parts.push_back(absl::StrCat("checkpoint ", checkpoint.last(), ", all steps before ", checkpoint.last_step(),
+                                 ", complete for ", FormatSeconds(checkpoint.seconds_since_last())));
+  }
+  const std::string writing = CheckpointInProgress(status);
+  if (!writing.empty()) parts.push_back(writing);
+  if (parts.empty() && status.has_checkpoint()) parts.push_back("no checkpoint yet");
+  const int64_t rollbacks = status.counts().rollbacks_total();
+  if (rollbacks > 0) {
+    parts.push_back(absl::StrCat(
+        "rollbacks: ", rollbacks,
+        checkpoint.rollback_reason().empty() ? "" : ", the last because of: ", checkpoint.rollback_reason()));
+  }
+  return parts.empty() ? "" : absl::StrCat("Term ", status.term(), "; ", absl::StrJoin(parts, "; "), "\n");
+}
+
+// How a stopped job goes on.
+std::string EndLine(const v1::JobStatus& status) {
+  return status.end().kind() == v1::Stop::STOPPED && !status.end().checkpoint().empty()
+             ? "Stopped on request; rubato train CONFIG --resume goes on with it\n"
+             : "";
+}
+
 }  // namespace
+
+std::string CheckpointInProgress(const v1::JobStatus& status) {
+  const v1::CheckpointStatus& checkpoint = status.checkpoint();
+  if (checkpoint.in_progress().empty()) return "";
+  return absl::StrCat("checkpoint ", checkpoint.in_progress(), " is being written",
+                      checkpoint.waiting_for().empty() ? "" : ", which waits for ", checkpoint.waiting_for());
+}
 
 std::string TaskStateName(v1::TaskStatus::State state) {
   switch (state) {
@@ -100,7 +133,8 @@ std::string StatusHead(const v1::JobStatus& status) {
   std::string line = StatusLine(status);
   if (status.phase() == v1::JobStatus::TRAINING) line = absl::StrCat("training  ", line);
   return absl::StrCat("Job ", status.job_name(), " in ", status.run_directory(), ", for ",
-                      FormatSeconds(status.seconds_since_start()), "\n", line, "\n", PlanLine(status));
+                      FormatSeconds(status.seconds_since_start()), "\n", line, "\n", PlanLine(status),
+                      CheckpointLine(status), EndLine(status));
 }
 
 std::string StatusText(const v1::JobStatus& status) {

@@ -10,8 +10,11 @@ namespace rubato {
 // A job's status for a person: where it stands, its plan, each task with its clock, and who waits for whom.
 std::string StatusText(const v1::JobStatus& status);
 
-// Its beginning: the job, where it stands, its plan.
+// Its beginning: the job, where it stands, its plan, its last checkpoint and rollback.
 std::string StatusHead(const v1::JobStatus& status);
+
+// "checkpoint step1200 is being written, which waits for server 1"; empty where none is.
+std::string CheckpointInProgress(const v1::JobStatus& status);
 
 // "loss scale 32768, steps skipped: 2"; empty where the worker does not compute in FP16.
 std::string LossScaling(const v1::WorkerProgress& progress);

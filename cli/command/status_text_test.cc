@@ -80,6 +80,35 @@ TEST(StatusTextTest, GivesTheReasonOfAnEviction) {
   EXPECT_THAT(StatusText(Status()), HasSubstr("no heartbeat for 5.0 s"));
 }
 
+TEST(StatusTextTest, SaysWhatTheJobWouldGoBackTo) {
+  v1::JobStatus status = Status();
+  EXPECT_THAT(StatusText(status), Not(HasSubstr("checkpoint")));
+  status.set_term(1);
+  status.mutable_checkpoint();
+  EXPECT_THAT(StatusText(status), HasSubstr("\nTerm 1; no checkpoint yet\n"));
+  status.mutable_checkpoint()->set_in_progress("step1400");
+  EXPECT_THAT(StatusText(status), HasSubstr("\nTerm 1; checkpoint step1400 is being written\n"));
+  status.mutable_checkpoint()->set_waiting_for("server 1: the disk is full");
+  status.mutable_checkpoint()->set_last("step1200");
+  status.mutable_checkpoint()->set_last_step(1200);
+  status.mutable_checkpoint()->set_seconds_since_last(75);
+  status.mutable_checkpoint()->set_rollback_reason("server 0 is lost");
+  status.mutable_counts()->set_rollbacks_total(2);
+  status.set_term(3);
+  EXPECT_THAT(StatusText(status),
+              HasSubstr("\nTerm 3; checkpoint step1200, all steps before 1200, complete for 1 min 15 s; checkpoint "
+                        "step1400 is being written, which waits for server 1: the disk is full; rollbacks: 2, the last "
+                        "because of: server 0 is lost\n"));
+}
+
+TEST(StatusTextTest, SaysHowAStoppedJobGoesOn) {
+  v1::JobStatus status = Status();
+  status.mutable_end()->set_kind(v1::Stop::STOPPED);
+  EXPECT_THAT(StatusText(status), Not(HasSubstr("--resume")));
+  status.mutable_end()->set_checkpoint("checkpoints/stopped");
+  EXPECT_THAT(StatusText(status), HasSubstr("rubato train CONFIG --resume goes on with it\n"));
+}
+
 TEST(StatusTextTest, AJobWithoutAPlanSaysSo) {
   v1::JobStatus status;
   status.set_phase(v1::JobStatus::STARTING);

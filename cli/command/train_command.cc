@@ -2,6 +2,7 @@
 
 #include "cli/command/commands.h"
 #include "cli/command/job_run.h"
+#include "cli/command/resumable_run.h"
 #include "common/status.h"
 
 namespace rubato {
@@ -10,6 +11,7 @@ namespace {
 absl::Status Train(const RunOptions& options, const Environment& environment) {
   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<StopSignals> signals, StopSignals::Create());
   RUBATO_ASSIGN_OR_RETURN(PreparedRun run, PrepareRun(options, environment));
+  if (run.resume) RUBATO_RETURN_IF_ERROR(CheckResumable(run.config.run_directory()));
   return ReportRun(run, RunJob(run, "", signals.get(), environment), environment);
 }
 

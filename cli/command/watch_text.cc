@@ -157,6 +157,8 @@ std::string WatchText(const std::optional<StatusReading>& before, const StatusRe
 
 std::string WatchLines(const StatusReading& now) {
   std::string text = absl::StrCat(StatusLine(now.status), "\n");
+  const std::string writing = CheckpointInProgress(now.status);
+  if (!writing.empty()) absl::StrAppend(&text, "  ", writing, "\n");
   for (const std::string& wait : Waits(now.status)) absl::StrAppend(&text, "  ", wait, "\n");
   return text;
 }

@@ -96,6 +96,13 @@ TEST(WatchTextTest, SaysWhoWaitsForWhomAndForHowLong) {
   EXPECT_THAT(WatchLines(now), Not(HasSubstr("waits")));
 }
 
+TEST(WatchTextTest, SaysWhomACheckpointWaitsFor) {
+  StatusReading now = Reading(12, 40, "checkpoint { in_progress: 'step9' waiting_for: 'server 1' }");
+  for (const std::string& text : {WatchText(std::nullopt, now), WatchLines(now)}) {
+    EXPECT_THAT(text, HasSubstr("checkpoint step9 is being written, which waits for server 1\n"));
+  }
+}
+
 TEST(WatchTextTest, ShowsTheLastProblemOfEachTask) {
   StatusReading now = Reading(12, 40);
   now.status.mutable_tasks(0)->set_last_problem("connection to server 0 broke");

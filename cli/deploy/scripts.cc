@@ -31,6 +31,8 @@ const char* TextOf(HostScript script) {
       return kFetch;
     case HostScript::kRemove:
       return kRemove;
+    case HostScript::kRenew:
+      return kRenew;
   }
   return "";
 }

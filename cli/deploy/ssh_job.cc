@@ -168,15 +168,17 @@ absl::Status SshJob::Copy(const Package& package, const Archive* data) {
   return CopyArchive(*data, StoredData(*data), HostScript::kUnpackData, HostsWithData());
 }
 
-absl::Status SshJob::StartCoordinator(const std::string& config_path, const Package& package) {
+absl::Status SshJob::StartCoordinator(const std::string& config_path, const Package& package, bool resume) {
   const int host = coordinator_host();
   const v1::HostConfig& place = deployment_.hosts().hosts(host);
   SshCall call = Call(host, HostScript::kLaunch, {{"package", package.archive.id}}, true);
   call.input = config_path;
+  // It is started again with the same words when it was killed, and the first time there is nothing to go on with.
   const std::string listen = absl::StrCat(AnyAddress(place), ":", deployment_.hosts().coordinator_port());
   absl::StrAppend(&call.script,
                   ShellCommand({"start", "coordinator", "coordinator", "--listen", listen, "--port_file",
-                                absl::StrCat("jobs/", deployment_.job_id(), "/coordinator.address")}),
+                                absl::StrCat("jobs/", deployment_.job_id(), "/coordinator.address"),
+                                resume ? "--resume_ended" : "--resume"}),
                   "\nawait_sessions\nawait_coordinator ", kListenSeconds, "\n");
   const SshResult result = ssh_->Run({call}, absl::Seconds(kListenSeconds) + kAnswer)[0];
   if (absl::IsCancelled(result.status)) return absl::CancelledError("stopped by a signal");
@@ -194,11 +196,12 @@ std::string SshJob::StartCommand(const v1::DeployedTask& task, const v1::JobConf
   const int host = static_cast<int>(task.host());
   const v1::HostConfig& place = deployment_.hosts().hosts(host);
   const bool is_server = task.role() == v1::TaskId::SERVER;
-  // A lost worker's part is done by the others, and without its server a job ends.
-  const bool again = task.role() == v1::TaskId::EVALUATOR;
-  std::vector<std::string> words = {again ? "start_again" : "start", TaskFileName(task.role(), task.index()),
-                                    is_server ? "server" : "worker", "--task_index",
-                                    absl::StrCat(task.index()),      "--coordinator",
+  std::vector<std::string> words = {"start",
+                                    TaskFileName(task.role(), task.index()),
+                                    is_server ? "server" : "worker",
+                                    "--task_index",
+                                    absl::StrCat(task.index()),
+                                    "--coordinator",
                                     deployment_.coordinator()};
   if (is_server) {
     const uint32_t first = deployment_.hosts().server_port();
@@ -216,8 +219,9 @@ std::string SshJob::StartCommand(const v1::DeployedTask& task, const v1::JobConf
   return ShellCommand(words);
 }
 
-absl::Status SshJob::Start(const v1::JobConfig& config, const std::string& config_path, const Package& package) {
-  RUBATO_RETURN_IF_ERROR(StartCoordinator(config_path, package));
+absl::Status SshJob::Start(const v1::JobConfig& config, const std::string& config_path, const Package& package,
+                           bool resume) {
+  RUBATO_RETURN_IF_ERROR(StartCoordinator(config_path, package, resume));
   std::vector<SshCall> calls;
   for (int host : hosts_) {
     SshCall call = Call(host, HostScript::kLaunch, {{"package", package.archive.id}}, true);
@@ -230,6 +234,26 @@ absl::Status SshJob::Start(const v1::JobConfig& config, const std::string& confi
     calls.push_back(std::move(call));
   }
   return TogetherOf(ssh_->Run(calls, kAnswer), absl::StatusCode::kAborted, "tasks could not be started:");
+}
+
+absl::Status SshJob::StartAgain(const v1::TaskId& id) {
+  for (const v1::DeployedTask& task : deployment_.tasks()) {
+    if (task.role() != id.role() || task.index() != id.index()) continue;
+    SshCall call = Call(static_cast<int>(task.host()), HostScript::kLaunch, {{"package", ""}}, true);
+    absl::StrAppend(&call.script, ShellCommand({"start_again", TaskFileName(task.role(), task.index())}),
+                    "\nawait_sessions\n");
+    return TogetherOf(ssh_->Run({call}, kAnswer), absl::StatusCode::kUnavailable, "its host does not start it:");
+  }
+  return absl::InternalError(absl::StrCat(TaskName(id), " is not a task of this job"));
+}
+
+absl::Status SshJob::Renew() {
+  RUBATO_RETURN_IF_ERROR(Stop());
+  std::vector<SshCall> calls;
+  for (int host : hosts_) {
+    calls.push_back(Call(host, HostScript::kRenew, {{"journal", host == coordinator_host() ? "1" : ""}}, false));
+  }
+  return TogetherOf(ssh_->Run(calls, kAnswer), absl::StatusCode::kFailedPrecondition, "the job cannot go on:");
 }
 
 absl::Status SshJob::Stop() {

@@ -48,7 +48,14 @@ class SshJob {
   // Starts the coordinator and then all other tasks. `config_path` has `config`, whose run directory is that on the
   // hosts (run_directory()). Whatever this returns, Stop is needed afterwards.
   // Aborted, Unavailable: the coordinator, or another task, could not be started; names the hosts.
-  absl::Status Start(const v1::JobConfig& config, const std::string& config_path, const Package& package);
+  absl::Status Start(const v1::JobConfig& config, const std::string& config_path, const Package& package, bool resume);
+
+  // Starts a task again that has ended for good, as it was started before. Unavailable: names its host, and why not.
+  absl::Status StartAgain(const v1::TaskId& task);
+
+  // Ends what may be left of the job, whose folders are on the hosts, so that Start goes on with what is in them.
+  // FailedPrecondition: there is no journal where the coordinator is to be. Unavailable: as of Stop.
+  absl::Status Renew();
 
   // Ends all processes of the job: they have ten seconds to do so by themselves. Heeds no signals.
   // Unavailable: hosts where that is not certain.
@@ -88,7 +95,7 @@ class SshJob {
   SshCall Call(int host, HostScript script, const Variables& variables, bool marked) const;
   absl::Status CopyArchive(const Archive& archive, const std::string& stored, HostScript script,
                            const std::vector<int>& hosts);
-  absl::Status StartCoordinator(const std::string& config_path, const Package& package);
+  absl::Status StartCoordinator(const std::string& config_path, const Package& package, bool resume);
   // The command that starts a task, in remote/launch.sh.
   std::string StartCommand(const v1::DeployedTask& task, const v1::JobConfig& config) const;
   std::vector<int> HostsWithData() const;

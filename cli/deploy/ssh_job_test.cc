@@ -24,7 +24,7 @@ class SshJobTest : public FolderHosts {
     std::unique_ptr<SshJob> job = Job(id);
     EXPECT_TRUE(job->Check(Needs(), package_, nullptr).ok());
     EXPECT_TRUE(job->Copy(package_, nullptr).ok());
-    const absl::Status started = job->Start(config_, Path("job.textproto"), package_);
+    const absl::Status started = job->Start(config_, Path("job.textproto"), package_, /*resume=*/false);
     EXPECT_TRUE(started.ok()) << started;
     return job;
   }
@@ -75,7 +75,7 @@ TEST_F(SshJobTest, OneJobIsStoppedAndAnotherOnTheSameHostsGoesOn) {
 TEST_F(SshJobTest, NothingIsStartedOnceTheJobWasStopped) {
   std::unique_ptr<SshJob> job = Started("job-1");
   EXPECT_TRUE(job->Stop().ok());
-  const absl::Status status = job->Start(config_, Path("job.textproto"), package_);
+  const absl::Status status = job->Start(config_, Path("job.textproto"), package_, /*resume=*/false);
   EXPECT_THAT(std::string(status.message()), HasSubstr("a: the job is being stopped"));
   EXPECT_THAT(job->DescribeTasks(), Not(HasSubstr("running")));
 }

@@ -1,6 +1,7 @@
 #include "cli/deploy/ssh_task_host.h"
 
 #include <poll.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <utility>
@@ -39,6 +40,10 @@ absl::Status SshTaskHost::Start() {
   if (!options_.launch.has_value()) return absl::OkStatus();
   const Launch& launch = *options_.launch;
   const Archive* data = launch.data.has_value() ? &*launch.data : nullptr;
+  if (options_.resume) {
+    Step("Ending what is left of the job");
+    RUBATO_RETURN_IF_ERROR(job_->Renew());
+  }
   Step(absl::StrCat("Checking ", job_->hosts().size(), " hosts"));
   RUBATO_RETURN_IF_ERROR(job_->Check(launch.needs, launch.package, data));
   RUBATO_RETURN_IF_ERROR(SaveDeployment(job_->deployment(), options_.run_directory));
@@ -50,12 +55,15 @@ absl::Status SshTaskHost::Start() {
   on_hosts.set_run_directory(job_->run_directory());
   const std::string config_path = JoinPath(options_.run_directory, "job.textproto");
   RUBATO_RETURN_IF_ERROR(WriteFileAtomically(config_path, ConfigText(on_hosts)));
-  RUBATO_RETURN_IF_ERROR(job_->Start(on_hosts, config_path, launch.package));
+  RUBATO_RETURN_IF_ERROR(job_->Start(on_hosts, config_path, launch.package, options_.resume));
   return SaveDeployment(job_->deployment(), options_.run_directory);
 }
 
 absl::Status SshTaskHost::StartAgain(const v1::TaskId& task) {
-  return absl::UnimplementedError(absl::StrCat(Describe(task), ": its host starts it again"));
+  RUBATO_RETURN_IF_ERROR(job_->StartAgain(task));
+  // It may have been the host's last one.
+  for (Watcher& watcher : watchers_) watcher.done = false;
+  return absl::OkStatus();
 }
 
 void SshTaskHost::AwaitEvent(int descriptor, absl::Duration timeout) {
@@ -111,6 +119,7 @@ void SshTaskHost::Poll(Watcher* watcher, News* news) {
     news->notes.push_back(absl::StrCat(job_->ssh()->HostName(watcher->host), " is reached again"));
   }
   for (absl::string_view line : absl::StrSplit(lines, '\n', absl::SkipEmpty())) {
+    if (std::optional<std::string> note = ParseStart(line, watcher)) news->notes.push_back(*std::move(note));
     if (const std::optional<TaskEnd> seen = ParseEnd(line)) news->ended.push_back(*seen);
   }
   if (!result.has_value()) return;
@@ -124,27 +133,51 @@ void SshTaskHost::Poll(Watcher* watcher, News* news) {
   }
 }
 
+std::optional<v1::TaskId> SshTaskHost::TaskOf(const std::string& name) const {
+  for (const v1::DeployedTask& task : job_->deployment().tasks()) {
+    if (TaskFileName(task.role(), task.index()) != name) continue;
+    v1::TaskId id;
+    id.set_role(task.role());
+    id.set_index(task.index());
+    return id;
+  }
+  return std::nullopt;
+}
+
 std::optional<TaskHost::TaskEnd> SshTaskHost::ParseEnd(absl::string_view line) {
   const std::vector<std::string> words = absl::StrSplit(line, ' ');
   int status = 0;
-  if (words.size() != 3 || words[0] != "exit" || !absl::SimpleAtoi(words[2], &status)) return std::nullopt;
-  const std::string& name = words[1];
+  const bool has_ended = words.size() == 4 && words[0] == "exit" && absl::SimpleAtoi(words[2], &status);
+  const bool is_gone = words.size() == 3 && words[0] == "gone";
+  const std::optional<v1::TaskId> task = has_ended || is_gone ? TaskOf(words[1]) : std::nullopt;
+  if (!task.has_value()) return std::nullopt;
   // A watcher that has lost its host says all again.
-  if (std::find(ended_.begin(), ended_.end(), name) != ended_.end()) return std::nullopt;
-  for (const v1::DeployedTask& task : job_->deployment().tasks()) {
-    if (TaskFileName(task.role(), task.index()) != name) continue;
-    ended_.push_back(name);
-    TaskEnd end;
-    end.task.set_role(task.role());
-    end.task.set_index(task.index());
-    if (status > kSignalExit) {
-      end.result.signal = status - kSignalExit;
-    } else {
-      end.result.code = status;
-    }
-    return end;
+  std::string session = absl::StrCat(words[1], " ", words.back());
+  if (std::find(ended_.begin(), ended_.end(), session) != ended_.end()) return std::nullopt;
+  ended_.push_back(std::move(session));
+  TaskEnd end = {.task = *task};
+  if (is_gone) {
+    end.result.signal = SIGKILL;
+  } else if (status > kSignalExit) {
+    end.result.signal = status - kSignalExit;
+    end.for_good = true;
+  } else {
+    end.result.code = status;
   }
-  return std::nullopt;
+  return end;
+}
+
+std::optional<std::string> SshTaskHost::ParseStart(absl::string_view line, Watcher* watcher) {
+  const std::vector<std::string> words = absl::StrSplit(line, ' ');
+  int number = 0, status = 0;
+  if (words.size() != 4 || words[0] != "again" || !absl::SimpleAtoi(words[1], &number) ||
+      !absl::SimpleAtoi(words[3], &status) || number <= watcher->told) {
+    return std::nullopt;
+  }
+  watcher->told = number;
+  const std::optional<v1::TaskId> task = TaskOf(words[2]);
+  if (!task.has_value()) return std::nullopt;
+  return absl::StrCat(Describe(*task), " was killed by signal ", status - kSignalExit, "; it is started again");
 }
 
 bool SshTaskHost::AnyLeft() const {

@@ -24,8 +24,9 @@
 namespace rubato {
 
 // Runs a job's tasks on hosts that are reached over ssh, and talks to their coordinator through ssh too, so that no
-// port but ssh's must be open to this machine. Tasks outlive this object unless Finish ends them. On its host a lost
-// evaluator is started again by remote/launch.sh, whether or not somebody follows the job.
+// port but ssh's must be open to this machine. Tasks outlive this object unless Finish ends them. A task that is killed
+// is started again on its host by remote/launch.sh, whether or not somebody follows the job, which Watch tells in its
+// notes; one that has ended with an error, or whose host was started again, by StartAgain.
 class SshTaskHost : public TaskHost {
  public:
   // What Start copies and starts.
@@ -42,6 +43,8 @@ class SshTaskHost : public TaskHost {
     std::string run_directory;
     // Absent: the job has been started.
     std::optional<Launch> launch;
+    // With `launch`: the job goes on with what it has left on the hosts.
+    bool resume = false;
     // Called with what Start does next. May be null.
     std::function<void(absl::string_view)> on_step;
   };
@@ -51,7 +54,7 @@ class SshTaskHost : public TaskHost {
 
   // Errors as of SshJob::Check, Copy and Start. In the run directory are then deployment.textproto and job.textproto.
   absl::Status Start() override;
-  int RestartsMax() const override { return 0; }
+  // Unavailable: the host does not answer.
   absl::Status StartAgain(const v1::TaskId& task) override;
   void AwaitEvent(int descriptor, absl::Duration timeout) override;
   News Watch() override;
@@ -72,6 +75,8 @@ class SshTaskHost : public TaskHost {
     std::optional<Ssh::Running> running;
     // Of its output: what was read.
     size_t read = 0;
+    // The number of the last start again that it has told of.
+    int told = 0;
     // All of its tasks have ended.
     bool done = false;
     // It cannot be reached.
@@ -82,8 +87,11 @@ class SshTaskHost : public TaskHost {
   // Keeps the connection to the coordinator open.
   void Connect();
   void Poll(Watcher* watcher, News* news);
-  // From a line of remote/watch.sh, "exit worker-1 3"; nothing from others, and for a task that was seen before.
+  // Of a line of remote/watch.sh; nothing from other lines, and for what it has told before.
   std::optional<TaskEnd> ParseEnd(absl::string_view line);
+  std::optional<std::string> ParseStart(absl::string_view line, Watcher* watcher);
+  // Of a name in files; nothing where it is none of this job's.
+  std::optional<v1::TaskId> TaskOf(const std::string& name) const;
   void Step(absl::string_view text) const;
 
   const Options options_;
@@ -94,7 +102,7 @@ class SshTaskHost : public TaskHost {
   // Of SshJob::Stop, once it was called.
   std::optional<absl::Status> stopped_;
   std::vector<Watcher> watchers_;
-  // By their names in files, whose ends have been seen.
+  // Names in files and sessions, of which the ends have been seen.
   std::vector<std::string> ended_;
   std::unique_ptr<CoordinatorTunnel> tunnel_;
   absl::Time tunnel_retry_at_ = absl::InfinitePast();

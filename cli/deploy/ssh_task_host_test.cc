@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <fstream>
 #include <utility>
 #include <vector>
 
@@ -31,29 +32,28 @@ class SshTaskHostTest : public FolderHosts {
     return options;
   }
 
-  // The ends that Watch has told of, once they are so many.
+  // The ends that Watch has told of, once they are so many; looks at least once.
   std::vector<std::string> Ends(SshTaskHost* host, size_t count) {
     std::vector<std::string> ends;
     const absl::Time deadline = clock_.Now() + absl::Seconds(20);
-    while (ends.size() < count && clock_.Now() < deadline) {
+    do {
       host->AwaitEvent(signals_->descriptor(), absl::Milliseconds(20));
       TaskHost::News news = host->Watch();
       for (const TaskHost::TaskEnd& end : news.ended) {
         ends.push_back(absl::StrCat(TaskName(end.task), ": ", end.result.Describe()));
       }
       for (const std::string& note : news.notes) notes_.push_back(note);
-    }
+    } while (ends.size() < count && clock_.Now() < deadline);
     return ends;
   }
 
-  // Kills what a task's shell has started, and waits until its end is written.
+  // Kills what a task's shell has started.
   void KillTask(SshJob* job, const std::string& host, const std::string& name) {
     const std::string running = absl::StrCat(host, ": ", name, " running ");
     const std::string text = TasksWith(job, running);
     const size_t begin = text.find(running) + running.size();
     const std::string shell = text.substr(begin, text.find('\n', begin) - begin);
     EXPECT_TRUE(RunProgram({"pkill", "-KILL", "-P", shell}).ok());
-    EXPECT_THAT(TasksWith(job, name + " ended 137"), HasSubstr(name + " ended 137"));
   }
 
   std::vector<std::string> steps_;
@@ -83,12 +83,64 @@ TEST_F(SshTaskHostTest, EndsOfAHostAreToldInTheirOrderAndOnce) {
   std::unique_ptr<SshJob> job = Job("job-1");
   SshTaskHost host(Launching(), job.get(), &clock_);
   ASSERT_TRUE(host.Start().ok());
-  KillTask(job.get(), "a", "server-0");
-  KillTask(job.get(), "a", "coordinator");
+  // Otherwise they are started again.
+  std::ofstream(JoinPath(job->deployment().hosts().hosts(0).directory(), "jobs/job-1/stopped")) << "";
+  for (const char* name : {"server-0", "coordinator"}) {
+    KillTask(job.get(), "a", name);
+    EXPECT_THAT(TasksWith(job.get(), absl::StrCat(name, " ended 137")), HasSubstr(absl::StrCat(name, " ended 137")));
+  }
   std::vector<std::string> ends = Ends(&host, 3);
   std::erase(ends, "worker 0: exit status 3");  // On the other host.
   EXPECT_THAT(ends, ElementsAre("server 0: signal 9 (Killed)", "coordinator: signal 9 (Killed)"));
   EXPECT_TRUE(host.Finish().ok());
+}
+
+TEST_F(SshTaskHostTest, AKilledTaskIsStartedAgainOnItsHost) {
+  std::unique_ptr<SshJob> job = Job("job-1");
+  SshTaskHost host(Launching(), job.get(), &clock_);
+  ASSERT_TRUE(host.Start().ok());
+  KillTask(job.get(), "a", "coordinator");
+  KillTask(job.get(), "a", "server-0");
+  const absl::Time deadline = clock_.Now() + absl::Seconds(20);
+  while (notes_.size() < 2 && clock_.Now() < deadline) Ends(&host, 0);
+  EXPECT_THAT(notes_, ElementsAre("the coordinator on a was killed by signal 9; it is started again",
+                                  "server 0 on a was killed by signal 9; it is started again"));
+  EXPECT_THAT(job->DescribeTasks(), HasSubstr("a: server-0 running"));
+  v1::TaskId coordinator;
+  coordinator.set_role(v1::TaskId::COORDINATOR);
+  // The second time at the port of the first.
+  EXPECT_THAT(host.LogTail(coordinator), HasSubstr("--listen [::]:7071 "));
+  EXPECT_THAT(host.LogTail(coordinator), HasSubstr("--listen [::]:0 "));
+  EXPECT_TRUE(host.Finish().ok());
+}
+
+TEST_F(SshTaskHostTest, ATaskThatHasFailedIsStartedAgainWhenItIsAsked) {
+  std::unique_ptr<SshJob> job = Job("job-1");
+  SshTaskHost host(Launching(), job.get(), &clock_);
+  ASSERT_TRUE(host.Start().ok());
+  EXPECT_THAT(Ends(&host, 1), ElementsAre("worker 0: exit status 3"));
+  v1::TaskId worker;
+  worker.set_role(v1::TaskId::WORKER);
+  const absl::Status again = host.StartAgain(worker);
+  EXPECT_TRUE(again.ok()) << again;
+  EXPECT_THAT(Ends(&host, 1), ElementsAre("worker 0: exit status 3"));
+  EXPECT_TRUE(host.Finish().ok());
+  EXPECT_EQ(host.StartAgain(worker).code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(SshTaskHostTest, AJobGoesOnWithWhatItHasLeftOnItsHosts) {
+  std::unique_ptr<SshJob> job = Job("job-1");
+  SshTaskHost::Options resuming = Launching();
+  resuming.resume = true;
+  EXPECT_THAT(std::string(SshTaskHost(resuming, job.get(), &clock_).Start().message()), HasSubstr("holds no journal"));
+  ASSERT_TRUE(SshTaskHost(Launching(), job.get(), &clock_).Start().ok());
+  std::ofstream(JoinPath(job->deployment().hosts().hosts(0).directory(), "jobs/job-1/run/journal")) << "x";
+  SshTaskHost host(resuming, job.get(), &clock_);
+  const absl::Status started = host.Start();
+  EXPECT_TRUE(started.ok()) << started;
+  EXPECT_THAT(Ends(&host, 1), ElementsAre("worker 0: exit status 3"));
+  EXPECT_TRUE(host.Finish().ok());
+  EXPECT_TRUE(FileExists(Path("run/journal")));
 }
 
 TEST_F(SshTaskHostTest, AJobThatWasStartedBeforeIsFollowed) {

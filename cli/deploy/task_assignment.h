@@ -11,7 +11,7 @@
 namespace rubato {
 
 // Which task runs where: the coordinator first, then servers, workers and evaluators in order of index. Tasks of a role
-// are dealt to the hosts in turn, as long as a host has room for one more.
+// are dealt to the hosts round-robin, as long as a host has room for one more.
 // InvalidArgument: the hosts have too few slots; names each role that is short.
 absl::StatusOr<std::vector<v1::DeployedTask>> AssignTasks(const v1::HostsConfig& hosts,
                                                           const v1::ClusterConfig& cluster);

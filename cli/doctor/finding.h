@@ -15,11 +15,11 @@ struct Finding {
   std::string subject;
   // What is there.
   std::string text;
-  // What to do; empty where all is well.
+  // What to do; empty if all is well.
   std::string next_step;
 };
 
-// A line each, and a second one with the next step where there is something to do; at the end how many there are of
+// A line each, and a second one with the next step if there is something to do; at the end how many there are of
 // each verdict.
 std::string FormatFindings(const std::vector<Finding>& findings);
 

@@ -50,7 +50,7 @@ Finding JudgeCpu(const CpuFacts& cpu) {
     finding.next_step = "without AVX2 updates and codecs run at a fraction of the speed; take another machine";
   } else if (cpu.allowed_cores < 2) {
     finding.verdict = Verdict::kWarning;
-    finding.next_step = "with one core, tasks of this machine take turns; allow more, or start fewer tasks here";
+    finding.next_step = "with one core, tasks of this machine share it; allow more, or start fewer tasks here";
   }
   return finding;
 }

@@ -13,7 +13,7 @@
 
 namespace rubato {
 
-// A job as far as it matters here; zeros where no config was given.
+// A job as far as it matters here; zeros if no config was given.
 struct JobNeeds {
   // Float32 weights, and what servers keep for them: weights twice, because one version is read while the next is
   // written, and the optimizer's state.

@@ -22,7 +22,7 @@ struct ClockFacts {
   // What the system says of its monotonic clock, and the smallest step that was seen between two readings.
   absl::Duration resolution;
   absl::Duration step;
-  // Whether the wall clock follows another one (NTP), and by how much it may be wrong; nothing where the system does
+  // Whether the wall clock follows another one (NTP), and by how much it may be wrong; nothing if the system does
   // not say.
   std::optional<bool> synchronised;
   absl::Duration error;
@@ -39,7 +39,7 @@ struct CpuFacts {
 
 struct MemoryFacts {
   int64_t total_bytes = 0;
-  // That a process started like this one can take without swapping; 0 where the system does not say.
+  // That a process started like this one can take without swapping; 0 if the system does not say.
   int64_t available_bytes = 0;
 };
 

@@ -7,7 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "cli/checkpoint/run_checkpoints.h"
 #include "common/status.h"
+#include "common/storage/checkpoint_list.h"
 #include "common/storage/file.h"
 
 namespace rubato {
@@ -26,17 +28,23 @@ absl::Status WriteTensors(const Checkpoint& checkpoint, const std::string& path)
   return file->Close();
 }
 
+absl::Status NoCheckpoint(const std::string& checkpoints, const std::string& wanted) {
+  const std::vector<std::string> names = ListDirectory(checkpoints).value_or(std::vector<std::string>());
+  return absl::NotFoundError(
+      absl::StrCat(checkpoints, ": there is no checkpoint ", wanted, "; ",
+                   names.empty() ? "there is none" : absl::StrCat("there are: ", absl::StrJoin(names, ", "))));
+}
+
 // The checkpoint of this name, or with none the one that has the run's last weights.
 absl::StatusOr<std::string> ChooseCheckpoint(const std::string& checkpoints, const std::string& name) {
-  const std::vector<std::string> wanted =
-      name.empty() ? std::vector<std::string>{"final", "stopped"} : std::vector{name};
-  for (const std::string& choice : wanted) {
-    if (FileExists(JoinPath(checkpoints, choice))) return choice;
+  if (!name.empty()) {
+    if (FileExists(JoinPath(checkpoints, name))) return name;
+    return NoCheckpoint(checkpoints, name);
   }
-  absl::StatusOr<std::vector<std::string>> names = ListDirectory(checkpoints);
-  return absl::NotFoundError(absl::StrCat(
-      checkpoints, ": there is no checkpoint ", absl::StrJoin(wanted, " or "), "; ",
-      names.ok() && !names->empty() ? absl::StrCat("there are: ", absl::StrJoin(*names, ", ")) : "there is none"));
+  const std::vector<std::string> complete = ListCheckpoints(checkpoints);
+  // Initial weights are those of no training.
+  if (!complete.empty() && complete.back() != "step0") return complete.back();
+  return NoCheckpoint(checkpoints, "final or stopped, and no complete one of a step");
 }
 
 }  // namespace
@@ -62,7 +70,7 @@ std::string SafetensorsHeader(const Checkpoint& checkpoint) {
 
 absl::StatusOr<std::string> ExportSafetensors(const std::string& run_directory, const std::string& checkpoint_name,
                                               const std::string& output) {
-  const std::string checkpoints = JoinPath(run_directory, "checkpoints");
+  const std::string checkpoints = CheckpointsOfRun(run_directory);
   RUBATO_ASSIGN_OR_RETURN(std::string name, ChooseCheckpoint(checkpoints, checkpoint_name));
   RUBATO_ASSIGN_OR_RETURN(const Checkpoint checkpoint, ReadCheckpoint(JoinPath(checkpoints, name)));
   const std::string temporary = absl::StrCat(output, ".tmp");

@@ -136,8 +136,34 @@ TEST(SafetensorsTest, WithoutANameTheFinalCheckpointIsExported) {
   EXPECT_EQ(*ExportSafetensors(run, "", JoinPath(run, "m")), "final");
   const absl::Status status = ExportSafetensors(Fresh("nothing"), "", "/tmp/m").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
-  EXPECT_NE(status.message().find("there is no checkpoint final or stopped; there is none"), absl::string_view::npos)
+  EXPECT_NE(status.message().find("there is no checkpoint final or stopped, and no complete one of a step; there is "
+                                  "none"),
+            absl::string_view::npos)
       << status;
+}
+
+TEST(SafetensorsTest, TheNewestCompleteStepIsExportedWhereTheJobHasNotEnded) {
+  const std::string run = Fresh("steps"), output = JoinPath(run, "m");
+  for (const char* name : {"step0", "step90", "step150", "step200"}) {
+    const float step = name[4] == '2' ? 2 : 1;
+    WritePart(run, 0, 1, 77, {{0, 0, {step, 2, 3, 4}}, {1, 4, {5, 6}}, {2, 0, {7, 8, 9}}}, name);
+  }
+  EXPECT_EQ(ExportSafetensors(run, "", output).status().code(), absl::StatusCode::kNotFound);
+  for (const char* name : {"step90", "step150"}) {
+    const std::string directory = JoinPath(run, std::string("checkpoints/") + name);
+    v1::CheckpointManifest manifest;
+    ASSERT_TRUE(manifest.ParseFromString(*ReadFile(JoinPath(directory, "server-0.manifest"))));
+    manifest.mutable_cut()->set_id(4);
+    ASSERT_TRUE(WriteFileAtomically(JoinPath(directory, "server-0.manifest"), manifest.SerializeAsString()).ok());
+    v1::CutRecord record;
+    record.mutable_cut()->set_id(4);
+    record.add_servers(0);
+    ASSERT_TRUE(WriteFileAtomically(JoinPath(directory, "cut"), record.SerializeAsString()).ok());
+  }
+  absl::StatusOr<std::string> exported = ExportSafetensors(run, "", output);
+  ASSERT_TRUE(exported.ok()) << exported.status();
+  EXPECT_EQ(*exported, "step150");
+  EXPECT_TRUE(ExportSafetensors(run, "step90", output).ok());
 }
 
 TEST(SafetensorsTest, FailedExportLeavesTheOldFile) {

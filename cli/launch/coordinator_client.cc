@@ -61,6 +61,15 @@ absl::StatusOr<v1::TraceJobReply> CoordinatorClient::TraceJob(double seconds, ab
   return reply;
 }
 
+absl::StatusOr<v1::WriteCheckpointNowReply> CoordinatorClient::WriteCheckpointNow(absl::Duration deadline) {
+  grpc::ClientContext context;
+  SetDeadline(deadline, &context);
+  v1::WriteCheckpointNowReply reply;
+  absl::Status status = FromGrpcStatus(stub_->WriteCheckpointNow(&context, v1::WriteCheckpointNowRequest(), &reply));
+  if (!status.ok()) return Annotate(status, absl::StrCat("coordinator at ", address_));
+  return reply;
+}
+
 absl::Status CoordinatorClient::StopJob(const std::string& reason, absl::Duration deadline) {
   grpc::ClientContext context;
   SetDeadline(deadline, &context);

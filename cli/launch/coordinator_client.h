@@ -24,6 +24,7 @@ class CoordinatorClient {
   absl::StatusOr<v1::JobStatus> GetStatus(absl::Duration deadline);
   absl::StatusOr<v1::SwitchModeReply> SwitchMode(const v1::SwitchModeRequest& request, absl::Duration deadline);
   absl::StatusOr<v1::TraceJobReply> TraceJob(double seconds, absl::Duration deadline);
+  absl::StatusOr<v1::WriteCheckpointNowReply> WriteCheckpointNow(absl::Duration deadline);
   absl::Status StopJob(const std::string& reason, absl::Duration deadline);
 
   const std::string& address() const { return address_; }

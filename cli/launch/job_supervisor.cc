@@ -55,6 +55,7 @@ void JobSupervisor::Run(const absl::Status& started) {
     if (signals_->Take()) OnInterrupt();
     OnNews(host_->Watch());
     OnTime();
+    StartWhatIsDue();
   }
 }
 
@@ -73,7 +74,7 @@ void JobSupervisor::OnNews(TaskHost::News news) {
                    [](const TaskEnd& a, const TaskEnd& b) { return OrderOfBlame(a) < OrderOfBlame(b); });
   for (const TaskEnd& end : news.ended) {
     if (IsCoordinator(end)) {
-      OnCoordinatorEnded(end.result);
+      OnCoordinatorEnded(end);
     } else if (!end.result.ok()) {
       OnTaskEnded(end);
     }
@@ -83,15 +84,18 @@ void JobSupervisor::OnNews(TaskHost::News news) {
 void JobSupervisor::OnTaskEnded(const TaskEnd& end) {
   // What the launcher has ended says nothing.
   if (!stop_reason_.ok() || stage_ > Stage::kEnding) return;
-  if (IsCause(end)) Report(end);
-  if (stage_ != Stage::kRunning) return;
+  if (stage_ != Stage::kRunning) {
+    if (IsCause(end)) Report(end);
+    return;
+  }
   undecided_.push_back(end);
   PollStatus();
 }
 
-void JobSupervisor::OnCoordinatorEnded(const ExitResult& result) {
-  coordinator_end_ = result;
-  undecided_.clear();
+void JobSupervisor::OnCoordinatorEnded(const TaskEnd& end) {
+  if (stage_ == Stage::kRunning && WasKilled(end) && !HasEnded(last_status_)) return StartAgainOrGiveUp(end);
+  coordinator_end_ = end.result;
+  ReportUndecided(/*all=*/false);
   if (stage_ > Stage::kEnding) return;
   Enter(Stage::kEnding);
   // Before the job has begun there may be tasks that the coordinator has not heard of and cannot tell to end.
@@ -112,11 +116,15 @@ void JobSupervisor::OnTime() {
 }
 
 void JobSupervisor::PollStatus() {
+  // It is silent because it is not there.
+  if (IsToBeStarted(v1::TaskId::COORDINATOR)) return;
   absl::StatusOr<v1::JobStatus> status = host_->GetStatus(kCallTimeout);
   if (status.ok()) {
     last_answer_ = clock_->Now();
     last_status_ = *std::move(status);
+    ForgetSurvivedDeaths();
     ReportEvictions();
+    ReportRollback();
     if (options_.on_status != nullptr) options_.on_status(last_status_);
     for (const TaskEnd& end : std::exchange(undecided_, {})) {
       if (stage_ == Stage::kRunning) Decide(end);
@@ -124,9 +132,7 @@ void JobSupervisor::PollStatus() {
     return;
   }
   if (clock_->Now() - last_answer_ < options_.contact_timeout) return;
-  for (const TaskEnd& end : std::exchange(undecided_, {})) {
-    if (!IsCause(end)) Report(end);
-  }
+  ReportUndecided(/*all=*/true);
   BeginStop(absl::DeadlineExceededError(absl::StrCat(host_->Describe(Coordinator()), " has not answered for ",
                                                      absl::FormatDuration(options_.contact_timeout), ": ",
                                                      status.status().message(), host_->LogTail(Coordinator()))));
@@ -136,54 +142,152 @@ void JobSupervisor::ReportEvictions() {
   for (const v1::TaskStatus& task : last_status_.tasks()) {
     if (task.state() != v1::TaskStatus::EVICTED) continue;
     const uint64_t incarnation = task.task().incarnation();
-    if (std::exchange(evicted_[Key(task.task())], incarnation) == incarnation) continue;
+    if (std::exchange(reported_[Key(task.task())], incarnation) == incarnation) continue;
     Event(absl::StrCat(host_->Describe(task.task()), " is lost: ", task.reason()));
   }
 }
 
+void JobSupervisor::ReportRollback() {
+  const int64_t now = last_status_.counts().rollbacks_total();
+  const int64_t before = rollbacks_.value_or(options_.resumed ? 0 : now);
+  rollbacks_ = now;
+  if (now <= before) return;
+  const v1::CheckpointStatus& checkpoint = last_status_.checkpoint();
+  const std::string to = checkpoint.last().empty()
+                             ? "its beginning"
+                             : absl::StrCat("step ", checkpoint.last_step(), " of checkpoint ", checkpoint.last());
+  Event(absl::StrCat("the job went back to ", to, " (term ", last_status_.term(), ")",
+                     checkpoint.rollback_reason().empty() ? "" : ": ", checkpoint.rollback_reason()));
+}
+
+void JobSupervisor::ForgetSurvivedDeaths() {
+  const bool trains =
+      last_status_.phase() == v1::JobStatus::TRAINING || last_status_.phase() == v1::JobStatus::FINISHING;
+  const auto survived = [this, trains](const Death& death) {
+    // Who has answered is its successor.
+    if (IsCoordinator(death.end)) return true;
+    return trains &&
+           std::any_of(last_status_.tasks().begin(), last_status_.tasks().end(), [&death](const v1::TaskStatus& task) {
+             return Key(task.task()) == Key(death.end.task) && task.state() == v1::TaskStatus::ALIVE &&
+                    task.task().incarnation() != death.incarnation;
+           });
+  };
+  std::erase_if(deaths_, survived);
+}
+
+bool JobSupervisor::HasBegun() const {
+  return last_status_.phase() != v1::JobStatus::STARTING || last_status_.term() > 1;
+}
+
 void JobSupervisor::Decide(const TaskEnd& end) {
-  if (HasEnded(last_status_)) return;
-  if (!IsCause(end)) Report(end);
-  if (ShouldStartAgain(end) && StartAgain(end.task)) return;
-  // Nobody would take its place: the others would wait for cluster.start_timeout_seconds, and a job that is to be
-  // evaluated would end without an accuracy.
-  const bool is_evaluator = end.task.role() == v1::TaskId::EVALUATOR;
-  if (is_evaluator ? !WasRefused(end) : last_status_.phase() != v1::JobStatus::STARTING) return;
-  const std::string reason =
-      absl::StrCat(host_->Describe(end.task), is_evaluator ? " cannot evaluate" : " ended before the job could begin");
-  BeginStop(absl::Status(CodeOf(end), reason));
-  const auto death = std::find_if(deaths_.rbegin(), deaths_.rend(),
-                                  [&end](const Death& other) { return Key(other.end.task) == Key(end.task); });
-  stop_reason_ = absl::Status(CodeOf(end), absl::StrCat(reason, "\n", death->headline, death->log_tail));
-}
-
-bool JobSupervisor::ShouldStartAgain(const TaskEnd& end) {
-  switch (end.task.role()) {
-    case v1::TaskId::EVALUATOR:
-      return !WasRefused(end) && restarts_[Key(end.task)] < host_->RestartsMax();
-    case v1::TaskId::WORKER:  // The others do its part.
-    case v1::TaskId::SERVER:  // Its parameters are lost, and with them the job.
-    case v1::TaskId::COORDINATOR:
-    case v1::TaskId::ROLE_UNSPECIFIED:
-      RUBATO_NO_VALUE_OF(v1::TaskId_Role_TaskId_Role) : break;
+  if (HasEnded(last_status_)) {
+    if (IsCause(end)) Report(end);
+    return;
   }
-  return false;
+  if (!WasRefused(end) && (HasBegun() || WasKilled(end))) return StartAgainOrGiveUp(end);
+  Report(end);
+  // The others would wait for it for cluster.start_timeout_seconds, and a job that is to be evaluated would end without
+  // an accuracy.
+  const std::string name = host_->Describe(end.task);
+  if (end.task.role() == v1::TaskId::EVALUATOR && WasRefused(end)) {
+    StopBecauseOf(end, absl::StrCat(name, " cannot evaluate"));
+  } else if (!HasBegun()) {
+    StopBecauseOf(end, absl::StrCat(name, " ended before the job could begin"));
+  }
 }
 
-bool JobSupervisor::StartAgain(const v1::TaskId& task) {
-  const int times = ++restarts_[Key(task)];
-  const absl::Status status = host_->StartAgain(task);
-  const std::string name = host_->Describe(task);
-  Event(status.ok() ? absl::StrCat(name, " is started again (", times, " of at most ", host_->RestartsMax(), " times)")
-                    : absl::StrCat(name, " could not be started again: ", status.message()));
-  return status.ok();
+void JobSupervisor::StopBecauseOf(const TaskEnd& end, const std::string& reason) {
+  BeginStop(absl::Status(CodeOf(end), reason));
+  stop_reason_ = absl::Status(CodeOf(end), absl::StrCat(reason, LastWords(end.task)));
+}
+
+std::string JobSupervisor::LastWords(const v1::TaskId& task) const {
+  const auto death = std::find_if(deaths_.rbegin(), deaths_.rend(),
+                                  [&task](const Death& other) { return Key(other.end.task) == Key(task); });
+  return death == deaths_.rend() ? "" : absl::StrCat("\n", death->headline, death->log_tail);
+}
+
+void JobSupervisor::StartAgainOrGiveUp(const TaskEnd& end) {
+  const absl::Time now = clock_->Now();
+  const std::optional<absl::Duration> delay = end.for_good ? std::nullopt : restarts_.OnLost(end.task, now);
+  const Death& death = Record(end);
+  if (!delay.has_value()) return GiveUp(end);
+  due_.push_back({end, now + *delay});
+  const std::string when = *delay > absl::ZeroDuration() ? absl::StrCat(" in ", absl::FormatDuration(*delay)) : "";
+  // Of one that was killed the log tells nothing.
+  Event(WasKilled(end) ? absl::StrCat(host_->Describe(end.task), " was killed by signal ", end.result.signal,
+                                      "; it is started again", when)
+                       : absl::StrCat(death.headline, "; it is started again", when, death.log_tail));
+  StartWhatIsDue();
+}
+
+void JobSupervisor::StartWhatIsDue() {
+  const absl::Time now = clock_->Now();
+  for (const Restart& restart : std::exchange(due_, {})) {
+    if (stage_ != Stage::kRunning) return;
+    if (restart.at > now) {
+      due_.push_back(restart);
+      continue;
+    }
+    const v1::TaskId& task = restart.end.task;
+    const absl::Status started = host_->StartAgain(task);
+    if (IsCoordinator(restart.end)) last_answer_ = now;
+    if (started.ok()) continue;
+    Event(absl::StrCat(host_->Describe(task), " could not be started again: ", started.message()));
+    const std::optional<absl::Duration> delay = restarts_.OnLost(task, now);
+    if (delay.has_value()) {
+      due_.push_back({restart.end, now + std::max(*delay, options_.poll_interval)});
+    } else {
+      GiveUp(restart.end);
+    }
+  }
+}
+
+void JobSupervisor::GiveUp(const TaskEnd& end) {
+  const RestartPolicy::Options& limits = restarts_.options();
+  const std::string reason = absl::StrCat(host_->Describe(end.task), " was lost more than ", limits.restarts_max,
+                                          " times within ", absl::FormatDuration(limits.window));
+  const v1::TaskId::Role role = end.task.role();
+  const bool is_left_out = role == v1::TaskId::EVALUATOR || (role == v1::TaskId::WORKER && OthersAreLeft(end.task));
+  if (!is_left_out) return StopBecauseOf(end, reason);
+  Event(absl::StrCat(reason, "; it is not started again, and the job goes on without it", LastWords(end.task)));
+}
+
+bool JobSupervisor::OthersAreLeft(const v1::TaskId& worker) const {
+  return IsToBeStarted(v1::TaskId::WORKER) ||
+         std::any_of(last_status_.tasks().begin(), last_status_.tasks().end(), [&worker](const v1::TaskStatus& task) {
+           return task.task().role() == v1::TaskId::WORKER && task.task().index() != worker.index() &&
+                  task.state() == v1::TaskStatus::ALIVE;
+         });
+}
+
+bool JobSupervisor::IsToBeStarted(v1::TaskId::Role role) const {
+  return std::any_of(due_.begin(), due_.end(),
+                     [role](const Restart& restart) { return restart.end.task.role() == role; });
+}
+
+const JobSupervisor::Death& JobSupervisor::Record(const TaskEnd& end) {
+  Death death = {.end = end,
+                 .headline = absl::StrCat(host_->Describe(end.task), " ended with ", end.result.Describe()),
+                 .log_tail = host_->LogTail(end.task)};
+  for (const v1::TaskStatus& task : last_status_.tasks()) {
+    if (Key(task.task()) == Key(end.task)) death.incarnation = task.task().incarnation();
+  }
+  // The coordinator will say so too.
+  if (death.incarnation != 0) reported_[Key(end.task)] = death.incarnation;
+  deaths_.push_back(std::move(death));
+  return deaths_.back();
 }
 
 void JobSupervisor::Report(const TaskEnd& end) {
-  Death death = {end, absl::StrCat(host_->Describe(end.task), " ended with ", end.result.Describe()),
-                 host_->LogTail(end.task)};
+  const Death& death = Record(end);
   Event(absl::StrCat(death.headline, death.log_tail));
-  deaths_.push_back(std::move(death));
+}
+
+void JobSupervisor::ReportUndecided(bool all) {
+  for (const TaskEnd& end : std::exchange(undecided_, {})) {
+    if (all || IsCause(end)) Report(end);
+  }
 }
 
 void JobSupervisor::BeginStop(absl::Status why) {
@@ -209,10 +313,12 @@ void JobSupervisor::Escalate() {
   }
 }
 
-absl::Status JobSupervisor::Result(absl::string_view recorded_error) const {
+absl::Status JobSupervisor::Result(const std::optional<std::string>& recorded_error) const {
   if (!stop_reason_.ok()) return stop_reason_;
-  if (coordinator_end_.has_value() && coordinator_end_->ok()) return absl::OkStatus();
-  std::string error(recorded_error.empty() ? last_status_.error() : recorded_error);
+  // It may have been killed when its job was done.
+  const bool is_done = recorded_error.has_value() && recorded_error->empty();
+  if (is_done || (coordinator_end_.has_value() && coordinator_end_->ok())) return absl::OkStatus();
+  std::string error = recorded_error.value_or(last_status_.error());
   if (error.empty()) {
     const std::string name = host_->Describe(Coordinator());
     error = coordinator_end_.has_value() ? absl::StrCat(name, " ended with ", coordinator_end_->Describe())

@@ -40,9 +40,11 @@ absl::Status LocalTaskHost::Start() {
     tasks_.push_back({std::move(command), nullptr});
     return Launch(&tasks_.back());
   };
-  RUBATO_RETURN_IF_ERROR(
-      start(CoordinatorCommand(options_.binaries, config_path, address_file), options_.metrics_listen));
+  RUBATO_RETURN_IF_ERROR(start(CoordinatorCommand(options_.binaries, config_path, address_file, options_.resume),
+                               options_.metrics_listen));
   RUBATO_ASSIGN_OR_RETURN(const std::string address, AwaitAddress());
+  // From its second start on: the others know it by this address.
+  ResumeCoordinatorAt(address, &tasks_.front().command);
   client_ = std::make_unique<CoordinatorClient>(address);
   for (TaskCommand& command :
        TaskCommands(options_.binaries, options_.config, config_path, address, options_.slowed, gpus)) {

@@ -33,6 +33,8 @@ class LocalTaskHost : public TaskHost {
     std::vector<SlowWorker> slowed;
     // Where the coordinator shows metrics, "host:port"; the other tasks do on free local ports. Empty: nobody does.
     std::string metrics_listen;
+    // The job goes on with what the run directory holds.
+    bool resume = false;
   };
 
   // `clock` and `signals` outlive it.
@@ -42,7 +44,6 @@ class LocalTaskHost : public TaskHost {
   // DeadlineExceeded: the coordinator did not listen within cluster.start_timeout_seconds. FailedPrecondition:
   // training.device is CUDA, and there are too few GPUs for training.gpus.
   absl::Status Start() override;
-  int RestartsMax() const override { return 3; }
   absl::Status StartAgain(const v1::TaskId& task) override;
   void AwaitEvent(int descriptor, absl::Duration timeout) override;
   News Watch() override;

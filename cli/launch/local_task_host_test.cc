@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 
 #include "cli/launch/job_supervisor.h"
@@ -56,7 +57,7 @@ class LocalTaskHostTest : public ::testing::Test {
     JobSupervisor supervisor(std::move(job.supervisor), &host, &clock_, signals_.get());
     supervisor.Run(host.Start());
     EXPECT_TRUE(host.Finish().ok());
-    return supervisor.Result("");
+    return supervisor.Result(std::nullopt);
   }
 
   std::string Log(const std::string& name) {
@@ -138,11 +139,30 @@ TEST_F(LocalTaskHostTest, ATaskThatEndsBeforeTheJobBeginsStopsTheJobAtOnce) {
   EXPECT_EQ(Children(), "");
 }
 
-TEST_F(LocalTaskHostTest, StartsAKilledEvaluatorAgainThreeTimes) {
+TEST_F(LocalTaskHostTest, StartsAKilledEvaluatorAgain) {
   absl::Status status = Run(MakeJob("evaluator-dies"));
   EXPECT_TRUE(status.ok()) << status;
-  EXPECT_THAT(events_, HasSubstr("evaluator 0 is started again (3 of at most 3 times)"));
+  EXPECT_THAT(events_, HasSubstr("evaluator 0 was killed by signal 9; it is started again\n"));
+  EXPECT_THAT(events_, HasSubstr("evaluator 0 was killed by signal 9; it is started again in 1s\n"));
   EXPECT_EQ(Log("evaluator-0.log"), "evaluator started\nevaluator started\nevaluator started\nevaluator started\n");
+}
+
+TEST_F(LocalTaskHostTest, StartsAKilledCoordinatorAgainAtItsAddress) {
+  absl::Status status = Run(MakeJob("coordinator-dies"));
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(events_, "the coordinator was killed by signal 9; it is started again\n");
+  std::stringstream address;
+  address << std::ifstream(directory_ / "coordinator.address").rdbuf();
+  EXPECT_EQ(Log("coordinator.log"), "goes on at " + address.str());
+  EXPECT_EQ(Children(), "");
+}
+
+TEST_F(LocalTaskHostTest, ResumesAJob) {
+  Job job = MakeJob("ends");
+  job.host.resume = true;
+  absl::Status status = Run(std::move(job));
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(Log("coordinator.log"), "goes on at 127.0.0.1:0\n");
 }
 
 TEST_F(LocalTaskHostTest, AnEvaluatorWithBadDataStopsTheJobAtOnce) {

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <system_error>
@@ -16,6 +17,11 @@ namespace rubato {
 namespace {
 
 namespace fs = std::filesystem;
+
+// Flags of the coordinator.
+constexpr char kListen[] = "--listen";
+constexpr char kResume[] = "--resume";
+constexpr char kResumeEnded[] = "--resume_ended";
 
 std::vector<std::string> PlacesToLook(const std::string& directory, const std::string& program) {
   if (!directory.empty()) return {directory};
@@ -59,11 +65,23 @@ std::string TaskFileName(v1::TaskId::Role role, uint32_t index) {
   return role == v1::TaskId::COORDINATOR ? name : absl::StrCat(name, "-", index);
 }
 
-TaskCommand CoordinatorCommand(const Binaries& binaries, const std::string& config_path, const std::string& port_file) {
+TaskCommand CoordinatorCommand(const Binaries& binaries, const std::string& config_path, const std::string& port_file,
+                               bool resume) {
   TaskCommand task;
   task.id.set_role(v1::TaskId::COORDINATOR);
-  task.argv = {binaries.coordinator, "--config", config_path, "--listen", "127.0.0.1:0", "--port_file", port_file};
+  task.argv = {binaries.coordinator, "--config", config_path, kListen, "127.0.0.1:0", "--port_file", port_file};
+  // Somebody wants the job to go on, also one that was stopped or has failed.
+  if (resume) task.argv.push_back(kResumeEnded);
   return task;
+}
+
+void ResumeCoordinatorAt(const std::string& address, TaskCommand* command) {
+  std::vector<std::string>& argv = command->argv;
+  const auto listen = std::find(argv.begin(), argv.end(), kListen);
+  if (listen != argv.end() && listen + 1 != argv.end()) *(listen + 1) = address;
+  // One that has ended since then stays so.
+  argv.erase(std::remove(argv.begin(), argv.end(), kResumeEnded), argv.end());
+  if (std::find(argv.begin(), argv.end(), kResume) == argv.end()) argv.push_back(kResume);
 }
 
 std::vector<TaskCommand> TaskCommands(const Binaries& binaries, const v1::JobConfig& config,

@@ -33,8 +33,13 @@ struct TaskCommand {
 // "worker-1", "coordinator": the name of a task's log and of what else a launcher keeps of it.
 std::string TaskFileName(v1::TaskId::Role role, uint32_t index);
 
-// The coordinator listens on a free local port and writes its address to `port_file`.
-TaskCommand CoordinatorCommand(const Binaries& binaries, const std::string& config_path, const std::string& port_file);
+// The coordinator listens on a free local port and writes its address to `port_file`. With `resume` it goes on from the
+// journal that the run directory holds.
+TaskCommand CoordinatorCommand(const Binaries& binaries, const std::string& config_path, const std::string& port_file,
+                               bool resume);
+
+// Makes of a coordinator's command the one that starts it again: it listens on `address` ("host:port") and resumes.
+void ResumeCoordinatorAt(const std::string& address, TaskCommand* command);
 
 // Servers, workers and evaluators, in this order; workers and evaluators are assigned the machine's GPUs round-robin
 // (gpu_assignment.h). `config_path` holds `config` with its defaults.

@@ -35,6 +35,24 @@ TEST(TaskCommandsTest, StartsServersWorkersAndEvaluators) {
                          "evaluator-0 w --config job --task_index 0 --coordinator h:1 --role evaluator"));
 }
 
+TEST(TaskCommandsTest, ACoordinatorThatIsStartedAgainResumesAtItsAddress) {
+  TaskCommand command = CoordinatorCommand({"c", "s", "w"}, "job", "file", false);
+  EXPECT_EQ(absl::StrJoin(command.argv, " "), "c --config job --listen 127.0.0.1:0 --port_file file");
+  ResumeCoordinatorAt("127.0.0.1:4711", &command);
+  const std::string again = "c --config job --listen 127.0.0.1:4711 --port_file file --resume";
+  EXPECT_EQ(absl::StrJoin(command.argv, " "), again);
+  ResumeCoordinatorAt("127.0.0.1:4711", &command);
+  EXPECT_EQ(absl::StrJoin(command.argv, " "), again);
+}
+
+// What was stopped goes on when somebody says so, and not because its coordinator was lost.
+TEST(TaskCommandsTest, AnEndedJobIsResumedOnce) {
+  TaskCommand command = CoordinatorCommand({"c", "s", "w"}, "job", "file", true);
+  EXPECT_EQ(command.argv.back(), "--resume_ended");
+  ResumeCoordinatorAt("127.0.0.1:4711", &command);
+  EXPECT_EQ(absl::StrJoin(command.argv, " "), "c --config job --listen 127.0.0.1:4711 --port_file file --resume");
+}
+
 TEST(TaskCommandsTest, WorkersAndThenEvaluatorsTakeTurnsWithGpus) {
   v1::JobConfig config;
   config.mutable_cluster()->set_servers(1);

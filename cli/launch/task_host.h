@@ -23,12 +23,15 @@ class TaskHost {
   struct TaskEnd {
     v1::TaskId task;
     ExitResult result;
+    // The target has started it again by itself as often as is allowed.
+    bool for_good = false;
   };
   // What has happened since the last look.
   struct News {
     // Each task once for each time that it was started, in the order in which they ended, as far as that is known.
     std::vector<TaskEnd> ended;
-    // What else the user should know, a message each: a host that cannot be reached.
+    // What else the user should know, a message each: a host that cannot be reached, a task that its host has started
+    // again.
     std::vector<std::string> notes;
   };
 
@@ -39,9 +42,9 @@ class TaskHost {
   // run here. Aborted, DeadlineExceeded, Unavailable, Internal: a task could not be started, or does not listen.
   virtual absl::Status Start() = 0;
 
-  // How often a lost task may be started again by StartAgain; 0 where the target does that by itself.
-  virtual int RestartsMax() const = 0;
-  // Starts a task that has ended once more, with the same role and index. Internal: it could not be started.
+  // Starts a task that has ended once more, with the same role and index; a coordinator also at the same address, where
+  // it goes on from its journal (--resume). Does not wait until it listens. Internal, Unavailable: it could not be
+  // started.
   virtual absl::Status StartAgain(const v1::TaskId& task) = 0;
 
   // Returns when a task may have ended, when `descriptor` can be read, or when the time is over.

@@ -71,6 +71,18 @@ std::vector<std::string> SkippedSteps(const ComparedMode& mode) {
   return skipped;
 }
 
+std::vector<std::string> Rollbacks(const ComparedMode& mode) {
+  std::vector<std::string> rollbacks;
+  for (const ComparedRun& run : mode.runs) {
+    for (const v1::RollbackLine& line : run.record.rollbacks) {
+      const std::string where =
+          line.step() > 0 ? absl::StrCat("step ", static_cast<int64_t>(line.step())) : "its beginning";
+      rollbacks.push_back(absl::StrCat("went back to ", where, " (", line.reason(), ")"));
+    }
+  }
+  return rollbacks;
+}
+
 bool AllReachedTarget(const Comparison& comparison) {
   if (comparison.target_accuracy <= 0) return true;
   for (const ComparedMode& mode : comparison.modes) {

@@ -55,6 +55,9 @@ AuditResult AuditOfMode(const ComparedMode& mode);
 // What the mode's workers skipped, by reason; empty when that is nothing.
 std::vector<std::string> SkippedSteps(const ComparedMode& mode);
 
+// "went back to step 150 (server 1 was lost)", for each time that one of the mode's runs did.
+std::vector<std::string> Rollbacks(const ComparedMode& mode);
+
 // Whether every run reached the target accuracy at some evaluation; true when there is no target.
 bool AllReachedTarget(const Comparison& comparison);
 

@@ -1,5 +1,6 @@
 #include "cli/report/html_report.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
@@ -14,6 +15,7 @@ using Json = nlohmann::ordered_json;
 
 // More points than this per curve cannot be told apart on a screen.
 constexpr size_t kPointsMax = 1500;
+constexpr size_t kCheckpointsMax = 50;
 
 std::string ModeOf(const v1::PlanLine& plan) {
   return ModeName(plan.mode(), static_cast<int64_t>(plan.staleness_bound()));
@@ -44,6 +46,29 @@ Json Evictions(const RunRecord& record) {
     evictions.push_back({{"t", line.t()}, {"task", line.task()}, {"reason", line.reason()}});
   }
   return evictions;
+}
+
+Json Rollbacks(const RunRecord& record) {
+  Json rollbacks = Json::array();
+  for (const v1::RollbackLine& line : record.rollbacks) {
+    rollbacks.push_back({{"t", line.t()}, {"step", line.step()}, {"reason", line.reason()}});
+  }
+  return rollbacks;
+}
+
+// The last ones, up to a number that can be read.
+Json Checkpoints(const RunRecord& record) {
+  Json checkpoints = Json::array();
+  const size_t first = record.checkpoints.size() - std::min(record.checkpoints.size(), kCheckpointsMax);
+  for (size_t i = first; i < record.checkpoints.size(); ++i) {
+    const v1::CheckpointLine& line = record.checkpoints[i];
+    checkpoints.push_back({{"t", line.t()},
+                           {"name", line.name()},
+                           {"epoch", line.epoch()},
+                           {"bytes", line.bytes()},
+                           {"seconds", line.seconds()}});
+  }
+  return checkpoints;
 }
 
 template <typename Line>
@@ -94,6 +119,8 @@ void AddRun(const RunRecord& record, Json* run) {
   (*run)["staleness"] = last.staleness_counts();
   (*run)["switches"] = Switches(record);
   (*run)["evictions"] = Evictions(record);
+  (*run)["rollbacks"] = Rollbacks(record);
+  (*run)["checkpoints"] = Checkpoints(record);
 }
 
 Json PageData(const Comparison& comparison) {

@@ -117,6 +117,22 @@ TEST(HtmlReportTest, ThinsOutLongCurvesButKeepsTheirEnd) {
   EXPECT_THAT(page, HasSubstr("[0.0,0.0,19999.0,null,0.0]"));
 }
 
+TEST(HtmlReportTest, ListsRollbacksAndTheLastCheckpoints) {
+  Comparison comparison = HostileComparison();
+  RunRecord& record = comparison.modes[0].runs[0].record;
+  v1::RollbackLine& rollback = record.rollbacks.emplace_back();
+  rollback.set_step(150);
+  rollback.set_reason(kHostile);
+  for (int i = 1; i <= 60; ++i) record.checkpoints.emplace_back().set_name("step" + std::to_string(i));
+  const nlohmann::json data = DataOf(HtmlReport(comparison));
+  const nlohmann::json& run = data["modes"][0]["runs"][0];
+  ASSERT_EQ(run["rollbacks"].size(), 1u);
+  EXPECT_EQ(run["rollbacks"][0]["step"], 150);
+  EXPECT_EQ(run["rollbacks"][0]["reason"], kHostile);
+  ASSERT_EQ(run["checkpoints"].size(), 50u);
+  EXPECT_EQ(run["checkpoints"][49]["name"], "step60");
+}
+
 TEST(HtmlReportTest, SaysThatDataWasGenerated) {
   Comparison comparison = HostileComparison();
   EXPECT_EQ(DataOf(HtmlReport(comparison))["data"], "real");

@@ -1,5 +1,6 @@
 #include "cli/report/run_record.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -10,6 +11,15 @@
 
 namespace rubato {
 namespace {
+
+// Of steps that were done again, or of times that come again: what a job was not there for is left out of its time.
+template <typename Line>
+void DropUndone(const v1::RollbackLine& rollback, std::vector<Line>* lines) {
+  lines->erase(
+      std::remove_if(lines->begin(), lines->end(),
+                     [&](const Line& line) { return line.step() >= rollback.step() || line.t() > rollback.t(); }),
+      lines->end());
+}
 
 void AddLine(v1::RunRecordLine line, RunRecord* record) {
   switch (line.line_case()) {
@@ -30,6 +40,15 @@ void AddLine(v1::RunRecordLine line, RunRecord* record) {
       return;
     case v1::RunRecordLine::kEnd:
       record->end = std::move(*line.mutable_end());
+      return;
+    case v1::RunRecordLine::kCheckpoint:
+      record->checkpoints.push_back(std::move(*line.mutable_checkpoint()));
+      return;
+    case v1::RunRecordLine::kRollback:
+      DropUndone(line.rollback(), &record->progress);
+      DropUndone(line.rollback(), &record->evaluations);
+      record->end.reset();
+      record->rollbacks.push_back(std::move(*line.mutable_rollback()));
       return;
     case v1::RunRecordLine::LINE_NOT_SET:
       return;

@@ -11,7 +11,8 @@
 
 namespace rubato {
 
-// The lines of a run's metrics.jsonl (proto/run_record.proto) by kind, each in the order of the file. Pure data.
+// The lines of a run's metrics.jsonl (proto/run_record.proto) by kind, each in the order of the file. Where the job
+// went back to a checkpoint, the progress and the evaluations that this undid are left out. Pure data.
 struct RunRecord {
   // Absent when the job ended before training began.
   std::optional<v1::StartLine> start;
@@ -19,6 +20,8 @@ struct RunRecord {
   std::vector<v1::EvaluationLine> evaluations;
   std::vector<v1::PlanLine> plans;
   std::vector<v1::MemberLine> members;
+  std::vector<v1::CheckpointLine> checkpoints;
+  std::vector<v1::RollbackLine> rollbacks;
   // Absent while the job runs, or when its coordinator was killed.
   std::optional<v1::EndLine> end;
 };

@@ -51,6 +51,38 @@ TEST(RunRecordTest, SortsEveryKindOfLine) {
   EXPECT_EQ(record->end->examples(), 180000);
 }
 
+TEST(RunRecordTest, WhatARollbackUndidIsLeftOut) {
+  std::string text = kStart;
+  for (const char* line :
+       {R"({"progress":{"t":1,"step":100}})", R"({"evaluation":{"t":1.5,"step":120}})",
+        R"({"checkpoint":{"t":2,"step":150,"name":"step150","bytes":1000,"seconds":0.5}})",
+        R"({"progress":{"t":2,"step":150}})", R"({"progress":{"t":3,"step":200}})",
+        R"({"evaluation":{"t":3.5,"step":210}})", R"({"end":{"t":4,"ok":false,"error":"server 1 was lost"}})",
+        R"({"rollback":{"t":4,"step":150,"epoch":1.5,"term":2,"reason":"server 1 was lost"}})",
+        R"({"progress":{"t":5,"step":180}})",
+        // Time was counted from another start.
+        R"({"rollback":{"t":0.5,"step":1000,"term":3,"reason":"resumed"}})",
+        R"({"progress":{"t":0.75,"step":1100}})"}) {
+    text += std::string(line) + "\n";
+    const absl::StatusOr<RunRecord> so_far = ParseRunRecord(text, "metrics.jsonl");
+    ASSERT_TRUE(so_far.ok()) << so_far.status();
+    if (so_far->rollbacks.size() != 1 || so_far->progress.back().step() != 180) continue;
+    ASSERT_EQ(so_far->progress.size(), 2u);
+    EXPECT_EQ(so_far->progress[0].step(), 100);
+    ASSERT_EQ(so_far->evaluations.size(), 1u);
+    EXPECT_EQ(so_far->evaluations[0].step(), 120);
+    EXPECT_FALSE(so_far->end.has_value());
+  }
+  const absl::StatusOr<RunRecord> record = ParseRunRecord(text, "metrics.jsonl");
+  ASSERT_EQ(record->rollbacks.size(), 2u);
+  EXPECT_EQ(record->rollbacks[0].reason(), "server 1 was lost");
+  ASSERT_EQ(record->checkpoints.size(), 1u);
+  EXPECT_EQ(record->checkpoints[0].name(), "step150");
+  ASSERT_EQ(record->progress.size(), 1u);
+  EXPECT_EQ(record->progress[0].step(), 1100);
+  EXPECT_TRUE(record->evaluations.empty());
+}
+
 TEST(RunRecordTest, IgnoresATornLastLine) {
   std::string whole = std::string(kStart) + kProgress;
   for (size_t cut = sizeof(kStart); cut < whole.size() - 2; ++cut) {

@@ -81,6 +81,7 @@ std::string FormatTable(const Comparison& comparison) {
   std::string text = table.Format();
   for (const ComparedMode& mode : comparison.modes) {
     for (const std::string& skipped : SkippedSteps(mode)) absl::StrAppend(&text, mode.name, ": ", skipped, "\n");
+    for (const std::string& rollback : Rollbacks(mode)) absl::StrAppend(&text, mode.name, ": ", rollback, "\n");
   }
   return text;
 }

@@ -119,6 +119,18 @@ TEST(TerminalReportTest, SaysWhatWasSkipped) {
                                                  "ssp:2: 4 steps with a loss or gradient that was not finite\n"));
 }
 
+TEST(TerminalReportTest, SaysWhereAJobWentBackTo) {
+  Comparison comparison = OneMode();
+  EXPECT_THAT(FormatTable(comparison), Not(HasSubstr("went back")));
+  std::vector<v1::RollbackLine>& rollbacks = comparison.modes[0].runs[0].record.rollbacks;
+  rollbacks.resize(2);
+  rollbacks[0].set_step(150);
+  rollbacks[0].set_reason("server 1 lost");
+  rollbacks[1].set_reason("resumed");
+  EXPECT_THAT(FormatTable(comparison), HasSubstr("\nssp:2: went back to step 150 (server 1 lost)\n"
+                                                 "ssp:2: went back to its beginning (resumed)\n"));
+}
+
 TEST(TerminalReportTest, DrawsTheLossWhereThereWasNoEvaluation) {
   Comparison comparison = OneMode();
   EXPECT_THAT(FormatCurves(comparison, false), HasSubstr("held-out accuracy"));

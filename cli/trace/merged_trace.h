@@ -21,7 +21,7 @@ namespace rubato {
 //   RUBATO_RETURN_IF_ERROR(merged.Add("server-0.json", text));
 //   RUBATO_RETURN_IF_ERROR(WriteFileAtomically("merged.json", merged.ToJson()));
 //
-// A task's clock is corrected by what it has measured against the coordinator's. Where that is less than the error of
+// A task's clock is corrected by what it has measured against the coordinator's. If that is less than the error of
 // the measurement, the clocks agree better than could be measured, as on one machine, and are left as they are.
 class MergedTrace {
  public:
@@ -29,7 +29,7 @@ class MergedTrace {
     std::string name;
     int64_t spans = 0;
     int64_t dropped = 0;
-    // What was added to its times, and by how much that may be wrong; `measured` is false where the task did not know.
+    // What was added to its times, and by how much that may be wrong; `measured` is false if the task did not know.
     absl::Duration correction;
     absl::Duration error;
     bool measured = false;

@@ -33,6 +33,12 @@ void FillCluster(v1::ClusterConfig* cluster) {
   FILL(cluster, wait_timeout_seconds, 600);
   FILL(cluster, shared_memory, v1::ClusterConfig::AUTO);
   FILL(cluster, connections_per_server, 1);
+  FILL(cluster, server_grace_seconds, 30);
+}
+
+void FillCheckpoint(v1::CheckpointConfig* checkpoint) {
+  FILL(checkpoint, every_seconds, checkpoint->every_steps() > 0 ? 0 : 300);
+  FILL(checkpoint, keep, 2);
 }
 
 void FillData(int64_t examples_per_step, v1::DataConfig* data) {
@@ -101,6 +107,7 @@ void FillDefaults(v1::JobConfig* config) {
   FillConsistency(config->mutable_consistency());
   FillData(ExamplesPerStep(*config), config->mutable_data());
   FillCompression(config->mutable_compression());
+  FillCheckpoint(config->mutable_checkpoint());
   v1::TrainingConfig* training = config->mutable_training();
   FILL(training, micro_batches, 1);
   FILL(training, compute_threads, 1);

@@ -26,6 +26,11 @@ TEST(DefaultsTest, FillsWhatTheCommentsState) {
   EXPECT_EQ(config.cluster().wait_timeout_seconds(), 600);
   EXPECT_EQ(config.cluster().shared_memory(), v1::ClusterConfig::AUTO);
   EXPECT_EQ(config.cluster().connections_per_server(), 1u);
+  EXPECT_EQ(config.cluster().server_grace_seconds(), 30);
+  EXPECT_EQ(config.checkpoint().every_steps(), 0);
+  EXPECT_EQ(config.checkpoint().every_seconds(), 300);
+  EXPECT_EQ(config.checkpoint().keep(), 2u);
+  EXPECT_EQ(config.checkpoint().directory(), "");
   EXPECT_EQ(config.data().dispatch(), v1::DataConfig::DYNAMIC);
   EXPECT_EQ(config.data().shard_examples(), 320);
   EXPECT_EQ(config.data().prefetch_batches(), 4u);
@@ -49,6 +54,17 @@ TEST(DefaultsTest, FillsWhatTheCommentsState) {
   EXPECT_EQ(config.evaluation().every_epochs(), 1);
   EXPECT_EQ(config.evaluation().batch_size(), 500);
   EXPECT_EQ(config.evaluation().target_accuracy(), 0);
+}
+
+TEST(DefaultsTest, CheckpointsFollowStepsOrTime) {
+  v1::JobConfig config;
+  config.mutable_checkpoint()->set_every_steps(100);
+  EXPECT_EQ(Filled(config).checkpoint().every_seconds(), 0);
+  config.mutable_checkpoint()->set_every_seconds(60);
+  EXPECT_EQ(Filled(config).checkpoint().every_seconds(), 60);
+  config.mutable_checkpoint()->set_every_steps(0);
+  config.mutable_checkpoint()->set_every_seconds(0);
+  EXPECT_EQ(Filled(config).checkpoint().every_seconds(), 0);
 }
 
 TEST(DefaultsTest, Fp16ScalesTheLoss) {

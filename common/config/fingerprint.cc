@@ -21,7 +21,12 @@ uint64_t ConfigFingerprint(const v1::JobConfig& config) {
   compared.mutable_training()->clear_no_cuda_graphs();
   compared.mutable_training()->clear_no_cudnn();
   compared.mutable_training()->clear_no_fused_attention();
+  // A job may be resumed with other numbers of tasks.
+  compared.mutable_cluster()->clear_servers();
+  compared.mutable_cluster()->clear_workers();
+  compared.mutable_cluster()->clear_server_grace_seconds();
   // What changes nothing of what is computed.
+  compared.clear_checkpoint();
   compared.clear_observability();
   std::string bytes;
   {

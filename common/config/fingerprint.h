@@ -8,8 +8,10 @@
 
 namespace rubato {
 
-// A number that two tasks agree on exactly when their loaded configs say the same (but for run_directory,
-// training.device, training.device_index and training.gpus, which may differ between machines). Never 0.
+// A number that two tasks agree on exactly when their loaded configs say the same, but for what may differ between
+// machines (run_directory, training.device, training.device_index, training.gpus), between the starts of one job
+// (cluster.servers, cluster.workers, cluster.server_grace_seconds), and what changes nothing of what is computed
+// (checkpoint, observability). Never 0.
 uint64_t ConfigFingerprint(const v1::JobConfig& config);
 
 // The config as a textproto that LoadJobConfig reads back as the same config.

@@ -127,8 +127,14 @@ TEST(ConfigFingerprintTest, IgnoresWhatMayDifferBetweenMachinesAlone) {
         "training.no_cuda_graphs=true", "training.no_cudnn=true", "training.no_fused_attention=true"}) {
     EXPECT_EQ(ConfigFingerprint(Load({change})), fingerprint) << change;
   }
+  // And between the starts of one job.
   for (const char* change :
-       {"name=other", "seed=1", "cluster.servers=2", "cluster.lease_seconds=6",
+       {"cluster.servers=2", "cluster.workers=5", "cluster.server_grace_seconds=0", "checkpoint.every_steps=10",
+        "checkpoint.every_seconds=0", "checkpoint.keep=9", "checkpoint.directory=elsewhere"}) {
+    EXPECT_EQ(ConfigFingerprint(Load({change})), fingerprint) << change;
+  }
+  for (const char* change :
+       {"name=other", "seed=1", "cluster.chunk_bytes=8192", "cluster.lease_seconds=6",
         "optimizer.learning_rate=0.10000000000000002", "model.layers[0].linear.units=6", "cluster.update_log=true",
         "cluster.shared_memory=OFF", "cluster.connections_per_server=2", "training.trace_steps=5",
         "training.precision=TF32", "compression.push.codec=BF16", "consistency.sync_every=2"}) {

@@ -48,6 +48,18 @@ void ValidateCluster(const v1::ClusterConfig& cluster, ErrorList* errors) {
     errors->Add("cluster.shared_memory", absl::StrCat(static_cast<int>(cluster.shared_memory())), "AUTO, OFF");
   }
   errors->CheckInteger("cluster.connections_per_server", cluster.connections_per_server(), 1, 16);
+  const double grace = cluster.server_grace_seconds();
+  errors->CheckNumber("cluster.server_grace_seconds", grace, grace >= 0 && grace <= 86400, "0 to 86400 (24 h)");
+}
+
+void ValidateCheckpoint(const v1::CheckpointConfig& checkpoint, ErrorList* errors) {
+  errors->CheckInteger("checkpoint.every_steps", checkpoint.every_steps(), 0, int64_t{1} << 53);
+  const double every = checkpoint.every_seconds();
+  errors->CheckNumber("checkpoint.every_seconds", every, every >= 0 && every <= 30 * 86400, "0 to 2592000 (30 days)");
+  errors->CheckInteger("checkpoint.keep", checkpoint.keep(), 1, 1000);
+  if (checkpoint.directory().find('\0') != std::string::npos) {
+    errors->Add("checkpoint.directory", absl::CHexEscape(checkpoint.directory()), "a path without a zero byte");
+  }
 }
 
 void ValidateDevice(const v1::TrainingConfig& training, ErrorList* errors) {
@@ -150,6 +162,7 @@ absl::Status ValidateJobConfig(const v1::JobConfig& config) {
     errors.Add("run_directory", absl::CHexEscape(config.run_directory()), "a path without a zero byte");
   }
   ValidateCluster(config.cluster(), &errors);
+  ValidateCheckpoint(config.checkpoint(), &errors);
   absl::StatusOr<ModelSpec> model = BuildModelSpec(config.model());
   if (!model.ok()) errors.AddLines(model.status().message());
   ValidateData(model.ok() ? &*model : nullptr, config, &errors);

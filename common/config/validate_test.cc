@@ -70,6 +70,22 @@ TEST(ValidateTest, ChecksNameAndCluster) {
   });
 }
 
+TEST(ValidateTest, ChecksCheckpointsAndTheGraceOfServers) {
+  Check({
+      {{"cluster.server_grace_seconds=-1"}, "cluster.server_grace_seconds: value -1; allowed: 0 to 86400 (24 h)"},
+      {{"cluster.server_grace_seconds=86401"}, "cluster.server_grace_seconds: value 86401; allowed: 0 to 86400 (24 h)"},
+      {{"cluster.server_grace_seconds=nan"}, "cluster.server_grace_seconds: value nan; allowed: 0 to 86400 (24 h)"},
+      {{"checkpoint.every_steps=-1"}, "checkpoint.every_steps: value -1; allowed: 0 to 9007199254740992"},
+      {{"checkpoint.every_seconds=-0.5"}, "checkpoint.every_seconds: value -0.5; allowed: 0 to 2592000 (30 days)"},
+      {{"checkpoint.every_seconds=2592001"},
+       "checkpoint.every_seconds: value 2592001; allowed: 0 to 2592000 (30 days)"},
+      {{"checkpoint.keep=0"}, "checkpoint.keep: value 0; allowed: 1 to 1000"},
+      {{"checkpoint.keep=1001"}, "checkpoint.keep: value 1001; allowed: 1 to 1000"},
+      {{"cluster.server_grace_seconds=0", "checkpoint={every_steps: 1 every_seconds: 0 keep: 1000 directory: 'a/b'}"},
+       ""},
+  });
+}
+
 TEST(ValidateTest, ChecksConsistency) {
   Check({
       {{"consistency.mode="}, "consistency.mode: value MODE_UNSPECIFIED; allowed: SYNC, SSP, ASYNC"},

@@ -18,7 +18,7 @@ void EnableHealthAndReflection();
 // A gRPC server with these two services alone, for tasks that serve nothing else. Thread-safe.
 class HealthListener {
  public:
-  // Listens on "host:port"; port 0 takes a free one. Null where `listen` is empty. `health` outlives the listener.
+  // Listens on "host:port"; port 0 takes a free one. Null if `listen` is empty. `health` outlives the listener.
   // InvalidArgument: `listen` is not "host:port". Unavailable: the port is taken, or the host is not an address of this
   // machine; the message names both.
   static absl::StatusOr<std::unique_ptr<HealthListener>> Create(const std::string& listen, Health* health);

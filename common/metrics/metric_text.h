@@ -31,7 +31,7 @@ class MetricText {
   // Names are in Prometheus' convention: base units, and "_total" at the end of a counter's. `help` is one sentence.
   void Counter(absl::string_view name, absl::string_view help, double value);
   void Gauge(absl::string_view name, absl::string_view help, double value);
-  // Nothing is written where there is no sample.
+  // Nothing is written if there is no sample.
   void Counters(absl::string_view name, absl::string_view help, const std::vector<Sample>& samples);
   void Gauges(absl::string_view name, absl::string_view help, const std::vector<Sample>& samples);
   // counts[i]: how many were over bounds[i - 1] and up to bounds[i]; further ones are over the last bound. Missing ones

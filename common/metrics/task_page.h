@@ -28,20 +28,20 @@ class TaskPage {
     v1::TaskId task = {};
     // Adds what the task measures. Called on the page's thread; must be quick.
     std::function<void(MetricText*)> metrics = {};
-    // Other pages; 404 where there is none. May be empty.
+    // Other pages; 404 if there is none. May be empty.
     HttpServer::Handler other = {};
     // Both outlive the page.
     const Health* health = nullptr;
     const Clock* clock = nullptr;
   };
 
-  // Null where `listen` is empty. Errors of HttpServer::Create, with the flag's name.
+  // Null if `listen` is empty. Errors of HttpServer::Create, with the flag's name.
   static absl::StatusOr<std::unique_ptr<TaskPage>> Create(Options options);
   TaskPage(const TaskPage&) = delete;
   TaskPage& operator=(const TaskPage&) = delete;
 
   int port() const { return server_->port(); }
-  // "host:port" as a task registers it: without the host where that is a wildcard, so that the address is meant that
+  // "host:port" as a task registers it: without the host if that is a wildcard, so that the address is meant that
   // others see.
   std::string address() const;
 

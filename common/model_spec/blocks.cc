@@ -1,4 +1,4 @@
-// Layers that consist of others. Their parts and tensors have the names that the module of torch.nn has, where there is
+// Layers that consist of others. Their parts and tensors have the names that the module of torch.nn has, if there is
 // one (docs/formats.md).
 #include "common/model_spec/layer_kind.h"
 
@@ -62,7 +62,7 @@ void AddAttention(SpecBuilder& builder, int64_t heads, const std::string& name) 
   builder.AddPart(Linear(width), absl::StrCat(name, ".out_proj"));
 }
 
-// A convolution with a 1x1 kernel from `begin` to the channels of the layers' output, and a norm where there is one.
+// A convolution with a 1x1 kernel from `begin` to the channels of the layers' output, and a norm if there is one.
 void AddProjection(SpecBuilder& builder, const v1::ProjectionShortcut& projection, const std::string& name,
                    const SpecBuilder::Point& begin) {
   const std::optional<Shape> output = builder.shape();

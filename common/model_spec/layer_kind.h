@@ -8,12 +8,12 @@
 
 namespace rubato {
 
-// What a model spec has to know of one kind of layer. Members are null where there is nothing to do.
+// What a model spec has to know of one kind of layer. Members are null if there is nothing to do.
 struct LayerKind {
   // Sets the fields that are absent and have a default which does not depend on the layer's input.
   void (*fill_defaults)(v1::LayerConfig* config) = nullptr;
   // Checks the config of a layer whose input is builder.shape(), adds the layer's tensors, and returns the shape of its
-  // output where that is known. Errors go to the builder.
+  // output if that is known. Errors go to the builder.
   std::optional<Shape> (*add)(SpecBuilder& builder, LayerSpec& layer) = nullptr;
   // Of a layer that consists of others: adds these. `add` is then for the one part that is of the kind itself.
   void (*expand)(SpecBuilder& builder, const v1::LayerConfig& config, const std::string& name) = nullptr;

@@ -7,7 +7,7 @@ namespace {
 // Of the norms. PyTorch's.
 constexpr double kNormEpsilon = 1e-5;
 
-// INITIALIZER_UNSPECIFIED has this meaning even where it is written.
+// INITIALIZER_UNSPECIFIED has this meaning even if it is written.
 template <typename Layer>
 void FillInitializer(Layer* layer) {
   if (layer->weight_initializer() == v1::INITIALIZER_UNSPECIFIED) layer->set_weight_initializer(v1::HE_NORMAL);

@@ -28,7 +28,7 @@ class SpecBuilder {
   // The last layer's output, which is the next one's input. Unknown from the first error on that leaves it so.
   const std::optional<Shape>& shape() const { return shape_; }
   void ForgetShape() { shape_.reset(); }
-  // Errors where that is known and of another kind. Null: it is not known, or an error.
+  // Errors if that is known and of another kind. Null: it is not known, or an error.
   const Shape* ImageInput();
   const Shape* SequenceInput();
   // `output`, unless it has too many elements, which is an error.
@@ -48,12 +48,12 @@ class SpecBuilder {
   void NotAllowed(absl::string_view field, const Value& value, absl::string_view allowed) {
     FieldError(field, "value ", value, "; allowed: ", allowed);
   }
-  // Whether a value is in [low, high]; an error where it is not.
+  // Whether a value is in [low, high]; an error if it is not.
   bool InRange(absl::string_view field, int64_t value, int64_t low, int64_t high);
   // The same for the probability of dropout, in [0, 1).
   bool IsDropoutRate(absl::string_view field, double rate);
 
-  // The vocabulary of the model's input, 0 where it is not tokens.
+  // The vocabulary of the model's input, 0 if it is not tokens.
   int64_t vocabulary() const { return spec_.vocabulary; }
   void set_vocabulary(int64_t vocabulary) { spec_.vocabulary = vocabulary; }
 
@@ -65,7 +65,7 @@ class SpecBuilder {
   void AddPart(const v1::LayerConfig& config, const std::string& name, absl::string_view tensor_prefix = "");
   // `path` is the list's, as in "model.layers"; `prefix` comes before the names, as in "block3.".
   void AddLayers(const LayerList& layers, const std::string& path, const std::string& prefix);
-  // The output of a layer: which one, and its shape where that is known.
+  // The output of a layer: which one, and its shape if that is known.
   struct Point {
     int layer;
     std::optional<Shape> shape;

@@ -8,7 +8,7 @@
 namespace rubato {
 
 // Random text that the kernel draws when it starts: equal for two processes exactly when they run on the same host,
-// whatever the host and its containers are called. Fails with the system's code where /proc has none.
+// whatever the host and its containers are called. Fails with the system's code if /proc has none.
 absl::StatusOr<std::string> ReadBootId();
 
 }  // namespace rubato

@@ -28,7 +28,7 @@ class SharedRegion {
   // kill a reader with SIGBUS, nor write to it through a descriptor or a further mapping. (A kernel before 5.1 has no
   // seal for the latter; there the descriptor alone is read-only.) A page takes up memory once it is touched, also by
   // a reader. `name` is for people, in /proc/<pid>/maps. InvalidArgument: no bytes. ResourceExhausted: too many bytes
-  // or open files. Another code where the system has no memfd or no /proc.
+  // or open files. Another code if the system has no memfd or no /proc.
   static absl::StatusOr<std::shared_ptr<SharedRegion>> Create(const std::string& name, size_t bytes);
 
   // Maps all of a peer's region, for reading, and closes the descriptor. InvalidArgument: it is no memfd, can be made

@@ -40,7 +40,7 @@ TEST(SharedRegionTest, StartsAsZerosAndShowsWritesToItsPeers) {
   EXPECT_EQ(theirs->data()[9999], 5);
 }
 
-TEST(SharedRegionTest, PeersMemoryOutlivesItsMaker) {
+TEST(SharedRegionTest, PeersMemoryOutlivesItsCreator) {
   std::shared_ptr<SharedRegion> mine = TestRegion(100, 3);
   const std::shared_ptr<const SharedRegion> theirs = Mapped(*mine);
   mine = nullptr;

@@ -1,4 +1,4 @@
-// Both sides together, in processes of their own where one of them dies.
+// Both sides together, in processes of their own if one of them dies.
 
 #include <gtest/gtest.h>
 #include <unistd.h>

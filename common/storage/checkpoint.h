@@ -17,7 +17,9 @@
 
 namespace rubato {
 
-inline constexpr uint32_t kCheckpointFormatVersion = 1;
+// Version 1 is written where there is nothing that its readers would have to know: no cut, indices of servers, worker
+// state.
+inline constexpr uint32_t kCheckpointFormatVersion = 2;
 
 // "server-0", "worker-3".
 std::string CheckpointPartName(v1::TaskId::Role role, uint32_t index);
@@ -45,8 +47,9 @@ class CheckpointWriter {
   // chunk without elements or with a missing array.
   absl::Status Add(const CheckpointChunk& chunk);
 
-  // Puts both files in place, the manifest last. `manifest` says job_name, servers and plan; the rest is filled in.
-  // InvalidArgument when the task is a server that is none of them.
+  // Puts both files in place, durably, the manifest last. `manifest` says job_name, servers, plan, and as far as there
+  // are any cut, server_indices and worker; the rest is filled in. InvalidArgument when the task is a server that is
+  // none of them.
   absl::Status Finish(v1::CheckpointManifest manifest);
 
  private:
@@ -72,12 +75,22 @@ struct CheckpointPart {
   void Copy(uint64_t at, int64_t length, float* out) const;
 };
 
-// NotFound: no manifest, hence no whole part. Unimplemented: a newer format_version. DataLoss: anything that does
-// not fit, with both values.
-absl::StatusOr<CheckpointPart> ReadCheckpointPart(const std::string& directory, v1::TaskId::Role role, uint32_t index);
+// Whether the server of this index is one of those whose parts hold every chunk.
+bool IsServerOf(const v1::CheckpointManifest& manifest, uint32_t index);
 
-// Servers that wrote the checkpoint. Errors as of ReadCheckpointPart.
-absl::StatusOr<uint32_t> ServersOfCheckpoint(const std::string& directory);
+// NotFound: no manifest, hence no whole part. Unimplemented: a newer format_version. FailedPrecondition: the part is of
+// another cut than the one with the id `cut_id` (0: any, also none); says of which. DataLoss: anything that does not
+// fit, with both values.
+absl::StatusOr<CheckpointPart> ReadCheckpointPart(const std::string& directory, v1::TaskId::Role role, uint32_t index,
+                                                  uint64_t cut_id = 0);
+
+// Indices of the servers whose parts make up the checkpoint, ascending: what the file `cut` says, otherwise what a part
+// does. Looks at their manifests and at the sizes of their data. NotFound names the server whose part is missing, or
+// says that the checkpoint was never completed: its parts are of a cut, and there is no record of that. Other errors as
+// of ReadCheckpointPart; without a `cut_id`, the parts have to be of the cut of the record, or all of none.
+// Where `missing` is not null, it takes the first error of parts that are not there, which are then left out.
+absl::StatusOr<std::vector<uint32_t>> ServersOfCheckpoint(const std::string& directory, uint64_t cut_id = 0,
+                                                          absl::Status* missing = nullptr);
 
 struct NamedTensor {
   std::string name;
@@ -96,8 +109,8 @@ struct Checkpoint {
   std::vector<NamedTensor> tensors;
 };
 
-// Assembles the weights of all servers' parts. NotFound names the server whose part is missing; DataLoss the tensor
-// whose chunks leave a gap, overlap or disagree.
+// Assembles the weights of all servers' parts. Errors as of ServersOfCheckpoint; DataLoss names the tensor whose chunks
+// leave a gap, overlap or disagree.
 absl::StatusOr<Checkpoint> ReadCheckpoint(const std::string& directory);
 
 // The tensors of ReadCheckpoint.

@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "common/status.h"
 #include "common/storage/checkpoint.h"
+#include "common/storage/cut_record.h"
 #include "common/task.h"
 
 namespace rubato {
@@ -71,7 +72,7 @@ absl::StatusOr<v1::CheckpointManifest> ReadManifest(const std::string& directory
                                                  "; this program reads up to ", kCheckpointFormatVersion));
   }
   const v1::TaskId& task = manifest.task();
-  if (task.role() != role || task.index() != index || (role == v1::TaskId::SERVER && index >= manifest.servers())) {
+  if (task.role() != role || task.index() != index || (role == v1::TaskId::SERVER && !IsServerOf(manifest, index))) {
     return absl::DataLossError(absl::StrCat(path, ": is of ", TaskName(task), " in a job of ", manifest.servers(),
                                             " servers, expected ", name));
   }
@@ -100,19 +101,84 @@ absl::StatusOr<CheckpointPart> ReadPart(const std::string& directory, v1::Checkp
   return CheckpointPart{std::move(manifest), std::move(data)};
 }
 
-// The lowest server with a manifest there.
-absl::StatusOr<uint32_t> AnyServer(const std::string& directory) {
+std::string ManifestPath(const std::string& directory, uint32_t server) {
+  return JoinPath(directory, absl::StrCat(CheckpointPartName(v1::TaskId::SERVER, server), ".manifest"));
+}
+
+// Servers with a manifest there, ascending. NotFound: there is none.
+absl::StatusOr<std::vector<uint32_t>> ServersThere(const std::string& directory) {
   RUBATO_ASSIGN_OR_RETURN(std::vector<std::string> names, ListDirectory(directory));
+  std::vector<uint32_t> servers;
   for (const std::string& name : names) {
     absl::string_view middle = name;
     uint32_t server = 0;
     if (absl::ConsumePrefix(&middle, "server-") && absl::ConsumeSuffix(&middle, ".manifest") &&
         absl::SimpleAtoi(middle, &server)) {
-      return server;
+      servers.push_back(server);
     }
   }
-  return absl::NotFoundError(
-      absl::StrCat(directory, ": holds no server-<i>.manifest, hence no whole part of a checkpoint"));
+  if (servers.empty()) {
+    return absl::NotFoundError(
+        absl::StrCat(directory, ": holds no server-<i>.manifest, hence no whole part of a checkpoint"));
+  }
+  std::sort(servers.begin(), servers.end());
+  return servers;
+}
+
+// Which parts a checkpoint consists of.
+struct PartList {
+  // Of those that are missing, the first one alone, because a part may speak of any number.
+  std::vector<uint32_t> servers;
+  uint32_t count = 0;
+  // 0: they are of no cut.
+  uint64_t cut_id = 0;
+};
+
+// `there` are those with a manifest, ascending.
+std::vector<uint32_t> ServersOf(const v1::CheckpointManifest& manifest, const std::vector<uint32_t>& there) {
+  const auto& indices = manifest.server_indices();
+  if (!indices.empty()) return {indices.begin(), indices.end()};
+  std::vector<uint32_t> servers;
+  bool any_missing = false;
+  for (uint32_t server : there) {
+    if (!any_missing && server > servers.size()) {
+      any_missing = true;
+      servers.push_back(static_cast<uint32_t>(servers.size()));
+    }
+    if (server < manifest.servers()) servers.push_back(server);
+  }
+  if (!any_missing && servers.size() < manifest.servers()) servers.push_back(static_cast<uint32_t>(servers.size()));
+  return servers;
+}
+
+// As a part says that is of the cut, where one is wanted.
+absl::StatusOr<PartList> ListOfParts(const std::string& directory, uint64_t cut_id) {
+  RUBATO_ASSIGN_OR_RETURN(const std::vector<uint32_t> there, ServersThere(directory));
+  absl::Status other;
+  for (uint32_t server : there) {
+    absl::StatusOr<v1::CheckpointManifest> manifest = ReadManifest(directory, v1::TaskId::SERVER, server);
+    other.Update(manifest.status());
+    if (!manifest.ok()) continue;
+    const absl::Status fits = CheckCut(manifest->cut(), cut_id, ManifestPath(directory, server));
+    other.Update(fits);
+    if (!fits.ok()) continue;
+    if (cut_id == 0 && manifest->cut().id() != 0) {
+      return absl::NotFoundError(absl::StrCat(directory, ": was never completed: there are parts of ",
+                                              CutName(manifest->cut()), " and no file ", kCutRecordName));
+    }
+    return PartList{ServersOf(*manifest, there), manifest->servers(), manifest->cut().id()};
+  }
+  return other;
+}
+
+absl::StatusOr<PartList> FindParts(const std::string& directory, uint64_t cut_id) {
+  absl::StatusOr<v1::CutRecord> record = ReadCutRecord(directory);
+  if (absl::IsNotFound(record.status())) return ListOfParts(directory, cut_id);
+  if (!record.ok()) return record.status();
+  RUBATO_RETURN_IF_ERROR(CheckCut(record->cut(), cut_id, JoinPath(directory, kCutRecordName)));
+  return PartList{{record->servers().begin(), record->servers().end()},
+                  static_cast<uint32_t>(record->servers_size()),
+                  record->cut().id()};
 }
 
 // Puts chunks together.
@@ -199,20 +265,33 @@ class Assembler {
   bool any_ = false;
 };
 
-// All servers' manifests, by index; of one job and one checkpoint.
-absl::StatusOr<std::vector<v1::CheckpointManifest>> ReadManifests(const std::string& directory) {
-  RUBATO_ASSIGN_OR_RETURN(uint32_t any, AnyServer(directory));
-  RUBATO_ASSIGN_OR_RETURN(v1::CheckpointManifest first, ReadManifest(directory, v1::TaskId::SERVER, any));
+// The manifests of all parts, by the servers' indices; of one job and one checkpoint. `missing`: null, or where the
+// first error goes of parts that are not there.
+absl::StatusOr<std::vector<v1::CheckpointManifest>> ReadManifests(const std::string& directory, uint64_t cut_id,
+                                                                  absl::Status* missing) {
+  RUBATO_ASSIGN_OR_RETURN(PartList list, FindParts(directory, cut_id));
+  std::sort(list.servers.begin(), list.servers.end());
+  list.servers.erase(std::unique(list.servers.begin(), list.servers.end()), list.servers.end());
   std::vector<v1::CheckpointManifest> manifests;
-  for (uint32_t server = 0; server < first.servers(); ++server) {
+  for (uint32_t server : list.servers) {
     absl::StatusOr<v1::CheckpointManifest> manifest = ReadManifest(directory, v1::TaskId::SERVER, server);
     if (!manifest.ok()) {
-      return Annotate(manifest.status(), absl::StrCat("server ", server, " of the checkpoint's ", first.servers()));
+      const absl::Status error =
+          Annotate(manifest.status(), absl::StrCat("server ", server, " of the checkpoint's ", list.count));
+      if (missing == nullptr || !absl::IsNotFound(error)) return error;
+      missing->Update(error);
+      continue;
+    }
+    const v1::CheckpointManifest& first = manifests.empty() ? *manifest : manifests[0];
+    if (manifest->cut().id() != list.cut_id) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(ManifestPath(directory, server), ": is of ", CutName(manifest->cut()), ", the checkpoint is of ",
+                       list.cut_id == 0 ? "no cut" : absl::StrCat("cut ", list.cut_id)));
     }
     if (manifest->job_name() != first.job_name() || manifest->servers() != first.servers()) {
       return absl::DataLossError(absl::StrCat(directory, ": server ", server, " wrote for job '", manifest->job_name(),
-                                              "' with ", manifest->servers(), " servers, server ", any, " for job '",
-                                              first.job_name(), "' with ", first.servers()));
+                                              "' with ", manifest->servers(), " servers, server ", first.task().index(),
+                                              " for job '", first.job_name(), "' with ", first.servers()));
     }
     manifests.push_back(*std::move(manifest));
   }
@@ -229,18 +308,24 @@ void CheckpointPart::Copy(uint64_t at, int64_t length, float* out) const {
   std::memcpy(out, data.data() + at, sizeof(float) * static_cast<size_t>(length));
 }
 
-absl::StatusOr<CheckpointPart> ReadCheckpointPart(const std::string& directory, v1::TaskId::Role role, uint32_t index) {
+absl::StatusOr<CheckpointPart> ReadCheckpointPart(const std::string& directory, v1::TaskId::Role role, uint32_t index,
+                                                  uint64_t cut_id) {
   RUBATO_ASSIGN_OR_RETURN(v1::CheckpointManifest manifest, ReadManifest(directory, role, index));
+  RUBATO_RETURN_IF_ERROR(
+      CheckCut(manifest.cut(), cut_id, JoinPath(directory, CheckpointPartName(role, index) + ".manifest")));
   return ReadPart(directory, std::move(manifest));
 }
 
-absl::StatusOr<uint32_t> ServersOfCheckpoint(const std::string& directory) {
-  RUBATO_ASSIGN_OR_RETURN(std::vector<v1::CheckpointManifest> manifests, ReadManifests(directory));
-  return static_cast<uint32_t>(manifests.size());
+absl::StatusOr<std::vector<uint32_t>> ServersOfCheckpoint(const std::string& directory, uint64_t cut_id,
+                                                          absl::Status* missing) {
+  RUBATO_ASSIGN_OR_RETURN(std::vector<v1::CheckpointManifest> manifests, ReadManifests(directory, cut_id, missing));
+  std::vector<uint32_t> servers;
+  for (const v1::CheckpointManifest& manifest : manifests) servers.push_back(manifest.task().index());
+  return servers;
 }
 
 absl::StatusOr<Checkpoint> ReadCheckpoint(const std::string& directory) {
-  RUBATO_ASSIGN_OR_RETURN(std::vector<v1::CheckpointManifest> manifests, ReadManifests(directory));
+  RUBATO_ASSIGN_OR_RETURN(std::vector<v1::CheckpointManifest> manifests, ReadManifests(directory, 0, nullptr));
   Checkpoint checkpoint;
   checkpoint.job_name = manifests[0].job_name();
   checkpoint.plan = manifests[0].plan();

@@ -6,7 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/status.h"
+#include "common/storage/cut_record.h"
+#include "common/storage/file.h"
 #include "common/storage/safetensors_file.h"
+#include "common/task.h"
 
 namespace rubato {
 
@@ -16,17 +19,32 @@ void CheckpointRestorer::Add(Slice slice) {
   filled_.push_back(0);
 }
 
-absl::Status CheckpointRestorer::ReadServers(const std::string& directory) {
-  RUBATO_ASSIGN_OR_RETURN(uint32_t servers, ServersOfCheckpoint(directory));
-  for (uint32_t server = 0; server < servers; ++server) {
-    RUBATO_ASSIGN_OR_RETURN(CheckpointPart part, ReadCheckpointPart(directory, v1::TaskId::SERVER, server));
+absl::Status CheckpointRestorer::ReadServers(const std::string& directory, uint64_t cut_id) {
+  absl::Status missing;
+  RUBATO_ASSIGN_OR_RETURN(const std::vector<uint32_t> servers,
+                          ServersOfCheckpoint(directory, cut_id, cut_id == 0 ? nullptr : &missing));
+  for (uint32_t server : servers) {
+    RUBATO_ASSIGN_OR_RETURN(CheckpointPart part, ReadCheckpointPart(directory, v1::TaskId::SERVER, server, cut_id));
     RUBATO_RETURN_IF_ERROR(Annotate(Take(part), directory));
   }
-  return CheckFilled(directory);
+  const absl::Status filled = CheckFilled(directory);
+  return filled.ok() || missing.ok() ? filled : missing;
 }
 
-absl::Status CheckpointRestorer::ReadWorker(const std::string& directory, uint32_t worker) {
-  RUBATO_ASSIGN_OR_RETURN(CheckpointPart part, ReadCheckpointPart(directory, v1::TaskId::WORKER, worker));
+absl::Status CheckpointRestorer::ReadWorker(const std::string& directory, uint32_t worker, uint64_t cut_id) {
+  absl::StatusOr<v1::CutRecord> record = ReadCutRecord(directory);
+  if (!record.ok() && !absl::IsNotFound(record.status())) return record.status();
+  if (record.ok()) {
+    RUBATO_RETURN_IF_ERROR(CheckCut(record->cut(), cut_id, JoinPath(directory, kCutRecordName)));
+    cut_id = record->cut().id();
+    const auto& workers = record->workers();
+    // What another cut left there is not its.
+    if (!workers.empty() && std::find(workers.begin(), workers.end(), worker) == workers.end()) {
+      return absl::NotFoundError(
+          absl::StrCat(directory, ": ", TaskName(v1::TaskId::WORKER, worker), " is not of ", CutName(record->cut())));
+    }
+  }
+  RUBATO_ASSIGN_OR_RETURN(CheckpointPart part, ReadCheckpointPart(directory, v1::TaskId::WORKER, worker, cut_id));
   RUBATO_RETURN_IF_ERROR(Annotate(Take(part), directory));
   return CheckFilled(directory);
 }
@@ -36,6 +54,7 @@ absl::Status CheckpointRestorer::ReadSafetensors(const std::string& path) {
   for (Slice& slice : slices_) {
     RUBATO_RETURN_IF_ERROR(file.Read(slice.tensor, slice.offset, slice.length, slice.values));
     slice.updates = 0;
+    slice.version = 0;
   }
   return absl::OkStatus();
 }
@@ -69,6 +88,7 @@ absl::Status CheckpointRestorer::TakeChunk(const CheckpointPart& part, const v1:
                 slice.slots[slot] + (begin - slice.offset));
     }
     slice.updates = std::max(slice.updates, chunk.updates());
+    slice.version = std::max(slice.version, chunk.version());
     filled_[index] += end - begin;
   }
   return absl::OkStatus();

@@ -32,16 +32,21 @@ class CheckpointRestorer {
     std::vector<float*> slots;
     // Read: the most of any part of it.
     int64_t updates = 0;
+    // Read: the version of the chunk that it is in; the highest where it is in several.
+    int64_t version = 0;
   };
 
   // Slices may not overlap.
   void Add(Slice slice);
 
-  // Weights and optimizer slots. Errors of ReadCheckpointPart; FailedPrecondition when the checkpoint is of a model or
-  // optimizer that is another in shape: names the tensor, and what both say.
-  absl::Status ReadServers(const std::string& directory);
-  // The worker's error-feedback residuals. NotFound: it had none. Other errors as of ReadServers.
-  absl::Status ReadWorker(const std::string& directory, uint32_t worker);
+  // Weights and optimizer slots. Errors of ServersOfCheckpoint; FailedPrecondition when the checkpoint is of a model or
+  // optimizer that is another in shape: names the tensor, and what both say. With the id of a cut, parts of another one
+  // are FailedPrecondition, the file `cut` need not be there, because the caller knows that the cut is complete, and
+  // those parts may be missing in which nothing of the slices is: a server finds its own on a disk that is its own.
+  absl::Status ReadServers(const std::string& directory, uint64_t cut_id = 0);
+  // What the worker keeps: error-feedback residuals. NotFound: it had none. FailedPrecondition: the part is of another
+  // cut than `cut_id`, or without one of another than the file `cut` says. Other errors as of ReadServers.
+  absl::Status ReadWorker(const std::string& directory, uint32_t worker, uint64_t cut_id = 0);
 
   // Weights alone, by name, from a safetensors file that fits the model (SafetensorsFile::CheckFits): slots are left as
   // they are, and no slice has had updates. Errors of SafetensorsFile::Open and Read.

@@ -4,6 +4,7 @@
 
 #include <numeric>
 
+#include "common/storage/cut_record.h"
 #include "common/storage/file.h"
 
 namespace rubato {
@@ -21,9 +22,10 @@ class CheckpointRestorerTest : public testing::Test {
     Write(1, 4, 10, 8);
   }
 
-  void Write(uint32_t server, int64_t begin, int64_t end, int64_t updates) {
+  void Write(uint32_t server, int64_t begin, int64_t end, int64_t updates, uint64_t cut = 0,
+             v1::TaskId::Role role = v1::TaskId::SERVER) {
     v1::TaskId task;
-    task.set_role(v1::TaskId::SERVER);
+    task.set_role(role);
     task.set_index(server);
     auto writer = CheckpointWriter::Create(directory_, task);
     ASSERT_TRUE(writer.ok()) << writer.status();
@@ -34,11 +36,16 @@ class CheckpointRestorerTest : public testing::Test {
     chunk.record.set_offset(begin);
     chunk.record.set_length(end - begin);
     chunk.record.set_updates(updates);
+    chunk.record.set_version(10 * updates);
     chunk.values = weights_.data() + begin;
-    chunk.slots = {slots_.data() + begin};
+    if (role == v1::TaskId::SERVER) chunk.slots = {slots_.data() + begin};
     ASSERT_TRUE((*writer)->Add(chunk).ok());
     v1::CheckpointManifest manifest;
     manifest.set_servers(2);
+    if (cut != 0) {
+      manifest.mutable_cut()->set_id(cut);
+      manifest.mutable_cut()->set_name("step150");
+    }
     ASSERT_TRUE((*writer)->Finish(manifest).ok());
   }
 
@@ -70,6 +77,66 @@ TEST_F(CheckpointRestorerTest, FillsOtherSlicesThanWereWritten) {
   EXPECT_EQ(read_slots_, slots_);
   EXPECT_EQ(restorer_.slices()[0].updates, 7);
   EXPECT_EQ(restorer_.slices()[1].updates, 8);
+}
+
+TEST_F(CheckpointRestorerTest, TellsTheVersionOfAChunkOrTheHighestOfSeveral) {
+  Add(1, 4);
+  Add(4, 10);
+  ASSERT_TRUE(restorer_.ReadServers(directory_).ok());
+  EXPECT_EQ(restorer_.slices()[0].version, 70);
+  EXPECT_EQ(restorer_.slices()[1].version, 80);
+  restorer_ = {};
+  Add(0, 10);
+  ASSERT_TRUE(restorer_.ReadServers(directory_).ok());
+  EXPECT_EQ(restorer_.slices()[0].version, 80);
+}
+
+TEST_F(CheckpointRestorerTest, ReadsTheCutThatIsWantedAndNoOther) {
+  Write(0, 0, 4, 7, 3);
+  Write(1, 4, 10, 8, 3);
+  Add(0, 10);
+  const absl::Status other = restorer_.ReadServers(directory_, 4);
+  EXPECT_EQ(other.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_NE(other.message().find("server-0.manifest: is of cut 3 (step150), cut 4 is wanted"), absl::string_view::npos)
+      << other;
+  ASSERT_TRUE(restorer_.ReadServers(directory_, 3).ok());
+  EXPECT_EQ(read_, weights_);
+  Write(0, 0, 4, 7, 4);
+  restorer_ = {};
+  Add(0, 10);
+  const absl::Status mixed = restorer_.ReadServers(directory_, 3);
+  EXPECT_EQ(mixed.code(), absl::StatusCode::kFailedPrecondition) << mixed;
+  EXPECT_NE(mixed.message().find("server-0.manifest: is of cut 4 (step150)"), absl::string_view::npos) << mixed;
+}
+
+TEST_F(CheckpointRestorerTest, APartThatIsMissingMattersWhereSomethingIsInIt) {
+  Write(0, 0, 4, 7, 3);
+  ASSERT_TRUE(RemoveFile(JoinPath(directory_, "server-1.manifest")).ok());
+  Add(1, 4);
+  EXPECT_TRUE(restorer_.ReadServers(directory_, 3).ok());
+  restorer_ = {};
+  Add(1, 5);
+  const absl::Status status = restorer_.ReadServers(directory_, 3);
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_NE(status.message().find("server 1 of the checkpoint's 2"), absl::string_view::npos) << status;
+}
+
+TEST_F(CheckpointRestorerTest, AWorkersPartIsOfTheCutToo) {
+  Write(1, 0, 10, 1, 3, v1::TaskId::WORKER);
+  Add(0, 10, 0);
+  EXPECT_TRUE(restorer_.ReadWorker(directory_, 1, 3).ok());
+  EXPECT_EQ(restorer_.ReadWorker(directory_, 1, 4).code(), absl::StatusCode::kFailedPrecondition);
+  v1::CutRecord record;
+  record.mutable_cut()->set_id(4);
+  record.add_servers(0);
+  record.add_workers(1);
+  const std::string path = JoinPath(directory_, kCutRecordName);
+  ASSERT_TRUE(WriteFileAtomically(path, record.SerializeAsString()).ok());
+  EXPECT_EQ(restorer_.ReadWorker(directory_, 1).code(), absl::StatusCode::kFailedPrecondition);
+  // Of a cut that it was not part of.
+  record.set_workers(0, 2);
+  ASSERT_TRUE(WriteFileAtomically(path, record.SerializeAsString()).ok());
+  EXPECT_EQ(restorer_.ReadWorker(directory_, 1).code(), absl::StatusCode::kNotFound);
 }
 
 TEST_F(CheckpointRestorerTest, LeavesOutWhatNobodyAskedFor) {

@@ -151,7 +151,7 @@ TEST_F(CheckpointTest, NamesTheServerWhosePartIsMissing) {
 TEST_F(CheckpointTest, NewerFormatIsRefusedWithBothVersions) {
   WriteGood();
   Change([](v1::CheckpointManifest& manifest) { manifest.set_format_version(7); });
-  ExpectError(absl::StatusCode::kUnimplemented, "format_version 7; this program reads up to 1");
+  ExpectError(absl::StatusCode::kUnimplemented, "format_version 7; this program reads up to 2");
 }
 
 TEST_F(CheckpointTest, TruncatedDataIsDataLossWithBothSizes) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/status.h"
 #include "common/storage/checkpoint.h"
 
@@ -14,11 +15,22 @@ namespace {
 // Arrays begin at multiples of this many bytes.
 constexpr uint64_t kAlignment = 64;
 
+std::string ServersText(const v1::CheckpointManifest& manifest) {
+  if (manifest.server_indices().empty()) return absl::StrCat(manifest.servers(), " servers");
+  return absl::StrCat("servers ", absl::StrJoin(manifest.server_indices(), ", "));
+}
+
 std::string PartPath(const std::string& directory, const v1::TaskId& task, absl::string_view suffix) {
   return JoinPath(directory, absl::StrCat(CheckpointPartName(task.role(), task.index()), suffix));
 }
 
 }  // namespace
+
+bool IsServerOf(const v1::CheckpointManifest& manifest, uint32_t index) {
+  const auto& indices = manifest.server_indices();
+  if (indices.empty()) return index < manifest.servers();
+  return std::find(indices.begin(), indices.end(), index) != indices.end();
+}
 
 absl::StatusOr<std::unique_ptr<CheckpointWriter>> CheckpointWriter::Create(const std::string& directory,
                                                                            v1::TaskId task) {
@@ -61,14 +73,15 @@ absl::Status CheckpointWriter::Add(const CheckpointChunk& chunk) {
 }
 
 absl::Status CheckpointWriter::Finish(v1::CheckpointManifest manifest) {
-  if (task_.role() == v1::TaskId::SERVER && task_.index() >= manifest.servers()) {
+  if (task_.role() == v1::TaskId::SERVER && !IsServerOf(manifest, task_.index())) {
     return absl::InvalidArgumentError(
-        absl::StrCat("part of server ", task_.index(), " in a checkpoint of ", manifest.servers(), " servers"));
+        absl::StrCat("part of server ", task_.index(), " in a checkpoint of ", ServersText(manifest)));
   }
   *manifest.mutable_task() = task_;
   std::sort(chunks_.begin(), chunks_.end(),
             [](const v1::ChunkRecord& a, const v1::ChunkRecord& b) { return a.chunk() < b.chunk(); });
-  manifest.set_format_version(kCheckpointFormatVersion);
+  const bool is_new = manifest.has_cut() || manifest.has_worker() || manifest.server_indices_size() > 0;
+  manifest.set_format_version(is_new ? kCheckpointFormatVersion : 1);
   manifest.set_data_crc32(crc_);
   manifest.set_data_bytes(data_->bytes());
   manifest.clear_chunks();

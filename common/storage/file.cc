@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "common/status.h"
 
 namespace rubato {
@@ -21,6 +22,8 @@ constexpr size_t kBufferBytes = 256 * 1024;
 absl::Status ErrnoError(int error, absl::string_view action, absl::string_view path) {
   return absl::ErrnoToStatus(error, absl::StrCat(action, " ", path));
 }
+
+}  // namespace
 
 std::string DirectoryOf(const std::string& path) {
   const size_t slash = path.rfind('/');
@@ -37,8 +40,6 @@ absl::Status SyncDirectory(const std::string& path) {
   if (error != 0 && error != EINVAL) return ErrnoError(error, "cannot sync directory", path);
   return absl::OkStatus();
 }
-
-}  // namespace
 
 std::string JoinPath(absl::string_view directory, absl::string_view name) {
   if (directory.empty() || directory.back() == '/') return absl::StrCat(directory, name);
@@ -77,10 +78,17 @@ absl::Status WriteFileAtomically(const std::string& path, absl::string_view cont
 
 absl::Status MakeDirectories(const std::string& path) {
   std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (error) return ErrnoError(error.value(), "cannot create directory", path);
-  if (!std::filesystem::is_directory(path, error)) return ErrnoError(ENOTDIR, "cannot create directory", path);
-  return absl::OkStatus();
+  if (std::filesystem::is_directory(path, error)) return absl::OkStatus();
+  // "a/b/" names the directory "a/b".
+  const std::string bare(absl::StripSuffix(path, "/"));
+  const std::string parent = DirectoryOf(bare);
+  if (bare.empty() || parent == bare) return ErrnoError(ENOENT, "cannot create directory", path);
+  RUBATO_RETURN_IF_ERROR(MakeDirectories(parent));
+  if (mkdir(bare.c_str(), 0777) == 0) return SyncDirectory(parent);
+  const int reason = errno;
+  // Another task may have been quicker.
+  if (std::filesystem::is_directory(bare, error)) return absl::OkStatus();
+  return ErrnoError(reason == EEXIST ? ENOTDIR : reason, "cannot create directory", path);
 }
 
 bool FileExists(const std::string& path) {
@@ -92,6 +100,12 @@ absl::StatusOr<uint64_t> FileBytes(const std::string& path) {
   struct stat info;
   if (stat(path.c_str(), &info) != 0) return ErrnoError(errno, "cannot look at", path);
   return static_cast<uint64_t>(info.st_size);
+}
+
+absl::StatusOr<absl::Time> FileTime(const std::string& path) {
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0) return ErrnoError(errno, "cannot look at", path);
+  return absl::TimeFromTimespec(info.st_mtim);
 }
 
 absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) {

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 
 namespace rubato {
 
@@ -24,13 +25,22 @@ absl::StatusOr<std::string> ReadFile(const std::string& path);
 // Writes <path>.tmp, syncs it to the disk and renames it: `path` holds the old contents or the new ones, never a part.
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view contents);
 
-// Creates the directory and its parents. OK when it is there already.
+// Creates the directory and its parents, and syncs those that they were created in. OK when it is there already.
 absl::Status MakeDirectories(const std::string& path);
+
+// Waits until the names in a directory are on the disk: files that were created, renamed and removed there.
+absl::Status SyncDirectory(const std::string& path);
+
+// The directory that a path is in; "." for a name alone.
+std::string DirectoryOf(const std::string& path);
 
 bool FileExists(const std::string& path);
 
 // Its size.
 absl::StatusOr<uint64_t> FileBytes(const std::string& path);
+
+// When it was written last.
+absl::StatusOr<absl::Time> FileTime(const std::string& path);
 
 // Names (not paths) of the entries, sorted.
 absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path);

@@ -56,6 +56,22 @@ TEST(FileTest, MakesNestedDirectoriesAndToleratesExistingOnes) {
   EXPECT_TRUE(RemoveFile(JoinPath(nested, "file")).ok());
 }
 
+TEST(FileTest, MakesDirectoriesOfEveryWayToWriteAPath) {
+  const std::string directory = Fresh("ways");
+  for (const char* path : {"a/b/", "c//d", "./e/../f", "g/."}) {
+    EXPECT_TRUE(MakeDirectories(JoinPath(directory, path)).ok()) << path;
+    EXPECT_TRUE(ListDirectory(JoinPath(directory, path)).ok()) << path;
+  }
+  EXPECT_EQ(MakeDirectories("").code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(MakeDirectories("/proc/none/such").code(), absl::StatusCode::kNotFound);
+}
+
+TEST(FileTest, TellsTheDirectoryOfAPath) {
+  EXPECT_EQ(DirectoryOf("a/b"), "a");
+  EXPECT_EQ(DirectoryOf("/a"), "/");
+  EXPECT_EQ(DirectoryOf("a"), ".");
+}
+
 TEST(FileTest, JoinsWithOneSlash) {
   EXPECT_EQ(JoinPath("a", "b"), "a/b");
   EXPECT_EQ(JoinPath("a/", "b"), "a/b");

@@ -36,8 +36,9 @@ uint32_t Crc(const char* data, size_t bytes) {
 
 }  // namespace
 
-std::string UpdateLogName(uint32_t server, uint32_t partition) {
-  return absl::StrCat("updates-server", server, "-partition", partition, ".log");
+std::string UpdateLogName(uint32_t server, uint32_t partition, uint64_t rollback_term) {
+  const std::string term = rollback_term <= 1 ? "" : absl::StrCat("-term", rollback_term);
+  return absl::StrCat("updates-server", server, "-partition", partition, term, ".log");
 }
 
 absl::StatusOr<std::unique_ptr<UpdateLogWriter>> UpdateLogWriter::Create(const std::string& path,

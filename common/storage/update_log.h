@@ -12,8 +12,9 @@
 
 namespace rubato {
 
-// "updates-server1-partition0.log".
-std::string UpdateLogName(uint32_t server, uint32_t partition);
+// "updates-server1-partition0.log"; "updates-server1-partition0-term3.log" where the job went back to a checkpoint in
+// term 3 (JobDescription.rollback_term). 0 and 1: it did not.
+std::string UpdateLogName(uint32_t server, uint32_t partition, uint64_t rollback_term = 1);
 
 // Writes one partition's update log (docs/formats.md): records, each after its length and CRC. Buffered: what was not
 // flushed is lost with the process. Not thread-safe; owned by the partition's thread.

@@ -153,7 +153,12 @@ TEST_F(UpdateLogTest, RefusesAnEmptyRecord) {
   EXPECT_EQ((*log)->Append(v1::UpdateLogRecord()).code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST(UpdateLogNameTest, NamesServerAndPartition) { EXPECT_EQ(UpdateLogName(3, 12), "updates-server3-partition12.log"); }
+TEST(UpdateLogNameTest, NamesServerPartitionAndTerm) {
+  EXPECT_EQ(UpdateLogName(3, 12), "updates-server3-partition12.log");
+  EXPECT_EQ(UpdateLogName(3, 12, 0), "updates-server3-partition12.log");
+  EXPECT_EQ(UpdateLogName(3, 12, 1), "updates-server3-partition12.log");
+  EXPECT_EQ(UpdateLogName(3, 12, 4), "updates-server3-partition12-term4.log");
+}
 
 }  // namespace
 }  // namespace rubato

@@ -15,7 +15,7 @@ uint64_t Mix(uint64_t x) {
 }  // namespace
 
 uint64_t PushFlowId(const v1::TaskId& worker, int64_t step, uint32_t chunk) {
-  // The incarnation is random and different for each worker; the index only helps where a test gives all the same one.
+  // The incarnation is random and different for each worker; the index only helps if a test gives all the same one.
   uint64_t id = Mix(worker.incarnation() ^ worker.index());
   id = Mix(id ^ static_cast<uint64_t>(step));
   return Mix(id ^ chunk);

@@ -59,7 +59,7 @@ class TimedTrace {
   bool recording_ ABSL_GUARDED_BY(mu_) = false;
   bool finish_ ABSL_GUARDED_BY(mu_) = false;
   v1::TraceDone last_ ABSL_GUARDED_BY(mu_);
-  std::thread thread_ ABSL_GUARDED_BY(mu_);  // Has ended, or is about to, where nothing is recorded.
+  std::thread thread_ ABSL_GUARDED_BY(mu_);  // Has ended, or is about to, if nothing is recorded.
 };
 
 }  // namespace rubato

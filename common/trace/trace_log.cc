@@ -24,7 +24,7 @@ const uint8_t* GetNumber(const uint8_t* from, uint64_t* value) {
   }
 }
 
-// Small where the number is near 0, on either side.
+// Small if the number is near 0, on either side.
 uint64_t Fold(int64_t value) { return (static_cast<uint64_t>(value) << 1) ^ static_cast<uint64_t>(value >> 63); }
 int64_t ZigZagDecoded(uint64_t value) { return static_cast<int64_t>((value >> 1) ^ (0 - (value & 1))); }
 

@@ -37,7 +37,7 @@ namespace rubato {
 // messages in flight do, gets a track of its own.
 //
 // A span costs some tens of nanoseconds: a step of a small model takes a few milliseconds and has hundreds of them.
-// Where the details cost something to find out, ask enabled() first. Thread-safe.
+// If the details cost something to find out, ask enabled() first. Thread-safe.
 class TraceRecorder {
  public:
   struct Options {

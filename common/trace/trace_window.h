@@ -11,7 +11,7 @@
 namespace rubato {
 
 // Lets a recorder record some of a task's steps and writes them to a file: those numbered [after, after + steps),
-// counted from 0 as the task makes them; later ones, where another trace is being recorded then. Used by one thread at
+// counted from 0 as the task makes them; later ones, if another trace is being recorded then. Used by one thread at
 // a time.
 //
 //   TraceWindow window({.recorder = &trace, .steps = 20, .after = 100, .directory = "runs/job/traces",
@@ -26,7 +26,7 @@ class TraceWindow {
     TraceRecorder* recorder = nullptr;
     int64_t steps = 0;
     int64_t after = 0;
-    // Created, with its parents, where it is not there.
+    // Created, with its parents, if it is not there.
     std::string directory;
     std::string file;
     Logger* log = nullptr;

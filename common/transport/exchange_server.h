@@ -46,7 +46,7 @@ class ExchangeServer {
     absl::Duration shutdown_grace = absl::Seconds(1);
     // Served on the same port by gRPC's own threads. Not owned; they outlive the server.
     std::vector<grpc::Service*> services = {};
-    // What the port's health service says, where there is one (common/health). May be null; outlives the server.
+    // What the port's health service says, if there is one (common/health). May be null; outlives the server.
     Health* health = nullptr;
   };
 

@@ -9,7 +9,7 @@ TEST(PayloadSizeTest, AcceptsExactlyFourBytesPerFloat) {
   EXPECT_TRUE(CheckPayloadSize("f", 3, 12).ok());
   EXPECT_TRUE(CheckPayloadSize("f", 0, 0).ok());
   for (const size_t bytes : {0, 11, 13, 16}) EXPECT_FALSE(CheckPayloadSize("f", 3, bytes).ok()) << bytes;
-  // Where 4 * floats would wrap around.
+  // 4 * floats would wrap around.
   EXPECT_FALSE(CheckPayloadSize("f", uint64_t{1} << 62, 0).ok());
 }
 

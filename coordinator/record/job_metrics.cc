@@ -52,6 +52,9 @@ void AddCounts(const v1::JobCounts& counts, MetricText* text) {
   counter("rubato_job_left_total", "Tasks that have left by themselves.", counts.left_total());
   counter("rubato_job_evicted_total", "Tasks that were evicted.", counts.evicted_total());
   counter("rubato_job_evaluations_total", "Evaluations that succeeded.", counts.evaluations_total());
+  counter("rubato_job_checkpoints_total", "Checkpoints of the job in training that are complete.",
+          counts.checkpoints_total());
+  counter("rubato_job_rollbacks_total", "How often the job went back to a checkpoint.", counts.rollbacks_total());
   text->Counter("rubato_job_stall_seconds_total", "Of each plan the longest wait for its first step, added up.",
                 counts.stall_seconds_total());
 }
@@ -93,6 +96,10 @@ void AddJobMetrics(const v1::JobStatus& status, const v1::JobConfig& config, Met
               status.waiting_for().empty() ? 0 : 1);
   AddProgress(status, text);
   AddCounts(status.counts(), text);
+  if (!status.checkpoint().last().empty()) {
+    text->Gauge("rubato_job_checkpoint_age_seconds", "Time since the last checkpoint was complete.",
+                status.checkpoint().seconds_since_last());
+  }
   AddTasks(status, text);
   AddPlanMetrics(status.plan(), text);
 }

@@ -65,6 +65,19 @@ TEST(JobMetricsTest, LeavesOutWhatIsNotKnownYet) {
   EXPECT_THAT(PageOf(status), HasSubstr("\nrubato_job_left_seconds 60\n"));
 }
 
+TEST(JobMetricsTest, ShowsCheckpointsAndRollbacks) {
+  v1::JobStatus status = Status();
+  EXPECT_THAT(PageOf(status), HasSubstr("\nrubato_job_checkpoints_total 0\n"));
+  EXPECT_THAT(PageOf(status), Not(HasSubstr("rubato_job_checkpoint_age_seconds")));
+  status.mutable_counts()->set_checkpoints_total(3);
+  status.mutable_counts()->set_rollbacks_total(1);
+  status.mutable_checkpoint()->set_last("step150");
+  status.mutable_checkpoint()->set_seconds_since_last(12.5);
+  EXPECT_THAT(PageOf(status), HasSubstr("\nrubato_job_checkpoints_total 3\n"));
+  EXPECT_THAT(PageOf(status), HasSubstr("\nrubato_job_rollbacks_total 1\n"));
+  EXPECT_THAT(PageOf(status), HasSubstr("\nrubato_job_checkpoint_age_seconds 12.5\n"));
+}
+
 TEST(JobMetricsTest, ARegressionShowsLossAndR2InsteadOfAnAccuracyOfZero) {
   v1::JobStatus status = Status();
   status.set_evaluation_loss(0.25);

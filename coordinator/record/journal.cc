@@ -1,100 +1,124 @@
 #include "coordinator/record/journal.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-#include <zlib.h>
-
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <iterator>
-
+#include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "common/status.h"
+#include "common/storage/file.h"
 
 namespace rubato::coordinator {
 namespace {
 
-constexpr size_t kFrameBytes = 8;
-constexpr uint32_t kMaxRecordBytes = 256u << 20;
+// What is kept in memory until the next sync; more brings that forward.
+constexpr size_t kMaxUnsyncedBytes = size_t{1} << 20;
 
-absl::Status FileError(const std::string& path, absl::string_view what) {
-  return absl::UnavailableError(absl::StrCat(path, ": cannot ", what, ": ", strerror(errno)));
+// Errors of common/storage with the two codes that errors of the disk have here.
+absl::Status AsDiskError(const absl::Status& status) {
+  if (status.ok() || absl::IsResourceExhausted(status)) return status;
+  return absl::UnavailableError(status.message());
 }
 
-uint32_t ReadU32(const char* at) {
-  uint32_t value = 0;
-  for (int i = 3; i >= 0; --i) value = value << 8 | static_cast<unsigned char>(at[i]);
-  return value;
-}
-
-void AppendU32(uint32_t value, std::string* out) {
-  for (int i = 0; i < 4; ++i) out->push_back(static_cast<char>(value >> (8 * i)));
-}
-
-uint32_t Crc(const char* data, size_t bytes) {
-  return static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(data), bytes));
+absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) {
+  absl::StatusOr<std::unique_ptr<FileLock>> lock = FileLock::Acquire(absl::StrCat(path, ".lock"));
+  if (!absl::IsFailedPrecondition(lock.status())) return lock;
+  const absl::string_view holder = lock.status().message();
+  return absl::FailedPreconditionError(absl::StrCat(
+      path, ": another coordinator ", holder.empty() ? "" : absl::StrCat("(", holder, ") "), "writes this journal"));
 }
 
 }  // namespace
 
 absl::StatusOr<JournalContents> ReadJournal(const std::string& path) {
-  if (access(path.c_str(), F_OK) != 0 && errno == ENOENT) {
-    return absl::NotFoundError(absl::StrCat(path, ": no such file"));
-  }
-  std::ifstream file(path, std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file.is_open() || file.bad()) return FileError(path, "read");
-  JournalContents contents;
-  size_t at = 0;
-  while (bytes.size() - at >= kFrameBytes) {
-    const uint32_t length = ReadU32(&bytes[at]);
-    const size_t left = bytes.size() - at - kFrameBytes;
-    if (length > left) {
-      if (length <= kMaxRecordBytes) break;
-      return absl::DataLossError(absl::StrCat(path, ": record at byte ", at, " has length ", length));
-    }
-    const char* data = bytes.data() + at + kFrameBytes;
-    v1::JournalRecord record;
-    if (Crc(data, length) != ReadU32(&bytes[at + 4]) || !record.ParseFromArray(data, static_cast<int>(length))) {
-      if (length == left) break;
-      return absl::DataLossError(absl::StrCat(path, ": record at byte ", at, " is damaged"));
-    }
-    contents.records.push_back(std::move(record));
-    at += kFrameBytes + length;
-  }
-  contents.bytes = static_cast<int64_t>(at);
+  absl::StatusOr<std::string> bytes = ReadFile(path);
+  if (absl::IsNotFound(bytes.status())) return bytes.status();
+  if (!bytes.ok()) return AsDiskError(bytes.status());
+  absl::StatusOr<JournalContents> contents = DecodeJournal(*bytes);
+  if (!contents.ok()) return Annotate(contents.status(), path);
   return contents;
 }
 
-absl::StatusOr<std::unique_ptr<JournalWriter>> JournalWriter::Open(const std::string& path, int64_t bytes) {
-  int file = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-  if (file < 0) return FileError(path, "open");
-  std::unique_ptr<JournalWriter> writer(new JournalWriter(path, file));
-  if (ftruncate(file, bytes) != 0) return FileError(path, "truncate");
-  if (lseek(file, 0, SEEK_END) < 0) return FileError(path, "seek");
-  return writer;
+absl::StatusOr<JournalWriter::Opened> JournalWriter::Open(const std::string& path, SyncFile sync) {
+  // Before reading: whoever has the lock may be writing.
+  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<FileLock> lock, Lock(path));
+  absl::StatusOr<JournalContents> contents = ReadJournal(path);
+  if (absl::IsNotFound(contents.status())) contents = JournalContents();
+  if (!contents.ok()) return contents.status();
+  auto writer = absl::WrapUnique(new JournalWriter(path, std::move(lock), sync));
+  if (contents->format_version < kJournalFormatVersion) {
+    for (v1::JournalRecord& record : contents->records) {
+      if (record.has_header()) record.mutable_header()->set_format_version(kJournalFormatVersion);
+    }
+    RUBATO_RETURN_IF_ERROR(writer->Replace(contents->records));
+  } else {
+    RUBATO_RETURN_IF_ERROR(writer->Begin(*contents));
+  }
+  return Opened{std::move(writer), std::move(contents->records)};
 }
 
-JournalWriter::~JournalWriter() { close(file_); }
+absl::Status JournalWriter::Begin(const JournalContents& contents) {
+  RUBATO_ASSIGN_OR_RETURN(file_, AppendFile::Open(path_, sync_));
+  if (file_->size() > contents.bytes) RUBATO_RETURN_IF_ERROR(file_->Truncate(contents.bytes));
+  directory_unsynced_ = true;
+  return Sync();
+}
 
 absl::Status JournalWriter::Append(const v1::JournalRecord& record, bool durable) {
-  const std::string data = record.SerializeAsString();
-  if (data.size() > kMaxRecordBytes) {
-    return absl::UnavailableError(absl::StrCat(path_, ": a record of ", data.size(), " bytes is too large"));
-  }
-  std::string frame;
-  frame.reserve(kFrameBytes + data.size());
-  AppendU32(static_cast<uint32_t>(data.size()), &frame);
-  AppendU32(Crc(data.data(), data.size()), &frame);
-  frame += data;
-  for (size_t done = 0; done < frame.size();) {
-    ssize_t written = write(file_, frame.data() + done, frame.size() - done);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return FileError(path_, "write");
-    done += static_cast<size_t>(written);
-  }
-  if (durable && fdatasync(file_) != 0) return FileError(path_, "sync");
+  RUBATO_RETURN_IF_ERROR(Repair());
+  const uint64_t before = file_->size();
+  // A journal without records is an empty file.
+  std::string frame(before == 0 ? kJournalFirstLine : "");
+  RUBATO_RETURN_IF_ERROR(Annotate(AppendJournalRecord(record, &frame), path_));
+  RUBATO_RETURN_IF_ERROR(file_->Append(frame));
+  unsynced_ += frame;
+  if (!durable && unsynced_.size() < kMaxUnsyncedBytes) return absl::OkStatus();
+  absl::Status synced = Sync();
+  if (synced.ok()) return synced;
+  unsynced_.resize(unsynced_.size() - frame.size());
+  unsynced_lost_ = true;
+  // If it fails, the next Append begins with it.
+  file_->Truncate(before).IgnoreError();
+  return synced;
+}
+
+absl::Status JournalWriter::Repair() {
+  if (!unsynced_lost_) return absl::OkStatus();
+  RUBATO_RETURN_IF_ERROR(file_->Truncate(synced_bytes_));
+  RUBATO_RETURN_IF_ERROR(file_->Append(unsynced_));
+  return Sync();
+}
+
+absl::Status JournalWriter::Sync() {
+  RUBATO_RETURN_IF_ERROR(file_->Sync());
+  if (directory_unsynced_) RUBATO_RETURN_IF_ERROR(AsDiskError(SyncDirectory(DirectoryOf(path_))));
+  directory_unsynced_ = false;
+  NoteSynced();
   return absl::OkStatus();
+}
+
+void JournalWriter::NoteSynced() {
+  unsynced_lost_ = false;
+  unsynced_.clear();
+  synced_bytes_ = file_->size();
+}
+
+absl::Status JournalWriter::Replace(const std::vector<v1::JournalRecord>& records) {
+  std::string bytes(kJournalFirstLine);
+  for (const v1::JournalRecord& record : records) {
+    RUBATO_RETURN_IF_ERROR(Annotate(AppendJournalRecord(record, &bytes), path_));
+  }
+  const std::string temporary = absl::StrCat(path_, ".tmp");
+  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<AppendFile> file, AppendFile::Open(temporary, sync_));
+  absl::Status status = file->Truncate(0);
+  if (status.ok()) status = file->Append(bytes);
+  if (status.ok()) status = file->Sync();
+  if (status.ok()) status = file->RenameTo(path_);
+  if (!status.ok()) {
+    RemoveFile(temporary).IgnoreError();
+    return status;
+  }
+  file_ = std::move(file);
+  NoteSynced();
+  directory_unsynced_ = true;
+  return Sync();
 }
 
 }  // namespace rubato::coordinator

@@ -3,49 +3,74 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "coordinator/record/append_file.h"
+#include "coordinator/record/file_lock.h"
+#include "coordinator/record/journal_format.h"
 #include "proto/journal.pb.h"
 
 namespace rubato::coordinator {
 
-// JournalHeader.format_version that this program writes.
-inline constexpr uint32_t kJournalFormatVersion = 1;
-
-struct JournalContents {
-  std::vector<v1::JournalRecord> records;
-  // Bytes of whole records; what follows is a torn one.
-  int64_t bytes = 0;
-};
-
-// Reads a journal. NotFound: there is no such file. DataLoss: a record before the last one is damaged; the message has
-// its offset. A last record that was cut short, or whose CRC is wrong, is dropped: nothing that followed from it was
-// sent.
+// Reads a journal. NotFound: there is no such file. Unavailable: it cannot be read. Other errors as of DecodeJournal,
+// with the path.
 absl::StatusOr<JournalContents> ReadJournal(const std::string& path);
 
-// Appends records. Not thread-safe.
+// Appends records to the journal that it alone has, of all processes: beside it is a file that is locked, <path>.lock.
+// Not thread-safe.
 //
-//   RUBATO_ASSIGN_OR_RETURN(auto journal, JournalWriter::Open(path, contents.bytes));
-//   RUBATO_RETURN_IF_ERROR(journal->Append(record, /*durable=*/true));
+// Errors of the disk leave the journal with the records that it had, and the call may be made again: ResourceExhausted
+// where there is no room, which may change, and Unavailable for others, where that is not to be expected.
+//
+//   RUBATO_ASSIGN_OR_RETURN(JournalWriter::Opened journal, JournalWriter::Open(path));
+//   RUBATO_RETURN_IF_ERROR(journal.writer->Append(record, /*durable=*/true));
 class JournalWriter {
  public:
-  // Creates the file, or opens it and cuts it to `bytes`. Errors carry path and reason of the system call.
-  static absl::StatusOr<std::unique_ptr<JournalWriter>> Open(const std::string& path, int64_t bytes);
-  ~JournalWriter();
-  JournalWriter(const JournalWriter&) = delete;
-  JournalWriter& operator=(const JournalWriter&) = delete;
+  struct Opened;
+
+  // Reads the journal that is there, or creates one. A torn record at its end is cut off; one of an earlier version is
+  // written anew in one step. FailedPrecondition: another process writes it; says which. Errors of ReadJournal and of
+  // the disk.
+  static absl::StatusOr<Opened> Open(const std::string& path, SyncFile sync = fdatasync);
 
   // With `durable`, this record and all before it are on the disk on return; otherwise they outlive the process, but
-  // not the machine. Unavailable: an I/O error; the journal must not be used any more.
+  // not the machine. InvalidArgument: the record is too large.
   absl::Status Append(const v1::JournalRecord& record, bool durable);
 
+  // Puts a journal of these records in place of the one that is there, in one step, durably. When it fails, either is
+  // there, and either may be appended to.
+  absl::Status Replace(const std::vector<v1::JournalRecord>& records);
+
  private:
-  JournalWriter(std::string path, int file) : path_(std::move(path)), file_(file) {}
+  JournalWriter(std::string path, std::unique_ptr<FileLock> lock, SyncFile sync)
+      : path_(std::move(path)), lock_(std::move(lock)), sync_(sync) {}
+
+  absl::Status Begin(const JournalContents& contents);
+  // Makes up for what an earlier call could not do.
+  absl::Status Repair();
+  absl::Status Sync();
+  void NoteSynced();
 
   const std::string path_;
-  const int file_;
+  const std::unique_ptr<FileLock> lock_;
+  const SyncFile sync_;
+  std::unique_ptr<AppendFile> file_;
+  // What was appended since the last sync, after this many bytes.
+  std::string unsynced_;
+  uint64_t synced_bytes_ = 0;
+  // A sync failed: the system may have forgotten what is unsynced.
+  bool unsynced_lost_ = false;
+  // The file's name is not known to be on the disk.
+  bool directory_unsynced_ = false;
+};
+
+struct JournalWriter::Opened {
+  std::unique_ptr<JournalWriter> writer;
+  // That were there.
+  std::vector<v1::JournalRecord> records;
 };
 
 }  // namespace rubato::coordinator

@@ -1,85 +1,203 @@
 #include "coordinator/record/journal.h"
 
 #include <gtest/gtest.h>
+#include <zlib.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
+
+#include "common/storage/file.h"
+#include "coordinator/record/file_size_limit.h"
 
 namespace rubato::coordinator {
 namespace {
 
+// What a disk answers to a sync; 0: it succeeds.
+int sync_error = 0;
+int FakeSync(int) {
+  errno = sync_error;
+  return sync_error == 0 ? 0 : -1;
+}
+
+v1::JournalRecord Record(uint64_t generation) {
+  v1::JournalRecord record;
+  record.mutable_announce()->set_generation(generation);
+  record.mutable_announce()->set_reason("because");
+  return record;
+}
+
 class JournalTest : public testing::Test {
  protected:
   JournalTest()
-      : path_(testing::TempDir() + "/journal-" + testing::UnitTest::GetInstance()->current_test_info()->name()) {
-    std::filesystem::remove(path_);
+      : directory_(testing::TempDir() + "/journal-" + testing::UnitTest::GetInstance()->current_test_info()->name()),
+        path_(directory_ + "/journal") {
+    std::filesystem::remove_all(directory_);
+    std::filesystem::create_directories(directory_);
+    sync_error = 0;
   }
 
-  void Write(int64_t at, const std::vector<uint64_t>& generations) {
-    auto writer = JournalWriter::Open(path_, at);
-    ASSERT_TRUE(writer.ok()) << writer.status();
-    for (uint64_t generation : generations) {
-      v1::JournalRecord record;
-      record.mutable_announce()->set_generation(generation);
-      record.mutable_announce()->set_reason("because");
-      ASSERT_TRUE((*writer)->Append(record, true).ok());
-    }
+  std::unique_ptr<JournalWriter> Open(SyncFile sync = fdatasync) {
+    absl::StatusOr<JournalWriter::Opened> opened = JournalWriter::Open(path_, sync);
+    EXPECT_TRUE(opened.ok()) << opened.status();
+    if (!opened.ok()) return nullptr;
+    recovered_ = std::move(opened->records);
+    return std::move(opened->writer);
   }
-  void Overwrite(std::streamoff at, char byte) {
-    std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
-    file.seekp(at);
-    file.put(byte);
+  void Write(const std::vector<uint64_t>& generations) {
+    auto writer = Open();
+    for (uint64_t generation : generations) ASSERT_TRUE(writer->Append(Record(generation), true).ok());
+  }
+  // The generations of all records that are in the file.
+  std::vector<uint64_t> Generations() {
+    std::vector<uint64_t> generations;
+    const auto contents = ReadJournal(path_);
+    EXPECT_TRUE(contents.ok()) << contents.status();
+    if (!contents.ok()) return {};
+    for (const v1::JournalRecord& record : contents->records) generations.push_back(record.announce().generation());
+    EXPECT_EQ(contents->bytes, *FileBytes(path_));
+    return generations;
   }
 
+  using Numbers = std::vector<uint64_t>;
+  const std::string directory_;
   const std::string path_;
+  std::vector<v1::JournalRecord> recovered_;
 };
 
 TEST_F(JournalTest, ReadsWhatWasWritten) {
-  Write(0, {1, 2, 3});
-  auto contents = ReadJournal(path_);
-  ASSERT_TRUE(contents.ok()) << contents.status();
-  ASSERT_EQ(contents->records.size(), 3u);
-  EXPECT_EQ(contents->records[2].announce().generation(), 3u);
-  EXPECT_EQ(contents->bytes, static_cast<int64_t>(std::filesystem::file_size(path_)));
+  Write({1, 2, 3});
+  EXPECT_EQ(Generations(), (Numbers{1, 2, 3}));
+  Write({4});
+  EXPECT_EQ(recovered_.size(), 3u);
+  EXPECT_EQ(Generations(), (Numbers{1, 2, 3, 4}));
 }
 
-TEST_F(JournalTest, AMissingFileIsNotFound) {
+TEST_F(JournalTest, AMissingFileIsNotFoundAndOneWithoutRecordsEmpty) {
   EXPECT_EQ(ReadJournal(path_).status().code(), absl::StatusCode::kNotFound);
-}
-
-TEST_F(JournalTest, DropsATornLastRecordWhereverItWasCut) {
-  Write(0, {1, 2});
-  const int64_t two = static_cast<int64_t>(std::filesystem::file_size(path_));
-  for (int64_t size = two - 1; size > two / 2; --size) {
-    std::filesystem::resize_file(path_, static_cast<uintmax_t>(size));
-    auto contents = ReadJournal(path_);
-    ASSERT_TRUE(contents.ok()) << contents.status();
-    EXPECT_EQ(contents->records.size(), 1u);
-    EXPECT_EQ(contents->bytes, two / 2);
-  }
+  Write({});
+  EXPECT_EQ(*FileBytes(path_), 0u);
 }
 
 TEST_F(JournalTest, GoesOnAfterATornRecord) {
-  Write(0, {1, 2});
+  Write({1, 2});
   std::filesystem::resize_file(path_, std::filesystem::file_size(path_) - 3);
-  Write(ReadJournal(path_)->bytes, {5});
-  auto contents = ReadJournal(path_);
-  ASSERT_EQ(contents->records.size(), 2u);
-  EXPECT_EQ(contents->records[1].announce().generation(), 5u);
+  Write({5});
+  EXPECT_EQ(Generations(), (Numbers{1, 5}));
+  std::filesystem::resize_file(path_, 3);
+  Write({6});
+  EXPECT_EQ(Generations(), (Numbers{6}));
 }
 
-TEST_F(JournalTest, ADamagedRecordInTheMiddleIsDataLoss) {
-  Write(0, {1, 2, 3});
-  Overwrite(12, 'x');
-  auto contents = ReadJournal(path_);
-  EXPECT_EQ(contents.status().code(), absl::StatusCode::kDataLoss);
-  EXPECT_NE(contents.status().message().find("byte 0"), absl::string_view::npos);
+TEST_F(JournalTest, DamageIsToldWithItsPathAndNothingIsChanged) {
+  Write({1, 2, 3});
+  std::string bytes = *ReadFile(path_);
+  bytes[20] = static_cast<char>(bytes[20] ^ 1);
+  ASSERT_TRUE(WriteFileAtomically(path_, bytes).ok());
+  const absl::Status status = JournalWriter::Open(path_).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_NE(status.message().find(path_ + ": record at byte 17 "), absl::string_view::npos) << status;
+  EXPECT_EQ(*ReadFile(path_), bytes);
 }
 
 TEST_F(JournalTest, ADirectoryThatDoesNotExistIsAnErrorWithItsPath) {
-  auto writer = JournalWriter::Open("/nonexistent/journal", 0);
-  EXPECT_EQ(writer.status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_NE(writer.status().message().find("/nonexistent/journal"), absl::string_view::npos);
+  const absl::Status status = JournalWriter::Open("/nonexistent/journal").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_NE(status.message().find("/nonexistent/journal"), absl::string_view::npos);
+}
+
+TEST_F(JournalTest, OnlyOneCoordinatorWritesIt) {
+  auto writer = Open();
+  ASSERT_TRUE(writer->Append(Record(1), true).ok());
+  const absl::Status status = JournalWriter::Open(path_).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_NE(status.message().find("another coordinator (process " + std::to_string(getpid())), absl::string_view::npos)
+      << status;
+  // Also when the file has been replaced.
+  ASSERT_TRUE(writer->Replace({Record(1)}).ok());
+  EXPECT_EQ(JournalWriter::Open(path_).status().code(), absl::StatusCode::kFailedPrecondition);
+  writer = nullptr;
+  EXPECT_NE(Open(), nullptr);
+}
+
+TEST_F(JournalTest, AnOldJournalIsWrittenAnew) {
+  v1::JournalRecord header;
+  header.mutable_header()->set_format_version(1);
+  std::string old;
+  for (const v1::JournalRecord& record : {header, Record(7)}) {
+    const std::string data = record.SerializeAsString();
+    const auto crc =
+        static_cast<uint32_t>(crc32(0, reinterpret_cast<const Bytef*>(data.data()), static_cast<uInt>(data.size())));
+    for (const auto value : {static_cast<uint32_t>(data.size()), crc}) {
+      for (int i = 0; i < 4; ++i) old.push_back(static_cast<char>(value >> (8 * i)));
+    }
+    old += data;
+  }
+  ASSERT_TRUE(WriteFileAtomically(path_, old + "torn").ok());
+  Write({8});
+  const auto contents = ReadJournal(path_);
+  ASSERT_TRUE(contents.ok()) << contents.status();
+  EXPECT_EQ(contents->format_version, 2u);
+  ASSERT_EQ(contents->records.size(), 3u);
+  EXPECT_EQ(contents->records[0].header().format_version(), 2u);
+  EXPECT_EQ(contents->records[1].announce().generation(), 7u);
+  EXPECT_EQ(contents->records[2].announce().generation(), 8u);
+}
+
+TEST_F(JournalTest, ReplaceLeavesTheNewRecordsAlone) {
+  Write({1, 2, 3});
+  auto writer = Open();
+  ASSERT_TRUE(writer->Append(Record(4), false).ok());
+  ASSERT_TRUE(writer->Replace({Record(9)}).ok());
+  EXPECT_EQ(Generations(), (Numbers{9}));
+  ASSERT_TRUE(writer->Append(Record(10), true).ok());
+  EXPECT_EQ(Generations(), (Numbers{9, 10}));
+  EXPECT_EQ(*ListDirectory(directory_), (std::vector<std::string>{"journal", "journal.lock"}));
+}
+
+TEST_F(JournalTest, ARecordForWhichThereIsNoRoomCanBeAppendedLater) {
+  Write({1, 2});
+  auto writer = Open();
+  const uint64_t bytes = *FileBytes(path_);
+  for (uint64_t room = 0; room < 20; ++room) {
+    FileSizeLimit full(bytes + room);
+    const absl::Status status = writer->Append(Record(3), true);
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+    EXPECT_EQ(Generations(), (Numbers{1, 2}));
+    EXPECT_EQ(writer->Replace({Record(1), Record(2), Record(3)}).code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_EQ(Generations(), (Numbers{1, 2}));
+  }
+  EXPECT_EQ(*ListDirectory(directory_), (std::vector<std::string>{"journal", "journal.lock"}));
+  EXPECT_TRUE(writer->Append(Record(3), true).ok());
+  EXPECT_EQ(Generations(), (Numbers{1, 2, 3}));
+}
+
+TEST_F(JournalTest, WhatAFailedSyncMayHaveLostIsWrittenAgain) {
+  auto writer = Open(FakeSync);
+  ASSERT_TRUE(writer->Append(Record(1), true).ok());
+  const uint64_t synced = *FileBytes(path_);
+  ASSERT_TRUE(writer->Append(Record(2), false).ok());
+  sync_error = EDQUOT;
+  EXPECT_EQ(writer->Append(Record(3), true).code(), absl::StatusCode::kResourceExhausted);
+  sync_error = EIO;
+  EXPECT_EQ(writer->Append(Record(3), true).code(), absl::StatusCode::kUnavailable);
+  // As the system may do.
+  std::filesystem::resize_file(path_, synced);
+  sync_error = 0;
+  EXPECT_TRUE(writer->Append(Record(3), true).ok());
+  EXPECT_EQ(Generations(), (Numbers{1, 2, 3}));
+}
+
+TEST_F(JournalTest, ManyRecordsThatNeedNotBeDurableAreSyncedAllTheSame) {
+  auto writer = Open(FakeSync);
+  v1::JournalRecord record = Record(1);
+  record.mutable_announce()->set_reason(std::string(100 << 10, 'x'));
+  sync_error = EIO;
+  absl::Status status;
+  int appended = 0;
+  for (; status.ok() && appended < 100; ++appended) status = writer->Append(record, false);
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(appended, 11);
 }
 
 }  // namespace

@@ -3,7 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <iterator>
+
+#include "common/storage/cut_record.h"
+#include "common/storage/file.h"
+#include "coordinator/record/file_size_limit.h"
 
 namespace rubato::coordinator {
 namespace {
@@ -76,6 +81,78 @@ TEST_F(RunFilesTest, ResumeBeginsAfreshWhereNothingWasJournalled) {
   ASSERT_TRUE(files.ok()) << files.status();
   EXPECT_TRUE((*files)->recovered().empty());
   EXPECT_EQ(Read("metrics.jsonl"), "");
+}
+
+TEST_F(RunFilesTest, ALineThatCannotBeWrittenIsLeftOutAndTheNextOneIsNot) {
+  auto files = RunFiles::Open(config_, false);
+  ASSERT_TRUE((*files)->AppendMetrics(Line()).ok());
+  {
+    FileSizeLimit full(5);
+    EXPECT_EQ((*files)->AppendMetrics(Line()).code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_EQ(Read("metrics.jsonl"), "{}\n");
+  }
+  ASSERT_TRUE((*files)->AppendMetrics(Line()).ok());
+  EXPECT_EQ(Read("metrics.jsonl"), "{}\n{}\n");
+}
+
+TEST_F(RunFilesTest, ReadsItsJournalBackAndReplacesIt) {
+  auto files = RunFiles::Open(config_, false);
+  ASSERT_TRUE((*files)->AppendJournal(Record(), true).ok());
+  ASSERT_TRUE((*files)->AppendJournal(Record(), false).ok());
+  ASSERT_EQ((*files)->ReadBackJournal()->size(), 2u);
+  ASSERT_TRUE((*files)->ReplaceJournal({Record()}).ok());
+  ASSERT_EQ((*files)->ReadBackJournal()->size(), 1u);
+  EXPECT_EQ((*files)->ReadBackJournal()->at(0).header().job_name(), "job");
+}
+
+TEST_F(RunFilesTest, OnlyOneCoordinatorHasThem) {
+  auto files = RunFiles::Open(config_, false);
+  ASSERT_TRUE((*files)->AppendJournal(Record(), true).ok());
+  const absl::Status second = RunFiles::Open(config_, true).status();
+  EXPECT_EQ(second.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_NE(second.message().find("another coordinator (process "), absl::string_view::npos) << second;
+}
+
+TEST_F(RunFilesTest, WritesRecordsOfCutsWhereTheCheckpointsAre) {
+  config_.mutable_checkpoint()->set_directory(directory_ + "/elsewhere");
+  auto files = RunFiles::Open(config_, false);
+  v1::CutRecord record;
+  record.mutable_cut()->set_id(3);
+  record.mutable_cut()->set_name("step150");
+  record.add_servers(0);
+  ASSERT_TRUE((*files)->WriteCutRecord("step150", record).ok());
+  const auto read = ReadCutRecord(directory_ + "/elsewhere/step150");
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->cut().id(), 3u);
+  EXPECT_EQ(*ListDirectory(directory_ + "/elsewhere/step150"), std::vector<std::string>{"cut"});
+  EXPECT_TRUE((*files)->WriteCutRecord("stopped", record).ok());
+  for (const char* name : {"", "..", "step", "step1/../../x", "final", "step-1", "step01", "stepx"}) {
+    EXPECT_EQ((*files)->WriteCutRecord(name, record).code(), absl::StatusCode::kInvalidArgument) << name;
+  }
+}
+
+TEST_F(RunFilesTest, RemovesTheRecordsOfOtherCutsAndWhatIsEmptyThen) {
+  auto files = RunFiles::Open(config_, false);
+  EXPECT_TRUE((*files)->RemoveCutRecords({}).ok());
+  v1::CutRecord record;
+  record.mutable_cut()->set_id(1);
+  for (const char* name : {"step5", "step10", "step15", "stopped"}) {
+    ASSERT_TRUE((*files)->WriteCutRecord(name, record).ok());
+  }
+  const std::string checkpoints = directory_ + "/checkpoints";
+  std::ofstream(checkpoints + "/step10/server-0.data") << "x";
+  std::ofstream(checkpoints + "/step20") << "not a directory";
+  ASSERT_TRUE(MakeDirectories(checkpoints + "/step0").ok());
+  ASSERT_TRUE(MakeDirectories(checkpoints + "/mine").ok());
+  ASSERT_TRUE((*files)->RemoveCutRecords({"step15"}).ok());
+  EXPECT_EQ(*ListDirectory(checkpoints),
+            (std::vector<std::string>{"mine", "step0", "step10", "step15", "step20", "stopped"}));
+  EXPECT_EQ(*ListDirectory(checkpoints + "/step10"), std::vector<std::string>{"server-0.data"});
+  EXPECT_TRUE(FileExists(checkpoints + "/step15/cut"));
+  EXPECT_TRUE(FileExists(checkpoints + "/stopped/cut"));
+  std::filesystem::remove(checkpoints + "/step10/server-0.data");
+  ASSERT_TRUE((*files)->RemoveCutRecords({"step15"}).ok());
+  EXPECT_FALSE(FileExists(checkpoints + "/step10"));
 }
 
 TEST_F(RunFilesTest, NamesADirectoryThatCannotBeMade) {

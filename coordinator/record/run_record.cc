@@ -99,6 +99,29 @@ v1::RunRecordLine EvaluationLine(double t, double epoch, int64_t step, const v1:
   return record;
 }
 
+v1::RunRecordLine CheckpointLine(double t, const v1::CutRecord& cut, int64_t bytes, double seconds) {
+  v1::RunRecordLine record;
+  v1::CheckpointLine* line = record.mutable_checkpoint();
+  line->set_t(t);
+  line->set_step(static_cast<double>(cut.plan().first_step()));
+  line->set_epoch(cut.epoch());
+  line->set_name(cut.cut().name());
+  line->set_bytes(static_cast<double>(bytes));
+  line->set_seconds(seconds);
+  return record;
+}
+
+v1::RunRecordLine RollbackLine(double t, const v1::JournalTerm& term) {
+  v1::RunRecordLine record;
+  v1::RollbackLine* line = record.mutable_rollback();
+  line->set_t(t);
+  line->set_step(static_cast<double>(term.rollback().cut().plan().first_step()));
+  line->set_epoch(term.rollback().cut().epoch());
+  line->set_term(static_cast<uint32_t>(term.term()));
+  line->set_reason(term.rollback().reason());
+  return record;
+}
+
 v1::RunRecordLine PlanLine(double t, const v1::Plan& plan, absl::string_view reason, const PlanTimes& times) {
   v1::RunRecordLine record;
   v1::PlanLine* line = record.mutable_plan();

@@ -6,8 +6,10 @@
 
 #include "absl/strings/string_view.h"
 #include "coordinator/rules/job_progress.h"
+#include "proto/checkpoint.pb.h"
 #include "proto/coordinator.pb.h"
 #include "proto/job_config.pb.h"
+#include "proto/journal.pb.h"
 #include "proto/run_record.pb.h"
 
 namespace rubato::coordinator {
@@ -29,6 +31,11 @@ struct PlanTimes {
   double slowest_step_seconds = 0;
 };
 v1::RunRecordLine PlanLine(double t, const v1::Plan& plan, absl::string_view reason, const PlanTimes& times);
+
+// `bytes`: of all parts; `seconds`: from the request until they were on disks.
+v1::RunRecordLine CheckpointLine(double t, const v1::CutRecord& cut, int64_t bytes, double seconds);
+// The term begins with a rollback.
+v1::RunRecordLine RollbackLine(double t, const v1::JournalTerm& term);
 
 v1::RunRecordLine MemberLine(double t, const v1::TaskId& task, v1::MemberLine::Event event, absl::string_view reason);
 

@@ -127,6 +127,20 @@ tensorflow::Event EventOfLine(const v1::RunRecordLine& line, int64_t last_step) 
     case v1::RunRecordLine::kEnd:
       AddText("job/end", line.end().ok() ? "done" : absl::StrCat("failed: ", line.end().error()), &event);
       break;
+    case v1::RunRecordLine::kCheckpoint:
+      event.set_step(static_cast<int64_t>(line.checkpoint().step()));
+      AddText("job/checkpoint",
+              absl::StrCat("**", line.checkpoint().name(), "**: ", line.checkpoint().bytes() * 1e-6, " MB in ",
+                           line.checkpoint().seconds(), " s"),
+              &event);
+      break;
+    case v1::RunRecordLine::kRollback:
+      event.set_step(static_cast<int64_t>(line.rollback().step()));
+      AddText("job/rollback",
+              absl::StrCat("back to step ", event.step(), " in term ", line.rollback().term(), ": ",
+                           line.rollback().reason()),
+              &event);
+      break;
     case v1::RunRecordLine::kStart:
     case v1::RunRecordLine::LINE_NOT_SET:
       break;
@@ -160,7 +174,7 @@ absl::StatusOr<std::unique_ptr<TensorboardLog>> TensorboardLog::Open(const v1::J
 
 absl::Status TensorboardLog::OnLine(absl::Time now, const v1::RunRecordLine& line) {
   tensorflow::Event event = EventOfLine(line, last_step_);
-  last_step_ = std::max(last_step_, event.step());
+  last_step_ = line.has_rollback() ? event.step() : std::max(last_step_, event.step());
   return Append(now, std::move(event));
 }
 

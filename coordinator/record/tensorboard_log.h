@@ -35,7 +35,7 @@ class TensorboardLog {
   int64_t last_step_ = 0;
 };
 
-// The event of a line of the run record; nothing in it where the line has nothing to show. Pure.
+// The event of a line of the run record; nothing in it if the line has nothing to show. Pure.
 tensorflow::Event EventOfLine(const v1::RunRecordLine& line, int64_t last_step);
 // Norm, and histogram, of each tensor. Pure.
 tensorflow::Event EventOfTensors(const v1::TensorReport& report);

@@ -81,6 +81,23 @@ TEST(TensorboardLogTest, PlansAndMembersBecomeText) {
   EXPECT_EQ(TextOf(EventOfLine(EndLine(7, "lost", {}, 1), 7)), "failed: lost");
 }
 
+TEST(TensorboardLogTest, CheckpointsAndRollbacksBecomeText) {
+  v1::RunRecordLine line;
+  line.mutable_checkpoint()->set_step(150);
+  line.mutable_checkpoint()->set_name("step150");
+  line.mutable_checkpoint()->set_bytes(2.5e6);
+  line.mutable_checkpoint()->set_seconds(0.5);
+  const tensorflow::Event checkpoint = EventOfLine(line, 160);
+  EXPECT_EQ(checkpoint.step(), 150);
+  EXPECT_EQ(TextOf(checkpoint), "**step150**: 2.5 MB in 0.5 s");
+  line.mutable_rollback()->set_step(150);
+  line.mutable_rollback()->set_term(2);
+  line.mutable_rollback()->set_reason("server 1 was lost");
+  const tensorflow::Event rollback = EventOfLine(line, 200);
+  EXPECT_EQ(rollback.step(), 150);
+  EXPECT_EQ(TextOf(rollback), "back to step 150 in term 2: server 1 was lost");
+}
+
 TEST(TensorboardLogTest, ARegressionHasR2AndNoAccuracyOfZero) {
   v1::EvaluationResult result;
   result.set_loss(0.25);
@@ -99,7 +116,7 @@ TEST(TensorboardLogTest, TensorsBecomeNormsAndHistograms) {
   v1::TensorReport report;
   report.set_step(9);
   v1::TensorStatistics* tensor = report.add_tensors();
-  tensor->set_tensor("fc/weight");
+  tensor->set_tensor("fc.weight");
   tensor->set_kind(v1::TensorStatistics::GRADIENT);
   tensor->set_elements(6);
   tensor->set_non_finite(1);
@@ -111,9 +128,9 @@ TEST(TensorboardLogTest, TensorsBecomeNormsAndHistograms) {
   report.mutable_tensors(1)->set_min(5);  // Over its max.
   const tensorflow::Event event = EventOfTensors(report);
   ASSERT_EQ(event.summary().value_size(), 2);
-  EXPECT_EQ(Scalars(event)["gradients/fc/weight/norm"], 4.0f);
+  EXPECT_EQ(Scalars(event)["gradients/fc.weight/norm"], 4.0f);
   const tensorflow::Summary::Value& value = event.summary().value(1);
-  EXPECT_EQ(value.tag(), "gradients/fc/weight");
+  EXPECT_EQ(value.tag(), "gradients/fc.weight");
   EXPECT_THAT(value.histo().bucket_limit(), testing::ElementsAre(1, 3));
   EXPECT_THAT(value.histo().bucket(), testing::ElementsAre(1, 4));
   EXPECT_EQ(value.histo().num(), 5);

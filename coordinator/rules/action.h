@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "proto/checkpoint.pb.h"
 #include "proto/coordinator.pb.h"
 #include "proto/journal.pb.h"
 #include "proto/run_record.pb.h"
@@ -50,12 +51,33 @@ struct AnswerSwitch {
   absl::StatusOr<v1::SwitchModeReply> reply;
 };
 
+// Answer the operator's call for a checkpoint `ticket`.
+struct AnswerCheckpoint {
+  uint64_t ticket = 0;
+  absl::StatusOr<v1::WriteCheckpointNowReply> reply;
+};
+
+// Write the record as file "cut" beside the parts of its cut. It repeats the journal's, for tools: a failure changes
+// nothing.
+struct WriteCutRecord {
+  v1::CutRecord record;
+};
+
+// Remove the files "cut" of all checkpoints "step<number>" but these.
+struct RemoveCutRecords {
+  std::vector<std::string> keep;
+};
+
+// The last action of this core: the shell makes another one, which recovers from the journal. Streams stay.
+struct RestartCore {};
+
 // The last action: the coordinator's work is over.
 struct Finish {
   absl::Status status;
 };
 
-using Action = std::variant<SendDirective, AppendJournal, AppendMetrics, AppendTensors, LogLine, AnswerSwitch, Finish>;
+using Action = std::variant<SendDirective, AppendJournal, AppendMetrics, AppendTensors, LogLine, AnswerSwitch,
+                            AnswerCheckpoint, WriteCutRecord, RemoveCutRecords, RestartCore, Finish>;
 using Actions = std::vector<Action>;
 
 }  // namespace rubato::coordinator

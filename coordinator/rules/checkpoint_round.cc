@@ -13,7 +13,7 @@ void CheckpointRound::Begin(const std::string& name) {
 }
 
 bool CheckpointRound::OnWritten(uint32_t server) {
-  return written_.insert(server).second && written_.size() == job_->config.cluster().servers();
+  return written_.insert(server).second && written_.size() == job_->servers.size();
 }
 
 void CheckpointRound::Remind(const v1::TaskId& server) {
@@ -26,7 +26,7 @@ void CheckpointRound::Remind(const v1::TaskId& server) {
 std::vector<std::string> CheckpointRound::Missing() const {
   std::vector<std::string> names;
   if (name_.empty()) return names;
-  for (uint32_t server = 0; server < job_->config.cluster().servers(); ++server) {
+  for (uint32_t server : job_->servers) {
     if (!written_.contains(server)) names.push_back(TaskName(v1::TaskId::SERVER, server));
   }
   return names;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "common/model_spec.h"
 #include "common/status.h"
+#include "common/task.h"
 #include "coordinator/rules/placement.h"
 #include "coordinator/rules/policies/policies.h"
 #include "coordinator/rules/status_report.h"
@@ -21,9 +22,8 @@ constexpr double kLongestTraceSeconds = 600;
 
 absl::StatusOr<std::unique_ptr<CoordinatorCore>> CoordinatorCore::Create(const Options& options) {
   RUBATO_ASSIGN_OR_RETURN(ModelSpec model, BuildModelSpec(options.config.model()));
-  const v1::ClusterConfig& cluster = options.config.cluster();
-  RUBATO_ASSIGN_OR_RETURN(std::vector<v1::ChunkPlacement> chunks, SplitIntoChunks(model, cluster.chunk_bytes()));
-  PlaceChunks(cluster.servers(), cluster.partitions_per_server(), &chunks);
+  RUBATO_ASSIGN_OR_RETURN(std::vector<v1::ChunkPlacement> chunks,
+                          SplitIntoChunks(model, options.config.cluster().chunk_bytes()));
   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<ModePolicy> policy, MakeModePolicy(options.config));
   return absl::WrapUnique(new CoordinatorCore(options, std::move(chunks), std::move(policy)));
 }
@@ -35,14 +35,18 @@ CoordinatorCore::CoordinatorCore(const Options& options, std::vector<v1::ChunkPl
       plans_(&job_, &out_),
       evaluations_(&job_, &out_),
       checkpoints_(&job_, &out_),
-      end_(&job_, &out_, &plans_, &checkpoints_),
+      cuts_(&job_, &out_, &plans_),
+      rollback_(&job_, &out_, &cuts_),
+      end_(&job_, &out_, &plans_, &checkpoints_, &cuts_),
       finishing_(&job_, &out_, &plans_, &evaluations_, &checkpoints_),
-      training_(&job_, &out_, &plans_, &evaluations_, &finishing_, &end_, std::move(policy)),
+      training_(&job_, &out_, &plans_, &evaluations_, &cuts_, &finishing_, &end_, std::move(policy)),
       starting_(&job_, &out_, &plans_, &checkpoints_, &end_),
       roster_({.job = &job_,
                .out = &out_,
                .plans = &plans_,
                .evaluations = &evaluations_,
+               .cuts = &cuts_,
+               .rollback = &rollback_,
                .checkpoints = &checkpoints_,
                .starting = &starting_,
                .training = &training_,
@@ -51,19 +55,29 @@ CoordinatorCore::CoordinatorCore(const Options& options, std::vector<v1::ChunkPl
 
 absl::StatusOr<Actions> CoordinatorCore::Recover(const std::vector<v1::JournalRecord>& records, absl::Time now) {
   if (records.empty()) return Actions();
-  Recovery recovery(&job_, &out_, &plans_, &starting_, &training_, &finishing_);
+  Recovery recovery({.job = &job_,
+                     .out = &out_,
+                     .plans = &plans_,
+                     .rollback = &rollback_,
+                     .starting = &starting_,
+                     .training = &training_,
+                     .finishing = &finishing_,
+                     .end = &end_});
   RUBATO_RETURN_IF_ERROR(recovery.Run(records, now));
   last_tick_ = now;
-  return TakeActions();
+  return TakeActions(now);
 }
 
 Actions CoordinatorCore::OnMessage(const v1::TaskMessage& message, absl::string_view peer, absl::Time now) {
-  if (message.has_register_()) {
+  if (job_.replaced) return {};
+  if (message.term() > job_.term) {
+    GiveWay(message);
+  } else if (message.has_register_()) {
     roster_.OnRegister(message, peer, now);
   } else {
     Route(message, now);
   }
-  return TakeActions();
+  return TakeActions(now);
 }
 
 void CoordinatorCore::Route(const v1::TaskMessage& message, absl::Time now) {
@@ -112,19 +126,29 @@ void CoordinatorCore::OnCheckpointDone(const v1::TaskId& server, const v1::Check
   if (!checkpoints_.OnWritten(server.index())) return;
   if (name == kFirstCheckpoint && job_.phase == v1::JobStatus::STARTING) training_.Begin(now);
   if (name == kLastCheckpoint && job_.phase == v1::JobStatus::FINISHING) end_.Done(now);
-  if (name == kStopCheckpoint) end_.OnStopCheckpoint(now);
+}
+
+void CoordinatorCore::GiveWay(const v1::TaskMessage& message) {
+  job_.replaced = true;
+  const std::string why = absl::StrCat(TaskName(message.task()), " knows of term ", message.term(),
+                                       ", this coordinator of ", job_.term, ": another one has taken its place");
+  out_.Take();
+  out_.Log('E', why);
+  out_.Add(Finish{absl::FailedPreconditionError(why)});
 }
 
 Actions CoordinatorCore::OnDisconnect(const v1::TaskId& task, absl::Time now) {
   roster_.OnDisconnect(task, now);
-  return TakeActions();
+  return TakeActions(now);
 }
 
 Actions CoordinatorCore::OnTick(absl::Time now) {
+  if (job_.replaced) return {};
   // When this process itself stood still, silence says nothing about the tasks.
   if (now - last_tick_ > job_.membership.lease() / 2) job_.membership.RenewAll(now);
   last_tick_ = now;
   if (!job_.Ended()) roster_.CheckLeases(now);
+  if (job_.replaced) return TakeActions(now);
   if (job_.plan_maker && !job_.Ended()) plans_.Apply(job_.plan_maker->OnTick(now), now);
   // One tick may take the job through several phases.
   if (job_.phase == v1::JobStatus::STARTING) starting_.Continue(now);
@@ -132,12 +156,24 @@ Actions CoordinatorCore::OnTick(absl::Time now) {
   if (job_.phase == v1::JobStatus::FINISHING) finishing_.Continue(now);
   end_.CheckStop([this] { return WaitingFor(); }, now);
   if (job_.Ended()) end_.CheckFarewell(now);
-  return TakeActions();
+  return TakeActions(now);
 }
 
-Actions CoordinatorCore::TakeActions() {
-  if (job_.phase == v1::JobStatus::STARTING) starting_.WriteFirstCheckpoint();
-  return out_.Take();
+Actions CoordinatorCore::TakeActions(absl::Time now) {
+  if (!job_.replaced && job_.phase == v1::JobStatus::STARTING) {
+    starting_.WriteFirstCheckpoint();
+    if (starting_.CanGoOn()) training_.Begin(now);
+  }
+  if (!job_.replaced) cuts_.CompleteWhenWritten(now);
+  Actions actions = out_.Take();
+  // What an event led to after it had led to a rollback is of a job that is over.
+  auto last = std::find_if(actions.begin(), actions.end(),
+                           [](const Action& action) { return std::holds_alternative<RestartCore>(action); });
+  if (last != actions.end()) actions.erase(last + 1, actions.end());
+  for (Action& action : actions) {
+    if (auto* send = std::get_if<SendDirective>(&action)) send->directive.set_term(job_.term);
+  }
+  return actions;
 }
 
 Actions CoordinatorCore::RequestSwitch(const v1::SwitchModeRequest& request, uint64_t ticket, absl::Time now) {
@@ -152,17 +188,28 @@ Actions CoordinatorCore::RequestSwitch(const v1::SwitchModeRequest& request, uin
     change->ticket = ticket;
     plans_.Apply(job_.plan_maker->RequestChange(*change, now), now);
   }
-  return TakeActions();
+  return TakeActions(now);
+}
+
+Actions CoordinatorCore::RequestCheckpoint(uint64_t ticket, absl::Time now) {
+  if (job_.phase == v1::JobStatus::TRAINING && !job_.replaced) {
+    cuts_.Request(ticket, now);
+  } else {
+    out_.Add(AnswerCheckpoint{
+        ticket, absl::FailedPreconditionError(absl::StrCat("a checkpoint is written while the job is TRAINING; it is ",
+                                                           v1::JobStatus::Phase_Name(job_.phase)))});
+  }
+  return TakeActions(now);
 }
 
 Actions CoordinatorCore::RequestStop(const std::string& reason, absl::Time now) {
   end_.RequestStop(reason, now);
-  return TakeActions();
+  return TakeActions(now);
 }
 
 Actions CoordinatorCore::Abort(const std::string& reason, absl::Time now) {
   end_.Fail(reason, now);
-  return TakeActions();
+  return TakeActions(now);
 }
 
 absl::StatusOr<Actions> CoordinatorCore::RequestTrace(const v1::TraceJobRequest& request, v1::TraceJobReply* reply,
@@ -185,11 +232,15 @@ absl::StatusOr<Actions> CoordinatorCore::RequestTrace(const v1::TraceJobRequest&
     out_.SendToAll(role, directive);
     for (const Member* member : job_.membership.Alive(role)) *reply->add_tasks() = member->id;
   }
-  return TakeActions();
+  return TakeActions(now);
 }
 
-v1::JobStatus CoordinatorCore::Status(absl::Time now) const { return ReportStatus(job_, WaitingFor(), now); }
+v1::JobStatus CoordinatorCore::Status(absl::Time now) const {
+  v1::JobStatus status = ReportStatus(job_, WaitingFor(), now);
+  cuts_.Describe(now, status.mutable_checkpoint());
+  return status;
+}
 
-std::string CoordinatorCore::WaitingFor() const { return WaitingText(job_, starting_, checkpoints_); }
+std::string CoordinatorCore::WaitingFor() const { return WaitingText(job_, starting_, checkpoints_, cuts_); }
 
 }  // namespace rubato::coordinator

@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "coordinator/rules/action.h"
 #include "coordinator/rules/checkpoint_round.h"
+#include "coordinator/rules/cut_keeper.h"
 #include "coordinator/rules/evaluation_keeper.h"
 #include "coordinator/rules/finishing_phase.h"
 #include "coordinator/rules/job_end.h"
@@ -21,6 +22,7 @@
 #include "coordinator/rules/outbox.h"
 #include "coordinator/rules/plan_keeper.h"
 #include "coordinator/rules/recovery.h"
+#include "coordinator/rules/rollback.h"
 #include "coordinator/rules/roster.h"
 #include "coordinator/rules/starting_phase.h"
 #include "coordinator/rules/training_phase.h"
@@ -42,8 +44,9 @@ namespace rubato::coordinator {
 //              the initial weights are written as checkpoint "step0". Then workers learn the plan.
 //   TRAINING   until the data is used up and the last worker has left.
 //   FINISHING  final evaluation, checkpoint "final".
-//   A stop on request writes checkpoint "stopped" before FAILED.
-//   DONE, FAILED  Stop to all; over when they have left, or after two seconds.
+//   A stop on request has checkpoint "stopped" written before FAILED.
+//   When a server is lost, the job goes back to its last checkpoint: the core ends with RestartCore, and the next one
+//   is STARTING. DONE, FAILED  Stop to all; over when they have left, or after two seconds.
 //
 // With DYNAMIC dispatch the data is used up when every shard is finished. Workers know their last step, of STATIC
 // dispatch or training.max_steps, and leave by themselves.
@@ -76,6 +79,10 @@ class CoordinatorCore {
   // Ends the job as failed with `reason`, at once and without a checkpoint.
   Actions Abort(const std::string& reason, absl::Time now);
 
+  // An operator waits for a checkpoint; `ticket` is not 0. Its AnswerCheckpoint comes at once (FailedPrecondition), or
+  // when the checkpoint is complete, or Aborted when it was given up.
+  Actions RequestCheckpoint(uint64_t ticket, absl::Time now);
+
   // Tells all servers and workers to record a trace; `reply` has its id and who was told. InvalidArgument: the time is
   // out of range. FailedPrecondition: the job is not TRAINING.
   absl::StatusOr<Actions> RequestTrace(const v1::TraceJobRequest& request, v1::TraceJobReply* reply, absl::Time now);
@@ -84,6 +91,7 @@ class CoordinatorCore {
   // What the job waits for now, as text; empty when it does not wait.
   std::string WaitingFor() const;
   v1::JobStatus::Phase phase() const { return job_.phase; }
+  const v1::JobCounts& counts() const { return job_.counts; }
   // Generation of the plan that holds, 0 for none, and the furthest worker's step.
   std::pair<uint64_t, int64_t> Position() const { return {job_.held_plan.generation(), job_.progress.Totals().step}; }
 
@@ -93,13 +101,17 @@ class CoordinatorCore {
   void Route(const v1::TaskMessage& message, absl::Time now);
   void OnCheckpointDone(const v1::TaskId& server, const v1::CheckpointDone& done, absl::Time now);
   // After each event.
-  Actions TakeActions();
+  Actions TakeActions(absl::Time now);
+  // A task knows of a later coordinator: this one has lost its job to it, and does nothing any more.
+  void GiveWay(const v1::TaskMessage& message);
 
   JobState job_;
   Outbox out_;
   PlanKeeper plans_;
   EvaluationKeeper evaluations_;
   CheckpointRound checkpoints_;
+  CutKeeper cuts_;
+  Rollback rollback_;
   // In the order in which a job comes to them, from the end.
   JobEnd end_;
   FinishingPhase finishing_;

@@ -87,26 +87,14 @@ TEST_F(CoreTest, ARunEndsWithTheFinalCheckpointAndStop) {
 
 TEST_F(CoreTest, IsOverTwoSecondsAfterStopEvenIfATaskStays) {
   StartJob();
+  EnterPlan(1);
   Do(core_->RequestStop("stopped by the operator", now_));
+  WriteCut();
   Pass(absl::Seconds(1.5));
   EXPECT_FALSE(finished_.has_value());
   Pass(absl::Seconds(1));
   ASSERT_TRUE(finished_.has_value());
   EXPECT_EQ(finished_->message(), "stopped by the operator");
-}
-
-TEST_F(CoreTest, ALostServerFailsTheJobWithItsName) {
-  StartJob();
-  Pass(absl::Seconds(6), {"server 1"});
-  EXPECT_EQ(core_->phase(), v1::JobStatus::FAILED);
-  EXPECT_EQ(core_->Status(now_).error(), "server 1 (10.0.0.9:900): no heartbeat for 5.0 s; its parameters are lost");
-}
-
-TEST_F(CoreTest, AReplacedServerFailsTheJobToo) {
-  StartJob();
-  Register(ServerTask(1, 2));
-  EXPECT_EQ(core_->phase(), v1::JobStatus::FAILED);
-  EXPECT_TRUE(Contains(core_->Status(now_).error(), "server 1")) << core_->Status(now_).error();
 }
 
 TEST_F(CoreTest, ALostWorkerIsAmendedOutAndItsShardsAreGivenOutAgain) {
@@ -136,10 +124,10 @@ TEST_F(CoreTest, AWorkerThatGivesUpIsEvictedWithItsReason) {
 
 TEST_F(CoreTest, ANonFiniteGradientUnderStopJobFailsTheJob) {
   StartJob();
-  Leave(WorkerTask(1), "step 7: the gradient of linear0/weight is not finite", v1::Leaving::NOT_FINITE);
+  Leave(WorkerTask(1), "step 7: the gradient of linear0.weight is not finite", v1::Leaving::NOT_FINITE);
   EXPECT_EQ(core_->phase(), v1::JobStatus::FAILED);
   EXPECT_EQ(core_->Status(now_).error(),
-            "worker 1: step 7: the gradient of linear0/weight is not finite; consistency.on_non_finite is STOP_JOB");
+            "worker 1: step 7: the gradient of linear0.weight is not finite; consistency.on_non_finite is STOP_JOB");
   EXPECT_EQ(CountSent(WorkerTask(0), v1::Directive::kStop), 1);
 }
 

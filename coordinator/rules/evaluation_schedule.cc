@@ -44,6 +44,17 @@ void EvaluationSchedule::Restore(const v1::JournalEvaluation& record) {
   if (record.has_result()) OnResult(record.result());
 }
 
+void EvaluationSchedule::GoBack(double epoch) {
+  std::erase_if(entries_, [epoch](const auto& entry) {
+    return !entry.second.done || entry.second.final || entry.second.request.epoch() > epoch;
+  });
+  final_id_ = 0;
+  last_result_id_ = 0;
+  for (const auto& [id, entry] : entries_) {
+    if (entry.result.error().empty()) last_result_id_ = id;
+  }
+}
+
 const v1::Evaluate* EvaluationSchedule::pending() const {
   if (entries_.empty() || entries_.rbegin()->second.done) return nullptr;
   return &entries_.rbegin()->second.request;

@@ -30,6 +30,8 @@ class EvaluationSchedule {
   // Null when the evaluation is unknown or has its result.
   const Entry* OnResult(const v1::EvaluationResult& result);
   void Restore(const v1::JournalEvaluation& record);
+  // The job went back to this position: what was measured later, or asked for, is forgotten.
+  void GoBack(double epoch);
 
   // The evaluation whose result is missing, null if there is none.
   const v1::Evaluate* pending() const;

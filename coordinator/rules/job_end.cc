@@ -31,20 +31,19 @@ void JobEnd::Fail(const std::string& error, absl::Time now) {
 
 void JobEnd::RequestStop(const std::string& reason, absl::Time now) {
   // Before training there is nothing to keep, and "final" is as good.
-  if (!job_->training_began || job_->Ended() || stop_reason_ || checkpoints_->name() == kLastCheckpoint) {
-    return End(v1::JobStatus::FAILED, MakeStop(v1::Stop::STOPPED, reason), now);
+  if (!job_->training_began || job_->Ended() || stop_reason_ || checkpoints_->name() == kLastCheckpoint ||
+      job_->phase != v1::JobStatus::TRAINING) {
+    v1::Stop stop = MakeStop(v1::Stop::STOPPED, reason);
+    // Whoever goes on does from there.
+    if (!job_->cuts.empty()) stop.set_checkpoint(absl::StrCat("checkpoints/", job_->cuts.back().cut().name()));
+    return End(v1::JobStatus::FAILED, stop, now);
   }
   stop_reason_ = reason;
+  job_->stop_requested = reason;
   stop_began_ = now;
-  out_->Log('W', absl::StrCat("the job is to stop: ", reason, "; the weights are written first"));
-  checkpoints_->Begin(kStopCheckpoint);
-}
-
-void JobEnd::OnStopCheckpoint(absl::Time now) {
-  out_->Log('I', "checkpoint stopped is written: another job may go on from it");
-  v1::Stop stop = MakeStop(v1::Stop::STOPPED, stop_reason_.value_or("stopped"));
-  stop.set_checkpoint(absl::StrCat("checkpoints/", kStopCheckpoint));
-  End(v1::JobStatus::FAILED, stop, now);
+  out_->Log('W', absl::StrCat("the job is to stop: ", reason, "; a checkpoint is written first"));
+  out_->Journal(StopRequestRecord(reason), true);
+  cuts_->RequestStop(now);
 }
 
 void JobEnd::OnCheckpointFailed(const v1::TaskId& server, const v1::CheckpointDone& done, absl::Time now) {
@@ -54,6 +53,11 @@ void JobEnd::OnCheckpointFailed(const v1::TaskId& server, const v1::CheckpointDo
 }
 
 void JobEnd::CheckStop(absl::FunctionRef<std::string()> waiting_for, absl::Time now) {
+  if (stop_reason_ && !job_->Ended() && cuts_->StopComplete()) {
+    v1::Stop stop = MakeStop(v1::Stop::STOPPED, *stop_reason_);
+    stop.set_checkpoint(absl::StrCat("checkpoints/", kStopCheckpoint));
+    return End(v1::JobStatus::FAILED, stop, now);
+  }
   const absl::Duration timeout = absl::Seconds(job_->config.cluster().wait_timeout_seconds());
   if (!stop_reason_ || job_->Ended() || now - stop_began_ < timeout) return;
   Fail(absl::StrCat(*stop_reason_, "; gave up waiting for ", waiting_for()), now);
@@ -65,6 +69,7 @@ void JobEnd::End(v1::JobStatus::Phase phase, const v1::Stop& stop, absl::Time no
   job_->end = stop;
   job_->training_end = std::min(job_->training_end, now);
   plans_->Flush(now);
+  cuts_->Drop("the job ends");
   if (job_->plan_maker) plans_->Apply(job_->plan_maker->Close(), now);
   ended_at_ = now;
   if (job_->placed) out_->Journal(PhaseRecord(*job_, now), true);

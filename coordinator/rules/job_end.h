@@ -7,6 +7,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
 #include "coordinator/rules/checkpoint_round.h"
+#include "coordinator/rules/cut_keeper.h"
 #include "coordinator/rules/job_state.h"
 #include "coordinator/rules/outbox.h"
 #include "coordinator/rules/plan_keeper.h"
@@ -18,20 +19,19 @@ namespace rubato::coordinator {
 class JobEnd {
  public:
   // All outlive it.
-  JobEnd(JobState* job, Outbox* out, PlanKeeper* plans, CheckpointRound* checkpoints)
-      : job_(job), out_(out), plans_(plans), checkpoints_(checkpoints) {}
+  JobEnd(JobState* job, Outbox* out, PlanKeeper* plans, CheckpointRound* checkpoints, CutKeeper* cuts)
+      : job_(job), out_(out), plans_(plans), checkpoints_(checkpoints), cuts_(cuts) {}
 
   // Each does nothing when the job has ended.
   void Done(absl::Time now);
   void Fail(const std::string& error, absl::Time now);
-  // Somebody asks for the end. While the job trains, servers write checkpoint "stopped" first, for at most
+  // Somebody asks for the end. While the job trains, a cut is made first, checkpoint "stopped", for at most
   // cluster.wait_timeout_seconds; a second request does not wait for it. `reason` says who asked.
   void RequestStop(const std::string& reason, absl::Time now);
 
-  // All servers have written checkpoint "stopped"; or one of them could not write `name`.
-  void OnStopCheckpoint(absl::Time now);
+  // A server could not write `done.name`.
   void OnCheckpointFailed(const v1::TaskId& server, const v1::CheckpointDone& done, absl::Time now);
-  // Each tick: ends a stop that has waited for too long. `waiting_for` says for whom.
+  // Each tick: ends the job when "stopped" is complete, or has been waited for too long. `waiting_for` says for whom.
   void CheckStop(absl::FunctionRef<std::string()> waiting_for, absl::Time now);
   // Ended(): over when all tasks have left, or after two seconds.
   void CheckFarewell(absl::Time now);
@@ -43,6 +43,7 @@ class JobEnd {
   Outbox* const out_;
   PlanKeeper* const plans_;
   CheckpointRound* const checkpoints_;
+  CutKeeper* const cuts_;
   // Why the job is to end, and since when, while checkpoint "stopped" is written.
   std::optional<std::string> stop_reason_;
   absl::Time stop_began_;

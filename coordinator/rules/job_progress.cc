@@ -68,7 +68,7 @@ void JobProgress::OnHeartbeat(const v1::TaskId& worker, const v1::WorkerProgress
 }
 
 ProgressTotals JobProgress::Totals() const {
-  ProgressTotals totals;
+  ProgressTotals totals = base_;
   for (const auto& [index, entries] : workers_) {
     for (const Entry& entry : entries) AddTo(entry.progress, &totals);
   }

@@ -53,6 +53,10 @@ class JobProgress {
     bool measured = false;
   };
 
+  JobProgress() = default;
+  // Of a job that goes on from a checkpoint: what it had done.
+  explicit JobProgress(ProgressTotals base) : base_(std::move(base)) {}
+
   void OnHeartbeat(const v1::TaskId& worker, const v1::WorkerProgress& progress);
   ProgressTotals Totals() const;
   // The last heartbeat of an incarnation; null when there was none.
@@ -74,6 +78,7 @@ class JobProgress {
     v1::TaskId worker;
     v1::WorkerProgress progress;
   };
+  ProgressTotals base_;
   std::map<uint32_t, std::vector<Entry>> workers_;
   ProgressTotals before_;
   absl::Time since_;

@@ -20,16 +20,24 @@ double WaitingShare(const v1::WorkerProgress& progress) {
 JobState::JobState(const JobOptions& options, std::vector<v1::ChunkPlacement> placed_chunks)
     : config(options.config),
       config_fingerprint(options.config_fingerprint),
+      resume_ended(options.resume_ended),
       start(options.start),
       job_fingerprint(options.job_fingerprint),
       chunks(std::move(placed_chunks)),
       membership(absl::Seconds(config.cluster().lease_seconds())),
-      evaluations(config.cluster().evaluators() > 0 ? config.evaluation().every_epochs() : 0) {}
+      evaluations(config.cluster().evaluators() > 0 ? config.evaluation().every_epochs() : 0),
+      counts(options.counts) {}
 
-void JobState::Place(int64_t examples) {
+absl::Status JobState::Place(std::vector<uint32_t> with_servers, int64_t examples) {
   placed = true;
   train_examples = examples;
-  PlanMaker::Options options = {.servers = config.cluster().servers()};
+  servers = std::move(with_servers);
+  std::sort(servers.begin(), servers.end());
+  PlanMaker::Options options = {.servers = servers, .last_generation = last_generation};
+  if (restore) {
+    options.first_step = restore->plan().first_step();
+    options.first_example = restore->plan().first_example();
+  }
   if (IsStatic()) {
     options.static_batch = ExamplesPerStep(config);
     options.train_examples = examples;
@@ -41,6 +49,46 @@ void JobState::Place(int64_t examples) {
     });
   }
   plan_maker.emplace(options);
+  return dispatcher && restore ? dispatcher->RestoreCut(restore->shards()) : absl::OkStatus();
+}
+
+void JobState::GoBack(const v1::JournalTerm& term) {
+  const v1::JournalTerm::Rollback& rollback = term.rollback();
+  restore.reset();
+  if (rollback.has_cut()) restore = rollback.cut();
+  while (!cuts.empty() && cuts.back().cut().id() > rollback.cut().cut().id()) cuts.pop_back();
+  job_fingerprint = rollback.job_fingerprint();
+  rollback_term = term.term();
+  rollback_reason = rollback.reason();
+  last_generation = rollback.last_generation();
+  last_cut = rollback.last_cut();
+  counts.set_rollbacks_total(rollback.rollbacks_total());
+
+  phase = v1::JobStatus::STARTING;
+  end.Clear();
+  membership.Outdate();
+  placed = false;
+  servers.clear();
+  plan_maker.reset();
+  dispatcher.reset();
+  held_plan.Clear();
+  training_began = false;
+  training_end = absl::InfiniteFuture();
+  training_start = rollback.training_start_unix_seconds() == 0
+                       ? absl::InfiniteFuture()
+                       : absl::UnixEpoch() + absl::Seconds(rollback.training_start_unix_seconds());
+  ProgressTotals base;
+  base.step = rollback.cut().plan().first_step();
+  base.epoch = rollback.cut().epoch();
+  base.examples = rollback.cut().examples();
+  progress = JobProgress(base);
+  evaluations.GoBack(rollback.cut().epoch());
+}
+
+void JobState::AddCut(const v1::CutRecord& cut) {
+  last_cut = std::max(last_cut, cut.cut().id());
+  cuts.push_back(cut);
+  if (cuts.size() > config.checkpoint().keep()) cuts.erase(cuts.begin());
 }
 
 double JobState::EpochsTotal() const {
@@ -104,12 +152,16 @@ v1::Directive JobState::Describe() const {
   v1::JobDescription* job = directive.mutable_job();
   job->set_fingerprint(job_fingerprint);
   for (const Member* server : membership.Alive(v1::TaskId::SERVER)) {
+    if (!std::binary_search(servers.begin(), servers.end(), server->id.index())) continue;
     v1::ServerInfo* info = job->add_servers();
     *info->mutable_task() = server->id;
     info->set_address(server->address);
     if (server->info.has_shared_memory()) *info->mutable_shared_memory() = server->info.shared_memory();
   }
   job->mutable_chunks()->Add(chunks.begin(), chunks.end());
+  if (restore) *job->mutable_restore() = restore->cut();
+  job->set_term(term);
+  job->set_rollback_term(rollback_term);
   if (held_plan.generation() != 0) *job->mutable_plan() = held_plan;
   return directive;
 }

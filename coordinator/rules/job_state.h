@@ -23,21 +23,33 @@ struct JobOptions {
   uint64_t config_fingerprint = 0;
   // Random and not 0; names the job on the data path unless Recover finds a started one.
   uint64_t job_fingerprint = 0;
-  // When the coordinator started.
+  // When the coordinator started, or was made anew for a rollback.
   absl::Time start;
+  // Whether Recover goes on with a job that has failed or was stopped.
+  bool resume_ended = false;
+  // Of the core before this one in the same process.
+  v1::JobCounts counts = {};
 };
 
 // What the parts of the coordinator share: one job as it is now. What one of them alone needs is its own.
 struct JobState {
   JobState(const JobOptions& options, std::vector<v1::ChunkPlacement> placed_chunks);
 
-  // All tasks were there: with plan 1 comes who works on what. From here on a lost server ends the job.
-  void Place(int64_t examples);
+  // Says who works on what, when the tasks are there. From here on the job goes back to its last checkpoint when a
+  // server is lost. InvalidArgument: it goes on from a checkpoint that is of other data.
+  absl::Status Place(std::vector<uint32_t> with_servers, int64_t examples);
+  // A rollback, as the journal says: what was known of tasks, plan and data is over.
+  void GoBack(const v1::JournalTerm& term);
+  // A complete one; of the older ones checkpoint.keep are kept.
+  void AddCut(const v1::CutRecord& cut);
+  uint64_t LastGeneration() const { return plan_maker ? plan_maker->last_generation() : last_generation; }
 
   bool Ended() const { return phase == v1::JobStatus::DONE || phase == v1::JobStatus::FAILED; }
   bool IsStatic() const { return config.data().dispatch() == v1::DataConfig::STATIC; }
   // Since training began, 0 before.
-  double Seconds(absl::Time now) const { return training_began ? absl::ToDoubleSeconds(now - training_start) : 0; }
+  double Seconds(absl::Time now) const {
+    return training_start == absl::InfiniteFuture() ? 0 : absl::ToDoubleSeconds(now - training_start);
+  }
   // Epochs trained, and those that the config asks for.
   double Epoch() const;
   double EpochsTotal() const;
@@ -49,9 +61,27 @@ struct JobState {
 
   const v1::JobConfig config;
   const uint64_t config_fingerprint;
+  const bool resume_ended;
   const absl::Time start;
   uint64_t job_fingerprint;
   std::vector<v1::ChunkPlacement> chunks;
+
+  // Grows with every start of the coordinator and every rollback; the one in which the job began or went back last.
+  uint64_t term = 1;
+  uint64_t rollback_term = 1;
+  // Of the last rollback.
+  std::string rollback_reason;
+  // What the job goes on from; absent: it began with its first step.
+  std::optional<v1::CutRecord> restore;
+  // Complete ones, in order.
+  std::vector<v1::CutRecord> cuts;
+  // The highest id of a cut and, before this line of history, generation that was used.
+  uint64_t last_cut = 0;
+  uint64_t last_generation = 0;
+  // Somebody has asked for the end: what tasks are told.
+  std::optional<std::string> stop_requested;
+  // A rollback has begun: another core takes the place of this one, which does nothing more.
+  bool replaced = false;
 
   v1::JobStatus::Phase phase = v1::JobStatus::STARTING;
   // Ended(): how, as tasks are told.
@@ -62,6 +92,8 @@ struct JobState {
   int64_t train_examples = 0;
   // Place was called: plan_maker is present, and with DYNAMIC dispatch dispatcher.
   bool placed = false;
+  // Indices of those that hold chunks.
+  std::vector<uint32_t> servers;
   std::optional<PlanMaker> plan_maker;
   std::optional<ShardDispatcher> dispatcher;
   // The plan that all servers hold; generation 0 before plan 1 does.
@@ -69,7 +101,8 @@ struct JobState {
 
   // TRAINING began (and may have ended).
   bool training_began = false;
-  absl::Time training_start;
+  // InfiniteFuture before it began first.
+  absl::Time training_start = absl::InfiniteFuture();
   absl::Time training_end = absl::InfiniteFuture();
   JobProgress progress;
   EvaluationSchedule evaluations;

@@ -17,6 +17,18 @@ v1::JournalRecord HeaderRecord(const JobState& job) {
   return record;
 }
 
+v1::JournalRecord TermRecord(uint64_t term) {
+  v1::JournalRecord record;
+  record.mutable_term()->set_term(term);
+  return record;
+}
+
+v1::JournalRecord StopRequestRecord(const std::string& reason) {
+  v1::JournalRecord record;
+  record.mutable_stop_request()->set_reason(reason);
+  return record;
+}
+
 v1::JournalRecord TaskRecord(const JobState& job, const v1::TaskId& task) {
   v1::JournalRecord record;
   v1::JournalTask* journal = record.mutable_task();

@@ -13,6 +13,9 @@ namespace rubato::coordinator {
 // The records of the journal that describe the job as it is. Pure functions; recovery.cc reads them.
 
 v1::JournalRecord HeaderRecord(const JobState& job);
+// The coordinator was started again.
+v1::JournalRecord TermRecord(uint64_t term);
+v1::JournalRecord StopRequestRecord(const std::string& reason);
 // As the task is now: alive, or how it ended and with which counts.
 v1::JournalRecord TaskRecord(const JobState& job, const v1::TaskId& task);
 // `since`: when the phase began.

@@ -13,6 +13,7 @@ std::tuple<int, uint32_t, uint64_t> FullKey(const v1::TaskId& task) {
 
 Membership::Arrival Membership::Register(const v1::TaskId& task, const v1::Register& info, const std::string& address,
                                          absl::Time now) {
+  if (IsOutdated(task)) return {Kind::kOutdated, std::nullopt};
   if (gone_.contains(FullKey(task))) return {Kind::kGone, std::nullopt};
   Arrival arrival;
   auto found = members_.find(Key(task));
@@ -46,6 +47,15 @@ Member* Membership::Hear(const v1::TaskId& task, absl::Time now) {
 void Membership::RenewAll(absl::Time now) {
   for (auto& [key, member] : members_) member.last_heard = now;
 }
+
+void Membership::Outdate() {
+  for (const auto& [key, member] : members_) outdated_.insert(FullKey(member.id));
+  outdated_.merge(gone_);
+  gone_.clear();
+  members_.clear();
+}
+
+bool Membership::IsOutdated(const v1::TaskId& task) const { return outdated_.contains(FullKey(task)); }
 
 bool Membership::Evict(const v1::TaskId& task, const std::string& reason) {
   return End(task, v1::TaskStatus::EVICTED, reason);

@@ -49,6 +49,8 @@ class Membership {
     kReconnected,
     // The incarnation had left or been evicted; nothing changed.
     kGone,
+    // It is of the time before a rollback.
+    kOutdated,
   };
   struct Arrival {
     Kind kind = Kind::kNew;
@@ -64,6 +66,10 @@ class Membership {
   Member* Hear(const v1::TaskId& task, absl::Time now);
   // Starts every lease afresh: after the coordinator was away, silence is nobody's fault.
   void RenewAll(absl::Time now);
+
+  // The job went back: whoever is known, or has gone, is of the past.
+  void Outdate();
+  bool IsOutdated(const v1::TaskId& task) const;
 
   // False when this incarnation was not alive.
   bool Evict(const v1::TaskId& task, const std::string& reason);
@@ -88,6 +94,7 @@ class Membership {
   const absl::Duration lease_;
   std::map<std::pair<int, uint32_t>, Member> members_;
   std::set<std::tuple<int, uint32_t, uint64_t>> gone_;
+  std::set<std::tuple<int, uint32_t, uint64_t>> outdated_;
 };
 
 }  // namespace rubato::coordinator

@@ -49,10 +49,11 @@ absl::StatusOr<std::vector<v1::ChunkPlacement>> SplitIntoChunks(const ModelSpec&
   return chunks;
 }
 
-void PlaceChunks(uint32_t servers, uint32_t partitions_per_server, std::vector<v1::ChunkPlacement>* chunks) {
+void PlaceChunks(const std::vector<uint32_t>& servers, uint32_t partitions_per_server,
+                 std::vector<v1::ChunkPlacement>* chunks) {
   std::set<Place> places;
   for (uint32_t partition = 0; partition < partitions_per_server; ++partition) {
-    for (uint32_t server = 0; server < servers; ++server) places.emplace(0, partition, server);
+    for (uint32_t server : servers) places.emplace(0, partition, server);
   }
   std::vector<size_t> order(chunks->size());
   std::iota(order.begin(), order.end(), size_t{0});

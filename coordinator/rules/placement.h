@@ -19,8 +19,10 @@ absl::StatusOr<std::vector<v1::ChunkPlacement>> SplitIntoChunks(const ModelSpec&
 
 // Gives every chunk a server and a partition: the largest chunk first, each to the place with the fewest bytes so far
 // (Graham 1969, "longest processing time first"). Places are tried server by server before partition by partition, so
-// that few chunks spread over servers first. Deterministic. servers and partitions_per_server are at least 1.
-void PlaceChunks(uint32_t servers, uint32_t partitions_per_server, std::vector<v1::ChunkPlacement>* chunks);
+// that few chunks spread over servers first. Deterministic. `servers` are indices; there is at least one, and one
+// partition.
+void PlaceChunks(const std::vector<uint32_t>& servers, uint32_t partitions_per_server,
+                 std::vector<v1::ChunkPlacement>* chunks);
 
 }  // namespace rubato::coordinator
 

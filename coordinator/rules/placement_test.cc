@@ -60,7 +60,7 @@ std::map<std::pair<uint32_t, uint32_t>, int64_t> Loads(const std::vector<v1::Chu
 
 TEST(PlaceChunks, BalancesOneHugeTensor) {
   auto chunks = Split({{64, 1024, 1024}}, 4 << 20);
-  PlaceChunks(3, 2, &chunks);
+  PlaceChunks({0, 1, 2}, 2, &chunks);
   auto loads = Loads(chunks);
   ASSERT_EQ(loads.size(), 6u);
   auto [low, high] =
@@ -70,15 +70,15 @@ TEST(PlaceChunks, BalancesOneHugeTensor) {
 
 TEST(PlaceChunks, SpreadsFewChunksOverServersBeforePartitions) {
   auto chunks = Split({{100}, {100}}, 4096);
-  PlaceChunks(2, 8, &chunks);
+  PlaceChunks({0, 1}, 8, &chunks);
   EXPECT_NE(chunks[0].server(), chunks[1].server());
 }
 
 TEST(PlaceChunks, IsDeterministic) {
   auto a = Split({{512, 784}, {512}, {512, 512}, {512}, {10, 512}, {10}}, 256 << 10);
   auto b = a;
-  PlaceChunks(2, 2, &a);
-  PlaceChunks(2, 2, &b);
+  PlaceChunks({0, 1}, 2, &a);
+  PlaceChunks({0, 1}, 2, &b);
   for (size_t i = 0; i < a.size(); ++i) {
     EXPECT_EQ(a[i].server(), b[i].server());
     EXPECT_EQ(a[i].partition(), b[i].partition());

@@ -50,6 +50,7 @@ void PlanKeeper::JournalPlan(const PlanAction& action) {
   v1::JournalRecord record;
   *record.mutable_plan()->mutable_plan() = action.plan;
   record.mutable_plan()->set_members_decided(static_cast<uint32_t>(action.members_decided));
+  record.mutable_plan()->set_requested_quorum(action.change.quorum);
   if (action.plan.amendment() == 0) record.mutable_plan()->set_policy_memory(policy_memory_);
   out_->Journal(std::move(record), true);
 }
@@ -57,6 +58,11 @@ void PlanKeeper::JournalPlan(const PlanAction& action) {
 void PlanKeeper::OnCommitted(const PlanAction& action, absl::Time now) {
   const v1::Plan& plan = action.plan;
   const v1::Plan before = std::exchange(job_->held_plan, plan);
+  if (action.change.only_cut) {  // Nothing that somebody would look for among the changes of plans.
+    WriteLine(watch_.Flush(job_->membership), now);
+    recorded_generation_ = std::max(recorded_generation_, plan.generation());
+    return TellWorkers();
+  }
   job_->counts.set_plans_total(job_->counts.plans_total() + 1);
   if (before.generation() != 0 &&
       (before.mode() != plan.mode() || before.staleness_bound() != plan.staleness_bound())) {

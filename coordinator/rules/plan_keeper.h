@@ -29,6 +29,7 @@ class PlanKeeper {
 
   // After a restart, before the first Apply: what the mode policy remembers, and the plan whose line has been written.
   void Restore(const std::string& policy_memory, uint64_t recorded_generation);
+  const std::string& policy_memory() const { return policy_memory_; }
 
  private:
   void JournalPlan(const PlanAction& action);

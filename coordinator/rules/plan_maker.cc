@@ -47,6 +47,8 @@ void CapQuorum(v1::Plan* plan) {
 PlanMaker::Actions PlanMaker::Start(const PlanChange& first, absl::Time now) {
   Actions actions;
   plan_.set_generation(++last_generation_);
+  plan_.set_first_step(options_.first_step);
+  plan_.set_first_example(options_.first_example);
   SetRules(first, &plan_);
   SetMembers(&plan_);
   members_decided_ = workers_.size();
@@ -57,14 +59,18 @@ PlanMaker::Actions PlanMaker::Start(const PlanChange& first, absl::Time now) {
   return actions;
 }
 
-PlanMaker::Actions PlanMaker::Resume(const v1::Plan& plan, size_t members_decided,
+PlanMaker::Actions PlanMaker::Resume(const v1::Plan& plan, size_t members_decided, uint32_t requested_quorum,
                                      const std::optional<std::pair<uint64_t, PlanChange>>& announced, absl::Time now) {
   Actions actions;
   plan_ = plan;
   members_decided_ = members_decided;
   last_generation_ = plan.generation();
   change_ = PresentRules("coordinator restarted");
+  change_.quorum = requested_quorum;
   change_at_ = now;
+  // With STATIC dispatch a member is missing because it was lost, or because it had no more to do; then the others have
+  // nothing to take over either.
+  repartition_ = options_.static_batch > 0 && static_cast<size_t>(plan.members_size()) < members_decided;
   for (const v1::TaskId& member : plan.members()) workers_[member.index()] = member;
   SendPlan(now, &actions);
   if (announced && announced->first > plan.generation()) Announce(announced->first, announced->second, now, &actions);
@@ -104,19 +110,27 @@ PlanMaker::Actions PlanMaker::RequestChange(const PlanChange& change, absl::Time
   return actions;
 }
 
+PlanMaker::Actions PlanMaker::RequestCut(const v1::Cut& cut, absl::Time now) {
+  Actions actions;
+  if (closed_) return actions;
+  waiting_cut_ = cut;
+  MaybeAnnounce(now, &actions);
+  return actions;
+}
+
 PlanMaker::Actions PlanMaker::OnAnnounceAck(uint32_t server, uint64_t generation, int64_t highest_started_step,
                                             absl::Time now) {
   Actions actions;
-  if (!announced_ || announced_->generation != generation || server >= options_.servers) return actions;
+  if (!announced_ || announced_->generation != generation || !Has(server)) return actions;
   // Nothing is started once a server holds, so a repeated answer can say no more than the first.
   announced_->acks.emplace(server, highest_started_step);
-  if (announced_->acks.size() == options_.servers) Decide(now, &actions);
+  if (announced_->acks.size() == options_.servers.size()) Decide(now, &actions);
   return actions;
 }
 
 PlanMaker::Actions PlanMaker::OnPlanAck(uint32_t server, uint64_t generation, uint64_t amendment, absl::Time now) {
   Actions actions;
-  if (server >= options_.servers || generation > plan_.generation()) return actions;
+  if (!Has(server) || generation > plan_.generation()) return actions;
   Held& held = held_[server];
   if (std::pair(held.generation, held.amendment) < std::pair(generation, amendment)) held = {generation, amendment};
   if (!HeldByAllServers()) return actions;
@@ -147,7 +161,7 @@ PlanMaker::Actions PlanMaker::OnEntered(const v1::TaskId& worker, uint64_t gener
 
 PlanMaker::Actions PlanMaker::OnServerBack(uint32_t server) {
   Actions actions;
-  if (!has_plan() || server >= options_.servers) return actions;
+  if (!has_plan() || !Has(server)) return actions;
   actions.emplace_back(ToServer(PlanAction::Kind::kCommit, server)).plan = plan_;
   if (announced_)
     actions.emplace_back(ToServer(PlanAction::Kind::kAnnounce, server)).generation = announced_->generation;
@@ -160,7 +174,7 @@ PlanMaker::Actions PlanMaker::OnTick(absl::Time now) {
   if (!HeldByAllServers() && now - sent_at_ >= options_.resend) SendPlan(now, &actions);
   if (announced_ && now - announced_->sent_at >= options_.resend) {
     announced_->sent_at = now;
-    for (uint32_t server = 0; server < options_.servers; ++server) {
+    for (uint32_t server : options_.servers) {
       if (announced_->acks.contains(server)) continue;
       actions.emplace_back(ToServer(PlanAction::Kind::kAnnounce, server)).generation = announced_->generation;
     }
@@ -173,7 +187,7 @@ PlanMaker::Actions PlanMaker::Close() {
   Actions actions;
   closed_ = true;
   if (announced_) {
-    for (uint32_t server = 0; server < options_.servers; ++server) {
+    for (uint32_t server : options_.servers) {
       actions.emplace_back(ToServer(PlanAction::Kind::kAbort, server)).generation = announced_->generation;
     }
     actions.push_back(Dropped(announced_->change));
@@ -181,7 +195,12 @@ PlanMaker::Actions PlanMaker::Close() {
   }
   if (waiting_) actions.push_back(Dropped(*waiting_));
   waiting_.reset();
+  waiting_cut_.reset();
   return actions;
+}
+
+bool PlanMaker::Has(uint32_t server) const {
+  return std::binary_search(options_.servers.begin(), options_.servers.end(), server);
 }
 
 bool PlanMaker::Behind(uint32_t server) const {
@@ -196,7 +215,7 @@ bool PlanMaker::AllEntered() const { return MembersNotEntered().empty(); }
 
 std::vector<std::string> PlanMaker::ServersBehind() const {
   std::vector<std::string> names;
-  for (uint32_t server = 0; server < options_.servers; ++server) {
+  for (uint32_t server : options_.servers) {
     if (Behind(server)) names.push_back(TaskName(v1::TaskId::SERVER, server));
   }
   return names;
@@ -232,25 +251,29 @@ std::string PlanMaker::WaitingFor() const {
   };
   if (announced_) {
     std::vector<std::string> names;
-    for (uint32_t server = 0; server < options_.servers; ++server) {
+    for (uint32_t server : options_.servers) {
       if (!announced_->acks.contains(server)) names.push_back(TaskName(v1::TaskId::SERVER, server));
     }
     return text(names, absl::StrCat(" to hold new steps for plan ", announced_->generation));
   }
   if (!HeldByAllServers()) return text(ServersBehind(), absl::StrCat(" to take plan ", plan_.generation()));
-  if (!waiting_ && !repartition_ && Joining().empty()) return "";
+  if (!waiting_ && !waiting_cut_ && !repartition_ && Joining().empty()) return "";
   return AllEntered() ? "" : text(MembersNotEntered(), absl::StrCat(" to enter plan ", plan_.generation()));
 }
 
 void PlanMaker::SetMembers(v1::Plan* plan) const {
   plan->clear_members();
-  for (const auto& [index, worker] : workers_) *plan->add_members() = worker;
+  plan->clear_decided_members();
+  for (const auto& [index, worker] : workers_) {
+    *plan->add_members() = worker;
+    plan->add_decided_members(index);
+  }
   CapQuorum(plan);
 }
 
 void PlanMaker::SendPlan(absl::Time now, Actions* actions) {
   sent_at_ = now;
-  for (uint32_t server = 0; server < options_.servers; ++server) {
+  for (uint32_t server : options_.servers) {
     if (Behind(server)) actions->emplace_back(ToServer(PlanAction::Kind::kCommit, server)).plan = plan_;
   }
 }
@@ -266,11 +289,14 @@ PlanChange PlanMaker::PresentRules(const std::string& reason) const {
 void PlanMaker::MaybeAnnounce(absl::Time now, Actions* actions) {
   if (closed_ || announced_ || !HeldByAllServers() || !AllEntered() || workers_.empty()) return;
   std::vector<std::string> joining = Joining();
-  if (!waiting_ && joining.empty() && !repartition_) return;
+  if (!waiting_ && !waiting_cut_ && joining.empty() && !repartition_) return;
   std::string others = joining.empty() ? "" : absl::StrCat(absl::StrJoin(joining, ", "), " joined");
   if (others.empty() && repartition_) others = "a lost member's part of the data is taken over";
   PlanChange change = waiting_ ? *waiting_ : PresentRules(others);
   if (waiting_ && !others.empty()) absl::StrAppend(&change.reason, "; ", others);
+  change.cut = std::exchange(waiting_cut_, std::nullopt);
+  change.only_cut = !waiting_ && others.empty();
+  if (change.only_cut) change.reason = "checkpoint";
   waiting_.reset();
   Announce(last_generation_ + 1, change, now, actions);
 }
@@ -281,7 +307,7 @@ void PlanMaker::Announce(uint64_t generation, const PlanChange& change, absl::Ti
   PlanAction& journal = actions->emplace_back(PlanAction{.kind = PlanAction::Kind::kJournalAnnounce});
   journal.generation = generation;
   journal.change = change;
-  for (uint32_t server = 0; server < options_.servers; ++server) {
+  for (uint32_t server : options_.servers) {
     actions->emplace_back(ToServer(PlanAction::Kind::kAnnounce, server)).generation = generation;
   }
 }
@@ -294,6 +320,10 @@ void PlanMaker::Decide(absl::Time now, Actions* actions) {
   SetRules(announced_->change, &plan);
   SetMembers(&plan);
   plan.set_first_step(first_step);
+  if (announced_->change.cut) {
+    *plan.mutable_cut() = *announced_->change.cut;
+    if (plan.cut().name().empty()) plan.mutable_cut()->set_name(absl::StrCat("step", first_step));
+  }
   if (options_.static_batch > 0) {
     plan.set_first_example(StaticPosition(plan_.first_example(), plan_.first_step(), first_step,
                                           static_cast<int64_t>(std::max<size_t>(members_decided_, 1)),

@@ -25,6 +25,10 @@ struct PlanChange {
   uint64_t ticket = 0;
   // The mode policy asked: what it remembers once the change is made or dropped.
   std::optional<std::string> policy_memory;
+  // The plan is a cut too. An empty name stands for "step<first step>".
+  std::optional<v1::Cut> cut;
+  // Nothing but that.
+  bool only_cut = false;
 };
 
 // What the caller has to do, in this order.
@@ -67,23 +71,29 @@ struct PlanAction {
 class PlanMaker {
  public:
   struct Options {
-    uint32_t servers = 1;
+    // Indices of those that take part, ascending.
+    std::vector<uint32_t> servers = {0};
     // Unacknowledged messages are sent again after this long.
     absl::Duration resend = absl::Milliseconds(200);
     // STATIC dispatch: 0 otherwise.
     int64_t static_batch = 0;
     int64_t train_examples = 0;
+    // Where the first plan begins, and the highest generation before it: not 0 in a job that goes on from a checkpoint.
+    int64_t first_step = 0;
+    int64_t first_example = 0;
+    uint64_t last_generation = 0;
   };
   using Actions = std::vector<PlanAction>;
 
-  explicit PlanMaker(const Options& options) : options_(options) {}
+  explicit PlanMaker(const Options& options) : options_(options), last_generation_(options.last_generation) {}
 
-  // Plan 1, from step 0, with the workers added so far. Needs no announcement: nobody has begun a step.
+  // The first plan, with the workers added so far. Needs no announcement: nobody has begun a step.
   Actions Start(const PlanChange& first, absl::Time now);
 
-  // After a restart: `plan` as journalled with its last amendment, the number of members that it was decided with, and
-  // the announcement that was not decided, if any, which is made again. Everything is sent to all servers again.
-  Actions Resume(const v1::Plan& plan, size_t members_decided,
+  // After a restart: `plan` as journalled with its last amendment, the number of members that it was decided with, the
+  // quorum that was asked for, and the announcement that was not decided, if any, which is made again. Everything is
+  // sent to all servers again.
+  Actions Resume(const v1::Plan& plan, size_t members_decided, uint32_t requested_quorum,
                  const std::optional<std::pair<uint64_t, PlanChange>>& announced, absl::Time now);
 
   // A worker that shall be a member. A new incarnation takes the place of the old one, which is to be removed first.
@@ -92,6 +102,8 @@ class PlanMaker {
   // others take over its part of the data.
   Actions RemoveWorker(const v1::TaskId& worker, bool lost, absl::Time now);
   Actions RequestChange(const PlanChange& change, absl::Time now);
+  // The next plan is this cut: another change that waits, or one with the present rules. Nothing happens when closed.
+  Actions RequestCut(const v1::Cut& cut, absl::Time now);
 
   Actions OnAnnounceAck(uint32_t server, uint64_t generation, int64_t highest_started_step, absl::Time now);
   Actions OnPlanAck(uint32_t server, uint64_t generation, uint64_t amendment, absl::Time now);
@@ -109,6 +121,8 @@ class PlanMaker {
   const v1::Plan& plan() const { return plan_; }
   // Members of the plan before any amendment.
   size_t members_decided() const { return members_decided_; }
+  // The highest one that was announced or decided.
+  uint64_t last_generation() const { return last_generation_; }
   bool HeldByAllServers() const;
   bool AllEntered() const;
   // 0 when no change is announced.
@@ -134,6 +148,7 @@ class PlanMaker {
     uint64_t generation = 0;
   };
 
+  bool Has(uint32_t server) const;
   bool Behind(uint32_t server) const;
   std::vector<std::string> ServersBehind() const;
   std::vector<std::string> MembersNotEntered() const;
@@ -161,6 +176,7 @@ class PlanMaker {
   std::map<uint32_t, Entered> entered_;
   std::optional<Announced> announced_;
   std::optional<PlanChange> waiting_;
+  std::optional<v1::Cut> waiting_cut_;
   // STATIC dispatch: a member was lost.
   bool repartition_ = false;
   uint64_t last_generation_ = 0;

@@ -29,7 +29,7 @@ PlanChange Rules(v1::Mode mode, const std::string& reason = "operator") {
 
 class PlanMakerTest : public testing::Test {
  protected:
-  explicit PlanMakerTest(const PlanMaker::Options& options = {.servers = 2}) : maker_(options) {}
+  explicit PlanMakerTest(const PlanMaker::Options& options = {.servers = {0, 1}}) : maker_(options) {}
 
   void StartWith(uint32_t workers, PlanChange rules = Rules(v1::SYNC)) {
     for (uint32_t i = 0; i < workers; ++i) maker_.AddWorker(Worker(i), now_);
@@ -209,8 +209,8 @@ TEST_F(PlanMakerTest, ANewPlansQuorumNeverExceedsItsMembersAndAnAmendmentLeavesI
 TEST_F(PlanMakerTest, ARestartSendsThePlanAgainAndRepeatsTheAnnouncement) {
   StartWith(2);
   maker_.RequestChange(Rules(v1::ASYNC), now_);
-  PlanMaker restarted({.servers = 2});
-  auto actions = restarted.Resume(maker_.plan(), 2, std::pair<uint64_t, PlanChange>(2, Rules(v1::ASYNC)), now_);
+  PlanMaker restarted({.servers = {0, 1}});
+  auto actions = restarted.Resume(maker_.plan(), 2, 0, std::pair<uint64_t, PlanChange>(2, Rules(v1::ASYNC)), now_);
   EXPECT_EQ(Count(actions, Kind::kCommit), 2);
   EXPECT_EQ(Count(actions, Kind::kAnnounce), 2);
   restarted.OnAnnounceAck(0, 2, 3, now_);
@@ -231,7 +231,7 @@ TEST_F(PlanMakerTest, ClosingAbortsWhatIsAnnounced) {
 
 class StaticPlanMakerTest : public PlanMakerTest {
  protected:
-  StaticPlanMakerTest() : PlanMakerTest({.servers = 2, .static_batch = 10, .train_examples = 100}) {}
+  StaticPlanMakerTest() : PlanMakerTest({.servers = {0, 1}, .static_batch = 10, .train_examples = 100}) {}
 };
 
 TEST_F(StaticPlanMakerTest, ALostMemberLeadsToANewPartitionOfTheData) {
@@ -253,7 +253,7 @@ TEST_F(StaticPlanMakerTest, AMemberThatLeavesLeavesTheOthersPartsAlone) {
 // Servers and workers reduced to what plan changes need, behind a network that loses, repeats and reorders.
 class LossyWorld {
  public:
-  explicit LossyWorld(uint64_t seed) : random_(seed), maker_({.servers = kServers}) {
+  explicit LossyWorld(uint64_t seed) : random_(seed), maker_({.servers = {0, 1, 2}}) {
     for (uint32_t i = 0; i < kWorkers; ++i) maker_.AddWorker(Worker(i), now_);
     Do(maker_.Start(Rules(v1::SYNC), now_));
   }

@@ -1,5 +1,8 @@
 #include "coordinator/rules/recovery.h"
 
+#include <algorithm>
+#include <set>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/status.h"
@@ -11,22 +14,31 @@ namespace rubato::coordinator {
 
 absl::Status Recovery::Run(const std::vector<v1::JournalRecord>& records, absl::Time now) {
   for (const v1::JournalRecord& record : records) RUBATO_RETURN_IF_ERROR(Replay(record, now));
+  if (job_->phase == v1::JobStatus::FAILED && job_->resume_ended) {
+    parts_.rollback->Begin(absl::StrCat("the job is resumed (it had ended: ", job_->end.error(), ")"), now);
+    return absl::OkStatus();
+  }
   if (job_->Ended()) {
     const std::string& error = job_->end.error();
     return absl::FailedPreconditionError(absl::StrCat("the journal is of a job that has ended (",
                                                       v1::JobStatus::Phase_Name(job_->phase), error.empty() ? "" : ": ",
                                                       error, "); choose another run_directory to run it again"));
   }
+  out_->Journal(TermRecord(++job_->term), true);
   job_->membership.RenewAll(now);
-  finishing_->Resume(now);
-  RUBATO_RETURN_IF_ERROR(training_->Resume(policy_memory_, now));
-  out_->Log('I', absl::StrCat("recovered from ", records.size(), " journal records: ",
-                              v1::JobStatus::Phase_Name(job_->phase), ", plan ", plan_.generation()));
-  if (plan_.generation() == 0) {
-    starting_->BeginFirstPlan(now);
-  } else {
+  parts_.finishing->Resume(now);
+  RUBATO_RETURN_IF_ERROR(parts_.training->Resume(policy_memory_, now));
+  out_->Log(
+      'I', absl::StrCat("recovered from ", records.size(), " journal records: ", v1::JobStatus::Phase_Name(job_->phase),
+                        ", plan ", plan_.generation(), ", term ", job_->term));
+  if (plan_.generation() != 0) {
     ResumePlan(now);
+  } else if (job_->placed) {
+    parts_.starting->BeginFirstPlan(now);
+  } else {
+    plans_->Restore(policy_memory_, 0);
   }
+  if (stop_reason_) parts_.end->RequestStop(*stop_reason_, now);
   return absl::OkStatus();
 }
 
@@ -34,7 +46,7 @@ void Recovery::ResumePlan(absl::Time now) {
   if (job_->training_began) job_->held_plan = plan_;
   plans_->Restore(policy_memory_, job_->training_began ? plan_.generation() : 0);
   PlanMaker& plan_maker = *job_->plan_maker;
-  plans_->Apply(plan_maker.Resume(plan_, members_decided_, announced_, now), now);
+  plans_->Apply(plan_maker.Resume(plan_, members_decided_, requested_quorum_, announced_, now), now);
   if (job_->phase == v1::JobStatus::FINISHING) plans_->Apply(plan_maker.Close(), now);
   // A task's end is journalled before the amendment that follows from it.
   for (const v1::TaskId& member : plan_.members()) {
@@ -47,7 +59,7 @@ void Recovery::ResumePlan(absl::Time now) {
 
 absl::Status Recovery::Replay(const v1::JournalRecord& record, absl::Time now) {
   if (record.has_header()) return ReplayHeader(record.header());
-  if (!job_->placed) return absl::InvalidArgumentError("the journal does not begin with a header");
+  if (!has_header_) return absl::InvalidArgumentError("the journal does not begin with a header");
   switch (record.body_case()) {
     case v1::JournalRecord::kTask:
       ReplayTask(record.task(), now);
@@ -75,6 +87,15 @@ absl::Status Recovery::Replay(const v1::JournalRecord& record, absl::Time now) {
     case v1::JournalRecord::kPolicyMemory:
       policy_memory_ = record.policy_memory();
       break;
+    case v1::JournalRecord::kTerm:
+      ReplayTerm(record.term());
+      break;
+    case v1::JournalRecord::kCut:
+      job_->AddCut(record.cut());
+      break;
+    case v1::JournalRecord::kStopRequest:
+      stop_reason_ = record.stop_request().reason();
+      break;
     case v1::JournalRecord::kHeader:
     case v1::JournalRecord::BODY_NOT_SET:
       break;
@@ -82,8 +103,21 @@ absl::Status Recovery::Replay(const v1::JournalRecord& record, absl::Time now) {
   return absl::OkStatus();
 }
 
+void Recovery::ReplayTerm(const v1::JournalTerm& term) {
+  job_->term = std::max(job_->term, term.term());
+  if (!term.has_rollback()) return;
+  job_->GoBack(term);
+  plan_.Clear();
+  members_decided_ = 0;
+  requested_quorum_ = 0;
+  announced_.reset();
+  policy_memory_ = term.rollback().cut().policy_memory();
+  // Where it is still to stop, that follows.
+  stop_reason_.reset();
+}
+
 absl::Status Recovery::ReplayHeader(const v1::JournalHeader& header) {
-  if (job_->placed) return absl::InvalidArgumentError("the journal has two headers");
+  if (job_->placed) return absl::InvalidArgumentError("the journal has two headers of one term");
   if (header.format_version() > kJournalFormatVersion) {
     return absl::FailedPreconditionError(absl::StrCat("the journal has format version ", header.format_version(),
                                                       ", this program reads up to ", kJournalFormatVersion));
@@ -101,10 +135,13 @@ absl::Status Recovery::ReplayHeader(const v1::JournalHeader& header) {
   if (header.job_fingerprint() == 0 || header.train_examples() < 1) {
     return absl::InvalidArgumentError("the journal's header has no job_fingerprint or train_examples");
   }
+  has_header_ = true;
   job_->job_fingerprint = header.job_fingerprint();
   job_->chunks.assign(header.chunks().begin(), header.chunks().end());
-  job_->Place(header.train_examples());
-  return absl::OkStatus();
+  std::set<uint32_t> servers;
+  for (const v1::ChunkPlacement& chunk : header.chunks()) servers.insert(chunk.server());
+  // One that has no chunk is known from its registration.
+  return job_->Place({servers.begin(), servers.end()}, header.train_examples());
 }
 
 void Recovery::ReplayTask(const v1::JournalTask& task, absl::Time now) {
@@ -117,7 +154,7 @@ void Recovery::ReplayTask(const v1::JournalTask& task, absl::Time now) {
   if (task.state() == v1::TaskStatus::LEFT) {
     job_->membership.Leave(id, task.reason());
     // One that was asked to stop has a reason, and may have left data undone.
-    if (id.role() == v1::TaskId::WORKER && task.reason().empty()) training_->OnWorkerLeft(task.progress());
+    if (id.role() == v1::TaskId::WORKER && task.reason().empty()) parts_.training->OnWorkerLeft(task.progress());
   } else {
     job_->membership.Evict(id, task.reason());
   }
@@ -128,6 +165,7 @@ void Recovery::ReplayTask(const v1::JournalTask& task, absl::Time now) {
 void Recovery::ReplayPlan(const v1::JournalPlan& plan) {
   plan_ = plan.plan();
   members_decided_ = plan.members_decided();
+  requested_quorum_ = plan.requested_quorum();
   if (plan_.amendment() == 0) policy_memory_ = plan.policy_memory();
   if (announced_ && announced_->first <= plan_.generation()) announced_.reset();
 }

@@ -10,9 +10,11 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "coordinator/rules/finishing_phase.h"
+#include "coordinator/rules/job_end.h"
 #include "coordinator/rules/job_state.h"
 #include "coordinator/rules/outbox.h"
 #include "coordinator/rules/plan_keeper.h"
+#include "coordinator/rules/rollback.h"
 #include "coordinator/rules/starting_phase.h"
 #include "coordinator/rules/training_phase.h"
 #include "proto/journal.pb.h"
@@ -23,9 +25,17 @@ namespace rubato::coordinator {
 class Recovery {
  public:
   // All outlive it.
-  Recovery(JobState* job, Outbox* out, PlanKeeper* plans, StartingPhase* starting, TrainingPhase* training,
-           FinishingPhase* finishing)
-      : job_(job), out_(out), plans_(plans), starting_(starting), training_(training), finishing_(finishing) {}
+  struct Parts {
+    JobState* job;
+    Outbox* out;
+    PlanKeeper* plans;
+    Rollback* rollback;
+    StartingPhase* starting;
+    TrainingPhase* training;
+    FinishingPhase* finishing;
+    JobEnd* end;
+  };
+  explicit Recovery(const Parts& parts) : parts_(parts), job_(parts.job), out_(parts.out), plans_(parts.plans) {}
 
   // As CoordinatorCore::Recover.
   absl::Status Run(const std::vector<v1::JournalRecord>& records, absl::Time now);
@@ -33,24 +43,27 @@ class Recovery {
  private:
   absl::Status Replay(const v1::JournalRecord& record, absl::Time now);
   absl::Status ReplayHeader(const v1::JournalHeader& header);
+  void ReplayTerm(const v1::JournalTerm& term);
   void ReplayTask(const v1::JournalTask& task, absl::Time now);
   void ReplayPlan(const v1::JournalPlan& plan);
   void ReplayPhase(const v1::JournalPhase& phase);
   // The plan holds again, and an announcement without a decision is made again.
   void ResumePlan(absl::Time now);
 
+  const Parts parts_;
   JobState* const job_;
   Outbox* const out_;
   PlanKeeper* const plans_;
-  StartingPhase* const starting_;
-  TrainingPhase* const training_;
-  FinishingPhase* const finishing_;
 
+  bool has_header_ = false;
   v1::Plan plan_;
   size_t members_decided_ = 0;
   // The announcement without a decision.
   std::optional<std::pair<uint64_t, PlanChange>> announced_;
   std::string policy_memory_;
+  uint32_t requested_quorum_ = 0;
+  // Somebody has asked for the end.
+  std::optional<std::string> stop_reason_;
 };
 
 }  // namespace rubato::coordinator

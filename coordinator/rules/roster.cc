@@ -47,6 +47,7 @@ void Roster::OnRegister(const v1::TaskMessage& message, absl::string_view peer, 
     return out_->SendStop(task, done);
   }
   Membership::Arrival arrival = job_->membership.Register(task, info, address, now);
+  if (arrival.kind == Membership::Kind::kOutdated) return TellRestart(task);
   if (arrival.kind == Membership::Kind::kGone) {
     const Member* latest = job_->membership.Find(task.role(), task.index());
     const bool same = latest != nullptr && SameTask(latest->id, task);
@@ -55,11 +56,23 @@ void Roster::OnRegister(const v1::TaskMessage& message, absl::string_view peer, 
   if (arrival.replaced) {
     out_->SendRefusal(*arrival.replaced, EvictedText(task, kReplaced));
     Detach(*arrival.replaced, true, v1::MemberLine::EVICTED, kReplaced, now);
+    if (job_->replaced) return;
     if (job_->Ended()) return out_->SendStop(task, job_->end);
   }
   if (arrival.kind == Membership::Kind::kNew) OnNew(task, now);
   Greet(task, now);
   if (!job_->placed) parts_.starting->PlaceWhenComplete(now);
+}
+
+void Roster::TellRestart(const v1::TaskId& task) {
+  v1::Directive directive;
+  directive.mutable_restart()->set_reason(job_->rollback_reason);
+  out_->Send(task, std::move(directive));
+}
+
+bool Roster::HoldsChunks(const v1::TaskId& task) const {
+  return task.role() == v1::TaskId::SERVER && job_->placed &&
+         std::binary_search(job_->servers.begin(), job_->servers.end(), task.index());
 }
 
 void Roster::Refuse(const v1::TaskId& task, absl::string_view reason) {
@@ -103,6 +116,7 @@ void Roster::OnHeartbeat(Member* member, const v1::Heartbeat& heartbeat, absl::T
   member->resident_bytes = heartbeat.resident_bytes();
   member->last_problem = heartbeat.last_problem();
   member->trace = heartbeat.trace();
+  if (heartbeat.cut().id() != 0) parts_.cuts->OnProgress(member->id, heartbeat.cut());
   if (member->id.role() == v1::TaskId::SERVER) member->server = heartbeat.server();
   if (member->id.role() == v1::TaskId::EVALUATOR) member->progress = heartbeat.progress();
   if (member->id.role() != v1::TaskId::WORKER) return;
@@ -116,6 +130,7 @@ void Roster::OnHeartbeat(Member* member, const v1::Heartbeat& heartbeat, absl::T
 }
 
 void Roster::OnStranger(const v1::TaskId& task) {
+  if (job_->membership.IsOutdated(task)) return TellRestart(task);
   const Member* latest = job_->membership.Find(task.role(), task.index());
   if (latest == nullptr || !SameTask(latest->id, task) || latest->state != v1::TaskStatus::EVICTED) return;
   out_->SendRefusal(task, EvictedText(task, latest->reason));
@@ -136,6 +151,11 @@ void Roster::OnLeaving(const v1::TaskId& task, const v1::Leaving& leaving, absl:
   if (job_->Ended()) {
     job_->membership.Leave(task, leaving.error());
     return parts_.end->CheckFarewell(now);
+  }
+  // It could not read its part of what the job goes on from.
+  if (!leaving.error().empty() && HoldsChunks(task) && !job_->training_began &&
+      parts_.rollback->BeginFromEarlier(absl::StrCat(TaskName(task), ": ", leaving.error()), now)) {
+    return;
   }
   if (!leaving.error().empty()) {
     Evict(task, leaving.error(), now);
@@ -162,7 +182,7 @@ void Roster::CheckLeases(absl::Time now) {
   const std::string reason =
       absl::StrFormat("no heartbeat for %.1f s", absl::ToDoubleSeconds(job_->membership.lease()));
   for (const v1::TaskId& task : job_->membership.Expired(now)) {
-    if (!job_->Ended()) Evict(task, reason, now);
+    if (!job_->Ended() && !job_->replaced) Evict(task, reason, now);
   }
 }
 
@@ -186,14 +206,15 @@ void Roster::Detach(const v1::TaskId& task, bool lost, v1::MemberLine::Event eve
             absl::StrCat(TaskName(task), " ", evicted ? "evicted" : "left", reason.empty() ? "" : ": ", reason));
   if (job_->training_began) out_->Metrics(MemberLine(job_->Seconds(now), task, event, reason));
   if (!job_->placed) {
-    if (job_->membership.Alive(v1::TaskId::WORKER).empty()) job_->train_examples = 0;
+    const bool nobody = job_->membership.Alive(v1::TaskId::WORKER).empty();
+    if (nobody && job_->rollback_term == 1) job_->train_examples = 0;
     return;
   }
   out_->Journal(TaskRecord(*job_, task), false);
-  if (task.role() == v1::TaskId::SERVER) {
+  if (HoldsChunks(task)) {
     const std::string at = address.empty() ? "" : absl::StrCat(" (", address, ")");
-    return parts_.end->Fail(
-        absl::StrCat(TaskName(task), at, ": ", reason.empty() ? "it left" : reason, "; its parameters are lost"), now);
+    return parts_.rollback->Begin(absl::StrCat(TaskName(task), at, " is lost: ", reason.empty() ? "it left" : reason),
+                                  now);
   }
   if (task.role() != v1::TaskId::WORKER) return;
   if (job_->dispatcher) job_->dispatcher->Release(task);

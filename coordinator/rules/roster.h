@@ -6,11 +6,13 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "coordinator/rules/checkpoint_round.h"
+#include "coordinator/rules/cut_keeper.h"
 #include "coordinator/rules/evaluation_keeper.h"
 #include "coordinator/rules/job_end.h"
 #include "coordinator/rules/job_state.h"
 #include "coordinator/rules/outbox.h"
 #include "coordinator/rules/plan_keeper.h"
+#include "coordinator/rules/rollback.h"
 #include "coordinator/rules/starting_phase.h"
 #include "coordinator/rules/training_phase.h"
 
@@ -25,6 +27,8 @@ class Roster {
     Outbox* out;
     PlanKeeper* plans;
     EvaluationKeeper* evaluations;
+    CutKeeper* cuts;
+    Rollback* rollback;
     CheckpointRound* checkpoints;
     StartingPhase* starting;
     TrainingPhase* training;
@@ -43,6 +47,10 @@ class Roster {
 
  private:
   void Refuse(const v1::TaskId& task, absl::string_view reason);
+  // It belongs to the time before a rollback.
+  void TellRestart(const v1::TaskId& task);
+  // A part of the weights is there and nowhere else.
+  bool HoldsChunks(const v1::TaskId& task) const;
   void OnNew(const v1::TaskId& task, absl::Time now);
   void Greet(const v1::TaskId& task, absl::Time now);
   void Evict(const v1::TaskId& task, const std::string& reason, absl::Time now);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "common/task.h"
 
 namespace rubato::coordinator {
@@ -28,6 +29,7 @@ ShardDispatcher::Answer ShardDispatcher::Request(const v1::TaskId& worker, const
     if (shard != 0) {
       leases_[shard] = worker;
       answer.leased = true;
+      if (cut_spoken_.contains({worker.index(), worker.incarnation()})) cut_later_.insert(shard);
     }
   }
   answer.grant = last.grant;
@@ -72,22 +74,134 @@ v1::ShardGrant ShardDispatcher::Describe(uint64_t shard) const {
     grant.set_result(Done() ? v1::ShardGrant::DONE : v1::ShardGrant::NONE_NOW);
     return grant;
   }
-  const int64_t number = static_cast<int64_t>(shard) - 1;
-  const int64_t begin = number % shards_per_epoch_ * options_.shard_examples;
   grant.set_result(v1::ShardGrant::GRANTED);
   grant.set_shard(shard);
-  grant.set_epoch(number / shards_per_epoch_);
-  grant.set_begin(begin);
-  grant.set_end(begin + std::min(options_.shard_examples, options_.train_examples - begin));
+  grant.set_epoch((static_cast<int64_t>(shard) - 1) / shards_per_epoch_);
+  grant.set_begin(NextOf(shard));
+  grant.set_end(RangeOf(shard).end);
   return grant;
+}
+
+ShardDispatcher::Range ShardDispatcher::RangeOf(uint64_t shard) const {
+  const int64_t begin = (static_cast<int64_t>(shard) - 1) % shards_per_epoch_ * options_.shard_examples;
+  return {begin, begin + std::min(options_.shard_examples, options_.train_examples - begin)};
+}
+
+int64_t ShardDispatcher::NextOf(uint64_t shard) const {
+  auto found = next_.find(shard);
+  return found == next_.end() ? RangeOf(shard).begin : found->second;
+}
+
+void ShardDispatcher::MarkFinished(uint64_t shard) {
+  finished_.insert(shard);
+  while (finished_.erase(finished_below_) != 0) ++finished_below_;
 }
 
 bool ShardDispatcher::Finish(uint64_t shard) {
   if (leases_.erase(shard) == 0) return false;
-  v1::ShardGrant grant = Describe(shard);
-  examples_done_ += grant.end() - grant.begin();
+  examples_done_ += RangeOf(shard).end - NextOf(shard);
   ++shards_done_;
+  MarkFinished(shard);
   return true;
+}
+
+void ShardDispatcher::BeginCut() {
+  cut_spoken_.clear();
+  cut_next_.clear();
+  cut_later_.clear();
+}
+
+absl::Status ShardDispatcher::NoteCut(const v1::TaskId& worker, const std::vector<v1::ShardPosition>& held) {
+  const std::pair<uint32_t, uint64_t> key(worker.index(), worker.incarnation());
+  if (cut_spoken_.contains(key)) return absl::OkStatus();
+  for (const v1::ShardPosition& position : held) {
+    auto lease = leases_.find(position.shard());
+    // One that it reported as finished, and whose report has been taken.
+    if (IsFinished(position.shard())) continue;
+    if (lease == leases_.end() || !SameTask(lease->second, worker)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("cut.shards: ", TaskName(worker), " does not hold shard ", position.shard()));
+    }
+    if (position.next() < NextOf(position.shard()) || position.next() > RangeOf(position.shard()).end) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "cut.shards: ", TaskName(worker), " is at example ", position.next(), " of shard ", position.shard(),
+          "; allowed: ", NextOf(position.shard()), " to ", RangeOf(position.shard()).end));
+    }
+  }
+  cut_spoken_.insert(key);
+  for (const v1::ShardPosition& position : held) cut_next_[position.shard()] = position.next();
+  return absl::OkStatus();
+}
+
+v1::ShardState ShardDispatcher::CutState() const {
+  v1::ShardState state;
+  for (uint64_t shard = 1; shard < next_shard_; ++shard) {
+    const Range range = RangeOf(shard);
+    int64_t next = NextOf(shard);
+    if (auto said = cut_next_.find(shard); said != cut_next_.end()) {
+      next = said->second;
+    } else if (IsFinished(shard) && !cut_later_.contains(shard)) {
+      next = range.end;
+    }
+    if (next == range.end) {
+      const int last = state.finished_size() - 1;
+      if (last >= 0 && state.finished(last).last() + 1 == shard) {
+        state.mutable_finished(last)->set_last(shard);
+      } else {
+        v1::ShardRange* added = state.add_finished();
+        added->set_first(shard);
+        added->set_last(shard);
+      }
+    } else if (next > range.begin) {
+      v1::ShardPosition* begun = state.add_begun();
+      begun->set_shard(shard);
+      begun->set_next(next);
+    }
+  }
+  return state;
+}
+
+int64_t ShardDispatcher::ExamplesIn(const v1::ShardState& state) const {
+  int64_t examples = 0;
+  for (const v1::ShardRange& range : state.finished()) {
+    for (uint64_t shard = range.first(); shard <= range.last(); ++shard) {
+      examples += RangeOf(shard).end - RangeOf(shard).begin;
+    }
+  }
+  for (const v1::ShardPosition& begun : state.begun()) examples += begun.next() - RangeOf(begun.shard()).begin;
+  return examples;
+}
+
+absl::Status ShardDispatcher::RestoreCut(const v1::ShardState& state) {
+  auto wrong = [this](uint64_t shard) {
+    return absl::InvalidArgumentError(absl::StrCat("the checkpoint speaks of shard ", shard, " of ", last_shard_,
+                                                   "; it is of other data, or of another data.shard_examples"));
+  };
+  uint64_t highest = 0;
+  for (const v1::ShardRange& range : state.finished()) {
+    if (range.first() == 0 || range.last() < range.first() || (last_shard_ != 0 && range.last() > last_shard_)) {
+      return wrong(range.last());
+    }
+    for (uint64_t shard = range.first(); shard <= range.last(); ++shard) MarkFinished(shard);
+    shards_done_ += range.last() - range.first() + 1;
+    highest = std::max(highest, range.last());
+  }
+  for (const v1::ShardPosition& begun : state.begun()) {
+    if (begun.shard() == 0 || (last_shard_ != 0 && begun.shard() > last_shard_)) return wrong(begun.shard());
+    const Range range = RangeOf(begun.shard());
+    if (begun.next() <= range.begin || begun.next() >= range.end || IsFinished(begun.shard())) {
+      return wrong(begun.shard());
+    }
+    next_[begun.shard()] = begun.next();
+    highest = std::max(highest, begun.shard());
+  }
+  // What was leased and not begun comes first.
+  next_shard_ = highest + 1;
+  for (uint64_t shard = 1; shard < next_shard_; ++shard) {
+    if (!IsFinished(shard)) returned_.insert(shard);
+  }
+  examples_done_ = ExamplesIn(state);
+  return absl::OkStatus();
 }
 
 }  // namespace rubato::coordinator

@@ -7,6 +7,8 @@
 #include <set>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "proto/checkpoint.pb.h"
 #include "proto/coordinator.pb.h"
 
 namespace rubato::coordinator {
@@ -15,6 +17,9 @@ namespace rubato::coordinator {
 // of epoch, the next epoch's as soon as those of the present one are all leased; what a lost worker has not finished is
 // given out again first. A shard is finished once: a report from a worker that no longer holds it counts for nothing.
 // Shards are numbered from 1 over all epochs. A pure state machine.
+//
+// For a cut every member says once, with NoteCut, how far it is in the shards that it holds. What happens to shards of
+// a member after that is not in the cut; CutState is what the cut has when all have spoken.
 class ShardDispatcher {
  public:
   struct Options {
@@ -42,6 +47,18 @@ class ShardDispatcher {
   // After a restart, from the journal and in its order.
   void RestoreLease(const v1::TaskId& worker, const v1::ShardGrant& grant);
   void RestoreFinished(uint64_t shard);
+  // Before the first lease, in a job that goes on from a cut. InvalidArgument: it is not of this training set.
+  absl::Status RestoreCut(const v1::ShardState& state);
+
+  // Another cut: what was said of the last one is forgotten.
+  void BeginCut();
+  // The worker has entered the cut's plan with these shards. Only what it says first counts. InvalidArgument: a
+  // position is outside of its shard, or the worker does not hold the shard.
+  absl::Status NoteCut(const v1::TaskId& worker, const std::vector<v1::ShardPosition>& held);
+  // Valid when all members have spoken.
+  v1::ShardState CutState() const;
+  // The examples that are in the state.
+  int64_t ExamplesIn(const v1::ShardState& state) const;
 
   // All shards of the last epoch are finished.
   bool Done() const;
@@ -53,10 +70,21 @@ class ShardDispatcher {
     v1::ShardGrant grant;
   };
 
+  // The shard's examples, as positions in its epoch's order: [begin, end).
+  struct Range {
+    int64_t begin = 0;
+    int64_t end = 0;
+  };
+
   // 0 when there is none to give.
   uint64_t TakeShard();
   v1::ShardGrant Describe(uint64_t shard) const;
   bool Finish(uint64_t shard);
+  Range RangeOf(uint64_t shard) const;
+  // Its first example that is not trained yet.
+  int64_t NextOf(uint64_t shard) const;
+  bool IsFinished(uint64_t shard) const { return shard < finished_below_ || finished_.contains(shard); }
+  void MarkFinished(uint64_t shard);
 
   const Options options_;
   const int64_t shards_per_epoch_;
@@ -70,6 +98,16 @@ class ShardDispatcher {
   std::map<uint32_t, LastAnswer> answers_;
   int64_t examples_done_ = 0;
   uint64_t shards_done_ = 0;
+  // Finished are all shards below the first, and those of the second.
+  uint64_t finished_below_ = 1;
+  std::set<uint64_t> finished_;
+  // Of shards of which a part was trained before the cut that the job goes on from.
+  std::map<uint64_t, int64_t> next_;
+
+  // The cut: who has spoken, how far they were, and what they have leased since then.
+  std::set<std::pair<uint32_t, uint64_t>> cut_spoken_;
+  std::map<uint64_t, int64_t> cut_next_;
+  std::set<uint64_t> cut_later_;
 };
 
 }  // namespace rubato::coordinator

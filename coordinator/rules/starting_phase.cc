@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "common/task.h"
 #include "coordinator/rules/journal_records.h"
+#include "coordinator/rules/placement.h"
 
 namespace rubato::coordinator {
 namespace {
@@ -17,6 +18,19 @@ PlanChange FirstRules(const v1::ConsistencyConfig& config) {
   change.staleness_bound = config.staleness_bound();
   change.quorum = config.quorum();
   change.reason = "start";
+  return change;
+}
+
+// Those under which the checkpoint's plan held.
+PlanChange RulesOf(const v1::Plan& plan, const v1::JobConfig& config) {
+  PlanChange change;
+  change.mode = plan.mode();
+  change.staleness_bound = plan.staleness_bound();
+  // It may have been capped by a number of members that was lower.
+  change.quorum =
+      plan.quorum() > 0 && config.consistency().quorum() > 0 ? config.consistency().quorum() : plan.quorum();
+  change.learning_rate_scale = plan.learning_rate_scale();
+  change.reason = absl::StrCat("from step ", plan.first_step());
   return change;
 }
 
@@ -44,13 +58,28 @@ std::string StartingPhase::MissingTasks() const {
   return absl::StrCat(absl::StrJoin(names, ", "), " and ", others, " others");
 }
 
+bool StartingPhase::MayPlace(absl::Time now) const {
+  if (MissingTasks().empty()) return true;
+  const bool waited = now - job_->start >= absl::Seconds(job_->config.cluster().server_grace_seconds());
+  return WentBack() && waited && !job_->membership.Alive(v1::TaskId::SERVER).empty() &&
+         !job_->membership.Alive(v1::TaskId::WORKER).empty();
+}
+
 void StartingPhase::PlaceWhenComplete(absl::Time now) {
-  if (!MissingTasks().empty()) return;
-  job_->Place(job_->train_examples);
+  if (job_->placed || !MayPlace(now)) return;
+  if (const std::string missing = MissingTasks(); !missing.empty()) {
+    out_->Log('W', absl::StrCat("goes on without ", missing));
+  }
+  std::vector<uint32_t> servers;
+  for (const Member* server : job_->membership.Alive(v1::TaskId::SERVER)) servers.push_back(server->id.index());
+  PlaceChunks(servers, job_->config.cluster().partitions_per_server(), &job_->chunks);
+  if (absl::Status placed = job_->Place(std::move(servers), job_->train_examples); !placed.ok()) {
+    return end_->Fail(std::string(placed.message()), now);
+  }
   out_->Journal(HeaderRecord(*job_), false);
   for (const auto& [key, member] : job_->membership.all()) out_->Journal(TaskRecord(*job_, member.id), false);
-  out_->Log('I', absl::StrCat("all tasks are there; ", job_->chunks.size(), " chunks on ",
-                              job_->config.cluster().servers(), " servers"));
+  out_->Log(
+      'I', absl::StrCat("all tasks are there; ", job_->chunks.size(), " chunks on ", job_->servers.size(), " servers"));
   out_->SendToAll(v1::TaskId::SERVER, job_->Describe());
   out_->SendToAll(v1::TaskId::EVALUATOR, job_->Describe());
   BeginFirstPlan(now);
@@ -58,15 +87,19 @@ void StartingPhase::PlaceWhenComplete(absl::Time now) {
 
 void StartingPhase::BeginFirstPlan(absl::Time now) {
   for (const Member* worker : job_->membership.Alive(v1::TaskId::WORKER)) job_->plan_maker->AddWorker(worker->id, now);
-  plans_->Apply(job_->plan_maker->Start(FirstRules(job_->config.consistency()), now), now);
+  const PlanChange rules =
+      job_->restore ? RulesOf(job_->restore->plan(), job_->config) : FirstRules(job_->config.consistency());
+  plans_->Apply(job_->plan_maker->Start(rules, now), now);
 }
 
 void StartingPhase::WriteFirstCheckpoint() {
+  if (WentBack()) return;
   if (job_->held_plan.generation() != 0 && checkpoints_->name().empty()) checkpoints_->Begin(kFirstCheckpoint);
 }
 
 void StartingPhase::Continue(absl::Time now) {
   TellWaiting();
+  PlaceWhenComplete(now);
   const double timeout = job_->config.cluster().start_timeout_seconds();
   if (job_->placed || now - job_->start < absl::Seconds(timeout)) return;
   end_->Fail(absl::StrFormat("the job could not start within cluster.start_timeout_seconds, %g: missing %s", timeout,

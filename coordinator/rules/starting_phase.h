@@ -12,8 +12,9 @@
 
 namespace rubato::coordinator {
 
-// STARTING: waits for all servers and cluster.workers workers, places the chunks, has plan 1 taken by all servers, and
-// then the initial weights written as checkpoint "step0". Pure.
+// STARTING: waits for all servers and cluster.workers workers, places the chunks, has the first plan taken by all
+// servers, and then the initial weights written as checkpoint "step0". A job that goes back to a checkpoint waits for
+// them for cluster.server_grace_seconds, then for one of each, and writes nothing. Pure.
 class StartingPhase {
  public:
   // All outlive it.
@@ -24,15 +25,19 @@ class StartingPhase {
   std::string MissingTasks() const;
   // Places the job when all are there.
   void PlaceWhenComplete(absl::Time now);
-  // Plan 1, from the config.
+  // The first plan, from the config or the checkpoint.
   void BeginFirstPlan(absl::Time now);
   // After each event: checkpoint "step0" follows once all servers hold a plan.
   void WriteFirstCheckpoint();
+  // The first plan is held by all servers of a job that went back: it can train.
+  bool CanGoOn() const { return WentBack() && job_->held_plan.generation() != 0; }
   // Each tick: tells tasks for whom they wait, and fails after cluster.start_timeout_seconds.
   void Continue(absl::Time now);
 
  private:
   void TellWaiting();
+  bool WentBack() const { return job_->counts.rollbacks_total() > 0; }
+  bool MayPlace(absl::Time now) const;
 
   JobState* const job_;
   Outbox* const out_;

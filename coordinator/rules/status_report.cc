@@ -29,7 +29,8 @@ void AddTask(const Member& member, absl::Time now, v1::JobStatus* status) {
 
 }  // namespace
 
-std::string WaitingText(const JobState& job, const StartingPhase& starting, const CheckpointRound& checkpoints) {
+std::string WaitingText(const JobState& job, const StartingPhase& starting, const CheckpointRound& checkpoints,
+                        const CutKeeper& cuts) {
   if (job.phase == v1::JobStatus::STARTING && !job.placed) return starting.MissingTasks();
   if (job.Ended()) return "";
   const std::string plan = job.plan_maker->WaitingFor();
@@ -37,6 +38,7 @@ std::string WaitingText(const JobState& job, const StartingPhase& starting, cons
   if (const std::vector<std::string> names = checkpoints.Missing(); !names.empty()) {
     return absl::StrCat(absl::StrJoin(names, ", "), " to write checkpoint ", checkpoints.name());
   }
+  if (const std::string stop = cuts.StopWaitsFor(); !stop.empty()) return stop;
   if (job.phase == v1::JobStatus::FINISHING) return "the evaluator to measure the final weights";
   std::vector<std::string> waits;
   for (const Member* worker : job.membership.Alive(v1::TaskId::WORKER)) {
@@ -74,6 +76,7 @@ v1::JobStatus ReportStatus(const JobState& job, const std::string& waiting_for, 
   status.set_run_directory(job.config.run_directory());
   status.set_lease_seconds(absl::ToDoubleSeconds(job.membership.lease()));
   *status.mutable_counts() = job.counts;
+  status.set_term(job.term);
   if (job.Ended()) *status.mutable_end() = job.end;
   return status;
 }

@@ -18,19 +18,24 @@ namespace rubato::coordinator {
 void TrainingPhase::Begin(absl::Time now) {
   job_->phase = v1::JobStatus::TRAINING;
   job_->training_began = true;
-  job_->training_start = now;
+  const bool goes_on = job_->training_start != absl::InfiniteFuture();
+  if (!goes_on) job_->training_start = now;
   last_line_ = now;
+  cuts_->Begin(now);
   job_->progress.StartInterval(now);
-  out_->Journal(PhaseRecord(*job_, now), true);
-  out_->Metrics(StartLine(0, job_->config, job_->train_examples));
+  out_->Journal(PhaseRecord(*job_, job_->training_start), true);
+  if (!goes_on) out_->Metrics(StartLine(0, job_->config, job_->train_examples));
   const v1::Plan& plan = job_->held_plan;
-  out_->Log('I', absl::StrCat("training begins, ", ModeName(plan.mode(), plan.staleness_bound())));
+  out_->Log('I',
+            absl::StrCat(goes_on ? absl::StrCat("training goes on from step ", plan.first_step()) : "training begins",
+                         ", ", ModeName(plan.mode(), plan.staleness_bound())));
   out_->SendToAll(v1::TaskId::WORKER, job_->Describe());
   out_->SendToAll(v1::TaskId::EVALUATOR, job_->Describe());
 }
 
 absl::Status TrainingPhase::Resume(const std::string& policy_memory, absl::Time now) {
   last_line_ = now;
+  cuts_->Begin(now);
   job_->progress.StartInterval(now);
   return policy_->Restore(policy_memory);
 }
@@ -47,6 +52,7 @@ void TrainingPhase::Continue(absl::Time now) {
     plans_->Apply(job_->plan_maker->RequestChange(*change, now), now);
   }
   plans_->Watch(now);
+  cuts_->Continue(now);
   // In SYNC the weights of one step ahead can still be asked for when the request arrives.
   int64_t at_step = job_->held_plan.mode() == v1::SYNC ? snapshot.step + 2 : -1;
   if (at_step >= 0) at_step = std::min(at_step, LastStep());

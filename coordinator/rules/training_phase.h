@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "coordinator/rules/cut_keeper.h"
 #include "coordinator/rules/evaluation_keeper.h"
 #include "coordinator/rules/finishing_phase.h"
 #include "coordinator/rules/job_end.h"
@@ -23,12 +24,13 @@ namespace rubato::coordinator {
 class TrainingPhase {
  public:
   // All outlive it. `next` follows, and `end` where no worker is left.
-  TrainingPhase(JobState* job, Outbox* out, PlanKeeper* plans, EvaluationKeeper* evaluations, FinishingPhase* next,
-                JobEnd* end, std::unique_ptr<ModePolicy> policy)
+  TrainingPhase(JobState* job, Outbox* out, PlanKeeper* plans, EvaluationKeeper* evaluations, CutKeeper* cuts,
+                FinishingPhase* next, JobEnd* end, std::unique_ptr<ModePolicy> policy)
       : job_(job),
         out_(out),
         plans_(plans),
         evaluations_(evaluations),
+        cuts_(cuts),
         next_(next),
         end_(end),
         policy_(std::move(policy)) {}
@@ -54,6 +56,7 @@ class TrainingPhase {
   Outbox* const out_;
   PlanKeeper* const plans_;
   EvaluationKeeper* const evaluations_;
+  CutKeeper* const cuts_;
   FinishingPhase* const next_;
   JobEnd* const end_;
   const std::unique_ptr<ModePolicy> policy_;

@@ -25,7 +25,7 @@ class CoreHarness : public testing::Test {
 
   void Create(const v1::JobConfig& config) {
     config_ = config;
-    auto core = CoordinatorCore::Create({config, kConfigFingerprint, 0x1234, now_});
+    auto core = CoordinatorCore::Create({config, kConfigFingerprint, 0x1234, now_, resume_ended_});
     ASSERT_TRUE(core.ok()) << core.status();
     core_ = *std::move(core);
   }
@@ -67,6 +67,41 @@ class CoreHarness : public testing::Test {
       message.mutable_heartbeat()->mutable_server();
     }
     Deliver(message);
+  }
+  // What a task says of its part of a cut; a worker also of the plan that it is in.
+  void ReportCut(const v1::TaskId& task, const v1::CutProgress& cut, int64_t step = 0, uint64_t generation = 0) {
+    v1::TaskMessage message;
+    *message.mutable_task() = task;
+    *message.mutable_heartbeat()->mutable_cut() = cut;
+    if (task.role() == v1::TaskId::WORKER) {
+      v1::WorkerProgress* progress = message.mutable_heartbeat()->mutable_progress();
+      progress->set_step(step);
+      progress->set_steps_total(step);
+      progress->set_generation(generation);
+    }
+    Deliver(message);
+  }
+  static v1::CutProgress Written(uint64_t id, bool entered = false) {
+    v1::CutProgress cut;
+    cut.set_id(id);
+    cut.set_written(true);
+    cut.set_entered(entered);
+    cut.set_bytes(1000);
+    return cut;
+  }
+  // Both workers are in the present plan.
+  void EnterPlan(int64_t step) {
+    const uint64_t generation = core_->Status(now_).plan().generation();
+    Beat(WorkerTask(0, incarnation_), step, generation);
+    Beat(WorkerTask(1, incarnation_), step, generation);
+  }
+  // Everybody has written the cut that the present plan is, and entered it.
+  void WriteCut() {
+    const v1::Plan plan = core_->Status(now_).plan();
+    for (uint32_t i = 0; i < 2; ++i) {
+      ReportCut(ServerTask(i, incarnation_), Written(plan.cut().id()));
+      ReportCut(WorkerTask(i, incarnation_), Written(plan.cut().id(), true), plan.first_step(), plan.generation());
+    }
   }
   v1::ShardGrant AskShard(const v1::TaskId& worker, uint64_t id, const std::vector<uint64_t>& finished = {}) {
     v1::TaskMessage message;
@@ -146,6 +181,12 @@ class CoreHarness : public testing::Test {
         log_ += absl::StrCat(log->text, "\n");
       } else if (auto* answer = std::get_if<AnswerSwitch>(&action)) {
         answers_.emplace(answer->ticket, answer->reply);
+      } else if (auto* cut = std::get_if<WriteCutRecord>(&action)) {
+        cuts_.push_back(cut->record);
+      } else if (auto* written = std::get_if<AnswerCheckpoint>(&action)) {
+        checkpoints_.emplace(written->ticket, written->reply);
+      } else if (std::holds_alternative<RestartCore>(action)) {
+        RestartInPlace();
       } else if (auto* finish = std::get_if<Finish>(&action)) {
         finished_ = finish->status;
       }
@@ -155,6 +196,25 @@ class CoreHarness : public testing::Test {
       replies_.pop_front();
       Reply(server, directive);
     }
+  }
+  // As the shell does.
+  void RestartInPlace() {
+    ++restarts_;
+    alive_.clear();
+    replies_.clear();
+    const v1::JobCounts counts = core_->counts();
+    auto core = CoordinatorCore::Create({config_, kConfigFingerprint, 0x1234, now_, resume_ended_, counts});
+    ASSERT_TRUE(core.ok()) << core.status();
+    core_ = *std::move(core);
+    auto actions = core_->Recover(journal_, now_);
+    ASSERT_TRUE(actions.ok()) << actions.status();
+    Do(*actions);
+  }
+  // The tasks are there again, as new incarnations.
+  void ComeBack() {
+    ++incarnation_;
+    for (uint32_t i = 0; i < 2; ++i) Register(ServerTask(i, incarnation_));
+    for (uint32_t i = 0; i < 2; ++i) Register(WorkerTask(i, incarnation_));
   }
   void Reply(const v1::TaskId& server, const v1::Directive& directive) {
     std::optional<v1::TaskMessage> message = ServerAnswer(directive, started_);
@@ -204,7 +264,13 @@ class CoreHarness : public testing::Test {
   std::vector<Line> metrics_;
   std::string log_;
   std::map<uint64_t, absl::StatusOr<v1::SwitchModeReply>> answers_;
+  std::vector<v1::CutRecord> cuts_;
+  std::map<uint64_t, absl::StatusOr<v1::WriteCheckpointNowReply>> checkpoints_;
   std::optional<absl::Status> finished_;
+  bool resume_ended_ = false;
+  // Of those that came last, and how often a core took the place of another.
+  uint64_t incarnation_ = 1;
+  int restarts_ = 0;
 };
 
 }  // namespace rubato::coordinator

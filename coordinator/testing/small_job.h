@@ -54,6 +54,8 @@ inline v1::JobConfig SmallJob() {
   config.mutable_training()->set_epochs(2);
   config.mutable_training()->set_batch_size(5);
   config.mutable_evaluation()->set_every_epochs(1);
+  config.mutable_cluster()->set_server_grace_seconds(10);
+  config.mutable_checkpoint()->set_keep(2);
   return config;
 }
 

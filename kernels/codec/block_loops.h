@@ -13,7 +13,7 @@ namespace rubato::codec {
 
 RUBATO_KERNEL_BODY uint32_t Magnitude(float value) { return std::bit_cast<uint32_t>(value) & kMagnitudeBits; }
 
-// The largest magnitude, as bits: at least kInfinityBits where an element is not finite.
+// The largest magnitude, as bits: at least kInfinityBits if an element is not finite.
 RUBATO_KERNEL_BODY uint32_t LargestMagnitude(const float* block, int64_t n) {
   uint32_t largest = 0;
   for (int64_t i = 0; i < n; ++i) {

@@ -24,7 +24,7 @@ namespace rubato {
 
 struct CodecSpec {
   v1::Codec codec = v1::NONE;
-  // Where the codec takes one (common/codec_traits.h): for TOP_K the part of the elements that is sent.
+  // If the codec takes one (common/codec_traits.h): for TOP_K the part of the elements that is sent.
   double fraction = 0;
 };
 
@@ -37,7 +37,7 @@ inline int64_t MaxEncodedWords(const CodecSpec& spec, int64_t n) { return (MaxEn
 
 // Writes n elements to `out`, which overlaps nothing, and returns the bytes written. With a residual (n floats, zero
 // before the first message; not read otherwise) it is values + residual that are written, and `residual` becomes what
-// was lost. Where an element of values + residual is not finite, `residual` stays as it was: in the block of 256
+// was lost. If an element of values + residual is not finite, `residual` stays as it was: in the block of 256
 // elements for ONE_BIT, everywhere for TOP_K.
 //
 // INT8 rounds up or down at random (Alistarh et al. 2017, "QSGD"), with probabilities whose expected value is the

@@ -91,7 +91,7 @@ TEST_P(CodecIsaTest, AnyBytesThatPassTheCheckCanBeRead) {
         std::vector<float> decoded(n);
         DecodeRangeOn(isa, GetParam(), bytes.data(), size, n, 0, n, decoded.data());
         EXPECT_TRUE(SameBits(baseline, decoded)) << IsaName(isa);
-        // A scale that is not finite counts where nothing uses it.
+        // A scale that is not finite counts even if nothing uses it.
         EXPECT_TRUE(finite || !AllFiniteEncodedOn(isa, GetParam(), bytes.data(), size, n)) << IsaName(isa);
       }
     }

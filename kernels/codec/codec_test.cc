@@ -24,7 +24,7 @@ std::vector<float> Normals(int64_t n, uint64_t seed) {
   return values;
 }
 
-// Encodes, with `residual` where the codec has one, and checks the length that was promised.
+// Encodes, with `residual` if the codec has one, and checks the length that was promised.
 std::vector<uint8_t> Encoded(const CodecSpec& spec, const std::vector<float>& values, std::vector<float>* residual,
                              uint64_t stream = 0) {
   const int64_t n = static_cast<int64_t>(values.size());

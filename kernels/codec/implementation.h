@@ -37,8 +37,8 @@ struct Implementation {
   const Loops& On(Isa isa) const { return *ForIsa(isa, &baseline, &sse42, &avx2, &avx512); }
 
   Loops baseline, sse42, avx2, avx512;
-  // The contents of a message, and its length where the codec takes a fraction; others' length has been checked. Null
-  // where all bytes are a message.
+  // The contents of a message, and its length if the codec takes a fraction; others' length has been checked. Null
+  // if all bytes are a message.
   absl::Status (*check)(const uint8_t* data, int64_t bytes, int64_t n) = nullptr;
 };
 

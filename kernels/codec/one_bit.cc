@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kBlockBytes = 8 + kBlock / 8;
 
 // All bits set for an element with a sign, which is what "negative" means here: -0 is. Not a comparison, which
-// compilers turn into a branch where the instruction set cannot blend.
+// compilers turn into a branch if the instruction set cannot blend.
 RUBATO_KERNEL_BODY uint32_t SignMask(float value) { return static_cast<uint32_t>(std::bit_cast<int32_t>(value) >> 31); }
 
 // Sums of the elements that are not negative and of the magnitudes of those that are, both divided by kBlock so that

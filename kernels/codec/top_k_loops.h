@@ -34,7 +34,7 @@ RUBATO_KERNEL_BODY Found Collect(const float* __restrict values, const float* __
       largest = std::max(largest, magnitude);
       mask |= static_cast<uint32_t>((below - magnitude) >> 31) & kMaskTable.bit[i];
     }
-    // Where few elements are large, a group has up to two, and how many cannot be foretold: a loop alone would be
+    // If few elements are large, a group has up to two, and how many cannot be foretold: a loop alone would be
     // mispredicted all the time. The highest bit keeps countr_zero from looking whether its argument is zero.
     for (int i = 0; i < 2; ++i) {
       indices[count] = static_cast<uint32_t>(begin + std::countr_zero(mask | 0x80000000u));

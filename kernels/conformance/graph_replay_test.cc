@@ -12,7 +12,7 @@ constexpr int kRuns = 6;
 
 class GraphReplayTest : public ConformanceTest {
  protected:
-  // Work that calls its operations again and again, where the backend has none of its own.
+  // Work that calls its operations again and again, if the backend has none of its own.
   class Plain : public GraphReplay {
    public:
     absl::Status Run(absl::FunctionRef<absl::Status()> enqueue) override { return enqueue(); }

@@ -24,21 +24,21 @@ struct BackendCase {
   std::string name;
   // FailedPrecondition: what it needs is not there, and its cases are skipped.
   std::function<absl::StatusOr<std::unique_ptr<Backend>>()> create;
-  // Largest difference allowed where activations, products or convolutions are part of it, relative to the largest
+  // Largest difference allowed if activations, products or convolutions are part of it, relative to the largest
   // magnitude in the expected tensor.
   double tolerance = 1e-5;
 
   friend void PrintTo(const BackendCase& backend, std::ostream* out) { *out << backend.name; }
 };
 
-// Every backend. Those of a device are skipped, with the reason, where there is no such device.
+// Every backend. Those of a device are skipped, with the reason, if there is no such device.
 std::vector<BackendCase> AllBackends();
 
-// Every value of these enums. The build fails where one is missing (-Wswitch).
+// Every value of these enums. The build fails if one is missing (-Wswitch).
 std::vector<Activation> AllActivations();
 std::vector<MatrixPrecision> AllPrecisions();
 
-// The same where everything is float32 or wider.
+// The same if everything is float32 or wider.
 inline constexpr double kTolerance = 1e-5;
 
 class ConformanceTest : public ::testing::TestWithParam<BackendCase> {

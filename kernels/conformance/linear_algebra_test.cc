@@ -136,7 +136,7 @@ TEST_P(ConformanceTest, SumOfSquaresIsFiniteWhereAllElementsAre) {
     x[2999] = bad;
     EXPECT_OK(backend_->SumOfSquares(Upload({3000}, x), false, sum));
     EXPECT_FALSE(std::isfinite(Download(sum)[0])) << bad;
-    // Also where a finite tensor is added.
+    // Also if a finite tensor is added.
     EXPECT_OK(backend_->SumOfSquares(Upload({1}, {1}), true, sum));
     EXPECT_FALSE(std::isfinite(Download(sum)[0])) << bad;
   }

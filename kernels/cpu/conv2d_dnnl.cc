@@ -22,7 +22,7 @@ constexpr int64_t kBlockedChannels = 8;
 // Plans kept at once. A model has three for each of its convolutions and batch sizes; beyond that they are made anew.
 constexpr size_t kMaxPlans = 256;
 
-// One operand of a pass: our memory in plain layout, and oneDNN's in its own where that differs.
+// One operand of a pass: our memory in plain layout, and oneDNN's in its own if that differs.
 struct Operand {
   memory plain;
   memory own;  // Empty when the plain layout is used.

@@ -46,7 +46,7 @@ class CpuBackend : public Backend {
   }
   Operations* operations() override { return &operations_; }
 
-  // Null where there is no such memory, or no room in it.
+  // Null if there is no such memory, or no room in it.
   std::shared_ptr<void> SendingMemory(int64_t bytes) const {
     return sending_memory_ && bytes > 0 ? sending_memory_(bytes) : nullptr;
   }

@@ -15,7 +15,7 @@ struct CpuBackendOptions {
   // is started (in a portable build OpenBLAS starts some when it is loaded, which then sleep). Everything else always
   // runs on the caller's thread.
   int compute_threads = 1;
-  // Convolutions as matrix products also where the build has something faster.
+  // Convolutions as matrix products even if the build has something faster.
   bool im2col_convolutions = false;
   // Where AllocateForSending puts tensors: so many zeroed bytes that start at a multiple of 64, or null when there is
   // no room for them. Empty: where all other tensors are.

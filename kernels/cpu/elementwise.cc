@@ -8,7 +8,7 @@
 #include "common/random.h"
 #include "kernels/cpu/vector_math.h"
 
-// `omp simd` promises that the iterations of a loop are independent, also where output and input are the same array,
+// `omp simd` promises that the iterations of a loop are independent, even if output and input are the same array,
 // which __restrict would forbid.
 
 namespace rubato::cpu {

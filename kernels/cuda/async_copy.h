@@ -7,7 +7,7 @@
 // .cu.cc files alone.
 namespace rubato::cuda {
 
-// kBytes, 4 or 16, between multiples of so many; zeros where they do not exist, and then `from` is not read.
+// kBytes, 4 or 16, between multiples of so many; zeros if they do not exist, and then `from` is not read.
 template <int kBytes>
 __device__ void CopyAsync(const void* from, bool exists, void* to);
 

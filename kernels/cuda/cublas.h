@@ -13,8 +13,8 @@
 
 namespace rubato::cuda {
 
-// cuBLAS on one stream, loaded when it is created: a program with CUDA inside starts where there is none. One thread at
-// a time.
+// cuBLAS on one stream, loaded when it is created: a program with CUDA inside starts even if there is none. One thread
+// at a time.
 class Cublas {
  public:
   // An operand of a batch of products: row-major, `columns` apart from row to row and `stride` from one to the next.

@@ -129,7 +129,7 @@ struct CublasLt::Operation {
     cublasLtMatmulPreference_t preference = nullptr;
     RUBATO_CUBLAS_LT_RETURN_IF_ERROR(library, library->create_preference(&preference));
     const uint64_t most = kWorkspaceBytes;
-    // Where a product is split, its parts are added up in float32 and not in the type of the result.
+    // If a product is split, its parts are added up in float32 and not in the type of the result.
     const uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     cublasLtMatmulHeuristicResult_t result = {};
     int count = 0;

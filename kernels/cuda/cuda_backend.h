@@ -43,7 +43,7 @@ class CudaBackend : public Backend {
   absl::Status DoCopyFromPeer(Backend* peer, const DeviceTensor& x, const DeviceTensor& y) override;
   Operations* operations() override { return operations_.get(); }
 
-  // Lets the peer's GPU write this GPU's memory itself, where it can.
+  // Lets the peer's GPU write this GPU's memory itself, if it can.
   absl::Status OpenTo(const CudaBackend& peer);
 
   const CudaBackendOptions options_;

@@ -41,7 +41,7 @@ class CudaOperations : public Operations {
 
   // What a convolution may take beside what im2col would.
   static constexpr int64_t kCudnnBytes = 32 << 20;
-  // Where it can, with no more memory than is planned for.
+  // If it can, with no more memory than is planned for.
   absl::StatusOr<bool> UsesCudnn(const Conv2dGeometry& geometry, int64_t images);
   absl::StatusOr<bool> CudnnBackwardWeight(Work& work, const Conv2dGeometry& geometry, const DeviceTensor& x,
                                            const DeviceTensor& dy, bool accumulate, const DeviceTensor& dweight);
@@ -73,7 +73,7 @@ class CudaOperations : public Operations {
   const WorkspaceRules workspace_;
   std::unique_ptr<Cublas> cublas_;
   std::unique_ptr<CublasLt> cublas_lt_;
-  // Null where there is none, or none is wanted.
+  // Null if there is none, or none is wanted.
   std::unique_ptr<Cudnn> cudnn_;
 };
 

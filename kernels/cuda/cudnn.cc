@@ -55,7 +55,7 @@ cudnnDataType_t DataType(MatrixPrecision precision) {
   return CUDNN_DATA_FLOAT;
 }
 
-// The default is TF32 for float32 where the GPU has it, and leaves tensor cores aside for 16 bits.
+// The default is TF32 for float32 if the GPU has it, and leaves tensor cores aside for 16 bits.
 cudnnMathType_t MathType(MatrixPrecision precision) {
   switch (precision) {
     case MatrixPrecision::kFloat32:
@@ -96,7 +96,7 @@ struct Cudnn::Library {
   decltype(&cudnnConvolutionBackwardFilter) backward_weight;
 
   absl::Status Load() {
-    // Version 9 is several libraries, and the one that is called ends the program where another is missing.
+    // Version 9 is several libraries, and the one that is called ends the program if another is missing.
     for (const char* part : kParts) {
       RUBATO_RETURN_IF_ERROR(SharedLibrary::Open(absl::StrCat(part, CUDNN_MAJOR), RUBATO_CUDA_LIBRARIES).status());
     }

@@ -34,7 +34,7 @@ class Cudnn {
   // "cuDNN 9.13.0".
   std::string Name() const;
 
-  // Not where the library, which counts elements in 31 bits, cannot, has no such algorithm, or one of the passes takes
+  // Not if the library, which counts elements in 31 bits, cannot, has no such algorithm, or one of the passes takes
   // more scratch memory.
   absl::StatusOr<bool> CanDo(const Conv2dGeometry& geometry, int64_t images, int64_t scratch_bytes);
 

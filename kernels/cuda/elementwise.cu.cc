@@ -81,7 +81,7 @@ struct ActivationValue {
   }
 };
 
-// Of x, or of y where that is enough, and of dy.
+// Of x, or of y if that is enough, and of dy.
 template <Activation kActivation>
 struct ActivationGradient {
   __device__ float operator()(const float (&inputs)[2]) const {

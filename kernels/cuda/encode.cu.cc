@@ -129,7 +129,7 @@ __global__ void OneBitKernel(const float* values, int64_t n, float* residual, ui
   const bool negative = __float_as_uint(value) >> 31 != 0;
   const uint32_t mask = __ballot_sync(0xffffffffu, negative);
   if (thread % 32 == 0) signs[thread / 32] = mask;
-  // As bits without their sign: the sum of the others gets +0, as it does where the sign is masked out.
+  // As bits without their sign: the sum of the others gets +0, as it does when the sign is masked out.
   const uint32_t share = Magnitude(value * (1.0f / kBlock));
   shares[thread] = negative ? 0.0f : __uint_as_float(share);
   __syncthreads();
@@ -170,7 +170,7 @@ __global__ void TopKWrite(const float* values, const float* residual, const uint
   }
 }
 
-// The residual stays as it was where an element is not finite: the largest key says so.
+// The residual stays as it was if an element is not finite: the largest key says so.
 __global__ void TopKAdd(const float* values, const uint32_t* largest, int64_t n, float* residual) {
   if (*largest >= kInfinityBits) return;
   for (int64_t i = First(); i < n; i += Stride()) residual[i] += values[i];

@@ -21,7 +21,7 @@ class HostMemory {
 
   HostMemory();
 
-  // Zeroed, at a multiple of 64. With a provider, from there where it has room. ResourceExhausted: none is left.
+  // Zeroed, at a multiple of 64. With a provider, from there if it has room. ResourceExhausted: none is left.
   absl::StatusOr<std::shared_ptr<void>> Allocate(int64_t bytes, const Provider& provider);
   // Whether all of [memory, memory + bytes) came from Allocate, of any object, is still held and could be page-locked.
   bool IsLocked(const void* memory, int64_t bytes) const;

@@ -37,7 +37,7 @@ __device__ Largest LargestOfRow(const float* logits, int64_t columns, Largest* s
   return largest;
 }
 
-// One block for each row: its loss, and 1 where its largest logit is its class. The gradient may be the logits: what a
+// One block for each row: its loss, and 1 if its largest logit is its class. The gradient may be the logits: what a
 // thread writes, it alone has read, but for the label's, which all read before.
 __global__ void SoftmaxCrossEntropyRows(int64_t columns, const float* logits, const int32_t* classes,
                                         float gradient_scale, float* gradient, double* losses, double* correct) {

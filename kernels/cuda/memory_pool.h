@@ -17,10 +17,10 @@ namespace rubato::cuda {
 // device waits for all of its work. A block remembers who used it last, so the next owner's work is put after that.
 //
 // Allocate and the destruction of blocks by any thread. Blocks keep what they need of the pool, and give their memory
-// back to the device where the pool is gone.
+// back to the device if the pool is gone.
 class MemoryPool {
  public:
-  // Where memory comes from. `allocate` returns ResourceExhausted where there is no more. Called under the pool's lock.
+  // Where memory comes from. `allocate` returns ResourceExhausted if there is no more. Called under the pool's lock.
   struct Source {
     std::function<absl::StatusOr<void*>(int64_t bytes)> allocate;
     std::function<void(void* memory)> free;

@@ -250,7 +250,7 @@ __global__ void GroupNormInputGradientKernel(GroupNormShape shape, NormBackward 
   });
 }
 
-// Rows of `elements`, of which `run` after each other are treated alike: in packs where these divide it.
+// Rows of `elements`, of which `run` after each other are treated alike: in packs if these divide it.
 struct Rows {
   int64_t count = 0, elements = 0, run = 0;
 };

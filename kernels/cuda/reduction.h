@@ -16,7 +16,7 @@ absl::Status BiasGradient(Work& work, ElementType type, const void* dy, int64_t 
                           bool accumulate, float* dbias);
 // sum[0] = the sum of squares.
 absl::Status SumOfSquares(Work& work, const float* x, int64_t n, bool accumulate, double* sum);
-// y *= min(1, max_norm / sqrt(sum[0])) where that is finite.
+// y *= min(1, max_norm / sqrt(sum[0])) if that is finite.
 absl::Status ScaleToNorm(Stream stream, float max_norm, const double* sum, int64_t n, float* y);
 
 }  // namespace rubato::cuda

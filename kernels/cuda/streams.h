@@ -61,7 +61,7 @@ class Streams {
   absl::Status Enqueue(Lane lane, absl::Span<const Block* const> reads, absl::Span<const Block* const> writes);
   // Lets the newest work of the lane, which is still being enqueued, write one more block.
   absl::Status Extend(Lane lane, const Block& block);
-  // After everything enqueued in the lane so far; null where that is nothing.
+  // After everything enqueued in the lane so far; null if that is nothing.
   absl::StatusOr<std::shared_ptr<const Mark>> MarkNewest(Lane lane);
   // After everything enqueued so far.
   absl::StatusOr<std::unique_ptr<Event>> Record();

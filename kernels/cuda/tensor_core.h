@@ -51,7 +51,7 @@ __device__ inline float Dot(uint32_t a, uint32_t b) {
   return ToFloat(left[0]) * ToFloat(right[0]) + ToFloat(left[1]) * ToFloat(right[1]);
 }
 
-// 2^x to 2 units in the last place, and 0 where that is less than the least normal number.
+// 2^x to 2 units in the last place, and 0 if that is less than the least normal number.
 __device__ float Exp2(float x);
 
 // sum += a * b, elements of type T.

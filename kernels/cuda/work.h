@@ -30,7 +30,7 @@ class ScratchMemory {
   // work is being recorded, and this is more than there is so far.
   absl::StatusOr<void*> Take(int64_t bytes);
 
-  // For who uses it later, as a replayed graph does: null where nobody has needed any.
+  // For who uses it later, as a replayed graph does: null if nobody has needed any.
   std::shared_ptr<const MemoryPool::Block> memory() const { return memory_; }
 
  private:

@@ -23,7 +23,7 @@ class GradientReader {
         elements_(n),
         plain_(gradient.codec == v1::NONE || gradient.codec == v1::CODEC_UNSPECIFIED) {}
 
-  // The next `count` elements as float32 at any alignment: in the message, where they are plain and in one piece, or in
+  // The next `count` elements as float32 at any alignment: in the message, if they are plain and in one piece, or in
   // `scratch`, which has room for them. `count` is a multiple of 256, but for the last block.
   const void* Next(int64_t count, float* scratch) {
     const size_t bytes = sizeof(float) * static_cast<size_t>(count);

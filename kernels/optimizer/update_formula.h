@@ -39,9 +39,9 @@ struct UpdateRule {
   float epsilon = 0;
   // kAdam: 1 / sqrt(1 - beta2^t).
   float second_moment_scale = 1;
-  // Added to the gradient times the weight. 0 where weight decay is decoupled from the gradient.
+  // Added to the gradient times the weight. 0 if weight decay is decoupled from the gradient.
   float l2 = 0;
-  // The weights are multiplied by this first, where weight decay is decoupled. 1 changes no bit.
+  // The weights are multiplied by this first, if weight decay is decoupled. 1 changes no bit.
   float shrink = 1;
 };
 

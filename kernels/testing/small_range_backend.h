@@ -9,7 +9,7 @@
 
 namespace rubato {
 
-// A device whose numbers end early: where a model scales its mean loss by more than `largest_scale`, gradients
+// A device whose numbers end early: if a model scales its mean loss by more than `largest_scale`, gradients
 // overflow.
 class SmallRangeBackend : public DeferredBackend {
  public:

@@ -45,6 +45,14 @@ std::vector<v1::TaskId> ChunkRules::Awaited(const PlanWindow& window) const {
   return awaited;
 }
 
+bool ChunkRules::IsPlanReached(const PlanWindow& window) const {
+  return !FinishesSync(window) && gate_.Behind(window.current().first_step()).empty();
+}
+
+std::vector<v1::TaskId> ChunkRules::AwaitedByPlan(const PlanWindow& window) const {
+  return FinishesSync(window) ? Awaited(window) : gate_.Behind(window.current().first_step());
+}
+
 std::optional<ChunkRules::Update> ChunkRules::CloseStep(const PlanWindow& window) {
   if (CollectingPlan(window).mode() != v1::SYNC) return std::nullopt;
   std::optional<Update> update;

@@ -64,6 +64,9 @@ class ChunkRules {
     std::optional<Update> update;
   };
 
+  // The chunk goes on from a checkpoint that has it at `version`. Before the first plan.
+  void Restore(int64_t version) { version_ = version; }
+
   void EnterPlan(const PlanWindow& window);
   // Members were taken out of the window's plans. Returns the update that this completes, if it does.
   std::optional<Update> Amend(const PlanWindow& window);
@@ -86,6 +89,10 @@ class ChunkRules {
 
   // Members whose contribution to the step in collection is missing and may still come.
   std::vector<v1::TaskId> Awaited(const PlanWindow& window) const;
+  // Whether no push of a step before the current plan's first one will change the chunk any more.
+  bool IsPlanReached(const PlanWindow& window) const;
+  // Members for whom that waits.
+  std::vector<v1::TaskId> AwaitedByPlan(const PlanWindow& window) const;
   // Whether this worker's contribution to the step in collection is there.
   bool Pending(const v1::TaskId& task) const { return reducer_.Has(task); }
 

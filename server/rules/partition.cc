@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/status.h"
 #include "common/task.h"
 
 namespace rubato::server {
@@ -62,6 +63,14 @@ absl::Status Partition::CheckChunks(const PartitionRequest& request) const {
   return absl::OkStatus();
 }
 
+absl::Status Partition::CheckPushes(const PartitionRequest& request) {
+  for (size_t i = 0; i < request.contributions.size(); ++i) {
+    // The plan of the push must be known; a start under a plan yet to come may wait for it.
+    RUBATO_RETURN_IF_ERROR(Rules(request.chunks[i]).CheckPush(window_, request.contributions[i]));
+  }
+  return absl::OkStatus();
+}
+
 void Partition::Refuse(const PartitionRequest& request, Reply::Outcome outcome, std::string message) {
   PartitionReply reply;
   reply.token = request.token;
@@ -79,10 +88,8 @@ void Partition::OnRequest(PartitionRequest request, absl::Time now) {
       return Refuse(request, Reply::NOT_A_MEMBER,
                     absl::StrCat(TaskName(request.task), " is not a member of plan ", window_.current().generation()));
     }
-    for (const Contribution& push : request.contributions) {
-      // The plan of the push must be known; a start under a plan yet to come may wait for it.
-      absl::Status status = Rules(request.chunks[&push - request.contributions.data()]).CheckPush(window_, push);
-      if (!status.ok()) return Refuse(request, Reply::REFUSED, std::string(status.message()));
+    if (absl::Status status = CheckPushes(request); !status.ok()) {
+      return Refuse(request, Reply::REFUSED, std::string(status.message()));
     }
     DropSuperseded(request);
   }
@@ -92,7 +99,7 @@ void Partition::OnRequest(PartitionRequest request, absl::Time now) {
   waiting.deadline = now + timeout_;
   if (waiting.request.kind == Kind::kSnapshot) waiting.to_capture = waiting.request.chunks;
   Changed changed;
-  TakePushes(waiting, changed);
+  if (!Holds(waiting.request)) TakePushes(waiting, changed);
   if (TryAnswer(waiting, changed)) waiting_.erase(token);
   Wake(std::move(changed));
 }
@@ -171,7 +178,8 @@ void Partition::Perform(ChunkRules::Update update, Changed& changed) {
 }
 
 bool Partition::PushPending(const Waiting& waiting) const {
-  return waiting.request.kind == Kind::kPushPull &&
+  if (waiting.request.kind != Kind::kPushPull) return false;
+  return !waiting.request.contributions.empty() ||
          std::any_of(waiting.request.chunks.begin(), waiting.request.chunks.end(),
                      [&](uint32_t chunk) { return Rules(chunk).Pending(waiting.request.task); });
 }
@@ -193,6 +201,14 @@ bool Partition::TryAnswer(Waiting& waiting, Changed& changed) {
     Refuse(request, Reply::NOT_A_MEMBER,
            absl::StrCat(TaskName(request.task), " is not a member of plan ", window_.current().generation()));
     return true;
+  }
+  if (!request.contributions.empty()) {  // Held until now.
+    if (Holds(request)) return false;
+    if (absl::Status status = CheckPushes(request); !status.ok()) {
+      Refuse(request, Reply::REFUSED, std::string(status.message()));
+      return true;
+    }
+    TakePushes(waiting, changed);
   }
   if (PushPending(waiting)) return false;
   const int64_t step = request.kind == Kind::kPull ? request.step : request.step + 1;
@@ -256,9 +272,19 @@ bool Partition::TrySnapshot(Waiting& waiting) {
   return true;
 }
 
+void Partition::CaptureCut(const std::vector<uint32_t>& chunks) {
+  for (uint32_t chunk : chunks) {
+    if (!cut_.Lacks(chunk) || !Rules(chunk).IsPlanReached(window_)) continue;
+    cut_.Take(chunk);
+    sink_->CaptureCut(cut_.cut(), chunk);
+  }
+}
+
 void Partition::Wake(Changed changed) {
   while (!changed.empty()) {
     Changed next;
+    // Before what was held for it changes the weights.
+    if (cut_.open()) CaptureCut(changed);
     for (auto it = waiting_.begin(); it != waiting_.end();) {
       bool answered = it->second.request.token == 0 ||
                       (Intersects(it->second.request.chunks, changed) && TryAnswer(it->second, next));
@@ -282,6 +308,7 @@ void Partition::Commit(const v1::Plan& plan, absl::Time) {
   if (change == PlanWindow::Change::kNone) return;
   LogPlan(plan);
   Changed changed = order_;
+  if (change == PlanWindow::Change::kEntered) cut_.EnterPlan(plan, order_);
   for (uint32_t chunk : order_) {
     if (change == PlanWindow::Change::kEntered) Rules(chunk).EnterPlan(window_);
     if (std::optional<ChunkRules::Update> update = Rules(chunk).Amend(window_)) Perform(*std::move(update), changed);
@@ -299,20 +326,23 @@ std::vector<v1::TaskId> Partition::WaitsFor(const Waiting& waiting) const {
   const PartitionRequest& request = waiting.request;
   std::vector<v1::TaskId> tasks;
   if (request.kind == Kind::kSnapshot) return tasks;
-  const int64_t step = request.kind == Kind::kPull ? request.step : request.step + 1;
+  const bool held = Holds(request);
   for (uint32_t chunk : request.chunks) {
-    std::vector<v1::TaskId> awaited;
-    if (Rules(chunk).Pending(request.task)) {
-      awaited = Rules(chunk).Awaited(window_);
-    } else if (auto start = Rules(chunk).AskStart(window_, request.task, request.generation, step); start.ok()) {
-      awaited = std::move(start->waiting_for);
-    }
-    for (const v1::TaskId& task : awaited) {
+    for (const v1::TaskId& task : WaitsForOn(chunk, request, held)) {
       bool known = std::any_of(tasks.begin(), tasks.end(), [&](const v1::TaskId& t) { return SameTask(t, task); });
       if (!known) tasks.push_back(task);
     }
   }
   return tasks;
+}
+
+std::vector<v1::TaskId> Partition::WaitsForOn(uint32_t chunk, const PartitionRequest& request, bool held) const {
+  const ChunkRules& rules = Rules(chunk);
+  if (held) return cut_.Lacks(chunk) ? rules.AwaitedByPlan(window_) : std::vector<v1::TaskId>();
+  if (rules.Pending(request.task)) return rules.Awaited(window_);
+  const int64_t step = request.kind == Kind::kPull ? request.step : request.step + 1;
+  absl::StatusOr<ChunkRules::Start> start = rules.AskStart(window_, request.task, request.generation, step);
+  return start.ok() ? std::move(start->waiting_for) : std::vector<v1::TaskId>();
 }
 
 void Partition::OnTick(absl::Time now) {
@@ -328,7 +358,9 @@ void Partition::OnTick(absl::Time now) {
       reply.message = absl::StrCat("waits for SYNC step ", waiting.request.step);
     } else {
       reply.waiting_for = WaitsFor(waiting);
-      reply.message = absl::StrCat("waits for ", DescribeWait(reply.waiting_for, false));
+      reply.message = absl::StrCat(
+          "waits for ", DescribeWait(reply.waiting_for, false),
+          Holds(waiting.request) ? absl::StrCat(", whose steps before go into checkpoint ", cut_.cut().name()) : "");
     }
     sink_->Answer(reply);
     it = waiting_.erase(it);

@@ -13,6 +13,7 @@
 #include "proto/parameter_server.pb.h"
 #include "proto/update_log.pb.h"
 #include "server/rules/chunk_rules.h"
+#include "server/rules/cut_capture.h"
 #include "server/rules/held_start.h"
 #include "server/rules/plan_window.h"
 
@@ -60,6 +61,9 @@ class PartitionSink {
   virtual void Answer(const PartitionReply& reply) = 0;
   // Keep the chunk's weights as they are now for the Answer to a snapshot.
   virtual void Capture(uint64_t token, uint32_t chunk) = 0;
+  // Keep the chunk's values and optimizer state as they are now for this cut, which is of the plan in force. Once per
+  // chunk of each cut, or not at all where the cut is given up; before the chunk's next update.
+  virtual void CaptureCut(const v1::Cut& cut, uint32_t chunk) = 0;
   // Append to the update log.
   virtual void Log(const v1::UpdateLogRecord& record) = 0;
 };
@@ -67,6 +71,12 @@ class PartitionSink {
 // The consistency rules of all chunks that one thread owns: takes requests and plans, and says what to apply and what
 // to answer. A request is answered once: when all of its chunks can be served, when it is refused, or as WAITING when
 // its timeout is over. Pure; not thread-safe.
+//
+// A plan with a cut has every chunk captured once, when all pushes of steps before the plan's first step E are done
+// there. A push of E or later that comes earlier, which SSP and ASYNC allow, is held: nothing of it is taken before all
+// of its chunks are captured. So for every step and every member that was not lost in it, the push is in all chunks of
+// the cut or in none (I7). Where another plan is entered before, what is not captured then is never captured: the cut
+// is given up.
 //
 //   Partition partition({0, 3}, absl::Seconds(5), &sink);
 //   partition.Commit(plan);
@@ -76,6 +86,9 @@ class Partition {
  public:
   // `chunks`: their indices. `timeout`: how long a request waits before it is answered WAITING.
   Partition(const std::vector<uint32_t>& chunks, absl::Duration timeout, PartitionSink* sink);
+
+  // The chunk goes on from a checkpoint that has it at `version`. Before anything else; the chunk is of this partition.
+  void Restore(uint32_t chunk, int64_t version) { Rules(chunk).Restore(version); }
 
   void OnRequest(PartitionRequest request, absl::Time now);
 
@@ -89,10 +102,12 @@ class Partition {
   // Answers requests that have timed out.
   void OnTick(absl::Time now);
   // The connection that this request came on is gone: nobody waits for its answer, and what it waits for is not begun.
-  // A push that it brought has been taken.
+  // A push that it brought has been taken, or, where a cut holds it, is dropped and has to come again.
   void Forget(uint64_t token);
 
   const v1::Plan& plan() const { return window_.current(); }
+  // Whether the plan in force has no cut, or one of which all chunks here have been captured.
+  bool cut_complete() const { return !cut_.open(); }
   int64_t highest_begun() const;
   // Null when the chunk is not here.
   const ChunkRules* Find(uint32_t chunk) const;
@@ -103,6 +118,7 @@ class Partition {
 
  private:
   struct Waiting {
+    // kPushPull: with its contributions as long as a cut holds them.
     PartitionRequest request;
     absl::Time deadline;
     v1::ExchangeReply::PushOutcome push = v1::ExchangeReply::PUSH_NONE;
@@ -116,6 +132,15 @@ class Partition {
   const ChunkRules& Rules(uint32_t chunk) const { return chunks_.at(chunk); }
   void Refuse(const PartitionRequest& request, v1::ExchangeReply::Outcome outcome, std::string message);
   absl::Status CheckChunks(const PartitionRequest& request) const;
+  // Whether its pushes can be taken. FailedPrecondition names the reason.
+  absl::Status CheckPushes(const PartitionRequest& request);
+  // Whether its pushes have to wait until a cut has been captured.
+  bool Holds(const PartitionRequest& request) const {
+    return cut_.open() && request.kind == PartitionRequest::Kind::kPushPull &&
+           cut_.Holds(request.generation, request.chunks);
+  }
+  // Captures those of these chunks that have come so far.
+  void CaptureCut(const std::vector<uint32_t>& chunks);
 
   // Takes the pushes of a PushPull; the chunks that were updated are added to `changed`.
   void TakePushes(Waiting& waiting, Changed& changed);
@@ -123,6 +148,7 @@ class Partition {
   // Answers `waiting` if it can be; returns whether it did. Chunks whose clocks moved are added to `changed`.
   bool TryAnswer(Waiting& waiting, Changed& changed);
   bool TrySnapshot(Waiting& waiting);
+  // Whether something of its push is held, or in collection.
   bool PushPending(const Waiting& waiting) const;
   PartitionReply ReplyTo(const Waiting& waiting, v1::ExchangeReply::Outcome outcome) const;
   // Tries again everything that waits for one of these chunks, until nothing changes.
@@ -130,10 +156,12 @@ class Partition {
   void DropSuperseded(const PartitionRequest& request);
   void LogPlan(const v1::Plan& plan);
   std::vector<v1::TaskId> WaitsFor(const Waiting& waiting) const;
+  std::vector<v1::TaskId> WaitsForOn(uint32_t chunk, const PartitionRequest& request, bool held) const;
 
   const absl::Duration timeout_;
   PartitionSink* const sink_;
   PlanWindow window_;
+  CutCapture cut_;
   absl::flat_hash_map<uint32_t, ChunkRules> chunks_;
   std::vector<uint32_t> order_;          // Of chunks_, ascending.
   std::map<uint64_t, Waiting> waiting_;  // By token, hence in a reproducible order.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "server/rules/testing/builders.h"
+#include "server/rules/testing/partition_harness.h"
 
 namespace rubato::server {
 namespace {
@@ -10,66 +11,7 @@ namespace {
 using Kind = PartitionRequest::Kind;
 using Reply = v1::ExchangeReply;
 
-constexpr absl::Duration kTimeout = absl::Seconds(2);
-
-class PartitionTest : public testing::Test, public PartitionSink {
- protected:
-  bool IsFinite(uint32_t, const Contribution&) override { return !non_finite_; }
-  void Apply(const ChunkRules::Update& update) override { applied_.push_back(update.chunk); }
-  void Answer(const PartitionReply& reply) override {
-    EXPECT_TRUE(replies_.emplace(reply.token, reply).second) << "answered twice: " << reply.token;
-  }
-  void Capture(uint64_t token, uint32_t chunk) override {
-    captured_[token].push_back({chunk, partition_.Find(chunk)->version()});
-  }
-  void Log(const v1::UpdateLogRecord& record) override { log_.push_back(record); }
-
-  uint64_t Send(Kind kind, uint32_t worker, uint64_t generation, int64_t step, std::vector<uint32_t> chunks,
-                uint64_t incarnation = 1) {
-    PartitionRequest request;
-    request.token = ++last_token_;
-    request.kind = kind;
-    request.task = Worker(worker, incarnation);
-    request.generation = generation;
-    request.step = step;
-    request.chunks = std::move(chunks);
-    for (size_t i = 0; kind == Kind::kPushPull && i < request.chunks.size(); ++i) {
-      request.contributions.push_back(PushOf(worker, generation, step));
-      request.contributions.back().task = request.task;
-    }
-    partition_.OnRequest(std::move(request), now_);
-    return last_token_;
-  }
-  uint64_t Pull(uint32_t worker, uint64_t generation, int64_t step, std::vector<uint32_t> chunks = {0, 1}) {
-    return Send(Kind::kPull, worker, generation, step, std::move(chunks));
-  }
-  uint64_t Push(uint32_t worker, uint64_t generation, int64_t step, std::vector<uint32_t> chunks = {0, 1}) {
-    return Send(Kind::kPushPull, worker, generation, step, std::move(chunks));
-  }
-  uint64_t Snapshot(int64_t step, std::vector<uint32_t> chunks = {0, 1}) {
-    return Send(Kind::kSnapshot, 9, 0, step, std::move(chunks));
-  }
-  void Pass(absl::Duration duration) {
-    now_ += duration;
-    partition_.OnTick(now_);
-  }
-  bool Answered(uint64_t token) const { return replies_.contains(token); }
-  void ExpectAnswer(uint64_t token, Reply::Outcome outcome, Reply::PushOutcome push = Reply::PUSH_NONE) {
-    ASSERT_TRUE(Answered(token)) << token;
-    EXPECT_EQ(replies_[token].outcome, outcome) << replies_[token].message;
-    EXPECT_EQ(replies_[token].push, push);
-  }
-  bool Says(uint64_t token, const std::string& part) { return replies_[token].message.find(part) != std::string::npos; }
-
-  absl::Time now_ = absl::UnixEpoch();
-  Partition partition_{{1, 0}, kTimeout, this};
-  std::map<uint64_t, PartitionReply> replies_;
-  std::map<uint64_t, std::vector<std::pair<uint32_t, int64_t>>> captured_;
-  std::vector<uint32_t> applied_;
-  std::vector<v1::UpdateLogRecord> log_;
-  bool non_finite_ = false;
-  uint64_t last_token_ = 0;
-};
+class PartitionTest : public PartitionHarness {};
 
 TEST_F(PartitionTest, RefusesBadRequestsAndSaysWhy) {
   partition_.Commit(MakePlan(1, v1::ASYNC, 0, {0}), now_);

@@ -119,6 +119,10 @@ what_does_not_fit_is_refused() {
   [[ ! -e "$work/runs/small" ]] || fail "a job that was refused has left a run directory"
 }
 
+has_joined_again() {
+  (($(sed -n "/\"task\":\"$2\",\"event\":\"EVICTED\"/,\$p" "$1/metrics.jsonl" | grep -c "\"task\":\"$2\",\"event\":\"JOINED\"") > 0))
+}
+
 gpus_and_a_lost_worker() {
   say "workers on nodes of their own, as many as there is room for, a GPU each; one is lost"
   local job run="$work/runs/by_node/attempt-0" placed lost
@@ -131,9 +135,10 @@ gpus_and_a_lost_worker() {
   # Of four workers on a node, two have each of its GPUs.
   [[ "$(grep '^worker' <<<"$placed" | cut -d' ' -f3- | sort | uniq -c | awk '{ print $1, $2, $3, $4 }')" == \
     $'2 n2 0 0,1\n2 n2 1 0,1\n2 n3 0 0,1\n2 n3 1 0,1' ]] || fail "the GPUs are not shared out"
-  lost="$(pgrep -f -- "$work/bin/worker.*--task_index=5 --coordinator.*--role=worker")"
+  lost="$(pgrep -f -- "^$work/bin/worker.*--task_index=5 --coordinator.*--role=worker")"
   kill -9 "$lost"
   wait_for 30 "the lost worker is named" grep -q '"task":"worker 5","event":"EVICTED"' "$run/metrics.jsonl"
+  wait_for 30 "it is started again" has_joined_again "$run" "worker 5"
   wait_for 30 "the others go on" has_step "$run" $(($(last_value "$run" step) + 50))
   wait_for 90 "the job is told to stop" "$work/bin/rubato" stop "$run" --reason="seen enough"
   ends by_node "$job" FAILED 1:0
@@ -155,34 +160,54 @@ scancel_stops_everything() {
     fail "the run record does not say who stopped the job"
 }
 
+started_again() { [[ "$(job_field "$1" Restarts)" == 1 ]]; }
+
 the_time_limit_keeps_the_weights() {
-  say "near its time limit a job writes its weights and is started again, from them"
+  say "near its time limit a job writes a checkpoint and is started again, from there"
   local job run="$work/runs/limited" examples
   job="$(submit limited --nodes=3 --ntasks-per-node=2 -- "$mnist" --set training.max_steps=1500 --requeue_at_limit)"
   wait_for 60 "training begins" has_step "$run/attempt-0" 20
   # What Slurm does a minute before the limit.
   scancel --batch --signal=USR1 "$job"
-  wait_for 60 "the second attempt trains" has_step "$run/attempt-1" 20
+  wait_for 60 "Slurm starts it again" started_again "$job"
   grep -q '"ok":false,"error":"stopped by the operator at [^ ]*: Slurm sent SIGUSR1"' "$run/attempt-0/metrics.jsonl" || fail "no reason in the record"
-  grep -q "start_from: \"$run/attempt-0/checkpoints/stopped\"" "$run/attempt-1/job.textproto" ||
-    fail "the second attempt begins elsewhere"
-  [[ "$(readlink "$run/latest")" == attempt-1 ]] || fail "latest is $(readlink "$run/latest")"
   ends limited "$job" COMPLETED 0:0
-  examples="$(last_value "$run/attempt-1" examples)"
-  # Three epochs of 469 steps, the last of which is cut at the epoch's end, and 93 steps.
-  ((examples == 3 * 60000 + 93 * 128)) || fail "the second attempt trained $examples examples"
-  "$work/bin/rubato" audit "$run/attempt-1" >/dev/null || fail "the audit found a broken invariant"
+  says limited "goes on with what $run/attempt-0 holds"
+  [[ ! -e "$run/attempt-1" ]] || fail "the job was begun again"
+  examples="$(last_value "$run/attempt-0" examples)"
+  # Three epochs of 469 steps, the last of which is cut at the epoch's end, and 93 steps: each is trained once.
+  ((examples == 3 * 60000 + 93 * 128)) || fail "$examples examples were trained"
+  "$work/bin/rubato" audit "$run/attempt-0" >/dev/null || fail "the audit found a broken invariant"
 }
 
-a_requeue_without_warning_begins_again() {
+a_requeue_without_warning_goes_on() {
   say "scontrol requeue, without a warning"
   local job run="$work/runs/requeued"
-  job="$(submit requeued --nodes=3 --ntasks-per-node=2 -- "$mnist" --set training.max_steps=1500)"
-  wait_for 60 "training begins" has_step "$run/attempt-0" 20
+  job="$(submit requeued --nodes=3 --ntasks-per-node=2 -- "$mnist" --set training.max_steps=1500 \
+    --set checkpoint.every_steps=50)"
+  wait_for 60 "training begins" has_step "$run/attempt-0" 120
   scontrol requeue "$job"
   ends requeued "$job" COMPLETED 0:0
-  [[ "$(job_field "$job" Restarts)" == 1 ]] || fail "not started again"
-  grep -q '"ok":true' "$run/attempt-1/metrics.jsonl" || fail "the second attempt did not end well"
+  started_again "$job" || fail "not started again"
+  says requeued "goes on with what $run/attempt-0 holds"
+  grep -q '"ok":true' "$run/attempt-0/metrics.jsonl" || fail "it did not end well"
+}
+
+a_lost_coordinator_and_server_come_back() {
+  say "kill -9 of a server and of the coordinator"
+  local job run="$work/runs/lost/attempt-0"
+  job="$(submit lost --nodes=3 --ntasks-per-node=2 -- "$mnist" --set training.max_steps=1500 \
+    --set checkpoint.every_steps=50)"
+  wait_for 60 "training begins" has_step "$run" 120
+  kill -9 "$(pgrep -f -- "^$work/bin/server.*--task_index=1 ")"
+  wait_for 60 "the job goes back" grep -q '"rollback":{' "$run/metrics.jsonl"
+  wait_for 60 "and goes on" has_step "$run" $(($(last_value "$run" step) + 100))
+  kill -9 "$(pgrep -f -- "^$work/bin/coordinator ")"
+  ends lost "$job" COMPLETED 0:0
+  says lost "the coordinator was killed by signal 9; it is started again"
+  grep -q 'ended with status 137; it is started again' "$run/logs/server-1.log" || fail "server 1 was not started again"
+  at_least "$(last_value "$run" accuracy)" 0.93 || fail "held-out accuracy $(last_value "$run" accuracy)"
+  "$work/bin/rubato" audit "$run" >/dev/null || fail "the audit found a broken invariant"
 }
 
 need_packages slurm-wlm munge procps
@@ -195,5 +220,6 @@ what_does_not_fit_is_refused
 gpus_and_a_lost_worker
 scancel_stops_everything
 the_time_limit_keeps_the_weights
-a_requeue_without_warning_begins_again
+a_requeue_without_warning_goes_on
+a_lost_coordinator_and_server_come_back
 say passed

@@ -85,6 +85,15 @@ says() { grep -q -- "$2" "$work/$1.out" || fail "$1 does not say: $2"; }
 final_accuracy() {
   grep '"final":true' "$work/$1/metrics.jsonl" | grep -o '"accuracy":[0-9.]*' | cut -d: -f2
 }
+# program_of JOB PROGRAM [INDEX]: the process of a task, not the shell that it is started from.
+program_of() {
+  local process
+  for process in $(job_processes "$1"); do
+    [[ "$(readlink "/proc/$process/exe")" == */"$2" ]] || continue
+    [[ -z "${3:-}" ]] || (($(tr '\0' '\n' <"/proc/$process/cmdline" | grep -cx -- "$3") > 0)) || continue
+    echo "$process"
+  done
+}
 nothing_left() { [[ -z "$(job_processes)" ]] || fail "$1: processes are left: $(job_processes)"; }
 
 # The run record on the coordinator's host, while a job runs.
@@ -158,13 +167,17 @@ a_lost_worker() {
 }
 
 a_lost_server() {
-  say "the host of a server is cut off in the middle"
-  start lost_server lost-server 20 "${mnist[@]}" --set training.max_steps=5000
-  cut_off 2
-  ends lost_server 1
-  says lost_server "server 1 .*no heartbeat for 4.0 s; its parameters are lost"
-  restore 2
-  wait_for 30 "down" deploy down "$work/lost_server"
+  say "a server is killed, and the coordinator: their hosts start them again"
+  start lost_server lost-server 150 "${mnist[@]}" --set training.max_steps=1500 --set checkpoint.every_steps=50
+  # The server of the second host, which is the only one there.
+  kill -9 "$(program_of lost-server server 1)"
+  wait_for 60 "the job goes back" grep -q "^the job went back to step " "$work/lost_server.out"
+  kill -9 "$(program_of lost-server coordinator)"
+  ends lost_server 0
+  says lost_server "^server 1 on .* was killed by signal 9; it is started again"
+  says lost_server "^the coordinator on .* was killed by signal 9; it is started again"
+  at_least "$(final_accuracy lost_server)" 0.93 || fail "accuracy $(final_accuracy lost_server)"
+  "$rubato" audit "$work/lost_server" >/dev/null || fail "the audit"
   nothing_left lost_server
 }
 

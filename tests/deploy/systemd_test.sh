@@ -37,6 +37,18 @@ for unit in deploy/systemd/*.service; do
   done
 done
 
+say "what is started again"
+for unit in deploy/systemd/*.service; do
+  if [[ "$unit" == */rubato-coordinator.service ]]; then
+    # Its exit status 1 is its job's.
+    expected=("Restart=on-abnormal")
+    grep -q '^ExecStart=.* --resume$' "$unit" || fail "$unit: a coordinator that is started again does not resume"
+  else
+    expected=("Restart=on-failure" "RestartPreventExitStatus=2")
+  fi
+  for line in "${expected[@]}"; do grep -qx -- "$line" "$unit" || fail "$unit: no $line"; done
+done
+
 # Each program knows the options that its unit gives it.
 say "options"
 for unit in deploy/systemd/*.service; do

@@ -128,8 +128,8 @@ nothing_left detached
 [[ -s "$work/detached/checkpoints/stopped/server-1.manifest" ]] || fail "what was stopped has not been brought"
 "$rubato" deploy ssh status "$work/detached" >"$work/ended.out" || fail "status of a run that has ended"
 says ended "was stopped on .*: stopped by the operator.*: has been seen"
-says ended "go on from them with --set training.start_from=$work/detached/checkpoints/stopped"
-finds "evaluator-0 ended with exit status 137 and is started again (2 more times at most)" "$work/evaluator.log" ||
+says ended "begin another job with them: --set training.start_from=$work/detached/checkpoints/stopped"
+finds "evaluator-0 was killed by signal 9; it is started again in 0 s" "$work/evaluator.log" ||
   fail "the evaluator was not started again: $(<"$work/evaluator.log")"
 [[ -z "$(find "$work"/*host/jobs -maxdepth 1 -name "$mark-detached-*")" ]] || fail "folders are left"
 
@@ -143,8 +143,24 @@ status=0
 wait "$launcher" || status=$?
 ((status == 1)) || fail "exit status $status instead of 1"
 says interrupted "stopped by a signal"
-says interrupted "go on from them with --set training.start_from=$work/interrupted/checkpoints/stopped"
+says interrupted "begin another job with them: --set training.start_from=$work/interrupted/checkpoints/stopped"
 nothing_left interrupted
+
+say "a launcher that is killed, with everything else, and a job that goes on with what is on its hosts"
+up_command killed --set training.epochs=40 --set checkpoint.every_steps=200
+"${command[@]}" >"$work/killed.out" 2>&1 &
+launcher=$!
+wait_for 60 "steps" is_at_step killed 1000
+"$rubato" deploy ssh checkpoint "$work/killed" >"$work/checkpoint.out" || fail "checkpoint: $(<"$work/checkpoint.out")"
+says checkpoint "^checkpoint step[0-9]* is complete"
+kill -9 "$launcher"
+wait "$launcher" && fail "a launcher that was killed has ended well"
+# shellcheck disable=SC2046  # One argument per process.
+kill -9 $(job_processes) 2>/dev/null || true
+up 0 killed --set training.epochs=40 --set checkpoint.every_steps=200 --resume
+says killed "^the job went back to step [0-9]* of checkpoint step"
+"$rubato" audit "$work/killed" >/dev/null || fail "the audit of the job that went on"
+nothing_left killed
 
 say "hosts that cannot be used"
 write_hosts "coordinator_port: $port" "hosts { host: \"127.0.0.3\" port: $port user: \"$user\" workers: 1 }"

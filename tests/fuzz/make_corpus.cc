@@ -52,15 +52,15 @@ std::string Gzip(const std::string& bytes) {
   z_stream stream = {};
   constexpr int kGzipWindow = 15 + 16;
   deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, kGzipWindow, 8, Z_DEFAULT_STRATEGY);
-  std::string packed(deflateBound(&stream, bytes.size()), '\0');
+  std::string compressed(deflateBound(&stream, bytes.size()), '\0');
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
   stream.avail_in = static_cast<uInt>(bytes.size());
-  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
-  stream.avail_out = static_cast<uInt>(packed.size());
+  stream.next_out = reinterpret_cast<Bytef*>(compressed.data());
+  stream.avail_out = static_cast<uInt>(compressed.size());
   deflate(&stream, Z_FINISH);
-  packed.resize(stream.total_out);
+  compressed.resize(stream.total_out);
   deflateEnd(&stream);
-  return packed;
+  return compressed;
 }
 
 std::string IdxPair(const std::string& images, const std::string& labels) {

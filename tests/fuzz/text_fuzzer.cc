@@ -62,8 +62,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         worker::OpenDataset(config, MakeModel(), split);
     if (dataset.ok()) bytes += ReadAll(**dataset);
   }
-  // Gzip may have unpacked more than the input has.
-  const bool packed = text.size() > 2 && text[0] == '\x1f' && text[1] == '\x8b';
-  if (!packed) RUBATO_FUZZ_CHECK(bytes <= static_cast<int64_t>(text.size()), bytes);
+  // Gzip may have decompressed to more than the input has.
+  const bool compressed = text.size() > 2 && text[0] == '\x1f' && text[1] == '\x8b';
+  if (!compressed) RUBATO_FUZZ_CHECK(bytes <= static_cast<int64_t>(text.size()), bytes);
   return 0;
 }

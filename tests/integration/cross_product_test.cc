@@ -125,7 +125,7 @@ TEST_P(CrossProductTest, EveryOptimizerReachesTheTarget) {
       threads.emplace_back([&, worker] { Train(&cluster, worker, &outcomes[worker]); });
     }
     for (std::thread& thread : threads) thread.join();
-    // A worker that begins late, where nobody waits for it, finds the weights half way there.
+    // A worker that begins late, when nobody waits for it, finds the weights half way there.
     const double before = std::max(outcomes[0].before, outcomes[1].before);
     EXPECT_GT(before, 10);
     for (const Outcome& outcome : outcomes) EXPECT_LT(outcome.after, 0.2 * before);

@@ -1,5 +1,5 @@
-// Whole jobs whose workers compute on devices that play a part: some that hang or fail, some that overflow, several of
-// one worker, some that encode their gradients. And on GPUs, where there are any.
+// Whole jobs whose workers compute on fake devices: some that hang or fail, some that overflow, several of
+// one worker, some that encode their gradients. And on GPUs, if there are any.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -35,7 +35,7 @@ class WholeJob {
       uint32_t index, std::vector<std::unique_ptr<Backend>> backends, std::function<void()> abandon = [] {});
   void StartEvaluator(
       uint32_t index, std::unique_ptr<Backend> backend, std::function<void()> abandon = [] {});
-  // The end of the job; DeadlineExceeded where it does not end.
+  // The end of the job; DeadlineExceeded if it does not end.
   absl::Status AwaitEnd();
   // After AwaitEnd: waits for all tasks; how a worker ended, and the evaluator that was started last.
   absl::Status WorkerStatus(uint32_t index);

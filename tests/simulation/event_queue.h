@@ -9,7 +9,7 @@
 
 namespace rubato::simulation {
 
-// Virtual time: events are delivered in order of their time, and of their making where times are equal. Not
+// Virtual time: events are delivered in order of their time, and of their making if times are equal. Not
 // thread-safe.
 class EventQueue {
  public:

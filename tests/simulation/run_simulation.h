@@ -17,13 +17,13 @@ struct SimulationOptions {
   uint64_t first_seed = 1;
   // Seeds first_seed, first_seed + 1, ...; at least 1.
   int64_t seeds = 1000;
-  // Lines of the trace that are shown of a run that failed, and of the only run where `seeds` is 1; 0 for none.
+  // Lines of the trace that are shown of a run that failed, and of the only run if `seeds` is 1; 0 for none.
   size_t trace_lines = 200;
   // Gets a line about how far it is, with the first run that ends `progress_interval` after the one before. Null:
   // nobody is told.
   std::ostream* progress = nullptr;
   absl::Duration progress_interval = absl::Seconds(5);
-  // Required where there is `progress`.
+  // Required if there is `progress`.
   const Clock* clock = nullptr;
   // What the runs reached is added to it. Null: nobody asks.
   Coverage* coverage = nullptr;

@@ -16,7 +16,7 @@ struct RunOptions {
   uint64_t seed = 1;
   // Lines of the trace that are kept; 0 for none.
   size_t keep_trace = 0;
-  // Where given, is called with every record of every partition's update log; partitions are numbered over all servers.
+  // If given, is called with every record of every partition's update log; partitions are numbered over all servers.
   // `job` tells lines of history apart: it is another one after the job went back to a checkpoint.
   std::function<void(uint64_t job, uint32_t partition, const v1::UpdateLogRecord&)> on_record = {};
 };
@@ -29,7 +29,7 @@ struct RunResult {
   int64_t steps = 0;
   int64_t plans = 0;
   Coverage coverage;
-  // Which invariant was broken and how, with who waited for whom where a wait did not end; empty when none was.
+  // Which invariant was broken and how, with who waited for whom if a wait did not end; empty when none was.
   std::string violation;
   // The last lines of the trace.
   std::vector<std::string> trace;

@@ -73,7 +73,7 @@ const char* __tsan_default_suppressions() {
       // mutex of its libraries.
       "race:grpc::ServerUnaryReactor::InternalBindCall\n"
       "race:grpc::internal::CallbackUnaryHandler\n"
-      // gRPC's own threads are joined by its clean-up, which runs on a thread that nobody waits for where the last user
+      // gRPC's own threads are joined by its clean-up, which runs on a thread that nobody waits for when the last user
       // goes on one of its threads. The process may end first.
       "thread:grpc_core::Thread::Thread\n"
       // OpenMP's barriers are futexes of its own, unseen as well.

@@ -22,8 +22,8 @@ class ByteFile {
   ByteFile(const ByteFile&) = delete;
   ByteFile& operator=(const ByteFile&) = delete;
 
-  // Reads `size` bytes and returns how many there were: fewer only at the end of the file. DataLoss where a gzip file
-  // is damaged or cut short; another code where the system cannot read.
+  // Reads `size` bytes and returns how many there were: fewer only at the end of the file. DataLoss if a gzip file
+  // is damaged or cut short; another code if the system cannot read.
   absl::StatusOr<int64_t> Read(void* buffer, int64_t size);
 
   const std::string& path() const { return path_; }

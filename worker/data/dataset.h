@@ -49,7 +49,7 @@ class Dataset {
 
   // Writes the n examples with these indices one after another: inputs [n, input_shape] and, by label kind,
   // classes [n, labels_per_example] or targets [n, target_elements]; the other pointer is not used and may be null.
-  // OutOfRange names the first index that is not in [0, size()); nothing is written then. Other codes where a source
+  // OutOfRange names the first index that is not in [0, size()); nothing is written then. Other codes if a source
   // fails.
   absl::Status Read(const int64_t* indices, int64_t n, float* inputs, int32_t* classes, float* targets) const;
 

@@ -12,7 +12,7 @@
 namespace rubato::worker {
 
 // The order in which an epoch visits the examples: a permutation of [0, n) that depends on (seed, epoch, n) alone
-// (Fisher and Yates, in Durstenfeld's 1964 form), or the identity where examples are not shuffled. The same on every
+// (Fisher and Yates, in Durstenfeld's 1964 form), or the identity if examples are not shuffled. The same on every
 // worker. Immutable and thread-safe.
 class EpochOrder {
  public:

@@ -20,7 +20,7 @@ class ImageAugmenter {
   void Apply(int64_t epoch, int64_t example, float* image) const;
 
  private:
-  // Pixel (row, column) becomes what was at (row + down, column + right), or zero where that is outside; mirrored
+  // Pixel (row, column) becomes what was at (row + down, column + right), or zero if that is outside; mirrored
   // afterwards.
   struct Change {
     int64_t down;

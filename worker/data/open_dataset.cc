@@ -11,7 +11,7 @@ DatasetOr OpenDataset(const v1::JobConfig& config, const ModelSpec& model, Split
   if (!config.data().has_teacher() && model.loss == v1::ModelConfig::MEAN_SQUARED_ERROR &&
       NumElements(model.output) != 1) {
     return absl::InvalidArgumentError(absl::StrCat("model.loss: MEAN_SQUARED_ERROR with ", NumElements(model.output),
-                                                   " outputs; allowed: 1 output where the data is read from files"));
+                                                   " outputs; allowed: 1 output if the data is read from files"));
   }
   RUBATO_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> dataset,
                           OpenSource({.config = config, .model = model, .test = split == Split::kTest}));

@@ -79,11 +79,11 @@ class Prefetcher {
   // Cancelled: shut down.
   absl::Status Push(const ExampleRange& range);
 
-  // The next batch; waits for it, and for a Push where nothing is queued, for at most `timeout`. Nothing when that has
+  // The next batch; waits for it, and for a Push if nothing is queued, for at most `timeout`. Nothing when that has
   // passed. Cancelled: shut down. An error of the data set comes in its batch's place and stays.
   absl::StatusOr<std::optional<Batch>> Next(absl::Duration timeout);
 
-  // What Next would return now without waiting; null where there is nothing yet. Valid until Next, Clear or the end.
+  // What Next would return now without waiting; null if there is nothing yet. Valid until Next, Clear or the end.
   const Batch* Peek() const;
 
   // Takes back a batch that is no longer needed, so that its memory is used again.

@@ -94,7 +94,7 @@ class PrefetcherTest : public ::testing::Test {
     return *std::move(prefetcher);
   }
 
-  // The next batch; the test fails where there is none.
+  // The next batch; the test fails if there is none.
   Batch Take(Prefetcher* prefetcher) {
     absl::StatusOr<std::optional<Batch>> batch = prefetcher->Next(absl::InfiniteDuration());
     EXPECT_TRUE(batch.ok()) << batch.status();

@@ -29,11 +29,11 @@ class OwnedFile {
   int descriptor_;
 };
 
-// Bytes that are read at random: in memory or, where there are many, in a file. Immutable and thread-safe.
+// Bytes that are read at random: in memory or, if there are many, in a file. Immutable and thread-safe.
 class StoredBytes {
  public:
   // The bytes of a file; of a gzip file (whatever its name) the uncompressed ones. Up to `memory_bytes` are held in
-  // memory. More of them stay in the file, or go to a temporary one without a name where it is compressed.
+  // memory. More of them stay in the file, or go to a temporary one without a name if it is compressed.
   // ResourceExhausted: they are more than `max_bytes`. Otherwise the errors of ByteFile and StoredBytesWriter.
   static absl::StatusOr<std::unique_ptr<const StoredBytes>> OpenFile(const std::string& path, int64_t memory_bytes,
                                                                      int64_t max_bytes);
@@ -53,7 +53,7 @@ class StoredBytes {
 
   const std::string name_;  // For messages.
   const std::vector<uint8_t> memory_;
-  const OwnedFile file_;  // None where the bytes are in memory.
+  const OwnedFile file_;  // None if the bytes are in memory.
   const int64_t size_;
 };
 

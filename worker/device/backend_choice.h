@@ -17,9 +17,9 @@ namespace rubato::worker {
 
 struct ChosenBackend {
   std::unique_ptr<Backend> backend;
-  // Of the other GPUs, where there are several.
+  // Of the other GPUs, if there are several.
   std::vector<std::unique_ptr<Backend>> peers;
-  // What computes, and why where that was not said: for the log.
+  // What computes, and why if that was not said: for the log.
   std::string description;
   // Why it is not the GPU that is seen, and what that means; for the log. Empty: there is nothing to warn of.
   std::string warning;
@@ -40,7 +40,7 @@ struct BackendFactory {
 // read; it may be empty.
 // FailedPrecondition: CUDA was asked for, and this is what is missing. InvalidArgument: there are GPUs, and not as
 // many as training.device_index and training.gpus ask for. Otherwise as the backends' own functions: AUTO takes the
-// CPU where there is no GPU, or none that this program can use, and not where one does not work.
+// CPU if there is no GPU, or none that this program can use, and not if one does not work.
 absl::StatusOr<ChosenBackend> ChooseBackend(const v1::TrainingConfig& config,
                                             std::function<std::shared_ptr<void>(size_t bytes)> sending_memory,
                                             const BackendFactory& factory);

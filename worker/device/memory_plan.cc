@@ -24,7 +24,7 @@ int64_t Rounded(int64_t bytes) {
   return (bytes + kGranularity - 1) / kGranularity * kGranularity;
 }
 
-// Stays at the largest number where the product would be larger.
+// Stays at the largest number if the product would be larger.
 int64_t Product(int64_t a, int64_t b) {
   if (a != 0 && b > std::numeric_limits<int64_t>::max() / a) return std::numeric_limits<int64_t>::max();
   return a * b;
@@ -111,15 +111,16 @@ absl::StatusOr<std::string> Fit(const v1::JobConfig& config, const ModelSpec& sp
 
 }  // namespace
 
-int64_t LargestPart(const v1::TrainingConfig& training, int gpus) {
-  const int64_t parts = std::clamp<int64_t>(training.micro_batches(), 1, std::max<int64_t>(training.batch_size(), 1));
-  const int64_t micro_batch = (training.batch_size() + parts - 1) / parts;
+int64_t LargestMicroBatch(const v1::TrainingConfig& training, int gpus) {
+  const int64_t micro_batches =
+      std::clamp<int64_t>(training.micro_batches(), 1, std::max<int64_t>(training.batch_size(), 1));
+  const int64_t micro_batch = (training.batch_size() + micro_batches - 1) / micro_batches;
   return (micro_batch + gpus - 1) / gpus;
 }
 
 absl::StatusOr<MemoryPlan> PlanMemory(const v1::JobConfig& config, const ModelSpec& spec, const WorkspaceRules& rules,
                                       bool staged, int gpus) {
-  const int64_t batch = LargestPart(config.training(), gpus);
+  const int64_t batch = LargestMicroBatch(config.training(), gpus);
   PlanningBackend backend(rules);
   RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, Model::Create(spec, &backend, {.max_batch = batch}));
   MemoryPlan plan;
@@ -157,7 +158,7 @@ absl::StatusOr<std::string> FitMemory(const v1::JobConfig& config, const ModelSp
 
 absl::StatusOr<std::string> FitEvaluation(const v1::JobConfig& config, const ModelSpec& spec, Backend* backend) {
   // Of copies on the host it has those of its batches alone; that the plan counts those of weights and gradients too is
-  // no reason to refuse it, because where there are copies the host's memory is not compared.
+  // no reason to refuse it, because if there are copies the host's memory is not compared.
   v1::JobConfig evaluation = config;
   evaluation.mutable_training()->set_batch_size(config.evaluation().batch_size());
   evaluation.mutable_training()->set_micro_batches(1);

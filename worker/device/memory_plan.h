@@ -22,14 +22,14 @@ struct MemoryPlan {
   int64_t inputs = 0;
   // What the largest operation takes while it runs, and what the backend and its libraries take for themselves.
   int64_t workspace = 0;
-  // Where the device encodes gradients: their messages, and the error-feedback residuals; chunks' rounding left out.
+  // If the device encodes gradients: their messages, and the error-feedback residuals; chunks' rounding left out.
   int64_t messages = 0;
   // With several GPUs, where gradients of the others arrive.
   int64_t exchange = 0;
   // What local SGD keeps.
   int64_t local = 0;
 
-  // On the host: copies of weights, gradients and messages where it does not reach the device's, and batches that are
+  // On the host: copies of weights, gradients and messages if it does not reach the device's, and batches that are
   // prepared ahead.
   int64_t staging = 0;
   int64_t batches = 0;
@@ -40,9 +40,9 @@ struct MemoryPlan {
   int64_t OnHost() const { return staging + batches; }
 };
 
-// Examples that one of so many GPUs, or the CPU, computes at a time: its part of the largest of
+// Examples that one of so many GPUs, or the CPU, computes at a time: its share of the largest of
 // training.micro_batches.
-int64_t LargestPart(const v1::TrainingConfig& training, int gpus);
+int64_t LargestMicroBatch(const v1::TrainingConfig& training, int gpus);
 
 // For a complete and valid config (common/config), and for the first of so many GPUs, or the CPU: the others take
 // less. `staged`: the host does not reach the device's memory. InvalidArgument: more bytes than an int64 counts.

@@ -86,12 +86,12 @@ TEST(MemoryPlanTest, CountsEveryTensorOfTheModel) {
 }
 
 TEST(MemoryPlanTest, MicroBatchesTakeLessOfTheDeviceAndNotOfTheHost) {
-  const MemoryPlan whole = Plan(Config(kConv)), parts = Plan(Config(kConv, {"training.micro_batches=7"}));
-  EXPECT_EQ(LargestPart(Config(kConv, {"training.micro_batches=7"}).training(), 1), 10);
-  EXPECT_LT(parts.activations, whole.activations / 6);
-  EXPECT_LT(parts.inputs, whole.inputs / 6);
-  EXPECT_EQ(parts.weights, whole.weights);
-  EXPECT_EQ(parts.batches, whole.batches);
+  const MemoryPlan whole = Plan(Config(kConv)), split = Plan(Config(kConv, {"training.micro_batches=7"}));
+  EXPECT_EQ(LargestMicroBatch(Config(kConv, {"training.micro_batches=7"}).training(), 1), 10);
+  EXPECT_LT(split.activations, whole.activations / 6);
+  EXPECT_LT(split.inputs, whole.inputs / 6);
+  EXPECT_EQ(split.weights, whole.weights);
+  EXPECT_EQ(split.batches, whole.batches);
 }
 
 TEST(MemoryPlanTest, ADeviceOfItsOwnNeedsCopiesOnTheHost) {
@@ -149,7 +149,7 @@ TEST(MemoryPlanTest, ADeviceThatEncodesHasMessagesAndResiduals) {
 TEST(MemoryPlanTest, OneOfSeveralGpusComputesAPartAndTakesTheOthersGradients) {
   const v1::JobConfig config = Config(kConv);
   const ModelSpec spec = *BuildModelSpec(config.model());
-  EXPECT_EQ(LargestPart(config.training(), 3), 22);
+  EXPECT_EQ(LargestMicroBatch(config.training(), 3), 22);
   const MemoryPlan one = *PlanMemory(config, spec, {}, true), three = *PlanMemory(config, spec, {}, true, 3);
   EXPECT_EQ(one.exchange, 0);
   int64_t largest = 0;
@@ -195,7 +195,7 @@ TEST(MemoryPlanTest, ABatchThatDoesNotFitIsRefusedWithTheLargestThatDoes) {
   EXPECT_TRUE(FitMemory(config, spec, &backend).ok()) << largest;
   config.mutable_training()->set_batch_size(largest + 1);
   EXPECT_FALSE(FitMemory(config, spec, &backend).ok()) << largest;
-  // The same batch in parts fits.
+  // The same batch in micro-batches fits.
   config.mutable_training()->set_micro_batches(2);
   EXPECT_TRUE(FitMemory(config, spec, &backend).ok());
 }

@@ -23,7 +23,7 @@ class StepDeadline {
   void Enter(absl::string_view what, absl::string_view subject, absl::Time now);
   void Leave(absl::Time now);
 
-  // What the work is at, where its time is up. Nothing between calls: what has returned does not hang.
+  // What the work is at, when its time is up. Nothing between calls: what has returned does not hang.
   std::optional<std::string> Expired(absl::Time now) const;
 
  private:

@@ -46,7 +46,7 @@ class StepWatchdog {
   };
 
   explicit StepWatchdog(Options options);
-  // Waits for on_expired where it is running.
+  // Waits for on_expired if it is running.
   ~StepWatchdog();
   StepWatchdog(const StepWatchdog&) = delete;
   StepWatchdog& operator=(const StepWatchdog&) = delete;

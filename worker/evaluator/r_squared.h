@@ -18,7 +18,7 @@ class RSquared {
   // [examples, elements]
   void AddLabels(const float* labels, int64_t examples);
 
-  // `loss_sum`: over all examples that were added, of the mean squared error of one. Absent where the labels are all
+  // `loss_sum`: over all examples that were added, of the mean squared error of one. Absent if the labels are all
   // the same, or something is not finite.
   std::optional<double> Value(double loss_sum) const;
 

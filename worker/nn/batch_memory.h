@@ -52,7 +52,7 @@ class BatchMemory {
     DeviceTensor inputs, labels;
     int64_t count = 0;
     // Of a device with memory of its own: from where it copies, allocated with the first batch (a backend that only
-    // plans has no such memory), and the last such copy; null where there was none.
+    // plans has no such memory), and the last such copy; null if there was none.
     std::shared_ptr<void> host_inputs, host_labels;
     std::unique_ptr<Event> copied;
   };

@@ -27,7 +27,7 @@ class CapturedPasses {
   };
 
   // The result of `pass`, which calls the backend's operations and does nothing else that the next pass or the caller
-  // sees; so it need not be called where the key is that of an earlier pass. All have batches of the same size.
+  // sees; so it need not be called if the key is that of an earlier pass. All have batches of the same size.
   absl::StatusOr<DeviceTensor> Run(Backend* backend, const Key& key,
                                    absl::FunctionRef<absl::StatusOr<DeviceTensor>()> pass);
 

@@ -161,19 +161,19 @@ class CudaModelTest : public testing::TestWithParam<Case> {
   Random random_{5};
 };
 
-// In every third step the batch is not full, and every other step has two parts.
+// In every third step the batch is not full, and every other step has two micro-batches.
 TEST_P(CudaModelTest, ComputesWhatTheCpuComputes) {
   const std::unique_ptr<Model> model = OnGpu(gpu_.get()), plain = OnGpu(plain_.get());
   for (uint64_t step = 0; step < 9; ++step) {
     SCOPED_TRACE(testing::Message() << "step " << step);
     SetWeights(gpu_.get(), model.get());
     SetWeights(plain_.get(), plain.get());
-    for (uint64_t part = 0; part < 1 + step % 2; ++part) {
+    for (uint64_t micro_batch = 0; micro_batch < 1 + step % 2; ++micro_batch) {
       const Batch batch = MakeBatch(GetParam(), step % 3 == 2 ? kBatch - 2 : kBatch, &random_);
       double expected = 0, loss = 0, plain_loss = 0;
-      Pass(&*host_, batch, 2 * step + part, part > 0, &expected);
-      Pass(model.get(), batch, 2 * step + part, part > 0, &loss);
-      Pass(plain.get(), batch, 2 * step + part, part > 0, &plain_loss);
+      Pass(&*host_, batch, 2 * step + micro_batch, micro_batch > 0, &expected);
+      Pass(model.get(), batch, 2 * step + micro_batch, micro_batch > 0, &loss);
+      Pass(plain.get(), batch, 2 * step + micro_batch, micro_batch > 0, &plain_loss);
       EXPECT_NEAR(loss, expected, GetParam().tolerance * std::abs(expected));
       // Graphs change no bit.
       EXPECT_EQ(loss, plain_loss);

@@ -17,7 +17,7 @@ struct GradientCase {
   const char* layers;
   const char* input_shape = "[2, 6, 5]";
   const char* loss = "MEAN_SQUARED_ERROR";
-  // Distance of the four points of the difference. Small where a kink (of relu, or a maximum) must not be crossed.
+  // Distance of the four points of the difference. Small if a kink (of relu, or a maximum) must not be crossed.
   double step = 1e-2;
 };
 

@@ -121,7 +121,7 @@ class Model {
   absl::Status AddOutputGradient(int layer, const DeviceTensor& gradient);
   // An example's loss is the mean of this many, one for each of its labels.
   int64_t LossTerms() const;
-  // output(), where it is not float32 as a float32 copy.
+  // output(), if it is not float32 as a float32 copy.
   absl::StatusOr<DeviceTensor> FloatOutput();
   // `gradient` may be empty.
   absl::Status RunLoss(float gradient_scale, const DeviceTensor& gradient);
@@ -130,7 +130,7 @@ class Model {
   Backend* const backend_;
   const Options options_;
   std::vector<DeviceTensor> weights_, gradients_;  // By ModelSpec::tensors.
-  // Null where there is a sum instead.
+  // Null if there is a sum instead.
   std::vector<std::unique_ptr<Layer>> layers_;
   std::vector<std::unique_ptr<ResidualSum>> sums_;
   // By layer.
@@ -138,7 +138,7 @@ class Model {
 
   // Memory for the largest batch. The loss is float32 on all sides.
   DeviceTensor output_gradient_, loss_sums_, squares_;
-  // Where activations are not: the model's input and the gradient of its output as activations, the output as float32.
+  // If activations are not: the model's input and the gradient of its output as activations, the output as float32.
   DeviceTensor activation_input_, activation_gradient_, float_output_;
   std::optional<BatchMemory> batch_;
   std::vector<int32_t> tokens_;
@@ -150,7 +150,7 @@ class Model {
 
   // The current batch. activations_[0] is the model's input, and activations_[i + 1] layer i's output.
   std::vector<DeviceTensor> activations_;
-  // Of each layer's output, as far as the layers after it have added theirs; empty where none has, or when it is used.
+  // Of each layer's output, as far as the layers after it have added theirs; empty if none has, or when it is used.
   std::vector<DeviceTensor> output_gradients_;
   int next_forward_ = 0;
   int next_backward_ = -1;  // -1: none.

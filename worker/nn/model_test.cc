@@ -142,19 +142,19 @@ TEST(ModelTest, MicroBatchesAddUpToTheGradientOfTheBatch) {
   )pb";
   const std::vector<float> inputs = RandomFloats(8 * 50, 1);
   const std::vector<int32_t> classes = {0, 1, 2, 3, 0, 1, 2, 3};
-  TestModel whole(kConfig, 8, 1), parts(kConfig, 5, 1);
+  TestModel whole(kConfig, 8, 1), split(kConfig, 5, 1);
   ASSERT_OK(whole->SetInputs(inputs.data(), classes.data(), 8));
   const LossResult expected = whole.Forward(true, 0, 1.0f / 8);
   whole.Backward(false);
-  ASSERT_OK(parts->SetInputs(inputs.data(), classes.data(), 5));
-  LossResult loss = parts.Forward(true, 0, 1.0f / 8);
-  parts.Backward(false);
-  ASSERT_OK(parts->SetInputs(inputs.data() + 5 * 50, classes.data() + 5, 3));
-  const LossResult rest = parts.Forward(true, 0, 1.0f / 8);
-  parts.Backward(true);
+  ASSERT_OK(split->SetInputs(inputs.data(), classes.data(), 5));
+  LossResult loss = split.Forward(true, 0, 1.0f / 8);
+  split.Backward(false);
+  ASSERT_OK(split->SetInputs(inputs.data() + 5 * 50, classes.data() + 5, 3));
+  const LossResult rest = split.Forward(true, 0, 1.0f / 8);
+  split.Backward(true);
   EXPECT_NEAR(loss.loss_sum + rest.loss_sum, expected.loss_sum, 1e-5);
   EXPECT_EQ(loss.correct + rest.correct, expected.correct);
-  for (int i = 0; i < whole.tensors(); ++i) ExpectNear(Gradient(parts, i), Gradient(whole, i));
+  for (int i = 0; i < whole.tensors(); ++i) ExpectNear(Gradient(split, i), Gradient(whole, i));
 }
 
 TEST(ModelTest, SmallerBatchAfterALargerOneIsUnaffectedByIt) {

@@ -61,7 +61,7 @@ class ReplicatedModel {
   size_t active_ = 0, staged_ = 0;
   // How many have gradients of batches that this one's are added to; and with this one's.
   size_t earlier_ = 0, contributing_ = 0;
-  // Used in turns: while what is in one is added, the next arrives in the other.
+  // Used alternately: while what is in one is added, the next arrives in the other.
   std::array<DeviceTensor, 2> exchange_;
   size_t next_exchange_ = 0;
 };

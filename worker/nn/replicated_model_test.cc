@@ -137,7 +137,7 @@ TEST_P(ReplicatedModelTest, GradientsAreThoseOfTheWholeBatch) {
   Devices devices(GetParam(), one_);
   for (uint64_t step = 0; step < 5; ++step) {
     ExpectTheSame(devices, {kLargest - static_cast<int64_t>(step)}, 10 * step);
-    // The devices' weights change where nobody waits for them.
+    // The devices' weights change while nobody waits for them.
     one_.SgdStep(0.5f);
     devices.SetWeights(one_);
   }

@@ -24,7 +24,7 @@ struct ArrivedWeights {
 };
 
 // Checks an OK answer against the batch that it is for and finds its weights, chunk by chunk. `region` is the server's
-// shared memory, null where there is none. InvalidArgument names the field. Pure.
+// shared memory, null if there is none. InvalidArgument names the field. Pure.
 absl::StatusOr<std::vector<ArrivedWeights>> FindWeights(const v1::JobDescription& job, const ChunkBatch& batch,
                                                         const DecodedReply& reply, const SharedRegion* region);
 

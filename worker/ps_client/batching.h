@@ -33,7 +33,7 @@ inline constexpr int64_t kSmallPartOfMessage = 16;
 inline constexpr int64_t kMessagesInPlace = 4;
 
 // Neighbours in a partition are fused as long as a message stays within `message_bytes`, or kMessagesInPlace times that
-// to servers of which `reads_in_place` is true: those of one tensor, and those of several where one side is small. A
+// to servers of which `reads_in_place` is true: those of one tensor, and those of several if one side is small. A
 // larger chunk travels alone. `tensors`: number of tensors of the model. Pure.
 Batching MakeBatches(
     const v1::JobDescription& job, int tensors, int64_t message_bytes,

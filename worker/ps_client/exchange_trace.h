@@ -37,9 +37,9 @@ class ExchangeTrace {
 
   bool enabled() const { return recorder_ != nullptr && recorder_->enabled(); }
 
-  // A request is sent; `pushed_step` is -1 where it pulls only.
+  // A request is sent; `pushed_step` is -1 if it pulls only.
   void OnSend(int batch, int64_t pushed_step, absl::Time now);
-  // Where enabled(): the exchange has ended, of a batch with these chunks.
+  // If enabled(): the exchange has ended, of a batch with these chunks.
   void Record(int batch, const std::vector<uint32_t>& chunks, const Stored& stored);
   // The next request begins another exchange.
   void OnEnd(int batch) { exchanges_[batch] = {}; }

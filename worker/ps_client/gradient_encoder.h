@@ -21,7 +21,7 @@ class GradientEncoder {
 
   // NONE: the chunk's gradient is sent as it is, and the encoder has nothing to do with it.
   virtual v1::Codec codec(uint32_t chunk) const = 0;
-  // Encodes the chunk's gradient of the step, where that is not done already.
+  // Encodes the chunk's gradient of the step, if that is not done already.
   virtual void EncodeChunk(uint32_t chunk, const float* gradient, int64_t step) = 0;
   // What was encoded last.
   virtual absl::Span<const uint8_t> Message(uint32_t chunk) const = 0;

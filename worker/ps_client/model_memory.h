@@ -12,7 +12,7 @@
 
 namespace rubato::worker {
 
-// A model's tensors as the parameter client's memory. Where it has one replica and the host reaches its memory, weights
+// A model's tensors as the parameter client's memory. If it has one replica and the host reaches its memory, weights
 // are copied to their final place, and gradients are sent from where backward wrote them. Otherwise both have a copy in
 // memory of the host, which Upload and Download bring to the devices and back. Thread-safe as far as the client keeps
 // its promises about who uses which tensor when; the rest by the backends' thread.
@@ -37,7 +37,7 @@ class ModelMemory : public PsClient::TensorMemory {
   struct Tensor {
     float* weights = nullptr;
     float* gradient = nullptr;
-    // Where there are copies: what owns them.
+    // If there are copies: what owns them.
     std::shared_ptr<void> weights_copy;
     std::shared_ptr<void> gradient_copy;
   };

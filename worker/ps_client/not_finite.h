@@ -9,7 +9,7 @@ namespace rubato::worker {
 
 inline constexpr char kNotFinitePayload[] = "rubato/not_finite";
 
-// OutOfRange: a loss or a gradient is not finite where consistency.on_non_finite is STOP_JOB. The worker leaves with
+// OutOfRange: a loss or a gradient is not finite if consistency.on_non_finite is STOP_JOB. The worker leaves with
 // it, and the job fails. `where` names worker, step and what is not finite.
 inline absl::Status NotFiniteError(absl::string_view where) {
   absl::Status status = absl::OutOfRangeError(where);

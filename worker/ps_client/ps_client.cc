@@ -59,7 +59,7 @@ PsClient::PsClient(Options options)
       trace_(options_.trace, options_.task, NamesOf(options_, batching_)),
       examples_(batching_.batches.size(), 0),
       connections_(ConnectionOptions(options_), this) {
-  // A server's batches take its connections in turn.
+  // A server's batches are dealt to its connections round-robin.
   std::vector<int> batches_of_server(options_.job.servers_size(), 0);
   for (const ChunkBatch& batch : batching_.batches) {
     const int turn = batches_of_server[batch.server]++ % options_.connections_per_server;

@@ -56,13 +56,13 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
     std::vector<std::string> tensors;
     // Fail with NotFiniteError when a server found a gradient that is not finite.
     bool stop_on_non_finite = false;
-    // Of payload; four times as many where a server on this host reads tensors where they are.
+    // Of payload; four times as many if a server on this host reads tensors where they are.
     int64_t message_bytes = 1 << 20;
     // Streams to each server.
     int connections_per_server = 1;
     // Null: gradients are sent as they are.
     std::shared_ptr<GradientEncoder> encoder;
-    // What servers on this host are offered to read gradients from, where TensorMemory has them in there. Null: tensors
+    // What servers on this host are offered to read gradients from, if TensorMemory has them in there. Null: tensors
     // go over TCP.
     std::shared_ptr<SharedArena> arena;
     // A step that waits for longer fails with the names of those it waits for.

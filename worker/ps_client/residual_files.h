@@ -15,7 +15,7 @@
 
 namespace rubato::worker {
 
-// By chunk of the job: one value for each element, or none where the chunk's codec keeps nothing back.
+// By chunk of the job: one value for each element, or none if the chunk's codec has no error-feedback residual.
 using Residuals = std::vector<std::vector<float>*>;
 
 // Writes nothing, and returns false, when there is nothing to keep. Errors of CheckpointWriter.

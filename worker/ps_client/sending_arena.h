@@ -12,12 +12,12 @@
 
 namespace rubato::worker {
 
-// Memory that servers on this host read gradients from: for each tensor the gradient and, where it is encoded, what is
-// sent instead. `name` is the task's. Null where the config or the system does not allow it; the log says why.
+// Memory that servers on this host read gradients from: for each tensor the gradient and, if it is encoded, what is
+// sent instead. `name` is the task's. Null if the config or the system does not allow it; the log says why.
 std::shared_ptr<SharedArena> CreateSendingArena(const v1::JobConfig& config, const ModelSpec& spec,
                                                 const std::string& name, Logger* log);
 
-// Part of the arena, which it keeps; null where the arena is null or full. Thread-safe.
+// Part of the arena, which it keeps; null if the arena is null or full. Thread-safe.
 std::shared_ptr<void> AllocateIn(const std::shared_ptr<SharedArena>& arena, size_t bytes);
 
 }  // namespace rubato::worker

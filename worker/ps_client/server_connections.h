@@ -25,7 +25,7 @@
 namespace rubato::worker {
 
 // A worker's connections to all servers of its job, `per_server` to each: opens them, opens those again that break or
-// fall silent, and tells when a server cannot be reached. Where server and worker share memory, a connection comes with
+// fall silent, and tells when a server cannot be reached. If server and worker share memory, a connection comes with
 // it. Thread-safe.
 class ServerConnections {
  public:
@@ -34,7 +34,7 @@ class ServerConnections {
   class Handler {
    public:
     virtual ~Handler() = default;
-    // `memory` is the server's; null where tensors travel in messages. It stays mapped until the call returns.
+    // `memory` is the server's; null if tensors travel in messages. It stays mapped until the call returns.
     virtual void OnMessage(int connection, grpc::ByteBuffer message, const SharedRegion* memory) = 0;
     // It is open. What was sent through the one before it, and not answered, may be lost.
     virtual void OnConnected(int connection) = 0;
@@ -70,7 +70,7 @@ class ServerConnections {
   const std::string& name(int connection) const;
 
   // Sends what `make` returns, ahead of messages with a higher priority number. `make` is given the memory that is
-  // shared with the server, or null, and must not call this object. Does nothing where the connection is not open:
+  // shared with the server, or null, and must not call this object. Does nothing if the connection is not open:
   // OnConnected follows.
   void Send(int connection, int64_t priority, absl::FunctionRef<grpc::ByteBuffer(const SharedMemoryLink* memory)> make);
 
@@ -106,11 +106,11 @@ class ServerConnections {
   void OnDisconnected(int index, const Stream* stream, absl::Status status);
   // The thread: opens what is not open, until the end.
   void Maintain();
-  // Those that are to be opened now; waits a little where there is none.
+  // Those that are to be opened now; waits a little if there is none.
   std::vector<int> AwaitBroken(const std::vector<bool>& awaits_answer);
   void Reopen(int index);
   absl::Status Open(int index, Connection* opened);
-  // Null where the server does not share memory with this worker.
+  // Null if the server does not share memory with this worker.
   std::unique_ptr<SharedMemoryLink> ShareMemory(int index);
 
   const Options options_;

@@ -21,8 +21,8 @@ namespace rubato::worker {
 // computes the next ones. A step's gradients are all empty, or none is. Used by the trainer's thread.
 class StagedParameters : public Parameters {
  public:
-  // All outlive it; the backend is that of the gradients. The encoder may be null where nothing is encoded, and the
-  // watchdog, which is told of waits for the device, where nobody watches.
+  // All outlive it; the backend is that of the gradients. The encoder may be null if nothing is encoded, and the
+  // watchdog, which is told of waits for the device, if nobody watches.
   StagedParameters(Parameters* servers, ModelMemory* memory, DeviceEncoder* encoder, Backend* backend,
                    StepWatchdog* watchdog)
       : servers_(servers), memory_(memory), encoder_(encoder), backend_(backend), watchdog_(watchdog) {}

@@ -58,7 +58,7 @@ class StepMachine {
   // An answer came. Returns an error when the worker must give up: Aborted when it is no member any more,
   // FailedPrecondition when the server refused.
   absl::Status OnReply(uint64_t id, const v1::ExchangeReply& reply);
-  // The batch's open request may have been lost: sends it again under a new id. No effect where none is open.
+  // The batch's open request may have been lost: sends it again under a new id. No effect if none is open.
   void Resend(int batch);
 
   // Whether the weights of the next step are there.

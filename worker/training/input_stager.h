@@ -13,7 +13,7 @@
 
 namespace rubato::worker {
 
-// Brings inputs to the device, where it can also ahead of their turn, beside what the device computes. Used by the
+// Brings inputs to the device, if it can also ahead of their turn, beside what the device computes. Used by the
 // trainer's thread.
 class InputStager {
  public:

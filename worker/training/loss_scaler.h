@@ -8,7 +8,7 @@
 namespace rubato::worker {
 
 // Dynamic loss scaling (Micikevicius et al. 2018, "Mixed precision training"): which power of two the gradient of the
-// loss is multiplied by. It is halved where gradients overflow, and doubled after a number of steps without that, so it
+// loss is multiplied by. It is halved when gradients overflow, and doubled after a number of steps without that, so it
 // stays close to the largest one that the format bears. A pure state machine.
 //
 //   const float scale = scaler.scale();  // For the whole step.

@@ -51,13 +51,13 @@ TEST_F(TrainerTest, ASourceThatIsDoneWasNotDrained) {
 }
 
 TEST_F(TrainerTest, MicroBatchesGiveTheSameWeights) {
-  FakeSource whole(10), parts(10);
+  FakeSource whole(10), split(10);
   v1::WorkerProgress progress;
   ASSERT_TRUE(Run(&whole, &progress).ok());
   const std::vector<float> expected = Weights();
   StartAfresh();
   config_.mutable_training()->set_micro_batches(4);
-  ASSERT_TRUE(Run(&parts, &progress).ok());
+  ASSERT_TRUE(Run(&split, &progress).ok());
   for (int i = 0; i < 4; ++i) EXPECT_NEAR(Weights()[i], expected[i], 1e-5);
 }
 

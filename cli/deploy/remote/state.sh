@@ -7,7 +7,7 @@ for file in pids/*; do
   name=${file#pids/}
   process=$(cat "$file")
   if [ -e "exits/$name" ]; then
-    echo "$name ended $(cat "exits/$name")"
+    echo "$name ended $(cut -d" " -f1 "exits/$name")"
   elif processes | grep -qx "$process"; then
     echo "$name running $process"
   else

@@ -20,6 +20,7 @@ mkdir -p rubato-0/bin
 cd rubato-0
 cat >bin/coordinator <<'END'
 #!/bin/sh
+echo "$@"
 while [ $# -gt 0 ]; do
   if [ "$1" = --port_file ]; then echo name:7071 >"$2"; fi
   shift

@@ -21,20 +21,21 @@ namespace {
 
 class FakeCoordinator : public v1::Coordinator::Service {
  public:
-  FakeCoordinator(std::string behaviour, std::string run_directory)
-      : behaviour_(std::move(behaviour)), run_directory_(std::move(run_directory)) {}
+  FakeCoordinator(std::string behaviour, std::string run_directory, bool resumes)
+      : behaviour_(std::move(behaviour)), run_directory_(std::move(run_directory)), resumes_(resumes) {}
 
   grpc::Status GetStatus(grpc::ServerContext*, const v1::GetStatusRequest*, v1::JobStatus* reply) override {
     if (behaviour_ == "silent") return grpc::Status(grpc::StatusCode::UNAVAILABLE, "busy");
     MutexLock lock(mu_);
     ++polls_;
+    if (behaviour_ == "coordinator-dies" && !resumes_ && polls_ == 3) raise(SIGKILL);
     bool failed = behaviour_ == "fails" || behaviour_ == "server-dies";
     reply->set_phase(failed ? v1::JobStatus::FAILED : v1::JobStatus::TRAINING);
     if (behaviour_ == "worker-cannot-begin") reply->set_phase(v1::JobStatus::STARTING);
     if (failed) reply->set_error("server 1: no heartbeat for 5.0 s; its parameters are lost");
     reply->set_step(polls_);
     int last = behaviour_ == "worker-dies" ? 40 : 10;
-    bool ends = failed || behaviour_ == "ends" || behaviour_ == "worker-dies" ||
+    bool ends = failed || behaviour_ == "ends" || behaviour_ == "worker-dies" || behaviour_ == "coordinator-dies" ||
                 (behaviour_ == "evaluator-dies" && EvaluatorStarts() == 4);
     if (ends && polls_ >= last) End(failed ? 1 : 0);
     return grpc::Status::OK;
@@ -69,6 +70,7 @@ class FakeCoordinator : public v1::Coordinator::Service {
 
   const std::string behaviour_;
   const std::string run_directory_;
+  const bool resumes_;
   Mutex mu_;
   CondVar changed_;
   int polls_ ABSL_GUARDED_BY(mu_) = 0;
@@ -80,19 +82,21 @@ int WaitForASignal() {
   while (true) pause();
 }
 
-int RunCoordinator(const std::string& behaviour, const std::string& run_directory, const std::string& port_file) {
+int RunCoordinator(const std::string& behaviour, const std::string& run_directory,
+                   std::map<std::string, std::string> flags, bool resumes) {
   if (behaviour == "config-refused") {
     std::cerr << "name: value \"\"; allowed: letters" << std::endl;
     return 2;
   }
   if (behaviour == "mute") return WaitForASignal();
-  FakeCoordinator coordinator(behaviour, run_directory);
+  if (resumes) std::cerr << "goes on at " << flags["--listen"] << std::endl;
+  FakeCoordinator coordinator(behaviour, run_directory, resumes);
   grpc::ServerBuilder builder;
   int port = 0;
-  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(flags["--listen"], grpc::InsecureServerCredentials(), &port);
   builder.RegisterService(&coordinator);
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  if (!WriteFileAtomically(port_file, "127.0.0.1:" + std::to_string(port) + "\n").ok()) return 3;
+  if (!WriteFileAtomically(flags["--port_file"], "127.0.0.1:" + std::to_string(port) + "\n").ok()) return 3;
   int code = coordinator.WaitForEnd();
   server->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
   return code;
@@ -126,7 +130,7 @@ int Main(int argc, char** argv) {
   if (!text.ok() || !google::protobuf::TextFormat::ParseFromString(*text, &config)) return 2;
   if (config.name() == "stubborn") signal(SIGTERM, SIG_IGN);
   if (flags.count("--port_file") > 0) {
-    return RunCoordinator(config.name(), config.run_directory(), flags["--port_file"]);
+    return RunCoordinator(config.name(), config.run_directory(), flags, std::string(argv[argc - 1]) == "--resume");
   }
   const std::string role = flags.count("--role") > 0 ? flags["--role"] : "server";
   return RunTask(config.name(), role, flags["--task_index"], flags["--set"]);

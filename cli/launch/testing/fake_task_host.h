@@ -33,12 +33,12 @@ class FakeTaskHost : public TaskHost {
 
   void At(absl::Duration time, std::function<void()> event) { script_.emplace(began_ + time, std::move(event)); }
 
-  void End(v1::TaskId::Role role, uint32_t index, ExitResult result) {
+  void End(v1::TaskId::Role role, uint32_t index, ExitResult result, bool for_good = false) {
     if (running_.erase({role, index}) == 0) return;
     v1::TaskId task;
     task.set_role(role);
     task.set_index(index);
-    news_.ended.push_back({task, result});
+    news_.ended.push_back({task, result, for_good});
   }
   // All that still run.
   void EndAll(ExitResult result) {
@@ -47,7 +47,6 @@ class FakeTaskHost : public TaskHost {
   void Say(const std::string& note) { news_.notes.push_back(note); }
 
   absl::Status Start() override { return absl::OkStatus(); }
-  int RestartsMax() const override { return 3; }
   absl::Status StartAgain(const v1::TaskId& task) override {
     calls.push_back("start again " + TaskName(task));
     if (start_again.ok()) running_.insert({task.role(), task.index()});

@@ -140,6 +140,7 @@
     Tables.bestCards(host("best"), data);
     Tables.results(host("results"), data);
     Tables.switches(host("switches"), data);
+    Tables.checkpoints(host("checkpoints"), data);
     Tables.trouble(host("trouble"), data);
   }
 

@@ -120,6 +120,7 @@ const Tables = (() => {
     const rows = data.modes.flatMap((mode) => [
       ...mode.skipped.map((text) => [mode.mode, "", "skipped", reason(text)]),
       ...mode.runs.flatMap((run) => [
+        ...run.rollbacks.map((line) => [runName(mode, run), seconds(line.t), line.step > 0 ? `back to step ${line.step}` : "back to the beginning", reason(line.reason)]),
         ...run.evictions.map((line) => [runName(mode, run), seconds(line.t), `${line.task} evicted`, reason(line.reason)]),
         ...(run.ok ? [] : [[runName(mode, run), seconds(run.seconds), "job failed", reason(run.error)]]),
       ]),
@@ -127,5 +128,12 @@ const Tables = (() => {
     words(card, ["run", "at", "event", "reason"], rows);
   }
 
-  return { facts, bestCards, results, switches, trouble };
+  function checkpoints(card, data) {
+    const rows = data.modes.flatMap((mode) => mode.runs.flatMap((run) => run.checkpoints.map((line) => [
+      runName(mode, run), seconds(line.t), line.name, line.epoch.toFixed(2), megabytes(line.bytes), seconds(line.seconds),
+    ])));
+    words(card, ["run", "at", "checkpoint", "epoch", "size", "took"], rows);
+  }
+
+  return { facts, bestCards, results, switches, checkpoints, trouble };
 })();

@@ -102,7 +102,7 @@ std::vector<float> Read(const Elements4d& tensor, const void* data, cudnnMathTyp
   return elements;
 }
 
-// What was there before is not looked at where it does not count: it may be anything.
+// What was there before is not looked at if it does not count: it may be anything.
 void Write(const Elements4d& tensor, float factor, const std::vector<float>& sums, float kept, void* data) {
   const cudaDataType_t type = DataType(tensor.type);
   for (size_t i = 0; i < sums.size(); ++i) {

@@ -84,7 +84,7 @@ struct Machine {
   std::map<const void*, int> gpu_of;
   std::minstd_rand random;
 
-  // Does a piece of the queue's work, where that waits for nothing.
+  // Does a piece of the queue's work, if that waits for nothing.
   bool Step(Queue& queue) {
     if (queue.pending.empty() || !Reached(queue.pending.front().awaited)) return false;
     const Work work = std::move(queue.pending.front());
@@ -312,7 +312,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   return Append(stream, {.run = [=] { std::memcpy(to, from, bytes); }});
 }
 
-// At once, from or to any memory of the host, like a GPU's where all of its streams are non-blocking ones.
+// At once, from or to any memory of the host, like a GPU's if all of its streams are non-blocking ones.
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
   Machine& machine = TheMachine();
   const std::lock_guard lock(machine.mu);

@@ -13,7 +13,7 @@
 #include "kernels/cuda/emulation/round_to_tf32.h"
 
 // Products of matrices for emulated libraries, column-major as theirs. Operands and sums have the precision that is
-// asked for; the order of the additions is upwards, or downwards where another library shall have other bits.
+// asked for; the order of the additions is upwards, or downwards if another library shall have other bits.
 namespace rubato::cuda::emulation {
 
 inline float Element(cudaDataType_t type, const void* data, int64_t at) {
@@ -45,7 +45,7 @@ struct HostMatrix {
   }
 };
 
-// c = alpha * a [m, k] * b [k, n] + beta * c, plus bias [m] in each column where there is one, of c's type.
+// c = alpha * a [m, k] * b [k, n] + beta * c, plus bias [m] in each column if there is one, of c's type.
 struct HostProduct {
   int64_t m = 0, n = 0, k = 0, batch = 1;
   float alpha = 1;
@@ -70,7 +70,7 @@ struct HostProduct {
         }
         for (int64_t row = 0; row < m; ++row) {
           const int64_t at = matrix * c_stride + column * c_column + row;
-          // What was there before is not looked at where it does not count: it may be anything.
+          // What was there before is not looked at if it does not count: it may be anything.
           const float before = beta == 0 ? 0 : beta * Element(c_type, c, at);
           SetElement(c_type, c, at, alpha * sums[row] + before + (bias == nullptr ? 0 : Element(c_type, bias, row)));
         }

@@ -32,7 +32,7 @@ struct Stack {
     size = bytes;
   }
   void Leave(const Stack& to) { __sanitizer_start_switch_fiber(&fake, to.begin, to.size); }
-  // `from`, where that is given, becomes what was left.
+  // `from`, if that is given, becomes what was left.
   void Enter(Stack* from) {
     __sanitizer_finish_switch_fiber(fake, from == nullptr ? nullptr : &from->begin,
                                     from == nullptr ? nullptr : &from->size);
@@ -99,7 +99,7 @@ class Runner {
 
  private:
   void RunBlock(uint3 block);
-  // Threads that need wait no longer: all, or those of one warp; none where others do not come.
+  // Threads that need wait no longer: all, or those of one warp; none if others do not come.
   std::vector<Fiber*> Released();
   Fiber* Idle();
   void Resume(Fiber* fiber);

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <functional>
 
-// The threads of a kernel, run by one thread of the host: each until it waits for others. They take turns nowhere else,
+// The threads of a kernel, run by one thread of the host: each until it waits for others. They switch nowhere else,
 // so what one writes between two barriers and another reads shows or not by the order of the threads. That order
 // changes from kernel to kernel, and so does whether a warp runs ahead of the others as far as the barriers let it. One
 // kernel at a time.
@@ -22,7 +22,7 @@ struct Place {
 const Place& Here();
 
 // Runs body once for each thread of each block, block after block. Ends the program, with a message that names
-// `kernel`, where threads wait for others that do not come: a barrier that not all threads of a block reach, or an
+// `kernel`, if threads wait for others that do not come: a barrier that not all threads of a block reach, or an
 // operation of a warp that not all of its lanes reach.
 void RunThreads(const char* kernel, dim3 blocks, dim3 threads, const std::function<void()>& body);
 

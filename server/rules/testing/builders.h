@@ -2,6 +2,7 @@
 #define RUBATO_SERVER_RULES_TESTING_BUILDERS_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "proto/parameter_server.pb.h"
@@ -28,6 +29,13 @@ inline v1::Plan MakePlan(uint64_t generation, v1::Mode mode, int64_t first_step,
   plan.set_quorum(quorum);
   plan.set_first_step(first_step);
   for (uint32_t index : members) *plan.add_members() = Worker(index);
+  return plan;
+}
+
+// `plan` with a cut, "step<first step>".
+inline v1::Plan WithCut(v1::Plan plan, uint64_t id) {
+  plan.mutable_cut()->set_id(id);
+  plan.mutable_cut()->set_name("step" + std::to_string(plan.first_step()));
   return plan;
 }
 

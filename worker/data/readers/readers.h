@@ -33,7 +33,7 @@ inline absl::Status MissingSource(absl::string_view field) {
 }
 
 // Each opens the source that its name says. InvalidArgument names the file or field, what was found and what was
-// expected. FailedPrecondition: MissingSource. Other codes where a file cannot be read.
+// expected. FailedPrecondition: MissingSource. Other codes if a file cannot be read.
 DatasetOr OpenIdx(const ReaderRequest& request);
 DatasetOr OpenCsv(const ReaderRequest& request);
 DatasetOr OpenTeacher(const ReaderRequest& request);

@@ -10,7 +10,7 @@
 
 namespace rubato::worker {
 
-// A device that fails the test where its host memory goes while it may still copy from or to it: between a copy and the
+// A device that fails the test if its host memory goes while it may still copy from or to it: between a copy and the
 // Synchronize after it.
 class CarefulBackend : public DeferredBackend {
  public:

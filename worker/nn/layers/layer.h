@@ -25,11 +25,11 @@ struct BackwardPass {
   bool accumulate = false;
   // Whether the gradient of the input is needed.
   bool input_gradient = true;
-  // Other terms of that gradient; empty where there are none so far, or the layer does not add to them.
+  // Other terms of that gradient; empty if there are none so far, or the layer does not add to them.
   DeviceTensor input_gradient_sum;
 };
 
-// A layer's parameters in the order of LayerSpec::tensors, and their gradients. Empty where there is none.
+// A layer's parameters in the order of LayerSpec::tensors, and their gradients. Empty if there is none.
 struct LayerParameters {
   DeviceTensor weight, bias;
   DeviceTensor weight_gradient, bias_gradient;
@@ -42,11 +42,11 @@ class Layer {
  public:
   virtual ~Layer() = default;
 
-  // x [n, input...] (int32 where it is tokens) to y [n, output...]. y stays as it is until the next call, and may be a
+  // x [n, input...] (int32 if it is tokens) to y [n, output...]. y stays as it is until the next call, and may be a
   // view of x.
   virtual absl::StatusOr<DeviceTensor> Forward(const DeviceTensor& x, const ForwardPass& pass) = 0;
   // Writes the parameter gradients of the last forward pass, whose input and output are x and y, and returns dx, or an
-  // empty tensor where it is not needed. dx may be a view of dy, whose elements may be overwritten. Where there are
+  // empty tensor if it is not needed. dx may be a view of dy, whose elements may be overwritten. If there are
   // other terms of dx in the pass, they are returned with the layer's added.
   virtual absl::StatusOr<DeviceTensor> Backward(const DeviceTensor& x, const DeviceTensor& y, const DeviceTensor& dy,
                                                 const BackwardPass& pass) = 0;
@@ -84,7 +84,7 @@ DeviceTensor AsRows(const DeviceTensor& tensor, int64_t width);
 absl::StatusOr<DeviceTensor> AllocateOutput(const LayerSpec& spec, const LayerContext& context);
 absl::StatusOr<DeviceTensor> AllocateInputGradient(const LayerSpec& spec, const LayerContext& context);
 
-// A weight as products take it: itself, or where activations have another type a copy that each forward pass makes.
+// A weight as products take it: itself, or if activations have another type a copy that each forward pass makes.
 class OperandWeight {
  public:
   // Errors of Backend::Allocate.

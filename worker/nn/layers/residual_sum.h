@@ -16,8 +16,8 @@ class ResidualSum {
                                                              bool shares_gradient);
 
   absl::StatusOr<DeviceTensor> Forward(const DeviceTensor& x, const DeviceTensor& shortcut);
-  // The gradient of the shortcut: dy where that is shared, or a copy, because dy itself is the gradient of x and may be
-  // overwritten. Empty where the shortcut is the model's input.
+  // The gradient of the shortcut: dy if that is shared, or a copy, because dy itself is the gradient of x and may be
+  // overwritten. Empty if the shortcut is the model's input.
   absl::StatusOr<DeviceTensor> ShortcutGradient(const DeviceTensor& dy);
 
  private:

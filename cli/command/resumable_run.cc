@@ -1,0 +1,41 @@
+#include "cli/command/resumable_run.h"
+
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "cli/command/run_directory.h"
+#include "cli/command/run_ending.h"
+#include "cli/launch/coordinator_client.h"
+#include "common/storage/file.h"
+
+namespace rubato {
+namespace {
+
+// For a coordinator on this machine or near it.
+constexpr absl::Duration kAnswer = absl::Seconds(2);
+
+}  // namespace
+
+absl::Status CheckResumable(const std::string& run_directory) {
+  if (!FileExists(JoinPath(run_directory, "journal"))) {
+    return absl::NotFoundError(absl::StrCat("--resume: ", run_directory,
+                                            " holds no journal of a job to go on with; without --resume a job begins "
+                                            "there"));
+  }
+  const std::optional<RunEnding> ending = ReadRunEnding(run_directory);
+  if (ending.has_value() && ending->ok) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("--resume: there is nothing left to do. ", DescribeEnding(*ending, run_directory)));
+  }
+  // Where its coordinator was, another job's may be now.
+  const absl::StatusOr<std::string> address = CoordinatorAddress(run_directory);
+  if (ending.has_value() || !address.ok()) return absl::OkStatus();
+  const absl::StatusOr<v1::JobStatus> status = CoordinatorClient(*address).GetStatus(kAnswer);
+  if (!status.ok() || status->run_directory() != run_directory) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("--resume: the job in ", run_directory, " still runs: its coordinator answers at ", *address));
+}
+
+}  // namespace rubato

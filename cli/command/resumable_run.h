@@ -1,0 +1,16 @@
+#ifndef RUBATO_CLI_COMMAND_RESUMABLE_RUN_H_
+#define RUBATO_CLI_COMMAND_RESUMABLE_RUN_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace rubato {
+
+// Whether a job can go on with what its run directory holds. NotFound: there is no journal in it. FailedPrecondition:
+// its job is done, and says when and where the weights are; or it still runs.
+absl::Status CheckResumable(const std::string& run_directory);
+
+}  // namespace rubato
+
+#endif  // RUBATO_CLI_COMMAND_RESUMABLE_RUN_H_

@@ -1,0 +1,44 @@
+#include "common/storage/cut_record.h"
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "common/status.h"
+#include "common/storage/file.h"
+
+namespace rubato {
+
+int64_t StepOfCheckpoint(absl::string_view name) {
+  int64_t step = -1;
+  const bool number = absl::ConsumePrefix(&name, "step") && absl::SimpleAtoi(name, &step);
+  // The text of that number alone.
+  return number && step >= 0 && absl::StrCat(step) == name ? step : -1;
+}
+
+std::string CutName(const v1::Cut& cut) {
+  if (cut.id() == 0) return "no cut";
+  return absl::StrCat("cut ", cut.id(), " (", cut.name(), ")");
+}
+
+absl::Status CheckCut(const v1::Cut& cut, uint64_t id, absl::string_view path) {
+  if (id == 0 || cut.id() == id) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(path, ": is of ", CutName(cut), ", cut ", id, " is wanted"));
+}
+
+absl::StatusOr<v1::CutRecord> ReadCutRecord(const std::string& directory) {
+  const std::string path = JoinPath(directory, kCutRecordName);
+  RUBATO_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
+  v1::CutRecord record;
+  if (!record.ParseFromString(bytes)) return absl::DataLossError(absl::StrCat(path, ": not a valid CutRecord"));
+  if (record.format_version() > kCutFormatVersion) {
+    return absl::UnimplementedError(absl::StrCat(path, ": format_version ", record.format_version(),
+                                                 "; this program reads up to ", kCutFormatVersion));
+  }
+  if (record.cut().id() == 0 || record.servers().empty()) {
+    return absl::DataLossError(
+        absl::StrCat(path, ": is of ", CutName(record.cut()), " with parts of ", record.servers_size(), " servers"));
+  }
+  return record;
+}
+
+}  // namespace rubato

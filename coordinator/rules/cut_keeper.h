@@ -1,0 +1,86 @@
+#ifndef RUBATO_COORDINATOR_RULES_CUT_KEEPER_H_
+#define RUBATO_COORDINATOR_RULES_CUT_KEEPER_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "coordinator/rules/job_state.h"
+#include "coordinator/rules/outbox.h"
+#include "coordinator/rules/plan_keeper.h"
+#include "proto/checkpoint.pb.h"
+
+namespace rubato::coordinator {
+
+// CutRecord.format_version that this program writes.
+inline constexpr uint32_t kCutRecordFormatVersion = 1;
+
+// Checkpoints of a job that trains. Has a cut begun when one is due or asked for, hears from heartbeats how far servers
+// and workers are with their parts, and makes it a checkpoint when all parts are on disks: the record in the journal is
+// the commit. One cut at a time. A member that is lost has no part in it any more, and the cut goes on without; a
+// server that is lost ends the cut with everything else of its term. Pure.
+class CutKeeper {
+ public:
+  // All outlive it.
+  CutKeeper(JobState* job, Outbox* out, PlanKeeper* plans) : job_(job), out_(out), plans_(plans) {}
+
+  // TRAINING begins, or goes on after a restart of the coordinator.
+  void Begin(absl::Time now);
+  // Each tick of TRAINING: begins a cut that is due.
+  void Continue(absl::Time now);
+  // An operator waits for a checkpoint: of the cut that is begun next, or at once when none is being made.
+  void Request(uint64_t ticket, absl::Time now);
+  // The next cut is "stopped", and the last one.
+  void RequestStop(absl::Time now);
+  // What the task has said of its part in a heartbeat.
+  void OnProgress(const v1::TaskId& task, const v1::CutProgress& progress);
+  // After each event: the plan may be held by all servers now, and all parts be written.
+  void CompleteWhenWritten(absl::Time now);
+  // The job ends, or goes back: nobody gets what it waits for.
+  void Drop(const std::string& why);
+
+  bool StopComplete() const { return stop_complete_; }
+  // For whom "stopped" waits, as text; empty when it does not.
+  std::string StopWaitsFor() const;
+  void Describe(absl::Time now, v1::CheckpointStatus* status) const;
+
+ private:
+  struct InProgress {
+    v1::Cut cut;
+    absl::Time begun;
+    std::vector<uint64_t> tickets;
+    // Once all servers hold it.
+    std::optional<v1::Plan> plan;
+    // What each task said last, by role and index; workers' positions are the first ones that are complete.
+    std::map<std::pair<int, uint32_t>, v1::CutProgress> progress;
+    std::string told_problem;
+  };
+
+  bool IsDue(absl::Time now) const;
+  void BeginCut(const std::string& name, absl::Time now);
+  bool Wrote(const v1::TaskId& task) const;
+  // Those whose parts are missing, with what went wrong there.
+  std::vector<std::string> Missing() const;
+  v1::CutRecord MakeRecord(absl::Time now) const;
+  void Complete(absl::Time now);
+  void TellWhichToKeep();
+
+  JobState* const job_;
+  Outbox* const out_;
+  PlanKeeper* const plans_;
+  std::optional<InProgress> in_progress_;
+  // Since the last cut was begun, or training.
+  int64_t last_step_ = 0;
+  absl::Time last_begun_;
+  absl::Time last_complete_ = absl::InfinitePast();
+  std::vector<uint64_t> tickets_;
+  bool stop_requested_ = false;
+  bool stop_complete_ = false;
+};
+
+}  // namespace rubato::coordinator
+
+#endif  // RUBATO_COORDINATOR_RULES_CUT_KEEPER_H_

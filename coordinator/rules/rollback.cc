@@ -1,0 +1,73 @@
+#include "coordinator/rules/rollback.h"
+
+#include <cstdint>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "coordinator/record/run_record.h"
+#include "coordinator/rules/journal_records.h"
+
+namespace rubato::coordinator {
+namespace {
+
+// The job's name on the data path in another term; not 0. SplitMix64's finalizer (Steele, Lea, Flood 2014).
+uint64_t NextFingerprint(uint64_t fingerprint, uint64_t term) {
+  uint64_t x = fingerprint + term * 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  x ^= x >> 31;
+  return x == 0 ? 1 : x;
+}
+
+}  // namespace
+
+void Rollback::Begin(const std::string& reason, absl::Time now) {
+  if (!job_->replaced) GoBack(reason, now);
+}
+
+bool Rollback::BeginFromEarlier(const std::string& reason, absl::Time now) {
+  if (job_->replaced) return true;
+  if (!job_->restore || job_->cuts.size() < 2) return false;
+  job_->cuts.pop_back();
+  GoBack(absl::StrCat("checkpoint ", job_->restore->cut().name(), " cannot be read: ", reason), now);
+  return true;
+}
+
+void Rollback::GoBack(const std::string& reason, absl::Time now) {
+  job_->replaced = true;
+  cuts_->Drop(reason);
+  v1::JournalTerm term;
+  term.set_term(job_->term + 1);
+  v1::JournalTerm::Rollback* rollback = term.mutable_rollback();
+  if (!job_->cuts.empty()) *rollback->mutable_cut() = job_->cuts.back();
+  const int64_t step = rollback->cut().plan().first_step();
+  rollback->set_job_fingerprint(NextFingerprint(job_->job_fingerprint, term.term()));
+  rollback->set_last_generation(job_->LastGeneration());
+  rollback->set_last_cut(job_->last_cut);
+  rollback->set_reason(reason);
+  rollback->set_rollbacks_total(job_->counts.rollbacks_total() + 1);
+  // Nothing was trained while nobody was there: the time goes on from where the job does.
+  if (job_->training_start != absl::InfiniteFuture()) {
+    const absl::Time start = job_->Ended() ? now - absl::Seconds(rollback->cut().seconds()) : job_->training_start;
+    rollback->set_training_start_unix_seconds(absl::ToDoubleSeconds(start - absl::UnixEpoch()));
+    out_->Metrics(RollbackLine(absl::ToDoubleSeconds(now - start), term));
+  }
+  out_->Log(
+      'W', absl::StrCat(reason, "; the job goes back to ",
+                        rollback->has_cut() ? absl::StrCat("checkpoint ", rollback->cut().cut().name(), ", step ", step)
+                                            : "its beginning: there is no checkpoint yet",
+                        " (term ", term.term(), ")"));
+  v1::JournalRecord record;
+  *record.mutable_term() = term;
+  out_->Journal(std::move(record), true);
+  if (job_->stop_requested && !job_->Ended()) out_->Journal(StopRequestRecord(*job_->stop_requested), true);
+  job_->term = term.term();
+  v1::Directive directive;
+  directive.mutable_restart()->set_reason(reason);
+  for (v1::TaskId::Role role : {v1::TaskId::SERVER, v1::TaskId::WORKER, v1::TaskId::EVALUATOR}) {
+    out_->SendToAll(role, directive);
+  }
+  out_->Add(RestartCore{});
+}
+
+}  // namespace rubato::coordinator

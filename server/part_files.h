@@ -1,0 +1,66 @@
+#ifndef RUBATO_SERVER_PART_FILES_H_
+#define RUBATO_SERVER_PART_FILES_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "proto/checkpoint.pb.h"
+#include "proto/parameter_server.pb.h"
+#include "server/chunk_snapshot.h"
+
+namespace rubato::server {
+
+// Whether a checkpoint's directory may have this name: "step<number>", "final" or "stopped".
+bool IsCheckpointName(absl::string_view name);
+
+// This server's part of a checkpoint.
+struct Part {
+  // Of its directory in the checkpoint directory.
+  std::string name;
+  // Id 0: the checkpoint is of no cut.
+  v1::Cut cut;
+  v1::Plan plan;
+  // Of all partitions.
+  std::vector<ChunkSnapshot> chunks;
+};
+
+// One server's parts in the checkpoint directory. Thread-safe; blocks for as long as the disk does.
+class PartFiles {
+ public:
+  struct Options {
+    // The checkpoint directory.
+    std::string directory;
+    v1::TaskId task;
+    std::string job_name;
+    // Indices of all servers of the job, ascending.
+    std::vector<uint32_t> servers;
+  };
+
+  explicit PartFiles(Options options) : options_(std::move(options)) {}
+
+  // Writes the part and returns the bytes of its data once all of it is on the disk. `cancelled` is asked now and then;
+  // Cancelled when it says yes. InvalidArgument: `part.name` is no IsCheckpointName. Other errors are the disk's. After
+  // an error an earlier part of that name may be gone.
+  absl::StatusOr<int64_t> Write(const Part& part, const std::function<bool()>& cancelled) const;
+
+  // Removes this server's parts of all checkpoints "step<number>" but of those named and of "step0", which holds what
+  // the job began with; and directories that this leaves empty. Errors are the disk's; what can be removed is removed
+  // all the same.
+  absl::Status KeepOnly(const std::vector<std::string>& names) const;
+
+ private:
+  absl::StatusOr<int64_t> TryWrite(const std::string& directory, const Part& part,
+                                   const std::function<bool()>& cancelled) const;
+  absl::Status RemoveFrom(const std::string& directory) const;
+
+  const Options options_;
+};
+
+}  // namespace rubato::server
+
+#endif  // RUBATO_SERVER_PART_FILES_H_

@@ -1,0 +1,143 @@
+#include "server/part_writer.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/storage/checkpoint.h"
+#include "common/storage/file.h"
+
+namespace rubato::server {
+namespace {
+
+constexpr absl::Duration kTimeout = absl::Seconds(30);
+
+class PartWriterTest : public testing::Test {
+ protected:
+  PartWriterTest()
+      : directory_(JoinPath(
+            testing::TempDir(),
+            absl::StrCat("part_writer_test_", testing::UnitTest::GetInstance()->current_test_info()->name()))) {
+    PartFiles::Options files;
+    files.directory = directory_;
+    files.task.set_role(v1::TaskId::SERVER);
+    files.servers = {0};
+    writer_.emplace(
+        PartWriter::Options{.files = PartFiles(std::move(files)),
+                            .queue = {.retry_min = absl::Milliseconds(1), .retry_max = absl::Milliseconds(4)},
+                            .clock = &clock_,
+                            .log = &log_,
+                            .on_checkpoint = [this](const std::string& name) { OnCheckpoint(name); }});
+  }
+  ~PartWriterTest() override { writer_.reset(); }
+
+  std::shared_ptr<Part> MakePart(const std::string& name, uint64_t cut) {
+    auto part = std::make_shared<Part>();
+    part->name = name;
+    part->cut.set_id(cut);
+    part->cut.set_name(name);
+    ChunkSnapshot& chunk = part->chunks.emplace_back();
+    chunk.record.set_tensor("a");
+    chunk.record.add_shape(4);
+    chunk.record.set_length(4);
+    chunk.weights = weights_;
+    return part;
+  }
+  void AddCut(const std::string& name, uint64_t id) {
+    auto part = MakePart(name, id);
+    writer_->BeginCut(part->cut);
+    writer_->AddCut(std::move(part));
+  }
+  v1::CutProgress AwaitProgress(const std::function<bool(const v1::CutProgress&)>& condition) {
+    const absl::Time deadline = clock_.Now() + kTimeout;
+    for (;;) {
+      const v1::CutProgress progress = writer_->progress();
+      if (condition(progress)) return progress;
+      if (clock_.Now() > deadline) {
+        ADD_FAILURE() << "waited in vain: " << progress.ShortDebugString();
+        return progress;
+      }
+      clock_.Sleep(absl::Milliseconds(1));
+    }
+  }
+  std::vector<std::string> AwaitCheckpoints(size_t count) {
+    MutexLock lock(mu_);
+    while (checkpoints_.size() < count) {
+      if (!changed_.WaitFor(mu_, kTimeout)) break;
+    }
+    EXPECT_NE(thread_, std::this_thread::get_id());
+    return checkpoints_;
+  }
+  // Nothing can be written before Mend.
+  void Break() { ASSERT_TRUE(WriteFileAtomically(directory_, "a file in the place of the directory").ok()); }
+  void Mend() { ASSERT_TRUE(RemoveFile(directory_).ok()); }
+
+  const std::string directory_;
+  RealClock clock_;
+  Logger log_{"test", &clock_};
+  const FloatBuffer::Ptr weights_ = FloatBuffer::Allocate(4);
+  std::optional<PartWriter> writer_;
+
+ private:
+  void OnCheckpoint(const std::string& name) {
+    MutexLock lock(mu_);
+    checkpoints_.push_back(name);
+    thread_ = std::this_thread::get_id();
+    changed_.NotifyAll();
+  }
+
+  Mutex mu_;
+  CondVar changed_;
+  std::vector<std::string> checkpoints_ ABSL_GUARDED_BY(mu_);
+  std::thread::id thread_ ABSL_GUARDED_BY(mu_);
+};
+
+TEST_F(PartWriterTest, WritesACutAndLetsGoOfItsBuffers) {
+  AddCut("step12", 3);
+  const v1::CutProgress progress = AwaitProgress([](const v1::CutProgress& p) { return p.written(); });
+  EXPECT_EQ(progress.id(), 3u);
+  EXPECT_EQ(progress.bytes(), 16);
+  EXPECT_EQ(weights_.use_count(), 1);
+  EXPECT_TRUE(ReadCheckpointPart(directory_ + "/step12", v1::TaskId::SERVER, 0).ok());
+}
+
+TEST_F(PartWriterTest, ADiskThatFailsIsTriedAgainUntilItWorks) {
+  Break();
+  AddCut("step12", 3);
+  const v1::CutProgress failed = AwaitProgress([](const v1::CutProgress& p) { return !p.problem().empty(); });
+  EXPECT_FALSE(failed.written());
+  EXPECT_NE(failed.problem().find("step12"), std::string::npos) << failed.problem();
+  EXPECT_NE(log_.last_problem().find("checkpoint step12 is not on the disk"), std::string::npos);
+  EXPECT_GT(weights_.use_count(), 1);
+  Mend();
+  EXPECT_EQ(AwaitProgress([](const v1::CutProgress& p) { return p.written(); }).problem(), "");
+}
+
+TEST_F(PartWriterTest, ACheckpointIsReportedOnceItIsOnTheDiskAndNotFromTheThreadThatAskedForIt) {
+  Break();
+  writer_->AddCheckpoint(MakePart("final", 0));
+  writer_->AddCheckpoint(MakePart("final", 0));
+  Mend();
+  EXPECT_EQ(AwaitCheckpoints(1), std::vector<std::string>{"final"});
+  EXPECT_TRUE(FileExists(directory_ + "/final/server-0.manifest"));
+  EXPECT_EQ(writer_->progress().id(), 0u);
+}
+
+TEST_F(PartWriterTest, EndsThoughAPartCannotBeWritten) {
+  Break();
+  AddCut("step12", 3);
+  AwaitProgress([](const v1::CutProgress& p) { return !p.problem().empty(); });
+  writer_.reset();
+  EXPECT_EQ(weights_.use_count(), 1);
+  Mend();
+}
+
+}  // namespace
+}  // namespace rubato::server
