@@ -1,5 +1,7 @@
 #include "worker/compute_task.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "common/session/task_session.h"
 #include "common/status.h"
@@ -9,42 +11,69 @@
 namespace rubato::worker {
 namespace {
 
-constexpr absl::Duration kLeaveTimeout = absl::Seconds(1);
+// How long a task that gives up tries to say why, and one without which the job is over to say goodbye.
+constexpr absl::Duration kShortGoodbye = absl::Seconds(1);
+// How often a task that says goodbye looks whether it is to end at once.
+constexpr absl::Duration kGoodbyePoll = absl::Milliseconds(200);
+
+// "host:port" with another port.
+std::string WithPort(const std::string& address, int port) {
+  return absl::StrCat(address.substr(0, address.rfind(':')), ":", port);
+}
 
 }  // namespace
 
 absl::Status ComputeTask::Run() {
   RUBATO_ASSIGN_OR_RETURN(ModelSpec spec, BuildModelSpec(options_.config.model()));
-  absl::StatusOr<std::shared_ptr<const Dataset>> dataset =
-      OpenDataset(options_.config, spec, evaluates() ? Split::kTest : Split::kTrain);
-  if (!dataset.ok()) {
-    refused_ = evaluates() && IsRefusal(dataset.status());
-    return dataset.status();
+  legacy_ = options_.legacy;
+  if (legacy_.dataset == nullptr) {
+    absl::StatusOr<std::shared_ptr<const Dataset>> dataset =
+        OpenDataset(options_.config, spec, evaluates() ? Split::kTest : Split::kTrain);
+    if (!dataset.ok()) {
+      refused_ = evaluates() && IsRefusal(dataset.status());
+      return dataset.status();
+    }
+    legacy_.dataset = *std::move(dataset);
   }
   RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<TaskPage> page, OpenPage());
-  RUBATO_ASSIGN_OR_RETURN(session_, OpenSession(page.get(), **dataset));
-  const absl::Status status = JoinAndWork(spec, *std::move(dataset));
-  options_.health->SetServing(false);
+  RUBATO_ASSIGN_OR_RETURN(session_, OpenSession(page.get(), *legacy_.dataset));
+  const absl::Status status = JoinAndWork(spec, legacy_.dataset);
+  {
+    MutexLock lock(mu_);
+    leaves_ = true;
+    options_.health->SetServing(false);
+  }
   Leave(status);
+  legacy_.term = session_->term();
   session_.reset();
   return status;
+}
+
+bool ComputeTask::restarts() {
+  MutexLock lock(mu_);
+  return told_.restart;
 }
 
 absl::StatusOr<std::unique_ptr<TaskPage>> ComputeTask::OpenPage() {
   TaskPage::Options options;
   options.listen = options_.metrics_listen;
+  // Where it is known already.
+  if (legacy_.metrics_port != 0) options.listen = WithPort(options_.metrics_listen, legacy_.metrics_port);
   options.task = options_.task;
   options.metrics = [this](MetricText* text) { AddMetrics(text); };
   options.health = options_.health;
   options.clock = options_.clock;
   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<TaskPage> page, TaskPage::Create(std::move(options)));
-  if (page != nullptr) options_.log->Info(absl::StrCat("shows its metrics on port ", page->port()));
+  if (page == nullptr) return page;
+  legacy_.metrics_port = page->port();
+  options_.log->Info(absl::StrCat("shows its metrics on port ", page->port()));
   return page;
 }
 
 absl::StatusOr<std::unique_ptr<Session>> ComputeTask::OpenSession(const TaskPage* page, const Dataset& dataset) {
   Session::Options options =
       TaskSessionOptions(options_.config, options_.coordinator, options_.task, options_.clock, options_.log);
+  options.term = legacy_.term;
   if (page != nullptr) options.registration.set_metrics_address(page->address());
   if (!evaluates()) options.registration.set_train_examples(dataset.size());
   options.heartbeat = [this] { return Heartbeat(); };
@@ -82,13 +111,25 @@ void ComputeTask::Leave(const absl::Status& status) {
   if (IsNotFinite(status)) leaving.set_cause(v1::Leaving::NOT_FINITE);
   {
     MutexLock lock(mu_);
-    if (!joins_) return;
+    if (!joins_ || told_.restart) return;
     leaving.set_drained(status.ok() && drained_);
   }
   if (leaving.drained()) options_.log->Info("leaves the job, as it was asked to");
-  if (absl::Status left = session_->Leave(leaving, kLeaveTimeout); !left.ok()) {
-    options_.log->Warning(absl::StrCat("leaves without the coordinator's knowledge: ", left.message()));
-  }
+  // The coordinator may be away now, and has to learn that this task has done its part, not that it is lost.
+  const absl::Duration patience =
+      status.ok() ? absl::Seconds(options_.config.cluster().start_timeout_seconds()) : kShortGoodbye;
+  const absl::Time begin = options_.clock->Now();
+  absl::Status left;
+  do {
+    left = session_->Leave(leaving, std::min(kGoodbyePoll, patience));
+  } while (absl::IsDeadlineExceeded(left) &&
+           options_.clock->Now() - begin < (IsStopped() ? std::min(patience, kShortGoodbye) : patience));
+  if (!left.ok()) options_.log->Warning(absl::StrCat("leaves without the coordinator's knowledge: ", left.message()));
+}
+
+bool ComputeTask::IsStopped() {
+  MutexLock lock(mu_);
+  return told_.stop;
 }
 
 void ComputeTask::Abandon(const std::string& what) {
@@ -103,7 +144,7 @@ void ComputeTask::OnDirective(const v1::Directive& directive) {
   switch (directive.body_case()) {
     case v1::Directive::kRegistered:
       told_.waiting_for = directive.registered().waiting_for();
-      if (!told_.stop) options_.health->SetServing(true);
+      if (!told_.stop && !leaves_) options_.health->SetServing(true);
       break;
     case v1::Directive::kJob:
       if (!told_.job.has_value()) told_.job = directive.job();
@@ -118,7 +159,11 @@ void ComputeTask::OnDirective(const v1::Directive& directive) {
     case v1::Directive::kShardGrant:
     case v1::Directive::kEvaluate:
     case v1::Directive::kRecordTrace:
+    case v1::Directive::kKeepCheckpoints:
       OnDirectiveLocked(directive);
+      break;
+    case v1::Directive::kRestart:
+      RestartLocked(directive.restart());
       break;
     // For the servers, or the session's own.
     case v1::Directive::kAnnounce:
@@ -147,10 +192,22 @@ void ComputeTask::Drain() {
 
 void ComputeTask::Cancel(absl::Status why) {
   MutexLock lock(mu_);
+  GiveUpLocked(std::move(why));
+  changed_.NotifyAll();
+}
+
+void ComputeTask::RestartLocked(const v1::Restart& restart) {
+  if (std::exchange(told_.restart, true)) return;
+  options_.log->Info(absl::StrCat("the job goes back to a checkpoint: ", restart.reason()));
+  options_.health->SetServing(false);
+  GiveUpLocked(absl::AbortedError(absl::StrCat("the job goes back to a checkpoint: ", restart.reason())));
+}
+
+void ComputeTask::GiveUpLocked(absl::Status why) {
   told_.stop = true;
+  told_.give_up = true;
   told_.error = std::move(why);
   OnStopLocked(told_.Why());
-  changed_.NotifyAll();
 }
 
 }  // namespace rubato::worker

@@ -2,6 +2,7 @@
 #define RUBATO_WORKER_COMPUTE_TASK_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -33,6 +34,16 @@ namespace rubato::worker {
 // for it. What the work is, subclasses say.
 class ComputeTask {
  public:
+  // What a task that was told to restart leaves to the incarnation that comes after it.
+  struct Legacy {
+    // Null: there was none, or it had not opened it.
+    std::shared_ptr<const Dataset> dataset;
+    // The port of its metrics; 0: it had none.
+    int metrics_port = 0;
+    // The highest term that it had heard of.
+    uint64_t term = 0;
+  };
+
   struct Options {
     v1::JobConfig config;
     v1::TaskId task;
@@ -42,6 +53,8 @@ class ComputeTask {
     double slow_factor = 1;
     // Where to answer HTTP requests for metrics, "host:port"; empty: nowhere.
     std::string metrics_listen;
+    // Of the incarnation before.
+    Legacy legacy;
     // Says whether the task is ready for work. Required.
     Health* health = nullptr;
     Clock* clock = nullptr;
@@ -61,6 +74,10 @@ class ComputeTask {
   // Whether that is because of something that stays so when the task is started again, found before it joined the job:
   // a device or memory that the machine has not, or an evaluator's bad test data. After Run().
   bool refused() const { return refused_; }
+  // Whether it is because the coordinator has told it to restart: the job goes back to a checkpoint, and another
+  // incarnation takes part in it. After Run().
+  bool restarts();
+  const Legacy& legacy() const { return legacy_; }
 
   // Both end Run() early. Thread-safe.
   // From a first signal: what is at work is finished, and the task leaves gracefully; Run() returns OK.
@@ -86,6 +103,10 @@ class ComputeTask {
     bool drain = false;
     // The job is over for this task; with an error where that is why.
     bool stop = false;
+    // And what is at work is given up.
+    bool give_up = false;
+    // Because another incarnation is to begin.
+    bool restart = false;
     absl::Status error;
 
     // Why it is over: `error`, or Cancelled where there is none.
@@ -122,15 +143,22 @@ class ComputeTask {
   absl::Status JoinAndWork(const ModelSpec& spec, std::shared_ptr<const Dataset> dataset);
   void OnDirective(const v1::Directive& directive);
   void StopLocked(const v1::Stop& stop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void RestartLocked(const v1::Restart& restart) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void GiveUpLocked(absl::Status why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The device hangs: tells the coordinator, where it knows of this task, and ends. On the watchdog's thread.
   void Abandon(const std::string& what);
   void Leave(const absl::Status& status);
+  // Whether nobody waits for this task's goodbye.
+  bool IsStopped();
 
   const Options options_;
   std::unique_ptr<Session> session_;  // Set before and reset after everything that uses it.
   bool refused_ = false;
+  Legacy legacy_;
   // The coordinator has heard of this task, or will.
   bool joins_ ABSL_GUARDED_BY(mu_) = false;
+  // It says goodbye.
+  bool leaves_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace rubato::worker

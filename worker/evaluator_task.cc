@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/metrics/plan_metrics.h"
-#include "worker/evaluator/evaluation.h"
 
 namespace rubato::worker {
 
@@ -25,7 +24,7 @@ absl::Status EvaluatorTask::Work(const Resources& resources) {
     const absl::Time begin = options().clock->Now();
     v1::EvaluationResult result;
     result.set_evaluation_id(evaluate->evaluation_id());
-    if (const absl::Status status = evaluation->Measure(*evaluate, &result); !status.ok()) {
+    if (const absl::Status status = Measure(*evaluate, evaluation.get(), &result); !status.ok()) {
       options().log->Warning(absl::StrCat("evaluation ", evaluate->evaluation_id(), ": ", status.message()));
       result.set_error(std::string(status.message()));
     }
@@ -34,6 +33,23 @@ absl::Status EvaluatorTask::Work(const Resources& resources) {
   MutexLock lock(mu_);
   drained_ = told_.drain;
   return told_.error;
+}
+
+absl::Status EvaluatorTask::Measure(const v1::Evaluate& evaluate, Evaluation* evaluation,
+                                    v1::EvaluationResult* result) {
+  {
+    MutexLock lock(mu_);
+    if (told_.give_up) return told_.Why();
+    evaluation_ = evaluation;
+  }
+  absl::Status status = evaluation->Measure(evaluate, result);
+  MutexLock lock(mu_);
+  evaluation_ = nullptr;
+  return status;
+}
+
+void EvaluatorTask::OnStopLocked(const absl::Status&) {
+  if (told_.give_up && evaluation_ != nullptr) evaluation_->Cancel();
 }
 
 std::optional<v1::Evaluate> EvaluatorTask::NextEvaluation(v1::JobDescription* job) {

@@ -21,31 +21,49 @@
 #include "kernels/backend_cuda.h"
 #include "worker/compute_task.h"
 #include "worker/evaluator_task.h"
+#include "worker/task_loop.h"
 #include "worker/worker_task.h"
 
 namespace {
 
 // The exit status.
-int RunTask(const std::string& health_listen, rubato::Health* health, rubato::Logger* log,
-            rubato::worker::ComputeTask* task) {
+int RunTask(const std::string& health_listen, rubato::worker::ComputeTask::Options options) {
+  using rubato::worker::ComputeTask;
+  // Of the incarnation at work, and the one that comes next has another.
+  std::unique_ptr<rubato::Logger> log;
+  const auto draw_incarnation = [&] {
+    options.task.set_incarnation(rubato::SystemRandom64());
+    log.reset(new rubato::Logger(rubato::MakeTaskLogger(options.task, options.config, options.clock)));
+    options.log = log.get();
+  };
+  bool restarts = false;
+  rubato::worker::TaskLoop loop([&](ComputeTask::Legacy legacy) -> std::unique_ptr<ComputeTask> {
+    if (std::exchange(restarts, true)) draw_incarnation();
+    options.legacy = std::move(legacy);
+    if (options.task.role() == rubato::v1::TaskId::EVALUATOR) {
+      return std::make_unique<rubato::worker::EvaluatorTask>(options);
+    }
+    return std::make_unique<rubato::worker::WorkerTask>(options);
+  });
   bool asked = false;  // The watcher's thread alone uses it.
   rubato::StopWatcher watcher([&](absl::string_view signal) {
     if (std::exchange(asked, true)) {
-      task->Cancel(absl::AbortedError(absl::StrCat("stopped by ", signal)));
+      loop.Cancel(absl::AbortedError(absl::StrCat("stopped by ", signal)));
     } else {
-      task->Drain();
+      loop.Drain();
     }
   });
-  const auto listener = rubato::HealthListener::Create(health_listen, health);
+  draw_incarnation();
+  const auto listener = rubato::HealthListener::Create(health_listen, options.health);
   if (!listener.ok()) {
     log->Error(listener.status().message());
     return absl::IsInvalidArgument(listener.status()) ? 2 : 1;
   }
   if (*listener != nullptr) log->Info(absl::StrCat("says whether it is healthy on port ", (*listener)->port()));
-  const absl::Status status = task->Run();
+  const absl::Status status = loop.Run();
   if (status.ok()) return 0;
   log->Error(status.message());
-  return task->refused() ? 2 : 1;
+  return loop.refused() ? 2 : 1;
 }
 
 // Those that can be used, from GPU 0 on.
@@ -100,9 +118,7 @@ int main(int argc, char** argv) {
   rubato::v1::TaskId id;
   id.set_role(role == "evaluator" ? rubato::v1::TaskId::EVALUATOR : rubato::v1::TaskId::WORKER);
   id.set_index(index);
-  id.set_incarnation(rubato::SystemRandom64());
   rubato::RealClock clock;
-  rubato::Logger log = rubato::MakeTaskLogger(id, *config, &clock);
   rubato::Health health;
   rubato::worker::ComputeTask::Options options = {
       .config = *std::move(config),
@@ -112,14 +128,7 @@ int main(int argc, char** argv) {
       .metrics_listen = metrics_listen,
       .health = &health,
       .clock = &clock,
-      .log = &log,
       .abandon = [] { std::_Exit(1); },
       .factory = {.cuda = rubato::CreateCudaBackend, .count_gpus = rubato::CountCudaDevices}};
-  std::unique_ptr<rubato::worker::ComputeTask> task;
-  if (role == "evaluator") {
-    task = std::make_unique<rubato::worker::EvaluatorTask>(std::move(options));
-  } else {
-    task = std::make_unique<rubato::worker::WorkerTask>(std::move(options));
-  }
-  return RunTask(health_listen, &health, &log, task.get());
+  return RunTask(health_listen, std::move(options));
 }

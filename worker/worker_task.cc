@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/config/checkpoint_directory.h"
 #include "common/status.h"
 #include "common/task.h"
 #include "kernels/optimizer/schedule.h"
@@ -12,6 +13,15 @@
 #include "worker/worker_metrics.h"
 
 namespace rubato::worker {
+
+WorkerTask::WorkerTask(Options task_options)
+    : ComputeTask(std::move(task_options)),
+      cuts_({.directory = CheckpointDirectory(options().config),
+             .job_name = options().config.name(),
+             .servers = options().config.cluster().servers(),
+             .task = options().task,
+             .clock = options().clock,
+             .log = options().log}) {}
 
 absl::Status WorkerTask::Work(const Resources& resources) {
   const absl::Status status = TrainAsMember(resources);
@@ -63,6 +73,8 @@ TrainingRun::Options WorkerTask::RunOptions(const Resources& resources, v1::JobD
           .arena = arena_,
           .slow_factor = options().slow_factor,
           .send = [this](v1::TaskMessage message) { session()->Send(std::move(message)); },
+          .beat = [this] { session()->Beat(); },
+          .cuts = &cuts_,
           .clock_offset = [this] { return session()->clock_offset(); },
           .is_reporter = [this] { return IsFirstMember(); },
           .clock = options().clock,
@@ -82,7 +94,8 @@ absl::Status WorkerTask::Train(const v1::Plan& plan, TrainingRun* run) {
   last_trace_ = run->last_trace();
   last_progress_ = ProgressLocked();  // For the heartbeat that goes before the goodbye.
   run_ = nullptr;
-  return status;
+  // Where it was cancelled, whatever it noticed first has the same reason.
+  return told_.stop && absl::IsCancelled(status) ? told_.Why() : status;
 }
 
 std::function<std::shared_ptr<void>(size_t bytes)> WorkerTask::SendingMemory(const ModelSpec& spec) {
@@ -125,6 +138,7 @@ void WorkerTask::AddMetrics(MetricText* text) {
 
 v1::Heartbeat WorkerTask::Heartbeat() {
   v1::Heartbeat heartbeat;
+  if (v1::CutProgress cut = cuts_.progress(); cut.id() != 0) *heartbeat.mutable_cut() = std::move(cut);
   MutexLock lock(mu_);
   *heartbeat.mutable_progress() = ProgressLocked();
   *heartbeat.mutable_trace() = run_ == nullptr ? last_trace_ : run_->last_trace();
@@ -133,6 +147,7 @@ v1::Heartbeat WorkerTask::Heartbeat() {
 
 void WorkerTask::OnDirectiveLocked(const v1::Directive& directive) {
   if (directive.has_shard_grant() && run_ != nullptr) run_->OnGrant(directive.shard_grant());
+  if (directive.has_keep_checkpoints()) cuts_.Keep(directive.keep_checkpoints());
   if (directive.has_record_trace()) RecordTraceLocked(directive.record_trace());
 }
 

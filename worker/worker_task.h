@@ -11,6 +11,7 @@
 #include "common/shared_memory/arena.h"
 #include "proto/coordinator.pb.h"
 #include "worker/compute_task.h"
+#include "worker/training/cut_writer.h"
 #include "worker/training/training_run.h"
 
 namespace rubato::worker {
@@ -19,7 +20,7 @@ namespace rubato::worker {
 // early, the shards that it has not finished are given to others.
 class WorkerTask : public ComputeTask {
  public:
-  using ComputeTask::ComputeTask;
+  explicit WorkerTask(Options options);
 
  private:
   absl::Status Work(const Resources& resources) override;
@@ -44,6 +45,8 @@ class WorkerTask : public ComputeTask {
 
   // Memory that servers on this host read; null where they do not.
   std::shared_ptr<SharedArena> arena_;
+  // Its parts of checkpoints, of which it may hear before and after it trains.
+  CutWriter cuts_;
   TrainingRun* run_ ABSL_GUARDED_BY(mu_) = nullptr;  // Set while training.
   // Of the run that has ended.
   v1::WorkerProgress last_progress_ ABSL_GUARDED_BY(mu_);

@@ -52,6 +52,7 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(Options options) {
 Session::Session(Options options)
     : options_(std::move(options)),
       stub_(v1::Coordinator::NewStub(OpenChannel(options_.coordinator))),
+      term_(options_.term),
       retry_pause_(options_.retry_min) {}
 
 Session::~Session() {
@@ -75,7 +76,6 @@ std::optional<ClockOffset::Estimate> Session::clock_offset() {
 }
 
 void Session::Send(v1::TaskMessage message) {
-  *message.mutable_task() = options_.task;
   bool full = false;
   {
     MutexLock lock(mu_);
@@ -87,6 +87,12 @@ void Session::Send(v1::TaskMessage message) {
   Notify();
 }
 
+void Session::Beat() {
+  v1::TaskMessage message;
+  message.mutable_heartbeat();  // It is made when its turn comes.
+  Send(std::move(message));
+}
+
 absl::Status Session::Leave(const std::string& error, absl::Duration timeout) {
   v1::Leaving leaving;
   leaving.set_error(error);
@@ -94,13 +100,10 @@ absl::Status Session::Leave(const std::string& error, absl::Duration timeout) {
 }
 
 absl::Status Session::Leave(const v1::Leaving& leaving, absl::Duration timeout) {
-  v1::TaskMessage message;
-  *message.mutable_task() = options_.task;
-  *message.mutable_leaving() = leaving;
   const absl::Time deadline = options_.clock->Now() + timeout;
   MutexLock lock(mu_);
   if (farewell_ == Farewell::kNone) {
-    queue_.push_back(std::move(message));
+    leaving_ = leaving;
     farewell_ = Farewell::kQueued;
   }
   signalled_ = true;
@@ -154,11 +157,13 @@ absl::Duration Session::Step(absl::Time now) {
       // What came last may have arrived since.
       for (const v1::Directive& directive : stream_->TakeDirectives()) Receive(directive);
       OnBroken(*status, now);
-    } else {
+    } else if (!dead_) {
       WriteNext(now);
     }
   }
-  if (!registered_ && !dead_ && now - out_of_contact_since_ >= options_.give_up_after) GiveUp(now);
+  const absl::Duration patience =
+      was_registered_ ? std::max(options_.give_up_after, options_.give_up_after_registered) : options_.give_up_after;
+  if (!registered_ && !dead_ && now - out_of_contact_since_ >= patience) GiveUp(now);
   if (dead_) return kSlowestHeartbeat;
   const absl::Time next = stream_ == nullptr ? retry_at_ : heartbeat_at_;
   return std::clamp(next - now, absl::Milliseconds(1), kSlowestHeartbeat);
@@ -166,6 +171,7 @@ absl::Duration Session::Step(absl::Time now) {
 
 void Session::Open(absl::Time now) {
   introduced_ = false;
+  greeted_ = false;
   last_heartbeat_sent_ = false;
   heartbeat_at_ = now;
   stream_ = std::make_unique<SessionStream>(stub_.get(), [this] { Notify(); });
@@ -173,13 +179,12 @@ void Session::Open(absl::Time now) {
 
 void Session::OnBroken(const absl::Status& status, absl::Time now) {
   stream_.reset();
-  MutexLock lock(mu_);
-  if (farewell_ == Farewell::kSent || stopped_) {
-    // A job that has stopped has no coordinator to come back to.
-    dead_ = true;
-    over_ = true;
-    left_cv_.NotifyAll();
-    return;
+  {
+    MutexLock lock(mu_);
+    // The coordinator ends the stream when it has read and handled all that came on it. A job that has stopped has no
+    // coordinator to come back to.
+    if (stopped_ || (farewell_ == Farewell::kSent && status.ok())) return End();
+    if (farewell_ == Farewell::kSent) farewell_ = Farewell::kQueued;
   }
   last_error_ = status.ok() ? absl::UnavailableError("the coordinator closed the stream") : status;
   if (std::exchange(registered_, false)) {
@@ -192,7 +197,30 @@ void Session::OnBroken(const absl::Status& status, absl::Time now) {
   retry_pause_ = std::min(2 * retry_pause_, options_.retry_max);
 }
 
+void Session::End() {
+  dead_ = true;
+  over_ = true;
+  left_cv_.NotifyAll();
+}
+
+bool Session::IsOutdated(const v1::Directive& directive) {
+  if (directive.term() == 0 || directive.term() >= term_) {
+    term_ = std::max(term_.load(), directive.term());
+    return false;
+  }
+  if (std::exchange(outdated_term_, directive.term()) != directive.term()) {
+    options_.log->Warning(absl::StrCat("a coordinator of term ", directive.term(), " speaks; this task knows of term ",
+                                       term_.load(), " and takes no notice"));
+  }
+  return true;
+}
+
 void Session::Receive(const v1::Directive& directive) {
+  if (IsOutdated(directive)) {
+    // The one that has taken its place may be at the same address.
+    if (stream_ != nullptr) stream_->Cancel();
+    return;
+  }
   if (directive.has_clock()) {
     const absl::Time received = options_.clock->Now();
     MutexLock lock(mu_);
@@ -200,7 +228,7 @@ void Session::Receive(const v1::Directive& directive) {
                              absl::FromUnixNanos(directive.clock().coordinator_unix_nanos()));
   }
   if (directive.has_registered()) {
-    registered_ = true;
+    registered_ = was_registered_ = true;
     retry_pause_ = options_.retry_min;
     const double lease = directive.registered().lease_seconds();
     if (lease > 0) heartbeat_interval_ = std::min(absl::Seconds(lease) / 4, kSlowestHeartbeat);
@@ -211,21 +239,29 @@ void Session::Receive(const v1::Directive& directive) {
     registered_ = true;
   }
   options_.on_directive(directive);
+  if (!directive.has_restart()) return;
+  MutexLock lock(mu_);
+  if (farewell_ != Farewell::kNone) End();
+}
+
+bool Session::Write(v1::TaskMessage message) {
+  *message.mutable_task() = options_.task;
+  message.set_term(term_);
+  return stream_->Write(message);
 }
 
 void Session::WriteNext(absl::Time now) {
   if (stream_->writing()) return;
   v1::TaskMessage message;
   if (!introduced_) {
-    *message.mutable_task() = options_.task;
     *message.mutable_register_() = options_.registration;
-    introduced_ = stream_->Write(message);
+    introduced_ = Write(std::move(message));
     return;
   }
   // What is queued waits for Registered, so that a stream that never came about takes nothing with it.
-  if (registered_ && NextQueued(&message)) {
+  if (greeted_ && registered_ && NextQueued(&message)) {
     const bool leaving = message.has_leaving();
-    if (!stream_->Write(message) || !leaving) return;
+    if (!Write(std::move(message)) || !leaving) return;
     MutexLock lock(mu_);
     farewell_ = Farewell::kSent;
     return;
@@ -236,30 +272,33 @@ void Session::WriteNext(absl::Time now) {
     sent = farewell_ == Farewell::kSent;
   }
   if (sent) return stream_->CloseWrites();
-  if (now < heartbeat_at_) return;
+  if (greeted_ && now < heartbeat_at_) return;
   heartbeat_at_ = now + heartbeat_interval_;
-  stream_->Write(HeartbeatMessage());
+  greeted_ |= Write(HeartbeatMessage());
 }
 
 bool Session::NextQueued(v1::TaskMessage* message) {
   {
     MutexLock lock(mu_);
-    if (queue_.empty()) return false;
-    // A heartbeat goes before Leaving, so that the final counts are known.
-    if (!queue_.front().has_leaving() || last_heartbeat_sent_) {
+    if (!queue_.empty()) {
       *message = std::move(queue_.front());
       queue_.pop_front();
-      return true;
+    } else if (farewell_ != Farewell::kQueued) {
+      return false;
+    } else if (last_heartbeat_sent_) {
+      *message->mutable_leaving() = leaving_;
+    } else {
+      // It goes before Leaving, so that the final counts are known.
+      last_heartbeat_sent_ = true;
+      message->mutable_heartbeat();
     }
   }
-  last_heartbeat_sent_ = true;
-  *message = HeartbeatMessage();
+  if (message->has_heartbeat()) *message = HeartbeatMessage();
   return true;
 }
 
 v1::TaskMessage Session::HeartbeatMessage() {
   v1::TaskMessage message;
-  *message.mutable_task() = options_.task;
   v1::Heartbeat& heartbeat = *message.mutable_heartbeat();
   heartbeat = options_.heartbeat();
   heartbeat.set_resident_bytes(ResidentBytes());

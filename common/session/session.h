@@ -1,6 +1,8 @@
 #ifndef RUBATO_COMMON_SESSION_SESSION_H_
 #define RUBATO_COMMON_SESSION_SESSION_H_
 
+#include <atomic>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -29,7 +31,11 @@ namespace rubato {
 //   session_->Leave("");
 //
 // A message may be lost with the stream that carries it. Everything is repeatable, so a task that waits for an answer
-// sends its request again when it receives Registered, which follows every (re)connection.
+// sends its request again when it receives Registered, which follows every (re)connection. Leaving alone is repeated by
+// the session itself. On every stream a heartbeat follows Register, before anything that was queued.
+//
+// A coordinator that was replaced may still speak: directives of a lower term than the highest that was heard of are
+// dropped, over all streams of the session, and its stream is broken.
 class Session {
  public:
   struct Options {
@@ -42,11 +48,15 @@ class Session {
     std::function<v1::Heartbeat()> heartbeat;
     // Called on the session's thread, for one directive after the other. Must not call Leave or destroy the session.
     std::function<void(const v1::Directive&)> on_directive;
-    // Called once on the session's thread when the coordinator could not be reached for `give_up_after`
-    // (Unavailable, with the address and the last error). No directive follows.
+    // Called once on the session's thread when the coordinator could not be reached for as long as the two durations
+    // below say (Unavailable, with the address and the last error). No directive follows.
     std::function<void(const absl::Status&)> on_lost;
-    // cluster.start_timeout_seconds.
+    // Before the coordinator has registered the task: cluster.start_timeout_seconds.
     absl::Duration give_up_after = absl::Seconds(60);
+    // And from then on, where that is longer.
+    absl::Duration give_up_after_registered = absl::ZeroDuration();
+    // The highest term that an earlier incarnation of the task in this process has heard of; 0: none.
+    uint64_t term = 0;
     // Pause before the stream is opened again: doubled from the first to the second.
     absl::Duration retry_min = absl::Milliseconds(50);
     absl::Duration retry_max = absl::Milliseconds(500);
@@ -71,12 +81,19 @@ class Session {
   // By how much the coordinator's clock is ahead of `clock`; nothing before it has answered a heartbeat.
   std::optional<ClockOffset::Estimate> clock_offset();
 
-  // Queues a message; `task` is filled in. Returns at once.
-  void Send(v1::TaskMessage message);
+  // The highest term that was heard of; 0: none.
+  uint64_t term() const { return term_; }
 
-  // Sends a last heartbeat and Leaving after all that is queued, and closes the stream. `error` is empty when the task
-  // has done its part or was asked to stop. DeadlineExceeded: the coordinator could not be told within `timeout`;
-  // Unavailable: the session was lost before. Nothing is sent afterwards.
+  // Queues a message; `task` and `term` are filled in. Returns at once.
+  void Send(v1::TaskMessage message);
+  // Queues a heartbeat, which says what holds when it is sent: before all that is queued from now on.
+  void Beat();
+
+  // Sends a last heartbeat and Leaving after all that is queued, and waits until the coordinator has taken that: it
+  // then ends the stream with OK. Where the stream breaks instead, registers again, with the same incarnation, and
+  // repeats both. Stop and Restart are as good as an answer. `error` is empty when the task has done its part or was
+  // asked to stop. DeadlineExceeded: not within `timeout`; the session goes on trying, and Leave may be called again to
+  // wait on. Unavailable: the session was lost before. Nothing else is sent afterwards.
   absl::Status Leave(const std::string& error, absl::Duration timeout = absl::Seconds(5));
   absl::Status Leave(const v1::Leaving& leaving, absl::Duration timeout = absl::Seconds(5));
 
@@ -92,8 +109,13 @@ class Session {
   void OnBroken(const absl::Status& status, absl::Time now);
   void Receive(const v1::Directive& directive);
   void WriteNext(absl::Time now);
+  bool Write(v1::TaskMessage message);
   bool NextQueued(v1::TaskMessage* message);
   v1::TaskMessage HeartbeatMessage();
+  // Whether the sender of the directive is one that was replaced.
+  bool IsOutdated(const v1::Directive& directive);
+  // There is nobody to come back to.
+  void End() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void GiveUp(absl::Time now);
 
   const Options options_;
@@ -106,20 +128,28 @@ class Session {
   bool quit_ ABSL_GUARDED_BY(mu_) = false;
   std::deque<v1::TaskMessage> queue_ ABSL_GUARDED_BY(mu_);
   Farewell farewell_ ABSL_GUARDED_BY(mu_) = Farewell::kNone;
-  // The stream on which Leaving was sent has ended, or the session was lost.
+  v1::Leaving leaving_ ABSL_GUARDED_BY(mu_);
+  // The coordinator knows that the task leaves, or needs not know, or the session was lost.
   bool over_ ABSL_GUARDED_BY(mu_) = false;
   bool lost_ ABSL_GUARDED_BY(mu_) = false;
   ClockOffset clock_offset_ ABSL_GUARDED_BY(mu_);
+  // Set by the thread.
+  std::atomic<uint64_t> term_;
 
   // The thread's own, once it runs.
   std::unique_ptr<SessionStream> stream_;
-  // Register has been written to stream_; it has been answered with Registered or Stop.
+  // Register has been written to stream_, and the heartbeat after it; it has been answered with Registered or Stop.
   bool introduced_ = false;
+  bool greeted_ = false;
   bool registered_ = false;
+  // Some stream was answered with Registered.
+  bool was_registered_ = false;
   // The heartbeat that goes before Leaving has been written to stream_.
   bool last_heartbeat_sent_ = false;
   bool stopped_ = false;
   bool dead_ = false;
+  // Of the last directive that was dropped.
+  uint64_t outdated_term_ = 0;
   absl::Status last_error_;
   absl::Time out_of_contact_since_;
   absl::Time retry_at_;

@@ -6,8 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <optional>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -38,9 +40,23 @@ class FakeCoordinator final : public v1::Coordinator::Service {
         changed_.NotifyAll();
       }
       v1::Directive directive;
+      directive.set_term(term());
       if (message.has_register_() && !refuse()) {
         directive.mutable_registered()->set_lease_seconds(0.2);
         stream->Write(directive);
+      }
+      if (message.has_leaving()) {
+        switch (TakeFarewell()) {
+          case Farewell::kAnswer:
+            break;
+          case Farewell::kBreak:
+            context->TryCancel();
+            continue;
+          case Farewell::kRestart:
+            directive.mutable_restart()->set_reason("a server was lost");
+            stream->Write(directive);
+            continue;
+        }
       }
       if (message.has_shard_request()) {
         directive.mutable_shard_grant()->set_request_id(message.shard_request().request_id());
@@ -58,6 +74,18 @@ class FakeCoordinator final : public v1::Coordinator::Service {
     return grpc::Status::OK;
   }
 
+  // What it does when it has read Leaving. It ends the stream well, breaks it, or says Restart and waits.
+  enum class Farewell { kAnswer, kBreak, kRestart };
+
+  // The first ones; kAnswer afterwards.
+  void AnswerFarewells(std::deque<Farewell> answers) {
+    MutexLock lock(mu_);
+    farewells_ = std::move(answers);
+  }
+  void SetTerm(uint64_t term) {
+    MutexLock lock(mu_);
+    term_ = term;
+  }
   void BreakStream() {
     MutexLock lock(mu_);
     if (context_ != nullptr) context_->TryCancel();
@@ -104,6 +132,17 @@ class FakeCoordinator final : public v1::Coordinator::Service {
     MutexLock lock(mu_);
     return refuse_;
   }
+  uint64_t term() {
+    MutexLock lock(mu_);
+    return term_;
+  }
+  Farewell TakeFarewell() {
+    MutexLock lock(mu_);
+    if (farewells_.empty()) return Farewell::kAnswer;
+    const Farewell answer = farewells_.front();
+    farewells_.pop_front();
+    return answer;
+  }
 
   Mutex mu_;
   CondVar changed_;
@@ -113,6 +152,8 @@ class FakeCoordinator final : public v1::Coordinator::Service {
   int open_sessions_ ABSL_GUARDED_BY(mu_) = 0;
   bool stop_after_register_ ABSL_GUARDED_BY(mu_) = false;
   bool refuse_ ABSL_GUARDED_BY(mu_) = false;
+  uint64_t term_ ABSL_GUARDED_BY(mu_) = 0;
+  std::deque<Farewell> farewells_ ABSL_GUARDED_BY(mu_);
 };
 
 int Count(const std::vector<v1::TaskMessage>& messages, v1::TaskMessage::BodyCase body) {
@@ -139,7 +180,8 @@ class SessionTest : public testing::Test {
     if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
     server_.reset();
   }
-  void StartSession(const std::string& address, absl::Duration give_up_after = absl::Seconds(30)) {
+  void StartSession(const std::string& address, absl::Duration give_up_after = absl::Seconds(30),
+                    absl::Duration give_up_after_registered = absl::ZeroDuration()) {
     Session::Options options;
     options.coordinator = address;
     options.task.set_role(v1::TaskId::WORKER);
@@ -166,6 +208,8 @@ class SessionTest : public testing::Test {
       changed_.NotifyAll();
     };
     options.give_up_after = give_up_after;
+    options.give_up_after_registered = give_up_after_registered;
+    options.term = term_;
     options.clock = &clock_;
     options.log = &log_;
     auto session = Session::Create(std::move(options));
@@ -207,6 +251,8 @@ class SessionTest : public testing::Test {
   std::vector<v1::Directive> directives_ ABSL_GUARDED_BY(mu_);
   std::optional<absl::Status> lost_ ABSL_GUARDED_BY(mu_);
   std::atomic<bool> session_lives_ = false;
+  // Of an earlier incarnation.
+  uint64_t term_ = 0;
   std::unique_ptr<Session> session_;
 };
 
@@ -297,6 +343,124 @@ TEST_F(SessionTest, LeavingTellsWhenTheCoordinatorIsOutOfReach) {
   absl::Status status = session_->Leave("", absl::Milliseconds(100));
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_TRUE(absl::StrContains(status.message(), "worker 1")) << status;
+}
+
+TEST_F(SessionTest, RepeatsALeavingThatTheCoordinatorDidNotTake) {
+  coordinator_.AnswerFarewells({FakeCoordinator::Farewell::kBreak, FakeCoordinator::Farewell::kBreak});
+  StartServer();
+  StartSession();
+  EXPECT_TRUE(session_->Leave("", absl::Seconds(10)).ok());
+  EXPECT_TRUE(coordinator_.WaitUntil([](const auto& messages) {
+    return Count(messages, v1::TaskMessage::kRegister) == 3 && Count(messages, v1::TaskMessage::kLeaving) == 3;
+  }));
+}
+
+// All workers of a job ended within the second that they waited, and the job, which had done all its steps, failed.
+TEST_F(SessionTest, ACoordinatorThatIsAwayAtThatMomentGetsTheLeavingWhenItIsBack) {
+  StartServer();
+  StartSession();
+  ASSERT_TRUE(WaitForDirective(v1::Directive::kRegistered));
+  StopServer();
+  std::thread comes_back([this] {
+    clock_.Sleep(absl::Seconds(3));
+    StartServer(port_);
+  });
+  EXPECT_EQ(session_->Leave("", absl::Milliseconds(100)).code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_TRUE(session_->Leave("", absl::Seconds(30)).ok());
+  comes_back.join();
+  EXPECT_TRUE(coordinator_.WaitUntil([](const auto& messages) {
+    return messages.back().has_leaving() && Count(messages, v1::TaskMessage::kLeaving) == 1 &&
+           messages.back().task().incarnation() == 42;
+  }));
+}
+
+TEST_F(SessionTest, ARestartEndsTheGoodbye) {
+  coordinator_.AnswerFarewells({FakeCoordinator::Farewell::kRestart});
+  StartServer();
+  StartSession();
+  EXPECT_TRUE(session_->Leave("", absl::Seconds(10)).ok());
+  EXPECT_TRUE(WaitForDirective(v1::Directive::kRestart));
+  EXPECT_EQ(coordinator_.sessions(), 1);
+}
+
+TEST_F(SessionTest, HasMorePatienceOnceItHasBeenRegistered) {
+  StartServer();
+  StartSession(absl::StrCat("127.0.0.1:", port_), absl::Seconds(1), absl::Seconds(30));
+  ASSERT_TRUE(WaitForDirective(v1::Directive::kRegistered));
+  StopServer();
+  clock_.Sleep(absl::Milliseconds(1500));
+  StartServer(port_);
+  EXPECT_TRUE(WaitForDirective(v1::Directive::kRegistered, 2));
+}
+
+TEST_F(SessionTest, SaysWhichTermItKnowsOf) {
+  coordinator_.SetTerm(5);
+  StartServer();
+  StartSession();
+  EXPECT_TRUE(coordinator_.WaitUntil([](const auto& messages) {
+    return !messages.empty() && messages[0].term() == 0 && messages.back().has_heartbeat() &&
+           messages.back().term() == 5;
+  }));
+  coordinator_.BreakStream();
+  EXPECT_TRUE(coordinator_.WaitUntil([](const auto& messages) {
+    return Count(messages, v1::TaskMessage::kRegister) == 2 && messages.back().term() == 5;
+  }));
+  EXPECT_EQ(session_->term(), 5u);
+}
+
+TEST_F(SessionTest, TakesNoNoticeOfACoordinatorThatWasReplaced) {
+  coordinator_.SetTerm(3);
+  term_ = 5;
+  StartServer();
+  StartSession();
+  EXPECT_TRUE(coordinator_.WaitUntil([](const auto& messages) {
+    return Count(messages, v1::TaskMessage::kRegister) >= 2 && messages[0].term() == 5;
+  }));
+  EXPECT_EQ(log_.last_problem(), "a coordinator of term 3 speaks; this task knows of term 5 and takes no notice");
+  {
+    MutexLock lock(mu_);
+    EXPECT_TRUE(directives_.empty());
+  }
+  // Until its successor is there.
+  coordinator_.SetTerm(6);
+  EXPECT_TRUE(WaitForDirective(v1::Directive::kRegistered));
+  EXPECT_EQ(session_->term(), 6u);
+}
+
+TEST_F(SessionTest, AHeartbeatComesBeforeWhatIsSentAfterIt) {
+  StartServer();
+  StartSession();
+  ASSERT_TRUE(WaitForDirective(v1::Directive::kRegistered));
+  for (uint64_t id = 1; id <= 20; ++id) {
+    session_->Beat();
+    v1::TaskMessage message;
+    message.mutable_shard_request()->set_request_id(id);
+    session_->Send(message);
+  }
+  ASSERT_TRUE(WaitForDirective(v1::Directive::kShardGrant, 20));
+  EXPECT_TRUE(coordinator_.WaitUntil([](const auto& messages) {
+    for (size_t i = 1; i < messages.size(); ++i) {
+      const v1::TaskMessage& before = messages[i - 1];
+      if (!messages[i].has_shard_request()) continue;
+      if (!before.has_heartbeat() || before.heartbeat().progress().step() != 3) return false;
+    }
+    return true;
+  }));
+}
+
+TEST_F(SessionTest, OnEveryStreamAHeartbeatComesBeforeWhatWasQueued) {
+  StartServer();
+  const std::string address = absl::StrCat("127.0.0.1:", port_);
+  StopServer();
+  StartSession(address);
+  v1::TaskMessage message;
+  message.mutable_shard_request()->set_request_id(9);
+  session_->Send(message);
+  StartServer(port_);
+  ASSERT_TRUE(WaitForDirective(v1::Directive::kShardGrant));
+  EXPECT_TRUE(coordinator_.WaitUntil([](const auto& messages) {
+    return messages.size() >= 3 && messages[0].has_register_() && messages[1].has_heartbeat();
+  }));
 }
 
 TEST_F(SessionTest, DoesNotComeBackToAJobThatHasStopped) {

@@ -1,12 +1,23 @@
 #include "common/session/task_session.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
+#include "common/config/checkpoint_directory.h"
 #include "common/config/fingerprint.h"
 #include "common/proto_enum.h"
 #include "common/storage/file.h"
 #include "common/task.h"
 
 namespace rubato {
+namespace {
+
+// Of a checkpoint that the coordinator names as "checkpoints/<name>".
+std::string PathOf(const std::string& checkpoint, const v1::JobConfig& config) {
+  return JoinPath(CheckpointDirectory(config), checkpoint.substr(checkpoint.rfind('/') + 1));
+}
+
+}  // namespace
 
 Session::Options TaskSessionOptions(const v1::JobConfig& config, const std::string& coordinator, const v1::TaskId& task,
                                     const Clock* clock, Logger* log) {
@@ -16,6 +27,8 @@ Session::Options TaskSessionOptions(const v1::JobConfig& config, const std::stri
   options.registration = DescribeProcess();
   options.registration.set_config_fingerprint(ConfigFingerprint(config));
   options.give_up_after = absl::Seconds(config.cluster().start_timeout_seconds());
+  options.give_up_after_registered =
+      absl::Seconds(std::max(config.cluster().start_timeout_seconds(), config.cluster().wait_timeout_seconds()));
   options.clock = clock;
   options.log = log;
   return options;
@@ -31,7 +44,7 @@ absl::Status HeedStop(const v1::Stop& stop, const v1::JobConfig& config, Logger*
           absl::StrCat(why, stop.checkpoint().empty()
                                 ? "; no checkpoint was written"
                                 : absl::StrCat("; to go on from its weights, start a job with training.start_from ",
-                                               JoinPath(config.run_directory(), stop.checkpoint()))));
+                                               PathOf(stop.checkpoint(), config))));
       return absl::OkStatus();
     case v1::Stop::FAILED:
     case v1::Stop::KIND_UNSPECIFIED:

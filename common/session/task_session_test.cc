@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 namespace rubato {
 namespace {
 
@@ -49,9 +51,28 @@ TEST_F(HeedStopTest, AJobStoppedByItsOperatorIsInformationAboutWhoAndHowToGoOn) 
   EXPECT_EQ(log_.last_problem(), "");
 }
 
+TEST_F(HeedStopTest, NamesTheDirectoryWhereTheJobsCheckpointsAre) {
+  config_.mutable_checkpoint()->set_directory("/shared/a");
+  EXPECT_TRUE(Heed(v1::Stop::STOPPED, "stopped by the operator", "checkpoints/stopped").ok());
+  EXPECT_TRUE(Logged("training.start_from /shared/a/stopped")) << logged_;
+}
+
 TEST_F(HeedStopTest, AStopBeforeTrainingHasNothingToGoOnFrom) {
   EXPECT_TRUE(Heed(v1::Stop::STOPPED, "stopped by SIGTERM").ok());
   EXPECT_TRUE(Logged("no checkpoint was written")) << logged_;
+}
+
+TEST(TaskSessionOptionsTest, ATaskOfTheJobWaitsAsLongForTheCoordinatorAsAStepMayWait) {
+  RealClock clock;
+  Logger log("worker 1", &clock);
+  v1::JobConfig config;
+  config.mutable_cluster()->set_start_timeout_seconds(60);
+  for (const auto& [wait, patience] : {std::pair(600, 600), std::pair(10, 60)}) {
+    config.mutable_cluster()->set_wait_timeout_seconds(wait);
+    const Session::Options options = TaskSessionOptions(config, "host:1", v1::TaskId(), &clock, &log);
+    EXPECT_EQ(options.give_up_after, absl::Seconds(60));
+    EXPECT_EQ(options.give_up_after_registered, absl::Seconds(patience));
+  }
 }
 
 }  // namespace

@@ -4,11 +4,11 @@
 
 namespace rubato::worker {
 
-StepWatchdog::Watch::Watch(StepWatchdog* watchdog, absl::string_view what, absl::string_view subject)
+StepWatchdog::Watch::Watch(StepWatchdog* watchdog, absl::string_view what, absl::string_view subject, On on)
     : watchdog_(watchdog) {
   if (watchdog_ == nullptr) return;
   MutexLock lock(watchdog_->mu_);
-  watchdog_->deadline_.Enter(what, subject, watchdog_->options_.clock->Now());
+  watchdog_->deadline_.Enter(on, what, subject, watchdog_->options_.clock->Now());
 }
 
 StepWatchdog::Watch::~Watch() {

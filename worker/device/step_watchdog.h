@@ -15,8 +15,9 @@
 
 namespace rubato::worker {
 
-// Notices, on a thread of its own, that the task's thread hangs in a call to the device: a GPU that is lost may
-// never answer, and a driver's call cannot be cancelled. Thread-safe.
+// Notices, on a thread of its own, that the task's thread hangs in a call to the device, or waits for data that a file
+// system does not give: a GPU that is lost may never answer, and neither a driver's call nor a read can be cancelled.
+// Thread-safe.
 //
 //   StepWatchdog watchdog({.limit = absl::Minutes(5), .clock = &clock, .on_expired = GiveUp});
 //   watchdog.Begin("step 7");
@@ -33,10 +34,13 @@ class StepWatchdog {
     std::function<void(const std::string&)> on_expired;
   };
 
-  // A call that may wait for the device lasts as long as this. `watchdog` may be null; the texts outlive it.
+  using On = StepDeadline::On;
+
+  // A call that may wait for the device, or the reader, lasts as long as this. `watchdog` may be null; the texts
+  // outlive it.
   class Watch {
    public:
-    Watch(StepWatchdog* watchdog, absl::string_view what, absl::string_view subject = "");
+    Watch(StepWatchdog* watchdog, absl::string_view what, absl::string_view subject = "", On on = On::kDevice);
     ~Watch();
     Watch(const Watch&) = delete;
     Watch& operator=(const Watch&) = delete;

@@ -67,6 +67,7 @@ absl::StatusOr<LossResult> Evaluation::EvaluateAll(const std::string& name, RSqu
   std::vector<float> targets(batch * std::max<int64_t>(dataset.target_elements(), 1));
   LossResult total;
   for (int64_t begin = 0; begin < dataset.size(); begin += batch) {
+    if (cancelled_) return absl::CancelledError("the evaluation is given up");
     const int64_t count = std::min(batch, dataset.size() - begin);
     std::iota(indices.begin(), indices.begin() + count, begin);
     RUBATO_RETURN_IF_ERROR(dataset.Read(indices.data(), count, inputs.data(), classes.data(), targets.data()));

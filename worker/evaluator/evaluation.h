@@ -1,6 +1,7 @@
 #ifndef RUBATO_WORKER_EVALUATOR_EVALUATION_H_
 #define RUBATO_WORKER_EVALUATOR_EVALUATION_H_
 
+#include <atomic>
 #include <string>
 
 #include "absl/status/status.h"
@@ -15,7 +16,7 @@
 
 namespace rubato::worker {
 
-// Measures a job's weights, as they are on its servers, on the test set. On the thread of the model.
+// Measures a job's weights, as they are on its servers, on the test set. On the thread of the model; Cancel on any.
 class Evaluation {
  public:
   struct Options {
@@ -31,8 +32,14 @@ class Evaluation {
   explicit Evaluation(const Options& options);
 
   // Pulls the weights that are asked for, and adds to the result what they achieve. Errors of SnapshotPuller::Pull, the
-  // dataset and the device.
+  // dataset and the device; Cancelled.
   absl::Status Measure(const v1::Evaluate& evaluate, v1::EvaluationResult* result);
+
+  // Ends Measure, now and later, with Cancelled.
+  void Cancel() {
+    cancelled_ = true;
+    puller_.Cancel();
+  }
 
  private:
   absl::StatusOr<SnapshotPuller::Snapshot> PullWeights(const v1::Evaluate& evaluate);
@@ -41,6 +48,7 @@ class Evaluation {
 
   const Options options_;
   SnapshotPuller puller_;
+  std::atomic<bool> cancelled_ = false;
 };
 
 }  // namespace rubato::worker

@@ -61,20 +61,37 @@ absl::Status SnapshotPuller::CheckReply(size_t batch, const Reply& reply) const 
                                           " chunks that were asked for"));
 }
 
+void SnapshotPuller::Cancel() {
+  MutexLock lock(mu_);
+  cancelled_ = true;
+  for (const std::unique_ptr<Call>& call : calls_) call->context.TryCancel();
+}
+
+bool SnapshotPuller::cancelled() {
+  MutexLock lock(mu_);
+  return cancelled_;
+}
+
+std::vector<SnapshotPuller::Call*> SnapshotPuller::OpenCalls(absl::Duration timeout) {
+  const auto deadline = std::chrono::system_clock::now() + absl::ToChronoMilliseconds(timeout);
+  std::vector<Call*> calls;
+  MutexLock lock(mu_);
+  calls_.clear();
+  for (auto& stub : stubs_) {
+    calls_.push_back(std::make_unique<Call>());
+    Call* const call = calls_.back().get();
+    call->context.set_deadline(deadline);
+    call->stream = stub->Exchange(&call->context);
+    if (cancelled_) call->context.TryCancel();
+    calls.push_back(call);
+  }
+  return calls;
+}
+
 absl::Status SnapshotPuller::TryPull(int64_t at_step, absl::Duration timeout, std::vector<Reply>* replies,
                                      int64_t* next_step) {
-  struct Call {
-    grpc::ClientContext context;
-    std::unique_ptr<grpc::ClientReaderWriter<v1::ExchangeRequest, Reply>> stream;
-  };
-  std::vector<std::unique_ptr<Call>> calls;
-  const auto deadline = std::chrono::system_clock::now() + absl::ToChronoMilliseconds(timeout);
   // Every server is asked before any is waited for, so that all of them know the step in time.
-  for (auto& stub : stubs_) {
-    calls.push_back(std::make_unique<Call>());
-    calls.back()->context.set_deadline(deadline);
-    calls.back()->stream = stub->Exchange(&calls.back()->context);
-  }
+  const std::vector<Call*> calls = OpenCalls(timeout);
   for (size_t batch = 0; batch < batches_.size(); ++batch) {
     calls[batches_[batch].server]->stream->Write(RequestFor(batch, at_step));
   }
@@ -119,6 +136,7 @@ absl::StatusOr<SnapshotPuller::Snapshot> SnapshotPuller::Pull(int64_t at_step, a
   for (int tries = 1;; ++tries) {
     int64_t next_step = 0;
     absl::Status status = TryPull(step, timeout, &replies, &next_step);
+    if (cancelled()) return absl::CancelledError("the evaluation is given up");
     if (status.ok()) break;
     // Training stands still (its last step is over, say): what is there now is as consistent as it gets.
     if (step >= 0 && absl::IsDeadlineExceeded(status)) {

@@ -1,20 +1,24 @@
 #ifndef RUBATO_WORKER_EVALUATOR_SNAPSHOT_PULLER_H_
 #define RUBATO_WORKER_EVALUATOR_SNAPSHOT_PULLER_H_
 
+#include <grpcpp/client_context.h>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/mutex.h"
 #include "proto/coordinator.pb.h"
 #include "proto/parameter_server.grpc.pb.h"
 
 namespace rubato::worker {
 
 // Fetches all weights of a job at once, for measuring. Speaks to the servers through an ordinary generated stub: it
-// pulls rarely, and shows that the data path is plain protobuf. Not thread-safe.
+// pulls rarely, and shows that the data path is plain protobuf. Pull on one thread; Cancel on any.
 class SnapshotPuller {
  public:
   // Weights of elements [offset, offset + count) of a tensor, in the message's memory.
@@ -32,12 +36,24 @@ class SnapshotPuller {
   // at_step >= 0 asks for the weights that this SYNC step starts with, or a step soon after it when it has been passed;
   // -1 for the latest. Errors: DeadlineExceeded or Unavailable with the server's name; FailedPrecondition when a server
   // refused; Aborted when training was faster than every step that was asked for.
+  // Cancelled: Cancel was called.
   absl::StatusOr<Snapshot> Pull(int64_t at_step, absl::Duration timeout, const Store& store);
+
+  // Ends Pull, now and later, with Cancelled.
+  void Cancel();
 
  private:
   using Reply = v1::ExchangeReply;
+  // A stream to a server.
+  struct Call {
+    grpc::ClientContext context;
+    std::unique_ptr<grpc::ClientReaderWriter<v1::ExchangeRequest, Reply>> stream;
+  };
 
-  // One try over all servers; Aborted with *next_step if a step was late.
+  bool cancelled();
+  // Opens them, for one try.
+  std::vector<Call*> OpenCalls(absl::Duration timeout);
+  // One try over all servers; Aborted with *next_step where a step was late.
   absl::Status TryPull(int64_t at_step, absl::Duration timeout, std::vector<Reply>* replies, int64_t* next_step);
   v1::ExchangeRequest RequestFor(size_t batch, int64_t at_step) const;
   absl::Status CheckReply(size_t batch, const Reply& reply) const;
@@ -52,6 +68,10 @@ class SnapshotPuller {
   const v1::TaskId task_;
   std::vector<Batch> batches_;
   std::vector<std::unique_ptr<v1::ParameterServer::Stub>> stubs_;  // By server.
+  Mutex mu_;
+  bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
+  // By server, while there are some.
+  std::vector<std::unique_ptr<Call>> calls_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace rubato::worker

@@ -1,7 +1,10 @@
 #ifndef RUBATO_WORKER_TRAINING_BATCH_SOURCE_H_
 #define RUBATO_WORKER_TRAINING_BATCH_SOURCE_H_
 
+#include <vector>
+
 #include "absl/status/statusor.h"
+#include "proto/checkpoint.pb.h"
 #include "worker/data/prefetcher.h"
 #include "worker/ps_client/parameters.h"
 
@@ -33,6 +36,10 @@ class BatchSource {
   // What to compute for `step`. Asked again, for the same or another step, before Begun(), it gives the same examples
   // (or, where they depend on the step, that step's). Errors: what the reader reports.
   virtual absl::StatusOr<Next> Get(const Parameters::Step& step) = 0;
+
+  // Which shards the worker holds, and how far it is in each: the first example that no step has begun with yet. Before
+  // Begun(), the step that Get was last asked for has not. Empty where the plan gives out the data.
+  virtual std::vector<v1::ShardPosition> Positions() { return {}; }
 
   // The step that Get was last asked for has begun and will be pushed; everything that was pushed before is
   // acknowledged.

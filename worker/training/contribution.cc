@@ -23,27 +23,25 @@ constexpr Activity kPush(Phase::kPush, "push");
 
 Contribution::Contribution(const TrainerOptions* options, TrainerProgress* progress)
     : options_(*options), progress_(progress) {
-  if (!options_.scales_loss) return;
-  scaler_.emplace(options_.config->training().loss_scale());
-  DescribeScale();
+  if (options_.scaler != nullptr) DescribeScale();
 }
 
 bool Contribution::needs_all_gradients() const {
-  return scaler_.has_value() || options_.config->training().clip_norm() > 0;
+  return options_.scaler != nullptr || options_.config->training().clip_norm() > 0;
 }
 
 absl::StatusOr<bool> Contribution::Unscale() {
   Timed timed(progress_, kUnscale);
   SlowedDown slowed(options_.clock, options_.slow_factor);
   // Exact, because the scale is a power of two.
-  RUBATO_RETURN_IF_ERROR(options_.model->lead().ScaleGradients(1 / scaler_->scale()));
+  RUBATO_RETURN_IF_ERROR(options_.model->lead().ScaleGradients(1 / options_.scaler->scale()));
   return options_.model->lead().GradientsAreFinite();
 }
 
 absl::StatusOr<StepOutcome> Contribution::AdjustScale(bool finite, const StepWork& work) {
   if (!finite) return SkipOverflow(work);
-  if (scaler_->OnFinite()) {
-    options_.log->Info(absl::StrCat(Place(work), ": the loss scale is ", scaler_->scale(), " from now on"));
+  if (options_.scaler->OnFinite()) {
+    options_.log->Info(absl::StrCat(Place(work), ": the loss scale is ", options_.scaler->scale(), " from now on"));
     DescribeScale();
   }
   return StepOutcome::kComplete;
@@ -121,10 +119,11 @@ absl::StatusOr<StepOutcome> Contribution::Skip(const StepWork& work, absl::strin
 }
 
 absl::StatusOr<StepOutcome> Contribution::SkipOverflow(const StepWork& work) {
-  const float scale = scaler_->scale();
-  if (!scaler_->OnOverflow()) return Skip(work, "gradients are not finite with a loss scale of 1");
+  const float scale = options_.scaler->scale();
+  if (!options_.scaler->OnOverflow()) return Skip(work, "gradients are not finite with a loss scale of 1");
   options_.log->Info(absl::StrCat(Place(work), ": gradients overflow with a loss scale of ", scale,
-                                  "; the step is skipped, and the scale is ", scaler_->scale(), " from now on"));
+                                  "; the step is skipped, and the scale is ", options_.scaler->scale(),
+                                  " from now on"));
   RUBATO_RETURN_IF_ERROR(ContributeNothing(work));
   DescribeScale();
   return StepOutcome::kSkipped;
@@ -140,6 +139,6 @@ absl::Status Contribution::ContributeNothing(const StepWork& work) {
   return absl::OkStatus();
 }
 
-void Contribution::DescribeScale() { progress_->SetLossScale(scaler_->scale(), scaler_->overflows()); }
+void Contribution::DescribeScale() { progress_->SetLossScale(options_.scaler->scale(), options_.scaler->overflows()); }
 
 }  // namespace rubato::worker

@@ -2,14 +2,12 @@
 #define RUBATO_WORKER_TRAINING_CONTRIBUTION_H_
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/model_spec.h"
-#include "worker/training/loss_scaler.h"
 #include "worker/training/step_outcome.h"
 #include "worker/training/step_work.h"
 #include "worker/training/trainer_options.h"
@@ -28,8 +26,8 @@ class Contribution {
   Contribution(const TrainerOptions* options, TrainerProgress* progress);
 
   // What the loss is multiplied by; 1 where it is not scaled.
-  float loss_scale() const { return scaler_.has_value() ? scaler_->scale() : 1; }
-  bool scales_loss() const { return scaler_.has_value(); }
+  float loss_scale() const { return options_.scaler != nullptr ? options_.scaler->scale() : 1; }
+  bool scales_loss() const { return options_.scaler != nullptr; }
   // Whether something is done to a batch's gradients that needs all of them.
   bool needs_all_gradients() const;
 
@@ -62,8 +60,6 @@ class Contribution {
 
   const TrainerOptions& options_;
   TrainerProgress* const progress_;
-  // Where the loss is scaled.
-  std::optional<LossScaler> scaler_;
 };
 
 }  // namespace rubato::worker

@@ -6,6 +6,7 @@
 #include "common/config/local_sgd.h"
 #include "common/proto_enum.h"
 #include "common/status.h"
+#include "worker/training/read_batch.h"
 
 namespace rubato::worker {
 namespace {
@@ -17,7 +18,6 @@ constexpr absl::Duration kAskAgain = absl::Milliseconds(20);
 // How long Get waits for a shard, and for the coordinator to answer at all, before it lets the step be empty.
 constexpr absl::Duration kIdle = absl::Milliseconds(100);
 constexpr absl::Duration kPoll = absl::Milliseconds(10);
-constexpr absl::Duration kReadTimeout = absl::Minutes(10);
 
 }  // namespace
 
@@ -50,14 +50,15 @@ void DynamicSource::OnGrant(const v1::ShardGrant& grant) {
   if (!open_ || grant.request_id() != request_.request_id()) return;
   open_ = false;
   const auto& sent = request_.finished_shards();
-  finished_.erase(
-      std::remove_if(finished_.begin(), finished_.end(),
-                     [&sent](uint64_t shard) { return std::find(sent.begin(), sent.end(), shard) != sent.end(); }),
-      finished_.end());
+  const auto confirmed = [&sent](uint64_t shard) { return std::find(sent.begin(), sent.end(), shard) != sent.end(); };
+  finished_.erase(std::remove_if(finished_.begin(), finished_.end(), confirmed), finished_.end());
+  held_.erase(std::remove_if(held_.begin(), held_.end(), [&](const Held& held) { return confirmed(held.shard); }),
+              held_.end());
   switch (grant.result()) {
     case v1::ShardGrant::GRANTED: {
       absl::Status status = options_.prefetcher->Push({grant.epoch(), grant.begin(), grant.end(), grant.shard(), true});
       if (!status.ok()) failed_ = Annotate(status, "shard from the coordinator");
+      held_.push_back({grant.shard(), grant.begin()});
       break;
     }
     case v1::ShardGrant::DONE:
@@ -80,8 +81,7 @@ absl::StatusOr<bool> DynamicSource::WaitForBatch(bool may_idle) {
       if (done_) return false;  // Also when examples are left: the job has had its last step.
     }
     if (options_.prefetcher->examples_queued() > 0) {
-      RUBATO_ASSIGN_OR_RETURN(batch_, options_.prefetcher->Next(kReadTimeout));
-      if (!batch_.has_value()) return absl::DeadlineExceededError("reading a batch took longer than 10 minutes");
+      RUBATO_ASSIGN_OR_RETURN(batch_, ReadBatch(options_.prefetcher, options_.watchdog));
       MutexLock lock(mu_);
       Request(options_.clock->Now());  // One ahead.
       return true;
@@ -121,9 +121,23 @@ absl::StatusOr<BatchSource::Next> DynamicSource::Get(const Parameters::Step& ste
   return Next{Kind::kBatch, &*batch_, epoch, per_example};
 }
 
+std::vector<v1::ShardPosition> DynamicSource::Positions() {
+  std::vector<v1::ShardPosition> positions;
+  MutexLock lock(mu_);
+  for (const Held& held : held_) {
+    v1::ShardPosition& position = positions.emplace_back();
+    position.set_shard(held.shard);
+    position.set_next(held.next);
+  }
+  return positions;
+}
+
 void DynamicSource::Begun() {
   begun_ = true;
   MutexLock lock(mu_);
+  for (Held& held : held_) {
+    if (batch_.has_value() && held.shard == batch_->shard) held.next = batch_->end;
+  }
   if (unreported_shard_.has_value()) finished_.push_back(*std::exchange(unreported_shard_, std::nullopt));
   if (batch_.has_value() && batch_->last_of_shard) unreported_shard_ = batch_->shard;
   if (!finished_.empty()) Request(options_.clock->Now());

@@ -12,6 +12,7 @@
 #include "common/mutex.h"
 #include "proto/coordinator.pb.h"
 #include "proto/job_config.pb.h"
+#include "worker/device/step_watchdog.h"
 #include "worker/training/batch_source.h"
 
 namespace rubato::worker {
@@ -27,6 +28,8 @@ class DynamicSource : public BatchSource {
     // Sends a request to the coordinator; it may be lost.
     std::function<void(const v1::ShardRequest&)> send;
     const Clock* clock = nullptr;
+    // Is told when the reader is waited for. May be null.
+    StepWatchdog* watchdog = nullptr;
   };
 
   explicit DynamicSource(const Options& options) : options_(options) {}
@@ -35,6 +38,7 @@ class DynamicSource : public BatchSource {
   // notice when the plan changes.
   absl::StatusOr<Next> Get(const Parameters::Step& step) override;
   void Begun() override;
+  std::vector<v1::ShardPosition> Positions() override;
   const Batch* Upcoming() override { return options_.prefetcher->Peek(); }
   // Reports the last shard, if all of it was pushed.
   void Stopped() override;
@@ -43,6 +47,14 @@ class DynamicSource : public BatchSource {
   void OnGrant(const v1::ShardGrant& grant);
 
  private:
+  // A shard, or the rest of one, that the coordinator has given to this worker and does not have back yet: it has not
+  // answered the report that it is finished.
+  struct Held {
+    uint64_t shard = 0;
+    // Of the first example that no step has begun with.
+    int64_t next = 0;
+  };
+
   // Asks for a shard where one is needed, and again where the answer is overdue.
   void Request(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // A new request, which takes the place of an open one.
@@ -63,6 +75,7 @@ class DynamicSource : public BatchSource {
   absl::Time sent_at_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
   absl::Time none_at_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();  // When the coordinator said NONE_NOW.
   std::vector<uint64_t> finished_ ABSL_GUARDED_BY(mu_);             // Not confirmed by an answer yet.
+  std::vector<Held> held_ ABSL_GUARDED_BY(mu_);
   bool done_ ABSL_GUARDED_BY(mu_) = false;
   absl::Status failed_ ABSL_GUARDED_BY(mu_);
 };

@@ -4,8 +4,10 @@
 
 #include <atomic>
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/clock.h"
 
 namespace rubato::worker {
@@ -66,6 +68,25 @@ class DynamicSourceTest : public testing::Test {
     grant.set_begin(0);
     grant.set_end(8);
     source_->OnGrant(grant);
+  }
+
+  void Grant(uint64_t shard, int64_t begin, int64_t end) {
+    v1::ShardGrant grant;
+    grant.set_request_id(sent_.back().request_id());
+    grant.set_result(v1::ShardGrant::GRANTED);
+    grant.set_shard(shard);
+    grant.set_begin(begin);
+    grant.set_end(end);
+    source_->OnGrant(grant);
+  }
+
+  // "1:4 2:8", by shard.
+  std::string Positions() {
+    std::string text;
+    for (const v1::ShardPosition& position : source_->Positions()) {
+      absl::StrAppend(&text, text.empty() ? "" : " ", position.shard(), ":", position.next());
+    }
+    return text;
   }
 
   RealClock real_clock_;
@@ -171,6 +192,43 @@ TEST_F(DynamicSourceTest, AsksAgainSoonAfterItWasToldThatThereIsNothing) {
   AskInVain();
   ASSERT_EQ(sent_.size(), 2u);
   EXPECT_EQ(sent_[1].request_id(), sent_[0].request_id() + 1);
+}
+
+TEST_F(DynamicSourceTest, SaysHowFarItIsInEveryShardThatItHolds) {
+  EXPECT_EQ(Positions(), "");
+  AskInVain();
+  Grant(1, 0, 8);
+  EXPECT_EQ(Positions(), "1:0");
+  // What the step to begin computes is not behind it.
+  EXPECT_EQ(source_->Get(step_)->kind, BatchSource::Kind::kBatch);
+  EXPECT_EQ(Positions(), "1:0");
+  source_->Begun();
+  // The next one, which nobody has begun with, is the rest of a shard.
+  Grant(2, 14, 18);
+  EXPECT_EQ(source_->Get(step_)->batch->begin, 4);
+  EXPECT_EQ(Positions(), "1:4 2:14");
+  source_->Begun();
+  EXPECT_EQ(source_->Get(step_)->batch->begin, 14);
+  // All of the first one is pushed when this step begins, which is reported then.
+  EXPECT_EQ(Positions(), "1:8 2:14");
+  source_->Begun();
+  // The answer to an earlier request does not confirm the report.
+  Answer(v1::ShardGrant::NONE_NOW);
+  AskInVain();
+  ASSERT_EQ(sent_.back().finished_shards_size(), 1);
+  EXPECT_EQ(Positions(), "1:8 2:18");
+  Answer(v1::ShardGrant::NONE_NOW);
+  EXPECT_EQ(Positions(), "2:18");
+  source_->Begun();  // An empty step.
+  EXPECT_EQ(Positions(), "2:18");
+}
+
+TEST_F(DynamicSourceTest, AnEmptyStepHasTheShardsThatHaveComeMeanwhile) {
+  AskInVain();
+  Grant(3, 20, 28);
+  EXPECT_EQ(Positions(), "3:20");
+  source_->Begun();
+  EXPECT_EQ(Positions(), "3:20");
 }
 
 }  // namespace

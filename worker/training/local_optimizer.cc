@@ -92,4 +92,12 @@ absl::Status LocalOptimizer::Restore(int index) {
   return absl::OkStatus();
 }
 
+absl::Status LocalOptimizer::FetchSlot(int tensor, int slot, int64_t offset, int64_t count, float* to) {
+  return backend_->CopyToHost(tensors_[tensor].slots[slot], offset, count, to);
+}
+
+absl::Status LocalOptimizer::SetSlot(int tensor, int slot, int64_t offset, int64_t count, const float* from) {
+  return backend_->CopyToDevice(tensors_[tensor].slots[slot], offset, count, from);
+}
+
 }  // namespace rubato::worker

@@ -55,6 +55,15 @@ class LocalOptimizer {
   // Weights and state become those at Start.
   absl::Status Restore(int tensor);
 
+  // The state that is kept from step to step, between two steps or before the first Update of one. FetchSlot brings
+  // elements [offset, offset + count) of a slot, 0 to slots() - 1, to the host, and SetSlot brings them back for the
+  // steps to come. Both are enqueued: the host's memory is used until the device is synchronized.
+  int slots() const { return slots_; }
+  absl::Status FetchSlot(int tensor, int slot, int64_t offset, int64_t count, float* to);
+  absl::Status SetSlot(int tensor, int slot, int64_t offset, int64_t count, const float* from);
+  int64_t updates(int tensor) const { return tensors_[tensor].updates; }
+  void set_updates(int tensor, int64_t updates) { tensors_[tensor].updates = updates; }
+
  private:
   // As many as the algorithm has; the others are empty.
   using Slots = std::array<DeviceTensor, 2>;

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "absl/status/status.h"
+#include "proto/checkpoint.pb.h"
 #include "proto/job_config.pb.h"
 
 namespace rubato::worker {
@@ -25,6 +27,11 @@ class LossScaler {
   float scale() const { return scale_; }
   // Steps that overflowed.
   int64_t overflows() const { return overflows_; }
+
+  // What the next step depends on; and goes on from what an earlier one has kept. DataLoss: it is no power of two from
+  // 1 to kMaxScale, or the steps are negative; nothing has changed.
+  v1::WorkerState state() const;
+  absl::Status Restore(const v1::WorkerState& state);
 
   // All gradients of a step are finite. True: the scale is larger from now on.
   bool OnFinite();

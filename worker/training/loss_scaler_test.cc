@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace rubato::worker {
 namespace {
 
@@ -57,6 +59,32 @@ TEST(LossScalerTest, StopsAtTheLargestScale) {
   EXPECT_TRUE(scaler.OnFinite());
   EXPECT_FALSE(scaler.OnFinite());
   EXPECT_EQ(scaler.scale(), LossScaler::kMaxScale);
+}
+
+TEST(LossScalerTest, GoesOnFromWhatAnEarlierOneHasKept) {
+  LossScaler first = Scaler(1024, 3);
+  first.OnOverflow();
+  first.OnFinite();
+  first.OnFinite();
+  LossScaler second = Scaler(1024, 3);
+  ASSERT_TRUE(second.Restore(first.state()).ok());
+  EXPECT_EQ(second.scale(), 512);
+  EXPECT_TRUE(second.OnFinite());
+  EXPECT_EQ(second.scale(), 1024);
+}
+
+TEST(LossScalerTest, RefusesWhatIsNoScale) {
+  LossScaler scaler = Scaler(1024, 3);
+  for (double scale : {0.0, 0.5, 3.0, -4.0, double{0x1p25}, std::nan("")}) {
+    v1::WorkerState state;
+    state.set_loss_scale(scale);
+    EXPECT_EQ(scaler.Restore(state).code(), absl::StatusCode::kDataLoss) << scale;
+  }
+  v1::WorkerState state;
+  state.set_loss_scale(4);
+  state.set_loss_scale_steps(-1);
+  EXPECT_EQ(scaler.Restore(state).code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(scaler.scale(), 1024);
 }
 
 }  // namespace

@@ -9,13 +9,9 @@
 #include "common/static_partition.h"
 #include "common/status.h"
 #include "common/task.h"
+#include "worker/training/read_batch.h"
 
 namespace rubato::worker {
-namespace {
-
-constexpr absl::Duration kReadTimeout = absl::Minutes(10);
-
-}  // namespace
 
 absl::Status StaticSource::EnterPlan(const Parameters::Step& step) {
   plan_ = step.plan;
@@ -60,11 +56,9 @@ absl::StatusOr<BatchSource::Next> StaticSource::Get(const Parameters::Step& step
     current_step_ = step.step;
     if (step.step >= end_step_) return Next{.kind = Kind::kDone};
     RUBATO_RETURN_IF_ERROR(PrepareAhead());
-    RUBATO_ASSIGN_OR_RETURN(batch_, options_.prefetcher->Next(kReadTimeout));
-    if (!batch_.has_value()) {
-      return absl::DeadlineExceededError(absl::StrCat("reading the examples of step ", step.step, " took longer than ",
-                                                      absl::FormatDuration(kReadTimeout)));
-    }
+    absl::StatusOr<Batch> batch = ReadBatch(options_.prefetcher, options_.watchdog);
+    if (!batch.ok()) return Annotate(batch.status(), absl::StrCat("the examples of step ", step.step));
+    batch_ = *std::move(batch);
   }
   if (step.step >= end_step_) return Next{.kind = Kind::kDone};
   // The epoch of the whole group's first example: the same for every member, so that the learning rate is.

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "proto/job_config.pb.h"
+#include "worker/device/step_watchdog.h"
 #include "worker/training/batch_source.h"
 
 namespace rubato::worker {
@@ -18,6 +19,8 @@ class StaticSource : public BatchSource {
     v1::TaskId task;
     int64_t train_examples = 0;
     Prefetcher* prefetcher = nullptr;
+    // Is told when the reader is waited for. May be null.
+    StepWatchdog* watchdog = nullptr;
   };
 
   explicit StaticSource(const Options& options) : options_(options) {}

@@ -96,10 +96,16 @@ absl::StatusOr<StepOutcome> Trainer::Begin(Parameters::Step* step) {
   Timed timed(&progress_, kBeginStep);
   RUBATO_ASSIGN_OR_RETURN(const bool begun, options_.parameters->BeginStep(step));
   if (!begun) return StepOutcome::kMoved;
+  if (step->generation != generation_) RUBATO_RETURN_IF_ERROR(EnterPlan(*step));
   options_.source->Begun();
   progress_.EnterStep(step->step, step->generation);
   options_.log->SetPosition(step->generation, step->step);
   return StepOutcome::kComplete;
+}
+
+absl::Status Trainer::EnterPlan(const Parameters::Step& step) {
+  generation_ = step.generation;
+  return step.plan.has_cut() && options_.take_cut ? options_.take_cut(step.plan) : absl::OkStatus();
 }
 
 absl::StatusOr<StepOutcome> Trainer::EmptyStep() {

@@ -67,12 +67,15 @@ class Trainer {
   void StageAhead(const StepWork& work, const LocalBatch& local, int64_t number);
   absl::StatusOr<StepOutcome> AwaitLayer(const LayerSpec& layer);
   absl::StatusOr<StepOutcome> Begin(Parameters::Step* step);
+  // `step` is the first of its plan.
+  absl::Status EnterPlan(const Parameters::Step& step);
 
   const Options options_;
   TrainerProgress progress_;
   Contribution contribution_;
   InputStager inputs_;
   std::optional<TraceWindow> trace_window_;
+  uint64_t generation_ = 0;  // Of the step that was begun last.
   std::atomic<bool> drain_ = false;
   bool drained_ = false;
 };

@@ -2,7 +2,9 @@
 #define RUBATO_WORKER_TRAINING_TRAINER_OPTIONS_H_
 
 #include <cstdint>
+#include <functional>
 
+#include "absl/status/status.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/model_spec.h"
@@ -13,6 +15,7 @@
 #include "worker/ps_client/parameters.h"
 #include "worker/training/batch_source.h"
 #include "worker/training/local_optimizer.h"
+#include "worker/training/loss_scaler.h"
 #include "worker/training/tensor_reporter.h"
 
 namespace rubato::worker {
@@ -34,12 +37,15 @@ struct TrainerOptions {
   // May be null. Where the config asks for a trace, the trainer enables it for the steps in question and writes its
   // file.
   TraceRecorder* trace = nullptr;
-  // The device rounds to binary16, so the loss is scaled as training.loss_scale says.
-  bool scales_loss = false;
+  // The device rounds to binary16, so the loss is scaled. Otherwise null.
+  LossScaler* scaler = nullptr;
   // Is told when the device is waited for. May be null.
   StepWatchdog* watchdog = nullptr;
   // Describes the tensors of some steps. May be null.
   TensorReporter* tensors = nullptr;
+  // Called when the first step of a plan with a cut has been begun: its weights are there, and nothing else of it has
+  // changed anything yet. May be empty.
+  std::function<absl::Status(const v1::Plan&)> take_cut;
 };
 
 }  // namespace rubato::worker

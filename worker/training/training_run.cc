@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/config/checkpoint_directory.h"
 #include "common/config/compression.h"
 #include "common/config/local_sgd.h"
 #include "common/status.h"
@@ -11,12 +12,14 @@
 #include "common/task.h"
 #include "common/trace/trace_files.h"
 #include "worker/ps_client/host_encoder.h"
+#include "worker/ps_client/worker_part.h"
+#include "worker/training/cut_name.h"
 #include "worker/training/static_source.h"
 
 namespace rubato::worker {
 namespace {
 
-constexpr char kLastCheckpoint[] = "checkpoints/final";
+constexpr char kLastCheckpoint[] = "final";
 
 Prefetcher::Options PrefetchOptions(const v1::JobConfig& config, std::shared_ptr<const Dataset> dataset,
                                     const Clock* clock) {
@@ -73,6 +76,12 @@ TrainingRun::TrainingRun(Options options)
 TrainingRun::~TrainingRun() {
   // Before any memory goes that they copy from and to.
   options_.model->AwaitDevices();
+  // A read that hangs keeps the prefetcher from ending.
+  options_.watchdog->Begin("the end");
+  StepWatchdog::Watch watch(options_.watchdog, "end of reading", "", StepWatchdog::On::kReader);
+  trainer_.reset();
+  source_.reset();
+  prefetcher_.reset();
 }
 
 absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Create(Options options) {
@@ -91,7 +100,18 @@ absl::Status TrainingRun::Prepare() {
     }
     RUBATO_RETURN_IF_ERROR(CreateEncoder());
   }
-  RUBATO_RETURN_IF_ERROR(RestoreResiduals());
+  if (options_.model->precision() == v1::TrainingConfig::FP16) {
+    scaler_.emplace(options_.config->training().loss_scale());
+  }
+  carried_.emplace(CarriedState::Options{.job = &options_.job,
+                                         .spec = options_.spec,
+                                         .encoder = encoder_.get(),
+                                         .device_encoder = device_encoder_.get(),
+                                         .local = local_.get(),
+                                         .scaler = scaler_.has_value() ? &*scaler_ : nullptr,
+                                         .backend = options_.model->backend(),
+                                         .watchdog = options_.watchdog});
+  RUBATO_RETURN_IF_ERROR(Restore());
   RUBATO_RETURN_IF_ERROR(CreateSource());
   CreateTrainer();
   return absl::OkStatus();
@@ -114,20 +134,29 @@ absl::Status TrainingRun::CreateEncoder() {
                                                                          .worker = options_.task.index(),
                                                                          .arena = options_.arena});
   }
-  for (int chunk = 0; chunk < options_.job.chunks_size(); ++chunk) residuals_.push_back(encoder_->residual(chunk));
   return absl::OkStatus();
 }
 
-absl::Status TrainingRun::RestoreResiduals() {
-  const std::string& from = options_.config->training().start_from();
-  if (!from.empty()) {
-    absl::StatusOr<bool> read = ReadResiduals(from, options_.task.index(), *options_.spec, options_.job, residuals_);
+absl::Status TrainingRun::Restore() {
+  StepWatchdog::Watch watch(options_.watchdog, "read the checkpoint", "", StepWatchdog::On::kReader);
+  if (options_.job.has_restore()) return Annotate(RestoreCut(options_.job.restore()), "checkpoint to go on from");
+  WorkerPart residuals = carried_->RoomForResiduals();
+  if (const std::string& from = options_.config->training().start_from(); !from.empty()) {
+    const absl::StatusOr<bool> read = ReadWorkerPart(from, options_.task.index(), nullptr, &residuals);
     if (!read.ok()) return Annotate(read.status(), "training.start_from");
     if (*read) options_.log->Info(absl::StrCat("goes on with the error-feedback residuals in ", from));
   }
-  if (device_encoder_ == nullptr) return absl::OkStatus();
-  StepWatchdog::Watch watch(options_.watchdog, "error-feedback residuals to the device");
-  return device_encoder_->UseResiduals();
+  return carried_->PutResiduals(residuals);
+}
+
+absl::Status TrainingRun::RestoreCut(const v1::Cut& cut) {
+  RUBATO_RETURN_IF_ERROR(CheckCutName(cut.name()));
+  const std::string from = JoinPath(CheckpointDirectory(*options_.config), cut.name());
+  WorkerPart part = carried_->Room();
+  RUBATO_ASSIGN_OR_RETURN(const bool read, ReadWorkerPart(from, options_.task.index(), &cut, &part));
+  if (!read) return carried_->PutResiduals(part);  // There are none.
+  options_.log->Info(absl::StrCat("goes on with what it kept in ", from));
+  return carried_->Put(part);
 }
 
 absl::Status TrainingRun::CreateSource() {
@@ -136,7 +165,7 @@ absl::Status TrainingRun::CreateSource() {
   RUBATO_ASSIGN_OR_RETURN(prefetcher_, Prefetcher::Create(PrefetchOptions(config, options_.dataset, options_.clock)));
   if (config.data().dispatch() == v1::DataConfig::STATIC) {
     source_ = std::make_unique<StaticSource>(
-        StaticSource::Options{&config, options_.task, train_examples, prefetcher_.get()});
+        StaticSource::Options{&config, options_.task, train_examples, prefetcher_.get(), options_.watchdog});
     return absl::OkStatus();
   }
   const auto request = [this](const v1::ShardRequest& request) {
@@ -145,7 +174,7 @@ absl::Status TrainingRun::CreateSource() {
     options_.send(std::move(message));
   };
   auto dynamic = std::make_unique<DynamicSource>(
-      DynamicSource::Options{&config, train_examples, prefetcher_.get(), request, options_.clock});
+      DynamicSource::Options{&config, train_examples, prefetcher_.get(), request, options_.clock, options_.watchdog});
   dynamic_ = dynamic.get();
   source_ = std::move(dynamic);
   return absl::OkStatus();
@@ -192,7 +221,8 @@ void TrainingRun::CreateTrainer() {
   trainer.clock = options_.clock;
   trainer.log = options_.log;
   trainer.trace = &trace_;
-  trainer.scales_loss = model->precision() == v1::TrainingConfig::FP16;
+  trainer.scaler = scaler_.has_value() ? &*scaler_ : nullptr;
+  trainer.take_cut = [this](const v1::Plan& plan) { return TakeCut(plan); };
   trainer.watchdog = options_.watchdog;
   trainer.tensors = reporter_.get();
   trainer_ = std::make_unique<Trainer>(trainer);
@@ -209,15 +239,23 @@ absl::Status TrainingRun::Train(const v1::Plan& plan) {
 }
 
 absl::Status TrainingRun::SaveResiduals() {
-  if (device_encoder_ != nullptr) {
-    options_.watchdog->Begin("the end");
-    StepWatchdog::Watch watch(options_.watchdog, "error-feedback residuals from the device");
-    RUBATO_RETURN_IF_ERROR(device_encoder_->FetchResiduals());
-  }
-  const std::string directory = JoinPath(options_.config->run_directory(), kLastCheckpoint);
-  RUBATO_ASSIGN_OR_RETURN(const bool written, WriteResiduals(directory, options_.task, *options_.config, *options_.spec,
-                                                             options_.job, residuals_));
-  if (written) options_.log->Info(absl::StrCat("its error-feedback residuals are in ", directory));
+  options_.watchdog->Begin("the end");
+  RUBATO_ASSIGN_OR_RETURN(const WorkerPart residuals, carried_->CopyResiduals());
+  if (residuals.empty()) return absl::OkStatus();
+  v1::CheckpointManifest manifest;
+  manifest.set_job_name(options_.config->name());
+  manifest.set_servers(options_.config->cluster().servers());
+  const std::string directory = JoinPath(CheckpointDirectory(*options_.config), kLastCheckpoint);
+  RUBATO_RETURN_IF_ERROR(WriteWorkerPart(directory, options_.task, residuals, std::move(manifest)));
+  options_.log->Info(absl::StrCat("its error-feedback residuals are in ", directory));
+  return absl::OkStatus();
+}
+
+absl::Status TrainingRun::TakeCut(const v1::Plan& plan) {
+  RUBATO_ASSIGN_OR_RETURN(WorkerPart part, carried_->Copy());
+  options_.cuts->Take(plan, source_->Positions(), std::move(part));
+  // Before the source reports a shard that ends with this step or a later one.
+  options_.beat();
   return absl::OkStatus();
 }
 

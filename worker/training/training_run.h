@@ -25,11 +25,13 @@
 #include "worker/ps_client/gradient_encoder.h"
 #include "worker/ps_client/model_memory.h"
 #include "worker/ps_client/ps_client.h"
-#include "worker/ps_client/residual_files.h"
 #include "worker/ps_client/staged_parameters.h"
 #include "worker/training/batch_source.h"
+#include "worker/training/carried_state.h"
+#include "worker/training/cut_writer.h"
 #include "worker/training/dynamic_source.h"
 #include "worker/training/local_optimizer.h"
+#include "worker/training/loss_scaler.h"
 #include "worker/training/tensor_reporter.h"
 #include "worker/training/trainer.h"
 
@@ -59,6 +61,10 @@ class TrainingRun {
     double slow_factor = 1;
     // Sends to the coordinator; a message may be lost.
     std::function<void(v1::TaskMessage)> send;
+    // Sends a heartbeat before what is sent from then on.
+    std::function<void()> beat;
+    // Writes this worker's parts of cuts.
+    CutWriter* cuts = nullptr;
     // By how much the coordinator's clock is ahead.
     std::function<std::optional<ClockOffset::Estimate>()> clock_offset;
     // Whether this worker is the one that reports its tensors.
@@ -67,8 +73,9 @@ class TrainingRun {
     Logger* log = nullptr;
   };
 
-  // Allocates what copies take, and reads the residuals of the checkpoint that the job starts from. Errors of
-  // ModelMemory, LocalOptimizer, DeviceEncoder and Prefetcher, and of ReadResiduals after "training.start_from: ".
+  // Allocates what copies take, and reads the worker's part of the cut that the job goes on from, or the residuals of
+  // the checkpoint that it starts from. Errors of ModelMemory, LocalOptimizer, DeviceEncoder and Prefetcher, and of
+  // ReadWorkerPart.
   static absl::StatusOr<std::unique_ptr<TrainingRun>> Create(Options options);
   // Waits for the devices.
   ~TrainingRun();
@@ -77,15 +84,18 @@ class TrainingRun {
 
   // From the plan's first step on. Errors of Trainer::Run. Once.
   absl::Status Train(const v1::Plan& plan);
-  // After Train: writes the residuals beside the job's last checkpoint. Errors of the device and of WriteResiduals.
+  // After Train: writes the residuals beside the job's last checkpoint. Errors of the device and of WriteWorkerPart.
   absl::Status SaveResiduals();
   // After Train: whether Drain is why it returned.
   bool drained() const { return trainer_->drained(); }
 
   // Lets Train return OK when the step at work, if any, is pushed and acknowledged.
   void Drain() { trainer_->Drain(); }
-  // Lets it return `status` soon.
-  void Cancel(absl::Status status) { client_->Cancel(std::move(status)); }
+  // Lets it return `status`, or Cancelled, soon.
+  void Cancel(absl::Status status) {
+    client_->Cancel(std::move(status));
+    prefetcher_->Shutdown();
+  }
   void OnGrant(const v1::ShardGrant& grant);
   // Trace for a time; and what the last such request came to.
   void Record(const v1::RecordTrace& request) { timed_trace_.Record(request); }
@@ -98,9 +108,12 @@ class TrainingRun {
 
   absl::Status Prepare();
   absl::Status CreateEncoder();
-  absl::Status RestoreResiduals();
+  absl::Status Restore();
+  absl::Status RestoreCut(const v1::Cut& cut);
   absl::Status CreateSource();
   void CreateTrainer();
+  // The worker begins the first step of a plan with a cut.
+  absl::Status TakeCut(const v1::Plan& plan);
 
   const Options options_;
   std::optional<ModelMemory> memory_;
@@ -109,7 +122,8 @@ class TrainingRun {
   // The device's, where the host does not reach its memory.
   std::shared_ptr<GradientEncoder> encoder_;
   std::shared_ptr<DeviceEncoder> device_encoder_;  // The same one, or null.
-  Residuals residuals_;
+  std::optional<LossScaler> scaler_;               // Where the loss is scaled.
+  std::optional<CarriedState> carried_;
   TraceRecorder trace_;
   TimedTrace timed_trace_;
   std::unique_ptr<Prefetcher> prefetcher_;

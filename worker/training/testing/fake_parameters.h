@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -53,6 +55,11 @@ class FakeParameters : public Parameters {
     }
     EXPECT_EQ(awaited_.size(), model_->spec().tensors.size()) << "a step began before its weights were awaited";
     awaited_.clear();
+    if (step_.step == cut_at_) {  // A plan begins that has a cut.
+      step_.generation++;
+      step_.plan.mutable_cut()->set_id(7);
+      step_.plan.mutable_cut()->set_name("step" + std::to_string(cut_at_));
+    }
     *step = step_;
     begun_.push_back(step_.step++);
     return true;
@@ -68,6 +75,7 @@ class FakeParameters : public Parameters {
     const int64_t elements = model_->weight(tensor).elements();
     std::vector<float> gradient(memory_->Gradient(tensor, 0), memory_->Gradient(tensor, 0) + elements);
     if (encoder_ != nullptr) EncodeAndDecode(tensor, gradient.data());
+    pushed_bytes_.append(reinterpret_cast<const char*>(gradient.data()), gradient.size() * sizeof(float));
     for (int64_t i = 0; i < elements; ++i) weight[i] = at_server_[tensor][i] -= learning_rate_ * gradient[i];
   }
   absl::Status AwaitAcknowledgements() override { return absl::OkStatus(); }
@@ -78,9 +86,23 @@ class FakeParameters : public Parameters {
     encoder_ = encoder;
   }
 
+  // What the servers have.
+  const std::vector<std::vector<float>>& at_server() const { return at_server_; }
+  // They go on from that, with `step`.
+  void Resume(const std::vector<std::vector<float>>& at_server, int64_t step) {
+    at_server_ = at_server;
+    for (size_t i = 0; i < at_server.size(); ++i) {
+      std::copy(at_server[i].begin(), at_server[i].end(), memory_->Weights(static_cast<int>(i), 0));
+    }
+    step_.step = step;
+  }
+
   float learning_rate_ = 0.5f;
   double learning_rate_scale_ = 1;  // Of the plan.
   int64_t move_at_ = -1;
+  int64_t cut_at_ = -1;
+  // Of all gradients that are not empty, as they were sent and as the servers decode them.
+  std::string pushed_bytes_;
   int empty_ = 0;
   std::vector<uint64_t> examples_;  // Of each push that is not empty.
   std::vector<int64_t> begun_;
@@ -94,6 +116,7 @@ class FakeParameters : public Parameters {
       float* elements = gradient + placement.offset();
       encoder_->EncodeChunk(i, elements, begun_.back());
       const absl::Span<const uint8_t> message = encoder_->Message(i);
+      pushed_bytes_.append(reinterpret_cast<const char*>(message.data()), message.size());
       Decode(encoder_->codec(i), message.data(), static_cast<int64_t>(message.size()),
              static_cast<int64_t>(placement.length()), elements);
     }

@@ -55,8 +55,9 @@ class StreamSource : public BatchSource {
     kWrong,
   };
 
-  StreamSource(int steps, int batches, Ahead ahead = Ahead::kNothing)
-      : steps_(steps), batches_(batches), ahead_(ahead) {}
+  // Begins with step `first`.
+  StreamSource(int steps, int batches, Ahead ahead = Ahead::kNothing, int first = 0)
+      : steps_(steps), batches_(batches), ahead_(ahead), step_(first) {}
 
   absl::StatusOr<Next> Get(const Parameters::Step&) override {
     if (step_ == steps_) return Next{.kind = Kind::kDone};
@@ -89,7 +90,7 @@ class StreamSource : public BatchSource {
   const int steps_;
   const int batches_;
   const Ahead ahead_;
-  int step_ = 0;
+  int step_;
   Batch batch_, upcoming_;
 };
 

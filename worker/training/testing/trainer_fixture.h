@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -18,6 +19,7 @@
 #include "worker/ps_client/model_memory.h"
 #include "worker/ps_client/staged_parameters.h"
 #include "worker/training/local_optimizer.h"
+#include "worker/training/loss_scaler.h"
 #include "worker/training/testing/fake_parameters.h"
 #include "worker/training/testing/fake_sources.h"
 #include "worker/training/trainer.h"
@@ -100,7 +102,14 @@ class TrainerTest : public testing::Test {
     options.source = source;
     options.local = local_.get();
     options.trace = &trace_;
-    options.scales_loss = scales_loss_;
+    std::optional<LossScaler> scaler;
+    if (scales_loss_) scaler.emplace(config_.training().loss_scale());
+    if (restored_.loss_scale() != 0) {
+      EXPECT_TRUE(scaler->Restore(restored_).ok());
+    }
+    options.scaler = scaler.has_value() ? &*scaler : nullptr;
+    scaler_ = options.scaler;
+    options.take_cut = take_cut_;
     options.watchdog = watchdog_.get();
     options.tensors = tensors_;
     options.clock = &clock_;
@@ -111,6 +120,7 @@ class TrainerTest : public testing::Test {
     trainer.Describe(progress);
     drained_ = trainer.drained();
     trainer_ = nullptr;
+    scaler_ = nullptr;
     return status;
   }
 
@@ -119,6 +129,9 @@ class TrainerTest : public testing::Test {
   v1::JobConfig config_;
   ModelSpec spec_;
   bool scales_loss_ = false;
+  // What the loss scaler begins with, where it is not the config's.
+  v1::WorkerState restored_;
+  std::function<absl::Status(const v1::Plan&)> take_cut_;
   std::unique_ptr<StepWatchdog> watchdog_;
   std::unique_ptr<Backend> backend_;
   std::vector<std::unique_ptr<Backend>> peers_;
@@ -130,8 +143,9 @@ class TrainerTest : public testing::Test {
   std::unique_ptr<DeviceEncoder> device_encoder_;
   std::unique_ptr<StagedParameters> staged_;
   std::unique_ptr<LocalOptimizer> local_;
-  // The one that runs, and whether the last one was drained.
+  // The one that runs, its loss scaler, if any, and whether the last one was drained.
   Trainer* trainer_ = nullptr;
+  LossScaler* scaler_ = nullptr;
   bool drained_ = false;
   TensorReporter* tensors_ = nullptr;
   TraceRecorder trace_{{.task = "worker 0", .clock = &clock_}};

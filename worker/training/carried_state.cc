@@ -1,0 +1,98 @@
+#include "worker/training/carried_state.h"
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "common/status.h"
+
+namespace rubato::worker {
+
+WorkerPart CarriedState::MakeRoom(int slots) const {
+  WorkerPart part;
+  for (int index = 0; index < options_.job->chunks_size(); ++index) {
+    const size_t kept = options_.encoder->residual(static_cast<uint32_t>(index))->size();
+    if (kept == 0 && slots == 0) continue;
+    const v1::ChunkPlacement& placement = options_.job->chunks(index);
+    const TensorSpec& tensor = options_.spec->tensors[placement.tensor()];
+    WorkerPart::Chunk& chunk = part.chunks.emplace_back();
+    chunk.record.set_chunk(static_cast<uint32_t>(index));
+    chunk.record.set_tensor(tensor.name);
+    for (int64_t dimension : tensor.shape) chunk.record.add_shape(dimension);
+    chunk.record.set_offset(placement.offset());
+    chunk.record.set_length(placement.length());
+    chunk.residual.resize(kept);
+    chunk.slots.assign(static_cast<size_t>(slots), std::vector<float>(static_cast<size_t>(placement.length())));
+  }
+  return part;
+}
+
+WorkerPart CarriedState::Room() const { return MakeRoom(slots()); }
+
+WorkerPart CarriedState::RoomForResiduals() const { return MakeRoom(0); }
+
+absl::Status CarriedState::FetchResiduals(WorkerPart* part) {
+  if (options_.device_encoder != nullptr) RUBATO_RETURN_IF_ERROR(options_.device_encoder->FetchResiduals());
+  for (WorkerPart::Chunk& chunk : part->chunks) chunk.residual = *options_.encoder->residual(chunk.record.chunk());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<WorkerPart> CarriedState::CopyResiduals() {
+  StepWatchdog::Watch watch(options_.watchdog, "error-feedback residuals from the device");
+  WorkerPart part = RoomForResiduals();
+  RUBATO_RETURN_IF_ERROR(FetchResiduals(&part));
+  return part;
+}
+
+absl::StatusOr<WorkerPart> CarriedState::Copy() {
+  StepWatchdog::Watch watch(options_.watchdog, "state for a checkpoint from the device");
+  WorkerPart part = Room();
+  RUBATO_RETURN_IF_ERROR(FetchResiduals(&part));
+  if (options_.scaler != nullptr) part.state = options_.scaler->state();
+  if (slots() == 0) return part;
+  for (WorkerPart::Chunk& chunk : part.chunks) RUBATO_RETURN_IF_ERROR(FetchSlots(&chunk));
+  RUBATO_RETURN_IF_ERROR(options_.backend->Synchronize());
+  return part;
+}
+
+absl::Status CarriedState::FetchSlots(WorkerPart::Chunk* chunk) {
+  const v1::ChunkPlacement& place = PlaceOf(*chunk);
+  const int tensor = static_cast<int>(place.tensor());
+  for (size_t slot = 0; slot < chunk->slots.size(); ++slot) {
+    RUBATO_RETURN_IF_ERROR(options_.local->FetchSlot(tensor, static_cast<int>(slot), place.offset(), place.length(),
+                                                     chunk->slots[slot].data()));
+  }
+  chunk->record.set_updates(options_.local->updates(tensor));
+  return absl::OkStatus();
+}
+
+absl::Status CarriedState::Put(const WorkerPart& part) {
+  if (options_.scaler != nullptr) RUBATO_RETURN_IF_ERROR(options_.scaler->Restore(part.state));
+  RUBATO_RETURN_IF_ERROR(PutResiduals(part));
+  if (slots() == 0) return absl::OkStatus();
+  StepWatchdog::Watch watch(options_.watchdog, "state of a checkpoint to the device");
+  for (const WorkerPart::Chunk& chunk : part.chunks) RUBATO_RETURN_IF_ERROR(SetSlots(chunk));
+  return options_.backend->Synchronize();
+}
+
+absl::Status CarriedState::SetSlots(const WorkerPart::Chunk& chunk) {
+  const v1::ChunkPlacement& place = PlaceOf(chunk);
+  const int tensor = static_cast<int>(place.tensor());
+  for (size_t slot = 0; slot < chunk.slots.size(); ++slot) {
+    RUBATO_RETURN_IF_ERROR(options_.local->SetSlot(tensor, static_cast<int>(slot), place.offset(), place.length(),
+                                                   chunk.slots[slot].data()));
+  }
+  options_.local->set_updates(tensor, chunk.record.updates());
+  return absl::OkStatus();
+}
+
+absl::Status CarriedState::PutResiduals(const WorkerPart& part) {
+  for (const WorkerPart::Chunk& chunk : part.chunks) {
+    *options_.encoder->residual(chunk.record.chunk()) = chunk.residual;
+  }
+  if (options_.device_encoder == nullptr) return absl::OkStatus();
+  StepWatchdog::Watch watch(options_.watchdog, "error-feedback residuals to the device");
+  return options_.device_encoder->UseResiduals();
+}
+
+}  // namespace rubato::worker
