@@ -163,13 +163,24 @@ void CoordinatorHost::Crash(uint32_t actions, absl::Duration down) {
 void CoordinatorHost::Die() {
   const bool power_cut = world_->random.Below(2) == 0;
   world_->trace.Add("coordinator: dies", power_cut ? " and loses what is not on the disk" : "");
-  if (power_cut) journal_.resize(durable_);
+  if (power_cut) LosePower();
   if (world_->oracle.cuts().open()) world_->coverage.Note(Reached::kCoordinatorCrashInCut);
   if (world_->rollback.going_on()) world_->coverage.Note(Reached::kCoordinatorCrashInRollback);
   up_ = false;
   dies_after_.reset();
   for (auto& [incarnation, link] : links_) link->Broken();
   world_->queue.After(down_, [this] { Restart(); });
+}
+
+void CoordinatorHost::LosePower() {
+  std::vector<uint64_t> shards;
+  for (size_t i = durable_; i < journal_.size(); ++i) {
+    const v1::JournalRecord& record = journal_[i];
+    if (record.has_lease()) shards.push_back(record.lease().grant().shard());
+    shards.insert(shards.end(), record.finished_shards().shards().begin(), record.finished_shards().shards().end());
+  }
+  world_->oracle.ForgetShards(shards);
+  journal_.resize(durable_);
 }
 
 void CoordinatorHost::Restart() {

@@ -48,6 +48,7 @@ class CoordinatorHost {
   void OnTerm(const v1::JournalTerm& term);
   void Finish(const absl::Status& status);
   void Die();
+  void LosePower();
   void Restart();
   // A new core goes on from the journal.
   void Recover();

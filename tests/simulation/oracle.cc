@@ -129,6 +129,11 @@ void Oracle::Granted(uint64_t job, uint64_t shard) {
   if (Of(job).shards->Begun(shard)) coverage_->Note(Reached::kBegunShardGranted);
 }
 
+void Oracle::ForgetShards(const std::vector<uint64_t>& shards) {
+  if (lines_.empty()) return;
+  for (uint64_t shard : shards) lines_.at(newest_).shards->Forget(shard);
+}
+
 void Oracle::StepAcknowledged(uint64_t job, const v1::TaskId& worker, int64_t step) {
   HistoryOf(job).StepAcknowledged(worker, step);
 }

@@ -71,6 +71,8 @@ class Oracle {
                   std::pair<uint64_t, int64_t> next);
   void Trained(uint64_t job, const ShardOracle::Batch& batch);
   void Granted(uint64_t job, uint64_t shard);
+  // The coordinator has lost records of these shards.
+  void ForgetShards(const std::vector<uint64_t>& shards);
   // All pushes of `step` are acknowledged.
   void StepAcknowledged(uint64_t job, const v1::TaskId& worker, int64_t step);
   // A worker's open request was refused.

@@ -137,10 +137,10 @@ void DrawFaults(Random& random, Scenario& scenario) {
 void DrawCheckpoints(Random& random, Scenario& scenario) {
   scenario.server_grace = Between(random, 0, 4000);
   scenario.launcher = Between(random, 10, 2000);
-  if (random.Below(2) == 0) scenario.cut_steps = 2 + static_cast<int64_t>(random.Below(12));
+  if (random.Below(3) > 0) scenario.cut_steps = 2 + static_cast<int64_t>(random.Below(8));
   if (random.Below(4) == 0) scenario.cut_interval = Between(random, 200, 3000);
   scenario.keep_cuts = 1 + static_cast<uint32_t>(random.Below(3));
-  scenario.writing = Between(random, 1, 1000);
+  scenario.writing = Between(random, 1, 500);
   scenario.fingerprints = random.Below(4) > 0;
 }
 

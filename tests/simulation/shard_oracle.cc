@@ -32,6 +32,7 @@ int64_t ShardOracle::NextIn(const v1::ShardState& state, uint64_t shard) const {
 bool ShardOracle::Begun(uint64_t shard) const { return NextIn(restored_, shard) > BeginOf(shard); }
 
 void ShardOracle::Trained(const Batch& batch, const v1::Plan& plan) {
+  if (forgotten_.contains(batch.shard)) return;
   if (batch.begin < NextIn(restored_, batch.shard)) {
     verdict_->Note(absl::StrCat("I7: ", Text(batch), " are in the cut that the job goes on from"));
   }
@@ -71,6 +72,7 @@ void ShardOracle::Recorded(const v1::CutRecord& record, const v1::Plan& members)
   }
   for (const v1::ShardPosition& position : record.shards().begun()) shards.insert(position.shard());
   for (uint64_t shard : shards) {
+    if (forgotten_.contains(shard)) continue;
     batches_.try_emplace(shard);
     const std::string wrong = CheckClaim(record, members, shard, NextIn(record.shards(), shard));
     if (!wrong.empty()) verdict_->Note(absl::StrCat("I7: cut ", record.cut().id(), " ", wrong));

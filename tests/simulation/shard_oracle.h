@@ -32,6 +32,9 @@ class ShardOracle {
 
   // A worker begins a step with these examples. `plan`: the newest one.
   void Trained(const Batch& batch, const v1::Plan& plan);
+  // The coordinator has lost what it knew of the shard with the power, and gives it out again: who trains it how often
+  // does not matter any more.
+  void Forget(uint64_t shard) { forgotten_.insert(shard); }
   // A cut is complete, and the members of this plan are not lost.
   void Recorded(const v1::CutRecord& record, const v1::Plan& members);
   // Whether a part of the shard was trained before.
@@ -47,6 +50,7 @@ class ShardOracle {
   const int64_t shard_examples_;
   Verdict* const verdict_;
   std::map<uint64_t, std::vector<Batch>> batches_;  // By shard.
+  std::set<uint64_t> forgotten_;
 };
 
 }  // namespace rubato::simulation

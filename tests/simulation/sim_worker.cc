@@ -22,6 +22,7 @@ SimWorker::SimWorker(World* world, CoordinatorHost* host, ServerDirectory* serve
       data_([this](const v1::ShardRequest& request) {
         v1::TaskMessage message;
         *message.mutable_shard_request() = request;
+        if (part_.progress().id() != 0) *message.mutable_shard_request()->mutable_cut() = part_.progress();
         link_.Send(std::move(message));
       }) {
   link_.Connect();
@@ -84,8 +85,9 @@ void SimWorker::OnDirective(const v1::Directive& directive) {
   if (directive.has_keep_checkpoints()) return world_->checkpoints.Keep(task(), directive.keep_checkpoints());
   if (directive.has_shard_grant()) {
     const uint64_t shard = directive.shard_grant().shard();
-    if (data_.OnGrant(directive.shard_grant())) world_->oracle.Granted(job_, shard);
-    return;
+    if (!data_.OnGrant(directive.shard_grant())) return;
+    world_->trace.Add(TaskName(task()), " #", task().incarnation(), " gets shard ", shard);
+    return world_->oracle.Granted(job_, shard);
   }
   if (directive.has_job()) JoinJob(directive.job());
   MaybeStart(directive.has_job() ? directive.job().plan() : directive.commit().plan());
@@ -236,6 +238,8 @@ void SimWorker::EnterCut(const v1::Cut& cut) {
   if (progress.id() != cut.id() || progress.entered()) return;
   progress.set_entered(true);
   for (const v1::ShardPosition& position : data_.Positions()) *progress.add_shards() = position;
+  world_->trace.Add(TaskName(task()), " #", task().incarnation(), " enters cut ", cut.id(), " with ",
+                    progress.shards_size(), " shards");
   part_.Write({.cut = cut, .steps = steps_});
 }
 
@@ -246,6 +250,8 @@ void SimWorker::TakeExamples() {
   examples_ = batch.end - batch.begin;
   data_.Ask();
   if (examples_ == 0) return;
+  world_->trace.Add(TaskName(task()), " #", task().incarnation(), " takes examples ", batch.begin, " to ", batch.end,
+                    " of shard ", batch.shard);
   world_->oracle.Trained(job_, {task(), last_.second, batch.shard, batch.begin, batch.end});
 }
 

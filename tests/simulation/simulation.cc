@@ -1,5 +1,6 @@
 #include "tests/simulation/simulation.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -32,6 +33,8 @@ class Simulation {
   SimWorker* Living(uint32_t index);
   void Inject(const Fault& fault);
   void CrashWorker(SimWorker* worker);
+  // When the server is started again.
+  absl::Duration BackAfter(const Fault& crash) const;
   bool Finished() const;
   std::string WhoWaits();
 
@@ -95,6 +98,12 @@ void Simulation::CrashWorker(SimWorker* worker) {
   worker->Kill("crash");
 }
 
+absl::Duration Simulation::BackAfter(const Fault& crash) const {
+  // A job that has not started waits for all of its servers.
+  const bool started = world_.oracle.newest_plan().generation() != 0;
+  return started ? crash.length : std::min(crash.length, world_.scenario.launcher);
+}
+
 void Simulation::Inject(const Fault& fault) {
   SimWorker* worker = Living(fault.worker);
   SimServer* server = directory_.Find(fault.server);
@@ -118,7 +127,7 @@ void Simulation::Inject(const Fault& fault) {
       return;
     case Fault::Kind::kCrashServer:
       world_.rollback.NoteFault();
-      if (server != nullptr) server->Crash(fault.length);
+      if (server != nullptr) server->Crash(BackAfter(fault));
       return;
     case Fault::Kind::kFreezeServer:
       world_.rollback.NoteFault();
