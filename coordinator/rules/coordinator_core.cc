@@ -169,9 +169,14 @@ Actions CoordinatorCore::TakeActions(absl::Time now) {
   // What an event led to after it had led to a rollback is of a job that is over.
   auto last = std::find_if(actions.begin(), actions.end(),
                            [](const Action& action) { return std::holds_alternative<RestartCore>(action); });
-  if (last != actions.end()) actions.erase(last + 1, actions.end());
+  const bool over = last != actions.end();
+  if (over) actions.erase(last + 1, actions.end());
+  uint64_t term = over ? job_.term - 1 : job_.term;
   for (Action& action : actions) {
-    if (auto* send = std::get_if<SendDirective>(&action)) send->directive.set_term(job_.term);
+    if (auto* send = std::get_if<SendDirective>(&action)) send->directive.set_term(term);
+    if (auto* append = std::get_if<AppendJournal>(&action); append != nullptr && append->record.has_term()) {
+      term = append->record.term().term();
+    }
   }
   return actions;
 }

@@ -164,6 +164,7 @@ void Recovery::ReplayTask(const v1::JournalTask& task, absl::Time now) {
 
 void Recovery::ReplayPlan(const v1::JournalPlan& plan) {
   plan_ = plan.plan();
+  job_->last_cut = std::max(job_->last_cut, plan_.cut().id());
   members_decided_ = plan.members_decided();
   requested_quorum_ = plan.requested_quorum();
   if (plan_.amendment() == 0) policy_memory_ = plan.policy_memory();

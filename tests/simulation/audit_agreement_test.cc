@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "cli/audit/log_audit.h"
@@ -14,16 +15,16 @@ namespace {
 TEST(AuditAgreementTest, TheAuditFindsThatSimulatedRunsHeldTheirInvariants) {
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     AuditReport report;
-    std::map<uint32_t, std::unique_ptr<LogAudit>> audits;
+    std::map<std::pair<uint64_t, uint32_t>, std::unique_ptr<LogAudit>> audits;
     RunOptions options;
     options.seed = seed;
-    options.on_record = [&](uint32_t partition, const v1::UpdateLogRecord& record) {
-      std::unique_ptr<LogAudit>& audit = audits[partition];
+    options.on_record = [&](uint64_t job, uint32_t partition, const v1::UpdateLogRecord& record) {
+      std::unique_ptr<LogAudit>& audit = audits[{job, partition}];
       if (audit == nullptr) audit = std::make_unique<LogAudit>(absl::StrCat("partition ", partition), &report);
       audit->OnRecord(record);
     };
     const RunResult result = RunOnce(options);
-    for (auto& [partition, audit] : audits) audit->Finish(false);
+    for (auto& [where, audit] : audits) audit->Finish(false);
     EXPECT_TRUE(report.held()) << result.scenario << "\n" << FormatAudit(report) << "replay with --seed=" << seed;
   }
 }

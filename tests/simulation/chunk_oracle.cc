@@ -6,12 +6,13 @@
 #include "common/task.h"
 
 namespace rubato::simulation {
-namespace {
 
 bool HasMember(const v1::Plan& plan, const v1::TaskId& worker) {
   return std::any_of(plan.members().begin(), plan.members().end(),
                      [&](const v1::TaskId& member) { return SameTask(member, worker); });
 }
+
+namespace {
 
 const v1::Plan* FindPlan(const KnownPlans& plans, uint64_t generation) {
   if (generation == plans.current.generation()) return &plans.current;
@@ -98,9 +99,9 @@ std::string ChunkOracle::CheckGate(const KnownPlans& plans, const v1::Plan& plan
 }
 
 std::string ChunkOracle::CheckStartVersion(int64_t step) {
-  const int64_t version = start_versions_.emplace(step, version_).first->second;
-  if (version == version_) return "";
-  return absl::StrCat("I1: SYNC step ", step, " starts on chunk ", chunk_, " with version ", version_,
+  const int64_t version = start_versions_.emplace(step, state_.version).first->second;
+  if (version == state_.version) return "";
+  return absl::StrCat("I1: SYNC step ", step, " starts on chunk ", chunk_, " with version ", state_.version,
                       " here and with version ", version, " elsewhere");
 }
 
@@ -158,7 +159,7 @@ std::string ChunkOracle::CheckSyncUpdate(const KnownPlans& plans, const v1::Plan
 }
 
 std::string ChunkOracle::Applied(const KnownPlans& plans, const std::vector<v1::UpdateRecord>& contributions) {
-  ++version_;
+  ++state_.version;
   if (contributions.empty()) return absl::StrCat("I1: an update of nothing on chunk ", chunk_);
   if (!settled()) return absl::StrCat("I3: an update of chunk ", chunk_, " was not logged");
   const v1::Plan* plan = FindPlan(plans, contributions[0].generation());
@@ -174,6 +175,7 @@ std::string ChunkOracle::Applied(const KnownPlans& plans, const std::vector<v1::
                           " of ", TaskName(worker), ", generation ", record.generation());
     }
     expected_.insert({record.incarnation(), record.step()});
+    state_.pushes.emplace_back(record.incarnation(), record.step());
   }
   if (plan->mode() == v1::SYNC) return CheckSyncUpdate(plans, *plan, contributions);
   if (contributions.size() == 1) return "";
@@ -182,10 +184,10 @@ std::string ChunkOracle::Applied(const KnownPlans& plans, const std::vector<v1::
 
 std::string ChunkOracle::Logged(const KnownPlans& plans, const v1::UpdateRecord& record) {
   const std::string what = absl::StrCat("step ", record.step(), " of worker ", record.worker(), " on chunk ", chunk_);
-  const std::pair<uint64_t, int64_t> key(record.incarnation(), record.step());
+  const PushId key(record.incarnation(), record.step());
   if (!done_.insert(key).second) return absl::StrCat("I3: ", what, " was done twice");
-  if (record.applied_version() != version_) {
-    return absl::StrCat("I3: ", what, " is logged with version ", record.applied_version(), " where ", version_,
+  if (record.applied_version() != state_.version) {
+    return absl::StrCat("I3: ", what, " is logged with version ", record.applied_version(), " where ", state_.version,
                         " is due");
   }
   if (record.ineffective() == (expected_.erase(key) > 0)) {
@@ -199,6 +201,10 @@ std::string ChunkOracle::Logged(const KnownPlans& plans, const v1::UpdateRecord&
   state.open = false;
   state.done = state.begun;
   const v1::Plan* plan = FindPlan(plans, record.generation());
+  if (!record.ineffective() && record.step() < cut_step_) {
+    return absl::StrCat("I7: ", what, " was applied after the chunk was captured for cut ", cut_.id(), " at step ",
+                        cut_step_);
+  }
   const bool may_drop = record.examples() == 0 || (plan != nullptr && plan->quorum() > 0);
   if (record.ineffective() && !may_drop) return absl::StrCat("I3: ", what, " was dropped");
   return "";
@@ -208,6 +214,45 @@ std::string ChunkOracle::Captured(const KnownPlans& plans, int64_t step) {
   const v1::Plan& plan =
       plans.previous.has_value() && step < plans.current.first_step() ? *plans.previous : plans.current;
   return step >= plan.first_step() && StrictSync(plan) ? CheckStartVersion(step) : "";
+}
+
+std::string ChunkOracle::CheckCutContent(const KnownPlans& plans, const std::string& what) const {
+  const int64_t first = plans.current.first_step();
+  for (const auto& [incarnation, step] : done_) {
+    if (step >= first) return absl::StrCat("I7: ", what, " has step ", step, " of #", incarnation);
+  }
+  for (const v1::TaskId& member : plans.current.members()) {
+    const int64_t clock = Clock(plans, plans.current, member);
+    if (clock < first) {
+      return absl::StrCat("I7: ", what, " was captured while the clock of ", TaskName(member), " is ", clock);
+    }
+  }
+  return "";
+}
+
+std::string ChunkOracle::CutCaptured(const KnownPlans& plans, const v1::Cut& cut, const ChunkState& state) {
+  const v1::Plan& plan = plans.current;
+  const std::string what =
+      absl::StrCat("cut ", cut.id(), " of chunk ", chunk_, ", before step ", plan.first_step(), ",");
+  if (plan.cut().id() != cut.id() || plan.cut().name() != cut.name()) {
+    return absl::StrCat("I7: ", what, " is not the one of plan ", plan.generation());
+  }
+  if (cut.id() <= cut_.id()) return absl::StrCat("I7: ", what, " comes after cut ", cut_.id());
+  if (!settled()) return absl::StrCat("I7: ", what, " comes between an update and its records");
+  cut_ = cut;
+  cut_step_ = plan.first_step();
+  if (std::string wrong = CheckCutContent(plans, what); !wrong.empty()) return wrong;
+  if (state != state_) {
+    return absl::StrCat("I7: ", what, " has version ", state.version, " of ", state.pushes.size(), " pushes; due are ",
+                        state_.version, " of ", state_.pushes.size());
+  }
+  return "";
+}
+
+std::string ChunkOracle::HandedOut(int64_t version) const {
+  if (version == state_.version) return "";
+  return absl::StrCat(done_.empty() ? "I7" : "I3", ": chunk ", chunk_, " is handed out with version ", version,
+                      " where ", state_.version, " is due");
 }
 
 }  // namespace rubato::simulation

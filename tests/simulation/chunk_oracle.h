@@ -12,8 +12,11 @@
 #include "absl/container/flat_hash_set.h"
 #include "proto/parameter_server.pb.h"
 #include "proto/update_log.pb.h"
+#include "tests/simulation/chunk_state.h"
 
 namespace rubato::simulation {
+
+bool HasMember(const v1::Plan& plan, const v1::TaskId& worker);
 
 // The plans that a partition goes by, as its update log tells them.
 struct KnownPlans {
@@ -26,7 +29,8 @@ struct KnownPlans {
 // rules. Methods return what is violated, empty when nothing is. Not thread-safe.
 class ChunkOracle {
  public:
-  explicit ChunkOracle(uint32_t chunk) : chunk_(chunk) {}
+  // `restored`: what the line of history begins with.
+  ChunkOracle(uint32_t chunk, ChunkState restored) : chunk_(chunk), state_(std::move(restored)) {}
 
   // A request to begin `step` has arrived, with a push of the step before or, as a pull, without one.
   void Asked(const v1::TaskId& worker, uint64_t generation, int64_t step, bool with_push);
@@ -37,7 +41,17 @@ class ChunkOracle {
   std::string Logged(const KnownPlans& plans, const v1::UpdateRecord& record);
   // A snapshot was taken of the weights that `step` starts with.
   std::string Captured(const KnownPlans& plans, int64_t step);
+  // This state was captured for `cut`.
+  std::string CutCaptured(const KnownPlans& plans, const v1::Cut& cut, const ChunkState& state);
+  // The weights were handed out with this version.
+  std::string HandedOut(int64_t version) const;
 
+  // Whether the chunk is captured for the plan's cut, or the plan has none.
+  bool HasCut(const v1::Plan& plan) const { return !plan.has_cut() || plan.cut().id() <= cut_.id(); }
+  // What the chunk has become.
+  const ChunkState& state() const { return state_; }
+  // The pushes that are done since the line of history began, whether they changed anything or not.
+  const absl::flat_hash_set<PushId>& done() const { return done_; }
   // Whether this push is in the update log.
   bool Done(const v1::TaskId& worker, int64_t step) const { return done_.contains({worker.incarnation(), step}); }
   // Records that must still follow.
@@ -61,14 +75,19 @@ class ChunkOracle {
   std::string CheckGate(const KnownPlans& plans, const v1::Plan& plan, int64_t step) const;
   std::string CheckQuorumGate(const KnownPlans& plans, const v1::Plan& plan, int64_t step) const;
   std::string CheckStartVersion(int64_t step);
+  // A cut has all steps under its first and none from it on.
+  std::string CheckCutContent(const KnownPlans& plans, const std::string& what) const;
   std::string CheckSyncUpdate(const KnownPlans& plans, const v1::Plan& plan,
                               const std::vector<v1::UpdateRecord>& contributions);
 
   const uint32_t chunk_;
-  int64_t version_ = 0;
+  ChunkState state_;
   absl::flat_hash_map<uint64_t, Worker> workers_;  // By incarnation.
-  absl::flat_hash_set<std::pair<uint64_t, int64_t>> done_;
-  absl::flat_hash_set<std::pair<uint64_t, int64_t>> expected_;
+  absl::flat_hash_set<PushId> done_;
+  absl::flat_hash_set<PushId> expected_;
+  // The last cut that it was captured for, and the first step that is not in it.
+  v1::Cut cut_;
+  int64_t cut_step_ = 0;
   std::map<uint64_t, int64_t> next_sync_step_;  // By generation.
   std::map<int64_t, int64_t> start_versions_;   // By SYNC step without a quorum.
 };

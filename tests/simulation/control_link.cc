@@ -1,5 +1,6 @@
 #include "tests/simulation/control_link.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/task.h"
@@ -38,6 +39,7 @@ void ControlLink::Send(v1::TaskMessage message) {
   // Only a registration opens a session; whatever else is said without one is lost.
   if (epoch_ != host_->epoch() && !message.has_register_()) return;
   *message.mutable_task() = task_;
+  message.set_term(term_);
   world_->network.Send(
       [this, epoch = host_->epoch(), message = std::move(message)] { host_->Deliver(epoch, message); });
 }
@@ -50,6 +52,8 @@ void ControlLink::Broken() {
 
 void ControlLink::Deliver(uint64_t epoch, const v1::Directive& directive) {
   if (closed_ || frozen_ || epoch < newest_epoch_) return;
+  if (directive.term() != 0 && directive.term() < term_) return;
+  term_ = std::max(term_, directive.term());
   if (directive.has_registered() && host_->up() && epoch == host_->epoch()) newest_epoch_ = epoch_ = epoch;
   receiver_(directive);
 }

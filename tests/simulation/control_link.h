@@ -13,7 +13,8 @@ class CoordinatorHost;
 
 // A task's session with the coordinator, over the bad network. A real stream loses something only when it breaks, and
 // the task registers again then; here messages are lost and the task registers again now and then. What an earlier
-// coordinator sent is dropped once a session with the next one is there. Not thread-safe.
+// coordinator sent is dropped once a session with the next one is there, and what was said in an earlier term once a
+// later one is heard of. Not thread-safe.
 class ControlLink {
  public:
   using Receiver = std::function<void(const v1::Directive&)>;
@@ -46,6 +47,7 @@ class ControlLink {
   uint64_t epoch_ = 0;         // Of the coordinator that the session is with; 0 for none.
   uint64_t newest_epoch_ = 0;  // Of the last session.
   uint64_t session_ = 0;       // Counts breaks.
+  uint64_t term_ = 0;          // The highest that it has heard of.
   bool closed_ = false;
   bool frozen_ = false;
 };

@@ -22,10 +22,11 @@ constexpr absl::Duration kIdleDeath = absl::Milliseconds(300);
 constexpr char kPeer[] = "ipv4:10.0.0.2:5555";
 
 std::string PlanText(const v1::Plan& plan) {
+  const std::string cut = plan.has_cut() ? absl::StrCat(" with cut ", plan.cut().id()) : "";
   const std::string quorum = plan.quorum() > 0 ? absl::StrCat(" with quorum ", plan.quorum()) : "";
   return absl::StrCat("plan ", plan.generation(), ".", plan.amendment(), " ",
-                      ModeName(plan.mode(), plan.staleness_bound()), quorum, " from step ", plan.first_step(), " of ",
-                      absl::StrJoin(plan.members(), ",", [](std::string* out, const v1::TaskId& task) {
+                      ModeName(plan.mode(), plan.staleness_bound()), quorum, cut, " from step ", plan.first_step(),
+                      " of ", absl::StrJoin(plan.members(), ",", [](std::string* out, const v1::TaskId& task) {
                         absl::StrAppend(out, task.index(), "#", task.incarnation());
                       }));
 }
@@ -41,7 +42,8 @@ void CoordinatorHost::Create() {
   CoordinatorCore::Options options;
   options.config = MakeJobConfig(world_->scenario);
   options.config_fingerprint = kConfigFingerprint;
-  options.job_fingerprint = world_->scenario.seed + 1;
+  // As random as a real one: another with each start.
+  options.job_fingerprint = world_->scenario.seed + 1 + (++cores_ << 32);
   options.start = world_->queue.Now();
   absl::StatusOr<std::unique_ptr<CoordinatorCore>> core = CoordinatorCore::Create(options);
   if (core.ok()) {
@@ -67,6 +69,10 @@ void CoordinatorHost::RequestSwitch(const Rules& rules) {
   Perform(core_->RequestSwitch(request, ++tickets_, world_->queue.Now()));
 }
 
+void CoordinatorHost::RequestCheckpoint() {
+  if (up_) Perform(core_->RequestCheckpoint(++tickets_, world_->queue.Now()));
+}
+
 void CoordinatorHost::Tick(uint64_t epoch) {
   if (!up_ || epoch != epoch_) return;
   Perform(core_->OnTick(world_->queue.Now()));
@@ -83,6 +89,7 @@ void CoordinatorHost::Perform(const coordinator::Actions& actions) {
 
 void CoordinatorHost::PerformOne(const coordinator::Action& action) {
   if (const auto* send = std::get_if<coordinator::SendDirective>(&action)) {
+    world_->oracle.TermSpeaks(send->directive.term());
     world_->network.Send([link = links_.at(send->task.incarnation()), epoch = epoch_, directive = send->directive] {
       link->Deliver(epoch, directive);
     });
@@ -92,6 +99,11 @@ void CoordinatorHost::PerformOne(const coordinator::Action& action) {
     world_->trace.Add("coordinator: ", line->text);
   } else if (const auto* answer = std::get_if<coordinator::AnswerSwitch>(&action)) {
     world_->trace.Add("coordinator: switch ", answer->ticket, " is answered ", answer->reply.status().ToString());
+  } else if (const auto* answer = std::get_if<coordinator::AnswerCheckpoint>(&action)) {
+    world_->trace.Add("coordinator: checkpoint ", answer->ticket, " is answered ", answer->reply.status().ToString());
+  } else if (std::holds_alternative<coordinator::RestartCore>(action)) {
+    Create();
+    Recover();
   } else if (const auto* finish = std::get_if<coordinator::Finish>(&action)) {
     Finish(finish->status);
   }
@@ -105,7 +117,29 @@ void CoordinatorHost::Write(const coordinator::AppendJournal& append) {
                       append.record.announce().reason());
   } else if (append.record.has_plan()) {
     world_->trace.Add("coordinator: decides ", PlanText(append.record.plan().plan()));
+    world_->oracle.Decided(append.record.plan().plan());
+  } else if (append.record.has_cut()) {
+    world_->trace.Add("coordinator: cut ", append.record.cut().cut().id(), " is complete");
+    world_->oracle.CutRecorded(append.record.cut(), world_->checkpoints, world_->job.chunks_size());
+  } else if (append.record.has_term()) {
+    OnTerm(append.record.term());
   }
+}
+
+void CoordinatorHost::OnTerm(const v1::JournalTerm& term) {
+  world_->trace.Add(
+      "coordinator: term ", term.term(),
+      !term.has_rollback() ? ""
+      : term.rollback().has_cut()
+          ? absl::StrCat(" goes back to cut ", term.rollback().cut().cut().id(), ": ", term.rollback().reason())
+          : absl::StrCat(" goes back to the beginning: ", term.rollback().reason()));
+  if (!term.has_rollback()) return;
+  std::vector<v1::CutRecord> complete;
+  for (const v1::JournalRecord& record : journal_) {
+    if (record.has_cut()) complete.push_back(record.cut());
+  }
+  world_->oracle.RolledBack(term, complete, world_->checkpoints);
+  world_->rollback.Begin(world_->job.servers_size());
 }
 
 void CoordinatorHost::Finish(const absl::Status& status) {
@@ -129,11 +163,24 @@ void CoordinatorHost::Crash(uint32_t actions, absl::Duration down) {
 void CoordinatorHost::Die() {
   const bool power_cut = world_->random.Below(2) == 0;
   world_->trace.Add("coordinator: dies", power_cut ? " and loses what is not on the disk" : "");
-  if (power_cut) journal_.resize(durable_);
+  if (power_cut) LosePower();
+  if (world_->oracle.cuts().open()) world_->coverage.Note(Reached::kCoordinatorCrashInCut);
+  if (world_->rollback.going_on()) world_->coverage.Note(Reached::kCoordinatorCrashInRollback);
   up_ = false;
   dies_after_.reset();
   for (auto& [incarnation, link] : links_) link->Broken();
   world_->queue.After(down_, [this] { Restart(); });
+}
+
+void CoordinatorHost::LosePower() {
+  std::vector<uint64_t> shards;
+  for (size_t i = durable_; i < journal_.size(); ++i) {
+    const v1::JournalRecord& record = journal_[i];
+    if (record.has_lease()) shards.push_back(record.lease().grant().shard());
+    shards.insert(shards.end(), record.finished_shards().shards().begin(), record.finished_shards().shards().end());
+  }
+  world_->oracle.ForgetShards(shards);
+  journal_.resize(durable_);
 }
 
 void CoordinatorHost::Restart() {
@@ -142,10 +189,15 @@ void CoordinatorHost::Restart() {
   world_->trace.Add("coordinator: starts again");
   Create();
   if (!up_) return;
+  Recover();
+  Tick(epoch_);
+}
+
+void CoordinatorHost::Recover() {
+  if (!up_) return;
   absl::StatusOr<coordinator::Actions> actions = core_->Recover(journal_, world_->queue.Now());
   if (actions.ok()) {
     Perform(*actions);
-    Tick(epoch_);
   } else if (absl::IsFailedPrecondition(actions.status()) && absl::StrContains(actions.status().message(), "ended")) {
     Finish(absl::OkStatus());
   } else {

@@ -14,9 +14,9 @@
 
 namespace rubato::simulation {
 
-// The process of the coordinator: the real core, a journal that survives it, and the control path. It can die between
-// any two of its actions, with or without what it had not yet forced to the disk, and recovers from the journal. Not
-// thread-safe.
+// The process of the coordinator: the real core, which is replaced where the job goes back to a checkpoint, a journal
+// that survives it, and the control path. It can die between any two of its actions, with or without what it had not
+// yet forced to the disk, and recovers from the journal. Not thread-safe.
 class CoordinatorHost {
  public:
   // `world` must outlive it.
@@ -26,6 +26,7 @@ class CoordinatorHost {
   void Attach(ControlLink* link);
   void Deliver(uint64_t epoch, const v1::TaskMessage& message);
   void RequestSwitch(const Rules& rules);
+  void RequestCheckpoint();
   // Dies before the next action but `actions`, or soon when nothing is to be done; comes back after `down`.
   void Crash(uint32_t actions, absl::Duration down);
 
@@ -44,9 +45,13 @@ class CoordinatorHost {
   void Perform(const coordinator::Actions& actions);
   void PerformOne(const coordinator::Action& action);
   void Write(const coordinator::AppendJournal& append);
+  void OnTerm(const v1::JournalTerm& term);
   void Finish(const absl::Status& status);
   void Die();
+  void LosePower();
   void Restart();
+  // A new core goes on from the journal.
+  void Recover();
 
   World* const world_;
   std::map<uint64_t, ControlLink*> links_;  // By incarnation.
@@ -57,6 +62,7 @@ class CoordinatorHost {
   bool finished_ = false;
   uint64_t epoch_ = 1;
   std::unique_ptr<coordinator::CoordinatorCore> core_;
+  uint64_t cores_ = 0;
   uint64_t tickets_ = 0;
   std::optional<uint32_t> dies_after_;
   absl::Duration down_;

@@ -9,61 +9,65 @@ namespace rubato::simulation {
 
 using Reply = v1::ExchangeReply;
 
-void Oracle::Violate(const std::string& what) {
-  if (violation_.empty()) violation_ = what;
+Oracle::Oracle(int64_t shard_examples, Coverage* coverage)
+    : shard_examples_(shard_examples), coverage_(coverage), cuts_(&verdict_, coverage) {}
+
+void Oracle::AddLine(uint64_t job, History::Start start, const v1::ShardState& shards) {
+  if (!lines_.empty()) {
+    const History& before = *lines_.at(newest_).history;
+    start.last_generation = std::max(before.start().last_generation, before.newest_plan().generation());
+    start.old_members = before.start().old_members;
+    start.old_members.insert(before.members().begin(), before.members().end());
+  }
+  Line& line = lines_[job];
+  line.history = std::make_unique<History>(std::move(start), &verdict_);
+  line.shards = std::make_unique<ShardOracle>(shards, shard_examples_, &verdict_);
+  newest_ = job;
 }
 
-void Oracle::CheckNewPlan(const v1::Plan& plan) {
-  auto [known, first_seen] = plans_.emplace(plan.generation(), plan);
-  if (!first_seen) {
-    const v1::Plan& other = known->second;
-    if (other.mode() != plan.mode() || other.first_step() != plan.first_step() ||
-        other.staleness_bound() != plan.staleness_bound()) {
-      Violate(absl::StrCat("I5: two different plans of generation ", plan.generation()));
-    }
-    return;
-  }
-  if (plan.first_step() <= highest_begun_) {
-    Violate(absl::StrCat("I5: plan ", plan.generation(), " begins with step ", plan.first_step(),
-                         ", but somebody has begun step ", highest_begun_));
-  }
+Oracle::Line& Oracle::Of(uint64_t job) {
+  auto it = lines_.find(job);
+  if (it != lines_.end()) return it->second;
+  // A coordinator that had not yet written anything down begins again with another name.
+  if (rolled_back_) Violate(absl::StrCat("I7: tasks go on with job ", job, ", of which the journal does not know"));
+  AddLine(job, {}, {});
+  return lines_.at(job);
 }
 
-void Oracle::PlanHolds(uint32_t partition, const v1::Plan& plan) {
-  CheckNewPlan(plan);
-  KnownPlans& plans = partitions_[partition];
-  const v1::Plan& current = plans.current;
-  const std::pair before(current.generation(), current.amendment());
-  if (std::pair(plan.generation(), plan.amendment()) <= before) {
-    Violate(absl::StrCat("I5: partition ", partition, " goes from plan ", before.first, ".", before.second, " to ",
-                         plan.generation(), ".", plan.amendment()));
-  }
-  if (plan.generation() != current.generation()) {
-    plans.previous.reset();
-    if (current.generation() != 0) plans.previous = current;
-  }
-  plans.current = plan;
-  if (!plans.previous.has_value()) return;
-  auto* members = plans.previous->mutable_members();
-  auto lost = [&](const v1::TaskId& task) {
-    return std::none_of(plan.members().begin(), plan.members().end(),
-                        [&](const v1::TaskId& member) { return SameTask(member, task); });
-  };
-  members->erase(std::remove_if(members->begin(), members->end(), lost), members->end());
+void Oracle::PlanHolds(const Place& place, const v1::Plan& plan) {
+  HistoryOf(place.job).PlanHolds(place.partition, plan);
 }
 
-void Oracle::Applied(uint32_t partition, uint32_t chunk, const std::vector<v1::UpdateRecord>& contributions) {
-  Note(Chunk(chunk).Applied(partitions_[partition], contributions));
+void Oracle::Restored(const Place& place, uint32_t chunk, const ChunkState& state) {
+  HistoryOf(place.job).Restored(chunk, state);
 }
 
-void Oracle::Logged(uint32_t partition, const v1::UpdateRecord& record) {
-  Note(Chunk(record.chunk()).Logged(partitions_[partition], record));
+void Oracle::Applied(const Place& place, uint32_t chunk, const std::vector<v1::UpdateRecord>& contributions) {
+  HistoryOf(place.job).Applied(place.partition, chunk, contributions);
+}
+
+void Oracle::Logged(const Place& place, const v1::UpdateRecord& record) {
+  HistoryOf(place.job).Logged(place.partition, record);
+}
+
+void Oracle::CutCaptured(const Place& place, const v1::Cut& cut, uint32_t chunk, const ChunkState& state) {
+  History& history = HistoryOf(place.job);
+  history.CutCaptured(place.partition, chunk, cut, state);
+  cuts_.Captured(history.plans(place.partition), history.chunk(chunk), chunk);
+}
+
+void Oracle::Taken(const Place& place, const v1::TaskId& worker, int64_t step, const std::vector<uint32_t>& chunks) {
+  for (uint32_t chunk : chunks) {
+    if (!HistoryOf(place.job).HeldForCut(place.partition, chunk, worker, step)) continue;
+    coverage_->Note(Reached::kPushHeldForCut);
+  }
 }
 
 void Oracle::Arrived(uint64_t token, Request request) {
-  if (!request.snapshot) {
-    for (uint32_t chunk : request.chunks)
-      Chunk(chunk).Asked(request.task, request.generation, request.step, request.push);
+  History& history = HistoryOf(request.place.job);
+  for (uint32_t chunk : request.chunks) {
+    if (request.snapshot) break;
+    history.Asked(chunk, request.task, request.generation, request.step, request.push);
   }
   deadlines_.insert({request.deadline, token});
   open_[token] = std::move(request);
@@ -72,7 +76,8 @@ void Oracle::Arrived(uint64_t token, Request request) {
 void Oracle::Captured(uint64_t token, uint32_t chunk) {
   auto it = open_.find(token);
   if (it == open_.end()) return Violate("I4: a snapshot was taken for a request that is not open");
-  if (it->second.step >= 0) Note(Chunk(chunk).Captured(partitions_[it->second.partition], it->second.step));
+  const Request& request = it->second;
+  if (request.step >= 0) HistoryOf(request.place.job).Captured(request.place.partition, chunk, request.step);
 }
 
 void Oracle::Forgotten(uint64_t token) {
@@ -82,17 +87,12 @@ void Oracle::Forgotten(uint64_t token) {
   open_.erase(it);
 }
 
-void Oracle::Began(const Request& request) {
-  for (uint32_t chunk : request.chunks) {
-    Note(Chunk(chunk).Began(partitions_[request.partition], request.task, request.generation, request.step));
-  }
-  highest_begun_ = std::max(highest_begun_, request.step);
-  auto next = plans_.upper_bound(request.generation);
-  if (next != plans_.end() && request.step >= next->second.first_step()) {
-    Violate(absl::StrCat("I5: ", TaskName(request.task), " begins step ", request.step, " of generation ",
-                         request.generation, ", but plan ", next->first, " begins with step ",
-                         next->second.first_step()));
-  }
+void Oracle::Postponed(uint64_t token, absl::Duration length) {
+  auto it = open_.find(token);
+  if (it == open_.end()) return;
+  deadlines_.erase({it->second.deadline, token});
+  it->second.deadline += length;
+  deadlines_.insert({it->second.deadline, token});
 }
 
 void Oracle::Answered(uint64_t token, const Reply& reply) {
@@ -102,30 +102,40 @@ void Oracle::Answered(uint64_t token, const Reply& reply) {
   deadlines_.erase({request.deadline, token});
   open_.erase(it);
   if (request.snapshot) return;
+  History& history = HistoryOf(request.place.job);
   const bool acknowledged = request.push && reply.push() != Reply::PUSH_NONE && reply.push() != Reply::PUSH_PENDING &&
                             reply.outcome() != Reply::REFUSED;
   for (uint32_t chunk : request.chunks) {
-    if (!acknowledged || Chunk(chunk).Done(request.task, request.step - 1)) continue;
+    if (!acknowledged || history.Done(chunk, request.task, request.step - 1)) continue;
     Violate(absl::StrCat("I3: the push of step ", request.step - 1, " by ", TaskName(request.task), " to chunk ", chunk,
                          " is acknowledged and was not done"));
   }
-  if (reply.outcome() == Reply::OK) Began(request);
+  if (reply.outcome() != Reply::OK) return;
+  for (const v1::ChunkWeights& weights : reply.chunks()) history.HandedOut(weights.chunk(), weights.version());
+  history.Began(request.place.partition, request.chunks, request.task, request.generation, request.step);
 }
 
-void Oracle::StepBegins(const v1::TaskId& worker, std::pair<uint64_t, int64_t> last,
+void Oracle::StepBegins(uint64_t job, const v1::TaskId& worker, const v1::Plan& plan, std::pair<uint64_t, int64_t> last,
                         std::pair<uint64_t, int64_t> next) {
-  if (next <= last || next.second <= last.second) {
-    Violate(absl::StrCat("I5: ", TaskName(worker), " goes from step ", last.second, " of generation ", last.first,
-                         " to step ", next.second, " of generation ", next.first));
-  }
-  if (last.first != 0) StepAcknowledged(worker, last.second);
+  HistoryOf(job).StepBegins(worker, last, next);
+  if (plan.has_cut()) cuts_.Entered(plan.cut(), worker);
 }
 
-void Oracle::StepAcknowledged(const v1::TaskId& worker, int64_t step) {
-  for (auto& [index, chunk] : chunks_) {
-    if (chunk.Done(worker, step)) continue;
-    Violate(absl::StrCat("I5: the push of step ", step, " by ", TaskName(worker), " to chunk ", index, " is lost"));
-  }
+void Oracle::Trained(uint64_t job, const ShardOracle::Batch& batch) {
+  Of(job).shards->Trained(batch, HistoryOf(job).newest_plan());
+}
+
+void Oracle::Granted(uint64_t job, uint64_t shard) {
+  if (Of(job).shards->Begun(shard)) coverage_->Note(Reached::kBegunShardGranted);
+}
+
+void Oracle::ForgetShards(const std::vector<uint64_t>& shards) {
+  if (lines_.empty()) return;
+  for (uint64_t shard : shards) lines_.at(newest_).shards->Forget(shard);
+}
+
+void Oracle::StepAcknowledged(uint64_t job, const v1::TaskId& worker, int64_t step) {
+  HistoryOf(job).StepAcknowledged(worker, step);
 }
 
 void Oracle::Refused(const v1::TaskId& worker, bool push, const std::string& message) {
@@ -133,14 +143,68 @@ void Oracle::Refused(const v1::TaskId& worker, bool push, const std::string& mes
                        " was refused: ", message));
 }
 
-void Oracle::CheckTime(absl::Time now) {
-  for (const auto& [index, chunk] : chunks_) {
-    if (!chunk.settled()) Violate(absl::StrCat("I3: an update of chunk ", index, " was not logged"));
+void Oracle::TermSpeaks(uint64_t term) {
+  if (term < term_) Violate(absl::StrCat("I7: the coordinator speaks in term ", term, " after term ", term_));
+  term_ = term;
+}
+
+void Oracle::CheckTarget(const v1::JournalTerm::Rollback& rollback, const std::vector<v1::CutRecord>& complete,
+                         const CheckpointDirectory& directory) {
+  const uint64_t target = rollback.cut().cut().id();
+  for (auto cut = complete.rbegin(); cut != complete.rend(); ++cut) {
+    if (cut->cut().id() == target) return;
+    if (!directory.ReadChunks(cut->cut()).has_value()) continue;
+    return Violate(absl::StrCat("I7: the job goes back to cut ", target, "; the last one is ", cut->cut().id()));
   }
+  if (!complete.empty()) Violate("I7: the job goes back to its beginning; there were complete cuts");
+}
+
+void Oracle::RolledBack(const v1::JournalTerm& term, const std::vector<v1::CutRecord>& complete,
+                        const CheckpointDirectory& directory) {
+  if (term.term() <= term_) Violate(absl::StrCat("I7: the rollback has term ", term.term(), " after term ", term_));
+  term_ = term.term();
+  rolled_back_ = true;
+  cuts_.RolledBack();
+  const v1::JournalTerm::Rollback& rollback = term.rollback();
+  CheckTarget(rollback, complete, directory);
+  if (lines_.contains(rollback.job_fingerprint())) Violate("I7: the job has the same name after the rollback");
+  coverage_->Note(rollback.has_cut() ? Reached::kRollbackToCut : Reached::kRollbackToBeginning);
+  History::Start start;
+  if (rollback.has_cut()) {
+    start.first_step = rollback.cut().plan().first_step();
+    start.restored = cuts_.StatesOf(rollback.cut().cut().id());
+  }
+  AddLine(rollback.job_fingerprint(), std::move(start), rollback.cut().shards());
+}
+
+void Oracle::CutRecorded(const v1::CutRecord& record, const CheckpointDirectory& directory, uint32_t chunks) {
+  if (cuts_.FindComplete(record.cut().id()) != nullptr) return;
+  cuts_.Recorded(record, directory, chunks);
+  if (!lines_.empty()) lines_.at(newest_).shards->Recorded(record, cuts_.decided());
+}
+
+void Oracle::CheckTime(absl::Time now) {
+  for (const auto& [job, line] : lines_) line.history->CheckSettled();
   if (deadlines_.empty() || deadlines_.begin()->first >= now) return;
   const Request& late = open_[deadlines_.begin()->second];
   Violate(absl::StrCat("I4: ", TaskName(late.task), " got no answer about step ", late.step, " from partition ",
-                       late.partition));
+                       late.place.partition));
+}
+
+int64_t Oracle::highest_begun() const { return lines_.empty() ? -1 : lines_.at(newest_).history->highest_begun(); }
+
+int64_t Oracle::highest_begun_ever() const {
+  int64_t highest = -1;
+  for (const auto& [job, line] : lines_) highest = std::max(highest, line.history->highest_begun());
+  return highest;
+}
+
+v1::Plan Oracle::newest_plan() const { return lines_.empty() ? v1::Plan() : lines_.at(newest_).history->newest_plan(); }
+
+uint64_t Oracle::newest_generation() const {
+  uint64_t newest = 0;
+  for (const auto& [job, line] : lines_) newest = std::max(newest, line.history->newest_plan().generation());
+  return newest;
 }
 
 }  // namespace rubato::simulation

@@ -47,7 +47,7 @@ struct Totals {
     plans += result.plans;
   }
   std::string Text() const {
-    return absl::StrCat(runs, " runs, ", events, " events, ", steps, " steps, ", plans, " plans: I1 to I5 held");
+    return absl::StrCat(runs, " runs, ", events, " events, ", steps, " steps, ", plans, " plans: I1 to I5 and I7 held");
   }
 };
 
@@ -69,6 +69,7 @@ absl::Status RunSeed(const SimulationOptions& options, uint64_t seed, std::ostre
     out << result.scenario << "\n";
   }
   totals->Add(result);
+  if (options.coverage != nullptr) options.coverage->Add(result.coverage);
   return absl::OkStatus();
 }
 

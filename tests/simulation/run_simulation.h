@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/clock.h"
+#include "tests/simulation/coverage.h"
 
 namespace rubato::simulation {
 
@@ -24,6 +25,8 @@ struct SimulationOptions {
   absl::Duration progress_interval = absl::Seconds(5);
   // Required if there is `progress`.
   const Clock* clock = nullptr;
+  // What the runs reached is added to it. Null: nobody asks.
+  Coverage* coverage = nullptr;
   // Looked at before each run: whether to end with those that were run. Empty: never.
   std::function<bool()> stop = {};
 };

@@ -1,5 +1,7 @@
 #include "tests/simulation/scenario.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "common/random.h"
 #include "common/task.h"
@@ -49,6 +51,69 @@ void DrawCrashes(Random& random, Scenario& scenario) {
   }
 }
 
+void DrawWorkerFaults(Random& random, Scenario& scenario) {
+  DrawCrashes(random, scenario);
+  for (uint64_t n = random.Below(3); n > 0; --n) {
+    Fault join = At(random, Fault::Kind::kStartWorker, scenario);
+    join.worker = static_cast<uint32_t>(random.Below(kMostWorkers));
+    scenario.faults.push_back(join);
+  }
+  for (uint64_t n = random.Below(2); n > 0; --n) {
+    Fault freeze = At(random, Fault::Kind::kFreezeWorker, scenario);
+    freeze.length = Between(random, 100, 4000);
+    scenario.faults.push_back(freeze);
+  }
+}
+
+void DrawCoordinatorCrash(Random& random, Scenario& scenario, absl::Duration at) {
+  Fault crash{.kind = Fault::Kind::kCrashCoordinator, .at = at};
+  crash.length = Between(random, 50, 3000);
+  crash.step = static_cast<uint32_t>(random.Below(6));
+  scenario.faults.push_back(crash);
+}
+
+// What goes wrong while the job goes back to its last checkpoint, or shortly before or after.
+void DrawMore(Random& random, Scenario& scenario, const Fault& first) {
+  const int64_t window = absl::ToInt64Milliseconds(first.length + scenario.lease + scenario.server_grace);
+  for (uint64_t n = random.Below(4); n > 0; --n) {
+    Fault more = At(random, Fault::Kind::kCrashServer, scenario);
+    more.at = first.at + Between(random, 0, std::min<int64_t>(window, 4000));
+    more.length = Between(random, 50, 2000);
+    switch (random.Below(4)) {
+      case 0:
+        break;
+      case 1:
+        more.kind = Fault::Kind::kFreezeServer;
+        break;
+      case 2:
+        more.kind = Fault::Kind::kCrashWorker;
+        break;
+      case 3:
+        DrawCoordinatorCrash(random, scenario, more.at);
+        continue;
+    }
+    scenario.faults.push_back(more);
+    if (more.kind != Fault::Kind::kCrashWorker) continue;
+    more.kind = Fault::Kind::kStartWorker;
+    more.at += more.length;
+    scenario.faults.push_back(more);
+  }
+}
+
+void DrawServerFaults(Random& random, Scenario& scenario) {
+  // One that stays away is the last one by index, so that another is left.
+  if (scenario.servers > 1 && random.Below(5) == 0) {
+    Fault lost = At(random, Fault::Kind::kCrashServer, scenario);
+    lost.server = scenario.servers - 1;
+    lost.length = absl::InfiniteDuration();
+    scenario.faults.push_back(lost);
+  }
+  Fault first = At(random, random.Below(3) == 0 ? Fault::Kind::kFreezeServer : Fault::Kind::kCrashServer, scenario);
+  first.length = Between(random, 50, 4000);
+  scenario.faults.push_back(first);
+  if (random.Below(2) == 0) DrawMore(random, scenario, first);
+}
+
 void DrawFaults(Random& random, Scenario& scenario) {
   using Kind = Fault::Kind;
   for (uint64_t n = random.Below(7); n > 0; --n) {
@@ -57,25 +122,26 @@ void DrawFaults(Random& random, Scenario& scenario) {
     scenario.faults.push_back(change);
   }
   for (uint64_t n = random.Below(4); n > 0; --n) scenario.faults.push_back(At(random, Kind::kBreakStream, scenario));
+  for (uint64_t n = random.Below(3); n > 0; --n) {
+    scenario.faults.push_back(At(random, Kind::kRequestCheckpoint, scenario));
+  }
   // Half of the runs lose nobody, so that long stretches without an eviction are there, too.
   if (random.Below(2) == 0) return;
-  DrawCrashes(random, scenario);
+  DrawWorkerFaults(random, scenario);
   for (uint64_t n = random.Below(3); n > 0; --n) {
-    Fault join = At(random, Kind::kStartWorker, scenario);
-    join.worker = static_cast<uint32_t>(random.Below(kMostWorkers));
-    scenario.faults.push_back(join);
+    DrawCoordinatorCrash(random, scenario, At(random, Kind::kCrashCoordinator, scenario).at);
   }
-  for (uint64_t n = random.Below(2); n > 0; --n) {
-    Fault freeze = At(random, Kind::kFreezeWorker, scenario);
-    freeze.length = Between(random, 100, 4000);
-    scenario.faults.push_back(freeze);
-  }
-  for (uint64_t n = random.Below(3); n > 0; --n) {
-    Fault crash = At(random, Kind::kCrashCoordinator, scenario);
-    crash.length = Between(random, 50, 3000);
-    crash.step = static_cast<uint32_t>(random.Below(6));
-    scenario.faults.push_back(crash);
-  }
+  if (random.Below(2) == 0) DrawServerFaults(random, scenario);
+}
+
+void DrawCheckpoints(Random& random, Scenario& scenario) {
+  scenario.server_grace = Between(random, 0, 4000);
+  scenario.launcher = Between(random, 10, 2000);
+  if (random.Below(3) > 0) scenario.cut_steps = 2 + static_cast<int64_t>(random.Below(8));
+  if (random.Below(4) == 0) scenario.cut_interval = Between(random, 200, 3000);
+  scenario.keep_cuts = 1 + static_cast<uint32_t>(random.Below(3));
+  scenario.writing = Between(random, 1, 500);
+  scenario.fingerprints = random.Below(4) > 0;
 }
 
 }  // namespace
@@ -105,6 +171,7 @@ Scenario DrawScenario(uint64_t seed) {
     const int64_t slow = random.Below(4) == 0 ? 10 : 1;
     scenario.compute.push_back(Between(random, 1, 30) * slow);
   }
+  DrawCheckpoints(random, scenario);
   DrawFaults(random, scenario);
   return scenario;
 }

@@ -30,6 +30,12 @@ struct Fault {
     kCrashCoordinator,
     // The stream between worker and server breaks: everything in flight is lost.
     kBreakStream,
+    // The server's process dies, and is started again after `length`, or never where that is infinite.
+    kCrashServer,
+    // The server says and hears nothing for `length`, perhaps longer than its lease.
+    kFreezeServer,
+    // The operator asks for a checkpoint.
+    kRequestCheckpoint,
   };
   Kind kind;
   absl::Duration at;
@@ -62,6 +68,19 @@ struct Scenario {
   absl::Duration timeout;
   absl::Duration lease;
   absl::Duration resend;
+  // How long a rollback waits for those who are missing.
+  absl::Duration server_grace;
+  // Checkpoints: after so many steps, after so long (0: never), how many are kept, and the mean time that a task takes
+  // to write its part.
+  int64_t cut_steps = 0;
+  absl::Duration cut_interval;
+  uint32_t keep_cuts = 2;
+  absl::Duration writing;
+  // How long a launcher takes to see that a server has ended, and to start it again.
+  absl::Duration launcher;
+  // Whether servers know from a request that it is of another line of history. Where they do not, the incarnations that
+  // are gone must be enough.
+  bool fingerprints = true;
   // Mean time that a layer takes forward or backward, by worker index.
   std::vector<absl::Duration> compute;
   std::vector<Fault> faults;

@@ -1,9 +1,8 @@
 #ifndef RUBATO_TESTS_SIMULATION_SIM_EVALUATOR_H_
 #define RUBATO_TESTS_SIMULATION_SIM_EVALUATOR_H_
 
-#include <vector>
-
 #include "tests/simulation/chunk_groups.h"
+#include "tests/simulation/server_directory.h"
 #include "tests/simulation/sim_server.h"
 #include "tests/simulation/world.h"
 
@@ -13,15 +12,15 @@ namespace rubato::simulation {
 // Not thread-safe.
 class SimEvaluator {
  public:
-  // `world` and the servers must outlive it.
-  SimEvaluator(World* world, std::vector<SimServer*> servers);
+  // Both must outlive it.
+  SimEvaluator(World* world, ServerDirectory* servers);
 
  private:
   void Evaluate();
   void Ask(ChunkGroup group, int64_t at_step);
 
   World* const world_;
-  const std::vector<SimServer*> servers_;
+  ServerDirectory* const servers_;
   const v1::TaskId task_;
 };
 

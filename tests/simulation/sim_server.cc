@@ -1,6 +1,7 @@
 #include "tests/simulation/sim_server.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -40,17 +41,35 @@ v1::UpdateRecord RecordOf(uint32_t chunk, const server::Contribution& contributi
 // One partition; shows everything that crosses its interface to the oracle.
 class SimServer::SimPartition : public server::PartitionSink {
  public:
-  SimPartition(World* world, uint32_t number, std::string name, const std::vector<uint32_t>& chunks)
-      : world_(world), number_(number), name_(std::move(name)), rules_(chunks, world->scenario.timeout, this) {}
+  struct Options {
+    World* world;
+    SimServer* server;
+    // Over all servers.
+    Oracle::Place place;
+    std::string name;
+    std::vector<uint32_t> chunks;
+  };
 
+  explicit SimPartition(const Options& options)
+      : options_(options),
+        world_(options.world),
+        oracle_(&options.world->oracle),
+        rules_(options.chunks, options.world->scenario.timeout, this) {}
+
+  void Restore(uint32_t chunk, const ChunkState& state);
   void OnRequest(server::PartitionRequest request, SimServer::Answer answer);
   void ForgetTask(const v1::TaskId& task);
+  // Of everybody: the process ends.
+  void ForgetAll();
+  // The process stands still.
+  void Postpone(absl::Duration length);
   server::Partition& rules() { return rules_; }
 
   bool IsFinite(uint32_t, const server::Contribution&) override { return true; }
   void Apply(const server::ChunkRules::Update& update) override;
   void Answer(const server::PartitionReply& reply) override;
-  void Capture(uint64_t token, uint32_t chunk) override { world_->oracle.Captured(token, chunk); }
+  void Capture(uint64_t token, uint32_t chunk) override { oracle_->Captured(token, chunk); }
+  void CaptureCut(const v1::Cut& cut, uint32_t chunk) override;
   void Log(const v1::UpdateLogRecord& record) override;
 
   // Work of the coordinator is done in order: no earlier than this.
@@ -62,18 +81,37 @@ class SimServer::SimPartition : public server::PartitionSink {
     SimServer::Answer answer;
   };
 
+  void TraceRequest(const server::PartitionRequest& request) const;
+  const std::string& name() const { return options_.name; }
+
+  const Options options_;
   World* const world_;
-  const uint32_t number_;  // Over all servers.
-  const std::string name_;
+  Oracle* const oracle_;
   server::Partition rules_;
-  absl::flat_hash_map<uint64_t, Open> open_;  // By token.
-  uint64_t requests_ = 0;
+  std::map<uint32_t, ChunkState> weights_;
+  std::map<uint64_t, Open> open_;  // By token.
 };
 
+void SimServer::SimPartition::Restore(uint32_t chunk, const ChunkState& state) {
+  weights_[chunk] = state;
+  rules_.Restore(chunk, state.version);
+  oracle_->Restored(options_.place, chunk, state);
+}
+
+void SimServer::SimPartition::TraceRequest(const server::PartitionRequest& request) const {
+  if (!world_->trace.on()) return;
+  const char* what = request.kind == Kind::kPushPull   ? " pushes "
+                     : request.kind == Kind::kSnapshot ? " looks at "
+                                                       : " pulls ";
+  world_->trace.Add(name(), ": ", TaskName(request.task), " #", request.task.incarnation(), what, request.step,
+                    " of generation ", request.generation, ", chunks ", absl::StrJoin(request.chunks, ","), " [",
+                    request.token, "]");
+}
+
 void SimServer::SimPartition::OnRequest(server::PartitionRequest request, SimServer::Answer answer) {
-  request.token = ++requests_ * 1000 + number_;
+  request.token = ++world_->last_token;
   Oracle::Request seen;
-  seen.partition = number_;
+  seen.place = options_.place;
   seen.snapshot = request.kind == Kind::kSnapshot;
   seen.push = request.kind == Kind::kPushPull;
   seen.task = request.task;
@@ -82,17 +120,11 @@ void SimServer::SimPartition::OnRequest(server::PartitionRequest request, SimSer
   seen.chunks = request.chunks;
   // The look at waiting requests comes in intervals, and twice as late if a tick has just passed.
   seen.deadline = world_->queue.Now() + world_->scenario.timeout + 2 * kTick;
-  if (world_->trace.on()) {
-    world_->trace.Add(name_, ": ", TaskName(request.task), " #", request.task.incarnation(),
-                      seen.push       ? " pushes "
-                      : seen.snapshot ? " looks at "
-                                      : " pulls ",
-                      request.step, " of generation ", request.generation, ", chunks ",
-                      absl::StrJoin(request.chunks, ","), " [", request.token, "]");
-  }
+  TraceRequest(request);
   open_[request.token] = {request.task, std::move(answer)};
-  world_->oracle.Arrived(request.token, std::move(seen));
+  oracle_->Arrived(request.token, seen);
   rules_.OnRequest(std::move(request), world_->queue.Now());
+  if (seen.push) oracle_->Taken(options_.place, seen.task, seen.step - 1, seen.chunks);
 }
 
 void SimServer::SimPartition::ForgetTask(const v1::TaskId& task) {
@@ -100,39 +132,58 @@ void SimServer::SimPartition::ForgetTask(const v1::TaskId& task) {
   for (const auto& [token, open] : open_) {
     if (SameTask(open.task, task)) tokens.push_back(token);
   }
-  std::sort(tokens.begin(), tokens.end());
   for (uint64_t token : tokens) {
     rules_.Forget(token);
-    world_->oracle.Forgotten(token);
+    oracle_->Forgotten(token);
     open_.erase(token);
   }
 }
 
+void SimServer::SimPartition::ForgetAll() {
+  for (const auto& [token, open] : open_) oracle_->Forgotten(token);
+  open_.clear();
+}
+
+void SimServer::SimPartition::Postpone(absl::Duration length) {
+  for (const auto& [token, open] : open_) oracle_->Postponed(token, length);
+}
+
 void SimServer::SimPartition::Apply(const server::ChunkRules::Update& update) {
   std::vector<v1::UpdateRecord> records;
+  ChunkState& weights = weights_[update.chunk];
+  ++weights.version;
   for (const server::Contribution& contribution : update.contributions) {
     records.push_back(RecordOf(update.chunk, contribution));
+    weights.pushes.emplace_back(contribution.task.incarnation(), contribution.step);
   }
-  world_->oracle.Applied(number_, update.chunk, records);
+  oracle_->Applied(options_.place, update.chunk, records);
+}
+
+void SimServer::SimPartition::CaptureCut(const v1::Cut& cut, uint32_t chunk) {
+  const ChunkState& state = weights_[chunk];
+  world_->trace.Add(name(), ": chunk ", chunk, " is captured for cut ", cut.id(), ", version ", state.version);
+  oracle_->CutCaptured(options_.place, cut, chunk, state);
+  options_.server->OnCaptured(cut, chunk, state);
 }
 
 void SimServer::SimPartition::Log(const v1::UpdateLogRecord& record) {
-  if (world_->on_record) world_->on_record(number_, record);
+  if (world_->on_record) world_->on_record(options_.place.job, options_.place.partition, record);
   if (record.has_plan()) {
-    world_->trace.Add(name_, ": plan ", record.plan().generation(), ".", record.plan().amendment(), " holds");
-    world_->oracle.PlanHolds(number_, record.plan());
+    world_->trace.Add(name(), ": plan ", record.plan().generation(), ".", record.plan().amendment(), " holds");
+    oracle_->PlanHolds(options_.place, record.plan());
+    if (oracle_->IsNewest(options_.place.job)) world_->rollback.End(world_->job.servers_size());
   }
   if (!record.has_update()) return;
   const v1::UpdateRecord& update = record.update();
-  world_->trace.Add(name_, ": step ", update.step(), " of worker ", update.worker(), " on chunk ", update.chunk(),
+  world_->trace.Add(name(), ": step ", update.step(), " of worker ", update.worker(), " on chunk ", update.chunk(),
                     update.ineffective() ? " is dropped at version " : " makes version ", update.applied_version());
-  world_->oracle.Logged(number_, update);
+  oracle_->Logged(options_.place, update);
 }
 
 void SimServer::SimPartition::Answer(const server::PartitionReply& reply) {
   auto node = open_.extract(reply.token);
   if (world_->trace.on()) {
-    world_->trace.Add(name_, ": answers [", reply.token, "] ", v1::ExchangeReply::Outcome_Name(reply.outcome), " ",
+    world_->trace.Add(name(), ": answers [", reply.token, "] ", v1::ExchangeReply::Outcome_Name(reply.outcome), " ",
                       v1::ExchangeReply::PushOutcome_Name(reply.push), " ", reply.next_step, " ", reply.message);
   }
   v1::ExchangeReply wire = ToWire(reply);
@@ -141,35 +192,79 @@ void SimServer::SimPartition::Answer(const server::PartitionReply& reply) {
     entry->set_chunk(chunk);
     entry->set_version(rules_.Find(chunk)->version());
   }
-  world_->oracle.Answered(reply.token, wire);
+  oracle_->Answered(reply.token, wire);
   if (!node.empty()) node.mapped().answer(wire);
 }
 
-SimServer::SimServer(World* world, CoordinatorHost* host, uint32_t index)
+SimServer::SimServer(World* world, CoordinatorHost* host, ServerDirectory* directory, uint32_t index)
     : world_(world),
+      directory_(directory),
       index_(index),
       link_(world, host, world->NewTask(v1::TaskId::SERVER, index),
-            [this](const v1::Directive& directive) { OnDirective(directive); }) {
+            [this](const v1::Directive& directive) { OnDirective(directive); }),
+      part_(world, link_.task(), [this] { return frozen_; }) {
+  directory_->Add(index, this);
   link_.Connect();
   Tick();
 }
 
 SimServer::~SimServer() = default;
 
+void SimServer::End(const std::string& why, absl::Duration back) {
+  if (!alive_) return;
+  world_->trace.Add("server ", index_, " #", link_.task().incarnation(), " ends: ", why);
+  alive_ = false;
+  link_.Close();
+  part_.Close();
+  directory_->Remove(index_, this);
+  for (auto& partition : partitions_) partition->ForgetAll();
+  if (back < absl::InfiniteDuration()) world_->start_again(link_.task(), back);
+}
+
+void SimServer::Crash(absl::Duration back) { End("crash", back); }
+
+void SimServer::Freeze(absl::Duration length) {
+  if (!alive_ || frozen_) return;
+  world_->trace.Add("server ", index_, " freezes for ", absl::FormatDuration(length));
+  frozen_ = true;
+  link_.SetFrozen(true);
+  for (auto& partition : partitions_) partition->Postpone(length);
+  world_->queue.After(length, [this] {
+    frozen_ = false;
+    link_.SetFrozen(false);
+  });
+}
+
 void SimServer::Tick() {
-  for (auto& partition : partitions_) partition->rules().OnTick(world_->queue.Now());
-  v1::TaskMessage message;
-  message.mutable_heartbeat();
-  link_.Send(std::move(message));
+  if (!alive_) return;
+  if (!frozen_) {
+    for (auto& partition : partitions_) partition->rules().OnTick(world_->queue.Now());
+    v1::TaskMessage message;
+    *message.mutable_heartbeat()->mutable_cut() = part_.progress();
+    link_.Send(std::move(message));
+  }
   world_->queue.After(kTick, [this] { Tick(); });
 }
 
-void SimServer::OnRequest(uint32_t partition, server::PartitionRequest request, Answer answer) {
-  if (partitions_.empty()) return;  // Not in a job yet; only the evaluator asks as early as that.
+void SimServer::OnRequest(uint64_t job, uint32_t partition, server::PartitionRequest request, Answer answer) {
+  if (!alive_) return;
+  if (frozen_) {  // It lies in the process' buffers.
+    world_->queue.After(kTick, [this, job, partition, request = std::move(request), answer = std::move(answer)] {
+      OnRequest(job, partition, request, answer);
+    });
+    return;
+  }
+  // Not in a job yet, or not with as many partitions.
+  if (partition >= partitions_.size()) return;
+  if (job != job_) {
+    world_->coverage.Note(Reached::kOldRequestRefused);
+    if (world_->scenario.fingerprints) return;
+  }
   partitions_[partition]->OnRequest(std::move(request), std::move(answer));
 }
 
 void SimServer::ForgetTask(const v1::TaskId& task) {
+  if (!alive_) return;
   for (auto& partition : partitions_) partition->ForgetTask(task);
 }
 
@@ -178,7 +273,8 @@ void SimServer::OnEachPartition(std::function<void(SimPartition&)> work, std::fu
   for (auto& partition : partitions_) {
     const absl::Time now = world_->queue.Now();
     partition->free_at = std::max(partition->free_at, now + world_->scenario.latency * world_->random.Uniform());
-    world_->queue.After(partition->free_at - now, [&partition = *partition, work, done, missing] {
+    world_->queue.After(partition->free_at - now, [this, &partition = *partition, work, done, missing] {
+      if (!alive_) return;
       work(partition);
       if (--*missing == 0) done();
     });
@@ -186,20 +282,48 @@ void SimServer::OnEachPartition(std::function<void(SimPartition&)> work, std::fu
 }
 
 void SimServer::StartJob(const v1::JobDescription& job) {
-  if (!partitions_.empty()) return;
-  world_->chunks.assign(job.chunks().begin(), job.chunks().end());
+  if (job_ != 0) {
+    if (job_ == job.fingerprint()) return;
+    return End("it is in another job", world_->scenario.launcher);
+  }
+  std::optional<std::map<uint32_t, ChunkState>> states;
+  if (job.has_restore()) states = world_->checkpoints.ReadChunks(job.restore());
+  if (job.has_restore() && !states.has_value()) {
+    v1::TaskMessage message;
+    message.mutable_leaving()->set_error(absl::StrCat("checkpoint ", job.restore().name(), " is not whole"));
+    link_.Send(std::move(message));
+    return End(absl::StrCat("cut ", job.restore().id(), " is not whole"), world_->scenario.launcher);
+  }
+  job_ = job.fingerprint();
+  for (const v1::ServerInfo& server : job.servers()) servers_.push_back(server.task().index());
+  if (job.rollback_term() >= world_->job.rollback_term()) world_->job = job;
   std::vector<std::vector<uint32_t>> chunks(world_->scenario.partitions);
   for (int chunk = 0; chunk < job.chunks_size(); ++chunk) {
     if (job.chunks(chunk).server() == index_) chunks[job.chunks(chunk).partition()].push_back(chunk);
   }
   for (uint32_t p = 0; p < chunks.size(); ++p) {
-    partitions_.push_back(
-        std::make_unique<SimPartition>(world_, index_ * 8 + p, absl::StrCat("server ", index_, ".", p), chunks[p]));
+    partitions_.push_back(std::make_unique<SimPartition>(SimPartition::Options{
+        world_, this, {job_, index_ * 8 + p}, absl::StrCat("server ", index_, ".", p), chunks[p]}));
+    chunks_ += chunks[p].size();
+    for (uint32_t chunk : chunks[p]) {
+      partitions_.back()->Restore(chunk, states.has_value() ? (*states)[chunk] : ChunkState());
+    }
   }
 }
 
 void SimServer::OnDirective(const v1::Directive& directive) {
+  if (!alive_) return;
+  if (directive.has_stop()) {
+    const bool done = directive.stop().kind() == v1::Stop::DONE;
+    return End(directive.stop().error(), done ? absl::InfiniteDuration() : world_->scenario.launcher);
+  }
+  if (directive.has_restart()) {
+    return End(directive.restart().reason(), world_->scenario.latency * (10 * world_->random.Uniform()));
+  }
   if (directive.has_job()) return StartJob(directive.job());
+  if (directive.has_keep_checkpoints()) {
+    return world_->checkpoints.Keep(link_.task(), directive.keep_checkpoints());
+  }
   // What comes before the job is repeated.
   if (partitions_.empty()) return;
   if (directive.has_announce()) return Announce(directive.announce().generation());
@@ -231,6 +355,7 @@ void SimServer::Announce(uint64_t generation) {
 }
 
 void SimServer::Commit(const v1::Plan& plan) {
+  if (plan.has_cut()) BeginCut(plan.cut());
   OnEachPartition([this, plan](SimPartition& partition) { partition.rules().Commit(plan, world_->queue.Now()); },
                   [this, generation = plan.generation(), amendment = plan.amendment()] {
                     v1::TaskMessage message;
@@ -240,8 +365,24 @@ void SimServer::Commit(const v1::Plan& plan) {
                   });
 }
 
+void SimServer::BeginCut(const v1::Cut& cut) {
+  if (cut.id() <= part_.cut().id()) return;
+  part_.Begin(cut);
+  captured_.clear();
+  // Where it has no chunks.
+  if (chunks_ == 0) part_.Write({.cut = cut, .servers = servers_});
+}
+
+void SimServer::OnCaptured(const v1::Cut& cut, uint32_t chunk, const ChunkState& state) {
+  BeginCut(cut);
+  if (cut.id() != part_.cut().id()) return;
+  captured_[chunk] = state;
+  if (captured_.size() == chunks_) part_.Write({.cut = cut, .chunks = captured_, .servers = servers_});
+}
+
 std::string SimServer::Describe() {
   std::string text;
+  if (!alive_) return text;
   for (auto& partition : partitions_) {
     for (const server::HeldStart& held : partition->rules().HeldStarts()) {
       absl::StrAppend(&text, "server ", index_, ": step ", held.step, " of worker ", held.worker, " waits for ",

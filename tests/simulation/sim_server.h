@@ -3,32 +3,40 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "server/rules/partition.h"
+#include "tests/simulation/checkpoint_part.h"
 #include "tests/simulation/control_link.h"
+#include "tests/simulation/server_directory.h"
 #include "tests/simulation/world.h"
 
 namespace rubato::simulation {
 
-// A server's process: the real rules of its partitions, each of which gets directives a little later than the others.
-// The weights are left out. Not thread-safe.
+// A server from its registration to its end, which may be another beginning in the same process: the real rules of its
+// partitions, each of which gets directives a little later than the others, and its parts of checkpoints. Its weights
+// are the list of pushes that were applied to them. Not thread-safe.
 class SimServer {
  public:
   using Answer = std::function<void(const v1::ExchangeReply&)>;
 
-  // `world` and `host` must outlive it.
-  SimServer(World* world, CoordinatorHost* host, uint32_t index);
+  // All must outlive it.
+  SimServer(World* world, CoordinatorHost* host, ServerDirectory* directory, uint32_t index);
   ~SimServer();
 
-  // A request has come over the wire; its token is assigned here.
-  void OnRequest(uint32_t partition, server::PartitionRequest request, Answer answer);
+  // The process dies. It is started again `back` later; an infinite time means never.
+  void Crash(absl::Duration back);
+  void Freeze(absl::Duration length);
+
+  // A request of somebody who is in `job` has come over the wire; its token is assigned here.
+  void OnRequest(uint64_t job, uint32_t partition, server::PartitionRequest request, Answer answer);
   // The stream to this task broke: forgets what is open.
   void ForgetTask(const v1::TaskId& task);
 
+  bool alive() const { return alive_; }
   // Whom its requests wait for, for people; empty when there are none.
   std::string Describe();
 
@@ -39,14 +47,26 @@ class SimServer {
   void StartJob(const v1::JobDescription& job);
   void Announce(uint64_t generation);
   void Commit(const v1::Plan& plan);
+  void BeginCut(const v1::Cut& cut);
+  void OnCaptured(const v1::Cut& cut, uint32_t chunk, const ChunkState& state);
+  // Ends what it does, and starts again a while later.
+  void End(const std::string& why, absl::Duration back);
   // Runs `work` on each partition, in order with other such work, and `done` after the last.
   void OnEachPartition(std::function<void(SimPartition&)> work, std::function<void()> done);
   void Tick();
 
   World* const world_;
+  ServerDirectory* const directory_;
   const uint32_t index_;
   ControlLink link_;
+  bool alive_ = true;
+  bool frozen_ = false;
+  uint64_t job_ = 0;  // Its fingerprint; 0 before it has started.
   std::vector<std::unique_ptr<SimPartition>> partitions_;
+  std::vector<uint32_t> servers_;  // Of the job, by index.
+  size_t chunks_ = 0;              // In all partitions.
+  std::map<uint32_t, ChunkState> captured_;
+  CheckpointPart part_;
 };
 
 }  // namespace rubato::simulation

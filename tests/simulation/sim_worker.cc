@@ -11,13 +11,20 @@ namespace rubato::simulation {
 using worker::StepMachine;
 using Request = worker::StepMachine::Request;
 
-SimWorker::SimWorker(World* world, CoordinatorHost* host, std::vector<SimServer*> servers, uint32_t index)
+SimWorker::SimWorker(World* world, CoordinatorHost* host, ServerDirectory* servers, uint32_t index)
     : world_(world),
       host_(host),
-      servers_(std::move(servers)),
-      streams_(servers_.size(), 0),
+      servers_(servers),
+      streams_(world->scenario.servers, 0),
       link_(world, host, world->NewTask(v1::TaskId::WORKER, index),
-            [this](const v1::Directive& directive) { OnDirective(directive); }) {
+            [this](const v1::Directive& directive) { OnDirective(directive); }),
+      part_(world, link_.task(), [this] { return frozen_; }),
+      data_([this](const v1::ShardRequest& request) {
+        v1::TaskMessage message;
+        *message.mutable_shard_request() = request;
+        if (part_.progress().id() != 0) *message.mutable_shard_request()->mutable_cut() = part_.progress();
+        link_.Send(std::move(message));
+      }) {
   link_.Connect();
   Heartbeat();
 }
@@ -27,8 +34,7 @@ void SimWorker::Kill(const std::string& why) {
   world_->trace.Add(TaskName(task()), " #", task().incarnation(), " dies: ", why);
   state_ = State::kDead;
   why_dead_ = why;
-  link_.Close();
-  for (uint32_t server = 0; server < servers_.size(); ++server) servers_[server]->ForgetTask(task());
+  HangUp();
 }
 
 void SimWorker::Freeze(absl::Duration length) {
@@ -47,7 +53,7 @@ void SimWorker::BreakStream(uint32_t server) {
   if (state_ != State::kRuns || streams_[server] % 2 == 1) return;
   world_->trace.Add(TaskName(task()), ": the stream to server ", server, " breaks");
   ++streams_[server];
-  servers_[server]->ForgetTask(task());
+  if (SimServer* process = servers_->Find(server)) process->ForgetTask(task());
   world_->queue.After(world_->scenario.latency * (10 * world_->random.Uniform()), [this, server] {
     ++streams_[server];
     if (state_ != State::kRuns) return;
@@ -63,18 +69,39 @@ void SimWorker::Heartbeat() {
   v1::WorkerProgress* progress = message.mutable_heartbeat()->mutable_progress();
   progress->set_step(std::max<int64_t>(last_.second, 0));
   progress->set_generation(last_.first);
+  *message.mutable_heartbeat()->mutable_cut() = part_.progress();
   link_.Send(std::move(message));
+  if (machine_.has_value()) data_.Ask();
   world_->queue.After(world_->scenario.lease / 6, [this] { Heartbeat(); });
 }
 
 void SimWorker::OnDirective(const v1::Directive& directive) {
   if (state_ != State::kRuns) return;
   if (directive.has_stop()) return Kill(directive.stop().error());
-  if (directive.has_job() && batches_.empty()) {
-    const v1::JobDescription& job = directive.job();
-    batches_ = GroupChunks({job.chunks().begin(), job.chunks().end()}, world_->random);
+  if (directive.has_restart()) {
+    Kill(directive.restart().reason());
+    return world_->start_again(task(), world_->scenario.latency * (10 * world_->random.Uniform()));
   }
+  if (directive.has_keep_checkpoints()) return world_->checkpoints.Keep(task(), directive.keep_checkpoints());
+  if (directive.has_shard_grant()) {
+    const uint64_t shard = directive.shard_grant().shard();
+    if (!data_.OnGrant(directive.shard_grant())) return;
+    world_->trace.Add(TaskName(task()), " #", task().incarnation(), " gets shard ", shard);
+    return world_->oracle.Granted(job_, shard);
+  }
+  if (directive.has_job()) JoinJob(directive.job());
   MaybeStart(directive.has_job() ? directive.job().plan() : directive.commit().plan());
+}
+
+void SimWorker::JoinJob(const v1::JobDescription& job) {
+  if (job_ != 0) return;
+  job_ = job.fingerprint();
+  batches_ = GroupChunks({job.chunks().begin(), job.chunks().end()}, world_->random);
+  if (!job.has_restore()) return;
+  const CheckpointDirectory::Part* part = world_->checkpoints.Find(job.restore(), v1::TaskId::WORKER, task().index());
+  if (part == nullptr) return;
+  world_->coverage.Note(Reached::kWorkerRestored);
+  steps_ = part->steps;
 }
 
 void SimWorker::MaybeStart(const v1::Plan& plan) {
@@ -85,6 +112,7 @@ void SimWorker::MaybeStart(const v1::Plan& plan) {
   phase_ = Phase::kForward;
   machine_.emplace(static_cast<int>(batches_.size()), static_cast<StepMachine::Sink*>(this));
   machine_->Start(plan);
+  data_.Ask();
 }
 
 server::PartitionRequest SimWorker::ToWire(const Request& request) const {
@@ -101,8 +129,7 @@ server::PartitionRequest SimWorker::ToWire(const Request& request) const {
     contribution.task = task();
     contribution.generation = request.generation;
     contribution.step = request.step;
-    // Some are empty.
-    contribution.examples = (task().incarnation() * 7 + request.step) % 9;
+    contribution.examples = static_cast<uint64_t>(examples_);
     contribution.base_version = versions_.at(batch.chunks[i]);
   }
   return wire;
@@ -117,7 +144,8 @@ void SimWorker::Send(const Request& request) {
   // A stream that is broken delivers nothing; the last messages of a process that died may still come.
   if (stream % 2 == 0) {
     world_->network.Send([this, &batch, stream, answer, wire = ToWire(request)] {
-      if (streams_[batch.server] == stream) servers_[batch.server]->OnRequest(batch.partition, wire, answer);
+      SimServer* server = servers_->Find(batch.server);
+      if (server != nullptr && streams_[batch.server] == stream) server->OnRequest(job_, batch.partition, wire, answer);
     });
   }
   // Streams are reliable, this network is not: what stays open for long may have been lost.
@@ -140,6 +168,8 @@ void SimWorker::OnReply(const Request& request, uint32_t stream, v1::ExchangeRep
   StoreVersions(reply);
   absl::Status status = machine_->OnReply(request.id, reply);
   if (status.ok()) return Advance();
+  // What servers say that have gone back says nothing about what it does; it will be told.
+  if (!IsInNewestJob()) return;
   if (!absl::IsAborted(status)) {
     world_->oracle.Refused(task(), request.kind == StepMachine::Kind::kPushPull, std::string(status.message()));
   }
@@ -190,12 +220,39 @@ void SimWorker::BeginStep() {
   const std::pair<uint64_t, int64_t> next(machine_->generation(), machine_->step());
   world_->trace.Add(TaskName(task()), " #", task().incarnation(), " begins step ", next.second, " of generation ",
                     next.first);
-  world_->oracle.StepBegins(task(), last_, next);
+  const v1::Plan& plan = machine_->plan();
+  world_->oracle.StepBegins(job_, task(), plan, last_, next);
+  data_.StepBegins();
+  if (plan.has_cut() && plan.generation() != last_.first) EnterCut(plan.cut());
   last_ = next;
+  TakeExamples();
   machine_->BeginStep();
   phase_ = Phase::kBackward;
   layer_ = static_cast<int>(batches_.size()) - 1;
   AdvanceBackward();
+}
+
+void SimWorker::EnterCut(const v1::Cut& cut) {
+  part_.Begin(cut);
+  v1::CutProgress& progress = part_.progress();
+  if (progress.id() != cut.id() || progress.entered()) return;
+  progress.set_entered(true);
+  for (const v1::ShardPosition& position : data_.Positions()) *progress.add_shards() = position;
+  world_->trace.Add(TaskName(task()), " #", task().incarnation(), " enters cut ", cut.id(), " with ",
+                    progress.shards_size(), " shards");
+  part_.Write({.cut = cut, .steps = steps_});
+}
+
+void SimWorker::TakeExamples() {
+  // Some steps are empty.
+  const int64_t most = static_cast<int64_t>((task().incarnation() * 7 + static_cast<uint64_t>(last_.second)) % 9);
+  const SimData::Batch batch = data_.Take(most);
+  examples_ = batch.end - batch.begin;
+  data_.Ask();
+  if (examples_ == 0) return;
+  world_->trace.Add(TaskName(task()), " #", task().incarnation(), " takes examples ", batch.begin, " to ", batch.end,
+                    " of shard ", batch.shard);
+  world_->oracle.Trained(job_, {task(), last_.second, batch.shard, batch.begin, batch.end});
 }
 
 void SimWorker::AdvanceBackward() {
@@ -210,14 +267,19 @@ void SimWorker::AdvanceBackward() {
 
 void SimWorker::EndStep() {
   if (machine_->open_pushes() > 0) return;
-  world_->oracle.StepAcknowledged(task(), last_.second);
+  world_->oracle.StepAcknowledged(job_, task(), last_.second);
   world_->trace.Add(TaskName(task()), " #", task().incarnation(), " leaves");
   v1::TaskMessage message;
   message.mutable_leaving();
   link_.Send(std::move(message));
-  link_.Close();
   state_ = State::kDone;
-  for (SimServer* server : servers_) server->ForgetTask(task());
+  HangUp();
+}
+
+void SimWorker::HangUp() {
+  link_.Close();
+  part_.Close();
+  for (const auto& [index, server] : servers_->all()) server->ForgetTask(task());
 }
 
 std::string SimWorker::Describe() const {

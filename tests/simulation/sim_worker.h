@@ -9,22 +9,27 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "tests/simulation/checkpoint_part.h"
 #include "tests/simulation/chunk_groups.h"
 #include "tests/simulation/control_link.h"
+#include "tests/simulation/server_directory.h"
+#include "tests/simulation/sim_data.h"
 #include "tests/simulation/sim_server.h"
 #include "tests/simulation/world.h"
 #include "worker/ps_client/step_machine.h"
 
 namespace rubato::simulation {
 
-// A worker's process: the real step machine, with the trainer's loop and the connections modelled. Forward takes the
-// batches in order as their weights come, backward pushes them in the opposite order. Not thread-safe.
+// A worker from its registration to its end, which may be another beginning in the same process: the real step machine,
+// with the trainer's loop, the data and the connections modelled. Forward takes the batches in order as their weights
+// come, backward pushes them in the opposite order. What it keeps between steps, and finds again in a checkpoint, is
+// how many it has done. Not thread-safe.
 class SimWorker : private worker::StepMachine::Sink {
  public:
   enum class State { kRuns, kDone, kDead };
 
-  // `world`, `host` and the servers must outlive it.
-  SimWorker(World* world, CoordinatorHost* host, std::vector<SimServer*> servers, uint32_t index);
+  // All must outlive it.
+  SimWorker(World* world, CoordinatorHost* host, ServerDirectory* servers, uint32_t index);
 
   // The process dies.
   void Kill(const std::string& why);
@@ -45,7 +50,11 @@ class SimWorker : private worker::StepMachine::Sink {
   void OnReply(const worker::StepMachine::Request& request, uint32_t stream, v1::ExchangeReply reply);
   void StoreVersions(const v1::ExchangeReply& reply);
   void OnDirective(const v1::Directive& directive);
+  void JoinJob(const v1::JobDescription& job);
   void MaybeStart(const v1::Plan& plan);
+  void EnterCut(const v1::Cut& cut);
+  // Whether the job has not gone back to a checkpoint since it began with it.
+  bool IsInNewestJob() const { return world_->oracle.IsNewest(job_); }
   void Heartbeat();
 
   // Goes on with whatever can be done now.
@@ -54,16 +63,22 @@ class SimWorker : private worker::StepMachine::Sink {
   void BeginStep();
   void AdvanceBackward();
   void EndStep();
+  void TakeExamples();
+  // The process ends.
+  void HangUp();
   // Runs `then` when one layer's computation is over, and the process still lives.
   void Compute(std::function<void()> then);
 
   World* const world_;
   CoordinatorHost* const host_;
-  const std::vector<SimServer*> servers_;
+  ServerDirectory* const servers_;
+  uint64_t job_ = 0;  // Its fingerprint.
   std::vector<ChunkGroup> batches_;
   absl::flat_hash_map<uint32_t, int64_t> versions_;  // By chunk: of the weights that it has.
   std::vector<uint32_t> streams_;                    // By server: the number of the stream; odd while it is broken.
   ControlLink link_;
+  CheckpointPart part_;
+  SimData data_;
   std::optional<worker::StepMachine> machine_;  // Once it is told a plan that it is in.
 
   State state_ = State::kRuns;
@@ -71,7 +86,8 @@ class SimWorker : private worker::StepMachine::Sink {
   bool frozen_ = false;
   bool computing_ = false;
   int layer_ = 0;  // Forward: the next batch to use. Backward: the next to push.
-  int steps_ = 0;
+  int64_t steps_ = 0;
+  int64_t examples_ = 0;                         // Of the step that it is in.
   std::pair<uint64_t, int64_t> last_ = {0, -1};  // Generation and step that it began last.
   std::string why_dead_;
 };

@@ -1,7 +1,12 @@
-"""The simulation, linked with the consistency rules or with broken ones."""
+"""The simulation, linked with the rules of servers and coordinator or with broken ones."""
 
 SRCS = [
+    "control_link.cc",
+    "control_link.h",
+    "coordinator_host.cc",
+    "coordinator_host.h",
     "run_simulation.cc",
+    "server_directory.h",
     "sim_evaluator.cc",
     "sim_evaluator.h",
     "sim_server.cc",
@@ -11,8 +16,12 @@ SRCS = [
     "simulation.cc",
 ]
 
-def simulation_library(name, rules, **kwargs):
-    """RunOnce and RunSimulation of `rules`, a target of server/rules."""
+def simulation_library(
+        name,
+        rules = "//server/rules",
+        coordinator = "//coordinator/rules:coordinator_core",
+        **kwargs):
+    """RunOnce and RunSimulation of these targets of server/rules and coordinator/rules."""
     native.cc_library(
         name = name,
         srcs = SRCS,
@@ -26,10 +35,13 @@ def simulation_library(name, rules, **kwargs):
             "//common:random",
             "//common:status",
             "//common:task",
+            "//coordinator/rules:action",
             "//proto:coordinator_proto",
+            "//proto:journal_proto",
             "//proto:update_log_proto",
             "//third_party/system:absl",
             "//worker/ps_client:step_machine",
+            coordinator,
             rules,
         ],
         **kwargs

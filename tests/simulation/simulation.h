@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "proto/update_log.pb.h"
+#include "tests/simulation/coverage.h"
 
 namespace rubato::simulation {
 
@@ -16,7 +17,8 @@ struct RunOptions {
   // Lines of the trace that are kept; 0 for none.
   size_t keep_trace = 0;
   // If given, is called with every record of every partition's update log; partitions are numbered over all servers.
-  std::function<void(uint32_t partition, const v1::UpdateLogRecord&)> on_record = {};
+  // `job` tells lines of history apart: it is another one after the job went back to a checkpoint.
+  std::function<void(uint64_t job, uint32_t partition, const v1::UpdateLogRecord&)> on_record = {};
 };
 
 struct RunResult {
@@ -26,6 +28,7 @@ struct RunResult {
   // How far the job came: steps that somebody has begun, and plans.
   int64_t steps = 0;
   int64_t plans = 0;
+  Coverage coverage;
   // Which invariant was broken and how, with who waited for whom if a wait did not end; empty when none was.
   std::string violation;
   // The last lines of the trace.

@@ -21,7 +21,13 @@ TEST(SimulationTest, HoldsTheInvariantsForEverySeed) {
   std::ostringstream out;
   SimulationOptions options;
   options.seeds = kSeeds;
+  Coverage coverage;
+  options.coverage = &coverage;
   EXPECT_TRUE(RunSimulation(options, out).ok()) << out.str();
+  for (size_t i = 0; i < static_cast<size_t>(Reached::kEnd); ++i) {
+    const auto what = static_cast<Reached>(i);
+    EXPECT_GT(coverage.Of(what), 0) << "no run reached " << NameOf(what);
+  }
 }
 
 TEST(SimulationTest, IsTheSameRunForTheSameSeed) {
@@ -87,7 +93,7 @@ TEST(SimulationTest, SaysWhatWasRunWhenItIsInterrupted) {
   EXPECT_TRUE(absl::IsCancelled(status)) << status;
   EXPECT_EQ(status.message(), "stopped after 3 of 50000 runs");
   EXPECT_NE(out.str().find("stopped after 3 runs, "), std::string::npos) << out.str();
-  EXPECT_NE(out.str().find("I1 to I5 held; go on with --first-seed=4\n"), std::string::npos) << out.str();
+  EXPECT_NE(out.str().find("I1 to I5 and I7 held; go on with --first-seed=4\n"), std::string::npos) << out.str();
 }
 
 TEST(SimulationTest, ShowsTheTraceOfASingleSeed) {

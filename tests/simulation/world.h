@@ -5,12 +5,17 @@
 #include <functional>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "common/random.h"
 #include "proto/coordinator.pb.h"
 #include "proto/update_log.pb.h"
+#include "tests/simulation/checkpoint_directory.h"
+#include "tests/simulation/coverage.h"
 #include "tests/simulation/event_queue.h"
+#include "tests/simulation/job.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/oracle.h"
+#include "tests/simulation/rollback_watch.h"
 #include "tests/simulation/scenario.h"
 #include "tests/simulation/trace.h"
 
@@ -22,7 +27,9 @@ struct World {
       : scenario(drawn),
         trace(&queue, keep_trace),
         network(&queue, &scenario),
-        random(drawn.seed, StreamId("actors")) {}
+        random(drawn.seed, StreamId("actors")),
+        oracle(kShardExamples, &coverage),
+        rollback(&coverage) {}
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
@@ -39,12 +46,18 @@ struct World {
   Trace trace;
   Network network;
   Random random;
+  Coverage coverage;
   Oracle oracle;
-  // Sees every record of every update log.
-  std::function<void(uint32_t partition, const v1::UpdateLogRecord&)> on_record;
-  // Where the chunks are; empty until the job has started.
-  std::vector<v1::ChunkPlacement> chunks;
+  RollbackWatch rollback;
+  CheckpointDirectory checkpoints;
+  // Sees every record of every update log; `job` is the fingerprint of the job, which tells lines of history apart.
+  std::function<void(uint64_t job, uint32_t partition, const v1::UpdateLogRecord&)> on_record;
+  // Starts a task of this role and index after a while, in place of one that has ended or gave up.
+  std::function<void(const v1::TaskId& ended, absl::Duration delay)> start_again;
+  // The job as servers were told last; without chunks until it has started.
+  v1::JobDescription job;
   uint64_t last_incarnation = 0;
+  uint64_t last_token = 0;
 };
 
 }  // namespace rubato::simulation

@@ -1,0 +1,49 @@
+#include "tests/simulation/coverage.h"
+
+namespace rubato::simulation {
+
+std::string NameOf(Reached what) {
+  switch (what) {
+    case Reached::kCutAfterSync:
+      return "a cut after SYNC";
+    case Reached::kCutAfterQuorum:
+      return "a cut after SYNC with a quorum";
+    case Reached::kCutAfterSsp:
+      return "a cut after SSP";
+    case Reached::kCutAfterAsync:
+      return "a cut after ASYNC";
+    case Reached::kPushHeldForCut:
+      return "a push held for a cut";
+    case Reached::kCutComplete:
+      return "a complete cut";
+    case Reached::kCutAbandoned:
+      return "a cut given up";
+    case Reached::kCoordinatorCrashInCut:
+      return "a crash of the coordinator within a cut";
+    case Reached::kWorkerLostInCut:
+      return "a worker lost within a cut";
+    case Reached::kRollbackToCut:
+      return "a rollback to a cut";
+    case Reached::kRollbackToBeginning:
+      return "a rollback to the beginning";
+    case Reached::kRollbackToFewerServers:
+      return "a rollback to fewer servers";
+    case Reached::kFaultInRollback:
+      return "a fault within a rollback";
+    case Reached::kTwoFaultsInRollback:
+      return "two faults within a rollback";
+    case Reached::kCoordinatorCrashInRollback:
+      return "a crash of the coordinator within a rollback";
+    case Reached::kWorkerRestored:
+      return "a worker that goes on from a checkpoint";
+    case Reached::kOldRequestRefused:
+      return "a request of before a rollback that is refused";
+    case Reached::kBegunShardGranted:
+      return "a shard given out again from its middle";
+    case Reached::kEnd:
+      break;
+  }
+  return "";
+}
+
+}  // namespace rubato::simulation

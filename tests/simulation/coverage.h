@@ -1,0 +1,59 @@
+#ifndef RUBATO_TESTS_SIMULATION_COVERAGE_H_
+#define RUBATO_TESTS_SIMULATION_COVERAGE_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace rubato::simulation {
+
+// What runs are to reach, so that what they show means something.
+enum class Reached {
+  // A chunk was captured for a cut whose plan comes after one of this mode.
+  kCutAfterSync,
+  kCutAfterQuorum,
+  kCutAfterSsp,
+  kCutAfterAsync,
+  kPushHeldForCut,
+  kCutComplete,
+  // Another cut, or a rollback, came before it was complete.
+  kCutAbandoned,
+  kCoordinatorCrashInCut,
+  kWorkerLostInCut,
+  kRollbackToCut,
+  kRollbackToBeginning,
+  // In which the job goes on with fewer servers than before.
+  kRollbackToFewerServers,
+  // Something else went wrong before the job went on, and once more.
+  kFaultInRollback,
+  kTwoFaultsInRollback,
+  kCoordinatorCrashInRollback,
+  // The state of a worker came from a checkpoint.
+  kWorkerRestored,
+  // Something of before a rollback reached a server that was in the job after it.
+  kOldRequestRefused,
+  // A shard of data of which a part was trained before the cut is given out again.
+  kBegunShardGranted,
+  kEnd,
+};
+
+// For people.
+std::string NameOf(Reached what);
+
+// How often each was reached. Not thread-safe.
+class Coverage {
+ public:
+  void Note(Reached what) { ++counts_[static_cast<size_t>(what)]; }
+  int64_t Of(Reached what) const { return counts_[static_cast<size_t>(what)]; }
+  void Add(const Coverage& other) {
+    for (size_t i = 0; i < counts_.size(); ++i) counts_[i] += other.counts_[i];
+  }
+
+ private:
+  std::array<int64_t, static_cast<size_t>(Reached::kEnd)> counts_ = {};
+};
+
+}  // namespace rubato::simulation
+
+#endif  // RUBATO_TESTS_SIMULATION_COVERAGE_H_
