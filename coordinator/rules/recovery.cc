@@ -38,6 +38,13 @@ absl::Status Recovery::Run(const std::vector<v1::JournalRecord>& records, absl::
   } else {
     plans_->Restore(policy_memory_, 0);
   }
+  for (uint32_t server : job_->servers) {
+    const Member* member = job_->membership.Find(v1::TaskId::SERVER, server);
+    if (member != nullptr && member->state == v1::TaskStatus::ALIVE) continue;
+    // The coordinator ended before it could go back.
+    parts_.rollback->Begin(absl::StrCat(TaskName(v1::TaskId::SERVER, server), " is lost"), now);
+    return absl::OkStatus();
+  }
   if (stop_reason_) parts_.end->RequestStop(*stop_reason_, now);
   return absl::OkStatus();
 }
