@@ -122,7 +122,7 @@ void Oracle::StepBegins(uint64_t job, const v1::TaskId& worker, const v1::Plan& 
 }
 
 void Oracle::Trained(uint64_t job, const ShardOracle::Batch& batch) {
-  Of(job).shards->Trained(batch, HistoryOf(job).newest_plan());
+  Of(job).shards->Trained(batch, cuts_.decided());
 }
 
 void Oracle::Granted(uint64_t job, uint64_t shard) {
