@@ -130,6 +130,10 @@ absl::Status ShardDispatcher::NoteCut(const v1::TaskId& worker, const std::vecto
   }
   cut_spoken_.insert(key);
   for (const v1::ShardPosition& position : held) cut_next_[position.shard()] = position.next();
+  // What it was given and did not hold yet.
+  for (const auto& [shard, holder] : leases_) {
+    if (SameTask(holder, worker) && !cut_next_.contains(shard)) cut_later_.insert(shard);
+  }
   return absl::OkStatus();
 }
 
