@@ -14,6 +14,7 @@ namespace rubato::coordinator {
 
 absl::Status Recovery::Run(const std::vector<v1::JournalRecord>& records, absl::Time now) {
   for (const v1::JournalRecord& record : records) RUBATO_RETURN_IF_ERROR(Replay(record, now));
+  job_->last_generation = std::max({job_->last_generation, plan_.generation(), announced_ ? announced_->first : 0});
   if (job_->phase == v1::JobStatus::FAILED && job_->resume_ended) {
     parts_.rollback->Begin(absl::StrCat("the job is resumed (it had ended: ", job_->end.error(), ")"), now);
     return absl::OkStatus();
@@ -37,6 +38,13 @@ absl::Status Recovery::Run(const std::vector<v1::JournalRecord>& records, absl::
     parts_.starting->BeginFirstPlan(now);
   } else {
     plans_->Restore(policy_memory_, 0);
+  }
+  for (uint32_t server : job_->servers) {
+    const Member* member = job_->membership.Find(v1::TaskId::SERVER, server);
+    if (member != nullptr && member->state == v1::TaskStatus::ALIVE) continue;
+    // The coordinator ended before it could go back.
+    parts_.rollback->Begin(absl::StrCat(TaskName(v1::TaskId::SERVER, server), " is lost"), now);
+    return absl::OkStatus();
   }
   if (stop_reason_) parts_.end->RequestStop(*stop_reason_, now);
   return absl::OkStatus();

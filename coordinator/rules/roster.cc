@@ -24,6 +24,8 @@ std::string EvictedText(const v1::TaskId& task, absl::string_view reason) {
 void Roster::OnRegister(const v1::TaskMessage& message, absl::string_view peer, absl::Time now) {
   const v1::TaskId& task = message.task();
   if (job_->Ended()) return out_->SendStop(task, job_->end);
+  // The journal does not have to know of it: the record of its registration may be lost.
+  if (message.term() != 0 && message.term() < job_->rollback_term) return TellRestart(task);
   absl::Status allowed = CheckRegistration(
       {.config = &job_->config, .config_fingerprint = job_->config_fingerprint, .train_examples = job_->train_examples},
       task, message.register_());
