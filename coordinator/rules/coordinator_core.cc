@@ -100,7 +100,9 @@ void CoordinatorCore::Route(const v1::TaskMessage& message, absl::Time now) {
                                                      message.plan_ack().amendment(), now),
                           now);
     case v1::TaskMessage::kShardRequest:
-      if (is_worker) training_.OnShardRequest(task, message.shard_request());
+      if (!is_worker) return;
+      cuts_.OnShardRequest(task);
+      training_.OnShardRequest(task, message.shard_request());
       return;
     case v1::TaskMessage::kEvaluation:
       if (task.role() == v1::TaskId::EVALUATOR) evaluations_.OnResult(message.evaluation(), now);

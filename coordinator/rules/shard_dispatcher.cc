@@ -116,12 +116,9 @@ absl::Status ShardDispatcher::NoteCut(const v1::TaskId& worker, const std::vecto
   if (cut_spoken_.contains(key)) return absl::OkStatus();
   for (const v1::ShardPosition& position : held) {
     auto lease = leases_.find(position.shard());
-    // One that it reported as finished, and whose report has been taken.
-    if (IsFinished(position.shard())) continue;
-    if (lease == leases_.end() || !SameTask(lease->second, worker)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("cut.shards: ", TaskName(worker), " does not hold shard ", position.shard()));
-    }
+    // One that it reported as finished, and whose report has been taken; or whose lease went with the coordinator's power,
+    // and which is given out again.
+    if (lease == leases_.end() || !SameTask(lease->second, worker)) continue;
     if (position.next() < NextOf(position.shard()) || position.next() > RangeOf(position.shard()).end) {
       return absl::InvalidArgumentError(absl::StrCat(
           "cut.shards: ", TaskName(worker), " is at example ", position.next(), " of shard ", position.shard(),
@@ -129,7 +126,11 @@ absl::Status ShardDispatcher::NoteCut(const v1::TaskId& worker, const std::vecto
     }
   }
   cut_spoken_.insert(key);
-  for (const v1::ShardPosition& position : held) cut_next_[position.shard()] = position.next();
+  for (const v1::ShardPosition& position : held) {
+    auto lease = leases_.find(position.shard());
+    const bool holds = lease != leases_.end() && SameTask(lease->second, worker);
+    if (holds || IsFinished(position.shard())) cut_next_[position.shard()] = position.next();
+  }
   // What it was given and did not hold yet.
   for (const auto& [shard, holder] : leases_) {
     if (SameTask(holder, worker) && !cut_next_.contains(shard)) cut_later_.insert(shard);

@@ -53,8 +53,10 @@ void ControlLink::Broken() {
   Connect();
 }
 
-void ControlLink::Deliver(uint64_t epoch, const v1::Directive& directive) {
+void ControlLink::Deliver(uint64_t epoch, uint64_t number, const v1::Directive& directive) {
   if (closed_ || frozen_ || epoch < newest_epoch_) return;
+  if (directive.has_keep_checkpoints() && number < newest_) return;
+  newest_ = std::max(newest_, number);
   if (directive.term() != 0 && directive.term() < term_) return;
   term_ = std::max(term_, directive.term());
   if (directive.has_registered() && host_->up() && epoch == host_->epoch()) newest_epoch_ = epoch_ = epoch;

@@ -16,7 +16,8 @@ class CoordinatorHost;
 // A task's session with the coordinator, over the bad network. A real stream loses something only when it breaks, and
 // the task registers again then; here messages are lost and the task registers again now and then. What an earlier
 // coordinator sent is dropped once a session with the next one is there, and what was said in an earlier term once a
-// later one is heard of. Not thread-safe.
+// later one is heard of. What to remove from the disk comes in order or not at all, because that is not said again, and
+// a real stream keeps its order. Not thread-safe.
 class ControlLink {
  public:
   using Receiver = std::function<void(const v1::Directive&)>;
@@ -36,7 +37,8 @@ class ControlLink {
 
   // The coordinator died.
   void Broken();
-  void Deliver(uint64_t epoch, const v1::Directive& directive);
+  // `number` grows with each that is sent.
+  void Deliver(uint64_t epoch, uint64_t number, const v1::Directive& directive);
 
   const v1::TaskId& task() const { return task_; }
   bool closed() const { return closed_; }
@@ -52,6 +54,7 @@ class ControlLink {
   uint64_t newest_epoch_ = 0;  // Of the last session.
   uint64_t session_ = 0;       // Counts breaks.
   uint64_t term_ = 0;          // The highest that it has heard of.
+  uint64_t newest_ = 0;        // Number of the newest directive.
   bool closed_ = false;
   bool frozen_ = false;
 };

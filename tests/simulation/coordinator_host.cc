@@ -90,9 +90,8 @@ void CoordinatorHost::Perform(const coordinator::Actions& actions) {
 void CoordinatorHost::PerformOne(const coordinator::Action& action) {
   if (const auto* send = std::get_if<coordinator::SendDirective>(&action)) {
     world_->oracle.TermSpeaks(send->directive.term());
-    world_->network.Send([link = links_.at(send->task.incarnation()), epoch = epoch_, directive = send->directive] {
-      link->Deliver(epoch, directive);
-    });
+    world_->network.Send([link = links_.at(send->task.incarnation()), epoch = epoch_, number = ++sent_,
+                          directive = send->directive] { link->Deliver(epoch, number, directive); });
   } else if (const auto* append = std::get_if<coordinator::AppendJournal>(&action)) {
     Write(*append);
   } else if (const auto* line = std::get_if<coordinator::LogLine>(&action)) {

@@ -63,6 +63,7 @@ class CoordinatorHost {
   uint64_t epoch_ = 1;
   std::unique_ptr<coordinator::CoordinatorCore> core_;
   uint64_t cores_ = 0;
+  uint64_t sent_ = 0;  // Directives.
   uint64_t tickets_ = 0;
   std::optional<uint32_t> dies_after_;
   absl::Duration down_;
