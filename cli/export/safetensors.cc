@@ -52,7 +52,6 @@ absl::StatusOr<std::string> ChooseCheckpoint(const std::string& checkpoints, con
 std::string SafetensorsHeader(const Checkpoint& checkpoint) {
   nlohmann::ordered_json header;
   header["__metadata__"] = {{"job", checkpoint.job_name},
-                            {"plan_generation", absl::StrCat(checkpoint.plan.generation())},
                             {"version_min", absl::StrCat(checkpoint.version_min)},
                             {"version_max", absl::StrCat(checkpoint.version_max)}};
   uint64_t begin = 0;

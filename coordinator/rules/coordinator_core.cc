@@ -101,7 +101,7 @@ void CoordinatorCore::Route(const v1::TaskMessage& message, absl::Time now) {
                           now);
     case v1::TaskMessage::kShardRequest:
       if (!is_worker) return;
-      cuts_.OnShardRequest(task, message.shard_request());
+      cuts_.OnShardRequest(task);
       training_.OnShardRequest(task, message.shard_request());
       return;
     case v1::TaskMessage::kEvaluation:

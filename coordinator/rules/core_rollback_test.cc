@@ -226,6 +226,7 @@ TEST_F(CoreRollbackTest, AStoppedJobIsResumedFromWhereItStopped) {
   ComeBack();
   EXPECT_EQ(core_->phase(), v1::JobStatus::TRAINING);
   EXPECT_EQ(Last(WorkerTask(0, 2)).job().restore().name(), "stopped");
+  EXPECT_EQ(Last(WorkerTask(0, 2)).job().plan().generation(), 3u);
   // And who starts the coordinator again then does not stop it.
   resume_ended_ = false;
   ASSERT_TRUE(Restart().ok());

@@ -78,8 +78,7 @@ void CutKeeper::OnProgress(const v1::TaskId& task, const v1::CutProgress& progre
   known.set_problem(std::string(noted.message()));
 }
 
-void CutKeeper::OnShardRequest(const v1::TaskId& worker, const v1::ShardRequest& request) {
-  if (request.has_cut()) OnProgress(worker, request.cut());
+void CutKeeper::OnShardRequest(const v1::TaskId& worker) {
   if (!in_progress_ || !in_progress_->plan || !job_->dispatcher) return;
   const auto& members = in_progress_->plan->members();
   const bool member = std::any_of(members.begin(), members.end(),

@@ -37,8 +37,9 @@ class CutKeeper {
   void RequestStop(absl::Time now);
   // What the task has said of its part in a heartbeat.
   void OnProgress(const v1::TaskId& task, const v1::CutProgress& progress);
-  // Before the request is answered: what comes with it of the cut, which heartbeats may say later.
-  void OnShardRequest(const v1::TaskId& worker, const v1::ShardRequest& request);
+  // Before a request for a shard is answered. How far the worker is with the cut has been said: on its stream a heartbeat
+  // goes before what was queued, and one is sent as soon as it has entered the cut's plan.
+  void OnShardRequest(const v1::TaskId& worker);
   // After each event: the plan may be held by all servers now, and all parts be written.
   void CompleteWhenWritten(absl::Time now);
   // The job ends, or goes back: nobody gets what it waits for.

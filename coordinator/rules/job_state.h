@@ -42,7 +42,9 @@ struct JobState {
   void GoBack(const v1::JournalTerm& term);
   // A complete one; of the older ones checkpoint.keep are kept.
   void AddCut(const v1::CutRecord& cut);
-  uint64_t LastGeneration() const { return plan_maker ? plan_maker->last_generation() : last_generation; }
+  uint64_t LastGeneration() const {
+    return std::max(last_generation, plan_maker ? plan_maker->last_generation() : 0);
+  }
 
   bool Ended() const { return phase == v1::JobStatus::DONE || phase == v1::JobStatus::FAILED; }
   bool IsStatic() const { return config.data().dispatch() == v1::DataConfig::STATIC; }
@@ -75,7 +77,7 @@ struct JobState {
   std::optional<v1::CutRecord> restore;
   // Complete ones, in order.
   std::vector<v1::CutRecord> cuts;
-  // The highest id of a cut and, before this line of history, generation that was used.
+  // The highest id of a cut and, as far as the journal says, generation that was used.
   uint64_t last_cut = 0;
   uint64_t last_generation = 0;
   // Somebody has asked for the end: what tasks are told.

@@ -14,6 +14,7 @@ namespace rubato::coordinator {
 
 absl::Status Recovery::Run(const std::vector<v1::JournalRecord>& records, absl::Time now) {
   for (const v1::JournalRecord& record : records) RUBATO_RETURN_IF_ERROR(Replay(record, now));
+  job_->last_generation = std::max({job_->last_generation, plan_.generation(), announced_ ? announced_->first : 0});
   if (job_->phase == v1::JobStatus::FAILED && job_->resume_ended) {
     parts_.rollback->Begin(absl::StrCat("the job is resumed (it had ended: ", job_->end.error(), ")"), now);
     return absl::OkStatus();

@@ -37,10 +37,11 @@ std::optional<std::map<uint32_t, ChunkState>> CheckpointDirectory::ReadChunks(co
   return std::nullopt;
 }
 
-void CheckpointDirectory::Keep(const v1::TaskId& task, const v1::KeepCheckpoints& keep) {
+void CheckpointDirectory::Keep(const v1::TaskId& task, const v1::KeepCheckpoints& keep, const v1::Cut& last) {
   for (auto it = parts_.begin(); it != parts_.end();) {
     const auto& [name, role, index] = it->first;
-    const bool kept = std::find(keep.names().begin(), keep.names().end(), name) != keep.names().end();
+    const bool kept = std::find(keep.names().begin(), keep.names().end(), name) != keep.names().end() ||
+                      it->second.cut.id() == last.id();
     const bool removed = role == task.role() && index == task.index() && absl::StartsWith(name, "step") && !kept;
     it = removed ? parts_.erase(it) : std::next(it);
   }

@@ -36,7 +36,8 @@ class CheckpointDirectory {
   // All chunks of the cut, from the parts that say of each other that they have them; nothing where one is missing.
   std::optional<std::map<uint32_t, ChunkState>> ReadChunks(const v1::Cut& cut) const;
   // Removes the task's parts of all checkpoints "step<number>" but these.
-  void Keep(const v1::TaskId& task, const v1::KeepCheckpoints& keep);
+  // And not the one of the cut that the task has begun last, of which the message may know nothing.
+  void Keep(const v1::TaskId& task, const v1::KeepCheckpoints& keep, const v1::Cut& last);
 
  private:
   using Key = std::tuple<std::string, v1::TaskId::Role, uint32_t>;  // The checkpoint's name, and whose part it is.

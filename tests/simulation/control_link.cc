@@ -34,14 +34,17 @@ void ControlLink::Register(uint64_t session) {
   world_->queue.After(epoch_ == 0 ? kRetry : kRefresh, [this, session] { Register(session); });
 }
 
-void ControlLink::Send(v1::TaskMessage message) {
+void ControlLink::Send(std::vector<v1::TaskMessage> messages) {
   if (closed_ || frozen_ || !host_->up()) return;
   // Only a registration opens a session; whatever else is said without one is lost.
-  if (epoch_ != host_->epoch() && !message.has_register_()) return;
-  *message.mutable_task() = task_;
-  message.set_term(term_);
-  world_->network.Send(
-      [this, epoch = host_->epoch(), message = std::move(message)] { host_->Deliver(epoch, message); });
+  if (epoch_ != host_->epoch() && !messages.front().has_register_()) return;
+  for (v1::TaskMessage& message : messages) {
+    *message.mutable_task() = task_;
+    message.set_term(term_);
+  }
+  world_->network.Send([this, epoch = host_->epoch(), messages = std::move(messages)] {
+    for (const v1::TaskMessage& message : messages) host_->Deliver(epoch, message);
+  });
 }
 
 void ControlLink::Broken() {

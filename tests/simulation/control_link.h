@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <utility>
+#include <vector>
 
 #include "proto/coordinator.pb.h"
 #include "tests/simulation/world.h"
@@ -29,7 +31,9 @@ class ControlLink {
   void Close() { closed_ = true; }
   // Nothing passes for a while.
   void SetFrozen(bool frozen) { frozen_ = frozen; }
-  void Send(v1::TaskMessage message);
+  void Send(v1::TaskMessage message) { Send(std::vector<v1::TaskMessage>{std::move(message)}); }
+  // One right after the other, as on a stream.
+  void Send(std::vector<v1::TaskMessage> messages);
 
   // The coordinator died.
   void Broken();

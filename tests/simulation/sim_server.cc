@@ -322,7 +322,7 @@ void SimServer::OnDirective(const v1::Directive& directive) {
   }
   if (directive.has_job()) return StartJob(directive.job());
   if (directive.has_keep_checkpoints()) {
-    return world_->checkpoints.Keep(link_.task(), directive.keep_checkpoints());
+    return world_->checkpoints.Keep(link_.task(), directive.keep_checkpoints(), part_.cut());
   }
   // What comes before the job is repeated.
   if (partitions_.empty()) return;

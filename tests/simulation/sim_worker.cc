@@ -22,8 +22,8 @@ SimWorker::SimWorker(World* world, CoordinatorHost* host, ServerDirectory* serve
       data_([this](const v1::ShardRequest& request) {
         v1::TaskMessage message;
         *message.mutable_shard_request() = request;
-        if (part_.progress().id() != 0) *message.mutable_shard_request()->mutable_cut() = part_.progress();
-        link_.Send(std::move(message));
+        // A session says how far it is before it sends what was queued.
+        link_.Send(std::vector<v1::TaskMessage>{HeartbeatMessage(), std::move(message)});
       }) {
   link_.Connect();
   Heartbeat();
@@ -63,14 +63,18 @@ void SimWorker::BreakStream(uint32_t server) {
   });
 }
 
-void SimWorker::Heartbeat() {
-  if (state_ != State::kRuns) return;
+v1::TaskMessage SimWorker::HeartbeatMessage() {
   v1::TaskMessage message;
   v1::WorkerProgress* progress = message.mutable_heartbeat()->mutable_progress();
   progress->set_step(std::max<int64_t>(last_.second, 0));
   progress->set_generation(last_.first);
   *message.mutable_heartbeat()->mutable_cut() = part_.progress();
-  link_.Send(std::move(message));
+  return message;
+}
+
+void SimWorker::Heartbeat() {
+  if (state_ != State::kRuns) return;
+  link_.Send(HeartbeatMessage());
   if (machine_.has_value()) data_.Ask();
   world_->queue.After(world_->scenario.lease / 6, [this] { Heartbeat(); });
 }
@@ -82,7 +86,7 @@ void SimWorker::OnDirective(const v1::Directive& directive) {
     Kill(directive.restart().reason());
     return world_->start_again(task(), world_->scenario.latency * (10 * world_->random.Uniform()));
   }
-  if (directive.has_keep_checkpoints()) return world_->checkpoints.Keep(task(), directive.keep_checkpoints());
+  if (directive.has_keep_checkpoints()) return world_->checkpoints.Keep(task(), directive.keep_checkpoints(), part_.cut());
   if (directive.has_shard_grant()) {
     const uint64_t shard = directive.shard_grant().shard();
     if (!data_.OnGrant(directive.shard_grant())) return;

@@ -55,6 +55,7 @@ class SimWorker : private worker::StepMachine::Sink {
   void EnterCut(const v1::Cut& cut);
   // Whether the job has not gone back to a checkpoint since it began with it.
   bool IsInNewestJob() const { return world_->oracle.IsNewest(job_); }
+  v1::TaskMessage HeartbeatMessage();
   void Heartbeat();
 
   // Goes on with whatever can be done now.

@@ -38,6 +38,8 @@ class StaticSource : public BatchSource {
 
   const Options options_;
   v1::Plan plan_;
+  // Among whom examples are divided, and the place of this worker.
+  int64_t members_ = 0;
   int64_t rank_ = -1;
   int64_t end_step_ = 0;       // Of the job, under this plan.
   int64_t prepared_to_ = 0;    // The steps in [the current one, prepared_to_) were given to the prefetcher.

@@ -127,6 +127,22 @@ TEST_F(StaticSourceTest, KnowsTheNextBatchAhead) {
   }
 }
 
+// Worker 0 hears of the plan from the coordinator, worker 1 from a server that knows already that a third one is lost.
+TEST_F(StaticSourceTest, AnAmendedPlanMovesNobodysPart) {
+  Worker workers[] = {Make(0), Make(1)};
+  v1::Plan plan = PlanOf(3);
+  for (uint32_t index = 0; index < 3; ++index) plan.add_decided_members(index);
+  v1::Plan amended = plan;
+  amended.set_amendment(1);
+  amended.mutable_members()->RemoveLast();
+  const absl::StatusOr<BatchSource::Next> first = workers[0].source->Get({1, 1, plan});
+  const absl::StatusOr<BatchSource::Next> second = workers[1].source->Get({1, 1, amended});
+  ASSERT_TRUE(first.ok()) << first.status();
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(first->batch->begin, 12);
+  EXPECT_EQ(second->batch->begin, 16);
+}
+
 TEST_F(StaticSourceTest, FollowsANewPlan) {
   Worker worker = Make(0);
   worker.source->Get({1, 0, PlanOf(2)}).IgnoreError();
