@@ -62,7 +62,7 @@ absl::StatusOr<StepJob> MakeStepJob(const StepSetup& setup, const v1::ServerInfo
   *job.description.add_servers() = server;
   RUBATO_ASSIGN_OR_RETURN(std::vector<v1::ChunkPlacement> chunks,
                           coordinator::SplitIntoChunks(job.model, setup.chunk_bytes));
-  coordinator::PlaceChunks(1, setup.partitions, &chunks);
+  coordinator::PlaceChunks({0}, setup.partitions, &chunks);
   job.description.mutable_chunks()->Add(chunks.begin(), chunks.end());
   job.plan.set_generation(1);
   job.plan.set_mode(v1::SYNC);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# SIGTERM to the tasks of a running job: a worker and the evaluator leave gracefully, and the job goes on; a server or
-# the coordinator ends the job, which says who it was.
+# SIGTERM to the tasks of a running job: a worker and the evaluator leave gracefully, and the job goes on; a server takes
+# it back to its last checkpoint, and it goes on without; the coordinator ends the job, which says who it was.
 # shellcheck source=tests/e2e/common.sh
 source tests/e2e/common.sh
 # shellcheck source=tests/e2e/tasks.sh
@@ -60,8 +60,14 @@ end_job evaluator 1 0
 ends evaluator-worker-1 0 20
 says evaluator-worker-1 'the coordinator ended the job: stopped by SIGTERM'
 
-start_job server
+start_job server checkpoint.every_steps=500 cluster.server_grace_seconds=2
+wait_for 30 "a checkpoint" grep -q '"checkpoint":{' "$run/metrics.jsonl"
 kill -TERM "${process[server-server-1]}"
-end_job server 1 1
-says server-worker-0 'server 1 (127.0.0.1:[0-9]*): stopped by SIGTERM; its parameters are lost'
+ends server-server-1 1 20
+for task in worker-0 worker-1 server-0 evaluator coordinator; do ends "server-$task" 0 60; done
+says server-coordinator 'server 1 (127.0.0.1:[0-9]*) is lost: stopped by SIGTERM; the job goes back to checkpoint step[0-9]*'
+says server-coordinator 'goes on without server 1'
+examples="$(last_value "$run" examples)"
+((examples == 16 * 40000)) || fail "server: $examples examples were trained instead of 16 epochs of 40000"
+audit_holds "$run"
 say passed
