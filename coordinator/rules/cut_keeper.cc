@@ -81,8 +81,8 @@ void CutKeeper::OnProgress(const v1::TaskId& task, const v1::CutProgress& progre
 void CutKeeper::OnShardRequest(const v1::TaskId& worker) {
   if (!in_progress_ || !in_progress_->plan || !job_->dispatcher) return;
   const auto& members = in_progress_->plan->members();
-  const bool member = std::any_of(members.begin(), members.end(),
-                                  [&](const v1::TaskId& other) { return SameTask(other, worker); });
+  const bool member =
+      std::any_of(members.begin(), members.end(), [&](const v1::TaskId& other) { return SameTask(other, worker); });
   // It comes with a later plan: nothing that it does is in the cut. With no shards there is nothing to refuse.
   if (!member) job_->dispatcher->NoteCut(worker, {}).IgnoreError();
 }

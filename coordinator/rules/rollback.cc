@@ -43,6 +43,10 @@ void Rollback::GoBack(const std::string& reason, absl::Time now) {
   const int64_t step = rollback->cut().plan().first_step();
   rollback->set_job_fingerprint(NextFingerprint(job_->job_fingerprint, term.term()));
   rollback->set_last_generation(job_->LastGeneration());
+#ifdef RUBATO_FAULT_ROLLBACK_FORGETS_GENERATIONS
+  // A deliberately broken rule, built for one test only: tests/simulation must notice it.
+  rollback->clear_last_generation();
+#endif
   rollback->set_last_cut(job_->last_cut);
   rollback->set_reason(reason);
   rollback->set_rollbacks_total(job_->counts.rollbacks_total() + 1);

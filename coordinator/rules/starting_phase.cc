@@ -1,5 +1,6 @@
 #include "coordinator/rules/starting_phase.h"
 
+#include <set>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -73,7 +74,10 @@ void StartingPhase::PlaceWhenComplete(absl::Time now) {
   std::vector<uint32_t> servers;
   for (const Member* server : job_->membership.Alive(v1::TaskId::SERVER)) servers.push_back(server->id.index());
   PlaceChunks(servers, job_->config.cluster().partitions_per_server(), &job_->chunks);
-  if (absl::Status placed = job_->Place(std::move(servers), job_->train_examples); !placed.ok()) {
+  // One without chunks takes no part, and the journal knows of none but those with chunks.
+  std::set<uint32_t> holding;
+  for (const v1::ChunkPlacement& chunk : job_->chunks) holding.insert(chunk.server());
+  if (absl::Status placed = job_->Place({holding.begin(), holding.end()}, job_->train_examples); !placed.ok()) {
     return end_->Fail(std::string(placed.message()), now);
   }
   out_->Journal(HeaderRecord(*job_), false);

@@ -10,6 +10,14 @@
 
 namespace rubato::server {
 
+void ChunkRules::Restore(int64_t version) {
+#ifdef RUBATO_FAULT_RESTORE_FORGETS_VERSION
+  // A deliberately broken rule, built for one test only: tests/simulation must notice it.
+  version = 0;
+#endif
+  version_ = version;
+}
+
 void ChunkRules::EnterPlan(const PlanWindow& window) {
   const v1::Plan& plan = window.current();
   // With a quorum, laggards do not finish the steps that they hold: they are moved, as in SSP.
@@ -46,6 +54,10 @@ std::vector<v1::TaskId> ChunkRules::Awaited(const PlanWindow& window) const {
 }
 
 bool ChunkRules::IsPlanReached(const PlanWindow& window) const {
+#ifdef RUBATO_FAULT_CUT_IGNORES_MEMBERS
+  // A deliberately broken rule, built for one test only: tests/simulation must notice it.
+  if (!gate_.Behind(window.current().first_step()).empty()) return true;
+#endif
   return !FinishesSync(window) && gate_.Behind(window.current().first_step()).empty();
 }
 

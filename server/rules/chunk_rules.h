@@ -65,7 +65,7 @@ class ChunkRules {
   };
 
   // The chunk goes on from a checkpoint that has it at `version`. Before the first plan.
-  void Restore(int64_t version) { version_ = version; }
+  void Restore(int64_t version);
 
   void EnterPlan(const PlanWindow& window);
   // Members were taken out of the window's plans. Returns the update that this completes, if it does.

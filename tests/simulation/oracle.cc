@@ -121,9 +121,7 @@ void Oracle::StepBegins(uint64_t job, const v1::TaskId& worker, const v1::Plan& 
   if (plan.has_cut()) cuts_.Entered(plan.cut(), worker);
 }
 
-void Oracle::Trained(uint64_t job, const ShardOracle::Batch& batch) {
-  Of(job).shards->Trained(batch, HistoryOf(job).newest_plan());
-}
+void Oracle::Trained(uint64_t job, const ShardOracle::Batch& batch) { Of(job).shards->Trained(batch, cuts_.decided()); }
 
 void Oracle::Granted(uint64_t job, uint64_t shard) {
   if (Of(job).shards->Begun(shard)) coverage_->Note(Reached::kBegunShardGranted);

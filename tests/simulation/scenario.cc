@@ -101,6 +101,11 @@ void DrawMore(Random& random, Scenario& scenario, const Fault& first) {
 }
 
 void DrawServerFaults(Random& random, Scenario& scenario) {
+  // Mostly late enough that there is something to go back to.
+  if (random.Below(3) > 0) {
+    scenario.heal_at += Between(random, 1000, 5000);
+    scenario.cut_steps = 2 + static_cast<int64_t>(random.Below(4));
+  }
   // One that stays away is the last one by index, so that another is left.
   if (scenario.servers > 1 && random.Below(5) == 0) {
     Fault lost = At(random, Fault::Kind::kCrashServer, scenario);
@@ -109,6 +114,7 @@ void DrawServerFaults(Random& random, Scenario& scenario) {
     scenario.faults.push_back(lost);
   }
   Fault first = At(random, random.Below(3) == 0 ? Fault::Kind::kFreezeServer : Fault::Kind::kCrashServer, scenario);
+  first.at = scenario.heal_at / 2 + first.at / 2;
   first.length = Between(random, 50, 4000);
   scenario.faults.push_back(first);
   if (random.Below(2) == 0) DrawMore(random, scenario, first);

@@ -86,7 +86,8 @@ void SimWorker::OnDirective(const v1::Directive& directive) {
     Kill(directive.restart().reason());
     return world_->start_again(task(), world_->scenario.latency * (10 * world_->random.Uniform()));
   }
-  if (directive.has_keep_checkpoints()) return world_->checkpoints.Keep(task(), directive.keep_checkpoints(), part_.cut());
+  if (directive.has_keep_checkpoints())
+    return world_->checkpoints.Keep(task(), directive.keep_checkpoints(), part_.cut());
   if (directive.has_shard_grant()) {
     const uint64_t shard = directive.shard_grant().shard();
     if (!data_.OnGrant(directive.shard_grant())) return;

@@ -61,13 +61,13 @@ def simulation_test(name, srcs, simulation = ":simulation", deps = [], **kwargs)
         **kwargs
     )
 
-def broken_rules_test(fault, invariant):
-    """broken_<fault>_test: that the simulation of rules with this fault finds the invariant violated."""
+def broken_rules_test(fault, invariant, **rules):
+    """broken_<fault>_test: that the simulation of `rules`, which have this fault, finds the invariant violated."""
     simulation_library(
         name = "simulation_broken_" + fault,
         testonly = True,
-        rules = "//server/rules:rules_broken_" + fault,
         visibility = ["//visibility:private"],
+        **rules
     )
     simulation_test(
         name = "broken_" + fault + "_test",
