@@ -7,6 +7,7 @@
 #include "common/status.h"
 #include "worker/data/open_dataset.h"
 #include "worker/ps_client/not_finite.h"
+#include "worker/ps_client/server_places.h"
 
 namespace rubato::worker {
 namespace {
@@ -147,7 +148,7 @@ void ComputeTask::OnDirective(const v1::Directive& directive) {
       if (!told_.stop && !leaves_) options_.health->SetServing(true);
       break;
     case v1::Directive::kJob:
-      if (!told_.job.has_value()) told_.job = directive.job();
+      TakeJobLocked(directive.job());
       if (directive.job().has_plan()) told_.plan = directive.job().plan();
       break;
     case v1::Directive::kCommit:
@@ -174,6 +175,17 @@ void ComputeTask::OnDirective(const v1::Directive& directive) {
       break;
   }
   changed_.NotifyAll();
+}
+
+void ComputeTask::TakeJobLocked(const v1::JobDescription& description) {
+  if (told_.job.has_value()) return;
+  v1::JobDescription job = description;
+  if (absl::Status named = NameServersByPlace(&job); !named.ok()) {
+    told_.stop = true;
+    told_.error = std::move(named);
+    return OnStopLocked(told_.Why());
+  }
+  told_.job = std::move(job);
 }
 
 void ComputeTask::StopLocked(const v1::Stop& stop) {

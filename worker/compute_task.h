@@ -96,6 +96,7 @@ class ComputeTask {
 
   // What the coordinator and the operator have said so far.
   struct Told {
+    // Its chunks name servers by their places in the list (NameServersByPlace).
     std::optional<v1::JobDescription> job;
     v1::Plan plan;  // The newest; generation 0: none.
     // What the job waits for before it begins.
@@ -142,6 +143,8 @@ class ComputeTask {
   // Opens the devices, joins and works.
   absl::Status JoinAndWork(const ModelSpec& spec, std::shared_ptr<const Dataset> dataset);
   void OnDirective(const v1::Directive& directive);
+  // The first description counts.
+  void TakeJobLocked(const v1::JobDescription& description) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void StopLocked(const v1::Stop& stop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void RestartLocked(const v1::Restart& restart) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void GiveUpLocked(absl::Status why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -110,11 +110,11 @@ absl::Status SnapshotPuller::TryPull(int64_t at_step, absl::Duration timeout, st
       }
       if (reply.outcome() != Reply::OK) {
         status =
-            absl::FailedPreconditionError(absl::StrCat(TaskName(v1::TaskId::SERVER, server), ": ", reply.message()));
+            absl::FailedPreconditionError(absl::StrCat(TaskName(job_.servers(server).task()), ": ", reply.message()));
         if (reply.outcome() == Reply::WAITING) status = absl::DeadlineExceededError(status.message());
         break;
       }
-      status = Annotate(CheckReply(batch, reply), TaskName(v1::TaskId::SERVER, server));
+      status = Annotate(CheckReply(batch, reply), TaskName(job_.servers(server).task()));
       (*replies)[batch] = std::move(reply);
     }
     // A broken stream keeps its own error; a whole one is ended from here.
@@ -122,7 +122,7 @@ absl::Status SnapshotPuller::TryPull(int64_t at_step, absl::Duration timeout, st
     grpc::Status end = calls[server]->stream->Finish();
     if (status.ok() && missing[server] > 0) {
       status = Annotate(end.ok() ? absl::UnavailableError("the stream ended early") : FromGrpcStatus(end),
-                        absl::StrCat(TaskName(v1::TaskId::SERVER, server), " at ", job_.servers(server).address()));
+                        absl::StrCat(TaskName(job_.servers(server).task()), " at ", job_.servers(server).address()));
     }
   }
   if (status.ok() && *next_step > 0) return absl::AbortedError(absl::StrCat("step ", at_step, " has been passed"));

@@ -171,10 +171,6 @@ absl::Status TrainingRun::CreateSource() {
   const auto request = [this](const v1::ShardRequest& request) {
     v1::TaskMessage message;
     *message.mutable_shard_request() = request;
-    // A heartbeat may come later.
-    if (v1::CutProgress cut = options_.cuts->progress(); cut.id() != 0) {
-      *message.mutable_shard_request()->mutable_cut() = std::move(cut);
-    }
     options_.send(std::move(message));
   };
   auto dynamic = std::make_unique<DynamicSource>(
