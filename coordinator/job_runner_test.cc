@@ -164,6 +164,8 @@ TEST_F(JobRunnerTest, ASwitchThatWaitsEndsAtItsDeadlineAndSaysForWhom) {
 TEST_F(JobRunnerTest, StoppingEndsTheJobWithItsReason) {
   StartJob();
   runner_->Stop("enough", [] {});
+  // The second time it does not wait for a checkpoint.
+  runner_->Stop("enough", [] {});
   EXPECT_TRUE(streams_[0]->WaitFor(v1::Directive::kStop));
   for (const auto& stream : streams_) runner_->OnClosed(stream);
   std::optional<absl::Status> ended = runner_->Wait(absl::Seconds(10));

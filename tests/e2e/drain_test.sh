@@ -62,11 +62,11 @@ says evaluator-worker-1 'the coordinator ended the job: stopped by SIGTERM'
 
 start_job server checkpoint.every_steps=500 cluster.server_grace_seconds=2
 wait_for 30 "a checkpoint" grep -q '"checkpoint":{' "$run/metrics.jsonl"
-kill -TERM "${process[server-server-1]}"
-ends server-server-1 1 20
-for task in worker-0 worker-1 server-0 evaluator coordinator; do ends "server-$task" 0 60; done
-says server-coordinator 'server 1 (127.0.0.1:[0-9]*) is lost: stopped by SIGTERM; the job goes back to checkpoint step[0-9]*'
-says server-coordinator 'goes on without server 1'
+kill -TERM "${process[server-server-0]}"
+ends server-server-0 1 20
+for task in worker-0 worker-1 server-1 evaluator coordinator; do ends "server-$task" 0 60; done
+says server-coordinator 'server 0 (127.0.0.1:[0-9]*) is lost: stopped by SIGTERM; the job goes back to checkpoint step[0-9]*'
+says server-coordinator 'goes on without server 0'
 examples="$(last_value "$run" examples)"
 ((examples == 16 * 40000)) || fail "server: $examples examples were trained instead of 16 epochs of 40000"
 audit_holds "$run"
