@@ -99,8 +99,8 @@ TEST_P(DeviceTest, AWorkerWhoseDeviceHangsIsEvictedAndTheOthersGoOn) {
     auto device = std::make_unique<HangingBackend>(answers);
     HangingBackend* const hanging = device.get();
     job.StartWorker(1, std::move(device), [hanging] { hanging->GiveUp(); });
-    ExpectSecondIsEvicted(
-        &job, answers == 0 ? "the start has been with the device for 5" : "step 4 has been with the device for 5");
+    ExpectSecondIsEvicted(&job, answers == 0 ? "the start has been with the reader of its data and the device for 5"
+                                             : "step 4 has been with the device for 5");
     EXPECT_EQ(job.WorkerStatus(1).message(), "given up");
   }
 }
