@@ -41,5 +41,5 @@ for name in coordinator server-0 worker-0 evaluator; do
   if grep -vE '^\{"time":"[^"]*","severity":"(info|warning|error)","role":"[a-z]+"(,"index":[0-9]+)?,"incarnation":"[0-9a-f]{16}",("generation":[0-9]+,"step":-?[0-9]+,)?"message":".*"\}$' \
     "$work/$name.log"; then fail "$name logs something else"; fi
 done
-grep -q '"generation":1,"step":[0-9]*,"message"' "$work/worker-0.log" || fail "worker 0 does not say where it is"
+grep -q '"generation":[1-9][0-9]*,"step":[0-9]*,"message"' "$work/worker-0.log" || fail "worker 0 does not say where it is"
 say passed
