@@ -95,8 +95,7 @@ TEST(SafetensorsTest, MetadataIsStringsAndTensorsAreInModelOrder) {
   std::vector<std::string> keys;
   for (const auto& [key, value] : header.items()) keys.push_back(key);
   EXPECT_EQ(keys, (std::vector<std::string>{"__metadata__", "z", "a"}));
-  EXPECT_EQ(header["__metadata__"].dump(),
-            R"({"job":"mnist","version_min":"400","version_max":"400"})");
+  EXPECT_EQ(header["__metadata__"].dump(), R"({"job":"mnist","version_min":"400","version_max":"400"})");
 }
 
 TEST(SafetensorsTest, BytesDoNotDependOnServersOrIncarnations) {

@@ -37,8 +37,8 @@ class CutKeeper {
   void RequestStop(absl::Time now);
   // What the task has said of its part in a heartbeat.
   void OnProgress(const v1::TaskId& task, const v1::CutProgress& progress);
-  // Before a request for a shard is answered. How far the worker is with the cut has been said: on its stream a heartbeat
-  // goes before what was queued, and one is sent as soon as it has entered the cut's plan.
+  // Before a request for a shard is answered. How far the worker is with the cut has been said: on its stream a
+  // heartbeat goes before what was queued, and one is sent as soon as it has entered the cut's plan.
   void OnShardRequest(const v1::TaskId& worker);
   // After each event: the plan may be held by all servers now, and all parts be written.
   void CompleteWhenWritten(absl::Time now);

@@ -42,9 +42,7 @@ struct JobState {
   void GoBack(const v1::JournalTerm& term);
   // A complete one; of the older ones checkpoint.keep are kept.
   void AddCut(const v1::CutRecord& cut);
-  uint64_t LastGeneration() const {
-    return std::max(last_generation, plan_maker ? plan_maker->last_generation() : 0);
-  }
+  uint64_t LastGeneration() const { return std::max(last_generation, plan_maker ? plan_maker->last_generation() : 0); }
 
   bool Ended() const { return phase == v1::JobStatus::DONE || phase == v1::JobStatus::FAILED; }
   bool IsStatic() const { return config.data().dispatch() == v1::DataConfig::STATIC; }

@@ -116,8 +116,8 @@ absl::Status ShardDispatcher::NoteCut(const v1::TaskId& worker, const std::vecto
   if (cut_spoken_.contains(key)) return absl::OkStatus();
   for (const v1::ShardPosition& position : held) {
     auto lease = leases_.find(position.shard());
-    // One that it reported as finished, and whose report has been taken; or whose lease went with the coordinator's power,
-    // and which is given out again.
+    // One that it reported as finished, and whose report has been taken; or whose lease went with the coordinator's
+    // power, and which is given out again.
     if (lease == leases_.end() || !SameTask(lease->second, worker)) continue;
     if (position.next() < NextOf(position.shard()) || position.next() > RangeOf(position.shard()).end) {
       return absl::InvalidArgumentError(absl::StrCat(

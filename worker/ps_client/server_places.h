@@ -7,8 +7,8 @@
 namespace rubato::worker {
 
 // Makes every chunk's `server`, which the coordinator gives as the task's index, the place of that server in
-// job->servers(): indices have gaps when a server was lost and others hold its chunks. FailedPrecondition: a chunk is on
-// a server that is not in the job.
+// job->servers(): indices have gaps when a server was lost and others hold its chunks. FailedPrecondition: a chunk is
+// on a server that is not in the job.
 absl::Status NameServersByPlace(v1::JobDescription* job);
 
 }  // namespace rubato::worker

@@ -130,7 +130,8 @@ int Main(int argc, char** argv) {
   if (!text.ok() || !google::protobuf::TextFormat::ParseFromString(*text, &config)) return 2;
   if (config.name() == "stubborn") signal(SIGTERM, SIG_IGN);
   if (flags.count("--port_file") > 0) {
-    return RunCoordinator(config.name(), config.run_directory(), flags, std::string(argv[argc - 1]).starts_with("--resume"));
+    return RunCoordinator(config.name(), config.run_directory(), flags,
+                          std::string(argv[argc - 1]).starts_with("--resume"));
   }
   const std::string role = flags.count("--role") > 0 ? flags["--role"] : "server";
   return RunTask(config.name(), role, flags["--task_index"], flags["--set"]);
