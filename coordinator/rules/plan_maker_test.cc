@@ -219,6 +219,40 @@ TEST_F(PlanMakerTest, ARestartSendsThePlanAgainAndRepeatsTheAnnouncement) {
   EXPECT_EQ(restarted.plan().members_size(), 2);
 }
 
+// With two members left a plan asks for two contributions at most; a third one that joins brings back what was asked
+// for.
+TEST_F(PlanMakerTest, ARestartRemembersTheQuorumThatWasAskedFor) {
+  PlanChange rules = Rules(v1::SYNC);
+  rules.quorum = 3;
+  StartWith(2, rules);
+  ASSERT_EQ(maker_.plan().quorum(), 2u);
+  PlanMaker restarted({.servers = {0}});
+  restarted.Resume(maker_.plan(), 2, 3, std::nullopt, now_);
+  restarted.OnPlanAck(0, 1, 0, now_);
+  for (uint32_t i = 0; i < 2; ++i) restarted.OnEntered(Worker(i), 1, now_);
+  restarted.AddWorker(Worker(2), now_);
+  restarted.OnAnnounceAck(0, restarted.announced_generation(), 4, now_);
+  EXPECT_EQ(restarted.plan().members_size(), 3);
+  EXPECT_EQ(restarted.plan().quorum(), 3u);
+}
+
+TEST_F(PlanMakerTest, ACutIsAPlanWithThePresentRules) {
+  StartWith(2, Rules(v1::ASYNC));
+  v1::Cut cut;
+  cut.set_id(4);
+  maker_.RequestCut(cut, now_);
+  AckAnnounce(6, 8);
+  EXPECT_EQ(maker_.plan().cut().id(), 4u);
+  EXPECT_EQ(maker_.plan().cut().name(), "step9");
+  EXPECT_EQ(maker_.plan().mode(), v1::ASYNC);
+  // The next plan is none.
+  AckPlan();
+  EnterAll();
+  maker_.RequestChange(Rules(v1::SYNC), now_);
+  AckAnnounce(20, 20);
+  EXPECT_FALSE(maker_.plan().has_cut());
+}
+
 TEST_F(PlanMakerTest, ClosingAbortsWhatIsAnnounced) {
   StartWith(2);
   maker_.RequestChange(Rules(v1::ASYNC), now_);
@@ -242,6 +276,18 @@ TEST_F(StaticPlanMakerTest, ALostMemberLeadsToANewPartitionOfTheData) {
   // Four steps of the four members that the plan began with: 40, 80, 100 (the epoch's end), 140.
   EXPECT_EQ(maker_.plan().first_example(), 140);
   EXPECT_EQ(maker_.plan().members_size(), 3);
+}
+
+// The coordinator was lost after the amendment was journalled, and before it announced what follows.
+TEST_F(StaticPlanMakerTest, ALostMembersPartIsTakenOverAfterARestartToo) {
+  StartWith(4);
+  maker_.RemoveWorker(Worker(3), true, now_);
+  PlanMaker restarted({.servers = {0}, .static_batch = 10, .train_examples = 100});
+  restarted.Resume(maker_.plan(), 4, 0, std::nullopt, now_);
+  for (uint32_t i = 0; i < 3; ++i) restarted.OnEntered(Worker(i), 1, now_);
+  EXPECT_EQ(Count(restarted.OnPlanAck(0, 1, 1, now_), Kind::kAnnounce), 1);
+  restarted.OnAnnounceAck(0, 2, 3, now_);
+  EXPECT_EQ(restarted.plan().first_example(), 140);
 }
 
 TEST_F(StaticPlanMakerTest, AMemberThatLeavesLeavesTheOthersPartsAlone) {
