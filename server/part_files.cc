@@ -12,19 +12,11 @@
 #include "absl/strings/strip.h"
 #include "common/status.h"
 #include "common/storage/checkpoint.h"
+#include "common/storage/cut_record.h"
 #include "common/storage/file.h"
 
 namespace rubato::server {
-namespace {
-
-bool IsStepName(absl::string_view name) {
-  return absl::ConsumePrefix(&name, "step") && !name.empty() && name.size() <= 20 &&
-         std::all_of(name.begin(), name.end(), absl::ascii_isdigit);
-}
-
-}  // namespace
-
-bool IsCheckpointName(absl::string_view name) { return name == "final" || name == "stopped" || IsStepName(name); }
+bool IsCheckpointName(absl::string_view name) { return name == "final" || CheckCutName(name).ok(); }
 
 absl::StatusOr<int64_t> PartFiles::Write(const Part& part, const std::function<bool()>& cancelled) const {
   if (!IsCheckpointName(part.name)) {
@@ -75,7 +67,7 @@ absl::Status PartFiles::KeepOnly(const std::vector<std::string>& names) const {
   absl::Status status;
   for (const std::string& name : *found) {
     const bool keep = name == "step0" || std::find(names.begin(), names.end(), name) != names.end();
-    if (!keep && IsStepName(name)) status.Update(RemoveFrom(JoinPath(options_.directory, name)));
+    if (!keep && StepOfCheckpoint(name) >= 0) status.Update(RemoveFrom(JoinPath(options_.directory, name)));
   }
   return status;
 }

@@ -165,7 +165,7 @@ TEST_F(ServerCheckpointTest, RefusesNamesThatLeaveTheDirectory) {
 
 TEST_F(ServerCheckpointTest, RemovesPartsThatAreNotToBeKept) {
   TrainToCut();
-  const std::string old = JoinPath(checkpoints_, "step0000");
+  const std::string old = JoinPath(checkpoints_, "step9");
   ASSERT_TRUE(MakeDirectories(old).ok());
   ASSERT_TRUE(WriteFileAtomically(old + "/server-0.data", "old").ok());
   v1::Directive keep;

@@ -6,12 +6,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "cli/checkpoint/run_checkpoints.h"
 #include "cli/launch/status_line.h"
 #include "cli/report/run_record.h"
+#include "common/storage/cut_record.h"
 #include "common/storage/file.h"
 #include "common/storage/run_record_json.h"
-#include "google/protobuf/text_format.h"
-#include "proto/job_config.pb.h"
 
 namespace rubato {
 namespace {
@@ -19,20 +19,11 @@ namespace {
 // What the reason of every stop on request begins with.
 constexpr absl::string_view kStoppedBy = "stopped by ";
 
-// Where the run's checkpoints are: its config says so, or in its directory.
-std::string CheckpointsOf(const std::string& run_directory) {
-  v1::JobConfig config;
-  const std::string text = ReadFile(JoinPath(run_directory, "job.textproto")).value_or("");
-  const bool is_known = google::protobuf::TextFormat::ParseFromString(text, &config);
-  if (is_known && !config.checkpoint().directory().empty()) return config.checkpoint().directory();
-  return JoinPath(run_directory, "checkpoints");
-}
-
 // The checkpoint's directory if it is complete: the coordinator has written its record there, or all servers their
 // parts. Otherwise empty.
 std::string WholeCheckpoint(const std::string& run_directory, const std::string& name, int64_t servers) {
-  const std::string directory = JoinPath(CheckpointsOf(run_directory), name);
-  if (FileExists(JoinPath(directory, "cut"))) return directory;
+  const std::string directory = JoinPath(CheckpointsOfRun(run_directory), name);
+  if (FileExists(JoinPath(directory, kCutRecordName))) return directory;
   for (int64_t i = 0; i < servers; ++i) {
     if (!FileExists(JoinPath(directory, absl::StrCat("server-", i, ".manifest")))) return "";
   }

@@ -31,24 +31,6 @@ absl::Status CheckpointRestorer::ReadServers(const std::string& directory, uint6
   return filled.ok() || missing.ok() ? filled : missing;
 }
 
-absl::Status CheckpointRestorer::ReadWorker(const std::string& directory, uint32_t worker, uint64_t cut_id) {
-  absl::StatusOr<v1::CutRecord> record = ReadCutRecord(directory);
-  if (!record.ok() && !absl::IsNotFound(record.status())) return record.status();
-  if (record.ok()) {
-    RUBATO_RETURN_IF_ERROR(CheckCut(record->cut(), cut_id, JoinPath(directory, kCutRecordName)));
-    cut_id = record->cut().id();
-    const auto& workers = record->workers();
-    // What another cut left there is not its.
-    if (!workers.empty() && std::find(workers.begin(), workers.end(), worker) == workers.end()) {
-      return absl::NotFoundError(
-          absl::StrCat(directory, ": ", TaskName(v1::TaskId::WORKER, worker), " is not of ", CutName(record->cut())));
-    }
-  }
-  RUBATO_ASSIGN_OR_RETURN(CheckpointPart part, ReadCheckpointPart(directory, v1::TaskId::WORKER, worker, cut_id));
-  RUBATO_RETURN_IF_ERROR(Annotate(Take(part), directory));
-  return CheckFilled(directory);
-}
-
 absl::Status CheckpointRestorer::ReadSafetensors(const std::string& path) {
   RUBATO_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::Open(path));
   for (Slice& slice : slices_) {

@@ -44,10 +44,6 @@ class CheckpointRestorer {
   // are FailedPrecondition, the file `cut` need not be there, because the caller knows that the cut is complete, and
   // those parts may be missing in which nothing of the slices is: a server finds its own on a disk that is its own.
   absl::Status ReadServers(const std::string& directory, uint64_t cut_id = 0);
-  // What the worker keeps: error-feedback residuals. NotFound: it had none. FailedPrecondition: the part is of another
-  // cut than `cut_id`, or without one of another than the file `cut` says. Other errors as of ReadServers.
-  absl::Status ReadWorker(const std::string& directory, uint32_t worker, uint64_t cut_id = 0);
-
   // Weights alone, by name, from a safetensors file that fits the model (SafetensorsFile::CheckFits): slots are left as
   // they are, and no slice has had updates. Errors of SafetensorsFile::Open and Read.
   absl::Status ReadSafetensors(const std::string& path);

@@ -121,24 +121,6 @@ TEST_F(CheckpointRestorerTest, APartThatIsMissingMattersWhereSomethingIsInIt) {
   EXPECT_NE(status.message().find("server 1 of the checkpoint's 2"), absl::string_view::npos) << status;
 }
 
-TEST_F(CheckpointRestorerTest, AWorkersPartIsOfTheCutToo) {
-  Write(1, 0, 10, 1, 3, v1::TaskId::WORKER);
-  Add(0, 10, 0);
-  EXPECT_TRUE(restorer_.ReadWorker(directory_, 1, 3).ok());
-  EXPECT_EQ(restorer_.ReadWorker(directory_, 1, 4).code(), absl::StatusCode::kFailedPrecondition);
-  v1::CutRecord record;
-  record.mutable_cut()->set_id(4);
-  record.add_servers(0);
-  record.add_workers(1);
-  const std::string path = JoinPath(directory_, kCutRecordName);
-  ASSERT_TRUE(WriteFileAtomically(path, record.SerializeAsString()).ok());
-  EXPECT_EQ(restorer_.ReadWorker(directory_, 1).code(), absl::StatusCode::kFailedPrecondition);
-  // Of a cut that it was not part of.
-  record.set_workers(0, 2);
-  ASSERT_TRUE(WriteFileAtomically(path, record.SerializeAsString()).ok());
-  EXPECT_EQ(restorer_.ReadWorker(directory_, 1).code(), absl::StatusCode::kNotFound);
-}
-
 TEST_F(CheckpointRestorerTest, LeavesOutWhatNobodyAskedFor) {
   Add(5, 7);
   ASSERT_TRUE(restorer_.ReadServers(directory_).ok());
@@ -164,11 +146,6 @@ TEST_F(CheckpointRestorerTest, MissingPartIsNotFound) {
   Add(0, 10);
   ASSERT_TRUE(RemoveFile(JoinPath(directory_, "server-1.manifest")).ok());
   EXPECT_EQ(restorer_.ReadServers(directory_).code(), absl::StatusCode::kNotFound);
-}
-
-TEST_F(CheckpointRestorerTest, WorkerWithoutAPartIsNotFound) {
-  Add(0, 10);
-  EXPECT_EQ(restorer_.ReadWorker(directory_, 0).code(), absl::StatusCode::kNotFound);
 }
 
 TEST_F(CheckpointRestorerTest, ASafetensorsFileHasWeightsAndNoState) {

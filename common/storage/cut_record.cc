@@ -15,6 +15,11 @@ int64_t StepOfCheckpoint(absl::string_view name) {
   return number && step >= 0 && absl::StrCat(step) == name ? step : -1;
 }
 
+absl::Status CheckCutName(absl::string_view name) {
+  if (name == "stopped" || StepOfCheckpoint(name) >= 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("cut.name: value \"", name, "\"; allowed: stopped, step<number>"));
+}
+
 std::string CutName(const v1::Cut& cut) {
   if (cut.id() == 0) return "no cut";
   return absl::StrCat("cut ", cut.id(), " (", cut.name(), ")");

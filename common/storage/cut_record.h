@@ -20,6 +20,10 @@ inline constexpr uint32_t kCutFormatVersion = 1;
 // 150 for "step150"; -1 for what is not such a name, as "step", "step-1" and "step01" are not.
 int64_t StepOfCheckpoint(absl::string_view name);
 
+// InvalidArgument unless a cut may have this name, "step<number>" or "stopped": it comes from another process, and
+// becomes a part of paths.
+absl::Status CheckCutName(absl::string_view name);
+
 // "cut 3 (step150)", "no cut".
 std::string CutName(const v1::Cut& cut);
 

@@ -93,9 +93,7 @@ absl::Status RunFiles::AppendMetrics(const v1::RunRecordLine& line) {
 }
 
 absl::Status RunFiles::WriteCutRecord(const std::string& name, const v1::CutRecord& record) {
-  if (name != "stopped" && StepOfCheckpoint(name) < 0) {
-    return absl::InvalidArgumentError(absl::StrCat("cut.name: value \"", name, "\"; allowed: stopped, step<number>"));
-  }
+  RUBATO_RETURN_IF_ERROR(CheckCutName(name));
   const std::string directory = JoinPath(checkpoint_directory_, name);
   RUBATO_RETURN_IF_ERROR(AsDiskError(MakeDirectories(directory)));
   v1::CutRecord versioned = record;

@@ -15,6 +15,12 @@ class CoreCutTest : public CoreHarness {
     StartJob();
     EnterPlan(1);
   }
+  // The first step that is not in it is 11, which is due after 8.
+  void BeginCut() {
+    Train(8);
+    EnterPlan(8);
+    Do(core_->OnTick(now_));
+  }
   v1::Cut PresentCut() { return core_->Status(now_).plan().cut(); }
 };
 
@@ -44,9 +50,7 @@ TEST_F(CoreCutTest, IsBegunAfterAsManySeconds) {
 }
 
 TEST_F(CoreCutTest, IsNotBegunBeforeTheLastOneIsComplete) {
-  Train(8);
-  EnterPlan(8);
-  Do(core_->OnTick(now_));
+  BeginCut();
   EnterPlan(100);
   Pass(absl::Seconds(1));
   EXPECT_EQ(PresentCut().id(), 1u);
@@ -59,9 +63,7 @@ TEST_F(CoreCutTest, IsNotBegunBeforeTheLastOneIsComplete) {
 }
 
 TEST_F(CoreCutTest, ExistsWhenAllPartsAreWritten) {
-  Train(8);
-  EnterPlan(8);
-  Do(core_->OnTick(now_));
+  BeginCut();
   const uint64_t generation = core_->Status(now_).plan().generation();
   ReportCut(ServerTask(0), Written(1));
   ReportCut(ServerTask(1), Written(1));
@@ -100,9 +102,7 @@ TEST_F(CoreCutTest, OldOnesGo) {
 }
 
 TEST_F(CoreCutTest, GoesOnWithoutALostMember) {
-  Train(8);
-  EnterPlan(8);
-  Do(core_->OnTick(now_));
+  BeginCut();
   const uint64_t generation = core_->Status(now_).plan().generation();
   ReportCut(ServerTask(0), Written(1));
   ReportCut(ServerTask(1), Written(1));

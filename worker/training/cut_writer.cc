@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
 #include "common/storage/checkpoint.h"
+#include "common/storage/cut_record.h"
 #include "common/storage/file.h"
-#include "worker/training/cut_name.h"
 
 namespace rubato::worker {
 
@@ -154,7 +154,7 @@ absl::Status CutWriter::Remove(const v1::KeepCheckpoints& keep) {
   const std::string part = CheckpointPartName(options_.task.role(), options_.task.index());
   for (const std::string& name : names) {
     const bool kept = std::find(keep.names().begin(), keep.names().end(), name) != keep.names().end();
-    if (!IsStepCut(name) || kept || name == last_name()) continue;
+    if (StepOfCheckpoint(name) < 0 || kept || name == last_name()) continue;
     const std::string path = JoinPath(JoinPath(options_.directory, name), part);
     // What vouches for the data goes before it.
     for (absl::string_view suffix : {".manifest", ".data", ".data.tmp", ".manifest.tmp"}) {

@@ -111,7 +111,7 @@ TEST_F(CutWriterTest, RefusesNamesThatAreNoCheckpointsOfIt) {
     EXPECT_TRUE(writer_->progress().entered());
     EXPECT_FALSE(writer_->progress().written());
     EXPECT_EQ(writer_->progress().problem(),
-              absl::StrCat("a checkpoint has the name \"", name, "\"; allowed: \"step<number>\" and \"stopped\""));
+              absl::StrCat("cut.name: value \"", name, "\"; allowed: stopped, step<number>"));
     EXPECT_EQ(log_.last_problem(), writer_->progress().problem());
   }
   writer_->Take(PlanOf(++id, "stopped"), {}, Part(1));

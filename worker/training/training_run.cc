@@ -8,12 +8,12 @@
 #include "common/config/compression.h"
 #include "common/config/local_sgd.h"
 #include "common/status.h"
+#include "common/storage/cut_record.h"
 #include "common/storage/file.h"
 #include "common/task.h"
 #include "common/trace/trace_files.h"
 #include "worker/ps_client/host_encoder.h"
 #include "worker/ps_client/worker_part.h"
-#include "worker/training/cut_name.h"
 #include "worker/training/static_source.h"
 
 namespace rubato::worker {
