@@ -127,7 +127,7 @@ void CoordinatorCore::OnCheckpointDone(const v1::TaskId& server, const v1::Check
   if (!done.error().empty()) return end_.OnCheckpointFailed(server, done, now);
   if (!checkpoints_.OnWritten(server.index())) return;
   if (name == kFirstCheckpoint && job_.phase == v1::JobStatus::STARTING) training_.Begin(now);
-  if (name == kLastCheckpoint && job_.phase == v1::JobStatus::FINISHING) end_.Done(now);
+  if (name == kLastCheckpoint && job_.phase == v1::JobStatus::FINISHING) end_.OnLastCheckpoint(now);
 }
 
 void CoordinatorCore::GiveWay(const v1::TaskMessage& message) {

@@ -311,6 +311,35 @@ TEST_F(CoreEvaluationTest, TheFinalWeightsAreEvaluatedBeforeTheEnd) {
   EXPECT_TRUE(Lines(Line::kEvaluation)[0].evaluation().final());
 }
 
+// Whoever reads the record takes what stands in its last line for how the job ended.
+TEST_F(CoreEvaluationTest, AnEvaluationThatComesAfterTheEndIsNotRecorded) {
+  Register(EvaluatorTask());
+  StartJob();
+  EndData();
+  Do(core_->Abort("enough", now_));
+  Evaluated(LastEvaluate().evaluation_id(), 0.9);
+  EXPECT_TRUE(Lines(Line::kEvaluation).empty());
+  EXPECT_TRUE(metrics_.back().has_end());
+}
+
+TEST_F(CoreEvaluationTest, WhoStopsAJobThatIsBeingEvaluatedGetsItsLastWeights) {
+  Register(EvaluatorTask());
+  StartJob();
+  EndData();
+  mute_ = {1};
+  Do(core_->RequestStop("enough", now_));
+  EXPECT_EQ(core_->phase(), v1::JobStatus::FINISHING);
+  EXPECT_EQ(core_->WaitingFor(), "server 1 to write checkpoint final");
+  ASSERT_TRUE(Restart().ok());
+  mute_.clear();
+  Register(ServerTask(0));
+  Register(ServerTask(1));
+  Pass(absl::Milliseconds(200));
+  EXPECT_EQ(core_->Status(now_).end().kind(), v1::Stop::STOPPED);
+  EXPECT_EQ(core_->Status(now_).end().checkpoint(), "checkpoints/final");
+  EXPECT_EQ(core_->Status(now_).error(), "enough");
+}
+
 TEST_F(CoreEvaluationTest, AReplacedEvaluatorIsAskedAgain) {
   Register(EvaluatorTask());
   StartJob();

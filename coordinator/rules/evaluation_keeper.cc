@@ -43,6 +43,7 @@ void EvaluationKeeper::Remind(const v1::TaskId& evaluator) {
 }
 
 void EvaluationKeeper::OnResult(const v1::EvaluationResult& result, absl::Time now) {
+  if (job_->Ended()) return;  // The record's last line is written.
   const EvaluationSchedule::Entry* entry = job_->evaluations.OnResult(result);
   if (entry == nullptr) return;
   v1::JournalRecord record;

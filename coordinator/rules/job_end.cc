@@ -30,9 +30,8 @@ void JobEnd::Fail(const std::string& error, absl::Time now) {
 }
 
 void JobEnd::RequestStop(const std::string& reason, absl::Time now) {
-  // Before training there is nothing to keep, and "final" is as good.
-  if (!job_->training_began || job_->Ended() || stop_reason_ || checkpoints_->name() == kLastCheckpoint ||
-      job_->phase != v1::JobStatus::TRAINING) {
+  // Before training there is nothing to keep.
+  if (!job_->training_began || job_->Ended() || stop_reason_) {
     v1::Stop stop = MakeStop(v1::Stop::STOPPED, reason);
     // Whoever goes on does from there.
     if (!job_->cuts.empty()) stop.set_checkpoint(absl::StrCat("checkpoints/", job_->cuts.back().cut().name()));
@@ -43,7 +42,19 @@ void JobEnd::RequestStop(const std::string& reason, absl::Time now) {
   stop_began_ = now;
   out_->Log('W', absl::StrCat("the job is to stop: ", reason, "; a checkpoint is written first"));
   out_->Journal(StopRequestRecord(reason), true);
-  cuts_->RequestStop(now);
+  if (job_->phase == v1::JobStatus::TRAINING) return cuts_->RequestStop(now);
+  if (checkpoints_->name() != kLastCheckpoint) checkpoints_->Begin(kLastCheckpoint);
+}
+
+void JobEnd::OnLastCheckpoint(absl::Time now) {
+  if (!stop_reason_) return Done(now);
+  EndStopped(kLastCheckpoint, now);
+}
+
+void JobEnd::EndStopped(const char* checkpoint, absl::Time now) {
+  v1::Stop stop = MakeStop(v1::Stop::STOPPED, *stop_reason_);
+  stop.set_checkpoint(absl::StrCat("checkpoints/", checkpoint));
+  End(v1::JobStatus::FAILED, stop, now);
 }
 
 void JobEnd::OnCheckpointFailed(const v1::TaskId& server, const v1::CheckpointDone& done, absl::Time now) {
@@ -53,11 +64,7 @@ void JobEnd::OnCheckpointFailed(const v1::TaskId& server, const v1::CheckpointDo
 }
 
 void JobEnd::CheckStop(absl::FunctionRef<std::string()> waiting_for, absl::Time now) {
-  if (stop_reason_ && !job_->Ended() && cuts_->StopComplete()) {
-    v1::Stop stop = MakeStop(v1::Stop::STOPPED, *stop_reason_);
-    stop.set_checkpoint(absl::StrCat("checkpoints/", kStopCheckpoint));
-    return End(v1::JobStatus::FAILED, stop, now);
-  }
+  if (stop_reason_ && !job_->Ended() && cuts_->StopComplete()) return EndStopped(kStopCheckpoint, now);
   const absl::Duration timeout = absl::Seconds(job_->config.cluster().wait_timeout_seconds());
   if (!stop_reason_ || job_->Ended() || now - stop_began_ < timeout) return;
   Fail(absl::StrCat(*stop_reason_, "; gave up waiting for ", waiting_for()), now);

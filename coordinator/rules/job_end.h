@@ -25,18 +25,24 @@ class JobEnd {
   // Each does nothing when the job has ended.
   void Done(absl::Time now);
   void Fail(const std::string& error, absl::Time now);
-  // Somebody asks for the end. While the job trains, a cut is made first, checkpoint "stopped", for at most
-  // cluster.wait_timeout_seconds; a second request does not wait for it. `reason` says who asked.
+  // Somebody asks for the end. A checkpoint is written first, for at most cluster.wait_timeout_seconds: while the job
+  // trains a cut, "stopped"; then "final", without an evaluation. A second request does not wait for it. `reason`
+  // says who asked.
   void RequestStop(const std::string& reason, absl::Time now);
 
+  // Checkpoint "final" is complete.
+  void OnLastCheckpoint(absl::Time now);
   // A server could not write `done.name`.
   void OnCheckpointFailed(const v1::TaskId& server, const v1::CheckpointDone& done, absl::Time now);
-  // Each tick: ends the job when "stopped" is complete, or has been waited for too long. `waiting_for` says for whom.
+  // Each tick: ends the job when "stopped" is complete, or when a checkpoint has been waited for too long;
+  // `waiting_for` says for whom.
   void CheckStop(absl::FunctionRef<std::string()> waiting_for, absl::Time now);
   // Ended(): over when all tasks have left, or after two seconds.
   void CheckFarewell(absl::Time now);
 
  private:
+  // With these weights, as stop_reason_ wanted.
+  void EndStopped(const char* checkpoint, absl::Time now);
   void End(v1::JobStatus::Phase phase, const v1::Stop& stop, absl::Time now);
 
   JobState* const job_;
@@ -44,7 +50,7 @@ class JobEnd {
   PlanKeeper* const plans_;
   CheckpointRound* const checkpoints_;
   CutKeeper* const cuts_;
-  // Why the job is to end, and since when, while checkpoint "stopped" is written.
+  // Why the job is to end, and since when, while its last checkpoint is written.
   std::optional<std::string> stop_reason_;
   absl::Time stop_began_;
   absl::Time ended_at_;
