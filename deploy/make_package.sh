@@ -47,6 +47,10 @@ others="$(grep -Ev "$glibc_libraries" <<<"$needed" || true)"
 if [[ -n "$others" ]] && ((!any_libraries)); then
   fail "the programs need more than glibc, so they do not run everywhere: ${others//$'\n'/, }; build with --config=portable"
 fi
+# libstdc++'s, which a GPU's libraries would then share with the one that they are linked with.
+if ((!any_libraries)) && grep -q ' u .* _ZGVNSt' <<<"$(objdump -T "$root"/bin/*)"; then
+  fail "the programs export the C++ runtime's own symbols; link with -Wl,--exclude-libs,ALL, as --config=portable does"
+fi
 glibc="$(objdump -T "$root"/bin/* | grep -o 'GLIBC_[0-9.]*' | cut -d_ -f2 | sort -uV | tail -n 1)"
 [[ -n "$glibc" ]] || fail "no version of glibc is named in the programs"
 

@@ -196,10 +196,13 @@ run_sanitizers() {
     local options=()
     if [[ "$tool" == racecheck ]]; then options=(--racecheck-detect-level error); fi
     for test in elementwise image linear_algebra message sequence; do
+      local filter='*/CudaWithoutCudnn:*/CudaFp16'
+      # It breaks cuDNN's own kernels (seen with cuDNN 9.19 on an H100).
+      if [[ "$tool $test" == 'racecheck image' ]]; then filter='*/CudaWithoutCudnn'; fi
       # Libraries' kernels are not looked at, and errors that the backend itself handles are none.
       attempt "$tool-$test" 90 "${ours[@]}" "$sanitizer" --tool="$tool" "${options[@]}" --report-api-errors no \
         --kernel-name kns=rubato --error-exitcode=1 \
-        "$programs/kernels/conformance/${test}_test" --gtest_filter='*/CudaWithoutCudnn:*/CudaFp16' --gtest_brief=1
+        "$programs/kernels/conformance/${test}_test" "--gtest_filter=$filter" --gtest_brief=1
     done
   done
 }
