@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/storage/direct_file_writer.h"
 #include "common/storage/file.h"
 #include "proto/checkpoint.pb.h"
 
@@ -53,7 +54,7 @@ class CheckpointWriter {
   absl::Status Finish(v1::CheckpointManifest manifest);
 
  private:
-  CheckpointWriter(std::string directory, v1::TaskId task, std::unique_ptr<FileWriter> data)
+  CheckpointWriter(std::string directory, v1::TaskId task, std::unique_ptr<DirectFileWriter> data)
       : directory_(std::move(directory)), task_(std::move(task)), data_(std::move(data)) {}
   // Returns the offset at which the array begins.
   absl::StatusOr<uint64_t> Append(const float* values, int64_t length);
@@ -61,7 +62,7 @@ class CheckpointWriter {
 
   const std::string directory_;
   const v1::TaskId task_;
-  const std::unique_ptr<FileWriter> data_;
+  const std::unique_ptr<DirectFileWriter> data_;
   std::vector<v1::ChunkRecord> chunks_;
   uint32_t crc_ = 0;
 };

@@ -14,6 +14,7 @@ namespace {
 
 // Arrays begin at multiples of this many bytes.
 constexpr uint64_t kAlignment = 64;
+constexpr size_t kCacheBlock = 256 * 1024;
 
 std::string ServersText(const v1::CheckpointManifest& manifest) {
   if (manifest.server_indices().empty()) return absl::StrCat(manifest.servers(), " servers");
@@ -35,13 +36,21 @@ bool IsServerOf(const v1::CheckpointManifest& manifest, uint32_t index) {
 absl::StatusOr<std::unique_ptr<CheckpointWriter>> CheckpointWriter::Create(const std::string& directory,
                                                                            v1::TaskId task) {
   RUBATO_RETURN_IF_ERROR(MakeDirectories(directory));
-  RUBATO_ASSIGN_OR_RETURN(auto data, FileWriter::Create(PartPath(directory, task, ".data.tmp"), FileWriter::kReplace));
+  RUBATO_ASSIGN_OR_RETURN(auto data, DirectFileWriter::Create(PartPath(directory, task, ".data.tmp")));
   return std::unique_ptr<CheckpointWriter>(new CheckpointWriter(directory, std::move(task), std::move(data)));
 }
 
 absl::Status CheckpointWriter::WriteData(const void* data, size_t bytes) {
-  crc_ = static_cast<uint32_t>(crc32_z(crc_, static_cast<const Bytef*>(data), bytes));
-  return data_->Write(data, bytes);
+  // In blocks that stay in a cache from one to the other.
+  const char* from = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const size_t taken = std::min(bytes, kCacheBlock);
+    crc_ = static_cast<uint32_t>(crc32_z(crc_, reinterpret_cast<const Bytef*>(from), taken));
+    RUBATO_RETURN_IF_ERROR(data_->Write(from, taken));
+    from += taken;
+    bytes -= taken;
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<uint64_t> CheckpointWriter::Append(const float* values, int64_t length) {
@@ -88,8 +97,7 @@ absl::Status CheckpointWriter::Finish(v1::CheckpointManifest manifest) {
   for (v1::ChunkRecord& chunk : chunks_) *manifest.add_chunks() = std::move(chunk);
   chunks_.clear();
 
-  RUBATO_RETURN_IF_ERROR(data_->Sync());
-  RUBATO_RETURN_IF_ERROR(data_->Close());
+  RUBATO_RETURN_IF_ERROR(data_->Finish());
   // An earlier manifest would vouch for data that is about to be replaced.
   const std::string manifest_path = PartPath(directory_, task_, ".manifest");
   RUBATO_RETURN_IF_ERROR(RemoveFile(manifest_path));

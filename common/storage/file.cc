@@ -19,11 +19,11 @@ namespace {
 
 constexpr size_t kBufferBytes = 256 * 1024;
 
+}  // namespace
+
 absl::Status ErrnoError(int error, absl::string_view action, absl::string_view path) {
   return absl::ErrnoToStatus(error, absl::StrCat(action, " ", path));
 }
-
-}  // namespace
 
 std::string DirectoryOf(const std::string& path) {
   const size_t slash = path.rfind('/');

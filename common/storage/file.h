@@ -17,6 +17,9 @@ namespace rubato {
 // Files, with errors that say what was tried, on which path, and the system's reason. The code is the errno's canonical
 // one: NotFound, AlreadyExists, PermissionDenied, ResourceExhausted (disk full), ...
 
+// Such an error: "cannot open FILE", and the reason.
+absl::Status ErrnoError(int error, absl::string_view action, absl::string_view path);
+
 // A path's parts joined with one '/'.
 std::string JoinPath(absl::string_view directory, absl::string_view name);
 

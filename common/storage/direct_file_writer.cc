@@ -1,0 +1,97 @@
+#include "common/storage/direct_file_writer.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/status.h"
+#include "common/storage/file.h"
+
+namespace rubato {
+namespace {
+
+// Direct writes begin and end at multiples of a disk's block, and come from memory that does.
+constexpr size_t kBlock = 4096;
+// Large enough to keep a disk busy.
+constexpr size_t kBufferBytes = size_t{4} << 20;
+
+}  // namespace
+
+DirectFileWriter::DirectFileWriter(std::string path, int descriptor)
+    : path_(std::move(path)),
+      descriptor_(descriptor),
+      buffer_(static_cast<char*>(std::aligned_alloc(kBlock, kBufferBytes))) {}
+
+absl::StatusOr<std::unique_ptr<DirectFileWriter>> DirectFileWriter::Create(const std::string& path) {
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
+  int descriptor = open(path.c_str(), kFlags | O_DIRECT, 0644);
+  // File systems in memory have nothing but the page cache.
+  if (descriptor < 0 && errno == EINVAL) descriptor = open(path.c_str(), kFlags, 0644);
+  if (descriptor < 0) return ErrnoError(errno, "cannot create", path);
+  std::unique_ptr<DirectFileWriter> writer(new DirectFileWriter(path, descriptor));
+  if (writer->buffer_ == nullptr) return absl::ResourceExhaustedError(absl::StrCat("no memory to write ", path));
+  return writer;
+}
+
+DirectFileWriter::~DirectFileWriter() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+absl::Status DirectFileWriter::Write(const void* data, size_t bytes) {
+  RUBATO_RETURN_IF_ERROR(status_);
+  const char* from = static_cast<const char*>(data);
+  bytes_ += bytes;
+  while (bytes > 0) {
+    const size_t taken = std::min(bytes, kBufferBytes - filled_);
+    std::memcpy(buffer_.get() + filled_, from, taken);
+    filled_ += taken;
+    from += taken;
+    bytes -= taken;
+    if (filled_ == kBufferBytes) RUBATO_RETURN_IF_ERROR(WriteBuffer(kBufferBytes));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DirectFileWriter::WriteBuffer(size_t bytes) {
+  size_t done = 0;
+  while (done < bytes) {
+    const ssize_t written = write(descriptor_, buffer_.get() + done, bytes - done);
+    if (written < 0 && errno == EINTR) continue;
+    // A file system that wants larger blocks, or one that opens such files and does not write them.
+    if (written < 0 && errno == EINVAL && (fcntl(descriptor_, F_GETFL) & O_DIRECT) != 0) {
+      RUBATO_RETURN_IF_ERROR(LeaveDirect());
+      continue;
+    }
+    if (written < 0) return status_ = ErrnoError(errno, "cannot write", path_);
+    done += static_cast<size_t>(written);
+    if (done % kBlock != 0 && done < bytes) RUBATO_RETURN_IF_ERROR(LeaveDirect());
+  }
+  filled_ = 0;
+  return absl::OkStatus();
+}
+
+absl::Status DirectFileWriter::LeaveDirect() {
+  const int flags = fcntl(descriptor_, F_GETFL);
+  if (flags < 0 || fcntl(descriptor_, F_SETFL, flags & ~O_DIRECT) != 0) {
+    return status_ = ErrnoError(errno, "cannot write", path_);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DirectFileWriter::Finish() {
+  RUBATO_RETURN_IF_ERROR(status_);
+  if (filled_ % kBlock != 0) RUBATO_RETURN_IF_ERROR(LeaveDirect());
+  RUBATO_RETURN_IF_ERROR(WriteBuffer(filled_));
+  if (fsync(descriptor_) != 0) return status_ = ErrnoError(errno, "cannot sync", path_);
+  const int error = close(descriptor_) == 0 ? 0 : errno;
+  descriptor_ = -1;
+  status_ = absl::FailedPreconditionError(absl::StrCat(path_, " is closed"));
+  return error == 0 ? absl::OkStatus() : ErrnoError(error, "cannot close", path_);
+}
+
+}  // namespace rubato

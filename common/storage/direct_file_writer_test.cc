@@ -1,0 +1,75 @@
+#include "common/storage/direct_file_writer.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "common/storage/file.h"
+
+namespace rubato {
+namespace {
+
+std::string Contents(size_t bytes) {
+  std::string text(bytes, '\0');
+  for (size_t i = 0; i < bytes; ++i) text[i] = static_cast<char>(i * 31 + (i >> 12));
+  return text;
+}
+
+// Writes `contents` in pieces of this many bytes.
+absl::Status WritePieces(const std::string& path, const std::string& contents, size_t piece) {
+  absl::StatusOr<std::unique_ptr<DirectFileWriter>> writer = DirectFileWriter::Create(path);
+  if (!writer.ok()) return writer.status();
+  for (size_t at = 0; at < contents.size(); at += piece) {
+    absl::Status status = (*writer)->Write(contents.data() + at, std::min(piece, contents.size() - at));
+    if (!status.ok()) return status;
+  }
+  EXPECT_EQ((*writer)->bytes(), contents.size());
+  return (*writer)->Finish();
+}
+
+class DirectFileWriterTest : public testing::TestWithParam<std::string> {
+ protected:
+  const std::string path_ = JoinPath(GetParam(), "direct_file_writer_test");
+};
+
+TEST_P(DirectFileWriterTest, WritesEveryByteWhateverTheSizes) {
+  constexpr size_t kMiB = size_t{1} << 20;
+  for (size_t bytes : {size_t{0}, size_t{1}, size_t{4095}, size_t{4096}, size_t{4097}, 4 * kMiB, 4 * kMiB + 1,
+                       8 * kMiB + 4096, 9 * kMiB + 17}) {
+    const std::string contents = Contents(bytes);
+    for (size_t piece : {size_t{1000}, 5 * kMiB}) {
+      const absl::Status status = WritePieces(path_, contents, piece);
+      ASSERT_TRUE(status.ok()) << status;
+      EXPECT_TRUE(*ReadFile(path_) == contents) << bytes << " bytes in pieces of " << piece;
+    }
+  }
+  EXPECT_TRUE(RemoveFile(path_).ok());
+}
+
+// The second has no disk under it.
+INSTANTIATE_TEST_SUITE_P(Folders, DirectFileWriterTest, testing::Values(testing::TempDir(), "/dev/shm"));
+
+TEST(DirectFileWriterErrorsTest, SayWhatIsFull) {
+  const absl::Status status = WritePieces("/dev/full", Contents(9 << 20), 1 << 20);
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_EQ(status.message().substr(0, 23), "cannot write /dev/full:") << status;
+}
+
+TEST(DirectFileWriterErrorsTest, SayWhatCannotBeCreated) {
+  const absl::Status status = DirectFileWriter::Create("/no such folder/file").status();
+  EXPECT_TRUE(absl::IsNotFound(status)) << status;
+  EXPECT_EQ(status.message().substr(0, 35), "cannot create /no such folder/file:") << status;
+}
+
+TEST(DirectFileWriterErrorsTest, NothingIsWrittenAfterTheEnd) {
+  const std::string path = JoinPath(testing::TempDir(), "finished");
+  auto writer = DirectFileWriter::Create(path);
+  ASSERT_TRUE(writer.ok()) << writer.status();
+  ASSERT_TRUE((*writer)->Finish().ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition((*writer)->Write("a", 1)));
+  EXPECT_TRUE(absl::IsFailedPrecondition((*writer)->Finish()));
+}
+
+}  // namespace
+}  // namespace rubato
