@@ -2,6 +2,7 @@
 #define RUBATO_TESTS_SIMULATION_CHECKPOINT_PART_H_
 
 #include <functional>
+#include <optional>
 #include <utility>
 
 #include "proto/coordinator.pb.h"
@@ -20,7 +21,8 @@ class CheckpointPart {
 
   // The task has heard of this cut. Older ones change nothing; those that are not written yet are given up.
   void Begin(const v1::Cut& cut);
-  // The state of the last cut: it is on the disk a while later. Of another cut: it is dropped.
+  // The state of the last cut: it is on the disk a while later, when what is being written is. Of another cut: it is
+  // dropped.
   void Write(CheckpointDirectory::Part part);
   // The process ends.
   void Close() { closed_ = true; }
@@ -29,6 +31,8 @@ class CheckpointPart {
   v1::CutProgress& progress() { return progress_; }
 
  private:
+  void AfterAWhile(std::function<void()> what);
+  void WriteNext();
   void Finish(const CheckpointDirectory::Part& part);
 
   World* const world_;
@@ -36,6 +40,9 @@ class CheckpointPart {
   const std::function<bool()> frozen_;
   v1::Cut cut_;
   v1::CutProgress progress_;
+  // As the thread that writes: one part at a time.
+  std::optional<CheckpointDirectory::Part> waiting_;
+  bool busy_ = false;
   bool closed_ = false;
 };
 

@@ -81,7 +81,12 @@ void SimWorker::Heartbeat() {
 
 void SimWorker::OnDirective(const v1::Directive& directive) {
   if (state_ != State::kRuns) return;
-  if (directive.has_stop()) return Kill(directive.stop().error());
+  if (directive.has_stop()) {
+    Kill(directive.stop().error());
+    // A job that has not started waits for its workers, and whoever launches them starts this one again.
+    if (world_->oracle.newest_plan().generation() == 0) world_->start_again(task(), world_->scenario.launcher);
+    return;
+  }
   if (directive.has_restart()) {
     Kill(directive.restart().reason());
     return world_->start_again(task(), world_->scenario.latency * (10 * world_->random.Uniform()));

@@ -79,7 +79,8 @@ void Simulation::StartAgain(const v1::TaskId& ended, absl::Duration delay) {
   world_.queue.After(delay, [this, is_worker, index = ended.index()] {
     if (!is_worker) return StartServer(index);
     --workers_coming_;
-    StartWorker(index);
+    // One that was replaced has a successor.
+    if (Living(index) == nullptr) StartWorker(index);
   });
 }
 
