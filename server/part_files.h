@@ -48,16 +48,7 @@ class PartFiles {
   // an error an earlier part of that name may be gone.
   absl::StatusOr<int64_t> Write(const Part& part, const std::function<bool()>& cancelled) const;
 
-  // Removes this server's parts of all checkpoints "step<number>" but of those named and of "step0", which holds what
-  // the job began with; and directories that this leaves empty. Errors are the disk's; what can be removed is removed
-  // all the same.
-  absl::Status KeepOnly(const std::vector<std::string>& names) const;
-
  private:
-  absl::StatusOr<int64_t> TryWrite(const std::string& directory, const Part& part,
-                                   const std::function<bool()>& cancelled) const;
-  absl::Status RemoveFrom(const std::string& directory) const;
-
   const Options options_;
 };
 

@@ -109,19 +109,5 @@ TEST_F(PartFilesTest, AnErrorNamesThePath) {
   ASSERT_TRUE(RemoveFile(directory_).ok());
 }
 
-TEST_F(PartFilesTest, RemovesItsOwnPartsOfOldCutsAlone) {
-  for (const char* name : {"step0", "step5", "step7", "step9", "stopped"}) Write(name);
-  Write("step7", 0);
-  ASSERT_TRUE(WriteFileAtomically(directory_ + "/step5/server-2.data.tmp", "of an attempt that failed").ok());
-  ASSERT_TRUE(MakeDirectories(directory_ + "/steps").ok());
-  ASSERT_TRUE(Files().KeepOnly({"step9"}).ok());
-  EXPECT_EQ(List(), (Names{"step0", "step7", "step9", "steps", "stopped"}));
-  EXPECT_EQ(List("step7"), (Names{"server-0.data", "server-0.manifest"}));
-  EXPECT_EQ(List("step9"), (Names{"server-2.data", "server-2.manifest"}));
-  EXPECT_TRUE(Files().KeepOnly({"step9"}).ok());
-}
-
-TEST_F(PartFilesTest, NothingIsThereToRemoveBeforeTheFirstCheckpoint) { EXPECT_TRUE(Files().KeepOnly({}).ok()); }
-
 }  // namespace
 }  // namespace rubato::server

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "common/config/checkpoint_directory.h"
 #include "common/status.h"
@@ -16,6 +17,21 @@
 #include "server/request_reader.h"
 
 namespace rubato::server {
+namespace {
+
+constexpr char kCannotRestorePayload[] = "rubato/cannot_restore";
+
+PendingPart Pending(std::shared_ptr<const PartFiles> files, std::shared_ptr<const Part> part) {
+  PendingPart pending{.name = part->name, .cut = part->cut};
+  pending.write = [files = std::move(files), part = std::move(part)](const std::function<bool()>& cancelled) {
+    return files->Write(*part, cancelled);
+  };
+  return pending;
+}
+
+}  // namespace
+
+bool CannotRestore(const absl::Status& status) { return status.GetPayload(kCannotRestorePayload).has_value(); }
 
 absl::StatusOr<std::unique_ptr<ServerCore>> ServerCore::Create(Options options) {
   RUBATO_ASSIGN_OR_RETURN(ModelSpec model, BuildModelSpec(options.config.model()));
@@ -52,8 +68,9 @@ absl::Status ServerCore::StartJob(const v1::JobDescription& job) {
   auto kept_job = std::make_unique<const v1::JobDescription>(job);
   RUBATO_ASSIGN_OR_RETURN(Partitions partitions, MakePartitions(kept_job.get()));
   RUBATO_RETURN_IF_ERROR(Restore(job, partitions));
-  std::unique_ptr<PartWriter> writer = MakeWriter(job);
+  std::unique_ptr<PartWriter> writer = MakeWriter();
   MutexLock lock(mu_);
+  files_ = MakeFiles(job);
   job_ = std::move(kept_job);
   writer_ = std::move(writer);
   PartitionProgress nothing_yet;
@@ -86,7 +103,9 @@ absl::Status ServerCore::Restore(const v1::JobDescription& job, const Partitions
           absl::StrCat("restore.name: '", name, "'; allowed: step<number>, final, stopped"));
     }
     const std::string directory = JoinPath(CheckpointDirectory(options_.config), name);
-    RUBATO_RETURN_IF_ERROR(Annotate(restorer.ReadServers(directory, job.restore().id()), "cannot go back to the cut"));
+    absl::Status status = Annotate(restorer.ReadServers(directory, job.restore().id()), "cannot go back to the cut");
+    if (!status.ok()) status.SetPayload(kCannotRestorePayload, absl::Cord());
+    RUBATO_RETURN_IF_ERROR(status);
   } else if (IsSafetensorsPath(from)) {
     // All tensors at once, and not those alone that this server has.
     absl::StatusOr<SafetensorsFile> file = SafetensorsFile::Open(from);
@@ -101,17 +120,22 @@ absl::Status ServerCore::Restore(const v1::JobDescription& job, const Partitions
   return absl::OkStatus();
 }
 
-std::unique_ptr<PartWriter> ServerCore::MakeWriter(const v1::JobDescription& job) const {
+std::unique_ptr<PartWriter> ServerCore::MakeWriter() const {
+  return std::make_unique<PartWriter>(
+      PartWriter::Options{.directory = CheckpointDirectory(options_.config),
+                          .task = options_.task,
+                          .clock = options_.clock,
+                          .log = options_.log,
+                          .on_checkpoint = [this](const std::string& name) { ReportCheckpoint(name, ""); }});
+}
+
+std::shared_ptr<const PartFiles> ServerCore::MakeFiles(const v1::JobDescription& job) const {
   PartFiles::Options files;
   files.directory = CheckpointDirectory(options_.config);
   files.task = options_.task;
   files.job_name = options_.config.name();
   for (const v1::ServerInfo& server : job.servers()) files.servers.push_back(server.task().index());
-  return std::make_unique<PartWriter>(
-      PartWriter::Options{.files = PartFiles(std::move(files)),
-                          .clock = options_.clock,
-                          .log = options_.log,
-                          .on_checkpoint = [this](const std::string& name) { ReportCheckpoint(name, ""); }});
+  return std::make_shared<const PartFiles>(std::move(files));
 }
 
 absl::StatusOr<std::vector<std::vector<uint32_t>>> ServerCore::ChunksByPartition(const v1::JobDescription& job) const {
@@ -232,14 +256,14 @@ void ServerCore::BeginCut(const v1::Plan& plan) {
   cut_.part->cut = plan.cut();
   cut_.part->plan = plan;
   writer_->BeginCut(plan.cut());
-  if (cut_.missing == 0) writer_->AddCut(std::move(cut_.part));
+  if (cut_.missing == 0) writer_->AddCut(Pending(files_, std::move(cut_.part)));
 }
 
 void ServerCore::OnCaptured(const v1::Plan& plan, std::vector<ChunkSnapshot> chunks) {
   MutexLock lock(mu_);
   if (plan.cut().id() != cut_.id || cut_.missing == 0) return;  // A newer one has begun.
   std::move(chunks.begin(), chunks.end(), std::back_inserter(cut_.part->chunks));
-  if (--cut_.missing == 0) writer_->AddCut(std::move(cut_.part));
+  if (--cut_.missing == 0) writer_->AddCut(Pending(files_, std::move(cut_.part)));
 }
 
 void ServerCore::ReportCheckpoint(const std::string& name, const std::string& error) const {
@@ -258,17 +282,19 @@ void ServerCore::WriteCheckpoint(const std::vector<PartitionOwner*>& partitions,
   auto part = std::make_shared<Part>();
   part->name = name;
   PartWriter* writer = nullptr;
+  std::shared_ptr<const PartFiles> files;
   {
     MutexLock lock(mu_);
     part->plan = plan_;
     writer = writer_.get();  // Outlives the partitions.
+    files = files_;
   }
   auto gather = std::make_shared<Gather<std::vector<ChunkSnapshot>>>(
-      partitions.size(), [part, writer](std::vector<std::vector<ChunkSnapshot>> captured) {
+      partitions.size(), [part, writer, files](std::vector<std::vector<ChunkSnapshot>> captured) {
         for (std::vector<ChunkSnapshot>& chunks : captured) {
           std::move(chunks.begin(), chunks.end(), std::back_inserter(part->chunks));
         }
-        writer->AddCheckpoint(part);
+        writer->AddCheckpoint(Pending(files, part));
       });
   for (PartitionOwner* partition : partitions) {
     partition->Snapshot([gather](std::vector<ChunkSnapshot> chunks) { gather->Add(std::move(chunks)); });

@@ -16,16 +16,20 @@
 #include "common/mutex.h"
 #include "common/shared_memory/arena.h"
 #include "common/shared_memory/listener.h"
+#include "common/storage/part_writer.h"
 #include "common/trace/trace_recorder.h"
 #include "common/transport/exchange_server.h"
 #include "common/wire/exchange_codec.h"
 #include "proto/coordinator.pb.h"
 #include "proto/job_config.pb.h"
-#include "server/part_writer.h"
+#include "server/part_files.h"
 #include "server/partition_owner.h"
 #include "server/partition_progress.h"
 
 namespace rubato::server {
+
+// Whether StartJob failed because the checkpoint that the job goes on from cannot be read.
+bool CannotRestore(const absl::Status& status);
 
 // A server without its sockets: routes messages of workers and directives of the coordinator to its partitions, and
 // gathers their answers. Parts of checkpoints are written by a thread of its own. Thread-safe; nothing waits for others
@@ -98,7 +102,8 @@ class ServerCore {
   absl::StatusOr<Partitions> MakePartitions(const v1::JobDescription* job);
   // Gives them what the job goes on from, or begins with, where that is not the seed's; reads each file once.
   absl::Status Restore(const v1::JobDescription& job, const Partitions& partitions) const;
-  std::unique_ptr<PartWriter> MakeWriter(const v1::JobDescription& job) const;
+  std::unique_ptr<PartWriter> MakeWriter() const;
+  std::shared_ptr<const PartFiles> MakeFiles(const v1::JobDescription& job) const;
   // This server's chunks. FailedPrecondition: the job is not one of this server's config.
   absl::StatusOr<std::vector<std::vector<uint32_t>>> ChunksByPartition(const v1::JobDescription& job) const;
   // Opens the partition's update log, if there is to be one. `job` outlives the owner.
@@ -120,8 +125,9 @@ class ServerCore {
   const Options options_;
   const ModelSpec model_;
   Mutex mu_;
-  // These three are set once by StartJob, and not changed or removed before the destructor.
+  // These four are set once by StartJob, and not changed or removed before the destructor.
   std::unique_ptr<const v1::JobDescription> job_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<const PartFiles> files_ ABSL_GUARDED_BY(mu_);
   // Outlives the partitions, which bring it what they have captured.
   std::unique_ptr<PartWriter> writer_ ABSL_GUARDED_BY(mu_);
   Partitions partitions_ ABSL_GUARDED_BY(mu_);

@@ -100,7 +100,10 @@ absl::Status ServerTask::Run() {
   }
   // One that starts again does not leave: it breaks the stream, and registers as another incarnation.
   if (!restarts()) {
-    absl::Status left = session->Leave(std::string(status.message()), kLeaveTimeout);
+    v1::Leaving leaving;
+    leaving.set_error(std::string(status.message()));
+    if (CannotRestore(status)) leaving.set_cause(v1::Leaving::CANNOT_RESTORE);
+    absl::Status left = session->Leave(leaving, kLeaveTimeout);
     if (!left.ok()) {
       options_.log->Warning(absl::StrCat("leaves without the coordinator's knowledge: ", left.message()));
     }

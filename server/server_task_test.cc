@@ -244,6 +244,23 @@ TEST_F(ServerTaskTest, AStartThatFailsEndsTheTaskWithThatError) {
   EXPECT_NE(ended.message().find("training.start_from"), absl::string_view::npos) << ended;
   const Messages messages = coordinator_.messages();
   EXPECT_EQ(messages.back().leaving().error(), ended.message());
+  EXPECT_EQ(messages.back().leaving().cause(), v1::Leaving::CAUSE_UNSPECIFIED);
+}
+
+TEST_F(ServerTaskTest, SaysThatItCannotReadWhatTheJobGoesOnFrom) {
+  ServerTask task(Options(1));
+  absl::Status ended;
+  std::thread thread([&] { ended = task.Run(); });
+  ASSERT_TRUE(AwaitRegistrations(1));
+  v1::Directive job = Job();
+  job.mutable_job()->mutable_restore()->set_id(3);
+  job.mutable_job()->mutable_restore()->set_name("step5");
+  coordinator_.Tell(job);
+  thread.join();
+  EXPECT_NE(ended.message().find("cannot go back to the cut"), absl::string_view::npos) << ended;
+  const Messages messages = coordinator_.messages();
+  EXPECT_EQ(messages.back().leaving().error(), ended.message());
+  EXPECT_EQ(messages.back().leaving().cause(), v1::Leaving::CANNOT_RESTORE);
 }
 
 TEST_F(ServerTaskTest, ARestartMakesANewIncarnationOnTheSamePortWithoutLeaving) {

@@ -33,8 +33,8 @@ struct CheckpointChunk {
   std::vector<const float*> slots;
 };
 
-// Writes one task's part of a checkpoint. Not thread-safe. Nothing is visible under its final name before Finish; a
-// writer that is destroyed before leaves a .tmp file that the next one replaces.
+// Writes one task's part of a checkpoint. Not thread-safe. Nothing is visible under its final name before Finish;
+// what is written until then goes with the writer, as the room on the disk may be what is missing.
 //
 //   RUBATO_ASSIGN_OR_RETURN(auto writer, CheckpointWriter::Create(directory, task));
 //   RUBATO_RETURN_IF_ERROR(writer->Add(chunk));
@@ -43,6 +43,9 @@ class CheckpointWriter {
  public:
   // Creates the directory where needed.
   static absl::StatusOr<std::unique_ptr<CheckpointWriter>> Create(const std::string& directory, v1::TaskId task);
+  ~CheckpointWriter();
+  CheckpointWriter(const CheckpointWriter&) = delete;
+  CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
   // Appends the chunk's arrays; they are not used afterwards. Chunks may come in any order. InvalidArgument for a
   // chunk without elements or with a missing array.
@@ -65,6 +68,7 @@ class CheckpointWriter {
   const std::unique_ptr<DirectFileWriter> data_;
   std::vector<v1::ChunkRecord> chunks_;
   uint32_t crc_ = 0;
+  bool finished_ = false;
 };
 
 // One task's part, checked: CRC, sizes, and every array inside the data.

@@ -162,5 +162,33 @@ TEST_F(CheckpointCutTest, ListsWhatIsCompleteInOrder) {
   EXPECT_EQ(ListCheckpoints(checkpoints_), (std::vector<std::string>{"step150", "step1000", "stopped", "final"}));
 }
 
+TEST_F(CheckpointCutTest, ATaskRemovesItsOwnPartsOfOldCutsAlone) {
+  v1::TaskId task;
+  task.set_role(v1::TaskId::SERVER);
+  task.set_index(2);
+  EXPECT_TRUE(KeepParts(checkpoints_, task, {}).ok());  // Before the first checkpoint.
+  const auto list = [this](const std::string& name) { return *ListDirectory(JoinPath(checkpoints_, name)); };
+  using Names = std::vector<std::string>;
+  for (const char* name : {"step0", "step5", "step7", "step9", "stopped"}) {
+    Write(JoinPath(checkpoints_, name), 2, {0, 2}, 5);
+  }
+  Write(JoinPath(checkpoints_, "step7"), 0, {0, 2}, 5);
+  ASSERT_TRUE(WriteFileAtomically(JoinPath(checkpoints_, "step5/server-2.data.tmp"), "of a crash").ok());
+  ASSERT_TRUE(MakeDirectories(JoinPath(checkpoints_, "steps")).ok());
+  ASSERT_TRUE(KeepParts(checkpoints_, task, {"step9"}).ok());
+  EXPECT_EQ(*ListDirectory(checkpoints_), (Names{"step0", "step7", "step9", "steps", "stopped"}));
+  EXPECT_EQ(list("step7"), (Names{"server-0.data", "server-0.manifest"}));
+  EXPECT_EQ(list("step9"), (Names{"server-2.data", "server-2.manifest"}));
+  EXPECT_TRUE(KeepParts(checkpoints_, task, {"step9"}).ok());
+}
+
+// What is half written may take up the room that is missing.
+TEST_F(CheckpointCutTest, APartThatIsGivenUpLeavesNothing) {
+  v1::TaskId task;
+  task.set_role(v1::TaskId::SERVER);
+  { ASSERT_TRUE(CheckpointWriter::Create(directory_, task).ok()); }
+  EXPECT_EQ(*ListDirectory(directory_), std::vector<std::string>());
+}
+
 }  // namespace
 }  // namespace rubato

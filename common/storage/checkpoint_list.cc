@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <limits>
+#include <system_error>
 #include <utility>
 
+#include "common/status.h"
 #include "common/storage/checkpoint.h"
 #include "common/storage/cut_record.h"
 #include "common/storage/file.h"
@@ -26,6 +29,17 @@ bool IsComplete(const std::string& directory, const std::string& name) {
   return StepOfCheckpoint(name) <= 0 && ServersOfCheckpoint(directory).ok();
 }
 
+absl::Status RemovePart(const std::string& directory, const v1::TaskId& task) {
+  const std::string path = JoinPath(directory, CheckpointPartName(task.role(), task.index()));
+  // The manifest first: a part without data would otherwise seem to be there.
+  for (const char* suffix : {".manifest", ".manifest.tmp", ".data", ".data.tmp"}) {
+    RUBATO_RETURN_IF_ERROR(RemoveFile(path + suffix));
+  }
+  std::error_code not_empty;  // Others' parts are theirs to remove.
+  std::filesystem::remove(directory, not_empty);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::vector<std::string> ListCheckpoints(const std::string& checkpoint_directory) {
@@ -39,6 +53,19 @@ std::vector<std::string> ListCheckpoints(const std::string& checkpoint_directory
   std::vector<std::string> names;
   for (auto& [place, name] : found) names.push_back(std::move(name));
   return names;
+}
+
+absl::Status KeepParts(const std::string& checkpoint_directory, const v1::TaskId& task,
+                       const std::vector<std::string>& names) {
+  absl::StatusOr<std::vector<std::string>> found = ListDirectory(checkpoint_directory);
+  if (absl::IsNotFound(found.status())) return absl::OkStatus();
+  RUBATO_RETURN_IF_ERROR(found.status());
+  absl::Status status;
+  for (const std::string& name : *found) {
+    const bool kept = name == "step0" || std::find(names.begin(), names.end(), name) != names.end();
+    if (!kept && StepOfCheckpoint(name) >= 0) status.Update(RemovePart(JoinPath(checkpoint_directory, name), task));
+  }
+  return status;
 }
 
 }  // namespace rubato

@@ -4,12 +4,21 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "proto/coordinator.pb.h"
+
 namespace rubato {
 
 // Names of the complete checkpoints in a checkpoint directory, in the order in which a job writes them: step0, step<E>
 // with ascending E, stopped, final. One of a cut is complete where its record, the file `cut`, can be read; another
 // where all servers' manifests are there. Data are not checked. Empty where there is no such directory.
 std::vector<std::string> ListCheckpoints(const std::string& checkpoint_directory);
+
+// Removes this task's parts of all checkpoints "step<number>" but of those named and of "step0", which holds what the
+// job began with; and directories that this leaves empty. Errors are the disk's; what can be removed is removed all the
+// same.
+absl::Status KeepParts(const std::string& checkpoint_directory, const v1::TaskId& task,
+                       const std::vector<std::string>& names);
 
 }  // namespace rubato
 

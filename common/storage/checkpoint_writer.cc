@@ -40,6 +40,12 @@ absl::StatusOr<std::unique_ptr<CheckpointWriter>> CheckpointWriter::Create(const
   return std::unique_ptr<CheckpointWriter>(new CheckpointWriter(directory, std::move(task), std::move(data)));
 }
 
+CheckpointWriter::~CheckpointWriter() {
+  if (finished_) return;
+  for (const char* suffix : {".data.tmp", ".manifest.tmp"})
+    RemoveFile(PartPath(directory_, task_, suffix)).IgnoreError();
+}
+
 absl::Status CheckpointWriter::WriteData(const void* data, size_t bytes) {
   // In blocks that stay in a cache from one to the other.
   const char* from = static_cast<const char*>(data);
@@ -102,7 +108,9 @@ absl::Status CheckpointWriter::Finish(v1::CheckpointManifest manifest) {
   const std::string manifest_path = PartPath(directory_, task_, ".manifest");
   RUBATO_RETURN_IF_ERROR(RemoveFile(manifest_path));
   RUBATO_RETURN_IF_ERROR(RenameFile(data_->path(), PartPath(directory_, task_, ".data")));
-  return WriteFileAtomically(manifest_path, manifest.SerializeAsString());
+  const absl::Status status = WriteFileAtomically(manifest_path, manifest.SerializeAsString());
+  finished_ = status.ok();
+  return status;
 }
 
 }  // namespace rubato

@@ -8,11 +8,21 @@
 
 namespace rubato {
 
+namespace {
+
+// -1 if this is not the text of a number.
+int64_t NumberOf(absl::string_view text) {
+  int64_t number = -1;
+  return absl::SimpleAtoi(text, &number) && number >= 0 && absl::StrCat(number) == text ? number : -1;
+}
+
+}  // namespace
+
 int64_t StepOfCheckpoint(absl::string_view name) {
-  int64_t step = -1;
-  const bool number = absl::ConsumePrefix(&name, "step") && absl::SimpleAtoi(name, &step);
-  // The text of that number alone.
-  return number && step >= 0 && absl::StrCat(step) == name ? step : -1;
+  if (!absl::ConsumePrefix(&name, "step")) return -1;
+  const size_t dot = name.find('.');
+  if (dot != name.npos && NumberOf(name.substr(dot + 1)) < 0) return -1;
+  return NumberOf(name.substr(0, dot));
 }
 
 absl::Status CheckCutName(absl::string_view name) {

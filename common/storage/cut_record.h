@@ -17,10 +17,11 @@ inline constexpr char kCutRecordName[] = "cut";
 // CutRecord.format_version that this program writes.
 inline constexpr uint32_t kCutFormatVersion = 1;
 
-// 150 for "step150"; -1 for what is not such a name, as "step", "step-1" and "step01" are not.
+// The cut before step 150 is called "step150", and another one before the same step by its id as well, "step150.7": the
+// first has to stay whole. 150 for both; -1 for what is not such a name, as "step", "step-1" and "step01" are not.
 int64_t StepOfCheckpoint(absl::string_view name);
 
-// InvalidArgument unless a cut may have this name, "step<number>" or "stopped": it comes from another process, and
+// InvalidArgument unless a cut may have this name, as above or "stopped": it comes from another process, and
 // becomes a part of paths.
 absl::Status CheckCutName(absl::string_view name);
 

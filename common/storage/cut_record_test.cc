@@ -45,8 +45,10 @@ TEST(CutRecordTest, RefusesWhatIsNone) {
 TEST(CutRecordTest, TellsTheStepOfAName) {
   EXPECT_EQ(StepOfCheckpoint("step150"), 150);
   EXPECT_EQ(StepOfCheckpoint("step0"), 0);
-  for (const char* name : {"", "step", "step-1", "step01", "step+1", "step 1", "step1 ", "final", "xstep1",
-                           "step99999999999999999999", "step1/.."}) {
+  EXPECT_EQ(StepOfCheckpoint("step150.7"), 150);
+  for (const char* name :
+       {"", "step", "step-1", "step01", "step+1", "step 1", "step1 ", "final", "xstep1", "step99999999999999999999",
+        "step1/..", "step1.", "step1..", "step.7", "step1.x", "step1.7.8", "step1.7/.."}) {
     EXPECT_EQ(StepOfCheckpoint(name), -1) << name;
   }
 }

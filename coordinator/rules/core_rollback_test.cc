@@ -205,7 +205,38 @@ TEST_F(CoreRollbackTest, AnUnreadableCheckpointGivesWayToTheOneBefore) {
   incarnation_ = 2;
   ComeBack();
   ASSERT_EQ(Last(ServerTask(0, 3)).commit().plan().first_step(), 31);
-  Leave(ServerTask(0, 3), "checkpoints/step31/server-0.data: its CRC is wrong");
+  Leave(ServerTask(0, 3), "checkpoints/step31/server-0.data: its CRC is wrong", v1::Leaving::CANNOT_RESTORE);
+  mute_ = {};
+  ComeBack();
+  EXPECT_EQ(core_->phase(), v1::JobStatus::TRAINING);
+  EXPECT_EQ(Last(WorkerTask(0, 4)).job().restore().name(), "step11");
+}
+
+// Its parts may still be of use to somebody; from the beginning they would be removed.
+TEST_F(CoreRollbackTest, AnUnreadableCheckpointWithoutOneBeforeEndsTheJob) {
+  Train(StaticJob());
+  Cut();
+  Register(ServerTask(0, 2));
+  mute_ = {0, 1};  // They read.
+  incarnation_ = 2;
+  ComeBack();
+  Leave(ServerTask(0, 3), "checkpoints/step11/server-0.data: its CRC is wrong", v1::Leaving::CANNOT_RESTORE);
+  EXPECT_EQ(core_->phase(), v1::JobStatus::FAILED);
+  EXPECT_EQ(
+      core_->Status(now_).error(),
+      "server 0: checkpoints/step11/server-0.data: its CRC is wrong; there is no other checkpoint, and this one is "
+      "left as it is");
+}
+
+// Somebody stops a server that reads: the checkpoint is as good as before.
+TEST_F(CoreRollbackTest, AServerThatLeavesForAnotherReasonCostsNoCheckpoint) {
+  Train(StaticJob());
+  Cut();
+  Register(ServerTask(0, 2));
+  mute_ = {0, 1};
+  incarnation_ = 2;
+  ComeBack();
+  Leave(ServerTask(0, 3), "stopped by signal SIGTERM");
   mute_ = {};
   ComeBack();
   EXPECT_EQ(core_->phase(), v1::JobStatus::TRAINING);

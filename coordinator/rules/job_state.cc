@@ -38,6 +38,7 @@ absl::Status JobState::Place(std::vector<uint32_t> with_servers, int64_t example
     options.first_step = restore->plan().first_step();
     options.first_example = restore->plan().first_example();
   }
+  if (!cuts.empty()) options.last_cut_step = cuts.back().plan().first_step();
   if (IsStatic()) {
     options.static_batch = ExamplesPerStep(config);
     options.train_examples = examples;

@@ -65,6 +65,7 @@ PlanMaker::Actions PlanMaker::Resume(const v1::Plan& plan, size_t members_decide
   plan_ = plan;
   members_decided_ = members_decided;
   last_generation_ = plan.generation();
+  if (plan.has_cut()) last_cut_step_ = plan.first_step();
   change_ = PresentRules("coordinator restarted");
   change_.quorum = requested_quorum;
   change_at_ = now;
@@ -322,7 +323,11 @@ void PlanMaker::Decide(absl::Time now, Actions* actions) {
   plan.set_first_step(first_step);
   if (announced_->change.cut) {
     *plan.mutable_cut() = *announced_->change.cut;
-    if (plan.cut().name().empty()) plan.mutable_cut()->set_name(absl::StrCat("step", first_step));
+    if (plan.cut().name().empty()) {
+      const bool taken = first_step == last_cut_step_;
+      plan.mutable_cut()->set_name(absl::StrCat("step", first_step, taken ? absl::StrCat(".", plan.cut().id()) : ""));
+    }
+    last_cut_step_ = first_step;
   }
   if (options_.static_batch > 0) {
     plan.set_first_example(StaticPosition(plan_.first_example(), plan_.first_step(), first_step,

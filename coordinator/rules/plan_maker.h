@@ -82,10 +82,13 @@ class PlanMaker {
     int64_t first_step = 0;
     int64_t first_example = 0;
     uint64_t last_generation = 0;
+    // The step before which the last checkpoint is.
+    int64_t last_cut_step = 0;
   };
   using Actions = std::vector<PlanAction>;
 
-  explicit PlanMaker(const Options& options) : options_(options), last_generation_(options.last_generation) {}
+  explicit PlanMaker(const Options& options)
+      : options_(options), last_cut_step_(options.last_cut_step), last_generation_(options.last_generation) {}
 
   // The first plan, with the workers added so far. Needs no announcement: nobody has begun a step.
   Actions Start(const PlanChange& first, absl::Time now);
@@ -177,6 +180,8 @@ class PlanMaker {
   std::optional<Announced> announced_;
   std::optional<PlanChange> waiting_;
   std::optional<v1::Cut> waiting_cut_;
+  // Its name, and so its directory, is taken.
+  int64_t last_cut_step_;
   // STATIC dispatch: a member was lost.
   bool repartition_ = false;
   uint64_t last_generation_ = 0;

@@ -253,6 +253,40 @@ TEST_F(PlanMakerTest, ACutIsAPlanWithThePresentRules) {
   EXPECT_FALSE(maker_.plan().has_cut());
 }
 
+// The parts of the one must not take the place of the other's, which may be all that there is to go back to.
+TEST_F(PlanMakerTest, TwoCutsBeforeTheSameStepHaveDifferentNames) {
+  StartWith(2, Rules(v1::ASYNC));
+  const auto name_of_next = [this](uint64_t id, int64_t highest) {
+    v1::Cut cut;
+    cut.set_id(id);
+    maker_.RequestCut(cut, now_);
+    AckAnnounce(highest, highest);
+    AckPlan();
+    EnterAll();
+    return maker_.plan().cut().name();
+  };
+  EXPECT_EQ(name_of_next(1, -1), "step0.1");  // "step0" has the first weights.
+  EXPECT_EQ(name_of_next(2, 8), "step9");
+  EXPECT_EQ(name_of_next(3, 8), "step9.3");
+  PlanMaker restarted({});
+  restarted.Resume(maker_.plan(), 2, 0, std::nullopt, now_);
+  PlanMaker went_back({.first_step = 9, .last_generation = 20, .last_cut_step = 9});
+  for (PlanMaker* maker : {&restarted, &went_back}) {
+    if (maker == &went_back) {
+      for (uint32_t i = 0; i < 2; ++i) maker->AddWorker(Worker(i), now_);
+      maker->Start(Rules(v1::ASYNC), now_);
+    }
+    v1::Cut cut;
+    cut.set_id(4);
+    const uint64_t generation = maker->plan().generation();
+    maker->OnPlanAck(0, generation, 0, now_);
+    for (uint32_t i = 0; i < 2; ++i) maker->OnEntered(Worker(i), generation, now_);
+    maker->RequestCut(cut, now_);
+    maker->OnAnnounceAck(0, maker->announced_generation(), 8, now_);
+    EXPECT_EQ(maker->plan().cut().name(), "step9.4");
+  }
+}
+
 TEST_F(PlanMakerTest, ClosingAbortsWhatIsAnnounced) {
   StartWith(2);
   maker_.RequestChange(Rules(v1::ASYNC), now_);

@@ -149,22 +149,27 @@ void Roster::OnDisconnect(const v1::TaskId& task, absl::Time now) {
                               absl::FormatDuration(job_->membership.lease()), " to come back"));
 }
 
+void Roster::OnCannotRestore(const v1::TaskId& server, const std::string& error, absl::Time now) {
+  const std::string why = absl::StrCat(TaskName(server), ": ", error);
+  if (parts_.rollback->BeginFromEarlier(why, now)) return;
+  // From its beginning the job would remove what may still be of use to somebody.
+  parts_.end->Fail(absl::StrCat(why, "; there is no other checkpoint, and this one is left as it is"), now);
+  job_->membership.Leave(server, error);
+}
+
 void Roster::OnLeaving(const v1::TaskId& task, const v1::Leaving& leaving, absl::Time now) {
   if (job_->Ended()) {
     job_->membership.Leave(task, leaving.error());
     return parts_.end->CheckFarewell(now);
   }
-  // It could not read its part of what the job goes on from.
-  if (!leaving.error().empty() && HoldsChunks(task) && !job_->training_began &&
-      parts_.rollback->BeginFromEarlier(absl::StrCat(TaskName(task), ": ", leaving.error()), now)) {
-    return;
-  }
+  if (leaving.cause() == v1::Leaving::CANNOT_RESTORE) return OnCannotRestore(task, leaving.error(), now);
   if (!leaving.error().empty()) {
     Evict(task, leaving.error(), now);
     switch (leaving.cause()) {
       case v1::Leaving::NOT_FINITE:
         return parts_.end->Fail(
             absl::StrCat(TaskName(task), ": ", leaving.error(), "; consistency.on_non_finite is STOP_JOB"), now);
+      case v1::Leaving::CANNOT_RESTORE:
       case v1::Leaving::CAUSE_UNSPECIFIED:
         RUBATO_NO_VALUE_OF(v1::Leaving_Cause_Leaving_Cause) : return;
     }

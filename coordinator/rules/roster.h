@@ -53,6 +53,8 @@ class Roster {
   bool HoldsChunks(const v1::TaskId& task) const;
   void OnNew(const v1::TaskId& task, absl::Time now);
   void Greet(const v1::TaskId& task, absl::Time now);
+  // The server cannot read what the job goes on from.
+  void OnCannotRestore(const v1::TaskId& server, const std::string& error, absl::Time now);
   void Evict(const v1::TaskId& task, const std::string& reason, absl::Time now);
   void Detach(const v1::TaskId& task, bool lost, v1::MemberLine::Event event, const std::string& reason,
               absl::Time now);

@@ -291,6 +291,7 @@ void SimServer::StartJob(const v1::JobDescription& job) {
   if (job.has_restore() && !states.has_value()) {
     v1::TaskMessage message;
     message.mutable_leaving()->set_error(absl::StrCat("checkpoint ", job.restore().name(), " is not whole"));
+    message.mutable_leaving()->set_cause(v1::Leaving::CANNOT_RESTORE);
     link_.Send(std::move(message));
     return End(absl::StrCat("cut ", job.restore().id(), " is not whole"), world_->scenario.launcher);
   }

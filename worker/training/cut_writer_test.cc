@@ -24,14 +24,14 @@ class CutWriterTest : public testing::Test {
                                                   testing::UnitTest::GetInstance()->current_test_info()->name());
     task_.set_role(v1::TaskId::WORKER);
     task_.set_index(2);
-    writer_ = std::make_unique<CutWriter>(CutWriter::Options{.directory = directory_,
-                                                             .job_name = "job",
-                                                             .servers = 3,
-                                                             .task = task_,
-                                                             .retry_min = absl::Milliseconds(5),
-                                                             .retry_max = absl::Milliseconds(20),
-                                                             .clock = &clock_,
-                                                             .log = &log_});
+    writer_ = std::make_unique<CutWriter>(
+        CutWriter::Options{.directory = directory_,
+                           .job_name = "job",
+                           .servers = 3,
+                           .task = task_,
+                           .queue = {.retry_min = absl::Milliseconds(5), .retry_max = absl::Milliseconds(20)},
+                           .clock = &clock_,
+                           .log = &log_});
   }
 
   static v1::Plan PlanOf(uint64_t id, const std::string& name) {
@@ -112,7 +112,7 @@ TEST_F(CutWriterTest, RefusesNamesThatAreNoCheckpointsOfIt) {
     EXPECT_FALSE(writer_->progress().written());
     EXPECT_EQ(writer_->progress().problem(),
               absl::StrCat("cut.name: value \"", name, "\"; allowed: stopped, step<number>"));
-    EXPECT_EQ(log_.last_problem(), writer_->progress().problem());
+    EXPECT_EQ(log_.last_problem(), absl::StrCat("cut ", id, " is not written: ", writer_->progress().problem()));
   }
   writer_->Take(PlanOf(++id, "stopped"), {}, Part(1));
   EXPECT_TRUE(WaitUntilWritten());
@@ -125,7 +125,7 @@ TEST_F(CutWriterTest, TriesAgainUntilItCanBeWritten) {
   ASSERT_TRUE(WaitUntil([this] { return !writer_->progress().problem().empty(); }));
   EXPECT_FALSE(writer_->progress().written());
   EXPECT_TRUE(absl::StrContains(writer_->progress().problem(), directory_)) << writer_->progress().problem();
-  EXPECT_TRUE(WaitUntil([this] { return absl::StrContains(log_.last_problem(), "not written yet"); }));
+  EXPECT_TRUE(WaitUntil([this] { return absl::StrContains(log_.last_problem(), "not on the disk"); }));
   ASSERT_TRUE(RemoveFile(directory_).ok());
   ASSERT_TRUE(WaitUntilWritten());
   EXPECT_EQ(writer_->progress().problem(), "");

@@ -1,14 +1,15 @@
-#include "server/part_writer.h"
+#include "common/storage/part_writer.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/storage/checkpoint_list.h"
 
-namespace rubato::server {
+namespace rubato {
 namespace {
 
-// The longest that the thread sleeps where nothing is due; somebody who adds something wakes it.
+// The longest that the thread sleeps if nothing is due; somebody who adds something wakes it.
 constexpr absl::Duration kIdle = absl::Seconds(60);
 
 }  // namespace
@@ -34,15 +35,15 @@ void PartWriter::BeginCut(const v1::Cut& cut) {
   if (!status.ok()) options_.log->Error(absl::StrCat("cut ", cut.id(), " is not written: ", status.message()));
 }
 
-void PartWriter::AddCut(std::shared_ptr<const Part> part) {
+void PartWriter::AddCut(PendingPart part) {
   MutexLock lock(mu_);
-  queue_.AddCut(std::move(part));
+  queue_.AddCut(std::make_shared<const PendingPart>(std::move(part)));
   wake_.NotifyAll();
 }
 
-void PartWriter::AddCheckpoint(std::shared_ptr<const Part> part) {
+void PartWriter::AddCheckpoint(PendingPart part) {
   MutexLock lock(mu_);
-  queue_.AddCheckpoint(std::move(part));
+  queue_.AddCheckpoint(std::make_shared<const PendingPart>(std::move(part)));
   wake_.NotifyAll();
 }
 
@@ -79,7 +80,7 @@ void PartWriter::Run() {
     if (work.part != nullptr) {
       Write(std::move(work.part));
     } else if (work.keep.has_value()) {
-      const absl::Status status = options_.files.KeepOnly(*work.keep);
+      const absl::Status status = KeepParts(options_.directory, options_.task, *work.keep);
       if (!status.ok()) options_.log->Warning(absl::StrCat("cannot remove an old checkpoint: ", status.message()));
     } else {
       return;
@@ -87,8 +88,8 @@ void PartWriter::Run() {
   }
 }
 
-void PartWriter::Write(std::shared_ptr<const Part> part) {
-  const absl::StatusOr<int64_t> bytes = options_.files.Write(*part, [this] { return stopping(); });
+void PartWriter::Write(std::shared_ptr<const PendingPart> part) {
+  const absl::StatusOr<int64_t> bytes = part->write([this] { return stopping(); });
   const std::string name = part->name;
   const bool of_cut = part->cut.id() != 0;
   part = nullptr;  // Its buffers may be used again.
@@ -116,4 +117,4 @@ void PartWriter::Write(std::shared_ptr<const Part> part) {
   if (bytes.ok() && !of_cut) options_.on_checkpoint(name);
 }
 
-}  // namespace rubato::server
+}  // namespace rubato

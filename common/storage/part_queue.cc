@@ -1,11 +1,11 @@
-#include "server/part_queue.h"
+#include "common/storage/part_queue.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "common/storage/cut_record.h"
 
-namespace rubato::server {
+namespace rubato {
 
 absl::Status PartQueue::BeginCut(const v1::Cut& cut) {
   if (cut.id() <= progress_.id()) return absl::OkStatus();
@@ -13,18 +13,19 @@ absl::Status PartQueue::BeginCut(const v1::Cut& cut) {
   progress_.set_id(cut.id());
   cut_ = {};
   cut_name_ = cut.name();
-  cut_refused_ = !IsCheckpointName(cut.name());
-  if (!cut_refused_) return absl::OkStatus();
-  progress_.set_problem(absl::StrCat("cut.name: '", cut.name(), "'; allowed: step<number>, final, stopped"));
-  return absl::InvalidArgumentError(progress_.problem());
+  const absl::Status named = CheckCutName(cut.name());
+  cut_refused_ = !named.ok();
+  if (cut_refused_) progress_.set_problem(std::string(named.message()));
+  return named;
 }
 
-void PartQueue::AddCut(std::shared_ptr<const Part> part) {
+void PartQueue::AddCut(std::shared_ptr<const PendingPart> part) {
   if (cut_refused_ || part->cut.id() != progress_.id() || progress_.written()) return;
+  if (part->write == nullptr) return progress_.set_written(true);
   cut_ = {std::move(part)};
 }
 
-void PartQueue::AddCheckpoint(std::shared_ptr<const Part> part) {
+void PartQueue::AddCheckpoint(std::shared_ptr<const PendingPart> part) {
   if (checkpoint_.part != nullptr && checkpoint_.part->name == part->name) return;
   checkpoint_ = {std::move(part)};
 }
@@ -73,4 +74,4 @@ PartQueue::Result PartQueue::OnWritten(const absl::StatusOr<int64_t>& bytes, abs
   return failed_before ? Result::kFailedAgain : Result::kFailed;
 }
 
-}  // namespace rubato::server
+}  // namespace rubato

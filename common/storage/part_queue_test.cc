@@ -1,13 +1,14 @@
-#include "server/part_queue.h"
+#include "common/storage/part_queue.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-namespace rubato::server {
+namespace rubato {
 namespace {
 
 using Result = PartQueue::Result;
@@ -21,22 +22,29 @@ v1::Cut CutOf(uint64_t id, const std::string& name) {
 
 class PartQueueTest : public testing::Test {
  protected:
-  // The part of a cut that has begun.
-  std::shared_ptr<const Part> AddCut(uint64_t id, const std::string& name) {
-    auto part = std::make_shared<Part>();
+  static std::shared_ptr<PendingPart> MakePart(uint64_t id, const std::string& name) {
+    auto part = std::make_shared<PendingPart>();
     part->name = name;
-    part->cut = CutOf(id, name);
-    EXPECT_TRUE(queue_.BeginCut(part->cut).ok());
+    if (id > 0) part->cut = CutOf(id, name);
+    part->write = [](const std::function<bool()>&) { return 0; };
+    return part;
+  }
+  std::shared_ptr<const PendingPart> Add(uint64_t id, const std::string& name) {
+    auto part = MakePart(id, name);
     queue_.AddCut(part);
     return part;
   }
-  std::shared_ptr<const Part> AddCheckpoint(const std::string& name) {
-    auto part = std::make_shared<Part>();
-    part->name = name;
+  // The part of a cut that has begun.
+  std::shared_ptr<const PendingPart> AddCut(uint64_t id, const std::string& name) {
+    EXPECT_TRUE(queue_.BeginCut(CutOf(id, name)).ok());
+    return Add(id, name);
+  }
+  std::shared_ptr<const PendingPart> AddCheckpoint(const std::string& name) {
+    auto part = MakePart(0, name);
     queue_.AddCheckpoint(part);
     return part;
   }
-  std::shared_ptr<const Part> Next() { return queue_.Next(now_).part; }
+  std::shared_ptr<const PendingPart> Next() { return queue_.Next(now_).part; }
   Result Fail() { return queue_.OnWritten(absl::ResourceExhaustedError("no space left"), now_); }
   Result Succeed() { return queue_.OnWritten(100, now_); }
 
@@ -115,13 +123,20 @@ TEST_F(PartQueueTest, APartOfAnOlderCutIsDropped) {
 TEST_F(PartQueueTest, ACutWithAPathForANameIsRefused) {
   EXPECT_EQ(queue_.BeginCut(CutOf(3, "../step1")).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_NE(queue_.progress().problem().find("../step1"), std::string::npos);
-  auto part = std::make_shared<Part>();
-  part->name = "../step1";
-  part->cut = CutOf(3, part->name);
-  queue_.AddCut(part);
+  Add(3, "../step1");
   EXPECT_EQ(Next(), nullptr);
   AddCut(4, "stopped");
   EXPECT_EQ(queue_.progress().problem(), "");
+}
+
+TEST_F(PartQueueTest, ATaskThatKeepsNothingHasWrittenItAtOnce) {
+  ASSERT_TRUE(queue_.BeginCut(CutOf(3, "step12")).ok());
+  auto part = MakePart(3, "step12");
+  part->write = nullptr;
+  queue_.AddCut(part);
+  EXPECT_TRUE(queue_.progress().written());
+  EXPECT_EQ(queue_.progress().bytes(), 0);
+  EXPECT_EQ(Next(), nullptr);
 }
 
 TEST_F(PartQueueTest, ACheckpointIsReplacedByOneOfAnotherName) {
@@ -161,4 +176,4 @@ TEST_F(PartQueueTest, OldPartsAreRemovedBeforeAnythingIsWrittenAndNotThoseOfTheL
 }
 
 }  // namespace
-}  // namespace rubato::server
+}  // namespace rubato

@@ -1,4 +1,4 @@
-#include "server/part_writer.h"
+#include "common/storage/part_writer.h"
 
 #include <gtest/gtest.h>
 
@@ -11,10 +11,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/storage/checkpoint.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/mutex.h"
+#include "common/status.h"
 #include "common/storage/file.h"
 
-namespace rubato::server {
+namespace rubato {
 namespace {
 
 constexpr absl::Duration kTimeout = absl::Seconds(30);
@@ -25,12 +28,11 @@ class PartWriterTest : public testing::Test {
       : directory_(JoinPath(
             testing::TempDir(),
             absl::StrCat("part_writer_test_", testing::UnitTest::GetInstance()->current_test_info()->name()))) {
-    PartFiles::Options files;
-    files.directory = directory_;
-    files.task.set_role(v1::TaskId::SERVER);
-    files.servers = {0};
+    v1::TaskId task;
+    task.set_role(v1::TaskId::SERVER);
     writer_.emplace(
-        PartWriter::Options{.files = PartFiles(std::move(files)),
+        PartWriter::Options{.directory = directory_,
+                            .task = task,
                             .queue = {.retry_min = absl::Milliseconds(1), .retry_max = absl::Milliseconds(4)},
                             .clock = &clock_,
                             .log = &log_,
@@ -38,21 +40,22 @@ class PartWriterTest : public testing::Test {
   }
   ~PartWriterTest() override { writer_.reset(); }
 
-  std::shared_ptr<Part> MakePart(const std::string& name, uint64_t cut) {
-    auto part = std::make_shared<Part>();
-    part->name = name;
-    part->cut.set_id(cut);
-    part->cut.set_name(name);
-    ChunkSnapshot& chunk = part->chunks.emplace_back();
-    chunk.record.set_tensor("a");
-    chunk.record.add_shape(4);
-    chunk.record.set_length(4);
-    chunk.weights = weights_;
+  // Written, it is a file with 16 bytes; weights_ stands for what it holds meanwhile.
+  PendingPart MakePart(const std::string& name, uint64_t cut) {
+    PendingPart part{.name = name};
+    part.cut.set_id(cut);
+    part.cut.set_name(name);
+    part.write = [path = PathOf(name), held = weights_](const std::function<bool()>&) -> absl::StatusOr<int64_t> {
+      RUBATO_RETURN_IF_ERROR(MakeDirectories(DirectoryOf(path)));
+      RUBATO_RETURN_IF_ERROR(WriteFileAtomically(path, std::string(16, 'x')));
+      return 16;
+    };
     return part;
   }
+  std::string PathOf(const std::string& name) const { return JoinPath(JoinPath(directory_, name), "server-0.data"); }
   void AddCut(const std::string& name, uint64_t id) {
-    auto part = MakePart(name, id);
-    writer_->BeginCut(part->cut);
+    PendingPart part = MakePart(name, id);
+    writer_->BeginCut(part.cut);
     writer_->AddCut(std::move(part));
   }
   v1::CutProgress AwaitProgress(const std::function<bool(const v1::CutProgress&)>& condition) {
@@ -82,7 +85,7 @@ class PartWriterTest : public testing::Test {
   const std::string directory_;
   RealClock clock_;
   Logger log_{"test", &clock_};
-  const FloatBuffer::Ptr weights_ = FloatBuffer::Allocate(4);
+  const std::shared_ptr<int> weights_ = std::make_shared<int>();
   std::optional<PartWriter> writer_;
 
  private:
@@ -105,7 +108,7 @@ TEST_F(PartWriterTest, WritesACutAndLetsGoOfItsBuffers) {
   EXPECT_EQ(progress.id(), 3u);
   EXPECT_EQ(progress.bytes(), 16);
   EXPECT_EQ(weights_.use_count(), 1);
-  EXPECT_TRUE(ReadCheckpointPart(directory_ + "/step12", v1::TaskId::SERVER, 0).ok());
+  EXPECT_TRUE(FileExists(PathOf("step12")));
 }
 
 TEST_F(PartWriterTest, ADiskThatFailsIsTriedAgainUntilItWorks) {
@@ -126,8 +129,20 @@ TEST_F(PartWriterTest, ACheckpointIsReportedOnceItIsOnTheDiskAndNotFromTheThread
   writer_->AddCheckpoint(MakePart("final", 0));
   Mend();
   EXPECT_EQ(AwaitCheckpoints(1), std::vector<std::string>{"final"});
-  EXPECT_TRUE(FileExists(directory_ + "/final/server-0.manifest"));
+  EXPECT_TRUE(FileExists(PathOf("final")));
   EXPECT_EQ(writer_->progress().id(), 0u);
+}
+
+TEST_F(PartWriterTest, RemovesWhatIsNotKept) {
+  AddCut("step12", 3);
+  AwaitProgress([](const v1::CutProgress& p) { return p.written(); });
+  AddCut("step15", 4);
+  AwaitProgress([](const v1::CutProgress& p) { return p.written(); });
+  writer_->Keep({});
+  const absl::Time deadline = clock_.Now() + kTimeout;
+  while (FileExists(PathOf("step12")) && clock_.Now() < deadline) clock_.Sleep(absl::Milliseconds(1));
+  EXPECT_FALSE(FileExists(DirectoryOf(PathOf("step12"))));
+  EXPECT_TRUE(FileExists(PathOf("step15")));
 }
 
 TEST_F(PartWriterTest, EndsThoughAPartCannotBeWritten) {
@@ -140,4 +155,4 @@ TEST_F(PartWriterTest, EndsThoughAPartCannotBeWritten) {
 }
 
 }  // namespace
-}  // namespace rubato::server
+}  // namespace rubato

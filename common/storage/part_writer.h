@@ -1,5 +1,5 @@
-#ifndef RUBATO_SERVER_PART_WRITER_H_
-#define RUBATO_SERVER_PART_WRITER_H_
+#ifndef RUBATO_COMMON_STORAGE_PART_WRITER_H_
+#define RUBATO_COMMON_STORAGE_PART_WRITER_H_
 
 #include <functional>
 #include <memory>
@@ -11,29 +11,31 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mutex.h"
+#include "common/storage/part_queue.h"
 #include "proto/coordinator.pb.h"
-#include "server/part_files.h"
-#include "server/part_queue.h"
 
-namespace rubato::server {
+namespace rubato {
 
-// Writes a server's parts of checkpoints, and removes old ones, in a thread of its own. A disk that fails, or is full,
+// Writes a task's parts of checkpoints, and removes old ones, in a thread of its own. A disk that fails, or is full,
 // is tried again until the part is written or something newer takes its place; the first failure is told in the log.
 // Thread-safe; nothing but the destructor waits for the disk.
 //
-//   PartWriter writer({.files = PartFiles({...}), .clock = &clock, .log = &log, .on_checkpoint = ...});
+//   PartWriter writer({.directory = ..., .task = ..., .clock = &clock, .log = &log});
 //   writer.BeginCut(plan.cut());
-//   writer.AddCut(std::move(part));
+//   writer.AddCut({.name = plan.cut().name(), .cut = plan.cut(), .write = ...});
 //   ... writer.progress().written() ...
 class PartWriter {
  public:
   struct Options {
-    PartFiles files;
+    // That of all checkpoints.
+    std::string directory;
+    v1::TaskId task;
     PartQueue::Options queue = {};
+    // Both outlive the writer.
     const Clock* clock = nullptr;
     Logger* log = nullptr;
     // The checkpoint of this name, which is of no cut, is on the disk. Called on the thread.
-    std::function<void(const std::string& name)> on_checkpoint;
+    std::function<void(const std::string& name)> on_checkpoint = {};
   };
 
   explicit PartWriter(Options options);
@@ -42,10 +44,10 @@ class PartWriter {
   PartWriter(const PartWriter&) = delete;
   PartWriter& operator=(const PartWriter&) = delete;
 
-  // As PartQueue's.
+  // As PartQueue's; a name that no cut can have is told in the log.
   void BeginCut(const v1::Cut& cut);
-  void AddCut(std::shared_ptr<const Part> part);
-  void AddCheckpoint(std::shared_ptr<const Part> part);
+  void AddCut(PendingPart part);
+  void AddCheckpoint(PendingPart part);
   void Keep(std::vector<std::string> names);
   v1::CutProgress progress();
 
@@ -53,7 +55,7 @@ class PartWriter {
   void Run();
   // Waits until there is something to do. Nothing: the writer ends.
   PartQueue::Work Await();
-  void Write(std::shared_ptr<const Part> part);
+  void Write(std::shared_ptr<const PendingPart> part);
   bool stopping();
 
   const Options options_;
@@ -64,6 +66,6 @@ class PartWriter {
   std::thread thread_;  // Last: it uses everything above.
 };
 
-}  // namespace rubato::server
+}  // namespace rubato
 
-#endif  // RUBATO_SERVER_PART_WRITER_H_
+#endif  // RUBATO_COMMON_STORAGE_PART_WRITER_H_
