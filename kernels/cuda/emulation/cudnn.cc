@@ -47,7 +47,8 @@ struct Convolution {
 
 // Whether y has the shape of x convolved with w, with the workspace for it.
 cudnnStatus_t Check(const Convolution& convolution, size_t* bytes) {
-  const auto& [x, w, y] = convolution.tensors;
+  // By name: clang 14 does not capture structured bindings.
+  const Elements4d &x = convolution.tensors[kX], &w = convolution.tensors[kW], &y = convolution.tensors[kY];
   const cudnnConvolutionStruct& how = convolution.how;
   *bytes = w.shape[2] == 5 ? kMostBytes : kLeastBytes;
   const auto positions = [&](int i) { return (x.shape[i] + 2 * how.padding - w.shape[i]) / how.stride + 1; };
