@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -22,12 +23,17 @@ absl::StatusOr<int64_t> PartFiles::Write(const Part& part, const std::function<b
   }
   const std::string directory = JoinPath(options_.directory, part.name);
   RUBATO_ASSIGN_OR_RETURN(auto writer, CheckpointWriter::Create(directory, options_.task));
-  for (const ChunkSnapshot& chunk : part.chunks) {
+  // Partitions bring them in any order; the same weights shall make the same file.
+  std::vector<const ChunkSnapshot*> chunks;
+  for (const ChunkSnapshot& chunk : part.chunks) chunks.push_back(&chunk);
+  std::sort(chunks.begin(), chunks.end(),
+            [](const ChunkSnapshot* a, const ChunkSnapshot* b) { return a->record.chunk() < b->record.chunk(); });
+  for (const ChunkSnapshot* chunk : chunks) {
     if (cancelled()) return absl::CancelledError(absl::StrCat(directory, ": given up"));
     CheckpointChunk entry;
-    entry.record = chunk.record;
-    entry.values = chunk.weights->data();
-    for (const FloatBuffer::Ptr& slot : chunk.slots) entry.slots.push_back(slot->data());
+    entry.record = chunk->record;
+    entry.values = chunk->weights->data();
+    for (const FloatBuffer::Ptr& slot : chunk->slots) entry.slots.push_back(slot->data());
     RUBATO_RETURN_IF_ERROR(writer->Add(entry));
   }
   v1::CheckpointManifest manifest;

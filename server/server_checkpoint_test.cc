@@ -87,6 +87,17 @@ class ServerCheckpointTest : public ServerCoreHarness {
   const std::shared_ptr<FakeConnection> stream_ = std::make_shared<FakeConnection>(1);
 };
 
+// It came when the job had gone on without it: what the others restored may be gone by now.
+TEST_F(ServerCheckpointTest, AServerWithoutChunksRestoresNothing) {
+  MakeCore();
+  v1::JobDescription job = job_;
+  job.mutable_restore()->set_id(3);
+  job.mutable_restore()->set_name("step5");
+  for (v1::ChunkPlacement& chunk : *job.mutable_chunks()) chunk.set_server(7);
+  const absl::Status status = core_->StartJob(job);
+  EXPECT_TRUE(status.ok()) << status;
+}
+
 TEST_F(ServerCheckpointTest, WritesItsPartOfACutWhenAllPartitionsHaveCapturedTheirs) {
   TrainToCut();
   const CheckpointPart part = Read("step1");

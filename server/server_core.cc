@@ -92,7 +92,10 @@ absl::StatusOr<ServerCore::Partitions> ServerCore::MakePartitions(const v1::JobD
 
 absl::Status ServerCore::Restore(const v1::JobDescription& job, const Partitions& partitions) const {
   const std::string& from = options_.config.training().start_from();
-  if (!job.has_restore() && from.empty()) return absl::OkStatus();
+  const bool has_chunks =
+      std::any_of(partitions.begin(), partitions.end(), [](const auto& partition) { return partition->has_chunks(); });
+  // A server without chunks came late: what the others went on from may be gone.
+  if (!has_chunks || (!job.has_restore() && from.empty())) return absl::OkStatus();
   CheckpointRestorer restorer;
   std::vector<size_t> first;
   for (const auto& partition : partitions) first.push_back(partition->BeginRestore(&restorer));

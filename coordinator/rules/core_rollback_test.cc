@@ -143,6 +143,23 @@ TEST_F(CoreRollbackTest, GoesOnWithoutAServerThatDoesNotComeBack) {
   EXPECT_TRUE(Contains(log_, "goes on without server 1"));
 }
 
+TEST_F(CoreRollbackTest, AServerThatTheJobGoesOnWithoutMayFailToRestore) {
+  Train(SmallJob());
+  Cut();
+  Pass(absl::Seconds(6), {"server 1"});
+  incarnation_ = 2;
+  Register(ServerTask(0, 2));
+  Register(WorkerTask(0, 2));
+  Register(WorkerTask(1, 2));
+  Pass(absl::Seconds(11));
+  ASSERT_EQ(core_->phase(), v1::JobStatus::TRAINING);
+  const int restarts = CountSent(WorkerTask(0, 2), v1::Directive::kRestart);
+  Register(ServerTask(1, 2));
+  Leave(ServerTask(1, 2), "checkpoint step11 is gone", v1::Leaving::CANNOT_RESTORE);
+  EXPECT_EQ(core_->phase(), v1::JobStatus::TRAINING);
+  EXPECT_EQ(CountSent(WorkerTask(0, 2), v1::Directive::kRestart), restarts);
+}
+
 TEST_F(CoreRollbackTest, ARestartedCoordinatorKnowsWhereTheJobWent) {
   Train(StaticJob());
   Cut();

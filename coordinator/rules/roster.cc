@@ -162,7 +162,9 @@ void Roster::OnLeaving(const v1::TaskId& task, const v1::Leaving& leaving, absl:
     job_->membership.Leave(task, leaving.error());
     return parts_.end->CheckFarewell(now);
   }
-  if (leaving.cause() == v1::Leaving::CANNOT_RESTORE) return OnCannotRestore(task, leaving.error(), now);
+  if (leaving.cause() == v1::Leaving::CANNOT_RESTORE && HoldsChunks(task) && !job_->training_began) {
+    return OnCannotRestore(task, leaving.error(), now);
+  }
   if (!leaving.error().empty()) {
     Evict(task, leaving.error(), now);
     switch (leaving.cause()) {

@@ -286,9 +286,11 @@ void SimServer::StartJob(const v1::JobDescription& job) {
     if (job_ == job.fingerprint()) return;
     return End("it is in another job", world_->scenario.launcher);
   }
+  const bool restores = job.has_restore() && std::any_of(job.chunks().begin(), job.chunks().end(),
+                                                         [&](const auto& chunk) { return chunk.server() == index_; });
   std::optional<std::map<uint32_t, ChunkState>> states;
-  if (job.has_restore()) states = world_->checkpoints.ReadChunks(job.restore());
-  if (job.has_restore() && !states.has_value()) {
+  if (restores) states = world_->checkpoints.ReadChunks(job.restore());
+  if (restores && !states.has_value()) {
     v1::TaskMessage message;
     message.mutable_leaving()->set_error(absl::StrCat("checkpoint ", job.restore().name(), " is not whole"));
     message.mutable_leaving()->set_cause(v1::Leaving::CANNOT_RESTORE);
