@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/mutants.h"
 #include "common/task.h"
 #include "coordinator/record/run_record.h"
 #include "coordinator/rules/checkpoint_round.h"
@@ -66,11 +67,12 @@ void CutKeeper::BeginCut(const std::string& name, absl::Time now) {
 }
 
 void CutKeeper::OnProgress(const v1::TaskId& task, const v1::CutProgress& progress) {
-  if (!in_progress_ || progress.id() != in_progress_->cut.id()) return;
+  if (!in_progress_) return;
+  if (progress.id() != in_progress_->cut.id() && !RUBATO_MUTANT(kCutTakesOldProgress)) return;
   v1::CutProgress& known = in_progress_->progress[KeyOf(task)];
   const bool entered = task.role() == v1::TaskId::WORKER && progress.entered() && !known.entered();
   known = progress;
-  if (!entered || !job_->dispatcher) return;
+  if (!entered || !job_->dispatcher || RUBATO_MUTANT(kCutForgetsPositions)) return;
   absl::Status noted = job_->dispatcher->NoteCut(task, {progress.shards().begin(), progress.shards().end()});
   if (noted.ok()) return;
   // Without its position the cut cannot be complete.
@@ -102,7 +104,7 @@ std::vector<std::string> CutKeeper::Missing() const {
     missing.push_back(known ? absl::StrCat(TaskName(member->id), ": ", found->second.problem()) : TaskName(member->id));
   };
   for (uint32_t server : job_->servers) add(job_->membership.Find(v1::TaskId::SERVER, server));
-  if (!in_progress_->plan) return missing;
+  if (!in_progress_->plan || RUBATO_MUTANT(kCutForgetsWorkers)) return missing;
   for (const v1::TaskId& worker : in_progress_->plan->members()) add(job_->membership.FindAlive(worker));
   return missing;
 }
@@ -114,11 +116,8 @@ void CutKeeper::CompleteWhenWritten(absl::Time now) {
     in_progress_->cut = job_->held_plan.cut();
     last_step_ = job_->held_plan.first_step();
   }
-#ifndef RUBATO_FAULT_CUT_BEFORE_ALL_PARTS
-  if (!in_progress_->plan || !Missing().empty()) return;
-#else
   if (!in_progress_->plan) return;
-#endif
+  if (!Missing().empty() && !RUBATO_MUTANT(kCutBeforeAllParts)) return;
   Complete(now);
 }
 

@@ -1,5 +1,7 @@
 #include "coordinator/rules/membership.h"
 
+#include "common/mutants.h"
+
 namespace rubato::coordinator {
 namespace {
 
@@ -13,7 +15,7 @@ std::tuple<int, uint32_t, uint64_t> FullKey(const v1::TaskId& task) {
 
 Membership::Arrival Membership::Register(const v1::TaskId& task, const v1::Register& info, const std::string& address,
                                          absl::Time now) {
-  if (IsOutdated(task)) return {Kind::kOutdated, std::nullopt};
+  if (IsOutdated(task) && !RUBATO_MUTANT(kOldTermRegisters)) return {Kind::kOutdated, std::nullopt};
   if (gone_.contains(FullKey(task))) return {Kind::kGone, std::nullopt};
   Arrival arrival;
   auto found = members_.find(Key(task));

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/mutants.h"
 #include "common/task.h"
 #include "coordinator/record/run_record.h"
 #include "coordinator/rules/journal_records.h"
@@ -52,7 +53,7 @@ void PlanKeeper::JournalPlan(const PlanAction& action) {
   record.mutable_plan()->set_members_decided(static_cast<uint32_t>(action.members_decided));
   record.mutable_plan()->set_requested_quorum(action.change.quorum);
   if (action.plan.amendment() == 0) record.mutable_plan()->set_policy_memory(policy_memory_);
-  out_->Journal(std::move(record), true);
+  out_->Journal(std::move(record), !RUBATO_MUTANT(kPlanNotDurable));
 }
 
 void PlanKeeper::OnCommitted(const PlanAction& action, absl::Time now) {

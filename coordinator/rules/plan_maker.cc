@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/mutants.h"
 #include "common/static_partition.h"
 #include "common/task.h"
 
@@ -88,14 +89,15 @@ PlanMaker::Actions PlanMaker::AddWorker(const v1::TaskId& worker, absl::Time now
 PlanMaker::Actions PlanMaker::RemoveWorker(const v1::TaskId& worker, bool lost, absl::Time now) {
   Actions actions;
   auto found = workers_.find(worker.index());
-  if (found != workers_.end() && SameTask(found->second, worker)) workers_.erase(found);
+  const bool known = found != workers_.end() && SameTask(found->second, worker);
+  if (known && !RUBATO_MUTANT(kLostWorkerStays)) workers_.erase(found);
   auto* members = plan_.mutable_members();
   auto member = std::find_if(members->begin(), members->end(),
                              [&task = worker](const v1::TaskId& candidate) { return SameTask(candidate, task); });
   if (member == members->end()) return actions;
   // An amendment changes nothing else. Servers take a quorum of more than all who are left as all of them.
   members->erase(member);
-  plan_.set_amendment(plan_.amendment() + 1);
+  if (!RUBATO_MUTANT(kAmendmentKeepsNumber)) plan_.set_amendment(plan_.amendment() + 1);
   repartition_ |= lost && options_.static_batch > 0;
   actions.push_back(JournalPlan(plan_, members_decided_, change_));
   SendPlan(now, &actions);
@@ -125,7 +127,8 @@ PlanMaker::Actions PlanMaker::OnAnnounceAck(uint32_t server, uint64_t generation
   if (!announced_ || announced_->generation != generation || !Has(server)) return actions;
   // Nothing is started once a server holds, so a repeated answer can say no more than the first.
   announced_->acks.emplace(server, highest_started_step);
-  if (announced_->acks.size() == options_.servers.size()) Decide(now, &actions);
+  const size_t needed = RUBATO_MUTANT(kDecidesOnFirstAnswer) ? 1 : options_.servers.size();
+  if (announced_->acks.size() == needed) Decide(now, &actions);
   return actions;
 }
 
@@ -288,7 +291,8 @@ PlanChange PlanMaker::PresentRules(const std::string& reason) const {
 }
 
 void PlanMaker::MaybeAnnounce(absl::Time now, Actions* actions) {
-  if (closed_ || announced_ || !HeldByAllServers() || !AllEntered() || workers_.empty()) return;
+  const bool entered = AllEntered() || RUBATO_MUTANT(kAnnouncesBeforeEntered);
+  if (closed_ || announced_ || !HeldByAllServers() || !entered || workers_.empty()) return;
   std::vector<std::string> joining = Joining();
   if (!waiting_ && !waiting_cut_ && joining.empty() && !repartition_) return;
   std::string others = joining.empty() ? "" : absl::StrCat(absl::StrJoin(joining, ", "), " joined");
@@ -315,7 +319,9 @@ void PlanMaker::Announce(uint64_t generation, const PlanChange& change, absl::Ti
 
 void PlanMaker::Decide(absl::Time now, Actions* actions) {
   int64_t first_step = plan_.first_step();
-  for (const auto& [server, highest] : announced_->acks) first_step = std::max(first_step, highest + 1);
+  for (const auto& [server, highest] : announced_->acks) {
+    first_step = std::max(first_step, RUBATO_MUTANT(kFirstStepOffByOne) ? highest : highest + 1);
+  }
   v1::Plan plan;
   plan.set_generation(announced_->generation);
   SetRules(announced_->change, &plan);
@@ -341,6 +347,7 @@ void PlanMaker::Decide(absl::Time now, Actions* actions) {
   announced_.reset();
   committed_ = false;
   repartition_ = false;
+  if (RUBATO_MUTANT(kPlanSentBeforeJournal)) SendPlan(now, actions);
   actions->push_back(JournalPlan(plan_, members_decided_, change_));
   SendPlan(now, actions);
 }

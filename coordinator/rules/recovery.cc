@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/mutants.h"
 #include "common/status.h"
 #include "common/task.h"
 #include "coordinator/record/journal.h"
@@ -73,6 +74,7 @@ absl::Status Recovery::Replay(const v1::JournalRecord& record, absl::Time now) {
       ReplayTask(record.task(), now);
       break;
     case v1::JournalRecord::kAnnounce:
+      if (RUBATO_MUTANT(kAnnouncementNotReplayed)) break;
       announced_.emplace(record.announce().generation(), ChangeOf(record.announce()));
       policy_memory_ = record.announce().policy_memory();
       break;
@@ -80,10 +82,11 @@ absl::Status Recovery::Replay(const v1::JournalRecord& record, absl::Time now) {
       ReplayPlan(record.plan());
       break;
     case v1::JournalRecord::kLease:
-      if (job_->dispatcher) job_->dispatcher->RestoreLease(record.lease().worker(), record.lease().grant());
+      if (!job_->dispatcher || RUBATO_MUTANT(kLeaseNotReplayed)) break;
+      job_->dispatcher->RestoreLease(record.lease().worker(), record.lease().grant());
       break;
     case v1::JournalRecord::kFinishedShards:
-      if (!job_->dispatcher) break;
+      if (!job_->dispatcher || RUBATO_MUTANT(kFinishedNotReplayed)) break;
       for (uint64_t shard : record.finished_shards().shards()) job_->dispatcher->RestoreFinished(shard);
       break;
     case v1::JournalRecord::kEvaluation:
@@ -99,7 +102,7 @@ absl::Status Recovery::Replay(const v1::JournalRecord& record, absl::Time now) {
       ReplayTerm(record.term());
       break;
     case v1::JournalRecord::kCut:
-      job_->AddCut(record.cut());
+      if (!RUBATO_MUTANT(kCutNotReplayed)) job_->AddCut(record.cut());
       break;
     case v1::JournalRecord::kStopRequest:
       stop_reason_ = record.stop_request().reason();
@@ -112,7 +115,7 @@ absl::Status Recovery::Replay(const v1::JournalRecord& record, absl::Time now) {
 }
 
 void Recovery::ReplayTerm(const v1::JournalTerm& term) {
-  job_->term = std::max(job_->term, term.term());
+  if (!RUBATO_MUTANT(kTermNotReplayed)) job_->term = std::max(job_->term, term.term());
   if (!term.has_rollback()) return;
   job_->GoBack(term);
   plan_.Clear();

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/mutants.h"
 #include "coordinator/record/run_record.h"
 #include "coordinator/rules/journal_records.h"
 
@@ -37,16 +38,14 @@ void Rollback::GoBack(const std::string& reason, absl::Time now) {
   job_->replaced = true;
   cuts_->Drop(reason);
   v1::JournalTerm term;
-  term.set_term(job_->term + 1);
+  term.set_term(RUBATO_MUTANT(kRollbackKeepsTerm) ? job_->term : job_->term + 1);
   v1::JournalTerm::Rollback* rollback = term.mutable_rollback();
   if (!job_->cuts.empty()) *rollback->mutable_cut() = job_->cuts.back();
   const int64_t step = rollback->cut().plan().first_step();
   rollback->set_job_fingerprint(NextFingerprint(job_->job_fingerprint, term.term()));
+  if (RUBATO_MUTANT(kRollbackKeepsName)) rollback->set_job_fingerprint(job_->job_fingerprint);
   rollback->set_last_generation(job_->LastGeneration());
-#ifdef RUBATO_FAULT_ROLLBACK_FORGETS_GENERATIONS
-  // A deliberately broken rule, built for one test only: tests/simulation must notice it.
-  rollback->clear_last_generation();
-#endif
+  if (RUBATO_MUTANT(kRollbackForgetsGenerations)) rollback->clear_last_generation();
   rollback->set_last_cut(job_->last_cut);
   rollback->set_reason(reason);
   rollback->set_rollbacks_total(job_->counts.rollbacks_total() + 1);

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/mutants.h"
 #include "common/proto_enum.h"
 #include "common/task.h"
 #include "coordinator/record/run_record.h"
@@ -25,7 +26,8 @@ void Roster::OnRegister(const v1::TaskMessage& message, absl::string_view peer, 
   const v1::TaskId& task = message.task();
   if (job_->Ended()) return out_->SendStop(task, job_->end);
   // The journal does not have to know of it: the record of its registration may be lost.
-  if (message.term() != 0 && message.term() < job_->rollback_term) return TellRestart(task);
+  const bool old_term = message.term() != 0 && message.term() < job_->rollback_term;
+  if (old_term && !RUBATO_MUTANT(kOldTermRegisters)) return TellRestart(task);
   absl::Status allowed = CheckRegistration(
       {.config = &job_->config, .config_fingerprint = job_->config_fingerprint, .train_examples = job_->train_examples},
       task, message.register_());

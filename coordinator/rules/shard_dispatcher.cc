@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "common/mutants.h"
 #include "common/task.h"
 
 namespace rubato::coordinator {
@@ -29,7 +30,8 @@ ShardDispatcher::Answer ShardDispatcher::Request(const v1::TaskId& worker, const
     if (shard != 0) {
       leases_[shard] = worker;
       answer.leased = true;
-      if (cut_spoken_.contains({worker.index(), worker.incarnation()})) cut_later_.insert(shard);
+      const bool later = cut_spoken_.contains({worker.index(), worker.incarnation()});
+      if (later && !RUBATO_MUTANT(kCutTakesLaterShards)) cut_later_.insert(shard);
     }
   }
   answer.grant = last.grant;
@@ -61,7 +63,7 @@ bool ShardDispatcher::Done() const { return last_shard_ != 0 && shards_done_ >= 
 uint64_t ShardDispatcher::TakeShard() {
   if (!returned_.empty()) {
     uint64_t shard = *returned_.begin();
-    returned_.erase(returned_.begin());
+    if (!RUBATO_MUTANT(kReturnedShardStays)) returned_.erase(returned_.begin());
     return shard;
   }
   if (last_shard_ != 0 && next_shard_ > last_shard_) return 0;
@@ -101,7 +103,7 @@ bool ShardDispatcher::Finish(uint64_t shard) {
   if (leases_.erase(shard) == 0) return false;
   examples_done_ += RangeOf(shard).end - NextOf(shard);
   ++shards_done_;
-  MarkFinished(shard);
+  if (!RUBATO_MUTANT(kFinishedShardForgotten)) MarkFinished(shard);
   return true;
 }
 
@@ -197,7 +199,7 @@ absl::Status ShardDispatcher::RestoreCut(const v1::ShardState& state) {
     if (begun.next() <= range.begin || begun.next() >= range.end || IsFinished(begun.shard())) {
       return wrong(begun.shard());
     }
-    next_[begun.shard()] = begun.next();
+    if (!RUBATO_MUTANT(kRestoredShardFromStart)) next_[begun.shard()] = begun.next();
     highest = std::max(highest, begun.shard());
   }
   // What was leased and not begun comes first.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/mutants.h"
 #include "common/proto_enum.h"
 #include "common/status.h"
 #include "common/task.h"
@@ -11,10 +12,7 @@
 namespace rubato::server {
 
 void ChunkRules::Restore(int64_t version) {
-#ifdef RUBATO_FAULT_RESTORE_FORGETS_VERSION
-  // A deliberately broken rule, built for one test only: tests/simulation must notice it.
-  version = 0;
-#endif
+  if (RUBATO_MUTANT(kRestoreForgetsVersion)) version = 0;
   version_ = version;
 }
 
@@ -29,6 +27,7 @@ void ChunkRules::EnterPlan(const PlanWindow& window) {
 std::optional<ChunkRules::Update> ChunkRules::Amend(const PlanWindow& window) {
   gate_.Amend(window.current());
   reducer_.KeepMembers(window.current());
+  if (RUBATO_MUTANT(kAmendmentClosesNothing)) return std::nullopt;
   return CloseStep(window);
 }
 
@@ -47,17 +46,15 @@ std::vector<v1::TaskId> ChunkRules::Awaited(const PlanWindow& window) const {
     if (member == nullptr) continue;
     // Under a quorum, whoever has left the plan has one push to come, and who was moved past the step has none.
     const bool leaves = member->draining && FinishesSync(window);
-    const bool comes = leaves ? member->begun == next_sync_step_ : member->clock <= next_sync_step_;
+    const bool has_begun = leaves || RUBATO_MUTANT(kBarrierForgetsSlow);
+    const bool comes = has_begun ? member->begun == next_sync_step_ : member->clock <= next_sync_step_;
     if (comes) awaited.push_back(std::move(task));
   }
   return awaited;
 }
 
 bool ChunkRules::IsPlanReached(const PlanWindow& window) const {
-#ifdef RUBATO_FAULT_CUT_IGNORES_MEMBERS
-  // A deliberately broken rule, built for one test only: tests/simulation must notice it.
-  if (!gate_.Behind(window.current().first_step()).empty()) return true;
-#endif
+  if (RUBATO_MUTANT(kCutIgnoresMembers)) return !FinishesSync(window);
   return !FinishesSync(window) && gate_.Behind(window.current().first_step()).empty();
 }
 
@@ -68,7 +65,8 @@ std::vector<v1::TaskId> ChunkRules::AwaitedByPlan(const PlanWindow& window) cons
 std::optional<ChunkRules::Update> ChunkRules::CloseStep(const PlanWindow& window) {
   if (CollectingPlan(window).mode() != v1::SYNC) return std::nullopt;
   std::optional<Update> update;
-  if (!reducer_.empty() && (reducer_.HasQuorum(CollectingPlan(window)) || Awaited(window).empty())) {
+  const bool quorum = RUBATO_MUTANT(kQuorumOfOne) && CollectingPlan(window).quorum() > 0;
+  if (!reducer_.empty() && (quorum || reducer_.HasQuorum(CollectingPlan(window)) || Awaited(window).empty())) {
     update = CompleteSync(window, CollectingPlan(window));
   }
   if (!reducer_.empty()) return update;
@@ -103,7 +101,7 @@ ChunkRules::Push ChunkRules::TakePush(const PlanWindow& window, Contribution pus
   if (deduper_.Seen(push.task.index(), push.task.incarnation(), push.step)) return {PushResult::kDuplicate, {}};
   const v1::Plan& plan = *window.PlanOf(push.generation, push.step);
   if (plan.mode() != v1::SYNC) return ApplyNow(window, plan, std::move(push));
-  if (push.step < next_sync_step_) {  // Complete without it.
+  if (push.step < next_sync_step_ && !RUBATO_MUTANT(kLatePushCounts)) {  // Complete without it.
     push.examples = 0;
     Push dropped = ApplyNow(window, plan, std::move(push));
     dropped.result = PushResult::kDropped;
@@ -132,8 +130,11 @@ ChunkRules::Push ChunkRules::ApplyNow(const PlanWindow& window, const v1::Plan& 
 
 ChunkRules::Update ChunkRules::CompleteSync(const PlanWindow& window, const v1::Plan& plan) {
   Update update{chunk_, reducer_.Take(), false, version_, LearningRateScale(plan)};
-  for (const Contribution& contribution : update.contributions) {
-    deduper_.Record(contribution.task.index(), contribution.task.incarnation(), contribution.step);
+  for (Contribution& contribution : update.contributions) {
+    if (RUBATO_MUTANT(kMeanUnweighted)) contribution.examples = 1;
+    if (!RUBATO_MUTANT(kSyncNotRemembered)) {
+      deduper_.Record(contribution.task.index(), contribution.task.incarnation(), contribution.step);
+    }
     Advance(window, *gate_.Find(contribution.task), contribution.step);
   }
   ++version_;
@@ -197,18 +198,18 @@ absl::StatusOr<ChunkRules::Start> ChunkRules::StartOf(const PlanWindow& window, 
     // The change that is announced, if one is, comes after the present one, which nobody who is here has entered.
     return next_sync_step_ >= step ? Start{StartResult::kOpen, 0, {}} : Start{StartResult::kWait, 0, Awaited(window)};
   }
-  if (window.announced() != 0) return Start{StartResult::kWait, 0, {}};
+  if (window.announced() != 0 && !RUBATO_MUTANT(kAnnouncedNotHeld)) return Start{StartResult::kWait, 0, {}};
   return GateOf(window, step);
 }
 
 ChunkRules::Start ChunkRules::GateOf(const PlanWindow& window, int64_t step) const {
   const v1::Plan& current = window.current();
   // Steps of a SYNC plan before this one are still to be completed.
-  if (FinishesSync(window)) return {StartResult::kWait, 0, Awaited(window)};
+  if (FinishesSync(window) && !RUBATO_MUTANT(kSyncLeftUnfinished)) return {StartResult::kWait, 0, Awaited(window)};
   switch (current.mode()) {
     case v1::SYNC:
       if (next_sync_step_ > step) return {StartResult::kMoved, next_sync_step_, {}};  // Complete without the sender.
-      if (step == current.first_step()) return OpenWhenReached(step);
+      if (step == current.first_step() && !RUBATO_MUTANT(kFirstStepNotHeld)) return OpenWhenReached(step);
       if (next_sync_step_ == step) return {StartResult::kOpen, 0, {}};
       return {StartResult::kWait, 0, Awaited(window)};
     case v1::SSP:

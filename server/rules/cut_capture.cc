@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "common/mutants.h"
+
 namespace rubato::server {
 
 void CutCapture::EnterPlan(const v1::Plan& plan, const std::vector<uint32_t>& chunks) {
@@ -12,10 +14,7 @@ void CutCapture::EnterPlan(const v1::Plan& plan, const std::vector<uint32_t>& ch
 }
 
 bool CutCapture::Holds(uint64_t generation, const std::vector<uint32_t>& chunks) const {
-#ifdef RUBATO_FAULT_CUT_HOLDS_NOTHING
-  // A deliberately broken rule, built for one test only: tests/simulation must notice it.
-  if (generation % 2 == 0) return false;
-#endif
+  if (RUBATO_MUTANT(kCutHoldsNothing)) return false;
   if (!open() || generation != generation_) return false;
   return std::any_of(chunks.begin(), chunks.end(), [this](uint32_t chunk) { return Lacks(chunk); });
 }

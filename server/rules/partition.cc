@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/mutants.h"
 #include "common/status.h"
 #include "common/task.h"
 
@@ -203,7 +204,7 @@ bool Partition::TryAnswer(Waiting& waiting, Changed& changed) {
     return true;
   }
   if (!request.contributions.empty()) {  // Held until now.
-    if (Holds(request)) return false;
+    if (Holds(request) && !RUBATO_MUTANT(kHeldPushTaken)) return false;
     if (absl::Status status = CheckPushes(request); !status.ok()) {
       Refuse(request, Reply::REFUSED, std::string(status.message()));
       return true;
@@ -353,7 +354,7 @@ void Partition::OnTick(absl::Time now) {
       continue;
     }
     PartitionReply reply = ReplyTo(waiting, Reply::WAITING);
-    if (PushPending(waiting)) reply.push = Reply::PUSH_PENDING;
+    if (PushPending(waiting) && !RUBATO_MUTANT(kTimeoutAcknowledges)) reply.push = Reply::PUSH_PENDING;
     if (waiting.request.kind == Kind::kSnapshot) {
       reply.message = absl::StrCat("waits for SYNC step ", waiting.request.step);
     } else {

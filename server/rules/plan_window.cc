@@ -2,12 +2,15 @@
 
 #include <algorithm>
 
+#include "common/mutants.h"
 #include "common/task.h"
 
 namespace rubato::server {
 
 void PlanWindow::Announce(uint64_t generation) {
-  if (generation > current_.generation()) announced_ = std::max(announced_, generation);
+  if (generation > current_.generation() || RUBATO_MUTANT(kStaleAnnouncementHolds)) {
+    announced_ = std::max(announced_, generation);
+  }
 }
 
 bool PlanWindow::Abort(uint64_t generation) {
@@ -17,9 +20,10 @@ bool PlanWindow::Abort(uint64_t generation) {
 }
 
 PlanWindow::Change PlanWindow::Commit(const v1::Plan& plan) {
-  if (plan.generation() < current_.generation()) return Change::kNone;
+  if (plan.generation() < current_.generation() && !RUBATO_MUTANT(kOldPlanTaken)) return Change::kNone;
   const bool amends = plan.generation() == current_.generation();
-  if (amends && plan.amendment() <= current_.amendment()) return Change::kNone;
+  if (amends && plan.amendment() == current_.amendment()) return Change::kNone;
+  if (amends && plan.amendment() < current_.amendment() && !RUBATO_MUTANT(kOldAmendmentTaken)) return Change::kNone;
   if (!amends) {
     previous_.reset();
     if (current_.generation() != 0) previous_ = current_;

@@ -1,12 +1,11 @@
 #include "server/rules/push_deduper.h"
 
+#include "common/mutants.h"
+
 namespace rubato::server {
 
 bool PushDeduper::Seen(uint32_t worker, uint64_t incarnation, int64_t step) const {
-#ifdef RUBATO_FAULT_DEDUPER_FORGETS
-  // A deliberately broken rule, built for one test only: tests/simulation must notice it.
-  if (step % 8 == 3) return false;
-#endif
+  if (RUBATO_MUTANT(kDeduperForgets)) return step < LastStep(worker, incarnation);
   return step <= LastStep(worker, incarnation);
 }
 

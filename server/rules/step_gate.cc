@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/mutants.h"
 #include "common/task.h"
 
 namespace rubato::server {
@@ -14,7 +15,7 @@ void StepGate::EnterPlan(const v1::Plan& plan, bool keep_clocks) {
     if (const Member* old = Find(task); old != nullptr) {
       member = *old;
       if (!keep_clocks) {
-        member.draining = old->working;
+        member.draining = old->working && !RUBATO_MUTANT(kEntryForgetsWork);
         member.clock = member.draining ? plan.first_step() - 1 : plan.first_step();
       }
     } else {
@@ -27,6 +28,7 @@ void StepGate::EnterPlan(const v1::Plan& plan, bool keep_clocks) {
 }
 
 void StepGate::Amend(const v1::Plan& plan) {
+  if (RUBATO_MUTANT(kAmendmentKeepsLost)) return;
   members_.erase(std::remove_if(members_.begin(), members_.end(),
                                 [&](const Member& member) {
                                   for (const v1::TaskId& task : plan.members()) {
@@ -53,10 +55,7 @@ int64_t StepGate::LowestClock() const {
 }
 
 std::vector<v1::TaskId> StepGate::Behind(int64_t step) const {
-#ifdef RUBATO_FAULT_GATE_OFF_BY_ONE
-  // A deliberately broken rule, built for one test only: tests/simulation must notice it.
-  --step;
-#endif
+  if (RUBATO_MUTANT(kGateOffByOne)) --step;
   std::vector<v1::TaskId> behind;
   for (const Member& member : members_) {
     if (member.clock < step) behind.push_back(member.task);

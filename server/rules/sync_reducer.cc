@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/mutants.h"
 #include "common/task.h"
 
 namespace rubato::server {
@@ -18,7 +19,9 @@ bool IsMember(const v1::Plan& plan, const v1::TaskId& task) {
 bool SyncReducer::Add(Contribution contribution) {
   auto at = std::find_if(pending_.begin(), pending_.end(),
                          [&](const Contribution& c) { return c.task.index() >= contribution.task.index(); });
-  if (at != pending_.end() && at->task.index() == contribution.task.index()) return false;
+  const bool there = at != pending_.end() && at->task.index() == contribution.task.index();
+  if (there && !RUBATO_MUTANT(kReducerTakesTwice)) return false;
+  if (RUBATO_MUTANT(kReducerByArrival)) at = pending_.end();
   pending_.insert(at, std::move(contribution));
   return true;
 }
@@ -41,6 +44,9 @@ std::vector<v1::TaskId> SyncReducer::Missing(const v1::Plan& plan) const {
   return missing;
 }
 
-std::vector<Contribution> SyncReducer::Take() { return std::exchange(pending_, {}); }
+std::vector<Contribution> SyncReducer::Take() {
+  if (RUBATO_MUTANT(kMeanLosesLast) && pending_.size() > 1) pending_.pop_back();
+  return std::exchange(pending_, {});
+}
 
 }  // namespace rubato::server

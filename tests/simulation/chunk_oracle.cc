@@ -207,6 +207,10 @@ std::string ChunkOracle::Logged(const KnownPlans& plans, const v1::UpdateRecord&
   }
   const bool may_drop = record.examples() == 0 || (plan != nullptr && plan->quorum() > 0);
   if (record.ineffective() && !may_drop) return absl::StrCat("I3: ", what, " was dropped");
+  if (!record.ineffective() && state.pushed != std::pair(record.step(), record.examples())) {
+    return absl::StrCat("I1: ", what, " counts as ", record.examples(), " examples; pushed were ", state.pushed.second,
+                        " in step ", state.pushed.first);
+  }
   return "";
 }
 

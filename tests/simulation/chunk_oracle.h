@@ -34,6 +34,11 @@ class ChunkOracle {
 
   // A request to begin `step` has arrived, with a push of the step before or, as a pull, without one.
   void Asked(const v1::TaskId& worker, uint64_t generation, int64_t step, bool with_push);
+  // It pushes the gradient of so many examples.
+  void Pushed(const v1::TaskId& worker, int64_t step, uint64_t examples) {
+    std::pair<int64_t, uint64_t>& last = workers_[worker.incarnation()].pushed;
+    if (step >= last.first) last = {step, examples};  // An old one may come again.
+  }
   // A request to begin `step` was answered OK.
   std::string Began(const KnownPlans& plans, const v1::TaskId& worker, uint64_t generation, int64_t step);
   // An update was applied to the weights; its records follow.
@@ -65,6 +70,7 @@ class ChunkOracle {
     Point begun = {0, -1};
     bool open = false;  // The push of the step begun is not in the log.
     Point done = {0, -1};
+    std::pair<int64_t, uint64_t> pushed = {-1, 0};  // The furthest that came: step and examples.
   };
 
   Worker Of(const v1::TaskId& worker) const;

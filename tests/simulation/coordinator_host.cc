@@ -17,8 +17,9 @@ using coordinator::CoordinatorCore;
 namespace {
 
 constexpr absl::Duration kTick = absl::Milliseconds(100);
-// A coordinator that shall die in the middle of its work and has none dies after this long.
+// A coordinator that shall die in the middle of its work, or of a decision, and has none dies after this long.
 constexpr absl::Duration kIdleDeath = absl::Milliseconds(300);
+constexpr absl::Duration kUndecidedDeath = absl::Seconds(3);
 constexpr char kPeer[] = "ipv4:10.0.0.2:5555";
 
 std::string PlanText(const v1::Plan& plan) {
@@ -29,6 +30,14 @@ std::string PlanText(const v1::Plan& plan) {
                       " of ", absl::StrJoin(plan.members(), ",", [](std::string* out, const v1::TaskId& task) {
                         absl::StrAppend(out, task.index(), "#", task.incarnation());
                       }));
+}
+
+// Whether something that must outlive the coordinator comes of them.
+bool Decides(const coordinator::Actions& actions) {
+  return std::any_of(actions.begin(), actions.end(), [](const coordinator::Action& action) {
+    const auto* append = std::get_if<coordinator::AppendJournal>(&action);
+    return append != nullptr && append->durable;
+  });
 }
 
 }  // namespace
@@ -80,9 +89,10 @@ void CoordinatorHost::Tick(uint64_t epoch) {
 }
 
 void CoordinatorHost::Perform(const coordinator::Actions& actions) {
+  if (dies_deciding_ && Decides(actions)) dies_deciding_ = false;
   for (const coordinator::Action& action : actions) {
     if (!up_) return;
-    if (dies_after_.has_value() && (*dies_after_)-- == 0) return Die();
+    if (dies_after_.has_value() && !dies_deciding_ && (*dies_after_)-- == 0) return Die();
     PerformOne(action);
   }
 }
@@ -150,11 +160,12 @@ void CoordinatorHost::Finish(const absl::Status& status) {
   world_->oracle.Violate(absl::StrCat("I4: the job failed: ", status.message()));
 }
 
-void CoordinatorHost::Crash(uint32_t actions, absl::Duration down) {
+void CoordinatorHost::Crash(const Fault& crash) {
   if (!up_ || dies_after_.has_value()) return;
-  dies_after_ = actions;
-  down_ = down;
-  world_->queue.After(kIdleDeath, [this, epoch = epoch_] {
+  dies_after_ = crash.step;
+  dies_deciding_ = crash.at_decision;
+  down_ = crash.length;
+  world_->queue.After(crash.at_decision ? kUndecidedDeath : kIdleDeath, [this, epoch = epoch_] {
     if (up_ && epoch == epoch_) Die();
   });
 }
@@ -167,6 +178,7 @@ void CoordinatorHost::Die() {
   if (world_->rollback.going_on()) world_->coverage.Note(Reached::kCoordinatorCrashInRollback);
   up_ = false;
   dies_after_.reset();
+  dies_deciding_ = false;
   for (auto& [incarnation, link] : links_) link->Broken();
   world_->queue.After(down_, [this] { Restart(); });
 }

@@ -27,8 +27,8 @@ class CoordinatorHost {
   void Deliver(uint64_t epoch, const v1::TaskMessage& message);
   void RequestSwitch(const Rules& rules);
   void RequestCheckpoint();
-  // Dies before the next action but `actions`, or soon when nothing is to be done; comes back after `down`.
-  void Crash(uint32_t actions, absl::Duration down);
+  // Dies as the fault says, or soon when nothing is to be done, and comes back.
+  void Crash(const Fault& crash);
 
   bool up() const { return up_; }
   // The job has ended, and this process with it.
@@ -65,7 +65,8 @@ class CoordinatorHost {
   uint64_t cores_ = 0;
   uint64_t sent_ = 0;  // Directives.
   uint64_t tickets_ = 0;
-  std::optional<uint32_t> dies_after_;
+  std::optional<uint32_t> dies_after_;  // So many actions.
+  bool dies_deciding_ = false;          // Counted from the next decision.
   absl::Duration down_;
 };
 

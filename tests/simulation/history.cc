@@ -91,6 +91,10 @@ void History::Asked(uint32_t chunk, const v1::TaskId& worker, uint64_t generatio
   Chunk(chunk).Asked(worker, generation, step, with_push);
 }
 
+void History::Pushed(uint32_t chunk, const v1::TaskId& worker, int64_t step, uint64_t examples) {
+  Chunk(chunk).Pushed(worker, step, examples);
+}
+
 void History::HandedOut(uint32_t chunk, int64_t version) { verdict_->Note(Chunk(chunk).HandedOut(version)); }
 
 void History::Captured(uint32_t partition, uint32_t chunk, int64_t step) {

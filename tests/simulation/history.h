@@ -39,6 +39,8 @@ class History {
   void Applied(uint32_t partition, uint32_t chunk, const std::vector<v1::UpdateRecord>& contributions);
   void Logged(uint32_t partition, const v1::UpdateRecord& record);
   void Asked(uint32_t chunk, const v1::TaskId& worker, uint64_t generation, int64_t step, bool with_push);
+  // A request pushes the gradient of so many examples.
+  void Pushed(uint32_t chunk, const v1::TaskId& worker, int64_t step, uint64_t examples);
   // A request to begin `step` with these chunks is answered OK.
   void Began(uint32_t partition, const std::vector<uint32_t>& chunks, const v1::TaskId& worker, uint64_t generation,
              int64_t step);

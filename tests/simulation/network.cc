@@ -12,10 +12,15 @@ absl::Duration Network::Delay() {
   return delay;
 }
 
+// What comes twice comes again at once, or when nobody expects it any more.
+absl::Duration Network::DelayOfRepeat() {
+  return random_.Below(2) == 0 ? absl::ZeroDuration() : scenario_->straggler_latency * random_.Uniform();
+}
+
 void Network::Send(std::function<void()> deliver) {
   if (!healed()) {
     if (random_.Uniform() < scenario_->loss) return;
-    if (random_.Uniform() < scenario_->duplication) queue_->After(Delay(), deliver);
+    if (random_.Uniform() < scenario_->duplication) queue_->After(Delay() + DelayOfRepeat(), deliver);
   }
   queue_->After(Delay(), std::move(deliver));
 }

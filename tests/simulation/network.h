@@ -24,6 +24,7 @@ class Network {
 
  private:
   absl::Duration Delay();
+  absl::Duration DelayOfRepeat();
 
   EventQueue* const queue_;
   const Scenario* const scenario_;

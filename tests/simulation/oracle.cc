@@ -65,9 +65,9 @@ void Oracle::Taken(const Place& place, const v1::TaskId& worker, int64_t step, c
 
 void Oracle::Arrived(uint64_t token, Request request) {
   History& history = HistoryOf(request.place.job);
-  for (uint32_t chunk : request.chunks) {
-    if (request.snapshot) break;
-    history.Asked(chunk, request.task, request.generation, request.step, request.push);
+  for (size_t i = 0; i < request.chunks.size() && !request.snapshot; ++i) {
+    history.Asked(request.chunks[i], request.task, request.generation, request.step, request.push);
+    if (request.push) history.Pushed(request.chunks[i], request.task, request.step - 1, request.examples.at(i));
   }
   deadlines_.insert({request.deadline, token});
   open_[token] = std::move(request);

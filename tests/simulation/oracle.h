@@ -43,6 +43,8 @@ class Oracle {
     // To begin; the push is of the step before. Snapshot: the step that starts with the weights, or -1.
     int64_t step = 0;
     std::vector<uint32_t> chunks;
+    // Of the push, by chunk as in `chunks`.
+    std::vector<uint64_t> examples;
     // By when it must be answered.
     absl::Time deadline;
   };

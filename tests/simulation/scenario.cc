@@ -69,6 +69,7 @@ void DrawCoordinatorCrash(Random& random, Scenario& scenario, absl::Duration at)
   Fault crash{.kind = Fault::Kind::kCrashCoordinator, .at = at};
   crash.length = Between(random, 50, 3000);
   crash.step = static_cast<uint32_t>(random.Below(6));
+  crash.at_decision = random.Below(2) == 0;
   scenario.faults.push_back(crash);
 }
 

@@ -26,7 +26,8 @@ struct Fault {
     kStartWorker,
     // The worker says and hears nothing for `length`, perhaps longer than its lease.
     kFreezeWorker,
-    // The coordinator dies before its next message but `step`, and is started again after `length`.
+    // The coordinator dies before its next action but `step`, counted from the next decision if `at_decision`, and is
+    // started again after `length`.
     kCrashCoordinator,
     // The stream between worker and server breaks: everything in flight is lost.
     kBreakStream,
@@ -43,6 +44,7 @@ struct Fault {
   uint32_t server = 0;
   absl::Duration length = absl::ZeroDuration();
   uint32_t step = 0;
+  bool at_decision = false;
   Rules rules = {};
 };
 

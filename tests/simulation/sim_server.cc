@@ -118,6 +118,7 @@ void SimServer::SimPartition::OnRequest(server::PartitionRequest request, SimSer
   seen.generation = request.generation;
   seen.step = seen.push ? request.step + 1 : request.step;
   seen.chunks = request.chunks;
+  for (const server::Contribution& push : request.contributions) seen.examples.push_back(push.examples);
   // The look at waiting requests comes in intervals, and twice as late if a tick has just passed.
   seen.deadline = world_->queue.Now() + world_->scenario.timeout + 2 * kTick;
   TraceRequest(request);

@@ -122,7 +122,7 @@ void Simulation::Inject(const Fault& fault) {
       return;
     case Fault::Kind::kCrashCoordinator:
       world_.rollback.NoteFault();
-      return coordinator_.Crash(fault.step, fault.length);
+      return coordinator_.Crash(fault);
     case Fault::Kind::kBreakStream:
       if (worker != nullptr) worker->BreakStream(fault.server);
       return;

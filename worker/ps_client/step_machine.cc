@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "common/mutants.h"
 #include "common/proto_enum.h"
 
 namespace rubato::worker {
@@ -33,7 +34,11 @@ void StepMachine::BeginStep() {
   for (Batch& batch : batches_) batch.state = State::kWorking;
 }
 
-void StepMachine::Push(int batch) { Ask(batch, Kind::kPushPull, current_); }
+void StepMachine::Push(int batch) {
+  Point point = current_;
+  if (RUBATO_MUTANT(kPushesUnderNextPlan)) point.generation = next_.generation;
+  Ask(batch, Kind::kPushPull, point);
+}
 
 void StepMachine::Restart() {
   moved_ = false;
@@ -54,6 +59,7 @@ void StepMachine::MoveTo(Point point, const v1::Plan& plan) {
   next_ = point;
   plan_ = plan;
   moved_ = true;
+  if (RUBATO_MUTANT(kKeepsAbandonedWeights)) return;
   for (Batch& batch : batches_) {
     if (batch.state != State::kHave) continue;
     batch.state = State::kStale;
@@ -75,7 +81,7 @@ absl::Status StepMachine::OnReply(uint64_t id, const Reply& reply) {
   const Point begun = pushing ? Point{asked.generation, asked.step + 1} : asked;
   switch (reply.outcome()) {
     case Reply::OK:
-      if (begun == next_) {
+      if (begun == next_ || RUBATO_MUTANT(kIgnoresMoveInFlight)) {
         Arrived(batch);
       } else {  // The step was moved while the answer was in flight.
         PullNext(batch);
@@ -86,7 +92,7 @@ absl::Status StepMachine::OnReply(uint64_t id, const Reply& reply) {
       PullNext(batch);
       return absl::OkStatus();
     case Reply::WAITING:
-      if (pushing && reply.push() == Reply::PUSH_PENDING) {
+      if (pushing && reply.push() == Reply::PUSH_PENDING && !RUBATO_MUTANT(kPendingPushForgotten)) {
         Ask(batch, Kind::kPushPull, asked);
       } else {
         // The push is done; what is left is the start.
@@ -108,7 +114,9 @@ absl::Status StepMachine::OnReply(uint64_t id, const Reply& reply) {
 void StepMachine::Resend(int batch) {
   const Batch& state = batches_[batch];
   if (state.open == 0) return;
-  Ask(batch, state.state == State::kPulling ? Kind::kPull : Kind::kPushPull, state.asked);
+  if (RUBATO_MUTANT(kResendForgetsPush)) return PullNext(batch);
+  const Point point = RUBATO_MUTANT(kResendsAsNextStep) ? next_ : state.asked;
+  Ask(batch, state.state == State::kPulling ? Kind::kPull : Kind::kPushPull, point);
 }
 
 int StepMachine::open_pushes() const {
