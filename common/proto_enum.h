@@ -15,7 +15,8 @@
 //   }
 //   return "unknown";
 //
-// An enum within a message is named as protoc names it: RUBATO_NO_VALUE_OF(v1::DataConfig_Dispatch_DataConfig_Dispatch).
+// An enum within a message is named as protoc names it:
+// RUBATO_NO_VALUE_OF(v1::DataConfig_Dispatch_DataConfig_Dispatch).
 #define RUBATO_NO_VALUE_OF(Enum)            \
   case Enum##_INT_MIN_SENTINEL_DO_NOT_USE_: \
   case Enum##_INT_MAX_SENTINEL_DO_NOT_USE_

@@ -32,7 +32,7 @@ namespace rubato::server {
 
 // One partition: rules, weights and update log, touched by one thread at a time, so the path from a push to the weights
 // takes no lock but the queue's. What is asked for waits for the partition's thread, where callbacks run, too. But a
-// small request over TCP to an idle partition is served by the thread that submits it, and where there are no cores to
+// small request over TCP to an idle partition is served by the thread that submits it, and if there are no cores to
 // spare every one over TCP is: waking another thread would take longer. Public methods are thread-safe, and only such a
 // Submit does not return at once.
 class PartitionOwner : private PartitionSink {
@@ -56,7 +56,7 @@ class PartitionOwner : private PartitionSink {
     TraceRecorder* trace = nullptr;
     // Called by whoever is at work.
     WeightLeases::SessionLives session_lives;
-    // All chunks of the plan's cut have been captured; called by whoever is at work. Not called where there are none.
+    // All chunks of the plan's cut have been captured; called by whoever is at work. Not called if there are none.
     std::function<void(const v1::Plan& plan, std::vector<ChunkSnapshot> chunks)> on_cut;
   };
 

@@ -24,7 +24,7 @@ struct ReceivedRequest {
 };
 
 // Checks a message against the job and finds its gradients, in one walk over its chunks. `region` is the memory that
-// header.shared_session names, null where there is none or it is not known. Nothing is copied but encoded gradients
+// header.shared_session names, null if there is none or it is not known. Nothing is copied but encoded gradients
 // that are cut in pieces or that their writer could still change while they are decoded; the contents of encoded
 // gradients are looked at. InvalidArgument names the field, its value and what is allowed. Pure.
 absl::StatusOr<ReceivedRequest> ReadRequest(const DecodedRequest& message, std::shared_ptr<const SharedRegion> region,

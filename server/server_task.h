@@ -76,7 +76,7 @@ class ServerTask : public Incarnation, private ExchangeServer::Handler {
   absl::StatusOr<std::unique_ptr<TaskPage>> OpenPage();
   void Report(v1::TaskMessage message);
   void SetSession(Session* session);
-  // Records the steps that training.trace_steps asks for, where it does.
+  // Records the steps that training.trace_steps asks for, if it does.
   void OnStep(int64_t step);
   std::optional<ClockOffset::Estimate> ClockOffsetOfSession();
   // Sets the two below, where the config and the system allow it.

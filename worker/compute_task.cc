@@ -58,7 +58,7 @@ bool ComputeTask::restarts() {
 absl::StatusOr<std::unique_ptr<TaskPage>> ComputeTask::OpenPage() {
   TaskPage::Options options;
   options.listen = options_.metrics_listen;
-  // Where it is known already.
+  // If it is known already.
   if (legacy_.metrics_port != 0) options.listen = WithPort(options_.metrics_listen, legacy_.metrics_port);
   options.task = options_.task;
   options.metrics = [this](MetricText* text) { AddMetrics(text); };

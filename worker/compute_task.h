@@ -110,7 +110,7 @@ class ComputeTask {
     bool restart = false;
     absl::Status error;
 
-    // Why it is over: `error`, or Cancelled where there is none.
+    // Why it is over: `error`, or Cancelled if there is none.
     absl::Status Why() const { return error.ok() ? absl::CancelledError("the job is over") : error; }
   };
 

@@ -94,7 +94,7 @@ absl::Status WorkerTask::Train(const v1::Plan& plan, TrainingRun* run) {
   last_trace_ = run->last_trace();
   last_progress_ = ProgressLocked();  // For the heartbeat that goes before the goodbye.
   run_ = nullptr;
-  // Where it was cancelled, whatever it noticed first has the same reason.
+  // If it was cancelled, whatever it noticed first has the same reason.
   return told_.stop && absl::IsCancelled(status) ? told_.Why() : status;
 }
 

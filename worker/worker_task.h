@@ -43,7 +43,7 @@ class WorkerTask : public ComputeTask {
   // Whether this is the member with the lowest index, which reports its tensors.
   bool IsFirstMember();
 
-  // Memory that servers on this host read; null where they do not.
+  // Memory that servers on this host read; null if they do not.
   std::shared_ptr<SharedArena> arena_;
   // Its parts of checkpoints, of which it may hear before and after it trains.
   CutWriter cuts_;

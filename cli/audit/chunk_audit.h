@@ -86,7 +86,7 @@ class ChunkAudit {
   void Collect(const v1::UpdateRecord& push, const AuditedPlan& plan, size_t member, bool forward);
   void OpenUpdate(const v1::UpdateRecord& push, const AuditedPlan& plan);
   // With a quorum, members may be moved past a step before their push has come. When the plan is left then, or a
-  // contributor is lost, the step is completed by fewer than the quorum, or is left out where there is nobody.
+  // contributor is lost, the step is completed by fewer than the quorum, or is left out if there is nobody.
   bool MayBeShort(const AuditedPlan& plan) const;
   // After the last update, where every step has one.
   int64_t NextSyncStep(const AuditedPlan& plan) const;

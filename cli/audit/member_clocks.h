@@ -12,7 +12,7 @@ namespace rubato {
 // that is kept only where the slowest clock changed, hence short. Pure; not thread-safe.
 class MemberClocks {
  public:
-  // The slowest clock where there are no members: nobody waits for anybody.
+  // The slowest clock if there are no members: nobody waits for anybody.
   static constexpr int64_t kNobody = std::numeric_limits<int64_t>::max();
 
   // members[i] says whether task number i is one. All clocks are `clock` from `version` on.
@@ -45,7 +45,7 @@ class MemberClocks {
 
   void Recompute(int64_t version);
 
-  std::vector<int64_t> clocks_;  // kNobody where the task is no member.
+  std::vector<int64_t> clocks_;  // kNobody if the task is no member.
   int64_t slowest_;
   int64_t at_slowest_ = 0;    // Members whose clock is slowest_.
   std::vector<Change> past_;  // Versions ascending; never empty.

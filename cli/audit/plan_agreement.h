@@ -16,7 +16,7 @@ class PlanAgreement {
  public:
   explicit PlanAgreement(AuditReport* report) : report_(report) {}
 
-  // A plan record of the log that `where` names. Breaks I5 where another log has the same generation with other rules,
+  // A plan record of the log that `where` names. Breaks I5 if another log has the same generation with other rules,
   // or the same amendment with other members.
   void OnPlan(const std::string& where, const v1::Plan& plan);
 

@@ -38,7 +38,7 @@ class PlanHistory {
 
   enum class Change { kNone, kAmended, kNew };
 
-  // A plan record. `highest_step` is the highest step among the log's pushes so far, -1 for none. Breaks I5 where the
+  // A plan record. `highest_step` is the highest step among the log's pushes so far, -1 for none. Breaks I5 if the
   // plan does not follow from the one that holds.
   Change Enter(const v1::Plan& plan, int64_t highest_step);
 

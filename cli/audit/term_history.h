@@ -22,11 +22,11 @@ class TermHistory {
   // Whether a term came before this one: chunks are of a checkpoint.
   bool restored() const { return terms_ > 1; }
 
-  // A plan record of the log that `where` names. Breaks I5 where it is no newer than those of terms before.
+  // A plan record of the log that `where` names. Breaks I5 if it is no newer than those of terms before.
   void OnPlan(const std::string& where, const v1::Plan& plan);
-  // A log has been read. Breaks I3 where a chunk begins with a version that it never had. `torn`: it may have gone on.
+  // A log has been read. Breaks I3 if a chunk begins with a version that it never had. `torn`: it may have gone on.
   void OnLog(const std::string& where, const LogAudit& log, bool torn);
-  // All logs of the term have been read. Breaks I5 where it began with a step that nobody had reached.
+  // All logs of the term have been read. Breaks I5 if it began with a step that nobody had reached.
   void End();
 
  private:

@@ -13,7 +13,7 @@ namespace rubato {
 // "bf16", "top_k:0.01". In both directions where the codec can carry weights, otherwise for gradients alone.
 struct CodecChoice {
   v1::Codec codec = v1::NONE;
-  // 0 where the codec takes none.
+  // 0 if the codec takes none.
   double fraction = 0;
 
   // As the user writes it.

@@ -49,7 +49,7 @@ absl::StatusOr<PreparedRun> PrepareRun(const RunOptions& options, const Environm
 
 // What became of a job.
 struct JobOutcome {
-  // As of JobSupervisor::Result; where the job was stopped, with how to go on.
+  // As of JobSupervisor::Result; if the job was stopped, with how to go on.
   absl::Status job;
   // Of TaskHost::Finish.
   absl::Status finished;
@@ -67,7 +67,7 @@ absl::Status RunJob(const PreparedRun& run, const std::string& label, StopSignal
                     const Environment& environment);
 
 // The finished (or failed) run of <parent>/<directory> for the reports. `outcome` is what RunJob returned. The update
-// log is replayed where the config asked for one.
+// log is replayed if the config asked for one.
 ComparedRun LoadRun(const v1::JobConfig& config, const std::string& parent, const std::string& directory,
                     const absl::Status& outcome);
 

@@ -12,9 +12,9 @@ namespace rubato {
 
 // The job that an operator names, by its coordinator's "host:port" or by its run's directory.
 struct NamedJob {
-  // Empty where only the address was given.
+  // Empty if only the address was given.
   std::string run_directory;
-  // Of its coordinator; empty where the run has ended.
+  // Of its coordinator; empty if the run has ended.
   std::string address;
   // Its run has ended, and nobody is to be asked: where its coordinator was, another job's may be now.
   std::optional<RunEnding> ending;
@@ -27,7 +27,7 @@ absl::StatusOr<NamedJob> FindJob(const std::string& text);
 // weights are.
 absl::StatusOr<NamedJob> FindRunningJob(const std::string& text);
 
-// What a call to the job's coordinator returned, for a person: where nobody answers, whether the run has just ended, or
+// What a call to the job's coordinator returned, for a person: if nobody answers, whether the run has just ended, or
 // what is to be looked at. Other errors, and OK, stay as they are.
 absl::Status ExplainSilence(const NamedJob& job, const absl::Status& status);
 

@@ -18,7 +18,7 @@ struct RunEnding {
   std::string error;
   // When the last line of its record was written.
   absl::Time at;
-  // Since training began; absent where it never did.
+  // Since training began; absent if it never did.
   std::optional<absl::Duration> trained;
   // The checkpoint of its end, in the run directory or where checkpoint.directory says: "checkpoints/final", or
   // "stopped" where it was asked to stop. Empty: it has left none that is whole.

@@ -13,10 +13,10 @@ std::string StatusText(const v1::JobStatus& status);
 // Its beginning: the job, where it stands, its plan, its last checkpoint and rollback.
 std::string StatusHead(const v1::JobStatus& status);
 
-// "checkpoint step1200 is being written, which waits for server 1"; empty where none is.
+// "checkpoint step1200 is being written, which waits for server 1"; empty if none is.
 std::string CheckpointInProgress(const v1::JobStatus& status);
 
-// "loss scale 32768, steps skipped: 2"; empty where the worker does not compute in FP16.
+// "loss scale 32768, steps skipped: 2"; empty if the worker does not compute in FP16.
 std::string LossScaling(const v1::WorkerProgress& progress);
 
 // "alive", "evicted", ...

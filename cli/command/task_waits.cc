@@ -12,7 +12,7 @@ namespace {
 // Shorter waits are what steps consist of.
 constexpr double kLongWaitSeconds = 0.5;
 
-// Whom servers say that a worker waits for; without the worker's own word where there are none.
+// Whom servers say that a worker waits for; without the worker's own word if there are none.
 std::string Awaited(const v1::JobStatus& status, const v1::TaskStatus& worker) {
   std::set<std::string> names;
   for (const v1::TaskStatus& task : status.tasks()) {

@@ -11,7 +11,7 @@ namespace {
 
 absl::Status Failed(const std::string& error) { return absl::AbortedError(absl::StrCat("the job failed: ", error)); }
 
-// `weights`: empty where there is no checkpoint of the stop.
+// `weights`: empty if there is no checkpoint of the stop.
 absl::Status Stopped(const std::string& reason, const std::string& weights) {
   return absl::AbortedError(absl::StrCat("the job was stopped: ", reason, weights.empty() ? "" : "\n",
                                          weights.empty() ? "" : WayOn(weights)));

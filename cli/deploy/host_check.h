@@ -16,7 +16,7 @@ namespace rubato {
 struct HostFacts {
   std::string system;   // "Linux"
   std::string machine;  // "x86_64"
-  std::string glibc;    // "2.36"; empty where there is another C library.
+  std::string glibc;    // "2.36"; empty if there is another C library.
   absl::Time time;
   int64_t free_kib = 0;
   uint32_t gpus = 0;

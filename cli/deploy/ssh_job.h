@@ -37,7 +37,7 @@ class SshJob {
   static absl::StatusOr<std::unique_ptr<SshJob>> Create(v1::Deployment deployment, const Clock* clock,
                                                         StopSignals* signals);
 
-  // Whether each host can be reached and has what it needs. `data`: null where none is copied.
+  // Whether each host can be reached and has what it needs. `data`: null if none is copied.
   // FailedPrecondition: hosts that cannot be used. Nothing has changed, but for the hosts' empty folders.
   absl::Status Check(const HostNeeds& needs, const Package& package, const Archive* data);
 
@@ -71,7 +71,7 @@ class SshJob {
   // The hosts' tasks and whether they run, a line each, and the hosts that do not answer.
   std::string DescribeTasks();
 
-  // The last lines of the tasks' logs ("worker-1", "coordinator"); of all where `names` is empty.
+  // The last lines of the tasks' logs ("worker-1", "coordinator"); of all if `names` is empty.
   // InvalidArgument: there is no such task. Unavailable: hosts that do not answer. `text` has what was read.
   absl::Status ReadLogs(const std::vector<std::string>& names, int lines, std::string* text);
 

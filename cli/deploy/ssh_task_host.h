@@ -61,7 +61,7 @@ class SshTaskHost : public TaskHost {
   bool AnyLeft() const override;
   absl::StatusOr<v1::JobStatus> GetStatus(absl::Duration timeout) override;
   absl::Status AskToStop(const std::string& reason, absl::Duration timeout) override;
-  // Both end all processes on all hosts, by force where that is needed, and return when that is done.
+  // Both end all processes on all hosts, by force if that is needed, and return when that is done.
   void Terminate() override;
   void Kill() override;
   absl::Status Finish() override;

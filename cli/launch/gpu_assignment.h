@@ -14,7 +14,7 @@ namespace rubato {
 bool TakesTurns(const v1::TrainingConfig& training);
 
 // training.device_index of the task whose turn it is, counted from 0, on a machine with so many GPUs: tasks get
-// groups of training.gpus of them round-robin. Nothing where the config's own holds: none is assigned, or there are not
+// groups of training.gpus of them round-robin. Nothing if the config's own holds: none is assigned, or there are not
 // two GPUs.
 std::optional<uint32_t> AssignedGpu(const v1::TrainingConfig& training, uint32_t gpus, uint32_t turn);
 

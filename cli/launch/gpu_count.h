@@ -11,7 +11,7 @@
 
 namespace rubato {
 
-// How many GPUs a worker that is started here can take, from GPU 0 on; 0 where it was built without CUDA or there is
+// How many GPUs a worker that is started here can take, from GPU 0 on; 0 if it was built without CUDA or there is
 // no driver. `worker --count_gpus` says so, as a process of its own: a driver may hang. Its output goes to `log_path`,
 // which is gone when it has answered. In the main thread alone (child_process.h).
 //

@@ -76,7 +76,7 @@ class JobSupervisor {
   void Run(const absl::Status& started);
 
   // How the job ended, after Run. `recorded_error` is what its run record says, which is known also where the
-  // coordinator had ended before it could be asked: absent where it has no end, empty where the job is done.
+  // coordinator had ended before it could be asked: absent if it has no end, empty if the job is done.
   //
   // OK: the job is done. Cancelled: a signal stopped it. DeadlineExceeded: the time limit passed, or the coordinator
   // did not answer for the contact timeout. InvalidArgument: a task refused its config. Aborted: the job failed, a task
@@ -120,7 +120,7 @@ class JobSupervisor {
   void GiveUp(const TaskHost::TaskEnd& end);
   bool OthersAreLeft(const v1::TaskId& worker) const;
   bool IsToBeStarted(v1::TaskId::Role role) const;
-  // The last death of the task, on a line of its own; empty where there is none.
+  // The last death of the task, on a line of its own; empty if there is none.
   std::string LastWords(const v1::TaskId& task) const;
   // Adds to deaths_.
   const Death& Record(const TaskHost::TaskEnd& end);

@@ -61,7 +61,7 @@ std::vector<std::string> Rollbacks(const ComparedMode& mode);
 // Whether every run reached the target accuracy at some evaluation; true when there is no target.
 bool AllReachedTarget(const Comparison& comparison);
 
-// The first run's first line; null where no run has one.
+// The first run's first line; null if no run has one.
 const v1::StartLine* FirstStart(const Comparison& comparison);
 
 // Whether the job's loss is MEAN_SQUARED_ERROR: evaluations have R2 instead of an accuracy.

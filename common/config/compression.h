@@ -7,8 +7,8 @@
 namespace rubato {
 
 // How a job's gradients (push) and weights (pull) of one tensor are written in payloads: the first entry of
-// compression.tensors that matches the name counts, and compression itself where there is none or it leaves the
-// direction out. The codec is never unspecified, and the fraction never 0 where it takes one. The config need not have
+// compression.tensors that matches the name counts, and compression itself if there is none or it leaves the
+// direction out. The codec is never unspecified, and the fraction never 0 if it takes one. The config need not have
 // been through common/config. Pure.
 v1::CodecConfig PushCodec(const v1::JobConfig& config, absl::string_view tensor);
 v1::CodecConfig PullCodec(const v1::JobConfig& config, absl::string_view tensor);

@@ -27,7 +27,7 @@ class ErrorCollector : public google::protobuf::io::ErrorCollector {
  public:
   ErrorCollector(absl::string_view file, const Descriptor* root) : file_(file), root_(root) {}
 
-  // The parser counts from 0 and gives -1 where it has no position.
+  // The parser counts from 0 and gives -1 if it has no position.
   void AddError(int line, google::protobuf::io::ColumnNumber column, const std::string& message) override {
     const std::string text = absl::StrCat(absl::StripSuffix(message, "."), Nearest(message));
     if (file_.empty() || line < 0) {

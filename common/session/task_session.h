@@ -18,7 +18,7 @@ namespace rubato {
 Session::Options TaskSessionOptions(const v1::JobConfig& config, const std::string& coordinator, const v1::TaskId& task,
                                     const Clock* clock, Logger* log);
 
-// What a Stop is to the task that gets it. OK where the job is done, or was stopped on request, which is then said in
+// What a Stop is to the task that gets it. OK if the job is done, or was stopped on request, which is then said in
 // `log` as information: who asked, and how another job goes on from its weights. Aborted, with the reason: the job has
 // failed, or the task was refused or evicted.
 absl::Status HeedStop(const v1::Stop& stop, const v1::JobConfig& config, Logger* log);

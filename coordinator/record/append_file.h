@@ -27,7 +27,7 @@ using SyncFile = int (*)(int file);
 //   RUBATO_RETURN_IF_ERROR(file->Append(line));
 class AppendFile {
  public:
-  // Creates the file where there is none. Errors as of DiskError.
+  // Creates the file if there is none. Errors as of DiskError.
   static absl::StatusOr<std::unique_ptr<AppendFile>> Open(const std::string& path, SyncFile sync = fdatasync);
   ~AppendFile();
   AppendFile(const AppendFile&) = delete;

@@ -12,7 +12,7 @@ namespace rubato::coordinator {
 // and names the process that had it last.
 class FileLock {
  public:
-  // Creates the file where there is none. FailedPrecondition: another process, or another FileLock of this one, has it;
+  // Creates the file if there is none. FailedPrecondition: another process, or another FileLock of this one, has it;
   // the message is "process <id> on <host>", as far as that is known. Other errors as of DiskError. On a file system
   // that knows no locks, everybody gets it.
   static absl::StatusOr<std::unique_ptr<FileLock>> Acquire(const std::string& path);

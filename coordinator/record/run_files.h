@@ -18,7 +18,7 @@ namespace rubato::coordinator {
 // The coordinator's files: job.textproto, journal and metrics.jsonl in the run directory, and the records of cuts in
 // the checkpoint directory. Not thread-safe.
 //
-// Errors of the disk are ResourceExhausted, where there is no room, and Unavailable. After both the files are as they
+// Errors of the disk are ResourceExhausted, if there is no room, and Unavailable. After both the files are as they
 // were before, and the call may be made again.
 class RunFiles {
  public:

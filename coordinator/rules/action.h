@@ -17,7 +17,7 @@ namespace rubato::coordinator {
 
 // What CoordinatorCore asks its shell to do. Actions are carried out in order.
 
-// Send to this incarnation; dropped where it has no stream, because everything is said again after a Register.
+// Send to this incarnation; dropped if it has no stream, because everything is said again after a Register.
 struct SendDirective {
   v1::TaskId task;
   v1::Directive directive;

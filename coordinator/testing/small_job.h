@@ -69,7 +69,7 @@ inline v1::Register RegistrationOf(const v1::TaskId& task, uint64_t fingerprint 
   return registration;
 }
 
-// What a server answers at once, without the sender; nothing where it has nothing to say. `started` is the highest step
+// What a server answers at once, without the sender; nothing if it has nothing to say. `started` is the highest step
 // that was begun there.
 inline std::optional<v1::TaskMessage> ServerAnswer(const v1::Directive& directive, int64_t started) {
   v1::TaskMessage message;

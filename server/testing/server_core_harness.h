@@ -37,7 +37,7 @@ class FakeConnection : public Connection {
   }
   void Close(absl::Status) override {}
 
-  // The last of `count` answers, or nothing where they do not come.
+  // The last of `count` answers, or nothing if they do not come.
   v1::ExchangeReply Await(size_t count) {
     MutexLock lock(mu_);
     while (replies_.size() < count) {

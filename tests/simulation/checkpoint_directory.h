@@ -33,7 +33,7 @@ class CheckpointDirectory {
   void Write(const v1::TaskId& task, Part part);
   // Null when there is none.
   const Part* Find(const v1::Cut& cut, v1::TaskId::Role role, uint32_t index) const;
-  // All chunks of the cut, from the parts that say of each other that they have them; nothing where one is missing.
+  // All chunks of the cut, from the parts that say of each other that they have them; nothing if one is missing.
   std::optional<std::map<uint32_t, ChunkState>> ReadChunks(const v1::Cut& cut) const;
   // Removes the task's parts of all checkpoints "step<number>" but these.
   // And not the one of the cut that the task has begun last, of which the message may know nothing.

@@ -14,7 +14,7 @@
 
 namespace rubato::simulation {
 
-// The process of the coordinator: the real core, which is replaced where the job goes back to a checkpoint, a journal
+// The process of the coordinator: the real core, which is replaced if the job goes back to a checkpoint, a journal
 // that survives it, and the control path. It can die between any two of its actions, with or without what it had not
 // yet forced to the disk, and recovers from the journal. Not thread-safe.
 class CoordinatorHost {

@@ -64,7 +64,7 @@ class History {
   const Start& start() const { return start_; }
   // The furthest step begun by anybody.
   int64_t highest_begun() const { return highest_begun_; }
-  // With its last amendment; generation 0 where no server holds one.
+  // With its last amendment; generation 0 if no server holds one.
   v1::Plan newest_plan() const { return plans_.empty() ? v1::Plan() : plans_.rbegin()->second; }
   // Everybody who ever was in one of its plans.
   const std::set<uint64_t>& members() const { return members_; }

@@ -1,4 +1,4 @@
-// The simulation notices each error of common/mutants.h, and nothing where none is chosen.
+// The simulation notices each error of common/mutants.h, and nothing if none is chosen.
 #include "common/mutants.h"
 
 #include <gtest/gtest.h>

@@ -80,7 +80,7 @@ struct Scenario {
   absl::Duration writing;
   // How long a launcher takes to see that a server has ended, and to start it again.
   absl::Duration launcher;
-  // Whether servers know from a request that it is of another line of history. Where they do not, the incarnations that
+  // Whether servers know from a request that it is of another line of history. If they do not, the incarnations that
   // are gone must be enough.
   bool fingerprints = true;
   // Mean time that a layer takes forward or backward, by worker index.

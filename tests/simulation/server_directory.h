@@ -16,7 +16,7 @@ class ServerDirectory {
     auto it = servers_.find(index);
     if (it != servers_.end() && it->second == server) servers_.erase(it);
   }
-  // Null where nobody listens.
+  // Null if nobody listens.
   SimServer* Find(uint32_t index) const {
     auto it = servers_.find(index);
     return it == servers_.end() ? nullptr : it->second;

@@ -14,7 +14,7 @@ namespace rubato::simulation {
 // whose pushes are all acknowledged. Messages may be lost, repeated and late. Not thread-safe.
 class SimData {
  public:
-  // Positions [begin, end) of a shard; none where both are equal.
+  // Positions [begin, end) of a shard; none if both are equal.
   struct Batch {
     uint64_t shard = 0;
     int64_t begin = 0;
@@ -24,7 +24,7 @@ class SimData {
 
   explicit SimData(Send send) : send_(std::move(send)) {}
 
-  // Now and then: asks for a shard where one is needed, and again.
+  // Now and then: asks for a shard if one is needed, and again.
   void Ask();
   // Whether it is the answer to the open request, with a shard.
   bool OnGrant(const v1::ShardGrant& grant);

@@ -53,7 +53,7 @@ class SnapshotPuller {
   bool cancelled();
   // Opens them, for one try.
   std::vector<Call*> OpenCalls(absl::Duration timeout);
-  // One try over all servers; Aborted with *next_step where a step was late.
+  // One try over all servers; Aborted with *next_step if a step was late.
   absl::Status TryPull(int64_t at_step, absl::Duration timeout, std::vector<Reply>* replies, int64_t* next_step);
   v1::ExchangeRequest RequestFor(size_t batch, int64_t at_step) const;
   absl::Status CheckReply(size_t batch, const Reply& reply) const;

@@ -42,7 +42,7 @@ absl::Status WriteWorkerPart(const std::string& directory, const v1::TaskId& tas
 // Fills the arrays of `part`, which have their sizes, with what worker `index` has written, in however many chunks, and
 // its records' updates and its state. Slots that `part` has no room for are left out. False, and `part` as it was, when
 // there is nothing of that worker, or nothing to fill, or `cut` is not null and the part is of another one. Errors of
-// ReadCheckpointPart; FailedPrecondition where a tensor has another shape or other slots, or is not all there. `part`
+// ReadCheckpointPart; FailedPrecondition if a tensor has another shape or other slots, or is not all there. `part`
 // is undefined after an error.
 absl::StatusOr<bool> ReadWorkerPart(const std::string& directory, uint32_t index, const v1::Cut* cut, WorkerPart* part);
 

@@ -38,7 +38,7 @@ class BatchSource {
   virtual absl::StatusOr<Next> Get(const Parameters::Step& step) = 0;
 
   // Which shards the worker holds, and how far it is in each: the first example that no step has begun with yet. Before
-  // Begun(), the step that Get was last asked for has not. Empty where the plan gives out the data.
+  // Begun(), the step that Get was last asked for has not. Empty if the plan gives out the data.
   virtual std::vector<v1::ShardPosition> Positions() { return {}; }
 
   // The step that Get was last asked for has begun and will be pushed; everything that was pushed before is

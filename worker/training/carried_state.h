@@ -28,9 +28,9 @@ class CarriedState {
     GradientEncoder* encoder = nullptr;
     // The same one where the device encodes, otherwise null.
     DeviceEncoder* device_encoder = nullptr;
-    // Null where a step is one batch.
+    // Null if a step is one batch.
     LocalOptimizer* local = nullptr;
-    // Null where the loss is not scaled.
+    // Null if the loss is not scaled.
     LossScaler* scaler = nullptr;
     // Of the encoder and the optimizer.
     Backend* backend = nullptr;
@@ -49,7 +49,7 @@ class CarriedState {
   absl::StatusOr<WorkerPart> CopyResiduals();
 
   // Goes on with what a part says that has room for all, or with its residuals alone. Waits for the device. Internal:
-  // the device failed. DataLoss: where the loss is scaled, the part has no scale, or an impossible one.
+  // the device failed. DataLoss: if the loss is scaled, the part has no scale, or an impossible one.
   absl::Status Put(const WorkerPart& part);
   absl::Status PutResiduals(const WorkerPart& part);
 

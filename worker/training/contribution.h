@@ -16,7 +16,7 @@
 namespace rubato::worker {
 
 // What a worker contributes to its steps: gradients as backward leaves them, or unscaled and clipped, or by how much
-// local SGD moved the weights, or, where something is not finite, nothing. Used by the trainer's thread.
+// local SGD moved the weights, or, if something is not finite, nothing. Used by the trainer's thread.
 //
 //   // Backward, from the last layer to the first; or after it, where needs_all_gradients().
 //   RUBATO_RETURN_UNLESS_COMPLETE(contribution.FinishLayer(layer, local, work));
@@ -31,12 +31,12 @@ class Contribution {
   // Whether something is done to a batch's gradients that needs all of them.
   bool needs_all_gradients() const;
 
-  // Where the loss is scaled, and all gradients are there: they are as without it from now on; whether all are finite.
+  // If the loss is scaled, and all gradients are there: they are as without it from now on; whether all are finite.
   // Waits for the device.
   absl::StatusOr<bool> Unscale();
-  // Follows Unscale with what it returned: adjusts the scale. kSkipped where gradients were not finite.
+  // Follows Unscale with what it returned: adjusts the scale. kSkipped if gradients were not finite.
   absl::StatusOr<StepOutcome> AdjustScale(bool finite, const StepWork& work);
-  // All gradients are there: clips them where the config asks for it.
+  // All gradients are there: clips them if the config asks for it.
   absl::Status Clip();
   // A layer's gradients are final: they are applied to the local weights, pushed, or both.
   absl::StatusOr<StepOutcome> FinishLayer(const LayerSpec& layer, const LocalBatch& local, const StepWork& work);
@@ -50,7 +50,7 @@ class Contribution {
  private:
   absl::StatusOr<StepOutcome> UpdateLayer(const LayerSpec& layer, const LocalBatch& local, const StepWork& work);
   void PushLayer(const LayerSpec& layer, uint64_t examples, double epoch);
-  // Gradients overflow where the loss is scaled.
+  // Gradients overflow if the loss is scaled.
   absl::StatusOr<StepOutcome> SkipOverflow(const StepWork& work);
   // And the local weights are as they were when the step began.
   absl::Status ContributeNothing(const StepWork& work);

@@ -55,7 +55,7 @@ class DynamicSource : public BatchSource {
     int64_t next = 0;
   };
 
-  // Asks for a shard where one is needed, and again where the answer is overdue.
+  // Asks for a shard if one is needed, and again if the answer is overdue.
   void Request(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // A new request, which takes the place of an open one.
   void SendRequest(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

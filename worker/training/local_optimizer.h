@@ -48,7 +48,7 @@ class LocalOptimizer {
   // Applies the gradient of one batch. False: the gradient is not finite, and nothing has changed.
   absl::StatusOr<bool> Update(int tensor, const Place& place);
 
-  // The gradient becomes the weights at Start minus those now. Where that is not finite, Restore() follows: the servers
+  // The gradient becomes the weights at Start minus those now. If that is not finite, Restore() follows: the servers
   // refuse what is pushed, and the optimizer's state is as good as before.
   absl::Status WriteDelta(int tensor);
 

@@ -20,7 +20,7 @@ namespace rubato::worker {
 
 // The step loop: waits for weights layer by layer while it computes forward, pushes gradients layer by layer while it
 // computes backward. With local SGD a step has several batches: the weights are waited for in the first one, and by how
-// much they moved is pushed in the last. Where gradients are clipped or scaled, they are pushed after the whole
+// much they moved is pushed in the last. If gradients are clipped or scaled, they are pushed after the whole
 // backward pass. Run() on one thread; Drain() and Describe() from any.
 class Trainer {
  public:
@@ -31,7 +31,7 @@ class Trainer {
   Trainer& operator=(const Trainer&) = delete;
 
   // Until the source is done. Errors of the parameters, the source and the model; NotFiniteError for a loss or
-  // gradient that is not finite where the config says STOP_JOB.
+  // gradient that is not finite if the config says STOP_JOB.
   absl::Status Run();
 
   // Lets Run() return OK when the step at work, if any, is pushed and acknowledged. From any thread.

@@ -216,7 +216,7 @@ TEST_F(TrainerTest, NoStepWaitsForAllThatTheDeviceHasToDo) {
 
 class StagingTest : public TrainerTest {
  protected:
-  // The weights after some steps on a device of its own, where `ahead` is what the source says of the next batch.
+  // The weights after some steps on a device of its own, if `ahead` is what the source says of the next batch.
   std::vector<float> Train(StreamSource::Ahead ahead, int batches) {
     StartAfresh();
     if (batches > 1) UseLocalSgd(batches);

@@ -27,14 +27,14 @@ struct TrainerOptions {
   ReplicatedModel* model = nullptr;
   Parameters* parameters = nullptr;
   BatchSource* source = nullptr;
-  // Local SGD. Null where a step is one batch.
+  // Local SGD. Null if a step is one batch.
   LocalOptimizer* local = nullptr;
   uint32_t worker = 0;
   // Every computation takes this many times its processor time: 1 for full speed. The rest is slept.
   double slow_factor = 1;
   Clock* clock = nullptr;
   Logger* log = nullptr;
-  // May be null. Where the config asks for a trace, the trainer enables it for the steps in question and writes its
+  // May be null. If the config asks for a trace, the trainer enables it for the steps in question and writes its
   // file.
   TraceRecorder* trace = nullptr;
   // The device rounds to binary16, so the loss is scaled. Otherwise null.

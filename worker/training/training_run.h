@@ -117,20 +117,20 @@ class TrainingRun {
 
   const Options options_;
   std::optional<ModelMemory> memory_;
-  // Local SGD. Null where a step is one batch.
+  // Local SGD. Null if a step is one batch.
   std::unique_ptr<LocalOptimizer> local_;
   // The device's, where the host does not reach its memory.
   std::shared_ptr<GradientEncoder> encoder_;
   std::shared_ptr<DeviceEncoder> device_encoder_;  // The same one, or null.
-  std::optional<LossScaler> scaler_;               // Where the loss is scaled.
+  std::optional<LossScaler> scaler_;               // If the loss is scaled.
   std::optional<CarriedState> carried_;
   TraceRecorder trace_;
   TimedTrace timed_trace_;
   std::unique_ptr<Prefetcher> prefetcher_;
   std::unique_ptr<BatchSource> source_;
-  DynamicSource* dynamic_ = nullptr;  // The same one; null where the plan gives out the data.
+  DynamicSource* dynamic_ = nullptr;  // The same one; null if the plan gives out the data.
   std::unique_ptr<PsClient> client_;
-  std::unique_ptr<StagedParameters> staged_;  // Null where the host reaches the model's memory.
+  std::unique_ptr<StagedParameters> staged_;  // Null if the host reaches the model's memory.
   std::unique_ptr<TensorReporter> reporter_;
   std::unique_ptr<Trainer> trainer_;
 };
