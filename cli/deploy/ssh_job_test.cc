@@ -31,29 +31,30 @@ class SshJobTest : public FolderHosts {
 };
 
 TEST_F(SshJobTest, StartsTasksReadsTheirLogsAndLeavesNoProcess) {
-  std::unique_ptr<SshJob> job = Started("job-1");
+  std::unique_ptr<SshJob> job = Started(id_);
   EXPECT_EQ(job->deployment().coordinator(), "[fd00::1]:7071");
   const std::string tasks = TasksWith(job.get(), "b: worker-0 ended 3");
   EXPECT_THAT(tasks, HasSubstr("a: coordinator running"));
   EXPECT_THAT(tasks, HasSubstr("a: server-0 running"));
   std::string log;
   EXPECT_TRUE(job->ReadLogs({"worker-0"}, 5, &log).ok());
-  EXPECT_THAT(log, HasSubstr("--config jobs/job-1/job.textproto --task_index 0 --coordinator [fd00::1]:7071 --role "
-                             "worker"));
+  EXPECT_THAT(log, HasSubstr(absl::StrCat("--config jobs/", id_,
+                                          "/job.textproto --task_index 0 --coordinator [fd00::1]:7071 --role "
+                                          "worker")));
   EXPECT_TRUE(job->Stop().ok());
   EXPECT_THAT(job->DescribeTasks(), Not(HasSubstr("running")));
   EXPECT_TRUE(job->Fetch(Path("run")).ok());
   EXPECT_THAT(*ReadFile(Path("run/logs/server-0.log")), HasSubstr("--listen [::]:0 --advertise_host [fd00::1]"));
   EXPECT_TRUE(FileExists(Path("run/logs/worker-0.log")));
   EXPECT_TRUE(job->Remove().ok());
-  EXPECT_FALSE(FileExists(Path("b/jobs/job-1")));
+  EXPECT_FALSE(FileExists(Path(absl::StrCat("b/jobs/", id_))));
 }
 
 TEST_F(SshJobTest, TasksTakeTurnsWithTheirHostsGpus) {
   std::ofstream(Path("gpus")) << 3;
   config_.mutable_cluster()->set_workers(2);
   config_.mutable_cluster()->set_evaluators(1);
-  std::unique_ptr<SshJob> job = Started("job-1");
+  std::unique_ptr<SshJob> job = Started(id_);
   for (const char* task : {"worker-0", "worker-1", "evaluator-0"}) TasksWith(job.get(), absl::StrCat(task, " ended 3"));
   for (const auto& [task, gpu] : {std::pair("worker-0", 0), {"worker-1", 1}, {"evaluator-0", 2}}) {
     std::string log;
@@ -64,8 +65,8 @@ TEST_F(SshJobTest, TasksTakeTurnsWithTheirHostsGpus) {
 }
 
 TEST_F(SshJobTest, OneJobIsStoppedAndAnotherOnTheSameHostsGoesOn) {
-  std::unique_ptr<SshJob> first = Started("job-1");
-  std::unique_ptr<SshJob> second = Started("job-11");
+  std::unique_ptr<SshJob> first = Started(id_);
+  std::unique_ptr<SshJob> second = Started(absl::StrCat(id_, "1"));
   EXPECT_TRUE(first->Stop().ok());
   EXPECT_THAT(TasksWith(second.get(), "server-0 running"), HasSubstr("a: server-0 running"));
   EXPECT_THAT(first->DescribeTasks(), Not(HasSubstr("running")));
@@ -73,7 +74,7 @@ TEST_F(SshJobTest, OneJobIsStoppedAndAnotherOnTheSameHostsGoesOn) {
 }
 
 TEST_F(SshJobTest, NothingIsStartedOnceTheJobWasStopped) {
-  std::unique_ptr<SshJob> job = Started("job-1");
+  std::unique_ptr<SshJob> job = Started(id_);
   EXPECT_TRUE(job->Stop().ok());
   const absl::Status status = job->Start(config_, Path("job.textproto"), package_, /*resume=*/false);
   EXPECT_THAT(std::string(status.message()), HasSubstr("a: the job is being stopped"));
@@ -81,7 +82,7 @@ TEST_F(SshJobTest, NothingIsStartedOnceTheJobWasStopped) {
 }
 
 TEST_F(SshJobTest, CopiesAPackageOnceAndRefusesADamagedOne) {
-  std::unique_ptr<SshJob> job = Job("job-1");
+  std::unique_ptr<SshJob> job = Job(id_);
   ASSERT_TRUE(job->Check(Needs(), package_, nullptr).ok());
   ASSERT_TRUE(job->Copy(package_, nullptr).ok());
   ASSERT_TRUE(job->Check(Needs(), package_, nullptr).ok());
@@ -108,7 +109,7 @@ TEST_F(SshJobTest, CopiesDataToWhereItIsRead) {
   EXPECT_THAT(std::string(PackData({"../here"}, Path("x")).status().message()), HasSubstr("value \"../here\""));
   fs::current_path(before);
   ASSERT_TRUE(data.ok()) << data.status();
-  std::unique_ptr<SshJob> job = Job("job-1");
+  std::unique_ptr<SshJob> job = Job(id_);
   ASSERT_TRUE(job->Check(Needs(), package_, &*data).ok());
   ASSERT_TRUE(job->Copy(package_, &*data).ok());
   EXPECT_EQ(*ReadFile(Path("b/data/a b")), "examples");
@@ -117,26 +118,26 @@ TEST_F(SshJobTest, CopiesDataToWhereItIsRead) {
 TEST_F(SshJobTest, NamesEveryHostThatCannotBeUsed) {
   HostNeeds needs = Needs();
   needs.free_kib = int64_t{1} << 50;
-  const std::string error = std::string(Job("job-1", "away")->Check(needs, package_, nullptr).message());
+  const std::string error = std::string(Job(id_, "away")->Check(needs, package_, nullptr).message());
   EXPECT_THAT(error, HasSubstr("2 of 2 hosts cannot be used:"));
   EXPECT_THAT(error, HasSubstr("a: its disk is full"));
   EXPECT_THAT(error, HasSubstr("away: connect to host away: refused"));
 }
 
 TEST_F(SshJobTest, SaysWhereProcessesMayBeLeft) {
-  const std::string error = std::string(Job("job-1", "away")->Stop().message());
+  const std::string error = std::string(Job(id_, "away")->Stop().message());
   EXPECT_THAT(error, HasSubstr("may still run on these hosts"));
   EXPECT_THAT(error, HasSubstr("away: connect"));
 }
 
 TEST_F(SshJobTest, KnowsItsTasks) {
   std::string text;
-  const absl::Status status = Job("job-1")->ReadLogs({"worker-7"}, 5, &text);
+  const absl::Status status = Job(id_)->ReadLogs({"worker-7"}, 5, &text);
   EXPECT_THAT(std::string(status.message()), HasSubstr("\"worker-7\"; allowed: coordinator, server-0, worker-0"));
 }
 
 TEST_F(SshJobTest, ADeploymentIsReadAsItWasSaved) {
-  std::unique_ptr<SshJob> job = Job("job-1");
+  std::unique_ptr<SshJob> job = Job(id_);
   ASSERT_TRUE(SaveDeployment(job->deployment(), Path("run")).ok());
   absl::StatusOr<v1::Deployment> loaded = LoadDeployment(Path("run"));
   ASSERT_TRUE(loaded.ok()) << loaded.status();

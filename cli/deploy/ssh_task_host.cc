@@ -61,8 +61,17 @@ absl::Status SshTaskHost::Start() {
 
 absl::Status SshTaskHost::StartAgain(const v1::TaskId& task) {
   RUBATO_RETURN_IF_ERROR(job_->StartAgain(task));
-  // It may have been the host's last one.
-  for (Watcher& watcher : watchers_) watcher.done = false;
+  for (const v1::DeployedTask& deployed : job_->deployment().tasks()) {
+    if (deployed.role() != task.role() || deployed.index() != task.index()) continue;
+    for (Watcher& watcher : watchers_) {
+      if (watcher.host != static_cast<int>(deployed.host())) continue;
+      // It may have been the host's last one, and then what watches the host is ending. Another one says again what has
+      // not been read yet.
+      watcher.running.reset();
+      watcher.retry_at = absl::InfinitePast();
+      watcher.done = false;
+    }
+  }
   return absl::OkStatus();
 }
 

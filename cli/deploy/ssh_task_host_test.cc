@@ -61,10 +61,11 @@ class SshTaskHostTest : public FolderHosts {
 };
 
 TEST_F(SshTaskHostTest, StartsAJobTellsOfItsEndsAndLeavesNoProcess) {
-  std::unique_ptr<SshJob> job = Job("job-1");
+  std::unique_ptr<SshJob> job = Job(id_);
   SshTaskHost host(Launching(), job.get(), &clock_);
   ASSERT_TRUE(host.Start().ok());
-  EXPECT_THAT(steps_, ElementsAre("Checking 2 hosts", "Copying what they do not have", "Starting job job-1"));
+  EXPECT_THAT(steps_,
+              ElementsAre("Checking 2 hosts", "Copying what they do not have", absl::StrCat("Starting job ", id_)));
   EXPECT_THAT(Ends(&host, 1), ElementsAre("worker 0: exit status 3"));
   EXPECT_TRUE(host.AnyLeft());
   v1::TaskId worker;
@@ -80,11 +81,11 @@ TEST_F(SshTaskHostTest, StartsAJobTellsOfItsEndsAndLeavesNoProcess) {
 }
 
 TEST_F(SshTaskHostTest, EndsOfAHostAreToldInTheirOrderAndOnce) {
-  std::unique_ptr<SshJob> job = Job("job-1");
+  std::unique_ptr<SshJob> job = Job(id_);
   SshTaskHost host(Launching(), job.get(), &clock_);
   ASSERT_TRUE(host.Start().ok());
   // Otherwise they are started again.
-  std::ofstream(JoinPath(job->deployment().hosts().hosts(0).directory(), "jobs/job-1/stopped")) << "";
+  std::ofstream(JoinPath(job->deployment().hosts().hosts(0).directory(), absl::StrCat("jobs/", id_, "/stopped"))) << "";
   for (const char* name : {"server-0", "coordinator"}) {
     KillTask(job.get(), "a", name);
     EXPECT_THAT(TasksWith(job.get(), absl::StrCat(name, " ended 137")), HasSubstr(absl::StrCat(name, " ended 137")));
@@ -96,7 +97,7 @@ TEST_F(SshTaskHostTest, EndsOfAHostAreToldInTheirOrderAndOnce) {
 }
 
 TEST_F(SshTaskHostTest, AKilledTaskIsStartedAgainOnItsHost) {
-  std::unique_ptr<SshJob> job = Job("job-1");
+  std::unique_ptr<SshJob> job = Job(id_);
   SshTaskHost host(Launching(), job.get(), &clock_);
   ASSERT_TRUE(host.Start().ok());
   KillTask(job.get(), "a", "coordinator");
@@ -115,7 +116,9 @@ TEST_F(SshTaskHostTest, AKilledTaskIsStartedAgainOnItsHost) {
 }
 
 TEST_F(SshTaskHostTest, ATaskThatHasFailedIsStartedAgainWhenItIsAsked) {
-  std::unique_ptr<SshJob> job = Job("job-1");
+  // So that what watched the host's only task is still ending when the task is started again.
+  std::ofstream(Path("linger")) << 0.2;
+  std::unique_ptr<SshJob> job = Job(id_);
   SshTaskHost host(Launching(), job.get(), &clock_);
   ASSERT_TRUE(host.Start().ok());
   EXPECT_THAT(Ends(&host, 1), ElementsAre("worker 0: exit status 3"));
@@ -129,12 +132,13 @@ TEST_F(SshTaskHostTest, ATaskThatHasFailedIsStartedAgainWhenItIsAsked) {
 }
 
 TEST_F(SshTaskHostTest, AJobGoesOnWithWhatItHasLeftOnItsHosts) {
-  std::unique_ptr<SshJob> job = Job("job-1");
+  std::unique_ptr<SshJob> job = Job(id_);
   SshTaskHost::Options resuming = Launching();
   resuming.resume = true;
   EXPECT_THAT(std::string(SshTaskHost(resuming, job.get(), &clock_).Start().message()), HasSubstr("holds no journal"));
   ASSERT_TRUE(SshTaskHost(Launching(), job.get(), &clock_).Start().ok());
-  std::ofstream(JoinPath(job->deployment().hosts().hosts(0).directory(), "jobs/job-1/run/journal")) << "x";
+  std::ofstream(JoinPath(job->deployment().hosts().hosts(0).directory(), absl::StrCat("jobs/", id_, "/run/journal")))
+      << "x";
   SshTaskHost host(resuming, job.get(), &clock_);
   const absl::Status started = host.Start();
   EXPECT_TRUE(started.ok()) << started;
@@ -144,7 +148,7 @@ TEST_F(SshTaskHostTest, AJobGoesOnWithWhatItHasLeftOnItsHosts) {
 }
 
 TEST_F(SshTaskHostTest, AJobThatWasStartedBeforeIsFollowed) {
-  std::unique_ptr<SshJob> job = Job("job-1");
+  std::unique_ptr<SshJob> job = Job(id_);
   ASSERT_TRUE(SshTaskHost(Launching(), job.get(), &clock_).Start().ok());
   steps_.clear();
   SshTaskHost host({.run_directory = Path("run")}, job.get(), &clock_);
@@ -157,7 +161,7 @@ TEST_F(SshTaskHostTest, AJobThatWasStartedBeforeIsFollowed) {
 }
 
 TEST_F(SshTaskHostTest, NothingIsLeftOfAJobThatWasNotBegun) {
-  std::unique_ptr<SshJob> job = Job("job-1", "away");
+  std::unique_ptr<SshJob> job = Job(id_, "away");
   SshTaskHost host(Launching(), job.get(), &clock_);
   EXPECT_EQ(host.Start().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_FALSE(host.AnyLeft());

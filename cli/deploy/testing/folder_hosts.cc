@@ -1,9 +1,12 @@
 #include "cli/deploy/testing/folder_hosts.h"
 
+#include <unistd.h>
+
 #include <fstream>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "cli/deploy/local_program.h"
 #include "cli/deploy/task_assignment.h"
 #include "gtest/gtest.h"
@@ -38,12 +41,18 @@ rm -r rubato-0)SCRIPT";
 }  // namespace
 
 FolderHosts::FolderHosts()
-    : root_(fs::path(::testing::TempDir()) / ::testing::UnitTest::GetInstance()->current_test_info()->name()) {
+    : root_(fs::path(::testing::TempDir()) / ::testing::UnitTest::GetInstance()->current_test_info()->name()),
+      id_(absl::StrCat("job-", getpid())) {
   fs::remove_all(root_);
   fs::create_directories(root_ / "run");
-  // The last argument is the command, the one before it the host. A file says how many GPUs hosts have, if any.
+  // The last argument is the command, the one before it the host. A file says how many GPUs hosts have, if any, and one
+  // how long ssh takes to end after its command.
   std::ofstream(Path("ssh")) << "#!/bin/sh\nhost=\nlast=\nfor word; do host=$last last=$word; done\n"
                                 "[ \"$host\" != away ] || { echo \"connect to host away: refused\" >&2; exit 255; }\n"
+                                "if [ -e \"${0%/*}/linger\" ]; then\n"
+                                "  sh -c \"$last\" || exit\n"
+                                "  exec sleep \"$(cat \"${0%/*}/linger\")\"\n"
+                                "fi\n"
                                 "[ -e \"${0%/*}/gpus\" ] || exec sh -c \"$last\"\n"
                                 "sh -c \"$last\" | sed \"s/^gpus .*/gpus $(cat \"${0%/*}/gpus\")/\"\n";
   fs::permissions(root_ / "ssh", fs::perms::owner_all);

@@ -32,6 +32,8 @@ class FolderHosts : public ::testing::Test {
   std::string TasksWith(SshJob* job, const std::string& part);
 
   const std::filesystem::path root_;
+  // A job's processes are found by its id, so each test program on this machine needs one of its own.
+  const std::string id_;
   RealClock clock_;
   std::unique_ptr<StopSignals> signals_;
   Package package_;
