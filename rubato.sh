@@ -8,7 +8,7 @@ cd "$root"
 packages=(
   bazel-bootstrap bazel-rules-java bazel-rules-proto bazel-skylib g++ libgrpc++-dev protobuf-compiler
   protobuf-compiler-grpc libprotobuf-dev libabsl-dev libgtest-dev libgmock-dev libbenchmark-dev libdnnl-dev
-  libopenblas-pthread-dev nlohmann-json3-dev libcli11-dev zlib1g-dev libxxhash-dev git ca-certificates procps
+  libopenblas-pthread-dev nlohmann-json3-dev libcli11-dev zlib1g-dev libdeflate-dev libxxhash-dev git ca-certificates procps
 )
 binaries=(//cli/command:rubato //coordinator //server //worker)
 # What is done of what: on a terminal all the time, elsewhere in a line at least once a minute.

@@ -1,4 +1,4 @@
-#include <zlib.h>
+#include <libdeflate.h>
 
 #include <algorithm>
 #include <cstring>
@@ -94,7 +94,7 @@ absl::StatusOr<CheckpointPart> ReadPart(const std::string& directory, v1::Checkp
     return absl::DataLossError(
         absl::StrCat(path, ": has ", data.size(), " bytes, its manifest says ", manifest.data_bytes()));
   }
-  const auto crc = static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(data.data()), data.size()));
+  const uint32_t crc = libdeflate_crc32(0, data.data(), data.size());
   if (crc != manifest.data_crc32()) {
     return absl::DataLossError(absl::StrCat(path, ": its CRC is ", crc, ", its manifest says ", manifest.data_crc32()));
   }

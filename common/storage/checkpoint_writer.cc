@@ -1,4 +1,4 @@
-#include <zlib.h>
+#include <libdeflate.h>
 
 #include <algorithm>
 #include <array>
@@ -51,7 +51,7 @@ absl::Status CheckpointWriter::WriteData(const void* data, size_t bytes) {
   const char* from = static_cast<const char*>(data);
   while (bytes > 0) {
     const size_t taken = std::min(bytes, kCacheBlock);
-    crc_ = static_cast<uint32_t>(crc32_z(crc_, reinterpret_cast<const Bytef*>(from), taken));
+    crc_ = libdeflate_crc32(crc_, from, taken);
     RUBATO_RETURN_IF_ERROR(data_->Write(from, taken));
     from += taken;
     bytes -= taken;
