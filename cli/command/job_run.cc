@@ -84,7 +84,6 @@ absl::Status RunJob(const PreparedRun& run, const std::string& label, StopSignal
   LocalTaskHost host(std::move(local), environment.clock, signals);
   JobSupervisor::Options options;
   options.time_limit = run.time_limit;
-  options.resumed = run.resume;
   options.contact_timeout = absl::Seconds(run.config.cluster().start_timeout_seconds());
   return RunOnHost(&host, host.Start(), run.config.run_directory(), std::move(options), label, signals, environment)
       .job;

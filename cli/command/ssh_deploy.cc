@@ -109,9 +109,9 @@ absl::Status TakeOver(const std::string& run_directory, v1::Deployment* deployme
 
 // Follows the job to its end, leaves no process, brings what was written, and reports it.
 absl::Status FollowAndReport(SshTaskHost* host, const absl::Status& started, v1::JobConfig config,
-                             double time_limit_seconds, bool resumed, OpenJob* open, const Environment& environment) {
+                             double time_limit_seconds, bool followed, OpenJob* open, const Environment& environment) {
   JobSupervisor::Options options;
-  options.resumed = resumed;
+  options.followed = followed;
   if (time_limit_seconds > 0) options.time_limit = absl::Seconds(time_limit_seconds);
   options.contact_timeout = absl::Seconds(config.cluster().start_timeout_seconds());
   options.grace = kGrace;
@@ -160,7 +160,7 @@ absl::Status SshUp(const SshUpOptions& options, const Environment& environment) 
                      << directory << std::endl;
     return absl::OkStatus();
   }
-  return FollowAndReport(&host, started, config, options.time_limit_seconds, options.resume, &open, environment);
+  return FollowAndReport(&host, started, config, options.time_limit_seconds, /*followed=*/false, &open, environment);
 }
 
 absl::Status SshFollow(const std::string& run_directory, const Environment& environment) {
@@ -168,7 +168,7 @@ absl::Status SshFollow(const std::string& run_directory, const Environment& envi
   RUBATO_ASSIGN_OR_RETURN(OpenJob open, OpenIn(run_directory, environment));
   config.set_run_directory(run_directory);
   SshTaskHost host({.run_directory = run_directory}, open.job.get(), environment.clock);
-  return FollowAndReport(&host, host.Start(), std::move(config), 0, false, &open, environment);
+  return FollowAndReport(&host, host.Start(), std::move(config), 0, /*followed=*/true, &open, environment);
 }
 
 absl::Status SshStatus(const std::string& run_directory, const Environment& environment) {

@@ -149,7 +149,7 @@ void JobSupervisor::ReportEvictions() {
 
 void JobSupervisor::ReportRollback() {
   const int64_t now = last_status_.counts().rollbacks_total();
-  const int64_t before = rollbacks_.value_or(options_.resumed ? 0 : now);
+  const int64_t before = rollbacks_.value_or(options_.followed ? now : 0);
   rollbacks_ = now;
   if (now <= before) return;
   const v1::CheckpointStatus& checkpoint = last_status_.checkpoint();

@@ -46,7 +46,7 @@ namespace rubato {
 //
 // A cause is reported before its consequence. A task that was ended by a signal (not the launcher's), or that refused
 // its config, is a cause, whenever that is seen, until it is there again and the job trains. One that ended with
-// another error is one only if the job went on afterwards: where a job has failed or was stopped, all of its tasks end
+// another error is one only if the job went on afterwards: if a job has failed or was stopped, all of its tasks end
 // like that.
 class JobSupervisor {
  public:
@@ -59,8 +59,8 @@ class JobSupervisor {
     absl::Duration grace = absl::Seconds(5);
     absl::Duration poll_interval = absl::Milliseconds(250);
     RestartPolicy::Options restarts;
-    // The job goes on with what an earlier one has left: it begins with a rollback.
-    bool resumed = false;
+    // The job was started before, by somebody who has told of what happened up to now.
+    bool followed = false;
     // Called with the job's status at every poll that the coordinator answered. May be null.
     std::function<void(const v1::JobStatus&)> on_status;
     // Called with what the user should know: a task that died, a rollback, the job being stopped. May be null.
@@ -75,7 +75,7 @@ class JobSupervisor {
   // TaskHost::Start returned: after an error, whatever runs is ended.
   void Run(const absl::Status& started);
 
-  // How the job ended, after Run. `recorded_error` is what its run record says, which is known also where the
+  // How the job ended, after Run. `recorded_error` is what its run record says, which is known also if the
   // coordinator had ended before it could be asked: absent if it has no end, empty if the job is done.
   //
   // OK: the job is done. Cancelled: a signal stopped it. DeadlineExceeded: the time limit passed, or the coordinator

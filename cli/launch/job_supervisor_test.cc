@@ -292,7 +292,8 @@ TEST_F(JobSupervisorTest, SaysWhereTheJobWentBackTo) {
                                    "the job went back to step 150 of checkpoint step150 (term 3): server 1 is lost"));
 }
 
-TEST_F(JobSupervisorTest, RollbacksOfAnEarlierRunAreNewsOnlyWhereItIsResumed) {
+TEST_F(JobSupervisorTest, EarlierRollbacksOfAJobThatIsFollowedAreNoNews) {
+  options_.followed = true;
   host_.status.set_term(3);
   host_.status.mutable_counts()->set_rollbacks_total(2);
   host_.At(absl::Seconds(9), [&] { host_.EndAll(kDone); });
@@ -300,8 +301,7 @@ TEST_F(JobSupervisorTest, RollbacksOfAnEarlierRunAreNewsOnlyWhereItIsResumed) {
   EXPECT_THAT(events_, IsEmpty());
 }
 
-TEST_F(JobSupervisorTest, AResumedJobSaysWhereItGoesOnFrom) {
-  options_.resumed = true;
+TEST_F(JobSupervisorTest, ARollbackBeforeTheFirstAnswerIsReported) {
   host_.status.set_term(2);
   host_.status.mutable_counts()->set_rollbacks_total(1);
   host_.At(absl::Seconds(9), [&] { host_.EndAll(kDone); });
