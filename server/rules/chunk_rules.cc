@@ -241,4 +241,11 @@ void ChunkRules::Begin(const v1::TaskId& task, int64_t step) {
   member.working = true;
 }
 
+void ChunkRules::AppendState(std::string* state) const {
+  absl::StrAppend(state, "chunk ", chunk_, ",", version_, ",", next_sync_step_, ";");
+  gate_.AppendState(state);
+  deduper_.AppendState(state);
+  reducer_.AppendState(state);
+}
+
 }  // namespace rubato::server

@@ -107,6 +107,8 @@ class ChunkRules {
   // The next step that SYNC applies here.
   int64_t next_sync_step() const { return next_sync_step_; }
   const PushDeduper& deduper() const { return deduper_; }
+  // For tests that visit all states: appends all that what comes later depends on.
+  void AppendState(std::string* state) const;
 
  private:
   // Completes the step in collection if nothing more is to come for it, and leaves out steps that nobody will do.

@@ -22,7 +22,7 @@ class ChunkRulesTest : public testing::Test {
     EXPECT_EQ(window_.Commit(Without(window_.current(), worker)), PlanWindow::Change::kAmended);
     return rules_.Amend(window_);
   }
-  // Asks, and begins where it may.
+  // Asks, and begins if it may.
   absl::StatusOr<ChunkRules::Start> Ask(uint32_t worker, uint64_t generation, int64_t step) {
     rules_.NoteStartRequest(window_, Worker(worker), generation, step);
     auto start = rules_.AskStart(window_, Worker(worker), generation, step);

@@ -1,7 +1,11 @@
 #include "server/rules/cut_capture.h"
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/mutants.h"
 
 namespace rubato::server {
@@ -17,6 +21,12 @@ bool CutCapture::Holds(uint64_t generation, const std::vector<uint32_t>& chunks)
   if (RUBATO_MUTANT(kCutHoldsNothing)) return false;
   if (!open() || generation != generation_) return false;
   return std::any_of(chunks.begin(), chunks.end(), [this](uint32_t chunk) { return Lacks(chunk); });
+}
+
+void CutCapture::AppendState(std::string* state) const {
+  std::vector<uint32_t> missing(missing_.begin(), missing_.end());
+  std::sort(missing.begin(), missing.end());
+  absl::StrAppend(state, generation_, ",", cut_.SerializeAsString(), ",", absl::StrJoin(missing, ","), ";");
 }
 
 }  // namespace rubato::server

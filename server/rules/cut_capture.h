@@ -2,6 +2,7 @@
 #define RUBATO_SERVER_RULES_CUT_CAPTURE_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
@@ -31,6 +32,9 @@ class CutCapture {
 
   // Of the plan in force; id 0 when that has none.
   const v1::Cut& cut() const { return cut_; }
+
+  // For tests that visit all states: appends all that what comes later depends on.
+  void AppendState(std::string* state) const;
 
  private:
   uint64_t generation_ = 0;

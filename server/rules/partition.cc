@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/mutants.h"
 #include "common/status.h"
 #include "common/task.h"
@@ -396,6 +397,20 @@ std::vector<HeldStart> Partition::HeldStarts() const {
     start.waits_for_coordinator = start.waiting_for.empty();
   }
   return starts;
+}
+
+void Partition::AppendState(std::string* state) const {
+  window_.AppendState(state);
+  cut_.AppendState(state);
+  for (uint32_t chunk : order_) Rules(chunk).AppendState(state);
+  absl::StrAppend(state, highest_begun_, ";");
+  for (const auto& [token, waiting] : waiting_) {
+    const PartitionRequest& request = waiting.request;
+    absl::StrAppend(state, "waits ", static_cast<int>(request.kind), ",", TaskName(request.task), "#",
+                    request.task.incarnation(), ",", request.generation, ",", request.step, ",",
+                    absl::StrJoin(request.chunks, "+"), ",", request.contributions.size(), ",", waiting.push, ",",
+                    absl::StrJoin(waiting.to_capture, "+"), ";");
+  }
 }
 
 }  // namespace rubato::server

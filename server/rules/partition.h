@@ -62,7 +62,7 @@ class PartitionSink {
   // Keep the chunk's weights as they are now for the Answer to a snapshot.
   virtual void Capture(uint64_t token, uint32_t chunk) = 0;
   // Keep the chunk's values and optimizer state as they are now for this cut, which is of the plan in force. Once per
-  // chunk of each cut, or not at all where the cut is given up; before the chunk's next update.
+  // chunk of each cut, or not at all if the cut is given up; before the chunk's next update.
   virtual void CaptureCut(const v1::Cut& cut, uint32_t chunk) = 0;
   // Append to the update log.
   virtual void Log(const v1::UpdateLogRecord& record) = 0;
@@ -102,7 +102,7 @@ class Partition {
   // Answers requests that have timed out.
   void OnTick(absl::Time now);
   // The connection that this request came on is gone: nobody waits for its answer, and what it waits for is not begun.
-  // A push that it brought has been taken, or, where a cut holds it, is dropped and has to come again.
+  // A push that it brought has been taken, or, if a cut holds it, is dropped and has to come again.
   void Forget(uint64_t token);
 
   const v1::Plan& plan() const { return window_.current(); }
@@ -115,6 +115,9 @@ class Partition {
   void Describe(v1::ServerProgress* progress) const;
   // For status: the steps that wait, one for each request.
   std::vector<HeldStart> HeldStarts() const;
+  // For tests that visit all states: appends all that what comes later depends on, except deadlines and applied_to, and
+  // of tokens their order.
+  void AppendState(std::string* state) const;
 
  private:
   struct Waiting {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "common/mutants.h"
 #include "common/task.h"
 
@@ -48,6 +49,11 @@ const v1::Plan* PlanWindow::PlanOf(uint64_t generation, int64_t step) const {
   if (generation == current_.generation()) return step >= current_.first_step() ? &current_ : nullptr;
   const bool drains = previous_.has_value() && generation == previous_->generation() && step < current_.first_step();
   return drains ? &*previous_ : nullptr;
+}
+
+void PlanWindow::AppendState(std::string* state) const {
+  absl::StrAppend(state, current_.SerializeAsString(), ";",
+                  previous_.has_value() ? previous_->SerializeAsString() : "none", ";", announced_, ";");
 }
 
 }  // namespace rubato::server

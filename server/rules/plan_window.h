@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "proto/parameter_server.pb.h"
 
@@ -34,6 +35,9 @@ class PlanWindow {
   bool IsMember(const v1::TaskId& task) const;
   // The plan that a push or start of `step` under `generation` belongs to; null when it is too old to be known.
   const v1::Plan* PlanOf(uint64_t generation, int64_t step) const;
+
+  // For tests that visit all states: appends all that what comes later depends on.
+  void AppendState(std::string* state) const;
 
  private:
   v1::Plan current_;

@@ -1,5 +1,11 @@
 #include "server/rules/push_deduper.h"
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/mutants.h"
 
 namespace rubato::server {
@@ -27,6 +33,16 @@ int64_t PushDeduper::LastStep(uint32_t worker, uint64_t incarnation) const {
     if (mark.worker == worker && mark.incarnation == incarnation) return mark.step;
   }
   return -1;
+}
+
+void PushDeduper::AppendState(std::string* state) const {
+  std::vector<std::string> marks;
+  for (const Watermark& mark : watermarks_) {
+    marks.push_back(absl::StrCat(mark.worker, "#", mark.incarnation, ",", mark.step));
+  }
+  // Their order says only who came first.
+  std::sort(marks.begin(), marks.end());
+  absl::StrAppend(state, absl::StrJoin(marks, ";"), ";");
 }
 
 }  // namespace rubato::server

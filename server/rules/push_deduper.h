@@ -2,6 +2,7 @@
 #define RUBATO_SERVER_RULES_PUSH_DEDUPER_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace rubato::server {
@@ -28,6 +29,9 @@ class PushDeduper {
   int64_t LastStep(uint32_t worker, uint64_t incarnation) const;
 
   const std::vector<Watermark>& watermarks() const { return watermarks_; }
+
+  // For tests that visit all states: appends all that what comes later depends on.
+  void AppendState(std::string* state) const;
 
  private:
   std::vector<Watermark> watermarks_;  // One per worker.

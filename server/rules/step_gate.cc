@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/mutants.h"
 #include "common/task.h"
 
@@ -61,6 +62,13 @@ std::vector<v1::TaskId> StepGate::Behind(int64_t step) const {
     if (member.clock < step) behind.push_back(member.task);
   }
   return behind;
+}
+
+void StepGate::AppendState(std::string* state) const {
+  for (const Member& member : members_) {
+    absl::StrAppend(state, TaskName(member.task), "#", member.task.incarnation(), ",", member.clock, ",", member.begun,
+                    ",", member.working, ",", member.draining, ";");
+  }
 }
 
 }  // namespace rubato::server

@@ -2,6 +2,7 @@
 #define RUBATO_SERVER_RULES_STEP_GATE_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "proto/parameter_server.pb.h"
@@ -40,6 +41,9 @@ class StepGate {
 
   // Of all members; -1 when there is none.
   int64_t LowestClock() const;
+
+  // For tests that visit all states: appends all that what comes later depends on.
+  void AppendState(std::string* state) const;
 
  private:
   std::vector<Member> members_;  // In order of index.

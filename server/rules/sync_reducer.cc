@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/mutants.h"
 #include "common/task.h"
 
@@ -47,6 +48,13 @@ std::vector<v1::TaskId> SyncReducer::Missing(const v1::Plan& plan) const {
 std::vector<Contribution> SyncReducer::Take() {
   if (RUBATO_MUTANT(kMeanLosesLast) && pending_.size() > 1) pending_.pop_back();
   return std::exchange(pending_, {});
+}
+
+void SyncReducer::AppendState(std::string* state) const {
+  for (const Contribution& contribution : pending_) {
+    absl::StrAppend(state, TaskName(contribution.task), "#", contribution.task.incarnation(), ",",
+                    contribution.generation, ",", contribution.step, ",", contribution.examples, ";");
+  }
 }
 
 }  // namespace rubato::server

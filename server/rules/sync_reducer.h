@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "proto/parameter_server.pb.h"
@@ -48,6 +49,9 @@ class SyncReducer {
 
   // All contributions in order of worker index, which is the order of reduction; leaves the reducer empty.
   std::vector<Contribution> Take();
+
+  // For tests that visit all states: appends all that what comes later depends on.
+  void AppendState(std::string* state) const;
 
  private:
   std::vector<Contribution> pending_;  // In order of worker index.

@@ -124,4 +124,13 @@ int StepMachine::open_pushes() const {
                                         [](const Batch& batch) { return batch.state == State::kPushing; }));
 }
 
+void StepMachine::AppendState(std::string* state) const {
+  for (const Batch& batch : batches_) {
+    absl::StrAppend(state, static_cast<int>(batch.state), ",", batch.asked.generation, ",", batch.asked.step, ",",
+                    batch.open, ";");
+  }
+  absl::StrAppend(state, plan_.SerializeAsString(), ";", current_.generation, ",", current_.step, ";", next_.generation,
+                  ",", next_.step, ";", have_, ",", moved_, ",", last_id_, ";");
+}
+
 }  // namespace rubato::worker

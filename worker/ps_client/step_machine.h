@@ -75,6 +75,8 @@ class StepMachine {
   int64_t current_step() const { return current_.step; }
   // The plan of generation(); amendments are not seen here.
   const v1::Plan& plan() const { return plan_; }
+  // For tests that visit all states: appends all that what comes later depends on.
+  void AppendState(std::string* state) const;
 
  private:
   enum class State {

@@ -1,0 +1,92 @@
+#ifndef RUBATO_TESTS_EXPLORER_MODEL_H_
+#define RUBATO_TESTS_EXPLORER_MODEL_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "proto/coordinator.pb.h"
+#include "tests/explorer/fingerprint.h"
+#include "tests/explorer/schedule.h"
+#include "tests/explorer/scope.h"
+#include "tests/simulation/checkpoint_directory.h"
+#include "tests/simulation/coverage.h"
+#include "tests/simulation/job.h"
+#include "tests/simulation/oracle.h"
+
+namespace rubato::explorer {
+
+class CoordinatorActor;
+class ServerActor;
+class WorkerActor;
+
+// Time stands still for everybody but the coordinator, which is told when leases are over.
+inline constexpr absl::Duration kLease = absl::Seconds(1);
+inline constexpr absl::Duration kTimeout = absl::Seconds(1);
+inline absl::Time Start() { return absl::UnixEpoch(); }
+
+// Who has inputs.
+enum class Actor : uint64_t { kNetwork = 1, kCoordinator, kWorker, kServer, kPartition };
+inline uint64_t IdOf(Actor actor, uint64_t number = 0) { return static_cast<uint64_t>(actor) << 32 | number; }
+
+// Tags of what may happen once.
+enum class Once : uint64_t { kCrashWorker = 1, kBreakStream, kRepeat, kTimeout };
+inline uint64_t TagOf(Once once) { return static_cast<uint64_t>(once); }
+
+// What all actors of one run share.
+struct Model {
+  Model(const Scope& explored, bool with_labels)
+      : scope(explored),
+        labels(with_labels),
+        oracle(simulation::kShardExamples, &coverage),
+        may_repeat(explored.repeat) {}
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  v1::TaskId NewTask(v1::TaskId::Role role, uint32_t index) {
+    v1::TaskId task;
+    task.set_role(role);
+    task.set_index(index);
+    task.set_incarnation(++last_incarnation);
+    return task;
+  }
+
+  // What people are told of an event; empty, and cheap, while nobody is.
+  template <typename... Args>
+  std::string Label(const Args&... args) const {
+    return labels ? absl::StrCat(Text(args)...) : std::string();
+  }
+
+  template <typename T>
+  static auto Text(const T& value) {
+    if constexpr (std::is_base_of_v<google::protobuf::Message, T>) {
+      return value.ShortDebugString();
+    } else {
+      return absl::AlphaNum(value);
+    }
+  }
+
+  const Scope scope;
+  const bool labels;
+  Schedule schedule;
+  simulation::Coverage coverage;
+  simulation::Oracle oracle;
+  simulation::CheckpointDirectory checkpoints;
+  // The job as servers were told; without chunks until it has started.
+  v1::JobDescription job;
+  uint64_t last_incarnation = 0;
+  uint64_t last_token = 0;
+  CoordinatorActor* coordinator = nullptr;
+  std::vector<ServerActor*> servers;  // By index.
+  std::vector<WorkerActor*> workers;  // By index.
+  // Whether the network may still repeat a message.
+  bool may_repeat = false;
+};
+
+}  // namespace rubato::explorer
+
+#endif  // RUBATO_TESTS_EXPLORER_MODEL_H_

@@ -1,0 +1,282 @@
+#include "tests/explorer/worker_actor.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_join.h"
+#include "common/task.h"
+#include "tests/explorer/coordinator_actor.h"
+
+namespace rubato::explorer {
+
+using worker::StepMachine;
+using Request = worker::StepMachine::Request;
+
+namespace {
+
+constexpr uint64_t kExamples = 8;  // Of each step.
+
+// Chunks of one partition, as many to a message as the scope says.
+std::vector<simulation::ChunkGroup> GroupChunks(const v1::JobDescription& job, uint32_t most) {
+  std::vector<simulation::ChunkGroup> groups;
+  for (uint32_t chunk = 0; chunk < static_cast<uint32_t>(job.chunks_size()); ++chunk) {
+    const v1::ChunkPlacement& place = job.chunks(static_cast<int>(chunk));
+    auto has_room = [&](const simulation::ChunkGroup& group) {
+      return group.server == place.server() && group.partition == place.partition() && group.chunks.size() < most;
+    };
+    auto group = std::find_if(groups.begin(), groups.end(), has_room);
+    if (group == groups.end()) group = groups.insert(groups.end(), {place.server(), place.partition(), {}});
+    group->chunks.push_back(chunk);
+  }
+  return groups;
+}
+
+}  // namespace
+
+WorkerActor::WorkerActor(Model* model, uint32_t index)
+    : model_(model),
+      link_(model, model->NewTask(v1::TaskId::WORKER, index), IdOf(Actor::kWorker, index),
+            [this](const v1::Directive& directive) { OnDirective(directive); }),
+      streams_(model->scope.servers, 0) {}
+
+void WorkerActor::OnDirective(const v1::Directive& directive) {
+  if (directive.has_stop()) {
+    model_->oracle.Violate(absl::StrCat("I4: a living worker is stopped: ", directive.stop().error()));
+  } else if (directive.has_keep_checkpoints()) {
+    v1::Cut last;
+    last.set_id(cut_.id());
+    model_->checkpoints.Keep(task(), directive.keep_checkpoints(), last);
+  } else if (directive.has_job()) {
+    job_ = directive.job().fingerprint();
+    batches_ = GroupChunks(directive.job(), model_->scope.chunks_per_message);
+    MaybeStart(directive.job().plan());
+  } else if (directive.has_commit()) {
+    MaybeStart(directive.commit().plan());
+  }
+}
+
+void WorkerActor::MaybeStart(const v1::Plan& plan) {
+  if (batches_.empty() || machine_.has_value()) return;
+  const bool member = std::any_of(plan.members().begin(), plan.members().end(),
+                                  [this](const v1::TaskId& other) { return SameTask(other, task()); });
+  if (!member) return;
+  phase_ = Phase::kForward;
+  machine_.emplace(static_cast<int>(batches_.size()), static_cast<StepMachine::Sink*>(this));
+  machine_->Start(plan);
+}
+
+server::PartitionRequest WorkerActor::ToWire(const Request& request) const {
+  const simulation::ChunkGroup& batch = batches_[request.batch];
+  const bool pulls = request.kind == StepMachine::Kind::kPull;
+  server::PartitionRequest wire;
+  wire.kind = pulls ? server::PartitionRequest::Kind::kPull : server::PartitionRequest::Kind::kPushPull;
+  wire.task = task();
+  wire.generation = request.generation;
+  wire.step = request.step;
+  wire.chunks = batch.chunks;
+  for (size_t i = 0; !pulls && i < batch.chunks.size(); ++i) {
+    server::Contribution& contribution = wire.contributions.emplace_back();
+    contribution.task = task();
+    contribution.generation = request.generation;
+    contribution.step = request.step;
+    contribution.examples = kExamples;
+  }
+  return wire;
+}
+
+void WorkerActor::Send(const Request& request) {
+  const simulation::ChunkGroup& batch = batches_[request.batch];
+  model_->servers[batch.server]->ReceiveRequest(batch.partition, {StreamTo(batch.server), request.id, ToWire(request)});
+}
+
+void WorkerActor::ReceiveReply(const Stream& stream, uint64_t id, const v1::ExchangeReply& reply) {
+  if (state_ != State::kRuns || !SameTask(stream.task, task()) || streams_[stream.server] != stream.number) return;
+  Schedule::Event event;
+  event.actor = link_.actor();
+  event.content = FingerprintOf("reply", id, reply.SerializeAsString());
+  event.tag = stream.Tag();
+  event.label = model_->Label(TaskName(task()), " gets the answer to request ", id, ": ", reply);
+  event.run = [this, id, reply] { OnReply(id, reply); };
+  model_->schedule.Post(std::move(event));
+}
+
+void WorkerActor::OnReply(uint64_t id, const v1::ExchangeReply& reply) {
+  if (state_ != State::kRuns || machine_->BatchOf(id) < 0) return;
+  const absl::Status status = machine_->OnReply(id, reply);
+  if (!status.ok()) {
+    return model_->oracle.Violate(
+        absl::StrCat("I4: ", TaskName(task()), ", which lives, is sent away: ", status.message()));
+  }
+  Advance();
+}
+
+void WorkerActor::Compute(uint64_t what, const char* name, void (WorkerActor::*then)()) {
+  model_->schedule.Post({.actor = link_.actor(),
+                         .content = FingerprintOf("compute", what),
+                         .tag = OwnTag(),
+                         .run = [this, then] { (this->*then)(); },
+                         .label = model_->Label(TaskName(task()), name)});
+}
+
+void WorkerActor::Advance() {
+  switch (phase_) {
+    case Phase::kStarting:
+      return;
+    case Phase::kForward:
+      if (machine_->moved()) {
+        if (!std::exchange(restarts_, true))
+          Compute(1, " asks again for the step that it was moved to", &WorkerActor::Restart);
+        return;
+      }
+      if (!machine_->complete()) return;
+      if (model_->scope.stay && machine_->step() >= model_->scope.steps) return End();
+      return BeginStep();
+    case Phase::kBackward:
+      return;
+    case Phase::kEnding:
+      return End();
+  }
+}
+
+void WorkerActor::Restart() {
+  restarts_ = false;
+  machine_->Restart();
+  Advance();
+}
+
+void WorkerActor::BeginStep() {
+  const std::pair<uint64_t, int64_t> next(machine_->generation(), machine_->step());
+  const v1::Plan& plan = machine_->plan();
+  model_->oracle.StepBegins(job_, task(), plan, last_, next);
+  const bool entered = next.first != last_.first;
+  last_ = next;
+  if (entered && plan.has_cut()) EnterCut(plan.cut());
+  if (entered) Heartbeat();
+  machine_->BeginStep();
+  phase_ = Phase::kBackward;
+  to_push_ = static_cast<int>(batches_.size()) - 1;
+  // Nothing can come before the first push: it waits for nobody.
+  PushNext();
+}
+
+void WorkerActor::PushNext() {
+  machine_->Push(to_push_--);
+  if (to_push_ >= 0) return Compute(2, " pushes its next batch", &WorkerActor::PushNext);
+  ++steps_;
+  phase_ = !model_->scope.stay && steps_ >= model_->scope.steps ? Phase::kEnding : Phase::kForward;
+  Advance();
+}
+
+void WorkerActor::EnterCut(const v1::Cut& cut) {
+  cut_.Clear();
+  cut_.set_id(cut.id());
+  cut_.set_entered(true);
+  model_->schedule.Post({.actor = link_.actor(),
+                         .content = FingerprintOf("part", cut.id()),
+                         .tag = OwnTag(),
+                         .run = [this, cut] { WritePart(cut); },
+                         .label = model_->Label(TaskName(task()), " has written its part of cut ", cut.id())});
+}
+
+void WorkerActor::WritePart(const v1::Cut& cut) {
+  if (cut.id() != cut_.id()) return;
+  model_->checkpoints.BeginWrite(task(), cut);
+  model_->checkpoints.Write(task(), {.cut = cut, .steps = steps_});
+  cut_.set_written(true);
+  cut_.set_bytes(1);
+  Heartbeat();
+}
+
+void WorkerActor::Heartbeat() {
+  v1::TaskMessage message;
+  v1::WorkerProgress* progress = message.mutable_heartbeat()->mutable_progress();
+  progress->set_step(std::max<int64_t>(last_.second, 0));
+  progress->set_generation(last_.first);
+  *message.mutable_heartbeat()->mutable_cut() = cut_;
+  // Of the plan that the job begins with, one order is enough.
+  if (last_.first <= 1) return link_.SendNow(std::move(message));
+  link_.Send(std::move(message));
+}
+
+void WorkerActor::End() {
+  if (machine_->open_pushes() > 0) return;
+  if (last_.second >= 0) model_->oracle.StepAcknowledged(job_, task(), last_.second);
+  state_ = State::kDone;
+  if (model_->scope.stay) return;
+  v1::TaskMessage message;
+  message.mutable_leaving();
+  link_.Send(std::move(message));
+  link_.Close();
+  CloseStreams();
+}
+
+void WorkerActor::CloseStreams() {
+  model_->schedule.Withdraw(OwnTag());
+  for (uint32_t server = 0; server < streams_.size(); ++server) {
+    const Stream stream = StreamTo(server);
+    model_->schedule.Withdraw(stream.Tag(), link_.actor());
+    if (state_ == State::kDead) model_->servers[server]->EndStream(stream);
+  }
+}
+
+void WorkerActor::OfferFaults() {
+  if (model_->scope.crash_worker) {
+    model_->schedule.Post({.actor = link_.actor(),
+                           .content = FingerprintOf("dies"),
+                           .tag = TagOf(Once::kCrashWorker),
+                           .run = [this] { Die(); },
+                           .possible = [this] { return state_ == State::kRuns; },
+                           .label = model_->Label(TaskName(task()), " dies")});
+  }
+  if (!model_->scope.break_stream) return;
+  for (uint32_t server = 0; server < streams_.size(); ++server) {
+    model_->schedule.Post({.actor = link_.actor(),
+                           .content = FingerprintOf("breaks", uint64_t{server}),
+                           .tag = TagOf(Once::kBreakStream),
+                           .run = [this, server] { BreakStream(server); },
+                           .possible = [this] { return state_ == State::kRuns && machine_.has_value(); },
+                           .label = model_->Label(TaskName(task()), ": its stream to server ", server, " breaks")});
+  }
+}
+
+void WorkerActor::Die() {
+  model_->schedule.Withdraw(TagOf(Once::kCrashWorker));
+  state_ = State::kDead;
+  link_.Close();
+  CloseStreams();
+  model_->coordinator->AwaitLease(task());
+}
+
+void WorkerActor::BreakStream(uint32_t server) {
+  model_->schedule.Withdraw(TagOf(Once::kBreakStream));
+  const Stream broken = StreamTo(server);
+  model_->schedule.Withdraw(broken.Tag(), link_.actor());
+  model_->servers[server]->EndStream(broken);
+  ++streams_[server];
+  for (size_t batch = 0; batch < batches_.size(); ++batch) {
+    if (batches_[batch].server == server) machine_->Resend(static_cast<int>(batch));
+  }
+}
+
+void WorkerActor::AppendState(std::string* state) const {
+  absl::StrAppend(state, static_cast<int>(state_), ",", static_cast<int>(phase_), ",", restarts_, ",", to_push_, ",",
+                  steps_, ",", last_.first, ",", last_.second, ",", absl::StrJoin(streams_, "+"), ",",
+                  cut_.SerializeAsString(), ";");
+  if (machine_.has_value()) machine_->AppendState(state);
+}
+
+std::string WorkerActor::Describe() const {
+  std::string text = absl::StrCat(TaskName(task()), ": ");
+  switch (state_) {
+    case State::kDone:
+      return absl::StrCat(text, "done");
+    case State::kDead:
+      return absl::StrCat(text, "dead");
+    case State::kRuns:
+      break;
+  }
+  absl::StrAppend(&text, steps_, " steps done; last began step ", last_.second, " of generation ", last_.first);
+  if (machine_.has_value()) absl::StrAppend(&text, "; next is ", machine_->step(), " of ", machine_->generation());
+  return text;
+}
+
+}  // namespace rubato::explorer
