@@ -17,7 +17,7 @@ kills=20 mode=all seed=$RANDOM servers=2 workers=3
 # Between blows, so that there is something to lose.
 quiet_tenths_min=10 quiet_tenths_max=30
 # A blow with what follows from it takes about so long: it decides how long the job is.
-seconds_of_a_blow=12
+seconds_of_a_blow=6
 lease=2
 
 refuse() {
