@@ -61,12 +61,12 @@ class ChunkStore {
 
   // Has `restorer` write over what the constructor made, a slice for each of these chunks in their order: values, slots
   // and, in FinishRestore, updates. Returns the first one's position among the restorer's slices. Nothing else may be
-  // called in between, and the store is of no use where the restorer fails.
+  // called in between, and the store is of no use if the restorer fails.
   size_t BeginRestore(const std::vector<uint32_t>& chunks, CheckpointRestorer* restorer);
   void FinishRestore(const std::vector<uint32_t>& chunks, const CheckpointRestorer& restorer, size_t first);
 
   // The example-weighted mean of the contributions, reduced in their order, goes through the optimizer. Contributions
-  // without examples are left out; where none is left the weights stay as they are.
+  // without examples are left out; if none is left the weights stay as they are.
   void Apply(const ChunkRules::Update& update);
 
   // The chunk's weights, which are at `version`, as its pull codec encodes them: once per version.

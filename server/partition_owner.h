@@ -70,7 +70,7 @@ class PartitionOwner : private PartitionSink {
     bool in_shared_memory = false;
     // The worker can read the arena; 0: it cannot.
     uint64_t shared_session = 0;
-    // For the trace; InfinitePast where nothing is recorded.
+    // For the trace; InfinitePast if nothing is recorded.
     absl::Time arrived = absl::InfinitePast();
   };
 

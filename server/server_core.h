@@ -100,7 +100,7 @@ class ServerCore {
   absl::StatusOr<bool> IsStarted(const v1::JobDescription& job);
   // The partitions, as new. `job` outlives them.
   absl::StatusOr<Partitions> MakePartitions(const v1::JobDescription* job);
-  // Gives them what the job goes on from, or begins with, where that is not the seed's; reads each file once.
+  // Gives them what the job goes on from, or begins with, if that is not the seed's; reads each file once.
   absl::Status Restore(const v1::JobDescription& job, const Partitions& partitions) const;
   std::unique_ptr<PartWriter> MakeWriter() const;
   std::shared_ptr<const PartFiles> MakeFiles(const v1::JobDescription& job) const;

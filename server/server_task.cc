@@ -108,7 +108,7 @@ absl::Status ServerTask::Run() {
       options_.log->Warning(absl::StrCat("leaves without the coordinator's knowledge: ", left.message()));
     }
   }
-  // Its thread may go on speaking to the core, where the coordinator did not hear of the leave; and the core to it.
+  // Its thread may go on speaking to the core, if the coordinator did not hear of the leave; and the core to it.
   SetSession(nullptr);
   session.reset();
   directives_->Stop();

@@ -88,7 +88,7 @@ class ChunkAudit {
   // With a quorum, members may be moved past a step before their push has come. When the plan is left then, or a
   // contributor is lost, the step is completed by fewer than the quorum, or is left out if there is nobody.
   bool MayBeShort(const AuditedPlan& plan) const;
-  // After the last update, where every step has one.
+  // After the last update, if every step has one.
   int64_t NextSyncStep(const AuditedPlan& plan) const;
   void Drop(const v1::UpdateRecord& push, const AuditedPlan& plan);
   bool Continues(const v1::UpdateRecord& push) const;

@@ -9,7 +9,7 @@
 namespace rubato {
 
 // The clocks of one plan's members on one chunk, and what the slowest one's was at each version of the chunk: a past
-// that is kept only where the slowest clock changed, hence short. Pure; not thread-safe.
+// that is kept only if the slowest clock changed, hence short. Pure; not thread-safe.
 class MemberClocks {
  public:
   // The slowest clock if there are no members: nobody waits for anybody.

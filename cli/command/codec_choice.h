@@ -9,8 +9,8 @@
 
 namespace rubato {
 
-// How tensors travel, as the user writes it: a codec's name in small letters, with its fraction where it takes one:
-// "bf16", "top_k:0.01". In both directions where the codec can carry weights, otherwise for gradients alone.
+// How tensors travel, as the user writes it: a codec's name in small letters, with its fraction if it takes one:
+// "bf16", "top_k:0.01". In both directions if the codec can carry weights, otherwise for gradients alone.
 struct CodecChoice {
   v1::Codec codec = v1::NONE;
   // 0 if the codec takes none.

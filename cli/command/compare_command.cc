@@ -31,7 +31,7 @@ struct Variant {
   v1::JobConfig config;
 };
 
-// Each mode with each codec, or with the config's own where none is given; nothing else differs between them.
+// Each mode with each codec, or with the config's own if none is given; nothing else differs between them.
 absl::StatusOr<std::vector<Variant>> MakeVariants(const v1::JobConfig& config, const std::vector<ModeChoice>& modes,
                                                   const std::vector<CodecChoice>& codecs,
                                                   const Environment& environment) {

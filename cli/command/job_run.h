@@ -77,7 +77,7 @@ Comparison NewComparison(const PreparedRun& run);
 // Prints the table and the curves, and writes summary.json and report.html into `directory`.
 absl::Status WriteReports(const Comparison& comparison, const std::string& directory, const Environment& environment);
 
-// What is shown and written of a run whose record is in its run directory: WriteReports, and the audit where the config
+// What is shown and written of a run whose record is in its run directory: WriteReports, and the audit if the config
 // asked for a log. `outcome` is how the job ended, and is returned unless what it left behind is worse.
 absl::Status ReportRun(const PreparedRun& run, absl::Status outcome, const Environment& environment);
 

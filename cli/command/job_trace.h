@@ -18,7 +18,7 @@ std::string TraceDirectoryOf(const std::string& run_directory, uint64_t id);
 // run; returns the recording's id. Whoever has none is named to the user. Errors of the coordinator.
 absl::StatusOr<uint64_t> RecordTrace(CoordinatorClient* coordinator, double seconds, const Environment& environment);
 
-// Merges the tasks' traces in a directory into the file `output`, or where that is empty into merged.json beside them,
+// Merges the tasks' traces in a directory into the file `output`, or if that is empty into merged.json beside them,
 // and says what is in it. NotFound: there are none. InvalidArgument: a file is no trace.
 absl::Status MergeTraces(const std::string& directory, std::string output, const Environment& environment);
 

@@ -14,14 +14,14 @@ struct RunEnding {
   bool ok = false;
   // Somebody has asked for its end, and it has written checkpoint "stopped".
   bool stopped = false;
-  // Why it is not done; empty where it is.
+  // Why it is not done; empty if it is.
   std::string error;
   // When the last line of its record was written.
   absl::Time at;
   // Since training began; absent if it never did.
   std::optional<absl::Duration> trained;
   // The checkpoint of its end, in the run directory or where checkpoint.directory says: "checkpoints/final", or
-  // "stopped" where it was asked to stop. Empty: it has left none that is whole.
+  // "stopped" if it was asked to stop. Empty: it has left none that is whole.
   std::string weights;
 };
 
@@ -35,7 +35,7 @@ std::string DescribeEnding(const RunEnding& ending, const std::string& run_direc
 // How a job that was stopped is continued: "go on with rubato train CONFIG --resume", and what its weights are for.
 std::string WayOn(const std::string& weights);
 
-// The outcome of a job, and how to go on where it was stopped: an error of a run whose directory has checkpoint
+// The outcome of a job, and how to go on if it was stopped: an error of a run whose directory has checkpoint
 // "stopped" says so too.
 absl::Status WithWayOn(const absl::Status& outcome, const std::string& run_directory);
 

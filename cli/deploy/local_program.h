@@ -8,7 +8,7 @@
 
 namespace rubato {
 
-// The program's path: itself where it has a slash, otherwise where the PATH has it. NotFound.
+// The program's path: itself if it has a slash, otherwise where the PATH has it. NotFound.
 absl::StatusOr<std::string> FindProgram(const std::string& name);
 
 // Runs a program of this machine to its end, without a shell, and returns what it wrote to its standard output.

@@ -53,7 +53,7 @@ std::string AnyAddress(const v1::HostConfig& host) {
   return absl::StrContains(host.address(), ':') ? "[::]" : "0.0.0.0";
 }
 
-// Of a host, where a worker takes so many. The evaluator takes one.
+// Of a host, if a worker takes so many. The evaluator takes one.
 uint32_t GpusNeeded(const std::vector<v1::DeployedTask>& tasks, int host, uint32_t of_a_worker) {
   uint32_t gpus = 0;
   for (const v1::DeployedTask& task : tasks) {

@@ -90,7 +90,7 @@ class SshTaskHost : public TaskHost {
   // Of a line of remote/watch.sh; nothing from other lines, and for what it has told before.
   std::optional<TaskEnd> ParseEnd(absl::string_view line);
   std::optional<std::string> ParseStart(absl::string_view line, Watcher* watcher);
-  // Of a name in files; nothing where it is none of this job's.
+  // Of a name in files; nothing if it is none of this job's.
   std::optional<v1::TaskId> TaskOf(const std::string& name) const;
   void Step(absl::string_view text) const;
 

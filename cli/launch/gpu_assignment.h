@@ -18,7 +18,7 @@ bool TakesTurns(const v1::TrainingConfig& training);
 // two GPUs.
 std::optional<uint32_t> AssignedGpu(const v1::TrainingConfig& training, uint32_t gpus, uint32_t turn);
 
-// What is wrong with a machine that has `found` GPUs, where training.device is CUDA and its tasks take `needed`;
+// What is wrong with a machine that has `found` GPUs, if training.device is CUDA and its tasks take `needed`;
 // empty: nothing.
 std::string GpuProblem(uint32_t found, uint32_t needed);
 

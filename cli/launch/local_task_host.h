@@ -63,7 +63,7 @@ class LocalTaskHost : public TaskHost {
     std::unique_ptr<ChildProcess> process;
   };
 
-  // That tasks are assigned round-robin; 0 where they are not, or where it cannot be told.
+  // That tasks are assigned round-robin; 0 if they are not, or if it cannot be told.
   absl::StatusOr<uint32_t> GpusToAssign();
   absl::StatusOr<std::string> AwaitAddress();
   absl::Status Launch(Task* task);

@@ -26,7 +26,7 @@ struct RunSummary {
   // Time of the first evaluation at or above the target; absent without a target, or when it was not reached.
   std::optional<double> seconds_to_target;
   double staleness_mean = 0;
-  // The largest staleness of any step; at least this much where the record's last bucket was used.
+  // The largest staleness of any step; at least this much if the record's last bucket was used.
   int64_t staleness_max = 0;
   // Part of all workers' time that was spent waiting for weights.
   double waiting_share = 0;
@@ -41,7 +41,7 @@ struct RunSummary {
 // checkpoint. Without an end line it is the examples divided by the time of the first progress line that counts them.
 RunSummary SummarizeRun(const RunRecord& record, double target_accuracy);
 
-// The mean of each number over the runs; absent where it is absent in one of them. `ok` when all are. Of staleness_max
+// The mean of each number over the runs; absent if it is absent in one of them. `ok` when all are. Of staleness_max
 // it is the largest. Of no runs: all zero, not ok.
 RunSummary MeanOfRuns(const std::vector<RunSummary>& runs);
 

@@ -10,7 +10,7 @@ namespace rubato {
 // One row for each mode, the means over its runs.
 std::string FormatTable(const Comparison& comparison);
 
-// Held-out accuracy (training loss where there was no evaluation) over seconds, the first run of each mode.
+// Held-out accuracy (training loss if there was no evaluation) over seconds, the first run of each mode.
 std::string FormatCurves(const Comparison& comparison, bool color);
 
 }  // namespace rubato

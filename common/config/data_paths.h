@@ -12,7 +12,7 @@ namespace rubato {
 // (rubato.v1.reads_file), in the data source and elsewhere. Empty ones are left out.
 void ForEachReadPath(v1::JobConfig* config, const std::function<void(std::string* path)>& change);
 
-// Makes relative paths of files that the job reads absolute: relative to `config_directory`, where there is such a file
+// Makes relative paths of files that the job reads absolute: relative to `config_directory`, if there is such a file
 // or folder, otherwise to the working directory. What is at neither place is left as it is: another machine may have
 // it.
 void ResolveReadPaths(const std::string& config_directory, v1::JobConfig* config);

@@ -17,7 +17,7 @@ constexpr int64_t kMiB = 1024 * kKiB;
 // The most that data.shard_examples may be.
 constexpr int64_t kMaxShardExamples = std::numeric_limits<int32_t>::max();
 
-// The default of a field where it is absent: FILL(cluster, servers, 1). A written 0 is left to validation.
+// The default of a field if it is absent: FILL(cluster, servers, 1). A written 0 is left to validation.
 #define FILL(message, field, default_value)                               \
   do {                                                                    \
     if (!(message)->has_##field()) (message)->set_##field(default_value); \

@@ -28,7 +28,7 @@ class ErrorList {
   void CheckInteger(absl::string_view path, int64_t value, int64_t lowest, int64_t highest);
   // Adds an error unless `good` holds and the value is finite.
   void CheckNumber(absl::string_view path, double value, bool good, absl::string_view allowed);
-  // Adds "value empty" where text that must be there is not.
+  // Adds "value empty" if text that must be there is not.
   void CheckNotEmpty(absl::string_view path, absl::string_view value, absl::string_view allowed);
 
   // OK, or InvalidArgument with all lines in the order in which they were added.

@@ -15,7 +15,7 @@
 namespace rubato {
 namespace {
 
-// Progress stays fresh even where leases are long.
+// Progress stays fresh even if leases are long.
 constexpr absl::Duration kSlowestHeartbeat = absl::Milliseconds(500);
 
 std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address) {

@@ -53,7 +53,7 @@ class Session {
     std::function<void(const absl::Status&)> on_lost;
     // Before the coordinator has registered the task: cluster.start_timeout_seconds.
     absl::Duration give_up_after = absl::Seconds(60);
-    // And from then on, where that is longer.
+    // And from then on, if that is longer.
     absl::Duration give_up_after_registered = absl::ZeroDuration();
     // The highest term that an earlier incarnation of the task in this process has heard of; 0: none.
     uint64_t term = 0;

@@ -18,7 +18,7 @@
 
 namespace rubato {
 
-// Version 1 is written where there is nothing that its readers would have to know: no cut, indices of servers, worker
+// Version 1 is written if there is nothing that its readers would have to know: no cut, indices of servers, worker
 // state.
 inline constexpr uint32_t kCheckpointFormatVersion = 2;
 
@@ -41,7 +41,7 @@ struct CheckpointChunk {
 //   RUBATO_RETURN_IF_ERROR(writer->Finish(manifest));
 class CheckpointWriter {
  public:
-  // Creates the directory where needed.
+  // Creates the directory if needed.
   static absl::StatusOr<std::unique_ptr<CheckpointWriter>> Create(const std::string& directory, v1::TaskId task);
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;

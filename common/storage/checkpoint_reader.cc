@@ -151,7 +151,7 @@ std::vector<uint32_t> ServersOf(const v1::CheckpointManifest& manifest, const st
   return servers;
 }
 
-// As a part says that is of the cut, where one is wanted.
+// As a part says that is of the cut, if one is wanted.
 absl::StatusOr<PartList> ListOfParts(const std::string& directory, uint64_t cut_id) {
   RUBATO_ASSIGN_OR_RETURN(const std::vector<uint32_t> there, ServersThere(directory));
   absl::Status other;

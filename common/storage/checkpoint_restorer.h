@@ -32,7 +32,7 @@ class CheckpointRestorer {
     std::vector<float*> slots;
     // Read: the most of any part of it.
     int64_t updates = 0;
-    // Read: the version of the chunk that it is in; the highest where it is in several.
+    // Read: the version of the chunk that it is in; the highest if it is in several.
     int64_t version = 0;
   };
 

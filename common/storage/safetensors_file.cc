@@ -27,7 +27,7 @@ constexpr uint64_t kMaxHeaderBytes = 100'000'000;
 constexpr size_t kMaxErrors = 50;
 constexpr int64_t kElementsAtOnce = 1 << 16;
 
-// Of an element, or 0 where it is of a type that is not read.
+// Of an element, or 0 if it is of a type that is not read.
 uint64_t ElementBytes(absl::string_view dtype) {
   if (dtype == "F32") return 4;
   return dtype == "F16" || dtype == "BF16" ? 2 : 0;
@@ -58,7 +58,7 @@ std::optional<std::vector<uint64_t>> Numbers(const nlohmann::json& value) {
   return numbers;
 }
 
-// Elements of a shape, or nothing where they are more than any file has.
+// Elements of a shape, or nothing if they are more than any file has.
 std::optional<uint64_t> ElementsOf(const Shape& shape) {
   uint64_t elements = 1;
   for (int64_t dimension : shape) {

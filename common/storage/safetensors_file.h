@@ -19,7 +19,7 @@ namespace rubato {
 bool IsSafetensorsPath(absl::string_view path);
 
 // A file of named tensors, as `rubato export` and PyTorch's safetensors write it (docs/formats.md). Elements are read
-// as float32 where they are asked for; the file is never in memory as a whole. Not thread-safe.
+// as float32 if they are asked for; the file is never in memory as a whole. Not thread-safe.
 //
 //   RUBATO_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::Open("pretrained.safetensors"));
 //   RUBATO_RETURN_IF_ERROR(file.CheckFits(model));

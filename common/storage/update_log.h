@@ -12,7 +12,7 @@
 
 namespace rubato {
 
-// "updates-server1-partition0.log"; "updates-server1-partition0-term3.log" where the job went back to a checkpoint in
+// "updates-server1-partition0.log"; "updates-server1-partition0-term3.log" if the job went back to a checkpoint in
 // term 3 (JobDescription.rollback_term). 0 and 1: it did not.
 std::string UpdateLogName(uint32_t server, uint32_t partition, uint64_t rollback_term = 1);
 
@@ -68,7 +68,7 @@ class UpdateLogReader {
   UpdateLogReader(std::string path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {}
 
   absl::StatusOr<bool> ReadRecord(v1::UpdateLogRecord* record);
-  // Whether `bytes` more are in the buffer, read from the file where needed.
+  // Whether `bytes` more are in the buffer, read from the file if needed.
   absl::StatusOr<bool> Fill(size_t bytes);
   absl::Status Corrupt(absl::string_view what) const;
 

@@ -23,7 +23,7 @@ absl::StatusOr<JournalContents> ReadJournal(const std::string& path);
 // Not thread-safe.
 //
 // Errors of the disk leave the journal with the records that it had, and the call may be made again: ResourceExhausted
-// if there is no room, which may change, and Unavailable for others, where that is not to be expected.
+// if there is no room, which may change, and Unavailable for others, of which that is not to be expected.
 //
 //   RUBATO_ASSIGN_OR_RETURN(JournalWriter::Opened journal, JournalWriter::Open(path));
 //   RUBATO_RETURN_IF_ERROR(journal.writer->Append(record, /*durable=*/true));

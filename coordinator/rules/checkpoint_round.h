@@ -26,7 +26,7 @@ class CheckpointRound {
   void Begin(const std::string& name);
   // The server has written its part of this checkpoint. True when it was the last one; once.
   bool OnWritten(uint32_t server);
-  // A server that has registered again is told again, where its part is missing.
+  // A server that has registered again is told again, if its part is missing.
   void Remind(const v1::TaskId& server);
 
   // Empty: there was none yet.

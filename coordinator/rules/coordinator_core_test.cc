@@ -220,7 +220,7 @@ TEST_F(CoreTest, AScheduledSwitchComesAtItsStep) {
   EXPECT_EQ(core_->Status(now_).plan().staleness_bound(), 2);
 }
 
-// A quorum was lost where the job did not start in SYNC.
+// A quorum was lost if the job did not start in SYNC.
 TEST_F(CoreTest, AnAsyncJobWithAScheduledSyncKeepsItsQuorum) {
   v1::JobConfig config = SmallJob();
   config.mutable_consistency()->set_mode(v1::ASYNC);

@@ -440,7 +440,7 @@ class LossyWorld {
       Do(maker_.OnPlanAck(action.server, server.plan.generation(), server.plan.amendment(), now_));
     }
   }
-  // A worker begins a step where nothing holds it, and says which plan it is in.
+  // A worker begins a step if nothing holds it, and says which plan it is in.
   void WorkOne() {
     Server& server = servers_[random_.Below(kServers)];
     if (server.holding == 0 && server.plan.generation() > 0) {

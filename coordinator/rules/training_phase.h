@@ -23,7 +23,7 @@ namespace rubato::coordinator {
 // data is used up and the last worker has left. Pure.
 class TrainingPhase {
  public:
-  // All outlive it. `next` follows, and `end` where no worker is left.
+  // All outlive it. `next` follows, and `end` if no worker is left.
   TrainingPhase(JobState* job, Outbox* out, PlanKeeper* plans, EvaluationKeeper* evaluations, CutKeeper* cuts,
                 FinishingPhase* next, JobEnd* end, std::unique_ptr<ModePolicy> policy)
       : job_(job),
@@ -45,7 +45,7 @@ class TrainingPhase {
   void OnShardRequest(const v1::TaskId& worker, const v1::ShardRequest& request);
   // A worker has left because it has no more to do; `last` is its last heartbeat.
   void OnWorkerLeft(const v1::WorkerProgress& last);
-  // Ends the phase when there is no worker left, which is a failure where the data is not used up for a lease.
+  // Ends the phase when there is no worker left, which is a failure if the data is not used up for a lease.
   void CheckWorkersGone(absl::Time now);
 
  private:
