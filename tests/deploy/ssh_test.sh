@@ -210,7 +210,7 @@ a_bad_task() {
   say "a task that cannot begin"
   write_hosts
   fails 1 no_data "${mnist[@]}" --set data.idx.train_images=absent
-  says no_data "worker-.* ended before the job could begin"
+  says no_data "worker [0-9] on .* ended before the job could begin"
   says no_data "absent: No such file"
   nothing_left no_data
 }
