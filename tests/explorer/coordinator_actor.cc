@@ -87,15 +87,13 @@ void CoordinatorActor::RequestSwitch() {
   request.set_mode(model_->scope.switch_to->mode);
   request.set_staleness_bound(model_->scope.switch_to->staleness_bound);
   request.set_quorum(model_->scope.switch_to->quorum);
-  open_tickets_.insert(++last_ticket_);
-  Perform(core_->RequestSwitch(request, last_ticket_, now_));
+  Perform(core_->RequestSwitch(request, ++last_ticket_, now_));
   Took(FingerprintOf("switch"));
 }
 
 void CoordinatorActor::RequestCut() {
   if (finished_) return;
-  open_tickets_.insert(++last_ticket_);
-  Perform(core_->RequestCheckpoint(last_ticket_, now_));
+  Perform(core_->RequestCheckpoint(++last_ticket_, now_));
   Took(FingerprintOf("cut"));
 }
 
@@ -135,10 +133,6 @@ void CoordinatorActor::PerformOne(const coordinator::Action& action) {
     Send(*send);
   } else if (const auto* append = std::get_if<coordinator::AppendJournal>(&action)) {
     Write(append->record);
-  } else if (const auto* answer = std::get_if<coordinator::AnswerSwitch>(&action)) {
-    open_tickets_.erase(answer->ticket);
-  } else if (const auto* answer = std::get_if<coordinator::AnswerCheckpoint>(&action)) {
-    open_tickets_.erase(answer->ticket);
   } else if (std::holds_alternative<coordinator::RestartCore>(action)) {
     finished_ = true;
     model_->oracle.Violate("I5: the job goes back, and no server was lost");
@@ -169,7 +163,6 @@ void CoordinatorActor::Write(const v1::JournalRecord& record) {
 
 void CoordinatorActor::Finish(const absl::Status& status) {
   finished_ = true;
-  open_tickets_.clear();
   // The data is never used up, so the job ends when its last worker has gone.
   if (status.ok() || absl::StrContains(status.message(), "no worker is left")) return;
   model_->oracle.Violate(absl::StrCat("I4: the job failed: ", status.message()));

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -58,7 +57,6 @@ class CoordinatorActor {
   uint64_t history_ = 0;  // Of the inputs up to the last one at which it did something.
   uint64_t since_ = 0;    // The sum of those after it.
   uint64_t last_ticket_ = 0;
-  std::set<uint64_t> open_tickets_;
 };
 
 }  // namespace rubato::explorer

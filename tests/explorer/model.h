@@ -15,6 +15,7 @@
 #include "tests/explorer/scope.h"
 #include "tests/simulation/checkpoint_directory.h"
 #include "tests/simulation/coverage.h"
+#include "tests/simulation/incarnations.h"
 #include "tests/simulation/job.h"
 #include "tests/simulation/oracle.h"
 
@@ -47,14 +48,6 @@ struct Model {
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
 
-  v1::TaskId NewTask(v1::TaskId::Role role, uint32_t index) {
-    v1::TaskId task;
-    task.set_role(role);
-    task.set_index(index);
-    task.set_incarnation(++last_incarnation);
-    return task;
-  }
-
   // What people are told of an event; empty, and cheap, while nobody is.
   template <typename... Args>
   std::string Label(const Args&... args) const {
@@ -78,7 +71,7 @@ struct Model {
   simulation::CheckpointDirectory checkpoints;
   // The job as servers were told; without chunks until it has started.
   v1::JobDescription job;
-  uint64_t last_incarnation = 0;
+  simulation::Incarnations incarnations;
   uint64_t last_token = 0;
   CoordinatorActor* coordinator = nullptr;
   std::vector<ServerActor*> servers;  // By index.

@@ -5,6 +5,7 @@
 #include "absl/strings/str_join.h"
 #include "common/task.h"
 #include "tests/explorer/worker_actor.h"
+#include "tests/simulation/messages.h"
 
 namespace rubato::explorer {
 namespace {
@@ -19,27 +20,6 @@ uint64_t FingerprintOfRequest(const DataRequest& data) {
                                        request.generation, static_cast<uint64_t>(request.step));
   for (uint32_t chunk : request.chunks) fingerprint = Mix(fingerprint, uint64_t{chunk});
   return fingerprint;
-}
-
-v1::ExchangeReply ToWire(const server::PartitionReply& reply) {
-  v1::ExchangeReply wire;
-  wire.set_outcome(reply.outcome);
-  wire.set_push(reply.push);
-  wire.set_message(reply.message);
-  wire.set_next_step(reply.next_step);
-  if (reply.outcome == v1::ExchangeReply::MOVED) *wire.mutable_plan() = reply.plan;
-  return wire;
-}
-
-v1::UpdateRecord RecordOf(uint32_t chunk, const server::Contribution& contribution) {
-  v1::UpdateRecord record;
-  record.set_worker(contribution.task.index());
-  record.set_incarnation(contribution.task.incarnation());
-  record.set_generation(contribution.generation);
-  record.set_step(contribution.step);
-  record.set_chunk(chunk);
-  record.set_examples(contribution.examples);
-  return record;
 }
 
 }  // namespace
@@ -135,7 +115,7 @@ void ServerActor::PartitionActor::Apply(const server::ChunkRules::Update& update
   ChunkState& weights = weights_[update.chunk];
   ++weights.version;
   for (const server::Contribution& contribution : update.contributions) {
-    records.push_back(RecordOf(update.chunk, contribution));
+    records.push_back(simulation::ToRecord(update.chunk, contribution));
     weights.pushes.emplace_back(contribution.task.incarnation(), contribution.step);
   }
   oracle_->Applied(place_, update.chunk, records);
@@ -162,7 +142,7 @@ void ServerActor::PartitionActor::Log(const v1::UpdateLogRecord& record) {
 
 void ServerActor::PartitionActor::Answer(const server::PartitionReply& reply) {
   auto node = open_.extract(reply.token);
-  v1::ExchangeReply wire = ToWire(reply);
+  v1::ExchangeReply wire = simulation::ToWire(reply);
   v1::ExchangeReply with_versions = wire;
   for (uint32_t chunk : reply.chunks) {
     v1::ChunkWeights* entry = with_versions.add_chunks();
@@ -191,7 +171,7 @@ void ServerActor::PartitionActor::AppendState(std::string* state) const {
 ServerActor::ServerActor(Model* model, uint32_t index)
     : model_(model),
       index_(index),
-      link_(model, model->NewTask(v1::TaskId::SERVER, index), IdOf(Actor::kServer, index),
+      link_(model, model->incarnations.New(v1::TaskId::SERVER, index), IdOf(Actor::kServer, index),
             [this](const v1::Directive& directive) { OnDirective(directive); }) {}
 
 ServerActor::~ServerActor() = default;

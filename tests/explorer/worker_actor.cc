@@ -5,6 +5,7 @@
 #include "absl/strings/str_join.h"
 #include "common/task.h"
 #include "tests/explorer/coordinator_actor.h"
+#include "tests/simulation/messages.h"
 
 namespace rubato::explorer {
 
@@ -34,7 +35,7 @@ std::vector<simulation::ChunkGroup> GroupChunks(const v1::JobDescription& job, u
 
 WorkerActor::WorkerActor(Model* model, uint32_t index)
     : model_(model),
-      link_(model, model->NewTask(v1::TaskId::WORKER, index), IdOf(Actor::kWorker, index),
+      link_(model, model->incarnations.New(v1::TaskId::WORKER, index), IdOf(Actor::kWorker, index),
             [this](const v1::Directive& directive) { OnDirective(directive); }),
       streams_(model->scope.servers, 0) {}
 
@@ -64,28 +65,11 @@ void WorkerActor::MaybeStart(const v1::Plan& plan) {
   machine_->Start(plan);
 }
 
-server::PartitionRequest WorkerActor::ToWire(const Request& request) const {
-  const simulation::ChunkGroup& batch = batches_[request.batch];
-  const bool pulls = request.kind == StepMachine::Kind::kPull;
-  server::PartitionRequest wire;
-  wire.kind = pulls ? server::PartitionRequest::Kind::kPull : server::PartitionRequest::Kind::kPushPull;
-  wire.task = task();
-  wire.generation = request.generation;
-  wire.step = request.step;
-  wire.chunks = batch.chunks;
-  for (size_t i = 0; !pulls && i < batch.chunks.size(); ++i) {
-    server::Contribution& contribution = wire.contributions.emplace_back();
-    contribution.task = task();
-    contribution.generation = request.generation;
-    contribution.step = request.step;
-    contribution.examples = kExamples;
-  }
-  return wire;
-}
-
 void WorkerActor::Send(const Request& request) {
   const simulation::ChunkGroup& batch = batches_[request.batch];
-  model_->servers[batch.server]->ReceiveRequest(batch.partition, {StreamTo(batch.server), request.id, ToWire(request)});
+  model_->servers[batch.server]->ReceiveRequest(
+      batch.partition,
+      {StreamTo(batch.server), request.id, simulation::ToPartitionRequest(request, task(), batch.chunks, kExamples)});
 }
 
 void WorkerActor::ReceiveReply(const Stream& stream, uint64_t id, const v1::ExchangeReply& reply) {

@@ -43,7 +43,6 @@ class WorkerActor : private worker::StepMachine::Sink {
   enum class Phase { kStarting, kForward, kBackward, kEnding };
 
   void Send(const worker::StepMachine::Request& request) override;
-  server::PartitionRequest ToWire(const worker::StepMachine::Request& request) const;
   void OnReply(uint64_t id, const v1::ExchangeReply& reply);
   void OnDirective(const v1::Directive& directive);
   void MaybeStart(const v1::Plan& plan);

@@ -10,7 +10,7 @@ constexpr absl::Duration kMeanInterval = absl::Milliseconds(500);
 }  // namespace
 
 SimEvaluator::SimEvaluator(World* world, ServerDirectory* servers)
-    : world_(world), servers_(servers), task_(world->NewTask(v1::TaskId::EVALUATOR, 0)) {
+    : world_(world), servers_(servers), task_(world->incarnations.New(v1::TaskId::EVALUATOR, 0)) {
   Evaluate();
 }
 

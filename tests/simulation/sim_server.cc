@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/task.h"
+#include "tests/simulation/messages.h"
 
 namespace rubato::simulation {
 namespace {
@@ -14,27 +15,6 @@ namespace {
 using Kind = server::PartitionRequest::Kind;
 
 constexpr absl::Duration kTick = absl::Milliseconds(50);
-
-v1::ExchangeReply ToWire(const server::PartitionReply& reply) {
-  v1::ExchangeReply wire;
-  wire.set_outcome(reply.outcome);
-  wire.set_push(reply.push);
-  wire.set_message(reply.message);
-  wire.set_next_step(reply.next_step);
-  if (reply.outcome == v1::ExchangeReply::MOVED) *wire.mutable_plan() = reply.plan;
-  return wire;
-}
-
-v1::UpdateRecord RecordOf(uint32_t chunk, const server::Contribution& contribution) {
-  v1::UpdateRecord record;
-  record.set_worker(contribution.task.index());
-  record.set_incarnation(contribution.task.incarnation());
-  record.set_generation(contribution.generation);
-  record.set_step(contribution.step);
-  record.set_chunk(chunk);
-  record.set_examples(contribution.examples);
-  return record;
-}
 
 }  // namespace
 
@@ -154,7 +134,7 @@ void SimServer::SimPartition::Apply(const server::ChunkRules::Update& update) {
   ChunkState& weights = weights_[update.chunk];
   ++weights.version;
   for (const server::Contribution& contribution : update.contributions) {
-    records.push_back(RecordOf(update.chunk, contribution));
+    records.push_back(ToRecord(update.chunk, contribution));
     weights.pushes.emplace_back(contribution.task.incarnation(), contribution.step);
   }
   oracle_->Applied(options_.place, update.chunk, records);
@@ -201,7 +181,7 @@ SimServer::SimServer(World* world, CoordinatorHost* host, ServerDirectory* direc
     : world_(world),
       directory_(directory),
       index_(index),
-      link_(world, host, world->NewTask(v1::TaskId::SERVER, index),
+      link_(world, host, world->incarnations.New(v1::TaskId::SERVER, index),
             [this](const v1::Directive& directive) { OnDirective(directive); }),
       part_(world, link_.task(), [this] { return frozen_; }) {
   directory_->Add(index, this);

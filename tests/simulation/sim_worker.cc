@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/task.h"
 #include "tests/simulation/coordinator_host.h"
+#include "tests/simulation/messages.h"
 
 namespace rubato::simulation {
 
@@ -16,7 +17,7 @@ SimWorker::SimWorker(World* world, CoordinatorHost* host, ServerDirectory* serve
       host_(host),
       servers_(servers),
       streams_(world->scenario.servers, 0),
-      link_(world, host, world->NewTask(v1::TaskId::WORKER, index),
+      link_(world, host, world->incarnations.New(v1::TaskId::WORKER, index),
             [this](const v1::Directive& directive) { OnDirective(directive); }),
       part_(world, link_.task(), [this] { return frozen_; }),
       data_([this](const v1::ShardRequest& request) {
@@ -126,21 +127,10 @@ void SimWorker::MaybeStart(const v1::Plan& plan) {
 }
 
 server::PartitionRequest SimWorker::ToWire(const Request& request) const {
-  const ChunkGroup& batch = batches_[request.batch];
-  const bool pulls = request.kind == StepMachine::Kind::kPull;
-  server::PartitionRequest wire;
-  wire.kind = pulls ? server::PartitionRequest::Kind::kPull : server::PartitionRequest::Kind::kPushPull;
-  wire.task = task();
-  wire.generation = request.generation;
-  wire.step = request.step;
-  wire.chunks = batch.chunks;
-  for (size_t i = 0; !pulls && i < batch.chunks.size(); ++i) {
-    server::Contribution& contribution = wire.contributions.emplace_back();
-    contribution.task = task();
-    contribution.generation = request.generation;
-    contribution.step = request.step;
-    contribution.examples = static_cast<uint64_t>(examples_);
-    contribution.base_version = versions_.at(batch.chunks[i]);
+  server::PartitionRequest wire =
+      ToPartitionRequest(request, task(), batches_[request.batch].chunks, static_cast<uint64_t>(examples_));
+  for (size_t i = 0; i < wire.contributions.size(); ++i) {
+    wire.contributions[i].base_version = versions_.at(wire.chunks[i]);
   }
   return wire;
 }

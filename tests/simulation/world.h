@@ -12,6 +12,7 @@
 #include "tests/simulation/checkpoint_directory.h"
 #include "tests/simulation/coverage.h"
 #include "tests/simulation/event_queue.h"
+#include "tests/simulation/incarnations.h"
 #include "tests/simulation/job.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/oracle.h"
@@ -33,14 +34,6 @@ struct World {
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
-  v1::TaskId NewTask(v1::TaskId::Role role, uint32_t index) {
-    v1::TaskId task;
-    task.set_role(role);
-    task.set_index(index);
-    task.set_incarnation(++last_incarnation);
-    return task;
-  }
-
   const Scenario scenario;
   EventQueue queue;
   Trace trace;
@@ -56,7 +49,7 @@ struct World {
   std::function<void(const v1::TaskId& ended, absl::Duration delay)> start_again;
   // The job as servers were told last; without chunks until it has started.
   v1::JobDescription job;
-  uint64_t last_incarnation = 0;
+  Incarnations incarnations;
   uint64_t last_token = 0;
 };
 
