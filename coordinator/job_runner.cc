@@ -288,6 +288,11 @@ void JobRunner::NoteLostLine(const absl::Status& status) {
   line_lost_ = !status.ok();
 }
 
+void JobRunner::WarnOfCutRecord(const absl::Status& status) {
+  // The journal has it too.
+  if (!status.ok()) options_.log->Warning(absl::StrCat("record of a checkpoint: ", status.message()));
+}
+
 void JobRunner::CheckTensorboard(const absl::Status& status) {
   if (status.ok()) return;
   options_.log->Warning(absl::StrCat("the event files for TensorBoard end here: ", status.message()));
@@ -314,9 +319,9 @@ absl::Status JobRunner::PerformOne(const Action& action) {
   } else if (const auto* written = std::get_if<AnswerCheckpoint>(&action)) {
     AnswerCall(&checkpoints_, written->ticket, written->reply);
   } else if (const auto* cut = std::get_if<WriteCutRecord>(&action)) {
-    NoteLostLine(files_->WriteCutRecord(cut->record.cut().name(), cut->record));
+    WarnOfCutRecord(files_->WriteCutRecord(cut->record.cut().name(), cut->record));
   } else if (const auto* remove = std::get_if<RemoveCutRecords>(&action)) {
-    NoteLostLine(files_->RemoveCutRecords(remove->keep));
+    WarnOfCutRecord(files_->RemoveCutRecords(remove->keep));
   } else if (std::holds_alternative<coordinator::RestartCore>(action)) {
     return RestartCore();
   } else if (const auto* finish = std::get_if<Finish>(&action)) {

@@ -110,6 +110,7 @@ class JobRunner {
   absl::Status RestartCore();
   // A record of the run that could not be written: said once until one could be again.
   void NoteLostLine(const absl::Status& status);
+  void WarnOfCutRecord(const absl::Status& status);
   template <class Done, class Reply>
   static void AnswerCall(Calls<Done>* calls, uint64_t ticket, const Reply& reply);
   // Event files are a convenience: a failure ends them, and not the job.

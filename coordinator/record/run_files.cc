@@ -48,8 +48,9 @@ absl::Status RemoveCut(const std::string& directory) {
   const std::string path = JoinPath(directory, kCutRecordName);
   if (FileExists(path)) {
     RUBATO_RETURN_IF_ERROR(AsDiskError(RemoveFile(path)));
-    // Before others remove what it vouches for.
-    RUBATO_RETURN_IF_ERROR(AsDiskError(SyncDirectory(directory)));
+    // Before others remove what it vouches for; with the last of that goes the directory.
+    absl::Status synced = SyncDirectory(directory);
+    if (!synced.ok() && !absl::IsNotFound(synced)) return AsDiskError(synced);
   }
   // Of a write that did not end.
   RUBATO_RETURN_IF_ERROR(AsDiskError(RemoveFile(absl::StrCat(path, ".tmp"))));
