@@ -67,6 +67,10 @@
   /* Shards of data. */                                                                                                \
   MUTANT(kReturnedShardStays, "I7", "a shard that was given back is given out again and again")                        \
   MUTANT(kFinishedShardForgotten, "I7", "finished shards are not noted as such")                                       \
+  MUTANT(kFirstPlaceKept, "I8", "servers keep the first place in the data that a worker tells them")                   \
+  MUTANT(kLostPlaceForgotten, "I8", "the shards of a lost worker are given out again from their beginning")            \
+  MUTANT(kReturnsBeforeServersKnow, "I8", "the shards of a lost worker are given out before all servers know")         \
+  MUTANT(kReturnNotReplayed, "I8", "a restarted coordinator does not know how far lost workers came")                  \
   MUTANT(kRestoredShardFromStart, "I7", "a shard of which a part is in the cut is given out whole")                    \
   /* The worker's steps. */                                                                                            \
   MUTANT(kKeepsAbandonedWeights, "I3", "a worker that was moved begins with weights of the step that it left")         \

@@ -99,13 +99,13 @@ void PartitionOwner::Abort(uint64_t generation) {
   queue_.Post([this, generation] { partition_.Abort(generation, options_.clock->Now()); });
 }
 
-void PartitionOwner::Commit(v1::Plan plan, std::function<void()> done) {
+void PartitionOwner::Commit(v1::Plan plan, std::function<void(std::vector<v1::LostWorker>)> done) {
   queue_.Post([this, plan = std::move(plan), done = std::move(done)] {
     partition_.Commit(plan, options_.clock->Now());
     if (partition_.plan().cut().id() != cut_) captured_.clear();  // Given up.
     // A crash later must not take the record of the plan with it.
     if (options_.log != nullptr) CheckLog(options_.log->Flush());
-    done();
+    done(partition_.Lost());
   });
 }
 

@@ -89,7 +89,7 @@ class PartitionOwner : private PartitionSink {
   void OnClosed(uint64_t connection_id);
   void Announce(uint64_t generation, std::function<void(int64_t highest_begun)> done);
   void Abort(uint64_t generation);
-  void Commit(v1::Plan plan, std::function<void()> done);
+  void Commit(v1::Plan plan, std::function<void(std::vector<v1::LostWorker> lost)> done);
   // The chunks as they are, for a checkpoint.
   void Snapshot(std::function<void(std::vector<ChunkSnapshot>)> done);
   void Describe(std::function<void(PartitionProgress)> done);

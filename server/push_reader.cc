@@ -107,6 +107,13 @@ absl::Status PushReader::CheckPush() const {
   if (!std::isfinite(push_.epoch()) || push_.epoch() < 0) {
     return Bad("push_pull.epoch", absl::StrCat(push_.epoch(), "; allowed: 0 or more"));
   }
+  if (const v1::ShardSlice& slice = push_.slice(); push_.has_slice()) {
+    if (slice.shard() == 0) return Bad("push_pull.slice.shard", "0; shards are numbered from 1");
+    if (slice.begin() < 0 || slice.end() < slice.begin()) {
+      return Bad("push_pull.slice", absl::StrCat("begins with example ", slice.begin(), " and ends before ",
+                                                 slice.end(), "; allowed: 0 <= begin <= end"));
+    }
+  }
   if (!in_shared_memory_) return absl::OkStatus();
   if (payload_.size() != 0) return Bad("payload", absl::StrCat(payload_.size(), " bytes, but shared is not empty"));
   const int gradients = gradients_ == nullptr ? 0 : push_.chunks_size();
@@ -142,6 +149,7 @@ absl::Status PushReader::ReadChunk(int i, PartitionRequest* request) {
   contribution.step = push_.step();
   contribution.examples = push_.examples();
   contribution.epoch = push_.epoch();
+  if (push_.has_slice()) contribution.slice = push_.slice();
   contribution.base_version = update.base_version();
   if (gradients_ == nullptr) return absl::OkStatus();
   RUBATO_RETURN_IF_ERROR(FindGradient(i, CodecOf(update), length, bytes));

@@ -83,6 +83,27 @@ TEST_F(RequestReaderTest, ReadsAPush) {
   ASSERT_EQ(request.contributions.size(), 2u);
   EXPECT_EQ(request.contributions[1].step, 3);
   EXPECT_EQ(request.contributions[1].examples, 64u);
+  EXPECT_EQ(request.contributions[1].slice.shard(), 0u);
+}
+
+TEST_F(RequestReaderTest, ReadsWhichExamplesAPushIsOf) {
+  MakePush();
+  v1::ShardSlice* slice = header_.mutable_push_pull()->mutable_slice();
+  slice->set_shard(7);
+  slice->set_begin(20);
+  slice->set_end(84);
+  absl::StatusOr<ReceivedRequest> received = Read(80);
+  ASSERT_TRUE(received.ok()) << received.status();
+  for (const Contribution& contribution : received->request.contributions) {
+    EXPECT_EQ(contribution.slice.shard(), 7u);
+    EXPECT_EQ(contribution.slice.begin(), 20);
+    EXPECT_EQ(contribution.slice.end(), 84);
+  }
+  slice->set_end(19);
+  ExpectRefused(80, "push_pull.slice: begins with example 20 and ends before 19; allowed: 0 <= begin <= end");
+  slice->set_end(84);
+  slice->set_shard(0);
+  ExpectRefused(80, "push_pull.slice.shard: 0; shards are numbered from 1");
 }
 
 TEST_F(RequestReaderTest, ReadsAnEmptyPushWithoutPayload) {

@@ -240,14 +240,21 @@ void ServerCore::Commit(const std::vector<PartitionOwner*>& partitions, const v1
     plan_ = plan;
   }
   if (plan.has_cut()) BeginCut(plan);
-  auto gather = std::make_shared<Gather<int>>(
-      partitions.size(), [this, generation = plan.generation(), amendment = plan.amendment()](std::vector<int>) {
+  using Lost = std::vector<v1::LostWorker>;
+  auto gather = std::make_shared<Gather<Lost>>(
+      partitions.size(),
+      [this, generation = plan.generation(), amendment = plan.amendment()](const std::vector<Lost>& lost) {
         v1::TaskMessage message;
         message.mutable_plan_ack()->set_generation(generation);
         message.mutable_plan_ack()->set_amendment(amendment);
+        for (const Lost& workers : lost) {
+          message.mutable_plan_ack()->mutable_lost()->Add(workers.begin(), workers.end());
+        }
         options_.report(std::move(message));
       });
-  for (PartitionOwner* partition : partitions) partition->Commit(plan, [gather] { gather->Add(0); });
+  for (PartitionOwner* partition : partitions) {
+    partition->Commit(plan, [gather](Lost lost) { gather->Add(std::move(lost)); });
+  }
 }
 
 void ServerCore::BeginCut(const v1::Plan& plan) {

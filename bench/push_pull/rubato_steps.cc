@@ -53,7 +53,7 @@ class StepsClient : public Client, private worker::PsClient::TensorMemory {
       if (!begun) return absl::InternalError("the plan has changed");
       for (int64_t chunk = setup_.chunks() - 1; chunk >= 0; --chunk) {
         memory_.CountTrip(chunk);
-        client_->PushTensor(static_cast<int>(chunk), /*examples=*/1, /*epoch=*/0);
+        client_->PushTensor(static_cast<int>(chunk), {.examples = 1});
       }
       RUBATO_RETURN_IF_ERROR(AwaitAll());
     }

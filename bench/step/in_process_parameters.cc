@@ -33,7 +33,7 @@ absl::StatusOr<bool> InProcessParameters::BeginStep(Step* step) {
   return true;
 }
 
-void InProcessParameters::PushTensor(int index, uint64_t, double) {
+void InProcessParameters::PushTensor(int index, const Pushed&) {
   Tensor& tensor = tensors_[index];
   const UpdateRule rule = MakeUpdateRule(optimizer_, optimizer_.learning_rate(), ++tensor.updates, tensor.decays);
   const ByteSpan piece = BytesOf(tensor.gradient, tensor.elements);

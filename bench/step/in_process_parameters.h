@@ -24,7 +24,7 @@ class InProcessParameters : public worker::Parameters {
   absl::StatusOr<bool> AwaitTensor(int) override { return true; }
   void Restart() override {}
   absl::StatusOr<bool> BeginStep(Step* step) override;
-  void PushTensor(int tensor, uint64_t examples, double epoch) override;
+  void PushTensor(int tensor, const Pushed& pushed) override;
   absl::Status AwaitAcknowledgements() override { return absl::OkStatus(); }
 
  private:

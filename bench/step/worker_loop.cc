@@ -24,9 +24,9 @@ class AllAtOnce : public worker::Parameters {
   }
   void Restart() override { parameters_->Restart(); }
   absl::StatusOr<bool> BeginStep(Step* step) override { return parameters_->BeginStep(step); }
-  void PushTensor(int tensor, uint64_t examples, double epoch) override {
+  void PushTensor(int tensor, const Pushed& pushed) override {
     if (tensor != 0) return;  // Tensor 0 comes last.
-    for (int other = tensors_ - 1; other >= 0; --other) parameters_->PushTensor(other, examples, epoch);
+    for (int other = tensors_ - 1; other >= 0; --other) parameters_->PushTensor(other, pushed);
   }
   absl::Status AwaitAcknowledgements() override { return parameters_->AwaitAcknowledgements(); }
 

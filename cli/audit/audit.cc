@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <compare>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -15,6 +16,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "cli/audit/examples_audit.h"
 #include "cli/audit/log_audit.h"
 #include "cli/audit/plan_agreement.h"
 #include "cli/audit/term_history.h"
@@ -64,6 +66,7 @@ std::optional<LogFile> ParseName(absl::string_view name) {
 struct Run {
   AuditReport report;
   TermHistory terms{&report};
+  ExamplesAudit examples{&report};
   // Of this term.
   std::optional<PlanAgreement> plans;
   std::map<uint32_t, std::string> chunk_logs;
@@ -104,6 +107,7 @@ absl::Status AuditLog(const std::string& directory, const LogFile& file, Run& ru
       run.plans->OnPlan(where, record.plan());
       run.terms.OnPlan(where, record.plan());
     }
+    if (record.has_update()) run.examples.OnPush(where, record.update());
     audit.OnRecord(record);
   }
   audit.Finish(log->torn());
@@ -112,6 +116,21 @@ absl::Status AuditLog(const std::string& directory, const LogFile& file, Run& ru
   ++run.report.logs;
   if (log->torn()) run.report.notes.push_back(absl::StrCat(name, " ends in the middle of a record"));
   return absl::OkStatus();
+}
+
+// The step that the term begins with; none if a log has no plan, because the job went back before there was one.
+absl::StatusOr<std::optional<int64_t>> FirstStep(const std::string& directory, const std::vector<LogFile>& files) {
+  std::optional<int64_t> first;
+  for (const LogFile& file : files) {
+    RUBATO_ASSIGN_OR_RETURN(auto log, UpdateLogReader::Open(JoinPath(directory, file.name())));
+    v1::UpdateLogRecord record;
+    for (;;) {
+      RUBATO_ASSIGN_OR_RETURN(bool more, log->Next(&record));
+      if (!more || record.has_plan()) break;
+    }
+    if (record.has_plan()) first = std::min(first.value_or(record.plan().first_step()), record.plan().first_step());
+  }
+  return first;
 }
 
 // All logs of one term.
@@ -167,11 +186,21 @@ absl::StatusOr<AuditReport> AuditRun(const std::string& run_directory) {
     }
     terms[file->term].push_back(*file);
   }
+  // The steps of a term that later ones have kept.
+  std::map<uint64_t, int64_t> ends;
+  int64_t end = std::numeric_limits<int64_t>::max();
+  for (auto term = terms.rbegin(); term != terms.rend(); ++term) {
+    std::sort(term->second.begin(), term->second.end());
+    ends[term->first] = end;
+    RUBATO_ASSIGN_OR_RETURN(const std::optional<int64_t> first, FirstStep(run_directory, term->second));
+    end = std::min(end, first.value_or(end));
+  }
   Run run;
-  for (auto& [term, files] : terms) {
-    std::sort(files.begin(), files.end());
+  for (const auto& [term, files] : terms) {
+    run.examples.Begin(ends[term]);
     RUBATO_RETURN_IF_ERROR(AuditTerm(run_directory, files, run));
   }
+  run.examples.Finish();
   if (run.report.logs == 0) {
     return absl::NotFoundError(
         absl::StrCat(run_directory, ": holds no update logs; the job must run with cluster.update_log: true"));

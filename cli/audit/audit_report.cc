@@ -19,6 +19,7 @@ constexpr Described kDescribed[] = {
     {Invariant::kStaleness, "I2", "no step was computed beyond its staleness bound"},
     {Invariant::kOnce, "I3", "no push was applied twice, no update is missing"},
     {Invariant::kPlans, "I5", "plan changes neither lost nor repeated a step"},
+    {Invariant::kExamples, "I8", "no example was trained twice"},
 };
 
 }  // namespace
@@ -53,6 +54,13 @@ std::string FormatAudit(const AuditReport& report) {
                     staleness.clock_staleness_max, " steps, largest version staleness ",
                     staleness.version_staleness_max, " updates\n");
   }
+  if (const ExamplesReport& examples = report.examples; examples.trained > 0) {
+    absl::StrAppend(&text, "  ", examples.trained, " examples were trained");
+    if (examples.chunk_least < examples.trained) {
+      absl::StrAppend(&text, ", in single chunks ", examples.chunk_least, " to ", examples.chunk_most);
+    }
+    absl::StrAppend(&text, "\n");
+  }
   for (const TermReport& term : report.terms) {
     if (report.terms.size() == 1) break;
     const std::string result = term.violations == 0 ? "held" : absl::StrCat("BROKEN ", term.violations, " times");
@@ -84,6 +92,9 @@ std::string AuditJson(const AuditReport& report) {
                                  {"clock_staleness_max", staleness.clock_staleness_max},
                                  {"version_staleness_max", staleness.version_staleness_max}});
   }
+  json["examples"] = {{"trained", report.examples.trained},
+                      {"chunk_least", report.examples.chunk_least},
+                      {"chunk_most", report.examples.chunk_most}};
   json["logs"] = report.logs;
   json["chunks"] = report.chunks;
   json["plans"] = report.plans;

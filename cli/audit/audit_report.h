@@ -19,6 +19,8 @@ enum class Invariant {
   kOnce,
   // I5: a plan change neither loses nor repeats a step; generations and steps only grow.
   kPlans,
+  // I8: no example was trained twice.
+  kExamples,
 };
 
 struct InvariantReport {
@@ -53,13 +55,24 @@ struct TermReport {
   int64_t violations = 0;
 };
 
+// What was trained along the history that the job ended with, in examples; 0 if the plans said which are whose.
+struct ExamplesReport {
+  // In some chunk.
+  int64_t trained = 0;
+  // In the chunks that have the least and the most of them. One lacks what was lost with a worker in the middle of a
+  // step, and what a log lost with its server.
+  int64_t chunk_least = 0;
+  int64_t chunk_most = 0;
+};
+
 // The result of an audit. Plain data.
 struct AuditReport {
-  static constexpr int kInvariants = 4;
+  static constexpr int kInvariants = 5;
 
   std::array<InvariantReport, kInvariants> invariants;
   // By mode name.
   std::map<std::string, StalenessReport> staleness;
+  ExamplesReport examples;
   int64_t logs = 0;
   int64_t chunks = 0;
   int64_t plans = 0;
@@ -93,7 +106,7 @@ std::string FormatAudit(const AuditReport& report);
 
 // The same as one line of JSON: {"held":..,"invariants":[{"id":"I1","statement":..,"held":..,"checked":..,
 // "violations":..,"counterexample":..}],"staleness":[{"mode":..,"pushes":..,"clock_staleness_max":..,
-// "version_staleness_max":..}],"logs":..,"chunks":..,"plans":..,"pushes":..,"terms":[{"term":..,"logs":..,"pushes":..,
+// "version_staleness_max":..}],"examples":{"trained":..,"chunk_least":..,"chunk_most":..},"logs":..,"chunks":..,"plans":..,"pushes":..,"terms":[{"term":..,"logs":..,"pushes":..,
 // "first_step":..,"last_step":..,"violations":..}],"notes":[..]}
 std::string AuditJson(const AuditReport& report);
 

@@ -106,6 +106,41 @@ TEST_F(AuditRunTest, EachTermIsHeldToTheRulesOnItsOwn) {
   EXPECT_EQ(nlohmann::json::parse(AuditJson(*report))["terms"][2]["term"], 10);
 }
 
+// Steps [first, last] of one worker, each with the batch of its number, and the last one with `last_batch`.
+LogBuilder OneWorker(int64_t first, int64_t last, uint64_t generation, int64_t last_batch) {
+  LogBuilder log;
+  log.Plan({.generation = generation, .mode = v1::ASYNC, .members = {0}, .first_step = first});
+  for (int64_t step = first; step <= last; ++step) {
+    log.Push({.step = step,
+              .base = step,
+              .applied = step + 1,
+              .generation = generation,
+              .shard = 1,
+              .batch = step == last ? last_batch : step});
+  }
+  return log;
+}
+
+TEST_F(AuditRunTest, WhatIsTrainedAgainAfterGoingBackIsTrainedOnce) {
+  Write(0, OneWorker(0, 5, 1, 5));
+  Write(0, OneWorker(3, 7, 2, 7), "job", 2);
+  Write(0, OneWorker(3, 4, 3, 4), "job", 3);
+  const absl::StatusOr<AuditReport> report = AuditRun(run_);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_TRUE(report->held()) << FormatAudit(*report);
+  EXPECT_EQ(report->examples.trained, 50);
+  EXPECT_TRUE(absl::StrContains(FormatAudit(*report), "\n  50 examples were trained\n")) << FormatAudit(*report);
+  EXPECT_EQ(nlohmann::json::parse(AuditJson(*report))["examples"]["trained"], 50);
+}
+
+TEST_F(AuditRunTest, AnExampleOfTheCheckpointThatIsTrainedAgainIsFound) {
+  Write(0, OneWorker(0, 5, 1, 5));
+  Write(0, OneWorker(3, 4, 2, 2), "job", 2);
+  ExpectBroken(Invariant::kExamples,
+               "term 2, server 0, partition 0, chunk 0: step 4 of worker 0 trains examples 20 to 30 of shard 1, and "
+               "some of these were trained before");
+}
+
 TEST_F(AuditRunTest, ATermThatBeginsWhereNobodyWasIsFound) {
   Write(0, GoesOn(0, 0, 0, 1));
   Write(0, GoesOn(0, 3, 2, 2), "job", 2);
@@ -172,7 +207,7 @@ TEST_F(AuditRunTest, ReportsTheFirstCounterexampleAsTextAndJson) {
       << FormatAudit(*report);
   const auto json = nlohmann::json::parse(AuditJson(*report));
   EXPECT_EQ(json["held"], false);
-  ASSERT_EQ(json["invariants"].size(), 4u);
+  ASSERT_EQ(json["invariants"].size(), 5u);
   EXPECT_EQ(json["invariants"][2]["id"], "I3");
   EXPECT_EQ(json["invariants"][2]["violations"], 1);
   EXPECT_EQ(json["invariants"][0]["held"], true);

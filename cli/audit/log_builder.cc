@@ -32,6 +32,10 @@ LogBuilder& LogBuilder::Push(const PushOptions& options) {
   push.set_applied_version(options.applied);
   push.set_examples(options.ineffective ? 0 : 64);
   push.set_ineffective(options.ineffective);
+  if (options.shard == 0) return *this;
+  push.mutable_slice()->set_shard(options.shard);
+  push.mutable_slice()->set_begin(10 * options.batch);
+  push.mutable_slice()->set_end(10 * options.batch + 10);
   return *this;
 }
 

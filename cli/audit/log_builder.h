@@ -36,6 +36,9 @@ class LogBuilder {
     bool ineffective = false;
     // 0: the worker's own.
     uint64_t incarnation = 0;
+    // 0: the step took no batch. Otherwise examples [10 * batch, 10 * batch + 10) of the shard.
+    uint64_t shard = 0;
+    int64_t batch = 0;
   };
 
   LogBuilder& Plan(const PlanOptions& options);

@@ -36,6 +36,7 @@ CoordinatorCore::CoordinatorCore(const Options& options, std::vector<v1::ChunkPl
       evaluations_(&job_, &out_),
       checkpoints_(&job_, &out_),
       cuts_(&job_, &out_, &plans_),
+      shards_(&job_, &out_, &cuts_),
       rollback_(&job_, &out_, &cuts_),
       end_(&job_, &out_, &plans_, &checkpoints_, &cuts_),
       finishing_(&job_, &out_, &plans_, &evaluations_, &checkpoints_),
@@ -96,13 +97,14 @@ void CoordinatorCore::Route(const v1::TaskMessage& message, absl::Time now) {
                           now);
     case v1::TaskMessage::kPlanAck:
       if (!is_server || !job_.plan_maker) return;
+      shards_.OnPlanAck(message.plan_ack());
       return plans_.Apply(job_.plan_maker->OnPlanAck(task.index(), message.plan_ack().generation(),
                                                      message.plan_ack().amendment(), now),
                           now);
     case v1::TaskMessage::kShardRequest:
       if (!is_worker) return;
       cuts_.OnShardRequest(task);
-      training_.OnShardRequest(task, message.shard_request());
+      shards_.OnRequest(task, message.shard_request());
       return;
     case v1::TaskMessage::kEvaluation:
       if (task.role() == v1::TaskId::EVALUATOR) evaluations_.OnResult(message.evaluation(), now);
@@ -166,7 +168,11 @@ Actions CoordinatorCore::TakeActions(absl::Time now) {
     starting_.WriteFirstCheckpoint();
     if (starting_.CanGoOn()) training_.Begin(now);
   }
-  if (!job_.replaced) cuts_.CompleteWhenWritten(now);
+  if (!job_.replaced) {
+    cuts_.NotePlan();
+    shards_.ReturnWhenKnown(now);
+    cuts_.CompleteWhenWritten(now);
+  }
   Actions actions = out_.Take();
   // What an event led to after it had led to a rollback is of a job that is over.
   auto last = std::find_if(actions.begin(), actions.end(),

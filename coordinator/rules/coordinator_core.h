@@ -24,6 +24,7 @@
 #include "coordinator/rules/recovery.h"
 #include "coordinator/rules/rollback.h"
 #include "coordinator/rules/roster.h"
+#include "coordinator/rules/shard_keeper.h"
 #include "coordinator/rules/starting_phase.h"
 #include "coordinator/rules/training_phase.h"
 #include "proto/coordinator.pb.h"
@@ -111,6 +112,7 @@ class CoordinatorCore {
   EvaluationKeeper evaluations_;
   CheckpointRound checkpoints_;
   CutKeeper cuts_;
+  ShardKeeper shards_;
   Rollback rollback_;
   // In the order in which a job comes to them, from the end.
   JobEnd end_;

@@ -106,17 +106,42 @@ std::vector<std::string> CutKeeper::Missing() const {
   for (uint32_t server : job_->servers) add(job_->membership.Find(v1::TaskId::SERVER, server));
   if (!in_progress_->plan || RUBATO_MUTANT(kCutForgetsWorkers)) return missing;
   for (const v1::TaskId& worker : in_progress_->plan->members()) add(job_->membership.FindAlive(worker));
+  if (!job_->dispatcher) return missing;
+  for (const v1::TaskId& worker : job_->dispatcher->gone()) {
+    missing.push_back(absl::StrCat("the servers' word on how far ", TaskName(worker), " came in its data"));
+  }
   return missing;
 }
 
+void CutKeeper::NotePlan() {
+  if (!in_progress_ || in_progress_->plan || job_->held_plan.cut().id() != in_progress_->cut.id()) return;
+  in_progress_->plan = job_->held_plan;
+  in_progress_->cut = job_->held_plan.cut();
+  last_step_ = job_->held_plan.first_step();
+}
+
+bool CutKeeper::AwaitsPositions() const {
+  if (!in_progress_ || !in_progress_->plan || !job_->dispatcher) return false;
+  const auto& members = in_progress_->plan->members();
+  return std::any_of(members.begin(), members.end(), [this](const v1::TaskId& member) {
+    return job_->membership.FindAlive(member) != nullptr && !job_->dispatcher->HasSpoken(member);
+  });
+}
+
+bool CutKeeper::LacksPositionOf(const v1::TaskId& worker, int64_t step) const {
+  if (!in_progress_ || !in_progress_->plan || job_->dispatcher->HasSpoken(worker)) return false;
+  return step >= in_progress_->plan->first_step();
+}
+
+void CutKeeper::BeginAgain(const std::string& lost, absl::Time now) {
+  const std::string name = in_progress_->cut.name();
+  out_->Log('W', absl::StrCat("checkpoint ", name, " is given up, and another one begun: ", lost,
+                              " was lost before it said how far it was in its data"));
+  BeginCut(name == kStopCheckpoint ? name : "", now);
+}
+
 void CutKeeper::CompleteWhenWritten(absl::Time now) {
-  if (!in_progress_) return;
-  if (!in_progress_->plan && job_->held_plan.cut().id() == in_progress_->cut.id()) {
-    in_progress_->plan = job_->held_plan;
-    in_progress_->cut = job_->held_plan.cut();
-    last_step_ = job_->held_plan.first_step();
-  }
-  if (!in_progress_->plan) return;
+  if (!in_progress_ || !in_progress_->plan) return;
   if (!Missing().empty() && !RUBATO_MUTANT(kCutBeforeAllParts)) return;
   Complete(now);
 }

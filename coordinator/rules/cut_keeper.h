@@ -40,8 +40,16 @@ class CutKeeper {
   // Before a request for a shard is answered. How far the worker is with the cut has been said: on its stream a
   // heartbeat goes before what was queued, and one is sent as soon as it has entered the cut's plan.
   void OnShardRequest(const v1::TaskId& worker);
-  // After each event: the plan may be held by all servers now, and all parts be written.
+  // After each event: all servers may hold the cut's plan now.
+  void NotePlan();
+  // And all parts may be written.
   void CompleteWhenWritten(absl::Time now);
+  // DYNAMIC dispatch: whether some member is to say how far it is in its shards.
+  bool AwaitsPositions() const;
+  // Whether nobody will know how far this worker, which is lost after `step`, was when it entered the cut's plan.
+  bool LacksPositionOf(const v1::TaskId& worker, int64_t step) const;
+  // So another cut takes its place.
+  void BeginAgain(const std::string& lost, absl::Time now);
   // The job ends, or goes back: nobody gets what it waits for.
   void Drop(const std::string& why);
 

@@ -89,6 +89,9 @@ absl::Status Recovery::Replay(const v1::JournalRecord& record, absl::Time now) {
       if (!job_->dispatcher || RUBATO_MUTANT(kFinishedNotReplayed)) break;
       for (uint64_t shard : record.finished_shards().shards()) job_->dispatcher->RestoreFinished(shard);
       break;
+    case v1::JournalRecord::kReturnedShards:
+      if (job_->dispatcher && !RUBATO_MUTANT(kReturnNotReplayed)) ReplayReturned(record.returned_shards());
+      break;
     case v1::JournalRecord::kEvaluation:
       job_->evaluations.Restore(record.evaluation());
       break;
@@ -159,7 +162,7 @@ void Recovery::ReplayTask(const v1::JournalTask& task, absl::Time now) {
   const v1::TaskId& id = task.task();
   if (task.state() == v1::TaskStatus::ALIVE) {
     Membership::Arrival arrival = job_->membership.Register(id, task.info(), task.address(), now);
-    if (arrival.replaced && job_->dispatcher) job_->dispatcher->Release(*arrival.replaced);
+    if (arrival.replaced && job_->dispatcher) job_->dispatcher->Leave(*arrival.replaced);
     return;
   }
   if (task.state() == v1::TaskStatus::LEFT) {
@@ -169,8 +172,15 @@ void Recovery::ReplayTask(const v1::JournalTask& task, absl::Time now) {
   } else {
     job_->membership.Evict(id, task.reason());
   }
-  if (job_->dispatcher) job_->dispatcher->Release(id);
+  if (job_->dispatcher && id.role() == v1::TaskId::WORKER) job_->dispatcher->Leave(id);
   if (task.has_progress()) job_->progress.OnHeartbeat(id, task.progress());
+}
+
+void Recovery::ReplayReturned(const v1::JournalReturnedShards& returned) {
+  std::optional<v1::ShardPosition> trained;
+  if (returned.has_trained()) trained = returned.trained();
+  // What was wrong with it was said when it happened.
+  job_->dispatcher->Return(returned.worker(), trained).IgnoreError();
 }
 
 void Recovery::ReplayPlan(const v1::JournalPlan& plan) {

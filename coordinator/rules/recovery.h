@@ -46,6 +46,7 @@ class Recovery {
   void ReplayTerm(const v1::JournalTerm& term);
   void ReplayTask(const v1::JournalTask& task, absl::Time now);
   void ReplayPlan(const v1::JournalPlan& plan);
+  void ReplayReturned(const v1::JournalReturnedShards& returned);
   void ReplayPhase(const v1::JournalPhase& phase);
   // The plan holds again, and an announcement without a decision is made again.
   void ResumePlan(absl::Time now);

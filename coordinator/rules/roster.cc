@@ -228,7 +228,7 @@ void Roster::Detach(const v1::TaskId& task, bool lost, v1::MemberLine::Event eve
                                   now);
   }
   if (task.role() != v1::TaskId::WORKER) return;
-  if (job_->dispatcher) job_->dispatcher->Release(task);
+  if (job_->dispatcher) job_->dispatcher->Leave(task);
   parts_.plans->Apply(job_->plan_maker->RemoveWorker(task, lost, now), now);
   parts_.training->CheckWorkersGone(now);
 }

@@ -16,8 +16,7 @@ ShardDispatcher::ShardDispatcher(const Options& options)
 ShardDispatcher::Answer ShardDispatcher::Request(const v1::TaskId& worker, const v1::ShardRequest& request) {
   Answer answer;
   for (uint64_t shard : request.finished_shards()) {
-    auto lease = leases_.find(shard);
-    if (lease == leases_.end() || !SameTask(lease->second, worker)) continue;
+    if (!Holds(worker, shard)) continue;
     if (Finish(shard)) answer.finished.push_back(shard);
   }
   LastAnswer& last = answers_[worker.index()];
@@ -28,7 +27,7 @@ ShardDispatcher::Answer ShardDispatcher::Request(const v1::TaskId& worker, const
     last.grant = Describe(shard);
     last.grant.set_request_id(request.request_id());
     if (shard != 0) {
-      leases_[shard] = worker;
+      leases_[shard] = {worker, request.request_id()};
       answer.leased = true;
       const bool later = cut_spoken_.contains({worker.index(), worker.incarnation()});
       if (later && !RUBATO_MUTANT(kCutTakesLaterShards)) cut_later_.insert(shard);
@@ -38,21 +37,66 @@ ShardDispatcher::Answer ShardDispatcher::Request(const v1::TaskId& worker, const
   return answer;
 }
 
-void ShardDispatcher::Release(const v1::TaskId& worker) {
-  for (auto lease = leases_.begin(); lease != leases_.end();) {
-    if (SameTask(lease->second, worker)) {
-      returned_.insert(lease->first);
-      lease = leases_.erase(lease);
-    } else {
-      ++lease;
-    }
+bool ShardDispatcher::Holds(const v1::TaskId& worker, uint64_t shard) const {
+  auto lease = leases_.find(shard);
+  return lease != leases_.end() && SameTask(lease->second.worker, worker);
+}
+
+void ShardDispatcher::Leave(const v1::TaskId& worker) {
+  const bool holds = std::any_of(leases_.begin(), leases_.end(),
+                                 [&](const auto& lease) { return SameTask(lease.second.worker, worker); });
+  if (holds) gone_.push_back(worker);
+}
+
+absl::Status ShardDispatcher::Return(const v1::TaskId& worker, const std::optional<v1::ShardPosition>& trained) {
+  gone_.erase(
+      std::remove_if(gone_.begin(), gone_.end(), [&](const v1::TaskId& task) { return SameTask(task, worker); }),
+      gone_.end());
+  std::vector<std::pair<uint64_t, uint64_t>> held;  // In the order in which it works on them.
+  for (const auto& [shard, lease] : leases_) {
+    if (SameTask(lease.worker, worker)) held.emplace_back(lease.request_id, shard);
   }
+  std::sort(held.begin(), held.end());
+  absl::Status status;
+  // Its shards before this one are finished. One that it does not hold was reported before the next was begun.
+  bool before = trained.has_value() && Holds(worker, trained->shard()) && !RUBATO_MUTANT(kLostPlaceForgotten);
+  for (const auto& [request, shard] : held) {
+    // In a cut is what the worker said; what it was given later is in it as it was then.
+    if (cut_later_.contains(shard)) cut_next_.try_emplace(shard, NextOf(shard));
+    const bool reached = before && shard == trained->shard();
+    if (before && !reached) {
+      Finish(shard);
+      continue;
+    }
+    before = false;
+    int64_t next = NextOf(shard);
+    if (reached && trained->next() >= next && trained->next() <= RangeOf(shard).end) {
+      next = trained->next();
+    } else if (reached) {
+      status = absl::InvalidArgumentError(absl::StrCat("lost.trained: ", TaskName(worker), " is at example ",
+                                                       trained->next(), " of shard ", shard, "; allowed: ", next,
+                                                       " to ", RangeOf(shard).end));
+    }
+    GiveBack(shard, next);
+  }
+  return status;
+}
+
+void ShardDispatcher::GiveBack(uint64_t shard, int64_t next) {
+  if (next == RangeOf(shard).end) {
+    Finish(shard);
+    return;
+  }
+  examples_done_ += next - NextOf(shard);
+  if (next > RangeOf(shard).begin) next_[shard] = next;
+  leases_.erase(shard);
+  returned_.insert(shard);
 }
 
 void ShardDispatcher::RestoreLease(const v1::TaskId& worker, const v1::ShardGrant& grant) {
   next_shard_ = std::max(next_shard_, grant.shard() + 1);
   returned_.erase(grant.shard());
-  leases_[grant.shard()] = worker;
+  leases_[grant.shard()] = {worker, grant.request_id()};
   answers_[worker.index()] = {worker.incarnation(), grant};
 }
 
@@ -117,10 +161,9 @@ absl::Status ShardDispatcher::NoteCut(const v1::TaskId& worker, const std::vecto
   const std::pair<uint32_t, uint64_t> key(worker.index(), worker.incarnation());
   if (cut_spoken_.contains(key)) return absl::OkStatus();
   for (const v1::ShardPosition& position : held) {
-    auto lease = leases_.find(position.shard());
     // One that it reported as finished, and whose report has been taken; or whose lease went with the coordinator's
     // power, and which is given out again.
-    if (lease == leases_.end() || !SameTask(lease->second, worker)) continue;
+    if (!Holds(worker, position.shard())) continue;
     if (position.next() < NextOf(position.shard()) || position.next() > RangeOf(position.shard()).end) {
       return absl::InvalidArgumentError(absl::StrCat(
           "cut.shards: ", TaskName(worker), " is at example ", position.next(), " of shard ", position.shard(),
@@ -129,13 +172,12 @@ absl::Status ShardDispatcher::NoteCut(const v1::TaskId& worker, const std::vecto
   }
   cut_spoken_.insert(key);
   for (const v1::ShardPosition& position : held) {
-    auto lease = leases_.find(position.shard());
-    const bool holds = lease != leases_.end() && SameTask(lease->second, worker);
-    if (holds || IsFinished(position.shard())) cut_next_[position.shard()] = position.next();
+    const bool counts = Holds(worker, position.shard()) || IsFinished(position.shard());
+    if (counts) cut_next_[position.shard()] = position.next();
   }
   // What it was given and did not hold yet.
-  for (const auto& [shard, holder] : leases_) {
-    if (SameTask(holder, worker) && !cut_next_.contains(shard)) cut_later_.insert(shard);
+  for (const auto& [shard, lease] : leases_) {
+    if (SameTask(lease.worker, worker) && !cut_next_.contains(shard)) cut_later_.insert(shard);
   }
   return absl::OkStatus();
 }

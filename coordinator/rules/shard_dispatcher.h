@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -14,9 +15,9 @@
 namespace rubato::coordinator {
 
 // DYNAMIC dispatch: cuts each epoch into shards and leases them to the workers that ask. Shards are handed out in order
-// of epoch, the next epoch's as soon as those of the present one are all leased; what a lost worker has not finished is
-// given out again first. A shard is finished once: a report from a worker that no longer holds it counts for nothing.
-// Shards are numbered from 1 over all epochs. A pure state machine.
+// of epoch, the next epoch's as soon as those of the present one are all leased; what is left of a lost worker's is
+// given out first, once it is known how far the worker came. A shard is finished once: a report from a worker that no
+// longer holds it counts for nothing. Shards are numbered from 1 over all epochs. A pure state machine.
 //
 // For a cut every member says once, with NoteCut, how far it is in the shards that it holds. What happens to shards of
 // a member after that is not in the cut; CutState is what the cut has when all have spoken.
@@ -41,8 +42,14 @@ class ShardDispatcher {
 
   // A repeated request_id of an incarnation gets the same answer.
   Answer Request(const v1::TaskId& worker, const v1::ShardRequest& request);
-  // The worker has been evicted or has left.
-  void Release(const v1::TaskId& worker);
+  // The worker has been evicted or has left. Its shards are nobody else's until they are returned.
+  void Leave(const v1::TaskId& worker);
+  // Those who have left with shards that are not returned.
+  const std::vector<v1::TaskId>& gone() const { return gone_; }
+  // What is left of the shards of one of these is given out again. `trained`: how far it came, which may be in a shard
+  // that it does not hold any more; absent: it has trained nothing. The shards that it was given before are finished.
+  // InvalidArgument: the position is outside of its shard; then all of that shard is given out again.
+  absl::Status Return(const v1::TaskId& worker, const std::optional<v1::ShardPosition>& trained);
 
   // After a restart, from the journal and in its order.
   void RestoreLease(const v1::TaskId& worker, const v1::ShardGrant& grant);
@@ -57,6 +64,10 @@ class ShardDispatcher {
   absl::Status NoteCut(const v1::TaskId& worker, const std::vector<v1::ShardPosition>& held);
   // Valid when all members have spoken.
   v1::ShardState CutState() const;
+  // Whether the worker has said it.
+  bool HasSpoken(const v1::TaskId& worker) const {
+    return cut_spoken_.contains({worker.index(), worker.incarnation()});
+  }
   // The examples that are in the state.
   int64_t ExamplesIn(const v1::ShardState& state) const;
 
@@ -70,6 +81,12 @@ class ShardDispatcher {
     v1::ShardGrant grant;
   };
 
+  struct Lease {
+    v1::TaskId worker;
+    // Of its holder's requests, the one that it answered.
+    uint64_t request_id = 0;
+  };
+
   // The shard's examples, as positions in its epoch's order: [begin, end).
   struct Range {
     int64_t begin = 0;
@@ -79,7 +96,10 @@ class ShardDispatcher {
   // 0 when there is none to give.
   uint64_t TakeShard();
   v1::ShardGrant Describe(uint64_t shard) const;
+  bool Holds(const v1::TaskId& worker, uint64_t shard) const;
   bool Finish(uint64_t shard);
+  // Nobody holds it; examples before `next` are trained.
+  void GiveBack(uint64_t shard, int64_t next);
   Range RangeOf(uint64_t shard) const;
   // Its first example that is not trained yet.
   int64_t NextOf(uint64_t shard) const;
@@ -93,15 +113,16 @@ class ShardDispatcher {
   uint64_t next_shard_ = 1;
   // Given back by lost workers.
   std::set<uint64_t> returned_;
-  // Who holds a shard.
-  std::map<uint64_t, v1::TaskId> leases_;
+  // By shard.
+  std::map<uint64_t, Lease> leases_;
+  std::vector<v1::TaskId> gone_;
   std::map<uint32_t, LastAnswer> answers_;
   int64_t examples_done_ = 0;
   uint64_t shards_done_ = 0;
   // Finished are all shards below the first, and those of the second.
   uint64_t finished_below_ = 1;
   std::set<uint64_t> finished_;
-  // Of shards of which a part was trained before the cut that the job goes on from.
+  // Of shards of which a part was trained before the cut that the job goes on from, or by a worker that is gone.
   std::map<uint64_t, int64_t> next_;
 
   // The cut: who has spoken, how far they were, and what they have leased since then.

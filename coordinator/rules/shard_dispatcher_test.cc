@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+
 namespace rubato::coordinator {
 namespace {
 
@@ -23,6 +25,12 @@ class ShardDispatcherTest : public testing::Test {
     request.set_request_id(id);
     for (uint64_t shard : finished) request.add_finished_shards(shard);
     return dispatcher_.Request(worker, request).grant.value_or(v1::ShardGrant());
+  }
+
+  // Nobody knows of anything that it has trained.
+  void Lose(const v1::TaskId& worker) {
+    dispatcher_.Leave(worker);
+    EXPECT_TRUE(dispatcher_.Return(worker, std::nullopt).ok());
   }
 
   ShardDispatcher dispatcher_;
@@ -55,15 +63,41 @@ TEST_F(ShardDispatcherTest, ALostWorkersShardsAreGivenOutFirst) {
   Ask(a_, 1);
   Ask(b_, 1);
   Ask(a_, 2, {1});
-  dispatcher_.Release(a_);
+  Lose(a_);
   EXPECT_EQ(dispatcher_.examples_done(), 10);
   EXPECT_EQ(Ask(b_, 2).shard(), 3u);
   EXPECT_EQ(Ask(b_, 3).shard(), 4u);
 }
 
+TEST_F(ShardDispatcherTest, ALostWorkersShardsAreNobodysBeforeItIsKnownHowFarItCame) {
+  for (uint64_t i = 1; i <= 3; ++i) Ask(a_, i);
+  dispatcher_.Leave(a_);
+  ASSERT_EQ(dispatcher_.gone().size(), 1u);
+  EXPECT_EQ(Ask(b_, 1).shard(), 4u);
+  v1::ShardPosition trained;
+  trained.set_shard(2);
+  trained.set_next(14);
+  EXPECT_TRUE(dispatcher_.Return(a_, trained).ok());
+  EXPECT_TRUE(dispatcher_.gone().empty());
+  EXPECT_EQ(dispatcher_.examples_done(), 14);
+  const v1::ShardGrant rest = Ask(b_, 2);
+  EXPECT_EQ(rest.shard(), 2u);
+  EXPECT_EQ(rest.begin(), 14);
+  EXPECT_EQ(rest.end(), 20);
+  EXPECT_EQ(Ask(b_, 3).shard(), 3u);
+  Ask(b_, 4, {2});
+  EXPECT_EQ(dispatcher_.examples_done(), 20);
+}
+
+TEST_F(ShardDispatcherTest, WhoLeavesWithNothingIsNotWaitedFor) {
+  Ask(a_, 1);
+  dispatcher_.Leave(b_);
+  EXPECT_TRUE(dispatcher_.gone().empty());
+}
+
 TEST_F(ShardDispatcherTest, AReportOfAShardThatIsNotHeldCountsForNothing) {
   Ask(a_, 1);
-  dispatcher_.Release(a_);
+  Lose(a_);
   EXPECT_EQ(Ask(b_, 1).shard(), 1u);
   Ask(a_, 2, {1, 99});
   EXPECT_EQ(dispatcher_.examples_done(), 0);
@@ -84,7 +118,7 @@ TEST_F(ShardDispatcherTest, IsDoneWhenEveryShardIsFinished) {
 TEST_F(ShardDispatcherTest, ANewIncarnationStartsItsRequestsAfresh) {
   Ask(a_, 1);
   Ask(a_, 2);
-  dispatcher_.Release(a_);
+  Lose(a_);
   EXPECT_EQ(Ask(Worker(0, 101), 1).shard(), 1u);
 }
 

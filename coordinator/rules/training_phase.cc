@@ -60,25 +60,6 @@ void TrainingPhase::Continue(absl::Time now) {
   CheckWorkersGone(now);
 }
 
-void TrainingPhase::OnShardRequest(const v1::TaskId& worker, const v1::ShardRequest& request) {
-  if (!job_->dispatcher) return;
-  ShardDispatcher::Answer answer = job_->dispatcher->Request(worker, request);
-  v1::JournalRecord record;
-  if (!answer.finished.empty()) {
-    record.mutable_finished_shards()->mutable_shards()->Add(answer.finished.begin(), answer.finished.end());
-    out_->Journal(record, false);
-  }
-  if (answer.leased) {
-    *record.mutable_lease()->mutable_worker() = worker;
-    *record.mutable_lease()->mutable_grant() = *answer.grant;
-    out_->Journal(record, false);
-  }
-  if (!answer.grant) return;
-  v1::Directive directive;
-  *directive.mutable_shard_grant() = *answer.grant;
-  out_->Send(worker, std::move(directive));
-}
-
 void TrainingPhase::OnWorkerLeft(const v1::WorkerProgress& last) {
   const int64_t max_steps = job_->config.training().max_steps();
   const bool did_last_step = max_steps > 0 && last.step() + 1 >= max_steps;

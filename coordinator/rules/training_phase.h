@@ -19,7 +19,7 @@
 
 namespace rubato::coordinator {
 
-// TRAINING: gives out the data, follows the progress, has held-out accuracy measured and the mode changed, until the
+// TRAINING: follows the progress, has held-out accuracy measured and the mode changed, until the
 // data is used up and the last worker has left. Pure.
 class TrainingPhase {
  public:
@@ -41,8 +41,6 @@ class TrainingPhase {
   // Each tick.
   void Continue(absl::Time now);
 
-  // DYNAMIC dispatch.
-  void OnShardRequest(const v1::TaskId& worker, const v1::ShardRequest& request);
   // A worker has left because it has no more to do; `last` is its last heartbeat.
   void OnWorkerLeft(const v1::WorkerProgress& last);
   // Ends the phase when there is no worker left, which is a failure if the data is not used up for a lease.

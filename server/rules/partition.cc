@@ -159,7 +159,9 @@ void Partition::Perform(ChunkRules::Update update, Changed& changed) {
     entry.set_applied_version(rules.version());
     entry.set_examples(contribution.examples);
     entry.set_ineffective(update.ineffective);
+    if (contribution.slice.shard() != 0) *entry.mutable_slice() = contribution.slice;
     sink_->Log(record);
+    places_.Note(contribution.task, contribution.step, contribution.slice);
   }
   for (auto& [token, waiting] : waiting_) {
     const std::vector<uint32_t>& chunks = waiting.request.chunks;
@@ -309,6 +311,7 @@ void Partition::Commit(const v1::Plan& plan, absl::Time) {
   const PlanWindow::Change change = window_.Commit(plan);
   if (change == PlanWindow::Change::kNone) return;
   LogPlan(plan);
+  places_.OnPlan(plan, change == PlanWindow::Change::kEntered);
   Changed changed = order_;
   if (change == PlanWindow::Change::kEntered) cut_.EnterPlan(plan, order_);
   for (uint32_t chunk : order_) {
@@ -402,6 +405,7 @@ std::vector<HeldStart> Partition::HeldStarts() const {
 void Partition::AppendState(std::string* state) const {
   window_.AppendState(state);
   cut_.AppendState(state);
+  places_.AppendState(state);
   for (uint32_t chunk : order_) Rules(chunk).AppendState(state);
   absl::StrAppend(state, highest_begun_, ";");
   for (const auto& [token, waiting] : waiting_) {

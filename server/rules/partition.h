@@ -14,6 +14,7 @@
 #include "proto/update_log.pb.h"
 #include "server/rules/chunk_rules.h"
 #include "server/rules/cut_capture.h"
+#include "server/rules/data_places.h"
 #include "server/rules/held_start.h"
 #include "server/rules/plan_window.h"
 
@@ -109,6 +110,8 @@ class Partition {
   // Whether the plan in force has no cut, or one of which all chunks here have been captured.
   bool cut_complete() const { return !cut_.open(); }
   int64_t highest_begun() const;
+  // Whoever is no member any more, for the acknowledgement of the plan in force.
+  std::vector<v1::LostWorker> Lost() const { return places_.Lost(); }
   // Null when the chunk is not here.
   const ChunkRules* Find(uint32_t chunk) const;
   // For status: members' lowest clocks over the chunks, and the highest step begun.
@@ -165,6 +168,7 @@ class Partition {
   PartitionSink* const sink_;
   PlanWindow window_;
   CutCapture cut_;
+  DataPlaces places_;
   absl::flat_hash_map<uint32_t, ChunkRules> chunks_;
   std::vector<uint32_t> order_;          // Of chunks_, ascending.
   std::map<uint64_t, Waiting> waiting_;  // By token, hence in a reproducible order.

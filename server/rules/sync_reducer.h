@@ -24,6 +24,8 @@ struct Contribution {
   uint64_t examples = 0;
   // Position in epochs, for schedules.
   double epoch = 0;
+  // The batch; without a shard: there is none, or the plan says which examples are whose.
+  v1::ShardSlice slice;
   int64_t base_version = 0;
   // For the chunk, as it came. Null when the contribution is empty.
   std::shared_ptr<const EncodedGradient> gradient;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Kills and freezes random tasks of a real job at random moments: it has to end by itself, with its target accuracy, and
-# its audit has to hold. Says how long the job took to get over each blow. From the top of the repository:
+# Kills and freezes random tasks of a real job at random moments: it has to end by itself, with its target accuracy,
+# its audit has to hold, and each example of each epoch to be trained once. Says how long the job took to get over each blow. From the top of the repository:
 #
 #   tests/chaos/chaos.sh --kills=100 [--mode=sync|ssp:2|async|all] [--seed=N] [--servers=N] [--workers=N]
 #
@@ -19,6 +19,8 @@ quiet_tenths_min=10 quiet_tenths_max=30
 # A blow with what follows from it takes about so long: it decides how long the job is.
 seconds_of_a_blow=6
 lease=2
+# Of configs/teacher_mlp.textproto.
+train_examples=40000
 
 refuse() {
   printf 'chaos.sh: %s\n' "$*" >&2
@@ -167,12 +169,12 @@ blow() {
   say "    got over in ${seconds[-1]} s"
 }
 
-# measure MODE: how many steps a second the job makes here, in $rate.
+# measure MODE: how many examples a second the job trains here, in $rate.
 measure() {
   run="$work/speed-$1"
-  start "$run" --set training.epochs= --set training.max_steps=3000 --set evaluation.target_accuracy=
+  start "$run" --set training.epochs=10 --set evaluation.target_accuracy=
   wait "$job" || fail "the job without a blow failed: $(tail -n 20 "$run.out")"
-  rate="$(awk -v t="$(last_value "$run" t)" 'BEGIN { printf "%d", 3000 / (t > 0.1 ? t : 0.1) }')"
+  rate="$(awk -v t="$(last_value "$run" t)" -v n=$((10 * train_examples)) 'BEGIN { printf "%d", n / (t > 0.1 ? t : 0.1) }')"
 }
 
 distribution() {
@@ -182,15 +184,15 @@ distribution() {
 }
 
 chaos() {
-  local steps accuracy
+  local epochs accuracy
   local -A lost=()
   seconds=() blows=0
   settings_of "$1"
   measure "$1"
-  steps=$((rate * (kills + 1) * seconds_of_a_blow))
+  epochs=$((rate * (kills + 1) * seconds_of_a_blow / train_examples + 1))
   run="$work/$1"
-  say "$1: $rate steps a second without a blow, so $steps steps for $kills blows; seed $seed"
-  start "$run" --set training.epochs= --set "training.max_steps=$steps"
+  say "$1: $rate examples a second without a blow, so $epochs epochs for $kills blows; seed $seed"
+  start "$run" --set "training.epochs=$epochs"
   wait_for 60 "$1: training begins" has_step "$run" 1
   while ((blows < kills)) && runs; do blow || break; done
   say "$1: $blows blows; the job goes on by itself"
@@ -205,7 +207,8 @@ chaos() {
   accuracy="$(grep '"final":true' "$run/metrics.jsonl" | tail -n 1 | grep -o '"accuracy":[0-9.]*' | cut -d: -f2)"
   awk -v got="${accuracy:-0}" 'BEGIN { exit !(got >= 0.9) }' || fail "$1: final accuracy $accuracy is under 0.9 (seed $seed)"
   audit_holds "$run"
-  say "$1: accuracy $accuracy, rollbacks: $(grep -c '"rollback":{' "$run/metrics.jsonl" || true); $(distribution)"
+  trained_once "$run" $((epochs * train_examples))
+  say "$1: accuracy $accuracy, $((epochs * train_examples)) examples trained once, rollbacks: $(grep -c '"rollback":{' "$run/metrics.jsonl" || true); $(distribution)"
   rm -rf "$run"
 }
 

@@ -66,6 +66,14 @@ has_step() {
   [[ -f "$1/metrics.jsonl" ]] && (($(last_value "$1" step) >= $2))
 }
 
+# trained_once RUN EXAMPLES: after audit_holds, which says that none was trained twice: so many were.
+trained_once() {
+  grep -q "^  $2 examples were trained" "$1.audit" || {
+    cat "$1.audit" >&2
+    fail "$1: not $2 examples were trained"
+  }
+}
+
 audit_holds() {
   "$rubato" audit "$1" >"$1.audit" || {
     cat "$1.audit" >&2

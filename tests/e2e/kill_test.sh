@@ -45,6 +45,7 @@ run() {
   accuracy="$(grep '"final":true' "$directory/metrics.jsonl" | grep -o '"accuracy":[0-9.]*' | cut -d: -f2)"
   awk -v got="$accuracy" 'BEGIN { exit !(got >= 0.9) }' || fail "$mode: final accuracy $accuracy is under 0.9"
   audit_holds "$directory"
+  trained_once "$directory" $((20 * 40000))
   say "$mode: accuracy $accuracy, $(last_value "$directory" examples) examples"
 }
 

@@ -68,7 +68,7 @@ void Train(InProcessCluster* cluster, uint32_t worker, Outcome* outcome) {
       for (size_t i = 0; i < model.weights[tensor].size(); ++i) {
         model.gradients[tensor]->data()[i] = model.weights[tensor][i] - Target(tensor, i);
       }
-      client.PushTensor(tensor, 8, 0);
+      client.PushTensor(tensor, {.examples = 8});
     }
   }
   EXPECT_TRUE(client.AwaitAcknowledgements().ok());

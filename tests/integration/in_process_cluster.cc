@@ -158,6 +158,11 @@ v1::Plan InProcessCluster::plan() {
   return plan_;
 }
 
+std::vector<v1::LostWorker> InProcessCluster::lost() {
+  MutexLock lock(mu_);
+  return lost_;
+}
+
 void InProcessCluster::OnReport(v1::TaskMessage message) {
   MutexLock lock(mu_);
   if (message.has_announce_ack()) {
@@ -165,6 +170,7 @@ void InProcessCluster::OnReport(v1::TaskMessage message) {
     highest_begun_ = std::max(highest_begun_, message.announce_ack().highest_started_step());
   }
   if (message.has_plan_ack()) ++plan_acks_;
+  lost_.insert(lost_.end(), message.plan_ack().lost().begin(), message.plan_ack().lost().end());
   changed_.NotifyAll();
 }
 
@@ -179,6 +185,7 @@ void InProcessCluster::Commit(const v1::Plan& plan) {
     MutexLock lock(mu_);
     plan_ = plan;
     plan_acks_ = 0;
+    lost_.clear();
   }
   SendToAll(directive);
   MutexLock lock(mu_);

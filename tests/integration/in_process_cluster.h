@@ -66,6 +66,8 @@ class InProcessCluster {
   void Switch(v1::Mode mode, int64_t staleness_bound);
   // Takes a worker out of the plan.
   void Evict(uint32_t worker);
+  // What servers said of such workers as they acknowledged the last plan.
+  std::vector<v1::LostWorker> lost();
   // Ends all connections to a server; it listens on the same port again at once.
   void BreakConnections(int server);
 
@@ -99,6 +101,7 @@ class InProcessCluster {
   v1::Plan plan_ ABSL_GUARDED_BY(mu_);  // The last one committed.
   int announce_acks_ ABSL_GUARDED_BY(mu_) = 0;
   int plan_acks_ ABSL_GUARDED_BY(mu_) = 0;
+  std::vector<v1::LostWorker> lost_ ABSL_GUARDED_BY(mu_);
   int64_t highest_begun_ ABSL_GUARDED_BY(mu_) = -1;
 };
 

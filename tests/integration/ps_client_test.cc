@@ -50,7 +50,11 @@ std::vector<std::vector<float>> Train(InProcessCluster* cluster, uint32_t worker
       for (size_t i = 0; i < model.weights[tensor].size(); ++i) {
         model.gradients[tensor]->data()[i] = 0.01f * static_cast<float>((i + worker * 7 + step.step * 3) % 11) - 0.05f;
       }
-      client.PushTensor(tensor, 16 + worker, 0);
+      Parameters::Pushed pushed = {.examples = 16 + worker};
+      pushed.slice.set_shard(worker + 1);
+      pushed.slice.set_begin(100 * step.step);
+      pushed.slice.set_end(100 * step.step + 16);
+      client.PushTensor(tensor, pushed);
     }
     ++done;
     if (after_step) after_step(done);
@@ -146,6 +150,22 @@ TEST_P(PsClientTest, SyncGoesOnWithoutAnEvictedWorker) {
   evictor.join();
 }
 
+TEST_P(PsClientTest, ServersSayHowFarAnEvictedWorkerCame) {
+  InProcessCluster cluster(Setup(2, 2, v1::ASYNC, 0));
+  EXPECT_FALSE(Train(&cluster, 0, 3).empty());
+  EXPECT_FALSE(Train(&cluster, 1, 5).empty());
+  EXPECT_TRUE(cluster.lost().empty());
+  cluster.Evict(1);
+  const std::vector<v1::LostWorker> lost = cluster.lost();
+  ASSERT_GE(lost.size(), 2u);  // Of each server.
+  for (const v1::LostWorker& worker : lost) {
+    EXPECT_EQ(worker.task().index(), 1u);
+    EXPECT_EQ(worker.step(), 4);
+    EXPECT_EQ(worker.trained().shard(), 2u);
+    EXPECT_EQ(worker.trained().next(), 416);
+  }
+}
+
 TEST_P(PsClientTest, TensorsTakeTheirPath) {
   InProcessCluster cluster(Setup(2, 1, v1::SYNC, 0));
   FakeModel model = cluster.MakeModel();
@@ -171,7 +191,7 @@ TEST_P(PsClientTest, TracesTheBytesThatTravel) {
   for (int tensor = 0; tensor < tensors; ++tensor) ASSERT_TRUE(*client.AwaitTensor(tensor));
   Parameters::Step step;
   ASSERT_TRUE(*client.BeginStep(&step));
-  for (int tensor = tensors - 1; tensor >= 0; --tensor) client.PushTensor(tensor, 16, 0);
+  for (int tensor = tensors - 1; tensor >= 0; --tensor) client.PushTensor(tensor, {.examples = 16});
   for (int tensor = 0; tensor < tensors; ++tensor) ASSERT_TRUE(*client.AwaitTensor(tensor));
   int64_t elements = 0, sent = 0, received = 0;
   for (const std::vector<float>& weights : model.weights) elements += static_cast<int64_t>(weights.size());
@@ -204,7 +224,8 @@ TEST_P(PsClientTest, NamesWhomItWaitsForAtTheDeadline) {
   Parameters::Step step;
   for (size_t tensor = 0; tensor < model.weights.size(); ++tensor) ASSERT_TRUE(*client.AwaitTensor(tensor));
   ASSERT_TRUE(*client.BeginStep(&step));
-  for (int tensor = static_cast<int>(model.weights.size()) - 1; tensor >= 0; --tensor) client.PushTensor(tensor, 1, 0);
+  for (int tensor = static_cast<int>(model.weights.size()) - 1; tensor >= 0; --tensor)
+    client.PushTensor(tensor, {.examples = 1});
   absl::Status status = client.AwaitTensor(0).status();
   EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
   EXPECT_NE(std::string(status.message()).find("worker 1"), std::string::npos) << status;

@@ -1,6 +1,7 @@
 #include "tests/simulation/coordinator_host.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 #include <variant>
 
@@ -185,10 +186,15 @@ void CoordinatorHost::Die() {
 
 void CoordinatorHost::LosePower() {
   std::vector<uint64_t> shards;
+  std::set<uint64_t> holders;
   for (size_t i = durable_; i < journal_.size(); ++i) {
     const v1::JournalRecord& record = journal_[i];
-    if (record.has_lease()) shards.push_back(record.lease().grant().shard());
+    if (record.has_lease()) holders.insert(record.lease().worker().incarnation());
     shards.insert(shards.end(), record.finished_shards().shards().begin(), record.finished_shards().shards().end());
+  }
+  // Where somebody is in a shard of which nothing is known any more, says nothing about those that it was given before.
+  for (const v1::JournalRecord& record : journal_) {
+    if (holders.contains(record.lease().worker().incarnation())) shards.push_back(record.lease().grant().shard());
   }
   world_->oracle.ForgetShards(shards);
   journal_.resize(durable_);

@@ -40,6 +40,8 @@ std::string NameOf(Reached what) {
       return "a request of before a rollback that is refused";
     case Reached::kBegunShardGranted:
       return "a shard given out again from its middle";
+    case Reached::kRestOfShardGranted:
+      return "the rest of a lost worker's shard given out";
     case Reached::kEnd:
       break;
   }

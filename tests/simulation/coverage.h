@@ -35,6 +35,8 @@ enum class Reached {
   kOldRequestRefused,
   // A shard of data of which a part was trained before the cut is given out again.
   kBegunShardGranted,
+  // What a lost worker had not trained of a shard that it had begun is given to another.
+  kRestOfShardGranted,
   kEnd,
 };
 

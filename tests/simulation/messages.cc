@@ -41,6 +41,7 @@ v1::UpdateRecord ToRecord(uint32_t chunk, const server::Contribution& contributi
   record.set_step(contribution.step);
   record.set_chunk(chunk);
   record.set_examples(contribution.examples);
+  if (contribution.slice.shard() != 0) *record.mutable_slice() = contribution.slice;
   return record;
 }
 

@@ -48,6 +48,7 @@ void Oracle::Applied(const Place& place, uint32_t chunk, const std::vector<v1::U
 
 void Oracle::Logged(const Place& place, const v1::UpdateRecord& record) {
   HistoryOf(place.job).Logged(place.partition, record);
+  Of(place.job).shards->Trained(record);
 }
 
 void Oracle::CutCaptured(const Place& place, const v1::Cut& cut, uint32_t chunk, const ChunkState& state) {
@@ -121,10 +122,11 @@ void Oracle::StepBegins(uint64_t job, const v1::TaskId& worker, const v1::Plan& 
   if (plan.has_cut()) cuts_.Entered(plan.cut(), worker);
 }
 
-void Oracle::Trained(uint64_t job, const ShardOracle::Batch& batch) { Of(job).shards->Trained(batch, cuts_.decided()); }
-
-void Oracle::Granted(uint64_t job, uint64_t shard) {
-  if (Of(job).shards->Begun(shard)) coverage_->Note(Reached::kBegunShardGranted);
+void Oracle::Granted(uint64_t job, const v1::ShardGrant& grant) {
+  const ShardOracle& shards = *Of(job).shards;
+  const int64_t restored = shards.Restored(grant.shard());
+  if (restored > shards.BeginOf(grant.shard())) coverage_->Note(Reached::kBegunShardGranted);
+  if (grant.begin() > restored) coverage_->Note(Reached::kRestOfShardGranted);
 }
 
 void Oracle::ForgetShards(const std::vector<uint64_t>& shards) {
@@ -178,7 +180,7 @@ void Oracle::RolledBack(const v1::JournalTerm& term, const std::vector<v1::CutRe
 void Oracle::CutRecorded(const v1::CutRecord& record, const CheckpointDirectory& directory, uint32_t chunks) {
   if (cuts_.FindComplete(record.cut().id()) != nullptr) return;
   cuts_.Recorded(record, directory, chunks);
-  if (!lines_.empty()) lines_.at(newest_).shards->Recorded(record, cuts_.decided());
+  if (!lines_.empty()) lines_.at(newest_).shards->Recorded(record);
 }
 
 void Oracle::CheckTime(absl::Time now) {

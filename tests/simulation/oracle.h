@@ -22,7 +22,7 @@
 
 namespace rubato::simulation {
 
-// Judges a run by the invariants I1 to I5 and I7 (docs/architecture.md) from what crosses the interfaces: requests,
+// Judges a run by the invariants I1 to I5, I7 and I8 (docs/architecture.md) from what crosses the interfaces: requests,
 // answers, updates, log records, plans, journal, parts of checkpoints. Shares no code with the rules. Keeps the first
 // violation. Not thread-safe.
 //
@@ -71,8 +71,7 @@ class Oracle {
   // At a worker: a step begins with all of its weights, after `last` (generation, step), under `plan`.
   void StepBegins(uint64_t job, const v1::TaskId& worker, const v1::Plan& plan, std::pair<uint64_t, int64_t> last,
                   std::pair<uint64_t, int64_t> next);
-  void Trained(uint64_t job, const ShardOracle::Batch& batch);
-  void Granted(uint64_t job, uint64_t shard);
+  void Granted(uint64_t job, const v1::ShardGrant& grant);
   // The coordinator has lost records of these shards.
   void ForgetShards(const std::vector<uint64_t>& shards);
   // All pushes of `step` are acknowledged.

@@ -47,7 +47,8 @@ struct Totals {
     plans += result.plans;
   }
   std::string Text() const {
-    return absl::StrCat(runs, " runs, ", events, " events, ", steps, " steps, ", plans, " plans: I1 to I5 and I7 held");
+    return absl::StrCat(runs, " runs, ", events, " events, ", steps, " steps, ", plans,
+                        " plans: I1 to I5, I7 and I8 held");
   }
 };
 

@@ -3,18 +3,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "common/task.h"
-#include "tests/simulation/chunk_oracle.h"
 
 namespace rubato::simulation {
-namespace {
-
-std::string Text(const ShardOracle::Batch& batch) {
-  return absl::StrCat("examples ", batch.begin, " to ", batch.end, " of shard ", batch.shard, " in step ", batch.step,
-                      " of ", TaskName(batch.worker), " #", batch.worker.incarnation());
-}
-
-}  // namespace
 
 ShardOracle::ShardOracle(const v1::ShardState& restored, int64_t shard_examples, Verdict* verdict)
     : restored_(restored), shard_examples_(shard_examples), verdict_(verdict) {}
@@ -29,42 +19,46 @@ int64_t ShardOracle::NextIn(const v1::ShardState& state, uint64_t shard) const {
   return BeginOf(shard);
 }
 
-bool ShardOracle::Begun(uint64_t shard) const { return NextIn(restored_, shard) > BeginOf(shard); }
-
-void ShardOracle::Trained(const Batch& batch, const v1::Plan& plan) {
-  if (forgotten_.contains(batch.shard)) return;
-  if (batch.begin < NextIn(restored_, batch.shard)) {
-    verdict_->Note(absl::StrCat("I7: ", Text(batch), " are in the cut that the job goes on from"));
-  }
-  for (const Batch& other : batches_[batch.shard]) {
-    if (other.end <= batch.begin || batch.end <= other.begin) continue;
-    if (!HasMember(plan, other.worker) || !HasMember(plan, batch.worker)) continue;
-    verdict_->Note(absl::StrCat("I7: ", Text(batch), " are trained twice, before as ", Text(other)));
-  }
-  batches_[batch.shard].push_back(batch);
+std::string ShardOracle::Text(uint64_t shard, const Batch& batch) {
+  return absl::StrCat("examples ", batch.begin, " to ", batch.end, " of shard ", shard, " in step ", batch.step,
+                      " of #", batch.incarnation);
 }
 
-std::string ShardOracle::CheckClaim(const v1::CutRecord& record, const v1::Plan& members, uint64_t shard,
-                                    int64_t claimed) const {
-  const int64_t first_step = record.plan().first_step();
+void ShardOracle::Trained(const v1::UpdateRecord& push) {
+  const uint64_t shard = push.slice().shard();
+  if (shard == 0 || forgotten_.contains(shard)) return;
+  const Batch batch{push.incarnation(), push.step(), push.slice().begin(), push.slice().end()};
+  std::vector<Batch>& batches = batches_[shard];
+  for (const Batch& other : batches) {
+    // The same push, on another chunk.
+    if (other.incarnation == batch.incarnation && other.step == batch.step) return;
+    if (other.end <= batch.begin || batch.end <= other.begin) continue;
+    verdict_->Note(absl::StrCat("I8: ", Text(shard, batch), " are trained twice, before in step ", other.step, " of #",
+                                other.incarnation));
+  }
+  if (batch.begin < NextIn(restored_, shard)) {
+    verdict_->Note(absl::StrCat("I7: ", Text(shard, batch), " are in the cut that the job goes on from"));
+  }
+  batches.push_back(batch);
+}
+
+std::string ShardOracle::CheckClaim(const v1::CutRecord& record, uint64_t shard, int64_t claimed) const {
   // What is claimed must have been trained: the batches, in order of their examples, leave no gap.
   std::vector<Batch> before;
   for (const Batch& batch : batches_.at(shard)) {
-    if (batch.step < first_step) before.push_back(batch);
+    if (batch.step < record.plan().first_step()) before.push_back(batch);
   }
   std::sort(before.begin(), before.end(), [](const Batch& a, const Batch& b) { return a.begin < b.begin; });
   int64_t trained = NextIn(restored_, shard);
   for (const Batch& batch : before) {
+    if (batch.end > claimed) return absl::StrCat("does not know of ", Text(shard, batch));
     if (batch.begin <= trained) trained = std::max(trained, batch.end);
-    if (batch.end > claimed && HasMember(members, batch.worker)) {
-      return absl::StrCat("does not know of ", Text(batch));
-    }
   }
   if (trained >= claimed) return "";
   return absl::StrCat("says that shard ", shard, " is trained up to example ", claimed, "; it is up to ", trained);
 }
 
-void ShardOracle::Recorded(const v1::CutRecord& record, const v1::Plan& members) {
+void ShardOracle::Recorded(const v1::CutRecord& record) {
   std::set<uint64_t> shards;
   for (const auto& [shard, batches] : batches_) shards.insert(shard);
   for (const v1::ShardRange& range : record.shards().finished()) {
@@ -74,7 +68,7 @@ void ShardOracle::Recorded(const v1::CutRecord& record, const v1::Plan& members)
   for (uint64_t shard : shards) {
     if (forgotten_.contains(shard)) continue;
     batches_.try_emplace(shard);
-    const std::string wrong = CheckClaim(record, members, shard, NextIn(record.shards(), shard));
+    const std::string wrong = CheckClaim(record, shard, NextIn(record.shards(), shard));
     if (!wrong.empty()) verdict_->Note(absl::StrCat("I7: cut ", record.cut().id(), " ", wrong));
   }
 }

@@ -8,43 +8,43 @@
 #include <vector>
 
 #include "proto/checkpoint.pb.h"
-#include "proto/parameter_server.pb.h"
+#include "proto/update_log.pb.h"
 #include "tests/simulation/verdict.h"
 
 namespace rubato::simulation {
 
-// Judges by I7 which examples a line of history trains: each once, those in the cut that it goes on from not again, and
-// that a cut's record says exactly which those are. What a lost worker has trained of a shard that it did not finish is
-// trained again, by design. Not thread-safe.
+// Judges by I7 and I8 which examples a line of history trains: each once, those in the cut that it goes on from not
+// again, and that a cut's record says exactly which those are. A step's batch is trained as soon as it is done on one
+// chunk. Not thread-safe.
 class ShardOracle {
  public:
+  // `restored`: of the cut that it goes on from. `shard_examples`: positions in shard n begin at (n - 1) times that.
+  ShardOracle(const v1::ShardState& restored, int64_t shard_examples, Verdict* verdict);
+
+  // A push to some chunk is done.
+  void Trained(const v1::UpdateRecord& push);
+  // The coordinator has lost what it knew of the shard with the power, and gives it out again: who trains it how often
+  // does not matter any more.
+  void Forget(uint64_t shard) { forgotten_.insert(shard); }
+  // A cut is complete.
+  void Recorded(const v1::CutRecord& record);
+  // The shard's first example that was not trained before.
+  int64_t Restored(uint64_t shard) const { return NextIn(restored_, shard); }
+  int64_t BeginOf(uint64_t shard) const { return static_cast<int64_t>(shard - 1) * shard_examples_; }
+
+ private:
   // A step's batch: positions [begin, end) of a shard.
   struct Batch {
-    v1::TaskId worker;
+    uint64_t incarnation = 0;
     int64_t step = 0;
-    uint64_t shard = 0;
     int64_t begin = 0;
     int64_t end = 0;
   };
 
-  // `restored`: of the cut that it goes on from. `shard_examples`: positions in shard n begin at (n - 1) times that.
-  ShardOracle(const v1::ShardState& restored, int64_t shard_examples, Verdict* verdict);
-
-  // A worker begins a step with these examples. `plan`: the newest one.
-  void Trained(const Batch& batch, const v1::Plan& plan);
-  // The coordinator has lost what it knew of the shard with the power, and gives it out again: who trains it how often
-  // does not matter any more.
-  void Forget(uint64_t shard) { forgotten_.insert(shard); }
-  // A cut is complete, and the members of this plan are not lost.
-  void Recorded(const v1::CutRecord& record, const v1::Plan& members);
-  // Whether a part of the shard was trained before.
-  bool Begun(uint64_t shard) const;
-
- private:
+  static std::string Text(uint64_t shard, const Batch& batch);
   // The first position that the state does not have.
   int64_t NextIn(const v1::ShardState& state, uint64_t shard) const;
-  int64_t BeginOf(uint64_t shard) const { return static_cast<int64_t>(shard - 1) * shard_examples_; }
-  std::string CheckClaim(const v1::CutRecord& record, const v1::Plan& members, uint64_t shard, int64_t claimed) const;
+  std::string CheckClaim(const v1::CutRecord& record, uint64_t shard, int64_t claimed) const;
 
   const v1::ShardState restored_;
   const int64_t shard_examples_;

@@ -340,13 +340,16 @@ void SimServer::Announce(uint64_t generation) {
 
 void SimServer::Commit(const v1::Plan& plan) {
   if (plan.has_cut()) BeginCut(plan.cut());
-  OnEachPartition([this, plan](SimPartition& partition) { partition.rules().Commit(plan, world_->queue.Now()); },
-                  [this, generation = plan.generation(), amendment = plan.amendment()] {
-                    v1::TaskMessage message;
-                    message.mutable_plan_ack()->set_generation(generation);
-                    message.mutable_plan_ack()->set_amendment(amendment);
-                    link_.Send(std::move(message));
-                  });
+  auto message = std::make_shared<v1::TaskMessage>();
+  message->mutable_plan_ack()->set_generation(plan.generation());
+  message->mutable_plan_ack()->set_amendment(plan.amendment());
+  OnEachPartition(
+      [this, plan, message](SimPartition& partition) {
+        partition.rules().Commit(plan, world_->queue.Now());
+        const std::vector<v1::LostWorker> lost = partition.rules().Lost();
+        message->mutable_plan_ack()->mutable_lost()->Add(lost.begin(), lost.end());
+      },
+      [this, message] { link_.Send(std::move(*message)); });
 }
 
 void SimServer::BeginCut(const v1::Cut& cut) {

@@ -95,10 +95,11 @@ void SimWorker::OnDirective(const v1::Directive& directive) {
   if (directive.has_keep_checkpoints())
     return world_->checkpoints.Keep(task(), directive.keep_checkpoints(), part_.cut());
   if (directive.has_shard_grant()) {
-    const uint64_t shard = directive.shard_grant().shard();
-    if (!data_.OnGrant(directive.shard_grant())) return;
-    world_->trace.Add(TaskName(task()), " #", task().incarnation(), " gets shard ", shard);
-    return world_->oracle.Granted(job_, shard);
+    const v1::ShardGrant& grant = directive.shard_grant();
+    if (!data_.OnGrant(grant)) return;
+    world_->trace.Add(TaskName(task()), " #", task().incarnation(), " gets shard ", grant.shard(), " from example ",
+                      grant.begin());
+    return world_->oracle.Granted(job_, grant);
   }
   if (directive.has_job()) JoinJob(directive.job());
   MaybeStart(directive.has_job() ? directive.job().plan() : directive.commit().plan());
@@ -131,6 +132,7 @@ server::PartitionRequest SimWorker::ToWire(const Request& request) const {
       ToPartitionRequest(request, task(), batches_[request.batch].chunks, static_cast<uint64_t>(examples_));
   for (size_t i = 0; i < wire.contributions.size(); ++i) {
     wire.contributions[i].base_version = versions_.at(wire.chunks[i]);
+    wire.contributions[i].slice = slice_;
   }
   return wire;
 }
@@ -248,11 +250,14 @@ void SimWorker::TakeExamples() {
   const int64_t most = static_cast<int64_t>((task().incarnation() * 7 + static_cast<uint64_t>(last_.second)) % 9);
   const SimData::Batch batch = data_.Take(most);
   examples_ = batch.end - batch.begin;
+  slice_.Clear();
   data_.Ask();
   if (examples_ == 0) return;
+  slice_.set_shard(batch.shard);
+  slice_.set_begin(batch.begin);
+  slice_.set_end(batch.end);
   world_->trace.Add(TaskName(task()), " #", task().incarnation(), " takes examples ", batch.begin, " to ", batch.end,
                     " of shard ", batch.shard);
-  world_->oracle.Trained(job_, {task(), last_.second, batch.shard, batch.begin, batch.end});
 }
 
 void SimWorker::AdvanceBackward() {

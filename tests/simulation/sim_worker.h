@@ -88,7 +88,8 @@ class SimWorker : private worker::StepMachine::Sink {
   bool computing_ = false;
   int layer_ = 0;  // Forward: the next batch to use. Backward: the next to push.
   int64_t steps_ = 0;
-  int64_t examples_ = 0;                         // Of the step that it is in.
+  int64_t examples_ = 0;  // Of the step that it is in.
+  v1::ShardSlice slice_;
   std::pair<uint64_t, int64_t> last_ = {0, -1};  // Generation and step that it began last.
   std::string why_dead_;
 };

@@ -94,7 +94,7 @@ TEST(SimulationTest, SaysWhatWasRunWhenItIsInterrupted) {
   EXPECT_TRUE(absl::IsCancelled(status)) << status;
   EXPECT_EQ(status.message(), "stopped after 3 of 50000 runs");
   EXPECT_NE(out.str().find("stopped after 3 runs, "), std::string::npos) << out.str();
-  EXPECT_NE(out.str().find("I1 to I5 and I7 held; go on with --first-seed=4\n"), std::string::npos) << out.str();
+  EXPECT_NE(out.str().find("I1 to I5, I7 and I8 held; go on with --first-seed=4\n"), std::string::npos) << out.str();
 }
 
 TEST(SimulationTest, ShowsTheTraceOfASingleSeed) {

@@ -15,7 +15,7 @@ namespace rubato::worker {
 //   if (!*parameters->AwaitTensor(tensor)) ...
 //   if (!*parameters->BeginStep(&step)) ...
 //   // Backward, layer by layer.
-//   parameters->PushTensor(tensor, examples, epoch);
+//   parameters->PushTensor(tensor, {.examples = examples, .epoch = epoch});
 class Parameters {
  public:
   struct Step {
@@ -23,6 +23,16 @@ class Parameters {
     int64_t step = 0;
     // The plan that the step belongs to, without later amendments.
     v1::Plan plan;
+  };
+
+  // What a gradient is of.
+  struct Pushed {
+    // 0: the gradient is empty.
+    uint64_t examples = 0;
+    // Position of the batch.
+    double epoch = 0;
+    // DYNAMIC dispatch: the batch, also if nothing is contributed for it. Without a shard: there is none.
+    v1::ShardSlice slice = {};
   };
 
   virtual ~Parameters() = default;
@@ -41,8 +51,8 @@ class Parameters {
   // All tensors have been awaited: the step begins. Errors as AwaitTensor; false when the step was moved.
   virtual absl::StatusOr<bool> BeginStep(Step* step) = 0;
 
-  // The tensor's gradient of the current step is final. examples = 0: it is empty. `epoch`: position of the batch.
-  virtual void PushTensor(int tensor, uint64_t examples, double epoch) = 0;
+  // The tensor's gradient of the current step is final. The slice is the same for all tensors of a step.
+  virtual void PushTensor(int tensor, const Pushed& pushed) = 0;
 
   // Waits until every push of the current step is acknowledged. Errors as AwaitTensor.
   virtual absl::Status AwaitAcknowledgements() = 0;

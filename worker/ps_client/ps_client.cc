@@ -143,6 +143,7 @@ grpc::ByteBuffer PsClient::MakeRequest(const StepMachine::Request& request, cons
     push->set_step(request.step);
     push->set_examples(examples_[request.batch]);
     push->set_epoch(epoch_);
+    if (slice_.shard() != 0) *push->mutable_slice() = slice_;
     for (uint32_t chunk : batch.chunks) {
       v1::ChunkUpdate* update = push->add_chunks();
       update->set_chunk(chunk);
@@ -360,16 +361,17 @@ absl::StatusOr<bool> PsClient::BeginStep(Step* step) {
   return true;
 }
 
-void PsClient::PushTensor(int tensor, uint64_t examples, double epoch) {
+void PsClient::PushTensor(int tensor, const Pushed& pushed) {
   std::vector<int> due, full;
   int64_t step = 0;
   {
     MutexLock lock(mu_);
-    epoch_ = epoch;
+    epoch_ = pushed.epoch;
+    slice_ = pushed.slice;
     step = machine_.current_step();
     for (int batch : batching_.batches_of_tensor[tensor]) {
       // One empty tensor makes the batch empty.
-      examples_[batch] = std::min(examples_[batch], examples);
+      examples_[batch] = std::min(examples_[batch], pushed.examples);
       if (--missing_tensors_[batch] > 0) continue;
       due.push_back(batch);
       if (examples_[batch] > 0) full.push_back(batch);

@@ -103,7 +103,7 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
   absl::StatusOr<bool> AwaitTensor(int tensor) override;
   void Restart() override;
   absl::StatusOr<bool> BeginStep(Step* step) override;
-  void PushTensor(int tensor, uint64_t examples, double epoch) override;
+  void PushTensor(int tensor, const Pushed& pushed) override;
   absl::Status AwaitAcknowledgements() override;
 
   // Ends every wait, now and later, with `status`.
@@ -171,6 +171,7 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
   // Examples of its contribution to the current step.
   std::vector<uint64_t> examples_ ABSL_GUARDED_BY(mu_);
   double epoch_ ABSL_GUARDED_BY(mu_) = 0;
+  v1::ShardSlice slice_ ABSL_GUARDED_BY(mu_);
   int64_t step_staleness_ ABSL_GUARDED_BY(mu_) = -1;
   absl::Duration step_wait_ ABSL_GUARDED_BY(mu_);
   Counters counters_ ABSL_GUARDED_BY(mu_);

@@ -43,23 +43,23 @@ absl::StatusOr<bool> StagedParameters::BeginStep(Step* step) {
   return begun;
 }
 
-void StagedParameters::PushTensor(int tensor, uint64_t examples, double epoch) {
+void StagedParameters::PushTensor(int tensor, const Pushed& pushed) {
   // After an error nothing more is pushed: the step cannot be completed.
-  if (failed_.ok()) Keep(EnqueuePush(tensor, examples, epoch));
+  if (failed_.ok()) Keep(EnqueuePush(tensor, pushed));
 }
 
-absl::Status StagedParameters::EnqueuePush(int tensor, uint64_t examples, double epoch) {
-  if (examples == 0) {
+absl::Status StagedParameters::EnqueuePush(int tensor, const Pushed& pushed) {
+  if (pushed.examples == 0) {
     // There is no gradient whose event says that the device has read the weights, which the answer overwrites.
     RUBATO_RETURN_IF_ERROR(PushArrived(/*wait=*/true));
     RUBATO_RETURN_IF_ERROR(Synchronize());
-    servers_->PushTensor(tensor, 0, epoch);
+    servers_->PushTensor(tensor, pushed);
     return absl::OkStatus();
   }
   const bool encodes = encoder_ != nullptr && encoder_->Encodes(tensor);
   RUBATO_RETURN_IF_ERROR(encodes ? encoder_->Enqueue(tensor, step_) : memory_->Download(tensor));
   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Event> copied, backend_->Record());
-  pending_.push_back({tensor, examples, epoch, std::move(copied)});
+  pending_.push_back({tensor, pushed, std::move(copied)});
   return PushArrived(/*wait=*/false);
 }
 
@@ -69,7 +69,7 @@ absl::Status StagedParameters::PushArrived(bool wait) {
     const Pending push = std::move(pending_.front());
     pending_.pop_front();
     RUBATO_RETURN_IF_ERROR(push.copied->Wait());
-    servers_->PushTensor(push.tensor, push.examples, push.epoch);
+    servers_->PushTensor(push.tensor, push.pushed);
   }
   return absl::OkStatus();
 }

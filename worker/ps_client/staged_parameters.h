@@ -33,19 +33,18 @@ class StagedParameters : public Parameters {
   absl::StatusOr<bool> AwaitTensor(int tensor) override;
   void Restart() override;
   absl::StatusOr<bool> BeginStep(Step* step) override;
-  void PushTensor(int tensor, uint64_t examples, double epoch) override;
+  void PushTensor(int tensor, const Pushed& pushed) override;
   absl::Status AwaitAcknowledgements() override;
 
  private:
   // A gradient in flight to the host.
   struct Pending {
     int tensor;
-    uint64_t examples;
-    double epoch;
+    Pushed pushed;
     std::unique_ptr<Event> copied;
   };
 
-  absl::Status EnqueuePush(int tensor, uint64_t examples, double epoch);
+  absl::Status EnqueuePush(int tensor, const Pushed& pushed);
   // Pushes what has arrived, in order; all of it with `wait`.
   absl::Status PushArrived(bool wait);
   // Waits for all work of all devices.

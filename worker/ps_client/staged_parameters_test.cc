@@ -178,7 +178,7 @@ TEST_F(StagedParametersTest, AFailingDeviceEndsTheTrainingWithItsError) {
 // Without the trainer: a device that fails between the last gradient and its push.
 TEST_F(StagedParametersTest, AnErrorOfAPushIsReturnedByTheNextCallThatCan) {
   UseDevice();
-  staged_->PushTensor(1, 8, 0);
+  staged_->PushTensor(1, {.examples = 8});
   device_->FailWith(absl::InternalError("the device is gone"));
   staged_->next_step();
   EXPECT_TRUE(parameters_->pushed_.empty());

@@ -19,6 +19,15 @@ constexpr Activity kDescribe(Phase::kCompute, "describe");
 constexpr Activity kUpdate(Phase::kCompute, "update");
 constexpr Activity kPush(Phase::kPush, "push");
 
+Parameters::Pushed AllOf(const BatchSource::Next& next) {
+  const Batch& batch = *next.batch;
+  Parameters::Pushed pushed = {.examples = static_cast<uint64_t>(batch.examples), .epoch = next.epoch};
+  pushed.slice.set_shard(batch.shard);
+  pushed.slice.set_begin(batch.begin);
+  pushed.slice.set_end(batch.end);
+  return pushed;
+}
+
 }  // namespace
 
 Contribution::Contribution(const TrainerOptions* options, TrainerProgress* progress)
@@ -62,7 +71,7 @@ absl::StatusOr<StepOutcome> Contribution::FinishLayer(const LayerSpec& layer, co
     RUBATO_RETURN_IF_ERROR(options_.tensors->OnLayer(layer));
   }
   if (options_.local != nullptr) RUBATO_RETURN_UNLESS_COMPLETE(UpdateLayer(layer, local, work));
-  if (local.last) PushLayer(layer, work.next->batch->examples, work.next->epoch);
+  if (local.last) PushLayer(layer, AllOf(*work.next));
   return StepOutcome::kComplete;
 }
 
@@ -89,17 +98,18 @@ absl::StatusOr<StepOutcome> Contribution::UpdateLayer(const LayerSpec& layer, co
   return StepOutcome::kComplete;
 }
 
-void Contribution::PushLayer(const LayerSpec& layer, uint64_t examples, double epoch) {
+void Contribution::PushLayer(const LayerSpec& layer, const Parameters::Pushed& pushed) {
   if (layer.tensors.empty()) return;
   Timed timed(progress_, kPush, layer.name);
   for (auto tensor = layer.tensors.rbegin(); tensor != layer.tensors.rend(); ++tensor) {
-    options_.parameters->PushTensor(*tensor, examples, epoch);
+    options_.parameters->PushTensor(*tensor, pushed);
   }
 }
 
-void Contribution::PushNothing(double epoch) {
+void Contribution::PushNothing(Parameters::Pushed pushed) {
+  pushed.examples = 0;
   for (auto layer = options_.spec->layers.rbegin(); layer != options_.spec->layers.rend(); ++layer) {
-    PushLayer(*layer, 0, epoch);
+    PushLayer(*layer, pushed);
   }
 }
 
@@ -135,7 +145,7 @@ absl::Status Contribution::ContributeNothing(const StepWork& work) {
       RUBATO_RETURN_IF_ERROR(options_.local->Restore(static_cast<int>(tensor)));
     }
   }
-  PushNothing(work.next->epoch);
+  PushNothing(AllOf(*work.next));
   return absl::OkStatus();
 }
 

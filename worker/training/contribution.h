@@ -44,12 +44,13 @@ class Contribution {
   // Where `what` is not finite before anything of the step was pushed: contributes nothing and returns kSkipped, or
   // NotFiniteError as the config says.
   absl::StatusOr<StepOutcome> Skip(const StepWork& work, absl::string_view what);
-  // An empty gradient of every tensor.
-  void PushNothing(double epoch);
+  // An empty gradient of every tensor, of a step without a batch.
+  void PushNothing() { PushNothing({}); }
 
  private:
   absl::StatusOr<StepOutcome> UpdateLayer(const LayerSpec& layer, const LocalBatch& local, const StepWork& work);
-  void PushLayer(const LayerSpec& layer, uint64_t examples, double epoch);
+  void PushLayer(const LayerSpec& layer, const Parameters::Pushed& pushed);
+  void PushNothing(Parameters::Pushed pushed);
   // Gradients overflow if the loss is scaled.
   absl::StatusOr<StepOutcome> SkipOverflow(const StepWork& work);
   // And the local weights are as they were when the step began.

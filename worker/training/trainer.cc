@@ -112,7 +112,7 @@ absl::StatusOr<StepOutcome> Trainer::EmptyStep() {
   for (const LayerSpec& layer : options_.spec->layers) RUBATO_RETURN_UNLESS_COMPLETE(AwaitLayer(layer));
   Parameters::Step step;
   RUBATO_RETURN_UNLESS_COMPLETE(Begin(&step));
-  contribution_.PushNothing(0);
+  contribution_.PushNothing();
   return StepOutcome::kComplete;
 }
 

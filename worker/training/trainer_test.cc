@@ -112,10 +112,18 @@ TEST_F(TrainerTest, PushesEmptyWhenThereIsNothingToDo) {
 TEST_F(TrainerTest, SkipsAStepWhoseLossIsNotFinite) {
   FakeSource source(2);
   source.batch_.inputs[0] = std::numeric_limits<float>::quiet_NaN();
+  source.batch_.shard = 3;
+  source.batch_.begin = 20;
+  source.batch_.end = 28;
   v1::WorkerProgress progress;
   ASSERT_TRUE(Run(&source, &progress).ok());
   EXPECT_EQ(progress.non_finite_total(), 2);
   EXPECT_EQ(parameters_->empty_, 4);
+  // These examples have had their turn.
+  ASSERT_EQ(parameters_->slices_.size(), 4u);
+  EXPECT_EQ(parameters_->slices_[3].shard(), 3u);
+  EXPECT_EQ(parameters_->slices_[3].begin(), 20);
+  EXPECT_EQ(parameters_->slices_[3].end(), 28);
 }
 
 TEST_F(TrainerTest, StopsTheJobWhereTheConfigSaysSo) {

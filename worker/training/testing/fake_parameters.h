@@ -64,13 +64,14 @@ class FakeParameters : public Parameters {
     begun_.push_back(step_.step++);
     return true;
   }
-  void PushTensor(int tensor, uint64_t examples, double) override {
+  void PushTensor(int tensor, const Pushed& pushed) override {
     pushed_.push_back(tensor);
-    if (examples == 0) {
+    slices_.push_back(pushed.slice);
+    if (pushed.examples == 0) {
       ++empty_;
       return;
     }
-    examples_.push_back(examples);
+    examples_.push_back(pushed.examples);
     float* weight = memory_->Weights(tensor, 0);
     const int64_t elements = model_->weight(tensor).elements();
     std::vector<float> gradient(memory_->Gradient(tensor, 0), memory_->Gradient(tensor, 0) + elements);
@@ -107,6 +108,7 @@ class FakeParameters : public Parameters {
   std::vector<uint64_t> examples_;  // Of each push that is not empty.
   std::vector<int64_t> begun_;
   std::vector<int> pushed_;
+  std::vector<v1::ShardSlice> slices_;
 
  private:
   void EncodeAndDecode(int tensor, float* gradient) {
