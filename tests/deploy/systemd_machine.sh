@@ -49,7 +49,11 @@ cd "$root"
 pivot_root . old
 cd /
 umount --lazy /old
-# An empty folder is removed, and only that: the real root is not there any more.
+# Only if it is empty. A systemd that begins on the real root clears its /tmp and changes more.
 rmdir /old
+if [[ -e "$folder" ]]; then
+  echo "systemd_machine.sh: $folder is still to be seen, so this is the real root" >&2
+  exit 1
+fi
 exec env -i container=rubato-test PATH=/usr/sbin:/usr/bin SYSTEMD_UNIT_PATH=/etc/systemd/system \
   SYSTEMD_GENERATOR_PATH=/no-generators /lib/systemd/systemd --system --unit=multi-user.target --log-target=console
