@@ -3,8 +3,12 @@
 set -euo pipefail
 tools="${1:?usage: fetch_kubernetes_tools.sh DIR}"
 wanted="$(dirname "${BASH_SOURCE[0]}")/kubernetes"
-if [[ -e "$tools/complete" ]] && cmp -s "$wanted/package.json" "$tools/package.json"; then exit 0; fi
 mkdir -p "$tools"
+if [[ -e "$tools/complete" ]] && cmp -s "$wanted/package.json" "$tools/package.json"; then
+  # What is fetched is there; what is ours may have changed.
+  cp "$wanted"/*.mjs "$wanted/tsconfig.json" "$tools/"
+  exit 0
+fi
 rm -f "$tools/complete"
 cp "$wanted"/* "$tools/"
 cd "$tools"

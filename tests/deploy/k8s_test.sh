@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # deploy/k8s and deploy/docker without a cluster: every manifest of every overlay is type-checked; the image, built from
 # the package by following the Dockerfile's steps on a Debian tree, trains as a user that may write nothing but its
-# volumes; and the manifests' own commands, each with an address of its own, make a whole job in it.
+# volumes; and the manifests' own commands, each with an address of its own, make a whole job in it, also if a server and
+# the coordinator are killed and started again by what the manifests say (run_pods.py, which is not Kubernetes).
 #
 # With --binaries DIR (of --config=portable) the package is made from these programs, otherwise by ./rubato.sh package.
 # With --base DIR an unpacked Debian 12 is taken from there, otherwise debootstrap makes one.
@@ -10,13 +11,14 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 work="$(mktemp -d)"
 tools="$root/data/kubernetes-tools"
-pods=()
+supervisor=""
 
 cleanup() {
-  local status=$? pid
-  for pid in "${pods[@]}"; do kill -9 "$pid" 2>/dev/null || true; done
+  local status=$?
+  # With its pods, which are in its process group.
+  if [[ -n "$supervisor" ]]; then kill -9 -- "-$supervisor" 2>/dev/null || true; fi
   wait
-  if ((status != 0)); then tail -n 10 "$work"/logs/*.log 2>/dev/null || true; fi
+  if ((status != 0)); then tail -n 10 "$work"/logs/*.log "$work"/logs/*.out 2>/dev/null || true; fi
   # debootstrap's, where it was interrupted.
   umount "$work/debian/proc" "$work/debian/sys" 2>/dev/null || true
   rm -rf --one-file-system "$work"
@@ -96,34 +98,71 @@ the_image_trains() {
 # field JSON NAME: a text of an object on one line.
 field() { node -e 'const pod = JSON.parse(process.argv[1]); console.log(pod[process.argv[2]])' "$1" "$2"; }
 
-start_pod() {
-  local pod="$1" argv mounts=(--mount "$work/volumes/job:/job:ro" --mount "$work/volumes/runs:/runs" --tmpfs /tmp)
-  [[ "$(field "$pod" readOnly)" == true ]] || fail "$(field "$pod" name) may write its root file system"
-  mapfile -t argv < <(node -e 'JSON.parse(process.argv[1]).argv.forEach((word) => console.log(word))' "$pod")
-  tests/deploy/run_image.sh --root "$image" --user "$(field "$pod" user)" "${mounts[@]}" \
-    --host "rubato-coordinator=$coordinator_address" -- "${argv[@]}" >"$work/logs/$(field "$pod" name).log" 2>&1 &
-  pods+=($!)
+# start_pods NAME CONFIG-ARGUMENTS...: the pods of overlay cpu, with volumes of their own; their supervisor's process is
+# $supervisor, and what it says in logs/NAME.out.
+start_pods() {
+  local name="$1" pod address volumes="$work/$1" list
+  shift
+  mkdir -p "$volumes/job" "$volumes/runs"
+  chown 10001:10001 "$volumes/runs"
+  "$work/bin/rubato" config deploy/k8s/base/job.textproto "$@" >"$volumes/job/job.textproto"
+  "$tools/kubectl" kustomize deploy/k8s/overlays/cpu | (cd "$tools" && node pods.mjs) >"$volumes/pods"
+  mapfile -t list <"$volumes/pods"
+  ((${#list[@]} == 6)) || fail "${#list[@]} pods instead of 6"
+  for pod in "${list[@]}"; do
+    [[ "$(field "$pod" readOnly)" == true ]] || fail "$(field "$pod" name) may write its root file system"
+    if [[ "$(field "$pod" component)" == coordinator ]]; then address="$(field "$pod" address)"; fi
+  done
+  setsid python3 tests/deploy/run_pods.py --pods "$volumes/pods" --logs "$work/logs" -- \
+    tests/deploy/run_image.sh --root "$image" --mount "$volumes/job:/job:ro" --mount "$volumes/runs:/runs" --tmpfs /tmp \
+    --host "rubato-coordinator=$address" >"$work/logs/$name.out" 2>&1 &
+  supervisor=$!
+}
+
+# The pods' Jobs complete, within the seconds, and their run is whole: ends_well NAME SECONDS
+ends_well() {
+  local run="$work/$1/runs/teacher_mlp" server
+  wait_for "$2" "$1: the Jobs' end" eval "! kill -0 $supervisor"
+  wait "$supervisor" || fail "$1: $(tail -n 1 "$work/logs/$1.out")"
+  supervisor=""
+  grep -q '"end":{.*"ok":true' "$run/metrics.jsonl" || fail "the job did not end well"
+  for server in 0 1; do
+    [[ -f "$run/checkpoints/final/server-$server.manifest" ]] || fail "server $server left no weights"
+  done
+  at_least "$(last_value "$run" accuracy)" 0.9 || fail "held-out accuracy $(last_value "$run" accuracy)"
+  "$work/bin/rubato" audit "$run" >/dev/null || fail "the audit found a broken invariant"
+  say "held-out accuracy $(last_value "$run" accuracy)"
 }
 
 the_manifests_commands_make_a_job() {
   say "the commands of overlay cpu make a job"
-  local list pod run="$work/volumes/runs/teacher_mlp"
-  mkdir -p "$work/volumes/job" "$work/volumes/runs"
-  chown 10001:10001 "$work/volumes/runs"
-  cp deploy/k8s/base/job.textproto "$work/volumes/job/"
-  "$tools/kubectl" kustomize deploy/k8s/overlays/cpu | (cd "$tools" && node pods.mjs) >"$work/pods"
-  mapfile -t list <"$work/pods"
-  ((${#list[@]} == 6)) || fail "${#list[@]} pods instead of 6"
-  for pod in "${list[@]}"; do
-    if [[ "$(field "$pod" component)" == coordinator ]]; then coordinator_address="$(field "$pod" address)"; fi
-  done
-  for pod in "${list[@]}"; do start_pod "$pod"; done
-  for pod in "${list[@]}"; do wait -n || fail "a pod ended with $?"; done
-  pods=()
-  grep -q '"end":{.*"ok":true' "$run/metrics.jsonl" || fail "the job did not end well"
-  for pod in 0 1; do [[ -f "$run/checkpoints/final/server-$pod.manifest" ]] || fail "server $pod left no weights"; done
-  "$work/bin/rubato" audit "$run" >/dev/null || fail "the audit found a broken invariant"
-  say "held-out accuracy $(last_value "$run" accuracy)"
+  start_pods undisturbed
+  ends_well undisturbed 120
+  ! grep -v '^rubato-server-' "$work/logs/undisturbed.out" | grep 'ended with status [^0]' || fail "a pod failed"
+}
+
+has_step() { [[ -f "$run/metrics.jsonl" ]] && (($(last_value "$run" step) >= $1)); }
+
+# is_killed POD: by SIGKILL, and started again.
+is_killed() {
+  local process
+  process="$(sed -n "s/^$1 is process \([0-9]*\), start 1$/\1/p" "$work/logs/lost.out")"
+  kill -9 "$process"
+  wait_for 30 "$1 has ended" grep -q "^$1 ended with status 137" "$work/logs/lost.out"
+  wait_for 30 "$1 is started again" grep -q "^$1 is process .*, start 2$" "$work/logs/lost.out"
+}
+
+lost_pods_come_back() {
+  say "kill -9 of a server and of the coordinator: started again as the manifests say"
+  local run="$work/lost/runs/teacher_mlp"
+  start_pods lost --set training.epochs=40 --set checkpoint.every_steps=500
+  wait_for 60 "training begins" has_step 1500
+  is_killed rubato-server-1
+  wait_for 60 "the job goes back" grep -q '"rollback":{' "$run/metrics.jsonl"
+  wait_for 60 "and goes on" has_step $(($(last_value "$run" step) + 1000))
+  is_killed rubato-coordinator-0
+  wait_for 60 "the job goes on" has_step $(($(last_value "$run" step) + 1000))
+  ends_well lost 180
 }
 
 base=""
@@ -142,4 +181,5 @@ tests/deploy/check_manifests.sh --tools "$tools" --binaries "$work/bin"
 build_image
 the_image_trains
 the_manifests_commands_make_a_job
+lost_pods_come_back
 say passed

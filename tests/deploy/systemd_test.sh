@@ -1,11 +1,29 @@
 #!/usr/bin/env bash
 # The units of deploy/systemd, as systemd itself judges them: what they say is understood, and how much they leave open.
+# Then a systemd of its own (systemd_machine.sh) runs them as a job, of which a server and the coordinator are killed; that
+# needs root, and `bazel test` leaves it out.
 # shellcheck source=tests/deploy/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 need_packages systemd
 work="$(mktemp -d)"
-trap 'rm -rf "$work"' EXIT
+cgroup="" machine=""
+cleanup() {
+  local status=$? name
+  # Everything in it ends with its first process.
+  if [[ -n "$machine" ]]; then
+    kill -9 "$machine" 2>/dev/null || true
+    wait "$machine" 2>/dev/null || true
+  fi
+  if [[ -n "$cgroup" ]]; then
+    wait_for 10 "the machine's processes are gone" no_processes
+    find "$cgroup" -depth -type d -exec rmdir {} +
+  fi
+  if ((status != 0)); then tail -n 15 "$work/machine.log" "$work"/machine/var/log/tasks/* 2>/dev/null || true; fi
+  rm -rf --one-file-system "$work"
+  exit "$status"
+}
+trap cleanup EXIT
 gather_programs "$work/bin" "$@"
 
 # Programs that are there, in the place of those that are installed elsewhere.
@@ -58,4 +76,92 @@ for unit in deploy/systemd/*.service; do
     grep -q -- "$option" <<<"$help" || fail "$unit: $program has no option $option"
   done
 done
+
+job_units=(rubato-coordinator rubato-server@0 rubato-server@1 rubato-worker@0 rubato-worker@1 rubato-evaluator@0)
+
+no_processes() { [[ -z "$(find "$cgroup" -name cgroup.procs -exec cat {} +)" ]]; }
+
+# in_machine COMMAND...
+in_machine() { nsenter --target "$(pgrep -P "$machine")" --all "$@"; }
+
+# What the machine's /etc has: users, libraries, names, the units as they are, and the least that systemd begins with.
+write_etc() {
+  local etc="$work/machine/etc" target
+  mkdir -p "$etc/systemd/system/service.d" "$etc/rubato" "$work/machine/var/log/tasks" "$work/machine/var/lib"
+  cp -r /etc/passwd /etc/group /etc/nsswitch.conf /etc/ld.so.c* /etc/alternatives "$etc/"
+  ln -s ../usr/lib/os-release "$etc/os-release"
+  printf '%032x\n' 1 >"$etc/machine-id"
+  # The coordinator's name in rubato.conf.
+  printf '127.0.0.1 localhost coordinator.example\n' >"$etc/hosts"
+  cp deploy/systemd/*.service "$etc/systemd/system/"
+  cp deploy/systemd/rubato.conf "$etc/rubato/"
+  for target in sysinit basic shutdown multi-user; do
+    printf '[Unit]\nDefaultDependencies=no\n' >"$etc/systemd/system/$target.target"
+  done
+  # There is no journal.
+  printf '[Service]\nStandardOutput=append:/var/log/tasks/%%n.log\nStandardError=inherit\n' \
+    >"$etc/systemd/system/service.d/log.conf"
+  systemctl --quiet --root="$work/machine" enable "${job_units[@]}" || fail "the units cannot be enabled"
+  "$work/bin/rubato" config configs/teacher_mlp.textproto "$@" >"$etc/rubato/job.textproto"
+}
+
+# cannot_run WHAT: ends the test where the machine does not let it start a systemd.
+cannot_run() { skip "the units pass; no systemd of the test's own can be started here: $1"; }
+is_up() { [[ "$(in_machine systemctl is-system-running)" =~ running|degraded ]]; }
+
+start_machine() {
+  local hierarchy
+  hierarchy="$(findmnt --first-only --noheadings --types cgroup2 --output TARGET)" || cannot_run "no cgroups of version 2"
+  unshare --cgroup --mount --propagation private --pid --fork --uts --ipc --net \
+    mount -t tmpfs tmpfs "$work/machine/var" 2>"$work/machine.log" || cannot_run "$(<"$work/machine.log")"
+  mkdir "$hierarchy/rubato-test-$$" 2>"$work/machine.log" || cannot_run "$(<"$work/machine.log")"
+  cgroup="$hierarchy/rubato-test-$$"
+  tests/deploy/systemd_machine.sh "$work/machine" "$cgroup" "$work/bin" >"$work/machine.log" 2>&1 </dev/null &
+  machine=$!
+  wait_for 30 "systemd is up" is_up
+}
+
+# unit_is UNIT PROPERTY=VALUE...
+unit_is() {
+  local unit="$1" property
+  shift
+  for property in "$@"; do
+    [[ "$(in_machine systemctl show --property="${property%%=*}" "$unit")" == "$property" ]] || return
+  done
+}
+has_step() { [[ -f "$run/metrics.jsonl" ]] && (($(last_value "$run" step) >= $1)); }
+
+# is_killed UNIT: by SIGKILL, and started again.
+is_killed() {
+  in_machine systemctl kill --signal=KILL --kill-whom=main "$1"
+  wait_for 30 "systemd starts $1 again" unit_is "$1" NRestarts=1 ActiveState=active
+}
+
+a_lost_server_and_coordinator_come_back() {
+  say "kill -9 of a server and of the coordinator: systemd starts them again"
+  local run="$work/machine/var/lib/rubato/run" unit
+  write_etc --set run_directory=run --set training.epochs=30 --set checkpoint.every_steps=500
+  start_machine
+  wait_for 60 "training begins" has_step 1500
+  is_killed rubato-server@1
+  wait_for 60 "the job goes back" grep -q '"rollback":{' "$run/metrics.jsonl"
+  wait_for 60 "and goes on" has_step $(($(last_value "$run" step) + 1000))
+  is_killed rubato-coordinator
+  wait_for 60 "the job goes on" has_step $(($(last_value "$run" step) + 1000))
+  for unit in "${job_units[@]}"; do
+    wait_for 120 "$unit ends well" unit_is "$unit" ActiveState=inactive Result=success ExecMainCode=1 ExecMainStatus=0
+  done
+  grep -q '"end":{.*"ok":true' "$run/metrics.jsonl" || fail "the job did not end well"
+  at_least "$(last_value "$run" accuracy)" 0.9 || fail "held-out accuracy $(last_value "$run" accuracy)"
+  "$work/bin/rubato" audit "$run" >/dev/null || fail "the audit found a broken invariant"
+  say "held-out accuracy $(last_value "$run" accuracy)"
+}
+
+if [[ -n "${TEST_TMPDIR:-}" ]]; then
+  say "passed; ./rubato.sh test-deploy runs the units as well"
+  exit 0
+fi
+[[ "$(id -u)" == 0 ]] || skip "the units pass; a systemd of the test's own needs root"
+need_packages util-linux iproute2 procps
+a_lost_server_and_coordinator_come_back
 say passed

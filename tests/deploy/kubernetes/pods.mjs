@@ -1,6 +1,6 @@
 // The pods that manifests (YAML, on the standard input) make, each with an address of its own on the loopback
 // interface: one JSON object a line, with the pod's name, address, uid and gid, whether its root file system is
-// read-only, its mounts, and the arguments of its container.
+// read-only, its mounts, the arguments of its container, and what decides whether it is started again.
 import fs from "node:fs";
 import { parseAllDocuments } from "yaml";
 
@@ -11,6 +11,13 @@ for (const { kind, metadata, spec } of documents) {
   if (kind !== "Job" && kind !== "StatefulSet") continue;
   const pod = spec.template.spec;
   const [container] = pod.containers;
+  // Exit statuses that end a Job.
+  const failJobOn = (spec.podFailurePolicy?.rules ?? [])
+    .filter(({ action, onExitCodes }) => action === "FailJob" && onExitCodes?.containerName === container.name)
+    .flatMap(({ onExitCodes }) => {
+      if (onExitCodes.operator !== "In") throw new Error(`${metadata.name}: operator ${onExitCodes.operator}`);
+      return onExitCodes.values;
+    });
   for (let index = 0; index < (spec.replicas ?? spec.completions ?? 1); ++index) {
     const address = `127.0.1.${++pods}`;
     // What the fields that the manifests refer to would hold.
@@ -31,12 +38,18 @@ for (const { kind, metadata, spec } of documents) {
     console.log(
       JSON.stringify({
         name: `${metadata.name}-${index}`,
+        kind,
+        owner: metadata.name,
         component: spec.template.metadata.labels["app.kubernetes.io/component"],
         address,
         user: `${pod.securityContext.runAsUser}:${pod.securityContext.runAsGroup}`,
         readOnly: container.securityContext.readOnlyRootFilesystem,
         mounts: Object.fromEntries(container.volumeMounts.map(({ name, mountPath }) => [name, mountPath])),
         argv: [...container.command, ...args],
+        // Where nothing is said, Kubernetes' own defaults.
+        restartPolicy: pod.restartPolicy ?? "Always",
+        backoffLimit: spec.backoffLimit ?? 6,
+        failJobOn,
       }),
     );
   }
