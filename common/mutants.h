@@ -71,6 +71,7 @@
   MUTANT(kLostPlaceForgotten, "I8", "the shards of a lost worker are given out again from their beginning")            \
   MUTANT(kReturnsBeforeServersKnow, "I8", "the shards of a lost worker are given out before all servers know")         \
   MUTANT(kReturnNotReplayed, "I8", "a restarted coordinator does not know how far lost workers came")                  \
+  MUTANT(kGoesOnAfterPowerCut, "I8", "a coordinator that has lost leases with the power goes on")                      \
   MUTANT(kRestoredShardFromStart, "I7", "a shard of which a part is in the cut is given out whole")                    \
   /* The worker's steps. */                                                                                            \
   MUTANT(kKeepsAbandonedWeights, "I3", "a worker that was moved begins with weights of the step that it left")         \

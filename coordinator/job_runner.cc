@@ -4,6 +4,7 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "common/shared_memory/boot_id.h"
 #include "common/status.h"
 #include "common/task.h"
 #include "coordinator/rules/compact_journal.h"
@@ -15,8 +16,9 @@ std::tuple<int, uint32_t, uint64_t> KeyOf(const v1::TaskId& task) {
   return {task.role(), task.index(), task.incarnation()};
 }
 
-CoordinatorCore::Options CoreOptions(const JobRunner::Options& options) {
+absl::StatusOr<CoordinatorCore::Options> CoreOptions(const JobRunner::Options& options) {
   CoordinatorCore::Options core;
+  RUBATO_ASSIGN_OR_RETURN(core.boot_id, ReadBootId());
   core.config = options.config;
   core.config_fingerprint = options.config_fingerprint;
   core.job_fingerprint = options.job_fingerprint;
@@ -28,7 +30,8 @@ CoordinatorCore::Options CoreOptions(const JobRunner::Options& options) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<JobRunner>> JobRunner::Create(Options options) {
-  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<CoordinatorCore> core, CoordinatorCore::Create(CoreOptions(options)));
+  RUBATO_ASSIGN_OR_RETURN(const CoordinatorCore::Options core_options, CoreOptions(options));
+  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<CoordinatorCore> core, CoordinatorCore::Create(core_options));
   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<RunFiles> files, RunFiles::Open(options.config, options.resume));
   absl::StatusOr<Actions> recovered = core->Recover(files->recovered(), options.clock->Now());
   if (!recovered.ok()) return Annotate(recovered.status(), absl::StrCat(options.config.run_directory(), "/journal"));
@@ -269,7 +272,7 @@ void JobRunner::PerformWaiting() {
 }
 
 absl::Status JobRunner::RestartCore() {
-  CoordinatorCore::Options options = CoreOptions(options_);
+  RUBATO_ASSIGN_OR_RETURN(CoordinatorCore::Options options, CoreOptions(options_));
   options.counts = core_->counts();
   RUBATO_ASSIGN_OR_RETURN(std::vector<v1::JournalRecord> records, files_->ReadBackJournal());
   records = CompactJournal(records);

@@ -71,6 +71,49 @@ TEST_F(CoreRecoveryTest, ADecidedChangeKeepsItsFirstStep) {
   EXPECT_EQ(core_->Status(now_).plan().first_step(), 11);
 }
 
+// The last leases may be missing in the journal.
+TEST_F(CoreRecoveryTest, AfterAnotherBootAJobWithLeasesGoesBack) {
+  StartJob();
+  AskShard(WorkerTask(0), 1);
+  ASSERT_TRUE(Restart().ok());
+  EXPECT_EQ(restarts_, 0);
+  boot_id_ = "second boot";
+  ASSERT_TRUE(Restart().ok());
+  EXPECT_EQ(restarts_, 1);
+  EXPECT_TRUE(Contains(log_,
+                       "the coordinator's machine was started again, or is another one; the job goes back to its "
+                       "beginning"))
+      << log_;
+  ComeBack();
+  EXPECT_EQ(AskShard(WorkerTask(0, incarnation_), 1).shard(), 1u);
+  // Now this boot is known.
+  ASSERT_TRUE(Restart().ok());
+  EXPECT_EQ(restarts_, 1);
+}
+
+TEST_F(CoreRecoveryTest, ACoordinatorThatEndsBeforeItHasGoneBackDoesSoLater) {
+  StartJob();
+  boot_id_ = "second boot";
+  ASSERT_TRUE(Restart().ok());
+  // The rollback and all that came after it are lost; the record of the start is there.
+  while (!journal_.back().term().has_rollback()) journal_.pop_back();
+  journal_.pop_back();
+  ASSERT_TRUE(journal_.back().has_term());
+  restarts_ = 0;
+  ASSERT_TRUE(Restart().ok());
+  EXPECT_EQ(restarts_, 1);
+}
+
+TEST_F(CoreRecoveryTest, AfterAnotherBootAJobWithoutLeasesGoesOn) {
+  v1::JobConfig config = SmallJob();
+  config.mutable_data()->set_dispatch(v1::DataConfig::STATIC);
+  Create(config);
+  StartJob();
+  boot_id_ = "second boot";
+  ASSERT_TRUE(Restart().ok());
+  EXPECT_EQ(restarts_, 0);
+}
+
 TEST_F(CoreRecoveryTest, EvictedTasksStayEvicted) {
   StartJob();
   AskShard(WorkerTask(0), 1);

@@ -168,6 +168,20 @@ TEST_F(CoreShardsTest, NothingIsGivenBackWhileACutIsToldOf) {
   ExpectGrant(1, 8, 10);
 }
 
+TEST_F(CoreShardsTest, AMemberWhosePositionCannotBeHoldsNothingBack) {
+  Lease(20);
+  Pass(absl::Seconds(20));
+  const v1::Plan plan = core_->Status(now_).plan();
+  v1::CutProgress wrong = Written(1, true);
+  *wrong.add_shards() = At(2, 21);
+  ReportCut(WorkerTask(1), wrong, plan.first_step(), plan.generation());
+  mute_ = {0, 1};
+  LoseWorker0();
+  Acknowledge(0, plan.first_step() - 1, At(1, 8));
+  Acknowledge(1, plan.first_step() - 1, At(1, 8));
+  ExpectGrant(1, 8, 10);
+}
+
 // It has pushed the first step after the cut and nobody has heard where it was then.
 TEST_F(CoreShardsTest, ACutThatCannotKnowAPositionIsBegunAgain) {
   Lease(20);

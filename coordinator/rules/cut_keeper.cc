@@ -124,7 +124,10 @@ bool CutKeeper::AwaitsPositions() const {
   if (!in_progress_ || !in_progress_->plan || !job_->dispatcher) return false;
   const auto& members = in_progress_->plan->members();
   return std::any_of(members.begin(), members.end(), [this](const v1::TaskId& member) {
-    return job_->membership.FindAlive(member) != nullptr && !job_->dispatcher->HasSpoken(member);
+    if (job_->membership.FindAlive(member) == nullptr || job_->dispatcher->HasSpoken(member)) return false;
+    // One whose word makes no sense keeps the cut from being complete, and nothing else.
+    auto said = in_progress_->progress.find(KeyOf(member));
+    return said == in_progress_->progress.end() || said->second.problem().empty();
   });
 }
 

@@ -21,6 +21,7 @@ JobState::JobState(const JobOptions& options, std::vector<v1::ChunkPlacement> pl
     : config(options.config),
       config_fingerprint(options.config_fingerprint),
       resume_ended(options.resume_ended),
+      boot_id(options.boot_id),
       start(options.start),
       job_fingerprint(options.job_fingerprint),
       chunks(std::move(placed_chunks)),

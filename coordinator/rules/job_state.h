@@ -29,6 +29,8 @@ struct JobOptions {
   bool resume_ended = false;
   // Of the core before this one in the same process.
   v1::JobCounts counts = {};
+  // Names the present boot of the machine.
+  std::string boot_id = {};
 };
 
 // What the parts of the coordinator share: one job as it is now. What one of them alone needs is its own.
@@ -62,6 +64,7 @@ struct JobState {
   const v1::JobConfig config;
   const uint64_t config_fingerprint;
   const bool resume_ended;
+  const std::string boot_id;
   const absl::Time start;
   uint64_t job_fingerprint;
   std::vector<v1::ChunkPlacement> chunks;

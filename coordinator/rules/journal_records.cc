@@ -14,12 +14,14 @@ v1::JournalRecord HeaderRecord(const JobState& job) {
   header->set_job_fingerprint(job.job_fingerprint);
   header->set_train_examples(job.train_examples);
   header->mutable_chunks()->Add(job.chunks.begin(), job.chunks.end());
+  header->set_boot_id(job.boot_id);
   return record;
 }
 
-v1::JournalRecord TermRecord(uint64_t term) {
+v1::JournalRecord TermRecord(uint64_t term, const std::string& boot_id) {
   v1::JournalRecord record;
   record.mutable_term()->set_term(term);
+  record.mutable_term()->set_boot_id(boot_id);
   return record;
 }
 

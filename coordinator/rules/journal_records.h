@@ -14,7 +14,7 @@ namespace rubato::coordinator {
 
 v1::JournalRecord HeaderRecord(const JobState& job);
 // The coordinator was started again.
-v1::JournalRecord TermRecord(uint64_t term);
+v1::JournalRecord TermRecord(uint64_t term, const std::string& boot_id);
 v1::JournalRecord StopRequestRecord(const std::string& reason);
 // As the task is now: alive, or how it ended and with which counts.
 v1::JournalRecord TaskRecord(const JobState& job, const v1::TaskId& task);

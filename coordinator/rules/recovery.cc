@@ -26,7 +26,9 @@ absl::Status Recovery::Run(const std::vector<v1::JournalRecord>& records, absl::
                                                       v1::JobStatus::Phase_Name(job_->phase), error.empty() ? "" : ": ",
                                                       error, "); choose another run_directory to run it again"));
   }
-  out_->Journal(TermRecord(++job_->term), true);
+  // Until the job has gone back, whoever comes next is to see that it must.
+  const bool forgot = MayHaveForgotten();
+  out_->Journal(TermRecord(++job_->term, forgot ? boot_id_ : job_->boot_id), true);
   job_->membership.RenewAll(now);
   parts_.finishing->Resume(now);
   RUBATO_RETURN_IF_ERROR(parts_.training->Resume(policy_memory_, now));
@@ -44,11 +46,25 @@ absl::Status Recovery::Run(const std::vector<v1::JournalRecord>& records, absl::
     const Member* member = job_->membership.Find(v1::TaskId::SERVER, server);
     if (member != nullptr && member->state == v1::TaskStatus::ALIVE) continue;
     // The coordinator ended before it could go back.
-    parts_.rollback->Begin(absl::StrCat(TaskName(v1::TaskId::SERVER, server), " is lost"), now);
+    GoBack(absl::StrCat(TaskName(v1::TaskId::SERVER, server), " is lost"), now);
+    return absl::OkStatus();
+  }
+  if (forgot) {
+    GoBack("the coordinator's machine was started again, or is another one", now);
     return absl::OkStatus();
   }
   if (stop_reason_) parts_.end->RequestStop(*stop_reason_, now);
   return absl::OkStatus();
+}
+
+bool Recovery::MayHaveForgotten() const {
+  if (RUBATO_MUTANT(kGoesOnAfterPowerCut)) return false;
+  return job_->dispatcher && job_->phase == v1::JobStatus::TRAINING && boot_id_ != job_->boot_id;
+}
+
+void Recovery::GoBack(const std::string& reason, absl::Time now) {
+  job_->stop_requested = stop_reason_;
+  parts_.rollback->Begin(reason, now);
 }
 
 void Recovery::ResumePlan(absl::Time now) {
@@ -119,6 +135,7 @@ absl::Status Recovery::Replay(const v1::JournalRecord& record, absl::Time now) {
 
 void Recovery::ReplayTerm(const v1::JournalTerm& term) {
   if (!RUBATO_MUTANT(kTermNotReplayed)) job_->term = std::max(job_->term, term.term());
+  boot_id_ = term.boot_id();
   if (!term.has_rollback()) return;
   job_->GoBack(term);
   plan_.Clear();
@@ -150,6 +167,7 @@ absl::Status Recovery::ReplayHeader(const v1::JournalHeader& header) {
     return absl::InvalidArgumentError("the journal's header has no job_fingerprint or train_examples");
   }
   has_header_ = true;
+  boot_id_ = header.boot_id();
   job_->job_fingerprint = header.job_fingerprint();
   job_->chunks.assign(header.chunks().begin(), header.chunks().end());
   std::set<uint32_t> servers;

@@ -48,6 +48,10 @@ class Recovery {
   void ReplayPlan(const v1::JournalPlan& plan);
   void ReplayReturned(const v1::JournalReturnedShards& returned);
   void ReplayPhase(const v1::JournalPhase& phase);
+  // Records that were not synced may be missing: which shards of data were given out last, and which were finished.
+  bool MayHaveForgotten() const;
+  // Goes on with a stop that was asked for.
+  void GoBack(const std::string& reason, absl::Time now);
   // The plan holds again, and an announcement without a decision is made again.
   void ResumePlan(absl::Time now);
 
@@ -57,6 +61,8 @@ class Recovery {
   PlanKeeper* const plans_;
 
   bool has_header_ = false;
+  // Of the machine that wrote the last records.
+  std::string boot_id_;
   v1::Plan plan_;
   size_t members_decided_ = 0;
   // The announcement without a decision.

@@ -39,6 +39,7 @@ void Rollback::GoBack(const std::string& reason, absl::Time now) {
   cuts_->Drop(reason);
   v1::JournalTerm term;
   term.set_term(RUBATO_MUTANT(kRollbackKeepsTerm) ? job_->term : job_->term + 1);
+  term.set_boot_id(job_->boot_id);
   v1::JournalTerm::Rollback* rollback = term.mutable_rollback();
   if (!job_->cuts.empty()) *rollback->mutable_cut() = job_->cuts.back();
   const int64_t step = rollback->cut().plan().first_step();

@@ -25,7 +25,7 @@ class CoreHarness : public testing::Test {
 
   void Create(const v1::JobConfig& config) {
     config_ = config;
-    auto core = CoordinatorCore::Create({config, kConfigFingerprint, 0x1234, now_, resume_ended_});
+    auto core = CoordinatorCore::Create({config, kConfigFingerprint, 0x1234, now_, resume_ended_, {}, boot_id_});
     ASSERT_TRUE(core.ok()) << core.status();
     core_ = *std::move(core);
   }
@@ -203,7 +203,7 @@ class CoreHarness : public testing::Test {
     alive_.clear();
     replies_.clear();
     const v1::JobCounts counts = core_->counts();
-    auto core = CoordinatorCore::Create({config_, kConfigFingerprint, 0x1234, now_, resume_ended_, counts});
+    auto core = CoordinatorCore::Create({config_, kConfigFingerprint, 0x1234, now_, resume_ended_, counts, boot_id_});
     ASSERT_TRUE(core.ok()) << core.status();
     core_ = *std::move(core);
     auto actions = core_->Recover(journal_, now_);
@@ -268,6 +268,7 @@ class CoreHarness : public testing::Test {
   std::map<uint64_t, absl::StatusOr<v1::WriteCheckpointNowReply>> checkpoints_;
   std::optional<absl::Status> finished_;
   bool resume_ended_ = false;
+  std::string boot_id_ = "first boot";
   // Of those that came last, and how often a core took the place of another.
   uint64_t incarnation_ = 1;
   int restarts_ = 0;

@@ -55,6 +55,7 @@ void CoordinatorHost::Create() {
   // As random as a real one: another with each start.
   options.job_fingerprint = world_->scenario.seed + 1 + (++cores_ << 32);
   options.start = world_->queue.Now();
+  options.boot_id = absl::StrCat("boot ", boot_);
   absl::StatusOr<std::unique_ptr<CoordinatorCore>> core = CoordinatorCore::Create(options);
   if (core.ok()) {
     core_ = *std::move(core);
@@ -185,6 +186,15 @@ void CoordinatorHost::Die() {
 }
 
 void CoordinatorHost::LosePower() {
+  if (world_->scenario.names_boots) {
+    ++boot_;
+  } else {
+    ForgetShards();
+  }
+  journal_.resize(durable_);
+}
+
+void CoordinatorHost::ForgetShards() {
   std::vector<uint64_t> shards;
   std::set<uint64_t> holders;
   for (size_t i = durable_; i < journal_.size(); ++i) {
@@ -197,7 +207,6 @@ void CoordinatorHost::LosePower() {
     if (holders.contains(record.lease().worker().incarnation())) shards.push_back(record.lease().grant().shard());
   }
   world_->oracle.ForgetShards(shards);
-  journal_.resize(durable_);
 }
 
 void CoordinatorHost::Restart() {

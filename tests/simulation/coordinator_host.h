@@ -48,7 +48,9 @@ class CoordinatorHost {
   void OnTerm(const v1::JournalTerm& term);
   void Finish(const absl::Status& status);
   void Die();
+  // Of the journal, what is not on the disk.
   void LosePower();
+  void ForgetShards();
   void Restart();
   // A new core goes on from the journal.
   void Recover();
@@ -63,6 +65,7 @@ class CoordinatorHost {
   uint64_t epoch_ = 1;
   std::unique_ptr<coordinator::CoordinatorCore> core_;
   uint64_t cores_ = 0;
+  int boot_ = 0;
   uint64_t sent_ = 0;  // Directives.
   uint64_t tickets_ = 0;
   std::optional<uint32_t> dies_after_;  // So many actions.

@@ -180,6 +180,7 @@ Scenario DrawScenario(uint64_t seed) {
   }
   DrawCheckpoints(random, scenario);
   DrawFaults(random, scenario);
+  scenario.names_boots = random.Below(2) == 0;
   return scenario;
 }
 

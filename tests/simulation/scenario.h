@@ -83,6 +83,9 @@ struct Scenario {
   // Whether servers know from a request that it is of another line of history. If they do not, the incarnations that
   // are gone must be enough.
   bool fingerprints = true;
+  // Whether the coordinator knows that its machine was started again. If it does not, it goes on without the leases
+  // that it has lost, which no real job does; but the other records have to be enough for everything else.
+  bool names_boots = true;
   // Mean time that a layer takes forward or backward, by worker index.
   std::vector<absl::Duration> compute;
   std::vector<Fault> faults;
