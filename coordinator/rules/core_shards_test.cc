@@ -72,7 +72,6 @@ TEST_F(CoreShardsTest, WhatALostWorkerHasTrainedIsNotGivenOutAgain) {
   EXPECT_EQ(core_->Status(now_).examples_done(), 16);
   ExpectGrant(3, 26, 30);
   ExpectGrant(5, 40, 50);
-  EXPECT_TRUE(journal_.size() > 2);
 }
 
 TEST_F(CoreShardsTest, AWorkerThatPushedNothingGivesBackWhatItHeld) {
