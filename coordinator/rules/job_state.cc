@@ -109,7 +109,7 @@ double JobState::Epoch() const {
   const ProgressTotals totals = progress.Totals();
   if (IsStatic()) return totals.epoch;
   double epoch = static_cast<double>(totals.examples) / static_cast<double>(train_examples);
-  // Shards that were given out twice count twice here.
+  // What a worker has computed and not pushed before it was lost counts here, and again when another does it.
   if (config.training().epochs() > 0) epoch = std::min(epoch, static_cast<double>(config.training().epochs()));
   return epoch;
 }

@@ -1,21 +1,16 @@
 #include "server/rules/data_places.h"
 
-#include <algorithm>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "common/mutants.h"
-#include "common/task.h"
+#include "server/rules/plan_window.h"
 
 namespace rubato::server {
 namespace {
 
 // Plans that are entered while a lost worker is kept.
 constexpr int kPlansKept = 1;
-
-bool IsMember(const v1::Plan& plan, const v1::TaskId& task) {
-  return std::any_of(plan.members().begin(), plan.members().end(),
-                     [&](const v1::TaskId& member) { return SameTask(member, task); });
-}
 
 }  // namespace
 

@@ -8,6 +8,11 @@
 
 namespace rubato::server {
 
+bool IsMember(const v1::Plan& plan, const v1::TaskId& task) {
+  return std::any_of(plan.members().begin(), plan.members().end(),
+                     [&](const v1::TaskId& member) { return SameTask(member, task); });
+}
+
 void PlanWindow::Announce(uint64_t generation) {
   if (generation > current_.generation() || RUBATO_MUTANT(kStaleAnnouncementHolds)) {
     announced_ = std::max(announced_, generation);
@@ -40,10 +45,7 @@ PlanWindow::Change PlanWindow::Commit(const v1::Plan& plan) {
   return amends ? Change::kAmended : Change::kEntered;
 }
 
-bool PlanWindow::IsMember(const v1::TaskId& task) const {
-  return std::any_of(current_.members().begin(), current_.members().end(),
-                     [&](const v1::TaskId& member) { return SameTask(member, task); });
-}
+bool PlanWindow::IsMember(const v1::TaskId& task) const { return server::IsMember(current_, task); }
 
 const v1::Plan* PlanWindow::PlanOf(uint64_t generation, int64_t step) const {
   if (generation == current_.generation()) return step >= current_.first_step() ? &current_ : nullptr;

@@ -9,6 +9,8 @@
 
 namespace rubato::server {
 
+bool IsMember(const v1::Plan& plan, const v1::TaskId& task);
+
 // The plans that steps may belong to: the one that holds and, while its steps drain, the one before it. Pure; not
 // thread-safe; owned by a Partition.
 class PlanWindow {

@@ -6,16 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "common/mutants.h"
 #include "common/task.h"
+#include "server/rules/plan_window.h"
 
 namespace rubato::server {
-namespace {
-
-bool IsMember(const v1::Plan& plan, const v1::TaskId& task) {
-  return std::any_of(plan.members().begin(), plan.members().end(),
-                     [&](const v1::TaskId& member) { return SameTask(member, task); });
-}
-
-}  // namespace
 
 bool SyncReducer::Add(Contribution contribution) {
   auto at = std::find_if(pending_.begin(), pending_.end(),
