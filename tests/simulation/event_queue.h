@@ -1,6 +1,7 @@
 #ifndef RUBATO_TESTS_SIMULATION_EVENT_QUEUE_H_
 #define RUBATO_TESTS_SIMULATION_EVENT_QUEUE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -20,17 +21,22 @@ class EventQueue {
   int64_t events() const { return events_; }
 
  private:
-  struct Event {
+  // What the heap moves about: small, without the event's function.
+  struct Entry {
     absl::Time at;
     int64_t number;
-    std::function<void()> run;
+    // Into functions_.
+    size_t function;
   };
-  static bool Later(const Event& a, const Event& b) { return a.at != b.at ? a.at > b.at : a.number > b.number; }
+  static bool Later(const Entry& a, const Entry& b) { return a.at != b.at ? a.at > b.at : a.number > b.number; }
 
   absl::Time now_ = absl::UnixEpoch();
   int64_t made_ = 0;
   int64_t events_ = 0;
-  std::vector<Event> heap_;
+  std::vector<Entry> heap_;
+  std::vector<std::function<void()>> functions_;
+  // Of functions_, those that ran.
+  std::vector<size_t> free_;
 };
 
 }  // namespace rubato::simulation
