@@ -14,8 +14,6 @@
 
 namespace rubato::server {
 
-bool IsCheckpointName(absl::string_view name) { return name == "final" || CheckCutName(name).ok(); }
-
 absl::StatusOr<int64_t> PartFiles::Write(const Part& part, const std::function<bool()>& cancelled) const {
   if (!IsCheckpointName(part.name)) {
     return absl::InvalidArgumentError(

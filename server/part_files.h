@@ -8,15 +8,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "proto/checkpoint.pb.h"
 #include "proto/parameter_server.pb.h"
 #include "server/chunk_snapshot.h"
 
 namespace rubato::server {
-
-// Whether a checkpoint's directory may have this name: "step<number>", "final" or "stopped".
-bool IsCheckpointName(absl::string_view name);
 
 // This server's part of a checkpoint.
 struct Part {

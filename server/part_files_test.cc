@@ -90,10 +90,8 @@ TEST_F(PartFilesTest, APartOfNoCutHasNone) {
 
 TEST_F(PartFilesTest, NamesThatLeaveTheDirectoryAreRefused) {
   for (const char* name : {"", ".", "..", "/", "step", "stepx", "step1/../..", "../step1", "step1 ", "cut", "step-1"}) {
-    EXPECT_FALSE(IsCheckpointName(name)) << name;
     EXPECT_EQ(Files().Write(MakePart(name), [] { return false; }).status().code(), absl::StatusCode::kInvalidArgument);
   }
-  for (const char* name : {"step0", "step120", "final", "stopped"}) EXPECT_TRUE(IsCheckpointName(name)) << name;
   EXPECT_FALSE(FileExists(directory_));
 }
 

@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "common/config/checkpoint_directory.h"
 #include "common/status.h"
+#include "common/storage/checkpoint.h"
 #include "common/storage/checkpoint_restorer.h"
+#include "common/storage/cut_record.h"
 #include "common/storage/file.h"
 #include "common/storage/safetensors_file.h"
 #include "common/task.h"
@@ -20,14 +23,6 @@ namespace rubato::server {
 namespace {
 
 constexpr char kCannotRestorePayload[] = "rubato/cannot_restore";
-
-PendingPart Pending(std::shared_ptr<const PartFiles> files, std::shared_ptr<const Part> part) {
-  PendingPart pending{.name = part->name, .cut = part->cut};
-  pending.write = [files = std::move(files), part = std::move(part)](const std::function<bool()>& cancelled) {
-    return files->Write(*part, cancelled);
-  };
-  return pending;
-}
 
 }  // namespace
 
@@ -67,10 +62,13 @@ absl::Status ServerCore::StartJob(const v1::JobDescription& job) {
   if (started) return absl::OkStatus();
   auto kept_job = std::make_unique<const v1::JobDescription>(job);
   RUBATO_ASSIGN_OR_RETURN(Partitions partitions, MakePartitions(kept_job.get()));
-  RUBATO_RETURN_IF_ERROR(Restore(job, partitions));
+  std::shared_ptr<const PartPeers> peers =
+      MakePartPeers(options_.config, job, options_.task, options_.clock, options_.log);
+  RUBATO_RETURN_IF_ERROR(Restore(job, partitions, peers.get()));
   std::unique_ptr<PartWriter> writer = MakeWriter();
   MutexLock lock(mu_);
   files_ = MakeFiles(job);
+  peers_ = std::move(peers);
   job_ = std::move(kept_job);
   writer_ = std::move(writer);
   PartitionProgress nothing_yet;
@@ -90,7 +88,8 @@ absl::StatusOr<ServerCore::Partitions> ServerCore::MakePartitions(const v1::JobD
   return partitions;
 }
 
-absl::Status ServerCore::Restore(const v1::JobDescription& job, const Partitions& partitions) const {
+absl::Status ServerCore::Restore(const v1::JobDescription& job, const Partitions& partitions,
+                                 const PartPeers* peers) const {
   const std::string& from = options_.config.training().start_from();
   const bool has_chunks =
       std::any_of(partitions.begin(), partitions.end(), [](const auto& partition) { return partition->has_chunks(); });
@@ -100,15 +99,7 @@ absl::Status ServerCore::Restore(const v1::JobDescription& job, const Partitions
   std::vector<size_t> first;
   for (const auto& partition : partitions) first.push_back(partition->BeginRestore(&restorer));
   if (job.has_restore()) {
-    const std::string& name = job.restore().name();
-    if (!IsCheckpointName(name)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("restore.name: '", name, "'; allowed: step<number>, final, stopped"));
-    }
-    const std::string directory = JoinPath(CheckpointDirectory(options_.config), name);
-    absl::Status status = Annotate(restorer.ReadServers(directory, job.restore().id()), "cannot go back to the cut");
-    if (!status.ok()) status.SetPayload(kCannotRestorePayload, absl::Cord());
-    RUBATO_RETURN_IF_ERROR(status);
+    RUBATO_RETURN_IF_ERROR(RestoreCut(job, &restorer, peers));
   } else if (IsSafetensorsPath(from)) {
     // All tensors at once, and not those alone that this server has.
     absl::StatusOr<SafetensorsFile> file = SafetensorsFile::Open(from);
@@ -123,10 +114,55 @@ absl::Status ServerCore::Restore(const v1::JobDescription& job, const Partitions
   return absl::OkStatus();
 }
 
+absl::Status ServerCore::RestoreCut(const v1::JobDescription& job, CheckpointRestorer* restorer,
+                                    const PartPeers* peers) const {
+  const v1::Cut& cut = job.restore();
+  if (!IsCheckpointName(cut.name())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("restore.name: '", cut.name(), "'; allowed: step<number>, final, stopped"));
+  }
+  const std::string directory = JoinPath(CheckpointDirectory(options_.config), cut.name());
+  absl::Status status = restorer->ReadServers(directory, cut.id());
+  if (!status.ok() && peers != nullptr) {
+    options_.log->Info(
+        absl::StrCat("asks other servers for parts of checkpoint ", cut.name(), ", as ", status.message()));
+    for (uint32_t server : job.restore_servers()) {
+      // A damaged part is as good as none.
+      if (ReadCheckpointPart(directory, v1::TaskId::SERVER, server, cut.id()).ok()) continue;
+      const auto lacks = [restorer](const v1::CheckpointManifest& manifest) { return restorer->Lacks(manifest); };
+      const absl::Status fetched =
+          peers->Fetch(cut.name(), cut.id(), v1::TaskId::SERVER, server, lacks, options_.cancelled);
+      // A restart is under way, and finds out.
+      if (options_.cancelled()) return fetched;
+      if (!fetched.ok()) options_.log->Warning(fetched.message());
+    }
+    status = restorer->ReadServers(directory, cut.id());
+  }
+  status = Annotate(status, "cannot go back to the cut");
+  if (!status.ok()) status.SetPayload(kCannotRestorePayload, absl::Cord());
+  return status;
+}
+
+PendingPart ServerCore::Pending(std::shared_ptr<const Part> part) const {
+  PendingPart pending{.name = part->name, .cut = part->cut};
+  // Bytes, once it is on this server's disk; the copies alone are tried again then.
+  auto written = std::make_shared<std::optional<int64_t>>();
+  pending.write = [files = files_, peers = peers_, part = std::move(part),
+                   written](const std::function<bool()>& cancelled) -> absl::StatusOr<int64_t> {
+    if (!written->has_value()) {
+      RUBATO_ASSIGN_OR_RETURN(*written, files->Write(*part, cancelled));
+    }
+    if (peers != nullptr) RUBATO_RETURN_IF_ERROR(peers->Send(part->name, part->cut.id(), cancelled));
+    return **written;
+  };
+  return pending;
+}
+
 std::unique_ptr<PartWriter> ServerCore::MakeWriter() const {
   return std::make_unique<PartWriter>(
       PartWriter::Options{.directory = CheckpointDirectory(options_.config),
                           .task = options_.task,
+                          .copies = options_.config.checkpoint().copies() > 1,
                           .clock = options_.clock,
                           .log = options_.log,
                           .on_checkpoint = [this](const std::string& name) { ReportCheckpoint(name, ""); }});
@@ -266,14 +302,14 @@ void ServerCore::BeginCut(const v1::Plan& plan) {
   cut_.part->cut = plan.cut();
   cut_.part->plan = plan;
   writer_->BeginCut(plan.cut());
-  if (cut_.missing == 0) writer_->AddCut(Pending(files_, std::move(cut_.part)));
+  if (cut_.missing == 0) writer_->AddCut(Pending(std::move(cut_.part)));
 }
 
 void ServerCore::OnCaptured(const v1::Plan& plan, std::vector<ChunkSnapshot> chunks) {
   MutexLock lock(mu_);
   if (plan.cut().id() != cut_.id || cut_.missing == 0) return;  // A newer one has begun.
   std::move(chunks.begin(), chunks.end(), std::back_inserter(cut_.part->chunks));
-  if (--cut_.missing == 0) writer_->AddCut(Pending(files_, std::move(cut_.part)));
+  if (--cut_.missing == 0) writer_->AddCut(Pending(std::move(cut_.part)));
 }
 
 void ServerCore::ReportCheckpoint(const std::string& name, const std::string& error) const {
@@ -292,19 +328,19 @@ void ServerCore::WriteCheckpoint(const std::vector<PartitionOwner*>& partitions,
   auto part = std::make_shared<Part>();
   part->name = name;
   PartWriter* writer = nullptr;
-  std::shared_ptr<const PartFiles> files;
+  PendingPart pending;
   {
     MutexLock lock(mu_);
     part->plan = plan_;
     writer = writer_.get();  // Outlives the partitions.
-    files = files_;
+    pending = Pending(part);
   }
   auto gather = std::make_shared<Gather<std::vector<ChunkSnapshot>>>(
-      partitions.size(), [part, writer, files](std::vector<std::vector<ChunkSnapshot>> captured) {
+      partitions.size(), [part, writer, pending](std::vector<std::vector<ChunkSnapshot>> captured) {
         for (std::vector<ChunkSnapshot>& chunks : captured) {
           std::move(chunks.begin(), chunks.end(), std::back_inserter(part->chunks));
         }
-        writer->AddCheckpoint(Pending(files, part));
+        writer->AddCheckpoint(pending);
       });
   for (PartitionOwner* partition : partitions) {
     partition->Snapshot([gather](std::vector<ChunkSnapshot> chunks) { gather->Add(std::move(chunks)); });

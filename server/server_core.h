@@ -14,8 +14,10 @@
 #include "common/log.h"
 #include "common/model_spec.h"
 #include "common/mutex.h"
+#include "common/part_copies/part_peers.h"
 #include "common/shared_memory/arena.h"
 #include "common/shared_memory/listener.h"
+#include "common/storage/checkpoint_restorer.h"
 #include "common/storage/part_writer.h"
 #include "common/trace/trace_recorder.h"
 #include "common/transport/exchange_server.h"
@@ -39,7 +41,7 @@ class ServerCore {
   struct Options {
     v1::JobConfig config;
     v1::TaskId task;
-    const Clock* clock = nullptr;
+    Clock* clock = nullptr;
     Logger* log = nullptr;
     // Where tasks on this host meet this server, and the memory that it offers them. Both null: nowhere. The listener
     // outlives the core.
@@ -51,6 +53,8 @@ class ServerCore {
     std::function<void(int64_t step)> on_step = {};
     // Sends an acknowledgement to the coordinator. Called on a partition's thread, or the one that writes checkpoints.
     std::function<void(v1::TaskMessage)> report;
+    // Whether the task is about to end: StartJob gives up waiting for other servers.
+    std::function<bool()> cancelled = [] { return false; };
   };
 
   // InvalidArgument: the config's model is not valid.
@@ -101,8 +105,11 @@ class ServerCore {
   // The partitions, as new. `job` outlives them.
   absl::StatusOr<Partitions> MakePartitions(const v1::JobDescription* job);
   // Gives them what the job goes on from, or begins with, if that is not the seed's; reads each file once.
-  absl::Status Restore(const v1::JobDescription& job, const Partitions& partitions) const;
+  absl::Status Restore(const v1::JobDescription& job, const Partitions& partitions, const PartPeers* peers) const;
+  absl::Status RestoreCut(const v1::JobDescription& job, CheckpointRestorer* restorer, const PartPeers* peers) const;
   std::unique_ptr<PartWriter> MakeWriter() const;
+  // To write the part, and have it copied.
+  PendingPart Pending(std::shared_ptr<const Part> part) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::shared_ptr<const PartFiles> MakeFiles(const v1::JobDescription& job) const;
   // This server's chunks. FailedPrecondition: the job is not one of this server's config.
   absl::StatusOr<std::vector<std::vector<uint32_t>>> ChunksByPartition(const v1::JobDescription& job) const;
@@ -125,9 +132,10 @@ class ServerCore {
   const Options options_;
   const ModelSpec model_;
   Mutex mu_;
-  // These four are set once by StartJob, and not changed or removed before the destructor.
+  // These five are set once by StartJob, and not changed or removed before the destructor.
   std::unique_ptr<const v1::JobDescription> job_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<const PartFiles> files_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<const PartPeers> peers_ ABSL_GUARDED_BY(mu_);  // Null: nobody keeps copies.
   // Outlives the partitions, which bring it what they have captured.
   std::unique_ptr<PartWriter> writer_ ABSL_GUARDED_BY(mu_);
   Partitions partitions_ ABSL_GUARDED_BY(mu_);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/config/checkpoint_directory.h"
 #include "common/model_spec.h"
 #include "common/session/task_session.h"
 #include "common/status.h"
@@ -22,6 +23,8 @@ constexpr size_t kMaxDirectives = 1024;
 
 ServerTask::ServerTask(Options options)
     : options_(std::move(options)),
+      parts_({.directory = CheckpointDirectory(options_.config), .task = options_.task, .clock = options_.clock}),
+      part_service_(&parts_),
       recorder_({.task = TaskName(options_.task),
                  .task_index = options_.task.index(),
                  .clock_offset = [this] { return ClockOffsetOfSession(); },
@@ -78,6 +81,7 @@ absl::Status ServerTask::Run() {
   core.trace = &recorder_;
   if (options_.config.training().trace_steps() > 0) core.on_step = [this](int64_t step) { OnStep(step); };
   core.report = [this](v1::TaskMessage message) { Report(std::move(message)); };
+  core.cancelled = [this] { return stopping(); };
   RUBATO_ASSIGN_OR_RETURN(core_, ServerCore::Create(std::move(core)));
 
   directives_ = std::make_unique<WorkQueue>(options_.clock, [](absl::Time) {});
@@ -124,6 +128,7 @@ absl::StatusOr<std::unique_ptr<ExchangeServer>> ServerTask::Listen() {
     ExchangeServer::Options listen;
     listen.listen = options_.listen;
     listen.health = options_.health;
+    if (options_.config.checkpoint().copies() > 1) listen.services.push_back(&part_service_);
     absl::StatusOr<std::unique_ptr<ExchangeServer>> server = ExchangeServer::Create(std::move(listen), this);
     if (!absl::IsUnavailable(server.status()) || options_.clock->Now() >= deadline) return server;
     MutexLock lock(mu_);
@@ -137,6 +142,11 @@ absl::Status ServerTask::AwaitEnd() {
   MutexLock lock(mu_);
   while (!stop_) changed_.WaitFor(mu_, absl::Seconds(1));
   return ended_;
+}
+
+bool ServerTask::stopping() {
+  MutexLock lock(mu_);
+  return stop_;
 }
 
 bool ServerTask::restarts() {
@@ -218,6 +228,8 @@ void ServerTask::OnDirective(const v1::Directive& directive) {
 
 void ServerTask::OnJobDirective(const v1::Directive& directive) {
   if (!directive.has_job()) return core_->OnDirective(directive);
+  // Before this server is: others may need its parts to be.
+  parts_.SetJob(directive.job().fingerprint());
   if (absl::Status status = core_->StartJob(directive.job()); !status.ok()) return End(std::move(status), false);
   if (directive.job().has_plan()) {
     v1::Directive commit;

@@ -15,6 +15,8 @@
 #include "common/log.h"
 #include "common/metrics/task_page.h"
 #include "common/mutex.h"
+#include "common/part_copies/part_service.h"
+#include "common/part_copies/part_store.h"
 #include "common/session/session.h"
 #include "common/shared_memory/arena.h"
 #include "common/shared_memory/listener.h"
@@ -67,6 +69,7 @@ class ServerTask : public Incarnation, private ExchangeServer::Handler {
   // Of the job, in the order in which they came, on a thread of their own: to start a job may take long.
   void OnJobDirective(const v1::Directive& directive);
   absl::StatusOr<std::unique_ptr<ExchangeServer>> Listen();
+  bool stopping();
   // Returns when the task is to end, and says why.
   absl::Status AwaitEnd();
   // Only the first cause counts.
@@ -83,6 +86,9 @@ class ServerTask : public Incarnation, private ExchangeServer::Handler {
   void OfferSharedMemory();
 
   const Options options_;
+  // Parts of checkpoints, for other servers.
+  PartStore parts_;
+  PartService part_service_;
   std::shared_ptr<SharedArena> arena_;
   std::unique_ptr<SharedMemoryListener> shared_;
   TraceRecorder recorder_;

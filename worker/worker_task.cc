@@ -75,6 +75,11 @@ TrainingRun::Options WorkerTask::RunOptions(const Resources& resources, v1::JobD
           .send = [this](v1::TaskMessage message) { session()->Send(std::move(message)); },
           .beat = [this] { session()->Beat(); },
           .cuts = &cuts_,
+          .cancelled =
+              [this] {
+                MutexLock lock(mu_);
+                return told_.stop || told_.restart;
+              },
           .clock_offset = [this] { return session()->clock_offset(); },
           .is_reporter = [this] { return IsFirstMember(); },
           .clock = options().clock,

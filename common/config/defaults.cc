@@ -39,6 +39,7 @@ void FillCluster(v1::ClusterConfig* cluster) {
 void FillCheckpoint(v1::CheckpointConfig* checkpoint) {
   FILL(checkpoint, every_seconds, checkpoint->every_steps() > 0 ? 0 : 300);
   FILL(checkpoint, keep, 2);
+  FILL(checkpoint, copies, 1);
 }
 
 void FillData(int64_t examples_per_step, v1::DataConfig* data) {

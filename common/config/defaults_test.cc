@@ -30,6 +30,7 @@ TEST(DefaultsTest, FillsWhatTheCommentsState) {
   EXPECT_EQ(config.checkpoint().every_steps(), 0);
   EXPECT_EQ(config.checkpoint().every_seconds(), 300);
   EXPECT_EQ(config.checkpoint().keep(), 2u);
+  EXPECT_EQ(config.checkpoint().copies(), 1u);
   EXPECT_EQ(config.checkpoint().directory(), "");
   EXPECT_EQ(config.data().dispatch(), v1::DataConfig::DYNAMIC);
   EXPECT_EQ(config.data().shard_examples(), 320);

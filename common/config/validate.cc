@@ -52,11 +52,17 @@ void ValidateCluster(const v1::ClusterConfig& cluster, ErrorList* errors) {
   errors->CheckNumber("cluster.server_grace_seconds", grace, grace >= 0 && grace <= 86400, "0 to 86400 (24 h)");
 }
 
-void ValidateCheckpoint(const v1::CheckpointConfig& checkpoint, ErrorList* errors) {
+void ValidateCheckpoint(const v1::JobConfig& config, ErrorList* errors) {
+  const v1::CheckpointConfig& checkpoint = config.checkpoint();
   errors->CheckInteger("checkpoint.every_steps", checkpoint.every_steps(), 0, int64_t{1} << 53);
   const double every = checkpoint.every_seconds();
   errors->CheckNumber("checkpoint.every_seconds", every, every >= 0 && every <= 30 * 86400, "0 to 2592000 (30 days)");
   errors->CheckInteger("checkpoint.keep", checkpoint.keep(), 1, 1000);
+  const uint32_t servers = std::max(config.cluster().servers(), 1u);
+  if (checkpoint.copies() < 1 || checkpoint.copies() > servers) {
+    errors->Add("checkpoint.copies", absl::StrCat(checkpoint.copies()),
+                absl::StrCat("1 to ", servers, " (cluster.servers)"));
+  }
   if (checkpoint.directory().find('\0') != std::string::npos) {
     errors->Add("checkpoint.directory", absl::CHexEscape(checkpoint.directory()), "a path without a zero byte");
   }
@@ -162,7 +168,7 @@ absl::Status ValidateJobConfig(const v1::JobConfig& config) {
     errors.Add("run_directory", absl::CHexEscape(config.run_directory()), "a path without a zero byte");
   }
   ValidateCluster(config.cluster(), &errors);
-  ValidateCheckpoint(config.checkpoint(), &errors);
+  ValidateCheckpoint(config, &errors);
   absl::StatusOr<ModelSpec> model = BuildModelSpec(config.model());
   if (!model.ok()) errors.AddLines(model.status().message());
   ValidateData(model.ok() ? &*model : nullptr, config, &errors);

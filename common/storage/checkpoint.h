@@ -56,12 +56,18 @@ class CheckpointWriter {
   // none of them.
   absl::Status Finish(v1::CheckpointManifest manifest);
 
+  // Instead of Add and Finish: the task's part as it is elsewhere. Its data, in pieces, then its manifest. DataLoss if
+  // that is not the manifest of these data.
+  absl::Status Copy(absl::string_view data);
+  absl::Status FinishCopy(const v1::CheckpointManifest& manifest);
+
  private:
   CheckpointWriter(std::string directory, v1::TaskId task, std::unique_ptr<DirectFileWriter> data)
       : directory_(std::move(directory)), task_(std::move(task)), data_(std::move(data)) {}
   // Returns the offset at which the array begins.
   absl::StatusOr<uint64_t> Append(const float* values, int64_t length);
   absl::Status WriteData(const void* data, size_t bytes);
+  absl::Status PutInPlace(const v1::CheckpointManifest& manifest);
 
   const std::string directory_;
   const v1::TaskId task_;
@@ -88,6 +94,14 @@ bool IsServerOf(const v1::CheckpointManifest& manifest, uint32_t index);
 // fit, with both values.
 absl::StatusOr<CheckpointPart> ReadCheckpointPart(const std::string& directory, v1::TaskId::Role role, uint32_t index,
                                                   uint64_t cut_id = 0);
+
+// A part's manifest alone, checked against the size of its data. Errors of ReadCheckpointPart.
+absl::StatusOr<v1::CheckpointManifest> ReadCheckpointManifest(const std::string& directory, v1::TaskId::Role role,
+                                                              uint32_t index, uint64_t cut_id = 0);
+
+// At most `bytes` of a part's data file from `offset` on, not checked; fewer where it ends. Errors of ReadFile.
+absl::StatusOr<std::string> ReadCheckpointData(const std::string& directory, v1::TaskId::Role role, uint32_t index,
+                                               uint64_t offset, size_t bytes);
 
 // Indices of the servers whose parts make up the checkpoint, ascending: what the file `cut` says, otherwise what a part
 // does. Looks at their manifests and at the sizes of their data. NotFound names the server whose part is missing, or

@@ -182,6 +182,24 @@ TEST_F(CheckpointCutTest, ATaskRemovesItsOwnPartsOfOldCutsAlone) {
   EXPECT_TRUE(KeepParts(checkpoints_, task, {"step9"}).ok());
 }
 
+TEST_F(CheckpointCutTest, CopiesOfOthersGoWithOnesOwn) {
+  v1::TaskId task;
+  task.set_role(v1::TaskId::SERVER);
+  task.set_index(2);
+  const auto list = [this](const std::string& name) { return *ListDirectory(JoinPath(checkpoints_, name)); };
+  using Names = std::vector<std::string>;
+  for (const uint32_t server : {0u, 2u}) {
+    Write(JoinPath(checkpoints_, "step5"), server, {0, 2}, 5);
+    Write(JoinPath(checkpoints_, "step7"), server, {0, 2}, 6);
+  }
+  // The copy came before this server's own part, and before it was told which to keep.
+  Write(JoinPath(checkpoints_, "step9"), 0, {0, 2}, 7);
+  ASSERT_TRUE(KeepParts(checkpoints_, task, {"step7"}, /*copies=*/true).ok());
+  EXPECT_EQ(*ListDirectory(checkpoints_), (Names{"step7", "step9"}));
+  EXPECT_EQ(list("step7").size(), 4u);
+  EXPECT_EQ(list("step9"), (Names{"server-0.data", "server-0.manifest"}));
+}
+
 // What is half written may take up the room that is missing.
 TEST_F(CheckpointCutTest, APartThatIsGivenUpLeavesNothing) {
   v1::TaskId task;

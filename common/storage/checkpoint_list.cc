@@ -7,6 +7,8 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "common/status.h"
 #include "common/storage/checkpoint.h"
 #include "common/storage/cut_record.h"
@@ -29,8 +31,8 @@ bool IsComplete(const std::string& directory, const std::string& name) {
   return StepOfCheckpoint(name) <= 0 && ServersOfCheckpoint(directory).ok();
 }
 
-absl::Status RemovePart(const std::string& directory, const v1::TaskId& task) {
-  const std::string path = JoinPath(directory, CheckpointPartName(task.role(), task.index()));
+absl::Status RemovePart(const std::string& directory, const std::string& part) {
+  const std::string path = JoinPath(directory, part);
   // The manifest first: a part without data would otherwise seem to be there.
   for (const char* suffix : {".manifest", ".manifest.tmp", ".data", ".data.tmp"}) {
     RUBATO_RETURN_IF_ERROR(RemoveFile(path + suffix));
@@ -38,6 +40,19 @@ absl::Status RemovePart(const std::string& directory, const v1::TaskId& task) {
   std::error_code not_empty;  // Others' parts are theirs to remove.
   std::filesystem::remove(directory, not_empty);
   return absl::OkStatus();
+}
+
+// Of all parts that are there: name and cut.
+std::vector<std::pair<std::string, uint64_t>> PartsIn(const std::string& directory) {
+  std::vector<std::pair<std::string, uint64_t>> parts;
+  for (const std::string& file : ListDirectory(directory).value_or(std::vector<std::string>())) {
+    absl::string_view name = file;
+    if (!absl::ConsumeSuffix(&name, ".manifest")) continue;
+    const absl::StatusOr<std::string> bytes = ReadFile(JoinPath(directory, file));
+    v1::CheckpointManifest manifest;
+    if (bytes.ok() && manifest.ParseFromString(*bytes)) parts.emplace_back(name, manifest.cut().id());
+  }
+  return parts;
 }
 
 }  // namespace
@@ -56,14 +71,25 @@ std::vector<std::string> ListCheckpoints(const std::string& checkpoint_directory
 }
 
 absl::Status KeepParts(const std::string& checkpoint_directory, const v1::TaskId& task,
-                       const std::vector<std::string>& names) {
+                       const std::vector<std::string>& names, bool copies) {
   absl::StatusOr<std::vector<std::string>> found = ListDirectory(checkpoint_directory);
   if (absl::IsNotFound(found.status())) return absl::OkStatus();
   RUBATO_RETURN_IF_ERROR(found.status());
+  uint64_t newest = 0;
+  for (const std::string& name : copies ? names : std::vector<std::string>()) {
+    for (const auto& [part, cut] : PartsIn(JoinPath(checkpoint_directory, name))) newest = std::max(newest, cut);
+  }
   absl::Status status;
   for (const std::string& name : *found) {
     const bool kept = name == "step0" || std::find(names.begin(), names.end(), name) != names.end();
-    if (!kept && StepOfCheckpoint(name) >= 0) status.Update(RemovePart(JoinPath(checkpoint_directory, name), task));
+    if (kept || StepOfCheckpoint(name) < 0) continue;
+    const std::string directory = JoinPath(checkpoint_directory, name);
+    if (copies) {
+      for (const auto& [part, cut] : PartsIn(directory)) {
+        if (cut < newest) status.Update(RemovePart(directory, part));
+      }
+    }
+    status.Update(RemovePart(directory, CheckpointPartName(task.role(), task.index())));
   }
   return status;
 }

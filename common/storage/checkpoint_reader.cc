@@ -308,11 +308,22 @@ void CheckpointPart::Copy(uint64_t at, int64_t length, float* out) const {
   std::memcpy(out, data.data() + at, sizeof(float) * static_cast<size_t>(length));
 }
 
-absl::StatusOr<CheckpointPart> ReadCheckpointPart(const std::string& directory, v1::TaskId::Role role, uint32_t index,
-                                                  uint64_t cut_id) {
+absl::StatusOr<v1::CheckpointManifest> ReadCheckpointManifest(const std::string& directory, v1::TaskId::Role role,
+                                                              uint32_t index, uint64_t cut_id) {
   RUBATO_ASSIGN_OR_RETURN(v1::CheckpointManifest manifest, ReadManifest(directory, role, index));
   RUBATO_RETURN_IF_ERROR(
       CheckCut(manifest.cut(), cut_id, JoinPath(directory, CheckpointPartName(role, index) + ".manifest")));
+  return manifest;
+}
+
+absl::StatusOr<std::string> ReadCheckpointData(const std::string& directory, v1::TaskId::Role role, uint32_t index,
+                                               uint64_t offset, size_t bytes) {
+  return ReadFileRange(JoinPath(directory, CheckpointPartName(role, index) + ".data"), offset, bytes);
+}
+
+absl::StatusOr<CheckpointPart> ReadCheckpointPart(const std::string& directory, v1::TaskId::Role role, uint32_t index,
+                                                  uint64_t cut_id) {
+  RUBATO_ASSIGN_OR_RETURN(v1::CheckpointManifest manifest, ReadCheckpointManifest(directory, role, index, cut_id));
   return ReadPart(directory, std::move(manifest));
 }
 

@@ -20,6 +20,7 @@ void CheckpointRestorer::Add(Slice slice) {
 }
 
 absl::Status CheckpointRestorer::ReadServers(const std::string& directory, uint64_t cut_id) {
+  std::fill(filled_.begin(), filled_.end(), 0);
   absl::Status missing;
   RUBATO_ASSIGN_OR_RETURN(const std::vector<uint32_t> servers,
                           ServersOfCheckpoint(directory, cut_id, cut_id == 0 ? nullptr : &missing));
@@ -29,6 +30,20 @@ absl::Status CheckpointRestorer::ReadServers(const std::string& directory, uint6
   }
   const absl::Status filled = CheckFilled(directory);
   return filled.ok() || missing.ok() ? filled : missing;
+}
+
+bool CheckpointRestorer::Lacks(const v1::CheckpointManifest& manifest) const {
+  for (const v1::ChunkRecord& chunk : manifest.chunks()) {
+    const auto found = of_tensor_.find(chunk.tensor());
+    if (found == of_tensor_.end()) continue;
+    for (size_t index : found->second) {
+      const Slice& slice = slices_[index];
+      const bool overlaps =
+          chunk.offset() < slice.offset + slice.length && slice.offset < chunk.offset() + chunk.length();
+      if (overlaps && filled_[index] < slice.length) return true;
+    }
+  }
+  return false;
 }
 
 absl::Status CheckpointRestorer::ReadSafetensors(const std::string& path) {

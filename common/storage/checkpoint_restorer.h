@@ -44,6 +44,9 @@ class CheckpointRestorer {
   // are FailedPrecondition, the file `cut` need not be there, because the caller knows that the cut is complete, and
   // those parts may be missing in which nothing of the slices is: a server finds its own on a disk that is its own.
   absl::Status ReadServers(const std::string& directory, uint64_t cut_id = 0);
+  // After an error of ReadServers: whether a part of this manifest has elements that are still to be filled. Then, with
+  // that part in the directory, all is read again.
+  bool Lacks(const v1::CheckpointManifest& manifest) const;
   // Weights alone, by name, from a safetensors file that fits the model (SafetensorsFile::CheckFits): slots are left as
   // they are, and no slice has had updates. Errors of SafetensorsFile::Open and Read.
   absl::Status ReadSafetensors(const std::string& path);

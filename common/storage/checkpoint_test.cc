@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <vector>
@@ -72,6 +73,22 @@ class CheckpointTest : public testing::Test {
   void WriteGood() {
     ASSERT_TRUE(WritePart(0, 2, {{2, "a.bias", {3}, 0, Values(3, 20)}, {0, "a.weight", {2, 5}, 0, Values(4, 0)}}).ok());
     ASSERT_TRUE(WritePart(1, 2, {{1, "a.weight", {2, 5}, 4, Values(6, 4)}}).ok());
+  }
+
+  // Copies server 0's part into `to`.
+  absl::Status CopyPart(const std::string& to, const std::function<void(v1::CheckpointManifest&)>& change) {
+    absl::StatusOr<v1::CheckpointManifest> manifest = ReadCheckpointManifest(directory_, v1::TaskId::SERVER, 0);
+    if (!manifest.ok()) return manifest.status();
+    auto writer = CheckpointWriter::Create(to, Server(0));
+    if (!writer.ok()) return writer.status();
+    for (uint64_t offset = 0; offset < manifest->data_bytes(); offset += 10) {
+      absl::StatusOr<std::string> piece = ReadCheckpointData(directory_, v1::TaskId::SERVER, 0, offset, 10);
+      if (!piece.ok()) return piece.status();
+      EXPECT_EQ(piece->size(), std::min<uint64_t>(10, manifest->data_bytes() - offset));
+      if (absl::Status status = (*writer)->Copy(*piece); !status.ok()) return status;
+    }
+    change(*manifest);
+    return (*writer)->FinishCopy(*manifest);
   }
 
   // Rewrites server 0's manifest.
@@ -222,6 +239,28 @@ TEST_F(CheckpointTest, ImpossibleNumbersInAManifestAreDataLoss) {
 TEST_F(CheckpointTest, WriterRefusesWhatCannotBeRead) {
   EXPECT_EQ(WritePart(0, 1, {{0, "a", {1}, 0, {}}}).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(WritePart(2, 2, {}).code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(CheckpointTest, ACopyIsTheSamePart) {
+  WriteGood();
+  const std::string to = JoinPath(DirectoryOf(directory_), "step5");
+  ASSERT_TRUE(CopyPart(to, [](v1::CheckpointManifest&) {}).ok());
+  for (const char* file : {"server-0.data", "server-0.manifest"}) {
+    EXPECT_EQ(*ReadFile(JoinPath(to, file)), *ReadFile(JoinPath(directory_, file))) << file;
+  }
+  EXPECT_TRUE(ReadCheckpointPart(to, v1::TaskId::SERVER, 0).ok());
+}
+
+TEST_F(CheckpointTest, ACopyThatIsDamagedLeavesNothing) {
+  WriteGood();
+  const std::string to = JoinPath(DirectoryOf(directory_), "step6");
+  EXPECT_EQ(
+      CopyPart(to, [](v1::CheckpointManifest& manifest) { manifest.set_data_crc32(manifest.data_crc32() + 1); }).code(),
+      absl::StatusCode::kDataLoss);
+  EXPECT_EQ(
+      CopyPart(to, [](v1::CheckpointManifest& manifest) { manifest.set_data_bytes(manifest.data_bytes() + 1); }).code(),
+      absl::StatusCode::kDataLoss);
+  EXPECT_EQ(*ListDirectory(to), std::vector<std::string>());
 }
 
 }  // namespace

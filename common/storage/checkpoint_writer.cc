@@ -102,7 +102,19 @@ absl::Status CheckpointWriter::Finish(v1::CheckpointManifest manifest) {
   manifest.clear_chunks();
   for (v1::ChunkRecord& chunk : chunks_) *manifest.add_chunks() = std::move(chunk);
   chunks_.clear();
+  return PutInPlace(manifest);
+}
 
+absl::Status CheckpointWriter::Copy(absl::string_view data) { return WriteData(data.data(), data.size()); }
+
+absl::Status CheckpointWriter::FinishCopy(const v1::CheckpointManifest& manifest) {
+  if (manifest.data_bytes() == data_->bytes() && manifest.data_crc32() == crc_) return PutInPlace(manifest);
+  return absl::DataLossError(absl::StrCat(PartPath(directory_, task_, ".data"), ": a copy of ", data_->bytes(),
+                                          " bytes with CRC ", crc_, "; the manifest says ", manifest.data_bytes(),
+                                          " bytes and ", manifest.data_crc32()));
+}
+
+absl::Status CheckpointWriter::PutInPlace(const v1::CheckpointManifest& manifest) {
   RUBATO_RETURN_IF_ERROR(data_->Finish());
   // An earlier manifest would vouch for data that is about to be replaced.
   const std::string manifest_path = PartPath(directory_, task_, ".manifest");

@@ -30,6 +30,8 @@ absl::Status CheckCutName(absl::string_view name) {
   return absl::InvalidArgumentError(absl::StrCat("cut.name: value \"", name, "\"; allowed: stopped, step<number>"));
 }
 
+bool IsCheckpointName(absl::string_view name) { return name == "final" || CheckCutName(name).ok(); }
+
 std::string CutName(const v1::Cut& cut) {
   if (cut.id() == 0) return "no cut";
   return absl::StrCat("cut ", cut.id(), " (", cut.name(), ")");

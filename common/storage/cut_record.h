@@ -25,6 +25,9 @@ int64_t StepOfCheckpoint(absl::string_view name);
 // becomes a part of paths.
 absl::Status CheckCutName(absl::string_view name);
 
+// Whether a checkpoint's directory may have this name: that of a cut, or "final".
+bool IsCheckpointName(absl::string_view name);
+
 // "cut 3 (step150)", "no cut".
 std::string CutName(const v1::Cut& cut);
 

@@ -42,6 +42,13 @@ TEST(CutRecordTest, RefusesWhatIsNone) {
   EXPECT_EQ(Read(record.SerializeAsString()).status().code(), absl::StatusCode::kUnimplemented);
 }
 
+TEST(CutRecordTest, ACheckpointHasTheNameOfACutOrIsTheLast) {
+  for (const char* name : {"step0", "step120", "final", "stopped"}) EXPECT_TRUE(IsCheckpointName(name)) << name;
+  for (const char* name : {"", ".", "..", "/", "step", "stepx", "step1/../..", "../step1", "step1 ", "cut", "step-1"}) {
+    EXPECT_FALSE(IsCheckpointName(name)) << name;
+  }
+}
+
 TEST(CutRecordTest, TellsTheStepOfAName) {
   EXPECT_EQ(StepOfCheckpoint("step150"), 150);
   EXPECT_EQ(StepOfCheckpoint("step0"), 0);

@@ -67,6 +67,26 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
   return contents;
 }
 
+absl::StatusOr<std::string> ReadFileRange(const std::string& path, uint64_t offset, size_t bytes) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return ErrnoError(errno, "cannot open", path);
+  std::string contents(bytes, '\0');
+  size_t filled = 0;
+  int error = 0;
+  while (filled < bytes) {
+    const ssize_t got =
+        pread(descriptor, contents.data() + filled, bytes - filled, static_cast<off_t>(offset + filled));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) error = errno;
+    if (got <= 0) break;
+    filled += static_cast<size_t>(got);
+  }
+  close(descriptor);
+  if (error != 0) return ErrnoError(error, "cannot read", path);
+  contents.resize(filled);
+  return contents;
+}
+
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view contents) {
   const std::string temporary = absl::StrCat(path, ".tmp");
   RUBATO_ASSIGN_OR_RETURN(auto file, FileWriter::Create(temporary, FileWriter::kReplace));

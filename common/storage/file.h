@@ -25,6 +25,9 @@ std::string JoinPath(absl::string_view directory, absl::string_view name);
 
 absl::StatusOr<std::string> ReadFile(const std::string& path);
 
+// At most `bytes` from `offset` on; fewer where the file ends before.
+absl::StatusOr<std::string> ReadFileRange(const std::string& path, uint64_t offset, size_t bytes);
+
 // Writes <path>.tmp, syncs it to the disk and renames it: `path` holds the old contents or the new ones, never a part.
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view contents);
 

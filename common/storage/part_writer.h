@@ -30,6 +30,8 @@ class PartWriter {
     // That of all checkpoints.
     std::string directory;
     v1::TaskId task;
+    // Whether other tasks' parts are there as well, as copies, which go when this task's go.
+    bool copies = false;
     PartQueue::Options queue = {};
     // Both outlive the writer.
     const Clock* clock = nullptr;

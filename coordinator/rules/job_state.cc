@@ -161,7 +161,10 @@ v1::Directive JobState::Describe() const {
     if (server->info.has_shared_memory()) *info->mutable_shared_memory() = server->info.shared_memory();
   }
   job->mutable_chunks()->Add(chunks.begin(), chunks.end());
-  if (restore) *job->mutable_restore() = restore->cut();
+  if (restore) {
+    *job->mutable_restore() = restore->cut();
+    *job->mutable_restore_servers() = restore->servers();
+  }
   job->set_term(term);
   job->set_rollback_term(rollback_term);
   if (held_plan.generation() != 0) *job->mutable_plan() = held_plan;

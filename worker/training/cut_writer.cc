@@ -20,9 +20,16 @@ CutWriter::CutWriter(Options options)
                .clock = options_.clock,
                .log = options_.log}) {}
 
+void CutWriter::SetPeers(std::shared_ptr<const PartPeers> peers) {
+  MutexLock lock(mu_);
+  peers_ = std::move(peers);
+}
+
 void CutWriter::Take(const v1::Plan& plan, std::vector<v1::ShardPosition> shards, WorkerPart part) {
+  std::shared_ptr<const PartPeers> peers;
   {
     MutexLock lock(mu_);
+    peers = peers_;
     entered_.Clear();
     entered_.set_id(plan.cut().id());
     entered_.set_entered(true);
@@ -30,8 +37,12 @@ void CutWriter::Take(const v1::Plan& plan, std::vector<v1::ShardPosition> shards
   }
   PendingPart pending{.name = plan.cut().name(), .cut = plan.cut()};
   if (!part.empty()) {
-    pending.write = [this, plan, kept = std::make_shared<const WorkerPart>(std::move(part))](
-                        const std::function<bool()>&) { return Write(plan, *kept); };
+    pending.write = [this, plan, peers, kept = std::make_shared<const WorkerPart>(std::move(part))](
+                        const std::function<bool()>& cancelled) -> absl::StatusOr<int64_t> {
+      RUBATO_ASSIGN_OR_RETURN(const int64_t bytes, Write(plan, *kept));
+      if (peers != nullptr) RUBATO_RETURN_IF_ERROR(peers->Send(plan.cut().name(), plan.cut().id(), cancelled));
+      return bytes;
+    };
   }
   writer_.BeginCut(plan.cut());
   writer_.AddCut(std::move(pending));

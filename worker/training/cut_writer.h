@@ -2,6 +2,7 @@
 #define RUBATO_WORKER_TRAINING_CUT_WRITER_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mutex.h"
+#include "common/part_copies/part_peers.h"
 #include "common/storage/part_writer.h"
 #include "proto/coordinator.pb.h"
 #include "worker/ps_client/worker_part.h"
@@ -38,6 +40,8 @@ class CutWriter {
   // Its destructor waits for what is being written; what waits is given up.
   explicit CutWriter(Options options);
 
+  // Who keeps copies of parts from now on. Null, as before the first call: nobody.
+  void SetPeers(std::shared_ptr<const PartPeers> peers);
   // The worker's part of plan.cut(). Returns at once. One with a name that no cut can have is not written, which its
   // progress and the log say.
   void Take(const v1::Plan& plan, std::vector<v1::ShardPosition> shards, WorkerPart part);
@@ -55,6 +59,7 @@ class CutWriter {
   Mutex mu_;
   // Of the last cut: its id, that the worker has entered it, and with which shards.
   v1::CutProgress entered_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<const PartPeers> peers_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace rubato::worker

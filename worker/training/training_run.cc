@@ -111,6 +111,8 @@ absl::Status TrainingRun::Prepare() {
                                          .scaler = scaler_.has_value() ? &*scaler_ : nullptr,
                                          .backend = options_.model->backend(),
                                          .watchdog = options_.watchdog});
+  peers_ = MakePartPeers(*options_.config, options_.job, options_.task, options_.clock, options_.log);
+  options_.cuts->SetPeers(peers_);
   RUBATO_RETURN_IF_ERROR(Restore());
   RUBATO_RETURN_IF_ERROR(CreateSource());
   CreateTrainer();
@@ -153,10 +155,25 @@ absl::Status TrainingRun::RestoreCut(const v1::Cut& cut) {
   RUBATO_RETURN_IF_ERROR(CheckCutName(cut.name()));
   const std::string from = JoinPath(CheckpointDirectory(*options_.config), cut.name());
   WorkerPart part = carried_->Room();
-  RUBATO_ASSIGN_OR_RETURN(const bool read, ReadWorkerPart(from, options_.task.index(), &cut, &part));
+  RUBATO_ASSIGN_OR_RETURN(bool read, ReadWorkerPart(from, options_.task.index(), &cut, &part));
+  if (!read && peers_ != nullptr) {
+    RUBATO_ASSIGN_OR_RETURN(const bool fetched, FetchPart(cut));
+    if (fetched) {
+      RUBATO_ASSIGN_OR_RETURN(read, ReadWorkerPart(from, options_.task.index(), &cut, &part));
+    }
+  }
   if (!read) return carried_->PutResiduals(part);  // There are none.
   options_.log->Info(absl::StrCat("goes on with what it kept in ", from));
   return carried_->Put(part);
+}
+
+absl::StatusOr<bool> TrainingRun::FetchPart(const v1::Cut& cut) {
+  const absl::Status fetched = peers_->Fetch(
+      cut.name(), cut.id(), v1::TaskId::WORKER, options_.task.index(),
+      [](const v1::CheckpointManifest&) { return true; }, options_.cancelled);
+  if (absl::IsNotFound(fetched)) return false;
+  RUBATO_RETURN_IF_ERROR(fetched);
+  return true;
 }
 
 absl::Status TrainingRun::CreateSource() {

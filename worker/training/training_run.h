@@ -11,6 +11,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/model_spec.h"
+#include "common/part_copies/part_peers.h"
 #include "common/session/clock_offset.h"
 #include "common/shared_memory/arena.h"
 #include "common/trace/timed_trace.h"
@@ -65,6 +66,8 @@ class TrainingRun {
     std::function<void()> beat;
     // Writes this worker's parts of cuts.
     CutWriter* cuts = nullptr;
+    // Whether the task is about to end, so that Create need not wait for others.
+    std::function<bool()> cancelled = [] { return false; };
     // By how much the coordinator's clock is ahead.
     std::function<std::optional<ClockOffset::Estimate>()> clock_offset;
     // Whether this worker is the one that reports its tensors.
@@ -110,6 +113,8 @@ class TrainingRun {
   absl::Status CreateEncoder();
   absl::Status Restore();
   absl::Status RestoreCut(const v1::Cut& cut);
+  // Has this worker's part brought from a server that keeps a copy. False: nobody has one.
+  absl::StatusOr<bool> FetchPart(const v1::Cut& cut);
   absl::Status CreateSource();
   void CreateTrainer();
   // The worker begins the first step of a plan with a cut.
@@ -124,6 +129,7 @@ class TrainingRun {
   std::shared_ptr<DeviceEncoder> device_encoder_;  // The same one, or null.
   std::optional<LossScaler> scaler_;               // If the loss is scaled.
   std::optional<CarriedState> carried_;
+  std::shared_ptr<const PartPeers> peers_;  // Null: nobody keeps copies.
   TraceRecorder trace_;
   TimedTrace timed_trace_;
   std::unique_ptr<Prefetcher> prefetcher_;

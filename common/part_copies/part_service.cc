@@ -1,0 +1,27 @@
+#include "common/part_copies/part_service.h"
+
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "common/grpc_status.h"
+
+namespace rubato {
+namespace {
+
+template <typename Reply>
+grpc::Status Answer(absl::StatusOr<Reply> result, Reply* reply) {
+  if (result.ok()) *reply = *std::move(result);
+  return ToGrpcStatus(result.status());
+}
+
+}  // namespace
+
+grpc::Status PartService::Read(grpc::ServerContext*, const v1::ReadPartRequest* request, v1::ReadPartReply* reply) {
+  return Answer(store_->Read(*request), reply);
+}
+
+grpc::Status PartService::Write(grpc::ServerContext*, const v1::WritePartRequest* request, v1::WritePartReply* reply) {
+  return Answer(store_->Write(*request), reply);
+}
+
+}  // namespace rubato
