@@ -1,16 +1,19 @@
 #ifndef RUBATO_COMMON_FLOAT_BUFFER_H_
 #define RUBATO_COMMON_FLOAT_BUFFER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <utility>
 
+#include "common/array_alignment.h"
+
 namespace rubato {
 
-// A fixed-size array of float32 that starts at a multiple of 64 bytes, zero at first. Shared through FloatBuffer::Ptr;
-// the last owner frees it, or lets go of the memory's owner. Access to the elements is the owners' to order.
+// A fixed-size array of float32, aligned as ArrayAlignment says, zero at first. Shared through FloatBuffer::Ptr; the
+// last owner frees it, or lets go of the memory's owner. Access to the elements is the owners' to order.
 class FloatBuffer {
  public:
   using Ptr = std::shared_ptr<FloatBuffer>;
@@ -23,10 +26,7 @@ class FloatBuffer {
     return std::make_shared<FloatBuffer>(data, size, std::move(owner));
   }
 
-  explicit FloatBuffer(int64_t size)
-      : size_(size),
-        data_(static_cast<float*>(std::aligned_alloc(64, (size * sizeof(float) + 63) / 64 * 64 + 64))),
-        is_own_(true) {
+  explicit FloatBuffer(int64_t size) : size_(size), data_(Memory(size * sizeof(float))), is_own_(true) {
     std::memset(data_, 0, size * sizeof(float));
   }
   FloatBuffer(float* data, int64_t size, std::shared_ptr<void> owner)
@@ -44,6 +44,11 @@ class FloatBuffer {
   int64_t size() const { return size_; }
 
  private:
+  static float* Memory(size_t bytes) {
+    const size_t alignment = ArrayAlignment(bytes);
+    return static_cast<float*>(std::aligned_alloc(alignment, RoundUpTo(bytes + 64, alignment)));
+  }
+
   const int64_t size_;
   float* const data_;
   const bool is_own_;

@@ -33,6 +33,7 @@ ChunkStore::ChunkStore(const v1::JobConfig& config, const ModelSpec& model, cons
       applies_learning_rate_scale_(BatchesPerStep(config) == 1),
       seed_(config.seed()),
       allocate_(std::move(allocate)) {
+  const bool keeps_checkpoints = config.checkpoint().every_steps() > 0 || config.checkpoint().every_seconds() > 0;
   for (uint32_t index : chunks) {
     Chunk chunk;
     chunk.placement = job.chunks(index);
@@ -48,6 +49,7 @@ ChunkStore::ChunkStore(const v1::JobConfig& config, const ModelSpec& model, cons
       std::fill_n(chunk.slots.back()->data(), length, InitialSlotValue(optimizer_, slot));
     }
     memory_bytes_ += length * sizeof(float) * (1 + chunk.slots.size());
+    if (keeps_checkpoints) AddSpares(chunk);
     chunks_.emplace(index, std::move(chunk));
   }
 }
@@ -89,6 +91,15 @@ ChunkSnapshot ChunkStore::Keep(uint32_t index) const {
 FloatBuffer::Ptr ChunkStore::Allocate(int64_t size) {
   memory_bytes_ += size * static_cast<int64_t>(sizeof(float));
   return allocate_(size);
+}
+
+void ChunkStore::AddSpares(Chunk& chunk) {
+  const int64_t length = chunk.placement.length();
+  chunk.spares.push_back(Allocate(length));
+  for (size_t slot = 0; slot < chunk.slots.size(); ++slot) {
+    chunk.slot_spares.push_back(FloatBuffer::Allocate(length));
+    memory_bytes_ += length * static_cast<int64_t>(sizeof(float));
+  }
 }
 
 FloatBuffer::Ptr ChunkStore::Exchange(const FloatBuffer::Ptr& held, std::vector<FloatBuffer::Ptr>& spares) {

@@ -79,6 +79,9 @@ class ChunkStore {
 
  private:
   FloatBuffer::Ptr Allocate(int64_t size);
+  // What an update writes to while a checkpoint is being written: a job that begins has that memory, and training does
+  // not wait for the system to clear it.
+  void AddSpares(Chunk& chunk);
   // A buffer as long as `held`, which somebody reads and which goes to the spares.
   FloatBuffer::Ptr Exchange(const FloatBuffer::Ptr& held, std::vector<FloatBuffer::Ptr>& spares);
   // Puts a copy in the place of each slot that somebody else holds.

@@ -8,10 +8,8 @@
 namespace rubato {
 namespace {
 
-// A part of no bytes has an address of its own, too.
-size_t RoundUp(size_t bytes) {
-  return (std::max<size_t>(bytes, 1) + SharedArena::kAlignment - 1) / SharedArena::kAlignment * SharedArena::kAlignment;
-}
+// What a part takes up. One of no bytes has an address of its own, too.
+size_t Room(size_t bytes) { return RoundUpTo(std::max<size_t>(bytes, 1), ArrayAlignment(bytes)); }
 
 }  // namespace
 
@@ -20,14 +18,17 @@ absl::StatusOr<std::shared_ptr<SharedArena>> SharedArena::Create(const std::stri
   return std::shared_ptr<SharedArena>(new SharedArena(std::move(region)));
 }
 
-size_t SharedArena::BytesFor(size_t parts, size_t bytes) { return parts * RoundUp(bytes); }
+size_t SharedArena::BytesFor(size_t parts, size_t bytes) {
+  // Small parts among large ones may leave each of these a gap before it.
+  return parts * (Room(bytes) + ArrayAlignment(bytes) - kAlignment);
+}
 
 void* SharedArena::Allocate(size_t bytes) {
   MutexLock lock(mu_);
-  const size_t left = region_->size() - used_;
-  if (left == 0 || bytes > left) return nullptr;
-  void* part = region_->mutable_data() + used_;
-  used_ += std::min(RoundUp(bytes), left);
+  const size_t begin = RoundUpTo(used_, ArrayAlignment(bytes));
+  if (begin >= region_->size() || bytes > region_->size() - begin) return nullptr;
+  void* part = region_->mutable_data() + begin;
+  used_ = begin + std::min(Room(bytes), region_->size() - begin);
   return part;
 }
 

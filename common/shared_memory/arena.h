@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "common/array_alignment.h"
 #include "common/mutex.h"
 #include "common/shared_memory/region.h"
 
@@ -21,8 +22,8 @@ namespace rubato {
 //                                 : FloatBuffer::Wrap(static_cast<float*>(part), length, arena);
 class SharedArena {
  public:
-  // Every part starts at a multiple of it and takes up a multiple of it.
-  static constexpr size_t kAlignment = 64;
+  // Every part starts at a multiple of it and takes up a multiple of it; large ones of what ArrayAlignment says.
+  static constexpr size_t kAlignment = ArrayAlignment(0);
 
   // Fails as SharedRegion::Create does.
   static absl::StatusOr<std::shared_ptr<SharedArena>> Create(const std::string& name, size_t bytes);

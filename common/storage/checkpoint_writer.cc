@@ -6,15 +6,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/array_alignment.h"
 #include "common/status.h"
 #include "common/storage/checkpoint.h"
 
 namespace rubato {
 namespace {
-
-// Arrays begin at multiples of this many bytes.
-constexpr uint64_t kAlignment = 64;
-constexpr size_t kCacheBlock = 256 * 1024;
 
 std::string ServersText(const v1::CheckpointManifest& manifest) {
   if (manifest.server_indices().empty()) return absl::StrCat(manifest.servers(), " servers");
@@ -47,23 +44,17 @@ CheckpointWriter::~CheckpointWriter() {
 }
 
 absl::Status CheckpointWriter::WriteData(const void* data, size_t bytes) {
-  // In blocks that stay in a cache from one to the other.
-  const char* from = static_cast<const char*>(data);
-  while (bytes > 0) {
-    const size_t taken = std::min(bytes, kCacheBlock);
-    crc_ = libdeflate_crc32(crc_, from, taken);
-    RUBATO_RETURN_IF_ERROR(data_->Write(from, taken));
-    from += taken;
-    bytes -= taken;
-  }
-  return absl::OkStatus();
+  if (bytes == 0) return absl::OkStatus();
+  crc_ = libdeflate_crc32(crc_, data, bytes);
+  return data_->Write(data, bytes);
 }
 
 absl::StatusOr<uint64_t> CheckpointWriter::Append(const float* values, int64_t length) {
-  static constexpr std::array<char, kAlignment> kPadding = {};
-  RUBATO_RETURN_IF_ERROR(WriteData(kPadding.data(), (kAlignment - data_->bytes() % kAlignment) % kAlignment));
-  const uint64_t at = data_->bytes();
-  RUBATO_RETURN_IF_ERROR(WriteData(values, sizeof(float) * static_cast<size_t>(length)));
+  static constexpr std::array<char, kDiskBlock> kPadding = {};
+  const size_t bytes = sizeof(float) * static_cast<size_t>(length);
+  const uint64_t at = RoundUpTo(data_->bytes(), ArrayAlignment(bytes));
+  RUBATO_RETURN_IF_ERROR(WriteData(kPadding.data(), at - data_->bytes()));
+  RUBATO_RETURN_IF_ERROR(WriteData(values, bytes));
   return at;
 }
 

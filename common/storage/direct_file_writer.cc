@@ -1,22 +1,23 @@
 #include "common/storage/direct_file_writer.h"
 
 #include <fcntl.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/array_alignment.h"
 #include "common/status.h"
 #include "common/storage/file.h"
 
 namespace rubato {
 namespace {
 
-// Direct writes begin and end at multiples of a disk's block, and come from memory that does.
-constexpr size_t kBlock = 4096;
 // Large enough to keep a disk busy.
 constexpr size_t kBufferBytes = size_t{4} << 20;
 
@@ -25,7 +26,7 @@ constexpr size_t kBufferBytes = size_t{4} << 20;
 DirectFileWriter::DirectFileWriter(std::string path, int descriptor)
     : path_(std::move(path)),
       descriptor_(descriptor),
-      buffer_(static_cast<char*>(std::aligned_alloc(kBlock, kBufferBytes))) {}
+      buffer_(static_cast<char*>(std::aligned_alloc(kDiskBlock, kBufferBytes))) {}
 
 absl::StatusOr<std::unique_ptr<DirectFileWriter>> DirectFileWriter::Create(const std::string& path) {
   constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
@@ -46,21 +47,28 @@ absl::Status DirectFileWriter::Write(const void* data, size_t bytes) {
   RUBATO_RETURN_IF_ERROR(status_);
   const char* from = static_cast<const char*>(data);
   bytes_ += bytes;
+  if (bytes >= kLargeArrayBytes && filled_ % kDiskBlock == 0 && reinterpret_cast<uintptr_t>(from) % kDiskBlock == 0) {
+    const size_t whole = bytes / kDiskBlock * kDiskBlock;
+    RUBATO_RETURN_IF_ERROR(WriteBuffer(from, whole));
+    from += whole;
+    bytes -= whole;
+  }
   while (bytes > 0) {
     const size_t taken = std::min(bytes, kBufferBytes - filled_);
     std::memcpy(buffer_.get() + filled_, from, taken);
     filled_ += taken;
     from += taken;
     bytes -= taken;
-    if (filled_ == kBufferBytes) RUBATO_RETURN_IF_ERROR(WriteBuffer(kBufferBytes));
+    if (filled_ == kBufferBytes) RUBATO_RETURN_IF_ERROR(WriteBuffer());
   }
   return absl::OkStatus();
 }
 
-absl::Status DirectFileWriter::WriteBuffer(size_t bytes) {
-  size_t done = 0;
-  while (done < bytes) {
-    const ssize_t written = write(descriptor_, buffer_.get() + done, bytes - done);
+absl::Status DirectFileWriter::WriteBuffer(const char* more, size_t bytes) {
+  iovec parts[] = {{buffer_.get(), filled_}, {const_cast<char*>(more), bytes}};
+  size_t left = filled_ + bytes;
+  while (left > 0) {
+    const ssize_t written = writev(descriptor_, parts, 2);
     if (written < 0 && errno == EINTR) continue;
     // A file system that wants larger blocks, or one that opens such files and does not write them.
     if (written < 0 && errno == EINVAL && (fcntl(descriptor_, F_GETFL) & O_DIRECT) != 0) {
@@ -68,8 +76,14 @@ absl::Status DirectFileWriter::WriteBuffer(size_t bytes) {
       continue;
     }
     if (written < 0) return status_ = ErrnoError(errno, "cannot write", path_);
-    done += static_cast<size_t>(written);
-    if (done % kBlock != 0 && done < bytes) RUBATO_RETURN_IF_ERROR(LeaveDirect());
+    left -= static_cast<size_t>(written);
+    if (left > 0 && static_cast<size_t>(written) % kDiskBlock != 0) RUBATO_RETURN_IF_ERROR(LeaveDirect());
+    for (size_t done = static_cast<size_t>(written); iovec & part : parts) {
+      const size_t of_part = std::min(done, part.iov_len);
+      part.iov_base = static_cast<char*>(part.iov_base) + of_part;
+      part.iov_len -= of_part;
+      done -= of_part;
+    }
   }
   filled_ = 0;
   return absl::OkStatus();
@@ -85,8 +99,8 @@ absl::Status DirectFileWriter::LeaveDirect() {
 
 absl::Status DirectFileWriter::Finish() {
   RUBATO_RETURN_IF_ERROR(status_);
-  if (filled_ % kBlock != 0) RUBATO_RETURN_IF_ERROR(LeaveDirect());
-  RUBATO_RETURN_IF_ERROR(WriteBuffer(filled_));
+  if (filled_ % kDiskBlock != 0) RUBATO_RETURN_IF_ERROR(LeaveDirect());
+  RUBATO_RETURN_IF_ERROR(WriteBuffer());
   if (fsync(descriptor_) != 0) return status_ = ErrnoError(errno, "cannot sync", path_);
   const int error = close(descriptor_) == 0 ? 0 : errno;
   descriptor_ = -1;

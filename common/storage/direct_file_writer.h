@@ -24,12 +24,14 @@ class DirectFileWriter {
   DirectFileWriter(const DirectFileWriter&) = delete;
   DirectFileWriter& operator=(const DirectFileWriter&) = delete;
 
-  // After an error the file's contents are undefined and every later call fails with the same error.
+  // A large array (kLargeArrayBytes) that starts at a whole block, in memory and in the file, is written from where it
+  // is; everything else is copied. After an error the file's contents are undefined and every later call fails with the
+  // same error.
   absl::Status Write(const void* data, size_t bytes);
   // Writes what is left, waits until all of it is on the disk, and closes. The writer cannot be used afterwards.
   absl::Status Finish();
 
-  // Given to Write so far.
+  // What Write was given so far.
   uint64_t bytes() const { return bytes_; }
   const std::string& path() const { return path_; }
 
@@ -39,8 +41,8 @@ class DirectFileWriter {
   };
 
   DirectFileWriter(std::string path, int descriptor);
-  // The first `bytes` of the buffer, all that there are.
-  absl::Status WriteBuffer(size_t bytes);
+  // The buffer, and what is to follow it.
+  absl::Status WriteBuffer(const char* more = nullptr, size_t bytes = 0);
   // Writes by way of the page cache from now on.
   absl::Status LeaveDirect();
 

@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <memory>
 #include <string>
 
+#include "common/array_alignment.h"
 #include "common/storage/file.h"
 
 namespace rubato {
@@ -42,6 +45,30 @@ TEST_P(DirectFileWriterTest, WritesEveryByteWhateverTheSizes) {
       const absl::Status status = WritePieces(path_, contents, piece);
       ASSERT_TRUE(status.ok()) << status;
       EXPECT_TRUE(*ReadFile(path_) == contents) << bytes << " bytes in pieces of " << piece;
+    }
+  }
+  EXPECT_TRUE(RemoveFile(path_).ok());
+}
+
+TEST_P(DirectFileWriterTest, WritesAlignedMemoryFromWhereItIs) {
+  constexpr size_t kBytes = size_t{300} << 10;
+  const std::unique_ptr<char, decltype(&std::free)> memory(
+      static_cast<char*>(std::aligned_alloc(kDiskBlock, 2 * kBytes)), &std::free);
+  const std::string contents = Contents(2 * kBytes);
+  contents.copy(memory.get(), 2 * kBytes);
+  for (size_t before : {size_t{0}, kDiskBlock, 3 * kDiskBlock, size_t{100}}) {
+    for (size_t bytes : {kBytes, kBytes + 17, kBytes - 1, size_t{64} << 10, size_t{5000}}) {
+      absl::StatusOr<std::unique_ptr<DirectFileWriter>> writer = DirectFileWriter::Create(path_);
+      ASSERT_TRUE(writer.ok()) << writer.status();
+      std::string expected = contents.substr(1, before);
+      ASSERT_TRUE((*writer)->Write(expected.data(), before).ok());
+      for (size_t at : {size_t{0}, kBytes, kDiskBlock}) {
+        expected.append(memory.get() + at, std::min(bytes, kBytes));
+        ASSERT_TRUE((*writer)->Write(memory.get() + at, std::min(bytes, kBytes)).ok());
+      }
+      EXPECT_EQ((*writer)->bytes(), expected.size());
+      ASSERT_TRUE((*writer)->Finish().ok());
+      EXPECT_TRUE(*ReadFile(path_) == expected) << bytes << " bytes after " << before;
     }
   }
   EXPECT_TRUE(RemoveFile(path_).ok());
