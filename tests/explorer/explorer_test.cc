@@ -51,6 +51,13 @@ const Case kCases[] = {
     {"BrokenStream", {.steps = 1, .start = RulesOf("async"), .break_stream = true}},
     {"RepeatedMessage", {.steps = 1, .start = RulesOf("async"), .repeat = true}},
     {"Timeout", {.steps = 1, .start = RulesOf("sync"), .timeout = true}},
+    {"CoordinatorCrash", {.chunks_per_message = 2, .steps = 1, .start = RulesOf("sync"), .crash_coordinator = true}},
+    {"CoordinatorCrashAsync",
+     {.chunks_per_message = 2, .steps = 1, .stay = true, .start = RulesOf("async"), .crash_coordinator = true}},
+    {"ServerCrash",
+     {.chunks_per_message = 2, .steps = 1, .stay = true, .start = RulesOf("sync"), .crash_server = true}},
+    {"ServerCrashAsync",
+     {.chunks_per_message = 2, .steps = 1, .stay = true, .start = RulesOf("async"), .crash_server = true}},
 };
 
 INSTANTIATE_TEST_SUITE_P(Scopes, ExplorerTest, testing::ValuesIn(kCases),
