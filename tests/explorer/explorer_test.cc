@@ -54,10 +54,26 @@ const Case kCases[] = {
     {"CoordinatorCrash", {.chunks_per_message = 2, .steps = 1, .start = RulesOf("sync"), .crash_coordinator = true}},
     {"CoordinatorCrashAsync",
      {.chunks_per_message = 2, .steps = 1, .stay = true, .start = RulesOf("async"), .crash_coordinator = true}},
+    {"CoordinatorCrashCut",
+     {.workers = 1,
+      .chunks_per_message = 2,
+      .steps = 1,
+      .stay = true,
+      .start = RulesOf("sync"),
+      .cut = true,
+      .crash_coordinator = true}},
     {"ServerCrash",
      {.chunks_per_message = 2, .steps = 1, .stay = true, .start = RulesOf("sync"), .crash_server = true}},
     {"ServerCrashAsync",
      {.chunks_per_message = 2, .steps = 1, .stay = true, .start = RulesOf("async"), .crash_server = true}},
+    {"ServerCrashCut",
+     {.workers = 1,
+      .chunks_per_message = 2,
+      .steps = 1,
+      .stay = true,
+      .start = RulesOf("sync"),
+      .cut = true,
+      .crash_server = true}},
 };
 
 INSTANTIATE_TEST_SUITE_P(Scopes, ExplorerTest, testing::ValuesIn(kCases),
@@ -108,6 +124,10 @@ const MutantCase kMutants[] = {
     {Mutant::kResendsAsNextStep, "BrokenStream", "I4"},
     {Mutant::kResendForgetsPush, "BrokenStream", "I4"},
     {Mutant::kPendingPushForgotten, "Timeout", "I5"},
+    {Mutant::kAnnouncementNotReplayed, "CoordinatorCrashCut", "I4"},
+    {Mutant::kRollbackKeepsTerm, "ServerCrash", "I7"},
+    {Mutant::kRollbackKeepsName, "ServerCrash", "I7"},
+    {Mutant::kRollbackForgetsGenerations, "ServerCrash", "I5"},
 };
 
 INSTANTIATE_TEST_SUITE_P(Errors, ExplorerMutantTest, testing::ValuesIn(kMutants));

@@ -225,6 +225,7 @@ void ServerActor::End() {
   model_->schedule.WithdrawInputs(link_.actor());
   for (uint64_t thread : Threads()) model_->schedule.WithdrawInputs(thread);
   for (const auto& partition : partitions_) partition->End();
+  joints_.clear();
 }
 
 void ServerActor::OnDirective(const v1::Directive& directive) {
