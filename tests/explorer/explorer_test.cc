@@ -51,7 +51,7 @@ const Case kCases[] = {
     {"BrokenStream", {.steps = 1, .start = RulesOf("async"), .break_stream = true}},
     {"RepeatedMessage", {.steps = 1, .start = RulesOf("async"), .repeat = true}},
     {"Timeout", {.steps = 1, .start = RulesOf("sync"), .timeout = true}},
-    {"CoordinatorCrash", {.chunks_per_message = 2, .steps = 1, .start = RulesOf("sync"), .crash_coordinator = true}},
+    {"CoordinatorCrash", {.workers = 1, .steps = 1, .start = RulesOf("sync"), .crash_coordinator = true}},
     {"CoordinatorCrashAsync",
      {.chunks_per_message = 2, .steps = 1, .stay = true, .start = RulesOf("async"), .crash_coordinator = true}},
     {"CoordinatorCrashCut",
