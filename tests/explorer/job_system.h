@@ -33,13 +33,17 @@ class JobSystem : public System {
 
  private:
   void RestartWith(bool labels);
+  void StartServer(uint32_t index, uint64_t term);
+  void StartWorker(uint32_t index, uint64_t term);
+  // Whether anything can come of what this server was.
+  bool Matters(const ServerActor& server) const;
   // Whether nothing has to happen to this worker any more.
   bool MayRest(uint32_t index) const;
 
   const Scope scope_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<CoordinatorActor> coordinator_;
-  std::vector<std::unique_ptr<ServerActor>> servers_;
+  std::vector<std::unique_ptr<ServerActor>> servers_;  // All that ever started.
   std::vector<std::unique_ptr<WorkerActor>> workers_;
 };
 

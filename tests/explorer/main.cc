@@ -45,6 +45,8 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_flag("--break-stream", scope.break_stream, "A stream between worker and server breaks");
   app->add_flag("--repeat", scope.repeat, "A request comes twice");
   app->add_flag("--timeout", scope.timeout, "A partition's requests time out once");
+  app->add_flag("--crash-coordinator", scope.crash_coordinator, "The coordinator dies and is started again");
+  app->add_flag("--crash-server", scope.crash_server, "A server dies, and the job goes back; needs --stay");
   app->add_option("--max-states", flags->options.max_states, "Gives up after so many states, with exit status 1")
       ->check(CLI::PositiveNumber);
 }
@@ -88,6 +90,10 @@ int Main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kExitOk : kExitUsage;
+  }
+  if (flags.scope.crash_server && !flags.scope.stay) {
+    std::cerr << "explorer: --crash-server needs --stay: a worker that has left does not come back\n";
+    return kExitUsage;
   }
   if (absl::Status status = ReadModes(&flags); !status.ok()) {
     std::cerr << "explorer: " << status.message() << "\n";

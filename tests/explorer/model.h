@@ -2,9 +2,12 @@
 #define RUBATO_TESTS_EXPLORER_MODEL_H_
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -15,7 +18,6 @@
 #include "tests/explorer/scope.h"
 #include "tests/simulation/checkpoint_directory.h"
 #include "tests/simulation/coverage.h"
-#include "tests/simulation/incarnations.h"
 #include "tests/simulation/job.h"
 #include "tests/simulation/oracle.h"
 
@@ -35,7 +37,7 @@ enum class Actor : uint64_t { kNetwork = 1, kCoordinator, kWorker, kServer, kPar
 inline uint64_t IdOf(Actor actor, uint64_t number = 0) { return static_cast<uint64_t>(actor) << 32 | number; }
 
 // Tags of what may happen once.
-enum class Once : uint64_t { kCrashWorker = 1, kBreakStream, kRepeat, kTimeout };
+enum class Once : uint64_t { kCrashWorker = 1, kBreakStream, kRepeat, kTimeout, kCrashCoordinator, kCrashServer };
 inline uint64_t TagOf(Once once) { return static_cast<uint64_t>(once); }
 
 // What all actors of one run share.
@@ -52,6 +54,17 @@ struct Model {
   template <typename... Args>
   std::string Label(const Args&... args) const {
     return labels ? absl::StrCat(Text(args)...) : std::string();
+  }
+
+  // Names a process by who it is and how many there were before it: the same in every order of events.
+  v1::TaskId NewProcess(v1::TaskId::Role role, uint32_t index) {
+    constexpr uint64_t kRoles = 8;
+    constexpr uint64_t kIndices = 8;
+    v1::TaskId task;
+    task.set_role(role);
+    task.set_index(index);
+    task.set_incarnation((++processes[{role, index}] * kRoles + static_cast<uint64_t>(role)) * kIndices + index);
+    return task;
   }
 
   template <typename T>
@@ -71,11 +84,13 @@ struct Model {
   simulation::CheckpointDirectory checkpoints;
   // The job as servers were told; without chunks until it has started.
   v1::JobDescription job;
-  simulation::Incarnations incarnations;
+  std::map<std::pair<int, uint32_t>, uint64_t> processes;  // That ever were, by role and index.
+  // Starts a process in the place of one that has ended, which had heard of this term.
+  std::function<void(const v1::TaskId& ended, uint64_t term)> start_again;
   uint64_t last_token = 0;
   CoordinatorActor* coordinator = nullptr;
-  std::vector<ServerActor*> servers;  // By index.
-  std::vector<WorkerActor*> workers;  // By index.
+  std::vector<ServerActor*> servers;  // By index: the last process of each.
+  std::vector<WorkerActor*> workers;
   // Whether the network may still repeat a message.
   bool may_repeat = false;
 };

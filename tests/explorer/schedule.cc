@@ -28,6 +28,11 @@ void Schedule::Withdraw(uint64_t tag, uint64_t actor) {
   events_.erase(std::remove_if(events_.begin(), events_.end(), is_one), events_.end());
 }
 
+void Schedule::WithdrawInputs(uint64_t actor) {
+  auto is_one = [actor](const Event& event) { return event.actor == actor; };
+  events_.erase(std::remove_if(events_.begin(), events_.end(), is_one), events_.end());
+}
+
 std::vector<const Schedule::Event*> Schedule::Possible() const {
   std::vector<const Event*> possible;
   std::vector<uint64_t> channels;
@@ -38,7 +43,22 @@ std::vector<const Schedule::Event*> Schedule::Possible() const {
     }
     if (!event.possible || event.possible()) possible.push_back(&event);
   }
+  auto can_wait = [](const Event* event) { return !event->urgent; };
+  if (!std::all_of(possible.begin(), possible.end(), can_wait)) {
+    possible.erase(std::remove_if(possible.begin(), possible.end(), can_wait), possible.end());
+  }
   return possible;
+}
+
+uint64_t Schedule::AllInputsAfter(const Event& event) const {
+  uint64_t all = all_inputs_;
+  auto learns = [&](uint64_t actor) {
+    const uint64_t before = InputsOf(actor);
+    all += Share(actor, Mix(before, event.content)) - Share(actor, before);
+  };
+  learns(event.actor);
+  for (uint64_t other : event.also) learns(other);
+  return all;
 }
 
 std::vector<System::Choice> Schedule::Choices() const {
@@ -48,10 +68,7 @@ std::vector<System::Choice> Schedule::Choices() const {
     const bool known = std::any_of(choices.begin(), choices.end(),
                                    [name](const System::Choice& choice) { return choice.event == name; });
     if (known) continue;  // The same for its actor.
-    const uint64_t before = InputsOf(event->actor);
-    const uint64_t leads_to =
-        all_inputs_ - Share(event->actor, before) + Share(event->actor, Mix(before, event->content));
-    choices.push_back({name, leads_to});
+    choices.push_back({name, AllInputsAfter(*event)});
   }
   return choices;
 }
@@ -59,10 +76,9 @@ std::vector<System::Choice> Schedule::Choices() const {
 void Schedule::Run(const Event* event) {
   const Event taken = *event;
   events_.erase(events_.begin() + (event - events_.data()));
-  const uint64_t before = InputsOf(taken.actor);
-  const uint64_t after = Mix(before, taken.content);
-  inputs_[taken.actor] = after;
-  all_inputs_ += Share(taken.actor, after) - Share(taken.actor, before);
+  all_inputs_ = AllInputsAfter(taken);
+  inputs_[taken.actor] = Mix(InputsOf(taken.actor), taken.content);
+  for (uint64_t other : taken.also) inputs_[other] = Mix(InputsOf(other), taken.content);
   taken.run();
 }
 

@@ -31,12 +31,18 @@ class Schedule {
     std::function<bool()> possible = {};
     // For people.
     std::string label = {};
+    // Other actors that learn it at the same time.
+    std::vector<uint64_t> also = {};
+    // While there is one, nothing comes that is not.
+    bool urgent = false;
   };
 
   void Post(Event event);
   // Drops all events with this tag, or those among them that are inputs of `actor`.
   void Withdraw(uint64_t tag);
   void Withdraw(uint64_t tag, uint64_t actor);
+  // All inputs of this actor.
+  void WithdrawInputs(uint64_t actor);
 
   std::vector<System::Choice> Choices() const;
   void Take(uint64_t event);
@@ -53,6 +59,8 @@ class Schedule {
   // What an actor contributes to all_inputs_.
   static uint64_t Share(uint64_t actor, uint64_t inputs);
   std::vector<const Event*> Possible() const;
+  // all_inputs_ when it has come.
+  uint64_t AllInputsAfter(const Event& event) const;
   void Run(const Event* event);
 
   std::vector<Event> events_;            // In the order in which they were posted.

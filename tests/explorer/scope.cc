@@ -58,6 +58,8 @@ std::string Describe(const Scope& scope) {
   if (scope.break_stream) events.push_back("a stream's break");
   if (scope.repeat) events.push_back("a repeated message");
   if (scope.timeout) events.push_back("a timeout");
+  if (scope.crash_coordinator) events.push_back("the coordinator's crash");
+  if (scope.crash_server) events.push_back("a server's crash");
   if (scope.stay) events.push_back("workers stay");
   return absl::StrCat(NameOf(scope.start), ", ", scope.workers, " workers, ", scope.servers, " servers of ",
                       scope.partitions, " partitions, ", scope.chunks, " chunks in messages of ",

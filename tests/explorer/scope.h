@@ -36,6 +36,14 @@ struct Scope {
   bool repeat = false;
   // All requests that a partition holds at a time are answered WAITING, as after their timeout.
   bool timeout = false;
+  // The coordinator dies, before any of its actions, and is started again from its journal.
+  bool crash_coordinator = false;
+  // A server dies and is started again, and the job goes back to its last cut or to its beginning. Only with `stay`: a
+  // worker that has left does not come back.
+  bool crash_server = false;
+
+  // Whether the coordinator may lose what it was told.
+  bool MayForget() const { return crash_coordinator || crash_server; }
 };
 
 // "sync", "sync:2" with a quorum, "ssp:1", "async". InvalidArgument names what is allowed.

@@ -1,9 +1,12 @@
 #include "tests/explorer/server_actor.h"
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
 
 #include "absl/strings/str_join.h"
 #include "common/task.h"
+#include "tests/explorer/coordinator_actor.h"
 #include "tests/explorer/worker_actor.h"
 #include "tests/simulation/messages.h"
 
@@ -27,21 +30,26 @@ uint64_t FingerprintOfRequest(const DataRequest& data) {
 // One partition; shows everything that crosses its interface to the oracle.
 class ServerActor::PartitionActor : public server::PartitionSink {
  public:
-  PartitionActor(Model* model, ServerActor* server, const Oracle::Place& place, const std::vector<uint32_t>& chunks)
+  PartitionActor(Model* model, ServerActor* server, const Oracle::Place& place, const std::vector<uint32_t>& chunks,
+                 const std::map<uint32_t, ChunkState>& restored)
       : model_(model),
         oracle_(&model->oracle),
         server_(server),
         place_(place),
         rules_(chunks, kTimeout, static_cast<server::PartitionSink*>(this)) {
     for (uint32_t chunk : chunks) {
-      rules_.Restore(chunk, 0);
-      oracle_->Restored(place_, chunk, ChunkState());
+      auto found = restored.find(chunk);
+      const ChunkState& state = weights_[chunk] = found == restored.end() ? ChunkState() : found->second;
+      rules_.Restore(chunk, state.version);
+      oracle_->Restored(place_, chunk, state);
     }
   }
 
   void OnRequest(const DataRequest& data);
   void OnStreamEnd(const Stream& stream);
   void OnTimeout();
+  // The process ends: no answer is due.
+  void End();
   void AppendState(std::string* state) const;
   bool HasEnded(const Stream& stream) const { return ended_.contains(stream.Tag()); }
   server::Partition& rules() { return rules_; }
@@ -108,6 +116,11 @@ void ServerActor::PartitionActor::OnStreamEnd(const Stream& stream) {
   }
 }
 
+void ServerActor::PartitionActor::End() {
+  for (const auto& [token, open] : open_) oracle_->Forgotten(token);
+  open_.clear();
+}
+
 void ServerActor::PartitionActor::OnTimeout() { rules_.OnTick(Start() + kTimeout); }
 
 void ServerActor::PartitionActor::Apply(const server::ChunkRules::Update& update) {
@@ -168,15 +181,61 @@ void ServerActor::PartitionActor::AppendState(std::string* state) const {
   absl::StrAppend(state, absl::StrJoin(ended_, ","), ";", facts_sum_, ";");
 }
 
-ServerActor::ServerActor(Model* model, uint32_t index)
+ServerActor::ServerActor(Model* model, uint32_t index, uint64_t term)
     : model_(model),
       index_(index),
-      link_(model, model->incarnations.New(v1::TaskId::SERVER, index), IdOf(Actor::kServer, index),
-            [this](const v1::Directive& directive) { OnDirective(directive); }) {}
+      link_(model, {.task = model->NewProcess(v1::TaskId::SERVER, index),
+                    .actor = IdOf(Actor::kServer, index),
+                    .threads = Threads(),
+                    .term = term,
+                    .receiver = [this](const v1::Directive& directive) { OnDirective(directive); },
+                    .on_new_session = [this] { OnNewSession(); }}) {}
 
 ServerActor::~ServerActor() = default;
 
+std::vector<uint64_t> ServerActor::Threads() const {
+  std::vector<uint64_t> actors;
+  for (uint32_t p = 0; p < model_->scope.partitions; ++p) actors.push_back(ActorOf(p));
+  return actors;
+}
+
+void ServerActor::OnNewSession() {
+  // What one partition knows of has come, for all of them.
+  for (auto joint = joints_.begin(); joint != joints_.end();) {
+    const bool has_come = joint->second.missing < model_->scope.partitions;
+    if (!has_come) model_->schedule.Withdraw(TagOfPlan(joint->first));
+    joint = has_come ? std::next(joint) : joints_.erase(joint);
+  }
+  if (cut_.id() != 0 && written_ == cut_.id()) ReportPart();
+}
+
+void ServerActor::Die() {
+  model_->schedule.Withdraw(TagOf(Once::kCrashServer));
+  End();
+  model_->coordinator->AwaitLease(task());
+  model_->schedule.Post({.actor = link_.actor(),
+                         .content = FingerprintOf("starts again"),
+                         .run = [this] { model_->start_again(task(), 0); },
+                         .label = model_->Label("server ", index_, " is started again")});
+}
+
+void ServerActor::End() {
+  alive_ = false;
+  link_.Close();
+  model_->schedule.WithdrawInputs(link_.actor());
+  for (uint64_t thread : Threads()) model_->schedule.WithdrawInputs(thread);
+  for (const auto& partition : partitions_) partition->End();
+  joints_.clear();
+}
+
 void ServerActor::OnDirective(const v1::Directive& directive) {
+  if (directive.has_stop()) {
+    return model_->oracle.Violate(absl::StrCat("I4: a living server is stopped: ", directive.stop().error()));
+  }
+  if (directive.has_restart()) {
+    End();
+    return model_->start_again(task(), link_.term());
+  }
   if (directive.has_job()) return StartJob(directive.job());
   if (directive.has_keep_checkpoints()) {
     return model_->checkpoints.Keep(link_.task(), directive.keep_checkpoints(), cut_);
@@ -188,8 +247,14 @@ void ServerActor::OnDirective(const v1::Directive& directive) {
 }
 
 void ServerActor::StartJob(const v1::JobDescription& job) {
-  if (!partitions_.empty()) return;
+  if (works()) return;
+  std::optional<std::map<uint32_t, ChunkState>> restored;
+  if (job.has_restore()) restored = model_->checkpoints.ReadChunks(job.restore());
+  if (job.has_restore() && !restored.has_value()) {
+    return model_->oracle.Violate(absl::StrCat("I7: checkpoint ", job.restore().name(), " is not whole"));
+  }
   model_->job = job;
+  job_ = job.fingerprint();
   for (const v1::ServerInfo& server : job.servers()) servers_.push_back(server.task().index());
   std::vector<std::vector<uint32_t>> chunks(model_->scope.partitions);
   for (int chunk = 0; chunk < job.chunks_size(); ++chunk) {
@@ -197,7 +262,8 @@ void ServerActor::StartJob(const v1::JobDescription& job) {
   }
   for (uint32_t p = 0; p < chunks.size(); ++p) {
     const Oracle::Place place{job.fingerprint(), index_ * model_->scope.partitions + p};
-    partitions_.push_back(std::make_unique<PartitionActor>(model_, this, place, chunks[p]));
+    partitions_.push_back(std::make_unique<PartitionActor>(model_, this, place, chunks[p],
+                                                           restored.value_or(std::map<uint32_t, ChunkState>())));
     chunks_ += chunks[p].size();
   }
 }
@@ -206,11 +272,14 @@ void ServerActor::ReceivePlan(const v1::Directive& directive) {
   const uint64_t number = ++last_joint_;
   joints_[number].missing = model_->scope.partitions;
   for (uint32_t p = 0; p < model_->scope.partitions; ++p) {
-    const uint64_t actor = IdOf(Actor::kPartition, index_ * model_->scope.partitions + p);
+    const uint64_t actor = ActorOf(p);
     Schedule::Event event;
     event.actor = actor;
     event.content = FingerprintOf("plan", directive.SerializeAsString());
     event.channel = FingerprintOf("plans of", actor);
+    event.tag = TagOfPlan(number);
+    // On the stream the job comes before it.
+    event.possible = [this] { return works(); };
     event.label = model_->Label("server ", index_, ".", p, " is told ", directive);
     event.run = [this, p, directive, number] { OnPlan(*partitions_[p], directive, number); };
     model_->schedule.Post(std::move(event));
@@ -241,7 +310,7 @@ void ServerActor::OnPlan(PartitionActor& partition, const v1::Directive& directi
 
 void ServerActor::ReceiveRequest(uint32_t partition, DataRequest request) {
   Schedule::Event event;
-  event.actor = IdOf(Actor::kPartition, index_ * model_->scope.partitions + partition);
+  event.actor = ActorOf(partition);
   event.content = FingerprintOfRequest(request);
   event.tag = request.stream.Tag();
   event.label = model_->Label("server ", index_, ".", partition, ": ", TaskName(request.request.task),
@@ -271,7 +340,7 @@ void ServerActor::OfferRepeat(uint32_t partition, Schedule::Event event, const D
 
 void ServerActor::EndStream(const Stream& stream) {
   for (uint32_t p = 0; p < model_->scope.partitions; ++p) {
-    const uint64_t actor = IdOf(Actor::kPartition, index_ * model_->scope.partitions + p);
+    const uint64_t actor = ActorOf(p);
     Schedule::Event event;
     event.actor = actor;
     event.content = FingerprintOf("stream ends", stream.Tag());
@@ -285,11 +354,22 @@ void ServerActor::EndStream(const Stream& stream) {
   }
 }
 
+void ServerActor::OfferFaults() {
+  OfferTimeouts();
+  if (!model_->scope.crash_server) return;
+  model_->schedule.Post({.actor = link_.actor(),
+                         .content = FingerprintOf("dies"),
+                         .tag = TagOf(Once::kCrashServer),
+                         .run = [this] { Die(); },
+                         .label = model_->Label("server ", index_, " dies"),
+                         .also = Threads()});
+}
+
 void ServerActor::OfferTimeouts() {
   if (!model_->scope.timeout) return;
   for (uint32_t p = 0; p < partitions_.size(); ++p) {
     PartitionActor* partition = partitions_[p].get();
-    model_->schedule.Post({.actor = IdOf(Actor::kPartition, index_ * model_->scope.partitions + p),
+    model_->schedule.Post({.actor = ActorOf(p),
                            .content = FingerprintOf("timeout"),
                            .tag = TagOf(Once::kTimeout),
                            .run =
@@ -322,10 +402,7 @@ void ServerActor::WritePart() {
     model_->checkpoints.BeginWrite(link_.task(), part.cut);
     model_->checkpoints.Write(link_.task(), part);
     written_ = part.cut.id();
-    v1::TaskMessage message;
-    message.mutable_heartbeat()->mutable_cut()->set_id(part.cut.id());
-    message.mutable_heartbeat()->mutable_cut()->set_written(true);
-    link_.Send(std::move(message));
+    ReportPart();
   };
   model_->schedule.Post({.actor = link_.actor(),
                          .content = FingerprintOf("part", cut_.id()),
@@ -333,9 +410,16 @@ void ServerActor::WritePart() {
                          .label = model_->Label("server ", index_, " has written its part of cut ", cut_.id())});
 }
 
+void ServerActor::ReportPart() {
+  v1::TaskMessage message;
+  message.mutable_heartbeat()->mutable_cut()->set_id(written_);
+  message.mutable_heartbeat()->mutable_cut()->set_written(true);
+  link_.Send(std::move(message));
+}
+
 void ServerActor::AppendState(std::string* state) const {
   for (const auto& partition : partitions_) partition->AppendState(state);
-  absl::StrAppend(state, cut_.id(), ",", written_, ";");
+  absl::StrAppend(state, alive_, ",", link_.term(), ",", cut_.id(), ",", written_, ";");
   for (const auto& [chunk, captured] : captured_) absl::StrAppend(state, chunk, ",", captured.version, ";");
   for (const auto& [number, joint] : joints_) absl::StrAppend(state, joint.missing, ",", joint.highest, ";");
 }

@@ -38,7 +38,8 @@ struct DataRequest {
 class ServerActor {
  public:
   // `model` must outlive it.
-  ServerActor(Model* model, uint32_t index);
+  // `term`: the highest that the process before it had heard of.
+  ServerActor(Model* model, uint32_t index, uint64_t term);
   ~ServerActor();
 
   // The coordinator speaks of plans: for each partition.
@@ -48,8 +49,14 @@ class ServerActor {
   // The stream has ended: each partition learns of it in time, and may get more of it before.
   void EndStream(const Stream& stream);
 
-  // From now on requests may time out, if the scope has that.
-  void OfferTimeouts();
+  // From now on requests may time out, and it may die, if the scope has that.
+  void OfferFaults();
+
+  const v1::TaskId& task() const { return link_.task(); }
+  bool alive() const { return alive_; }
+  // Whether it has its chunks, and of which job.
+  bool works() const { return !partitions_.empty(); }
+  uint64_t job() const { return job_; }
 
   // Appends all that what comes later depends on, and what the oracle knows.
   void AppendState(std::string* state) const;
@@ -66,6 +73,13 @@ class ServerActor {
     int64_t highest = -1;
   };
 
+  void OfferTimeouts();
+  void Die();
+  // The process ends, and with it what is under way to it.
+  void End();
+  std::vector<uint64_t> Threads() const;
+  // What it says on the next session, and what does not come any more that the coordinator has said on the last one.
+  void OnNewSession();
   void OnDirective(const v1::Directive& directive);
   // The request of this event has come; it may come once more.
   void OfferRepeat(uint32_t partition, Schedule::Event event, const DataRequest& request);
@@ -73,11 +87,18 @@ class ServerActor {
   void BeginCut(const v1::Cut& cut);
   void OnCaptured(const v1::Cut& cut, uint32_t chunk, const simulation::ChunkState& state);
   void WritePart();
+  void ReportPart();
+  uint64_t TagOfPlan(uint64_t number) const { return FingerprintOf("plan", task().incarnation(), number); }
+  uint64_t ActorOf(uint32_t partition) const {
+    return IdOf(Actor::kPartition, index_ * model_->scope.partitions + partition);
+  }
   void OnPlan(PartitionActor& partition, const v1::Directive& directive, uint64_t number);
 
   Model* const model_;
   const uint32_t index_;
   TaskLink link_;
+  bool alive_ = true;
+  uint64_t job_ = 0;  // Its fingerprint.
   std::vector<std::unique_ptr<PartitionActor>> partitions_;
   std::vector<uint32_t> servers_;  // Of the job.
   size_t chunks_ = 0;              // In all partitions.

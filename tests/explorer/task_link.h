@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "common/task.h"
 #include "tests/explorer/model.h"
@@ -12,13 +13,24 @@
 namespace rubato::explorer {
 
 // A task's session with the coordinator. It keeps the order of what the coordinator says, and of what a worker says; a
-// server's threads speak for themselves. Not thread-safe.
+// server's threads speak for themselves. When the coordinator is started again, what was under way to it is lost; when
+// the task notices, so is what is under way to the task, and it registers again. Not thread-safe.
 class TaskLink {
  public:
-  using Receiver = std::function<void(const v1::Directive&)>;
+  struct Options {
+    v1::TaskId task;
+    uint64_t actor = 0;
+    // What happens in them comes before or after the session ends.
+    std::vector<uint64_t> threads = {};
+    // The highest term that the process before had heard of.
+    uint64_t term = 0;
+    std::function<void(const v1::Directive&)> receiver;
+    // The session has ended, and on the next one Register is sent: says what comes after it.
+    std::function<void()> on_new_session;
+  };
 
   // Registers. `model` must outlive it.
-  TaskLink(Model* model, const v1::TaskId& task, uint64_t actor, Receiver receiver);
+  TaskLink(Model* model, Options options);
 
   void Send(v1::TaskMessage message);
   // The coordinator hears it at once.
@@ -27,21 +39,29 @@ class TaskLink {
   void Receive(const v1::Directive& directive);
   // It hears it at once.
   void ReceiveNow(const v1::Directive& directive);
+  // The coordinator knows that the task leaves.
+  void ReceiveFarewell();
+  // The coordinator was started again; its sessions have this number, and it speaks in this term.
+  void EndSession(uint64_t session, uint64_t term);
   // The process is gone: it hears nothing any more. What it has said may still come.
   void Close();
 
-  const v1::TaskId& task() const { return task_; }
-  uint64_t actor() const { return actor_; }
+  const v1::TaskId& task() const { return options_.task; }
+  uint64_t actor() const { return options_.actor; }
+  uint64_t term() const { return term_; }
+  bool closed() const { return closed_; }
   // Of what is under way to it, and from it.
-  uint64_t to_task() const { return FingerprintOf("to task", task_.incarnation()); }
-  uint64_t to_coordinator() const { return FingerprintOf("to coordinator", task_.incarnation()); }
+  uint64_t to_task() const { return FingerprintOf("to task", task().incarnation()); }
+  uint64_t to_coordinator() const { return FingerprintOf("to coordinator", task().incarnation()); }
 
  private:
+  void Register();
+  void BeginSession(uint64_t session, uint64_t term);
+
   Model* const model_;
-  const v1::TaskId task_;
-  const uint64_t actor_;
-  const Receiver receiver_;
-  uint64_t term_ = 0;  // The highest that it has heard of.
+  const Options options_;
+  uint64_t session_;
+  uint64_t term_;  // The highest that it has heard of.
   bool closed_ = false;
 };
 

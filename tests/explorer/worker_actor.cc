@@ -33,26 +33,55 @@ std::vector<simulation::ChunkGroup> GroupChunks(const v1::JobDescription& job, u
 
 }  // namespace
 
-WorkerActor::WorkerActor(Model* model, uint32_t index)
+WorkerActor::WorkerActor(Model* model, uint32_t index, uint64_t term)
     : model_(model),
-      link_(model, model->incarnations.New(v1::TaskId::WORKER, index), IdOf(Actor::kWorker, index),
-            [this](const v1::Directive& directive) { OnDirective(directive); }),
+      link_(model, {.task = model->NewProcess(v1::TaskId::WORKER, index),
+                    .actor = IdOf(Actor::kWorker, index),
+                    .term = term,
+                    .receiver = [this](const v1::Directive& directive) { OnDirective(directive); },
+                    .on_new_session = [this] { OnNewSession(); }}),
       streams_(model->scope.servers, 0) {}
+
+void WorkerActor::OnNewSession() {
+  if (IsAwaited()) link_.Send(HeartbeatMessage());
+  if (state_ == State::kDone && !model_->scope.stay) Leave();
+}
 
 void WorkerActor::OnDirective(const v1::Directive& directive) {
   if (directive.has_stop()) {
+    // It has left, and the coordinator knows.
+    if (state_ == State::kDone && !model_->scope.stay) return link_.Close();
     model_->oracle.Violate(absl::StrCat("I4: a living worker is stopped: ", directive.stop().error()));
   } else if (directive.has_keep_checkpoints()) {
     v1::Cut last;
     last.set_id(cut_.id());
     model_->checkpoints.Keep(task(), directive.keep_checkpoints(), last);
+  } else if (directive.has_restart()) {
+    Vanish();
+    model_->start_again(task(), link_.term());
   } else if (directive.has_job()) {
-    job_ = directive.job().fingerprint();
-    batches_ = GroupChunks(directive.job(), model_->scope.chunks_per_message);
+    JoinJob(directive.job());
     MaybeStart(directive.job().plan());
   } else if (directive.has_commit()) {
     MaybeStart(directive.commit().plan());
   }
+}
+
+void WorkerActor::JoinJob(const v1::JobDescription& job) {
+  if (job_ != 0) return;
+  job_ = job.fingerprint();
+  batches_ = GroupChunks(job, model_->scope.chunks_per_message);
+  for (const v1::ServerInfo& server : job.servers()) servers_[server.task().index()] = server.task();
+  if (!job.has_restore()) return;
+  const auto* part = model_->checkpoints.Find(job.restore(), v1::TaskId::WORKER, task().index());
+  if (part != nullptr) steps_ = part->steps;
+}
+
+ServerActor* WorkerActor::Reach(uint32_t server) const {
+  ServerActor* process = model_->servers[server];
+  auto known = servers_.find(server);
+  const bool is_there = process->alive() && known != servers_.end() && SameTask(known->second, process->task());
+  return is_there ? process : nullptr;
 }
 
 void WorkerActor::MaybeStart(const v1::Plan& plan) {
@@ -67,9 +96,10 @@ void WorkerActor::MaybeStart(const v1::Plan& plan) {
 
 void WorkerActor::Send(const Request& request) {
   const simulation::ChunkGroup& batch = batches_[request.batch];
-  model_->servers[batch.server]->ReceiveRequest(
-      batch.partition,
-      {StreamTo(batch.server), request.id, simulation::ToPartitionRequest(request, task(), batch.chunks, kExamples)});
+  ServerActor* server = Reach(batch.server);
+  if (server == nullptr) return;
+  server->ReceiveRequest(batch.partition, {StreamTo(batch.server), request.id,
+                                           simulation::ToPartitionRequest(request, task(), batch.chunks, kExamples)});
 }
 
 void WorkerActor::ReceiveReply(const Stream& stream, uint64_t id, const v1::ExchangeReply& reply) {
@@ -170,15 +200,22 @@ void WorkerActor::WritePart(const v1::Cut& cut) {
   Heartbeat();
 }
 
-void WorkerActor::Heartbeat() {
+v1::TaskMessage WorkerActor::HeartbeatMessage() const {
   v1::TaskMessage message;
   v1::WorkerProgress* progress = message.mutable_heartbeat()->mutable_progress();
   progress->set_step(std::max<int64_t>(last_.second, 0));
   progress->set_generation(last_.first);
   *message.mutable_heartbeat()->mutable_cut() = cut_;
-  // Of the plan that the job begins with, one order is enough.
-  if (last_.first <= 1) return link_.SendNow(std::move(message));
-  link_.Send(std::move(message));
+  return message;
+}
+
+bool WorkerActor::IsAwaited() const { return model_->scope.cut || model_->scope.switch_to.has_value(); }
+
+void WorkerActor::Heartbeat() {
+  const bool first = last_.first <= model_->coordinator->first_generation();
+  if (!first || (IsAwaited() && model_->scope.MayForget())) return link_.Send(HeartbeatMessage());
+  // Of the plan that the job begins with, one order is enough, and none where nobody waits for it.
+  if (!model_->scope.MayForget()) link_.SendNow(HeartbeatMessage());
 }
 
 void WorkerActor::End() {
@@ -186,11 +223,15 @@ void WorkerActor::End() {
   if (last_.second >= 0) model_->oracle.StepAcknowledged(job_, task(), last_.second);
   state_ = State::kDone;
   if (model_->scope.stay) return;
+  Leave();
+  CloseStreams();
+}
+
+void WorkerActor::Leave() {
   v1::TaskMessage message;
   message.mutable_leaving();
   link_.Send(std::move(message));
-  link_.Close();
-  CloseStreams();
+  if (!model_->scope.MayForget()) link_.Close();
 }
 
 void WorkerActor::CloseStreams() {
@@ -198,7 +239,8 @@ void WorkerActor::CloseStreams() {
   for (uint32_t server = 0; server < streams_.size(); ++server) {
     const Stream stream = StreamTo(server);
     model_->schedule.Withdraw(stream.Tag(), link_.actor());
-    if (state_ == State::kDead) model_->servers[server]->EndStream(stream);
+    ServerActor* process = Reach(server);
+    if (state_ == State::kDead && process != nullptr) process->EndStream(stream);
   }
 }
 
@@ -224,17 +266,21 @@ void WorkerActor::OfferFaults() {
 
 void WorkerActor::Die() {
   model_->schedule.Withdraw(TagOf(Once::kCrashWorker));
+  Vanish();
+  model_->coordinator->AwaitLease(task());
+}
+
+void WorkerActor::Vanish() {
   state_ = State::kDead;
   link_.Close();
   CloseStreams();
-  model_->coordinator->AwaitLease(task());
 }
 
 void WorkerActor::BreakStream(uint32_t server) {
   model_->schedule.Withdraw(TagOf(Once::kBreakStream));
   const Stream broken = StreamTo(server);
   model_->schedule.Withdraw(broken.Tag(), link_.actor());
-  model_->servers[server]->EndStream(broken);
+  if (ServerActor* process = Reach(server)) process->EndStream(broken);
   ++streams_[server];
   for (size_t batch = 0; batch < batches_.size(); ++batch) {
     if (batches_[batch].server == server) machine_->Resend(static_cast<int>(batch));
@@ -244,7 +290,7 @@ void WorkerActor::BreakStream(uint32_t server) {
 void WorkerActor::AppendState(std::string* state) const {
   absl::StrAppend(state, static_cast<int>(state_), ",", static_cast<int>(phase_), ",", restarts_, ",", to_push_, ",",
                   steps_, ",", last_.first, ",", last_.second, ",", absl::StrJoin(streams_, "+"), ",",
-                  cut_.SerializeAsString(), ";");
+                  cut_.SerializeAsString(), ",", link_.term(), ",", link_.closed(), ",", job_, ";");
   if (machine_.has_value()) machine_->AppendState(state);
 }
 

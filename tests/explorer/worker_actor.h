@@ -24,7 +24,8 @@ class WorkerActor : private worker::StepMachine::Sink {
   enum class State { kRuns, kDone, kDead };
 
   // `model` must outlive it.
-  WorkerActor(Model* model, uint32_t index);
+  // `term`: the highest that the process before it had heard of.
+  WorkerActor(Model* model, uint32_t index, uint64_t term);
 
   // An answer is on its way.
   void ReceiveReply(const Stream& stream, uint64_t id, const v1::ExchangeReply& reply);
@@ -32,6 +33,8 @@ class WorkerActor : private worker::StepMachine::Sink {
   void OfferFaults();
 
   State state() const { return state_; }
+  // Of which it knows; 0 for none.
+  uint64_t job() const { return job_; }
   // Whether it has begun to work, from when on it learns of plans from servers alone.
   bool works() const { return machine_.has_value(); }
   // Appends all that what comes later depends on.
@@ -45,10 +48,17 @@ class WorkerActor : private worker::StepMachine::Sink {
   void Send(const worker::StepMachine::Request& request) override;
   void OnReply(uint64_t id, const v1::ExchangeReply& reply);
   void OnDirective(const v1::Directive& directive);
+  void OnNewSession();
+  void JoinJob(const v1::JobDescription& job);
+  // Null if the process is gone that it knows of.
+  ServerActor* Reach(uint32_t server) const;
   void MaybeStart(const v1::Plan& plan);
   void EnterCut(const v1::Cut& cut);
   void WritePart(const v1::Cut& cut);
+  // Whether the coordinator may wait for a heartbeat, before it changes the plan.
+  bool IsAwaited() const;
   void Heartbeat();
+  v1::TaskMessage HeartbeatMessage() const;
 
   // Goes on with whatever takes no time.
   void Advance();
@@ -58,6 +68,9 @@ class WorkerActor : private worker::StepMachine::Sink {
   void Restart();
   void PushNext();
   void End();
+  void Leave();
+  // The process ends before its time.
+  void Vanish();
   void Die();
   void BreakStream(uint32_t server);
   void CloseStreams();
@@ -70,7 +83,8 @@ class WorkerActor : private worker::StepMachine::Sink {
   Model* const model_;
   TaskLink link_;
   std::vector<simulation::ChunkGroup> batches_;
-  std::vector<uint64_t> streams_;  // By server: number of the stream.
+  std::map<uint32_t, v1::TaskId> servers_;  // By index: the processes that have the chunks.
+  std::vector<uint64_t> streams_;           // By server: number of the stream.
   std::optional<worker::StepMachine> machine_;
   uint64_t job_ = 0;
   State state_ = State::kRuns;
