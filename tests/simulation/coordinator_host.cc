@@ -1,7 +1,6 @@
 #include "tests/simulation/coordinator_host.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 #include <variant>
 
@@ -122,6 +121,9 @@ void CoordinatorHost::PerformOne(const coordinator::Action& action) {
 
 void CoordinatorHost::Write(const coordinator::AppendJournal& append) {
   journal_.push_back(append.record);
+  // It works on this one and on those that are not known in an order that is not known either.
+  const v1::JournalLease& lease = append.record.lease();
+  if (unknown_holders_.contains(lease.worker().incarnation())) world_->oracle.ForgetShards({lease.grant().shard()});
   if (append.durable) durable_ = journal_.size();
   if (append.record.has_announce()) {
     world_->trace.Add("coordinator: announces plan ", append.record.announce().generation(), ": ",
@@ -196,15 +198,15 @@ void CoordinatorHost::LosePower() {
 
 void CoordinatorHost::ForgetShards() {
   std::vector<uint64_t> shards;
-  std::set<uint64_t> holders;
   for (size_t i = durable_; i < journal_.size(); ++i) {
     const v1::JournalRecord& record = journal_[i];
-    if (record.has_lease()) holders.insert(record.lease().worker().incarnation());
+    if (record.has_lease()) unknown_holders_.insert(record.lease().worker().incarnation());
     shards.insert(shards.end(), record.finished_shards().shards().begin(), record.finished_shards().shards().end());
   }
   // Where somebody is in a shard of which nothing is known any more, says nothing about those that it was given before.
   for (const v1::JournalRecord& record : journal_) {
-    if (holders.contains(record.lease().worker().incarnation())) shards.push_back(record.lease().grant().shard());
+    if (unknown_holders_.contains(record.lease().worker().incarnation()))
+      shards.push_back(record.lease().grant().shard());
   }
   world_->oracle.ForgetShards(shards);
 }

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,8 @@ class CoordinatorHost {
   std::map<uint64_t, ControlLink*> links_;  // By incarnation.
   std::vector<v1::JournalRecord> journal_;
   size_t durable_ = 0;  // Records that survive a power cut.
+  // Incarnations that hold shards of which the journal knows nothing any more.
+  std::set<uint64_t> unknown_holders_;
 
   bool up_ = true;
   bool finished_ = false;
