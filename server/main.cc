@@ -21,7 +21,7 @@
 namespace {
 
 // The incarnation before has just given the port back.
-constexpr absl::Duration kListenPatience = absl::Seconds(10);
+constexpr absl::Duration kListenTimeout = absl::Seconds(10);
 
 }  // namespace
 
@@ -68,7 +68,7 @@ int main(int argc, char** argv) {
   std::unique_ptr<rubato::Logger> log;  // Of the present incarnation, whose lines it names.
   rubato::server::Incarnations incarnations([&] {
     options.task.set_incarnation(rubato::SystemRandom64());
-    if (log != nullptr) options.listen_patience = kListenPatience;
+    if (log != nullptr) options.listen_timeout = kListenTimeout;
     log.reset(new rubato::Logger(rubato::MakeTaskLogger(options.task, *config, &clock)));
     options.log = log.get();
     return std::make_unique<rubato::server::ServerTask>(options);

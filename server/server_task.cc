@@ -123,7 +123,7 @@ absl::Status ServerTask::Run() {
 }
 
 absl::StatusOr<std::unique_ptr<ExchangeServer>> ServerTask::Listen() {
-  const absl::Time deadline = options_.clock->Now() + options_.listen_patience;
+  const absl::Time deadline = options_.clock->Now() + options_.listen_timeout;
   for (;;) {
     ExchangeServer::Options listen;
     listen.listen = options_.listen;

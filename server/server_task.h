@@ -44,7 +44,7 @@ class ServerTask : public Incarnation, private ExchangeServer::Handler {
     std::string listen;
     // How long a port that is still taken is tried again; zero: it is tried once. An incarnation before may have had
     // it.
-    absl::Duration listen_patience = absl::ZeroDuration();
+    absl::Duration listen_timeout = absl::ZeroDuration();
     // What others call this host; empty for the address that the coordinator sees.
     std::string advertise_host;
     // Where to answer HTTP requests for metrics, "host:port"; empty: nowhere.

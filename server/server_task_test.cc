@@ -269,7 +269,7 @@ TEST_F(ServerTaskTest, ARestartMakesANewIncarnationOnTheSamePortWithoutLeaving) 
   Incarnations incarnations([&] {
     ServerTask::Options options = Options(++incarnation);
     options.listen = listen;
-    options.listen_patience = kTimeout;
+    options.listen_timeout = kTimeout;
     EXPECT_FALSE(health_.serving());
     return std::make_unique<ServerTask>(std::move(options));
   });

@@ -117,14 +117,14 @@ void ComputeTask::Leave(const absl::Status& status) {
   }
   if (leaving.drained()) options_.log->Info("leaves the job, as it was asked to");
   // The coordinator may be away now, and has to learn that this task has done its part, not that it is lost.
-  const absl::Duration patience =
+  const absl::Duration timeout =
       status.ok() ? absl::Seconds(options_.config.cluster().start_timeout_seconds()) : kShortGoodbye;
   const absl::Time begin = options_.clock->Now();
   absl::Status left;
   do {
-    left = session_->Leave(leaving, std::min(kGoodbyePoll, patience));
+    left = session_->Leave(leaving, std::min(kGoodbyePoll, timeout));
   } while (absl::IsDeadlineExceeded(left) &&
-           options_.clock->Now() - begin < (IsStopped() ? std::min(patience, kShortGoodbye) : patience));
+           options_.clock->Now() - begin < (IsStopped() ? std::min(timeout, kShortGoodbye) : timeout));
   if (!left.ok()) options_.log->Warning(absl::StrCat("leaves without the coordinator's knowledge: ", left.message()));
 }
 

@@ -209,7 +209,7 @@ absl::Status PartPeers::Fetch(const std::string& checkpoint, uint64_t cut_id, v1
                               const Cancelled& cancelled) const {
   const v1::PartName part = NameOf(checkpoint, cut_id, role, index);
   const std::string what = absl::StrCat(CheckpointPartName(role, index), " of ", checkpoint);
-  const absl::Time deadline = options_.clock->Now() + options_.patience;
+  const absl::Time deadline = options_.clock->Now() + options_.timeout;
   for (;;) {
     absl::Status silent;
     for (const Peer& peer : peers_) {
@@ -243,7 +243,7 @@ std::shared_ptr<const PartPeers> MakePartPeers(const v1::JobConfig& config, cons
                          .job_fingerprint = job.fingerprint(),
                          .servers = {job.servers().begin(), job.servers().end()},
                          .count = task.role() == v1::TaskId::SERVER ? copies - 1 : copies,
-                         .patience = absl::Seconds(config.cluster().start_timeout_seconds()),
+                         .timeout = absl::Seconds(config.cluster().start_timeout_seconds()),
                          .clock = clock,
                          .log = log});
 }

@@ -41,7 +41,7 @@ class PartPeers {
     // How many others keep this task's parts.
     size_t count = 0;
     // How long Fetch waits for a server that does not answer.
-    absl::Duration patience = absl::Seconds(60);
+    absl::Duration timeout = absl::Seconds(60);
     // Both outlive it.
     Clock* clock = nullptr;
     Logger* log = nullptr;

@@ -107,7 +107,7 @@ class PartPeersTest : public testing::Test {
                       .job_fingerprint = kJob,
                       .servers = servers_,
                       .count = count,
-                      .patience = absl::Seconds(1),
+                      .timeout = absl::Seconds(1),
                       .clock = &clock_,
                       .log = &log_});
   }

@@ -161,9 +161,9 @@ absl::Duration Session::Step(absl::Time now) {
       WriteNext(now);
     }
   }
-  const absl::Duration patience =
+  const absl::Duration timeout =
       was_registered_ ? std::max(options_.give_up_after, options_.give_up_after_registered) : options_.give_up_after;
-  if (!registered_ && !dead_ && now - out_of_contact_since_ >= patience) GiveUp(now);
+  if (!registered_ && !dead_ && now - out_of_contact_since_ >= timeout) GiveUp(now);
   if (dead_) return kSlowestHeartbeat;
   const absl::Time next = stream_ == nullptr ? retry_at_ : heartbeat_at_;
   return std::clamp(next - now, absl::Milliseconds(1), kSlowestHeartbeat);
