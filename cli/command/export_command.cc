@@ -21,7 +21,7 @@ void AddExportCommand(CLI::App* app, const Environment* environment, int* exit_c
   command->add_option("--output", options->output, "The file to write")->required();
   command->add_option("--checkpoint", options->checkpoint,
                       "final, stopped (of a job that was stopped), step150 (of one that trained) or step0 (the initial "
-                      "weights). Default: the first complete one of final, stopped and the highest step");
+                      "weights). Default: final, or else the newest complete one");
   command->callback([options, environment, exit_code] {
     absl::StatusOr<std::string> exported =
         ExportSafetensors(options->run_directory, options->checkpoint, options->output);

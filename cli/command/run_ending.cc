@@ -9,6 +9,7 @@
 #include "cli/checkpoint/run_checkpoints.h"
 #include "cli/launch/status_line.h"
 #include "cli/report/run_record.h"
+#include "common/storage/checkpoint_list.h"
 #include "common/storage/cut_record.h"
 #include "common/storage/file.h"
 #include "common/storage/run_record_json.h"
@@ -57,6 +58,11 @@ std::optional<RunEnding> ReadRunEnding(const std::string& run_directory) {
   if (record->start.has_value()) {
     ending.trained = absl::Seconds(record->end->t());
     ending.weights = WholeCheckpoint(run_directory, ending.ok ? "final" : "stopped", record->start->servers());
+    // A job that went on from there and was stopped again has written another one.
+    const std::vector<std::string> complete = ListCheckpoints(CheckpointsOfRun(run_directory));
+    if (!ending.ok && !ending.weights.empty() && !complete.empty() && complete.back() != "step0") {
+      ending.weights = JoinPath(CheckpointsOfRun(run_directory), complete.back());
+    }
     // A run that was resumed may have failed after the stop that the checkpoint is of.
     ending.stopped = !ending.ok && !ending.weights.empty() && absl::StartsWith(ending.error, kStoppedBy);
   }

@@ -9,8 +9,8 @@
 namespace rubato {
 
 // Writes the weights of a run's checkpoint ("step0", "step150", "stopped", "final") as one safetensors file
-// (docs/formats.md), and returns the checkpoint's name. With an empty name that is the first complete one of "final",
-// "stopped" and the "step<number>" with the highest number above 0. Nothing in the file depends on when, where or by
+// (docs/formats.md), and returns the checkpoint's name. With an empty name that is "final", or else the
+// newest complete one but "step0". Nothing in the file depends on when, where or by
 // how many servers the weights were computed, so equal runs give equal bytes. `output` is replaced in one step, or
 // unchanged on an error. Errors: those of ReadCheckpoint and of writing; NotFound says which checkpoints there are.
 absl::StatusOr<std::string> ExportSafetensors(const std::string& run_directory, const std::string& checkpoint_name,

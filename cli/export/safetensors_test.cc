@@ -5,6 +5,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/storage/checkpoint.h"
@@ -148,14 +149,14 @@ TEST(SafetensorsTest, TheNewestCompleteStepIsExportedWhereTheJobHasNotEnded) {
     WritePart(run, 0, 1, 77, {{0, 0, {step, 2, 3, 4}}, {1, 4, {5, 6}}, {2, 0, {7, 8, 9}}}, name);
   }
   EXPECT_EQ(ExportSafetensors(run, "", output).status().code(), absl::StatusCode::kNotFound);
-  for (const char* name : {"step90", "step150"}) {
+  for (const auto& [name, cut] : {std::pair("step90", 4), std::pair("step150", 5)}) {
     const std::string directory = JoinPath(run, std::string("checkpoints/") + name);
     v1::CheckpointManifest manifest;
     ASSERT_TRUE(manifest.ParseFromString(*ReadFile(JoinPath(directory, "server-0.manifest"))));
-    manifest.mutable_cut()->set_id(4);
+    manifest.mutable_cut()->set_id(cut);
     ASSERT_TRUE(WriteFileAtomically(JoinPath(directory, "server-0.manifest"), manifest.SerializeAsString()).ok());
     v1::CutRecord record;
-    record.mutable_cut()->set_id(4);
+    record.mutable_cut()->set_id(cut);
     record.add_servers(0);
     ASSERT_TRUE(WriteFileAtomically(JoinPath(directory, "cut"), record.SerializeAsString()).ok());
   }

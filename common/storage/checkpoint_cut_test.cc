@@ -146,13 +146,21 @@ TEST_F(CheckpointCutTest, AManifestThatSpeaksOfVeryManyServersIsAnErrorAtOnce) {
 TEST_F(CheckpointCutTest, ListsWhatIsCompleteInOrder) {
   EXPECT_EQ(ListCheckpoints(checkpoints_), std::vector<std::string>());
   for (const char* name : {"step0", "final", "mine"}) Write(JoinPath(checkpoints_, name), 0, {0}, 0);
-  for (const char* name : {"stopped", "step150", "step90", "step1000", "step7"}) {
-    Write(JoinPath(checkpoints_, name), 0, {0}, 5);
-    if (std::string(name) != "step7") WriteRecord(JoinPath(checkpoints_, name), 5, {0});
+  uint64_t cut = 0;
+  for (const char* name : {"step90", "step150", "step1000", "stopped"}) {
+    Write(JoinPath(checkpoints_, name), 0, {0}, ++cut);
+    WriteRecord(JoinPath(checkpoints_, name), cut, {0});
   }
+  Write(JoinPath(checkpoints_, "step7"), 0, {0}, 5);
   Write(JoinPath(checkpoints_, "step8"), 0, {0}, 0);
   EXPECT_EQ(ListCheckpoints(checkpoints_),
             (std::vector<std::string>{"step0", "step90", "step150", "step1000", "stopped", "final"}));
+  // The job went on from there.
+  Write(JoinPath(checkpoints_, "step1100"), 0, {0}, 6);
+  WriteRecord(JoinPath(checkpoints_, "step1100"), 6, {0});
+  EXPECT_EQ(ListCheckpoints(checkpoints_),
+            (std::vector<std::string>{"step0", "step90", "step150", "step1000", "stopped", "step1100", "final"}));
+  ASSERT_TRUE(RemoveFile(JoinPath(checkpoints_, "step1100/cut")).ok());
   ASSERT_TRUE(RemoveFile(JoinPath(checkpoints_, "step0/server-0.manifest")).ok());
   ASSERT_TRUE(RemoveFile(JoinPath(checkpoints_, "stopped/cut")).ok());
   ASSERT_TRUE(WriteFileAtomically(JoinPath(checkpoints_, "step90/cut"), "damaged").ok());

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -17,18 +18,20 @@
 namespace rubato {
 namespace {
 
-constexpr int64_t kLast = std::numeric_limits<int64_t>::max();
+// A place among the others: the cut's id, and of what is older the step.
+using Place = std::pair<uint64_t, int64_t>;
+constexpr uint64_t kLast = std::numeric_limits<uint64_t>::max();
 
-// A place among the others; -1: not a name of a checkpoint.
-int64_t PlaceOf(const std::string& name) {
-  if (name == "final") return kLast;
-  if (name == "stopped") return kLast - 1;
-  return StepOfCheckpoint(name);
-}
-
-bool IsComplete(const std::string& directory, const std::string& name) {
-  if (ReadCutRecord(directory).ok()) return true;
-  return StepOfCheckpoint(name) <= 0 && ServersOfCheckpoint(directory).ok();
+// Nothing: it is not complete.
+std::optional<Place> PlaceOf(const std::string& directory, const std::string& name) {
+  if (const absl::StatusOr<v1::CutRecord> record = ReadCutRecord(directory); record.ok()) {
+    return Place(record->cut().id(), record->plan().first_step());
+  }
+  const int64_t step = StepOfCheckpoint(name);
+  if (step > 0 || !ServersOfCheckpoint(directory).ok()) return std::nullopt;
+  if (step == 0) return Place(0, 0);
+  // A "stopped" of a program that knew no cuts.
+  return Place(kLast, name == "final" ? 1 : 0);
 }
 
 absl::Status RemovePart(const std::string& directory, const std::string& part) {
@@ -58,11 +61,11 @@ std::vector<std::pair<std::string, uint64_t>> PartsIn(const std::string& directo
 }  // namespace
 
 std::vector<std::string> ListCheckpoints(const std::string& checkpoint_directory) {
-  std::vector<std::pair<int64_t, std::string>> found;
+  std::vector<std::pair<Place, std::string>> found;
   for (std::string& name : ListDirectory(checkpoint_directory).value_or(std::vector<std::string>())) {
-    const int64_t place = PlaceOf(name);
-    if (place < 0 || !IsComplete(JoinPath(checkpoint_directory, name), name)) continue;
-    found.emplace_back(place, std::move(name));
+    if (!IsCheckpointName(name)) continue;
+    const std::optional<Place> place = PlaceOf(JoinPath(checkpoint_directory, name), name);
+    if (place.has_value()) found.emplace_back(*place, std::move(name));
   }
   std::sort(found.begin(), found.end());
   std::vector<std::string> names;

@@ -9,9 +9,9 @@
 
 namespace rubato {
 
-// Names of the complete checkpoints in a checkpoint directory, in the order in which a job writes them: step0, step<E>
-// with ascending E, stopped, final. One of a cut is complete if its record, the file `cut`, can be read; another
-// if all servers' manifests are there. Data are not checked. Empty if there is no such directory.
+// Names of the complete checkpoints in a checkpoint directory, in the order in which a job wrote them: step0, its cuts
+// (step<E> and stopped) in the order of their ids, final. One of a cut is complete if its record, the file `cut`, can
+// be read; another if all servers' manifests are there. Data are not checked. Empty if there is no such directory.
 std::vector<std::string> ListCheckpoints(const std::string& checkpoint_directory);
 
 // Removes this task's parts of all checkpoints "step<number>" but of those named and of "step0", which holds what the

@@ -281,6 +281,27 @@ TEST_F(CoreRollbackTest, AStoppedJobIsResumedFromWhereItStopped) {
   EXPECT_EQ(core_->phase(), v1::JobStatus::TRAINING);
 }
 
+// What it goes on from stays whole until there is something newer.
+TEST_F(CoreRollbackTest, AJobThatIsStoppedAgainDoesNotWriteOverWhereItWentOnFrom) {
+  Train(StaticJob());
+  Do(core_->RequestStop("lunch", now_));
+  WriteCut();
+  Do(core_->OnTick(now_));
+  resume_ended_ = true;
+  ASSERT_TRUE(Restart().ok());
+  ComeBack();
+  ASSERT_EQ(core_->phase(), v1::JobStatus::TRAINING);
+  EnterPlan(core_->Status(now_).plan().first_step());
+  Do(core_->RequestStop("dinner", now_));
+  const std::string name = core_->Status(now_).plan().cut().name();
+  EXPECT_EQ(name.substr(0, 4), "step");
+  WriteCut();
+  Do(core_->OnTick(now_));
+  ASSERT_EQ(core_->phase(), v1::JobStatus::FAILED);
+  EXPECT_EQ(core_->Status(now_).end().kind(), v1::Stop::STOPPED);
+  EXPECT_EQ(core_->Status(now_).end().checkpoint(), "checkpoints/" + name);
+}
+
 TEST_F(CoreRollbackTest, ADoneJobIsNotResumed) {
   Train(SmallJob());
   FinishAllShards();

@@ -50,7 +50,13 @@ void CutKeeper::Request(uint64_t ticket, absl::Time now) {
 
 void CutKeeper::RequestStop(absl::Time now) {
   stop_requested_ = true;
-  BeginCut(kStopCheckpoint, now);
+  BeginLastCut(now);
+}
+
+void CutKeeper::BeginLastCut(absl::Time now) {
+  const bool taken = std::any_of(job_->cuts.begin(), job_->cuts.end(),
+                                 [](const v1::CutRecord& cut) { return cut.cut().name() == kStopCheckpoint; });
+  BeginCut(taken ? "" : kStopCheckpoint, now);
 }
 
 void CutKeeper::BeginCut(const std::string& name, absl::Time now) {
@@ -140,7 +146,7 @@ void CutKeeper::BeginAgain(const std::string& lost, absl::Time now) {
   const std::string name = in_progress_->cut.name();
   out_->Log('W', absl::StrCat("checkpoint ", name, " is given up, and another one begun: ", lost,
                               " was lost before it said how far it was in its data"));
-  BeginCut(name == kStopCheckpoint ? name : "", now);
+  stop_requested_ ? BeginLastCut(now) : BeginCut("", now);
 }
 
 void CutKeeper::CompleteWhenWritten(absl::Time now) {
@@ -191,7 +197,8 @@ void CutKeeper::Complete(absl::Time now) {
   reply.set_step(record.plan().first_step());
   reply.set_seconds(seconds);
   for (uint64_t ticket : in_progress_->tickets) out_->Add(AnswerCheckpoint{ticket, reply});
-  if (record.cut().name() == kStopCheckpoint) stop_complete_ = true;
+  // None is begun after a stop was asked for but the last one, which takes the place of any other.
+  if (stop_requested_) stopped_in_ = record.cut().name();
   in_progress_.reset();
   last_complete_ = now;
   job_->AddCut(record);
@@ -219,7 +226,9 @@ void CutKeeper::Drop(const std::string& why) {
 
 std::string CutKeeper::StopWaitsFor() const {
   if (!stop_requested_ || !in_progress_) return "";
-  return absl::StrCat(absl::StrJoin(Missing(), ", "), " to write checkpoint ", kStopCheckpoint);
+  return absl::StrCat(
+      absl::StrJoin(Missing(), ", "), " to write ",
+      in_progress_->cut.name().empty() ? "the last checkpoint" : absl::StrCat("checkpoint ", in_progress_->cut.name()));
 }
 
 void CutKeeper::Describe(absl::Time now, v1::CheckpointStatus* status) const {

@@ -33,7 +33,8 @@ class CutKeeper {
   void Continue(absl::Time now);
   // An operator waits for a checkpoint: of the cut that is begun next, or at once when none is being made.
   void Request(uint64_t ticket, absl::Time now);
-  // The next cut is "stopped", and the last one.
+  // The next cut is the last one. It is called "stopped", unless the job went on from a checkpoint of that name, which
+  // has to stay whole until this one is; then by its step.
   void RequestStop(absl::Time now);
   // What the task has said of its part in a heartbeat.
   void OnProgress(const v1::TaskId& task, const v1::CutProgress& progress);
@@ -53,8 +54,9 @@ class CutKeeper {
   // The job ends, or goes back: nobody gets what it waits for.
   void Drop(const std::string& why);
 
-  bool StopComplete() const { return stop_complete_; }
-  // For whom "stopped" waits, as text; empty when it does not.
+  // The checkpoint that the stop has written; empty when it has not.
+  const std::string& stopped_in() const { return stopped_in_; }
+  // For whom the last cut waits, as text; empty when it does not.
   std::string StopWaitsFor() const;
   void Describe(absl::Time now, v1::CheckpointStatus* status) const;
 
@@ -71,7 +73,9 @@ class CutKeeper {
   };
 
   bool IsDue(absl::Time now) const;
+  // Empty: its step is its name.
   void BeginCut(const std::string& name, absl::Time now);
+  void BeginLastCut(absl::Time now);
   bool Wrote(const v1::TaskId& task) const;
   // Those whose parts are missing, with what went wrong there.
   std::vector<std::string> Missing() const;
@@ -89,7 +93,7 @@ class CutKeeper {
   absl::Time last_complete_ = absl::InfinitePast();
   std::vector<uint64_t> tickets_;
   bool stop_requested_ = false;
-  bool stop_complete_ = false;
+  std::string stopped_in_;
 };
 
 }  // namespace rubato::coordinator

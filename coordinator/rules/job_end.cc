@@ -51,7 +51,7 @@ void JobEnd::OnLastCheckpoint(absl::Time now) {
   EndStopped(kLastCheckpoint, now);
 }
 
-void JobEnd::EndStopped(const char* checkpoint, absl::Time now) {
+void JobEnd::EndStopped(const std::string& checkpoint, absl::Time now) {
   v1::Stop stop = MakeStop(v1::Stop::STOPPED, *stop_reason_);
   stop.set_checkpoint(absl::StrCat("checkpoints/", checkpoint));
   End(v1::JobStatus::FAILED, stop, now);
@@ -64,7 +64,7 @@ void JobEnd::OnCheckpointFailed(const v1::TaskId& server, const v1::CheckpointDo
 }
 
 void JobEnd::CheckStop(absl::FunctionRef<std::string()> waiting_for, absl::Time now) {
-  if (stop_reason_ && !job_->Ended() && cuts_->StopComplete()) return EndStopped(kStopCheckpoint, now);
+  if (stop_reason_ && !job_->Ended() && !cuts_->stopped_in().empty()) return EndStopped(cuts_->stopped_in(), now);
   const absl::Duration timeout = absl::Seconds(job_->config.cluster().wait_timeout_seconds());
   if (!stop_reason_ || job_->Ended() || now - stop_began_ < timeout) return;
   Fail(absl::StrCat(*stop_reason_, "; gave up waiting for ", waiting_for()), now);

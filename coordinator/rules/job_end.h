@@ -42,7 +42,7 @@ class JobEnd {
 
  private:
   // With these weights, as stop_reason_ wanted.
-  void EndStopped(const char* checkpoint, absl::Time now);
+  void EndStopped(const std::string& checkpoint, absl::Time now);
   void End(v1::JobStatus::Phase phase, const v1::Stop& stop, absl::Time now);
 
   JobState* const job_;

@@ -93,6 +93,15 @@ wait_for 60 "training begins" has_step "$work/stopped" 200
 says stop.txt 'rubato train CONFIG --resume goes on with it'
 wait "$job" && fail "a job that was stopped has ended well"
 says stopped.out 'go on with rubato train CONFIG --resume'
+
+say "and is stopped again, before it has another checkpoint"
+train "$work/stopped" "${other[@]}" --resume &
+job=$!
+wait_for 60 "it goes on" has_trained_since "$work/stopped" $(($(last_value "$work/stopped" step) + 100))
+"$rubato" stop "$work/stopped" >"$work/stop.txt" || fail "stop: $(<"$work/stop.txt")"
+wait "$job" && fail "a job that was stopped again has ended well"
+says stopped.out 'Its weights are in .*/checkpoints/step[0-9]+; go on with rubato train CONFIG --resume'
+[[ -s "$work/stopped/checkpoints/stopped/cut" ]] || fail "the checkpoint that it went on from is gone"
 train "$work/stopped" "${other[@]}" --resume || fail "stopped: $(tail -n 30 "$work/stopped.out")"
 is_well "$work/stopped"
 examples="$(last_value "$work/stopped" examples)"
