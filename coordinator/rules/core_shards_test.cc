@@ -139,6 +139,18 @@ TEST_F(CoreShardsTest, ACoordinatorThatIsRestartedBeforeAsksTheServersAgain) {
   ExpectGrant(3, 26, 30);
 }
 
+// Seed 931,690 of the simulation: what is left waits for a cut meanwhile, through two plans.
+TEST_F(CoreShardsTest, ARestartedCoordinatorKnowsWhatServersHaveSaidAndForgotten) {
+  Lease();
+  mute_ = {0, 1};
+  LoseWorker0();
+  Acknowledge(0, 5, At(3, 26));
+  ASSERT_TRUE(Restart().ok());
+  Acknowledge(1, 4, At(3, 23));
+  Acknowledge(0);
+  ExpectGrant(3, 26, 30);
+}
+
 // Worker 0 has entered the cut's plan with half of shard 1, went on to 8, and is lost; worker 1 is slow.
 TEST_F(CoreShardsTest, NothingIsGivenBackWhileACutIsToldOf) {
   Lease(20);

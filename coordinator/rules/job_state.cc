@@ -73,6 +73,7 @@ void JobState::GoBack(const v1::JournalTerm& term) {
   servers.clear();
   plan_maker.reset();
   dispatcher.reset();
+  reached.clear();
   held_plan.Clear();
   training_began = false;
   training_end = absl::InfiniteFuture();

@@ -2,6 +2,7 @@
 #define RUBATO_COORDINATOR_RULES_JOB_STATE_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -99,6 +100,8 @@ struct JobState {
   std::vector<uint32_t> servers;
   std::optional<PlanMaker> plan_maker;
   std::optional<ShardDispatcher> dispatcher;
+  // Of workers that are gone and whose shards are not returned, by incarnation: the furthest that a server has said.
+  std::map<uint64_t, v1::LostWorker> reached;
   // The plan that all servers hold; generation 0 before plan 1 does.
   v1::Plan held_plan;
 

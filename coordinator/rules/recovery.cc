@@ -108,6 +108,9 @@ absl::Status Recovery::Replay(const v1::JournalRecord& record, absl::Time now) {
     case v1::JournalRecord::kReturnedShards:
       if (job_->dispatcher && !RUBATO_MUTANT(kReturnNotReplayed)) ReplayReturned(record.returned_shards());
       break;
+    case v1::JournalRecord::kLostWorker:
+      job_->reached[record.lost_worker().task().incarnation()] = record.lost_worker();
+      break;
     case v1::JournalRecord::kEvaluation:
       job_->evaluations.Restore(record.evaluation());
       break;
@@ -197,6 +200,7 @@ void Recovery::ReplayTask(const v1::JournalTask& task, absl::Time now) {
 void Recovery::ReplayReturned(const v1::JournalReturnedShards& returned) {
   std::optional<v1::ShardPosition> trained;
   if (returned.has_trained()) trained = returned.trained();
+  job_->reached.erase(returned.worker().incarnation());
   // What was wrong with it was said when it happened.
   job_->dispatcher->Return(returned.worker(), trained).IgnoreError();
 }

@@ -1,6 +1,7 @@
 #include "coordinator/rules/shard_keeper.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -42,8 +43,12 @@ void ShardKeeper::OnPlanAck(const v1::PlanAck& ack) {
   if (!job_->dispatcher) return;
   for (const v1::LostWorker& lost : ack.lost()) {
     if (!Contains(job_->dispatcher->gone(), lost.task())) continue;
-    v1::LostWorker& reached = reached_[lost.task().incarnation()];
-    if (!reached.has_task() || lost.step() > reached.step()) reached = lost;
+    v1::LostWorker& reached = job_->reached[lost.task().incarnation()];
+    if (reached.has_task() && lost.step() <= reached.step()) continue;
+    reached = lost;
+    v1::JournalRecord record;
+    *record.mutable_lost_worker() = lost;
+    out_->Journal(std::move(record), false);
   }
 }
 
@@ -69,7 +74,7 @@ void ShardKeeper::Return(const v1::TaskId& worker, absl::Time now) {
   v1::JournalReturnedShards& returned = *record.mutable_returned_shards();
   *returned.mutable_worker() = worker;
   std::optional<v1::ShardPosition> trained;
-  if (auto node = reached_.extract(worker.incarnation()); !node.empty()) {
+  if (auto node = job_->reached.extract(worker.incarnation()); !node.empty()) {
     const v1::LostWorker& reached = node.mapped();
     trained = reached.trained();
     *returned.mutable_trained() = reached.trained();

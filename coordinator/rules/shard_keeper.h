@@ -2,8 +2,6 @@
 #define RUBATO_COORDINATOR_RULES_SHARD_KEEPER_H_
 
 #include <cstdint>
-#include <map>
-#include <optional>
 
 #include "absl/time/time.h"
 #include "coordinator/rules/cut_keeper.h"
@@ -37,8 +35,6 @@ class ShardKeeper {
   JobState* const job_;
   Outbox* const out_;
   CutKeeper* const cuts_;
-  // Of workers that are gone, by incarnation: the furthest that a server has said.
-  std::map<uint64_t, v1::LostWorker> reached_;
 };
 
 }  // namespace rubato::coordinator
