@@ -82,8 +82,7 @@ TEST(ValidateTest, ChecksCheckpointsAndTheGraceOfServers) {
       {{"checkpoint.keep=0"}, "checkpoint.keep: value 0; allowed: 1 to 1000"},
       {{"checkpoint.keep=1001"}, "checkpoint.keep: value 1001; allowed: 1 to 1000"},
       {{"checkpoint.copies=0"}, "checkpoint.copies: value 0; allowed: 1 to 1 (cluster.servers)"},
-      {{"cluster.servers=3", "checkpoint.copies=4"},
-       "checkpoint.copies: value 4; allowed: 1 to 3 (cluster.servers)"},
+      {{"cluster.servers=3", "checkpoint.copies=4"}, "checkpoint.copies: value 4; allowed: 1 to 3 (cluster.servers)"},
       {{"cluster.server_grace_seconds=0", "checkpoint={every_steps: 1 every_seconds: 0 keep: 1000 directory: 'a/b'}"},
        ""},
   });
