@@ -164,7 +164,9 @@ absl::Status PartPeers::SendTo(const Peer& peer, const v1::PartName& part, const
     request.clear_manifest();
     RUBATO_ASSIGN_OR_RETURN(*request.mutable_data(),
                             ReadCheckpointData(directory, part.role(), part.index(), offset, kPieceBytes));
-    if (request.data().empty()) return absl::DataLossError(absl::StrCat(directory, ": its data end at ", offset));
+    if (request.data().empty()) {
+      return absl::DataLossError(absl::StrCat(directory, ": its data end at ", offset, " of ", bytes, " bytes"));
+    }
     request.set_offset(offset);
   }
 }
@@ -190,14 +192,17 @@ absl::Status PartPeers::FetchFrom(const Peer& peer, const v1::PartName& part,
   if (!wanted(manifest)) return absl::OkStatus();
   const v1::TaskId& task = manifest.task();
   if (task.role() != part.role() || task.index() != part.index()) {
-    return absl::DataLossError(absl::StrCat("sent the part of ", TaskName(task)));
+    return absl::DataLossError(absl::StrCat("sent the part of ", TaskName(task), ", asked for ",
+                                            CheckpointPartName(part.role(), part.index())));
   }
   RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointWriter> writer,
                           CheckpointWriter::Create(JoinPath(options_.directory, part.checkpoint()), task));
   for (uint64_t offset = 0; offset < manifest.data_bytes();) {
     if (cancelled()) return GivenUp(part);
     RUBATO_ASSIGN_OR_RETURN(const v1::ReadPartReply piece, ReadFrom(peer, part, offset, kPieceBytes, cancelled));
-    if (piece.data().empty()) return absl::DataLossError(absl::StrCat("its data end at ", offset));
+    if (piece.data().empty()) {
+      return absl::DataLossError(absl::StrCat("its data end at ", offset, " of ", manifest.data_bytes(), " bytes"));
+    }
     RUBATO_RETURN_IF_ERROR(writer->Copy(piece.data()));
     offset += piece.data().size();
   }
