@@ -20,8 +20,8 @@ struct RunEnding {
   absl::Time at;
   // Since training began; absent if it never did.
   std::optional<absl::Duration> trained;
-  // The checkpoint of its end, in the run directory or where checkpoint.directory says: "checkpoints/final", or if it was
-  // asked to stop "stopped", or a newer one where it went on from that. Empty: it has left none that is whole.
+  // The checkpoint of its end, in the run directory or where checkpoint.directory says: "checkpoints/final", or if it
+  // was asked to stop "stopped", or a newer one where it went on from that. Empty: it has left none that is whole.
   std::string weights;
 };
 
