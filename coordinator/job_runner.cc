@@ -32,7 +32,8 @@ absl::StatusOr<CoordinatorCore::Options> CoreOptions(const JobRunner::Options& o
 absl::StatusOr<std::unique_ptr<JobRunner>> JobRunner::Create(Options options) {
   RUBATO_ASSIGN_OR_RETURN(const CoordinatorCore::Options core_options, CoreOptions(options));
   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<CoordinatorCore> core, CoordinatorCore::Create(core_options));
-  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<RunFiles> files, RunFiles::Open(options.config, options.resume));
+  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<RunFiles> files,
+                          RunFiles::Open(options.config, options.resume, core_options.boot_id));
   absl::StatusOr<Actions> recovered = core->Recover(files->recovered(), options.clock->Now());
   if (!recovered.ok()) return Annotate(recovered.status(), absl::StrCat(options.config.run_directory(), "/journal"));
   auto runner = absl::WrapUnique(new JobRunner(std::move(options), std::move(files), std::move(core)));
@@ -245,10 +246,15 @@ void JobRunner::Perform(Actions actions) {
 
 void JobRunner::PerformWaiting() {
   // An action may ask for others, which come after it.
-  if (performing_) return;
+  if (performing_ || waiting_.empty()) return;
+  if (absl::Status owner = files_->CheckOwner(); !owner.ok()) return GiveWay(owner);
   performing_ = true;
   while (!waiting_.empty()) {
     absl::Status status = PerformOne(waiting_.front());
+    if (absl::IsAborted(status)) {
+      GiveWay(status);
+      break;
+    }
     if (absl::IsResourceExhausted(status)) {
       if (disk_problem_.empty()) {
         options_.log->Warning(absl::StrCat(status.message(), "; the coordinator waits until there is room"));
@@ -269,6 +275,15 @@ void JobRunner::PerformWaiting() {
     }
   }
   performing_ = false;
+}
+
+void JobRunner::GiveWay(const absl::Status& why) {
+  waiting_.clear();
+  MutexLock lock(mu_);
+  if (finished_) return;
+  options_.log->Error(absl::StrCat(why.message(), "; this one ends and changes nothing more"));
+  finished_ = why;
+  finished_cv_.NotifyAll();
 }
 
 absl::Status JobRunner::RestartCore() {

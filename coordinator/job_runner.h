@@ -106,6 +106,8 @@ class JobRunner {
   // Carries out what waits, as far as the disk lets it.
   void PerformWaiting();
   absl::Status PerformOne(const Action& action);
+  // Another coordinator has this job now: ends without telling anybody, since the tasks are the other one's.
+  void GiveWay(const absl::Status& why);
   // Makes a core that goes on from the journal.
   absl::Status RestartCore();
   // A record of the run that could not be written: said once until one could be again.

@@ -46,15 +46,16 @@ class FakeStream final : public TaskStream, public std::enable_shared_from_this<
     closed_ = why;
     changed_.NotifyAll();
   }
+  bool Has(v1::Directive::BodyCase body) {
+    MutexLock lock(mu_);
+    return HasLocked(body);
+  }
   bool WaitFor(v1::Directive::BodyCase body) {
     MutexLock lock(mu_);
-    for (int attempt = 0; attempt < 100; ++attempt) {
-      for (const v1::Directive& directive : received_) {
-        if (directive.body_case() == body) return true;
-      }
+    for (int attempt = 0; attempt < 100 && !HasLocked(body); ++attempt) {
       changed_.WaitFor(mu_, absl::Milliseconds(100));
     }
-    return false;
+    return HasLocked(body);
   }
   absl::Status WaitClosed() {
     MutexLock lock(mu_);
@@ -63,6 +64,13 @@ class FakeStream final : public TaskStream, public std::enable_shared_from_this<
   }
 
  private:
+  bool HasLocked(v1::Directive::BodyCase body) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    for (const v1::Directive& directive : received_) {
+      if (directive.body_case() == body) return true;
+    }
+    return false;
+  }
+
   JobRunner* const runner_;
   const v1::TaskId task_;
   Mutex mu_;
@@ -105,12 +113,12 @@ Outcome OutcomeOf(const absl::StatusOr<v1::SwitchModeReply>& reply) {
 class JobRunnerTest : public testing::Test {
  protected:
   JobRunnerTest() {
-    const std::string directory =
+    directory_ =
         absl::StrCat(testing::TempDir(), "/runner-", testing::UnitTest::GetInstance()->current_test_info()->name());
-    std::filesystem::remove_all(directory);
+    std::filesystem::remove_all(directory_);
     JobRunner::Options options;
     options.config = SmallJob();
-    options.config.set_run_directory(directory);
+    options.config.set_run_directory(directory_);
     options.config_fingerprint = kConfigFingerprint;
     options.job_fingerprint = 7;
     options.clock = &clock_;
@@ -141,6 +149,7 @@ class JobRunnerTest : public testing::Test {
     return answer->Wait().value_or(Outcome{absl::StatusCode::kUnknown, "no answer"});
   }
 
+  std::string directory_;
   RealClock clock_;
   Logger log_{"coordinator", &clock_};
   std::vector<std::shared_ptr<FakeStream>> streams_;
@@ -171,6 +180,21 @@ TEST_F(JobRunnerTest, StoppingEndsTheJobWithItsReason) {
   std::optional<absl::Status> ended = runner_->Wait(absl::Seconds(10));
   ASSERT_TRUE(ended.has_value());
   EXPECT_EQ(ended->message(), "enough");
+}
+
+TEST_F(JobRunnerTest, GivesWayToACoordinatorThatTookItsJournalOver) {
+  StartJob();
+  const std::string journal = directory_ + "/journal";
+  std::filesystem::copy_file(journal, journal + ".other");
+  std::filesystem::rename(journal + ".other", journal);
+  const auto bytes = std::filesystem::file_size(journal);
+  runner_->Stop("enough", [] {});
+  std::optional<absl::Status> ended = runner_->Wait(absl::Seconds(10));
+  ASSERT_TRUE(ended.has_value());
+  EXPECT_EQ(ended->code(), absl::StatusCode::kAborted);
+  EXPECT_TRUE(absl::StrContains(ended->message(), "/journal: another coordinator")) << *ended;
+  EXPECT_EQ(std::filesystem::file_size(journal), bytes);
+  for (const auto& stream : streams_) EXPECT_FALSE(stream->Has(v1::Directive::kStop));
 }
 
 TEST_F(JobRunnerTest, AStreamThatSpeaksForAnotherTaskIsClosed) {

@@ -105,7 +105,8 @@ TEST_F(PartQueueTest, ACutThatIsBeingWrittenIsFinishedThoughANewerOneCame) {
 }
 
 TEST_F(PartQueueTest, ACutThatFailsIsNotTriedAgainOnceANewerOneHasBegun) {
-  ASSERT_EQ(Next(), AddCut(3, "step12"));
+  const auto part = AddCut(3, "step12");
+  ASSERT_EQ(Next(), part);
   ASSERT_TRUE(queue_.BeginCut(CutOf(4, "step15")).ok());
   EXPECT_EQ(Fail(), Result::kReplaced);
   EXPECT_EQ(queue_.progress().problem(), "");

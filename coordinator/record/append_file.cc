@@ -62,6 +62,11 @@ absl::Status AppendFile::RenameTo(const std::string& path) {
   return absl::OkStatus();
 }
 
+bool AppendFile::IsReplaced() const {
+  struct stat info;
+  return fstat(file_, &info) == 0 && info.st_nlink == 0;
+}
+
 absl::Status AppendFile::Sync() { return sync_(file_) == 0 ? absl::OkStatus() : DiskError(errno, path_, "sync"); }
 
 }  // namespace rubato::coordinator

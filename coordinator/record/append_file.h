@@ -44,6 +44,8 @@ class AppendFile {
   // and has to be written again (Linux forgets what it could not write).
   absl::Status Sync();
 
+  // Whether no name stands for the file any more: another one was put in its place.
+  bool IsReplaced() const;
   // Of whole pieces.
   uint64_t size() const { return size_; }
 

@@ -27,44 +27,50 @@ absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<JournalContents> ReadJournal(const std::string& path) {
+absl::StatusOr<JournalContents> ReadJournal(const std::string& path, absl::string_view boot_id) {
   absl::StatusOr<std::string> bytes = ReadFile(path);
   if (absl::IsNotFound(bytes.status())) return bytes.status();
   if (!bytes.ok()) return AsDiskError(bytes.status());
-  absl::StatusOr<JournalContents> contents = DecodeJournal(*bytes);
+  absl::StatusOr<JournalContents> contents = DecodeJournal(*bytes, boot_id);
   if (!contents.ok()) return Annotate(contents.status(), path);
   return contents;
 }
 
-absl::StatusOr<JournalWriter::Opened> JournalWriter::Open(const std::string& path, SyncFile sync) {
+absl::StatusOr<JournalWriter::Opened> JournalWriter::Open(const std::string& path, absl::string_view boot_id,
+                                                          SyncFile sync) {
   // Before reading: whoever has the lock may be writing.
   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<FileLock> lock, Lock(path));
-  absl::StatusOr<JournalContents> contents = ReadJournal(path);
+  absl::StatusOr<JournalContents> contents = ReadJournal(path, boot_id);
   if (absl::IsNotFound(contents.status())) contents = JournalContents();
   if (!contents.ok()) return contents.status();
   auto writer = absl::WrapUnique(new JournalWriter(path, std::move(lock), sync));
-  if (contents->format_version < kJournalFormatVersion) {
-    for (v1::JournalRecord& record : contents->records) {
-      if (record.has_header()) record.mutable_header()->set_format_version(kJournalFormatVersion);
-    }
-    RUBATO_RETURN_IF_ERROR(writer->Replace(contents->records));
-  } else {
-    RUBATO_RETURN_IF_ERROR(writer->Begin(*contents));
+  for (v1::JournalRecord& record : contents->records) {
+    if (record.has_header()) record.mutable_header()->set_format_version(kJournalFormatVersion);
   }
+  absl::Status begun = writer->Replace(contents->records);
+  if (absl::IsResourceExhausted(begun) && contents->format_version == kJournalFormatVersion) {
+    begun = writer->GoOnWith(*contents);
+  }
+  RUBATO_RETURN_IF_ERROR(begun);
   return Opened{std::move(writer), std::move(contents->records)};
 }
 
-absl::Status JournalWriter::Begin(const JournalContents& contents) {
+absl::Status JournalWriter::GoOnWith(const JournalContents& contents) {
   RUBATO_ASSIGN_OR_RETURN(file_, AppendFile::Open(path_, sync_));
   if (file_->size() > contents.bytes) RUBATO_RETURN_IF_ERROR(file_->Truncate(contents.bytes));
   directory_unsynced_ = true;
   return Sync();
 }
 
+absl::Status JournalWriter::CheckOwner() const {
+  if (file_ == nullptr || !file_->IsReplaced()) return absl::OkStatus();
+  return absl::AbortedError(absl::StrCat(path_, ": another coordinator writes this journal now"));
+}
+
 absl::Status JournalWriter::Append(const v1::JournalRecord& record, bool durable) {
+  RUBATO_RETURN_IF_ERROR(CheckOwner());
   RUBATO_RETURN_IF_ERROR(Repair());
   const uint64_t before = file_->size();
-  // A journal without records is an empty file.
   std::string frame(before == 0 ? kJournalFirstLine : "");
   RUBATO_RETURN_IF_ERROR(Annotate(AppendJournalRecord(record, &frame), path_));
   RUBATO_RETURN_IF_ERROR(file_->Append(frame));
@@ -101,10 +107,12 @@ void JournalWriter::NoteSynced() {
 }
 
 absl::Status JournalWriter::Replace(const std::vector<v1::JournalRecord>& records) {
-  std::string bytes(kJournalFirstLine);
+  // A journal without records is an empty file.
+  std::string bytes(records.empty() ? "" : kJournalFirstLine);
   for (const v1::JournalRecord& record : records) {
     RUBATO_RETURN_IF_ERROR(Annotate(AppendJournalRecord(record, &bytes), path_));
   }
+  RUBATO_RETURN_IF_ERROR(CheckOwner());
   const std::string temporary = absl::StrCat(path_, ".tmp");
   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<AppendFile> file, AppendFile::Open(temporary, sync_));
   absl::Status status = file->Truncate(0);

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "coordinator/record/append_file.h"
 #include "coordinator/record/file_lock.h"
 #include "coordinator/record/journal_format.h"
@@ -15,12 +16,14 @@
 
 namespace rubato::coordinator {
 
-// Reads a journal. NotFound: there is no such file. Unavailable: it cannot be read. Other errors as of DecodeJournal,
-// with the path.
-absl::StatusOr<JournalContents> ReadJournal(const std::string& path);
+// Reads a journal; `boot_id` as in DecodeJournal. NotFound: there is no such file. Unavailable: it cannot be read.
+// Other errors as of DecodeJournal, with the path.
+absl::StatusOr<JournalContents> ReadJournal(const std::string& path, absl::string_view boot_id = "");
 
 // Appends records to the journal that it alone has, of all processes: beside it is a file that is locked, <path>.lock.
-// Not thread-safe.
+// A lock can be lost with the connection to a file server, so a writer puts a new file in the place of the one that it
+// has read, as it begins: what one that wakes up later writes goes to the old file, and it can know that. Not
+// thread-safe.
 //
 // Errors of the disk leave the journal with the records that it had, and the call may be made again: ResourceExhausted
 // if there is no room, which may change, and Unavailable for others, of which that is not to be expected.
@@ -31,10 +34,14 @@ class JournalWriter {
  public:
   struct Opened;
 
-  // Reads the journal that is there, or creates one. A torn record at its end is cut off; one of an earlier version is
-  // written anew in one step. FailedPrecondition: another process writes it; says which. Errors of ReadJournal and of
-  // the disk.
-  static absl::StatusOr<Opened> Open(const std::string& path, SyncFile sync = fdatasync);
+  // Reads the journal that is there, or creates one, and writes it anew in one step, without what is torn at its end
+  // and as this version has it; in place if there is no room for that. `boot_id` as in DecodeJournal.
+  // FailedPrecondition: another process writes it; says which. Errors of ReadJournal and of the disk.
+  static absl::StatusOr<Opened> Open(const std::string& path, absl::string_view boot_id, SyncFile sync = fdatasync);
+
+  // Aborted: another coordinator has put its journal in the place of this one. As the system knows it, which for a file
+  // on another machine may be a minute later.
+  absl::Status CheckOwner() const;
 
   // With `durable`, this record and all before it are on the disk on return; otherwise they outlive the process, but
   // not the machine. InvalidArgument: the record is too large.
@@ -48,7 +55,8 @@ class JournalWriter {
   JournalWriter(std::string path, std::unique_ptr<FileLock> lock, SyncFile sync)
       : path_(std::move(path)), lock_(std::move(lock)), sync_(sync) {}
 
-  absl::Status Begin(const JournalContents& contents);
+  // Goes on with the file that is there.
+  absl::Status GoOnWith(const JournalContents& contents);
   // Makes up for what an earlier call could not do.
   absl::Status Repair();
   absl::Status Sync();

@@ -2,6 +2,7 @@
 
 #include <zlib.h>
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -51,6 +52,54 @@ bool HasHead(absl::string_view bytes, size_t at) {
   return ReadU32(bytes, at) <= kMaxRecordBytes && Crc(bytes.substr(at, 8)) == ReadU32(bytes, at + 8);
 }
 
+// Whether this record and all before it are synced before anything is appended behind it, as its kind always is.
+bool IsSynced(const v1::JournalRecord& record) {
+  return record.has_announce() || record.has_plan() || record.has_phase() || record.has_term() || record.has_cut() ||
+         record.has_stop_request();
+}
+
+// Of the last record that names one.
+absl::string_view LastBoot(const std::vector<v1::JournalRecord>& records) {
+  for (auto record = records.rbegin(); record != records.rend(); ++record) {
+    if (record->has_term()) return record->term().boot_id();
+    if (record->has_header()) return record->header().boot_id();
+  }
+  return "";
+}
+
+// The whole record at this byte; nothing when there is none. Its end is left in `at`.
+std::optional<v1::JournalRecord> WholeRecord(absl::string_view bytes, size_t* at) {
+  const uint32_t length = ReadU32(bytes, *at);
+  const absl::string_view data = bytes.substr(*at + kFrameBytes, length);
+  if (data.size() < length || Crc(data) != ReadU32(bytes, *at + 4)) return std::nullopt;
+  v1::JournalRecord record;
+  if (!record.ParseFromArray(data.data(), static_cast<int>(data.size()))) return std::nullopt;
+  *at += kFrameBytes + length;
+  return record;
+}
+
+// Whether the records behind a damaged one show that it had been synced.
+bool WasSynced(absl::string_view bytes, size_t damaged) {
+  bool synced = false;
+  for (size_t at = damaged + 1; at + kFrameBytes <= bytes.size();) {
+    std::optional<v1::JournalRecord> record;
+    if (HasHead(bytes, at)) record = WholeRecord(bytes, &at);
+    if (!record) {
+      ++at;
+      continue;
+    }
+    if (synced) return true;
+    synced = IsSynced(*record);
+  }
+  return false;
+}
+
+// Whether what is at this byte, and all behind it, may be what a power cut left.
+bool LostWithPower(absl::string_view bytes, size_t at, const JournalContents& before, absl::string_view boot_id) {
+  const absl::string_view last = LastBoot(before.records);
+  return !boot_id.empty() && !last.empty() && last != boot_id && !WasSynced(bytes, at);
+}
+
 // Whether anything was appended behind a record whose length cannot be trusted.
 bool AnyHeadAfter(absl::string_view bytes, size_t at) {
   for (++at; at + kFrameBytes <= bytes.size(); ++at) {
@@ -59,12 +108,12 @@ bool AnyHeadAfter(absl::string_view bytes, size_t at) {
   return false;
 }
 
-absl::StatusOr<JournalContents> Decode(absl::string_view bytes) {
+absl::StatusOr<JournalContents> Decode(absl::string_view bytes, absl::string_view boot_id) {
   JournalContents contents;
   size_t at = kJournalFirstLine.size();
   while (bytes.size() - at >= kFrameBytes) {
     if (!HasHead(bytes, at)) {
-      if (!AnyHeadAfter(bytes, at)) break;
+      if (!AnyHeadAfter(bytes, at) || LostWithPower(bytes, at, contents, boot_id)) break;
       return Damaged(at, "has a damaged length or checksum, and is not the last one");
     }
     const uint32_t length = ReadU32(bytes, at);
@@ -72,7 +121,7 @@ absl::StatusOr<JournalContents> Decode(absl::string_view bytes) {
     if (length > left) break;
     const absl::string_view data = bytes.substr(at + kFrameBytes, length);
     if (Crc(data) != ReadU32(bytes, at + 4)) {
-      if (length == left) break;
+      if (length == left || LostWithPower(bytes, at, contents, boot_id)) break;
       return Damaged(at, "is damaged, and is not the last one");
     }
     RUBATO_RETURN_IF_ERROR(AddRecord(data, at, &contents));
@@ -119,8 +168,8 @@ absl::Status AppendJournalRecord(const v1::JournalRecord& record, std::string* b
   return absl::OkStatus();
 }
 
-absl::StatusOr<JournalContents> DecodeJournal(absl::string_view bytes) {
-  if (absl::StartsWith(bytes, kJournalFirstLine)) return Decode(bytes);
+absl::StatusOr<JournalContents> DecodeJournal(absl::string_view bytes, absl::string_view boot_id) {
+  if (absl::StartsWith(bytes, kJournalFirstLine)) return Decode(bytes, boot_id);
   // The first line itself may be torn.
   if (absl::StartsWith(kJournalFirstLine, bytes)) return JournalContents();
   if (absl::ConsumePrefix(&bytes, kFirstWords)) {
@@ -131,6 +180,12 @@ absl::StatusOr<JournalContents> DecodeJournal(absl::string_view bytes) {
           absl::StrCat("has format version ", number, ", this program reads up to ", kJournalFormatVersion));
     }
     return absl::DataLossError("the line at byte 0 is damaged");
+  }
+  // No record of version 1 is empty: the disk never wrote the beginning. No decision was made, or there are records
+  // behind it that show it.
+  if (bytes.substr(0, kOldFrameBytes).find_first_not_of('\0') == absl::string_view::npos) {
+    if (WasSynced(bytes, 0)) return Damaged(0, "is damaged, and is not the last one");
+    return JournalContents();
   }
   // "ruba" as a length, and with a wrong bit too, is above what version 1 may have.
   return DecodeOld(bytes);

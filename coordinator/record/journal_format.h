@@ -34,7 +34,11 @@ struct JournalContents {
 // Reads a journal of version 1 or 2. A last record that was cut short, or whose checksum is wrong, is dropped: nothing
 // that followed from it was sent. DataLoss: something before the last record is damaged, or the last one has a right
 // checksum and yet is no record; the message has the offset. Unimplemented: a version above 2; the message has both.
-absl::StatusOr<JournalContents> DecodeJournal(absl::string_view bytes);
+//
+// `boot_id` names the present boot of the machine; empty: it does not matter. What was not synced when a machine lost
+// its power may be on the disk in part, later bytes without earlier ones. So if the records before a damaged one are of
+// another boot, and no record behind it shows that it had been synced, it and all behind it are dropped as well.
+absl::StatusOr<JournalContents> DecodeJournal(absl::string_view bytes, absl::string_view boot_id = "");
 
 }  // namespace rubato::coordinator
 

@@ -82,6 +82,21 @@ TEST(JournalFormatTest, AnEndThatTheDiskFilledWithZerosIsTorn) {
   }
 }
 
+TEST(JournalFormatTest, ABeginningThatTheDiskNeverWroteIsNoDecision) {
+  v1::JournalRecord lease;
+  lease.mutable_lease()->mutable_grant()->set_shard(7);
+  std::string bytes(kJournalFirstLine);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(AppendJournalRecord(lease, &bytes).ok());
+  const auto without_beginning = [&bytes] { return std::string(24, '\0') + bytes.substr(24); };
+  ExpectFirst(DecodeJournal(without_beginning()), 0);
+  ExpectFirst(DecodeJournal(std::string(4096, '\0')), 0);
+  // A decision that was on the disk, with all before it, when the next record was written.
+  ASSERT_TRUE(AppendJournalRecord(Record(1), &bytes).ok());
+  ExpectFirst(DecodeJournal(without_beginning()), 0);
+  ASSERT_TRUE(AppendJournalRecord(lease, &bytes).ok());
+  EXPECT_EQ(DecodeJournal(without_beginning()).status().code(), absl::StatusCode::kDataLoss);
+}
+
 TEST(JournalFormatTest, NoWrongBitLosesARecordSilently) {
   const Journal journal(4);
   for (size_t at = 0; at < journal.bytes.size(); ++at) {
@@ -114,6 +129,68 @@ TEST(JournalFormatTest, AWrongBitBeforeATornEndIsDamage) {
     EXPECT_EQ(DecodeJournal(bytes).status().code(), absl::StatusCode::kDataLoss) << at;
     bytes[at] = static_cast<char>(bytes[at] ^ 4);
   }
+}
+
+// A header and a term of "one boot", then a record that is synced, and leases that are not.
+struct JournalOfABoot {
+  explicit JournalOfABoot(int leases) {
+    v1::JournalRecord record;
+    record.mutable_header()->set_boot_id("one boot");
+    Add(record);
+    record.mutable_term()->set_boot_id("one boot");
+    Add(record);
+    Add(Record(1));
+    record.mutable_lease()->mutable_grant()->set_shard(7);
+    for (int i = 0; i < leases; ++i) Add(record);
+  }
+  void Add(const v1::JournalRecord& record) {
+    begins.push_back(bytes.size());
+    EXPECT_TRUE(AppendJournalRecord(record, &bytes).ok());
+  }
+  // With zeros in place of this record, as if the disk had written what is behind it alone.
+  std::string Without(size_t record) const {
+    std::string damaged = bytes;
+    const size_t end = record + 1 < begins.size() ? begins[record + 1] : bytes.size();
+    std::fill(damaged.begin() + static_cast<std::ptrdiff_t>(begins[record]),
+              damaged.begin() + static_cast<std::ptrdiff_t>(end), '\0');
+    return damaged;
+  }
+  std::string bytes{kJournalFirstLine};
+  std::vector<size_t> begins;
+};
+
+TEST(JournalFormatTest, APowerCutMayLoseTheMiddleOfWhatWasNotSynced) {
+  const JournalOfABoot journal(4);
+  for (size_t lost : {3, 4, 5}) {
+    const auto contents = DecodeJournal(journal.Without(lost), "another boot");
+    ASSERT_TRUE(contents.ok()) << contents.status();
+    EXPECT_EQ(contents->records.size(), lost);
+    EXPECT_EQ(contents->bytes, journal.begins[lost]);
+    // The machine has not lost power, or nobody knows.
+    EXPECT_EQ(DecodeJournal(journal.Without(lost), "one boot").status().code(), absl::StatusCode::kDataLoss);
+    EXPECT_EQ(DecodeJournal(journal.Without(lost)).status().code(), absl::StatusCode::kDataLoss);
+  }
+}
+
+TEST(JournalFormatTest, WhatWasSyncedIsNotLostWithThePower) {
+  JournalOfABoot journal(2);
+  // The record that is synced, or one before it: nothing was appended before that was done.
+  for (size_t lost : {1, 2}) {
+    const auto contents = DecodeJournal(journal.Without(lost), "another boot");
+    // Of the second nothing says any more that it was synced.
+    if (lost == 2) {
+      EXPECT_TRUE(contents.ok()) << contents.status();
+    } else {
+      EXPECT_EQ(contents.status().code(), absl::StatusCode::kDataLoss);
+    }
+  }
+  // A sync that never ended: the record is there, and what was to be synced before it is not.
+  journal.Add(Record(2));
+  EXPECT_TRUE(DecodeJournal(journal.Without(4), "another boot").ok());
+  v1::JournalRecord lease;
+  lease.mutable_lease();
+  journal.Add(lease);
+  EXPECT_EQ(DecodeJournal(journal.Without(4), "another boot").status().code(), absl::StatusCode::kDataLoss);
 }
 
 TEST(JournalFormatTest, ANewerVersionIsNamed) {

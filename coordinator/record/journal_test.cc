@@ -38,7 +38,7 @@ class JournalTest : public testing::Test {
   }
 
   std::unique_ptr<JournalWriter> Open(SyncFile sync = fdatasync) {
-    absl::StatusOr<JournalWriter::Opened> opened = JournalWriter::Open(path_, sync);
+    absl::StatusOr<JournalWriter::Opened> opened = JournalWriter::Open(path_, boot_id_, sync);
     EXPECT_TRUE(opened.ok()) << opened.status();
     if (!opened.ok()) return nullptr;
     recovered_ = std::move(opened->records);
@@ -62,6 +62,7 @@ class JournalTest : public testing::Test {
   using Numbers = std::vector<uint64_t>;
   const std::string directory_;
   const std::string path_;
+  const std::string boot_id_ = "this boot";
   std::vector<v1::JournalRecord> recovered_;
 };
 
@@ -94,14 +95,35 @@ TEST_F(JournalTest, DamageIsToldWithItsPathAndNothingIsChanged) {
   std::string bytes = *ReadFile(path_);
   bytes[20] = static_cast<char>(bytes[20] ^ 1);
   ASSERT_TRUE(WriteFileAtomically(path_, bytes).ok());
-  const absl::Status status = JournalWriter::Open(path_).status();
+  const absl::Status status = JournalWriter::Open(path_, boot_id_).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
   EXPECT_NE(status.message().find(path_ + ": record at byte 17 "), absl::string_view::npos) << status;
   EXPECT_EQ(*ReadFile(path_), bytes);
 }
 
+TEST_F(JournalTest, GoesOnWhereAPowerCutLostTheMiddle) {
+  {
+    auto writer = Open();
+    v1::JournalRecord header;
+    header.mutable_header()->set_boot_id("the boot before");
+    ASSERT_TRUE(writer->Append(header, true).ok());
+    v1::JournalRecord lease;
+    lease.mutable_lease()->mutable_grant()->set_shard(7);
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(writer->Append(lease, false).ok());
+  }
+  std::string bytes = *ReadFile(path_);
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+  ASSERT_TRUE(WriteFileAtomically(path_, bytes).ok());
+  Write({5});
+  EXPECT_LT(recovered_.size(), 4u);
+  const auto contents = ReadJournal(path_);
+  ASSERT_TRUE(contents.ok()) << contents.status();
+  EXPECT_EQ(contents->records.size(), recovered_.size() + 1);
+  EXPECT_EQ(contents->records.back().announce().generation(), 5u);
+}
+
 TEST_F(JournalTest, ADirectoryThatDoesNotExistIsAnErrorWithItsPath) {
-  const absl::Status status = JournalWriter::Open("/nonexistent/journal").status();
+  const absl::Status status = JournalWriter::Open("/nonexistent/journal", boot_id_).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_NE(status.message().find("/nonexistent/journal"), absl::string_view::npos);
 }
@@ -109,15 +131,40 @@ TEST_F(JournalTest, ADirectoryThatDoesNotExistIsAnErrorWithItsPath) {
 TEST_F(JournalTest, OnlyOneCoordinatorWritesIt) {
   auto writer = Open();
   ASSERT_TRUE(writer->Append(Record(1), true).ok());
-  const absl::Status status = JournalWriter::Open(path_).status();
+  const absl::Status status = JournalWriter::Open(path_, boot_id_).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_NE(status.message().find("another coordinator (process " + std::to_string(getpid())), absl::string_view::npos)
       << status;
   // Also when the file has been replaced.
   ASSERT_TRUE(writer->Replace({Record(1)}).ok());
-  EXPECT_EQ(JournalWriter::Open(path_).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(JournalWriter::Open(path_, boot_id_).status().code(), absl::StatusCode::kFailedPrecondition);
   writer = nullptr;
   EXPECT_NE(Open(), nullptr);
+}
+
+TEST_F(JournalTest, OneWithoutItsLockKnowsThatAnotherHasTakenOver) {
+  auto paused = Open();
+  ASSERT_TRUE(paused->Append(Record(1), true).ok());
+  EXPECT_TRUE(paused->CheckOwner().ok());
+  // As if the lock had been lost.
+  std::filesystem::remove(path_ + ".lock");
+  auto writer = Open();
+  EXPECT_EQ(recovered_.size(), 1u);
+  ASSERT_TRUE(writer->Append(Record(2), true).ok());
+  for (const absl::Status& status : {paused->CheckOwner(), paused->Append(Record(3), true), paused->Replace({})}) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
+    EXPECT_EQ(status.message(), path_ + ": another coordinator writes this journal now");
+  }
+  EXPECT_EQ(Generations(), (Numbers{1, 2}));
+}
+
+TEST_F(JournalTest, AJournalCanBeTakenOverWithoutRoomForAnother) {
+  Write({1, 2});
+  FileSizeLimit full(20);
+  auto writer = Open();
+  ASSERT_NE(writer, nullptr);
+  EXPECT_EQ(recovered_.size(), 2u);
+  EXPECT_EQ(Generations(), (Numbers{1, 2}));
 }
 
 TEST_F(JournalTest, AnOldJournalIsWrittenAnew) {

@@ -62,7 +62,8 @@ absl::Status RemoveCut(const std::string& directory) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<RunFiles>> RunFiles::Open(const v1::JobConfig& config, bool resume) {
+absl::StatusOr<std::unique_ptr<RunFiles>> RunFiles::Open(const v1::JobConfig& config, bool resume,
+                                                         absl::string_view boot_id) {
   const std::string& directory = config.run_directory();
   const std::string metrics = JoinPath(directory, "metrics.jsonl");
   auto files = absl::WrapUnique(new RunFiles());
@@ -73,7 +74,7 @@ absl::StatusOr<std::unique_ptr<RunFiles>> RunFiles::Open(const v1::JobConfig& co
     RUBATO_RETURN_IF_ERROR(CheckEmpty(directory, files->journal_path_));
     RUBATO_RETURN_IF_ERROR(CheckEmpty(directory, metrics));
   }
-  RUBATO_ASSIGN_OR_RETURN(JournalWriter::Opened journal, JournalWriter::Open(files->journal_path_));
+  RUBATO_ASSIGN_OR_RETURN(JournalWriter::Opened journal, JournalWriter::Open(files->journal_path_, boot_id));
   files->journal_ = std::move(journal.writer);
   files->recovered_ = std::move(journal.records);
   RUBATO_RETURN_IF_ERROR(AsDiskError(WriteFileAtomically(JoinPath(directory, "job.textproto"), ConfigText(config))));

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "coordinator/record/append_file.h"
 #include "coordinator/record/journal.h"
 #include "proto/checkpoint.pb.h"
@@ -23,15 +24,17 @@ namespace rubato::coordinator {
 class RunFiles {
  public:
   // Creates the directory and the files. With `resume`, takes over the journal that is there; a directory without one
-  // is begun afresh. AlreadyExists: without `resume`, the directory holds a journal or a run record that is not empty.
-  // FailedPrecondition: another coordinator writes the journal. DataLoss: the journal is damaged. Unimplemented: it is
-  // of a newer program. Errors of the disk.
-  static absl::StatusOr<std::unique_ptr<RunFiles>> Open(const v1::JobConfig& config, bool resume);
+  // is begun afresh. `boot_id` names the present boot of the machine (DecodeJournal). AlreadyExists: without `resume`,
+  // the directory holds a journal or a run record that is not empty. FailedPrecondition: another coordinator writes the
+  // journal. DataLoss: the journal is damaged. Unimplemented: it is of a newer program. Errors of the disk.
+  static absl::StatusOr<std::unique_ptr<RunFiles>> Open(const v1::JobConfig& config, bool resume,
+                                                        absl::string_view boot_id);
 
   // The records that were there.
   const std::vector<v1::JournalRecord>& recovered() const { return recovered_; }
 
   // Errors as of JournalWriter.
+  absl::Status CheckOwner() const { return journal_->CheckOwner(); }
   absl::Status AppendJournal(const v1::JournalRecord& record, bool durable) {
     return journal_->Append(record, durable);
   }

@@ -39,7 +39,7 @@ class RunFilesTest : public testing::Test {
 };
 
 TEST_F(RunFilesTest, WritesConfigRecordAndJournal) {
-  auto files = RunFiles::Open(config_, false);
+  auto files = RunFiles::Open(config_, false, "boot");
   ASSERT_TRUE(files.ok()) << files.status();
   ASSERT_TRUE((*files)->AppendMetrics(Line()).ok());
   ASSERT_TRUE((*files)->AppendJournal(Record(), true).ok());
@@ -49,26 +49,26 @@ TEST_F(RunFilesTest, WritesConfigRecordAndJournal) {
 }
 
 TEST_F(RunFilesTest, RefusesTheDirectoryOfAnEarlierRun) {
-  ASSERT_TRUE((*RunFiles::Open(config_, false))->AppendMetrics(Line()).ok());
-  auto again = RunFiles::Open(config_, false);
+  ASSERT_TRUE((*RunFiles::Open(config_, false, "boot"))->AppendMetrics(Line()).ok());
+  auto again = RunFiles::Open(config_, false, "boot");
   EXPECT_EQ(again.status().code(), absl::StatusCode::kAlreadyExists);
   EXPECT_NE(again.status().message().find("--resume"), absl::string_view::npos);
 }
 
 TEST_F(RunFilesTest, EmptyFilesAreNoEarlierRun) {
-  ASSERT_TRUE(RunFiles::Open(config_, false).ok());
-  EXPECT_TRUE(RunFiles::Open(config_, false).ok());
+  ASSERT_TRUE(RunFiles::Open(config_, false, "boot").ok());
+  EXPECT_TRUE(RunFiles::Open(config_, false, "boot").ok());
 }
 
 TEST_F(RunFilesTest, ResumesWithWhatIsWhole) {
   {
-    auto files = RunFiles::Open(config_, false);
+    auto files = RunFiles::Open(config_, false, "boot");
     ASSERT_TRUE((*files)->AppendJournal(Record(), true).ok());
     ASSERT_TRUE((*files)->AppendMetrics(Line()).ok());
   }
   std::ofstream(directory_ + "/metrics.jsonl", std::ios::app) << "{\"prog";
   std::ofstream(directory_ + "/journal", std::ios::app) << "torn";
-  auto files = RunFiles::Open(config_, true);
+  auto files = RunFiles::Open(config_, true, "boot");
   ASSERT_TRUE(files.ok()) << files.status();
   ASSERT_EQ((*files)->recovered().size(), 1u);
   ASSERT_TRUE((*files)->AppendMetrics(Line()).ok());
@@ -76,15 +76,15 @@ TEST_F(RunFilesTest, ResumesWithWhatIsWhole) {
 }
 
 TEST_F(RunFilesTest, ResumeBeginsAfreshWhereNothingWasJournalled) {
-  { ASSERT_TRUE((*RunFiles::Open(config_, false))->AppendMetrics(Line()).ok()); }
-  auto files = RunFiles::Open(config_, true);
+  { ASSERT_TRUE((*RunFiles::Open(config_, false, "boot"))->AppendMetrics(Line()).ok()); }
+  auto files = RunFiles::Open(config_, true, "boot");
   ASSERT_TRUE(files.ok()) << files.status();
   EXPECT_TRUE((*files)->recovered().empty());
   EXPECT_EQ(Read("metrics.jsonl"), "");
 }
 
 TEST_F(RunFilesTest, ALineThatCannotBeWrittenIsLeftOutAndTheNextOneIsNot) {
-  auto files = RunFiles::Open(config_, false);
+  auto files = RunFiles::Open(config_, false, "boot");
   ASSERT_TRUE((*files)->AppendMetrics(Line()).ok());
   {
     FileSizeLimit full(5);
@@ -96,7 +96,7 @@ TEST_F(RunFilesTest, ALineThatCannotBeWrittenIsLeftOutAndTheNextOneIsNot) {
 }
 
 TEST_F(RunFilesTest, ReadsItsJournalBackAndReplacesIt) {
-  auto files = RunFiles::Open(config_, false);
+  auto files = RunFiles::Open(config_, false, "boot");
   ASSERT_TRUE((*files)->AppendJournal(Record(), true).ok());
   ASSERT_TRUE((*files)->AppendJournal(Record(), false).ok());
   ASSERT_EQ((*files)->ReadBackJournal()->size(), 2u);
@@ -106,16 +106,16 @@ TEST_F(RunFilesTest, ReadsItsJournalBackAndReplacesIt) {
 }
 
 TEST_F(RunFilesTest, OnlyOneCoordinatorHasThem) {
-  auto files = RunFiles::Open(config_, false);
+  auto files = RunFiles::Open(config_, false, "boot");
   ASSERT_TRUE((*files)->AppendJournal(Record(), true).ok());
-  const absl::Status second = RunFiles::Open(config_, true).status();
+  const absl::Status second = RunFiles::Open(config_, true, "boot").status();
   EXPECT_EQ(second.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_NE(second.message().find("another coordinator (process "), absl::string_view::npos) << second;
 }
 
 TEST_F(RunFilesTest, WritesRecordsOfCutsWhereTheCheckpointsAre) {
   config_.mutable_checkpoint()->set_directory(directory_ + "/elsewhere");
-  auto files = RunFiles::Open(config_, false);
+  auto files = RunFiles::Open(config_, false, "boot");
   v1::CutRecord record;
   record.mutable_cut()->set_id(3);
   record.mutable_cut()->set_name("step150");
@@ -132,7 +132,7 @@ TEST_F(RunFilesTest, WritesRecordsOfCutsWhereTheCheckpointsAre) {
 }
 
 TEST_F(RunFilesTest, RemovesTheRecordsOfOtherCutsAndWhatIsEmptyThen) {
-  auto files = RunFiles::Open(config_, false);
+  auto files = RunFiles::Open(config_, false, "boot");
   EXPECT_TRUE((*files)->RemoveCutRecords({}).ok());
   v1::CutRecord record;
   record.mutable_cut()->set_id(1);
@@ -157,7 +157,7 @@ TEST_F(RunFilesTest, RemovesTheRecordsOfOtherCutsAndWhatIsEmptyThen) {
 
 TEST_F(RunFilesTest, NamesADirectoryThatCannotBeMade) {
   config_.set_run_directory("/proc/none");
-  EXPECT_NE(RunFiles::Open(config_, false).status().message().find("/proc/none"), absl::string_view::npos);
+  EXPECT_NE(RunFiles::Open(config_, false, "boot").status().message().find("/proc/none"), absl::string_view::npos);
 }
 
 }  // namespace

@@ -62,6 +62,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string damaged = whole;
   const size_t at = place % whole.size();
   damaged[at] = static_cast<char>(damaged[at] ^ (1 << bit));
+  const absl::StatusOr<JournalContents> after_power_cut = DecodeJournal(damaged, "another boot");
+  if (after_power_cut.ok()) ExpectSame(after_power_cut->records, written);
   const absl::StatusOr<JournalContents> contents = DecodeJournal(damaged);
   if (!contents.ok()) return 0;
   const size_t last = Encoded({record, record}).size();

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/task.h"
+#include "coordinator/rules/compact_journal.h"
 #include "tests/simulation/job.h"
 
 namespace rubato::simulation {
@@ -54,7 +55,7 @@ void CoordinatorHost::Create() {
   // As random as a real one: another with each start.
   options.job_fingerprint = world_->scenario.seed + 1 + (++cores_ << 32);
   options.start = world_->queue.Now();
-  options.boot_id = absl::StrCat("boot ", boot_);
+  options.boot_id = BootId();
   absl::StatusOr<std::unique_ptr<CoordinatorCore>> core = CoordinatorCore::Create(options);
   if (core.ok()) {
     core_ = *std::move(core);
@@ -67,11 +68,14 @@ void CoordinatorHost::Create() {
 void CoordinatorHost::Attach(ControlLink* link) { links_[link->task().incarnation()] = link; }
 
 void CoordinatorHost::Deliver(uint64_t epoch, const v1::TaskMessage& message) {
-  if (up_ && epoch == epoch_) Perform(core_->OnMessage(message, kPeer, world_->queue.Now()));
+  if (replaced_ && epoch == replaced_->epoch) replaced_->unheard.push_back(message);
+  if (!up_ || epoch != epoch_) return;
+  if (frozen_) return unheard_.push_back(message);
+  Perform(core_->OnMessage(message, kPeer, world_->queue.Now()));
 }
 
 void CoordinatorHost::RequestSwitch(const Rules& rules) {
-  if (!up_) return;
+  if (!up_ || frozen_) return;
   v1::SwitchModeRequest request;
   request.set_mode(rules.mode);
   request.set_staleness_bound(rules.staleness_bound);
@@ -80,29 +84,53 @@ void CoordinatorHost::RequestSwitch(const Rules& rules) {
 }
 
 void CoordinatorHost::RequestCheckpoint() {
-  if (up_) Perform(core_->RequestCheckpoint(++tickets_, world_->queue.Now()));
+  if (up_ && !frozen_) Perform(core_->RequestCheckpoint(++tickets_, world_->queue.Now()));
 }
 
 void CoordinatorHost::Tick(uint64_t epoch) {
   if (!up_ || epoch != epoch_) return;
-  Perform(core_->OnTick(world_->queue.Now()));
+  if (!frozen_) Perform(core_->OnTick(world_->queue.Now()));
   world_->queue.After(kTick, [this, epoch] { Tick(epoch); });
 }
 
 void CoordinatorHost::Perform(const coordinator::Actions& actions) {
   if (dies_deciding_ && Decides(actions)) dies_deciding_ = false;
-  for (const coordinator::Action& action : actions) {
-    if (!up_) return;
-    if (dies_after_.has_value() && !dies_deciding_ && (*dies_after_)-- == 0) return Die();
+  waiting_.insert(waiting_.end(), actions.begin(), actions.end());
+  PerformWaiting();
+}
+
+void CoordinatorHost::PerformWaiting() {
+  // An action may ask for others, which come after it.
+  if (performing_ || frozen_) return;
+  performing_ = true;
+  while (up_ && !waiting_.empty()) {
+    const bool writes = std::holds_alternative<coordinator::AppendJournal>(waiting_.front());
+    if (writes && disk_full_ > 0) {
+      world_->coverage.Note(Reached::kDiskFull);
+      break;
+    }
+    if (dies_after_.has_value() && !dies_deciding_ && (*dies_after_)-- == 0) {
+      Die();
+      break;
+    }
+    const coordinator::Action action = std::move(waiting_.front());
+    waiting_.pop_front();
     PerformOne(action);
   }
+  performing_ = false;
+}
+
+void CoordinatorHost::FillDisk(absl::Duration length) {
+  ++disk_full_;
+  world_->queue.After(length, [this] {
+    if (--disk_full_ == 0 && up_) PerformWaiting();
+  });
 }
 
 void CoordinatorHost::PerformOne(const coordinator::Action& action) {
   if (const auto* send = std::get_if<coordinator::SendDirective>(&action)) {
     world_->oracle.TermSpeaks(send->directive.term());
-    world_->network.Send([link = links_.at(send->task.incarnation()), epoch = epoch_, number = ++sent_,
-                          directive = send->directive] { link->Deliver(epoch, number, directive); });
+    Send(*send, epoch_);
   } else if (const auto* append = std::get_if<coordinator::AppendJournal>(&action)) {
     Write(*append);
   } else if (const auto* line = std::get_if<coordinator::LogLine>(&action)) {
@@ -112,19 +140,75 @@ void CoordinatorHost::PerformOne(const coordinator::Action& action) {
   } else if (const auto* answer = std::get_if<coordinator::AnswerCheckpoint>(&action)) {
     world_->trace.Add("coordinator: checkpoint ", answer->ticket, " is answered ", answer->reply.status().ToString());
   } else if (std::holds_alternative<coordinator::RestartCore>(action)) {
+    const std::vector<v1::JournalRecord> records = coordinator::CompactJournal(ReadJournal());
+    journal_.Replace(records);
     Create();
-    Recover();
+    Recover(records);
   } else if (const auto* finish = std::get_if<coordinator::Finish>(&action)) {
     Finish(finish->status);
   }
 }
 
+void CoordinatorHost::Send(const coordinator::SendDirective& send, uint64_t epoch) {
+  world_->network.Send([link = links_.at(send.task.incarnation()), epoch, number = ++sent_,
+                        directive = send.directive] { link->Deliver(epoch, number, directive); });
+}
+
+void CoordinatorHost::Freeze(const Fault& freeze) {
+  if (!up_ || frozen_ || replaced_) return;
+  world_->trace.Add("coordinator: freezes");
+  frozen_ = true;
+  world_->queue.After(freeze.length, [this, epoch = epoch_] { Thaw(epoch); });
+  if (!freeze.replaced) return;
+  world_->queue.After(freeze.length / 2, [this, epoch = epoch_] {
+    if (up_ && epoch == epoch_) Replace();
+  });
+}
+
+void CoordinatorHost::Thaw(uint64_t epoch) {
+  if (replaced_ && epoch == replaced_->epoch) return WakeReplaced();
+  if (!up_ || epoch != epoch_) return;
+  world_->trace.Add("coordinator: goes on");
+  world_->coverage.Note(Reached::kCoordinatorFroze);
+  frozen_ = false;
+  PerformWaiting();
+  for (const v1::TaskMessage& message : std::exchange(unheard_, {})) Deliver(epoch, message);
+}
+
+void CoordinatorHost::Replace() {
+  world_->trace.Add("coordinator: is taken for dead");
+  // What waits for room on the disk comes first, and is not written any more.
+  replaced_ = Replaced{epoch_, std::move(core_), std::exchange(unheard_, {}), /*gave_way=*/!waiting_.empty()};
+  End();
+  Restart();
+}
+
+void CoordinatorHost::WakeReplaced() {
+  world_->trace.Add("coordinator: the one before goes on");
+  const absl::Time now = world_->queue.Now();
+  for (const v1::TaskMessage& message : replaced_->unheard) {
+    if (!replaced_->gave_way) PerformReplaced(replaced_->core->OnMessage(message, kPeer, now));
+  }
+  if (!replaced_->gave_way) PerformReplaced(replaced_->core->OnTick(now));
+  replaced_.reset();
+}
+
+void CoordinatorHost::PerformReplaced(const coordinator::Actions& actions) {
+  for (const coordinator::Action& action : actions) {
+    const auto* send = std::get_if<coordinator::SendDirective>(&action);
+    replaced_->gave_way |= std::holds_alternative<coordinator::AppendJournal>(action);
+    if (replaced_->gave_way || std::holds_alternative<coordinator::RestartCore>(action)) return;
+    if (send == nullptr) continue;
+    world_->coverage.Note(Reached::kOldCoordinatorSpoke);
+    Send(*send, replaced_->epoch);
+  }
+}
+
 void CoordinatorHost::Write(const coordinator::AppendJournal& append) {
-  journal_.push_back(append.record);
+  journal_.Append(append.record, append.durable);
   // It works on this one and on those that are not known in an order that is not known either.
   const v1::JournalLease& lease = append.record.lease();
   if (unknown_holders_.contains(lease.worker().incarnation())) world_->oracle.ForgetShards({lease.grant().shard()});
-  if (append.durable) durable_ = journal_.size();
   if (append.record.has_announce()) {
     world_->trace.Add("coordinator: announces plan ", append.record.announce().generation(), ": ",
                       append.record.announce().reason());
@@ -134,6 +218,8 @@ void CoordinatorHost::Write(const coordinator::AppendJournal& append) {
   } else if (append.record.has_cut()) {
     world_->trace.Add("coordinator: cut ", append.record.cut().cut().id(), " is complete");
     world_->oracle.CutRecorded(append.record.cut(), world_->checkpoints, world_->job.chunks_size());
+  } else if (append.record.has_header()) {
+    world_->oracle.Began(append.record.header().job_fingerprint());
   } else if (append.record.has_term()) {
     OnTerm(append.record.term());
   }
@@ -148,7 +234,7 @@ void CoordinatorHost::OnTerm(const v1::JournalTerm& term) {
           : absl::StrCat(" goes back to the beginning: ", term.rollback().reason()));
   if (!term.has_rollback()) return;
   std::vector<v1::CutRecord> complete;
-  for (const v1::JournalRecord& record : journal_) {
+  for (const v1::JournalRecord& record : ReadJournal()) {
     if (record.has_cut()) complete.push_back(record.cut());
   }
   world_->oracle.RolledBack(term, complete, world_->checkpoints);
@@ -180,31 +266,40 @@ void CoordinatorHost::Die() {
   if (power_cut) LosePower();
   if (world_->oracle.cuts().open()) world_->coverage.Note(Reached::kCoordinatorCrashInCut);
   if (world_->rollback.going_on()) world_->coverage.Note(Reached::kCoordinatorCrashInRollback);
-  up_ = false;
-  dies_after_.reset();
-  dies_deciding_ = false;
-  for (auto& [incarnation, link] : links_) link->Broken();
+  End();
   world_->queue.After(down_, [this] { Restart(); });
 }
 
-void CoordinatorHost::LosePower() {
-  if (world_->scenario.names_boots) {
-    ++boot_;
-  } else {
-    ForgetShards();
-  }
-  journal_.resize(durable_);
+void CoordinatorHost::End() {
+  up_ = false;
+  frozen_ = false;
+  unheard_.clear();
+  waiting_.clear();
+  dies_after_.reset();
+  dies_deciding_ = false;
+  for (auto& [incarnation, link] : links_) link->Broken();
 }
 
-void CoordinatorHost::ForgetShards() {
+void CoordinatorHost::LosePower() {
+  const bool names_boots = world_->scenario.names_boots;
+  const std::vector<v1::JournalRecord> records = ReadJournal();
+  if (names_boots) ++boot_;
+  const bool torn = journal_.LosePower(/*in_any_order=*/names_boots, &world_->random);
+  const size_t kept = ReadJournal().size();
+  if (torn && kept < records.size()) world_->coverage.Note(Reached::kJournalTorn);
+  if (!journal_.Read("").ok()) world_->coverage.Note(Reached::kJournalWithHole);
+  if (!names_boots) ForgetShards(records, kept);
+}
+
+void CoordinatorHost::ForgetShards(const std::vector<v1::JournalRecord>& records, size_t kept) {
   std::vector<uint64_t> shards;
-  for (size_t i = durable_; i < journal_.size(); ++i) {
-    const v1::JournalRecord& record = journal_[i];
+  for (size_t i = kept; i < records.size(); ++i) {
+    const v1::JournalRecord& record = records[i];
     if (record.has_lease()) unknown_holders_.insert(record.lease().worker().incarnation());
     shards.insert(shards.end(), record.finished_shards().shards().begin(), record.finished_shards().shards().end());
   }
   // Where somebody is in a shard of which nothing is known any more, says nothing about those that it was given before.
-  for (const v1::JournalRecord& record : journal_) {
+  for (const v1::JournalRecord& record : records) {
     if (unknown_holders_.contains(record.lease().worker().incarnation()))
       shards.push_back(record.lease().grant().shard());
   }
@@ -217,13 +312,22 @@ void CoordinatorHost::Restart() {
   world_->trace.Add("coordinator: starts again");
   Create();
   if (!up_) return;
-  Recover();
+  const std::vector<v1::JournalRecord> records = ReadJournal();
+  if (world_->oracle.violation().empty()) journal_.Open(BootId());
+  Recover(records);
   Tick(epoch_);
 }
 
-void CoordinatorHost::Recover() {
+std::vector<v1::JournalRecord> CoordinatorHost::ReadJournal() {
+  absl::StatusOr<std::vector<v1::JournalRecord>> records = journal_.Read(BootId());
+  if (records.ok()) return *std::move(records);
+  world_->oracle.Violate(absl::StrCat("I4: the coordinator cannot read its journal: ", records.status().message()));
+  return {};
+}
+
+void CoordinatorHost::Recover(const std::vector<v1::JournalRecord>& records) {
   if (!up_) return;
-  absl::StatusOr<coordinator::Actions> actions = core_->Recover(journal_, world_->queue.Now());
+  absl::StatusOr<coordinator::Actions> actions = core_->Recover(records, world_->queue.Now());
   if (actions.ok()) {
     Perform(*actions);
   } else if (absl::IsFailedPrecondition(actions.status()) && absl::StrContains(actions.status().message(), "ended")) {

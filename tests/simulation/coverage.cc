@@ -16,6 +16,16 @@ std::string NameOf(Reached what) {
       return "a push held for a cut";
     case Reached::kCutComplete:
       return "a complete cut";
+    case Reached::kJournalTorn:
+      return "a journal cut short by a power cut";
+    case Reached::kJournalWithHole:
+      return "a journal of which a power cut lost the middle";
+    case Reached::kDiskFull:
+      return "a full disk of the coordinator";
+    case Reached::kCoordinatorFroze:
+      return "a coordinator that stood still";
+    case Reached::kOldCoordinatorSpoke:
+      return "a coordinator that speaks after its successor";
     case Reached::kCutAbandoned:
       return "a cut given up";
     case Reached::kCoordinatorCrashInCut:

@@ -17,6 +17,14 @@ enum class Reached {
   kCutAfterAsync,
   kPushHeldForCut,
   kCutComplete,
+  // A power cut left some of what the journal had not synced; a whole record behind a damaged one.
+  kJournalTorn,
+  kJournalWithHole,
+  // The coordinator waited for room on its disk.
+  kDiskFull,
+  // The coordinator stood still for a while, and went on; one in whose place there was another had something to say.
+  kCoordinatorFroze,
+  kOldCoordinatorSpoke,
   // Another cut, or a rollback, came before it was complete.
   kCutAbandoned,
   kCoordinatorCrashInCut,

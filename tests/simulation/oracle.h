@@ -81,6 +81,8 @@ class Oracle {
 
   // At the coordinator. A decision or an amendment is in the journal.
   void Decided(const v1::Plan& plan) { cuts_.Decided(plan); }
+  // The coordinator has written down that a job of this name begins.
+  void Began(uint64_t job) { Of(job); }
   // A directive of this term is sent.
   void TermSpeaks(uint64_t term);
   // The job goes back; `complete` are the cuts that the journal knows, in its order.

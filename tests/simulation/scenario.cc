@@ -181,6 +181,17 @@ Scenario DrawScenario(uint64_t seed) {
   DrawCheckpoints(random, scenario);
   DrawFaults(random, scenario);
   scenario.names_boots = random.Below(2) == 0;
+  if (!scenario.faults.empty() && random.Below(4) == 0) {
+    Fault full = At(random, Fault::Kind::kFillDisk, scenario);
+    full.length = Between(random, 50, 4000);
+    scenario.faults.push_back(full);
+  }
+  if (!scenario.faults.empty() && random.Below(4) == 0) {
+    Fault freeze = At(random, Fault::Kind::kFreezeCoordinator, scenario);
+    freeze.length = Between(random, 100, 4000);
+    freeze.replaced = random.Below(2) == 0;
+    scenario.faults.push_back(freeze);
+  }
   return scenario;
 }
 

@@ -35,6 +35,10 @@ struct Fault {
     kCrashServer,
     // The server says and hears nothing for `length`, perhaps longer than its lease.
     kFreezeServer,
+    // The coordinator says and hears nothing for `length`; `replaced`: another one is started meanwhile.
+    kFreezeCoordinator,
+    // The coordinator's disk is full for `length`.
+    kFillDisk,
     // The operator asks for a checkpoint.
     kRequestCheckpoint,
   };
@@ -45,6 +49,7 @@ struct Fault {
   absl::Duration length = absl::ZeroDuration();
   uint32_t step = 0;
   bool at_decision = false;
+  bool replaced = false;
   Rules rules = {};
 };
 

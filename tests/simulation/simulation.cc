@@ -123,6 +123,11 @@ void Simulation::Inject(const Fault& fault) {
     case Fault::Kind::kCrashCoordinator:
       world_.rollback.NoteFault();
       return coordinator_.Crash(fault);
+    case Fault::Kind::kFreezeCoordinator:
+      world_.rollback.NoteFault();
+      return coordinator_.Freeze(fault);
+    case Fault::Kind::kFillDisk:
+      return coordinator_.FillDisk(fault.length);
     case Fault::Kind::kBreakStream:
       if (worker != nullptr) worker->BreakStream(fault.server);
       return;
