@@ -50,7 +50,7 @@ class PartStore {
  private:
   // By role and index.
   using Key = std::pair<int, uint32_t>;
-  // A copy that is on its way.
+  // A copy that is in flight.
   struct Incoming {
     // Held while a piece is written.
     Mutex mu;

@@ -134,7 +134,7 @@ TEST_F(PartStoreTest, APieceOutOfOrderBeginsAgain) {
   EXPECT_EQ(CodeOf(Piece(Name(), 0, data)), absl::StatusCode::kFailedPrecondition);
   ASSERT_TRUE(store_->Write(Begin(Name())).ok());
   EXPECT_TRUE(store_->Write(Piece(Name(), 0, data)).ok());
-  // A newer cut takes the place of one that is on its way.
+  // A newer cut takes the place of one that is in flight.
   WriteOwn(Task(v1::TaskId::SERVER, 0), 4);
   v1::PartName newer = Name();
   newer.set_cut_id(4);

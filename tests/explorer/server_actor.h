@@ -44,7 +44,7 @@ class ServerActor {
 
   // The coordinator speaks of plans: for each partition.
   void ReceivePlan(const v1::Directive& directive);
-  // A request is on its way to a partition.
+  // A request to a partition is in flight.
   void ReceiveRequest(uint32_t partition, DataRequest request);
   // The stream has ended: each partition learns of it in time, and may get more of it before.
   void EndStream(const Stream& stream);

@@ -27,7 +27,7 @@ class WorkerActor : private worker::StepMachine::Sink {
   // `term`: the highest that the process before it had heard of.
   WorkerActor(Model* model, uint32_t index, uint64_t term);
 
-  // An answer is on its way.
+  // An answer is in flight.
   void ReceiveReply(const Stream& stream, uint64_t id, const v1::ExchangeReply& reply);
   // From now on it may die, and its streams may break, if the scope has that.
   void OfferFaults();
