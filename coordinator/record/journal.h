@@ -26,7 +26,8 @@ absl::StatusOr<JournalContents> ReadJournal(const std::string& path, absl::strin
 // thread-safe.
 //
 // Errors of the disk leave the journal with the records that it had, and the call may be made again: ResourceExhausted
-// if there is no room, which may change, and Unavailable for others, of which that is not to be expected.
+// if there is no room, which may change, and Unavailable for others, of which that is not to be expected. Both calls
+// also fail with CheckOwner's error.
 //
 //   RUBATO_ASSIGN_OR_RETURN(JournalWriter::Opened journal, JournalWriter::Open(path));
 //   RUBATO_RETURN_IF_ERROR(journal.writer->Append(record, /*durable=*/true));
