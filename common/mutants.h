@@ -67,6 +67,7 @@
   /* Shards of data. */                                                                                                \
   MUTANT(kReturnedShardStays, "I7", "a shard that was given back is given out again and again")                        \
   MUTANT(kFinishedShardForgotten, "I7", "finished shards are not noted as such")                                       \
+  MUTANT(kLastShardForgotten, "I8", "the data counts as used up before its last shard is trained")                     \
   MUTANT(kFirstPlaceKept, "I8", "servers keep the first place in the data that a worker tells them")                   \
   MUTANT(kLostPlaceForgotten, "I8", "the shards of a lost worker are given out again from their beginning")            \
   MUTANT(kReturnsBeforeServersKnow, "I8", "the shards of a lost worker are given out before all servers know")         \

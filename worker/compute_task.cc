@@ -39,6 +39,7 @@ absl::Status ComputeTask::Run() {
   RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<TaskPage> page, OpenPage());
   RUBATO_ASSIGN_OR_RETURN(session_, OpenSession(page.get(), *legacy_.dataset));
   const absl::Status status = JoinAndWork(spec, legacy_.dataset);
+  if (status.ok() && !evaluates()) AwaitEnd();
   {
     MutexLock lock(mu_);
     leaves_ = true;
@@ -48,6 +49,15 @@ absl::Status ComputeTask::Run() {
   legacy_.term = session_->term();
   session_.reset();
   return status;
+}
+
+void ComputeTask::AwaitEnd() {
+  const v1::WorkerProgress done = Heartbeat().progress();
+  MutexLock lock(mu_);
+  if (told_.stop || told_.drain) return;
+  options_.log->Info("has done its part, and waits for the end of the job");
+  session_->RegisterDone(done);
+  while (!told_.stop && !told_.drain) changed_.Wait(mu_);
 }
 
 bool ComputeTask::restarts() {

@@ -125,7 +125,7 @@ class ComputeTask {
   bool drained_ ABSL_GUARDED_BY(mu_) = false;
 
  private:
-  // From joining the job to the end. Its error is told to the coordinator.
+  // From joining the job to the end of this task's part in it. Its error is told to the coordinator.
   virtual absl::Status Work(const Resources& resources) = 0;
   virtual void AddMetrics(MetricText* text) = 0;
   virtual v1::Heartbeat Heartbeat() { return {}; }
@@ -150,6 +150,9 @@ class ComputeTask {
   void GiveUpLocked(absl::Status why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The device hangs: tells the coordinator, where it knows of this task, and ends. On the watchdog's thread.
   void Abandon(const std::string& what);
+  // A worker that has done its part stays until the job has ended: if the job goes back, it is needed again. The
+  // session has the deadline: it gives up a coordinator that is gone.
+  void AwaitEnd();
   void Leave(const absl::Status& status);
   // Whether nobody waits for this task's goodbye.
   bool IsStopped();

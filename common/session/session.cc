@@ -93,6 +93,14 @@ void Session::Beat() {
   Send(std::move(message));
 }
 
+void Session::RegisterDone(const v1::WorkerProgress& done) {
+  Beat();
+  MutexLock lock(mu_);
+  done_ = done;
+  signalled_ = true;
+  wake_.NotifyAll();
+}
+
 absl::Status Session::Leave(const std::string& error, absl::Duration timeout) {
   v1::Leaving leaving;
   leaving.set_error(error);
@@ -252,12 +260,8 @@ bool Session::Write(v1::TaskMessage message) {
 
 void Session::WriteNext(absl::Time now) {
   if (stream_->writing()) return;
+  if (!introduced_) return WriteRegister();
   v1::TaskMessage message;
-  if (!introduced_) {
-    *message.mutable_register_() = options_.registration;
-    introduced_ = Write(std::move(message));
-    return;
-  }
   // What is queued waits for Registered, so that a stream that never came about takes nothing with it.
   if (greeted_ && registered_ && NextQueued(&message)) {
     const bool leaving = message.has_leaving();
@@ -266,6 +270,7 @@ void Session::WriteNext(absl::Time now) {
     farewell_ = Farewell::kSent;
     return;
   }
+  if (greeted_ && registered_ && DoneSince()) return WriteRegister();
   bool sent = false;
   {
     MutexLock lock(mu_);
@@ -275,6 +280,24 @@ void Session::WriteNext(absl::Time now) {
   if (greeted_ && now < heartbeat_at_) return;
   heartbeat_at_ = now + heartbeat_interval_;
   greeted_ |= Write(HeartbeatMessage());
+}
+
+void Session::WriteRegister() {
+  v1::TaskMessage message;
+  *message.mutable_register_() = options_.registration;
+  {
+    MutexLock lock(mu_);
+    if (done_.has_value()) *message.mutable_register_()->mutable_done() = *done_;
+  }
+  const bool done = message.register_().has_done();
+  if (!Write(std::move(message))) return;
+  introduced_ = true;
+  introduced_done_ = done;
+}
+
+bool Session::DoneSince() {
+  MutexLock lock(mu_);
+  return done_.has_value() && !introduced_done_ && farewell_ != Farewell::kSent;
 }
 
 bool Session::NextQueued(v1::TaskMessage* message) {

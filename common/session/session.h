@@ -89,6 +89,10 @@ class Session {
   // Queues a heartbeat, which says what holds when it is sent: before all that is queued from now on.
   void Beat();
 
+  // Registers again as a worker that has done its part with these counts, after a heartbeat and all that is queued, or
+  // when the stream has broken; and so from then on.
+  void RegisterDone(const v1::WorkerProgress& done);
+
   // Sends a last heartbeat and Leaving after all that is queued, and waits until the coordinator has taken that: it
   // then ends the stream with OK. Where the stream breaks instead, registers again, with the same incarnation, and
   // repeats both. Stop and Restart are as good as an answer. `error` is empty when the task has done its part or was
@@ -109,6 +113,9 @@ class Session {
   void OnBroken(const absl::Status& status, absl::Time now);
   void Receive(const v1::Directive& directive);
   void WriteNext(absl::Time now);
+  void WriteRegister();
+  // Whether it is to register again, because it has done its part since.
+  bool DoneSince();
   bool Write(v1::TaskMessage message);
   bool NextQueued(v1::TaskMessage* message);
   v1::TaskMessage HeartbeatMessage();
@@ -129,6 +136,7 @@ class Session {
   std::deque<v1::TaskMessage> queue_ ABSL_GUARDED_BY(mu_);
   Farewell farewell_ ABSL_GUARDED_BY(mu_) = Farewell::kNone;
   v1::Leaving leaving_ ABSL_GUARDED_BY(mu_);
+  std::optional<v1::WorkerProgress> done_ ABSL_GUARDED_BY(mu_);
   // The coordinator knows that the task leaves, or needs not know, or the session was lost.
   bool over_ ABSL_GUARDED_BY(mu_) = false;
   bool lost_ ABSL_GUARDED_BY(mu_) = false;
@@ -140,6 +148,8 @@ class Session {
   std::unique_ptr<SessionStream> stream_;
   // Register has been written to stream_, and the heartbeat after it; it has been answered with Registered or Stop.
   bool introduced_ = false;
+  // That Register had `done`.
+  bool introduced_done_ = false;
   bool greeted_ = false;
   bool registered_ = false;
   // Some stream was answered with Registered.

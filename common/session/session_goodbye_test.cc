@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <optional>
 #include <thread>
@@ -65,6 +66,40 @@ TEST_F(SessionTest, ACoordinatorThatIsAwayAtThatMomentGetsTheLeavingWhenItIsBack
   EXPECT_TRUE(coordinator_.WaitUntil([](const auto& messages) {
     return messages.back().has_leaving() && Count(messages, v1::TaskMessage::kLeaving) == 1 &&
            messages.back().task().incarnation() == 42;
+  }));
+}
+
+TEST_F(SessionTest, AWorkerThatHasDoneItsPartRegistersAsSuch) {
+  StartServer();
+  StartSession();
+  ASSERT_TRUE(WaitForDirective(v1::Directive::kRegistered));
+  v1::TaskMessage message;
+  message.mutable_shard_request()->set_request_id(9);
+  session_->Send(message);
+  v1::WorkerProgress done;
+  done.set_steps_total(70);
+  session_->RegisterDone(done);
+  EXPECT_TRUE(coordinator_.WaitUntil([](const auto& messages) {
+    for (size_t n = 2; n < messages.size(); ++n) {
+      if (!messages[n].register_().has_done()) continue;
+      return messages[n].register_().done().steps_total() == 70 && messages[n].register_().train_examples() == 7 &&
+             messages[n - 1].has_heartbeat() && Count(messages, v1::TaskMessage::kShardRequest) == 1;
+    }
+    return false;
+  }));
+  EXPECT_EQ(coordinator_.sessions(), 1);
+  // It stays.
+  EXPECT_TRUE(coordinator_.WaitUntil([](const auto& messages) {
+    const size_t n = messages.size();
+    return messages[n - 1].has_heartbeat() && messages[n - 2].has_heartbeat();
+  }));
+  coordinator_.BreakStream();
+  EXPECT_TRUE(coordinator_.WaitUntil([](const auto& messages) {
+    return Count(messages, v1::TaskMessage::kRegister) == 3 && messages.back().has_heartbeat();
+  }));
+  EXPECT_TRUE(coordinator_.WaitUntil([](const auto& messages) {
+    return std::count_if(messages.begin(), messages.end(),
+                         [](const auto& message) { return message.register_().has_done(); }) == 2;
   }));
 }
 

@@ -97,11 +97,13 @@ void JobEnd::End(v1::JobStatus::Phase phase, const v1::Stop& stop, absl::Time no
   for (v1::TaskId::Role role : {v1::TaskId::SERVER, v1::TaskId::WORKER, v1::TaskId::EVALUATOR}) {
     for (const Member* member : job_->membership.Alive(role)) out_->SendStop(member->id, stop);
   }
+  for (const auto& [id, worker] : job_->done_workers) out_->SendStop(worker, stop);
 }
 
 void JobEnd::CheckFarewell(absl::Time now) {
   if (finish_sent_) return;
-  const bool somebody = std::any_of(job_->membership.all().begin(), job_->membership.all().end(),
+  const bool somebody = !job_->done_workers.empty() ||
+                        std::any_of(job_->membership.all().begin(), job_->membership.all().end(),
                                     [](const auto& entry) { return entry.second.state == v1::TaskStatus::ALIVE; });
   if (somebody && now - ended_at_ < kFarewell) return;
   finish_sent_ = true;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -102,6 +103,9 @@ struct JobState {
   std::optional<ShardDispatcher> dispatcher;
   // Of workers that are gone and whose shards are not returned, by incarnation: the furthest that a server has said.
   std::map<uint64_t, v1::LostWorker> reached;
+  // Workers that have done their part and wait, by index and incarnation, while they are connected: they are no
+  // members, and are told when the job ends or goes back.
+  std::map<std::pair<uint32_t, uint64_t>, v1::TaskId> done_workers;
   // The plan that all servers hold; generation 0 before plan 1 does.
   v1::Plan held_plan;
 

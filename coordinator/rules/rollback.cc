@@ -71,6 +71,7 @@ void Rollback::GoBack(const std::string& reason, absl::Time now) {
   for (v1::TaskId::Role role : {v1::TaskId::SERVER, v1::TaskId::WORKER, v1::TaskId::EVALUATOR}) {
     out_->SendToAll(role, directive);
   }
+  for (const auto& [id, worker] : job_->done_workers) out_->Send(worker, directive);
   out_->Add(RestartCore{});
 }
 

@@ -44,12 +44,7 @@ void Roster::OnRegister(const v1::TaskMessage& message, absl::string_view peer, 
     if (!reachable.ok()) return Refuse(task, absl::StrCat(TaskName(task), ": metrics: ", reachable.status().message()));
     info.set_metrics_address(*std::move(reachable));
   }
-  const bool data_done = job_->phase == v1::JobStatus::FINISHING || (job_->dispatcher && job_->dispatcher->Done());
-  if (task.role() == v1::TaskId::WORKER && data_done && job_->membership.FindAlive(task) == nullptr) {
-    v1::Stop done;
-    done.set_kind(v1::Stop::DONE);
-    return out_->SendStop(task, done);
-  }
+  if (task.role() == v1::TaskId::WORKER && HasDoneItsPart(task, info)) return OnDoneWorker(task, info, now);
   Membership::Arrival arrival = job_->membership.Register(task, info, address, now);
   if (arrival.kind == Membership::Kind::kOutdated) return TellRestart(task);
   if (arrival.kind == Membership::Kind::kGone) {
@@ -100,11 +95,35 @@ void Roster::OnNew(const v1::TaskId& task, absl::Time now) {
   parts_.plans->Apply(job_->plan_maker->AddWorker(task, now), now);
 }
 
-void Roster::Greet(const v1::TaskId& task, absl::Time now) {
+bool Roster::HasDoneItsPart(const v1::TaskId& worker, const v1::Register& info) const {
+  if (job_->membership.IsOutdated(worker)) return false;
+  if (info.has_done()) return true;
+  const bool data_done = job_->phase == v1::JobStatus::FINISHING || (job_->dispatcher && job_->dispatcher->Done());
+  return data_done && job_->membership.FindAlive(worker) == nullptr;
+}
+
+void Roster::OnDoneWorker(const v1::TaskId& worker, const v1::Register& info, absl::Time now) {
+  // A coordinator that was started again may not have written down that it has left.
+  if (Member* member = job_->membership.Hear(worker, now); member != nullptr) {
+    v1::Heartbeat last;
+    *last.mutable_progress() = info.done();
+    OnHeartbeat(member, last, now);
+    OnLeaving(worker, v1::Leaving(), now);
+    if (job_->replaced || job_->Ended()) return;
+  }
+  job_->done_workers[{worker.index(), worker.incarnation()}] = worker;
+  SendRegistered(worker, "the end of the job");
+}
+
+void Roster::SendRegistered(const v1::TaskId& task, const std::string& waiting_for) {
   v1::Directive registered;
   registered.mutable_registered()->set_lease_seconds(absl::ToDoubleSeconds(job_->membership.lease()));
-  registered.mutable_registered()->set_waiting_for(job_->placed ? "" : parts_.starting->MissingTasks());
+  registered.mutable_registered()->set_waiting_for(waiting_for);
   out_->Send(task, std::move(registered));
+}
+
+void Roster::Greet(const v1::TaskId& task, absl::Time now) {
+  SendRegistered(task, job_->placed ? "" : parts_.starting->MissingTasks());
   if (!job_->placed) return;
   if (task.role() == v1::TaskId::WORKER) {
     if (job_->training_began) out_->Send(task, job_->Describe());
@@ -141,12 +160,13 @@ void Roster::OnStranger(const v1::TaskId& task) {
 }
 
 void Roster::OnDisconnect(const v1::TaskId& task, absl::Time now) {
+  const bool waited = job_->done_workers.erase({task.index(), task.incarnation()}) > 0;
   const Member* member = job_->membership.FindAlive(task);
-  if (member == nullptr) return;
-  if (job_->Ended()) {
+  if (job_->Ended() && (waited || member != nullptr)) {
     job_->membership.Leave(task, "");
     return parts_.end->CheckFarewell(now);
   }
+  if (member == nullptr) return;
   out_->Log('W', absl::StrCat("the connection to ", TaskName(task), " broke; it has ",
                               absl::FormatDuration(job_->membership.lease()), " to come back"));
 }

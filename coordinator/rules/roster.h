@@ -51,7 +51,11 @@ class Roster {
   void TellRestart(const v1::TaskId& task);
   // A part of the weights is there and nowhere else.
   bool HoldsChunks(const v1::TaskId& task) const;
+  // Whether there is nothing to do for this worker unless the job goes back: it says so, or comes when all is done.
+  bool HasDoneItsPart(const v1::TaskId& worker, const v1::Register& info) const;
+  void OnDoneWorker(const v1::TaskId& worker, const v1::Register& info, absl::Time now);
   void OnNew(const v1::TaskId& task, absl::Time now);
+  void SendRegistered(const v1::TaskId& task, const std::string& waiting_for);
   void Greet(const v1::TaskId& task, absl::Time now);
   // The server cannot read what the job goes on from.
   void OnCannotRestore(const v1::TaskId& server, const std::string& error, absl::Time now);

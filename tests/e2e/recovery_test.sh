@@ -84,6 +84,22 @@ train "$work/whole" "${options[@]}" || fail "whole: $(tail -n 30 "$work/whole.ou
 for name in run whole; do "$rubato" export "$work/$name" --output="$work/$name.safetensors" >/dev/null; done
 cmp "$work/run.safetensors" "$work/whole.safetensors" || fail "the weights are others"
 
+say "kill -9 of a server when all is trained"
+# The evaluator stands still so that the job does not end before.
+late="$work/late"
+train "$late" "${options[@]}" --set training.max_steps=1500 --set cluster.lease_seconds=20 &
+job=$!
+wait_for 60 "training begins" has_step "$late" 200
+evaluator="$(task "$late" worker '--role evaluator')"
+kill -STOP "$evaluator"
+wait_for 60 "all is trained" grep -q 'the data is used up' "$late/logs/coordinator.log"
+kill -9 "$(task "$late" server '--task_index 1 ')"
+wait_for 30 "the job goes back" has_rolled_back "$late" 1
+kill -CONT "$evaluator"
+finishes late
+grep -q 'has done its part, and waits for the end of the job' "$late/logs/worker-0.log" || fail "worker 0 has not waited"
+is_well "$late"
+
 say "a job that is stopped, and goes on"
 other=(--set consistency.mode=SSP --set consistency.staleness_bound=2 --set training.epochs=12)
 train "$work/stopped" "${other[@]}" &

@@ -45,7 +45,7 @@ struct Model {
   Model(const Scope& explored, bool with_labels)
       : scope(explored),
         labels(with_labels),
-        oracle(simulation::kShardExamples, &coverage),
+        oracle({.examples = simulation::kManyExamples, .of_shard = simulation::kShardExamples}, &coverage),
         may_repeat(explored.repeat) {}
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;

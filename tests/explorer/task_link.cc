@@ -18,7 +18,7 @@ void TaskLink::Register() {
   info.set_protocol_version(kProtocolVersion);
   info.set_config_fingerprint(simulation::kConfigFingerprint);
   if (task().role() == v1::TaskId::SERVER) info.set_address(":900");
-  if (task().role() == v1::TaskId::WORKER) info.set_train_examples(simulation::kTrainExamples);
+  if (task().role() == v1::TaskId::WORKER) info.set_train_examples(simulation::kManyExamples);
   Send(std::move(message));
 }
 

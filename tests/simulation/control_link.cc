@@ -24,14 +24,24 @@ void ControlLink::Connect() { Register(session_); }
 
 void ControlLink::Register(uint64_t session) {
   if (closed_ || session != session_) return;
+  SendRegister();
+  world_->queue.After(epoch_ == 0 ? kRetry : kRefresh, [this, session] { Register(session); });
+}
+
+void ControlLink::RegisterDone(const v1::WorkerProgress& done) {
+  done_ = done;
+  SendRegister();
+}
+
+void ControlLink::SendRegister() {
   v1::TaskMessage message;
   v1::Register& info = *message.mutable_register_();
   info.set_protocol_version(kProtocolVersion);
   info.set_config_fingerprint(kConfigFingerprint);
   if (task_.role() == v1::TaskId::SERVER) info.set_address(":900");
-  if (task_.role() == v1::TaskId::WORKER) info.set_train_examples(kTrainExamples);
+  if (task_.role() == v1::TaskId::WORKER) info.set_train_examples(TrainExamples(world_->scenario));
+  if (done_.has_value()) *info.mutable_done() = *done_;
   Send(std::move(message));
-  world_->queue.After(epoch_ == 0 ? kRetry : kRefresh, [this, session] { Register(session); });
 }
 
 void ControlLink::Send(std::vector<v1::TaskMessage> messages) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -27,6 +28,8 @@ class ControlLink {
 
   // Registers until the coordinator answers, and then now and then.
   void Connect();
+  // Registers as a worker that has done its part with these counts, and so from now on.
+  void RegisterDone(const v1::WorkerProgress& done);
   // The task is gone: neither sends nor receives any more.
   void Close() { closed_ = true; }
   // Nothing passes for a while.
@@ -45,6 +48,7 @@ class ControlLink {
 
  private:
   void Register(uint64_t session);
+  void SendRegister();
 
   World* const world_;
   CoordinatorHost* const host_;
@@ -55,6 +59,7 @@ class ControlLink {
   uint64_t session_ = 0;       // Counts breaks.
   uint64_t term_ = 0;          // The highest that it has heard of.
   uint64_t newest_ = 0;        // Number of the newest directive.
+  std::optional<v1::WorkerProgress> done_;
   bool closed_ = false;
   bool frozen_ = false;
 };

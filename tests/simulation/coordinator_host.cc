@@ -245,8 +245,12 @@ void CoordinatorHost::Finish(const absl::Status& status) {
   world_->trace.Add("coordinator: ends with ", status.ToString());
   up_ = false;
   finished_ = true;
-  // The data is never used up, so the job ends when its last worker has gone.
-  if (status.ok() || absl::StrContains(status.message(), "no worker is left")) return;
+  if (status.ok()) {
+    world_->coverage.Note(Reached::kDataUsedUp);
+    return world_->oracle.Done();
+  }
+  // Where data is left, the job ends when its last worker has gone.
+  if (absl::StrContains(status.message(), "no worker is left")) return;
   world_->oracle.Violate(absl::StrCat("I4: the job failed: ", status.message()));
 }
 
@@ -266,6 +270,7 @@ void CoordinatorHost::Die() {
   if (power_cut) LosePower();
   if (world_->oracle.cuts().open()) world_->coverage.Note(Reached::kCoordinatorCrashInCut);
   if (world_->rollback.going_on()) world_->coverage.Note(Reached::kCoordinatorCrashInRollback);
+  if (IsFinishing()) world_->coverage.Note(Reached::kCoordinatorCrashAtTheEnd);
   End();
   world_->queue.After(down_, [this] { Restart(); });
 }
@@ -331,11 +336,13 @@ void CoordinatorHost::Recover(const std::vector<v1::JournalRecord>& records) {
   if (actions.ok()) {
     Perform(*actions);
   } else if (absl::IsFailedPrecondition(actions.status()) && absl::StrContains(actions.status().message(), "ended")) {
-    Finish(absl::OkStatus());
+    Finish(absl::StrContains(actions.status().message(), "(DONE") ? absl::OkStatus() : actions.status());
   } else {
     world_->oracle.Violate(absl::StrCat("I4: the coordinator does not recover: ", actions.status().message()));
   }
 }
+
+bool CoordinatorHost::IsFinishing() const { return up_ && core_->phase() == v1::JobStatus::FINISHING; }
 
 bool CoordinatorHost::CountsOn(const v1::TaskId& task) const {
   if (!up_) return false;

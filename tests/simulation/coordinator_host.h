@@ -43,6 +43,8 @@ class CoordinatorHost {
   // The job has ended, and this process with it.
   bool finished() const { return finished_; }
   uint64_t epoch() const { return epoch_; }
+  // Whether all examples are trained, and the job comes to its end.
+  bool IsFinishing() const;
   // Whether the coordinator is up and counts this task among the living.
   bool CountsOn(const v1::TaskId& task) const;
   // What it knows and waits for, for people.

@@ -20,6 +20,12 @@ std::string NameOf(Reached what) {
       return "a journal cut short by a power cut";
     case Reached::kJournalWithHole:
       return "a journal of which a power cut lost the middle";
+    case Reached::kDataUsedUp:
+      return "a job that trains all of its data";
+    case Reached::kCoordinatorCrashAtTheEnd:
+      return "a crash of the coordinator after all data is trained";
+    case Reached::kServerCrashAtTheEnd:
+      return "a crash of a server after all data is trained";
     case Reached::kDiskFull:
       return "a full disk of the coordinator";
     case Reached::kCoordinatorFroze:

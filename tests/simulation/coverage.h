@@ -20,6 +20,10 @@ enum class Reached {
   // A power cut left some of what the journal had not synced; a whole record behind a damaged one.
   kJournalTorn,
   kJournalWithHole,
+  // The job has trained all of its data. The coordinator, a server died after that, before the last checkpoint.
+  kDataUsedUp,
+  kCoordinatorCrashAtTheEnd,
+  kServerCrashAtTheEnd,
   // The coordinator waited for room on its disk.
   kDiskFull,
   // The coordinator stood still for a while, and went on; one in whose place there was another had something to say.

@@ -4,6 +4,8 @@
 
 namespace rubato::simulation {
 
+int64_t TrainExamples(const Scenario& scenario) { return scenario.examples > 0 ? scenario.examples : kManyExamples; }
+
 v1::JobConfig MakeJobConfig(const Scenario& scenario) {
   constexpr int64_t kChunkElements = 64;
   v1::JobConfig config;
@@ -32,7 +34,7 @@ v1::JobConfig MakeJobConfig(const Scenario& scenario) {
   config.mutable_checkpoint()->set_every_steps(scenario.cut_steps);
   config.mutable_checkpoint()->set_every_seconds(absl::ToDoubleSeconds(scenario.cut_interval));
   config.mutable_checkpoint()->set_keep(scenario.keep_cuts);
-  config.mutable_training()->set_epochs(1000);
+  config.mutable_training()->set_epochs(scenario.examples > 0 ? 1 : 1000);
   config.mutable_training()->set_batch_size(8);
   return config;
 }

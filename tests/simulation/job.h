@@ -8,11 +8,15 @@ namespace rubato::simulation {
 
 // What tasks tell the coordinator when they register.
 inline constexpr uint64_t kConfigFingerprint = 0x5eed;
-inline constexpr int64_t kTrainExamples = 1'000'000;
 inline constexpr int64_t kShardExamples = 20;
 
-// The config of the job that a scenario speaks of: a model that is cut into scenario.chunks chunks, and data that is
-// never used up.
+// In a training set that is never used up.
+inline constexpr int64_t kManyExamples = 1'000'000;
+
+// In the training set.
+int64_t TrainExamples(const Scenario& scenario);
+
+// The config of the job that a scenario speaks of: a model that is cut into scenario.chunks chunks.
 v1::JobConfig MakeJobConfig(const Scenario& scenario);
 
 }  // namespace rubato::simulation

@@ -16,7 +16,7 @@
 namespace rubato::simulation {
 namespace {
 
-constexpr uint64_t kSeeds = 500;
+constexpr uint64_t kSeeds = 1000;
 constexpr uint64_t kSeedsOfControl = 100;
 
 struct MutantCase {
@@ -45,7 +45,7 @@ class Choice {
 
 class MutantsTest : public testing::TestWithParam<MutantCase> {};
 
-TEST_P(MutantsTest, BreaksItsInvariantWithinAFewHundredSeeds) {
+TEST_P(MutantsTest, BreaksItsInvariantWithinAThousandSeeds) {
   const Choice choice(GetParam().mutant);
   std::string other;
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {

@@ -9,8 +9,8 @@ namespace rubato::simulation {
 
 using Reply = v1::ExchangeReply;
 
-Oracle::Oracle(int64_t shard_examples, Coverage* coverage)
-    : shard_examples_(shard_examples), coverage_(coverage), cuts_(&verdict_, coverage) {}
+Oracle::Oracle(const DataSize& data, Coverage* coverage)
+    : data_(data), coverage_(coverage), cuts_(&verdict_, coverage) {}
 
 void Oracle::AddLine(uint64_t job, History::Start start, const v1::ShardState& shards) {
   if (!lines_.empty()) {
@@ -21,7 +21,7 @@ void Oracle::AddLine(uint64_t job, History::Start start, const v1::ShardState& s
   }
   Line& line = lines_[job];
   line.history = std::make_unique<History>(std::move(start), &verdict_);
-  line.shards = std::make_unique<ShardOracle>(shards, shard_examples_, &verdict_);
+  line.shards = std::make_unique<ShardOracle>(shards, data_, &verdict_);
   newest_ = job;
 }
 

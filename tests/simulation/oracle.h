@@ -49,8 +49,8 @@ class Oracle {
     absl::Time deadline;
   };
 
-  // `shard_examples`: of a shard of data. `coverage` must outlive it.
-  Oracle(int64_t shard_examples, Coverage* coverage);
+  // `coverage` must outlive it.
+  Oracle(const DataSize& data, Coverage* coverage);
 
   // At a server; tokens are unique.
   void PlanHolds(const Place& place, const v1::Plan& plan);
@@ -83,6 +83,8 @@ class Oracle {
   void Decided(const v1::Plan& plan) { cuts_.Decided(plan); }
   // The coordinator has written down that a job of this name begins.
   void Began(uint64_t job) { Of(job); }
+  // The job is done.
+  void Done() { lines_.at(newest_).shards->Done(); }
   // A directive of this term is sent.
   void TermSpeaks(uint64_t term);
   // The job goes back; `complete` are the cuts that the journal knows, in its order.
@@ -120,7 +122,7 @@ class Oracle {
   History& HistoryOf(uint64_t job) { return *Of(job).history; }
   void AddLine(uint64_t job, History::Start start, const v1::ShardState& shards);
 
-  const int64_t shard_examples_;
+  const DataSize data_;
   Coverage* const coverage_;
   Verdict verdict_;
   CutOracle cuts_;

@@ -60,7 +60,8 @@ struct Scenario {
   uint32_t partitions = 1;  // Per server.
   uint32_t workers = 1;     // Expected at the start.
   uint32_t chunks = 2;      // At least 2.
-  int steps = 20;           // Each worker leaves when it has done as many.
+  int steps = 20;           // Each worker leaves when it has done as many, if the data is never used up.
+  int64_t examples = 0;     // Of the data, which the job goes through once; 0: it is never used up.
   Rules start;
 
   // The network, until `heal_at`: probabilities per message; latency is drawn between 0 and twice its mean.

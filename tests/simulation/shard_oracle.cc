@@ -1,17 +1,18 @@
 #include "tests/simulation/shard_oracle.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 
 namespace rubato::simulation {
 
-ShardOracle::ShardOracle(const v1::ShardState& restored, int64_t shard_examples, Verdict* verdict)
-    : restored_(restored), shard_examples_(shard_examples), verdict_(verdict) {}
+ShardOracle::ShardOracle(const v1::ShardState& restored, const DataSize& data, Verdict* verdict)
+    : restored_(restored), data_(data), verdict_(verdict) {}
 
 int64_t ShardOracle::NextIn(const v1::ShardState& state, uint64_t shard) const {
   for (const v1::ShardRange& range : state.finished()) {
-    if (range.first() <= shard && shard <= range.last()) return BeginOf(shard) + shard_examples_;
+    if (range.first() <= shard && shard <= range.last()) return EndOf(shard);
   }
   for (const v1::ShardPosition& position : state.begun()) {
     if (position.shard() == shard) return position.next();
@@ -42,20 +43,34 @@ void ShardOracle::Trained(const v1::UpdateRecord& push) {
   batches.push_back(batch);
 }
 
-std::string ShardOracle::CheckClaim(const v1::CutRecord& record, uint64_t shard, int64_t claimed) const {
-  // What is claimed must have been trained: the batches, in order of their examples, leave no gap.
+int64_t ShardOracle::TrainedBefore(int64_t step, uint64_t shard) const {
   std::vector<Batch> before;
-  for (const Batch& batch : batches_.at(shard)) {
-    if (batch.step < record.plan().first_step()) before.push_back(batch);
-  }
+  if (auto found = batches_.find(shard); found != batches_.end()) before = found->second;
   std::sort(before.begin(), before.end(), [](const Batch& a, const Batch& b) { return a.begin < b.begin; });
   int64_t trained = NextIn(restored_, shard);
   for (const Batch& batch : before) {
-    if (batch.end > claimed) return absl::StrCat("does not know of ", Text(shard, batch));
-    if (batch.begin <= trained) trained = std::max(trained, batch.end);
+    if (batch.step < step && batch.begin <= trained) trained = std::max(trained, batch.end);
   }
+  return trained;
+}
+
+std::string ShardOracle::CheckClaim(const v1::CutRecord& record, uint64_t shard, int64_t claimed) const {
+  const int64_t first_step = record.plan().first_step();
+  for (const Batch& batch : batches_.at(shard)) {
+    if (batch.step < first_step && batch.end > claimed) return absl::StrCat("does not know of ", Text(shard, batch));
+  }
+  const int64_t trained = TrainedBefore(first_step, shard);
   if (trained >= claimed) return "";
   return absl::StrCat("says that shard ", shard, " is trained up to example ", claimed, "; it is up to ", trained);
+}
+
+void ShardOracle::Done() const {
+  for (uint64_t shard = 1; BeginOf(shard) < data_.examples; ++shard) {
+    const int64_t trained = TrainedBefore(std::numeric_limits<int64_t>::max(), shard);
+    if (trained >= EndOf(shard) || forgotten_.contains(shard)) continue;
+    verdict_->Note(absl::StrCat("I8: the job is done, and examples ", trained, " to ", EndOf(shard), " of shard ",
+                                shard, " are not trained"));
+  }
 }
 
 void ShardOracle::Recorded(const v1::CutRecord& record) {

@@ -31,6 +31,7 @@ bool SimData::OnGrant(const v1::ShardGrant& grant) {
                                    return std::find(sent.begin(), sent.end(), shard.number) != sent.end();
                                  }),
                   finished_.end());
+  used_up_ |= grant.result() == v1::ShardGrant::DONE;
   if (grant.result() != v1::ShardGrant::GRANTED) return false;
   held_.push_back({grant.shard(), grant.begin(), grant.end()});
   return true;

@@ -26,6 +26,8 @@ class SimData {
 
   // Now and then: asks for a shard if one is needed, and again.
   void Ask();
+  // Whether the coordinator has said that all is done.
+  bool used_up() const { return used_up_; }
   // Whether it is the answer to the open request, with a shard.
   bool OnGrant(const v1::ShardGrant& grant);
   // A step begins: what was taken before is acknowledged.
@@ -47,6 +49,7 @@ class SimData {
   std::vector<Shard> finished_;  // Not confirmed by an answer yet.
   v1::ShardRequest request_;     // The open one, or the last.
   bool open_ = false;
+  bool used_up_ = false;
 };
 
 }  // namespace rubato::simulation

@@ -320,7 +320,9 @@ void SimServer::OnDirective(const v1::Directive& directive) {
   } else if (directive.has_checkpoint()) {
     v1::TaskMessage message;
     message.mutable_checkpoint_done()->set_name(directive.checkpoint().name());
-    link_.Send(std::move(message));
+    world_->queue.After(world_->scenario.writing * (2 * world_->random.Uniform()), [this, message] {
+      if (alive_) link_.Send(message);
+    });
   }
 }
 

@@ -81,6 +81,11 @@ void SimWorker::Heartbeat() {
 }
 
 void SimWorker::OnDirective(const v1::Directive& directive) {
+  if (state_ == State::kDone) {
+    if (directive.has_stop() || directive.has_restart()) link_.Close();
+    if (directive.has_restart()) world_->start_again(task(), absl::ZeroDuration());
+    return;
+  }
   if (state_ != State::kRuns) return;
   if (directive.has_stop()) {
     Kill(directive.stop().error());
@@ -215,7 +220,10 @@ void SimWorker::AdvanceForward() {
     if (machine_->Have(layer_)) Compute([this] { ++layer_; });
     return;
   }
-  if (machine_->complete()) BeginStep();
+  if (!machine_->complete()) return;
+  if (!data_.used_up()) return BeginStep();
+  phase_ = Phase::kLeaving;
+  EndStep();
 }
 
 void SimWorker::BeginStep() {
@@ -264,7 +272,8 @@ void SimWorker::AdvanceBackward() {
   if (layer_ < 0) {
     ++steps_;
     layer_ = 0;
-    phase_ = steps_ >= world_->scenario.steps ? Phase::kLeaving : Phase::kForward;
+    const bool did_last = world_->scenario.examples == 0 && steps_ >= world_->scenario.steps;
+    phase_ = did_last ? Phase::kLeaving : Phase::kForward;
     return Advance();
   }
   Compute([this] { machine_->Push(layer_--); });
@@ -272,18 +281,23 @@ void SimWorker::AdvanceBackward() {
 
 void SimWorker::EndStep() {
   if (machine_->open_pushes() > 0) return;
-  world_->oracle.StepAcknowledged(job_, task(), last_.second);
+  if (last_.second >= 0) world_->oracle.StepAcknowledged(job_, task(), last_.second);
   world_->trace.Add(TaskName(task()), " #", task().incarnation(), " leaves");
-  v1::TaskMessage message;
-  message.mutable_leaving();
-  link_.Send(std::move(message));
   state_ = State::kDone;
-  HangUp();
+  part_.Close();
+  ForgetRequests();
+  const v1::TaskMessage last = HeartbeatMessage();
+  link_.Send(last);
+  link_.RegisterDone(last.heartbeat().progress());
 }
 
 void SimWorker::HangUp() {
   link_.Close();
   part_.Close();
+  ForgetRequests();
+}
+
+void SimWorker::ForgetRequests() {
   for (const auto& [index, server] : servers_->all()) server->ForgetTask(task());
 }
 

@@ -38,6 +38,8 @@ class SimWorker : private worker::StepMachine::Sink {
   void BreakStream(uint32_t server);
 
   State state() const { return state_; }
+  // Whether it has done its part, and is there until the job has ended.
+  bool waits() const { return state_ == State::kDone && !link_.closed(); }
   const v1::TaskId& task() const { return link_.task(); }
   // What it does, for people.
   std::string Describe() const;
@@ -67,6 +69,7 @@ class SimWorker : private worker::StepMachine::Sink {
   void TakeExamples();
   // The process ends.
   void HangUp();
+  void ForgetRequests();
   // Runs `then` when one layer's computation is over, and the process still lives.
   void Compute(std::function<void()> then);
 

@@ -133,6 +133,7 @@ void Simulation::Inject(const Fault& fault) {
       return;
     case Fault::Kind::kCrashServer:
       world_.rollback.NoteFault();
+      if (coordinator_.IsFinishing() && server != nullptr) world_.coverage.Note(Reached::kServerCrashAtTheEnd);
       if (server != nullptr) server->Crash(BackAfter(fault));
       return;
     case Fault::Kind::kFreezeServer:
@@ -146,7 +147,7 @@ bool Simulation::Finished() const {
   if (coordinator_.finished()) return true;
   if (faults_left_ > 0 || workers_coming_ > 0) return false;
   for (const auto& worker : workers_) {
-    if (worker->state() == SimWorker::State::kRuns) return false;
+    if (worker->state() == SimWorker::State::kRuns || worker->waits()) return false;
   }
   return true;
 }

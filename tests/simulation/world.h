@@ -29,7 +29,7 @@ struct World {
         trace(&queue, keep_trace),
         network(&queue, &scenario),
         random(drawn.seed, StreamId("actors")),
-        oracle(kShardExamples, &coverage),
+        oracle({.examples = TrainExamples(drawn), .of_shard = kShardExamples}, &coverage),
         rollback(&coverage) {}
   World(const World&) = delete;
   World& operator=(const World&) = delete;
