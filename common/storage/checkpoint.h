@@ -41,7 +41,8 @@ struct CheckpointChunk {
 //   RUBATO_RETURN_IF_ERROR(writer->Finish(manifest));
 class CheckpointWriter {
  public:
-  // Creates the directory if needed.
+  // Creates the directory if needed. Takes the place of another writer of this part, also of one in a process that
+  // stands still and goes on later: that one's Finish fails with NotFound, and leaves this one's part as it is.
   static absl::StatusOr<std::unique_ptr<CheckpointWriter>> Create(const std::string& directory, v1::TaskId task);
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
@@ -85,6 +86,9 @@ struct CheckpointPart {
   // The `length` floats at a byte offset of the manifest; `out` has room for them.
   void Copy(uint64_t at, int64_t length, float* out) const;
 };
+
+// Removes the files of this part that writers have not finished. OK if there is no such directory.
+absl::Status RemoveUnfinishedPart(const std::string& directory, const std::string& part);
 
 // Whether the server of this index is one of those whose parts hold every chunk.
 bool IsServerOf(const v1::CheckpointManifest& manifest, uint32_t index);

@@ -181,7 +181,9 @@ TEST_F(CheckpointCutTest, ATaskRemovesItsOwnPartsOfOldCutsAlone) {
     Write(JoinPath(checkpoints_, name), 2, {0, 2}, 5);
   }
   Write(JoinPath(checkpoints_, "step7"), 0, {0, 2}, 5);
-  ASSERT_TRUE(WriteFileAtomically(JoinPath(checkpoints_, "step5/server-2.data.tmp"), "of a crash").ok());
+  for (const char* file : {"server-2.data.0123456789abcdef.tmp", "server-2.data.tmp", "server-2.manifest.tmp"}) {
+    ASSERT_TRUE(WriteFileAtomically(JoinPath(checkpoints_, absl::StrCat("step5/", file)), "of a crash").ok());
+  }
   ASSERT_TRUE(MakeDirectories(JoinPath(checkpoints_, "steps")).ok());
   ASSERT_TRUE(KeepParts(checkpoints_, task, {"step9"}).ok());
   EXPECT_EQ(*ListDirectory(checkpoints_), (Names{"step0", "step7", "step9", "steps", "stopped"}));

@@ -37,9 +37,8 @@ std::optional<Place> PlaceOf(const std::string& directory, const std::string& na
 absl::Status RemovePart(const std::string& directory, const std::string& part) {
   const std::string path = JoinPath(directory, part);
   // The manifest first: a part without data would otherwise seem to be there.
-  for (const char* suffix : {".manifest", ".manifest.tmp", ".data", ".data.tmp"}) {
-    RUBATO_RETURN_IF_ERROR(RemoveFile(path + suffix));
-  }
+  for (const char* suffix : {".manifest", ".data"}) RUBATO_RETURN_IF_ERROR(RemoveFile(path + suffix));
+  RUBATO_RETURN_IF_ERROR(RemoveUnfinishedPart(directory, part));
   std::error_code not_empty;  // Others' parts are theirs to remove.
   std::filesystem::remove(directory, not_empty);
   return absl::OkStatus();

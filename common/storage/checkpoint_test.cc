@@ -159,6 +159,28 @@ TEST_F(CheckpointTest, MayBeWrittenAgain) {
   EXPECT_TRUE(ReadCheckpoint(directory_).ok());
 }
 
+// A server that stood still while it wrote, and in whose place there is another one.
+TEST_F(CheckpointTest, AWriterWhosePlaceWasTakenLeavesThePartAlone) {
+  auto frozen = CheckpointWriter::Create(directory_, Server(1));
+  ASSERT_TRUE(frozen.ok()) << frozen.status();
+  const std::vector<float> old_values = Values(6, -1000);
+  CheckpointChunk chunk;
+  chunk.record.set_chunk(1);
+  chunk.record.set_tensor("a.weight");
+  chunk.record.set_length(6);
+  chunk.values = old_values.data();
+  WriteGood();
+  ASSERT_TRUE((*frozen)->Add(chunk).ok());
+  v1::CheckpointManifest manifest;
+  manifest.set_servers(2);
+  EXPECT_TRUE(absl::IsNotFound((*frozen)->Finish(manifest)));
+  frozen->reset();
+  auto checkpoint = ReadCheckpoint(directory_);
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
+  EXPECT_EQ(checkpoint->tensors[0].values, Values(10, 0));
+  EXPECT_EQ(ListDirectory(directory_)->size(), 4u);
+}
+
 TEST_F(CheckpointTest, NamesTheServerWhosePartIsMissing) {
   WriteGood();
   ASSERT_TRUE(RemoveFile(JoinPath(directory_, "server-1.manifest")).ok());

@@ -4,9 +4,13 @@
 #include <array>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "common/array_alignment.h"
+#include "common/random.h"
 #include "common/status.h"
 #include "common/storage/checkpoint.h"
 
@@ -24,6 +28,19 @@ std::string PartPath(const std::string& directory, const v1::TaskId& task, absl:
 
 }  // namespace
 
+absl::Status RemoveUnfinishedPart(const std::string& directory, const std::string& part) {
+  const absl::StatusOr<std::vector<std::string>> files = ListDirectory(directory);
+  if (absl::IsNotFound(files.status())) return absl::OkStatus();
+  RUBATO_RETURN_IF_ERROR(files.status());
+  for (const std::string& file : *files) {
+    absl::string_view rest = file;
+    if (!absl::ConsumePrefix(&rest, part) || !absl::ConsumeSuffix(&rest, ".tmp")) continue;
+    const bool unfinished = rest == ".manifest" || rest == ".data" || absl::StartsWith(rest, ".data.");
+    if (unfinished) RUBATO_RETURN_IF_ERROR(RemoveFile(JoinPath(directory, file)));
+  }
+  return absl::OkStatus();
+}
+
 bool IsServerOf(const v1::CheckpointManifest& manifest, uint32_t index) {
   const auto& indices = manifest.server_indices();
   if (indices.empty()) return index < manifest.servers();
@@ -33,14 +50,15 @@ bool IsServerOf(const v1::CheckpointManifest& manifest, uint32_t index) {
 absl::StatusOr<std::unique_ptr<CheckpointWriter>> CheckpointWriter::Create(const std::string& directory,
                                                                            v1::TaskId task) {
   RUBATO_RETURN_IF_ERROR(MakeDirectories(directory));
-  RUBATO_ASSIGN_OR_RETURN(auto data, DirectFileWriter::Create(PartPath(directory, task, ".data.tmp")));
+  RUBATO_RETURN_IF_ERROR(RemoveUnfinishedPart(directory, CheckpointPartName(task.role(), task.index())));
+  // No two writers have the same file.
+  const std::string name = PartPath(directory, task, absl::StrFormat(".data.%016x.tmp", SystemRandom64()));
+  RUBATO_ASSIGN_OR_RETURN(auto data, DirectFileWriter::Create(name));
   return std::unique_ptr<CheckpointWriter>(new CheckpointWriter(directory, std::move(task), std::move(data)));
 }
 
 CheckpointWriter::~CheckpointWriter() {
-  if (finished_) return;
-  for (const char* suffix : {".data.tmp", ".manifest.tmp"})
-    RemoveFile(PartPath(directory_, task_, suffix)).IgnoreError();
+  if (!finished_) RemoveFile(data_->path()).IgnoreError();
 }
 
 absl::Status CheckpointWriter::WriteData(const void* data, size_t bytes) {
@@ -107,6 +125,8 @@ absl::Status CheckpointWriter::FinishCopy(const v1::CheckpointManifest& manifest
 
 absl::Status CheckpointWriter::PutInPlace(const v1::CheckpointManifest& manifest) {
   RUBATO_RETURN_IF_ERROR(data_->Finish());
+  // What is there then is another writer's.
+  RUBATO_RETURN_IF_ERROR(FileBytes(data_->path()).status());
   // An earlier manifest would vouch for data that is about to be replaced.
   const std::string manifest_path = PartPath(directory_, task_, ".manifest");
   RUBATO_RETURN_IF_ERROR(RemoveFile(manifest_path));
