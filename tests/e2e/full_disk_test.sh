@@ -1,6 +1,12 @@
 #!/usr/bin/env bash
 # The disk of a job's checkpoints is full, then read-only: the job trains on and says so, and the first checkpoint after
 # that is whole. Real file system, on a loop device; needs root.
+
+# With a namespace of its own for what it mounts: the disk goes with the test's last process, also if that is killed.
+if [[ -z "${RUBATO_OWN_MOUNTS:-}" ]] && unshare --mount true 2>/dev/null; then
+  RUBATO_OWN_MOUNTS=1 exec unshare --mount "$0" "$@"
+fi
+
 # shellcheck source=tests/e2e/common.sh
 source tests/e2e/common.sh
 
