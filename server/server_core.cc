@@ -162,7 +162,7 @@ std::unique_ptr<PartWriter> ServerCore::MakeWriter() const {
   return std::make_unique<PartWriter>(
       PartWriter::Options{.directory = CheckpointDirectory(options_.config),
                           .task = options_.task,
-                          .copies = options_.config.checkpoint().copies() > 1,
+                          .removes_others = true,
                           .clock = options_.clock,
                           .log = options_.log,
                           .on_checkpoint = [this](const std::string& name) { ReportCheckpoint(name, ""); }});

@@ -42,6 +42,7 @@ class CheckpointCutTest : public testing::Test {
     chunk.values = &value;
     ASSERT_TRUE((*writer)->Add(chunk).ok());
     v1::CheckpointManifest manifest;
+    manifest.set_job_name(job_);
     manifest.set_servers(static_cast<uint32_t>(indices.size()));
     if (cut != 0) {
       *manifest.mutable_cut() = Cut(cut);
@@ -71,6 +72,8 @@ class CheckpointCutTest : public testing::Test {
   using Indices = std::vector<uint32_t>;
   std::string checkpoints_;
   std::string directory_;
+  // Whose parts Write writes.
+  std::string job_ = "job";
 };
 
 TEST_F(CheckpointCutTest, ServersNeedNotFollowEachOther) {
@@ -192,7 +195,7 @@ TEST_F(CheckpointCutTest, ATaskRemovesItsOwnPartsOfOldCutsAlone) {
   EXPECT_TRUE(KeepParts(checkpoints_, task, {"step9"}).ok());
 }
 
-TEST_F(CheckpointCutTest, CopiesOfOthersGoWithOnesOwn) {
+TEST_F(CheckpointCutTest, AServerRemovesOldPartsOfOthersToo) {
   v1::TaskId task;
   task.set_role(v1::TaskId::SERVER);
   task.set_index(2);
@@ -202,10 +205,15 @@ TEST_F(CheckpointCutTest, CopiesOfOthersGoWithOnesOwn) {
     Write(JoinPath(checkpoints_, "step5"), server, {0, 2}, 5);
     Write(JoinPath(checkpoints_, "step7"), server, {0, 2}, 6);
   }
+  // Of a server that is gone, without a part of this one beside it; and of another job that was there before.
+  Write(JoinPath(checkpoints_, "step3"), 1, {0, 1}, 4);
+  job_ = "other";
+  Write(JoinPath(checkpoints_, "step4"), 1, {0, 1}, 4);
+  job_ = "job";
   // The copy came before this server's own part, and before it was told which to keep.
   Write(JoinPath(checkpoints_, "step9"), 0, {0, 2}, 7);
-  ASSERT_TRUE(KeepParts(checkpoints_, task, {"step7"}, /*copies=*/true).ok());
-  EXPECT_EQ(*ListDirectory(checkpoints_), (Names{"step7", "step9"}));
+  ASSERT_TRUE(KeepParts(checkpoints_, task, {"step7"}, /*of_others=*/true).ok());
+  EXPECT_EQ(*ListDirectory(checkpoints_), (Names{"step4", "step7", "step9"}));
   EXPECT_EQ(list("step7").size(), 4u);
   EXPECT_EQ(list("step9"), (Names{"server-0.data", "server-0.manifest"}));
 }

@@ -44,17 +44,35 @@ absl::Status RemovePart(const std::string& directory, const std::string& part) {
   return absl::OkStatus();
 }
 
-// Of all parts that are there: name and cut.
-std::vector<std::pair<std::string, uint64_t>> PartsIn(const std::string& directory) {
-  std::vector<std::pair<std::string, uint64_t>> parts;
+struct PartFound {
+  std::string name;
+  std::string job;
+  uint64_t cut = 0;
+};
+
+// All parts that are there.
+std::vector<PartFound> PartsIn(const std::string& directory) {
+  std::vector<PartFound> parts;
   for (const std::string& file : ListDirectory(directory).value_or(std::vector<std::string>())) {
     absl::string_view name = file;
     if (!absl::ConsumeSuffix(&name, ".manifest")) continue;
     const absl::StatusOr<std::string> bytes = ReadFile(JoinPath(directory, file));
     v1::CheckpointManifest manifest;
-    if (bytes.ok() && manifest.ParseFromString(*bytes)) parts.emplace_back(name, manifest.cut().id());
+    if (!bytes.ok() || !manifest.ParseFromString(*bytes)) continue;
+    parts.push_back({.name = std::string(name), .job = manifest.job_name(), .cut = manifest.cut().id()});
   }
   return parts;
+}
+
+// The one with the highest cut in these checkpoints; cut 0 if there is none.
+PartFound NewestPart(const std::string& checkpoint_directory, const std::vector<std::string>& names) {
+  PartFound newest;
+  for (const std::string& name : names) {
+    for (PartFound& part : PartsIn(JoinPath(checkpoint_directory, name))) {
+      if (part.cut > newest.cut) newest = std::move(part);
+    }
+  }
+  return newest;
 }
 
 }  // namespace
@@ -73,23 +91,18 @@ std::vector<std::string> ListCheckpoints(const std::string& checkpoint_directory
 }
 
 absl::Status KeepParts(const std::string& checkpoint_directory, const v1::TaskId& task,
-                       const std::vector<std::string>& names, bool copies) {
+                       const std::vector<std::string>& names, bool of_others) {
   absl::StatusOr<std::vector<std::string>> found = ListDirectory(checkpoint_directory);
   if (absl::IsNotFound(found.status())) return absl::OkStatus();
   RUBATO_RETURN_IF_ERROR(found.status());
-  uint64_t newest = 0;
-  for (const std::string& name : copies ? names : std::vector<std::string>()) {
-    for (const auto& [part, cut] : PartsIn(JoinPath(checkpoint_directory, name))) newest = std::max(newest, cut);
-  }
+  const PartFound newest = of_others ? NewestPart(checkpoint_directory, names) : PartFound();
   absl::Status status;
   for (const std::string& name : *found) {
     const bool kept = name == "step0" || std::find(names.begin(), names.end(), name) != names.end();
     if (kept || StepOfCheckpoint(name) < 0) continue;
     const std::string directory = JoinPath(checkpoint_directory, name);
-    if (copies) {
-      for (const auto& [part, cut] : PartsIn(directory)) {
-        if (cut < newest) status.Update(RemovePart(directory, part));
-      }
+    for (const PartFound& part : of_others ? PartsIn(directory) : std::vector<PartFound>()) {
+      if (part.job == newest.job && part.cut < newest.cut) status.Update(RemovePart(directory, part.name));
     }
     status.Update(RemovePart(directory, CheckpointPartName(task.role(), task.index())));
   }

@@ -16,10 +16,10 @@ std::vector<std::string> ListCheckpoints(const std::string& checkpoint_directory
 
 // Removes this task's parts of all checkpoints "step<number>" but of those named and of "step0", which holds what the
 // job began with; and directories that this leaves empty. Errors are the disk's; what can be removed is removed all the
-// same. With `copies` also those of other tasks that are of an earlier cut than the newest of the checkpoints named:
-// this task keeps copies of them, and newer ones may just have come.
+// same. With `of_others` also other tasks' parts that are of an earlier cut of the same job than the newest of the
+// checkpoints named: of tasks that are gone, and copies that this task keeps. Newer ones may just be written.
 absl::Status KeepParts(const std::string& checkpoint_directory, const v1::TaskId& task,
-                       const std::vector<std::string>& names, bool copies = false);
+                       const std::vector<std::string>& names, bool of_others = false);
 
 }  // namespace rubato
 

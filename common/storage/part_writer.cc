@@ -87,7 +87,7 @@ void PartWriter::Run() {
     if (work.part != nullptr) {
       Write(std::move(work.part));
     } else if (work.keep.has_value()) {
-      const absl::Status status = KeepParts(options_.directory, options_.task, *work.keep, options_.copies);
+      const absl::Status status = KeepParts(options_.directory, options_.task, *work.keep, options_.removes_others);
       if (!status.ok()) options_.log->Warning(absl::StrCat("cannot remove an old checkpoint: ", status.message()));
     } else {
       return;

@@ -30,8 +30,8 @@ class PartWriter {
     // That of all checkpoints.
     std::string directory;
     v1::TaskId task;
-    // Whether other tasks' parts are there as well, as copies, which go when this task's go.
-    bool copies = false;
+    // Whether it removes other tasks' old parts as well: copies, and those of tasks that are gone.
+    bool removes_others = false;
     PartQueue::Options queue = {};
     // Both outlive the writer.
     const Clock* clock = nullptr;
