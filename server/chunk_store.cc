@@ -121,6 +121,24 @@ void ChunkStore::OwnSlots(Chunk& chunk) {
   }
 }
 
+bool ChunkStore::CanCopyAhead(const Chunk& chunk) {
+  const auto is_held = [](const FloatBuffer::Ptr& slot) { return slot.use_count() > 1; };
+  const auto is_free = [](const FloatBuffer::Ptr& spare) { return spare.use_count() == 1; };
+  const auto held = std::count_if(chunk.slots.begin(), chunk.slots.end(), is_held);
+  return held > 0 && std::count_if(chunk.slot_spares.begin(), chunk.slot_spares.end(), is_free) >= held;
+}
+
+bool ChunkStore::CopyAhead() {
+  while (!expected_.empty()) {
+    Chunk& chunk = chunks_.at(expected_.front());
+    expected_.pop_front();
+    if (!CanCopyAhead(chunk)) continue;
+    OwnSlots(chunk);
+    return true;
+  }
+  return false;
+}
+
 ChunkStore::Wire ChunkStore::ForWire(uint32_t index, int64_t version) {
   Chunk& chunk = chunks_.at(index);
   const int64_t length = chunk.placement.length();
