@@ -97,7 +97,9 @@ bool WasSynced(absl::string_view bytes, size_t damaged) {
 // Whether what is at this byte, and all behind it, may be what a power cut left.
 bool LostWithPower(absl::string_view bytes, size_t at, const JournalContents& before, absl::string_view boot_id) {
   const absl::string_view last = LastBoot(before.records);
-  return !boot_id.empty() && !last.empty() && last != boot_id && !WasSynced(bytes, at);
+  // The first record is the one that would say of which boot it is.
+  const bool of_another_boot = last.empty() ? before.records.empty() : last != boot_id;
+  return !boot_id.empty() && of_another_boot && !WasSynced(bytes, at);
 }
 
 // Whether anything was appended behind a record whose length cannot be trusted.

@@ -37,7 +37,8 @@ struct JournalContents {
 //
 // `boot_id` names the present boot of the machine; empty: it does not matter. What was not synced when a machine lost
 // its power may be on the disk in part, later bytes without earlier ones. So if the records before a damaged one are of
-// another boot, and no record behind it shows that it had been synced, it and all behind it are dropped as well.
+// another boot, or there are none, and no record behind it shows that it had been synced, it and all behind it are
+// dropped as well.
 absl::StatusOr<JournalContents> DecodeJournal(absl::string_view bytes, absl::string_view boot_id = "");
 
 }  // namespace rubato::coordinator

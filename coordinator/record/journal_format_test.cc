@@ -187,6 +187,29 @@ TEST(JournalFormatTest, WhatWasSyncedIsNotLostWithThePower) {
   EXPECT_EQ(DecodeJournal(journal.Without(4), "another boot").status().code(), absl::StatusCode::kDataLoss);
 }
 
+TEST(JournalFormatTest, AHeaderThatTheDiskNeverWroteIsNoDecision) {
+  v1::JournalRecord record;
+  record.mutable_header()->set_boot_id("one boot");
+  std::string bytes(kJournalFirstLine);
+  ASSERT_TRUE(AppendJournalRecord(record, &bytes).ok());
+  const size_t header_end = bytes.size();
+  record.mutable_task()->set_reason("joined");
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(AppendJournalRecord(record, &bytes).ok());
+  const auto without_header = [&] {
+    std::string damaged = bytes;
+    std::fill(damaged.begin() + static_cast<std::ptrdiff_t>(kJournalFirstLine.size()),
+              damaged.begin() + static_cast<std::ptrdiff_t>(header_end), '\0');
+    return damaged;
+  };
+  ExpectFirst(DecodeJournal(without_header(), "another boot"), 0);
+  EXPECT_EQ(DecodeJournal(without_header()).status().code(), absl::StatusCode::kDataLoss);
+  // A decision, and what was written once that was on the disk.
+  ASSERT_TRUE(AppendJournalRecord(Record(1), &bytes).ok());
+  ExpectFirst(DecodeJournal(without_header(), "another boot"), 0);
+  ASSERT_TRUE(AppendJournalRecord(record, &bytes).ok());
+  EXPECT_EQ(DecodeJournal(without_header(), "another boot").status().code(), absl::StatusCode::kDataLoss);
+}
+
 TEST(JournalFormatTest, ANewerVersionIsNamed) {
   const absl::Status status = DecodeJournal("rubato journal 3\nwhatever").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
