@@ -12,7 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "cli/deploy/hosts.h"
-#include "cli/deploy/local_program.h"
+#include "cli/launch/local_program.h"
 #include "cli/deploy/shell.h"
 #include "cli/deploy/task_assignment.h"
 #include "cli/launch/gpu_assignment.h"

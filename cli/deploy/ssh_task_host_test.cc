@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "cli/deploy/local_program.h"
+#include "cli/launch/local_program.h"
 #include "cli/deploy/testing/folder_hosts.h"
 #include "common/storage/file.h"
 #include "common/task.h"

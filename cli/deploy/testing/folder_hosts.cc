@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "cli/deploy/local_program.h"
+#include "cli/launch/local_program.h"
 #include "cli/deploy/task_assignment.h"
 #include "gtest/gtest.h"
 
