@@ -62,7 +62,7 @@ void JobSupervisor::Run(const absl::Status& started) {
 
 void JobSupervisor::OnInterrupt() {
   // Somebody who asks again does not want to wait.
-  if (stage_ == Stage::kRunning) return BeginStop(absl::CancelledError("stopped by a signal"));
+  if (stage_ == Stage::kRunning) return BeginStop(absl::CancelledError(signals_->reason()));
   if (AwaitsClients())
     stop_reason_ = absl::CancelledError("the job is done; stopped by a signal before its workers were");
   Escalate();

@@ -141,7 +141,7 @@ absl::StatusOr<std::string> LocalTaskHost::AwaitAddress() {
     if (absl::StrContains(address, ':') && address == previous) return address;
     previous = address;
     AwaitEvent(signals_->descriptor(), absl::Milliseconds(10));
-    if (signals_->Take()) return absl::CancelledError("stopped by a signal");
+    if (signals_->Take()) return absl::CancelledError(signals_->reason());
     const std::optional<ExitResult> end = tasks_.front().process->Poll();
     if (!end.has_value()) continue;
     return absl::Status(end->code == kUsageExit ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kAborted,

@@ -1,14 +1,14 @@
 #include "cli/launch/worker_command.h"
 
-#include <unistd.h>
-
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <initializer_list>
 #include <optional>
 #include <system_error>
+#include <thread>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cli/launch/local_program.h"
 #include "common/status.h"
@@ -19,6 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kLibrary[] = "librubato_client.so";
+constexpr char kThreads[] = "OMP_NUM_THREADS";
 
 // The first of these that is a file, absolute, because workers may run elsewhere; empty if none is.
 std::string FirstFile(std::initializer_list<fs::path> paths) {
@@ -104,6 +105,12 @@ absl::StatusOr<std::vector<std::string>> SplitCommand(const std::string& line, c
         absl::StrCat(flag, ": value \"", line, "\"; allowed: what a worker runs, as in \"python train.py\""));
   }
   return words;
+}
+
+void ShareCores(uint32_t workers, WorkerCommand* command) {
+  if (std::getenv(kThreads) != nullptr) return;
+  const uint32_t threads = std::max(1u, std::thread::hardware_concurrency() / std::max(1u, workers));
+  command->variables.push_back(absl::StrCat(kThreads, "=", threads));
 }
 
 std::vector<std::string> WorkerVariables(const WorkerCommand& command, const std::string& coordinator,

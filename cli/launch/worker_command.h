@@ -30,6 +30,10 @@ absl::StatusOr<WorkerCommand> MakeWorkerCommand(const std::vector<std::string>& 
 // InvalidArgument: a quote is not closed, or there are no words.
 absl::StatusOr<std::vector<std::string>> SplitCommand(const std::string& line, const std::string& flag);
 
+// Adds to the variables of `workers` on this machine how many threads each computes with (OMP_NUM_THREADS): its share
+// of the cores. Nothing if the environment says so already.
+void ShareCores(uint32_t workers, WorkerCommand* command);
+
 // Which of the job's workers a process is.
 struct WorkerPlace {
   uint32_t rank = 0;

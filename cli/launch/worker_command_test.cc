@@ -1,5 +1,6 @@
 #include "cli/launch/worker_command.h"
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -69,6 +70,17 @@ TEST(WorkerCommandTest, TellsAWorkerWhichItIs) {
   command.sidecar = "/sidecar";
   EXPECT_THAT(WorkerVariables(command, "h:1", {}),
               AllOf(Contains("RUBATO_LIBRARY=/lib"), Contains("RUBATO_SIDECAR=/sidecar")));
+}
+
+TEST(WorkerCommandTest, SharesTheCoresUnlessSomebodyHasSaidOtherwise) {
+  WorkerCommand command;
+  unsetenv("OMP_NUM_THREADS");
+  ShareCores(1000000, &command);
+  EXPECT_THAT(command.variables, ElementsAre("OMP_NUM_THREADS=1"));
+  command.variables.clear();
+  setenv("OMP_NUM_THREADS", "3", 1);
+  ShareCores(2, &command);
+  EXPECT_THAT(command.variables, ElementsAre());
 }
 
 TEST(SplitCommandTest, TakesQuotesAndBackslashesAsAShellDoes) {
