@@ -385,18 +385,18 @@ void Sidecar::AwaitGone() {
 
 // ---- answers ----
 
-void Sidecar::Answer(uint32_t request, rubato_result result, std::string_view error, std::string_view body) {
+void Sidecar::Answer(uint32_t request, rubato_result result, absl::string_view error, absl::string_view body) {
   BodyWriter writer;
-  writer.Put(ReplyBody{.result = result}).Text(error);
+  writer.Put(ReplyBody{.result = result}).Text({error.data(), error.size()});
   std::string frame = writer.body();
-  frame.append(body);
+  frame.append(body.data(), body.size());
   // If it cannot be sent, the client is gone, which the reader notices.
   channel_.Send(FrameKind::kReply, request, frame);
 }
 
 void Sidecar::AnswerStatus(uint32_t request, const absl::Status& status) {
   if (absl::IsCancelled(status)) return;  // Nobody waits for it.
-  Answer(request, ResultOfRequest(status), {status.message().data(), status.message().size()});
+  Answer(request, ResultOfRequest(status), status.message());
 }
 
 void Sidecar::AnswerEnd(uint32_t request) {

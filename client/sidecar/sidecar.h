@@ -8,10 +8,10 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "client/link/channel.h"
 #include "client/link/frame.h"
 #include "client/rubato_client.h"
@@ -84,7 +84,7 @@ class Sidecar {
   void TellEnd(const absl::Status& status);
   void AwaitGone();
 
-  void Answer(uint32_t request, rubato_result result, std::string_view error = "", std::string_view body = "");
+  void Answer(uint32_t request, rubato_result result, absl::string_view error = "", absl::string_view body = "");
   void AnswerStatus(uint32_t request, const absl::Status& status);
   void AnswerEnd(uint32_t request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AnswerBegin(uint32_t request, const StepBody& step);
