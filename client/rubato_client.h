@@ -150,7 +150,8 @@ RUBATO_API const char* rubato_version(void);
 /* Starts the sidecar and connects to the coordinator. */
 RUBATO_API rubato_result rubato_open(const rubato_options* options, rubato_client** client);
 
-/* What went wrong last; "" if nothing did. NULL: in rubato_open on this thread. Valid until the client's next call. */
+/* What went wrong last; "" if nothing did. NULL: in rubato_open or rubato_close on this thread. Valid until the client's
+ * next call. */
 RUBATO_API const char* rubato_error(const rubato_client* client);
 
 /* The tensors, and how servers update them. Once. RUBATO_REFUSED names the first tensors that differ from those of the
@@ -174,12 +175,14 @@ RUBATO_API rubato_result rubato_begin(rubato_client* client, rubato_step* step, 
 /* From the next push on. RUBATO_INVALID: no such group, or a value out of range. */
 RUBATO_API rubato_result rubato_set_hyperparameters(rubato_client* client, uint32_t group,
                                                     const rubato_hyperparameters* values);
-/* The examples of this step are [begin, end) of a leased shard. Before its first push. */
+/* The examples of this step are [begin, end) of a leased shard, beginning where the last slice of it ended. Before the
+ * step's first push. */
 RUBATO_API rubato_result rubato_set_slice(rubato_client* client, uint64_t shard, int64_t begin, int64_t end);
 /* Position in epochs of this step, for status and curves. Before its first push. */
 RUBATO_API rubato_result rubato_set_epoch(rubato_client* client, double epoch);
 
-/* The tensor's gradient is complete: it is sent while others are computed. `examples` is its weight in a mean, above 0. */
+/* The tensor's gradient is complete: it is sent while others are computed. `examples` is its weight in a mean, above 0,
+ * and the same for all tensors of a step. */
 RUBATO_API rubato_result rubato_push(rubato_client* client, uint32_t tensor, uint64_t examples);
 /* This worker has no gradient of the tensor in this step: it does not count in the mean. */
 RUBATO_API rubato_result rubato_push_absent(rubato_client* client, uint32_t tensor);
@@ -209,6 +212,15 @@ RUBATO_API rubato_result rubato_switch(rubato_client* client, rubato_mode mode, 
 /* Has the job write a checkpoint now. To be called while a step of this worker is pushed and the next one not begun, or it
  * would wait for itself: workers go on with rubato_begin meanwhile, so the call only asks. */
 RUBATO_API rubato_result rubato_checkpoint(rubato_client* client);
+
+/* This worker does something else than a step, such as an evaluation: training.step_timeout_seconds does not count until
+ * its next rubato_begin. Others wait for it as the job's mode says. */
+RUBATO_API rubato_result rubato_pause(rubato_client* client, const char* why);
+
+/* Asks to leave the job after the step at work, so that another worker takes over this one's part: the next rubato_begin
+ * returns RUBATO_ENDED. Any thread, and in a signal handler. While a client is open, SIGTERM to this process does the same
+ * (and a second one ends the process), if the process had no handler of its own for it when the client was opened. */
+RUBATO_API rubato_result rubato_drain(rubato_client* client);
 
 /* Leaves the job: with NULL because this worker has done its part, otherwise because of this error, which the others see
  * as the reason. Waits until all is acknowledged, at most the options' timeout. Frees the client in any case. */
