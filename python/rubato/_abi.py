@@ -132,6 +132,8 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "rubato_barrier": (_result, [c_void_p, c_char_p, c_uint32, c_double]),
     "rubato_switch": (_result, [c_void_p, ctypes.c_int, c_int64, c_uint32, c_double, c_double]),
     "rubato_checkpoint": (_result, [c_void_p]),
+    "rubato_pause": (_result, [c_void_p, c_char_p]),
+    "rubato_drain": (_result, [c_void_p]),
     "rubato_close": (_result, [c_void_p, c_char_p]),
 }
 

@@ -299,6 +299,14 @@ class Client:
         """Asks for a checkpoint."""
         self._call("rubato_checkpoint")
 
+    def pause(self, why: str) -> None:
+        """Until the next begin this worker does something else than a step."""
+        self._call("rubato_pause", why.encode())
+
+    def drain(self) -> None:
+        """Leaves after this step: the next begin raises JobEnded."""
+        self._call("rubato_drain")
+
     def close(self, error: Optional[str] = None, wait: Optional[float] = None) -> None:
         """Leaves the job. Nothing happens if that was done, or in another process.
 

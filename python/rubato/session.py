@@ -140,8 +140,6 @@ class Session:
         self._plan = Plan(0, "sync", 0, place.size, 1.0)
         self._on_plan: list[Callable[[Plan], None]] = []
         self._paused = False
-        self._in_begin = False
-        self._leave_requested = False
 
     def __repr__(self) -> str:
         return f"<rubato.Session: rank {self.rank} of {self.size}, {self._plan.mode}>"
@@ -211,6 +209,8 @@ class Session:
             with self._skipping():
                 yield
         else:
+            if self._step is not None:
+                self._client.pause(why)
             yield
 
     @contextlib.contextmanager
@@ -282,6 +282,12 @@ class Session:
     def checkpoint(self) -> None:
         """Has the job write a checkpoint of the weights and of the optimizer's state on the servers."""
         self._client.checkpoint()
+
+    def drain(self) -> None:
+        """Leaves the job after this step, so that others take over this worker's part: the next step raises JobEnded, and
+        `batches` ends. SIGTERM does the same in a program that does not handle it.
+        """
+        self._client.drain()
 
     def close(self, error: Optional[str] = None) -> None:
         """Leaves the job: with an error as the reason, which the others are told, or because the work is done.
@@ -364,13 +370,7 @@ class Session:
     def _begin(self, timeout: Optional[float] = None) -> Step:
         if self._paused:
             raise errors.InvalidCall("a step within `pause`")
-        self._in_begin = True
-        try:
-            if self._leave_requested:
-                raise SystemExit(_exit.TERMINATED)
-            step = self._client.begin(timeout)
-        finally:
-            self._in_begin = False
+        step = self._client.begin(timeout)
         self._began(step)
         return step
 
@@ -381,9 +381,3 @@ class Session:
         self._plan = Plan(step.generation, step.mode, step.staleness, step.workers, step.lr_scale)
         for function in self._on_plan:
             function(self._plan)
-
-    def _request_leave(self) -> None:
-        """Called by a signal handler: leaves at the end of this step, or at once while it waits for the next one."""
-        self._leave_requested = True
-        if self._in_begin:
-            raise SystemExit(_exit.TERMINATED)

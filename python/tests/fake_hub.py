@@ -38,7 +38,7 @@ class Worker:
         self.values = {}  # group: hyperparameters.
         self.slice = None
         self.lease = None
-        self.sent_generation = 0
+        self.draining = False
 
 
 class FakeHub:
@@ -162,7 +162,9 @@ class FakeHub:
             ]
         for mine, first in itertools.zip_longest(manifest, self.manifest):
             if mine != first:
-                raise Failure(_abi.REFUSED, f"worker {rank} has {mine}, and the first worker has {first}")
+                raise Failure(
+                    _abi.REFUSED, f"worker {rank} has {mine}, and the first worker has {first}"
+                )
 
     def on_start(self, rank, weights):
         self.initial[rank] = weights
@@ -185,17 +187,32 @@ class FakeHub:
             missing = [name for i, (name, *_) in enumerate(self.manifest) if i not in worker.parts]
             raise Failure(_abi.INVALID, f"{missing[0]} of step {worker.begun} was not pushed")
         self._wait(seconds, lambda: self._may_begin(rank))
-        errors = [f"worker {other}: {text}" for other, text in self.left.items() if text is not None]
+        errors = [
+            f"worker {other}: {text}" for other, text in self.left.items() if text is not None
+        ]
         if errors:
             raise Failure(_abi.FAILED, errors[0])
         if self.stopped:
             raise Failure(_abi.ENDED, "the job was stopped")
+        if worker.draining:
+            raise Failure(_abi.ENDED, "this worker was asked to leave")
         worker.begun, worker.parts = worker.done, {}
-        step = (worker.begun, self.generation, self.mode, self.staleness, len(self.workers), self.scale)
+        step = (
+            worker.begun,
+            self.generation,
+            self.mode,
+            self.staleness,
+            len(self.workers),
+            self.scale,
+        )
         return step + (self.rollbacks,), [optimizer.weights.copy() for optimizer in self.optimizers]
 
     def _may_begin(self, rank):
-        if self.stopped or any(text is not None for text in self.left.values()):
+        if (
+            self.stopped
+            or self.workers[rank].draining
+            or any(text is not None for text in self.left.values())
+        ):
             return True
         if not self.optimizers:
             return False
@@ -221,7 +238,10 @@ class FakeHub:
     def on_push(self, rank, tensor, gradient, examples):
         worker = self._worker(rank)
         if worker.begun < 0 or tensor in worker.parts:
-            raise Failure(_abi.INVALID, f"tensor {tensor} of worker {rank}: pushed twice, or no step has begun")
+            raise Failure(
+                _abi.INVALID,
+                f"tensor {tensor} of worker {rank}: pushed twice, or no step has begun",
+            )
         worker.parts[tensor] = None if gradient is None else (gradient, examples)
         if len(worker.parts) == len(self.manifest):
             self._finish(rank, worker)
@@ -316,6 +336,9 @@ class FakeHub:
 
     def on_checkpoint(self, rank):
         self.values["checkpoint"] = rank
+
+    def on_drain(self, rank):
+        self._worker(rank).draining = True
 
     def on_close(self, rank, error):
         self.left[rank] = error

@@ -66,7 +66,8 @@ class FakeLibrary:
         assert model.struct_bytes == ctypes.sizeof(_abi.Model)
         tensors = [model.tensors[i] for i in range(model.tensor_count)]
         manifest = [
-            (t.name.decode(), tuple(t.shape[i] for i in range(t.dimensions)), t.group) for t in tensors
+            (t.name.decode(), tuple(t.shape[i] for i in range(t.dimensions)), t.group)
+            for t in tensors
         ]
         groups = [_fields(model.groups[i]) for i in range(model.group_count)]
         leased = (model.leased_examples, model.shard_examples, model.epochs)
@@ -144,6 +145,12 @@ class FakeLibrary:
 
     def rubato_checkpoint(self, handle):
         return self._ask("checkpoint")[0]
+
+    def rubato_pause(self, handle, why):
+        return _abi.OK
+
+    def rubato_drain(self, handle):
+        return self._ask("drain")[0]
 
     def rubato_close(self, handle, error):
         result = self._ask("close", error and error.decode())[0]

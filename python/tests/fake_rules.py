@@ -18,7 +18,9 @@ class FakeOptimizer:
     def apply(self, gradient, values, scale):
         """One update. `values`: those of rubato_hyperparameters."""
         self.updates += 1
-        getattr(self, f"_{self.algorithm}")(gradient, values, np.float32(values["learning_rate"] * scale))
+        getattr(self, f"_{self.algorithm}")(
+            gradient, values, np.float32(values["learning_rate"] * scale)
+        )
 
     def _decayed(self, gradient, values):
         return gradient + np.float32(values["weight_decay"]) * self.weights
@@ -30,7 +32,9 @@ class FakeOptimizer:
         self.weights -= lr * self._decayed(gradient, values)
 
     def _momentum(self, gradient, values, lr):
-        self.first[...] = np.float32(values["momentum"]) * self.first + self._decayed(gradient, values)
+        self.first[...] = np.float32(values["momentum"]) * self.first + self._decayed(
+            gradient, values
+        )
         self.weights -= lr * self.first
 
     def _nesterov(self, gradient, values, lr):
@@ -60,7 +64,9 @@ class FakeOptimizer:
     def _adam_step(self, gradient, values, lr):
         beta1, beta2 = values["beta1"], values["beta2"]
         self.first[...] = np.float32(beta1) * self.first + np.float32(1 - beta1) * gradient
-        self.second[...] = np.float32(beta2) * self.second + np.float32(1 - beta2) * gradient * gradient
+        self.second[...] = (
+            np.float32(beta2) * self.second + np.float32(1 - beta2) * gradient * gradient
+        )
         corrected = np.sqrt(self.second) / np.float32(np.sqrt(1 - beta2**self.updates))
         step = np.float32(lr / (1 - beta1**self.updates))
         self.weights -= step * self.first / (corrected + np.float32(values["epsilon"]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import multiprocessing
 import os
+import pickle
 import traceback
 
 import pytest
@@ -47,7 +48,8 @@ def _run(connection, function, arguments, environment):
         outcome = Outcome(error=str(error), kind=type(error).__name__)
         if os.environ.get("RUBATO_TEST_TRACE"):
             traceback.print_exc()
-    connection.send(outcome)
+    # Torch would hand its tensors over in another way, for which this process has to stay.
+    connection.send_bytes(pickle.dumps(outcome))
     connection.close()
     # Leave as a program would whose main module ends: the session may be open.
     from rubato import _exit
@@ -120,7 +122,7 @@ class Job:
         if not pipe.poll(seconds):
             raise AssertionError(f"rank {rank} has not ended within {seconds} s")
         try:
-            outcome = pipe.recv()
+            outcome = pickle.loads(pipe.recv_bytes())
         except EOFError:
             outcome = Outcome(error="ended without a word", kind="EOFError")
         process.join(seconds)

@@ -60,7 +60,9 @@ def against_ddp(kind, addresses, folder):
 @pytest.mark.parametrize("size, largest", [(2, 0.0), (4, 1e-6)])
 def test_worker_equals_ddp(kind, size, largest, monkeypatch):
     monkeypatch.setenv("GLOO_SOCKET_IFNAME", "lo")
-    with tempfile.TemporaryDirectory() as folder, many_servers(size, len(models.OPTIMIZERS)) as addresses:
+    with tempfile.TemporaryDirectory() as folder, many_servers(
+        size, len(models.OPTIMIZERS)
+    ) as addresses:
         for differences in run_ranks(size, against_ddp, kind, addresses, folder):
             assert {n: d for n, d in differences.items() if d > largest} == {}
 

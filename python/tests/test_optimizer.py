@@ -140,7 +140,9 @@ def refuses_parameters_that_servers_cannot_hold():
         assert "weight is sparse" in raised(rubato.Unsupported, optimizer.step)
 
 
-test_refuses_parameters_that_servers_cannot_hold = alone(refuses_parameters_that_servers_cannot_hold)
+test_refuses_parameters_that_servers_cannot_hold = alone(
+    refuses_parameters_that_servers_cannot_hold
+)
 
 
 def refuses_a_second_optimizer():
@@ -475,9 +477,7 @@ def weights_by_examples():
         model = nn.Linear(1, 1, bias=False)
         optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
         rubato.torch.DistributedOptimizer(optimizer, model, weight="examples")
-        assert "set_examples" in raised(
-            rubato.InvalidCall, model(torch.ones(1, 1)).sum().backward
-        )
+        assert "set_examples" in raised(rubato.InvalidCall, model(torch.ones(1, 1)).sum().backward)
         optimizer.zero_grad(set_to_none=True)
         before = float(model.weight)
         optimizer.set_examples([1, 3][session.rank])

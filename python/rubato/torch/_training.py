@@ -158,7 +158,7 @@ class Training:
     def _on_gradient(self, index: int) -> None:
         if self.no_sync_depth > 0:
             return
-        self._raise_if_ended()
+        self._raise_unless_open()
         name = self.parameters.names[index]
         if self._state.exchanged:
             raise errors.GradientChanged(
@@ -224,7 +224,7 @@ class Training:
 
     def skip_step(self) -> None:
         """apply="server": contributes nothing more to this step, and begins the next one."""
-        self._raise_if_ended()
+        self._raise_unless_open()
         if not self.has_pushed:
             self._before_first_push()
         self._client.skip()
@@ -247,7 +247,9 @@ class Training:
             raise errors.JobFailed(f'the job\'s mode is {step.mode}, and apply="worker" needs sync')
         return step
 
-    def _raise_if_ended(self) -> None:
+    def _raise_unless_open(self) -> None:
+        if self.session._paused:
+            raise errors.InvalidCall("a gradient or a step within `pause`")
         if self.ended is not None:
             raise self.ended
 
@@ -268,7 +270,7 @@ class Training:
 
     def _flush(self, scale: Optional[float]) -> None:
         """Pushes what backward has not, and checks what it has."""
-        self._raise_if_ended()
+        self._raise_unless_open()
         for index in range(len(self.parameters)):
             self._check_unchanged(index)
         self._check_values()
