@@ -151,7 +151,7 @@ class Client:
             if result != _abi.OK:
                 self._raise(result, library.rubato_error(None))
 
-        _interruptibly(open_client)
+        interruptibly(open_client)
 
     @property
     def is_open(self) -> bool:
@@ -184,7 +184,7 @@ class Client:
             shard_examples=model.shard_examples,
             epochs=model.epochs,
         )
-        _interruptibly(lambda: self._call("rubato_define", ctypes.byref(described)))
+        interruptibly(lambda: self._call("rubato_define", ctypes.byref(described)))
 
     def weights(self, tensor: int) -> int:
         """Address of the tensor's weights."""
@@ -196,7 +196,7 @@ class Client:
 
     def start(self) -> None:
         """The initial weights are in place: takes part as a worker."""
-        _interruptibly(lambda: self._call("rubato_start"))
+        interruptibly(lambda: self._call("rubato_start"))
 
     def begin(self, timeout: Optional[float] = None) -> Step:
         """Waits for the weights of the next step. Without a timeout, as long as the job lets it wait."""
@@ -322,7 +322,7 @@ class Client:
             if result not in (_abi.OK, _abi.ENDED):
                 self._raise(result, self._library.rubato_error(None))
 
-        _interruptibly(close_client, wait)
+        interruptibly(close_client, wait)
 
     def _address(self, name: str, tensor: int) -> int:
         address = getattr(self._library, name)(self._own(), tensor)
@@ -373,7 +373,7 @@ class Client:
         raise kind(said or f"{kind.__name__}, and the library does not say why")
 
 
-def _interruptibly(work: Callable[[], None], wait: Optional[float] = None) -> None:
+def interruptibly(work: Callable[[], None], wait: Optional[float] = None) -> None:
     """Runs what may block in a thread of its own, so that this one goes on handling signals."""
     failure: list[BaseException] = []
 

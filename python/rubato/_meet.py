@@ -14,6 +14,7 @@ import time
 from typing import Any, Callable, Mapping, Optional
 
 from rubato import errors
+from rubato._library import interruptibly
 from rubato._place import Place, job_name
 
 _ERROR = "error: "
@@ -105,7 +106,6 @@ class _Store:
 
         from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
-        self._timeout = timeout
         attempt = environment.get("TORCHELASTIC_RESTART_COUNT", "0")
         self._key = f"rubato/{environment.get('TORCHELASTIC_RUN_ID', '')}/{attempt}/coordinator"
         try:
@@ -119,7 +119,7 @@ class _Store:
                 wait_for_workers=False,
                 multi_tenant=True,
             )
-        except (KeyError, ValueError, RuntimeError) as error:
+        except (KeyError, ValueError, RuntimeError, TimeoutError) as error:
             raise errors.Unavailable(
                 f"torchrun's store (MASTER_ADDR, MASTER_PORT): {error}"
             ) from error
@@ -128,14 +128,18 @@ class _Store:
         self._store.set(self._key, text)
 
     def receive(self) -> str:
-        deadline = time.monotonic() + self._timeout
-        while not self._store.check([self._key]):
-            if time.monotonic() > deadline:
+        received: list[bytes] = []
+
+        def wait() -> None:
+            try:
+                received.append(bytes(self._store.get(self._key)))
+            except (RuntimeError, TimeoutError) as error:
                 raise errors.Timeout(
-                    f"rank 0's coordinator in torchrun's store: not within {self._timeout:g} s"
-                )
-            time.sleep(0.02)
-        return bytes(self._store.get(self._key)).decode()
+                    f"rank 0's coordinator in torchrun's store: {error}"
+                ) from error
+
+        interruptibly(wait)
+        return received[0].decode()
 
 
 class _Socket:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-import socket
+import shutil
 import stat
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -69,8 +71,8 @@ def test_bad_places(environment, arguments, text):
         find_place(environment, **arguments)
 
 
-def meet(environments, start, timeout=10.0, first=-1):
-    """The answers, or exceptions, of ranks that meet in threads; this rank's comes first, by default the last one's."""
+def meet(environments, start, timeout=10.0):
+    """The answers, or exceptions, of ranks that meet in threads."""
     answers = [None] * len(environments)
 
     def run(rank):
@@ -81,7 +83,7 @@ def meet(environments, start, timeout=10.0, first=-1):
             answers[rank] = error
 
     threads = [threading.Thread(target=run, args=[rank]) for rank in range(len(environments))]
-    for thread in threads if first == 0 else reversed(threads):
+    for thread in reversed(threads):  # The others come before rank 0.
         thread.start()
     for thread in threads:
         thread.join(30)
@@ -131,17 +133,37 @@ def test_srun_on_several_nodes_meets_at_the_first(tmp_path, monkeypatch):
     assert meet(environments, lambda: "host:99") == ["host:99"] * 2
 
 
-def test_ranks_meet_at_torchruns_store():
-    pytest.importorskip("torch")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    environments = [
-        {"RANK": str(r), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-        for r in range(2)
-    ]
-    # Torch holds Python's lock while it connects, so that a thread of the same process could not listen.
-    assert meet(environments, lambda: "host:5", first=0) == ["host:5"] * 2
+# Python 3.11 and torch 1.13 do not agree on what torchrun's default, no redirection, is; so it redirects something.
+LAUNCHERS = {
+    "torchrun": [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--nproc_per_node=2",
+        "--master_port=0",
+        "--redirects=1",
+        "--tee=1",
+    ],
+    "mpirun": ["mpirun", "-np", "2", "--oversubscribe", "--allow-run-as-root", sys.executable],
+}
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_real_launchers(launcher, tmp_path):
+    if launcher == "torchrun":
+        pytest.importorskip("torch")
+    elif shutil.which("mpirun") is None:
+        pytest.skip("mpirun is not installed (openmpi-bin)")
+    program = os.path.join(os.path.dirname(__file__), "meets.py")
+    done = subprocess.run(
+        [*LAUNCHERS[launcher], program, str(tmp_path / "met")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    lines = [line.split("]:")[-1] for line in done.stdout.splitlines()]
+    assert sorted(lines) == [f"{launcher} {r}/2 host:1234" for r in range(2)]
 
 
 def test_what_rank_0_could_not_do_is_told_to_all():
