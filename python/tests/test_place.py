@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import stat
 import subprocess
 import sys
@@ -140,7 +141,7 @@ LAUNCHERS = {
         "-m",
         "torch.distributed.run",
         "--nproc_per_node=2",
-        "--master_port=0",
+        "--master_port={port}",
         "--redirects=1",
         "--tee=1",
     ],
@@ -155,8 +156,12 @@ def test_real_launchers(launcher, tmp_path):
     elif shutil.which("mpirun") is None:
         pytest.skip("mpirun is not installed (openmpi-bin)")
     program = os.path.join(os.path.dirname(__file__), "meets.py")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [word.format(port=port) for word in LAUNCHERS[launcher]]
     done = subprocess.run(
-        [*LAUNCHERS[launcher], program, str(tmp_path / "met")],
+        [*command, program, str(tmp_path / "met")],
         capture_output=True,
         text=True,
         timeout=60,
