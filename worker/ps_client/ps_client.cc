@@ -357,6 +357,18 @@ absl::StatusOr<bool> PsClient::AwaitTensor(int tensor) {
   return !machine_.moved();
 }
 
+absl::StatusOr<bool> PsClient::AwaitAll(const std::function<bool()>& enough) {
+  MutexLock lock(mu_);
+  RUBATO_RETURN_IF_ERROR(AwaitLocked(
+      [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return machine_.moved() || machine_.complete() || enough(); }));
+  return !machine_.moved() && machine_.complete();
+}
+
+bool PsClient::moved() {
+  MutexLock lock(mu_);
+  return machine_.moved();
+}
+
 void PsClient::Restart() {
   MutexLock lock(mu_);
   if (machine_.moved()) machine_.Restart();

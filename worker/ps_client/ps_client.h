@@ -106,6 +106,11 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
   void PushTensor(int tensor, const Pushed& pushed) override;
   absl::Status AwaitAcknowledgements() override;
 
+  // As AwaitTensor, of all tensors. False also when `enough` holds, which is looked at several times a second and must
+  // not call the client; moved() says which it was.
+  absl::StatusOr<bool> AwaitAll(const std::function<bool()>& enough);
+  bool moved();
+
   // Ends every wait, now and later, with `status`.
   void Cancel(absl::Status status);
 

@@ -15,7 +15,7 @@
 #include "worker/ps_client/host_encoder.h"
 #include "worker/ps_client/worker_part.h"
 #include "worker/training/carried_state.h"
-#include "worker/training/cut_writer.h"
+#include "worker/ps_client/cut_writer.h"
 #include "worker/training/testing/trainer_fixture.h"
 
 namespace rubato::worker {
