@@ -11,6 +11,7 @@ packages=(
   libopenblas-pthread-dev nlohmann-json3-dev libcli11-dev zlib1g-dev libdeflate-dev libxxhash-dev git ca-certificates procps
 )
 binaries=(//cli/command:rubato //coordinator //server //worker)
+client_binaries=(//client:librubato_client.so //client:rubato-sidecar)
 # What is done of what: on a terminal all the time, elsewhere in a line at least once a minute.
 seconds_between_lines=60
 progress=(--show_progress --show_progress_rate_limit=30)
@@ -124,6 +125,21 @@ package() {
   built="$(bazel "${portable[@]}" info --config=portable bazel-bin 2>/dev/null)"
   bazel "${portable[@]}" shutdown
   deploy/make_package.sh "$built" dist
+}
+
+# The Python package as one wheel in dist/, with the library and programs that need glibc alone.
+wheel() {
+  setup
+  local portable=(--output_base="$(bazel info output_base 2>/dev/null)-portable") built program programs=()
+  say "Building for other machines"
+  build_with bazel "${portable[@]}" build --config=portable --symlink_prefix=/ "${binaries[@]}" "${client_binaries[@]}"
+  built="$(bazel "${portable[@]}" info --config=portable bazel-bin 2>/dev/null)"
+  bazel "${portable[@]}" shutdown
+  for program in client/rubato-sidecar cli/command/rubato coordinator/coordinator server/server worker/worker; do
+    programs+=(--program="$built/$program")
+  done
+  # Any Python does: what it packs does not depend on it.
+  python3 python/build_wheel.py --output=dist --library="$built/client/librubato_client.so" "${programs[@]}"
 }
 
 # Whether a file is the one that it should be: size, magic number, checksum.
@@ -350,6 +366,7 @@ Usage: ./rubato.sh COMMAND
   test         run all tests; the last line is "N passed, N failed". Further arguments go to `bazel test`.
   package      build programs that need glibc alone, and pack them with configs and deploy/ into
                dist/rubato-VERSION-linux-MACHINE.tar.gz
+  wheel        build the Python package with all programs in it as dist/rubato-VERSION-py3-none-*.whl
   test-deploy  run tests/deploy: jobs over SSH and the like, on this machine, as root
   help         this text
 TEXT
@@ -367,6 +384,7 @@ case "$command" in
   demo) demo "$@" ;;
   test) run_tests "$@" ;;
   package) package ;;
+  wheel) wheel ;;
   test-deploy) test_deploy ;;
   help | -h | --help) help ;;
   *)

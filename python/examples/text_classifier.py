@@ -1,0 +1,153 @@
+"""A transformer encoder that says from which of 66 books of the Bible a verse is, and a bag of words beside it.
+
+    ./rubato.sh fetch-data text
+    rubato run -n 2 -- python python/examples/text_classifier.py --data=data/text/bible.txt
+"""
+
+import argparse
+import collections
+import math
+import pathlib
+import re
+from typing import Dict, List, Tuple
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data.distributed import DistributedSampler
+
+import rubato
+import rubato.torch
+
+LENGTH = 48
+WORDS = 8000
+PADDING, UNKNOWN = 0, 1
+
+
+def read_verses(path: str) -> Tuple[List[List[str]], List[int], int]:
+    """Words and book of each verse, and how many books there are."""
+    if not pathlib.Path(path).exists():
+        raise SystemExit(f"{path} is missing: `./rubato.sh fetch-data text` fetches it")
+    verses, labels = [], []
+    books: Dict[str, int] = {}
+    for line in pathlib.Path(path).read_text().splitlines():
+        found = re.match(r"(\d?[A-Za-z]+)\d+:\d+ (.*)", line)
+        if found:
+            labels.append(books.setdefault(found[1], len(books)))
+            verses.append(re.findall(r"[a-z']+", found[2].lower()))
+    return verses, labels, len(books)
+
+
+def encode(verses: List[List[str]], vocabulary: Dict[str, int]) -> torch.Tensor:
+    """Numbers of words, padded."""
+    rows = torch.full((len(verses), LENGTH), PADDING)
+    for row, verse in zip(rows, verses):
+        numbers = [vocabulary.get(word, UNKNOWN) for word in verse[:LENGTH]]
+        row[: len(numbers)] = torch.tensor(numbers)
+    return rows
+
+
+def load(path: str, examples: int) -> Tuple[TensorDataset, TensorDataset, int]:
+    """Nine of ten verses to train on, the others to test with; the vocabulary is that of the first."""
+    verses, labels, books = read_verses(path)
+    order = torch.randperm(len(verses), generator=torch.Generator().manual_seed(5)).tolist()
+    order = order[:examples] if examples else order
+    cut = len(order) * 9 // 10
+    counted = collections.Counter(word for i in order[:cut] for word in verses[i])
+    vocabulary = {word: i + 2 for i, (word, _) in enumerate(counted.most_common(WORDS - 2))}
+    parts = []
+    for part in (order[:cut], order[cut:]):
+        tokens = encode([verses[i] for i in part], vocabulary)
+        parts.append(TensorDataset(tokens, torch.tensor([labels[i] for i in part])))
+    return parts[0], parts[1], books
+
+
+class Classifier(nn.Module):
+    """Words, where they are, one encoder layer, and what is strongest in the verse and in the mean."""
+
+    def __init__(self, books: int, width: int = 96) -> None:
+        super().__init__()
+        self.words = nn.Embedding(WORDS, width, padding_idx=PADDING)
+        self.places = nn.Embedding(LENGTH, width)
+        nn.init.normal_(self.words.weight, std=0.1)
+        nn.init.normal_(self.places.weight, std=0.02)
+        layer = nn.TransformerEncoderLayer(width, 4, 2 * width, dropout=0.2, batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, 1)
+        self.drop = nn.Dropout(0.4)
+        self.output = nn.Linear(2 * width, books)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        tokens = tokens[:, : max(1, int((tokens != PADDING).sum(1).max()))]
+        padding = tokens == PADDING
+        x = self.words(tokens) + self.places.weight[: tokens.shape[1]]
+        x = self.encoder(self.drop(x), src_key_padding_mask=padding)
+        x = x.masked_fill(padding[..., None], 0.0)
+        mean = x.sum(1) / (~padding).sum(1, keepdim=True).clamp(min=1)
+        strongest = x.masked_fill(padding[..., None], -1e4).max(1).values
+        scores: torch.Tensor = self.output(self.drop(torch.cat([mean, strongest], 1)))
+        return scores
+
+
+def bag_of_words(train: TensorDataset, test: TensorDataset, books: int) -> float:
+    """Naive Bayes: accuracy of the book whose word counts fit best."""
+    tokens, labels = train.tensors
+    counts = torch.zeros(books, WORDS)
+    for book in range(books):
+        words = tokens[labels == book].flatten()
+        counts[book] = torch.bincount(words, minlength=WORDS).float()
+    counts[:, PADDING] = 0
+    logs = torch.log((counts + 0.1) / (counts + 0.1).sum(1, keepdim=True))
+    logs[:, PADDING] = 0
+    prior = torch.log(torch.bincount(labels, minlength=books).float().clamp(min=0.5) / len(labels))
+    tokens, labels = test.tensors
+    scores = torch.stack([logs[:, row].sum(1) for row in tokens]) + prior
+    return float((scores.argmax(1) == labels).float().mean())
+
+
+@torch.no_grad()
+def accuracy(model: nn.Module, data: TensorDataset) -> float:
+    model.eval()
+    right = sum(int((model(x).argmax(1) == y).sum()) for x, y in DataLoader(data, batch_size=250))
+    return right / len(data)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", default="data/text/bible.txt")
+    parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--examples", type=int, default=0, help="how many verses; 0: all")
+    arguments = parser.parse_args()
+    torch.manual_seed(1)
+
+    with rubato.init() as session:
+        torch.set_num_threads(1)
+        train, test, books = load(arguments.data, arguments.examples)
+        model = Classifier(books)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.01)
+        sampler = DistributedSampler(train, session.size, session.rank, seed=1)
+        loader = DataLoader(train, arguments.batch, sampler=sampler)
+        total = max(1, arguments.epochs * len(loader))
+        scheduler = torch.optim.lr_scheduler.LambdaLR(
+            optimizer, lambda step: 0.5 + 0.5 * math.cos(math.pi * min(1.0, step / total))
+        )
+        optimizer = rubato.torch.DistributedOptimizer(optimizer, model, clip_norm=1.0)
+        for epoch in range(arguments.epochs):
+            sampler.set_epoch(epoch)
+            for step, (x, y) in enumerate(rubato.torch.batches(loader, optimizer)):
+                optimizer.zero_grad()
+                loss = nn.functional.cross_entropy(model(x), y, label_smoothing=0.1)
+                session.log({"loss": loss.item(), "epoch": epoch + step / len(loader)}, len(x))
+                loss.backward()
+                optimizer.step()
+                scheduler.step()
+            if session.rank == 0:
+                print(f"epoch {epoch + 1}: loss {loss.item():.3f}", flush=True)
+
+    if session.rank == 0:
+        ours, bag = accuracy(model, test), bag_of_words(train, test, books)
+        print(f"accuracy {100 * ours:.1f} %, of a bag of words {100 * bag:.1f} %", flush=True)
+
+
+if __name__ == "__main__":
+    main()
