@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import sys
 import threading
 from types import TracebackType
 from typing import Any, Callable, Iterator, Mapping, Optional, Protocol, Sequence
@@ -301,7 +302,9 @@ class Session:
         finally:
             _exit.unwatch()
             if self._serve is not None:
-                self._serve.close(None if error is None else 10.0)
+                status = self._serve.close(None if error is None else 10.0)
+                if status != 0 and error is None:
+                    print(f"rubato: `rubato serve` has ended with status {status}", file=sys.stderr)
 
     def __enter__(self) -> "Session":
         return self

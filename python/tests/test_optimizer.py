@@ -450,22 +450,17 @@ def checkpointed_blocks():
 def a_lost_hook_is_registered_again():
     with rubato.init():
         model, optimizer = wrapped()
-        hooks = optimizer._rubato._hooks
-        # As `.double().float()` would: the node that adds to the gradient is another one.
-        hooks._handles[0].remove()
-        hooks._nodes[0] = None if hooks._nodes[0] is None else object()
-        hooks._handles[0] = hooks._handles[1]
+        model.double().float()
         before = models.weights_of(model)
         backward(model)
-        assert optimizer._rubato._state.fired[0] == 0
-        if hooks._nodes[0] is None:
-            return  # Later versions of torch lose none.
-        hooks._handles[0] = type("Handle", (), {"remove": lambda self: None})()
+        # Before torch 2.1 no hook has fired; step() pushes all the same.
+        lost = not optimizer._rubato.has_pushed
+        assert lost == (not hasattr(model[0].weight, "register_post_accumulate_grad_hook"))
         optimizer.step()
-        assert not torch.equal(before[0], next(model.parameters()))
+        assert models.largest_difference(before, models.weights_of(model)) > 0
         optimizer.zero_grad(set_to_none=True)
         backward(model)
-        assert optimizer._rubato._state.fired[0] == 1
+        assert all(fired == 1 for fired in optimizer._rubato._state.fired)
 
 
 test_a_lost_hook_is_registered_again = alone(a_lost_hook_is_registered_again)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -412,3 +414,52 @@ def bad_coordinator():
 @fake_only
 def test_a_coordinator_that_is_not_there():
     assert "/nowhere/coordinator" in run_ranks(1, bad_coordinator)[0]
+
+
+@fake_only
+@pytest.mark.parametrize(
+    "how, status, left, printed",
+    [
+        ("ERROR", 1, "ValueError: bad picture 18", "Traceback"),
+        ("JobEnded", 0, None, "rubato: the job has ended: stopped by somebody"),
+        ("exit", 0, None, ""),
+    ],
+)
+def test_uncaught_exceptions_leave_with_their_text(how, status, left, printed):
+    program = os.path.join(os.path.dirname(__file__), "uncaught.py")
+    with Job(1) as job:
+        done = subprocess.run(
+            [sys.executable, program, how],
+            env={**os.environ, "RUBATO_COORDINATOR": job.hub.address},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == status, done.stderr
+        assert job.hub.left == {0: left}
+        assert printed in done.stderr
+
+
+def many_steps():
+    """Growth in bytes of resident memory, and in descriptors, over 1,000 steps."""
+    with rubato.init():
+        model = torch.nn.Linear(500, 100)
+        optimizer = torch.optim.Adam(model.parameters())
+        rubato.torch.DistributedOptimizer(optimizer, model)
+        x = torch.randn(2, 500)
+        sizes = []
+        for step in range(1201):
+            optimizer.zero_grad(set_to_none=True)
+            model(x).square().mean().backward()
+            optimizer.step()
+            if step in (200, 1200):
+                with open("/proc/self/statm") as statm:
+                    pages = int(statm.read().split()[1])
+                sizes.append((pages * os.sysconf("SC_PAGESIZE"), len(os.listdir("/proc/self/fd"))))
+        return sizes[1][0] - sizes[0][0], sizes[1][1] - sizes[0][1]
+
+
+def test_a_thousand_steps_need_no_more_memory():
+    memory, descriptors = run_ranks(1, many_steps)[0]
+    # A gradient is 200 kB: were one kept a step, it would be 200 MB.
+    assert memory < 4 << 20 and descriptors == 0
