@@ -86,6 +86,8 @@ absl::StatusOr<ReceivedRequest> ReadRequest(const DecodedRequest& message, std::
       request.step = header.snapshot().at_step();
       RUBATO_RETURN_IF_ERROR(ReadChunks(header.snapshot().chunks(), "snapshot", message, job, server, &request));
       break;
+    case v1::ExchangeRequest::kAssign:
+      return Bad("assign", "this job's weights begin with what its config says");
     case v1::ExchangeRequest::OPERATION_NOT_SET:
       return Bad("operation", "missing; allowed: push_pull, pull, snapshot");
   }

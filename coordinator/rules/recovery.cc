@@ -129,6 +129,9 @@ absl::Status Recovery::Replay(const v1::JournalRecord& record, absl::Time now) {
     case v1::JournalRecord::kStopRequest:
       stop_reason_ = record.stop_request().reason();
       break;
+    // Of the shell.
+    case v1::JournalRecord::kValue:
+    case v1::JournalRecord::kBarrier:
     case v1::JournalRecord::kHeader:
     case v1::JournalRecord::BODY_NOT_SET:
       break;
