@@ -11,7 +11,7 @@ packages=(
   libopenblas-pthread-dev nlohmann-json3-dev libcli11-dev zlib1g-dev libdeflate-dev libxxhash-dev git ca-certificates procps
 )
 binaries=(//cli/command:rubato //coordinator //server //worker)
-client_binaries=(//client:librubato_client.so //client:rubato-sidecar)
+client_binaries=(//client:librubato_client.so //client/sidecar:rubato-sidecar)
 # What is done of what: on a terminal all the time, elsewhere in a line at least once a minute.
 seconds_between_lines=60
 progress=(--show_progress --show_progress_rate_limit=30)
@@ -135,7 +135,7 @@ wheel() {
   build_with bazel "${portable[@]}" build --config=portable --symlink_prefix=/ "${binaries[@]}" "${client_binaries[@]}"
   built="$(bazel "${portable[@]}" info --config=portable bazel-bin 2>/dev/null)"
   bazel "${portable[@]}" shutdown
-  for program in client/rubato-sidecar cli/command/rubato coordinator/coordinator server/server worker/worker; do
+  for program in client/sidecar/rubato-sidecar cli/command/rubato coordinator/coordinator server/server worker/worker; do
     programs+=(--program="$built/$program")
   done
   # Any Python does: what it packs does not depend on it.

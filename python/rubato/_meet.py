@@ -64,6 +64,15 @@ def _meeting(place: Place, environment: Mapping[str, str], timeout: float) -> An
     )
 
 
+def host_for_others(place: Place, environment: Mapping[str, str]) -> Optional[str]:
+    """On rank 0: what the other hosts of the job call this one. None: there are no others."""
+    if place.local_size >= place.size:
+        return None
+    if place.launcher == "torchrun":
+        return environment.get("MASTER_ADDR")
+    return _first_host(environment) if place.launcher == "srun" else None
+
+
 def _port_of(name: str) -> int:
     """Outside of the range from which kernels take ports, and the same on all hosts."""
     digest = hashlib.sha256(name.encode()).digest()

@@ -33,8 +33,15 @@ class Serve:
     """A coordinator and servers. They end when the job does, when they are closed, or when this process ends."""
 
     def __init__(
-        self, workers: int, servers: int, timeout: float, mode: Optional[str], config: Optional[str]
+        self,
+        workers: int,
+        servers: int,
+        timeout: float,
+        mode: Optional[str],
+        config: Optional[str],
+        host: Optional[str] = None,
     ) -> None:
+        """`host`: what other hosts call this one; None: all workers are on this one."""
         self._folder = tempfile.TemporaryDirectory(prefix="rubato-")
         path = pathlib.Path(self._folder.name, "coordinator")
         command = [
@@ -48,6 +55,8 @@ class Serve:
             command.append(f"--mode={mode}")
         if config:
             command.append(f"--config={config}")
+        if host:
+            command.append(f"--host={host}")
         try:
             # A session of its own: Ctrl-C is for this process, which then closes the job in good order.
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)

@@ -89,7 +89,8 @@ def init(
 
     def start() -> str:
         nonlocal serve
-        serve = Serve(place.size, servers, timeout, mode, config)
+        host = _meet.host_for_others(place, os.environ)
+        serve = Serve(place.size, servers, timeout, mode, config, host)
         return serve.address
 
     try:

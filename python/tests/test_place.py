@@ -132,6 +132,15 @@ def test_srun_on_several_nodes_meets_at_the_first(tmp_path, monkeypatch):
         for e in ranks_of("srun", 2)
     ]
     assert meet(environments, lambda: "host:99") == ["host:99"] * 2
+    assert _meet.host_for_others(find_place(environments[0]), environments[0]) == "127.0.0.1"
+
+
+def test_what_other_hosts_call_rank_0s():
+    torchrun = {**TORCHRUN, "MASTER_ADDR": "node7"}
+    assert _meet.host_for_others(find_place(torchrun), torchrun) == "node7"
+    alone = {**torchrun, "LOCAL_WORLD_SIZE": "4"}
+    assert _meet.host_for_others(find_place(alone), alone) is None
+    assert _meet.host_for_others(find_place({}), {}) is None
 
 
 # Python 3.11 and torch 1.13 do not agree on what torchrun's default, no redirection, is; so it redirects something.
@@ -205,6 +214,7 @@ import sys
 options = dict(argument.lstrip("-").split("=", 1) for argument in sys.argv[2:])
 if options["workers"] == "9":
     sys.exit(3)
+assert options.get("host") in (None, "node7")
 with open(options["address_file"], "w") as file:
     file.write("127.0.0.1:77\\n")
 sys.stdin.read()
@@ -224,6 +234,7 @@ def test_serve_ends_with_its_input(program):
     serve = Serve(2, 1, 10.0, "ssp:2", None)
     assert serve.address == "127.0.0.1:77"
     assert serve.close(0.1) == 0
+    assert Serve(2, 1, 10.0, None, None, "node7").close(0.1) == 0
 
 
 def test_serve_that_ends_too_early(program):
