@@ -6,6 +6,7 @@ Kill one of the workers: its unfinished part of the epoch is trained by the othe
 """
 
 import argparse
+import os
 
 import torch
 from torch.utils.data import DataLoader, Subset
@@ -23,7 +24,8 @@ def main() -> None:
     parser.add_argument("--examples", type=int, default=60000, help="how many of them to train on")
     parser.add_argument("--target", type=float, default=0.0, help="fail under this accuracy")
     arguments = parser.parse_args()
-    torch.manual_seed(1)
+    # `rubato compare --command` gives each of its runs a seed.
+    torch.manual_seed(int(os.environ.get("RUBATO_SEED", "1")))
 
     with rubato.init() as session:
         torch.set_num_threads(1)

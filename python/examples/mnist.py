@@ -7,6 +7,7 @@ The same under mpirun, srun and torchrun, or alone.
 """
 
 import argparse
+import os
 import time
 
 import torch
@@ -28,7 +29,8 @@ def main() -> None:
     parser.add_argument("--examples", type=int, default=60000, help="how many of them to train on")
     parser.add_argument("--target", type=float, default=0.0, help="fail under this accuracy")
     arguments = parser.parse_args()
-    torch.manual_seed(1)
+    # `rubato compare --command` gives each of its runs a seed.
+    torch.manual_seed(int(os.environ.get("RUBATO_SEED", "1")))
 
     with rubato.init() as session:
         torch.set_num_threads(1)

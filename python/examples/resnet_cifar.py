@@ -6,6 +6,7 @@ The folder has CIFAR-10's binary version: data_batch_1.bin to data_batch_5.bin a
 """
 
 import argparse
+import os
 import pathlib
 from typing import Tuple
 
@@ -93,7 +94,8 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--examples", type=int, default=5000, help="how many to generate")
     arguments = parser.parse_args()
-    torch.manual_seed(1)
+    # `rubato compare --command` gives each of its runs a seed.
+    torch.manual_seed(int(os.environ.get("RUBATO_SEED", "1")))
 
     with rubato.init() as session:
         torch.set_num_threads(1)

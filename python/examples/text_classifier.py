@@ -7,6 +7,7 @@
 import argparse
 import collections
 import math
+import os
 import pathlib
 import re
 from typing import Dict, List, Tuple
@@ -118,7 +119,8 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--examples", type=int, default=0, help="how many verses; 0: all")
     arguments = parser.parse_args()
-    torch.manual_seed(1)
+    # `rubato compare --command` gives each of its runs a seed.
+    torch.manual_seed(int(os.environ.get("RUBATO_SEED", "1")))
 
     with rubato.init() as session:
         torch.set_num_threads(1)

@@ -299,7 +299,7 @@ class Session:
         if not self.is_open:
             return
         try:
-            self._client.close(error, wait=self._timeout + 10)
+            self._client.close(error, wait=self._timeout + 40)
         finally:
             _exit.unwatch()
             if self._serve is not None:
