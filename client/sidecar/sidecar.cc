@@ -186,7 +186,10 @@ void Sidecar::OfferModel(uint32_t request, const Model& model, TensorLayout layo
   config_ = std::move(*reply->mutable_config());
   spec_ = *std::move(spec);
   tensors_ = *std::move(tensors);
-  for (uint32_t group = 0; group < model.groups.size(); ++group) {
+  // The mean is an update without hyperparameters.
+  const bool mean = config_.optimizer().algorithm() == v1::OptimizerConfig::MEAN;
+  if (mean) calls_.groups.resize(model.groups.size());
+  for (uint32_t group = 0; !mean && group < model.groups.size(); ++group) {
     calls_.groups.push_back(std::make_shared<const v1::GroupHyperparameters>(
         MakeGroup(group, model.groups[group], config_.optimizer().algorithm())));
   }

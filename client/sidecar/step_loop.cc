@@ -184,7 +184,9 @@ void StepLoop::TakeBetweenSteps(const Frame& frame) {
 
 absl::Status StepLoop::Begin(const Step& step) {
   progress_.OnBegun(step.step, step.generation);
-  progress_.SetLearningRate(options_.calls->groups.front()->learning_rate() * LearningRateScale(step.plan));
+  if (const auto& group = options_.calls->groups.front(); group != nullptr) {
+    progress_.SetLearningRate(group->learning_rate() * LearningRateScale(step.plan));
+  }
   options_.log->SetPosition(step.generation, step.step);
   if (step.plan.has_cut() && step.step == step.plan.first_step()) {
     options_.cuts->Take(step.plan, leases_.Positions(),
@@ -284,7 +286,7 @@ void StepLoop::PushRest() {
 
 void StepLoop::TakeHyperparameters(const Frame& frame) {
   const auto body = Decode<HyperparametersBody>(frame);
-  if (body.group >= options_.calls->groups.size()) return;
+  if (body.group >= options_.calls->groups.size() || options_.calls->groups[body.group] == nullptr) return;
   options_.calls->groups[body.group] = std::make_shared<const v1::GroupHyperparameters>(
       MakeGroup(static_cast<uint32_t>(body.group), body.values, options_.config->optimizer().algorithm()));
 }
