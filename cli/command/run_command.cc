@@ -36,10 +36,10 @@ absl::Status Run(const RunCommandOptions& options, const Environment& environmen
 
 void AddRunCommand(CLI::App* app, const Environment* environment, int* exit_code) {
   CLI::App* command = app->add_subcommand("run", "Run a program as the workers of a job on this machine");
-  command->usage("rubato run -n WORKERS [OPTIONS] -- COMMAND [ARGUMENTS]");
   command->footer(
-      "COMMAND is started once for each worker, with RUBATO_COORDINATOR, RUBATO_RANK, RUBATO_SIZE, RUBATO_LOCAL_RANK,\n"
-      "RUBATO_LOCAL_SIZE, RUBATO_LIBRARY and RUBATO_SIDECAR in its environment: rubato run -n 4 -- python train.py");
+      "rubato run -n WORKERS [OPTIONS] -- COMMAND [ARGUMENTS] starts COMMAND once for each worker, with\n"
+      "RUBATO_COORDINATOR, RUBATO_RANK, RUBATO_SIZE, RUBATO_LOCAL_RANK, RUBATO_LOCAL_SIZE, RUBATO_LIBRARY and\n"
+      "RUBATO_SIDECAR in its environment: rubato run -n 4 -- python train.py");
   auto options = std::make_shared<RunCommandOptions>();
   AddClientJobOptions(command, &options->job);
   AddLaunchOptions(command, &options->launch);
