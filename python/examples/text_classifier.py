@@ -63,46 +63,60 @@ def load(path: str, examples: int) -> Tuple[TensorDataset, TensorDataset, int]:
     return parts[0], parts[1], books
 
 
-class Classifier(nn.Module):
-    """Words, where they are, one encoder layer, and what is strongest in the verse and in the mean."""
+class BagOfWords(nn.Module):
+    """Each word adds to the score of each book, wherever it is."""
 
-    def __init__(self, books: int, width: int = 96) -> None:
+    def __init__(self, books: int) -> None:
+        super().__init__()
+        self.scores = nn.Embedding(WORDS, books, padding_idx=PADDING)
+        nn.init.zeros_(self.scores.weight)
+        self.bias = nn.Parameter(torch.zeros(books))
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = self.scores(tokens).sum(1) + self.bias
+        return result
+
+
+class Classifier(nn.Module):
+    """A transformer encoder layer, whose outputs say what words say in their places; and what they say anywhere."""
+
+    def __init__(self, books: int, width: int = 128) -> None:
         super().__init__()
         self.words = nn.Embedding(WORDS, width, padding_idx=PADDING)
         self.places = nn.Embedding(LENGTH, width)
         nn.init.normal_(self.words.weight, std=0.1)
         nn.init.normal_(self.places.weight, std=0.02)
-        layer = nn.TransformerEncoderLayer(width, 4, 2 * width, dropout=0.2, batch_first=True)
-        self.encoder = nn.TransformerEncoder(layer, 1)
-        self.drop = nn.Dropout(0.4)
-        self.output = nn.Linear(2 * width, books)
+        layer = nn.TransformerEncoderLayer(
+            width, 4, 2 * width, dropout=0.1, batch_first=True, norm_first=True
+        )
+        self.encoder = nn.TransformerEncoder(layer, 1, enable_nested_tensor=False)
+        self.drop = nn.Dropout(0.3)
+        self.output = nn.Linear(width, books)
+        self.anywhere = BagOfWords(books)
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         tokens = tokens[:, : max(1, int((tokens != PADDING).sum(1).max()))]
         padding = tokens == PADDING
-        x = self.words(tokens) + self.places.weight[: tokens.shape[1]]
-        x = self.encoder(self.drop(x), src_key_padding_mask=padding)
+        if self.training:
+            # A verse has to be told without some of its words.
+            left_out = (torch.rand(tokens.shape) < 0.2) & ~padding
+            tokens = tokens.masked_fill(left_out, UNKNOWN)
+        x = self.drop(self.words(tokens)) + self.places.weight[: tokens.shape[1]]
+        x = self.encoder(x, src_key_padding_mask=padding)
         x = x.masked_fill(padding[..., None], 0.0)
-        mean = x.sum(1) / (~padding).sum(1, keepdim=True).clamp(min=1)
-        strongest = x.masked_fill(padding[..., None], -1e4).max(1).values
-        scores: torch.Tensor = self.output(self.drop(torch.cat([mean, strongest], 1)))
+        scores: torch.Tensor = self.output(x.sum(1) / 8) + self.anywhere(tokens)
         return scores
 
 
-def bag_of_words(train: TensorDataset, test: TensorDataset, books: int) -> float:
-    """Naive Bayes: accuracy of the book whose word counts fit best."""
-    tokens, labels = train.tensors
-    counts = torch.zeros(books, WORDS)
-    for book in range(books):
-        words = tokens[labels == book].flatten()
-        counts[book] = torch.bincount(words, minlength=WORDS).float()
-    counts[:, PADDING] = 0
-    logs = torch.log((counts + 0.1) / (counts + 0.1).sum(1, keepdim=True))
-    logs[:, PADDING] = 0
-    prior = torch.log(torch.bincount(labels, minlength=books).float().clamp(min=0.5) / len(labels))
-    tokens, labels = test.tensors
-    scores = torch.stack([logs[:, row].sum(1) for row in tokens]) + prior
-    return float((scores.argmax(1) == labels).float().mean())
+def train_alone(model: nn.Module, train: TensorDataset, epochs: int) -> nn.Module:
+    """Beside the job, for comparison: 128 verses at a time, with the rate at which a bag of words is best."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    for _ in range(epochs):
+        for x, y in DataLoader(train, 128, shuffle=True):
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(x), y, label_smoothing=0.1).backward()
+            optimizer.step()
+    return model
 
 
 @torch.no_grad()
@@ -115,7 +129,7 @@ def accuracy(model: nn.Module, data: TensorDataset) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default="data/text/bible.txt")
-    parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--examples", type=int, default=0, help="how many verses; 0: all")
     arguments = parser.parse_args()
@@ -126,7 +140,7 @@ def main() -> None:
         torch.set_num_threads(1)
         train, test, books = load(arguments.data, arguments.examples)
         model = Classifier(books)
-        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.01)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3, weight_decay=0.01)
         sampler = DistributedSampler(train, session.size, session.rank, seed=1)
         loader = DataLoader(train, arguments.batch, sampler=sampler)
         total = max(1, arguments.epochs * len(loader))
@@ -147,8 +161,9 @@ def main() -> None:
                 print(f"epoch {epoch + 1}: loss {loss.item():.3f}", flush=True)
 
     if session.rank == 0:
-        ours, bag = accuracy(model, test), bag_of_words(train, test, books)
-        print(f"accuracy {100 * ours:.1f} %, of a bag of words {100 * bag:.1f} %", flush=True)
+        bag = train_alone(BagOfWords(books), train, arguments.epochs)
+        ours, theirs = accuracy(model, test), accuracy(bag, test)
+        print(f"accuracy {100 * ours:.1f} %, of a bag of words {100 * theirs:.1f} %", flush=True)
 
 
 if __name__ == "__main__":

@@ -187,11 +187,8 @@ class FakeHub:
             missing = [name for i, (name, *_) in enumerate(self.manifest) if i not in worker.parts]
             raise Failure(_abi.INVALID, f"{missing[0]} of step {worker.begun} was not pushed")
         self._wait(seconds, lambda: self._may_begin(rank))
-        errors = [
-            f"worker {other}: {text}" for other, text in self.left.items() if text is not None
-        ]
-        if errors:
-            raise Failure(_abi.FAILED, errors[0])
+        if not self.optimizers and not self.stopped:
+            raise Failure(_abi.FAILED, self._early_errors()[0])
         if self.stopped:
             raise Failure(_abi.ENDED, "the job was stopped")
         if worker.draining:
@@ -207,15 +204,15 @@ class FakeHub:
         )
         return step + (self.rollbacks,), [optimizer.weights.copy() for optimizer in self.optimizers]
 
+    def _early_errors(self):
+        """Of workers without which the job has not started; later the others go on without them."""
+        return [f"worker {other}: {text}" for other, text in self.left.items() if text is not None]
+
     def _may_begin(self, rank):
-        if (
-            self.stopped
-            or self.workers[rank].draining
-            or any(text is not None for text in self.left.values())
-        ):
+        if self.stopped or self.workers[rank].draining:
             return True
         if not self.optimizers:
-            return False
+            return bool(self._early_errors())
         done = self.workers[rank].done
         if self.mode == _abi.MODES["sync"]:
             return self.version >= done

@@ -153,7 +153,7 @@ def test_pause_lets_others_go_on():
 def raises_in_training():
     with rubato.init() as session:
         model, optimizer = wrapped()
-        for step in range(1000):
+        for step in range(20):
             optimizer.zero_grad()
             backward(model)
             if session.rank == 1 and step == 3:
@@ -162,13 +162,13 @@ def raises_in_training():
 
 
 @fake_only
-def test_an_exception_is_told_to_the_others():
+def test_an_exception_is_told_and_the_others_go_on():
     with Job(2) as job:
         for rank in range(2):
             job.start(rank, raises_in_training)
         outcomes = [job.outcome(rank) for rank in range(2)]
         assert job.hub.left[1] == "ValueError: bad picture 17"
-    assert outcomes[0].kind == "JobFailed" and "bad picture 17" in outcomes[0].error
+    assert not outcomes[0].kind, outcomes[0]
     assert outcomes[1].kind == "ValueError"
 
 
