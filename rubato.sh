@@ -11,6 +11,8 @@ packages=(
   libopenblas-pthread-dev nlohmann-json3-dev libcli11-dev zlib1g-dev libdeflate-dev libxxhash-dev git ca-certificates procps
 )
 binaries=(//cli/command:rubato //coordinator //server //worker)
+# Only the Python package's tests need these.
+python_packages=(python3-torch python3-numpy python3-pytest python3-venv mypy openmpi-bin)
 client_binaries=(//client:librubato_client.so //client/sidecar:rubato-sidecar)
 # What is done of what: on a terminal all the time, elsewhere in a line at least once a minute.
 seconds_between_lines=60
@@ -300,6 +302,30 @@ skip_reasons() {
   done | sort | uniq -c | sed -E 's/^ *([0-9]+) (.*)$/\1 skipped: \2/'
 }
 
+# The Python package's tests, against the programs that were built. Prints "<passed> <failed>" as its last line.
+test_python() {
+  local package missing=() log status=0 passed failed
+  for package in "${python_packages[@]}"; do
+    is_installed "$package" || missing+=("$package")
+  done
+  if ((${#missing[@]} > 0)); then
+    (install_packages "${missing[@]}") || say "Packages for the Python tests could not be installed"
+  fi
+  log="$(mktemp)"
+  RUBATO_LIBRARY="$root/bazel-bin/client/librubato_client.so" RUBATO_PROGRAM="$root/bazel-bin/cli/command/rubato" \
+    RUBATO_SIDECAR="$root/bazel-bin/client/sidecar/rubato-sidecar" python/run_tests.sh 2>&1 | tee "$log" || status=$?
+  passed="$(count_pytest passed "$log")"
+  failed=$(($(count_pytest failed "$log") + $(count_pytest error "$log")))
+  rm -f "$log"
+  if ((status != 0 && failed == 0)); then failed=1; fi
+  echo "$passed $failed"
+}
+
+# Adds up what pytest's closing lines in file $2 say of "passed", "failed" or "error".
+count_pytest() {
+  sed -nE "/ in [0-9.]+s/s/.*\\b([0-9]+) $1.*/\\1/p" "$2" | awk '{ sum += $1 } END { print sum + 0 }'
+}
+
 tests_go_on() { printf 'Testing, for %d s by now\n' "$SECONDS"; }
 
 run_tests() {
@@ -325,6 +351,10 @@ run_tests() {
   if ((build_status != 0)) && ! grep -q 'FAILED TO BUILD' "$log"; then failed=$((failed + 1)); fi
   # Nothing ran, or something went wrong that no target's line tells.
   if ((failed == 0)) && ((test_status != 0 || passed == 0)); then failed=1; fi
+  # Its last line is for this function.
+  counts="$(test_python | tee /dev/stderr | tail -n 1)"
+  passed=$((passed + ${counts% *}))
+  failed=$((failed + ${counts#* }))
   if ((without_cuda == 0)); then
     passed=$((passed + 1))
   else

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs the Python package's tests: run_tests.sh [PYTEST ARGUMENTS]. Ends with pytest's counts, and is skipped with a reason
-# where Debian's python3-torch is not installed. With RUBATO_TEST_REAL=1 against real servers: RUBATO_LIBRARY, RUBATO_SIDECAR
-# and RUBATO_PROGRAM name what was built.
+# Runs the Python package's tests: run_tests.sh [PYTEST ARGUMENTS]. Skipped with a reason where Debian's python3-torch is not
+# installed. If RUBATO_LIBRARY, RUBATO_SIDECAR and RUBATO_PROGRAM name what was built, against real servers, but for those
+# tests that look into fake ones; otherwise all against the fake ones. Each run of pytest ends with its counts.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
@@ -15,7 +15,19 @@ for module in torch numpy pytest; do
   fi
 done
 export OMP_NUM_THREADS=1 GLOO_SOCKET_IFNAME=lo PYTHONDONTWRITEBYTECODE=1
+status=0
 if command -v mypy >/dev/null; then
-  mypy --python-executable "$python" --cache-dir="${TMPDIR:-/tmp}/rubato-mypy-$(id -u)" -p rubato
+  mypy --python-executable "$python" --cache-dir="${TMPDIR:-/tmp}/rubato-mypy-$(id -u)" -p rubato || status=1
 fi
-exec "$python" -m pytest -rs "$@"
+if [[ -n "${RUBATO_LIBRARY:-}" ]]; then
+  # Jobs leave their runs where they are started.
+  work="$(mktemp -d)"
+  trap 'rm -rf "$work"' EXIT
+  tests="$PWD/tests" configuration="$PWD/pyproject.toml"
+  (cd "$work" && RUBATO_TEST_REAL=1 "$python" -m pytest -c "$configuration" --rootdir="$tests" -rs -m "not fake" "$@" "$tests") ||
+    status=1
+  env -u RUBATO_LIBRARY -u RUBATO_SIDECAR -u RUBATO_PROGRAM "$python" -m pytest -rs -m fake "$@" || status=1
+else
+  "$python" -m pytest -rs "$@" || status=1
+fi
+exit "$status"

@@ -11,8 +11,8 @@ import traceback
 import pytest
 
 REAL = os.environ.get("RUBATO_TEST_REAL") == "1"
-fake_only = pytest.mark.skipif(REAL, reason="looks into the fake servers")
-real_only = pytest.mark.skipif(not REAL, reason="needs the real library: RUBATO_TEST_REAL=1")
+# Marks tests that look into the fake servers. run_tests.sh runs the others against the real ones, if they are there.
+fake_only = pytest.mark.fake
 
 # Processes come from one that has torch loaded and no threads: quick, and safe to fork.
 _context = multiprocessing.get_context("forkserver")
