@@ -11,6 +11,8 @@
 #include "cli/launch/progress_display.h"
 #include "cli/report/html_report.h"
 #include "cli/report/terminal_report.h"
+#include "common/config/awaited_model.h"
+#include "common/config/client_job.h"
 #include "common/config/fingerprint.h"
 #include "common/config/load.h"
 #include "common/status.h"
@@ -124,10 +126,26 @@ JobOutcome RunOnHost(TaskHost* host, const absl::Status& started, const std::str
   return outcome;
 }
 
+namespace {
+
+// The run's config with the model that a client has offered, as its coordinator has written it into the run directory;
+// without it if none has, or if the job is none of clients.
+absl::StatusOr<v1::JobConfig> WithOfferedModel(const v1::JobConfig& config) {
+  const std::string stored = JoinPath(config.run_directory(), "job.textproto");
+  if (!AwaitsModel(config) || !FileExists(stored)) return config;
+  RUBATO_ASSIGN_OR_RETURN(const v1::JobConfig complete, LoadJobConfig(stored, {}, {.may_await_model = true}));
+  return AwaitsModel(complete) ? config : WithModelOf(config, complete);
+}
+
+}  // namespace
+
 absl::Status RunJob(const PreparedRun& run, const std::string& label, StopSignals* signals,
                     const Environment& environment) {
   LocalTaskHost::Options local;
   local.config = run.config;
+  if (run.resume) {
+    RUBATO_ASSIGN_OR_RETURN(local.config, WithOfferedModel(run.config));
+  }
   local.binaries = run.binaries;
   local.slowed = run.slowed;
   local.metrics_listen = run.metrics_listen;
@@ -178,7 +196,7 @@ Comparison NewComparison(const PreparedRun& run) {
   comparison.job = run.config.name();
   comparison.target_accuracy = run.config.evaluation().target_accuracy();
   comparison.generated_data = run.config.data().has_teacher();
-  comparison.config_text = ConfigText(run.config);
+  comparison.config_text = ConfigText(WithOfferedModel(run.config).value_or(run.config));
   comparison.slowed = DescribeSlowWorkers(run.slowed);
   return comparison;
 }
