@@ -113,6 +113,17 @@ cat "$work"/lease-client-?.log | awk '/^trained/ { for (i = $3; i < $4; ++i) ++c
   END { for (key in count) { if (count[key] != 1) exit 1; ++all }; exit all == 2000 ? 0 : 1 }' ||
   fail "not every example was trained once"
 
+say "a server is lost: the job goes back, and the clients with it"
+begin_job rollback --set checkpoint.every_steps=20
+for rank in 0 1; do client "$rank" rollback; done
+wait_for 60 "a checkpoint is complete" compgen -G "$work/rollback/checkpoints/step[2-9]*/cut"
+stop rollback-server-1
+start rollback-server-1 server --config="$work/job.textproto" --set "run_directory=$work/rollback" \
+  --set checkpoint.every_steps=20 --coordinator="$address" --task_index=1 --listen=127.0.0.1:0
+for rank in 0 1; do ends "rollback-client-$rank" 0 60; done
+says rollback-client-0 '^step again'
+end_job
+
 say "values, barriers, misuse, a checkpoint and a change of mode"
 begin_job talk
 for rank in 0 1; do client "$rank" talk; done

@@ -206,6 +206,26 @@ void Survive(Job* job, bool killed) {
   job->Close();
 }
 
+// Steps until the job has gone back to a checkpoint, and some more: weights always are what the step's number says.
+void Rollback(Job* job) {
+  job->Open();
+  job->Expect(RUBATO_OK, job->Define(RUBATO_SGD, 1), "rubato_define");
+  job->Start();
+  rubato_step step;
+  for (int after = 0; after < 20;) {
+    job->Expect(RUBATO_OK, job->Begin(&step), "rubato_begin");
+    for (uint32_t tensor : {0u, 1u}) {
+      const int64_t elements = tensor == 0 ? kSmall : kLarge;
+      job->ExpectWeights(tensor, elements, step.step, [&](int64_t) { return -static_cast<float>(step.step); });
+      job->Fill(tensor, elements, [](int64_t) { return 1.0f; });
+      job->Push(tensor, 1);
+    }
+    if (step.rollbacks > 0) ++after;
+    Say(step.rollbacks > 0 ? "step again" : "step", step.step);
+  }
+  job->Close();
+}
+
 // Models that differ are refused by name; after that the worker comes with the right one.
 void Differ(Job* job) {
   job->Open();
@@ -289,7 +309,7 @@ void CheckMisuse(const Job& job) {
   int status = 0;
   if (waitpid(child, &status, 0) != child || status != 0) Fail("a forked child was not refused");
   std::atomic<bool> stop = false;
-  int refused = 0;
+  std::atomic<int> refused = 0;
   std::thread other([&] {
     while (!stop) refused += rubato_report(job.client, 1, 0, 0) == RUBATO_INVALID;
   });
@@ -353,6 +373,7 @@ int main(int argc, char** argv) {
                                                                  {"differ", Differ},
                                                                  {"ended", UntilEnded},
                                                                  {"lease", Lease},
+                                                                 {"rollback", Rollback},
                                                                  {"talk", Talk}};
   const auto way = ways.find(argv[4]);
   if (way == ways.end()) return 2;
