@@ -11,6 +11,9 @@ packages=(
   libopenblas-pthread-dev nlohmann-json3-dev libcli11-dev zlib1g-dev libdeflate-dev libxxhash-dev git ca-certificates procps
 )
 binaries=(//cli/command:rubato //coordinator //server //worker)
+# Only the Python package's tests need these.
+python_packages=(python3-torch python3-numpy python3-pytest python3-venv mypy openmpi-bin)
+client_binaries=(//client:librubato_client.so //client/sidecar:rubato-sidecar)
 # What is done of what: on a terminal all the time, elsewhere in a line at least once a minute.
 seconds_between_lines=60
 progress=(--show_progress --show_progress_rate_limit=30)
@@ -124,6 +127,21 @@ package() {
   built="$(bazel "${portable[@]}" info --config=portable bazel-bin 2>/dev/null)"
   bazel "${portable[@]}" shutdown
   deploy/make_package.sh "$built" dist
+}
+
+# The Python package as one wheel in dist/, with the library and programs that need glibc alone.
+wheel() {
+  setup
+  local portable=(--output_base="$(bazel info output_base 2>/dev/null)-portable") built program programs=()
+  say "Building for other machines"
+  build_with bazel "${portable[@]}" build --config=portable --symlink_prefix=/ "${binaries[@]}" "${client_binaries[@]}"
+  built="$(bazel "${portable[@]}" info --config=portable bazel-bin 2>/dev/null)"
+  bazel "${portable[@]}" shutdown
+  for program in client/sidecar/rubato-sidecar cli/command/rubato coordinator/coordinator server/server worker/worker; do
+    programs+=(--program="$built/$program")
+  done
+  # Any Python does: what it packs does not depend on it.
+  python3 python/build_wheel.py --output=dist --library="$built/client/librubato_client.so" "${programs[@]}"
 }
 
 # Whether a file is the one that it should be: size, magic number, checksum.
@@ -284,6 +302,30 @@ skip_reasons() {
   done | sort | uniq -c | sed -E 's/^ *([0-9]+) (.*)$/\1 skipped: \2/'
 }
 
+# The Python package's tests, against the programs that were built. Prints "<passed> <failed>" as its last line.
+test_python() {
+  local package missing=() log status=0 passed failed
+  for package in "${python_packages[@]}"; do
+    is_installed "$package" || missing+=("$package")
+  done
+  if ((${#missing[@]} > 0)); then
+    (install_packages "${missing[@]}") || say "Packages for the Python tests could not be installed"
+  fi
+  log="$(mktemp)"
+  RUBATO_LIBRARY="$root/bazel-bin/client/librubato_client.so" RUBATO_PROGRAM="$root/bazel-bin/cli/command/rubato" \
+    RUBATO_SIDECAR="$root/bazel-bin/client/sidecar/rubato-sidecar" python/run_tests.sh 2>&1 | tee "$log" || status=$?
+  passed="$(count_pytest passed "$log")"
+  failed=$(($(count_pytest failed "$log") + $(count_pytest error "$log")))
+  rm -f "$log"
+  if ((status != 0 && failed == 0)); then failed=1; fi
+  echo "$passed $failed"
+}
+
+# Adds up what pytest's closing lines in file $2 say of "passed", "failed" or "error".
+count_pytest() {
+  sed -nE "/ in [0-9.]+s/s/.*\\b([0-9]+) $1.*/\\1/p" "$2" | awk '{ sum += $1 } END { print sum + 0 }'
+}
+
 tests_go_on() { printf 'Testing, for %d s by now\n' "$SECONDS"; }
 
 run_tests() {
@@ -309,6 +351,10 @@ run_tests() {
   if ((build_status != 0)) && ! grep -q 'FAILED TO BUILD' "$log"; then failed=$((failed + 1)); fi
   # Nothing ran, or something went wrong that no target's line tells.
   if ((failed == 0)) && ((test_status != 0 || passed == 0)); then failed=1; fi
+  # Its last line is for this function.
+  counts="$(test_python | tee /dev/stderr | tail -n 1)"
+  passed=$((passed + ${counts% *}))
+  failed=$((failed + ${counts#* }))
   if ((without_cuda == 0)); then
     passed=$((passed + 1))
   else
@@ -350,6 +396,7 @@ Usage: ./rubato.sh COMMAND
   test         run all tests; the last line is "N passed, N failed". Further arguments go to `bazel test`.
   package      build programs that need glibc alone, and pack them with configs and deploy/ into
                dist/rubato-VERSION-linux-MACHINE.tar.gz
+  wheel        build the Python package with all programs in it as dist/rubato-VERSION-py3-none-*.whl
   test-deploy  run tests/deploy: jobs over SSH and the like, on this machine, as root
   help         this text
 TEXT
@@ -367,6 +414,7 @@ case "$command" in
   demo) demo "$@" ;;
   test) run_tests "$@" ;;
   package) package ;;
+  wheel) wheel ;;
   test-deploy) test_deploy ;;
   help | -h | --help) help ;;
   *)

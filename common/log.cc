@@ -56,6 +56,7 @@ void Logger::SetPosition(uint64_t generation, int64_t step) {
 }
 
 void Logger::Write(char severity, absl::string_view message) {
+  if (options_.quiet && severity == 'I') return;
   LogEntry entry = {.severity = severity, .who = who_, .incarnation = options_.incarnation, .message = message};
   MutexLock lock(mu_);
   if (severity != 'I') last_problem_ = std::string(message);

@@ -47,6 +47,8 @@ class Logger {
     LogFormat format = LogFormat::kText;
     // Of the task; 0: not told.
     uint64_t incarnation = 0;
+    // Warnings and errors alone.
+    bool quiet = false;
   };
 
   // `who` is the task's role and index. `clock` outlives the logger.

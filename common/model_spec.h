@@ -24,7 +24,11 @@ struct TensorSpec {
   bool ones = false;            // Starts as all ones (the weights of norms) instead.
   int64_t fan_in = 1;
   int64_t fan_out = 1;
-  bool decays = false;  // Whether weight decay applies: not to biases, and not to the weights of norms.
+  // Whether weight decay applies: not to biases, and not to the weights of norms. A client's tensors: always, as its
+  // groups say what is exempt.
+  bool decays = false;
+  // A client's tensor: whose hyperparameters it has (Manifest.groups).
+  uint32_t group = 0;
 };
 
 // The model's input, in the place of a layer's index.
@@ -46,13 +50,14 @@ struct LayerSpec {
   std::vector<int> tensors;
 };
 
-// What a model config means: layers with shapes, and the tensors that the servers hold. Pure data.
+// What a model config means: layers with shapes, and the tensors that the servers hold. Of a client's model (manifest)
+// tensors alone are known; they start as zeros until a client assigns them. Pure data.
 struct ModelSpec {
   Shape input;
   // If it is over 0 the inputs are tokens, whole numbers from 0 to vocabulary - 1.
   int64_t vocabulary = 0;
   Shape output;
-  v1::ModelConfig::Loss loss;
+  v1::ModelConfig::Loss loss = v1::ModelConfig::LOSS_UNSPECIFIED;
   std::vector<LayerSpec> layers;
   std::vector<TensorSpec> tensors;
 
@@ -70,7 +75,8 @@ void FillLayerDefaults(google::protobuf::RepeatedPtrField<v1::LayerConfig>* laye
 
 // Infers every shape, with the defaults of layers for what is absent. All errors are in one InvalidArgument status, one
 // per line, each with its field path, as in "model.layers[2].conv2d.kernel: 9 is larger than its input with padding,
-// 7x7". Layers after one whose output is unknown are still checked for what does not depend on it.
+// 7x7". Layers after one whose output is unknown are still checked for what does not depend on it. A model with a
+// manifest has no layers, and nothing else that belongs to them.
 absl::StatusOr<ModelSpec> BuildModelSpec(const v1::ModelConfig& config);
 
 }  // namespace rubato

@@ -64,6 +64,7 @@ inline constexpr const OptimizerParameter* kAll[] = {&kMomentum, &kBeta1,   &kBe
 inline std::vector<const OptimizerParameter*> ParametersOf(v1::OptimizerConfig::Algorithm algorithm) {
   switch (algorithm) {
     case v1::OptimizerConfig::SGD:
+    case v1::OptimizerConfig::MEAN:
       return {};
     case v1::OptimizerConfig::MOMENTUM:
     case v1::OptimizerConfig::NESTEROV:

@@ -27,19 +27,50 @@ absl::Duration TimeoutOf(const grpc::CallbackServerContext& context) {
   return std::clamp(left - kAnswerMargin, absl::ZeroDuration(), kLongestWait);
 }
 
+grpc::Status NoJob() {
+  return ToGrpcStatus(absl::UnavailableError("the job has not begun: it waits for a client to offer its model"));
+}
+
+// A session with nobody.
+class RefusedSession final : public grpc::ServerBidiReactor<v1::TaskMessage, v1::Directive> {
+ public:
+  RefusedSession() { Finish(NoJob()); }
+
+ private:
+  void OnDone() override { delete this; }
+};
+
+grpc::ServerUnaryReactor* Finished(grpc::CallbackServerContext* context, const grpc::Status& status) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(status);
+  return reactor;
+}
+
+// The caller's deadline, or the request's if that is sooner.
+absl::Duration TimeoutOf(const grpc::CallbackServerContext& context, double seconds) {
+  return std::clamp(absl::Seconds(seconds), absl::ZeroDuration(), TimeoutOf(context));
+}
+
 }  // namespace
 
 grpc::ServerBidiReactor<v1::TaskMessage, v1::Directive>* CoordinatorService::Session(
     grpc::CallbackServerContext* context) {
   TsanAcquire(this);
-  return SessionReactor::Start(runner_, context);
+  JobRunner* const runner = runner_;
+  if (runner == nullptr) return new RefusedSession();
+  return SessionReactor::Start(runner, context);
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::GetStatus(grpc::CallbackServerContext* context,
                                                         const v1::GetStatusRequest*, v1::JobStatus* reply) {
   TsanAcquire(this);
+  JobRunner* const runner = runner_;
+  if (runner == nullptr) {
+    *reply = before_.status;
+    return Finished(context, grpc::Status::OK);
+  }
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  runner_->GetStatus([reactor, reply](v1::JobStatus status) {
+  runner->GetStatus([reactor, reply](v1::JobStatus status) {
     *reply = std::move(status);
     reactor->Finish(grpc::Status::OK);
   });
@@ -50,8 +81,10 @@ grpc::ServerUnaryReactor* CoordinatorService::SwitchMode(grpc::CallbackServerCon
                                                          const v1::SwitchModeRequest* request,
                                                          v1::SwitchModeReply* reply) {
   TsanAcquire(this);
+  JobRunner* const runner = runner_;
+  if (runner == nullptr) return Finished(context, NoJob());
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  runner_->SwitchMode(*request, TimeoutOf(*context), [reactor, reply](absl::StatusOr<v1::SwitchModeReply> result) {
+  runner->SwitchMode(*request, TimeoutOf(*context), [reactor, reply](absl::StatusOr<v1::SwitchModeReply> result) {
     if (result.ok()) *reply = *std::move(result);
     reactor->Finish(ToGrpcStatus(result.status()));
   });
@@ -64,15 +97,23 @@ grpc::ServerUnaryReactor* CoordinatorService::StopJob(grpc::CallbackServerContex
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   const std::string reason = absl::StrCat("stopped by the operator at ", PeerHost(context->peer()),
                                           request->reason().empty() ? "" : ": ", request->reason());
-  runner_->Stop(reason, [reactor] { reactor->Finish(grpc::Status::OK); });
+  JobRunner* const runner = runner_;
+  if (runner == nullptr) {
+    before_.stop(reason);
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
+  }
+  runner->Stop(reason, [reactor] { reactor->Finish(grpc::Status::OK); });
   return reactor;
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::TraceJob(grpc::CallbackServerContext* context,
                                                        const v1::TraceJobRequest* request, v1::TraceJobReply* reply) {
   TsanAcquire(this);
+  JobRunner* const runner = runner_;
+  if (runner == nullptr) return Finished(context, NoJob());
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  runner_->Trace(*request, [reactor, reply](absl::StatusOr<v1::TraceJobReply> result) {
+  runner->Trace(*request, [reactor, reply](absl::StatusOr<v1::TraceJobReply> result) {
     if (result.ok()) *reply = *std::move(result);
     reactor->Finish(ToGrpcStatus(result.status()));
   });
@@ -83,11 +124,78 @@ grpc::ServerUnaryReactor* CoordinatorService::WriteCheckpointNow(grpc::CallbackS
                                                                  const v1::WriteCheckpointNowRequest*,
                                                                  v1::WriteCheckpointNowReply* reply) {
   TsanAcquire(this);
+  JobRunner* const runner = runner_;
+  if (runner == nullptr) return Finished(context, NoJob());
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  runner_->WriteCheckpoint(TimeoutOf(*context), [reactor, reply](absl::StatusOr<v1::WriteCheckpointNowReply> result) {
+  runner->WriteCheckpoint(TimeoutOf(*context), [reactor, reply](absl::StatusOr<v1::WriteCheckpointNowReply> result) {
     if (result.ok()) *reply = *std::move(result);
     reactor->Finish(ToGrpcStatus(result.status()));
   });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* CoordinatorService::OfferModel(grpc::CallbackServerContext* context,
+                                                         const v1::OfferModelRequest* request,
+                                                         v1::OfferModelReply* reply) {
+  TsanAcquire(this);
+  if (offers_ == nullptr) {
+    return Finished(context, ToGrpcStatus(absl::FailedPreconditionError("this coordinator takes no model")));
+  }
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  offers_->Offer(*request, [reactor, reply](absl::StatusOr<v1::OfferModelReply> result) {
+    if (result.ok()) *reply = *std::move(result);
+    reactor->Finish(ToGrpcStatus(result.status()));
+  });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* CoordinatorService::GetJobConfig(grpc::CallbackServerContext* context,
+                                                           const v1::GetJobConfigRequest* request,
+                                                           v1::GetJobConfigReply* reply) {
+  TsanAcquire(this);
+  if (offers_ == nullptr) {
+    return Finished(context, ToGrpcStatus(absl::FailedPreconditionError("this coordinator gives no config")));
+  }
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  offers_->GetConfig(*request, [reactor, reply](absl::StatusOr<v1::GetJobConfigReply> result) {
+    if (result.ok()) *reply = *std::move(result);
+    reactor->Finish(ToGrpcStatus(result.status()));
+  });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* CoordinatorService::PutValue(grpc::CallbackServerContext* context,
+                                                       const v1::PutValueRequest* request, v1::PutValueReply*) {
+  TsanAcquire(this);
+  JobRunner* const runner = runner_;
+  if (runner == nullptr) return Finished(context, NoJob());
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  runner->PutValue(*request, [reactor](const absl::Status& status) { reactor->Finish(ToGrpcStatus(status)); });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* CoordinatorService::GetValue(grpc::CallbackServerContext* context,
+                                                       const v1::GetValueRequest* request, v1::GetValueReply* reply) {
+  TsanAcquire(this);
+  JobRunner* const runner = runner_;
+  if (runner == nullptr) return Finished(context, NoJob());
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  const absl::Duration timeout = TimeoutOf(*context, request->timeout_seconds());
+  runner->GetValue(*request, timeout, [reactor, reply](absl::StatusOr<v1::GetValueReply> result) {
+    if (result.ok()) *reply = *std::move(result);
+    reactor->Finish(ToGrpcStatus(result.status()));
+  });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* CoordinatorService::Barrier(grpc::CallbackServerContext* context,
+                                                      const v1::BarrierRequest* request, v1::BarrierReply*) {
+  TsanAcquire(this);
+  JobRunner* const runner = runner_;
+  if (runner == nullptr) return Finished(context, NoJob());
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  const absl::Duration timeout = TimeoutOf(*context, request->timeout_seconds());
+  runner->Barrier(*request, timeout, [reactor](const absl::Status& status) { reactor->Finish(ToGrpcStatus(status)); });
   return reactor;
 }
 

@@ -3,20 +3,38 @@
 
 #include <grpcpp/server.h>
 
+#include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "coordinator/job_runner.h"
+#include "coordinator/model_offers.h"
 #include "proto/coordinator.grpc.pb.h"
 
 namespace rubato::coordinator {
 
-// gRPC's side of a JobRunner: turns calls into events and answers into replies. Thread-safe, without state.
+// gRPC's side of a JobRunner and of ModelOffers: turns calls into events and answers into replies. Thread-safe, without
+// state.
 class CoordinatorService final : public v1::Coordinator::CallbackService {
  public:
-  // `runner` outlives the service.
+  // Of a job that is not there yet.
+  struct Before {
+    // What operators are shown.
+    v1::JobStatus status;
+    // An operator asks for its end. Any thread.
+    std::function<void(const std::string& reason)> stop;
+  };
+
+  // `runner` outlives the service. Models are offered to nobody.
   explicit CoordinatorService(JobRunner* runner) : runner_(runner) {}
+  // Until SetRunner there is no job, and most calls are Unavailable. `offers` outlives the service.
+  CoordinatorService(ModelOffers* offers, Before before) : offers_(offers), before_(std::move(before)) {}
+
+  // Outlives the service's server.
+  void SetRunner(JobRunner* runner) { runner_ = runner; }
 
   grpc::ServerBidiReactor<v1::TaskMessage, v1::Directive>* Session(grpc::CallbackServerContext* context) override;
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context, const v1::GetStatusRequest* request,
@@ -31,8 +49,21 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
                                                const v1::WriteCheckpointNowRequest* request,
                                                v1::WriteCheckpointNowReply* reply) override;
 
+  grpc::ServerUnaryReactor* OfferModel(grpc::CallbackServerContext* context, const v1::OfferModelRequest* request,
+                                       v1::OfferModelReply* reply) override;
+  grpc::ServerUnaryReactor* GetJobConfig(grpc::CallbackServerContext* context, const v1::GetJobConfigRequest* request,
+                                         v1::GetJobConfigReply* reply) override;
+  grpc::ServerUnaryReactor* PutValue(grpc::CallbackServerContext* context, const v1::PutValueRequest* request,
+                                     v1::PutValueReply* reply) override;
+  grpc::ServerUnaryReactor* GetValue(grpc::CallbackServerContext* context, const v1::GetValueRequest* request,
+                                     v1::GetValueReply* reply) override;
+  grpc::ServerUnaryReactor* Barrier(grpc::CallbackServerContext* context, const v1::BarrierRequest* request,
+                                    v1::BarrierReply* reply) override;
+
  private:
-  JobRunner* const runner_;
+  std::atomic<JobRunner*> runner_ = nullptr;
+  ModelOffers* const offers_ = nullptr;
+  const Before before_;
 };
 
 struct Listener {

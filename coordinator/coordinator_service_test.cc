@@ -391,5 +391,96 @@ TEST_F(CoordinatorServiceTest, ASessionSpeaksForOneTask) {
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
 
+TEST_F(CoordinatorServiceTest, WorkersTellEachOtherThingsAlsoAcrossARestart) {
+  const auto get = [this](double seconds) {
+    grpc::ClientContext context;
+    v1::GetValueRequest request;
+    request.set_key("a");
+    request.set_timeout_seconds(seconds);
+    v1::GetValueReply reply;
+    const grpc::Status status = stub_->GetValue(&context, request, &reply);
+    return status.ok() ? reply.value() : absl::StrCat(static_cast<int>(status.error_code()));
+  };
+  const auto meet = [this](uint64_t round, uint32_t count) {
+    grpc::ClientContext context;
+    v1::BarrierRequest request;
+    *request.mutable_task() = WorkerTask(1);
+    request.set_name("b");
+    request.set_round(round);
+    request.set_count(count);
+    request.set_timeout_seconds(0.05);
+    v1::BarrierReply reply;
+    return stub_->Barrier(&context, request, &reply);
+  };
+  EXPECT_EQ(get(0), absl::StrCat(static_cast<int>(grpc::StatusCode::NOT_FOUND)));
+  grpc::ClientContext context;
+  v1::PutValueRequest put;
+  put.set_key("a");
+  put.set_value("1");
+  v1::PutValueReply reply;
+  ASSERT_TRUE(stub_->PutValue(&context, put, &reply).ok());
+  EXPECT_EQ(get(5), "1");
+  EXPECT_TRUE(meet(1, 1).ok());
+  const int port = listener_.port;
+  Shutdown();
+  Start(port, true);
+  EXPECT_EQ(get(0), "1");
+  EXPECT_TRUE(meet(1, 2).ok());  // Over before.
+  const grpc::Status alone = meet(2, 2);
+  EXPECT_EQ(alone.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_EQ(alone.error_message(), "barrier b waits for 2 workers; here are worker 1");
+  StartJob();
+  EXPECT_EQ(get(0), "1");
+}
+
+TEST(CoordinatorWithoutAJobTest, TakesTheModelAndSaysWhatItWaitsFor) {
+  RealClock clock;
+  v1::JobConfig config = SmallJob();
+  config.clear_model();
+  config.clear_data();
+  config.clear_optimizer();
+  ModelOffers offers(config, &clock);
+  CoordinatorService::Before before;
+  before.status.set_waiting_for("a model");
+  std::string stopped;
+  before.stop = [&](const std::string& reason) { stopped = reason; };
+  CoordinatorService service(&offers, before);
+  auto listener = Listen("127.0.0.1:0", &service);
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  auto stub = v1::Coordinator::NewStub(
+      grpc::CreateChannel(absl::StrCat("127.0.0.1:", listener->port), grpc::InsecureChannelCredentials()));
+  {
+    grpc::ClientContext context;
+    v1::JobStatus status;
+    ASSERT_TRUE(stub->GetStatus(&context, {}, &status).ok());
+    EXPECT_EQ(status.waiting_for(), "a model");
+  }
+  {
+    grpc::ClientContext context;
+    auto session = stub->Session(&context);
+    v1::Directive directive;
+    EXPECT_FALSE(session->Read(&directive));
+    EXPECT_EQ(session->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+  }
+  {
+    grpc::ClientContext context;
+    v1::BarrierReply reply;
+    EXPECT_EQ(stub->Barrier(&context, {}, &reply).error_code(), grpc::StatusCode::UNAVAILABLE);
+  }
+  {
+    grpc::ClientContext context;
+    v1::OfferModelReply reply;
+    v1::OfferModelRequest offer;
+    EXPECT_EQ(stub->OfferModel(&context, offer, &reply).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  }
+  {
+    grpc::ClientContext context;
+    v1::StopJobReply reply;
+    ASSERT_TRUE(stub->StopJob(&context, {}, &reply).ok());
+    EXPECT_EQ(stopped, "stopped by the operator at 127.0.0.1");
+  }
+  listener->server->Shutdown(std::chrono::system_clock::now());
+}
+
 }  // namespace
 }  // namespace rubato::coordinator

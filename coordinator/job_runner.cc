@@ -46,7 +46,12 @@ absl::StatusOr<std::unique_ptr<JobRunner>> JobRunner::Create(Options options) {
 }
 
 JobRunner::JobRunner(Options options, std::unique_ptr<RunFiles> files, std::unique_ptr<CoordinatorCore> core)
-    : options_(std::move(options)), files_(std::move(files)), core_(std::move(core)) {}
+    : options_(std::move(options)),
+      files_(std::move(files)),
+      core_(std::move(core)),
+      talk_([this](const v1::JournalRecord& record) { return AppendTalk(record); }) {
+  talk_.Restore(files_->recovered());
+}
 
 JobRunner::~JobRunner() {
   if (!thread_.joinable()) return;
@@ -58,6 +63,7 @@ JobRunner::~JobRunner() {
   thread_.join();
   for (auto& [ticket, call] : switches_) call.done(absl::CancelledError("the coordinator shuts down"));
   for (auto& [ticket, call] : checkpoints_) call.done(absl::CancelledError("the coordinator shuts down"));
+  talk_.End(absl::CancelledError("the coordinator shuts down"));
 }
 
 void JobRunner::OnMessage(std::shared_ptr<TaskStream> stream, v1::TaskMessage message, std::string peer) {
@@ -134,6 +140,46 @@ void JobRunner::Trace(const v1::TraceJobRequest& request, std::function<void(abs
     Perform(*std::move(actions));
     done(std::move(reply));
   });
+}
+
+void JobRunner::PutValue(const v1::PutValueRequest& request, WorkerTalk::Done done) {
+  Post([this, request, done = std::move(done)] {
+    if (talk_ended_) return done(*talk_ended_);
+    talk_.Put(request, done);
+  });
+}
+
+void JobRunner::GetValue(const v1::GetValueRequest& request, absl::Duration timeout, WorkerTalk::ValueDone done) {
+  Post([this, request, deadline = Now() + timeout, done = std::move(done)] {
+    if (talk_ended_) return done(*talk_ended_);
+    talk_.Get(request, Now(), deadline, done);
+  });
+}
+
+void JobRunner::Barrier(const v1::BarrierRequest& request, absl::Duration timeout, WorkerTalk::Done done) {
+  Post([this, request, deadline = Now() + timeout, done = std::move(done)] {
+    if (talk_ended_) return done(*talk_ended_);
+    talk_.Arrive(request, deadline, done);
+  });
+}
+
+void JobRunner::Disagree(const std::string& reason) {
+  Post([this, reason] {
+    if (core_->phase() == v1::JobStatus::STARTING) Perform(core_->Abort(reason, Now()));
+  });
+}
+
+absl::Status JobRunner::AppendTalk(const v1::JournalRecord& record) {
+  if (disk_failed_) return absl::UnavailableError("the coordinator's disk has failed");
+  absl::Status appended = files_->AppendJournal(record, /*durable=*/false);
+  if (absl::IsAborted(appended)) GiveWay(appended);
+  if (appended.ok()) return appended;
+  return absl::UnavailableError(absl::StrCat("the coordinator cannot write it down: ", appended.message()));
+}
+
+void JobRunner::EndTalk(const absl::Status& why) {
+  talk_ended_ = why;
+  talk_.End(why);
 }
 
 std::optional<absl::Status> JobRunner::Wait(absl::Duration timeout) {
@@ -215,6 +261,7 @@ void JobRunner::Tick() {
   options_.log->SetPosition(generation, step);
   Expire("the switch", now, &switches_);
   Expire("the checkpoint", now, &checkpoints_);
+  talk_.Tick(now);
 }
 
 template <class Done>
@@ -279,6 +326,7 @@ void JobRunner::PerformWaiting() {
 
 void JobRunner::GiveWay(const absl::Status& why) {
   waiting_.clear();
+  EndTalk(absl::UnavailableError("another coordinator has taken this one's place"));
   MutexLock lock(mu_);
   if (finished_) return;
   options_.log->Error(absl::StrCat(why.message(), "; this one ends and changes nothing more"));
@@ -343,6 +391,7 @@ absl::Status JobRunner::PerformOne(const Action& action) {
   } else if (std::holds_alternative<coordinator::RestartCore>(action)) {
     return RestartCore();
   } else if (const auto* finish = std::get_if<Finish>(&action)) {
+    EndTalk(absl::AbortedError("the job has ended"));
     MutexLock lock(mu_);
     finished_ = finish->status;
     finished_cv_.NotifyAll();

@@ -21,6 +21,7 @@
 #include "coordinator/record/run_files.h"
 #include "coordinator/record/tensorboard_log.h"
 #include "coordinator/rules/coordinator_core.h"
+#include "coordinator/worker_talk.h"
 
 namespace rubato::coordinator {
 
@@ -79,6 +80,13 @@ class JobRunner {
   // As CoordinatorCore::RequestTrace.
   void Trace(const v1::TraceJobRequest& request, std::function<void(absl::StatusOr<v1::TraceJobReply>)> done);
 
+  // Workers' calls (WorkerTalk), which end at the deadline, or Aborted with the job.
+  void PutValue(const v1::PutValueRequest& request, WorkerTalk::Done done);
+  void GetValue(const v1::GetValueRequest& request, absl::Duration timeout, WorkerTalk::ValueDone done);
+  void Barrier(const v1::BarrierRequest& request, absl::Duration timeout, WorkerTalk::Done done);
+  // Clients are not of one mind about their model: the job fails with `reason`, unless it trains already.
+  void Disagree(const std::string& reason);
+
   // The end of the job, or nothing when `timeout` comes first.
   std::optional<absl::Status> Wait(absl::Duration timeout);
 
@@ -106,6 +114,9 @@ class JobRunner {
   // Carries out what waits, as far as the disk lets it.
   void PerformWaiting();
   absl::Status PerformOne(const Action& action);
+  // Of WorkerTalk.
+  absl::Status AppendTalk(const v1::JournalRecord& record);
+  void EndTalk(const absl::Status& why);
   // Another coordinator has this job now: ends without telling anybody, since the tasks are the other one's.
   void GiveWay(const absl::Status& why);
   // Makes a core that goes on from the journal.
@@ -141,6 +152,9 @@ class JobRunner {
   std::map<TaskStream*, v1::TaskId> tasks_;
   Calls<SwitchDone> switches_;
   Calls<CheckpointDone> checkpoints_;
+  WorkerTalk talk_;
+  // Why no worker's call is answered any more.
+  std::optional<absl::Status> talk_ended_;
   uint64_t next_ticket_ = 1;
   // What the core has asked for and is not done: the journal must be written first, and its disk is full.
   std::deque<Action> waiting_;

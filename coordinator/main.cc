@@ -1,5 +1,6 @@
-// The coordinator of a job. SIGTERM or SIGINT stops the job: everybody is told, and has two seconds to leave. Exit
-// codes: 0 the job is done, 1 it failed or was stopped, 2 bad flags or config.
+// The coordinator of a job. If the config says nothing of a model, it first waits for a client that does. SIGTERM or
+// SIGINT stops the job: everybody is told, and has two seconds to leave. Exit codes: 0 the job is done, 1 it failed or
+// was stopped, 2 bad flags or config.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -14,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/clock.h"
+#include "common/config/client_job.h"
 #include "common/config/load.h"
 #include "common/health/standard_services.h"
 #include "common/metrics/task_page.h"
@@ -21,9 +23,11 @@
 #include "common/random.h"
 #include "common/status.h"
 #include "common/stop_watcher.h"
+#include "common/storage/file.h"
 #include "common/task_log.h"
 #include "coordinator/coordinator_service.h"
 #include "coordinator/job_runner.h"
+#include "coordinator/model_offers.h"
 #include "coordinator/record/job_metrics.h"
 
 namespace rubato::coordinator {
@@ -107,9 +111,8 @@ absl::StatusOr<std::unique_ptr<TaskPage>> OpenPage(const Flags& flags, const v1:
   return TaskPage::Create(std::move(options));
 }
 
-// Fails when the job could not be begun; otherwise `result` says how it ended.
-absl::Status RunJob(const Flags& flags, const v1::JobConfig& config, const v1::TaskId& task, StopRequest* stop,
-                    const Clock* clock, Logger* log, absl::Status* result) {
+absl::StatusOr<std::unique_ptr<JobRunner>> MakeRunner(const Flags& flags, const v1::JobConfig& config,
+                                                      const Clock* clock, Logger* log) {
   JobRunner::Options options;
   options.config = config;
   options.config_fingerprint = ConfigFingerprint(config);
@@ -118,13 +121,80 @@ absl::Status RunJob(const Flags& flags, const v1::JobConfig& config, const v1::T
   options.resume_ended = flags.resume_ended;
   options.clock = clock;
   options.log = log;
-  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<JobRunner> runner, JobRunner::Create(std::move(options)));
-  CoordinatorService service(runner.get());
+  return JobRunner::Create(std::move(options));
+}
+
+// A job that is resumed has the model that a client offered before.
+absl::StatusOr<v1::JobConfig> WithStoredModel(const Flags& flags, const v1::JobConfig& config) {
+  const std::string stored = JoinPath(config.run_directory(), "job.textproto");
+  if (!AwaitsModel(config) || !(flags.resume || flags.resume_ended) || !FileExists(stored)) return config;
+  RUBATO_ASSIGN_OR_RETURN(const v1::JobConfig complete, LoadJobConfig(stored, {}, {.may_await_model = true}));
+  return AwaitsModel(complete) ? config : WithModelOf(config, complete);
+}
+
+CoordinatorService::Before BeforeTheJob(const v1::JobConfig& config, StopRequest* stop) {
+  CoordinatorService::Before before;
+  before.status.set_job_name(config.name());
+  before.status.set_run_directory(config.run_directory());
+  before.status.set_phase(v1::JobStatus::STARTING);
+  before.status.set_waiting_for("a client to offer the job's model");
+  before.stop = [stop](const std::string& reason) { stop->Set(reason); };
+  return before;
+}
+
+// The config with the model of the client that comes first. DeadlineExceeded: none came in time. Aborted: stopped.
+absl::StatusOr<v1::JobConfig> AwaitModel(const v1::JobConfig& config, ModelOffers* offers, StopRequest* stop,
+                                         const Clock* clock, Logger* log) {
+  const double timeout = config.cluster().start_timeout_seconds();
+  const absl::Time deadline = clock->Now() + absl::Seconds(timeout);
+  log->Info("waits for a client to offer the job's model");
+  for (;;) {
+    if (std::optional<v1::JobConfig> complete = offers->Await(absl::Milliseconds(100))) return *complete;
+    if (std::optional<std::string> why = stop->Take()) return absl::AbortedError(absl::StrCat("stopped by ", *why));
+    if (clock->Now() < deadline) continue;
+    return absl::DeadlineExceededError(
+        absl::StrCat("no client has offered the job's model within cluster.start_timeout_seconds, ", timeout));
+  }
+}
+
+// Fails when the job could not be begun; otherwise `result` says how it ended.
+absl::Status RunJob(const Flags& flags, const v1::JobConfig& given, const v1::TaskId& task, StopRequest* stop,
+                    const Clock* clock, Logger* log, absl::Status* result) {
+  RUBATO_ASSIGN_OR_RETURN(v1::JobConfig config, WithStoredModel(flags, given));
+  const bool awaits_model = AwaitsModel(config);
+  ModelOffers offers(config, clock);
+  CoordinatorService service(&offers, BeforeTheJob(config, stop));
+  std::unique_ptr<JobRunner> runner;
+  if (!awaits_model) {
+    RUBATO_ASSIGN_OR_RETURN(runner, MakeRunner(flags, config, clock, log));
+    service.SetRunner(runner.get());
+  }
   RUBATO_ASSIGN_OR_RETURN(Listener listener, Listen(flags.listen, &service));
   Health health;
   health.Attach(listener.server.get(), "rubato.v1.Coordinator");
   const std::string address = ReachableName(flags.listen, listener.port);
   log->Info(absl::StrCat("job ", config.name(), ", run directory ", config.run_directory(), ", reached at ", address));
+  if (awaits_model) {
+    if (!flags.port_file.empty()) RUBATO_RETURN_IF_ERROR(WritePortFile(flags.port_file, address));
+    absl::StatusOr<v1::JobConfig> complete = AwaitModel(config, &offers, stop, clock, log);
+    absl::Status begun = complete.status();
+    if (complete.ok()) {
+      config = *std::move(complete);
+      absl::StatusOr<std::unique_ptr<JobRunner>> made = MakeRunner(flags, config, clock, log);
+      begun = made.status();
+      if (made.ok()) runner = *std::move(made);
+    }
+    if (!begun.ok()) {
+      log->Error(begun.message());
+      offers.End(begun);
+      health.Detach();
+      listener.server->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(500));
+      *result = begun;
+      return complete.ok() ? begun : absl::OkStatus();
+    }
+    service.SetRunner(runner.get());
+  }
+  offers.Begin([&runner](const std::string& why) { runner->Disagree(why); });
   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<TaskPage> page, OpenPage(flags, config, task, runner.get(), &health, clock));
   if (page != nullptr) {
     const std::string pages = ReachableName(flags.metrics_listen, page->port());
@@ -132,13 +202,14 @@ absl::Status RunJob(const Flags& flags, const v1::JobConfig& config, const v1::T
                            "/targets"));
   }
   health.SetServing(true);
-  if (!flags.port_file.empty()) RUBATO_RETURN_IF_ERROR(WritePortFile(flags.port_file, address));
+  if (!awaits_model && !flags.port_file.empty()) RUBATO_RETURN_IF_ERROR(WritePortFile(flags.port_file, address));
   std::optional<absl::Status> ended;
   while (!ended) {
     if (std::optional<std::string> signal = stop->Take()) runner->Stop(absl::StrCat("stopped by ", *signal), [] {});
     ended = runner->Wait(absl::Milliseconds(100));
   }
   health.SetServing(false);
+  offers.End(absl::UnavailableError("the job has ended"));
   health.Detach();
   listener.server->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(500));
   *result = *ended;
@@ -163,7 +234,7 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  absl::StatusOr<v1::JobConfig> config = LoadJobConfig(flags.config, flags.overrides);
+  absl::StatusOr<v1::JobConfig> config = LoadJobConfig(flags.config, flags.overrides, {.may_await_model = true});
   if (!config.ok()) {
     std::cerr << config.status().message() << "\n";
     return 2;

@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/byte_span.h"
 #include "common/config/compression.h"
 #include "common/config/local_sgd.h"
 #include "common/random.h"
-#include "kernels/optimizer/encoded_gradient.h"
 #include "kernels/optimizer/initializer.h"
 #include "kernels/optimizer/reduce_and_apply.h"
 #include "kernels/optimizer/schedule.h"
-#include "kernels/optimizer/update_rule.h"
+#include "server/push_hyperparameters.h"
 
 namespace rubato::server {
 namespace {
@@ -161,24 +161,37 @@ ChunkStore::Wire ChunkStore::ForWire(uint32_t index, int64_t version) {
   return {chunk.pull_codec.codec, chunk.encoded, chunk.encoded_bytes};
 }
 
-void ChunkStore::Apply(const ChunkRules::Update& update) {
+UpdateRule ChunkStore::RuleOf(const ChunkRules::Update& update, const v1::OptimizerConfig* pushed, Chunk& chunk) const {
+  const Contribution& first = update.contributions.front();
+  const double scale = applies_learning_rate_scale_ ? update.learning_rate_scale : 1;
+  const v1::OptimizerConfig& optimizer = pushed == nullptr ? optimizer_ : *pushed;
+  // What a push says is the rate now.
+  const double factor = pushed == nullptr ? ScheduleFactor(optimizer_.schedule(), first.epoch, first.step) : 1;
+  const double learning_rate = optimizer.learning_rate() * scale * factor;
+  return MakeUpdateRule(optimizer, learning_rate, ++chunk.updates, chunk.tensor.decays);
+}
+
+bool ChunkStore::Apply(const ChunkRules::Update& update) {
   Chunk& chunk = chunks_.at(update.chunk);
   uint64_t examples = 0;
   for (const Contribution& contribution : update.contributions) examples += contribution.examples;
-  if (examples == 0) return;
+  if (examples == 0 && !is_mean()) return false;
 
   std::vector<EncodedGradient> gradients;
+  const v1::OptimizerConfig* pushed = nullptr;
+  bool differ = false;
   for (const Contribution& contribution : update.contributions) {
+    if (contribution.hyperparameters != nullptr) {
+      const v1::OptimizerConfig* own = contribution.hyperparameters->Find(chunk.tensor.group);
+      if (pushed == nullptr) pushed = own;
+      differ = differ || (own != nullptr && own != pushed && !SameHyperparameters(*own, *pushed));
+    }
     if (contribution.examples == 0) continue;
     const double weight = static_cast<double>(contribution.examples) / static_cast<double>(examples);
     gradients.push_back(*contribution.gradient);
     gradients.back().weight = static_cast<float>(weight);
   }
-  const Contribution& first = update.contributions.front();
-  const double scale = applies_learning_rate_scale_ ? update.learning_rate_scale : 1;
-  const double learning_rate =
-      optimizer_.learning_rate() * scale * ScheduleFactor(optimizer_.schedule(), first.epoch, first.step);
-  const UpdateRule rule = MakeUpdateRule(optimizer_, learning_rate, ++chunk.updates, chunk.tensor.decays);
+  const UpdateRule rule = RuleOf(update, pushed, chunk);
 
   // While answers with the current weights are in flight, the update goes to another buffer.
   FloatBuffer::Ptr current = chunk.weights;
@@ -189,6 +202,13 @@ void ChunkStore::Apply(const ChunkRules::Update& update) {
   ReduceAndApply(rule, gradients.data(), static_cast<int>(gradients.size()), current->data(), next->data(),
                  slots.data(), chunk.placement.length());
   chunk.weights = std::move(next);
+  return differ;
+}
+
+void ChunkStore::Assign(uint32_t index, const EncodedGradient& weights) {
+  Chunk& chunk = chunks_.at(index);
+  auto* to = reinterpret_cast<uint8_t*>(chunk.weights->data());
+  for (const ByteSpan& piece : weights.pieces) to = std::copy(piece.begin(), piece.end(), to);
 }
 
 }  // namespace rubato::server

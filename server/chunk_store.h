@@ -13,6 +13,8 @@
 #include "common/model_spec.h"
 #include "common/storage/checkpoint_restorer.h"
 #include "kernels/codec/codec.h"
+#include "kernels/optimizer/encoded_gradient.h"
+#include "kernels/optimizer/update_rule.h"
 #include "proto/coordinator.pb.h"
 #include "proto/job_config.pb.h"
 #include "server/chunk_snapshot.h"
@@ -67,8 +69,15 @@ class ChunkStore {
   void FinishRestore(const std::vector<uint32_t>& chunks, const CheckpointRestorer& restorer, size_t first);
 
   // The example-weighted mean of the contributions, reduced in their order, goes through the optimizer. Contributions
-  // without examples are left out; if none is left the weights stay as they are.
-  void Apply(const ChunkRules::Update& update);
+  // without examples are left out; if none is left the weights stay as they are, or are zeros with MEAN.
+  // Hyperparameters are those of the first contribution that says something of the tensor's group, the job's if none
+  // does. Returns whether another one says something else.
+  bool Apply(const ChunkRules::Update& update);
+
+  // The chunk's initial weights: float32, in pieces that are as long as it is together. Before its first update.
+  void Assign(uint32_t chunk, const EncodedGradient& weights);
+
+  bool is_mean() const { return optimizer_.algorithm() == v1::OptimizerConfig::MEAN; }
 
   // The chunk's weights, which are at `version`, as its pull codec encodes them: once per version.
   Wire ForWire(uint32_t chunk, int64_t version);
@@ -83,6 +92,8 @@ class ChunkStore {
   int64_t memory_bytes() const { return memory_bytes_; }
 
  private:
+  // The rate of the schedule's point that the update is at, and the rule of the job or of what was pushed.
+  UpdateRule RuleOf(const ChunkRules::Update& update, const v1::OptimizerConfig* pushed, Chunk& chunk) const;
   FloatBuffer::Ptr Allocate(int64_t size);
   // What an update writes to while a checkpoint is being written: a job that begins has that memory, and training does
   // not wait for the system to clear it.

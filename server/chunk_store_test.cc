@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/optimizer/encoded_gradient.h"
+#include "server/push_hyperparameters.h"
 
 namespace rubato::server {
 namespace {
@@ -221,6 +222,49 @@ TEST_F(ChunkStoreTest, InitialisesAChunkAsAPartOfItsTensor) {
     EXPECT_EQ(one.Get(0).weights->data()[i], parts.Get(0).weights->data()[i]);
     EXPECT_EQ(one.Get(0).weights->data()[kLength + i], parts.Get(1).weights->data()[i]);
   }
+}
+
+// Pushes of a client with a learning rate for group 0.
+std::shared_ptr<const PushHyperparameters> WithRate(const v1::JobConfig& config, double rate) {
+  v1::PushPull push;
+  push.add_groups()->set_learning_rate(rate);
+  auto read = PushHyperparameters::Read(push.groups(), {.optimizer = &config.optimizer(), .groups = 1});
+  EXPECT_TRUE(read.ok()) << read.status();
+  return *read;
+}
+
+TEST_F(ChunkStoreTest, PushedHyperparametersAreThoseOfTheFirstThatNamesTheGroup) {
+  ChunkStore store = Make();
+  const float before = store.Get(0).weights->data()[0];
+  std::vector<float> ones(kLength, 1.0f);
+  std::vector<Contribution> pushes = {From(0, 1, ones), From(1, 1, ones), From(2, 1, ones)};
+  pushes[1].hyperparameters = WithRate(config_, 0.25);
+  pushes[2].hyperparameters = WithRate(config_, 0.5);
+  EXPECT_TRUE(store.Apply({0, pushes, false, 0, 2.0}));  // With the plan's factor.
+  EXPECT_FLOAT_EQ(store.Get(0).weights->data()[0], before - 0.5f);
+  pushes[2].hyperparameters = WithRate(config_, 0.25);
+  EXPECT_FALSE(store.Apply({0, pushes, false, 0, 2.0}));
+}
+
+TEST_F(ChunkStoreTest, AChunkTakesItsInitialWeightsInPieces) {
+  ChunkStore store = Make();
+  std::vector<float> values(kLength);
+  for (int64_t i = 0; i < kLength; ++i) values[i] = static_cast<float>(i);
+  const auto* bytes = reinterpret_cast<const uint8_t*>(values.data());
+  const ByteSpan pieces[] = {{bytes, 7}, {bytes + 7, kLength * sizeof(float) - 7}};
+  store.Assign(1, {.pieces = pieces});
+  for (int64_t i = 0; i < kLength; ++i) EXPECT_EQ(store.Get(1).weights->data()[i], values[i]);
+}
+
+TEST_F(ChunkStoreTest, AMeanOfNothingIsZero) {
+  config_.mutable_optimizer()->set_algorithm(v1::OptimizerConfig::MEAN);
+  ChunkStore store = Make();
+  std::vector<float> ones(kLength, 1.0f), fives(kLength, 5.0f);
+  store.Apply({0, {From(0, 3, ones), From(1, 1, fives)}, false, 0, 1.0});
+  EXPECT_EQ(store.Get(0).weights->data()[7], 2.0f);
+  Contribution absent;
+  store.Apply({0, {absent, absent}, false, 1, 1.0});
+  EXPECT_EQ(store.Get(0).weights->data()[7], 0.0f);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // A parameter server. SIGTERM or SIGINT ends it, and with it the job, which says so to everybody. Exit codes: 0 the job
 // is over, 1 it was given up, 2 bad flags or config.
 #include <CLI/CLI.hpp>
+#include <atomic>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -9,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "common/clock.h"
+#include "common/config/awaited_model.h"
 #include "common/config/load.h"
 #include "common/health/standard_services.h"
 #include "common/random.h"
@@ -16,6 +18,7 @@
 #include "common/task_log.h"
 #include "common/transport/process_tuning.h"
 #include "server/incarnations.h"
+#include "server/job_config_request.h"
 #include "server/server_task.h"
 
 namespace {
@@ -50,7 +53,8 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  absl::StatusOr<rubato::v1::JobConfig> config = rubato::LoadJobConfig(config_path, overrides);
+  absl::StatusOr<rubato::v1::JobConfig> config =
+      rubato::LoadJobConfig(config_path, overrides, {.may_await_model = true});
   if (!config.ok()) {
     std::cerr << config.status().message() << "\n";
     return 2;
@@ -59,7 +63,6 @@ int main(int argc, char** argv) {
     std::cerr << "--task_index: " << index << "; cluster.servers is " << config->cluster().servers() << "\n";
     return 2;
   }
-  options.config = *config;
   options.task.set_index(index);
   rubato::RealClock clock;
   rubato::Health health;
@@ -73,8 +76,21 @@ int main(int argc, char** argv) {
     options.log = log.get();
     return std::make_unique<rubato::server::ServerTask>(options);
   });
-  rubato::StopWatcher watcher(
-      [&](absl::string_view signal) { incarnations.Cancel(absl::AbortedError(absl::StrCat("stopped by ", signal))); });
+  std::atomic<bool> stopped = false;
+  rubato::StopWatcher watcher([&](absl::string_view signal) {
+    stopped = true;
+    incarnations.Cancel(absl::AbortedError(absl::StrCat("stopped by ", signal)));
+  });
+  if (rubato::AwaitsModel(*config)) {
+    rubato::Logger waiting = rubato::MakeTaskLogger(options.task, *config, &clock);
+    config = rubato::server::RequestJobConfig(
+        *config, options.coordinator, [&] { return stopped.load(); }, &clock, &waiting);
+    if (!config.ok()) {
+      waiting.Error(config.status().message());
+      return 1;
+    }
+  }
+  options.config = *config;
   absl::Status status = incarnations.Run();
   if (status.ok()) return 0;
   log->Error(status.message());

@@ -2,6 +2,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -49,7 +50,9 @@ PartitionOwner::PartitionOwner(Options options)
             leases_.DropDead();
           },
           // While workers compute the first step after a cut, so that its updates need not wait for it.
-          [this] { return store_.CopyAhead(); }) {}
+          [this] { return store_.CopyAhead(); }) {
+  if (options_.awaits_weights) assignment_.Await(options_.chunks);
+}
 
 PartitionOwner::~PartitionOwner() {
   queue_.Stop();
@@ -66,6 +69,7 @@ void PartitionOwner::Submit(Incoming incoming) {
 }
 
 void PartitionOwner::Handle(Incoming incoming) {
+  if (incoming.assigns) return HandleAssign(incoming);
   const absl::Time begun = trace_.Now();
   PartitionRequest& request = incoming.request;
   if (incoming.shared_session != 0) leases_.TakeBack(incoming.shared_session, request.task, request.chunks);
@@ -83,6 +87,27 @@ void PartitionOwner::Handle(Incoming incoming) {
   handled_token_ = token;
   partition_.OnRequest(std::move(request), now);
   handled_token_ = 0;
+}
+
+void PartitionOwner::HandleAssign(const Incoming& incoming) {
+  const PartitionRequest& request = incoming.request;
+  const Assignment::Answer answer = assignment_.OnAssign(request.task, request.chunks);
+  for (size_t i = 0; i < request.chunks.size(); ++i) {
+    if (std::find(answer.taken.begin(), answer.taken.end(), request.chunks[i]) == answer.taken.end()) continue;
+    store_.Assign(request.chunks[i], *request.contributions[i].gradient);
+  }
+  if (assignment_.complete()) {
+    for (const auto& done : std::exchange(snapshots_, {})) done(KeepAll());
+  }
+  v1::ExchangeReply header;
+  header.set_request_id(incoming.request_id);
+  header.set_outcome(answer.outcome);
+  header.set_message(answer.message);
+  incoming.connection->Send(EncodeReply(header, {}), 0);
+}
+
+void PartitionOwner::NameAssigner(v1::TaskId worker) {
+  queue_.Post([this, worker = std::move(worker)] { assignment_.Name(worker); });
 }
 
 void PartitionOwner::OnClosed(uint64_t connection_id) {
@@ -133,12 +158,17 @@ ChunkSnapshot PartitionOwner::Keep(uint32_t chunk) const {
   return snapshot;
 }
 
+std::vector<ChunkSnapshot> PartitionOwner::KeepAll() {
+  std::vector<ChunkSnapshot> chunks;
+  for (uint32_t chunk : options_.chunks) chunks.push_back(Keep(chunk));
+  if (options_.log != nullptr) CheckLog(options_.log->Flush());
+  return chunks;
+}
+
 void PartitionOwner::Snapshot(std::function<void(std::vector<ChunkSnapshot>)> done) {
   queue_.Post([this, done = std::move(done)] {
-    std::vector<ChunkSnapshot> chunks;
-    for (uint32_t chunk : options_.chunks) chunks.push_back(Keep(chunk));
-    if (options_.log != nullptr) CheckLog(options_.log->Flush());
-    done(std::move(chunks));
+    if (assignment_.complete()) return done(KeepAll());
+    snapshots_.push_back(done);
   });
 }
 
@@ -155,15 +185,25 @@ void PartitionOwner::Describe(std::function<void(PartitionProgress)> done) {
 }
 
 bool PartitionOwner::IsFinite(uint32_t chunk, const Contribution& contribution) {
-  return contribution.gradient == nullptr ||
+  // Of a mean everything passes, so that clients see what they have computed.
+  return contribution.gradient == nullptr || store_.is_mean() ||
          rubato::IsFinite(*contribution.gradient, store_.Get(chunk).placement.length());
 }
 
 void PartitionOwner::Apply(const ChunkRules::Update& update) {
   const absl::Time begun = trace_.Now();
-  store_.Apply(update);
+  if (store_.Apply(update)) NoteDisagreement(update.chunk);
   trace_.Applied(update, begun);
   counts_.set_updates_total(counts_.updates_total() + 1);
+}
+
+void PartitionOwner::NoteDisagreement(uint32_t chunk) {
+  counts_.set_hyperparameter_disagreements_total(counts_.hyperparameter_disagreements_total() + 1);
+  if (std::exchange(told_disagreement_, true)) return;
+  const ChunkStore::Chunk& stored = store_.Get(chunk);
+  options_.logger->Warning(absl::StrCat(
+      "workers push with different hyperparameters of group ", stored.tensor.group, " (", stored.tensor.name,
+      "); in each step those of the one with the lowest index are taken. Said once by partition ", options_.partition));
 }
 
 void PartitionOwner::Capture(uint64_t token, uint32_t chunk) {

@@ -24,6 +24,7 @@
 #include "server/chunk_store.h"
 #include "server/partition_progress.h"
 #include "server/partition_trace.h"
+#include "server/rules/assignment.h"
 #include "server/rules/partition.h"
 #include "server/weight_leases.h"
 #include "server/work_queue.h"
@@ -48,6 +49,8 @@ class PartitionOwner : private PartitionSink {
     absl::Duration timeout = absl::Seconds(2);
     const Clock* clock = nullptr;
     Logger* logger = nullptr;
+    // The chunks begin with what a worker assigns. Before that no snapshot is taken of them.
+    bool awaits_weights = false;
     // Null: no update log.
     std::unique_ptr<UpdateLogWriter> log;
     // Holds the weights as long as there is room, so that tasks on this host can read them there. Null: there is none.
@@ -72,6 +75,8 @@ class PartitionOwner : private PartitionSink {
     uint64_t shared_session = 0;
     // For the trace; InfinitePast if nothing is recorded.
     absl::Time arrived = absl::InfinitePast();
+    // It assigns weights, and is no request of the rules.
+    bool assigns = false;
   };
 
   explicit PartitionOwner(Options options);
@@ -87,10 +92,12 @@ class PartitionOwner : private PartitionSink {
   // The connection is gone, and with it its requests that are not answered. What they brought has been taken, and a
   // worker that connects again asks again.
   void OnClosed(uint64_t connection_id);
+  // Whom the job's description names as the one that assigns weights.
+  void NameAssigner(v1::TaskId worker);
   void Announce(uint64_t generation, std::function<void(int64_t highest_begun)> done);
   void Abort(uint64_t generation);
   void Commit(v1::Plan plan, std::function<void(std::vector<v1::LostWorker> lost)> done);
-  // The chunks as they are, for a checkpoint.
+  // The chunks as they are, for a checkpoint; as soon as they have their initial weights.
   void Snapshot(std::function<void(std::vector<ChunkSnapshot>)> done);
   void Describe(std::function<void(PartitionProgress)> done);
 
@@ -107,6 +114,10 @@ class PartitionOwner : private PartitionSink {
   };
 
   void Handle(Incoming incoming);
+  void HandleAssign(const Incoming& incoming);
+  std::vector<ChunkSnapshot> KeepAll();
+  // Members have pushed with different hyperparameters to the chunk.
+  void NoteDisagreement(uint32_t chunk);
   ChunkSnapshot Keep(uint32_t chunk) const;
   void CountAnswer(const PartitionReply& reply, const Open& open);
   // Appends the weights to `header` and `payload`.
@@ -128,6 +139,9 @@ class PartitionOwner : private PartitionSink {
   // Used by whoever is at work.
   ChunkStore store_;
   Partition partition_;
+  Assignment assignment_;
+  // Asked for before everything was assigned.
+  std::vector<std::function<void(std::vector<ChunkSnapshot>)>> snapshots_;
   absl::flat_hash_map<uint64_t, Open> open_;
   WeightLeases leases_;
   // The last cut of which something was captured, and what was, until all of it is.
@@ -139,6 +153,7 @@ class PartitionOwner : private PartitionSink {
   // The request that is being taken; 0: none. Its answer has not waited.
   uint64_t handled_token_ = 0;
   bool log_failed_ = false;
+  bool told_disagreement_ = false;
   const bool serves_all_at_once_;
   WorkQueue queue_;  // Last: its thread uses everything above.
 };

@@ -15,6 +15,8 @@ void AddCounts(const v1::ServerProgress& from, v1::ServerProgress* to) {
   to->set_duplicates_total(to->duplicates_total() + from.duplicates_total());
   to->set_dropped_total(to->dropped_total() + from.dropped_total());
   to->set_non_finite_total(to->non_finite_total() + from.non_finite_total());
+  to->set_hyperparameter_disagreements_total(to->hyperparameter_disagreements_total() +
+                                             from.hyperparameter_disagreements_total());
   to->set_received_bytes_total(to->received_bytes_total() + from.received_bytes_total());
   to->set_sent_bytes_total(to->sent_bytes_total() + from.sent_bytes_total());
   to->set_memory_bytes(to->memory_bytes() + from.memory_bytes());

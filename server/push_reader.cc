@@ -22,6 +22,23 @@ absl::Status Bad(absl::string_view field, absl::string_view rest) {
 // Names are made for errors alone.
 std::string Field(int i, absl::string_view member = "") { return absl::StrCat("push_pull.chunks[", i, "]", member); }
 
+// Where an assignment's weights are is read as a push of these chunks: InvalidArgument names a chunk that is none.
+absl::StatusOr<v1::PushPull> PushOf(const v1::Assign& assign, const v1::JobDescription& job) {
+  v1::PushPull push;
+  push.set_examples(1);
+  for (int i = 0; i < assign.chunks_size(); ++i) {
+    const uint32_t chunk = assign.chunks(i);
+    if (chunk >= static_cast<uint32_t>(job.chunks_size())) {
+      return Bad(absl::StrCat("assign.chunks[", i, "]"),
+                 absl::StrCat("unknown chunk ", chunk, "; the job has ", job.chunks_size()));
+    }
+    v1::ChunkUpdate* update = push.add_chunks();
+    update->set_chunk(chunk);
+    update->set_length(job.chunks(static_cast<int>(chunk)).length());
+  }
+  return push;
+}
+
 v1::Codec CodecOf(const v1::ChunkUpdate& update) {
   return update.codec() == v1::CODEC_UNSPECIFIED ? v1::NONE : update.codec();
 }
@@ -61,15 +78,20 @@ struct PushedGradients {
 // One walk over the chunks of a push.
 class PushReader {
  public:
-  PushReader(const DecodedRequest& message, std::shared_ptr<const SharedRegion> region, const v1::JobDescription& job,
-             uint32_t server);
+  // `push` is the message's, or what stands for it.
+  PushReader(const DecodedRequest& message, const v1::PushPull& push, std::shared_ptr<const SharedRegion> region,
+             const v1::JobDescription& job, uint32_t server);
 
-  absl::StatusOr<uint64_t> Read(PartitionRequest* request);
+  // `hyperparameters` of all chunks; null: none.
+  absl::StatusOr<uint64_t> Read(const std::shared_ptr<const PushHyperparameters>& hyperparameters,
+                                PartitionRequest* request);
 
  private:
   // What concerns no single chunk.
   absl::Status CheckPush() const;
   absl::Status ReadChunk(int i, PartitionRequest* request);
+  // Of a chunk of which the worker has no gradient.
+  absl::Status CheckAbsent(int i) const;
   // Finds the gradient of `bytes` bytes and adds it to gradients_.
   absl::Status FindGradient(int i, v1::Codec codec, int64_t length, uint64_t bytes);
   absl::Status AppendShared(int i, uint64_t bytes);
@@ -86,10 +108,10 @@ class PushReader {
   uint64_t bytes_ = 0;
 };
 
-PushReader::PushReader(const DecodedRequest& message, std::shared_ptr<const SharedRegion> region,
-                       const v1::JobDescription& job, uint32_t server)
+PushReader::PushReader(const DecodedRequest& message, const v1::PushPull& push,
+                       std::shared_ptr<const SharedRegion> region, const v1::JobDescription& job, uint32_t server)
     : header_(message.header),
-      push_(header_.push_pull()),
+      push_(push),
       payload_(message.payload),
       job_(job),
       server_(server),
@@ -121,11 +143,15 @@ absl::Status PushReader::CheckPush() const {
   return Bad("shared", absl::StrCat(header_.shared_size(), " entries; push_pull.chunks has ", gradients));
 }
 
-absl::StatusOr<uint64_t> PushReader::Read(PartitionRequest* request) {
+absl::StatusOr<uint64_t> PushReader::Read(const std::shared_ptr<const PushHyperparameters>& hyperparameters,
+                                          PartitionRequest* request) {
   RUBATO_RETURN_IF_ERROR(CheckPush());
   request->chunks.reserve(push_.chunks_size());
   request->contributions.reserve(push_.chunks_size());
   for (int i = 0; i < push_.chunks_size(); ++i) RUBATO_RETURN_IF_ERROR(ReadChunk(i, request));
+  if (hyperparameters != nullptr) {
+    for (Contribution& contribution : request->contributions) contribution.hyperparameters = hyperparameters;
+  }
   if (in_shared_memory_ || payload_.size() == bytes_) return bytes_;
   return Bad("payload", absl::StrCat(payload_.size(), " bytes; push_pull.chunks declare ", bytes_));
 }
@@ -141,20 +167,34 @@ absl::Status PushReader::ReadChunk(int i, PartitionRequest* request) {
                absl::StrCat(update.length(), "; chunk ", update.chunk(), " has ", length, " elements"));
   }
   if (update.base_version() < 0) return Bad(Field(i, ".base_version"), "negative");
-  RUBATO_ASSIGN_OR_RETURN(const uint64_t bytes, CheckEncodedBytes(update, length, i));
+  const bool absent = update.absent();
+  uint64_t bytes = 0;
+  if (absent) {
+    RUBATO_RETURN_IF_ERROR(CheckAbsent(i));
+  } else {
+    RUBATO_ASSIGN_OR_RETURN(bytes, CheckEncodedBytes(update, length, i));
+  }
   request->chunks.push_back(update.chunk());
   Contribution& contribution = request->contributions.emplace_back();
   contribution.task = header_.task();
   contribution.generation = header_.generation();
   contribution.step = push_.step();
-  contribution.examples = push_.examples();
+  contribution.examples = absent ? 0 : push_.examples();
   contribution.epoch = push_.epoch();
   if (push_.has_slice()) contribution.slice = push_.slice();
   contribution.base_version = update.base_version();
-  if (gradients_ == nullptr) return absl::OkStatus();
+  if (gradients_ == nullptr || absent) return absl::OkStatus();
   RUBATO_RETURN_IF_ERROR(FindGradient(i, CodecOf(update), length, bytes));
   contribution.gradient = {gradients_, &gradients_->gradients.back()};
   return absl::OkStatus();
+}
+
+absl::Status PushReader::CheckAbsent(int i) const {
+  const uint64_t encoded = push_.chunks(i).encoded_bytes();
+  if (encoded != 0) return Bad(Field(i, ".encoded_bytes"), absl::StrCat(encoded, "; allowed: 0 where it is absent"));
+  if (!in_shared_memory_ || header_.shared(i).bytes() == 0) return absl::OkStatus();
+  return Bad(absl::StrCat("shared[", i, "].bytes"),
+             absl::StrCat(header_.shared(i).bytes(), "; push_pull.chunks[", i, "] is absent"));
 }
 
 absl::Status PushReader::AppendShared(int i, uint64_t bytes) {
@@ -216,8 +256,21 @@ absl::Status CheckChunk(const v1::JobDescription& job, uint32_t server, uint32_t
 }
 
 absl::StatusOr<uint64_t> ReadPush(const DecodedRequest& message, std::shared_ptr<const SharedRegion> region,
-                                  const v1::JobDescription& job, uint32_t server, PartitionRequest* request) {
-  return PushReader(message, std::move(region), job, server).Read(request);
+                                  const v1::JobDescription& job, uint32_t server,
+                                  const PushHyperparameters::Rules& rules, PartitionRequest* request) {
+  const v1::PushPull& push = message.header.push_pull();
+  std::shared_ptr<const PushHyperparameters> hyperparameters;
+  if (!push.groups().empty()) {
+    RUBATO_ASSIGN_OR_RETURN(hyperparameters, PushHyperparameters::Read(push.groups(), rules));
+  }
+  return PushReader(message, push, std::move(region), job, server).Read(hyperparameters, request);
+}
+
+absl::StatusOr<uint64_t> ReadAssign(const DecodedRequest& message, std::shared_ptr<const SharedRegion> region,
+                                    const v1::JobDescription& job, uint32_t server, PartitionRequest* request) {
+  RUBATO_ASSIGN_OR_RETURN(const v1::PushPull push, PushOf(message.header.assign(), job));
+  absl::StatusOr<uint64_t> bytes = PushReader(message, push, std::move(region), job, server).Read(nullptr, request);
+  return bytes.ok() ? bytes : Annotate(bytes.status(), "assign");
 }
 
 }  // namespace rubato::server

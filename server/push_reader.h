@@ -9,6 +9,7 @@
 #include "common/shared_memory/region.h"
 #include "common/wire/exchange_codec.h"
 #include "proto/coordinator.pb.h"
+#include "server/push_hyperparameters.h"
 #include "server/rules/partition.h"
 
 namespace rubato::server {
@@ -20,7 +21,12 @@ absl::Status CheckChunk(const v1::JobDescription& job, uint32_t server, uint32_t
 // its gradients. Each chunk is checked, and its gradient found where it arrived, in one walk; see ReadRequest, which is
 // for everybody else.
 absl::StatusOr<uint64_t> ReadPush(const DecodedRequest& message, std::shared_ptr<const SharedRegion> region,
-                                  const v1::JobDescription& job, uint32_t server, PartitionRequest* request);
+                                  const v1::JobDescription& job, uint32_t server,
+                                  const PushHyperparameters::Rules& rules, PartitionRequest* request);
+
+// The same for weights that `message` assigns: they are where a push has its gradients.
+absl::StatusOr<uint64_t> ReadAssign(const DecodedRequest& message, std::shared_ptr<const SharedRegion> region,
+                                    const v1::JobDescription& job, uint32_t server, PartitionRequest* request);
 
 }  // namespace rubato::server
 

@@ -60,7 +60,8 @@ absl::Status ReadChunks(const Chunks& chunks, const char* field, const DecodedRe
 }  // namespace
 
 absl::StatusOr<ReceivedRequest> ReadRequest(const DecodedRequest& message, std::shared_ptr<const SharedRegion> region,
-                                            const v1::JobDescription& job, uint32_t server) {
+                                            const v1::JobDescription& job, uint32_t server,
+                                            const PushHyperparameters::Rules& rules) {
   const v1::ExchangeRequest& header = message.header;
   RUBATO_RETURN_IF_ERROR(CheckSender(header, job));
   RUBATO_RETURN_IF_ERROR(CheckSession(header, region.get()));
@@ -73,7 +74,8 @@ absl::StatusOr<ReceivedRequest> ReadRequest(const DecodedRequest& message, std::
       request.kind = Kind::kPushPull;
       request.step = header.push_pull().step();
       received.in_shared_memory = header.shared_size() > 0;
-      RUBATO_ASSIGN_OR_RETURN(received.gradient_bytes, ReadPush(message, std::move(region), job, server, &request));
+      RUBATO_ASSIGN_OR_RETURN(received.gradient_bytes,
+                              ReadPush(message, std::move(region), job, server, rules, &request));
       break;
     }
     case v1::ExchangeRequest::kPull:
@@ -86,8 +88,15 @@ absl::StatusOr<ReceivedRequest> ReadRequest(const DecodedRequest& message, std::
       request.step = header.snapshot().at_step();
       RUBATO_RETURN_IF_ERROR(ReadChunks(header.snapshot().chunks(), "snapshot", message, job, server, &request));
       break;
+    case v1::ExchangeRequest::kAssign: {
+      received.assigns = true;
+      received.in_shared_memory = header.shared_size() > 0;
+      RUBATO_ASSIGN_OR_RETURN(received.gradient_bytes, ReadAssign(message, std::move(region), job, server, &request));
+      if (request.chunks.empty()) return Bad("assign.chunks", "none given; at least one is needed");
+      break;
+    }
     case v1::ExchangeRequest::OPERATION_NOT_SET:
-      return Bad("operation", "missing; allowed: push_pull, pull, snapshot");
+      return Bad("operation", "missing; allowed: push_pull, pull, snapshot, assign");
   }
   if (request.kind != Kind::kSnapshot && request.step < 0) {
     return Bad("step", absl::StrCat(request.step, "; allowed: 0 or more"));

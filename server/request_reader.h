@@ -8,6 +8,7 @@
 #include "common/shared_memory/region.h"
 #include "common/wire/exchange_codec.h"
 #include "proto/coordinator.pb.h"
+#include "server/push_hyperparameters.h"
 #include "server/rules/partition.h"
 
 namespace rubato::server {
@@ -21,6 +22,8 @@ struct ReceivedRequest {
   uint64_t gradient_bytes = 0;
   // They are in the worker's shared memory, not in the message.
   bool in_shared_memory = false;
+  // It assigns weights (rules/assignment.h), which are where a push has its gradients; `request` has a task and chunks.
+  bool assigns = false;
 };
 
 // Checks a message against the job and finds its gradients, in one walk over its chunks. `region` is the memory that
@@ -28,7 +31,8 @@ struct ReceivedRequest {
 // that are cut in pieces or that their writer could still change while they are decoded; the contents of encoded
 // gradients are looked at. InvalidArgument names the field, its value and what is allowed. Pure.
 absl::StatusOr<ReceivedRequest> ReadRequest(const DecodedRequest& message, std::shared_ptr<const SharedRegion> region,
-                                            const v1::JobDescription& job, uint32_t server);
+                                            const v1::JobDescription& job, uint32_t server,
+                                            const PushHyperparameters::Rules& rules = {});
 
 }  // namespace rubato::server
 

@@ -286,5 +286,44 @@ TEST_F(RequestReaderTest, RefusesPlacesOutsideOfSharedMemory) {
   ExpectRefused(0, "shared: 1 entries; push_pull.chunks has 2");
 }
 
+TEST_F(RequestReaderTest, AnAbsentChunkHasNoExamplesAndNothingOfThePayload) {
+  MakePush();
+  header_.mutable_push_pull()->mutable_chunks(0)->set_absent(true);
+  absl::StatusOr<ReceivedRequest> received = Read(40);
+  ASSERT_TRUE(received.ok()) << received.status();
+  const std::vector<Contribution>& contributions = received->request.contributions;
+  EXPECT_EQ(contributions[0].examples, 0u);
+  EXPECT_EQ(contributions[0].gradient, nullptr);
+  EXPECT_EQ(contributions[1].examples, 64u);
+  ASSERT_NE(contributions[1].gradient, nullptr);
+  ExpectRefused(80, "payload: 80 bytes; push_pull.chunks declare 40");
+  header_.mutable_push_pull()->mutable_chunks(0)->set_encoded_bytes(40);
+  ExpectRefused(40, "push_pull.chunks[0].encoded_bytes: 40; allowed: 0 where it is absent");
+}
+
+TEST_F(RequestReaderTest, HyperparametersAreOfClientsAlone) {
+  MakePush();
+  header_.mutable_push_pull()->add_groups()->set_learning_rate(1);
+  ExpectRefused(80, "push_pull.groups: present; allowed: absent unless the job's workers are clients");
+}
+
+TEST_F(RequestReaderTest, ReadsAnAssignment) {
+  header_.mutable_assign()->add_chunks(1);
+  header_.mutable_assign()->add_chunks(0);
+  absl::StatusOr<ReceivedRequest> received = Read(80);
+  ASSERT_TRUE(received.ok()) << received.status();
+  EXPECT_TRUE(received->assigns);
+  EXPECT_EQ(received->request.chunks, (std::vector<uint32_t>{1, 0}));
+  ASSERT_EQ(received->request.contributions.size(), 2u);
+  EXPECT_NE(received->request.contributions[0].gradient, nullptr);
+  ExpectRefused(40, "payload: 40 bytes");
+  header_.mutable_assign()->add_chunks(2);
+  ExpectRefused(120, "chunk 2 is in partition 0 of server 1");
+  header_.mutable_assign()->set_chunks(2, 3);
+  ExpectRefused(120, "assign.chunks[2]: unknown chunk 3; the job has 3");
+  header_.mutable_assign()->clear_chunks();
+  ExpectRefused(0, "assign.chunks: none given; at least one is needed");
+}
+
 }  // namespace
 }  // namespace rubato::server

@@ -59,12 +59,18 @@ absl::StatusOr<bool> ServerCore::IsStarted(const v1::JobDescription& job) {
 
 absl::Status ServerCore::StartJob(const v1::JobDescription& job) {
   RUBATO_ASSIGN_OR_RETURN(const bool started, IsStarted(job));
-  if (started) return absl::OkStatus();
+  if (started) {
+    NameAssigner(job);
+    return absl::OkStatus();
+  }
   auto kept_job = std::make_unique<const v1::JobDescription>(job);
   RUBATO_ASSIGN_OR_RETURN(Partitions partitions, MakePartitions(kept_job.get()));
   std::shared_ptr<const PartPeers> peers =
       MakePartPeers(options_.config, job, options_.task, options_.clock, options_.log);
   RUBATO_RETURN_IF_ERROR(Restore(job, partitions, peers.get()));
+  for (const auto& partition : partitions) {
+    if (job.has_initial_weights_from()) partition->NameAssigner(job.initial_weights_from());
+  }
   std::unique_ptr<PartWriter> writer = MakeWriter();
   MutexLock lock(mu_);
   files_ = MakeFiles(job);
@@ -76,6 +82,16 @@ absl::Status ServerCore::StartJob(const v1::JobDescription& job) {
   progress_.assign(partitions.size(), nothing_yet);
   partitions_ = std::move(partitions);
   return absl::OkStatus();
+}
+
+bool ServerCore::AwaitsWeights(const v1::JobDescription& job) const {
+  const v1::JobConfig& config = options_.config;
+  return config.model().has_manifest() && config.training().start_from().empty() && !job.has_restore();
+}
+
+void ServerCore::NameAssigner(const v1::JobDescription& job) {
+  if (!job.has_initial_weights_from()) return;
+  for (PartitionOwner* partition : AllPartitions()) partition->NameAssigner(job.initial_weights_from());
 }
 
 absl::StatusOr<ServerCore::Partitions> ServerCore::MakePartitions(const v1::JobDescription* job) {
@@ -200,6 +216,7 @@ absl::StatusOr<PartitionOwner::Options> ServerCore::OwnerOptions(const v1::JobDe
   owner.model = &model_;
   owner.job = job;
   owner.chunks = chunks;
+  owner.awaits_weights = AwaitsWeights(*job);
   owner.clock = options_.clock;
   owner.logger = options_.log;
   owner.arena = options_.arena;
@@ -384,8 +401,10 @@ absl::Status ServerCore::Route(const DecodedRequest& message, PartitionOwner** o
   if (header.shared_session() != 0 && options_.shared != nullptr) {
     region = options_.shared->Find(header.shared_session(), header.task());
   }
-  RUBATO_ASSIGN_OR_RETURN(ReceivedRequest received,
-                          ReadRequest(message, std::move(region), *job, options_.task.index()));
+  RUBATO_ASSIGN_OR_RETURN(
+      ReceivedRequest received,
+      ReadRequest(message, std::move(region), *job, options_.task.index(),
+                  {.optimizer = &options_.config.optimizer(), .groups = options_.config.model().manifest().groups()}));
   // ReadRequest accepts no chunk of another partition, and a request without chunks has no partition.
   if (*owner == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat("partition: ", header.partition(), "; this server has ",
@@ -395,6 +414,7 @@ absl::Status ServerCore::Route(const DecodedRequest& message, PartitionOwner** o
   incoming->request = std::move(received.request);
   incoming->gradient_bytes = received.gradient_bytes;
   incoming->in_shared_memory = received.in_shared_memory;
+  incoming->assigns = received.assigns;
   incoming->shared_session = header.shared_session();
   return absl::OkStatus();
 }

@@ -63,7 +63,8 @@ class ServerCore {
 
   // The job's chunks are known: makes this server's partitions, with the values that the job begins with or goes on
   // from. That takes as long as a checkpoint takes to be read; no other method waits for it, and to them the job is
-  // there when it returns. Not to be called by two threads at once. Repetitions change nothing. AlreadyExists: the
+  // there when it returns. Not to be called by two threads at once. Of repetitions only initial_weights_from
+  // counts. AlreadyExists: the
   // update log of an earlier run is in the run directory. FailedPrecondition: another job than before, a job without
   // this server, or a part of another cut than job.restore. Errors of CheckpointRestorer: what the job begins with
   // cannot be read.
@@ -102,6 +103,9 @@ class ServerCore {
 
   // Whether the job was started before. FailedPrecondition: another one was.
   absl::StatusOr<bool> IsStarted(const v1::JobDescription& job);
+  // Whether the job begins with weights that a worker assigns.
+  bool AwaitsWeights(const v1::JobDescription& job) const;
+  void NameAssigner(const v1::JobDescription& job);
   // The partitions, as new. `job` outlives them.
   absl::StatusOr<Partitions> MakePartitions(const v1::JobDescription* job);
   // Gives them what the job goes on from, or begins with, if that is not the seed's; reads each file once.

@@ -14,6 +14,9 @@ void AddServerMetrics(const v1::ServerProgress& progress, const v1::Plan& plan, 
   counter("rubato_server_dropped_total", "Pushes that came after a quorum had completed their step.",
           progress.dropped_total());
   counter("rubato_server_non_finite_total", "Pushes with a gradient that was not finite.", progress.non_finite_total());
+  counter("rubato_server_hyperparameter_disagreements_total",
+          "Updates to which members had pushed with different hyperparameters.",
+          progress.hyperparameter_disagreements_total());
   counter("rubato_server_pushes_total", "Answered messages with a gradient.", progress.pushes_total());
   counter("rubato_server_pulls_total", "Answered messages with weights.", progress.pulls_total());
   counter("rubato_server_received_bytes_total", "Bytes of gradients received.", progress.received_bytes_total());

@@ -11,7 +11,7 @@
 #include "common/shared_memory/arena.h"
 #include "proto/coordinator.pb.h"
 #include "worker/compute_task.h"
-#include "worker/training/cut_writer.h"
+#include "worker/ps_client/cut_writer.h"
 #include "worker/training/training_run.h"
 
 namespace rubato::worker {

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "common/codec_traits.h"
+#include "common/config/awaited_model.h"
 #include "common/config/fingerprint.h"
 #include "common/config/load.h"
 #include "common/status.h"
@@ -64,7 +65,8 @@ absl::StatusOr<v1::JobConfig> ConfigWithCodec(const v1::JobConfig& config, const
   const CodecTraits& traits = TraitsOf(codec.codec);
   if (traits.takes_fraction()) compression->mutable_push()->set_fraction(codec.fraction);
   compression->mutable_pull()->set_codec(traits.valid_on_pull ? codec.codec : v1::NONE);
-  return ParseJobConfig(ConfigText(changed), absl::StrCat("the config with codec ", codec.Name()), {});
+  return ParseJobConfig(ConfigText(changed), absl::StrCat("the config with codec ", codec.Name()), {},
+                        {.may_await_model = AwaitsModel(config)});
 }
 
 }  // namespace rubato

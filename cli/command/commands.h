@@ -10,6 +10,8 @@ namespace rubato {
 // Each adds one subcommand to `app`. When it is the one that was asked for, parsing runs it and stores its exit status
 // in `exit_code`. `environment` and `exit_code` outlive `app`.
 void AddTrainCommand(CLI::App* app, const Environment* environment, int* exit_code);
+void AddRunCommand(CLI::App* app, const Environment* environment, int* exit_code);
+void AddServeCommand(CLI::App* app, const Environment* environment, int* exit_code);
 void AddCompareCommand(CLI::App* app, const Environment* environment, int* exit_code);
 void AddSwitchCommand(CLI::App* app, const Environment* environment, int* exit_code);
 void AddStatusCommand(CLI::App* app, const Environment* environment, int* exit_code);

@@ -4,11 +4,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "cli/command/client_job.h"
 #include "cli/command/codec_choice.h"
 #include "cli/command/commands.h"
 #include "cli/command/job_run.h"
 #include "cli/command/mode_choice.h"
 #include "cli/command/run_ending.h"
+#include "cli/launch/worker_command.h"
 #include "common/config/fingerprint.h"
 #include "common/status.h"
 #include "common/storage/file.h"
@@ -18,6 +20,9 @@ namespace {
 
 struct CompareOptions {
   RunOptions run;
+  // Of a client's job; empty: the config says what is trained.
+  std::string command;
+  ClientJobOptions job;
   std::vector<std::string> modes;
   std::vector<std::string> codecs;
   int seeds = 1;
@@ -73,11 +78,48 @@ absl::Status Verdict(const Comparison& comparison, bool require_target) {
                           : absl::AbortedError(absl::StrCat("not every run is as it should be:", problems));
 }
 
+absl::Status CheckNotGiven(bool given, const std::string& flag, absl::string_view allowed) {
+  if (!given) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(flag, " is given; allowed: ", allowed));
+}
+
+// The job that is run again and again, in the mode of its config.
+absl::StatusOr<PreparedRun> PrepareBase(const CompareOptions& options, const Environment& environment) {
+  if (options.command.empty()) {
+    constexpr char kNeedsCommand[] = "only with --command; the config says it";
+    RUBATO_RETURN_IF_ERROR(CheckNotGiven(options.job.workers.has_value(), "--workers", kNeedsCommand));
+    RUBATO_RETURN_IF_ERROR(CheckNotGiven(options.job.servers.has_value(), "--servers", kNeedsCommand));
+    return PrepareRun(options.run, environment);
+  }
+  RUBATO_RETURN_IF_ERROR(CheckNotGiven(!options.run.slow.empty(), "--slow",
+                                       "only without --command, because the command's own speed is not ours"));
+  RUBATO_ASSIGN_OR_RETURN(const std::vector<std::string> words, SplitCommand(options.command, "--command"));
+  LocalTaskHost::Clients clients;
+  RUBATO_ASSIGN_OR_RETURN(clients.command, MakeWorkerCommand(words, "--command", environment.program));
+  ClientJobOptions job = options.job;
+  job.config_path = options.run.config_path;
+  job.overrides = options.run.overrides;
+  RUBATO_ASSIGN_OR_RETURN(PreparedRun base, PrepareClientRun(job, absl::StrCat(NameOfCommand(words), "-compare"),
+                                                             options.run.launch, clients, environment));
+  ShareCores(base.config.cluster().workers(), &*base.clients->command);
+  return base;
+}
+
+// What one of the runs is of `base`.
+PreparedRun RunOfVariant(const PreparedRun& base, const Variant& variant, int seed, const std::string& directory) {
+  PreparedRun run = base;
+  run.config = variant.config;
+  run.config.set_seed(static_cast<uint64_t>(seed));
+  run.config.set_run_directory(directory);
+  if (run.clients.has_value()) run.clients->command->variables.push_back(absl::StrCat("RUBATO_SEED=", seed));
+  return run;
+}
+
 absl::Status Compare(const CompareOptions& options, const Environment& environment) {
   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<StopSignals> signals, StopSignals::Create());
   RUBATO_ASSIGN_OR_RETURN(std::vector<ModeChoice> modes, ParseModes(options.modes, "--modes"));
   RUBATO_ASSIGN_OR_RETURN(std::vector<CodecChoice> codecs, ParseCodecs(options.codecs, "--codecs"));
-  RUBATO_ASSIGN_OR_RETURN(PreparedRun base, PrepareRun(options.run, environment));
+  RUBATO_ASSIGN_OR_RETURN(PreparedRun base, PrepareBase(options, environment));
   const std::string parent = base.config.run_directory();
   if (base.resume && !FileExists(JoinPath(parent, "job.textproto"))) {
     return absl::NotFoundError(absl::StrCat("--resume: ", parent, " holds no comparison to go on with"));
@@ -90,11 +132,8 @@ absl::Status Compare(const CompareOptions& options, const Environment& environme
   // Seed by seed, so that a machine that changes while it works changes for all modes.
   for (int seed = 1; seed <= options.seeds && !absl::IsCancelled(outcome); ++seed) {
     for (size_t i = 0; i < variants.size() && !absl::IsCancelled(outcome); ++i) {
-      PreparedRun run = base;
-      run.config = variants[i].config;
-      run.config.set_seed(static_cast<uint64_t>(seed));
-      std::string directory = absl::StrCat(variants[i].directory, "-seed", seed);
-      run.config.set_run_directory(JoinPath(parent, directory));
+      const std::string directory = absl::StrCat(variants[i].directory, "-seed", seed);
+      const PreparedRun run = RunOfVariant(base, variants[i], seed, JoinPath(parent, directory));
       // A comparison that is resumed has runs that are done, one that was interrupted, and others yet to come.
       const std::optional<RunEnding> ending = ReadRunEnding(run.config.run_directory());
       const bool is_done = run.resume && ending.has_value() && ending->ok;
@@ -114,6 +153,11 @@ void AddCompareCommand(CLI::App* app, const Environment* environment, int* exit_
   CLI::App* command = app->add_subcommand("compare", "Run a job in several modes, one after another, and compare them");
   auto options = std::make_shared<CompareOptions>();
   AddRunOptions(command, &options->run);
+  command->add_option(
+      "--command", options->command,
+      "What the workers run, as in \"python train.py\", with RUBATO_SEED in its environment; CONFIG has "
+      "then no model, data and optimizer, and may be left out");
+  AddTaskCounts(command, "--workers", &options->job);
   command->add_option("--modes", options->modes, "The modes, separated by commas: sync, async, ssp:N")
       ->delimiter(',')
       ->allow_extra_args(false)

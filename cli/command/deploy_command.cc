@@ -28,6 +28,8 @@ void AddUp(CLI::App* ssh, const Environment* environment, int* exit_code) {
   up->add_option("HOSTS", options->hosts_path, "The hosts, a textproto (proto/deployment.proto)")->required();
   up->add_option("CONFIG", options->config_path, "The job's config, a textproto")->required();
   up->add_option("--package", options->package, "What ./rubato.sh package has made")->required();
+  up->add_option("--command", options->command,
+                 "What the workers run, as in \"python3 train.py\": CONFIG has then no model, data and optimizer");
   up->add_option("--set", options->overrides, "path=value: overrides a field of the config; may be repeated")
       ->allow_extra_args(false);
   up->add_option(

@@ -3,6 +3,7 @@
 
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -14,6 +15,8 @@ namespace rubato {
 struct Environment {
   // Path of the running program, beside which the other programs are.
   std::string program;
+  // Of `run`: what stands after the first "--", which is somebody else's command line.
+  std::vector<std::string> rest;
   Clock* clock = nullptr;
   std::ostream* out = nullptr;
   std::ostream* err = nullptr;

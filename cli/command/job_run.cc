@@ -8,10 +8,11 @@
 #include "cli/command/mode_choice.h"
 #include "cli/command/run_directory.h"
 #include "cli/command/run_ending.h"
-#include "cli/launch/local_task_host.h"
 #include "cli/launch/progress_display.h"
 #include "cli/report/html_report.h"
 #include "cli/report/terminal_report.h"
+#include "common/config/awaited_model.h"
+#include "common/config/client_job.h"
 #include "common/config/fingerprint.h"
 #include "common/config/load.h"
 #include "common/status.h"
@@ -19,14 +20,9 @@
 
 namespace rubato {
 
-void AddRunOptions(CLI::App* command, RunOptions* options) {
-  command->add_option("CONFIG", options->config_path, "The job's config, a textproto")->required();
-  command->add_option("--set", options->overrides, "path=value: overrides a field of the config; may be repeated")
-      ->allow_extra_args(false);
+void AddLaunchOptions(CLI::App* command, LaunchOptions* options) {
   command->add_option("--run_directory", options->run_directory,
                       "Where everything is written; otherwise the config says so");
-  command->add_option("--slow", options->slow, "worker:INDEX:xFACTOR: makes a worker slower; may be repeated")
-      ->allow_extra_args(false);
   command->add_option("--binaries", options->binaries, "Folder of the coordinator, server and worker programs");
   command->add_option(
       "--metrics_listen", options->metrics_listen,
@@ -39,19 +35,75 @@ void AddRunOptions(CLI::App* command, RunOptions* options) {
                     "Go on with the run that the run directory holds; servers and workers may be others than before");
 }
 
-absl::StatusOr<PreparedRun> PrepareRun(const RunOptions& options, const Environment& environment) {
-  if (options.overwrite && options.resume) {
-    return absl::InvalidArgumentError("--overwrite deletes what --resume goes on with; allowed: one of them");
-  }
+void AddRunOptions(CLI::App* command, RunOptions* options) {
+  command->add_option("CONFIG", options->config_path, "The job's config, a textproto");
+  command->add_option("--set", options->overrides, "path=value: overrides a field of the config; may be repeated")
+      ->allow_extra_args(false);
+  command->add_option("--slow", options->slow, "worker:INDEX:xFACTOR: makes a worker slower; may be repeated")
+      ->allow_extra_args(false);
+  AddLaunchOptions(command, &options->launch);
+}
+
+namespace {
+
+absl::Status CheckLaunch(const LaunchOptions& options) {
+  if (!options.overwrite || !options.resume) return absl::OkStatus();
+  return absl::InvalidArgumentError("--overwrite deletes what --resume goes on with; allowed: one of them");
+}
+
+// All but config and programs.
+PreparedRun LaunchedRun(const LaunchOptions& options) {
   PreparedRun run;
   run.resume = options.resume;
-  RUBATO_ASSIGN_OR_RETURN(run.config, LoadJobConfig(options.config_path, options.overrides));
-  if (!options.run_directory.empty()) run.config.set_run_directory(options.run_directory);
-  RUBATO_ASSIGN_OR_RETURN(run.slowed, ParseSlowWorkers(options.slow, run.config.cluster().workers()));
-  RUBATO_ASSIGN_OR_RETURN(run.binaries, FindBinaries(options.binaries, environment.program));
   run.metrics_listen = options.metrics_listen;
   run.time_limit =
       options.time_limit_seconds > 0 ? absl::Seconds(options.time_limit_seconds) : absl::InfiniteDuration();
+  return run;
+}
+
+// With --resume: the config that the run directory holds, which has the model since a client has said what it is.
+absl::StatusOr<ClientJobOptions> ResumedJob(ClientJobOptions job, const LaunchOptions& options) {
+  if (!options.resume) return job;
+  if (options.run_directory.empty()) {
+    return absl::InvalidArgumentError("--resume: which run is not said; allowed: with --run_directory");
+  }
+  if (job.config_path.empty()) job.config_path = JoinPath(options.run_directory, "job.textproto");
+  return job;
+}
+
+}  // namespace
+
+absl::StatusOr<PreparedRun> PrepareRun(const RunOptions& options, const Environment& environment) {
+  RUBATO_RETURN_IF_ERROR(CheckLaunch(options.launch));
+  if (options.config_path.empty()) {
+    return absl::InvalidArgumentError("CONFIG is required: the job's config, a textproto");
+  }
+  PreparedRun run = LaunchedRun(options.launch);
+  RUBATO_ASSIGN_OR_RETURN(run.config, LoadJobConfig(options.config_path, options.overrides));
+  if (!options.launch.run_directory.empty()) run.config.set_run_directory(options.launch.run_directory);
+  RUBATO_ASSIGN_OR_RETURN(run.slowed, ParseSlowWorkers(options.slow, run.config.cluster().workers()));
+  RUBATO_ASSIGN_OR_RETURN(run.binaries, FindBinaries(options.launch.binaries, environment.program));
+  if (!run.resume) {
+    RUBATO_RETURN_IF_ERROR(PrepareRunDirectory(run.config.run_directory(), options.launch.overwrite));
+  }
+  return run;
+}
+
+absl::StatusOr<PreparedRun> PrepareClientRun(const ClientJobOptions& job, const std::string& name,
+                                             const LaunchOptions& options, const LocalTaskHost::Clients& clients,
+                                             const Environment& environment) {
+  RUBATO_RETURN_IF_ERROR(CheckLaunch(options));
+  PreparedRun run = LaunchedRun(options);
+  run.clients = clients;
+  RUBATO_ASSIGN_OR_RETURN(const ClientJobOptions resumed, ResumedJob(job, options));
+  RUBATO_ASSIGN_OR_RETURN(run.config, MakeClientJob(resumed, name));
+  RUBATO_ASSIGN_OR_RETURN(run.binaries, FindBinariesForClients(options.binaries, environment.program));
+  const bool is_default = run.config.run_directory() == absl::StrCat("runs/", run.config.name());
+  if (!options.run_directory.empty()) {
+    run.config.set_run_directory(options.run_directory);
+  } else if (is_default && !options.overwrite) {
+    run.config.set_run_directory(FreeDirectory(run.config.run_directory()));
+  }
   if (!run.resume) RUBATO_RETURN_IF_ERROR(PrepareRunDirectory(run.config.run_directory(), options.overwrite));
   return run;
 }
@@ -62,6 +114,7 @@ JobOutcome RunOnHost(TaskHost* host, const absl::Status& started, const std::str
   ProgressDisplay display(environment.out, TerminalColumns(), label);
   options.on_status = [&](const v1::JobStatus& status) { display.Show(status, environment.clock->Now()); };
   options.on_event = [&](absl::string_view text) { display.Print(absl::StrCat(label, text)); };
+  options.on_output = [&](absl::string_view line) { display.Print(line); };
   JobSupervisor supervisor(std::move(options), host, environment.clock, signals);
   supervisor.Run(started);
   JobOutcome outcome;
@@ -73,20 +126,40 @@ JobOutcome RunOnHost(TaskHost* host, const absl::Status& started, const std::str
   return outcome;
 }
 
+namespace {
+
+// The run's config with the model that a client has offered, as its coordinator has written it into the run directory;
+// without it if none has, or if the job is none of clients.
+absl::StatusOr<v1::JobConfig> WithOfferedModel(const v1::JobConfig& config) {
+  const std::string stored = JoinPath(config.run_directory(), "job.textproto");
+  if (!AwaitsModel(config) || !FileExists(stored)) return config;
+  RUBATO_ASSIGN_OR_RETURN(const v1::JobConfig complete, LoadJobConfig(stored, {}, {.may_await_model = true}));
+  return AwaitsModel(complete) ? config : WithModelOf(config, complete);
+}
+
+}  // namespace
+
 absl::Status RunJob(const PreparedRun& run, const std::string& label, StopSignals* signals,
                     const Environment& environment) {
   LocalTaskHost::Options local;
   local.config = run.config;
+  if (run.resume) {
+    RUBATO_ASSIGN_OR_RETURN(local.config, WithOfferedModel(run.config));
+  }
   local.binaries = run.binaries;
   local.slowed = run.slowed;
   local.metrics_listen = run.metrics_listen;
   local.resume = run.resume;
+  local.clients = run.clients;
   LocalTaskHost host(std::move(local), environment.clock, signals);
   JobSupervisor::Options options;
   options.time_limit = run.time_limit;
   options.contact_timeout = absl::Seconds(run.config.cluster().start_timeout_seconds());
-  return RunOnHost(&host, host.Start(), run.config.run_directory(), std::move(options), label, signals, environment)
-      .job;
+  if (run.clients.has_value() && run.clients->command.has_value()) options.clients = run.config.cluster().workers();
+  options.restart_failed = run.restart_failed;
+  absl::Status started = host.Start();
+  if (started.ok() && run.on_started != nullptr) started = run.on_started(host);
+  return RunOnHost(&host, started, run.config.run_directory(), std::move(options), label, signals, environment).job;
 }
 
 ComparedRun LoadRun(const v1::JobConfig& config, const std::string& parent, const std::string& directory,
@@ -123,7 +196,7 @@ Comparison NewComparison(const PreparedRun& run) {
   comparison.job = run.config.name();
   comparison.target_accuracy = run.config.evaluation().target_accuracy();
   comparison.generated_data = run.config.data().has_teacher();
-  comparison.config_text = ConfigText(run.config);
+  comparison.config_text = ConfigText(WithOfferedModel(run.config).value_or(run.config));
   comparison.slowed = DescribeSlowWorkers(run.slowed);
   return comparison;
 }

@@ -2,13 +2,17 @@
 #define RUBATO_CLI_COMMAND_JOB_RUN_H_
 
 #include <CLI/CLI.hpp>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "cli/command/client_job.h"
 #include "cli/command/environment.h"
 #include "cli/launch/job_supervisor.h"
+#include "cli/launch/local_task_host.h"
 #include "cli/launch/slow_workers.h"
 #include "cli/launch/stop_signals.h"
 #include "cli/launch/task_commands.h"
@@ -18,17 +22,23 @@
 
 namespace rubato {
 
-// The options that `train` and `compare` share.
-struct RunOptions {
-  std::string config_path;
-  std::vector<std::string> overrides;
+// The options of everything that runs jobs on this machine.
+struct LaunchOptions {
   std::string run_directory;
-  std::vector<std::string> slow;
   std::string binaries;
   std::string metrics_listen;
   double time_limit_seconds = 0;
   bool overwrite = false;
   bool resume = false;
+};
+void AddLaunchOptions(CLI::App* command, LaunchOptions* options);
+
+// Those of `train` and `compare`, whose jobs a config describes.
+struct RunOptions {
+  std::string config_path;
+  std::vector<std::string> overrides;
+  std::vector<std::string> slow;
+  LaunchOptions launch;
 };
 void AddRunOptions(CLI::App* command, RunOptions* options);
 
@@ -41,11 +51,24 @@ struct PreparedRun {
   absl::Duration time_limit;
   // The job goes on with what its run directory holds.
   bool resume = false;
+  // Of a client's job.
+  std::optional<LocalTaskHost::Clients> clients;
+  // As JobSupervisor::Options.restart_failed.
+  bool restart_failed = false;
+  // Called when all tasks that the host starts have been started. An error ends the job. May be null.
+  std::function<absl::Status(const LocalTaskHost&)> on_started;
 };
 // Loads the config, finds the programs and makes the run directory, which is then empty; with `resume` it is left as it
 // is. Errors are those of LoadJobConfig, FindBinaries, ParseSlowWorkers and PrepareRunDirectory. InvalidArgument: both
 // `overwrite` and `resume`.
 absl::StatusOr<PreparedRun> PrepareRun(const RunOptions& options, const Environment& environment);
+
+// The same for a client's job, called `name` unless its config says otherwise; errors also as of MakeClientJob. If
+// nobody has said where its run directory is, it is the first free one of runs/<name>, runs/<name>-2, .... With
+// `resume` the config is that of the run directory.
+absl::StatusOr<PreparedRun> PrepareClientRun(const ClientJobOptions& job, const std::string& name,
+                                             const LaunchOptions& options, const LocalTaskHost::Clients& clients,
+                                             const Environment& environment);
 
 // What became of a job.
 struct JobOutcome {
@@ -55,9 +78,9 @@ struct JobOutcome {
   absl::Status finished;
 };
 
-// Sees a job through to its end on any deploy target, and shows its progress, each line with `label` before it.
-// `started` is what the host's Start returned; the run directory is on this machine when the host has finished. The
-// callbacks of `options` are set here.
+// Sees a job through to its end on any deploy target, and shows its progress, each line with `label` before it, and
+// what its workers write. `started` is what the host's Start returned; the run directory is on this machine when the
+// host has finished. The callbacks of `options` are set here.
 JobOutcome RunOnHost(TaskHost* host, const absl::Status& started, const std::string& run_directory,
                      JobSupervisor::Options options, const std::string& label, StopSignals* signals,
                      const Environment& environment);

@@ -1,8 +1,10 @@
 // The `rubato` command.
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <string>
 #include <system_error>
 
 #include "cli/command/commands.h"
@@ -16,11 +18,19 @@ int main(int argc, char** argv) {
   environment.clock = &clock;
   environment.out = &std::cout;
   environment.err = &std::cerr;
+  if (argc > 1 && std::string(argv[1]) == "run") {
+    char** const end = argv + argc;
+    char** const dashes = std::find(argv, end, std::string("--"));
+    if (dashes != end) environment.rest.assign(dashes + 1, end);
+    argc = static_cast<int>(dashes - argv);
+  }
 
   CLI::App app("Trains models on a parameter server.", "rubato");
   app.require_subcommand(1);
   int exit_code = rubato::kExitOk;
   rubato::AddTrainCommand(&app, &environment, &exit_code);
+  rubato::AddRunCommand(&app, &environment, &exit_code);
+  rubato::AddServeCommand(&app, &environment, &exit_code);
   rubato::AddCompareCommand(&app, &environment, &exit_code);
   rubato::AddSwitchCommand(&app, &environment, &exit_code);
   rubato::AddStatusCommand(&app, &environment, &exit_code);

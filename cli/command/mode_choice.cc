@@ -3,6 +3,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "common/config/awaited_model.h"
 #include "common/config/fingerprint.h"
 #include "common/config/limits.h"
 #include "common/config/load.h"
@@ -59,7 +60,8 @@ absl::StatusOr<v1::JobConfig> ConfigInMode(const v1::JobConfig& config, const Mo
   consistency->clear_schedule();
   if (mode.mode != v1::SYNC) consistency->clear_quorum();
   if (dynamic_dispatch) changed.mutable_data()->set_dispatch(v1::DataConfig::DYNAMIC);
-  return ParseJobConfig(ConfigText(changed), absl::StrCat("the config in mode ", mode.Name()), {});
+  return ParseJobConfig(ConfigText(changed), absl::StrCat("the config in mode ", mode.Name()), {},
+                        {.may_await_model = AwaitsModel(config)});
 }
 
 }  // namespace rubato

@@ -23,6 +23,8 @@
 #include "cli/deploy/task_assignment.h"
 #include "cli/launch/job_supervisor.h"
 #include "cli/launch/stop_signals.h"
+#include "cli/launch/worker_command.h"
+#include "common/config/awaited_model.h"
 #include "common/config/load.h"
 #include "common/random.h"
 #include "common/status.h"
@@ -62,9 +64,32 @@ absl::Status WithCoordinator(
   return use(tunnel->client(), status);
 }
 
-absl::StatusOr<v1::Deployment> PlanDeployment(const SshUpOptions& options, const v1::JobConfig& config) {
+// The hosts file, with the command of the workers if one is given.
+absl::StatusOr<v1::HostsConfig> LoadHostsOf(const SshUpOptions& options) {
+  RUBATO_ASSIGN_OR_RETURN(v1::HostsConfig hosts, LoadHosts(options.hosts_path));
+  if (options.command.empty()) return hosts;
+  RUBATO_ASSIGN_OR_RETURN(const std::vector<std::string> words, SplitCommand(options.command, "--command"));
+  hosts.mutable_worker_program()->mutable_command()->Assign(words.begin(), words.end());
+  return hosts;
+}
+
+// A config without a model is one whose workers are somebody's program, and the other way round.
+absl::StatusOr<v1::JobConfig> LoadConfigOf(const SshUpOptions& options, const v1::HostsConfig& hosts) {
+  const bool is_client_job = hosts.has_worker_program();
+  RUBATO_ASSIGN_OR_RETURN(v1::JobConfig config,
+                          LoadJobConfig(options.config_path, options.overrides, {.may_await_model = is_client_job}));
+  if (is_client_job && !IsClientJob(config)) {
+    return absl::InvalidArgumentError(absl::StrCat(options.config_path,
+                                                   " has a model, data or an optimizer; allowed: none of them where "
+                                                   "the workers are a program (--command, worker_program)"));
+  }
+  return config;
+}
+
+absl::StatusOr<v1::Deployment> PlanDeployment(const SshUpOptions& options, const v1::HostsConfig& hosts,
+                                              const v1::JobConfig& config) {
   v1::Deployment deployment;
-  RUBATO_ASSIGN_OR_RETURN(*deployment.mutable_hosts(), LoadHosts(options.hosts_path));
+  *deployment.mutable_hosts() = hosts;
   const absl::StatusOr<std::vector<v1::DeployedTask>> tasks = AssignTasks(deployment.hosts(), config.cluster());
   if (!tasks.ok()) return Annotate(tasks.status(), options.hosts_path);
   deployment.mutable_tasks()->Add(tasks->begin(), tasks->end());
@@ -115,6 +140,7 @@ absl::Status FollowAndReport(SshTaskHost* host, const absl::Status& started, v1:
   if (time_limit_seconds > 0) options.time_limit = absl::Seconds(time_limit_seconds);
   options.contact_timeout = absl::Seconds(config.cluster().start_timeout_seconds());
   options.grace = kGrace;
+  if (open->job->deployment().hosts().has_worker_program()) options.clients = config.cluster().workers();
   const JobOutcome outcome =
       RunOnHost(host, started, config.run_directory(), std::move(options), "", open->signals.get(), environment);
   if (!outcome.finished.ok()) *environment.err << outcome.finished.message() << std::endl;
@@ -131,10 +157,11 @@ absl::Status SshUp(const SshUpOptions& options, const Environment& environment) 
   if (options.package.empty()) {
     return absl::InvalidArgumentError("--package: value empty; allowed: what ./rubato.sh package has made");
   }
-  RUBATO_ASSIGN_OR_RETURN(v1::JobConfig config, LoadJobConfig(options.config_path, options.overrides));
+  RUBATO_ASSIGN_OR_RETURN(const v1::HostsConfig hosts, LoadHostsOf(options));
+  RUBATO_ASSIGN_OR_RETURN(v1::JobConfig config, LoadConfigOf(options, hosts));
   UseCopiedPaths(options.copies, &config);
   if (!options.run_directory.empty()) config.set_run_directory(options.run_directory);
-  RUBATO_ASSIGN_OR_RETURN(v1::Deployment deployment, PlanDeployment(options, config));
+  RUBATO_ASSIGN_OR_RETURN(v1::Deployment deployment, PlanDeployment(options, hosts, config));
   RUBATO_ASSIGN_OR_RETURN(const Package package, OpenPackage(options.package));
   const std::string& directory = config.run_directory();
   if (options.resume) RUBATO_RETURN_IF_ERROR(TakeOver(directory, &deployment, environment));
@@ -164,7 +191,8 @@ absl::Status SshUp(const SshUpOptions& options, const Environment& environment) 
 }
 
 absl::Status SshFollow(const std::string& run_directory, const Environment& environment) {
-  RUBATO_ASSIGN_OR_RETURN(v1::JobConfig config, LoadJobConfig(JoinPath(run_directory, "job.textproto"), {}));
+  RUBATO_ASSIGN_OR_RETURN(v1::JobConfig config,
+                          LoadJobConfig(JoinPath(run_directory, "job.textproto"), {}, {.may_await_model = true}));
   RUBATO_ASSIGN_OR_RETURN(OpenJob open, OpenIn(run_directory, environment));
   config.set_run_directory(run_directory);
   SshTaskHost host({.run_directory = run_directory}, open.job.get(), environment.clock);

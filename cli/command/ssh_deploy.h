@@ -16,6 +16,8 @@ struct SshUpOptions {
   std::string hosts_path;
   std::string config_path;
   std::string package;
+  // What the workers run; empty: as the hosts file says, or our own workers.
+  std::string command;
   std::vector<std::string> overrides;
   // Files and folders that are copied to where workers and evaluators run.
   std::vector<std::string> copies;

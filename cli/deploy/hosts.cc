@@ -17,6 +17,7 @@ namespace {
 constexpr int kHostsMax = 1024;
 constexpr int kSlotsMax = 1024;
 constexpr int kPortMax = 65535;
+constexpr int kWordsMax = 1024;
 
 bool HasControlCharacter(absl::string_view text) {
   return std::any_of(text.begin(), text.end(), [](unsigned char c) { return absl::ascii_iscntrl(c); });
@@ -45,11 +46,31 @@ void CheckHost(const v1::HostConfig& host, const std::string& path, ErrorList* e
   }
 }
 
+void CheckProgram(const v1::WorkerProgram& program, ErrorList* errors) {
+  errors->CheckInteger("worker_program.command", program.command_size(), 1, kWordsMax);
+  if (program.command_size() > 0) errors->CheckNotEmpty("worker_program.command[0]", program.command(0), "a program");
+  for (int i = 0; i < program.command_size(); ++i) {
+    if (HasControlCharacter(program.command(i))) {
+      errors->Add(absl::StrCat("worker_program.command[", i, "]"), absl::StrCat("\"", program.command(i), "\""),
+                  "a word without control characters");
+    }
+  }
+  for (int i = 0; i < program.environment_size(); ++i) {
+    const std::string& variable = program.environment(i);
+    const bool named = variable.find('=') != std::string::npos && variable[0] != '=' && variable[0] != '-';
+    if (!named || HasControlCharacter(variable)) {
+      errors->Add(absl::StrCat("worker_program.environment[", i, "]"), absl::StrCat("\"", variable, "\""),
+                  "NAME=value without control characters");
+    }
+  }
+}
+
 absl::Status CheckHosts(const v1::HostsConfig& hosts) {
   ErrorList errors;
   errors.CheckInteger("hosts", hosts.hosts_size(), 1, kHostsMax);
   errors.CheckInteger("coordinator_port", hosts.coordinator_port(), 0, kPortMax);
   errors.CheckInteger("server_port", hosts.server_port(), 0, kPortMax);
+  if (hosts.has_worker_program()) CheckProgram(hosts.worker_program(), &errors);
   std::set<std::string> names;
   int coordinators = 0;
   for (int i = 0; i < hosts.hosts_size(); ++i) {

@@ -38,6 +38,19 @@ TEST(HostsTest, NamesAllErrorsAtOnce) {
   EXPECT_THAT(error, HasSubstr("hosts[3].directory"));
 }
 
+TEST(HostsTest, NamesWhatIsWrongWithTheWorkersProgram) {
+  const std::string error = ErrorOf(R"(hosts { host: "a" } worker_program {
+      command: "" command: "a\nb" environment: "A=b c" environment: "A" environment: "=b" environment: "-i=" })");
+  EXPECT_THAT(error, HasSubstr("worker_program.command[0]"));
+  EXPECT_THAT(error, HasSubstr("worker_program.command[1]: value \"a\nb\"; allowed: a word without control"));
+  EXPECT_THAT(error, ::testing::Not(HasSubstr("environment[0]")));
+  EXPECT_THAT(error, HasSubstr("worker_program.environment[1]: value \"A\"; allowed: NAME=value"));
+  EXPECT_THAT(error, HasSubstr("worker_program.environment[2]: value \"=b\""));
+  EXPECT_THAT(error, HasSubstr("worker_program.environment[3]: value \"-i=\""));
+  EXPECT_THAT(ErrorOf("hosts { host: 'a' } worker_program {}"),
+              HasSubstr("worker_program.command: value 0; allowed: 1"));
+}
+
 TEST(HostsTest, RefusesATextThatIsNoHostsFile) {
   EXPECT_THAT(ErrorOf("hosts { hots: 'a' }"), HasSubstr("hosts.textproto:1:"));
   EXPECT_THAT(ErrorOf(""), HasSubstr("hosts: value 0; allowed: 1 to 1024"));

@@ -5,7 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "cli/deploy/local_program.h"
+#include "cli/launch/local_program.h"
 #include "common/status.h"
 #include "common/storage/file.h"
 

@@ -15,8 +15,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "cli/deploy/local_program.h"
 #include "cli/deploy/shell.h"
+#include "cli/launch/local_program.h"
 #include "common/status.h"
 
 namespace rubato {

@@ -12,11 +12,12 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "cli/deploy/hosts.h"
-#include "cli/deploy/local_program.h"
 #include "cli/deploy/shell.h"
 #include "cli/deploy/task_assignment.h"
 #include "cli/launch/gpu_assignment.h"
+#include "cli/launch/local_program.h"
 #include "cli/launch/task_commands.h"
+#include "cli/launch/worker_command.h"
 #include "common/status.h"
 #include "common/storage/file.h"
 #include "common/task.h"
@@ -192,10 +193,29 @@ absl::Status SshJob::StartCoordinator(const std::string& config_path, const Pack
   return absl::OkStatus();
 }
 
+std::string SshJob::StartProgram(const v1::DeployedTask& task) const {
+  const v1::WorkerProgram& program = deployment_.hosts().worker_program();
+  WorkerPlace place = {.rank = task.index(), .size = 0, .local_rank = task.slot(), .local_size = 0};
+  for (const v1::DeployedTask& other : deployment_.tasks()) {
+    if (other.role() != v1::TaskId::WORKER) continue;
+    ++place.size;
+    if (other.host() == task.host()) ++place.local_size;
+  }
+  WorkerCommand command;
+  command.variables.assign(program.environment().begin(), program.environment().end());
+  std::vector<std::string> words = {"start_command", TaskFileName(task.role(), task.index())};
+  for (std::string& variable : WorkerVariables(command, deployment_.coordinator(), place)) {
+    words.push_back(std::move(variable));
+  }
+  words.insert(words.end(), program.command().begin(), program.command().end());
+  return ShellCommand(words);
+}
+
 std::string SshJob::StartCommand(const v1::DeployedTask& task, const v1::JobConfig& config) const {
   const int host = static_cast<int>(task.host());
   const v1::HostConfig& place = deployment_.hosts().hosts(host);
   const bool is_server = task.role() == v1::TaskId::SERVER;
+  if (task.role() == v1::TaskId::WORKER && deployment_.hosts().has_worker_program()) return StartProgram(task);
   std::vector<std::string> words = {"start",
                                     TaskFileName(task.role(), task.index()),
                                     is_server ? "server" : "worker",

@@ -98,6 +98,8 @@ class SshJob {
   absl::Status StartCoordinator(const std::string& config_path, const Package& package, bool resume);
   // The command that starts a task, in remote/launch.sh.
   std::string StartCommand(const v1::DeployedTask& task, const v1::JobConfig& config) const;
+  // The same for a worker that is somebody's program.
+  std::string StartProgram(const v1::DeployedTask& task) const;
   std::vector<int> HostsWithData() const;
 
   v1::Deployment deployment_;

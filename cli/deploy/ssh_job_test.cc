@@ -50,6 +50,24 @@ TEST_F(SshJobTest, StartsTasksReadsTheirLogsAndLeavesNoProcess) {
   EXPECT_FALSE(FileExists(Path(absl::StrCat("b/jobs/", id_))));
 }
 
+TEST_F(SshJobTest, WorkersMayBeSomebodysProgram) {
+  config_.mutable_cluster()->set_workers(2);
+  program_.add_command("sh");
+  program_.add_command("-c");
+  program_.add_command(
+      "echo \"$SAID: rank $RUBATO_RANK of $RUBATO_SIZE, $RUBATO_LOCAL_RANK of $RUBATO_LOCAL_SIZE here, "
+      "at $RUBATO_COORDINATOR, with $RUBATO_LIBRARY\"; exit 3");
+  program_.add_environment("SAID=it's so");
+  std::unique_ptr<SshJob> job = Started(id_);
+  for (const char* task : {"worker-0", "worker-1"}) TasksWith(job.get(), absl::StrCat(task, " ended 3"));
+  std::string log;
+  EXPECT_TRUE(job->ReadLogs({"worker-1"}, 5, &log).ok());
+  EXPECT_THAT(log, HasSubstr("it's so: rank 1 of 2, 1 of 2 here, at [fd00::1]:7071, with /"));
+  EXPECT_THAT(log, HasSubstr("/b/packages/"));
+  EXPECT_THAT(log, HasSubstr("/bin/librubato_client.so\n"));
+  EXPECT_TRUE(job->Stop().ok());
+}
+
 TEST_F(SshJobTest, TasksTakeTurnsWithTheirHostsGpus) {
   std::ofstream(Path("gpus")) << 3;
   config_.mutable_cluster()->set_workers(2);

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "cli/deploy/local_program.h"
 #include "cli/deploy/testing/folder_hosts.h"
+#include "cli/launch/local_program.h"
 #include "common/storage/file.h"
 #include "common/task.h"
 #include "gmock/gmock.h"

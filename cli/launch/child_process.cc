@@ -41,7 +41,8 @@ absl::Status SystemError(int error, absl::string_view what) {
 
 // The child between fork and exec: only calls that are safe after forking a process with threads. Writes errno to
 // `error_fd` when it fails.
-[[noreturn]] void Execute(char* const* argv, const std::array<int, 3>& streams, int error_fd, pid_t parent) {
+[[noreturn]] void Execute(char* const* argv, char* const* environment, const std::array<int, 3>& streams, int error_fd,
+                          pid_t parent) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   sigset_t none;
@@ -49,11 +50,34 @@ absl::Status SystemError(int error, absl::string_view what) {
   sigprocmask(SIG_SETMASK, &none, nullptr);
   bool ready = getppid() == parent && dup2(streams[0], STDIN_FILENO) >= 0 && dup2(streams[1], STDOUT_FILENO) >= 0 &&
                dup2(streams[2], STDERR_FILENO) >= 0;
-  if (ready) execv(argv[0], argv);
+  if (ready) execve(argv[0], argv, environment);
   int error = errno;
   ssize_t ignored = write(error_fd, &error, sizeof(error));
   static_cast<void>(ignored);
   _exit(127);
+}
+
+absl::string_view NameOf(absl::string_view variable) { return variable.substr(0, variable.find('=')); }
+
+// The caller's environment with these variables.
+std::vector<std::string> EnvironmentWith(const std::vector<std::string>& variables) {
+  std::vector<std::string> environment;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const bool is_replaced = std::any_of(variables.begin(), variables.end(), [entry](const std::string& variable) {
+      return NameOf(variable) == NameOf(*entry);
+    });
+    if (!is_replaced) environment.emplace_back(*entry);
+  }
+  environment.insert(environment.end(), variables.begin(), variables.end());
+  return environment;
+}
+
+// As exec takes them; valid as long as `texts`.
+std::vector<char*> Pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
 }
 
 }  // namespace
@@ -69,7 +93,8 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(const std::vec
 }
 
 absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(const std::vector<std::string>& argv,
-                                                                  const Streams& streams) {
+                                                                  const Streams& streams,
+                                                                  const std::vector<std::string>& variables) {
   constexpr int kAppend = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
   Descriptor input(open(streams.input.c_str(), O_RDONLY | O_CLOEXEC));
   if (input.get() < 0) return SystemError(errno, streams.input);
@@ -81,14 +106,17 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(const std::vec
   if (pipe2(ends, O_CLOEXEC) != 0) return SystemError(errno, "pipe");
   Descriptor reader(ends[0]);
   Descriptor writer(ends[1]);
-  std::vector<char*> arguments;
-  for (const std::string& argument : argv) arguments.push_back(const_cast<char*>(argument.c_str()));
-  arguments.push_back(nullptr);
+  const std::vector<std::string> environment = EnvironmentWith(variables);
+  const std::vector<char*> arguments = Pointers(argv);
+  const std::vector<char*> environment_pointers = Pointers(environment);
 
   pid_t parent = getpid();
   pid_t pid = fork();
   if (pid < 0) return SystemError(errno, "fork");
-  if (pid == 0) Execute(arguments.data(), {input.get(), output.get(), errors.get()}, writer.get(), parent);
+  if (pid == 0) {
+    Execute(arguments.data(), environment_pointers.data(), {input.get(), output.get(), errors.get()}, writer.get(),
+            parent);
+  }
   close(writer.Release());
   // Both sides set it, so that the group exists whoever comes first.
   setpgid(pid, pid);

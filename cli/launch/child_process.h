@@ -43,9 +43,11 @@ class ChildProcess {
   // Errors: the log cannot be opened or the program not be executed; the message names the file and the reason.
   static absl::StatusOr<std::unique_ptr<ChildProcess>> Start(const std::vector<std::string>& argv,
                                                              const std::string& log_path);
-  // The same with three files.
+  // The same with three files, and with variables, "NAME=value" each, added to the caller's environment or in place of
+  // those of the same name.
   static absl::StatusOr<std::unique_ptr<ChildProcess>> Start(const std::vector<std::string>& argv,
-                                                             const Streams& streams);
+                                                             const Streams& streams,
+                                                             const std::vector<std::string>& variables = {});
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;

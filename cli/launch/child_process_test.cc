@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,6 +38,17 @@ TEST(ChildProcessTest, ReportsTheExitStatusAndKeepsTheOutput) {
   EXPECT_FALSE(result.ok());
   EXPECT_EQ(result.Describe(), "exit status 3");
   EXPECT_EQ(LastLines(log, 5), "out\nerr\n");
+}
+
+TEST(ChildProcessTest, HasTheCallersEnvironmentAndMore) {
+  const std::string log = TempPath("environment.log");
+  setenv("RUBATO_TEST_KEPT", "kept", 1);
+  setenv("RUBATO_TEST_CHANGED", "before", 1);
+  auto child = ChildProcess::Start({"/bin/sh", "-c", "echo $RUBATO_TEST_KEPT $RUBATO_TEST_CHANGED $RUBATO_TEST_NEW"},
+                                   {.output = log}, {"RUBATO_TEST_CHANGED=after", "RUBATO_TEST_NEW=a=b"});
+  ASSERT_TRUE(child.ok()) << child.status();
+  EXPECT_TRUE(WaitFor(**child).ok());
+  EXPECT_EQ(LastLines(log, 5), "kept after a=b\n");
 }
 
 TEST(ChildProcessTest, ReportsTheSignal) {

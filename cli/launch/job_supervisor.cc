@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/proto_enum.h"
 
@@ -61,31 +62,53 @@ void JobSupervisor::Run(const absl::Status& started) {
 
 void JobSupervisor::OnInterrupt() {
   // Somebody who asks again does not want to wait.
-  if (stage_ == Stage::kRunning) {
-    BeginStop(absl::CancelledError("stopped by a signal"));
-  } else {
-    Escalate();
-  }
+  if (stage_ == Stage::kRunning) return BeginStop(absl::CancelledError(signals_->reason()));
+  if (AwaitsClients())
+    stop_reason_ = absl::CancelledError("the job is done; stopped by a signal before its workers were");
+  Escalate();
 }
 
 void JobSupervisor::OnNews(TaskHost::News news) {
+  if (options_.on_output != nullptr) {
+    for (const std::string& line : news.output) options_.on_output(line);
+  }
   for (const std::string& note : news.notes) Event(note);
   std::stable_sort(news.ended.begin(), news.ended.end(),
                    [](const TaskEnd& a, const TaskEnd& b) { return OrderOfBlame(a) < OrderOfBlame(b); });
   for (const TaskEnd& end : news.ended) {
+    if (IsClient(end)) clients_left_.erase(end.task.index());
     if (IsCoordinator(end)) {
       OnCoordinatorEnded(end);
-    } else if (!end.result.ok()) {
+    } else if (!end.result.ok() || IsClient(end)) {
       OnTaskEnded(end);
     }
   }
+}
+
+bool JobSupervisor::IsClient(const TaskEnd& end) const {
+  return options_.clients > 0 && end.task.role() == v1::TaskId::WORKER;
+}
+
+bool JobSupervisor::AwaitsClients() const {
+  return stage_ == Stage::kEnding && stop_reason_.ok() && coordinator_end_.has_value() && coordinator_end_->ok() &&
+         !clients_left_.empty();
+}
+
+bool JobSupervisor::TellsMore(const TaskEnd& end) const {
+  if (!IsClient(end)) return IsCause(end);
+  if (end.result.ok()) return false;
+  return IsDone() || WasKilled(end) || absl::StrContains(last_status_.error(), host_->Describe(end.task));
+}
+
+bool JobSupervisor::IsDone() const {
+  return last_status_.phase() == v1::JobStatus::DONE || (coordinator_end_.has_value() && coordinator_end_->ok());
 }
 
 void JobSupervisor::OnTaskEnded(const TaskEnd& end) {
   // What the launcher has ended says nothing.
   if (!stop_reason_.ok() || stage_ > Stage::kEnding) return;
   if (stage_ != Stage::kRunning) {
-    if (IsCause(end)) Report(end);
+    if (TellsMore(end)) Report(end);
     return;
   }
   undecided_.push_back(end);
@@ -99,14 +122,17 @@ void JobSupervisor::OnCoordinatorEnded(const TaskEnd& end) {
   if (stage_ > Stage::kEnding) return;
   Enter(Stage::kEnding);
   // Before the job has begun there may be tasks that the coordinator has not heard of and cannot tell to end.
-  if (last_status_.phase() == v1::JobStatus::STARTING) Escalate();
+  if (last_status_.phase() == v1::JobStatus::STARTING && !AwaitsClients()) Escalate();
 }
 
 void JobSupervisor::OnTime() {
   const absl::Time now = clock_->Now();
+  const bool is_late = now - started_ >= options_.time_limit;
   if (stage_ != Stage::kRunning) {
+    // Their work is no part of what has to end soon.
+    if (AwaitsClients() && !is_late) stage_began_ = now;
     if (stage_ != Stage::kKilled && now - stage_began_ >= options_.grace) Escalate();
-  } else if (now - started_ >= options_.time_limit) {
+  } else if (is_late) {
     BeginStop(absl::DeadlineExceededError(
         absl::StrCat("the job did not end within ", absl::FormatDuration(options_.time_limit))));
   } else if (now >= next_poll_) {
@@ -181,8 +207,14 @@ bool JobSupervisor::HasBegun() const {
 
 void JobSupervisor::Decide(const TaskEnd& end) {
   if (HasEnded(last_status_)) {
-    if (IsCause(end)) Report(end);
+    if (TellsMore(end)) Report(end);
     return;
+  }
+  if (IsClient(end) && HasBegun() && end.result.ok()) return;
+  const bool ends_the_job = IsClient(end) && !WasKilled(end) && !options_.restart_failed;
+  if (ends_the_job && HasBegun()) {
+    Report(end);
+    return StopBecauseOf(end, absl::StrCat(host_->Describe(end.task), " ended with ", end.result.Describe()));
   }
   if (!WasRefused(end) && (HasBegun() || WasKilled(end))) return StartAgainOrGiveUp(end);
   Report(end);
@@ -192,7 +224,8 @@ void JobSupervisor::Decide(const TaskEnd& end) {
   if (end.task.role() == v1::TaskId::EVALUATOR && WasRefused(end)) {
     StopBecauseOf(end, absl::StrCat(name, " cannot evaluate"));
   } else if (!HasBegun()) {
-    StopBecauseOf(end, absl::StrCat(name, " ended before the job could begin"));
+    StopBecauseOf(end, absl::StrCat(name, " ended before the job could begin",
+                                    end.result.ok() ? "; its program has not taken part in it" : ""));
   }
 }
 
@@ -232,7 +265,10 @@ void JobSupervisor::StartWhatIsDue() {
     const v1::TaskId& task = restart.end.task;
     const absl::Status started = host_->StartAgain(task);
     if (IsCoordinator(restart.end)) last_answer_ = now;
-    if (started.ok()) continue;
+    if (started.ok()) {
+      if (IsClient(restart.end)) clients_left_.insert(task.index());
+      continue;
+    }
     Event(absl::StrCat(host_->Describe(task), " could not be started again: ", started.message()));
     const std::optional<absl::Duration> delay = restarts_.OnLost(task, now);
     if (delay.has_value()) {
@@ -281,12 +317,14 @@ const JobSupervisor::Death& JobSupervisor::Record(const TaskEnd& end) {
 
 void JobSupervisor::Report(const TaskEnd& end) {
   const Death& death = Record(end);
-  Event(absl::StrCat(death.headline, death.log_tail));
+  const std::string text = absl::StrCat(death.headline, death.log_tail);
+  if (IsClient(end) && IsDone() && client_failure_.empty()) client_failure_ = text;
+  Event(text);
 }
 
 void JobSupervisor::ReportUndecided(bool all) {
   for (const TaskEnd& end : std::exchange(undecided_, {})) {
-    if (all || IsCause(end)) Report(end);
+    if (TellsMore(end) || (all && !end.result.ok())) Report(end);
   }
 }
 
@@ -316,8 +354,10 @@ void JobSupervisor::Escalate() {
 absl::Status JobSupervisor::Result(const std::optional<std::string>& recorded_error) const {
   if (!stop_reason_.ok()) return stop_reason_;
   // It may have been killed when its job was done.
-  const bool is_done = recorded_error.has_value() && recorded_error->empty();
-  if (is_done || (coordinator_end_.has_value() && coordinator_end_->ok())) return absl::OkStatus();
+  const bool is_done = (recorded_error.has_value() && recorded_error->empty()) ||
+                       (coordinator_end_.has_value() && coordinator_end_->ok());
+  if (is_done && client_failure_.empty()) return absl::OkStatus();
+  if (is_done) return absl::AbortedError(absl::StrCat("the job is done, but ", client_failure_));
   std::string error = recorded_error.value_or(last_status_.error());
   if (error.empty()) {
     const std::string name = host_->Describe(Coordinator());

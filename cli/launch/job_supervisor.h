@@ -1,9 +1,11 @@
 #ifndef RUBATO_CLI_LAUNCH_JOB_SUPERVISOR_H_
 #define RUBATO_CLI_LAUNCH_JOB_SUPERVISOR_H_
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,6 +46,11 @@ namespace rubato {
 // A task that refuses its config is not started again. Before the job has begun to train, a task that ends with an
 // error stops the job at once, because it would end with the same error again; one that was killed is started again.
 //
+// Workers of a client's job (Options.clients) are somebody's programs. They may have more to do when the job is done,
+// and are waited for. One that was killed is started again; one that ends with an error by itself would do so again,
+// and ends the job unless Options.restart_failed says otherwise. One that ends with 0 before the job has begun has not
+// taken part, and ends it too: the others would wait for it.
+//
 // A cause is reported before its consequence. A task that was ended by a signal (not the launcher's), or that refused
 // its config, is a cause, whenever that is seen, until it is there again and the job trains. One that ended with
 // another error is one only if the job went on afterwards: if a job has failed or was stopped, all of its tasks end
@@ -59,17 +66,25 @@ class JobSupervisor {
     absl::Duration grace = absl::Seconds(5);
     absl::Duration poll_interval = absl::Milliseconds(250);
     RestartPolicy::Options restarts;
+    // How many workers are clients that the host has started; all of them or none.
+    uint32_t clients = 0;
+    // Of clients: one that ends with an error is started again like one that was killed.
+    bool restart_failed = false;
     // The job was started before, by somebody who has told of what happened up to now.
     bool followed = false;
     // Called with the job's status at every poll that the coordinator answered. May be null.
     std::function<void(const v1::JobStatus&)> on_status;
     // Called with what the user should know: a task that died, a rollback, the job being stopped. May be null.
     std::function<void(absl::string_view)> on_event;
+    // Called with each line of TaskHost::News.output. May be null.
+    std::function<void(absl::string_view)> on_output;
   };
 
   // The pointers outlive the supervisor.
   JobSupervisor(Options options, TaskHost* host, const Clock* clock, StopSignals* signals)
-      : options_(std::move(options)), host_(host), clock_(clock), signals_(signals), restarts_(options_.restarts) {}
+      : options_(std::move(options)), host_(host), clock_(clock), signals_(signals), restarts_(options_.restarts) {
+    for (uint32_t i = 0; i < options_.clients; ++i) clients_left_.insert(i);
+  }
 
   // Returns when the coordinator and all tasks that can be reached have ended, or have been killed. `started` is what
   // TaskHost::Start returned: after an error, whatever runs is ended.
@@ -81,7 +96,8 @@ class JobSupervisor {
   // OK: the job is done. Cancelled: a signal stopped it. DeadlineExceeded: the time limit passed, or the coordinator
   // did not answer for the contact timeout. InvalidArgument: a task refused its config. Aborted: the job failed, a task
   // ended before it could begin, or one was lost too often; what happened first is said first, with the last lines of
-  // the log that tell why. After a start that failed: that error.
+  // the log that tell why. After a start that failed: that error. Aborted too if the job is done, and a client ended
+  // with an error.
   absl::Status Result(const std::optional<std::string>& recorded_error) const;
 
  private:
@@ -103,6 +119,10 @@ class JobSupervisor {
   void OnInterrupt();
   void OnNews(TaskHost::News news);
   void OnTaskEnded(const TaskHost::TaskEnd& end);
+  bool IsClient(const TaskHost::TaskEnd& end) const;
+  bool IsDone() const;
+  // Whether the job is done, and clients have more to do.
+  bool AwaitsClients() const;
   void OnCoordinatorEnded(const TaskHost::TaskEnd& end);
   void OnTime();
   void PollStatus();
@@ -112,6 +132,8 @@ class JobSupervisor {
   void ForgetSurvivedDeaths();
   // Once the coordinator has said where the job stands since the task ended.
   void Decide(const TaskHost::TaskEnd& end);
+  // Whether the end of a task has to be told when its job has ended: it is not only what becomes of tasks then.
+  bool TellsMore(const TaskHost::TaskEnd& end) const;
   void StopBecauseOf(const TaskHost::TaskEnd& end, const std::string& reason);
   // Whether the job has trained, in an earlier term too.
   bool HasBegun() const;
@@ -156,6 +178,9 @@ class JobSupervisor {
   std::map<std::pair<int, uint32_t>, uint64_t> reported_;
   // As the coordinator has counted them; absent before it has answered.
   std::optional<int64_t> rollbacks_;
+  std::set<uint32_t> clients_left_;
+  // How the first of them ended that failed when the job was done.
+  std::string client_failure_;
   // Why the launcher stopped the job; OK when it did not.
   absl::Status stop_reason_;
 };

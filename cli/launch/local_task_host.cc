@@ -1,7 +1,10 @@
 #include "cli/launch/local_task_host.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/inotify.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -23,6 +26,17 @@ constexpr int kLogLines = 15;
 // Exit status of a coordinator that refuses its config or flags.
 constexpr int kUsageExit = 2;
 
+// Listening on a free port of all of the machine's addresses.
+constexpr char kListenEverywhere[] = "0.0.0.0:0";
+
+std::string PortOf(const std::string& address) { return address.substr(address.rfind(':') + 1); }
+
+// Takes what it has to say, which is only that something has happened.
+void Drain(int descriptor) {
+  char events[4096];
+  while (read(descriptor, events, sizeof(events)) > 0) continue;
+}
+
 }  // namespace
 
 absl::Status LocalTaskHost::Start() {
@@ -37,25 +51,67 @@ absl::Status LocalTaskHost::Start() {
     if (!options_.metrics_listen.empty()) {
       command.argv.insert(command.argv.end(), {"--metrics_listen", metrics_listen});
     }
-    tasks_.push_back({std::move(command), nullptr});
+    tasks_.push_back({std::move(command), nullptr, nullptr});
     return Launch(&tasks_.back());
   };
-  RUBATO_RETURN_IF_ERROR(start(CoordinatorCommand(options_.binaries, config_path, address_file, options_.resume),
+  const std::string host = options_.clients.has_value() ? options_.clients->host : "";
+  RUBATO_RETURN_IF_ERROR(start(CoordinatorCommand(options_.binaries, config_path, address_file, options_.resume,
+                                                  host.empty() ? kLocalListen : kListenEverywhere),
                                options_.metrics_listen));
-  RUBATO_ASSIGN_OR_RETURN(const std::string address, AwaitAddress());
+  RUBATO_ASSIGN_OR_RETURN(coordinator_, AwaitAddress());
+  const std::string port = PortOf(coordinator_);
+  if (!host.empty()) coordinator_ = absl::StrCat(host, ":", port);
   // From its second start on: the others know it by this address.
-  ResumeCoordinatorAt(address, &tasks_.front().command);
-  client_ = std::make_unique<CoordinatorClient>(address);
-  for (TaskCommand& command :
-       TaskCommands(options_.binaries, options_.config, config_path, address, options_.slowed, gpus)) {
-    RUBATO_RETURN_IF_ERROR(start(std::move(command), "127.0.0.1:0"));
+  ResumeCoordinatorAt(host.empty() ? coordinator_ : absl::StrCat("0.0.0.0:", port), &tasks_.front().command);
+  client_ = std::make_unique<CoordinatorClient>(host.empty() ? coordinator_ : absl::StrCat("127.0.0.1:", port));
+  for (TaskCommand& command : OtherTasks(config_path, gpus)) {
+    // What is not ours has no such flag.
+    if (!command.variables.empty()) {
+      tasks_.push_back({std::move(command), nullptr, nullptr});
+      if (options_.clients->show_output) Follow(&tasks_.back());
+      RUBATO_RETURN_IF_ERROR(Launch(&tasks_.back()));
+    } else {
+      RUBATO_RETURN_IF_ERROR(start(std::move(command), "127.0.0.1:0"));
+    }
   }
   return absl::OkStatus();
 }
 
+std::vector<TaskCommand> LocalTaskHost::OtherTasks(const std::string& config_path, uint32_t gpus) const {
+  const v1::JobConfig& config = options_.config;
+  if (!options_.clients.has_value()) {
+    return TaskCommands(options_.binaries, config, config_path, coordinator_, options_.slowed, gpus);
+  }
+  std::vector<TaskCommand> commands =
+      ServerCommands(options_.binaries, config, config_path, coordinator_, options_.clients->host);
+  if (!options_.clients->command.has_value()) return commands;
+  for (TaskCommand& command : ClientCommands(*options_.clients->command, config.cluster().workers(), coordinator_)) {
+    commands.push_back(std::move(command));
+  }
+  return commands;
+}
+
+void LocalTaskHost::Follow(Task* task) {
+  const std::string path = LogPath(task->command.id);
+  task->output = std::make_unique<LogFollower>(path, absl::StrCat("[", task->command.id.index(), "] "));
+  if (!output_events_.open()) output_events_ = FileDescriptor(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  // There has to be a file to watch.
+  const FileDescriptor made(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  // Without it lines are seen at the supervisor's next look.
+  if (output_events_.open()) inotify_add_watch(output_events_.get(), path.c_str(), IN_MODIFY);
+}
+
+void LocalTaskHost::TakeOutput(Task* task, std::vector<std::string>* lines) {
+  if (task->output == nullptr) return;
+  for (std::string& line : task->process == nullptr ? task->output->ReadAll() : task->output->Read()) {
+    lines->push_back(std::move(line));
+  }
+}
+
 absl::StatusOr<uint32_t> LocalTaskHost::GpusToAssign() {
   const v1::TrainingConfig& training = options_.config.training();
-  if (!TakesTurns(training)) return 0;
+  // Clients choose their devices themselves.
+  if (options_.clients.has_value() || !TakesTurns(training)) return 0;
   const absl::StatusOr<uint32_t> gpus =
       CountGpus(options_.binaries.worker, JoinPath(options_.config.run_directory(), "logs/gpus.log"),
                 absl::Seconds(options_.config.cluster().start_timeout_seconds()), *clock_, signals_);
@@ -85,7 +141,7 @@ absl::StatusOr<std::string> LocalTaskHost::AwaitAddress() {
     if (absl::StrContains(address, ':') && address == previous) return address;
     previous = address;
     AwaitEvent(signals_->descriptor(), absl::Milliseconds(10));
-    if (signals_->Take()) return absl::CancelledError("stopped by a signal");
+    if (signals_->Take()) return absl::CancelledError(signals_->reason());
     const std::optional<ExitResult> end = tasks_.front().process->Poll();
     if (!end.has_value()) continue;
     return absl::Status(end->code == kUsageExit ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kAborted,
@@ -96,7 +152,9 @@ absl::StatusOr<std::string> LocalTaskHost::AwaitAddress() {
 }
 
 absl::Status LocalTaskHost::Launch(Task* task) {
-  RUBATO_ASSIGN_OR_RETURN(task->process, ChildProcess::Start(task->command.argv, LogPath(task->command.id)));
+  const std::string log = LogPath(task->command.id);
+  RUBATO_ASSIGN_OR_RETURN(
+      task->process, ChildProcess::Start(task->command.argv, {.output = log, .errors = log}, task->command.variables));
   return absl::OkStatus();
 }
 
@@ -108,7 +166,8 @@ absl::Status LocalTaskHost::StartAgain(const v1::TaskId& id) {
 }
 
 void LocalTaskHost::AwaitEvent(int descriptor, absl::Duration timeout) {
-  std::vector<struct pollfd> events = {{descriptor, POLLIN, 0}};
+  // poll(2) passes over a descriptor of -1.
+  std::vector<struct pollfd> events = {{descriptor, POLLIN, 0}, {output_events_.get(), POLLIN, 0}};
   for (const Task& task : tasks_) {
     if (task.process != nullptr) events.push_back({task.process->descriptor(), POLLIN, 0});
   }
@@ -119,12 +178,15 @@ void LocalTaskHost::AwaitEvent(int descriptor, absl::Duration timeout) {
 TaskHost::News LocalTaskHost::Watch() {
   News news;
   news.notes = std::exchange(notes_, {});
+  if (output_events_.open()) Drain(output_events_.get());
   for (Task& task : tasks_) {
     if (task.process == nullptr) continue;
     const std::optional<ExitResult> result = task.process->Poll();
-    if (!result.has_value()) continue;
-    news.ended.push_back({task.command.id, *result});
-    task.process.reset();
+    if (result.has_value()) {
+      news.ended.push_back({task.command.id, *result});
+      task.process.reset();
+    }
+    TakeOutput(&task, &news.output);
   }
   return news;
 }

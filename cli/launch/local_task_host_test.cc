@@ -17,9 +17,11 @@ namespace rubato {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
+using ::testing::UnorderedElementsAre;
 
 class LocalTaskHostTest : public ::testing::Test {
  protected:
@@ -244,6 +246,87 @@ TEST_F(LocalTaskHostTest, AProgramThatIsMissingIsNamed) {
   absl::Status status = Run(job);
   EXPECT_THAT(std::string(status.message()), HasSubstr("/nonexistent/worker"));
   EXPECT_EQ(Children(), "");
+}
+
+// The workers are a shell's script.
+class ClientsOnThisMachineTest : public LocalTaskHostTest {
+ protected:
+  Job MakeClientsJob(const std::string& behaviour, const std::string& script) {
+    Job job = MakeJob(behaviour);
+    job.host.binaries.worker = "";
+    job.host.config.mutable_cluster()->set_evaluators(0);
+    job.host.clients.emplace();
+    job.host.clients->command = WorkerCommand{.argv = {"/bin/sh", "-c", script}};
+    job.host.clients->show_output = true;
+    job.supervisor.clients = 2;
+    job.supervisor.on_output = [this](absl::string_view line) { lines_.emplace_back(line); };
+    return job;
+  }
+
+  std::vector<std::string> lines_;
+};
+
+TEST_F(ClientsOnThisMachineTest, KnowWhoTheyAreAndAreShownWithTheirRank) {
+  Job job = MakeClientsJob("ends", "echo rank $RUBATO_RANK of $RUBATO_SIZE at ${RUBATO_COORDINATOR%:*}; echo err >&2");
+  const absl::Status status = Run(std::move(job));
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_THAT(lines_, UnorderedElementsAre("[0] rank 0 of 2 at 127.0.0.1", "[0] err", "[1] rank 1 of 2 at 127.0.0.1",
+                                           "[1] err"));
+  EXPECT_EQ(Log("worker-1.log"), "rank 1 of 2 at 127.0.0.1\nerr\n");
+  EXPECT_EQ(Children(), "");
+}
+
+TEST_F(ClientsOnThisMachineTest, ALineIsNewsAtOnce) {
+  Job job = MakeClientsJob("runs", "sleep 0.1; echo here; exec sleep 60");
+  LocalTaskHost host(std::move(job.host), &clock_, signals_.get());
+  ASSERT_TRUE(host.Start().ok());
+  while (lines_.size() < 2) {
+    // Much longer than the test may take.
+    host.AwaitEvent(signals_->descriptor(), absl::Minutes(10));
+    for (const std::string& line : host.Watch().output) lines_.push_back(line);
+  }
+  EXPECT_THAT(lines_, UnorderedElementsAre("[0] here", "[1] here"));
+  host.Kill();
+  EXPECT_TRUE(host.Finish().ok());
+}
+
+TEST_F(ClientsOnThisMachineTest, AFailureIsShownWithRankStatusAndLastLines) {
+  Job job = MakeClientsJob("runs", "if [ $RUBATO_RANK = 1 ]; then echo no such data; exit 3; fi; exec sleep 60");
+  const absl::Status status = Run(std::move(job));
+  EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
+  EXPECT_THAT(std::string(status.message()), StartsWith("worker 1 ended with exit status 3\n"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("worker-1.log:\n    no such data"));
+  EXPECT_EQ(Children(), "");
+}
+
+TEST_F(ClientsOnThisMachineTest, OneThatIsKilledIsStartedAgainWithItsRank) {
+  const std::string mark = (directory_ / "mark").string();
+  Job job = MakeClientsJob("runs", "[ $RUBATO_RANK = 1 ] || exec sleep 60; [ -e " + mark + " ] || { touch " + mark +
+                                       "; kill -9 $$; }; echo again as $RUBATO_RANK; exec sleep 60");
+  job.supervisor.on_output = [this](absl::string_view line) {
+    lines_.emplace_back(line);
+    kill(getpid(), SIGINT);
+  };
+  EXPECT_EQ(Run(std::move(job)).code(), absl::StatusCode::kCancelled);
+  EXPECT_THAT(lines_, ElementsAre("[1] again as 1"));
+  EXPECT_THAT(events_, HasSubstr("worker 1 was killed by signal 9; it is started again\n"));
+}
+
+TEST_F(ClientsOnThisMachineTest, MayBeStartedByOthersWhoReachTheCoordinatorByAName) {
+  Job job = MakeClientsJob("ends", "");
+  job.host.clients->command.reset();
+  job.host.clients->host = "localhost";
+  job.supervisor.clients = 0;
+  LocalTaskHost host(std::move(job.host), &clock_, signals_.get());
+  JobSupervisor supervisor(std::move(job.supervisor), &host, &clock_, signals_.get());
+  const absl::Status started = host.Start();
+  ASSERT_TRUE(started.ok()) << started;
+  EXPECT_THAT(host.coordinator(), StartsWith("localhost:"));
+  EXPECT_FALSE(fs::exists(directory_ / "logs/worker-0.log"));
+  EXPECT_TRUE(fs::exists(directory_ / "logs/server-1.log"));
+  supervisor.Run(started);
+  EXPECT_TRUE(host.Finish().ok());
+  EXPECT_TRUE(supervisor.Result(std::nullopt).ok());
 }
 
 }  // namespace

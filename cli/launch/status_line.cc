@@ -12,12 +12,20 @@
 namespace rubato {
 namespace {
 
+// Of clients only what they tell is known: their data need not have epochs, and they need not report examples and loss.
 std::vector<std::string> Measures(const v1::JobStatus& status) {
+  const bool has_epochs = status.epochs_total() > 0;
+  const auto is_told = [has_epochs](double value) { return has_epochs || value != 0; };
   std::vector<std::string> parts = {absl::StrCat("step ", status.step())};
-  parts.push_back(status.epochs_total() > 0 ? absl::StrFormat("epoch %.2f/%g", status.epoch(), status.epochs_total())
-                                            : absl::StrFormat("epoch %.2f", status.epoch()));
-  parts.push_back(absl::StrFormat("%.0f ex/s", status.examples_per_second()));
-  parts.push_back(absl::StrFormat("loss %.4f", status.training_loss()));
+  if (has_epochs) {
+    parts.push_back(absl::StrFormat("epoch %.2f/%g", status.epoch(), status.epochs_total()));
+  } else if (is_told(status.epoch())) {
+    parts.push_back(absl::StrFormat("epoch %.2f", status.epoch()));
+  }
+  if (is_told(status.examples_per_second())) {
+    parts.push_back(absl::StrFormat("%.0f ex/s", status.examples_per_second()));
+  }
+  if (is_told(status.training_loss())) parts.push_back(absl::StrFormat("loss %.4f", status.training_loss()));
   if (status.has_evaluation_accuracy()) {
     parts.push_back(absl::StrFormat("accuracy %.2f %%", status.evaluation_accuracy() * 100));
   } else if (status.has_evaluation_loss()) {

@@ -36,6 +36,18 @@ TEST(StatusLineTest, LeavesOutWhatIsNotKnown) {
             "step 120  epoch 0.50/3  10240 ex/s  loss 0.4123  SSP(2)  staleness 1.25  waiting 12 %");
 }
 
+TEST(StatusLineTest, OfClientsThatTellNothingThereIsNoEpochSpeedOrLoss) {
+  v1::JobStatus status = Training();
+  status.clear_evaluation_accuracy();
+  status.set_epochs_total(0);
+  status.set_seconds_left(-1);
+  EXPECT_EQ(StatusLine(status), "step 120  epoch 0.50  10240 ex/s  loss 0.4123  SSP(2)  staleness 1.25  waiting 12 %");
+  status.set_epoch(0);
+  status.set_examples_per_second(0);
+  status.set_training_loss(0);
+  EXPECT_EQ(StatusLine(status), "step 120  SSP(2)  staleness 1.25  waiting 12 %");
+}
+
 TEST(StatusLineTest, ARegressionShowsLossAndR2InsteadOfAnAccuracyOfZero) {
   v1::JobStatus status = Training();
   status.clear_evaluation_accuracy();

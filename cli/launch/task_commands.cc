@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -49,14 +50,28 @@ TaskCommand Task(v1::TaskId::Role role, uint32_t index, const std::string& binar
   return task;
 }
 
+// `host` as for ServerCommands.
+TaskCommand Server(uint32_t index, const Binaries& binaries, const std::string& config_path,
+                   const std::string& coordinator, const std::string& host) {
+  TaskCommand task = Task(v1::TaskId::SERVER, index, binaries.server, config_path, coordinator);
+  task.argv.insert(task.argv.end(), {kListen, host.empty() ? kLocalListen : "0.0.0.0:0"});
+  if (!host.empty()) task.argv.insert(task.argv.end(), {"--advertise_host", host});
+  return task;
+}
+
 }  // namespace
 
 absl::StatusOr<Binaries> FindBinaries(const std::string& directory, const std::string& program) {
-  std::vector<std::string> places = PlacesToLook(directory, program);
+  RUBATO_ASSIGN_OR_RETURN(Binaries binaries, FindBinariesForClients(directory, program));
+  RUBATO_ASSIGN_OR_RETURN(binaries.worker, FindBinary(PlacesToLook(directory, program), "worker"));
+  return binaries;
+}
+
+absl::StatusOr<Binaries> FindBinariesForClients(const std::string& directory, const std::string& program) {
+  const std::vector<std::string> places = PlacesToLook(directory, program);
   Binaries binaries;
   RUBATO_ASSIGN_OR_RETURN(binaries.coordinator, FindBinary(places, "coordinator"));
   RUBATO_ASSIGN_OR_RETURN(binaries.server, FindBinary(places, "server"));
-  RUBATO_ASSIGN_OR_RETURN(binaries.worker, FindBinary(places, "worker"));
   return binaries;
 }
 
@@ -66,10 +81,10 @@ std::string TaskFileName(v1::TaskId::Role role, uint32_t index) {
 }
 
 TaskCommand CoordinatorCommand(const Binaries& binaries, const std::string& config_path, const std::string& port_file,
-                               bool resume) {
+                               bool resume, const std::string& listen) {
   TaskCommand task;
   task.id.set_role(v1::TaskId::COORDINATOR);
-  task.argv = {binaries.coordinator, "--config", config_path, kListen, "127.0.0.1:0", "--port_file", port_file};
+  task.argv = {binaries.coordinator, "--config", config_path, kListen, listen, "--port_file", port_file};
   // Somebody wants the job to go on, also one that was stopped or has failed.
   if (resume) task.argv.push_back(kResumeEnded);
   return task;
@@ -89,8 +104,7 @@ std::vector<TaskCommand> TaskCommands(const Binaries& binaries, const v1::JobCon
                                       const std::vector<SlowWorker>& slowed, uint32_t gpus) {
   std::vector<TaskCommand> tasks;
   for (uint32_t i = 0; i < config.cluster().servers(); ++i) {
-    tasks.push_back(Task(v1::TaskId::SERVER, i, binaries.server, config_path, coordinator));
-    tasks.back().argv.insert(tasks.back().argv.end(), {"--listen", "127.0.0.1:0"});
+    tasks.push_back(Server(i, binaries, config_path, coordinator, ""));
   }
   for (uint32_t i = 0; i < config.cluster().workers(); ++i) {
     tasks.push_back(Task(v1::TaskId::WORKER, i, binaries.worker, config_path, coordinator));
@@ -110,6 +124,30 @@ std::vector<TaskCommand> TaskCommands(const Binaries& binaries, const v1::JobCon
     if (const std::optional<uint32_t> gpu = AssignedGpu(config.training(), gpus, turn++)) {
       task.argv.insert(task.argv.end(), {"--set", absl::StrCat("training.device_index=", *gpu)});
     }
+  }
+  return tasks;
+}
+
+std::vector<TaskCommand> ServerCommands(const Binaries& binaries, const v1::JobConfig& config,
+                                        const std::string& config_path, const std::string& coordinator,
+                                        const std::string& host) {
+  std::vector<TaskCommand> tasks;
+  for (uint32_t i = 0; i < config.cluster().servers(); ++i) {
+    tasks.push_back(Server(i, binaries, config_path, coordinator, host));
+  }
+  return tasks;
+}
+
+std::vector<TaskCommand> ClientCommands(const WorkerCommand& command, uint32_t workers,
+                                        const std::string& coordinator) {
+  std::vector<TaskCommand> tasks;
+  for (uint32_t i = 0; i < workers; ++i) {
+    TaskCommand task;
+    task.id.set_role(v1::TaskId::WORKER);
+    task.id.set_index(i);
+    task.argv = command.argv;
+    task.variables = WorkerVariables(command, coordinator, {i, workers, i, workers});
+    tasks.push_back(std::move(task));
   }
   return tasks;
 }

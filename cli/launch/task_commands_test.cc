@@ -67,6 +67,24 @@ TEST(TaskCommandsTest, WorkersAndThenEvaluatorsTakeTurnsWithGpus) {
                                             "training.device_index=4"));
 }
 
+TEST(TaskCommandsTest, AClientsJobHasServersAndSomebodysCommands) {
+  v1::JobConfig config;
+  config.mutable_cluster()->set_servers(1);
+  const std::vector<TaskCommand> local = ServerCommands({"c", "s", ""}, config, "job", "h:1", "");
+  ASSERT_EQ(local.size(), 1u);
+  EXPECT_EQ(absl::StrJoin(local[0].argv, " "), "s --config job --task_index 0 --coordinator h:1 --listen 127.0.0.1:0");
+  EXPECT_EQ(absl::StrJoin(ServerCommands({"c", "s", ""}, config, "job", "h:1", "node7")[0].argv, " "),
+            "s --config job --task_index 0 --coordinator h:1 --listen 0.0.0.0:0 --advertise_host node7");
+  WorkerCommand command;
+  command.argv = {"/bin/python", "train.py"};
+  const std::vector<TaskCommand> workers = ClientCommands(command, 2, "h:1");
+  ASSERT_EQ(workers.size(), 2u);
+  EXPECT_EQ(TaskFileName(workers[1].id.role(), workers[1].id.index()), "worker-1");
+  EXPECT_EQ(workers[1].argv, command.argv);
+  EXPECT_THAT(workers[1].variables, ::testing::IsSupersetOf({"RUBATO_RANK=1", "RUBATO_SIZE=2", "RUBATO_LOCAL_RANK=1",
+                                                             "RUBATO_LOCAL_SIZE=2", "RUBATO_COORDINATOR=h:1"}));
+}
+
 TEST(TaskCommandsTest, FindsProgramsInTheBuildsLayoutAndInOneFolder) {
   fs::path root = fs::path(::testing::TempDir()) / "layout";
   for (const char* name : {"coordinator", "server", "worker"}) {

@@ -33,6 +33,8 @@ class TaskHost {
     // What else the user should know, a message each: a host that cannot be reached, a task that its host has started
     // again.
     std::vector<std::string> notes;
+    // Lines that workers have written, each with its rank before it, of hosts that show them (WorkerCommand).
+    std::vector<std::string> output;
   };
 
   virtual ~TaskHost() = default;

@@ -18,6 +18,9 @@ void AddNumbers(const RunSummary& summary, AuditResult audit, Json* json) {
   (*json)["final_accuracy"] = OrNull(summary.final_accuracy);
   (*json)["final_r2"] = OrNull(summary.final_r2);
   (*json)["final_loss"] = OrNull(summary.final_loss);
+  (*json)["training_loss"] = OrNull(summary.training_loss);
+  (*json)["training_accuracy"] = OrNull(summary.training_accuracy);
+  (*json)["steps_per_second"] = summary.steps_per_second;
   (*json)["examples_per_second"] = summary.examples_per_second;
   (*json)["seconds"] = summary.seconds;
   (*json)["seconds_to_target"] = OrNull(summary.seconds_to_target);
@@ -105,6 +108,24 @@ const v1::StartLine* FirstStart(const Comparison& comparison) {
 bool IsRegression(const Comparison& comparison) {
   const v1::StartLine* start = FirstStart(comparison);
   return start != nullptr && start->loss() == v1::ModelConfig::MEAN_SQUARED_ERROR;
+}
+
+bool HasEvaluations(const Comparison& comparison) {
+  for (const ComparedMode& mode : comparison.modes) {
+    for (const ComparedRun& run : mode.runs) {
+      if (!run.record.evaluations.empty()) return true;
+    }
+  }
+  return false;
+}
+
+bool HasExamples(const Comparison& comparison) {
+  for (const ComparedMode& mode : comparison.modes) {
+    for (const ComparedRun& run : mode.runs) {
+      if (run.summary.examples_per_second > 0) return true;
+    }
+  }
+  return false;
 }
 
 nlohmann::ordered_json SummaryOf(const Comparison& comparison) {

@@ -67,6 +67,12 @@ const v1::StartLine* FirstStart(const Comparison& comparison);
 // Whether the job's loss is MEAN_SQUARED_ERROR: evaluations have R2 instead of an accuracy.
 bool IsRegression(const Comparison& comparison);
 
+// Whether anything was evaluated; otherwise the numbers of training take the place of held-out ones.
+bool HasEvaluations(const Comparison& comparison);
+
+// Whether it is known how many examples were trained; otherwise steps take their place.
+bool HasExamples(const Comparison& comparison);
+
 // What summary.json holds (docs/formats.md).
 nlohmann::ordered_json SummaryOf(const Comparison& comparison);
 

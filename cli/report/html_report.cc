@@ -88,14 +88,15 @@ Json Evaluations(const RunRecord& record) {
   return points;
 }
 
-// Points of seconds, epochs, steps, loss, examples per second.
+// Points of seconds, epochs, steps, loss, examples per second, accuracy.
 Json Progress(const RunRecord& record) {
   Json points = Json::array();
   const size_t stride = record.progress.size() / kPointsMax + 1;
   for (size_t i = 0; i < record.progress.size(); ++i) {
     if (i % stride != 0 && i + 1 != record.progress.size()) continue;
     const v1::ProgressLine& line = record.progress[i];
-    points.push_back({line.t(), line.epoch(), line.step(), LossOf(line), line.examples_per_second()});
+    points.push_back({line.t(), line.epoch(), line.step(), LossOf(line), line.examples_per_second(),
+                      line.has_accuracy() ? Json(line.accuracy()) : Json(nullptr)});
   }
   return points;
 }
@@ -126,6 +127,8 @@ void AddRun(const RunRecord& record, Json* run) {
 Json PageData(const Comparison& comparison) {
   Json data = SummaryOf(comparison);
   data["regression"] = IsRegression(comparison);
+  data["evaluated"] = HasEvaluations(comparison);
+  data["has_examples"] = HasExamples(comparison);
   data["slowed"] = comparison.slowed;
   data["config"] = comparison.config_text;
   data["start"] = nullptr;

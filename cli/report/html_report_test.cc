@@ -105,6 +105,23 @@ TEST(HtmlReportTest, ARegressionShowsR2InsteadOfAnEmptyPlot) {
   EXPECT_EQ(data["modes"][0]["runs"][0]["evaluations"][0][4], 0.875);
 }
 
+TEST(HtmlReportTest, OfClientsThatEvaluateNothingItShowsTheirTraining) {
+  Comparison comparison = HostileComparison();
+  ComparedRun& run = comparison.modes[0].runs[0];
+  v1::ProgressLine& line = run.record.progress.emplace_back();
+  line.set_loss(0.5);
+  line.set_accuracy(0.75);
+  run.summary.training_accuracy = 0.75;
+  run.summary.steps_per_second = 12.5;
+  const nlohmann::json data = DataOf(HtmlReport(comparison));
+  EXPECT_EQ(data["evaluated"], false);
+  EXPECT_EQ(data["has_examples"], false);
+  EXPECT_EQ(data["modes"][0]["runs"][0]["training_accuracy"], 0.75);
+  EXPECT_TRUE(data["modes"][0]["runs"][0]["training_loss"].is_null());
+  EXPECT_EQ(data["modes"][0]["runs"][0]["steps_per_second"], 12.5);
+  EXPECT_EQ(data["modes"][0]["runs"][0]["progress"].dump(), "[[0.0,0.0,0.0,0.5,0.0,0.75]]");
+}
+
 TEST(HtmlReportTest, ThinsOutLongCurvesButKeepsTheirEnd) {
   Comparison comparison = HostileComparison();
   v1::ProgressLine line;
@@ -114,7 +131,7 @@ TEST(HtmlReportTest, ThinsOutLongCurvesButKeepsTheirEnd) {
   }
   std::string page = HtmlReport(comparison);
   EXPECT_LT(page.size(), 200000u);
-  EXPECT_THAT(page, HasSubstr("[0.0,0.0,19999.0,null,0.0]"));
+  EXPECT_THAT(page, HasSubstr("[0.0,0.0,19999.0,null,0.0,null]"));
 }
 
 TEST(HtmlReportTest, ListsRollbacksAndTheLastCheckpoints) {

@@ -22,6 +22,13 @@ double Throughput(const RunRecord& record) {
   return 0;
 }
 
+double StepsPerSecond(const RunRecord& record) {
+  for (const v1::ProgressLine& line : record.progress) {
+    if (line.step() >= record.progress.back().step() && line.t() > 0) return line.step() / line.t();
+  }
+  return 0;
+}
+
 void AddStaleness(const v1::ProgressLine& line, RunSummary* summary) {
   double steps = 0;
   double sum = 0;
@@ -82,6 +89,9 @@ RunSummary SummarizeRun(const RunRecord& record, double target_accuracy) {
   if (!record.progress.empty()) {
     const v1::ProgressLine& last = record.progress.back();
     AddStaleness(last, &summary);
+    if (last.has_loss()) summary.training_loss = last.loss();
+    if (last.has_accuracy()) summary.training_accuracy = last.accuracy();
+    summary.steps_per_second = StepsPerSecond(record);
     summary.waiting_share = WaitingShare(last);
     summary.pushed_bytes = last.sent_bytes();
     summary.pulled_bytes = last.received_bytes();
@@ -101,6 +111,9 @@ RunSummary MeanOfRuns(const std::vector<RunSummary>& runs) {
   mean.final_accuracy = MeanOrAbsent(runs, &RunSummary::final_accuracy);
   mean.final_r2 = MeanOrAbsent(runs, &RunSummary::final_r2);
   mean.final_loss = MeanOrAbsent(runs, &RunSummary::final_loss);
+  mean.training_loss = MeanOrAbsent(runs, &RunSummary::training_loss);
+  mean.training_accuracy = MeanOrAbsent(runs, &RunSummary::training_accuracy);
+  mean.steps_per_second = Mean(runs, &RunSummary::steps_per_second);
   mean.seconds_to_target = MeanOrAbsent(runs, &RunSummary::seconds_to_target);
   mean.examples_per_second = Mean(runs, &RunSummary::examples_per_second);
   mean.seconds = Mean(runs, &RunSummary::seconds);

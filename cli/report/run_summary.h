@@ -20,7 +20,13 @@ struct RunSummary {
   // Of a regression, in place of the accuracy.
   std::optional<double> final_r2;
   std::optional<double> final_loss;
+  // Where the run's last examples were trained, for jobs that evaluate nothing; absent if its workers do not tell.
+  std::optional<double> training_loss;
+  std::optional<double> training_accuracy;
+  // 0 if clients do not tell of their examples.
   double examples_per_second = 0;
+  // Of the furthest worker.
+  double steps_per_second = 0;
   // From the start of training to the end of the job.
   double seconds = 0;
   // Time of the first evaluation at or above the target; absent without a target, or when it was not reached.

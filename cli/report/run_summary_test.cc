@@ -42,6 +42,24 @@ TEST(RunSummaryTest, ARegressionHasR2InsteadOfAnAccuracyOfZero) {
   EXPECT_EQ(MeanOfRuns({summary, summary}).final_r2, 0.75);
 }
 
+TEST(RunSummaryTest, TrainingsNumbersAreThoseOfTheLastLineAndItsFirstTime) {
+  RunRecord record;
+  EXPECT_EQ(SummarizeRun(record, 0).steps_per_second, 0);
+  EXPECT_FALSE(SummarizeRun(record, 0).training_loss.has_value());
+  for (const double t : {1, 2, 3}) {
+    v1::ProgressLine line;
+    line.set_t(t);
+    line.set_step(t < 2 ? 50 : 100);
+    line.set_loss(1 / t);
+    record.progress.push_back(line);
+  }
+  const RunSummary summary = SummarizeRun(record, 0);
+  EXPECT_EQ(summary.steps_per_second, 50);
+  EXPECT_EQ(summary.training_loss, 1.0 / 3);
+  EXPECT_FALSE(summary.training_accuracy.has_value());
+  EXPECT_EQ(MeanOfRuns({summary, RunSummary()}).steps_per_second, 25);
+}
+
 TEST(RunSummaryTest, HasNoTimeToATargetThatWasNotReachedOrNotSet) {
   RunRecord record;
   record.evaluations = {Evaluation(1, 0.9)};

@@ -49,6 +49,25 @@ void AddScore(const RunRecord& record, PlotSeries* curve) {
   }
 }
 
+// The title of the column of examples or steps.
+const char* SpeedTitle(const Comparison& comparison) { return HasExamples(comparison) ? "examples/s" : "steps/s"; }
+
+std::string Speed(const Comparison& comparison, const RunSummary& mean) {
+  return HasExamples(comparison) ? absl::StrFormat("%.0f", mean.examples_per_second)
+                                 : absl::StrFormat("%.1f", mean.steps_per_second);
+}
+
+// Accuracy or R2, and loss: held out, or of training where nothing was evaluated.
+std::vector<std::string> ScoreTitles(const Comparison& comparison) {
+  if (HasEvaluations(comparison)) return {IsRegression(comparison) ? "R2" : "accuracy", "loss"};
+  return {"training accuracy", "training loss"};
+}
+
+std::vector<std::string> Scores(const Comparison& comparison, const RunSummary& mean) {
+  if (!HasEvaluations(comparison)) return {Percent(mean.training_accuracy), Fixed(mean.training_loss)};
+  return {IsRegression(comparison) ? Fixed(mean.final_r2) : Percent(mean.final_accuracy), Fixed(mean.final_loss)};
+}
+
 void AddTrainingLoss(const RunRecord& record, PlotSeries* curve) {
   for (const v1::ProgressLine& line : record.progress) {
     if (line.has_loss()) curve->points.emplace_back(line.t(), line.loss());
@@ -58,18 +77,21 @@ void AddTrainingLoss(const RunRecord& record, PlotSeries* curve) {
 }  // namespace
 
 std::string FormatTable(const Comparison& comparison) {
-  const bool target = comparison.target_accuracy > 0, regression = IsRegression(comparison);
-  std::vector<std::string> header = {"mode", regression ? "R2" : "accuracy", "loss"};
+  const bool target = comparison.target_accuracy > 0;
+  std::vector<std::string> header = {"mode"};
+  for (const std::string& title : ScoreTitles(comparison)) header.push_back(title);
   if (target) header.push_back(absl::StrFormat("to %.4g %%", comparison.target_accuracy * 100));
-  for (const char* title : {"examples/s", "version staleness", "waiting", "pushed", "pulled", "seconds", "audit"})
+  for (const char* title :
+       {SpeedTitle(comparison), "version staleness", "waiting", "pushed", "pulled", "seconds", "audit"}) {
     header.push_back(title);
+  }
   TextTable table(header);
   for (const ComparedMode& mode : comparison.modes) {
     RunSummary mean = MeanOfMode(mode);
-    std::vector<std::string> row = {mode.name, regression ? Fixed(mean.final_r2) : Percent(mean.final_accuracy),
-                                    Fixed(mean.final_loss)};
+    std::vector<std::string> row = {mode.name};
+    for (std::string& score : Scores(comparison, mean)) row.push_back(std::move(score));
     if (target) row.push_back(ToTarget(mode, mean));
-    row.push_back(absl::StrFormat("%.0f", mean.examples_per_second));
+    row.push_back(Speed(comparison, mean));
     row.push_back(absl::StrFormat("%.2f (max %d)", mean.staleness_mean, mean.staleness_max));
     row.push_back(absl::StrFormat("%.1f %%", mean.waiting_share * 100));
     row.push_back(Megabytes(mean.pushed_bytes));

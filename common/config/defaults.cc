@@ -42,11 +42,21 @@ void FillCheckpoint(v1::CheckpointConfig* checkpoint) {
   FILL(checkpoint, copies, 1);
 }
 
-void FillData(int64_t examples_per_step, v1::DataConfig* data) {
-  FILL(data, dispatch, v1::DataConfig::DYNAMIC);
-  // Ten steps. A batch size that is out of range is an error of its own.
-  FILL(data, shard_examples,
-       std::min(10 * std::clamp<int64_t>(examples_per_step, 1, kMaxShardExamples), kMaxShardExamples));
+// Ten steps. A batch size that is out of range is an error of its own. Clients need not say it: then so many that a
+// worker asks some twenty times an epoch.
+int64_t DefaultShard(const v1::JobConfig& config) {
+  int64_t examples = ExamplesPerStep(config);
+  if (config.data().has_client() && examples == 0) {
+    const int64_t workers = std::max(config.cluster().workers(), 1u);
+    examples = config.data().client().train_examples() / (200 * workers);
+  }
+  return std::min(10 * std::clamp<int64_t>(examples, 1, kMaxShardExamples), kMaxShardExamples);
+}
+
+void FillData(int64_t shard_examples, v1::DataConfig* data) {
+  const bool own = data->has_client() && data->client().train_examples() == 0;
+  FILL(data, dispatch, own ? v1::DataConfig::OWN : v1::DataConfig::DYNAMIC);
+  if (data->dispatch() != v1::DataConfig::OWN) FILL(data, shard_examples, shard_examples);
   FILL(data, prefetch_batches, 4);
   FILL(data, prefetch_threads, 1);
   FILL(data, memory_bytes, uint64_t{1} << 30);
@@ -101,12 +111,16 @@ void FillCompression(v1::CompressionConfig* compression) {
 }  // namespace
 
 void FillDefaults(v1::JobConfig* config) {
-  if (config->run_directory().empty()) config->set_run_directory(absl::StrCat("runs/", config->name()));
-  FillCluster(config->mutable_cluster());
+  FillDefaultsBesideModel(config);
   FillLayerDefaults(config->mutable_model()->mutable_layers());
   FillOptimizer(config->mutable_optimizer());
+  FillData(DefaultShard(*config), config->mutable_data());
+}
+
+void FillDefaultsBesideModel(v1::JobConfig* config) {
+  if (config->run_directory().empty()) config->set_run_directory(absl::StrCat("runs/", config->name()));
+  FillCluster(config->mutable_cluster());
   FillConsistency(config->mutable_consistency());
-  FillData(ExamplesPerStep(*config), config->mutable_data());
   FillCompression(config->mutable_compression());
   FillCheckpoint(config->mutable_checkpoint());
   v1::TrainingConfig* training = config->mutable_training();

@@ -9,6 +9,9 @@ namespace rubato {
 // written 0 is judged by validation instead of being replaced. Names of layers are left to BuildModelSpec.
 void FillDefaults(v1::JobConfig* config);
 
+// The same for a config that awaits its model (awaited_model.h), and still does afterwards.
+void FillDefaultsBesideModel(v1::JobConfig* config);
+
 }  // namespace rubato
 
 #endif  // RUBATO_COMMON_CONFIG_DEFAULTS_H_

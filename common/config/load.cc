@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "common/config/awaited_model.h"
 #include "common/config/config_text.h"
 #include "common/config/data_paths.h"
 #include "common/config/defaults.h"
@@ -49,19 +50,24 @@ void NameLayers(google::protobuf::RepeatedPtrField<v1::LayerConfig>* layers) {
 }  // namespace
 
 absl::StatusOr<v1::JobConfig> ParseJobConfig(const std::string& text, absl::string_view name,
-                                             const std::vector<std::string>& overrides) {
+                                             const std::vector<std::string>& overrides, LoadOptions options) {
   v1::JobConfig config;
   RUBATO_RETURN_IF_ERROR(ParseText(text, name, &config));
   RUBATO_RETURN_IF_ERROR(ApplyOverrides(overrides, &config));
-  FillDefaults(&config);
+  if (AwaitsModel(config) && options.may_await_model) {
+    FillDefaultsBesideModel(&config);
+  } else {
+    FillDefaults(&config);
+  }
   RUBATO_RETURN_IF_ERROR(ValidateJobConfig(config));
-  NameLayers(config.mutable_model()->mutable_layers());
+  if (config.has_model()) NameLayers(config.mutable_model()->mutable_layers());
   return config;
 }
 
-absl::StatusOr<v1::JobConfig> LoadJobConfig(const std::string& path, const std::vector<std::string>& overrides) {
+absl::StatusOr<v1::JobConfig> LoadJobConfig(const std::string& path, const std::vector<std::string>& overrides,
+                                            LoadOptions options) {
   RUBATO_ASSIGN_OR_RETURN(const std::string text, ReadText(path));
-  RUBATO_ASSIGN_OR_RETURN(v1::JobConfig config, ParseJobConfig(text, path, overrides));
+  RUBATO_ASSIGN_OR_RETURN(v1::JobConfig config, ParseJobConfig(text, path, overrides, options));
   ResolveReadPaths(std::filesystem::path(path).parent_path().string(), &config);
   return config;
 }

@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "common/config/awaited_model.h"
 #include "common/config/local_sgd.h"
 #include "common/config/validate_parts.h"
 
@@ -108,13 +109,25 @@ void ValidateLossScale(const v1::TrainingConfig& training, ErrorList* errors) {
                        (int64_t{1} << 31) - 1);
 }
 
-void ValidateTraining(const v1::TrainingConfig& training, ErrorList* errors) {
-  errors->CheckInteger("training.batch_size", training.batch_size(), 1, kMaxBatch);
+// When the job ends.
+void ValidateLength(const v1::JobConfig& config, ErrorList* errors) {
+  const v1::TrainingConfig& training = config.training();
   errors->CheckInteger("training.epochs", training.epochs(), 0, (int64_t{1} << 31) - 1);
   errors->CheckInteger("training.max_steps", training.max_steps(), 0, int64_t{1} << 53);
-  if (training.epochs() == 0 && training.max_steps() == 0) {
+  if (AwaitsModel(config)) return;
+  if (config.data().dispatch() == v1::DataConfig::OWN) {
+    if (training.epochs() != 0) {
+      errors->Add("training.epochs", absl::StrCat(training.epochs()), "absent where data.dispatch is OWN");
+    }
+  } else if (training.epochs() == 0 && training.max_steps() == 0) {
     errors->Add("training.epochs", "0", "1 or more, unless training.max_steps is 1 or more");
   }
+}
+
+void ValidateTraining(const v1::JobConfig& config, ErrorList* errors) {
+  const v1::TrainingConfig& training = config.training();
+  errors->CheckInteger("training.batch_size", training.batch_size(), IsClientJob(config) ? 0 : 1, kMaxBatch);
+  ValidateLength(config, errors);
   if (training.micro_batches() < 1 || training.micro_batches() > std::max<int64_t>(1, training.batch_size())) {
     errors->Add("training.micro_batches", absl::StrCat(training.micro_batches()),
                 absl::StrCat("1 to training.batch_size, ", training.batch_size()));
@@ -169,12 +182,17 @@ absl::Status ValidateJobConfig(const v1::JobConfig& config) {
   }
   ValidateCluster(config.cluster(), &errors);
   ValidateCheckpoint(config, &errors);
-  absl::StatusOr<ModelSpec> model = BuildModelSpec(config.model());
-  if (!model.ok()) errors.AddLines(model.status().message());
-  ValidateData(model.ok() ? &*model : nullptr, config, &errors);
-  ValidateOptimizer(config.optimizer(), &errors);
+  absl::StatusOr<ModelSpec> model = absl::UnknownError("awaited");
+  if (!AwaitsModel(config)) {
+    model = BuildModelSpec(config.model());
+    if (!model.ok()) errors.AddLines(model.status().message());
+    // A client's model has no shapes that data would have to fit.
+    ValidateData(model.ok() && !config.model().has_manifest() ? &*model : nullptr, config, &errors);
+    ValidateOptimizer(config, &errors);
+  }
+  if (IsClientJob(config)) ValidateClientJob(config, &errors);
   ValidateConsistency(config, &errors);
-  ValidateTraining(config.training(), &errors);
+  ValidateTraining(config, &errors);
   ValidateGpus(config, &errors);
   ValidateEvaluation(config, &errors);
   ValidateCompression(model.ok() ? &*model : nullptr, config, &errors);

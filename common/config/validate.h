@@ -8,7 +8,8 @@ namespace rubato {
 
 // Checks a config whose defaults are filled in: every range that proto/*_config.proto states, and every combination
 // of fields. Nothing is read from the disk. InvalidArgument with all errors, one per line:
-// "<field path>: value <value>; allowed: <allowed>".
+// "<field path>: value <value>; allowed: <allowed>". A config that awaits its model (client_job.h) is checked without
+// it.
 absl::Status ValidateJobConfig(const v1::JobConfig& config);
 
 }  // namespace rubato

@@ -88,17 +88,15 @@ void ValidateScheduledSwitches(const v1::JobConfig& config, ErrorList* errors) {
   }
 }
 
-void ValidateStaticDispatch(const v1::JobConfig& config, ErrorList* errors) {
-  if (config.data().dispatch() != v1::DataConfig::STATIC) return;
-  const v1::ConsistencyConfig& consistency = config.consistency();
-  constexpr char kAllowed[] = "SYNC where data.dispatch is STATIC";
+// Every mode of the job is SYNC.
+void CheckSyncAlone(const v1::ConsistencyConfig& consistency, const char* allowed, ErrorList* errors) {
   if (consistency.mode() == v1::SSP || consistency.mode() == v1::ASYNC) {
-    errors->Add("consistency.mode", ModeText(consistency.mode()), kAllowed);
+    errors->Add("consistency.mode", ModeText(consistency.mode()), allowed);
   }
   for (int i = 0; i < consistency.schedule_size(); ++i) {
     const v1::Mode mode = consistency.schedule(i).mode();
     if (mode == v1::SSP || mode == v1::ASYNC) {
-      errors->Add(absl::StrCat("consistency.schedule[", i, "].mode"), ModeText(mode), kAllowed);
+      errors->Add(absl::StrCat("consistency.schedule[", i, "].mode"), ModeText(mode), allowed);
     }
   }
 }
@@ -143,7 +141,13 @@ void ValidateConsistency(const v1::JobConfig& config, ErrorList* errors) {
   CheckQuorum("consistency.quorum", consistency.mode(), consistency.quorum(), config, errors);
   CheckPolicy(consistency.policy(), errors);
   ValidateScheduledSwitches(config, errors);
-  ValidateStaticDispatch(config, errors);
+  if (config.data().dispatch() == v1::DataConfig::STATIC) {
+    CheckSyncAlone(consistency, "SYNC where data.dispatch is STATIC", errors);
+  }
+  // The mean takes the weights' place: in other modes it would be of one worker alone.
+  if (config.optimizer().algorithm() == v1::OptimizerConfig::MEAN) {
+    CheckSyncAlone(consistency, "SYNC where optimizer.algorithm is MEAN", errors);
+  }
   ValidateSyncEvery(config, errors);
   if (consistency.on_non_finite() != v1::ConsistencyConfig::SKIP_STEP &&
       consistency.on_non_finite() != v1::ConsistencyConfig::STOP_JOB) {

@@ -101,6 +101,38 @@ void ValidateText(const ModelSpec* model, const v1::TextData& text, bool evaluat
   }
 }
 
+// What is leased are positions in an epoch's order.
+constexpr int64_t kMaxClientExamples = int64_t{1} << 40;
+
+void ValidateClient(const v1::JobConfig& config, ErrorList* errors) {
+  const v1::DataConfig& data = config.data();
+  if (!config.model().has_manifest()) {
+    errors->Add("data.client", "present", "absent unless the model is a model.manifest");
+  }
+  const int64_t examples = data.client().train_examples();
+  if (data.dispatch() == v1::DataConfig::OWN) {
+    if (examples != 0) {
+      errors->Add("data.client.train_examples", absl::StrCat(examples), "absent where data.dispatch is OWN");
+    }
+    if (data.has_shard_examples()) {
+      errors->Add("data.shard_examples", absl::StrCat(data.shard_examples()), "absent where data.dispatch is OWN");
+    }
+  } else {
+    errors->CheckInteger("data.client.train_examples", examples, 1, kMaxClientExamples);
+  }
+}
+
+void ValidateDispatch(const v1::DataConfig& data, ErrorList* errors) {
+  const v1::DataConfig::Dispatch dispatch = data.dispatch();
+  const bool good = dispatch == v1::DataConfig::DYNAMIC ||
+                    dispatch == (data.has_client() ? v1::DataConfig::OWN : v1::DataConfig::STATIC);
+  if (good) return;
+  const bool named = v1::DataConfig::Dispatch_IsValid(dispatch) && dispatch != v1::DataConfig::DISPATCH_UNSPECIFIED;
+  errors->Add("data.dispatch",
+              named ? v1::DataConfig::Dispatch_Name(dispatch) : absl::StrCat(static_cast<int>(dispatch)),
+              data.has_client() ? "OWN, DYNAMIC with data.client" : "DYNAMIC, STATIC");
+}
+
 // Every source but text has one label per example, and files have one number as the label.
 void ValidateLabels(const ModelSpec* model, const v1::DataConfig& data, ErrorList* errors) {
   if (model == nullptr || data.has_text()) return;
@@ -154,16 +186,21 @@ void ValidateData(const ModelSpec* model, const v1::JobConfig& config, ErrorList
     case v1::DataConfig::kText:
       ValidateText(model, data.text(), evaluates, errors);
       break;
+    case v1::DataConfig::kClient:
+      ValidateClient(config, errors);
+      break;
     case v1::DataConfig::SOURCE_NOT_SET:
-      errors->Add("data", "without a source", "one of data.idx, data.csv, data.teacher, data.cifar, data.text");
+      if (!config.model().has_manifest()) {
+        errors->Add("data", "without a source", "one of data.idx, data.csv, data.teacher, data.cifar, data.text");
+      }
       break;
   }
   ValidateLabels(model, data, errors);
   ValidateAugmentation(model, data, errors);
-  if (data.dispatch() != v1::DataConfig::DYNAMIC && data.dispatch() != v1::DataConfig::STATIC) {
-    errors->Add("data.dispatch", absl::StrCat(static_cast<int>(data.dispatch())), "DYNAMIC, STATIC");
+  ValidateDispatch(data, errors);
+  if (data.dispatch() != v1::DataConfig::OWN) {
+    errors->CheckInteger("data.shard_examples", data.shard_examples(), 1, kMaxExamples);
   }
-  errors->CheckInteger("data.shard_examples", data.shard_examples(), 1, kMaxExamples);
   errors->CheckInteger("data.prefetch_batches", data.prefetch_batches(), 1, 64);
   errors->CheckInteger("data.prefetch_threads", data.prefetch_threads(), 1, 64);
   if (data.memory_bytes() > uint64_t{1} << 48) {

@@ -35,10 +35,13 @@ void ValidateParameters(const Optimizer& config, ErrorList* errors) {
   }
 }
 
-std::string AlgorithmNames() {
-  return absl::StrJoin(AllAlgorithms(), ", ", [](std::string* out, Optimizer::Algorithm algorithm) {
-    out->append(Optimizer::Algorithm_Name(algorithm));
-  });
+// Of a client's job, or of another one.
+std::string AlgorithmNames(bool client) {
+  std::vector<std::string> names;
+  for (Optimizer::Algorithm algorithm : AllAlgorithms()) {
+    if (client || algorithm != Optimizer::MEAN) names.push_back(Optimizer::Algorithm_Name(algorithm));
+  }
+  return absl::StrJoin(names, ", ");
 }
 
 void CheckLength(absl::string_view path, double length, ErrorList* errors) {
@@ -77,15 +80,21 @@ void ValidateSchedule(const v1::LearningRateSchedule& schedule, ErrorList* error
 
 }  // namespace
 
-void ValidateOptimizer(const v1::OptimizerConfig& optimizer, ErrorList* errors) {
+void ValidateOptimizer(const v1::JobConfig& config, ErrorList* errors) {
+  const v1::OptimizerConfig& optimizer = config.optimizer();
+  const bool client = config.model().has_manifest();
   if (optimizer.algorithm() == Optimizer::ALGORITHM_UNSPECIFIED ||
       !Optimizer::Algorithm_IsValid(optimizer.algorithm())) {
-    errors->Add("optimizer.algorithm", absl::StrCat(static_cast<int>(optimizer.algorithm())), AlgorithmNames());
+    errors->Add("optimizer.algorithm", absl::StrCat(static_cast<int>(optimizer.algorithm())), AlgorithmNames(client));
   } else {
     ValidateParameters(optimizer, errors);
   }
-  errors->CheckNumber("optimizer.learning_rate", optimizer.learning_rate(), optimizer.learning_rate() > 0,
-                      "a number > 0");
+  if (optimizer.algorithm() == Optimizer::MEAN && !client) {
+    errors->Add("optimizer.algorithm", "MEAN", "another one, unless the model is a model.manifest");
+  }
+  const double rate = optimizer.learning_rate();
+  errors->CheckNumber("optimizer.learning_rate", rate, rate > 0 || (client && rate == 0),
+                      client ? "a number >= 0" : "a number > 0");
   errors->CheckNumber("optimizer.weight_decay", optimizer.weight_decay(), optimizer.weight_decay() >= 0,
                       "a number >= 0");
   ValidateSchedule(optimizer.schedule(), errors);

@@ -11,8 +11,10 @@ namespace rubato {
 
 // `model` is null when the model itself is wrong; what depends on its shapes is then not checked.
 void ValidateData(const ModelSpec* model, const v1::JobConfig& config, ErrorList* errors);
-void ValidateOptimizer(const v1::OptimizerConfig& optimizer, ErrorList* errors);
+void ValidateOptimizer(const v1::JobConfig& config, ErrorList* errors);
 void ValidateConsistency(const v1::JobConfig& config, ErrorList* errors);
+// What a client's job (model.manifest) may not have.
+void ValidateClientJob(const v1::JobConfig& config, ErrorList* errors);
 void ValidateCompression(const ModelSpec* model, const v1::JobConfig& config, ErrorList* errors);
 
 }  // namespace rubato

@@ -387,5 +387,71 @@ TEST(ValidateTest, AnEmptyJobIsAllErrorsAndNoCrash) {
   }
 }
 
+constexpr char kClientJob[] = R"(
+  name: "clients"
+  cluster { workers: 2 }
+  model {
+    manifest {
+      groups: 2
+      tensors { name: "weight" shape: 4 shape: 2 }
+      tensors { name: "bias" group: 1 }
+    }
+  }
+  data { client {} }
+  optimizer { algorithm: SGD }
+  consistency { mode: SYNC }
+)";
+
+std::string ClientErrorOf(const std::vector<std::string>& overrides) {
+  return std::string(ParseJobConfig(kClientJob, "clients.textproto", overrides).status().message());
+}
+
+TEST(ValidateTest, AClientsJobNeedsNoBatchesAndNoEnd) {
+  EXPECT_EQ(ClientErrorOf({}), "");
+  EXPECT_EQ(ClientErrorOf({"training.max_steps=5", "training.batch_size=8"}), "");
+  EXPECT_EQ(ClientErrorOf({"data.client={train_examples: 5}", "training.epochs=2"}), "");
+}
+
+TEST(ValidateTest, ChecksWhatAClientsJobMayHave) {
+  constexpr char kWhere[] = " in a client's job (model.manifest, or no model)";
+  EXPECT_EQ(ClientErrorOf({"cluster.evaluators=1"}), std::string("cluster.evaluators: value 1; allowed: 0") + kWhere);
+  EXPECT_EQ(ClientErrorOf({"consistency.sync_every=2"}),
+            std::string("consistency.sync_every: value 2; allowed: 1") + kWhere);
+  EXPECT_EQ(ClientErrorOf({"training.clip_norm=2"}),
+            std::string("training.clip_norm: value 2; allowed: 0, as clients clip themselves,") + kWhere);
+  EXPECT_EQ(ClientErrorOf({"data={teacher {train_examples: 5}}", "training.epochs=1"}),
+            std::string("data: value without client; allowed: data.client") + kWhere);
+  EXPECT_EQ(ClientErrorOf({"model.loss=MEAN_SQUARED_ERROR"}),
+            "model.loss: value present; allowed: absent with model.manifest, whose model the clients compute");
+  EXPECT_EQ(ClientErrorOf({"optimizer.learning_rate=-1"}), "optimizer.learning_rate: value -1; allowed: a number >= 0");
+  EXPECT_EQ(ClientErrorOf({"training.batch_size=-1"}), "training.batch_size: value -1; allowed: 0 to 1048576");
+}
+
+TEST(ValidateTest, ChecksTheDataOfClients) {
+  EXPECT_EQ(ClientErrorOf({"data.dispatch=STATIC", "training.epochs=1"}),
+            "data.client.train_examples: value 0; allowed: 1 to 1099511627776\n"
+            "data.dispatch: value STATIC; allowed: OWN, DYNAMIC with data.client");
+  EXPECT_EQ(ClientErrorOf({"data.dispatch=DYNAMIC", "training.epochs=1"}),
+            "data.client.train_examples: value 0; allowed: 1 to 1099511627776");
+  EXPECT_EQ(ClientErrorOf({"data.dispatch=OWN", "data.client={train_examples: 5}"}),
+            "data.client.train_examples: value 5; allowed: absent where data.dispatch is OWN");
+  EXPECT_EQ(ClientErrorOf({"training.epochs=1"}),
+            "training.epochs: value 1; allowed: absent where data.dispatch is OWN");
+  EXPECT_EQ(ClientErrorOf({"data.shard_examples=7"}),
+            "data.shard_examples: value 7; allowed: absent where data.dispatch is OWN");
+}
+
+TEST(ValidateTest, WhatIsOfClientsAloneIsRefusedElsewhere) {
+  Check({
+      {{"optimizer.algorithm=MEAN"},
+       "optimizer.algorithm: value MEAN; allowed: another one, unless the model is a model.manifest"},
+      {{"data={client {train_examples: 5}}", "cluster.evaluators=0"},
+       "data.client: value present; allowed: absent unless the model is a model.manifest"},
+      {{"data.dispatch=OWN"},
+       "data.dispatch: value OWN; allowed: DYNAMIC, STATIC\n"
+       "training.epochs: value 1; allowed: absent where data.dispatch is OWN"},
+  });
+}
+
 }  // namespace
 }  // namespace rubato

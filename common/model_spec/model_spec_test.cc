@@ -171,5 +171,57 @@ TEST(ModelSpecTest, NeedsLayersAndWeights) {
             "model.layers: no layer has weights; at least one linear, conv2d or layer_norm is required");
 }
 
+TEST(ModelSpecTest, AManifestIsItsTensorsAlone) {
+  absl::StatusOr<ModelSpec> spec = BuildModelSpec(Parse(R"pb(
+    manifest {
+      groups: 3
+      tensors {
+        name: "conv.weight"
+        shape: [ 8, 3, 5, 5 ]
+        group: 2
+      }
+      tensors { name: "temperatur\303\244" }
+    }
+  )pb"));
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_TRUE(spec->layers.empty());
+  ASSERT_EQ(spec->tensors.size(), 2u);
+  EXPECT_EQ(spec->tensors[0].name, "conv.weight");
+  EXPECT_EQ(spec->tensors[0].shape, (Shape{8, 3, 5, 5}));
+  EXPECT_EQ(spec->tensors[0].initializer, v1::ZEROS);
+  EXPECT_TRUE(spec->tensors[0].decays);
+  EXPECT_EQ(spec->tensors[0].group, 2u);
+  EXPECT_EQ(spec->tensors[1].shape, Shape{});
+}
+
+TEST(ModelSpecTest, EveryErrorOfAManifestIsNamed) {
+  EXPECT_EQ(ErrorOf("manifest { groups: 0 }"),
+            "model.manifest.groups: value 0; allowed: 1 to 4096\n"
+            "model.manifest.tensors: value empty; allowed: one tensor or more");
+  EXPECT_EQ(
+      ErrorOf(R"pb(
+        input_shape: 3
+        manifest {
+          groups: 1
+          tensors {
+            name: "a"
+            shape: [ 2, 0 ]
+          }
+          tensors { name: "a" group: 1 }
+          tensors { name: "b\n" }
+          tensors { shape: [ 1048576, 1048577 ] }
+        }
+      )pb"),
+      "model.input_shape: value present; allowed: absent with model.manifest, whose model the clients compute\n"
+      "model.manifest.tensors[0].shape: value 2x0 of a; allowed: dimensions of 1 or more, at most 64, whose product "
+      "is at most 1099511627776\n"
+      "model.manifest.tensors[1].group: value 1 of a; allowed: under model.manifest.groups, 1\n"
+      "model.manifest.tensors[1].name: value \"a\"; allowed: a name that no other tensor has, and tensors[0] has it\n"
+      "model.manifest.tensors[2].name: value \"b\\n\"; allowed: 1 to 512 bytes without control characters\n"
+      "model.manifest.tensors[3].name: value \"\"; allowed: 1 to 512 bytes without control characters\n"
+      "model.manifest.tensors[3].shape: value 1048576x1048577 of ; allowed: dimensions of 1 or more, at most 64, "
+      "whose product is at most 1099511627776");
+}
+
 }  // namespace
 }  // namespace rubato

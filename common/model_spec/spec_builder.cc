@@ -5,21 +5,12 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_join.h"
 #include "common/model_spec/layer_kind.h"
+#include "common/model_spec/manifest.h"
 
 namespace rubato {
 namespace {
 
 constexpr size_t kMaxNameLength = 128;
-
-// The product, or nothing when a dimension is under 1 or the product is over `limit`.
-std::optional<int64_t> BoundedProduct(const Shape& shape, int64_t limit) {
-  int64_t product = 1;
-  for (int64_t dimension : shape) {
-    if (dimension < 1 || dimension > limit / product) return std::nullopt;
-    product *= dimension;
-  }
-  return product;
-}
 
 bool IsName(absl::string_view name) {
   for (char c : name) {
@@ -55,6 +46,7 @@ void FillLayerDefaults(google::protobuf::RepeatedPtrField<v1::LayerConfig>* laye
 }
 
 absl::StatusOr<ModelSpec> BuildModelSpec(const v1::ModelConfig& config) {
+  if (config.has_manifest()) return BuildManifestSpec(config);
   v1::ModelConfig filled = config;
   FillLayerDefaults(filled.mutable_layers());
   return SpecBuilder().Build(filled);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/status.h"
 
 namespace rubato {
@@ -16,6 +17,15 @@ size_t Room(size_t bytes) { return RoundUpTo(std::max<size_t>(bytes, 1), ArrayAl
 absl::StatusOr<std::shared_ptr<SharedArena>> SharedArena::Create(const std::string& name, size_t bytes) {
   RUBATO_ASSIGN_OR_RETURN(std::shared_ptr<SharedRegion> region, SharedRegion::Create(name, bytes));
   return std::shared_ptr<SharedArena>(new SharedArena(std::move(region)));
+}
+
+absl::StatusOr<std::shared_ptr<SharedArena>> SharedArena::Wrap(std::shared_ptr<SharedRegion> region, size_t used) {
+  if (used > region->size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(used, " bytes of shared memory are in use, and it has ", region->size()));
+  }
+  const size_t begin = std::min(RoundUpTo(used, kAlignment), region->size());
+  return std::shared_ptr<SharedArena>(new SharedArena(std::move(region), begin));
 }
 
 size_t SharedArena::BytesFor(size_t parts, size_t bytes) {

@@ -28,6 +28,10 @@ class SharedArena {
   // Fails as SharedRegion::Create does.
   static absl::StatusOr<std::shared_ptr<SharedArena>> Create(const std::string& name, size_t bytes);
 
+  // Hands out what comes after the first `used` bytes of a region, which have a use already. InvalidArgument: it has
+  // fewer.
+  static absl::StatusOr<std::shared_ptr<SharedArena>> Wrap(std::shared_ptr<SharedRegion> region, size_t used);
+
   // What parts of `bytes` bytes each need of an arena, all together. The caller sees to it that this fits a size_t.
   static size_t BytesFor(size_t parts, size_t bytes);
 
@@ -41,12 +45,13 @@ class SharedArena {
   size_t bytes_left() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  explicit SharedArena(std::shared_ptr<SharedRegion> region) : region_(std::move(region)) {}
+  explicit SharedArena(std::shared_ptr<SharedRegion> region, size_t used = 0)
+      : region_(std::move(region)), used_(used) {}
 
   const std::shared_ptr<SharedRegion> region_;
   mutable Mutex mu_;
   // A multiple of kAlignment, or all of the region.
-  size_t used_ ABSL_GUARDED_BY(mu_) = 0;
+  size_t used_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace rubato

@@ -39,6 +39,14 @@ TEST(SharedArenaTest, IsUsedUpToTheLastByte) {
   EXPECT_EQ(arena->Allocate(0), nullptr);
 }
 
+TEST(SharedArenaTest, LeavesAloneWhatIsInUseOfARegion) {
+  const std::shared_ptr<SharedRegion> region = SharedRegion::Create("test", 1024).value();
+  const std::shared_ptr<SharedArena> arena = SharedArena::Wrap(region, 100).value();
+  EXPECT_EQ(arena->Allocate(10), region->mutable_data() + 128);
+  EXPECT_EQ(SharedArena::Wrap(region, 1025).status().message(),
+            "1025 bytes of shared memory are in use, and it has 1024");
+}
+
 TEST(SharedArenaTest, BytesForIsWhatThePartsNeed) {
   const std::shared_ptr<SharedArena> arena = SharedArena::Create("test", SharedArena::BytesFor(3, 65)).value();
   for (int i = 0; i < 3; ++i) EXPECT_NE(arena->Allocate(65), nullptr);

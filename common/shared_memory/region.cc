@@ -34,7 +34,6 @@ absl::StatusOr<FileDescriptor> MakeMemfd(const std::string& name, size_t bytes) 
     memfd = FileDescriptor(memfd_create(short_name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
   }
   if (!memfd.open()) return CreateError(errno, "memfd_create", bytes);
-  if (fchmod(memfd.get(), S_IRUSR) != 0) return CreateError(errno, "fchmod", bytes);
   if (ftruncate(memfd.get(), static_cast<off_t>(bytes)) != 0) return CreateError(errno, "ftruncate", bytes);
   return memfd;
 }
@@ -76,7 +75,25 @@ absl::StatusOr<size_t> CheckedSize(const FileDescriptor& descriptor, size_t byte
 
 absl::StatusOr<std::shared_ptr<SharedRegion>> SharedRegion::Create(const std::string& name, size_t bytes) {
   if (bytes == 0) return absl::InvalidArgumentError("shared memory of 0 bytes; at least 1 is needed");
-  RUBATO_ASSIGN_OR_RETURN(FileDescriptor memfd, MakeMemfd(name, bytes));
+  RUBATO_ASSIGN_OR_RETURN(const FileDescriptor memfd, MakeMemfd(name, bytes));
+  return Take(memfd, bytes);
+}
+
+absl::StatusOr<std::shared_ptr<SharedRegion>> SharedRegion::Adopt(FileDescriptor memfd, size_t bytes) {
+  const int seals = fcntl(memfd.get(), F_GET_SEALS);
+  if (seals < 0) return absl::InvalidArgumentError("the client's descriptor is not of shared memory (memfd)");
+  if ((seals & F_SEAL_SEAL) != 0) return absl::InvalidArgumentError("the client's shared memory takes no seals");
+  struct stat info;
+  if (fstat(memfd.get(), &info) != 0) return CreateError(errno, "fstat", bytes);
+  if (static_cast<uint64_t>(info.st_size) != bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the client's shared memory has ", info.st_size, " bytes, not the ", bytes, " of its model"));
+  }
+  return Take(memfd, bytes);
+}
+
+absl::StatusOr<std::shared_ptr<SharedRegion>> SharedRegion::Take(const FileDescriptor& memfd, size_t bytes) {
+  if (fchmod(memfd.get(), S_IRUSR) != 0) return CreateError(errno, "fchmod", bytes);
   RUBATO_ASSIGN_OR_RETURN(FileDescriptor read_only, ReopenReadOnly(memfd, bytes));
   void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memfd.get(), 0);
   if (data == MAP_FAILED) return CreateError(errno, "mmap", bytes);

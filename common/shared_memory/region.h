@@ -31,6 +31,11 @@ class SharedRegion {
   // or open files. Another code if the system has no memfd or no /proc.
   static absl::StatusOr<std::shared_ptr<SharedRegion>> Create(const std::string& name, size_t bytes);
 
+  // The same of memory that a process of this one's user has made with memfd_create, allowing seals, and mapped for
+  // itself, such as a client's for its sidecar; it alone writes there too. InvalidArgument: it is no such memory, or
+  // has another size than `bytes`.
+  static absl::StatusOr<std::shared_ptr<SharedRegion>> Adopt(FileDescriptor memfd, size_t bytes);
+
   // Maps all of a peer's region, for reading, and closes the descriptor. InvalidArgument: it is no memfd, can be made
   // smaller by somebody, is empty, or is larger than `bytes_max`. ResourceExhausted: no room to map it.
   static absl::StatusOr<std::shared_ptr<const SharedRegion>> Map(FileDescriptor descriptor, size_t bytes_max);
@@ -55,6 +60,9 @@ class SharedRegion {
   std::optional<uint64_t> OffsetOf(const void* data, size_t bytes) const;
 
  private:
+  // Maps memory for writing, seals it, and opens it again for reading.
+  static absl::StatusOr<std::shared_ptr<SharedRegion>> Take(const FileDescriptor& memfd, size_t bytes);
+
   SharedRegion(uint8_t* data, size_t size, FileDescriptor descriptor)
       : data_(data), size_(size), descriptor_(std::move(descriptor)) {}
 

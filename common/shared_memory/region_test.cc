@@ -40,6 +40,40 @@ TEST(SharedRegionTest, StartsAsZerosAndShowsWritesToItsPeers) {
   EXPECT_EQ(theirs->data()[9999], 5);
 }
 
+// A client's memory, which the client has mapped.
+struct ClientMemory {
+  explicit ClientMemory(size_t bytes) : memfd(memfd_create("client", MFD_CLOEXEC | MFD_ALLOW_SEALING)), bytes(bytes) {
+    EXPECT_EQ(ftruncate(memfd.get(), static_cast<off_t>(bytes)), 0);
+    data = static_cast<uint8_t*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memfd.get(), 0));
+  }
+  ~ClientMemory() { munmap(data, bytes); }
+
+  FileDescriptor memfd;
+  const size_t bytes;
+  uint8_t* data;
+};
+
+TEST(SharedRegionTest, AClientsMemoryIsWrittenByTheClientAndByItsSidecarAndByNobodyElse) {
+  ClientMemory client(8192);
+  const std::shared_ptr<SharedRegion> mine = SharedRegion::Adopt(std::move(client.memfd), 8192).value();
+  const std::shared_ptr<const SharedRegion> theirs = Mapped(*mine);
+  client.data[100] = 7;
+  EXPECT_EQ(theirs->data()[100], 7);
+  mine->mutable_data()[8191] = 8;
+  EXPECT_EQ(client.data[8191], 8);
+  EXPECT_EQ(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, mine->descriptor(), 0), MAP_FAILED);
+  EXPECT_NE(ftruncate(mine->descriptor(), 1), 0);
+}
+
+TEST(SharedRegionTest, AClientsMemoryIsRefusedWhereItHasAnotherSizeOrIsSealed) {
+  ClientMemory client(8192);
+  const absl::Status size = SharedRegion::Adopt(FileDescriptor(dup(client.memfd.get())), 4096).status();
+  EXPECT_EQ(size.message(), "the client's shared memory has 8192 bytes, not the 4096 of its model");
+  ASSERT_EQ(fcntl(client.memfd.get(), F_ADD_SEALS, F_SEAL_SEAL), 0);
+  EXPECT_EQ(SharedRegion::Adopt(std::move(client.memfd), 8192).status().message(),
+            "the client's shared memory takes no seals");
+}
+
 TEST(SharedRegionTest, PeersMemoryOutlivesItsCreator) {
   std::shared_ptr<SharedRegion> mine = TestRegion(100, 3);
   const std::shared_ptr<const SharedRegion> theirs = Mapped(*mine);

@@ -55,7 +55,9 @@ CoordinatorCore::CoordinatorCore(const Options& options, std::vector<v1::ChunkPl
       last_tick_(options.start) {}
 
 absl::StatusOr<Actions> CoordinatorCore::Recover(const std::vector<v1::JournalRecord>& records, absl::Time now) {
-  if (records.empty()) return Actions();
+  // What workers told each other before the job began is of no phase.
+  const auto is_talk = [](const v1::JournalRecord& record) { return record.has_value() || record.has_barrier(); };
+  if (std::all_of(records.begin(), records.end(), is_talk)) return Actions();
   Recovery recovery({.job = &job_,
                      .out = &out_,
                      .plans = &plans_,
@@ -165,7 +167,7 @@ Actions CoordinatorCore::OnTick(absl::Time now) {
 
 Actions CoordinatorCore::TakeActions(absl::Time now) {
   if (!job_.replaced && job_.phase == v1::JobStatus::STARTING) {
-    starting_.WriteFirstCheckpoint();
+    starting_.WriteFirstCheckpoint(now);
     if (starting_.CanGoOn()) training_.Begin(now);
   }
   if (!job_.replaced) {

@@ -42,15 +42,16 @@ namespace rubato::coordinator {
 //
 // It brings each event to the part that it concerns. A phase of the job is a part, and begins the one that follows:
 //   STARTING   all servers and cluster.workers workers register; chunks are placed; plan 1 is taken by all servers and
-//              the initial weights are written as checkpoint "step0". Then workers learn the plan.
+//              the initial weights, which a worker of a client's job assigns, are written as checkpoint "step0". Then
+//              workers learn the plan.
 //   TRAINING   until the data is used up and the last worker has left.
 //   FINISHING  final evaluation, checkpoint "final".
 //   A stop on request has checkpoint "stopped" written before FAILED.
 //   When a server is lost, the job goes back to its last checkpoint: the core ends with RestartCore, and the next one
 //   is STARTING. DONE, FAILED  Stop to all; over when they have left, or after two seconds.
 //
-// With DYNAMIC dispatch the data is used up when every shard is finished. Workers know their last step, of STATIC
-// dispatch or training.max_steps, and leave by themselves.
+// With DYNAMIC dispatch the data is used up when every shard is finished, with OWN when the last worker has left by
+// itself. Workers know their last step, of STATIC dispatch or training.max_steps, and leave by themselves.
 class CoordinatorCore {
  public:
   using Options = JobOptions;

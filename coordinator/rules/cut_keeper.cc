@@ -165,6 +165,10 @@ v1::CutRecord CutKeeper::MakeRecord(absl::Time now) const {
   if (job_->dispatcher) {
     *record.mutable_shards() = job_->dispatcher->CutState();
     record.set_examples(job_->dispatcher->ExamplesIn(record.shards()));
+  } else if (job_->IsOwn()) {
+    // For status alone.
+    record.set_examples(job_->progress.Totals().examples);
+    record.set_epoch(job_->progress.Totals().epoch);
   } else {
     record.set_examples(in_progress_->plan->first_example());
   }

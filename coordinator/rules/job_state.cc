@@ -27,7 +27,9 @@ JobState::JobState(const JobOptions& options, std::vector<v1::ChunkPlacement> pl
       chunks(std::move(placed_chunks)),
       membership(absl::Seconds(config.cluster().lease_seconds())),
       evaluations(config.cluster().evaluators() > 0 ? config.evaluation().every_epochs() : 0),
-      counts(options.counts) {}
+      counts(options.counts) {
+  train_examples = config.data().client().train_examples();
+}
 
 absl::Status JobState::Place(std::vector<uint32_t> with_servers, int64_t examples) {
   placed = true;
@@ -43,7 +45,7 @@ absl::Status JobState::Place(std::vector<uint32_t> with_servers, int64_t example
   if (IsStatic()) {
     options.static_batch = ExamplesPerStep(config);
     options.train_examples = examples;
-  } else {
+  } else if (!IsOwn()) {
     dispatcher.emplace(ShardDispatcher::Options{
         .train_examples = examples,
         .shard_examples = std::max<int64_t>(config.data().shard_examples(), 1),
@@ -95,10 +97,12 @@ void JobState::AddCut(const v1::CutRecord& cut) {
 }
 
 double JobState::EpochsTotal() const {
+  if (IsOwn()) return 0;
   const v1::TrainingConfig& training = config.training();
   double total =
       training.epochs() > 0 ? static_cast<double>(training.epochs()) : std::numeric_limits<double>::infinity();
-  if (training.max_steps() > 0 && train_examples > 0) {
+  // Clients need not say how many examples they take at a time.
+  if (training.max_steps() > 0 && train_examples > 0 && training.batch_size() > 0) {
     const double steps = static_cast<double>(training.max_steps()) * config.cluster().workers();
     total = std::min(total, steps * static_cast<double>(ExamplesPerStep(config)) / static_cast<double>(train_examples));
   }
@@ -106,8 +110,10 @@ double JobState::EpochsTotal() const {
 }
 
 double JobState::Epoch() const {
-  if (train_examples == 0) return 0;
   const ProgressTotals totals = progress.Totals();
+  // Clients with data of their own say it as they like.
+  if (IsOwn()) return totals.epoch;
+  if (train_examples == 0) return 0;
   if (IsStatic()) return totals.epoch;
   double epoch = static_cast<double>(totals.examples) / static_cast<double>(train_examples);
   // What a worker has computed and not pushed before it was lost counts here, and again when another does it.
@@ -150,7 +156,16 @@ JobSnapshot JobState::Snapshot(absl::Time now) const {
   return snapshot;
 }
 
-v1::Directive JobState::Describe() const {
+std::optional<v1::TaskId> JobState::InitialWeightsFrom() const {
+  if (!AwaitsWeights()) return std::nullopt;
+  const std::vector<const Member*> workers = membership.Alive(v1::TaskId::WORKER);
+  if (workers.empty()) return std::nullopt;
+  const auto lowest = std::min_element(workers.begin(), workers.end(),
+                                       [](const Member* a, const Member* b) { return a->id.index() < b->id.index(); });
+  return (*lowest)->id;
+}
+
+v1::Directive JobState::Describe(bool with_plan) const {
   v1::Directive directive;
   v1::JobDescription* job = directive.mutable_job();
   job->set_fingerprint(job_fingerprint);
@@ -168,7 +183,8 @@ v1::Directive JobState::Describe() const {
   }
   job->set_term(term);
   job->set_rollback_term(rollback_term);
-  if (held_plan.generation() != 0) *job->mutable_plan() = held_plan;
+  if (with_plan && held_plan.generation() != 0) *job->mutable_plan() = held_plan;
+  if (const std::optional<v1::TaskId> worker = InitialWeightsFrom()) *job->mutable_initial_weights_from() = *worker;
   return directive;
 }
 

@@ -50,18 +50,27 @@ struct JobState {
 
   bool Ended() const { return phase == v1::JobStatus::DONE || phase == v1::JobStatus::FAILED; }
   bool IsStatic() const { return config.data().dispatch() == v1::DataConfig::STATIC; }
+  // The workers are clients, which have data of their own: nobody knows how many examples there are.
+  bool IsOwn() const { return config.data().dispatch() == v1::DataConfig::OWN; }
+  // A client's job that is placed and begins with nothing: a worker assigns its weights before training begins.
+  bool AwaitsWeights() const {
+    return config.model().has_manifest() && config.training().start_from().empty() && placed && !restore &&
+           !training_began && !Ended();
+  }
+  // Who: the worker with the lowest index. Nothing: nobody is there, or nothing is to be assigned.
+  std::optional<v1::TaskId> InitialWeightsFrom() const;
   // Since training began, 0 before.
   double Seconds(absl::Time now) const {
     return training_start == absl::InfiniteFuture() ? 0 : absl::ToDoubleSeconds(now - training_start);
   }
-  // Epochs trained, and those that the config asks for.
+  // Epochs trained, and those that the config asks for; 0 if nobody knows what an epoch is.
   double Epoch() const;
   double EpochsTotal() const;
   // Estimated, -1 when unknown.
   double SecondsLeft() const;
   JobSnapshot Snapshot(absl::Time now) const;
-  // The directive that tells a task of servers, chunks and the plan.
-  v1::Directive Describe() const;
+  // The directive that tells a task of servers, chunks and the plan; workers learn of the plan when training begins.
+  v1::Directive Describe(bool with_plan = true) const;
 
   const v1::JobConfig config;
   const uint64_t config_fingerprint;
@@ -93,7 +102,7 @@ struct JobState {
   v1::Stop end;
 
   Membership membership;
-  // Of the workers that are there; 0 while there is none.
+  // Of the workers that are there; 0 while there is none. A client's job: of its config.
   int64_t train_examples = 0;
   // Place was called: plan_maker is present, and with DYNAMIC dispatch dispatcher.
   bool placed = false;

@@ -84,6 +84,7 @@ void Recovery::ResumePlan(absl::Time now) {
 
 absl::Status Recovery::Replay(const v1::JournalRecord& record, absl::Time now) {
   if (record.has_header()) return ReplayHeader(record.header());
+  if (!has_header_ && (record.has_value() || record.has_barrier())) return absl::OkStatus();
   if (!has_header_) return absl::InvalidArgumentError("the journal does not begin with a header");
   switch (record.body_case()) {
     case v1::JournalRecord::kTask:
@@ -129,6 +130,9 @@ absl::Status Recovery::Replay(const v1::JournalRecord& record, absl::Time now) {
     case v1::JournalRecord::kStopRequest:
       stop_reason_ = record.stop_request().reason();
       break;
+    // Of the shell.
+    case v1::JournalRecord::kValue:
+    case v1::JournalRecord::kBarrier:
     case v1::JournalRecord::kHeader:
     case v1::JournalRecord::BODY_NOT_SET:
       break;
@@ -166,7 +170,7 @@ absl::Status Recovery::ReplayHeader(const v1::JournalHeader& header) {
         "the same config and --set options",
         header.config_fingerprint(), job_->config_fingerprint));
   }
-  if (header.job_fingerprint() == 0 || header.train_examples() < 1) {
+  if (header.job_fingerprint() == 0 || (header.train_examples() < 1 && !job_->IsOwn())) {
     return absl::InvalidArgumentError("the journal's header has no job_fingerprint or train_examples");
   }
   has_header_ = true;
@@ -192,6 +196,7 @@ void Recovery::ReplayTask(const v1::JournalTask& task, absl::Time now) {
     if (id.role() == v1::TaskId::WORKER && task.reason().empty()) parts_.training->OnWorkerLeft(task.progress());
   } else {
     job_->membership.Evict(id, task.reason());
+    if (id.role() == v1::TaskId::WORKER) parts_.training->OnWorkerLost();
   }
   if (job_->dispatcher && id.role() == v1::TaskId::WORKER) job_->dispatcher->Leave(id);
   if (task.has_progress()) job_->progress.OnHeartbeat(id, task.progress());

@@ -59,7 +59,8 @@ absl::Status CheckRegistration(const RegistrationRules& rules, const v1::TaskId&
                                   "with the same config and --set options",
                                   info.config_fingerprint(), rules.config_fingerprint));
   }
-  if (task.role() != v1::TaskId::WORKER) return absl::OkStatus();
+  // What data clients have is in the config.
+  if (task.role() != v1::TaskId::WORKER || rules.config->model().has_manifest()) return absl::OkStatus();
   if (info.train_examples() < 1) {
     return Refuse(task, absl::StrCat("train_examples: value ", info.train_examples(), "; allowed: 1 or more"));
   }

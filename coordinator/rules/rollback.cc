@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/mutants.h"
 #include "coordinator/record/run_record.h"
+#include "coordinator/rules/checkpoint_round.h"
 #include "coordinator/rules/journal_records.h"
 
 namespace rubato::coordinator {
@@ -18,6 +19,25 @@ uint64_t NextFingerprint(uint64_t fingerprint, uint64_t term) {
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
   x ^= x >> 31;
   return x == 0 ? 1 : x;
+}
+
+// Of a client's job that has no cut yet: its weights as they were assigned.
+v1::CutRecord Beginning(const JobState& job) {
+  v1::CutRecord record;
+  record.mutable_cut()->set_name(kFirstCheckpoint);
+  v1::Plan& plan = *record.mutable_plan();
+  plan.set_mode(job.config.consistency().mode());
+  plan.set_staleness_bound(job.config.consistency().staleness_bound());
+  plan.set_quorum(job.config.consistency().quorum());
+  plan.set_learning_rate_scale(1);
+  for (uint32_t server : job.servers) record.add_servers(server);
+  return record;
+}
+
+// Whether workers may have changed the weights that one of them assigned.
+bool HasAssignedWeights(const JobState& job) {
+  return job.config.model().has_manifest() && job.config.training().start_from().empty() &&
+         job.training_start != absl::InfiniteFuture();
 }
 
 }  // namespace
@@ -41,7 +61,11 @@ void Rollback::GoBack(const std::string& reason, absl::Time now) {
   term.set_term(RUBATO_MUTANT(kRollbackKeepsTerm) ? job_->term : job_->term + 1);
   term.set_boot_id(job_->boot_id);
   v1::JournalTerm::Rollback* rollback = term.mutable_rollback();
-  if (!job_->cuts.empty()) *rollback->mutable_cut() = job_->cuts.back();
+  if (!job_->cuts.empty()) {
+    *rollback->mutable_cut() = job_->cuts.back();
+  } else if (HasAssignedWeights(*job_)) {
+    *rollback->mutable_cut() = Beginning(*job_);
+  }
   const int64_t step = rollback->cut().plan().first_step();
   rollback->set_job_fingerprint(NextFingerprint(job_->job_fingerprint, term.term()));
   if (RUBATO_MUTANT(kRollbackKeepsName)) rollback->set_job_fingerprint(job_->job_fingerprint);

@@ -87,7 +87,8 @@ void Roster::OnNew(const v1::TaskId& task, absl::Time now) {
                      TaskName(task), " registered", member->address.empty() ? "" : ", reached at ", member->address,
                      info.host_name().empty() ? "" : absl::StrCat(", host ", info.host_name()), ", process ",
                      info.process_id(), info.metrics_address().empty() ? "" : ", metrics at ", info.metrics_address()));
-  if (task.role() == v1::TaskId::WORKER) job_->train_examples = info.train_examples();
+  const bool client = job_->config.model().has_manifest();
+  if (task.role() == v1::TaskId::WORKER && !client) job_->train_examples = info.train_examples();
   if (!job_->placed) return;
   out_->Journal(TaskRecord(*job_, task), false);
   if (task.role() != v1::TaskId::WORKER) return;
@@ -127,6 +128,7 @@ void Roster::Greet(const v1::TaskId& task, absl::Time now) {
   if (!job_->placed) return;
   if (task.role() == v1::TaskId::WORKER) {
     if (job_->training_began) out_->Send(task, job_->Describe());
+    if (parts_.starting->assigning()) out_->Send(task, job_->Describe(/*with_plan=*/false));
     return;
   }
   out_->Send(task, job_->Describe());
@@ -238,7 +240,8 @@ void Roster::Detach(const v1::TaskId& task, bool lost, v1::MemberLine::Event eve
   if (job_->training_began) out_->Metrics(MemberLine(job_->Seconds(now), task, event, reason));
   if (!job_->placed) {
     const bool nobody = job_->membership.Alive(v1::TaskId::WORKER).empty();
-    if (nobody && job_->rollback_term == 1) job_->train_examples = 0;
+    const bool client = job_->config.model().has_manifest();
+    if (nobody && !client && job_->rollback_term == 1) job_->train_examples = 0;
     return;
   }
   out_->Journal(TaskRecord(*job_, task), false);
@@ -250,6 +253,7 @@ void Roster::Detach(const v1::TaskId& task, bool lost, v1::MemberLine::Event eve
   if (task.role() != v1::TaskId::WORKER) return;
   if (job_->dispatcher) job_->dispatcher->Leave(task);
   parts_.plans->Apply(job_->plan_maker->RemoveWorker(task, lost, now), now);
+  if (lost) parts_.training->OnWorkerLost();
   parts_.training->CheckWorkersGone(now);
 }
 

@@ -96,14 +96,35 @@ void StartingPhase::BeginFirstPlan(absl::Time now) {
   plans_->Apply(job_->plan_maker->Start(rules, now), now);
 }
 
-void StartingPhase::WriteFirstCheckpoint() {
-  if (WentBack()) return;
-  if (job_->held_plan.generation() != 0 && checkpoints_->name().empty()) checkpoints_->Begin(kFirstCheckpoint);
+void StartingPhase::WriteFirstCheckpoint(absl::Time now) {
+  if (job_->held_plan.generation() == 0 || (WentBack() && !job_->AwaitsWeights())) return;
+  if (checkpoints_->name().empty()) checkpoints_->Begin(kFirstCheckpoint);
+  NameAssigner(now);
+}
+
+void StartingPhase::NameAssigner(absl::Time now) {
+  const std::optional<v1::TaskId> worker = job_->InitialWeightsFrom();
+  if (!worker || (named_ && SameTask(*worker, *named_))) return;
+  named_ = worker;
+  named_at_ = now;
+  out_->Log('I', absl::StrCat(TaskName(*worker), " assigns the initial weights"));
+  out_->SendToAll(v1::TaskId::SERVER, job_->Describe());
+  out_->SendToAll(v1::TaskId::WORKER, job_->Describe(/*with_plan=*/false));
+}
+
+void StartingPhase::CheckAssigned(absl::Time now) {
+  const double timeout = job_->config.cluster().wait_timeout_seconds();
+  if (!assigning() || now - named_at_ < absl::Seconds(timeout)) return;
+  const std::optional<v1::TaskId> worker = job_->InitialWeightsFrom();
+  end_->Fail(absl::StrFormat("the initial weights were not assigned within cluster.wait_timeout_seconds, %g, by %s",
+                             timeout, worker ? TaskName(*worker) : "any worker: none is left"),
+             now);
 }
 
 void StartingPhase::Continue(absl::Time now) {
   TellWaiting();
   PlaceWhenComplete(now);
+  CheckAssigned(now);
   const double timeout = job_->config.cluster().start_timeout_seconds();
   if (job_->placed || now - job_->start < absl::Seconds(timeout)) return;
   end_->Fail(absl::StrFormat("the job could not start within cluster.start_timeout_seconds, %g: missing %s", timeout,

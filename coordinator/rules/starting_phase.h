@@ -1,6 +1,7 @@
 #ifndef RUBATO_COORDINATOR_RULES_STARTING_PHASE_H_
 #define RUBATO_COORDINATOR_RULES_STARTING_PHASE_H_
 
+#include <optional>
 #include <string>
 
 #include "absl/time/time.h"
@@ -14,7 +15,9 @@ namespace rubato::coordinator {
 
 // STARTING: waits for all servers and cluster.workers workers, places the chunks, has the first plan taken by all
 // servers, and then the initial weights written as checkpoint "step0". A job that goes back to a checkpoint waits for
-// them for cluster.server_grace_seconds, then for one of each, and writes nothing. Pure.
+// them for cluster.server_grace_seconds, then for one of each, and writes nothing. In a client's job that begins with
+// nothing, a worker is named that assigns the weights, and another one if that one is lost: servers write "step0" when
+// they have them. Pure.
 class StartingPhase {
  public:
   // All outlive it.
@@ -27,15 +30,20 @@ class StartingPhase {
   void PlaceWhenComplete(absl::Time now);
   // The first plan, from the config or the checkpoint.
   void BeginFirstPlan(absl::Time now);
-  // After each event: checkpoint "step0" follows once all servers hold a plan.
-  void WriteFirstCheckpoint();
+  // After each event: checkpoint "step0" follows once all servers hold a plan, with the weights that a worker assigns.
+  void WriteFirstCheckpoint(absl::Time now);
   // The first plan is held by all servers of a job that went back: it can train.
-  bool CanGoOn() const { return WentBack() && job_->held_plan.generation() != 0; }
+  bool CanGoOn() const { return WentBack() && !job_->AwaitsWeights() && job_->held_plan.generation() != 0; }
+  // Workers of the job have been told who assigns its weights.
+  bool assigning() const { return job_->AwaitsWeights() && named_.has_value(); }
   // Each tick: tells tasks for whom they wait, and fails after cluster.start_timeout_seconds.
   void Continue(absl::Time now);
 
  private:
   void TellWaiting();
+  // Tells all of the worker that assigns the weights, if it is another one than before.
+  void NameAssigner(absl::Time now);
+  void CheckAssigned(absl::Time now);
   bool WentBack() const { return job_->counts.rollbacks_total() > 0; }
   bool MayPlace(absl::Time now) const;
 
@@ -46,6 +54,9 @@ class StartingPhase {
   JobEnd* const end_;
   // Who was waited for when tasks were last told.
   std::string told_waiting_;
+  // Who assigns the weights, as everybody was told, and since when.
+  std::optional<v1::TaskId> named_;
+  absl::Time named_at_ = absl::InfiniteFuture();
 };
 
 }  // namespace rubato::coordinator

@@ -1,6 +1,7 @@
 #include "coordinator/rules/status_report.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -35,6 +36,9 @@ std::string WaitingText(const JobState& job, const StartingPhase& starting, cons
   if (job.Ended()) return "";
   const std::string plan = job.plan_maker->WaitingFor();
   if (!plan.empty()) return plan;
+  if (const std::optional<v1::TaskId> worker = job.InitialWeightsFrom(); worker && starting.assigning()) {
+    return absl::StrCat(TaskName(*worker), " to assign the initial weights");
+  }
   if (const std::vector<std::string> names = checkpoints.Missing(); !names.empty()) {
     return absl::StrCat(absl::StrJoin(names, ", "), " to write checkpoint ", checkpoints.name());
   }

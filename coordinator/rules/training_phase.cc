@@ -63,7 +63,12 @@ void TrainingPhase::Continue(absl::Time now) {
 void TrainingPhase::OnWorkerLeft(const v1::WorkerProgress& last) {
   const int64_t max_steps = job_->config.training().max_steps();
   const bool did_last_step = max_steps > 0 && last.step() + 1 >= max_steps;
-  if (job_->IsStatic() || did_last_step) worker_done_ = true;
+  if (job_->IsStatic() || job_->IsOwn() || did_last_step) worker_done_ = true;
+}
+
+void TrainingPhase::OnWorkerLost() {
+  // Nobody else knows what it had still to do.
+  if (job_->IsOwn()) worker_done_ = false;
 }
 
 int64_t TrainingPhase::LastStep() const {
@@ -88,7 +93,10 @@ void TrainingPhase::CheckWorkersGone(absl::Time now) {
     if (member.id.role() != v1::TaskId::WORKER) continue;
     names.push_back(absl::StrCat(TaskName(member.id), ": ", member.reason.empty() ? "left" : member.reason));
   }
-  end_->Fail(absl::StrCat("no worker is left and the data is not used up (", absl::StrJoin(names, "; "), ")"), now);
+  end_->Fail(absl::StrCat("no worker is left and ",
+                          job_->IsOwn() ? "the last one did not end by itself" : "the data is not used up", " (",
+                          absl::StrJoin(names, "; "), ")"),
+             now);
 }
 
 }  // namespace rubato::coordinator

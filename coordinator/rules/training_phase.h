@@ -43,6 +43,8 @@ class TrainingPhase {
 
   // A worker has left because it has no more to do; `last` is its last heartbeat.
   void OnWorkerLeft(const v1::WorkerProgress& last);
+  // One was lost, or was asked to stop.
+  void OnWorkerLost();
   // Ends the phase when there is no worker left, which is a failure if the data is not used up for a lease.
   void CheckWorkersGone(absl::Time now);
 
@@ -59,7 +61,7 @@ class TrainingPhase {
   JobEnd* const end_;
   const std::unique_ptr<ModePolicy> policy_;
   absl::Time last_line_;
-  // Some worker has left because it had done its last step.
+  // Some worker has left because it had done its last step. With data of the workers' own: the last one that went.
   bool worker_done_ = false;
   absl::Time workers_gone_ = absl::InfiniteFuture();
 };

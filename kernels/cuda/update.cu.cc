@@ -10,7 +10,7 @@ __global__ void UpdateKernel(UpdateRule rule, const float* gradient, int64_t n, 
   for (int64_t i = First(); i < n; i += Stride()) {
     const float before = w[i];
     const float g = rule.l2 != 0 ? gradient[i] + rule.l2 * before : gradient[i];
-    w[i] = rule.shrink * before - StepOf<Formula>(rule, g, first, second, i);
+    w[i] = NewWeight<Formula>(rule, before, StepOf<Formula>(rule, g, first, second, i));
   }
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct Reference {
 
   void Step(double g, double lr, int64_t t, bool decays) {
     const double decay = decays ? config.weight_decay() : 0;
+    const double gradient = g;
     if (config.algorithm() == OptimizerConfig::ADAMW) {
       w -= lr * decay * w;
     } else {
@@ -57,6 +59,9 @@ struct Reference {
       }
       case OptimizerConfig::SGD:
         w -= lr * g;
+        return;
+      case OptimizerConfig::MEAN:
+        w = gradient;
         return;
       case OptimizerConfig::ALGORITHM_UNSPECIFIED:
         RUBATO_NO_VALUE_OF(v1::OptimizerConfig_Algorithm_OptimizerConfig_Algorithm) : FAIL() << "is no algorithm";
@@ -174,6 +179,21 @@ TEST(OptimizerClosedFormTest, FirstStepOfRmsPropIsScaledByTheRootOfItsDecay) {
   State state(config, {0.0f});
   state.Step(MakeUpdateRule(config, 0.1, 1, true), {4.0f});
   EXPECT_NEAR(state.weights[0], -0.1 / std::sqrt(0.25), 1e-6);
+}
+
+TEST(OptimizerClosedFormTest, MeanLeavesNothingOfTheWeightBefore) {
+  OptimizerConfig config;
+  config.set_algorithm(OptimizerConfig::MEAN);
+  config.set_weight_decay(0.5);
+  const float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
+  State state(config, {nan, infinity, 3.0f, 3.0f, 3.0f});
+  state.Step(MakeUpdateRule(config, 0.1, 1, true), {1.0f, -0.0f, 0.1f, infinity, nan});
+  EXPECT_EQ(state.weights[0], 1.0f);
+  EXPECT_EQ(state.weights[1], 0.0f);
+  EXPECT_TRUE(std::signbit(state.weights[1]));
+  EXPECT_EQ(state.weights[2], 0.1f);
+  EXPECT_EQ(state.weights[3], infinity);
+  EXPECT_TRUE(std::isnan(state.weights[4]));
 }
 
 TEST(OptimizerClosedFormTest, AdamWWithoutGradientOnlyShrinks) {

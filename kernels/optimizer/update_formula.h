@@ -2,6 +2,7 @@
 #define RUBATO_KERNELS_OPTIMIZER_UPDATE_FORMULA_H_
 
 #include <cstdint>
+#include <type_traits>
 
 #include <math.h>
 
@@ -22,7 +23,7 @@
 
 namespace rubato {
 
-enum class UpdateFormula { kSgd, kMomentum, kNesterov, kAdaGrad, kRmsProp, kAdam };
+enum class UpdateFormula { kSgd, kMomentum, kNesterov, kAdaGrad, kRmsProp, kAdam, kMean };
 
 // One update of one chunk: the config's numbers resolved for this moment, in single precision. Plain data.
 struct UpdateRule {
@@ -46,7 +47,7 @@ struct UpdateRule {
 };
 
 // Each formula has kSlots floats of state beside the weight, and Step, which updates these from the gradient g and
-// returns what is subtracted from the weight: w = shrink w - step.
+// returns what is subtracted from the weight: w = shrink w - step (NewWeight).
 
 struct SgdFormula {
   static constexpr int kSlots = 0;
@@ -94,6 +95,12 @@ struct AdamFormula {
   }
 };
 
+// The gradient is the new weight.
+struct MeanFormula {
+  static constexpr int kSlots = 0;
+  static RUBATO_FORMULA float Step(const UpdateRule&, float g) { return g; }
+};
+
 // visitor(AdamFormula()), or whichever it is.
 template <typename Visitor>
 RUBATO_KERNEL_BODY auto WithFormula(UpdateFormula formula, const Visitor& visitor) {
@@ -110,6 +117,8 @@ RUBATO_KERNEL_BODY auto WithFormula(UpdateFormula formula, const Visitor& visito
       return visitor(RmsPropFormula());
     case UpdateFormula::kAdam:
       return visitor(AdamFormula());
+    case UpdateFormula::kMean:
+      return visitor(MeanFormula());
   }
   __builtin_unreachable();
 }
@@ -129,6 +138,16 @@ RUBATO_FORMULA float StepOf(const UpdateRule& rule, float g, float* first, float
     return Formula::Step(rule, g, first[i]);
   } else {
     return Formula::Step(rule, g);
+  }
+}
+
+// The weight after a step. With kMean nothing of the weight before is left, also if that was not finite.
+template <typename Formula>
+RUBATO_FORMULA float NewWeight(const UpdateRule& rule, float before, float step) {
+  if constexpr (std::is_same_v<Formula, MeanFormula>) {
+    return step;
+  } else {
+    return rule.shrink * before - step;
   }
 }
 

@@ -21,7 +21,7 @@ RUBATO_KERNEL_BODY void Apply(const UpdateRule& rule, const UnalignedFloat* __re
   const UpdateRule r = rule;
   for (int i = 0; i < n; ++i) {
     const float step = StepOf<Formula>(r, g[i], first, second, i);
-    w[i] = r.shrink * (kInPlace ? w[i] : w_in[i]) - step;
+    w[i] = NewWeight<Formula>(r, kInPlace ? w[i] : w_in[i], step);
   }
 }
 

@@ -31,6 +31,8 @@ UpdateFormula FormulaOf(OptimizerConfig::Algorithm algorithm) {
     case OptimizerConfig::ADAM:
     case OptimizerConfig::ADAMW:
       return UpdateFormula::kAdam;
+    case OptimizerConfig::MEAN:
+      return UpdateFormula::kMean;
     case OptimizerConfig::ALGORITHM_UNSPECIFIED:
       RUBATO_NO_VALUE_OF(v1::OptimizerConfig_Algorithm_OptimizerConfig_Algorithm) : break;
   }
@@ -51,7 +53,7 @@ UpdateRule MakeUpdateRule(const OptimizerConfig& config, double learning_rate, i
   rule.epsilon = Single(ParameterOf(config, optimizer::kEpsilon));
 
   const bool decoupled = config.algorithm() == OptimizerConfig::ADAMW;
-  const double decay = decays ? config.weight_decay() : 0;
+  const double decay = decays && rule.formula != UpdateFormula::kMean ? config.weight_decay() : 0;
   rule.l2 = Single(decoupled ? 0 : decay);
   rule.shrink = Single(decoupled ? 1 - learning_rate * decay : 1);
 

@@ -18,7 +18,9 @@ namespace rubato {
 //             w -= lr mhat / (sqrt(vhat) + epsilon), mhat = m / (1 - beta1^t), vhat = v / (1 - beta2^t)
 //                                                                         (Kingma and Ba 2015)
 //   ADAMW     w = (1 - lr decay) w, then as ADAM                          (Loshchilov and Hutter 2019)
-// Except under ADAMW, weight decay is the gradient of an L2 penalty: g + decay w takes the place of g.
+//   MEAN      w = g
+// Under MEAN weight decay and the learning rate mean nothing. Except under ADAMW, weight decay is the gradient of an L2
+// penalty: g + decay w takes the place of g.
 
 // The formula of a valid config's algorithm; the program ends for what is no algorithm.
 UpdateFormula FormulaOf(v1::OptimizerConfig::Algorithm algorithm);

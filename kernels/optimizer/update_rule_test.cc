@@ -38,6 +38,8 @@ Expected ExpectedOf(v1::OptimizerConfig::Algorithm algorithm) {
     case v1::OptimizerConfig::ADAM:
     case v1::OptimizerConfig::ADAMW:
       return {UpdateFormula::kAdam, 2};
+    case v1::OptimizerConfig::MEAN:
+      return {UpdateFormula::kMean, 0};
     case v1::OptimizerConfig::ALGORITHM_UNSPECIFIED:
       RUBATO_NO_VALUE_OF(v1::OptimizerConfig_Algorithm_OptimizerConfig_Algorithm) : break;
   }

@@ -15,6 +15,9 @@ struct EncodedGradient;
 
 namespace rubato::server {
 
+// As above.
+class PushHyperparameters;
+
 // One worker's push to one chunk.
 struct Contribution {
   v1::TaskId task;
@@ -29,6 +32,8 @@ struct Contribution {
   int64_t base_version = 0;
   // For the chunk, as it came. Null when the contribution is empty.
   std::shared_ptr<const EncodedGradient> gradient;
+  // Of a client's push. Null: it says nothing of them.
+  std::shared_ptr<const PushHyperparameters> hyperparameters;
 };
 
 // Collects the contributions to one SYNC step of one chunk. Pure; not thread-safe.

@@ -2,6 +2,7 @@
 #define RUBATO_WORKER_PS_CLIENT_PARAMETERS_H_
 
 #include <cstdint>
+#include <memory>
 
 #include "absl/status/statusor.h"
 #include "proto/parameter_server.pb.h"
@@ -29,10 +30,15 @@ class Parameters {
   struct Pushed {
     // 0: the gradient is empty.
     uint64_t examples = 0;
+    // The worker has none of this tensor, and may have some of others: `examples` do not count in its mean.
+    bool absent = false;
     // Position of the batch.
     double epoch = 0;
     // DYNAMIC dispatch: the batch, also if nothing is contributed for it. Without a shard: there is none.
     v1::ShardSlice slice = {};
+    // A client's job: with what the tensor is updated, and others of its group that travel with it. Null: as the config
+    // says.
+    std::shared_ptr<const v1::GroupHyperparameters> hyperparameters = nullptr;
   };
 
   virtual ~Parameters() = default;

@@ -14,6 +14,8 @@ namespace rubato::worker {
 namespace {
 
 constexpr size_t kStalenessBuckets = 64;
+// Of a batch: no tensor that has a gradient was pushed yet.
+constexpr uint64_t kNoneYet = std::numeric_limits<uint64_t>::max();
 
 Batching BatchesOf(const PsClient::Options& options) {
   const std::string host = options.arena == nullptr ? "" : ReadBootId().value_or("");
@@ -53,11 +55,13 @@ PsClient::PsClient(Options options)
     : options_(std::move(options)),
       batching_(BatchesOf(options_)),
       machine_(static_cast<int>(batching_.batches.size()), this),
+      absent_(options_.tensors.size(), 0),
       versions_(options_.job.chunks_size(), 0),
       missing_tensors_(batching_.batches.size(), 0),
       storing_(batching_.batches.size(), false),
       trace_(options_.trace, options_.task, NamesOf(options_, batching_)),
       examples_(batching_.batches.size(), 0),
+      hyperparameters_(batching_.batches.size()),
       connections_(ConnectionOptions(options_), this) {
   // A server's batches are dealt to its connections round-robin.
   std::vector<int> batches_of_server(options_.job.servers_size(), 0);
@@ -90,10 +94,13 @@ v1::Codec PsClient::CodecOf(uint32_t chunk) const {
 
 void PsClient::EncodeBatch(const ChunkBatch& batch, int64_t step) {
   if (options_.encoder == nullptr) return;
-  for (uint32_t chunk : batch.chunks) options_.encoder->EncodeChunk(chunk, Gradient(chunk), step);
+  for (uint32_t chunk : batch.chunks) {
+    if (!IsAbsent(chunk)) options_.encoder->EncodeChunk(chunk, Gradient(chunk), step);
+  }
 }
 
 ByteSpan PsClient::EncodedGradient(uint32_t chunk) const {
+  if (IsAbsent(chunk)) return {};
   if (CodecOf(chunk) == v1::NONE) return BytesOf(Gradient(chunk), options_.job.chunks(chunk).length());
   return options_.encoder->Message(chunk);
 }
@@ -103,6 +110,10 @@ void PsClient::AddGradients(const ChunkBatch& batch, const SharedMemoryLink* mem
   bool shared = memory != nullptr;
   for (size_t i = 0; shared && i < batch.chunks.size(); ++i) {
     const ByteSpan gradient = EncodedGradient(batch.chunks[i]);
+    if (gradient.empty()) {
+      header->add_shared();
+      continue;
+    }
     const std::optional<uint64_t> offset = options_.arena->region().OffsetOf(gradient.data(), gradient.size());
     shared = offset.has_value();
     if (!shared) break;
@@ -114,7 +125,8 @@ void PsClient::AddGradients(const ChunkBatch& batch, const SharedMemoryLink* mem
   for (uint32_t chunk : batch.chunks) {
     const ByteSpan gradient = EncodedGradient(chunk);
     counters_.sent_bytes += static_cast<int64_t>(gradient.size());
-    if (!shared) payload->emplace_back(gradient.data(), gradient.size(), grpc::Slice::STATIC_SLICE);
+    if (!shared && !gradient.empty())
+      payload->emplace_back(gradient.data(), gradient.size(), grpc::Slice::STATIC_SLICE);
   }
 }
 
@@ -123,6 +135,28 @@ void PsClient::Send(const StepMachine::Request& request) {
   connections_.Send(connection_of_batch_[request.batch], request.batch,
                     [&](const SharedMemoryLink* memory)
                         ABSL_NO_THREAD_SAFETY_ANALYSIS { return MakeRequest(request, memory); });
+}
+
+void PsClient::DescribePush(const StepMachine::Request& request, v1::PushPull* push) {
+  const bool empty = examples_[request.batch] == 0;
+  push->set_step(request.step);
+  push->set_examples(examples_[request.batch]);
+  push->set_epoch(epoch_);
+  if (slice_.shard() != 0) *push->mutable_slice() = slice_;
+  for (const v1::GroupHyperparameters& group : hyperparameters_[request.batch]) *push->add_groups() = group;
+  for (uint32_t chunk : batching_.batches[request.batch].chunks) {
+    v1::ChunkUpdate* update = push->add_chunks();
+    update->set_chunk(chunk);
+    update->set_base_version(versions_[chunk]);
+    update->set_length(options_.job.chunks(chunk).length());
+    if (empty) continue;
+    if (IsAbsent(chunk)) {
+      update->set_absent(true);
+    } else if (CodecOf(chunk) != v1::NONE) {
+      update->set_codec(CodecOf(chunk));
+      update->set_encoded_bytes(EncodedGradient(chunk).size());
+    }
+  }
 }
 
 grpc::ByteBuffer PsClient::MakeRequest(const StepMachine::Request& request, const SharedMemoryLink* memory) {
@@ -139,20 +173,7 @@ grpc::ByteBuffer PsClient::MakeRequest(const StepMachine::Request& request, cons
     header.mutable_pull()->set_step(request.step);
     for (uint32_t chunk : batch.chunks) header.mutable_pull()->add_chunks(chunk);
   } else {
-    v1::PushPull* push = header.mutable_push_pull();
-    push->set_step(request.step);
-    push->set_examples(examples_[request.batch]);
-    push->set_epoch(epoch_);
-    if (slice_.shard() != 0) *push->mutable_slice() = slice_;
-    for (uint32_t chunk : batch.chunks) {
-      v1::ChunkUpdate* update = push->add_chunks();
-      update->set_chunk(chunk);
-      update->set_base_version(versions_[chunk]);
-      update->set_length(options_.job.chunks(chunk).length());
-      if (CodecOf(chunk) == v1::NONE || examples_[request.batch] == 0) continue;
-      update->set_codec(CodecOf(chunk));
-      update->set_encoded_bytes(EncodedGradient(chunk).size());
-    }
+    DescribePush(request, header.mutable_push_pull());
     if (examples_[request.batch] != 0) AddGradients(batch, memory, &header, &payload);
   }
   trace_.OnSend(request.batch, request.kind == StepMachine::Kind::kPull ? -1 : request.step, options_.clock->Now());
@@ -336,6 +357,18 @@ absl::StatusOr<bool> PsClient::AwaitTensor(int tensor) {
   return !machine_.moved();
 }
 
+absl::StatusOr<bool> PsClient::AwaitAll(const std::function<bool()>& enough) {
+  MutexLock lock(mu_);
+  RUBATO_RETURN_IF_ERROR(AwaitLocked(
+      [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return machine_.moved() || machine_.complete() || enough(); }));
+  return !machine_.moved() && machine_.complete();
+}
+
+bool PsClient::moved() {
+  MutexLock lock(mu_);
+  return machine_.moved();
+}
+
 void PsClient::Restart() {
   MutexLock lock(mu_);
   if (machine_.moved()) machine_.Restart();
@@ -356,7 +389,8 @@ absl::StatusOr<bool> PsClient::BeginStep(Step* step) {
   machine_.BeginStep();
   for (size_t b = 0; b < missing_tensors_.size(); ++b) {
     missing_tensors_[b] = static_cast<int>(batching_.tensors_of_batch[b].size());
-    examples_[b] = std::numeric_limits<uint64_t>::max();
+    examples_[b] = kNoneYet;
+    hyperparameters_[b].clear();
   }
   return true;
 }
@@ -368,11 +402,14 @@ void PsClient::PushTensor(int tensor, const Pushed& pushed) {
     MutexLock lock(mu_);
     epoch_ = pushed.epoch;
     slice_ = pushed.slice;
+    absent_[tensor] = pushed.absent;
     step = machine_.current_step();
     for (int batch : batching_.batches_of_tensor[tensor]) {
-      // One empty tensor makes the batch empty.
-      examples_[batch] = std::min(examples_[batch], pushed.examples);
+      // One empty tensor makes the batch empty; absent ones do if all of them are.
+      if (!pushed.absent) examples_[batch] = std::min(examples_[batch], pushed.examples);
+      if (pushed.hyperparameters != nullptr) AddHyperparameters(batch, *pushed.hyperparameters);
       if (--missing_tensors_[batch] > 0) continue;
+      if (examples_[batch] == kNoneYet) examples_[batch] = 0;
       due.push_back(batch);
       if (examples_[batch] > 0) full.push_back(batch);
     }
@@ -380,6 +417,15 @@ void PsClient::PushTensor(int tensor, const Pushed& pushed) {
   for (int batch : full) EncodeBatch(batching_.batches[batch], step);
   MutexLock lock(mu_);
   for (int batch : due) machine_.Push(batch);
+}
+
+void PsClient::AddHyperparameters(int batch, const v1::GroupHyperparameters& added) {
+  for (v1::GroupHyperparameters& group : hyperparameters_[batch]) {
+    if (group.group() != added.group()) continue;
+    group = added;
+    return;
+  }
+  hyperparameters_[batch].push_back(added);
 }
 
 absl::Status PsClient::AwaitAcknowledgements() {

@@ -106,6 +106,11 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
   void PushTensor(int tensor, const Pushed& pushed) override;
   absl::Status AwaitAcknowledgements() override;
 
+  // As AwaitTensor, of all tensors. False also when `enough` holds, which is looked at several times a second and must
+  // not call the client; moved() says which it was.
+  absl::StatusOr<bool> AwaitAll(const std::function<bool()>& enough);
+  bool moved();
+
   // Ends every wait, now and later, with `status`.
   void Cancel(absl::Status status);
 
@@ -124,8 +129,12 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
   // Encodes the gradients of a batch whose push is due, for as often as it is sent: the messages are used by the
   // trainer's thread until the push, and only read until it is acknowledged.
   void EncodeBatch(const ChunkBatch& batch, int64_t step);
-  // A chunk's gradient as it is sent.
+  // A chunk's gradient as it is sent; empty where the worker has none.
   ByteSpan EncodedGradient(uint32_t chunk) const;
+  bool IsAbsent(uint32_t chunk) const { return absent_[options_.job.chunks(static_cast<int>(chunk)).tensor()]; }
+  // What a push message says besides its chunks' gradients.
+  void DescribePush(const StepMachine::Request& request, v1::PushPull* push) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void AddHyperparameters(int batch, const v1::GroupHyperparameters& added) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // `memory` is shared with the batch's server, or null.
   grpc::ByteBuffer MakeRequest(const StepMachine::Request& request, const SharedMemoryLink* memory)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -159,6 +168,9 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
   StepMachine machine_ ABSL_GUARDED_BY(mu_);
   absl::Status failed_ ABSL_GUARDED_BY(mu_);
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
+  // By tensor: whether the worker has no gradient of it in the current step. The trainer's thread writes it before the
+  // tensor's batches are pushed.
+  std::vector<uint8_t> absent_;
   // By chunk: the version of the weights that the model has.
   std::vector<int64_t> versions_ ABSL_GUARDED_BY(mu_);
   // By batch: tensors of the current step whose gradients are still to come; whether an answer is being copied into
@@ -168,8 +180,9 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
   ExchangeTrace trace_ ABSL_GUARDED_BY(mu_);
   // Since when the trainer waits; InfiniteFuture when it does not.
   absl::Time waits_since_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
-  // Examples of its contribution to the current step.
+  // Examples of its contribution to the current step, and the hyperparameters of its groups.
   std::vector<uint64_t> examples_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::vector<v1::GroupHyperparameters>> hyperparameters_ ABSL_GUARDED_BY(mu_);
   double epoch_ ABSL_GUARDED_BY(mu_) = 0;
   v1::ShardSlice slice_ ABSL_GUARDED_BY(mu_);
   int64_t step_staleness_ ABSL_GUARDED_BY(mu_) = -1;

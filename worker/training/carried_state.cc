@@ -1,30 +1,14 @@
 #include "worker/training/carried_state.h"
 
-#include <cstdint>
 #include <utility>
-#include <vector>
 
 #include "common/status.h"
+#include "worker/ps_client/part_room.h"
 
 namespace rubato::worker {
 
 WorkerPart CarriedState::MakeRoom(int slots) const {
-  WorkerPart part;
-  for (int index = 0; index < options_.job->chunks_size(); ++index) {
-    const size_t kept = options_.encoder->residual(static_cast<uint32_t>(index))->size();
-    if (kept == 0 && slots == 0) continue;
-    const v1::ChunkPlacement& placement = options_.job->chunks(index);
-    const TensorSpec& tensor = options_.spec->tensors[placement.tensor()];
-    WorkerPart::Chunk& chunk = part.chunks.emplace_back();
-    chunk.record.set_chunk(static_cast<uint32_t>(index));
-    chunk.record.set_tensor(tensor.name);
-    for (int64_t dimension : tensor.shape) chunk.record.add_shape(dimension);
-    chunk.record.set_offset(placement.offset());
-    chunk.record.set_length(placement.length());
-    chunk.residual.resize(kept);
-    chunk.slots.assign(static_cast<size_t>(slots), std::vector<float>(static_cast<size_t>(placement.length())));
-  }
-  return part;
+  return MakePartRoom(*options_.job, *options_.spec, options_.encoder, slots);
 }
 
 WorkerPart CarriedState::Room() const { return MakeRoom(slots()); }
@@ -87,9 +71,7 @@ absl::Status CarriedState::SetSlots(const WorkerPart::Chunk& chunk) {
 }
 
 absl::Status CarriedState::PutResiduals(const WorkerPart& part) {
-  for (const WorkerPart::Chunk& chunk : part.chunks) {
-    *options_.encoder->residual(chunk.record.chunk()) = chunk.residual;
-  }
+  rubato::worker::PutResiduals(part, options_.encoder);
   if (options_.device_encoder == nullptr) return absl::OkStatus();
   StepWatchdog::Watch watch(options_.watchdog, "error-feedback residuals to the device");
   return options_.device_encoder->UseResiduals();

@@ -11,11 +11,11 @@
 #include "common/storage/file.h"
 #include "kernels/testing/deferred_backend.h"
 #include "kernels/testing/small_range_backend.h"
+#include "worker/ps_client/cut_writer.h"
 #include "worker/ps_client/device_encoder.h"
 #include "worker/ps_client/host_encoder.h"
 #include "worker/ps_client/worker_part.h"
 #include "worker/training/carried_state.h"
-#include "worker/training/cut_writer.h"
 #include "worker/training/testing/trainer_fixture.h"
 
 namespace rubato::worker {

@@ -5,14 +5,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/config/checkpoint_directory.h"
-#include "common/config/compression.h"
 #include "common/config/local_sgd.h"
 #include "common/status.h"
-#include "common/storage/cut_record.h"
 #include "common/storage/file.h"
 #include "common/task.h"
 #include "common/trace/trace_files.h"
+#include "worker/ps_client/cut_part.h"
 #include "worker/ps_client/host_encoder.h"
+#include "worker/ps_client/job_options.h"
 #include "worker/ps_client/worker_part.h"
 #include "worker/training/static_source.h"
 
@@ -36,27 +36,6 @@ Prefetcher::Options PrefetchOptions(const v1::JobConfig& config, std::shared_ptr
                                                                 prefetch.dataset->input_shape());
   }
   return prefetch;
-}
-
-PsClient::Options ClientOptions(const v1::JobConfig& config, const ModelSpec& spec) {
-  PsClient::Options client;
-  for (const TensorSpec& tensor : spec.tensors) client.tensors.push_back(tensor.name);
-  client.connections_per_server = static_cast<int>(config.cluster().connections_per_server());
-  client.stop_on_non_finite = config.consistency().on_non_finite() == v1::ConsistencyConfig::STOP_JOB;
-  client.message_bytes = static_cast<int64_t>(config.cluster().message_bytes());
-  client.wait_timeout = absl::Seconds(config.cluster().wait_timeout_seconds());
-  client.reconnect_timeout = absl::Seconds(config.cluster().start_timeout_seconds());
-  return client;
-}
-
-// By tensor.
-std::vector<CodecSpec> PushCodecs(const v1::JobConfig& config, const ModelSpec& spec) {
-  std::vector<CodecSpec> codecs;
-  for (const TensorSpec& tensor : spec.tensors) {
-    const v1::CodecConfig codec = PushCodec(config, tensor.name);
-    codecs.push_back({codec.codec(), codec.fraction()});
-  }
-  return codecs;
 }
 
 }  // namespace
@@ -152,28 +131,15 @@ absl::Status TrainingRun::Restore() {
 }
 
 absl::Status TrainingRun::RestoreCut(const v1::Cut& cut) {
-  RUBATO_RETURN_IF_ERROR(CheckCutName(cut.name()));
-  const std::string from = JoinPath(CheckpointDirectory(*options_.config), cut.name());
   WorkerPart part = carried_->Room();
-  RUBATO_ASSIGN_OR_RETURN(bool read, ReadWorkerPart(from, options_.task.index(), &cut, &part));
-  if (!read && peers_ != nullptr) {
-    RUBATO_ASSIGN_OR_RETURN(const bool fetched, FetchPart(cut));
-    if (fetched) {
-      RUBATO_ASSIGN_OR_RETURN(read, ReadWorkerPart(from, options_.task.index(), &cut, &part));
-    }
-  }
-  if (!read) return carried_->PutResiduals(part);  // There are none.
-  options_.log->Info(absl::StrCat("goes on with what it kept in ", from));
-  return carried_->Put(part);
-}
-
-absl::StatusOr<bool> TrainingRun::FetchPart(const v1::Cut& cut) {
-  const absl::Status fetched = peers_->Fetch(
-      cut.name(), cut.id(), v1::TaskId::WORKER, options_.task.index(),
-      [](const v1::CheckpointManifest&) { return true; }, options_.cancelled);
-  if (absl::IsNotFound(fetched)) return false;
-  RUBATO_RETURN_IF_ERROR(fetched);
-  return true;
+  RUBATO_ASSIGN_OR_RETURN(const bool read, ReadCutPart({.config = options_.config,
+                                                        .cut = &cut,
+                                                        .index = options_.task.index(),
+                                                        .peers = peers_,
+                                                        .cancelled = options_.cancelled,
+                                                        .log = options_.log},
+                                                       &part));
+  return read ? carried_->Put(part) : carried_->PutResiduals(part);  // There are none.
 }
 
 absl::Status TrainingRun::CreateSource() {
@@ -201,7 +167,7 @@ void TrainingRun::CreateTrainer() {
   const v1::JobConfig& config = *options_.config;
   WorkerModel* const model = options_.model;
 
-  PsClient::Options client = ClientOptions(config, *options_.spec);
+  PsClient::Options client = PsClientOptions(config, *options_.spec);
   client.job = options_.job;
   client.task = options_.task;
   client.clock = options_.clock;

@@ -22,6 +22,7 @@
 #include "worker/data/prefetcher.h"
 #include "worker/device/step_watchdog.h"
 #include "worker/device/worker_model.h"
+#include "worker/ps_client/cut_writer.h"
 #include "worker/ps_client/device_encoder.h"
 #include "worker/ps_client/gradient_encoder.h"
 #include "worker/ps_client/model_memory.h"
@@ -29,7 +30,6 @@
 #include "worker/ps_client/staged_parameters.h"
 #include "worker/training/batch_source.h"
 #include "worker/training/carried_state.h"
-#include "worker/training/cut_writer.h"
 #include "worker/training/dynamic_source.h"
 #include "worker/training/local_optimizer.h"
 #include "worker/training/loss_scaler.h"
@@ -113,8 +113,6 @@ class TrainingRun {
   absl::Status CreateEncoder();
   absl::Status Restore();
   absl::Status RestoreCut(const v1::Cut& cut);
-  // Has this worker's part brought from a server that keeps a copy. False: nobody has one.
-  absl::StatusOr<bool> FetchPart(const v1::Cut& cut);
   absl::Status CreateSource();
   void CreateTrainer();
   // The worker begins the first step of a plan with a cut.

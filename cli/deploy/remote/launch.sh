@@ -19,6 +19,18 @@ start() {
   start_again "$name"
 }
 
+# start_command NAME COMMAND...: the same for a task that is somebody's program, whose words have no line breaks. It gets to
+# know where the package has the client.
+start_command() {
+  name=$1
+  shift
+  bin=$base/packages/$package/bin
+  if [ -e "$bin/rubato-sidecar" ]; then set -- "RUBATO_SIDECAR=$bin/rubato-sidecar" "$@"; fi
+  if [ -e "$bin/librubato_client.so" ]; then set -- "RUBATO_LIBRARY=$bin/librubato_client.so" "$@"; fi
+  printf '%s\n' env "$@" >"jobs/$job/commands/$name" || exit 1
+  start_again "$name"
+}
+
 # start_again NAME: a task whose command is known, in a session of its own. The session's number is in pids/NAME, what the
 # task says in run/logs/NAME.log. A task that a signal ends is started again, unless the job is being stopped, at most five
 # times within a minute: at once, then after 0.5 s, 1 s, 2 s and 4 s; each time "NAME STATUS" is added to events. The

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "cli/deploy/local_program.h"
 #include "cli/deploy/task_assignment.h"
+#include "cli/launch/local_program.h"
 #include "gtest/gtest.h"
 
 namespace rubato {
@@ -33,6 +33,7 @@ END
 printf '#!/bin/sh\necho "$@"\nexec sleep 60\n' >bin/server
 printf '#!/bin/sh\necho "$@"\nexit 3\n' >bin/worker
 chmod +x bin/*
+echo >bin/librubato_client.so
 { echo "machine $(uname -m)"; sha256sum bin/*; } >MANIFEST
 cd ..
 tar -czf "$2" rubato-0/MANIFEST rubato-0/bin
@@ -79,6 +80,7 @@ std::unique_ptr<SshJob> FolderHosts::Job(const std::string& id, const std::strin
   b->set_evaluators(config_.cluster().evaluators());
   const std::vector<v1::DeployedTask> tasks = *AssignTasks(deployment.hosts(), config_.cluster());
   deployment.mutable_tasks()->Add(tasks.begin(), tasks.end());
+  if (program_.command_size() > 0) *deployment.mutable_hosts()->mutable_worker_program() = program_;
   deployment.mutable_ssh()->set_program(Path("ssh"));
   deployment.set_job_id(id);
   absl::StatusOr<std::unique_ptr<SshJob>> job = SshJob::Create(deployment, &clock_, signals_.get());

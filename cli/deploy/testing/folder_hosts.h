@@ -10,6 +10,7 @@
 #include "cli/launch/stop_signals.h"
 #include "common/clock.h"
 #include "gtest/gtest.h"
+#include "proto/deployment.pb.h"
 #include "proto/job_config.pb.h"
 
 namespace rubato {
@@ -38,6 +39,8 @@ class FolderHosts : public ::testing::Test {
   std::unique_ptr<StopSignals> signals_;
   Package package_;
   v1::JobConfig config_;
+  // What workers are; without a command: the package's.
+  v1::WorkerProgram program_;
 };
 
 }  // namespace rubato

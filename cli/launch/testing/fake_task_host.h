@@ -45,6 +45,7 @@ class FakeTaskHost : public TaskHost {
     for (const auto& [role, index] : std::set<Key>(running_)) End(role, index, result);
   }
   void Say(const std::string& note) { news_.notes.push_back(note); }
+  void Write(const std::string& line) { news_.output.push_back(line); }
 
   absl::Status Start() override { return absl::OkStatus(); }
   absl::Status StartAgain(const v1::TaskId& task) override {

@@ -6,11 +6,17 @@
   const host = (id) => document.getElementById(id);
   const number = (value, digits) => value.toLocaleString("en", { maximumFractionDigits: digits });
 
-  // Columns of a point: seconds, epochs, steps, loss; then the score of an evaluation, or the speed of progress.
+  // Columns of a point: seconds, epochs, steps, loss; then the score of an evaluation, or the speed and the accuracy of
+  // progress.
   const AXES = [["time", "seconds", 0], ["epochs", "epochs", 1], ["steps", "steps", 2]];
   const LOSS = 3;
   const SCORE = 4;
   const SPEED = 4;
+  const TRAINING_ACCURACY = 5;
+  const any = (kind, wanted) => modes.some((mode) => mode.runs.some((run) => run[kind].some(wanted)));
+  // Clients need not tell of epochs, examples and accuracy.
+  const hasEpochs = any("progress", (point) => point[1] > 0) || any("evaluations", (point) => point[1] > 0);
+  const hasScore = data.evaluated || any("progress", (point) => point[TRAINING_ACCURACY] !== null);
 
   function curves(kind, column, axis) {
     return modes.map((mode) => ({
@@ -39,19 +45,27 @@
     const shared = { xLabel: AXES[axis][1], marks: marks(axis) };
     const percent = (value, exact) => `${number(value * 100, exact ? 2 : 1)} %`;
     const plain = (value, exact) => number(value, exact ? 4 : 3);
-    Charts.lines(host("score"), { ...shared, modes: curves("evaluations", SCORE, axis), yFormat: data.regression ? plain : percent, dots: true,
-      level: data.target_accuracy > 0 ? data.target_accuracy : null, label: scoreTitle });
-    Charts.lines(host("heldout-loss"), { ...shared, modes: curves("evaluations", LOSS, axis), yFormat: plain, dots: true, level: null,
-      label: "Held-out loss" });
+    if (data.evaluated) {
+      Charts.lines(host("score"), { ...shared, modes: curves("evaluations", SCORE, axis), yFormat: data.regression ? plain : percent, dots: true,
+        level: data.target_accuracy > 0 ? data.target_accuracy : null, label: scoreTitle });
+      Charts.lines(host("heldout-loss"), { ...shared, modes: curves("evaluations", LOSS, axis), yFormat: plain, dots: true, level: null,
+        label: "Held-out loss" });
+    } else if (hasScore) {
+      Charts.lines(host("score"), { ...shared, modes: curves("progress", TRAINING_ACCURACY, axis), yFormat: percent, dots: false, level: null,
+        label: scoreTitle });
+    }
     Charts.lines(host("loss"), { ...shared, modes: curves("progress", LOSS, axis), yFormat: plain, dots: false, level: null,
       label: "Training loss" });
-    Charts.lines(host("speed"), { ...shared, modes: curves("progress", SPEED, axis), yFormat: (value) => number(value, 0), dots: false, level: null,
-      label: "Examples per second" });
+    if (data.has_examples) {
+      Charts.lines(host("speed"), { ...shared, modes: curves("progress", SPEED, axis), yFormat: (value) => number(value, 0), dots: false, level: null,
+        label: "Examples per second" });
+    }
   }
 
   function axisToggle() {
     const toggle = host("axis");
     AXES.forEach(([name], axis) => {
+      if (name === "epochs" && !hasEpochs) return;
       const button = Charts.html(toggle, "button", "", name);
       button.type = "button";
       button.setAttribute("aria-pressed", String(axis === 0));
@@ -81,7 +95,8 @@
     if (data.target_accuracy > 0) {
       Charts.bars(host("to-target"), { rows: rows("seconds_to_target", "not reached by every run"), format: (v) => `${number(v, 1)} s`, label: "Time to target" });
     }
-    Charts.bars(host("throughput"), { rows: rows("examples_per_second", "-"), format: (v) => `${number(v, 0)} / s`, label: "Throughput" });
+    const speed = data.has_examples ? { field: "examples_per_second", digits: 0, unit: "" } : { field: "steps_per_second", digits: 1, unit: " steps" };
+    Charts.bars(host("throughput"), { rows: rows(speed.field, "-"), format: (v) => `${number(v, speed.digits)}${speed.unit} / s`, label: "Throughput" });
   }
 
   function drawStaleness() {
@@ -126,7 +141,7 @@
     Charts.stacks(host("time"), { rows, label: "Where the workers' time went" });
   }
 
-  const scoreTitle = data.regression ? "Held-out R²" : "Held-out accuracy";
+  const scoreTitle = !data.evaluated ? "Training accuracy" : data.regression ? "Held-out R²" : "Held-out accuracy";
 
   function fillTables() {
     document.title = `${data.job} – Rubato`;
@@ -134,6 +149,9 @@
     host("facts").textContent = Tables.facts(data);
     host("generated").hidden = data.data !== "generated";
     host("score-title").textContent = scoreTitle;
+    host("score-card").hidden = !hasScore;
+    host("heldout-loss-card").hidden = !data.evaluated;
+    host("speed-card").hidden = !data.has_examples;
     host("to-target-card").hidden = !(data.target_accuracy > 0);
     host("config").hidden = data.config === "";
     host("config").querySelector("pre").textContent = data.config;

@@ -9,15 +9,23 @@ const Tables = (() => {
   const megabytes = (value) => `${(value * 1e-6).toFixed(1)} MB`;
   const or = (value, format, missing) => (value === null ? missing : format(value));
   const plural = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
-  // Accuracy, or what takes its place.
-  const score = (data) => (data.regression ? { name: "R²", field: "final_r2", format: fixed } : { name: "accuracy", field: "final_accuracy", format: percent });
+  // Accuracy, or what takes its place; of training where nothing was evaluated.
+  function score(data) {
+    if (!data.evaluated) return { name: "training accuracy", field: "training_accuracy", format: percent };
+    return data.regression ? { name: "R²", field: "final_r2", format: fixed } : { name: "accuracy", field: "final_accuracy", format: percent };
+  }
+  const loss = (data) => (data.evaluated ? { name: "loss", field: "final_loss" } : { name: "training loss", field: "training_loss" });
+  const speed = (data) =>
+    data.has_examples ? { name: "examples/s", field: "examples_per_second", digits: 0 } : { name: "steps/s", field: "steps_per_second", digits: 1 };
   const runName = (mode, run) => (mode.runs.length > 1 ? `${mode.mode}, seed ${run.seed}` : mode.mode);
 
   function facts(data) {
     const runs = data.modes.reduce((sum, mode) => sum + mode.runs.length, 0);
     const { workers, servers, batch_size, train_examples } = data.start || {};
     return [
-      ...(data.start ? [plural(workers, "worker"), plural(servers, "server"), `batches of ${batch_size}`, `${train_examples} training examples`] : []),
+      ...(data.start ? [plural(workers, "worker"), plural(servers, "server")] : []),
+      ...(batch_size > 0 ? [`batches of ${batch_size}`] : []),
+      ...(train_examples > 0 ? [`${train_examples} training examples`] : []),
       plural(runs, "run"),
       ...(data.slowed ? [`slowed on purpose: ${data.slowed}`] : []),
     ].join(" · ");
@@ -47,8 +55,9 @@ const Tables = (() => {
     }
     const highest = best(data, field, more);
     if (highest) card(`Highest final ${name}`, format(highest.mean[field]), highest.mode);
-    const quickest = best(data, "examples_per_second", more);
-    if (quickest) card("Highest throughput", `${quickest.mean.examples_per_second.toFixed(0)} examples/s`, quickest.mode);
+    const { name: unit, field: rate, digits } = speed(data);
+    const quickest = best(data, rate, more);
+    if (quickest) card("Highest throughput", `${quickest.mean[rate].toFixed(digits)} ${unit}`, quickest.mode);
   }
 
   // A table into `host`; a row's cells are texts, or functions that fill their cell.
@@ -74,11 +83,12 @@ const Tables = (() => {
   function results(host, data) {
     const target = data.target_accuracy > 0;
     const { name, field, format } = score(data);
+    const { name: rateName, field: rate, digits } = speed(data);
     const numbers = (run) => [
       or(run[field], format, "–"),
-      or(run.final_loss, fixed, "–"),
+      or(run[loss(data).field], fixed, "–"),
       ...(target ? [or(run.seconds_to_target, seconds, "not reached")] : []),
-      run.examples_per_second.toFixed(0),
+      run[rate].toFixed(digits),
       seconds(run.seconds),
       run.staleness_mean.toFixed(2),
       String(run.staleness_max),
@@ -95,7 +105,7 @@ const Tables = (() => {
       const seeds = mode.runs.length > 1 ? mode.runs : [];
       return [{ cells: [named, ...numbers(mode.mean)] }, ...seeds.map((run) => ({ className: "seed", cells: [`seed ${run.seed}`, ...numbers(run)] }))];
     });
-    table(host, "", ["mode", name, "loss", ...(target ? ["to target"] : []), "examples/s", "whole run", "staleness", "largest", "waiting", "pushed", "pulled", "audit"], rows);
+    table(host, "", ["mode", name, loss(data).name, ...(target ? ["to target"] : []), rateName, "whole run", "staleness", "largest", "waiting", "pushed", "pulled", "audit"], rows);
   }
 
   // A card with a table of words, which stays hidden when there are no rows.

@@ -53,6 +53,8 @@ inline DatasetOr OpenSource(const ReaderRequest& request) {
       return OpenCifar(request);
     case v1::DataConfig::kText:
       return OpenText(request);
+    case v1::DataConfig::kClient:
+      return absl::FailedPreconditionError("data.client: the job's workers are clients, which have its examples");
     case v1::DataConfig::SOURCE_NOT_SET:
       break;
   }

@@ -1,4 +1,4 @@
-#include "cli/deploy/local_program.h"
+#include "cli/launch/local_program.h"
 
 #include <poll.h>
 #include <stdlib.h>

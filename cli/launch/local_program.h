@@ -1,5 +1,5 @@
-#ifndef RUBATO_CLI_DEPLOY_LOCAL_PROGRAM_H_
-#define RUBATO_CLI_DEPLOY_LOCAL_PROGRAM_H_
+#ifndef RUBATO_CLI_LAUNCH_LOCAL_PROGRAM_H_
+#define RUBATO_CLI_LAUNCH_LOCAL_PROGRAM_H_
 
 #include <string>
 #include <vector>
@@ -17,4 +17,4 @@ absl::StatusOr<std::string> RunProgram(std::vector<std::string> argv);
 
 }  // namespace rubato
 
-#endif  // RUBATO_CLI_DEPLOY_LOCAL_PROGRAM_H_
+#endif  // RUBATO_CLI_LAUNCH_LOCAL_PROGRAM_H_

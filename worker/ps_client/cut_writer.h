@@ -1,5 +1,5 @@
-#ifndef RUBATO_WORKER_TRAINING_CUT_WRITER_H_
-#define RUBATO_WORKER_TRAINING_CUT_WRITER_H_
+#ifndef RUBATO_WORKER_PS_CLIENT_CUT_WRITER_H_
+#define RUBATO_WORKER_PS_CLIENT_CUT_WRITER_H_
 
 #include <cstdint>
 #include <memory>
@@ -64,4 +64,4 @@ class CutWriter {
 
 }  // namespace rubato::worker
 
-#endif  // RUBATO_WORKER_TRAINING_CUT_WRITER_H_
+#endif  // RUBATO_WORKER_PS_CLIENT_CUT_WRITER_H_

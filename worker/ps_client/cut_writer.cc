@@ -1,4 +1,4 @@
-#include "worker/training/cut_writer.h"
+#include "worker/ps_client/cut_writer.h"
 
 #include <functional>
 #include <memory>

@@ -1,0 +1,264 @@
+#include "client/library/client.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "client/library/model_check.h"
+
+namespace rubato::client {
+namespace {
+
+constexpr double kDefaultTimeoutSeconds = 60;
+// How much longer than its own deadline an answer of the sidecar may take.
+constexpr double kGraceSeconds = 30;
+constexpr size_t kKeyBytesMax = 256;
+constexpr size_t kValueBytesMax = size_t{1} << 20;
+
+template <typename Body>
+std::string Encode(const Body& body) {
+  BodyWriter writer;
+  writer.Put(body);
+  return writer.body();
+}
+
+std::vector<std::string> NamesOf(const Model& model) {
+  std::vector<std::string> names;
+  for (const Model::Tensor& tensor : model.tensors) names.push_back(tensor.name);
+  return names;
+}
+
+constexpr char kNotStarted[] = "before rubato_start";
+
+}  // namespace
+
+std::unique_ptr<Client> Client::Open(const rubato_options& options, rubato_result* result, std::string* error) {
+  *result = RUBATO_INVALID;
+  if (options.coordinator == nullptr || std::strchr(options.coordinator, ':') == nullptr) {
+    *error = "options.coordinator: \"host:port\" is needed";
+    return nullptr;
+  }
+  if (!(options.timeout_seconds >= 0) || std::isinf(options.timeout_seconds)) {
+    *error = "options.timeout_seconds: a number >= 0 is needed";
+    return nullptr;
+  }
+  const double timeout = options.timeout_seconds == 0 ? kDefaultTimeoutSeconds : options.timeout_seconds;
+  *result = RUBATO_UNAVAILABLE;
+  int descriptor = -1;
+  std::unique_ptr<SidecarProcess> process =
+      SidecarProcess::Start({.program = options.sidecar == nullptr ? "" : options.sidecar,
+                             .log_path = options.log_path == nullptr ? "" : options.log_path},
+                            &descriptor, error);
+  if (process == nullptr) return nullptr;
+  std::unique_ptr<Client> client(new Client(timeout, std::move(process), descriptor));
+  BodyWriter body;
+  body.Put(OpenBody{.abi_version = RUBATO_ABI_VERSION,
+                    .rank = options.rank,
+                    .timeout_seconds = timeout,
+                    .client_process = client->process().owner()});
+  body.Text(options.coordinator);
+  SidecarLink::Answer answer = client->AskInTime(FrameKind::kOpen, body.body());
+  *result = answer.result;
+  *error = std::move(answer.error);
+  return answer.result == RUBATO_OK ? std::move(client) : nullptr;
+}
+
+rubato_result Client::Finish(rubato_result result, std::string error) {
+  error_ = std::move(error);
+  return result;
+}
+
+SidecarLink::Answer Client::AskInTime(FrameKind kind, std::string_view body, int passed) {
+  SidecarLink::Answer answer = link_.Ask(kind, body, timeout_seconds_ + kGraceSeconds, passed);
+  if (answer.result != RUBATO_AGAIN) return answer;
+  return {.result = RUBATO_UNAVAILABLE, .error = "the sidecar does not answer"};
+}
+
+rubato_result Client::Tell(FrameKind kind, std::string_view body) {
+  std::string error = link_.Tell(kind, body);
+  const bool sent = error.empty();
+  return Finish(sent ? RUBATO_OK : RUBATO_UNAVAILABLE, std::move(error));
+}
+
+rubato_result Client::Define(const rubato_model& given) {
+  if (steps_.has_value()) return Invalid("rubato_define: the model is defined already");
+  Model model;
+  if (std::string error = ReadModel(given, &model); !error.empty()) return Invalid(std::move(error));
+  TensorLayout layout;
+  if (std::string error = MakeTensorLayout(model.tensors, &layout); !error.empty()) return Invalid(std::move(error));
+  std::string error;
+  std::unique_ptr<TensorMemory> memory = TensorMemory::Create(std::move(layout), &error);
+  if (memory == nullptr) return Finish(RUBATO_UNAVAILABLE, std::move(error));
+  SidecarLink::Answer answer = AskInTime(FrameKind::kDefine, EncodeModel(model), memory->descriptor());
+  if (answer.result != RUBATO_OK) return Finish(answer.result, std::move(answer.error));
+  memory->CloseDescriptor();
+  memory_ = std::move(memory);
+  steps_.emplace(NamesOf(model));
+  algorithm_ = given.algorithm;
+  groups_ = model.groups.size();
+  return Finish(RUBATO_OK, "");
+}
+
+rubato_result Client::Start() {
+  if (!steps_.has_value()) return Invalid("rubato_start: before rubato_define");
+  if (started_) return Invalid("rubato_start: the client has started already");
+  SidecarLink::Answer answer = AskInTime(FrameKind::kStart, "");
+  started_ = answer.result == RUBATO_OK;
+  return Finish(answer.result, std::move(answer.error));
+}
+
+rubato_result Client::Begin(rubato_step* step, double seconds) {
+  if (!started()) return Invalid(std::string("rubato_begin: ") + kNotStarted);
+  if (std::string error = steps_->CheckBegin(); !error.empty()) return Invalid(std::move(error));
+  SidecarLink::Answer answer = link_.Ask(FrameKind::kBegin, "", seconds);
+  if (answer.result != RUBATO_OK) return Finish(answer.result, std::move(answer.error));
+  StepBody body;
+  BodyReader reader(answer.body);
+  if (!reader.Get(&body) || !reader.AtEnd()) return Finish(RUBATO_UNAVAILABLE, "the sidecar's answer cannot be read");
+  steps_->Begin(body);
+  *step = {.step = body.step,
+           .generation = body.generation,
+           .mode = static_cast<rubato_mode>(body.mode),
+           .staleness_bound = body.staleness_bound,
+           .workers = body.workers,
+           .learning_rate_scale = body.learning_rate_scale,
+           .rollbacks = body.rollbacks};
+  return Finish(RUBATO_OK, "");
+}
+
+rubato_result Client::SetHyperparameters(uint32_t group, const rubato_hyperparameters& given) {
+  if (!steps_.has_value()) return Invalid("rubato_set_hyperparameters: before rubato_define");
+  if (group >= groups_) {
+    return Invalid("group " + std::to_string(group) + ": the model has " + std::to_string(groups_));
+  }
+  const Hyperparameters values = ReadHyperparameters(given);
+  if (std::string error = CheckHyperparameters(group, values, algorithm_); !error.empty()) {
+    return Invalid(std::move(error));
+  }
+  return Tell(FrameKind::kHyperparameters, Encode(HyperparametersBody{.group = group, .values = values}));
+}
+
+rubato_result Client::SetSlice(const SliceBody& slice) {
+  if (!started()) return Invalid(std::string("rubato_set_slice: ") + kNotStarted);
+  if (std::string error = steps_->SetSlice(slice); !error.empty()) return Invalid(std::move(error));
+  return Tell(FrameKind::kSlice, Encode(slice));
+}
+
+rubato_result Client::SetEpoch(double epoch) {
+  if (!started()) return Invalid(std::string("rubato_set_epoch: ") + kNotStarted);
+  if (!std::isfinite(epoch) || epoch < 0) return Invalid("rubato_set_epoch: a number >= 0 is allowed");
+  if (std::string error = steps_->CheckBeforePush("rubato_set_epoch"); !error.empty()) return Invalid(std::move(error));
+  return Tell(FrameKind::kEpoch, Encode(epoch));
+}
+
+rubato_result Client::Push(uint32_t tensor, uint64_t examples) {
+  if (!started()) return Invalid(std::string("rubato_push: ") + kNotStarted);
+  if (std::string error = steps_->Push(tensor, examples); !error.empty()) return Invalid(std::move(error));
+  return Tell(FrameKind::kPush, Encode(PushBody{.examples = examples, .tensor = tensor}));
+}
+
+rubato_result Client::PushAbsent(uint32_t tensor) {
+  if (!started()) return Invalid(std::string("rubato_push_absent: ") + kNotStarted);
+  if (std::string error = steps_->PushAbsent(tensor); !error.empty()) return Invalid(std::move(error));
+  return Tell(FrameKind::kPushAbsent, Encode(PushBody{.tensor = tensor}));
+}
+
+rubato_result Client::Skip() {
+  if (!started()) return Invalid(std::string("rubato_skip: ") + kNotStarted);
+  if (std::string error = steps_->Skip(); !error.empty()) return Invalid("rubato_skip: " + error);
+  return Tell(FrameKind::kSkip, "");
+}
+
+rubato_result Client::Report(const ReportBody& report) {
+  if (!started()) return Invalid(std::string("rubato_report: ") + kNotStarted);
+  return Tell(FrameKind::kReport, Encode(report));
+}
+
+rubato_result Client::Pause(const char* why) {
+  if (!started()) return Invalid(std::string("rubato_pause: ") + kNotStarted);
+  return Tell(FrameKind::kPause, why == nullptr ? "" : why);
+}
+
+rubato_result Client::Lease(rubato_lease_range* range, double seconds) {
+  if (!started()) return Invalid(std::string("rubato_lease: ") + kNotStarted);
+  SidecarLink::Answer answer = link_.Ask(FrameKind::kLease, "", seconds);
+  if (answer.result != RUBATO_OK) return Finish(answer.result, std::move(answer.error));
+  LeaseBody lease;
+  BodyReader reader(answer.body);
+  if (!reader.Get(&lease) || !reader.AtEnd()) return Finish(RUBATO_UNAVAILABLE, "the sidecar's answer cannot be read");
+  steps_->AddLease(lease);
+  *range = {.shard = lease.shard, .epoch = lease.epoch, .begin = lease.begin, .end = lease.end};
+  return Finish(RUBATO_OK, "");
+}
+
+rubato_result Client::CheckKey(const char* name, const char* key) {
+  const size_t bytes = key == nullptr ? 0 : std::strlen(key);
+  if (bytes >= 1 && bytes <= kKeyBytesMax) return RUBATO_OK;
+  return Invalid(std::string(name) + " of " + std::to_string(bytes) + " bytes; 1 to 256 are allowed");
+}
+
+rubato_result Client::Put(const char* key, const void* value, size_t bytes) {
+  if (CheckKey("key", key) != RUBATO_OK) return RUBATO_INVALID;
+  if (bytes > kValueBytesMax) {
+    return Invalid(std::string("value of ") + key + ": " + std::to_string(bytes) + " bytes; up to 1 MiB is allowed");
+  }
+  BodyWriter body;
+  body.Text(key).Text({static_cast<const char*>(value), bytes});
+  SidecarLink::Answer answer = AskInTime(FrameKind::kPut, body.body());
+  return Finish(answer.result, std::move(answer.error));
+}
+
+rubato_result Client::Get(const char* key, void* value, size_t capacity, size_t* bytes, double seconds) {
+  if (CheckKey("key", key) != RUBATO_OK) return RUBATO_INVALID;
+  BodyWriter body;
+  body.Text(key);
+  SidecarLink::Answer answer = link_.Ask(FrameKind::kGet, body.body(), seconds);
+  if (answer.result == RUBATO_OK) {
+    *bytes = answer.body.size();
+    if (const size_t copied = std::min(capacity, answer.body.size()); copied > 0) {
+      std::memcpy(value, answer.body.data(), copied);
+    }
+  }
+  return Finish(answer.result, std::move(answer.error));
+}
+
+rubato_result Client::Erase(const char* key) {
+  if (CheckKey("key", key) != RUBATO_OK) return RUBATO_INVALID;
+  BodyWriter body;
+  body.Text(key);
+  SidecarLink::Answer answer = AskInTime(FrameKind::kErase, body.body());
+  return Finish(answer.result, std::move(answer.error));
+}
+
+rubato_result Client::Barrier(const char* name, uint32_t count, double seconds) {
+  if (CheckKey("name", name) != RUBATO_OK) return RUBATO_INVALID;
+  if (count == 0 || count > 1024) {
+    return Invalid("barrier " + std::string(name) + ": count = " + std::to_string(count) + "; 1 to 1024 is allowed");
+  }
+  BodyWriter body;
+  body.Put(BarrierBody{.count = count}).Text(name);
+  SidecarLink::Answer answer = link_.Ask(FrameKind::kBarrier, body.body(), seconds);
+  return Finish(answer.result, std::move(answer.error));
+}
+
+rubato_result Client::Switch(const SwitchBody& request, double seconds) {
+  if (!started()) return Invalid(std::string("rubato_switch: ") + kNotStarted);
+  SidecarLink::Answer answer = link_.Ask(FrameKind::kSwitch, Encode(request), seconds);
+  return Finish(answer.result, std::move(answer.error));
+}
+
+rubato_result Client::Checkpoint() {
+  if (!started()) return Invalid(std::string("rubato_checkpoint: ") + kNotStarted);
+  SidecarLink::Answer answer = AskInTime(FrameKind::kCheckpoint, "");
+  return Finish(answer.result, std::move(answer.error));
+}
+
+rubato_result Client::Close(const char* error) {
+  SidecarLink::Answer answer = AskInTime(FrameKind::kClose, error == nullptr   ? ""
+                                                            : error[0] == '\0' ? "the client gave up"
+                                                                               : error);
+  return Finish(answer.result, std::move(answer.error));
+}
+
+}  // namespace rubato::client

@@ -1,0 +1,38 @@
+#ifndef RUBATO_CLIENT_LIBRARY_TENSOR_MEMORY_H_
+#define RUBATO_CLIENT_LIBRARY_TENSOR_MEMORY_H_
+
+#include <memory>
+#include <string>
+
+#include "client/link/tensor_layout.h"
+
+namespace rubato::client {
+
+// A model's weights and gradients, in memory without a name that the sidecar maps too. Immutable.
+class TensorMemory {
+ public:
+  // Zeros. Null, and what went wrong.
+  static std::unique_ptr<TensorMemory> Create(TensorLayout layout, std::string* error);
+  ~TensorMemory();
+  TensorMemory(const TensorMemory&) = delete;
+  TensorMemory& operator=(const TensorMemory&) = delete;
+
+  // Null: there is no such tensor.
+  float* Weights(uint32_t tensor) const;
+  float* Gradient(uint32_t tensor) const;
+  // For the sidecar, until CloseDescriptor.
+  int descriptor() const { return descriptor_; }
+  void CloseDescriptor();
+
+ private:
+  TensorMemory(TensorLayout layout, int descriptor, char* data)
+      : layout_(std::move(layout)), descriptor_(descriptor), data_(data) {}
+
+  const TensorLayout layout_;
+  int descriptor_;
+  char* const data_;
+};
+
+}  // namespace rubato::client
+
+#endif  // RUBATO_CLIENT_LIBRARY_TENSOR_MEMORY_H_

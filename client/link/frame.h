@@ -1,0 +1,199 @@
+#ifndef RUBATO_CLIENT_LINK_FRAME_H_
+#define RUBATO_CLIENT_LINK_FRAME_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+// What travels between the library in a client's process and its sidecar: a header and a body of little structs and
+// texts. Both come from one build, and a header of another is refused. Without gRPC, protobuf and Abseil, as all of
+// this folder: the library needs libc alone. All here is pure.
+
+namespace rubato::client {
+
+// Raised with every change of what travels.
+inline constexpr uint16_t kLinkVersion = 1;
+inline constexpr uint32_t kFrameMagic = 0x6f627572;  // "rubo"
+inline constexpr uint32_t kBodyBytesMax = 64u << 20;
+
+// What a frame is. Those that are answered carry a request's number, which the answer repeats.
+enum class FrameKind : uint16_t {
+  // Sidecar to library: a ReplyBody, and what the request's kind says.
+  kReply = 1,
+
+  // Library to sidecar, answered.
+  kOpen = 10,    // OpenBody, the coordinator's address.
+  kDefine = 11,  // Model (model.h), and the tensors' memory as a file descriptor.
+  kStart = 12,
+  kBegin = 13,    // Answered with StepBody.
+  kLease = 14,    // Answered with LeaseBody.
+  kPut = 15,      // Key, value.
+  kErase = 16,    // Key.
+  kGet = 17,      // Key. Answered with the value.
+  kBarrier = 18,  // BarrierBody, name.
+  kSwitch = 19,   // SwitchBody.
+  kCheckpoint = 20,
+  kClose = 21,  // Why the client gives up; empty: it has done its part.
+
+  // Library to sidecar, not answered.
+  kHyperparameters = 40,  // HyperparametersBody.
+  kSlice = 41,            // SliceBody.
+  kEpoch = 42,            // A double.
+  kPush = 43,             // PushBody.
+  kPushAbsent = 44,       // PushBody.
+  kSkip = 45,
+  kReport = 46,  // ReportBody.
+  kPause = 47,   // Why.
+  kForget = 48,  // Nobody waits for the answer to this request any more.
+};
+
+struct FrameHeader {
+  uint32_t magic = kFrameMagic;
+  uint16_t version = kLinkVersion;
+  FrameKind kind = FrameKind::kReply;
+  uint32_t request = 0;
+  uint32_t body_bytes = 0;
+};
+
+struct Frame {
+  FrameKind kind = FrameKind::kReply;
+  uint32_t request = 0;
+  std::string body;
+};
+
+// Appends to a frame's body.
+class BodyWriter {
+ public:
+  template <typename T>
+  BodyWriter& Put(const T& value) {
+    static_assert(std::is_trivially_copyable_v<T> && !std::is_pointer_v<T>);
+    body_.append(reinterpret_cast<const char*>(&value), sizeof(T));
+    return *this;
+  }
+  // Its length and its bytes.
+  BodyWriter& Text(std::string_view text) {
+    Put(static_cast<uint32_t>(text.size()));
+    body_.append(text);
+    return *this;
+  }
+  const std::string& body() const { return body_; }
+
+ private:
+  std::string body_;
+};
+
+// Reads it, in the same order. Once something was not there, everything fails.
+//
+//   BodyReader reader(frame.body);
+//   OpenBody open;
+//   if (!reader.Get(&open) || !reader.Text(&coordinator) || !reader.AtEnd()) ...
+class BodyReader {
+ public:
+  // `body` outlives the reader.
+  explicit BodyReader(std::string_view body) : rest_(body) {}
+
+  template <typename T>
+  bool Get(T* value) {
+    static_assert(std::is_trivially_copyable_v<T> && !std::is_pointer_v<T>);
+    std::string_view bytes;
+    if (!Take(sizeof(T), &bytes)) return false;
+    std::memcpy(value, bytes.data(), sizeof(T));
+    return true;
+  }
+  bool Text(std::string* text) {
+    uint32_t size = 0;
+    std::string_view bytes;
+    if (!Get(&size) || !Take(size, &bytes)) return false;
+    text->assign(bytes);
+    return true;
+  }
+  bool AtEnd() const { return !failed_ && rest_.empty(); }
+  size_t bytes_left() const { return failed_ ? 0 : rest_.size(); }
+
+ private:
+  bool Take(size_t size, std::string_view* bytes) {
+    failed_ = failed_ || size > rest_.size();
+    if (failed_) return false;
+    *bytes = rest_.substr(0, size);
+    rest_.remove_prefix(size);
+    return true;
+  }
+
+  std::string_view rest_;
+  bool failed_ = false;
+};
+
+// The bodies. All padding is named, so that no byte of a frame is left to chance.
+
+struct OpenBody {
+  uint32_t abi_version = 0;
+  uint32_t rank = 0;
+  double timeout_seconds = 0;
+  int64_t client_process = 0;
+};
+
+// With a text: what went wrong, empty where nothing did.
+struct ReplyBody {
+  int32_t result = 0;  // rubato_result.
+};
+
+struct StepBody {
+  int64_t step = 0;
+  uint64_t generation = 0;
+  int64_t staleness_bound = 0;
+  double learning_rate_scale = 1;
+  uint64_t rollbacks = 0;
+  uint32_t mode = 0;  // rubato_mode.
+  uint32_t workers = 0;
+};
+
+struct LeaseBody {
+  uint64_t shard = 0;
+  int64_t epoch = 0;
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
+struct BarrierBody {
+  uint32_t count = 0;
+};
+
+struct SwitchBody {
+  int64_t staleness_bound = 0;
+  double learning_rate_scale = 0;
+  uint32_t mode = 0;
+  uint32_t quorum = 0;
+};
+
+struct Hyperparameters {
+  double learning_rate = 0, weight_decay = 0, momentum = 0, beta1 = 0, beta2 = 0, rho = 0, epsilon = 0;
+};
+
+struct HyperparametersBody {
+  uint64_t group = 0;
+  Hyperparameters values;
+};
+
+struct SliceBody {
+  uint64_t shard = 0;
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
+struct PushBody {
+  uint64_t examples = 0;
+  uint64_t tensor = 0;
+};
+
+struct ReportBody {
+  uint64_t examples = 0;
+  double loss_sum = 0;
+  double correct = 0;
+};
+
+}  // namespace rubato::client
+
+#endif  // RUBATO_CLIENT_LINK_FRAME_H_

@@ -1,0 +1,76 @@
+#include "client/link/model.h"
+
+namespace rubato::client {
+namespace {
+
+struct ModelBody {
+  double initial_accumulator = 0;
+  int64_t leased_examples = 0;
+  int64_t shard_examples = 0;
+  int64_t epochs = 0;
+  uint32_t algorithm = 0;
+  uint32_t groups = 0;
+  uint64_t tensors = 0;
+};
+
+struct TensorBody {
+  uint32_t group = 0;
+  uint32_t dimensions = 0;
+};
+
+bool ReadTensor(BodyReader* reader, Model::Tensor* tensor) {
+  TensorBody body;
+  if (!reader->Text(&tensor->name) || !reader->Get(&body)) return false;
+  // Before any memory is taken for them.
+  if (body.dimensions > reader->bytes_left() / sizeof(int64_t)) return false;
+  tensor->group = body.group;
+  tensor->shape.resize(body.dimensions);
+  for (int64_t& dimension : tensor->shape) {
+    if (!reader->Get(&dimension)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string EncodeModel(const Model& model) {
+  BodyWriter writer;
+  writer.Put(ModelBody{.initial_accumulator = model.initial_accumulator,
+                       .leased_examples = model.leased_examples,
+                       .shard_examples = model.shard_examples,
+                       .epochs = model.epochs,
+                       .algorithm = model.algorithm,
+                       .groups = static_cast<uint32_t>(model.groups.size()),
+                       .tensors = model.tensors.size()});
+  for (const Hyperparameters& group : model.groups) writer.Put(group);
+  for (const Model::Tensor& tensor : model.tensors) {
+    writer.Text(tensor.name);
+    writer.Put(TensorBody{.group = tensor.group, .dimensions = static_cast<uint32_t>(tensor.shape.size())});
+    for (int64_t dimension : tensor.shape) writer.Put(dimension);
+  }
+  return writer.body();
+}
+
+bool DecodeModel(std::string_view body, Model* model) {
+  BodyReader reader(body);
+  ModelBody counts;
+  if (!reader.Get(&counts)) return false;
+  if (counts.groups > reader.bytes_left() / sizeof(Hyperparameters)) return false;
+  if (counts.tensors > reader.bytes_left() / sizeof(TensorBody)) return false;
+  model->initial_accumulator = counts.initial_accumulator;
+  model->leased_examples = counts.leased_examples;
+  model->shard_examples = counts.shard_examples;
+  model->epochs = counts.epochs;
+  model->algorithm = counts.algorithm;
+  model->groups.resize(counts.groups);
+  for (Hyperparameters& group : model->groups) {
+    if (!reader.Get(&group)) return false;
+  }
+  model->tensors.resize(counts.tensors);
+  for (Model::Tensor& tensor : model->tensors) {
+    if (!ReadTensor(&reader, &tensor)) return false;
+  }
+  return reader.AtEnd();
+}
+
+}  // namespace rubato::client

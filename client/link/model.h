@@ -1,0 +1,36 @@
+#ifndef RUBATO_CLIENT_LINK_MODEL_H_
+#define RUBATO_CLIENT_LINK_MODEL_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "client/link/frame.h"
+
+namespace rubato::client {
+
+// What rubato_define says, as it travels to the sidecar. Pure.
+struct Model {
+  struct Tensor {
+    std::string name;
+    std::vector<int64_t> shape;
+    uint32_t group = 0;
+  };
+
+  std::vector<Tensor> tensors;
+  std::vector<Hyperparameters> groups;
+  uint32_t algorithm = 0;  // rubato_algorithm.
+  double initial_accumulator = 0;
+  int64_t leased_examples = 0;
+  int64_t shard_examples = 0;
+  int64_t epochs = 0;
+};
+
+std::string EncodeModel(const Model& model);
+// False if the body is no model.
+bool DecodeModel(std::string_view body, Model* model);
+
+}  // namespace rubato::client
+
+#endif  // RUBATO_CLIENT_LINK_MODEL_H_

@@ -1,0 +1,39 @@
+#include "client/link/model.h"
+
+#include <gtest/gtest.h>
+
+namespace rubato::client {
+namespace {
+
+Model TwoTensors() {
+  Model model;
+  model.tensors = {{.name = "weight", .shape = {3, 2}, .group = 1}, {.name = "bias"}};
+  model.groups = {{.learning_rate = 0.1}, {.learning_rate = 0.2, .momentum = 0.9}};
+  model.algorithm = 2;
+  model.leased_examples = 1000;
+  return model;
+}
+
+TEST(ModelTest, ArrivesAsItWasSent) {
+  Model model;
+  ASSERT_TRUE(DecodeModel(EncodeModel(TwoTensors()), &model));
+  ASSERT_EQ(model.tensors.size(), 2u);
+  EXPECT_EQ(model.tensors[0].name, "weight");
+  EXPECT_EQ(model.tensors[0].shape, (std::vector<int64_t>{3, 2}));
+  EXPECT_EQ(model.tensors[0].group, 1u);
+  EXPECT_TRUE(model.tensors[1].shape.empty());
+  ASSERT_EQ(model.groups.size(), 2u);
+  EXPECT_EQ(model.groups[1].momentum, 0.9);
+  EXPECT_EQ(model.algorithm, 2u);
+  EXPECT_EQ(model.leased_examples, 1000);
+}
+
+TEST(ModelTest, RefusesWhatIsCutOffAnywhere) {
+  const std::string body = EncodeModel(TwoTensors());
+  Model model;
+  for (size_t size = 0; size < body.size(); ++size) EXPECT_FALSE(DecodeModel(body.substr(0, size), &model)) << size;
+  EXPECT_FALSE(DecodeModel(body + "x", &model));
+}
+
+}  // namespace
+}  // namespace rubato::client

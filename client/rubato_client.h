@@ -1,0 +1,233 @@
+/* Rubato's client: take part in a job as a worker whose model is its own.
+ *
+ * A client has tensors of float32. Servers hold their weights; in each step the client gets the weights, computes
+ * gradients of its part of the data and pushes them, under the consistency rules of the job (docs/architecture.md), which
+ * an operator may change while it runs. Plain C, for any language; the library needs libc alone. What speaks gRPC is a
+ * program beside it, the sidecar, which shares the tensors' memory with this process and lives as long as the client.
+ *
+ *   rubato_client* client;
+ *   if (rubato_open(&options, &client) != RUBATO_OK) { puts(rubato_error(NULL)); return 1; }
+ *   rubato_define(client, &model);               // All workers define the same model.
+ *   copy_to(rubato_weights(client, 0));          // Initial weights: those of one worker count.
+ *   rubato_start(client);
+ *   rubato_step step;
+ *   while (more_data() && rubato_begin(client, &step, 60.0) == RUBATO_OK) {
+ *     compute(rubato_weights(client, 0), rubato_gradient(client, 0));
+ *     rubato_push(client, 0, 64);                // Each tensor once a step, in any order.
+ *   }
+ *   rubato_close(client, NULL);
+ *
+ * One thread at a time uses a client, but for what says that any may. A call that waits returns RUBATO_AGAIN after the
+ * given seconds at the latest, with nothing lost: call it again. So a caller can look after its signals in between. Every
+ * other result than RUBATO_OK, RUBATO_AGAIN and RUBATO_ENDED has a text in rubato_error. After fork() a child must not use
+ * its parent's client: calls return RUBATO_FORKED.
+ */
+#ifndef RUBATO_CLIENT_RUBATO_CLIENT_H_
+#define RUBATO_CLIENT_RUBATO_CLIENT_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Raised by every change that is not an addition at the end of a struct or a new function. */
+#define RUBATO_ABI_VERSION 1u
+
+#if defined(__GNUC__)
+#define RUBATO_API __attribute__((visibility("default")))
+#else
+#define RUBATO_API
+#endif
+
+typedef struct rubato_client rubato_client;
+
+typedef enum rubato_result {
+  RUBATO_OK = 0,
+  /* Not yet: call again. */
+  RUBATO_AGAIN = 1,
+  /* The job is over, was stopped, or needs nothing more of this worker. Not an error; close the client. */
+  RUBATO_ENDED = 2,
+  /* An argument, or a call at the wrong time; nothing has changed. */
+  RUBATO_INVALID = -1,
+  /* Models differ between workers, or the coordinator refuses this one. */
+  RUBATO_REFUSED = -2,
+  /* A coordinator, a server or the sidecar cannot be reached, or a wait took longer than the job allows. */
+  RUBATO_UNAVAILABLE = -3,
+  /* The job has failed, or this worker was evicted. */
+  RUBATO_FAILED = -4,
+  RUBATO_FORKED = -5,
+  RUBATO_NOT_FOUND = -6
+} rubato_result;
+
+typedef enum rubato_mode { RUBATO_SYNC = 1, RUBATO_SSP = 2, RUBATO_ASYNC = 3 } rubato_mode;
+
+/* As OptimizerConfig.Algorithm. */
+typedef enum rubato_algorithm {
+  RUBATO_SGD = 1,
+  RUBATO_MOMENTUM = 2,
+  RUBATO_NESTEROV = 3,
+  RUBATO_ADAGRAD = 4,
+  RUBATO_RMSPROP = 5,
+  RUBATO_ADAM = 6,
+  RUBATO_ADAMW = 7,
+  /* The servers do not update anything: the weights of the next step are the mean of this one's gradients. SYNC alone. */
+  RUBATO_MEAN = 8
+} rubato_algorithm;
+
+typedef struct rubato_options {
+  /* sizeof(rubato_options) of the caller. */
+  size_t struct_bytes;
+  /* "host:port" of the job's coordinator. */
+  const char* coordinator;
+  /* Path of the sidecar program. NULL: "rubato-sidecar" beside this library, otherwise in PATH. */
+  const char* sidecar;
+  /* Which worker this is, from 0. */
+  uint32_t rank;
+  /* How long to wait for a coordinator that cannot be reached; 0: 60 s. */
+  double timeout_seconds;
+  /* Where the sidecar writes its log. NULL: standard error, warnings and errors alone. */
+  const char* log_path;
+} rubato_options;
+
+typedef struct rubato_tensor {
+  /* Unique in the model. */
+  const char* name;
+  const int64_t* shape;
+  uint32_t dimensions; /* 0: one number. */
+  uint32_t group;
+} rubato_tensor;
+
+/* Those that the algorithm takes; the others are ignored. As in OptimizerConfig; the learning rate may be 0. */
+typedef struct rubato_hyperparameters {
+  double learning_rate, weight_decay, momentum, beta1, beta2, rho, epsilon;
+} rubato_hyperparameters;
+
+typedef struct rubato_model {
+  size_t struct_bytes;
+  const rubato_tensor* tensors;
+  uint32_t tensor_count;
+  /* One entry a group: the values until rubato_set_hyperparameters. */
+  const rubato_hyperparameters* groups;
+  uint32_t group_count;
+  rubato_algorithm algorithm;
+  /* ADAGRAD: what the accumulators start with. */
+  double initial_accumulator;
+  /* Data that the coordinator leases (rubato_lease): how many examples there are, and how many make a shard. 0 examples:
+   * the client has its data by itself, and the job ends when the last worker closes. 0 in a shard: the job's default. */
+  int64_t leased_examples;
+  int64_t shard_examples;
+  /* Passes over leased data. */
+  int64_t epochs;
+} rubato_model;
+
+typedef struct rubato_step {
+  /* Counted from 0; the same on all workers in SYNC. */
+  int64_t step;
+  /* The plan that it belongs to. */
+  uint64_t generation;
+  rubato_mode mode;
+  int64_t staleness_bound;
+  uint32_t workers; /* Members of the plan. */
+  double learning_rate_scale;
+  /* How often the job has gone back to a checkpoint. When it grows, `step` is lower than before, weights are those of the
+   * checkpoint, and leases from before are void. */
+  uint64_t rollbacks;
+} rubato_step;
+
+typedef struct rubato_lease_range {
+  uint64_t shard;
+  int64_t epoch;
+  /* Positions [begin, end) in the epoch's order of examples. */
+  int64_t begin, end;
+} rubato_lease_range;
+
+/* Of this library. Any thread. */
+RUBATO_API uint32_t rubato_abi_version(void);
+RUBATO_API const char* rubato_version(void);
+
+/* Starts the sidecar and connects to the coordinator. */
+RUBATO_API rubato_result rubato_open(const rubato_options* options, rubato_client** client);
+
+/* What went wrong last; "" if nothing did. NULL: in rubato_open or rubato_close on this thread. Valid until the client's
+ * next call. */
+RUBATO_API const char* rubato_error(const rubato_client* client);
+
+/* The tensors, and how servers update them. Once. RUBATO_REFUSED names the first tensors that differ from those of the
+ * worker that came first. Allocates the memory of weights and gradients, which starts with zeros. */
+RUBATO_API rubato_result rubato_define(rubato_client* client, const rubato_model* model);
+
+/* Memory of a tensor, dense and in C order, aligned to 64 bytes; valid until rubato_close. Weights: the initial ones until
+ * rubato_start, from then on to be read between rubato_begin and the first rubato_push of the step; gradients: to be
+ * written then, and left alone once pushed, until the next rubato_begin. NULL: no such tensor. Any thread. */
+RUBATO_API float* rubato_weights(rubato_client* client, uint32_t tensor);
+RUBATO_API float* rubato_gradient(rubato_client* client, uint32_t tensor);
+
+/* The initial weights are in place: registers as a worker. Those of the worker with the lowest index count, or those of
+ * the checkpoint that the job goes on from. */
+RUBATO_API rubato_result rubato_start(rubato_client* client);
+
+/* Waits until the weights of the next step are in place, and begins it. All pushes of the step before are acknowledged
+ * then. Waits for `seconds` at most. RUBATO_INVALID: a tensor of the step before was not pushed; the text names it. */
+RUBATO_API rubato_result rubato_begin(rubato_client* client, rubato_step* step, double seconds);
+
+/* From the next push on. RUBATO_INVALID: no such group, or a value out of range. */
+RUBATO_API rubato_result rubato_set_hyperparameters(rubato_client* client, uint32_t group,
+                                                    const rubato_hyperparameters* values);
+/* The examples of this step are [begin, end) of a leased shard, beginning where the last slice of it ended. Before the
+ * step's first push. */
+RUBATO_API rubato_result rubato_set_slice(rubato_client* client, uint64_t shard, int64_t begin, int64_t end);
+/* Position in epochs of this step, for status and curves. Before its first push. */
+RUBATO_API rubato_result rubato_set_epoch(rubato_client* client, double epoch);
+
+/* The tensor's gradient is complete: it is sent while others are computed. `examples` is its weight in a mean, above 0,
+ * and the same for all tensors of a step. */
+RUBATO_API rubato_result rubato_push(rubato_client* client, uint32_t tensor, uint64_t examples);
+/* This worker has no gradient of the tensor in this step: it does not count in the mean. */
+RUBATO_API rubato_result rubato_push_absent(rubato_client* client, uint32_t tensor);
+/* Contributes nothing to this step: all tensors that were not pushed are absent. */
+RUBATO_API rubato_result rubato_skip(rubato_client* client);
+
+/* Sums over the examples of this step, for status and curves: loss, and how many were right (below 0: not known). */
+RUBATO_API rubato_result rubato_report(rubato_client* client, uint64_t examples, double loss_sum, double correct);
+
+/* The next part of the data, when all of the last one was pushed. RUBATO_ENDED: the data is used up. RUBATO_AGAIN: what is
+ * left is leased to others, or the answer is not there yet; while others train, this worker goes on with rubato_begin and
+ * rubato_skip, or they would wait for it. */
+RUBATO_API rubato_result rubato_lease(rubato_client* client, rubato_lease_range* range, double seconds);
+
+/* Values that workers tell each other, up to 1 MiB. rubato_get copies at most `capacity` bytes and says in `bytes` how
+ * many there are. RUBATO_AGAIN: nobody has put it yet. */
+RUBATO_API rubato_result rubato_put(rubato_client* client, const char* key, const void* value, size_t bytes);
+RUBATO_API rubato_result rubato_get(rubato_client* client, const char* key, void* value, size_t capacity, size_t* bytes,
+                                    double seconds);
+RUBATO_API rubato_result rubato_erase(rubato_client* client, const char* key);
+/* Waits until `count` workers are here. */
+RUBATO_API rubato_result rubato_barrier(rubato_client* client, const char* name, uint32_t count, double seconds);
+
+/* Changes the job's mode. 0 as quorum: all workers; 0 as learning_rate_scale: 1. Returns when the change is decided. */
+RUBATO_API rubato_result rubato_switch(rubato_client* client, rubato_mode mode, int64_t staleness_bound, uint32_t quorum,
+                                       double learning_rate_scale, double seconds);
+/* Has the job write a checkpoint now. To be called while a step of this worker is pushed and the next one not begun, or it
+ * would wait for itself: workers go on with rubato_begin meanwhile, so the call only asks. */
+RUBATO_API rubato_result rubato_checkpoint(rubato_client* client);
+
+/* This worker does something else than a step, such as an evaluation: training.step_timeout_seconds does not count until
+ * its next rubato_begin. Others wait for it as the job's mode says. */
+RUBATO_API rubato_result rubato_pause(rubato_client* client, const char* why);
+
+/* Asks to leave the job after the step at work, so that another worker takes over this one's part: the next rubato_begin
+ * returns RUBATO_ENDED. Any thread, and in a signal handler. While a client is open, SIGTERM to this process does the same
+ * (and a second one ends the process), if the process had no handler of its own for it when the client was opened. */
+RUBATO_API rubato_result rubato_drain(rubato_client* client);
+
+/* Leaves the job: with NULL because this worker has done its part, otherwise because of this error, which the others see
+ * as the reason. Waits until all is acknowledged, at most the options' timeout. Frees the client in any case. */
+RUBATO_API rubato_result rubato_close(rubato_client* client, const char* error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RUBATO_CLIENT_RUBATO_CLIENT_H_ */

@@ -1,0 +1,146 @@
+#include "client/sidecar/coordinator_calls.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/grpc_status.h"
+#include "common/status.h"
+
+namespace rubato::client {
+namespace {
+
+constexpr absl::Duration kRetryPause = absl::Milliseconds(100);
+// A request that the coordinator answers at once.
+constexpr absl::Duration kAnswer = absl::Seconds(20);
+// How long one request waits there for a value or a barrier, and for how much longer its answer may take.
+constexpr absl::Duration kWait = absl::Seconds(10);
+// A change of mode, or a checkpoint.
+constexpr absl::Duration kChange = absl::Seconds(600);
+
+std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(-1);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 5000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5000);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+}
+
+}  // namespace
+
+void Cancellation::Cancel() {
+  MutexLock lock(mu_);
+  cancelled_ = true;
+  if (context_ != nullptr) context_->TryCancel();
+}
+
+bool Cancellation::cancelled() {
+  MutexLock lock(mu_);
+  return cancelled_;
+}
+
+void Cancellation::Watch(grpc::ClientContext* context) {
+  MutexLock lock(mu_);
+  context_ = context;
+  if (cancelled_ && context != nullptr) context->TryCancel();
+}
+
+CoordinatorCalls::CoordinatorCalls(std::string address, absl::Duration timeout, Clock* clock)
+    : address_(std::move(address)),
+      timeout_(timeout),
+      clock_(clock),
+      channel_(OpenChannel(address_)),
+      stub_(v1::Coordinator::NewStub(channel_)) {}
+
+absl::Status CoordinatorCalls::AwaitReachable(Cancellation* cancellation) {
+  const absl::Time begin = clock_->Now();
+  while (!cancellation->cancelled()) {
+    const absl::Duration slice = std::min(absl::Milliseconds(500), timeout_ - (clock_->Now() - begin));
+    if (slice <= absl::ZeroDuration()) {
+      return absl::UnavailableError(
+          absl::StrCat("no coordinator answers at ", address_, " within ", absl::FormatDuration(timeout_)));
+    }
+    if (channel_->WaitForConnected(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(slice))) {
+      return absl::OkStatus();
+    }
+  }
+  return absl::CancelledError("given up");
+}
+
+absl::Status CoordinatorCalls::Repeat(absl::Duration deadline,
+                                      const std::function<grpc::Status(grpc::ClientContext*)>& call,
+                                      Cancellation* cancellation) {
+  const absl::Time begin = clock_->Now();
+  for (;;) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(deadline));
+    cancellation->Watch(&context);
+    const absl::Status status = FromGrpcStatus(call(&context));
+    cancellation->Watch(nullptr);
+    if (cancellation->cancelled()) return absl::CancelledError("given up");
+    if (!absl::IsUnavailable(status)) return status;
+    if (clock_->Now() - begin > timeout_) return Annotate(status, absl::StrCat("coordinator at ", address_));
+    clock_->Sleep(kRetryPause);
+  }
+}
+
+absl::StatusOr<v1::OfferModelReply> CoordinatorCalls::OfferModel(const v1::OfferModelRequest& request,
+                                                                 Cancellation* cancellation) {
+  v1::OfferModelReply reply;
+  RUBATO_RETURN_IF_ERROR(Repeat(
+      kAnswer, [&](grpc::ClientContext* context) { return stub_->OfferModel(context, request, &reply); },
+      cancellation));
+  return reply;
+}
+
+absl::Status CoordinatorCalls::PutValue(const v1::PutValueRequest& request, Cancellation* cancellation) {
+  v1::PutValueReply reply;
+  return Repeat(
+      kAnswer, [&](grpc::ClientContext* context) { return stub_->PutValue(context, request, &reply); }, cancellation);
+}
+
+absl::StatusOr<std::string> CoordinatorCalls::GetValue(v1::GetValueRequest request, Cancellation* cancellation) {
+  request.set_timeout_seconds(absl::ToDoubleSeconds(kWait));
+  for (;;) {
+    v1::GetValueReply reply;
+    const absl::Status status = Repeat(
+        kWait + kAnswer, [&](grpc::ClientContext* context) { return stub_->GetValue(context, request, &reply); },
+        cancellation);
+    if (status.ok()) return std::move(*reply.mutable_value());
+    if (!absl::IsNotFound(status) && !absl::IsDeadlineExceeded(status)) return status;
+  }
+}
+
+absl::Status CoordinatorCalls::AwaitBarrier(v1::BarrierRequest request, Cancellation* cancellation) {
+  request.set_timeout_seconds(absl::ToDoubleSeconds(kWait));
+  for (;;) {
+    v1::BarrierReply reply;
+    const absl::Status status = Repeat(
+        kWait + kAnswer, [&](grpc::ClientContext* context) { return stub_->Barrier(context, request, &reply); },
+        cancellation);
+    if (!absl::IsDeadlineExceeded(status)) return status;
+  }
+}
+
+absl::Status CoordinatorCalls::SwitchMode(const v1::SwitchModeRequest& request, Cancellation* cancellation) {
+  v1::SwitchModeReply reply;
+  return Repeat(
+      kChange, [&](grpc::ClientContext* context) { return stub_->SwitchMode(context, request, &reply); }, cancellation);
+}
+
+absl::Status CoordinatorCalls::WriteCheckpoint(Cancellation* cancellation) {
+  v1::WriteCheckpointNowReply reply;
+  return Repeat(
+      kChange, [&](grpc::ClientContext* context) { return stub_->WriteCheckpointNow(context, {}, &reply); },
+      cancellation);
+}
+
+}  // namespace rubato::client

@@ -1,0 +1,57 @@
+// The sidecar of a client's process, which starts it: librubato_client.so (client/rubato_client.h). SIGTERM lets the
+// client's worker leave the job after the step at work; SIGINT, which a terminal sends to both, is the client's. Ends
+// when the client does. Exit codes: 0 the client has ended or closed, 2 bad flags.
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+#include "client/sidecar/sidecar.h"
+#include "common/clock.h"
+#include "common/stop_watcher.h"
+#include "common/transport/process_tuning.h"
+
+namespace {
+
+// What a client's process had open when it started this one and did not mean to pass on.
+void CloseOthers(int descriptor) {
+#ifdef SYS_close_range
+  syscall(SYS_close_range, descriptor + 1, ~0u, 0);
+#else
+  static_cast<void>(descriptor);
+#endif
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  rubato::TuneProcess();
+  CLI::App app("Rubato sidecar: the worker of a client's process, which starts it.");
+  int descriptor = 3;
+  bool quiet = false;
+  app.add_option("--descriptor", descriptor, "the socket whose other end the client has")
+      ->capture_default_str()
+      ->check(CLI::Range(3, 65535));
+  app.add_flag("--quiet", quiet, "only warnings and errors in the log");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  if (fcntl(descriptor, F_GETFD) < 0) {
+    std::cerr << "rubato-sidecar: is started by librubato_client.so, and not by hand\n";
+    return 2;
+  }
+  fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+  CloseOthers(descriptor);
+  rubato::RealClock clock;
+  // Has no threads yet: those that come leave signals to the watcher.
+  rubato::client::Sidecar sidecar({.descriptor = descriptor, .quiet = quiet, .clock = &clock});
+  rubato::StopWatcher watcher([&sidecar](absl::string_view signal) {
+    if (signal == "SIGTERM") sidecar.Drain();
+  });
+  sidecar.Run();
+  return 0;
+}

@@ -1,0 +1,127 @@
+#ifndef RUBATO_CLIENT_SIDECAR_SIDECAR_H_
+#define RUBATO_CLIENT_SIDECAR_SIDECAR_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "client/link/channel.h"
+#include "client/link/frame.h"
+#include "client/rubato_client.h"
+#include "client/sidecar/client_queue.h"
+#include "client/sidecar/coordinator_calls.h"
+#include "client/sidecar/mapped_tensors.h"
+#include "client/sidecar/member.h"
+#include "client/sidecar/request_threads.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/model_spec.h"
+#include "common/mutex.h"
+#include "proto/coordinator.pb.h"
+#include "proto/job_config.pb.h"
+
+namespace rubato::client {
+
+// The process beside a client: hears the client on one thread, is its worker on another, and asks the coordinator what
+// the client wants to know. Ends when the client does. Run on one thread; Drain on any.
+class Sidecar {
+ public:
+  struct Options {
+    // The end of the socket pair whose other end the client has.
+    int descriptor = -1;
+    // No informational lines in the log.
+    bool quiet = false;
+    Clock* clock = nullptr;
+  };
+
+  explicit Sidecar(Options options);
+  Sidecar(const Sidecar&) = delete;
+  Sidecar& operator=(const Sidecar&) = delete;
+
+  // Until the client has closed, or is gone.
+  void Run();
+  void Drain() { queue_.Drain(); }
+
+ private:
+  // Why the worker steps no further.
+  struct End {
+    rubato_result result = RUBATO_OK;
+    std::string error;
+    // The client knows.
+    bool told = false;
+  };
+
+  // The reader's thread.
+  void Read();
+  void OnFrame(const Frame& frame);
+  void OnGone(const std::string& why);
+  bool ClientLives() const;
+  void Open(const Frame& frame);
+  void Define(const Frame& frame);
+  void OfferModel(uint32_t request, const Model& model, TensorLayout layout, FileDescriptor memory,
+                  Cancellation* cancellation);
+  void Start(const Frame& frame);
+  void Lease(const Frame& frame);
+  void Put(const Frame& frame, bool erase);
+  void Get(const Frame& frame);
+  void Barrier(const Frame& frame);
+  void Switch(const Frame& frame);
+  void Checkpoint(const Frame& frame);
+  void Close(const Frame& frame);
+
+  // The worker's thread.
+  bool AwaitStart();
+  absl::Status RunMembers();
+  Member::Options MemberOptions(Logger* log, uint64_t term, uint64_t rollbacks);
+  // The worker is over: answers what waits for it, and all that comes.
+  void TellEnd(const absl::Status& status);
+  void AwaitGone();
+
+  void Answer(uint32_t request, rubato_result result, absl::string_view error = "", absl::string_view body = "");
+  void AnswerStatus(uint32_t request, const absl::Status& status);
+  void AnswerEnd(uint32_t request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void AnswerBegin(uint32_t request, const StepBody& step);
+  void AnswerLease(uint32_t request, const std::optional<LeaseBody>& lease);
+  v1::TaskId task();
+  Logger MakeLogger();
+
+  const Options options_;
+  Channel channel_;
+  ClientQueue queue_;
+  ClientCalls calls_;
+  // Set by rubato_open and rubato_define, before the worker's thread has to do with them.
+  std::string coordinator_;
+  absl::Duration timeout_ = absl::Seconds(60);
+  pid_t client_process_ = 0;
+  std::unique_ptr<CoordinatorCalls> coordinator_calls_;
+  v1::JobConfig config_;
+  ModelSpec spec_;
+  std::unique_ptr<MappedTensors> tensors_;
+  bool defined_ = false;
+  // Incarnation 0: there is none yet.
+  Mutex mu_;
+  CondVar changed_;
+  v1::TaskId task_ ABSL_GUARDED_BY(mu_);
+  bool leases_ ABSL_GUARDED_BY(mu_) = false;
+  bool started_ ABSL_GUARDED_BY(mu_) = false;
+  bool gone_ ABSL_GUARDED_BY(mu_) = false;
+  std::unique_ptr<Member> member_ ABSL_GUARDED_BY(mu_);
+  absl::Status gave_up_ ABSL_GUARDED_BY(mu_);
+  std::optional<End> end_ ABSL_GUARDED_BY(mu_);
+  std::optional<uint32_t> lease_request_ ABSL_GUARDED_BY(mu_);
+  std::optional<uint32_t> close_request_ ABSL_GUARDED_BY(mu_);
+  // By name: how often this worker came through the barrier.
+  std::map<std::string, uint64_t> barrier_rounds_ ABSL_GUARDED_BY(mu_);
+  RequestThreads requests_;  // Last: its threads use everything above.
+};
+
+}  // namespace rubato::client
+
+#endif  // RUBATO_CLIENT_SIDECAR_SIDECAR_H_

@@ -1,0 +1,326 @@
+#include "client/sidecar/step_loop.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/sidecar/offer.h"
+#include "common/status.h"
+#include "common/task.h"
+#include "common/trace/trace_files.h"
+#include "worker/ps_client/cut_part.h"
+#include "worker/ps_client/job_options.h"
+#include "worker/ps_client/part_room.h"
+
+namespace rubato::client {
+namespace {
+
+// How often a wait for the client looks at everything else.
+constexpr absl::Duration kPoll = absl::Milliseconds(200);
+
+// The body of a frame that the library has made; zeros if it is none.
+template <typename Body>
+Body Decode(const Frame& frame) {
+  Body body{};
+  BodyReader reader(frame.body);
+  if (!reader.Get(&body) || !reader.AtEnd()) return {};
+  return body;
+}
+
+StepBody Describe(const worker::Parameters::Step& step, uint64_t rollbacks) {
+  return {.step = step.step,
+          .generation = step.generation,
+          .staleness_bound = step.plan.staleness_bound(),
+          .learning_rate_scale = LearningRateScale(step.plan),
+          .rollbacks = rollbacks,
+          .mode = static_cast<uint32_t>(step.plan.mode()),
+          .workers = static_cast<uint32_t>(step.plan.members_size())};
+}
+
+}  // namespace
+
+StepLoop::StepLoop(Options options)
+    : options_(std::move(options)),
+      trace_({.task = TaskName(options_.task),
+              .task_index = options_.task.index(),
+              .clock_offset = options_.clock_offset,
+              .clock = options_.clock}),
+      timed_trace_({.recorder = &trace_,
+                    .clock = options_.clock,
+                    .log = options_.log,
+                    .directory = TraceDirectory(*options_.config),
+                    .file = TraceFile(options_.task)}),
+      trace_window_({.recorder = &trace_,
+                     .steps = options_.config->training().trace_steps(),
+                     .after = options_.config->training().trace_after_steps(),
+                     .directory = TraceDirectory(*options_.config),
+                     .file = TraceFile(options_.task),
+                     .log = options_.log}),
+      progress_(options_.clock, &trace_),
+      leases_(options_.leases),
+      pushed_(options_.spec->tensors.size(), false),
+      heard_at_(options_.clock->Now()) {}
+
+absl::StatusOr<std::unique_ptr<StepLoop>> StepLoop::Create(Options options) {
+  std::unique_ptr<StepLoop> loop(new StepLoop(std::move(options)));
+  RUBATO_RETURN_IF_ERROR(loop->Prepare());
+  return loop;
+}
+
+absl::Status StepLoop::Prepare() {
+  const v1::JobConfig& config = *options_.config;
+  if (config.cluster().shared_memory() != v1::ClusterConfig::OFF) {
+    RUBATO_ASSIGN_OR_RETURN(arena_, options_.memory->MakeArena());
+  }
+  encoder_ = std::make_shared<worker::HostEncoder>(
+      options_.job, worker::HostEncoder::Options{.codecs = worker::PushCodecs(config, *options_.spec),
+                                                 .seed = config.seed(),
+                                                 .worker = options_.task.index(),
+                                                 .arena = arena_});
+  peers_ = MakePartPeers(config, options_.job, options_.task, options_.clock, options_.log);
+  options_.cuts->SetPeers(peers_);
+  RUBATO_RETURN_IF_ERROR(RestoreResiduals());
+  worker::PsClient::Options client = worker::PsClientOptions(config, *options_.spec);
+  client.job = options_.job;
+  client.task = options_.task;
+  client.clock = options_.clock;
+  client.log = options_.log;
+  client.memory = options_.memory;
+  client.arena = arena_;
+  client.trace = &trace_;
+  client.encoder = encoder_;
+  client_ = std::make_unique<worker::PsClient>(std::move(client));
+  return absl::OkStatus();
+}
+
+absl::Status StepLoop::RestoreResiduals() {
+  worker::WorkerPart part = worker::MakePartRoom(options_.job, *options_.spec, encoder_.get(), 0);
+  if (options_.job.has_restore()) {
+    const absl::StatusOr<bool> read = worker::ReadCutPart({.config = options_.config,
+                                                           .cut = &options_.job.restore(),
+                                                           .index = options_.task.index(),
+                                                           .peers = peers_,
+                                                           .cancelled = options_.cancelled,
+                                                           .log = options_.log},
+                                                          &part);
+    if (!read.ok()) return Annotate(read.status(), "checkpoint to go on from");
+  } else if (const std::string& from = options_.config->training().start_from(); !from.empty()) {
+    const absl::StatusOr<bool> read = worker::ReadWorkerPart(from, options_.task.index(), nullptr, &part);
+    if (!read.ok()) return Annotate(read.status(), "training.start_from");
+  }
+  worker::PutResiduals(part, encoder_.get());
+  return absl::OkStatus();
+}
+
+void StepLoop::Cancel(absl::Status status) {
+  client_->Cancel(std::move(status));
+  options_.queue->Wake();
+}
+
+absl::StatusOr<StepLoop::End> StepLoop::Run(const v1::Plan& plan) {
+  options_.log->Info(absl::StrCat("trains from step ", plan.first_step(), " of plan ", plan.generation(), ", ",
+                                  ModeName(plan.mode(), plan.staleness_bound()), " with ", plan.members_size(),
+                                  " workers"));
+  client_->Start(plan);
+  absl::StatusOr<End> end = RunSteps();
+  trace_window_.Finish();
+  timed_trace_.Finish();
+  return end;
+}
+
+absl::StatusOr<StepLoop::End> StepLoop::RunSteps() {
+  const int64_t max_steps = options_.config->training().max_steps();
+  for (;;) {
+    trace_window_.BeginStep(progress_.steps_total());
+    RUBATO_ASSIGN_OR_RETURN(const bool there, AwaitWeights());
+    if (!there) return EndSteps();
+    leases_.Acknowledged();
+    if (max_steps > 0 && client_->next_step().step >= max_steps) return EndSteps();
+    RUBATO_ASSIGN_OR_RETURN(const bool begins, AwaitBegin());
+    if (!begins) return EndSteps();
+    // Nothing is in flight, so it cannot have been moved.
+    RUBATO_ASSIGN_OR_RETURN(const bool begun, client_->BeginStep(&step_));
+    if (!begun) return absl::InternalError("a step moved while all of its weights were there");
+    RUBATO_RETURN_IF_ERROR(Begin(step_));
+    RUBATO_RETURN_IF_ERROR(TakePushes());
+  }
+}
+
+absl::StatusOr<bool> StepLoop::AwaitWeights() {
+  for (;;) {
+    if (options_.queue->leaves()) return false;
+    RUBATO_ASSIGN_OR_RETURN(const bool there, client_->AwaitAll([this] { return options_.queue->leaves(); }));
+    if (there) return true;
+    if (client_->moved()) client_->Restart();
+  }
+}
+
+absl::StatusOr<bool> StepLoop::AwaitBegin() {
+  Heard();
+  while (!options_.calls->begin.has_value()) {
+    if (options_.queue->leaves()) return false;
+    if (options_.cancelled()) return absl::CancelledError("the worker ends");
+    if (const std::optional<Frame> frame = options_.queue->Next(kPoll)) TakeBetweenSteps(*frame);
+    RUBATO_RETURN_IF_ERROR(CheckSilence());
+  }
+  return !options_.queue->leaves();
+}
+
+void StepLoop::TakeBetweenSteps(const Frame& frame) {
+  if (frame.kind == FrameKind::kBegin) {
+    options_.calls->begin = frame.request;
+    progress_.OnBegin();
+    paused_ = false;
+    Heard();
+  } else if (frame.kind == FrameKind::kHyperparameters) {
+    TakeHyperparameters(frame);
+  } else if (frame.kind == FrameKind::kReport) {
+    progress_.OnReport(Decode<ReportBody>(frame));
+  } else if (frame.kind == FrameKind::kPause) {
+    paused_ = true;
+  }
+  // All else is of a step that is abandoned.
+}
+
+absl::Status StepLoop::Begin(const Step& step) {
+  progress_.OnBegun(step.step, step.generation);
+  if (const auto& group = options_.calls->groups.front(); group != nullptr) {
+    progress_.SetLearningRate(group->learning_rate() * LearningRateScale(step.plan));
+  }
+  options_.log->SetPosition(step.generation, step.step);
+  if (step.plan.has_cut() && step.step == step.plan.first_step()) {
+    options_.cuts->Take(step.plan, leases_.Positions(),
+                        worker::CopyResiduals(options_.job, *options_.spec, encoder_.get()));
+    // Before a shard is reported that ends with this step or a later one.
+    options_.beat();
+  }
+  pushed_.assign(pushed_.size(), false);
+  missing_ = pushed_.size();
+  slice_.Clear();
+  Heard();
+  leases_.Release();
+  options_.answer_begin(*std::exchange(options_.calls->begin, std::nullopt),
+                        client::Describe(step, options_.rollbacks));
+  return absl::OkStatus();
+}
+
+absl::Status StepLoop::TakePushes() {
+  while (missing_ > 0) {
+    if (options_.cancelled()) return absl::CancelledError("the worker ends");
+    if (options_.queue->closes()) {
+      PushRest();
+      break;
+    }
+    if (const std::optional<Frame> frame = options_.queue->Next(kPoll)) TakeInStep(*frame);
+    RUBATO_RETURN_IF_ERROR(CheckSilence());
+  }
+  progress_.OnStepPushed();
+  return absl::OkStatus();
+}
+
+void StepLoop::TakeInStep(const Frame& frame) {
+  switch (frame.kind) {
+    case FrameKind::kPush:
+    case FrameKind::kPushAbsent: {
+      const PushBody push = Decode<PushBody>(frame);
+      Push(static_cast<uint32_t>(push.tensor), push.examples, frame.kind == FrameKind::kPushAbsent);
+      break;
+    }
+    case FrameKind::kSkip:
+      PushRest();
+      break;
+    case FrameKind::kSlice: {
+      const SliceBody slice = Decode<SliceBody>(frame);
+      slice_.set_shard(slice.shard);
+      slice_.set_begin(slice.begin);
+      slice_.set_end(slice.end);
+      leases_.SetSlice(slice);
+      break;
+    }
+    case FrameKind::kEpoch:
+      epoch_ = Decode<double>(frame);
+      progress_.OnEpoch(epoch_);
+      break;
+    case FrameKind::kHyperparameters:
+    case FrameKind::kReport:
+    case FrameKind::kPause:
+      TakeBetweenSteps(frame);
+      break;
+    // Not between a begin and its last push: the library sees to it.
+    case FrameKind::kBegin:
+    case FrameKind::kReply:
+    case FrameKind::kOpen:
+    case FrameKind::kDefine:
+    case FrameKind::kStart:
+    case FrameKind::kLease:
+    case FrameKind::kPut:
+    case FrameKind::kErase:
+    case FrameKind::kGet:
+    case FrameKind::kBarrier:
+    case FrameKind::kSwitch:
+    case FrameKind::kCheckpoint:
+    case FrameKind::kClose:
+    case FrameKind::kForget:
+      break;
+  }
+  Heard();
+}
+
+void StepLoop::Push(uint32_t tensor, uint64_t examples, bool absent) {
+  if (tensor >= pushed_.size() || pushed_[tensor]) return;
+  const absl::Time begin = options_.clock->Now();
+  pushed_[tensor] = true;
+  --missing_;
+  client_->PushTensor(static_cast<int>(tensor),
+                      {.examples = examples,
+                       .absent = absent,
+                       .epoch = epoch_,
+                       .slice = slice_,
+                       .hyperparameters = options_.calls->groups[options_.calls->group_of_tensor[tensor]]});
+  progress_.OnPushed(begin, examples);
+}
+
+void StepLoop::PushRest() {
+  for (uint32_t tensor = 0; tensor < pushed_.size(); ++tensor) Push(tensor, 0, /*absent=*/true);
+}
+
+void StepLoop::TakeHyperparameters(const Frame& frame) {
+  const auto body = Decode<HyperparametersBody>(frame);
+  if (body.group >= options_.calls->groups.size() || options_.calls->groups[body.group] == nullptr) return;
+  options_.calls->groups[body.group] = std::make_shared<const v1::GroupHyperparameters>(
+      MakeGroup(static_cast<uint32_t>(body.group), body.values, options_.config->optimizer().algorithm()));
+}
+
+absl::StatusOr<StepLoop::End> StepLoop::EndSteps() {
+  RUBATO_RETURN_IF_ERROR(client_->AwaitAcknowledgements());
+  leases_.Stopped();
+  if (options_.queue->closes()) return End::kClosed;
+  return options_.queue->drains() ? End::kDrained : End::kDone;
+}
+
+absl::Status StepLoop::CheckSilence() {
+  const absl::Duration limit = absl::Seconds(options_.config->training().step_timeout_seconds());
+  const v1::Plan plan = client_->next_step().plan;
+  const bool others_wait = plan.members_size() > 1 && plan.mode() != v1::ASYNC;
+  if (paused_ || !others_wait || options_.clock->Now() - heard_at_ <= limit) return absl::OkStatus();
+  return absl::DeadlineExceededError(
+      absl::StrCat(TaskName(options_.task), ": its client has neither begun a step nor pushed for longer than ",
+                   "training.step_timeout_seconds = ", options_.config->training().step_timeout_seconds(),
+                   " after step ", step_.step, ", and others wait for it"));
+}
+
+void StepLoop::Describe(v1::WorkerProgress* progress) {
+  progress_.Describe(progress);
+  const worker::PsClient::Counters counters = client_->counters();
+  progress->set_sent_bytes_total(counters.sent_bytes);
+  progress->set_received_bytes_total(counters.received_bytes);
+  progress->set_non_finite_total(counters.non_finite);
+  progress->set_waiting_for(counters.waiting_for);
+  progress->set_waiting_seconds(absl::ToDoubleSeconds(counters.waiting));
+  progress->set_entry_wait_seconds(absl::ToDoubleSeconds(counters.entry_wait));
+  progress->set_pushes_total(counters.pushes);
+  progress->set_pulls_total(counters.pulls);
+  for (int64_t count : counters.staleness) progress->add_staleness_counts(count);
+}
+
+}  // namespace rubato::client

@@ -1,0 +1,138 @@
+#ifndef RUBATO_CLIENT_SIDECAR_STEP_LOOP_H_
+#define RUBATO_CLIENT_SIDECAR_STEP_LOOP_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/link/frame.h"
+#include "client/sidecar/client_progress.h"
+#include "client/sidecar/client_queue.h"
+#include "client/sidecar/lease_desk.h"
+#include "client/sidecar/mapped_tensors.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/model_spec.h"
+#include "common/part_copies/part_peers.h"
+#include "common/session/clock_offset.h"
+#include "common/shared_memory/arena.h"
+#include "common/trace/timed_trace.h"
+#include "common/trace/trace_recorder.h"
+#include "common/trace/trace_window.h"
+#include "proto/coordinator.pb.h"
+#include "proto/job_config.pb.h"
+#include "worker/ps_client/cut_writer.h"
+#include "worker/ps_client/host_encoder.h"
+#include "worker/ps_client/ps_client.h"
+
+namespace rubato::client {
+
+// What of a client's calls outlives an incarnation of its worker. The thread's that steps.
+struct ClientCalls {
+  // By group: with what its tensors are updated from the next push on. Null where servers update nothing (MEAN).
+  std::vector<std::shared_ptr<const v1::GroupHyperparameters>> groups;
+  // By tensor.
+  std::vector<uint32_t> group_of_tensor;
+  // The rubato_begin that waits for its answer.
+  std::optional<uint32_t> begin;
+};
+
+// A member's steps with the servers, in the client's place: begins them when the client asks, pushes what it pushes.
+// What the client says of a step that was abandoned, because the job went back, is dropped until it begins the next
+// one. Create and Run on one thread; the rest on any.
+class StepLoop {
+ public:
+  struct Options {
+    // Pointers outlive the loop.
+    const v1::JobConfig* config = nullptr;
+    v1::TaskId task;
+    v1::JobDescription job;
+    const ModelSpec* spec = nullptr;
+    MappedTensors* memory = nullptr;
+    ClientQueue* queue = nullptr;
+    ClientCalls* calls = nullptr;
+    worker::CutWriter* cuts = nullptr;
+    // How often the job has gone back for this client.
+    uint64_t rollbacks = 0;
+    // The answer to the client's rubato_begin.
+    std::function<void(uint32_t request, const StepBody& step)> answer_begin;
+    LeaseDesk::Options leases;
+    std::function<void()> beat;
+    std::function<std::optional<ClockOffset::Estimate>()> clock_offset;
+    // Whether the worker is about to end.
+    std::function<bool()> cancelled;
+    Clock* clock = nullptr;
+    Logger* log = nullptr;
+  };
+
+  // Why Run returned OK.
+  enum class End { kDone, kDrained, kClosed };
+
+  // Reads the residuals of the cut that the job goes on from. Errors of worker::ReadCutPart.
+  static absl::StatusOr<std::unique_ptr<StepLoop>> Create(Options options);
+  StepLoop(const StepLoop&) = delete;
+  StepLoop& operator=(const StepLoop&) = delete;
+
+  // From the plan's first step until the client closes, is asked to leave, or the job needs nothing more of it; all
+  // pushes are acknowledged then. Errors of PsClient; DeadlineExceeded: the client does nothing while others wait for
+  // it.
+  absl::StatusOr<End> Run(const v1::Plan& plan);
+  // Lets Run return `status`, or what it noticed first, soon.
+  void Cancel(absl::Status status);
+
+  LeaseDesk* leases() { return &leases_; }
+  void Record(const v1::RecordTrace& request) { timed_trace_.Record(request); }
+  v1::TraceDone last_trace() { return timed_trace_.last(); }
+  void Describe(v1::WorkerProgress* progress);
+
+ private:
+  using Step = worker::Parameters::Step;
+
+  explicit StepLoop(Options options);
+  absl::Status Prepare();
+  absl::Status RestoreResiduals();
+  absl::StatusOr<End> RunSteps();
+  // False: it is time to leave.
+  absl::StatusOr<bool> AwaitWeights();
+  absl::StatusOr<bool> AwaitBegin();
+  // What the client says between two steps.
+  void TakeBetweenSteps(const Frame& frame);
+  absl::Status Begin(const Step& step);
+  absl::Status TakePushes();
+  // Returns whether it concerns the step's pushes.
+  void TakeInStep(const Frame& frame);
+  void Push(uint32_t tensor, uint64_t examples, bool absent);
+  void PushRest();
+  void TakeHyperparameters(const Frame& frame);
+  absl::StatusOr<End> EndSteps();
+  // The client has called. It may be silent for training.step_timeout_seconds while others wait for it.
+  void Heard() { heard_at_ = options_.clock->Now(); }
+  absl::Status CheckSilence();
+
+  const Options options_;
+  std::shared_ptr<SharedArena> arena_;
+  std::shared_ptr<worker::HostEncoder> encoder_;
+  std::shared_ptr<const PartPeers> peers_;  // Null: nobody keeps copies.
+  TraceRecorder trace_;
+  TimedTrace timed_trace_;
+  TraceWindow trace_window_;
+  ClientProgress progress_;
+  LeaseDesk leases_;
+  std::unique_ptr<worker::PsClient> client_;
+  // The thread's that steps.
+  Step step_;
+  std::vector<bool> pushed_;
+  size_t missing_ = 0;
+  double epoch_ = 0;
+  v1::ShardSlice slice_;
+  absl::Time heard_at_;
+  bool paused_ = false;
+};
+
+}  // namespace rubato::client
+
+#endif  // RUBATO_CLIENT_SIDECAR_STEP_LOOP_H_

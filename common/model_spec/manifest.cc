@@ -1,0 +1,100 @@
+#include "common/model_spec/manifest.h"
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace rubato {
+namespace {
+
+constexpr size_t kMaxNameBytes = 512;
+constexpr int kMaxDimensions = 64;
+constexpr uint32_t kMaxGroups = 4096;
+// Errors that are named; a model may have thousands of tensors.
+constexpr size_t kMaxErrors = 16;
+
+using Errors = std::vector<std::string>;
+
+// Protocol Buffers refuses text that is not UTF-8 where a message is read.
+bool IsTensorName(absl::string_view name) {
+  for (char c : name) {
+    if (absl::ascii_iscntrl(static_cast<unsigned char>(c))) return false;
+  }
+  return !name.empty() && name.size() <= kMaxNameBytes;
+}
+
+void CheckNothingElse(const v1::ModelConfig& config, Errors* errors) {
+  constexpr char kAbsent[] = ": value present; allowed: absent with model.manifest, whose model the clients compute";
+  if (!config.input_shape().empty()) errors->push_back(absl::StrCat("model.input_shape", kAbsent));
+  if (!config.layers().empty()) errors->push_back(absl::StrCat("model.layers", kAbsent));
+  if (config.loss() != v1::ModelConfig::LOSS_UNSPECIFIED) errors->push_back(absl::StrCat("model.loss", kAbsent));
+}
+
+TensorSpec Tensor(const v1::ManifestTensor& tensor, const std::string& path, uint32_t groups, Errors* errors) {
+  if (!IsTensorName(tensor.name())) {
+    errors->push_back(absl::StrCat(path, ".name: value \"", absl::CHexEscape(tensor.name()), "\"; allowed: 1 to ",
+                                   kMaxNameBytes, " bytes without control characters"));
+  }
+  TensorSpec spec = {.name = tensor.name(),
+                     .shape = Shape(tensor.shape().begin(), tensor.shape().end()),
+                     .initializer = v1::ZEROS,
+                     .decays = true,
+                     .group = tensor.group()};
+  if (tensor.shape_size() > kMaxDimensions || !BoundedProduct(spec.shape, kMaxTensorElements)) {
+    errors->push_back(absl::StrCat(path, ".shape: value ", ShapeText(spec.shape), " of ", tensor.name(),
+                                   "; allowed: ", "dimensions of 1 or more, at most ", kMaxDimensions,
+                                   ", whose product is at most ", kMaxTensorElements));
+  }
+  if (tensor.group() >= groups) {
+    errors->push_back(absl::StrCat(path, ".group: value ", tensor.group(), " of ", tensor.name(),
+                                   "; allowed: under model.manifest.groups, ", groups));
+  }
+  return spec;
+}
+
+absl::Status ToStatus(Errors errors) {
+  if (errors.empty()) return absl::OkStatus();
+  if (errors.size() > kMaxErrors) {
+    const size_t more = errors.size() - kMaxErrors;
+    errors.resize(kMaxErrors);
+    errors.push_back(absl::StrCat("model.manifest: and ", more, " errors more"));
+  }
+  return absl::InvalidArgumentError(absl::StrJoin(errors, "\n"));
+}
+
+}  // namespace
+
+absl::StatusOr<ModelSpec> BuildManifestSpec(const v1::ModelConfig& config) {
+  const v1::Manifest& manifest = config.manifest();
+  Errors errors;
+  CheckNothingElse(config, &errors);
+  if (manifest.groups() < 1 || manifest.groups() > kMaxGroups) {
+    errors.push_back(absl::StrCat("model.manifest.groups: value ", manifest.groups(), "; allowed: 1 to ", kMaxGroups));
+  }
+  if (manifest.tensors().empty()) {
+    errors.push_back("model.manifest.tensors: value empty; allowed: one tensor or more");
+  }
+  ModelSpec spec;
+  std::map<std::string, int> names;
+  for (int i = 0; i < manifest.tensors_size(); ++i) {
+    const std::string path = absl::StrCat("model.manifest.tensors[", i, "]");
+    spec.tensors.push_back(Tensor(manifest.tensors(i), path, manifest.groups(), &errors));
+    const auto [other, is_new] = names.emplace(manifest.tensors(i).name(), i);
+    if (!is_new) {
+      errors.push_back(absl::StrCat(path, ".name: value \"", absl::CHexEscape(other->first),
+                                    "\"; allowed: a name that no other tensor has, and tensors[", other->second,
+                                    "] has it"));
+    }
+  }
+  if (absl::Status good = ToStatus(std::move(errors)); !good.ok()) return good;
+  return spec;
+}
+
+}  // namespace rubato

@@ -1,0 +1,300 @@
+"""Samples per second of ours, DistributedDataParallel over gloo and torch's RPC parameter server, on this machine.
+
+    python3 bench/compare_ddp.py [--models=mlp512,mlp4096,lenet,resnet20] [--rounds=5] [--seconds=4]
+
+Two workers of one thread, batch 64, compute included. Runs of the contenders are interleaved; printed are medians of all
+rounds and their quotients. Needs RUBATO_LIBRARY, RUBATO_SIDECAR and RUBATO_PROGRAM, or an installed wheel.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pathlib
+import socket
+import statistics
+import subprocess
+import sys
+import threading
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent), str(HERE.parent / "examples")]
+
+WORKERS, BATCH = 2, 64
+MODELS = ("mlp512", "mlp4096", "lenet", "resnet20")
+CONTENDERS = ("ours", "ddp", "rpc")
+
+
+def make(name):
+    """The model, and a function that makes a batch."""
+    import torch
+    from torch import nn
+
+    torch.manual_seed(1)
+    if name.startswith("mlp"):
+        width = int(name[3:])
+        model = nn.Sequential(
+            nn.Linear(784, width),
+            nn.ReLU(),
+            nn.Linear(width, width),
+            nn.ReLU(),
+            nn.Linear(width, 10),
+        )
+        shape = (784,)
+    elif name == "lenet":
+        model = nn.Sequential(
+            nn.Conv2d(1, 20, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(20, 50, 5), nn.ReLU(),
+            nn.MaxPool2d(2), nn.Flatten(), nn.Linear(800, 500), nn.ReLU(), nn.Linear(500, 10),
+        )  # fmt: skip
+        shape = (1, 28, 28)
+    else:
+        from resnet_cifar import resnet20
+
+        model, shape = resnet20(), (3, 32, 32)
+    return model, lambda: (torch.randn(BATCH, *shape), torch.randint(0, 10, (BATCH,)))
+
+
+def timed(step, seconds):
+    """Steps per second after a few to warm up; all workers make about the same number."""
+    for _ in range(5):
+        step()
+    started, steps = time.monotonic(), 0
+    while time.monotonic() - started < seconds:
+        step()
+        steps += 1
+    return steps / (time.monotonic() - started)
+
+
+def train_ours(name, seconds):
+    import torch
+
+    import rubato
+    import rubato.torch
+
+    with rubato.init():
+        model, batch = make(name)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        optimizer = rubato.torch.DistributedOptimizer(optimizer, model)
+        x, y = batch()
+
+        def step():
+            optimizer.zero_grad(set_to_none=True)
+            torch.nn.functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+
+        return timed(step, seconds)
+
+
+def train_ddp(name, seconds):
+    import torch
+
+    rank = int(os.environ["RUBATO_RANK"])
+    store = f"tcp://127.0.0.1:{os.environ['BENCH_PORT']}"
+    torch.distributed.init_process_group("gloo", init_method=store, rank=rank, world_size=WORKERS)
+    model, batch = make(name)
+    model = torch.nn.parallel.DistributedDataParallel(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    x, y = batch()
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        torch.nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+
+    # A rank that has ended is waited for: all make as many steps as the first would in that time.
+    count = torch.tensor([max(1.0, seconds * timed_once(step))])
+    torch.distributed.broadcast(count, 0)
+    started = time.monotonic()
+    for _ in range(int(count)):
+        step()
+    return int(count) / (time.monotonic() - started)
+
+
+def timed_once(step):
+    """Steps per second of ten steps after five."""
+    for _ in range(5):
+        step()
+    started = time.monotonic()
+    for _ in range(10):
+        step()
+    return 10 / (time.monotonic() - started)
+
+
+class ParameterServer:
+    """As in torch's tutorial of batch updating parameter servers: the mean of all workers' gradients, one step."""
+
+    def __init__(self, name):
+        import torch
+
+        self.model, _ = make(name)
+        self.lock = threading.Lock()
+        self.future = torch.futures.Future()
+        self.count = 0
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01)
+        for parameter in self.model.parameters():
+            parameter.grad = torch.zeros_like(parameter)
+
+    def weights(self):
+        return [p.detach() for p in self.model.parameters()]
+
+    def update(self, gradients):
+        import torch
+
+        with self.lock:
+            for parameter, gradient in zip(self.model.parameters(), gradients):
+                parameter.grad += gradient / WORKERS
+            self.count += 1
+            future = self.future
+            if self.count == WORKERS:
+                self.optimizer.step()
+                self.optimizer.zero_grad(set_to_none=False)
+                self.count, self.future = 0, torch.futures.Future()
+                future.set_result(self.weights())
+        return future
+
+
+_server = None
+
+
+def rpc_server(name=None):
+    """Runs on the process that holds the weights."""
+    global _server
+    if _server is None:
+        _server = ParameterServer(name)
+    return _server.weights()
+
+
+def update_server(gradients):
+    return _server.update(gradients)
+
+
+def train_rpc(name, seconds):
+    import torch
+    import torch.distributed.rpc as rpc
+
+    global update_server
+    update_server = rpc.functions.async_execution(update_server)
+    rank = int(os.environ["RUBATO_RANK"])
+    options = rpc.TensorPipeRpcBackendOptions(
+        num_worker_threads=8, init_method=f"tcp://127.0.0.1:{os.environ['BENCH_PORT']}"
+    )
+    who = "server" if rank == WORKERS else f"worker{rank}"
+    rpc.init_rpc(who, rank=rank, world_size=WORKERS + 1, rpc_backend_options=options)
+    result = None
+    if rank < WORKERS:
+        model, batch = make(name)
+        x, y = batch()
+        parameters = list(model.parameters())
+
+        def take(weights):
+            with torch.no_grad():
+                for parameter, weight in zip(parameters, weights):
+                    parameter.copy_(weight)
+
+        take(rpc.rpc_sync("server", rpc_server, args=[name]))
+
+        def step():
+            for parameter in parameters:
+                parameter.grad = None
+            torch.nn.functional.cross_entropy(model(x), y).backward()
+            gradients = [p.grad for p in parameters]
+            take(rpc.rpc_sync("server", update_server, args=[gradients]))
+
+        # All make as many steps: the server waits for both.
+        count = max(1, int(seconds * float(os.environ["BENCH_RATE"])))
+        for _ in range(5):
+            step()
+        started = time.monotonic()
+        for _ in range(count):
+            step()
+        result = count / (time.monotonic() - started)
+    rpc.shutdown()
+    return result
+
+
+def run(contender, name, seconds, rate):
+    """Samples per second of both workers together."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    serve = None
+    environment = {
+        **os.environ,
+        "BENCH_PORT": str(port),
+        "BENCH_RATE": str(rate),
+        "OMP_NUM_THREADS": "1",
+        "GLOO_SOCKET_IFNAME": "lo",
+        "TP_SOCKET_IFNAME": "lo",
+        "RUBATO_SIZE": str(WORKERS),
+    }
+    if contender == "ours":
+        from rubato._serve import Serve
+
+        serve = Serve(WORKERS, 1, 60.0, None, None)
+        environment["RUBATO_COORDINATOR"] = serve.address
+    processes = [
+        subprocess.Popen(
+            [
+                sys.executable,
+                __file__,
+                "--worker",
+                contender,
+                "--models",
+                name,
+                f"--seconds={seconds}",
+            ],
+            env={**environment, "RUBATO_RANK": str(rank)},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(WORKERS + (contender == "rpc"))
+    ]
+    rates = []
+    for process in processes:
+        printed, _ = process.communicate(timeout=60 + 20 * seconds)
+        if process.returncode != 0:
+            sys.exit(f"{contender} on {name} has failed")
+        rates += [r for r in [json.loads(printed.splitlines()[-1])] if r is not None]
+    if serve is not None:
+        serve.close(10)
+    return BATCH * sum(rates)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--models", default=",".join(MODELS))
+    parser.add_argument("--contenders", default=",".join(CONTENDERS))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=4.0)
+    parser.add_argument("--worker", choices=CONTENDERS, help="used by this program itself")
+    options = parser.parse_args()
+    if options.worker:
+        import torch
+
+        torch.set_num_threads(1)
+        train = {"ours": train_ours, "ddp": train_ddp, "rpc": train_rpc}[options.worker]
+        print(json.dumps(train(options.models, options.seconds)))
+        return
+    contenders = options.contenders.split(",")
+    for name in options.models.split(","):
+        rates = {contender: [] for contender in contenders}
+        for _ in range(options.rounds):
+            for contender in contenders:
+                rate = (
+                    statistics.median(rates["ours"]) / BATCH / WORKERS if rates.get("ours") else 5
+                )
+                rates[contender].append(run(contender, name, options.seconds, rate / 2))
+        medians = {contender: statistics.median(values) for contender, values in rates.items()}
+        shown = "  ".join(f"{contender} {value:9.0f}" for contender, value in medians.items())
+        quotients = "  ".join(
+            f"to {contender} {medians['ours'] / value:.2f}"
+            for contender, value in medians.items()
+            if contender != "ours" and "ours" in medians
+        )
+        print(f"{name:9} samples/s: {shown}  {quotients}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""A model's parameters beside the memory that is shared with the sidecar."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Iterable, Union
+
+import torch
+
+from rubato import errors
+from rubato._library import Client, TensorSpec
+
+Model = Union[torch.nn.Module, Iterable[tuple[str, torch.Tensor]]]
+
+
+def shared_view(address: int, shape: torch.Size) -> torch.Tensor:
+    """A tensor over the client's memory, which outlives it."""
+    count = shape.numel()
+    memory = (ctypes.c_float * count).from_address(address)
+    return torch.frombuffer(memory, dtype=torch.float32, count=count).view(shape)
+
+
+class Parameters:
+    """The parameters that an optimizer trains, in the model's order."""
+
+    def __init__(self, optimizer: torch.optim.Optimizer, model: Model) -> None:
+        named = dict(
+            model.named_parameters() if isinstance(model, torch.nn.Module) else list(model)
+        )
+        groups = {
+            id(p): number
+            for number, group in enumerate(optimizer.param_groups)
+            for p in group["params"]
+        }
+        self.names: list[str] = []
+        self.tensors: list[torch.Tensor] = []
+        self.specs: list[TensorSpec] = []
+        for name, parameter in named.items():
+            group = groups.pop(id(parameter), None)
+            # One without gradients is left alone, as the optimizer leaves it; so is an empty one.
+            if group is None or not parameter.requires_grad or parameter.numel() == 0:
+                continue
+            _check(name, parameter)
+            self.names.append(name)
+            self.tensors.append(parameter)
+            self.specs.append(TensorSpec(name, tuple(parameter.shape), group))
+        if groups:
+            raise errors.InvalidCall(
+                f"{len(groups)} of the optimizer's parameters, the first in group {min(groups.values())}, are not "
+                "among the model's: give the model that they belong to"
+            )
+        if not self.tensors:
+            raise errors.InvalidCall("the optimizer has no parameter that needs a gradient")
+
+    def __len__(self) -> int:
+        return len(self.tensors)
+
+    def share(self, client: Client) -> None:
+        """After rubato_define: has views of the shared memory, with the parameters as initial weights."""
+        self.weights = [shared_view(client.weights(i), p.shape) for i, p in enumerate(self.tensors)]
+        self.gradients = [
+            shared_view(client.gradient(i), p.shape) for i, p in enumerate(self.tensors)
+        ]
+        for weights, parameter in zip(self.weights, self.tensors):
+            weights.copy_(parameter.detach())
+
+    def take_weights(self) -> None:
+        """Copies the servers' weights into the parameters. Autograd sees it as the optimizer's update in place."""
+        with torch.no_grad():
+            for weights, parameter in zip(self.weights, self.tensors):
+                parameter.copy_(weights)
+
+    def take_gradients(self) -> None:
+        """apply="worker": what the servers have is the mean gradient."""
+        for weights, parameter in zip(self.weights, self.tensors):
+            if parameter.grad is None:
+                parameter.grad = torch.empty_like(parameter)
+            with torch.no_grad():
+                parameter.grad.copy_(weights)
+
+
+def _check(name: str, parameter: torch.Tensor) -> None:
+    if parameter.dtype != torch.float32:
+        raise errors.Unsupported(
+            f"parameter {name} is of {parameter.dtype}: servers hold torch.float32 alone; keep the parameters in "
+            "float32 and compute in others by torch.autocast"
+        )
+    if parameter.layout != torch.strided:
+        raise errors.Unsupported(
+            f"parameter {name} has the layout {parameter.layout}: torch.strided is allowed"
+        )

@@ -1,0 +1,369 @@
+"""What a wrapped optimizer does: push gradients as they come, begin the next step, take its weights.
+
+A step goes through three states. OPEN: it has begun, and gradients may be pushed. EXCHANGED (apply="worker"): the mean
+gradients are there, and the optimizer has not stepped. After that the next one is OPEN.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, Optional
+
+import torch
+from torch.nn.utils.clip_grad import clip_grad_norm_
+
+from rubato import errors
+from rubato._library import Step
+from rubato.session import Session
+from rubato.torch._hooks import GradientHooks
+from rubato.torch._rules import Rule
+from rubato.torch._tensors import Parameters
+
+PUSH_INSTEAD = 'use push="step", which pushes in step()'
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """How to train; see DistributedOptimizer."""
+
+    apply: str
+    push: str
+    accumulate: int
+    weight: str
+    clip_norm: Optional[float]
+    unused: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Slice:
+    """The leased examples of a step."""
+
+    shard: int
+    begin: int
+    end: int
+
+
+class StepState:
+    """What is known of the step that has begun."""
+
+    def __init__(self, parameters: int) -> None:
+        # apply="worker": the mean gradients are there.
+        self.exchanged = False
+        self.slice: Optional[Slice] = None
+        self.examples = 0
+        # How often backward has added to each gradient.
+        self.fired = [0] * parameters
+        # Of each parameter the gradient that was pushed, and its version then.
+        self.pushed: list[Optional[tuple[torch.Tensor, int]]] = [None] * parameters
+
+    @property
+    def has_pushed(self) -> bool:
+        """Whether a gradient is on its way."""
+        return any(entry is not None for entry in self.pushed)
+
+
+class Training:
+    """One model in a session. Belongs to the thread that trains."""
+
+    def __init__(
+        self,
+        session: Session,
+        optimizer: torch.optim.Optimizer,
+        parameters: Parameters,
+        rule: Rule,
+        options: Options,
+    ) -> None:
+        self.session = session
+        self._client = session._client
+        self._groups: list[Any] = optimizer.param_groups
+        self.parameters = parameters
+        self._rule = rule
+        self._options = options
+        self.no_sync_depth = 0
+        self._sent_values: list[Optional[dict[str, float]]] = [None] * len(self._groups)
+        session._claim("DistributedOptimizer", self)
+        session._define(
+            parameters.specs,
+            [rule.values(group) for group in self._groups],
+            rule.algorithm,
+            rule.initial_accumulator,
+        )
+        parameters.share(self._client)
+        session._start()
+        self.steps_done = -1
+        self.ended: Optional[errors.JobEnded] = None
+        self.step_begun = session._begin()
+        self._check_first_step()
+        parameters.take_weights()
+        self._hooks = GradientHooks(parameters.tensors, self._on_gradient)
+
+    @property
+    def by_worker(self) -> bool:
+        """Whether the optimizer itself steps."""
+        return self._options.apply == "worker"
+
+    @property
+    def rollbacks(self) -> int:
+        """How often the job has gone back to a checkpoint."""
+        return self.step_begun.rollbacks
+
+    # Of Session's Member.
+
+    def why_not_pause(self) -> Optional[str]:
+        """See Member."""
+        if self.by_worker:
+            return ""
+        if self._state.has_pushed or any(self._state.fired):
+            return (
+                "gradients of this step were computed already: pause between step() and backward()"
+            )
+        return None
+
+    def resumed(self, step: Step) -> None:
+        """See Member."""
+        self._new_step(step)
+        self.parameters.take_weights()
+
+    # Called while gradients are computed.
+
+    def set_examples(self, examples: int) -> None:
+        """That many more examples in this step."""
+        if self._options.weight != "examples":
+            raise errors.InvalidCall('set_examples: the optimizer was made with weight="workers"')
+        if examples < 1:
+            raise errors.InvalidCall(f"set_examples({examples}): 1 or more is allowed")
+        if self._state.has_pushed:
+            raise errors.InvalidCall(
+                "set_examples: to be called before backward() pushes the first gradient"
+            )
+        self._state.examples += examples
+
+    def check_leases(self) -> None:
+        """Raises Unsupported unless this model can be trained on leased data."""
+        if self.by_worker:
+            raise errors.Unsupported(
+                'LeasedSampler with apply="worker" is not there yet: use apply="server"'
+            )
+        if self._options.accumulate > 1:
+            raise errors.Unsupported(
+                "LeasedSampler with accumulate above 1 is not there yet: use larger batches"
+            )
+
+    def set_slice(self, part: Slice, epoch: float) -> None:
+        """The leased examples of this step, and its position in epochs."""
+        self._state.slice = part
+        self._client.set_epoch(epoch)
+
+    def _on_gradient(self, index: int) -> None:
+        if self.no_sync_depth > 0:
+            return
+        self._raise_unless_open()
+        name = self.parameters.names[index]
+        if self._state.exchanged:
+            raise errors.GradientChanged(
+                f"backward() after synchronize(), before step(): gradient of {name}"
+            )
+        if self._state.pushed[index] is not None:
+            raise errors.GradientChanged(
+                f"the gradient of {name} was computed again after it had been pushed: call step() after each "
+                f"{self._options.accumulate} backward(), give accumulate=, or {PUSH_INSTEAD}"
+            )
+        self._state.fired[index] += 1
+        deferred = self._options.push == "step" or self._clips_before_push
+        # A node may be run with no gradient; step() looks after the parameter then.
+        if deferred or self.parameters.tensors[index].grad is None:
+            return
+        if self._state.fired[index] >= self._options.accumulate:
+            self._push(index)
+
+    @property
+    def _clips_before_push(self) -> bool:
+        return self._options.clip_norm is not None and not self.by_worker
+
+    # Steps.
+
+    def finish_step(self, scale: Optional[float] = None) -> None:
+        """apply="server": all gradients are there. `scale`: what they are to be divided by."""
+        self._flush(scale)
+        self._next_step()
+
+    def exchange(self) -> None:
+        """apply="worker": all gradients are there; returns with their means in their places."""
+        if self._state.exchanged:
+            raise errors.InvalidCall("synchronize() was called twice in one step")
+        self._flush(None)
+        before = self.rollbacks
+        step = self._begin()
+        if step is None:
+            return
+        if step.rollbacks != before:
+            raise errors.JobFailed(
+                'the job went back to a checkpoint. With apply="worker" the weights are the workers\' own: start the '
+                "job again from what they have saved"
+            )
+        self.step_begun = step
+        self.parameters.take_gradients()
+        if self._options.clip_norm is not None:
+            clip_grad_norm_(self.parameters.tensors, self._options.clip_norm)
+        self._state.exchanged = True
+
+    def worker_stepped(self) -> None:
+        """apply="worker": the optimizer has stepped on the means."""
+        self._new_step(self.step_begun)
+
+    @property
+    def is_exchanged(self) -> bool:
+        """apply="worker": whether the means are there."""
+        return self._state.exchanged
+
+    @property
+    def has_pushed(self) -> bool:
+        """Whether a gradient of this step is on its way."""
+        return self._state.has_pushed
+
+    def skip_step(self) -> None:
+        """apply="server": contributes nothing more to this step, and begins the next one."""
+        self._raise_unless_open()
+        if not self.has_pushed:
+            self._before_first_push()
+        self._client.skip()
+        self._next_step()
+
+    def _next_step(self) -> None:
+        step = self._begin()
+        if step is not None:
+            self._new_step(step)
+            self.parameters.take_weights()
+
+    def _begin(self) -> Optional[Step]:
+        """None: the job has ended, which the next gradient or step raises."""
+        try:
+            step = self.session._begin()
+        except errors.JobEnded as ended:
+            self.ended = ended
+            return None
+        if self.by_worker and step.mode != "sync":
+            raise errors.JobFailed(f'the job\'s mode is {step.mode}, and apply="worker" needs sync')
+        return step
+
+    def _raise_unless_open(self) -> None:
+        if self.session._paused:
+            raise errors.InvalidCall("a gradient or a step within `pause`")
+        if self.ended is not None:
+            raise self.ended
+
+    def _check_first_step(self) -> None:
+        if self.by_worker and self.step_begun.step > 0:
+            raise errors.Refused(
+                f'the job is at step {self.step_begun.step}, and with apply="worker" its servers have no weights for '
+                'a worker that comes later: start all workers anew, or use apply="server"'
+            )
+        self._new_step(self.step_begun)
+
+    def _new_step(self, step: Step) -> None:
+        self.step_begun = step
+        self.steps_done += 1
+        self._state = StepState(len(self.parameters))
+
+    # Pushes.
+
+    def _flush(self, scale: Optional[float]) -> None:
+        """Pushes what backward has not, and checks what it has."""
+        self._raise_unless_open()
+        for index in range(len(self.parameters)):
+            self._check_unchanged(index)
+        self._check_values()
+        factor = self._clip_factor(scale) if self._clips_before_push else 1.0
+        if scale is not None:
+            factor /= scale
+        if not self.has_pushed:
+            self._before_first_push()
+        for index in range(len(self.parameters)):
+            if self._state.pushed[index] is None:
+                self._push_late(index, factor)
+
+    def _push_late(self, index: int, factor: float) -> None:
+        if self.parameters.tensors[index].grad is not None:
+            self._push(index, factor)
+            if self._state.fired[index] == 0 and self.no_sync_depth == 0:
+                self._hooks.refresh(index)
+        elif self._options.unused == "skip":
+            self._client.push_absent(index)
+        else:
+            self.parameters.gradients[index].zero_()
+            self._client.push(index, self._weight())
+
+    def _push(self, index: int, factor: float = 1.0) -> None:
+        gradient = self.parameters.tensors[index].grad
+        assert gradient is not None
+        if gradient.is_sparse:
+            raise errors.Unsupported(
+                f"the gradient of {self.parameters.names[index]} is sparse: dense ones are allowed (sparse=False)"
+            )
+        if not self.has_pushed:
+            self._before_first_push()
+        shared = self.parameters.gradients[index]
+        shared.copy_(gradient.detach())
+        if factor != 1.0:
+            shared.mul_(factor)
+        self._client.push(index, self._weight())
+        self._state.pushed[index] = (gradient, gradient._version)
+
+    def _before_first_push(self) -> None:
+        for number, group in enumerate(self._groups):
+            values = self._rule.values(group)
+            if values != self._sent_values[number]:
+                self._client.set_hyperparameters(number, values)
+                self._sent_values[number] = values
+        if self._state.slice is not None:
+            self._client.set_slice(
+                self._state.slice.shard, self._state.slice.begin, self._state.slice.end
+            )
+
+    def _weight(self) -> int:
+        if self._options.weight == "workers":
+            return 1
+        if self._state.examples == 0 and self._state.slice is not None:
+            return self._state.slice.end - self._state.slice.begin
+        if self._state.examples == 0:
+            raise errors.InvalidCall(
+                'weight="examples": call set_examples(n) with the batch\'s size before backward()'
+            )
+        return self._state.examples
+
+    def _check_unchanged(self, index: int) -> None:
+        pushed = self._state.pushed[index]
+        if pushed is None:
+            return
+        gradient = self.parameters.tensors[index].grad
+        if gradient is pushed[0] and gradient._version == pushed[1]:
+            return
+        how = "set to None or replaced" if gradient is not pushed[0] else "changed"
+        raise errors.GradientChanged(
+            f"the gradient of {self.parameters.names[index]} was {how} after it had been pushed: to clip, give "
+            f'clip_norm= or use apply="worker" with synchronize(); otherwise {PUSH_INSTEAD}'
+        )
+
+    def _check_values(self) -> None:
+        if not self.has_pushed:
+            return
+        for number, group in enumerate(self._groups):
+            values = self._rule.values(group)
+            sent = self._sent_values[number]
+            if values != sent:
+                raise errors.GradientChanged(
+                    f"group {number} has changed from {sent} to {values} after gradients had been pushed: change "
+                    f"it before backward(), or {PUSH_INSTEAD}"
+                )
+
+    def _clip_factor(self, scale: Optional[float]) -> float:
+        """Of this worker's gradient, which is clipped before it is averaged."""
+        assert self._options.clip_norm is not None
+        norms = [
+            float(torch.linalg.vector_norm(p.grad.detach()))
+            for p in self.parameters.tensors
+            if p.grad is not None
+        ]
+        norm = math.sqrt(sum(n * n for n in norms)) / (scale or 1.0)
+        return min(1.0, self._options.clip_norm / (norm + 1e-6))

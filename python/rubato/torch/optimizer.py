@@ -1,0 +1,253 @@
+"""`DistributedOptimizer`: an optimizer whose steps are those of the job."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Callable, Iterator, Optional, TypeVar
+
+import torch
+
+from rubato import errors
+from rubato.session import Session, current_session
+from rubato.torch._rules import mean_rule, rule_for, why_not_worker
+from rubato.torch._tensors import Model, Parameters
+from rubato.torch._training import Options, Training
+
+O = TypeVar("O", bound=torch.optim.Optimizer)
+
+
+def DistributedOptimizer(
+    optimizer: O,
+    model: Model,
+    *,
+    apply: str = "server",
+    overlap: str = "step",
+    push: str = "backward",
+    accumulate: int = 1,
+    weight: str = "workers",
+    clip_norm: Optional[float] = None,
+    unused: str = "zero",
+    session: Optional[Session] = None,
+) -> O:
+    """Makes an optimizer train with all workers of the session, and returns it: the same object.
+
+    All ranks then have the weights of rank 0, or those of the checkpoint that the job goes on from. `step()` returns
+    with the weights of the next step in the parameters.
+
+    apply: "server": the servers do what SGD (with momentum or Nesterov), Adam, AdamW, RMSprop or Adagrad would, with
+      the values of each parameter group, which schedulers may change. "worker": servers average gradients and the
+      optimizer itself steps on each worker, whichever it is; mode sync alone.
+    push: "backward": each gradient is sent when it is complete, while others are computed. "step": in `step()`.
+    accumulate: how many backward() there are to a step; gradients are added up, as torch does.
+    weight: what a worker counts in the mean: "workers": all the same. "examples": by `set_examples(n)`.
+    clip_norm: the largest norm of the gradient: of each worker's with "server", of their mean with "worker".
+    unused: a parameter that has no gradient in a step counts as "zero", or is left out: "skip" ("server" alone).
+    overlap: "step" is all there is yet.
+
+    The optimizer gets the methods `synchronize()`, `no_sync()`, `skip()` and `set_examples(n)`.
+
+    Raises Unsupported for what the servers cannot do, Refused if the models of workers differ.
+    """
+    options = _checked(apply, overlap, push, accumulate, weight, clip_norm, unused)
+    if isinstance(optimizer, _Distributed):
+        raise errors.InvalidCall("the optimizer is a DistributedOptimizer already")
+    if apply == "worker":
+        reason = why_not_worker(optimizer)
+        if reason:
+            raise errors.Unsupported(f'apply="worker": {reason}')
+    rule = rule_for(optimizer) if apply == "server" else mean_rule()
+    parameters = Parameters(optimizer, model)
+    training = Training(session or current_session(), optimizer, parameters, rule, options)
+    # Schedulers and others that hold the optimizer see the same object, with other methods. A scheduler that was made
+    # before has put its own `step` into the object, which would go past these methods.
+    optimizer.__dict__.pop("step", None)
+    kind = type(optimizer)
+    optimizer.__class__ = type(kind.__name__, (_Distributed, kind), {"__module__": kind.__module__})
+    optimizer._rubato = training  # type: ignore[attr-defined]
+    return optimizer
+
+
+def _checked(
+    apply: str,
+    overlap: str,
+    push: str,
+    accumulate: int,
+    weight: str,
+    clip_norm: Optional[float],
+    unused: str,
+) -> Options:
+    if apply == "local":
+        raise errors.Unsupported('apply="local" is not there yet: "server" and "worker" are')
+    if overlap in ("forward", "layer"):
+        raise errors.Unsupported(f'overlap="{overlap}" is not there yet: "step" is')
+    _one_of("apply", apply, "server", "worker")
+    _one_of("overlap", overlap, "step")
+    _one_of("push", push, "backward", "step")
+    _one_of("weight", weight, "workers", "examples")
+    _one_of("unused", unused, "zero", "skip")
+    if accumulate < 1:
+        raise errors.InvalidCall(f"accumulate={accumulate}: 1 or more is allowed")
+    if clip_norm is not None and not clip_norm > 0:
+        raise errors.InvalidCall(f"clip_norm={clip_norm}: more than 0 is allowed")
+    if unused == "skip" and apply == "worker":
+        raise errors.Unsupported(
+            'unused="skip" is for apply="server": with "worker" all count, as "zero"'
+        )
+    return Options(apply, push, accumulate, weight, clip_norm, unused)
+
+
+def _one_of(name: str, value: str, *allowed: str) -> None:
+    if value not in allowed:
+        listed = ", ".join(f'"{one}"' for one in allowed)
+        raise errors.InvalidCall(f'{name}="{value}": {listed} allowed')
+
+
+class _Distributed:
+    """Goes before the optimizer's own class, and has its methods then."""
+
+    _rubato: Training
+    # torch.cuda.amp.GradScaler then calls step() after an overflow too: others wait for this worker's part.
+    _step_supports_amp_scaling = True
+
+    def step(self, closure: Optional[Callable[[], Any]] = None, **amp: Any) -> Any:
+        """Pushes what backward has not, and returns with the next step's weights in the parameters."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        if self._rubato.by_worker:
+            self._worker_step(amp)
+        else:
+            self._server_step(amp)
+        self._count_step()
+        return loss
+
+    # Schedulers look whether `step` counts its calls; this one does. In torch 2 by the second name.
+    step._with_counter = True  # type: ignore[attr-defined]
+    step._wrapped_by_lr_sched = True  # type: ignore[attr-defined]
+    # Torch would wrap it once more.
+    step.hooked = True  # type: ignore[attr-defined]
+
+    def synchronize(self) -> None:
+        """apply="worker": waits for the mean gradients, to clip or unscale them before `step()`."""
+        if not self._rubato.by_worker:
+            raise errors.InvalidCall(
+                'synchronize() is for apply="worker"; with "server" give clip_norm='
+            )
+        self._rubato.exchange()
+
+    @contextlib.contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """backward() in this block adds to gradients and pushes none."""
+        self._rubato.no_sync_depth += 1
+        try:
+            yield
+        finally:
+            self._rubato.no_sync_depth -= 1
+
+    def skip(self) -> None:
+        """Instead of `step()`: this worker contributes nothing (more) to this step. apply="server" alone."""
+        if self._rubato.by_worker:
+            raise errors.Unsupported(
+                'skip() is for apply="server": with "worker" every rank steps alike'
+            )
+        self._rubato.skip_step()
+
+    def set_examples(self, examples: int) -> None:
+        """weight="examples": the size of a batch, before its backward()."""
+        self._rubato.set_examples(examples)
+
+    def add_param_group(self, param_group: Any) -> None:
+        """Refused: the servers have the tensors that the optimizer was wrapped with."""
+        raise errors.Unsupported("add_param_group: add all groups before DistributedOptimizer")
+
+    def state_dict(self) -> Any:
+        """apply="worker": the optimizer's own. With "server" the state is on the servers."""
+        self._own_state("state_dict")
+        return super().state_dict()  # type: ignore[misc]
+
+    def load_state_dict(self, state_dict: Any) -> Any:
+        """apply="worker": the optimizer's own. With "server" the state is on the servers."""
+        self._own_state("load_state_dict")
+        return super().load_state_dict(state_dict)  # type: ignore[misc]
+
+    def _own_state(self, what: str) -> None:
+        if not self._rubato.by_worker:
+            raise errors.Unsupported(
+                f"{what}: with apply=\"server\" the optimizer's state is on the servers, and is in the job's "
+                "checkpoints (Session.checkpoint, `rubato run --resume`); it cannot be fetched or assigned here yet"
+            )
+
+    def _count_step(self) -> None:
+        """What schedulers of torch 1 and 2 look at, to warn if they step first."""
+        if hasattr(self, "_step_count"):
+            self._step_count += 1
+        self._opt_called = True
+
+    def _server_step(self, amp: dict[str, Any]) -> None:
+        if self._has_scaler(amp) and self._rubato.has_pushed:
+            raise errors.InvalidCall(
+                'a GradScaler needs push="step": gradients are pushed when they are unscaled'
+            )
+        scale, overflow = self._scaling(amp)
+        if overflow:
+            self._rubato.skip_step()
+        else:
+            self._rubato.finish_step(scale)
+
+    def _worker_step(self, amp: dict[str, Any]) -> None:
+        if self._has_scaler(amp) and not self._rubato.is_exchanged:
+            raise errors.InvalidCall(
+                'a GradScaler with apply="worker": call optimizer.synchronize() before scaler.step(optimizer), so '
+                "that all ranks find the same overflow"
+            )
+        if not self._rubato.is_exchanged:
+            self._rubato.exchange()
+        if self._rubato.ended is not None:
+            return
+        scale, overflow = self._scaling(amp)
+        if not overflow:
+            if scale is not None:
+                _unscale(self.param_groups, scale)  # type: ignore[attr-defined]
+            super().step()  # type: ignore[misc]
+        self._rubato.worker_stepped()
+
+    def _has_scaler(self, amp: dict[str, Any]) -> bool:
+        return "grad_scaler" in amp or getattr(self, "found_inf", None) is not None
+
+    def _scaling(self, amp: dict[str, Any]) -> tuple[Optional[float], bool]:
+        """What a GradScaler says: by what gradients are to be divided, and whether there was an overflow.
+
+        Torch 1.13.0 gives itself as an argument, later ones leave two tensors in the optimizer.
+        """
+        scaler = amp.get("grad_scaler")
+        if scaler is not None:
+            try:
+                scaler.unscale_(self)
+            except RuntimeError as error:
+                if "already been called" not in str(error):
+                    raise
+            return None, not _all_finite(self.param_groups)  # type: ignore[attr-defined]
+        found = getattr(self, "found_inf", None)
+        scale = getattr(self, "grad_scale", None)
+        return (
+            None if scale is None else float(scale),
+            found is not None and bool(float(found)),
+        )
+
+
+def _gradients(groups: Any) -> Iterator[torch.Tensor]:
+    for group in groups:
+        for parameter in group["params"]:
+            if parameter.grad is not None:
+                yield parameter.grad
+
+
+def _unscale(groups: Any, scale: float) -> None:
+    with torch.no_grad():
+        for gradient in _gradients(groups):
+            gradient.div_(scale)
+
+
+def _all_finite(groups: Any) -> bool:
+    return all(bool(torch.isfinite(gradient).all()) for gradient in _gradients(groups))

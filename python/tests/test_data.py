@@ -1,0 +1,177 @@
+"""Leased data, broadcasts and buffers."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+import torch
+from torch import nn
+
+import models
+import rubato
+import rubato.torch
+from ranks import Job, fake_only, run_ranks
+from test_optimizer import raised
+
+COUNT, BATCH = 52, 4
+
+
+class Positions(torch.utils.data.Dataset):
+    """Each example is its index."""
+
+    def __len__(self):
+        return COUNT
+
+    def __getitem__(self, index):
+        return index
+
+
+def leased(loader_workers, epochs, die_after=None):
+    """The indices that this rank has trained."""
+    with rubato.init() as session:
+        data = Positions()
+        sampler = rubato.torch.LeasedSampler(
+            data, session, batch_size=BATCH, epochs=epochs, shard_batches=2
+        )
+        loader = torch.utils.data.DataLoader(
+            data, batch_sampler=sampler, num_workers=loader_workers
+        )
+        model = nn.Linear(1, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        rubato.torch.DistributedOptimizer(optimizer, model)
+        trained = []
+        for batch in rubato.torch.batches(loader, optimizer):
+            if die_after is not None and len(trained) >= die_after:
+                os.kill(os.getpid(), signal.SIGKILL)
+            optimizer.zero_grad()
+            model(batch.float()[:, None]).mean().backward()
+            optimizer.step()
+            trained += [(sampler.epoch, int(index)) for index in batch]
+        return trained
+
+
+@pytest.mark.parametrize("loader_workers", [0, 1])
+def test_each_example_of_an_epoch_is_trained_once(loader_workers):
+    parts = run_ranks(2, leased, loader_workers, 2)
+    assert all(parts)
+    assert sorted(sum(parts, [])) == [
+        (epoch, index) for epoch in range(2) for index in range(COUNT)
+    ]
+    orders = [[i for e, i in parts[0] if e == epoch] for epoch in range(2)]
+    assert orders[0] != sorted(orders[0])
+
+
+@fake_only
+def test_what_a_lost_worker_has_not_trained_is_given_to_others():
+    with Job(2) as job:
+        job.start(0, leased, 0, 1)
+        job.start(1, leased, 0, 1, BATCH)
+        outcome = job.outcome(0)
+        assert not outcome.kind, outcome.error
+        assert job.hub.gone == {1}
+        spans = sorted((begin, end) for _, begin, end in job.hub.trained)
+    covered = [i for begin, end in spans for i in range(begin, end)]
+    assert covered == list(range(COUNT))
+
+
+def misused():
+    texts = []
+    with rubato.init() as session:
+        data = Positions()
+        sampler = rubato.torch.LeasedSampler(data, session, batch_size=BATCH)
+        texts.append(raised(rubato.InvalidCall, rubato.torch.LeasedSampler, data, batch_size=BATCH))
+        loader = torch.utils.data.DataLoader(data, batch_sampler=sampler)
+        texts.append(raised(rubato.InvalidCall, next, iter(sampler)))
+        model = nn.Linear(1, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        texts.append(raised(rubato.InvalidCall, next, rubato.torch.batches(loader, optimizer)))
+        rubato.torch.DistributedOptimizer(optimizer, model)
+        texts.append(raised(rubato.InvalidCall, rubato.torch.LeasedSampler, data, batch_size=BATCH))
+        wrong = torch.utils.data.DataLoader(data, sampler=sampler)
+        texts.append(raised(rubato.InvalidCall, next, rubato.torch.batches(wrong, optimizer)))
+        got = rubato.torch.batches(loader, optimizer)
+        next(got)
+        texts.append(raised(rubato.InvalidCall, next, got))
+    return texts
+
+
+def test_misuse_of_leases_is_told():
+    expected = [
+        "has one already",
+        "rubato.torch.batches",
+        "no DistributedOptimizer",
+        "before the DistributedOptimizer",
+        "batch_sampler=",
+        "needs a step() or a skip()",
+    ]
+    texts = run_ranks(1, misused)[0]
+    assert len(texts) == len(expected)
+    for text, part in zip(texts, expected):
+        assert part in text
+
+
+def leases_with(options):
+    with rubato.init() as session:
+        data = Positions()
+        sampler = rubato.torch.LeasedSampler(data, session, batch_size=BATCH)
+        loader = torch.utils.data.DataLoader(data, batch_sampler=sampler)
+        model = nn.Linear(1, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        rubato.torch.DistributedOptimizer(optimizer, model, **options)
+        return raised(rubato.Unsupported, next, rubato.torch.batches(loader, optimizer))
+
+
+@pytest.mark.parametrize("options", [{"apply": "worker"}, {"accumulate": 2}])
+def test_what_leases_do_not_go_with(options):
+    assert "is not there yet" in run_ranks(1, leases_with, options)[0]
+
+
+def broadcasts():
+    with rubato.init() as session:
+        torch.manual_seed(session.rank)
+        model = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3))
+        model(torch.randn(8, 3))
+        own = [b.clone() for b in model.buffers()]
+        rubato.torch.broadcast_parameters(model, root=1)
+        first = [t.clone() for t in model.state_dict().values()]
+        # Another module, whose tensors are others.
+        other = nn.Linear(2 + session.rank, 1)
+        said = (
+            raised(rubato.Refused, rubato.torch.broadcast_parameters, other) if session.rank else ""
+        )
+        if not session.rank:
+            rubato.torch.broadcast_parameters(other)
+        model[1].running_mean.copy_(own[0])
+        rubato.torch.sync_buffers(model)
+        mean = model[1].running_mean.clone()
+        model[1].running_mean.copy_(own[0])
+        rubato.torch.sync_buffers(model, "root")
+        return own[0], first, said, mean, model[1].running_mean.clone()
+
+
+def test_broadcasts_and_buffers():
+    zero, one = run_ranks(2, broadcasts)
+    assert all(torch.equal(a, b) for a, b in zip(zero[1], one[1]))
+    assert "(1, 3) here, and weight (1, 2) on rank 0" in one[2]
+    expected = ((zero[0].double() + one[0].double()) / 2).float()
+    assert torch.equal(zero[3], expected) and torch.equal(one[3], expected)
+    assert torch.equal(zero[4], zero[0]) and torch.equal(one[4], zero[0])
+
+
+def broadcasts_after_wrapping():
+    with rubato.init() as session:
+        torch.manual_seed(session.rank)
+        model = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        rubato.torch.DistributedOptimizer(optimizer, model)
+        model(torch.randn(8, 3)).sum()
+        rubato.torch.broadcast_parameters(model.state_dict(), root=0)
+        return list(model.state_dict().values())
+
+
+def test_a_horovod_script_may_broadcast_after_wrapping():
+    zero, one = run_ranks(2, broadcasts_after_wrapping)
+    assert all(torch.equal(a, b) for a, b in zip(zero, one))

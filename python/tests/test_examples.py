@@ -1,0 +1,79 @@
+"""Each example runs, alone and with two workers, on small data of the formats that it reads."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import pathlib
+import random
+import runpy
+import struct
+import sys
+
+import pytest
+
+from ranks import run_ranks
+
+EXAMPLES = pathlib.Path(__file__).resolve().parents[1] / "examples"
+
+
+def write_idx(path, shape, values):
+    path.write_bytes(struct.pack(f">HBB{len(shape)}I", 0, 8, len(shape), *shape) + bytes(values))
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """A folder with MNIST of 256 pictures, whose upper rows are brighter the larger the digit, and some verses."""
+    folder = tmp_path_factory.mktemp("data")
+    for part, count in (("train", 256), ("t10k", 64)):
+        labels = [i % 10 for i in range(count)]
+        rows = [([25 * k] * 28 if row < 3 * k else [0] * 28) for k in labels for row in range(28)]
+        write_idx(folder / f"{part}-images-idx3-ubyte", (count, 28, 28), sum(rows, []))
+        write_idx(folder / f"{part}-labels-idx1-ubyte", (count,), labels)
+    choice = random.Random(3).choice
+    words = {"Ge": "earth heaven light", "1Sa": "king battle tent", "Ps": "song praise harp"}
+    lines = [
+        f"{book}{i}:1 {' '.join(choice(words[book].split()) for _ in range(6))}"
+        for i in range(1, 61)
+        for book in words
+    ]
+    (folder / "bible.txt").write_text("\n".join(lines))
+    return folder
+
+
+CASES = {
+    "simplenet.py": (["--steps=300"], "largest error of a weight 0.0"),
+    "mnist.py": (["--epochs=4", "--examples=256", "--batch=16", "--target=0.5"], "accuracy"),
+    "elastic_mnist.py": (
+        ["--epochs=4", "--examples=256", "--batch=16", "--target=0.5"],
+        "accuracy",
+    ),
+    "resnet_cifar.py": (["--epochs=1", "--examples=64", "--batch=16"], "accuracy"),
+    "text_classifier.py": (["--epochs=2", "--batch=16"], "of a bag of words 100.0 %"),
+}
+
+
+def run_example(name, arguments):
+    """What it prints."""
+    sys.argv = [name, *arguments]
+    sys.path.insert(0, str(EXAMPLES))
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+    return printed.getvalue()
+
+
+@pytest.mark.parametrize("size", [1, 2])
+@pytest.mark.parametrize("name", CASES)
+def test_example(name, size, data):
+    arguments, expected = CASES[name]
+    if "mnist" in name:
+        arguments = [*arguments, f"--data={data}"]
+    if name == "text_classifier.py":
+        arguments = [*arguments, f"--data={data / 'bible.txt'}"]
+    assert expected in run_ranks(size, run_example, name, arguments)[0]
+
+
+def test_every_example_is_tested():
+    programs = {path.name for path in EXAMPLES.glob("*.py") if "__main__" in path.read_text()}
+    assert programs == set(CASES)

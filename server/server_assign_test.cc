@@ -1,0 +1,160 @@
+// A client's job: its chunks begin with what a worker assigns, and checkpoint "step0" is written then.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/storage/checkpoint.h"
+#include "common/storage/file.h"
+#include "server/rules/testing/builders.h"
+#include "server/testing/server_core_harness.h"
+
+namespace rubato::server {
+namespace {
+
+using ::testing::HasSubstr;
+using Reply = v1::ExchangeReply;
+
+class ServerAssignTest : public ServerCoreHarness {
+ protected:
+  ServerAssignTest()
+      : run_(JoinPath(testing::TempDir(), absl::StrCat("server_assign_test_",
+                                                       testing::UnitTest::GetInstance()->current_test_info()->name()))),
+        stream_(std::make_shared<FakeConnection>(1)) {
+    EXPECT_TRUE(MakeDirectories(run_).ok());
+    config_.set_run_directory(run_);
+    config_.clear_model();
+    v1::Manifest* manifest = config_.mutable_model()->mutable_manifest();
+    manifest->set_groups(2);
+    v1::ManifestTensor* weight = manifest->add_tensors();
+    weight->set_name("weight");
+    weight->add_shape(2 * kLength);
+    manifest->add_tensors()->set_name("bias");
+    manifest->mutable_tensors(1)->set_group(1);
+    job_.add_servers()->mutable_task()->set_role(v1::TaskId::SERVER);
+    *job_.mutable_initial_weights_from() = Worker(0);
+  }
+
+  void Start() {
+    MakeCore();
+    ASSERT_TRUE(core_->StartJob(job_).ok());
+    Commit(MakePlan(1, v1::SYNC, 0, {0, 1}));
+  }
+  v1::ExchangeRequest Header(uint32_t worker, uint32_t chunk) {
+    v1::ExchangeRequest header;
+    header.set_request_id(++last_request_);
+    *header.mutable_task() = Worker(worker);
+    header.set_job_fingerprint(77);
+    header.set_generation(1);
+    header.set_partition(job_.chunks(static_cast<int>(chunk)).partition());
+    return header;
+  }
+  // Sends all elements of a chunk as `value`.
+  Reply Assign(uint32_t worker, uint32_t chunk, float value) {
+    v1::ExchangeRequest header = Header(worker, chunk);
+    header.mutable_assign()->add_chunks(chunk);
+    return Exchange(std::move(header), std::vector<float>(job_.chunks(static_cast<int>(chunk)).length(), value));
+  }
+  // A push of step 0 with a gradient of ones and the rate of the chunk's group.
+  void PushWithRate(uint32_t worker, uint32_t chunk, double rate) {
+    v1::ExchangeRequest header = Header(worker, chunk);
+    v1::PushPull* push = header.mutable_push_pull();
+    push->set_examples(8);
+    push->add_chunks()->set_chunk(chunk);
+    push->mutable_chunks(0)->set_length(job_.chunks(static_cast<int>(chunk)).length());
+    push->add_groups()->set_group(chunk == 2 ? 1 : 0);
+    push->mutable_groups(0)->set_learning_rate(rate);
+    Send(std::move(header), std::vector<float>(job_.chunks(static_cast<int>(chunk)).length(), 1.0f));
+  }
+  void Send(v1::ExchangeRequest header, const std::vector<float>& payload) {
+    std::vector<grpc::Slice> slices;
+    slices.emplace_back(payload.data(), payload.size() * sizeof(float));
+    core_->OnMessage(stream_, EncodeRequest(header, std::move(slices)));
+  }
+  Reply Exchange(v1::ExchangeRequest header, const std::vector<float>& payload) {
+    const size_t answers = stream_->count();
+    Send(std::move(header), payload);
+    return stream_->Await(answers + 1);
+  }
+  void WriteCheckpoint(const std::string& name) {
+    v1::Directive directive;
+    directive.mutable_checkpoint()->set_name(name);
+    core_->OnDirective(directive);
+  }
+  // The values of a chunk in a checkpoint that is complete.
+  std::vector<float> ValuesIn(const std::string& name, uint32_t chunk) {
+    const absl::StatusOr<CheckpointPart> part =
+        ReadCheckpointPart(JoinPath(JoinPath(run_, "checkpoints"), name), v1::TaskId::SERVER, 0);
+    EXPECT_TRUE(part.ok()) << part.status();
+    if (!part.ok()) return {};
+    const v1::ChunkRecord& record = part->manifest.chunks(static_cast<int>(chunk));
+    std::vector<float> values(record.length());
+    part->Copy(record.values_at(), record.length(), values.data());
+    return values;
+  }
+
+  const std::string run_;
+  const std::shared_ptr<FakeConnection> stream_;
+};
+
+TEST_F(ServerAssignTest, TheFirstCheckpointWaitsUntilAllChunksAreAssigned) {
+  Start();
+  WriteCheckpoint("step0");
+  EXPECT_EQ(Assign(0, 0, 5).outcome(), Reply::OK);
+  EXPECT_EQ(Assign(0, 2, 7).outcome(), Reply::OK);
+  EXPECT_EQ(Assign(0, 0, 6).outcome(), Reply::OK);  // Repeated: changes nothing.
+  Settle();
+  EXPECT_FALSE(ReadCheckpointPart(JoinPath(run_, "checkpoints/step0"), v1::TaskId::SERVER, 0).ok());
+  EXPECT_EQ(Assign(0, 1, 3).outcome(), Reply::OK);
+  EXPECT_EQ(AwaitReport(v1::TaskMessage::kCheckpointDone).checkpoint_done().name(), "step0");
+  EXPECT_EQ(ValuesIn("step0", 0), std::vector<float>(kLength, 5));
+  EXPECT_EQ(ValuesIn("step0", 1), std::vector<float>(kLength, 3));
+  EXPECT_EQ(ValuesIn("step0", 2), std::vector<float>(1, 7));
+}
+
+TEST_F(ServerAssignTest, OnlyTheNamedWorkerAssigns) {
+  Start();
+  const Reply early = Assign(1, 0, 5);
+  EXPECT_EQ(early.outcome(), Reply::WAITING);
+  EXPECT_THAT(early.message(), HasSubstr("worker 0"));
+  *job_.mutable_initial_weights_from() = Worker(1);
+  EXPECT_TRUE(core_->StartJob(job_).ok());
+  EXPECT_EQ(Assign(1, 0, 5).outcome(), Reply::OK);
+}
+
+TEST_F(ServerAssignTest, AJobThatHasItsWeightsFromElsewhereAssignsNone) {
+  config_.clear_model();
+  config_.mutable_model()->add_input_shape(2 * kLength);
+  config_.mutable_model()->add_layers()->mutable_linear()->set_units(1);
+  config_.mutable_model()->set_loss(v1::ModelConfig::MEAN_SQUARED_ERROR);
+  Start();
+  const Reply refused = Assign(0, 0, 5);
+  EXPECT_EQ(refused.outcome(), Reply::REFUSED);
+  EXPECT_THAT(refused.message(), HasSubstr("assign"));
+  WriteCheckpoint("step0");
+  AwaitReport(v1::TaskMessage::kCheckpointDone);
+}
+
+TEST_F(ServerAssignTest, AStepTakesTheHyperparametersOfTheLowestMember) {
+  Start();
+  for (uint32_t chunk = 0; chunk < 3; ++chunk) Assign(0, chunk, 5);
+  for (uint32_t worker = 0; worker < 2; ++worker) Pull(stream_, worker, 0, 0);
+  for (uint32_t worker = 0; worker < 2; ++worker) Pull(stream_, worker, 2, 0);
+  stream_->Await(7);
+  PushWithRate(1, 0, 3);
+  PushWithRate(0, 0, 2);
+  PushWithRate(1, 2, 0.25);
+  PushWithRate(0, 2, 0.25);
+  stream_->Await(11);
+  EXPECT_EQ(Progress().hyperparameter_disagreements_total(), 1);
+  WriteCheckpoint("final");
+  AwaitReport(v1::TaskMessage::kCheckpointDone);
+  EXPECT_EQ(ValuesIn("final", 0), std::vector<float>(kLength, 3));
+  EXPECT_EQ(ValuesIn("final", 2), std::vector<float>(1, 4.75f));
+}
+
+}  // namespace
+}  // namespace rubato::server
