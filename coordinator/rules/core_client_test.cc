@@ -92,6 +92,19 @@ TEST_F(CoreClientTest, AnotherOneAssignsIfTheFirstIsLost) {
   EXPECT_TRUE(SameTask(Last(WorkerTask(2)).job().initial_weights_from(), WorkerTask(1)));
 }
 
+TEST_F(CoreClientTest, OneThatComesLaterDoesNotTakeItsPlace) {
+  Create(ClientJob());
+  Register(ServerTask(0));
+  Register(ServerTask(1));
+  mute_ = {0, 1};
+  Register(WorkerTask(3));
+  Register(WorkerTask(2));
+  HoldFirstPlan();
+  Register(WorkerTask(0));
+  EXPECT_TRUE(SameTask(Last(WorkerTask(0)).job().initial_weights_from(), WorkerTask(2)));
+  EXPECT_TRUE(SameTask(Last(WorkerTask(3)).job().initial_weights_from(), WorkerTask(2)));
+}
+
 TEST_F(CoreClientTest, WeightsThatNobodyAssignsEndTheJob) {
   v1::JobConfig config = ClientJob();
   config.mutable_cluster()->set_wait_timeout_seconds(20);
