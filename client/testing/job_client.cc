@@ -316,6 +316,7 @@ void CheckMisuse(const Job& job) {
 // Values, barriers, a change of mode and a checkpoint.
 void Talk(Job* job) {
   job->Open();
+  job->Expect(RUBATO_OK, job->Define(RUBATO_SGD, 0.5), "rubato_define");
   char value[16] = "";
   size_t bytes = 0;
   if (job->rank == 0) {
@@ -335,7 +336,6 @@ void Talk(Job* job) {
     job->Expect(RUBATO_OK, passed, "rubato_barrier");
   }
   job->Expect(RUBATO_OK, rubato_erase(job->client, "greeting"), "rubato_erase");
-  job->Expect(RUBATO_OK, job->Define(RUBATO_SGD, 0.5), "rubato_define");
   job->Start();
   rubato_step step;
   bool asynchronous = false;
