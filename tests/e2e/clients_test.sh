@@ -12,6 +12,7 @@ cluster {
   servers: 2
   workers: 2
   chunk_bytes: 65536
+  update_log: true
   lease_seconds: 3
   start_timeout_seconds: 30
 }
@@ -40,6 +41,7 @@ end_job() {
   for name in "$job-server-0" "$job-server-1" "$job-coordinator"; do ends "$name" 0 "${1:-30}"; done
   wait_for 10 "no sidecar is left" no_sidecars
   grep -q '"end":{.*"ok":true' "$work/$job/metrics.jsonl" || fail "the run record of $job has no good end"
+  audit_holds "$work/$job"
 }
 
 no_sidecars() { ! pgrep -f "^$sidecar" >/dev/null; }
@@ -124,6 +126,17 @@ start rollback-server-1 server --config="$work/job.textproto" --set "run_directo
   --set checkpoint.every_steps=20 --coordinator="$address" --task_index=1 --listen=127.0.0.1:0
 for rank in 0 1; do ends "rollback-client-$rank" 0 60; done
 says rollback-client-0 '^step again'
+end_job
+
+say "the coordinator is killed: steps go on, and values are kept"
+begin_job restart
+for rank in 0 1; do client "$rank" restart; done
+wait_for 60 "client 1 steps" grep -q '^step 20$' "$work/restart-client-1.log"
+stop restart-coordinator
+wait_for 60 "client 0 puts its value" grep -q '^puts at step' "$work/restart-client-0.log"
+start restart-coordinator coordinator --config="$work/job.textproto" --set "run_directory=$work/restart" \
+  --listen="$address" --resume
+for rank in 0 1; do ends "restart-client-$rank" 0 60; done
 end_job
 
 say "values, barriers, misuse, a checkpoint and a change of mode"
