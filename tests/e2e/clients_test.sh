@@ -82,8 +82,9 @@ client 0 differ
 wait_for 20 "client 0 defines its model" grep -q '^defined' "$work/differ-client-0.log"
 client 1 differ
 for rank in 0 1; do ends "differ-client-$rank" 0 60; done
-says differ-client-1 '^refused: .*"small" 3 in group 0, but this worker has "small" 4'
-end_job
+for rank in 0 1; do says "differ-client-$rank" '"small" 3 in group 0, but this worker has "small" 4'; done
+for name in differ-server-0 differ-server-1 differ-coordinator; do ends "$name" 1 30; done
+wait_for 10 "no sidecar is left" no_sidecars
 
 say "SIGTERM to a client's process: it leaves, and the other one goes on"
 begin_job drained
@@ -102,7 +103,8 @@ for rank in 0 1; do client "$rank" ended; done
 wait_for 30 "client 1 steps" grep -q '^step 20$' "$work/stopped-client-1.log"
 "$rubato" stop "$address" >/dev/null
 for rank in 0 1; do ends "stopped-client-$rank" 0 30; done
-for name in stopped-server-0 stopped-server-1 stopped-coordinator; do ends "$name" 0 30; done
+for name in stopped-server-0 stopped-server-1; do ends "$name" 0 30; done
+ends stopped-coordinator 1 30
 
 say "each of 1000 leased examples is trained once an epoch"
 begin_job lease
