@@ -123,7 +123,7 @@ package() {
   # Beside the usual build, which it would have to do anew each time.
   local portable=(--output_base="$(bazel info output_base 2>/dev/null)-portable") built
   say "Building for other machines"
-  build_with bazel "${portable[@]}" build --config=portable --symlink_prefix=/ "${binaries[@]}"
+  build_with bazel "${portable[@]}" build --config=portable --symlink_prefix=/ "${binaries[@]}" "${client_binaries[@]}"
   built="$(bazel "${portable[@]}" info --config=portable bazel-bin 2>/dev/null)"
   bazel "${portable[@]}" shutdown
   deploy/make_package.sh "$built" dist

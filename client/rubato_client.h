@@ -197,8 +197,8 @@ RUBATO_API rubato_result rubato_report(rubato_client* client, uint64_t examples,
  * rubato_skip, or they would wait for it. */
 RUBATO_API rubato_result rubato_lease(rubato_client* client, rubato_lease_range* range, double seconds);
 
-/* Values that workers tell each other, up to 1 MiB. rubato_get copies at most `capacity` bytes and says in `bytes` how
- * many there are. RUBATO_AGAIN: nobody has put it yet. */
+/* Values that workers tell each other, up to 1 MiB, once one of them has defined the model. rubato_get copies at most
+ * `capacity` bytes and says in `bytes` how many there are. RUBATO_AGAIN: nobody has put it yet. */
 RUBATO_API rubato_result rubato_put(rubato_client* client, const char* key, const void* value, size_t bytes);
 RUBATO_API rubato_result rubato_get(rubato_client* client, const char* key, void* value, size_t capacity, size_t* bytes,
                                     double seconds);

@@ -18,7 +18,8 @@ using ::testing::HasSubstr;
 v1::OfferModelRequest Offer(uint32_t worker, const std::string& more = "") {
   v1::OfferModelRequest offer;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
-      "manifest { groups: 1 tensors { name: \"w\" shape: 3 } } optimizer { algorithm: SGD }" + more, &offer));
+      "manifest { groups: 1 tensors { name: \"w\" shape: 3 } } optimizer { algorithm: SGD }", &offer));
+  EXPECT_TRUE(google::protobuf::TextFormat::MergeFromString(more, &offer));
   offer.set_protocol_version(kProtocolVersion);
   offer.mutable_task()->set_role(v1::TaskId::WORKER);
   offer.mutable_task()->set_index(worker);

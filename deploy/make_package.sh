@@ -23,6 +23,8 @@ version="$(<VERSION)"
 machine="$(uname -m)"
 name="rubato-$version-linux-$machine"
 programs=(cli/command/rubato coordinator/coordinator server/server worker/worker)
+# What workers need that are somebody's program; without it, where it was not built.
+client=(client/librubato_client.so client/sidecar/rubato-sidecar)
 glibc_libraries='^(libc|libm|libdl|librt|libpthread|libresolv|ld-linux[-a-z0-9_]*)\.so\.[0-9]+$'
 
 work="$(mktemp -d)"
@@ -33,6 +35,9 @@ for program in "${programs[@]}"; do
   [[ -x "$binaries/$program" ]] || fail "$binaries/$program: no such program; build it first"
   # Bazel's are not writable.
   install -m 755 "$binaries/$program" "$root/bin/"
+done
+for file in "${client[@]}"; do
+  if [[ -f "$binaries/$file" ]]; then install -m 755 "$binaries/$file" "$root/bin/"; fi
 done
 cp configs/*.textproto "$root/configs/"
 cp README.md CHANGELOG.md VERSION "$root/"

@@ -112,7 +112,9 @@ JobOutcome RunOnHost(TaskHost* host, const absl::Status& started, const std::str
                      JobSupervisor::Options options, const std::string& label, StopSignals* signals,
                      const Environment& environment) {
   ProgressDisplay display(environment.out, TerminalColumns(), label);
-  options.on_status = [&](const v1::JobStatus& status) { display.Show(status, environment.clock->Now()); };
+  if (options.on_status == nullptr) {
+    options.on_status = [&](const v1::JobStatus& status) { display.Show(status, environment.clock->Now()); };
+  }
   options.on_event = [&](absl::string_view text) { display.Print(absl::StrCat(label, text)); };
   options.on_output = [&](absl::string_view line) { display.Print(line); };
   JobSupervisor supervisor(std::move(options), host, environment.clock, signals);
@@ -157,6 +159,7 @@ absl::Status RunJob(const PreparedRun& run, const std::string& label, StopSignal
   options.contact_timeout = absl::Seconds(run.config.cluster().start_timeout_seconds());
   if (run.clients.has_value() && run.clients->command.has_value()) options.clients = run.config.cluster().workers();
   options.restart_failed = run.restart_failed;
+  if (!run.show_progress) options.on_status = [](const v1::JobStatus&) {};
   absl::Status started = host.Start();
   if (started.ok() && run.on_started != nullptr) started = run.on_started(host);
   return RunOnHost(&host, started, run.config.run_directory(), std::move(options), label, signals, environment).job;

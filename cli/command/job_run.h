@@ -55,6 +55,8 @@ struct PreparedRun {
   std::optional<LocalTaskHost::Clients> clients;
   // As JobSupervisor::Options.restart_failed.
   bool restart_failed = false;
+  // Whether it is shown how far the job is.
+  bool show_progress = true;
   // Called when all tasks that the host starts have been started. An error ends the job. May be null.
   std::function<absl::Status(const LocalTaskHost&)> on_started;
 };
@@ -80,7 +82,7 @@ struct JobOutcome {
 
 // Sees a job through to its end on any deploy target, and shows its progress, each line with `label` before it, and
 // what its workers write. `started` is what the host's Start returned; the run directory is on this machine when the
-// host has finished. The callbacks of `options` are set here.
+// host has finished. The callbacks of `options` are set here, but for an on_status that is set already.
 JobOutcome RunOnHost(TaskHost* host, const absl::Status& started, const std::string& run_directory,
                      JobSupervisor::Options options, const std::string& label, StopSignals* signals,
                      const Environment& environment);

@@ -9,10 +9,13 @@
 #include "cli/checkpoint/run_checkpoints.h"
 #include "cli/launch/status_line.h"
 #include "cli/report/run_record.h"
+#include "common/config/awaited_model.h"
+#include "common/config/config_text.h"
 #include "common/storage/checkpoint_list.h"
 #include "common/storage/cut_record.h"
 #include "common/storage/file.h"
 #include "common/storage/run_record_json.h"
+#include "proto/job_config.pb.h"
 
 namespace rubato {
 namespace {
@@ -29,6 +32,14 @@ std::string WholeCheckpoint(const std::string& run_directory, const std::string&
     if (!FileExists(JoinPath(directory, absl::StrCat("server-", i, ".manifest")))) return "";
   }
   return servers > 0 ? directory : "";
+}
+
+// As its config says.
+bool IsRunOfClients(const std::string& run_directory) {
+  const std::string path = JoinPath(run_directory, "job.textproto");
+  const absl::StatusOr<std::string> text = ReadFile(path);
+  v1::JobConfig config;
+  return text.ok() && ParseText(*text, path, &config).ok() && IsClientJob(config);
 }
 
 absl::Time LastWritten(const std::string& path) {
@@ -88,8 +99,11 @@ std::string DescribeEnding(const RunEnding& ending, const std::string& run_direc
 }
 
 std::string WayOn(const std::string& weights) {
-  return absl::StrCat("Its weights are in ", weights,
-                      "; go on with rubato train CONFIG --resume, or begin another job ",
+  const std::string run_directory = DirectoryOf(DirectoryOf(weights));
+  const std::string command = IsRunOfClients(run_directory)
+                                  ? absl::StrCat("rubato run --run_directory=", run_directory, " --resume -- COMMAND")
+                                  : "rubato train CONFIG --resume";
+  return absl::StrCat("Its weights are in ", weights, "; go on with ", command, ", or begin another job ",
                       "with them: --set training.start_from=", weights);
 }
 

@@ -32,7 +32,8 @@ std::optional<RunEnding> ReadRunEnding(const std::string& run_directory);
 // That it ended, when, how, and where its weights are; one or two lines without a newline.
 std::string DescribeEnding(const RunEnding& ending, const std::string& run_directory);
 
-// How a job that was stopped is continued: "go on with rubato train CONFIG --resume", and what its weights are for.
+// How a job that was stopped is continued: "go on with rubato train CONFIG --resume", or with rubato run where its
+// workers are clients, and what its weights are for.
 std::string WayOn(const std::string& weights);
 
 // The outcome of a job, and how to go on if it was stopped: an error of a run whose directory has checkpoint

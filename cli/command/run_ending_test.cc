@@ -84,6 +84,14 @@ TEST_F(RunEndingTest, SaysHowToGoOnFromARunThatWasStopped) {
   EXPECT_TRUE(WithWayOn(absl::OkStatus(), directory_.string()).ok());
 }
 
+TEST_F(RunEndingTest, ARunOfClientsGoesOnWithTheirCommand) {
+  WriteRecord(End("false", "stopped by the operator"));
+  WriteCheckpoint("stopped", 2);
+  std::ofstream(directory_ / "job.textproto") << "name: 'train' model { manifest { groups: 1 } } data { client {} }";
+  EXPECT_THAT(Describe(), HasSubstr("; go on with rubato run --run_directory=" + directory_.string() +
+                                    " --resume -- COMMAND, or begin another"));
+}
+
 TEST_F(RunEndingTest, ACheckpointThatIsNotWholeIsNoWayOn) {
   WriteRecord(End("false", "stopped by the operator"));
   WriteCheckpoint("stopped", 1);

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <memory>
+#include <sstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -29,6 +30,17 @@ bool IsPipe(int descriptor) {
   return fstat(descriptor, &file) == 0 && (S_ISFIFO(file.st_mode) || S_ISSOCK(file.st_mode));
 }
 
+// The terminal is the workers': the report is written, and not shown.
+absl::Status ReportQuietly(const PreparedRun& run, absl::Status outcome, const Environment& environment) {
+  std::ostringstream unseen;
+  Environment quiet = environment;
+  quiet.out = &unseen;
+  outcome = ReportRun(run, std::move(outcome), quiet);
+  if (outcome.ok())
+    *environment.out << "[job] done; what it has left is in " << run.config.run_directory() << std::endl;
+  return outcome;
+}
+
 absl::Status Serve(const ServeOptions& options, const Environment& environment) {
   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<StopSignals> signals, StopSignals::Create());
   if (IsPipe(STDIN_FILENO)) RUBATO_RETURN_IF_ERROR(signals->AlsoAtEndOf(STDIN_FILENO));
@@ -40,9 +52,11 @@ absl::Status Serve(const ServeOptions& options, const Environment& environment) 
   run.on_started = [&options](const LocalTaskHost& host) {
     return WriteFileAtomically(options.address_file, absl::StrCat(host.coordinator(), "\n"));
   };
+  run.show_progress = false;
+  *environment.out << "[job] " << run.config.name() << ": run directory " << run.config.run_directory() << std::endl;
   absl::Status outcome = RunJob(run, "[job] ", signals.get(), environment);
   const absl::Status removed = RemoveFile(options.address_file);
-  outcome = ReportRun(run, std::move(outcome), environment);
+  outcome = ReportQuietly(run, std::move(outcome), environment);
   outcome.Update(removed);
   return outcome;
 }

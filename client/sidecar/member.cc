@@ -121,6 +121,7 @@ StepLoop::Options Member::StepOptions(const v1::JobDescription& job) {
                      .hold = options_.rollbacks > 0,
                      .clock = options_.clock},
           .beat = [this] { membership_->Beat(); },
+          .newest_plan = [this] { return membership_->plan(); },
           .clock_offset = [this] { return membership_->clock_offset(); },
           .cancelled = [this] { return membership_->is_over(); },
           .clock = options_.clock,

@@ -199,8 +199,12 @@ absl::Status StepLoop::Begin(const Step& step) {
   slice_.Clear();
   Heard();
   leases_.Release();
-  options_.answer_begin(*std::exchange(options_.calls->begin, std::nullopt),
-                        client::Describe(step, options_.rollbacks));
+  StepBody body = client::Describe(step, options_.rollbacks);
+  // Without members that were lost since the plan began.
+  if (const v1::Plan newest = options_.newest_plan(); newest.generation() == step.generation) {
+    body.workers = static_cast<uint32_t>(newest.members_size());
+  }
+  options_.answer_begin(*std::exchange(options_.calls->begin, std::nullopt), body);
   return absl::OkStatus();
 }
 

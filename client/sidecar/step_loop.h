@@ -62,6 +62,8 @@ class StepLoop {
     std::function<void(uint32_t request, const StepBody& step)> answer_begin;
     LeaseDesk::Options leases;
     std::function<void()> beat;
+    // The newest that the coordinator has told of.
+    std::function<v1::Plan()> newest_plan;
     std::function<std::optional<ClockOffset::Estimate>()> clock_offset;
     // Whether the worker is about to end.
     std::function<bool()> cancelled;

@@ -1,4 +1,4 @@
-// A client for client/job_test.sh: takes part in a job in one of several ways, checks what it gets, and says on
+// A client for tests/e2e/clients_test.sh: takes part in a job in one of several ways, checks what it gets, and says on
 // standard output how far it is. Exit status 0: all was as it should be.
 //
 //   job_client HOST:PORT RANK SIDECAR WAY
@@ -226,26 +226,45 @@ void Rollback(Job* job) {
   job->Close();
 }
 
-// Models that differ are refused by name; after that the worker comes with the right one.
+// Steps while the coordinator is away: a value that is put meanwhile is there when it is back, and who waits for it
+// since before gets it.
+void Restart(Job* job) {
+  job->Open();
+  job->Expect(RUBATO_OK, job->Define(RUBATO_SGD, 0.5), "rubato_define");
+  job->Start();
+  rubato_step step;
+  for (bool over = false; !over;) {
+    job->Expect(RUBATO_OK, job->Begin(&step), "rubato_begin");
+    Say("step", step.step);
+    if (job->rank == 0 && step.step == 1000) {
+      Say("puts at step", step.step);
+      job->Expect(RUBATO_OK, rubato_put(job->client, "over", "", 0), "rubato_put");
+    }
+    size_t bytes = 1;
+    const rubato_result got = rubato_get(job->client, "over", nullptr, 0, &bytes, 0);
+    over = got == RUBATO_OK && bytes == 0;
+    if (!over) job->Expect(RUBATO_AGAIN, got, "rubato_get");
+    job->Push(0, 1);
+    job->Push(1, 1);
+  }
+  job->Close();
+}
+
+// Models differ: both workers are told so by name.
 void Differ(Job* job) {
   job->Open();
   const rubato_result result = job->Define(RUBATO_SGD, 0.5, job->rank == 0 ? kSmall : kSmall + 1);
   if (job->rank == 1) {
     job->Expect(RUBATO_REFUSED, result, "rubato_define");
-    std::printf("refused: %s\n", rubato_error(job->client));
-    rubato_close(job->client, "its model differs");
-    job->Open();
-    job->Expect(RUBATO_OK, job->Define(RUBATO_SGD, 0.5), "rubato_define");
   } else {
     job->Expect(RUBATO_OK, result, "rubato_define");
     Say("defined", 1);
+    job->Start();
+    rubato_step step;
+    job->Expect(RUBATO_FAILED, job->Begin(&step), "rubato_begin");
   }
-  job->Start();
-  rubato_step step;
-  job->Expect(RUBATO_OK, job->Begin(&step), "rubato_begin");
-  job->Push(0, 1);
-  job->Push(1, 1);
-  job->Close();
+  std::printf("refused: %s\n", rubato_error(job->client));
+  rubato_close(job->client, "models differ");
 }
 
 // Steps until it is told that it is over: SIGTERM reaches it, or the job is stopped.
@@ -321,6 +340,7 @@ void CheckMisuse(const Job& job) {
 // Values, barriers, a change of mode and a checkpoint.
 void Talk(Job* job) {
   job->Open();
+  job->Expect(RUBATO_OK, job->Define(RUBATO_SGD, 0.5), "rubato_define");
   char value[16] = "";
   size_t bytes = 0;
   if (job->rank == 0) {
@@ -340,7 +360,6 @@ void Talk(Job* job) {
     job->Expect(RUBATO_OK, passed, "rubato_barrier");
   }
   job->Expect(RUBATO_OK, rubato_erase(job->client, "greeting"), "rubato_erase");
-  job->Expect(RUBATO_OK, job->Define(RUBATO_SGD, 0.5), "rubato_define");
   job->Start();
   rubato_step step;
   bool asynchronous = false;
@@ -373,6 +392,7 @@ int main(int argc, char** argv) {
                                                                  {"differ", Differ},
                                                                  {"ended", UntilEnded},
                                                                  {"lease", Lease},
+                                                                 {"restart", Restart},
                                                                  {"rollback", Rollback},
                                                                  {"talk", Talk}};
   const auto way = ways.find(argv[4]);

@@ -1,5 +1,7 @@
 #include "coordinator/rules/checkpoint_round.h"
 
+#include <algorithm>
+
 #include "common/task.h"
 
 namespace rubato::coordinator {
@@ -13,6 +15,8 @@ void CheckpointRound::Begin(const std::string& name) {
 }
 
 bool CheckpointRound::OnWritten(uint32_t server) {
+  // One without chunks writes a part as well, which nobody needs.
+  if (!std::binary_search(job_->servers.begin(), job_->servers.end(), server)) return false;
   return written_.insert(server).second && written_.size() == job_->servers.size();
 }
 

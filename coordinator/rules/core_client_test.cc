@@ -92,6 +92,36 @@ TEST_F(CoreClientTest, AnotherOneAssignsIfTheFirstIsLost) {
   EXPECT_TRUE(SameTask(Last(WorkerTask(2)).job().initial_weights_from(), WorkerTask(1)));
 }
 
+TEST_F(CoreClientTest, OneThatComesLaterDoesNotTakeItsPlace) {
+  Create(ClientJob());
+  Register(ServerTask(0));
+  Register(ServerTask(1));
+  mute_ = {0, 1};
+  Register(WorkerTask(3));
+  Register(WorkerTask(2));
+  HoldFirstPlan();
+  Register(WorkerTask(0));
+  EXPECT_TRUE(SameTask(Last(WorkerTask(0)).job().initial_weights_from(), WorkerTask(2)));
+  EXPECT_TRUE(SameTask(Last(WorkerTask(3)).job().initial_weights_from(), WorkerTask(2)));
+}
+
+TEST_F(CoreClientTest, ACheckpointIsNotCompleteByTheWordOfAServerWithoutChunks) {
+  v1::JobConfig config = ClientJob();
+  config.mutable_cluster()->set_servers(3);
+  config.mutable_model()->mutable_manifest()->mutable_tensors(0)->set_shape(0, 2048);  // Two chunks.
+  Create(config);
+  for (uint32_t i = 0; i < 3; ++i) Register(ServerTask(i));
+  mute_ = {0, 1, 2};
+  Register(WorkerTask(0));
+  Register(WorkerTask(1));
+  HoldFirstPlan();
+  Assigned(2);
+  Assigned(1);
+  EXPECT_EQ(core_->phase(), v1::JobStatus::STARTING);
+  Assigned(0);
+  EXPECT_EQ(core_->phase(), v1::JobStatus::TRAINING);
+}
+
 TEST_F(CoreClientTest, WeightsThatNobodyAssignsEndTheJob) {
   v1::JobConfig config = ClientJob();
   config.mutable_cluster()->set_wait_timeout_seconds(20);

@@ -75,6 +75,7 @@ void JobState::GoBack(const v1::JournalTerm& term) {
   servers.clear();
   plan_maker.reset();
   dispatcher.reset();
+  assigner.reset();
   reached.clear();
   held_plan.Clear();
   training_began = false;
@@ -158,6 +159,7 @@ JobSnapshot JobState::Snapshot(absl::Time now) const {
 
 std::optional<v1::TaskId> JobState::InitialWeightsFrom() const {
   if (!AwaitsWeights()) return std::nullopt;
+  if (assigner && membership.FindAlive(*assigner) != nullptr) return assigner;
   const std::vector<const Member*> workers = membership.Alive(v1::TaskId::WORKER);
   if (workers.empty()) return std::nullopt;
   const auto lowest = std::min_element(workers.begin(), workers.end(),

@@ -57,7 +57,8 @@ struct JobState {
     return config.model().has_manifest() && config.training().start_from().empty() && placed && !restore &&
            !training_began && !Ended();
   }
-  // Who: the worker with the lowest index. Nothing: nobody is there, or nothing is to be assigned.
+  // Who: the one that was named and is still there, otherwise the worker with the lowest index. Nothing: nobody is
+  // there, or nothing is to be assigned.
   std::optional<v1::TaskId> InitialWeightsFrom() const;
   // Since training began, 0 before.
   double Seconds(absl::Time now) const {
@@ -110,6 +111,8 @@ struct JobState {
   std::vector<uint32_t> servers;
   std::optional<PlanMaker> plan_maker;
   std::optional<ShardDispatcher> dispatcher;
+  // The worker that tasks were told of as the one that assigns the weights.
+  std::optional<v1::TaskId> assigner;
   // Of workers that are gone and whose shards are not returned, by incarnation: the furthest that a server has said.
   std::map<uint64_t, v1::LostWorker> reached;
   // Workers that have done their part and wait, by index and incarnation, while they are connected: they are no

@@ -1,5 +1,6 @@
 #include "coordinator/rules/starting_phase.h"
 
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -104,8 +105,8 @@ void StartingPhase::WriteFirstCheckpoint(absl::Time now) {
 
 void StartingPhase::NameAssigner(absl::Time now) {
   const std::optional<v1::TaskId> worker = job_->InitialWeightsFrom();
-  if (!worker || (named_ && SameTask(*worker, *named_))) return;
-  named_ = worker;
+  if (!worker || (job_->assigner && SameTask(*worker, *job_->assigner))) return;
+  job_->assigner = worker;
   named_at_ = now;
   out_->Log('I', absl::StrCat(TaskName(*worker), " assigns the initial weights"));
   out_->SendToAll(v1::TaskId::SERVER, job_->Describe());

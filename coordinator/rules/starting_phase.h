@@ -1,7 +1,6 @@
 #ifndef RUBATO_COORDINATOR_RULES_STARTING_PHASE_H_
 #define RUBATO_COORDINATOR_RULES_STARTING_PHASE_H_
 
-#include <optional>
 #include <string>
 
 #include "absl/time/time.h"
@@ -35,7 +34,7 @@ class StartingPhase {
   // The first plan is held by all servers of a job that went back: it can train.
   bool CanGoOn() const { return WentBack() && !job_->AwaitsWeights() && job_->held_plan.generation() != 0; }
   // Workers of the job have been told who assigns its weights.
-  bool assigning() const { return job_->AwaitsWeights() && named_.has_value(); }
+  bool assigning() const { return job_->AwaitsWeights() && job_->assigner.has_value(); }
   // Each tick: tells tasks for whom they wait, and fails after cluster.start_timeout_seconds.
   void Continue(absl::Time now);
 
@@ -54,8 +53,7 @@ class StartingPhase {
   JobEnd* const end_;
   // Who was waited for when tasks were last told.
   std::string told_waiting_;
-  // Who assigns the weights, as everybody was told, and since when.
-  std::optional<v1::TaskId> named_;
+  // When job_->assigner was named.
   absl::Time named_at_ = absl::InfiniteFuture();
 };
 

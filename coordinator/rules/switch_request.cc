@@ -51,6 +51,10 @@ absl::StatusOr<PlanChange> CheckSwitch(const v1::JobConfig& config, const v1::Sw
                      "; allowed: SYNC, ASYNC, because consistency.sync_every is ", BatchesPerStep(config),
                      "; start the job with consistency.sync_every 1 to switch to SSP"));
   }
+  if (mode != v1::SYNC && config.optimizer().algorithm() == v1::OptimizerConfig::MEAN) {
+    return absl::FailedPreconditionError(absl::StrCat("mode: value ", ModeName(mode, request.staleness_bound()),
+                                                      "; allowed: SYNC, because optimizer.algorithm is MEAN"));
+  }
   PlanChange change;
   change.mode = mode;
   change.staleness_bound = request.staleness_bound();

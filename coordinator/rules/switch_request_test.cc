@@ -55,5 +55,12 @@ TEST_F(CheckSwitchTest, LocalSgdIsNotSwitchedToSsp) {
   EXPECT_TRUE(Check(v1::ASYNC, 0).ok());
 }
 
+TEST_F(CheckSwitchTest, AMeanStaysSynchronous) {
+  config_.mutable_optimizer()->set_algorithm(v1::OptimizerConfig::MEAN);
+  EXPECT_EQ(Check(v1::ASYNC, 0).message(), "mode: value ASYNC; allowed: SYNC, because optimizer.algorithm is MEAN");
+  EXPECT_EQ(Check(v1::SSP, 2).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(Check(v1::SYNC, 0, 2).ok());
+}
+
 }  // namespace
 }  // namespace rubato::coordinator

@@ -136,6 +136,9 @@ class Client:
     ) -> None:
         self._library = library
         self._process = os.getpid()
+        # Of the thread that trains and the one of a pause.
+        self._lock = threading.Lock()
+        self._wanted = 0
         self._handle = ctypes.c_void_p()
         options = _abi.Options(
             struct_bytes=ctypes.sizeof(_abi.Options),
@@ -357,9 +360,17 @@ class Client:
 
     def _result(self, name: str, *arguments: Any) -> int:
         handle = self._own()
-        result = int(getattr(self._library, name)(handle, *arguments))
+        self._wanted += 1
+        with self._lock:
+            self._wanted -= 1
+            result = int(getattr(self._library, name)(handle, *arguments))
+            text = None
+            if result not in (_abi.OK, _abi.AGAIN):
+                text = self._library.rubato_error(handle)
+        if self._wanted > 0:
+            time.sleep(0.001)  # A lock is not given to who waits for it by itself.
         if result not in (_abi.OK, _abi.AGAIN):
-            self._raise(result, self._library.rubato_error(handle))
+            self._raise(result, text)
         return result
 
     @staticmethod

@@ -142,6 +142,8 @@ class Session:
         self._plan = Plan(0, "sync", 0, place.size, 1.0)
         self._on_plan: list[Callable[[Plan], None]] = []
         self._paused = False
+        self._defined = False
+        self._deferred: list[Callable[[], None]] = []
 
     def __repr__(self) -> str:
         return f"<rubato.Session: rank {self.rank} of {self.size}, {self._plan.mode}>"
@@ -249,16 +251,25 @@ class Session:
             assert self._member is not None
             self._member.resumed(begun[0])
 
+    # The coordinator takes values when it knows the model.
+
     def barrier(self, name: str, timeout: float = 60.0) -> None:
-        """Waits until all workers have called it. Raises Timeout, which says who is missing."""
+        """Waits until all workers have called it, after DistributedOptimizer or Client. Raises Timeout."""
+        self._check_model("barrier")
         self._values.barrier(f"user/{name}", timeout)
 
     def broadcast_object(self, obj: Any, root: int = 0, timeout: float = 60.0) -> Any:
-        """The object of rank `root`, on all ranks: all have to call it. What pickle can write."""
+        """The object of rank `root`, on all ranks: all have to call it, after DistributedOptimizer or Client. What pickle
+        can write.
+        """
+        self._check_model("broadcast_object")
         return self._values.broadcast(obj, root, timeout)
 
     def mean(self, values: Any, weight: float = 1.0, timeout: float = 60.0) -> Any:
-        """The weighted mean over all ranks of a number, or of each number in a dict or list: all have to call it."""
+        """The weighted mean over all ranks of a number, or of each number in a dict or list: all have to call it, after
+        DistributedOptimizer or Client.
+        """
+        self._check_model("mean")
         return self._values.mean(values, weight, timeout)
 
     def log(self, values: Mapping[str, float], examples: int = 1) -> None:
@@ -328,6 +339,20 @@ class Session:
 
     # What rubato.torch and rubato.client are made of.
 
+    def _check_model(self, what: str) -> None:
+        if self.size > 1 and not self._defined:
+            raise errors.InvalidCall(
+                f"{what}: to be called after DistributedOptimizer, or Client: workers talk when the coordinator knows "
+                "their model"
+            )
+
+    def _when_defined(self, function: Callable[[], None]) -> None:
+        """Calls it as soon as workers can talk: now, or when the model is defined. On all ranks in the same order."""
+        if self._defined:
+            function()
+        else:
+            self._deferred.append(function)
+
     def _claim(self, who: str, member: Member) -> None:
         if self._claimed_by is not None:
             raise errors.InvalidCall(
@@ -358,6 +383,10 @@ class Session:
 
     def _start(self) -> None:
         self._client.start()
+        self._defined = True
+        deferred, self._deferred = self._deferred, []
+        for function in deferred:
+            function()
 
     def _lease_data(self, data: LeasedData) -> None:
         if self._claimed_by is not None:

@@ -135,6 +135,9 @@ def broadcasts():
         model = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3))
         model(torch.randn(8, 3))
         own = [b.clone() for b in model.buffers()]
+        trained = nn.Linear(1, 1)
+        optimizer = torch.optim.SGD(trained.parameters(), lr=0.01)
+        rubato.torch.DistributedOptimizer(optimizer, trained)
         rubato.torch.broadcast_parameters(model, root=1)
         first = [t.clone() for t in model.state_dict().values()]
         # Another module, whose tensors are others.
@@ -161,17 +164,21 @@ def test_broadcasts_and_buffers():
     assert torch.equal(zero[4], zero[0]) and torch.equal(one[4], zero[0])
 
 
-def broadcasts_after_wrapping():
+def broadcasts_with_an_optimizer(before):
     with rubato.init() as session:
         torch.manual_seed(session.rank)
         model = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3))
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-        rubato.torch.DistributedOptimizer(optimizer, model)
         model(torch.randn(8, 3)).sum()
-        rubato.torch.broadcast_parameters(model.state_dict(), root=0)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        if before:
+            rubato.torch.broadcast_parameters(model.state_dict(), root=0)
+        rubato.torch.DistributedOptimizer(optimizer, model)
+        if not before:
+            rubato.torch.broadcast_parameters(model.state_dict(), root=0)
         return list(model.state_dict().values())
 
 
-def test_a_horovod_script_may_broadcast_after_wrapping():
-    zero, one = run_ranks(2, broadcasts_after_wrapping)
+@pytest.mark.parametrize("before", [True, False])
+def test_a_horovod_script_may_broadcast_before_or_after_wrapping(before):
+    zero, one = run_ranks(2, broadcasts_with_an_optimizer, before)
     assert all(torch.equal(a, b) for a, b in zip(zero, one))

@@ -85,7 +85,11 @@ def test_installs_into_a_fresh_environment(tmp_path):
         "print(rubato.__version__, l.find('NONE', 'rubato-sidecar').name, s.find_program())"
     )
     shown = subprocess.run(
-        [python, "-I", "-c", script], check=True, capture_output=True, text=True
+        [python, "-I", "-c", script],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={"PATH": "/usr/bin:/bin"},
     ).stdout.split()
     assert shown[:2] == [rubato.__version__, "rubato-sidecar"]
     assert shown[2].startswith(str(environment))

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # `rubato run` and `rubato serve` with commands that fail, are killed, do not take part or are interrupted: what is said, the
-# exit status, and that nothing is left. What takes part is in the tests of client/ and python/.
+# exit status, and that nothing is left; and a whole job of clients.
 # shellcheck source=tests/e2e/common.sh
 source tests/e2e/common.sh
 
@@ -72,6 +72,16 @@ run workers 2 -- true
 says workers 'cluster\.workers: value 0; allowed: 1 to 1024'
 run config 2 -n 2 --config="$root/configs/teacher_mlp.textproto" -- true
 says config '^rubato run: --config: .*teacher_mlp\.textproto has a model, data or an optimizer; allowed: none of them'
+
+say "two clients"
+# shellcheck disable=SC2016
+run clients 0 -n 2 --servers=2 --mode=ssp:2 --set cluster.update_log=true -- sh -c '
+  exec "$0" "$RUBATO_COORDINATOR" "$RUBATO_RANK" "$RUBATO_SIDECAR"' "$root/client/examples/linear_regression"
+says clients '^\[0\] worker 0 learned y = 3\.0[0-9]* a'
+says clients '^\[1\] worker 1 learned '
+says clients '^ssp:2  .* held$'
+audit_holds "$work/clients"
+nothing_is_left clients
 
 say "interrupted"
 "$rubato" run --binaries "$root" --run_directory="$work/interrupted" -n 2 -- sh -c 'echo here; exec sleep 600' \

@@ -237,8 +237,23 @@ void CoordinatorHost::OnTerm(const v1::JournalTerm& term) {
   for (const v1::JournalRecord& record : ReadJournal()) {
     if (record.has_cut()) complete.push_back(record.cut());
   }
-  world_->oracle.RolledBack(term, complete, world_->checkpoints);
+  if (world_->scenario.clients) CheckFirstWeights(term.rollback());
+  // The first checkpoint is where the job began.
+  v1::JournalTerm seen = term;
+  if (term.rollback().cut().cut().id() == 0) seen.mutable_rollback()->clear_cut();
+  world_->oracle.RolledBack(seen, complete, world_->checkpoints);
   world_->rollback.Begin(world_->job.servers_size());
+}
+
+void CoordinatorHost::CheckFirstWeights(const v1::JournalTerm::Rollback& rollback) {
+  const bool to_first = rollback.has_cut() && rollback.cut().cut().id() == 0;
+  if (to_first && !world_->weights_written) {
+    return world_->oracle.Violate("I7: the job goes back to assigned weights, which were not all written");
+  }
+  if (!rollback.has_cut() && !world_->training.empty()) {
+    return world_->oracle.Violate("I7: the job forgets the weights that were assigned");
+  }
+  if (to_first) world_->coverage.Note(Reached::kRollbackToFirstWeights);
 }
 
 void CoordinatorHost::Finish(const absl::Status& status) {
@@ -247,7 +262,8 @@ void CoordinatorHost::Finish(const absl::Status& status) {
   finished_ = true;
   if (status.ok()) {
     world_->coverage.Note(Reached::kDataUsedUp);
-    return world_->oracle.Done();
+    if (!world_->scenario.own) world_->oracle.Done();
+    return;
   }
   // Where data is left, the job ends when its last worker has gone.
   if (absl::StrContains(status.message(), "no worker is left")) return;

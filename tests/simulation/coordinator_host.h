@@ -67,6 +67,8 @@ class CoordinatorHost {
   void PerformReplaced(const coordinator::Actions& actions);
   void Write(const coordinator::AppendJournal& append);
   void OnTerm(const v1::JournalTerm& term);
+  // Whether a client's job goes back to the weights that were assigned, if it does.
+  void CheckFirstWeights(const v1::JournalTerm::Rollback& rollback);
   void Finish(const absl::Status& status);
   void Die();
   // Nothing of its process is left but the journal.

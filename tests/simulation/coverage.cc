@@ -58,6 +58,10 @@ std::string NameOf(Reached what) {
       return "a shard given out again from its middle";
     case Reached::kRestOfShardGranted:
       return "the rest of a lost worker's shard given out";
+    case Reached::kRollbackToFirstWeights:
+      return "a rollback to assigned weights";
+    case Reached::kWorkerLostBeforeWeights:
+      return "a worker lost before weights were assigned";
     case Reached::kEnd:
       break;
   }

@@ -49,6 +49,9 @@ enum class Reached {
   kBegunShardGranted,
   // What a lost worker had not trained of a shard that it had begun is given to another.
   kRestOfShardGranted,
+  // A client's job goes back to the weights that one of them assigned; a worker was lost before all were.
+  kRollbackToFirstWeights,
+  kWorkerLostBeforeWeights,
   kEnd,
 };
 

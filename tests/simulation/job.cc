@@ -4,10 +4,41 @@
 
 namespace rubato::simulation {
 
+namespace {
+
+constexpr int64_t kChunkElements = 64;
+
+// Its chunks are those of the other model.
+void MakeClientJob(const Scenario& scenario, v1::JobConfig* config) {
+  v1::Manifest* manifest = config->mutable_model()->mutable_manifest();
+  manifest->set_groups(1);
+  manifest->add_tensors()->set_name("weight");
+  manifest->mutable_tensors(0)->add_shape(kChunkElements * std::max<int64_t>(scenario.chunks - 1, 1));
+  manifest->add_tensors()->set_name("bias");
+  config->mutable_data()->mutable_client();
+  if (scenario.own) {
+    config->mutable_data()->set_dispatch(v1::DataConfig::OWN);
+    config->mutable_data()->clear_shard_examples();
+    config->mutable_training()->clear_epochs();
+  } else {
+    config->mutable_data()->mutable_client()->set_train_examples(TrainExamples(scenario));
+  }
+}
+
+void MakeLayers(const Scenario& scenario, v1::ModelConfig* model) {
+  // One unit: its bias is a chunk, and the weights are the others.
+  model->add_input_shape(kChunkElements * std::max<int64_t>(scenario.chunks - 1, 1));
+  v1::LayerConfig* layer = model->add_layers();
+  layer->set_name("linear0");
+  layer->mutable_linear()->set_units(1);
+  model->set_loss(v1::ModelConfig::MEAN_SQUARED_ERROR);
+}
+
+}  // namespace
+
 int64_t TrainExamples(const Scenario& scenario) { return scenario.examples > 0 ? scenario.examples : kManyExamples; }
 
 v1::JobConfig MakeJobConfig(const Scenario& scenario) {
-  constexpr int64_t kChunkElements = 64;
   v1::JobConfig config;
   config.set_name("simulation");
   config.mutable_cluster()->set_servers(scenario.servers);
@@ -18,13 +49,7 @@ v1::JobConfig MakeJobConfig(const Scenario& scenario) {
   config.mutable_cluster()->set_server_grace_seconds(absl::ToDoubleSeconds(scenario.server_grace));
   config.mutable_cluster()->set_start_timeout_seconds(1e6);
   config.mutable_cluster()->set_wait_timeout_seconds(1e6);
-  // One unit: its bias is a chunk, and the weights are the others.
-  const int64_t inputs = kChunkElements * std::max<int64_t>(scenario.chunks - 1, 1);
-  config.mutable_model()->add_input_shape(inputs);
-  v1::LayerConfig* layer = config.mutable_model()->add_layers();
-  layer->set_name("linear0");
-  layer->mutable_linear()->set_units(1);
-  config.mutable_model()->set_loss(v1::ModelConfig::MEAN_SQUARED_ERROR);
+  if (!scenario.clients) MakeLayers(scenario, config.mutable_model());
   config.mutable_data()->set_dispatch(v1::DataConfig::DYNAMIC);
   config.mutable_data()->set_shard_examples(kShardExamples);
   config.mutable_consistency()->set_mode(scenario.start.mode);
@@ -36,6 +61,7 @@ v1::JobConfig MakeJobConfig(const Scenario& scenario) {
   config.mutable_checkpoint()->set_keep(scenario.keep_cuts);
   config.mutable_training()->set_epochs(scenario.examples > 0 ? 1 : 1000);
   config.mutable_training()->set_batch_size(8);
+  if (scenario.clients) MakeClientJob(scenario, &config);
   return config;
 }
 

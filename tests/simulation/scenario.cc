@@ -198,6 +198,8 @@ Scenario DrawScenario(uint64_t seed) {
     scenario.examples = 1 + static_cast<int64_t>(random.Below(100 * scenario.workers));
     scenario.names_boots = true;
   }
+  scenario.clients = random.Below(5) == 0;
+  scenario.own = scenario.clients && scenario.examples == 0 && random.Below(2) == 0;
   return scenario;
 }
 
@@ -208,6 +210,7 @@ std::string Describe(const Scenario& scenario) {
       scenario.examples > 0 ? absl::StrCat(scenario.examples, " examples") : absl::StrCat(scenario.steps, " steps"),
       ", starts in ", ModeName(scenario.start.mode, scenario.start.staleness_bound));
   if (scenario.start.quorum > 0) absl::StrAppend(&text, " with quorum ", scenario.start.quorum);
+  if (scenario.clients) absl::StrAppend(&text, scenario.own ? ", of clients with data of their own" : ", of clients");
   absl::StrAppend(&text, "; loss ", scenario.loss, ", duplication ", scenario.duplication, ", straggling ",
                   scenario.straggling, " until ", absl::FormatDuration(scenario.heal_at), "; ", scenario.faults.size(),
                   " faults");

@@ -62,6 +62,10 @@ struct Scenario {
   uint32_t chunks = 2;      // At least 2.
   int steps = 20;           // Each worker leaves when it has done as many, if the data is never used up.
   int64_t examples = 0;     // Of the data, which the job goes through once; 0: it is never used up.
+  // The workers are clients: one of them assigns the initial weights, and some have no gradient of some chunks. `own`:
+  // with data of their own, so that the job ends when the last one has left by itself.
+  bool clients = false;
+  bool own = false;
   Rules start;
 
   // The network, until `heal_at`: probabilities per message; latency is drawn between 0 and twice its mean.

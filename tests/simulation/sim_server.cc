@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/task.h"
+#include "server/rules/assignment.h"
 #include "tests/simulation/messages.h"
 
 namespace rubato::simulation {
@@ -37,6 +39,8 @@ class SimServer::SimPartition : public server::PartitionSink {
         rules_(options.chunks, options.world->scenario.timeout, this) {}
 
   void Restore(uint32_t chunk, const ChunkState& state);
+  void OnAssign(const v1::TaskId& worker, const std::vector<uint32_t>& chunks, const SimServer::Answer& answer);
+  server::Assignment& assignment() { return assignment_; }
   void OnRequest(server::PartitionRequest request, SimServer::Answer answer);
   void ForgetTask(const v1::TaskId& task);
   // Of everybody: the process ends.
@@ -59,6 +63,7 @@ class SimServer::SimPartition : public server::PartitionSink {
   struct Open {
     v1::TaskId task;
     SimServer::Answer answer;
+    bool snapshot = false;
   };
 
   void TraceRequest(const server::PartitionRequest& request) const;
@@ -68,6 +73,7 @@ class SimServer::SimPartition : public server::PartitionSink {
   World* const world_;
   Oracle* const oracle_;
   server::Partition rules_;
+  server::Assignment assignment_;
   std::map<uint32_t, ChunkState> weights_;
   std::map<uint64_t, Open> open_;  // By token.
 };
@@ -76,6 +82,19 @@ void SimServer::SimPartition::Restore(uint32_t chunk, const ChunkState& state) {
   weights_[chunk] = state;
   rules_.Restore(chunk, state.version);
   oracle_->Restored(options_.place, chunk, state);
+}
+
+void SimServer::SimPartition::OnAssign(const v1::TaskId& worker, const std::vector<uint32_t>& chunks,
+                                       const SimServer::Answer& answer) {
+  const server::Assignment::Answer taken = assignment_.OnAssign(worker, chunks);
+  world_->trace.Add(name(), ": ", TaskName(worker), " #", worker.incarnation(), " assigns ", absl::StrJoin(chunks, ","),
+                    ": ", v1::ExchangeReply::Outcome_Name(taken.outcome), ", takes ", absl::StrJoin(taken.taken, ","));
+  if (!taken.taken.empty() && rules_.highest_begun() >= 0) {
+    oracle_->Violate(absl::StrCat("I1: weights are assigned to ", name(), " after a step has begun there"));
+  }
+  v1::ExchangeReply reply;
+  reply.set_outcome(taken.outcome);
+  answer(reply);
 }
 
 void SimServer::SimPartition::TraceRequest(const server::PartitionRequest& request) const {
@@ -102,7 +121,7 @@ void SimServer::SimPartition::OnRequest(server::PartitionRequest request, SimSer
   // The look at waiting requests comes in intervals, and twice as late if a tick has just passed.
   seen.deadline = world_->queue.Now() + world_->scenario.timeout + 2 * kTick;
   TraceRequest(request);
-  open_[request.token] = {request.task, std::move(answer)};
+  open_[request.token] = {request.task, std::move(answer), seen.snapshot};
   oracle_->Arrived(request.token, seen);
   rules_.OnRequest(std::move(request), world_->queue.Now());
   if (seen.push) oracle_->Taken(options_.place, seen.task, seen.step - 1, seen.chunks);
@@ -172,6 +191,9 @@ void SimServer::SimPartition::Answer(const server::PartitionReply& reply) {
     v1::ChunkWeights* entry = wire.add_chunks();
     entry->set_chunk(chunk);
     entry->set_version(rules_.Find(chunk)->version());
+  }
+  if (!node.empty() && !node.mapped().snapshot && !reply.chunks.empty() && !assignment_.complete()) {
+    oracle_->Violate(absl::StrCat("I1: weights of ", name(), " are handed out before all of them were assigned"));
   }
   oracle_->Answered(reply.token, wire);
   if (!node.empty()) node.mapped().answer(wire);
@@ -244,6 +266,40 @@ void SimServer::OnRequest(uint64_t job, uint32_t partition, server::PartitionReq
   partitions_[partition]->OnRequest(std::move(request), std::move(answer));
 }
 
+void SimServer::OnAssign(uint64_t job, uint32_t partition, const v1::TaskId& worker, std::vector<uint32_t> chunks,
+                         Answer answer) {
+  if (!alive_ || (!frozen_ && (job != job_ || partition >= partitions_.size()))) return;
+  if (frozen_) {
+    world_->queue.After(kTick, [this, job, partition, worker, chunks = std::move(chunks), answer = std::move(answer)] {
+      OnAssign(job, partition, worker, chunks, answer);
+    });
+    return;
+  }
+  partitions_[partition]->OnAssign(worker, chunks, answer);
+  WriteFirstCheckpoint();
+}
+
+void SimServer::WriteFirstCheckpoint() {
+  const bool assigned = std::all_of(partitions_.begin(), partitions_.end(),
+                                    [](const auto& partition) { return partition->assignment().complete(); });
+  if (!assigned || !std::exchange(first_checkpoint_asked_, false)) return;
+  WriteCheckpoint("step0");
+}
+
+void SimServer::WriteCheckpoint(const std::string& name) {
+  v1::TaskMessage message;
+  message.mutable_checkpoint_done()->set_name(name);
+  world_->queue.After(world_->scenario.writing * (2 * world_->random.Uniform()), [this, message, name] {
+    if (!alive_) return;
+    if (name == "step0") {
+      std::set<uint32_t>& written = world_->first_written[job_];
+      written.insert(index_);
+      world_->weights_written |= written.size() >= servers_.size();
+    }
+    link_.Send(message);
+  });
+}
+
 void SimServer::ForgetTask(const v1::TaskId& task) {
   if (!alive_) return;
   for (auto& partition : partitions_) partition->ForgetTask(task);
@@ -263,12 +319,20 @@ void SimServer::OnEachPartition(std::function<void(SimPartition&)> work, std::fu
 }
 
 void SimServer::StartJob(const v1::JobDescription& job) {
+  if (job_ == job.fingerprint()) {
+    for (auto& partition : partitions_) {
+      if (job.has_initial_weights_from()) partition->assignment().Name(job.initial_weights_from());
+    }
+    return;
+  }
   if (job_ != 0) {
-    if (job_ == job.fingerprint()) return;
     return End("it is in another job", world_->scenario.launcher);
   }
-  const bool restores = job.has_restore() && std::any_of(job.chunks().begin(), job.chunks().end(),
-                                                         [&](const auto& chunk) { return chunk.server() == index_; });
+  // Of the first checkpoint there is nothing to be read: weights are those that were assigned.
+  const bool from_first = job.has_restore() && job.restore().id() == 0;
+  const bool restores = job.has_restore() && !from_first &&
+                        std::any_of(job.chunks().begin(), job.chunks().end(),
+                                    [&](const auto& chunk) { return chunk.server() == index_; });
   std::optional<std::map<uint32_t, ChunkState>> states;
   if (restores) states = world_->checkpoints.ReadChunks(job.restore());
   if (restores && !states.has_value()) {
@@ -292,6 +356,9 @@ void SimServer::StartJob(const v1::JobDescription& job) {
     for (uint32_t chunk : chunks[p]) {
       partitions_.back()->Restore(chunk, states.has_value() ? (*states)[chunk] : ChunkState());
     }
+    if (!world_->scenario.clients || job.has_restore()) continue;
+    partitions_.back()->assignment().Await(chunks[p]);
+    if (job.has_initial_weights_from()) partitions_.back()->assignment().Name(job.initial_weights_from());
   }
 }
 
@@ -318,11 +385,9 @@ void SimServer::OnDirective(const v1::Directive& directive) {
         [this, generation](SimPartition& partition) { partition.rules().Abort(generation, world_->queue.Now()); },
         [] {});
   } else if (directive.has_checkpoint()) {
-    v1::TaskMessage message;
-    message.mutable_checkpoint_done()->set_name(directive.checkpoint().name());
-    world_->queue.After(world_->scenario.writing * (2 * world_->random.Uniform()), [this, message] {
-      if (alive_) link_.Send(message);
-    });
+    if (directive.checkpoint().name() != "step0") return WriteCheckpoint(directive.checkpoint().name());
+    first_checkpoint_asked_ = true;
+    WriteFirstCheckpoint();
   }
 }
 

@@ -33,6 +33,9 @@ class SimServer {
 
   // A request of somebody who is in `job` has come over the wire; its token is assigned here.
   void OnRequest(uint64_t job, uint32_t partition, server::PartitionRequest request, Answer answer);
+  // A client assigns the weights of these chunks.
+  void OnAssign(uint64_t job, uint32_t partition, const v1::TaskId& worker, std::vector<uint32_t> chunks,
+                Answer answer);
   // The stream to this task broke: forgets what is open.
   void ForgetTask(const v1::TaskId& task);
 
@@ -45,6 +48,9 @@ class SimServer {
 
   void OnDirective(const v1::Directive& directive);
   void StartJob(const v1::JobDescription& job);
+  // Says that it has written the first checkpoint, when it was asked for and all weights are there.
+  void WriteFirstCheckpoint();
+  void WriteCheckpoint(const std::string& name);
   void Announce(uint64_t generation);
   void Commit(const v1::Plan& plan);
   void BeginCut(const v1::Cut& cut);
@@ -65,6 +71,7 @@ class SimServer {
   std::vector<std::unique_ptr<SimPartition>> partitions_;
   std::vector<uint32_t> servers_;  // Of the job, by index.
   size_t chunks_ = 0;              // In all partitions.
+  bool first_checkpoint_asked_ = false;
   std::map<uint32_t, ChunkState> captured_;
   CheckpointPart part_;
 };

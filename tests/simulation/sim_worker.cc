@@ -76,7 +76,7 @@ v1::TaskMessage SimWorker::HeartbeatMessage() {
 void SimWorker::Heartbeat() {
   if (state_ != State::kRuns) return;
   link_.Send(HeartbeatMessage());
-  if (machine_.has_value()) data_.Ask();
+  if (machine_.has_value() && !world_->scenario.own) data_.Ask();
   world_->queue.After(world_->scenario.lease / 6, [this] { Heartbeat(); });
 }
 
@@ -90,7 +90,8 @@ void SimWorker::OnDirective(const v1::Directive& directive) {
   if (directive.has_stop()) {
     Kill(directive.stop().error());
     // A job that has not started waits for its workers, and whoever launches them starts this one again.
-    if (world_->oracle.newest_plan().generation() == 0) world_->start_again(task(), world_->scenario.launcher);
+    const bool waits = world_->oracle.newest_plan().generation() == 0 || world_->assigning();
+    if (waits) world_->start_again(task(), world_->scenario.launcher);
     return;
   }
   if (directive.has_restart()) {
@@ -107,6 +108,10 @@ void SimWorker::OnDirective(const v1::Directive& directive) {
     return world_->oracle.Granted(job_, grant);
   }
   if (directive.has_job()) JoinJob(directive.job());
+  if (SameTask(directive.job().initial_weights_from(), task()) && assigned_.empty()) {
+    assigned_.resize(batches_.size());
+    for (size_t batch = 0; batch < batches_.size(); ++batch) Assign(batch);
+  }
   MaybeStart(directive.has_job() ? directive.job().plan() : directive.commit().plan());
 }
 
@@ -121,6 +126,22 @@ void SimWorker::JoinJob(const v1::JobDescription& job) {
   steps_ = part->steps;
 }
 
+void SimWorker::Assign(size_t batch) {
+  if (state_ != State::kRuns || assigned_[batch] || machine_.has_value()) return;
+  const ChunkGroup& group = batches_[batch];
+  auto answer = [this, batch](const v1::ExchangeReply& reply) {
+    world_->network.Send([this, batch, outcome = reply.outcome()] {
+      if (outcome == v1::ExchangeReply::OK) assigned_[batch] = true;
+    });
+  };
+  world_->network.Send([this, &group, answer] {
+    SimServer* server = servers_->Find(group.server);
+    if (server != nullptr) server->OnAssign(job_, group.partition, task(), group.chunks, answer);
+  });
+  // Until it is answered; other workers wait for it meanwhile.
+  world_->queue.After(world_->scenario.resend, [this, batch] { Assign(batch); });
+}
+
 void SimWorker::MaybeStart(const v1::Plan& plan) {
   if (batches_.empty() || machine_.has_value()) return;
   const bool member = std::any_of(plan.members().begin(), plan.members().end(),
@@ -129,7 +150,8 @@ void SimWorker::MaybeStart(const v1::Plan& plan) {
   phase_ = Phase::kForward;
   machine_.emplace(static_cast<int>(batches_.size()), static_cast<StepMachine::Sink*>(this));
   machine_->Start(plan);
-  data_.Ask();
+  world_->training.insert(job_);
+  if (!world_->scenario.own) data_.Ask();
 }
 
 server::PartitionRequest SimWorker::ToWire(const Request& request) const {
@@ -138,6 +160,7 @@ server::PartitionRequest SimWorker::ToWire(const Request& request) const {
   for (size_t i = 0; i < wire.contributions.size(); ++i) {
     wire.contributions[i].base_version = versions_.at(wire.chunks[i]);
     wire.contributions[i].slice = slice_;
+    if (IsAbsent(wire.chunks[i])) wire.contributions[i].examples = 0;
   }
   return wire;
 }
@@ -253,9 +276,17 @@ void SimWorker::EnterCut(const v1::Cut& cut) {
   part_.Write({.cut = cut, .steps = steps_});
 }
 
+bool SimWorker::IsAbsent(uint32_t chunk) const {
+  return world_->scenario.clients && (task().incarnation() + static_cast<uint64_t>(last_.second) + chunk) % 5 == 0;
+}
+
 void SimWorker::TakeExamples() {
   // Some steps are empty.
   const int64_t most = static_cast<int64_t>((task().incarnation() * 7 + static_cast<uint64_t>(last_.second)) % 9);
+  if (world_->scenario.own) {
+    examples_ = most;
+    return;
+  }
   const SimData::Batch batch = data_.Take(most);
   examples_ = batch.end - batch.begin;
   slice_.Clear();

@@ -54,6 +54,8 @@ class SimWorker : private worker::StepMachine::Sink {
   void OnDirective(const v1::Directive& directive);
   void JoinJob(const v1::JobDescription& job);
   void MaybeStart(const v1::Plan& plan);
+  // Sends the initial weights of this group until they are taken.
+  void Assign(size_t batch);
   void EnterCut(const v1::Cut& cut);
   // Whether the job has not gone back to a checkpoint since it began with it.
   bool IsInNewestJob() const { return world_->oracle.IsNewest(job_); }
@@ -67,6 +69,8 @@ class SimWorker : private worker::StepMachine::Sink {
   void AdvanceBackward();
   void EndStep();
   void TakeExamples();
+  // A client's job: whether it has no gradient of the chunk in the step that it is in.
+  bool IsAbsent(uint32_t chunk) const;
   // The process ends.
   void HangUp();
   void ForgetRequests();
@@ -83,6 +87,7 @@ class SimWorker : private worker::StepMachine::Sink {
   ControlLink link_;
   CheckpointPart part_;
   SimData data_;
+  std::vector<bool> assigned_;                  // By batch; empty: it is not the one that assigns weights.
   std::optional<worker::StepMachine> machine_;  // Once it is told a plan that it is in.
 
   State state_ = State::kRuns;

@@ -97,6 +97,9 @@ void Simulation::CrashWorker(SimWorker* worker) {
   if (world_.oracle.cuts().IsInOpen(worker->task())) world_.coverage.Note(Reached::kWorkerLostInCut);
   world_.rollback.NoteFault();
   worker->Kill("crash");
+  if (!world_.assigning()) return;
+  world_.coverage.Note(Reached::kWorkerLostBeforeWeights);
+  StartAgain(worker->task(), world_.scenario.launcher);
 }
 
 absl::Duration Simulation::BackAfter(const Fault& crash) const {

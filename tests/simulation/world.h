@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <set>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -49,6 +51,13 @@ struct World {
   std::function<void(const v1::TaskId& ended, absl::Duration delay)> start_again;
   // The job as servers were told last; without chunks until it has started.
   v1::JobDescription job;
+  // A client's job: the lines of history in which somebody trains, the servers that have written the first checkpoint
+  // of a line, and whether all of some line have.
+  std::set<uint64_t> training;
+  std::map<uint64_t, std::set<uint32_t>> first_written;
+  bool weights_written = false;
+  // Whether the job awaits its initial weights, or plan: whoever launches its workers starts those again that end.
+  bool assigning() const { return scenario.clients && !training.contains(job.fingerprint()); }
   Incarnations incarnations;
   uint64_t last_token = 0;
 };

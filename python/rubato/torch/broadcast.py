@@ -20,12 +20,19 @@ def broadcast_parameters(
     """All ranks have the tensors of rank `root` afterwards: parameters and buffers of a module, or those of a state_dict.
     All ranks call it.
 
-    Parameters that a DistributedOptimizer trains are left alone: they are the same on all ranks already.
+    Parameters that a DistributedOptimizer trains are left alone: it has made them those of rank 0. Before it was made,
+    workers cannot talk: then the rest is sent when it is.
     """
-    session = session or current_session()
-    trained = _trained(session)
-    tensors = [(name, t) for name, t in _named(model) if t.data_ptr() not in trained]
-    _broadcast(session, tensors, root, timeout)
+    here = session or current_session()
+    if not 0 <= root < here.size:
+        raise errors.InvalidCall(f"root {root}: 0 to {here.size - 1} is allowed")
+    named = _named(model)
+
+    def send() -> None:
+        trained = _trained(here)
+        _broadcast(here, [(n, t) for n, t in named if t.data_ptr() not in trained], root, timeout)
+
+    here._when_defined(send)
 
 
 def sync_buffers(
@@ -42,6 +49,7 @@ def sync_buffers(
     if how not in ("mean", "root"):
         raise errors.InvalidCall(f'sync_buffers: how="{how}": "mean", "root" allowed')
     session = session or current_session()
+    session._check_model("sync_buffers")
     if session.size == 1:
         return
     buffers = list(model.named_buffers())
@@ -69,8 +77,6 @@ def _named(model: Source) -> List[Tuple[str, torch.Tensor]]:
 def _broadcast(
     session: Session, tensors: List[Tuple[str, torch.Tensor]], root: int, timeout: float
 ) -> None:
-    if not 0 <= root < session.size:
-        raise errors.InvalidCall(f"root {root}: 0 to {session.size - 1} is allowed")
     if session.size == 1:
         return
     data = _written(tensors) if session.rank == root else b""

@@ -12,6 +12,7 @@ cluster {
   servers: 2
   workers: 2
   chunk_bytes: 65536
+  update_log: true
   lease_seconds: 3
   start_timeout_seconds: 30
 }
@@ -40,6 +41,7 @@ end_job() {
   for name in "$job-server-0" "$job-server-1" "$job-coordinator"; do ends "$name" 0 "${1:-30}"; done
   wait_for 10 "no sidecar is left" no_sidecars
   grep -q '"end":{.*"ok":true' "$work/$job/metrics.jsonl" || fail "the run record of $job has no good end"
+  audit_holds "$work/$job"
 }
 
 no_sidecars() { ! pgrep -f "^$sidecar" >/dev/null; }
@@ -82,8 +84,9 @@ client 0 differ
 wait_for 20 "client 0 defines its model" grep -q '^defined' "$work/differ-client-0.log"
 client 1 differ
 for rank in 0 1; do ends "differ-client-$rank" 0 60; done
-says differ-client-1 '^refused: .*"small" 3 in group 0, but this worker has "small" 4'
-end_job
+for rank in 0 1; do says "differ-client-$rank" '"small" 3 in group 0, but this worker has "small" 4'; done
+for name in differ-server-0 differ-server-1 differ-coordinator; do ends "$name" 1 30; done
+wait_for 10 "no sidecar is left" no_sidecars
 
 say "SIGTERM to a client's process: it leaves, and the other one goes on"
 begin_job drained
@@ -102,7 +105,8 @@ for rank in 0 1; do client "$rank" ended; done
 wait_for 30 "client 1 steps" grep -q '^step 20$' "$work/stopped-client-1.log"
 "$rubato" stop "$address" >/dev/null
 for rank in 0 1; do ends "stopped-client-$rank" 0 30; done
-for name in stopped-server-0 stopped-server-1 stopped-coordinator; do ends "$name" 0 30; done
+for name in stopped-server-0 stopped-server-1; do ends "$name" 0 30; done
+ends stopped-coordinator 1 30
 
 say "each of 1000 leased examples is trained once an epoch"
 begin_job lease
@@ -122,6 +126,17 @@ start rollback-server-1 server --config="$work/job.textproto" --set "run_directo
   --set checkpoint.every_steps=20 --coordinator="$address" --task_index=1 --listen=127.0.0.1:0
 for rank in 0 1; do ends "rollback-client-$rank" 0 60; done
 says rollback-client-0 '^step again'
+end_job
+
+say "the coordinator is killed: steps go on, and values are kept"
+begin_job restart
+for rank in 0 1; do client "$rank" restart; done
+wait_for 60 "client 1 steps" grep -q '^step 20$' "$work/restart-client-1.log"
+stop restart-coordinator
+wait_for 60 "client 0 puts its value" grep -q '^puts at step' "$work/restart-client-0.log"
+start restart-coordinator coordinator --config="$work/job.textproto" --set "run_directory=$work/restart" \
+  --listen="$address" --resume
+for rank in 0 1; do ends "restart-client-$rank" 0 60; done
 end_job
 
 say "values, barriers, misuse, a checkpoint and a change of mode"
