@@ -99,6 +99,16 @@ says drained-client-1 '^ended at step'
 ends drained-client-0 0 30
 end_job
 
+say "a client that does nothing is given up"
+begin_job silent --set training.step_timeout_seconds=1
+client 0 survive
+client 1 silent
+ends silent-client-0 0 60
+kill -TERM "${process[silent-client-1]}"
+ends silent-client-1 0 30
+says silent-client-1 'neither begun a step nor pushed for longer than training.step_timeout_seconds = 1 after step 0'
+end_job
+
 say "a job that is stopped ends for its clients"
 begin_job stopped
 for rank in 0 1; do client "$rank" ended; done
