@@ -78,6 +78,15 @@ grep '"member":{' "$work/killed/metrics.jsonl" | grep '"task":"worker 1"' | find
   fail "the run record does not say why worker 1 was evicted"
 end_job
 
+say "what is missing is named"
+begin_job errors
+client 0 errors
+ends errors-client-0 0 30
+says errors-client-0 'no coordinator answers at 127.0.0.1:1 within 500ms'
+says errors-client-0 'the sidecar /does/not/exist cannot be started: No such file or directory'
+says errors-client-0 'the sidecar (process [0-9]*) was ended by signal 9'
+for name in errors-server-0 errors-server-1 errors-coordinator; do stop "$name"; done
+
 say "a model that differs is refused, with both by name"
 begin_job differ
 client 0 differ
