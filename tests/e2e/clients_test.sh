@@ -118,6 +118,15 @@ ends silent-client-1 0 30
 says silent-client-1 'neither begun a step nor pushed for longer than training.step_timeout_seconds = 1 after step 0'
 end_job
 
+say "a job with a last step ends for its clients"
+begin_job last --set training.max_steps=30
+for rank in 0 1; do client "$rank" ended; done
+for rank in 0 1; do
+  ends "last-client-$rank" 0 30
+  says "last-client-$rank" '^ended at step 29$'
+done
+end_job
+
 say "a job that is stopped ends for its clients"
 begin_job stopped
 for rank in 0 1; do client "$rank" ended; done
