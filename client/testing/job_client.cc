@@ -250,6 +250,21 @@ void Restart(Job* job) {
   job->Close();
 }
 
+// Does nothing in the middle of a step, until it is asked to stop: by then it was given up.
+void Silent(Job* job) {
+  job->Open();
+  job->Expect(RUBATO_OK, job->Define(RUBATO_SGD, 0.5), "rubato_define");
+  job->Start();
+  rubato_step step;
+  job->Expect(RUBATO_OK, job->Begin(&step), "rubato_begin");
+  job->Push(0, 1);
+  pause();
+  job->Push(1, 1);
+  job->Expect(RUBATO_UNAVAILABLE, job->Begin(&step), "rubato_begin");
+  std::printf("%s\n", rubato_error(job->client));
+  rubato_close(job->client, "was given up");
+}
+
 // Models differ: both workers are told so by name.
 void Differ(Job* job) {
   job->Open();
@@ -394,6 +409,7 @@ int main(int argc, char** argv) {
                                                                  {"lease", Lease},
                                                                  {"restart", Restart},
                                                                  {"rollback", Rollback},
+                                                                 {"silent", Silent},
                                                                  {"talk", Talk}};
   const auto way = ways.find(argv[4]);
   if (way == ways.end()) return 2;
