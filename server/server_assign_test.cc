@@ -138,6 +138,20 @@ TEST_F(ServerAssignTest, AJobThatHasItsWeightsFromElsewhereAssignsNone) {
   AwaitReport(v1::TaskMessage::kCheckpointDone);
 }
 
+TEST_F(ServerAssignTest, AJobGoesBackToTheWeightsThatWereAssigned) {
+  Start();
+  WriteCheckpoint("step0");
+  for (uint32_t chunk = 0; chunk < 3; ++chunk) Assign(0, chunk, 5);
+  AwaitReport(v1::TaskMessage::kCheckpointDone);
+  job_.mutable_restore()->set_name("step0");
+  job_.add_restore_servers(0);
+  Start();
+  EXPECT_EQ(Assign(0, 0, 6).outcome(), Reply::REFUSED);
+  WriteCheckpoint("final");
+  while (AwaitReport(v1::TaskMessage::kCheckpointDone).checkpoint_done().name() != "final") Settle();
+  EXPECT_EQ(ValuesIn("final", 0), std::vector<float>(kLength, 5));
+}
+
 TEST_F(ServerAssignTest, AStepTakesTheHyperparametersOfTheLowestMember) {
   Start();
   for (uint32_t chunk = 0; chunk < 3; ++chunk) Assign(0, chunk, 5);

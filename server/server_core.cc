@@ -138,7 +138,7 @@ absl::Status ServerCore::RestoreCut(const v1::JobDescription& job, CheckpointRes
         absl::StrCat("restore.name: '", cut.name(), "'; allowed: step<number>, final, stopped"));
   }
   const std::string directory = JoinPath(CheckpointDirectory(options_.config), cut.name());
-  absl::Status status = restorer->ReadServers(directory, cut.id());
+  absl::Status status = restorer->ReadServers(directory, cut.id(), /*is_complete=*/true);
   if (!status.ok() && peers != nullptr) {
     options_.log->Info(
         absl::StrCat("asks other servers for parts of checkpoint ", cut.name(), ", as ", status.message()));
@@ -152,7 +152,7 @@ absl::Status ServerCore::RestoreCut(const v1::JobDescription& job, CheckpointRes
       if (options_.cancelled()) return fetched;
       if (!fetched.ok()) options_.log->Warning(fetched.message());
     }
-    status = restorer->ReadServers(directory, cut.id());
+    status = restorer->ReadServers(directory, cut.id(), /*is_complete=*/true);
   }
   status = Annotate(status, "cannot go back to the cut");
   if (!status.ok()) status.SetPayload(kCannotRestorePayload, absl::Cord());

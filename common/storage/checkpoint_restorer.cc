@@ -19,11 +19,11 @@ void CheckpointRestorer::Add(Slice slice) {
   filled_.push_back(0);
 }
 
-absl::Status CheckpointRestorer::ReadServers(const std::string& directory, uint64_t cut_id) {
+absl::Status CheckpointRestorer::ReadServers(const std::string& directory, uint64_t cut_id, bool is_complete) {
   std::fill(filled_.begin(), filled_.end(), 0);
   absl::Status missing;
   RUBATO_ASSIGN_OR_RETURN(const std::vector<uint32_t> servers,
-                          ServersOfCheckpoint(directory, cut_id, cut_id == 0 ? nullptr : &missing));
+                          ServersOfCheckpoint(directory, cut_id, cut_id == 0 && !is_complete ? nullptr : &missing));
   for (uint32_t server : servers) {
     RUBATO_ASSIGN_OR_RETURN(CheckpointPart part, ReadCheckpointPart(directory, v1::TaskId::SERVER, server, cut_id));
     RUBATO_RETURN_IF_ERROR(Annotate(Take(part), directory));

@@ -121,6 +121,14 @@ TEST_F(CheckpointRestorerTest, APartThatIsMissingMattersWhereSomethingIsInIt) {
   EXPECT_NE(status.message().find("server 1 of the checkpoint's 2"), absl::string_view::npos) << status;
 }
 
+TEST_F(CheckpointRestorerTest, WithoutACutAPartMayBeMissingIfTheCheckpointIsKnownToBeComplete) {
+  ASSERT_TRUE(RemoveFile(JoinPath(directory_, "server-1.manifest")).ok());
+  Add(1, 4);
+  EXPECT_EQ(restorer_.ReadServers(directory_).code(), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(restorer_.ReadServers(directory_, 0, /*is_complete=*/true).ok());
+  EXPECT_EQ(read_[1], weights_[1]);
+}
+
 TEST_F(CheckpointRestorerTest, LeavesOutWhatNobodyAskedFor) {
   Add(5, 7);
   ASSERT_TRUE(restorer_.ReadServers(directory_).ok());
