@@ -226,6 +226,45 @@ void Rollback(Job* job) {
   job->Close();
 }
 
+// Steps while the coordinator is away: a value that is put meanwhile is there when it is back, and who waits for it
+// since before gets it.
+void Restart(Job* job) {
+  job->Open();
+  job->Expect(RUBATO_OK, job->Define(RUBATO_SGD, 0.5), "rubato_define");
+  job->Start();
+  rubato_step step;
+  for (bool over = false; !over;) {
+    job->Expect(RUBATO_OK, job->Begin(&step), "rubato_begin");
+    Say("step", step.step);
+    if (job->rank == 0 && step.step == 1000) {
+      Say("puts at step", step.step);
+      job->Expect(RUBATO_OK, rubato_put(job->client, "over", "", 0), "rubato_put");
+    }
+    size_t bytes = 1;
+    const rubato_result got = rubato_get(job->client, "over", nullptr, 0, &bytes, 0);
+    over = got == RUBATO_OK && bytes == 0;
+    if (!over) job->Expect(RUBATO_AGAIN, got, "rubato_get");
+    job->Push(0, 1);
+    job->Push(1, 1);
+  }
+  job->Close();
+}
+
+// Does nothing in the middle of a step, until it is asked to stop: by then it was given up.
+void Silent(Job* job) {
+  job->Open();
+  job->Expect(RUBATO_OK, job->Define(RUBATO_SGD, 0.5), "rubato_define");
+  job->Start();
+  rubato_step step;
+  job->Expect(RUBATO_OK, job->Begin(&step), "rubato_begin");
+  job->Push(0, 1);
+  pause();
+  job->Push(1, 1);
+  job->Expect(RUBATO_UNAVAILABLE, job->Begin(&step), "rubato_begin");
+  std::printf("%s\n", rubato_error(job->client));
+  rubato_close(job->client, "was given up");
+}
+
 // Models differ: both workers are told so by name.
 void Differ(Job* job) {
   job->Open();
@@ -368,7 +407,9 @@ int main(int argc, char** argv) {
                                                                  {"differ", Differ},
                                                                  {"ended", UntilEnded},
                                                                  {"lease", Lease},
+                                                                 {"restart", Restart},
                                                                  {"rollback", Rollback},
+                                                                 {"silent", Silent},
                                                                  {"talk", Talk}};
   const auto way = ways.find(argv[4]);
   if (way == ways.end()) return 2;

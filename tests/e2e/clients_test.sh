@@ -12,6 +12,7 @@ cluster {
   servers: 2
   workers: 2
   chunk_bytes: 65536
+  update_log: true
   lease_seconds: 3
   start_timeout_seconds: 30
 }
@@ -40,6 +41,7 @@ end_job() {
   for name in "$job-server-0" "$job-server-1" "$job-coordinator"; do ends "$name" 0 "${1:-30}"; done
   wait_for 10 "no sidecar is left" no_sidecars
   grep -q '"end":{.*"ok":true' "$work/$job/metrics.jsonl" || fail "the run record of $job has no good end"
+  audit_holds "$work/$job"
 }
 
 no_sidecars() { ! pgrep -f "^$sidecar" >/dev/null; }
@@ -97,6 +99,16 @@ says drained-client-1 '^ended at step'
 ends drained-client-0 0 30
 end_job
 
+say "a client that does nothing is given up"
+begin_job silent --set training.step_timeout_seconds=1
+client 0 survive
+client 1 silent
+ends silent-client-0 0 60
+kill -TERM "${process[silent-client-1]}"
+ends silent-client-1 0 30
+says silent-client-1 'neither begun a step nor pushed for longer than training.step_timeout_seconds = 1 after step 0'
+end_job
+
 say "a job that is stopped ends for its clients"
 begin_job stopped
 for rank in 0 1; do client "$rank" ended; done
@@ -116,14 +128,28 @@ cat "$work"/lease-client-?.log | awk '/^trained/ { for (i = $3; i < $4; ++i) ++c
   fail "not every example was trained once"
 
 say "a server is lost: the job goes back, and the clients with it"
-begin_job rollback --set checkpoint.every_steps=20
+# What the codec leaves out of a gradient is part of a checkpoint; of ones it leaves out nothing.
+begin_job rollback --set checkpoint.every_steps=20 --set compression.push.codec=ONE_BIT
 for rank in 0 1; do client "$rank" rollback; done
 wait_for 60 "a checkpoint is complete" compgen -G "$work/rollback/checkpoints/step[2-9]*/cut"
 stop rollback-server-1
 start rollback-server-1 server --config="$work/job.textproto" --set "run_directory=$work/rollback" \
-  --set checkpoint.every_steps=20 --coordinator="$address" --task_index=1 --listen=127.0.0.1:0
+  --set checkpoint.every_steps=20 --set compression.push.codec=ONE_BIT --coordinator="$address" --task_index=1 --listen=127.0.0.1:0
 for rank in 0 1; do ends "rollback-client-$rank" 0 60; done
 says rollback-client-0 '^step again'
+compgen -G "$work/rollback/checkpoints/step[1-9]*/worker-1.manifest" >/dev/null ||
+  fail "what the codec left out is in no checkpoint"
+end_job
+
+say "the coordinator is killed: steps go on, and values are kept"
+begin_job restart
+for rank in 0 1; do client "$rank" restart; done
+wait_for 60 "client 1 steps" grep -q '^step 20$' "$work/restart-client-1.log"
+stop restart-coordinator
+wait_for 60 "client 0 puts its value" grep -q '^puts at step' "$work/restart-client-0.log"
+start restart-coordinator coordinator --config="$work/job.textproto" --set "run_directory=$work/restart" \
+  --listen="$address" --resume
+for rank in 0 1; do ends "restart-client-$rank" 0 60; done
 end_job
 
 say "values, barriers, misuse, a checkpoint and a change of mode"
