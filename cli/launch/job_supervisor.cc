@@ -214,7 +214,10 @@ void JobSupervisor::Decide(const TaskEnd& end) {
   const bool ends_the_job = IsClient(end) && !WasKilled(end) && !options_.restart_failed;
   if (ends_the_job && HasBegun()) {
     Report(end);
-    return StopBecauseOf(end, absl::StrCat(host_->Describe(end.task), " ended with ", end.result.Describe()));
+    const std::string headline = deaths_.back().headline, text = headline + deaths_.back().log_tail;
+    BeginStop(absl::Status(CodeOf(end), headline));
+    stop_reason_ = absl::Status(CodeOf(end), text);
+    return;
   }
   if (!WasRefused(end) && (HasBegun() || WasKilled(end))) return StartAgainOrGiveUp(end);
   Report(end);

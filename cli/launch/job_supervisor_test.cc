@@ -501,7 +501,7 @@ TEST_F(ClientsTest, OneThatEndsWithAnErrorEndsTheJob) {
   ClientEndsAt(absl::Seconds(1), 1, kFailed);
   const absl::Status status = Run();
   EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
-  EXPECT_EQ(status.message(), "worker 1 ended with exit status 1\nworker 1 ended with exit status 1; log of worker 1");
+  EXPECT_EQ(status.message(), "worker 1 ended with exit status 1; log of worker 1");
   EXPECT_THAT(host_.calls, ElementsAre("ask to stop: worker 1 ended with exit status 1"));
 }
 

@@ -294,7 +294,7 @@ TEST_F(ClientsOnThisMachineTest, AFailureIsShownWithRankStatusAndLastLines) {
   Job job = MakeClientsJob("runs", "if [ $RUBATO_RANK = 1 ]; then echo no such data; exit 3; fi; exec sleep 60");
   const absl::Status status = Run(std::move(job));
   EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
-  EXPECT_THAT(std::string(status.message()), StartsWith("worker 1 ended with exit status 3\n"));
+  EXPECT_THAT(std::string(status.message()), StartsWith("worker 1 ended with exit status 3; "));
   EXPECT_THAT(std::string(status.message()), HasSubstr("worker-1.log:\n    no such data"));
   EXPECT_EQ(Children(), "");
 }

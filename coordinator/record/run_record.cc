@@ -71,7 +71,10 @@ v1::RunRecordLine ProgressLine(double t, const v1::JobConfig& config, const JobP
   line->set_examples_per_second(interval.examples_per_second);
   if (totals.examples > 0) {
     SetLoss(interval.loss, line);
-    if (config.model().loss() == v1::ModelConfig::SOFTMAX_CROSS_ENTROPY) line->set_accuracy(interval.accuracy);
+    // Of clients only if they tell.
+    const bool has_accuracy = config.model().loss() == v1::ModelConfig::SOFTMAX_CROSS_ENTROPY ||
+                              (config.model().has_manifest() && totals.correct > 0);
+    if (has_accuracy) line->set_accuracy(interval.accuracy);
   }
   line->set_learning_rate(totals.learning_rate);
   line->set_generation(static_cast<uint32_t>(plan.generation()));

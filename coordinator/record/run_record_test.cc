@@ -109,6 +109,17 @@ TEST(RunRecord, BeforeTheFirstExampleThereIsNoLoss) {
   EXPECT_FALSE(line.has_accuracy());
 }
 
+TEST(RunRecord, OfClientsThereIsAnAccuracyIfTheyTell) {
+  v1::JobConfig config;
+  config.mutable_model()->mutable_manifest();
+  JobProgress::Interval interval;
+  interval.totals.examples = 10;
+  interval.accuracy = 0.8;
+  EXPECT_FALSE(ProgressLine(1, config, interval, 0, v1::Plan(), {}).progress().has_accuracy());
+  interval.totals.correct = 8;
+  EXPECT_EQ(ProgressLine(1, config, interval, 0, v1::Plan(), {}).progress().accuracy(), 0.8);
+}
+
 TEST(RunRecord, ARegressionHasR2AndNoAccuracyOfZero) {
   JobProgress::Interval interval;
   interval.totals.examples = 10;

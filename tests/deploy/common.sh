@@ -58,6 +58,14 @@ gather_programs() {
     for path in "$from/$name" "$from/$name/$name" "$from/cli/command/$name"; do
       if [[ -f "$path" ]]; then cp "$path" "$to/$name"; fi
     done
+  done
+  # Where they are built.
+  for name in librubato_client.so rubato-sidecar linear_regression; do
+    for path in "$from/$name" "$from/client/$name" "$from/client/sidecar/$name" "$from/client/examples/$name"; do
+      if [[ -f "$path" ]]; then cp "$path" "$to/$name"; fi
+    done
+  done
+  for name in coordinator server worker rubato; do
     [[ -x "$to/$name" ]] || fail "there is no program $name in $from: build it with ./rubato.sh build"
   done
 }

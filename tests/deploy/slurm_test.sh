@@ -210,6 +210,31 @@ a_lost_coordinator_and_server_come_back() {
   "$work/bin/rubato" audit "$run" >/dev/null || fail "the audit found a broken invariant"
 }
 
+your_own_program() {
+  local program="$work/bin/linear_regression" job run="$work/runs/clients/attempt-0" rank
+  if [[ ! -x "$program" || ! -x "$work/bin/rubato-sidecar" ]]; then
+    say "the C client is not built (bazel build //client/...): workers that are somebody's program are left out"
+    return
+  fi
+  say "workers that are somebody's program"
+  printf 'name: "clients" cluster {\n  servers: 2\n  workers: 3\n}\nconsistency { mode: ASYNC }\n' >"$work/clients.textproto"
+  # shellcheck disable=SC2016  # For the workers' shell.
+  job="$(submit clients --nodes=3 --ntasks-per-node=2 -- "$work/clients.textproto" --set cluster.update_log=true \
+    --command="sh -c 'echo place \$RUBATO_LOCAL_RANK of \$RUBATO_LOCAL_SIZE; LD_LIBRARY_PATH=$work/bin exec \"\$0\" \$RUBATO_COORDINATOR \$RUBATO_RANK \$RUBATO_SIDECAR' $program")"
+  ends clients "$job" COMPLETED 0:0
+  for rank in 0 1 2; do
+    grep -q "worker $rank learned y = 3.0" "$run/logs/worker-$rank.log" || fail "worker $rank has learned nothing"
+    grep -qx 'place 0 of 1' "$run/logs/worker-$rank.log" || fail "worker $rank does not know that it is alone on its node"
+  done
+  "$work/bin/rubato" audit "$run" >/dev/null || fail "the audit found a broken invariant"
+  say "one of them fails"
+  job="$(submit failed --nodes=3 --ntasks-per-node=2 -- "$work/clients.textproto" \
+    --command="sh -c '[ \$RUBATO_RANK = 1 ] || exec sleep 600; exit 3'")"
+  ends failed "$job" FAILED 1:0
+  grep -q 'worker 1 ended with exit status 3; it ends the job' "$work/runs/failed/attempt-0/logs/worker-1.log" ||
+    fail "the log of worker 1 does not say that it ends the job"
+}
+
 need_packages slurm-wlm munge procps
 ./rubato.sh fetch-data >/dev/null
 gather_programs "$work/bin" "$@"
@@ -222,4 +247,5 @@ scancel_stops_everything
 the_time_limit_keeps_the_weights
 a_requeue_without_warning_goes_on
 a_lost_coordinator_and_server_come_back
+your_own_program
 say passed
