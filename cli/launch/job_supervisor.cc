@@ -327,7 +327,9 @@ void JobSupervisor::Report(const TaskEnd& end) {
 
 void JobSupervisor::ReportUndecided(bool all) {
   for (const TaskEnd& end : std::exchange(undecided_, {})) {
-    if (TellsMore(end) || (all && !end.result.ok())) Report(end);
+    // A client that failed while nobody could be asked may be why; one after it has only followed.
+    const bool may_be_why = IsClient(end) && deaths_.empty();
+    if (TellsMore(end) || (!end.result.ok() && (all || may_be_why))) Report(end);
   }
 }
 

@@ -17,6 +17,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 constexpr ExitResult kDone = {.code = 0};
 constexpr ExitResult kFailed = {.code = 1};
@@ -559,6 +561,17 @@ TEST_F(ClientsTest, OfAJobThatFailedTheOneThatItNamesIsShown) {
   EXPECT_EQ(status.message(),
             "worker 1 ended with exit status 1; log of worker 1\n"
             "Then the job failed: worker 1: ValueError: no such file");
+}
+
+TEST_F(ClientsTest, OneThatFailedWhileTheCoordinatorWasSilentIsShown) {
+  host_.silent = true;
+  ClientEndsAt(absl::Seconds(1), 1, kFailed);
+  ClientEndsAt(absl::Seconds(2), 0, kFailed);
+  host_.At(absl::Seconds(9), [&] { host_.EndAll(kFailed); });
+  const absl::Status status = Run();
+  EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
+  EXPECT_THAT(std::string(status.message()), StartsWith("worker 1 ended with exit status 1; log of worker 1\n"));
+  EXPECT_THAT(std::string(status.message()), Not(HasSubstr("worker 0")));
 }
 
 TEST_F(ClientsTest, TheirLinesAreShown) {
