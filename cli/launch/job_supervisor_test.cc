@@ -523,7 +523,16 @@ TEST_F(ClientsTest, OneThatIsKilledIsStartedAgainAndNotBlamedForAJobThatIsDone) 
   EXPECT_THAT(host_.calls, ElementsAre("start again worker 1"));
 }
 
-TEST_F(ClientsTest, OneThatIsLeftOutHasDoneItsPart) {
+TEST_F(ClientsTest, OneThatIsKilledAgainAndAgainBeforeTheJobBeginsEndsIt) {
+  host_.status.set_phase(v1::JobStatus::STARTING);
+  Says(v1::TaskId::WORKER, 0, 7, v1::TaskStatus::ALIVE);
+  KillEverySecond(v1::TaskId::WORKER, 1, 60);
+  const absl::Status status = Run();
+  EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
+  EXPECT_THAT(std::string(status.message()), StartsWith("worker 1 was lost more than 5 times within 1m\n"));
+}
+
+TEST_F(ClientsTest, OneThatHasDoneItsPartIsNotMissed) {
   ClientEndsAt(absl::Seconds(1), 0, kDone);
   host_.At(absl::Seconds(60), [&] { host_.EndAll(kDone); });
   EXPECT_TRUE(Run().ok());
