@@ -67,7 +67,7 @@ SidecarLink::Answer SidecarLink::Ask(FrameKind kind, std::string_view body, doub
       case Channel::Received::kClosed:
         return {.result = RUBATO_UNAVAILABLE, .error = Broken(process_->DescribeEnd())};
       case Channel::Received::kBad:
-        return {.result = RUBATO_UNAVAILABLE, .error = Broken(error)};
+        return {.result = RUBATO_REFUSED, .error = Broken(error)};
     }
   }
   Answer answer = std::move(found->second.answer);

@@ -67,6 +67,8 @@ void Sidecar::Read() {
       case Channel::Received::kClosed:
         return OnGone("has ended without rubato_close");
       case Channel::Received::kBad:
+        // The library reads the version of the answer, if nothing else.
+        Answer(0, RUBATO_REFUSED, error);
         return OnGone(absl::StrCat("has sent what is no message: ", error));
     }
   }
