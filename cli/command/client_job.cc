@@ -22,6 +22,10 @@ namespace fs = std::filesystem;
 
 constexpr uint32_t kMaxTasks = 1024;
 
+// How long workers may take until they take part: their programs import and load what they need first. One that ends in
+// that time ends the job anyway.
+constexpr double kStartSeconds = 600;
+
 // Of what a job may be called.
 constexpr size_t kNameBytesMax = 128;
 
@@ -80,6 +84,7 @@ absl::StatusOr<v1::JobConfig> MakeClientJob(const ClientJobOptions& options, con
   if (config.name().empty()) config.set_name(name);
   if (options.workers.has_value()) config.mutable_cluster()->set_workers(*options.workers);
   if (options.servers.has_value()) config.mutable_cluster()->set_servers(*options.servers);
+  if (!config.cluster().has_start_timeout_seconds()) config.mutable_cluster()->set_start_timeout_seconds(kStartSeconds);
   RUBATO_RETURN_IF_ERROR(SetMode(options.mode, config.mutable_consistency()));
   const std::string what = options.config_path.empty() ? "the job's config" : options.config_path;
   RUBATO_ASSIGN_OR_RETURN(config,

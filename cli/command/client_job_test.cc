@@ -40,6 +40,7 @@ TEST_F(ClientJobTest, NeedsANumberOfWorkersAndHasDefaultsForTheRest) {
   EXPECT_EQ(config->run_directory(), "runs/train");
   EXPECT_EQ(config->cluster().workers(), 4u);
   EXPECT_EQ(config->cluster().servers(), 1u);
+  EXPECT_EQ(config->cluster().start_timeout_seconds(), 600);
   EXPECT_EQ(config->consistency().mode(), v1::SYNC);
   EXPECT_FALSE(config->has_model());
   options.workers.reset();
@@ -50,12 +51,14 @@ TEST_F(ClientJobTest, NeedsANumberOfWorkersAndHasDefaultsForTheRest) {
 TEST_F(ClientJobTest, FlagsGoBeforeTheConfigAndSettingsBeforeBoth) {
   ClientJobOptions options;
   options.config_path = File(
-      "name: 'mine' cluster { workers: 2 servers: 3 lease_seconds: 7 } consistency { mode: SYNC quorum: 1 } "
+      "name: 'mine' cluster { workers: 2 servers: 3 lease_seconds: 7 start_timeout_seconds: 30 } consistency { mode: "
+      "SYNC quorum: 1 } "
       "checkpoint { every_steps: 10 }");
   absl::StatusOr<v1::JobConfig> config = MakeClientJob(options, "train");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->name(), "mine");
   EXPECT_EQ(config->cluster().workers(), 2u);
+  EXPECT_EQ(config->cluster().start_timeout_seconds(), 30);
   EXPECT_EQ(config->consistency().quorum(), 1u);
   EXPECT_EQ(config->checkpoint().every_steps(), 10);
   options.workers = 4;

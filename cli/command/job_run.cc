@@ -1,5 +1,6 @@
 #include "cli/command/job_run.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -157,7 +158,11 @@ absl::Status RunJob(const PreparedRun& run, const std::string& label, StopSignal
   JobSupervisor::Options options;
   options.time_limit = run.time_limit;
   options.contact_timeout = absl::Seconds(run.config.cluster().start_timeout_seconds());
-  if (run.clients.has_value() && run.clients->command.has_value()) options.clients = run.config.cluster().workers();
+  if (run.clients.has_value()) {
+    // That clients may take long to come is no reason to wait for the coordinator.
+    options.contact_timeout = std::min(options.contact_timeout, JobSupervisor::Options().contact_timeout);
+    if (run.clients->command.has_value()) options.clients = run.config.cluster().workers();
+  }
   options.restart_failed = run.restart_failed;
   if (!run.show_progress) options.on_status = [](const v1::JobStatus&) {};
   absl::Status started = host.Start();

@@ -287,7 +287,10 @@ void JobSupervisor::GiveUp(const TaskEnd& end) {
   const std::string reason = absl::StrCat(host_->Describe(end.task), " was lost more than ", limits.restarts_max,
                                           " times within ", absl::FormatDuration(limits.window));
   const v1::TaskId::Role role = end.task.role();
-  const bool is_left_out = role == v1::TaskId::EVALUATOR || (role == v1::TaskId::WORKER && OthersAreLeft(end.task));
+  // A job of clients does not begin without one, and waits long for it.
+  const bool is_awaited = IsClient(end) && !HasBegun();
+  const bool is_left_out =
+      role == v1::TaskId::EVALUATOR || (role == v1::TaskId::WORKER && !is_awaited && OthersAreLeft(end.task));
   if (!is_left_out) return StopBecauseOf(end, reason);
   Event(absl::StrCat(reason, "; it is not started again, and the job goes on without it", LastWords(end.task)));
 }
@@ -327,7 +330,9 @@ void JobSupervisor::Report(const TaskEnd& end) {
 
 void JobSupervisor::ReportUndecided(bool all) {
   for (const TaskEnd& end : std::exchange(undecided_, {})) {
-    if (TellsMore(end) || (all && !end.result.ok())) Report(end);
+    // A client that failed while nobody could be asked may be why; one after it has only followed.
+    const bool may_be_why = IsClient(end) && deaths_.empty();
+    if (TellsMore(end) || (!end.result.ok() && (all || may_be_why))) Report(end);
   }
 }
 

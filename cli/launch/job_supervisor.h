@@ -60,7 +60,7 @@ class JobSupervisor {
   struct Options {
     // The job is stopped when it takes longer.
     absl::Duration time_limit = absl::InfiniteDuration();
-    // How long the coordinator may not answer since it was started last: cluster.start_timeout_seconds.
+    // How long the coordinator may not answer since it was started last: cluster.start_timeout_seconds, or less.
     absl::Duration contact_timeout = absl::Seconds(60);
     // How long the tasks have to end by themselves, and then after each more forceful demand.
     absl::Duration grace = absl::Seconds(5);

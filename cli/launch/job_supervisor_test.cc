@@ -17,6 +17,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 constexpr ExitResult kDone = {.code = 0};
 constexpr ExitResult kFailed = {.code = 1};
@@ -521,7 +523,16 @@ TEST_F(ClientsTest, OneThatIsKilledIsStartedAgainAndNotBlamedForAJobThatIsDone) 
   EXPECT_THAT(host_.calls, ElementsAre("start again worker 1"));
 }
 
-TEST_F(ClientsTest, OneThatIsLeftOutHasDoneItsPart) {
+TEST_F(ClientsTest, OneThatIsKilledAgainAndAgainBeforeTheJobBeginsEndsIt) {
+  host_.status.set_phase(v1::JobStatus::STARTING);
+  Says(v1::TaskId::WORKER, 0, 7, v1::TaskStatus::ALIVE);
+  KillEverySecond(v1::TaskId::WORKER, 1, 60);
+  const absl::Status status = Run();
+  EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
+  EXPECT_THAT(std::string(status.message()), StartsWith("worker 1 was lost more than 5 times within 1m\n"));
+}
+
+TEST_F(ClientsTest, OneThatHasDoneItsPartIsNotMissed) {
   ClientEndsAt(absl::Seconds(1), 0, kDone);
   host_.At(absl::Seconds(60), [&] { host_.EndAll(kDone); });
   EXPECT_TRUE(Run().ok());
@@ -559,6 +570,17 @@ TEST_F(ClientsTest, OfAJobThatFailedTheOneThatItNamesIsShown) {
   EXPECT_EQ(status.message(),
             "worker 1 ended with exit status 1; log of worker 1\n"
             "Then the job failed: worker 1: ValueError: no such file");
+}
+
+TEST_F(ClientsTest, OneThatFailedWhileTheCoordinatorWasSilentIsShown) {
+  host_.silent = true;
+  ClientEndsAt(absl::Seconds(1), 1, kFailed);
+  ClientEndsAt(absl::Seconds(2), 0, kFailed);
+  host_.At(absl::Seconds(9), [&] { host_.EndAll(kFailed); });
+  const absl::Status status = Run();
+  EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
+  EXPECT_THAT(std::string(status.message()), StartsWith("worker 1 ended with exit status 1; log of worker 1\n"));
+  EXPECT_THAT(std::string(status.message()), Not(HasSubstr("worker 0")));
 }
 
 TEST_F(ClientsTest, TheirLinesAreShown) {

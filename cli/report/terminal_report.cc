@@ -1,5 +1,6 @@
 #include "cli/report/terminal_report.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -57,14 +58,23 @@ std::string Speed(const Comparison& comparison, const RunSummary& mean) {
                                  : absl::StrFormat("%.1f", mean.steps_per_second);
 }
 
+bool TellsTrainingAccuracy(const Comparison& comparison) {
+  return std::any_of(comparison.modes.begin(), comparison.modes.end(),
+                     [](const ComparedMode& mode) { return MeanOfMode(mode).training_accuracy.has_value(); });
+}
+
 // Accuracy or R2, and loss: held out, or of training where nothing was evaluated.
 std::vector<std::string> ScoreTitles(const Comparison& comparison) {
   if (HasEvaluations(comparison)) return {IsRegression(comparison) ? "R2" : "accuracy", "loss"};
+  if (!TellsTrainingAccuracy(comparison)) return {"training loss"};
   return {"training accuracy", "training loss"};
 }
 
 std::vector<std::string> Scores(const Comparison& comparison, const RunSummary& mean) {
-  if (!HasEvaluations(comparison)) return {Percent(mean.training_accuracy), Fixed(mean.training_loss)};
+  if (!HasEvaluations(comparison)) {
+    if (!TellsTrainingAccuracy(comparison)) return {Fixed(mean.training_loss)};
+    return {Percent(mean.training_accuracy), Fixed(mean.training_loss)};
+  }
   return {IsRegression(comparison) ? Fixed(mean.final_r2) : Percent(mean.final_accuracy), Fixed(mean.final_loss)};
 }
 

@@ -69,7 +69,8 @@ def generate(count: int, seed: int) -> TensorDataset:
     pictures = torch.stack(
         [patterns[k].roll(shift, (1, 2)) for k, shift in zip(labels.tolist(), shifts)]
     )
-    return TensorDataset(pictures + torch.randn(pictures.shape, generator=generator), labels)
+    noise = 2 * torch.randn(pictures.shape, generator=generator)
+    return TensorDataset(pictures + noise, labels)
 
 
 def load(folder: str, examples: int) -> Tuple[TensorDataset, TensorDataset]:

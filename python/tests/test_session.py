@@ -165,13 +165,12 @@ def raises_in_training():
             optimizer.step()
 
 
-@fake_only
 def test_an_exception_is_told_and_the_others_go_on():
     with Job(2) as job:
         for rank in range(2):
             job.start(rank, raises_in_training)
         outcomes = [job.outcome(rank) for rank in range(2)]
-        assert job.hub.left[1] == "ValueError: bad picture 17"
+        assert job.hub is None or job.hub.left[1] == "ValueError: bad picture 17"
     assert not outcomes[0].kind, outcomes[0]
     assert outcomes[1].kind == "ValueError"
 
@@ -183,12 +182,11 @@ def never_closes():
     optimizer.step()
 
 
-@fake_only
 def test_the_end_of_the_program_leaves():
     with Job(1) as job:
         job.start(0, never_closes)
         assert job.outcome(0).exit_status == 0
-        assert job.hub.left == {0: None}
+        assert job.hub is None or job.hub.left == {0: None}
 
 
 def trains_until_it_ends():
