@@ -29,6 +29,7 @@
 #include "coordinator/job_runner.h"
 #include "coordinator/model_offers.h"
 #include "coordinator/record/job_metrics.h"
+#include "coordinator/record/run_files.h"
 
 namespace rubato::coordinator {
 namespace {
@@ -162,6 +163,8 @@ absl::Status RunJob(const Flags& flags, const v1::JobConfig& given, const v1::Ta
                     const Clock* clock, Logger* log, absl::Status* result) {
   RUBATO_ASSIGN_OR_RETURN(v1::JobConfig config, WithStoredModel(flags, given));
   const bool awaits_model = AwaitsModel(config);
+  // Before anybody waits for it.
+  if (awaits_model && !flags.resume && !flags.resume_ended) RUBATO_RETURN_IF_ERROR(RunFiles::CheckNew(config));
   ModelOffers offers(config, clock);
   CoordinatorService service(&offers, BeforeTheJob(config, stop));
   std::unique_ptr<JobRunner> runner;

@@ -62,6 +62,12 @@ absl::Status RemoveCut(const std::string& directory) {
 
 }  // namespace
 
+absl::Status RunFiles::CheckNew(const v1::JobConfig& config) {
+  const std::string& directory = config.run_directory();
+  RUBATO_RETURN_IF_ERROR(CheckEmpty(directory, JoinPath(directory, "journal")));
+  return CheckEmpty(directory, JoinPath(directory, "metrics.jsonl"));
+}
+
 absl::StatusOr<std::unique_ptr<RunFiles>> RunFiles::Open(const v1::JobConfig& config, bool resume,
                                                          absl::string_view boot_id) {
   const std::string& directory = config.run_directory();
@@ -70,10 +76,7 @@ absl::StatusOr<std::unique_ptr<RunFiles>> RunFiles::Open(const v1::JobConfig& co
   files->journal_path_ = JoinPath(directory, "journal");
   files->checkpoint_directory_ = CheckpointDirectory(config);
   RUBATO_RETURN_IF_ERROR(AsDiskError(MakeDirectories(directory)));
-  if (!resume) {
-    RUBATO_RETURN_IF_ERROR(CheckEmpty(directory, files->journal_path_));
-    RUBATO_RETURN_IF_ERROR(CheckEmpty(directory, metrics));
-  }
+  if (!resume) RUBATO_RETURN_IF_ERROR(CheckNew(config));
   RUBATO_ASSIGN_OR_RETURN(JournalWriter::Opened journal, JournalWriter::Open(files->journal_path_, boot_id));
   files->journal_ = std::move(journal.writer);
   files->recovered_ = std::move(journal.records);

@@ -29,6 +29,9 @@ class RunFiles {
   // journal. DataLoss: the journal is damaged. Unimplemented: it is of a newer program. Errors of the disk.
   static absl::StatusOr<std::unique_ptr<RunFiles>> Open(const v1::JobConfig& config, bool resume,
                                                         absl::string_view boot_id);
+  // Whether Open without `resume` would find an earlier run there, for who cannot open it yet. AlreadyExists as of
+  // Open.
+  static absl::Status CheckNew(const v1::JobConfig& config);
 
   // The records that were there.
   const std::vector<v1::JournalRecord>& recovered() const { return recovered_; }

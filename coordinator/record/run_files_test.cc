@@ -53,9 +53,11 @@ TEST_F(RunFilesTest, RefusesTheDirectoryOfAnEarlierRun) {
   auto again = RunFiles::Open(config_, false, "boot");
   EXPECT_EQ(again.status().code(), absl::StatusCode::kAlreadyExists);
   EXPECT_NE(again.status().message().find("--resume"), absl::string_view::npos);
+  EXPECT_EQ(RunFiles::CheckNew(config_), again.status());
 }
 
 TEST_F(RunFilesTest, EmptyFilesAreNoEarlierRun) {
+  EXPECT_TRUE(RunFiles::CheckNew(config_).ok());
   ASSERT_TRUE(RunFiles::Open(config_, false, "boot").ok());
   EXPECT_TRUE(RunFiles::Open(config_, false, "boot").ok());
 }

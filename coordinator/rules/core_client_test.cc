@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "coordinator/rules/coordinator_core.h"
 #include "coordinator/testing/core_harness.h"
 
@@ -253,7 +251,10 @@ TEST_F(CoreClientTest, MaxStepsWithoutABatchSizeHasNoEpochs) {
   config.mutable_training()->set_max_steps(7);
   Create(config);
   StartJob();
-  EXPECT_TRUE(std::isinf(core_->Status(now_).epochs_total()));
+  Beat(WorkerTask(0), 5, 1, 40);
+  Pass(absl::Seconds(2));
+  EXPECT_EQ(core_->Status(now_).epochs_total(), 0);
+  EXPECT_EQ(core_->Status(now_).seconds_left(), -1);
 }
 
 }  // namespace

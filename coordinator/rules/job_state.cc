@@ -1,6 +1,7 @@
 #include "coordinator/rules/job_state.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -98,16 +99,16 @@ void JobState::AddCut(const v1::CutRecord& cut) {
 }
 
 double JobState::EpochsTotal() const {
-  if (IsOwn()) return 0;
   const v1::TrainingConfig& training = config.training();
   double total =
       training.epochs() > 0 ? static_cast<double>(training.epochs()) : std::numeric_limits<double>::infinity();
-  // Clients need not say how many examples they take at a time.
-  if (training.max_steps() > 0 && train_examples > 0 && training.batch_size() > 0) {
+  if (training.max_steps() > 0 && train_examples > 0) {
     const double steps = static_cast<double>(training.max_steps()) * config.cluster().workers();
-    total = std::min(total, steps * static_cast<double>(ExamplesPerStep(config)) / static_cast<double>(train_examples));
+    const auto examples = static_cast<double>(ExamplesPerStep(config));
+    // Clients need not say how many examples they take at a time.
+    if (examples > 0) total = std::min(total, steps * examples / static_cast<double>(train_examples));
   }
-  return total;
+  return config.model().has_manifest() && std::isinf(total) ? 0 : total;
 }
 
 double JobState::Epoch() const {
@@ -124,7 +125,7 @@ double JobState::Epoch() const {
 
 double JobState::SecondsLeft() const {
   const double rate = progress.ExamplesPerSecond();
-  if (phase != v1::JobStatus::TRAINING || rate <= 0 || train_examples == 0) return -1;
+  if (phase != v1::JobStatus::TRAINING || rate <= 0 || train_examples == 0 || EpochsTotal() == 0) return -1;
   return std::max(0.0, (EpochsTotal() - Epoch()) * static_cast<double>(train_examples) / rate);
 }
 
