@@ -2,6 +2,7 @@
 // standard output how far it is. Exit status 0: all was as it should be.
 //
 //   job_client HOST:PORT RANK SIDECAR WAY
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -194,6 +195,11 @@ void Survive(Job* job, bool killed) {
   job->Open();
   job->Expect(RUBATO_OK, job->Define(RUBATO_SGD, 0.5), "rubato_define");
   job->Start();
+  if (killed && fork() == 0) {
+    // Has the client's socket open for longer than the client lives.
+    alarm(10);
+    for (;;) pause();
+  }
   rubato_step step;
   for (int alone = 0; killed || alone < 10;) {
     job->Expect(RUBATO_OK, job->Begin(&step), "rubato_begin");
@@ -263,6 +269,32 @@ void Silent(Job* job) {
   job->Expect(RUBATO_UNAVAILABLE, job->Begin(&step), "rubato_begin");
   std::printf("%s\n", rubato_error(job->client));
   rubato_close(job->client, "was given up");
+}
+
+// What a client is told that has no coordinator, no sidecar, or one that dies.
+void Errors(Job* job) {
+  rubato_options options = {};
+  options.struct_bytes = sizeof(options);
+  options.coordinator = "127.0.0.1:1";
+  options.sidecar = job->sidecar;
+  options.timeout_seconds = 0.5;
+  job->Expect(RUBATO_UNAVAILABLE, rubato_open(&options, &job->client), "rubato_open without a coordinator");
+  std::printf("%s\n", rubato_error(nullptr));
+  options.sidecar = "/does/not/exist";
+  job->Expect(RUBATO_UNAVAILABLE, rubato_open(&options, &job->client), "rubato_open without a sidecar");
+  std::printf("%s\n", rubato_error(nullptr));
+  options.struct_bytes = 1;
+  job->Expect(RUBATO_INVALID, rubato_open(&options, &job->client), "rubato_open with a small struct");
+
+  job->Open();
+  std::FILE* const children = std::fopen(("/proc/self/task/" + std::to_string(getpid()) + "/children").c_str(), "r");
+  int sidecar = 0;
+  if (children == nullptr || std::fscanf(children, "%d", &sidecar) != 1) Fail("the sidecar is not found");
+  std::fclose(children);
+  kill(sidecar, SIGKILL);
+  job->Expect(RUBATO_UNAVAILABLE, job->Define(RUBATO_SGD, 0.5), "rubato_define without a sidecar");
+  std::printf("%s\n", rubato_error(job->client));
+  job->Expect(RUBATO_UNAVAILABLE, rubato_close(job->client, nullptr), "rubato_close without a sidecar");
 }
 
 // Models differ: both workers are told so by name.
@@ -406,6 +438,7 @@ int main(int argc, char** argv) {
                                                                  {"killed", [](Job* one) { Survive(one, true); }},
                                                                  {"differ", Differ},
                                                                  {"ended", UntilEnded},
+                                                                 {"errors", Errors},
                                                                  {"lease", Lease},
                                                                  {"restart", Restart},
                                                                  {"rollback", Rollback},

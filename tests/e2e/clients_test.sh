@@ -78,6 +78,15 @@ grep '"member":{' "$work/killed/metrics.jsonl" | grep '"task":"worker 1"' | find
   fail "the run record does not say why worker 1 was evicted"
 end_job
 
+say "what is missing is named"
+begin_job errors
+client 0 errors
+ends errors-client-0 0 30
+says errors-client-0 'no coordinator answers at 127.0.0.1:1 within 500ms'
+says errors-client-0 'the sidecar /does/not/exist cannot be started: No such file or directory'
+says errors-client-0 'the sidecar (process [0-9]*) was ended by signal 9'
+for name in errors-server-0 errors-server-1 errors-coordinator; do stop "$name"; done
+
 say "a model that differs is refused, with both by name"
 begin_job differ
 client 0 differ
@@ -107,6 +116,15 @@ ends silent-client-0 0 60
 kill -TERM "${process[silent-client-1]}"
 ends silent-client-1 0 30
 says silent-client-1 'neither begun a step nor pushed for longer than training.step_timeout_seconds = 1 after step 0'
+end_job
+
+say "a job with a last step ends for its clients"
+begin_job last --set training.max_steps=30
+for rank in 0 1; do client "$rank" ended; done
+for rank in 0 1; do
+  ends "last-client-$rank" 0 30
+  says "last-client-$rank" '^ended at step 29$'
+done
 end_job
 
 say "a job that is stopped ends for its clients"
