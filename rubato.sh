@@ -302,18 +302,18 @@ skip_reasons() {
   done | sort | uniq -c | sed -E 's/^ *([0-9]+) (.*)$/\1 skipped: \2/'
 }
 
-# The Python package's tests, against the programs that were built. Prints "<passed> <failed>" as its last line.
+# The Python package's tests, against the programs that were built. Prints "<passed> <failed>", and all else to standard error.
 test_python() {
   local package missing=() log status=0 passed failed
   for package in "${python_packages[@]}"; do
     is_installed "$package" || missing+=("$package")
   done
   if ((${#missing[@]} > 0)); then
-    (install_packages "${missing[@]}") || say "Packages for the Python tests could not be installed"
+    (install_packages "${missing[@]}") >&2 || say "Packages for the Python tests could not be installed" >&2
   fi
   log="$(mktemp)"
   RUBATO_LIBRARY="$root/bazel-bin/client/librubato_client.so" RUBATO_PROGRAM="$root/bazel-bin/cli/command/rubato" \
-    RUBATO_SIDECAR="$root/bazel-bin/client/sidecar/rubato-sidecar" python/run_tests.sh 2>&1 | tee "$log" || status=$?
+    RUBATO_SIDECAR="$root/bazel-bin/client/sidecar/rubato-sidecar" python/run_tests.sh 2>&1 | tee "$log" >&2 || status=$?
   passed="$(count_pytest passed "$log")"
   failed=$(($(count_pytest failed "$log") + $(count_pytest error "$log")))
   rm -f "$log"
@@ -351,8 +351,7 @@ run_tests() {
   if ((build_status != 0)) && ! grep -q 'FAILED TO BUILD' "$log"; then failed=$((failed + 1)); fi
   # Nothing ran, or something went wrong that no target's line tells.
   if ((failed == 0)) && ((test_status != 0 || passed == 0)); then failed=1; fi
-  # Its last line is for this function.
-  counts="$(test_python | tee /dev/stderr | tail -n 1)"
+  counts="$(test_python)"
   passed=$((passed + ${counts% *}))
   failed=$((failed + ${counts#* }))
   if ((without_cuda == 0)); then

@@ -594,7 +594,7 @@ test_a_disabled_scaler_is_nothing = alone(a_disabled_scaler_is_nothing)
 
 
 def models_that_differ():
-    with rubato.init() as session:
+    with rubato.init(timeout=15.0) as session:
         layers = [nn.Linear(4, 3), nn.Linear(3, 2 + session.rank)]
         model = nn.Sequential(*layers)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -608,8 +608,8 @@ def test_models_that_differ_are_refused_by_name():
         outcomes = [job.outcome(rank) for rank in range(2)]
     refused = [o for o in outcomes if o.kind == "Refused"]
     assert refused and "1.weight" in refused[0].error, outcomes
-    # The other one is told instead of waiting.
-    assert {o.kind for o in outcomes} <= {"Refused", "JobFailed"}, outcomes
+    # The other one is told instead of waiting, or finds that the coordinator has gone with the job.
+    assert {o.kind for o in outcomes} <= {"Refused", "JobFailed", "Unavailable"}, outcomes
 
 
 def frozen_parameters_are_left_alone():
