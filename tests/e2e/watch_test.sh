@@ -41,7 +41,7 @@ cat "$work/checkpoint.txt"
 for name in step0 final; do
   grep -q "^Checkpoint $name of job" "$work/checkpoint.txt" || fail "checkpoint $name is not shown"
 done
-printf 'x' | dd of="$directory/checkpoints/final/server-0.data" bs=1 seek=5 conv=notrunc status=none
+printf 'xxxxxxxx' | dd of="$directory/checkpoints/final/server-0.data" bs=1 seek=5 conv=notrunc status=none
 if "$rubato" checkpoint "$directory" --name=final >"$work/damaged.txt" 2>&1; then fail "damage was not found"; fi
 grep -q "server-0.data: its CRC is" "$work/damaged.txt" || fail "the damaged file is not named"
 say passed
