@@ -302,23 +302,22 @@ skip_reasons() {
   done | sort | uniq -c | sed -E 's/^ *([0-9]+) (.*)$/\1 skipped: \2/'
 }
 
-# The Python package's tests, against the programs that were built. Prints "<passed> <failed>", and all else to standard error.
+# The Python package's tests, against the programs that were built. Their counts are in $python_passed and $python_failed.
 test_python() {
-  local package missing=() log status=0 passed failed
+  local package missing=() log status=0
   for package in "${python_packages[@]}"; do
     is_installed "$package" || missing+=("$package")
   done
   if ((${#missing[@]} > 0)); then
-    (install_packages "${missing[@]}") >&2 || say "Packages for the Python tests could not be installed" >&2
+    (install_packages "${missing[@]}") || say "Packages for the Python tests could not be installed"
   fi
   log="$(mktemp)"
   RUBATO_LIBRARY="$root/bazel-bin/client/librubato_client.so" RUBATO_PROGRAM="$root/bazel-bin/cli/command/rubato" \
-    RUBATO_SIDECAR="$root/bazel-bin/client/sidecar/rubato-sidecar" python/run_tests.sh 2>&1 | tee "$log" >&2 || status=$?
-  passed="$(count_pytest passed "$log")"
-  failed=$(($(count_pytest failed "$log") + $(count_pytest error "$log")))
+    RUBATO_SIDECAR="$root/bazel-bin/client/sidecar/rubato-sidecar" python/run_tests.sh 2>&1 | tee "$log" || status=$?
+  python_passed="$(count_pytest passed "$log")"
+  python_failed=$(($(count_pytest failed "$log") + $(count_pytest error "$log")))
   rm -f "$log"
-  if ((status != 0 && failed == 0)); then failed=1; fi
-  echo "$passed $failed"
+  if ((status != 0 && python_failed == 0)); then python_failed=1; fi
 }
 
 # Adds up what pytest's closing lines in file $2 say of "passed", "failed" or "error".
@@ -351,9 +350,9 @@ run_tests() {
   if ((build_status != 0)) && ! grep -q 'FAILED TO BUILD' "$log"; then failed=$((failed + 1)); fi
   # Nothing ran, or something went wrong that no target's line tells.
   if ((failed == 0)) && ((test_status != 0 || passed == 0)); then failed=1; fi
-  counts="$(test_python)"
-  passed=$((passed + ${counts% *}))
-  failed=$((failed + ${counts#* }))
+  while_saying tests_go_on test_python
+  passed=$((passed + python_passed))
+  failed=$((failed + python_failed))
   if ((without_cuda == 0)); then
     passed=$((passed + 1))
   else
