@@ -34,22 +34,22 @@
 namespace rubato::coordinator {
 namespace {
 
-// A signal that has come, for the main thread to act on.
+// A signal, or an operator, has asked for the job's end: for the main thread to act on.
 class StopRequest {
  public:
-  void Set(absl::string_view signal) {
+  void Set(std::string why) {
     MutexLock lock(mu_);
-    signal_ = std::string(signal);
+    why_ = std::move(why);
   }
   // Once.
   std::optional<std::string> Take() {
     MutexLock lock(mu_);
-    return std::exchange(signal_, std::nullopt);
+    return std::exchange(why_, std::nullopt);
   }
 
  private:
   Mutex mu_;
-  std::optional<std::string> signal_ ABSL_GUARDED_BY(mu_);
+  std::optional<std::string> why_ ABSL_GUARDED_BY(mu_);
 };
 
 struct Flags {
@@ -151,7 +151,7 @@ absl::StatusOr<v1::JobConfig> AwaitModel(const v1::JobConfig& config, ModelOffer
   log->Info("waits for a client to offer the job's model");
   for (;;) {
     if (std::optional<v1::JobConfig> complete = offers->Await(absl::Milliseconds(100))) return *complete;
-    if (std::optional<std::string> why = stop->Take()) return absl::AbortedError(absl::StrCat("stopped by ", *why));
+    if (std::optional<std::string> why = stop->Take()) return absl::AbortedError(*why);
     if (clock->Now() < deadline) continue;
     return absl::DeadlineExceededError(
         absl::StrCat("no client has offered the job's model within cluster.start_timeout_seconds, ", timeout));
@@ -208,11 +208,12 @@ absl::Status RunJob(const Flags& flags, const v1::JobConfig& given, const v1::Ta
   if (!awaits_model && !flags.port_file.empty()) RUBATO_RETURN_IF_ERROR(WritePortFile(flags.port_file, address));
   std::optional<absl::Status> ended;
   while (!ended) {
-    if (std::optional<std::string> signal = stop->Take()) runner->Stop(absl::StrCat("stopped by ", *signal), [] {});
+    if (std::optional<std::string> why = stop->Take()) runner->Stop(*why, [] {});
     ended = runner->Wait(absl::Milliseconds(100));
   }
   health.SetServing(false);
-  offers.End(absl::UnavailableError("the job has ended"));
+  offers.End(absl::UnavailableError(ended->ok() ? "the job has ended"
+                                                : absl::StrCat("the job has ended: ", ended->message())));
   health.Detach();
   listener.server->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(500));
   *result = *ended;
@@ -243,7 +244,7 @@ int Main(int argc, char** argv) {
     return 2;
   }
   StopRequest stop;
-  StopWatcher watcher([&](absl::string_view signal) { stop.Set(signal); });
+  StopWatcher watcher([&](absl::string_view signal) { stop.Set(absl::StrCat("stopped by ", signal)); });
   RealClock clock;
   v1::TaskId task;
   task.set_role(v1::TaskId::COORDINATOR);

@@ -41,7 +41,8 @@ absl::Status StopJob(CoordinatorClient* coordinator, const StopOptions& options,
                      const Environment& environment) {
   RUBATO_RETURN_IF_ERROR(coordinator->StopJob(options.reason, absl::Seconds(10)));
   *environment.out << "The job at " << place
-                   << " stops. What it has trained is kept: rubato train CONFIG --resume goes on with it.\n";
+                   << " stops. What it has trained is kept: rubato train CONFIG --resume (or rubato run --resume) goes "
+                      "on with it.\n";
   return absl::OkStatus();
 }
 

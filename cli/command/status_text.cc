@@ -95,7 +95,7 @@ std::string CheckpointLine(const v1::JobStatus& status) {
 // How a stopped job goes on.
 std::string EndLine(const v1::JobStatus& status) {
   return status.end().kind() == v1::Stop::STOPPED && !status.end().checkpoint().empty()
-             ? "Stopped on request; rubato train CONFIG --resume goes on with it\n"
+             ? "Stopped on request; rubato train CONFIG --resume (or rubato run --resume) goes on with it\n"
              : "";
 }
 

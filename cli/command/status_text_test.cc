@@ -106,7 +106,7 @@ TEST(StatusTextTest, SaysHowAStoppedJobGoesOn) {
   status.mutable_end()->set_kind(v1::Stop::STOPPED);
   EXPECT_THAT(StatusText(status), Not(HasSubstr("--resume")));
   status.mutable_end()->set_checkpoint("checkpoints/stopped");
-  EXPECT_THAT(StatusText(status), HasSubstr("rubato train CONFIG --resume goes on with it\n"));
+  EXPECT_THAT(StatusText(status), HasSubstr("rubato train CONFIG --resume (or rubato run --resume) goes on with it\n"));
 }
 
 TEST(StatusTextTest, AJobWithoutAPlanSaysSo) {

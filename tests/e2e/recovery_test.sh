@@ -106,7 +106,7 @@ train "$work/stopped" "${other[@]}" &
 job=$!
 wait_for 60 "training begins" has_step "$work/stopped" 200
 "$rubato" stop "$work/stopped" >"$work/stop.txt" || fail "stop: $(<"$work/stop.txt")"
-says stop.txt 'rubato train CONFIG --resume goes on with it'
+says stop.txt 'rubato train CONFIG --resume \(or rubato run --resume\) goes on with it'
 wait "$job" && fail "a job that was stopped has ended well"
 says stopped.out 'go on with rubato train CONFIG --resume'
 
