@@ -227,8 +227,8 @@ fetch_mnist() {
 
 # The programs of Debian's package, unpacked and not installed: that would start a service of this machine.
 fetch_prometheus() {
-  local programs="$prometheus_directory/usr/bin"
-  if [[ -x "$programs/promtool" ]] || command -v promtool >/dev/null; then return; fi
+  local unpacked="$prometheus_directory/usr/bin"
+  if [[ -x "$unpacked/promtool" ]] || command -v promtool >/dev/null; then return; fi
   mkdir -p "$prometheus_directory"
   if ! (cd "$prometheus_directory" && apt-get download prometheus >/dev/null && dpkg-deb -x prometheus_*.deb .); then
     say "Prometheus could not be fetched; the test that needs it is skipped"

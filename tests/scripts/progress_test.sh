@@ -7,7 +7,7 @@ rubato="$PWD/$1"
 work="$(mktemp -d "${TEST_TMPDIR:-/tmp}/progress.XXXXXX")"
 export work said="$work/said"
 export PATH="$work/tools:$PATH"
-mkdir -p "$work/tools" "$work/checkout" "$work/installed"
+mkdir -p "$work/tools" "$work/checkout/python" "$work/installed"
 cp "$rubato" "$work/checkout/rubato.sh"
 
 fail() {
@@ -29,9 +29,10 @@ program() {
   {
     cat <<'PROGRAM'
 #!/usr/bin/env bash
+# `await LINE COUNT`: until it has said that so often.
 await() {
   local deadline=$((SECONDS + 30))
-  until grep -qF -e "$1" "$said"; do
+  until (($(grep -cF -e "$1" "$said") >= ${2:-1})); do
     ((SECONDS < deadline)) || { touch "$work/late"; exit 70; }
     sleep 0.02
   done
@@ -71,6 +72,14 @@ done
 [[ "$1" != test ]] || echo "//some:test    PASSED in 0.1s"
 PROGRAM
 
+# In the place of the Python tests: two runs of pytest, the first of which takes long.
+program run_tests.sh <<'PROGRAM'
+[[ -z "${slow:-}" ]] || await "Testing, for " $(($(grep -cF "Testing, for " "$said") + 1))
+echo "== 3 passed, 1 skipped in 0.50s =="
+echo "== 2 passed in 0.10s =="
+PROGRAM
+mv "$work/tools/run_tests.sh" "$work/checkout/python/"
+
 # run ARGUMENTS...: ./rubato.sh, which is to succeed.
 run() {
   rm -f "$work/calls"
@@ -90,7 +99,7 @@ for at in 1 2 3; do
   says 1 "[$at / 3] build 2"
   says 1 "[$at / 3] test 3"
 done
-ends_with "2 passed, 0 failed"
+ends_with "7 passed, 0 failed"
 
 # The same with lines sooner and a slow test.
 test_slowly() (
@@ -103,7 +112,7 @@ test_slowly() (
 )
 test_slowly || fail "test, slowly: exit status $?"
 [[ ! -e "$work/late" ]] || fail "test: nothing is said while a test takes long"
-ends_with "2 passed, 0 failed"
+ends_with "7 passed, 0 failed"
 
 mkdir -p "$work/checkout/bazel-bin/cli/command"
 # shellcheck disable=SC2016  # For the program.
