@@ -29,6 +29,7 @@ absl::Status Member::Run() {
                                               .task = options_.task,
                                               .coordinator = options_.coordinator,
                                               .term = options_.term,
+                                              .timeout = options_.timeout,
                                               .heartbeat = [this] { return Heartbeat(); },
                                               .on_work = [this](const v1::Directive& directive) { OnWork(directive); },
                                               .on_over = [this](const absl::Status& why) { OnOver(why); },
@@ -164,7 +165,7 @@ absl::Status Member::AwaitClose() {
 void Member::Leave(const absl::Status& status, bool drained) {
   // The end of the job is no failure of this worker.
   const bool failed = !status.ok() && !absl::IsCancelled(status);
-  membership_->Leave(failed ? status : absl::OkStatus(), drained, status.ok() ? options_.goodbye : kShortGoodbye);
+  membership_->Leave(failed ? status : absl::OkStatus(), drained, status.ok() ? options_.timeout : kShortGoodbye);
 }
 
 v1::Heartbeat Member::Heartbeat() {

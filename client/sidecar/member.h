@@ -47,8 +47,8 @@ class Member {
     // The job needs nothing more of this worker.
     std::function<void(uint32_t request)> answer_end;
     std::function<void(uint32_t request, std::optional<LeaseBody>)> answer_lease;
-    // How long it may take to say goodbye.
-    absl::Duration goodbye;
+    // How long it looks for a coordinator that has not registered it yet, and how long it may take to say goodbye.
+    absl::Duration timeout;
     Clock* clock = nullptr;
     Logger* log = nullptr;
   };

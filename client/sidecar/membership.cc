@@ -24,6 +24,8 @@ absl::StatusOr<std::unique_ptr<Membership>> Membership::Create(Options options) 
   const Options& own = membership->options_;
   Session::Options session = TaskSessionOptions(*own.config, own.coordinator, own.task, own.clock, own.log);
   session.term = own.term;
+  // What the client has said, not how long a whole job may take to start.
+  session.give_up_after = own.timeout;
   session.registration.set_train_examples(own.config->data().client().train_examples());
   session.heartbeat = own.heartbeat;
   session.on_directive = [self = membership.get()](const v1::Directive& directive) { self->OnDirective(directive); };

@@ -32,6 +32,8 @@ class Membership {
     std::string coordinator;
     // The highest term that the incarnation before has heard of.
     uint64_t term = 0;
+    // How long it looks for a coordinator that has not registered it yet.
+    absl::Duration timeout;
     std::function<v1::Heartbeat()> heartbeat;
     // Directives for what the worker does: shards, checkpoints, traces.
     std::function<void(const v1::Directive&)> on_work;

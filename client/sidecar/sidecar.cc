@@ -334,7 +334,7 @@ Member::Options Sidecar::MemberOptions(Logger* log, uint64_t term, uint64_t roll
           .answer_begin = [this](uint32_t request, const StepBody& step) { AnswerBegin(request, step); },
           .answer_end = [this](uint32_t request) { Answer(request, RUBATO_ENDED); },
           .answer_lease = [this](uint32_t request, std::optional<LeaseBody> lease) { AnswerLease(request, lease); },
-          .goodbye = timeout_,
+          .timeout = timeout_,
           .clock = options_.clock,
           .log = log};
 }

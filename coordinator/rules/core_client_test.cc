@@ -52,6 +52,18 @@ class CoreClientTest : public CoreHarness {
   }
 };
 
+TEST_F(CoreClientTest, AClientThatIsStillToRegisterIsToldWhyTheJobHasEnded) {
+  Create(ClientJob());
+  Do(core_->Abort("models differ", now_));
+  Pass(absl::Seconds(1));
+  EXPECT_FALSE(finished_.has_value());
+  Register(WorkerTask(0));
+  EXPECT_EQ(Last(WorkerTask(0)).stop().error(), "models differ");
+  Pass(absl::Seconds(2));
+  ASSERT_TRUE(finished_.has_value());
+  EXPECT_EQ(finished_->message(), "models differ");
+}
+
 TEST_F(CoreClientTest, TheLowestWorkerAssignsAndNobodyLearnsThePlanBefore) {
   PlaceQuietly(ClientJob());
   EXPECT_EQ(CountSent(WorkerTask(0), v1::Directive::kJob), 0);  // Servers do not hold the plan yet.

@@ -6,6 +6,7 @@ import dataclasses
 import multiprocessing
 import os
 import pickle
+import signal
 import traceback
 
 import pytest
@@ -30,6 +31,8 @@ class Outcome:
 
 
 def _run(connection, function, arguments, environment):
+    # In the background a shell has interrupts ignored, and what it starts inherits that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     import torch
 
     torch.set_num_threads(1)
