@@ -150,6 +150,9 @@ class Client:
         self._step, self._waiting = step, None
         self._pushed.clear()
 
+    def closing(self) -> None:
+        """See rubato.session.Member. What was not pushed stays out."""
+
     def _send_values(self) -> None:
         for number, group in enumerate(self._groups):
             values = group.values()

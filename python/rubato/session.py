@@ -39,6 +39,9 @@ class Member(Protocol):
     def resumed(self, step: Step) -> None:
         """A pause has ended, with this step begun."""
 
+    def closing(self) -> None:
+        """The session is about to leave a job that goes well: the time to push what is left."""
+
 
 @dataclasses.dataclass(frozen=True)
 class LeasedData:
@@ -309,6 +312,15 @@ class Session:
         """
         if not self.is_open:
             return
+        try:
+            if error is None and self._member is not None:
+                self._member.closing()
+        except BaseException as failure:
+            self._leave(_exit.reason(failure))
+            raise
+        self._leave(error)
+
+    def _leave(self, error: Optional[str]) -> None:
         try:
             self._client.close(error, wait=self._timeout + 40)
         finally:

@@ -39,6 +39,7 @@ class Worker:
         self.slice = None
         self.lease = None
         self.draining = False
+        self.stale = False  # The step that it has begun was before a rollback.
 
 
 class FakeHub:
@@ -90,6 +91,7 @@ class FakeHub:
             self.version = 0
             self._make_optimizers()
             for worker in self.workers.values():
+                worker.stale = worker.begun >= 0
                 worker.done, worker.begun, worker.parts = 0, -1, {}
             self._changed.notify_all()
 
@@ -193,7 +195,7 @@ class FakeHub:
             raise Failure(_abi.ENDED, "the job was stopped")
         if worker.draining:
             raise Failure(_abi.ENDED, "this worker was asked to leave")
-        worker.begun, worker.parts = worker.done, {}
+        worker.begun, worker.parts, worker.stale = worker.done, {}, False
         step = (
             worker.begun,
             self.generation,
@@ -234,6 +236,8 @@ class FakeHub:
 
     def on_push(self, rank, tensor, gradient, examples):
         worker = self._worker(rank)
+        if worker.stale:
+            return
         if worker.begun < 0 or tensor in worker.parts:
             raise Failure(
                 _abi.INVALID,
@@ -245,6 +249,8 @@ class FakeHub:
 
     def on_skip(self, rank):
         worker = self._worker(rank)
+        if worker.stale:
+            return
         if worker.begun < 0:
             raise Failure(_abi.INVALID, "skip: no step has begun")
         for tensor in range(len(self.manifest)):

@@ -100,8 +100,9 @@ def refuses_options_by_name():
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with rubato.init():
         for options, text in [
-            ({"apply": "local"}, 'apply="local" is not there yet'),
-            ({"apply": "servers"}, 'apply="servers": "server", "worker" allowed'),
+            ({"sync_every": 2}, 'sync_every=2 is for apply="local"'),
+            ({"apply": "local", "sync_every": 0}, "sync_every=0"),
+            ({"apply": "servers"}, 'apply="servers": "server", "worker", "local" allowed'),
             ({"overlap": "layer"}, 'overlap="layer" is not there yet'),
             ({"push": "late"}, 'push="late"'),
             ({"accumulate": 0}, "accumulate=0"),

@@ -44,6 +44,11 @@ def mean_rule() -> Rule:
     return Rule("mean", 0.0, lambda group: _values(0.0, 0.0))
 
 
+def subtraction_rule() -> Rule:
+    """Servers subtract the mean of what is pushed; optimizers step on the workers."""
+    return Rule("sgd", 0.0, lambda group: _values(1.0, 0.0))
+
+
 def _base_class(optimizer: torch.optim.Optimizer) -> type:
     """The class itself: a subclass may step in its own way."""
     return type(optimizer)
@@ -133,7 +138,7 @@ _RULES: dict[type, Callable[[list[Any]], Rule]] = {
 
 
 def why_not_worker(optimizer: torch.optim.Optimizer) -> Optional[str]:
-    """Why an optimizer cannot step on exchanged gradients. None: it can."""
+    """Why an optimizer cannot step on the worker. None: it can."""
     if isinstance(optimizer, torch.optim.LBFGS):
-        return "LBFGS computes gradients several times a step, which are exchanged once"
+        return "LBFGS computes gradients several times a step, and a step() here has those of one backward()"
     return None

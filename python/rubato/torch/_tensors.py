@@ -70,6 +70,13 @@ class Parameters:
             for weights, parameter in zip(self.weights, self.tensors):
                 parameter.copy_(weights)
 
+    def give_movement(self) -> None:
+        """apply="local": where each parameter was, which the shared weights still say, minus where it is, as the gradient."""
+        with torch.no_grad():
+            for weights, gradient, parameter in zip(self.weights, self.gradients, self.tensors):
+                gradient.copy_(parameter)
+                torch.sub(weights, gradient, out=gradient)
+
     def take_gradients(self) -> None:
         """apply="worker": what the servers have is the mean gradient."""
         for weights, parameter in zip(self.weights, self.tensors):

@@ -33,6 +33,7 @@ class Options:
     weight: str
     clip_norm: Optional[float]
     unused: str
+    sync_every: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,8 +101,13 @@ class Training:
 
     @property
     def by_worker(self) -> bool:
-        """Whether the optimizer itself steps."""
+        """Whether the optimizer itself steps on mean gradients."""
         return self._options.apply == "worker"
+
+    @property
+    def on_servers(self) -> bool:
+        """Whether the servers do what the optimizer would, and have its state."""
+        return self._options.apply == "server"
 
     @property
     def rollbacks(self) -> int:
@@ -124,6 +130,9 @@ class Training:
         """See Member."""
         self._new_step(step)
         self.parameters.take_weights()
+
+    def closing(self) -> None:
+        """See Member. Nothing is left: a step that was begun and not pushed is none."""
 
     # Called while gradients are computed.
 

@@ -9,7 +9,8 @@ import torch
 
 from rubato import errors
 from rubato.session import Session, current_session
-from rubato.torch._rules import mean_rule, rule_for, why_not_worker
+from rubato.torch._local import LocalTraining
+from rubato.torch._rules import Rule, mean_rule, rule_for, subtraction_rule, why_not_worker
 from rubato.torch._tensors import Model, Parameters
 from rubato.torch._training import Options, Training
 
@@ -21,6 +22,7 @@ def DistributedOptimizer(
     model: Model,
     *,
     apply: str = "server",
+    sync_every: int = 1,
     overlap: str = "step",
     push: str = "backward",
     accumulate: int = 1,
@@ -36,28 +38,29 @@ def DistributedOptimizer(
 
     apply: "server": the servers do what SGD (with momentum or Nesterov), Adam, AdamW, RMSprop or Adagrad would, with
       the values of each parameter group, which schedulers may change. "worker": servers average gradients and the
-      optimizer itself steps on each worker, whichever it is; mode sync alone.
-    push: "backward": each gradient is sent when it is complete, while others are computed. "step": in `step()`.
+      optimizer itself steps on each worker, whichever it is; mode sync alone. "local": the optimizer itself steps on each
+      worker, on the worker's own gradient; weights are exchanged after every `sync_every` steps, in all modes.
+    push: "backward": each gradient is sent when it is complete, while others are computed. "step": in `step()`. With
+      "local" no gradient is sent, and both are the same.
     accumulate: how many backward() there are to a step; gradients are added up, as torch does.
     weight: what a worker counts in the mean: "workers": all the same. "examples": by `set_examples(n)`.
-    clip_norm: the largest norm of the gradient: of each worker's with "server", of their mean with "worker".
-    unused: a parameter that has no gradient in a step counts as "zero", or is left out: "skip" ("server" alone).
+    clip_norm: the largest norm of the gradient: of each worker's with "server" and "local", of their mean with
+      "worker".
+    unused: a parameter that has no gradient in a step (with "local": in all steps between two exchanges) counts as "zero",
+      or is left out: "skip" (not with "worker").
     overlap: "step" is all there is yet.
 
     The optimizer gets the methods `synchronize()`, `no_sync()`, `skip()` and `set_examples(n)`.
 
     Raises Unsupported for what the servers cannot do, Refused if the models of workers differ.
     """
-    options = _checked(apply, overlap, push, accumulate, weight, clip_norm, unused)
+    options = _checked(apply, sync_every, overlap, push, accumulate, weight, clip_norm, unused)
     if isinstance(optimizer, _Distributed):
         raise errors.InvalidCall("the optimizer is a DistributedOptimizer already")
-    if apply == "worker":
-        reason = why_not_worker(optimizer)
-        if reason:
-            raise errors.Unsupported(f'apply="worker": {reason}')
-    rule = rule_for(optimizer) if apply == "server" else mean_rule()
+    rule = _rule(apply, optimizer)
     parameters = Parameters(optimizer, model)
-    training = Training(session or current_session(), optimizer, parameters, rule, options)
+    kind_of_training = LocalTraining if apply == "local" else Training
+    training = kind_of_training(session or current_session(), optimizer, parameters, rule, options)
     # Schedulers and others that hold the optimizer see the same object, with other methods. A scheduler that was made
     # before has put its own `step` into the object, which would go past these methods.
     optimizer.__dict__.pop("step", None)
@@ -67,8 +70,18 @@ def DistributedOptimizer(
     return optimizer
 
 
+def _rule(apply: str, optimizer: torch.optim.Optimizer) -> Rule:
+    if apply == "server":
+        return rule_for(optimizer)
+    reason = why_not_worker(optimizer)
+    if reason:
+        raise errors.Unsupported(f'apply="{apply}": {reason}')
+    return mean_rule() if apply == "worker" else subtraction_rule()
+
+
 def _checked(
     apply: str,
+    sync_every: int,
     overlap: str,
     push: str,
     accumulate: int,
@@ -76,24 +89,28 @@ def _checked(
     clip_norm: Optional[float],
     unused: str,
 ) -> Options:
-    if apply == "local":
-        raise errors.Unsupported('apply="local" is not there yet: "server" and "worker" are')
     if overlap in ("forward", "layer"):
         raise errors.Unsupported(f'overlap="{overlap}" is not there yet: "step" is')
-    _one_of("apply", apply, "server", "worker")
+    _one_of("apply", apply, "server", "worker", "local")
     _one_of("overlap", overlap, "step")
     _one_of("push", push, "backward", "step")
     _one_of("weight", weight, "workers", "examples")
     _one_of("unused", unused, "zero", "skip")
+    if sync_every < 1:
+        raise errors.InvalidCall(f"sync_every={sync_every}: 1 or more is allowed")
+    if sync_every > 1 and apply != "local":
+        raise errors.InvalidCall(
+            f'sync_every={sync_every} is for apply="local": with "{apply}" each step is exchanged'
+        )
     if accumulate < 1:
         raise errors.InvalidCall(f"accumulate={accumulate}: 1 or more is allowed")
     if clip_norm is not None and not clip_norm > 0:
         raise errors.InvalidCall(f"clip_norm={clip_norm}: more than 0 is allowed")
     if unused == "skip" and apply == "worker":
         raise errors.Unsupported(
-            'unused="skip" is for apply="server": with "worker" all count, as "zero"'
+            'unused="skip" is for apply="server" and "local": with "worker" all count, as "zero"'
         )
-    return Options(apply, push, accumulate, weight, clip_norm, unused)
+    return Options(apply, push, accumulate, weight, clip_norm, unused, sync_every)
 
 
 def _one_of(name: str, value: str, *allowed: str) -> None:
@@ -110,12 +127,16 @@ class _Distributed:
     _step_supports_amp_scaling = True
 
     def step(self, closure: Optional[Callable[[], Any]] = None, **amp: Any) -> Any:
-        """Pushes what backward has not, and returns with the next step's weights in the parameters."""
+        """Pushes what backward has not, and returns with the next step's weights in the parameters. apply="local": the
+        optimizer steps here, and every `sync_every` calls what the weights moved is pushed.
+        """
         loss = None
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        if self._rubato.by_worker:
+        if isinstance(self._rubato, LocalTraining):
+            self._local_step(self._rubato, amp)
+        elif self._rubato.by_worker:
             self._worker_step(amp)
         else:
             self._server_step(amp)
@@ -129,10 +150,12 @@ class _Distributed:
     step.hooked = True  # type: ignore[attr-defined]
 
     def synchronize(self) -> None:
-        """apply="worker": waits for the mean gradients, to clip or unscale them before `step()`."""
-        if not self._rubato.by_worker:
+        """apply="worker": waits for the mean gradients, to clip or unscale them before `step()`. "local": exchanges weights
+        now, after fewer steps than `sync_every`: before an evaluation, say.
+        """
+        if self._rubato.on_servers:
             raise errors.InvalidCall(
-                'synchronize() is for apply="worker"; with "server" give clip_norm='
+                'synchronize() is for apply="worker" and "local"; with "server" give clip_norm='
             )
         self._rubato.exchange()
 
@@ -146,10 +169,12 @@ class _Distributed:
             self._rubato.no_sync_depth -= 1
 
     def skip(self) -> None:
-        """Instead of `step()`: this worker contributes nothing (more) to this step. apply="server" alone."""
+        """Instead of `step()`: this worker contributes nothing (more) to this step. Not with apply="worker"; with "local" a
+        call counts as one of `sync_every`, and the optimizer does not step.
+        """
         if self._rubato.by_worker:
             raise errors.Unsupported(
-                'skip() is for apply="server": with "worker" every rank steps alike'
+                'skip() is for apply="server" and "local": with "worker" every rank steps alike'
             )
         self._rubato.skip_step()
 
@@ -162,17 +187,17 @@ class _Distributed:
         raise errors.Unsupported("add_param_group: add all groups before DistributedOptimizer")
 
     def state_dict(self) -> Any:
-        """apply="worker": the optimizer's own. With "server" the state is on the servers."""
+        """apply="worker" and "local": the optimizer's own. With "server" the state is on the servers."""
         self._own_state("state_dict")
         return super().state_dict()  # type: ignore[misc]
 
     def load_state_dict(self, state_dict: Any) -> Any:
-        """apply="worker": the optimizer's own. With "server" the state is on the servers."""
+        """apply="worker" and "local": the optimizer's own. With "server" the state is on the servers."""
         self._own_state("load_state_dict")
         return super().load_state_dict(state_dict)  # type: ignore[misc]
 
     def _own_state(self, what: str) -> None:
-        if not self._rubato.by_worker:
+        if self._rubato.on_servers:
             raise errors.Unsupported(
                 f"{what}: with apply=\"server\" the optimizer's state is on the servers, and is in the job's "
                 "checkpoints (Session.checkpoint, `rubato run --resume`); it cannot be fetched or assigned here yet"
@@ -211,6 +236,17 @@ class _Distributed:
                 _unscale(self.param_groups, scale)  # type: ignore[attr-defined]
             super().step()  # type: ignore[misc]
         self._rubato.worker_stepped()
+
+    def _local_step(self, training: LocalTraining, amp: dict[str, Any]) -> None:
+        scale, overflow = self._scaling(amp)
+        if overflow:
+            training.skip_step()
+            return
+        if scale is not None:
+            _unscale(self.param_groups, scale)  # type: ignore[attr-defined]
+        training.before_step()
+        super().step()  # type: ignore[misc]
+        training.stepped()
 
     def _has_scaler(self, amp: dict[str, Any]) -> bool:
         return "grad_scaler" in amp or getattr(self, "found_inf", None) is not None
