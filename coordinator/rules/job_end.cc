@@ -105,7 +105,8 @@ void JobEnd::CheckFarewell(absl::Time now) {
   const bool somebody = !job_->done_workers.empty() ||
                         std::any_of(job_->membership.all().begin(), job_->membership.all().end(),
                                     [](const auto& entry) { return entry.second.state == v1::TaskStatus::ALIVE; });
-  // A client whose model was taken is about to register. It would look for a coordinator that is gone, and not know why.
+  // A client whose model was taken is about to register. It would look for a coordinator that is gone, and not know
+  // why.
   const bool may_come = !job_->placed && job_->config.model().has_manifest();
   if ((somebody || may_come) && now - ended_at_ < kFarewell) return;
   finish_sent_ = true;
