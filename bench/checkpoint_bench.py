@@ -173,7 +173,7 @@ class PartWatch(threading.Thread):
                 part, _, suffix = path.partition(".")
                 if "server" not in os.path.basename(part):
                     continue
-                if suffix == "data.tmp":
+                if suffix.startswith("data.") and suffix.endswith(".tmp"):
                     self.began.setdefault(part, now)
                 elif suffix == "manifest" and part in self.began:
                     self.ended.setdefault(part, now)
