@@ -18,7 +18,7 @@
 
 namespace rubato::coordinator {
 
-// What clients say of the job's model (docs/decisions/0020), and who wants to know it: before the job begins, when the
+// What clients say of the job's model (docs/decisions/0021), and who wants to know it: before the job begins, when the
 // first client completes its config, and while it lasts. Thread-safe; nothing blocks but Await. Callbacks are called on
 // any thread, without a lock.
 //

@@ -12,7 +12,7 @@
 
 namespace rubato {
 
-// What the user says of a job whose workers are somebody's program, which brings the model along (docs/decisions/0020).
+// What the user says of a job whose workers are somebody's program, which brings the model along (docs/decisions/0021).
 struct ClientJobOptions {
   // Of a config without model, data and optimizer. Empty: there is none, and everything has its default.
   std::string config_path;

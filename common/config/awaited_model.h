@@ -6,7 +6,7 @@
 namespace rubato {
 
 // Whether the config has neither model, data nor optimizer, so that the first client says what they are
-// (docs/decisions/0020). Pure.
+// (docs/decisions/0021). Pure.
 inline bool AwaitsModel(const v1::JobConfig& config) {
   return !config.has_model() && !config.has_data() && !config.has_optimizer();
 }

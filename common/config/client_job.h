@@ -9,7 +9,7 @@
 #include "proto/job_config.pb.h"
 
 // Jobs whose workers are clients: their model is a manifest, which completes the job's config
-// (docs/decisions/0020). All functions are pure.
+// (docs/decisions/0021). All functions are pure.
 
 namespace rubato {
 
