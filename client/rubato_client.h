@@ -19,8 +19,8 @@
  *
  * One thread at a time uses a client, but for what says that any may. A call that waits returns RUBATO_AGAIN after the
  * given seconds at the latest, with nothing lost: call it again. So a caller can look after its signals in between. Every
- * other result than RUBATO_OK, RUBATO_AGAIN and RUBATO_ENDED has a text in rubato_error. After fork() a child must not use
- * its parent's client: calls return RUBATO_FORKED.
+ * result below 0 has a text in rubato_error. After fork() a child must not use its parent's client: calls return
+ * RUBATO_FORKED.
  */
 #ifndef RUBATO_CLIENT_RUBATO_CLIENT_H_
 #define RUBATO_CLIENT_RUBATO_CLIENT_H_
@@ -161,8 +161,9 @@ RUBATO_API const char* rubato_error(const rubato_client* client);
 RUBATO_API rubato_result rubato_define(rubato_client* client, const rubato_model* model);
 
 /* Memory of a tensor, dense and in C order, aligned to 64 bytes; valid until rubato_close. Weights: the initial ones until
- * rubato_start, from then on to be read between rubato_begin and the first rubato_push of the step; gradients: to be
- * written then, and left alone once pushed, until the next rubato_begin. NULL: no such tensor. Any thread. */
+ * rubato_start, from then on to be read between rubato_begin (of a tensor: rubato_await) and the first rubato_push of the
+ * step; gradients: to be written after rubato_begin, and left alone once pushed, until the next one. NULL: no such tensor.
+ * Any thread. */
 RUBATO_API float* rubato_weights(rubato_client* client, uint32_t tensor);
 RUBATO_API float* rubato_gradient(rubato_client* client, uint32_t tensor);
 
