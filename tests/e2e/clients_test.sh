@@ -159,12 +159,12 @@ begin_job rollback --set checkpoint.every_steps=20 --set compression.push.codec=
 client 0 rollback
 client 1 rollback awaits
 wait_for 60 "a checkpoint is complete" compgen -G "$work/rollback/checkpoints/step[2-9]*/cut"
-stop rollback-server-1
-start rollback-server-1 server --config="$work/job.textproto" --set "run_directory=$work/rollback" \
-  --set checkpoint.every_steps=20 --set compression.push.codec=ONE_BIT --coordinator="$address" --task_index=1 --listen=127.0.0.1:0
+stop rollback-server-0
+start rollback-server-0 server --config="$work/job.textproto" --set "run_directory=$work/rollback" \
+  --set checkpoint.every_steps=20 --set compression.push.codec=ONE_BIT --coordinator="$address" --task_index=0 --listen=127.0.0.1:0
 for rank in 0 1; do ends "rollback-client-$rank" 0 60; done
 says rollback-client-0 '^step again'
-# The tensor whose weights came from the other server, and were read, was void then.
+# Of the small tensor, which the other server has, weights had come: they were void then.
 says rollback-client-1 '^moved 1$'
 compgen -G "$work/rollback/checkpoints/step[1-9]*/worker-1.manifest" >/dev/null ||
   fail "what the codec left out is in no checkpoint"
