@@ -65,6 +65,8 @@ class Client {
   // Waits for an answer that the sidecar gives within the options' timeout.
   SidecarLink::Answer AskInTime(FrameKind kind, std::string_view body, int passed = -1);
   rubato_result Tell(FrameKind kind, std::string_view body);
+  // Of `bytes` of a gradient. Little ones go together: each message wakes the sidecar on a core that may be computing.
+  rubato_result TellPush(FrameKind kind, const PushBody& push, size_t bytes);
   rubato_result CheckKey(const char* name, const char* key);
 
   const double timeout_seconds_;
@@ -75,6 +77,8 @@ class Client {
   size_t groups_ = 0;
   // How many of the model's first tensors have the weights of the next step, as far as was asked.
   uint64_t arrived_ = 0;
+  // Of gradients whose pushes go with the next message.
+  size_t held_bytes_ = 0;
   bool started_ = false;
   std::string error_;
 };
