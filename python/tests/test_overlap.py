@@ -32,13 +32,14 @@ class Tied(nn.Module):
         self.embedding = nn.Embedding(32, 16)
         layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True)
         self.encoder = nn.TransformerEncoder(layer, 2)
+        self.scripted = nn.Sequential(torch.jit.script(nn.Linear(16, 16)))
         self.again = nn.utils.weight_norm(nn.Linear(16, 16))
         self.output = nn.Linear(16, 32, bias=False)
         self.output.weight = self.embedding.weight
 
     def forward(self, tokens):
         x = self.encoder(self.embedding(tokens)).mean(1)
-        return self.output(self.again(torch.tanh(self.again(x))))
+        return self.output(self.again(torch.tanh(self.scripted(self.again(x)))))
 
 
 @contextlib.contextmanager
@@ -357,15 +358,16 @@ def copies_of_the_model_are_left_alone():
         for other in (copy.deepcopy(model), torch.load(stream)):
             other(torch.ones(1, 4)).sum().backward()
             assert optimizer._rubato._taken is not None
-        pairs = linear()
-        said = raised(
-            rubato.InvalidCall,
-            rubato.torch.DistributedOptimizer,
-            torch.optim.SGD(pairs.parameters(), lr=0.1),
-            pairs.named_parameters(),
-            overlap="layer",
-        )
-        assert "give the module" in said
+        other = linear()
+        for no_module in (other.named_parameters(), torch.jit.script(other)):
+            said = raised(
+                rubato.InvalidCall,
+                rubato.torch.DistributedOptimizer,
+                torch.optim.SGD(other.parameters(), lr=0.1),
+                no_module,
+                overlap="layer",
+            )
+            assert "give the module" in said
 
 
 def test_copies_of_the_model_are_left_alone():

@@ -41,20 +41,26 @@ class _Hook:
         return _no_hook, ()
 
 
+def can_watch(model: Any) -> bool:
+    """Whether the model has the hooks that this takes: scripted modules have none."""
+    return isinstance(model, torch.nn.Module) and not isinstance(model, _Scripted)
+
+
 def watch(model: torch.nn.Module, parameters: Sequence[torch.Tensor], on_use: OnUse) -> None:
     """Calls `on_use`, a method, before each module's forward with the parameters that this one may use, and with None after
     the model's own forward and where a state_dict is made.
 
     A module that owns parameters may use those of its whole subtree: MultiheadAttention reads out_proj's without calling
     it. One that owns none leaves that to the modules in it, unless gradients are disabled: TransformerEncoderLayer then
-    computes with theirs by itself.
+    computes with theirs by itself. Who has a scripted module in it waits in its place.
     """
     positions = {id(parameter): index for index, parameter in enumerate(parameters)}
     for module in model.modules():
+        if not can_watch(module):
+            continue
         owns = any(id(p) in positions for p in module.parameters(recurse=False))
         used: list[int] = []
-        # What a scripted module calls has no hooks.
-        if owns or isinstance(module, _Scripted):
+        if owns or not all(can_watch(child) for child in module.children()):
             used = sorted({positions[id(p)] for p in module.parameters() if id(p) in positions})
         _register_first(module, _Hook(on_use, used))
         _before_state_dict(module, _Hook(on_use, None))

@@ -61,9 +61,10 @@ def DistributedOptimizer(
     options = _checked(apply, sync_every, overlap, push, accumulate, weight, clip_norm, unused)
     if isinstance(optimizer, _Distributed):
         raise errors.InvalidCall("the optimizer is a DistributedOptimizer already")
-    if overlap != "step" and not isinstance(model, torch.nn.Module):
+    if overlap != "step" and not _overlap.can_watch(model):
         raise errors.InvalidCall(
-            f'overlap="{overlap}": give the module instead of its named parameters: its forward is what waits'
+            f'overlap="{overlap}": give the module, which is not a scripted one, instead of named parameters: its forward '
+            "is what waits"
         )
     rule = _rule(apply, optimizer)
     parameters = Parameters(optimizer, model)
