@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/grpc_status.h"
+#include "common/session/coordinator_channel.h"
 #include "common/status.h"
 
 namespace rubato::client {
@@ -20,19 +21,6 @@ constexpr absl::Duration kAnswer = absl::Seconds(20);
 constexpr absl::Duration kWait = absl::Seconds(10);
 // A change of mode, or a checkpoint.
 constexpr absl::Duration kChange = absl::Seconds(600);
-
-std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address) {
-  grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(-1);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 5000);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5000);
-  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
-}
 
 }  // namespace
 
@@ -57,7 +45,7 @@ CoordinatorCalls::CoordinatorCalls(std::string address, absl::Duration timeout, 
     : address_(std::move(address)),
       timeout_(timeout),
       clock_(clock),
-      channel_(OpenChannel(address_)),
+      channel_(OpenCoordinatorChannel(address_)),
       stub_(v1::Coordinator::NewStub(channel_)) {}
 
 absl::Status CoordinatorCalls::AwaitReachable(Cancellation* cancellation) {
