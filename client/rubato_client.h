@@ -19,8 +19,8 @@
  *
  * One thread at a time uses a client, but for what says that any may. A call that waits returns RUBATO_AGAIN after the
  * given seconds at the latest, with nothing lost: call it again. So a caller can look after its signals in between. Every
- * other result than RUBATO_OK, RUBATO_AGAIN and RUBATO_ENDED has a text in rubato_error. After fork() a child must not use
- * its parent's client: calls return RUBATO_FORKED.
+ * result below 0 has a text in rubato_error. After fork() a child must not use its parent's client: calls return
+ * RUBATO_FORKED.
  */
 #ifndef RUBATO_CLIENT_RUBATO_CLIENT_H_
 #define RUBATO_CLIENT_RUBATO_CLIENT_H_
@@ -49,6 +49,8 @@ typedef enum rubato_result {
   RUBATO_AGAIN = 1,
   /* The job is over, was stopped, or needs nothing more of this worker. Not an error; close the client. */
   RUBATO_ENDED = 2,
+  /* rubato_begin: what was computed with weights that rubato_await has announced is void. */
+  RUBATO_MOVED = 3,
   /* An argument, or a call at the wrong time; nothing has changed. */
   RUBATO_INVALID = -1,
   /* Models differ between workers, or the coordinator refuses this one. */
@@ -159,8 +161,9 @@ RUBATO_API const char* rubato_error(const rubato_client* client);
 RUBATO_API rubato_result rubato_define(rubato_client* client, const rubato_model* model);
 
 /* Memory of a tensor, dense and in C order, aligned to 64 bytes; valid until rubato_close. Weights: the initial ones until
- * rubato_start, from then on to be read between rubato_begin and the first rubato_push of the step; gradients: to be
- * written then, and left alone once pushed, until the next rubato_begin. NULL: no such tensor. Any thread. */
+ * rubato_start, from then on to be read between rubato_begin (of a tensor: rubato_await) and the first rubato_push of the
+ * step; gradients: to be written after rubato_begin, and left alone once pushed, until the next one. NULL: no such tensor.
+ * Any thread. */
 RUBATO_API float* rubato_weights(rubato_client* client, uint32_t tensor);
 RUBATO_API float* rubato_gradient(rubato_client* client, uint32_t tensor);
 
@@ -169,7 +172,9 @@ RUBATO_API float* rubato_gradient(rubato_client* client, uint32_t tensor);
 RUBATO_API rubato_result rubato_start(rubato_client* client);
 
 /* Waits until the weights of the next step are in place, and begins it. All pushes of the step before are acknowledged
- * then. Waits for `seconds` at most. RUBATO_INVALID: a tensor of the step before was not pushed; the text names it. */
+ * then. Waits for `seconds` at most. RUBATO_INVALID: a tensor of the step before was not pushed; the text names it.
+ * RUBATO_MOVED, never without rubato_await: the job's plan has changed, or it has gone back to a checkpoint, and weights
+ * that were used already have others in their place now. Nothing was begun: drop what was computed, and call again. */
 RUBATO_API rubato_result rubato_begin(rubato_client* client, rubato_step* step, double seconds);
 
 /* From the next push on. RUBATO_INVALID: no such group, or a value out of range. */
@@ -178,7 +183,7 @@ RUBATO_API rubato_result rubato_set_hyperparameters(rubato_client* client, uint3
 /* The examples of this step are [begin, end) of a leased shard, beginning where the last slice of it ended. Before the
  * step's first push. */
 RUBATO_API rubato_result rubato_set_slice(rubato_client* client, uint64_t shard, int64_t begin, int64_t end);
-/* Position in epochs of this step, for status and curves. Before its first push. */
+/* Position in epochs of this step, for status and curves. Before its first push, also before it begins. */
 RUBATO_API rubato_result rubato_set_epoch(rubato_client* client, double epoch);
 
 /* The tensor's gradient is complete: it is sent while others are computed. `examples` is its weight in a mean, above 0,
@@ -225,6 +230,12 @@ RUBATO_API rubato_result rubato_drain(rubato_client* client);
 /* Leaves the job: with NULL because this worker has done its part, otherwise because of this error, which the others see
  * as the reason. Waits until all is acknowledged, at most the options' timeout. Frees the client in any case. */
 RUBATO_API rubato_result rubato_close(rubato_client* client, const char* error);
+
+/* Before rubato_begin, all of the step before is pushed: waits until the weights of this tensor for the next step are in
+ * place, so that they may be read while those of later tensors come. They come in the model's order, which is best that
+ * in which they are used: a tensor is there when all before it are. Pushes have to wait for rubato_begin, which says
+ * whether what was read is valid. */
+RUBATO_API rubato_result rubato_await(rubato_client* client, uint32_t tensor, double seconds);
 
 #ifdef __cplusplus
 }

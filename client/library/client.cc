@@ -30,6 +30,7 @@ std::vector<std::string> NamesOf(const Model& model) {
 }
 
 constexpr char kNotStarted[] = "before rubato_start";
+constexpr char kUnreadable[] = "the sidecar's answer cannot be read";
 
 }  // namespace
 
@@ -108,14 +109,34 @@ rubato_result Client::Start() {
   return Finish(answer.result, std::move(answer.error));
 }
 
+rubato_result Client::Await(uint32_t tensor, double seconds) {
+  if (!started()) return Invalid(std::string("rubato_await: ") + kNotStarted);
+  if (std::string error = steps_->CheckAwait(tensor); !error.empty()) return Invalid(std::move(error));
+  if (tensor < arrived_) return Finish(RUBATO_OK, "");
+  SidecarLink::Answer answer = link_.Ask(FrameKind::kAwait, Encode(AwaitBody{.tensor = tensor}), seconds);
+  if (answer.result != RUBATO_OK) return Finish(answer.result, std::move(answer.error));
+  ArrivedBody arrived;
+  BodyReader reader(answer.body);
+  if (!reader.Get(&arrived) || !reader.AtEnd() || arrived.tensors <= tensor) {
+    return Finish(RUBATO_UNAVAILABLE, kUnreadable);
+  }
+  arrived_ = arrived.tensors;
+  return Finish(RUBATO_OK, "");
+}
+
 rubato_result Client::Begin(rubato_step* step, double seconds) {
   if (!started()) return Invalid(std::string("rubato_begin: ") + kNotStarted);
   if (std::string error = steps_->CheckBegin(); !error.empty()) return Invalid(std::move(error));
   SidecarLink::Answer answer = link_.Ask(FrameKind::kBegin, "", seconds);
+  if (answer.result == RUBATO_OK || answer.result == RUBATO_MOVED) {
+    arrived_ = 0;
+    // An answer to come would be of another step.
+    link_.Forget(FrameKind::kAwait);
+  }
   if (answer.result != RUBATO_OK) return Finish(answer.result, std::move(answer.error));
   StepBody body;
   BodyReader reader(answer.body);
-  if (!reader.Get(&body) || !reader.AtEnd()) return Finish(RUBATO_UNAVAILABLE, "the sidecar's answer cannot be read");
+  if (!reader.Get(&body) || !reader.AtEnd()) return Finish(RUBATO_UNAVAILABLE, kUnreadable);
   steps_->Begin(body);
   *step = {.step = body.step,
            .generation = body.generation,
@@ -148,7 +169,7 @@ rubato_result Client::SetSlice(const SliceBody& slice) {
 rubato_result Client::SetEpoch(double epoch) {
   if (!started()) return Invalid(std::string("rubato_set_epoch: ") + kNotStarted);
   if (!std::isfinite(epoch) || epoch < 0) return Invalid("rubato_set_epoch: a number >= 0 is allowed");
-  if (std::string error = steps_->CheckBeforePush("rubato_set_epoch"); !error.empty()) return Invalid(std::move(error));
+  if (std::string error = steps_->CheckEpoch(); !error.empty()) return Invalid(std::move(error));
   return Tell(FrameKind::kEpoch, Encode(epoch));
 }
 
@@ -186,7 +207,7 @@ rubato_result Client::Lease(rubato_lease_range* range, double seconds) {
   if (answer.result != RUBATO_OK) return Finish(answer.result, std::move(answer.error));
   LeaseBody lease;
   BodyReader reader(answer.body);
-  if (!reader.Get(&lease) || !reader.AtEnd()) return Finish(RUBATO_UNAVAILABLE, "the sidecar's answer cannot be read");
+  if (!reader.Get(&lease) || !reader.AtEnd()) return Finish(RUBATO_UNAVAILABLE, kUnreadable);
   steps_->AddLease(lease);
   *range = {.shard = lease.shard, .epoch = lease.epoch, .begin = lease.begin, .end = lease.end};
   return Finish(RUBATO_OK, "");

@@ -114,6 +114,10 @@ rubato_result rubato_begin(rubato_client* client, rubato_step* step, double seco
   return WithOutput(client, step, "step", [&](rubato::client::Client* self) { return self->Begin(step, seconds); });
 }
 
+rubato_result rubato_await(rubato_client* client, uint32_t tensor, double seconds) {
+  return With(client, [&](rubato::client::Client* self) { return self->Await(tensor, seconds); });
+}
+
 rubato_result rubato_set_hyperparameters(rubato_client* client, uint32_t group, const rubato_hyperparameters* values) {
   return WithOutput(client, values, "values",
                     [&](rubato::client::Client* self) { return self->SetHyperparameters(group, *values); });

@@ -43,10 +43,7 @@ SidecarLink::Answer SidecarLink::Ask(FrameKind kind, std::string_view body, doub
   const double deadline = Now() + std::max(seconds, 0.0);
   auto found = open_.find(kind);
   if (found != open_.end() && found->second.body != body) {
-    BodyWriter forgotten;
-    forgotten.Put(found->second.request);
-    Tell(FrameKind::kForget, forgotten.body());
-    open_.erase(found);
+    Forget(kind);
     found = open_.end();
   }
   if (found == open_.end()) {
@@ -73,6 +70,15 @@ SidecarLink::Answer SidecarLink::Ask(FrameKind kind, std::string_view body, doub
   Answer answer = std::move(found->second.answer);
   open_.erase(found);
   return answer;
+}
+
+void SidecarLink::Forget(FrameKind kind) {
+  const auto found = open_.find(kind);
+  if (found == open_.end()) return;
+  BodyWriter forgotten;
+  forgotten.Put(found->second.request);
+  Tell(FrameKind::kForget, forgotten.body());
+  open_.erase(found);
 }
 
 std::string SidecarLink::Tell(FrameKind kind, std::string_view body) {

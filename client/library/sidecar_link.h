@@ -33,6 +33,8 @@ class SidecarLink {
   // RUBATO_AGAIN when the answer is not there within `seconds`. One request of a kind is open: another `body` takes the
   // place of the one before, whose answer is dropped. `passed`: a file descriptor that goes with it, or -1.
   Answer Ask(FrameKind kind, std::string_view body, double seconds, int passed = -1);
+  // Nobody waits for the answer to the open request of this kind any more.
+  void Forget(FrameKind kind);
   // A message without an answer. Empty, or what went wrong.
   std::string Tell(FrameKind kind, std::string_view body);
 

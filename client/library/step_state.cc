@@ -12,6 +12,11 @@ std::string StepState::CheckBegin() const {
   return error + "; rubato_push, rubato_push_absent or rubato_skip";
 }
 
+std::string StepState::CheckAwait(uint32_t tensor) const {
+  std::string error = CheckTensor(tensor);
+  return error.empty() ? CheckBegin() : error;
+}
+
 void StepState::Begin(const StepBody& step) {
   if (step.rollbacks != rollbacks_) leases_.clear();
   rollbacks_ = step.rollbacks;
@@ -23,10 +28,13 @@ void StepState::Begin(const StepBody& step) {
   examples_ = 0;
 }
 
+std::string StepState::CheckTensor(uint32_t tensor) const {
+  if (tensor < names_.size()) return "";
+  return "tensor " + std::to_string(tensor) + ": the model has " + std::to_string(names_.size());
+}
+
 std::string StepState::CheckPush(uint32_t tensor) const {
-  if (tensor >= names_.size()) {
-    return "tensor " + std::to_string(tensor) + ": the model has " + std::to_string(names_.size());
-  }
+  if (std::string error = CheckTensor(tensor); !error.empty()) return error;
   if (!begun_) return "tensor " + names_[tensor] + " is pushed, and no step was begun";
   if (pushed_[tensor]) {
     return "tensor " + names_[tensor] + " was pushed in step " + std::to_string(step_) + " already";
@@ -64,6 +72,8 @@ std::string StepState::Skip() {
   missing_ = 0;
   return "";
 }
+
+std::string StepState::CheckEpoch() const { return begun_ && complete() ? "" : CheckBeforePush("rubato_set_epoch"); }
 
 std::string StepState::CheckBeforePush(const char* what) const {
   if (!begun_) return std::string(what) + ": no step was begun";

@@ -22,14 +22,16 @@ class StepState {
 
   // Whether the next step may begin.
   std::string CheckBegin() const;
+  // Whether the client may wait for the tensor's weights in the next step.
+  std::string CheckAwait(uint32_t tensor) const;
   // It has begun. When the job has gone back to a checkpoint, leases are void.
   void Begin(const StepBody& step);
 
   std::string Push(uint32_t tensor, uint64_t examples);
   std::string PushAbsent(uint32_t tensor);
   std::string Skip();
-  // What is said of a step before its first push; `what` names it.
-  std::string CheckBeforePush(const char* what) const;
+  // An epoch is said of a step before its first push, or before it begins.
+  std::string CheckEpoch() const;
 
   void AddLease(const LeaseBody& lease) { leases_[lease.shard] = {.next = lease.begin, .end = lease.end}; }
   // Slices of a lease follow each other, and a step has one.
@@ -45,7 +47,10 @@ class StepState {
     int64_t end = 0;
   };
 
+  std::string CheckTensor(uint32_t tensor) const;
   std::string CheckPush(uint32_t tensor) const;
+  // What is said of a step before its first push; `what` names it.
+  std::string CheckBeforePush(const char* what) const;
   void Count(uint32_t tensor);
 
   const std::vector<std::string> names_;

@@ -42,6 +42,27 @@ TEST_F(StepStateTest, SkippingCompletesTheStep) {
   EXPECT_TRUE(steps_.complete());
 }
 
+TEST_F(StepStateTest, WeightsAreAwaitedBetweenSteps) {
+  EXPECT_EQ(steps_.CheckAwait(1), "");
+  EXPECT_EQ(steps_.CheckAwait(2), "tensor 2: the model has 2");
+  steps_.Begin({.step = 1});
+  EXPECT_EQ(steps_.Push(0, 8), "");
+  EXPECT_EQ(steps_.CheckAwait(0), "step 1: tensor bias was not pushed; rubato_push, rubato_push_absent or rubato_skip");
+  EXPECT_EQ(steps_.Push(1, 8), "");
+  EXPECT_EQ(steps_.CheckAwait(0), "");
+}
+
+TEST_F(StepStateTest, AnEpochIsSaidBeforeTheFirstPush) {
+  EXPECT_EQ(steps_.CheckEpoch(), "rubato_set_epoch: no step was begun");
+  steps_.Begin({.step = 1});
+  EXPECT_EQ(steps_.CheckEpoch(), "");
+  EXPECT_EQ(steps_.Push(0, 8), "");
+  EXPECT_EQ(steps_.CheckEpoch(), "rubato_set_epoch: a tensor of step 1 was pushed already");
+  // Of the step to come.
+  EXPECT_EQ(steps_.Push(1, 8), "");
+  EXPECT_EQ(steps_.CheckEpoch(), "");
+}
+
 TEST_F(StepStateTest, SlicesOfALeaseFollowEachOther) {
   steps_.AddLease({.shard = 5, .begin = 100, .end = 120});
   EXPECT_EQ(steps_.SetSlice({.shard = 5, .begin = 100, .end = 110}), "rubato_set_slice: no step was begun");

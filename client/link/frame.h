@@ -15,7 +15,7 @@
 namespace rubato::client {
 
 // Raised with every change of what travels.
-inline constexpr uint16_t kLinkVersion = 1;
+inline constexpr uint16_t kLinkVersion = 2;
 inline constexpr uint32_t kFrameMagic = 0x6f627572;  // "rubo"
 inline constexpr uint32_t kBodyBytesMax = 64u << 20;
 
@@ -37,6 +37,7 @@ enum class FrameKind : uint16_t {
   kSwitch = 19,   // SwitchBody.
   kCheckpoint = 20,
   kClose = 21,  // Why the client gives up; empty: it has done its part.
+  kAwait = 22,  // AwaitBody. Answered with ArrivedBody.
 
   // Library to sidecar, not answered.
   kHyperparameters = 40,  // HyperparametersBody.
@@ -148,6 +149,15 @@ struct StepBody {
   uint64_t rollbacks = 0;
   uint32_t mode = 0;  // rubato_mode.
   uint32_t workers = 0;
+};
+
+struct AwaitBody {
+  uint64_t tensor = 0;
+};
+
+// How many of the model's first tensors have the weights of the next step.
+struct ArrivedBody {
+  uint64_t tensors = 0;
 };
 
 struct LeaseBody {

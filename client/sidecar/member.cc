@@ -109,9 +109,11 @@ StepLoop::Options Member::StepOptions(const v1::JobDescription& job) {
           .memory = options_.memory,
           .queue = options_.queue,
           .calls = options_.calls,
+          .arrivals = options_.arrivals,
           .cuts = &cuts_,
           .rollbacks = options_.rollbacks,
           .answer_begin = options_.answer_begin,
+          .answer_moved = options_.answer_moved,
           .leases = {.send =
                          [this](const v1::ShardRequest& request) {
                            v1::TaskMessage message;

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/link/frame.h"
+#include "client/sidecar/arrivals.h"
 #include "client/sidecar/client_queue.h"
 #include "client/sidecar/mapped_tensors.h"
 #include "client/sidecar/membership.h"
@@ -43,7 +44,9 @@ class Member {
     MappedTensors* memory = nullptr;
     ClientQueue* queue = nullptr;
     ClientCalls* calls = nullptr;
+    Arrivals* arrivals = nullptr;
     std::function<void(uint32_t request, const StepBody& step)> answer_begin;
+    std::function<void(uint32_t request)> answer_moved;
     // The job needs nothing more of this worker.
     std::function<void(uint32_t request)> answer_end;
     std::function<void(uint32_t request, std::optional<LeaseBody>)> answer_lease;

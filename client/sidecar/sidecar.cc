@@ -35,7 +35,13 @@ constexpr char kUnreadable[] = "the sidecar cannot read the request";
 
 }  // namespace
 
-Sidecar::Sidecar(Options options) : options_(options), channel_(options.descriptor), client_process_(getppid()) {}
+Sidecar::Sidecar(Options options)
+    : options_(options),
+      channel_(options.descriptor),
+      arrivals_([this](uint32_t request, uint32_t tensors) {
+        Answer(request, RUBATO_OK, "", Encode(ArrivedBody{.tensors = tensors}));
+      }),
+      client_process_(getppid()) {}
 
 void Sidecar::Run() {
   std::thread reader([this] { Read(); });
@@ -91,6 +97,8 @@ void Sidecar::OnFrame(const Frame& frame) {
       return Define(frame);
     case FrameKind::kStart:
       return Start(frame);
+    case FrameKind::kAwait:
+      return Await(frame);
     case FrameKind::kLease:
       return Lease(frame);
     case FrameKind::kPut:
@@ -109,8 +117,9 @@ void Sidecar::OnFrame(const Frame& frame) {
       return Close(frame);
     case FrameKind::kForget: {
       uint32_t request = 0;
-      if (BodyReader reader(frame.body); reader.Get(&request)) requests_.Cancel(request);
-      return;
+      if (BodyReader reader(frame.body); !reader.Get(&request)) return;
+      requests_.Cancel(request);
+      return arrivals_.Forget(request);
     }
     case FrameKind::kBegin: {
       MutexLock lock(mu_);
@@ -211,6 +220,15 @@ void Sidecar::Start(const Frame& frame) {
     changed_.NotifyAll();
   }
   Answer(frame.request, RUBATO_OK);
+}
+
+void Sidecar::Await(const Frame& frame) {
+  AwaitBody body;
+  BodyReader reader(frame.body);
+  if (!reader.Get(&body) || !reader.AtEnd()) return Answer(frame.request, RUBATO_UNAVAILABLE, kUnreadable);
+  MutexLock lock(mu_);
+  if (end_.has_value()) return AnswerEnd(frame.request);
+  arrivals_.Want(frame.request, static_cast<uint32_t>(body.tensor));
 }
 
 void Sidecar::Lease(const Frame& frame) {
@@ -331,7 +349,9 @@ Member::Options Sidecar::MemberOptions(Logger* log, uint64_t term, uint64_t roll
           .memory = tensors_.get(),
           .queue = &queue_,
           .calls = &calls_,
+          .arrivals = &arrivals_,
           .answer_begin = [this](uint32_t request, const StepBody& step) { AnswerBegin(request, step); },
+          .answer_moved = [this](uint32_t request) { Answer(request, RUBATO_MOVED); },
           .answer_end = [this](uint32_t request) { Answer(request, RUBATO_ENDED); },
           .answer_lease = [this](uint32_t request, std::optional<LeaseBody> lease) { AnswerLease(request, lease); },
           .timeout = timeout_,
@@ -372,6 +392,7 @@ void Sidecar::TellEnd(const absl::Status& status) {
   while (const std::optional<Frame> frame = queue_.Next(absl::ZeroDuration())) {
     if (frame->kind == FrameKind::kBegin) AnswerEnd(frame->request);
   }
+  if (const std::optional<uint32_t> awaits = arrivals_.Take()) AnswerEnd(*awaits);
   if (lease_request_.has_value()) AnswerEnd(*std::exchange(lease_request_, std::nullopt));
   if (!close_request_.has_value()) return;
   // A client that closes because of an error of its own has done so.

@@ -15,6 +15,7 @@
 #include "client/link/channel.h"
 #include "client/link/frame.h"
 #include "client/rubato_client.h"
+#include "client/sidecar/arrivals.h"
 #include "client/sidecar/client_queue.h"
 #include "client/sidecar/coordinator_calls.h"
 #include "client/sidecar/mapped_tensors.h"
@@ -68,6 +69,7 @@ class Sidecar {
   void OfferModel(uint32_t request, const Model& model, TensorLayout layout, FileDescriptor memory,
                   Cancellation* cancellation);
   void Start(const Frame& frame);
+  void Await(const Frame& frame);
   void Lease(const Frame& frame);
   void Put(const Frame& frame, bool erase);
   void Get(const Frame& frame);
@@ -96,6 +98,7 @@ class Sidecar {
   Channel channel_;
   ClientQueue queue_;
   ClientCalls calls_;
+  Arrivals arrivals_;
   // Set by rubato_open and rubato_define, before the worker's thread has to do with them.
   std::string coordinator_;
   absl::Duration timeout_ = absl::Seconds(60);

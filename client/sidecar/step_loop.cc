@@ -121,6 +121,8 @@ absl::StatusOr<StepLoop::End> StepLoop::Run(const v1::Plan& plan) {
   options_.log->Info(absl::StrCat("trains from step ", plan.first_step(), " of plan ", plan.generation(), ", ",
                                   ModeName(plan.mode(), plan.staleness_bound()), " with ", plan.members_size(),
                                   " workers"));
+  // What the client has used is of another line of history.
+  if (options_.arrivals->Moved() > 0) options_.arrivals->MakeVoid();
   client_->Start(plan);
   absl::StatusOr<End> end = RunSteps();
   trace_window_.Finish();
@@ -147,23 +149,56 @@ absl::StatusOr<StepLoop::End> StepLoop::RunSteps() {
 }
 
 absl::StatusOr<bool> StepLoop::AwaitWeights() {
-  for (;;) {
+  const int all = static_cast<int>(pushed_.size());
+  for (int there = 0; there < all;) {
     if (options_.queue->leaves()) return false;
-    RUBATO_ASSIGN_OR_RETURN(const bool there, client_->AwaitAll([this] { return options_.queue->leaves(); }));
-    if (there) return true;
-    if (client_->moved()) client_->Restart();
+    RUBATO_ASSIGN_OR_RETURN(there, AwaitMore(there));
+    if (client_->moved()) {
+      Restart();
+      there = 0;
+    } else {
+      options_.arrivals->Arrived(static_cast<uint32_t>(there));
+    }
   }
+  for (size_t tensor = 0; tensor < used_versions_.size(); ++tensor) {
+    if (client_->Versions(static_cast<int>(tensor)) != used_versions_[tensor]) options_.arrivals->MakeVoid();
+  }
+  used_versions_.clear();
+  return true;
+}
+
+absl::StatusOr<int> StepLoop::AwaitMore(int there) {
+  const auto leaves = [this] { return options_.queue->leaves(); };
+  if (options_.arrivals->used()) return client_->AwaitMore(there, leaves);
+  // One wake for all tensors is enough for a client that does not ask for them one by one.
+  RUBATO_ASSIGN_OR_RETURN(const bool all, client_->AwaitAll([&] { return leaves() || options_.arrivals->used(); }));
+  return all ? static_cast<int>(pushed_.size()) : there;
+}
+
+void StepLoop::Restart() {
+  const size_t used = options_.arrivals->Moved();
+  while (used_versions_.size() < used) {
+    used_versions_.push_back(client_->Versions(static_cast<int>(used_versions_.size())));
+  }
+  client_->Restart();
 }
 
 absl::StatusOr<bool> StepLoop::AwaitBegin() {
   Heard();
-  while (!options_.calls->begin.has_value()) {
+  while (!HasBegin()) {
     if (options_.queue->leaves()) return false;
     if (options_.cancelled()) return absl::CancelledError("the worker ends");
     if (const std::optional<Frame> frame = options_.queue->Next(kPoll)) TakeBetweenSteps(*frame);
     RUBATO_RETURN_IF_ERROR(CheckSilence());
   }
   return !options_.queue->leaves();
+}
+
+bool StepLoop::HasBegin() {
+  if (!options_.calls->begin.has_value()) return false;
+  if (!options_.arrivals->TakeVoid()) return true;
+  options_.answer_moved(*std::exchange(options_.calls->begin, std::nullopt));
+  return false;
 }
 
 void StepLoop::TakeBetweenSteps(const Frame& frame) {
@@ -176,6 +211,8 @@ void StepLoop::TakeBetweenSteps(const Frame& frame) {
     TakeHyperparameters(frame);
   } else if (frame.kind == FrameKind::kReport) {
     progress_.OnReport(Decode<ReportBody>(frame));
+  } else if (frame.kind == FrameKind::kEpoch) {
+    TakeEpoch(frame);
   } else if (frame.kind == FrameKind::kPause) {
     paused_ = true;
   }
@@ -204,6 +241,7 @@ absl::Status StepLoop::Begin(const Step& step) {
   if (const v1::Plan newest = options_.newest_plan(); newest.generation() == step.generation) {
     body.workers = static_cast<uint32_t>(newest.members_size());
   }
+  options_.arrivals->Begun();
   options_.answer_begin(*std::exchange(options_.calls->begin, std::nullopt), body);
   return absl::OkStatus();
 }
@@ -242,8 +280,7 @@ void StepLoop::TakeInStep(const Frame& frame) {
       break;
     }
     case FrameKind::kEpoch:
-      epoch_ = Decode<double>(frame);
-      progress_.OnEpoch(epoch_);
+      TakeEpoch(frame);
       break;
     case FrameKind::kHyperparameters:
     case FrameKind::kReport:
@@ -264,6 +301,7 @@ void StepLoop::TakeInStep(const Frame& frame) {
     case FrameKind::kSwitch:
     case FrameKind::kCheckpoint:
     case FrameKind::kClose:
+    case FrameKind::kAwait:
     case FrameKind::kForget:
       break;
   }
@@ -286,6 +324,11 @@ void StepLoop::Push(uint32_t tensor, uint64_t examples, bool absent) {
 
 void StepLoop::PushRest() {
   for (uint32_t tensor = 0; tensor < pushed_.size(); ++tensor) Push(tensor, 0, /*absent=*/true);
+}
+
+void StepLoop::TakeEpoch(const Frame& frame) {
+  epoch_ = Decode<double>(frame);
+  progress_.OnEpoch(epoch_);
 }
 
 void StepLoop::TakeHyperparameters(const Frame& frame) {

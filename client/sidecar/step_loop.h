@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/link/frame.h"
+#include "client/sidecar/arrivals.h"
 #include "client/sidecar/client_progress.h"
 #include "client/sidecar/client_queue.h"
 #include "client/sidecar/lease_desk.h"
@@ -55,11 +56,14 @@ class StepLoop {
     MappedTensors* memory = nullptr;
     ClientQueue* queue = nullptr;
     ClientCalls* calls = nullptr;
+    Arrivals* arrivals = nullptr;
     worker::CutWriter* cuts = nullptr;
     // How often the job has gone back for this client.
     uint64_t rollbacks = 0;
     // The answer to the client's rubato_begin.
     std::function<void(uint32_t request, const StepBody& step)> answer_begin;
+    // The answer to it instead, if the client has computed with weights that are void.
+    std::function<void(uint32_t request)> answer_moved;
     LeaseDesk::Options leases;
     std::function<void()> beat;
     // The newest that the coordinator has told of.
@@ -100,7 +104,13 @@ class StepLoop {
   absl::StatusOr<End> RunSteps();
   // False: it is time to leave.
   absl::StatusOr<bool> AwaitWeights();
+  // How many of the first tensors are there, `there` up to now.
+  absl::StatusOr<int> AwaitMore(int there);
+  // After the step was moved.
+  void Restart();
   absl::StatusOr<bool> AwaitBegin();
+  // The client waits for the step to begin, and what it has computed up to now is valid.
+  bool HasBegin();
   // What the client says between two steps.
   void TakeBetweenSteps(const Frame& frame);
   absl::Status Begin(const Step& step);
@@ -109,6 +119,7 @@ class StepLoop {
   void TakeInStep(const Frame& frame);
   void Push(uint32_t tensor, uint64_t examples, bool absent);
   void PushRest();
+  void TakeEpoch(const Frame& frame);
   void TakeHyperparameters(const Frame& frame);
   absl::StatusOr<End> EndSteps();
   // The client has called. It may be silent for training.step_timeout_seconds while others wait for it.
@@ -128,6 +139,8 @@ class StepLoop {
   // The thread's that steps.
   Step step_;
   std::vector<bool> pushed_;
+  // By tensor, of those that the client had used when the step was moved: the versions of their chunks.
+  std::vector<std::vector<int64_t>> used_versions_;
   size_t missing_ = 0;
   double epoch_ = 0;
   v1::ShardSlice slice_;

@@ -1,7 +1,9 @@
 // A client for tests/e2e/clients_test.sh: takes part in a job in one of several ways, checks what it gets, and says on
 // standard output how far it is. Exit status 0: all was as it should be.
 //
-//   job_client HOST:PORT RANK SIDECAR WAY
+//   job_client HOST:PORT RANK SIDECAR WAY [awaits]
+//
+// With `awaits` it reads each tensor's weights before the step begins, as soon as they are there.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -34,7 +36,10 @@ struct Job {
   const char* coordinator;
   uint32_t rank;
   const char* sidecar;
+  bool awaits = false;
   rubato_client* client = nullptr;
+  // With `awaits`: how often what was read was void.
+  int64_t moved = 0;
 
   void Expect(rubato_result expected, rubato_result result, const char* what) const {
     if (result == expected) return;
@@ -67,12 +72,38 @@ struct Job {
     return rubato_define(client, &model);
   }
   void Start() { Expect(RUBATO_OK, rubato_start(client), "rubato_start"); }
-  rubato_result Begin(rubato_step* step) {
+  // Until the call returns something else than RUBATO_AGAIN.
+  rubato_result Repeat(const char* what, const std::function<rubato_result()>& call) const {
     for (int seconds = 0; seconds < 60; ++seconds) {
-      const rubato_result result = rubato_begin(client, step, 1.0);
+      const rubato_result result = call();
       if (result != RUBATO_AGAIN) return result;
     }
-    Fail("no step begins within 60 s");
+    Fail(std::string(what) + " has not returned within 60 s");
+  }
+  rubato_result Begin(rubato_step* step) {
+    const auto begin = [&] { return Repeat("rubato_begin", [&] { return rubato_begin(client, step, 1.0); }); };
+    if (!awaits) return begin();
+    for (;;) {
+      std::vector<float> read[2];
+      for (uint32_t tensor : {0u, 1u}) {
+        const rubato_result there = Repeat("rubato_await", [&] { return rubato_await(client, tensor, 1.0); });
+        if (there != RUBATO_OK) return there;
+        const float* const weights = rubato_weights(client, tensor);
+        read[tensor].assign(weights, weights + (tensor == 0 ? kSmall : kLarge));
+      }
+      const rubato_result begun = begin();
+      if (begun == RUBATO_MOVED) {
+        ++moved;
+        continue;
+      }
+      for (uint32_t tensor : {0u, 1u}) {
+        const size_t bytes = read[tensor].size() * sizeof(float);
+        if (begun == RUBATO_OK && std::memcmp(read[tensor].data(), rubato_weights(client, tensor), bytes) != 0) {
+          Fail("step " + std::to_string(step->step) + " began with other weights of tensor " + std::to_string(tensor));
+        }
+      }
+      return begun;
+    }
   }
   void Fill(uint32_t tensor, int64_t elements, const std::function<float(int64_t)>& value) const {
     float* const gradient = rubato_gradient(client, tensor);
@@ -148,6 +179,7 @@ void Mean(Job* job) {
       job->Push(tensor, job->rank == 0 ? 1 : 3);
     }
     if (expected == 3) job->Expect(RUBATO_INVALID, rubato_push(job->client, 0, 1), "a second push");
+    job->Expect(RUBATO_INVALID, rubato_await(job->client, 2, 0), "a wait for a third tensor");
   }
   Say("steps", step.step + 1);
   job->Close();
@@ -229,6 +261,7 @@ void Rollback(Job* job) {
     if (step.rollbacks > 0) ++after;
     Say(step.rollbacks > 0 ? "step again" : "step", step.step);
   }
+  Say("moved", job->moved);
   job->Close();
 }
 
@@ -430,8 +463,11 @@ void Talk(Job* job) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 5) return 2;
-  Job job = {.coordinator = argv[1], .rank = static_cast<uint32_t>(std::atoi(argv[2])), .sidecar = argv[3]};
+  if (argc != 5 && argc != 6) return 2;
+  Job job = {.coordinator = argv[1],
+             .rank = static_cast<uint32_t>(std::atoi(argv[2])),
+             .sidecar = argv[3],
+             .awaits = argc == 6 && std::strcmp(argv[5], "awaits") == 0};
   const std::map<std::string, std::function<void(Job*)>> ways = {{"mean", Mean},
                                                                  {"sgd", Sgd},
                                                                  {"survive", [](Job* one) { Survive(one, false); }},

@@ -8,7 +8,7 @@ from typing import Any
 
 ABI_VERSION = 1
 
-OK, AGAIN, ENDED = 0, 1, 2
+OK, AGAIN, ENDED, MOVED = 0, 1, 2, 3
 INVALID, REFUSED, UNAVAILABLE, FAILED, FORKED, NOT_FOUND = -1, -2, -3, -4, -5, -6
 
 MODES = {"sync": 1, "ssp": 2, "async": 3}
@@ -135,6 +135,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "rubato_pause": (_result, [c_void_p, c_char_p]),
     "rubato_drain": (_result, [c_void_p]),
     "rubato_close": (_result, [c_void_p, c_char_p]),
+    "rubato_await": (_result, [c_void_p, c_uint32, c_double]),
 }
 
 

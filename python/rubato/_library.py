@@ -20,8 +20,14 @@ from rubato._version import __version__
 SLICE_SECONDS = 0.05
 MODE_NAMES = {value: name for name, value in _abi.MODES.items()}
 
+
+class Moved(Exception):
+    """`begin`: weights that `await_weights` has announced are void, and what was computed with them."""
+
+
 _EXCEPTIONS: dict[int, type[Exception]] = {
     _abi.ENDED: errors.JobEnded,
+    _abi.MOVED: Moved,
     _abi.INVALID: errors.InvalidCall,
     _abi.REFUSED: errors.Refused,
     _abi.UNAVAILABLE: errors.Unavailable,
@@ -214,6 +220,10 @@ class Client:
             step.learning_rate_scale,
             step.rollbacks,
         )
+
+    def await_weights(self, tensor: int) -> None:
+        """Before `begin`: waits for the weights of one tensor in the next step. They may turn out as void: see Moved."""
+        self._wait("rubato_await", f"the weights of tensor {tensor}", None, tensor)
 
     def set_hyperparameters(self, group: int, values: dict[str, float]) -> None:
         """Those of a group, from the next push on."""

@@ -40,6 +40,8 @@ class Worker:
         self.lease = None
         self.draining = False
         self.stale = False  # The step that it has begun was before a rollback.
+        self.told = set()  # Tensors whose weights it has awaited since the last step began.
+        self.void = False  # They are not those of the step that begins.
 
 
 class FakeHub:
@@ -64,6 +66,8 @@ class FakeHub:
         self.reports = []
         self.epochs = []
         self.trained = []  # (epoch, begin, end)
+        self.awaited = []  # (rank, tensor)
+        self.arrived = None  # So many of the first tensors arrive before `begin`; None: all.
         self.stopped = False
         self._changed = threading.Condition()
         self._listener = multiprocessing.connection.Listener(family="AF_UNIX")
@@ -92,6 +96,7 @@ class FakeHub:
             self._make_optimizers()
             for worker in self.workers.values():
                 worker.stale = worker.begun >= 0
+                worker.void = bool(worker.told)
                 worker.done, worker.begun, worker.parts = 0, -1, {}
             self._changed.notify_all()
 
@@ -195,6 +200,10 @@ class FakeHub:
             raise Failure(_abi.ENDED, "the job was stopped")
         if worker.draining:
             raise Failure(_abi.ENDED, "this worker was asked to leave")
+        worker.told = set()
+        if worker.void:
+            worker.void = False
+            raise Failure(_abi.MOVED, "weights were replaced")
         worker.begun, worker.parts, worker.stale = worker.done, {}, False
         step = (
             worker.begun,
@@ -205,6 +214,20 @@ class FakeHub:
             self.scale,
         )
         return step + (self.rollbacks,), [optimizer.weights.copy() for optimizer in self.optimizers]
+
+    def on_await(self, rank, tensor, seconds):
+        worker = self._worker(rank)
+        if worker.begun >= 0:
+            raise Failure(_abi.INVALID, f"step {worker.begun} was not pushed")
+        self._wait(seconds, lambda: self._may_begin(rank) and self._has_arrived(tensor))
+        if self.stopped:
+            raise Failure(_abi.ENDED, "the job was stopped")
+        self.awaited.append((rank, tensor))
+        worker.told.add(tensor)
+        return self.optimizers[tensor].weights.copy()
+
+    def _has_arrived(self, tensor):
+        return self.stopped or self.arrived is None or tensor < self.arrived
 
     def _early_errors(self):
         """Of workers without which the job has not started; later the others go on without them."""

@@ -96,6 +96,12 @@ class FakeLibrary:
                 mine[...] = theirs
         return result
 
+    def rubato_await(self, handle, tensor, seconds):
+        result, weights = self._ask("await", tensor, seconds)
+        if result == _abi.OK:
+            self.weights[tensor][...] = weights
+        return result
+
     def rubato_set_hyperparameters(self, handle, group, values):
         return self._ask("set_hyperparameters", group, _fields(values._obj))[0]
 

@@ -30,9 +30,9 @@ begin_job() {
   done
 }
 
-# client RANK WAY: in the background.
+# client RANK WAY [awaits]: in the background.
 client() {
-  "$root/client/testing/job_client" "$address" "$1" "$sidecar" "$2" >>"$work/$job-client-$1.log" 2>&1 &
+  "$root/client/testing/job_client" "$address" "$1" "$sidecar" "${@:2}" >>"$work/$job-client-$1.log" 2>&1 &
   process[$job-client-$1]=$!
 }
 
@@ -60,9 +60,17 @@ for rank in 0 1; do client "$rank" mean; done
 for rank in 0 1; do ends "tcp-client-$rank" 0 60; done
 end_job
 
+say "one of them reads weights before the step begins"
+begin_job awaits
+client 0 mean awaits
+client 1 mean
+for rank in 0 1; do ends "awaits-client-$rank" 0 60; done
+end_job
+
 say "SGD on the servers equals its formula"
 begin_job sgd
-for rank in 0 1; do client "$rank" sgd; done
+client 0 sgd
+client 1 sgd awaits
 for rank in 0 1; do ends "sgd-client-$rank" 0 60; done
 end_job
 
@@ -148,13 +156,16 @@ cat "$work"/lease-client-?.log | awk '/^trained/ { for (i = $3; i < $4; ++i) ++c
 say "a server is lost: the job goes back, and the clients with it"
 # What the codec leaves out of a gradient is part of a checkpoint; of ones it leaves out nothing.
 begin_job rollback --set checkpoint.every_steps=20 --set compression.push.codec=ONE_BIT
-for rank in 0 1; do client "$rank" rollback; done
+client 0 rollback
+client 1 rollback awaits
 wait_for 60 "a checkpoint is complete" compgen -G "$work/rollback/checkpoints/step[2-9]*/cut"
-stop rollback-server-1
-start rollback-server-1 server --config="$work/job.textproto" --set "run_directory=$work/rollback" \
-  --set checkpoint.every_steps=20 --set compression.push.codec=ONE_BIT --coordinator="$address" --task_index=1 --listen=127.0.0.1:0
+stop rollback-server-0
+start rollback-server-0 server --config="$work/job.textproto" --set "run_directory=$work/rollback" \
+  --set checkpoint.every_steps=20 --set compression.push.codec=ONE_BIT --coordinator="$address" --task_index=0 --listen=127.0.0.1:0
 for rank in 0 1; do ends "rollback-client-$rank" 0 60; done
 says rollback-client-0 '^step again'
+# Of the small tensor, which the other server has, weights had come: they were void then.
+says rollback-client-1 '^moved 1$'
 compgen -G "$work/rollback/checkpoints/step[1-9]*/worker-1.manifest" >/dev/null ||
   fail "what the codec left out is in no checkpoint"
 end_job

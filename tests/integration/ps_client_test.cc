@@ -166,6 +166,31 @@ TEST_P(PsClientTest, ServersSayHowFarAnEvictedWorkerCame) {
   }
 }
 
+TEST_P(PsClientTest, SaysHowManyOfTheFirstTensorsAreThere) {
+  InProcessCluster cluster(Setup(2, 1, v1::SYNC, 0));
+  FakeModel model = cluster.MakeModel();
+  PsClient client(cluster.ClientOptions(0, &model));
+  client.Start(cluster.plan());
+  const int tensors = static_cast<int>(model.weights.size());
+  for (int64_t step = 0; step < 3; ++step) {
+    for (int there = 0; there < tensors;) {
+      const absl::StatusOr<int> more = client.AwaitMore(there, [] { return false; });
+      ASSERT_TRUE(more.ok()) << more.status();
+      ASSERT_GT(*more, there);
+      there = *more;
+    }
+    for (int tensor = 0; tensor < tensors; ++tensor) {
+      const std::vector<int64_t> versions = client.Versions(tensor);
+      ASSERT_FALSE(versions.empty());
+      EXPECT_EQ(versions, std::vector<int64_t>(versions.size(), step));
+    }
+    Parameters::Step begun;
+    ASSERT_TRUE(*client.BeginStep(&begun));
+    EXPECT_EQ(*client.AwaitMore(0, [] { return true; }), 0);
+    for (int tensor = tensors - 1; tensor >= 0; --tensor) client.PushTensor(tensor, {.examples = 1});
+  }
+}
+
 TEST_P(PsClientTest, TensorsTakeTheirPath) {
   InProcessCluster cluster(Setup(2, 1, v1::SYNC, 0));
   FakeModel model = cluster.MakeModel();

@@ -347,13 +347,16 @@ Parameters::Step PsClient::next_step() {
   return {machine_.generation(), machine_.step(), machine_.plan()};
 }
 
+bool PsClient::IsThere(int tensor) const {
+  const std::vector<int>& batches = batching_.batches_of_tensor[tensor];
+  return std::all_of(batches.begin(), batches.end(),
+                     [&](int b) ABSL_NO_THREAD_SAFETY_ANALYSIS { return machine_.Have(b); });
+}
+
 absl::StatusOr<bool> PsClient::AwaitTensor(int tensor) {
   MutexLock lock(mu_);
-  const std::vector<int>& batches = batching_.batches_of_tensor[tensor];
-  RUBATO_RETURN_IF_ERROR(AwaitLocked([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    return machine_.moved() || std::all_of(batches.begin(), batches.end(),
-                                           [&](int b) ABSL_NO_THREAD_SAFETY_ANALYSIS { return machine_.Have(b); });
-  }));
+  RUBATO_RETURN_IF_ERROR(
+      AwaitLocked([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return machine_.moved() || IsThere(tensor); }));
   return !machine_.moved();
 }
 
@@ -362,6 +365,28 @@ absl::StatusOr<bool> PsClient::AwaitAll(const std::function<bool()>& enough) {
   RUBATO_RETURN_IF_ERROR(AwaitLocked(
       [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return machine_.moved() || machine_.complete() || enough(); }));
   return !machine_.moved() && machine_.complete();
+}
+
+absl::StatusOr<int> PsClient::AwaitMore(int tensors, const std::function<bool()>& enough) {
+  MutexLock lock(mu_);
+  RUBATO_RETURN_IF_ERROR(
+      AwaitLocked([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return machine_.moved() || IsThere(tensors) || enough(); }));
+  if (machine_.moved()) return tensors;
+  while (tensors < static_cast<int>(absent_.size()) && IsThere(tensors)) ++tensors;
+  return tensors;
+}
+
+std::vector<int64_t> PsClient::Versions(int tensor) {
+  MutexLock lock(mu_);
+  std::vector<int64_t> versions;
+  for (int batch : batching_.batches_of_tensor[tensor]) {
+    for (uint32_t chunk : batching_.batches[batch].chunks) {
+      if (static_cast<int>(options_.job.chunks(static_cast<int>(chunk)).tensor()) == tensor) {
+        versions.push_back(versions_[chunk]);
+      }
+    }
+  }
+  return versions;
 }
 
 bool PsClient::moved() {

@@ -109,7 +109,12 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
   // As AwaitTensor, of all tensors. False also when `enough` holds, which is looked at several times a second and must
   // not call the client; moved() says which it was.
   absl::StatusOr<bool> AwaitAll(const std::function<bool()>& enough);
+  // As AwaitAll, of more than the model's first `tensors`: how many of the first ones are in place then; `tensors`
+  // where the step was moved, or `enough` holds.
+  absl::StatusOr<int> AwaitMore(int tensors, const std::function<bool()>& enough);
   bool moved();
+  // By chunk of the tensor: the version of the weights that the model has. REQUIRES: they are in place.
+  std::vector<int64_t> Versions(int tensor);
 
   // Ends every wait, now and later, with `status`.
   void Cancel(absl::Status status);
@@ -151,6 +156,7 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
   // Records the exchange of a batch, whose answer came at `arrived` and is in place now.
   void Trace(int batch, int64_t received_bytes, absl::Time arrived) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   const std::string& ServerOf(int batch) const { return connections_.name(connection_of_batch_[batch]); }
+  bool IsThere(int tensor) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Wakes the trainer if what it waits for is there.
   void WakeTrainer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Waits until `done`; the trainer's only wait.

@@ -70,6 +70,11 @@ class Parameters:
             for weights, parameter in zip(self.weights, self.tensors):
                 parameter.copy_(weights)
 
+    def take(self, index: int) -> None:
+        """As take_weights, of one parameter."""
+        with torch.no_grad():
+            self.tensors[index].copy_(self.weights[index])
+
     def give_movement(self) -> None:
         """apply="local": where each parameter was, which the shared weights still say, minus where it is, as the gradient."""
         with torch.no_grad():

@@ -1,20 +1,21 @@
 """What a wrapped optimizer does: push gradients as they come, begin the next step, take its weights.
 
 A step goes through three states. OPEN: it has begun, and gradients may be pushed. EXCHANGED (apply="worker"): the mean
-gradients are there, and the optimizer has not stepped. After that the next one is OPEN.
+gradients are there, and the optimizer has not stepped. After that the next one is OPEN; with overlap="forward" and "layer"
+it is AWAITED before: its weights come, and whoever needs them waits.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, Optional
+from typing import Any, Optional, Sequence
 
 import torch
 from torch.nn.utils.clip_grad import clip_grad_norm_
 
 from rubato import errors
-from rubato._library import Step
+from rubato._library import Moved, Step
 from rubato.session import Session
 from rubato.torch._hooks import GradientHooks
 from rubato.torch._rules import Rule
@@ -34,6 +35,7 @@ class Options:
     clip_norm: Optional[float]
     unused: str
     sync_every: int
+    overlap: str = "step"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,6 +53,8 @@ class StepState:
     def __init__(self, parameters: int) -> None:
         # apply="worker": the mean gradients are there.
         self.exchanged = False
+        # What is computed is of no use: it was computed with weights that were replaced, or the job has ended.
+        self.dropped = False
         self.slice: Optional[Slice] = None
         self.examples = 0
         # How often backward has added to each gradient.
@@ -82,6 +86,8 @@ class Training:
         self._rule = rule
         self._options = options
         self.no_sync_depth = 0
+        # Of a step that is awaited: which parameters have its weights. None: it has begun.
+        self._taken: Optional[list[bool]] = None
         self._sent_values: list[Optional[dict[str, float]]] = [None] * len(self._groups)
         session._claim("DistributedOptimizer", self)
         session._define(
@@ -120,7 +126,8 @@ class Training:
         """See Member."""
         if self.by_worker:
             return ""
-        if self._state.has_pushed or any(self._state.fired):
+        self.settle()
+        if self.has_gradients:
             return (
                 "gradients of this step were computed already: pause between step() and backward()"
             )
@@ -132,7 +139,9 @@ class Training:
         self.parameters.take_weights()
 
     def closing(self) -> None:
-        """See Member. Nothing is left: a step that was begun and not pushed is none."""
+        """See Member: a step that was begun and not pushed is none, but its weights are the last ones."""
+        if self.ended is None and not self.session._paused:
+            self.settle()
 
     # Called while gradients are computed.
 
@@ -154,6 +163,11 @@ class Training:
             raise errors.Unsupported(
                 'LeasedSampler with apply="worker" is not there yet: use apply="server"'
             )
+        if self._options.overlap == "layer":
+            raise errors.Unsupported(
+                'LeasedSampler with overlap="layer" is not there: a step may be dropped, and its examples with it; use '
+                'overlap="forward"'
+            )
         if self._options.accumulate > 1:
             raise errors.Unsupported(
                 "LeasedSampler with accumulate above 1 is not there yet: use larger batches"
@@ -165,7 +179,8 @@ class Training:
         self._client.set_epoch(epoch)
 
     def _on_gradient(self, index: int) -> None:
-        if self.no_sync_depth > 0:
+        self._check_arrived(index)
+        if self.no_sync_depth > 0 or self._state.dropped:
             return
         self._raise_unless_open()
         name = self.parameters.names[index]
@@ -186,6 +201,88 @@ class Training:
         if self._state.fired[index] >= self._options.accumulate:
             self._push(index)
 
+    # overlap="forward" and "layer".
+
+    def on_use(self, indices: Optional[Sequence[int]]) -> None:
+        """A module is about to use these parameters; None: somebody reads any of them."""
+        if self._taken is None:
+            return
+        if indices is None or self._options.overlap == "forward" or not torch.is_grad_enabled():
+            self.settle()
+            return
+        for index in indices:
+            if self._taken is not None and not self._taken[index]:
+                self._take(index)
+
+    def settle(self) -> None:
+        """Begins the step that is awaited, if one is: all parameters have its weights then."""
+        taken = self._taken
+        if taken is None:
+            return
+        void = False
+        try:
+            step = self._begin()
+        except Moved:
+            void = True
+            step = self._begin()
+        self._taken = None
+        if step is None:
+            self._state.dropped = True
+            return
+        # What was leased before a rollback is leased anew.
+        leased_anew = self._state.slice is not None and step.rollbacks != self.rollbacks
+        self._state.dropped = void or leased_anew
+        self.step_begun = step
+        # If it is void, those that were taken wait for the next step: backward() needs them as they are.
+        for index, there in enumerate(taken):
+            if not there:
+                self.parameters.take(index)
+
+    def _take(self, index: int) -> None:
+        assert self._taken is not None
+        try:
+            self._client.await_weights(index)
+        except errors.JobEnded as ended:
+            self.ended = ended
+            self._taken = None
+            self._state.dropped = True
+            return
+        self.parameters.take(index)
+        self._taken[index] = True
+
+    def _check_arrived(self, index: int) -> None:
+        """Of a gradient: whether it was computed with weights of this step."""
+        if self._taken is None or self.session._paused:
+            return
+        if not self._taken[index]:
+            raise errors.InvalidCall(
+                f"the gradient of {self.parameters.names[index]} was computed before the weights of its step had come: "
+                f'overlap="{self._options.overlap}" waits for them where model(...) or one of its modules is called. '
+                "Before parameters are used in another way, call optimizer.synchronize()"
+            )
+        self.settle()
+
+    def _drop(self) -> bool:
+        """Whether nothing of this step is of use. Goes on to the next one then."""
+        if not self._state.dropped:
+            return False
+        if self.ended is None:
+            self._client.skip()
+            self._next_step()
+        else:
+            self._new_step(self.step_begun)
+        return True
+
+    @property
+    def has_gradients(self) -> bool:
+        """Whether backward has computed some in this step."""
+        return self._state.has_pushed or any(self._state.fired)
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether weights may come after step() has returned."""
+        return self._options.overlap != "step"
+
     @property
     def _clips_before_push(self) -> bool:
         return self._options.clip_norm is not None and not self.by_worker
@@ -194,6 +291,9 @@ class Training:
 
     def finish_step(self, scale: Optional[float] = None) -> None:
         """apply="server": all gradients are there. `scale`: what they are to be divided by."""
+        self.settle()
+        if self._drop():
+            return
         self._flush(scale)
         self._next_step()
 
@@ -234,12 +334,19 @@ class Training:
     def skip_step(self) -> None:
         """apply="server": contributes nothing more to this step, and begins the next one."""
         self._raise_unless_open()
+        self.settle()
+        if self._drop():
+            return
         if not self.has_pushed:
             self._before_first_push()
         self._client.skip()
         self._next_step()
 
     def _next_step(self) -> None:
+        if self.overlaps:
+            self._new_step(self.step_begun)
+            self._taken = [False] * len(self.parameters)
+            return
         step = self._begin()
         if step is not None:
             self._new_step(step)
@@ -259,7 +366,7 @@ class Training:
     def _raise_unless_open(self) -> None:
         if self.session._paused:
             raise errors.InvalidCall("a gradient or a step within `pause`")
-        if self.ended is not None:
+        if self.ended is not None and not self._state.dropped:
             raise self.ended
 
     def _check_first_step(self) -> None:

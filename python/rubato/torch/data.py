@@ -156,6 +156,7 @@ def _next_lease(training: Training) -> Optional[Lease]:
     """None: the data is used up, or the job has ended."""
     seconds = _LEASE_SECONDS
     while not training.ended:
+        training.settle()
         try:
             lease = training.session._lease(seconds)
         except errors.JobEnded:

@@ -9,6 +9,7 @@ import torch
 
 from rubato import errors
 from rubato.session import Session, current_session
+from rubato.torch import _overlap
 from rubato.torch._local import LocalTraining
 from rubato.torch._rules import Rule, mean_rule, rule_for, subtraction_rule, why_not_worker
 from rubato.torch._tensors import Model, Parameters
@@ -34,7 +35,7 @@ def DistributedOptimizer(
     """Makes an optimizer train with all workers of the session, and returns it: the same object.
 
     All ranks then have the weights of rank 0, or those of the checkpoint that the job goes on from. `step()` returns
-    with the weights of the next step in the parameters.
+    with the weights of the next step in the parameters, unless `overlap` says otherwise.
 
     apply: "server": the servers do what SGD (with momentum or Nesterov), Adam, AdamW, RMSprop or Adagrad would, with
       the values of each parameter group, which schedulers may change. "worker": servers average gradients and the
@@ -48,7 +49,10 @@ def DistributedOptimizer(
       "worker".
     unused: a parameter that has no gradient in a step (with "local": in all steps between two exchanges) counts as "zero",
       or is left out: "skip" (not with "worker").
-    overlap: "step" is all there is yet.
+    overlap: where the weights of the next step are waited for: "step": in `step()`. With "server" also "forward": where the
+      model, or a module of it, is called next, or its state_dict is made; or "layer": a module that owns parameters waits
+      for those of its own subtree, and the model's forward returns with all. Whoever uses parameters in another way between
+      `step()` and the next forward calls `synchronize()` first.
 
     The optimizer gets the methods `synchronize()`, `no_sync()`, `skip()` and `set_examples(n)`.
 
@@ -57,6 +61,10 @@ def DistributedOptimizer(
     options = _checked(apply, sync_every, overlap, push, accumulate, weight, clip_norm, unused)
     if isinstance(optimizer, _Distributed):
         raise errors.InvalidCall("the optimizer is a DistributedOptimizer already")
+    if overlap != "step" and not isinstance(model, torch.nn.Module):
+        raise errors.InvalidCall(
+            f'overlap="{overlap}": give the module instead of its named parameters: its forward is what waits'
+        )
     rule = _rule(apply, optimizer)
     parameters = Parameters(optimizer, model)
     kind_of_training = LocalTraining if apply == "local" else Training
@@ -67,6 +75,8 @@ def DistributedOptimizer(
     kind = type(optimizer)
     optimizer.__class__ = type(kind.__name__, (_Distributed, kind), {"__module__": kind.__module__})
     optimizer._rubato = training  # type: ignore[attr-defined]
+    if isinstance(model, torch.nn.Module) and training.overlaps:
+        _overlap.watch(model, parameters.tensors, training.on_use)
     return optimizer
 
 
@@ -89,10 +99,12 @@ def _checked(
     clip_norm: Optional[float],
     unused: str,
 ) -> Options:
-    if overlap in ("forward", "layer"):
-        raise errors.Unsupported(f'overlap="{overlap}" is not there yet: "step" is')
     _one_of("apply", apply, "server", "worker", "local")
-    _one_of("overlap", overlap, "step")
+    _one_of("overlap", overlap, "step", "forward", "layer")
+    if overlap != "step" and apply != "server":
+        raise errors.Unsupported(
+            f'overlap="{overlap}" is for apply="server": with "{apply}" the optimizer changes weights in step() itself'
+        )
     _one_of("push", push, "backward", "step")
     _one_of("weight", weight, "workers", "examples")
     _one_of("unused", unused, "zero", "skip")
@@ -110,7 +122,7 @@ def _checked(
         raise errors.Unsupported(
             'unused="skip" is for apply="server" and "local": with "worker" all count, as "zero"'
         )
-    return Options(apply, push, accumulate, weight, clip_norm, unused, sync_every)
+    return Options(apply, push, accumulate, weight, clip_norm, unused, sync_every, overlap)
 
 
 def _one_of(name: str, value: str, *allowed: str) -> None:
@@ -151,13 +163,17 @@ class _Distributed:
 
     def synchronize(self) -> None:
         """apply="worker": waits for the mean gradients, to clip or unscale them before `step()`. "local": exchanges weights
-        now, after fewer steps than `sync_every`: before an evaluation, say.
+        now, after fewer steps than `sync_every`: before an evaluation, say. "server" with overlap="forward" or "layer": waits
+        for the weights that the next forward would wait for, before parameters are used in another way.
         """
-        if self._rubato.on_servers:
+        if not self._rubato.on_servers:
+            self._rubato.exchange()
+            return
+        if not self._rubato.overlaps or self._rubato.has_gradients:
             raise errors.InvalidCall(
-                'synchronize() is for apply="worker" and "local"; with "server" give clip_norm='
+                'synchronize() after backward() is for apply="worker" and "local"; with "server" give clip_norm='
             )
-        self._rubato.exchange()
+        self._rubato.settle()
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:
