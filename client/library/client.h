@@ -41,6 +41,9 @@ class Client {
   rubato_result Barrier(const char* name, uint32_t count, double seconds);
   rubato_result Switch(const SwitchBody& request, double seconds);
   rubato_result Checkpoint();
+  rubato_result AwaitCheckpoint(char* directory, size_t capacity, double seconds);
+  rubato_result SetState(uint32_t tensor, uint32_t slot, const float* values, int64_t updates);
+  rubato_result FetchState(uint32_t slot, int64_t* updates, double seconds);
   // The last call.
   rubato_result Close(const char* error);
 
@@ -65,6 +68,7 @@ class Client {
   SidecarLink::Answer AskInTime(FrameKind kind, std::string_view body, int passed = -1);
   rubato_result Tell(FrameKind kind, std::string_view body);
   rubato_result CheckKey(const char* name, const char* key);
+  rubato_result CheckSlot(const char* name, uint32_t slot);
 
   const double timeout_seconds_;
   SidecarLink link_;
@@ -72,6 +76,8 @@ class Client {
   std::optional<StepState> steps_;  // Once there is a model.
   rubato_algorithm algorithm_ = RUBATO_SGD;
   size_t groups_ = 0;
+  // By tensor.
+  std::vector<size_t> elements_;
   bool started_ = false;
   std::string error_;
 };

@@ -15,7 +15,7 @@
 namespace rubato::client {
 
 // Raised with every change of what travels.
-inline constexpr uint16_t kLinkVersion = 1;
+inline constexpr uint16_t kLinkVersion = 2;
 inline constexpr uint32_t kFrameMagic = 0x6f627572;  // "rubo"
 inline constexpr uint32_t kBodyBytesMax = 64u << 20;
 
@@ -37,6 +37,9 @@ enum class FrameKind : uint16_t {
   kSwitch = 19,   // SwitchBody.
   kCheckpoint = 20,
   kClose = 21,  // Why the client gives up; empty: it has done its part.
+  // Answered when it is written, with its directory.
+  kAwaitCheckpoint = 24,
+  kFetchState = 25,  // FetchStateBody. Answered with an int64 for each tensor.
 
   // Library to sidecar, not answered.
   kHyperparameters = 40,  // HyperparametersBody.
@@ -48,6 +51,7 @@ enum class FrameKind : uint16_t {
   kReport = 46,  // ReportBody.
   kPause = 47,   // Why.
   kForget = 48,  // Nobody waits for the answer to this request any more.
+  kState = 52,   // StateBody, and its values as one text. Before kStart.
 };
 
 struct FrameHeader {
@@ -186,6 +190,19 @@ struct SliceBody {
 struct PushBody {
   uint64_t examples = 0;
   uint64_t tensor = 0;
+};
+
+// Elements of a tensor's slot, from `begin` on; their values follow.
+struct StateBody {
+  uint64_t slot = 0;  // Counted from 0, as in rubato_client.h.
+  uint64_t tensor = 0;
+  uint64_t begin = 0;
+  // How many updates the tensor's state stands for.
+  int64_t updates = 0;
+};
+
+struct FetchStateBody {
+  uint64_t slot = 0;
 };
 
 struct ReportBody {
