@@ -6,6 +6,7 @@ is written last. It has its name only when all of it is there.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import pathlib
@@ -19,6 +20,8 @@ from rubato import errors
 from rubato._own_state import FORMAT_VERSION, MANIFEST, OwnState, weights_crc
 from rubato._together import Together
 
+# Of Linux.
+_HERE, _RENAME_EXCHANGE = -100, 2
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._=+-]{0,99}")
 
 
@@ -54,7 +57,8 @@ def save(call: Together, name: str, extra: Any) -> str:
     cut = pathlib.Path(call.await_checkpoint())
     session._client.pause(call.what)
     token = call.agree({"token": secrets.token_hex(4)})[0]["token"]
-    folder = cut.parent / "saved"
+    # Not among the job's own, which come and go.
+    folder = cut.parent.with_name(cut.parent.name + "-saved")
     unfinished = folder / f".{name}.{token}"
     try:
         parts = call.attempt(lambda: _write_own(call, kept, cut, unfinished))
@@ -129,13 +133,30 @@ def _finish(
         stream.flush()
         os.fsync(stream.fileno())
     _sync(unfinished)
-    replaced = unfinished.with_name(unfinished.name + ".replaced")
-    if place.exists():
-        os.rename(place, replaced)
-    os.rename(unfinished, place)
-    _sync(place.parent)
-    shutil.rmtree(replaced, ignore_errors=True)
+    _put_in_place(unfinished, place)
     return {}
+
+
+def _put_in_place(unfinished: pathlib.Path, place: pathlib.Path) -> None:
+    if place.exists():
+        if not _exchange(unfinished, place):
+            # A file system that cannot do it at once.
+            aside = unfinished.with_name(unfinished.name + ".replaced")
+            os.rename(place, aside)
+            os.rename(unfinished, place)
+            unfinished = aside
+    else:
+        os.rename(unfinished, place)
+    _sync(place.parent)
+    shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _exchange(one: pathlib.Path, other: pathlib.Path) -> bool:
+    """Each folder gets the other's name, with no moment in between. False: nothing has changed."""
+    renameat2 = getattr(ctypes.CDLL(None), "renameat2", None)
+    if renameat2 is None:
+        return False
+    return bool(renameat2(_HERE, bytes(one), _HERE, bytes(other), _RENAME_EXCHANGE) == 0)
 
 
 def _sync(directory: pathlib.Path) -> None:
