@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import time
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterator, Optional
 
 from rubato import errors
 from rubato._library import Client
@@ -13,6 +13,8 @@ from rubato._library import Client
 # The coordinator takes values up to 1 MiB and keeps 64 MiB in all.
 PIECE_BYTES = 1 << 20
 PIECES_AT_A_TIME = 16
+# How long a rank that waits for others does nothing.
+MEANWHILE_SECONDS = 0.2
 
 
 class Values:
@@ -83,26 +85,41 @@ class Values:
             raise errors.InvalidCall(answer)
         return rebuild(answer)
 
-    def gather(self, what: str, part: Any, timeout: float) -> list[Any]:
-        """What each rank says, by rank: of what JSON has. Raises Timeout, which says whose word on `what` is missing."""
+    def gather(
+        self, what: str, part: Any, timeout: float, meanwhile: Optional[Callable[[], None]] = None
+    ) -> list[Any]:
+        """What each rank says, by rank: of what JSON has. `meanwhile` is called now and then where others take their time.
+        Raises Timeout, which says whose word on `what` is missing.
+        """
         if self._size == 1:
             return [part]
-        parts: list[Any] = self._combined(what, part, lambda parts: parts, timeout)
+        parts: list[Any] = self._combined(what, part, lambda parts: parts, timeout, meanwhile)
         return parts
 
     def _combined(
-        self, what: str, part: Any, combine: Callable[[list[Any]], Any], timeout: float
+        self,
+        what: str,
+        part: Any,
+        combine: Callable[[list[Any]], Any],
+        timeout: float,
+        meanwhile: Optional[Callable[[], None]] = None,
     ) -> Any:
         """What rank 0 makes of the parts of all ranks, on all ranks."""
         deadline = time.monotonic() + timeout
 
         def get(key: str, rank: int) -> Any:
-            try:
-                return json.loads(self._client.get(key, max(0.0, deadline - time.monotonic())))
-            except errors.Timeout as error:
-                raise errors.Timeout(
-                    f"{what}: all ranks have to call it, and rank {rank} has not within {timeout:g} s"
-                ) from error
+            while True:
+                left = max(0.0, deadline - time.monotonic())
+                try:
+                    wait = left if meanwhile is None else min(left, MEANWHILE_SECONDS)
+                    return json.loads(self._client.get(key, wait))
+                except errors.Timeout as error:
+                    if time.monotonic() >= deadline:
+                        raise errors.Timeout(
+                            f"{what}: all ranks have to call it, and rank {rank} has not within {timeout:g} s"
+                        ) from error
+                if meanwhile is not None:
+                    meanwhile()
 
         name = self._next(what)
         if self._rank != 0:

@@ -48,12 +48,10 @@ class Summed:
 def save(call: Together, name: str, extra: Any) -> str:
     """Returns the checkpoint's path, on all ranks when it is whole."""
     session, own = call.session, call.own
-    parts = call.attempt(lambda: _may_save(own, name))
-    if any(part["name"] != name for part in parts):
-        names = ", ".join(repr(part["name"]) for part in parts)
-        raise errors.InvalidCall(f"{call.what}: ranks give different names: {names}")
+    parts = call.meet(lambda: _may_save(own, name))
+    names = [part["name"] for part in parts]
+    call.meet(lambda: _same_names(names))
     kept = {"own": own.kept(), "extra": extra}
-    session._client.pause(call.what)
     cut = pathlib.Path(call.await_checkpoint())
     session._client.pause(call.what)
     token = call.agree({"token": secrets.token_hex(4)})[0]["token"]
@@ -79,6 +77,12 @@ def _may_save(own: OwnState, name: str) -> dict[str, Any]:
             f"the name {name!r}: letters, digits and any of . _ = + - are allowed, at most 100, a letter or digit first"
         )
     return {"name": name}
+
+
+def _same_names(names: list[str]) -> dict[str, Any]:
+    if len(set(names)) > 1:
+        raise errors.InvalidCall(f"ranks give different names: {', '.join(map(repr, names))}")
+    return {}
 
 
 def _write_own(

@@ -29,6 +29,8 @@ class Together:
     own: OwnState
     what: str
     deadline: float
+    # The last step that has passed before all ranks were there.
+    _passed: Optional[Step] = None
 
     def left(self) -> float:
         """Seconds that the call may still take."""
@@ -41,17 +43,36 @@ class Together:
 
     # Agreement.
 
-    def agree(self, part: dict[str, Any]) -> list[dict[str, Any]]:
+    def meet(self, work: Callable[[], dict[str, Any]]) -> list[dict[str, Any]]:
+        """As `attempt`, for the first word: a rank that is early lets the steps of the others pass."""
+        try:
+            return self.attempt(work, self._pass_steps)
+        except Exception:
+            if self._passed is not None:
+                self.own.resumed(self._passed)
+            raise
+
+    def _pass_steps(self) -> None:
+        # With apply="worker" each step takes all ranks.
+        if not self.own.keeps_weights:
+            self._passed = self._step_on()
+
+    def agree(
+        self, part: dict[str, Any], meanwhile: Optional[Callable[[], None]] = None
+    ) -> list[dict[str, Any]]:
         """What each rank says. Raises on all ranks if one has a "problem"."""
         kind = self.what.split("(", maxsplit=1)[0]
-        parts = self.session._values.gather(kind, part, max(self.left(), _LAST_WORD_SECONDS))
+        timeout = max(self.left(), _LAST_WORD_SECONDS)
+        parts = self.session._values.gather(kind, part, timeout, meanwhile)
         for rank, other in enumerate(parts):
             if other.get("problem"):
                 where = "" if self.session.size == 1 else f"rank {rank}: "
                 raise _exception(other["kind"])(f"{self.what}: {where}{other['problem']}")
         return parts
 
-    def attempt(self, work: Callable[[], dict[str, Any]]) -> list[dict[str, Any]]:
+    def attempt(
+        self, work: Callable[[], dict[str, Any]], meanwhile: Optional[Callable[[], None]] = None
+    ) -> list[dict[str, Any]]:
         """Work that each rank does by itself: all succeed, or all raise."""
         cause: Optional[Exception] = None
         try:
@@ -64,7 +85,7 @@ class Together:
             elif not isinstance(error, errors.RubatoError):
                 part = {"problem": f"{type(error).__name__}: {error}", "kind": "InvalidCall"}
         try:
-            return self.agree(part)
+            return self.agree(part, None if cause is not None else meanwhile)
         except Exception as said:
             raise said from cause
 
@@ -120,7 +141,7 @@ class Together:
 
     def _step_on(self) -> Step:
         self.session._client.skip()
-        return self.session._begin()
+        return self.session._begin(max(self.left(), _LAST_WORD_SECONDS))
 
 
 def _exception(kind: str) -> type[Exception]:

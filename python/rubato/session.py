@@ -307,7 +307,7 @@ class Session:
 
     def save(self, name: str, extra: Any = None, *, timeout: float = 600.0) -> str:
         """Writes a checkpoint of the job and of each worker, and returns its path, a directory. All ranks call it with the
-        same name, between step() and the next backward().
+        same name, between step() and the next backward(); one that is early lets the others' steps pass.
 
         In it are the weights and the optimizer's state on the servers, and of each worker the model's buffers (batch
         normalisation's statistics), the states of the random generators, the values of the parameter groups, and

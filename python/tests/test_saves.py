@@ -217,6 +217,24 @@ def test_misuse_is_told_to_all_ranks():
         assert left == ["good"]
 
 
+def unequal():
+    """Rank 0 has fewer batches, and waits for the other one."""
+    with rubato.init() as session:
+        model, optimizer, scheduler = wrapped(session, {}, 1)
+        for _ in range(1 + session.rank):
+            train(model, optimizer, scheduler)
+        path = session.save("unequal")
+        weights = [parameter.detach().numpy().copy() for parameter in model.parameters()]
+        session.load(path)
+        train(model, optimizer, scheduler)
+        return weights
+
+
+def test_a_rank_that_is_early_lets_the_others_go_on():
+    zero, one = run_ranks(2, unequal)
+    assert all(np.array_equal(a, b) for a, b in zip(zero, one))
+
+
 def lonely():
     _together._LAST_WORD_SECONDS = 0.2
     with rubato.init() as session:
