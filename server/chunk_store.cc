@@ -25,6 +25,11 @@ FloatBuffer::Ptr TakeSpare(const FloatBuffer::Ptr& held, std::vector<FloatBuffer
   return nullptr;
 }
 
+void CopyPieces(const EncodedGradient& from, float* values) {
+  auto* to = reinterpret_cast<uint8_t*>(values);
+  for (const ByteSpan& piece : from.pieces) to = std::copy(piece.begin(), piece.end(), to);
+}
+
 }  // namespace
 
 ChunkStore::ChunkStore(const v1::JobConfig& config, const ModelSpec& model, const v1::JobDescription& job,
@@ -194,10 +199,19 @@ bool ChunkStore::Apply(const ChunkRules::Update& update) {
   return mix.disagreement;
 }
 
-void ChunkStore::Assign(uint32_t index, const EncodedGradient& weights) {
+void ChunkStore::Assign(uint32_t index, const EncodedGradient& weights, std::optional<int64_t> updates) {
   Chunk& chunk = chunks_.at(index);
-  auto* to = reinterpret_cast<uint8_t*>(chunk.weights->data());
-  for (const ByteSpan& piece : weights.pieces) to = std::copy(piece.begin(), piece.end(), to);
+  CopyPieces(weights, chunk.weights->data());
+  chunk.updates = updates.value_or(0);
+  if (updates.has_value()) return;
+  for (size_t slot = 0; slot < chunk.slots.size(); ++slot) {
+    std::fill_n(chunk.slots[slot]->data(), chunk.slots[slot]->size(),
+                InitialSlotValue(optimizer_, static_cast<int>(slot)));
+  }
+}
+
+void ChunkStore::AssignSlot(uint32_t index, uint32_t slot, const EncodedGradient& values) {
+  CopyPieces(values, chunks_.at(index).slots[slot]->data());
 }
 
 }  // namespace rubato::server

@@ -42,6 +42,9 @@ class Client {
   rubato_result Barrier(const char* name, uint32_t count, double seconds);
   rubato_result Switch(const SwitchBody& request, double seconds);
   rubato_result Checkpoint();
+  rubato_result AwaitCheckpoint(char* directory, size_t capacity, double seconds);
+  rubato_result SetState(uint32_t tensor, uint32_t slot, const float* values, int64_t updates);
+  rubato_result FetchState(uint32_t slot, int64_t* updates, double seconds);
   // The last call.
   rubato_result Close(const char* error);
 
@@ -66,6 +69,7 @@ class Client {
   SidecarLink::Answer AskInTime(FrameKind kind, std::string_view body, int passed = -1);
   rubato_result Tell(FrameKind kind, std::string_view body);
   rubato_result CheckKey(const char* name, const char* key);
+  rubato_result CheckSlot(const char* name, uint32_t slot);
 
   const double timeout_seconds_;
   SidecarLink link_;
@@ -75,6 +79,8 @@ class Client {
   size_t groups_ = 0;
   // How many of the model's first tensors have the weights of the next step, as far as was asked.
   uint64_t arrived_ = 0;
+  // By tensor.
+  std::vector<size_t> elements_;
   bool started_ = false;
   std::string error_;
 };

@@ -27,7 +27,7 @@ constexpr absl::Duration kChange = absl::Seconds(600);
 void Cancellation::Cancel() {
   MutexLock lock(mu_);
   cancelled_ = true;
-  if (context_ != nullptr) context_->TryCancel();
+  if (cancel_) cancel_();
 }
 
 bool Cancellation::cancelled() {
@@ -36,9 +36,13 @@ bool Cancellation::cancelled() {
 }
 
 void Cancellation::Watch(grpc::ClientContext* context) {
+  Watch(context == nullptr ? std::function<void()>() : [context] { context->TryCancel(); });
+}
+
+void Cancellation::Watch(std::function<void()> cancel) {
   MutexLock lock(mu_);
-  context_ = context;
-  if (cancelled_ && context != nullptr) context->TryCancel();
+  cancel_ = std::move(cancel);
+  if (cancelled_ && cancel_) cancel_();
 }
 
 CoordinatorCalls::CoordinatorCalls(std::string address, absl::Duration timeout, Clock* clock)
@@ -72,7 +76,7 @@ absl::Status CoordinatorCalls::Repeat(absl::Duration deadline,
     context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(deadline));
     cancellation->Watch(&context);
     const absl::Status status = FromGrpcStatus(call(&context));
-    cancellation->Watch(nullptr);
+    cancellation->Watch(std::function<void()>());
     if (cancellation->cancelled()) return absl::CancelledError("given up");
     if (!absl::IsUnavailable(status)) return status;
     if (clock_->Now() - begin > timeout_) return Annotate(status, absl::StrCat("coordinator at ", address_));
@@ -124,11 +128,12 @@ absl::Status CoordinatorCalls::SwitchMode(const v1::SwitchModeRequest& request, 
       kChange, [&](grpc::ClientContext* context) { return stub_->SwitchMode(context, request, &reply); }, cancellation);
 }
 
-absl::Status CoordinatorCalls::WriteCheckpoint(Cancellation* cancellation) {
+absl::StatusOr<std::string> CoordinatorCalls::WriteCheckpoint(Cancellation* cancellation) {
   v1::WriteCheckpointNowReply reply;
-  return Repeat(
+  RUBATO_RETURN_IF_ERROR(Repeat(
       kChange, [&](grpc::ClientContext* context) { return stub_->WriteCheckpointNow(context, {}, &reply); },
-      cancellation);
+      cancellation));
+  return reply.cut().name();
 }
 
 }  // namespace rubato::client

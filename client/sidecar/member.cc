@@ -85,6 +85,7 @@ absl::Status Member::AssignInitialWeights(const v1::JobDescription& job) {
        .tensors = static_cast<int>(options_.spec->tensors.size()),
        .message_bytes = static_cast<int64_t>(options_.config->cluster().message_bytes()),
        .memory = options_.memory,
+       .state = options_.state,
        .reconnect_timeout = absl::Seconds(options_.config->cluster().start_timeout_seconds()),
        .wait_timeout = absl::Seconds(options_.config->cluster().wait_timeout_seconds()),
        .clock = options_.clock,
@@ -132,10 +133,13 @@ StepLoop::Options Member::StepOptions(const v1::JobDescription& job) {
 }
 
 absl::StatusOr<Member::End> Member::Step(const Membership::News& news) {
+  // Checkpoint step0 has it now.
+  *options_.state = {};
   RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<StepLoop> steps, StepLoop::Create(StepOptions(*news.job)));
   {
     MutexLock lock(mu_);
     steps_ = steps.get();
+    job_ = news.job;
     if (lease_request_.has_value()) steps->leases()->Want(*std::exchange(lease_request_, std::nullopt));
   }
   if (absl::Status over = membership_->over(); !over.ok()) steps->Cancel(std::move(over));
@@ -144,7 +148,13 @@ absl::StatusOr<Member::End> Member::Step(const Membership::News& news) {
   steps->Describe(&last_progress_);  // For the heartbeat that goes before the goodbye.
   last_trace_ = steps->last_trace();
   steps_ = nullptr;
+  job_.reset();
   return end;
+}
+
+std::optional<v1::JobDescription> Member::job() {
+  MutexLock lock(mu_);
+  return job_;
 }
 
 absl::Status Member::AwaitClose() {

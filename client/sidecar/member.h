@@ -42,6 +42,8 @@ class Member {
     uint64_t term = 0;
     uint64_t rollbacks = 0;
     MappedTensors* memory = nullptr;
+    // Given to the servers with the initial weights; cleared when nobody needs it any more.
+    worker::InitialState* state = nullptr;
     ClientQueue* queue = nullptr;
     ClientCalls* calls = nullptr;
     Arrivals* arrivals = nullptr;
@@ -66,6 +68,8 @@ class Member {
   // Whether the job goes back to a checkpoint, and another incarnation takes part in it. After Run.
   bool restarts() const { return restarts_; }
   uint64_t term() const { return term_; }
+  // As it is while this worker steps. Any thread.
+  std::optional<v1::JobDescription> job();
 
   void WantLease(uint32_t request);
   void GiveUp(absl::Status why);
@@ -94,6 +98,7 @@ class Member {
   Mutex mu_;
   worker::InitialWeights* initial_ ABSL_GUARDED_BY(mu_) = nullptr;  // While it assigns.
   StepLoop* steps_ ABSL_GUARDED_BY(mu_) = nullptr;                  // While it steps.
+  std::optional<v1::JobDescription> job_ ABSL_GUARDED_BY(mu_);      // Likewise.
   std::optional<uint32_t> lease_request_ ABSL_GUARDED_BY(mu_);      // For the steps to come.
   v1::WorkerProgress last_progress_ ABSL_GUARDED_BY(mu_);
   v1::TraceDone last_trace_ ABSL_GUARDED_BY(mu_);

@@ -11,6 +11,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "client/link/channel.h"
 #include "client/link/frame.h"
@@ -27,6 +28,7 @@
 #include "common/mutex.h"
 #include "proto/coordinator.pb.h"
 #include "proto/job_config.pb.h"
+#include "worker/ps_client/initial_weights.h"
 
 namespace rubato::client {
 
@@ -76,6 +78,10 @@ class Sidecar {
   void Barrier(const Frame& frame);
   void Switch(const Frame& frame);
   void Checkpoint(const Frame& frame);
+  void AwaitCheckpoint(const Frame& frame);
+  void TakeState(const Frame& frame);
+  void FetchState(const Frame& frame);
+  absl::StatusOr<std::string> PullState(uint32_t slot, Cancellation* cancellation);
   void Close(const Frame& frame);
 
   // The worker's thread.
@@ -107,6 +113,9 @@ class Sidecar {
   v1::JobConfig config_;
   ModelSpec spec_;
   std::unique_ptr<MappedTensors> tensors_;
+  // Whole before rubato_start, and from then on the worker's thread's.
+  worker::InitialState state_;
+  uint32_t slots_ = 0;
   bool defined_ = false;
   // Incarnation 0: there is none yet.
   Mutex mu_;

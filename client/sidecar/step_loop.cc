@@ -300,6 +300,9 @@ void StepLoop::TakeInStep(const Frame& frame) {
     case FrameKind::kBarrier:
     case FrameKind::kSwitch:
     case FrameKind::kCheckpoint:
+    case FrameKind::kAwaitCheckpoint:
+    case FrameKind::kState:
+    case FrameKind::kFetchState:
     case FrameKind::kClose:
     case FrameKind::kAwait:
     case FrameKind::kForget:

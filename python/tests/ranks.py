@@ -14,6 +14,8 @@ import pytest
 REAL = os.environ.get("RUBATO_TEST_REAL") == "1"
 # Marks tests that look into the fake servers. run_tests.sh runs the others against the real ones, if they are there.
 fake_only = pytest.mark.fake
+# And those that the fake servers cannot do.
+real_only = pytest.mark.skipif(not REAL, reason="the fake servers do not keep what this is about")
 
 # Processes come from one that has torch loaded and no threads: quick, and safe to fork.
 _context = multiprocessing.get_context("forkserver")
@@ -63,12 +65,12 @@ def _run(connection, function, arguments, environment):
 class Servers:
     """Coordinator and servers of one job: the fake ones, or `rubato serve`."""
 
-    def __init__(self, size, *, mode=None):
+    def __init__(self, size, *, mode=None, config=None):
         self.hub = self._serve = None
         if REAL:
             from rubato._serve import Serve
 
-            self._serve = Serve(size, 2, 30.0, mode, None)
+            self._serve = Serve(size, 2, 30.0, mode, config)
             self.address = self._serve.address
         else:
             from fake_hub import FakeHub
@@ -86,11 +88,11 @@ class Servers:
 class Job:
     """A job whose ranks run in processes. A context manager: what is left at its end is killed."""
 
-    def __init__(self, size, *, mode=None):
+    def __init__(self, size, *, mode=None, config=None):
         self.size = size
         self.processes = {}
         self._pipes = {}
-        self._servers = Servers(size, mode=mode)
+        self._servers = Servers(size, mode=mode, config=config)
         self.hub = self._servers.hub
 
     def __enter__(self):
@@ -133,9 +135,9 @@ class Job:
         return outcome
 
 
-def run_ranks(size, function, *arguments, mode=None):
+def run_ranks(size, function, *arguments, mode=None, config=None):
     """The function's values of all ranks; an exception of one fails the test."""
-    with Job(size, mode=mode) as job:
+    with Job(size, mode=mode, config=config) as job:
         for rank in range(size):
             job.start(rank, function, *arguments)
         outcomes = [job.outcome(rank) for rank in range(size)]
