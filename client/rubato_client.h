@@ -194,7 +194,7 @@ RUBATO_API rubato_result rubato_set_slice(rubato_client* client, uint64_t shard,
 /* Position in epochs of this step, for status and curves. Before its first push, also before it begins. */
 RUBATO_API rubato_result rubato_set_epoch(rubato_client* client, double epoch);
 
-/* The tensor's gradient is complete: it is sent while others are computed. `examples` is its weight in a mean, above 0,
+/* The tensor's gradient is complete: it is sent while others are computed, a little one with the next. `examples` is its weight in a mean, above 0,
  * and the same for all tensors of a step. */
 RUBATO_API rubato_result rubato_push(rubato_client* client, uint32_t tensor, uint64_t examples);
 /* This worker has no gradient of the tensor in this step: it does not count in the mean. */

@@ -13,6 +13,8 @@ namespace {
 constexpr double kDefaultTimeoutSeconds = 60;
 // How much longer than its own deadline an answer of the sidecar may take.
 constexpr double kGraceSeconds = 30;
+// A message of a server's takes several times as much.
+constexpr size_t kHeldBytesMax = size_t{256} << 10;
 constexpr size_t kKeyBytesMax = 256;
 constexpr size_t kValueBytesMax = size_t{1} << 20;
 
@@ -183,16 +185,27 @@ rubato_result Client::SetEpoch(double epoch) {
   return Tell(FrameKind::kEpoch, Encode(epoch));
 }
 
+rubato_result Client::TellPush(FrameKind kind, const PushBody& push, size_t bytes) {
+  held_bytes_ += bytes;
+  if (!steps_->complete() && held_bytes_ < kHeldBytesMax) {
+    std::string error = link_.TellWithNext(kind, Encode(push));
+    const bool held = error.empty();
+    return Finish(held ? RUBATO_OK : RUBATO_UNAVAILABLE, std::move(error));
+  }
+  held_bytes_ = 0;
+  return Tell(kind, Encode(push));
+}
+
 rubato_result Client::Push(uint32_t tensor, uint64_t examples) {
   if (!started()) return Invalid(std::string("rubato_push: ") + kNotStarted);
   if (std::string error = steps_->Push(tensor, examples); !error.empty()) return Invalid(std::move(error));
-  return Tell(FrameKind::kPush, Encode(PushBody{.examples = examples, .tensor = tensor}));
+  return TellPush(FrameKind::kPush, {.examples = examples, .tensor = tensor}, memory_->Bytes(tensor));
 }
 
 rubato_result Client::PushAbsent(uint32_t tensor) {
   if (!started()) return Invalid(std::string("rubato_push_absent: ") + kNotStarted);
   if (std::string error = steps_->PushAbsent(tensor); !error.empty()) return Invalid(std::move(error));
-  return Tell(FrameKind::kPushAbsent, Encode(PushBody{.tensor = tensor}));
+  return TellPush(FrameKind::kPushAbsent, {.tensor = tensor}, 0);
 }
 
 rubato_result Client::Skip() {

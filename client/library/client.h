@@ -68,6 +68,8 @@ class Client {
   // Waits for an answer that the sidecar gives within the options' timeout.
   SidecarLink::Answer AskInTime(FrameKind kind, std::string_view body, int passed = -1);
   rubato_result Tell(FrameKind kind, std::string_view body);
+  // Of `bytes` of a gradient. Little ones go together: each message wakes the sidecar on a core that may be computing.
+  rubato_result TellPush(FrameKind kind, const PushBody& push, size_t bytes);
   rubato_result CheckKey(const char* name, const char* key);
   rubato_result CheckSlot(const char* name, uint32_t slot);
 
@@ -81,6 +83,8 @@ class Client {
   uint64_t arrived_ = 0;
   // By tensor.
   std::vector<size_t> elements_;
+  // Of gradients whose pushes go with the next message.
+  size_t held_bytes_ = 0;
   bool started_ = false;
   std::string error_;
 };

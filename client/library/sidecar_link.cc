@@ -81,6 +81,11 @@ void SidecarLink::Forget(FrameKind kind) {
   open_.erase(found);
 }
 
+std::string SidecarLink::TellWithNext(FrameKind kind, std::string_view body) {
+  if (broken_.empty()) channel_->Hold(kind, body);
+  return broken_;
+}
+
 std::string SidecarLink::Tell(FrameKind kind, std::string_view body) {
   if (!broken_.empty()) return broken_;
   std::string error = channel_->Send(kind, 0, body);

@@ -37,6 +37,8 @@ class SidecarLink {
   void Forget(FrameKind kind);
   // A message without an answer. Empty, or what went wrong.
   std::string Tell(FrameKind kind, std::string_view body);
+  // As Tell, together with what comes next.
+  std::string TellWithNext(FrameKind kind, std::string_view body);
 
   const SidecarProcess& process() const { return *process_; }
   // The connection and the process belong to this process's parent.

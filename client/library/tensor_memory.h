@@ -20,6 +20,8 @@ class TensorMemory {
   // Null: there is no such tensor.
   float* Weights(uint32_t tensor) const;
   float* Gradient(uint32_t tensor) const;
+  // Of a tensor that is there.
+  size_t Bytes(uint32_t tensor) const { return layout_.tensors[tensor].elements * sizeof(float); }
   // For the sidecar, until CloseDescriptor.
   int descriptor() const { return descriptor_; }
   void CloseDescriptor();

@@ -51,24 +51,34 @@ void Channel::Shutdown() { shutdown(descriptor_, SHUT_RDWR); }
 
 std::string Channel::Send(FrameKind kind, uint32_t request, std::string_view body, int passed) {
   if (body.size() > kBodyBytesMax) return "a message of " + std::to_string(body.size()) + " bytes, over 64 MiB";
-  FrameHeader header{.kind = kind, .request = request, .body_bytes = static_cast<uint32_t>(body.size())};
+  const FrameHeader header{.kind = kind, .request = request, .body_bytes = static_cast<uint32_t>(body.size())};
   const std::lock_guard lock(sending_);
+  held_.append(reinterpret_cast<const char*>(&header), sizeof(header));
+  std::string error = Write(held_, body, passed);
+  held_.clear();
+  return error;
+}
+
+void Channel::Hold(FrameKind kind, std::string_view body) {
+  const FrameHeader header{.kind = kind, .body_bytes = static_cast<uint32_t>(body.size())};
+  const std::lock_guard lock(sending_);
+  held_.append(reinterpret_cast<const char*>(&header), sizeof(header));
+  held_.append(body);
+}
+
+std::string Channel::Write(std::string_view first, std::string_view second, int passed) {
   const double deadline = Now() + kSendSecondsMax;
-  size_t sent = 0;
-  const size_t total = sizeof(header) + body.size();
-  while (sent < total) {
+  while (!first.empty() || !second.empty()) {
     struct iovec parts[2];
-    int count = 0;
-    if (sent < sizeof(header)) {
-      parts[count++] = {.iov_base = reinterpret_cast<char*>(&header) + sent, .iov_len = sizeof(header) - sent};
+    size_t count = 0;
+    for (std::string_view part : {first, second}) {
+      if (!part.empty()) parts[count++] = {.iov_base = const_cast<char*>(part.data()), .iov_len = part.size()};
     }
-    const size_t of_body = sent < sizeof(header) ? 0 : sent - sizeof(header);
-    parts[count++] = {.iov_base = const_cast<char*>(body.data()) + of_body, .iov_len = body.size() - of_body};
     struct msghdr message = {};
     message.msg_iov = parts;
-    message.msg_iovlen = static_cast<size_t>(count);
+    message.msg_iovlen = count;
     alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-    if (passed >= 0 && sent == 0) {
+    if (passed >= 0) {
       message.msg_control = control;
       message.msg_controllen = sizeof(control);
       struct cmsghdr* const entry = CMSG_FIRSTHDR(&message);
@@ -79,7 +89,10 @@ std::string Channel::Send(FrameKind kind, uint32_t request, std::string_view bod
     }
     const ssize_t bytes = sendmsg(descriptor_, &message, MSG_NOSIGNAL);
     if (bytes >= 0) {
-      sent += static_cast<size_t>(bytes);
+      passed = -1;
+      const size_t of_first = std::min(static_cast<size_t>(bytes), first.size());
+      first.remove_prefix(of_first);
+      second.remove_prefix(static_cast<size_t>(bytes) - of_first);
     } else if (errno == EAGAIN) {
       if (!AwaitSocket(descriptor_, POLLOUT, deadline)) return "the other side reads nothing";
     } else if (errno != EINTR) {

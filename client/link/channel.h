@@ -38,6 +38,8 @@ class Channel {
   // Waits for room if there is none, kSendSecondsMax at most. What went wrong; empty: it was sent. The peer has a copy
   // of `passed`, unless it is -1.
   std::string Send(FrameKind kind, uint32_t request, std::string_view body, int passed = -1);
+  // As Send, but it goes with what is sent next: the peer is woken once for all of them.
+  void Hold(FrameKind kind, std::string_view body);
   Received Receive(Frame* frame, double seconds, std::string* error);
   // The descriptor that came with a frame that was received; -1: none did. The caller's from then on.
   int TakePassed();
@@ -52,8 +54,12 @@ class Channel {
   // Takes a frame out of what was read. kNothing: it is not all there yet.
   Received Next(Frame* frame, std::string* error);
 
+  // Writes bytes, the first ones of a frame with a copy of `passed`. Called with sending_.
+  std::string Write(std::string_view first, std::string_view second, int passed);
+
   const int descriptor_;
   std::mutex sending_;
+  std::string held_;  // Whole frames, to be sent with the next one.
   std::string buffer_;
   std::deque<int> passed_;
 };

@@ -30,6 +30,23 @@ class ChannelTest : public ::testing::Test {
   std::string error_;
 };
 
+TEST_F(ChannelTest, HeldFramesGoWithTheNextOne) {
+  left_->Hold(FrameKind::kPush, "first");
+  left_->Hold(FrameKind::kPushAbsent, "");
+  EXPECT_EQ(right_->Receive(&frame_, 0, &error_), Received::kNothing);
+  ASSERT_EQ(left_->Send(FrameKind::kBegin, 3, "third"), "");
+  for (const auto& [kind, body] : {std::pair(FrameKind::kPush, "first"), std::pair(FrameKind::kPushAbsent, ""),
+                                   std::pair(FrameKind::kBegin, "third")}) {
+    ASSERT_EQ(right_->Receive(&frame_, 10, &error_), Received::kFrame);
+    EXPECT_EQ(frame_.kind, kind);
+    EXPECT_EQ(frame_.body, body);
+  }
+  EXPECT_EQ(frame_.request, 3u);
+  ASSERT_EQ(left_->Send(FrameKind::kSkip, 0, ""), "");
+  ASSERT_EQ(right_->Receive(&frame_, 10, &error_), Received::kFrame);
+  EXPECT_EQ(frame_.kind, FrameKind::kSkip);
+}
+
 TEST_F(ChannelTest, CarriesFramesInOrder) {
   BodyWriter push;
   push.Put(PushBody{.examples = 64, .tensor = 7});

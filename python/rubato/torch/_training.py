@@ -62,11 +62,8 @@ class StepState:
         self.fired = [0] * parameters
         # Of each parameter the gradient that was pushed, and its version then.
         self.pushed: list[Optional[tuple[torch.Tensor, int]]] = [None] * parameters
-
-    @property
-    def has_pushed(self) -> bool:
-        """Whether a gradient is on its way."""
-        return any(entry is not None for entry in self.pushed)
+        # A gradient is on its way.
+        self.has_pushed = False
 
 
 class Training:
@@ -441,6 +438,7 @@ class Training:
             shared.mul_(factor)
         self._client.push(index, self._weight())
         self._state.pushed[index] = (gradient, gradient._version)
+        self._state.has_pushed = True
 
     def _before_first_push(self) -> None:
         for number, group in enumerate(self._groups):
