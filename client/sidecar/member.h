@@ -17,7 +17,9 @@
 #include "client/sidecar/membership.h"
 #include "client/sidecar/step_loop.h"
 #include "common/clock.h"
+#include "common/health/health.h"
 #include "common/log.h"
+#include "common/metrics/metric_text.h"
 #include "common/model_spec.h"
 #include "common/mutex.h"
 #include "proto/coordinator.pb.h"
@@ -43,6 +45,12 @@ class Member {
     MappedTensors* memory = nullptr;
     ClientQueue* queue = nullptr;
     ClientCalls* calls = nullptr;
+    // As of StepLoop.
+    double slow_factor = 1;
+    // Where its metrics are, "host:port"; empty: nowhere.
+    std::string metrics_address;
+    // Says whether it is ready for work.
+    Health* health = nullptr;
     std::function<void(uint32_t request, const StepBody& step)> answer_begin;
     // The job needs nothing more of this worker.
     std::function<void(uint32_t request)> answer_end;
@@ -64,6 +72,8 @@ class Member {
   bool restarts() const { return restarts_; }
   uint64_t term() const { return term_; }
 
+  // Adds what it measures to its page of metrics.
+  void AddMetrics(MetricText* text);
   void WantLease(uint32_t request);
   void GiveUp(absl::Status why);
 

@@ -14,6 +14,7 @@
 #include "client/sidecar/client_queue.h"
 #include "client/sidecar/lease_desk.h"
 #include "client/sidecar/mapped_tensors.h"
+#include "client/sidecar/tensor_reports.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/model_spec.h"
@@ -56,11 +57,15 @@ class StepLoop {
     ClientQueue* queue = nullptr;
     ClientCalls* calls = nullptr;
     worker::CutWriter* cuts = nullptr;
+    // Each step's computing takes this many times as long.
+    double slow_factor = 1;
     // How often the job has gone back for this client.
     uint64_t rollbacks = 0;
     // The answer to the client's rubato_begin.
     std::function<void(uint32_t request, const StepBody& step)> answer_begin;
     LeaseDesk::Options leases;
+    // A report for the coordinator of what tensors look like.
+    std::function<void(v1::TensorReport)> send_tensors;
     std::function<void()> beat;
     // The newest that the coordinator has told of.
     std::function<v1::Plan()> newest_plan;
@@ -124,6 +129,7 @@ class StepLoop {
   TraceWindow trace_window_;
   ClientProgress progress_;
   LeaseDesk leases_;
+  TensorReports tensor_reports_;
   std::unique_ptr<worker::PsClient> client_;
   // The thread's that steps.
   Step step_;
