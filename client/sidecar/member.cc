@@ -4,6 +4,7 @@
 
 #include "common/config/checkpoint_directory.h"
 #include "common/status.h"
+#include "worker/ps_client/worker_metrics.h"
 
 namespace rubato::client {
 namespace {
@@ -29,6 +30,8 @@ absl::Status Member::Run() {
                                               .task = options_.task,
                                               .coordinator = options_.coordinator,
                                               .term = options_.term,
+                                              .metrics_address = options_.metrics_address,
+                                              .health = options_.health,
                                               .timeout = options_.timeout,
                                               .heartbeat = [this] { return Heartbeat(); },
                                               .on_work = [this](const v1::Directive& directive) { OnWork(directive); },
@@ -112,6 +115,7 @@ StepLoop::Options Member::StepOptions(const v1::JobDescription& job) {
           .calls = options_.calls,
           .arrivals = options_.arrivals,
           .cuts = &cuts_,
+          .slow_factor = options_.slow_factor,
           .rollbacks = options_.rollbacks,
           .answer_begin = options_.answer_begin,
           .answer_moved = options_.answer_moved,
@@ -124,6 +128,12 @@ StepLoop::Options Member::StepOptions(const v1::JobDescription& job) {
                      .answer = options_.answer_lease,
                      .hold = options_.rollbacks > 0,
                      .clock = options_.clock},
+          .send_tensors =
+              [this](v1::TensorReport report) {
+                v1::TaskMessage message;
+                *message.mutable_tensors() = std::move(report);
+                membership_->Send(std::move(message));
+              },
           .beat = [this] { membership_->Beat(); },
           .newest_plan = [this] { return membership_->plan(); },
           .clock_offset = [this] { return membership_->clock_offset(); },
@@ -191,6 +201,17 @@ v1::Heartbeat Member::Heartbeat() {
   *heartbeat.mutable_progress() = last_progress_;
   *heartbeat.mutable_trace() = last_trace_;
   return heartbeat;
+}
+
+void Member::AddMetrics(MetricText* text) {
+  const v1::WorkerProgress progress = Heartbeat().progress();
+  Membership* membership = nullptr;
+  {
+    MutexLock lock(mu_);
+    membership = joined_;
+  }
+  // Which calls back.
+  worker::AddWorkerMetrics(progress, membership == nullptr ? v1::Plan() : membership->plan(), text);
 }
 
 void Member::OnWork(const v1::Directive& directive) {

@@ -18,7 +18,9 @@
 #include "client/sidecar/membership.h"
 #include "client/sidecar/step_loop.h"
 #include "common/clock.h"
+#include "common/health/health.h"
 #include "common/log.h"
+#include "common/metrics/metric_text.h"
 #include "common/model_spec.h"
 #include "common/mutex.h"
 #include "proto/coordinator.pb.h"
@@ -47,6 +49,12 @@ class Member {
     ClientQueue* queue = nullptr;
     ClientCalls* calls = nullptr;
     Arrivals* arrivals = nullptr;
+    // As of StepLoop.
+    double slow_factor = 1;
+    // Where its metrics are, "host:port"; empty: nowhere.
+    std::string metrics_address;
+    // Says whether it is ready for work.
+    Health* health = nullptr;
     std::function<void(uint32_t request, const StepBody& step)> answer_begin;
     std::function<void(uint32_t request)> answer_moved;
     // The job needs nothing more of this worker.
@@ -71,6 +79,8 @@ class Member {
   // As it is while this worker steps. Any thread.
   std::optional<v1::JobDescription> job();
 
+  // Adds what it measures to its page of metrics.
+  void AddMetrics(MetricText* text);
   void WantLease(uint32_t request);
   void GiveUp(absl::Status why);
 

@@ -427,6 +427,8 @@ Member::Options Sidecar::MemberOptions(Logger* log, uint64_t term, uint64_t roll
           .queue = &queue_,
           .calls = &calls_,
           .arrivals = &arrivals_,
+          .slow_factor = options_.slow_factor,
+          .health = &health_,
           .answer_begin = [this](uint32_t request, const StepBody& step) { AnswerBegin(request, step); },
           .answer_moved = [this](uint32_t request) { Answer(request, RUBATO_MOVED); },
           .answer_end = [this](uint32_t request) { Answer(request, RUBATO_ENDED); },
@@ -436,11 +438,32 @@ Member::Options Sidecar::MemberOptions(Logger* log, uint64_t term, uint64_t roll
           .log = log};
 }
 
+absl::StatusOr<std::unique_ptr<TaskPage>> Sidecar::OpenPage(Logger* log) {
+  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<TaskPage> page, TaskPage::Create({.listen = options_.metrics_listen,
+                                                                            .port = metrics_port_,
+                                                                            .task = task(),
+                                                                            .metrics =
+                                                                                [this](MetricText* text) {
+                                                                                  MutexLock lock(mu_);
+                                                                                  if (member_ == nullptr) return;
+                                                                                  member_->AddMetrics(text);
+                                                                                },
+                                                                            .health = &health_,
+                                                                            .clock = options_.clock}));
+  if (page == nullptr) return page;
+  metrics_port_ = page->port();
+  log->Info(absl::StrCat("shows its metrics on port ", page->port()));
+  return page;
+}
+
 absl::Status Sidecar::RunMembers() {
   uint64_t term = 0;
   for (uint64_t rollbacks = 0;; ++rollbacks) {
     Logger log = MakeLogger();
-    auto owned = std::make_unique<Member>(MemberOptions(&log, term, rollbacks));
+    RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<TaskPage> page, OpenPage(&log));
+    Member::Options options = MemberOptions(&log, term, rollbacks);
+    if (page != nullptr) options.metrics_address = page->address();
+    auto owned = std::make_unique<Member>(std::move(options));
     Member* const member = owned.get();
     {
       MutexLock lock(mu_);

@@ -23,7 +23,9 @@
 #include "client/sidecar/member.h"
 #include "client/sidecar/request_threads.h"
 #include "common/clock.h"
+#include "common/health/health.h"
 #include "common/log.h"
+#include "common/metrics/task_page.h"
 #include "common/model_spec.h"
 #include "common/mutex.h"
 #include "proto/coordinator.pb.h"
@@ -41,6 +43,10 @@ class Sidecar {
     int descriptor = -1;
     // No informational lines in the log.
     bool quiet = false;
+    // As of StepLoop.
+    double slow_factor = 1;
+    // Where to answer HTTP requests for metrics, "host:port"; empty: nowhere.
+    std::string metrics_listen;
     Clock* clock = nullptr;
   };
 
@@ -88,6 +94,8 @@ class Sidecar {
   bool AwaitStart();
   absl::Status RunMembers();
   Member::Options MemberOptions(Logger* log, uint64_t term, uint64_t rollbacks);
+  // On the same port as the page before, if there was one. Null: nobody has asked for it.
+  absl::StatusOr<std::unique_ptr<TaskPage>> OpenPage(Logger* log);
   // The worker is over: answers what waits for it, and all that comes.
   void TellEnd(const absl::Status& status);
   void AwaitGone();
@@ -117,6 +125,8 @@ class Sidecar {
   worker::InitialState state_;
   uint32_t slots_ = 0;
   bool defined_ = false;
+  Health health_;
+  int metrics_port_ = 0;  // 0: not known yet.
   // Incarnation 0: there is none yet.
   Mutex mu_;
   CondVar changed_;

@@ -359,7 +359,10 @@ class Session:
         finally:
             _exit.unwatch()
             if self._serve is not None:
-                status = self._serve.close(None if error is None else 10.0)
+                if error is not None and self.size == 1:
+                    status = self._serve.end(error)
+                else:
+                    status = self._serve.close(None if error is None else 10.0)
                 if status != 0 and error is None:
                     print(f"rubato: `rubato serve` has ended with status {status}", file=sys.stderr)
 
