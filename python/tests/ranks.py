@@ -100,14 +100,14 @@ class Job:
         self.processes[rank], self._pipes[rank] = process, mine
         return process
 
-    def outcome(self, rank, seconds=90.0):
+    def outcome(self, rank, seconds=180.0):
         """Waits for what the rank returns, and for its end."""
         outcome, process = self.word_of(rank, seconds), self.processes[rank]
         process.join(seconds)
         outcome.exit_status = process.exitcode
         return outcome
 
-    def word_of(self, rank, seconds=90.0):
+    def word_of(self, rank, seconds=180.0):
         """Waits for what the rank returns; its process may go on."""
         pipe = self._pipes[rank]
         if not pipe.poll(seconds):

@@ -100,7 +100,7 @@ class Run:
 
 @real_only
 def test_resnet_is_switched_to_async_and_back_while_it_trains(tmp_path):
-    arguments = ["--data=nowhere", "--examples=240", "--epochs=5", "--batch=4"]
+    arguments = ["--data=nowhere", "--examples=640", "--epochs=4", "--batch=4"]
     with Run(tmp_path, [], "resnet_cifar.py", *arguments) as run:
         run.wait_for_step(5)
         run.switch("async")
