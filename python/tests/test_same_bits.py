@@ -66,6 +66,7 @@ def test_the_same_bits_on_every_path(apply, overlap):
         assert all(map(torch.equal, weights, first))
 
 
+@real_only
 @pytest.mark.parametrize("kind", ["mlp", "cnn", "encoder"])
 def test_three_ranks_equal_ddp(kind, monkeypatch):
     """Within 1e-6: gloo adds up in another order than servers do."""
