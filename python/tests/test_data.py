@@ -14,7 +14,8 @@ from torch import nn
 import models
 import rubato
 import rubato.torch
-from ranks import Job, fake_only, real_only, run_ranks
+from ranks import Job, fake_only, run_ranks
+from servers import real_only
 from rubato._serve import find_program
 from test_optimizer import raised
 

@@ -15,7 +15,8 @@ from torch import nn
 
 import rubato
 import rubato.torch
-from ranks import real_only, run_ranks
+from ranks import run_ranks
+from servers import real_only
 from rubato import _together
 from rubato.client import Client, Group
 from test_optimizer import raised

@@ -12,7 +12,8 @@ from torch import nn
 import models
 import rubato
 import rubato.torch
-from ranks import real_only, run_ranks
+from ranks import run_ranks
+from servers import real_only
 from test_equal_to_torch import many_servers
 from test_optimizer import raised, wrapped
 
