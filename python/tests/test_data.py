@@ -117,6 +117,39 @@ def test_the_audit_counts_each_example_once(options, tmp_path):
     assert audit.returncode == 0, audit.stdout + audit.stderr
 
 
+def saves_each_epoch():
+    with rubato.init() as session:
+        data = Positions()
+        sampler = rubato.torch.LeasedSampler(
+            data, session, batch_size=BATCH, epochs=3, shard_batches=2
+        )
+        loader = torch.utils.data.DataLoader(data, batch_sampler=sampler)
+        model = nn.Linear(1, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        rubato.torch.DistributedOptimizer(optimizer, model, accumulate=2)
+        trained, epoch, saved = [], 0, []
+        for batch in rubato.torch.batches(loader, optimizer):
+            if sampler.epoch > epoch and not any(p.grad is not None for p in model.parameters()):
+                saved.append(session.save(f"epoch{epoch}"))
+                epoch = sampler.epoch
+            model(batch.float()[:, None]).mean().backward()
+            if sampler.ends_step:
+                optimizer.step()
+                optimizer.zero_grad(set_to_none=True)
+            trained += [(sampler.epoch, int(index)) for index in batch]
+        return trained, saved
+
+
+@real_only
+def test_leased_data_and_saves_go_together():
+    """A batch that was taken before the save is trained after it."""
+    parts = run_ranks(2, saves_each_epoch)
+    assert parts[0][1] == parts[1][1] and len(parts[0][1]) == 2
+    assert sorted(parts[0][0] + parts[1][0]) == [
+        (epoch, index) for epoch in range(3) for index in range(COUNT)
+    ]
+
+
 @fake_only
 def test_what_a_lost_worker_has_not_trained_is_given_to_others():
     with Job(2) as job:

@@ -12,7 +12,7 @@ from torch import nn
 import models
 import rubato
 import rubato.torch
-from ranks import run_ranks
+from ranks import fake_only, run_ranks
 from servers import real_only
 from test_equal_to_torch import many_servers
 from test_optimizer import raised, wrapped
@@ -149,7 +149,7 @@ def refused():
         return raised(rubato.InvalidCall, wrapped, model, optimizer)
 
 
-@real_only
+@fake_only
 def test_state_that_does_not_fit_is_refused():
     said = run_ranks(1, refused)[0]
     assert "exp_avg of weight is (3,), and the parameter" in said

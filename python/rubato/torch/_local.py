@@ -40,9 +40,6 @@ class Round:
 class LocalTraining(Training):
     """One model in a session, with an optimizer that steps on the worker. Belongs to the thread that trains."""
 
-    # step() and skip(), of all rounds.
-    _batches_done = 0
-
     # Of Session's Member.
 
     def why_not_pause(self) -> Optional[str]:
@@ -64,11 +61,6 @@ class LocalTraining(Training):
             self.ended = ended
 
     # Called while gradients are computed: all stay here, as torch adds them up.
-
-    @property
-    def optimizer_steps(self) -> int:
-        """See Training."""
-        return self._batches_done
 
     def end_lease(self) -> None:
         """See Training: the round ends with the shard."""
@@ -135,7 +127,7 @@ class LocalTraining(Training):
         # Of the next batch.
         self._state = StepState(len(self.parameters))
         self._round.batches += 1
-        self._batches_done += 1
+        self.optimizer_steps += 1
         if self._round.batches >= self._options.sync_every:
             self.end_round()
 

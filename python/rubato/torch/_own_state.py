@@ -29,8 +29,6 @@ class TorchState:
         state = self._training._state
         if state.has_pushed or state.exchanged or any(state.fired):
             return "gradients of this step were computed already: to be called between step() and backward()"
-        if state.slice is not None:
-            return "a batch of leased data was taken: to be called before the next one is, after step()"
         # Of apply="local" in the middle of a round.
         return self._training.why_not_pause() or None
 

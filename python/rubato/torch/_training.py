@@ -97,6 +97,8 @@ class Training:
         parameters.share(self._client)
         session._start()
         self.steps_done = -1
+        # How often the optimizer's step() or skip() was called.
+        self.optimizer_steps = 0
         self.ended: Optional[errors.JobEnded] = None
         self.step_begun = session._begin()
         self._check_first_step()
@@ -132,8 +134,10 @@ class Training:
         return None
 
     def resumed(self, step: Step) -> None:
-        """See Member."""
+        """See Member. A batch of leased data that was taken before is one of this step."""
+        part = self._state.slice if step.rollbacks == self.rollbacks else None
         self._new_step(step)
+        self._state.slice = part
         self.parameters.take_weights()
 
     def closing(self) -> None:
@@ -173,11 +177,6 @@ class Training:
     def accumulate(self) -> int:
         """How many backward() there are to a step."""
         return self._options.accumulate
-
-    @property
-    def optimizer_steps(self) -> int:
-        """Grows with each step() and skip() of the optimizer."""
-        return self.steps_done
 
     def end_lease(self) -> None:
         """All of a lease has been stepped on. A step of the job has examples of one shard alone."""
@@ -308,6 +307,7 @@ class Training:
         if self._drop():
             return
         self._flush(scale)
+        self.optimizer_steps += 1
         self._next_step()
 
     def exchange(self) -> None:
@@ -353,6 +353,7 @@ class Training:
         if not self.has_pushed:
             self._before_first_push()
         self._client.skip()
+        self.optimizer_steps += 1
         self._next_step()
 
     def _next_step(self) -> None:
