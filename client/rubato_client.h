@@ -167,6 +167,14 @@ RUBATO_API rubato_result rubato_define(rubato_client* client, const rubato_model
 RUBATO_API float* rubato_weights(rubato_client* client, uint32_t tensor);
 RUBATO_API float* rubato_gradient(rubato_client* client, uint32_t tensor);
 
+/* Of an optimizer that has stepped before: what it keeps of a tensor, with which the servers go on. `values`: as many as
+ * the tensor has elements. `slot`: MOMENTUM, NESTEROV: 0, the velocity; ADAGRAD: 0, the sum of squares; RMSPROP: 0, their
+ * mean; ADAM, ADAMW: 0 and 1, the first and the second moment. `updates`: how many steps it stands for, the t of Adam's
+ * bias correction; the same in both slots. Between rubato_define and rubato_start; what is left out is as in a new
+ * optimizer. It counts where the weights beside it do (rubato_start). */
+RUBATO_API rubato_result rubato_set_state(rubato_client* client, uint32_t tensor, uint32_t slot, const float* values,
+                                          int64_t updates);
+
 /* The initial weights are in place: registers as a worker. Those of the worker with the lowest index count, or those of
  * the checkpoint that the job goes on from. */
 RUBATO_API rubato_result rubato_start(rubato_client* client);
@@ -217,6 +225,17 @@ RUBATO_API rubato_result rubato_switch(rubato_client* client, rubato_mode mode, 
 /* Has the job write a checkpoint now. To be called while a step of this worker is pushed and the next one not begun, or it
  * would wait for itself: workers go on with rubato_begin meanwhile, so the call only asks. */
 RUBATO_API rubato_result rubato_checkpoint(rubato_client* client);
+/* The same, until the checkpoint is complete: RUBATO_AGAIN meanwhile, and workers go on with rubato_begin and rubato_skip,
+ * or push. Its directory is then in `directory`, which has room for `capacity` bytes, as text with a zero byte at its
+ * end. */
+RUBATO_API rubato_result rubato_await_checkpoint(rubato_client* client, char* directory, size_t capacity,
+                                                 double seconds);
+
+/* Copies what the servers keep of all tensors in this slot (rubato_set_state) to the memory of their gradients, and to
+ * `updates`, one entry for each tensor, how many updates that stands for. Between rubato_begin and the step's first push:
+ * in SYNC it is the state that belongs to the step's weights, otherwise others' pushes change it at the same time.
+ * RUBATO_AGAIN: the memory is not to be used before it is there. */
+RUBATO_API rubato_result rubato_fetch_state(rubato_client* client, uint32_t slot, int64_t* updates, double seconds);
 
 /* This worker does something else than a step, such as an evaluation: training.step_timeout_seconds does not count until
  * its next rubato_begin. Others wait for it as the job's mode says. */

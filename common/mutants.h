@@ -32,6 +32,12 @@
   MUTANT(kQuorumOfOne, "I1", "with a quorum, a step is complete with its first contribution")                          \
   MUTANT(kLatePushCounts, "I1", "a push that comes after its step is complete goes into the next one")                 \
   MUTANT(kAmendmentClosesNothing, "I4", "a step that waits for a lost member alone is not completed")                  \
+  MUTANT(kAbsentCounts, "I1", "contributions without examples count in the mean")                                      \
+  MUTANT(kMeanOfNothingKeeps, "I1", "the mean of nothing is what the weights were")                                    \
+  MUTANT(kLastHyperparameters, "I1", "the hyperparameters of the member with the highest index hold")                  \
+  MUTANT(kDisagreementUnnoticed, "I1", "nobody is told that members push with different hyperparameters")              \
+  MUTANT(kGroupsConfused, "I1", "what a push says of one group holds for all")                                         \
+  MUTANT(kMeanLeavesSync, "I1", "a job of means goes to SSP or ASYNC")                                                 \
   /* Plans. */                                                                                                         \
   MUTANT(kFirstStepOffByOne, "I5", "a plan begins with the highest step that was begun")                               \
   MUTANT(kDecidesOnFirstAnswer, "I5", "a plan is decided when one server holds new steps")                             \

@@ -46,6 +46,20 @@ grpc::ServerUnaryReactor* Finished(grpc::CallbackServerContext* context, const g
   return reactor;
 }
 
+// What finishes a call when its result is there: with the reply, if it is OK.
+template <typename Reply>
+auto FinishWith(grpc::ServerUnaryReactor* reactor, Reply* reply) {
+  return [reactor, reply](absl::StatusOr<Reply> result) {
+    if (result.ok()) *reply = *std::move(result);
+    reactor->Finish(ToGrpcStatus(result.status()));
+  };
+}
+
+// The same of a call whose reply says nothing.
+auto FinishWith(grpc::ServerUnaryReactor* reactor) {
+  return [reactor](const absl::Status& status) { reactor->Finish(ToGrpcStatus(status)); };
+}
+
 // The caller's deadline, or the request's if that is sooner.
 absl::Duration TimeoutOf(const grpc::CallbackServerContext& context, double seconds) {
   return std::clamp(absl::Seconds(seconds), absl::ZeroDuration(), TimeoutOf(context));
@@ -77,18 +91,21 @@ grpc::ServerUnaryReactor* CoordinatorService::GetStatus(grpc::CallbackServerCont
   return reactor;
 }
 
-grpc::ServerUnaryReactor* CoordinatorService::SwitchMode(grpc::CallbackServerContext* context,
-                                                         const v1::SwitchModeRequest* request,
-                                                         v1::SwitchModeReply* reply) {
+grpc::ServerUnaryReactor* CoordinatorService::AskJob(grpc::CallbackServerContext* context, AskFunction ask) {
   TsanAcquire(this);
   JobRunner* const runner = runner_;
   if (runner == nullptr) return Finished(context, NoJob());
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  runner->SwitchMode(*request, TimeoutOf(*context), [reactor, reply](absl::StatusOr<v1::SwitchModeReply> result) {
-    if (result.ok()) *reply = *std::move(result);
-    reactor->Finish(ToGrpcStatus(result.status()));
-  });
+  ask(runner, reactor);
   return reactor;
+}
+
+grpc::ServerUnaryReactor* CoordinatorService::SwitchMode(grpc::CallbackServerContext* context,
+                                                         const v1::SwitchModeRequest* request,
+                                                         v1::SwitchModeReply* reply) {
+  return AskJob(context, [&](JobRunner* runner, grpc::ServerUnaryReactor* reactor) {
+    runner->SwitchMode(*request, TimeoutOf(*context), FinishWith(reactor, reply));
+  });
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::StopJob(grpc::CallbackServerContext* context,
@@ -109,29 +126,17 @@ grpc::ServerUnaryReactor* CoordinatorService::StopJob(grpc::CallbackServerContex
 
 grpc::ServerUnaryReactor* CoordinatorService::TraceJob(grpc::CallbackServerContext* context,
                                                        const v1::TraceJobRequest* request, v1::TraceJobReply* reply) {
-  TsanAcquire(this);
-  JobRunner* const runner = runner_;
-  if (runner == nullptr) return Finished(context, NoJob());
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  runner->Trace(*request, [reactor, reply](absl::StatusOr<v1::TraceJobReply> result) {
-    if (result.ok()) *reply = *std::move(result);
-    reactor->Finish(ToGrpcStatus(result.status()));
+  return AskJob(context, [&](JobRunner* runner, grpc::ServerUnaryReactor* reactor) {
+    runner->Trace(*request, FinishWith(reactor, reply));
   });
-  return reactor;
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::WriteCheckpointNow(grpc::CallbackServerContext* context,
                                                                  const v1::WriteCheckpointNowRequest*,
                                                                  v1::WriteCheckpointNowReply* reply) {
-  TsanAcquire(this);
-  JobRunner* const runner = runner_;
-  if (runner == nullptr) return Finished(context, NoJob());
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  runner->WriteCheckpoint(TimeoutOf(*context), [reactor, reply](absl::StatusOr<v1::WriteCheckpointNowReply> result) {
-    if (result.ok()) *reply = *std::move(result);
-    reactor->Finish(ToGrpcStatus(result.status()));
+  return AskJob(context, [&](JobRunner* runner, grpc::ServerUnaryReactor* reactor) {
+    runner->WriteCheckpoint(TimeoutOf(*context), FinishWith(reactor, reply));
   });
-  return reactor;
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::OfferModel(grpc::CallbackServerContext* context,
@@ -142,10 +147,7 @@ grpc::ServerUnaryReactor* CoordinatorService::OfferModel(grpc::CallbackServerCon
     return Finished(context, ToGrpcStatus(absl::FailedPreconditionError("this coordinator takes no model")));
   }
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  offers_->Offer(*request, [reactor, reply](absl::StatusOr<v1::OfferModelReply> result) {
-    if (result.ok()) *reply = *std::move(result);
-    reactor->Finish(ToGrpcStatus(result.status()));
-  });
+  offers_->Offer(*request, FinishWith(reactor, reply));
   return reactor;
 }
 
@@ -157,46 +159,29 @@ grpc::ServerUnaryReactor* CoordinatorService::GetJobConfig(grpc::CallbackServerC
     return Finished(context, ToGrpcStatus(absl::FailedPreconditionError("this coordinator gives no config")));
   }
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  offers_->GetConfig(*request, [reactor, reply](absl::StatusOr<v1::GetJobConfigReply> result) {
-    if (result.ok()) *reply = *std::move(result);
-    reactor->Finish(ToGrpcStatus(result.status()));
-  });
+  offers_->GetConfig(*request, FinishWith(reactor, reply));
   return reactor;
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::PutValue(grpc::CallbackServerContext* context,
                                                        const v1::PutValueRequest* request, v1::PutValueReply*) {
-  TsanAcquire(this);
-  JobRunner* const runner = runner_;
-  if (runner == nullptr) return Finished(context, NoJob());
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  runner->PutValue(*request, [reactor](const absl::Status& status) { reactor->Finish(ToGrpcStatus(status)); });
-  return reactor;
+  return AskJob(context, [&](JobRunner* runner, grpc::ServerUnaryReactor* reactor) {
+    runner->PutValue(*request, FinishWith(reactor));
+  });
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::GetValue(grpc::CallbackServerContext* context,
                                                        const v1::GetValueRequest* request, v1::GetValueReply* reply) {
-  TsanAcquire(this);
-  JobRunner* const runner = runner_;
-  if (runner == nullptr) return Finished(context, NoJob());
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const absl::Duration timeout = TimeoutOf(*context, request->timeout_seconds());
-  runner->GetValue(*request, timeout, [reactor, reply](absl::StatusOr<v1::GetValueReply> result) {
-    if (result.ok()) *reply = *std::move(result);
-    reactor->Finish(ToGrpcStatus(result.status()));
+  return AskJob(context, [&](JobRunner* runner, grpc::ServerUnaryReactor* reactor) {
+    runner->GetValue(*request, TimeoutOf(*context, request->timeout_seconds()), FinishWith(reactor, reply));
   });
-  return reactor;
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::Barrier(grpc::CallbackServerContext* context,
                                                       const v1::BarrierRequest* request, v1::BarrierReply*) {
-  TsanAcquire(this);
-  JobRunner* const runner = runner_;
-  if (runner == nullptr) return Finished(context, NoJob());
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const absl::Duration timeout = TimeoutOf(*context, request->timeout_seconds());
-  runner->Barrier(*request, timeout, [reactor](const absl::Status& status) { reactor->Finish(ToGrpcStatus(status)); });
-  return reactor;
+  return AskJob(context, [&](JobRunner* runner, grpc::ServerUnaryReactor* reactor) {
+    runner->Barrier(*request, TimeoutOf(*context, request->timeout_seconds()), FinishWith(reactor));
+  });
 }
 
 absl::StatusOr<Listener> Listen(const std::string& address, CoordinatorService* service) {

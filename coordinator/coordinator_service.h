@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "coordinator/job_runner.h"
 #include "coordinator/model_offers.h"
@@ -61,6 +62,10 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
                                     v1::BarrierReply* reply) override;
 
  private:
+  using AskFunction = absl::FunctionRef<void(JobRunner* runner, grpc::ServerUnaryReactor* reactor)>;
+  // Has `ask` ask the job for what finishes the call, now or later. Unavailable as long as there is none.
+  grpc::ServerUnaryReactor* AskJob(grpc::CallbackServerContext* context, AskFunction ask);
+
   std::atomic<JobRunner*> runner_ = nullptr;
   ModelOffers* const offers_ = nullptr;
   const Before before_;

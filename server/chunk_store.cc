@@ -10,7 +10,7 @@
 #include "kernels/optimizer/initializer.h"
 #include "kernels/optimizer/reduce_and_apply.h"
 #include "kernels/optimizer/schedule.h"
-#include "server/push_hyperparameters.h"
+#include "server/rules/update_mix.h"
 
 namespace rubato::server {
 namespace {
@@ -23,6 +23,11 @@ FloatBuffer::Ptr TakeSpare(const FloatBuffer::Ptr& held, std::vector<FloatBuffer
   }
   spares.push_back(held);
   return nullptr;
+}
+
+void CopyPieces(const EncodedGradient& from, float* values) {
+  auto* to = reinterpret_cast<uint8_t*>(values);
+  for (const ByteSpan& piece : from.pieces) to = std::copy(piece.begin(), piece.end(), to);
 }
 
 }  // namespace
@@ -173,25 +178,14 @@ UpdateRule ChunkStore::RuleOf(const ChunkRules::Update& update, const v1::Optimi
 
 bool ChunkStore::Apply(const ChunkRules::Update& update) {
   Chunk& chunk = chunks_.at(update.chunk);
-  uint64_t examples = 0;
-  for (const Contribution& contribution : update.contributions) examples += contribution.examples;
-  if (examples == 0 && !is_mean()) return false;
-
+  const UpdateMix mix = MixContributions(update, {.group = chunk.tensor.group, .is_mean = is_mean()});
+  if (!mix.has_effect) return false;
   std::vector<EncodedGradient> gradients;
-  const v1::OptimizerConfig* pushed = nullptr;
-  bool differ = false;
-  for (const Contribution& contribution : update.contributions) {
-    if (contribution.hyperparameters != nullptr) {
-      const v1::OptimizerConfig* own = contribution.hyperparameters->Find(chunk.tensor.group);
-      if (pushed == nullptr) pushed = own;
-      differ = differ || (own != nullptr && own != pushed && !SameHyperparameters(*own, *pushed));
-    }
-    if (contribution.examples == 0) continue;
-    const double weight = static_cast<double>(contribution.examples) / static_cast<double>(examples);
-    gradients.push_back(*contribution.gradient);
-    gradients.back().weight = static_cast<float>(weight);
+  for (const UpdateMix::Part& part : mix.parts) {
+    gradients.push_back(*part.contribution->gradient);
+    gradients.back().weight = static_cast<float>(part.weight);
   }
-  const UpdateRule rule = RuleOf(update, pushed, chunk);
+  const UpdateRule rule = RuleOf(update, mix.hyperparameters, chunk);
 
   // While answers with the current weights are in flight, the update goes to another buffer.
   FloatBuffer::Ptr current = chunk.weights;
@@ -202,13 +196,22 @@ bool ChunkStore::Apply(const ChunkRules::Update& update) {
   ReduceAndApply(rule, gradients.data(), static_cast<int>(gradients.size()), current->data(), next->data(),
                  slots.data(), chunk.placement.length());
   chunk.weights = std::move(next);
-  return differ;
+  return mix.disagreement;
 }
 
-void ChunkStore::Assign(uint32_t index, const EncodedGradient& weights) {
+void ChunkStore::Assign(uint32_t index, const EncodedGradient& weights, std::optional<int64_t> updates) {
   Chunk& chunk = chunks_.at(index);
-  auto* to = reinterpret_cast<uint8_t*>(chunk.weights->data());
-  for (const ByteSpan& piece : weights.pieces) to = std::copy(piece.begin(), piece.end(), to);
+  CopyPieces(weights, chunk.weights->data());
+  chunk.updates = updates.value_or(0);
+  if (updates.has_value()) return;
+  for (size_t slot = 0; slot < chunk.slots.size(); ++slot) {
+    std::fill_n(chunk.slots[slot]->data(), chunk.slots[slot]->size(),
+                InitialSlotValue(optimizer_, static_cast<int>(slot)));
+  }
+}
+
+void ChunkStore::AssignSlot(uint32_t index, uint32_t slot, const EncodedGradient& values) {
+  CopyPieces(values, chunks_.at(index).slots[slot]->data());
 }
 
 }  // namespace rubato::server

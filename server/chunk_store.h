@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -75,7 +76,10 @@ class ChunkStore {
   bool Apply(const ChunkRules::Update& update);
 
   // The chunk's initial weights: float32, in pieces that are as long as it is together. Before its first update.
-  void Assign(uint32_t chunk, const EncodedGradient& weights);
+  // `updates`: its slots were assigned, and stand for so many; nothing: they are as the job's optimizer begins.
+  void Assign(uint32_t chunk, const EncodedGradient& weights, std::optional<int64_t> updates = std::nullopt);
+  // What the optimizer keeps of it, in the same form. The slot exists.
+  void AssignSlot(uint32_t chunk, uint32_t slot, const EncodedGradient& values);
 
   bool is_mean() const { return optimizer_.algorithm() == v1::OptimizerConfig::MEAN; }
 

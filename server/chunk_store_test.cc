@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kernels/optimizer/encoded_gradient.h"
-#include "server/push_hyperparameters.h"
+#include "server/rules/push_hyperparameters.h"
 
 namespace rubato::server {
 namespace {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -83,6 +82,7 @@ void PartitionOwner::Handle(Incoming incoming) {
                   incoming.shared_session,
                   trace_.Received(request, incoming.arrived, begun),
                   now,
+                  incoming.slot,
                   {}};
   handled_token_ = token;
   partition_.OnRequest(std::move(request), now);
@@ -91,10 +91,17 @@ void PartitionOwner::Handle(Incoming incoming) {
 
 void PartitionOwner::HandleAssign(const Incoming& incoming) {
   const PartitionRequest& request = incoming.request;
-  const Assignment::Answer answer = assignment_.OnAssign(request.task, request.chunks);
+  const Assignment::Answer answer = incoming.slot > 0 ? assignment_.OnAssignState(request.task, request.chunks)
+                                                      : assignment_.OnAssign(request.task, request.chunks);
   for (size_t i = 0; i < request.chunks.size(); ++i) {
     if (std::find(answer.taken.begin(), answer.taken.end(), request.chunks[i]) == answer.taken.end()) continue;
-    store_.Assign(request.chunks[i], *request.contributions[i].gradient);
+    const EncodedGradient& values = *request.contributions[i].gradient;
+    if (incoming.slot > 0) {
+      store_.AssignSlot(request.chunks[i], incoming.slot - 1, values);
+    } else {
+      store_.Assign(request.chunks[i], values,
+                    incoming.updates.empty() ? std::nullopt : std::optional(incoming.updates[i]));
+    }
   }
   if (assignment_.complete()) {
     for (const auto& done : std::exchange(snapshots_, {})) done(KeepAll());
@@ -207,7 +214,11 @@ void PartitionOwner::NoteDisagreement(uint32_t chunk) {
 }
 
 void PartitionOwner::Capture(uint64_t token, uint32_t chunk) {
-  open_.at(token).captured[chunk] = {store_.Get(chunk).weights, partition_.Find(chunk)->version()};
+  Open& open = open_.at(token);
+  const ChunkStore::Chunk& stored = store_.Get(chunk);
+  open.captured[chunk] = {.buffer = open.slot == 0 ? stored.weights : stored.slots[open.slot - 1],
+                          .version = partition_.Find(chunk)->version(),
+                          .updates = stored.updates};
 }
 
 void PartitionOwner::CaptureCut(const v1::Cut& cut, uint32_t chunk) {
@@ -274,16 +285,17 @@ void PartitionOwner::AddWeights(const PartitionReply& reply, const Open& open, v
   std::vector<ChunkStore::Wire> weights;
   for (size_t i = 0; i < reply.chunks.size(); ++i) {
     const uint32_t chunk = reply.chunks[i];
+    v1::ChunkWeights* entry = header->add_chunks();
     int64_t version = partition_.Find(chunk)->version();
     if (auto it = open.captured.find(chunk); it != open.captured.end()) {
-      FloatBuffer::Ptr buffer;
-      std::tie(buffer, version) = it->second;
+      const FloatBuffer::Ptr& buffer = it->second.buffer;
+      version = it->second.version;
+      if (open.slot > 0) entry->set_updates(it->second.updates);
       weights.push_back({v1::NONE, buffer, buffer->size() * static_cast<int64_t>(sizeof(float))});
     } else {
       weights.push_back(store_.ForWire(chunk, version));
     }
     counts_.set_sent_bytes_total(counts_.sent_bytes_total() + weights.back().bytes);
-    v1::ChunkWeights* entry = header->add_chunks();
     entry->set_chunk(chunk);
     entry->set_version(version);
     entry->set_length(store_.Get(chunk).placement.length());

@@ -77,6 +77,9 @@ class PartitionOwner : private PartitionSink {
     absl::Time arrived = absl::InfinitePast();
     // It assigns weights, and is no request of the rules.
     bool assigns = false;
+    // As in ReceivedRequest.
+    uint32_t slot = 0;
+    std::vector<int64_t> updates;
   };
 
   explicit PartitionOwner(Options options);
@@ -102,6 +105,12 @@ class PartitionOwner : private PartitionSink {
   void Describe(std::function<void(PartitionProgress)> done);
 
  private:
+  // The weights of a chunk, or one of its slots.
+  struct Captured {
+    FloatBuffer::Ptr buffer;
+    int64_t version = 0;
+    int64_t updates = 0;
+  };
   struct Open {
     std::shared_ptr<Connection> connection;
     uint64_t request_id;
@@ -109,8 +118,9 @@ class PartitionOwner : private PartitionSink {
     uint64_t shared_session;
     PartitionTrace::Request traced;
     absl::Time since;
-    // Snapshot: the weights that were captured, in order of capture.
-    absl::flat_hash_map<uint32_t, std::pair<FloatBuffer::Ptr, int64_t>> captured;
+    // Snapshot: the slot that is asked for, counted from 1, or 0; and what was captured, in order of capture.
+    uint32_t slot;
+    absl::flat_hash_map<uint32_t, Captured> captured;
   };
 
   void Handle(Incoming incoming);

@@ -9,8 +9,8 @@
 #include "common/shared_memory/region.h"
 #include "common/wire/exchange_codec.h"
 #include "proto/coordinator.pb.h"
-#include "server/push_hyperparameters.h"
 #include "server/rules/partition.h"
+#include "server/rules/push_hyperparameters.h"
 
 namespace rubato::server {
 

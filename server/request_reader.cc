@@ -1,10 +1,12 @@
 #include "server/request_reader.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
 #include "common/task.h"
+#include "kernels/optimizer/update_rule.h"
 #include "server/push_reader.h"
 
 namespace rubato::server {
@@ -38,6 +40,23 @@ absl::Status CheckSession(const v1::ExchangeRequest& header, const SharedRegion*
   if (region != nullptr) return absl::OkStatus();
   return Bad("shared_session", absl::StrCat(absl::Hex(header.shared_session()), " is not known here as one of ",
                                             TaskName(header.task())));
+}
+
+absl::Status CheckSlot(absl::string_view field, uint32_t slot, const PushHyperparameters::Rules& rules) {
+  const int slots = rules.optimizer == nullptr ? 0 : NumSlots(rules.optimizer->algorithm());
+  if (slot <= static_cast<uint32_t>(slots)) return absl::OkStatus();
+  return Bad(field, absl::StrCat(slot, "; the job's optimizer has ", slots, " slots"));
+}
+
+absl::StatusOr<std::vector<int64_t>> ReadUpdates(const v1::Assign& assign) {
+  std::vector<int64_t> updates(assign.updates().begin(), assign.updates().end());
+  const bool fits = updates.empty() || (assign.slot() == 0 && assign.updates_size() == assign.chunks_size());
+  if (!fits || std::any_of(updates.begin(), updates.end(), [](int64_t count) { return count < 0; })) {
+    return Bad("assign.updates",
+               absl::StrCat(updates.size(), " entries; allowed: none, or with the weights one of 0 or ",
+                            "more for each of the ", assign.chunks_size(), " chunks"));
+  }
+  return updates;
 }
 
 template <typename Chunks>
@@ -86,6 +105,8 @@ absl::StatusOr<ReceivedRequest> ReadRequest(const DecodedRequest& message, std::
     case v1::ExchangeRequest::kSnapshot:
       request.kind = Kind::kSnapshot;
       request.step = header.snapshot().at_step();
+      received.slot = header.snapshot().slot();
+      RUBATO_RETURN_IF_ERROR(CheckSlot("snapshot.slot", received.slot, rules));
       RUBATO_RETURN_IF_ERROR(ReadChunks(header.snapshot().chunks(), "snapshot", message, job, server, &request));
       break;
     case v1::ExchangeRequest::kAssign: {
@@ -93,6 +114,9 @@ absl::StatusOr<ReceivedRequest> ReadRequest(const DecodedRequest& message, std::
       received.in_shared_memory = header.shared_size() > 0;
       RUBATO_ASSIGN_OR_RETURN(received.gradient_bytes, ReadAssign(message, std::move(region), job, server, &request));
       if (request.chunks.empty()) return Bad("assign.chunks", "none given; at least one is needed");
+      received.slot = header.assign().slot();
+      RUBATO_RETURN_IF_ERROR(CheckSlot("assign.slot", received.slot, rules));
+      RUBATO_ASSIGN_OR_RETURN(received.updates, ReadUpdates(header.assign()));
       break;
     }
     case v1::ExchangeRequest::OPERATION_NOT_SET:

@@ -3,13 +3,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/shared_memory/region.h"
 #include "common/wire/exchange_codec.h"
 #include "proto/coordinator.pb.h"
-#include "server/push_hyperparameters.h"
 #include "server/rules/partition.h"
+#include "server/rules/push_hyperparameters.h"
 
 namespace rubato::server {
 
@@ -24,6 +25,10 @@ struct ReceivedRequest {
   bool in_shared_memory = false;
   // It assigns weights (rules/assignment.h), which are where a push has its gradients; `request` has a task and chunks.
   bool assigns = false;
+  // Of an assignment or a snapshot: which slot of the optimizer's state it is about, counted from 1; 0: the weights.
+  uint32_t slot = 0;
+  // Of an assignment of weights: Assign.updates.
+  std::vector<int64_t> updates;
 };
 
 // Checks a message against the job and finds its gradients, in one walk over its chunks. `region` is the memory that

@@ -58,6 +58,31 @@ class ServerAssignTest : public ServerCoreHarness {
     header.mutable_assign()->add_chunks(chunk);
     return Exchange(std::move(header), std::vector<float>(job_.chunks(static_cast<int>(chunk)).length(), value));
   }
+  Reply AssignSlot(uint32_t worker, uint32_t chunk, uint32_t slot, float value) {
+    v1::ExchangeRequest header = Header(worker, chunk);
+    header.mutable_assign()->add_chunks(chunk);
+    header.mutable_assign()->set_slot(slot);
+    return Exchange(std::move(header), std::vector<float>(job_.chunks(static_cast<int>(chunk)).length(), value));
+  }
+  // The weights, of an optimizer that has made so many steps.
+  Reply AssignAfter(uint32_t worker, uint32_t chunk, float value, int64_t updates) {
+    v1::ExchangeRequest header = Header(worker, chunk);
+    header.mutable_assign()->add_chunks(chunk);
+    header.mutable_assign()->add_updates(updates);
+    return Exchange(std::move(header), std::vector<float>(job_.chunks(static_cast<int>(chunk)).length(), value));
+  }
+  // What the server keeps of a chunk, and the updates that it says.
+  std::vector<float> Slot(uint32_t chunk, uint32_t slot, int64_t* updates) {
+    v1::ExchangeRequest header = Header(1, chunk);
+    header.mutable_snapshot()->set_at_step(-1);
+    header.mutable_snapshot()->set_slot(slot);
+    header.mutable_snapshot()->add_chunks(chunk);
+    const Reply reply = Exchange(std::move(header), {});
+    EXPECT_EQ(reply.outcome(), Reply::OK) << reply.message();
+    EXPECT_EQ(reply.chunks_size(), 1);
+    *updates = reply.chunks_size() == 1 ? reply.chunks(0).updates() : -1;
+    return stream_->payload();
+  }
   // A push of step 0 with a gradient of ones and the rate of the chunk's group.
   void PushWithRate(uint32_t worker, uint32_t chunk, double rate) {
     v1::ExchangeRequest header = Header(worker, chunk);
@@ -150,6 +175,57 @@ TEST_F(ServerAssignTest, AJobGoesBackToTheWeightsThatWereAssigned) {
   WriteCheckpoint("final");
   while (AwaitReport(v1::TaskMessage::kCheckpointDone).checkpoint_done().name() != "final") Settle();
   EXPECT_EQ(ValuesIn("final", 0), std::vector<float>(kLength, 5));
+}
+
+TEST_F(ServerAssignTest, AnOptimizersStateComesWithTheWeightsAndCanBeFetched) {
+  config_.mutable_optimizer()->set_algorithm(v1::OptimizerConfig::ADAM);
+  Start();
+  EXPECT_EQ(AssignSlot(1, 0, 1, 9).outcome(), Reply::WAITING);
+  EXPECT_EQ(AssignSlot(0, 0, 1, 0.5f).outcome(), Reply::OK);
+  EXPECT_EQ(AssignSlot(0, 0, 2, 0.25f).outcome(), Reply::OK);
+  EXPECT_EQ(AssignAfter(0, 0, 3, 7).outcome(), Reply::OK);
+  EXPECT_EQ(AssignSlot(0, 0, 2, 8).outcome(), Reply::OK);  // Repeated late: changes nothing.
+  int64_t updates = 0;
+  EXPECT_EQ(Slot(0, 1, &updates), std::vector<float>(kLength, 0.5f));
+  EXPECT_EQ(updates, 7);
+  EXPECT_EQ(Slot(0, 2, &updates), std::vector<float>(kLength, 0.25f));
+  EXPECT_EQ(Slot(0, 0, &updates), std::vector<float>(kLength, 3));
+}
+
+TEST_F(ServerAssignTest, AWorkerWithoutStateThatTakesOverBeginsWithNone) {
+  config_.mutable_optimizer()->set_algorithm(v1::OptimizerConfig::ADAM);
+  Start();
+  EXPECT_EQ(AssignSlot(0, 0, 1, 0.5f).outcome(), Reply::OK);
+  *job_.mutable_initial_weights_from() = Worker(1);
+  EXPECT_TRUE(core_->StartJob(job_).ok());
+  EXPECT_EQ(Assign(1, 0, 5).outcome(), Reply::OK);
+  int64_t updates = -1;
+  EXPECT_EQ(Slot(0, 1, &updates), std::vector<float>(kLength, 0));
+  EXPECT_EQ(updates, 0);
+}
+
+TEST_F(ServerAssignTest, ASlotIsFetchedAsItIsThen) {
+  config_.mutable_optimizer()->set_algorithm(v1::OptimizerConfig::MOMENTUM);
+  Start();
+  for (uint32_t chunk = 0; chunk < 3; ++chunk) Assign(0, chunk, 5);
+  for (uint32_t worker = 0; worker < 2; ++worker) Pull(stream_, worker, 0, 0);
+  stream_->Await(5);
+  int64_t updates = -1;
+  EXPECT_EQ(Slot(0, 1, &updates), std::vector<float>(kLength, 0));
+  EXPECT_EQ(updates, 0);
+  PushWithRate(0, 0, 1);
+  PushWithRate(1, 0, 1);
+  stream_->Await(8);
+  EXPECT_EQ(Slot(0, 1, &updates), std::vector<float>(kLength, 1));
+  EXPECT_EQ(updates, 1);
+}
+
+TEST_F(ServerAssignTest, WhatTheOptimizerDoesNotHaveIsRefused) {
+  Start();
+  const Reply slot = AssignSlot(0, 0, 1, 1);
+  EXPECT_EQ(slot.outcome(), Reply::REFUSED);
+  EXPECT_THAT(slot.message(), HasSubstr("assign.slot: 1; the job's optimizer has 0 slots"));
+  EXPECT_THAT(AssignAfter(0, 0, 1, -1).message(), HasSubstr("assign.updates"));
 }
 
 TEST_F(ServerAssignTest, AStepTakesTheHyperparametersOfTheLowestMember) {

@@ -415,6 +415,8 @@ absl::Status ServerCore::Route(const DecodedRequest& message, PartitionOwner** o
   incoming->gradient_bytes = received.gradient_bytes;
   incoming->in_shared_memory = received.in_shared_memory;
   incoming->assigns = received.assigns;
+  incoming->slot = received.slot;
+  incoming->updates = std::move(received.updates);
   incoming->shared_session = header.shared_session();
   return absl::OkStatus();
 }

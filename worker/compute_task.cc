@@ -17,11 +17,6 @@ constexpr absl::Duration kShortGoodbye = absl::Seconds(1);
 // How often a task that says goodbye looks whether it is to end at once.
 constexpr absl::Duration kGoodbyePoll = absl::Milliseconds(200);
 
-// "host:port" with another port.
-std::string WithPort(const std::string& address, int port) {
-  return absl::StrCat(address.substr(0, address.rfind(':')), ":", port);
-}
-
 }  // namespace
 
 absl::Status ComputeTask::Run() {
@@ -68,8 +63,7 @@ bool ComputeTask::restarts() {
 absl::StatusOr<std::unique_ptr<TaskPage>> ComputeTask::OpenPage() {
   TaskPage::Options options;
   options.listen = options_.metrics_listen;
-  // If it is known already.
-  if (legacy_.metrics_port != 0) options.listen = WithPort(options_.metrics_listen, legacy_.metrics_port);
+  options.port = legacy_.metrics_port;
   options.task = options_.task;
   options.metrics = [this](MetricText* text) { AddMetrics(text); };
   options.health = options_.health;

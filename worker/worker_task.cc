@@ -10,7 +10,7 @@
 #include "common/task.h"
 #include "kernels/optimizer/schedule.h"
 #include "worker/ps_client/sending_arena.h"
-#include "worker/worker_metrics.h"
+#include "worker/ps_client/worker_metrics.h"
 
 namespace rubato::worker {
 

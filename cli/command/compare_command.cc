@@ -91,8 +91,6 @@ absl::StatusOr<PreparedRun> PrepareBase(const CompareOptions& options, const Env
     RUBATO_RETURN_IF_ERROR(CheckNotGiven(options.job.servers.has_value(), "--servers", kNeedsCommand));
     return PrepareRun(options.run, environment);
   }
-  RUBATO_RETURN_IF_ERROR(CheckNotGiven(!options.run.slow.empty(), "--slow",
-                                       "only without --command, because the command's own speed is not ours"));
   RUBATO_ASSIGN_OR_RETURN(const std::vector<std::string> words, SplitCommand(options.command, "--command"));
   LocalTaskHost::Clients clients;
   RUBATO_ASSIGN_OR_RETURN(clients.command, MakeWorkerCommand(words, "--command", environment.program));

@@ -30,14 +30,17 @@ struct LaunchOptions {
   double time_limit_seconds = 0;
   bool overwrite = false;
   bool resume = false;
+  // As ParseSlowWorkers reads it.
+  std::vector<std::string> slow;
 };
+// All but `slow`, which has an option of its own because it is nothing for workers that somebody else starts.
 void AddLaunchOptions(CLI::App* command, LaunchOptions* options);
+void AddSlowOption(CLI::App* command, LaunchOptions* options);
 
 // Those of `train` and `compare`, whose jobs a config describes.
 struct RunOptions {
   std::string config_path;
   std::vector<std::string> overrides;
-  std::vector<std::string> slow;
   LaunchOptions launch;
 };
 void AddRunOptions(CLI::App* command, RunOptions* options);

@@ -67,6 +67,7 @@ absl::Status LocalTaskHost::Start() {
   for (TaskCommand& command : OtherTasks(config_path, gpus)) {
     // What is not ours has no such flag.
     if (!command.variables.empty()) {
+      if (!options_.metrics_listen.empty()) command.variables.push_back("RUBATO_METRICS_LISTEN=127.0.0.1:0");
       tasks_.push_back({std::move(command), nullptr, nullptr});
       if (options_.clients->show_output) Follow(&tasks_.back());
       RUBATO_RETURN_IF_ERROR(Launch(&tasks_.back()));
@@ -85,7 +86,8 @@ std::vector<TaskCommand> LocalTaskHost::OtherTasks(const std::string& config_pat
   std::vector<TaskCommand> commands =
       ServerCommands(options_.binaries, config, config_path, coordinator_, options_.clients->host);
   if (!options_.clients->command.has_value()) return commands;
-  for (TaskCommand& command : ClientCommands(*options_.clients->command, config.cluster().workers(), coordinator_)) {
+  for (TaskCommand& command :
+       ClientCommands(*options_.clients->command, config.cluster().workers(), coordinator_, options_.slowed)) {
     commands.push_back(std::move(command));
   }
   return commands;

@@ -43,6 +43,13 @@ absl::StatusOr<std::vector<SlowWorker>> ParseSlowWorkers(const std::vector<std::
   return slowed;
 }
 
+double SlowFactorOf(uint32_t worker, const std::vector<SlowWorker>& slowed) {
+  for (const SlowWorker& slow : slowed) {
+    if (slow.index == worker) return slow.factor;
+  }
+  return 1;
+}
+
 std::string DescribeSlowWorkers(const std::vector<SlowWorker>& slowed) {
   return absl::StrJoin(slowed, ", ", [](std::string* out, const SlowWorker& slow) {
     absl::StrAppend(out, "worker ", slow.index, " x", slow.factor);

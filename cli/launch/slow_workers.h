@@ -19,6 +19,9 @@ struct SlowWorker {
 // worker, or the same one twice.
 absl::StatusOr<std::vector<SlowWorker>> ParseSlowWorkers(const std::vector<std::string>& texts, uint32_t workers);
 
+// 1 for one that is not slowed down.
+double SlowFactorOf(uint32_t worker, const std::vector<SlowWorker>& slowed);
+
 // "worker 1 x3, worker 2 x1.5"; empty for none.
 std::string DescribeSlowWorkers(const std::vector<SlowWorker>& slowed);
 

@@ -110,8 +110,8 @@ std::vector<TaskCommand> TaskCommands(const Binaries& binaries, const v1::JobCon
     tasks.push_back(Task(v1::TaskId::WORKER, i, binaries.worker, config_path, coordinator));
     std::vector<std::string>& argv = tasks.back().argv;
     argv.insert(argv.end(), {"--role", "worker"});
-    for (const SlowWorker& slow : slowed) {
-      if (slow.index == i) argv.insert(argv.end(), {"--slow_factor", absl::StrCat(slow.factor)});
+    if (const double factor = SlowFactorOf(i, slowed); factor > 1) {
+      argv.insert(argv.end(), {"--slow_factor", absl::StrCat(factor)});
     }
   }
   for (uint32_t i = 0; i < config.cluster().evaluators(); ++i) {
@@ -138,15 +138,15 @@ std::vector<TaskCommand> ServerCommands(const Binaries& binaries, const v1::JobC
   return tasks;
 }
 
-std::vector<TaskCommand> ClientCommands(const WorkerCommand& command, uint32_t workers,
-                                        const std::string& coordinator) {
+std::vector<TaskCommand> ClientCommands(const WorkerCommand& command, uint32_t workers, const std::string& coordinator,
+                                        const std::vector<SlowWorker>& slowed) {
   std::vector<TaskCommand> tasks;
   for (uint32_t i = 0; i < workers; ++i) {
     TaskCommand task;
     task.id.set_role(v1::TaskId::WORKER);
     task.id.set_index(i);
     task.argv = command.argv;
-    task.variables = WorkerVariables(command, coordinator, {i, workers, i, workers});
+    task.variables = WorkerVariables(command, coordinator, {i, workers, i, workers, SlowFactorOf(i, slowed)});
     tasks.push_back(std::move(task));
   }
   return tasks;

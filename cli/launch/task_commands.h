@@ -63,7 +63,8 @@ std::vector<TaskCommand> ServerCommands(const Binaries& binaries, const v1::JobC
                                         const std::string& host);
 
 // Its workers, all on this machine.
-std::vector<TaskCommand> ClientCommands(const WorkerCommand& command, uint32_t workers, const std::string& coordinator);
+std::vector<TaskCommand> ClientCommands(const WorkerCommand& command, uint32_t workers, const std::string& coordinator,
+                                        const std::vector<SlowWorker>& slowed);
 
 }  // namespace rubato
 

@@ -77,12 +77,14 @@ TEST(TaskCommandsTest, AClientsJobHasServersAndSomebodysCommands) {
             "s --config job --task_index 0 --coordinator h:1 --listen 0.0.0.0:0 --advertise_host node7");
   WorkerCommand command;
   command.argv = {"/bin/python", "train.py"};
-  const std::vector<TaskCommand> workers = ClientCommands(command, 2, "h:1");
+  const std::vector<TaskCommand> workers = ClientCommands(command, 2, "h:1", {{1, 2.5}});
   ASSERT_EQ(workers.size(), 2u);
   EXPECT_EQ(TaskFileName(workers[1].id.role(), workers[1].id.index()), "worker-1");
   EXPECT_EQ(workers[1].argv, command.argv);
-  EXPECT_THAT(workers[1].variables, ::testing::IsSupersetOf({"RUBATO_RANK=1", "RUBATO_SIZE=2", "RUBATO_LOCAL_RANK=1",
-                                                             "RUBATO_LOCAL_SIZE=2", "RUBATO_COORDINATOR=h:1"}));
+  EXPECT_THAT(workers[0].variables, ::testing::Not(::testing::Contains(HasSubstr("RUBATO_SLOW_FACTOR"))));
+  EXPECT_THAT(workers[1].variables,
+              ::testing::IsSupersetOf({"RUBATO_RANK=1", "RUBATO_SIZE=2", "RUBATO_LOCAL_RANK=1", "RUBATO_LOCAL_SIZE=2",
+                                       "RUBATO_COORDINATOR=h:1", "RUBATO_SLOW_FACTOR=2.5"}));
 }
 
 TEST(TaskCommandsTest, FindsProgramsInTheBuildsLayoutAndInOneFolder) {

@@ -34,6 +34,15 @@ std::vector<std::string> NamesOf(const Model& model) {
 constexpr char kNotStarted[] = "before rubato_start";
 constexpr char kUnreadable[] = "the sidecar's answer cannot be read";
 
+// Of a tensor's state that goes in one message.
+constexpr size_t kStateElements = size_t{1} << 22;
+
+size_t ElementsOf(const Model::Tensor& tensor) {
+  size_t elements = 1;
+  for (int64_t dimension : tensor.shape) elements *= static_cast<size_t>(dimension);
+  return elements;
+}
+
 }  // namespace
 
 std::unique_ptr<Client> Client::Open(const rubato_options& options, rubato_result* result, std::string* error) {
@@ -100,6 +109,7 @@ rubato_result Client::Define(const rubato_model& given) {
   steps_.emplace(NamesOf(model));
   algorithm_ = given.algorithm;
   groups_ = model.groups.size();
+  for (const Model::Tensor& tensor : model.tensors) elements_.push_back(ElementsOf(tensor));
   return Finish(RUBATO_OK, "");
 }
 
@@ -286,6 +296,58 @@ rubato_result Client::Checkpoint() {
   if (!started()) return Invalid(std::string("rubato_checkpoint: ") + kNotStarted);
   SidecarLink::Answer answer = AskInTime(FrameKind::kCheckpoint, "");
   return Finish(answer.result, std::move(answer.error));
+}
+
+rubato_result Client::AwaitCheckpoint(char* directory, size_t capacity, double seconds) {
+  if (!started()) return Invalid(std::string("rubato_await_checkpoint: ") + kNotStarted);
+  SidecarLink::Answer answer = link_.Ask(FrameKind::kAwaitCheckpoint, "", seconds);
+  if (answer.result != RUBATO_OK) return Finish(answer.result, std::move(answer.error));
+  if (answer.body.size() >= capacity) {
+    return Invalid("the checkpoint's directory " + answer.body + " does not fit into " + std::to_string(capacity) +
+                   " bytes");
+  }
+  std::memcpy(directory, answer.body.c_str(), answer.body.size() + 1);
+  return Finish(RUBATO_OK, "");
+}
+
+rubato_result Client::CheckSlot(const char* name, uint32_t slot) {
+  if (!steps_.has_value()) return Invalid(std::string(name) + ": before rubato_define");
+  if (slot < SlotsOf(algorithm_)) return RUBATO_OK;
+  return Invalid(std::string(name) + ": slot " + std::to_string(slot) + ": the algorithm has " +
+                 std::to_string(SlotsOf(algorithm_)));
+}
+
+rubato_result Client::SetState(uint32_t tensor, uint32_t slot, const float* values, int64_t updates) {
+  if (CheckSlot("rubato_set_state", slot) != RUBATO_OK) return RUBATO_INVALID;
+  if (started_) return Invalid("rubato_set_state: after rubato_start");
+  if (tensor >= elements_.size()) {
+    return Invalid("rubato_set_state: tensor " + std::to_string(tensor) + ": the model has " +
+                   std::to_string(elements_.size()));
+  }
+  if (updates < 0) return Invalid("rubato_set_state: updates = " + std::to_string(updates) + "; 0 or more is allowed");
+  for (size_t begin = 0; begin < elements_[tensor]; begin += kStateElements) {
+    const size_t count = std::min(kStateElements, elements_[tensor] - begin);
+    BodyWriter body;
+    body.Put(StateBody{.slot = slot, .tensor = tensor, .begin = begin, .updates = updates});
+    body.Text({reinterpret_cast<const char*>(values + begin), count * sizeof(float)});
+    if (Tell(FrameKind::kState, body.body()) != RUBATO_OK) return RUBATO_UNAVAILABLE;
+  }
+  return Finish(RUBATO_OK, "");
+}
+
+rubato_result Client::FetchState(uint32_t slot, int64_t* updates, double seconds) {
+  if (CheckSlot("rubato_fetch_state", slot) != RUBATO_OK) return RUBATO_INVALID;
+  if (!started()) return Invalid(std::string("rubato_fetch_state: ") + kNotStarted);
+  if (std::string error = steps_->CheckBeforePush("rubato_fetch_state"); !error.empty()) {
+    return Invalid(std::move(error));
+  }
+  SidecarLink::Answer answer = link_.Ask(FrameKind::kFetchState, Encode(FetchStateBody{.slot = slot}), seconds);
+  if (answer.result != RUBATO_OK) return Finish(answer.result, std::move(answer.error));
+  BodyReader reader(answer.body);
+  for (size_t tensor = 0; tensor < elements_.size(); ++tensor) {
+    if (!reader.Get(&updates[tensor])) return Finish(RUBATO_UNAVAILABLE, "the sidecar's answer cannot be read");
+  }
+  return Finish(RUBATO_OK, "");
 }
 
 rubato_result Client::Close(const char* error) {

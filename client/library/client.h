@@ -42,6 +42,9 @@ class Client {
   rubato_result Barrier(const char* name, uint32_t count, double seconds);
   rubato_result Switch(const SwitchBody& request, double seconds);
   rubato_result Checkpoint();
+  rubato_result AwaitCheckpoint(char* directory, size_t capacity, double seconds);
+  rubato_result SetState(uint32_t tensor, uint32_t slot, const float* values, int64_t updates);
+  rubato_result FetchState(uint32_t slot, int64_t* updates, double seconds);
   // The last call.
   rubato_result Close(const char* error);
 
@@ -68,6 +71,7 @@ class Client {
   // Of `bytes` of a gradient. Little ones go together: each message wakes the sidecar on a core that may be computing.
   rubato_result TellPush(FrameKind kind, const PushBody& push, size_t bytes);
   rubato_result CheckKey(const char* name, const char* key);
+  rubato_result CheckSlot(const char* name, uint32_t slot);
 
   const double timeout_seconds_;
   SidecarLink link_;
@@ -77,6 +81,8 @@ class Client {
   size_t groups_ = 0;
   // How many of the model's first tensors have the weights of the next step, as far as was asked.
   uint64_t arrived_ = 0;
+  // By tensor.
+  std::vector<size_t> elements_;
   // Of gradients whose pushes go with the next message.
   size_t held_bytes_ = 0;
   bool started_ = false;

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <optional>
 #include <set>
 
 namespace rubato::client {
@@ -59,24 +60,27 @@ constexpr Checked kBeta2 = {"beta2", &Hyperparameters::beta2, Range::kBelowOne};
 constexpr Checked kRho = {"rho", &Hyperparameters::rho, Range::kBelowOne};
 constexpr Checked kEpsilon = {"epsilon", &Hyperparameters::epsilon, Range::kPositive};
 
-std::vector<Checked> CheckedOf(rubato_algorithm algorithm) {
+using CheckedList = std::vector<Checked>;
+
+// Nothing for what is no algorithm.
+std::optional<CheckedList> CheckedOf(rubato_algorithm algorithm) {
   switch (algorithm) {
     case RUBATO_SGD:
-      return {kLearningRate, kWeightDecay};
+      return CheckedList{kLearningRate, kWeightDecay};
     case RUBATO_MOMENTUM:
     case RUBATO_NESTEROV:
-      return {kLearningRate, kWeightDecay, kMomentum};
+      return CheckedList{kLearningRate, kWeightDecay, kMomentum};
     case RUBATO_ADAGRAD:
-      return {kLearningRate, kWeightDecay, kEpsilon};
+      return CheckedList{kLearningRate, kWeightDecay, kEpsilon};
     case RUBATO_RMSPROP:
-      return {kLearningRate, kWeightDecay, kRho, kEpsilon};
+      return CheckedList{kLearningRate, kWeightDecay, kRho, kEpsilon};
     case RUBATO_ADAM:
     case RUBATO_ADAMW:
-      return {kLearningRate, kWeightDecay, kBeta1, kBeta2, kEpsilon};
+      return CheckedList{kLearningRate, kWeightDecay, kBeta1, kBeta2, kEpsilon};
     case RUBATO_MEAN:
-      return {};
+      return CheckedList{};
   }
-  return {};
+  return std::nullopt;
 }
 
 std::string ReadTensors(const rubato_model& given, Model* model) {
@@ -112,7 +116,7 @@ Hyperparameters ReadHyperparameters(const rubato_hyperparameters& given) {
 
 std::string CheckHyperparameters(uint32_t group, const Hyperparameters& values, rubato_algorithm algorithm) {
   const std::string where = "group " + std::to_string(group) + ": ";
-  for (const Checked& checked : CheckedOf(algorithm)) {
+  for (const Checked& checked : CheckedOf(algorithm).value_or(CheckedList())) {
     if (std::string error = Check(where, checked.name, values.*checked.value, checked.range); !error.empty()) {
       return error;
     }
@@ -122,8 +126,8 @@ std::string CheckHyperparameters(uint32_t group, const Hyperparameters& values, 
 
 std::string ReadModel(const rubato_model& given, Model* model) {
   *model = {};
-  if (given.algorithm < RUBATO_SGD || given.algorithm > RUBATO_MEAN) {
-    return "model.algorithm = " + std::to_string(given.algorithm) + "; RUBATO_SGD to RUBATO_MEAN are allowed";
+  if (!CheckedOf(given.algorithm).has_value()) {
+    return "model.algorithm = " + std::to_string(given.algorithm) + "; the values of rubato_algorithm are allowed";
   }
   if (given.groups == nullptr || given.group_count == 0) return "model: no groups; 1 or more are needed";
   for (uint32_t group = 0; group < given.group_count; ++group) {

@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "common/optimizer_traits.h"
+
 namespace rubato::client {
 namespace {
 
@@ -52,8 +57,44 @@ TEST_F(ModelCheckTest, NamesTheGroupsValue) {
   EXPECT_EQ(Check(), "group 0: learning_rate = -1; a number >= 0 is allowed");
   groups_[0].learning_rate = 0;
   EXPECT_EQ(Check(), "");
-  given_.algorithm = static_cast<rubato_algorithm>(9);
-  EXPECT_EQ(Check(), "model.algorithm = 9; RUBATO_SGD to RUBATO_MEAN are allowed");
+}
+
+TEST_F(ModelCheckTest, RefusesWhatIsNoAlgorithm) {
+  for (int number : {0, 15}) {
+    given_.algorithm = static_cast<rubato_algorithm>(number);
+    EXPECT_EQ(Check(), absl::StrCat("model.algorithm = ", number, "; the values of rubato_algorithm are allowed"));
+  }
+}
+
+// The library cannot see common/optimizer_traits.h, and says the same.
+TEST_F(ModelCheckTest, ChecksTheHyperparametersThatServersTake) {
+  const std::map<std::string, double Hyperparameters::*> fields = {{"momentum", &Hyperparameters::momentum},
+                                                                   {"beta1", &Hyperparameters::beta1},
+                                                                   {"beta2", &Hyperparameters::beta2},
+                                                                   {"rho", &Hyperparameters::rho},
+                                                                   {"epsilon", &Hyperparameters::epsilon}};
+  int algorithms = 0;
+  for (v1::OptimizerConfig::Algorithm algorithm : AllAlgorithms()) {
+    SCOPED_TRACE(v1::OptimizerConfig::Algorithm_Name(algorithm));
+    given_.algorithm = static_cast<rubato_algorithm>(algorithm);
+    // Clients need not be able to ask for all of them.
+    if (Check().rfind("model.algorithm", 0) == 0) continue;
+    ++algorithms;
+    for (const OptimizerParameter* parameter : optimizer::kAll) {
+      if (parameter == &optimizer::kInitialAccumulator) continue;
+      Hyperparameters values = {.epsilon = 1};
+      EXPECT_EQ(CheckHyperparameters(0, values, given_.algorithm), "");
+      const auto field = fields.find(parameter->field);
+      ASSERT_NE(field, fields.end()) << parameter->field;
+      values.*(field->second) = -1;
+      const std::string expected =
+          TakesParameter(algorithm, *parameter)
+              ? absl::StrCat("group 0: ", parameter->field, " = -1; ", parameter->range.text, " is allowed")
+              : "";
+      EXPECT_EQ(CheckHyperparameters(0, values, given_.algorithm), expected);
+    }
+  }
+  EXPECT_GE(algorithms, 8);
 }
 
 }  // namespace

@@ -196,6 +196,22 @@ rubato_result rubato_checkpoint(rubato_client* client) {
   return With(client, [](rubato::client::Client* self) { return self->Checkpoint(); });
 }
 
+rubato_result rubato_await_checkpoint(rubato_client* client, char* directory, size_t capacity, double seconds) {
+  return WithOutput(client, directory, "directory",
+                    [&](rubato::client::Client* self) { return self->AwaitCheckpoint(directory, capacity, seconds); });
+}
+
+rubato_result rubato_set_state(rubato_client* client, uint32_t tensor, uint32_t slot, const float* values,
+                               int64_t updates) {
+  return WithOutput(client, values, "values",
+                    [&](rubato::client::Client* self) { return self->SetState(tensor, slot, values, updates); });
+}
+
+rubato_result rubato_fetch_state(rubato_client* client, uint32_t slot, int64_t* updates, double seconds) {
+  return WithOutput(client, updates, "updates",
+                    [&](rubato::client::Client* self) { return self->FetchState(slot, updates, seconds); });
+}
+
 rubato_result rubato_drain(rubato_client* client) {
   if (client == nullptr) return RUBATO_INVALID;
   if (client->client->process().forked()) return RUBATO_FORKED;

@@ -30,6 +30,8 @@ class StepState {
   std::string Push(uint32_t tensor, uint64_t examples);
   std::string PushAbsent(uint32_t tensor);
   std::string Skip();
+  // What is said of a step, or asked, before its first push; `what` names it.
+  std::string CheckBeforePush(const char* what) const;
   // An epoch is said of a step before its first push, or before it begins.
   std::string CheckEpoch() const;
 
@@ -49,8 +51,6 @@ class StepState {
 
   std::string CheckTensor(uint32_t tensor) const;
   std::string CheckPush(uint32_t tensor) const;
-  // What is said of a step before its first push; `what` names it.
-  std::string CheckBeforePush(const char* what) const;
   void Count(uint32_t tensor);
 
   const std::vector<std::string> names_;

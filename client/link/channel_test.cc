@@ -88,7 +88,8 @@ TEST_F(ChannelTest, RefusesFramesOfAnotherVersion) {
   const FrameHeader header{.version = kLinkVersion + 1};
   ASSERT_EQ(write(raw_, &header, sizeof(header)), static_cast<ssize_t>(sizeof(header)));
   EXPECT_EQ(right_->Receive(&frame_, 10, &error_), Received::kBad);
-  EXPECT_EQ(error_, "library and sidecar are of different versions: a message of version 3, not 2");
+  EXPECT_EQ(error_, "library and sidecar are of different versions: a message of version " +
+                        std::to_string(kLinkVersion + 1) + ", not " + std::to_string(kLinkVersion));
 }
 
 TEST_F(ChannelTest, RefusesALengthThatNoFrameHas) {

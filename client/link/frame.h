@@ -38,6 +38,9 @@ enum class FrameKind : uint16_t {
   kCheckpoint = 20,
   kClose = 21,  // Why the client gives up; empty: it has done its part.
   kAwait = 22,  // AwaitBody. Answered with ArrivedBody.
+  // Answered when it is written, with its directory.
+  kAwaitCheckpoint = 24,
+  kFetchState = 25,  // FetchStateBody. Answered with an int64 for each tensor.
 
   // Library to sidecar, not answered.
   kHyperparameters = 40,  // HyperparametersBody.
@@ -49,6 +52,7 @@ enum class FrameKind : uint16_t {
   kReport = 46,  // ReportBody.
   kPause = 47,   // Why.
   kForget = 48,  // Nobody waits for the answer to this request any more.
+  kState = 52,   // StateBody, and its values as one text. Before kStart.
 };
 
 struct FrameHeader {
@@ -196,6 +200,19 @@ struct SliceBody {
 struct PushBody {
   uint64_t examples = 0;
   uint64_t tensor = 0;
+};
+
+// Elements of a tensor's slot, from `begin` on; their values follow.
+struct StateBody {
+  uint64_t slot = 0;  // Counted from 0, as in rubato_client.h.
+  uint64_t tensor = 0;
+  uint64_t begin = 0;
+  // How many updates the tensor's state stands for.
+  int64_t updates = 0;
+};
+
+struct FetchStateBody {
+  uint64_t slot = 0;
 };
 
 struct ReportBody {

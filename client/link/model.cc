@@ -73,4 +73,21 @@ bool DecodeModel(std::string_view body, Model* model) {
   return reader.AtEnd();
 }
 
+uint32_t SlotsOf(rubato_algorithm algorithm) {
+  switch (algorithm) {
+    case RUBATO_SGD:
+    case RUBATO_MEAN:
+      return 0;
+    case RUBATO_MOMENTUM:
+    case RUBATO_NESTEROV:
+    case RUBATO_ADAGRAD:
+    case RUBATO_RMSPROP:
+      return 1;
+    case RUBATO_ADAM:
+    case RUBATO_ADAMW:
+      return 2;
+  }
+  return 0;
+}
+
 }  // namespace rubato::client

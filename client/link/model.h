@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "client/link/frame.h"
+#include "client/rubato_client.h"
 
 namespace rubato::client {
 
@@ -30,6 +31,9 @@ struct Model {
 std::string EncodeModel(const Model& model);
 // False if the body is no model.
 bool DecodeModel(std::string_view body, Model* model);
+
+// Arrays that servers keep of each tensor besides its weights.
+uint32_t SlotsOf(rubato_algorithm algorithm);
 
 }  // namespace rubato::client
 

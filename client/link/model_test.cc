@@ -14,6 +14,13 @@ Model TwoTensors() {
   return model;
 }
 
+TEST(ModelTest, KnowsWhatServersKeep) {
+  EXPECT_EQ(SlotsOf(RUBATO_SGD), 0u);
+  EXPECT_EQ(SlotsOf(RUBATO_MOMENTUM), 1u);
+  EXPECT_EQ(SlotsOf(RUBATO_ADAMW), 2u);
+  EXPECT_EQ(SlotsOf(static_cast<rubato_algorithm>(99)), 0u);
+}
+
 TEST(ModelTest, ArrivesAsItWasSent) {
   Model model;
   ASSERT_TRUE(DecodeModel(EncodeModel(TwoTensors()), &model));

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/grpc_status.h"
+#include "common/session/coordinator_channel.h"
 #include "common/status.h"
 
 namespace rubato::client {
@@ -21,25 +22,12 @@ constexpr absl::Duration kWait = absl::Seconds(10);
 // A change of mode, or a checkpoint.
 constexpr absl::Duration kChange = absl::Seconds(600);
 
-std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address) {
-  grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(-1);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 5000);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5000);
-  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
-}
-
 }  // namespace
 
 void Cancellation::Cancel() {
   MutexLock lock(mu_);
   cancelled_ = true;
-  if (context_ != nullptr) context_->TryCancel();
+  if (cancel_) cancel_();
 }
 
 bool Cancellation::cancelled() {
@@ -48,16 +36,20 @@ bool Cancellation::cancelled() {
 }
 
 void Cancellation::Watch(grpc::ClientContext* context) {
+  Watch(context == nullptr ? std::function<void()>() : [context] { context->TryCancel(); });
+}
+
+void Cancellation::Watch(std::function<void()> cancel) {
   MutexLock lock(mu_);
-  context_ = context;
-  if (cancelled_ && context != nullptr) context->TryCancel();
+  cancel_ = std::move(cancel);
+  if (cancelled_ && cancel_) cancel_();
 }
 
 CoordinatorCalls::CoordinatorCalls(std::string address, absl::Duration timeout, Clock* clock)
     : address_(std::move(address)),
       timeout_(timeout),
       clock_(clock),
-      channel_(OpenChannel(address_)),
+      channel_(OpenCoordinatorChannel(address_)),
       stub_(v1::Coordinator::NewStub(channel_)) {}
 
 absl::Status CoordinatorCalls::AwaitReachable(Cancellation* cancellation) {
@@ -84,7 +76,7 @@ absl::Status CoordinatorCalls::Repeat(absl::Duration deadline,
     context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(deadline));
     cancellation->Watch(&context);
     const absl::Status status = FromGrpcStatus(call(&context));
-    cancellation->Watch(nullptr);
+    cancellation->Watch(std::function<void()>());
     if (cancellation->cancelled()) return absl::CancelledError("given up");
     if (!absl::IsUnavailable(status)) return status;
     if (clock_->Now() - begin > timeout_) return Annotate(status, absl::StrCat("coordinator at ", address_));
@@ -136,11 +128,12 @@ absl::Status CoordinatorCalls::SwitchMode(const v1::SwitchModeRequest& request, 
       kChange, [&](grpc::ClientContext* context) { return stub_->SwitchMode(context, request, &reply); }, cancellation);
 }
 
-absl::Status CoordinatorCalls::WriteCheckpoint(Cancellation* cancellation) {
+absl::StatusOr<std::string> CoordinatorCalls::WriteCheckpoint(Cancellation* cancellation) {
   v1::WriteCheckpointNowReply reply;
-  return Repeat(
+  RUBATO_RETURN_IF_ERROR(Repeat(
       kChange, [&](grpc::ClientContext* context) { return stub_->WriteCheckpointNow(context, {}, &reply); },
-      cancellation);
+      cancellation));
+  return reply.cut().name();
 }
 
 }  // namespace rubato::client

@@ -26,11 +26,13 @@ class Cancellation {
 
   // The call at work; null: none is.
   void Watch(grpc::ClientContext* context);
+  // The same for what is no call: `cancel` ends it, and must not use this object. Null: nothing is.
+  void Watch(std::function<void()> cancel);
 
  private:
   Mutex mu_;
   bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
-  grpc::ClientContext* context_ ABSL_GUARDED_BY(mu_) = nullptr;
+  std::function<void()> cancel_ ABSL_GUARDED_BY(mu_);
 };
 
 // A client's requests to the coordinator besides its session. Each is repeated while the coordinator cannot be reached,
@@ -50,8 +52,8 @@ class CoordinatorCalls {
   // Waits until all are there.
   absl::Status AwaitBarrier(v1::BarrierRequest request, Cancellation* cancellation);
   absl::Status SwitchMode(const v1::SwitchModeRequest& request, Cancellation* cancellation);
-  // Returns when it is written.
-  absl::Status WriteCheckpoint(Cancellation* cancellation);
+  // Returns when it is written; its name.
+  absl::StatusOr<std::string> WriteCheckpoint(Cancellation* cancellation);
 
  private:
   // Calls until the coordinator answers.

@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 #include <iostream>
+#include <string>
 
 #include "client/sidecar/sidecar.h"
 #include "common/clock.h"
@@ -31,10 +32,19 @@ int main(int argc, char** argv) {
   CLI::App app("Rubato sidecar: the worker of a client's process, which starts it.");
   int descriptor = 3;
   bool quiet = false;
+  double slow_factor = 1;
+  std::string metrics_listen;
   app.add_option("--descriptor", descriptor, "the socket whose other end the client has")
       ->capture_default_str()
       ->check(CLI::Range(3, 65535));
   app.add_flag("--quiet", quiet, "only warnings and errors in the log");
+  app.add_option("--slow_factor", slow_factor, "every step's computing takes this many times as long")
+      ->envname("RUBATO_SLOW_FACTOR")
+      ->check(CLI::Range(1.0, 1000.0));
+  app.add_option(
+         "--metrics_listen", metrics_listen,
+         "host:port to answer HTTP requests for /metrics and /healthz on; port 0 picks a free one; default: none")
+      ->envname("RUBATO_METRICS_LISTEN");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -48,7 +58,11 @@ int main(int argc, char** argv) {
   CloseOthers(descriptor);
   rubato::RealClock clock;
   // Has no threads yet: those that come leave signals to the watcher.
-  rubato::client::Sidecar sidecar({.descriptor = descriptor, .quiet = quiet, .clock = &clock});
+  rubato::client::Sidecar sidecar({.descriptor = descriptor,
+                                   .quiet = quiet,
+                                   .slow_factor = slow_factor,
+                                   .metrics_listen = metrics_listen,
+                                   .clock = &clock});
   rubato::StopWatcher watcher([&sidecar](absl::string_view signal) {
     if (signal == "SIGTERM") sidecar.Drain();
   });

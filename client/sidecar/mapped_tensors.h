@@ -23,6 +23,9 @@ class MappedTensors : public worker::PsClient::TensorMemory {
   float* Weights(int tensor, int64_t offset) override { return At(layout_.tensors[tensor].weights) + offset; }
   const float* Gradient(int tensor, int64_t offset) override { return At(layout_.tensors[tensor].gradient) + offset; }
 
+  // Where the client reads what it has asked for, between a step's begin and its first push.
+  float* MutableGradient(int tensor, int64_t offset) { return At(layout_.tensors[tensor].gradient) + offset; }
+
   // For one incarnation of the worker: servers on this host may read the memory, and what is sent instead of gradients
   // has its room behind the tensors. What an earlier one has put there is of no use any more.
   absl::StatusOr<std::shared_ptr<SharedArena>> MakeArena() const {

@@ -4,6 +4,7 @@
 
 #include "common/config/checkpoint_directory.h"
 #include "common/status.h"
+#include "worker/ps_client/worker_metrics.h"
 
 namespace rubato::client {
 namespace {
@@ -29,6 +30,8 @@ absl::Status Member::Run() {
                                               .task = options_.task,
                                               .coordinator = options_.coordinator,
                                               .term = options_.term,
+                                              .metrics_address = options_.metrics_address,
+                                              .health = options_.health,
                                               .timeout = options_.timeout,
                                               .heartbeat = [this] { return Heartbeat(); },
                                               .on_work = [this](const v1::Directive& directive) { OnWork(directive); },
@@ -85,6 +88,7 @@ absl::Status Member::AssignInitialWeights(const v1::JobDescription& job) {
        .tensors = static_cast<int>(options_.spec->tensors.size()),
        .message_bytes = static_cast<int64_t>(options_.config->cluster().message_bytes()),
        .memory = options_.memory,
+       .state = options_.state,
        .reconnect_timeout = absl::Seconds(options_.config->cluster().start_timeout_seconds()),
        .wait_timeout = absl::Seconds(options_.config->cluster().wait_timeout_seconds()),
        .clock = options_.clock,
@@ -111,6 +115,7 @@ StepLoop::Options Member::StepOptions(const v1::JobDescription& job) {
           .calls = options_.calls,
           .arrivals = options_.arrivals,
           .cuts = &cuts_,
+          .slow_factor = options_.slow_factor,
           .rollbacks = options_.rollbacks,
           .answer_begin = options_.answer_begin,
           .answer_moved = options_.answer_moved,
@@ -123,6 +128,12 @@ StepLoop::Options Member::StepOptions(const v1::JobDescription& job) {
                      .answer = options_.answer_lease,
                      .hold = options_.rollbacks > 0,
                      .clock = options_.clock},
+          .send_tensors =
+              [this](v1::TensorReport report) {
+                v1::TaskMessage message;
+                *message.mutable_tensors() = std::move(report);
+                membership_->Send(std::move(message));
+              },
           .beat = [this] { membership_->Beat(); },
           .newest_plan = [this] { return membership_->plan(); },
           .clock_offset = [this] { return membership_->clock_offset(); },
@@ -132,10 +143,13 @@ StepLoop::Options Member::StepOptions(const v1::JobDescription& job) {
 }
 
 absl::StatusOr<Member::End> Member::Step(const Membership::News& news) {
+  // Checkpoint step0 has it now.
+  *options_.state = {};
   RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<StepLoop> steps, StepLoop::Create(StepOptions(*news.job)));
   {
     MutexLock lock(mu_);
     steps_ = steps.get();
+    job_ = news.job;
     if (lease_request_.has_value()) steps->leases()->Want(*std::exchange(lease_request_, std::nullopt));
   }
   if (absl::Status over = membership_->over(); !over.ok()) steps->Cancel(std::move(over));
@@ -144,7 +158,13 @@ absl::StatusOr<Member::End> Member::Step(const Membership::News& news) {
   steps->Describe(&last_progress_);  // For the heartbeat that goes before the goodbye.
   last_trace_ = steps->last_trace();
   steps_ = nullptr;
+  job_.reset();
   return end;
+}
+
+std::optional<v1::JobDescription> Member::job() {
+  MutexLock lock(mu_);
+  return job_;
 }
 
 absl::Status Member::AwaitClose() {
@@ -181,6 +201,17 @@ v1::Heartbeat Member::Heartbeat() {
   *heartbeat.mutable_progress() = last_progress_;
   *heartbeat.mutable_trace() = last_trace_;
   return heartbeat;
+}
+
+void Member::AddMetrics(MetricText* text) {
+  const v1::WorkerProgress progress = Heartbeat().progress();
+  Membership* membership = nullptr;
+  {
+    MutexLock lock(mu_);
+    membership = joined_;
+  }
+  // Which calls back.
+  worker::AddWorkerMetrics(progress, membership == nullptr ? v1::Plan() : membership->plan(), text);
 }
 
 void Member::OnWork(const v1::Directive& directive) {

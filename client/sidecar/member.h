@@ -18,7 +18,9 @@
 #include "client/sidecar/membership.h"
 #include "client/sidecar/step_loop.h"
 #include "common/clock.h"
+#include "common/health/health.h"
 #include "common/log.h"
+#include "common/metrics/metric_text.h"
 #include "common/model_spec.h"
 #include "common/mutex.h"
 #include "proto/coordinator.pb.h"
@@ -42,9 +44,17 @@ class Member {
     uint64_t term = 0;
     uint64_t rollbacks = 0;
     MappedTensors* memory = nullptr;
+    // Given to the servers with the initial weights; cleared when nobody needs it any more.
+    worker::InitialState* state = nullptr;
     ClientQueue* queue = nullptr;
     ClientCalls* calls = nullptr;
     Arrivals* arrivals = nullptr;
+    // As of StepLoop.
+    double slow_factor = 1;
+    // Where its metrics are, "host:port"; empty: nowhere.
+    std::string metrics_address;
+    // Says whether it is ready for work.
+    Health* health = nullptr;
     std::function<void(uint32_t request, const StepBody& step)> answer_begin;
     std::function<void(uint32_t request)> answer_moved;
     // The job needs nothing more of this worker.
@@ -66,7 +76,11 @@ class Member {
   // Whether the job goes back to a checkpoint, and another incarnation takes part in it. After Run.
   bool restarts() const { return restarts_; }
   uint64_t term() const { return term_; }
+  // As it is while this worker steps. Any thread.
+  std::optional<v1::JobDescription> job();
 
+  // Adds what it measures to its page of metrics.
+  void AddMetrics(MetricText* text);
   void WantLease(uint32_t request);
   void GiveUp(absl::Status why);
 
@@ -94,6 +108,7 @@ class Member {
   Mutex mu_;
   worker::InitialWeights* initial_ ABSL_GUARDED_BY(mu_) = nullptr;  // While it assigns.
   StepLoop* steps_ ABSL_GUARDED_BY(mu_) = nullptr;                  // While it steps.
+  std::optional<v1::JobDescription> job_ ABSL_GUARDED_BY(mu_);      // Likewise.
   std::optional<uint32_t> lease_request_ ABSL_GUARDED_BY(mu_);      // For the steps to come.
   v1::WorkerProgress last_progress_ ABSL_GUARDED_BY(mu_);
   v1::TraceDone last_trace_ ABSL_GUARDED_BY(mu_);

@@ -27,6 +27,7 @@ absl::StatusOr<std::unique_ptr<Membership>> Membership::Create(Options options) 
   // What the client has said, not how long a whole job may take to start.
   session.give_up_after = own.timeout;
   session.registration.set_train_examples(own.config->data().client().train_examples());
+  if (!own.metrics_address.empty()) session.registration.set_metrics_address(own.metrics_address);
   session.heartbeat = own.heartbeat;
   session.on_directive = [self = membership.get()](const v1::Directive& directive) { self->OnDirective(directive); };
   session.on_lost = [self = membership.get()](const absl::Status& status) { self->GiveUp(status); };
@@ -98,6 +99,7 @@ void Membership::OnDirective(const v1::Directive& directive) {
   switch (directive.body_case()) {
     case v1::Directive::kRegistered:
       waiting_for_ = directive.registered().waiting_for();
+      if (over_.ok() && !leaves_) options_.health->SetServing(true);
       break;
     case v1::Directive::kJob:
       TakeJobLocked(directive.job());
@@ -145,6 +147,8 @@ void Membership::TakeJobLocked(const v1::JobDescription& description) {
 void Membership::Leave(const absl::Status& status, bool drained, absl::Duration timeout) {
   {
     MutexLock lock(mu_);
+    leaves_ = true;
+    options_.health->SetServing(false);
     if (restarts_) return;
   }
   v1::Leaving leaving;

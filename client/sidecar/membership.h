@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/clock.h"
+#include "common/health/health.h"
 #include "common/log.h"
 #include "common/mutex.h"
 #include "common/session/session.h"
@@ -32,6 +33,10 @@ class Membership {
     std::string coordinator;
     // The highest term that the incarnation before has heard of.
     uint64_t term = 0;
+    // Of its page of metrics; empty: it has none.
+    std::string metrics_address;
+    // Is told whether the worker is registered and does not leave.
+    Health* health = nullptr;
     // How long it looks for a coordinator that has not registered it yet.
     absl::Duration timeout;
     std::function<v1::Heartbeat()> heartbeat;
@@ -98,6 +103,7 @@ class Membership {
   std::string waiting_for_ ABSL_GUARDED_BY(mu_);
   absl::Status over_ ABSL_GUARDED_BY(mu_);
   bool restarts_ ABSL_GUARDED_BY(mu_) = false;
+  bool leaves_ ABSL_GUARDED_BY(mu_) = false;
   std::unique_ptr<Session> session_;  // Last: its thread uses everything above.
 };
 

@@ -2,6 +2,9 @@
 
 #include <unistd.h>
 
+#include <cstring>
+#include <filesystem>
+#include <functional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -12,9 +15,12 @@
 #include "client/link/tensor_layout.h"
 #include "client/sidecar/offer.h"
 #include "client/sidecar/results.h"
+#include "common/config/checkpoint_directory.h"
 #include "common/random.h"
 #include "common/status.h"
+#include "common/storage/file.h"
 #include "common/task.h"
+#include "worker/ps_client/snapshot_puller.h"
 
 namespace rubato::client {
 namespace {
@@ -113,6 +119,12 @@ void Sidecar::OnFrame(const Frame& frame) {
       return Switch(frame);
     case FrameKind::kCheckpoint:
       return Checkpoint(frame);
+    case FrameKind::kAwaitCheckpoint:
+      return AwaitCheckpoint(frame);
+    case FrameKind::kState:
+      return TakeState(frame);
+    case FrameKind::kFetchState:
+      return FetchState(frame);
     case FrameKind::kClose:
       return Close(frame);
     case FrameKind::kForget: {
@@ -205,6 +217,7 @@ void Sidecar::OfferModel(uint32_t request, const Model& model, TensorLayout layo
         MakeGroup(group, model.groups[group], config_.optimizer().algorithm())));
   }
   for (const Model::Tensor& tensor : model.tensors) calls_.group_of_tensor.push_back(tensor.group);
+  slots_ = SlotsOf(static_cast<rubato_algorithm>(model.algorithm));
   defined_ = true;
   {
     MutexLock lock(mu_);
@@ -308,11 +321,74 @@ void Sidecar::Switch(const Frame& frame) {
 void Sidecar::Checkpoint(const Frame& frame) {
   Answer(frame.request, RUBATO_OK);
   requests_.Begin(frame.request, [this](Cancellation* cancellation) {
-    const absl::Status status = coordinator_calls_->WriteCheckpoint(cancellation);
+    const absl::Status status = coordinator_calls_->WriteCheckpoint(cancellation).status();
     if (!status.ok() && !cancellation->cancelled()) {
       MakeLogger().Warning(absl::StrCat("the checkpoint that the client asked for: ", status.message()));
     }
   });
+}
+
+void Sidecar::AwaitCheckpoint(const Frame& frame) {
+  requests_.Begin(frame.request, [this, request = frame.request](Cancellation* cancellation) {
+    const absl::StatusOr<std::string> name = coordinator_calls_->WriteCheckpoint(cancellation);
+    if (!name.ok()) return AnswerStatus(request, name.status());
+    // The client may be elsewhere by now; this process is where it was started.
+    const std::filesystem::path directory = std::filesystem::absolute(JoinPath(CheckpointDirectory(config_), *name));
+    Answer(request, RUBATO_OK, "", directory.string());
+  });
+}
+
+void Sidecar::TakeState(const Frame& frame) {
+  StateBody body;
+  std::string values;
+  BodyReader reader(frame.body);
+  {
+    MutexLock lock(mu_);
+    if (started_) return;
+  }
+  // The library has looked at everything, and waits for nothing.
+  if (!defined_ || !reader.Get(&body) || !reader.Text(&values) || body.tensor >= spec_.tensors.size()) return;
+  const auto elements = static_cast<size_t>(NumElements(spec_.tensors[body.tensor].shape));
+  const size_t count = values.size() / sizeof(float);
+  if (body.slot >= slots_ || body.begin > elements || count > elements - body.begin) return;
+  if (state_.empty()) {
+    const bool accumulates = config_.optimizer().algorithm() == v1::OptimizerConfig::ADAGRAD;
+    const double first = accumulates ? config_.optimizer().initial_accumulator() : 0;
+    state_ = worker::InitialState::Make(spec_, slots_, static_cast<float>(first));
+  }
+  std::memcpy(state_.slots[body.slot][body.tensor].data() + body.begin, values.data(), count * sizeof(float));
+  state_.updates[body.tensor] = body.updates;
+}
+
+void Sidecar::FetchState(const Frame& frame) {
+  FetchStateBody body;
+  BodyReader reader(frame.body);
+  if (!reader.Get(&body) || !reader.AtEnd()) return Answer(frame.request, RUBATO_UNAVAILABLE, kUnreadable);
+  requests_.Begin(frame.request, [this, request = frame.request, body](Cancellation* cancellation) {
+    const absl::StatusOr<std::string> updates = PullState(static_cast<uint32_t>(body.slot), cancellation);
+    if (!updates.ok()) return AnswerStatus(request, updates.status());
+    Answer(request, RUBATO_OK, "", *updates);
+  });
+}
+
+absl::StatusOr<std::string> Sidecar::PullState(uint32_t slot, Cancellation* cancellation) {
+  std::optional<v1::JobDescription> job;
+  {
+    MutexLock lock(mu_);
+    if (member_ != nullptr) job = member_->job();
+  }
+  if (!job.has_value()) return absl::UnavailableError("optimizer state: this worker is in no plan now");
+  worker::SnapshotPuller puller(*job, task(), static_cast<int64_t>(config_.cluster().message_bytes()));
+  cancellation->Watch([&puller] { puller.Cancel(); });
+  const absl::StatusOr<worker::SnapshotPuller::Snapshot> snapshot =
+      puller.PullSlot(slot + 1, timeout_, [this](int tensor, int64_t offset, const void* data, int64_t count) {
+        std::memcpy(tensors_->MutableGradient(tensor, offset), data, static_cast<size_t>(count) * sizeof(float));
+      });
+  cancellation->Watch(std::function<void()>());
+  RUBATO_RETURN_IF_ERROR(Annotate(snapshot.status(), "optimizer state"));
+  BodyWriter updates;
+  for (int64_t count : snapshot->updates) updates.Put(count);
+  return updates.body();
 }
 
 void Sidecar::Close(const Frame& frame) {
@@ -347,9 +423,12 @@ Member::Options Sidecar::MemberOptions(Logger* log, uint64_t term, uint64_t roll
           .term = term,
           .rollbacks = rollbacks,
           .memory = tensors_.get(),
+          .state = &state_,
           .queue = &queue_,
           .calls = &calls_,
           .arrivals = &arrivals_,
+          .slow_factor = options_.slow_factor,
+          .health = &health_,
           .answer_begin = [this](uint32_t request, const StepBody& step) { AnswerBegin(request, step); },
           .answer_moved = [this](uint32_t request) { Answer(request, RUBATO_MOVED); },
           .answer_end = [this](uint32_t request) { Answer(request, RUBATO_ENDED); },
@@ -359,11 +438,32 @@ Member::Options Sidecar::MemberOptions(Logger* log, uint64_t term, uint64_t roll
           .log = log};
 }
 
+absl::StatusOr<std::unique_ptr<TaskPage>> Sidecar::OpenPage(Logger* log) {
+  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<TaskPage> page, TaskPage::Create({.listen = options_.metrics_listen,
+                                                                            .port = metrics_port_,
+                                                                            .task = task(),
+                                                                            .metrics =
+                                                                                [this](MetricText* text) {
+                                                                                  MutexLock lock(mu_);
+                                                                                  if (member_ == nullptr) return;
+                                                                                  member_->AddMetrics(text);
+                                                                                },
+                                                                            .health = &health_,
+                                                                            .clock = options_.clock}));
+  if (page == nullptr) return page;
+  metrics_port_ = page->port();
+  log->Info(absl::StrCat("shows its metrics on port ", page->port()));
+  return page;
+}
+
 absl::Status Sidecar::RunMembers() {
   uint64_t term = 0;
   for (uint64_t rollbacks = 0;; ++rollbacks) {
     Logger log = MakeLogger();
-    auto owned = std::make_unique<Member>(MemberOptions(&log, term, rollbacks));
+    RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<TaskPage> page, OpenPage(&log));
+    Member::Options options = MemberOptions(&log, term, rollbacks);
+    if (page != nullptr) options.metrics_address = page->address();
+    auto owned = std::make_unique<Member>(std::move(options));
     Member* const member = owned.get();
     {
       MutexLock lock(mu_);

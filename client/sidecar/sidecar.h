@@ -11,6 +11,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "client/link/channel.h"
 #include "client/link/frame.h"
@@ -22,11 +23,14 @@
 #include "client/sidecar/member.h"
 #include "client/sidecar/request_threads.h"
 #include "common/clock.h"
+#include "common/health/health.h"
 #include "common/log.h"
+#include "common/metrics/task_page.h"
 #include "common/model_spec.h"
 #include "common/mutex.h"
 #include "proto/coordinator.pb.h"
 #include "proto/job_config.pb.h"
+#include "worker/ps_client/initial_weights.h"
 
 namespace rubato::client {
 
@@ -39,6 +43,10 @@ class Sidecar {
     int descriptor = -1;
     // No informational lines in the log.
     bool quiet = false;
+    // As of StepLoop.
+    double slow_factor = 1;
+    // Where to answer HTTP requests for metrics, "host:port"; empty: nowhere.
+    std::string metrics_listen;
     Clock* clock = nullptr;
   };
 
@@ -76,12 +84,18 @@ class Sidecar {
   void Barrier(const Frame& frame);
   void Switch(const Frame& frame);
   void Checkpoint(const Frame& frame);
+  void AwaitCheckpoint(const Frame& frame);
+  void TakeState(const Frame& frame);
+  void FetchState(const Frame& frame);
+  absl::StatusOr<std::string> PullState(uint32_t slot, Cancellation* cancellation);
   void Close(const Frame& frame);
 
   // The worker's thread.
   bool AwaitStart();
   absl::Status RunMembers();
   Member::Options MemberOptions(Logger* log, uint64_t term, uint64_t rollbacks);
+  // On the same port as the page before, if there was one. Null: nobody has asked for it.
+  absl::StatusOr<std::unique_ptr<TaskPage>> OpenPage(Logger* log);
   // The worker is over: answers what waits for it, and all that comes.
   void TellEnd(const absl::Status& status);
   void AwaitGone();
@@ -107,7 +121,12 @@ class Sidecar {
   v1::JobConfig config_;
   ModelSpec spec_;
   std::unique_ptr<MappedTensors> tensors_;
+  // Whole before rubato_start, and from then on the worker's thread's.
+  worker::InitialState state_;
+  uint32_t slots_ = 0;
   bool defined_ = false;
+  Health health_;
+  int metrics_port_ = 0;  // 0: not known yet.
   // Incarnation 0: there is none yet.
   Mutex mu_;
   CondVar changed_;

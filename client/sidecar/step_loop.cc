@@ -5,12 +5,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/sidecar/offer.h"
+#include "client/sidecar/stretch.h"
 #include "common/status.h"
 #include "common/task.h"
 #include "common/trace/trace_files.h"
 #include "worker/ps_client/cut_part.h"
 #include "worker/ps_client/job_options.h"
 #include "worker/ps_client/part_room.h"
+#include "worker/ps_client/traffic_progress.h"
 
 namespace rubato::client {
 namespace {
@@ -58,6 +60,15 @@ StepLoop::StepLoop(Options options)
                      .log = options_.log}),
       progress_(options_.clock, &trace_),
       leases_(options_.leases),
+      tensor_reports_({.every_steps = options_.config->observability().histogram_every_steps(),
+                       .spec = options_.spec,
+                       .memory = options_.memory,
+                       .is_reporter =
+                           [this] {
+                             const v1::Plan plan = options_.newest_plan();
+                             return plan.members_size() > 0 && SameTask(plan.members(0), options_.task);
+                           },
+                       .send = options_.send_tensors}),
       pushed_(options_.spec->tensors.size(), false),
       heard_at_(options_.clock->Now()) {}
 
@@ -233,6 +244,7 @@ absl::Status StepLoop::Begin(const Step& step) {
   }
   pushed_.assign(pushed_.size(), false);
   missing_ = pushed_.size();
+  tensor_reports_.BeginStep(progress_.steps_total());
   slice_.Clear();
   Heard();
   leases_.Release();
@@ -257,6 +269,7 @@ absl::Status StepLoop::TakePushes() {
     RUBATO_RETURN_IF_ERROR(CheckSilence());
   }
   progress_.OnStepPushed();
+  tensor_reports_.EndStep(step_.step);
   return absl::OkStatus();
 }
 
@@ -300,6 +313,9 @@ void StepLoop::TakeInStep(const Frame& frame) {
     case FrameKind::kBarrier:
     case FrameKind::kSwitch:
     case FrameKind::kCheckpoint:
+    case FrameKind::kAwaitCheckpoint:
+    case FrameKind::kState:
+    case FrameKind::kFetchState:
     case FrameKind::kClose:
     case FrameKind::kAwait:
     case FrameKind::kForget:
@@ -310,6 +326,12 @@ void StepLoop::TakeInStep(const Frame& frame) {
 
 void StepLoop::Push(uint32_t tensor, uint64_t examples, bool absent) {
   if (tensor >= pushed_.size() || pushed_[tensor]) return;
+  // Until its last push the client is at work, for all that others can see.
+  if (missing_ == 1) {
+    Stretch(options_.clock, progress_.compute_begin(), options_.slow_factor,
+            [this] { return options_.cancelled() || options_.queue->closes(); });
+  }
+  tensor_reports_.BeforePush(static_cast<int>(tensor), absent);
   const absl::Time begin = options_.clock->Now();
   pushed_[tensor] = true;
   --missing_;
@@ -358,16 +380,7 @@ absl::Status StepLoop::CheckSilence() {
 
 void StepLoop::Describe(v1::WorkerProgress* progress) {
   progress_.Describe(progress);
-  const worker::PsClient::Counters counters = client_->counters();
-  progress->set_sent_bytes_total(counters.sent_bytes);
-  progress->set_received_bytes_total(counters.received_bytes);
-  progress->set_non_finite_total(counters.non_finite);
-  progress->set_waiting_for(counters.waiting_for);
-  progress->set_waiting_seconds(absl::ToDoubleSeconds(counters.waiting));
-  progress->set_entry_wait_seconds(absl::ToDoubleSeconds(counters.entry_wait));
-  progress->set_pushes_total(counters.pushes);
-  progress->set_pulls_total(counters.pulls);
-  for (int64_t count : counters.staleness) progress->add_staleness_counts(count);
+  worker::AddTraffic(client_->counters(), progress);
 }
 
 }  // namespace rubato::client

@@ -15,6 +15,7 @@
 #include "client/sidecar/client_queue.h"
 #include "client/sidecar/lease_desk.h"
 #include "client/sidecar/mapped_tensors.h"
+#include "client/sidecar/tensor_reports.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/model_spec.h"
@@ -58,6 +59,8 @@ class StepLoop {
     ClientCalls* calls = nullptr;
     Arrivals* arrivals = nullptr;
     worker::CutWriter* cuts = nullptr;
+    // Each step's computing takes this many times as long.
+    double slow_factor = 1;
     // How often the job has gone back for this client.
     uint64_t rollbacks = 0;
     // The answer to the client's rubato_begin.
@@ -65,6 +68,8 @@ class StepLoop {
     // The answer to it instead, if the client has computed with weights that are void.
     std::function<void(uint32_t request)> answer_moved;
     LeaseDesk::Options leases;
+    // A report for the coordinator of what tensors look like.
+    std::function<void(v1::TensorReport)> send_tensors;
     std::function<void()> beat;
     // The newest that the coordinator has told of.
     std::function<v1::Plan()> newest_plan;
@@ -135,6 +140,7 @@ class StepLoop {
   TraceWindow trace_window_;
   ClientProgress progress_;
   LeaseDesk leases_;
+  TensorReports tensor_reports_;
   std::unique_ptr<worker::PsClient> client_;
   // The thread's that steps.
   Step step_;

@@ -417,6 +417,73 @@ void CheckMisuse(const Job& job) {
   other.join();
 }
 
+// The velocity of element i of a tensor that an optimizer brings with it, and after a step with a momentum of 0.5 and a
+// gradient of 1.
+float VelocityOf(uint32_t tensor, int64_t i) { return static_cast<float>(tensor * 100 + i % 64); }
+float NextVelocity(uint32_t tensor, int64_t i) { return 0.5f * VelocityOf(tensor, i) + 1; }
+
+void ExpectState(const Job& job, int64_t expected_updates, float (*expected)(uint32_t tensor, int64_t i)) {
+  int64_t updates[2] = {-1, -1};
+  rubato_result fetched = RUBATO_AGAIN;
+  for (int i = 0; i < 200 && fetched == RUBATO_AGAIN; ++i) {
+    fetched = rubato_fetch_state(job.client, 0, updates, 0.1);
+  }
+  job.Expect(RUBATO_OK, fetched, "rubato_fetch_state");
+  for (uint32_t tensor : {0u, 1u}) {
+    if (updates[tensor] != expected_updates) Fail("updates of a tensor are " + std::to_string(updates[tensor]));
+    for (int64_t i = 0; i < (tensor == 0 ? kSmall : kLarge); ++i) {
+      if (rubato_gradient(job.client, tensor)[i] != expected(tensor, i)) Fail("another velocity");
+    }
+  }
+}
+
+// An optimizer that has stepped before: servers go on with its state, which can be fetched. Then a checkpoint, for
+// which both go on with steps of nothing.
+void State(Job* job) {
+  job->Open();
+  int64_t updates[2];
+  job->Expect(RUBATO_INVALID, rubato_fetch_state(job->client, 0, updates, 1), "rubato_fetch_state before a model");
+  job->Expect(RUBATO_OK, job->Define(RUBATO_MOMENTUM, 1), "rubato_define");
+  for (uint32_t tensor : {0u, 1u}) {
+    std::vector<float> velocity(static_cast<size_t>(tensor == 0 ? kSmall : kLarge));
+    for (size_t i = 0; i < velocity.size(); ++i) velocity[i] = VelocityOf(tensor, static_cast<int64_t>(i));
+    job->Expect(RUBATO_INVALID, rubato_set_state(job->client, tensor, 1, velocity.data(), 7), "another slot");
+    // That of worker 0 counts.
+    if (job->rank == 0) {
+      job->Expect(RUBATO_OK, rubato_set_state(job->client, tensor, 0, velocity.data(), 7), "rubato_set_state");
+    }
+    const rubato_hyperparameters values = {.learning_rate = 1, .weight_decay = 0, .momentum = 0.5};
+    job->Expect(RUBATO_OK, rubato_set_hyperparameters(job->client, tensor, &values), "rubato_set_hyperparameters");
+  }
+  job->Start();
+  rubato_step step;
+  job->Expect(RUBATO_OK, job->Begin(&step), "rubato_begin");
+  ExpectState(*job, 7, VelocityOf);
+  for (uint32_t tensor : {0u, 1u}) {
+    job->Fill(tensor, tensor == 0 ? kSmall : kLarge, [](int64_t) { return 1.0f; });
+    job->Push(tensor, 1);
+  }
+  job->Expect(RUBATO_OK, job->Begin(&step), "rubato_begin");
+  ExpectState(*job, 8, NextVelocity);
+  job->ExpectWeights(1, kLarge, step.step, [](int64_t i) { return -NextVelocity(1, i); });
+  char directory[512] = "";
+  size_t bytes = 0;
+  for (rubato_result written = RUBATO_AGAIN; written == RUBATO_AGAIN;) {
+    job->Expect(RUBATO_OK, rubato_skip(job->client), "rubato_skip");
+    job->Expect(RUBATO_OK, job->Begin(&step), "rubato_begin");
+    written = job->rank == 0 ? rubato_await_checkpoint(job->client, directory, sizeof(directory), 0.02)
+                             : rubato_get(job->client, "written", nullptr, 0, &bytes, 0.02);
+    if (written != RUBATO_AGAIN) job->Expect(RUBATO_OK, written, "a checkpoint");
+  }
+  if (job->rank == 0) {
+    job->Expect(RUBATO_OK, rubato_put(job->client, "written", "", 0), "rubato_put");
+    std::printf("checkpoint %s\n", directory);
+  }
+  // The other one may wait for this step.
+  job->Expect(RUBATO_OK, rubato_skip(job->client), "rubato_skip");
+  job->Close();
+}
+
 // Values, barriers, a change of mode and a checkpoint.
 void Talk(Job* job) {
   job->Open();
@@ -479,6 +546,7 @@ int main(int argc, char** argv) {
                                                                  {"restart", Restart},
                                                                  {"rollback", Rollback},
                                                                  {"silent", Silent},
+                                                                 {"state", State},
                                                                  {"talk", Talk}};
   const auto way = ways.find(argv[4]);
   if (way == ways.end()) return 2;

@@ -133,6 +133,17 @@ void ValidateDispatch(const v1::DataConfig& data, ErrorList* errors) {
               data.has_client() ? "OWN, DYNAMIC with data.client" : "DYNAMIC, STATIC");
 }
 
+// "data.idx, data.csv": the sources of our own workers.
+std::string SourceNames() {
+  const google::protobuf::OneofDescriptor* const sources = v1::DataConfig::descriptor()->FindOneofByName("source");
+  std::string names;
+  for (int i = 0; i < sources->field_count(); ++i) {
+    if (sources->field(i)->number() == v1::DataConfig::kClientFieldNumber) continue;
+    absl::StrAppend(&names, names.empty() ? "" : ", ", "data.", sources->field(i)->name());
+  }
+  return names;
+}
+
 // Every source but text has one label per example, and files have one number as the label.
 void ValidateLabels(const ModelSpec* model, const v1::DataConfig& data, ErrorList* errors) {
   if (model == nullptr || data.has_text()) return;
@@ -142,13 +153,14 @@ void ValidateLabels(const ModelSpec* model, const v1::DataConfig& data, ErrorLis
                 "an output of one logit per class, unless the source is data.text");
     return;
   }
-  if (data.has_teacher()) return;
+  const google::protobuf::FieldDescriptor* const source =
+      v1::DataConfig::descriptor()->FindFieldByNumber(data.source_case());
+  if (data.has_teacher() || source == nullptr) return;
   const int64_t outputs = NumElements(model->output);
   if (outputs == 1) return;
-  const char* source = data.has_idx() ? "idx" : data.has_csv() ? "csv" : "cifar";
   errors->Add("model.loss", "MEAN_SQUARED_ERROR",
               absl::StrCat("SOFTMAX_CROSS_ENTROPY, or a last layer with 1 output (it has ", outputs, ") with data.",
-                           source, ", whose labels are single numbers"));
+                           source->name(), ", whose labels are single numbers"));
 }
 
 void ValidateAugmentation(const ModelSpec* model, const v1::DataConfig& data, ErrorList* errors) {
@@ -191,7 +203,7 @@ void ValidateData(const ModelSpec* model, const v1::JobConfig& config, ErrorList
       break;
     case v1::DataConfig::SOURCE_NOT_SET:
       if (!config.model().has_manifest()) {
-        errors->Add("data", "without a source", "one of data.idx, data.csv, data.teacher, data.cifar, data.text");
+        errors->Add("data", "without a source", absl::StrCat("one of ", SourceNames()));
       }
       break;
   }

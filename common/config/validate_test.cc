@@ -230,6 +230,8 @@ TEST(ValidateTest, ChecksData) {
   Check({
       {{"data.teacher="},
        "data: value without a source; allowed: one of data.idx, data.csv, data.teacher, data.cifar, data.text"},
+      {{"data.teacher=", "model.loss=MEAN_SQUARED_ERROR"},
+       "data: value without a source; allowed: one of data.idx, data.csv, data.teacher, data.cifar, data.text"},
       {{"data.teacher.train_examples=0"}, "data.teacher.train_examples: value 0; allowed: 1 to 2147483647"},
       {{"data.teacher.test_examples=0"}, "data.teacher.test_examples: value 0; allowed: 1 to 2147483647"},
       {{"data.teacher.hidden_units=0"}, "data.teacher.hidden_units: value 0; allowed: 1 to 65536"},

@@ -8,9 +8,18 @@
 #include "common/status.h"
 
 namespace rubato {
+namespace {
+
+// "host:port" with another port.
+std::string WithPort(const std::string& address, int port) {
+  return absl::StrCat(address.substr(0, address.rfind(':')), ":", port);
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<TaskPage>> TaskPage::Create(Options options) {
   if (options.listen.empty()) return nullptr;
+  if (options.port != 0) options.listen = WithPort(options.listen, options.port);
   std::unique_ptr<TaskPage> page(new TaskPage(std::move(options)));
   absl::StatusOr<std::unique_ptr<HttpServer>> server =
       HttpServer::Create({.listen = page->options_.listen,

@@ -25,6 +25,8 @@ class TaskPage {
   struct Options {
     // "host:port"; port 0 takes a free one. Empty: nothing is shown.
     std::string listen = {};
+    // In the place of that port, where an earlier incarnation of the task has had it. 0: there was none.
+    int port = 0;
     v1::TaskId task = {};
     // Adds what the task measures. Called on the page's thread; must be quick.
     std::function<void(MetricText*)> metrics = {};

@@ -1,15 +1,12 @@
 #include "common/session/session.h"
 
-#include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
-#include <grpcpp/support/channel_arguments.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "common/process_memory.h"
+#include "common/session/coordinator_channel.h"
 #include "common/task.h"
 
 namespace rubato {
@@ -17,22 +14,6 @@ namespace {
 
 // Progress stays fresh even if leases are long.
 constexpr absl::Duration kSlowestHeartbeat = absl::Milliseconds(500);
-
-std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address) {
-  grpc::ChannelArguments arguments;
-  // A job of many chunks has a large description.
-  arguments.SetMaxReceiveMessageSize(-1);
-  // A coordinator that stands still or a host that is gone break the stream within seconds.
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 5000);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5000);
-  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
-}
 
 }  // namespace
 
@@ -51,7 +32,7 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(Options options) {
 
 Session::Session(Options options)
     : options_(std::move(options)),
-      stub_(v1::Coordinator::NewStub(OpenChannel(options_.coordinator))),
+      stub_(v1::Coordinator::NewStub(OpenCoordinatorChannel(options_.coordinator))),
       term_(options_.term),
       retry_pause_(options_.retry_min) {}
 

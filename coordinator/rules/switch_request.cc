@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/config/limits.h"
 #include "common/config/local_sgd.h"
+#include "common/mutants.h"
 #include "common/task.h"
 
 namespace rubato::coordinator {
@@ -51,7 +52,8 @@ absl::StatusOr<PlanChange> CheckSwitch(const v1::JobConfig& config, const v1::Sw
                      "; allowed: SYNC, ASYNC, because consistency.sync_every is ", BatchesPerStep(config),
                      "; start the job with consistency.sync_every 1 to switch to SSP"));
   }
-  if (mode != v1::SYNC && config.optimizer().algorithm() == v1::OptimizerConfig::MEAN) {
+  const bool is_mean = config.optimizer().algorithm() == v1::OptimizerConfig::MEAN && !RUBATO_MUTANT(kMeanLeavesSync);
+  if (is_mean && mode != v1::SYNC) {
     return absl::FailedPreconditionError(absl::StrCat("mode: value ", ModeName(mode, request.staleness_bound()),
                                                       "; allowed: SYNC, because optimizer.algorithm is MEAN"));
   }

@@ -1,9 +1,11 @@
 """Samples per second of ours, DistributedDataParallel over gloo and torch's RPC parameter server, on this machine.
 
-    python3 bench/compare_ddp.py [--models=mlp512,mlp4096,lenet,resnet20] [--rounds=5] [--seconds=4]
+    python3 bench/compare_ddp.py [--models=mlp512,mlp4096,lenet,resnet20] [--contenders=ours,ddp,rpc,slow-sync,slow-async]
+        [--rounds=5] [--seconds=4]
 
 Two workers of one thread, batch 64, compute included. Runs of the contenders are interleaved; printed are medians of all
-rounds and their quotients. Needs RUBATO_LIBRARY, RUBATO_SIDECAR and RUBATO_PROGRAM, or an installed wheel.
+rounds and their quotients. slow-sync and slow-async are ours with a straggler: worker 1 computes four times as long. Needs
+RUBATO_LIBRARY, RUBATO_SIDECAR and RUBATO_PROGRAM, or an installed wheel.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ sys.path[:0] = [str(HERE.parent), str(HERE.parent / "examples")]
 
 WORKERS, BATCH = 2, 64
 MODELS = ("mlp512", "mlp4096", "lenet", "resnet20")
-CONTENDERS = ("ours", "ddp", "rpc")
+SLOW = "slow-"  # Ours, in the mode that follows.
+CONTENDERS = ("ours", "ddp", "rpc", SLOW + "sync", SLOW + "async")
+SLOW_RANK, SLOW_FACTOR = 1, 4
 
 
 def make(name):
@@ -229,11 +233,18 @@ def run(contender, name, seconds, rate):
         "TP_SOCKET_IFNAME": "lo",
         "RUBATO_SIZE": str(WORKERS),
     }
-    if contender == "ours":
+    if contender == "ours" or contender.startswith(SLOW):
         from rubato._serve import Serve
 
-        serve = Serve(WORKERS, 1, 60.0, None, None)
+        mode = contender.removeprefix(SLOW) if contender.startswith(SLOW) else None
+        serve = Serve(WORKERS, 1, 60.0, mode, None)
         environment["RUBATO_COORDINATOR"] = serve.address
+
+    def of_rank(rank):
+        slow = contender.startswith(SLOW) and rank == SLOW_RANK
+        factor = {"RUBATO_SLOW_FACTOR": str(SLOW_FACTOR)} if slow else {}
+        return {**environment, "RUBATO_RANK": str(rank), **factor}
+
     processes = [
         subprocess.Popen(
             [
@@ -245,7 +256,7 @@ def run(contender, name, seconds, rate):
                 name,
                 f"--seconds={seconds}",
             ],
-            env={**environment, "RUBATO_RANK": str(rank)},
+            env=of_rank(rank),
             stdout=subprocess.PIPE,
             text=True,
         )
@@ -274,7 +285,7 @@ def main():
         import torch
 
         torch.set_num_threads(1)
-        train = {"ours": train_ours, "ddp": train_ddp, "rpc": train_rpc}[options.worker]
+        train = {"ddp": train_ddp, "rpc": train_rpc}.get(options.worker, train_ours)
         print(json.dumps(train(options.models, options.seconds)))
         return
     contenders = options.contenders.split(",")
@@ -291,8 +302,11 @@ def main():
         quotients = "  ".join(
             f"to {contender} {medians['ours'] / value:.2f}"
             for contender, value in medians.items()
-            if contender != "ours" and "ours" in medians
+            if contender != "ours" and not contender.startswith(SLOW) and "ours" in medians
         )
+        if all(SLOW + mode in medians for mode in ("sync", "async")):
+            quotient = medians[SLOW + "async"] / medians[SLOW + "sync"]
+            quotients += f"  with a straggler, async to sync {quotient:.2f}"
         print(f"{name:9} samples/s: {shown}  {quotients}", flush=True)
 
 

@@ -6,11 +6,11 @@ Kill one of the workers: its unfinished part of the epoch is trained by the othe
 """
 
 import argparse
-import os
 
 import torch
 from torch.utils.data import DataLoader, Subset
 
+import common
 import mnist_data
 import rubato
 import rubato.torch
@@ -24,8 +24,7 @@ def main() -> None:
     parser.add_argument("--examples", type=int, default=60000, help="how many of them to train on")
     parser.add_argument("--target", type=float, default=0.0, help="fail under this accuracy")
     arguments = parser.parse_args()
-    # `rubato compare --command` gives each of its runs a seed.
-    torch.manual_seed(int(os.environ.get("RUBATO_SEED", "1")))
+    common.seed()
 
     with rubato.init() as session:
         torch.set_num_threads(1)
@@ -49,7 +48,7 @@ def main() -> None:
 
     # The rank that is there at the end may be any; each has the job's weights.
     if session.rank == 0:
-        reached = mnist_data.accuracy(model, mnist_data.load(arguments.data, "t10k"))
+        reached = common.accuracy(model, mnist_data.load(arguments.data, "t10k"))
         print(f"accuracy {100 * reached:.2f} %", flush=True)
         if reached < arguments.target:
             raise SystemExit(f"accuracy {reached:.4f} is under {arguments.target}")

@@ -7,13 +7,13 @@ The same under mpirun, srun and torchrun, or alone.
 """
 
 import argparse
-import os
 import time
 
 import torch
 from torch.utils.data import DataLoader, Subset
 from torch.utils.data.distributed import DistributedSampler
 
+import common
 import mnist_data
 import rubato
 import rubato.torch
@@ -29,8 +29,7 @@ def main() -> None:
     parser.add_argument("--examples", type=int, default=60000, help="how many of them to train on")
     parser.add_argument("--target", type=float, default=0.0, help="fail under this accuracy")
     arguments = parser.parse_args()
-    # `rubato compare --command` gives each of its runs a seed.
-    torch.manual_seed(int(os.environ.get("RUBATO_SEED", "1")))
+    common.seed()
 
     with rubato.init() as session:
         torch.set_num_threads(1)
@@ -54,7 +53,7 @@ def main() -> None:
 
     # After the block: the job is over, and the weights stay.
     if session.rank == 0:
-        reached = mnist_data.accuracy(model, mnist_data.load(arguments.data, "t10k"))
+        reached = common.accuracy(model, mnist_data.load(arguments.data, "t10k"))
         print(f"accuracy {100 * reached:.2f} % after {seconds:.1f} s", flush=True)
         if reached < arguments.target:
             raise SystemExit(f"accuracy {reached:.4f} is under {arguments.target}")

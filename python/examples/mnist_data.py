@@ -44,16 +44,6 @@ def make_model() -> nn.Module:
     )
 
 
-@torch.no_grad()
-def accuracy(model: nn.Module, data: torch.utils.data.TensorDataset) -> float:
-    model.eval()
-    right = 0
-    for x, y in torch.utils.data.DataLoader(data, batch_size=500):
-        right += int((model(x).argmax(1) == y).sum())
-    model.train()
-    return right / len(data)
-
-
 def measure(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> Tuple[torch.Tensor, float]:
     """Loss, and which part of the batch was right."""
     scores = model(x)

@@ -6,7 +6,6 @@ The folder has CIFAR-10's binary version: data_batch_1.bin to data_batch_5.bin a
 """
 
 import argparse
-import os
 import pathlib
 from typing import Tuple
 
@@ -15,6 +14,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 from torch.utils.data.distributed import DistributedSampler
 
+import common
 import rubato
 import rubato.torch
 
@@ -81,13 +81,6 @@ def load(folder: str, examples: int) -> Tuple[TensorDataset, TensorDataset]:
     return generate(examples, 1), generate(max(100, examples // 10), 2)
 
 
-@torch.no_grad()
-def accuracy(model: nn.Module, data: TensorDataset) -> float:
-    model.eval()
-    right = sum(int((model(x).argmax(1) == y).sum()) for x, y in DataLoader(data, batch_size=250))
-    return right / len(data)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default="data/cifar")
@@ -95,8 +88,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--examples", type=int, default=5000, help="how many to generate")
     arguments = parser.parse_args()
-    # `rubato compare --command` gives each of its runs a seed.
-    torch.manual_seed(int(os.environ.get("RUBATO_SEED", "1")))
+    common.seed()
 
     with rubato.init() as session:
         torch.set_num_threads(1)
@@ -118,11 +110,13 @@ def main() -> None:
                 loss.backward()
                 optimizer.step()
                 scheduler.step()
-        # Running means of batch normalisation are each worker's own until here.
-        rubato.torch.sync_buffers(model)
+        # Running means of batch normalisation are each worker's own until here. After a time in async workers are not all
+        # at the end of their data: those that are not go on meanwhile.
+        with session.pause("buffers"):
+            rubato.torch.sync_buffers(model)
 
     if session.rank == 0:
-        print(f"accuracy {100 * accuracy(model, test):.2f} %", flush=True)
+        print(f"accuracy {100 * common.accuracy(model, test):.2f} %", flush=True)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@
 import argparse
 import collections
 import math
-import os
 import pathlib
 import re
 from typing import Dict, List, Tuple
@@ -17,6 +16,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 from torch.utils.data.distributed import DistributedSampler
 
+import common
 import rubato
 import rubato.torch
 
@@ -119,13 +119,6 @@ def train_alone(model: nn.Module, train: TensorDataset, epochs: int) -> nn.Modul
     return model
 
 
-@torch.no_grad()
-def accuracy(model: nn.Module, data: TensorDataset) -> float:
-    model.eval()
-    right = sum(int((model(x).argmax(1) == y).sum()) for x, y in DataLoader(data, batch_size=250))
-    return right / len(data)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default="data/text/bible.txt")
@@ -133,8 +126,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--examples", type=int, default=0, help="how many verses; 0: all")
     arguments = parser.parse_args()
-    # `rubato compare --command` gives each of its runs a seed.
-    torch.manual_seed(int(os.environ.get("RUBATO_SEED", "1")))
+    common.seed()
 
     with rubato.init() as session:
         torch.set_num_threads(1)
@@ -162,7 +154,7 @@ def main() -> None:
 
     if session.rank == 0:
         bag = train_alone(BagOfWords(books), train, arguments.epochs)
-        ours, theirs = accuracy(model, test), accuracy(bag, test)
+        ours, theirs = common.accuracy(model, test), common.accuracy(bag, test)
         print(f"accuracy {100 * ours:.1f} %, of a bag of words {100 * theirs:.1f} %", flush=True)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import time
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterator, Optional
 
 from rubato import errors
 from rubato._library import Client
@@ -13,6 +13,8 @@ from rubato._library import Client
 # The coordinator takes values up to 1 MiB and keeps 64 MiB in all.
 PIECE_BYTES = 1 << 20
 PIECES_AT_A_TIME = 16
+# How long a rank that waits for others does nothing.
+MEANWHILE_SECONDS = 0.2
 
 
 class Values:
@@ -77,30 +79,68 @@ class Values:
             raise errors.InvalidCall(f"mean: weight {weight}: 0 or more is allowed")
         if self._size == 1:
             return rebuild([float(number) for number in numbers])
-        deadline = time.monotonic() + timeout
-
-        def left() -> float:
-            return max(0.0, deadline - time.monotonic())
-
-        name = self._next("mean")
-        part = json.dumps([names, weight, [float(number) for number in numbers]]).encode()
-        if self._rank != 0:
-            self._client.put(f"{name}/{self._rank}", part)
-            answer = json.loads(self._client.get(f"{name}/mean", left()))
-        else:
-            parts = [json.loads(part)]
-            for rank in range(1, self._size):
-                parts.append(json.loads(self._client.get(f"{name}/{rank}", left())))
-                self._client.erase(f"{name}/{rank}")
-            # All others have the last answer when they ask for this one.
-            if self._answer:
-                self._client.erase(self._answer)
-            self._answer = f"{name}/mean"
-            answer = _weighted_mean(parts)
-            self._client.put(self._answer, json.dumps(answer).encode())
+        part = [names, weight, [float(number) for number in numbers]]
+        answer = self._combined("mean", part, _weighted_mean, timeout)
         if isinstance(answer, str):
             raise errors.InvalidCall(answer)
         return rebuild(answer)
+
+    def gather(
+        self, what: str, part: Any, timeout: float, meanwhile: Optional[Callable[[], None]] = None
+    ) -> list[Any]:
+        """What each rank says, by rank: of what JSON has. `meanwhile` is called now and then where others take their time.
+        Raises Timeout, which says whose word on `what` is missing.
+        """
+        if self._size == 1:
+            return [part]
+        parts: list[Any] = self._combined(what, part, lambda parts: parts, timeout, meanwhile)
+        return parts
+
+    def _combined(
+        self,
+        what: str,
+        part: Any,
+        combine: Callable[[list[Any]], Any],
+        timeout: float,
+        meanwhile: Optional[Callable[[], None]] = None,
+    ) -> Any:
+        """What rank 0 makes of the parts of all ranks, on all ranks."""
+        deadline = time.monotonic() + timeout
+
+        def get(key: str, rank: int) -> Any:
+            while True:
+                left = max(0.0, deadline - time.monotonic())
+                try:
+                    wait = left if meanwhile is None else min(left, MEANWHILE_SECONDS)
+                    return json.loads(self._client.get(key, wait))
+                except errors.Timeout as error:
+                    if time.monotonic() >= deadline:
+                        raise errors.Timeout(
+                            f"{what}: all ranks have to call it, and rank {rank} has not within {timeout:g} s"
+                        ) from error
+                if meanwhile is not None:
+                    meanwhile()
+
+        name = self._next(what)
+        if self._rank != 0:
+            self._client.put(f"{name}/{self._rank}", json.dumps(part).encode())
+            return get(f"{name}/answer", 0)
+        parts = [part]
+        for rank in range(1, self._size):
+            parts.append(get(f"{name}/{rank}", rank))
+            self._client.erase(f"{name}/{rank}")
+        # All others have the last answer when they ask for this one.
+        if self._answer:
+            self._client.erase(self._answer)
+        self._answer = f"{name}/answer"
+        answer = combine(parts)
+        self._client.put(self._answer, json.dumps(answer).encode())
+        return answer
+
+    @property
+    def count(self) -> int:
+        """How many of these calls there were: the same on all ranks."""
+        return self._calls
 
     def _next(self, what: str) -> str:
         self._calls += 1

@@ -18,6 +18,7 @@ from rubato import _abi, errors
 from rubato._version import __version__
 
 SLICE_SECONDS = 0.05
+_PATH_BYTES = 4096
 MODE_NAMES = {value: name for name, value in _abi.MODES.items()}
 
 
@@ -311,6 +312,28 @@ class Client:
     def checkpoint(self) -> None:
         """Asks for a checkpoint."""
         self._call("rubato_checkpoint")
+
+    def await_checkpoint(self, seconds: float) -> Optional[str]:
+        """Asks for a checkpoint. Its directory once it is complete; None: not yet."""
+        directory = ctypes.create_string_buffer(_PATH_BYTES)
+        deadline = time.monotonic() + seconds
+        while True:
+            left = min(SLICE_SECONDS, max(0.0, deadline - time.monotonic()))
+            result = self._result("rubato_await_checkpoint", directory, _PATH_BYTES, left)
+            if result == _abi.OK:
+                return directory.value.decode()
+            if time.monotonic() >= deadline:
+                return None
+
+    def set_state(self, tensor: int, slot: int, address: int, updates: int) -> None:
+        """What an optimizer keeps of a tensor that has stepped before; the values are at `address`."""
+        self._call("rubato_set_state", tensor, slot, address, updates)
+
+    def fetch_state(self, slot: int, tensors: int) -> list[int]:
+        """Copies a slot of all tensors to their gradients; returns how many updates it stands for, by tensor."""
+        updates = (ctypes.c_int64 * tensors)()
+        self._wait("rubato_fetch_state", "the optimizer's state", None, slot, updates)
+        return list(updates)
 
     def pause(self, why: str) -> None:
         """Until the next begin this worker does something else than a step."""

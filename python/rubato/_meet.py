@@ -119,11 +119,15 @@ class _Store:
         self._key = f"rubato/{environment.get('TORCHELASTIC_RUN_ID', '')}/{attempt}/coordinator"
         try:
             host, port = environment["MASTER_ADDR"], int(environment["MASTER_PORT"])
+            is_master = (
+                place.rank == 0 and environment.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
+            )
+            if not is_master:
+                _wait_until_listening(host, port, timeout)
             self._store: Any = TCPStore(
                 host,
                 port,
-                is_master=place.rank == 0
-                and environment.get("TORCHELASTIC_USE_AGENT_STORE") != "True",
+                is_master=is_master,
                 timeout=datetime.timedelta(seconds=timeout),
                 wait_for_workers=False,
                 multi_tenant=True,
@@ -149,6 +153,22 @@ class _Store:
 
         interruptibly(wait)
         return received[0].decode()
+
+
+def _wait_until_listening(host: str, port: int, timeout: float) -> None:
+    """Raises TimeoutError. TCPStore would wait by itself, but torch 1.13 keeps all of Python waiting then, Ctrl-C too."""
+    deadline = time.monotonic() + timeout
+    while True:
+        left = deadline - time.monotonic()
+        try:
+            with socket.create_connection((host, port), timeout=max(0.1, left)):
+                return
+        except OSError as error:
+            if left <= 0:
+                raise TimeoutError(
+                    f"nobody listens at {host}:{port} within {timeout:g} s: {error}"
+                ) from error
+        time.sleep(0.02)
 
 
 class _Socket:

@@ -94,6 +94,17 @@ class Serve:
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 status = self._process.wait()
+        return self._ended(status)
+
+    def end(self, reason: str) -> Optional[int]:
+        """Ends the job at once: it has no worker any more, and none will come. Returns its exit status."""
+        # Asked once it would wait for a worker, for the sake of a last checkpoint.
+        stop = [find_program(), "stop", self.address, f"--reason={reason}"]
+        for _ in range(2):
+            subprocess.run(stop, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        return self.close(10.0)
+
+    def _ended(self, status: Optional[int]) -> Optional[int]:
         if self._process.stdin:
             self._process.stdin.close()
         self._folder.cleanup()

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
-from typing import Iterable, Mapping, Optional, Sequence
+import pickle
+import random
+from typing import Any, BinaryIO, Iterable, Mapping, Optional, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,6 +90,7 @@ class Client:
         self._gradients = [_view(self._client.gradient(i), s) for i, s in enumerate(shapes)]
         for view, tensor in zip(self._weights, tensors.values()):
             view[...] = tensor
+        session._own = _ClientState(self, specs, algorithm)
         session._start()
 
     def grad(self, name: str) -> Array:
@@ -167,6 +170,56 @@ class Client:
                 f'there is no tensor "{name}"; there are {", ".join(self._index)}'
             )
         return index
+
+
+class _ClientState:
+    """See rubato._own_state.OwnState."""
+
+    keeps_weights = False
+
+    def __init__(self, client: Client, specs: Sequence[TensorSpec], algorithm: str) -> None:
+        self._client = client
+        self._specs = list(specs)
+        self._algorithm = algorithm
+
+    def why_not_now(self) -> Optional[str]:
+        """See OwnState."""
+        if self._client.why_not_pause() is not None:
+            return "to be called between begin() and the first push()"
+        return None
+
+    def described(self) -> dict[str, Any]:
+        """See OwnState."""
+        tensors = [[spec.name, list(spec.shape), spec.group] for spec in self._specs]
+        return {"algorithm": self._algorithm, "tensors": tensors}
+
+    def weights(self) -> Iterable[Array]:
+        """See OwnState."""
+        return self._client._weights
+
+    def resumed(self, step: Step) -> None:
+        """See OwnState."""
+        self._client.resumed(step)
+
+    def kept(self) -> dict[str, Any]:
+        """See OwnState."""
+        return {"python": random.getstate(), "numpy": np.random.get_state()}
+
+    def check(self, kept: dict[str, Any]) -> None:
+        """See OwnState."""
+
+    def take(self, kept: dict[str, Any]) -> None:
+        """See OwnState."""
+        random.setstate(kept["python"])
+        np.random.set_state(kept["numpy"])
+
+    def write(self, obj: Any, file: BinaryIO) -> None:
+        """See OwnState."""
+        pickle.dump(obj, file)
+
+    def read(self, file: BinaryIO) -> Any:
+        """See OwnState."""
+        return pickle.load(file)
 
 
 def _group_of_each(tensors: Mapping[str, Array], groups: Sequence[Group]) -> dict[str, int]:

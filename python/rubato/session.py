@@ -7,14 +7,17 @@ import dataclasses
 import os
 import sys
 import threading
+import time
 from types import TracebackType
 from typing import Any, Callable, Iterator, Mapping, Optional, Protocol, Sequence
 
-from rubato import _exit, _library, _meet, errors
+from rubato import _exit, _library, _loads, _meet, _saves, errors
 from rubato._exchange_values import Values
 from rubato._library import Lease, ModelSpec, Step, TensorSpec
+from rubato._own_state import OwnState
 from rubato._place import Place, find_place
 from rubato._serve import Serve
+from rubato._together import Together
 
 _MODES = ("sync", "ssp", "async")
 
@@ -139,6 +142,7 @@ class Session:
         self._timeout = timeout
         self._values = Values(client, place.rank, place.size)
         self._member: Optional[Member] = None
+        self._own: Optional[OwnState] = None
         self._claimed_by: Optional[str] = None
         self._leased: Optional[LeasedData] = None
         self._step: Optional[Step] = None
@@ -147,6 +151,8 @@ class Session:
         self._paused = False
         self._defined = False
         self._deferred: list[Callable[[], None]] = []
+        # Told the sidecar beside the initial weights.
+        self._before_start: Optional[Callable[[], None]] = None
 
     def __repr__(self) -> str:
         return f"<rubato.Session: rank {self.rank} of {self.size}, {self._plan.mode}>"
@@ -299,6 +305,33 @@ class Session:
         """Has the job write a checkpoint of the weights and of the optimizer's state on the servers."""
         self._client.checkpoint()
 
+    def save(self, name: str, extra: Any = None, *, timeout: float = 600.0) -> str:
+        """Writes a checkpoint of the job and of each worker, and returns its path, a directory. All ranks call it with the
+        same name, between step() and the next backward(); one that is early lets the others' steps pass.
+
+        In it are the weights and the optimizer's state on the servers, and of each worker the model's buffers (batch
+        normalisation's statistics), the states of the random generators, the values of the parameter groups, and
+        `extra`: anything that pickle can write, a scheduler's state_dict for one. With apply="worker" and "local" also the
+        optimizer's own state. It stays until somebody removes it; one of the same name is replaced, and nothing has the
+        name before it is whole.
+
+        Raises InvalidCall at the wrong time, Timeout if not all ranks come, Unavailable if it cannot be written; on all
+        ranks alike.
+        """
+        return _saves.save(self._together(f"save({name!r})", timeout), name, extra)
+
+    def load(self, path: str, *, check_weights: bool = True, timeout: float = 600.0) -> Any:
+        """Goes on from what `save` has written, and returns its `extra`. All ranks call it, after DistributedOptimizer and
+        before the first backward(), in a job that has the checkpoint's weights:
+        `rubato run --set training.start_from=PATH`. With apply="worker" in any new job.
+
+        Each worker gets its own buffers, random states and group values, or own optimizer state. Raises NotFound and
+        Refused, which say what does not fit, on all ranks alike; nothing has changed then. `check_weights=False`: the job's
+        weights may be others, as they are with a codec for pulls that rounds at random. Reads pickled objects: load only
+        what you trust.
+        """
+        return _loads.load(self._together(f"load({path!r})", timeout), path, check_weights)
+
     def drain(self) -> None:
         """Leaves the job after this step, so that others take over this worker's part: the next step raises JobEnded, and
         `batches` ends. SIGTERM does the same in a program that does not handle it.
@@ -326,7 +359,10 @@ class Session:
         finally:
             _exit.unwatch()
             if self._serve is not None:
-                status = self._serve.close(None if error is None else 10.0)
+                if error is not None and self.size == 1:
+                    status = self._serve.end(error)
+                else:
+                    status = self._serve.close(None if error is None else 10.0)
                 if status != 0 and error is None:
                     print(f"rubato: `rubato serve` has ended with status {status}", file=sys.stderr)
 
@@ -357,6 +393,13 @@ class Session:
                 f"{what}: to be called after DistributedOptimizer, or Client: workers talk when the coordinator knows "
                 "their model"
             )
+
+    def _together(self, what: str, timeout: float) -> Together:
+        if self._own is None or not self._defined:
+            raise errors.InvalidCall(f"{what}: to be called after DistributedOptimizer, or Client")
+        if self._paused:
+            raise errors.InvalidCall(f"{what} within a pause")
+        return Together(self, self._own, what, time.monotonic() + timeout)
 
     def _when_defined(self, function: Callable[[], None]) -> None:
         """Calls it as soon as workers can talk: now, or when the model is defined. On all ranks in the same order."""
@@ -394,6 +437,9 @@ class Session:
         )
 
     def _start(self) -> None:
+        before, self._before_start = self._before_start, None
+        if before is not None:
+            before()
         self._client.start()
         self._defined = True
         deferred, self._deferred = self._deferred, []

@@ -252,6 +252,8 @@ class FakeHub:
         worker = self._worker(rank)
         if worker.parts:
             raise Failure(_abi.INVALID, "set_slice after the first push")
+        if worker.slice is not None:
+            raise Failure(_abi.INVALID, "the step has a slice already")
         worker.slice = (begin, end)
 
     def on_set_epoch(self, rank, epoch):

@@ -11,7 +11,8 @@ import traceback
 
 import pytest
 
-REAL = os.environ.get("RUBATO_TEST_REAL") == "1"
+from servers import REAL, Servers
+
 # Marks tests that look into the fake servers. run_tests.sh runs the others against the real ones, if they are there.
 fake_only = pytest.mark.fake
 
@@ -60,38 +61,18 @@ def _run(connection, function, arguments, environment):
     _exit._at_exit()
 
 
-class Servers:
-    """Coordinator and servers of one job: the fake ones, or `rubato serve`."""
-
-    def __init__(self, size, *, mode=None):
-        self.hub = self._serve = None
-        if REAL:
-            from rubato._serve import Serve
-
-            self._serve = Serve(size, 2, 30.0, mode, None)
-            self.address = self._serve.address
-        else:
-            from fake_hub import FakeHub
-
-            self.hub = FakeHub(size)
-            self.address = self.hub.address
-
-    def close(self):
-        if self._serve is not None:
-            self._serve.close(5.0)
-        else:
-            self.hub.close()
-
-
 class Job:
-    """A job whose ranks run in processes. A context manager: what is left at its end is killed."""
+    """A job whose ranks run in processes. A context manager: what is left at its end is killed.
 
-    def __init__(self, size, *, mode=None):
+    `hub`: the fake coordinator and servers, or None; `serve`: the real ones, or None. `options`: as those of Servers.
+    """
+
+    def __init__(self, size, **options):
         self.size = size
         self.processes = {}
         self._pipes = {}
-        self._servers = Servers(size, mode=mode)
-        self.hub = self._servers.hub
+        self._servers = Servers(size, **options)
+        self.hub, self.serve = self._servers.hub, self._servers.serve
 
     def __enter__(self):
         return self
@@ -119,26 +100,34 @@ class Job:
         self.processes[rank], self._pipes[rank] = process, mine
         return process
 
-    def outcome(self, rank, seconds=90.0):
-        """Waits for what the rank returns."""
-        pipe, process = self._pipes[rank], self.processes[rank]
-        if not pipe.poll(seconds):
-            raise AssertionError(f"rank {rank} has not ended within {seconds} s")
-        try:
-            outcome = pickle.loads(pipe.recv_bytes())
-        except EOFError:
-            outcome = Outcome(error="ended without a word", kind="EOFError")
+    def outcome(self, rank, seconds=180.0):
+        """Waits for what the rank returns, and for its end."""
+        outcome, process = self.word_of(rank, seconds), self.processes[rank]
         process.join(seconds)
         outcome.exit_status = process.exitcode
         return outcome
 
+    def word_of(self, rank, seconds=180.0):
+        """Waits for what the rank returns; its process may go on."""
+        pipe = self._pipes[rank]
+        if not pipe.poll(seconds):
+            raise AssertionError(f"rank {rank} has not ended within {seconds} s")
+        try:
+            return pickle.loads(pipe.recv_bytes())
+        except EOFError:
+            return Outcome(error="ended without a word", kind="EOFError")
 
-def run_ranks(size, function, *arguments, mode=None):
-    """The function's values of all ranks; an exception of one fails the test."""
-    with Job(size, mode=mode) as job:
-        for rank in range(size):
-            job.start(rank, function, *arguments)
-        outcomes = [job.outcome(rank) for rank in range(size)]
-    for rank, outcome in enumerate(outcomes):
-        assert not outcome.kind, f"rank {rank}: {outcome.kind}: {outcome.error}"
-    return [outcome.value for outcome in outcomes]
+    def values(self, function, *arguments):
+        """The function's values of all ranks; an exception of one fails the test."""
+        for rank in range(self.size):
+            self.start(rank, function, *arguments)
+        outcomes = [self.outcome(rank) for rank in range(self.size)]
+        for rank, outcome in enumerate(outcomes):
+            assert not outcome.kind, f"rank {rank}: {outcome.kind}: {outcome.error}"
+        return [outcome.value for outcome in outcomes]
+
+
+def run_ranks(size, function, *arguments, **options):
+    """The function's values of all ranks of a job; an exception of one fails the test."""
+    with Job(size, **options) as job:
+        return job.values(function, *arguments)

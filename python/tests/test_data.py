@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import time
 
 import pytest
@@ -14,6 +15,8 @@ import models
 import rubato
 import rubato.torch
 from ranks import Job, fake_only, run_ranks
+from servers import real_only
+from rubato._serve import find_program
 from test_optimizer import raised
 
 COUNT, BATCH = 52, 4
@@ -29,7 +32,7 @@ class Positions(torch.utils.data.Dataset):
         return index
 
 
-def leased(loader_workers, epochs, die_after=None):
+def leased(loader_workers, epochs, die_after=None, **options):
     """The indices that this rank has trained."""
     with rubato.init() as session:
         data = Positions()
@@ -41,14 +44,16 @@ def leased(loader_workers, epochs, die_after=None):
         )
         model = nn.Linear(1, 1)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-        rubato.torch.DistributedOptimizer(optimizer, model)
+        rubato.torch.DistributedOptimizer(optimizer, model, **options)
         trained = []
+        optimizer.zero_grad()
         for batch in rubato.torch.batches(loader, optimizer):
             if die_after is not None and len(trained) >= die_after:
                 os.kill(os.getpid(), signal.SIGKILL)
-            optimizer.zero_grad()
             model(batch.float()[:, None]).mean().backward()
-            optimizer.step()
+            if sampler.ends_step:
+                optimizer.step()
+                optimizer.zero_grad()
             trained += [(sampler.epoch, int(index)) for index in batch]
         return trained
 
@@ -62,6 +67,87 @@ def test_each_example_of_an_epoch_is_trained_once(loader_workers):
     ]
     orders = [[i for e, i in parts[0] if e == epoch] for epoch in range(2)]
     assert orders[0] != sorted(orders[0])
+
+
+OPTIONS = [
+    {"accumulate": 3},
+    {"accumulate": 3, "weight": "examples", "push": "step"},
+    {"apply": "local", "sync_every": 3},
+    {"apply": "local", "sync_every": 2, "accumulate": 2, "weight": "examples"},
+]
+
+
+def leased_with(options):
+    return leased(0, 2, **options)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_steps_of_several_batches_train_each_example_once(options):
+    parts = run_ranks(2, leased_with, options)
+    assert sorted(sum(parts, [])) == [
+        (epoch, index) for epoch in range(2) for index in range(COUNT)
+    ]
+
+
+@fake_only
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_the_servers_are_told_of_each_example_once(options):
+    with Job(2) as job:
+        for rank in range(2):
+            job.start(rank, leased_with, options)
+        for rank in range(2):
+            outcome = job.outcome(rank)
+            assert not outcome.kind, outcome.error
+        spans = sorted(job.hub.trained)
+    covered = [(epoch, i) for epoch, begin, end in spans for i in range(begin, end)]
+    assert covered == [(epoch, i) for epoch in range(2) for i in range(COUNT)]
+    # Steps have several batches, and none has examples of two shards.
+    assert max(end - begin for _, begin, end in spans) == 2 * BATCH
+
+
+@real_only
+@pytest.mark.parametrize("options", OPTIONS[::2], ids=str)
+def test_the_audit_counts_each_example_once(options, tmp_path):
+    config = tmp_path / "cluster.textproto"
+    config.write_text(f'run_directory: "{tmp_path}/run"\ncluster {{ update_log: true }}\n')
+    run_ranks(2, leased_with, options, config=str(config))
+    audit = subprocess.run(
+        [find_program(), "audit", f"{tmp_path}/run"], capture_output=True, text=True, check=False
+    )
+    assert audit.returncode == 0, audit.stdout + audit.stderr
+
+
+def saves_each_epoch():
+    with rubato.init() as session:
+        data = Positions()
+        sampler = rubato.torch.LeasedSampler(
+            data, session, batch_size=BATCH, epochs=3, shard_batches=2
+        )
+        loader = torch.utils.data.DataLoader(data, batch_sampler=sampler)
+        model = nn.Linear(1, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        rubato.torch.DistributedOptimizer(optimizer, model, accumulate=2)
+        trained, epoch, saved = [], 0, []
+        for batch in rubato.torch.batches(loader, optimizer):
+            if sampler.epoch > epoch and not any(p.grad is not None for p in model.parameters()):
+                saved.append(session.save(f"epoch{epoch}"))
+                epoch = sampler.epoch
+            model(batch.float()[:, None]).mean().backward()
+            if sampler.ends_step:
+                optimizer.step()
+                optimizer.zero_grad(set_to_none=True)
+            trained += [(sampler.epoch, int(index)) for index in batch]
+        return trained, saved
+
+
+@real_only
+def test_leased_data_and_saves_go_together():
+    """A batch that was taken before the save is trained after it."""
+    parts = run_ranks(2, saves_each_epoch)
+    assert parts[0][1] == parts[1][1] and len(parts[0][1]) == 2
+    assert sorted(parts[0][0] + parts[1][0]) == [
+        (epoch, index) for epoch in range(3) for index in range(COUNT)
+    ]
 
 
 @fake_only
@@ -124,9 +210,28 @@ def leases_with(options):
         return raised(rubato.Unsupported, next, rubato.torch.batches(loader, optimizer))
 
 
-@pytest.mark.parametrize("options", [{"apply": "worker"}, {"accumulate": 2}])
-def test_what_leases_do_not_go_with(options):
-    assert "is not there yet" in run_ranks(1, leases_with, options)[0]
+def test_leases_do_not_go_with_apply_worker():
+    said = run_ranks(1, leases_with, {"apply": "worker"})[0]
+    assert "weights would differ between ranks" in said
+
+
+def forgets_the_last_step():
+    with rubato.init() as session:
+        data = Positions()
+        sampler = rubato.torch.LeasedSampler(data, session, batch_size=BATCH, shard_batches=2)
+        loader = torch.utils.data.DataLoader(data, batch_sampler=sampler)
+        model = nn.Linear(1, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        rubato.torch.DistributedOptimizer(optimizer, model, accumulate=3)
+        got = rubato.torch.batches(loader, optimizer)
+        for _ in range(2):
+            model(next(got).float()[:, None]).mean().backward()
+        assert sampler.ends_step
+        return raised(rubato.InvalidCall, next, got)
+
+
+def test_the_last_batches_of_a_shard_need_a_step():
+    assert "when the sampler's ends_step is true" in run_ranks(1, forgets_the_last_step)[0]
 
 
 def broadcasts():

@@ -12,7 +12,8 @@ import torch
 import models
 import rubato
 import rubato.torch
-from ranks import Servers, run_ranks
+from ranks import run_ranks
+from servers import Servers
 
 STEPS = 50
 

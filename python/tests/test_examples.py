@@ -7,29 +7,31 @@ import io
 import pathlib
 import random
 import runpy
-import struct
 import sys
 
 import pytest
 
 from ranks import run_ranks
+from soak import write_idx
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[1] / "examples"
 
 
-def write_idx(path, shape, values):
-    path.write_bytes(struct.pack(f">HBB{len(shape)}I", 0, 8, len(shape), *shape) + bytes(values))
+def write_mnist(folder, train, test):
+    """So many pictures in MNIST's files: more of the upper rows are bright the larger the digit."""
+    pictures = [bytes([25 * k] * 28 * 3 * k + [0] * 28 * (28 - 3 * k)) for k in range(10)]
+    for part, count in (("train", train), ("t10k", test)):
+        labels = [i % 10 for i in range(count)]
+        pixels = b"".join(pictures[k] for k in labels)
+        write_idx(folder / f"{part}-images-idx3-ubyte", (count, 28, 28), pixels)
+        write_idx(folder / f"{part}-labels-idx1-ubyte", (count,), labels)
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """A folder with MNIST of 256 pictures, whose upper rows are brighter the larger the digit, and some verses."""
+    """A folder with MNIST of 256 pictures, and some verses."""
     folder = tmp_path_factory.mktemp("data")
-    for part, count in (("train", 256), ("t10k", 64)):
-        labels = [i % 10 for i in range(count)]
-        rows = [([25 * k] * 28 if row < 3 * k else [0] * 28) for k in labels for row in range(28)]
-        write_idx(folder / f"{part}-images-idx3-ubyte", (count, 28, 28), sum(rows, []))
-        write_idx(folder / f"{part}-labels-idx1-ubyte", (count,), labels)
+    write_mnist(folder, 256, 64)
     choice = random.Random(3).choice
     words = {"Ge": "earth heaven light", "1Sa": "king battle tent", "Ps": "song praise harp"}
     lines = [

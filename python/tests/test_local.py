@@ -349,20 +349,6 @@ def takes_any_optimizer():
 test_local_takes_any_optimizer = alone(takes_any_optimizer)
 
 
-def refuses_leases():
-    with rubato.init():
-        model = linear()
-        data = torch.utils.data.TensorDataset(torch.zeros(8, 4))
-        sampler = rubato.torch.LeasedSampler(data, batch_size=2)
-        _, optimizer = local(model)
-        loader = torch.utils.data.DataLoader(data, batch_sampler=sampler)
-        said = raised(rubato.Unsupported, next, rubato.torch.batches(loader, optimizer))
-        assert 'LeasedSampler with apply="local"' in said
-
-
-test_local_refuses_leases = alone(refuses_leases)
-
-
 def pauses_between_rounds():
     """Rank 1 goes on while rank 0 does something else."""
     with rubato.init() as session:

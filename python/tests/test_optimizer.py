@@ -163,16 +163,6 @@ def refuses_a_second_optimizer():
 test_refuses_a_second_optimizer = alone(refuses_a_second_optimizer)
 
 
-def tells_that_state_is_on_the_servers():
-    with rubato.init():
-        _, optimizer = wrapped()
-        assert "is on the servers" in raised(rubato.Unsupported, optimizer.state_dict)
-        assert "is on the servers" in raised(rubato.Unsupported, optimizer.load_state_dict, {})
-
-
-test_tells_that_state_is_on_the_servers = alone(tells_that_state_is_on_the_servers)
-
-
 def worker_has_its_own_state():
     with rubato.init():
         model = linear()

@@ -17,7 +17,8 @@ from torch import nn
 import models
 import rubato
 import rubato.torch
-from ranks import REAL, Job, Servers, fake_only, run_ranks
+from ranks import Job, fake_only, run_ranks
+from servers import REAL, Servers
 from test_optimizer import backward, linear, raised, wrapped
 
 BOTH = ("forward", "layer")

@@ -13,6 +13,12 @@ void Assignment::Await(const std::vector<uint32_t>& chunks) {
 }
 
 Assignment::Answer Assignment::OnAssign(const v1::TaskId& worker, const std::vector<uint32_t>& chunks) {
+  Answer answer = OnAssignState(worker, chunks);
+  for (uint32_t chunk : answer.taken) lacking_.erase(chunk);
+  return answer;
+}
+
+Assignment::Answer Assignment::OnAssignState(const v1::TaskId& worker, const std::vector<uint32_t>& chunks) const {
   if (!awaited_) {
     return {
         v1::ExchangeReply::REFUSED, {}, "assign: the weights begin with what the job's config or a checkpoint says"};
@@ -27,7 +33,6 @@ Assignment::Answer Assignment::OnAssign(const v1::TaskId& worker, const std::vec
     return {
         v1::ExchangeReply::WAITING, {}, absl::StrCat("initial weights come from ", named, ", as far as known here")};
   }
-  for (uint32_t chunk : answer.taken) lacking_.erase(chunk);
   return answer;
 }
 

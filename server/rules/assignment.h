@@ -34,6 +34,8 @@ class Assignment {
   void Name(const v1::TaskId& worker) { named_ = worker; }
   // A worker has sent the weights of these chunks.
   Answer OnAssign(const v1::TaskId& worker, const std::vector<uint32_t>& chunks);
+  // It has sent what goes with them, of the optimizer's state: a chunk takes that until it has its weights.
+  Answer OnAssignState(const v1::TaskId& worker, const std::vector<uint32_t>& chunks) const;
 
   // Whether no chunk awaits anything.
   bool complete() const { return lacking_.empty(); }

@@ -47,6 +47,14 @@ TEST_F(AssignmentTest, AnotherOneGoesOnWhereALostOneWas) {
   EXPECT_TRUE(assignment_.complete());
 }
 
+TEST_F(AssignmentTest, StateIsTakenUntilTheWeightsAre) {
+  EXPECT_THAT(assignment_.OnAssignState(Worker(0), {0, 2}).taken, ElementsAre(0, 2));
+  EXPECT_EQ(assignment_.OnAssignState(Worker(1), {0}).outcome, Reply::WAITING);
+  EXPECT_THAT(assignment_.OnAssign(Worker(0), {0}).taken, ElementsAre(0));
+  EXPECT_THAT(assignment_.OnAssignState(Worker(0), {0, 2}).taken, ElementsAre(2));
+  EXPECT_FALSE(assignment_.complete());
+}
+
 TEST_F(AssignmentTest, BeforeAnybodyIsNamedAllWait) {
   Assignment early;
   early.Await({0});

@@ -15,7 +15,6 @@ struct EncodedGradient;
 
 namespace rubato::server {
 
-// As above.
 class PushHyperparameters;
 
 // One worker's push to one chunk.

@@ -33,6 +33,8 @@ class FakeConnection : public Connection {
     EXPECT_TRUE(reply.ok()) << reply.status();
     MutexLock lock(mu_);
     replies_.push_back(reply->header);
+    payload_.resize(reply->payload.size() / sizeof(float));
+    reply->payload.CopyTo(0, payload_.size() * sizeof(float), payload_.data());
     changed_.NotifyAll();
   }
   void Close(absl::Status) override {}
@@ -50,6 +52,11 @@ class FakeConnection : public Connection {
     MutexLock lock(mu_);
     return replies_.size();
   }
+  // Of the last answer.
+  std::vector<float> payload() {
+    MutexLock lock(mu_);
+    return payload_;
+  }
 
  private:
   const uint64_t id_;
@@ -57,6 +64,7 @@ class FakeConnection : public Connection {
   Mutex mu_;
   CondVar changed_;
   std::vector<v1::ExchangeReply> replies_ ABSL_GUARDED_BY(mu_);
+  std::vector<float> payload_ ABSL_GUARDED_BY(mu_);
 };
 
 // A server with two partitions, for a job of two workers. Chunk 0 is in partition 0, chunks 1 and 2 in 1.

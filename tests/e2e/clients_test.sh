@@ -74,6 +74,14 @@ client 1 sgd awaits
 for rank in 0 1; do ends "sgd-client-$rank" 0 60; done
 end_job
 
+say "an optimizer's state goes to the servers and comes back, and a checkpoint is waited for"
+begin_job state
+for rank in 0 1; do client "$rank" state; done
+for rank in 0 1; do ends "state-client-$rank" 0 60; done
+written="$(sed -n 's/^checkpoint //p' "$work/state-client-0.log")"
+[[ -f "$written/cut" && "$written" == "$work/state/checkpoints/"* ]] || fail "there is no checkpoint at '$written'"
+end_job
+
 say "a client that is killed is evicted, and the other one goes on"
 begin_job killed
 client 0 survive

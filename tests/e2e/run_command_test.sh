@@ -3,6 +3,8 @@
 # exit status, and that nothing is left; and a whole job of clients.
 # shellcheck source=tests/e2e/common.sh
 source tests/e2e/common.sh
+# shellcheck source=tests/e2e/pages.sh
+source tests/e2e/pages.sh
 
 # run NAME EXIT_STATUS ARGUMENTS...: a `rubato run` whose output is in NAME.out, and which has to end with that status.
 run() {
@@ -70,6 +72,8 @@ run workers 2 -n 0 -- true
 says workers '^(-n|--workers): .*0 not in range'
 run workers 2 -- true
 says workers 'cluster\.workers: value 0; allowed: 1 to 1024'
+run slow 2 -n 2 --slow=worker:2:x3 -- true
+says slow '--slow: value "worker:2:x3": the job has 2 workers, counted from 0'
 run config 2 -n 2 --config="$root/configs/teacher_mlp.textproto" -- true
 says config '^rubato run: --config: .*teacher_mlp\.textproto has a model, data or an optimizer; allowed: none of them'
 
@@ -82,6 +86,34 @@ says clients '^\[1\] worker 1 learned '
 says clients '^ssp:2  .* held$'
 audit_holds "$work/clients"
 nothing_is_left clients
+
+say "a straggler, with metrics and histograms"
+# shellcheck disable=SC2016
+"$rubato" run --binaries "$root" --run_directory="$work/straggler" -n 2 --mode=async --slow=worker:1:x300 \
+  --metrics_listen=127.0.0.1:0 --set observability.histogram_every_steps=50 -- sh -c '
+  exec "$0" "$RUBATO_COORDINATOR" "$RUBATO_RANK" "$RUBATO_SIDECAR"' "$root/client/examples/linear_regression" \
+  >"$work/straggler.out" 2>&1 </dev/null &
+launcher=$!
+worker_page() {
+  local pages address
+  pages="$(sed -nE 's#.*shows metrics at http://([^/]*)/.*#\1#p' "$work/straggler/logs/coordinator.log")"
+  for address in $(page "$pages" /targets | grep -oE '"[0-9.]+:[0-9]+"' | tr -d '"'); do
+    page "$address" /metrics | grep -q '^rubato_worker_steps_total{role="worker",index="1"} [1-9]' && return
+  done
+  return 1
+}
+wait_for 30 "worker 1 shows metrics" worker_page
+status=0
+wait "$launcher" || status=$?
+((status == 0)) || fail "straggler: exit status $status: $(<"$work/straggler.out")"
+# compute_seconds INDEX: of its last progress.
+compute_seconds() {
+  grep -oE "\"index\":$1,[^}]*\"compute_seconds\":[0-9.e-]+" "$work/straggler/metrics.jsonl" | tail -n 1 | grep -oE '[0-9.e-]+$'
+}
+awk -v slow="$(compute_seconds 1)" -v fast="$(compute_seconds 0)" 'BEGIN { exit !(slow > 5 * fast) }' ||
+  fail "straggler: worker 1 computes for $(compute_seconds 1) s, worker 0 for $(compute_seconds 0) s"
+grep -aqr 'weights/weight' "$work/straggler/tensorboard" || fail "straggler: TensorBoard has no histogram of weight"
+nothing_is_left straggler
 
 say "interrupted"
 "$rubato" run --binaries "$root" --run_directory="$work/interrupted" -n 2 -- sh -c 'echo here; exec sleep 600' \

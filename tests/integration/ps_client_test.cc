@@ -14,7 +14,7 @@
 
 #include "common/trace/trace_recorder.h"
 #include "tests/integration/in_process_cluster.h"
-#include "worker/evaluator/snapshot_puller.h"
+#include "worker/ps_client/snapshot_puller.h"
 
 namespace rubato::worker {
 namespace {

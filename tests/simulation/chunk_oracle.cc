@@ -1,6 +1,7 @@
 #include "tests/simulation/chunk_oracle.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "common/task.h"
@@ -13,6 +14,9 @@ bool HasMember(const v1::Plan& plan, const v1::TaskId& worker) {
 }
 
 namespace {
+
+// Values are sums of a few numbers of about 1.
+constexpr double kRounding = 1e-9;
 
 const v1::Plan* FindPlan(const KnownPlans& plans, uint64_t generation) {
   if (generation == plans.current.generation()) return &plans.current;
@@ -182,6 +186,17 @@ std::string ChunkOracle::Applied(const KnownPlans& plans, const std::vector<v1::
   return absl::StrCat("I3: ", contributions.size(), " pushes were applied to chunk ", chunk_, " in one update");
 }
 
+std::string ChunkOracle::Updated(const UpdateOutcome& outcome, const UpdateOutcome& due) {
+  state_.value = outcome.value;
+  const std::string what = absl::StrCat("version ", state_.version, " of chunk ", chunk_);
+  if (std::abs(outcome.value - due.value) > kRounding) {
+    return absl::StrCat("I1: ", what, " has the value ", outcome.value, " where ", due.value, " is due");
+  }
+  if (outcome.disagreement == due.disagreement) return "";
+  return absl::StrCat("I1: of ", what, " it is ", outcome.disagreement ? "" : "not ",
+                      "told that members push with different hyperparameters");
+}
+
 std::string ChunkOracle::Logged(const KnownPlans& plans, const v1::UpdateRecord& record) {
   const std::string what = absl::StrCat("step ", record.step(), " of worker ", record.worker(), " on chunk ", chunk_);
   const PushId key(record.incarnation(), record.step());
@@ -253,7 +268,11 @@ std::string ChunkOracle::CutCaptured(const KnownPlans& plans, const v1::Cut& cut
   return "";
 }
 
-std::string ChunkOracle::HandedOut(int64_t version) const {
+std::string ChunkOracle::HandedOut(int64_t version, std::optional<double> value) const {
+  if (version == state_.version && value.value_or(state_.value) != state_.value) {
+    return absl::StrCat("I1: version ", version, " of chunk ", chunk_, " is handed out with the value ", *value,
+                        " where ", state_.value, " is due");
+  }
   if (version == state_.version) return "";
   return absl::StrCat(done_.empty() ? "I7" : "I3", ": chunk ", chunk_, " is handed out with version ", version,
                       " where ", state_.version, " is due");

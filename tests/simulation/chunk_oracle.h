@@ -13,6 +13,7 @@
 #include "proto/parameter_server.pb.h"
 #include "proto/update_log.pb.h"
 #include "tests/simulation/chunk_state.h"
+#include "tests/simulation/reference_update.h"
 
 namespace rubato::simulation {
 
@@ -43,13 +44,15 @@ class ChunkOracle {
   std::string Began(const KnownPlans& plans, const v1::TaskId& worker, uint64_t generation, int64_t step);
   // An update was applied to the weights; its records follow.
   std::string Applied(const KnownPlans& plans, const std::vector<v1::UpdateRecord>& contributions);
+  // What the update has made of the weights' value, and had to make.
+  std::string Updated(const UpdateOutcome& outcome, const UpdateOutcome& due);
   std::string Logged(const KnownPlans& plans, const v1::UpdateRecord& record);
   // A snapshot was taken of the weights that `step` starts with.
   std::string Captured(const KnownPlans& plans, int64_t step);
   // This state was captured for `cut`.
   std::string CutCaptured(const KnownPlans& plans, const v1::Cut& cut, const ChunkState& state);
-  // The weights were handed out with this version.
-  std::string HandedOut(int64_t version) const;
+  // The weights were handed out with this version, and this value if it is known.
+  std::string HandedOut(int64_t version, std::optional<double> value) const;
 
   // Whether the chunk is captured for the plan's cut, or the plan has none.
   bool HasCut(const v1::Plan& plan) const { return !plan.has_cut() || plan.cut().id() <= cut_.id(); }

@@ -10,10 +10,12 @@ namespace rubato::simulation {
 // A worker's incarnation and its step.
 using PushId = std::pair<uint64_t, int64_t>;
 
-// Stands for a chunk's weights: which pushes were applied to them since the job began, in which order.
+// Stands for a chunk's weights: which pushes were applied to them since the job began, in which order, and what became
+// of one number.
 struct ChunkState {
   int64_t version = 0;
   std::vector<PushId> pushes;
+  double value = 0;
 
   bool operator==(const ChunkState&) const = default;
 };

@@ -62,6 +62,14 @@ std::string NameOf(Reached what) {
       return "a rollback to assigned weights";
     case Reached::kWorkerLostBeforeWeights:
       return "a worker lost before weights were assigned";
+    case Reached::kHyperparametersDiffer:
+      return "a step in which members push with different hyperparameters";
+    case Reached::kHyperparametersOfLaterMember:
+      return "a step with the hyperparameters of a member that is not the first";
+    case Reached::kMeanOfNothing:
+      return "a mean of nothing";
+    case Reached::kMeanOfSome:
+      return "a mean to which only some contribute";
     case Reached::kEnd:
       break;
   }

@@ -52,6 +52,12 @@ enum class Reached {
   // A client's job goes back to the weights that one of them assigned; a worker was lost before all were.
   kRollbackToFirstWeights,
   kWorkerLostBeforeWeights,
+  // Members of a SYNC step push with different hyperparameters; the one with the lowest index says nothing of them.
+  kHyperparametersDiffer,
+  kHyperparametersOfLaterMember,
+  // A mean to which nobody has pushed anything; to which only some have.
+  kMeanOfNothing,
+  kMeanOfSome,
   kEnd,
 };
 

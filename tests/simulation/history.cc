@@ -83,6 +83,10 @@ void History::Applied(uint32_t partition, uint32_t chunk, const std::vector<v1::
   updated_.push_back(chunk);
 }
 
+void History::Updated(uint32_t chunk, const UpdateOutcome& outcome, const UpdateOutcome& due) {
+  verdict_->Note(Chunk(chunk).Updated(outcome, due));
+}
+
 void History::Logged(uint32_t partition, const v1::UpdateRecord& record) {
   verdict_->Note(Chunk(record.chunk()).Logged(partitions_[partition], record));
 }
@@ -95,7 +99,9 @@ void History::Pushed(uint32_t chunk, const v1::TaskId& worker, int64_t step, uin
   Chunk(chunk).Pushed(worker, step, examples);
 }
 
-void History::HandedOut(uint32_t chunk, int64_t version) { verdict_->Note(Chunk(chunk).HandedOut(version)); }
+void History::HandedOut(uint32_t chunk, int64_t version, std::optional<double> value) {
+  verdict_->Note(Chunk(chunk).HandedOut(version, value));
+}
 
 void History::Captured(uint32_t partition, uint32_t chunk, int64_t step) {
   verdict_->Note(Chunk(chunk).Captured(partitions_[partition], step));

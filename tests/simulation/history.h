@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "proto/update_log.pb.h"
 #include "tests/simulation/chunk_oracle.h"
 #include "tests/simulation/chunk_state.h"
+#include "tests/simulation/reference_update.h"
 #include "tests/simulation/verdict.h"
 
 namespace rubato::simulation {
@@ -37,6 +39,8 @@ class History {
   // A server has the chunk, with what it has restored of it.
   void Restored(uint32_t chunk, const ChunkState& state);
   void Applied(uint32_t partition, uint32_t chunk, const std::vector<v1::UpdateRecord>& contributions);
+  // What the update has made of the weights' value, and had to make.
+  void Updated(uint32_t chunk, const UpdateOutcome& outcome, const UpdateOutcome& due);
   void Logged(uint32_t partition, const v1::UpdateRecord& record);
   void Asked(uint32_t chunk, const v1::TaskId& worker, uint64_t generation, int64_t step, bool with_push);
   // A request pushes the gradient of so many examples.
@@ -44,7 +48,7 @@ class History {
   // A request to begin `step` with these chunks is answered OK.
   void Began(uint32_t partition, const std::vector<uint32_t>& chunks, const v1::TaskId& worker, uint64_t generation,
              int64_t step);
-  void HandedOut(uint32_t chunk, int64_t version);
+  void HandedOut(uint32_t chunk, int64_t version, std::optional<double> value);
   // A snapshot was taken of the weights that `step` starts with.
   void Captured(uint32_t partition, uint32_t chunk, int64_t step);
   void CutCaptured(uint32_t partition, uint32_t chunk, const v1::Cut& cut, const ChunkState& state);

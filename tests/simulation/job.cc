@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tests/simulation/sim_push.h"
+
 namespace rubato::simulation {
 
 namespace {
@@ -11,10 +13,11 @@ constexpr int64_t kChunkElements = 64;
 // Its chunks are those of the other model.
 void MakeClientJob(const Scenario& scenario, v1::JobConfig* config) {
   v1::Manifest* manifest = config->mutable_model()->mutable_manifest();
-  manifest->set_groups(1);
+  manifest->set_groups(kGroups);
   manifest->add_tensors()->set_name("weight");
   manifest->mutable_tensors(0)->add_shape(kChunkElements * std::max<int64_t>(scenario.chunks - 1, 1));
   manifest->add_tensors()->set_name("bias");
+  manifest->mutable_tensors(1)->set_group(GroupOf(scenario.chunks - 1, scenario.chunks));
   config->mutable_data()->mutable_client();
   if (scenario.own) {
     config->mutable_data()->set_dispatch(v1::DataConfig::OWN);
@@ -50,6 +53,7 @@ v1::JobConfig MakeJobConfig(const Scenario& scenario) {
   config.mutable_cluster()->set_start_timeout_seconds(1e6);
   config.mutable_cluster()->set_wait_timeout_seconds(1e6);
   if (!scenario.clients) MakeLayers(scenario, config.mutable_model());
+  *config.mutable_optimizer() = MakeOptimizer(scenario);
   config.mutable_data()->set_dispatch(v1::DataConfig::DYNAMIC);
   config.mutable_data()->set_shard_examples(kShardExamples);
   config.mutable_consistency()->set_mode(scenario.start.mode);

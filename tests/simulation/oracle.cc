@@ -1,6 +1,7 @@
 #include "tests/simulation/oracle.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "common/task.h"
@@ -44,6 +45,18 @@ void Oracle::Restored(const Place& place, uint32_t chunk, const ChunkState& stat
 
 void Oracle::Applied(const Place& place, uint32_t chunk, const std::vector<v1::UpdateRecord>& contributions) {
   HistoryOf(place.job).Applied(place.partition, chunk, contributions);
+}
+
+void Oracle::Updated(const Place& place, uint32_t chunk, const Scenario& scenario,
+                     const std::vector<v1::UpdateRecord>& contributions, const UpdateOutcome& outcome) {
+  History& history = HistoryOf(place.job);
+  const ReferenceUpdate reference =
+      UpdateByReference(scenario, chunk, history.chunk(chunk).state().value, contributions);
+  if (reference.due.disagreement) coverage_->Note(Reached::kHyperparametersDiffer);
+  if (reference.by_later_member) coverage_->Note(Reached::kHyperparametersOfLaterMember);
+  if (scenario.mean && reference.of_nothing) coverage_->Note(Reached::kMeanOfNothing);
+  if (scenario.mean && reference.partly_absent) coverage_->Note(Reached::kMeanOfSome);
+  history.Updated(chunk, outcome, reference.due);
 }
 
 void Oracle::Logged(const Place& place, const v1::UpdateRecord& record) {
@@ -96,7 +109,7 @@ void Oracle::Postponed(uint64_t token, absl::Duration length) {
   deadlines_.insert({it->second.deadline, token});
 }
 
-void Oracle::Answered(uint64_t token, const Reply& reply) {
+void Oracle::Answered(uint64_t token, const Reply& reply, const std::vector<double>& values) {
   auto it = open_.find(token);
   if (it == open_.end()) return Violate("I4: a request was answered twice, or without being asked");
   const Request request = std::move(it->second);
@@ -112,7 +125,11 @@ void Oracle::Answered(uint64_t token, const Reply& reply) {
                          " is acknowledged and was not done"));
   }
   if (reply.outcome() != Reply::OK) return;
-  for (const v1::ChunkWeights& weights : reply.chunks()) history.HandedOut(weights.chunk(), weights.version());
+  for (int i = 0; i < reply.chunks_size(); ++i) {
+    const v1::ChunkWeights& weights = reply.chunks(i);
+    history.HandedOut(weights.chunk(), weights.version(),
+                      values.empty() ? std::nullopt : std::optional<double>(values.at(i)));
+  }
   history.Began(request.place.partition, request.chunks, request.task, request.generation, request.step);
 }
 

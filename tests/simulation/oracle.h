@@ -17,6 +17,8 @@
 #include "tests/simulation/coverage.h"
 #include "tests/simulation/cut_oracle.h"
 #include "tests/simulation/history.h"
+#include "tests/simulation/reference_update.h"
+#include "tests/simulation/scenario.h"
 #include "tests/simulation/shard_oracle.h"
 #include "tests/simulation/verdict.h"
 
@@ -56,11 +58,15 @@ class Oracle {
   void PlanHolds(const Place& place, const v1::Plan& plan);
   void Restored(const Place& place, uint32_t chunk, const ChunkState& state);
   void Applied(const Place& place, uint32_t chunk, const std::vector<v1::UpdateRecord>& contributions);
+  // What the update of these contributions has made of the weights' value; after Applied. Nobody has to say so.
+  void Updated(const Place& place, uint32_t chunk, const Scenario& scenario,
+               const std::vector<v1::UpdateRecord>& contributions, const UpdateOutcome& outcome);
   void Logged(const Place& place, const v1::UpdateRecord& record);
   void CutCaptured(const Place& place, const v1::Cut& cut, uint32_t chunk, const ChunkState& state);
   void Arrived(uint64_t token, Request request);
   void Captured(uint64_t token, uint32_t chunk);
-  void Answered(uint64_t token, const v1::ExchangeReply& reply);
+  // `values`: of the chunks in the answer, or none if nobody knows them.
+  void Answered(uint64_t token, const v1::ExchangeReply& reply, const std::vector<double>& values = {});
   // The request's stream broke, or its server died: no answer is due.
   void Forgotten(uint64_t token);
   // The server says nothing for a while.

@@ -200,6 +200,9 @@ Scenario DrawScenario(uint64_t seed) {
   }
   scenario.clients = random.Below(5) == 0;
   scenario.own = scenario.clients && scenario.examples == 0 && random.Below(2) == 0;
+  scenario.mean = scenario.clients && random.Below(3) == 0;
+  // No other mode may be asked for.
+  if (scenario.mean && scenario.start.mode != v1::SYNC) scenario.start = {};
   return scenario;
 }
 
@@ -211,6 +214,7 @@ std::string Describe(const Scenario& scenario) {
       ", starts in ", ModeName(scenario.start.mode, scenario.start.staleness_bound));
   if (scenario.start.quorum > 0) absl::StrAppend(&text, " with quorum ", scenario.start.quorum);
   if (scenario.clients) absl::StrAppend(&text, scenario.own ? ", of clients with data of their own" : ", of clients");
+  if (scenario.mean) absl::StrAppend(&text, ", who ask for means");
   absl::StrAppend(&text, "; loss ", scenario.loss, ", duplication ", scenario.duplication, ", straggling ",
                   scenario.straggling, " until ", absl::FormatDuration(scenario.heal_at), "; ", scenario.faults.size(),
                   " faults");

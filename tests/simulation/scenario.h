@@ -66,6 +66,8 @@ struct Scenario {
   // with data of their own, so that the job ends when the last one has left by itself.
   bool clients = false;
   bool own = false;
+  // And each SYNC step gives them the mean of their gradients.
+  bool mean = false;
   Rules start;
 
   // The network, until `heal_at`: probabilities per message; latency is drawn between 0 and twice its mean.

@@ -9,7 +9,9 @@
 #include "absl/strings/str_join.h"
 #include "common/task.h"
 #include "server/rules/assignment.h"
+#include "server/rules/update_mix.h"
 #include "tests/simulation/messages.h"
+#include "tests/simulation/sim_push.h"
 
 namespace rubato::simulation {
 namespace {
@@ -67,6 +69,8 @@ class SimServer::SimPartition : public server::PartitionSink {
   };
 
   void TraceRequest(const server::PartitionRequest& request) const;
+  // Applies the update to the one number that weights are here. Returns whether members disagree.
+  bool ChangeValue(const server::ChunkRules::Update& update, double* value) const;
   const std::string& name() const { return options_.name; }
 
   const Options options_;
@@ -157,6 +161,25 @@ void SimServer::SimPartition::Apply(const server::ChunkRules::Update& update) {
     weights.pushes.emplace_back(contribution.task.incarnation(), contribution.step);
   }
   oracle_->Applied(options_.place, update.chunk, records);
+  const bool disagreement = ChangeValue(update, &weights.value);
+  oracle_->Updated(options_.place, update.chunk, world_->scenario, records, {weights.value, disagreement});
+}
+
+bool SimServer::SimPartition::ChangeValue(const server::ChunkRules::Update& update, double* value) const {
+  const Scenario& scenario = world_->scenario;
+  const server::UpdateMix mix = server::MixContributions(
+      update, {.group = scenario.clients ? GroupOf(update.chunk, scenario.chunks) : 0, .is_mean = scenario.mean});
+  if (!mix.has_effect) return false;
+  double gradient = 0;
+  for (const server::UpdateMix::Part& part : mix.parts) {
+    const PushId push(part.contribution->task.incarnation(), part.contribution->step);
+    gradient += part.weight * GradientOf(push, update.chunk);
+  }
+  const v1::OptimizerConfig optimizer = mix.hyperparameters == nullptr ? MakeOptimizer(scenario) : *mix.hyperparameters;
+  *value = scenario.mean ? gradient
+                         : *value - optimizer.learning_rate() * update.learning_rate_scale *
+                                        (gradient + optimizer.weight_decay() * *value);
+  return mix.disagreement;
 }
 
 void SimServer::SimPartition::CaptureCut(const v1::Cut& cut, uint32_t chunk) {
@@ -171,6 +194,9 @@ void SimServer::SimPartition::Log(const v1::UpdateLogRecord& record) {
   if (record.has_plan()) {
     world_->trace.Add(name(), ": plan ", record.plan().generation(), ".", record.plan().amendment(), " holds");
     oracle_->PlanHolds(options_.place, record.plan());
+    if (world_->scenario.mean && record.plan().mode() != v1::SYNC) {
+      oracle_->Violate(absl::StrCat("I1: plan ", record.plan().generation(), " of a job of means is not in SYNC"));
+    }
     if (oracle_->IsNewest(options_.place.job)) world_->rollback.End(world_->job.servers_size());
   }
   if (!record.has_update()) return;
@@ -187,15 +213,17 @@ void SimServer::SimPartition::Answer(const server::PartitionReply& reply) {
                       v1::ExchangeReply::PushOutcome_Name(reply.push), " ", reply.next_step, " ", reply.message);
   }
   v1::ExchangeReply wire = ToWire(reply);
+  std::vector<double> values;
   for (uint32_t chunk : reply.chunks) {
     v1::ChunkWeights* entry = wire.add_chunks();
     entry->set_chunk(chunk);
     entry->set_version(rules_.Find(chunk)->version());
+    values.push_back(weights_[chunk].value);
   }
   if (!node.empty() && !node.mapped().snapshot && !reply.chunks.empty() && !assignment_.complete()) {
     oracle_->Violate(absl::StrCat("I1: weights of ", name(), " are handed out before all of them were assigned"));
   }
-  oracle_->Answered(reply.token, wire);
+  oracle_->Answered(reply.token, wire, values);
   if (!node.empty()) node.mapped().answer(wire);
 }
 

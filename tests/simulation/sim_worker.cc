@@ -6,6 +6,7 @@
 #include "common/task.h"
 #include "tests/simulation/coordinator_host.h"
 #include "tests/simulation/messages.h"
+#include "tests/simulation/sim_push.h"
 
 namespace rubato::simulation {
 
@@ -154,13 +155,25 @@ void SimWorker::MaybeStart(const v1::Plan& plan) {
   if (!world_->scenario.own) data_.Ask();
 }
 
+std::shared_ptr<const server::PushHyperparameters> SimWorker::ReadHyperparameters(int64_t step) const {
+  const auto groups = HyperparametersOf({task().incarnation(), step});
+  if (!world_->scenario.clients || groups.empty()) return nullptr;
+  const v1::OptimizerConfig optimizer = MakeOptimizer(world_->scenario);
+  auto read = server::PushHyperparameters::Read(groups, {.optimizer = &optimizer, .groups = kGroups});
+  if (read.ok()) return *std::move(read);
+  world_->oracle.Violate(absl::StrCat("I1: a push is refused: ", read.status().message()));
+  return nullptr;
+}
+
 server::PartitionRequest SimWorker::ToWire(const Request& request) const {
   server::PartitionRequest wire =
       ToPartitionRequest(request, task(), batches_[request.batch].chunks, static_cast<uint64_t>(examples_));
+  const auto hyperparameters = ReadHyperparameters(request.step);
   for (size_t i = 0; i < wire.contributions.size(); ++i) {
     wire.contributions[i].base_version = versions_.at(wire.chunks[i]);
     wire.contributions[i].slice = slice_;
     if (IsAbsent(wire.chunks[i])) wire.contributions[i].examples = 0;
+    wire.contributions[i].hyperparameters = hyperparameters;
   }
   return wire;
 }

@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "server/rules/push_hyperparameters.h"
 #include "tests/simulation/checkpoint_part.h"
 #include "tests/simulation/chunk_groups.h"
 #include "tests/simulation/control_link.h"
@@ -49,6 +51,8 @@ class SimWorker : private worker::StepMachine::Sink {
 
   void Send(const worker::StepMachine::Request& request) override;
   server::PartitionRequest ToWire(const worker::StepMachine::Request& request) const;
+  // As a server reads what the push of `step` says of them. Null: nothing.
+  std::shared_ptr<const server::PushHyperparameters> ReadHyperparameters(int64_t step) const;
   void OnReply(const worker::StepMachine::Request& request, uint32_t stream, v1::ExchangeReply reply);
   void StoreVersions(const v1::ExchangeReply& reply);
   void OnDirective(const v1::Directive& directive);

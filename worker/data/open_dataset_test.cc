@@ -39,7 +39,7 @@ TEST(OpenDatasetTest, AMissingSplitNamesItsField) {
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
     return std::string(status.message());
   };
-  EXPECT_THAT(error(), HasSubstr("data.idx, data.csv, data.teacher, data.cifar or data.text is not set"));
+  EXPECT_THAT(error(), HasSubstr("the source of data is not set"));
   config.mutable_data()->mutable_idx();
   EXPECT_THAT(error(), HasSubstr("data.idx.test_images is not set"));
   config.mutable_data()->mutable_csv();

@@ -12,7 +12,7 @@
 #include "worker/device/step_watchdog.h"
 #include "worker/device/worker_model.h"
 #include "worker/evaluator/r_squared.h"
-#include "worker/evaluator/snapshot_puller.h"
+#include "worker/ps_client/snapshot_puller.h"
 
 namespace rubato::worker {
 

@@ -1,6 +1,7 @@
 #ifndef RUBATO_WORKER_PS_CLIENT_INITIAL_WEIGHTS_H_
 #define RUBATO_WORKER_PS_CLIENT_INITIAL_WEIGHTS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "absl/time/time.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/model_spec.h"
 #include "common/mutex.h"
 #include "proto/coordinator.pb.h"
 #include "worker/ps_client/batching.h"
@@ -17,6 +19,18 @@
 #include "worker/ps_client/server_connections.h"
 
 namespace rubato::worker {
+
+// What an optimizer keeps that has stepped before: with initial weights servers take it as their own.
+struct InitialState {
+  // By slot, then by tensor: as many elements as the tensor has. Empty: the optimizer is new.
+  std::vector<std::vector<std::vector<float>>> slots;
+  // By tensor: updates that it stands for.
+  std::vector<int64_t> updates;
+
+  // Of an optimizer with so many slots that has not stepped: every element is `value`.
+  static InitialState Make(const ModelSpec& spec, size_t slots, float value);
+  bool empty() const { return slots.empty(); }
+};
 
 // Gives a client's initial weights to the servers, before the job's first plan: each message is repeated until its
 // server has acknowledged it, over broken connections. Assign on one thread, once; Cancel on any.
@@ -34,6 +48,8 @@ class InitialWeights : private ServerConnections::Handler {
     int64_t message_bytes = 1 << 20;
     // Has the weights, which stay unchanged until Assign returns.
     PsClient::TensorMemory* memory = nullptr;
+    // Of all tensors or of none; stays unchanged as well. Null: none.
+    const InitialState* state = nullptr;
     // A server that is not reached, or does not acknowledge, for longer is given up.
     absl::Duration reconnect_timeout = absl::Seconds(60);
     absl::Duration wait_timeout = absl::Seconds(600);
@@ -49,9 +65,14 @@ class InitialWeights : private ServerConnections::Handler {
   void Cancel(absl::Status status);
 
  private:
+  struct Message {
+    int batch = 0;
+    // Counted from 1; 0: the weights.
+    size_t slot = 0;
+  };
   // What goes to one server, message after message.
   struct Server {
-    std::vector<int> batches;
+    std::vector<Message> messages;
     // The first that is not acknowledged.
     size_t next = 0;
     // Of the request that waits for its answer; 0: none.
@@ -63,7 +84,8 @@ class InitialWeights : private ServerConnections::Handler {
   void OnUnreachable(absl::Status status) override;
   std::vector<bool> AwaitsAnswer() override;
   void SendNext(int connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  grpc::ByteBuffer MakeRequest(const ChunkBatch& batch, uint64_t request) const;
+  grpc::ByteBuffer MakeRequest(const Message& message, uint64_t request) const;
+  const float* ValuesOf(const v1::ChunkPlacement& chunk, size_t slot) const;
   bool Done() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Fail(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 

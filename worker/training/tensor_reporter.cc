@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "common/status.h"
-#include "worker/training/tensor_statistics.h"
+#include "worker/ps_client/tensor_statistics.h"
 
 namespace rubato::worker {
 

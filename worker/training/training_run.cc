@@ -13,6 +13,7 @@
 #include "worker/ps_client/cut_part.h"
 #include "worker/ps_client/host_encoder.h"
 #include "worker/ps_client/job_options.h"
+#include "worker/ps_client/traffic_progress.h"
 #include "worker/ps_client/worker_part.h"
 #include "worker/training/static_source.h"
 
@@ -248,16 +249,7 @@ void TrainingRun::OnGrant(const v1::ShardGrant& grant) {
 
 void TrainingRun::Describe(v1::WorkerProgress* progress) {
   trainer_->Describe(progress);
-  const PsClient::Counters counters = client_->counters();
-  progress->set_sent_bytes_total(counters.sent_bytes);
-  progress->set_received_bytes_total(counters.received_bytes);
-  progress->set_non_finite_total(progress->non_finite_total() + counters.non_finite);
-  progress->set_waiting_for(counters.waiting_for);
-  progress->set_waiting_seconds(absl::ToDoubleSeconds(counters.waiting));
-  progress->set_entry_wait_seconds(absl::ToDoubleSeconds(counters.entry_wait));
-  progress->set_pushes_total(counters.pushes);
-  progress->set_pulls_total(counters.pulls);
-  for (int64_t count : counters.staleness) progress->add_staleness_counts(count);
+  AddTraffic(client_->counters(), progress);
 }
 
 }  // namespace rubato::worker

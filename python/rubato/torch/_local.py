@@ -13,7 +13,7 @@ from torch.nn.utils.clip_grad import clip_grad_norm_
 
 from rubato import errors
 from rubato._library import Step
-from rubato.torch._training import StepState, Training
+from rubato.torch._training import Slice, StepState, Training
 
 
 class Round:
@@ -27,6 +27,14 @@ class Round:
         self.examples = 0
         # Of each parameter whether a step had a gradient.
         self.used = [False] * parameters
+        # Leased examples: of one shard, as a round ends with its lease.
+        self.slice: Optional[Slice] = None
+
+    def add(self, part: Optional[Slice]) -> None:
+        """The batch had these leased examples, which follow those before."""
+        if part is not None:
+            begin = part.begin if self.slice is None else self.slice.begin
+            self.slice = Slice(part.shard, begin, part.end)
 
 
 class LocalTraining(Training):
@@ -54,12 +62,16 @@ class LocalTraining(Training):
 
     # Called while gradients are computed: all stay here, as torch adds them up.
 
-    def check_leases(self) -> None:
-        """Raises Unsupported."""
-        raise errors.Unsupported(
-            'LeasedSampler with apply="local" is not there yet: give each worker its part of the data, or use '
-            'apply="server"'
-        )
+    def end_lease(self) -> None:
+        """See Training: the round ends with the shard."""
+        if self.ended is None:
+            self.end_round()
+
+    def skip_without_data(self) -> None:
+        """See Training: a round of nothing."""
+        self._raise_unless_open()
+        self._round.batches += 1
+        self.end_round()
 
     def _on_gradient(self, index: int) -> None:
         self._raise_unless_open()
@@ -102,6 +114,7 @@ class LocalTraining(Training):
         self._raise_unless_open()
         if self._round.batches == 0:
             return
+        self._state.slice = self._round.slice
         self._before_first_push()
         if self._round.steps == 0:
             self._client.skip()
@@ -110,9 +123,11 @@ class LocalTraining(Training):
         self._next_step()
 
     def _count_batch(self) -> None:
+        self._round.add(self._state.slice)
         # Of the next batch.
         self._state = StepState(len(self.parameters))
         self._round.batches += 1
+        self.optimizer_steps += 1
         if self._round.batches >= self._options.sync_every:
             self.end_round()
 

@@ -56,6 +56,7 @@ class StepState:
         # What is computed is of no use: it was computed with weights that were replaced, or the job has ended.
         self.dropped = False
         self.slice: Optional[Slice] = None
+        self.told_slice = False
         self.examples = 0
         # How often backward has added to each gradient.
         self.fired = [0] * parameters
@@ -96,6 +97,8 @@ class Training:
         parameters.share(self._client)
         session._start()
         self.steps_done = -1
+        # How often the optimizer's step() or skip() was called.
+        self.optimizer_steps = 0
         self.ended: Optional[errors.JobEnded] = None
         self.step_begun = session._begin()
         self._check_first_step()
@@ -131,8 +134,10 @@ class Training:
         return None
 
     def resumed(self, step: Step) -> None:
-        """See Member."""
+        """See Member. A batch of leased data that was taken before is one of this step."""
+        part = self._state.slice if step.rollbacks == self.rollbacks else None
         self._new_step(step)
+        self._state.slice = part
         self.parameters.take_weights()
 
     def closing(self) -> None:
@@ -158,17 +163,27 @@ class Training:
         """Raises Unsupported unless this model can be trained on leased data."""
         if self.by_worker:
             raise errors.Unsupported(
-                'LeasedSampler with apply="worker" is not there yet: use apply="server"'
+                'LeasedSampler with apply="worker": a rank without a lease would step with the others all the same, by '
+                "the learning rate that its own loop has come to, and weights would differ between ranks: use "
+                'apply="server" or "local"'
             )
         if self._options.overlap == "layer":
             raise errors.Unsupported(
                 'LeasedSampler with overlap="layer" is not there: a step may be dropped, and its examples with it; use '
                 'overlap="forward"'
             )
-        if self._options.accumulate > 1:
-            raise errors.Unsupported(
-                "LeasedSampler with accumulate above 1 is not there yet: use larger batches"
-            )
+
+    @property
+    def accumulate(self) -> int:
+        """How many backward() there are to a step."""
+        return self._options.accumulate
+
+    def end_lease(self) -> None:
+        """All of a lease has been stepped on. A step of the job has examples of one shard alone."""
+
+    def skip_without_data(self) -> None:
+        """Lets a step of the job pass that this worker has no lease for."""
+        self.skip_step()
 
     def set_slice(self, part: Slice, epoch: float) -> None:
         """The leased examples of this step, and its position in epochs."""
@@ -292,6 +307,7 @@ class Training:
         if self._drop():
             return
         self._flush(scale)
+        self.optimizer_steps += 1
         self._next_step()
 
     def exchange(self) -> None:
@@ -337,6 +353,7 @@ class Training:
         if not self.has_pushed:
             self._before_first_push()
         self._client.skip()
+        self.optimizer_steps += 1
         self._next_step()
 
     def _next_step(self) -> None:
@@ -430,10 +447,11 @@ class Training:
             if values != self._sent_values[number]:
                 self._client.set_hyperparameters(number, values)
                 self._sent_values[number] = values
-        if self._state.slice is not None:
+        if self._state.slice is not None and not self._state.told_slice:
             self._client.set_slice(
                 self._state.slice.shard, self._state.slice.begin, self._state.slice.end
             )
+            self._state.told_slice = True
 
     def _weight(self) -> int:
         if self._options.weight == "workers":

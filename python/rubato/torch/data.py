@@ -26,7 +26,8 @@ class LeasedSampler(Sampler[List[int]]):
         optimizer = DistributedOptimizer(optimizer, model)  # After the sampler.
         for x, y in rubato.torch.batches(loader, optimizer):  # All epochs.
 
-    All workers have the same data. Each position of an epoch is trained once; a batch lies within a shard.
+    All workers have the same data. Each position of an epoch is trained once; a batch lies within a shard, and so does a
+    step. With accumulate=k a step has k batches, or what is left of a shard: `ends_step` says when to call step().
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class LeasedSampler(Sampler[List[int]]):
         self._shuffle = shuffle
         self._seed = seed
         self._lease: Optional[Lease] = None
+        self._ends_step = False
         self._orders: dict[int, torch.Tensor] = {}
         # Those that were handed out and not trained: a loader may be ahead.
         self._slices: Deque[Slice] = collections.deque()
@@ -61,6 +63,11 @@ class LeasedSampler(Sampler[List[int]]):
     def epoch(self) -> int:
         """Of the shard that is being trained."""
         return self._lease.epoch if self._lease is not None else 0
+
+    @property
+    def ends_step(self) -> bool:
+        """Whether the batch that was taken last is the last one of its step."""
+        return self._ends_step
 
     def __iter__(self) -> Iterator[List[int]]:
         if self._lease is None:
@@ -138,18 +145,33 @@ def _leased_batches(
             return
         rollbacks = training.rollbacks
         sampler._start_lease(lease)
+        # The batches since the last step.
+        taken: List[Slice] = []
         for batch in loader:
-            part = sampler._next_slice()
+            taken.append(sampler._next_slice())
+            part = Slice(lease.shard, taken[0].begin, taken[-1].end)
             training.set_slice(part, sampler._position(part))
-            steps = training.steps_done
+            sampler._ends_step = len(taken) == training.accumulate or part.end == lease.end
+            done = training.optimizer_steps
             yield batch
-            if training.steps_done == steps and not training.ended:
-                raise errors.InvalidCall(
-                    "batches: each batch of leased data needs a step() or a skip()"
-                )
+            if training.optimizer_steps != done:
+                taken.clear()
+            elif sampler.ends_step and not training.ended:
+                raise errors.InvalidCall(_why_step(training))
             # What was leased before a rollback is leased anew.
             if training.ended or training.rollbacks != rollbacks:
                 break
+        else:
+            training.end_lease()
+
+
+def _why_step(training: Training) -> str:
+    if training.accumulate == 1:
+        return "batches: each batch of leased data needs a step() or a skip()"
+    return (
+        f"batches: {training.accumulate} batches of leased data, or the last ones of a shard, need a step() or a skip(): "
+        "call it when the sampler's ends_step is true"
+    )
 
 
 def _next_lease(training: Training) -> Optional[Lease]:
@@ -163,6 +185,6 @@ def _next_lease(training: Training) -> Optional[Lease]:
             return None
         if lease is not None:
             return lease
-        training.skip_step()
+        training.skip_without_data()
         seconds = _LEASE_AGAIN_SECONDS
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 from typing import Any, Callable, Iterator, Optional, TypeVar
 
@@ -11,7 +12,9 @@ from rubato import errors
 from rubato.session import Session, current_session
 from rubato.torch import _overlap
 from rubato.torch._local import LocalTraining
+from rubato.torch._own_state import TorchState
 from rubato.torch._rules import Rule, mean_rule, rule_for, subtraction_rule, why_not_worker
+from rubato.torch._slots import fetch_state, give_state, layout_of
 from rubato.torch._tensors import Model, Parameters
 from rubato.torch._training import Options, Training
 
@@ -35,7 +38,9 @@ def DistributedOptimizer(
     """Makes an optimizer train with all workers of the session, and returns it: the same object.
 
     All ranks then have the weights of rank 0, or those of the checkpoint that the job goes on from. `step()` returns
-    with the weights of the next step in the parameters, unless `overlap` says otherwise.
+    with the weights of the next step in the parameters, unless `overlap` says otherwise. An optimizer that has state,
+    of a checkpoint of torch's for one, goes on with it: with apply="server" that of rank 0 counts, otherwise each
+    rank's own.
 
     apply: "server": the servers do what SGD (with momentum or Nesterov), Adam, AdamW, RMSprop or Adagrad would, with
       the values of each parameter group, which schedulers may change. "worker": servers average gradients and the
@@ -69,7 +74,10 @@ def DistributedOptimizer(
     rule = _rule(apply, optimizer)
     parameters = Parameters(optimizer, model)
     kind_of_training = LocalTraining if apply == "local" else Training
-    training = kind_of_training(session or current_session(), optimizer, parameters, rule, options)
+    here = session or current_session()
+    if apply == "server":
+        here._before_start = lambda: give_state(optimizer, rule.algorithm, parameters, here._client)
+    training = kind_of_training(here, optimizer, parameters, rule, options)
     # Schedulers and others that hold the optimizer see the same object, with other methods. A scheduler that was made
     # before has put its own `step` into the object, which would go past these methods.
     optimizer.__dict__.pop("step", None)
@@ -78,6 +86,11 @@ def DistributedOptimizer(
     optimizer._rubato = training  # type: ignore[attr-defined]
     if isinstance(model, torch.nn.Module) and training.overlaps:
         _overlap.watch(model, parameters.tensors, training.on_use)
+    if apply == "server":
+        # The servers have it.
+        for parameter in parameters.tensors:
+            optimizer.state.pop(parameter, None)
+    here._own = TorchState(training, optimizer, model)
     return optimizer
 
 
@@ -204,21 +217,41 @@ class _Distributed:
         raise errors.Unsupported("add_param_group: add all groups before DistributedOptimizer")
 
     def state_dict(self) -> Any:
-        """apply="worker" and "local": the optimizer's own. With "server" the state is on the servers."""
-        self._own_state("state_dict")
-        return super().state_dict()  # type: ignore[misc]
+        """In torch's layout, for an optimizer of this class that nobody wrapped, too. apply="server": fetched from the
+        servers, between step() and the next backward(); any rank may call it. "worker" and "local": this worker's own.
+        """
+        if not self._rubato.on_servers:
+            return super().state_dict()  # type: ignore[misc]
+        own = self.state
+        self.state: Any = collections.defaultdict(dict, own)
+        self.state.update(self._fetched_state())
+        try:
+            return super().state_dict()  # type: ignore[misc]
+        finally:
+            self.state = own
 
     def load_state_dict(self, state_dict: Any) -> Any:
-        """apply="worker" and "local": the optimizer's own. With "server" the state is on the servers."""
-        self._own_state("load_state_dict")
+        """apply="worker" and "local": as torch does. With "server" before DistributedOptimizer, which gives the state to
+        the servers.
+        """
+        if self._rubato.on_servers:
+            raise errors.InvalidCall(
+                "load_state_dict after DistributedOptimizer: the servers have the weights and the optimizer's state by "
+                "now. Load both the model and the optimizer before it: those of rank 0 count"
+            )
         return super().load_state_dict(state_dict)  # type: ignore[misc]
 
-    def _own_state(self, what: str) -> None:
-        if self._rubato.on_servers:
-            raise errors.Unsupported(
-                f"{what}: with apply=\"server\" the optimizer's state is on the servers, and is in the job's "
-                "checkpoints (Session.checkpoint, `rubato run --resume`); it cannot be fetched or assigned here yet"
+    def _fetched_state(self) -> dict[torch.Tensor, dict[str, Any]]:
+        training = self._rubato
+        if training.session._paused:
+            raise errors.InvalidCall("state_dict() within `pause`")
+        training.settle()
+        if training.has_pushed:
+            raise errors.InvalidCall(
+                "state_dict() between backward() and step(): gradients are on their way; call it after step()"
             )
+        layout = layout_of(self, training._rule.algorithm)  # type: ignore[arg-type]
+        return fetch_state(layout, training.parameters, training._client)
 
     def _count_step(self) -> None:
         """What schedulers of torch 1 and 2 look at, to warn if they step first."""

@@ -58,7 +58,7 @@ inline DatasetOr OpenSource(const ReaderRequest& request) {
     case v1::DataConfig::SOURCE_NOT_SET:
       break;
   }
-  return MissingSource("data.idx, data.csv, data.teacher, data.cifar or data.text");
+  return MissingSource("the source of data");
 }
 
 }  // namespace rubato::worker

@@ -1,4 +1,4 @@
-#include "server/push_hyperparameters.h"
+#include "server/rules/push_hyperparameters.h"
 
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "worker/worker_metrics.h"
+#include "worker/ps_client/worker_metrics.h"
 
 #include <array>
 #include <vector>

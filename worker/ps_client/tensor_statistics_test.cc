@@ -1,4 +1,4 @@
-#include "worker/training/tensor_statistics.h"
+#include "worker/ps_client/tensor_statistics.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

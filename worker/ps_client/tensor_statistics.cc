@@ -1,4 +1,4 @@
-#include "worker/training/tensor_statistics.h"
+#include "worker/ps_client/tensor_statistics.h"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
-#ifndef RUBATO_SERVER_PUSH_HYPERPARAMETERS_H_
-#define RUBATO_SERVER_PUSH_HYPERPARAMETERS_H_
+#ifndef RUBATO_SERVER_RULES_PUSH_HYPERPARAMETERS_H_
+#define RUBATO_SERVER_RULES_PUSH_HYPERPARAMETERS_H_
 
 #include <cstdint>
 #include <memory>
@@ -40,4 +40,4 @@ bool SameHyperparameters(const v1::OptimizerConfig& a, const v1::OptimizerConfig
 
 }  // namespace rubato::server
 
-#endif  // RUBATO_SERVER_PUSH_HYPERPARAMETERS_H_
+#endif  // RUBATO_SERVER_RULES_PUSH_HYPERPARAMETERS_H_

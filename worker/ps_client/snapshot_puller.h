@@ -1,5 +1,5 @@
-#ifndef RUBATO_WORKER_EVALUATOR_SNAPSHOT_PULLER_H_
-#define RUBATO_WORKER_EVALUATOR_SNAPSHOT_PULLER_H_
+#ifndef RUBATO_WORKER_PS_CLIENT_SNAPSHOT_PULLER_H_
+#define RUBATO_WORKER_PS_CLIENT_SNAPSHOT_PULLER_H_
 
 #include <grpcpp/client_context.h>
 
@@ -17,11 +17,12 @@
 
 namespace rubato::worker {
 
-// Fetches all weights of a job at once, for measuring. Speaks to the servers through an ordinary generated stub: it
-// pulls rarely, and shows that the data path is plain protobuf. Pull on one thread; Cancel on any.
+// Fetches all weights of a job at once, for measuring, or what its optimizer keeps. Speaks to the servers through an
+// ordinary generated stub: it pulls rarely, and shows that the data path is plain protobuf. Pull on one thread; Cancel
+// on any.
 class SnapshotPuller {
  public:
-  // Weights of elements [offset, offset + count) of a tensor, in the message's memory.
+  // Elements [offset, offset + count) of a tensor, in the message's memory.
   using Store = std::function<void(int tensor, int64_t offset, const void* data, int64_t count)>;
 
   struct Snapshot {
@@ -29,6 +30,8 @@ class SnapshotPuller {
     int64_t step = -1;
     int64_t version_min = 0;
     int64_t version_max = 0;
+    // Of a slot, by tensor: updates that changed the tensor, of its furthest chunk.
+    std::vector<int64_t> updates;
   };
 
   SnapshotPuller(v1::JobDescription job, v1::TaskId task, int64_t message_bytes);
@@ -38,6 +41,8 @@ class SnapshotPuller {
   // refused; Aborted when training was faster than every step that was asked for.
   // Cancelled: Cancel was called.
   absl::StatusOr<Snapshot> Pull(int64_t at_step, absl::Duration timeout, const Store& store);
+  // The same of a slot of the optimizer's state, counted from 1, as it is now. FailedPrecondition where it has none.
+  absl::StatusOr<Snapshot> PullSlot(uint32_t slot, absl::Duration timeout, const Store& store);
 
   // Ends Pull, now and later, with Cancelled.
   void Cancel();
@@ -53,9 +58,11 @@ class SnapshotPuller {
   bool cancelled();
   // Opens them, for one try.
   std::vector<Call*> OpenCalls(absl::Duration timeout);
+  absl::StatusOr<Snapshot> Pull(int64_t at_step, uint32_t slot, absl::Duration timeout, const Store& store);
   // One try over all servers; Aborted with *next_step if a step was late.
-  absl::Status TryPull(int64_t at_step, absl::Duration timeout, std::vector<Reply>* replies, int64_t* next_step);
-  v1::ExchangeRequest RequestFor(size_t batch, int64_t at_step) const;
+  absl::Status TryPull(int64_t at_step, uint32_t slot, absl::Duration timeout, std::vector<Reply>* replies,
+                       int64_t* next_step);
+  v1::ExchangeRequest RequestFor(size_t batch, int64_t at_step, uint32_t slot) const;
   absl::Status CheckReply(size_t batch, const Reply& reply) const;
 
   struct Batch {
@@ -66,6 +73,7 @@ class SnapshotPuller {
 
   const v1::JobDescription job_;
   const v1::TaskId task_;
+  int tensors_ = 0;
   std::vector<Batch> batches_;
   std::vector<std::unique_ptr<v1::ParameterServer::Stub>> stubs_;  // By server.
   Mutex mu_;
@@ -76,4 +84,4 @@ class SnapshotPuller {
 
 }  // namespace rubato::worker
 
-#endif  // RUBATO_WORKER_EVALUATOR_SNAPSHOT_PULLER_H_
+#endif  // RUBATO_WORKER_PS_CLIENT_SNAPSHOT_PULLER_H_

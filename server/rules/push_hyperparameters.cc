@@ -1,9 +1,10 @@
-#include "server/push_hyperparameters.h"
+#include "server/rules/push_hyperparameters.h"
 
 #include <cmath>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/mutants.h"
 #include "common/optimizer_traits.h"
 #include "common/status.h"
 
@@ -79,7 +80,7 @@ absl::StatusOr<std::shared_ptr<const PushHyperparameters>> PushHyperparameters::
 
 const v1::OptimizerConfig* PushHyperparameters::Find(uint32_t group) const {
   for (const auto& [number, config] : groups_) {
-    if (number == group) return &config;
+    if (number == group || RUBATO_MUTANT(kGroupsConfused)) return &config;
   }
   return nullptr;
 }

@@ -1,5 +1,5 @@
-#ifndef RUBATO_WORKER_WORKER_METRICS_H_
-#define RUBATO_WORKER_WORKER_METRICS_H_
+#ifndef RUBATO_WORKER_PS_CLIENT_WORKER_METRICS_H_
+#define RUBATO_WORKER_PS_CLIENT_WORKER_METRICS_H_
 
 #include "common/metrics/metric_text.h"
 #include "proto/coordinator.pb.h"
@@ -11,4 +11,4 @@ void AddWorkerMetrics(const v1::WorkerProgress& progress, const v1::Plan& plan, 
 
 }  // namespace rubato::worker
 
-#endif  // RUBATO_WORKER_WORKER_METRICS_H_
+#endif  // RUBATO_WORKER_PS_CLIENT_WORKER_METRICS_H_

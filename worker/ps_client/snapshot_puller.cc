@@ -1,4 +1,4 @@
-#include "worker/evaluator/snapshot_puller.h"
+#include "worker/ps_client/snapshot_puller.h"
 
 #include <grpcpp/grpcpp.h>
 
@@ -23,10 +23,10 @@ constexpr int64_t kStepsAhead = 2;
 
 SnapshotPuller::SnapshotPuller(v1::JobDescription job, v1::TaskId task, int64_t message_bytes)
     : job_(std::move(job)), task_(std::move(task)) {
-  int tensors = 0;
-  for (const v1::ChunkPlacement& chunk : job_.chunks())
-    tensors = std::max(tensors, static_cast<int>(chunk.tensor()) + 1);
-  for (ChunkBatch& batch : MakeBatches(job_, tensors, message_bytes).batches) {
+  for (const v1::ChunkPlacement& chunk : job_.chunks()) {
+    tensors_ = std::max(tensors_, static_cast<int>(chunk.tensor()) + 1);
+  }
+  for (ChunkBatch& batch : MakeBatches(job_, tensors_, message_bytes).batches) {
     batches_.push_back({batch.server, batch.partition, std::move(batch.chunks)});
   }
   grpc::ChannelArguments arguments;
@@ -37,13 +37,14 @@ SnapshotPuller::SnapshotPuller(v1::JobDescription job, v1::TaskId task, int64_t 
   }
 }
 
-v1::ExchangeRequest SnapshotPuller::RequestFor(size_t batch, int64_t at_step) const {
+v1::ExchangeRequest SnapshotPuller::RequestFor(size_t batch, int64_t at_step, uint32_t slot) const {
   v1::ExchangeRequest request;
   request.set_request_id(batch + 1);
   *request.mutable_task() = task_;
   request.set_job_fingerprint(job_.fingerprint());
   request.set_partition(batches_[batch].partition);
   request.mutable_snapshot()->set_at_step(at_step);
+  request.mutable_snapshot()->set_slot(slot);
   for (uint32_t chunk : batches_[batch].chunks) request.mutable_snapshot()->add_chunks(chunk);
   return request;
 }
@@ -88,12 +89,12 @@ std::vector<SnapshotPuller::Call*> SnapshotPuller::OpenCalls(absl::Duration time
   return calls;
 }
 
-absl::Status SnapshotPuller::TryPull(int64_t at_step, absl::Duration timeout, std::vector<Reply>* replies,
-                                     int64_t* next_step) {
+absl::Status SnapshotPuller::TryPull(int64_t at_step, uint32_t slot, absl::Duration timeout,
+                                     std::vector<Reply>* replies, int64_t* next_step) {
   // Every server is asked before any is waited for, so that all of them know the step in time.
   const std::vector<Call*> calls = OpenCalls(timeout);
   for (size_t batch = 0; batch < batches_.size(); ++batch) {
-    calls[batches_[batch].server]->stream->Write(RequestFor(batch, at_step));
+    calls[batches_[batch].server]->stream->Write(RequestFor(batch, at_step, slot));
   }
   absl::Status status;
   std::vector<size_t> missing(calls.size(), 0);
@@ -131,12 +132,22 @@ absl::Status SnapshotPuller::TryPull(int64_t at_step, absl::Duration timeout, st
 
 absl::StatusOr<SnapshotPuller::Snapshot> SnapshotPuller::Pull(int64_t at_step, absl::Duration timeout,
                                                               const Store& store) {
+  return Pull(at_step, /*slot=*/0, timeout, store);
+}
+
+absl::StatusOr<SnapshotPuller::Snapshot> SnapshotPuller::PullSlot(uint32_t slot, absl::Duration timeout,
+                                                                  const Store& store) {
+  return Pull(/*at_step=*/-1, slot, timeout, store);
+}
+
+absl::StatusOr<SnapshotPuller::Snapshot> SnapshotPuller::Pull(int64_t at_step, uint32_t slot, absl::Duration timeout,
+                                                              const Store& store) {
   std::vector<Reply> replies(batches_.size());
   int64_t step = at_step;
   for (int tries = 1;; ++tries) {
     int64_t next_step = 0;
-    absl::Status status = TryPull(step, timeout, &replies, &next_step);
-    if (cancelled()) return absl::CancelledError("the evaluation is given up");
+    absl::Status status = TryPull(step, slot, timeout, &replies, &next_step);
+    if (cancelled()) return absl::CancelledError("given up");
     if (status.ok()) break;
     // Training stands still (its last step is over, say): what is there now is as consistent as it gets.
     if (step >= 0 && absl::IsDeadlineExceeded(status)) {
@@ -146,13 +157,16 @@ absl::StatusOr<SnapshotPuller::Snapshot> SnapshotPuller::Pull(int64_t at_step, a
     if (!absl::IsAborted(status) || tries == kTries) return status;
     step = next_step + kStepsAhead * tries;
   }
-  Snapshot snapshot{step, replies.empty() ? 0 : replies[0].chunks(0).version(), 0};
+  Snapshot snapshot{.step = step, .version_min = replies.empty() ? 0 : replies[0].chunks(0).version()};
+  snapshot.updates.resize(static_cast<size_t>(tensors_), 0);
   for (const Reply& reply : replies) {
     const char* data = reply.payload().data();
     for (const v1::ChunkWeights& entry : reply.chunks()) {
       const v1::ChunkPlacement& placement = job_.chunks(entry.chunk());
       store(placement.tensor(), placement.offset(), data, placement.length());
       data += placement.length() * sizeof(float);
+      int64_t& updates = snapshot.updates[placement.tensor()];
+      updates = std::max(updates, entry.updates());
       snapshot.version_min = std::min(snapshot.version_min, entry.version());
       snapshot.version_max = std::max(snapshot.version_max, entry.version());
     }

@@ -1,5 +1,5 @@
-#ifndef RUBATO_WORKER_TRAINING_TENSOR_STATISTICS_H_
-#define RUBATO_WORKER_TRAINING_TENSOR_STATISTICS_H_
+#ifndef RUBATO_WORKER_PS_CLIENT_TENSOR_STATISTICS_H_
+#define RUBATO_WORKER_PS_CLIENT_TENSOR_STATISTICS_H_
 
 #include "absl/types/span.h"
 #include "kernels/optimizer/isa.h"
@@ -19,4 +19,4 @@ v1::TensorStatistics DescribeTensorOn(Isa isa, absl::Span<const float> elements)
 
 }  // namespace rubato::worker
 
-#endif  // RUBATO_WORKER_TRAINING_TENSOR_STATISTICS_H_
+#endif  // RUBATO_WORKER_PS_CLIENT_TENSOR_STATISTICS_H_

@@ -1,0 +1,31 @@
+#ifndef RUBATO_TESTS_SIMULATION_SIM_PUSH_H_
+#define RUBATO_TESTS_SIMULATION_SIM_PUSH_H_
+
+#include <cstdint>
+
+#include "proto/job_config.pb.h"
+#include "proto/parameter_server.pb.h"
+#include "tests/simulation/chunk_state.h"
+#include "tests/simulation/scenario.h"
+
+namespace rubato::simulation {
+
+// What a push brings. It is decided by who pushes which step, so that it is the same when it is sent again.
+
+// Of a client's job: the last chunk is the bias, in a group of its own.
+inline constexpr uint32_t kGroups = 2;
+inline uint32_t GroupOf(uint32_t chunk, uint32_t chunks) { return chunk + 1 == chunks ? 1 : 0; }
+
+// SGD, or MEAN.
+v1::OptimizerConfig MakeOptimizer(const Scenario& scenario);
+
+// Stands for a chunk's gradient: -1 to 1.
+double GradientOf(const PushId& push, uint32_t chunk);
+
+// The hyperparameters that a client pushes with. They change with the step, mostly for all workers alike; some pushes
+// say something else, or nothing of a group.
+google::protobuf::RepeatedPtrField<v1::GroupHyperparameters> HyperparametersOf(const PushId& push);
+
+}  // namespace rubato::simulation
+
+#endif  // RUBATO_TESTS_SIMULATION_SIM_PUSH_H_
