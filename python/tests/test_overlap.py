@@ -375,15 +375,15 @@ def test_copies_of_the_model_are_left_alone():
     run_ranks(1, copies_of_the_model_are_left_alone)
 
 
-def leased(overlap):
+def leased(overlap, accumulate=1):
     with rubato.init():
         data = torch.utils.data.TensorDataset(torch.arange(40))
         sampler = rubato.torch.LeasedSampler(data, batch_size=4, epochs=2)
         loader = torch.utils.data.DataLoader(data, batch_sampler=sampler)
-        model, optimizer = wrapped(overlap=overlap)
+        model, optimizer = wrapped(overlap=overlap, accumulate=accumulate)
         seen = []
         batches = rubato.torch.batches(loader, optimizer)
-        if overlap == "layer":
+        if overlap == "layer" or accumulate > 1:
             return raised(rubato.Unsupported, next, batches)
         for (batch,) in batches:
             optimizer.zero_grad()
@@ -396,4 +396,5 @@ def leased(overlap):
 def test_leased_data_is_trained_once_with_forward():
     values = run_ranks(2, leased, "forward")
     assert sorted(values[0] + values[1]) == sorted(2 * list(range(40)))
-    assert 'overlap="forward"' in run_ranks(1, leased, "layer")[0]
+    assert 'use overlap="forward"' in run_ranks(1, leased, "layer")[0]
+    assert 'use overlap="step"' in run_ranks(1, leased, "forward", 2)[0]

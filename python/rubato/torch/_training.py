@@ -172,6 +172,11 @@ class Training:
                 'LeasedSampler with overlap="layer" is not there: a step may be dropped, and its examples with it; use '
                 'overlap="forward"'
             )
+        # A rollback that is found in the middle of a step would leave its batches and the next lease's in one.
+        if self.overlaps and self._options.accumulate > 1:
+            raise errors.Unsupported(
+                'LeasedSampler with accumulate above 1 and overlap="forward" is not there: use overlap="step"'
+            )
 
     @property
     def accumulate(self) -> int:
