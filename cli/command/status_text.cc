@@ -13,13 +13,18 @@
 namespace rubato {
 namespace {
 
+std::string SlowedDown(const v1::WorkerProgress& progress) {
+  return progress.slow_factor() > 1 ? absl::StrCat(", slowed down x", progress.slow_factor()) : "";
+}
+
 // What a task is doing, as far as its role tells.
 std::string Doing(const v1::TaskStatus& task) {
   if (!task.reason().empty()) return task.reason();
   if (task.task().role() == v1::TaskId::WORKER) {
     const std::string scaling = LossScaling(task.progress());
     return absl::StrCat("step ", task.progress().step(), ", plan ", task.progress().generation(), ", ",
-                        task.progress().examples_total(), " examples", scaling.empty() ? "" : ", ", scaling);
+                        task.progress().examples_total(), " examples", scaling.empty() ? "" : ", ", scaling,
+                        SlowedDown(task.progress()));
   }
   if (task.task().role() != v1::TaskId::SERVER) return "";
   std::string clocks = absl::StrJoin(task.server().clocks(), ", ", [](std::string* out, const v1::MemberClock& clock) {

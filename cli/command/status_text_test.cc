@@ -109,6 +109,14 @@ TEST(StatusTextTest, SaysHowAStoppedJobGoesOn) {
   EXPECT_THAT(StatusText(status), HasSubstr("rubato train CONFIG --resume (or rubato run --resume) goes on with it\n"));
 }
 
+TEST(StatusTextTest, SaysWhoIsSlowedDown) {
+  v1::JobStatus status = Status();
+  status.mutable_tasks(1)->mutable_progress()->set_slow_factor(1);
+  EXPECT_THAT(StatusText(status), Not(HasSubstr("slowed down")));
+  status.mutable_tasks(1)->mutable_progress()->set_slow_factor(2.5);
+  EXPECT_THAT(StatusText(status), HasSubstr("step 44, plan 3, 0 examples, slowed down x2.5"));
+}
+
 TEST(StatusTextTest, AJobWithoutAPlanSaysSo) {
   v1::JobStatus status;
   status.set_phase(v1::JobStatus::STARTING);

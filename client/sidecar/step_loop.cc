@@ -380,6 +380,7 @@ absl::Status StepLoop::CheckSilence() {
 
 void StepLoop::Describe(v1::WorkerProgress* progress) {
   progress_.Describe(progress);
+  progress->set_slow_factor(options_.slow_factor);
   worker::AddTraffic(client_->counters(), progress);
 }
 

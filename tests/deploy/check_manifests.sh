@@ -35,7 +35,7 @@ rejects() {
 
 # kubectl follows no links out of a folder.
 cp -rL deploy/k8s "$work/k8s"
-for overlay in cpu gpu; do
+for overlay in cpu gpu program; do
   "$tools/kubectl" kustomize "$work/k8s/overlays/$overlay" >"$work/$overlay.yaml" || fail "overlay $overlay"
   say "overlay $overlay: $(grep -c '^kind:' "$work/$overlay.yaml") manifests"
   type_check "$work/$overlay.yaml" || fail "overlay $overlay"
@@ -54,9 +54,20 @@ printf 'components:\n  - ../../components/data\n' >>"$work/k8s/overlays/cpu/kust
 type_check "$work/data.yaml" || fail "component data"
 
 say "the numbers of tasks in the config and in the manifests agree"
-"$work/bin/rubato" config deploy/k8s/base/job.textproto >"$work/job.textproto" || fail "the base's config"
-for count in "servers replicas" "workers completions" "workers parallelism"; do
-  [[ "$(sed -n "s/^  ${count% *}: //p" "$work/job.textproto")" == "$(sed -n "s/^  ${count#* }: //p" "$work/cpu.yaml")" ]] ||
-    fail "cluster.${count% *} of the base's config is not ${count#* } of its manifests"
-done
+# agree CONFIG OVERLAY FLAGS...
+agree() {
+  local count config="$1" overlay="$2"
+  "$work/bin/rubato" config "$config" "${@:3}" >"$work/job.textproto" || fail "$config"
+  for count in "servers replicas" "workers completions" "workers parallelism"; do
+    [[ "$(sed -n "s/^  ${count% *}: //p" "$work/job.textproto")" == "$(sed -n "s/^  ${count#* }: //p" "$work/$overlay.yaml")" ]] ||
+      fail "cluster.${count% *} of $config is not ${count#* } of the manifests of $overlay"
+  done
+}
+agree deploy/k8s/base/job.textproto cpu
+agree deploy/k8s/overlays/program/job.textproto program --client
+
+say "workers that are a program of somebody's"
+! grep -q 'name: rubato-evaluator' "$work/program.yaml" || fail "there is an evaluator"
+[[ "$(grep -A1 'name: RUBATO_SIZE' "$work/program.yaml" | sed -n 's/^ *value: "\(.*\)"$/\1/p')" == \
+  "$(sed -n 's/^  completions: //p' "$work/program.yaml")" ]] || fail "RUBATO_SIZE is not completions of the worker Job"
 say passed

@@ -28,10 +28,10 @@ gather_programs "$work/bin" "$@"
 
 # Programs that are there, in the place of those that are installed elsewhere.
 for unit in deploy/systemd/*.service; do
-  sed 's#/usr/lib/rubato/bin/[a-z]*#/bin/true#' "$unit" >"$work/$(basename "$unit")"
+  sed 's#/usr/lib/rubato/bin/[a-z]* #/bin/true #' "$unit" >"$work/$(basename "$unit")"
 done
 units=("$work"/*.service)
-((${#units[@]} == 4)) || fail "${#units[@]} units instead of 4"
+((${#units[@]} == 5)) || fail "${#units[@]} units instead of 5"
 
 say "systemd-analyze verify"
 said="$(systemd-analyze --man=no verify "${units[@]}" 2>&1)" || fail "$said"
@@ -57,13 +57,19 @@ done
 
 say "what is started again"
 for unit in deploy/systemd/*.service; do
-  if [[ "$unit" == */rubato-coordinator.service ]]; then
-    # Its exit status 1 is its job's.
-    expected=("Restart=on-abnormal")
-    grep -q '^ExecStart=.* --resume$' "$unit" || fail "$unit: a coordinator that is started again does not resume"
-  else
-    expected=("Restart=on-failure" "RestartPreventExitStatus=2")
-  fi
+  case "$unit" in
+    */rubato-coordinator.service)
+      # Its exit status 1 is its job's.
+      expected=("Restart=on-abnormal")
+      grep -q '^ExecStart=.* --resume$' "$unit" || fail "$unit: a coordinator that is started again does not resume"
+      ;;
+    */rubato-program@.service)
+      # Somebody's program that fails by itself ends the job.
+      expected=("Restart=on-abnormal")
+      grep -q '^ExecStopPost=.*SERVICE_RESULT' "$unit" || fail "$unit: nobody ends the job of a program that fails"
+      ;;
+    *) expected=("Restart=on-failure" "RestartPreventExitStatus=2") ;;
+  esac
   for line in "${expected[@]}"; do grep -qx -- "$line" "$unit" || fail "$unit: no $line"; done
 done
 
@@ -71,6 +77,7 @@ done
 say "options"
 for unit in deploy/systemd/*.service; do
   program="$(sed -nE 's#^ExecStart=/usr/lib/rubato/bin/([a-z]+) .*#\1#p' "$unit")"
+  [[ -n "$program" ]] || continue  # Somebody's.
   help="$("$work/bin/$program" --help)"
   grep "^ExecStart=" "$unit" | grep -o -- "--[a-z_]*" | while read -r option; do
     grep -q -- "$option" <<<"$help" || fail "$unit: $program has no option $option"
@@ -157,6 +164,37 @@ a_lost_server_and_coordinator_come_back() {
   say "held-out accuracy $(last_value "$run" accuracy)"
 }
 
+# program_job NAME COMMAND: a job in the same machine whose workers are this command, as rubato-program@.
+program_job() {
+  local etc="$work/machine/etc/rubato" unit
+  program_units=(rubato-coordinator rubato-server@0 rubato-server@1 rubato-program@0 rubato-program@1)
+  "$work/bin/rubato" config --client deploy/k8s/overlays/program/job.textproto --set "run_directory=$1" >"$etc/job.textproto"
+  sed "s#^COMMAND=.*#COMMAND=$2#" deploy/systemd/rubato.conf >"$etc/rubato.conf"
+  for unit in "${program_units[@]}"; do in_machine systemctl start --no-block "$unit"; done
+}
+
+workers_are_programs() {
+  say "workers that are somebody's program"
+  local run="$work/machine/var/lib/rubato/program" unit
+  # shellcheck disable=SC2016  # For the workers' shell.
+  printf '%s\n' 'export LD_LIBRARY_PATH="${RUBATO_LIBRARY%/*}"' \
+    'exec /usr/lib/rubato/bin/linear_regression "$RUBATO_COORDINATOR" "$RUBATO_RANK" "$RUBATO_SIDECAR"' \
+    >"$work/machine/var/lib/regression.sh"
+  program_job program "/bin/sh /var/lib/regression.sh"
+  wait_for 60 "the job ends" grep -q '"end":{.*"ok":true' "$run/metrics.jsonl"
+  for unit in "${program_units[@]}"; do
+    # Units that nothing wants are forgotten when they have ended, unless they failed.
+    wait_for 30 "$unit ends well" unit_is "$unit" ActiveState=inactive Result=success
+  done
+  grep -q 'worker 1 learned y = ' "$work/machine/var/log/tasks/rubato-program@1.service.log" || fail "worker 1 has not learned"
+
+  say "a program that fails ends the job"
+  program_job failed "/bin/sh -c false"
+  wait_for 60 "the coordinator ends" unit_is rubato-coordinator Result=exit-code ExecMainStatus=1
+  grep -q 'worker [01] ended with exit status 1' "$work/machine/var/log/tasks/rubato-coordinator.service.log" ||
+    fail "nobody is told which worker has failed"
+}
+
 if [[ -n "${TEST_TMPDIR:-}" ]]; then
   say "passed; ./rubato.sh test-deploy runs the units as well"
   exit 0
@@ -164,4 +202,5 @@ fi
 [[ "$(id -u)" == 0 ]] || skip "the units pass; a systemd of the test's own needs root"
 need_packages util-linux iproute2 procps
 a_lost_server_and_coordinator_come_back
+[[ ! -x "$work/bin/linear_regression" ]] || workers_are_programs
 say passed

@@ -249,6 +249,7 @@ void TrainingRun::OnGrant(const v1::ShardGrant& grant) {
 
 void TrainingRun::Describe(v1::WorkerProgress* progress) {
   trainer_->Describe(progress);
+  progress->set_slow_factor(options_.slow_factor);
   AddTraffic(client_->counters(), progress);
 }
 
