@@ -162,12 +162,15 @@ def test_a_job_is_flat(monkeypatch):
 
 
 def test_what_grows_is_not_flat():
-    """A page in a step, or a descriptor in a hundred, in spite of a jump that comes once."""
+    """A page in a step, or a descriptor in a hundred. A jump that comes once, and batches of unequal size, are flat."""
 
     def growth(mib, descriptors):
-        jump = [0] * 200 + [5] * 800
         found = [
-            soak.Sample(step, 100 + jump[step] + mib * step, 10 + int(descriptors * step))
+            soak.Sample(
+                step,
+                100 + 5 * (step > 600) + step % 7 + mib * step,
+                10 + int(descriptors * step),
+            )
             for step in range(1000)
         ]
         return soak.growth_of("worker 0", found, 1000)
