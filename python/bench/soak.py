@@ -3,9 +3,10 @@
     python3 bench/soak.py [--examples=simplenet,mnist,...] [--steps=1000] [--limit=1.0] [--data=../data]
 
 Each example is a job of `rubato run -n 2`. All of its processes (launcher, coordinator, server, sidecars, Python) are looked
-at ten times a second. The first third of the steps is warm-up; after it the growth of resident memory is the median of the
-slopes between samples (Theil and Sen), which one jump does not move. FLAT: it grows by less than `limit` MiB in 1,000 steps,
-and no more descriptors are open in the last third than in the second one. Exit status 1: something is not flat. Needs
+at ten times a second. The first third of the steps is warm-up. The others are divided into six parts, and growth is the median
+of how much the least resident memory of a part is above that of the part before: one jump does not move it, nor what batches
+of unequal size take for a while. Flat: that is less than `limit` MiB in 1,000 steps, and no more descriptors are open in the
+last third than in the second one. Exit status 1: something is not flat. Needs
 RUBATO_LIBRARY, RUBATO_SIDECAR and RUBATO_PROGRAM, or an installed wheel. What an example reads is generated, unless
 `data` has mnist/ and text/bible.txt.
 """
@@ -31,6 +32,7 @@ EXAMPLES = HERE.parent / "examples"
 sys.path.insert(0, str(HERE.parent))
 
 WORKERS = 2
+WINDOWS = 6
 PAGE_MIB = os.sysconf("SC_PAGESIZE") / (1 << 20)
 
 
@@ -157,14 +159,14 @@ def watch(command, run):
 
 def slope(samples):
     """MiB in 1,000 steps."""
-    chosen = samples[:: max(1, len(samples) // 200)]
-    slopes = [
-        1000 * (b.resident_mib - a.resident_mib) / (b.step - a.step)
-        for i, a in enumerate(chosen)
-        for b in chosen[i + 1 :]
-        if b.step - a.step > (chosen[-1].step - chosen[0].step) / 4
-    ]
-    return statistics.median(slopes)
+    first, last = samples[0].step, samples[-1].step
+    windows = collections.defaultdict(list)
+    for sample in samples:
+        number = int(WINDOWS * (sample.step - first) / (last - first))
+        windows[min(number, WINDOWS - 1)].append(sample.resident_mib)
+    least = [min(found) for _, found in sorted(windows.items())]
+    width = (last - first) / len(least)
+    return 1000 * statistics.median(b - a for a, b in zip(least, least[1:])) / width
 
 
 def growth_of(role, samples, steps):

@@ -32,8 +32,10 @@ FACTORS = {
 
 
 def is_possible(case):
-    """What the documentation does not exclude: "worker" is for sync alone."""
-    return case["apply"] != "worker" or (case["begin"], case["end"]) == ("sync", "sync")
+    """What the documentation does not exclude: "worker" is for sync alone, overlap for "server"."""
+    if case["apply"] == "worker" and (case["begin"], case["end"]) != ("sync", "sync"):
+        return False
+    return case["apply"] == "server" or case["overlap"] == "step"
 
 
 CASES = cover(FACTORS, is_possible)
@@ -113,6 +115,8 @@ def train_through_a_switch(case):
             # A step without gradients: everybody has the weights that all of them have made.
             for _ in range(EVERY if case["apply"] == "local" else 1):
                 optimizer.skip()
+        if case["overlap"] != "step":
+            optimizer.synchronize()
         weights = models.weights_of(model)
         modes = [f"{p.mode}:{p.staleness}" if p.mode == "ssp" else p.mode for p in plans]
         return weights, teacher.error(model), modes

@@ -100,7 +100,7 @@ class Run:
 
 @real_only
 def test_resnet_is_switched_to_async_and_back_while_it_trains(tmp_path):
-    arguments = ["--data=nowhere", "--examples=640", "--epochs=4", "--batch=4"]
+    arguments = ["--data=nowhere", "--examples=1280", "--epochs=4", "--batch=4"]
     with Run(tmp_path, [], "resnet_cifar.py", *arguments) as run:
         run.wait_for_step(5)
         run.switch("async")
@@ -151,8 +151,8 @@ def test_each_example_is_trained_once_though_all_roles_are_killed(tmp_path):
 def test_a_job_is_flat(monkeypatch):
     """The short form of bench/soak.py."""
     monkeypatch.setenv("PYTHONPATH", os.environ["PYTHONPATH"])
-    growths, steps = soak.soak("simplenet", ["--steps=3000", "--batch=1"])
-    assert steps >= 2000
+    growths, steps = soak.soak("simplenet", ["--steps=2000", "--batch=1"])
+    assert steps >= 1000
     assert {growth.process for growth in growths} >= {
         "coordinator",
         "server 0",
@@ -162,12 +162,15 @@ def test_a_job_is_flat(monkeypatch):
 
 
 def test_what_grows_is_not_flat():
-    """A page in a step, or a descriptor in a hundred, in spite of a jump that comes once."""
+    """A page in a step, or a descriptor in a hundred. A jump that comes once, and batches of unequal size, are flat."""
 
     def growth(mib, descriptors):
-        jump = [0] * 200 + [5] * 800
         found = [
-            soak.Sample(step, 100 + jump[step] + mib * step, 10 + int(descriptors * step))
+            soak.Sample(
+                step,
+                100 + 5 * (step > 600) + step % 7 + mib * step,
+                10 + int(descriptors * step),
+            )
             for step in range(1000)
         ]
         return soak.growth_of("worker 0", found, 1000)
