@@ -398,3 +398,26 @@ def test_leased_data_is_trained_once_with_forward():
     assert sorted(values[0] + values[1]) == sorted(2 * list(range(40)))
     assert 'use overlap="forward"' in run_ranks(1, leased, "layer")[0]
     assert 'use overlap="step"' in run_ranks(1, leased, "forward", 2)[0]
+
+
+def saves(overlap):
+    with rubato.init() as session:
+        model, optimizer = wrapped(overlap=overlap)
+        for seed in range(4):
+            optimizer.zero_grad()
+            backward(model, seed)
+            optimizer.step()
+            if seed == 2:
+                session.save("here")
+                saved = models.weights_of(model)
+                assert len(optimizer.state_dict()["param_groups"]) == 1
+        optimizer.synchronize()
+        return saved + models.weights_of(model)
+
+
+@pytest.mark.skipif(not REAL, reason="fake servers write no checkpoints")
+@pytest.mark.parametrize("overlap", BOTH)
+def test_what_is_saved_waits(overlap):
+    mine, theirs = run_ranks(2, saves, overlap)
+    assert models.largest_difference(mine, theirs) == 0
+    assert models.largest_difference(mine[:4], mine[4:]) > 0
