@@ -1,10 +1,10 @@
 """Samples per second of ours, DistributedDataParallel over gloo and torch's RPC parameter server, on this machine.
 
-    python3 bench/compare_ddp.py [--models=mlp512,mlp4096,lenet,resnet20] [--contenders=ours,ddp,rpc,slow-sync,slow-async]
-        [--rounds=5] [--seconds=4]
+    python3 bench/compare_ddp.py [--models=mlp512,mlp4096,lenet,resnet20] [--rounds=5] [--seconds=4]
+        [--contenders=alone,ours,ddp,rpc,slow-sync,slow-async]
 
 Two workers of one thread, batch 64, compute included. Runs of the contenders are interleaved; printed are medians of all
-rounds and their quotients. slow-sync and slow-async are ours with a straggler: worker 1 computes four times as long. Needs
+rounds and their quotients. alone is the limit: the same steps of two processes that exchange nothing. slow-sync and slow-async are ours with a straggler: worker 1 computes four times as long. Needs
 RUBATO_LIBRARY, RUBATO_SIDECAR and RUBATO_PROGRAM, or an installed wheel.
 """
 
@@ -27,7 +27,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE.parent / "examples")]
 WORKERS, BATCH = 2, 64
 MODELS = ("mlp512", "mlp4096", "lenet", "resnet20")
 SLOW = "slow-"  # Ours, in the mode that follows.
-CONTENDERS = ("ours", "ddp", "rpc", SLOW + "sync", SLOW + "async")
+CONTENDERS = ("alone", "ours", "ddp", "rpc", SLOW + "sync", SLOW + "async")
 SLOW_RANK, SLOW_FACTOR = 1, 4
 
 
@@ -71,23 +71,36 @@ def timed(step, seconds):
     return steps / (time.monotonic() - started)
 
 
-def train_ours(name, seconds):
+def plain_step(name, wrap_model=None, wrap_optimizer=None):
+    """A function that does a step of a model, both wrapped if something is given that does it."""
     import torch
 
+    model, batch = make(name)
+    if wrap_model is not None:
+        model = wrap_model(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    if wrap_optimizer is not None:
+        optimizer = wrap_optimizer(optimizer, model)
+    x, y = batch()
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        torch.nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+
+    return step
+
+
+def train_alone(name, seconds):
+    return timed(plain_step(name), seconds)
+
+
+def train_ours(name, seconds):
     import rubato
     import rubato.torch
 
     with rubato.init():
-        model, batch = make(name)
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-        optimizer = rubato.torch.DistributedOptimizer(optimizer, model)
-        x, y = batch()
-
-        def step():
-            optimizer.zero_grad(set_to_none=True)
-            torch.nn.functional.cross_entropy(model(x), y).backward()
-            optimizer.step()
-
+        step = plain_step(name, wrap_optimizer=rubato.torch.DistributedOptimizer)
         return timed(step, seconds)
 
 
@@ -97,16 +110,7 @@ def train_ddp(name, seconds):
     rank = int(os.environ["RUBATO_RANK"])
     store = f"tcp://127.0.0.1:{os.environ['BENCH_PORT']}"
     torch.distributed.init_process_group("gloo", init_method=store, rank=rank, world_size=WORKERS)
-    model, batch = make(name)
-    model = torch.nn.parallel.DistributedDataParallel(model)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    x, y = batch()
-
-    def step():
-        optimizer.zero_grad(set_to_none=True)
-        torch.nn.functional.cross_entropy(model(x), y).backward()
-        optimizer.step()
-
+    step = plain_step(name, wrap_model=torch.nn.parallel.DistributedDataParallel)
     # A rank that has ended is waited for: all make as many steps as the first would in that time.
     count = torch.tensor([max(1.0, seconds * timed_once(step))])
     torch.distributed.broadcast(count, 0)
@@ -285,7 +289,8 @@ def main():
         import torch
 
         torch.set_num_threads(1)
-        train = {"ddp": train_ddp, "rpc": train_rpc}.get(options.worker, train_ours)
+        others = {"alone": train_alone, "ddp": train_ddp, "rpc": train_rpc}
+        train = others.get(options.worker, train_ours)
         print(json.dumps(train(options.models, options.seconds)))
         return
     contenders = options.contenders.split(",")
