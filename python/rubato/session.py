@@ -467,8 +467,10 @@ class Session:
 
     def _began(self, step: Step) -> None:
         self._step = step
-        if step.generation == self._plan.generation:
-            return
+        known = self._plan.generation
+        # A worker that is lost is not of the plan any more, which goes on without a new one.
         self._plan = Plan(step.generation, step.mode, step.staleness, step.workers, step.lr_scale)
+        if step.generation == known:
+            return
         for function in self._on_plan:
             function(self._plan)

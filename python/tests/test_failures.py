@@ -131,7 +131,7 @@ def goes(how):
                     os._exit(0)
                 os.kill(os.getpid(), signal.SIGKILL)
             optimizer.step()
-            if optimizer._rubato.step_begun.workers == 1:
+            if rubato.current_session().plan.workers == 1:
                 return step
 
 
@@ -159,7 +159,7 @@ def trains_until_it_ends():
             steps += 1
             if session.rank == 1 and steps == 5:
                 os.kill(os.getpid(), signal.SIGTERM)
-            if session.rank == 0 and optimizer._rubato.step_begun.workers == 1:
+            if session.rank == 0 and session.plan.workers == 1:
                 break
         return steps
 

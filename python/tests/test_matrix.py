@@ -16,7 +16,7 @@ from ranks import Job
 from servers import real_only
 
 # Those that DistributedOptimizer has.
-OVERLAPS = ("step",)
+OVERLAPS = ("step", "forward", "layer")
 
 FACTORS = {
     "begin": ("sync", "ssp:1", "async"),
