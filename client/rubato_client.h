@@ -1,9 +1,10 @@
 /* Rubato's client: take part in a job as a worker whose model is its own.
  *
  * A client has tensors of float32. Servers hold their weights; in each step the client gets the weights, computes
- * gradients of its part of the data and pushes them, under the consistency rules of the job (docs/architecture.md), which
- * an operator may change while it runs. Plain C, for any language; the library needs libc alone. What speaks gRPC is a
- * program beside it, the sidecar, which shares the tensors' memory with this process and lives as long as the client.
+ * gradients of its part of the data and pushes them, under the consistency rules of the job (docs/architecture.md),
+ * which an operator may change while it runs. Plain C, for any language; the library needs libc alone. What speaks gRPC
+ * is a program beside it, the sidecar, which shares the tensors' memory with this process and lives as long as the
+ * client.
  *
  *   rubato_client* client;
  *   if (rubato_open(&options, &client) != RUBATO_OK) { puts(rubato_error(NULL)); return 1; }
@@ -18,8 +19,8 @@
  *   rubato_close(client, NULL);
  *
  * One thread at a time uses a client, but for what says that any may. A call that waits returns RUBATO_AGAIN after the
- * given seconds at the latest, with nothing lost: call it again. So a caller can look after its signals in between. Every
- * result below 0 has a text in rubato_error. After fork() a child must not use its parent's client: calls return
+ * given seconds at the latest, with nothing lost: call it again. So a caller can look after its signals in between.
+ * Every result below 0 has a text in rubato_error. After fork() a child must not use its parent's client: calls return
  * RUBATO_FORKED.
  */
 #ifndef RUBATO_CLIENT_RUBATO_CLIENT_H_
@@ -74,7 +75,8 @@ typedef enum rubato_algorithm {
   RUBATO_RMSPROP = 5,
   RUBATO_ADAM = 6,
   RUBATO_ADAMW = 7,
-  /* The servers do not update anything: the weights of the next step are the mean of this one's gradients. SYNC alone. */
+  /* The servers do not update anything: the weights of the next step are the mean of this one's gradients. SYNC alone.
+   */
   RUBATO_MEAN = 8
 } rubato_algorithm;
 
@@ -116,8 +118,9 @@ typedef struct rubato_model {
   rubato_algorithm algorithm;
   /* ADAGRAD: what the accumulators start with. */
   double initial_accumulator;
-  /* Data that the coordinator leases (rubato_lease): how many examples there are, and how many make a shard. 0 examples:
-   * the client has its data by itself, and the job ends when the last worker closes. 0 in a shard: the job's default. */
+  /* Data that the coordinator leases (rubato_lease): how many examples there are, and how many make a shard. 0
+   * examples: the client has its data by itself, and the job ends when the last worker closes. 0 in a shard: the job's
+   * default. */
   int64_t leased_examples;
   int64_t shard_examples;
   /* Passes over leased data. */
@@ -133,8 +136,8 @@ typedef struct rubato_step {
   int64_t staleness_bound;
   uint32_t workers; /* Members of the plan. */
   double learning_rate_scale;
-  /* How often the job has gone back to a checkpoint. When it grows, `step` is lower than before, weights are those of the
-   * checkpoint, and leases from before are void. */
+  /* How often the job has gone back to a checkpoint. When it grows, `step` is lower than before, weights are those of
+   * the checkpoint, and leases from before are void. */
   uint64_t rollbacks;
 } rubato_step;
 
@@ -152,26 +155,26 @@ RUBATO_API const char* rubato_version(void);
 /* Starts the sidecar and connects to the coordinator. */
 RUBATO_API rubato_result rubato_open(const rubato_options* options, rubato_client** client);
 
-/* What went wrong last; "" if nothing did. NULL: in rubato_open or rubato_close on this thread. Valid until the client's
- * next call. */
+/* What went wrong last; "" if nothing did. NULL: in rubato_open or rubato_close on this thread. Valid until the
+ * client's next call. */
 RUBATO_API const char* rubato_error(const rubato_client* client);
 
 /* The tensors, and how servers update them. Once. RUBATO_REFUSED names the first tensors that differ from those of the
  * worker that came first. Allocates the memory of weights and gradients, which starts with zeros. */
 RUBATO_API rubato_result rubato_define(rubato_client* client, const rubato_model* model);
 
-/* Memory of a tensor, dense and in C order, aligned to 64 bytes; valid until rubato_close. Weights: the initial ones until
- * rubato_start, from then on to be read between rubato_begin (of a tensor: rubato_await) and the first rubato_push of the
- * step; gradients: to be written after rubato_begin, and left alone once pushed, until the next one. NULL: no such tensor.
- * Any thread. */
+/* Memory of a tensor, dense and in C order, aligned to 64 bytes; valid until rubato_close. Weights: the initial ones
+ * until rubato_start, from then on to be read between rubato_begin (of a tensor: rubato_await) and the first
+ * rubato_push of the step; gradients: to be written after rubato_begin, and left alone once pushed, until the next one.
+ * NULL: no such tensor. Any thread. */
 RUBATO_API float* rubato_weights(rubato_client* client, uint32_t tensor);
 RUBATO_API float* rubato_gradient(rubato_client* client, uint32_t tensor);
 
-/* Of an optimizer that has stepped before: what it keeps of a tensor, with which the servers go on. `values`: as many as
- * the tensor has elements. `slot`: MOMENTUM, NESTEROV: 0, the velocity; ADAGRAD: 0, the sum of squares; RMSPROP: 0, their
- * mean; ADAM, ADAMW: 0 and 1, the first and the second moment. `updates`: how many steps it stands for, the t of Adam's
- * bias correction; the same in both slots. Between rubato_define and rubato_start; what is left out is as in a new
- * optimizer. It counts where the weights beside it do (rubato_start). */
+/* Of an optimizer that has stepped before: what it keeps of a tensor, with which the servers go on. `values`: as many
+ * as the tensor has elements. `slot`: MOMENTUM, NESTEROV: 0, the velocity; ADAGRAD: 0, the sum of squares; RMSPROP: 0,
+ * their mean; ADAM, ADAMW: 0 and 1, the first and the second moment. `updates`: how many steps it stands for, the t of
+ * Adam's bias correction; the same in both slots. Between rubato_define and rubato_start; what is left out is as in a
+ * new optimizer. It counts where the weights beside it do (rubato_start). */
 RUBATO_API rubato_result rubato_set_state(rubato_client* client, uint32_t tensor, uint32_t slot, const float* values,
                                           int64_t updates);
 
@@ -181,8 +184,9 @@ RUBATO_API rubato_result rubato_start(rubato_client* client);
 
 /* Waits until the weights of the next step are in place, and begins it. All pushes of the step before are acknowledged
  * then. Waits for `seconds` at most. RUBATO_INVALID: a tensor of the step before was not pushed; the text names it.
- * RUBATO_MOVED, never without rubato_await: the job's plan has changed, or it has gone back to a checkpoint, and weights
- * that were used already have others in their place now. Nothing was begun: drop what was computed, and call again. */
+ * RUBATO_MOVED, never without rubato_await: the job's plan has changed, or it has gone back to a checkpoint, and
+ * weights that were used already have others in their place now. Nothing was begun: drop what was computed, and call
+ * again. */
 RUBATO_API rubato_result rubato_begin(rubato_client* client, rubato_step* step, double seconds);
 
 /* From the next push on. RUBATO_INVALID: no such group, or a value out of range. */
@@ -194,8 +198,8 @@ RUBATO_API rubato_result rubato_set_slice(rubato_client* client, uint64_t shard,
 /* Position in epochs of this step, for status and curves. Before its first push, also before it begins. */
 RUBATO_API rubato_result rubato_set_epoch(rubato_client* client, double epoch);
 
-/* The tensor's gradient is complete: it is sent while others are computed, a little one with the next. `examples` is its weight in a mean, above 0,
- * and the same for all tensors of a step. */
+/* The tensor's gradient is complete: it is sent while others are computed, a little one with the next. `examples` is
+ * its weight in a mean, above 0, and the same for all tensors of a step. */
 RUBATO_API rubato_result rubato_push(rubato_client* client, uint32_t tensor, uint64_t examples);
 /* This worker has no gradient of the tensor in this step: it does not count in the mean. */
 RUBATO_API rubato_result rubato_push_absent(rubato_client* client, uint32_t tensor);
@@ -205,9 +209,9 @@ RUBATO_API rubato_result rubato_skip(rubato_client* client);
 /* Sums over the examples of this step, for status and curves: loss, and how many were right (below 0: not known). */
 RUBATO_API rubato_result rubato_report(rubato_client* client, uint64_t examples, double loss_sum, double correct);
 
-/* The next part of the data, when all of the last one was pushed. RUBATO_ENDED: the data is used up. RUBATO_AGAIN: what is
- * left is leased to others, or the answer is not there yet; while others train, this worker goes on with rubato_begin and
- * rubato_skip, or they would wait for it. */
+/* The next part of the data, when all of the last one was pushed. RUBATO_ENDED: the data is used up. RUBATO_AGAIN: what
+ * is left is leased to others, or the answer is not there yet; while others train, this worker goes on with
+ * rubato_begin and rubato_skip, or they would wait for it. */
 RUBATO_API rubato_result rubato_lease(rubato_client* client, rubato_lease_range* range, double seconds);
 
 /* Values that workers tell each other, up to 1 MiB, once one of them has defined the model. rubato_get copies at most
@@ -220,40 +224,41 @@ RUBATO_API rubato_result rubato_erase(rubato_client* client, const char* key);
 RUBATO_API rubato_result rubato_barrier(rubato_client* client, const char* name, uint32_t count, double seconds);
 
 /* Changes the job's mode. 0 as quorum: all workers; 0 as learning_rate_scale: 1. Returns when the change is decided. */
-RUBATO_API rubato_result rubato_switch(rubato_client* client, rubato_mode mode, int64_t staleness_bound, uint32_t quorum,
-                                       double learning_rate_scale, double seconds);
-/* Has the job write a checkpoint now. To be called while a step of this worker is pushed and the next one not begun, or it
- * would wait for itself: workers go on with rubato_begin meanwhile, so the call only asks. */
+RUBATO_API rubato_result rubato_switch(rubato_client* client, rubato_mode mode, int64_t staleness_bound,
+                                       uint32_t quorum, double learning_rate_scale, double seconds);
+/* Has the job write a checkpoint now. To be called while a step of this worker is pushed and the next one not begun, or
+ * it would wait for itself: workers go on with rubato_begin meanwhile, so the call only asks. */
 RUBATO_API rubato_result rubato_checkpoint(rubato_client* client);
-/* The same, until the checkpoint is complete: RUBATO_AGAIN meanwhile, and workers go on with rubato_begin and rubato_skip,
- * or push. Its directory is then in `directory`, which has room for `capacity` bytes, as text with a zero byte at its
- * end. */
+/* The same, until the checkpoint is complete: RUBATO_AGAIN meanwhile, and workers go on with rubato_begin and
+ * rubato_skip, or push. Its directory is then in `directory`, which has room for `capacity` bytes, as text with a zero
+ * byte at its end. */
 RUBATO_API rubato_result rubato_await_checkpoint(rubato_client* client, char* directory, size_t capacity,
                                                  double seconds);
 
 /* Copies what the servers keep of all tensors in this slot (rubato_set_state) to the memory of their gradients, and to
- * `updates`, one entry for each tensor, how many updates that stands for. Between rubato_begin and the step's first push:
- * in SYNC it is the state that belongs to the step's weights, otherwise others' pushes change it at the same time.
- * RUBATO_AGAIN: the memory is not to be used before it is there. */
+ * `updates`, one entry for each tensor, how many updates that stands for. Between rubato_begin and the step's first
+ * push: in SYNC it is the state that belongs to the step's weights, otherwise others' pushes change it at the same
+ * time. RUBATO_AGAIN: the memory is not to be used before it is there. */
 RUBATO_API rubato_result rubato_fetch_state(rubato_client* client, uint32_t slot, int64_t* updates, double seconds);
 
-/* This worker does something else than a step, such as an evaluation: training.step_timeout_seconds does not count until
- * its next rubato_begin. Others wait for it as the job's mode says. */
+/* This worker does something else than a step, such as an evaluation: training.step_timeout_seconds does not count
+ * until its next rubato_begin. Others wait for it as the job's mode says. */
 RUBATO_API rubato_result rubato_pause(rubato_client* client, const char* why);
 
-/* Asks to leave the job after the step at work, so that another worker takes over this one's part: the next rubato_begin
- * returns RUBATO_ENDED. Any thread, and in a signal handler. While a client is open, SIGTERM to this process does the same
- * (and a second one ends the process), if the process had no handler of its own for it when the client was opened. */
+/* Asks to leave the job after the step at work, so that another worker takes over this one's part: the next
+ * rubato_begin returns RUBATO_ENDED. Any thread, and in a signal handler. While a client is open, SIGTERM to this
+ * process does the same (and a second one ends the process), if the process had no handler of its own for it when the
+ * client was opened. */
 RUBATO_API rubato_result rubato_drain(rubato_client* client);
 
-/* Leaves the job: with NULL because this worker has done its part, otherwise because of this error, which the others see
- * as the reason. Waits until all is acknowledged, at most the options' timeout. Frees the client in any case. */
+/* Leaves the job: with NULL because this worker has done its part, otherwise because of this error, which the others
+ * see as the reason. Waits until all is acknowledged, at most the options' timeout. Frees the client in any case. */
 RUBATO_API rubato_result rubato_close(rubato_client* client, const char* error);
 
-/* Before rubato_begin, all of the step before is pushed: waits until the weights of this tensor for the next step are in
- * place, so that they may be read while those of later tensors come. They come in the model's order, which is best that
- * in which they are used: a tensor is there when all before it are. Pushes have to wait for rubato_begin, which says
- * whether what was read is valid. */
+/* Before rubato_begin, all of the step before is pushed: waits until the weights of this tensor for the next step are
+ * in place, so that they may be read while those of later tensors come. They come in the model's order, which is best
+ * that in which they are used: a tensor is there when all before it are. Pushes have to wait for rubato_begin, which
+ * says whether what was read is valid. */
 RUBATO_API rubato_result rubato_await(rubato_client* client, uint32_t tensor, double seconds);
 
 #ifdef __cplusplus

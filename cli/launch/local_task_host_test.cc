@@ -255,7 +255,7 @@ class ClientsOnThisMachineTest : public LocalTaskHostTest {
     Job job = MakeJob(behaviour);
     job.host.binaries.worker = "";
     job.host.config.mutable_cluster()->set_evaluators(0);
-    job.host.clients.emplace();
+    job.host.clients = LocalTaskHost::Clients{};
     job.host.clients->command = WorkerCommand{.argv = {"/bin/sh", "-c", script}};
     job.host.clients->show_output = true;
     job.supervisor.clients = 2;

@@ -16,7 +16,6 @@ import rubato
 import rubato.torch
 from ranks import Job, fake_only, run_ranks
 from servers import real_only
-from rubato._serve import find_program
 from test_optimizer import raised
 
 COUNT, BATCH = 52, 4
@@ -107,13 +106,16 @@ def test_the_servers_are_told_of_each_example_once(options):
 
 @real_only
 @pytest.mark.parametrize("options", OPTIONS[::2], ids=str)
-def test_the_audit_counts_each_example_once(options, tmp_path):
-    config = tmp_path / "cluster.textproto"
-    config.write_text(f'run_directory: "{tmp_path}/run"\ncluster {{ update_log: true }}\n')
-    run_ranks(2, leased_with, options, config=str(config))
-    audit = subprocess.run(
-        [find_program(), "audit", f"{tmp_path}/run"], capture_output=True, text=True, check=False
-    )
+def test_the_audit_counts_each_example_once(options):
+    with Job(2, settings=["cluster.update_log=true"]) as job:
+        job.values(leased_with, options)
+        assert job.serve.end() == 0
+        audit = subprocess.run(
+            [job.serve.program, "audit", str(job.serve.run)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     assert audit.returncode == 0, audit.stdout + audit.stderr
 
 

@@ -15,7 +15,7 @@ from torch import nn
 
 import rubato
 import rubato.torch
-from ranks import run_ranks
+from ranks import Job, run_ranks
 from servers import real_only
 from rubato import _together
 from rubato.client import Client, Group
@@ -94,11 +94,13 @@ def going_on_from(path, tmp_path):
     "options", [{}, {"apply": "worker"}, {"apply": "local", "sync_every": 2}], ids=str
 )
 def test_a_job_that_goes_on_is_the_one_that_went_on(options, tmp_path):
-    first = run_ranks(2, first_job, options)
-    path = first[0][0]
-    assert path == first[1][0] and os.path.isabs(path)
-    config = None if options.get("apply") == "worker" else going_on_from(path, tmp_path)
-    second = run_ranks(2, next_job, options, path, config=config)
+    # What the first job has left is there as long as its servers are.
+    with Job(2) as job:
+        first = job.values(first_job, options)
+        path = first[0][0]
+        assert path == first[1][0] and os.path.isabs(path)
+        config = None if options.get("apply") == "worker" else going_on_from(path, tmp_path)
+        second = run_ranks(2, next_job, options, path, config=config)
     for (_, expected), got in zip(first, second):
         assert all(np.array_equal(a, b) for a, b in zip(expected, got))
     # Ranks have statistics of their own.
@@ -110,6 +112,7 @@ def in_async():
         model, optimizer, scheduler = wrapped(session, {}, 1)
         train(model, optimizer, scheduler)
         paths = [session.save("one"), session.save("two"), session.save("one")]
+        assert os.path.exists(os.path.join(paths[0], "saved.json"))
         return paths, sorted(os.listdir(pathlib.Path(paths[0]).parent))
 
 
@@ -117,7 +120,6 @@ def test_saves_in_async_and_replaces_one_of_the_same_name():
     paths, files = run_ranks(2, in_async, mode="async")[0]
     assert files == ["one", "two"]
     assert paths[0] == paths[2]
-    assert os.path.exists(os.path.join(paths[0], "saved.json"))
 
 
 def altered(path, to, change):

@@ -87,6 +87,7 @@ class Training:
         # Of a step that is awaited: which parameters have its weights. None: it has begun.
         self._taken: Optional[list[bool]] = None
         self._sent_values: list[Optional[dict[str, float]]] = [None] * len(self._groups)
+        self.ended: Optional[errors.JobEnded] = None
         session._claim("DistributedOptimizer", self)
         session._define(
             parameters.specs,
@@ -99,7 +100,6 @@ class Training:
         self.steps_done = -1
         # How often the optimizer's step() or skip() was called.
         self.optimizer_steps = 0
-        self.ended: Optional[errors.JobEnded] = None
         self.step_begun = session._begin()
         self._check_first_step()
         parameters.take_weights()
