@@ -72,10 +72,10 @@ class Serve:
         except subprocess.TimeoutExpired:
             raise AssertionError(f"the job has not ended within {seconds} s: {self.log}") from None
 
-    def close(self, patience=2.0):
+    def close(self, timeout=2.0):
         """Ends it, if it has not ended by itself after some time, and removes its folder."""
         try:
-            self.process.wait(patience)
+            self.process.wait(timeout)
         except subprocess.TimeoutExpired:
             pass
         self.process.stdin.close()
@@ -104,8 +104,8 @@ class _Spares:
         self._spares[size] = Serve(size)
         return found
 
-    def close_later(self, serve, patience=2.0):
-        thread = threading.Thread(target=serve.close, args=[patience])
+    def close_later(self, serve, timeout=2.0):
+        thread = threading.Thread(target=serve.close, args=[timeout])
         thread.start()
         self._closing = [t for t in self._closing if t.is_alive()] + [thread]
 

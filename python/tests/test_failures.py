@@ -238,7 +238,7 @@ def progress(job):
 
 # Long evaluations.
 
-PATIENCE = 1.0
+TIMEOUT = 1.0
 
 
 def evaluates_for_long(apply):
@@ -251,7 +251,7 @@ def evaluates_for_long(apply):
             optimizer.step()
             if step == 5 and session.rank == 0:
                 with session.pause("evaluation"):
-                    end = time.monotonic() + 2.2 * PATIENCE
+                    end = time.monotonic() + 2.2 * TIMEOUT
                     while time.monotonic() < end:
                         pass
         return models.weights_of(model)
@@ -263,7 +263,7 @@ def test_a_long_evaluation_is_waited_for(apply):
     """Longer than a lease, and than a worker may take for a step. With "worker" the others wait, and their weights are as if
     nothing had been.
     """
-    settings = [f"cluster.lease_seconds={PATIENCE}", f"training.step_timeout_seconds={PATIENCE}"]
+    settings = [f"cluster.lease_seconds={TIMEOUT}", f"training.step_timeout_seconds={TIMEOUT}"]
     with Job(2, settings=settings) as job:
         weights = job.values(evaluates_for_long, apply)
         assert job.serve.end() == 0
