@@ -3,7 +3,7 @@
     python3 bench/soak.py [--examples=simplenet,mnist,...] [--steps=1000] [--limit=1.0] [--data=../data]
 
 Each example is a job of `rubato run -n 2`. All of its processes (launcher, coordinator, server, sidecars, Python) are looked
-at ten times a second. The first third of the steps is warm-up. The others are divided into six parts, and growth is the median
+at fifty times a second. The first third of the steps is warm-up. The others are divided into six parts, and growth is the median
 of how much the least resident memory of a part is above that of the part before: one jump does not move it, nor what batches
 of unequal size take for a while. Flat: that is less than `limit` MiB in 1,000 steps, and no more descriptors are open in the
 last third than in the second one. Exit status 1: something is not flat. Needs
@@ -145,7 +145,7 @@ def watch(command, run):
             role, state = role_of(process), look_at(process)
             if role is not None and state is not None:
                 seen[role, process].append((time.monotonic(), state))
-        time.sleep(0.1)
+        time.sleep(0.02)
     if job.returncode != 0:
         raise SystemExit(f"{' '.join(command)} has ended with {job.returncode}")
     samples = collections.defaultdict(list)
