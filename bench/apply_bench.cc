@@ -77,7 +77,7 @@ void Apply(Isa isa, const UpdateRule& rule, const Streams& streams) {
     gradients[k] = {{&pieces[k], 1}, 1.0f / static_cast<float>(streams.gradient_count)};
   }
   ReduceAndApplyOn(isa, rule, gradients, streams.gradient_count, streams.weights_in, streams.weights_out, streams.slots,
-                   streams.n);
+                   streams.slots, streams.n);
 }
 
 void Run(const std::vector<Isa>& isas, int rounds) {

@@ -112,36 +112,12 @@ FloatBuffer::Ptr ChunkStore::Exchange(const FloatBuffer::Ptr& held, std::vector<
   return free == nullptr ? Allocate(held->size()) : free;
 }
 
-void ChunkStore::OwnSlots(Chunk& chunk) {
-  for (FloatBuffer::Ptr& slot : chunk.slots) {
-    if (slot.use_count() == 1) continue;
-    FloatBuffer::Ptr copy = TakeSpare(slot, chunk.slot_spares);
-    if (copy == nullptr) {
-      // Nobody reads it but this process, so it takes no room where others can.
-      copy = FloatBuffer::Allocate(slot->size());
-      memory_bytes_ += slot->size() * static_cast<int64_t>(sizeof(float));
-    }
-    std::copy_n(slot->data(), slot->size(), copy->data());
-    slot = std::move(copy);
-  }
-}
-
-bool ChunkStore::CanCopyAhead(const Chunk& chunk) {
-  const auto is_held = [](const FloatBuffer::Ptr& slot) { return slot.use_count() > 1; };
-  const auto is_free = [](const FloatBuffer::Ptr& spare) { return spare.use_count() == 1; };
-  const auto held = std::count_if(chunk.slots.begin(), chunk.slots.end(), is_held);
-  return held > 0 && std::count_if(chunk.slot_spares.begin(), chunk.slot_spares.end(), is_free) >= held;
-}
-
-bool ChunkStore::CopyAhead() {
-  while (!expected_.empty()) {
-    Chunk& chunk = chunks_.at(expected_.front());
-    expected_.pop_front();
-    if (!CanCopyAhead(chunk)) continue;
-    OwnSlots(chunk);
-    return true;
-  }
-  return false;
+FloatBuffer::Ptr ChunkStore::NextSlot(const FloatBuffer::Ptr& slot, std::vector<FloatBuffer::Ptr>& spares) {
+  if (slot.use_count() == 1) return slot;
+  if (FloatBuffer::Ptr free = TakeSpare(slot, spares)) return free;
+  // Nobody reads it but this process, so it takes no room where others can.
+  memory_bytes_ += slot->size() * static_cast<int64_t>(sizeof(float));
+  return FloatBuffer::Allocate(slot->size());
 }
 
 ChunkStore::Wire ChunkStore::ForWire(uint32_t index, int64_t version) {
@@ -190,11 +166,16 @@ bool ChunkStore::Apply(const ChunkRules::Update& update) {
   // While answers with the current weights are in flight, the update goes to another buffer.
   FloatBuffer::Ptr current = chunk.weights;
   FloatBuffer::Ptr next = current.use_count() == 2 ? current : Exchange(chunk.weights, chunk.spares);
-  OwnSlots(chunk);
-  std::vector<float*> slots;
-  for (const FloatBuffer::Ptr& slot : chunk.slots) slots.push_back(slot->data());
+  // So do the optimizer's slots while a checkpoint with the current ones is being written.
+  std::vector<const float*> slots_in;
+  std::vector<float*> slots_out;
+  for (FloatBuffer::Ptr& slot : chunk.slots) {
+    slots_in.push_back(slot->data());
+    slot = NextSlot(slot, chunk.slot_spares);
+    slots_out.push_back(slot->data());
+  }
   ReduceAndApply(rule, gradients.data(), static_cast<int>(gradients.size()), current->data(), next->data(),
-                 slots.data(), chunk.placement.length());
+                 slots_in.data(), slots_out.data(), chunk.placement.length());
   chunk.weights = std::move(next);
   return mix.disagreement;
 }

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -33,7 +32,7 @@ class ChunkStore {
     TensorSpec tensor;
     // The current weights. Held by readers, too: an update then writes to another buffer.
     FloatBuffer::Ptr weights;
-    // The optimizer's state. Held by a snapshot, too: an update then writes to a copy.
+    // The optimizer's state. Held by a snapshot, too: an update then writes to other buffers.
     std::vector<FloatBuffer::Ptr> slots;
     // Updates that changed the weights: the t of Adam's bias correction.
     int64_t updates = 0;
@@ -89,10 +88,6 @@ class ChunkStore {
   const Chunk& Get(uint32_t chunk) const { return chunks_.at(chunk); }
   // The chunk as it is. `record` lacks its version and watermarks, of which the store does not know.
   ChunkSnapshot Keep(uint32_t chunk) const;
-  // The chunk was kept, and training goes on: the next update would have to copy the slots first.
-  void ExpectUpdate(uint32_t chunk) { expected_.push_back(chunk); }
-  // Does so now for one such chunk, if there is memory for it already. Whether there may be others.
-  bool CopyAhead();
   int64_t memory_bytes() const { return memory_bytes_; }
 
  private:
@@ -104,10 +99,8 @@ class ChunkStore {
   void AddSpares(Chunk& chunk);
   // A buffer as long as `held`, which somebody reads and which goes to the spares.
   FloatBuffer::Ptr Exchange(const FloatBuffer::Ptr& held, std::vector<FloatBuffer::Ptr>& spares);
-  // Puts a copy in the place of each slot that somebody else holds.
-  void OwnSlots(Chunk& chunk);
-  // Whether that is to be done, and takes no more memory.
-  static bool CanCopyAhead(const Chunk& chunk);
+  // A slot, or, if somebody else holds it, another buffer in its place.
+  FloatBuffer::Ptr NextSlot(const FloatBuffer::Ptr& slot, std::vector<FloatBuffer::Ptr>& spares);
 
   const v1::OptimizerConfig optimizer_;
   // With local SGD the workers have done so: what they push are weights' moves.
@@ -115,8 +108,6 @@ class ChunkStore {
   const uint64_t seed_;
   const Allocator allocate_;
   absl::flat_hash_map<uint32_t, Chunk> chunks_;
-  // In the order in which their updates are likely to come.
-  std::deque<uint32_t> expected_;
   int64_t memory_bytes_ = 0;
 };
 

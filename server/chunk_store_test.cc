@@ -151,46 +151,6 @@ TEST_F(ChunkStoreTest, ReusesSlotsThatNobodyKeepsAnyMore) {
   EXPECT_EQ(store.Get(0).slot_spares.size(), 2u);
 }
 
-TEST_F(ChunkStoreTest, CopiesKeptSlotsBeforeTheirUpdateComes) {
-  config_.mutable_optimizer()->set_algorithm(v1::OptimizerConfig::ADAM);
-  config_.mutable_checkpoint()->set_every_steps(1);  // So there is memory for it.
-  ChunkStore ahead = Make(), plain = Make();
-  std::vector<float> ones(kLength, 1.0f);
-  for (ChunkStore* store : {&ahead, &plain}) store->Apply({0, {From(0, 1, ones)}, false, 0, 1.0});
-  EXPECT_FALSE(ahead.CopyAhead());
-  const ChunkSnapshot kept = ahead.Keep(0);
-  const float square = kept.slots[1]->data()[5];
-  ahead.ExpectUpdate(0);
-  const int64_t bytes = ahead.memory_bytes();
-  EXPECT_TRUE(ahead.CopyAhead());
-  EXPECT_FALSE(ahead.CopyAhead());
-  const float* copy = ahead.Get(0).slots[1]->data();
-  EXPECT_NE(copy, kept.slots[1]->data());
-  for (ChunkStore* store : {&ahead, &plain}) store->Apply({0, {From(0, 1, ones)}, false, 1, 1.0});
-  EXPECT_EQ(ahead.Get(0).slots[1]->data(), copy);  // In place.
-  EXPECT_EQ(ahead.memory_bytes(), bytes);
-  EXPECT_EQ(kept.slots[1]->data()[5], square);
-  for (int64_t i = 0; i < kLength; ++i) {
-    ASSERT_EQ(ahead.Get(0).weights->data()[i], plain.Get(0).weights->data()[i]);
-    ASSERT_EQ(ahead.Get(0).slots[1]->data()[i], plain.Get(0).slots[1]->data()[i]);
-  }
-}
-
-TEST_F(ChunkStoreTest, CopiesAheadOnlyWhatIsKeptAndHasRoom) {
-  config_.mutable_optimizer()->set_algorithm(v1::OptimizerConfig::ADAM);
-  ChunkStore without_room = Make();
-  const ChunkSnapshot kept = without_room.Keep(0);
-  without_room.ExpectUpdate(0);
-  EXPECT_FALSE(without_room.CopyAhead());
-  EXPECT_EQ(without_room.Get(0).slots[0], kept.slots[0]);
-
-  config_.mutable_checkpoint()->set_every_steps(1);
-  ChunkStore store = Make();
-  store.Keep(0);  // Nobody has it any more.
-  store.ExpectUpdate(0);
-  EXPECT_FALSE(store.CopyAhead());
-}
-
 TEST_F(ChunkStoreTest, EncodesAVersionOnce) {
   config_.mutable_compression()->mutable_pull()->set_codec(v1::BF16);
   ChunkStore store = Make();

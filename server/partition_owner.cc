@@ -42,14 +42,10 @@ PartitionOwner::PartitionOwner(Options options)
       trace_(options_.trace, options_.clock, options_.partition, options_.model, options_.job),
       // Several partitions are there to be at work at the same time.
       serves_all_at_once_(options_.config->cluster().partitions_per_server() <= 1 && HasNoCoreToSpare()),
-      queue_(
-          options_.clock,
-          [this](absl::Time now) {
-            partition_.OnTick(now);
-            leases_.DropDead();
-          },
-          // While workers compute the first step after a cut, so that its updates need not wait for it.
-          [this] { return store_.CopyAhead(); }) {
+      queue_(options_.clock, [this](absl::Time now) {
+        partition_.OnTick(now);
+        leases_.DropDead();
+      }) {
   if (options_.awaits_weights) assignment_.Await(options_.chunks);
 }
 
@@ -225,7 +221,6 @@ void PartitionOwner::CaptureCut(const v1::Cut& cut, uint32_t chunk) {
   if (cut.id() != cut_) captured_.clear();
   cut_ = cut.id();
   captured_.push_back(Keep(chunk));
-  store_.ExpectUpdate(chunk);
   if (!partition_.cut_complete()) return;
   // What is in the cut is in the log.
   if (options_.log != nullptr) CheckLog(options_.log->Flush());

@@ -4,8 +4,8 @@
 
 namespace rubato::server {
 
-WorkQueue::WorkQueue(const Clock* clock, std::function<void(absl::Time)> on_tick, std::function<bool()> on_idle)
-    : clock_(clock), on_tick_(std::move(on_tick)), on_idle_(std::move(on_idle)), thread_([this] { Run(); }) {}
+WorkQueue::WorkQueue(const Clock* clock, std::function<void(absl::Time)> on_tick)
+    : clock_(clock), on_tick_(std::move(on_tick)), thread_([this] { Run(); }) {}
 
 WorkQueue::~WorkQueue() { Stop(); }
 
@@ -28,13 +28,12 @@ void WorkQueue::Post(std::function<void()> work) {
 
 void WorkQueue::Run() {
   absl::Time next_tick = clock_->Now() + kTick;
-  bool idle_work = false;
   for (;;) {
     std::deque<std::function<void()>> batch;
     {
       MutexLock lock(mu_);
       busy_ = false;
-      if (work_.empty() && !stop_ && !idle_work) wake_.WaitFor(mu_, kTick);
+      if (work_.empty() && !stop_) wake_.WaitFor(mu_, kTick);
       // Somebody else may be at work, who wakes this thread when that is done; others then wait their turn.
       wanted_ = true;
       while (busy_) wake_.Wait(mu_);
@@ -44,7 +43,6 @@ void WorkQueue::Run() {
       busy_ = true;
     }
     for (std::function<void()>& work : batch) work();
-    idle_work = batch.empty() && on_idle_();
     if (absl::Time now = clock_->Now(); now >= next_tick) {
       on_tick_(now);
       next_tick = now + kTick;

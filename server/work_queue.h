@@ -16,17 +16,13 @@ namespace rubato::server {
 // Work that is done one piece at a time, in order: by a thread of its own, or, while that has nothing to do, by whoever
 // brings it. Thread-safe.
 //
-//   WorkQueue queue(clock, [&](absl::Time now) { partition.OnTick(now); }, [&] { return CopySomething(); });
+//   WorkQueue queue(clock, [&](absl::Time now) { partition.OnTick(now); });
 //   if (!queue.TryRun([&] { Serve(request); })) queue.Post([&] { Serve(request); });
 class WorkQueue {
  public:
   // `on_tick` is called between pieces of work, on the thread, every kTick as long as the work allows.
   static constexpr absl::Duration kTick = absl::Milliseconds(50);
-  // `on_idle` does a small piece of what can wait, and says whether there may be more. Called on the thread when it had
-  // no work for kTick, and then again as long as there is more and no work comes.
-  WorkQueue(
-      const Clock* clock, std::function<void(absl::Time now)> on_tick,
-      std::function<bool()> on_idle = [] { return false; });
+  WorkQueue(const Clock* clock, std::function<void(absl::Time now)> on_tick);
   // As Stop().
   ~WorkQueue();
 
@@ -55,7 +51,6 @@ class WorkQueue {
 
   const Clock* const clock_;
   const std::function<void(absl::Time)> on_tick_;
-  const std::function<bool()> on_idle_;
   Mutex mu_;
   CondVar wake_;
   std::deque<std::function<void()>> work_ ABSL_GUARDED_BY(mu_);

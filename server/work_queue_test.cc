@@ -89,31 +89,6 @@ TEST(WorkQueueTest, TicksWithoutWork) {
   EXPECT_TRUE(ticked.Await());
 }
 
-TEST(WorkQueueTest, DoesWhatCanWaitPieceByPieceAndWorkFirst) {
-  RealClock clock;
-  std::vector<int> done;
-  Event first, posted, last;
-  int pieces = 0;
-  const auto on_idle = [&] {
-    if (pieces == 3) return false;
-    done.push_back(++pieces);
-    if (pieces == 1) {
-      first.Set();
-      posted.Await();
-    }
-    if (pieces == 3) last.Set();
-    return pieces < 3;
-  };
-  WorkQueue queue(
-      &clock, [](absl::Time) {}, on_idle);
-  ASSERT_TRUE(first.Await());
-  queue.Post([&] { done.push_back(0); });
-  posted.Set();
-  ASSERT_TRUE(last.Await());
-  queue.Stop();
-  EXPECT_EQ(done, (std::vector<int>{1, 0, 2, 3}));
-}
-
 TEST(WorkQueueTest, DropsWhatWaitsWhenItStops) {
   RealClock clock;
   WorkQueue queue(&clock, [](absl::Time) {});

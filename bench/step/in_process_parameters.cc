@@ -40,7 +40,7 @@ void InProcessParameters::PushTensor(int index, const Pushed&) {
   const EncodedGradient gradient = {.pieces = {&piece, 1}};
   std::vector<float*> slots;
   for (const FloatBuffer::Ptr& slot : tensor.slots) slots.push_back(slot->data());
-  ReduceAndApply(rule, &gradient, 1, tensor.weights, tensor.weights, slots.data(), tensor.elements);
+  ReduceAndApply(rule, &gradient, 1, tensor.weights, tensor.weights, slots.data(), slots.data(), tensor.elements);
 }
 
 }  // namespace rubato::bench

@@ -50,7 +50,7 @@ class UpdateTest : public ConformanceTest {
       const ByteSpan piece = BytesOf(gradient.data(), n);
       const EncodedGradient alone = {.pieces = {&piece, 1}};
       float* const host_slots[] = {slots[0].data(), slots[1].data()};
-      ReduceAndApply(rule, &alone, 1, weights.data(), weights.data(), host_slots, n);
+      ReduceAndApply(rule, &alone, 1, weights.data(), weights.data(), host_slots, host_slots, n);
       ExpectBits(device_gradient, gradient, "gradient");
     }
     ExpectBits(device_weights, weights, "weights");

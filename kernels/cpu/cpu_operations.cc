@@ -232,7 +232,7 @@ absl::Status CpuOperations::ApplyUpdate(const UpdateRule& rule, const DeviceTens
   const ByteSpan piece = BytesOf(In(gradient), n);
   const EncodedGradient alone = {.pieces = {&piece, 1}};
   float* const slots[] = {Out(first_slot), Out(second_slot)};
-  ReduceAndApply(rule, &alone, 1, Out(weights), Out(weights), slots, n);
+  ReduceAndApply(rule, &alone, 1, Out(weights), Out(weights), slots, slots, n);
   return absl::OkStatus();
 }
 

@@ -93,7 +93,8 @@ struct State {
   void Step(const UpdateRule& rule, const std::vector<float>& gradient) {
     const ByteSpan piece = BytesOf(gradient.data(), static_cast<int64_t>(gradient.size()));
     const EncodedGradient alone = {.pieces = {&piece, 1}};
-    ReduceAndApply(rule, &alone, 1, weights.data(), weights.data(), slots.data(), static_cast<int64_t>(weights.size()));
+    ReduceAndApply(rule, &alone, 1, weights.data(), weights.data(), slots.data(), slots.data(),
+                   static_cast<int64_t>(weights.size()));
   }
   std::vector<float> weights;
   std::vector<std::vector<float>> storage;

@@ -1,6 +1,7 @@
 #include "kernels/optimizer/reduce_and_apply.h"
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "kernels/optimizer/gradient_reader.h"
@@ -18,11 +19,22 @@ struct Call {
   GradientReader* readers;
   const float* weights_in;
   float* weights_out;
-  float* const* slots;
+  const float* const* slots_in;
+  float* const* slots_out;
+  int slot_count;
   int64_t n;
   // One contribution, which is the gradient as it is: read where it arrived.
   bool is_alone;
 };
+
+// Slots that are written elsewhere than they are read: the block is copied, and then worked on where it is in a cache.
+RUBATO_KERNEL_BODY void CopySlots(const Call& call, int64_t offset, int length) {
+  for (int k = 0; k < call.slot_count; ++k) {
+    const float* from = call.slots_in[k];
+    float* to = call.slots_out[k];
+    if (from != to) std::memcpy(to + offset, from + offset, sizeof(float) * length);
+  }
+}
 
 // Elements from `offset` on.
 RUBATO_KERNEL_BODY void RunBlock(const Call& call, int64_t offset, int length) {
@@ -37,11 +49,12 @@ RUBATO_KERNEL_BODY void RunBlock(const Call& call, int64_t offset, int length) {
     update_loops::Reduce(call.contributions, call.count, call.readers, length, scratch, reduced);
     if (call.rule.l2 != 0) update_loops::AddL2(call.rule.l2, w_in, reduced, length);
   }
+  CopySlots(call, offset, length);
   const auto* g = static_cast<const UnalignedFloat*>(gradients);
   if (call.weights_in == call.weights_out) {
-    update_loops::ApplyBlock<true>(call.rule, g, w_in, w, call.slots, offset, length);
+    update_loops::ApplyBlock<true>(call.rule, g, w_in, w, call.slots_out, offset, length);
   } else {
-    update_loops::ApplyBlock<false>(call.rule, g, w_in, w, call.slots, offset, length);
+    update_loops::ApplyBlock<false>(call.rule, g, w_in, w, call.slots_out, offset, length);
   }
 }
 
@@ -62,12 +75,14 @@ RUBATO_TARGET_AVX512 void RunAvx512(const Call& call) { Run(call); }
 }  // namespace
 
 void ReduceAndApplyOn(Isa isa, const UpdateRule& rule, const EncodedGradient* contributions, int count,
-                      const float* weights_in, float* weights_out, float* const* slots, int64_t n) {
+                      const float* weights_in, float* weights_out, const float* const* slots_in,
+                      float* const* slots_out, int64_t n) {
   std::vector<GradientReader> readers;
   readers.reserve(count);
   for (int k = 0; k < count; ++k) readers.emplace_back(isa, contributions[k], n);
   const bool is_alone = count == 1 && contributions[0].weight == 1 && rule.l2 == 0;
-  const Call call = {rule, contributions, count, readers.data(), weights_in, weights_out, slots, n, is_alone};
+  const Call call = {rule,      contributions,          count, readers.data(), weights_in, weights_out, slots_in,
+                     slots_out, NumSlots(rule.formula), n,     is_alone};
   ForIsa(isa, RunBaseline, RunSse42, RunAvx2, RunAvx512)(call);
 }
 
@@ -78,9 +93,9 @@ Isa ReduceAndApplyIsa() {
 }
 
 void ReduceAndApply(const UpdateRule& rule, const EncodedGradient* contributions, int count, const float* weights_in,
-                    float* weights_out, float* const* slots, int64_t n) {
+                    float* weights_out, const float* const* slots_in, float* const* slots_out, int64_t n) {
   static const Isa isa = ReduceAndApplyIsa();
-  ReduceAndApplyOn(isa, rule, contributions, count, weights_in, weights_out, slots, n);
+  ReduceAndApplyOn(isa, rule, contributions, count, weights_in, weights_out, slots_in, slots_out, n);
 }
 
 }  // namespace rubato

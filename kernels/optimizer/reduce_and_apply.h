@@ -19,19 +19,21 @@ namespace rubato {
 //   float* slots[] = {velocity};
 //   ByteSpan piece0 = BytesOf(gradient0, n), piece1 = BytesOf(gradient1, n);
 //   EncodedGradient mean[] = {{{&piece0, 1}, 0.5f}, {{&piece1, 1}, 0.5f}};
-//   ReduceAndApply(rule, mean, 2, weights, weights, slots, n);
+//   ReduceAndApply(rule, mean, 2, weights, weights, slots, slots, n);
 //
-// All arrays have n elements. `weights_out` is `weights_in` or does not overlap it; nothing else overlaps.
-// `slots` holds NumSlots(rule.formula) pointers. Keeps no state: safe from several threads on different arrays.
+// All arrays have n elements. `slots_in` and `slots_out` hold NumSlots(rule.formula) pointers. What is written is what
+// was read, or does not overlap it, and each slot by itself; nothing else overlaps. Keeps no state: safe from several
+// threads on different arrays.
 void ReduceAndApply(const UpdateRule& rule, const EncodedGradient* contributions, int count, const float* weights_in,
-                    float* weights_out, float* const* slots, int64_t n);
+                    float* weights_out, const float* const* slots_in, float* const* slots_out, int64_t n);
 
 // The instruction set that it takes, the fastest for these loops of those that this processor supports.
 Isa ReduceAndApplyIsa();
 
 // The same on a given instruction set, which this processor supports; for tests and benchmarks.
 void ReduceAndApplyOn(Isa isa, const UpdateRule& rule, const EncodedGradient* contributions, int count,
-                      const float* weights_in, float* weights_out, float* const* slots, int64_t n);
+                      const float* weights_in, float* weights_out, const float* const* slots_in,
+                      float* const* slots_out, int64_t n);
 
 }  // namespace rubato
 

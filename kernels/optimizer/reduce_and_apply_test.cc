@@ -58,7 +58,8 @@ struct Problem {
     std::vector<EncodedGradient> spans;
     for (int k = 0; k < 3; ++k) spans.push_back({{&pieces[k], 1}, shares[k]});
     float* slots[] = {slot0.data() + begin, slot1.data() + begin};
-    ReduceAndApplyOn(isa, rule, spans.data(), 3, weights.data() + begin, weights.data() + begin, slots, end - begin);
+    ReduceAndApplyOn(isa, rule, spans.data(), 3, weights.data() + begin, weights.data() + begin, slots, slots,
+                     end - begin);
   }
 
   int64_t size;
@@ -107,15 +108,45 @@ TEST_P(ReduceAndApplyTest, WritesToAnotherBufferWithoutTouchingItsInput) {
   const UpdateRule rule = RuleOf(GetParam());
   const Whole gradient(in_place.gradients[0].data(), in_place.size, 1.0f);
   float* slots[] = {in_place.slot0.data(), in_place.slot1.data()};
-  ReduceAndApply(rule, &gradient.gradient, 1, in_place.weights.data(), in_place.weights.data(), slots, in_place.size);
+  ReduceAndApply(rule, &gradient.gradient, 1, in_place.weights.data(), in_place.weights.data(), slots, slots,
+                 in_place.size);
 
   const std::vector<float> before = copied.weights;
   std::vector<float> out(copied.size, -1.0f);
   float* copied_slots[] = {copied.slot0.data(), copied.slot1.data()};
-  ReduceAndApply(rule, &gradient.gradient, 1, copied.weights.data(), out.data(), copied_slots, copied.size);
+  ReduceAndApply(rule, &gradient.gradient, 1, copied.weights.data(), out.data(), copied_slots, copied_slots,
+                 copied.size);
   EXPECT_TRUE(SameBits(copied.weights, before));
   EXPECT_TRUE(SameBits(out, in_place.weights));
   EXPECT_TRUE(SameBits(copied.slot0, in_place.slot0));
+}
+
+TEST_P(ReduceAndApplyTest, WritesSlotsToOtherBuffersWithoutTouchingThoseItReads) {
+  for (const bool only_first : {false, true}) {
+    Problem in_place(3001), apart(3001);
+    const UpdateRule rule = RuleOf(GetParam());
+    const Whole gradient(in_place.gradients[0].data(), in_place.size, 1.0f);
+    float* slots[] = {in_place.slot0.data(), in_place.slot1.data()};
+    ReduceAndApply(rule, &gradient.gradient, 1, in_place.weights.data(), in_place.weights.data(), slots, slots,
+                   in_place.size);
+
+    const std::vector<float> before0 = apart.slot0, before1 = apart.slot1;
+    std::vector<float> out0(apart.size, -1.0f), out1(apart.size, -1.0f);
+    const float* in[] = {apart.slot0.data(), apart.slot1.data()};
+    float* out[] = {out0.data(), only_first ? apart.slot1.data() : out1.data()};
+    ReduceAndApply(rule, &gradient.gradient, 1, apart.weights.data(), apart.weights.data(), in, out, apart.size);
+    EXPECT_TRUE(SameBits(apart.weights, in_place.weights));
+    EXPECT_TRUE(SameBits(apart.slot0, before0));
+    if (NumSlots(rule.formula) > 0) {
+      EXPECT_TRUE(SameBits(out0, in_place.slot0));
+    }
+    if (NumSlots(rule.formula) > 1) {
+      EXPECT_TRUE(SameBits(only_first ? apart.slot1 : out1, in_place.slot1));
+    }
+    if (!only_first) {
+      EXPECT_TRUE(SameBits(apart.slot1, before1));
+    }
+  }
 }
 
 TEST_P(ReduceAndApplyTest, TakesGradientsAtAnyAddress) {
@@ -128,8 +159,10 @@ TEST_P(ReduceAndApplyTest, TakesGradientsAtAnyAddress) {
     const Whole a(aligned.gradients[0].data(), aligned.size, 1.0f), b(message.data() + shift, aligned.size, 1.0f);
     float* slots_a[] = {aligned.slot0.data(), aligned.slot1.data()};
     float* slots_b[] = {unaligned.slot0.data(), unaligned.slot1.data()};
-    ReduceAndApply(rule, &a.gradient, 1, aligned.weights.data(), aligned.weights.data(), slots_a, aligned.size);
-    ReduceAndApply(rule, &b.gradient, 1, unaligned.weights.data(), unaligned.weights.data(), slots_b, unaligned.size);
+    ReduceAndApply(rule, &a.gradient, 1, aligned.weights.data(), aligned.weights.data(), slots_a, slots_a,
+                   aligned.size);
+    ReduceAndApply(rule, &b.gradient, 1, unaligned.weights.data(), unaligned.weights.data(), slots_b, slots_b,
+                   unaligned.size);
     ExpectSameBits(aligned, unaligned);
   }
 }
@@ -146,9 +179,9 @@ TEST(ReductionTest, SumsInTheGivenOrder) {
   UpdateRule rule;
   rule.learning_rate = 1;
   float w = 0;
-  ReduceAndApply(rule, lost, 3, &w, &w, nullptr, 1);
+  ReduceAndApply(rule, lost, 3, &w, &w, nullptr, nullptr, 1);
   EXPECT_EQ(w, 0.0f);
-  ReduceAndApply(rule, kept, 3, &w, &w, nullptr, 1);
+  ReduceAndApply(rule, kept, 3, &w, &w, nullptr, nullptr, 1);
   EXPECT_EQ(w, -1e-9f);
 }
 
@@ -171,7 +204,7 @@ TEST(ReductionTest, ManyContributionsAreSummedInOrderToo) {
       expected[i] = count == 1 ? product : expected[i] + product;
     }
     std::vector<float> w(kSize, 0.0f), negated(kSize);
-    ReduceAndApply(rule, spans.data(), count, w.data(), w.data(), nullptr, kSize);
+    ReduceAndApply(rule, spans.data(), count, w.data(), w.data(), nullptr, nullptr, kSize);
     for (int64_t i = 0; i < kSize; ++i) negated[i] = 0.0f - expected[i];
     EXPECT_TRUE(SameBits(w, negated)) << count;
   }
@@ -184,7 +217,7 @@ TEST(ReductionTest, WeightsTheContributions) {
   UpdateRule rule;
   rule.learning_rate = 1;
   float w = 0;
-  ReduceAndApply(rule, mean, 2, &w, &w, nullptr, 1);
+  ReduceAndApply(rule, mean, 2, &w, &w, nullptr, nullptr, 1);
   EXPECT_EQ(w, -7.0f);
 }
 
@@ -192,7 +225,7 @@ TEST(ReductionTest, NoContributionIsAZeroGradient) {
   UpdateRule rule = RuleOf(OptimizerConfig::MOMENTUM, 0);
   std::vector<float> w(3000, 1.0f), v(3000, 2.0f);
   float* slots[] = {v.data()};
-  ReduceAndApply(rule, nullptr, 0, w.data(), w.data(), slots, 3000);
+  ReduceAndApply(rule, nullptr, 0, w.data(), w.data(), slots, slots, 3000);
   for (size_t i = 0; i < w.size(); ++i) {
     EXPECT_EQ(v[i], 1.8f);
     EXPECT_EQ(w[i], 1.0f - 0.05f * 1.8f);
@@ -205,10 +238,10 @@ TEST(ReductionTest, NothingToDoForNoElements) {
   rule.learning_rate = 0.5f;
   float weight = 3, slot = 4;
   float* const slots[] = {&slot, &slot};
-  ReduceAndApply(rule, &span, 1, &weight, &weight, slots, 0);
+  ReduceAndApply(rule, &span, 1, &weight, &weight, slots, slots, 0);
   EXPECT_EQ(weight, 3);
   EXPECT_EQ(slot, 4);
-  ReduceAndApply(rule, &span, 1, nullptr, nullptr, nullptr, 0);
+  ReduceAndApply(rule, &span, 1, nullptr, nullptr, nullptr, nullptr, 0);
 }
 
 // A message of three contributions' sizes, cut in two at each of some places and in many small parts.
@@ -219,7 +252,7 @@ TEST(PiecesTest, CutsAnywhereGiveTheSameBits) {
   UpdateRule rule;
   rule.learning_rate = 0.1f;
   std::vector<float> expected = initial;
-  ReduceAndApply(rule, &whole.gradient, 1, expected.data(), expected.data(), nullptr, kSize);
+  ReduceAndApply(rule, &whole.gradient, 1, expected.data(), expected.data(), nullptr, nullptr, kSize);
 
   const uint8_t* bytes = BytesOf(gradient.data(), kSize).data();
   for (int64_t border : {0, 256, 512, 1024, 1280, 1300}) {
@@ -230,7 +263,7 @@ TEST(PiecesTest, CutsAnywhereGiveTheSameBits) {
       const ByteSpan pieces[] = {first, ByteSpan(), second};
       const EncodedGradient span = {pieces, 0.5f};
       std::vector<float> w = initial;
-      ReduceAndApply(rule, &span, 1, w.data(), w.data(), nullptr, kSize);
+      ReduceAndApply(rule, &span, 1, w.data(), w.data(), nullptr, nullptr, kSize);
       EXPECT_TRUE(SameBits(w, expected)) << cut;
     }
   }
@@ -258,8 +291,8 @@ TEST(PiecesTest, ElementsMayLieInManyPieces) {
       cut.push_back({pieces[k], 0.25f});
     }
     std::vector<float> expected(kSize, 1.0f), w(kSize, 1.0f);
-    ReduceAndApply(rule, whole.data(), 6, expected.data(), expected.data(), nullptr, kSize);
-    ReduceAndApply(rule, cut.data(), 6, w.data(), w.data(), nullptr, kSize);
+    ReduceAndApply(rule, whole.data(), 6, expected.data(), expected.data(), nullptr, nullptr, kSize);
+    ReduceAndApply(rule, cut.data(), 6, w.data(), w.data(), nullptr, nullptr, kSize);
     EXPECT_TRUE(SameBits(w, expected)) << length;
   }
 }
@@ -282,8 +315,8 @@ TEST_P(EncodedTest, ContributionsAreDecodedInTheSamePass) {
     std::vector<float> a(size, 1.0f), b(size, 1.0f);
     UpdateRule rule;
     rule.learning_rate = 0.3f;
-    ReduceAndApply(rule, expected, 2, a.data(), a.data(), nullptr, size);
-    ReduceAndApply(rule, mixed, 2, b.data(), b.data(), nullptr, size);
+    ReduceAndApply(rule, expected, 2, a.data(), a.data(), nullptr, nullptr, size);
+    ReduceAndApply(rule, mixed, 2, b.data(), b.data(), nullptr, nullptr, size);
     EXPECT_TRUE(SameBits(a, b)) << size;
   }
 }
