@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <system_error>
+#include <thread>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -25,6 +26,10 @@ constexpr uint32_t kMaxTasks = 1024;
 // How long workers may take until they take part: their programs import and load what they need first. One that ends in
 // that time ends the job anyway.
 constexpr double kStartSeconds = 600;
+
+// Where servers share so few cores with workers, two partitions are never at work at once, and each has messages of its
+// own: a step of 5 ms took 6 % longer.
+constexpr unsigned kFewCores = 2;
 
 // Of what a job may be called.
 constexpr size_t kNameBytesMax = 128;
@@ -85,6 +90,9 @@ absl::StatusOr<v1::JobConfig> MakeClientJob(const ClientJobOptions& options, con
   if (options.workers.has_value()) config.mutable_cluster()->set_workers(*options.workers);
   if (options.servers.has_value()) config.mutable_cluster()->set_servers(*options.servers);
   if (!config.cluster().has_start_timeout_seconds()) config.mutable_cluster()->set_start_timeout_seconds(kStartSeconds);
+  if (!config.cluster().has_partitions_per_server() && std::thread::hardware_concurrency() <= kFewCores) {
+    config.mutable_cluster()->set_partitions_per_server(1);
+  }
   RUBATO_RETURN_IF_ERROR(SetMode(options.mode, config.mutable_consistency()));
   const std::string what = options.config_path.empty() ? "the job's config" : options.config_path;
   RUBATO_ASSIGN_OR_RETURN(config,

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 
 #include "common/storage/file.h"
 #include "gmock/gmock.h"
@@ -46,6 +47,23 @@ TEST_F(ClientJobTest, NeedsANumberOfWorkersAndHasDefaultsForTheRest) {
   options.workers.reset();
   EXPECT_THAT(std::string(MakeClientJob(options, "train").status().message()),
               HasSubstr("cluster.workers: value 0; allowed: 1 to 1024"));
+}
+
+TEST_F(ClientJobTest, ServersThatShareTwoCoresWithWorkersHaveOnePartition) {
+  ClientJobOptions options;
+  options.workers = 2;
+  absl::StatusOr<v1::JobConfig> config = MakeClientJob(options, "train");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->cluster().partitions_per_server(), std::thread::hardware_concurrency() <= 2 ? 1u : 2u);
+  options.overrides = {"cluster.partitions_per_server=3"};
+  config = MakeClientJob(options, "train");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->cluster().partitions_per_server(), 3u);
+  options.overrides.clear();
+  options.config_path = File("cluster { partitions_per_server: 2 }");
+  config = MakeClientJob(options, "train");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->cluster().partitions_per_server(), 2u);
 }
 
 TEST_F(ClientJobTest, FlagsGoBeforeTheConfigAndSettingsBeforeBoth) {
