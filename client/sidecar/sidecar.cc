@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <cstring>
-#include <filesystem>
 #include <functional>
 #include <string>
 #include <thread>
@@ -15,10 +14,8 @@
 #include "client/link/tensor_layout.h"
 #include "client/sidecar/offer.h"
 #include "client/sidecar/results.h"
-#include "common/config/checkpoint_directory.h"
 #include "common/random.h"
 #include "common/status.h"
-#include "common/storage/file.h"
 #include "common/task.h"
 #include "worker/ps_client/snapshot_puller.h"
 
@@ -37,15 +34,14 @@ std::string Encode(const Body& body) {
   return writer.body();
 }
 
-constexpr char kUnreadable[] = "the sidecar cannot read the request";
-
 }  // namespace
 
 Sidecar::Sidecar(Options options)
     : options_(options),
       channel_(options.descriptor),
+      answers_(&channel_),
       arrivals_([this](uint32_t request, uint32_t tensors) {
-        Answer(request, RUBATO_OK, "", Encode(ArrivedBody{.tensors = tensors}));
+        answers_.Send(request, RUBATO_OK, "", Encode(ArrivedBody{.tensors = tensors}));
       }),
       client_process_(getppid()) {}
 
@@ -80,7 +76,7 @@ void Sidecar::Read() {
         return OnGone("has ended without rubato_close");
       case Channel::Received::kBad:
         // The library reads the version of the answer, if nothing else.
-        Answer(0, RUBATO_REFUSED, error);
+        answers_.Send(0, RUBATO_REFUSED, error);
         return OnGone(absl::StrCat("has sent what is no message: ", error));
     }
   }
@@ -96,6 +92,7 @@ void Sidecar::OnGone(const std::string& why) {
 }
 
 void Sidecar::OnFrame(const Frame& frame) {
+  if (coordinator_calls_ == nullptr && frame.kind != FrameKind::kOpen) return answers_.SendUnreadable(frame.request);
   switch (frame.kind) {
     case FrameKind::kOpen:
       return Open(frame);
@@ -108,19 +105,19 @@ void Sidecar::OnFrame(const Frame& frame) {
     case FrameKind::kLease:
       return Lease(frame);
     case FrameKind::kPut:
-      return Put(frame, /*erase=*/false);
+      return coordinator_requests_->Put(frame, /*erase=*/false);
     case FrameKind::kErase:
-      return Put(frame, /*erase=*/true);
+      return coordinator_requests_->Put(frame, /*erase=*/true);
     case FrameKind::kGet:
-      return Get(frame);
+      return coordinator_requests_->Get(frame);
     case FrameKind::kBarrier:
-      return Barrier(frame);
+      return coordinator_requests_->Barrier(frame);
     case FrameKind::kSwitch:
-      return Switch(frame);
+      return coordinator_requests_->Switch(frame);
     case FrameKind::kCheckpoint:
-      return Checkpoint(frame);
+      return coordinator_requests_->Checkpoint(frame);
     case FrameKind::kAwaitCheckpoint:
-      return AwaitCheckpoint(frame);
+      return coordinator_requests_->AwaitCheckpoint(frame);
     case FrameKind::kState:
       return TakeState(frame);
     case FrameKind::kFetchState:
@@ -156,12 +153,12 @@ void Sidecar::Open(const Frame& frame) {
   OpenBody open;
   BodyReader reader(frame.body);
   if (!reader.Get(&open) || !reader.Text(&coordinator_) || !reader.AtEnd()) {
-    return Answer(frame.request, RUBATO_UNAVAILABLE, kUnreadable);
+    return answers_.SendUnreadable(frame.request);
   }
   if (open.abi_version != RUBATO_ABI_VERSION) {
-    return Answer(frame.request, RUBATO_REFUSED,
-                  absl::StrCat("the library has version ", open.abi_version, " of the interface, and the sidecar ",
-                               RUBATO_ABI_VERSION));
+    return answers_.Send(frame.request, RUBATO_REFUSED,
+                         absl::StrCat("the library has version ", open.abi_version,
+                                      " of the interface, and the sidecar ", RUBATO_ABI_VERSION));
   }
   timeout_ = absl::Seconds(open.timeout_seconds);
   {
@@ -171,8 +168,15 @@ void Sidecar::Open(const Frame& frame) {
     task_.set_incarnation(SystemRandom64());
   }
   coordinator_calls_ = std::make_unique<CoordinatorCalls>(coordinator_, timeout_, options_.clock);
+  coordinator_requests_ = std::make_unique<CoordinatorRequests>(
+      CoordinatorRequests::Options{.calls = coordinator_calls_.get(),
+                                   .answers = &answers_,
+                                   .threads = &requests_,
+                                   .config = &config_,
+                                   .task = [this] { return task(); },
+                                   .make_logger = [this] { return MakeLogger(); }});
   requests_.Begin(frame.request, [this, request = frame.request](Cancellation* cancellation) {
-    AnswerStatus(request, coordinator_calls_->AwaitReachable(cancellation));
+    answers_.SendStatus(request, coordinator_calls_->AwaitReachable(cancellation));
   });
 }
 
@@ -180,11 +184,11 @@ void Sidecar::Define(const Frame& frame) {
   FileDescriptor memory(channel_.TakePassed());
   Model model;
   TensorLayout layout;
-  if (coordinator_calls_ == nullptr || defined_ || !memory.open() || !DecodeModel(frame.body, &model)) {
-    return Answer(frame.request, RUBATO_UNAVAILABLE, kUnreadable);
+  if (defined_ || !memory.open() || !DecodeModel(frame.body, &model)) {
+    return answers_.SendUnreadable(frame.request);
   }
   if (const std::string error = MakeTensorLayout(model.tensors, &layout); !error.empty()) {
-    return Answer(frame.request, RUBATO_INVALID, error);
+    return answers_.Send(frame.request, RUBATO_INVALID, error);
   }
   // The library waits for the answer, so nothing else has to do with the model meanwhile.
   requests_.Begin(frame.request,
@@ -200,11 +204,11 @@ void Sidecar::OfferModel(uint32_t request, const Model& model, TensorLayout layo
   absl::StatusOr<v1::OfferModelReply> reply = coordinator_calls_->OfferModel(offer, cancellation);
   absl::Status status = reply.status();
   if (status.ok()) status = CheckConfig(reply->config(), offer);
-  if (!status.ok()) return Answer(request, ResultOfOffer(status), status.message());
+  if (!status.ok()) return answers_.Send(request, ResultOfOffer(status), status.message());
   absl::StatusOr<ModelSpec> spec = BuildModelSpec(reply->config().model());
   absl::StatusOr<std::unique_ptr<MappedTensors>> tensors = MappedTensors::Create(std::move(layout), std::move(memory));
   for (const absl::Status& failed : {spec.status(), tensors.status()}) {
-    if (!failed.ok()) return Answer(request, RUBATO_FAILED, failed.message());
+    if (!failed.ok()) return answers_.Send(request, RUBATO_FAILED, failed.message());
   }
   config_ = std::move(*reply->mutable_config());
   spec_ = *std::move(spec);
@@ -223,7 +227,7 @@ void Sidecar::OfferModel(uint32_t request, const Model& model, TensorLayout layo
     MutexLock lock(mu_);
     leases_ = config_.data().dispatch() != v1::DataConfig::OWN;
   }
-  Answer(request, RUBATO_OK);
+  answers_.Send(request, RUBATO_OK);
 }
 
 void Sidecar::Start(const Frame& frame) {
@@ -232,13 +236,13 @@ void Sidecar::Start(const Frame& frame) {
     started_ = true;
     changed_.NotifyAll();
   }
-  Answer(frame.request, RUBATO_OK);
+  answers_.Send(frame.request, RUBATO_OK);
 }
 
 void Sidecar::Await(const Frame& frame) {
   AwaitBody body;
   BodyReader reader(frame.body);
-  if (!reader.Get(&body) || !reader.AtEnd()) return Answer(frame.request, RUBATO_UNAVAILABLE, kUnreadable);
+  if (!reader.Get(&body) || !reader.AtEnd()) return answers_.SendUnreadable(frame.request);
   MutexLock lock(mu_);
   if (end_.has_value()) return AnswerEnd(frame.request);
   arrivals_.Want(frame.request, static_cast<uint32_t>(body.tensor));
@@ -247,95 +251,11 @@ void Sidecar::Await(const Frame& frame) {
 void Sidecar::Lease(const Frame& frame) {
   MutexLock lock(mu_);
   if (!leases_) {
-    return Answer(frame.request, RUBATO_INVALID, "the model has no leased data: leased_examples was 0");
+    return answers_.Send(frame.request, RUBATO_INVALID, "the model has no leased data: leased_examples was 0");
   }
   if (end_.has_value()) return AnswerEnd(frame.request);
   lease_request_ = frame.request;
   if (member_ != nullptr) member_->WantLease(frame.request);
-}
-
-void Sidecar::Put(const Frame& frame, bool erase) {
-  v1::PutValueRequest put;
-  BodyReader reader(frame.body);
-  if (!reader.Text(put.mutable_key()) || (!erase && !reader.Text(put.mutable_value())) || !reader.AtEnd()) {
-    return Answer(frame.request, RUBATO_UNAVAILABLE, kUnreadable);
-  }
-  put.set_erase(erase);
-  *put.mutable_task() = task();
-  requests_.Begin(frame.request, [this, request = frame.request, put](Cancellation* cancellation) {
-    AnswerStatus(request, coordinator_calls_->PutValue(put, cancellation));
-  });
-}
-
-void Sidecar::Get(const Frame& frame) {
-  v1::GetValueRequest get;
-  BodyReader reader(frame.body);
-  if (!reader.Text(get.mutable_key()) || !reader.AtEnd()) {
-    return Answer(frame.request, RUBATO_UNAVAILABLE, kUnreadable);
-  }
-  *get.mutable_task() = task();
-  requests_.Begin(frame.request, [this, request = frame.request, get](Cancellation* cancellation) {
-    const absl::StatusOr<std::string> value = coordinator_calls_->GetValue(get, cancellation);
-    if (!value.ok()) return AnswerStatus(request, value.status());
-    Answer(request, RUBATO_OK, "", *value);
-  });
-}
-
-void Sidecar::Barrier(const Frame& frame) {
-  BarrierBody body;
-  v1::BarrierRequest barrier;
-  BodyReader reader(frame.body);
-  if (!reader.Get(&body) || !reader.Text(barrier.mutable_name()) || !reader.AtEnd()) {
-    return Answer(frame.request, RUBATO_UNAVAILABLE, kUnreadable);
-  }
-  barrier.set_count(body.count);
-  *barrier.mutable_task() = task();
-  {
-    MutexLock lock(mu_);
-    barrier.set_round(barrier_rounds_[barrier.name()] + 1);
-  }
-  requests_.Begin(frame.request, [this, request = frame.request, barrier](Cancellation* cancellation) {
-    const absl::Status status = coordinator_calls_->AwaitBarrier(barrier, cancellation);
-    if (status.ok()) {
-      MutexLock lock(mu_);
-      barrier_rounds_[barrier.name()] = barrier.round();
-    }
-    AnswerStatus(request, status);
-  });
-}
-
-void Sidecar::Switch(const Frame& frame) {
-  SwitchBody body;
-  BodyReader reader(frame.body);
-  if (!reader.Get(&body) || !reader.AtEnd()) return Answer(frame.request, RUBATO_UNAVAILABLE, kUnreadable);
-  v1::SwitchModeRequest change;
-  change.set_mode(static_cast<v1::Mode>(body.mode));
-  change.set_staleness_bound(body.staleness_bound);
-  change.set_quorum(body.quorum);
-  change.set_learning_rate_scale(body.learning_rate_scale);
-  requests_.Begin(frame.request, [this, request = frame.request, change](Cancellation* cancellation) {
-    AnswerStatus(request, coordinator_calls_->SwitchMode(change, cancellation));
-  });
-}
-
-void Sidecar::Checkpoint(const Frame& frame) {
-  Answer(frame.request, RUBATO_OK);
-  requests_.Begin(frame.request, [this](Cancellation* cancellation) {
-    const absl::Status status = coordinator_calls_->WriteCheckpoint(cancellation).status();
-    if (!status.ok() && !cancellation->cancelled()) {
-      MakeLogger().Warning(absl::StrCat("the checkpoint that the client asked for: ", status.message()));
-    }
-  });
-}
-
-void Sidecar::AwaitCheckpoint(const Frame& frame) {
-  requests_.Begin(frame.request, [this, request = frame.request](Cancellation* cancellation) {
-    const absl::StatusOr<std::string> name = coordinator_calls_->WriteCheckpoint(cancellation);
-    if (!name.ok()) return AnswerStatus(request, name.status());
-    // The client may be elsewhere by now; this process is where it was started.
-    const std::filesystem::path directory = std::filesystem::absolute(JoinPath(CheckpointDirectory(config_), *name));
-    Answer(request, RUBATO_OK, "", directory.string());
-  });
 }
 
 void Sidecar::TakeState(const Frame& frame) {
@@ -363,11 +283,11 @@ void Sidecar::TakeState(const Frame& frame) {
 void Sidecar::FetchState(const Frame& frame) {
   FetchStateBody body;
   BodyReader reader(frame.body);
-  if (!reader.Get(&body) || !reader.AtEnd()) return Answer(frame.request, RUBATO_UNAVAILABLE, kUnreadable);
+  if (!reader.Get(&body) || !reader.AtEnd()) return answers_.SendUnreadable(frame.request);
   requests_.Begin(frame.request, [this, request = frame.request, body](Cancellation* cancellation) {
     const absl::StatusOr<std::string> updates = PullState(static_cast<uint32_t>(body.slot), cancellation);
-    if (!updates.ok()) return AnswerStatus(request, updates.status());
-    Answer(request, RUBATO_OK, "", *updates);
+    if (!updates.ok()) return answers_.SendStatus(request, updates.status());
+    answers_.Send(request, RUBATO_OK, "", *updates);
   });
 }
 
@@ -396,7 +316,7 @@ void Sidecar::Close(const Frame& frame) {
   close_request_ = frame.request;
   if (end_.has_value() || !started_) {
     const bool news = end_.has_value() && !end_->told && end_->result != RUBATO_ENDED;
-    Answer(frame.request, news ? end_->result : RUBATO_OK, news ? end_->error : "");
+    answers_.Send(frame.request, news ? end_->result : RUBATO_OK, news ? end_->error : "");
   } else if (frame.body.empty()) {
     queue_.Close();
   } else {
@@ -430,8 +350,8 @@ Member::Options Sidecar::MemberOptions(Logger* log, uint64_t term, uint64_t roll
           .slow_factor = options_.slow_factor,
           .health = &health_,
           .answer_begin = [this](uint32_t request, const StepBody& step) { AnswerBegin(request, step); },
-          .answer_moved = [this](uint32_t request) { Answer(request, RUBATO_MOVED); },
-          .answer_end = [this](uint32_t request) { Answer(request, RUBATO_ENDED); },
+          .answer_moved = [this](uint32_t request) { answers_.Send(request, RUBATO_MOVED); },
+          .answer_end = [this](uint32_t request) { answers_.Send(request, RUBATO_ENDED); },
           .answer_lease = [this](uint32_t request, std::optional<LeaseBody> lease) { AnswerLease(request, lease); },
           .timeout = timeout_,
           .clock = options_.clock,
@@ -497,7 +417,7 @@ void Sidecar::TellEnd(const absl::Status& status) {
   if (!close_request_.has_value()) return;
   // A client that closes because of an error of its own has done so.
   const bool failed = end_->result != RUBATO_ENDED && gave_up_.ok();
-  Answer(*close_request_, failed ? end_->result : RUBATO_OK, failed ? end_->error : "");
+  answers_.Send(*close_request_, failed ? end_->result : RUBATO_OK, failed ? end_->error : "");
 }
 
 void Sidecar::AwaitGone() {
@@ -511,26 +431,14 @@ void Sidecar::AwaitGone() {
 
 // ---- answers ----
 
-void Sidecar::Answer(uint32_t request, rubato_result result, absl::string_view error, absl::string_view body) {
-  BodyWriter writer;
-  writer.Put(ReplyBody{.result = result}).Text({error.data(), error.size()});
-  std::string frame = writer.body();
-  frame.append(body.data(), body.size());
-  // If it cannot be sent, the client is gone, which the reader notices.
-  channel_.Send(FrameKind::kReply, request, frame);
-}
-
-void Sidecar::AnswerStatus(uint32_t request, const absl::Status& status) {
-  if (absl::IsCancelled(status)) return;  // Nobody waits for it.
-  Answer(request, ResultOfRequest(status), status.message());
-}
-
 void Sidecar::AnswerEnd(uint32_t request) {
   end_->told = true;
-  Answer(request, end_->result, end_->error);
+  answers_.Send(request, end_->result, end_->error);
 }
 
-void Sidecar::AnswerBegin(uint32_t request, const StepBody& step) { Answer(request, RUBATO_OK, "", Encode(step)); }
+void Sidecar::AnswerBegin(uint32_t request, const StepBody& step) {
+  answers_.Send(request, RUBATO_OK, "", Encode(step));
+}
 
 void Sidecar::AnswerLease(uint32_t request, const std::optional<LeaseBody>& lease) {
   {
@@ -538,9 +446,9 @@ void Sidecar::AnswerLease(uint32_t request, const std::optional<LeaseBody>& leas
     if (lease_request_ == request) lease_request_.reset();
   }
   if (lease.has_value()) {
-    Answer(request, RUBATO_OK, "", Encode(*lease));
+    answers_.Send(request, RUBATO_OK, "", Encode(*lease));
   } else {
-    Answer(request, RUBATO_ENDED);
+    answers_.Send(request, RUBATO_ENDED);
   }
 }
 

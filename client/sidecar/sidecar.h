@@ -4,7 +4,6 @@
 #include <sys/types.h>
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,13 +11,14 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "client/link/channel.h"
 #include "client/link/frame.h"
 #include "client/rubato_client.h"
+#include "client/sidecar/answers.h"
 #include "client/sidecar/arrivals.h"
 #include "client/sidecar/client_queue.h"
 #include "client/sidecar/coordinator_calls.h"
+#include "client/sidecar/coordinator_requests.h"
 #include "client/sidecar/mapped_tensors.h"
 #include "client/sidecar/member.h"
 #include "client/sidecar/request_threads.h"
@@ -79,12 +79,6 @@ class Sidecar {
   void Start(const Frame& frame);
   void Await(const Frame& frame);
   void Lease(const Frame& frame);
-  void Put(const Frame& frame, bool erase);
-  void Get(const Frame& frame);
-  void Barrier(const Frame& frame);
-  void Switch(const Frame& frame);
-  void Checkpoint(const Frame& frame);
-  void AwaitCheckpoint(const Frame& frame);
   void TakeState(const Frame& frame);
   void FetchState(const Frame& frame);
   absl::StatusOr<std::string> PullState(uint32_t slot, Cancellation* cancellation);
@@ -100,8 +94,6 @@ class Sidecar {
   void TellEnd(const absl::Status& status);
   void AwaitGone();
 
-  void Answer(uint32_t request, rubato_result result, absl::string_view error = "", absl::string_view body = "");
-  void AnswerStatus(uint32_t request, const absl::Status& status);
   void AnswerEnd(uint32_t request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AnswerBegin(uint32_t request, const StepBody& step);
   void AnswerLease(uint32_t request, const std::optional<LeaseBody>& lease);
@@ -110,6 +102,7 @@ class Sidecar {
 
   const Options options_;
   Channel channel_;
+  Answers answers_;
   ClientQueue queue_;
   ClientCalls calls_;
   Arrivals arrivals_;
@@ -118,6 +111,7 @@ class Sidecar {
   absl::Duration timeout_ = absl::Seconds(60);
   pid_t client_process_ = 0;
   std::unique_ptr<CoordinatorCalls> coordinator_calls_;
+  std::unique_ptr<CoordinatorRequests> coordinator_requests_;
   v1::JobConfig config_;
   ModelSpec spec_;
   std::unique_ptr<MappedTensors> tensors_;
@@ -139,8 +133,6 @@ class Sidecar {
   std::optional<End> end_ ABSL_GUARDED_BY(mu_);
   std::optional<uint32_t> lease_request_ ABSL_GUARDED_BY(mu_);
   std::optional<uint32_t> close_request_ ABSL_GUARDED_BY(mu_);
-  // By name: how often this worker came through the barrier.
-  std::map<std::string, uint64_t> barrier_rounds_ ABSL_GUARDED_BY(mu_);
   RequestThreads requests_;  // Last: its threads use everything above.
 };
 

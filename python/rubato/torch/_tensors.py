@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Iterable, Union
+from typing import Iterable, Optional, Union
 
 import torch
 
@@ -33,6 +33,8 @@ class Parameters:
             for p in group["params"]
         }
         self.names: list[str] = []
+        # Of each parameter its version when it got the servers' weights.
+        self._versions: list[int] = []
         self.tensors: list[torch.Tensor] = []
         self.specs: list[TensorSpec] = []
         for name, parameter in named.items():
@@ -63,17 +65,32 @@ class Parameters:
         ]
         for weights, parameter in zip(self.weights, self.tensors):
             weights.copy_(parameter.detach())
+        self._versions = [-1] * len(self)
 
     def take_weights(self) -> None:
         """Copies the servers' weights into the parameters. Autograd sees it as the optimizer's update in place."""
         with torch.no_grad():
             for weights, parameter in zip(self.weights, self.tensors):
                 parameter.copy_(weights)
+        self._versions = [parameter._version for parameter in self.tensors]
+
+    def changed(self) -> Optional[str]:
+        """The first parameter that somebody else has given other values since it got the servers' weights; None: there is
+        none. To be called before the step's first push: the shared weights are the step's until then.
+        """
+        for name, weights, parameter, version in zip(
+            self.names, self.weights, self.tensors, self._versions
+        ):
+            # Whoever puts others' weights in place for an evaluation has put these back.
+            if parameter._version != version and not torch.equal(parameter.cpu(), weights):
+                return name
+        return None
 
     def take(self, index: int) -> None:
         """As take_weights, of one parameter."""
         with torch.no_grad():
             self.tensors[index].copy_(self.weights[index])
+        self._versions[index] = self.tensors[index]._version
 
     def give_movement(self) -> None:
         """apply="local": where each parameter was, which the shared weights still say, minus where it is, as the gradient."""

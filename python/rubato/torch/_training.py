@@ -447,6 +447,13 @@ class Training:
         self._state.has_pushed = True
 
     def _before_first_push(self) -> None:
+        changed = self.parameters.changed() if self.on_servers else None
+        if changed is not None:
+            raise errors.InvalidCall(
+                f"{changed} was changed after DistributedOptimizer, by something else than step(): with "
+                'apply="server" the servers have the weights, and would not know of it. Load weights before '
+                'DistributedOptimizer, those of rank 0 count; to change them as you train, use apply="worker"'
+            )
         for number, group in enumerate(self._groups):
             values = self._rule.values(group)
             if values != self._sent_values[number]:
