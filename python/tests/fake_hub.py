@@ -6,9 +6,7 @@ import collections
 import itertools
 import multiprocessing.connection
 import threading
-import time
 
-import numpy as np
 
 from fake_rules import FakeOptimizer, weighted_mean
 from rubato import _abi

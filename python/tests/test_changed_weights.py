@@ -9,7 +9,7 @@ import torch
 
 import rubato
 from ranks import run_ranks
-from test_optimizer import backward, linear, raised, wrapped
+from wrapped import backward, linear, raised, wrapped
 
 
 def step(model, optimizer):

@@ -5,18 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
 
 import pytest
 import torch
 from torch import nn
 
-import models
 import rubato
 import rubato.torch
 from ranks import Job, fake_only, run_ranks
 from servers import real_only
-from test_optimizer import raised
+from wrapped import raised
 
 COUNT, BATCH = 52, 4
 

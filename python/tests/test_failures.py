@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
@@ -17,7 +16,7 @@ import rubato
 import rubato.torch
 from ranks import Job, run_ranks
 from servers import real_only
-from test_optimizer import backward, linear, wrapped
+from wrapped import backward, linear, wrapped
 
 STEPS = 20
 
@@ -122,7 +121,6 @@ def goes(how):
     """Rank 1 goes in the middle of a step. How many workers the others were at last."""
     with rubato.init() as session:
         model, optimizer = wrapped()
-        alone = False
         for step in range(100_000):
             optimizer.zero_grad()
             backward(model)

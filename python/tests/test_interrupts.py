@@ -17,7 +17,7 @@ import rubato
 import rubato.torch
 from ranks import Job, fake_only
 from servers import real_only
-from test_optimizer import backward, wrapped
+from wrapped import backward, wrapped
 
 ALLOWED_SECONDS = 0.2
 # A loaded machine may be late; a wait that cannot be interrupted is late each time.

@@ -14,7 +14,7 @@ import rubato.torch
 from ranks import Job, fake_only, run_ranks
 from rubato import _abi
 from test_equal_to_torch import many_servers
-from test_optimizer import Branches, FakeScaler, alone, backward, linear, raised, wrapped
+from wrapped import Branches, FakeScaler, alone, backward, linear, raised, wrapped
 
 EVERY = 4
 

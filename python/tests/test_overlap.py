@@ -19,7 +19,7 @@ import rubato
 import rubato.torch
 from ranks import Job, fake_only, run_ranks
 from servers import REAL, Servers
-from test_optimizer import backward, linear, raised, wrapped
+from wrapped import backward, linear, raised, wrapped
 
 BOTH = ("forward", "layer")
 

@@ -19,7 +19,7 @@ from ranks import Job, run_ranks
 from servers import real_only
 from rubato import _together
 from rubato.client import Client, Group
-from test_optimizer import raised
+from wrapped import raised
 
 pytestmark = real_only
 STEPS = 5

@@ -16,7 +16,7 @@ import models
 import rubato
 import rubato.torch
 from ranks import Job, fake_only, run_ranks
-from test_optimizer import backward, raised, wrapped
+from wrapped import backward, raised, wrapped
 
 
 def values():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 
-import pytest
 import torch
 from torch import nn
 
@@ -15,7 +14,7 @@ import rubato.torch
 from ranks import fake_only, run_ranks
 from servers import real_only
 from test_equal_to_torch import many_servers
-from test_optimizer import raised, wrapped
+from wrapped import raised, wrapped
 
 STEPS = 12
 KIND = "mlp"

@@ -13,7 +13,8 @@ from torch.nn.utils.clip_grad import clip_grad_norm_
 
 from rubato import errors
 from rubato._library import Step
-from rubato.torch._training import Slice, StepState, Training
+from rubato.torch._step import Slice, StepState
+from rubato.torch._training import Training
 
 
 class Round:

@@ -11,7 +11,8 @@ from torch.utils.data import Sampler
 from rubato import errors
 from rubato._library import Lease
 from rubato.session import LeasedData, Session, current_session
-from rubato.torch._training import Slice, Training
+from rubato.torch._step import Slice
+from rubato.torch._training import Training
 
 # How long a worker waits for a lease before it lets a step pass without it, so that others need not wait.
 _LEASE_SECONDS = 0.2

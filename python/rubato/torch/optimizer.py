@@ -15,8 +15,9 @@ from rubato.torch._local import LocalTraining
 from rubato.torch._own_state import TorchState
 from rubato.torch._rules import Rule, mean_rule, rule_for, subtraction_rule, why_not_worker
 from rubato.torch._slots import fetch_state, give_state, layout_of
+from rubato.torch._step import Options
 from rubato.torch._tensors import Model, Parameters
-from rubato.torch._training import Options, Training
+from rubato.torch._training import Training
 
 O = TypeVar("O", bound=torch.optim.Optimizer)
 
