@@ -124,6 +124,13 @@ def a_mean(session, model, optimizer):
     session.mean(1.0)
 
 
+def a_switch(session, model, optimizer):
+    # The second is decided when the first has begun, and rank 1 begins no step.
+    for _ in range(2):
+        session.switch("async")
+        session.switch("sync")
+
+
 def the_end_of_a_pause(session, model, optimizer):
     with session.pause("evaluation"):
         pass
@@ -189,6 +196,12 @@ def children_of(process):
 @pytest.mark.parametrize("wait", [the_next_step, a_barrier, an_object, a_mean, the_end_of_a_pause])
 def test_waits_in_a_job(wait):
     assert fastest(in_a_job, wait) < ALLOWED_SECONDS
+
+
+# The fake ones switch at once.
+@real_only
+def test_the_wait_for_a_switch():
+    assert fastest(in_a_job, a_switch) < ALLOWED_SECONDS
 
 
 def test_the_wait_for_the_other_ranks():

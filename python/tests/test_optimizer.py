@@ -256,21 +256,29 @@ def a_disabled_scaler_is_nothing():
 test_a_disabled_scaler_is_nothing = alone(a_disabled_scaler_is_nothing)
 
 
-def models_that_differ():
+def models_that_differ(how):
     with rubato.init(timeout=15.0) as session:
-        layers = [nn.Linear(4, 3), nn.Linear(3, 2 + session.rank)]
-        model = nn.Sequential(*layers)
+        differs = session.rank == 1
+        model = nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 3 if how == "shape" and differs else 2))
+        named = list(model.named_parameters())
+        if how == "name" and differs:
+            named[2] = ("head.weight", named[2][1])
+        if how == "order" and differs:
+            named[2:] = reversed(named[2:])
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        rubato.torch.DistributedOptimizer(optimizer, model)
+        rubato.torch.DistributedOptimizer(optimizer, named)
 
 
-def test_models_that_differ_are_refused_by_name():
+@pytest.mark.parametrize("how", ["shape", "name", "order"])
+def test_models_that_differ_are_refused_by_name(how):
     with Job(2) as job:
-        job.start(0, models_that_differ)
-        job.start(1, models_that_differ)
+        job.start(0, models_that_differ, how)
+        job.start(1, models_that_differ, how)
         outcomes = [job.outcome(rank) for rank in range(2)]
     refused = [o for o in outcomes if o.kind == "Refused"]
     assert refused and "1.weight" in refused[0].error, outcomes
+    other = {"shape": "3", "name": "head.weight", "order": "1.bias"}[how]
+    assert other in refused[0].error, refused[0].error
     # The other one is told instead of waiting, or finds that the coordinator has gone with the job.
     assert {o.kind for o in outcomes} <= {"Refused", "JobFailed", "Unavailable"}, outcomes
 
