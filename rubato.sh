@@ -12,7 +12,7 @@ packages=(
 )
 binaries=(//cli/command:rubato //coordinator //server //worker)
 # Only the Python package's tests need these.
-python_packages=(python3-torch python3-numpy python3-pytest python3-venv mypy openmpi-bin)
+python_packages=(python3-torch python3-numpy python3-pytest python3-venv python3-grpcio python3-protobuf mypy openmpi-bin)
 client_binaries=(//client:librubato_client.so //client/sidecar:rubato-sidecar)
 # What is done of what: on a terminal all the time, elsewhere in a line at least once a minute.
 seconds_between_lines=60
