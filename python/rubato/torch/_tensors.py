@@ -81,8 +81,10 @@ class Parameters:
         for name, weights, parameter, version in zip(
             self.names, self.weights, self.tensors, self._versions
         ):
+            if parameter._version == version:
+                continue
             # Whoever puts others' weights in place for an evaluation has put these back.
-            if parameter._version != version and not torch.equal(parameter.cpu(), weights):
+            if not torch.equal(parameter.detach().to("cpu", weights.dtype), weights):
                 return name
         return None
 
