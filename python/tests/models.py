@@ -63,7 +63,8 @@ OPTIMIZERS = {
     ),
     "adam": lambda p: torch.optim.Adam(p, lr=2e-3, weight_decay=1e-3),
     "adamw": lambda p: torch.optim.AdamW(p, lr=2e-3),
-    "rmsprop": lambda p: torch.optim.RMSprop(p, lr=1e-3),
+    # With torch's 1e-8 a gradient that is rounding alone makes a step of full size.
+    "rmsprop": lambda p: torch.optim.RMSprop(p, lr=1e-3, eps=1e-6),
     "adagrad": lambda p: torch.optim.Adagrad(p, lr=1e-2),
 }
 
