@@ -30,8 +30,8 @@ void AddClientJobOptions(CLI::App* command, ClientJobOptions* options);
 
 // The job's config with all defaults, in which `name` stands if the file has none. Where the file does not say
 // otherwise, workers have ten minutes to come (cluster.start_timeout_seconds), and servers have one partition if this
-// machine has two cores. InvalidArgument, with the flag or field, its value and what is allowed; a config that says what
-// is trained is none. NotFound and others: the file cannot be read.
+// machine has two cores. InvalidArgument, with the flag or field, its value and what is allowed; a config that says
+// what is trained is none. NotFound and others: the file cannot be read.
 absl::StatusOr<v1::JobConfig> MakeClientJob(const ClientJobOptions& options, const std::string& name);
 
 // What a job is called after its workers' command: the script's name without folder and ending, "train" of

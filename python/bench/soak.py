@@ -7,8 +7,8 @@ at fifty times a second. The first third of the steps is warm-up. The others are
 of how much the least resident memory of a part is above that of the part before: one jump does not move it, nor what batches
 of unequal size take for a while. Flat: that is less than `limit` MiB in 1,000 steps, and no more descriptors are open in the
 median of the last third than of the second one: one that is open for a moment is none that stays. Exit status 1: something
-is not flat. Needs RUBATO_LIBRARY, RUBATO_SIDECAR and RUBATO_PROGRAM, or an installed wheel. What an example reads is generated, unless
-`data` has mnist/ and text/bible.txt.
+is not flat. Needs RUBATO_LIBRARY, RUBATO_SIDECAR and RUBATO_PROGRAM, or an installed wheel. What an example reads is
+generated, unless `data` has mnist/ and text/bible.txt.
 """
 
 from __future__ import annotations
