@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "cli/launch/status_line.h"
 #include "cli/report/text_table.h"
+#include "common/metrics/step_count.h"
 #include "common/proto_enum.h"
 #include "common/task.h"
 
@@ -17,6 +18,13 @@ std::string SlowedDown(const v1::WorkerProgress& progress) {
   return progress.slow_factor() > 1 ? absl::StrCat(", slowed down x", progress.slow_factor()) : "";
 }
 
+// How long its latest steps took without the wait for weights.
+std::string Work(const v1::WorkerProgress& progress) {
+  if (progress.work_seconds().empty()) return "";
+  return absl::StrFormat(", works %.3g ms a step (9 of 10 within %.3g)", WorkQuantile(progress, 0.5) * 1e3,
+                         WorkQuantile(progress, 0.9) * 1e3);
+}
+
 // What a task is doing, as far as its role tells.
 std::string Doing(const v1::TaskStatus& task) {
   if (!task.reason().empty()) return task.reason();
@@ -24,7 +32,7 @@ std::string Doing(const v1::TaskStatus& task) {
     const std::string scaling = LossScaling(task.progress());
     return absl::StrCat("step ", task.progress().step(), ", plan ", task.progress().generation(), ", ",
                         task.progress().examples_total(), " examples", scaling.empty() ? "" : ", ", scaling,
-                        SlowedDown(task.progress()));
+                        Work(task.progress()), SlowedDown(task.progress()));
   }
   if (task.task().role() != v1::TaskId::SERVER) return "";
   std::string clocks = absl::StrJoin(task.server().clocks(), ", ", [](std::string* out, const v1::MemberClock& clock) {

@@ -117,6 +117,12 @@ TEST(StatusTextTest, SaysWhoIsSlowedDown) {
   EXPECT_THAT(StatusText(status), HasSubstr("step 44, plan 3, 0 examples, slowed down x2.5"));
 }
 
+TEST(StatusTextTest, SaysHowLongAWorkersStepsTake) {
+  v1::JobStatus status = Status();
+  for (float seconds : {0.25f, 0.5f, 0.125f}) status.mutable_tasks(1)->mutable_progress()->add_work_seconds(seconds);
+  EXPECT_THAT(StatusText(status), HasSubstr("0 examples, works 250 ms a step (9 of 10 within 500)"));
+}
+
 TEST(StatusTextTest, AJobWithoutAPlanSaysSo) {
   v1::JobStatus status;
   status.set_phase(v1::JobStatus::STARTING);

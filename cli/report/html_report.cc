@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "cli/report/page_parts.inc"
 #include "common/task.h"
@@ -17,11 +18,13 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kPointsMax = 1500;
 constexpr size_t kCheckpointsMax = 50;
 
+// With its quorum, if it has one.
 std::string ModeOf(const v1::PlanLine& plan) {
-  return ModeName(plan.mode(), static_cast<int64_t>(plan.staleness_bound()));
+  const std::string mode = ModeName(plan.mode(), static_cast<int64_t>(plan.staleness_bound()));
+  return plan.quorum() > 0 ? absl::StrCat(mode, ", quorum ", static_cast<int64_t>(plan.quorum())) : mode;
 }
 
-// Plans that changed the mode, without the first one.
+// Plans that changed the mode or its quorum, without the first one.
 Json Switches(const RunRecord& record) {
   Json switches = Json::array();
   for (size_t i = 0; i < record.plans.size(); ++i) {
@@ -32,6 +35,7 @@ Json Switches(const RunRecord& record) {
                         {"mode", ModeOf(plan)},
                         {"first_step", plan.first_step()},
                         {"reason", plan.reason()},
+                        {"learning_rate_scale", plan.learning_rate_scale()},
                         {"round_trip_seconds", plan.round_trip_seconds()},
                         {"stall_seconds", plan.stall_seconds()},
                         {"slowest_step_seconds", plan.slowest_step_seconds()}});

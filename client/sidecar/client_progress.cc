@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/metrics/buckets.h"
+#include "common/metrics/step_count.h"
 
 namespace rubato::client {
 namespace {
@@ -46,7 +46,8 @@ void ClientProgress::OnBegun(int64_t step, uint64_t generation) {
   step_ = step;
   Span(kAwait, mark_, now);
   MutexLock lock(mu_);
-  progress_.set_pull_wait_seconds_total(progress_.pull_wait_seconds_total() + absl::ToDoubleSeconds(now - mark_));
+  step_wait_ = now - mark_;
+  progress_.set_pull_wait_seconds_total(progress_.pull_wait_seconds_total() + absl::ToDoubleSeconds(step_wait_));
   progress_.set_step(step);
   progress_.set_generation(generation);
   mark_ = compute_begin_ = now;
@@ -65,16 +66,9 @@ void ClientProgress::OnStepPushed() {
   const absl::Time now = clock_->Now();
   Span(kCompute, compute_begin_, now);
   Span(kStep, step_begin_, now);
-  const double seconds = absl::ToDoubleSeconds(now - std::exchange(step_begin_, now));
+  const absl::Duration took = now - std::exchange(step_begin_, now);
   MutexLock lock(mu_);
-  progress_.set_steps_total(progress_.steps_total() + 1);
-  progress_.set_step_seconds_total(progress_.step_seconds_total() + seconds);
-  auto* counts = progress_.mutable_step_seconds_counts();
-  counts->Resize(static_cast<int>(kStepSecondsBounds.size()) + 1, 0);
-  ++*counts->Mutable(static_cast<int>(BucketOf(kStepSecondsBounds, seconds)));
-  // A running mean over about the last ten steps.
-  progress_.set_mean_step_seconds(progress_.steps_total() == 1 ? seconds
-                                                               : 0.9 * progress_.mean_step_seconds() + 0.1 * seconds);
+  CountStep(absl::ToDoubleSeconds(took), absl::ToDoubleSeconds(step_wait_), &progress_);
 }
 
 void ClientProgress::OnReport(const ReportBody& report) {

@@ -52,6 +52,8 @@ class ClientProgress {
   absl::Time mark_;
   absl::Time step_begin_;
   absl::Time compute_begin_;
+  // Of the step at work, for weights.
+  absl::Duration step_wait_;
   uint64_t pushed_examples_ = 0;
   bool reported_ = false;
   Mutex mu_;

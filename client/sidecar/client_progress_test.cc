@@ -40,6 +40,9 @@ TEST_F(ClientProgressTest, TheTimeIsWhereTheClientsCallsSay) {
   EXPECT_EQ(described.data_seconds_total(), 8);
   // The data of the second step is part of it.
   EXPECT_EQ(described.step_seconds_total(), 3 + 7);
+  ASSERT_EQ(described.work_seconds_size(), 2);
+  EXPECT_EQ(described.work_seconds(0), 2);
+  EXPECT_EQ(described.work_seconds(1), 4 + 2);
 }
 
 TEST_F(ClientProgressTest, ReportedExamplesCountInThePlaceOfPushedOnes) {

@@ -81,6 +81,30 @@ void FillOptimizer(v1::OptimizerConfig* optimizer) {
   }
 }
 
+void FillPace(v1::PolicyPace* pace) {
+  FILL(pace, window_steps, 50);
+  FILL(pace, window_seconds, 5);
+  FILL(pace, windows_agreeing, 3);
+  FILL(pace, windows_of_rest, 20);
+  FILL(pace, changes_max, 6);
+}
+
+// The settings of the policy that is chosen.
+void FillPolicy(v1::ConsistencyConfig* consistency) {
+  if (consistency->policy() == v1::ConsistencyConfig::QUORUM) {
+    FillPace(consistency->mutable_policy_pace());
+    v1::QuorumPolicy* policy = consistency->mutable_quorum_policy();
+    FILL(policy, share_min, 0.75);
+    FILL(policy, gain_min, 0.1);
+  } else if (consistency->policy() == v1::ConsistencyConfig::SYNC_THEN_ASYNC) {
+    FillPace(consistency->mutable_policy_pace());
+    v1::SyncThenAsyncPolicy* policy = consistency->mutable_sync_then_async();
+    FILL(policy, share, 0.5);
+    FILL(policy, then, v1::ASYNC);
+    FILL(policy, gain_min, 0.1);
+  }
+}
+
 void FillConsistency(v1::ConsistencyConfig* consistency) {
   FILL(consistency, on_non_finite, v1::ConsistencyConfig::SKIP_STEP);
   FILL(consistency, sync_every, 1);
@@ -89,6 +113,7 @@ void FillConsistency(v1::ConsistencyConfig* consistency) {
     v1::ScheduledSwitch* entry = consistency->mutable_schedule(i);
     FILL(entry, learning_rate_scale, 1);
   }
+  FillPolicy(consistency);
 }
 
 void FillCodec(v1::CodecConfig* codec) {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "common/config/limits.h"
 #include "common/config/validate_parts.h"
 
@@ -101,14 +100,6 @@ void CheckSyncAlone(const v1::ConsistencyConfig& consistency, const char* allowe
   }
 }
 
-void CheckPolicy(v1::ConsistencyConfig::Policy policy, ErrorList* errors) {
-  if (policy != v1::ConsistencyConfig::POLICY_UNSPECIFIED && v1::ConsistencyConfig::Policy_IsValid(policy)) return;
-  const google::protobuf::EnumDescriptor* all = v1::ConsistencyConfig::Policy_descriptor();
-  std::vector<std::string> names;
-  for (int i = 1; i < all->value_count(); ++i) names.push_back(all->value(i)->name());
-  errors->Add("consistency.policy", absl::StrCat(static_cast<int>(policy)), absl::StrJoin(names, ", "));
-}
-
 void CheckLocalSgdMode(const std::string& path, v1::Mode mode, int64_t sync_every, ErrorList* errors) {
   if (mode != v1::SSP) return;
   errors->Add(path, ModeText(mode), absl::StrCat("SYNC, ASYNC where consistency.sync_every is ", sync_every));
@@ -139,7 +130,7 @@ void ValidateConsistency(const v1::JobConfig& config, ErrorList* errors) {
   CheckMode("consistency.mode", consistency.mode(), errors);
   CheckBound("consistency.staleness_bound", consistency.mode(), consistency.staleness_bound(), errors);
   CheckQuorum("consistency.quorum", consistency.mode(), consistency.quorum(), config, errors);
-  CheckPolicy(consistency.policy(), errors);
+  ValidatePolicy(config, errors);
   ValidateScheduledSwitches(config, errors);
   if (config.data().dispatch() == v1::DataConfig::STATIC) {
     CheckSyncAlone(consistency, "SYNC where data.dispatch is STATIC", errors);

@@ -1,11 +1,13 @@
 #include "coordinator/record/job_metrics.h"
 
 #include <nlohmann/json.hpp>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "common/metrics/plan_metrics.h"
+#include "common/metrics/step_count.h"
 #include "common/task.h"
 
 namespace rubato::coordinator {
@@ -60,7 +62,7 @@ void AddCounts(const v1::JobCounts& counts, MetricText* text) {
 }
 
 void AddTasks(const v1::JobStatus& status, MetricText* text) {
-  Samples alive, heard, steps, durations;
+  Samples alive, heard, steps, durations, work;
   for (const v1::TaskStatus& task : status.tasks()) {
     const MetricText::Labels labels = {{"task", TaskName(task.task())},
                                        {"task_role", absl::AsciiStrToLower(v1::TaskId::Role_Name(task.task().role()))}};
@@ -72,11 +74,15 @@ void AddTasks(const v1::JobStatus& status, MetricText* text) {
     const MetricText::Labels worker = {{"worker", absl::StrCat(task.task().index())}};
     steps.push_back({worker, static_cast<double>(task.progress().step())});
     durations.push_back({worker, task.progress().mean_step_seconds()});
+    for (const auto& [name, part] : {std::pair("0.5", 0.5), std::pair("0.9", 0.9)}) {
+      work.push_back({{worker.front(), {"quantile", name}}, WorkQuantile(task.progress(), part)});
+    }
   }
   text->Gauges("rubato_job_task_alive", "1 for a task that takes part, 0 for one that has left or was evicted.", alive);
   text->Gauges("rubato_job_task_silent_seconds", "Time since the last heartbeat of a living task.", heard);
   text->Gauges("rubato_job_worker_step", "The step that a living worker is in.", steps);
   text->Gauges("rubato_job_worker_step_mean_seconds", "Mean duration of its latest steps.", durations);
+  text->Gauges("rubato_job_worker_work_seconds", "Quantiles of its latest steps without their wait for weights.", work);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "common/config/local_sgd.h"
+#include "common/metrics/step_count.h"
 #include "common/task.h"
 
 namespace rubato::coordinator {
@@ -32,6 +33,8 @@ void AddWorker(uint32_t index, const v1::WorkerProgress& progress, v1::ProgressL
   worker->set_compute_seconds(progress.compute_seconds_total());
   worker->set_push_seconds(progress.push_seconds_total());
   worker->set_pull_wait_seconds(progress.pull_wait_seconds_total());
+  worker->set_work_seconds_p50(WorkQuantile(progress, 0.5));
+  worker->set_work_seconds_p90(WorkQuantile(progress, 0.9));
   if (progress.loss_scale() <= 0) return;
   worker->set_loss_scale(progress.loss_scale());
   worker->set_overflows(Count(progress.overflow_total()));
@@ -133,6 +136,8 @@ v1::RunRecordLine PlanLine(double t, const v1::Plan& plan, absl::string_view rea
   line->set_mode(plan.mode());
   line->set_staleness_bound(Count(plan.staleness_bound()));
   line->set_first_step(Count(plan.first_step()));
+  line->set_quorum(Count(plan.quorum()));
+  line->set_learning_rate_scale(LearningRateScale(plan));
   for (const v1::TaskId& member : plan.members()) line->add_members(member.index());
   line->set_reason(Text(reason));
   line->set_round_trip_seconds(times.round_trip_seconds);

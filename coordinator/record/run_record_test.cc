@@ -155,10 +155,13 @@ TEST(RunRecord, APlanLineNamesMembersAndTimes) {
   plan.set_staleness_bound(3);
   *plan.add_members() = Worker(0, 1);
   *plan.add_members() = Worker(4, 1);
+  plan.set_learning_rate_scale(0.5);
   const v1::PlanLine line =
       PlanLine(5, plan, "operator", {.round_trip_seconds = 0.25, .stall_seconds = 0.5, .slowest_step_seconds = 1})
           .plan();
   EXPECT_THAT(line.members(), ElementsAre(0, 4));
+  EXPECT_EQ(line.quorum(), 0);
+  EXPECT_EQ(line.learning_rate_scale(), 0.5);
   EXPECT_EQ(line.round_trip_seconds(), 0.25);
   EXPECT_EQ(line.stall_seconds(), 0.5);
 }

@@ -20,6 +20,8 @@ struct JobSnapshot {
     // Mean duration of its latest steps, a few dozen; the wait for its first step under a plan is left out. 0 before
     // the first.
     double mean_step_seconds = 0;
+    // Durations of its latest steps without the wait for weights, in order; of a few dozen at most.
+    std::vector<double> work_seconds;
     // Part of its time that went into waiting for weights, since its process began: 0 to 1.
     double waiting_share = 0;
     // How long its present step has waited for servers until now; 0 when it does not wait.

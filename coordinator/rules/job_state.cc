@@ -142,6 +142,7 @@ JobSnapshot JobState::Snapshot(absl::Time now) const {
                                 .step = last.step(),
                                 .generation = last.generation(),
                                 .mean_step_seconds = last.mean_step_seconds(),
+                                .work_seconds = {last.work_seconds().begin(), last.work_seconds().end()},
                                 .waiting_share = WaitingShare(last),
                                 .waiting_seconds = last.waiting_seconds()});
   }

@@ -31,6 +31,7 @@ TEST_F(JobSnapshotTest, HasEachWorkersStepTimeAndWaits) {
   progress.set_step(8);
   progress.set_generation(2);
   progress.set_mean_step_seconds(0.25);
+  for (float seconds : {0.125f, 0.5f}) progress.add_work_seconds(seconds);
   progress.set_compute_seconds_total(3);
   progress.set_pull_wait_seconds_total(1);
   progress.set_waiting_seconds(0.5);
@@ -44,6 +45,7 @@ TEST_F(JobSnapshotTest, HasEachWorkersStepTimeAndWaits) {
   EXPECT_EQ(snapshot.workers[1].step, 8);
   EXPECT_EQ(snapshot.workers[1].generation, 2u);
   EXPECT_EQ(snapshot.workers[1].mean_step_seconds, 0.25);
+  EXPECT_EQ(snapshot.workers[1].work_seconds, (std::vector<double>{0.125, 0.5}));
   EXPECT_EQ(snapshot.workers[1].waiting_share, 0.25);
   EXPECT_EQ(snapshot.workers[1].waiting_seconds, 0.5);
   EXPECT_EQ(snapshot.waiting_share, 0.25);

@@ -1,7 +1,7 @@
 #include "worker/training/trainer_progress.h"
 
 #include "absl/strings/str_cat.h"
-#include "common/metrics/buckets.h"
+#include "common/metrics/step_count.h"
 
 namespace rubato::worker {
 namespace {
@@ -36,13 +36,16 @@ void TrainerProgress::Add(const Timed& timed) {
     trace_->Span(timed.activity_.kind, {.track = track_, .subject = subject, .begin = timed.begin_, .end = end},
                  {step_});
   }
+  const absl::Duration took = end - timed.begin_;
+  if (timed.activity_.phase == Phase::kPullWait) step_wait_ += took;
   MutexLock lock(mu_);
-  AddSeconds(timed.activity_.phase, absl::ToDoubleSeconds(end - timed.begin_), &progress_);
+  AddSeconds(timed.activity_.phase, absl::ToDoubleSeconds(took), &progress_);
 }
 
 void TrainerProgress::BeginStep(int64_t step) {
   step_ = step;
   step_begin_ = clock_->Now();
+  step_wait_ = absl::ZeroDuration();
   if (watchdog_ != nullptr) watchdog_->Begin(absl::StrCat("step ", step));
 }
 
@@ -57,16 +60,8 @@ void TrainerProgress::EndStep() {
   if (trace_ != nullptr) {
     trace_->Span(kStep, {.track = track_, .begin = step_begin_, .end = end}, {step_});
   }
-  const double seconds = absl::ToDoubleSeconds(end - step_begin_);
   MutexLock lock(mu_);
-  progress_.set_steps_total(progress_.steps_total() + 1);
-  progress_.set_step_seconds_total(progress_.step_seconds_total() + seconds);
-  auto* counts = progress_.mutable_step_seconds_counts();
-  counts->Resize(static_cast<int>(kStepSecondsBounds.size()) + 1, 0);
-  ++*counts->Mutable(static_cast<int>(BucketOf(kStepSecondsBounds, seconds)));
-  // A running mean over about the last ten steps.
-  progress_.set_mean_step_seconds(progress_.steps_total() == 1 ? seconds
-                                                               : 0.9 * progress_.mean_step_seconds() + 0.1 * seconds);
+  CountStep(absl::ToDoubleSeconds(end - step_begin_), absl::ToDoubleSeconds(step_wait_), &progress_);
 }
 
 void TrainerProgress::AddExamples(int64_t examples, double loss, double correct, double epoch) {

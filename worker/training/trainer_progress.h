@@ -98,6 +98,8 @@ class TrainerProgress {
   StepWatchdog* const watchdog_;
   int64_t step_ = 0;
   absl::Time step_begin_;
+  // Of the step, for weights.
+  absl::Duration step_wait_;
   Mutex mu_;
   v1::WorkerProgress progress_ ABSL_GUARDED_BY(mu_);
 };

@@ -13,13 +13,19 @@
 namespace rubato::coordinator {
 
 // One function per policy, each in the file of its name.
+std::unique_ptr<ModePolicy> MakeQuorumPolicy(const v1::JobConfig& config);
 std::unique_ptr<ModePolicy> MakeSchedulePolicy(const v1::JobConfig& config);
+std::unique_ptr<ModePolicy> MakeSyncThenAsyncPolicy(const v1::JobConfig& config);
 
 // The policy that consistency.policy names. InvalidArgument: it names none, which a valid config does not.
 inline absl::StatusOr<std::unique_ptr<ModePolicy>> MakeModePolicy(const v1::JobConfig& config) {
   switch (config.consistency().policy()) {
     case v1::ConsistencyConfig::SCHEDULE:
       return MakeSchedulePolicy(config);
+    case v1::ConsistencyConfig::QUORUM:
+      return MakeQuorumPolicy(config);
+    case v1::ConsistencyConfig::SYNC_THEN_ASYNC:
+      return MakeSyncThenAsyncPolicy(config);
     case v1::ConsistencyConfig::POLICY_UNSPECIFIED:
       RUBATO_NO_VALUE_OF(v1::ConsistencyConfig_Policy_ConsistencyConfig_Policy) : break;
   }

@@ -1,0 +1,108 @@
+// Stays in SYNC and chooses how many contributions complete a step: those with which the job learns most a second, by
+// the order statistics of the members' steps. After Xu, Neglia and Sebastianelli 2020, "Dynamic backup workers for
+// parallel machine learning" (DBW), with hysteresis, and with the gradient noise scale as the config gives it.
+#include <cmath>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "common/config/local_sgd.h"
+#include "coordinator/rules/policies/measured_steps.h"
+#include "coordinator/rules/policies/parts/learning_rate_rule.h"
+#include "coordinator/rules/policies/parts/loss_band.h"
+#include "coordinator/rules/policies/parts/pace.h"
+#include "coordinator/rules/policies/policies.h"
+
+namespace rubato::coordinator {
+namespace {
+
+class QuorumPolicy final : public ModePolicy {
+ public:
+  explicit QuorumPolicy(const v1::JobConfig& config)
+      : config_(config), policy_(config.consistency().quorum_policy()), pace_(config.consistency().policy_pace()) {}
+
+  std::optional<PlanChange> Decide(const JobSnapshot& job) override {
+    if (given_up_ || job.plan.mode() != v1::SYNC) return std::nullopt;
+    if (!pace_.WindowEnds(job.step, job.seconds, job.plan.generation())) return std::nullopt;
+    band_.Add(job.training_loss);
+    if (band_.left()) return GiveUp();
+    const std::optional<MeasuredSteps> steps = MeasureSyncSteps(job);
+    if (!steps.has_value()) return std::nullopt;
+    const size_t best = Best(*steps);
+    const double gain = Rate(*steps, best) / Rate(*steps, steps->quorum) - 1;
+    const int direction = gain < policy_.gain_min() ? 0 : best > steps->quorum ? 1 : -1;
+    if (!pace_.Confirms(direction)) return std::nullopt;
+    band_.Freeze();
+    return Change(
+        best == steps->members() ? 0 : static_cast<uint32_t>(best),
+        absl::StrFormat("quorum: with %d of %d contributions a step takes %.3g ms instead of %.3g with %d, and "
+                        "training is %.2f times as fast",
+                        best, steps->members(), steps->StepSeconds(best) * 1e3, steps->StepSeconds(steps->quorum) * 1e3,
+                        steps->quorum, gain + 1));
+  }
+
+  // "<changes> <whether it has given up>".
+  std::string Memory() const override { return absl::StrCat(pace_.changes(), " ", given_up_ ? 1 : 0); }
+  absl::Status Restore(absl::string_view memory) override {
+    if (memory.empty()) memory = "0 0";
+    const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(memory, absl::MaxSplits(' ', 1));
+    uint32_t changes = 0;
+    if (!absl::SimpleAtoi(parts.first, &changes) || (parts.second != "0" && parts.second != "1")) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the memory of policy QUORUM: ", memory.size(), " bytes not its own"));
+    }
+    pace_.Restore(changes);
+    given_up_ = parts.second == "1";
+    return absl::OkStatus();
+  }
+
+ private:
+  // How fast the job learns with k contributions to a step, up to a constant.
+  double Rate(const MeasuredSteps& steps, size_t k) const {
+    const auto examples = static_cast<double>(k) * static_cast<double>(ExamplesPerStep(config_));
+    const double worth = policy_.has_noise_scale() ? examples / (examples + policy_.noise_scale()) : examples;
+    return worth / steps.StepSeconds(k);
+  }
+
+  size_t Best(const MeasuredSteps& steps) const {
+    size_t best = steps.members();
+    const auto least = static_cast<size_t>(std::ceil(policy_.share_min() * static_cast<double>(steps.members())));
+    for (size_t k = std::max<size_t>(least, 1); k < steps.members(); ++k) {
+      if (Rate(steps, k) > Rate(steps, best)) best = k;
+    }
+    return best;
+  }
+
+  std::optional<PlanChange> GiveUp() {
+    given_up_ = true;
+    return Change(config_.consistency().quorum(),
+                  "quorum: the loss has risen since the last change, so the job goes back to the quorum of its config");
+  }
+
+  PlanChange Change(uint32_t quorum, std::string reason) const {
+    PlanChange change;
+    change.mode = v1::SYNC;
+    change.quorum = quorum;
+    change.learning_rate_scale = LearningRateRule(config_, v1::SYNC, quorum);
+    change.reason = std::move(reason);
+    return change;
+  }
+
+  const v1::JobConfig config_;
+  const v1::QuorumPolicy policy_;
+  Pace pace_;
+  LossBand band_;
+  bool given_up_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<ModePolicy> MakeQuorumPolicy(const v1::JobConfig& config) {
+  return std::make_unique<QuorumPolicy>(config);
+}
+
+}  // namespace rubato::coordinator

@@ -1,0 +1,111 @@
+// SYNC for the first part of the training, then ASYNC or SSP if that trains more examples a second; back once and for
+// all if the loss rises then. After Li, Mao and Xu 2021, "Sync-Switch: hybrid parameter synchronization for distributed
+// deep learning"; that it measures first, and goes back, is added.
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "coordinator/rules/policies/measured_steps.h"
+#include "coordinator/rules/policies/parts/learning_rate_rule.h"
+#include "coordinator/rules/policies/parts/loss_band.h"
+#include "coordinator/rules/policies/parts/pace.h"
+#include "coordinator/rules/policies/policies.h"
+
+namespace rubato::coordinator {
+namespace {
+
+class SyncThenAsyncPolicy final : public ModePolicy {
+ public:
+  explicit SyncThenAsyncPolicy(const v1::JobConfig& config)
+      : config_(config), policy_(config.consistency().sync_then_async()), pace_(config.consistency().policy_pace()) {}
+
+  std::optional<PlanChange> Decide(const JobSnapshot& job) override {
+    if (state_ == kBack || job.plan.mode() != (state_ == kFirst ? v1::SYNC : policy_.then())) return std::nullopt;
+    if (!pace_.WindowEnds(job.step, job.seconds, job.plan.generation())) return std::nullopt;
+    band_.Add(job.training_loss);
+    return state_ == kFirst ? Leave(job) : Return();
+  }
+
+  std::string Memory() const override { return std::string(1, state_); }
+  absl::Status Restore(absl::string_view memory) override {
+    const char state = memory.empty() ? kFirst : memory.front();
+    if (memory.size() > 1 || (state != kFirst && state != kThen && state != kBack)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the memory of policy SYNC_THEN_ASYNC: ", memory.size(), " bytes not its own"));
+    }
+    state_ = state;
+    // What the loss was before the change is not known any more: only one that is not finite brings the job back.
+    if (state_ == kThen) band_.Freeze();
+    return absl::OkStatus();
+  }
+
+ private:
+  static constexpr char kFirst = 's';
+  static constexpr char kThen = 'a';
+  static constexpr char kBack = 'b';
+
+  std::optional<PlanChange> Leave(const JobSnapshot& job) {
+    const std::optional<MeasuredSteps> steps = MeasureSyncSteps(job);
+    if (Done(job) < policy_.share() || !steps.has_value()) return std::nullopt;
+    const double gain = StepsPerSecondApart(*steps) / StepsPerSecondTogether(*steps) - 1;
+    if (!pace_.Confirms(gain < policy_.gain_min() ? 0 : 1)) return std::nullopt;
+    state_ = kThen;
+    band_.Freeze();
+    return Change(
+        policy_.then(), policy_.staleness_bound(),
+        absl::StrFormat("sync_then_async: %.3g %% of the training is done, and without waiting for each other "
+                        "the workers make %.3g steps/s instead of %.3g",
+                        Done(job) * 100, StepsPerSecondApart(*steps), StepsPerSecondTogether(*steps)));
+  }
+
+  std::optional<PlanChange> Return() {
+    if (!band_.left()) return std::nullopt;
+    state_ = kBack;
+    return Change(v1::SYNC, 0,
+                  "sync_then_async: the loss has risen since the workers left SYNC, so the job goes back to it");
+  }
+
+  // Part of the training, 0 to 1.
+  double Done(const JobSnapshot& job) const {
+    const v1::TrainingConfig& training = config_.training();
+    const double epochs = training.epochs() > 0 ? job.epoch / static_cast<double>(training.epochs()) : 0;
+    const double steps =
+        training.max_steps() > 0 ? static_cast<double>(job.step) / static_cast<double>(training.max_steps()) : 0;
+    return std::max(epochs, steps);
+  }
+
+  // Of all workers.
+  double StepsPerSecondTogether(const MeasuredSteps& steps) const {
+    return static_cast<double>(steps.quorum) / steps.StepSeconds(steps.quorum);
+  }
+  double StepsPerSecondApart(const MeasuredSteps& steps) const {
+    double rate = 0;
+    for (double mean : steps.means) rate += 1 / (mean + steps.overhead);
+    return rate;
+  }
+
+  PlanChange Change(v1::Mode mode, int64_t staleness_bound, std::string reason) const {
+    PlanChange change;
+    change.mode = mode;
+    change.staleness_bound = staleness_bound;
+    if (mode == v1::SYNC) change.quorum = config_.consistency().quorum();
+    change.learning_rate_scale = LearningRateRule(config_, mode, change.quorum);
+    change.reason = std::move(reason);
+    return change;
+  }
+
+  const v1::JobConfig config_;
+  const v1::SyncThenAsyncPolicy policy_;
+  Pace pace_;
+  LossBand band_;
+  char state_ = kFirst;
+};
+
+}  // namespace
+
+std::unique_ptr<ModePolicy> MakeSyncThenAsyncPolicy(const v1::JobConfig& config) {
+  return std::make_unique<SyncThenAsyncPolicy>(config);
+}
+
+}  // namespace rubato::coordinator

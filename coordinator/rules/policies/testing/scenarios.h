@@ -1,0 +1,30 @@
+#ifndef RUBATO_COORDINATOR_RULES_POLICIES_TESTING_SCENARIOS_H_
+#define RUBATO_COORDINATOR_RULES_POLICIES_TESTING_SCENARIOS_H_
+
+#include <string>
+#include <vector>
+
+#include "coordinator/rules/policies/testing/training_model.h"
+#include "proto/job_config.pb.h"
+
+namespace rubato::coordinator {
+
+// Eight workers, and how their steps differ: the models of Chen and others 2016 (exponential), Dutta and others 2018
+// (Pareto), Luo and others 2019 (one that is slow for good, random slowdowns), and some episodes. `seed` is that of the
+// stragglers.
+std::vector<TrainingScenario> Scenarios(uint64_t seed);
+// One of them. REQUIRES: there is one of that name.
+TrainingScenario ScenarioNamed(const std::string& name, uint64_t seed);
+
+// Rules without a policy that measures.
+v1::ConsistencyConfig Rules(v1::Mode mode, uint32_t quorum = 0);
+// A policy's, with the pace of a job of some minutes.
+v1::ConsistencyConfig QuorumRules();
+v1::ConsistencyConfig SyncThenAsyncRules(double share);
+
+// The learning rate that `mode` takes in the place of SYNC's.
+TrainingScenario WithRateOf(TrainingScenario scenario, v1::Mode mode, uint32_t quorum);
+
+}  // namespace rubato::coordinator
+
+#endif  // RUBATO_COORDINATOR_RULES_POLICIES_TESTING_SCENARIOS_H_

@@ -1,0 +1,224 @@
+#include "coordinator/rules/policies/testing/training_model.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+
+#include "common/config/defaults.h"
+#include "common/metrics/step_count.h"
+#include "common/random.h"
+#include "coordinator/rules/policies/policies.h"
+
+namespace rubato::coordinator {
+namespace {
+
+constexpr int kDimensions = 16;
+constexpr double kHeartbeatSeconds = 0.25;
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+using Vector = std::array<double, kDimensions>;
+
+double Eigenvalue(int i) { return std::pow(0.01, static_cast<double>(i) / (kDimensions - 1)); }
+
+v1::JobConfig ConfigOf(const TrainingScenario& scenario, const v1::ConsistencyConfig& consistency) {
+  v1::JobConfig config;
+  config.mutable_cluster()->set_workers(scenario.workers);
+  config.mutable_training()->set_batch_size(scenario.batch);
+  config.mutable_training()->set_max_steps(scenario.max_steps);
+  config.mutable_optimizer()->set_algorithm(v1::OptimizerConfig::SGD);
+  config.mutable_optimizer()->set_learning_rate(scenario.learning_rate);
+  *config.mutable_consistency() = consistency;
+  FillDefaults(&config);
+  return config;
+}
+
+struct Worker {
+  int64_t step = 0;
+  // When its step is computed; never: it waits.
+  double until = kNever;
+  double began = 0;
+  // When its last step was over.
+  double over = 0;
+  // Those that it computes with.
+  Vector weights;
+  v1::WorkerProgress progress;
+};
+
+class Training {
+ public:
+  Training(const TrainingScenario& scenario, const v1::ConsistencyConfig& consistency, uint64_t seed)
+      : scenario_(scenario),
+        config_(ConfigOf(scenario, consistency)),
+        policy_(std::move(MakeModePolicy(config_)).value()),
+        noise_(seed, StreamId("training model")),
+        workers_(scenario.workers) {
+    weights_.fill(1);
+    const v1::ConsistencyConfig& first = config_.consistency();
+    SetPlan({.mode = first.mode(), .staleness_bound = first.staleness_bound(), .quorum = first.quorum()});
+  }
+
+  TrainingOutcome Run() {
+    for (uint32_t index = 0; index < scenario_.workers; ++index) Begin(index, 0);
+    double next_look = 0;
+    while (step_ < scenario_.max_steps && std::isfinite(Loss())) {
+      const auto next = std::min_element(workers_.begin(), workers_.end(),
+                                         [](const Worker& a, const Worker& b) { return a.until < b.until; });
+      if (next->until == kNever) std::abort();  // Everybody waits: the model is wrong.
+      for (; next_look <= next->until; next_look += kHeartbeatSeconds) Look(next_look);
+      Computed(static_cast<uint32_t>(next - workers_.begin()), next->until);
+      if (outcome_.seconds_to_target == kNever && Loss() <= scenario_.target_loss) outcome_.seconds_to_target = now_;
+    }
+    outcome_.seconds = now_;
+    outcome_.final_loss = Loss();
+    return outcome_;
+  }
+
+ private:
+  void SetPlan(const PlanChange& change) {
+    plan_.set_generation(plan_.generation() + 1);
+    plan_.set_mode(change.mode);
+    plan_.set_staleness_bound(change.staleness_bound);
+    plan_.set_quorum(change.quorum);
+    plan_.set_learning_rate_scale(change.learning_rate_scale);
+    plan_.clear_members();
+    for (uint32_t index = 0; index < scenario_.workers; ++index) plan_.add_members()->set_index(index);
+    for (Worker& worker : workers_) {
+      worker.step = step_;
+      worker.progress.set_generation(plan_.generation());
+    }
+  }
+
+  double Loss() const {
+    double loss = 0;
+    for (int i = 0; i < kDimensions; ++i) loss += Eigenvalue(i) * weights_[i] * weights_[i] / 2;
+    return loss;
+  }
+
+  // What the policy sees a few times a second, and what it wants.
+  void Look(double now) {
+    JobSnapshot job;
+    job.step = step_;
+    job.seconds = now;
+    job.plan = plan_;
+    for (uint32_t index = 0; index < scenario_.workers; ++index) {
+      const v1::WorkerProgress& progress = workers_[index].progress;
+      job.workers.push_back({.index = index,
+                             .step = workers_[index].step,
+                             .generation = progress.generation(),
+                             .mean_step_seconds = progress.mean_step_seconds(),
+                             .work_seconds = {progress.work_seconds().begin(), progress.work_seconds().end()}});
+    }
+    job.training_loss = Loss();
+    std::optional<PlanChange> change = policy_->Decide(job);
+    if (!change.has_value()) return;
+    outcome_.changes.push_back(*change);
+    change_ = std::move(change);
+  }
+
+  void Begin(uint32_t index, double now) {
+    Worker& worker = workers_[index];
+    worker.began = now;
+    worker.weights = weights_;
+    worker.until = now + scenario_.step_seconds(index, worker.step);
+  }
+
+  // The gradient that the worker pushes.
+  Vector Gradient(const Worker& worker) {
+    Vector gradient;
+    const double deviation = scenario_.noise / std::sqrt(static_cast<double>(scenario_.batch));
+    for (int i = 0; i < kDimensions; ++i) {
+      gradient[i] = Eigenvalue(i) * worker.weights[i] + deviation * noise_.Normal();
+    }
+    return gradient;
+  }
+
+  void Apply(const Vector& gradient) {
+    for (int i = 0; i < kDimensions; ++i) {
+      weights_[i] -= scenario_.learning_rate * plan_.learning_rate_scale() * gradient[i];
+    }
+  }
+
+  void Computed(uint32_t index, double now) {
+    now_ = now;
+    Worker& worker = workers_[index];
+    worker.until = kNever;
+    const double work = now - worker.began;
+    CountStep(now - worker.over, now - worker.over - work, &worker.progress);
+    worker.over = now;
+    if (plan_.mode() == v1::SYNC) {
+      PushTogether(worker);
+    } else {
+      Apply(Gradient(worker));
+      ++worker.step;
+      step_ = std::max(step_, worker.step);
+    }
+    if (change_.has_value()) return ChangePlan();
+    for (uint32_t other = 0; other < scenario_.workers; ++other) {
+      if (workers_[other].until == kNever && MayBegin(workers_[other])) Begin(other, now + scenario_.overhead_seconds);
+    }
+  }
+
+  // SYNC. Whoever comes too late is moved to the step that the others are at.
+  void PushTogether(Worker& worker) {
+    if (worker.step < step_) {
+      worker.step = step_;
+      return;
+    }
+    const Vector gradient = Gradient(worker);
+    for (int i = 0; i < kDimensions; ++i) sum_[i] += gradient[i];
+    ++worker.step;
+    const size_t wanted = plan_.quorum() > 0 ? plan_.quorum() : scenario_.workers;
+    if (++contributions_ < wanted) return;
+    for (double& sum : sum_) sum /= static_cast<double>(contributions_);
+    Apply(sum_);
+    sum_.fill(0);
+    contributions_ = 0;
+    ++step_;
+  }
+
+  bool MayBegin(const Worker& worker) const {
+    if (plan_.mode() == v1::ASYNC) return true;
+    if (plan_.mode() == v1::SYNC) return worker.step <= step_;
+    const auto slowest = std::min_element(workers_.begin(), workers_.end(),
+                                          [](const Worker& a, const Worker& b) { return a.step < b.step; });
+    return worker.step <= slowest->step + plan_.staleness_bound();
+  }
+
+  // A change waits for the steps that are begun: later than in a job, which only does so on its way into SYNC.
+  void ChangePlan() {
+    const bool busy = std::any_of(workers_.begin(), workers_.end(), [](const Worker& w) { return w.until < kNever; });
+    if (busy) return;
+    sum_.fill(0);
+    contributions_ = 0;
+    SetPlan(*change_);
+    change_.reset();
+    for (uint32_t index = 0; index < scenario_.workers; ++index) Begin(index, now_ + scenario_.overhead_seconds);
+  }
+
+  const TrainingScenario& scenario_;
+  const v1::JobConfig config_;
+  const std::unique_ptr<ModePolicy> policy_;
+  Random noise_;
+  std::vector<Worker> workers_;
+  Vector weights_;
+  v1::Plan plan_;
+  std::optional<PlanChange> change_;
+  // SYNC: of the step that is collected.
+  Vector sum_ = {};
+  size_t contributions_ = 0;
+  // SYNC: the step that is collected; otherwise the furthest worker's.
+  int64_t step_ = 0;
+  double now_ = 0;
+  TrainingOutcome outcome_;
+};
+
+}  // namespace
+
+TrainingOutcome Train(const TrainingScenario& scenario, const v1::ConsistencyConfig& consistency, uint64_t seed) {
+  return Training(scenario, consistency, seed).Run();
+}
+
+}  // namespace rubato::coordinator

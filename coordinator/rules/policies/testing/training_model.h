@@ -1,0 +1,52 @@
+#ifndef RUBATO_COORDINATOR_RULES_POLICIES_TESTING_TRAINING_MODEL_H_
+#define RUBATO_COORDINATOR_RULES_POLICIES_TESTING_TRAINING_MODEL_H_
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "coordinator/rules/plan_maker.h"
+#include "proto/job_config.pb.h"
+
+namespace rubato::coordinator {
+
+// A job whose training is a model of training, in virtual time: SGD on a quadratic with noisy gradients, by workers
+// whose steps take as long as a scenario says, under the rules of SYNC with a quorum, SSP and ASYNC, with a mode policy
+// that sees of it what it would see of a job. It says what a policy is worth, not how exact the rules are kept: for
+// that there is tests/simulation.
+//
+// The loss is sum(lambda_i w_i^2) / 2 with eigenvalues from 1 to 0.01 and w = 1 at first. A worker's gradient is that
+// of the weights that it began its step with, plus normal noise of variance noise^2 / batch in each direction.
+struct TrainingScenario {
+  std::string name;
+  uint32_t workers = 8;
+  // How long the worker computes in that step, in seconds. The same for each policy, so that they meet the same
+  // stragglers.
+  std::function<double(uint32_t worker, int64_t step)> step_seconds;
+  // The way to the servers and back.
+  double overhead_seconds = 0.002;
+  int64_t batch = 32;
+  double learning_rate = 0.02;
+  double noise = 2;
+  double target_loss = 0.02;
+  // Of each worker (SYNC: of the job) at most.
+  int64_t max_steps = 10000;
+};
+
+struct TrainingOutcome {
+  // Infinite: not reached.
+  double seconds_to_target = std::numeric_limits<double>::infinity();
+  double seconds = 0;
+  double final_loss = 0;
+  // What the policy changed.
+  std::vector<PlanChange> changes;
+};
+
+// Trains under `consistency`, with defaults filled in where they are absent. REQUIRES: a valid config. Pure.
+TrainingOutcome Train(const TrainingScenario& scenario, const v1::ConsistencyConfig& consistency, uint64_t seed);
+
+}  // namespace rubato::coordinator
+
+#endif  // RUBATO_COORDINATOR_RULES_POLICIES_TESTING_TRAINING_MODEL_H_
