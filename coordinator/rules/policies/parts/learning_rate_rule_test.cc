@@ -33,15 +33,5 @@ TEST(LearningRateRuleTest, TheConfigsRateIsForTheQuorumThatTheJobBeginsWith) {
   EXPECT_EQ(LearningRateRule(job, v1::ASYNC, 0), 0.5);
 }
 
-TEST(LearningRateRuleTest, EveryAlgorithmHasARule) {
-  const google::protobuf::EnumDescriptor* all = v1::OptimizerConfig::Algorithm_descriptor();
-  for (int i = 1; i < all->value_count(); ++i) {
-    const auto algorithm = static_cast<v1::OptimizerConfig::Algorithm>(all->value(i)->number());
-    const double scale = LearningRateRule(Job(algorithm), v1::ASYNC, 0);
-    EXPECT_GT(scale, 0) << all->value(i)->name();
-    EXPECT_LE(scale, 1) << all->value(i)->name();
-  }
-}
-
 }  // namespace
 }  // namespace rubato::coordinator
