@@ -11,7 +11,9 @@ namespace rubato {
 void AddSwitchOptions(CLI::App* command, SwitchOptions* options) {
   command->add_option("--to", options->mode, "sync, async or ssp:N")->required();
   command->add_option("--quorum", options->quorum, "sync: contributions that complete a step; 0: all");
-  command->add_option("--learning_rate_scale", options->learning_rate_scale, "Factor on the learning rate")
+  command
+      ->add_option("--learning_rate_scale", options->learning_rate_scale,
+                   "Factor on the learning rate; otherwise in proportion to the contributions in one update")
       ->check(CLI::PositiveNumber);
   command->add_option("--timeout", options->timeout_seconds, "Seconds to wait for the change")
       ->check(CLI::PositiveNumber);

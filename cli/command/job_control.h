@@ -16,7 +16,8 @@ namespace rubato {
 struct SwitchOptions {
   std::string mode;
   uint32_t quorum = 0;
-  double learning_rate_scale = 1;
+  // 0: by the rule.
+  double learning_rate_scale = 0;
   double timeout_seconds = 60;
 };
 

@@ -109,10 +109,6 @@ void FillConsistency(v1::ConsistencyConfig* consistency) {
   FILL(consistency, on_non_finite, v1::ConsistencyConfig::SKIP_STEP);
   FILL(consistency, sync_every, 1);
   FILL(consistency, policy, v1::ConsistencyConfig::SCHEDULE);
-  for (int i = 0; i < consistency->schedule_size(); ++i) {
-    v1::ScheduledSwitch* entry = consistency->mutable_schedule(i);
-    FILL(entry, learning_rate_scale, 1);
-  }
   FillPolicy(consistency);
 }
 

@@ -77,8 +77,10 @@ void ValidateScheduledSwitches(const v1::JobConfig& config, ErrorList* errors) {
     CheckMode(path + ".mode", entry.mode(), errors);
     CheckBound(path + ".staleness_bound", entry.mode(), entry.staleness_bound(), errors);
     CheckQuorum(path + ".quorum", entry.mode(), entry.quorum(), config, errors);
-    errors->CheckNumber(path + ".learning_rate_scale", entry.learning_rate_scale(), entry.learning_rate_scale() > 0,
-                        "a number > 0");
+    if (entry.has_learning_rate_scale()) {
+      errors->CheckNumber(path + ".learning_rate_scale", entry.learning_rate_scale(), entry.learning_rate_scale() > 0,
+                          "a number > 0");
+    }
     // At most one of the three is not zero.
     const double point = static_cast<double>(entry.at_step()) + entry.at_epoch() + entry.at_seconds();
     if (entry.when_case() != v1::ScheduledSwitch::WHEN_NOT_SET && !points.insert({entry.when_case(), point}).second) {

@@ -8,6 +8,7 @@
 #include "common/config/local_sgd.h"
 #include "common/mutants.h"
 #include "common/task.h"
+#include "coordinator/rules/learning_rate_rule.h"
 
 namespace rubato::coordinator {
 namespace {
@@ -38,7 +39,8 @@ absl::StatusOr<PlanChange> CheckSwitch(const v1::JobConfig& config, const v1::Sw
                     absl::StrCat("0 to cluster.workers, ", config.cluster().workers()));
   }
   if (!std::isfinite(request.learning_rate_scale()) || request.learning_rate_scale() < 0) {
-    return BadField("learning_rate_scale", absl::StrCat(request.learning_rate_scale()), "a number > 0, or 0 for 1");
+    return BadField("learning_rate_scale", absl::StrCat(request.learning_rate_scale()),
+                    "a number > 0, or 0 for that of the rule");
   }
   if (config.data().dispatch() == v1::DataConfig::STATIC && (mode != v1::SYNC || request.quorum() != 0)) {
     return absl::FailedPreconditionError(
@@ -61,7 +63,8 @@ absl::StatusOr<PlanChange> CheckSwitch(const v1::JobConfig& config, const v1::Sw
   change.mode = mode;
   change.staleness_bound = request.staleness_bound();
   change.quorum = request.quorum();
-  change.learning_rate_scale = request.learning_rate_scale() == 0 ? 1 : request.learning_rate_scale();
+  change.learning_rate_scale = request.learning_rate_scale() > 0 ? request.learning_rate_scale()
+                                                                 : LearningRateRule(config, mode, request.quorum());
   change.reason = "operator";
   return change;
 }

@@ -16,15 +16,30 @@ class CheckSwitchTest : public testing::Test {
     request.set_staleness_bound(bound);
     request.set_quorum(quorum);
     request.set_learning_rate_scale(scale);
-    return CheckSwitch(config_, request).status();
+    const absl::StatusOr<PlanChange> change = CheckSwitch(config_, request);
+    if (change.ok()) learning_rate_scale_ = change->learning_rate_scale;
+    return change.status();
   }
   v1::JobConfig config_;
+  // Of the last change that was accepted.
+  double learning_rate_scale_ = 0;
 };
 
 TEST_F(CheckSwitchTest, AcceptsWhatTheModesAllow) {
   EXPECT_TRUE(Check(v1::SYNC, 0, 2).ok());
   EXPECT_TRUE(Check(v1::SSP, 4, 0, 0.5).ok());
   EXPECT_TRUE(Check(v1::ASYNC, 0).ok());
+}
+
+TEST_F(CheckSwitchTest, TheLearningRateGoesWithTheContributionsUnlessTheRequestSaysOtherwise) {
+  config_.mutable_cluster()->set_workers(4);
+  config_.mutable_consistency()->set_mode(v1::SYNC);
+  EXPECT_TRUE(Check(v1::ASYNC, 0).ok());
+  EXPECT_EQ(learning_rate_scale_, 0.25);
+  EXPECT_TRUE(Check(v1::SYNC, 0, 2).ok());
+  EXPECT_EQ(learning_rate_scale_, 0.5);
+  EXPECT_TRUE(Check(v1::ASYNC, 0, 0, 1).ok());
+  EXPECT_EQ(learning_rate_scale_, 1);
 }
 
 TEST_F(CheckSwitchTest, NamesTheFieldThatIsWrong) {

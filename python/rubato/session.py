@@ -188,19 +188,21 @@ class Session:
         *,
         staleness: int = 0,
         quorum: int = 0,
-        lr_scale: float = 1.0,
+        lr_scale: Optional[float] = None,
         timeout: float = 60.0,
     ) -> None:
         """Changes the mode of the job, for all workers: "sync", "ssp" or "async".
 
-        Returns when that is decided. `plan` changes with the step that it begins with, and `on_plan` tells of it.
-        Raises Timeout.
+        `lr_scale` is a factor on the learning rate. None: in proportion to the contributions in one update, so that an
+        example moves the weights as far (from sync with 4 workers to async: 1/4), or to the square root of that with
+        optimizers that divide by the gradient's size. Returns when the change is decided. `plan` changes with the step
+        that it begins with, and `on_plan` tells of it. Raises Timeout.
         """
         if mode not in _MODES:
             raise errors.InvalidCall(f'mode "{mode}": {", ".join(_MODES)} are allowed')
         if mode != "sync" and self._member is not None and self._member.why_not_pause() == "":
             raise errors.InvalidCall('apply="worker" is for mode sync alone: use apply="server"')
-        self._client.switch(mode, staleness, quorum, lr_scale, timeout)
+        self._client.switch(mode, staleness, quorum, lr_scale or 0.0, timeout)
 
     def on_plan(self, function: Callable[[Plan], None]) -> None:
         """Has a function called with each new plan, by the thread that trains, before the plan's first step."""

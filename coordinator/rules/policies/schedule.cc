@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "coordinator/rules/learning_rate_rule.h"
 #include "coordinator/rules/policies/policies.h"
 
 namespace rubato::coordinator {
@@ -39,8 +40,10 @@ std::string WhenText(const v1::ScheduledSwitch& entry) {
 
 class SchedulePolicy final : public ModePolicy {
  public:
-  explicit SchedulePolicy(const v1::ConsistencyConfig& config)
-      : schedule_(config.schedule().begin(), config.schedule().end()), done_(schedule_.size(), kOpen) {}
+  explicit SchedulePolicy(const v1::JobConfig& config)
+      : config_(config),
+        schedule_(config.consistency().schedule().begin(), config.consistency().schedule().end()),
+        done_(schedule_.size(), kOpen) {}
 
   // Of several entries that are due, the last one in the schedule.
   std::optional<PlanChange> Decide(const JobSnapshot& job) override {
@@ -53,7 +56,9 @@ class SchedulePolicy final : public ModePolicy {
       due->mode = entry.mode();
       due->staleness_bound = entry.staleness_bound();
       due->quorum = entry.quorum();
-      due->learning_rate_scale = entry.learning_rate_scale() == 0 ? 1 : entry.learning_rate_scale();
+      due->learning_rate_scale = entry.has_learning_rate_scale()
+                                     ? entry.learning_rate_scale()
+                                     : LearningRateRule(config_, entry.mode(), entry.quorum());
       due->reason = absl::StrCat("schedule: ", WhenText(entry));
     }
     return due;
@@ -80,6 +85,7 @@ class SchedulePolicy final : public ModePolicy {
   static constexpr char kOpen = '.';
   static constexpr char kDone = 'x';
 
+  const v1::JobConfig config_;
   const std::vector<v1::ScheduledSwitch> schedule_;
   std::string done_;
 };
@@ -87,7 +93,7 @@ class SchedulePolicy final : public ModePolicy {
 }  // namespace
 
 std::unique_ptr<ModePolicy> MakeSchedulePolicy(const v1::JobConfig& config) {
-  return std::make_unique<SchedulePolicy>(config.consistency());
+  return std::make_unique<SchedulePolicy>(config);
 }
 
 }  // namespace rubato::coordinator

@@ -8,6 +8,7 @@ namespace {
 class SchedulePolicyTest : public testing::Test {
  protected:
   SchedulePolicyTest() {
+    config_.mutable_cluster()->set_workers(4);
     v1::ConsistencyConfig* consistency = config_.mutable_consistency();
     consistency->set_mode(v1::SYNC);
     consistency->set_quorum(2);
@@ -73,7 +74,11 @@ TEST_F(SchedulePolicyTest, TheMemoryOfAnotherScheduleIsRefused) {
   EXPECT_EQ(policy_->Restore("xyz").code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(SchedulePolicyTest, AScheduledSwitchToSyncHasItsQuorum) { EXPECT_EQ(policy_->Decide(At(0, 0, 60))->quorum, 3u); }
+TEST_F(SchedulePolicyTest, AScheduledSwitchToSyncHasItsQuorum) {
+  const std::optional<PlanChange> change = policy_->Decide(At(0, 0, 60));
+  EXPECT_EQ(change->quorum, 3u);
+  EXPECT_EQ(change->learning_rate_scale, 1.5) << "of 3 contributions instead of 2";
+}
 
 // Each name of the enum has a policy, and what is not in it has none.
 TEST(MakeModePolicyTest, EveryPolicyOfTheConfigCanBeMade) {

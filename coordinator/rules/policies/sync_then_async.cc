@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "coordinator/rules/learning_rate_rule.h"
 #include "coordinator/rules/policies/measured_steps.h"
-#include "coordinator/rules/policies/parts/learning_rate_rule.h"
 #include "coordinator/rules/policies/parts/loss_band.h"
 #include "coordinator/rules/policies/parts/pace.h"
 #include "coordinator/rules/policies/policies.h"

@@ -1,4 +1,4 @@
-#include "coordinator/rules/policies/parts/learning_rate_rule.h"
+#include "coordinator/rules/learning_rate_rule.h"
 
 #include <cmath>
 
