@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "cli/command/job_run.h"
 #include "cli/command/mode_choice.h"
 #include "cli/command/run_ending.h"
+#include "cli/command/variant_choice.h"
 #include "cli/launch/worker_command.h"
 #include "common/config/fingerprint.h"
 #include "common/status.h"
@@ -25,6 +27,7 @@ struct CompareOptions {
   ClientJobOptions job;
   std::vector<std::string> modes;
   std::vector<std::string> codecs;
+  std::vector<std::string> variants;
   int seeds = 1;
   bool require_target = false;
 };
@@ -37,18 +40,11 @@ struct Variant {
 };
 
 // Each mode with each codec, or with the config's own if none is given; nothing else differs between them.
-absl::StatusOr<std::vector<Variant>> MakeVariants(const v1::JobConfig& config, const std::vector<ModeChoice>& modes,
-                                                  const std::vector<CodecChoice>& codecs,
-                                                  const Environment& environment) {
-  bool is_static = config.data().dispatch() == v1::DataConfig::STATIC;
-  bool only_sync = modes.size() == 1 && modes[0].mode == v1::SYNC;
-  if (is_static && !only_sync) {
-    *environment.out << "data.dispatch: STATIC is for sync alone; every mode uses DYNAMIC here, so that the conditions "
-                        "are equal\n";
-  }
+absl::StatusOr<std::vector<Variant>> InModes(const v1::JobConfig& config, const std::vector<ModeChoice>& modes,
+                                             const std::vector<CodecChoice>& codecs) {
   std::vector<Variant> variants;
   for (const ModeChoice& mode : modes) {
-    RUBATO_ASSIGN_OR_RETURN(v1::JobConfig changed, ConfigInMode(config, mode, is_static && !only_sync));
+    RUBATO_ASSIGN_OR_RETURN(v1::JobConfig changed, ConfigInMode(config, mode));
     if (codecs.empty()) variants.push_back({mode.Name(), mode.DirectoryName(), changed});
     for (const CodecChoice& codec : codecs) {
       RUBATO_ASSIGN_OR_RETURN(v1::JobConfig encoded, ConfigWithCodec(changed, codec));
@@ -58,6 +54,32 @@ absl::StatusOr<std::vector<Variant>> MakeVariants(const v1::JobConfig& config, c
     }
   }
   return variants;
+}
+
+// What the options ask for: the modes, and whatever else is given by name.
+absl::StatusOr<std::vector<Variant>> MakeVariants(v1::JobConfig config, const CompareOptions& options,
+                                                  const Environment& environment) {
+  std::vector<ModeChoice> modes;
+  if (!options.modes.empty() || options.variants.empty()) {
+    RUBATO_ASSIGN_OR_RETURN(modes, ParseModes(options.modes, "--modes"));
+  }
+  RUBATO_ASSIGN_OR_RETURN(const std::vector<CodecChoice> codecs, ParseCodecs(options.codecs, "--codecs"));
+  const bool only_sync =
+      std::all_of(modes.begin(), modes.end(), [](const ModeChoice& m) { return m.mode == v1::SYNC; });
+  if (config.data().dispatch() == v1::DataConfig::STATIC && !(only_sync && options.variants.empty())) {
+    *environment.out << "data.dispatch: STATIC is for sync alone; everything uses DYNAMIC here, so that the conditions "
+                        "are equal\n";
+    config.mutable_data()->set_dispatch(v1::DataConfig::DYNAMIC);
+  }
+  RUBATO_ASSIGN_OR_RETURN(std::vector<Variant> all, InModes(config, modes, codecs));
+  std::vector<std::string> taken;
+  for (const Variant& variant : all) taken.push_back(variant.directory);
+  RUBATO_ASSIGN_OR_RETURN(const std::vector<VariantChoice> named, ParseVariants(options.variants, taken, "--variant"));
+  for (const VariantChoice& variant : named) {
+    RUBATO_ASSIGN_OR_RETURN(v1::JobConfig changed, ConfigOfVariant(config, variant));
+    all.push_back({variant.name, variant.name, std::move(changed)});
+  }
+  return all;
 }
 
 // What went wrong in the runs, or OK.
@@ -115,14 +137,12 @@ PreparedRun RunOfVariant(const PreparedRun& base, const Variant& variant, int se
 
 absl::Status Compare(const CompareOptions& options, const Environment& environment) {
   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<StopSignals> signals, StopSignals::Create());
-  RUBATO_ASSIGN_OR_RETURN(std::vector<ModeChoice> modes, ParseModes(options.modes, "--modes"));
-  RUBATO_ASSIGN_OR_RETURN(std::vector<CodecChoice> codecs, ParseCodecs(options.codecs, "--codecs"));
   RUBATO_ASSIGN_OR_RETURN(PreparedRun base, PrepareBase(options, environment));
   const std::string parent = base.config.run_directory();
   if (base.resume && !FileExists(JoinPath(parent, "job.textproto"))) {
     return absl::NotFoundError(absl::StrCat("--resume: ", parent, " holds no comparison to go on with"));
   }
-  RUBATO_ASSIGN_OR_RETURN(std::vector<Variant> variants, MakeVariants(base.config, modes, codecs, environment));
+  RUBATO_ASSIGN_OR_RETURN(std::vector<Variant> variants, MakeVariants(base.config, options, environment));
   RUBATO_RETURN_IF_ERROR(WriteFileAtomically(JoinPath(parent, "job.textproto"), ConfigText(base.config)));
   Comparison comparison = NewComparison(base);
   for (const Variant& variant : variants) comparison.modes.push_back({variant.name, {}});
@@ -156,10 +176,16 @@ void AddCompareCommand(CLI::App* app, const Environment* environment, int* exit_
       "What the workers run, as in \"python train.py\", with RUBATO_SEED in its environment; CONFIG has "
       "then no model, data and optimizer, and may be left out");
   AddTaskCounts(command, "--workers", &options->job);
-  command->add_option("--modes", options->modes, "The modes, separated by commas: sync, async, ssp:N")
+  command
+      ->add_option("--modes", options->modes,
+                   "The modes, separated by commas: sync, async, ssp:N; required unless there is a --variant")
       ->delimiter(',')
-      ->allow_extra_args(false)
-      ->required();
+      ->allow_extra_args(false);
+  command
+      ->add_option("--variant", options->variants,
+                   "\"NAME: PATH=VALUE; ..\": the config with these changes is compared too, as in \"quorum: "
+                   "consistency.policy=QUORUM\"; may be repeated")
+      ->allow_extra_args(false);
   command
       ->add_option("--codecs", options->codecs,
                    absl::StrCat("How tensors are encoded, separated by commas, of ", CodecChoices(),

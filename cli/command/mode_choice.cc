@@ -52,14 +52,17 @@ ModeChoice ModeOfConfig(const v1::JobConfig& config) {
   return {config.consistency().mode(), config.consistency().staleness_bound()};
 }
 
-absl::StatusOr<v1::JobConfig> ConfigInMode(const v1::JobConfig& config, const ModeChoice& mode, bool dynamic_dispatch) {
+absl::StatusOr<v1::JobConfig> ConfigInMode(const v1::JobConfig& config, const ModeChoice& mode) {
   v1::JobConfig changed = config;
   v1::ConsistencyConfig* consistency = changed.mutable_consistency();
   consistency->set_mode(mode.mode);
   consistency->set_staleness_bound(mode.staleness_bound);
   consistency->clear_schedule();
+  consistency->clear_policy();
+  consistency->clear_policy_pace();
+  consistency->clear_quorum_policy();
+  consistency->clear_sync_then_async();
   if (mode.mode != v1::SYNC) consistency->clear_quorum();
-  if (dynamic_dispatch) changed.mutable_data()->set_dispatch(v1::DataConfig::DYNAMIC);
   return ParseJobConfig(ConfigText(changed), absl::StrCat("the config in mode ", mode.Name()), {},
                         {.may_await_model = AwaitsModel(config)});
 }

@@ -31,10 +31,9 @@ absl::StatusOr<std::vector<ModeChoice>> ParseModes(const std::vector<std::string
 // The mode that a config starts in.
 ModeChoice ModeOfConfig(const v1::JobConfig& config);
 
-// The config with this mode from beginning to end: scheduled changes are taken out, and a quorum if it does not
-// apply. With `dynamic_dispatch`, which every mode can use, data is dispatched dynamically. InvalidArgument when the
-// result is not a valid config.
-absl::StatusOr<v1::JobConfig> ConfigInMode(const v1::JobConfig& config, const ModeChoice& mode, bool dynamic_dispatch);
+// The config with this mode from beginning to end: scheduled changes and a policy are taken out, and a quorum if it
+// does not apply. InvalidArgument when the result is not a valid config.
+absl::StatusOr<v1::JobConfig> ConfigInMode(const v1::JobConfig& config, const ModeChoice& mode);
 
 }  // namespace rubato
 

@@ -53,12 +53,15 @@ TEST(ModeChoiceTest, RefusesAnEmptyListAndRepetitions) {
 TEST(ModeChoiceTest, PutsAConfigInAnyMode) {
   absl::StatusOr<v1::JobConfig> config = ParseJobConfig(kStatic, "test", {});
   ASSERT_TRUE(config.ok()) << config.status();
+  config->mutable_data()->set_dispatch(v1::DataConfig::DYNAMIC);
+  config->mutable_consistency()->set_policy(v1::ConsistencyConfig::QUORUM);
+  config->mutable_consistency()->mutable_quorum_policy()->set_share_min(0.5);
   for (const char* text : {"sync", "ssp:2", "async"}) {
-    absl::StatusOr<v1::JobConfig> changed = ConfigInMode(*config, *ParseMode(text, "--modes"), true);
+    absl::StatusOr<v1::JobConfig> changed = ConfigInMode(*config, *ParseMode(text, "--modes"));
     ASSERT_TRUE(changed.ok()) << changed.status();
     EXPECT_EQ(ModeOfConfig(*changed).Name(), text);
-    EXPECT_EQ(changed->data().dispatch(), v1::DataConfig::DYNAMIC);
     EXPECT_GT(changed->data().shard_examples(), 0);
+    EXPECT_EQ(changed->consistency().policy(), v1::ConsistencyConfig::SCHEDULE);
   }
 }
 
@@ -69,7 +72,7 @@ TEST(ModeChoiceTest, TakesOutScheduledChanges) {
   v1::ScheduledSwitch* change = config->mutable_consistency()->add_schedule();
   change->set_at_step(5);
   change->set_mode(v1::ASYNC);
-  absl::StatusOr<v1::JobConfig> changed = ConfigInMode(*config, {v1::SYNC, 0}, false);
+  absl::StatusOr<v1::JobConfig> changed = ConfigInMode(*config, {v1::SYNC, 0});
   ASSERT_TRUE(changed.ok()) << changed.status();
   EXPECT_EQ(changed->consistency().schedule_size(), 0);
   EXPECT_EQ(changed->consistency().staleness_bound(), 0);
@@ -78,7 +81,7 @@ TEST(ModeChoiceTest, TakesOutScheduledChanges) {
 TEST(ModeChoiceTest, AModeThatTheConfigCannotHaveIsAnError) {
   absl::StatusOr<v1::JobConfig> config = ParseJobConfig(kStatic, "test", {});
   ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_FALSE(ConfigInMode(*config, {v1::ASYNC, 0}, /*dynamic_dispatch=*/false).ok());
+  EXPECT_FALSE(ConfigInMode(*config, {v1::ASYNC, 0}).ok());
 }
 
 }  // namespace
