@@ -119,13 +119,27 @@ const Charts = (() => {
     }
   }
 
-  function drawMarks(svg, options, box, x, xRange) {
+  // Texts stand beside their lines, each in the first row in which it covers none of `texts`, which it joins.
+  function drawMarks(svg, options, box, x, xRange, texts) {
     for (const mark of options.marks) {
       if (mark.x === null || mark.x < xRange[0] || mark.x > xRange[1]) continue;
       const at = x(mark.x);
-      node(svg, "line", { x1: at, x2: at, y1: box.top, y2: box.bottom, stroke: color(mark.index), "stroke-dasharray": "3 3", opacity: 0.8 });
-      node(svg, "text", { x: at + 4, y: box.top + 10 }, mark.label);
+      const line = node(svg, "line", { x1: at, x2: at, y1: box.top, y2: box.bottom, stroke: color(mark.index), "stroke-dasharray": "3 3", opacity: 0.8 });
+      node(line, "title", {}, mark.label);
+      const text = node(svg, "text", { x: at + 4, y: box.top + 10 }, mark.label);
+      if (at + 4 + text.getComputedTextLength() > box.right) {
+        text.setAttribute("x", at - 4);
+        text.setAttribute("text-anchor", "end");
+      }
+      for (let row = 1; texts.some((other) => cover(text, other)); ++row) text.setAttribute("y", box.top + 10 + row * 14);
+      texts.push(text);
     }
+  }
+
+  function cover(text, other) {
+    const a = text.getBBox();
+    const b = other.getBBox();
+    return a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height;
   }
 
   function hover(host, svg, options, box, x, xRange) {
@@ -170,11 +184,12 @@ const Charts = (() => {
       const y = (value) => box.bottom - ((value - yRange[0]) / (yRange[1] - yRange[0])) * (box.bottom - box.top);
       const svg = node(host, "svg", { height: 292, role: "img", "aria-label": options.label });
       frame(svg, options, box, x, y, xRange, yRange);
+      const texts = [];
       if (options.level !== null) {
         node(svg, "line", { x1: box.left, x2: box.right, y1: y(options.level), y2: y(options.level), stroke: "var(--soft)", "stroke-dasharray": "5 4" });
-        node(svg, "text", { x: box.left + 6, y: y(options.level) - 5 }, `target ${options.yFormat(options.level, true)}`);
+        texts.push(node(svg, "text", { x: box.left + 6, y: y(options.level) - 5 }, `target ${options.yFormat(options.level, true)}`));
       }
-      drawMarks(svg, options, box, x, xRange);
+      drawMarks(svg, options, box, x, xRange, texts);
       for (const mode of options.modes) drawMode(svg, mode, x, y, options);
       hover(host, svg, options, box, x, xRange);
     });
