@@ -20,6 +20,7 @@
 #include "common/model_spec.h"
 #include "common/mutex.h"
 #include "common/session/session.h"
+#include "common/straggler/straggler_model.h"
 #include "proto/coordinator.pb.h"
 #include "proto/job_config.pb.h"
 #include "worker/data/dataset.h"
@@ -49,8 +50,8 @@ class ComputeTask {
     v1::TaskId task;
     // "host:port".
     std::string coordinator;
-    // A worker's: every computation takes this many times as long.
-    double slow_factor = 1;
+    // How a worker is slowed down; nothing: it is not.
+    StragglerModel slow;
     // Where to answer HTTP requests for metrics, "host:port"; empty: nowhere.
     std::string metrics_listen;
     // Of the incarnation before.

@@ -16,6 +16,7 @@
 #include "common/random.h"
 #include "common/status.h"
 #include "common/stop_watcher.h"
+#include "common/straggler/straggler_trace.h"
 #include "common/task_log.h"
 #include "common/transport/process_tuning.h"
 #include "kernels/backend_cuda.h"
@@ -79,10 +80,9 @@ int main(int argc, char** argv) {
   rubato::TuneProcess();
   rubato::EnableHealthAndReflection();
   CLI::App app("Rubato worker: computes gradients of its part of the data.");
-  std::string config_path, coordinator, metrics_listen, health_listen, role = "worker";
+  std::string config_path, coordinator, slow, metrics_listen, health_listen, role = "worker";
   std::vector<std::string> overrides;
   uint32_t index = 0;
-  double slow_factor = 1;
   app.add_option("--config", config_path, "the job's textproto")->required();
   app.add_option("--set", overrides, "override a field of the config: path=value")->expected(1)->take_all();
   app.add_option("--task_index", index, "which worker this is, from 0")->required();
@@ -90,9 +90,8 @@ int main(int argc, char** argv) {
   app.add_option("--role", role, "worker or evaluator")
       ->capture_default_str()
       ->check(CLI::IsMember({"worker", "evaluator"}));
-  app.add_option("--slow_factor", slow_factor, "compute takes this many times as long, 1 to 1000")
-      ->capture_default_str()
-      ->check(CLI::Range(1.0, 1000.0));
+  app.add_option("--slow", slow,
+                 "how the worker is slowed down, as in x3 or sleep=30ms+bimodal=x6,0.125; default: not");
   app.add_option(
       "--metrics_listen", metrics_listen,
       "host:port to answer HTTP requests for /metrics and /healthz on; port 0 picks a free one; default: none");
@@ -115,6 +114,11 @@ int main(int argc, char** argv) {
     std::cerr << config.status().message() << "\n";
     return 2;
   }
+  const absl::StatusOr<rubato::StragglerModel> model = rubato::LoadStragglerOf("--slow", slow);
+  if (!model.ok()) {
+    std::cerr << model.status().message() << "\n";
+    return 2;
+  }
   rubato::v1::TaskId id;
   id.set_role(role == "evaluator" ? rubato::v1::TaskId::EVALUATOR : rubato::v1::TaskId::WORKER);
   id.set_index(index);
@@ -124,7 +128,7 @@ int main(int argc, char** argv) {
       .config = *std::move(config),
       .task = id,
       .coordinator = coordinator,
-      .slow_factor = slow_factor,
+      .slow = *model,
       .metrics_listen = metrics_listen,
       .health = &health,
       .clock = &clock,

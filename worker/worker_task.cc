@@ -71,7 +71,7 @@ TrainingRun::Options WorkerTask::RunOptions(const Resources& resources, v1::JobD
           .model = resources.model,
           .watchdog = resources.watchdog,
           .arena = arena_,
-          .slow_factor = options().slow_factor,
+          .slow = options().slow,
           .send = [this](v1::TaskMessage message) { session()->Send(std::move(message)); },
           .beat = [this] { session()->Beat(); },
           .cuts = &cuts_,

@@ -37,7 +37,10 @@ void AddLaunchOptions(CLI::App* command, LaunchOptions* options) {
 }
 
 void AddSlowOption(CLI::App* command, LaunchOptions* options) {
-  command->add_option("--slow", options->slow, "worker:INDEX:xFACTOR: makes a worker slower; may be repeated")
+  command
+      ->add_option("--slow", options->slow,
+                   "worker:INDEX:MODEL, or worker:* for all others: slows a worker down, as in x3 or "
+                   "sleep=30ms+bimodal=x6,0.125 (docs/operating.md); may be repeated")
       ->allow_extra_args(false);
 }
 

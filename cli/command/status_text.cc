@@ -15,7 +15,7 @@ namespace rubato {
 namespace {
 
 std::string SlowedDown(const v1::WorkerProgress& progress) {
-  return progress.slow_factor() > 1 ? absl::StrCat(", slowed down x", progress.slow_factor()) : "";
+  return progress.slowed().empty() ? "" : absl::StrCat(", slowed down by ", progress.slowed());
 }
 
 // How long its latest steps took without the wait for weights.

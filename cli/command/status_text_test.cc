@@ -111,10 +111,9 @@ TEST(StatusTextTest, SaysHowAStoppedJobGoesOn) {
 
 TEST(StatusTextTest, SaysWhoIsSlowedDown) {
   v1::JobStatus status = Status();
-  status.mutable_tasks(1)->mutable_progress()->set_slow_factor(1);
   EXPECT_THAT(StatusText(status), Not(HasSubstr("slowed down")));
-  status.mutable_tasks(1)->mutable_progress()->set_slow_factor(2.5);
-  EXPECT_THAT(StatusText(status), HasSubstr("step 44, plan 3, 0 examples, slowed down x2.5"));
+  status.mutable_tasks(1)->mutable_progress()->set_slowed("x2.5+sleep=30ms");
+  EXPECT_THAT(StatusText(status), HasSubstr("step 44, plan 3, 0 examples, slowed down by x2.5+sleep=30ms"));
 }
 
 TEST(StatusTextTest, SaysHowLongAWorkersStepsTake) {

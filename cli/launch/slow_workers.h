@@ -2,6 +2,7 @@
 #define RUBATO_CLI_LAUNCH_SLOW_WORKERS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,20 +10,23 @@
 
 namespace rubato {
 
-// A worker that computes `factor` times as slowly as it could, to see what a straggler does to a job.
+// A worker that is slowed down on purpose, to see what a straggler does to a job.
 struct SlowWorker {
-  uint32_t index = 0;
-  double factor = 1;
+  // None: all workers that have no entry of their own.
+  std::optional<uint32_t> index;
+  // As FormatStraggler writes it; empty: this one is not slowed down.
+  std::string model;
 };
 
-// Parses "worker:1:x3", one for each worker to slow down. InvalidArgument: malformed, factor outside [1, 1000], no such
-// worker, or the same one twice.
+// Parses "worker:1:x3" and "worker:*:sleep=30ms", each worker, and all workers, once. A worker's own model is instead
+// of that of all, not beside it. Files of traces are read, so that a bad one is known before the job begins.
+// InvalidArgument: malformed, no such worker, or the same one twice; errors of LoadStraggler.
 absl::StatusOr<std::vector<SlowWorker>> ParseSlowWorkers(const std::vector<std::string>& texts, uint32_t workers);
 
-// 1 for one that is not slowed down.
-double SlowFactorOf(uint32_t worker, const std::vector<SlowWorker>& slowed);
+// Empty for one that is not slowed down.
+std::string SlowModelOf(uint32_t worker, const std::vector<SlowWorker>& slowed);
 
-// "worker 1 x3, worker 2 x1.5"; empty for none.
+// "worker 1 x3, all others sleep=30ms"; empty for none.
 std::string DescribeSlowWorkers(const std::vector<SlowWorker>& slowed);
 
 }  // namespace rubato

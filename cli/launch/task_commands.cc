@@ -110,8 +110,8 @@ std::vector<TaskCommand> TaskCommands(const Binaries& binaries, const v1::JobCon
     tasks.push_back(Task(v1::TaskId::WORKER, i, binaries.worker, config_path, coordinator));
     std::vector<std::string>& argv = tasks.back().argv;
     argv.insert(argv.end(), {"--role", "worker"});
-    if (const double factor = SlowFactorOf(i, slowed); factor > 1) {
-      argv.insert(argv.end(), {"--slow_factor", absl::StrCat(factor)});
+    if (const std::string model = SlowModelOf(i, slowed); !model.empty()) {
+      argv.insert(argv.end(), {"--slow", model});
     }
   }
   for (uint32_t i = 0; i < config.cluster().evaluators(); ++i) {
@@ -146,7 +146,7 @@ std::vector<TaskCommand> ClientCommands(const WorkerCommand& command, uint32_t w
     task.id.set_role(v1::TaskId::WORKER);
     task.id.set_index(i);
     task.argv = command.argv;
-    task.variables = WorkerVariables(command, coordinator, {i, workers, i, workers, SlowFactorOf(i, slowed)});
+    task.variables = WorkerVariables(command, coordinator, {i, workers, i, workers, SlowModelOf(i, slowed)});
     tasks.push_back(std::move(task));
   }
   return tasks;

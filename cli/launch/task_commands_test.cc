@@ -25,13 +25,13 @@ TEST(TaskCommandsTest, StartsServersWorkersAndEvaluators) {
   config.mutable_cluster()->set_workers(2);
   config.mutable_cluster()->set_evaluators(1);
   std::vector<std::string> lines;
-  for (const TaskCommand& task : TaskCommands({"c", "s", "w"}, config, "job", "h:1", {{1, 2.5}}, 1)) {
+  for (const TaskCommand& task : TaskCommands({"c", "s", "w"}, config, "job", "h:1", {{1, "x2.5"}}, 1)) {
     lines.push_back(TaskFileName(task.id.role(), task.id.index()) + " " + absl::StrJoin(task.argv, " "));
   }
   EXPECT_THAT(lines, ::testing::ElementsAre(
                          "server-0 s --config job --task_index 0 --coordinator h:1 --listen 127.0.0.1:0",
                          "worker-0 w --config job --task_index 0 --coordinator h:1 --role worker",
-                         "worker-1 w --config job --task_index 1 --coordinator h:1 --role worker --slow_factor 2.5",
+                         "worker-1 w --config job --task_index 1 --coordinator h:1 --role worker --slow x2.5",
                          "evaluator-0 w --config job --task_index 0 --coordinator h:1 --role evaluator"));
 }
 
@@ -77,14 +77,14 @@ TEST(TaskCommandsTest, AClientsJobHasServersAndSomebodysCommands) {
             "s --config job --task_index 0 --coordinator h:1 --listen 0.0.0.0:0 --advertise_host node7");
   WorkerCommand command;
   command.argv = {"/bin/python", "train.py"};
-  const std::vector<TaskCommand> workers = ClientCommands(command, 2, "h:1", {{1, 2.5}});
+  const std::vector<TaskCommand> workers = ClientCommands(command, 2, "h:1", {{1, "x2.5"}});
   ASSERT_EQ(workers.size(), 2u);
   EXPECT_EQ(TaskFileName(workers[1].id.role(), workers[1].id.index()), "worker-1");
   EXPECT_EQ(workers[1].argv, command.argv);
-  EXPECT_THAT(workers[0].variables, ::testing::Not(::testing::Contains(HasSubstr("RUBATO_SLOW_FACTOR"))));
+  EXPECT_THAT(workers[0].variables, ::testing::Not(::testing::Contains(HasSubstr("RUBATO_SLOW"))));
   EXPECT_THAT(workers[1].variables,
               ::testing::IsSupersetOf({"RUBATO_RANK=1", "RUBATO_SIZE=2", "RUBATO_LOCAL_RANK=1", "RUBATO_LOCAL_SIZE=2",
-                                       "RUBATO_COORDINATOR=h:1", "RUBATO_SLOW_FACTOR=2.5"}));
+                                       "RUBATO_COORDINATOR=h:1", "RUBATO_SLOW=x2.5"}));
 }
 
 TEST(TaskCommandsTest, FindsProgramsInTheBuildsLayoutAndInOneFolder) {
@@ -109,22 +109,6 @@ TEST(TaskCommandsTest, NamesTheMissingProgram) {
   absl::Status status = FindBinaries("/nonexistent", "").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(status.message()), HasSubstr("\"coordinator\" in /nonexistent"));
-}
-
-TEST(SlowWorkersTest, ParsesIndexAndFactor) {
-  absl::StatusOr<std::vector<SlowWorker>> slowed = ParseSlowWorkers({"worker:1:x3", "worker:0:x1.5"}, 2);
-  ASSERT_TRUE(slowed.ok()) << slowed.status();
-  EXPECT_EQ(DescribeSlowWorkers(*slowed), "worker 1 x3, worker 0 x1.5");
-}
-
-TEST(SlowWorkersTest, RefusesWhatItCannotDo) {
-  for (const char* text : {"", "worker", "worker:1", "server:0:x3", "worker:a:x3", "worker:-1:x3", "worker:2:x3",
-                           "worker:1:3", "worker:1:x0.5", "worker:1:xnan", "worker:1:x1001", "worker:1:x3:"}) {
-    absl::Status status = ParseSlowWorkers({text}, 2).status();
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
-    EXPECT_THAT(std::string(status.message()), HasSubstr("allowed: worker:INDEX:xFACTOR")) << text;
-  }
-  EXPECT_FALSE(ParseSlowWorkers({"worker:1:x3", "worker:1:x2"}, 2).ok());
 }
 
 }  // namespace

@@ -123,7 +123,7 @@ std::vector<std::string> WorkerVariables(const WorkerCommand& command, const std
                                         "PYTHONUNBUFFERED=1"};
   if (!command.library.empty()) variables.push_back(absl::StrCat("RUBATO_LIBRARY=", command.library));
   if (!command.sidecar.empty()) variables.push_back(absl::StrCat("RUBATO_SIDECAR=", command.sidecar));
-  if (place.slow_factor > 1) variables.push_back(absl::StrCat("RUBATO_SLOW_FACTOR=", place.slow_factor));
+  if (!place.slow.empty()) variables.push_back(absl::StrCat("RUBATO_SLOW=", place.slow));
   variables.insert(variables.end(), command.variables.begin(), command.variables.end());
   return variables;
 }

@@ -34,8 +34,6 @@ class ClientProgress {
   // What the first group's tensors are updated with.
   void SetLearningRate(double rate);
 
-  // Since when the client computes in this step. The thread's that steps.
-  absl::Time compute_begin() const { return compute_begin_; }
   int64_t steps_total();
   void Describe(v1::WorkerProgress* progress);
 

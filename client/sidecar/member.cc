@@ -115,7 +115,7 @@ StepLoop::Options Member::StepOptions(const v1::JobDescription& job) {
           .calls = options_.calls,
           .arrivals = options_.arrivals,
           .cuts = &cuts_,
-          .slow_factor = options_.slow_factor,
+          .slow = options_.slow,
           .rollbacks = options_.rollbacks,
           .answer_begin = options_.answer_begin,
           .answer_moved = options_.answer_moved,

@@ -23,6 +23,7 @@
 #include "common/metrics/metric_text.h"
 #include "common/model_spec.h"
 #include "common/mutex.h"
+#include "common/straggler/straggler_model.h"
 #include "proto/coordinator.pb.h"
 #include "proto/job_config.pb.h"
 #include "worker/ps_client/cut_writer.h"
@@ -50,7 +51,7 @@ class Member {
     ClientCalls* calls = nullptr;
     Arrivals* arrivals = nullptr;
     // As of StepLoop.
-    double slow_factor = 1;
+    StragglerModel slow;
     // Where its metrics are, "host:port"; empty: nowhere.
     std::string metrics_address;
     // Says whether it is ready for work.

@@ -347,7 +347,7 @@ Member::Options Sidecar::MemberOptions(Logger* log, uint64_t term, uint64_t roll
           .queue = &queue_,
           .calls = &calls_,
           .arrivals = &arrivals_,
-          .slow_factor = options_.slow_factor,
+          .slow = options_.slow,
           .health = &health_,
           .answer_begin = [this](uint32_t request, const StepBody& step) { AnswerBegin(request, step); },
           .answer_moved = [this](uint32_t request) { answers_.Send(request, RUBATO_MOVED); },

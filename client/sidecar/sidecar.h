@@ -28,6 +28,7 @@
 #include "common/metrics/task_page.h"
 #include "common/model_spec.h"
 #include "common/mutex.h"
+#include "common/straggler/straggler_model.h"
 #include "proto/coordinator.pb.h"
 #include "proto/job_config.pb.h"
 #include "worker/ps_client/initial_weights.h"
@@ -44,7 +45,7 @@ class Sidecar {
     // No informational lines in the log.
     bool quiet = false;
     // As of StepLoop.
-    double slow_factor = 1;
+    StragglerModel slow;
     // Where to answer HTTP requests for metrics, "host:port"; empty: nowhere.
     std::string metrics_listen;
     Clock* clock = nullptr;

@@ -7,6 +7,7 @@
 #include "client/sidecar/offer.h"
 #include "client/sidecar/stretch.h"
 #include "common/status.h"
+#include "common/straggler/sleep_unless.h"
 #include "common/task.h"
 #include "common/trace/trace_files.h"
 #include "worker/ps_client/cut_part.h"
@@ -69,6 +70,9 @@ StepLoop::StepLoop(Options options)
                              return plan.members_size() > 0 && SameTask(plan.members(0), options_.task);
                            },
                        .send = options_.send_tensors}),
+      straggler_(options_.slow, {.seed = options_.config->seed(),
+                                 .worker = options_.task.index(),
+                                 .workers = options_.config->cluster().workers()}),
       pushed_(options_.spec->tensors.size(), false),
       heard_at_(options_.clock->Now()) {}
 
@@ -246,6 +250,9 @@ absl::Status StepLoop::Begin(const Step& step) {
   missing_ = pushed_.size();
   tensor_reports_.BeginStep(progress_.steps_total());
   slice_.Clear();
+  delay_ = straggler_.At(step.step);
+  RUBATO_RETURN_IF_ERROR(Pause());
+  computes_since_ = options_.clock->Now();
   Heard();
   leases_.Release();
   StepBody body = client::Describe(step, options_.rollbacks);
@@ -256,6 +263,13 @@ absl::Status StepLoop::Begin(const Step& step) {
   options_.arrivals->Begun();
   options_.answer_begin(*std::exchange(options_.calls->begin, std::nullopt), body);
   return absl::OkStatus();
+}
+
+absl::Status StepLoop::Pause() {
+  if (delay_.pause() == absl::ZeroDuration()) return absl::OkStatus();
+  SleepUnless([this] { return options_.cancelled() || options_.queue->leaves(); }, delay_.pause(), options_.clock);
+  // The begin is answered by the next incarnation, if there is one.
+  return options_.cancelled() ? absl::CancelledError("the worker ends") : absl::OkStatus();
 }
 
 absl::Status StepLoop::TakePushes() {
@@ -328,8 +342,8 @@ void StepLoop::Push(uint32_t tensor, uint64_t examples, bool absent) {
   if (tensor >= pushed_.size() || pushed_[tensor]) return;
   // Until its last push the client is at work, for all that others can see.
   if (missing_ == 1) {
-    Stretch(options_.clock, progress_.compute_begin(), options_.slow_factor,
-            [this] { return options_.cancelled() || options_.queue->closes(); });
+    Stretch(options_.clock, computes_since_, delay_.factor,
+            [this] { return options_.cancelled() || options_.queue->leaves(); });
   }
   tensor_reports_.BeforePush(static_cast<int>(tensor), absent);
   const absl::Time begin = options_.clock->Now();
@@ -380,7 +394,7 @@ absl::Status StepLoop::CheckSilence() {
 
 void StepLoop::Describe(v1::WorkerProgress* progress) {
   progress_.Describe(progress);
-  progress->set_slow_factor(options_.slow_factor);
+  progress->set_slowed(FormatStraggler(options_.slow));
   worker::AddTraffic(client_->counters(), progress);
 }
 

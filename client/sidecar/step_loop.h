@@ -22,6 +22,8 @@
 #include "common/part_copies/part_peers.h"
 #include "common/session/clock_offset.h"
 #include "common/shared_memory/arena.h"
+#include "common/straggler/straggler.h"
+#include "common/straggler/straggler_model.h"
 #include "common/trace/timed_trace.h"
 #include "common/trace/trace_recorder.h"
 #include "common/trace/trace_window.h"
@@ -59,8 +61,8 @@ class StepLoop {
     ClientCalls* calls = nullptr;
     Arrivals* arrivals = nullptr;
     worker::CutWriter* cuts = nullptr;
-    // Each step's computing takes this many times as long.
-    double slow_factor = 1;
+    // How the worker is slowed down; nothing: it is not.
+    StragglerModel slow;
     // How often the job has gone back for this client.
     uint64_t rollbacks = 0;
     // The answer to the client's rubato_begin.
@@ -119,6 +121,8 @@ class StepLoop {
   // What the client says between two steps.
   void TakeBetweenSteps(const Frame& frame);
   absl::Status Begin(const Step& step);
+  // What is added to a step passes before the client has its begin, so that it computes nothing meanwhile.
+  absl::Status Pause();
   absl::Status TakePushes();
   // Returns whether it concerns the step's pushes.
   void TakeInStep(const Frame& frame);
@@ -144,6 +148,10 @@ class StepLoop {
   std::unique_ptr<worker::PsClient> client_;
   // The thread's that steps.
   Step step_;
+  Straggler straggler_;
+  // Of the step that was begun last, and since when the client computes in it.
+  StepDelay delay_;
+  absl::Time computes_since_;
   std::vector<bool> pushed_;
   // By tensor, of those that the client had used when the step was moved: the versions of their chunks.
   std::vector<std::vector<int64_t>> used_versions_;

@@ -28,7 +28,7 @@ WORKERS, BATCH = 2, 64
 MODELS = ("mlp512", "mlp4096", "lenet", "resnet20")
 SLOW = "slow-"  # Ours, in the mode that follows.
 CONTENDERS = ("alone", "ours", "ddp", "rpc", SLOW + "sync", SLOW + "async")
-SLOW_RANK, SLOW_FACTOR = 1, 4
+SLOW_RANK, SLOW_MODEL = 1, "x4"
 
 
 def make(name):
@@ -246,8 +246,8 @@ def run(contender, name, seconds, rate):
 
     def of_rank(rank):
         slow = contender.startswith(SLOW) and rank == SLOW_RANK
-        factor = {"RUBATO_SLOW_FACTOR": str(SLOW_FACTOR)} if slow else {}
-        return {**environment, "RUBATO_RANK": str(rank), **factor}
+        model = {"RUBATO_SLOW": SLOW_MODEL} if slow else {}
+        return {**environment, "RUBATO_RANK": str(rank), **model}
 
     processes = [
         subprocess.Popen(

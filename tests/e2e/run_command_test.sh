@@ -74,6 +74,8 @@ run workers 2 -- true
 says workers 'cluster\.workers: value 0; allowed: 1 to 1024'
 run slow 2 -n 2 --slow=worker:2:x3 -- true
 says slow '--slow: value "worker:2:x3": the job has 2 workers, counted from 0'
+run model 2 -n 2 '--slow=worker:*:sleep=-3ms' -- true
+says model '--slow: value "worker:\*:sleep=-3ms": term "sleep=-3ms"; allowed: sleep=TIME, a time of 0 to 10m'
 run config 2 -n 2 --config="$root/configs/teacher_mlp.textproto" -- true
 says config '^rubato run: --config: .*teacher_mlp\.textproto has a model, data or an optimizer; allowed: none of them'
 
@@ -89,7 +91,7 @@ nothing_is_left clients
 
 say "a straggler, with metrics and histograms"
 # shellcheck disable=SC2016
-"$rubato" run --binaries "$root" --run_directory="$work/straggler" -n 2 --mode=async --slow=worker:1:x300 \
+"$rubato" run --binaries "$root" --run_directory="$work/straggler" -n 2 --mode=async --slow=worker:1:x3+exp=3ms \
   --metrics_listen=127.0.0.1:0 --set observability.histogram_every_steps=50 -- sh -c '
   exec "$0" "$RUBATO_COORDINATOR" "$RUBATO_RANK" "$RUBATO_SIDECAR"' "$root/client/examples/linear_regression" \
   >"$work/straggler.out" 2>&1 </dev/null &

@@ -4,7 +4,7 @@
 #include "common/status.h"
 #include "common/task.h"
 #include "worker/ps_client/not_finite.h"
-#include "worker/training/slowed_down.h"
+#include "worker/training/slowdown.h"
 
 namespace rubato::worker {
 namespace {
@@ -41,7 +41,7 @@ bool Contribution::needs_all_gradients() const {
 
 absl::StatusOr<bool> Contribution::Unscale() {
   Timed timed(progress_, kUnscale);
-  SlowedDown slowed(options_.clock, options_.slow_factor);
+  Slowdown::Computing computing(options_.slowdown);
   // Exact, because the scale is a power of two.
   RUBATO_RETURN_IF_ERROR(options_.model->lead().ScaleGradients(1 / options_.scaler->scale()));
   return options_.model->lead().GradientsAreFinite();
@@ -60,7 +60,7 @@ absl::Status Contribution::Clip() {
   const double clip_norm = options_.config->training().clip_norm();
   if (clip_norm == 0) return absl::OkStatus();
   Timed timed(progress_, kClip);
-  SlowedDown slowed(options_.clock, options_.slow_factor);
+  Slowdown::Computing computing(options_.slowdown);
   return options_.model->lead().ClipGradients(static_cast<float>(clip_norm));
 }
 
@@ -81,7 +81,7 @@ absl::StatusOr<StepOutcome> Contribution::UpdateLayer(const LayerSpec& layer, co
     bool finite = true;
     {
       Timed timed(progress_, kUpdate, layer.name);
-      SlowedDown slowed(options_.clock, options_.slow_factor);
+      Slowdown::Computing computing(options_.slowdown);
       RUBATO_ASSIGN_OR_RETURN(
           finite, options_.local->Update(tensor, {.epoch = local.epoch,
                                                   .step = work.step.step,

@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/random.h"
 #include "common/status.h"
-#include "worker/training/slowed_down.h"
 
 namespace rubato::worker {
 namespace {
@@ -20,6 +19,9 @@ constexpr Activity kForward(Phase::kCompute, "forward");
 constexpr Activity kLoss(Phase::kCompute, "loss");
 constexpr Activity kAwaitLoss(Phase::kCompute, "await loss");
 constexpr Activity kBackward(Phase::kCompute, "backward");
+constexpr Activity kCatchUp(Phase::kCompute, "catch up");
+// The watchdog need not know: no device is waited for.
+constexpr Activity kSlowedDown(Phase::kCompute, "slowed down", /*may_hang=*/false);
 
 }  // namespace
 
@@ -58,6 +60,7 @@ absl::Status Trainer::RunSteps() {
     if (trace_window_.has_value()) trace_window_->BeginStep(progress_.steps_total());
     const Parameters::Step step = options_.parameters->next_step();
     progress_.BeginStep(step.step);
+    if (options_.slowdown != nullptr) options_.slowdown->BeginStep(step.step);
     if (options_.tensors != nullptr) options_.tensors->BeginStep(progress_.steps_total());
     BatchSource::Next next;
     {
@@ -134,12 +137,27 @@ absl::StatusOr<StepOutcome> Trainer::ComputeBatch(const LocalBatch& local, StepW
     const bool first = local.number == 0 && number == 0;
     RUBATO_RETURN_IF_ERROR(inputs_.Begin(*work->next->batch, MicroBatchOf(local, number)));
     RUBATO_RETURN_UNLESS_COMPLETE(Forward(DropoutStream(*work, local, number), first));
-    if (first) RUBATO_RETURN_UNLESS_COMPLETE(Begin(&work->step));
+    if (first) {
+      RUBATO_RETURN_UNLESS_COMPLETE(Begin(&work->step));
+      RUBATO_RETURN_IF_ERROR(Pause());
+    }
     RUBATO_RETURN_IF_ERROR(EnqueueLoss(local.examples));
     RUBATO_RETURN_UNLESS_COMPLETE(Backward(local, number > 0, number + 1 == local.micro_batches, work));
     StageAhead(*work, local, number + 1);
   }
   return StepOutcome::kComplete;
+}
+
+absl::Status Trainer::Pause() {
+  if (options_.slowdown == nullptr || !options_.slowdown->pauses()) return absl::OkStatus();
+  {
+    // What it computes meanwhile would make the pause shorter.
+    Timed timed(&progress_, kCatchUp);
+    for (const Replica& replica : options_.model->replicas()) RUBATO_RETURN_IF_ERROR(replica.backend->Synchronize());
+  }
+  Timed timed(&progress_, kSlowedDown);
+  options_.slowdown->Pause();
+  return absl::OkStatus();
 }
 
 uint64_t Trainer::DropoutStream(const StepWork& work, const LocalBatch& local, int64_t micro_batch) const {
@@ -153,7 +171,7 @@ absl::StatusOr<StepOutcome> Trainer::Forward(uint64_t dropout_stream, bool first
     const LayerSpec& layer = options_.spec->layers[l];
     if (first) RUBATO_RETURN_UNLESS_COMPLETE(AwaitLayer(layer));
     Timed timed(&progress_, kForward, layer.name);
-    SlowedDown slowed(options_.clock, options_.slow_factor);
+    Slowdown::Computing computing(options_.slowdown);
     if (first && options_.local != nullptr) {
       for (int tensor : layer.tensors) RUBATO_RETURN_IF_ERROR(options_.local->Start(tensor));
     }
@@ -164,14 +182,14 @@ absl::StatusOr<StepOutcome> Trainer::Forward(uint64_t dropout_stream, bool first
 
 absl::Status Trainer::EnqueueLoss(int64_t examples) {
   Timed timed(&progress_, kLoss);
-  SlowedDown slowed(options_.clock, options_.slow_factor);
+  Slowdown::Computing computing(options_.slowdown);
   return options_.model->EnqueueLoss(contribution_.loss_scale() / static_cast<float>(examples));
 }
 
 absl::StatusOr<StepOutcome> Trainer::TakeLoss(StepWork* work) {
   {
     Timed timed(&progress_, kAwaitLoss);
-    SlowedDown slowed(options_.clock, options_.slow_factor);
+    Slowdown::Computing computing(options_.slowdown);
     RUBATO_ASSIGN_OR_RETURN(const LossResult result, options_.model->AwaitLoss());
     work->loss += result.loss_sum;
     work->correct += result.correct;
@@ -187,7 +205,7 @@ absl::StatusOr<StepOutcome> Trainer::Backward(const LocalBatch& local, bool accu
     const LayerSpec& layer = options_.spec->layers[l];
     {
       Timed timed(&progress_, kBackward, layer.name);
-      SlowedDown slowed(options_.clock, options_.slow_factor);
+      Slowdown::Computing computing(options_.slowdown);
       RUBATO_RETURN_IF_ERROR(options_.model->BackwardLayer(l, accumulate, final));
     }
     // Before anything is pushed, and while the device has something to do. Scaled gradients are waited for when they

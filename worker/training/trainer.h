@@ -34,8 +34,12 @@ class Trainer {
   // gradient that is not finite if the config says STOP_JOB.
   absl::Status Run();
 
-  // Lets Run() return OK when the step at work, if any, is pushed and acknowledged. From any thread.
-  void Drain() { drain_ = true; }
+  // Lets Run() return OK when the step at work, if any, is pushed and acknowledged; it is slowed down no more. From any
+  // thread.
+  void Drain() {
+    drain_ = true;
+    if (options_.slowdown != nullptr) options_.slowdown->End();
+  }
   // Whether that is why Run() returned. After Run().
   bool drained() const { return drained_; }
 
@@ -51,6 +55,8 @@ class Trainer {
   absl::StatusOr<StepOutcome> EmptyStep();
   absl::StatusOr<StepOutcome> ComputeStep(const BatchSource::Next& next);
   absl::StatusOr<StepOutcome> ComputeBatch(const LocalBatch& local, StepWork* work);
+  // What is added to the step, once and before anything of it is pushed.
+  absl::Status Pause();
   // The masks of the micro-batch are those of this stream.
   uint64_t DropoutStream(const StepWork& work, const LocalBatch& local, int64_t micro_batch) const;
   // `first` of its step: waits for weights.

@@ -16,6 +16,7 @@
 #include "worker/training/batch_source.h"
 #include "worker/training/local_optimizer.h"
 #include "worker/training/loss_scaler.h"
+#include "worker/training/slowdown.h"
 #include "worker/training/tensor_reporter.h"
 
 namespace rubato::worker {
@@ -30,8 +31,8 @@ struct TrainerOptions {
   // Local SGD. Null if a step is one batch.
   LocalOptimizer* local = nullptr;
   uint32_t worker = 0;
-  // Every computation takes this many times its processor time: 1 for full speed. The rest is slept.
-  double slow_factor = 1;
+  // Slows down each step that has a batch. May be null.
+  Slowdown* slowdown = nullptr;
   Clock* clock = nullptr;
   Logger* log = nullptr;
   // May be null. If the config asks for a trace, the trainer enables it for the steps in question and writes its

@@ -28,9 +28,14 @@ class TrainerProgress {
 
   // Something that a trainer does again and again; a constant.
   struct Activity {
-    constexpr Activity(Phase phase, const char* what) : phase(phase), kind{Category(phase), what, {"step"}} {}
+    constexpr Activity(Phase phase, const char* what)
+        : Activity(phase, what, phase == Phase::kCompute || phase == Phase::kPush) {}
+    constexpr Activity(Phase phase, const char* what, bool may_hang)
+        : phase(phase), may_hang(may_hang), kind{Category(phase), what, {"step"}} {}
 
     Phase phase;
+    // The watchdog is told of it.
+    bool may_hang;
     TraceKind kind;
   };
 
@@ -40,9 +45,7 @@ class TrainerProgress {
     // The subject outlives it.
     Timed(TrainerProgress* progress, const Activity& activity, absl::string_view subject = "")
         : progress_(progress), activity_(activity), subject_(subject), begin_(progress->clock_->Now()) {
-      if (activity.phase == Phase::kCompute || activity.phase == Phase::kPush) {
-        watch_.emplace(progress->watchdog_, activity.kind.name, subject);
-      }
+      if (activity.may_hang) watch_.emplace(progress->watchdog_, activity.kind.name, subject);
     }
     ~Timed() { progress_->Add(*this); }
     Timed(const Timed&) = delete;

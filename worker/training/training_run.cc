@@ -43,6 +43,11 @@ Prefetcher::Options PrefetchOptions(const v1::JobConfig& config, std::shared_ptr
 
 TrainingRun::TrainingRun(Options options)
     : options_(std::move(options)),
+      slowdown_(options_.slow,
+                {.seed = options_.config->seed(),
+                 .worker = options_.task.index(),
+                 .workers = options_.config->cluster().workers()},
+                options_.clock),
       trace_({.task = TaskName(options_.task),
               .task_index = options_.task.index(),
               .clock_offset = options_.clock_offset,
@@ -201,7 +206,7 @@ void TrainingRun::CreateTrainer() {
   trainer.source = source_.get();
   trainer.local = local_.get();
   trainer.worker = options_.task.index();
-  trainer.slow_factor = options_.slow_factor;
+  trainer.slowdown = &slowdown_;
   trainer.clock = options_.clock;
   trainer.log = options_.log;
   trainer.trace = &trace_;
@@ -249,7 +254,7 @@ void TrainingRun::OnGrant(const v1::ShardGrant& grant) {
 
 void TrainingRun::Describe(v1::WorkerProgress* progress) {
   trainer_->Describe(progress);
-  progress->set_slow_factor(options_.slow_factor);
+  progress->set_slowed(FormatStraggler(options_.slow));
   AddTraffic(client_->counters(), progress);
 }
 

@@ -14,6 +14,7 @@
 #include "common/part_copies/part_peers.h"
 #include "common/session/clock_offset.h"
 #include "common/shared_memory/arena.h"
+#include "common/straggler/straggler_model.h"
 #include "common/trace/timed_trace.h"
 #include "common/trace/trace_recorder.h"
 #include "proto/coordinator.pb.h"
@@ -33,6 +34,7 @@
 #include "worker/training/dynamic_source.h"
 #include "worker/training/local_optimizer.h"
 #include "worker/training/loss_scaler.h"
+#include "worker/training/slowdown.h"
 #include "worker/training/tensor_reporter.h"
 #include "worker/training/trainer.h"
 
@@ -58,8 +60,8 @@ class TrainingRun {
     StepWatchdog* watchdog = nullptr;
     // Where the model's gradients are, for servers on this host. Null: they are sent.
     std::shared_ptr<SharedArena> arena;
-    // Every computation takes this many times as long.
-    double slow_factor = 1;
+    // How the worker is slowed down; nothing: it is not.
+    StragglerModel slow;
     // Sends to the coordinator; a message may be lost.
     std::function<void(v1::TaskMessage)> send;
     // Sends a heartbeat before what is sent from then on.
@@ -96,6 +98,7 @@ class TrainingRun {
   void Drain() { trainer_->Drain(); }
   // Lets it return `status`, or Cancelled, soon.
   void Cancel(absl::Status status) {
+    slowdown_.End();
     client_->Cancel(std::move(status));
     prefetcher_->Shutdown();
   }
@@ -119,6 +122,7 @@ class TrainingRun {
   absl::Status TakeCut(const v1::Plan& plan);
 
   const Options options_;
+  Slowdown slowdown_;
   std::optional<ModelMemory> memory_;
   // Local SGD. Null if a step is one batch.
   std::unique_ptr<LocalOptimizer> local_;

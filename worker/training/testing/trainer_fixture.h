@@ -20,6 +20,7 @@
 #include "worker/ps_client/staged_parameters.h"
 #include "worker/training/local_optimizer.h"
 #include "worker/training/loss_scaler.h"
+#include "worker/training/slowdown.h"
 #include "worker/training/testing/fake_parameters.h"
 #include "worker/training/testing/fake_sources.h"
 #include "worker/training/trainer.h"
@@ -101,6 +102,7 @@ class TrainerTest : public testing::Test {
     options.parameters = memory_->is_staged() ? static_cast<Parameters*>(staged_.get()) : parameters_.get();
     options.source = source;
     options.local = local_.get();
+    options.slowdown = slowdown_.get();
     options.trace = &trace_;
     std::optional<LossScaler> scaler;
     if (scales_loss_) scaler.emplace(config_.training().loss_scale());
@@ -148,6 +150,7 @@ class TrainerTest : public testing::Test {
   LossScaler* scaler_ = nullptr;
   bool drained_ = false;
   TensorReporter* tensors_ = nullptr;
+  std::unique_ptr<Slowdown> slowdown_;
   TraceRecorder trace_{{.task = "worker 0", .clock = &clock_}};
 };
 
