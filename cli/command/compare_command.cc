@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "cli/command/client_job.h"
 #include "cli/command/codec_choice.h"
@@ -28,6 +29,8 @@ struct CompareOptions {
   std::vector<std::string> modes;
   std::vector<std::string> codecs;
   std::vector<std::string> variants;
+  // Name of a variant; empty: the first one.
+  std::string baseline;
   int seeds = 1;
   bool require_target = false;
 };
@@ -80,6 +83,18 @@ absl::StatusOr<std::vector<Variant>> MakeVariants(v1::JobConfig config, const Co
     all.push_back({variant.name, variant.name, std::move(changed)});
   }
   return all;
+}
+
+// The variant that the others are compared with.
+absl::StatusOr<std::string> ChooseBaseline(const std::string& wanted, const std::vector<Variant>& variants) {
+  if (wanted.empty()) return variants.front().name;
+  std::vector<std::string> names;
+  for (const Variant& variant : variants) {
+    if (variant.name == wanted) return wanted;
+    names.push_back(variant.name);
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--baseline: value \"", wanted, "\"; allowed: ", absl::StrJoin(names, ", ")));
 }
 
 // What went wrong in the runs, or OK.
@@ -143,8 +158,10 @@ absl::Status Compare(const CompareOptions& options, const Environment& environme
     return absl::NotFoundError(absl::StrCat("--resume: ", parent, " holds no comparison to go on with"));
   }
   RUBATO_ASSIGN_OR_RETURN(std::vector<Variant> variants, MakeVariants(base.config, options, environment));
+  RUBATO_ASSIGN_OR_RETURN(const std::string baseline, ChooseBaseline(options.baseline, variants));
   RUBATO_RETURN_IF_ERROR(WriteFileAtomically(JoinPath(parent, "job.textproto"), ConfigText(base.config)));
   Comparison comparison = NewComparison(base);
+  comparison.baseline = baseline;
   for (const Variant& variant : variants) comparison.modes.push_back({variant.name, {}});
   absl::Status outcome;
   // Seed by seed, so that a machine that changes while it works changes for all modes.
@@ -192,6 +209,9 @@ void AddCompareCommand(CLI::App* app, const Environment* environment, int* exit_
                                 "; otherwise the config says so"))
       ->delimiter(',')
       ->allow_extra_args(false);
+  command->add_option("--baseline", options->baseline,
+                      "The one of the modes (\"sync bf16\" if there are codecs) that the others are compared with; "
+                      "otherwise the first");
   command->add_option("--seeds", options->seeds, "Runs of each mode, with the seeds 1, 2, ...")
       ->check(CLI::Range(1, 1000));
   command->add_flag("--require_target", options->require_target, "Fail unless every run reaches the target accuracy");

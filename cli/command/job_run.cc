@@ -10,7 +10,9 @@
 #include "cli/command/run_directory.h"
 #include "cli/command/run_ending.h"
 #include "cli/launch/progress_display.h"
+#include "cli/report/baseline_table.h"
 #include "cli/report/html_report.h"
+#include "cli/report/summary_json.h"
 #include "cli/report/terminal_report.h"
 #include "common/config/awaited_model.h"
 #include "common/config/client_job.h"
@@ -220,7 +222,7 @@ Comparison NewComparison(const PreparedRun& run) {
 absl::Status WriteReports(const Comparison& comparison, const std::string& directory, const Environment& environment) {
   *environment.out << "\n"
                    << FormatTable(comparison) << "\n"
-                   << FormatCurves(comparison, TerminalColumns() > 0) << "\n";
+                   << FormatBaselineTable(comparison) << FormatCurves(comparison, TerminalColumns() > 0) << "\n";
   if (comparison.generated_data) *environment.out << "The examples were generated, not real data.\n";
   RUBATO_RETURN_IF_ERROR(WriteFileAtomically(JoinPath(directory, "summary.json"), SummaryJson(comparison)));
   std::string page = JoinPath(directory, "report.html");

@@ -1,38 +1,10 @@
 #include "cli/report/comparison.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
-#include <optional>
 
 #include "absl/strings/str_cat.h"
 
 namespace rubato {
-namespace {
-
-using Json = nlohmann::ordered_json;
-
-Json OrNull(const std::optional<double>& value) { return value.has_value() ? Json(*value) : Json(nullptr); }
-
-void AddNumbers(const RunSummary& summary, AuditResult audit, Json* json) {
-  (*json)["ok"] = summary.ok;
-  (*json)["final_accuracy"] = OrNull(summary.final_accuracy);
-  (*json)["final_r2"] = OrNull(summary.final_r2);
-  (*json)["final_loss"] = OrNull(summary.final_loss);
-  (*json)["training_loss"] = OrNull(summary.training_loss);
-  (*json)["training_accuracy"] = OrNull(summary.training_accuracy);
-  (*json)["steps_per_second"] = summary.steps_per_second;
-  (*json)["examples_per_second"] = summary.examples_per_second;
-  (*json)["seconds"] = summary.seconds;
-  (*json)["seconds_to_target"] = OrNull(summary.seconds_to_target);
-  (*json)["staleness_mean"] = summary.staleness_mean;
-  (*json)["staleness_max"] = summary.staleness_max;
-  (*json)["waiting_share"] = summary.waiting_share;
-  (*json)["pushed_bytes"] = summary.pushed_bytes;
-  (*json)["pulled_bytes"] = summary.pulled_bytes;
-  (*json)["audit"] = std::string(AuditResultName(audit));
-}
-
-}  // namespace
 
 absl::string_view AuditResultName(AuditResult result) {
   switch (result) {
@@ -126,30 +98,6 @@ bool HasExamples(const Comparison& comparison) {
     }
   }
   return false;
-}
-
-nlohmann::ordered_json SummaryOf(const Comparison& comparison) {
-  Json modes = Json::array();
-  for (const ComparedMode& mode : comparison.modes) {
-    Json runs = Json::array();
-    for (const ComparedRun& run : mode.runs) {
-      Json entry = {{"seed", run.seed}, {"directory", run.directory}};
-      AddNumbers(run.summary, run.audit, &entry);
-      if (!run.summary.ok) entry["error"] = run.summary.error;
-      runs.push_back(entry);
-    }
-    Json mean = Json::object();
-    AddNumbers(MeanOfMode(mode), AuditOfMode(mode), &mean);
-    modes.push_back({{"mode", mode.name}, {"runs", runs}, {"mean", mean}});
-  }
-  return {{"job", comparison.job},
-          {"target_accuracy", comparison.target_accuracy},
-          {"data", comparison.generated_data ? "generated" : "real"},
-          {"modes", modes}};
-}
-
-std::string SummaryJson(const Comparison& comparison) {
-  return SummaryOf(comparison).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace rubato

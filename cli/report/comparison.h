@@ -2,7 +2,6 @@
 #define RUBATO_CLI_REPORT_COMPARISON_H_
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -45,6 +44,8 @@ struct Comparison {
   // Workers that were slowed down on purpose, as text; empty when none was.
   std::string slowed;
   std::vector<ComparedMode> modes;
+  // Name of the mode that the others are compared with; empty: the first one.
+  std::string baseline;
 };
 
 RunSummary MeanOfMode(const ComparedMode& mode);
@@ -72,12 +73,6 @@ bool HasEvaluations(const Comparison& comparison);
 
 // Whether it is known how many examples were trained; otherwise steps take their place.
 bool HasExamples(const Comparison& comparison);
-
-// What summary.json holds (docs/formats.md).
-nlohmann::ordered_json SummaryOf(const Comparison& comparison);
-
-// summary.json, with a newline at the end.
-std::string SummaryJson(const Comparison& comparison);
 
 }  // namespace rubato
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "cli/report/page_parts.inc"
+#include "cli/report/summary_json.h"
 #include "common/task.h"
 
 namespace rubato {

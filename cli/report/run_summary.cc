@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "cli/report/work_done.h"
+
 namespace rubato {
 namespace {
 
@@ -84,8 +86,14 @@ RunSummary SummarizeRun(const RunRecord& record, double target_accuracy) {
   for (const v1::EvaluationLine& line : record.evaluations) {
     if (target_accuracy <= 0 || !line.has_accuracy() || line.accuracy() < target_accuracy) continue;
     summary.seconds_to_target = line.t();
+    const WorkDone work = WorkAt(record, line);
+    summary.samples_to_target = work.samples;
+    summary.updates_to_target = work.updates;
     break;
   }
+  const WorkDone work = WorkAtEnd(record);
+  summary.samples = work.samples;
+  summary.updates = work.updates;
   if (!record.progress.empty()) {
     const v1::ProgressLine& last = record.progress.back();
     AddStaleness(last, &summary);
@@ -115,6 +123,10 @@ RunSummary MeanOfRuns(const std::vector<RunSummary>& runs) {
   mean.training_accuracy = MeanOrAbsent(runs, &RunSummary::training_accuracy);
   mean.steps_per_second = Mean(runs, &RunSummary::steps_per_second);
   mean.seconds_to_target = MeanOrAbsent(runs, &RunSummary::seconds_to_target);
+  mean.samples_to_target = MeanOrAbsent(runs, &RunSummary::samples_to_target);
+  mean.updates_to_target = MeanOrAbsent(runs, &RunSummary::updates_to_target);
+  mean.samples = MeanOrAbsent(runs, &RunSummary::samples);
+  mean.updates = MeanOrAbsent(runs, &RunSummary::updates);
   mean.examples_per_second = Mean(runs, &RunSummary::examples_per_second);
   mean.seconds = Mean(runs, &RunSummary::seconds);
   mean.staleness_mean = Mean(runs, &RunSummary::staleness_mean);

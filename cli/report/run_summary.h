@@ -31,6 +31,11 @@ struct RunSummary {
   double seconds = 0;
   // Time of the first evaluation at or above the target; absent without a target, or when it was not reached.
   std::optional<double> seconds_to_target;
+  // What had been done where that evaluation's weights were, and in all; absent if the record does not say.
+  std::optional<double> samples_to_target;
+  std::optional<double> updates_to_target;
+  std::optional<double> samples;
+  std::optional<double> updates;
   double staleness_mean = 0;
   // The largest staleness of any step; at least this much if the record's last bucket was used.
   int64_t staleness_max = 0;

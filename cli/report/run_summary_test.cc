@@ -30,6 +30,25 @@ TEST(RunSummaryTest, TimeToTargetIsThatOfTheFirstEvaluationAtTheTarget) {
   EXPECT_NEAR(*summary.final_loss, 0.02, 1e-12);
 }
 
+TEST(RunSummaryTest, SamplesAndUpdatesToTargetAreThoseOfTheSameEvaluation) {
+  RunRecord record;
+  record.start.emplace().set_train_examples(1000);
+  record.evaluations = {Evaluation(1, 0.9), Evaluation(2, 0.985)};
+  record.evaluations[1].set_epoch(2);
+  for (const double epoch : {1, 2, 3}) {
+    record.progress.push_back(Progress(epoch, epoch * 1000));
+    record.progress.back().set_epoch(epoch);
+    record.progress.back().set_mode(v1::SYNC);
+    record.progress.back().set_step(epoch * 10);
+  }
+  const RunSummary summary = SummarizeRun(record, 0.985);
+  EXPECT_EQ(summary.samples_to_target, 2000);
+  EXPECT_EQ(summary.updates_to_target, 20);
+  EXPECT_EQ(summary.samples, 3000);
+  EXPECT_EQ(summary.updates, 30);
+  EXPECT_FALSE(SummarizeRun(record, 0.99).updates_to_target.has_value());
+}
+
 TEST(RunSummaryTest, ARegressionHasR2InsteadOfAnAccuracyOfZero) {
   v1::EvaluationLine line;
   line.set_loss(0.25);

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "cli/report/terminal_plot.h"
 #include "cli/report/text_table.h"
+#include "cli/report/to_target.h"
 
 namespace rubato {
 namespace {
@@ -19,11 +20,28 @@ std::string Percent(const std::optional<double>& share) {
 
 std::string Megabytes(double bytes) { return absl::StrFormat("%.1f MB", bytes * 1e-6); }
 
-std::string ToTarget(const ComparedMode& mode, const RunSummary& mean) {
-  if (mean.seconds_to_target.has_value()) return absl::StrFormat("%.1f s", *mean.seconds_to_target);
-  size_t reached = 0;
-  for (const ComparedRun& run : mode.runs) reached += run.summary.seconds_to_target.has_value() ? 1 : 0;
-  return mode.runs.size() > 1 ? absl::StrCat(reached, " of ", mode.runs.size(), " reached it") : "not reached";
+// Of runs of which some missed the target, at least their restricted mean.
+std::string TimeToTarget(const ComparedMode& mode, double horizon) {
+  const ModeToTarget to_target = ToTargetOfMode(mode, Effort::kSeconds, horizon);
+  const std::optional<double> mean = MeanOfMode(mode).seconds_to_target;
+  if (mean.has_value()) return absl::StrFormat("%.1f s", *mean);
+  if (to_target.reached > 0 && to_target.restricted_mean.has_value()) {
+    return absl::StrFormat(">%.1f s (%d of %d)", *to_target.restricted_mean, to_target.reached, to_target.runs);
+  }
+  return to_target.runs > 1 ? absl::StrCat("0 of ", to_target.runs, " reached it") : "not reached";
+}
+
+// What is to be said of the times to target; empty if all runs of each mode reached it, or none.
+std::string NoteOnTarget(const Comparison& comparison, double horizon) {
+  for (const ComparedMode& mode : comparison.modes) {
+    const ModeToTarget to_target = ToTargetOfMode(mode, Effort::kSeconds, horizon);
+    if (to_target.reached == 0 || to_target.reached == to_target.runs) continue;
+    return absl::StrFormat(
+        "> where runs missed the target: the mean of what was seen of them up to %.1f s "
+        "(Kaplan-Meier)\n",
+        horizon);
+  }
+  return "";
 }
 
 std::string Fixed(const std::optional<double>& value) {
@@ -88,6 +106,7 @@ void AddTrainingLoss(const RunRecord& record, PlotSeries* curve) {
 
 std::string FormatTable(const Comparison& comparison) {
   const bool target = comparison.target_accuracy > 0;
+  const double horizon = TargetHorizon(comparison, Effort::kSeconds);
   std::vector<std::string> header = {"mode"};
   for (const std::string& title : ScoreTitles(comparison)) header.push_back(title);
   if (target) header.push_back(absl::StrFormat("to %.4g %%", comparison.target_accuracy * 100));
@@ -100,7 +119,7 @@ std::string FormatTable(const Comparison& comparison) {
     RunSummary mean = MeanOfMode(mode);
     std::vector<std::string> row = {mode.name};
     for (std::string& score : Scores(comparison, mean)) row.push_back(std::move(score));
-    if (target) row.push_back(ToTarget(mode, mean));
+    if (target) row.push_back(TimeToTarget(mode, horizon));
     row.push_back(Speed(comparison, mean));
     row.push_back(absl::StrFormat("%.2f (max %d)", mean.staleness_mean, mean.staleness_max));
     row.push_back(absl::StrFormat("%.1f %%", mean.waiting_share * 100));
@@ -111,6 +130,7 @@ std::string FormatTable(const Comparison& comparison) {
     table.AddRow(std::move(row));
   }
   std::string text = table.Format();
+  if (target) absl::StrAppend(&text, NoteOnTarget(comparison, horizon));
   for (const ComparedMode& mode : comparison.modes) {
     for (const std::string& skipped : SkippedSteps(mode)) absl::StrAppend(&text, mode.name, ": ", skipped, "\n");
     for (const std::string& rollback : Rollbacks(mode)) absl::StrAppend(&text, mode.name, ": ", rollback, "\n");

@@ -80,6 +80,23 @@ TEST(TerminalReportTest, TableSaysWhatWasMeasuredAndWhatWasNot) {
   EXPECT_THAT(table, HasSubstr("not logged"));
 }
 
+TEST(TerminalReportTest, WhereSomeRunsMissTheTargetTheMeanIsNotThatOfTheOthers) {
+  Comparison comparison = OneMode();
+  std::vector<ComparedRun>& runs = comparison.modes[0].runs;
+  runs.push_back(runs[0]);
+  runs[0].summary.seconds_to_target = 10;
+  runs[1].summary.seconds = 30;
+  EXPECT_THAT(FormatTable(comparison), HasSubstr(">20.0 s (1 of 2)"));
+  EXPECT_THAT(FormatTable(comparison), HasSubstr("\n> where runs missed the target: the mean of what was seen of them "
+                                                 "up to 30.0 s (Kaplan-Meier)\n"));
+  runs[1].summary.seconds_to_target = 20;
+  EXPECT_THAT(FormatTable(comparison), HasSubstr(" 15.0 s "));
+  EXPECT_THAT(FormatTable(comparison), Not(HasSubstr("Kaplan-Meier")));
+  runs[0].summary.seconds_to_target.reset();
+  runs[1].summary.seconds_to_target.reset();
+  EXPECT_THAT(FormatTable(comparison), HasSubstr("0 of 2 reached it"));
+}
+
 TEST(TerminalReportTest, TableSaysThatAModeFailed) {
   Comparison comparison = OneMode();
   comparison.modes[0].runs[0].summary.ok = false;

@@ -1,0 +1,49 @@
+#include "cli/report/quantities.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace rubato {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+std::vector<std::string> Names(const Comparison& comparison) {
+  std::vector<std::string> names;
+  for (const Quantity& quantity : QuantitiesOf(comparison)) names.push_back(quantity.name);
+  return names;
+}
+
+Comparison Of(const RunSummary& summary) {
+  ComparedRun run;
+  run.summary = summary;
+  Comparison comparison;
+  comparison.modes = {{"sync", {run}}};
+  return comparison;
+}
+
+TEST(QuantitiesTest, AccuracyComesBeforeLossAndExamplesBeforeSteps) {
+  RunSummary summary;
+  summary.training_loss = 0.3;
+  summary.steps_per_second = 5;
+  EXPECT_THAT(Names(Of(summary)), ElementsAre("training_loss", "steps_per_second"));
+  summary.final_loss = 0.2;
+  summary.examples_per_second = 320;
+  EXPECT_THAT(Names(Of(summary)), ElementsAre("final_loss", "examples_per_second"));
+  summary.final_accuracy = 0.9;
+  EXPECT_THAT(Names(Of(summary)), ElementsAre("final_accuracy", "examples_per_second"));
+}
+
+TEST(QuantitiesTest, EffortsNeedATargetAndRunsThatTell) {
+  RunSummary summary;
+  summary.seconds = 10;
+  summary.samples = 1000;
+  EXPECT_THAT(Names(Of(summary)), IsEmpty());
+  Comparison comparison = Of(summary);
+  comparison.target_accuracy = 0.9;
+  EXPECT_THAT(Names(comparison), ElementsAre("seconds_to_target", "samples_to_target"));
+}
+
+}  // namespace
+}  // namespace rubato
