@@ -159,6 +159,7 @@ std::string HtmlReport(const Comparison& comparison) {
   return absl::StrReplaceAll(kPage, {{"@STYLE@", kStyle},
                                      {"@CHARTS@", kChartsScript},
                                      {"@TABLES@", kTablesScript},
+                                     {"@BASELINE@", kBaselineScript},
                                      {"@PAGE@", kPageScript},
                                      // JSON may stand inside a script element when it cannot end it.
                                      {"@DATA@", absl::StrReplaceAll(data, {{"<", "\\u003c"}})}});

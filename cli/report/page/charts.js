@@ -195,12 +195,14 @@ const Charts = (() => {
     });
   }
 
-  // Horizontal bars: rows [{name, index, mean (or null), values, missing}].
+  // Horizontal bars: rows [{name, index, mean (or null), text (or undefined: the mean's), values, missing}].
   function bars(host, options) {
     responsive(host, (width) => {
       const highest = Math.max(0, ...options.rows.flatMap((row) => [row.mean || 0, ...row.values]));
       const left = 92;
-      const scale = highest > 0 ? (width - left - 84) / highest : 0;
+      const texts = options.rows.map((row) => (row.mean === null ? row.missing : row.text || options.format(row.mean)));
+      const room = Math.max(84, ...options.rows.map((row, i) => (row.mean === null ? 0 : texts[i].length * 7 + 12)));
+      const scale = highest > 0 ? Math.max(0, width - left - room) / highest : 0;
       const svg = node(host, "svg", { height: options.rows.length * 38 + 4, role: "img", "aria-label": options.label });
       options.rows.forEach((row, i) => {
         const top = i * 38 + 6;
@@ -211,7 +213,7 @@ const Charts = (() => {
           for (const value of row.values) node(svg, "circle", { cx: left + value * scale, cy: top + 12, r: 3.5, fill: "var(--card)", stroke: "var(--text)" });
         }
         const furthest = Math.max(end, ...row.values.map((value) => left + value * scale + 4));
-        node(svg, "text", { x: (row.mean === null ? left : furthest) + 8, y: top + 17, class: "strong" }, row.mean === null ? row.missing : options.format(row.mean));
+        node(svg, "text", { x: (row.mean === null ? left : furthest) + 8, y: top + 17, class: "strong" }, texts[i]);
       });
     });
   }
@@ -268,5 +270,5 @@ const Charts = (() => {
     });
   }
 
-  return { lines, bars, columns, stacks, html, color };
+  return { lines, bars, columns, stacks, html, node, responsive, ticks, extent, color };
 })();

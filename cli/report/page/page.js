@@ -93,7 +93,11 @@
       missing,
     }));
     if (data.target_accuracy > 0) {
-      Charts.bars(host("to-target"), { rows: rows("seconds_to_target", "not reached by every run"), format: (v) => `${number(v, 1)} s`, label: "Time to target" });
+      const toTarget = rows("seconds_to_target", "").map((row, i) => {
+        const { mean, text } = Tables.timeToTarget(data.modes[i]);
+        return { ...row, mean, text, missing: text };
+      });
+      Charts.bars(host("to-target"), { rows: toTarget, format: (v) => `${number(v, 1)} s`, label: "Time to target" });
     }
     const speed = data.has_examples ? { field: "examples_per_second", digits: 0, unit: "" } : { field: "steps_per_second", digits: 1, unit: " steps" };
     Charts.bars(host("throughput"), { rows: rows(speed.field, "-"), format: (v) => `${number(v, speed.digits)}${speed.unit} / s`, label: "Throughput" });
@@ -157,6 +161,8 @@
     host("config").querySelector("pre").textContent = data.config;
     Tables.bestCards(host("best"), data);
     Tables.results(host("results"), data);
+    Tables.targetNote(host("target-note"), data);
+    Baseline.show(host("baseline"), data);
     Tables.switches(host("switches"), data);
     Tables.checkpoints(host("checkpoints"), data);
     Tables.trouble(host("trouble"), data);

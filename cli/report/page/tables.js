@@ -31,6 +31,29 @@ const Tables = (() => {
     ].join(" · ");
   }
 
+  // A mode's mean. Where some of its runs missed the target it takes longer than the restricted mean; where all did, there is
+  // none.
+  function timeToTarget(mode) {
+    const { runs, reached } = mode.to_target;
+    if (reached === 0) return { mean: null, text: runs > 1 ? `0 of ${runs} reached it` : "not reached" };
+    if (reached === runs) return { mean: mode.mean.seconds_to_target, text: seconds(mode.mean.seconds_to_target) };
+    const mean = mode.to_target.seconds.restricted_mean;
+    return { mean, text: `>${seconds(mean)} (${reached} of ${runs})` };
+  }
+
+  // The mode with the least restricted mean, up to where all modes were seen; undefined if no run reached the target.
+  function fastest(data) {
+    const modes = data.modes.filter((mode) => mode.to_target.reached > 0);
+    const time = (mode) => mode.to_target.seconds.restricted_mean;
+    return modes.length === 0 ? undefined : modes.reduce((a, b) => (time(b) < time(a) ? b : a));
+  }
+
+  function targetNote(host, data) {
+    const missed = data.modes.find((mode) => mode.to_target && mode.to_target.reached > 0 && mode.to_target.reached < mode.to_target.runs);
+    host.hidden = missed === undefined;
+    if (missed) host.textContent = `> where runs missed the target: the mean of what was seen of them up to ${seconds(missed.to_target.seconds.up_to)} (Kaplan-Meier).`;
+  }
+
   // The mode with the best mean of a number; undefined when no mode has it.
   function best(data, field, better) {
     const modes = data.modes.filter((mode) => mode.mean[field] !== null);
@@ -45,13 +68,12 @@ const Tables = (() => {
       html(element, "div", "detail", detail);
     };
     const more = (a, b) => a > b;
-    const less = (a, b) => a < b;
     const { name, field, format } = score(data);
     if (data.target_accuracy > 0) {
       const label = `Fastest to ${Number((data.target_accuracy * 100).toPrecision(4))} % accuracy`;
-      const fastest = best(data, "seconds_to_target", less);
-      if (fastest) card(label, seconds(fastest.mean.seconds_to_target), fastest.mode);
-      else card(label, "not reached", "by all runs of any mode");
+      const mode = fastest(data);
+      if (mode) card(label, timeToTarget(mode).text, mode.mode);
+      else card(label, "not reached", "by any run");
     }
     const highest = best(data, field, more);
     if (highest) card(`Highest final ${name}`, format(highest.mean[field]), highest.mode);
@@ -84,10 +106,10 @@ const Tables = (() => {
     const target = data.target_accuracy > 0;
     const { name, field, format } = score(data);
     const { name: rateName, field: rate, digits } = speed(data);
-    const numbers = (run) => [
+    const numbers = (run, toTarget) => [
       or(run[field], format, "–"),
       or(run[loss(data).field], fixed, "–"),
-      ...(target ? [or(run.seconds_to_target, seconds, "not reached")] : []),
+      ...(target ? [toTarget] : []),
       run[rate].toFixed(digits),
       seconds(run.seconds),
       run.staleness_mean.toFixed(2),
@@ -103,7 +125,9 @@ const Tables = (() => {
         cell.append(mode.mode);
       };
       const seeds = mode.runs.length > 1 ? mode.runs : [];
-      return [{ cells: [named, ...numbers(mode.mean)] }, ...seeds.map((run) => ({ className: "seed", cells: [`seed ${run.seed}`, ...numbers(run)] }))];
+      const ofRun = (run) => numbers(run, or(run.seconds_to_target, seconds, "not reached"));
+      const ofMode = numbers(mode.mean, target ? timeToTarget(mode).text : "");
+      return [{ cells: [named, ...ofMode] }, ...seeds.map((run) => ({ className: "seed", cells: [`seed ${run.seed}`, ...ofRun(run)] }))];
     });
     table(host, "", ["mode", name, loss(data).name, ...(target ? ["to target"] : []), rateName, "whole run", "staleness", "largest", "waiting", "pushed", "pulled", "audit"], rows);
   }
@@ -145,5 +169,5 @@ const Tables = (() => {
     words(card, ["run", "at", "checkpoint", "epoch", "size", "took"], rows);
   }
 
-  return { facts, bestCards, results, switches, checkpoints, trouble };
+  return { facts, bestCards, results, switches, checkpoints, trouble, table, timeToTarget, targetNote };
 })();
