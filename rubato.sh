@@ -11,8 +11,10 @@ packages=(
   libopenblas-pthread-dev nlohmann-json3-dev libcli11-dev zlib1g-dev libdeflate-dev libxxhash-dev git ca-certificates procps
 )
 binaries=(//cli/command:rubato //coordinator //server //worker)
-# Only the Python package's tests need these.
-python_packages=(python3-torch python3-numpy python3-pytest python3-venv python3-grpcio python3-protobuf mypy openmpi-bin)
+# Only tests need these: those of the Python package, and those that compare with what Python computes.
+python_packages=(
+  python3-torch python3-numpy python3-scipy python3-pytest python3-venv python3-grpcio python3-protobuf mypy openmpi-bin
+)
 client_binaries=(//client:librubato_client.so //client/sidecar:rubato-sidecar)
 # What is done of what: on a terminal all the time, elsewhere in a line at least once a minute.
 seconds_between_lines=60
@@ -338,15 +340,20 @@ skip_reasons() {
   done | sort | uniq -c | sed -E 's/^ *([0-9]+) (.*)$/\1 skipped: \2/'
 }
 
-# The Python package's tests, against the programs that were built. Their counts are in $python_passed and $python_failed.
-test_python() {
-  local package missing=() log status=0
+# Tests skip what is not there.
+setup_python() {
+  local package missing=()
   for package in "${python_packages[@]}"; do
     is_installed "$package" || missing+=("$package")
   done
   if ((${#missing[@]} > 0)); then
     (install_packages "${missing[@]}") || say "Packages for the Python tests could not be installed"
   fi
+}
+
+# The Python package's tests, against the programs that were built. Their counts are in $python_passed and $python_failed.
+test_python() {
+  local log status=0
   log="$(mktemp)"
   RUBATO_LIBRARY="$root/bazel-bin/client/librubato_client.so" RUBATO_PROGRAM="$root/bazel-bin/cli/command/rubato" \
     RUBATO_SIDECAR="$root/bazel-bin/client/sidecar/rubato-sidecar" python/run_tests.sh 2>&1 | tee "$log" || status=$?
@@ -365,6 +372,7 @@ tests_go_on() { printf 'Testing, for %d s by now\n' "$SECONDS"; }
 
 run_tests() {
   setup
+  setup_python
   fetch_prometheus
   fetch_kubernetes_tools
   local log logs build_status=0 test_status=0 without_cuda=0 counts passed failed
