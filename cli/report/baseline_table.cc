@@ -43,7 +43,7 @@ std::string FormatBaselineTable(const Comparison& comparison) {
   if (!against.has_value()) return "";
   std::string text = absl::StrCat("Against ", against->baseline, ", run by run with the same seed:\n");
   if (!against->results.empty()) {
-    TextTable table({"mode", "", "difference", "95 % interval", "p (Holm)", "pairs"});
+    TextTable table({"mode", "quantity", "difference", "95 % interval", "p (Holm)", "pairs"});
     for (const BaselineResult& result : against->results) table.AddRow(Row(result));
     absl::StrAppend(&text, table.Format());
   }

@@ -27,7 +27,7 @@ Comparison OfSeeds(uint64_t seeds) {
 TEST(BaselineTableTest, HasDifferencesWithIntervalsPAndPairs) {
   EXPECT_EQ(FormatBaselineTable(OfSeeds(6)),
             "Against sync, run by run with the same seed:\n"
-            "mode                 difference     95 % interval  p (Holm)  pairs\n"
+            "mode     quantity    difference     95 % interval  p (Holm)  pairs\n"
             "─────  ──────────  ────────────  ────────────────  ────────  ─────\n"
             "async    accuracy  -3.50 points    -5.33 to -1.67     0.031      6\n"
             "async  examples/s        x1.500  x1.500 to x1.500     0.031      6\n"

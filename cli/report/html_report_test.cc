@@ -150,6 +150,16 @@ TEST(HtmlReportTest, ListsRollbacksAndTheLastCheckpoints) {
   EXPECT_EQ(run["checkpoints"][49]["name"], "step60");
 }
 
+TEST(HtmlReportTest, NamesOfModesAreDataInTheNotesToo) {
+  Comparison comparison = HostileComparison();
+  comparison.modes.push_back({"async", comparison.modes[0].runs});
+  const std::string page = HtmlReport(comparison);
+  EXPECT_THAT(page, Not(HasSubstr("<script>alert")));
+  const nlohmann::json against = DataOf(page)["against_baseline"];
+  EXPECT_EQ(against["baseline"], kHostile);
+  EXPECT_FALSE(against["notes"].empty());
+}
+
 TEST(HtmlReportTest, SaysThatDataWasGenerated) {
   Comparison comparison = HostileComparison();
   EXPECT_EQ(DataOf(HtmlReport(comparison))["data"], "real");

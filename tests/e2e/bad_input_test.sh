@@ -69,6 +69,8 @@ configs() {
   done
   refused 2 '--modes: value "fast"; allowed: sync, async' "$rubato" compare "$teacher" --binaries "$root" \
     --modes=sync,fast --run_directory="$work/run"
+  refused 2 '--baseline: value "ssp:2"; allowed: sync, async' "$rubato" compare "$teacher" --binaries "$root" \
+    --modes=sync,async --baseline=ssp:2 --run_directory="$work/run"
   mkdir -p "$work/empty"
   refused 2 'empty/checkpoints: there is no checkpoint final or stopped' "$rubato" export "$work/empty" \
     --output="$work/model.safetensors"

@@ -39,7 +39,8 @@ const Baseline = (() => {
         for (const end of [row.low, row.high]) node(group, "line", { x1: x(end), x2: x(end), y1: y - 5, y2: y + 5 });
         node(group, "circle", { cx: x(row.at), cy: y, r: 4.5, fill: color(row.index), stroke: "var(--card)" });
         node(group, "title", {}, row.text);
-        node(svg, "text", { x: box.left, y: y - 11, class: "strong" }, row.name);
+        // Readable where it stands on a line of the axis.
+        node(svg, "text", { x: box.left, y: y - 11, class: "strong", stroke: "var(--card)", "stroke-width": 4, "paint-order": "stroke" }, row.name);
       });
     });
   }
@@ -82,7 +83,7 @@ const Baseline = (() => {
         String(result.pairs),
       ],
     }));
-    if (rows.length > 0) Tables.table(host, "", ["mode", "", "difference", "95 % interval", "p (Holm)", "pairs"], rows);
+    if (rows.length > 0) Tables.table(host, "", ["mode", "quantity", "difference", "95 % interval", "p (Holm)", "pairs"], rows);
   }
 
   // Fills the card, which stays hidden when there is nothing to compare with.
