@@ -32,6 +32,8 @@ struct CompareOptions {
   // Name of a variant; empty: the first one.
   std::string baseline;
   int seeds = 1;
+  // "learning_rate", or nothing.
+  std::string tune;
   bool require_target = false;
 };
 
@@ -150,7 +152,62 @@ PreparedRun RunOfVariant(const PreparedRun& base, const Variant& variant, int se
   return run;
 }
 
+// Runs jobs one after another, until somebody interrupts.
+struct Runner {
+  const PreparedRun& base;
+  StopSignals* signals;
+  const Environment& environment;
+  // Of the last run.
+  absl::Status outcome;
+
+  bool interrupted() const { return absl::IsCancelled(outcome); }
+
+  // The variant's run in that directory, of an earlier process if that has finished it.
+  ComparedRun Run(const Variant& variant, int seed, const std::string& directory, const std::string& label) {
+    const std::string parent = base.config.run_directory();
+    const PreparedRun run = RunOfVariant(base, variant, seed, JoinPath(parent, directory));
+    // A comparison that is resumed has runs that are done, one that was interrupted, and others yet to come.
+    const std::optional<RunEnding> ending = ReadRunEnding(run.config.run_directory());
+    const bool is_done = run.resume && ending.has_value() && ending->ok;
+    outcome = is_done ? absl::OkStatus() : RunJob(run, absl::StrCat(label, "  "), signals, environment);
+    if (!outcome.ok()) *environment.out << directory << ": " << outcome.message() << std::endl;
+    return LoadRun(run.config, parent, directory, outcome);
+  }
+};
+
+// Tries learning rates for each variant, rate by rate for the same reason as seed by seed, and gives it the best.
+std::vector<Tuning> TuneLearningRates(int seed, std::vector<Variant>* variants, Runner* runner) {
+  std::vector<Tuning> tunings;
+  for (const Variant& variant : *variants) tunings.push_back({.mode = variant.name});
+  const size_t rates = RatesToTry(1).size();
+  for (size_t rate = 0; rate < rates && !runner->interrupted(); ++rate) {
+    for (size_t i = 0; i < variants->size() && !runner->interrupted(); ++i) {
+      Variant tried = (*variants)[i];
+      const double learning_rate = RatesToTry(tried.config.optimizer().learning_rate())[rate];
+      tried.config.mutable_optimizer()->set_learning_rate(learning_rate);
+      const ComparedRun run = runner->Run(tried, seed, absl::StrCat("tune-", tried.directory, "-", learning_rate),
+                                          absl::StrCat(tried.name, " rate ", learning_rate));
+      tunings[i].runs.push_back({learning_rate, run.summary});
+    }
+  }
+  for (size_t i = 0; i < variants->size(); ++i) {
+    tunings[i].best = BestOf(tunings[i].runs);
+    if (!tunings[i].best.has_value()) continue;
+    (*variants)[i].config.mutable_optimizer()->set_learning_rate(tunings[i].runs[*tunings[i].best].learning_rate);
+  }
+  return tunings;
+}
+
+absl::Status CheckTuning(const CompareOptions& options) {
+  if (options.tune.empty()) return absl::OkStatus();
+  if (options.tune != "learning_rate") {
+    return absl::InvalidArgumentError(absl::StrCat("--tune: value \"", options.tune, "\"; allowed: learning_rate"));
+  }
+  return CheckNotGiven(!options.command.empty(), "--tune", "without --command alone, which says its rate itself");
+}
+
 absl::Status Compare(const CompareOptions& options, const Environment& environment) {
+  RUBATO_RETURN_IF_ERROR(CheckTuning(options));
   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<StopSignals> signals, StopSignals::Create());
   RUBATO_ASSIGN_OR_RETURN(PreparedRun base, PrepareBase(options, environment));
   const std::string parent = base.config.run_directory();
@@ -163,23 +220,18 @@ absl::Status Compare(const CompareOptions& options, const Environment& environme
   Comparison comparison = NewComparison(base);
   comparison.baseline = baseline;
   for (const Variant& variant : variants) comparison.modes.push_back({variant.name, {}});
-  absl::Status outcome;
+  Runner runner = {base, signals.get(), environment, absl::OkStatus()};
+  if (!options.tune.empty()) comparison.tunings = TuneLearningRates(options.seeds + 1, &variants, &runner);
   // Seed by seed, so that a machine that changes while it works changes for all modes.
-  for (int seed = 1; seed <= options.seeds && !absl::IsCancelled(outcome); ++seed) {
-    for (size_t i = 0; i < variants.size() && !absl::IsCancelled(outcome); ++i) {
+  for (int seed = 1; seed <= options.seeds && !runner.interrupted(); ++seed) {
+    for (size_t i = 0; i < variants.size() && !runner.interrupted(); ++i) {
       const std::string directory = absl::StrCat(variants[i].directory, "-seed", seed);
-      const PreparedRun run = RunOfVariant(base, variants[i], seed, JoinPath(parent, directory));
-      // A comparison that is resumed has runs that are done, one that was interrupted, and others yet to come.
-      const std::optional<RunEnding> ending = ReadRunEnding(run.config.run_directory());
-      const bool is_done = run.resume && ending.has_value() && ending->ok;
-      outcome = is_done ? absl::OkStatus()
-                        : RunJob(run, absl::StrCat(variants[i].name, " seed ", seed, "  "), signals.get(), environment);
-      if (!outcome.ok()) *environment.out << directory << ": " << outcome.message() << std::endl;
-      comparison.modes[i].runs.push_back(LoadRun(run.config, parent, directory, outcome));
+      comparison.modes[i].runs.push_back(
+          runner.Run(variants[i], seed, directory, absl::StrCat(variants[i].name, " seed ", seed)));
     }
   }
   RUBATO_RETURN_IF_ERROR(WriteReports(comparison, parent, environment));
-  return absl::IsCancelled(outcome) ? outcome : Verdict(comparison, options.require_target);
+  return runner.interrupted() ? runner.outcome : Verdict(comparison, options.require_target);
 }
 
 }  // namespace
@@ -214,6 +266,9 @@ void AddCompareCommand(CLI::App* app, const Environment* environment, int* exit_
                       "otherwise the first");
   command->add_option("--seeds", options->seeds, "Runs of each mode, with the seeds 1, 2, ...")
       ->check(CLI::Range(1, 1000));
+  command->add_option("--tune", options->tune,
+                      "learning_rate: tries a quarter, half, twice and four times the config's for everything that is "
+                      "compared, with a seed of its own, and compares with the best");
   command->add_flag("--require_target", options->require_target, "Fail unless every run reaches the target accuracy");
   command->callback([options, environment, exit_code] {
     absl::Status status = Compare(*options, *environment);

@@ -8,6 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "cli/report/run_record.h"
 #include "cli/report/run_summary.h"
+#include "cli/report/tuning.h"
 
 namespace rubato {
 
@@ -44,6 +45,8 @@ struct Comparison {
   // Workers that were slowed down on purpose, as text; empty when none was.
   std::string slowed;
   std::vector<ComparedMode> modes;
+  // What was tried before; empty when nothing was.
+  std::vector<Tuning> tunings;
   // Name of the mode that the others are compared with; empty: the first one.
   std::string baseline;
 };

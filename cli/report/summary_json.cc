@@ -84,6 +84,27 @@ Json AgainstBaselineOf(const Comparison& comparison) {
           {"notes", NotesOn(*against)}};
 }
 
+Json TuningsOf(const Comparison& comparison) {
+  Json tunings = Json::array();
+  for (const Tuning& tuning : comparison.tunings) {
+    Json runs = Json::array();
+    for (const TuningRun& run : tuning.runs) {
+      runs.push_back({{"learning_rate", run.learning_rate},
+                      {"ok", run.summary.ok},
+                      {"final_accuracy", OrNull(run.summary.final_accuracy)},
+                      {"final_loss", OrNull(run.summary.final_loss)},
+                      {"seconds_to_target", OrNull(run.summary.seconds_to_target)},
+                      {"seconds", run.summary.seconds}});
+    }
+    const bool chosen = tuning.best.has_value();
+    tunings.push_back({{"mode", tuning.mode},
+                       {"learning_rate", chosen ? Json(tuning.runs[*tuning.best].learning_rate) : Json(nullptr)},
+                       {"at_edge", tuning.at_edge()},
+                       {"runs", runs}});
+  }
+  return tunings;
+}
+
 }  // namespace
 
 nlohmann::ordered_json SummaryOf(const Comparison& comparison) {
@@ -104,6 +125,7 @@ nlohmann::ordered_json SummaryOf(const Comparison& comparison) {
           {"target_accuracy", comparison.target_accuracy},
           {"data", comparison.generated_data ? "generated" : "real"},
           {"modes", modes},
+          {"tunings", TuningsOf(comparison)},
           {"against_baseline", AgainstBaselineOf(comparison)}};
 }
 

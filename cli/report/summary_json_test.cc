@@ -52,6 +52,18 @@ TEST(SummaryJsonTest, HasTheDocumentedFields) {
   EXPECT_TRUE(to_target["updates"]["restricted_mean"].is_null());
 }
 
+TEST(SummaryJsonTest, HasTheRatesThatWereTried) {
+  Comparison comparison = TwoModes();
+  Tuning tuning = {.mode = "sync", .runs = {{.learning_rate = 0.1}, {.learning_rate = 0.2}}, .best = 1};
+  comparison.tunings = {tuning, {.mode = "async"}};
+  const nlohmann::json summary = nlohmann::json::parse(SummaryJson(comparison));
+  ASSERT_EQ(summary["tunings"].size(), 2u);
+  EXPECT_EQ(summary["tunings"][0]["learning_rate"], 0.2);
+  EXPECT_EQ(summary["tunings"][0]["at_edge"], true);
+  EXPECT_EQ(summary["tunings"][0]["runs"][0]["learning_rate"], 0.1);
+  EXPECT_TRUE(summary["tunings"][1]["learning_rate"].is_null());
+}
+
 TEST(SummaryJsonTest, SaysWhyARunFailed) {
   nlohmann::json summary = nlohmann::json::parse(SummaryJson(TwoModes()));
   const nlohmann::json& run = summary["modes"][1]["runs"][0];

@@ -131,6 +131,7 @@ std::string FormatTable(const Comparison& comparison) {
   }
   std::string text = table.Format();
   if (target) absl::StrAppend(&text, NoteOnTarget(comparison, horizon));
+  for (const Tuning& tuning : comparison.tunings) absl::StrAppend(&text, TuningText(tuning), "\n");
   for (const ComparedMode& mode : comparison.modes) {
     for (const std::string& skipped : SkippedSteps(mode)) absl::StrAppend(&text, mode.name, ": ", skipped, "\n");
     for (const std::string& rollback : Rollbacks(mode)) absl::StrAppend(&text, mode.name, ": ", rollback, "\n");

@@ -121,6 +121,10 @@ Comparison MakeComparison() {
     for (int seed = 1; seed <= kSeeds; ++seed) mode.runs.push_back(MakeRun(shape, seed));
     comparison.modes.push_back(std::move(mode));
   }
+  for (const ComparedMode& mode : comparison.modes) {
+    comparison.tunings.push_back(
+        {.mode = mode.name, .runs = {{.learning_rate = 0.1}, {.learning_rate = 0.2}}, .best = 1});
+  }
   return comparison;
 }
 

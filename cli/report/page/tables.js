@@ -19,6 +19,12 @@ const Tables = (() => {
     data.has_examples ? { name: "examples/s", field: "examples_per_second", digits: 0 } : { name: "steps/s", field: "steps_per_second", digits: 1 };
   const runName = (mode, run) => (mode.runs.length > 1 ? `${mode.mode}, seed ${run.seed}` : mode.mode);
 
+  // The rate that was best of those tried, and whether a better one may be beyond.
+  function rate(tuning) {
+    if (tuning.learning_rate === null) return `${tuning.mode} none`;
+    return `${tuning.mode} ${tuning.learning_rate}${tuning.at_edge ? " (at the edge)" : ""}`;
+  }
+
   function facts(data) {
     const runs = data.modes.reduce((sum, mode) => sum + mode.runs.length, 0);
     const { workers, servers, batch_size, train_examples } = data.start || {};
@@ -28,6 +34,7 @@ const Tables = (() => {
       ...(train_examples > 0 ? [`${train_examples} training examples`] : []),
       plural(runs, "run"),
       ...(data.slowed ? [`slowed on purpose: ${data.slowed}`] : []),
+      ...(data.tunings.length > 0 ? [`learning rates tuned: ${data.tunings.map(rate).join(", ")}`] : []),
     ].join(" · ");
   }
 
