@@ -152,12 +152,14 @@ TEST(HtmlReportTest, ListsRollbacksAndTheLastCheckpoints) {
 
 TEST(HtmlReportTest, NamesOfModesAreDataInTheNotesToo) {
   Comparison comparison = HostileComparison();
+  for (ComparedRun& run : comparison.modes[0].runs) run.summary.seconds = 5;
   comparison.modes.push_back({"async", comparison.modes[0].runs});
   const std::string page = HtmlReport(comparison);
   EXPECT_THAT(page, Not(HasSubstr("<script>alert")));
   const nlohmann::json against = DataOf(page)["against_baseline"];
   EXPECT_EQ(against["baseline"], kHostile);
-  EXPECT_FALSE(against["notes"].empty());
+  ASSERT_FALSE(against["notes"].empty());
+  EXPECT_THAT(against["notes"][0].get<std::string>(), HasSubstr(kHostile));
 }
 
 TEST(HtmlReportTest, SaysThatDataWasGenerated) {
