@@ -14,7 +14,7 @@ import sys
 from typing import Any, Callable, Optional
 
 import numpy as np
-import scipy.stats
+import scipy.stats  # type: ignore[import]
 
 Array = Any
 Run = dict[str, Any]
@@ -87,6 +87,18 @@ def expanded_tail(pairs: int) -> float:
     return float(scipy.stats.norm.cdf(-math.sqrt(pairs / (pairs - 1)) * t))
 
 
+def unchanged(value: Array) -> Array:
+    return value
+
+
+def exponential(value: Array) -> Array:
+    return np.exp(value)
+
+
+def logarithm(value: Array) -> Array:
+    return np.log(value)
+
+
 def exact_interval(x: Array, y: Array, statistic: Statistic) -> tuple[float, float]:
     pairs, tail = len(x), expanded_tail(len(x))
     drawn = np.array(list(itertools.combinations_with_replacement(range(pairs), pairs)))
@@ -113,7 +125,7 @@ def check_interval(
     )  # fmt: skip
     # Of 10,000 resamples, a percentile this far out is known to a few hundredths of that error.
     tolerance = 0.15 * result.standard_error
-    invert = np.log if back is np.exp else float
+    invert = logarithm if back is exponential else unchanged
     for field, value in zip(("low", "high"), result.confidence_interval):
         check(float(invert(found[field])), value, tolerance, f"{name}, {field}")
 
@@ -190,7 +202,7 @@ def check_result(
         check(found["baseline_missed"], np.count_nonzero(y < 0), 0, f"{name}, baseline_missed")
         is_ratio = True
         statistic = restricted_log_ratio(horizon)
-    back: Statistic = np.exp if is_ratio else float
+    back = exponential if is_ratio else unchanged
     assert found["kind"] == ("ratio" if is_ratio else "difference"), name
     check(found["pairs"], len(x), 0, f"{name}, pairs")
     check(found["left_out"], len(runs[baseline]) - len(seeds), 0, f"{name}, left_out")
