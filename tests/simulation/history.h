@@ -69,6 +69,11 @@ class History {
   // The furthest step begun by anybody.
   int64_t highest_begun() const { return highest_begun_; }
   // With its last amendment; generation 0 if no server holds one.
+  // Of that generation's plan; 1 if it is not known.
+  double LearningRateScale(uint64_t generation) const {
+    const auto plan = plans_.find(generation);
+    return plan == plans_.end() ? 1 : plan->second.learning_rate_scale();
+  }
   v1::Plan newest_plan() const { return plans_.empty() ? v1::Plan() : plans_.rbegin()->second; }
   // Everybody who ever was in one of its plans.
   const std::set<uint64_t>& members() const { return members_; }

@@ -50,8 +50,9 @@ void Oracle::Applied(const Place& place, uint32_t chunk, const std::vector<v1::U
 void Oracle::Updated(const Place& place, uint32_t chunk, const Scenario& scenario,
                      const std::vector<v1::UpdateRecord>& contributions, const UpdateOutcome& outcome) {
   History& history = HistoryOf(place.job);
+  const double scale = contributions.empty() ? 1 : history.LearningRateScale(contributions.front().generation());
   const ReferenceUpdate reference =
-      UpdateByReference(scenario, chunk, history.chunk(chunk).state().value, contributions);
+      UpdateByReference(scenario, chunk, history.chunk(chunk).state().value, scale, contributions);
   if (reference.due.disagreement) coverage_->Note(Reached::kHyperparametersDiffer);
   if (reference.by_later_member) coverage_->Note(Reached::kHyperparametersOfLaterMember);
   if (scenario.mean && reference.of_nothing) coverage_->Note(Reached::kMeanOfNothing);

@@ -21,7 +21,7 @@ std::optional<Rates> RatesOf(const PushId& push, uint32_t group) {
 
 }  // namespace
 
-ReferenceUpdate UpdateByReference(const Scenario& scenario, uint32_t chunk, double before,
+ReferenceUpdate UpdateByReference(const Scenario& scenario, uint32_t chunk, double before, double learning_rate_scale,
                                   std::vector<v1::UpdateRecord> contributions) {
   std::sort(contributions.begin(), contributions.end(),
             [](const v1::UpdateRecord& a, const v1::UpdateRecord& b) { return a.worker() < b.worker(); });
@@ -51,7 +51,8 @@ ReferenceUpdate UpdateByReference(const Scenario& scenario, uint32_t chunk, doub
   }
   const double mean = sum / static_cast<double>(examples);
   const auto [learning_rate, weight_decay] = rates.value_or(Rates(MakeOptimizer(scenario).learning_rate(), 0));
-  reference.due.value = scenario.mean ? mean : before - learning_rate * (mean + weight_decay * before);
+  reference.due.value =
+      scenario.mean ? mean : before - learning_rate_scale * learning_rate * (mean + weight_decay * before);
   return reference;
 }
 

@@ -27,8 +27,9 @@ struct ReferenceUpdate {
   bool by_later_member = false;
 };
 
-// From who contributed what to an update of the chunk, in whatever order. Shares no code with the rules.
-ReferenceUpdate UpdateByReference(const Scenario& scenario, uint32_t chunk, double before,
+// From who contributed what to an update of the chunk, in whatever order, under a plan with that factor on the learning
+// rate. Shares no code with the rules.
+ReferenceUpdate UpdateByReference(const Scenario& scenario, uint32_t chunk, double before, double learning_rate_scale,
                                   std::vector<v1::UpdateRecord> contributions);
 
 }  // namespace rubato::simulation
