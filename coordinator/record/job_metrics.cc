@@ -1,7 +1,6 @@
 #include "coordinator/record/job_metrics.h"
 
 #include <nlohmann/json.hpp>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -62,7 +61,7 @@ void AddCounts(const v1::JobCounts& counts, MetricText* text) {
 }
 
 void AddTasks(const v1::JobStatus& status, MetricText* text) {
-  Samples alive, heard, steps, durations, work;
+  Samples alive, heard, steps, durations, median_work, slow_work;
   for (const v1::TaskStatus& task : status.tasks()) {
     const MetricText::Labels labels = {{"task", TaskName(task.task())},
                                        {"task_role", absl::AsciiStrToLower(v1::TaskId::Role_Name(task.task().role()))}};
@@ -74,15 +73,17 @@ void AddTasks(const v1::JobStatus& status, MetricText* text) {
     const MetricText::Labels worker = {{"worker", absl::StrCat(task.task().index())}};
     steps.push_back({worker, static_cast<double>(task.progress().step())});
     durations.push_back({worker, task.progress().mean_step_seconds()});
-    for (const auto& [name, part] : {std::pair("0.5", 0.5), std::pair("0.9", 0.9)}) {
-      work.push_back({{worker.front(), {"quantile", name}}, WorkQuantile(task.progress(), part)});
-    }
+    median_work.push_back({worker, WorkQuantile(task.progress(), 0.5)});
+    slow_work.push_back({worker, WorkQuantile(task.progress(), 0.9)});
   }
   text->Gauges("rubato_job_task_alive", "1 for a task that takes part, 0 for one that has left or was evicted.", alive);
   text->Gauges("rubato_job_task_silent_seconds", "Time since the last heartbeat of a living task.", heard);
   text->Gauges("rubato_job_worker_step", "The step that a living worker is in.", steps);
   text->Gauges("rubato_job_worker_step_mean_seconds", "Mean duration of its latest steps.", durations);
-  text->Gauges("rubato_job_worker_work_seconds", "Quantiles of its latest steps without their wait for weights.", work);
+  text->Gauges("rubato_job_worker_work_median_seconds", "Of its latest steps without their wait for weights.",
+               median_work);
+  text->Gauges("rubato_job_worker_work_p90_seconds",
+               "Nine of ten of its latest steps took that at most without their wait.", slow_work);
 }
 
 }  // namespace

@@ -110,6 +110,9 @@ def train_through_a_switch(case):
                 mode, _, bound = case["end"].partition(":")
                 session.switch(mode, staleness=int(bound or 0))
                 asked = True
+        if case["overlap"] != "step":
+            # Its pushes are acknowledged, which the others' last step must find in the weights.
+            optimizer.synchronize()
         session.barrier("trained")
         if case["apply"] != "worker":
             # A step without gradients: everybody has the weights that all of them have made.
