@@ -47,7 +47,8 @@ bool ReadMarkov(const Values& values, StragglerModel::Markov* markov) {
          ReadLength(values[3], &markov->longest) && markov->shortest <= markov->longest;
 }
 
-// A kind of term but for the factor and the trace.
+// A kind of term but for the factor and the trace. (Clang 14 does not find the default constructors of StragglerModel's
+// structs where an optional is in the same class.)
 struct Kind {
   absl::string_view name;
   const char* allowed;
@@ -63,12 +64,12 @@ constexpr std::array<Kind, 8> kKinds = {{
      }},
     {"pareto", "pareto=SCALE,SHAPE, a time of 0 to 10m and 0.1 to 100, as in pareto=10ms,1.5",
      [](const Values& v, StragglerModel* model) {
-       auto& pareto = model->pareto.emplace();
+       auto& pareto = model->pareto.emplace(StragglerModel::Pareto());
        return v.size() == 2 && ReadTime(v[0], &pareto.scale) && ReadNumber(v[1], 0.1, 100, &pareto.shape);
      }},
     {"gamma", "gamma=MEAN,VARIATION, a time of 0 to 10m and 0.001 to 10, as in gamma=30ms,0.1",
      [](const Values& v, StragglerModel* model) {
-       auto& gamma = model->gamma.emplace();
+       auto& gamma = model->gamma.emplace(StragglerModel::Gamma());
        return v.size() == 2 && ReadTime(v[0], &gamma.mean) && ReadVariation(v[1], &gamma.variation);
      }},
     {"spread", "spread=VARIATION, 0.001 to 10, as in spread=0.6",
@@ -77,13 +78,15 @@ constexpr std::array<Kind, 8> kKinds = {{
      }},
     {"bimodal", "bimodal=xFACTOR,PROBABILITY, x1 to x1000 and 0.000001 to 1, as in bimodal=x6,0.125",
      [](const Values& v, StragglerModel* model) {
-       auto& bimodal = model->bimodal.emplace();
+       auto& bimodal = model->bimodal.emplace(StragglerModel::Bimodal());
        return v.size() == 2 && ReadFactor(v[0], &bimodal.factor) && ReadProbability(v[1], &bimodal.probability);
      }},
     {"markov",
      "markov=xFACTOR,PROBABILITY,SHORTEST,LONGEST, x1 to x1000, 0.000001 to 1 and 1 to 1000000 steps, as in "
      "markov=x4,0.02,10,200",
-     [](const Values& v, StragglerModel* model) { return ReadMarkov(v, &model->markov.emplace()); }},
+     [](const Values& v, StragglerModel* model) {
+       return ReadMarkov(v, &model->markov.emplace(StragglerModel::Markov()));
+     }},
     {"rank", "rank or rank=sqrt",
      [](const Values& v, StragglerModel* model) {
        const bool linear = v.empty();
