@@ -224,7 +224,8 @@ RUBATO_API rubato_result rubato_erase(rubato_client* client, const char* key);
 RUBATO_API rubato_result rubato_barrier(rubato_client* client, const char* name, uint32_t count, double seconds);
 
 /* Changes the job's mode. 0 as quorum: all workers; 0 as learning_rate_scale: in proportion to the contributions in one
- * update, or to their square root with optimizers that divide by the gradient's size. Returns when the change is decided. */
+ * update, or to their square root with optimizers that divide by the gradient's size. Returns when the change is
+ * decided. */
 RUBATO_API rubato_result rubato_switch(rubato_client* client, rubato_mode mode, int64_t staleness_bound,
                                        uint32_t quorum, double learning_rate_scale, double seconds);
 /* Has the job write a checkpoint now. To be called while a step of this worker is pushed and the next one not begun, or

@@ -31,7 +31,9 @@ def read_class(path: pathlib.Path) -> Images:
     if images.ndim != 2 or images.shape[1] != SIDE * SIDE:
         raise ValueError(f"{path}: {images.shape}; expected rows of {SIDE * SIDE} pixels")
     if images.min() < 0 or images.max() > 255:
-        raise ValueError(f"{path}: pixels from {images.min()} to {images.max()}; 0 to 255 are allowed")
+        raise ValueError(
+            f"{path}: pixels from {images.min()} to {images.max()}; 0 to 255 are allowed"
+        )
     return images.astype(np.uint8)
 
 
@@ -62,9 +64,7 @@ def main() -> None:
     package, directory = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
     classes = [read_class(package / "src" / "clothes" / f"{c}.json") for c in range(CLASSES)]
     held_out = [images[HELD_OUT - 1 :: HELD_OUT] for images in classes]
-    trained = [
-        np.delete(images, np.s_[HELD_OUT - 1 :: HELD_OUT], axis=0) for images in classes
-    ]
+    trained = [np.delete(images, np.s_[HELD_OUT - 1 :: HELD_OUT], axis=0) for images in classes]
     directory.mkdir(parents=True, exist_ok=True)
     write(directory, "train", trained)
     write(directory, "t10k", held_out)
