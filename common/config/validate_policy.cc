@@ -42,11 +42,15 @@ void CheckGain(const std::string& path, double gain, ErrorList* errors) {
   errors->CheckNumber(path, gain, gain > 0, "a number > 0");
 }
 
-void CheckQuorumPolicy(const v1::QuorumPolicy& policy, ErrorList* errors) {
+void CheckQuorumPolicy(const v1::JobConfig& config, ErrorList* errors) {
+  const v1::QuorumPolicy& policy = config.consistency().quorum_policy();
   const double share = policy.share_min();
   errors->CheckNumber("consistency.quorum_policy.share_min", share, share > 0 && share <= 1, "over 0, up to 1");
   CheckGain("consistency.quorum_policy.gain_min", policy.gain_min(), errors);
-  if (policy.has_noise_scale()) {
+  if (policy.has_noise_scale() && config.training().batch_size() == 0) {
+    errors->Add("consistency.quorum_policy.noise_scale", NumberText(policy.noise_scale()),
+                "absent where training.batch_size is");
+  } else if (policy.has_noise_scale()) {
     errors->CheckNumber("consistency.quorum_policy.noise_scale", policy.noise_scale(), policy.noise_scale() > 0,
                         "a number > 0, or absent");
   }
@@ -114,7 +118,7 @@ void ValidatePolicy(const v1::JobConfig& config, ErrorList* errors) {
   if (!measures) return;
   CheckBeginning(config, errors);
   CheckPace(consistency.policy_pace(), errors);
-  if (quorum) CheckQuorumPolicy(consistency.quorum_policy(), errors);
+  if (quorum) CheckQuorumPolicy(config, errors);
   if (sync_then_async) CheckSyncThenAsync(config, errors);
 }
 

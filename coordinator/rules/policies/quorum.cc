@@ -11,11 +11,11 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "common/config/local_sgd.h"
-#include "coordinator/rules/learning_rate_rule.h"
 #include "coordinator/rules/policies/measured_steps.h"
 #include "coordinator/rules/policies/parts/loss_band.h"
 #include "coordinator/rules/policies/parts/pace.h"
 #include "coordinator/rules/policies/policies.h"
+#include "coordinator/rules/policies/policy_change.h"
 
 namespace rubato::coordinator {
 namespace {
@@ -34,7 +34,7 @@ class QuorumPolicy final : public ModePolicy {
     if (!steps.has_value()) return std::nullopt;
     const size_t best = Best(*steps);
     const double gain = Rate(*steps, best) / Rate(*steps, steps->quorum) - 1;
-    const int direction = gain < policy_.gain_min() ? 0 : best > steps->quorum ? 1 : -1;
+    const int direction = gain >= policy_.gain_min() ? (best > steps->quorum ? 1 : -1) : 0;
     if (!pace_.Confirms(direction)) return std::nullopt;
     band_.Freeze();
     return Change(
@@ -63,8 +63,9 @@ class QuorumPolicy final : public ModePolicy {
  private:
   // How fast the job learns with k contributions to a step, up to a constant.
   double Rate(const MeasuredSteps& steps, size_t k) const {
-    const auto examples = static_cast<double>(k) * static_cast<double>(ExamplesPerStep(config_));
-    const double worth = policy_.has_noise_scale() ? examples / (examples + policy_.noise_scale()) : examples;
+    const auto contributions = static_cast<double>(k);
+    const double examples = contributions * static_cast<double>(ExamplesPerStep(config_));
+    const double worth = policy_.has_noise_scale() ? examples / (examples + policy_.noise_scale()) : contributions;
     return worth / steps.StepSeconds(k);
   }
 
@@ -84,12 +85,7 @@ class QuorumPolicy final : public ModePolicy {
   }
 
   PlanChange Change(uint32_t quorum, std::string reason) const {
-    PlanChange change;
-    change.mode = v1::SYNC;
-    change.quorum = quorum;
-    change.learning_rate_scale = LearningRateRule(config_, v1::SYNC, quorum);
-    change.reason = std::move(reason);
-    return change;
+    return PolicyChange(config_, v1::SYNC, 0, quorum, std::move(reason));
   }
 
   const v1::JobConfig config_;

@@ -76,6 +76,16 @@ TEST_F(QuorumPolicyTest, LeavesASlowMemberBehind) {
       "fast");
 }
 
+// Its clients batch as they like.
+TEST_F(QuorumPolicyTest, ServesAJobWhoseBatchesAreNotKnown) {
+  config_.mutable_training()->clear_batch_size();
+  policy_ = MakeQuorumPolicy(config_);
+  EXPECT_FALSE(Window().has_value()) << "begins";
+  for (int window = 0; window < 5; ++window) EXPECT_FALSE(Window().has_value()) << "nobody is slow";
+  SetStep(3, 0.4);
+  EXPECT_EQ(ThreeWindows()->quorum, 3u);
+}
+
 TEST_F(QuorumPolicyTest, StaysWhereMembersAreEqual) {
   for (int window = 0; window < 20; ++window) EXPECT_FALSE(Window().has_value());
 }

@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "coordinator/rules/learning_rate_rule.h"
 #include "coordinator/rules/policies/measured_steps.h"
 #include "coordinator/rules/policies/parts/loss_band.h"
 #include "coordinator/rules/policies/parts/pace.h"
 #include "coordinator/rules/policies/policies.h"
+#include "coordinator/rules/policies/policy_change.h"
 
 namespace rubato::coordinator {
 namespace {
@@ -49,11 +49,11 @@ class SyncThenAsyncPolicy final : public ModePolicy {
     const std::optional<MeasuredSteps> steps = MeasureSyncSteps(job);
     if (Done(job) < policy_.share() || !steps.has_value()) return std::nullopt;
     const double gain = StepsPerSecondApart(*steps) / StepsPerSecondTogether(*steps) - 1;
-    if (!pace_.Confirms(gain < policy_.gain_min() ? 0 : 1)) return std::nullopt;
+    if (!pace_.Confirms(gain >= policy_.gain_min() ? 1 : 0)) return std::nullopt;
     state_ = kThen;
     band_.Freeze();
-    return Change(
-        policy_.then(), policy_.staleness_bound(),
+    return PolicyChange(
+        config_, policy_.then(), policy_.staleness_bound(), 0,
         absl::StrFormat("sync_then_async: %.3g %% of the training is done, and without waiting for each other "
                         "the workers make %.3g steps/s instead of %.3g",
                         Done(job) * 100, StepsPerSecondApart(*steps), StepsPerSecondTogether(*steps)));
@@ -62,8 +62,8 @@ class SyncThenAsyncPolicy final : public ModePolicy {
   std::optional<PlanChange> Return() {
     if (!band_.left()) return std::nullopt;
     state_ = kBack;
-    return Change(v1::SYNC, 0,
-                  "sync_then_async: the loss has risen since the workers left SYNC, so the job goes back to it");
+    return PolicyChange(config_, v1::SYNC, 0, config_.consistency().quorum(),
+                        "sync_then_async: the loss has risen since the workers left SYNC, so the job goes back to it");
   }
 
   // Part of the training, 0 to 1.
@@ -83,16 +83,6 @@ class SyncThenAsyncPolicy final : public ModePolicy {
     double rate = 0;
     for (double mean : steps.means) rate += 1 / (mean + steps.overhead);
     return rate;
-  }
-
-  PlanChange Change(v1::Mode mode, int64_t staleness_bound, std::string reason) const {
-    PlanChange change;
-    change.mode = mode;
-    change.staleness_bound = staleness_bound;
-    if (mode == v1::SYNC) change.quorum = config_.consistency().quorum();
-    change.learning_rate_scale = LearningRateRule(config_, mode, change.quorum);
-    change.reason = std::move(reason);
-    return change;
   }
 
   const v1::JobConfig config_;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/random.h"
+#include "coordinator/rules/learning_rate_rule.h"
 
 namespace rubato::coordinator {
 namespace {
@@ -93,8 +94,11 @@ v1::ConsistencyConfig SyncThenAsyncRules(double share) {
 }
 
 TrainingScenario WithRateOf(TrainingScenario scenario, v1::Mode mode, uint32_t quorum) {
-  const uint32_t contributions = mode != v1::SYNC ? 1 : quorum > 0 ? quorum : scenario.workers;
-  scenario.learning_rate *= static_cast<double>(contributions) / scenario.workers;
+  v1::JobConfig config;
+  config.mutable_cluster()->set_workers(scenario.workers);
+  *config.mutable_consistency() = Rules(v1::SYNC);
+  config.mutable_optimizer()->set_algorithm(v1::OptimizerConfig::SGD);
+  scenario.learning_rate *= LearningRateRule(config, mode, quorum);
   return scenario;
 }
 
