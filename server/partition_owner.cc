@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/wire/exchange_codec.h"
 #include "kernels/optimizer/encoded_gradient.h"
+#include "kernels/optimizer/gradient_crc.h"
 
 namespace rubato::server {
 namespace {
@@ -74,6 +75,7 @@ void PartitionOwner::Handle(Incoming incoming) {
   const absl::Time now = options_.clock->Now();
   open_[token] = {std::move(incoming.connection),
                   incoming.request_id,
+                  request.task,
                   request.chunks,
                   incoming.shared_session,
                   trace_.Received(request, incoming.arrived, begun),
@@ -200,6 +202,11 @@ void PartitionOwner::Apply(const ChunkRules::Update& update) {
   counts_.set_updates_total(counts_.updates_total() + 1);
 }
 
+std::optional<uint32_t> PartitionOwner::GradientCrc(const Contribution& contribution) {
+  if (options_.log == nullptr || contribution.gradient == nullptr) return std::nullopt;
+  return rubato::GradientCrc(*contribution.gradient);
+}
+
 void PartitionOwner::NoteDisagreement(uint32_t chunk) {
   counts_.set_hyperparameter_disagreements_total(counts_.hyperparameter_disagreements_total() + 1);
   if (std::exchange(told_disagreement_, true)) return;
@@ -253,12 +260,26 @@ void PartitionOwner::CountAnswer(const PartitionReply& reply, const Open& open) 
                                  absl::ToDoubleSeconds(options_.clock->Now() - open.since));
 }
 
+void PartitionOwner::LogServed(const PartitionReply& reply, const v1::TaskId& task) {
+  v1::UpdateLogRecord record;
+  v1::ServedRecord& served = *record.mutable_served();
+  served.set_worker(task.index());
+  served.set_incarnation(task.incarnation());
+  served.set_step(reply.begun_step);
+  for (uint32_t chunk : reply.chunks) {
+    served.add_chunks(chunk);
+    served.add_versions(partition_.Find(chunk)->version());
+  }
+  Log(record);
+}
+
 void PartitionOwner::Answer(const PartitionReply& reply) {
   auto node = open_.extract(reply.token);
   if (node.empty()) return;
   const absl::Time begun = trace_.Now();
   Open& open = node.mapped();
   CountAnswer(reply, open);
+  if (options_.log != nullptr && reply.begun_step >= 0) LogServed(reply, open.task);
   v1::ExchangeReply header;
   header.set_request_id(open.request_id);
   header.set_outcome(reply.outcome);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -114,6 +115,7 @@ class PartitionOwner : private PartitionSink {
   struct Open {
     std::shared_ptr<Connection> connection;
     uint64_t request_id;
+    v1::TaskId task;
     std::vector<uint32_t> chunks;
     uint64_t shared_session;
     PartitionTrace::Request traced;
@@ -130,6 +132,8 @@ class PartitionOwner : private PartitionSink {
   void NoteDisagreement(uint32_t chunk);
   ChunkSnapshot Keep(uint32_t chunk) const;
   void CountAnswer(const PartitionReply& reply, const Open& open);
+  // Which versions the step begins with, in the update log.
+  void LogServed(const PartitionReply& reply, const v1::TaskId& task);
   // Appends the weights to `header` and `payload`.
   void AddWeights(const PartitionReply& reply, const Open& open, v1::ExchangeReply* header,
                   std::vector<grpc::Slice>* payload);
@@ -140,6 +144,7 @@ class PartitionOwner : private PartitionSink {
 
   bool IsFinite(uint32_t chunk, const Contribution& contribution) override;
   void Apply(const ChunkRules::Update& update) override;
+  std::optional<uint32_t> GradientCrc(const Contribution& contribution) override;
   void Answer(const PartitionReply& reply) override;
   void Capture(uint64_t token, uint32_t chunk) override;
   void CaptureCut(const v1::Cut& cut, uint32_t chunk) override;

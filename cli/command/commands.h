@@ -23,6 +23,7 @@ void AddAuditCommand(CLI::App* app, const Environment* environment, int* exit_co
 void AddCheckpointCommand(CLI::App* app, const Environment* environment, int* exit_code);
 void AddDoctorCommand(CLI::App* app, const Environment* environment, int* exit_code);
 void AddSimulateCommand(CLI::App* app, const Environment* environment, int* exit_code);
+void AddReplayCommand(CLI::App* app, const Environment* environment, int* exit_code);
 void AddTraceCommand(CLI::App* app, const Environment* environment, int* exit_code);
 
 }  // namespace rubato

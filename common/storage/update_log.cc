@@ -82,8 +82,9 @@ UpdateLogReader::~UpdateLogReader() { close(descriptor_); }
 absl::StatusOr<bool> UpdateLogReader::Next(v1::UpdateLogRecord* record) {
   const uint64_t at = offset_;
   RUBATO_ASSIGN_OR_RETURN(bool found, ReadRecord(record));
-  if (found && !record->has_plan() && !record->has_update()) {
-    return absl::DataLossError(absl::StrCat(path_, ": record at byte ", at, ": neither a plan nor an update"));
+  if (found && (record->has_header() || record->body_case() == v1::UpdateLogRecord::BODY_NOT_SET)) {
+    return absl::DataLossError(
+        absl::StrCat(path_, ": record at byte ", at, ": neither a plan, nor an update, nor what was served"));
   }
   return found;
 }

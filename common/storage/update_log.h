@@ -57,7 +57,7 @@ class UpdateLogReader {
 
   const v1::LogHeader& header() const { return header_; }
 
-  // The next plan or update; false at the end. A torn last record is an end. DataLoss, with the record's offset, when
+  // The next plan, update or served step; false at the end. A torn last record is an end. DataLoss, with the record's offset, when
   // a record is corrupt.
   absl::StatusOr<bool> Next(v1::UpdateLogRecord* record);
 

@@ -160,6 +160,7 @@ void Partition::Perform(ChunkRules::Update update, Changed& changed) {
     entry.set_examples(contribution.examples);
     entry.set_ineffective(update.ineffective);
     if (contribution.slice.shard() != 0) *entry.mutable_slice() = contribution.slice;
+    if (const auto crc = sink_->GradientCrc(contribution)) entry.set_gradient_crc32(*crc);
     sink_->Log(record);
     places_.Note(contribution.task, contribution.step, contribution.slice);
   }
@@ -247,6 +248,7 @@ bool Partition::TryAnswer(Waiting& waiting, Changed& changed) {
   highest_begun_ = std::max(highest_begun_, step);
   PartitionReply reply = ReplyTo(waiting, Reply::OK);
   reply.chunks = request.chunks;
+  reply.begun_step = step;
   sink_->Answer(reply);
   return true;
 }

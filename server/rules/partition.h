@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,8 @@ struct PartitionReply {
   v1::ExchangeReply::PushOutcome push = v1::ExchangeReply::PUSH_NONE;
   // OK: the chunks whose weights the answer carries.
   std::vector<uint32_t> chunks;
+  // OK: the step that begins with them; -1 for a snapshot.
+  int64_t begun_step = -1;
   // After an applied push, per chunk of the request: the version it was applied to; -1 for a duplicate.
   std::vector<int64_t> applied_to;
   v1::Plan plan;          // MOVED.
@@ -58,6 +61,8 @@ class PartitionSink {
   virtual bool IsFinite(uint32_t chunk, const Contribution& contribution) = 0;
   // Apply the update to the chunk's weights.
   virtual void Apply(const ChunkRules::Update& update) = 0;
+  // Of the gradient's bytes, for the update log; nothing where none is kept, or the contribution is empty.
+  virtual std::optional<uint32_t> GradientCrc(const Contribution&) { return std::nullopt; }
   // Answer; for OK, with the chunks' weights as they are now, or as they were captured for this token.
   virtual void Answer(const PartitionReply& reply) = 0;
   // Keep the chunk's weights as they are now for the Answer to a snapshot.

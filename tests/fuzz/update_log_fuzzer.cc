@@ -88,7 +88,7 @@ Reading Actual(const std::string& path) {
     if (!found.ok()) reading.end = Reading::kCorrupt;
     if (found.ok() && !*found && (*reader)->torn()) reading.end = Reading::kTorn;
     if (!found.ok() || !*found) return reading;
-    RUBATO_FUZZ_CHECK(record.has_plan() || record.has_update(), record.ShortDebugString());
+    RUBATO_FUZZ_CHECK(record.has_plan() || record.has_update() || record.has_served(), record.ShortDebugString());
   }
 }
 

@@ -21,6 +21,13 @@ constexpr absl::Duration kPoll = absl::Milliseconds(10);
 
 }  // namespace
 
+BatchSource::Next NextOfShard(const Batch& batch, int64_t train_examples) {
+  const double per_example = 1 / static_cast<double>(train_examples);
+  const double epoch =
+      static_cast<double>(batch.epoch) + static_cast<double>(batch.begin) / static_cast<double>(train_examples);
+  return {BatchSource::Kind::kBatch, &batch, epoch, per_example};
+}
+
 void DynamicSource::Request(absl::Time now) {
   if (done_) return;
   if (open_) {
@@ -115,10 +122,7 @@ absl::StatusOr<BatchSource::Next> DynamicSource::Get(const Parameters::Step& ste
       return Next{.kind = done_ ? Kind::kDone : Kind::kEmpty};
     }
   }
-  const double per_example = 1 / static_cast<double>(options_.train_examples);
-  const double epoch = static_cast<double>(batch_->epoch) +
-                       static_cast<double>(batch_->begin) / static_cast<double>(options_.train_examples);
-  return Next{Kind::kBatch, &*batch_, epoch, per_example};
+  return NextOfShard(*batch_, options_.train_examples);
 }
 
 std::vector<v1::ShardPosition> DynamicSource::Positions() {

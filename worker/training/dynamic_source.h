@@ -17,6 +17,9 @@
 
 namespace rubato::worker {
 
+// The batch, and where in its epoch it is: what a step of DYNAMIC dispatch computes.
+BatchSource::Next NextOfShard(const Batch& batch, int64_t train_examples);
+
 // DYNAMIC dispatch: leases shards from the coordinator, one ahead of the one in work, and reports those whose pushes
 // are all acknowledged. Get, Begun and Stopped on the trainer's thread; OnGrant on any.
 class DynamicSource : public BatchSource {

@@ -1,0 +1,145 @@
+#ifndef RUBATO_CLI_REPLAY_REPLAY_SERVERS_H_
+#define RUBATO_CLI_REPLAY_REPLAY_SERVERS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cli/replay/recorded_run.h"
+#include "common/model_spec.h"
+#include "common/mutex.h"
+#include "kernels/optimizer/encoded_gradient.h"
+#include "proto/coordinator.pb.h"
+#include "proto/job_config.pb.h"
+#include "server/chunk_snapshot.h"
+#include "server/chunk_store.h"
+
+namespace rubato {
+
+// What the servers do in a replay: a pull is answered with the version of each chunk that the run recorded for the
+// step, whenever it is asked for, and pushes are applied in the recorded order, whenever they come. Thread-safe: a
+// thread for each member.
+class ReplayServers {
+ public:
+  struct Options {
+    // All outlive the object.
+    const v1::JobConfig* config = nullptr;
+    const ModelSpec* model = nullptr;
+    // Says which server has which chunk.
+    const v1::JobDescription* job = nullptr;
+    const RecordedRun* run = nullptr;
+    uint32_t servers = 1;
+    // How many updates of each chunk Keep has; nothing: all.
+    std::optional<int64_t> until_version;
+    // The config is the run's: what is pushed is of as many examples as the record says.
+    bool same_config = true;
+    // Called with the number of updates that are done, and of all; not for each of them. May be empty.
+    std::function<void(int64_t done, int64_t all)> progress;
+  };
+  // A gradient, which stays where it is until AwaitApplied of its member.
+  struct Pushed {
+    uint64_t examples = 0;
+    double epoch = 0;
+    ByteSpan bytes;
+    v1::Codec codec = v1::NONE;
+  };
+
+  explicit ReplayServers(const Options& options);
+
+  // The chunk's weights for a step of a member. Waits for the pushes that make the version. Cancelled or whatever
+  // Cancel was told. DataLoss: every member waits for another, so that the record cannot have been so; names who waits
+  // for what.
+  absl::StatusOr<server::ChunkStore::Wire> Await(size_t member, size_t step, uint32_t chunk);
+  // The member's push of its step. DataLoss: with the same config, it is another gradient, or of another number of
+  // examples, than the record says. A gradient that is not finite counts as empty.
+  absl::Status Push(size_t member, size_t step, uint32_t chunk, const Pushed& pushed);
+  // Waits until everything that the member has pushed is applied. Errors as Await.
+  absl::Status AwaitApplied(size_t member);
+  // The member has no further step, and waits for nobody.
+  void Leave(size_t member);
+  // Ends every wait, now and later, with `status`.
+  void Cancel(const absl::Status& status);
+  // Whether every chunk has come to `until_version`, or to its last version; then all waits end with Cancelled.
+  bool IsComplete();
+  // Why waits ended; OK: they did not have to.
+  absl::Status failed();
+
+  // A server's chunks, ascending, at `until_version` or at their last version. REQUIRES: IsComplete().
+  std::vector<server::ChunkSnapshot> Keep(uint32_t server);
+
+ private:
+  // Of a member: a step and a chunk.
+  struct Key {
+    size_t member;
+    size_t step;
+    uint32_t chunk;
+    auto operator<=>(const Key&) const = default;
+  };
+  struct Arrived {
+    Pushed pushed;
+    EncodedGradient gradient;
+    ByteSpan piece;
+  };
+  struct Chunk {
+    server::ChunkStore* store = nullptr;
+    // Updates that are done.
+    int64_t version = 0;
+    // By version: who computes from it.
+    std::multimap<int64_t, std::pair<size_t, size_t>> readers;
+    // Those of updates that are not done.
+    std::map<std::pair<size_t, size_t>, std::unique_ptr<Arrived>> arrived;
+    std::optional<server::ChunkSnapshot> kept;
+  };
+  struct Member {
+    bool there = true;
+    // What it waits for; null: it does not.
+    const std::function<bool()>* awaited = nullptr;
+    // "step 12 of worker 1 waits for version 7 of chunk 3"
+    std::string waits;
+    // Pushes that are not applied yet.
+    int64_t open = 0;
+  };
+
+  // Does the updates of the chunk that are next and complete.
+  void ApplyWhatIsDue(uint32_t chunk) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ApplyNext(uint32_t chunk, const RecordedRun::Update& update) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The chunk is at a version: puts it aside for all who compute from it.
+  void SetAside(uint32_t chunk) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  server::ChunkSnapshot KeepAsIs(uint32_t chunk) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status Wait(size_t member, const std::function<bool()>& done, std::string waits)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Fails when all who are there wait in vain.
+  void CheckStall() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  const v1::TaskId& TaskOf(size_t member) const { return options_.run->members[member].task; }
+  // "step 12 of worker 1"
+  std::string Describe(size_t member, size_t step) const;
+  absl::Status CheckAgainstRecord(const Key& key, const Arrived& arrived) const;
+
+  const Options options_;
+  // What is pushed and has an update.
+  std::map<Key, const RecordedRun::Push*> recorded_;
+  Mutex mu_;
+  CondVar changed_;
+  std::vector<std::unique_ptr<server::ChunkStore>> stores_ ABSL_GUARDED_BY(mu_);
+  std::vector<Chunk> chunks_ ABSL_GUARDED_BY(mu_);
+  std::vector<Member> members_ ABSL_GUARDED_BY(mu_);
+  std::map<Key, server::ChunkStore::Wire> aside_ ABSL_GUARDED_BY(mu_);
+  int64_t updates_ ABSL_GUARDED_BY(mu_) = 0;
+  int64_t all_updates_ ABSL_GUARDED_BY(mu_) = 0;
+  // Chunks that have come as far as they have to.
+  size_t complete_ ABSL_GUARDED_BY(mu_) = 0;
+  absl::Status failed_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace rubato
+
+#endif  // RUBATO_CLI_REPLAY_REPLAY_SERVERS_H_
