@@ -131,7 +131,9 @@ absl::Status TrainAll(const ReplayWorkerOptions& shared, const ReplayOptions& op
       own.log = &log;
       own.member = member;
       if (absl::Status status = TrainRecordedSteps(own); !status.ok()) {
-        servers->Cancel(absl::IsCancelled(status) ? status : Annotate(status, TaskName(task)));
+        // What contradicts the record names its worker itself.
+        const bool is_named = absl::IsCancelled(status) || absl::IsDataLoss(status);
+        servers->Cancel(is_named ? status : Annotate(status, TaskName(task)));
       }
       servers->Leave(member);
     });

@@ -42,6 +42,8 @@ struct Comparison {
   bool generated_data = false;
   // The job's config in text format, for the reader of the report.
   std::string config_text;
+  // The runs were made before anybody said that they would be compared.
+  bool chosen_afterwards = false;
   // Workers that were slowed down on purpose, as text; empty when none was.
   std::string slowed;
   std::vector<ComparedMode> modes;

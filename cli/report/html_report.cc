@@ -135,6 +135,7 @@ Json PageData(const Comparison& comparison) {
   data["evaluated"] = HasEvaluations(comparison);
   data["has_examples"] = HasExamples(comparison);
   data["slowed"] = comparison.slowed;
+  data["chosen_afterwards"] = comparison.chosen_afterwards;
   data["config"] = comparison.config_text;
   data["start"] = nullptr;
   if (const v1::StartLine* start = FirstStart(comparison); start != nullptr) {
@@ -160,6 +161,7 @@ std::string HtmlReport(const Comparison& comparison) {
                                      {"@CHARTS@", kChartsScript},
                                      {"@TABLES@", kTablesScript},
                                      {"@BASELINE@", kBaselineScript},
+                                     {"@DOWNLOADS@", kDownloadsScript},
                                      {"@PAGE@", kPageScript},
                                      // JSON may stand inside a script element when it cannot end it.
                                      {"@DATA@", absl::StrReplaceAll(data, {{"<", "\\u003c"}})}});

@@ -23,6 +23,17 @@ addEventListener("load", () => {
       at.left < other.at.right - 2 && other.at.left < at.right - 2 && at.top < other.at.bottom - 2 && other.at.top < at.bottom - 2,
     ).map((other) => `${chart.id}: ${text.textContent} and ${other.text.textContent}`));
   });
+  // Charts and tables as files: what is not one that stands alone.
+  const figures = charts.map((chart) => [chart.id, Downloads.svgOf(chart)]).filter(([, text]) => {
+    const root = new DOMParser().parseFromString(text, "image/svg+xml").documentElement;
+    return root.tagName !== "svg" || text.includes("var(") || text.includes("class=") || !root.querySelector("text").hasAttribute("fill");
+  }).map(([id]) => id);
+  const tables = [...document.querySelectorAll("table")];
+  const files = tables.filter((table) => {
+    const lines = Downloads.csvOf(table).split("\n");
+    return lines.length !== table.rows.length + 1 || lines.some((line, i) => i < table.rows.length && line.split(",").length < table.rows[i].cells.length);
+  }).map((table) => table.closest(".card").id);
+  const buttons = document.querySelectorAll("button.download").length;
   const ink = getComputedStyle(document.body);
   parent.postMessage(JSON.stringify({
     errors,
@@ -32,6 +43,8 @@ addEventListener("load", () => {
     empty: charts.filter((chart) => chart.querySelector("svg") === null).map((chart) => chart.id),
     cut,
     covered,
+    bad_files: [...figures, ...files],
+    without_button: document.querySelectorAll(".chart").length + tables.length - buttons,
     // Wider than the window.
     overflow: Math.max(0, document.documentElement.scrollWidth - innerWidth),
     ink: `${ink.color} on ${ink.backgroundColor}`,

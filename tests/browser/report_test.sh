@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The HTML report in a real browser, 1400 and 400 pixels wide, light and dark: its scripts make no error, every chart is
-# drawn, nothing stands out of it or of the window, and no text covers another. With TEST_UNDECLARED_OUTPUTS_DIR pictures of it are kept.
+# drawn, nothing stands out of it or of the window, no text covers another, and charts and tables can be saved as files. With TEST_UNDECLARED_OUTPUTS_DIR pictures of it are kept.
 set -euo pipefail
 # shellcheck source=tests/skip.sh
 source tests/skip.sh
@@ -64,6 +64,8 @@ for width in 1400 400; do
     has "$verdict" '"empty":[]' "$place: charts are not drawn"
     has "$verdict" '"cut":[]' "$place: texts stand out of their charts"
     has "$verdict" '"covered":[]' "$place: texts of a chart cover each other"
+    has "$verdict" '"bad_files":[]' "$place: charts or tables are no good files"
+    has "$verdict" '"without_button":0,' "$place: charts or tables cannot be saved"
     has "$verdict" '"overflow":0,' "$place: the page is wider than the window"
     (($(grep -o '"charts":[0-9]*' <<<"$verdict" | cut -d: -f2) >= 8)) || fail "$place: too few charts: $verdict"
     inks+=("$(grep -o '"ink":"[^"]*"' <<<"$verdict")")

@@ -37,4 +37,13 @@ tests/e2e/compare_weights "$work/two_workers.safetensors" "$work/one_worker.safe
 "$rubato" export "$work/three" --checkpoint=step0 --output="$work/initial3.safetensors" >/dev/null
 cmp "$work/initial.safetensors" "$work/initial3.safetensors" || fail "the initial weights depend on the servers"
 ! cmp -s "$work/initial.safetensors" "$work/one.safetensors" || fail "training changed nothing"
+
+say "one report of runs that were made before"
+"$rubato" report "$work/one" "other=$work/two" --output="$work/both" >"$work/report.out"
+for text in '"mode": "one"' '"mode": "other"' '"baseline": "one"'; do
+  grep -qF "$text" "$work/both/summary.json" || fail "the report's summary has no $text"
+done
+grep -q '"chosen_afterwards":true' "$work/both/report.html" || fail "the page does not know that its runs were chosen"
+! "$rubato" report "a=$work/one" "a=$work/two" --output="$work/no" 2>"$work/error" || fail "one seed was taken twice"
+grep -q 'have seed' "$work/error" || fail "the error does not name the seed: $(<"$work/error")"
 say passed

@@ -152,6 +152,7 @@
     host("job").textContent = data.job;
     host("facts").textContent = Tables.facts(data);
     host("generated").hidden = data.data !== "generated";
+    host("chosen-afterwards").hidden = !data.chosen_afterwards;
     host("score-title").textContent = scoreTitle;
     host("score-card").hidden = !hasScore;
     host("heldout-loss-card").hidden = !data.evaluated;
@@ -176,4 +177,5 @@
   drawBars();
   drawStaleness();
   drawTime();
+  Downloads.addButtons(data.job);
 })();
