@@ -10,7 +10,6 @@
 #include "kernels/optimizer/initializer.h"
 #include "kernels/optimizer/reduce_and_apply.h"
 #include "kernels/optimizer/schedule.h"
-#include "server/rules/update_mix.h"
 
 namespace rubato::server {
 namespace {
@@ -142,8 +141,10 @@ ChunkStore::Wire ChunkStore::ForWire(uint32_t index, int64_t version) {
   return {chunk.pull_codec.codec, chunk.encoded, chunk.encoded_bytes};
 }
 
-UpdateRule ChunkStore::RuleOf(const ChunkRules::Update& update, const v1::OptimizerConfig* pushed, Chunk& chunk) const {
-  const Contribution& first = update.contributions.front();
+UpdateRule ChunkStore::RuleOf(const ChunkRules::Update& update, const UpdateMix& mix, Chunk& chunk) const {
+  // One without examples does not know where in the training it is.
+  const Contribution& first = mix.parts.empty() ? update.contributions.front() : *mix.parts.front().contribution;
+  const v1::OptimizerConfig* const pushed = mix.hyperparameters;
   const double scale = applies_learning_rate_scale_ ? update.learning_rate_scale : 1;
   const v1::OptimizerConfig& optimizer = pushed == nullptr ? optimizer_ : *pushed;
   // What a push says is the rate now.
@@ -161,7 +162,7 @@ bool ChunkStore::Apply(const ChunkRules::Update& update) {
     gradients.push_back(*part.contribution->gradient);
     gradients.back().weight = static_cast<float>(part.weight);
   }
-  const UpdateRule rule = RuleOf(update, mix.hyperparameters, chunk);
+  const UpdateRule rule = RuleOf(update, mix, chunk);
 
   // While answers with the current weights are in flight, the update goes to another buffer.
   FloatBuffer::Ptr current = chunk.weights;

@@ -19,6 +19,7 @@
 #include "proto/job_config.pb.h"
 #include "server/chunk_snapshot.h"
 #include "server/rules/chunk_rules.h"
+#include "server/rules/update_mix.h"
 
 namespace rubato::server {
 
@@ -92,7 +93,7 @@ class ChunkStore {
 
  private:
   // The rate of the schedule's point that the update is at, and the rule of the job or of what was pushed.
-  UpdateRule RuleOf(const ChunkRules::Update& update, const v1::OptimizerConfig* pushed, Chunk& chunk) const;
+  UpdateRule RuleOf(const ChunkRules::Update& update, const UpdateMix& mix, Chunk& chunk) const;
   FloatBuffer::Ptr Allocate(int64_t size);
   // What an update writes to while a checkpoint is being written: a job that begins has that memory, and training does
   // not wait for the system to clear it.

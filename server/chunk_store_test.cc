@@ -85,6 +85,20 @@ TEST_F(ChunkStoreTest, LeavesWeightsAloneWithoutExamples) {
   EXPECT_EQ(store.Get(0).updates, 0);
 }
 
+// A worker that is out of data contributes nothing and is at epoch 0; the schedule does not begin again with it.
+TEST_F(ChunkStoreTest, TheScheduleIsWhereTheExamplesAre) {
+  config_.mutable_optimizer()->mutable_schedule()->set_unit(v1::LearningRateSchedule::EPOCHS);
+  config_.mutable_optimizer()->mutable_schedule()->mutable_polynomial()->set_length(4);
+  config_.mutable_optimizer()->mutable_schedule()->mutable_polynomial()->set_power(1);
+  ChunkStore store = Make();
+  const float before = store.Get(0).weights->data()[7];
+  std::vector<float> ones(kLength, 1.0f);
+  Contribution late = From(1, 4, ones);
+  late.epoch = 3;
+  store.Apply({0, {From(0, 0, {}), late}, false, 0, 1.0});
+  EXPECT_FLOAT_EQ(store.Get(0).weights->data()[7], before - 0.25f);
+}
+
 TEST_F(ChunkStoreTest, NeverWritesABufferThatSomebodyReads) {
   ChunkStore store = Make();
   FloatBuffer::Ptr reader = store.Get(0).weights;
