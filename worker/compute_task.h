@@ -19,6 +19,7 @@
 #include "common/metrics/task_page.h"
 #include "common/model_spec.h"
 #include "common/mutex.h"
+#include "common/network_link/link_model.h"
 #include "common/session/session.h"
 #include "common/straggler/straggler_model.h"
 #include "proto/coordinator.pb.h"
@@ -52,6 +53,8 @@ class ComputeTask {
     std::string coordinator;
     // How a worker is slowed down; nothing: it is not.
     StragglerModel slow;
+    // The network link that a worker is put behind; nothing: none.
+    LinkModel network;
     // Where to answer HTTP requests for metrics, "host:port"; empty: nowhere.
     std::string metrics_listen;
     // Of the incarnation before.

@@ -13,6 +13,7 @@
 #include "common/clock.h"
 #include "common/config/load.h"
 #include "common/health/standard_services.h"
+#include "common/network_link/link_model.h"
 #include "common/random.h"
 #include "common/status.h"
 #include "common/stop_watcher.h"
@@ -80,7 +81,7 @@ int main(int argc, char** argv) {
   rubato::TuneProcess();
   rubato::EnableHealthAndReflection();
   CLI::App app("Rubato worker: computes gradients of its part of the data.");
-  std::string config_path, coordinator, slow, metrics_listen, health_listen, role = "worker";
+  std::string config_path, coordinator, slow, network, metrics_listen, health_listen, role = "worker";
   std::vector<std::string> overrides;
   uint32_t index = 0;
   app.add_option("--config", config_path, "the job's textproto")->required();
@@ -92,6 +93,8 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"worker", "evaluator"}));
   app.add_option("--slow", slow,
                  "how the worker is slowed down, as in x3 or sleep=30ms+bimodal=x6,0.125; default: not");
+  app.add_option("--network", network,
+                 "the network link that the worker is put behind, as in latency=10ms,rate=100mbit; default: none");
   app.add_option(
       "--metrics_listen", metrics_listen,
       "host:port to answer HTTP requests for /metrics and /healthz on; port 0 picks a free one; default: none");
@@ -119,6 +122,11 @@ int main(int argc, char** argv) {
     std::cerr << model.status().message() << "\n";
     return 2;
   }
+  const absl::StatusOr<rubato::LinkModel> link = rubato::ParseLinkOf("--network", network);
+  if (!link.ok()) {
+    std::cerr << link.status().message() << "\n";
+    return 2;
+  }
   rubato::v1::TaskId id;
   id.set_role(role == "evaluator" ? rubato::v1::TaskId::EVALUATOR : rubato::v1::TaskId::WORKER);
   id.set_index(index);
@@ -129,6 +137,7 @@ int main(int argc, char** argv) {
       .task = id,
       .coordinator = coordinator,
       .slow = *model,
+      .network = *link,
       .metrics_listen = metrics_listen,
       .health = &health,
       .clock = &clock,

@@ -32,6 +32,9 @@ absl::Status WorkerTask::Work(const Resources& resources) {
 absl::Status WorkerTask::TrainAsMember(const Resources& resources) {
   v1::JobDescription job;
   RUBATO_ASSIGN_OR_RETURN(const v1::Plan plan, AwaitMembership(&job));
+  if (!options().network.is_none()) {
+    RUBATO_ASSIGN_OR_RETURN(link_, LinkRelay::Create(options().network, options().clock));
+  }
   RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<TrainingRun> run,
                           TrainingRun::Create(RunOptions(resources, std::move(job))));
   RUBATO_RETURN_IF_ERROR(Train(plan, run.get()));
@@ -72,6 +75,7 @@ TrainingRun::Options WorkerTask::RunOptions(const Resources& resources, v1::JobD
           .watchdog = resources.watchdog,
           .arena = arena_,
           .slow = options().slow,
+          .link = link_,
           .send = [this](v1::TaskMessage message) { session()->Send(std::move(message)); },
           .beat = [this] { session()->Beat(); },
           .cuts = &cuts_,
@@ -104,6 +108,8 @@ absl::Status WorkerTask::Train(const v1::Plan& plan, TrainingRun* run) {
 }
 
 std::function<std::shared_ptr<void>(size_t bytes)> WorkerTask::SendingMemory(const ModelSpec& spec) {
+  // Behind a link nobody else's memory can be read.
+  if (!options().network.is_none()) return nullptr;
   arena_ = CreateSendingArena(options().config, spec, TaskName(options().task), options().log);
   return [arena = arena_](size_t bytes) { return AllocateIn(arena, bytes); };
 }

@@ -8,6 +8,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/network_link/link_relay.h"
 #include "common/shared_memory/arena.h"
 #include "proto/coordinator.pb.h"
 #include "worker/compute_task.h"
@@ -45,6 +46,8 @@ class WorkerTask : public ComputeTask {
 
   // Memory that servers on this host read; null if they do not.
   std::shared_ptr<SharedArena> arena_;
+  // To the servers; null if the worker is not put behind one.
+  std::shared_ptr<LinkRelay> link_;
   // Its parts of checkpoints, of which it may hear before and after it trains.
   CutWriter cuts_;
   TrainingRun* run_ ABSL_GUARDED_BY(mu_) = nullptr;  // Set while training.

@@ -38,11 +38,16 @@ void AddLaunchOptions(CLI::App* command, LaunchOptions* options) {
                     "Go on with the run that the run directory holds; servers and workers may be others than before");
 }
 
-void AddSlowOption(CLI::App* command, LaunchOptions* options) {
+void AddSlowOptions(CLI::App* command, LaunchOptions* options) {
   command
       ->add_option("--slow", options->slow,
                    "worker:INDEX:MODEL, or worker:* for all others: slows a worker down, as in x3 or "
                    "sleep=30ms+bimodal=x6,0.125 (docs/operating.md); may be repeated")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--network", options->network,
+                   "worker:INDEX:LINK, or worker:* for all others: puts a worker behind a slow network link, as in "
+                   "latency=10ms,rate=100mbit; may be repeated")
       ->allow_extra_args(false);
 }
 
@@ -50,7 +55,7 @@ void AddRunOptions(CLI::App* command, RunOptions* options) {
   command->add_option("CONFIG", options->config_path, "The job's config, a textproto");
   command->add_option("--set", options->overrides, "path=value: overrides a field of the config; may be repeated")
       ->allow_extra_args(false);
-  AddSlowOption(command, &options->launch);
+  AddSlowOptions(command, &options->launch);
   AddLaunchOptions(command, &options->launch);
 }
 
@@ -91,7 +96,8 @@ absl::StatusOr<PreparedRun> PrepareRun(const RunOptions& options, const Environm
   PreparedRun run = LaunchedRun(options.launch);
   RUBATO_ASSIGN_OR_RETURN(run.config, LoadJobConfig(options.config_path, options.overrides));
   if (!options.launch.run_directory.empty()) run.config.set_run_directory(options.launch.run_directory);
-  RUBATO_ASSIGN_OR_RETURN(run.slowed, ParseSlowWorkers(options.launch.slow, run.config.cluster().workers()));
+  RUBATO_ASSIGN_OR_RETURN(
+      run.slowed, ParseSlowWorkers(options.launch.slow, options.launch.network, run.config.cluster().workers()));
   RUBATO_ASSIGN_OR_RETURN(run.binaries, FindBinaries(options.launch.binaries, environment.program));
   if (!run.resume) {
     RUBATO_RETURN_IF_ERROR(PrepareRunDirectory(run.config.run_directory(), options.launch.overwrite));
@@ -107,7 +113,7 @@ absl::StatusOr<PreparedRun> PrepareClientRun(const ClientJobOptions& job, const 
   run.clients = clients;
   RUBATO_ASSIGN_OR_RETURN(const ClientJobOptions resumed, ResumedJob(job, options));
   RUBATO_ASSIGN_OR_RETURN(run.config, MakeClientJob(resumed, name));
-  RUBATO_ASSIGN_OR_RETURN(run.slowed, ParseSlowWorkers(options.slow, run.config.cluster().workers()));
+  RUBATO_ASSIGN_OR_RETURN(run.slowed, ParseSlowWorkers(options.slow, options.network, run.config.cluster().workers()));
   RUBATO_ASSIGN_OR_RETURN(run.binaries, FindBinariesForClients(options.binaries, environment.program));
   const bool is_default = run.config.run_directory() == absl::StrCat("runs/", run.config.name());
   if (!options.run_directory.empty()) {

@@ -30,12 +30,13 @@ struct LaunchOptions {
   double time_limit_seconds = 0;
   bool overwrite = false;
   bool resume = false;
-  // As ParseSlowWorkers reads it.
+  // As ParseSlowWorkers reads them.
   std::vector<std::string> slow;
+  std::vector<std::string> network;
 };
-// All but `slow`, which has an option of its own because it is nothing for workers that somebody else starts.
+// All but `slow` and `network`, which are nothing for workers that somebody else starts.
 void AddLaunchOptions(CLI::App* command, LaunchOptions* options);
-void AddSlowOption(CLI::App* command, LaunchOptions* options);
+void AddSlowOptions(CLI::App* command, LaunchOptions* options);
 
 // Those of `train` and `compare`, whose jobs a config describes.
 struct RunOptions {
@@ -49,7 +50,7 @@ void AddRunOptions(CLI::App* command, RunOptions* options);
 struct PreparedRun {
   v1::JobConfig config;
   Binaries binaries;
-  std::vector<SlowWorker> slowed;
+  SlowWorkers slowed;
   std::string metrics_listen;
   absl::Duration time_limit;
   // The job goes on with what its run directory holds.

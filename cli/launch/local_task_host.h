@@ -42,7 +42,7 @@ class LocalTaskHost : public TaskHost {
     // With defaults filled in; the run directory exists.
     v1::JobConfig config;
     Binaries binaries;
-    std::vector<SlowWorker> slowed;
+    SlowWorkers slowed;
     // Where the coordinator shows metrics, "host:port"; the other tasks do on free local ports. Empty: nobody does.
     std::string metrics_listen;
     // The job goes on with what the run directory holds.

@@ -10,24 +10,32 @@
 
 namespace rubato {
 
-// A worker that is slowed down on purpose, to see what a straggler does to a job.
-struct SlowWorker {
-  // None: all workers that have no entry of their own.
-  std::optional<uint32_t> index;
-  // As FormatStraggler writes it; empty: this one is not slowed down.
-  std::string model;
+// Workers that are slowed down, or put behind slow network links, on purpose, to see what that does to a job.
+struct SlowWorkers {
+  struct Setting {
+    // None: all workers that have no setting of their own.
+    std::optional<uint32_t> index;
+    std::string value;
+  };
+
+  // As FormatStraggler writes them; empty: this one is not slowed down.
+  std::vector<Setting> models;
+  // As FormatLink writes them; empty: this one's network is not slowed down.
+  std::vector<Setting> networks;
 };
 
-// Parses "worker:1:x3" and "worker:*:sleep=30ms", each worker, and all workers, once. A worker's own model is instead
-// of that of all, not beside it. Files of traces are read, so that a bad one is known before the job begins.
-// InvalidArgument: malformed, no such worker, or the same one twice; errors of LoadStraggler.
-absl::StatusOr<std::vector<SlowWorker>> ParseSlowWorkers(const std::vector<std::string>& texts, uint32_t workers);
+// Parses the values of --slow, "worker:1:x3" and "worker:*:sleep=30ms", and of --network,
+// "worker:1:latency=10ms,rate=100mbit": of each, a worker, and all workers, once. A worker's own setting is instead of
+// that of all, not beside it. Files of traces are read, so that a bad one is known before the job begins.
+// InvalidArgument: malformed, no such worker, or the same one twice; errors of LoadStraggler and ParseLink.
+absl::StatusOr<SlowWorkers> ParseSlowWorkers(const std::vector<std::string>& slow,
+                                             const std::vector<std::string>& network, uint32_t workers);
 
-// Empty for one that is not slowed down.
-std::string SlowModelOf(uint32_t worker, const std::vector<SlowWorker>& slowed);
+// The worker's own value, or that of all; empty if there is none.
+std::string SettingOf(uint32_t worker, const std::vector<SlowWorkers::Setting>& settings);
 
-// "worker 1 x3, all others sleep=30ms"; empty for none.
-std::string DescribeSlowWorkers(const std::vector<SlowWorker>& slowed);
+// "worker 1 x3, all others sleep=30ms, worker 1 behind latency=10ms"; empty for none.
+std::string DescribeSlowWorkers(const SlowWorkers& slowed);
 
 }  // namespace rubato
 

@@ -13,8 +13,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::string Described(const std::vector<std::string>& texts) {
-  const absl::StatusOr<std::vector<SlowWorker>> slowed = ParseSlowWorkers(texts, 3);
+std::string Described(const std::vector<std::string>& slow, const std::vector<std::string>& network = {}) {
+  const absl::StatusOr<SlowWorkers> slowed = ParseSlowWorkers(slow, network, 3);
   return slowed.ok() ? DescribeSlowWorkers(*slowed) : std::string(slowed.status().message());
 }
 
@@ -25,12 +25,19 @@ TEST(SlowWorkersTest, ParsesIndexAndModel) {
 
 TEST(SlowWorkersTest, AWorkersOwnModelIsInsteadOfThatOfAll) {
   EXPECT_EQ(Described({"worker:*:sleep=30ms+bimodal=x6,0.125"}), "all workers sleep=30ms+bimodal=x6,0.125");
-  const std::vector<SlowWorker> slowed = *ParseSlowWorkers({"worker:*:exp=1ms", "worker:1:x3", "worker:2:x1"}, 3);
+  const SlowWorkers slowed = *ParseSlowWorkers({"worker:*:exp=1ms", "worker:1:x3", "worker:2:x1"}, {}, 3);
   EXPECT_EQ(DescribeSlowWorkers(slowed), "worker 1 x3, worker 2 x1, all others exp=1ms");
-  EXPECT_EQ(SlowModelOf(0, slowed), "exp=1ms");
-  EXPECT_EQ(SlowModelOf(1, slowed), "x3");
-  EXPECT_EQ(SlowModelOf(2, slowed), "");
-  EXPECT_EQ(SlowModelOf(0, {}), "");
+  EXPECT_EQ(SettingOf(0, slowed.models), "exp=1ms");
+  EXPECT_EQ(SettingOf(1, slowed.models), "x3");
+  EXPECT_EQ(SettingOf(2, slowed.models), "");
+  EXPECT_EQ(SettingOf(0, {}), "");
+}
+
+TEST(SlowWorkersTest, NetworksHaveTheirOwnSettings) {
+  EXPECT_EQ(Described({"worker:0:x3"}, {"worker:*:rate=100mbit", "worker:1:latency=10ms", "worker:2:latency=0"}),
+            "worker 0 x3, worker 1 behind latency=10ms, worker 2 behind no link, all others behind rate=100mbit");
+  EXPECT_THAT(Described({}, {"worker:1:x3"}), HasSubstr("--network: value \"worker:1:x3\": \"x3\": "));
+  EXPECT_THAT(Described({}, {"worker:1:rate=1mbit", "worker:1:rate=2mbit"}), HasSubstr("worker 1 is given twice"));
 }
 
 TEST(SlowWorkersTest, ATracesFileMayHaveAnyName) {

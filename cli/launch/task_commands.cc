@@ -101,7 +101,7 @@ void ResumeCoordinatorAt(const std::string& address, TaskCommand* command) {
 
 std::vector<TaskCommand> TaskCommands(const Binaries& binaries, const v1::JobConfig& config,
                                       const std::string& config_path, const std::string& coordinator,
-                                      const std::vector<SlowWorker>& slowed, uint32_t gpus) {
+                                      const SlowWorkers& slowed, uint32_t gpus) {
   std::vector<TaskCommand> tasks;
   for (uint32_t i = 0; i < config.cluster().servers(); ++i) {
     tasks.push_back(Server(i, binaries, config_path, coordinator, ""));
@@ -110,8 +110,11 @@ std::vector<TaskCommand> TaskCommands(const Binaries& binaries, const v1::JobCon
     tasks.push_back(Task(v1::TaskId::WORKER, i, binaries.worker, config_path, coordinator));
     std::vector<std::string>& argv = tasks.back().argv;
     argv.insert(argv.end(), {"--role", "worker"});
-    if (const std::string model = SlowModelOf(i, slowed); !model.empty()) {
+    if (const std::string model = SettingOf(i, slowed.models); !model.empty()) {
       argv.insert(argv.end(), {"--slow", model});
+    }
+    if (const std::string link = SettingOf(i, slowed.networks); !link.empty()) {
+      argv.insert(argv.end(), {"--network", link});
     }
   }
   for (uint32_t i = 0; i < config.cluster().evaluators(); ++i) {
@@ -139,14 +142,15 @@ std::vector<TaskCommand> ServerCommands(const Binaries& binaries, const v1::JobC
 }
 
 std::vector<TaskCommand> ClientCommands(const WorkerCommand& command, uint32_t workers, const std::string& coordinator,
-                                        const std::vector<SlowWorker>& slowed) {
+                                        const SlowWorkers& slowed) {
   std::vector<TaskCommand> tasks;
   for (uint32_t i = 0; i < workers; ++i) {
     TaskCommand task;
     task.id.set_role(v1::TaskId::WORKER);
     task.id.set_index(i);
     task.argv = command.argv;
-    task.variables = WorkerVariables(command, coordinator, {i, workers, i, workers, SlowModelOf(i, slowed)});
+    task.variables = WorkerVariables(
+        command, coordinator, {i, workers, i, workers, SettingOf(i, slowed.models), SettingOf(i, slowed.networks)});
     tasks.push_back(std::move(task));
   }
   return tasks;

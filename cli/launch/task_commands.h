@@ -54,7 +54,7 @@ void ResumeCoordinatorAt(const std::string& address, TaskCommand* command);
 // (gpu_assignment.h). `config_path` holds `config` with its defaults.
 std::vector<TaskCommand> TaskCommands(const Binaries& binaries, const v1::JobConfig& config,
                                       const std::string& config_path, const std::string& coordinator,
-                                      const std::vector<SlowWorker>& slowed, uint32_t gpus);
+                                      const SlowWorkers& slowed, uint32_t gpus);
 
 // The servers of a client's job alone, which have no model yet. `host`: what workers on other hosts call this machine;
 // empty: all are on this one.
@@ -64,7 +64,7 @@ std::vector<TaskCommand> ServerCommands(const Binaries& binaries, const v1::JobC
 
 // Its workers, all on this machine.
 std::vector<TaskCommand> ClientCommands(const WorkerCommand& command, uint32_t workers, const std::string& coordinator,
-                                        const std::vector<SlowWorker>& slowed);
+                                        const SlowWorkers& slowed);
 
 }  // namespace rubato
 

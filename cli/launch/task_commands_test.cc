@@ -25,14 +25,17 @@ TEST(TaskCommandsTest, StartsServersWorkersAndEvaluators) {
   config.mutable_cluster()->set_workers(2);
   config.mutable_cluster()->set_evaluators(1);
   std::vector<std::string> lines;
-  for (const TaskCommand& task : TaskCommands({"c", "s", "w"}, config, "job", "h:1", {{1, "x2.5"}}, 1)) {
+  for (const TaskCommand& task : TaskCommands({"c", "s", "w"}, config, "job", "h:1",
+                                              {.models = {{1, "x2.5"}}, .networks = {{1, "latency=1ms"}}}, 1)) {
     lines.push_back(TaskFileName(task.id.role(), task.id.index()) + " " + absl::StrJoin(task.argv, " "));
   }
-  EXPECT_THAT(lines, ::testing::ElementsAre(
-                         "server-0 s --config job --task_index 0 --coordinator h:1 --listen 127.0.0.1:0",
-                         "worker-0 w --config job --task_index 0 --coordinator h:1 --role worker",
-                         "worker-1 w --config job --task_index 1 --coordinator h:1 --role worker --slow x2.5",
-                         "evaluator-0 w --config job --task_index 0 --coordinator h:1 --role evaluator"));
+  EXPECT_THAT(
+      lines,
+      ::testing::ElementsAre(
+          "server-0 s --config job --task_index 0 --coordinator h:1 --listen 127.0.0.1:0",
+          "worker-0 w --config job --task_index 0 --coordinator h:1 --role worker",
+          "worker-1 w --config job --task_index 1 --coordinator h:1 --role worker --slow x2.5 --network latency=1ms",
+          "evaluator-0 w --config job --task_index 0 --coordinator h:1 --role evaluator"));
 }
 
 TEST(TaskCommandsTest, ACoordinatorThatIsStartedAgainResumesAtItsAddress) {
@@ -77,14 +80,15 @@ TEST(TaskCommandsTest, AClientsJobHasServersAndSomebodysCommands) {
             "s --config job --task_index 0 --coordinator h:1 --listen 0.0.0.0:0 --advertise_host node7");
   WorkerCommand command;
   command.argv = {"/bin/python", "train.py"};
-  const std::vector<TaskCommand> workers = ClientCommands(command, 2, "h:1", {{1, "x2.5"}});
+  const std::vector<TaskCommand> workers =
+      ClientCommands(command, 2, "h:1", {.models = {{1, "x2.5"}}, .networks = {{1, "latency=1ms"}}});
   ASSERT_EQ(workers.size(), 2u);
   EXPECT_EQ(TaskFileName(workers[1].id.role(), workers[1].id.index()), "worker-1");
   EXPECT_EQ(workers[1].argv, command.argv);
   EXPECT_THAT(workers[0].variables, ::testing::Not(::testing::Contains(HasSubstr("RUBATO_SLOW"))));
   EXPECT_THAT(workers[1].variables,
               ::testing::IsSupersetOf({"RUBATO_RANK=1", "RUBATO_SIZE=2", "RUBATO_LOCAL_RANK=1", "RUBATO_LOCAL_SIZE=2",
-                                       "RUBATO_COORDINATOR=h:1", "RUBATO_SLOW=x2.5"}));
+                                       "RUBATO_COORDINATOR=h:1", "RUBATO_SLOW=x2.5", "RUBATO_NETWORK=latency=1ms"}));
 }
 
 TEST(TaskCommandsTest, FindsProgramsInTheBuildsLayoutAndInOneFolder) {

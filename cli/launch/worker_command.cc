@@ -124,6 +124,7 @@ std::vector<std::string> WorkerVariables(const WorkerCommand& command, const std
   if (!command.library.empty()) variables.push_back(absl::StrCat("RUBATO_LIBRARY=", command.library));
   if (!command.sidecar.empty()) variables.push_back(absl::StrCat("RUBATO_SIDECAR=", command.sidecar));
   if (!place.slow.empty()) variables.push_back(absl::StrCat("RUBATO_SLOW=", place.slow));
+  if (!place.network.empty()) variables.push_back(absl::StrCat("RUBATO_NETWORK=", place.network));
   variables.insert(variables.end(), command.variables.begin(), command.variables.end());
   return variables;
 }

@@ -43,12 +43,14 @@ struct WorkerPlace {
   uint32_t local_size = 1;
   // How it is slowed down, to see what a straggler does to the job, as FormatStraggler writes it; empty: it is not.
   std::string slow;
+  // The network link that it is put behind, as FormatLink writes it; empty: none.
+  std::string network;
 };
 
 // The environment of a worker, "NAME=value" each: RUBATO_COORDINATOR, RUBATO_RANK, RUBATO_SIZE, RUBATO_LOCAL_RANK,
-// RUBATO_LOCAL_SIZE, RUBATO_LIBRARY and RUBATO_SIDECAR where they are known, RUBATO_SLOW where it is slowed down, and
-// the command's own. Python does not keep its output back (PYTHONUNBUFFERED), so that a line is seen when it is
-// printed.
+// RUBATO_LOCAL_SIZE, RUBATO_LIBRARY and RUBATO_SIDECAR where they are known, RUBATO_SLOW and RUBATO_NETWORK where it is
+// slowed down, and the command's own. Python does not keep its output back (PYTHONUNBUFFERED), so that a line is seen
+// when it is printed.
 std::vector<std::string> WorkerVariables(const WorkerCommand& command, const std::string& coordinator,
                                          const WorkerPlace& place);
 

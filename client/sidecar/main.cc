@@ -11,6 +11,7 @@
 
 #include "client/sidecar/sidecar.h"
 #include "common/clock.h"
+#include "common/network_link/link_model.h"
 #include "common/stop_watcher.h"
 #include "common/straggler/straggler_trace.h"
 #include "common/transport/process_tuning.h"
@@ -33,13 +34,16 @@ int main(int argc, char** argv) {
   CLI::App app("Rubato sidecar: the worker of a client's process, which starts it.");
   int descriptor = 3;
   bool quiet = false;
-  std::string slow, metrics_listen;
+  std::string slow, network, metrics_listen;
   app.add_option("--descriptor", descriptor, "the socket whose other end the client has")
       ->capture_default_str()
       ->check(CLI::Range(3, 65535));
   app.add_flag("--quiet", quiet, "only warnings and errors in the log");
   app.add_option("--slow", slow, "how the worker is slowed down, as in x3 or sleep=30ms+bimodal=x6,0.125; default: not")
       ->envname("RUBATO_SLOW");
+  app.add_option("--network", network,
+                 "the network link that the worker is put behind, as in latency=10ms,rate=100mbit; default: none")
+      ->envname("RUBATO_NETWORK");
   app.add_option(
          "--metrics_listen", metrics_listen,
          "host:port to answer HTTP requests for /metrics and /healthz on; port 0 picks a free one; default: none")
@@ -54,6 +58,11 @@ int main(int argc, char** argv) {
     std::cerr << "rubato-sidecar: " << model.status().message() << "\n";
     return 2;
   }
+  const absl::StatusOr<rubato::LinkModel> link = rubato::ParseLinkOf("RUBATO_NETWORK", network);
+  if (!link.ok()) {
+    std::cerr << "rubato-sidecar: " << link.status().message() << "\n";
+    return 2;
+  }
   if (fcntl(descriptor, F_GETFD) < 0) {
     std::cerr << "rubato-sidecar: is started by librubato_client.so, and not by hand\n";
     return 2;
@@ -62,8 +71,12 @@ int main(int argc, char** argv) {
   CloseOthers(descriptor);
   rubato::RealClock clock;
   // Has no threads yet: those that come leave signals to the watcher.
-  rubato::client::Sidecar sidecar(
-      {.descriptor = descriptor, .quiet = quiet, .slow = *model, .metrics_listen = metrics_listen, .clock = &clock});
+  rubato::client::Sidecar sidecar({.descriptor = descriptor,
+                                   .quiet = quiet,
+                                   .slow = *model,
+                                   .network = *link,
+                                   .metrics_listen = metrics_listen,
+                                   .clock = &clock});
   rubato::StopWatcher watcher([&sidecar](absl::string_view signal) {
     if (signal == "SIGTERM") sidecar.Drain();
   });

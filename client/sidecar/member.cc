@@ -116,6 +116,7 @@ StepLoop::Options Member::StepOptions(const v1::JobDescription& job) {
           .arrivals = options_.arrivals,
           .cuts = &cuts_,
           .slow = options_.slow,
+          .network = options_.network,
           .rollbacks = options_.rollbacks,
           .answer_begin = options_.answer_begin,
           .answer_moved = options_.answer_moved,

@@ -23,6 +23,7 @@
 #include "common/metrics/metric_text.h"
 #include "common/model_spec.h"
 #include "common/mutex.h"
+#include "common/network_link/link_model.h"
 #include "common/straggler/straggler_model.h"
 #include "proto/coordinator.pb.h"
 #include "proto/job_config.pb.h"
@@ -52,6 +53,7 @@ class Member {
     Arrivals* arrivals = nullptr;
     // As of StepLoop.
     StragglerModel slow;
+    LinkModel network;
     // Where its metrics are, "host:port"; empty: nowhere.
     std::string metrics_address;
     // Says whether it is ready for work.

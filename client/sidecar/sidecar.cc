@@ -348,6 +348,7 @@ Member::Options Sidecar::MemberOptions(Logger* log, uint64_t term, uint64_t roll
           .calls = &calls_,
           .arrivals = &arrivals_,
           .slow = options_.slow,
+          .network = options_.network,
           .health = &health_,
           .answer_begin = [this](uint32_t request, const StepBody& step) { AnswerBegin(request, step); },
           .answer_moved = [this](uint32_t request) { answers_.Send(request, RUBATO_MOVED); },

@@ -28,6 +28,7 @@
 #include "common/metrics/task_page.h"
 #include "common/model_spec.h"
 #include "common/mutex.h"
+#include "common/network_link/link_model.h"
 #include "common/straggler/straggler_model.h"
 #include "proto/coordinator.pb.h"
 #include "proto/job_config.pb.h"
@@ -46,6 +47,7 @@ class Sidecar {
     bool quiet = false;
     // As of StepLoop.
     StragglerModel slow;
+    LinkModel network;
     // Where to answer HTTP requests for metrics, "host:port"; empty: nowhere.
     std::string metrics_listen;
     Clock* clock = nullptr;

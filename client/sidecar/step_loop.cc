@@ -84,7 +84,9 @@ absl::StatusOr<std::unique_ptr<StepLoop>> StepLoop::Create(Options options) {
 
 absl::Status StepLoop::Prepare() {
   const v1::JobConfig& config = *options_.config;
-  if (config.cluster().shared_memory() != v1::ClusterConfig::OFF) {
+  if (!options_.network.is_none()) {
+    RUBATO_ASSIGN_OR_RETURN(link_, LinkRelay::Create(options_.network, options_.clock));
+  } else if (config.cluster().shared_memory() != v1::ClusterConfig::OFF) {
     RUBATO_ASSIGN_OR_RETURN(arena_, options_.memory->MakeArena());
   }
   encoder_ = std::make_shared<worker::HostEncoder>(
@@ -102,6 +104,7 @@ absl::Status StepLoop::Prepare() {
   client.log = options_.log;
   client.memory = options_.memory;
   client.arena = arena_;
+  client.link = link_;
   client.trace = &trace_;
   client.encoder = encoder_;
   client_ = std::make_unique<worker::PsClient>(std::move(client));
@@ -394,7 +397,7 @@ absl::Status StepLoop::CheckSilence() {
 
 void StepLoop::Describe(v1::WorkerProgress* progress) {
   progress_.Describe(progress);
-  progress->set_slowed(FormatStraggler(options_.slow));
+  progress->set_slowed(worker::DescribeSlowed(options_.slow, link_.get()));
   worker::AddTraffic(client_->counters(), progress);
 }
 

@@ -19,6 +19,8 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/model_spec.h"
+#include "common/network_link/link_model.h"
+#include "common/network_link/link_relay.h"
 #include "common/part_copies/part_peers.h"
 #include "common/session/clock_offset.h"
 #include "common/shared_memory/arena.h"
@@ -63,6 +65,8 @@ class StepLoop {
     worker::CutWriter* cuts = nullptr;
     // How the worker is slowed down; nothing: it is not.
     StragglerModel slow;
+    // The network link that it is put behind; nothing: none.
+    LinkModel network;
     // How often the job has gone back for this client.
     uint64_t rollbacks = 0;
     // The answer to the client's rubato_begin.
@@ -137,6 +141,8 @@ class StepLoop {
 
   const Options options_;
   std::shared_ptr<SharedArena> arena_;
+  // Null: servers are reached directly.
+  std::shared_ptr<LinkRelay> link_;
   std::shared_ptr<worker::HostEncoder> encoder_;
   std::shared_ptr<const PartPeers> peers_;  // Null: nobody keeps copies.
   TraceRecorder trace_;

@@ -62,6 +62,12 @@ absl::StatusOr<LinkModel> ParseLink(const std::string& text) {
   return link;
 }
 
+absl::StatusOr<LinkModel> ParseLinkOf(absl::string_view name, const std::string& text) {
+  if (text.empty()) return LinkModel();
+  absl::StatusOr<LinkModel> link = ParseLink(text);
+  return link.ok() ? link : Annotate(link.status(), absl::StrCat(name, ": value"));
+}
+
 std::string FormatLink(const LinkModel& link) {
   std::string text;
   if (link.latency != absl::ZeroDuration()) absl::StrAppend(&text, "latency=", absl::FormatDuration(link.latency));

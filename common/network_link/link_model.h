@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
 namespace rubato {
@@ -23,6 +24,9 @@ struct LinkModel {
 // "latency=10ms,rate=100mbit", either of them, in any order. A rate is in bits a second: bit, kbit, mbit or gbit, of
 // powers of ten. InvalidArgument: malformed, twice, or not 0 to 10 s of latency and 1 kbit to 1,000 gbit of rate.
 absl::StatusOr<LinkModel> ParseLink(const std::string& text);
+
+// The same of a flag or variable of that name. Empty: no link. Errors name flag and value.
+absl::StatusOr<LinkModel> ParseLinkOf(absl::string_view name, const std::string& text);
 
 // What ParseLink reads back; empty for none.
 std::string FormatLink(const LinkModel& link);

@@ -38,6 +38,11 @@ TEST(LinkModelTest, SaysWhatIsWrong) {
   EXPECT_THAT(error("rate=1mbit,rate=1mbit"), HasSubstr("two rates"));
 }
 
+TEST(LinkModelTest, AFlagsErrorsNameIt) {
+  EXPECT_TRUE(ParseLinkOf("--network", "")->is_none());
+  EXPECT_THAT(ParseLinkOf("--network", "x3").status().message(), HasSubstr("--network: value: \"x3\": "));
+}
+
 TEST(LinkShaperTest, BytesArriveOneAfterAnotherAndLater) {
   LinkShaper shaper({.latency = absl::Milliseconds(10), .bytes_per_second = 1e6});
   const absl::Time begin = absl::UnixEpoch();

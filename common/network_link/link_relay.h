@@ -20,8 +20,8 @@
 
 namespace rubato {
 
-// Puts this process behind a slow network link: TCP connections that it opens through the relay carry the same bytes, as
-// much later and as slowly as over that link, all of them sharing it. Bytes really wait, so that protocols see what
+// Puts this process behind a slow network link: TCP connections that it opens through the relay carry the same bytes,
+// as much later and as slowly as over that link, all of them sharing it. Bytes really wait, so that protocols see what
 // they would see there: full buffers, windows, and messages behind others. Thread-safe; a thread of its own moves the
 // bytes.
 //
@@ -36,8 +36,11 @@ class LinkRelay {
   LinkRelay(const LinkRelay&) = delete;
   LinkRelay& operator=(const LinkRelay&) = delete;
 
-  // "127.0.0.1:port", on which a connection is one to `target` ("host:port") behind the link. The same for the same target.
-  // A target that cannot be reached breaks the connections that are made to it. InvalidArgument: not "host:port".
+  const LinkModel& link() const { return link_; }
+
+  // "127.0.0.1:port", on which a connection is one to `target` ("host:port") behind the link. The same for the same
+  // target. A target that cannot be reached breaks the connections that are made to it. InvalidArgument: not
+  // "host:port".
   absl::StatusOr<std::string> AddressFor(const std::string& target);
 
  private:
@@ -86,6 +89,7 @@ class LinkRelay {
   void Write(Direction* direction, absl::Time now, Connection* connection);
   static void Close(Connection* connection);
 
+  const LinkModel link_;
   const Clock* const clock_;
   // A pipe.
   const int wake_read_;

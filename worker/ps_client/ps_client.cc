@@ -31,6 +31,7 @@ ServerConnections::Options ConnectionOptions(const PsClient::Options& options) {
           .servers = {options.job.servers().begin(), options.job.servers().end()},
           .per_server = options.connections_per_server,
           .arena = options.arena,
+          .link = options.link,
           .reconnect_timeout = options.reconnect_timeout,
           .clock = options.clock,
           .log = options.log};

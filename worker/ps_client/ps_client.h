@@ -16,6 +16,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mutex.h"
+#include "common/network_link/link_relay.h"
 #include "common/shared_memory/arena.h"
 #include "common/shared_memory/link.h"
 #include "common/shared_memory/region.h"
@@ -65,6 +66,8 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
     // What servers on this host are offered to read gradients from, if TensorMemory has them in there. Null: tensors
     // go over TCP.
     std::shared_ptr<SharedArena> arena;
+    // Servers are reached through it. Null: as they are.
+    std::shared_ptr<LinkRelay> link;
     // A step that waits for longer fails with the names of those it waits for.
     absl::Duration wait_timeout = absl::Seconds(600);
     // A server that cannot be reached for longer is given up.

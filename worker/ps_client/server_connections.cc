@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/status.h"
 #include "common/task.h"
 
 namespace rubato::worker {
@@ -154,6 +155,9 @@ absl::Status ServerConnections::Open(int index, Connection* opened) {
   opened->stream = std::make_unique<Stream>(this, index);
   ExchangeClient::Options options;
   options.address = ServerOf(index).address();
+  if (options_.link != nullptr) {
+    RUBATO_ASSIGN_OR_RETURN(options.address, options_.link->AddressFor(options.address));
+  }
   options.connect_timeout = kConnectTimeout;
   absl::StatusOr<std::unique_ptr<ExchangeClient>> client = ExchangeClient::Create(options, opened->stream.get());
   if (!client.ok()) return client.status();

@@ -16,6 +16,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mutex.h"
+#include "common/network_link/link_relay.h"
 #include "common/shared_memory/arena.h"
 #include "common/shared_memory/link.h"
 #include "common/shared_memory/region.h"
@@ -50,6 +51,8 @@ class ServerConnections {
     int per_server = 1;
     // Offered to servers on this host to read from. Null: no memory is shared.
     std::shared_ptr<SharedArena> arena;
+    // Null: servers are reached directly.
+    std::shared_ptr<LinkRelay> link;
     absl::Duration reconnect_timeout = absl::Seconds(60);
     const Clock* clock = nullptr;
     Logger* log = nullptr;

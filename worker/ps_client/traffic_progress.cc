@@ -1,5 +1,8 @@
 #include "worker/ps_client/traffic_progress.h"
 
+#include "absl/strings/str_cat.h"
+#include "common/network_link/link_model.h"
+
 namespace rubato::worker {
 
 void AddTraffic(const PsClient::Counters& counters, v1::WorkerProgress* progress) {
@@ -12,6 +15,12 @@ void AddTraffic(const PsClient::Counters& counters, v1::WorkerProgress* progress
   progress->set_pushes_total(counters.pushes);
   progress->set_pulls_total(counters.pulls);
   for (int64_t count : counters.staleness) progress->add_staleness_counts(count);
+}
+
+std::string DescribeSlowed(const StragglerModel& slow, const LinkRelay* link) {
+  std::string text = FormatStraggler(slow);
+  if (link == nullptr) return text;
+  return absl::StrCat(text, text.empty() ? "" : " ", "behind ", FormatLink(link->link()));
 }
 
 }  // namespace rubato::worker

@@ -164,6 +164,7 @@ void TrainingRun::CreateTrainer() {
   client.log = options_.log;
   client.memory = &*memory_;
   client.arena = options_.arena;
+  client.link = options_.link;
   client.trace = &trace_;
   client.encoder = encoder_;
   client_ = std::make_unique<PsClient>(std::move(client));
@@ -238,7 +239,7 @@ void TrainingRun::OnGrant(const v1::ShardGrant& grant) {
 
 void TrainingRun::Describe(v1::WorkerProgress* progress) {
   trainer_->Describe(progress);
-  progress->set_slowed(FormatStraggler(options_.slow));
+  progress->set_slowed(DescribeSlowed(options_.slow, options_.link.get()));
   AddTraffic(client_->counters(), progress);
 }
 

@@ -11,6 +11,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/model_spec.h"
+#include "common/network_link/link_relay.h"
 #include "common/part_copies/part_peers.h"
 #include "common/session/clock_offset.h"
 #include "common/shared_memory/arena.h"
@@ -62,6 +63,8 @@ class TrainingRun {
     std::shared_ptr<SharedArena> arena;
     // How the worker is slowed down; nothing: it is not.
     StragglerModel slow;
+    // The network link that it is behind. Null: none.
+    std::shared_ptr<LinkRelay> link;
     // Sends to the coordinator; a message may be lost.
     std::function<void(v1::TaskMessage)> send;
     // Sends a heartbeat before what is sent from then on.

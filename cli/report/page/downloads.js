@@ -1,9 +1,40 @@
 "use strict";
 // Every chart as an SVG file and every table as a CSV file, from buttons beside them.
 const Downloads = (() => {
-  const { html } = Charts;
+  const { html, node } = Charts;
   // What a drawing takes from the page's style, and does not say itself.
   const OF_TEXT = ["fill", "font-size", "font-family", "font-weight"];
+
+  const LINE = 20;
+
+  // The page's legend in lines above the drawing; how high they are.
+  function addLegend(svg, legend, width) {
+    const font = getComputedStyle(legend);
+    const entries = [...legend.children].map((entry) => ({
+      name: entry.textContent,
+      fill: getComputedStyle(entry.querySelector(".swatch")).backgroundColor,
+      width: entry.getBoundingClientRect().width + 14,
+    }));
+    const lines = [[]];
+    let x = 0;
+    for (const entry of entries) {
+      if (x > 0 && x + entry.width > width) {
+        lines.push([]);
+        x = 0;
+      }
+      lines[lines.length - 1].push({ ...entry, x });
+      x += entry.width;
+    }
+    const text = { fill: font.color, "font-size": font.fontSize, "font-family": font.fontFamily };
+    lines.forEach((line, i) => {
+      const y = (i - lines.length) * LINE;
+      for (const entry of line) {
+        node(svg, "rect", { x: entry.x, y, width: 11, height: 11, rx: 3, fill: entry.fill });
+        node(svg, "text", { x: entry.x + 17, y: y + 10, ...text }, entry.name);
+      }
+    });
+    return lines.length * LINE;
+  }
 
   // The chart as it is now, in the colors of the page, as a file that stands alone. Empty if nothing is drawn.
   function svgOf(chart) {
@@ -20,9 +51,10 @@ const Downloads = (() => {
       element.removeAttribute("class");
     });
     const { width, height } = drawn.getBoundingClientRect();
+    const above = chart.dataset.legend ? addLegend(copy, document.getElementById(chart.dataset.legend), width) : 0;
     copy.setAttribute("width", width);
-    copy.setAttribute("height", height);
-    copy.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    copy.setAttribute("height", height + above);
+    copy.setAttribute("viewBox", `0 ${-above} ${width} ${height + above}`);
     copy.setAttribute("style", `background: ${getComputedStyle(chart.closest(".card")).backgroundColor}`);
     return `${new XMLSerializer().serializeToString(copy)}\n`;
   }
