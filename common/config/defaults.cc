@@ -102,6 +102,7 @@ void FillPolicy(v1::ConsistencyConfig* consistency) {
     FILL(policy, share, 0.5);
     FILL(policy, then, v1::ASYNC);
     FILL(policy, gain_min, 0.1);
+    FILL(policy, cost_max, 0.03);
   }
 }
 

@@ -61,6 +61,7 @@ void CheckSyncThenAsync(const v1::JobConfig& config, ErrorList* errors) {
   const v1::SyncThenAsyncPolicy& policy = config.consistency().sync_then_async();
   errors->CheckNumber(path + ".share", policy.share(), policy.share() >= 0 && policy.share() <= 1, "0 to 1");
   CheckGain(path + ".gain_min", policy.gain_min(), errors);
+  CheckGain(path + ".cost_max", policy.cost_max(), errors);
   const int64_t bound = policy.staleness_bound();
   if (policy.then() != v1::ASYNC && policy.then() != v1::SSP) {
     errors->Add(path + ".then", absl::StrCat(static_cast<int>(policy.then())), "ASYNC, SSP");

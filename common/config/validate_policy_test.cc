@@ -41,6 +41,8 @@ TEST(ValidatePolicyTest, ChecksPolicies) {
        "consistency.quorum_policy.noise_scale: value 0; allowed: a number > 0, or absent"},
       {{sync_then_async, "consistency.sync_then_async.share=1.5"},
        "consistency.sync_then_async.share: value 1.5; allowed: 0 to 1"},
+      {{sync_then_async, "consistency.sync_then_async.cost_max=0"},
+       "consistency.sync_then_async.cost_max: value 0; allowed: a number > 0"},
       {{sync_then_async, "consistency.sync_then_async.then=SYNC"},
        "consistency.sync_then_async.then: value 1; allowed: ASYNC, SSP"},
       {{sync_then_async, "consistency.sync_then_async.then=SSP"},

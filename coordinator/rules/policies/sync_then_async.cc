@@ -1,6 +1,9 @@
 // SYNC for the first part of the training, then ASYNC or SSP if that trains more examples a second; back once and for
 // all if the loss rises then. After Li, Mao and Xu 2021, "Sync-Switch: hybrid parameter synchronization for distributed
-// deep learning"; that it measures first, and goes back, is added.
+// deep learning"; that it measures first, ends SYNC where it costs too much, and goes back, is added.
+//
+// What SYNC costs: if without it the job makes 1 + g times as many steps a second, a part d of the training takes d (1 + g)
+// times as long as the whole takes then, instead of d times: d g is lost.
 #include <optional>
 #include <string>
 #include <utility>
@@ -9,6 +12,7 @@
 #include "coordinator/rules/policies/measured_steps.h"
 #include "coordinator/rules/policies/parts/loss_band.h"
 #include "coordinator/rules/policies/parts/pace.h"
+#include "coordinator/rules/policies/parts/step_order.h"
 #include "coordinator/rules/policies/policies.h"
 #include "coordinator/rules/policies/policy_change.h"
 
@@ -22,9 +26,10 @@ class SyncThenAsyncPolicy final : public ModePolicy {
 
   std::optional<PlanChange> Decide(const JobSnapshot& job) override {
     if (state_ == kBack || job.plan.mode() != (state_ == kFirst ? v1::SYNC : policy_.then())) return std::nullopt;
-    if (!pace_.WindowEnds(job.step, job.seconds, job.plan.generation())) return std::nullopt;
-    band_.Add(job.training_loss);
-    return state_ == kFirst ? Leave(job) : Return();
+    const bool window_ends = pace_.WindowEnds(job.step, job.seconds, job.plan.generation());
+    if (window_ends) band_.Add(job.training_loss);
+    if (state_ == kFirst) return Leave(job, window_ends);
+    return window_ends ? Return() : std::nullopt;
   }
 
   std::string Memory() const override { return std::string(1, state_); }
@@ -45,11 +50,17 @@ class SyncThenAsyncPolicy final : public ModePolicy {
   static constexpr char kThen = 'a';
   static constexpr char kBack = 'b';
 
-  std::optional<PlanChange> Leave(const JobSnapshot& job) {
+  std::optional<PlanChange> Leave(const JobSnapshot& job, bool window_ends) {
+    // Between the ends of windows it is looked at where the workers have made some more steps.
+    if (!window_ends && job.step < looked_at_ + static_cast<int64_t>(kStepsToJudge)) return std::nullopt;
+    looked_at_ = job.step;
     const std::optional<MeasuredSteps> steps = MeasureSyncSteps(job);
-    if (Done(job) < policy_.share() || !steps.has_value()) return std::nullopt;
+    if (!steps.has_value()) return std::nullopt;
     const double gain = StepsPerSecondApart(*steps) / StepsPerSecondTogether(*steps) - 1;
-    if (!pace_.Confirms(gain >= policy_.gain_min() ? 1 : 0)) return std::nullopt;
+    const bool gains = gain >= policy_.gain_min();
+    const bool costs_too_much = gains && Done(job) * gain >= policy_.cost_max();
+    const bool is_due = Done(job) >= policy_.share() && window_ends && pace_.Confirms(gains ? 1 : 0);
+    if (!costs_too_much && !is_due) return std::nullopt;
     state_ = kThen;
     band_.Freeze();
     return PolicyChange(
@@ -90,6 +101,8 @@ class SyncThenAsyncPolicy final : public ModePolicy {
   Pace pace_;
   LossBand band_;
   char state_ = kFirst;
+  // The step at which what SYNC costs was looked at last.
+  int64_t looked_at_ = 0;
 };
 
 }  // namespace

@@ -18,6 +18,8 @@ class SyncThenAsyncPolicyTest : public testing::Test {
     v1::ConsistencyConfig* consistency = config_.mutable_consistency();
     consistency->set_mode(v1::SYNC);
     consistency->set_policy(v1::ConsistencyConfig::SYNC_THEN_ASYNC);
+    // As if it cost nothing.
+    consistency->mutable_sync_then_async()->set_cost_max(100);
     FillDefaults(&config_);
     policy_ = MakeSyncThenAsyncPolicy(config_);
     job_.plan.set_generation(1);
@@ -65,6 +67,28 @@ TEST_F(SyncThenAsyncPolicyTest, LeavesSyncAfterItsShare) {
   EXPECT_EQ(change->reason,
             "sync_then_async: 50 % of the training is done, and without waiting for each other the workers make 12.5 "
             "steps/s instead of 5");
+}
+
+TEST_F(SyncThenAsyncPolicyTest, LeavesSyncBeforeItsShareWhereThatCostsTooMuch) {
+  // 12.5 steps/s instead of 5: SYNC costs 1.5 times the part that it has trained.
+  config_.mutable_consistency()->mutable_sync_then_async()->set_cost_max(0.15);
+  policy_ = MakeSyncThenAsyncPolicy(config_);
+  EXPECT_FALSE(Window(0.5).has_value());
+  EXPECT_FALSE(Window(0.9).has_value());
+  job_.epoch = 1.1;
+  job_.step += 2;
+  EXPECT_FALSE(policy_->Decide(job_).has_value()) << "the steps are the same as before";
+  job_.step += 8;
+  const std::optional<PlanChange> change = policy_->Decide(job_);
+  ASSERT_TRUE(change.has_value()) << "at once, and not at the end of a window";
+  EXPECT_EQ(change->mode, v1::ASYNC);
+}
+
+TEST_F(SyncThenAsyncPolicyTest, WhereThereIsNothingToGainItCostsNothing) {
+  config_.mutable_consistency()->mutable_sync_then_async()->set_cost_max(1e-6);
+  policy_ = MakeSyncThenAsyncPolicy(config_);
+  for (JobSnapshot::Worker& worker : job_.workers) worker.work_seconds.assign(10, 0.38);
+  for (int window = 0; window < 10; ++window) EXPECT_FALSE(Window(9).has_value());
 }
 
 TEST_F(SyncThenAsyncPolicyTest, StaysWhereWorkersAreEqual) {

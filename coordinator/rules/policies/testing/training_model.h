@@ -32,7 +32,7 @@ struct TrainingScenario {
   double noise = 2;
   double target_loss = 0.02;
   // Of each worker (SYNC: of the job) at most.
-  int64_t max_steps = 10000;
+  int64_t max_steps = 3000;
 };
 
 struct TrainingOutcome {
