@@ -37,6 +37,25 @@ for servers in 1 3; do
   [[ "$(export_of "$work/replay$servers")" == "$original" ]] || fail "the export of the replay differs"
 done
 
+# again NAME ARGUMENTS...: a run whose workers keep something from step to step, and its replay.
+again() {
+  local directory="$work/$1"
+  train "$directory" --set training.epochs=2 --set cluster.update_log=true "${@:2}" || {
+    cat "$directory.out" >&2
+    fail "$1: the job failed"
+  }
+  "$rubato" replay "$directory" >"$work/replay.out" || {
+    cat "$work/replay.out" >&2
+    fail "$1: the replay failed, or differs"
+  }
+  say "$1: $(grep 'bit by bit' "$work/replay.out")"
+}
+again codecs --set consistency.mode=ASYNC --set compression.push.codec=TOP_K --set compression.push.fraction=0.05 \
+  --set compression.pull.codec=BF16
+again local_sgd --set consistency.mode=ASYNC --set consistency.sync_every=4
+again static --set data.dispatch=STATIC
+again quorum --set cluster.workers=3 --set consistency.quorum=2 --slow=worker:0:x3
+
 say "one thing computed otherwise, in the same order"
 "$rubato" replay "$directory" --output="$work/other" --set training.clip_norm=0.01
 [[ "$(export_of "$work/other")" != "$original" ]] || fail "clipping changed nothing"
