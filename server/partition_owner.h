@@ -115,6 +115,8 @@ class PartitionOwner : private PartitionSink {
     std::shared_ptr<Connection> connection;
     uint64_t request_id;
     std::vector<uint32_t> chunks;
+    // Whose request it is.
+    v1::TaskId task;
     uint64_t shared_session;
     PartitionTrace::Request traced;
     absl::Time since;
