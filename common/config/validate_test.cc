@@ -444,6 +444,15 @@ TEST(ValidateTest, ChecksWhatAClientsJobMayHave) {
             std::string("consistency.sync_every: value 2; allowed: 1") + kWhere);
   EXPECT_EQ(ClientErrorOf({"training.clip_norm=2"}),
             std::string("training.clip_norm: value 2; allowed: 0, as clients clip themselves,") + kWhere);
+  EXPECT_EQ(ClientErrorOf({"consistency.compensation={dc_asgd {}}"}), "");
+  EXPECT_EQ(
+      ClientErrorOf({"consistency.compensation={delayed_nesterov {period: 2}}"}),
+      std::string("consistency.compensation: value delayed_nesterov; allowed: another one, as clients' pushes say "
+                  "how they are applied,") +
+          kWhere);
+  EXPECT_EQ(ClientErrorOf({"consistency.compensation={dc_asgd {}}", "optimizer={algorithm: MEAN}"}),
+            "consistency.compensation: value given; allowed: absent where optimizer.algorithm is MEAN: in SYNC no "
+            "gradient is stale");
   EXPECT_EQ(ClientErrorOf({"data={teacher {train_examples: 5}}", "training.epochs=1"}),
             std::string("data: value without client; allowed: data.client") + kWhere);
   EXPECT_EQ(ClientErrorOf({"model.loss=MEAN_SQUARED_ERROR"}),
