@@ -31,6 +31,22 @@ RUBATO_KERNEL_BODY void Apart(const Streams& s, float factor) {
   for (int64_t i = 0; i < s.n; ++i) w[i] = w_in[i] + factor * g[i];
 }
 
+RUBATO_KERNEL_BODY void TwoGradientsApart(const Streams& s, float factor) {
+  const float* __restrict a = s.gradients[0];
+  const float* __restrict b = s.gradients[1];
+  const float* __restrict w_in = s.weights_in;
+  float* __restrict w = s.weights_out;
+  float* __restrict u = s.slots[0];
+  if (s.slot_count == 0) {
+    for (int64_t i = 0; i < s.n; ++i) w[i] = w_in[i] + factor * (a[i] + b[i]);
+  } else {
+    for (int64_t i = 0; i < s.n; ++i) {
+      u[i] += factor * a[i];
+      w[i] = w_in[i] + (u[i] + factor * b[i]);
+    }
+  }
+}
+
 RUBATO_KERNEL_BODY void EightGradients(const Streams& s, float factor) {
   const float* __restrict a = s.gradients[0];
   const float* __restrict b = s.gradients[1];
@@ -48,6 +64,7 @@ RUBATO_KERNEL_BODY void EightGradients(const Streams& s, float factor) {
 
 RUBATO_KERNEL_BODY void Move(const Streams& s, float factor) {
   if (s.gradient_count == 8) return EightGradients(s, factor);
+  if (s.gradient_count == 2) return TwoGradientsApart(s, factor);
   s.weights_in == s.weights_out ? OneGradient(s, factor) : Apart(s, factor);
 }
 

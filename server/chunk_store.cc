@@ -7,6 +7,7 @@
 #include "common/config/compression.h"
 #include "common/config/local_sgd.h"
 #include "common/random.h"
+#include "kernels/optimizer/compensate_and_apply.h"
 #include "kernels/optimizer/initializer.h"
 #include "kernels/optimizer/reduce_and_apply.h"
 #include "kernels/optimizer/schedule.h"
@@ -34,9 +35,12 @@ void CopyPieces(const EncodedGradient& from, float* values) {
 ChunkStore::ChunkStore(const v1::JobConfig& config, const ModelSpec& model, const v1::JobDescription& job,
                        const std::vector<uint32_t>& chunks, Allocator allocate)
     : optimizer_(ServerOptimizer(config)),
+      compensation_config_(config.consistency().compensation()),
+      compensation_(CompensationFormulaOf(compensation_config_)),
       applies_learning_rate_scale_(BatchesPerStep(config) == 1),
       seed_(config.seed()),
       allocate_(std::move(allocate)) {
+  const int slots = NumSlots(optimizer_.algorithm()) + (compensation_ ? NumSlots(*compensation_) : 0);
   const bool keeps_checkpoints = config.checkpoint().every_steps() > 0 || config.checkpoint().every_seconds() > 0;
   for (uint32_t index : chunks) {
     Chunk chunk;
@@ -48,7 +52,7 @@ ChunkStore::ChunkStore(const v1::JobConfig& config, const ModelSpec& model, cons
     chunk.weights = allocate_(length);
     InitializeSlice(chunk.tensor, chunk.placement.tensor(), config.seed(), chunk.placement.offset(), length,
                     chunk.weights->data());
-    for (int slot = 0; slot < NumSlots(optimizer_.algorithm()); ++slot) {
+    for (int slot = 0; slot < slots; ++slot) {
       chunk.slots.push_back(FloatBuffer::Allocate(length));
       std::fill_n(chunk.slots.back()->data(), length, InitialSlotValue(optimizer_, slot));
     }
@@ -75,7 +79,11 @@ size_t ChunkStore::BeginRestore(const std::vector<uint32_t>& chunks, CheckpointR
 }
 
 void ChunkStore::FinishRestore(const std::vector<uint32_t>& chunks, const CheckpointRestorer& restorer, size_t first) {
-  for (size_t i = 0; i < chunks.size(); ++i) chunks_.at(chunks[i]).updates = restorer.slices()[first + i].updates;
+  for (size_t i = 0; i < chunks.size(); ++i) {
+    Chunk& chunk = chunks_.at(chunks[i]);
+    chunk.updates = restorer.slices()[first + i].updates;
+    chunk.compensated = restorer.slices()[first + i].compensated;
+  }
 }
 
 ChunkSnapshot ChunkStore::Keep(uint32_t index) const {
@@ -87,6 +95,7 @@ ChunkSnapshot ChunkStore::Keep(uint32_t index) const {
   snapshot.record.set_offset(chunk.placement.offset());
   snapshot.record.set_length(chunk.placement.length());
   snapshot.record.set_updates(chunk.updates);
+  snapshot.record.set_compensated(chunk.compensated);
   snapshot.weights = chunk.weights;
   snapshot.slots = chunk.slots;
   return snapshot;
@@ -149,7 +158,10 @@ UpdateRule ChunkStore::RuleOf(const ChunkRules::Update& update, const UpdateMix&
   const v1::OptimizerConfig& optimizer = pushed == nullptr ? optimizer_ : *pushed;
   // What a push says is the rate now.
   const double factor = pushed == nullptr ? ScheduleFactor(optimizer_.schedule(), first.epoch, first.step) : 1;
-  const double learning_rate = optimizer.learning_rate() * scale * factor;
+  double learning_rate = optimizer.learning_rate() * scale * factor;
+  if (update.is_one_push && compensation_config_.has_staleness_aware()) {
+    learning_rate /= static_cast<double>(std::max<int64_t>(1, update.from_version - first.base_version));
+  }
   return MakeUpdateRule(optimizer, learning_rate, ++chunk.updates, chunk.tensor.decays);
 }
 
@@ -163,28 +175,65 @@ bool ChunkStore::Apply(const ChunkRules::Update& update) {
     gradients.back().weight = static_cast<float>(part.weight);
   }
   const UpdateRule rule = RuleOf(update, mix, chunk);
-
-  // While answers with the current weights are in flight, the update goes to another buffer.
-  FloatBuffer::Ptr current = chunk.weights;
-  FloatBuffer::Ptr next = current.use_count() == 2 ? current : Exchange(chunk.weights, chunk.spares);
-  // So do the optimizer's slots while a checkpoint with the current ones is being written.
-  std::vector<const float*> slots_in;
-  std::vector<float*> slots_out;
-  for (FloatBuffer::Ptr& slot : chunk.slots) {
-    slots_in.push_back(slot->data());
-    slot = NextSlot(slot, chunk.slot_spares);
-    slots_out.push_back(slot->data());
+  if (compensation_.has_value() && update.is_one_push) {
+    ApplyCompensated(rule, update, chunk);
+    return mix.disagreement;
   }
-  ReduceAndApply(rule, gradients.data(), static_cast<int>(gradients.size()), current->data(), next->data(),
-                 slots_in.data(), slots_out.data(), chunk.placement.length());
-  chunk.weights = std::move(next);
+  const Buffers buffers = NextBuffers(chunk, NumSlots(rule.formula));
+  ReduceAndApply(rule, gradients.data(), static_cast<int>(gradients.size()), buffers.weights_in->data(),
+                 buffers.weights_out->data(), buffers.slots_in.data(), buffers.slots_out.data(),
+                 chunk.placement.length());
+  chunk.weights = buffers.weights_out;
   return mix.disagreement;
+}
+
+void ChunkStore::ApplyCompensated(const UpdateRule& rule, const ChunkRules::Update& update, Chunk& chunk) {
+  const Contribution& push = update.contributions.front();
+  FloatBuffer::Ptr pulled = chunk.pulled.Take(push.task, push.base_version);
+  // There is no gap, and the weights can be updated where they are if nobody else reads them.
+  if (pulled == chunk.weights) pulled = nullptr;
+  const Buffers buffers = NextBuffers(chunk, chunk.slots.size());
+  CompensateAndApply(rule, MakeCompensation(compensation_config_, ++chunk.compensated), *push.gradient,
+                     pulled == nullptr ? nullptr : pulled->data(), buffers.weights_in->data(),
+                     buffers.weights_out->data(), buffers.slots_in.data(), buffers.slots_out.data(),
+                     chunk.placement.length());
+  chunk.weights = buffers.weights_out;
+}
+
+ChunkStore::Buffers ChunkStore::NextBuffers(Chunk& chunk, size_t slots) {
+  Buffers buffers;
+  // While answers with the current weights are in flight, the update goes to another buffer.
+  buffers.weights_in = chunk.weights;
+  buffers.weights_out =
+      buffers.weights_in.use_count() == 2 ? buffers.weights_in : Exchange(chunk.weights, chunk.spares);
+  // So do the optimizer's slots while a checkpoint with the current ones is being written.
+  for (size_t i = 0; i < slots; ++i) {
+    FloatBuffer::Ptr& slot = chunk.slots[i];
+    buffers.slots_in.push_back(slot->data());
+    slot = NextSlot(slot, chunk.slot_spares);
+    buffers.slots_out.push_back(slot->data());
+  }
+  return buffers;
+}
+
+void ChunkStore::NotePulled(uint32_t index, const v1::TaskId& worker, int64_t version, bool may_be_stale) {
+  Chunk& chunk = chunks_.at(index);
+  if (may_be_stale) {
+    chunk.pulled.Note(worker, version, chunk.weights);
+  } else {
+    chunk.pulled.Forget(worker);
+  }
+}
+
+void ChunkStore::KeepPulledOf(const v1::Plan& plan) {
+  for (auto& [index, chunk] : chunks_) chunk.pulled.KeepMembers(plan);
 }
 
 void ChunkStore::Assign(uint32_t index, const EncodedGradient& weights, std::optional<int64_t> updates) {
   Chunk& chunk = chunks_.at(index);
   CopyPieces(weights, chunk.weights->data());
   chunk.updates = updates.value_or(0);
+  chunk.compensated = 0;
   if (updates.has_value()) return;
   for (size_t slot = 0; slot < chunk.slots.size(); ++slot) {
     std::fill_n(chunk.slots[slot]->data(), chunk.slots[slot]->size(),

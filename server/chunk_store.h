@@ -13,11 +13,13 @@
 #include "common/model_spec.h"
 #include "common/storage/checkpoint_restorer.h"
 #include "kernels/codec/codec.h"
+#include "kernels/optimizer/compensation.h"
 #include "kernels/optimizer/encoded_gradient.h"
 #include "kernels/optimizer/update_rule.h"
 #include "proto/coordinator.pb.h"
 #include "proto/job_config.pb.h"
 #include "server/chunk_snapshot.h"
+#include "server/pulled_weights.h"
 #include "server/rules/chunk_rules.h"
 #include "server/rules/update_mix.h"
 
@@ -33,10 +35,15 @@ class ChunkStore {
     TensorSpec tensor;
     // The current weights. Held by readers, too: an update then writes to another buffer.
     FloatBuffer::Ptr weights;
-    // The optimizer's state. Held by a snapshot, too: an update then writes to other buffers.
+    // The optimizer's state, and after it that of a compensation for staleness. Held by a snapshot, too: an update then
+    // writes to other buffers.
     std::vector<FloatBuffer::Ptr> slots;
     // Updates that changed the weights: the t of Adam's bias correction.
     int64_t updates = 0;
+    // Those of them that a compensation formula has gone through.
+    int64_t compensated = 0;
+    // Empty unless a compensation reads it.
+    PulledWeights pulled;
     // Buffers that were weights before; reused once nobody reads them, because an allocator may take nothing back.
     std::vector<FloatBuffer::Ptr> spares;
     // Those that were slots before.
@@ -81,6 +88,14 @@ class ChunkStore {
   // What the optimizer keeps of it, in the same form. The slot exists.
   void AssignSlot(uint32_t chunk, uint32_t slot, const EncodedGradient& values);
 
+  // Whether NotePulled and KeepPulledOf are to be called.
+  bool keeps_pulled() const { return compensation_.has_value() && ReadsPulledWeights(*compensation_); }
+  // The worker was given the chunk's weights, which are at `version`; `may_be_stale`: its push will be one of SSP or
+  // ASYNC.
+  void NotePulled(uint32_t chunk, const v1::TaskId& worker, int64_t version, bool may_be_stale);
+  // Workers that are no members of the plan push nothing more.
+  void KeepPulledOf(const v1::Plan& plan);
+
   bool is_mean() const { return optimizer_.algorithm() == v1::OptimizerConfig::MEAN; }
 
   // The chunk's weights, which are at `version`, as its pull codec encodes them: once per version.
@@ -94,6 +109,16 @@ class ChunkStore {
  private:
   // The rate of the schedule's point that the update is at, and the rule of the job or of what was pushed.
   UpdateRule RuleOf(const ChunkRules::Update& update, const UpdateMix& mix, Chunk& chunk) const;
+  // As Apply, of one push that may be stale, with the job's compensation.
+  void ApplyCompensated(const UpdateRule& rule, const ChunkRules::Update& update, Chunk& chunk);
+  // What an update reads, and what it writes.
+  struct Buffers {
+    FloatBuffer::Ptr weights_in, weights_out;
+    std::vector<const float*> slots_in;
+    std::vector<float*> slots_out;
+  };
+  // With the first `slots` slots.
+  Buffers NextBuffers(Chunk& chunk, size_t slots);
   FloatBuffer::Ptr Allocate(int64_t size);
   // What an update writes to while a checkpoint is being written: a job that begins has that memory, and training does
   // not wait for the system to clear it.
@@ -104,6 +129,8 @@ class ChunkStore {
   FloatBuffer::Ptr NextSlot(const FloatBuffer::Ptr& slot, std::vector<FloatBuffer::Ptr>& spares);
 
   const v1::OptimizerConfig optimizer_;
+  const v1::CompensationConfig compensation_config_;
+  const std::optional<CompensationFormula> compensation_;
   // With local SGD the workers have done so: what they push are weights' moves.
   const bool applies_learning_rate_scale_;
   const uint64_t seed_;

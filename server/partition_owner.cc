@@ -33,12 +33,17 @@ ChunkStore::Allocator AllocateIn(std::shared_ptr<SharedArena> arena) {
   };
 }
 
+int64_t StalenessLimit(const v1::JobConfig& config) {
+  const v1::CompensationConfig& compensation = config.consistency().compensation();
+  return compensation.has_ringmaster() ? compensation.ringmaster().threshold() : ChunkRules::kNoStalenessLimit;
+}
+
 }  // namespace
 
 PartitionOwner::PartitionOwner(Options options)
     : options_(std::move(options)),
       store_(*options_.config, *options_.model, *options_.job, options_.chunks, AllocateIn(options_.arena)),
-      partition_(options_.chunks, options_.timeout, this),
+      partition_(options_.chunks, options_.timeout, this, StalenessLimit(*options_.config)),
       leases_(options_.session_lives),
       trace_(options_.trace, options_.clock, options_.partition, options_.model, options_.job),
       // Several partitions are there to be at work at the same time.
@@ -137,6 +142,7 @@ void PartitionOwner::Commit(v1::Plan plan, std::function<void(std::vector<v1::Lo
   queue_.Post([this, plan = std::move(plan), done = std::move(done)] {
     partition_.Commit(plan, options_.clock->Now());
     if (partition_.plan().cut().id() != cut_) captured_.clear();  // Given up.
+    if (store_.keeps_pulled()) store_.KeepPulledOf(partition_.plan());
     // A crash later must not take the record of the plan with it.
     if (options_.log != nullptr) CheckLog(options_.log->Flush());
     done(partition_.Lost());
@@ -310,6 +316,9 @@ void PartitionOwner::AddWeights(const PartitionReply& reply, const Open& open, v
       weights.push_back({v1::NONE, buffer, buffer->size() * static_cast<int64_t>(sizeof(float))});
     } else {
       weights.push_back(store_.ForWire(chunk, version));
+      if (store_.keeps_pulled()) {
+        store_.NotePulled(chunk, open.task, version, /*may_be_stale=*/partition_.plan().mode() != v1::SYNC);
+      }
     }
     counts_.set_sent_bytes_total(counts_.sent_bytes_total() + weights.back().bytes);
     entry->set_chunk(chunk);

@@ -115,6 +115,7 @@ class PartitionOwner : private PartitionSink {
   struct Open {
     std::shared_ptr<Connection> connection;
     uint64_t request_id;
+    // Whose request it is.
     v1::TaskId task;
     std::vector<uint32_t> chunks;
     uint64_t shared_session;

@@ -134,6 +134,26 @@ TEST_F(ServerCheckpointTest, GoesOnFromACutWithItsValuesStateAndVersions) {
   EXPECT_TRUE(FileExists(run_ + "/updates-server0-partition1-term2.log"));
 }
 
+TEST_F(ServerCheckpointTest, ACutHasWhatCompensationKeepsBetweenPushes) {
+  config_.mutable_consistency()->mutable_compensation()->mutable_gap_aware();
+  TrainToCut();
+  const CheckpointPart cut = Read("step1");
+  ASSERT_TRUE(StartFrom(kCut, "step1").ok());
+  Commit(MakePlan(3, v1::ASYNC, 1, {0, 1}));
+  WriteCheckpoint("final");
+  EXPECT_EQ(AwaitReport(v1::TaskMessage::kCheckpointDone).checkpoint_done().error(), "");
+  const CheckpointPart again = Read("final");
+  EXPECT_TRUE(again.data == cut.data);
+  ASSERT_EQ(again.manifest.chunks_size(), 3);
+  for (const v1::ChunkRecord& chunk : again.manifest.chunks()) {
+    EXPECT_EQ(chunk.compensated(), 2);
+    ASSERT_EQ(chunk.slots_at_size(), 3);  // Adam's, and the mean square of moves.
+    float mean_square = 0;
+    again.Copy(chunk.slots_at(2), 1, &mean_square);
+    EXPECT_GT(mean_square, 0);
+  }
+}
+
 TEST_F(ServerCheckpointTest, GoesOnFromNoOtherCutThanTheOneThatItWasTold) {
   TrainToCut();
   EXPECT_EQ(StartFrom(kCut + 1, "step1").code(), absl::StatusCode::kFailedPrecondition);

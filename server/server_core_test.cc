@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <vector>
 
 #include "server/rules/testing/builders.h"
 #include "server/testing/server_core_harness.h"
@@ -79,6 +80,69 @@ TEST_F(ServerCoreTest, RefusesWhatIsNoMessageAndWhatIsOfAnotherJob) {
   job_.mutable_chunks(0)->set_partition(9);
   Pull(stream, 0, 0, 0);
   EXPECT_EQ(stream->Await(2).outcome(), Reply::REFUSED);
+}
+
+// In ASYNC, with a compensation. The bias, chunk 2, is zero at first, its gradients are 1, and the learning rate is
+// 0.1.
+class ServerCompensationTest : public ServerCoreHarness {
+ protected:
+  static constexpr uint32_t kBias = 2;
+
+  void Start() {
+    MakeCore();
+    ASSERT_TRUE(core_->StartJob(job_).ok());
+    Commit(MakePlan(1, v1::ASYNC, 0, {0, 1}));
+    Pull(streams_[0], 0, kBias, 0);
+    Pull(streams_[1], 1, kBias, 0);
+    for (const auto& stream : streams_) stream->Await(1);
+  }
+  v1::CompensationConfig* compensation() { return config_.mutable_consistency()->mutable_compensation(); }
+  // The worker pushes, and is answered with the weights after it.
+  float PushOf(uint32_t worker, int64_t step, int64_t base_version) {
+    const size_t before = streams_[worker]->count();
+    base_version_ = base_version;
+    Push(streams_[worker], worker, kBias, step);
+    answer_ = streams_[worker]->Await(before + 1);
+    const std::vector<float> weights = streams_[worker]->payload();
+    EXPECT_EQ(weights.size(), 1u);
+    return weights.empty() ? 0 : weights[0];
+  }
+
+  const std::shared_ptr<FakeConnection> streams_[2] = {std::make_shared<FakeConnection>(1),
+                                                       std::make_shared<FakeConnection>(2)};
+  Reply answer_;
+};
+
+TEST_F(ServerCompensationTest, APushIsComparedWithTheWeightsThatItsWorkerWasAnswered) {
+  compensation()->mutable_dc_asgd()->set_lambda(0.5);
+  Start();
+  EXPECT_FLOAT_EQ(PushOf(1, 0, 0), -0.1f);  // Of the weights that it is applied to.
+  EXPECT_FLOAT_EQ(PushOf(1, 1, 1), -0.2f);
+  EXPECT_FLOAT_EQ(PushOf(0, 0, 0), -0.2f - 0.1f * (1 + 0.5f * (-0.2f - 0)));  // Of those before both.
+  EXPECT_FLOAT_EQ(PushOf(1, 2, 2), -0.29f - 0.1f * (1 + 0.5f * (-0.29f + 0.2f)));
+}
+
+TEST_F(ServerCompensationTest, APushThatIsTooStaleIsDroppedAndCounted) {
+  compensation()->mutable_ringmaster()->set_threshold(2);
+  Start();
+  EXPECT_FLOAT_EQ(PushOf(1, 0, 0), -0.1f);
+  EXPECT_FLOAT_EQ(PushOf(1, 1, 1), -0.2f);
+  EXPECT_FLOAT_EQ(PushOf(0, 0, 0), -0.2f);
+  EXPECT_EQ(answer_.outcome(), Reply::OK);  // With the weights of its next step.
+  EXPECT_EQ(answer_.push(), Reply::PUSH_DROPPED);
+  EXPECT_FLOAT_EQ(PushOf(0, 1, 2), -0.3f);
+  EXPECT_EQ(answer_.push(), Reply::PUSH_APPLIED);
+  const v1::ServerProgress progress = Progress();
+  EXPECT_EQ(progress.dropped_total(), 1);
+  EXPECT_EQ(progress.updates_total(), 3);
+}
+
+TEST_F(ServerCompensationTest, TheStalenessOfAPushDividesItsRate) {
+  compensation()->mutable_staleness_aware();
+  Start();
+  EXPECT_FLOAT_EQ(PushOf(1, 0, 0), -0.1f);
+  EXPECT_FLOAT_EQ(PushOf(1, 1, 1), -0.2f);
+  EXPECT_FLOAT_EQ(PushOf(0, 0, 0), -0.25f);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ void AddServerMetrics(const v1::ServerProgress& progress, const v1::Plan& plan, 
   };
   counter("rubato_server_updates_total", "Updates that were applied, each of one chunk.", progress.updates_total());
   counter("rubato_server_duplicates_total", "Pushes that had been applied before.", progress.duplicates_total());
-  counter("rubato_server_dropped_total", "Pushes that came after a quorum had completed their step.",
+  counter("rubato_server_dropped_total", "Pushes that came after a quorum had completed their step, or were too stale.",
           progress.dropped_total());
   counter("rubato_server_non_finite_total", "Pushes with a gradient that was not finite.", progress.non_finite_total());
   counter("rubato_server_hyperparameter_disagreements_total",

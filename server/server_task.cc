@@ -9,6 +9,7 @@
 #include "common/status.h"
 #include "common/task.h"
 #include "common/trace/trace_files.h"
+#include "kernels/optimizer/compensation.h"
 #include "server/server_metrics.h"
 
 namespace rubato::server {
@@ -45,10 +46,15 @@ void ServerTask::OfferSharedMemory() {
   if (options_.config.cluster().shared_memory() == v1::ClusterConfig::OFF) return;
   absl::StatusOr<ModelSpec> model = BuildModelSpec(options_.config.model());
   if (!model.ok()) return;  // ServerCore says why.
-  // Room for four versions of the whole model: this server's part of it is smaller, and pages cost nothing until they
-  // are used. What does not fit goes over TCP.
+  // Room for four versions of the whole model, and for those that compensation keeps of workers: this server's part of
+  // it is smaller, and pages cost nothing until they are used. What does not fit goes over TCP.
+  int64_t versions = 4;
+  const auto formula = CompensationFormulaOf(options_.config.consistency().compensation());
+  if (formula.has_value() && ReadsPulledWeights(*formula)) versions += options_.config.cluster().workers();
   int64_t bytes = 1 << 20;
-  for (const TensorSpec& tensor : model->tensors) bytes += 4 * NumElements(tensor.shape) * int64_t{sizeof(float)};
+  for (const TensorSpec& tensor : model->tensors) {
+    bytes += versions * NumElements(tensor.shape) * int64_t{sizeof(float)};
+  }
   absl::StatusOr<std::shared_ptr<SharedArena>> arena = SharedArena::Create(TaskName(options_.task), bytes);
   absl::Status status = arena.status();
   if (arena.ok()) {

@@ -25,6 +25,7 @@
 #include "common/task.h"
 #include "common/transport/process_tuning.h"
 #include "kernels/backend_cuda.h"
+#include "kernels/optimizer/compensation.h"
 #include "kernels/optimizer/update_rule.h"
 #include "worker/data/open_dataset.h"
 #include "worker/device/backend_choice.h"
@@ -58,9 +59,14 @@ JobNeeds NeedsOf(const v1::JobConfig& config, const ModelSpec& model) {
   for (const TensorSpec& tensor : model.tensors) {
     needs.weight_bytes += NumElements(tensor.shape) * static_cast<int64_t>(sizeof(float));
   }
-  // Two versions of the weights and the optimizer's slots.
-  needs.server_bytes = needs.weight_bytes * (2 + NumSlots(ServerOptimizer(config).algorithm()));
   const v1::ClusterConfig& cluster = config.cluster();
+  // Two versions of the weights and the optimizer's slots; and what compensation for staleness keeps: its slot, and the
+  // weights that each worker computes from.
+  int64_t arrays = 2 + NumSlots(ServerOptimizer(config).algorithm());
+  if (const auto formula = CompensationFormulaOf(config.consistency().compensation())) {
+    arrays += NumSlots(*formula) + (ReadsPulledWeights(*formula) ? cluster.workers() : 0);
+  }
+  needs.server_bytes = needs.weight_bytes * arrays;
   needs.tasks = static_cast<int>(1 + cluster.servers() + cluster.workers() + cluster.evaluators());
   return needs;
 }

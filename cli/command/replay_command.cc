@@ -74,9 +74,9 @@ void AddReplayCommand(CLI::App* app, const Environment* environment, int* exit_c
                    "As far as the first N updates of each chunk: with SYNC, the job's first N steps")
       ->check(CLI::NonNegativeNumber);
   command
-      ->add_option(
-          "--set", replay.overrides,
-          "What to compute otherwise in the same order, path=value: optimizer, compression, training.clip_norm")
+      ->add_option("--set", replay.overrides,
+                   "What to compute otherwise in the same order, path=value: optimizer, compression, "
+                   "training.clip_norm, consistency.compensation")
       ->expected(1)
       ->take_all();
   command->callback([options, environment, exit_code] { *exit_code = Replay(*options, *environment); });

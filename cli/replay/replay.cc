@@ -42,6 +42,8 @@ void ClearWhatMayChange(v1::JobConfig* config) {
   config->clear_run_directory();
   config->clear_optimizer();
   config->clear_compression();
+  // Ringmaster says which pushes make a version.
+  if (!config->consistency().compensation().has_ringmaster()) config->mutable_consistency()->clear_compensation();
   config->mutable_training()->clear_clip_norm();
   config->mutable_training()->clear_device();
 }
@@ -53,10 +55,10 @@ absl::Status CheckOverrides(v1::JobConfig recorded, v1::JobConfig changed) {
   google::protobuf::util::MessageDifferencer differencer;
   differencer.ReportDifferencesToString(&differences);
   if (differencer.Compare(recorded, changed)) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("--set: a replay may change optimizer, compression, training.clip_norm and training.device; the "
-                   "order of the run depends on what else is changed here:\n",
-                   differences));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--set: a replay may change optimizer, compression, training.clip_norm, training.device and "
+      "consistency.compensation, but for ringmaster; the order of the run depends on what else is changed here:\n",
+      differences));
 }
 
 absl::StatusOr<v1::JobConfig> LoadConfig(const ReplayOptions& options) {

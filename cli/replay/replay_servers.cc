@@ -61,7 +61,11 @@ void ReplayServers::SetAside(uint32_t index) {
   Chunk& chunk = chunks_[index];
   const auto [begin, end] = chunk.readers.equal_range(chunk.version);
   for (auto reader = begin; reader != end; ++reader) {
-    aside_[{reader->second.first, reader->second.second, index}] = chunk.store->ForWire(index, chunk.version);
+    const auto [member, step] = reader->second;
+    aside_[{member, step, index}] = chunk.store->ForWire(index, chunk.version);
+    if (!chunk.store->keeps_pulled()) continue;
+    const bool may_be_stale = PlanOf(member, step).mode() != v1::SYNC;
+    chunk.store->NotePulled(index, TaskOf(member), chunk.version, may_be_stale);
   }
   const auto last = static_cast<int64_t>(options_.run->updates[index].size());
   if (chunk.version != std::min(last, options_.until_version.value_or(last))) return;
@@ -148,7 +152,8 @@ void ReplayServers::ApplyNext(uint32_t index, const RecordedRun::Update& next) {
     contribution.base_version = step.versions[index];
     // Not owned: it outlives the update.
     contribution.gradient = {std::shared_ptr<void>(), &arrived.gradient};
-    update.learning_rate_scale = LearningRateScale(options_.run->plans.at(step.generation));
+    update.learning_rate_scale = LearningRateScale(PlanOf(push.member, push.step));
+    update.is_one_push = PlanOf(push.member, push.step).mode() != v1::SYNC;
     --members_[push.member].open;
   }
   chunk.store->Apply(update);

@@ -120,6 +120,9 @@ class ReplayServers {
   // Fails when all who are there wait in vain.
   void CheckStall() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   const v1::TaskId& TaskOf(size_t member) const { return options_.run->members[member].task; }
+  const v1::Plan& PlanOf(size_t member, size_t step) const {
+    return options_.run->plans.at(options_.run->members[member].steps[step].generation);
+  }
   // "step 12 of worker 1"
   std::string Describe(size_t member, size_t step) const;
   absl::Status CheckAgainstRecord(const Key& key, const Arrived& arrived) const;

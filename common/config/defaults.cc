@@ -106,11 +106,24 @@ void FillPolicy(v1::ConsistencyConfig* consistency) {
   }
 }
 
+// `local`: with local SGD.
+void FillCompensation(bool local, v1::CompensationConfig* compensation) {
+  if (compensation->has_dc_asgd())
+    FILL(compensation->mutable_dc_asgd(), lambda, compensation->dc_asgd().adaptive() ? 2 : 0.04);
+  if (compensation->has_delayed_nesterov()) {
+    FILL(compensation->mutable_delayed_nesterov(), momentum, 0.9);
+    if (local) FILL(compensation->mutable_delayed_nesterov(), learning_rate, 0.7);
+  }
+}
+
 void FillConsistency(v1::ConsistencyConfig* consistency) {
   FILL(consistency, on_non_finite, v1::ConsistencyConfig::SKIP_STEP);
   FILL(consistency, sync_every, 1);
   FILL(consistency, policy, v1::ConsistencyConfig::SCHEDULE);
   FillPolicy(consistency);
+  if (consistency->has_compensation()) {
+    FillCompensation(consistency->sync_every() > 1, consistency->mutable_compensation());
+  }
 }
 
 void FillCodec(v1::CodecConfig* codec) {

@@ -57,6 +57,21 @@ TEST(DefaultsTest, FillsWhatTheCommentsState) {
   EXPECT_EQ(config.evaluation().target_accuracy(), 0);
 }
 
+TEST(DefaultsTest, FillsTheCompensationThatIsChosen) {
+  v1::JobConfig config;
+  EXPECT_FALSE(Filled(config).consistency().has_compensation());
+  v1::CompensationConfig* compensation = config.mutable_consistency()->mutable_compensation();
+  compensation->mutable_dc_asgd();
+  EXPECT_EQ(Filled(config).consistency().compensation().dc_asgd().lambda(), 0.04);
+  compensation->mutable_dc_asgd()->set_adaptive(true);
+  EXPECT_EQ(Filled(config).consistency().compensation().dc_asgd().lambda(), 2);
+  compensation->mutable_delayed_nesterov();
+  EXPECT_EQ(Filled(config).consistency().compensation().delayed_nesterov().momentum(), 0.9);
+  EXPECT_FALSE(Filled(config).consistency().compensation().delayed_nesterov().has_learning_rate());
+  config.mutable_consistency()->set_sync_every(4);
+  EXPECT_EQ(Filled(config).consistency().compensation().delayed_nesterov().learning_rate(), 0.7);
+}
+
 TEST(DefaultsTest, CheckpointsFollowStepsOrTime) {
   v1::JobConfig config;
   config.mutable_checkpoint()->set_every_steps(100);

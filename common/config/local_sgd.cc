@@ -4,6 +4,18 @@
 #include <limits>
 
 namespace rubato {
+namespace {
+
+v1::OptimizerConfig SubtractionOfMoves() {
+  v1::OptimizerConfig optimizer;
+  optimizer.set_algorithm(v1::OptimizerConfig::SGD);
+  optimizer.set_learning_rate(1);
+  optimizer.mutable_schedule()->set_unit(v1::LearningRateSchedule::EPOCHS);
+  optimizer.mutable_schedule()->mutable_constant();
+  return optimizer;
+}
+
+}  // namespace
 
 int64_t BatchesPerStep(const v1::JobConfig& config) { return std::max<int64_t>(1, config.consistency().sync_every()); }
 
@@ -15,12 +27,14 @@ int64_t ExamplesPerStep(const v1::JobConfig& config) {
 }
 
 v1::OptimizerConfig ServerOptimizer(const v1::JobConfig& config) {
-  if (BatchesPerStep(config) == 1) return config.optimizer();
-  v1::OptimizerConfig optimizer;
-  optimizer.set_algorithm(v1::OptimizerConfig::SGD);
-  optimizer.set_learning_rate(1);
-  optimizer.mutable_schedule()->set_unit(v1::LearningRateSchedule::EPOCHS);
-  optimizer.mutable_schedule()->mutable_constant();
+  v1::OptimizerConfig optimizer = config.optimizer();
+  const bool local = BatchesPerStep(config) > 1;
+  if (local) optimizer = SubtractionOfMoves();
+  const v1::CompensationConfig& compensation = config.consistency().compensation();
+  if (!compensation.has_delayed_nesterov()) return optimizer;
+  optimizer.set_algorithm(v1::OptimizerConfig::NESTEROV);
+  optimizer.set_momentum(compensation.delayed_nesterov().momentum());
+  if (local) optimizer.set_learning_rate(compensation.delayed_nesterov().learning_rate());
   return optimizer;
 }
 

@@ -20,7 +20,8 @@ int64_t ExamplesPerStep(const v1::JobConfig& config);
 
 // What the servers apply with what workers push. The job's optimizer, or with local SGD the plain subtraction of the
 // mean of what was pushed: SGD with learning rate 1, without decay and schedule. The plan's
-// factor on the learning rate is then the workers' to apply, as decay and schedule are.
+// factor on the learning rate is then the workers' to apply, as decay and schedule are. With delayed Nesterov
+// (consistency.compensation) it is NESTEROV, with that momentum, and in local SGD that learning rate.
 v1::OptimizerConfig ServerOptimizer(const v1::JobConfig& config);
 
 }  // namespace rubato

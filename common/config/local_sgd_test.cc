@@ -41,5 +41,19 @@ TEST(LocalSgdTest, ServersSubtractWhatWorkersPush) {
   EXPECT_TRUE(optimizer.schedule().has_constant());
 }
 
+TEST(LocalSgdTest, DelayedNesterovIsTheServersOptimizer) {
+  for (int64_t sync_every : {1, 2}) {
+    v1::JobConfig job = Job(sync_every);
+    v1::DelayedNesterov* method = job.mutable_consistency()->mutable_compensation()->mutable_delayed_nesterov();
+    method->set_momentum(0.8);
+    method->set_learning_rate(0.7);
+    const v1::OptimizerConfig optimizer = ServerOptimizer(job);
+    EXPECT_EQ(optimizer.algorithm(), v1::OptimizerConfig::NESTEROV);
+    EXPECT_EQ(optimizer.momentum(), 0.8);
+    EXPECT_EQ(optimizer.learning_rate(), sync_every == 1 ? 0.01 : 0.7);
+    EXPECT_EQ(optimizer.weight_decay(), sync_every == 1 ? 0.1 : 0);
+  }
+}
+
 }  // namespace
 }  // namespace rubato

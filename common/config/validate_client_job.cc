@@ -14,6 +14,8 @@ void ValidateClientJob(const v1::JobConfig& config, ErrorList* errors) {
   check("cluster.evaluators", evaluators == 0, absl::StrCat(evaluators), "0");
   const int64_t sync_every = config.consistency().sync_every();
   check("consistency.sync_every", sync_every <= 1, absl::StrCat(sync_every), "1");
+  check("consistency.compensation", !config.consistency().compensation().has_delayed_nesterov(), "delayed_nesterov",
+        "another one, as clients' pushes say how they are applied,");
   const double clip = config.training().clip_norm();
   check("training.clip_norm", clip == 0, NumberText(clip), "0, as clients clip themselves,");
 }

@@ -142,6 +142,7 @@ void ValidateConsistency(const v1::JobConfig& config, ErrorList* errors) {
     CheckSyncAlone(consistency, "SYNC where optimizer.algorithm is MEAN", errors);
   }
   ValidateSyncEvery(config, errors);
+  ValidateCompensation(config, errors);
   if (consistency.on_non_finite() != v1::ConsistencyConfig::SKIP_STEP &&
       consistency.on_non_finite() != v1::ConsistencyConfig::STOP_JOB) {
     errors->Add("consistency.on_non_finite", absl::StrCat(static_cast<int>(consistency.on_non_finite())),

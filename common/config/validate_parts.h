@@ -15,6 +15,8 @@ void ValidateOptimizer(const v1::JobConfig& config, ErrorList* errors);
 void ValidateConsistency(const v1::JobConfig& config, ErrorList* errors);
 // consistency.policy and its settings.
 void ValidatePolicy(const v1::JobConfig& config, ErrorList* errors);
+// consistency.compensation.
+void ValidateCompensation(const v1::JobConfig& config, ErrorList* errors);
 // What a client's job (model.manifest) may not have.
 void ValidateClientJob(const v1::JobConfig& config, ErrorList* errors);
 void ValidateCompression(const ModelSpec* model, const v1::JobConfig& config, ErrorList* errors);

@@ -122,6 +122,56 @@ TEST(ValidateTest, ChecksLocalSgd) {
   EXPECT_EQ(ErrorOf({"consistency.sync_every=4", "data.dispatch=STATIC"}), "");
 }
 
+TEST(ValidateTest, ChecksCompensation) {
+  constexpr char kAsync[] = "consistency.mode=ASYNC";
+  Check({
+      {{"consistency.compensation={}"},
+       "consistency.compensation: value without a method; allowed: exactly one of staleness_aware, ringmaster, "
+       "dc_asgd, "
+       "gap_aware, delayed_nesterov"},
+      {{"consistency.compensation={staleness_aware {}}", "data.dispatch=STATIC"},
+       "consistency.compensation: value given; allowed: absent where data.dispatch is STATIC: in SYNC no gradient is "
+       "stale"},
+      {{"consistency.compensation={ringmaster {}}", kAsync},
+       "consistency.compensation.ringmaster.threshold: value 0; allowed: 1 to 1048576"},
+      {{"consistency.compensation={ringmaster {threshold: 1048577}}", kAsync},
+       "consistency.compensation.ringmaster.threshold: value 1048577; allowed: 1 to 1048576"},
+      {{"consistency.compensation={dc_asgd {lambda: 0}}", kAsync},
+       "consistency.compensation.dc_asgd.lambda: value 0; allowed: a number > 0"},
+      {{"consistency.compensation={dc_asgd {lambda: inf}}", kAsync},
+       "consistency.compensation.dc_asgd.lambda: value inf; allowed: a number > 0"},
+      {{"consistency.compensation={dc_asgd {}}", kAsync, "consistency.sync_every=2"},
+       "consistency.compensation: value dc_asgd; allowed: another one where consistency.sync_every is more than 1: "
+       "moves are no gradients"},
+      {{"consistency.compensation={gap_aware {}}", kAsync, "optimizer.algorithm=ADAMW"},
+       "consistency.compensation: value gap_aware; allowed: another one where optimizer.algorithm is ADAMW, whose "
+       "weight decay is no part of the gradient"},
+      {{"consistency.compensation={delayed_nesterov {}}", kAsync},
+       "consistency.compensation.delayed_nesterov.period: value 0; allowed: 1 to 1048576"},
+      {{"consistency.compensation={delayed_nesterov {period: 2 momentum: 1}}", kAsync},
+       "consistency.compensation.delayed_nesterov.momentum: value 1; allowed: 0 or more, less than 1"},
+      {{"consistency.compensation={delayed_nesterov {period: 2 learning_rate: 0.5}}", kAsync},
+       "consistency.compensation.delayed_nesterov.learning_rate: value 0.5; allowed: absent unless "
+       "consistency.sync_every is more than 1; the rate is optimizer.learning_rate"},
+      {{"consistency.compensation={delayed_nesterov {period: 2 learning_rate: -1}}", kAsync,
+        "consistency.sync_every=2"},
+       "consistency.compensation.delayed_nesterov.learning_rate: value -1; allowed: a number > 0"},
+      {{"consistency.compensation={delayed_nesterov {period: 2}}", kAsync, "optimizer.algorithm=MOMENTUM"},
+       "optimizer.algorithm: value MOMENTUM; allowed: SGD where consistency.compensation is delayed_nesterov, which "
+       "has "
+       "a momentum of its own"},
+  });
+  for (const char* good : {"staleness_aware {}", "ringmaster {threshold: 1}", "dc_asgd {}", "dc_asgd {adaptive: true}",
+                           "gap_aware {}", "delayed_nesterov {period: 2}"}) {
+    const std::string compensation = std::string("consistency.compensation={") + good + "}";
+    EXPECT_EQ(ErrorOf({compensation, kAsync}), "");
+    EXPECT_EQ(ErrorOf({compensation}), "");  // An operator may switch.
+  }
+  EXPECT_EQ(ErrorOf({"consistency.compensation={delayed_nesterov {period: 2}}", "consistency.sync_every=2",
+                     "optimizer.algorithm=ADAM", kAsync}),
+            "");
+}
+
 TEST(ValidateTest, ChecksCompression) {
   constexpr char kPull[] =
       "allowed: NONE, BF16, FP16, INT8; a pull carries the weights themselves, and what TOP_K and ONE_BIT leave out of "
@@ -394,6 +444,15 @@ TEST(ValidateTest, ChecksWhatAClientsJobMayHave) {
             std::string("consistency.sync_every: value 2; allowed: 1") + kWhere);
   EXPECT_EQ(ClientErrorOf({"training.clip_norm=2"}),
             std::string("training.clip_norm: value 2; allowed: 0, as clients clip themselves,") + kWhere);
+  EXPECT_EQ(ClientErrorOf({"consistency.compensation={dc_asgd {}}"}), "");
+  EXPECT_EQ(
+      ClientErrorOf({"consistency.compensation={delayed_nesterov {period: 2}}"}),
+      std::string("consistency.compensation: value delayed_nesterov; allowed: another one, as clients' pushes say "
+                  "how they are applied,") +
+          kWhere);
+  EXPECT_EQ(ClientErrorOf({"consistency.compensation={dc_asgd {}}", "optimizer={algorithm: MEAN}"}),
+            "consistency.compensation: value given; allowed: absent where optimizer.algorithm is MEAN: in SYNC no "
+            "gradient is stale");
   EXPECT_EQ(ClientErrorOf({"data={teacher {train_examples: 5}}", "training.epochs=1"}),
             std::string("data: value without client; allowed: data.client") + kWhere);
   EXPECT_EQ(ClientErrorOf({"model.loss=MEAN_SQUARED_ERROR"}),

@@ -51,6 +51,7 @@ absl::Status CheckpointRestorer::ReadSafetensors(const std::string& path) {
   for (Slice& slice : slices_) {
     RUBATO_RETURN_IF_ERROR(file.Read(slice.tensor, slice.offset, slice.length, slice.values));
     slice.updates = 0;
+    slice.compensated = 0;
     slice.version = 0;
   }
   return absl::OkStatus();
@@ -71,9 +72,9 @@ absl::Status CheckpointRestorer::TakeChunk(const CheckpointPart& part, const v1:
                                                         "], the job's is [", absl::StrJoin(slice.shape, ", "), "]"));
     }
     if (chunk.slots_at_size() != static_cast<int>(slice.slots.size())) {
-      return absl::FailedPreconditionError(absl::StrCat(slice.tensor, ": ", chunk.slots_at_size(),
-                                                        " optimizer slots, the job's optimizer.algorithm has ",
-                                                        slice.slots.size()));
+      return absl::FailedPreconditionError(absl::StrCat(
+          slice.tensor, ": ", chunk.slots_at_size(), " optimizer slots, the job's optimizer.algorithm has ",
+          slice.slots.size(), ", with those of consistency.compensation"));
     }
     const int64_t begin = std::max(slice.offset, chunk.offset());
     const int64_t end = std::min(slice.offset + slice.length, chunk.offset() + chunk.length());
@@ -85,6 +86,7 @@ absl::Status CheckpointRestorer::TakeChunk(const CheckpointPart& part, const v1:
                 slice.slots[slot] + (begin - slice.offset));
     }
     slice.updates = std::max(slice.updates, chunk.updates());
+    slice.compensated = std::max(slice.compensated, chunk.compensated());
     slice.version = std::max(slice.version, chunk.version());
     filled_[index] += end - begin;
   }

@@ -32,6 +32,8 @@ class CheckpointRestorer {
     std::vector<float*> slots;
     // Read: the most of any part of it.
     int64_t updates = 0;
+    // Read: the same of ChunkRecord.compensated.
+    int64_t compensated = 0;
     // Read: the version of the chunk that it is in; the highest if it is in several.
     int64_t version = 0;
   };

@@ -11,7 +11,8 @@ namespace rubato::coordinator {
 // moves the weights as far: in proportion to the contributions in one update (Goyal and others 2017, "Accurate, large
 // minibatch SGD"; Sync-Switch's logs agree), and to the square root of that with optimizers that divide by the
 // gradient's size (Malladi and others 2022, "On the SDEs and scaling rules for adaptive gradient algorithms"). `quorum`
-// 0: all of cluster.workers. Pure.
+// 0: all of cluster.workers. Compensations for staleness that divide the rate of a push by a number of pushes make it
+// count as so many contributions. Pure.
 double LearningRateRule(const v1::JobConfig& config, v1::Mode mode, uint32_t quorum);
 
 }  // namespace rubato::coordinator

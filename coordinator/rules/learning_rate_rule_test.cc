@@ -33,5 +33,16 @@ TEST(LearningRateRuleTest, TheConfigsRateIsForTheQuorumThatTheJobBeginsWith) {
   EXPECT_EQ(LearningRateRule(job, v1::ASYNC, 0), 0.5);
 }
 
+TEST(LearningRateRuleTest, ACompensationThatDividesTheRateIsNotCountedTwice) {
+  v1::JobConfig job = Job(v1::OptimizerConfig::SGD);
+  job.mutable_consistency()->mutable_compensation()->mutable_staleness_aware();
+  EXPECT_EQ(LearningRateRule(job, v1::ASYNC, 0), 1);
+  EXPECT_EQ(LearningRateRule(job, v1::SYNC, 2), 0.5);
+  job.mutable_consistency()->mutable_compensation()->mutable_delayed_nesterov()->set_period(2);
+  EXPECT_EQ(LearningRateRule(job, v1::SSP, 0), 0.5);
+  job.mutable_consistency()->mutable_compensation()->mutable_dc_asgd();
+  EXPECT_EQ(LearningRateRule(job, v1::ASYNC, 0), 0.25);
+}
+
 }  // namespace
 }  // namespace rubato::coordinator

@@ -100,12 +100,12 @@ absl::Status ChunkRules::CheckPush(const PlanWindow& window, const Contribution&
 ChunkRules::Push ChunkRules::TakePush(const PlanWindow& window, Contribution push) {
   if (deduper_.Seen(push.task.index(), push.task.incarnation(), push.step)) return {PushResult::kDuplicate, {}};
   const v1::Plan& plan = *window.PlanOf(push.generation, push.step);
-  if (plan.mode() != v1::SYNC) return ApplyNow(window, plan, std::move(push));
+  if (plan.mode() != v1::SYNC) {
+    const bool too_stale = push.examples > 0 && version_ - push.base_version >= staleness_limit_;
+    return too_stale ? Drop(window, plan, std::move(push)) : ApplyNow(window, plan, std::move(push));
+  }
   if (push.step < next_sync_step_ && !RUBATO_MUTANT(kLatePushCounts)) {  // Complete without it.
-    push.examples = 0;
-    Push dropped = ApplyNow(window, plan, std::move(push));
-    dropped.result = PushResult::kDropped;
-    return dropped;
+    return Drop(window, plan, std::move(push));
   }
   reducer_.Add(std::move(push));
   std::optional<Update> update = CloseStep(window);
@@ -119,10 +119,17 @@ void ChunkRules::Advance(const PlanWindow& window, StepGate::Member& member, int
   member.draining = false;
 }
 
+ChunkRules::Push ChunkRules::Drop(const PlanWindow& window, const v1::Plan& plan, Contribution push) {
+  push.examples = 0;
+  Push dropped = ApplyNow(window, plan, std::move(push));
+  dropped.result = PushResult::kDropped;
+  return dropped;
+}
+
 ChunkRules::Push ChunkRules::ApplyNow(const PlanWindow& window, const v1::Plan& plan, Contribution push) {
   deduper_.Record(push.task.index(), push.task.incarnation(), push.step);
   Advance(window, *gate_.Find(push.task), push.step);
-  Update update{chunk_, {}, push.examples == 0, version_, LearningRateScale(plan)};
+  Update update{chunk_, {}, push.examples == 0, version_, LearningRateScale(plan), plan.mode() != v1::SYNC};
   if (!update.ineffective) ++version_;
   update.contributions.push_back(std::move(push));
   return {PushResult::kApplied, std::move(update)};

@@ -2,6 +2,7 @@
 #define RUBATO_SERVER_RULES_CHUNK_RULES_H_
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,7 +25,11 @@ namespace rubato::server {
 //  3. A start of step c under bound s is open only when every member's clock is at least c - s.                 (I2)
 class ChunkRules {
  public:
-  explicit ChunkRules(uint32_t chunk) : chunk_(chunk) {}
+  // `staleness_limit`: pushes of SSP and ASYNC that are so stale are dropped (Ringmaster ASGD's R).
+  explicit ChunkRules(uint32_t chunk, int64_t staleness_limit = kNoStalenessLimit)
+      : chunk_(chunk), staleness_limit_(staleness_limit) {}
+
+  static constexpr int64_t kNoStalenessLimit = std::numeric_limits<int64_t>::max();
 
   // What became of a push.
   enum class PushResult { kApplied, kDuplicate, kPending, kDropped };
@@ -41,6 +46,8 @@ class ChunkRules {
     int64_t from_version = 0;
     // Of the plan that the step belongs to.
     double learning_rate_scale = 1;
+    // One push of SSP or ASYNC, which may be stale.
+    bool is_one_push = false;
   };
 
   struct Push {
@@ -114,6 +121,8 @@ class ChunkRules {
   // Completes the step in collection if nothing more is to come for it, and leaves out steps that nobody will do.
   std::optional<Update> CloseStep(const PlanWindow& window);
   Update CompleteSync(const PlanWindow& window, const v1::Plan& plan);
+  // Takes a push that changes nothing, as its step was complete without it or it is too stale.
+  Push Drop(const PlanWindow& window, const v1::Plan& plan, Contribution push);
   Push ApplyNow(const PlanWindow& window, const v1::Plan& plan, Contribution push);
   // A push of `member` for `step` is done.
   static void Advance(const PlanWindow& window, StepGate::Member& member, int64_t step);
@@ -126,6 +135,7 @@ class ChunkRules {
   Start OpenWhenReached(int64_t step) const;
 
   const uint32_t chunk_;
+  const int64_t staleness_limit_;
   int64_t version_ = 0;
   int64_t next_sync_step_ = 0;
   StepGate gate_;

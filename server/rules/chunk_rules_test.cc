@@ -230,6 +230,47 @@ TEST_F(ChunkRulesTest, AQuorumCompletesAStepAndDropsTheLate) {
   ExpectStart(Result::kOpen, 1, 1, 1);
 }
 
+TEST_F(ChunkRulesTest, DropsPushesThatAreAsStaleAsTheLimit) {
+  ChunkRules rules(0, /*staleness_limit=*/2);
+  ASSERT_EQ(window_.Commit(MakePlan(1, v1::ASYNC, 0, {0, 1})), PlanWindow::Change::kEntered);
+  rules.EnterPlan(window_);
+  const auto push = [&](uint32_t worker, int64_t step, int64_t base, uint64_t examples = 8) {
+    rules.NoteStartRequest(window_, Worker(worker), 1, step);
+    EXPECT_TRUE(rules.AskStart(window_, Worker(worker), 1, step).ok());
+    rules.Begin(Worker(worker), step);
+    Contribution made = PushOf(worker, 1, step, examples);
+    made.base_version = base;
+    return rules.TakePush(window_, made);
+  };
+  EXPECT_EQ(push(0, 0, 0).result, Pushed::kApplied);
+  const ChunkRules::Push stale_by_one = push(1, 0, 0);
+  EXPECT_EQ(stale_by_one.result, Pushed::kApplied);
+  EXPECT_TRUE(stale_by_one.update->is_one_push);
+  EXPECT_EQ(rules.version(), 2);
+  const ChunkRules::Push stale_by_two = push(0, 1, 0);
+  EXPECT_EQ(stale_by_two.result, Pushed::kDropped);
+  EXPECT_TRUE(stale_by_two.update->ineffective);
+  EXPECT_EQ(stale_by_two.update->contributions[0].examples, 0u);
+  EXPECT_EQ(rules.version(), 2);  // What was dropped makes nobody's push staler.
+  EXPECT_EQ(push(1, 1, 1).result, Pushed::kApplied);
+  EXPECT_EQ(push(0, 2, 2).result, Pushed::kApplied);
+  // There is nothing in it to drop.
+  EXPECT_EQ(push(1, 2, 0, /*examples=*/0).result, Pushed::kApplied);
+}
+
+TEST_F(ChunkRulesTest, NoStalenessLimitIsForSync) {
+  ChunkRules rules(0, /*staleness_limit=*/1);
+  ASSERT_EQ(window_.Commit(MakePlan(1, v1::SYNC, 0, {0})), PlanWindow::Change::kEntered);
+  rules.EnterPlan(window_);
+  for (int64_t step = 0; step < 3; ++step) {
+    rules.NoteStartRequest(window_, Worker(0), 1, step);
+    rules.Begin(Worker(0), step);
+    const ChunkRules::Push push = rules.TakePush(window_, PushOf(0, 1, step));  // All of version 0.
+    EXPECT_EQ(push.result, Pushed::kApplied);
+    EXPECT_FALSE(push.update->is_one_push);
+  }
+}
+
 TEST_F(ChunkRulesTest, ALaggardIsMovedToTheStepInCollection) {
   Enter(MakePlan(1, v1::SYNC, 0, {0, 1}, 0, 1));
   ExpectStart(Result::kOpen, 1, 1, 0);

@@ -38,10 +38,11 @@ Reply::PushOutcome Outcome(ChunkRules::PushResult result, bool finite) {
 
 }  // namespace
 
-Partition::Partition(const std::vector<uint32_t>& chunks, absl::Duration timeout, PartitionSink* sink)
+Partition::Partition(const std::vector<uint32_t>& chunks, absl::Duration timeout, PartitionSink* sink,
+                     int64_t staleness_limit)
     : timeout_(timeout), sink_(sink), order_(chunks) {
   std::sort(order_.begin(), order_.end());
-  for (uint32_t chunk : order_) chunks_.emplace(chunk, ChunkRules(chunk));
+  for (uint32_t chunk : order_) chunks_.emplace(chunk, ChunkRules(chunk, staleness_limit));
 }
 
 const ChunkRules* Partition::Find(uint32_t chunk) const {
@@ -138,7 +139,9 @@ void Partition::TakePushes(Waiting& waiting, Changed& changed) {
       contribution.gradient = nullptr;
     }
     ChunkRules::Push push = Rules(chunk).TakePush(window_, std::move(contribution));
-    if (push.result != ChunkRules::PushResult::kDuplicate) waiting.push = Outcome(push.result, finite);
+    // What was dropped of one chunk is told, whatever became of the others.
+    const bool tells = push.result != ChunkRules::PushResult::kDuplicate && waiting.push != Reply::PUSH_DROPPED;
+    if (tells) waiting.push = Outcome(push.result, finite);
     if (push.update.has_value()) Perform(*std::move(push.update), changed);
   }
   request.contributions.clear();

@@ -90,8 +90,10 @@ class PartitionSink {
 //   partition.OnTick(clock.Now());
 class Partition {
  public:
-  // `chunks`: their indices. `timeout`: how long a request waits before it is answered WAITING.
-  Partition(const std::vector<uint32_t>& chunks, absl::Duration timeout, PartitionSink* sink);
+  // `chunks`: their indices. `timeout`: how long a request waits before it is answered WAITING. `staleness_limit`: as
+  // ChunkRules has it.
+  Partition(const std::vector<uint32_t>& chunks, absl::Duration timeout, PartitionSink* sink,
+            int64_t staleness_limit = ChunkRules::kNoStalenessLimit);
 
   // The chunk goes on from a checkpoint that has it at `version`. Before anything else; the chunk is of this partition.
   void Restore(uint32_t chunk, int64_t version) { Rules(chunk).Restore(version); }

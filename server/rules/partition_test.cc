@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+#include <vector>
+
 #include "server/rules/testing/builders.h"
 #include "server/rules/testing/partition_harness.h"
 
@@ -248,6 +251,27 @@ TEST_F(PartitionTest, AQuorumDropsTheLateAndMovesLaggards) {
   EXPECT_EQ(replies_[late].next_step, 2);
   EXPECT_EQ(applied_.size(), 4u);
   ExpectAnswer(Pull(1, 1, 2), Reply::OK);
+}
+
+TEST_F(PartitionTest, TellsOfAPushThatItWasDroppedWhereItIsForOneChunk) {
+  Partition limited({0, 1}, kTimeout, this, /*staleness_limit=*/1);
+  limited.Commit(MakePlan(1, v1::ASYNC, 0, {0, 1}), now_);
+  const auto send = [&](Kind kind, uint32_t worker, std::vector<uint32_t> chunks) {
+    PartitionRequest request = {.token = ++last_token_, .kind = kind, .task = Worker(worker), .generation = 1};
+    for (size_t i = 0; kind == Kind::kPushPull && i < chunks.size(); ++i) {
+      request.contributions.push_back(PushOf(worker, 1, 0));
+    }
+    request.chunks = std::move(chunks);
+    limited.OnRequest(std::move(request), now_);
+    return last_token_;
+  };
+  send(Kind::kPull, 0, {0, 1});
+  send(Kind::kPull, 1, {0, 1});
+  ExpectAnswer(send(Kind::kPushPull, 1, {0}), Reply::OK, Reply::PUSH_APPLIED);
+  ExpectAnswer(send(Kind::kPushPull, 0, {0, 1}), Reply::OK, Reply::PUSH_DROPPED);
+  EXPECT_EQ(applied_, (std::vector<uint32_t>{0, 1}));
+  EXPECT_TRUE(log_[log_.size() - 2].update().ineffective());
+  EXPECT_FALSE(log_.back().update().ineffective());
 }
 
 TEST_F(PartitionTest, GivesASnapshotOfExactlyTheStepThatWasAskedFor) {

@@ -131,6 +131,7 @@ class ServerCoreHarness : public testing::Test {
       header.mutable_push_pull()->set_examples(8);
       header.mutable_push_pull()->add_chunks()->set_chunk(chunk);
       header.mutable_push_pull()->mutable_chunks(0)->set_length(job_.chunks(static_cast<int>(chunk)).length());
+      header.mutable_push_pull()->mutable_chunks(0)->set_base_version(base_version_);
       const std::vector<float> gradient(job_.chunks(static_cast<int>(chunk)).length(), 1.0f);
       payload.emplace_back(gradient.data(), gradient.size() * sizeof(float));
     } else {
@@ -192,6 +193,8 @@ class ServerCoreHarness : public testing::Test {
   // Of the plan that workers work under.
   uint64_t generation_ = 1;
   uint64_t last_request_ = 0;
+  // That pushes were computed from.
+  int64_t base_version_ = 0;
 
  private:
   void OnReport(v1::TaskMessage message) {
