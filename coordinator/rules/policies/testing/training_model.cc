@@ -146,7 +146,7 @@ class Training {
     Worker& worker = workers_[index];
     worker.until = kNever;
     const double work = now - worker.began;
-    CountStep(now - worker.over, now - worker.over - work, &worker.progress);
+    CountStep(now - worker.over, now - worker.over - work, scenario_.batch, &worker.progress);
     worker.over = now;
     if (plan_.mode() == v1::SYNC) {
       PushTogether(worker);
