@@ -8,6 +8,7 @@
 #include "common/config/local_sgd.h"
 #include "common/model_spec.h"
 #include "common/optimizer_traits.h"
+#include "common/proto_enum.h"
 
 namespace rubato {
 namespace {
@@ -89,19 +90,62 @@ void FillPace(v1::PolicyPace* pace) {
   FILL(pace, changes_max, 6);
 }
 
+void Fill(v1::QuorumPolicy* policy) {
+  FILL(policy, share_min, 0.75);
+  FILL(policy, gain_min, 0.1);
+}
+
+void Fill(v1::SyncThenAsyncPolicy* policy) {
+  FILL(policy, share, 0.5);
+  FILL(policy, then, v1::ASYNC);
+  FILL(policy, gain_min, 0.1);
+}
+
+void Fill(v1::BalancePolicy* policy) {
+  FILL(policy, imbalance_min, 0.05);
+  FILL(policy, batch_max, 2);
+}
+
+void Fill(v1::StragglerPolicy* policy) {
+  FILL(policy, deviations, 1);
+  FILL(policy, gain_min, 0.1);
+  FILL(policy, share_min, 0.5);
+}
+
+void Fill(v1::DsspPolicy* policy) {
+  FILL(policy, bound_min, 3);
+  FILL(policy, bound_max, 15);
+  FILL(policy, gain_min, 0.1);
+}
+
+void Fill(v1::StalenessBudgetPolicy* policy) {
+  FILL(policy, room, 0.5);
+  FILL(policy, bound_max, 16);
+  FILL(policy, gain_min, 0.1);
+}
+
 // The settings of the policy that is chosen.
 void FillPolicy(v1::ConsistencyConfig* consistency) {
-  if (consistency->policy() == v1::ConsistencyConfig::QUORUM) {
+  const auto fill = [consistency](auto* policy) {
     FillPace(consistency->mutable_policy_pace());
-    v1::QuorumPolicy* policy = consistency->mutable_quorum_policy();
-    FILL(policy, share_min, 0.75);
-    FILL(policy, gain_min, 0.1);
-  } else if (consistency->policy() == v1::ConsistencyConfig::SYNC_THEN_ASYNC) {
-    FillPace(consistency->mutable_policy_pace());
-    v1::SyncThenAsyncPolicy* policy = consistency->mutable_sync_then_async();
-    FILL(policy, share, 0.5);
-    FILL(policy, then, v1::ASYNC);
-    FILL(policy, gain_min, 0.1);
+    Fill(policy);
+  };
+  switch (consistency->policy()) {
+    case v1::ConsistencyConfig::QUORUM:
+      return fill(consistency->mutable_quorum_policy());
+    case v1::ConsistencyConfig::SYNC_THEN_ASYNC:
+      return fill(consistency->mutable_sync_then_async());
+    case v1::ConsistencyConfig::BALANCE:
+      return fill(consistency->mutable_balance());
+    case v1::ConsistencyConfig::STRAGGLER:
+      return fill(consistency->mutable_straggler());
+    case v1::ConsistencyConfig::DSSP:
+      return fill(consistency->mutable_dssp());
+    case v1::ConsistencyConfig::STALENESS_BUDGET:
+      return fill(consistency->mutable_staleness_budget());
+    case v1::ConsistencyConfig::SCHEDULE:
+    case v1::ConsistencyConfig::POLICY_UNSPECIFIED:
+      RUBATO_NO_VALUE_OF(v1::ConsistencyConfig_Policy_ConsistencyConfig_Policy) : return;
   }
 }
 
