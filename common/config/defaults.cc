@@ -8,7 +8,6 @@
 #include "common/config/local_sgd.h"
 #include "common/model_spec.h"
 #include "common/optimizer_traits.h"
-#include "common/proto_enum.h"
 
 namespace rubato {
 namespace {
@@ -124,29 +123,19 @@ void Fill(v1::StalenessBudgetPolicy* policy) {
   FILL(policy, gain_min, 0.1);
 }
 
-// The settings of the policy that is chosen.
+// The settings of the policy that is chosen, if it has any.
 void FillPolicy(v1::ConsistencyConfig* consistency) {
   const auto fill = [consistency](auto* policy) {
     FillPace(consistency->mutable_policy_pace());
     Fill(policy);
   };
-  switch (consistency->policy()) {
-    case v1::ConsistencyConfig::QUORUM:
-      return fill(consistency->mutable_quorum_policy());
-    case v1::ConsistencyConfig::SYNC_THEN_ASYNC:
-      return fill(consistency->mutable_sync_then_async());
-    case v1::ConsistencyConfig::BALANCE:
-      return fill(consistency->mutable_balance());
-    case v1::ConsistencyConfig::STRAGGLER:
-      return fill(consistency->mutable_straggler());
-    case v1::ConsistencyConfig::DSSP:
-      return fill(consistency->mutable_dssp());
-    case v1::ConsistencyConfig::STALENESS_BUDGET:
-      return fill(consistency->mutable_staleness_budget());
-    case v1::ConsistencyConfig::SCHEDULE:
-    case v1::ConsistencyConfig::POLICY_UNSPECIFIED:
-      RUBATO_NO_VALUE_OF(v1::ConsistencyConfig_Policy_ConsistencyConfig_Policy) : return;
-  }
+  const v1::ConsistencyConfig::Policy policy = consistency->policy();
+  if (policy == v1::ConsistencyConfig::QUORUM) fill(consistency->mutable_quorum_policy());
+  if (policy == v1::ConsistencyConfig::SYNC_THEN_ASYNC) fill(consistency->mutable_sync_then_async());
+  if (policy == v1::ConsistencyConfig::BALANCE) fill(consistency->mutable_balance());
+  if (policy == v1::ConsistencyConfig::STRAGGLER) fill(consistency->mutable_straggler());
+  if (policy == v1::ConsistencyConfig::DSSP) fill(consistency->mutable_dssp());
+  if (policy == v1::ConsistencyConfig::STALENESS_BUDGET) fill(consistency->mutable_staleness_budget());
 }
 
 void FillConsistency(v1::ConsistencyConfig* consistency) {

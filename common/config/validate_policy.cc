@@ -10,7 +10,6 @@
 #include "common/config/limits.h"
 #include "common/config/local_sgd.h"
 #include "common/config/validate_parts.h"
-#include "common/proto_enum.h"
 
 namespace rubato {
 namespace {
@@ -161,32 +160,20 @@ void CheckStalenessBudget(const v1::JobConfig& config, ErrorList* errors) {
   }
 }
 
-// The modes that a job with the policy may begin in.
-std::vector<v1::Mode> FirstModes(Consistency::Policy policy) {
-  switch (policy) {
-    case Consistency::QUORUM:
-    case Consistency::SYNC_THEN_ASYNC:
-    case Consistency::BALANCE:
-    case Consistency::STRAGGLER:
-      return {v1::SYNC};
-    case Consistency::DSSP:
-      return {v1::SSP};
-    case Consistency::STALENESS_BUDGET:
-    case Consistency::SCHEDULE:
-    case Consistency::POLICY_UNSPECIFIED:
-      RUBATO_NO_VALUE_OF(v1::ConsistencyConfig_Policy_ConsistencyConfig_Policy) : break;
-  }
-  return {v1::SYNC, v1::SSP, v1::ASYNC};
+// The mode that a job with the policy has to begin in; MODE_UNSPECIFIED: any.
+v1::Mode FirstMode(Consistency::Policy policy) {
+  if (policy == Consistency::STALENESS_BUDGET) return v1::MODE_UNSPECIFIED;
+  return policy == Consistency::DSSP ? v1::SSP : v1::SYNC;
 }
 
 // What holds for each policy that measures.
 void CheckBeginning(const v1::JobConfig& config, ErrorList* errors) {
   const Consistency& consistency = config.consistency();
   const std::string policy = Consistency::Policy_Name(consistency.policy());
-  const std::vector<v1::Mode> modes = FirstModes(consistency.policy());
-  if (std::find(modes.begin(), modes.end(), consistency.mode()) == modes.end()) {
+  const v1::Mode first = FirstMode(consistency.policy());
+  if (first != v1::MODE_UNSPECIFIED && consistency.mode() != first) {
     errors->Add("consistency.mode", v1::Mode_IsValid(consistency.mode()) ? v1::Mode_Name(consistency.mode()) : "",
-                absl::StrCat(v1::Mode_Name(modes.front()), " where consistency.policy is ", policy));
+                absl::StrCat(v1::Mode_Name(first), " where consistency.policy is ", policy));
   }
   if (consistency.schedule_size() > 0) {
     errors->Add("consistency.schedule", absl::StrCat(consistency.schedule_size(), " entries"),
@@ -214,46 +201,26 @@ void CheckOthers(const Consistency& consistency, ErrorList* errors) {
   only_for(Consistency::STALENESS_BUDGET, "staleness_budget", consistency.has_staleness_budget());
 }
 
-// Of the policy that the job has; false: it does not measure, and has none.
-bool CheckSettings(const v1::JobConfig& config, ErrorList* errors) {
-  switch (config.consistency().policy()) {
-    case Consistency::QUORUM:
-      CheckQuorumPolicy(config, errors);
-      return true;
-    case Consistency::SYNC_THEN_ASYNC:
-      CheckSyncThenAsync(config, errors);
-      return true;
-    case Consistency::BALANCE:
-      CheckBalance(config, errors);
-      return true;
-    case Consistency::STRAGGLER:
-      CheckStraggler(config, errors);
-      return true;
-    case Consistency::DSSP:
-      CheckDssp(config, errors);
-      return true;
-    case Consistency::STALENESS_BUDGET:
-      CheckStalenessBudget(config, errors);
-      return true;
-    case Consistency::SCHEDULE:
-    case Consistency::POLICY_UNSPECIFIED:
-      RUBATO_NO_VALUE_OF(v1::ConsistencyConfig_Policy_ConsistencyConfig_Policy) : break;
-  }
-  return false;
-}
-
 }  // namespace
 
 void ValidatePolicy(const v1::JobConfig& config, ErrorList* errors) {
   const Consistency& consistency = config.consistency();
   CheckName(consistency.policy(), errors);
   CheckOthers(consistency, errors);
-  if (CheckSettings(config, errors)) {
-    CheckBeginning(config, errors);
-    CheckPace(consistency.policy_pace(), errors);
-  } else if (consistency.has_policy_pace()) {
+  if (consistency.policy() == Consistency::QUORUM) CheckQuorumPolicy(config, errors);
+  if (consistency.policy() == Consistency::SYNC_THEN_ASYNC) CheckSyncThenAsync(config, errors);
+  if (consistency.policy() == Consistency::BALANCE) CheckBalance(config, errors);
+  if (consistency.policy() == Consistency::STRAGGLER) CheckStraggler(config, errors);
+  if (consistency.policy() == Consistency::DSSP) CheckDssp(config, errors);
+  if (consistency.policy() == Consistency::STALENESS_BUDGET) CheckStalenessBudget(config, errors);
+  // Policies that measure have it from the defaults.
+  if (!consistency.has_policy_pace()) return;
+  if (consistency.policy() == Consistency::SCHEDULE) {
     errors->Add("consistency.policy_pace", "given", "absent where consistency.policy is SCHEDULE");
+    return;
   }
+  CheckBeginning(config, errors);
+  CheckPace(consistency.policy_pace(), errors);
 }
 
 }  // namespace rubato
