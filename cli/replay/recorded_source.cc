@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/config/batch_sizes.h"
 #include "common/config/local_sgd.h"
 #include "common/status.h"
 #include "worker/training/dynamic_source.h"
@@ -18,12 +19,12 @@ absl::StatusOr<worker::ExampleRange> RecordedSource::RangeOf(const RecordedRun::
   const auto shard = static_cast<int64_t>(slice.shard()) - 1;
   const int64_t begin = shard % shards_per_epoch * shard_examples;
   const int64_t end = std::min(begin + shard_examples, options_.train_examples);
+  const int64_t batch = LargestBatch(*options_.config) * BatchesPerStep(*options_.config);
   const bool fits = begin <= slice.begin() && slice.begin() < slice.end() && slice.end() <= end;
-  if (!fits || slice.end() - slice.begin() > ExamplesPerStep(*options_.config)) {
-    return absl::DataLossError(absl::StrCat("step ", step.step, " of worker ", options_.member->task.index(),
-                                            " trained examples ", slice.begin(), " to ", slice.end(), " of shard ",
-                                            slice.shard(), ", which has ", begin, " to ", end, ", in batches of ",
-                                            ExamplesPerStep(*options_.config)));
+  if (!fits || slice.end() - slice.begin() > batch) {
+    return absl::DataLossError(absl::StrCat(
+        "step ", step.step, " of worker ", options_.member->task.index(), " trained examples ", slice.begin(), " to ",
+        slice.end(), " of shard ", slice.shard(), ", which has ", begin, " to ", end, ", in batches of ", batch));
   }
   return worker::ExampleRange{shard / shards_per_epoch, slice.begin(), slice.end(), slice.shard(), true};
 }

@@ -5,6 +5,7 @@
 
 #include "cli/replay/recorded_source.h"
 #include "cli/replay/replay_parameters.h"
+#include "common/config/batch_sizes.h"
 #include "common/config/local_sgd.h"
 #include "common/status.h"
 #include "worker/data/prefetcher.h"
@@ -46,6 +47,8 @@ absl::Status TrainRecordedSteps(const ReplayWorkerOptions& options) {
   const int64_t train_examples = options.dataset->size();
   RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<worker::Prefetcher> prefetcher,
                           worker::Prefetcher::Create(worker::PrefetchOptions(config, options.dataset, options.clock)));
+  // Each of the record's batches is one of the prefetcher's, whatever plan it was of.
+  prefetcher->SetBatchSize(LargestBatch(config) * BatchesPerStep(config));
   std::optional<worker::StaticSource> by_plan;
   if (config.data().dispatch() == v1::DataConfig::STATIC) {
     by_plan.emplace(

@@ -68,7 +68,8 @@ void ClientProgress::OnStepPushed() {
   Span(kStep, step_begin_, now);
   const absl::Duration took = now - std::exchange(step_begin_, now);
   MutexLock lock(mu_);
-  CountStep(absl::ToDoubleSeconds(took), absl::ToDoubleSeconds(step_wait_), &progress_);
+  CountStep(absl::ToDoubleSeconds(took), absl::ToDoubleSeconds(step_wait_), static_cast<int64_t>(pushed_examples_),
+            &progress_);
 }
 
 void ClientProgress::OnReport(const ReportBody& report) {

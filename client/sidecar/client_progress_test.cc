@@ -43,6 +43,8 @@ TEST_F(ClientProgressTest, TheTimeIsWhereTheClientsCallsSay) {
   ASSERT_EQ(described.work_seconds_size(), 2);
   EXPECT_EQ(described.work_seconds(0), 2);
   EXPECT_EQ(described.work_seconds(1), 4 + 2);
+  ASSERT_EQ(described.work_examples_size(), 2);
+  EXPECT_EQ(described.work_examples(1), 8u);
 }
 
 TEST_F(ClientProgressTest, ReportedExamplesCountInThePlaceOfPushedOnes) {

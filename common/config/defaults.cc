@@ -89,21 +89,54 @@ void FillPace(v1::PolicyPace* pace) {
   FILL(pace, changes_max, 6);
 }
 
-// The settings of the policy that is chosen.
+void Fill(v1::QuorumPolicy* policy) {
+  FILL(policy, share_min, 0.75);
+  FILL(policy, gain_min, 0.1);
+}
+
+void Fill(v1::SyncThenAsyncPolicy* policy) {
+  FILL(policy, share, 0.5);
+  FILL(policy, then, v1::ASYNC);
+  FILL(policy, gain_min, 0.1);
+  FILL(policy, cost_max, 0.03);
+}
+
+void Fill(v1::BalancePolicy* policy) {
+  FILL(policy, imbalance_min, 0.05);
+  FILL(policy, batch_max, 2);
+}
+
+void Fill(v1::StragglerPolicy* policy) {
+  FILL(policy, deviations, 1);
+  FILL(policy, gain_min, 0.1);
+  FILL(policy, share_min, 0.5);
+}
+
+void Fill(v1::DsspPolicy* policy) {
+  FILL(policy, bound_min, 3);
+  FILL(policy, bound_max, 15);
+  FILL(policy, gain_min, 0.1);
+}
+
+void Fill(v1::StalenessBudgetPolicy* policy) {
+  FILL(policy, room, 0.5);
+  FILL(policy, bound_max, 16);
+  FILL(policy, gain_min, 0.1);
+}
+
+// The settings of the policy that is chosen, if it has any.
 void FillPolicy(v1::ConsistencyConfig* consistency) {
-  if (consistency->policy() == v1::ConsistencyConfig::QUORUM) {
+  const auto fill = [consistency](auto* policy) {
     FillPace(consistency->mutable_policy_pace());
-    v1::QuorumPolicy* policy = consistency->mutable_quorum_policy();
-    FILL(policy, share_min, 0.75);
-    FILL(policy, gain_min, 0.1);
-  } else if (consistency->policy() == v1::ConsistencyConfig::SYNC_THEN_ASYNC) {
-    FillPace(consistency->mutable_policy_pace());
-    v1::SyncThenAsyncPolicy* policy = consistency->mutable_sync_then_async();
-    FILL(policy, share, 0.5);
-    FILL(policy, then, v1::ASYNC);
-    FILL(policy, gain_min, 0.1);
-    FILL(policy, cost_max, 0.03);
-  }
+    Fill(policy);
+  };
+  const v1::ConsistencyConfig::Policy policy = consistency->policy();
+  if (policy == v1::ConsistencyConfig::QUORUM) fill(consistency->mutable_quorum_policy());
+  if (policy == v1::ConsistencyConfig::SYNC_THEN_ASYNC) fill(consistency->mutable_sync_then_async());
+  if (policy == v1::ConsistencyConfig::BALANCE) fill(consistency->mutable_balance());
+  if (policy == v1::ConsistencyConfig::STRAGGLER) fill(consistency->mutable_straggler());
+  if (policy == v1::ConsistencyConfig::DSSP) fill(consistency->mutable_dssp());
+  if (policy == v1::ConsistencyConfig::STALENESS_BUDGET) fill(consistency->mutable_staleness_budget());
 }
 
 // `local`: with local SGD.

@@ -8,6 +8,9 @@ namespace rubato {
 // The largest staleness bound of SSP, in steps.
 inline constexpr int64_t kMaxStalenessBound = int64_t{1} << 20;
 
+// The largest batch.
+inline constexpr int64_t kMaxBatch = int64_t{1} << 20;
+
 }  // namespace rubato
 
 #endif  // RUBATO_COMMON_CONFIG_LIMITS_H_

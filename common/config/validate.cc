@@ -7,6 +7,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "common/config/awaited_model.h"
+#include "common/config/limits.h"
 #include "common/config/local_sgd.h"
 #include "common/config/validate_parts.h"
 
@@ -14,7 +15,6 @@ namespace rubato {
 namespace {
 
 constexpr size_t kMaxNameLength = 128;
-constexpr int64_t kMaxBatch = int64_t{1} << 20;
 
 void ValidateName(const v1::JobConfig& config, ErrorList* errors) {
   const std::string& name = config.name();

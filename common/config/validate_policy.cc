@@ -1,9 +1,12 @@
+#include <algorithm>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/config/awaited_model.h"
+#include "common/config/batch_sizes.h"
 #include "common/config/limits.h"
 #include "common/config/local_sgd.h"
 #include "common/config/validate_parts.h"
@@ -15,6 +18,7 @@ using Consistency = v1::ConsistencyConfig;
 
 constexpr int64_t kWindowStepsMax = std::numeric_limits<int32_t>::max();
 constexpr int64_t kCountMax = 1000;
+constexpr double kMostBatches = 64;
 
 void CheckName(Consistency::Policy policy, ErrorList* errors) {
   if (policy != Consistency::POLICY_UNSPECIFIED && Consistency::Policy_IsValid(policy)) return;
@@ -22,11 +26,6 @@ void CheckName(Consistency::Policy policy, ErrorList* errors) {
   std::vector<std::string> names;
   for (int i = 1; i < all->value_count(); ++i) names.push_back(all->value(i)->name());
   errors->Add("consistency.policy", absl::StrCat(static_cast<int>(policy)), absl::StrJoin(names, ", "));
-}
-
-// A message of settings that only some policies have.
-void CheckAbsent(const std::string& path, bool is_there, const std::string& policies, ErrorList* errors) {
-  if (is_there) errors->Add(path, "given", absl::StrCat("absent unless consistency.policy is ", policies));
 }
 
 void CheckPace(const v1::PolicyPace& pace, ErrorList* errors) {
@@ -84,13 +83,98 @@ void CheckSyncThenAsync(const v1::JobConfig& config, ErrorList* errors) {
   }
 }
 
-// What holds for each policy that measures: it begins in SYNC, and what it changes to must be allowed.
+// What BALANCE cannot be combined with: a batch is the plan's alone to size, and every example counts once in a step.
+void CheckBalanced(const v1::JobConfig& config, ErrorList* errors) {
+  if (IsClientJob(config)) {
+    errors->Add("consistency.policy", "BALANCE", "another one where clients batch as they like");
+  }
+  if (BatchesPerStep(config) > 1) {
+    errors->Add("consistency.sync_every", absl::StrCat(config.consistency().sync_every()),
+                "1 where consistency.policy is BALANCE");
+  }
+  if (config.consistency().quorum() != 0) {
+    errors->Add("consistency.quorum", absl::StrCat(config.consistency().quorum()),
+                "0 where consistency.policy is BALANCE");
+  }
+}
+
+void CheckBalance(const v1::JobConfig& config, ErrorList* errors) {
+  const v1::BalancePolicy& policy = config.consistency().balance();
+  CheckGain("consistency.balance.imbalance_min", policy.imbalance_min(), errors);
+  const double most = policy.batch_max();
+  errors->CheckNumber("consistency.balance.batch_max", most, most > 1 && most <= kMostBatches, "over 1, up to 64");
+  if (most > 1 && most <= kMostBatches && LargestBatch(config) > kMaxBatch) {
+    errors->Add(
+        "consistency.balance.batch_max", NumberText(most),
+        absl::StrCat("up to ", kMaxBatch, " examples, where training.batch_size is ", config.training().batch_size()));
+  }
+  CheckBalanced(config, errors);
+}
+
+void CheckStraggler(const v1::JobConfig& config, ErrorList* errors) {
+  const v1::StragglerPolicy& policy = config.consistency().straggler();
+  const double share = policy.share_min();
+  errors->CheckNumber("consistency.straggler.deviations", policy.deviations(), policy.deviations() > 0, "a number > 0");
+  CheckGain("consistency.straggler.gain_min", policy.gain_min(), errors);
+  errors->CheckNumber("consistency.straggler.share_min", share, share > 0 && share <= 1, "over 0, up to 1");
+  if (config.consistency().quorum() != 0) {
+    errors->Add("consistency.quorum", absl::StrCat(config.consistency().quorum()),
+                "0 where consistency.policy is STRAGGLER");
+  }
+}
+
+void CheckDssp(const v1::JobConfig& config, ErrorList* errors) {
+  const v1::DsspPolicy& policy = config.consistency().dssp();
+  const int64_t bound = config.consistency().staleness_bound();
+  errors->CheckInteger("consistency.dssp.bound_min", policy.bound_min(), 1, kMaxStalenessBound);
+  errors->CheckInteger("consistency.dssp.bound_max", policy.bound_max(), std::max<int64_t>(policy.bound_min(), 1),
+                       kMaxStalenessBound);
+  CheckGain("consistency.dssp.gain_min", policy.gain_min(), errors);
+  if (config.consistency().mode() == v1::SSP && (bound < policy.bound_min() || bound > policy.bound_max())) {
+    errors->Add("consistency.staleness_bound", absl::StrCat(bound),
+                "consistency.dssp.bound_min to bound_max where consistency.policy is DSSP");
+  }
+}
+
+void CheckStalenessBudget(const v1::JobConfig& config, ErrorList* errors) {
+  const Consistency& consistency = config.consistency();
+  const v1::StalenessBudgetPolicy& policy = consistency.staleness_budget();
+  const double room = policy.room();
+  errors->CheckNumber("consistency.staleness_budget.budget", policy.budget(), policy.budget() > 0, "a number > 0");
+  errors->CheckNumber("consistency.staleness_budget.room", room, room > 0 && room < 1, "over 0, under 1");
+  errors->CheckInteger("consistency.staleness_budget.bound_max", policy.bound_max(), 1, kMaxStalenessBound);
+  CheckGain("consistency.staleness_budget.gain_min", policy.gain_min(), errors);
+  if (consistency.mode() == v1::SSP && consistency.staleness_bound() > policy.bound_max()) {
+    errors->Add("consistency.staleness_bound", absl::StrCat(consistency.staleness_bound()),
+                "up to consistency.staleness_budget.bound_max where consistency.policy is STALENESS_BUDGET");
+  }
+  if (BatchesPerStep(config) > 1) {
+    errors->Add("consistency.sync_every", absl::StrCat(consistency.sync_every()),
+                "1 where consistency.policy is STALENESS_BUDGET");
+  }
+  if (consistency.quorum() != 0) {
+    errors->Add("consistency.quorum", absl::StrCat(consistency.quorum()),
+                "0 where consistency.policy is STALENESS_BUDGET");
+  }
+  if (config.optimizer().algorithm() == v1::OptimizerConfig::MEAN) {
+    errors->Add("consistency.policy", "STALENESS_BUDGET", "another one where optimizer.algorithm is MEAN");
+  }
+}
+
+// The mode that a job with the policy has to begin in; MODE_UNSPECIFIED: any.
+v1::Mode FirstMode(Consistency::Policy policy) {
+  if (policy == Consistency::STALENESS_BUDGET) return v1::MODE_UNSPECIFIED;
+  return policy == Consistency::DSSP ? v1::SSP : v1::SYNC;
+}
+
+// What holds for each policy that measures.
 void CheckBeginning(const v1::JobConfig& config, ErrorList* errors) {
   const Consistency& consistency = config.consistency();
   const std::string policy = Consistency::Policy_Name(consistency.policy());
-  if (consistency.mode() != v1::SYNC) {
+  const v1::Mode first = FirstMode(consistency.policy());
+  if (first != v1::MODE_UNSPECIFIED && consistency.mode() != first) {
     errors->Add("consistency.mode", v1::Mode_IsValid(consistency.mode()) ? v1::Mode_Name(consistency.mode()) : "",
-                absl::StrCat("SYNC where consistency.policy is ", policy));
+                absl::StrCat(v1::Mode_Name(first), " where consistency.policy is ", policy));
   }
   if (consistency.schedule_size() > 0) {
     errors->Add("consistency.schedule", absl::StrCat(consistency.schedule_size(), " entries"),
@@ -101,26 +185,43 @@ void CheckBeginning(const v1::JobConfig& config, ErrorList* errors) {
   }
 }
 
+// The settings of other policies than the one that the job has.
+void CheckOthers(const Consistency& consistency, ErrorList* errors) {
+  const Consistency::Policy policy = consistency.policy();
+  const auto only_for = [&](Consistency::Policy owner, const char* field, bool is_there) {
+    if (policy != owner && is_there) {
+      errors->Add(absl::StrCat("consistency.", field), "given",
+                  absl::StrCat("absent unless consistency.policy is ", Consistency::Policy_Name(owner)));
+    }
+  };
+  only_for(Consistency::QUORUM, "quorum_policy", consistency.has_quorum_policy());
+  only_for(Consistency::SYNC_THEN_ASYNC, "sync_then_async", consistency.has_sync_then_async());
+  only_for(Consistency::BALANCE, "balance", consistency.has_balance());
+  only_for(Consistency::STRAGGLER, "straggler", consistency.has_straggler());
+  only_for(Consistency::DSSP, "dssp", consistency.has_dssp());
+  only_for(Consistency::STALENESS_BUDGET, "staleness_budget", consistency.has_staleness_budget());
+}
+
 }  // namespace
 
 void ValidatePolicy(const v1::JobConfig& config, ErrorList* errors) {
   const Consistency& consistency = config.consistency();
   CheckName(consistency.policy(), errors);
-  const bool quorum = consistency.policy() == Consistency::QUORUM;
-  const bool sync_then_async = consistency.policy() == Consistency::SYNC_THEN_ASYNC;
-  const bool measures = quorum || sync_then_async;
-  if (!measures) {
-    CheckAbsent("consistency.policy_pace", consistency.has_policy_pace(), "QUORUM or SYNC_THEN_ASYNC", errors);
+  CheckOthers(consistency, errors);
+  if (consistency.policy() == Consistency::QUORUM) CheckQuorumPolicy(config, errors);
+  if (consistency.policy() == Consistency::SYNC_THEN_ASYNC) CheckSyncThenAsync(config, errors);
+  if (consistency.policy() == Consistency::BALANCE) CheckBalance(config, errors);
+  if (consistency.policy() == Consistency::STRAGGLER) CheckStraggler(config, errors);
+  if (consistency.policy() == Consistency::DSSP) CheckDssp(config, errors);
+  if (consistency.policy() == Consistency::STALENESS_BUDGET) CheckStalenessBudget(config, errors);
+  // Policies that measure have it from the defaults.
+  if (!consistency.has_policy_pace()) return;
+  if (consistency.policy() == Consistency::SCHEDULE) {
+    errors->Add("consistency.policy_pace", "given", "absent where consistency.policy is SCHEDULE");
+    return;
   }
-  if (!quorum) CheckAbsent("consistency.quorum_policy", consistency.has_quorum_policy(), "QUORUM", errors);
-  if (!sync_then_async) {
-    CheckAbsent("consistency.sync_then_async", consistency.has_sync_then_async(), "SYNC_THEN_ASYNC", errors);
-  }
-  if (!measures) return;
   CheckBeginning(config, errors);
   CheckPace(consistency.policy_pace(), errors);
-  if (quorum) CheckQuorumPolicy(config, errors);
-  if (sync_then_async) CheckSyncThenAsync(config, errors);
 }
 
 }  // namespace rubato

@@ -12,7 +12,7 @@ TEST(ValidatePolicyTest, ChecksPolicies) {
   EXPECT_EQ(ErrorOf({sync_then_async}), "");
   Check({
       {{"consistency.policy_pace.window_steps=10"},
-       "consistency.policy_pace: value given; allowed: absent unless consistency.policy is QUORUM or SYNC_THEN_ASYNC"},
+       "consistency.policy_pace: value given; allowed: absent where consistency.policy is SCHEDULE"},
       {{"consistency.quorum_policy.share_min=1"},
        "consistency.quorum_policy: value given; allowed: absent unless consistency.policy is QUORUM"},
       {{quorum, "consistency.sync_then_async.share=1"},
@@ -52,6 +52,82 @@ TEST(ValidatePolicyTest, ChecksPolicies) {
       {{sync_then_async, "consistency.sync_every=4", "consistency.sync_then_async.then=SSP",
         "consistency.sync_then_async.staleness_bound=2"},
        "consistency.sync_then_async.then: value SSP; allowed: ASYNC where consistency.sync_every is 4"},
+  });
+}
+
+TEST(ValidatePolicyTest, BalanceHasTheBatchesToItself) {
+  const std::string balance = "consistency.policy=BALANCE";
+  EXPECT_EQ(ErrorOf({balance}), "");
+  Check({
+      {{"consistency.balance.batch_max=2"},
+       "consistency.balance: value given; allowed: absent unless consistency.policy is BALANCE"},
+      {{balance, "consistency.balance.imbalance_min=0"},
+       "consistency.balance.imbalance_min: value 0; allowed: a number > 0"},
+      {{balance, "consistency.balance.batch_max=1"},
+       "consistency.balance.batch_max: value 1; allowed: over 1, up to 64"},
+      {{balance, "consistency.balance.batch_max=3", "training.batch_size=524288"},
+       "consistency.balance.batch_max: value 3; allowed: up to 1048576 examples, where training.batch_size is 524288"},
+      {{balance, "consistency.sync_every=4"},
+       "consistency.sync_every: value 4; allowed: 1 where consistency.policy is BALANCE"},
+      {{balance, "consistency.quorum=1"},
+       "consistency.quorum: value 1; allowed: 0 where consistency.policy is BALANCE"},
+      {{balance, "consistency.mode=ASYNC"},
+       "consistency.mode: value ASYNC; allowed: SYNC where consistency.policy is BALANCE"},
+      {{balance, "data.dispatch=STATIC"},
+       "consistency.policy: value BALANCE; allowed: SCHEDULE where data.dispatch is STATIC"},
+  });
+}
+
+TEST(ValidatePolicyTest, ChecksStraggler) {
+  const std::string straggler = "consistency.policy=STRAGGLER";
+  EXPECT_EQ(ErrorOf({straggler}), "");
+  Check({
+      {{straggler, "consistency.straggler.deviations=0"},
+       "consistency.straggler.deviations: value 0; allowed: a number > 0"},
+      {{straggler, "consistency.straggler.gain_min=-1"},
+       "consistency.straggler.gain_min: value -1; allowed: a number > 0"},
+      {{straggler, "consistency.straggler.share_min=1.5"},
+       "consistency.straggler.share_min: value 1.5; allowed: over 0, up to 1"},
+      {{straggler, "consistency.quorum=1"},
+       "consistency.quorum: value 1; allowed: 0 where consistency.policy is STRAGGLER"},
+  });
+}
+
+TEST(ValidatePolicyTest, ChecksDssp) {
+  const std::string dssp = "consistency.policy=DSSP", ssp = "consistency.mode=SSP";
+  EXPECT_EQ(ErrorOf({dssp, ssp, "consistency.staleness_bound=3"}), "");
+  Check({
+      {{dssp}, "consistency.mode: value SYNC; allowed: SSP where consistency.policy is DSSP"},
+      {{dssp, ssp, "consistency.staleness_bound=16"},
+       "consistency.staleness_bound: value 16; allowed: consistency.dssp.bound_min to bound_max where "
+       "consistency.policy is DSSP"},
+      {{dssp, ssp, "consistency.staleness_bound=3", "consistency.dssp.bound_max=2"},
+       "consistency.dssp.bound_max: value 2; allowed: 3 to 1048576\n"
+       "consistency.staleness_bound: value 3; allowed: consistency.dssp.bound_min to bound_max where "
+       "consistency.policy is DSSP"},
+      {{dssp, ssp, "consistency.staleness_bound=3", "consistency.dssp.gain_min=0"},
+       "consistency.dssp.gain_min: value 0; allowed: a number > 0"},
+  });
+}
+
+TEST(ValidatePolicyTest, ChecksStalenessBudget) {
+  const std::string policy = "consistency.policy=STALENESS_BUDGET", budget = "consistency.staleness_budget.budget=4";
+  for (const char* mode : {"SYNC", "ASYNC"}) {
+    EXPECT_EQ(ErrorOf({policy, budget, std::string("consistency.mode=") + mode}), "");
+  }
+  Check({
+      {{policy}, "consistency.staleness_budget.budget: value 0; allowed: a number > 0"},
+      {{policy, budget, "consistency.staleness_budget.room=1"},
+       "consistency.staleness_budget.room: value 1; allowed: over 0, under 1"},
+      {{policy, budget, "consistency.staleness_budget.bound_max=0"},
+       "consistency.staleness_budget.bound_max: value 0; allowed: 1 to 1048576"},
+      {{policy, budget, "consistency.mode=SSP", "consistency.staleness_bound=17"},
+       "consistency.staleness_bound: value 17; allowed: up to consistency.staleness_budget.bound_max where "
+       "consistency.policy is STALENESS_BUDGET"},
+      {{policy, budget, "consistency.sync_every=2"},
+       "consistency.sync_every: value 2; allowed: 1 where consistency.policy is STALENESS_BUDGET"},
+      {{policy, budget, "consistency.quorum=1"},
+       "consistency.quorum: value 1; allowed: 0 where consistency.policy is STALENESS_BUDGET"},
   });
 }
 

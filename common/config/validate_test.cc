@@ -81,7 +81,9 @@ TEST(ValidateTest, ChecksConsistency) {
        "has a quorum of its own"},
       {{"consistency.schedule[0]={at_step: 5 mode: SYNC quorum: 1}", "data.dispatch=STATIC"},
        "consistency.schedule[0].quorum: value 1; allowed: absent where data.dispatch is STATIC"},
-      {{"consistency.policy=9"}, "consistency.policy: value 9; allowed: SCHEDULE, QUORUM, SYNC_THEN_ASYNC"},
+      {{"consistency.policy=9"},
+       "consistency.policy: value 9; allowed: SCHEDULE, QUORUM, SYNC_THEN_ASYNC, BALANCE, "
+       "STRAGGLER, DSSP, STALENESS_BUDGET"},
       {{"consistency.quorum=1", "data.dispatch=STATIC"},
        "consistency.quorum: value 1; allowed: absent where data.dispatch is STATIC"},
       {{"consistency.mode=ASYNC", "data.dispatch=STATIC"},

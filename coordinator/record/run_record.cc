@@ -40,6 +40,15 @@ void AddWorker(uint32_t index, const v1::WorkerProgress& progress, v1::ProgressL
   worker->set_overflows(Count(progress.overflow_total()));
 }
 
+// Of the members that are there; the plan says them of those with whom it was decided.
+void AddBatchSizes(const v1::Plan& plan, v1::PlanLine* line) {
+  int place = 0;
+  for (const v1::TaskId& member : plan.members()) {
+    while (place < plan.decided_members_size() && plan.decided_members(place) < member.index()) ++place;
+    if (place < plan.batch_sizes_size()) line->add_batch_sizes(plan.batch_sizes(place));
+  }
+}
+
 }  // namespace
 
 v1::RunRecordLine StartLine(double t, const v1::JobConfig& config, int64_t train_examples) {
@@ -139,6 +148,7 @@ v1::RunRecordLine PlanLine(double t, const v1::Plan& plan, absl::string_view rea
   line->set_quorum(Count(plan.quorum()));
   line->set_learning_rate_scale(LearningRateScale(plan));
   for (const v1::TaskId& member : plan.members()) line->add_members(member.index());
+  AddBatchSizes(plan, line);
   line->set_reason(Text(reason));
   line->set_round_trip_seconds(times.round_trip_seconds);
   line->set_stall_seconds(times.stall_seconds);

@@ -156,10 +156,13 @@ TEST(RunRecord, APlanLineNamesMembersAndTimes) {
   *plan.add_members() = Worker(0, 1);
   *plan.add_members() = Worker(4, 1);
   plan.set_learning_rate_scale(0.5);
+  for (uint32_t index : {0u, 2u, 4u}) plan.add_decided_members(index);  // Worker 2 was lost since.
+  for (uint32_t size : {10u, 20u, 30u}) plan.add_batch_sizes(size);
   const v1::PlanLine line =
       PlanLine(5, plan, "operator", {.round_trip_seconds = 0.25, .stall_seconds = 0.5, .slowest_step_seconds = 1})
           .plan();
   EXPECT_THAT(line.members(), ElementsAre(0, 4));
+  EXPECT_THAT(line.batch_sizes(), ElementsAre(10, 30));
   EXPECT_EQ(line.quorum(), 0);
   EXPECT_EQ(line.learning_rate_scale(), 0.5);
   EXPECT_EQ(line.round_trip_seconds(), 0.25);

@@ -1,6 +1,7 @@
 #include "coordinator/rules/job_progress.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "common/task.h"
 
@@ -48,13 +49,20 @@ double ProgressTotals::WaitingShare() const {
 }
 
 double ProgressTotals::StalenessMean() const {
+  const double count = StalenessCount();
+  return count > 0 ? StalenessSum() / count : 0;
+}
+
+double ProgressTotals::StalenessSum() const {
   double sum = 0;
-  double count = 0;
   for (size_t i = 0; i < staleness_counts.size(); ++i) {
     sum += static_cast<double>(i) * static_cast<double>(staleness_counts[i]);
-    count += static_cast<double>(staleness_counts[i]);
   }
-  return count > 0 ? sum / count : 0;
+  return sum;
+}
+
+double ProgressTotals::StalenessCount() const {
+  return std::accumulate(staleness_counts.begin(), staleness_counts.end(), 0.0);
 }
 
 void JobProgress::OnHeartbeat(const v1::TaskId& worker, const v1::WorkerProgress& progress) {

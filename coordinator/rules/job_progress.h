@@ -36,6 +36,9 @@ struct ProgressTotals {
   double WaitingShare() const;
   // Mean version staleness of a step; the last count is taken at its own index.
   double StalenessMean() const;
+  // Of pushes, in versions.
+  double StalenessSum() const;
+  double StalenessCount() const;
 };
 
 // Adds the workers' heartbeats up. A worker counts from the start of its process, so the last heartbeat of each

@@ -22,6 +22,8 @@ struct JobSnapshot {
     double mean_step_seconds = 0;
     // Durations of its latest steps without the wait for weights, in order; of a few dozen at most.
     std::vector<double> work_seconds;
+    // How many examples it computes a second in these steps, without the wait. 0 before the first.
+    double work_rate = 0;
     // Part of its time that went into waiting for weights, since its process began: 0 to 1.
     double waiting_share = 0;
     // How long its present step has waited for servers until now; 0 when it does not wait.
@@ -49,6 +51,9 @@ struct JobSnapshot {
   // in versions.
   double waiting_share = 0;
   double mean_staleness = 0;
+  // What that is the mean of: pushes that were applied, and the sum of their staleness.
+  double pushes = 0;
+  double staleness_sum = 0;
 
   // Means over the examples of the last second that had any: of the loss, and the part of them that was classified
   // right. Absent before the first, and after the coordinator has been started again until there are new ones.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/config/local_sgd.h"
+#include "common/metrics/step_count.h"
 
 namespace rubato::coordinator {
 namespace {
@@ -143,12 +144,15 @@ JobSnapshot JobState::Snapshot(absl::Time now) const {
                                 .generation = last.generation(),
                                 .mean_step_seconds = last.mean_step_seconds(),
                                 .work_seconds = {last.work_seconds().begin(), last.work_seconds().end()},
+                                .work_rate = WorkRate(last),
                                 .waiting_share = WaitingShare(last),
                                 .waiting_seconds = last.waiting_seconds()});
   }
   snapshot.examples_per_second = progress.ExamplesPerSecond();
   snapshot.waiting_share = totals.WaitingShare();
   snapshot.mean_staleness = totals.StalenessMean();
+  snapshot.pushes = totals.StalenessCount();
+  snapshot.staleness_sum = totals.StalenessSum();
   if (const JobProgress::Interval& last = progress.last_interval(); last.measured) {
     snapshot.training_loss = last.loss;
     snapshot.training_accuracy = last.accuracy;

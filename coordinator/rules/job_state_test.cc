@@ -32,6 +32,7 @@ TEST_F(JobSnapshotTest, HasEachWorkersStepTimeAndWaits) {
   progress.set_generation(2);
   progress.set_mean_step_seconds(0.25);
   for (float seconds : {0.125f, 0.5f}) progress.add_work_seconds(seconds);
+  for (uint32_t examples : {10u, 40u}) progress.add_work_examples(examples);
   progress.set_compute_seconds_total(3);
   progress.set_pull_wait_seconds_total(1);
   progress.set_waiting_seconds(0.5);
@@ -46,6 +47,7 @@ TEST_F(JobSnapshotTest, HasEachWorkersStepTimeAndWaits) {
   EXPECT_EQ(snapshot.workers[1].generation, 2u);
   EXPECT_EQ(snapshot.workers[1].mean_step_seconds, 0.25);
   EXPECT_EQ(snapshot.workers[1].work_seconds, (std::vector<double>{0.125, 0.5}));
+  EXPECT_EQ(snapshot.workers[1].work_rate, 80);
   EXPECT_EQ(snapshot.workers[1].waiting_share, 0.25);
   EXPECT_EQ(snapshot.workers[1].waiting_seconds, 0.5);
   EXPECT_EQ(snapshot.waiting_share, 0.25);
@@ -56,6 +58,8 @@ TEST_F(JobSnapshotTest, StalenessIsTheMeanOverAllSteps) {
   for (int64_t count : {1, 0, 3}) progress.add_staleness_counts(count);
   Beat(0, progress);
   EXPECT_EQ(job_.Snapshot(now_).mean_staleness, 1.5);
+  EXPECT_EQ(job_.Snapshot(now_).pushes, 4);
+  EXPECT_EQ(job_.Snapshot(now_).staleness_sum, 6);
 }
 
 TEST_F(JobSnapshotTest, LossAndAccuracyAreAbsentUntilTheyAreMeasured) {

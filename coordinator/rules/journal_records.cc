@@ -66,6 +66,7 @@ v1::JournalRecord AnnounceRecord(uint64_t generation, const PlanChange& change, 
   announce->set_staleness_bound(change.staleness_bound);
   announce->set_quorum(change.quorum);
   announce->set_learning_rate_scale(change.learning_rate_scale);
+  announce->mutable_batch_sizes()->insert(change.batch_sizes.begin(), change.batch_sizes.end());
   announce->set_reason(change.reason);
   announce->set_policy_memory(policy_memory);
   return record;
@@ -77,6 +78,7 @@ PlanChange ChangeOf(const v1::JournalAnnounce& announce) {
   change.staleness_bound = announce.staleness_bound();
   change.quorum = announce.quorum();
   change.learning_rate_scale = announce.learning_rate_scale();
+  change.batch_sizes = {announce.batch_sizes().begin(), announce.batch_sizes().end()};
   change.reason = announce.reason();
   return change;
 }

@@ -45,6 +45,14 @@ void CapQuorum(v1::Plan* plan) {
 
 }  // namespace
 
+std::map<uint32_t, uint32_t> BatchSizes(const v1::Plan& plan) {
+  std::map<uint32_t, uint32_t> sizes;
+  for (int i = 0; i < std::min(plan.batch_sizes_size(), plan.decided_members_size()); ++i) {
+    sizes[plan.decided_members(i)] = plan.batch_sizes(i);
+  }
+  return sizes;
+}
+
 PlanMaker::Actions PlanMaker::Start(const PlanChange& first, absl::Time now) {
   Actions actions;
   plan_.set_generation(++last_generation_);
@@ -52,6 +60,7 @@ PlanMaker::Actions PlanMaker::Start(const PlanChange& first, absl::Time now) {
   plan_.set_first_example(options_.first_example);
   SetRules(first, &plan_);
   SetMembers(&plan_);
+  SetBatchSizes(first, &plan_);
   members_decided_ = workers_.size();
   change_ = first;
   change_at_ = now;
@@ -275,6 +284,14 @@ void PlanMaker::SetMembers(v1::Plan* plan) const {
   CapQuorum(plan);
 }
 
+void PlanMaker::SetBatchSizes(const PlanChange& change, v1::Plan* plan) const {
+  plan->clear_batch_sizes();
+  const bool same = std::equal(change.batch_sizes.begin(), change.batch_sizes.end(), workers_.begin(), workers_.end(),
+                               [](const auto& size, const auto& worker) { return size.first == worker.first; });
+  if (!same) return;
+  for (const auto& [index, examples] : change.batch_sizes) plan->add_batch_sizes(examples);
+}
+
 void PlanMaker::SendPlan(absl::Time now, Actions* actions) {
   sent_at_ = now;
   for (uint32_t server : options_.servers) {
@@ -287,6 +304,7 @@ PlanChange PlanMaker::PresentRules(const std::string& reason) const {
           .staleness_bound = plan_.staleness_bound(),
           .quorum = change_.mode == plan_.mode() ? change_.quorum : plan_.quorum(),
           .learning_rate_scale = plan_.learning_rate_scale(),
+          .batch_sizes = BatchSizes(plan_),
           .reason = reason};
 }
 
@@ -326,6 +344,7 @@ void PlanMaker::Decide(absl::Time now, Actions* actions) {
   plan.set_generation(announced_->generation);
   SetRules(announced_->change, &plan);
   SetMembers(&plan);
+  SetBatchSizes(announced_->change, &plan);
   plan.set_first_step(first_step);
   if (announced_->change.cut) {
     *plan.mutable_cut() = *announced_->change.cut;

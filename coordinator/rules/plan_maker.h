@@ -19,6 +19,9 @@ struct PlanChange {
   int64_t staleness_bound = 0;
   uint32_t quorum = 0;
   double learning_rate_scale = 1;
+  // Examples in a batch, by index of worker. They hold if these are the plan's members; otherwise, and where this is
+  // empty, all have training.batch_size.
+  std::map<uint32_t, uint32_t> batch_sizes;
   // "operator", "schedule: step 100", "worker 2 joined".
   std::string reason;
   // Names the operator's call that waits for the commit; 0 when nobody waits.
@@ -30,6 +33,9 @@ struct PlanChange {
   // Nothing but that.
   bool only_cut = false;
 };
+
+// As PlanChange has them.
+std::map<uint32_t, uint32_t> BatchSizes(const v1::Plan& plan);
 
 // What the caller has to do, in this order.
 struct PlanAction {
@@ -157,6 +163,7 @@ class PlanMaker {
   std::vector<std::string> MembersNotEntered() const;
   std::vector<std::string> Joining() const;
   void SetMembers(v1::Plan* plan) const;
+  void SetBatchSizes(const PlanChange& change, v1::Plan* plan) const;
   void SendPlan(absl::Time now, Actions* actions);
   void Announce(uint64_t generation, const PlanChange& change, absl::Time now, Actions* actions);
   void MaybeAnnounce(absl::Time now, Actions* actions);

@@ -1,5 +1,6 @@
 #include "coordinator/rules/plan_maker.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@ namespace rubato::coordinator {
 namespace {
 
 using Kind = PlanAction::Kind;
+using testing::ElementsAre;
 
 v1::TaskId Worker(uint32_t index, uint64_t incarnation = 1) {
   v1::TaskId task;
@@ -94,6 +96,44 @@ TEST_F(PlanMakerTest, AChangeBeginsAboveTheHighestStartedStep) {
   auto committed = AckPlan();
   ASSERT_EQ(Count(committed, Kind::kCommitted), 1);
   EXPECT_EQ(committed[0].round_trip, absl::Milliseconds(30));
+}
+
+TEST_F(PlanMakerTest, BatchesStayAsTheyAreWithTheSameMembers) {
+  StartWith(2);
+  PlanChange change = Rules(v1::SYNC);
+  change.batch_sizes = {{0, 24}, {1, 40}};
+  maker_.RequestChange(change, now_);
+  AckAnnounce(3, 3);
+  AckPlan();
+  EnterAll();
+  EXPECT_THAT(maker_.plan().batch_sizes(), ElementsAre(24, 40));
+  v1::Cut cut;
+  cut.set_id(1);
+  maker_.RequestCut(cut, now_);
+  AckAnnounce(5, 5);
+  AckPlan();
+  EnterAll();
+  EXPECT_THAT(maker_.plan().batch_sizes(), ElementsAre(24, 40)) << "under a plan that is only a cut";
+  maker_.RemoveWorker(Worker(0), /*lost=*/true, now_);
+  EXPECT_EQ(maker_.plan().members_size(), 1);
+  EXPECT_THAT(maker_.plan().batch_sizes(), ElementsAre(24, 40)) << "an amendment leaves them";
+  AckPlan();
+  maker_.RequestChange(change, now_);
+  AckAnnounce(7, 7);
+  EXPECT_TRUE(maker_.plan().batch_sizes().empty()) << "they are of other members";
+}
+
+TEST_F(PlanMakerTest, AChangeWithoutBatchSizesMakesThemEqual) {
+  StartWith(2);
+  PlanChange change = Rules(v1::SYNC);
+  change.batch_sizes = {{0, 24}, {1, 40}};
+  maker_.RequestChange(change, now_);
+  AckAnnounce(3, 3);
+  AckPlan();
+  EnterAll();
+  maker_.RequestChange(Rules(v1::ASYNC, "operator"), now_);
+  AckAnnounce(5, 5);
+  EXPECT_TRUE(maker_.plan().batch_sizes().empty());
 }
 
 TEST_F(PlanMakerTest, WaitsUntilEveryMemberHasEnteredThePresentPlan) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Policies on real processes: one worker of three is slow. QUORUM stops waiting for it, SYNC_THEN_ASYNC leaves sync, each
-# with its reason in the run record, and the audit holds.
+# Policies on real processes: one worker of three is slow. QUORUM and STRAGGLER stop waiting for it, SYNC_THEN_ASYNC leaves
+# sync, BALANCE gives it less to do if it computes slowly, each with its reason in the run record, and the audit holds.
 # shellcheck source=tests/e2e/common.sh
 source tests/e2e/common.sh
 
@@ -31,6 +31,28 @@ follows() {
 follows QUORUM '"mode":"SYNC"' '"quorum":2,' '"reason":"quorum: with 2 of 3 contributions a step takes ' \
   -- --set consistency.quorum_policy.share_min=0.6
 follows SYNC_THEN_ASYNC '"mode":"ASYNC"' '"reason":"sync_then_async: ' -- --set consistency.sync_then_async.share=0.01
+follows STRAGGLER '"mode":"SYNC"' '"quorum":2,' '"reason":"straggler: without waiting for worker 2 ' --
 # A quorum drops what comes late; here nothing is.
 trained_once "$work/SYNC_THEN_ASYNC" 120000
+
+# balances NAME POLICY: a job of 200 steps with one worker that computes a quarter as fast, and how long these take.
+balances() {
+  local directory="$work/$1"
+  train "$directory" --set cluster.workers=3 --set training.epochs=100 --set training.max_steps=200 \
+    --set training.batch_size=256 --set "model.layers[0].linear.units=512" --set "model.layers[2].linear.units=512" \
+    --set "consistency.policy=$2" --slow=worker:2:x8 "${@:3}" || {
+    cat "$directory.out" >&2
+    fail "$1: the job failed"
+  }
+  audit_holds "$directory"
+}
+
+pace=(--set consistency.policy_pace.window_steps=10 --set consistency.policy_pace.window_seconds=0.2
+  --set consistency.policy_pace.windows_agreeing=2)
+balances BALANCE BALANCE "${pace[@]}"
+has_line "$work/BALANCE" '"plan":{' '"generation":2,' '"batch_sizes":[' '"reason":"balance: with batches of ' || {
+  grep '"plan":{' "$work/BALANCE/metrics.jsonl" >&2
+  fail "BALANCE: plan 2 has no batches"
+}
+grep '"plan":{' "$work/BALANCE/metrics.jsonl"
 say passed

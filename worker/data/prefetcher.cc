@@ -35,7 +35,9 @@ absl::StatusOr<std::unique_ptr<Prefetcher>> Prefetcher::Create(Options options) 
 }
 
 Prefetcher::Prefetcher(Options options)
-    : options_(std::move(options)), orders_(options_.seed, options_.dataset->size(), options_.shuffle) {}
+    : options_(std::move(options)),
+      orders_(options_.seed, options_.dataset->size(), options_.shuffle),
+      batch_size_(options_.batch_size) {}
 
 Prefetcher::~Prefetcher() {
   Shutdown();
@@ -109,6 +111,11 @@ const Batch* Prefetcher::Peek() const {
   return next != finished_.end() && next->second.ok() ? &*next->second : nullptr;
 }
 
+void Prefetcher::SetBatchSize(int64_t examples) {
+  MutexLock lock(mu_);
+  batch_size_ = std::max<int64_t>(examples, 1);
+}
+
 void Prefetcher::Recycle(Batch batch) {
   MutexLock lock(mu_);
   KeepSpare(std::move(batch));
@@ -154,8 +161,8 @@ bool Prefetcher::TakeJob(Job* job) {
   ExampleRange& front = ranges_.front();
   job->ticket = next_ticket_++;
   job->range = front;
-  if (front.end - front.begin > options_.batch_size) {
-    job->range.end = front.begin + options_.batch_size;
+  if (front.end - front.begin > batch_size_) {
+    job->range.end = front.begin + batch_size_;
     job->range.last_of_shard = false;
     front.begin = job->range.end;
   } else {

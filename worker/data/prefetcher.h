@@ -59,6 +59,7 @@ class Prefetcher {
     // Of the epochs' orders.
     uint64_t seed = 0;
     bool shuffle = true;
+    // Until SetBatchSize.
     int64_t batch_size = 0;
     // Batches ready or in preparation at any time, 1 or more.
     int64_t queue_batches = 4;
@@ -85,6 +86,9 @@ class Prefetcher {
 
   // What Next would return now without waiting; null if there is nothing yet. Valid until Next, Clear or the end.
   const Batch* Peek() const;
+
+  // From now on batches have so many examples, 1 or more, at most. Those that are ready or in preparation stay.
+  void SetBatchSize(int64_t examples);
 
   // Takes back a batch that is no longer needed, so that its memory is used again.
   void Recycle(Batch batch);
@@ -126,6 +130,7 @@ class Prefetcher {
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   // The first error that came out.
   absl::Status error_ ABSL_GUARDED_BY(mu_);
+  int64_t batch_size_ ABSL_GUARDED_BY(mu_);
   std::deque<ExampleRange> ranges_ ABSL_GUARDED_BY(mu_);
   // Tickets number the batches. Those in [next_out_, next_ticket_) are in finished_ or with a thread.
   uint64_t next_ticket_ ABSL_GUARDED_BY(mu_) = 0;

@@ -127,6 +127,15 @@ TEST_F(PrefetcherTest, CutsARangeIntoBatches) {
   EXPECT_EQ(prefetcher->examples_queued(), 0);
 }
 
+TEST_F(PrefetcherTest, ANewSizeIsOfWhatIsNotInPreparationYet) {
+  auto prefetcher = Make(4, /*threads=*/1, /*shuffle=*/false, /*queue_batches=*/1);
+  ASSERT_TRUE(prefetcher->Push({.begin = 0, .end = 14, .shard = 7}).ok());
+  dataset_->WaitForReads(1);
+  prefetcher->SetBatchSize(5);
+  for (int64_t examples : {4, 5, 5}) EXPECT_EQ(Take(prefetcher.get()).examples, examples);
+  EXPECT_EQ(prefetcher->examples_queued(), 0);
+}
+
 TEST_F(PrefetcherTest, APartOfAShardDoesNotEndIt) {
   auto prefetcher = Make(4);
   ASSERT_TRUE(prefetcher->Push({.begin = 0, .end = 4, .last_of_shard = false}).ok());

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/config/batch_sizes.h"
 #include "common/config/compression.h"
 #include "common/config/local_sgd.h"
 #include "common/status.h"
@@ -69,8 +70,8 @@ bool Fits(const MemoryPlan& plan, bool staged, const DeviceMemory& memory) {
 }
 
 // 0: none.
-absl::StatusOr<int64_t> LargestBatch(v1::JobConfig config, const ModelSpec& spec, const WorkspaceRules& rules,
-                                     bool staged, int gpus, const DeviceMemory& memory) {
+absl::StatusOr<int64_t> LargestThatFits(v1::JobConfig config, const ModelSpec& spec, const WorkspaceRules& rules,
+                                        bool staged, int gpus, const DeviceMemory& memory) {
   int64_t fits = 0, too_large = config.training().batch_size();
   while (too_large - fits > 1) {
     const int64_t middle = fits + (too_large - fits) / 2;
@@ -103,7 +104,7 @@ absl::StatusOr<std::string> Fit(const v1::JobConfig& config, const ModelSpec& sp
     RUBATO_RETURN_IF_ERROR(Annotate(backend->Reserve(plan.OnDevice() - plan.workspace, workspace), line));
     return line;
   }
-  RUBATO_ASSIGN_OR_RETURN(const int64_t largest, LargestBatch(config, spec, rules, staged, gpus, memory));
+  RUBATO_ASSIGN_OR_RETURN(const int64_t largest, LargestThatFits(config, spec, rules, staged, gpus, memory));
   const std::string allowed = largest == 0 ? "none fits" : absl::StrCat("1 to ", largest, refusal.otherwise);
   return absl::ResourceExhaustedError(absl::StrCat(refusal.field, ": value ", config.training().batch_size(),
                                                    "; allowed: ", allowed, ", because ", refusal.purpose, " ", line));
@@ -111,16 +112,16 @@ absl::StatusOr<std::string> Fit(const v1::JobConfig& config, const ModelSpec& sp
 
 }  // namespace
 
-int64_t LargestMicroBatch(const v1::TrainingConfig& training, int gpus) {
-  const int64_t micro_batches =
-      std::clamp<int64_t>(training.micro_batches(), 1, std::max<int64_t>(training.batch_size(), 1));
-  const int64_t micro_batch = (training.batch_size() + micro_batches - 1) / micro_batches;
+int64_t LargestMicroBatch(const v1::JobConfig& config, int gpus) {
+  const int64_t batch = LargestBatch(config);
+  const int64_t micro_batches = std::clamp<int64_t>(config.training().micro_batches(), 1, std::max<int64_t>(batch, 1));
+  const int64_t micro_batch = (batch + micro_batches - 1) / micro_batches;
   return (micro_batch + gpus - 1) / gpus;
 }
 
 absl::StatusOr<MemoryPlan> PlanMemory(const v1::JobConfig& config, const ModelSpec& spec, const WorkspaceRules& rules,
                                       bool staged, int gpus) {
-  const int64_t batch = LargestMicroBatch(config.training(), gpus);
+  const int64_t batch = LargestMicroBatch(config, gpus);
   PlanningBackend backend(rules);
   RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, Model::Create(spec, &backend, {.max_batch = batch}));
   MemoryPlan plan;
@@ -144,7 +145,7 @@ absl::StatusOr<MemoryPlan> PlanMemory(const v1::JobConfig& config, const ModelSp
   plan.workspace += rules.fixed_bytes;
   const int64_t example_bytes = (NumElements(spec.input) + LabelElements(spec)) * kElementBytes;
   const int64_t ahead = static_cast<int64_t>(config.data().prefetch_batches()) + 1;
-  plan.batches = Product(Product(ahead, ExamplesPerStep(config)), example_bytes);
+  plan.batches = Product(Product(ahead, Product(LargestBatch(config), BatchesPerStep(config))), example_bytes);
   if (BatchesPerStep(config) > 1) {
     // The weights at the step's start, the optimizer's state then and now, and a sum of squares.
     plan.local = (1 + 2 * NumSlots(config.optimizer().algorithm())) * plan.weights + Rounded(sizeof(double));
@@ -163,6 +164,7 @@ absl::StatusOr<std::string> FitEvaluation(const v1::JobConfig& config, const Mod
   evaluation.mutable_training()->set_batch_size(config.evaluation().batch_size());
   evaluation.mutable_training()->set_micro_batches(1);
   evaluation.mutable_consistency()->clear_sync_every();
+  evaluation.mutable_consistency()->clear_policy();
   evaluation.mutable_data()->clear_prefetch_batches();
   evaluation.clear_compression();
   return Fit(evaluation, spec, backend, 1, {"evaluation.batch_size", "", "evaluating"});

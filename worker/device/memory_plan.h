@@ -41,8 +41,8 @@ struct MemoryPlan {
 };
 
 // Examples that one of so many GPUs, or the CPU, computes at a time: its share of the largest of
-// training.micro_batches.
-int64_t LargestMicroBatch(const v1::TrainingConfig& training, int gpus);
+// training.micro_batches, of the largest batch that a plan may give the worker.
+int64_t LargestMicroBatch(const v1::JobConfig& config, int gpus);
 
 // For a complete and valid config (common/config), and for the first of so many GPUs, or the CPU: the others take
 // less. `staged`: the host does not reach the device's memory. InvalidArgument: more bytes than an int64 counts.

@@ -87,7 +87,7 @@ TEST(MemoryPlanTest, CountsEveryTensorOfTheModel) {
 
 TEST(MemoryPlanTest, MicroBatchesTakeLessOfTheDeviceAndNotOfTheHost) {
   const MemoryPlan whole = Plan(Config(kConv)), split = Plan(Config(kConv, {"training.micro_batches=7"}));
-  EXPECT_EQ(LargestMicroBatch(Config(kConv, {"training.micro_batches=7"}).training(), 1), 10);
+  EXPECT_EQ(LargestMicroBatch(Config(kConv, {"training.micro_batches=7"}), 1), 10);
   EXPECT_LT(split.activations, whole.activations / 6);
   EXPECT_LT(split.inputs, whole.inputs / 6);
   EXPECT_EQ(split.weights, whole.weights);
@@ -146,10 +146,20 @@ TEST(MemoryPlanTest, ADeviceThatEncodesHasMessagesAndResiduals) {
   EXPECT_EQ(Plan(top_k, true, {.fixed_bytes = 7, .top_k_bytes = 24}).workspace, 24 * 32 + 7);
 }
 
+// A plan may give it more than training.batch_size.
+TEST(MemoryPlanTest, AWorkerOfABalancedJobHasMemoryForTheLargestBatch) {
+  const v1::JobConfig equal = Config(kConv);
+  const v1::JobConfig balanced =
+      Config(kConv, {"consistency.policy=BALANCE", "consistency.balance.batch_max=1.5", "training.micro_batches=2"});
+  EXPECT_EQ(LargestMicroBatch(equal, 1), equal.training().batch_size());
+  EXPECT_EQ(LargestMicroBatch(balanced, 1), (equal.training().batch_size() * 3 / 2 + 1) / 2);
+  EXPECT_EQ(Plan(balanced).batches, Plan(equal).batches * 3 / 2);
+}
+
 TEST(MemoryPlanTest, OneOfSeveralGpusComputesAPartAndTakesTheOthersGradients) {
   const v1::JobConfig config = Config(kConv);
   const ModelSpec spec = *BuildModelSpec(config.model());
-  EXPECT_EQ(LargestMicroBatch(config.training(), 3), 22);
+  EXPECT_EQ(LargestMicroBatch(config, 3), 22);
   const MemoryPlan one = *PlanMemory(config, spec, {}, true), three = *PlanMemory(config, spec, {}, true, 3);
   EXPECT_EQ(one.exchange, 0);
   int64_t largest = 0;

@@ -20,7 +20,7 @@ absl::StatusOr<std::unique_ptr<WorkerModel>> WorkerModel::Create(const Options& 
   std::unique_ptr<WorkerModel> made(new WorkerModel(std::move(chosen), options.watchdog));
   const std::vector<Backend*> backends = made->Backends();
   const int gpus = static_cast<int>(backends.size());
-  const int64_t batch = options.evaluates ? config.evaluation().batch_size() : LargestMicroBatch(training, gpus);
+  const int64_t batch = options.evaluates ? config.evaluation().batch_size() : LargestMicroBatch(config, gpus);
   std::vector<Replica> replicas;
   for (Backend* backend : backends) {
     RUBATO_ASSIGN_OR_RETURN(const std::string memory, options.evaluates

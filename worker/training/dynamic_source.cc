@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/config/batch_sizes.h"
 #include "common/config/local_sgd.h"
 #include "common/proto_enum.h"
 #include "common/status.h"
@@ -106,11 +107,19 @@ absl::StatusOr<bool> DynamicSource::WaitForBatch(bool may_idle) {
   }
 }
 
+void DynamicSource::EnterPlan(const v1::Plan& plan) {
+  generation_ = plan.generation();
+  // The few that are ready have the size of the plan before; servers weight what is pushed by its examples.
+  options_.prefetcher->SetBatchSize(BatchSize(*options_.config, plan, options_.worker) *
+                                    BatchesPerStep(*options_.config));
+}
+
 absl::StatusOr<BatchSource::Next> DynamicSource::Get(const Parameters::Step& step) {
   if (begun_) {
     begun_ = false;
     if (batch_.has_value()) options_.prefetcher->Recycle(*std::exchange(batch_, std::nullopt));
   }
+  if (step.plan.generation() != generation_) EnterPlan(step.plan);
   const int64_t max_steps = options_.config->training().max_steps();
   if (max_steps > 0 && step.step >= max_steps) return Next{.kind = Kind::kDone};
   if (!batch_.has_value()) {

@@ -26,6 +26,8 @@ class DynamicSource : public BatchSource {
  public:
   struct Options {
     const v1::JobConfig* config = nullptr;
+    // Index of this worker.
+    uint32_t worker = 0;
     int64_t train_examples = 0;
     Prefetcher* prefetcher = nullptr;
     // Sends a request to the coordinator; it may be lost.
@@ -63,10 +65,13 @@ class DynamicSource : public BatchSource {
   // A new request, which takes the place of an open one.
   void SendRequest(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<bool> WaitForBatch(bool may_idle);
+  // Batches that are prepared from here on have the plan's size.
+  void EnterPlan(const v1::Plan& plan);
 
   const Options options_;
   // The trainer's.
   std::optional<Batch> batch_;
+  uint64_t generation_ = 0;
   bool begun_ = false;
   std::optional<uint64_t> unreported_shard_;  // Done when the next step begins.
 

@@ -49,8 +49,12 @@ class DynamicSourceTest : public testing::Test {
     prefetch.queue_batches = 2;
     prefetcher_ = *Prefetcher::Create(prefetch);
     source_ = std::make_unique<DynamicSource>(
-        DynamicSource::Options{&config_, 100, prefetcher_.get(),
-                               [this](const v1::ShardRequest& request) { sent_.push_back(request); }, &clock_});
+        DynamicSource::Options{.config = &config_,
+                               .worker = 1,
+                               .train_examples = 100,
+                               .prefetcher = prefetcher_.get(),
+                               .send = [this](const v1::ShardRequest& request) { sent_.push_back(request); },
+                               .clock = &clock_});
   }
 
   // A step with no shard, which nobody has answered for yet: it is given up as the clock ticks.
@@ -113,6 +117,23 @@ TEST_F(DynamicSourceTest, GivesTheBatchesOfAShardAndReportsItOnceItIsAcknowledge
   EXPECT_EQ(sent_.back().finished_shards(0), 1u);
   Answer(v1::ShardGrant::DONE);
   EXPECT_EQ(source_->Get(step_)->kind, BatchSource::Kind::kDone);
+}
+
+// What is ready when the plan comes stays as it is: nothing is read twice.
+TEST_F(DynamicSourceTest, BatchesThatArePreparedUnderAPlanHaveItsSize) {
+  config_.mutable_consistency()->set_policy(v1::ConsistencyConfig::BALANCE);
+  config_.mutable_consistency()->mutable_balance()->set_batch_max(2);
+  step_.plan.set_generation(2);
+  for (uint32_t index : {0u, 1u}) step_.plan.add_decided_members(index);
+  for (uint32_t size : {2u, 6u}) step_.plan.add_batch_sizes(size);
+  AskInVain();
+  Grant(1, 0, 14);
+  for (int64_t examples : {6, 6, 2}) {
+    const absl::StatusOr<BatchSource::Next> next = source_->Get(step_);
+    ASSERT_EQ(next->kind, BatchSource::Kind::kBatch);
+    EXPECT_EQ(next->batch->examples, examples);
+    source_->Begun();
+  }
 }
 
 // Not only when the coordinator has heard of the last step: no worker does more.

@@ -46,6 +46,7 @@ void TrainerProgress::BeginStep(int64_t step) {
   step_ = step;
   step_begin_ = clock_->Now();
   step_wait_ = absl::ZeroDuration();
+  step_examples_ = 0;
   if (watchdog_ != nullptr) watchdog_->Begin(absl::StrCat("step ", step));
 }
 
@@ -61,10 +62,11 @@ void TrainerProgress::EndStep() {
     trace_->Span(kStep, {.track = track_, .begin = step_begin_, .end = end}, {step_});
   }
   MutexLock lock(mu_);
-  CountStep(absl::ToDoubleSeconds(end - step_begin_), absl::ToDoubleSeconds(step_wait_), &progress_);
+  CountStep(absl::ToDoubleSeconds(end - step_begin_), absl::ToDoubleSeconds(step_wait_), step_examples_, &progress_);
 }
 
 void TrainerProgress::AddExamples(int64_t examples, double loss, double correct, double epoch) {
+  step_examples_ += examples;
   MutexLock lock(mu_);
   progress_.set_examples_total(progress_.examples_total() + examples);
   progress_.set_loss_total(progress_.loss_total() + loss);

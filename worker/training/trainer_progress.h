@@ -103,6 +103,8 @@ class TrainerProgress {
   absl::Time step_begin_;
   // Of the step, for weights.
   absl::Duration step_wait_;
+  // Of the step, that were computed.
+  int64_t step_examples_ = 0;
   Mutex mu_;
   v1::WorkerProgress progress_ ABSL_GUARDED_BY(mu_);
 };

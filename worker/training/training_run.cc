@@ -146,8 +146,13 @@ absl::Status TrainingRun::CreateSource() {
     *message.mutable_shard_request() = request;
     options_.send(std::move(message));
   };
-  auto dynamic = std::make_unique<DynamicSource>(
-      DynamicSource::Options{&config, train_examples, prefetcher_.get(), request, options_.clock, options_.watchdog});
+  auto dynamic = std::make_unique<DynamicSource>(DynamicSource::Options{.config = &config,
+                                                                        .worker = options_.task.index(),
+                                                                        .train_examples = train_examples,
+                                                                        .prefetcher = prefetcher_.get(),
+                                                                        .send = request,
+                                                                        .clock = options_.clock,
+                                                                        .watchdog = options_.watchdog});
   dynamic_ = dynamic.get();
   source_ = std::move(dynamic);
   return absl::OkStatus();

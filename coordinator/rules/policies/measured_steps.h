@@ -2,6 +2,8 @@
 #define RUBATO_COORDINATOR_RULES_POLICIES_MEASURED_STEPS_H_
 
 #include <cstddef>
+#include <cstdint>
+#include <deque>
 #include <optional>
 #include <vector>
 
@@ -24,6 +26,38 @@ struct MeasuredSteps {
   // Of a step of SYNC that k contributions complete.
   double StepSeconds(size_t k) const { return until[k - 1] + overhead; }
 };
+
+// The workers that are the plan's members, in its order. Absent unless all of them work under it.
+std::optional<std::vector<const JobSnapshot::Worker*>> MembersAtWork(const JobSnapshot& job);
+
+// The members' latest steps, as many of each, for ReplaySsp.
+struct WorkToReplay {
+  std::vector<std::vector<double>> seconds;
+  // What a step takes beyond that, so that the replay under the present rules takes as long as it does.
+  double overhead = 0;
+  // The plan's mode as a bound.
+  int64_t bound = 0;
+};
+
+// In any mode. Absent unless every member works under the plan and has made enough steps.
+std::optional<WorkToReplay> MeasureWork(const JobSnapshot& job);
+// The work of several windows under one plan, of which one alone has a few dozen steps of each worker.
+class WorkHistory {
+ public:
+  // Keeps so many windows, 1 or more.
+  explicit WorkHistory(size_t windows) : windows_(windows) {}
+
+  // With the steps of the windows before, if they are of the same plan.
+  WorkToReplay Add(uint64_t generation, WorkToReplay work);
+
+ private:
+  const size_t windows_;
+  uint64_t generation_ = 0;
+  std::deque<WorkToReplay> kept_;
+};
+
+// The bound of SSP that a mode is: 0 for SYNC, kNoBound for ASYNC.
+int64_t BoundOf(v1::Mode mode, int64_t staleness_bound);
 
 // Absent unless every member works under the plan, which is SYNC, and has made enough steps.
 std::optional<MeasuredSteps> MeasureSyncSteps(const JobSnapshot& job);

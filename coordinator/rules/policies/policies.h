@@ -13,8 +13,12 @@
 namespace rubato::coordinator {
 
 // One function per policy, each in the file of its name.
+std::unique_ptr<ModePolicy> MakeBalancePolicy(const v1::JobConfig& config);
+std::unique_ptr<ModePolicy> MakeDsspPolicy(const v1::JobConfig& config);
 std::unique_ptr<ModePolicy> MakeQuorumPolicy(const v1::JobConfig& config);
 std::unique_ptr<ModePolicy> MakeSchedulePolicy(const v1::JobConfig& config);
+std::unique_ptr<ModePolicy> MakeStalenessBudgetPolicy(const v1::JobConfig& config);
+std::unique_ptr<ModePolicy> MakeStragglerPolicy(const v1::JobConfig& config);
 std::unique_ptr<ModePolicy> MakeSyncThenAsyncPolicy(const v1::JobConfig& config);
 
 // The policy that consistency.policy names. InvalidArgument: it names none, which a valid config does not.
@@ -26,6 +30,14 @@ inline absl::StatusOr<std::unique_ptr<ModePolicy>> MakeModePolicy(const v1::JobC
       return MakeQuorumPolicy(config);
     case v1::ConsistencyConfig::SYNC_THEN_ASYNC:
       return MakeSyncThenAsyncPolicy(config);
+    case v1::ConsistencyConfig::BALANCE:
+      return MakeBalancePolicy(config);
+    case v1::ConsistencyConfig::STRAGGLER:
+      return MakeStragglerPolicy(config);
+    case v1::ConsistencyConfig::DSSP:
+      return MakeDsspPolicy(config);
+    case v1::ConsistencyConfig::STALENESS_BUDGET:
+      return MakeStalenessBudgetPolicy(config);
     case v1::ConsistencyConfig::POLICY_UNSPECIFIED:
       RUBATO_NO_VALUE_OF(v1::ConsistencyConfig_Policy_ConsistencyConfig_Policy) : break;
   }

@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
 #include "common/config/local_sgd.h"
+#include "common/status.h"
 #include "coordinator/rules/policies/measured_steps.h"
+#include "coordinator/rules/policies/parts/changes_memory.h"
 #include "coordinator/rules/policies/parts/loss_band.h"
 #include "coordinator/rules/policies/parts/pace.h"
 #include "coordinator/rules/policies/policies.h"
@@ -45,18 +45,11 @@ class QuorumPolicy final : public ModePolicy {
                         steps->quorum, gain + 1));
   }
 
-  // "<changes> <whether it has given up>".
-  std::string Memory() const override { return absl::StrCat(pace_.changes(), " ", given_up_ ? 1 : 0); }
-  absl::Status Restore(absl::string_view memory) override {
-    if (memory.empty()) memory = "0 0";
-    const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(memory, absl::MaxSplits(' ', 1));
-    uint32_t changes = 0;
-    if (!absl::SimpleAtoi(parts.first, &changes) || (parts.second != "0" && parts.second != "1")) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the memory of policy QUORUM: ", memory.size(), " bytes not its own"));
-    }
-    pace_.Restore(changes);
-    given_up_ = parts.second == "1";
+  std::string Memory() const override { return ChangesMemory{pace_.changes(), given_up_}.ToText(); }
+  absl::Status Restore(absl::string_view text) override {
+    RUBATO_ASSIGN_OR_RETURN(const ChangesMemory memory, ChangesMemory::FromText(text, "QUORUM"));
+    pace_.Restore(memory.changes);
+    given_up_ = memory.given_up;
     return absl::OkStatus();
   }
 

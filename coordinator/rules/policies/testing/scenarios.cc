@@ -1,6 +1,7 @@
 #include "coordinator/rules/policies/testing/scenarios.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <utility>
@@ -36,6 +37,10 @@ TrainingScenario Make(std::string name, std::function<double(double u, uint32_t 
 }  // namespace
 
 std::vector<TrainingScenario> Scenarios(uint64_t seed) {
+  // Whatever its batch: a slow disk or network.
+  TrainingScenario far = Make(
+      "one far", [](double u, uint32_t worker, int64_t) { return kSeconds * Jitter(u) * (worker == 0 ? 4 : 1); }, seed);
+  far.fixed_share = 1;
   return {
       Make(
           "equal", [](double u, uint32_t, int64_t) { return kSeconds * Jitter(u); }, seed),
@@ -61,6 +66,14 @@ std::vector<TrainingScenario> Scenarios(uint64_t seed) {
             return kSeconds * Jitter(u) * (step / 100 % (2 * kWorkers) == worker ? 4 : 1);
           },
           seed),
+      // Twice as in LB-BSP's example.
+      Make(
+          "speeds 1, 1, 2, 3",
+          [](double u, uint32_t worker, int64_t) {
+            return kSeconds * Jitter(u) * 3 / std::array{1, 1, 2, 3}[worker % 4];
+          },
+          seed),
+      far,
   };
 }
 
@@ -90,6 +103,20 @@ v1::ConsistencyConfig SyncThenAsyncRules(double share) {
   rules.set_policy(v1::ConsistencyConfig::SYNC_THEN_ASYNC);
   rules.mutable_policy_pace()->set_window_seconds(1);
   rules.mutable_sync_then_async()->set_share(share);
+  return rules;
+}
+
+v1::ConsistencyConfig MeasuringRules(v1::ConsistencyConfig::Policy policy, v1::Mode mode, int64_t staleness_bound) {
+  v1::ConsistencyConfig rules = Rules(mode);
+  rules.set_staleness_bound(staleness_bound);
+  rules.set_policy(policy);
+  rules.mutable_policy_pace()->set_window_seconds(1);
+  return rules;
+}
+
+v1::ConsistencyConfig StalenessBudgetRules(v1::Mode mode, double budget) {
+  v1::ConsistencyConfig rules = MeasuringRules(v1::ConsistencyConfig::STALENESS_BUDGET, mode);
+  rules.mutable_staleness_budget()->set_budget(budget);
   return rules;
 }
 

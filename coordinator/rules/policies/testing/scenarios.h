@@ -10,8 +10,8 @@
 namespace rubato::coordinator {
 
 // Eight workers, and how their steps differ: the models of Chen and others 2016 (exponential), Dutta and others 2018
-// (Pareto), Luo and others 2019 (one that is slow for good, random slowdowns), and some episodes. `seed` is that of the
-// stragglers.
+// (Pareto), Luo and others 2019 (one that is slow for good, random slowdowns), Chen and others 2020 (speeds), some
+// episodes, and one that is slow whatever its batch. `seed` is that of the stragglers.
 std::vector<TrainingScenario> Scenarios(uint64_t seed);
 // One of them. REQUIRES: there is one of that name.
 TrainingScenario ScenarioNamed(const std::string& name, uint64_t seed);
@@ -21,6 +21,10 @@ v1::ConsistencyConfig Rules(v1::Mode mode, uint32_t quorum = 0);
 // A policy's, with the pace of a job of some minutes.
 v1::ConsistencyConfig QuorumRules();
 v1::ConsistencyConfig SyncThenAsyncRules(double share);
+v1::ConsistencyConfig StalenessBudgetRules(v1::Mode mode, double budget);
+// Of one whose settings are the defaults.
+v1::ConsistencyConfig MeasuringRules(v1::ConsistencyConfig::Policy policy, v1::Mode mode = v1::SYNC,
+                                     int64_t staleness_bound = 0);
 
 // The learning rate that `mode` takes in the place of SYNC's.
 TrainingScenario WithRateOf(TrainingScenario scenario, v1::Mode mode, uint32_t quorum);

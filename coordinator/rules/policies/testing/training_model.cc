@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "common/config/batch_sizes.h"
 #include "common/config/defaults.h"
 #include "common/metrics/step_count.h"
 #include "common/random.h"
@@ -42,8 +43,10 @@ struct Worker {
   double began = 0;
   // When its last step was over.
   double over = 0;
-  // Those that it computes with.
+  // Those that it computes with, how many updates they have, and for how many examples.
   Vector weights;
+  int64_t version = 0;
+  int64_t batch = 0;
   v1::WorkerProgress progress;
 };
 
@@ -57,7 +60,11 @@ class Training {
         workers_(scenario.workers) {
     weights_.fill(1);
     const v1::ConsistencyConfig& first = config_.consistency();
-    SetPlan({.mode = first.mode(), .staleness_bound = first.staleness_bound(), .quorum = first.quorum()});
+    PlanChange change;
+    change.mode = first.mode();
+    change.staleness_bound = first.staleness_bound();
+    change.quorum = first.quorum();
+    SetPlan(change);
   }
 
   TrainingOutcome Run() {
@@ -84,10 +91,17 @@ class Training {
     plan_.set_quorum(change.quorum);
     plan_.set_learning_rate_scale(change.learning_rate_scale);
     plan_.clear_members();
-    for (uint32_t index = 0; index < scenario_.workers; ++index) plan_.add_members()->set_index(index);
-    for (Worker& worker : workers_) {
-      worker.step = step_;
-      worker.progress.set_generation(plan_.generation());
+    plan_.clear_decided_members();
+    plan_.clear_batch_sizes();
+    for (uint32_t index = 0; index < scenario_.workers; ++index) {
+      plan_.add_members()->set_index(index);
+      plan_.add_decided_members(index);
+    }
+    for (const auto& [index, examples] : change.batch_sizes) plan_.add_batch_sizes(examples);
+    for (uint32_t index = 0; index < scenario_.workers; ++index) {
+      workers_[index].step = step_;
+      workers_[index].batch = BatchSize(config_, plan_, index);
+      workers_[index].progress.set_generation(plan_.generation());
     }
   }
 
@@ -109,8 +123,11 @@ class Training {
                              .step = workers_[index].step,
                              .generation = progress.generation(),
                              .mean_step_seconds = progress.mean_step_seconds(),
-                             .work_seconds = {progress.work_seconds().begin(), progress.work_seconds().end()}});
+                             .work_seconds = {progress.work_seconds().begin(), progress.work_seconds().end()},
+                             .work_rate = WorkRate(progress)});
     }
+    job.pushes = pushes_;
+    job.staleness_sum = staleness_sum_;
     job.training_loss = Loss();
     std::optional<PlanChange> change = policy_->Decide(job);
     if (!change.has_value()) return;
@@ -122,13 +139,16 @@ class Training {
     Worker& worker = workers_[index];
     worker.began = now;
     worker.weights = weights_;
-    worker.until = now + scenario_.step_seconds(index, worker.step);
+    worker.version = version_;
+    const double part = static_cast<double>(worker.batch) / static_cast<double>(scenario_.batch);
+    worker.until =
+        now + scenario_.step_seconds(index, worker.step) * (scenario_.fixed_share + (1 - scenario_.fixed_share) * part);
   }
 
   // The gradient that the worker pushes.
   Vector Gradient(const Worker& worker) {
     Vector gradient;
-    const double deviation = scenario_.noise / std::sqrt(static_cast<double>(scenario_.batch));
+    const double deviation = scenario_.noise / std::sqrt(static_cast<double>(worker.batch));
     for (int i = 0; i < kDimensions; ++i) {
       gradient[i] = Eigenvalue(i) * worker.weights[i] + deviation * noise_.Normal();
     }
@@ -136,6 +156,7 @@ class Training {
   }
 
   void Apply(const Vector& gradient) {
+    ++version_;
     for (int i = 0; i < kDimensions; ++i) {
       weights_[i] -= scenario_.learning_rate * plan_.learning_rate_scale() * gradient[i];
     }
@@ -146,11 +167,12 @@ class Training {
     Worker& worker = workers_[index];
     worker.until = kNever;
     const double work = now - worker.began;
-    CountStep(now - worker.over, now - worker.over - work, &worker.progress);
+    CountStep(now - worker.over, now - worker.over - work, worker.batch, &worker.progress);
     worker.over = now;
     if (plan_.mode() == v1::SYNC) {
       PushTogether(worker);
     } else {
+      CountPush(worker);
       Apply(Gradient(worker));
       ++worker.step;
       step_ = std::max(step_, worker.step);
@@ -167,16 +189,29 @@ class Training {
       worker.step = step_;
       return;
     }
+    CountPush(worker);
     const Vector gradient = Gradient(worker);
-    for (int i = 0; i < kDimensions; ++i) sum_[i] += gradient[i];
+    const auto examples = static_cast<double>(worker.batch);
+    for (int i = 0; i < kDimensions; ++i) sum_[i] += examples * gradient[i];
+    examples_ += examples;
     ++worker.step;
     const size_t wanted = plan_.quorum() > 0 ? plan_.quorum() : scenario_.workers;
     if (++contributions_ < wanted) return;
-    for (double& sum : sum_) sum /= static_cast<double>(contributions_);
+    for (double& sum : sum_) sum /= examples_;
     Apply(sum_);
-    sum_.fill(0);
-    contributions_ = 0;
+    Forget();
     ++step_;
+  }
+
+  void Forget() {
+    sum_.fill(0);
+    examples_ = 0;
+    contributions_ = 0;
+  }
+
+  void CountPush(const Worker& worker) {
+    ++pushes_;
+    staleness_sum_ += static_cast<double>(version_ - worker.version);
   }
 
   bool MayBegin(const Worker& worker) const {
@@ -191,8 +226,7 @@ class Training {
   void ChangePlan() {
     const bool busy = std::any_of(workers_.begin(), workers_.end(), [](const Worker& w) { return w.until < kNever; });
     if (busy) return;
-    sum_.fill(0);
-    contributions_ = 0;
+    Forget();
     SetPlan(*change_);
     change_.reset();
     for (uint32_t index = 0; index < scenario_.workers; ++index) Begin(index, now_ + scenario_.overhead_seconds);
@@ -208,7 +242,12 @@ class Training {
   std::optional<PlanChange> change_;
   // SYNC: of the step that is collected.
   Vector sum_ = {};
+  double examples_ = 0;
   size_t contributions_ = 0;
+  // Updates made.
+  int64_t version_ = 0;
+  double pushes_ = 0;
+  double staleness_sum_ = 0;
   // SYNC: the step that is collected; otherwise the furthest worker's.
   int64_t step_ = 0;
   double now_ = 0;

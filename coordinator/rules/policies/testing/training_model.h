@@ -17,14 +17,18 @@ namespace rubato::coordinator {
 // that sees of it what it would see of a job. It says what a policy is worth, not how exact the rules are kept: for
 // that there is tests/simulation.
 //
+// A batch is as long as the plan says (policy BALANCE), and the mean in SYNC is weighted by that.
+//
 // The loss is sum(lambda_i w_i^2) / 2 with eigenvalues from 1 to 0.01 and w = 1 at first. A worker's gradient is that
 // of the weights that it began its step with, plus normal noise of variance noise^2 / batch in each direction.
 struct TrainingScenario {
   std::string name;
   uint32_t workers = 8;
-  // How long the worker computes in that step, in seconds. The same for each policy, so that they meet the same
-  // stragglers.
+  // How long the worker computes in that step with a batch of `batch`, in seconds. The same for each policy, so that
+  // they meet the same stragglers.
   std::function<double(uint32_t worker, int64_t step)> step_seconds;
+  // The part of that which does not go with the batch, 0 to 1.
+  double fixed_share = 0;
   // The way to the servers and back.
   double overhead_seconds = 0.002;
   int64_t batch = 32;
