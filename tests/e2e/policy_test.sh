@@ -35,24 +35,24 @@ follows STRAGGLER '"mode":"SYNC"' '"quorum":2,' '"reason":"straggler: without wa
 # A quorum drops what comes late; here nothing is.
 trained_once "$work/SYNC_THEN_ASYNC" 120000
 
-# balances NAME POLICY: a job of 200 steps with one worker that computes a quarter as fast, and how long these take.
+# BALANCE needs steps that take as long as their examples: one worker computes an eighth as fast as the others.
 balances() {
-  local directory="$work/$1"
+  local directory="$work/BALANCE"
   train "$directory" --set cluster.workers=3 --set training.epochs=100 --set training.max_steps=200 \
-    --set training.batch_size=256 --set "model.layers[0].linear.units=512" --set "model.layers[2].linear.units=512" \
-    --set "consistency.policy=$2" --slow=worker:2:x8 "${@:3}" || {
+    --set training.batch_size=256 --set "model.layers[0].linear.units=256" --set "model.layers[2].linear.units=256" \
+    --set consistency.policy=BALANCE --set consistency.policy_pace.window_steps=10 \
+    --set consistency.policy_pace.window_seconds=0.2 --set consistency.policy_pace.windows_agreeing=2 \
+    --slow=worker:2:x8 || {
     cat "$directory.out" >&2
-    fail "$1: the job failed"
+    fail "BALANCE: the job failed"
+  }
+  has_line "$directory" '"plan":{' '"generation":2,' '"batch_sizes":[' '"reason":"balance: with batches of ' || {
+    grep '"plan":{' "$directory/metrics.jsonl" >&2
+    fail "BALANCE: plan 2 has no batches"
   }
   audit_holds "$directory"
+  grep '"plan":{' "$directory/metrics.jsonl"
 }
 
-pace=(--set consistency.policy_pace.window_steps=10 --set consistency.policy_pace.window_seconds=0.2
-  --set consistency.policy_pace.windows_agreeing=2)
-balances BALANCE BALANCE "${pace[@]}"
-has_line "$work/BALANCE" '"plan":{' '"generation":2,' '"batch_sizes":[' '"reason":"balance: with batches of ' || {
-  grep '"plan":{' "$work/BALANCE/metrics.jsonl" >&2
-  fail "BALANCE: plan 2 has no batches"
-}
-grep '"plan":{' "$work/BALANCE/metrics.jsonl"
+balances
 say passed

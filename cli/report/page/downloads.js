@@ -27,7 +27,7 @@ const Downloads = (() => {
     }
     const text = { fill: font.color, "font-size": font.fontSize, "font-family": font.fontFamily };
     lines.forEach((line, i) => {
-      const y = (i - lines.length) * LINE;
+      const y = (i - lines.length) * LINE + 3;
       for (const entry of line) {
         node(svg, "rect", { x: entry.x, y, width: 11, height: 11, rx: 3, fill: entry.fill });
         node(svg, "text", { x: entry.x + 17, y: y + 10, ...text }, entry.name);

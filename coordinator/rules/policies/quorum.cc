@@ -35,7 +35,7 @@ class QuorumPolicy final : public ModePolicy {
     const size_t best = Best(*steps);
     const double gain = Rate(*steps, best) / Rate(*steps, steps->quorum) - 1;
     const int direction = gain >= policy_.gain_min() ? (best > steps->quorum ? 1 : -1) : 0;
-    if (!pace_.Confirms(direction)) return std::nullopt;
+    if (!pace_.Confirms(direction, gain)) return std::nullopt;
     band_.Freeze();
     return Change(
         best == steps->members() ? 0 : static_cast<uint32_t>(best),

@@ -134,8 +134,8 @@ class StalenessBudgetPolicy final : public ModePolicy {
       best_run = run;
     }
     const bool room = staleness <= policy_.room() * policy_.budget();
-    const bool gains = best_run.steps_per_second >= (1 + policy_.gain_min()) * now.steps_per_second;
-    if (!pace_.Confirms(room && gains ? 1 : 0)) return std::nullopt;
+    const double gain = best_run.steps_per_second / now.steps_per_second - 1;
+    if (!pace_.Confirms(room && gain >= policy_.gain_min() ? 1 : 0, gain)) return std::nullopt;
     band_.Freeze();
     return Change(
         rungs_[best],

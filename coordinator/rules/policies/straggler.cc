@@ -56,7 +56,8 @@ class StragglerPolicy final : public ModePolicy {
     if (!steps.has_value() || *std::min_element(steps->means.begin(), steps->means.end()) <= 0) return std::nullopt;
     const std::vector<size_t> left_out = LeftOut(*steps);
     const size_t awaited = steps->members() - left_out.size();
-    if (!pace_.Confirms(Direction(*steps, awaited))) return std::nullopt;
+    const double gain = ExamplesRate(*steps, awaited) / ExamplesRate(*steps, steps->quorum) - 1;
+    if (!pace_.Confirms(Direction(*steps, awaited, gain), gain)) return std::nullopt;
     band_.Freeze();
     return Change(left_out.empty() ? 0 : static_cast<uint32_t>(awaited), Reason(job, *steps, left_out));
   }
@@ -87,8 +88,7 @@ class StragglerPolicy final : public ModePolicy {
   }
 
   // To leave more of them out must be worth it; to take some back must cost nothing.
-  int Direction(const MeasuredSteps& steps, size_t awaited) const {
-    const double gain = ExamplesRate(steps, awaited) / ExamplesRate(steps, steps.quorum) - 1;
+  int Direction(const MeasuredSteps& steps, size_t awaited, double gain) const {
     if (awaited < steps.quorum && gain >= policy_.gain_min()) return -1;
     return awaited > steps.quorum && gain >= 0 ? 1 : 0;
   }

@@ -14,14 +14,15 @@ bool Pace::WindowEnds(int64_t step, double seconds, uint64_t generation) {
   return ends;
 }
 
-bool Pace::Confirms(int direction) {
+bool Pace::Confirms(int direction, double gain) {
   if (rest_ > 0) {
     --rest_;
     return false;
   }
   agreeing_ = direction == direction_ ? agreeing_ + 1 : 1;
   direction_ = direction;
-  if (direction == 0 || agreeing_ < options_.windows_agreeing() || changes_ >= options_.changes_max()) return false;
+  const uint32_t needed = gain >= kClearGain ? 1 : options_.windows_agreeing();
+  if (direction == 0 || agreeing_ < needed || changes_ >= options_.changes_max()) return false;
   Restore(changes_ + 1);
   return true;
 }

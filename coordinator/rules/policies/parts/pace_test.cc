@@ -45,6 +45,16 @@ TEST(PaceTest, JudgementsInARowMustAgree) {
   EXPECT_TRUE(pace.Confirms(1));
 }
 
+TEST(PaceTest, WhereTrainingWouldBeTwiceAsFastOneWindowIsEnough) {
+  Pace pace(Options());
+  EXPECT_FALSE(pace.Confirms(1, 0.99));
+  EXPECT_FALSE(pace.Confirms(0, 2));
+  EXPECT_TRUE(pace.Confirms(1, 1));
+  for (int window = 0; window < 2; ++window) EXPECT_FALSE(pace.Confirms(1, 5)) << "rests all the same";
+  EXPECT_TRUE(pace.Confirms(1, 5));
+  EXPECT_FALSE(pace.Confirms(1, 5)) << "too many changes";
+}
+
 TEST(PaceTest, NothingIsChangedSoonAfterAChangeNorTooOften) {
   Pace pace(Options());
   for (int change = 1; change <= 2; ++change) {
