@@ -89,8 +89,8 @@ TEST_F(ReadBatchTest, AReaderThatHangsIsNoticedWhereThePlanGivesOutTheData) {
 
 TEST_F(ReadBatchTest, AReaderThatHangsIsNoticedWhereTheCoordinatorGivesOutTheData) {
   v1::ShardRequest sent;
-  DynamicSource source({&config_, 100, prefetcher_.get(), [&](const v1::ShardRequest& request) { sent = request; },
-                        &real_clock_, watchdog_.get()});
+  DynamicSource source({&config_, task_.index(), 100, prefetcher_.get(),
+                        [&](const v1::ShardRequest& request) { sent = request; }, &real_clock_, watchdog_.get()});
   EXPECT_EQ(source.Get(step_)->kind, BatchSource::Kind::kEmpty);
   v1::ShardGrant grant;
   grant.set_request_id(sent.request_id());
@@ -102,7 +102,7 @@ TEST_F(ReadBatchTest, AReaderThatHangsIsNoticedWhereTheCoordinatorGivesOutTheDat
 
 TEST_F(ReadBatchTest, WaitingForTheCoordinatorIsNoTimeOfTheReader) {
   // Long in the eyes of the watchdog, which looks at the clock many times before the source gives the step up.
-  DynamicSource source({&config_, 100, prefetcher_.get(),
+  DynamicSource source({&config_, task_.index(), 100, prefetcher_.get(),
                         [&](const v1::ShardRequest&) { clock_.Sleep(absl::Hours(1)); }, &real_clock_, watchdog_.get()});
   EXPECT_EQ(source.Get(step_)->kind, BatchSource::Kind::kEmpty);
   watchdog_.reset();
