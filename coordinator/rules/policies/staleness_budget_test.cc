@@ -43,7 +43,7 @@ TEST(StalenessBudgetPolicyTest, WithRoomAndSomethingToGainItIsLoosened) {
     work[2 * worker] = 0.6;
     job.snapshot().workers[worker].mean_step_seconds = 0.35;
   }
-  const std::optional<PlanChange> change = job.Windows(3);
+  const std::optional<PlanChange> change = job.Window();
   ASSERT_TRUE(change.has_value());
   EXPECT_EQ(change->mode, v1::SSP);
   EXPECT_LE(change->staleness_bound, 16);
@@ -64,7 +64,7 @@ TEST(StalenessBudgetPolicyTest, WhatWasOverTheBudgetIsNotTriedAgain) {
     work[2 * worker] = 0.6;
     job.snapshot().workers[worker].mean_step_seconds = 0.35;
   }
-  PlanChange change = *job.Windows(3);
+  PlanChange change = *job.Window();
   const int64_t tried = change.staleness_bound;
   for (int changes = 0; changes < 4; ++changes) {
     job.Enter(change);

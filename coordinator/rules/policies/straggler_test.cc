@@ -11,7 +11,7 @@ v1::ConsistencyConfig StragglerRules() { return MeasuringRules(v1::ConsistencyCo
 TEST(StragglerPolicyTest, DoesNotWaitForAMemberThatIsMuchSlower) {
   MeasuredJob job(StragglerRules());
   job.SetStep(2, 0.4);
-  const std::optional<PlanChange> change = job.Windows(3);
+  const std::optional<PlanChange> change = job.Window();
   ASSERT_TRUE(change.has_value());
   EXPECT_EQ(change->mode, v1::SYNC);
   EXPECT_EQ(change->quorum, 3u);
@@ -23,7 +23,7 @@ TEST(StragglerPolicyTest, DoesNotWaitForAMemberThatIsMuchSlower) {
 TEST(StragglerPolicyTest, TakesItBackWhenItIsFastAgain) {
   MeasuredJob job(StragglerRules());
   job.SetStep(2, 0.4);
-  job.Enter(*job.Windows(3));
+  job.Enter(*job.Window());
   EXPECT_FALSE(job.Windows(10).has_value()) << "it is still slow";
   job.SetStep(2, 0.101);
   const std::optional<PlanChange> change = job.Windows(3);
@@ -56,7 +56,7 @@ TEST(StragglerPolicyTest, LeavesOutNoMoreThanItMay) {
 TEST(StragglerPolicyTest, WaitsForEverybodyForGoodWhenTheLossRises) {
   MeasuredJob job(StragglerRules());
   job.SetStep(2, 0.4);
-  job.Enter(*job.Windows(3));
+  job.Enter(*job.Window());
   job.snapshot().training_loss = 2;
   const std::optional<PlanChange> change = job.Windows(3);
   ASSERT_TRUE(change.has_value());

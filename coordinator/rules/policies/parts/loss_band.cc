@@ -23,9 +23,11 @@ void LossBand::Freeze() {
   frozen_ = true;
   over_ = 0;
   limit_.reset();
-  if (before_.size() < kWindowsMin) return;
+  if (before_.empty()) return;
   const auto count = static_cast<double>(before_.size());
   const double mean = std::accumulate(before_.begin(), before_.end(), 0.0) / count;
+  limit_ = kRiseMax * mean;
+  if (before_.size() < kWindowsMin) return;
   double squares = 0;
   for (double loss : before_) squares += (loss - mean) * (loss - mean);
   limit_ = mean + 3 * std::sqrt(squares / (count - 1));

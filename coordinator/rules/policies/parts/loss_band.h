@@ -17,12 +17,13 @@ class LossBand {
  public:
   // The loss of a window; absent: nobody knows it.
   void Add(std::optional<double> loss);
-  // What was added up to now is what later windows are held to. Where fewer than kWindowsMin were, only a loss that is
-  // not finite leaves the band.
+  // What was added up to now is what later windows are held to. Where fewer than kWindowsMin were, nothing is known of
+  // its deviation: a loss leaves the band that is over kRiseMax times their mean; where none was, one that is not finite.
   void Freeze();
   bool left() const { return over_ >= kWindowsOver; }
 
   static constexpr size_t kWindowsMin = 3;
+  static constexpr double kRiseMax = 1.5;
   static constexpr size_t kWindowsKept = 5;
   static constexpr int kWindowsOver = 3;
 

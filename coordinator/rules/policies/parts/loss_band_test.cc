@@ -36,9 +36,18 @@ TEST(LossBandTest, NothingLeavesBeforeAChange) {
   EXPECT_FALSE(band.left());
 }
 
-TEST(LossBandTest, WithFewWindowsOnlyALossThatIsNotFiniteLeaves) {
+TEST(LossBandTest, WithFewWindowsTheLossMustRiseByHalf) {
   LossBand band;
   band.Add(1);
+  band.Freeze();
+  for (int window = 0; window < 5; ++window) band.Add(1.4);
+  EXPECT_FALSE(band.left());
+  for (int window = 0; window < 3; ++window) band.Add(1.6);
+  EXPECT_TRUE(band.left());
+}
+
+TEST(LossBandTest, WithoutWindowsOnlyALossThatIsNotFiniteLeaves) {
+  LossBand band;
   band.Freeze();
   for (int window = 0; window < 5; ++window) band.Add(1e9);
   band.Add(std::nullopt);

@@ -45,11 +45,11 @@ TEST(PaceTest, JudgementsInARowMustAgree) {
   EXPECT_TRUE(pace.Confirms(1));
 }
 
-TEST(PaceTest, WhereTrainingWouldBeTwiceAsFastOneWindowIsEnough) {
+TEST(PaceTest, WhereTheGainIsClearOneWindowIsEnough) {
   Pace pace(Options());
-  EXPECT_FALSE(pace.Confirms(1, 0.99));
+  EXPECT_FALSE(pace.Confirms(1, 0.74));
   EXPECT_FALSE(pace.Confirms(0, 2));
-  EXPECT_TRUE(pace.Confirms(1, 1));
+  EXPECT_TRUE(pace.Confirms(1, 0.75));
   for (int window = 0; window < 2; ++window) EXPECT_FALSE(pace.Confirms(1, 5)) << "rests all the same";
   EXPECT_TRUE(pace.Confirms(1, 5));
   EXPECT_FALSE(pace.Confirms(1, 5)) << "too many changes";
