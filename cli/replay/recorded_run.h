@@ -41,7 +41,7 @@ struct RecordedRun {
     // 0: it was empty, or not finite.
     uint64_t examples = 0;
     // Of the gradient; nothing: it was empty, or the log is an older program's.
-    std::optional<uint32_t> gradient_crc;
+    std::optional<uint32_t> gradient_crc = std::nullopt;
   };
   // The pushes, in the order of reduction.
   using Update = std::vector<Push>;
@@ -89,7 +89,7 @@ class RecordedRunBuilder {
     Key worker;
     int64_t step = 0;
     uint64_t examples = 0;
-    std::optional<uint32_t> gradient_crc;
+    std::optional<uint32_t> gradient_crc = std::nullopt;
   };
 
   void AddPlan(const v1::Plan& plan);
