@@ -13,6 +13,9 @@
 namespace rubato {
 namespace {
 
+// Where there is no terminal.
+constexpr absl::Duration kTellEvery = absl::Seconds(5);
+
 struct ReplayCommandOptions {
   ReplayOptions replay;
   bool overwrite = false;
@@ -44,11 +47,15 @@ int Replay(ReplayCommandOptions options, const Environment& environment) {
   }
   replay.clock = environment.clock;
   replay.factory = {.cuda = CreateCudaBackend, .count_gpus = CountCudaDevices};
-  if (isatty(STDERR_FILENO) != 0) {
-    replay.progress = [&environment](int64_t done, int64_t all) {
-      *environment.err << "\r" << done << " of " << all << " updates" << (done == all ? "\n" : "") << std::flush;
-    };
-  }
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  absl::Time told = environment.clock->Now();
+  replay.progress = [&environment, &told, terminal](int64_t done, int64_t all) {
+    const absl::Time now = environment.clock->Now();
+    if (!terminal && now - told < kTellEvery) return;
+    told = now;
+    *environment.err << (terminal ? "\r" : "") << done << " of " << all << " updates"
+                     << (done == all || !terminal ? "\n" : "") << std::flush;
+  };
   const absl::StatusOr<ReplayReport> report = ReplayRun(replay);
   if (!report.ok()) return ReportError(environment, "replay", report.status());
   Print(*report, replay, environment);

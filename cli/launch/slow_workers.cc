@@ -22,6 +22,8 @@ struct Flag {
   std::string name;
   // Of a value.
   std::string example;
+  // What one worker may have.
+  std::string once;
   // Reads a value and writes it again.
   std::function<absl::StatusOr<std::string>(const std::string&)> read;
 };
@@ -54,7 +56,7 @@ absl::StatusOr<std::vector<Setting>> Parse(const Flag& flag, const std::vector<s
       const std::string who =
           setting.index.has_value() ? absl::StrCat("worker ", *setting.index, " is") : "all workers are";
       return absl::InvalidArgumentError(
-          absl::StrCat(flag.name, ": value \"", text, "\": ", who, " given twice; allowed: one model"));
+          absl::StrCat(flag.name, ": value \"", text, "\": ", who, " given twice; allowed: ", flag.once));
     }
     settings.push_back(std::move(setting));
   }
@@ -67,7 +69,7 @@ std::string Describe(const std::vector<Setting>& settings, absl::string_view bef
   const std::string all = settings.size() > 1 ? "all others" : "all workers";
   return absl::StrJoin(settings, ", ", [&](std::string* out, const Setting& one) {
     absl::StrAppend(out, one.index.has_value() ? absl::StrCat("worker ", *one.index) : all, " ");
-    one.value.empty() ? absl::StrAppend(out, none) : absl::StrAppend(out, before, one.value);
+    absl::StrAppend(out, one.value.empty() ? std::string(none) : absl::StrCat(before, one.value));
   });
 }
 
@@ -75,11 +77,12 @@ std::string Describe(const std::vector<Setting>& settings, absl::string_view bef
 
 absl::StatusOr<SlowWorkers> ParseSlowWorkers(const std::vector<std::string>& slow,
                                              const std::vector<std::string>& network, uint32_t workers) {
-  const Flag models = {"--slow", "x3+sleep=30ms", [](const std::string& text) -> absl::StatusOr<std::string> {
+  const Flag models = {"--slow", "x3+sleep=30ms", "one model, with terms joined by +",
+                       [](const std::string& text) -> absl::StatusOr<std::string> {
                          RUBATO_ASSIGN_OR_RETURN(const StragglerModel model, LoadStraggler(text));
                          return FormatStraggler(model);
                        }};
-  const Flag networks = {"--network", "latency=10ms,rate=100mbit",
+  const Flag networks = {"--network", "latency=10ms,rate=100mbit", "one link",
                          [](const std::string& text) -> absl::StatusOr<std::string> {
                            RUBATO_ASSIGN_OR_RETURN(const LinkModel link, ParseLink(text));
                            return FormatLink(link);

@@ -37,7 +37,8 @@ TEST(SlowWorkersTest, NetworksHaveTheirOwnSettings) {
   EXPECT_EQ(Described({"worker:0:x3"}, {"worker:*:rate=100mbit", "worker:1:latency=10ms", "worker:2:latency=0"}),
             "worker 0 x3, worker 1 behind latency=10ms, worker 2 behind no link, all others behind rate=100mbit");
   EXPECT_THAT(Described({}, {"worker:1:x3"}), HasSubstr("--network: value \"worker:1:x3\": \"x3\": "));
-  EXPECT_THAT(Described({}, {"worker:1:rate=1mbit", "worker:1:rate=2mbit"}), HasSubstr("worker 1 is given twice"));
+  EXPECT_THAT(Described({}, {"worker:1:rate=1mbit", "worker:1:rate=2mbit"}),
+              HasSubstr("worker 1 is given twice; allowed: one link"));
 }
 
 TEST(SlowWorkersTest, ATracesFileMayHaveAnyName) {
@@ -61,7 +62,8 @@ TEST(SlowWorkersTest, RefusesWhatItCannotDo) {
 }
 
 TEST(SlowWorkersTest, RefusesTheSameWorkerTwice) {
-  EXPECT_THAT(Described({"worker:1:x3", "worker:1:x2"}), HasSubstr("\"worker:1:x2\": worker 1 is given twice"));
+  EXPECT_THAT(Described({"worker:1:x3", "worker:1:x2"}),
+              HasSubstr("\"worker:1:x2\": worker 1 is given twice; allowed: one model, with terms joined by +"));
   EXPECT_THAT(Described({"worker:*:x3", "worker:*:x2"}), HasSubstr("\"worker:*:x2\": all workers are given twice"));
 }
 

@@ -36,6 +36,11 @@ absl::Status RecordedRunBuilder::Add(const std::string& where, const v1::UpdateL
   return Contradiction(where, "a record that says nothing");
 }
 
+RecordedRunBuilder::Served& RecordedRunBuilder::ServedOf(StepRecord& step, uint32_t chunk) const {
+  step.served.resize(updates_.size());
+  return step.served[chunk];
+}
+
 void RecordedRunBuilder::AddPlan(const v1::Plan& plan) {
   // As it was decided: amendments change who is waited for, and nothing of what a step computes.
   const auto [known, added] = plans_.emplace(plan.generation(), plan);
@@ -68,7 +73,7 @@ absl::Status RecordedRunBuilder::AddServed(const std::string& where, const v1::S
       return Contradiction(where, absl::StrCat(Describe(served.worker(), served.step()), " was served version ",
                                                served.versions(i), " of chunk ", chunk, ", which was at ", reached));
     }
-    step.served[chunk] = {.version = reached};
+    ServedOf(step, chunk) = {.version = reached};
   }
   return absl::OkStatus();
 }
@@ -113,21 +118,21 @@ absl::Status RecordedRunBuilder::AddPush(const std::string& where, const v1::Upd
     return Contradiction(where, absl::StrCat(name, " has another plan or batch on chunk ", update.chunk(),
                                              " than what ", step.where, " says of it"));
   }
-  const auto served = step.served.find(update.chunk());
-  if (served != step.served.end() && served->second.pushed) {
+  Served& served = ServedOf(step, update.chunk());
+  if (served.pushed) {
     return Contradiction(where, absl::StrCat(name, " was pushed to chunk ", update.chunk(), " twice"));
   }
   // An answer that was lost may have had a later version than the one that the step was computed from, but none is
   // computed from one that was never served.
-  if (served != step.served.end() && update.base_version() > served->second.version) {
+  if (served.version >= 0 && update.base_version() > served.version) {
     return Contradiction(where, absl::StrCat(name, " was computed from version ", update.base_version(), " of chunk ",
-                                             update.chunk(), ", and was served ", served->second.version));
+                                             update.chunk(), ", and was served ", served.version));
   }
   step.pushed = true;
   step.generation = update.generation();
   step.slice = update.slice();
   step.where = where;
-  step.served[update.chunk()] = {.version = update.base_version(), .pushed = true};
+  served = {.version = update.base_version(), .pushed = true};
   return absl::OkStatus();
 }
 
@@ -149,12 +154,12 @@ absl::StatusOr<RecordedRun> RecordedRunBuilder::Build() && {
       }
       RecordedRun::Step step = {number, record.generation, record.slice, {}};
       for (uint32_t chunk = 0; chunk < updates_.size(); ++chunk) {
-        const auto served = record.served.find(chunk);
-        if (served == record.served.end()) {
+        const int64_t version = record.served[chunk].version;
+        if (version < 0) {
           return Contradiction(record.where, absl::StrCat(Describe(key.first, number), ": which version of chunk ",
                                                           chunk, " it was computed from is not recorded"));
         }
-        step.versions.push_back(served->second.version);
+        step.versions.push_back(version);
       }
       place.second[number] = member.steps.size();
       member.steps.push_back(std::move(step));

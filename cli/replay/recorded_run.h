@@ -81,7 +81,8 @@ class RecordedRunBuilder {
     bool pushed = false;
     uint64_t generation = 0;
     v1::ShardSlice slice;
-    std::map<uint32_t, Served> served;
+    // By chunk; version -1: nobody has spoken of it. Empty before that of all.
+    std::vector<Served> served;
     // Which log spoke of it last.
     std::string where;
   };
@@ -92,6 +93,7 @@ class RecordedRunBuilder {
     std::optional<uint32_t> gradient_crc = std::nullopt;
   };
 
+  Served& ServedOf(StepRecord& step, uint32_t chunk) const;
   void AddPlan(const v1::Plan& plan);
   absl::Status AddServed(const std::string& where, const v1::ServedRecord& served);
   absl::Status AddUpdate(const std::string& where, const v1::UpdateRecord& update);

@@ -203,6 +203,7 @@ absl::StatusOr<ReplayReport> ReplayRun(const ReplayOptions& options) {
                          .run = &run,
                          .servers = options.servers,
                          .until_version = options.until_step,
+                         .clock = options.clock,
                          .same_config = options.overrides.empty(),
                          .progress = options.progress});
   RUBATO_RETURN_IF_ERROR(TrainAll({.config = &config,

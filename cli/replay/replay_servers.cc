@@ -16,9 +16,12 @@ using server::ChunkStore;
 
 // How often progress is told.
 constexpr int64_t kReports = 1000;
+// How often a wait looks at the clock.
+constexpr absl::Duration kPoll = absl::Milliseconds(200);
 
 ReplayServers::ReplayServers(const Options& options) : options_(options) {
   MutexLock lock(mu_);
+  pushed_at_ = options_.clock->Now();
   const RecordedRun& run = *options_.run;
   members_.resize(run.members.size());
   chunks_.resize(run.updates.size());
@@ -34,15 +37,16 @@ ReplayServers::ReplayServers(const Options& options) : options_(options) {
     const std::vector<RecordedRun::Step>& steps = run.members[member].steps;
     for (size_t step = 0; step < steps.size(); ++step) {
       for (uint32_t chunk = 0; chunk < chunks_.size(); ++chunk) {
-        chunks_[chunk].readers.emplace(steps[step].versions[chunk], std::pair(member, step));
+        chunks_[chunk].readers.push_back({steps[step].versions[chunk], member, step});
       }
     }
   }
   for (uint32_t chunk = 0; chunk < chunks_.size(); ++chunk) {
     all_updates_ += static_cast<int64_t>(run.updates[chunk].size());
     for (const RecordedRun::Update& update : run.updates[chunk]) {
-      for (const RecordedRun::Push& push : update) recorded_[{push.member, push.step, chunk}] = &push;
+      for (const RecordedRun::Push& push : update) chunks_[chunk].recorded[{push.member, push.step}] = &push;
     }
+    std::sort(chunks_[chunk].readers.begin(), chunks_[chunk].readers.end());
     SetAside(chunk);
   }
 }
@@ -59,9 +63,9 @@ server::ChunkSnapshot ReplayServers::KeepAsIs(uint32_t chunk) {
 
 void ReplayServers::SetAside(uint32_t index) {
   Chunk& chunk = chunks_[index];
-  const auto [begin, end] = chunk.readers.equal_range(chunk.version);
-  for (auto reader = begin; reader != end; ++reader) {
-    const auto [member, step] = reader->second;
+  for (; chunk.next_reader < chunk.readers.size(); ++chunk.next_reader) {
+    const auto [version, member, step] = chunk.readers[chunk.next_reader];
+    if (version > chunk.version) break;
     aside_[{member, step, index}] = chunk.store->ForWire(index, chunk.version);
     if (!chunk.store->keeps_pulled()) continue;
     const bool may_be_stale = PlanOf(member, step).mode() != v1::SYNC;
@@ -88,13 +92,20 @@ absl::StatusOr<ChunkStore::Wire> ReplayServers::Await(size_t member, size_t step
 
 absl::Status ReplayServers::Push(size_t member, size_t step, uint32_t chunk, const Pushed& pushed) {
   const Key key = {member, step, chunk};
-  // Of no update: the run's push came too late, or never.
-  if (!recorded_.contains(key)) return absl::OkStatus();
+  const RecordedRun::Push* recorded = nullptr;
+  {
+    MutexLock lock(mu_);
+    pushed_at_ = options_.clock->Now();
+    const auto found = chunks_[chunk].recorded.find({member, step});
+    // Of no update: the run's push came too late, or never.
+    if (found == chunks_[chunk].recorded.end()) return absl::OkStatus();
+    recorded = found->second;
+  }
   auto arrived = std::make_unique<Arrived>(Arrived{pushed, {}, pushed.bytes});
   arrived->gradient = {.pieces = {&arrived->piece, 1}, .codec = pushed.codec};
   const int64_t length = options_.job->chunks(static_cast<int>(chunk)).length();
   if (pushed.examples > 0 && !IsFinite(arrived->gradient, length)) arrived->pushed.examples = 0;
-  if (options_.same_config) RUBATO_RETURN_IF_ERROR(CheckAgainstRecord(key, *arrived));
+  if (options_.same_config) RUBATO_RETURN_IF_ERROR(CheckAgainstRecord(key, *recorded, *arrived));
   MutexLock lock(mu_);
   RUBATO_RETURN_IF_ERROR(failed_);
   chunks_[chunk].arrived[{member, step}] = std::move(arrived);
@@ -103,8 +114,8 @@ absl::Status ReplayServers::Push(size_t member, size_t step, uint32_t chunk, con
   return absl::OkStatus();
 }
 
-absl::Status ReplayServers::CheckAgainstRecord(const Key& key, const Arrived& arrived) const {
-  const RecordedRun::Push& recorded = *recorded_.at(key);
+absl::Status ReplayServers::CheckAgainstRecord(const Key& key, const RecordedRun::Push& recorded,
+                                               const Arrived& arrived) const {
   if (arrived.pushed.examples != recorded.examples) {
     return absl::DataLossError(absl::StrCat(Describe(key.member, key.step), " pushes a gradient of ",
                                             arrived.pushed.examples, " examples to chunk ", key.chunk,
@@ -208,7 +219,16 @@ absl::Status ReplayServers::Wait(size_t member, const std::function<bool()>& don
   members_[member].awaited = &done;
   members_[member].waits = std::move(waits);
   CheckStall();
-  while (failed_.ok() && !done()) changed_.Wait(mu_);
+  const absl::Time begin = options_.clock->Now();
+  const absl::Duration timeout = absl::Seconds(options_.config->cluster().wait_timeout_seconds());
+  while (failed_.ok() && !done()) {
+    changed_.WaitFor(mu_, kPoll);
+    if (!failed_.ok() || done() || options_.clock->Now() - std::max(begin, pushed_at_) <= timeout) continue;
+    failed_ = absl::DeadlineExceededError(
+        absl::StrCat(members_[member].waits, ", and nobody has pushed anything for longer than ",
+                     "cluster.wait_timeout_seconds = ", absl::ToDoubleSeconds(timeout)));
+    changed_.NotifyAll();
+  }
   members_[member].awaited = nullptr;
   return failed_;
 }

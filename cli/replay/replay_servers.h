@@ -12,9 +12,12 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "cli/replay/recorded_run.h"
+#include "common/clock.h"
 #include "common/model_spec.h"
 #include "common/mutex.h"
 #include "kernels/optimizer/encoded_gradient.h"
@@ -40,6 +43,7 @@ class ReplayServers {
     uint32_t servers = 1;
     // How many updates of each chunk Keep has; nothing: all.
     std::optional<int64_t> until_version;
+    const Clock* clock = nullptr;
     // The config is the run's: what is pushed is of as many examples as the record says.
     bool same_config = true;
     // Called with the number of updates that are done, and of all; not for each of them. May be empty.
@@ -57,7 +61,7 @@ class ReplayServers {
 
   // The chunk's weights for a step of a member. Waits for the pushes that make the version. Cancelled or whatever
   // Cancel was told. DataLoss: every member waits for another, so that the record cannot have been so; names who waits
-  // for what.
+  // for what. DeadlineExceeded: nobody has pushed anything for longer than cluster.wait_timeout_seconds.
   absl::StatusOr<server::ChunkStore::Wire> Await(size_t member, size_t step, uint32_t chunk);
   // The member's push of its step. DataLoss: with the same config, it is another gradient, or of another number of
   // examples, than the record says. A gradient that is not finite counts as empty.
@@ -89,12 +93,21 @@ class ReplayServers {
     EncodedGradient gradient;
     ByteSpan piece;
   };
+  struct Reader {
+    int64_t version;
+    size_t member;
+    size_t step;
+    auto operator<=>(const Reader&) const = default;
+  };
   struct Chunk {
     server::ChunkStore* store = nullptr;
     // Updates that are done.
     int64_t version = 0;
-    // By version: who computes from it.
-    std::multimap<int64_t, std::pair<size_t, size_t>> readers;
+    // Who computes from which version, ascending; those before the first have theirs.
+    std::vector<Reader> readers;
+    size_t next_reader = 0;
+    // By member and step: what is pushed and has an update.
+    absl::flat_hash_map<std::pair<size_t, size_t>, const RecordedRun::Push*> recorded;
     // Those of updates that are not done.
     std::map<std::pair<size_t, size_t>, std::unique_ptr<Arrived>> arrived;
     std::optional<server::ChunkSnapshot> kept;
@@ -125,11 +138,9 @@ class ReplayServers {
   }
   // "step 12 of worker 1"
   std::string Describe(size_t member, size_t step) const;
-  absl::Status CheckAgainstRecord(const Key& key, const Arrived& arrived) const;
+  absl::Status CheckAgainstRecord(const Key& key, const RecordedRun::Push& recorded, const Arrived& arrived) const;
 
   const Options options_;
-  // What is pushed and has an update.
-  std::map<Key, const RecordedRun::Push*> recorded_;
   Mutex mu_;
   CondVar changed_;
   std::vector<std::unique_ptr<server::ChunkStore>> stores_ ABSL_GUARDED_BY(mu_);
@@ -140,6 +151,8 @@ class ReplayServers {
   int64_t all_updates_ ABSL_GUARDED_BY(mu_) = 0;
   // Chunks that have come as far as they have to.
   size_t complete_ ABSL_GUARDED_BY(mu_) = 0;
+  // When somebody pushed last.
+  absl::Time pushed_at_ ABSL_GUARDED_BY(mu_);
   absl::Status failed_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -20,6 +20,7 @@ class ReplayServersTest : public ::testing::Test {
   ReplayServersTest() {
     config_.mutable_optimizer()->set_algorithm(v1::OptimizerConfig::SGD);
     config_.mutable_optimizer()->set_learning_rate(1);
+    config_.mutable_cluster()->set_wait_timeout_seconds(600);
     model_.tensors.push_back({"layer.bias", {2 * kLength}, v1::ZEROS, false, 2 * kLength, 1, false});
     for (uint32_t i = 0; i < 2; ++i) {
       v1::ChunkPlacement* chunk = job_.add_chunks();
@@ -43,7 +44,7 @@ class ReplayServersTest : public ::testing::Test {
   }
 
   ReplayServers::Options Options() {
-    return {.config = &config_, .model = &model_, .job = &job_, .run = &run_, .servers = 1};
+    return {.config = &config_, .model = &model_, .job = &job_, .run = &run_, .servers = 1, .clock = &clock_};
   }
 
   // Of `value` in every element.
@@ -57,6 +58,7 @@ class ReplayServersTest : public ::testing::Test {
     return wire.ok() ? wire->buffer->data()[0] : -99;
   }
 
+  RealClock clock_;
   v1::JobConfig config_;
   ModelSpec model_;
   v1::JobDescription job_;
@@ -135,6 +137,26 @@ TEST_F(ReplayServersTest, ARecordThatWaitsForItselfIsAnErrorAndNoHang) {
   EXPECT_EQ(other, status);
   EXPECT_THAT(status.message(), HasSubstr("step 0 of worker 0 waits for version 1 of chunk 0; step 0 of worker 1 waits "
                                           "for version 1 of chunk 0"));
+}
+
+// A clock on which much happens between two looks.
+class HastyClock : public RealClock {
+ public:
+  absl::Time Now() const override { return now_ += absl::Minutes(11); }
+
+ private:
+  mutable absl::Time now_ = absl::UnixEpoch();
+};
+
+TEST_F(ReplayServersTest, AMemberThatDoesNotPushIsWaitedForAsLongAsTheConfigSays) {
+  HastyClock clock;
+  ReplayServers::Options options = Options();
+  options.clock = &clock;
+  ReplayServers servers(options);
+  const absl::Status status = servers.Await(0, 1, 0).status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  EXPECT_THAT(status.message(), HasSubstr("step 1 of worker 0 waits for version 2 of chunk 0, and nobody has pushed "
+                                          "anything for longer than cluster.wait_timeout_seconds = 600"));
 }
 
 TEST_F(ReplayServersTest, WhoeverLeavesIsNotWaitedFor) {

@@ -44,8 +44,8 @@ class CheckpointRestorer {
   // Weights and optimizer slots. Errors of ServersOfCheckpoint; FailedPrecondition when the checkpoint is of a model or
   // optimizer that is another in shape: names the tensor, and what both say. With the id of a cut, parts of another one
   // are FailedPrecondition, the file `cut` need not be there, because the caller knows that the cut is complete, and
-  // those parts may be missing in which nothing of the slices is: a server finds its own on a disk that is its own. With
-  // `is_complete` the same without a cut.
+  // those parts may be missing in which nothing of the slices is: a server finds its own on a disk that is its own.
+  // With `is_complete` the same without a cut.
   absl::Status ReadServers(const std::string& directory, uint64_t cut_id = 0, bool is_complete = false);
   // After an error of ReadServers: whether a part of this manifest has elements that are still to be filled. Then, with
   // that part in the directory, all is read again.

@@ -57,8 +57,8 @@ class UpdateLogReader {
 
   const v1::LogHeader& header() const { return header_; }
 
-  // The next plan, update or served step; false at the end. A torn last record is an end. DataLoss, with the record's offset, when
-  // a record is corrupt.
+  // The next plan, update or served step; false at the end. A torn last record is an end. DataLoss, with the record's
+  // offset, when a record is corrupt.
   absl::StatusOr<bool> Next(v1::UpdateLogRecord* record);
 
   // Whether the end was in the middle of a record: the writer was killed.

@@ -1,68 +1,17 @@
 #include "coordinator/rules/plan_maker.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <deque>
 
 #include "common/random.h"
+#include "coordinator/testing/plan_maker_fixture.h"
 
 namespace rubato::coordinator {
 namespace {
 
 using Kind = PlanAction::Kind;
-using testing::ElementsAre;
-
-v1::TaskId Worker(uint32_t index, uint64_t incarnation = 1) {
-  v1::TaskId task;
-  task.set_role(v1::TaskId::WORKER);
-  task.set_index(index);
-  task.set_incarnation(incarnation);
-  return task;
-}
-
-PlanChange Rules(v1::Mode mode, const std::string& reason = "operator") {
-  PlanChange change;
-  change.mode = mode;
-  change.reason = reason;
-  return change;
-}
-
-class PlanMakerTest : public testing::Test {
- protected:
-  explicit PlanMakerTest(const PlanMaker::Options& options = {.servers = {0, 1}}) : maker_(options) {}
-
-  void StartWith(uint32_t workers, PlanChange rules = Rules(v1::SYNC)) {
-    for (uint32_t i = 0; i < workers; ++i) maker_.AddWorker(Worker(i), now_);
-    maker_.Start(rules, now_);
-    AckPlan();
-    EnterAll();
-  }
-  PlanMaker::Actions AckPlan() {
-    maker_.OnPlanAck(0, maker_.plan().generation(), maker_.plan().amendment(), now_);
-    return maker_.OnPlanAck(1, maker_.plan().generation(), maker_.plan().amendment(), now_);
-  }
-  PlanMaker::Actions EnterAll() {
-    PlanMaker::Actions all;
-    v1::Plan plan = maker_.plan();
-    for (const v1::TaskId& member : plan.members()) {
-      auto actions = maker_.OnEntered(member, plan.generation(), now_);
-      all.insert(all.end(), actions.begin(), actions.end());
-    }
-    return all;
-  }
-  PlanMaker::Actions AckAnnounce(int64_t a, int64_t b) {
-    maker_.OnAnnounceAck(0, maker_.announced_generation(), a, now_);
-    return maker_.OnAnnounceAck(1, maker_.announced_generation(), b, now_);
-  }
-  static int Count(const PlanMaker::Actions& actions, Kind kind) {
-    return std::count_if(actions.begin(), actions.end(), [&](const PlanAction& a) { return a.kind == kind; });
-  }
-
-  absl::Time now_ = absl::UnixEpoch();
-  PlanMaker maker_;
-};
 
 TEST_F(PlanMakerTest, TheFirstPlanIsJournalledAndThenSentToAllServers) {
   maker_.AddWorker(Worker(0), now_);
@@ -96,44 +45,6 @@ TEST_F(PlanMakerTest, AChangeBeginsAboveTheHighestStartedStep) {
   auto committed = AckPlan();
   ASSERT_EQ(Count(committed, Kind::kCommitted), 1);
   EXPECT_EQ(committed[0].round_trip, absl::Milliseconds(30));
-}
-
-TEST_F(PlanMakerTest, BatchesStayAsTheyAreWithTheSameMembers) {
-  StartWith(2);
-  PlanChange change = Rules(v1::SYNC);
-  change.batch_sizes = {{0, 24}, {1, 40}};
-  maker_.RequestChange(change, now_);
-  AckAnnounce(3, 3);
-  AckPlan();
-  EnterAll();
-  EXPECT_THAT(maker_.plan().batch_sizes(), ElementsAre(24, 40));
-  v1::Cut cut;
-  cut.set_id(1);
-  maker_.RequestCut(cut, now_);
-  AckAnnounce(5, 5);
-  AckPlan();
-  EnterAll();
-  EXPECT_THAT(maker_.plan().batch_sizes(), ElementsAre(24, 40)) << "under a plan that is only a cut";
-  maker_.RemoveWorker(Worker(0), /*lost=*/true, now_);
-  EXPECT_EQ(maker_.plan().members_size(), 1);
-  EXPECT_THAT(maker_.plan().batch_sizes(), ElementsAre(24, 40)) << "an amendment leaves them";
-  AckPlan();
-  maker_.RequestChange(change, now_);
-  AckAnnounce(7, 7);
-  EXPECT_TRUE(maker_.plan().batch_sizes().empty()) << "they are of other members";
-}
-
-TEST_F(PlanMakerTest, AChangeWithoutBatchSizesMakesThemEqual) {
-  StartWith(2);
-  PlanChange change = Rules(v1::SYNC);
-  change.batch_sizes = {{0, 24}, {1, 40}};
-  maker_.RequestChange(change, now_);
-  AckAnnounce(3, 3);
-  AckPlan();
-  EnterAll();
-  maker_.RequestChange(Rules(v1::ASYNC, "operator"), now_);
-  AckAnnounce(5, 5);
-  EXPECT_TRUE(maker_.plan().batch_sizes().empty());
 }
 
 TEST_F(PlanMakerTest, WaitsUntilEveryMemberHasEnteredThePresentPlan) {

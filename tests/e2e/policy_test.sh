@@ -36,23 +36,19 @@ follows STRAGGLER '"mode":"SYNC"' '"quorum":2,' '"reason":"straggler: without wa
 trained_once "$work/SYNC_THEN_ASYNC" 120000
 
 # BALANCE needs steps that take as long as their examples: one worker computes an eighth as fast as the others.
-balances() {
-  local directory="$work/BALANCE"
-  train "$directory" --set cluster.workers=3 --set training.epochs=100 --set training.max_steps=200 \
-    --set training.batch_size=256 --set "model.layers[0].linear.units=256" --set "model.layers[2].linear.units=256" \
-    --set consistency.policy=BALANCE --set consistency.policy_pace.window_steps=10 \
-    --set consistency.policy_pace.window_seconds=0.2 --set consistency.policy_pace.windows_agreeing=2 \
-    --slow=worker:2:x8 || {
-    cat "$directory.out" >&2
-    fail "BALANCE: the job failed"
-  }
-  has_line "$directory" '"plan":{' '"generation":2,' '"batch_sizes":[' '"reason":"balance: with batches of ' || {
-    grep '"plan":{' "$directory/metrics.jsonl" >&2
-    fail "BALANCE: plan 2 has no batches"
-  }
-  audit_holds "$directory"
-  grep '"plan":{' "$directory/metrics.jsonl"
+directory="$work/BALANCE"
+train "$directory" --set cluster.workers=3 --set training.epochs=100 --set training.max_steps=200 \
+  --set training.batch_size=256 --set "model.layers[0].linear.units=256" --set "model.layers[2].linear.units=256" \
+  --set consistency.policy=BALANCE --set consistency.policy_pace.window_steps=10 \
+  --set consistency.policy_pace.window_seconds=0.2 --set consistency.policy_pace.windows_agreeing=2 \
+  --slow=worker:2:x8 || {
+  cat "$directory.out" >&2
+  fail "BALANCE: the job failed"
 }
-
-balances
+has_line "$directory" '"plan":{' '"generation":2,' '"batch_sizes":[' '"reason":"balance: with batches of ' || {
+  grep '"plan":{' "$directory/metrics.jsonl" >&2
+  fail "BALANCE: plan 2 has no batches"
+}
+audit_holds "$directory"
+grep '"plan":{' "$directory/metrics.jsonl"
 say passed

@@ -8,11 +8,8 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "common/status.h"
 #include "coordinator/rules/policies/measured_steps.h"
-#include "coordinator/rules/policies/parts/changes_memory.h"
-#include "coordinator/rules/policies/parts/loss_band.h"
-#include "coordinator/rules/policies/parts/pace.h"
+#include "coordinator/rules/policies/parts/guarded_changes.h"
 #include "coordinator/rules/policies/parts/ssp_replay.h"
 #include "coordinator/rules/policies/policies.h"
 #include "coordinator/rules/policies/policy_change.h"
@@ -30,14 +27,13 @@ class DsspPolicy final : public ModePolicy {
   explicit DsspPolicy(const v1::JobConfig& config)
       : config_(config),
         policy_(config.consistency().dssp()),
-        pace_(config.consistency().policy_pace()),
+        changes_(config.consistency().policy_pace(), "DSSP"),
         history_(config.consistency().policy_pace().windows_agreeing()) {}
 
   std::optional<PlanChange> Decide(const JobSnapshot& job) override {
-    if (given_up_ || job.plan.mode() != v1::SSP) return std::nullopt;
-    if (!pace_.WindowEnds(job.step, job.seconds, job.plan.generation())) return std::nullopt;
-    band_.Add(job.training_loss);
-    if (band_.left()) return GiveUp(job);
+    if (changes_.given_up() || job.plan.mode() != v1::SSP) return std::nullopt;
+    if (!changes_.WindowEnds(job.step, job.seconds, job.plan.generation())) return std::nullopt;
+    if (changes_.GivesUp(job.training_loss)) return GiveUp(job);
     const std::optional<WorkToReplay> window = MeasureWork(job);
     if (!window.has_value()) return std::nullopt;
     const WorkToReplay work = history_.Add(job.plan.generation(), *window);
@@ -46,8 +42,7 @@ class DsspPolicy final : public ModePolicy {
     const bool up = best.bound > work.bound && best.rate >= (1 + policy_.gain_min()) * now;
     // A lower one that loses nothing is better for what is learned.
     const bool down = best.bound < work.bound && best.rate >= kAsGood * now;
-    if (!pace_.Confirms(up ? 1 : down ? -1 : 0)) return std::nullopt;
-    band_.Freeze();
+    if (!changes_.Confirms(up ? 1 : down ? -1 : 0)) return std::nullopt;
     return Change(
         job, best.bound,
         absl::StrFormat("dssp: with a bound of %d in the place of %d the workers make %.3g steps/s instead of "
@@ -55,13 +50,8 @@ class DsspPolicy final : public ModePolicy {
                         best.bound, work.bound, best.rate, now));
   }
 
-  std::string Memory() const override { return ChangesMemory{pace_.changes(), given_up_}.ToText(); }
-  absl::Status Restore(absl::string_view text) override {
-    RUBATO_ASSIGN_OR_RETURN(const ChangesMemory memory, ChangesMemory::FromText(text, "DSSP"));
-    pace_.Restore(memory.changes);
-    given_up_ = memory.given_up;
-    return absl::OkStatus();
-  }
+  std::string Memory() const override { return changes_.Memory(); }
+  absl::Status Restore(absl::string_view memory) override { return changes_.Restore(memory); }
 
  private:
   struct Choice {
@@ -85,7 +75,6 @@ class DsspPolicy final : public ModePolicy {
   }
 
   std::optional<PlanChange> GiveUp(const JobSnapshot& job) {
-    given_up_ = true;
     return Change(job, config_.consistency().staleness_bound(),
                   "dssp: the loss has risen since the last change, so the job goes back to the bound of its config");
   }
@@ -98,10 +87,8 @@ class DsspPolicy final : public ModePolicy {
 
   const v1::JobConfig config_;
   const v1::DsspPolicy policy_;
-  Pace pace_;
-  LossBand band_;
+  GuardedChanges changes_;
   WorkHistory history_;
-  bool given_up_ = false;
 };
 
 }  // namespace

@@ -9,11 +9,8 @@
 
 #include "absl/strings/str_format.h"
 #include "common/config/local_sgd.h"
-#include "common/status.h"
 #include "coordinator/rules/policies/measured_steps.h"
-#include "coordinator/rules/policies/parts/changes_memory.h"
-#include "coordinator/rules/policies/parts/loss_band.h"
-#include "coordinator/rules/policies/parts/pace.h"
+#include "coordinator/rules/policies/parts/guarded_changes.h"
 #include "coordinator/rules/policies/policies.h"
 #include "coordinator/rules/policies/policy_change.h"
 
@@ -23,20 +20,20 @@ namespace {
 class QuorumPolicy final : public ModePolicy {
  public:
   explicit QuorumPolicy(const v1::JobConfig& config)
-      : config_(config), policy_(config.consistency().quorum_policy()), pace_(config.consistency().policy_pace()) {}
+      : config_(config),
+        policy_(config.consistency().quorum_policy()),
+        changes_(config.consistency().policy_pace(), "QUORUM") {}
 
   std::optional<PlanChange> Decide(const JobSnapshot& job) override {
-    if (given_up_ || job.plan.mode() != v1::SYNC) return std::nullopt;
-    if (!pace_.WindowEnds(job.step, job.seconds, job.plan.generation())) return std::nullopt;
-    band_.Add(job.training_loss);
-    if (band_.left()) return GiveUp();
+    if (changes_.given_up() || job.plan.mode() != v1::SYNC) return std::nullopt;
+    if (!changes_.WindowEnds(job.step, job.seconds, job.plan.generation())) return std::nullopt;
+    if (changes_.GivesUp(job.training_loss)) return GiveUp();
     const std::optional<MeasuredSteps> steps = MeasureSyncSteps(job);
     if (!steps.has_value()) return std::nullopt;
     const size_t best = Best(*steps);
     const double gain = Rate(*steps, best) / Rate(*steps, steps->quorum) - 1;
     const int direction = gain >= policy_.gain_min() ? (best > steps->quorum ? 1 : -1) : 0;
-    if (!pace_.Confirms(direction, gain)) return std::nullopt;
-    band_.Freeze();
+    if (!changes_.Confirms(direction, gain)) return std::nullopt;
     return Change(
         best == steps->members() ? 0 : static_cast<uint32_t>(best),
         absl::StrFormat("quorum: with %d of %d contributions a step takes %.3g ms instead of %.3g with %d, and "
@@ -45,13 +42,8 @@ class QuorumPolicy final : public ModePolicy {
                         steps->quorum, gain + 1));
   }
 
-  std::string Memory() const override { return ChangesMemory{pace_.changes(), given_up_}.ToText(); }
-  absl::Status Restore(absl::string_view text) override {
-    RUBATO_ASSIGN_OR_RETURN(const ChangesMemory memory, ChangesMemory::FromText(text, "QUORUM"));
-    pace_.Restore(memory.changes);
-    given_up_ = memory.given_up;
-    return absl::OkStatus();
-  }
+  std::string Memory() const override { return changes_.Memory(); }
+  absl::Status Restore(absl::string_view memory) override { return changes_.Restore(memory); }
 
  private:
   // How fast the job learns with k contributions to a step, up to a constant.
@@ -72,7 +64,6 @@ class QuorumPolicy final : public ModePolicy {
   }
 
   std::optional<PlanChange> GiveUp() {
-    given_up_ = true;
     return Change(config_.consistency().quorum(),
                   "quorum: the loss has risen since the last change, so the job goes back to the quorum of its config");
   }
@@ -83,9 +74,7 @@ class QuorumPolicy final : public ModePolicy {
 
   const v1::JobConfig config_;
   const v1::QuorumPolicy policy_;
-  Pace pace_;
-  LossBand band_;
-  bool given_up_ = false;
+  GuardedChanges changes_;
 };
 
 }  // namespace

@@ -11,11 +11,10 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
+#include "common/status.h"
 #include "common/task.h"
 #include "coordinator/rules/policies/measured_steps.h"
-#include "coordinator/rules/policies/parts/loss_band.h"
-#include "coordinator/rules/policies/parts/pace.h"
+#include "coordinator/rules/policies/parts/guarded_changes.h"
 #include "coordinator/rules/policies/parts/ssp_replay.h"
 #include "coordinator/rules/policies/policies.h"
 #include "coordinator/rules/policies/policy_change.h"
@@ -45,38 +44,35 @@ class StalenessBudgetPolicy final : public ModePolicy {
   explicit StalenessBudgetPolicy(const v1::JobConfig& config)
       : config_(config),
         policy_(config.consistency().staleness_budget()),
-        pace_(config.consistency().policy_pace()),
+        changes_(config.consistency().policy_pace(), "STALENESS_BUDGET"),
         history_(config.consistency().policy_pace().windows_agreeing()),
         rungs_(Rungs(config.consistency())),
         ceiling_(rungs_.size() - 1) {}
 
   std::optional<PlanChange> Decide(const JobSnapshot& job) override {
-    if (given_up_ || job.plan.quorum() != 0) return std::nullopt;
-    const bool ends = pace_.WindowEnds(job.step, job.seconds, job.plan.generation());
+    if (changes_.given_up() || job.plan.quorum() != 0) return std::nullopt;
+    const bool ends = changes_.WindowEnds(job.step, job.seconds, job.plan.generation());
     if (!ends && job.plan.generation() == generation_) return std::nullopt;
     const std::optional<double> staleness = TakeWindow(job);
     if (!ends || !staleness.has_value()) return std::nullopt;
-    band_.Add(job.training_loss);
-    if (band_.left()) return GiveUp();
+    if (changes_.GivesUp(job.training_loss)) return GiveUp();
     const std::optional<WorkToReplay> window = MeasureWork(job);
     if (!window.has_value()) return std::nullopt;
     const WorkToReplay work = history_.Add(job.plan.generation(), *window);
     return *staleness > policy_.budget() ? Tighten(work, *staleness) : Loosen(work, *staleness);
   }
 
-  // "<changes> <whether it has given up> <the loosest rung>".
-  std::string Memory() const override { return absl::StrCat(pace_.changes(), " ", given_up_ ? 1 : 0, " ", ceiling_); }
+  // What the changes remember, and the loosest rung.
+  std::string Memory() const override { return absl::StrCat(changes_.Memory(), " ", ceiling_); }
   absl::Status Restore(absl::string_view memory) override {
     if (memory.empty()) return absl::OkStatus();
-    const std::vector<absl::string_view> parts = absl::StrSplit(memory, ' ');
-    uint32_t changes = 0, ceiling = 0;
-    if (parts.size() != 3 || !absl::SimpleAtoi(parts[0], &changes) || (parts[1] != "0" && parts[1] != "1") ||
-        !absl::SimpleAtoi(parts[2], &ceiling) || ceiling >= rungs_.size()) {
+    const size_t space = memory.rfind(' ');
+    uint32_t ceiling = 0;
+    if (space == memory.npos || !absl::SimpleAtoi(memory.substr(space + 1), &ceiling) || ceiling >= rungs_.size()) {
       return absl::InvalidArgumentError(
           absl::StrCat("the memory of policy STALENESS_BUDGET: ", memory.size(), " bytes not its own"));
     }
-    pace_.Restore(changes);
-    given_up_ = parts[1] == "1";
+    RUBATO_RETURN_IF_ERROR(changes_.Restore(memory.substr(0, space)));
     ceiling_ = ceiling;
     return absl::OkStatus();
   }
@@ -111,9 +107,8 @@ class StalenessBudgetPolicy final : public ModePolicy {
            correction * ReplaySsp(work.seconds, work.overhead, rungs_[target]).mean_staleness > policy_.budget()) {
       --target;
     }
-    if (!pace_.Confirms(target < present ? -1 : 0)) return std::nullopt;
+    if (!changes_.Confirms(target < present ? -1 : 0)) return std::nullopt;
     ceiling_ = present - 1;
-    band_.Freeze();
     return Change(rungs_[target],
                   absl::StrFormat("staleness_budget: pushes are %.3g updates old in the mean, over the budget of %.3g",
                                   staleness, policy_.budget()));
@@ -135,8 +130,7 @@ class StalenessBudgetPolicy final : public ModePolicy {
     }
     const bool room = staleness <= policy_.room() * policy_.budget();
     const double gain = best_run.steps_per_second / now.steps_per_second - 1;
-    if (!pace_.Confirms(room && gain >= policy_.gain_min() ? 1 : 0, gain)) return std::nullopt;
-    band_.Freeze();
+    if (!changes_.Confirms(room && gain >= policy_.gain_min() ? 1 : 0, gain)) return std::nullopt;
     return Change(
         rungs_[best],
         absl::StrFormat("staleness_budget: pushes are %.3g updates old in the mean, and %.3g with %s, with which the "
@@ -147,7 +141,6 @@ class StalenessBudgetPolicy final : public ModePolicy {
   }
 
   std::optional<PlanChange> GiveUp() {
-    given_up_ = true;
     return Change(0, "staleness_budget: the loss has risen since the last change, so the job goes back to SYNC");
   }
 
@@ -157,13 +150,11 @@ class StalenessBudgetPolicy final : public ModePolicy {
 
   const v1::JobConfig config_;
   const v1::StalenessBudgetPolicy policy_;
-  Pace pace_;
-  LossBand band_;
+  GuardedChanges changes_;
   WorkHistory history_;
   const std::vector<int64_t> rungs_;
   // The loosest rung that was not found to be over the budget.
   size_t ceiling_;
-  bool given_up_ = false;
   double correction_ = 1;
   // When the window began.
   uint64_t generation_ = 0;

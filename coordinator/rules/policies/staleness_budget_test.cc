@@ -7,6 +7,16 @@ namespace rubato::coordinator {
 namespace {
 
 // With four workers that never wait, pushes are three updates old.
+// Each worker is slow in one step of eight, and none in the same one: in SYNC everybody waits half of the time.
+void MakeUneven(MeasuredJob* job) {
+  for (size_t worker = 0; worker < 4; ++worker) {
+    JobSnapshot::Worker& uneven = job->snapshot().workers[worker];
+    uneven.work_seconds.assign(8, 0.1);
+    uneven.work_seconds[2 * worker] = 0.6;
+    uneven.mean_step_seconds = 0.35;
+  }
+}
+
 TEST(StalenessBudgetPolicyTest, OverTheBudgetItIsTightened) {
   MeasuredJob job(StalenessBudgetRules(v1::ASYNC, 2));
   job.SetStaleness(3);
@@ -37,12 +47,7 @@ TEST(StalenessBudgetPolicyTest, InsideTheBudgetItStays) {
 
 TEST(StalenessBudgetPolicyTest, WithRoomAndSomethingToGainItIsLoosened) {
   MeasuredJob job(StalenessBudgetRules(v1::SYNC, 8));
-  for (size_t worker = 0; worker < 4; ++worker) {
-    std::vector<double>& work = job.snapshot().workers[worker].work_seconds;
-    work.assign(8, 0.1);
-    work[2 * worker] = 0.6;
-    job.snapshot().workers[worker].mean_step_seconds = 0.35;
-  }
+  MakeUneven(&job);
   const std::optional<PlanChange> change = job.Window();
   ASSERT_TRUE(change.has_value());
   EXPECT_EQ(change->mode, v1::SSP);
@@ -58,12 +63,7 @@ TEST(StalenessBudgetPolicyTest, WithNothingToGainItStays) {
 // The replay says it would do, and the job says it does not.
 TEST(StalenessBudgetPolicyTest, WhatWasOverTheBudgetIsNotTriedAgain) {
   MeasuredJob job(StalenessBudgetRules(v1::SYNC, 4));
-  for (size_t worker = 0; worker < 4; ++worker) {
-    std::vector<double>& work = job.snapshot().workers[worker].work_seconds;
-    work.assign(8, 0.1);
-    work[2 * worker] = 0.6;
-    job.snapshot().workers[worker].mean_step_seconds = 0.35;
-  }
+  MakeUneven(&job);
   PlanChange change = *job.Window();
   const int64_t tried = change.staleness_bound;
   for (int changes = 0; changes < 4; ++changes) {

@@ -13,11 +13,8 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "common/status.h"
 #include "coordinator/rules/policies/measured_steps.h"
-#include "coordinator/rules/policies/parts/changes_memory.h"
-#include "coordinator/rules/policies/parts/loss_band.h"
-#include "coordinator/rules/policies/parts/pace.h"
+#include "coordinator/rules/policies/parts/guarded_changes.h"
 #include "coordinator/rules/policies/policies.h"
 #include "coordinator/rules/policies/policy_change.h"
 
@@ -45,30 +42,25 @@ std::vector<size_t> Slow(const std::vector<double>& step_seconds, double deviati
 class StragglerPolicy final : public ModePolicy {
  public:
   explicit StragglerPolicy(const v1::JobConfig& config)
-      : config_(config), policy_(config.consistency().straggler()), pace_(config.consistency().policy_pace()) {}
+      : config_(config),
+        policy_(config.consistency().straggler()),
+        changes_(config.consistency().policy_pace(), "STRAGGLER") {}
 
   std::optional<PlanChange> Decide(const JobSnapshot& job) override {
-    if (given_up_ || job.plan.mode() != v1::SYNC) return std::nullopt;
-    if (!pace_.WindowEnds(job.step, job.seconds, job.plan.generation())) return std::nullopt;
-    band_.Add(job.training_loss);
-    if (band_.left()) return GiveUp();
+    if (changes_.given_up() || job.plan.mode() != v1::SYNC) return std::nullopt;
+    if (!changes_.WindowEnds(job.step, job.seconds, job.plan.generation())) return std::nullopt;
+    if (changes_.GivesUp(job.training_loss)) return GiveUp();
     const std::optional<MeasuredSteps> steps = MeasureSyncSteps(job);
     if (!steps.has_value() || *std::min_element(steps->means.begin(), steps->means.end()) <= 0) return std::nullopt;
     const std::vector<size_t> left_out = LeftOut(*steps);
     const size_t awaited = steps->members() - left_out.size();
     const double gain = ExamplesRate(*steps, awaited) / ExamplesRate(*steps, steps->quorum) - 1;
-    if (!pace_.Confirms(Direction(*steps, awaited, gain), gain)) return std::nullopt;
-    band_.Freeze();
+    if (!changes_.Confirms(Direction(*steps, awaited, gain), gain)) return std::nullopt;
     return Change(left_out.empty() ? 0 : static_cast<uint32_t>(awaited), Reason(job, *steps, left_out));
   }
 
-  std::string Memory() const override { return ChangesMemory{pace_.changes(), given_up_}.ToText(); }
-  absl::Status Restore(absl::string_view text) override {
-    RUBATO_ASSIGN_OR_RETURN(const ChangesMemory memory, ChangesMemory::FromText(text, "STRAGGLER"));
-    pace_.Restore(memory.changes);
-    given_up_ = memory.given_up;
-    return absl::OkStatus();
-  }
+  std::string Memory() const override { return changes_.Memory(); }
+  absl::Status Restore(absl::string_view memory) override { return changes_.Restore(memory); }
 
  private:
   static double ExamplesRate(const MeasuredSteps& steps, size_t k) {
@@ -108,7 +100,6 @@ class StragglerPolicy final : public ModePolicy {
   }
 
   std::optional<PlanChange> GiveUp() {
-    given_up_ = true;
     return Change(0, "straggler: the loss has risen since the last change, so the job waits for everybody again");
   }
 
@@ -118,9 +109,7 @@ class StragglerPolicy final : public ModePolicy {
 
   const v1::JobConfig config_;
   const v1::StragglerPolicy policy_;
-  Pace pace_;
-  LossBand band_;
-  bool given_up_ = false;
+  GuardedChanges changes_;
 };
 
 }  // namespace

@@ -1,0 +1,55 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "coordinator/rules/plan_maker.h"
+#include "coordinator/testing/plan_maker_fixture.h"
+
+namespace rubato::coordinator {
+namespace {
+
+using testing::ElementsAre;
+
+// Two workers with batches of 24 and 40 examples.
+class PlanMakerBatchesTest : public PlanMakerTest {
+ protected:
+  PlanMakerBatchesTest() {
+    StartWith(2);
+    batches_.batch_sizes = {{0, 24}, {1, 40}};
+    maker_.RequestChange(batches_, now_);
+    EnterNext(3);
+    EXPECT_THAT(maker_.plan().batch_sizes(), ElementsAre(24, 40));
+  }
+
+  // The plan that is announced is made from this step on, and entered.
+  void EnterNext(int64_t begun) {
+    AckAnnounce(begun, begun);
+    AckPlan();
+    EnterAll();
+  }
+
+  PlanChange batches_ = Rules(v1::SYNC);
+};
+
+TEST_F(PlanMakerBatchesTest, StayAsTheyAreWithTheSameMembers) {
+  v1::Cut cut;
+  cut.set_id(1);
+  maker_.RequestCut(cut, now_);
+  EnterNext(5);
+  EXPECT_THAT(maker_.plan().batch_sizes(), ElementsAre(24, 40)) << "under a plan that is only a cut";
+  maker_.RemoveWorker(Worker(0), /*lost=*/true, now_);
+  EXPECT_EQ(maker_.plan().members_size(), 1);
+  EXPECT_THAT(maker_.plan().batch_sizes(), ElementsAre(24, 40)) << "an amendment leaves them";
+  AckPlan();
+  maker_.RequestChange(batches_, now_);
+  AckAnnounce(7, 7);
+  EXPECT_TRUE(maker_.plan().batch_sizes().empty()) << "they are of other members";
+}
+
+TEST_F(PlanMakerBatchesTest, AChangeWithoutThemMakesThemEqual) {
+  maker_.RequestChange(Rules(v1::ASYNC), now_);
+  AckAnnounce(5, 5);
+  EXPECT_TRUE(maker_.plan().batch_sizes().empty());
+}
+
+}  // namespace
+}  // namespace rubato::coordinator
