@@ -14,8 +14,8 @@ namespace {
 using Kind = PlanAction::Kind;
 
 TEST_F(PlanMakerTest, TheFirstPlanIsJournalledAndThenSentToAllServers) {
-  maker_.AddWorker(Worker(0), now_);
-  maker_.AddWorker(Worker(1), now_);
+  maker_.AddWorker(WorkerTask(0), now_);
+  maker_.AddWorker(WorkerTask(1), now_);
   auto actions = maker_.Start(Rules(v1::SYNC, "start"), now_);
   ASSERT_EQ(actions.size(), 3u);
   EXPECT_EQ(actions[0].kind, Kind::kJournalPlan);
@@ -53,9 +53,9 @@ TEST_F(PlanMakerTest, WaitsUntilEveryMemberHasEnteredThePresentPlan) {
   AckAnnounce(3, 3);
   AckPlan();
   EXPECT_TRUE(maker_.RequestChange(Rules(v1::SYNC), now_).empty());
-  EXPECT_TRUE(maker_.OnEntered(Worker(0), 2, now_).empty());
+  EXPECT_TRUE(maker_.OnEntered(WorkerTask(0), 2, now_).empty());
   EXPECT_EQ(maker_.WaitingFor(), "worker 1 to enter plan 2");
-  EXPECT_EQ(Count(maker_.OnEntered(Worker(1), 2, now_), Kind::kAnnounce), 2);
+  EXPECT_EQ(Count(maker_.OnEntered(WorkerTask(1), 2, now_), Kind::kAnnounce), 2);
 }
 
 TEST_F(PlanMakerTest, TheLastRequestWinsWhileOneIsUnderWay) {
@@ -96,21 +96,21 @@ TEST_F(PlanMakerTest, UnacknowledgedMessagesAreSentAgain) {
 
 TEST_F(PlanMakerTest, ALostMemberIsAmendedOutAtOnce) {
   StartWith(3);
-  auto actions = maker_.RemoveWorker(Worker(1), true, now_);
+  auto actions = maker_.RemoveWorker(WorkerTask(1), true, now_);
   ASSERT_EQ(actions.size(), 3u);
   EXPECT_EQ(actions[0].kind, Kind::kJournalPlan);
   EXPECT_EQ(actions[1].plan.generation(), 1u);
   EXPECT_EQ(actions[1].plan.amendment(), 1u);
   EXPECT_EQ(actions[1].plan.members_size(), 2);
   EXPECT_EQ(Count(AckPlan(), Kind::kAmended), 1);
-  EXPECT_TRUE(maker_.RemoveWorker(Worker(1), true, now_).empty());
+  EXPECT_TRUE(maker_.RemoveWorker(WorkerTask(1), true, now_).empty());
 }
 
 TEST_F(PlanMakerTest, AnAmendmentDuringAnAnnouncementAlsoShrinksTheNewPlan) {
   StartWith(3);
   maker_.RequestChange(Rules(v1::ASYNC), now_);
   maker_.OnAnnounceAck(0, 2, 5, now_);
-  EXPECT_EQ(Count(maker_.RemoveWorker(Worker(2), true, now_), Kind::kCommit), 2);
+  EXPECT_EQ(Count(maker_.RemoveWorker(WorkerTask(2), true, now_), Kind::kCommit), 2);
   maker_.OnAnnounceAck(1, 2, 6, now_);
   EXPECT_EQ(maker_.plan().generation(), 2u);
   EXPECT_EQ(maker_.plan().first_step(), 7);
@@ -121,8 +121,8 @@ TEST_F(PlanMakerTest, AJoinIsAPlanChangeThatKeepsTheRules) {
   PlanChange rules = Rules(v1::SSP);
   rules.staleness_bound = 3;
   StartWith(2, rules);
-  EXPECT_EQ(Count(maker_.AddWorker(Worker(7), now_), Kind::kAnnounce), 2);
-  maker_.AddWorker(Worker(3), now_);
+  EXPECT_EQ(Count(maker_.AddWorker(WorkerTask(7), now_), Kind::kAnnounce), 2);
+  maker_.AddWorker(WorkerTask(3), now_);
   AckAnnounce(9, 9);
   EXPECT_EQ(maker_.plan().members_size(), 4);
   EXPECT_EQ(maker_.plan().members(3).index(), 7u);
@@ -132,23 +132,23 @@ TEST_F(PlanMakerTest, AJoinIsAPlanChangeThatKeepsTheRules) {
 
 TEST_F(PlanMakerTest, AReplacedIncarnationLeavesAndJoins) {
   StartWith(2);
-  maker_.RemoveWorker(Worker(1), true, now_);
-  maker_.AddWorker(Worker(1, 2), now_);
+  maker_.RemoveWorker(WorkerTask(1), true, now_);
+  maker_.AddWorker(WorkerTask(1, 2), now_);
   EXPECT_EQ(Count(AckPlan(), Kind::kAnnounce), 2);
   AckAnnounce(4, 4);
   EXPECT_EQ(maker_.plan().members(1).incarnation(), 2u);
   AckPlan();
   maker_.RequestChange(Rules(v1::ASYNC), now_);
-  maker_.OnEntered(Worker(0), 2, now_);
-  EXPECT_TRUE(maker_.OnEntered(Worker(1, 1), 2, now_).empty()) << "the old incarnation's heartbeat does not count";
+  maker_.OnEntered(WorkerTask(0), 2, now_);
+  EXPECT_TRUE(maker_.OnEntered(WorkerTask(1, 1), 2, now_).empty()) << "the old incarnation's heartbeat does not count";
 }
 
 TEST_F(PlanMakerTest, ANewPlansQuorumNeverExceedsItsMembersAndAnAmendmentLeavesItAlone) {
   PlanChange rules = Rules(v1::SYNC);
   rules.quorum = 2;
   StartWith(3, rules);
-  maker_.RemoveWorker(Worker(0), true, now_);
-  maker_.RemoveWorker(Worker(1), true, now_);
+  maker_.RemoveWorker(WorkerTask(0), true, now_);
+  maker_.RemoveWorker(WorkerTask(1), true, now_);
   EXPECT_EQ(maker_.plan().quorum(), 2u);
   AckPlan();
   rules.quorum = 3;
@@ -180,8 +180,8 @@ TEST_F(PlanMakerTest, ARestartRemembersTheQuorumThatWasAskedFor) {
   PlanMaker restarted({.servers = {0}});
   restarted.Resume(maker_.plan(), 2, 3, std::nullopt, now_);
   restarted.OnPlanAck(0, 1, 0, now_);
-  for (uint32_t i = 0; i < 2; ++i) restarted.OnEntered(Worker(i), 1, now_);
-  restarted.AddWorker(Worker(2), now_);
+  for (uint32_t i = 0; i < 2; ++i) restarted.OnEntered(WorkerTask(i), 1, now_);
+  restarted.AddWorker(WorkerTask(2), now_);
   restarted.OnAnnounceAck(0, restarted.announced_generation(), 4, now_);
   EXPECT_EQ(restarted.plan().members_size(), 3);
   EXPECT_EQ(restarted.plan().quorum(), 3u);
@@ -224,14 +224,14 @@ TEST_F(PlanMakerTest, TwoCutsBeforeTheSameStepHaveDifferentNames) {
   PlanMaker went_back({.first_step = 9, .last_generation = 20, .last_cut_step = 9});
   for (PlanMaker* maker : {&restarted, &went_back}) {
     if (maker == &went_back) {
-      for (uint32_t i = 0; i < 2; ++i) maker->AddWorker(Worker(i), now_);
+      for (uint32_t i = 0; i < 2; ++i) maker->AddWorker(WorkerTask(i), now_);
       maker->Start(Rules(v1::ASYNC), now_);
     }
     v1::Cut cut;
     cut.set_id(4);
     const uint64_t generation = maker->plan().generation();
     maker->OnPlanAck(0, generation, 0, now_);
-    for (uint32_t i = 0; i < 2; ++i) maker->OnEntered(Worker(i), generation, now_);
+    for (uint32_t i = 0; i < 2; ++i) maker->OnEntered(WorkerTask(i), generation, now_);
     maker->RequestCut(cut, now_);
     maker->OnAnnounceAck(0, maker->announced_generation(), 8, now_);
     EXPECT_EQ(maker->plan().cut().name(), "step9.4");
@@ -255,7 +255,7 @@ class StaticPlanMakerTest : public PlanMakerTest {
 
 TEST_F(StaticPlanMakerTest, ALostMemberLeadsToANewPartitionOfTheData) {
   StartWith(4);
-  maker_.RemoveWorker(Worker(3), true, now_);
+  maker_.RemoveWorker(WorkerTask(3), true, now_);
   EXPECT_EQ(Count(AckPlan(), Kind::kAnnounce), 2);
   AckAnnounce(3, 3);
   // Four steps of the four members that the plan began with: 40, 80, 100 (the epoch's end), 140.
@@ -266,10 +266,10 @@ TEST_F(StaticPlanMakerTest, ALostMemberLeadsToANewPartitionOfTheData) {
 // The coordinator was lost after the amendment was journalled, and before it announced what follows.
 TEST_F(StaticPlanMakerTest, ALostMembersPartIsTakenOverAfterARestartToo) {
   StartWith(4);
-  maker_.RemoveWorker(Worker(3), true, now_);
+  maker_.RemoveWorker(WorkerTask(3), true, now_);
   PlanMaker restarted({.servers = {0}, .static_batch = 10, .train_examples = 100});
   restarted.Resume(maker_.plan(), 4, 0, std::nullopt, now_);
-  for (uint32_t i = 0; i < 3; ++i) restarted.OnEntered(Worker(i), 1, now_);
+  for (uint32_t i = 0; i < 3; ++i) restarted.OnEntered(WorkerTask(i), 1, now_);
   EXPECT_EQ(Count(restarted.OnPlanAck(0, 1, 1, now_), Kind::kAnnounce), 1);
   restarted.OnAnnounceAck(0, 2, 3, now_);
   EXPECT_EQ(restarted.plan().first_example(), 140);
@@ -277,7 +277,7 @@ TEST_F(StaticPlanMakerTest, ALostMembersPartIsTakenOverAfterARestartToo) {
 
 TEST_F(StaticPlanMakerTest, AMemberThatLeavesLeavesTheOthersPartsAlone) {
   StartWith(2);
-  maker_.RemoveWorker(Worker(0), false, now_);
+  maker_.RemoveWorker(WorkerTask(0), false, now_);
   EXPECT_EQ(Count(AckPlan(), Kind::kAnnounce), 0);
 }
 
@@ -285,7 +285,7 @@ TEST_F(StaticPlanMakerTest, AMemberThatLeavesLeavesTheOthersPartsAlone) {
 class LossyWorld {
  public:
   explicit LossyWorld(uint64_t seed) : random_(seed), maker_({.servers = {0, 1, 2}}) {
-    for (uint32_t i = 0; i < kWorkers; ++i) maker_.AddWorker(Worker(i), now_);
+    for (uint32_t i = 0; i < kWorkers; ++i) maker_.AddWorker(WorkerTask(i), now_);
     Do(maker_.Start(Rules(v1::SYNC), now_));
   }
 
@@ -404,9 +404,9 @@ class LossyWorld {
   void Churn() {
     uint32_t index = static_cast<uint32_t>(random_.Below(kWorkers));
     uint64_t& incarnation = incarnations_[index];
-    Do(maker_.RemoveWorker(Worker(index, incarnation + 1), true, now_));
+    Do(maker_.RemoveWorker(WorkerTask(index, incarnation + 1), true, now_));
     ++incarnation;
-    if (random_.Below(4) != 0) Do(maker_.AddWorker(Worker(index, incarnation + 1), now_));
+    if (random_.Below(4) != 0) Do(maker_.AddWorker(WorkerTask(index, incarnation + 1), now_));
   }
 };
 

@@ -9,16 +9,9 @@
 
 #include "absl/time/time.h"
 #include "coordinator/rules/plan_maker.h"
+#include "coordinator/testing/small_job.h"
 
 namespace rubato::coordinator {
-
-inline v1::TaskId Worker(uint32_t index, uint64_t incarnation = 1) {
-  v1::TaskId task;
-  task.set_role(v1::TaskId::WORKER);
-  task.set_index(index);
-  task.set_incarnation(incarnation);
-  return task;
-}
 
 inline PlanChange Rules(v1::Mode mode, const std::string& reason = "operator") {
   PlanChange change;
@@ -35,7 +28,7 @@ class PlanMakerTest : public testing::Test {
   explicit PlanMakerTest(const PlanMaker::Options& options = {.servers = {0, 1}}) : maker_(options) {}
 
   void StartWith(uint32_t workers, PlanChange rules = Rules(v1::SYNC)) {
-    for (uint32_t i = 0; i < workers; ++i) maker_.AddWorker(Worker(i), now_);
+    for (uint32_t i = 0; i < workers; ++i) maker_.AddWorker(WorkerTask(i), now_);
     maker_.Start(rules, now_);
     AckPlan();
     EnterAll();

@@ -13,10 +13,12 @@
 #include <vector>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/config/batch_sizes.h"
 #include "coordinator/rules/policies/measured_steps.h"
 #include "coordinator/rules/policies/parts/batch_shares.h"
+#include "coordinator/rules/policies/parts/memory_error.h"
 #include "coordinator/rules/policies/parts/pace.h"
 #include "coordinator/rules/policies/policies.h"
 #include "coordinator/rules/policies/policy_change.h"
@@ -56,8 +58,7 @@ class BalancePolicy final : public ModePolicy {
   absl::Status Restore(absl::string_view memory) override {
     uint32_t changes = 0;
     if (!memory.empty() && !absl::SimpleAtoi(memory, &changes)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the memory of policy BALANCE: ", memory.size(), " bytes not its own"));
+      return MemoryError("BALANCE", memory, "the number of changes");
     }
     pace_.Restore(changes);
     return absl::OkStatus();

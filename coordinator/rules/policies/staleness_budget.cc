@@ -10,11 +10,13 @@
 #include <vector>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/status.h"
 #include "common/task.h"
 #include "coordinator/rules/policies/measured_steps.h"
 #include "coordinator/rules/policies/parts/guarded_changes.h"
+#include "coordinator/rules/policies/parts/memory_error.h"
 #include "coordinator/rules/policies/parts/ssp_replay.h"
 #include "coordinator/rules/policies/policies.h"
 #include "coordinator/rules/policies/policy_change.h"
@@ -69,8 +71,7 @@ class StalenessBudgetPolicy final : public ModePolicy {
     const size_t space = memory.rfind(' ');
     uint32_t ceiling = 0;
     if (space == memory.npos || !absl::SimpleAtoi(memory.substr(space + 1), &ceiling) || ceiling >= rungs_.size()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the memory of policy STALENESS_BUDGET: ", memory.size(), " bytes not its own"));
+      return MemoryError("STALENESS_BUDGET", memory, "what changes remember, a space, and the number of a rung");
     }
     RUBATO_RETURN_IF_ERROR(changes_.Restore(memory.substr(0, space)));
     ceiling_ = ceiling;

@@ -2,15 +2,17 @@
 // all if the loss rises then. After Li, Mao and Xu 2021, "Sync-Switch: hybrid parameter synchronization for distributed
 // deep learning"; that it measures first, ends SYNC where it costs too much, and goes back, is added.
 //
-// What SYNC costs: if without it the job makes 1 + g times as many steps a second, a part d of the training takes d (1
-// + g) times as long as the whole takes then, instead of d times: d g is lost.
+// What SYNC costs: if without it the job makes 1 + g times as many steps a second, a part d of the training takes
+// d (1 + g) times as long as the whole takes then, instead of d times: d g is lost.
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "coordinator/rules/policies/measured_steps.h"
 #include "coordinator/rules/policies/parts/loss_band.h"
+#include "coordinator/rules/policies/parts/memory_error.h"
 #include "coordinator/rules/policies/parts/pace.h"
 #include "coordinator/rules/policies/parts/step_order.h"
 #include "coordinator/rules/policies/policies.h"
@@ -36,8 +38,9 @@ class SyncThenAsyncPolicy final : public ModePolicy {
   absl::Status Restore(absl::string_view memory) override {
     const char state = memory.empty() ? kFirst : memory.front();
     if (memory.size() > 1 || (state != kFirst && state != kThen && state != kBack)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the memory of policy SYNC_THEN_ASYNC: ", memory.size(), " bytes not its own"));
+      return MemoryError(
+          "SYNC_THEN_ASYNC", memory,
+          absl::StrCat(std::string(1, kFirst), ", ", std::string(1, kThen), " or ", std::string(1, kBack)));
     }
     state_ = state;
     // What the loss was before the change is not known any more: only one that is not finite brings the job back.

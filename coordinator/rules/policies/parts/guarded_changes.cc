@@ -3,6 +3,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "coordinator/rules/policies/parts/memory_error.h"
 
 namespace rubato::coordinator {
 
@@ -25,8 +26,7 @@ absl::Status GuardedChanges::Restore(absl::string_view memory) {
   const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(memory, absl::MaxSplits(' ', 1));
   uint32_t changes = 0;
   if (!absl::SimpleAtoi(parts.first, &changes) || (parts.second != "0" && parts.second != "1")) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the memory of policy ", policy_, ": ", memory.size(), " bytes not its own"));
+    return MemoryError(policy_, memory, "the number of changes, a space, and 0 or 1");
   }
   pace_.Restore(changes);
   given_up_ = parts.second == "1";
