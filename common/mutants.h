@@ -33,6 +33,7 @@
   MUTANT(kLatePushCounts, "I1", "a push that comes after its step is complete goes into the next one")                 \
   MUTANT(kAmendmentClosesNothing, "I4", "a step that waits for a lost member alone is not completed")                  \
   MUTANT(kAbsentCounts, "I1", "contributions without examples count in the mean")                                      \
+  MUTANT(kFewAtFullRate, "I1", "an update of fewer batches than its plan's is made at the whole learning rate")        \
   MUTANT(kMeanOfNothingKeeps, "I1", "the mean of nothing is what the weights were")                                    \
   MUTANT(kLastHyperparameters, "I1", "the hyperparameters of the member with the highest index hold")                  \
   MUTANT(kDisagreementUnnoticed, "I1", "nobody is told that members push with different hyperparameters")              \

@@ -1,6 +1,7 @@
 #include "common/optimizer_traits.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace rubato {
 
@@ -9,6 +10,11 @@ using v1::OptimizerConfig;
 bool TakesParameter(OptimizerConfig::Algorithm algorithm, const OptimizerParameter& parameter) {
   const std::vector<const OptimizerParameter*> taken = ParametersOf(algorithm);
   return std::find(taken.begin(), taken.end(), &parameter) != taken.end();
+}
+
+double LearningRateFactor(OptimizerConfig::Algorithm algorithm, double contributions) {
+  // What is added to the gradient's size is there to divide by it.
+  return TakesParameter(algorithm, optimizer::kEpsilon) ? std::sqrt(contributions) : contributions;
 }
 
 std::vector<OptimizerConfig::Algorithm> AllAlgorithms() {

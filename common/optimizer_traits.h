@@ -84,6 +84,12 @@ inline std::vector<const OptimizerParameter*> ParametersOf(v1::OptimizerConfig::
 
 bool TakesParameter(v1::OptimizerConfig::Algorithm algorithm, const OptimizerParameter& parameter);
 
+// The factor on a learning rate that was chosen for updates of some number of contributions, for updates of
+// `contributions` times as many, so that an example moves the weights as far: the same factor (Goyal and others 2017,
+// "Accurate, large minibatch SGD"; Sync-Switch's logs agree), or its square root with optimizers that divide by the
+// gradient's size (Malladi and others 2022, "On the SDEs and scaling rules for adaptive gradient algorithms").
+double LearningRateFactor(v1::OptimizerConfig::Algorithm algorithm, double contributions);
+
 // Every algorithm, in the order of the enum.
 std::vector<v1::OptimizerConfig::Algorithm> AllAlgorithms();
 

@@ -43,6 +43,13 @@ TEST(OptimizerTraitsTest, AParameterReadsAndWritesItsField) {
   }
 }
 
+TEST(OptimizerTraitsTest, TheLearningRateFollowsTheContributionsOrTheirRoot) {
+  EXPECT_EQ(LearningRateFactor(OptimizerConfig::SGD, 0.25), 0.25);
+  EXPECT_EQ(LearningRateFactor(OptimizerConfig::NESTEROV, 4), 4);
+  EXPECT_EQ(LearningRateFactor(OptimizerConfig::ADAM, 0.25), 0.5);
+  EXPECT_EQ(LearningRateFactor(OptimizerConfig::ADAGRAD, 4), 2);
+}
+
 TEST(OptimizerTraitsTest, WhatIsNoAlgorithmTakesNothing) {
   EXPECT_TRUE(ParametersOf(OptimizerConfig::ALGORITHM_UNSPECIFIED).empty());
   EXPECT_TRUE(ParametersOf(static_cast<OptimizerConfig::Algorithm>(99)).empty());

@@ -6,6 +6,7 @@
 #include "common/byte_span.h"
 #include "common/config/compression.h"
 #include "common/config/local_sgd.h"
+#include "common/optimizer_traits.h"
 #include "common/random.h"
 #include "kernels/optimizer/compensate_and_apply.h"
 #include "kernels/optimizer/initializer.h"
@@ -156,9 +157,13 @@ UpdateRule ChunkStore::RuleOf(const ChunkRules::Update& update, const UpdateMix&
   const v1::OptimizerConfig* const pushed = mix.hyperparameters;
   const double scale = applies_learning_rate_scale_ ? update.learning_rate_scale : 1;
   const v1::OptimizerConfig& optimizer = pushed == nullptr ? optimizer_ : *pushed;
+  double learning_rate = optimizer.learning_rate() * scale;
   // What a push says is the rate now.
-  const double factor = pushed == nullptr ? ScheduleFactor(optimizer_.schedule(), first.epoch, first.step) : 1;
-  double learning_rate = optimizer.learning_rate() * scale * factor;
+  if (pushed == nullptr) learning_rate *= ScheduleFactor(optimizer_.schedule(), first.epoch, first.step);
+  // At the end of the data some workers have no examples left, and the others' batches are fewer than the rate is for.
+  if (applies_learning_rate_scale_) {
+    learning_rate *= LearningRateFactor(optimizer.algorithm(), mix.share_with_examples);
+  }
   if (update.is_one_push && compensation_config_.has_staleness_aware()) {
     learning_rate /= static_cast<double>(std::max<int64_t>(1, update.from_version - first.base_version));
   }

@@ -77,6 +77,30 @@ TEST_F(ChunkStoreTest, WithLocalSgdDeltasAreAppliedUnscaledBecauseWorkersApplyTh
   EXPECT_FLOAT_EQ(store.Get(1).weights->data()[0], before - 1.0f);
 }
 
+// The rate is for four batches. That of one worker alone, the others being out of data, counts as in ASYNC.
+TEST_F(ChunkStoreTest, TheLearningRateIsReducedByWorkersWithoutExamples) {
+  std::vector<float> ones(kLength, 1.0f);
+  const std::vector<Contribution> last = {From(0, 0, {}), From(1, 0, {}), From(2, 3, ones), From(3, 0, {})};
+  ChunkStore sgd = Make();
+  float before = sgd.Get(0).weights->data()[7];
+  sgd.Apply({0, last, false, 0, 0.5});
+  EXPECT_FLOAT_EQ(sgd.Get(0).weights->data()[7], before - 0.125f);
+
+  config_.mutable_optimizer()->set_algorithm(v1::OptimizerConfig::ADAM);
+  ChunkStore adam = Make();
+  before = adam.Get(0).weights->data()[7];
+  adam.Apply({0, last, false, 0, 0.5});
+  EXPECT_NEAR(adam.Get(0).weights->data()[7], before - 0.25f, 1e-5)
+      << "the root, for it divides by the gradient's size";
+
+  config_.mutable_optimizer()->set_algorithm(v1::OptimizerConfig::SGD);
+  config_.mutable_consistency()->set_sync_every(2);
+  ChunkStore local = Make();
+  before = local.Get(0).weights->data()[7];
+  local.Apply({0, last, false, 0, 0.5});
+  EXPECT_FLOAT_EQ(local.Get(0).weights->data()[7], before - 1.0f) << "the mean of the moves";
+}
+
 TEST_F(ChunkStoreTest, LeavesWeightsAloneWithoutExamples) {
   ChunkStore store = Make();
   FloatBuffer::Ptr before = store.Get(0).weights;
@@ -96,7 +120,7 @@ TEST_F(ChunkStoreTest, TheScheduleIsWhereTheExamplesAre) {
   Contribution late = From(1, 4, ones);
   late.epoch = 3;
   store.Apply({0, {From(0, 0, {}), late}, false, 0, 1.0});
-  EXPECT_FLOAT_EQ(store.Get(0).weights->data()[7], before - 0.25f);
+  EXPECT_FLOAT_EQ(store.Get(0).weights->data()[7], before - 0.125f) << "a quarter by the schedule, for one of two batches";
 }
 
 TEST_F(ChunkStoreTest, NeverWritesABufferThatSomebodyReads) {

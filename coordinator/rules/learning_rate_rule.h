@@ -7,12 +7,9 @@
 
 namespace rubato::coordinator {
 
-// The factor on the config's learning rate under other rules than those that the job begins with, so that an example
-// moves the weights as far: in proportion to the contributions in one update (Goyal and others 2017, "Accurate, large
-// minibatch SGD"; Sync-Switch's logs agree), and to the square root of that with optimizers that divide by the
-// gradient's size (Malladi and others 2022, "On the SDEs and scaling rules for adaptive gradient algorithms"). `quorum`
-// 0: all of cluster.workers. Compensations for staleness that divide the rate of a push by a number of pushes make it
-// count as so many contributions. Pure.
+// The factor on the config's learning rate under other rules than those that the job begins with, by the contributions
+// in one update (LearningRateFactor). `quorum` 0: all of cluster.workers. Compensations for staleness that divide the
+// rate of a push by a number of pushes make it count as so many contributions. Pure.
 double LearningRateRule(const v1::JobConfig& config, v1::Mode mode, uint32_t quorum);
 
 }  // namespace rubato::coordinator

@@ -35,6 +35,9 @@ UpdateMix MixContributions(const ChunkRules::Update& update, const UpdatedTensor
     if (contribution.examples == 0) continue;
     mix.parts.push_back({&contribution, static_cast<double>(contribution.examples) / static_cast<double>(examples)});
   }
+  if (mix.hyperparameters == nullptr && !mix.parts.empty() && !RUBATO_MUTANT(kFewAtFullRate)) {
+    mix.share_with_examples = static_cast<double>(mix.parts.size()) / static_cast<double>(update.contributions.size());
+  }
   if (RUBATO_MUTANT(kDisagreementUnnoticed)) mix.disagreement = false;
   return mix;
 }

@@ -26,6 +26,9 @@ struct UpdateMix {
   const v1::OptimizerConfig* hyperparameters = nullptr;
   // Whether another contribution says something else of the group.
   bool disagreement = false;
+  // How many of the contributions have examples, for which the job's learning rate is reduced; in (0, 1]. 1 with
+  // hyperparameters of a push, whose rate holds as it is.
+  double share_with_examples = 1;
 };
 
 // What a chunk is to its updates.

@@ -33,6 +33,7 @@ TEST(UpdateMixTest, EachCountsByItsExamplesAndAbsentOnesNothing) {
   EXPECT_EQ(mix.parts[0].weight, 0.75);
   EXPECT_EQ(mix.parts[1].contribution, &update.contributions[2]);
   EXPECT_EQ(mix.parts[1].weight, 0.25);
+  EXPECT_EQ(mix.share_with_examples, 2.0 / 3.0);
   EXPECT_EQ(mix.hyperparameters, nullptr);
 }
 
@@ -49,6 +50,7 @@ TEST(UpdateMixTest, TheFirstThatNamesTheGroupDecides) {
   const UpdateMix first = MixContributions(update, {.group = 0});
   ASSERT_NE(first.hyperparameters, nullptr);
   EXPECT_EQ(first.hyperparameters->learning_rate(), 0.1);
+  EXPECT_EQ(first.share_with_examples, 1) << "a push says the rate itself";
   EXPECT_TRUE(first.disagreement);
   const UpdateMix second = MixContributions(update, {.group = 1});
   ASSERT_NE(second.hyperparameters, nullptr);

@@ -28,11 +28,13 @@ ReferenceUpdate UpdateByReference(const Scenario& scenario, uint32_t chunk, doub
   ReferenceUpdate reference;
   double sum = 0;
   uint64_t examples = 0;
+  size_t batches = 0;
   std::optional<Rates> rates;
   for (const v1::UpdateRecord& record : contributions) {
     const PushId push(record.incarnation(), record.step());
     sum += GradientOf(push, chunk) * static_cast<double>(record.examples());
     examples += record.examples();
+    batches += record.examples() > 0 ? 1 : 0;
     reference.partly_absent |= record.examples() == 0;
     if (!scenario.clients) continue;
     const std::optional<Rates> said = RatesOf(push, GroupOf(chunk, scenario.chunks));
@@ -50,9 +52,14 @@ ReferenceUpdate UpdateByReference(const Scenario& scenario, uint32_t chunk, doub
     return reference;
   }
   const double mean = sum / static_cast<double>(examples);
-  const auto [learning_rate, weight_decay] = rates.value_or(Rates(MakeOptimizer(scenario).learning_rate(), 0));
-  reference.due.value =
-      scenario.mean ? mean : before - learning_rate_scale * learning_rate * (mean + weight_decay * before);
+  if (scenario.mean) {
+    reference.due.value = mean;
+    return reference;
+  }
+  // The job's rate is for a batch of each contribution; a push says the rate of what there is.
+  const double share = static_cast<double>(batches) / static_cast<double>(contributions.size());
+  const auto [learning_rate, weight_decay] = rates.value_or(Rates(MakeOptimizer(scenario).learning_rate() * share, 0));
+  reference.due.value = before - learning_rate_scale * learning_rate * (mean + weight_decay * before);
   return reference;
 }
 

@@ -177,7 +177,7 @@ bool SimServer::SimPartition::ChangeValue(const server::ChunkRules::Update& upda
   }
   const v1::OptimizerConfig optimizer = mix.hyperparameters == nullptr ? MakeOptimizer(scenario) : *mix.hyperparameters;
   *value = scenario.mean ? gradient
-                         : *value - optimizer.learning_rate() * update.learning_rate_scale *
+                         : *value - optimizer.learning_rate() * update.learning_rate_scale * mix.share_with_examples *
                                         (gradient + optimizer.weight_decay() * *value);
   return mix.disagreement;
 }
