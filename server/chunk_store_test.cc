@@ -120,7 +120,8 @@ TEST_F(ChunkStoreTest, TheScheduleIsWhereTheExamplesAre) {
   Contribution late = From(1, 4, ones);
   late.epoch = 3;
   store.Apply({0, {From(0, 0, {}), late}, false, 0, 1.0});
-  EXPECT_FLOAT_EQ(store.Get(0).weights->data()[7], before - 0.125f) << "a quarter by the schedule, for one of two batches";
+  EXPECT_FLOAT_EQ(store.Get(0).weights->data()[7], before - 0.125f)
+      << "a quarter by the schedule, for one of two batches";
 }
 
 TEST_F(ChunkStoreTest, NeverWritesABufferThatSomebodyReads) {
