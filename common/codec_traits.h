@@ -23,17 +23,18 @@ enum class GpuEncoder {
 };
 
 struct CodecTraits {
-  // What a message of n elements takes. For a codec with a fraction up to the last bit of fraction * n.
+  // What n elements take when encoded. For a codec with a fraction up to the last bit of fraction * n.
   int64_t (*bytes)(double fraction, int64_t n);
   // Whether a decoded element may be another number than the encoded one.
   bool lossy = true;
-  // Error feedback: what a message loses stays with its sender, n floats, and is added to the next one.
+  // Error feedback: what encoding loses stays with the sender, n floats, and is added to the next gradient.
   bool has_residual = false;
   // Whether it can carry weights. What a pull loses could not be made up for by the next one.
   bool valid_on_pull = true;
-  // If it takes CodecConfig.fraction, the default of that. A message then says itself how long it is. 0: takes none.
+  // If it takes CodecConfig.fraction, the default of that. The encoded bytes then say themselves how long they are. 0:
+  // takes none.
   double default_fraction = 0;
-  // Whether decoding goes to places that a message names: its bytes must be those that were checked.
+  // Whether decoding goes to places that the encoded bytes name: they must be those that were checked.
   bool has_indices = false;
   GpuEncoder gpu = GpuEncoder::kPlain;
 

@@ -252,9 +252,9 @@ absl::Status Backend::ApplyUpdate(const UpdateRule& rule, const DeviceTensor& gr
 }
 
 absl::Status Backend::Encode(const EncodedRange& range, const DeviceTensor& values, const DeviceTensor& residual,
-                             const DeviceTensor& message) {
-  RUBATO_RETURN_IF_ERROR(CheckEncode(range, values, residual, message));
-  return Compute(&Operations::Encode, range, values, residual, message);
+                             const DeviceTensor& encoded) {
+  RUBATO_RETURN_IF_ERROR(CheckEncode(range, values, residual, encoded));
+  return Compute(&Operations::Encode, range, values, residual, encoded);
 }
 
 }  // namespace rubato

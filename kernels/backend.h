@@ -49,7 +49,7 @@ struct DropoutMask {
   uint64_t stream = 0;
 };
 
-// What stands for elements [offset, offset + count) of a tensor in a message (kernels/codec/codec.h). Codecs that round
+// How elements [offset, offset + count) of a tensor are encoded (kernels/codec/codec.h). Codecs that round
 // at random draw from (seed, stream).
 struct EncodedRange {
   CodecSpec codec;
@@ -265,13 +265,13 @@ class Backend {
   absl::Status ApplyUpdate(const UpdateRule& rule, const DeviceTensor& gradient, const DeviceTensor& weights,
                            const DeviceTensor& first_slot, const DeviceTensor& second_slot);
 
-  // ---- messages ----
+  // ---- encoding ----
 
-  // `message` (int32, at least MaxEncodedWords) begins with what Encode of kernels/codec writes for that range of
+  // `encoded` (int32, at least MaxEncodedWords) begins with what Encode of kernels/codec writes for that range of
   // `values`, the same bytes on every device, but for which of several NaN TOP_K takes. `residual` [count] is as there;
   // empty if the codec keeps none. The codec is not NONE, and count < 2^31.
   absl::Status Encode(const EncodedRange& range, const DeviceTensor& values, const DeviceTensor& residual,
-                      const DeviceTensor& message);
+                      const DeviceTensor& encoded);
 
  private:
   // As the public methods of these names, with arguments that have been checked; `bytes` are the shape's. Some are

@@ -242,7 +242,7 @@ absl::Status CheckUpdate(const UpdateRule& rule, const DeviceTensor& gradient, c
 }
 
 absl::Status CheckEncode(const EncodedRange& range, const DeviceTensor& values, const DeviceTensor& residual,
-                         const DeviceTensor& message) {
+                         const DeviceTensor& encoded) {
   RUBATO_RETURN_IF_ERROR(CheckFloat("Encode", "values", values));
   RUBATO_RETURN_IF_ERROR(CheckRange("Encode", values, range.offset, range.count));
   const CodecSpec& spec = range.codec;
@@ -261,8 +261,8 @@ absl::Status CheckEncode(const EncodedRange& range, const DeviceTensor& values, 
     return Unexpected("Encode", "residual", residual, "none with a codec that keeps nothing");
   }
   const int64_t words = MaxEncodedWords(spec, range.count);
-  if (message.empty() || message.type() != ElementType::kInt32 || message.elements() < words) {
-    return Unexpected("Encode", "message", message, absl::StrCat("int32 of at least ", words));
+  if (encoded.empty() || encoded.type() != ElementType::kInt32 || encoded.elements() < words) {
+    return Unexpected("Encode", "encoded", encoded, absl::StrCat("int32 of at least ", words));
   }
   return absl::OkStatus();
 }

@@ -72,7 +72,7 @@ absl::Status CheckLoss(const char* operation, const DeviceTensor& outputs, const
 absl::Status CheckUpdate(const UpdateRule& rule, const DeviceTensor& gradient, const DeviceTensor& weights,
                          const DeviceTensor& first_slot, const DeviceTensor& second_slot);
 absl::Status CheckEncode(const EncodedRange& range, const DeviceTensor& values, const DeviceTensor& residual,
-                         const DeviceTensor& message);
+                         const DeviceTensor& encoded);
 
 }  // namespace rubato
 

@@ -74,7 +74,7 @@
   virtual absl::Status ApplyUpdate(const UpdateRule& rule, const DeviceTensor& gradient, const DeviceTensor& weights,  \
                                    const DeviceTensor& first_slot, const DeviceTensor& second_slot) end;               \
   virtual absl::Status Encode(const EncodedRange& range, const DeviceTensor& values, const DeviceTensor& residual,     \
-                              const DeviceTensor& message) end;
+                              const DeviceTensor& encoded) end;
 
 namespace rubato {
 

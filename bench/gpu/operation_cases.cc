@@ -134,7 +134,7 @@ Cases Losses(TensorFactory& m) {
            }}};
 }
 
-Cases Messages(TensorFactory& m) {
+Cases Encoding(TensorFactory& m) {
   const int64_t n = m.scale << 20;
   const DeviceTensor x = m.Floats({n}), kept = m.Floats({n});
   Cases cases;
@@ -142,13 +142,13 @@ Cases Messages(TensorFactory& m) {
     if (codec == v1::NONE || TraitsOf(codec).gpu == GpuEncoder::kNone) continue;
     const EncodedRange range = {.codec = {codec, 0.01}, .count = n, .seed = 1};
     const int64_t words = MaxEncodedWords(range.codec, n);
-    const DeviceTensor message = m.Zeros({words}, ElementType::kInt32);
+    const DeviceTensor encoded = m.Zeros({words}, ElementType::kInt32);
     const DeviceTensor residual = HasResidual(codec) ? kept : DeviceTensor();
     // The residual is read and written.
     const double bytes = TensorFactory::Words(n * (HasResidual(codec) ? 3 : 1) + words);
-    cases.push_back({absl::StrCat("message, ", absl::AsciiStrToLower(v1::Codec_Name(codec))),
+    cases.push_back({absl::StrCat("encode, ", absl::AsciiStrToLower(v1::Codec_Name(codec))),
                      {.bytes = bytes},
-                     [=, &b = m.b] { return b.Encode(range, x, residual, message); }});
+                     [=, &b = m.b] { return b.Encode(range, x, residual, encoded); }});
   }
   return cases;
 }
@@ -248,7 +248,7 @@ std::vector<OperationGroup> OperationGroups(Backend* backend, int64_t scale) {
       {"linear layers", LinearLayers},
       {"rows", Rows},
       {"losses", Losses},
-      {"messages", Messages},
+      {"encoding", Encoding},
       {"convolutions", Convolutions},
       {"image norms", ImageNorms},
       {"pools", Pools},

@@ -26,7 +26,7 @@ struct OperationGroup {
   std::function<absl::StatusOr<std::vector<OperationCase>>()> build;
 };
 
-// All operations that layers and messages are made of. Tensors have about scale * 2^20 elements: at 64, more than any
+// All operations that layers and codecs are made of. Tensors have about scale * 2^20 elements: at 64, more than any
 // GPU's caches hold. `backend` outlives them.
 std::vector<OperationGroup> OperationGroups(Backend* backend, int64_t scale);
 

@@ -19,7 +19,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 all_stages=(steps torch operations jobs tests sanitizers)
-conformance=(elementwise graph_replay image linear_algebra message peer sequence update)
+conformance=(elementwise encode graph_replay image linear_algebra peer sequence update)
 tests=("${conformance[@]/#/kernels/conformance/}")
 tests=("${tests[@]/%/_test}" kernels/cuda/device_test worker/nn/cuda_model_test
   tests/integration/device_test)

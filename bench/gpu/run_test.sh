@@ -63,7 +63,7 @@ says "^--precision=fp32 with $work/packages/nvidia/cublas/lib:"
 says '^--precision=tf32 --only=product,linear,convolution,attention with'
 says '^Everything succeeded'
 
-for test in kernels/conformance/{elementwise,graph_replay,image,linear_algebra,message,peer,sequence,update}_test \
+for test in kernels/conformance/{elementwise,encode,graph_replay,image,linear_algebra,peer,sequence,update}_test \
   kernels/cuda/device_test worker/nn/cuda_model_test tests/integration/device_test; do
   # shellcheck disable=SC2016
   program "programs/$test" <<<'printf "a.cc:1: Skipped\nthere is no GPU 1: there is 1\n" && mkdir "$TEST_TMPDIR/job"'

@@ -21,7 +21,7 @@ namespace {
 
 // Read at once.
 constexpr size_t kReadBytes = size_t{64} << 10;
-// Of one direction of a connection, on their way. More is not read: the sender notices, as behind a slow link.
+// Of one direction of a connection, in flight. More is not read: the sender notices, as behind a slow link.
 constexpr size_t kOnTheWayMax = size_t{4} << 20;
 
 absl::Status NoSocket(absl::string_view what) {

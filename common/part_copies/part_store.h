@@ -33,7 +33,7 @@ class PartStore {
     v1::TaskId task;
     // Outlives the store.
     const Clock* clock = nullptr;
-    // Copies that may be on their way at the same time; more are ResourceExhausted. Each takes some 4 MiB.
+    // Copies that may be in flight at the same time; more are ResourceExhausted. Each takes some 4 MiB.
     size_t max_incoming = 64;
     // One of which no piece has come for this long may be dropped for another.
     absl::Duration idle = absl::Minutes(2);
@@ -65,7 +65,7 @@ class PartStore {
   std::string DirectoryOf(const v1::PartName& part) const;
   // Whether the very part is there.
   bool Has(const v1::PartName& part, const v1::CheckpointManifest& manifest) const;
-  // Its place among those on their way, a new one if `begins`. Null: there is none.
+  // Its place among those in flight, a new one if `begins`. Null: there is none.
   absl::StatusOr<std::shared_ptr<Incoming>> Find(const Key& key, bool begins);
   absl::StatusOr<v1::WritePartReply> Take(const v1::WritePartRequest& request, const std::shared_ptr<Incoming>& copy);
   void Drop(const Key& key, const std::shared_ptr<Incoming>& copy);

@@ -19,7 +19,7 @@ void ExpectInvalid(const absl::Status& status, absl::string_view text) {
   EXPECT_TRUE(absl::StrContains(status.message(), text)) << status;
 }
 
-// A TOP_K message as a sender would write it, but with anything in it.
+// TOP_K bytes as a sender would write it, but with anything in it.
 std::vector<uint8_t> TopK(uint32_t count, const std::vector<uint32_t>& indices, size_t values) {
   std::vector<uint8_t> bytes(4 + 4 * indices.size() + 4 * values);
   std::memcpy(bytes.data(), &count, 4);
@@ -71,12 +71,12 @@ TEST(CheckEncodedTest, TopKCountFitsTheChunkAndTheLength) {
 }
 
 TEST(CheckEncodedTest, OneBitHasNoBitsAfterTheLastElement) {
-  std::vector<uint8_t> message(8 + 2);
-  message[9] = 0x03;
-  EXPECT_TRUE(Check(v1::ONE_BIT, message, 10).ok());
-  message[9] = 0x04;
-  ExpectInvalid(Check(v1::ONE_BIT, message, 10), "payload: bits after the last element");
-  EXPECT_TRUE(Check(v1::ONE_BIT, message, 16).ok());
+  std::vector<uint8_t> encoded(8 + 2);
+  encoded[9] = 0x03;
+  EXPECT_TRUE(Check(v1::ONE_BIT, encoded, 10).ok());
+  encoded[9] = 0x04;
+  ExpectInvalid(Check(v1::ONE_BIT, encoded, 10), "payload: bits after the last element");
+  EXPECT_TRUE(Check(v1::ONE_BIT, encoded, 16).ok());
 }
 
 }  // namespace

@@ -8,16 +8,16 @@
 #include "kernels/optimizer/isa.h"
 #include "proto/job_config.pb.h"
 
-// What stands for a chunk of float32 in a message. The layouts are in docs/formats.md, "Codecs". CODEC_UNSPECIFIED is
+// How a chunk of float32 is encoded. The layouts are in docs/formats.md, "Codecs". CODEC_UNSPECIFIED is
 // NONE everywhere. All functions are pure, safe from several threads, and give the same bits on every processor.
 //
 //   CodecSpec spec = {v1::INT8};
-//   std::vector<uint8_t> message(MaxEncodedBytes(spec, n));
-//   message.resize(Encode(spec, gradient, n, nullptr, seed, stream, message.data()));
-//   RUBATO_RETURN_IF_ERROR(CheckEncoded(v1::INT8, message.data(), message.size(), n));
-//   Decode(v1::INT8, message.data(), message.size(), n, gradient);
+//   std::vector<uint8_t> encoded(MaxEncodedBytes(spec, n));
+//   encoded.resize(Encode(spec, gradient, n, nullptr, seed, stream, encoded.data()));
+//   RUBATO_RETURN_IF_ERROR(CheckEncoded(v1::INT8, encoded.data(), encoded.size(), n));
+//   Decode(v1::INT8, encoded.data(), encoded.size(), n, gradient);
 //
-// A finite element stays finite through every codec and a message made from elements that are not all finite decodes to
+// A finite element stays finite through every codec and bytes encoded from elements that are not all finite decodes to
 // elements that are not all finite, so that whoever receives it finds out.
 
 namespace rubato {
@@ -28,7 +28,7 @@ struct CodecSpec {
   double fraction = 0;
 };
 
-// What a message of n elements takes, and Encode's `out` must have. Exact, for TOP_K up to the last bit of fraction *
+// What n elements take when encoded, and Encode's `out` must have. Exact, for TOP_K up to the last bit of fraction *
 // n.
 int64_t MaxEncodedBytes(const CodecSpec& spec, int64_t n);
 
@@ -36,7 +36,7 @@ int64_t MaxEncodedBytes(const CodecSpec& spec, int64_t n);
 inline int64_t MaxEncodedWords(const CodecSpec& spec, int64_t n) { return (MaxEncodedBytes(spec, n) + 3) / 4; }
 
 // Writes n elements to `out`, which overlaps nothing, and returns the bytes written. With a residual (n floats, zero
-// before the first message; not read otherwise) it is values + residual that are written, and `residual` becomes what
+// before the first chunk; not read otherwise) it is values + residual that are written, and `residual` becomes what
 // was lost. If an element of values + residual is not finite, `residual` stays as it was: in the block of 256
 // elements for ONE_BIT, everywhere for TOP_K.
 //
@@ -49,7 +49,7 @@ inline int64_t MaxEncodedWords(const CodecSpec& spec, int64_t n) { return (MaxEn
 int64_t Encode(const CodecSpec& spec, const float* values, int64_t n, float* residual, uint64_t seed, uint64_t stream,
                uint8_t* out);
 
-// Whether the bytes, from anywhere and of any alignment, are a message of n elements. The functions below take only
+// Whether the bytes, from anywhere and of any alignment, encode n elements. The functions below take only
 // those that are. InvalidArgument: an unknown codec, a wrong length ("encoded_bytes: ..."), or contents that no sender
 // makes ("payload: ...": TOP_K's count and indices, ONE_BIT's unused bits).
 absl::Status CheckEncoded(v1::Codec codec, const uint8_t* data, int64_t bytes, int64_t n);

@@ -30,7 +30,7 @@ std::vector<float> Values(int64_t n, uint64_t seed, bool wild) {
 }
 
 struct Result {
-  std::vector<uint8_t> message;
+  std::vector<uint8_t> encoded;
   std::vector<float> residual;
   std::vector<float> decoded;
   bool finite;
@@ -41,11 +41,11 @@ Result RunOn(Isa isa, const CodecSpec& spec, const std::vector<float>& values, u
   Result result;
   result.residual = Values(n, seed + 1, false);
   result.decoded.resize(n);
-  result.message.resize(MaxEncodedBytes(spec, n));
-  const int64_t bytes = EncodeOn(isa, spec, values.data(), n, result.residual.data(), seed, 3, result.message.data());
-  EXPECT_EQ(bytes, static_cast<int64_t>(result.message.size()));
-  DecodeRangeOn(isa, spec.codec, result.message.data(), bytes, n, 0, n, result.decoded.data());
-  result.finite = AllFiniteEncodedOn(isa, spec.codec, result.message.data(), bytes, n);
+  result.encoded.resize(MaxEncodedBytes(spec, n));
+  const int64_t bytes = EncodeOn(isa, spec, values.data(), n, result.residual.data(), seed, 3, result.encoded.data());
+  EXPECT_EQ(bytes, static_cast<int64_t>(result.encoded.size()));
+  DecodeRangeOn(isa, spec.codec, result.encoded.data(), bytes, n, 0, n, result.decoded.data());
+  result.finite = AllFiniteEncodedOn(isa, spec.codec, result.encoded.data(), bytes, n);
   return result;
 }
 
@@ -65,7 +65,7 @@ TEST_P(CodecIsaTest, EveryInstructionSetGivesTheSameBits) {
         if (!Supports(isa)) continue;
         SCOPED_TRACE(testing::Message() << IsaName(isa) << ", n = " << n << (wild ? ", wild" : ""));
         const Result other = RunOn(isa, spec, values, n);
-        EXPECT_EQ(baseline.message, other.message);
+        EXPECT_EQ(baseline.encoded, other.encoded);
         EXPECT_EQ(baseline.finite, other.finite);
         EXPECT_TRUE(SameBits(baseline.residual, other.residual));
         EXPECT_TRUE(SameBits(baseline.decoded, other.decoded));

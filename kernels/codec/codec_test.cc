@@ -28,22 +28,22 @@ std::vector<float> Normals(int64_t n, uint64_t seed) {
 std::vector<uint8_t> Encoded(const CodecSpec& spec, const std::vector<float>& values, std::vector<float>* residual,
                              uint64_t stream = 0) {
   const int64_t n = static_cast<int64_t>(values.size());
-  std::vector<uint8_t> message(MaxEncodedBytes(spec, n));
+  std::vector<uint8_t> encoded(MaxEncodedBytes(spec, n));
   const int64_t bytes =
-      Encode(spec, values.data(), n, residual == nullptr ? nullptr : residual->data(), 7, stream, message.data());
-  EXPECT_EQ(bytes, static_cast<int64_t>(message.size()));
-  EXPECT_TRUE(CheckEncoded(spec.codec, message.data(), bytes, n).ok());
-  return message;
+      Encode(spec, values.data(), n, residual == nullptr ? nullptr : residual->data(), 7, stream, encoded.data());
+  EXPECT_EQ(bytes, static_cast<int64_t>(encoded.size()));
+  EXPECT_TRUE(CheckEncoded(spec.codec, encoded.data(), bytes, n).ok());
+  return encoded;
 }
 
-std::vector<float> Decoded(v1::Codec codec, const std::vector<uint8_t>& message, int64_t n) {
+std::vector<float> Decoded(v1::Codec codec, const std::vector<uint8_t>& encoded, int64_t n) {
   std::vector<float> values(n, -77.0f);
-  Decode(codec, message.data(), static_cast<int64_t>(message.size()), n, values.data());
+  Decode(codec, encoded.data(), static_cast<int64_t>(encoded.size()), n, values.data());
   return values;
 }
 
-bool Finite(v1::Codec codec, const std::vector<uint8_t>& message, int64_t n) {
-  return AllFiniteEncoded(codec, message.data(), static_cast<int64_t>(message.size()), n);
+bool Finite(v1::Codec codec, const std::vector<uint8_t>& encoded, int64_t n) {
+  return AllFiniteEncoded(codec, encoded.data(), static_cast<int64_t>(encoded.size()), n);
 }
 
 void Append(std::vector<uint8_t>& bytes, float value) {
@@ -58,10 +58,10 @@ class CodecTest : public testing::TestWithParam<v1::Codec> {
 
 TEST_P(CodecTest, NothingTakesNextToNothing) {
   std::vector<float> residual;
-  const std::vector<uint8_t> message = Encoded(spec_, {}, &residual);
-  EXPECT_EQ(message.size(), spec_.codec == v1::TOP_K ? 4u : 0u);
-  EXPECT_TRUE(Finite(spec_.codec, message, 0));
-  EXPECT_TRUE(Decoded(spec_.codec, message, 0).empty());
+  const std::vector<uint8_t> encoded = Encoded(spec_, {}, &residual);
+  EXPECT_EQ(encoded.size(), spec_.codec == v1::TOP_K ? 4u : 0u);
+  EXPECT_TRUE(Finite(spec_.codec, encoded, 0));
+  EXPECT_TRUE(Decoded(spec_.codec, encoded, 0).empty());
 }
 
 TEST_P(CodecTest, ErrorsAreBounded) {
@@ -120,16 +120,16 @@ TEST_P(CodecTest, WhatIsDecodedAndWhatIsLeftAddUpToWhatWentIn) {
 TEST_P(CodecTest, RangesAreTheSameAsTheWhole) {
   constexpr int64_t kSize = 2000;
   std::vector<float> values = Normals(kSize, 5), residual(kSize, 0.0f);
-  std::vector<uint8_t> message = Encoded(spec_, values, &residual);
-  const std::vector<float> whole = Decoded(spec_.codec, message, kSize);
-  const int64_t bytes = static_cast<int64_t>(message.size());
-  message.insert(message.begin(), 0xff);
+  std::vector<uint8_t> encoded = Encoded(spec_, values, &residual);
+  const std::vector<float> whole = Decoded(spec_.codec, encoded, kSize);
+  const int64_t bytes = static_cast<int64_t>(encoded.size());
+  encoded.insert(encoded.begin(), 0xff);
   for (int64_t begin = 0; begin < kSize; begin += 256) {
     for (int64_t count : {int64_t{0}, int64_t{1}, int64_t{100}, int64_t{256}, int64_t{700}, kSize - begin}) {
       if (begin + count > kSize) continue;
       std::vector<float> range(count + 1, 5.0f);
       // At an odd address.
-      DecodeRange(spec_.codec, message.data() + 1, bytes, kSize, begin, count, range.data());
+      DecodeRange(spec_.codec, encoded.data() + 1, bytes, kSize, begin, count, range.data());
       EXPECT_EQ(std::memcmp(range.data(), whole.data() + begin, sizeof(float) * count), 0) << begin << " " << count;
       EXPECT_EQ(range[count], 5.0f);
     }
@@ -141,9 +141,9 @@ TEST_P(CodecTest, WhatIsNotFiniteIsFoundByTheReceiver) {
     for (int64_t at : {0, 100, 255, 256, 700, 999}) {
       std::vector<float> values = Normals(1000, 3), residual(1000, 0.25f);
       values[at] = bad;
-      const std::vector<uint8_t> message = Encoded(spec_, values, &residual);
-      EXPECT_FALSE(Finite(spec_.codec, message, 1000)) << bad << " at " << at;
-      const std::vector<float> back = Decoded(spec_.codec, message, 1000);
+      const std::vector<uint8_t> encoded = Encoded(spec_, values, &residual);
+      EXPECT_FALSE(Finite(spec_.codec, encoded, 1000)) << bad << " at " << at;
+      const std::vector<float> back = Decoded(spec_.codec, encoded, 1000);
       EXPECT_FALSE(std::isfinite(back[at])) << bad << " at " << at;
       for (int64_t i = 0; i < 1000; ++i) {
         ASSERT_TRUE(std::isfinite(residual[i]));
@@ -183,9 +183,9 @@ TEST_P(CodecTest, WhatIsFiniteStaysSo) {
                                        {-0.0f}}) {
     std::vector<float> values(600), residual(600, 0.0f);
     for (size_t i = 0; i < values.size(); ++i) values[i] = pattern[i % pattern.size()];
-    const std::vector<uint8_t> message = Encoded(spec_, values, &residual);
-    EXPECT_TRUE(Finite(spec_.codec, message, 600)) << pattern[0];
-    for (float value : Decoded(spec_.codec, message, 600)) ASSERT_TRUE(std::isfinite(value)) << pattern[0];
+    const std::vector<uint8_t> encoded = Encoded(spec_, values, &residual);
+    EXPECT_TRUE(Finite(spec_.codec, encoded, 600)) << pattern[0];
+    for (float value : Decoded(spec_.codec, encoded, 600)) ASSERT_TRUE(std::isfinite(value)) << pattern[0];
     for (float value : residual) ASSERT_TRUE(std::isfinite(value)) << pattern[0];
   }
 }
@@ -235,7 +235,7 @@ TEST(CodecGoldenTest, OneBitBlocksHaveTwoMeansAndSigns) {
 TEST(Int8Test, FollowsItsDefinitionDrawByDraw) {
   constexpr int64_t kSize = 700;
   const std::vector<float> values = Normals(kSize, 9);
-  const std::vector<uint8_t> message = Encoded({v1::INT8}, values, nullptr, 21);
+  const std::vector<uint8_t> encoded = Encoded({v1::INT8}, values, nullptr, 21);
   for (int64_t i = 0; i < kSize; ++i) {
     const int64_t block = i / 256, part = i % 256 / 32, lane = i % 32;
     float largest = 0;
@@ -246,7 +246,7 @@ TEST(Int8Test, FollowsItsDefinitionDrawByDraw) {
     const uint32_t draw = (word >> (16 * (part % 2))) & 0xffff;
     const float parts = std::round(values[i] * (127 * 65536 / largest));
     const double step = std::floor((static_cast<double>(parts) + draw) / 65536);
-    EXPECT_EQ(static_cast<int8_t>(message[260 * block + 4 + i % 256]), step) << i;
+    EXPECT_EQ(static_cast<int8_t>(encoded[260 * block + 4 + i % 256]), step) << i;
   }
 }
 
@@ -279,14 +279,14 @@ TEST(Int8Test, DrawsDependOnSeedAndStream) {
 
 TEST(Int8Test, ScalesThatOverflowAreFoundWhereTheyMatter) {
   // No sender makes this: the scale is finite, but not its products.
-  std::vector<uint8_t> message;
-  Append(message, kLargest);
-  message.insert(message.end(), {1, 0xff, 0});
-  EXPECT_TRUE(Finite(v1::INT8, message, 3));
-  message[4] = 2;
-  EXPECT_FALSE(Finite(v1::INT8, message, 3));
-  message[4] = 0x80;
-  EXPECT_FALSE(Finite(v1::INT8, message, 3));
+  std::vector<uint8_t> encoded;
+  Append(encoded, kLargest);
+  encoded.insert(encoded.end(), {1, 0xff, 0});
+  EXPECT_TRUE(Finite(v1::INT8, encoded, 3));
+  encoded[4] = 2;
+  EXPECT_FALSE(Finite(v1::INT8, encoded, 3));
+  encoded[4] = 0x80;
+  EXPECT_FALSE(Finite(v1::INT8, encoded, 3));
 }
 
 }  // namespace

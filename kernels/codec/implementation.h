@@ -8,7 +8,7 @@
 #include "kernels/optimizer/isa.h"
 #include "proto/job_config.pb.h"
 
-// What writes and reads one codec's messages. Each codec has a file of its own, which defines one of the constants
+// What encodes and decodes with one codec. Each codec has a file of its own, which defines one of the constants
 // below; codec.h says what the functions do.
 
 namespace rubato::codec {
@@ -28,7 +28,7 @@ struct Encoding {
 // On one instruction set.
 struct Loops {
   void (*encode)(const Encoding& encoding);
-  // Elements [begin, begin + count) of the message at `data`; count > 0.
+  // Elements [begin, begin + count) of what is encoded at `data`; count > 0.
   void (*decode)(const uint8_t* data, int64_t begin, int64_t count, float* out);
   bool (*all_finite)(const uint8_t* data, int64_t n);
 };
@@ -37,8 +37,8 @@ struct Implementation {
   const Loops& On(Isa isa) const { return *ForIsa(isa, &baseline, &sse42, &avx2, &avx512); }
 
   Loops baseline, sse42, avx2, avx512;
-  // The contents of a message, and its length if the codec takes a fraction; others' length has been checked. Null
-  // if all bytes are a message.
+  // The encoded bytes, and their length if the codec takes a fraction; others' length has been checked. Null
+  // if all bytes are valid.
   absl::Status (*check)(const uint8_t* data, int64_t bytes, int64_t n) = nullptr;
 };
 

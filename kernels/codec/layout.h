@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
-// What encoded messages (docs/formats.md, "Codecs") are made of, and how to read it at any alignment.
+// What encoded bytes (docs/formats.md, "Codecs") are made of, and how to read it at any alignment.
 
 namespace rubato::codec {
 

@@ -237,9 +237,9 @@ absl::Status CpuOperations::ApplyUpdate(const UpdateRule& rule, const DeviceTens
 }
 
 absl::Status CpuOperations::Encode(const EncodedRange& range, const DeviceTensor& values, const DeviceTensor& residual,
-                                   const DeviceTensor& message) {
+                                   const DeviceTensor& encoded) {
   rubato::Encode(range.codec, In(values) + range.offset, range.count, Out(residual), range.seed, range.stream,
-                 message.data<uint8_t>());
+                 encoded.data<uint8_t>());
   return absl::OkStatus();
 }
 

@@ -259,10 +259,10 @@ absl::Status CudaOperations::ApplyUpdate(const UpdateRule& rule, const DeviceTen
 }
 
 absl::Status CudaOperations::Encode(const EncodedRange& range, const DeviceTensor& values, const DeviceTensor& residual,
-                                    const DeviceTensor& message) {
-  RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&values, &residual}, {&residual, &message}));
+                                    const DeviceTensor& encoded) {
+  RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&values, &residual}, {&residual, &encoded}));
   const float* from = In(values) + range.offset;
-  auto* out = message.data<uint8_t>();
+  auto* out = encoded.data<uint8_t>();
   switch (range.codec.codec) {
     case v1::BF16:
       return EncodeBf16(work.stream(), from, range.count, out);

@@ -12,8 +12,8 @@ namespace rubato {
 // Whether none of the n float32 at `data`, of any alignment, is infinite or not a number. True for n = 0.
 bool AllFinite(const void* data, int64_t n);
 
-// The same for the elements of a message that was cut into pieces, also within elements. The pieces' lengths add up to
-// whole elements; bytes of an incomplete one at the end are not looked at.
+// The same for the elements of encoded bytes that were cut into pieces, also within elements. The pieces' lengths add
+// up to whole elements; bytes of an incomplete one at the end are not looked at.
 bool AllFinite(absl::Span<const ByteSpan> pieces);
 
 // On a given instruction set, which this processor supports; for tests.

@@ -9,8 +9,8 @@ namespace rubato {
 
 const void* GradientReader::Fill(int64_t count, float* scratch) {
   if (!plain_) {
-    const ByteSpan message = gradient_->pieces.front();
-    DecodeRangeOn(isa_, gradient_->codec, message.data(), static_cast<int64_t>(message.size()), elements_, decoded_,
+    const ByteSpan encoded = gradient_->pieces.front();
+    DecodeRangeOn(isa_, gradient_->codec, encoded.data(), static_cast<int64_t>(encoded.size()), elements_, decoded_,
                   count, scratch);
     decoded_ += count;
     return scratch;

@@ -154,9 +154,9 @@ TEST_P(ReduceAndApplyTest, TakesGradientsAtAnyAddress) {
   const UpdateRule rule = RuleOf(GetParam());
   const size_t bytes = sizeof(float) * aligned.size;
   for (size_t shift = 1; shift < 4; ++shift) {
-    std::vector<char> message(bytes + shift);
-    std::memcpy(message.data() + shift, aligned.gradients[0].data(), bytes);
-    const Whole a(aligned.gradients[0].data(), aligned.size, 1.0f), b(message.data() + shift, aligned.size, 1.0f);
+    std::vector<char> encoded(bytes + shift);
+    std::memcpy(encoded.data() + shift, aligned.gradients[0].data(), bytes);
+    const Whole a(aligned.gradients[0].data(), aligned.size, 1.0f), b(encoded.data() + shift, aligned.size, 1.0f);
     float* slots_a[] = {aligned.slot0.data(), aligned.slot1.data()};
     float* slots_b[] = {unaligned.slot0.data(), unaligned.slot1.data()};
     ReduceAndApply(rule, &a.gradient, 1, aligned.weights.data(), aligned.weights.data(), slots_a, slots_a,
@@ -304,12 +304,12 @@ TEST_P(EncodedTest, ContributionsAreDecodedInTheSamePass) {
     const CodecSpec spec = {GetParam(), 0.1};
     std::vector<float> values = Normals(size, 3), plain = Normals(size, 4), decoded(size), residual(size, 0.0f);
     // Unaligned, as in a message.
-    std::vector<uint8_t> message(MaxEncodedBytes(spec, size) + 1);
-    const int64_t bytes = Encode(spec, values.data(), size, residual.data(), 1, 2, message.data() + 1);
-    Decode(spec.codec, message.data() + 1, bytes, size, decoded.data());
+    std::vector<uint8_t> encoded(MaxEncodedBytes(spec, size) + 1);
+    const int64_t bytes = Encode(spec, values.data(), size, residual.data(), 1, 2, encoded.data() + 1);
+    Decode(spec.codec, encoded.data() + 1, bytes, size, decoded.data());
 
     const Whole other(plain.data(), size, 0.25f), reference(decoded.data(), size, 0.75f);
-    const ByteSpan piece(message.data() + 1, bytes);
+    const ByteSpan piece(encoded.data() + 1, bytes);
     const EncodedGradient expected[] = {reference.gradient, other.gradient},
                           mixed[] = {{{&piece, 1}, 0.75f, GetParam()}, other.gradient};
     std::vector<float> a(size, 1.0f), b(size, 1.0f);

@@ -30,7 +30,7 @@ struct Scope {
   bool cut = false;
   // A worker dies.
   bool crash_worker = false;
-  // A worker's streams to a server break: what is under way is lost, and some of it comes again.
+  // A worker's streams to a server break: what is in flight is lost, and some of it comes again.
   bool break_stream = false;
   // The network delivers a request or an answer twice.
   bool repeat = false;

@@ -22,7 +22,7 @@ struct Stream {
   uint32_t server = 0;
   uint64_t number = 0;
 
-  // Of what is under way on it.
+  // Of what is in flight on it.
   uint64_t Tag() const { return FingerprintOf("stream", task.incarnation(), uint64_t{server}, number); }
 };
 
@@ -75,7 +75,7 @@ class ServerActor {
 
   void OfferTimeouts();
   void Die();
-  // The process ends, and with it what is under way to it.
+  // The process ends, and with it what is in flight to it.
   void End();
   std::vector<uint64_t> Threads() const;
   // What it says on the next session, and what does not come any more that the coordinator has said on the last one.

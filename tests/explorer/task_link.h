@@ -13,8 +13,8 @@
 namespace rubato::explorer {
 
 // A task's session with the coordinator. It keeps the order of what the coordinator says, and of what a worker says; a
-// server's threads speak for themselves. When the coordinator is started again, what was under way to it is lost; when
-// the task notices, so is what is under way to the task, and it registers again. Not thread-safe.
+// server's threads speak for themselves. When the coordinator is started again, what was in flight to it is lost; when
+// the task notices, so is what is in flight to the task, and it registers again. Not thread-safe.
 class TaskLink {
  public:
   struct Options {
@@ -50,7 +50,7 @@ class TaskLink {
   uint64_t actor() const { return options_.actor; }
   uint64_t term() const { return term_; }
   bool closed() const { return closed_; }
-  // Of what is under way to it, and from it.
+  // Of what is in flight to it, and from it.
   uint64_t to_task() const { return FingerprintOf("to task", task().incarnation()); }
   uint64_t to_coordinator() const { return FingerprintOf("to coordinator", task().incarnation()); }
 

@@ -41,10 +41,10 @@ void AddEncoding(const v1::JobConfig& config, const WorkspaceRules& rules, const
   const v1::CodecConfig codec = PushCodec(config, tensor.name);
   if (codec.codec() == v1::NONE) return;
   const int64_t elements = NumElements(tensor.shape);
-  const int64_t message = MaxEncodedWords({codec.codec(), codec.fraction()}, elements) * kElementBytes;
+  const int64_t encoded = MaxEncodedWords({codec.codec(), codec.fraction()}, elements) * kElementBytes;
   const int64_t residual = HasResidual(codec.codec()) ? elements * kElementBytes : 0;
-  plan->messages += Rounded(message) + Rounded(residual);
-  plan->staging += message + residual;
+  plan->encoded += Rounded(encoded) + Rounded(residual);
+  plan->staging += encoded + residual;
   if (TraitsOf(codec.codec()).gpu != GpuEncoder::kSorting) return;
   const int64_t chunk = std::min(elements, static_cast<int64_t>(config.cluster().chunk_bytes()) / kElementBytes);
   plan->workspace = std::max(plan->workspace, rules.top_k_bytes * chunk);
@@ -56,11 +56,11 @@ double MiB(int64_t bytes) { return static_cast<double>(bytes) / 0x1p20; }
 std::string Describe(const MemoryPlan& plan, absl::string_view where, const DeviceMemory& memory) {
   return absl::StrFormat(
       "needs %.1f MiB of %.1f MiB free on %s (weights %.1f, gradients %.1f, activations %.1f, inputs %.1f, workspace "
-      "%.1f, messages %.1f, exchange %.1f, local updates %.1f) and %.1f MiB on the host (staging %.1f, batches ahead "
+      "%.1f, encoded %.1f, exchange %.1f, local updates %.1f) and %.1f MiB on the host (staging %.1f, batches ahead "
       "%.1f)",
       MiB(plan.OnDevice()), MiB(memory.free), where, MiB(plan.weights), MiB(plan.gradients), MiB(plan.activations),
-      MiB(plan.inputs), MiB(plan.workspace), MiB(plan.messages), MiB(plan.exchange), MiB(plan.local),
-      MiB(plan.OnHost()), MiB(plan.staging), MiB(plan.batches));
+      MiB(plan.inputs), MiB(plan.workspace), MiB(plan.encoded), MiB(plan.exchange), MiB(plan.local), MiB(plan.OnHost()),
+      MiB(plan.staging), MiB(plan.batches));
 }
 
 // Whether a device with memory of its own has room for a plan, or the host for both parts.

@@ -22,20 +22,20 @@ struct MemoryPlan {
   int64_t inputs = 0;
   // What the largest operation takes while it runs, and what the backend and its libraries take for themselves.
   int64_t workspace = 0;
-  // If the device encodes gradients: their messages, and the error-feedback residuals; chunks' rounding left out.
-  int64_t messages = 0;
+  // If the device encodes gradients: their encoded form, and the error-feedback residuals; chunks' rounding left out.
+  int64_t encoded = 0;
   // With several GPUs, where gradients of the others arrive.
   int64_t exchange = 0;
   // What local SGD keeps.
   int64_t local = 0;
 
-  // On the host: copies of weights, gradients and messages if it does not reach the device's, and batches that are
-  // prepared ahead.
+  // On the host: copies of weights, gradients and their encoded form if it does not reach the device's, and batches
+  // that are prepared ahead.
   int64_t staging = 0;
   int64_t batches = 0;
 
   int64_t OnDevice() const {
-    return weights + gradients + activations + inputs + workspace + messages + exchange + local;
+    return weights + gradients + activations + inputs + workspace + encoded + exchange + local;
   }
   int64_t OnHost() const { return staging + batches; }
 };

@@ -137,10 +137,10 @@ TEST(MemoryPlanTest, ADeviceThatEncodesHasMessagesAndResiduals) {
   const v1::JobConfig one_bit = Config(kLinear, {"compression.push.codec=ONE_BIT"});
   const int64_t tensors = (8 * 4 + 4) * 4;
   // For the weight and the bias: two means and the bits; and an element each.
-  const int64_t messages = (8 + 32 / 8) + (8 + 4);
-  EXPECT_EQ(Plan(one_bit, true).messages, 4 * 256);
-  EXPECT_EQ(Plan(one_bit, true).staging, 2 * tensors + 2 * (320 + 40) + messages + tensors);
-  EXPECT_EQ(Plan(one_bit, false).messages, 0);
+  const int64_t encoded = (8 + 32 / 8) + (8 + 4);
+  EXPECT_EQ(Plan(one_bit, true).encoded, 4 * 256);
+  EXPECT_EQ(Plan(one_bit, true).staging, 2 * tensors + 2 * (320 + 40) + encoded + tensors);
+  EXPECT_EQ(Plan(one_bit, false).encoded, 0);
   // The larger tensor is chosen from.
   const v1::JobConfig top_k = Config(kLinear, {"compression.push.codec=TOP_K"});
   EXPECT_EQ(Plan(top_k, true, {.fixed_bytes = 7, .top_k_bytes = 24}).workspace, 24 * 32 + 7);
@@ -221,7 +221,7 @@ TEST(MemoryPlanTest, AnEvaluationThatDoesNotFitIsRefusedWithItsOwnBatch) {
   ASSERT_EQ(
       sscanf(message.c_str(), "evaluation.batch_size: value 1000; allowed: 1 to %ld, because evaluating", &largest), 1)
       << message;
-  EXPECT_THAT(message, HasSubstr("messages 0.0, exchange 0.0"));
+  EXPECT_THAT(message, HasSubstr("encoded 0.0, exchange 0.0"));
   config.mutable_evaluation()->set_batch_size(largest);
   const auto line = FitEvaluation(config, spec, &backend);
   ASSERT_TRUE(line.ok()) << line.status();

@@ -20,7 +20,7 @@ absl::Status DeviceEncoder::Add(const v1::ChunkPlacement& placement) {
   if (chunk.codec.codec == v1::NONE) return absl::OkStatus();
   Backend* backend = options_.backend;
   const int64_t words = MaxEncodedWords(chunk.codec, chunk.elements);
-  RUBATO_ASSIGN_OR_RETURN(chunk.message, backend->Allocate({words}, ElementType::kInt32));
+  RUBATO_ASSIGN_OR_RETURN(chunk.encoded, backend->Allocate({words}, ElementType::kInt32));
   RUBATO_ASSIGN_OR_RETURN(chunk.bytes, backend->AllocateHostForSending(words * ElementBytes(ElementType::kInt32)));
   if (!HasResidual(chunk.codec.codec)) return absl::OkStatus();
   RUBATO_ASSIGN_OR_RETURN(chunk.device_residual, backend->Allocate({chunk.elements}));
@@ -37,8 +37,8 @@ absl::Status DeviceEncoder::Enqueue(int tensor, int64_t step) {
                                                      .seed = options_.seed,
                                                      .stream = Draws(options_.worker, index, step)},
                                                     options_.model->gradient(tensor), chunk.device_residual,
-                                                    chunk.message));
-    RUBATO_RETURN_IF_ERROR(options_.backend->CopyToHost(chunk.message, 0, chunk.message.elements(), chunk.bytes.get()));
+                                                    chunk.encoded));
+    RUBATO_RETURN_IF_ERROR(options_.backend->CopyToHost(chunk.encoded, 0, chunk.encoded.elements(), chunk.bytes.get()));
   }
   return absl::OkStatus();
 }
@@ -61,7 +61,7 @@ absl::Status DeviceEncoder::FetchResiduals() {
   return options_.backend->Synchronize();
 }
 
-absl::Span<const uint8_t> DeviceEncoder::Message(uint32_t index) const {
+absl::Span<const uint8_t> DeviceEncoder::Encoded(uint32_t index) const {
   const Chunk& chunk = chunks_[index];
   return {static_cast<const uint8_t*>(chunk.bytes.get()),
           static_cast<size_t>(MaxEncodedBytes(chunk.codec, chunk.elements))};

@@ -14,13 +14,13 @@
 
 namespace rubato::worker {
 
-// Encodes gradients in the memory of a device, so that only their messages are copied to the host. The error-feedback
-// residual stays on the device too. Enqueue and the residuals by the backend's thread.
+// Encodes gradients in the memory of a device, so that only the encoded bytes are copied to the host. The
+// error-feedback residual stays on the device too. Enqueue and the residuals by the backend's thread.
 //
 //   RUBATO_RETURN_IF_ERROR(encoder->Enqueue(tensor, step));
 //   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Event> encoded, backend->Record());
 //   ...                                                  // encoded->Done()
-//   absl::Span<const uint8_t> message = encoder->Message(chunk);
+//   absl::Span<const uint8_t> encoded = encoder->Encoded(chunk);
 class DeviceEncoder : public GradientEncoder {
  public:
   struct Options {
@@ -34,14 +34,14 @@ class DeviceEncoder : public GradientEncoder {
     uint32_t worker = 0;
   };
 
-  // ResourceExhausted: no memory for the messages.
+  // ResourceExhausted: no memory for the encoded bytes.
   static absl::StatusOr<std::unique_ptr<DeviceEncoder>> Create(const v1::JobDescription& job, const Options& options);
 
   // Whether the tensor's gradient is encoded; otherwise the host needs all of it.
   bool Encodes(int tensor) const { return options_.codecs[tensor].codec != v1::NONE; }
-  // Enqueues the encoding of a tensor's gradient and the copies of its messages, which may be read once an event that
-  // is recorded afterwards is done. The chunks' last messages must not be needed any more. Internal: the device
-  // refused.
+  // Enqueues the encoding of a tensor's gradient and the copies of the encoded bytes, which may be read once an event
+  // that is recorded afterwards is done. What was encoded of the chunks before must not be needed any more. Internal:
+  // the device refused.
   absl::Status Enqueue(int tensor, int64_t step);
 
   // Begins with what residual() holds; and brings there the residual as it is now. Internal: the device failed.
@@ -51,7 +51,7 @@ class DeviceEncoder : public GradientEncoder {
   v1::Codec codec(uint32_t chunk) const override { return chunks_[chunk].codec.codec; }
   // Enqueue has done it.
   void EncodeChunk(uint32_t, const float*, int64_t) override {}
-  absl::Span<const uint8_t> Message(uint32_t chunk) const override;
+  absl::Span<const uint8_t> Encoded(uint32_t chunk) const override;
   std::vector<float>* residual(uint32_t chunk) override { return &chunks_[chunk].residual; }
 
  private:
@@ -59,7 +59,7 @@ class DeviceEncoder : public GradientEncoder {
     CodecSpec codec;
     int64_t offset = 0;
     int64_t elements = 0;
-    DeviceTensor message;
+    DeviceTensor encoded;
     DeviceTensor device_residual;
     // Copies of them.
     std::shared_ptr<void> bytes;

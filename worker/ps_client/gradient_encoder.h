@@ -14,7 +14,7 @@ namespace rubato::worker {
 // here. Chunks are independent of each other: a chunk's EncodeChunk excludes its other calls, and nothing else.
 //
 //   encoder->EncodeChunk(chunk, gradient, step);
-//   absl::Span<const uint8_t> message = encoder->Message(chunk);   // until the next EncodeChunk
+//   absl::Span<const uint8_t> encoded = encoder->Encoded(chunk);   // until the next EncodeChunk
 class GradientEncoder {
  public:
   virtual ~GradientEncoder() = default;
@@ -24,7 +24,7 @@ class GradientEncoder {
   // Encodes the chunk's gradient of the step, if that is not done already.
   virtual void EncodeChunk(uint32_t chunk, const float* gradient, int64_t step) = 0;
   // What was encoded last.
-  virtual absl::Span<const uint8_t> Message(uint32_t chunk) const = 0;
+  virtual absl::Span<const uint8_t> Encoded(uint32_t chunk) const = 0;
   // The error-feedback residual, an element each; empty for codecs without it. To be used while nothing is encoded.
   virtual std::vector<float>* residual(uint32_t chunk) = 0;
 

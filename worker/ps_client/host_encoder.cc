@@ -30,7 +30,7 @@ void HostEncoder::EncodeChunk(uint32_t index, const float* gradient, int64_t ste
                       seed_, Draws(worker_, index, step), reinterpret_cast<uint8_t*>(chunk.bytes->data()));
 }
 
-absl::Span<const uint8_t> HostEncoder::Message(uint32_t index) const {
+absl::Span<const uint8_t> HostEncoder::Encoded(uint32_t index) const {
   const Chunk& chunk = chunks_[index];
   return {reinterpret_cast<const uint8_t*>(chunk.bytes->data()), static_cast<size_t>(chunk.size)};
 }

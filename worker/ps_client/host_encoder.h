@@ -30,7 +30,7 @@ class HostEncoder : public GradientEncoder {
 
   v1::Codec codec(uint32_t chunk) const override { return chunks_[chunk].codec.codec; }
   void EncodeChunk(uint32_t chunk, const float* gradient, int64_t step) override;
-  absl::Span<const uint8_t> Message(uint32_t chunk) const override;
+  absl::Span<const uint8_t> Encoded(uint32_t chunk) const override;
   std::vector<float>* residual(uint32_t chunk) override { return &chunks_[chunk].residual; }
 
  private:

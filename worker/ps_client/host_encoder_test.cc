@@ -27,11 +27,11 @@ TEST(HostEncoderTest, EncodesByTheTensorsCodecIntoTheArena) {
   const std::vector<float> gradient(kLength, 1.5f);
   for (uint32_t chunk = 0; chunk < 2; ++chunk) encoder.EncodeChunk(chunk, gradient.data(), 0);
   EXPECT_EQ(encoder.codec(0), v1::NONE);
-  const absl::Span<const uint8_t> message = encoder.Message(1);
-  EXPECT_EQ(message.size(), 2u * kLength);
-  EXPECT_TRUE(arena->region().OffsetOf(message.data(), message.size()).has_value());
+  const absl::Span<const uint8_t> encoded = encoder.Encoded(1);
+  EXPECT_EQ(encoded.size(), 2u * kLength);
+  EXPECT_TRUE(arena->region().OffsetOf(encoded.data(), encoded.size()).has_value());
   std::vector<float> decoded(kLength);
-  Decode(v1::BF16, message.data(), static_cast<int64_t>(message.size()), kLength, decoded.data());
+  Decode(v1::BF16, encoded.data(), static_cast<int64_t>(encoded.size()), kLength, decoded.data());
   EXPECT_EQ(decoded, gradient);
 }
 
@@ -42,8 +42,8 @@ TEST(HostEncoderTest, SendsLaterWhatTopKLeftOut) {
   const std::vector<float> expected = gradient;
   for (int64_t step = 0; step < kLength; ++step) {
     encoder.EncodeChunk(0, gradient.data(), step);
-    const absl::Span<const uint8_t> message = encoder.Message(0);
-    Decode(v1::TOP_K, message.data(), static_cast<int64_t>(message.size()), kLength, decoded.data());
+    const absl::Span<const uint8_t> encoded = encoder.Encoded(0);
+    Decode(v1::TOP_K, encoded.data(), static_cast<int64_t>(encoded.size()), kLength, decoded.data());
     for (int64_t i = 0; i < kLength; ++i) sum[i] += decoded[i];
     gradient.assign(kLength, 0.0f);
   }

@@ -103,7 +103,7 @@ void PsClient::EncodeBatch(const ChunkBatch& batch, int64_t step) {
 ByteSpan PsClient::EncodedGradient(uint32_t chunk) const {
   if (IsAbsent(chunk)) return {};
   if (CodecOf(chunk) == v1::NONE) return BytesOf(Gradient(chunk), options_.job.chunks(chunk).length());
-  return options_.encoder->Message(chunk);
+  return options_.encoder->Encoded(chunk);
 }
 
 void PsClient::AddGradients(const ChunkBatch& batch, const SharedMemoryLink* memory, v1::ExchangeRequest* header,

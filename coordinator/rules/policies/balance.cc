@@ -49,7 +49,7 @@ class BalancePolicy final : public ModePolicy {
     if (!steps.has_value() || !AddWindow(job)) return std::nullopt;
     const double step_seconds = steps->StepSeconds(steps->members());
     if (!promise_.has_value()) return Judge(job, step_seconds);
-    // The change may still be on its way.
+    // The change may still be in flight.
     return promise_->batch_sizes == BatchSizes(job.plan) ? Check(job, step_seconds) : std::nullopt;
   }
 

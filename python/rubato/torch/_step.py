@@ -46,5 +46,5 @@ class StepState:
         self.fired = [0] * parameters
         # Of each parameter the gradient that was pushed, and its version then.
         self.pushed: list[Optional[tuple[torch.Tensor, int]]] = [None] * parameters
-        # A gradient is on its way.
+        # A gradient is in flight.
         self.has_pushed = False

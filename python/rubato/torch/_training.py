@@ -304,7 +304,7 @@ class Training:
 
     @property
     def has_pushed(self) -> bool:
-        """Whether a gradient of this step is on its way."""
+        """Whether a gradient of this step is in flight."""
         return self._state.has_pushed
 
     def skip_step(self) -> None:

@@ -249,7 +249,7 @@ class _Distributed:
         training.settle()
         if training.has_pushed:
             raise errors.InvalidCall(
-                "state_dict() between backward() and step(): gradients are on their way; call it after step()"
+                "state_dict() between backward() and step(): gradients are in flight; call it after step()"
             )
         layout = layout_of(self, training._rule.algorithm)  # type: ignore[arg-type]
         return fetch_state(layout, training.parameters, training._client)

@@ -117,9 +117,9 @@ class FakeParameters : public Parameters {
       if (static_cast<int>(placement.tensor()) != tensor || encoder_->codec(i) == v1::NONE) continue;
       float* elements = gradient + placement.offset();
       encoder_->EncodeChunk(i, elements, begun_.back());
-      const absl::Span<const uint8_t> message = encoder_->Message(i);
-      pushed_bytes_.append(reinterpret_cast<const char*>(message.data()), message.size());
-      Decode(encoder_->codec(i), message.data(), static_cast<int64_t>(message.size()),
+      const absl::Span<const uint8_t> encoded = encoder_->Encoded(i);
+      pushed_bytes_.append(reinterpret_cast<const char*>(encoded.data()), encoded.size());
+      Decode(encoder_->codec(i), encoded.data(), static_cast<int64_t>(encoded.size()),
              static_cast<int64_t>(placement.length()), elements);
     }
   }

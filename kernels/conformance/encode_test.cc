@@ -43,17 +43,17 @@ class MessageTest : public ConformanceTest {
     all.insert(all.end(), kMargin, 7.0);
     const Values kept = HasResidual(spec.codec) ? MixedValues(n) : Values();
     const int64_t words = MaxEncodedWords(spec, n);
-    const DeviceTensor message = UploadInts({words + 1}, std::vector<int32_t>(words + 1, kUnwritten));
+    const DeviceTensor encoded = UploadInts({words + 1}, std::vector<int32_t>(words + 1, kUnwritten));
     const DeviceTensor residual = kept.empty() ? DeviceTensor() : Upload({n}, kept);
     EXPECT_OK(backend_->Encode({.codec = spec, .offset = kMargin, .count = n, .seed = kSeed, .stream = kStream},
-                               Upload({n + 2 * kMargin}, all), residual, message));
+                               Upload({n + 2 * kMargin}, all), residual, encoded));
 
     const std::vector<float> from(values.begin(), values.end());
     std::vector<float> left(kept.begin(), kept.end());
     std::vector<int32_t> expected(words + 1, kUnwritten);
     Encode(spec, from.data(), n, left.empty() ? nullptr : left.data(), kSeed, kStream,
            reinterpret_cast<uint8_t*>(expected.data()));
-    EXPECT_EQ(DownloadInts(message), expected);
+    EXPECT_EQ(DownloadInts(encoded), expected);
     if (kept.empty()) return;
     const Values downloaded = Download(residual);
     const std::vector<float> actual(downloaded.begin(), downloaded.end());
@@ -92,20 +92,20 @@ TEST_P(MessageTest, TreatSpecialNumbersTheSame) {
 
 TEST_P(MessageTest, RefuseWhatDoesNotFit) {
   const DeviceTensor values = Upload({10}, Values(10, 1.0)), residual = Upload({10}, Values(10, 0.0));
-  const DeviceTensor message = Empty({64}, ElementType::kInt32), short_message = Empty({4}, ElementType::kInt32);
+  const DeviceTensor encoded = Empty({64}, ElementType::kInt32), too_short = Empty({4}, ElementType::kInt32);
   const auto encode = [&](const EncodedRange& range, const DeviceTensor& kept, const DeviceTensor& out) {
     return backend_->Encode(range, values, kept, out).code();
   };
   const CodecSpec bf16 = {v1::BF16}, one_bit = {v1::ONE_BIT};
-  EXPECT_EQ(encode({.codec = {v1::NONE}, .count = 10}, {}, message), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(encode({.codec = {v1::TOP_K, 1.5}, .count = 10}, residual, message), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(encode({.codec = bf16, .offset = 1, .count = 10}, {}, message), absl::StatusCode::kOutOfRange);
-  EXPECT_EQ(encode({.codec = bf16, .count = 10}, residual, message), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(encode({.codec = one_bit, .count = 10}, {}, message), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(encode({.codec = one_bit, .count = 9}, residual, message), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(encode({.codec = bf16, .count = 10}, {}, short_message), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(encode({.codec = {v1::NONE}, .count = 10}, {}, encoded), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(encode({.codec = {v1::TOP_K, 1.5}, .count = 10}, residual, encoded), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(encode({.codec = bf16, .offset = 1, .count = 10}, {}, encoded), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(encode({.codec = bf16, .count = 10}, residual, encoded), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(encode({.codec = one_bit, .count = 10}, {}, encoded), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(encode({.codec = one_bit, .count = 9}, residual, encoded), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(encode({.codec = bf16, .count = 10}, {}, too_short), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(encode({.codec = bf16, .count = 10}, {}, values), absl::StatusCode::kInvalidArgument);
-  EXPECT_OK(backend_->Encode({.codec = bf16, .count = 8}, values, {}, short_message));
+  EXPECT_OK(backend_->Encode({.codec = bf16, .count = 8}, values, {}, too_short));
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, MessageTest, ::testing::ValuesIn(AllBackends()), CaseName);
