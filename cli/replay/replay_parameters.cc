@@ -54,7 +54,7 @@ void ReplayParameters::PushTensor(int tensor, const Pushed& pushed) {
       const float* const values = options_.memory->Gradient(tensor, place.offset());
       gradient.codec = options_.encoder->codec(chunk);
       options_.encoder->EncodeChunk(chunk, values, steps()[step].step);
-      gradient.bytes = gradient.codec == v1::NONE ? BytesOf(values, place.length()) : options_.encoder->Message(chunk);
+      gradient.bytes = gradient.codec == v1::NONE ? BytesOf(values, place.length()) : options_.encoder->Encoded(chunk);
     }
     const absl::Status status = options_.servers->Push(options_.member, step, chunk, gradient);
     if (failed_.ok()) failed_ = status;
