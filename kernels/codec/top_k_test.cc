@@ -31,7 +31,7 @@ void ExpectLargest(const std::vector<float>& values, double fraction) {
   const int64_t n = static_cast<int64_t>(values.size());
   const int64_t count = std::max<int64_t>(1, static_cast<int64_t>(std::ceil(fraction * static_cast<double>(n))));
   std::vector<float> residual(n, 0.0f);
-  std::vector<uint8_t> message(MaxEncodedBytes({v1::TOP_K, fraction}, n));
+  std::vector<uint8_t> encoded(MaxEncodedBytes({v1::TOP_K, fraction}, n));
   ASSERT_EQ(Encode({v1::TOP_K, fraction}, values.data(), n, residual.data(), 0, 0, encoded.data()), 4 + 8 * count);
   uint32_t sent = 0;
   std::memcpy(&sent, encoded.data(), 4);
@@ -96,7 +96,7 @@ TEST(TopKTest, CountsAreRoundedUp) {
 TEST(TopKTest, BytesAreAsDocumented) {
   const std::vector<float> values = {0.5f, -3.0f, 1.0f, -3.0f, 2.0f};
   std::vector<float> residual = {0.0f, 0.0f, 0.0f, 0.0f, 2.0f};
-  std::vector<uint8_t> message(20);
+  std::vector<uint8_t> encoded(20);
   ASSERT_EQ(Encode({v1::TOP_K, 0.4}, values.data(), 5, residual.data(), 0, 0, encoded.data()), 20);
   EXPECT_EQ(encoded, (std::vector<uint8_t>{2, 0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0x40, 0xc0, 0, 0, 0x80, 0x40}));
   EXPECT_EQ(residual, (std::vector<float>{0.5f, 0.0f, 1.0f, -3.0f, 0.0f}));
@@ -106,7 +106,7 @@ TEST(TopKTest, SendsWhatIsNotFiniteFirst) {
   std::vector<float> values(20000, 1.0f), residual(20000, 0.5f);
   values[70] = std::numeric_limits<float>::infinity();
   values[19999] = std::numeric_limits<float>::quiet_NaN();
-  std::vector<uint8_t> message(20);
+  std::vector<uint8_t> encoded(20);
   Encode({v1::TOP_K, 0.0001}, values.data(), 20000, residual.data(), 0, 0, encoded.data());
   uint32_t indices[2];
   std::memcpy(indices, encoded.data() + 4, 8);
