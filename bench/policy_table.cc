@@ -18,6 +18,23 @@
 namespace rubato::coordinator {
 namespace {
 
+// Those of a seed.
+using ScenarioList = std::vector<TrainingScenario> (*)(uint64_t seed);
+
+// From servers in the same rack to others on another continent; a batch takes 30 ms.
+std::vector<TrainingScenario> Distances(uint64_t seed) {
+  std::vector<TrainingScenario> distances;
+  for (double seconds : {0.002, 0.01, 0.03, 0.1, 0.3}) distances.push_back(DistantServers(seconds, seed));
+  return distances;
+}
+
+// The same with a constant rate, of workers each of which has data of its own.
+std::vector<TrainingScenario> DistancesOfOwners(uint64_t seed) {
+  std::vector<TrainingScenario> distances;
+  for (double seconds : {0.002, 0.01, 0.03, 0.1, 0.3}) distances.push_back(DistantOwners(seconds, seed));
+  return distances;
+}
+
 // Rules, and with which the learning rate goes that they begin with.
 struct Contender {
   v1::ConsistencyConfig rules;
@@ -35,12 +52,15 @@ struct Comparison {
   Contender chooses;
   // The rules between which it chooses, as far as they are ones that hold from the beginning to the end.
   std::vector<Named> between;
+  ScenarioList scenarios = Scenarios;
 };
 
-double MedianSeconds(const std::string& scenario, const Contender& contender, uint64_t seeds, double* changes) {
+// Of the scenario at `place`.
+double MedianSeconds(ScenarioList scenarios, size_t place, const Contender& contender, uint64_t seeds,
+                     double* changes) {
   std::vector<double> seconds;
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
-    const TrainingScenario training = WithRateOf(ScenarioNamed(scenario, seed), contender.rate_of, contender.quorum);
+    const TrainingScenario training = WithRateOf(scenarios(seed)[place], contender.rate_of, contender.quorum);
     const TrainingOutcome outcome = Train(training, contender.rules, seed);
     seconds.push_back(outcome.seconds_to_target);
     *changes += static_cast<double>(outcome.changes.size()) / static_cast<double>(seeds);
@@ -52,19 +72,20 @@ double MedianSeconds(const std::string& scenario, const Contender& contender, ui
 // Nothing unless its name begins with `policy`.
 void Print(const Comparison& comparison, uint64_t seeds, const std::string& policy) {
   if (!absl::StartsWith(comparison.policy, policy)) return;
-  std::cout << "\n" << comparison.policy << ", median of " << seeds << " seeds:\n\n| stragglers |";
+  std::cout << "\n" << comparison.policy << ", median of " << seeds << " seeds:\n\n| workers |";
   for (const Named& one : comparison.between) std::cout << " " << one.name << " |";
   std::cout << " policy | changes | to the better |\n|---|---|---|---|"
             << (comparison.between.size() > 1 ? "---|---|\n" : "---|\n");
-  for (const TrainingScenario& scenario : Scenarios(1)) {
+  const std::vector<TrainingScenario> scenarios = comparison.scenarios(1);
+  for (size_t place = 0; place < scenarios.size(); ++place) {
     double ignored = 0, changes = 0, better = std::numeric_limits<double>::infinity();
-    std::cout << "| " << scenario.name << " |";
+    std::cout << "| " << scenarios[place].name << " |";
     for (const Named& one : comparison.between) {
-      const double seconds = MedianSeconds(scenario.name, one.contender, seeds, &ignored);
+      const double seconds = MedianSeconds(comparison.scenarios, place, one.contender, seeds, &ignored);
       better = std::min(better, seconds);
       std::cout << absl::StrFormat(" %.1f s |", seconds);
     }
-    const double chosen = MedianSeconds(scenario.name, comparison.chooses, seeds, &changes);
+    const double chosen = MedianSeconds(comparison.scenarios, place, comparison.chooses, seeds, &changes);
     std::cout << absl::StrFormat(" %.1f s | %.1f | %+.0f %% |\n", chosen, changes, (chosen / better - 1) * 100);
   }
 }
@@ -92,6 +113,15 @@ void PrintAll(uint64_t seeds, const std::string& policy) {
   comparisons.push_back(
       {"DSSP", {.rules = MeasuringRules(Policy::DSSP, v1::SSP, 3), .rate_of = v1::SSP}, {ssp3, ssp15}});
   comparisons.push_back({"STALENESS_BUDGET of 16", {.rules = StalenessBudgetRules(v1::SYNC, 16)}, {sync, ssp15}});
+  v1::ConsistencyConfig every16 = Rules(v1::SYNC);
+  every16.set_sync_every(16);
+  const std::vector<Named> exchanges = {{"an exchange every batch", {.rules = Rules(v1::SYNC)}},
+                                        {"every 16", {.rules = every16}}};
+  const Contender post_local = {.rules = MeasuringRules(Policy::POST_LOCAL)}, adacomm = {.rules = AdaCommRules()};
+  comparisons.push_back({"POST_LOCAL", post_local, exchanges, Distances});
+  comparisons.push_back({"POST_LOCAL, workers with data of their own", post_local, exchanges, DistancesOfOwners});
+  comparisons.push_back({"ADACOMM", adacomm, exchanges, Distances});
+  comparisons.push_back({"ADACOMM, workers with data of their own", adacomm, exchanges, DistancesOfOwners});
   for (const Comparison& comparison : comparisons) Print(comparison, seeds, policy);
 }
 

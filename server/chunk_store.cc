@@ -6,12 +6,12 @@
 #include "common/byte_span.h"
 #include "common/config/compression.h"
 #include "common/config/local_sgd.h"
+#include "common/learning_rate_schedule.h"
 #include "common/optimizer_traits.h"
 #include "common/random.h"
 #include "kernels/optimizer/compensate_and_apply.h"
 #include "kernels/optimizer/initializer.h"
 #include "kernels/optimizer/reduce_and_apply.h"
-#include "kernels/optimizer/schedule.h"
 
 namespace rubato::server {
 namespace {
@@ -38,7 +38,7 @@ ChunkStore::ChunkStore(const v1::JobConfig& config, const ModelSpec& model, cons
     : optimizer_(ServerOptimizer(config)),
       compensation_config_(config.consistency().compensation()),
       compensation_(CompensationFormulaOf(compensation_config_)),
-      applies_learning_rate_scale_(BatchesPerStep(config) == 1),
+      applies_learning_rate_scale_(!TrainsLocally(config)),
       seed_(config.seed()),
       allocate_(std::move(allocate)) {
   const int slots = NumSlots(optimizer_.algorithm()) + (compensation_ ? NumSlots(*compensation_) : 0);

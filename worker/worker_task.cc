@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/config/checkpoint_directory.h"
+#include "common/learning_rate_schedule.h"
 #include "common/status.h"
 #include "common/task.h"
-#include "kernels/optimizer/schedule.h"
 #include "worker/ps_client/sending_arena.h"
 #include "worker/ps_client/worker_metrics.h"
 

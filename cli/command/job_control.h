@@ -18,6 +18,8 @@ struct SwitchOptions {
   uint32_t quorum = 0;
   // 0: by the rule.
   double learning_rate_scale = 0;
+  // 0: as it is.
+  uint32_t sync_every = 0;
   double timeout_seconds = 60;
 };
 

@@ -80,6 +80,7 @@ std::string PlanLine(const v1::JobStatus& status) {
                    ModeName(plan.mode(), plan.staleness_bound()), " from step ", plan.first_step(),
                    " on; members: ", members.empty() ? "none" : members);
   if (plan.quorum() != 0) absl::StrAppend(&text, "; quorum ", plan.quorum());
+  if (plan.sync_every() != 0) absl::StrAppend(&text, "; an exchange every ", plan.sync_every(), " batches");
   if (status.announced_generation() != 0) {
     absl::StrAppend(&text, "; plan ", status.announced_generation(), " is announced");
   }

@@ -19,7 +19,7 @@ absl::StatusOr<worker::ExampleRange> RecordedSource::RangeOf(const RecordedRun::
   const auto shard = static_cast<int64_t>(slice.shard()) - 1;
   const int64_t begin = shard % shards_per_epoch * shard_examples;
   const int64_t end = std::min(begin + shard_examples, options_.train_examples);
-  const int64_t batch = LargestBatch(*options_.config) * BatchesPerStep(*options_.config);
+  const int64_t batch = LargestBatch(*options_.config) * MostBatchesPerStep(*options_.config);
   const bool fits = begin <= slice.begin() && slice.begin() < slice.end() && slice.end() <= end;
   if (!fits || slice.end() - slice.begin() > batch) {
     return absl::DataLossError(absl::StrCat(

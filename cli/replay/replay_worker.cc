@@ -35,7 +35,7 @@ absl::Status TrainRecordedSteps(const ReplayWorkerOptions& options) {
         "for one that was trained on the CPU");
   }
   std::unique_ptr<worker::LocalOptimizer> local;
-  if (BatchesPerStep(config) > 1) {
+  if (TrainsLocally(config)) {
     RUBATO_ASSIGN_OR_RETURN(local, worker::LocalOptimizer::Create(config.optimizer(), model->lead(), model->backend()));
   }
   std::optional<worker::LossScaler> scaler;
@@ -48,7 +48,7 @@ absl::Status TrainRecordedSteps(const ReplayWorkerOptions& options) {
   RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<worker::Prefetcher> prefetcher,
                           worker::Prefetcher::Create(worker::PrefetchOptions(config, options.dataset, options.clock)));
   // Each of the record's batches is one of the prefetcher's, whatever plan it was of.
-  prefetcher->SetBatchSize(LargestBatch(config) * BatchesPerStep(config));
+  prefetcher->SetBatchSize(LargestBatch(config) * MostBatchesPerStep(config));
   std::optional<worker::StaticSource> by_plan;
   if (config.data().dispatch() == v1::DataConfig::STATIC) {
     by_plan.emplace(

@@ -124,6 +124,20 @@ void Fill(v1::StalenessBudgetPolicy* policy) {
   FILL(policy, gain_min, 0.1);
 }
 
+void Fill(v1::PostLocalPolicy* policy) {
+  FILL(policy, sync_every, 16);
+  FILL(policy, rate_factor, 0.5);
+  FILL(policy, gain_min, 0.1);
+  FILL(policy, cost_max, 0.03);
+}
+
+void Fill(v1::AdaCommPolicy* policy) {
+  FILL(policy, sync_every_min, 1);
+  FILL(policy, interval_windows, 12);
+  FILL(policy, decay, 0.5);
+  FILL(policy, gain_min, 0.1);
+}
+
 // The settings of the policy that is chosen, if it has any.
 void FillPolicy(v1::ConsistencyConfig* consistency) {
   const auto fill = [consistency](auto* policy) {
@@ -137,6 +151,8 @@ void FillPolicy(v1::ConsistencyConfig* consistency) {
   if (policy == v1::ConsistencyConfig::STRAGGLER) fill(consistency->mutable_straggler());
   if (policy == v1::ConsistencyConfig::DSSP) fill(consistency->mutable_dssp());
   if (policy == v1::ConsistencyConfig::STALENESS_BUDGET) fill(consistency->mutable_staleness_budget());
+  if (policy == v1::ConsistencyConfig::POST_LOCAL) fill(consistency->mutable_post_local());
+  if (policy == v1::ConsistencyConfig::ADACOMM) fill(consistency->mutable_adacomm());
 }
 
 // `local`: with local SGD.
@@ -149,13 +165,14 @@ void FillCompensation(bool local, v1::CompensationConfig* compensation) {
   }
 }
 
-void FillConsistency(v1::ConsistencyConfig* consistency) {
+void FillConsistency(v1::JobConfig* config) {
+  v1::ConsistencyConfig* consistency = config->mutable_consistency();
   FILL(consistency, on_non_finite, v1::ConsistencyConfig::SKIP_STEP);
   FILL(consistency, sync_every, 1);
   FILL(consistency, policy, v1::ConsistencyConfig::SCHEDULE);
   FillPolicy(consistency);
   if (consistency->has_compensation()) {
-    FillCompensation(consistency->sync_every() > 1, consistency->mutable_compensation());
+    FillCompensation(TrainsLocally(*config), consistency->mutable_compensation());
   }
 }
 
@@ -188,7 +205,7 @@ void FillDefaults(v1::JobConfig* config) {
 void FillDefaultsBesideModel(v1::JobConfig* config) {
   if (config->run_directory().empty()) config->set_run_directory(absl::StrCat("runs/", config->name()));
   FillCluster(config->mutable_cluster());
-  FillConsistency(config->mutable_consistency());
+  FillConsistency(config);
   FillCompression(config->mutable_compression());
   FillCheckpoint(config->mutable_checkpoint());
   v1::TrainingConfig* training = config->mutable_training();

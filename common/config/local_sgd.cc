@@ -17,18 +17,36 @@ v1::OptimizerConfig SubtractionOfMoves() {
 
 }  // namespace
 
+bool TrainsLocally(const v1::JobConfig& config) { return MostBatchesPerStep(config) > 1; }
+
 int64_t BatchesPerStep(const v1::JobConfig& config) { return std::max<int64_t>(1, config.consistency().sync_every()); }
+
+int64_t BatchesPerStep(const v1::JobConfig& config, const v1::Plan& plan) {
+  if (plan.sync_every() == 0) return BatchesPerStep(config);
+  // No more than there is memory for, whoever made the plan.
+  return std::min<int64_t>(plan.sync_every(), MostBatchesPerStep(config));
+}
+
+int64_t MostBatchesPerStep(const v1::JobConfig& config) {
+  const v1::ConsistencyConfig& consistency = config.consistency();
+  int64_t most = BatchesPerStep(config);
+  for (const v1::ScheduledSwitch& entry : consistency.schedule()) most = std::max(most, entry.sync_every());
+  if (consistency.policy() == v1::ConsistencyConfig::POST_LOCAL) {
+    most = std::max(most, consistency.post_local().sync_every());
+  }
+  return most;
+}
 
 int64_t ExamplesPerStep(const v1::JobConfig& config) {
   const int64_t batch = config.training().batch_size();
-  const int64_t batches = BatchesPerStep(config);
+  const int64_t batches = MostBatchesPerStep(config);
   constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
   return batch > kMax / batches ? kMax : batch * batches;
 }
 
 v1::OptimizerConfig ServerOptimizer(const v1::JobConfig& config) {
   v1::OptimizerConfig optimizer = config.optimizer();
-  const bool local = BatchesPerStep(config) > 1;
+  const bool local = TrainsLocally(config);
   if (local) optimizer = SubtractionOfMoves();
   const v1::CompensationConfig& compensation = config.consistency().compensation();
   if (!compensation.has_delayed_nesterov()) return optimizer;

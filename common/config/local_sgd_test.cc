@@ -32,6 +32,38 @@ TEST(LocalSgdTest, AStepHasSyncEveryBatches) {
   EXPECT_EQ(ExamplesPerStep(Job(std::numeric_limits<int64_t>::max())), std::numeric_limits<int64_t>::max());
 }
 
+TEST(LocalSgdTest, AJobIsLocalFromItsBeginningWhereAPlanMayMakeItSo) {
+  EXPECT_FALSE(TrainsLocally(Job(1)));
+  EXPECT_TRUE(TrainsLocally(Job(2)));
+
+  v1::JobConfig scheduled = Job(2);
+  scheduled.mutable_consistency()->add_schedule()->set_sync_every(8);
+  scheduled.mutable_consistency()->add_schedule()->set_mode(v1::ASYNC);
+  EXPECT_EQ(MostBatchesPerStep(scheduled), 8);
+  EXPECT_EQ(ExamplesPerStep(scheduled), 256);
+  EXPECT_EQ(BatchesPerStep(scheduled), 2);
+  scheduled.mutable_consistency()->set_sync_every(1);
+  EXPECT_TRUE(TrainsLocally(scheduled));
+  EXPECT_EQ(ServerOptimizer(scheduled).learning_rate(), 1);
+
+  v1::JobConfig measured = Job(1);
+  measured.mutable_consistency()->mutable_post_local()->set_sync_every(16);
+  EXPECT_FALSE(TrainsLocally(measured)) << "another policy decides";
+  measured.mutable_consistency()->set_policy(v1::ConsistencyConfig::POST_LOCAL);
+  EXPECT_EQ(MostBatchesPerStep(measured), 16);
+}
+
+TEST(LocalSgdTest, AStepHasAsManyBatchesAsThePlanSays) {
+  v1::JobConfig job = Job(2);
+  job.mutable_consistency()->add_schedule()->set_sync_every(8);
+  v1::Plan plan;
+  EXPECT_EQ(BatchesPerStep(job, plan), 2);
+  plan.set_sync_every(5);
+  EXPECT_EQ(BatchesPerStep(job, plan), 5);
+  plan.set_sync_every(100);
+  EXPECT_EQ(BatchesPerStep(job, plan), 8) << "for more there is no memory";
+}
+
 TEST(LocalSgdTest, ServersSubtractWhatWorkersPush) {
   const v1::OptimizerConfig optimizer = ServerOptimizer(Job(2));
   EXPECT_EQ(optimizer.algorithm(), v1::OptimizerConfig::SGD);

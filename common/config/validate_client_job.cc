@@ -14,6 +14,11 @@ void ValidateClientJob(const v1::JobConfig& config, ErrorList* errors) {
   check("cluster.evaluators", evaluators == 0, absl::StrCat(evaluators), "0");
   const int64_t sync_every = config.consistency().sync_every();
   check("consistency.sync_every", sync_every <= 1, absl::StrCat(sync_every), "1");
+  for (int i = 0; i < config.consistency().schedule_size(); ++i) {
+    const v1::ScheduledSwitch& entry = config.consistency().schedule(i);
+    check(absl::StrCat("consistency.schedule[", i, "].sync_every"), !entry.has_sync_every(),
+          absl::StrCat(entry.sync_every()), "absent");
+  }
   check("consistency.compensation", !config.consistency().compensation().has_delayed_nesterov(), "delayed_nesterov",
         "another one, as clients' pushes say how they are applied,");
   const double clip = config.training().clip_norm();

@@ -24,7 +24,7 @@ void CheckOtherModes(const v1::JobConfig& config, ErrorList* errors) {
 void CheckDelayCompensation(const v1::JobConfig& config, ErrorList* errors) {
   const v1::DelayCompensation& method = config.consistency().compensation().dc_asgd();
   errors->CheckNumber(Field("dc_asgd.lambda"), method.lambda(), method.lambda() > 0, "a number > 0");
-  if (BatchesPerStep(config) > 1) {
+  if (TrainsLocally(config)) {
     errors->Add(kPath, "dc_asgd", "another one where consistency.sync_every is more than 1: moves are no gradients");
   }
 }
@@ -36,7 +36,7 @@ void CheckDelayedNesterov(const v1::JobConfig& config, ErrorList* errors) {
   errors->CheckNumber(Field("delayed_nesterov.momentum"), momentum, momentum >= 0 && momentum < 1,
                       "0 or more, less than 1");
   const double rate = method.learning_rate();
-  if (BatchesPerStep(config) > 1) {
+  if (TrainsLocally(config)) {
     errors->CheckNumber(Field("delayed_nesterov.learning_rate"), rate, rate > 0, "a number > 0");
     return;
   }

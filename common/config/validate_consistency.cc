@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/config/limits.h"
+#include "common/config/local_sgd.h"
 #include "common/config/validate_parts.h"
 
 namespace rubato {
@@ -102,30 +103,35 @@ void CheckSyncAlone(const v1::ConsistencyConfig& consistency, const char* allowe
   }
 }
 
-void CheckLocalSgdMode(const std::string& path, v1::Mode mode, int64_t sync_every, ErrorList* errors) {
-  if (mode != v1::SSP) return;
-  errors->Add(path, ModeText(mode), absl::StrCat("SYNC, ASYNC where consistency.sync_every is ", sync_every));
+void CheckLocalSgdMode(const std::string& path, v1::Mode mode, const v1::JobConfig& config, ErrorList* errors) {
+  if (mode != v1::SSP || !TrainsLocally(config)) return;
+  errors->Add(path, ModeText(mode),
+              absl::StrCat("SYNC, ASYNC where consistency.sync_every is ", MostBatchesPerStep(config)));
 }
 
-void ValidateSyncEvery(const v1::JobConfig& config, ErrorList* errors) {
-  const v1::ConsistencyConfig& consistency = config.consistency();
-  const int64_t sync_every = consistency.sync_every();
-  errors->CheckInteger("consistency.sync_every", sync_every, 1, kMaxSyncEvery);
-  if (sync_every <= 1 || sync_every > kMaxSyncEvery) return;
-  const int64_t batch = config.training().batch_size();
-  if (batch >= 1 && sync_every > kMaxExamplesPerStep / batch) {
-    errors->Add("consistency.sync_every", absl::StrCat(sync_every),
-                absl::StrCat("1 to ", std::max<int64_t>(1, kMaxExamplesPerStep / batch),
-                             " where training.batch_size is ", batch, " (at most 2^31-1 examples a step)"));
-  }
-  CheckLocalSgdMode("consistency.mode", consistency.mode(), sync_every, errors);
-  for (int i = 0; i < consistency.schedule_size(); ++i) {
-    CheckLocalSgdMode(absl::StrCat("consistency.schedule[", i, "].mode"), consistency.schedule(i).mode(), sync_every,
-                      errors);
+void ValidateScheduledSyncEvery(const v1::JobConfig& config, ErrorList* errors) {
+  for (int i = 0; i < config.consistency().schedule_size(); ++i) {
+    const v1::ScheduledSwitch& entry = config.consistency().schedule(i);
+    const std::string path = absl::StrCat("consistency.schedule[", i, "]");
+    CheckLocalSgdMode(path + ".mode", entry.mode(), config, errors);
+    if (!entry.has_sync_every()) continue;
+    CheckSyncEvery(path + ".sync_every", entry.sync_every(), config, errors);
+    if (config.data().dispatch() == v1::DataConfig::STATIC) {
+      errors->Add(path + ".sync_every", absl::StrCat(entry.sync_every()), "absent where data.dispatch is STATIC");
+    }
   }
 }
 
 }  // namespace
+
+void CheckSyncEvery(const std::string& path, int64_t sync_every, const v1::JobConfig& config, ErrorList* errors) {
+  errors->CheckInteger(path, sync_every, 1, kMaxSyncEvery);
+  const int64_t batch = config.training().batch_size();
+  if (sync_every <= 1 || sync_every > kMaxSyncEvery || batch < 1 || sync_every <= kMaxExamplesPerStep / batch) return;
+  errors->Add(path, absl::StrCat(sync_every),
+              absl::StrCat("1 to ", std::max<int64_t>(1, kMaxExamplesPerStep / batch), " where training.batch_size is ",
+                           batch, " (at most 2^31-1 examples a step)"));
+}
 
 void ValidateConsistency(const v1::JobConfig& config, ErrorList* errors) {
   const v1::ConsistencyConfig& consistency = config.consistency();
@@ -141,7 +147,9 @@ void ValidateConsistency(const v1::JobConfig& config, ErrorList* errors) {
   if (config.optimizer().algorithm() == v1::OptimizerConfig::MEAN) {
     CheckSyncAlone(consistency, "SYNC where optimizer.algorithm is MEAN", errors);
   }
-  ValidateSyncEvery(config, errors);
+  CheckSyncEvery("consistency.sync_every", consistency.sync_every(), config, errors);
+  CheckLocalSgdMode("consistency.mode", consistency.mode(), config, errors);
+  ValidateScheduledSyncEvery(config, errors);
   ValidateCompensation(config, errors);
   if (consistency.on_non_finite() != v1::ConsistencyConfig::SKIP_STEP &&
       consistency.on_non_finite() != v1::ConsistencyConfig::STOP_JOB) {

@@ -1,6 +1,9 @@
 #ifndef RUBATO_COMMON_CONFIG_VALIDATE_PARTS_H_
 #define RUBATO_COMMON_CONFIG_VALIDATE_PARTS_H_
 
+#include <cstdint>
+#include <string>
+
 #include "common/config/error_list.h"
 #include "common/model_spec.h"
 #include "proto/job_config.pb.h"
@@ -13,6 +16,8 @@ namespace rubato {
 void ValidateData(const ModelSpec* model, const v1::JobConfig& config, ErrorList* errors);
 void ValidateOptimizer(const v1::JobConfig& config, ErrorList* errors);
 void ValidateConsistency(const v1::JobConfig& config, ErrorList* errors);
+// Batches of a step, at `path`.
+void CheckSyncEvery(const std::string& path, int64_t sync_every, const v1::JobConfig& config, ErrorList* errors);
 // consistency.policy and its settings.
 void ValidatePolicy(const v1::JobConfig& config, ErrorList* errors);
 // consistency.compensation.

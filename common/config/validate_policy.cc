@@ -161,6 +161,44 @@ void CheckStalenessBudget(const v1::JobConfig& config, ErrorList* errors) {
   }
 }
 
+void CheckPostLocal(const v1::JobConfig& config, ErrorList* errors) {
+  const std::string path = "consistency.post_local";
+  const Consistency& consistency = config.consistency();
+  const v1::PostLocalPolicy& policy = consistency.post_local();
+  CheckSyncEvery(path + ".sync_every", policy.sync_every(), config, errors);
+  if (policy.sync_every() >= 1 && policy.sync_every() <= consistency.sync_every()) {
+    errors->Add(path + ".sync_every", absl::StrCat(policy.sync_every()),
+                absl::StrCat("more than consistency.sync_every, ", consistency.sync_every()));
+  }
+  const double factor = policy.rate_factor();
+  errors->CheckNumber(path + ".rate_factor", factor, factor > 0 && factor < 1, "over 0, under 1");
+  CheckGain(path + ".gain_min", policy.gain_min(), errors);
+  CheckGain(path + ".cost_max", policy.cost_max(), errors);
+  if (consistency.quorum() != 0) {
+    errors->Add("consistency.quorum", absl::StrCat(consistency.quorum()), "0 where consistency.policy is POST_LOCAL");
+  }
+  if (IsClientJob(config) || config.optimizer().algorithm() == v1::OptimizerConfig::MEAN) {
+    errors->Add("consistency.policy", "POST_LOCAL", "another one where workers do not apply the optimizer themselves");
+  }
+}
+
+void CheckAdaComm(const Consistency& consistency, ErrorList* errors) {
+  const std::string path = "consistency.adacomm";
+  const v1::AdaCommPolicy& policy = consistency.adacomm();
+  const int64_t most = consistency.sync_every();
+  if (most < 2) {
+    errors->Add("consistency.sync_every", absl::StrCat(most), "2 or more where consistency.policy is ADACOMM");
+  } else {
+    errors->CheckInteger(path + ".sync_every_min", policy.sync_every_min(), 1, most - 1);
+  }
+  errors->CheckInteger(path + ".interval_windows", policy.interval_windows(), 1, kCountMax);
+  errors->CheckNumber(path + ".decay", policy.decay(), policy.decay() > 0 && policy.decay() < 1, "over 0, under 1");
+  CheckGain(path + ".gain_min", policy.gain_min(), errors);
+  if (consistency.quorum() != 0) {
+    errors->Add("consistency.quorum", absl::StrCat(consistency.quorum()), "0 where consistency.policy is ADACOMM");
+  }
+}
+
 // The mode that a job with the policy has to begin in; MODE_UNSPECIFIED: any.
 v1::Mode FirstMode(Consistency::Policy policy) {
   if (policy == Consistency::STALENESS_BUDGET) return v1::MODE_UNSPECIFIED;
@@ -200,6 +238,8 @@ void CheckOthers(const Consistency& consistency, ErrorList* errors) {
   only_for(Consistency::STRAGGLER, "straggler", consistency.has_straggler());
   only_for(Consistency::DSSP, "dssp", consistency.has_dssp());
   only_for(Consistency::STALENESS_BUDGET, "staleness_budget", consistency.has_staleness_budget());
+  only_for(Consistency::POST_LOCAL, "post_local", consistency.has_post_local());
+  only_for(Consistency::ADACOMM, "adacomm", consistency.has_adacomm());
 }
 
 }  // namespace
@@ -214,6 +254,8 @@ void ValidatePolicy(const v1::JobConfig& config, ErrorList* errors) {
   if (consistency.policy() == Consistency::STRAGGLER) CheckStraggler(config, errors);
   if (consistency.policy() == Consistency::DSSP) CheckDssp(config, errors);
   if (consistency.policy() == Consistency::STALENESS_BUDGET) CheckStalenessBudget(config, errors);
+  if (consistency.policy() == Consistency::POST_LOCAL) CheckPostLocal(config, errors);
+  if (consistency.policy() == Consistency::ADACOMM) CheckAdaComm(consistency, errors);
   // Policies that measure have it from the defaults.
   if (!consistency.has_policy_pace()) return;
   if (consistency.policy() == Consistency::SCHEDULE) {

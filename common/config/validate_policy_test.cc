@@ -131,6 +131,53 @@ TEST(ValidatePolicyTest, ChecksStalenessBudget) {
   });
 }
 
+TEST(ValidatePolicyTest, ChecksPostLocal) {
+  const std::string policy = "consistency.policy=POST_LOCAL";
+  EXPECT_EQ(ErrorOf({policy}), "");
+  EXPECT_EQ(ErrorOf({policy, "consistency.sync_every=2"}), "");
+  Check({
+      {{policy, "consistency.mode=ASYNC"},
+       "consistency.mode: value ASYNC; allowed: SYNC where consistency.policy is POST_LOCAL"},
+      {{policy, "consistency.post_local.sync_every=0"},
+       "consistency.post_local.sync_every: value 0; allowed: 1 to 1048576"},
+      {{policy, "consistency.post_local.sync_every=4", "consistency.sync_every=4"},
+       "consistency.post_local.sync_every: value 4; allowed: more than consistency.sync_every, 4"},
+      {{policy, "consistency.post_local.rate_factor=1"},
+       "consistency.post_local.rate_factor: value 1; allowed: over 0, under 1"},
+      {{policy, "consistency.post_local.gain_min=0"},
+       "consistency.post_local.gain_min: value 0; allowed: a number > 0"},
+      {{policy, "consistency.post_local.cost_max=-1"},
+       "consistency.post_local.cost_max: value -1; allowed: a number > 0"},
+      {{policy, "consistency.quorum=1"},
+       "consistency.quorum: value 1; allowed: 0 where consistency.policy is POST_LOCAL"},
+      {{policy, "training.gpus=2"}, "training.gpus: value 2; allowed: 1 where consistency.sync_every is more than 1"},
+      {{"consistency.post_local.sync_every=4"},
+       "consistency.post_local: value given; allowed: absent unless consistency.policy is POST_LOCAL"},
+  });
+}
+
+TEST(ValidatePolicyTest, ChecksAdaComm) {
+  const std::string policy = "consistency.policy=ADACOMM";
+  const std::string begin = "consistency.sync_every=16";
+  EXPECT_EQ(ErrorOf({policy, begin}), "");
+  Check({
+      {{policy}, "consistency.sync_every: value 1; allowed: 2 or more where consistency.policy is ADACOMM"},
+      {{policy, begin, "consistency.mode=ASYNC"},
+       "consistency.mode: value ASYNC; allowed: SYNC where consistency.policy is ADACOMM"},
+      {{policy, begin, "consistency.adacomm.sync_every_min=16"},
+       "consistency.adacomm.sync_every_min: value 16; allowed: 1 to 15"},
+      {{policy, begin, "consistency.adacomm.interval_windows=0"},
+       "consistency.adacomm.interval_windows: value 0; allowed: 1 to 1000"},
+      {{policy, begin, "consistency.adacomm.decay=1"}, "consistency.adacomm.decay: value 1; allowed: over 0, under 1"},
+      {{policy, begin, "consistency.adacomm.gain_min=0"},
+       "consistency.adacomm.gain_min: value 0; allowed: a number > 0"},
+      {{policy, begin, "consistency.quorum=1"},
+       "consistency.quorum: value 1; allowed: 0 where consistency.policy is ADACOMM"},
+      {{"consistency.adacomm.decay=0.5"},
+       "consistency.adacomm: value given; allowed: absent unless consistency.policy is ADACOMM"},
+  });
+}
+
 // As in a client's job, whose clients batch as they like.
 TEST(ValidatePolicyTest, ANoiseScaleNeedsTheSizeOfABatch) {
   EXPECT_EQ(ErrorOf({"consistency.policy=QUORUM", "training.batch_size=0", "consistency.quorum_policy.noise_scale=9"}),

@@ -81,9 +81,10 @@ TEST(ValidateTest, ChecksConsistency) {
        "has a quorum of its own"},
       {{"consistency.schedule[0]={at_step: 5 mode: SYNC quorum: 1}", "data.dispatch=STATIC"},
        "consistency.schedule[0].quorum: value 1; allowed: absent where data.dispatch is STATIC"},
-      {{"consistency.policy=9"},
-       "consistency.policy: value 9; allowed: SCHEDULE, QUORUM, SYNC_THEN_ASYNC, BALANCE, "
-       "STRAGGLER, DSSP, STALENESS_BUDGET"},
+      {{"consistency.policy=10"},
+       "consistency.policy: value 10; allowed: SCHEDULE, QUORUM, SYNC_THEN_ASYNC, BALANCE, "
+       "STRAGGLER, DSSP, STALENESS_BUDGET, "
+       "POST_LOCAL, ADACOMM"},
       {{"consistency.quorum=1", "data.dispatch=STATIC"},
        "consistency.quorum: value 1; allowed: absent where data.dispatch is STATIC"},
       {{"consistency.mode=ASYNC", "data.dispatch=STATIC"},
@@ -120,6 +121,16 @@ TEST(ValidateTest, ChecksLocalSgd) {
       {{"consistency.sync_every=4", "consistency.schedule[0]={at_step: 5 mode: SSP staleness_bound: 2}"},
        "consistency.schedule[0].mode: value SSP; allowed: SYNC, ASYNC where consistency.sync_every is 4"},
   });
+  Check({
+      {{"consistency.schedule[0]={at_step: 5 mode: SYNC sync_every: 0}"},
+       "consistency.schedule[0].sync_every: value 0; allowed: 1 to 1048576"},
+      {{"consistency.schedule[0]={at_step: 5 mode: SYNC sync_every: 4}", "consistency.mode=SSP",
+        "consistency.staleness_bound=2"},
+       "consistency.mode: value SSP; allowed: SYNC, ASYNC where consistency.sync_every is 4"},
+      {{"consistency.schedule[0]={at_step: 5 mode: SYNC sync_every: 4}", "data.dispatch=STATIC"},
+       "consistency.schedule[0].sync_every: value 4; allowed: absent where data.dispatch is STATIC"},
+  });
+  EXPECT_EQ(ErrorOf({"consistency.schedule[0]={at_step: 5 mode: SYNC sync_every: 4}"}), "");
   EXPECT_EQ(ErrorOf({"consistency.sync_every=4", "consistency.mode=ASYNC"}), "");
   EXPECT_EQ(ErrorOf({"consistency.sync_every=4", "data.dispatch=STATIC"}), "");
 }

@@ -24,6 +24,16 @@ void SetLoss(double loss, Line* line) {
   }
 }
 
+double MeanStaleness(const v1::WorkerProgress& progress) {
+  double sum = 0, steps = 0;
+  for (int staleness = 0; staleness < progress.staleness_counts_size(); ++staleness) {
+    const double count = Count(progress.staleness_counts(staleness));
+    sum += count * staleness;
+    steps += count;
+  }
+  return steps > 0 ? sum / steps : 0;
+}
+
 void AddWorker(uint32_t index, const v1::WorkerProgress& progress, v1::ProgressLine* line) {
   v1::WorkerTotals* worker = line->add_workers();
   worker->set_index(index);
@@ -35,6 +45,7 @@ void AddWorker(uint32_t index, const v1::WorkerProgress& progress, v1::ProgressL
   worker->set_pull_wait_seconds(progress.pull_wait_seconds_total());
   worker->set_work_seconds_p50(WorkQuantile(progress, 0.5));
   worker->set_work_seconds_p90(WorkQuantile(progress, 0.9));
+  worker->set_staleness_mean(MeanStaleness(progress));
   if (progress.loss_scale() <= 0) return;
   worker->set_loss_scale(progress.loss_scale());
   worker->set_overflows(Count(progress.overflow_total()));
@@ -149,6 +160,7 @@ v1::RunRecordLine PlanLine(double t, const v1::Plan& plan, absl::string_view rea
   line->set_learning_rate_scale(LearningRateScale(plan));
   for (const v1::TaskId& member : plan.members()) line->add_members(member.index());
   AddBatchSizes(plan, line);
+  if (plan.sync_every() > 0) line->set_sync_every(plan.sync_every());
   line->set_reason(Text(reason));
   line->set_round_trip_seconds(times.round_trip_seconds);
   line->set_stall_seconds(times.stall_seconds);

@@ -98,6 +98,7 @@ TEST(RunRecord, AProgressLineHasTotalsAndMeans) {
   ASSERT_EQ(line.workers_size(), 1);
   EXPECT_EQ(line.workers(0).index(), 1u);
   EXPECT_EQ(line.workers(0).pull_wait_seconds(), 1);
+  EXPECT_EQ(line.workers(0).staleness_mean(), 0.5);
   EXPECT_FALSE(line.workers(0).has_loss_scale());
 }
 
@@ -165,6 +166,9 @@ TEST(RunRecord, APlanLineNamesMembersAndTimes) {
   EXPECT_THAT(line.batch_sizes(), ElementsAre(10, 30));
   EXPECT_EQ(line.quorum(), 0);
   EXPECT_EQ(line.learning_rate_scale(), 0.5);
+  EXPECT_FALSE(line.has_sync_every());
+  plan.set_sync_every(16);
+  EXPECT_EQ(PlanLine(5, plan, "operator", {}).plan().sync_every(), 16);
   EXPECT_EQ(line.round_trip_seconds(), 0.25);
   EXPECT_EQ(line.stall_seconds(), 0.5);
 }

@@ -67,6 +67,7 @@ v1::JournalRecord AnnounceRecord(uint64_t generation, const PlanChange& change, 
   announce->set_quorum(change.quorum);
   announce->set_learning_rate_scale(change.learning_rate_scale);
   announce->mutable_batch_sizes()->insert(change.batch_sizes.begin(), change.batch_sizes.end());
+  announce->set_sync_every(change.sync_every);
   announce->set_reason(change.reason);
   announce->set_policy_memory(policy_memory);
   return record;
@@ -79,6 +80,7 @@ PlanChange ChangeOf(const v1::JournalAnnounce& announce) {
   change.quorum = announce.quorum();
   change.learning_rate_scale = announce.learning_rate_scale();
   change.batch_sizes = {announce.batch_sizes().begin(), announce.batch_sizes().end()};
+  change.sync_every = announce.sync_every();
   change.reason = announce.reason();
   return change;
 }

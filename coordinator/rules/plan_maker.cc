@@ -59,6 +59,7 @@ PlanMaker::Actions PlanMaker::Start(const PlanChange& first, absl::Time now) {
   plan_.set_first_step(options_.first_step);
   plan_.set_first_example(options_.first_example);
   SetRules(first, &plan_);
+  plan_.set_sync_every(first.sync_every);
   SetMembers(&plan_);
   SetBatchSizes(first, &plan_);
   members_decided_ = workers_.size();
@@ -343,6 +344,7 @@ void PlanMaker::Decide(absl::Time now, Actions* actions) {
   v1::Plan plan;
   plan.set_generation(announced_->generation);
   SetRules(announced_->change, &plan);
+  plan.set_sync_every(announced_->change.sync_every > 0 ? announced_->change.sync_every : plan_.sync_every());
   SetMembers(&plan);
   SetBatchSizes(announced_->change, &plan);
   plan.set_first_step(first_step);

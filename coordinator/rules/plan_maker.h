@@ -22,6 +22,8 @@ struct PlanChange {
   // Examples in a batch, by index of worker. They hold if these are the plan's members; otherwise, and where this is
   // empty, all have training.batch_size.
   std::map<uint32_t, uint32_t> batch_sizes;
+  // Batches of a worker's step; 0: as it is.
+  uint32_t sync_every = 0;
   // "operator", "schedule: step 100", "worker 2 joined".
   std::string reason;
   // Names the operator's call that waits for the commit; 0 when nobody waits.

@@ -45,6 +45,25 @@ TEST_F(PlanMakerBatchesTest, StayAsTheyAreWithTheSameMembers) {
   EXPECT_TRUE(maker_.plan().batch_sizes().empty()) << "they are of other members";
 }
 
+TEST_F(PlanMakerBatchesTest, HowManyAStepHasStaysUntilAChangeSaysOtherwise) {
+  EXPECT_EQ(maker_.plan().sync_every(), 0u) << "as in the config";
+  PlanChange fewer_exchanges = Rules(v1::SYNC);
+  fewer_exchanges.sync_every = 16;
+  maker_.RequestChange(fewer_exchanges, now_);
+  EnterNext(5);
+  EXPECT_EQ(maker_.plan().sync_every(), 16u);
+  maker_.RequestChange(Rules(v1::ASYNC), now_);
+  EnterNext(6);
+  EXPECT_EQ(maker_.plan().sync_every(), 16u) << "an operator's change of mode";
+  maker_.AddWorker(WorkerTask(2), now_);
+  EnterNext(7);
+  EXPECT_EQ(maker_.plan().sync_every(), 16u) << "with another member";
+  fewer_exchanges.sync_every = 1;
+  maker_.RequestChange(fewer_exchanges, now_);
+  EnterNext(8);
+  EXPECT_EQ(maker_.plan().sync_every(), 1u);
+}
+
 TEST_F(PlanMakerBatchesTest, AChangeWithoutThemMakesThemEqual) {
   maker_.RequestChange(Rules(v1::ASYNC), now_);
   AckAnnounce(5, 5);

@@ -33,6 +33,7 @@ PlanChange RulesOf(const v1::Plan& plan, const v1::JobConfig& config) {
       plan.quorum() > 0 && config.consistency().quorum() > 0 ? config.consistency().quorum() : plan.quorum();
   change.learning_rate_scale = plan.learning_rate_scale();
   change.batch_sizes = BatchSizes(plan);
+  change.sync_every = plan.sync_every();
   change.reason = absl::StrCat("from step ", plan.first_step());
   return change;
 }

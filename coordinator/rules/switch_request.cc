@@ -48,11 +48,21 @@ absl::StatusOr<PlanChange> CheckSwitch(const v1::JobConfig& config, const v1::Sw
                      "; allowed: SYNC with quorum 0, because data.dispatch is STATIC; start the job with "
                      "data.dispatch DYNAMIC to switch"));
   }
-  if (mode == v1::SSP && BatchesPerStep(config) > 1) {
+  const int64_t most_batches = MostBatchesPerStep(config);
+  if (mode == v1::SSP && most_batches > 1) {
     return absl::FailedPreconditionError(
         absl::StrCat("mode: value ", ModeName(mode, request.staleness_bound()),
-                     "; allowed: SYNC, ASYNC, because consistency.sync_every is ", BatchesPerStep(config),
+                     "; allowed: SYNC, ASYNC, because consistency.sync_every is ", most_batches,
                      "; start the job with consistency.sync_every 1 to switch to SSP"));
+  }
+  if (request.sync_every() > most_batches || (request.sync_every() > 0 && most_batches == 1)) {
+    return absl::FailedPreconditionError(absl::StrCat("sync_every: value ", request.sync_every(), "; allowed: ",
+                                                      most_batches == 1 ? "0" : absl::StrCat("0 to ", most_batches),
+                                                      ", because that is the most that the job's config has"));
+  }
+  if (config.data().dispatch() == v1::DataConfig::STATIC && request.sync_every() > 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("sync_every: value ", request.sync_every(), "; allowed: 0, because data.dispatch is STATIC"));
   }
   const bool is_mean = config.optimizer().algorithm() == v1::OptimizerConfig::MEAN && !RUBATO_MUTANT(kMeanLeavesSync);
   if (is_mean && mode != v1::SYNC) {
@@ -65,6 +75,7 @@ absl::StatusOr<PlanChange> CheckSwitch(const v1::JobConfig& config, const v1::Sw
   change.quorum = request.quorum();
   change.learning_rate_scale = request.learning_rate_scale() > 0 ? request.learning_rate_scale()
                                                                  : LearningRateRule(config, mode, request.quorum());
+  change.sync_every = request.sync_every();
   change.reason = "operator";
   return change;
 }

@@ -10,19 +10,22 @@ namespace {
 class CheckSwitchTest : public testing::Test {
  protected:
   CheckSwitchTest() { config_.mutable_cluster()->set_workers(3); }
-  absl::Status Check(v1::Mode mode, int64_t bound, uint32_t quorum = 0, double scale = 0) {
+  absl::Status Check(v1::Mode mode, int64_t bound, uint32_t quorum = 0, double scale = 0, uint32_t sync_every = 0) {
     v1::SwitchModeRequest request;
     request.set_mode(mode);
     request.set_staleness_bound(bound);
     request.set_quorum(quorum);
     request.set_learning_rate_scale(scale);
+    request.set_sync_every(sync_every);
     const absl::StatusOr<PlanChange> change = CheckSwitch(config_, request);
     if (change.ok()) learning_rate_scale_ = change->learning_rate_scale;
+    if (change.ok()) sync_every_ = change->sync_every;
     return change.status();
   }
   v1::JobConfig config_;
   // Of the last change that was accepted.
   double learning_rate_scale_ = 0;
+  uint32_t sync_every_ = 0;
 };
 
 TEST_F(CheckSwitchTest, AcceptsWhatTheModesAllow) {
@@ -68,6 +71,20 @@ TEST_F(CheckSwitchTest, LocalSgdIsNotSwitchedToSsp) {
             "consistency.sync_every 1 to switch to SSP");
   EXPECT_TRUE(Check(v1::SYNC, 0).ok());
   EXPECT_TRUE(Check(v1::ASYNC, 0).ok());
+}
+
+TEST_F(CheckSwitchTest, HowOftenWorkersExchangeIsLocalSgdsToChange) {
+  EXPECT_EQ(Check(v1::SYNC, 0, 0, 0, 1).message(),
+            "sync_every: value 1; allowed: 0, because that is the most that the job's config has");
+  config_.mutable_consistency()->set_sync_every(4);
+  EXPECT_TRUE(Check(v1::ASYNC, 0, 0, 0, 3).ok());
+  EXPECT_EQ(sync_every_, 3u);
+  EXPECT_TRUE(Check(v1::ASYNC, 0).ok());
+  EXPECT_EQ(sync_every_, 0u);
+  EXPECT_EQ(Check(v1::SYNC, 0, 0, 0, 5).message(),
+            "sync_every: value 5; allowed: 0 to 4, because that is the most that the job's config has");
+  config_.mutable_data()->set_dispatch(v1::DataConfig::STATIC);
+  EXPECT_EQ(Check(v1::SYNC, 0, 0, 0, 3).message(), "sync_every: value 3; allowed: 0, because data.dispatch is STATIC");
 }
 
 TEST_F(CheckSwitchTest, AMeanStaysSynchronous) {

@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
 # Policies on real processes: one worker of three is slow. QUORUM and STRAGGLER stop waiting for it, SYNC_THEN_ASYNC leaves
-# sync, BALANCE gives it less to do if it computes slowly, each with its reason in the run record, and the audit holds.
+# sync, BALANCE gives it less to do if it computes slowly; over a slow network POST_LOCAL and ADACOMM change how
+# often workers exchange. Each has its reason in the run record, and the audit holds.
 # shellcheck source=tests/e2e/common.sh
 source tests/e2e/common.sh
+
+slow=(--slow=worker:0:sleep=10ms --slow=worker:1:sleep=10ms --slow=worker:2:sleep=80ms)
 
 # follows POLICY PART... -- ARGUMENTS...: a job with that policy gets to a plan whose line in the run record has these parts.
 follows() {
@@ -16,7 +19,7 @@ follows() {
   local directory="$work/$policy"
   train "$directory" --set cluster.workers=3 --set training.epochs=3 --set "consistency.policy=$policy" \
     --set consistency.policy_pace.window_steps=10 --set consistency.policy_pace.window_seconds=0.5 \
-    --slow=worker:0:sleep=10ms --slow=worker:1:sleep=10ms --slow=worker:2:sleep=80ms "$@" || {
+    "${slow[@]}" "$@" || {
     cat "$directory.out" >&2
     fail "$policy: the job failed"
   }
@@ -32,8 +35,15 @@ follows QUORUM '"mode":"SYNC"' '"quorum":2,' '"reason":"quorum: with 2 of 3 cont
   -- --set consistency.quorum_policy.share_min=0.6
 follows SYNC_THEN_ASYNC '"mode":"ASYNC"' '"reason":"sync_then_async: ' -- --set consistency.sync_then_async.share=0.01
 follows STRAGGLER '"mode":"SYNC"' '"quorum":2,' '"reason":"straggler: without waiting for worker 2 ' --
+# Each message waits as on the way to another site.
+slow=(--slow='worker:*:sleep=5ms' --network='worker:*:latency=20ms')
+follows POST_LOCAL '"mode":"SYNC"' '"sync_every":16' '"reason":"post_local: ' -- --set training.epochs=1
+follows ADACOMM '"mode":"SYNC"' '"sync_every":' '"reason":"adacomm: the training loss is ' -- --set training.epochs=1 \
+  --set consistency.sync_every=16 --set consistency.adacomm.interval_windows=1
 # A quorum drops what comes late; here nothing is.
 trained_once "$work/SYNC_THEN_ASYNC" 120000
+trained_once "$work/POST_LOCAL" 40000
+trained_once "$work/ADACOMM" 40000
 
 # BALANCE needs steps that take as long as their examples: one worker computes an eighth as fast as the others.
 directory="$work/BALANCE"

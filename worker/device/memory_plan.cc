@@ -145,8 +145,8 @@ absl::StatusOr<MemoryPlan> PlanMemory(const v1::JobConfig& config, const ModelSp
   plan.workspace += rules.fixed_bytes;
   const int64_t example_bytes = (NumElements(spec.input) + LabelElements(spec)) * kElementBytes;
   const int64_t ahead = static_cast<int64_t>(config.data().prefetch_batches()) + 1;
-  plan.batches = Product(Product(ahead, Product(LargestBatch(config), BatchesPerStep(config))), example_bytes);
-  if (BatchesPerStep(config) > 1) {
+  plan.batches = Product(Product(ahead, Product(LargestBatch(config), MostBatchesPerStep(config))), example_bytes);
+  if (TrainsLocally(config)) {
     // The weights at the step's start, the optimizer's state then and now, and a sum of squares.
     plan.local = (1 + 2 * NumSlots(config.optimizer().algorithm())) * plan.weights + Rounded(sizeof(double));
   }

@@ -111,7 +111,7 @@ void DynamicSource::EnterPlan(const v1::Plan& plan) {
   generation_ = plan.generation();
   // The few that are ready have the size of the plan before; servers weight what is pushed by its examples.
   options_.prefetcher->SetBatchSize(BatchSize(*options_.config, plan, options_.worker) *
-                                    BatchesPerStep(*options_.config));
+                                    BatchesPerStep(*options_.config, plan));
 }
 
 absl::StatusOr<BatchSource::Next> DynamicSource::Get(const Parameters::Step& step) {

@@ -102,6 +102,20 @@ class DynamicSourceTest : public testing::Test {
   std::unique_ptr<DynamicSource> source_;
 };
 
+TEST_F(DynamicSourceTest, AStepHasAsManyBatchesAsThePlanSays) {
+  config_.mutable_consistency()->add_schedule()->set_sync_every(8);
+  step_.plan.set_generation(1);
+  step_.plan.set_sync_every(3);
+  AskInVain();
+  Grant(1, 0, 20);
+  for (int64_t examples : {12, 8}) {
+    const absl::StatusOr<BatchSource::Next> next = source_->Get(step_);
+    ASSERT_EQ(next->kind, BatchSource::Kind::kBatch);
+    EXPECT_EQ(next->batch->examples, examples);
+    source_->Begun();
+  }
+}
+
 TEST_F(DynamicSourceTest, GivesTheBatchesOfAShardAndReportsItOnceItIsAcknowledged) {
   AskInVain();
   Answer(v1::ShardGrant::GRANTED);

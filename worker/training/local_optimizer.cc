@@ -4,8 +4,8 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "common/learning_rate_schedule.h"
 #include "common/status.h"
-#include "kernels/optimizer/schedule.h"
 #include "kernels/optimizer/update_rule.h"
 
 namespace rubato::worker {

@@ -63,7 +63,7 @@ absl::Status TrainingRun::Prepare() {
   {
     StepWatchdog::Watch watch(options_.watchdog, "allocate memory for copies");
     RUBATO_ASSIGN_OR_RETURN(memory_, ModelMemory::Create(options_.model->model()));
-    if (BatchesPerStep(*options_.config) > 1) {
+    if (TrainsLocally(*options_.config)) {
       RUBATO_ASSIGN_OR_RETURN(local_, LocalOptimizer::Create(options_.config->optimizer(), options_.model->lead(),
                                                              options_.model->backend()));
     }

@@ -1,6 +1,7 @@
 #include "coordinator/rules/policies/measured_steps.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <limits>
 #include <utility>
@@ -70,6 +71,13 @@ WorkToReplay WorkHistory::Add(uint64_t generation, WorkToReplay work) {
   return all;
 }
 
+double TrainedShare(const v1::TrainingConfig& training, const JobSnapshot& job) {
+  const double epochs = training.epochs() > 0 ? job.epoch / static_cast<double>(training.epochs()) : 0;
+  const double steps =
+      training.max_steps() > 0 ? static_cast<double>(job.step) / static_cast<double>(training.max_steps()) : 0;
+  return std::max(epochs, steps);
+}
+
 std::optional<MeasuredSteps> MeasureSyncSteps(const JobSnapshot& job) {
   const std::optional<std::vector<const JobSnapshot::Worker*>> members = MembersAtWork(job);
   if (!members.has_value()) return std::nullopt;
@@ -84,6 +92,13 @@ std::optional<MeasuredSteps> MeasureSyncSteps(const JobSnapshot& job) {
   steps.quorum = job.plan.quorum() == 0 ? steps.members() : std::min<size_t>(job.plan.quorum(), steps.members());
   steps.overhead = std::max(0.0, fastest - steps.until[steps.quorum - 1]);
   return steps;
+}
+
+double BatchSeconds(const MeasuredSteps& steps, int64_t now, int64_t batches) {
+  const double times = static_cast<double>(batches) / static_cast<double>(now);
+  const double slowest = *std::max_element(steps.means.begin(), steps.means.end());
+  const double by_chance = std::max(0.0, steps.until.back() - slowest);
+  return (times * slowest + std::sqrt(times) * by_chance + steps.overhead) / static_cast<double>(batches);
 }
 
 }  // namespace rubato::coordinator

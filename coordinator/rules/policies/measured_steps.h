@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "coordinator/rules/job_snapshot.h"
+#include "proto/job_config.pb.h"
 
 namespace rubato::coordinator {
 
@@ -59,8 +60,17 @@ class WorkHistory {
 // The bound of SSP that a mode is: 0 for SYNC, kNoBound for ASYNC.
 int64_t BoundOf(v1::Mode mode, int64_t staleness_bound);
 
+// Which part of the training is done, 0 to 1: of its epochs or of its steps, whichever is more.
+double TrainedShare(const v1::TrainingConfig& training, const JobSnapshot& job);
+
 // Absent unless every member works under the plan, which is SYNC, and has made enough steps.
 std::optional<MeasuredSteps> MeasureSyncSteps(const JobSnapshot& job);
+
+// Seconds per batch of every member, were there `batches` between two exchanges instead of the `now` of the measured
+// steps. A step then has as many times the work of the slowest member, one way to the servers and back, and of what
+// the members wait for each other by chance, which is independent from batch to batch, the root of that, as a sum of
+// such differences.
+double BatchSeconds(const MeasuredSteps& steps, int64_t now, int64_t batches);
 
 }  // namespace rubato::coordinator
 

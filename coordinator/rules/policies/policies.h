@@ -13,8 +13,10 @@
 namespace rubato::coordinator {
 
 // One function per policy, each in the file of its name.
+std::unique_ptr<ModePolicy> MakeAdaCommPolicy(const v1::JobConfig& config);
 std::unique_ptr<ModePolicy> MakeBalancePolicy(const v1::JobConfig& config);
 std::unique_ptr<ModePolicy> MakeDsspPolicy(const v1::JobConfig& config);
+std::unique_ptr<ModePolicy> MakePostLocalPolicy(const v1::JobConfig& config);
 std::unique_ptr<ModePolicy> MakeQuorumPolicy(const v1::JobConfig& config);
 std::unique_ptr<ModePolicy> MakeSchedulePolicy(const v1::JobConfig& config);
 std::unique_ptr<ModePolicy> MakeStalenessBudgetPolicy(const v1::JobConfig& config);
@@ -38,6 +40,10 @@ inline absl::StatusOr<std::unique_ptr<ModePolicy>> MakeModePolicy(const v1::JobC
       return MakeDsspPolicy(config);
     case v1::ConsistencyConfig::STALENESS_BUDGET:
       return MakeStalenessBudgetPolicy(config);
+    case v1::ConsistencyConfig::POST_LOCAL:
+      return MakePostLocalPolicy(config);
+    case v1::ConsistencyConfig::ADACOMM:
+      return MakeAdaCommPolicy(config);
     case v1::ConsistencyConfig::POLICY_UNSPECIFIED:
       RUBATO_NO_VALUE_OF(v1::ConsistencyConfig_Policy_ConsistencyConfig_Policy) : break;
   }

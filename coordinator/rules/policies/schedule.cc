@@ -59,6 +59,7 @@ class SchedulePolicy final : public ModePolicy {
       due->learning_rate_scale = entry.has_learning_rate_scale()
                                      ? entry.learning_rate_scale()
                                      : LearningRateRule(config_, entry.mode(), entry.quorum());
+      due->sync_every = static_cast<uint32_t>(entry.sync_every());
       due->reason = absl::StrCat("schedule: ", WhenText(entry));
     }
     return due;

@@ -17,10 +17,12 @@ constexpr size_t kSteps = 10;
 
 }  // namespace
 
-MeasuredJob::MeasuredJob(const v1::ConsistencyConfig& rules) {
+MeasuredJob::MeasuredJob(const v1::ConsistencyConfig& rules, const v1::LearningRateSchedule& schedule) {
   config_.mutable_cluster()->set_workers(kWorkers);
   config_.mutable_training()->set_batch_size(10);
+  config_.mutable_training()->set_epochs(10);
   config_.mutable_optimizer()->set_algorithm(v1::OptimizerConfig::SGD);
+  *config_.mutable_optimizer()->mutable_schedule() = schedule;
   *config_.mutable_consistency() = rules;
   config_.mutable_consistency()->mutable_policy_pace()->set_window_seconds(5);
   config_.mutable_consistency()->mutable_policy_pace()->set_windows_of_rest(1);
@@ -48,6 +50,12 @@ void MeasuredJob::SetStep(uint32_t worker, double seconds) {
   for (JobSnapshot::Worker& each : job_.workers) each.mean_step_seconds = slowest;
 }
 
+void MeasuredJob::SetOverhead(double seconds) {
+  double slowest = 0;
+  for (const JobSnapshot::Worker& each : job_.workers) slowest = std::max(slowest, each.work_seconds.front());
+  for (JobSnapshot::Worker& each : job_.workers) each.mean_step_seconds = slowest + seconds;
+}
+
 std::optional<PlanChange> MeasuredJob::Window() {
   job_.step += 50;
   job_.seconds += 5;
@@ -72,6 +80,7 @@ void MeasuredJob::Enter(const PlanChange& change) {
   job_.plan.set_learning_rate_scale(change.learning_rate_scale);
   job_.plan.clear_batch_sizes();
   for (const auto& [index, examples] : change.batch_sizes) job_.plan.add_batch_sizes(examples);
+  if (change.sync_every > 0) job_.plan.set_sync_every(change.sync_every);
   for (JobSnapshot::Worker& worker : job_.workers) worker.generation = job_.plan.generation();
   EXPECT_FALSE(Window().has_value()) << "a window begins with a plan";
 }

@@ -11,8 +11,8 @@
 
 namespace rubato::coordinator {
 
-// A job of four workers with batches of 10, as a policy that measures sees it: each step of a worker takes what the
-// test says. Windows have 50 steps and 5 seconds; three must agree, and one rests after a change.
+// A job of ten epochs and four workers with batches of 10, as a policy that measures sees it: each step of a worker
+// takes what the test says. Windows have 50 steps and 5 seconds; three must agree, and one rests after a change.
 //
 //   MeasuredJob job(rules);
 //   job.SetStep(3, 0.4);
@@ -21,12 +21,14 @@ namespace rubato::coordinator {
 class MeasuredJob {
  public:
   // `rules`: with a policy; defaults are filled in. The first window has begun.
-  explicit MeasuredJob(const v1::ConsistencyConfig& rules);
+  explicit MeasuredJob(const v1::ConsistencyConfig& rules, const v1::LearningRateSchedule& schedule = {});
 
   // All of the worker's latest steps took so long, with the batch that it has now.
   void SetStep(uint32_t worker, double seconds);
   // The mean staleness of what is pushed from now on.
   void SetStaleness(double staleness) { staleness_ = staleness; }
+  // What a step takes beyond the slowest member's computing.
+  void SetOverhead(double seconds);
   // A window ends.
   std::optional<PlanChange> Window();
   // That many windows end. What the last one brings; a change that an earlier one brings is a failure.

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "absl/strings/str_format.h"
 #include "common/random.h"
 #include "coordinator/rules/learning_rate_rule.h"
 
@@ -84,6 +85,27 @@ TrainingScenario ScenarioNamed(const std::string& name, uint64_t seed) {
   std::abort();
 }
 
+TrainingScenario DistantServers(double overhead_seconds, uint64_t seed) {
+  TrainingScenario scenario = ScenarioNamed("equal", seed);
+  scenario.name = absl::StrFormat("servers %g ms away and back", overhead_seconds * 1000);
+  scenario.overhead_seconds = overhead_seconds;
+  scenario.max_steps = 10000;
+  scenario.epochs = 30;
+  scenario.schedule.set_unit(v1::LearningRateSchedule::EPOCHS);
+  scenario.schedule.mutable_step()->set_interval(10);
+  scenario.schedule.mutable_step()->set_factor(0.5);
+  return scenario;
+}
+
+TrainingScenario DistantOwners(double overhead_seconds, uint64_t seed) {
+  TrainingScenario scenario = DistantServers(overhead_seconds, seed);
+  scenario.epochs = 0;
+  scenario.schedule.Clear();
+  scenario.difference = 0.5;
+  scenario.distance = 3;
+  return scenario;
+}
+
 v1::ConsistencyConfig Rules(v1::Mode mode, uint32_t quorum) {
   v1::ConsistencyConfig rules;
   rules.set_mode(mode);
@@ -111,6 +133,13 @@ v1::ConsistencyConfig MeasuringRules(v1::ConsistencyConfig::Policy policy, v1::M
   rules.set_staleness_bound(staleness_bound);
   rules.set_policy(policy);
   rules.mutable_policy_pace()->set_window_seconds(1);
+  return rules;
+}
+
+v1::ConsistencyConfig AdaCommRules() {
+  v1::ConsistencyConfig rules = MeasuringRules(v1::ConsistencyConfig::ADACOMM);
+  rules.set_sync_every(16);
+  rules.mutable_adacomm()->set_interval_windows(3);
   return rules;
 }
 

@@ -9,6 +9,8 @@
 
 #include "common/config/batch_sizes.h"
 #include "common/config/defaults.h"
+#include "common/config/local_sgd.h"
+#include "common/learning_rate_schedule.h"
 #include "common/metrics/step_count.h"
 #include "common/random.h"
 #include "coordinator/rules/policies/policies.h"
@@ -29,8 +31,10 @@ v1::JobConfig ConfigOf(const TrainingScenario& scenario, const v1::ConsistencyCo
   config.mutable_cluster()->set_workers(scenario.workers);
   config.mutable_training()->set_batch_size(scenario.batch);
   config.mutable_training()->set_max_steps(scenario.max_steps);
+  config.mutable_training()->set_epochs(scenario.epochs);
   config.mutable_optimizer()->set_algorithm(v1::OptimizerConfig::SGD);
   config.mutable_optimizer()->set_learning_rate(scenario.learning_rate);
+  *config.mutable_optimizer()->mutable_schedule() = scenario.schedule;
   *config.mutable_consistency() = consistency;
   FillDefaults(&config);
   return config;
@@ -47,6 +51,7 @@ struct Worker {
   Vector weights;
   int64_t version = 0;
   int64_t batch = 0;
+  int64_t batches = 1;
   v1::WorkerProgress progress;
 };
 
@@ -64,13 +69,14 @@ class Training {
     change.mode = first.mode();
     change.staleness_bound = first.staleness_bound();
     change.quorum = first.quorum();
+    change.sync_every = static_cast<uint32_t>(first.sync_every());
     SetPlan(change);
   }
 
   TrainingOutcome Run() {
     for (uint32_t index = 0; index < scenario_.workers; ++index) Begin(index, 0);
     double next_look = 0;
-    while (step_ < scenario_.max_steps && std::isfinite(Loss())) {
+    while (step_ < scenario_.max_steps && !UsedUp() && std::isfinite(Loss())) {
       const auto next = std::min_element(workers_.begin(), workers_.end(),
                                          [](const Worker& a, const Worker& b) { return a.until < b.until; });
       if (next->until == kNever) std::abort();  // Everybody waits: the model is wrong.
@@ -98,9 +104,11 @@ class Training {
       plan_.add_decided_members(index);
     }
     for (const auto& [index, examples] : change.batch_sizes) plan_.add_batch_sizes(examples);
+    if (change.sync_every > 0) plan_.set_sync_every(change.sync_every);
     for (uint32_t index = 0; index < scenario_.workers; ++index) {
       workers_[index].step = step_;
       workers_[index].batch = BatchSize(config_, plan_, index);
+      workers_[index].batches = BatchesPerStep(config_, plan_);
       workers_[index].progress.set_generation(plan_.generation());
     }
   }
@@ -111,10 +119,14 @@ class Training {
     return loss;
   }
 
+  double Epoch() const { return examples_trained_ / static_cast<double>(scenario_.epoch_examples); }
+  bool UsedUp() const { return scenario_.epochs > 0 && Epoch() >= static_cast<double>(scenario_.epochs); }
+
   // What the policy sees a few times a second, and what it wants.
   void Look(double now) {
     JobSnapshot job;
     job.step = step_;
+    job.epoch = Epoch();
     job.seconds = now;
     job.plan = plan_;
     for (uint32_t index = 0; index < scenario_.workers; ++index) {
@@ -141,25 +153,36 @@ class Training {
     worker.weights = weights_;
     worker.version = version_;
     const double part = static_cast<double>(worker.batch) / static_cast<double>(scenario_.batch);
-    worker.until =
-        now + scenario_.step_seconds(index, worker.step) * (scenario_.fixed_share + (1 - scenario_.fixed_share) * part);
+    double seconds = 0;
+    for (int64_t batch = 0; batch < worker.batches; ++batch) {
+      seconds += scenario_.step_seconds(index, worker.step * worker.batches + batch);
+    }
+    worker.until = now + seconds * (scenario_.fixed_share + (1 - scenario_.fixed_share) * part);
   }
 
-  // The gradient that the worker pushes.
-  Vector Gradient(const Worker& worker) {
-    Vector gradient;
+  // By how much the worker's batches move the weights that it began its step with.
+  Vector Move(const Worker& worker) {
+    Vector moved = {};
     const double deviation = scenario_.noise / std::sqrt(static_cast<double>(worker.batch));
-    for (int i = 0; i < kDimensions; ++i) {
-      gradient[i] = Eigenvalue(i) * worker.weights[i] + deviation * noise_.Normal();
+    const double rate =
+        scenario_.learning_rate * plan_.learning_rate_scale() * ScheduleFactor(scenario_.schedule, Epoch(), 0);
+    const double curvature = 1 + (&worker - workers_.data()) % 2 * 2 * scenario_.difference - scenario_.difference;
+    const double minimum = (curvature > 1 ? 1 : -1) * scenario_.distance / curvature;
+    for (int64_t batch = 0; batch < worker.batches; ++batch) {
+      for (int i = 0; i < kDimensions; ++i) {
+        const double slope = curvature * Eigenvalue(i) * (worker.weights[i] - moved[i] - minimum);
+        moved[i] += rate * (slope + deviation * noise_.Normal());
+      }
     }
-    return gradient;
+    examples_trained_ += Examples(worker);
+    return moved;
   }
 
-  void Apply(const Vector& gradient) {
+  static double Examples(const Worker& worker) { return static_cast<double>(worker.batch * worker.batches); }
+
+  void Apply(const Vector& move) {
     ++version_;
-    for (int i = 0; i < kDimensions; ++i) {
-      weights_[i] -= scenario_.learning_rate * plan_.learning_rate_scale() * gradient[i];
-    }
+    for (int i = 0; i < kDimensions; ++i) weights_[i] -= move[i];
   }
 
   void Computed(uint32_t index, double now) {
@@ -167,13 +190,13 @@ class Training {
     Worker& worker = workers_[index];
     worker.until = kNever;
     const double work = now - worker.began;
-    CountStep(now - worker.over, now - worker.over - work, worker.batch, &worker.progress);
+    CountStep(now - worker.over, now - worker.over - work, worker.batch * worker.batches, &worker.progress);
     worker.over = now;
     if (plan_.mode() == v1::SYNC) {
       PushTogether(worker);
     } else {
       CountPush(worker);
-      Apply(Gradient(worker));
+      Apply(Move(worker));
       ++worker.step;
       step_ = std::max(step_, worker.step);
     }
@@ -190,9 +213,9 @@ class Training {
       return;
     }
     CountPush(worker);
-    const Vector gradient = Gradient(worker);
-    const auto examples = static_cast<double>(worker.batch);
-    for (int i = 0; i < kDimensions; ++i) sum_[i] += examples * gradient[i];
+    const Vector move = Move(worker);
+    const double examples = Examples(worker);
+    for (int i = 0; i < kDimensions; ++i) sum_[i] += examples * move[i];
     examples_ += examples;
     ++worker.step;
     const size_t wanted = plan_.quorum() > 0 ? plan_.quorum() : scenario_.workers;
@@ -251,6 +274,7 @@ class Training {
   // SYNC: the step that is collected; otherwise the furthest worker's.
   int64_t step_ = 0;
   double now_ = 0;
+  double examples_trained_ = 0;
   TrainingOutcome outcome_;
 };
 

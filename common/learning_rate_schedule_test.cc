@@ -1,4 +1,4 @@
-#include "kernels/optimizer/schedule.h"
+#include "common/learning_rate_schedule.h"
 
 #include <gtest/gtest.h>
 
@@ -7,12 +7,12 @@
 namespace rubato {
 namespace {
 
-TEST(ScheduleTest, AbsentScheduleIsConstant) {
+TEST(LearningRateScheduleTest, AbsentScheduleIsConstant) {
   EXPECT_EQ(ScheduleFactor(v1::LearningRateSchedule(), 0, 0), 1);
   EXPECT_EQ(ScheduleFactor(v1::LearningRateSchedule(), 1e6, 1 << 30), 1);
 }
 
-TEST(ScheduleTest, WarmsUpLinearlyBeforeAConstant) {
+TEST(LearningRateScheduleTest, WarmsUpLinearlyBeforeAConstant) {
   v1::LearningRateSchedule schedule;
   schedule.mutable_constant();
   schedule.set_warmup(4);
@@ -22,7 +22,7 @@ TEST(ScheduleTest, WarmsUpLinearlyBeforeAConstant) {
   EXPECT_EQ(ScheduleFactor(schedule, 100, 0), 1);
 }
 
-TEST(ScheduleTest, CountsStepsWhereAsked) {
+TEST(LearningRateScheduleTest, CountsStepsWhereAsked) {
   v1::LearningRateSchedule schedule;
   schedule.set_unit(v1::LearningRateSchedule::STEPS);
   schedule.set_warmup(100);
@@ -30,7 +30,7 @@ TEST(ScheduleTest, CountsStepsWhereAsked) {
   EXPECT_EQ(ScheduleFactor(schedule, 0, 100), 1);
 }
 
-TEST(ScheduleTest, StepDropsAfterEachWholeInterval) {
+TEST(LearningRateScheduleTest, StepDropsAfterEachWholeInterval) {
   v1::LearningRateSchedule schedule;
   schedule.mutable_step()->set_interval(10);
   schedule.mutable_step()->set_factor(0.5);
@@ -39,7 +39,7 @@ TEST(ScheduleTest, StepDropsAfterEachWholeInterval) {
   EXPECT_EQ(ScheduleFactor(schedule, 35, 0), 0.125);
 }
 
-TEST(ScheduleTest, CosineFallsFromOneToTheFinalFactorAndStays) {
+TEST(LearningRateScheduleTest, CosineFallsFromOneToTheFinalFactorAndStays) {
   v1::LearningRateSchedule schedule;
   schedule.mutable_cosine()->set_length(8);
   schedule.mutable_cosine()->set_final_factor(0.2);
@@ -50,7 +50,7 @@ TEST(ScheduleTest, CosineFallsFromOneToTheFinalFactorAndStays) {
   EXPECT_DOUBLE_EQ(ScheduleFactor(schedule, 80, 0), 0.2);
 }
 
-TEST(ScheduleTest, PolynomialFollowsItsPower) {
+TEST(LearningRateScheduleTest, PolynomialFollowsItsPower) {
   v1::LearningRateSchedule schedule;
   schedule.mutable_polynomial()->set_length(10);
   EXPECT_DOUBLE_EQ(ScheduleFactor(schedule, 2.5, 0), 0.75);
@@ -61,7 +61,7 @@ TEST(ScheduleTest, PolynomialFollowsItsPower) {
   EXPECT_DOUBLE_EQ(ScheduleFactor(schedule, 11, 0), 0.1);
 }
 
-TEST(ScheduleTest, LengthIsCountedFromTheEndOfTheWarmUp) {
+TEST(LearningRateScheduleTest, LengthIsCountedFromTheEndOfTheWarmUp) {
   v1::LearningRateSchedule schedule;
   schedule.set_warmup(2);
   schedule.mutable_polynomial()->set_length(4);
@@ -71,7 +71,7 @@ TEST(ScheduleTest, LengthIsCountedFromTheEndOfTheWarmUp) {
   EXPECT_DOUBLE_EQ(ScheduleFactor(schedule, 6, 0), 0);
 }
 
-TEST(ScheduleTest, PointsBeforeTheStartCountAsTheStart) {
+TEST(LearningRateScheduleTest, PointsBeforeTheStartCountAsTheStart) {
   v1::LearningRateSchedule schedule;
   schedule.set_warmup(2);
   EXPECT_EQ(ScheduleFactor(schedule, -1, 0), 0);

@@ -1,4 +1,4 @@
-#include "kernels/optimizer/schedule.h"
+#include "common/learning_rate_schedule.h"
 
 #include <algorithm>
 #include <cmath>

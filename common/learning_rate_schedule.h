@@ -1,5 +1,5 @@
-#ifndef RUBATO_KERNELS_OPTIMIZER_SCHEDULE_H_
-#define RUBATO_KERNELS_OPTIMIZER_SCHEDULE_H_
+#ifndef RUBATO_COMMON_LEARNING_RATE_SCHEDULE_H_
+#define RUBATO_COMMON_LEARNING_RATE_SCHEDULE_H_
 
 #include <cstdint>
 
@@ -14,4 +14,4 @@ double ScheduleFactor(const v1::LearningRateSchedule& schedule, double epoch, in
 
 }  // namespace rubato
 
-#endif  // RUBATO_KERNELS_OPTIMIZER_SCHEDULE_H_
+#endif  // RUBATO_COMMON_LEARNING_RATE_SCHEDULE_H_
