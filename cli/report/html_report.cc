@@ -19,13 +19,17 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kPointsMax = 1500;
 constexpr size_t kCheckpointsMax = 50;
 
-// With its quorum, if it has one.
+// With its quorum, and how often workers exchange, where the plan says so.
 std::string ModeOf(const v1::PlanLine& plan) {
-  const std::string mode = ModeName(plan.mode(), static_cast<int64_t>(plan.staleness_bound()));
-  return plan.quorum() > 0 ? absl::StrCat(mode, ", quorum ", static_cast<int64_t>(plan.quorum())) : mode;
+  std::string mode = ModeName(plan.mode(), static_cast<int64_t>(plan.staleness_bound()));
+  if (plan.quorum() > 0) absl::StrAppend(&mode, ", quorum ", static_cast<int64_t>(plan.quorum()));
+  if (plan.has_sync_every()) {
+    absl::StrAppend(&mode, ", an exchange every ", static_cast<int64_t>(plan.sync_every()), " batches");
+  }
+  return mode;
 }
 
-// Plans that changed the mode or its quorum, without the first one.
+// Plans that changed what ModeOf says, without the first one.
 Json Switches(const RunRecord& record) {
   Json switches = Json::array();
   for (size_t i = 0; i < record.plans.size(); ++i) {
@@ -93,25 +97,41 @@ Json Evaluations(const RunRecord& record) {
   return points;
 }
 
-// Points of seconds, epochs, steps, loss, examples per second, accuracy.
+// The mean staleness of the pushes of `line` that `before`, an earlier one, does not count; null if there are none.
+Json StalenessSince(const v1::ProgressLine& before, const v1::ProgressLine& line) {
+  double sum = 0, steps = 0;
+  for (int staleness = 0; staleness < line.staleness_counts_size(); ++staleness) {
+    const double earlier = staleness < before.staleness_counts_size() ? before.staleness_counts(staleness) : 0;
+    const double count = line.staleness_counts(staleness) - earlier;
+    sum += count * staleness;
+    steps += count;
+  }
+  return steps > 0 ? Json(sum / steps) : Json(nullptr);
+}
+
+// Points of seconds, epochs, steps, loss, examples per second, accuracy, staleness.
 Json Progress(const RunRecord& record) {
   Json points = Json::array();
   const size_t stride = record.progress.size() / kPointsMax + 1;
+  v1::ProgressLine before;
   for (size_t i = 0; i < record.progress.size(); ++i) {
     if (i % stride != 0 && i + 1 != record.progress.size()) continue;
     const v1::ProgressLine& line = record.progress[i];
     points.push_back({line.t(), line.epoch(), line.step(), LossOf(line), line.examples_per_second(),
-                      line.has_accuracy() ? Json(line.accuracy()) : Json(nullptr)});
+                      line.has_accuracy() ? Json(line.accuracy()) : Json(nullptr), StalenessSince(before, line)});
+    before = line;
   }
   return points;
 }
 
-// Index, and seconds of data, compute, push and waiting for weights.
+// Index; seconds of data, compute, push and waiting for weights; steps, examples, mean staleness, and seconds that half
+// and nine tenths of its latest steps took at most.
 Json Workers(const v1::ProgressLine& line) {
   Json workers = Json::array();
   for (const v1::WorkerTotals& worker : line.workers()) {
     workers.push_back({worker.index(), worker.data_seconds(), worker.compute_seconds(), worker.push_seconds(),
-                       worker.pull_wait_seconds()});
+                       worker.pull_wait_seconds(), worker.step(), worker.examples(), worker.staleness_mean(),
+                       worker.work_seconds_p50(), worker.work_seconds_p90()});
   }
   return workers;
 }

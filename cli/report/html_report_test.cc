@@ -119,7 +119,7 @@ TEST(HtmlReportTest, OfClientsThatEvaluateNothingItShowsTheirTraining) {
   EXPECT_EQ(data["modes"][0]["runs"][0]["training_accuracy"], 0.75);
   EXPECT_TRUE(data["modes"][0]["runs"][0]["training_loss"].is_null());
   EXPECT_EQ(data["modes"][0]["runs"][0]["steps_per_second"], 12.5);
-  EXPECT_EQ(data["modes"][0]["runs"][0]["progress"].dump(), "[[0.0,0.0,0.0,0.5,0.0,0.75]]");
+  EXPECT_EQ(data["modes"][0]["runs"][0]["progress"].dump(), "[[0.0,0.0,0.0,0.5,0.0,0.75,null]]");
 }
 
 TEST(HtmlReportTest, ThinsOutLongCurvesButKeepsTheirEnd) {
@@ -131,7 +131,7 @@ TEST(HtmlReportTest, ThinsOutLongCurvesButKeepsTheirEnd) {
   }
   std::string page = HtmlReport(comparison);
   EXPECT_LT(page.size(), 200000u);
-  EXPECT_THAT(page, HasSubstr("[0.0,0.0,19999.0,null,0.0,null]"));
+  EXPECT_THAT(page, HasSubstr("[0.0,0.0,19999.0,null,0.0,null,null]"));
 }
 
 TEST(HtmlReportTest, ListsRollbacksAndTheLastCheckpoints) {

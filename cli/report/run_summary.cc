@@ -54,6 +54,36 @@ double WaitingShare(const v1::ProgressLine& line) {
   return total > 0 ? waiting / total : line.waiting_share();
 }
 
+using Measured = std::optional<double>;
+
+// The mean over the examples of the last epoch of what progress lines have; absent if one has none.
+Measured OverLastEpoch(const RunRecord& record, Measured (*value)(const v1::ProgressLine&)) {
+  double sum = 0, examples = 0, before = 0;
+  for (const v1::ProgressLine& line : record.progress) {
+    const double added = line.examples() - before;
+    before = line.examples();
+    if (added <= 0 || line.epoch() <= record.progress.back().epoch() - 1) continue;
+    const Measured measured = value(line);
+    if (!measured.has_value()) return std::nullopt;
+    sum += added * *measured;
+    examples += added;
+  }
+  if (examples <= 0) return std::nullopt;
+  return sum / examples;
+}
+
+Measured GeneralizationGap(const RunRecord& record, const RunSummary& summary) {
+  if (summary.final_accuracy.has_value()) {
+    const Measured accuracy = OverLastEpoch(record, [](const v1::ProgressLine& line) {
+      return line.has_accuracy() ? Measured(line.accuracy()) : std::nullopt;
+    });
+    return accuracy.has_value() ? Measured(*accuracy - *summary.final_accuracy) : std::nullopt;
+  }
+  const Measured loss = OverLastEpoch(
+      record, [](const v1::ProgressLine& line) { return line.has_loss() ? Measured(line.loss()) : std::nullopt; });
+  return loss.has_value() && summary.final_loss.has_value() ? Measured(*summary.final_loss - *loss) : std::nullopt;
+}
+
 std::optional<double> MeanOrAbsent(const std::vector<RunSummary>& runs, std::optional<double> RunSummary::*field) {
   double sum = 0;
   for (const RunSummary& run : runs) {
@@ -99,6 +129,7 @@ RunSummary SummarizeRun(const RunRecord& record, double target_accuracy) {
     AddStaleness(last, &summary);
     if (last.has_loss()) summary.training_loss = last.loss();
     if (last.has_accuracy()) summary.training_accuracy = last.accuracy();
+    summary.generalization_gap = GeneralizationGap(record, summary);
     summary.steps_per_second = StepsPerSecond(record);
     summary.waiting_share = WaitingShare(last);
     summary.pushed_bytes = last.sent_bytes();
@@ -121,6 +152,7 @@ RunSummary MeanOfRuns(const std::vector<RunSummary>& runs) {
   mean.final_loss = MeanOrAbsent(runs, &RunSummary::final_loss);
   mean.training_loss = MeanOrAbsent(runs, &RunSummary::training_loss);
   mean.training_accuracy = MeanOrAbsent(runs, &RunSummary::training_accuracy);
+  mean.generalization_gap = MeanOrAbsent(runs, &RunSummary::generalization_gap);
   mean.steps_per_second = Mean(runs, &RunSummary::steps_per_second);
   mean.seconds_to_target = MeanOrAbsent(runs, &RunSummary::seconds_to_target);
   mean.samples_to_target = MeanOrAbsent(runs, &RunSummary::samples_to_target);

@@ -23,6 +23,9 @@ struct RunSummary {
   // Where the run's last examples were trained, for jobs that evaluate nothing; absent if its workers do not tell.
   std::optional<double> training_loss;
   std::optional<double> training_accuracy;
+  // By how much the model does better with what it has trained on: the accuracy of the last epoch's examples while they
+  // were trained minus the final one, or of a model without accuracy the final loss minus theirs.
+  std::optional<double> generalization_gap;
   // 0 if clients do not tell of their examples.
   double examples_per_second = 0;
   // Of the furthest worker.

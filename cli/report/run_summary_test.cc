@@ -130,6 +130,28 @@ TEST(RunSummaryTest, WaitingShareIsOverAllWorkersTime) {
   EXPECT_DOUBLE_EQ(SummarizeRun(record, 0).waiting_share, 0.25);
 }
 
+// Two epochs of 100 examples; a line is of those since the one before.
+TEST(RunSummaryTest, TheGeneralizationGapIsOverTheLastEpochsExamples) {
+  RunRecord record;
+  double examples = 0;
+  for (const auto& [added, accuracy] : {std::pair(100.0, 0.1), {75, 0.9}, {0, 0.1}, {25, 0.5}}) {
+    v1::ProgressLine& line = record.progress.emplace_back();
+    line.set_examples(examples += added);
+    line.set_epoch(examples / 100);
+    line.set_accuracy(accuracy);
+    line.set_loss(1 - accuracy);
+  }
+  EXPECT_FALSE(SummarizeRun(record, 0).generalization_gap.has_value()) << "nothing is held out";
+  v1::EvaluationLine& evaluation = record.evaluations.emplace_back();
+  evaluation.set_accuracy(0.7);
+  evaluation.set_loss(0.5);
+  EXPECT_DOUBLE_EQ(*SummarizeRun(record, 0).generalization_gap, 0.8 - 0.7);
+  record.evaluations.back().clear_accuracy();
+  EXPECT_DOUBLE_EQ(*SummarizeRun(record, 0).generalization_gap, 0.5 - 0.2);
+  record.progress.back().clear_loss();
+  EXPECT_FALSE(SummarizeRun(record, 0).generalization_gap.has_value());
+}
+
 TEST(RunSummaryTest, ARecordWithoutAnEndIsNotOk) {
   RunSummary summary = SummarizeRun(RunRecord(), 0.9);
   EXPECT_FALSE(summary.ok);

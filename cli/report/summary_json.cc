@@ -21,6 +21,7 @@ void AddNumbers(const RunSummary& summary, AuditResult audit, Json* json) {
   (*json)["final_loss"] = OrNull(summary.final_loss);
   (*json)["training_loss"] = OrNull(summary.training_loss);
   (*json)["training_accuracy"] = OrNull(summary.training_accuracy);
+  (*json)["generalization_gap"] = OrNull(summary.generalization_gap);
   (*json)["steps_per_second"] = summary.steps_per_second;
   (*json)["examples_per_second"] = summary.examples_per_second;
   (*json)["seconds"] = summary.seconds;

@@ -67,7 +67,7 @@ for width in 1400 400; do
     has "$verdict" '"bad_files":[]' "$place: charts or tables are no good files"
     has "$verdict" '"without_button":0,' "$place: charts or tables cannot be saved"
     has "$verdict" '"overflow":0,' "$place: the page is wider than the window"
-    (($(grep -o '"charts":[0-9]*' <<<"$verdict" | cut -d: -f2) >= 8)) || fail "$place: too few charts: $verdict"
+    (($(grep -o '"charts":[0-9]*' <<<"$verdict" | cut -d: -f2) >= 9)) || fail "$place: too few charts: $verdict"
     inks+=("$(grep -o '"ink":"[^"]*"' <<<"$verdict")")
     if [[ -n "${TEST_UNDECLARED_OUTPUTS_DIR:-}" ]]; then
       browse "$colors" --window-size="$((width > 500 ? width : 500)),3600" \

@@ -42,6 +42,11 @@ void AddCurves(const Shape& shape, int seed, RunRecord* record) {
     for (uint32_t index = 0; index < 8; ++index) {
       v1::WorkerTotals* worker = line.add_workers();
       worker->set_index(index);
+      worker->set_step(point * 50);
+      worker->set_examples(30000 * part);
+      worker->set_staleness_mean(0.3 * index);
+      worker->set_work_seconds_p50(0.03);
+      worker->set_work_seconds_p90(0.04);
       worker->set_data_seconds(0.02 * t);
       worker->set_compute_seconds((0.3 + 0.05 * index) * t);
       worker->set_push_seconds(0.05 * t);

@@ -6,16 +6,19 @@
   const host = (id) => document.getElementById(id);
   const number = (value, digits) => value.toLocaleString("en", { maximumFractionDigits: digits });
 
-  // Columns of a point: seconds, epochs, steps, loss; then the score of an evaluation, or the speed and the accuracy of
-  // progress.
+  // Columns of a point: seconds, epochs, steps, loss; then the score of an evaluation, or the speed, the accuracy and
+  // the staleness of progress.
   const AXES = [["time", "seconds", 0], ["epochs", "epochs", 1], ["steps", "steps", 2]];
   const LOSS = 3;
   const SCORE = 4;
   const SPEED = 4;
   const TRAINING_ACCURACY = 5;
+  const STALENESS = 6;
   const any = (kind, wanted) => modes.some((mode) => mode.runs.some((run) => run[kind].some(wanted)));
   // Clients need not tell of epochs, examples and accuracy.
   const hasEpochs = any("progress", (point) => point[1] > 0) || any("evaluations", (point) => point[1] > 0);
+  // In sync alone it is 0 throughout.
+  const hasStaleness = any("progress", (point) => point[STALENESS] > 0);
   const hasScore = data.evaluated || any("progress", (point) => point[TRAINING_ACCURACY] !== null);
 
   function curves(kind, column, axis) {
@@ -59,6 +62,10 @@
     if (data.has_examples) {
       Charts.lines(host("speed"), { ...shared, modes: curves("progress", SPEED, axis), yFormat: (value) => number(value, 0), dots: false, level: null,
         label: "Examples per second" });
+    }
+    if (hasStaleness) {
+      Charts.lines(host("staleness-over-time"), { ...shared, modes: curves("progress", STALENESS, axis), yFormat: plain, dots: false, level: null,
+        label: "Mean staleness of pushes" });
     }
   }
 
@@ -157,6 +164,7 @@
     host("score-card").hidden = !hasScore;
     host("heldout-loss-card").hidden = !data.evaluated;
     host("speed-card").hidden = !data.has_examples;
+    host("staleness-over-time-card").hidden = !hasStaleness;
     host("to-target-card").hidden = !(data.target_accuracy > 0);
     host("config").hidden = data.config === "";
     host("config").querySelector("pre").textContent = data.config;
@@ -164,6 +172,7 @@
     Tables.results(host("results"), data);
     Tables.targetNote(host("target-note"), data);
     Baseline.show(host("baseline"), data);
+    Tables.workers(host("workers"), data);
     Tables.switches(host("switches"), data);
     Tables.checkpoints(host("checkpoints"), data);
     Tables.trouble(host("trouble"), data);

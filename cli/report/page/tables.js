@@ -15,6 +15,7 @@ const Tables = (() => {
     return data.regression ? { name: "R²", field: "final_r2", format: fixed } : { name: "accuracy", field: "final_accuracy", format: percent };
   }
   const loss = (data) => (data.evaluated ? { name: "loss", field: "final_loss" } : { name: "training loss", field: "training_loss" });
+  const gapFormat = (data) => (data.regression ? fixed : percent);
   const speed = (data) =>
     data.has_examples ? { name: "examples/s", field: "examples_per_second", digits: 0 } : { name: "steps/s", field: "steps_per_second", digits: 1 };
   const runName = (mode, run) => (mode.runs.length > 1 ? `${mode.mode}, seed ${run.seed}` : mode.mode);
@@ -116,6 +117,7 @@ const Tables = (() => {
     const numbers = (run, toTarget) => [
       or(run[field], format, "–"),
       or(run[loss(data).field], fixed, "–"),
+      ...(data.evaluated ? [or(run.generalization_gap, gapFormat(data), "–")] : []),
       ...(target ? [toTarget] : []),
       run[rate].toFixed(digits),
       seconds(run.seconds),
@@ -136,13 +138,35 @@ const Tables = (() => {
       const ofMode = numbers(mode.mean, target ? timeToTarget(mode).text : "");
       return [{ cells: [named, ...ofMode] }, ...seeds.map((run) => ({ className: "seed", cells: [`seed ${run.seed}`, ...ofRun(run)] }))];
     });
-    table(host, "", ["mode", name, loss(data).name, ...(target ? ["to target"] : []), rateName, "whole run", "staleness", "largest", "waiting", "pushed", "pulled", "audit"], rows);
+    table(host, "", ["mode", name, loss(data).name, ...(data.evaluated ? ["gap to training"] : []), ...(target ? ["to target"] : []), rateName, "whole run", "staleness", "largest", "waiting", "pushed", "pulled", "audit"], rows);
   }
 
   // A card with a table of words, which stays hidden when there are no rows.
   function words(card, header, rows) {
     card.hidden = rows.length === 0;
     table(card.querySelector(".scroll"), "words", header, rows.map((cells) => ({ cells })));
+  }
+
+  // The means over a mode's runs, of those that had the worker.
+  function workersOf(mode) {
+    const sums = new Map();
+    for (const run of mode.runs) {
+      const examples = run.workers.reduce((sum, worker) => sum + worker[6], 0);
+      for (const [index, , , , , steps, own, staleness, p50, p90] of run.workers) {
+        const { runs, values } = sums.get(index) || { runs: 0, values: [0, 0, 0, 0, 0] };
+        const added = [steps, examples > 0 ? own / examples : 0, staleness, p50, p90];
+        sums.set(index, { runs: runs + 1, values: values.map((value, i) => value + added[i]) });
+      }
+    }
+    return [...sums].sort((a, b) => a[0] - b[0]).map(([index, { runs, values }]) => ({ index, values: values.map((value) => value / runs) }));
+  }
+
+  function workers(card, data) {
+    const rows = data.modes.flatMap((mode) => workersOf(mode).map(({ index, values: [steps, share, staleness, p50, p90] }) => [
+      mode.mode, String(index), steps.toFixed(0), data.has_examples ? percent(share) : "–", staleness.toFixed(2),
+      or(p50 || null, milliseconds, "–"), or(p90 || null, milliseconds, "–"),
+    ]));
+    words(card, ["mode", "worker", "steps", "share of examples", "staleness", "half of its steps within", "nine of ten within"], rows);
   }
 
   function switches(card, data) {
@@ -176,5 +200,5 @@ const Tables = (() => {
     words(card, ["run", "at", "checkpoint", "epoch", "size", "took"], rows);
   }
 
-  return { facts, bestCards, results, switches, checkpoints, trouble, table, timeToTarget, targetNote };
+  return { facts, bestCards, results, workers, switches, checkpoints, trouble, table, timeToTarget, targetNote };
 })();
