@@ -1,17 +1,20 @@
 // SYNC with frequent exchanges, and local SGD with fewer of them once the learning rate is low, if they cost enough;
 // back once and for all if the loss rises then. After Lin, Stich, Patel and Jaggi 2020, "Don't use large mini-batches,
-// use local SGD"; that it measures first, goes earlier where exchanges cost too much, and goes back, is added. What the
-// exchanges cost is what SYNC costs in sync_then_async.cc.
+// use local SGD"; that it measures first, goes earlier where exchanges cost too much, and goes back, is added. If the
+// loss has stopped falling since it went early, workers may lead each other apart: it goes back until the rate is low.
+// What the exchanges cost is what SYNC costs in sync_then_async.cc.
 #include <cstdint>
 #include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
 #include "common/config/local_sgd.h"
 #include "common/learning_rate_schedule.h"
 #include "coordinator/rules/policies/measured_steps.h"
 #include "coordinator/rules/policies/parts/departure.h"
+#include "coordinator/rules/policies/parts/stall.h"
 #include "coordinator/rules/policies/policies.h"
 #include "coordinator/rules/policies/policy_change.h"
 
@@ -20,33 +23,53 @@ namespace {
 
 class PostLocalPolicy final : public ModePolicy {
  public:
-  explicit PostLocalPolicy(const v1::JobConfig& config)
-      : config_(config),
-        policy_(config.consistency().post_local()),
-        departure_(config.consistency().policy_pace(), "POST_LOCAL") {}
+  explicit PostLocalPolicy(const v1::JobConfig& config) : config_(config), policy_(config.consistency().post_local()) {
+    departure_.emplace(config.consistency().policy_pace(), "POST_LOCAL");
+  }
 
   std::optional<PlanChange> Decide(const JobSnapshot& job) override {
-    const bool is_before = departure_.is_before();
-    if (!is_before && !departure_.is_away()) return std::nullopt;
+    const bool is_before = departure_->is_before();
+    if (!is_before && !departure_->is_away()) return std::nullopt;
     const int64_t batches = is_before ? BatchesPerStep(config_) : policy_.sync_every();
     if (job.plan.mode() != v1::SYNC || BatchesPerStep(config_, job.plan) != batches) return std::nullopt;
     // A window has as many batches under both rules.
-    const bool ends = departure_.WindowEnds(job.step * batches, job.seconds, job.plan.generation(), job.training_loss);
+    const bool ends = departure_->WindowEnds(job.step * batches, job.seconds, job.plan.generation(), job.training_loss);
     if (is_before) return LeaveIfDue(job, ends);
-    if (!ends || !departure_.Returns()) return std::nullopt;
-    return ExchangeEvery(
-        job.plan, BatchesPerStep(config_),
-        absl::StrCat("post_local: the loss has risen since workers exchange every ", policy_.sync_every(),
-                     " batches, so the job goes back to every ", BatchesPerStep(config_)));
+    if (!ends) return std::nullopt;
+    if (departure_->Returns()) return GoBack(job, "the loss has risen");
+    if (!Stalls(job)) return std::nullopt;
+    has_stalled_ = true;
+    departure_.emplace(config_.consistency().policy_pace(), "POST_LOCAL");
+    return GoBack(job, "the loss has stopped falling");
   }
 
-  std::string Memory() const override { return departure_.Memory(); }
-  absl::Status Restore(absl::string_view memory) override { return departure_.Restore(memory); }
+  // What the departure remembers, after a p for patient if only a lowered rate is a reason to leave.
+  std::string Memory() const override { return absl::StrCat(has_stalled_ ? "p" : "", departure_->Memory()); }
+  absl::Status Restore(absl::string_view memory) override {
+    has_stalled_ = absl::ConsumePrefix(&memory, "p");
+    return departure_->Restore(memory);
+  }
 
  private:
+  // While the rate is high: what stalls at a low one has learned what it will.
+  bool Stalls(const JobSnapshot& job) {
+    if (LoweredRate(job).has_value()) {
+      stall_.Forget();
+    } else {
+      stall_.Add(job.training_loss);
+    }
+    return stall_.stalled();
+  }
+
+  PlanChange GoBack(const JobSnapshot& job, absl::string_view why) const {
+    return ExchangeEvery(job.plan, BatchesPerStep(config_),
+                         absl::StrCat("post_local: ", why, " since workers exchange every ", policy_.sync_every(),
+                                      " batches, so the job goes back to every ", BatchesPerStep(config_)));
+  }
+
   // Where exchanges cost too much it does not wait for a window, which has many steps, to end.
   std::optional<PlanChange> LeaveIfDue(const JobSnapshot& job, bool window_ends) {
-    if (!departure_.IsToLook(job.step, window_ends)) return std::nullopt;
+    if (!departure_->IsToLook(job.step, window_ends)) return std::nullopt;
     const std::optional<MeasuredSteps> steps = MeasureSyncSteps(job);
     if (!steps.has_value()) return std::nullopt;
     const double now = BatchSeconds(*steps, BatchesPerStep(config_), BatchesPerStep(config_));
@@ -54,11 +77,12 @@ class PostLocalPolicy final : public ModePolicy {
     const double gain = now / then - 1;
     const bool gains = gain >= policy_.gain_min();
     const double done = TrainedShare(config_.training(), job);
-    const bool costs_too_much = gains && done * gain >= policy_.cost_max();
+    const bool costs_too_much = gains && !has_stalled_ && done * gain >= policy_.cost_max();
     const std::optional<double> lowered = LoweredRate(job);
-    const bool is_due = window_ends && departure_.Confirms(gains && lowered.has_value());
+    const bool is_due = window_ends && departure_->Confirms(gains && lowered.has_value());
     if (!costs_too_much && !is_due) return std::nullopt;
-    departure_.Leave();
+    departure_->Leave();
+    stall_.Forget();
     const std::string why =
         lowered.has_value()
             ? absl::StrFormat("the schedule has lowered the learning rate to %.3g of its peak", *lowered)
@@ -82,7 +106,10 @@ class PostLocalPolicy final : public ModePolicy {
 
   const v1::JobConfig config_;
   const v1::PostLocalPolicy policy_;
-  Departure departure_;
+  // Another one after a stall.
+  std::optional<Departure> departure_;
+  Stall stall_;
+  bool has_stalled_ = false;
 };
 
 }  // namespace

@@ -128,6 +128,27 @@ TEST_F(CostlyPostLocalPolicyTest, LeavesEarlierWhereExchangesCostTooMuch) {
       << change->reason;
 }
 
+TEST_F(CostlyPostLocalPolicyTest, GoesBackUntilTheRateIsLowWhenTheLossStopsFalling) {
+  job_.snapshot().epoch = 0.4;
+  job_.Enter(*job_.Window());
+  const std::optional<PlanChange> back = job_.Windows(20);
+  ASSERT_TRUE(back.has_value());
+  EXPECT_EQ(back->sync_every, 1u);
+  EXPECT_EQ(back->reason,
+            "post_local: the loss has stopped falling since workers exchange every 16 batches, so the job goes back to "
+            "every 1");
+  job_.Enter(*back);
+  job_.Restart();
+  job_.snapshot().epoch = 3.9;
+  EXPECT_FALSE(job_.Windows(5).has_value());
+  job_.snapshot().epoch = 4.1;
+  const std::optional<PlanChange> again = job_.Windows(3);
+  ASSERT_TRUE(again.has_value());
+  EXPECT_EQ(again->sync_every, 16u);
+  job_.Enter(*again);
+  EXPECT_FALSE(job_.Windows(30).has_value()) << "at a low rate a loss may stay as it is";
+}
+
 // In the model of training.
 
 v1::ConsistencyConfig Exchanging(int64_t every) {
@@ -142,6 +163,13 @@ TEST(PostLocalPolicyTrainingTest, WinsWhereServersAreDistant) {
   ASSERT_EQ(outcome.changes.size(), 1u);
   EXPECT_LT(outcome.seconds_to_target, 0.5 * Train(scenario, Exchanging(1), 1).seconds_to_target);
   EXPECT_LT(outcome.seconds_to_target, 1.1 * Train(scenario, Exchanging(16), 1).seconds_to_target);
+}
+
+TEST(PostLocalPolicyTrainingTest, ReachesTheTargetWhereFewExchangesStopShortOfIt) {
+  const TrainingScenario scenario = DistantOwners(0.1, 1);
+  const TrainingOutcome outcome = Train(scenario, MeasuringRules(v1::ConsistencyConfig::POST_LOCAL), 1);
+  EXPECT_FALSE(std::isfinite(Train(scenario, Exchanging(16), 1).seconds_to_target));
+  EXPECT_LT(outcome.seconds_to_target, Train(scenario, Exchanging(1), 1).seconds_to_target);
 }
 
 TEST(PostLocalPolicyTrainingTest, StaysItsHandWhereServersAreNear) {
