@@ -138,7 +138,7 @@ const Tables = (() => {
       const ofMode = numbers(mode.mean, target ? timeToTarget(mode).text : "");
       return [{ cells: [named, ...ofMode] }, ...seeds.map((run) => ({ className: "seed", cells: [`seed ${run.seed}`, ...ofRun(run)] }))];
     });
-    table(host, "", ["mode", name, loss(data).name, ...(data.evaluated ? ["gap to training"] : []), ...(target ? ["to target"] : []), rateName, "whole run", "staleness", "largest", "waiting", "pushed", "pulled", "audit"], rows);
+    table(host, "", ["mode", name, loss(data).name, ...(data.evaluated ? ["generalization gap"] : []), ...(target ? ["to target"] : []), rateName, "whole run", "staleness", "largest", "waiting", "pushed", "pulled", "audit"], rows);
   }
 
   // A card with a table of words, which stays hidden when there are no rows.
@@ -166,7 +166,7 @@ const Tables = (() => {
       mode.mode, String(index), steps.toFixed(0), data.has_examples ? percent(share) : "–", staleness.toFixed(2),
       or(p50 || null, milliseconds, "–"), or(p90 || null, milliseconds, "–"),
     ]));
-    words(card, ["mode", "worker", "steps", "share of examples", "staleness", "half of its steps within", "nine of ten within"], rows);
+    words(card, ["mode", "worker", "steps", "share of examples", "staleness", "median step", "90th percentile"], rows);
   }
 
   function switches(card, data) {
