@@ -20,12 +20,21 @@ double PolynomialFactor(const v1::PolynomialSchedule& polynomial, double t) {
   return falling * (1 - polynomial.final_factor()) + polynomial.final_factor();
 }
 
+// In the schedule's unit.
+double Progress(const v1::LearningRateSchedule& schedule, double epoch, int64_t step) {
+  const bool in_steps = schedule.unit() == v1::LearningRateSchedule::STEPS;
+  return std::max(0.0, in_steps ? static_cast<double>(step) : epoch);
+}
+
 }  // namespace
 
+bool IsWarmUp(const v1::LearningRateSchedule& schedule, double epoch, int64_t step) {
+  return Progress(schedule, epoch, step) < schedule.warmup();
+}
+
 double ScheduleFactor(const v1::LearningRateSchedule& schedule, double epoch, int64_t step) {
-  const bool in_steps = schedule.unit() == v1::LearningRateSchedule::STEPS;
-  const double progress = std::max(0.0, in_steps ? static_cast<double>(step) : epoch);
-  if (progress < schedule.warmup()) return progress / schedule.warmup();
+  const double progress = Progress(schedule, epoch, step);
+  if (IsWarmUp(schedule, epoch, step)) return progress / schedule.warmup();
 
   const double t = progress - schedule.warmup();
   switch (schedule.kind_case()) {

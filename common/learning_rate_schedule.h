@@ -12,6 +12,9 @@ namespace rubato {
 // (common/config); a point before the start counts as the start. Pure.
 double ScheduleFactor(const v1::LearningRateSchedule& schedule, double epoch, int64_t step);
 
+// Whether that point is in the warm-up.
+bool IsWarmUp(const v1::LearningRateSchedule& schedule, double epoch, int64_t step);
+
 }  // namespace rubato
 
 #endif  // RUBATO_COMMON_LEARNING_RATE_SCHEDULE_H_

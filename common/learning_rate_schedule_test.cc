@@ -69,6 +69,10 @@ TEST(LearningRateScheduleTest, LengthIsCountedFromTheEndOfTheWarmUp) {
   EXPECT_DOUBLE_EQ(ScheduleFactor(schedule, 2, 0), 1);
   EXPECT_DOUBLE_EQ(ScheduleFactor(schedule, 4, 0), 0.5);
   EXPECT_DOUBLE_EQ(ScheduleFactor(schedule, 6, 0), 0);
+  EXPECT_TRUE(IsWarmUp(schedule, 1, 9));
+  EXPECT_FALSE(IsWarmUp(schedule, 2, 0));
+  schedule.set_unit(v1::LearningRateSchedule::STEPS);
+  EXPECT_TRUE(IsWarmUp(schedule, 9, 1));
 }
 
 TEST(LearningRateScheduleTest, PointsBeforeTheStartCountAsTheStart) {

@@ -113,9 +113,7 @@ class AdaCommPolicy final : public ModePolicy {
   // The schedule's factor; in the warm-up that of its end.
   double RateFactor(const JobSnapshot& job) const {
     const v1::LearningRateSchedule& schedule = config_.optimizer().schedule();
-    const double progress =
-        schedule.unit() == v1::LearningRateSchedule::STEPS ? static_cast<double>(job.step) : job.epoch;
-    if (progress < schedule.warmup()) return 1;
+    if (IsWarmUp(schedule, job.epoch, job.step)) return 1;
     return std::max(1e-6, ScheduleFactor(schedule, job.epoch, job.step));
   }
 

@@ -97,11 +97,9 @@ class PostLocalPolicy final : public ModePolicy {
   // The schedule's factor, if it is low and was high before.
   std::optional<double> LoweredRate(const JobSnapshot& job) const {
     const v1::LearningRateSchedule& schedule = config_.optimizer().schedule();
-    const double progress =
-        schedule.unit() == v1::LearningRateSchedule::STEPS ? static_cast<double>(job.step) : job.epoch;
     const double factor = ScheduleFactor(schedule, job.epoch, job.step);
-    if (progress < schedule.warmup() || factor > policy_.rate_factor()) return std::nullopt;
-    return factor;
+    const bool is_low = factor <= policy_.rate_factor() && !IsWarmUp(schedule, job.epoch, job.step);
+    return is_low ? std::optional<double>(factor) : std::nullopt;
   }
 
   const v1::JobConfig config_;
