@@ -23,7 +23,7 @@ version="$(<VERSION)"
 machine="$(uname -m)"
 name="rubato-$version-linux-$machine"
 programs=(cli/command/rubato coordinator/coordinator server/server worker/worker)
-# What workers need that are somebody's program; without it, where it was not built.
+# What workers need that are somebody's program; without it, if it was not built.
 client=(client/librubato_client.so client/sidecar/rubato-sidecar)
 glibc_libraries='^(libc|libm|libdl|librt|libpthread|libresolv|ld-linux[-a-z0-9_]*)\.so\.[0-9]+$'
 

@@ -191,7 +191,7 @@ absl::Status PushReader::ReadChunk(int i, PartitionRequest* request) {
 
 absl::Status PushReader::CheckAbsent(int i) const {
   const uint64_t encoded = push_.chunks(i).encoded_bytes();
-  if (encoded != 0) return Bad(Field(i, ".encoded_bytes"), absl::StrCat(encoded, "; allowed: 0 where it is absent"));
+  if (encoded != 0) return Bad(Field(i, ".encoded_bytes"), absl::StrCat(encoded, "; allowed: 0 if it is absent"));
   if (!in_shared_memory_ || header_.shared(i).bytes() == 0) return absl::OkStatus();
   return Bad(absl::StrCat("shared[", i, "].bytes"),
              absl::StrCat(header_.shared(i).bytes(), "; push_pull.chunks[", i, "] is absent"));

@@ -298,7 +298,7 @@ TEST_F(RequestReaderTest, AnAbsentChunkHasNoExamplesAndNothingOfThePayload) {
   ASSERT_NE(contributions[1].gradient, nullptr);
   ExpectRefused(80, "payload: 80 bytes; push_pull.chunks declare 40");
   header_.mutable_push_pull()->mutable_chunks(0)->set_encoded_bytes(40);
-  ExpectRefused(40, "push_pull.chunks[0].encoded_bytes: 40; allowed: 0 where it is absent");
+  ExpectRefused(40, "push_pull.chunks[0].encoded_bytes: 40; allowed: 0 if it is absent");
 }
 
 TEST_F(RequestReaderTest, HyperparametersAreOfClientsAlone) {

@@ -82,7 +82,7 @@ class ServerTask : public Incarnation, private ExchangeServer::Handler {
   // Records the steps that training.trace_steps asks for, if it does.
   void OnStep(int64_t step);
   std::optional<ClockOffset::Estimate> ClockOffsetOfSession();
-  // Sets the two below, where the config and the system allow it.
+  // Sets the two below, if the config and the system allow it.
   void OfferSharedMemory();
 
   const Options options_;

@@ -63,7 +63,7 @@ class ComputeTask {
     Health* health = nullptr;
     Clock* clock = nullptr;
     Logger* log = nullptr;
-    // Ends the process at once. Called where the device does not answer, so that Run() cannot return. Required.
+    // Ends the process at once. Called when the device does not answer, so that Run() cannot return. Required.
     std::function<void()> abandon;
     BackendFactory factory;
   };
@@ -106,7 +106,7 @@ class ComputeTask {
     // What the job waits for before it begins.
     std::string waiting_for;
     bool drain = false;
-    // The job is over for this task; with an error where that is why.
+    // The job is over for this task; with an error if that is why.
     bool stop = false;
     // And what is at work is given up.
     bool give_up = false;
@@ -152,7 +152,7 @@ class ComputeTask {
   void StopLocked(const v1::Stop& stop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void RestartLocked(const v1::Restart& restart) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void GiveUpLocked(absl::Status why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // The device hangs: tells the coordinator, where it knows of this task, and ends. On the watchdog's thread.
+  // The device hangs: tells the coordinator, if it knows of this task, and ends. On the watchdog's thread.
   void Abandon(const std::string& what);
   // A worker that has done its part stays until the job has ended: if the job goes back, it is needed again. The
   // session has the deadline: it gives up a coordinator that is gone.

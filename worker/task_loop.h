@@ -28,7 +28,7 @@ class TaskLoop {
   TaskLoop(const TaskLoop&) = delete;
   TaskLoop& operator=(const TaskLoop&) = delete;
 
-  // Of the last incarnation: ComputeTask::Run and refused. OK, or Cancel's reason, where none could begin.
+  // Of the last incarnation: ComputeTask::Run and refused. OK, or Cancel's reason, if none could begin.
   absl::Status Run();
   bool refused() const { return refused_; }
 
@@ -46,7 +46,7 @@ class TaskLoop {
   bool refused_ = false;
   Mutex mu_;
   std::unique_ptr<ComputeTask> task_ ABSL_GUARDED_BY(mu_);
-  // What Run() returns where no other incarnation may begin.
+  // What Run() returns if no other incarnation may begin.
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -27,7 +27,7 @@ constexpr uint32_t kMaxTasks = 1024;
 // that time ends the job anyway.
 constexpr double kStartSeconds = 600;
 
-// Where servers share so few cores with workers, two partitions are never at work at once, and each has messages of its
+// If servers share so few cores with workers, two partitions are never at work at once, and each has messages of its
 // own: a step of 5 ms took 6 % longer.
 constexpr unsigned kFewCores = 2;
 

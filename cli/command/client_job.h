@@ -28,7 +28,7 @@ void AddTaskCounts(CLI::App* command, const std::string& workers, ClientJobOptio
 // All of them.
 void AddClientJobOptions(CLI::App* command, ClientJobOptions* options);
 
-// The job's config with all defaults, in which `name` stands if the file has none. Where the file does not say
+// The job's config with all defaults, in which `name` stands if the file has none. If the file does not say
 // otherwise, workers have ten minutes to come (cluster.start_timeout_seconds), and servers have one partition if this
 // machine has two cores. InvalidArgument, with the flag or field, its value and what is allowed; a config that says
 // what is trained is none. NotFound and others: the file cannot be read.

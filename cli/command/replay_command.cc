@@ -13,7 +13,7 @@
 namespace rubato {
 namespace {
 
-// Where there is no terminal.
+// If there is no terminal.
 constexpr absl::Duration kTellEvery = absl::Seconds(5);
 
 struct ReplayCommandOptions {

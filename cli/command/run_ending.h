@@ -21,7 +21,7 @@ struct RunEnding {
   // Since training began; absent if it never did.
   std::optional<absl::Duration> trained;
   // The checkpoint of its end, in the run directory or where checkpoint.directory says: "checkpoints/final", or if it
-  // was asked to stop "stopped", or a newer one where it went on from that. Empty: it has left none that is whole.
+  // was asked to stop "stopped", or a newer one if it went on from that. Empty: it has left none that is whole.
   std::string weights;
 };
 
@@ -32,7 +32,7 @@ std::optional<RunEnding> ReadRunEnding(const std::string& run_directory);
 // That it ended, when, how, and where its weights are; one or two lines without a newline.
 std::string DescribeEnding(const RunEnding& ending, const std::string& run_directory);
 
-// How a job that was stopped is continued: "go on with rubato train CONFIG --resume", or with rubato run where its
+// How a job that was stopped is continued: "go on with rubato train CONFIG --resume", or with rubato run if its
 // workers are clients, and what its weights are for.
 std::string WayOn(const std::string& weights);
 

@@ -80,7 +80,7 @@ absl::StatusOr<v1::JobConfig> LoadConfigOf(const SshUpOptions& options, const v1
                           LoadJobConfig(options.config_path, options.overrides, {.may_await_model = is_client_job}));
   if (is_client_job && !IsClientJob(config)) {
     return absl::InvalidArgumentError(absl::StrCat(options.config_path,
-                                                   " has a model, data or an optimizer; allowed: none of them where "
+                                                   " has a model, data or an optimizer; allowed: none of them if "
                                                    "the workers are a program (--command, worker_program)"));
   }
   return config;

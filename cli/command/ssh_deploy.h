@@ -30,7 +30,7 @@ struct SshUpOptions {
   double clock_offset_max_seconds = 5;
   bool overwrite = false;
   bool detach = false;
-  // Go on with what an earlier up has left on the hosts. Where its run directory is on none that all of them share,
+  // Go on with what an earlier up has left on the hosts. If its run directory is on none that all of them share,
   // each server needs the host that it had.
   bool resume = false;
 };

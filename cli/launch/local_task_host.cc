@@ -122,7 +122,7 @@ absl::StatusOr<uint32_t> LocalTaskHost::GpusToAssign() {
     notes_.push_back(absl::StrCat(gpus.status().message(), "; every task takes GPU 0"));
     return 0;
   }
-  // Where there is none, a worker says better why.
+  // If there is none, a worker says better why.
   const std::string problem = *gpus == 0 ? "" : GpuProblem(*gpus, training.gpus());
   if (training.device() == v1::TrainingConfig::CUDA && !problem.empty()) {
     return absl::FailedPreconditionError(absl::StrCat("this machine cannot be used: ", problem));

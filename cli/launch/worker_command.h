@@ -48,7 +48,7 @@ struct WorkerPlace {
 };
 
 // The environment of a worker, "NAME=value" each: RUBATO_COORDINATOR, RUBATO_RANK, RUBATO_SIZE, RUBATO_LOCAL_RANK,
-// RUBATO_LOCAL_SIZE, RUBATO_LIBRARY and RUBATO_SIDECAR where they are known, RUBATO_SLOW and RUBATO_NETWORK where it is
+// RUBATO_LOCAL_SIZE, RUBATO_LIBRARY and RUBATO_SIDECAR if they are known, RUBATO_SLOW and RUBATO_NETWORK if it is
 // slowed down, and the command's own. Python does not keep its output back (PYTHONUNBUFFERED), so that a line is seen
 // when it is printed.
 std::vector<std::string> WorkerVariables(const WorkerCommand& command, const std::string& coordinator,

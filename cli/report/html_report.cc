@@ -19,7 +19,7 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kPointsMax = 1500;
 constexpr size_t kCheckpointsMax = 50;
 
-// With its quorum, and how often workers exchange, where the plan says so.
+// With its quorum, and how often workers exchange, if the plan says so.
 std::string ModeOf(const v1::PlanLine& plan) {
   std::string mode = ModeName(plan.mode(), static_cast<int64_t>(plan.staleness_bound()));
   if (plan.quorum() > 0) absl::StrAppend(&mode, ", quorum ", static_cast<int64_t>(plan.quorum()));

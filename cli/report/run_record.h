@@ -11,7 +11,7 @@
 
 namespace rubato {
 
-// The lines of a run's metrics.jsonl (proto/run_record.proto) by kind, each in the order of the file. Where the job
+// The lines of a run's metrics.jsonl (proto/run_record.proto) by kind, each in the order of the file. If the job
 // went back to a checkpoint, the progress and the evaluations that this undid are left out. Pure data.
 struct RunRecord {
   // Absent when the job ended before training began.

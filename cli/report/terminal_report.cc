@@ -81,7 +81,7 @@ bool TellsTrainingAccuracy(const Comparison& comparison) {
                      [](const ComparedMode& mode) { return MeanOfMode(mode).training_accuracy.has_value(); });
 }
 
-// Accuracy or R2, and loss: held out, or of training where nothing was evaluated.
+// Accuracy or R2, and loss: held out, or of training if nothing was evaluated.
 std::vector<std::string> ScoreTitles(const Comparison& comparison) {
   if (HasEvaluations(comparison)) return {IsRegression(comparison) ? "R2" : "accuracy", "loss"};
   if (!TellsTrainingAccuracy(comparison)) return {"training loss"};

@@ -36,7 +36,7 @@ std::vector<double> RatesToTry(double learning_rate);
 // the one with the highest accuracy or R2, or else the lowest loss. Pure.
 std::optional<size_t> BestOf(const std::vector<TuningRun>& runs);
 
-// "sync: learning rate 0.1 of 0.025, 0.05, 0.1, 0.2, 0.4", with a warning where the best is at the edge.
+// "sync: learning rate 0.1 of 0.025, 0.05, 0.1, 0.2, 0.4", with a warning if the best is at the edge.
 std::string TuningText(const Tuning& tuning);
 
 }  // namespace rubato

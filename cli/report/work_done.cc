@@ -16,7 +16,7 @@ double WorkerSteps(const v1::ProgressLine& line) {
 double UpdatesBetween(const v1::ProgressLine& before, const v1::ProgressLine& after) {
   if (after.mode() == v1::SYNC) return after.step() - before.step();
   const double steps = WorkerSteps(after) - WorkerSteps(before);
-  // Where the job went back to a checkpoint, workers count from 0 again.
+  // If the job went back to a checkpoint, workers count from 0 again.
   return steps < 0 ? WorkerSteps(after) : steps;
 }
 

@@ -140,7 +140,7 @@ struct OpenBody {
   int64_t client_process = 0;
 };
 
-// With a text: what went wrong, empty where nothing did.
+// With a text: what went wrong, empty if nothing did.
 struct ReplyBody {
   int32_t result = 0;  // rubato_result.
 };

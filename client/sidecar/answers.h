@@ -18,7 +18,7 @@ class Answers {
 
   // `body`: what the request's kind says.
   void Send(uint32_t request, rubato_result result, absl::string_view error = "", absl::string_view body = "");
-  // Of a request to the coordinator. Nothing where it was cancelled: nobody waits for it.
+  // Of a request to the coordinator. Nothing if it was cancelled: nobody waits for it.
   void SendStatus(uint32_t request, const absl::Status& status);
   // The request is no message of this version.
   void SendUnreadable(uint32_t request);

@@ -21,7 +21,7 @@ class ClientQueue {
     frames_.push_back(std::move(frame));
     changed_.NotifyAll();
   }
-  // Nothing where none comes in time, or somebody calls Wake.
+  // Nothing if none comes in time, or somebody calls Wake.
   std::optional<Frame> Next(absl::Duration timeout) {
     MutexLock lock(mu_);
     if (frames_.empty()) changed_.WaitFor(mu_, timeout);

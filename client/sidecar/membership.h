@@ -80,7 +80,7 @@ class Membership {
   // Because the job goes back to a checkpoint, and another incarnation takes part in it.
   bool restarts();
 
-  // Says goodbye, for at most so long; with an error where `status` is one. Not where nobody waits for it.
+  // Says goodbye, for at most so long; with an error if `status` is one. Not if nobody waits for it.
   void Leave(const absl::Status& status, bool drained, absl::Duration timeout);
   // It has done its part with these counts, and leaves the plan; Leave follows.
   void RegisterDone(const v1::WorkerProgress& done) { session_->RegisterDone(done); }

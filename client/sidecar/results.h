@@ -12,7 +12,7 @@ namespace rubato::client {
 rubato_result ResultOfRequest(const absl::Status& status);
 // Of rubato_define.
 rubato_result ResultOfOffer(const absl::Status& status);
-// Of the worker's end, which is OK or Cancelled where it is no failure.
+// Of the worker's end, which is OK or Cancelled if it is no failure.
 rubato_result ResultOfEnd(const absl::Status& status);
 
 }  // namespace rubato::client

@@ -39,7 +39,7 @@ namespace rubato::client {
 
 // What of a client's calls outlives an incarnation of its worker. The thread's that steps.
 struct ClientCalls {
-  // By group: with what its tensors are updated from the next push on. Null where servers update nothing (MEAN).
+  // By group: with what its tensors are updated from the next push on. Null if servers update nothing (MEAN).
   std::vector<std::shared_ptr<const v1::GroupHyperparameters>> groups;
   // By tensor.
   std::vector<uint32_t> group_of_tensor;

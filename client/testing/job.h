@@ -18,7 +18,7 @@ inline constexpr int64_t kSmall = 3, kLarge = 70001;
 // A line on standard output, for the script that waits for it.
 void Say(const char* what, int64_t number);
 
-// A client of the library, and its calls where they are expected to end well: otherwise the program ends with the text
+// A client of the library, and its calls if they are expected to end well: otherwise the program ends with the text
 // of the error.
 struct Job {
   const char* coordinator;

@@ -8,7 +8,7 @@
 
 namespace rubato {
 
-// How many examples a worker takes at a time, where a plan may say it (policy BALANCE). Both functions are pure.
+// How many examples a worker takes at a time, if a plan may say it (policy BALANCE). Both functions are pure.
 
 // The most that a plan of this job gives one worker: training.batch_size, or with BALANCE balance.batch_max times that.
 // Workers have memory for so many.

@@ -107,7 +107,7 @@ TEST(ClientJobTest, AnOfferThatIsNoGoodIsRefusedWithAllErrors) {
             "optimizer.momentum: value 2; allowed: absent unless optimizer.algorithm is MOMENTUM or NESTEROV\n"
             "optimizer.momentum: value 2; allowed: 0 or more, less than 1\n"
             "optimizer.rho: value 0.5; allowed: absent unless optimizer.algorithm is RMSPROP\n"
-            "training.epochs: value 2; allowed: absent where data.dispatch is OWN");
+            "training.epochs: value 2; allowed: absent if data.dispatch is OWN");
 }
 
 TEST(ClientJobTest, MeanIsOfSyncAlone) {
@@ -116,10 +116,10 @@ TEST(ClientJobTest, MeanIsOfSyncAlone) {
   mean.mutable_optimizer()->clear_beta2();
   EXPECT_EQ(ErrorOf(mean), "");
   EXPECT_EQ(ErrorOf(mean, {"consistency.mode=ASYNC"}),
-            "consistency.mode: value ASYNC; allowed: SYNC where optimizer.algorithm is MEAN");
+            "consistency.mode: value ASYNC; allowed: SYNC if optimizer.algorithm is MEAN");
   EXPECT_EQ(ErrorOf(mean, {"consistency.schedule[0].at_step=5", "consistency.schedule[0].mode=SSP",
                            "consistency.schedule[0].staleness_bound=2"}),
-            "consistency.schedule[0].mode: value SSP; allowed: SYNC where optimizer.algorithm is MEAN");
+            "consistency.schedule[0].mode: value SSP; allowed: SYNC if optimizer.algorithm is MEAN");
 }
 
 TEST(ClientJobTest, OnlyAnAwaitingConfigIsCompleted) {

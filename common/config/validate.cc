@@ -79,8 +79,7 @@ void ValidateDevice(const v1::TrainingConfig& training, ErrorList* errors) {
   if (!v1::TrainingConfig::Precision_IsValid(precision) || precision == v1::TrainingConfig::PRECISION_UNSPECIFIED) {
     errors->Add("training.precision", absl::StrCat(precision), "FP32, TF32, BF16, FP16");
   } else if (device == v1::TrainingConfig::CPU && precision != v1::TrainingConfig::FP32) {
-    errors->Add("training.precision", v1::TrainingConfig::Precision_Name(precision),
-                "FP32 where training.device is CPU");
+    errors->Add("training.precision", v1::TrainingConfig::Precision_Name(precision), "FP32 if training.device is CPU");
   }
 }
 
@@ -88,9 +87,8 @@ void ValidateGpus(const v1::JobConfig& config, ErrorList* errors) {
   const v1::TrainingConfig& training = config.training();
   if (training.gpus() == 1) return;
   const std::string value = absl::StrCat(training.gpus());
-  if (training.device() == v1::TrainingConfig::CPU)
-    errors->Add("training.gpus", value, "1 where training.device is CPU");
-  if (TrainsLocally(config)) errors->Add("training.gpus", value, "1 where consistency.sync_every is more than 1");
+  if (training.device() == v1::TrainingConfig::CPU) errors->Add("training.gpus", value, "1 if training.device is CPU");
+  if (TrainsLocally(config)) errors->Add("training.gpus", value, "1 if consistency.sync_every is more than 1");
   const int64_t examples = training.batch_size() / std::max<int64_t>(1, training.micro_batches());
   errors->CheckInteger("training.gpus", training.gpus(), 1, std::clamp<int64_t>(examples, 1, 64));
 }
@@ -117,7 +115,7 @@ void ValidateLength(const v1::JobConfig& config, ErrorList* errors) {
   if (AwaitsModel(config)) return;
   if (config.data().dispatch() == v1::DataConfig::OWN) {
     if (training.epochs() != 0) {
-      errors->Add("training.epochs", absl::StrCat(training.epochs()), "absent where data.dispatch is OWN");
+      errors->Add("training.epochs", absl::StrCat(training.epochs()), "absent if data.dispatch is OWN");
     }
   } else if (training.epochs() == 0 && training.max_steps() == 0) {
     errors->Add("training.epochs", "0", "1 or more, unless training.max_steps is 1 or more");
@@ -156,10 +154,10 @@ void ValidateEvaluation(const v1::JobConfig& config, ErrorList* errors) {
   errors->CheckNumber("evaluation.target_accuracy", target, target >= 0 && target <= 1, "0 to 1 (0: no target)");
   if (target == 0) return;
   if (config.cluster().evaluators() == 0) {
-    errors->Add("evaluation.target_accuracy", NumberText(target), "0 where cluster.evaluators is 0");
+    errors->Add("evaluation.target_accuracy", NumberText(target), "0 if cluster.evaluators is 0");
   }
   if (config.model().loss() == v1::ModelConfig::MEAN_SQUARED_ERROR) {
-    errors->Add("evaluation.target_accuracy", NumberText(target), "0 where model.loss is MEAN_SQUARED_ERROR");
+    errors->Add("evaluation.target_accuracy", NumberText(target), "0 if model.loss is MEAN_SQUARED_ERROR");
   }
 }
 

@@ -14,18 +14,18 @@ std::string Field(const char* field) { return absl::StrCat(kPath, ".", field); }
 
 // Of a job that can never be in another mode than SYNC. An operator may switch others, whatever they begin in.
 void CheckOtherModes(const v1::JobConfig& config, ErrorList* errors) {
-  const char* where = nullptr;
-  if (config.data().dispatch() == v1::DataConfig::STATIC) where = "data.dispatch is STATIC";
-  if (config.optimizer().algorithm() == v1::OptimizerConfig::MEAN) where = "optimizer.algorithm is MEAN";
-  if (where == nullptr) return;
-  errors->Add(kPath, "given", absl::StrCat("absent where ", where, ": in SYNC no gradient is stale"));
+  const char* condition = nullptr;
+  if (config.data().dispatch() == v1::DataConfig::STATIC) condition = "data.dispatch is STATIC";
+  if (config.optimizer().algorithm() == v1::OptimizerConfig::MEAN) condition = "optimizer.algorithm is MEAN";
+  if (condition == nullptr) return;
+  errors->Add(kPath, "given", absl::StrCat("absent if ", condition, ": in SYNC no gradient is stale"));
 }
 
 void CheckDelayCompensation(const v1::JobConfig& config, ErrorList* errors) {
   const v1::DelayCompensation& method = config.consistency().compensation().dc_asgd();
   errors->CheckNumber(Field("dc_asgd.lambda"), method.lambda(), method.lambda() > 0, "a number > 0");
   if (TrainsLocally(config)) {
-    errors->Add(kPath, "dc_asgd", "another one where consistency.sync_every is more than 1: moves are no gradients");
+    errors->Add(kPath, "dc_asgd", "another one if consistency.sync_every is more than 1: moves are no gradients");
   }
 }
 
@@ -49,7 +49,7 @@ void CheckDelayedNesterov(const v1::JobConfig& config, ErrorList* errors) {
   const v1::OptimizerConfig::Algorithm algorithm = config.optimizer().algorithm();
   if (algorithm != v1::OptimizerConfig::SGD && algorithm != v1::OptimizerConfig::ALGORITHM_UNSPECIFIED) {
     errors->Add("optimizer.algorithm", v1::OptimizerConfig::Algorithm_Name(algorithm),
-                "SGD where consistency.compensation is delayed_nesterov, which has a momentum of its own");
+                "SGD if consistency.compensation is delayed_nesterov, which has a momentum of its own");
   }
 }
 
@@ -70,7 +70,7 @@ void ValidateCompensation(const v1::JobConfig& config, ErrorList* errors) {
     case v1::CompensationConfig::kGapAware:
       if (config.optimizer().algorithm() == v1::OptimizerConfig::ADAMW) {
         errors->Add(kPath, "gap_aware",
-                    "another one where optimizer.algorithm is ADAMW, whose weight decay is no part of the gradient");
+                    "another one if optimizer.algorithm is ADAMW, whose weight decay is no part of the gradient");
       }
       return;
     case v1::CompensationConfig::kDelayedNesterov:

@@ -28,7 +28,7 @@ void CheckMode(absl::string_view path, v1::Mode mode, ErrorList* errors) {
 void CheckBound(absl::string_view path, v1::Mode mode, int64_t bound, ErrorList* errors) {
   if (mode == v1::SSP) {
     if (bound < 1 || bound > kMaxStalenessBound) {
-      errors->Add(path, absl::StrCat(bound), absl::StrCat("1 to ", kMaxStalenessBound, " where the mode is SSP"));
+      errors->Add(path, absl::StrCat(bound), absl::StrCat("1 to ", kMaxStalenessBound, " if the mode is SSP"));
     }
   } else if (bound != 0) {
     errors->Add(path, absl::StrCat(bound), "absent unless the mode is SSP");
@@ -64,7 +64,7 @@ void CheckQuorum(const std::string& path, v1::Mode mode, uint32_t quorum, const 
                 "absent unless the mode is SYNC; a scheduled switch to SYNC has a quorum of its own");
   }
   if (config.data().dispatch() == v1::DataConfig::STATIC) {
-    errors->Add(path, absl::StrCat(quorum), "absent where data.dispatch is STATIC");
+    errors->Add(path, absl::StrCat(quorum), "absent if data.dispatch is STATIC");
   }
 }
 
@@ -106,7 +106,7 @@ void CheckSyncAlone(const v1::ConsistencyConfig& consistency, const char* allowe
 void CheckLocalSgdMode(const std::string& path, v1::Mode mode, const v1::JobConfig& config, ErrorList* errors) {
   if (mode != v1::SSP || !TrainsLocally(config)) return;
   errors->Add(path, ModeText(mode),
-              absl::StrCat("SYNC, ASYNC where consistency.sync_every is ", MostBatchesPerStep(config)));
+              absl::StrCat("SYNC, ASYNC if consistency.sync_every is ", MostBatchesPerStep(config)));
 }
 
 void ValidateScheduledSyncEvery(const v1::JobConfig& config, ErrorList* errors) {
@@ -117,7 +117,7 @@ void ValidateScheduledSyncEvery(const v1::JobConfig& config, ErrorList* errors) 
     if (!entry.has_sync_every()) continue;
     CheckSyncEvery(path + ".sync_every", entry.sync_every(), config, errors);
     if (config.data().dispatch() == v1::DataConfig::STATIC) {
-      errors->Add(path + ".sync_every", absl::StrCat(entry.sync_every()), "absent where data.dispatch is STATIC");
+      errors->Add(path + ".sync_every", absl::StrCat(entry.sync_every()), "absent if data.dispatch is STATIC");
     }
   }
 }
@@ -129,7 +129,7 @@ void CheckSyncEvery(const std::string& path, int64_t sync_every, const v1::JobCo
   const int64_t batch = config.training().batch_size();
   if (sync_every <= 1 || sync_every > kMaxSyncEvery || batch < 1 || sync_every <= kMaxExamplesPerStep / batch) return;
   errors->Add(path, absl::StrCat(sync_every),
-              absl::StrCat("1 to ", std::max<int64_t>(1, kMaxExamplesPerStep / batch), " where training.batch_size is ",
+              absl::StrCat("1 to ", std::max<int64_t>(1, kMaxExamplesPerStep / batch), " if training.batch_size is ",
                            batch, " (at most 2^31-1 examples a step)"));
 }
 
@@ -141,11 +141,11 @@ void ValidateConsistency(const v1::JobConfig& config, ErrorList* errors) {
   ValidatePolicy(config, errors);
   ValidateScheduledSwitches(config, errors);
   if (config.data().dispatch() == v1::DataConfig::STATIC) {
-    CheckSyncAlone(consistency, "SYNC where data.dispatch is STATIC", errors);
+    CheckSyncAlone(consistency, "SYNC if data.dispatch is STATIC", errors);
   }
   // The mean takes the weights' place: in other modes it would be of one worker alone.
   if (config.optimizer().algorithm() == v1::OptimizerConfig::MEAN) {
-    CheckSyncAlone(consistency, "SYNC where optimizer.algorithm is MEAN", errors);
+    CheckSyncAlone(consistency, "SYNC if optimizer.algorithm is MEAN", errors);
   }
   CheckSyncEvery("consistency.sync_every", consistency.sync_every(), config, errors);
   CheckLocalSgdMode("consistency.mode", consistency.mode(), config, errors);

@@ -112,10 +112,10 @@ void ValidateClient(const v1::JobConfig& config, ErrorList* errors) {
   const int64_t examples = data.client().train_examples();
   if (data.dispatch() == v1::DataConfig::OWN) {
     if (examples != 0) {
-      errors->Add("data.client.train_examples", absl::StrCat(examples), "absent where data.dispatch is OWN");
+      errors->Add("data.client.train_examples", absl::StrCat(examples), "absent if data.dispatch is OWN");
     }
     if (data.has_shard_examples()) {
-      errors->Add("data.shard_examples", absl::StrCat(data.shard_examples()), "absent where data.dispatch is OWN");
+      errors->Add("data.shard_examples", absl::StrCat(data.shard_examples()), "absent if data.dispatch is OWN");
     }
   } else {
     errors->CheckInteger("data.client.train_examples", examples, 1, kMaxClientExamples);

@@ -48,7 +48,7 @@ void CheckQuorumPolicy(const v1::JobConfig& config, ErrorList* errors) {
   CheckGain("consistency.quorum_policy.gain_min", policy.gain_min(), errors);
   if (policy.has_noise_scale() && config.training().batch_size() == 0) {
     errors->Add("consistency.quorum_policy.noise_scale", NumberText(policy.noise_scale()),
-                "absent where training.batch_size is");
+                "absent if training.batch_size is");
   } else if (policy.has_noise_scale()) {
     errors->CheckNumber("consistency.quorum_policy.noise_scale", policy.noise_scale(), policy.noise_scale() > 0,
                         "a number > 0, or absent");
@@ -66,35 +66,35 @@ void CheckSyncThenAsync(const v1::JobConfig& config, ErrorList* errors) {
     errors->Add(path + ".then", absl::StrCat(static_cast<int>(policy.then())), "ASYNC, SSP");
   } else if (policy.then() == v1::SSP && (bound < 1 || bound > kMaxStalenessBound)) {
     errors->Add(path + ".staleness_bound", absl::StrCat(bound),
-                absl::StrCat("1 to ", kMaxStalenessBound, " where `then` is SSP"));
+                absl::StrCat("1 to ", kMaxStalenessBound, " if `then` is SSP"));
   } else if (policy.then() == v1::ASYNC && bound != 0) {
     errors->Add(path + ".staleness_bound", absl::StrCat(bound), "absent unless `then` is SSP");
   }
   if (policy.then() == v1::SSP && BatchesPerStep(config) > 1) {
     errors->Add(path + ".then", "SSP",
-                absl::StrCat("ASYNC where consistency.sync_every is ", config.consistency().sync_every()));
+                absl::StrCat("ASYNC if consistency.sync_every is ", config.consistency().sync_every()));
   }
   if (config.optimizer().algorithm() == v1::OptimizerConfig::MEAN) {
-    errors->Add("consistency.policy", "SYNC_THEN_ASYNC", "another one where optimizer.algorithm is MEAN");
+    errors->Add("consistency.policy", "SYNC_THEN_ASYNC", "another one if optimizer.algorithm is MEAN");
   }
   if (config.training().epochs() == 0 && config.training().max_steps() == 0) {
     errors->Add("consistency.policy", "SYNC_THEN_ASYNC",
-                "another one where neither training.epochs nor max_steps is given");
+                "another one if neither training.epochs nor max_steps is given");
   }
 }
 
 // What BALANCE cannot be combined with: a batch is the plan's alone to size, and every example counts once in a step.
 void CheckBalanced(const v1::JobConfig& config, ErrorList* errors) {
   if (IsClientJob(config)) {
-    errors->Add("consistency.policy", "BALANCE", "another one where clients batch as they like");
+    errors->Add("consistency.policy", "BALANCE", "another one if clients batch as they like");
   }
   if (BatchesPerStep(config) > 1) {
     errors->Add("consistency.sync_every", absl::StrCat(config.consistency().sync_every()),
-                "1 where consistency.policy is BALANCE");
+                "1 if consistency.policy is BALANCE");
   }
   if (config.consistency().quorum() != 0) {
     errors->Add("consistency.quorum", absl::StrCat(config.consistency().quorum()),
-                "0 where consistency.policy is BALANCE");
+                "0 if consistency.policy is BALANCE");
   }
 }
 
@@ -106,7 +106,7 @@ void CheckBalance(const v1::JobConfig& config, ErrorList* errors) {
   if (most > 1 && most <= kMostBatches && LargestBatch(config) > kMaxBatch) {
     errors->Add(
         "consistency.balance.batch_max", NumberText(most),
-        absl::StrCat("up to ", kMaxBatch, " examples, where training.batch_size is ", config.training().batch_size()));
+        absl::StrCat("up to ", kMaxBatch, " examples, if training.batch_size is ", config.training().batch_size()));
   }
   CheckBalanced(config, errors);
 }
@@ -119,7 +119,7 @@ void CheckStraggler(const v1::JobConfig& config, ErrorList* errors) {
   errors->CheckNumber("consistency.straggler.share_min", share, share > 0 && share <= 1, "over 0, up to 1");
   if (config.consistency().quorum() != 0) {
     errors->Add("consistency.quorum", absl::StrCat(config.consistency().quorum()),
-                "0 where consistency.policy is STRAGGLER");
+                "0 if consistency.policy is STRAGGLER");
   }
 }
 
@@ -132,7 +132,7 @@ void CheckDssp(const v1::JobConfig& config, ErrorList* errors) {
   CheckGain("consistency.dssp.gain_min", policy.gain_min(), errors);
   if (config.consistency().mode() == v1::SSP && (bound < policy.bound_min() || bound > policy.bound_max())) {
     errors->Add("consistency.staleness_bound", absl::StrCat(bound),
-                "consistency.dssp.bound_min to bound_max where consistency.policy is DSSP");
+                "consistency.dssp.bound_min to bound_max if consistency.policy is DSSP");
   }
 }
 
@@ -146,18 +146,18 @@ void CheckStalenessBudget(const v1::JobConfig& config, ErrorList* errors) {
   CheckGain("consistency.staleness_budget.gain_min", policy.gain_min(), errors);
   if (consistency.mode() == v1::SSP && consistency.staleness_bound() > policy.bound_max()) {
     errors->Add("consistency.staleness_bound", absl::StrCat(consistency.staleness_bound()),
-                "up to consistency.staleness_budget.bound_max where consistency.policy is STALENESS_BUDGET");
+                "up to consistency.staleness_budget.bound_max if consistency.policy is STALENESS_BUDGET");
   }
   if (BatchesPerStep(config) > 1) {
     errors->Add("consistency.sync_every", absl::StrCat(consistency.sync_every()),
-                "1 where consistency.policy is STALENESS_BUDGET");
+                "1 if consistency.policy is STALENESS_BUDGET");
   }
   if (consistency.quorum() != 0) {
     errors->Add("consistency.quorum", absl::StrCat(consistency.quorum()),
-                "0 where consistency.policy is STALENESS_BUDGET");
+                "0 if consistency.policy is STALENESS_BUDGET");
   }
   if (config.optimizer().algorithm() == v1::OptimizerConfig::MEAN) {
-    errors->Add("consistency.policy", "STALENESS_BUDGET", "another one where optimizer.algorithm is MEAN");
+    errors->Add("consistency.policy", "STALENESS_BUDGET", "another one if optimizer.algorithm is MEAN");
   }
 }
 
@@ -175,10 +175,10 @@ void CheckPostLocal(const v1::JobConfig& config, ErrorList* errors) {
   CheckGain(path + ".gain_min", policy.gain_min(), errors);
   CheckGain(path + ".cost_max", policy.cost_max(), errors);
   if (consistency.quorum() != 0) {
-    errors->Add("consistency.quorum", absl::StrCat(consistency.quorum()), "0 where consistency.policy is POST_LOCAL");
+    errors->Add("consistency.quorum", absl::StrCat(consistency.quorum()), "0 if consistency.policy is POST_LOCAL");
   }
   if (IsClientJob(config) || config.optimizer().algorithm() == v1::OptimizerConfig::MEAN) {
-    errors->Add("consistency.policy", "POST_LOCAL", "another one where workers do not apply the optimizer themselves");
+    errors->Add("consistency.policy", "POST_LOCAL", "another one if workers do not apply the optimizer themselves");
   }
 }
 
@@ -187,7 +187,7 @@ void CheckAdaComm(const Consistency& consistency, ErrorList* errors) {
   const v1::AdaCommPolicy& policy = consistency.adacomm();
   const int64_t most = consistency.sync_every();
   if (most < 2) {
-    errors->Add("consistency.sync_every", absl::StrCat(most), "2 or more where consistency.policy is ADACOMM");
+    errors->Add("consistency.sync_every", absl::StrCat(most), "2 or more if consistency.policy is ADACOMM");
   } else {
     errors->CheckInteger(path + ".sync_every_min", policy.sync_every_min(), 1, most - 1);
   }
@@ -195,7 +195,7 @@ void CheckAdaComm(const Consistency& consistency, ErrorList* errors) {
   errors->CheckNumber(path + ".decay", policy.decay(), policy.decay() > 0 && policy.decay() < 1, "over 0, under 1");
   CheckGain(path + ".gain_min", policy.gain_min(), errors);
   if (consistency.quorum() != 0) {
-    errors->Add("consistency.quorum", absl::StrCat(consistency.quorum()), "0 where consistency.policy is ADACOMM");
+    errors->Add("consistency.quorum", absl::StrCat(consistency.quorum()), "0 if consistency.policy is ADACOMM");
   }
 }
 
@@ -212,14 +212,14 @@ void CheckBeginning(const v1::JobConfig& config, ErrorList* errors) {
   const v1::Mode first = FirstMode(consistency.policy());
   if (first != v1::MODE_UNSPECIFIED && consistency.mode() != first) {
     errors->Add("consistency.mode", v1::Mode_IsValid(consistency.mode()) ? v1::Mode_Name(consistency.mode()) : "",
-                absl::StrCat(v1::Mode_Name(first), " where consistency.policy is ", policy));
+                absl::StrCat(v1::Mode_Name(first), " if consistency.policy is ", policy));
   }
   if (consistency.schedule_size() > 0) {
     errors->Add("consistency.schedule", absl::StrCat(consistency.schedule_size(), " entries"),
-                absl::StrCat("none where consistency.policy is ", policy));
+                absl::StrCat("none if consistency.policy is ", policy));
   }
   if (config.data().dispatch() == v1::DataConfig::STATIC) {
-    errors->Add("consistency.policy", policy, "SCHEDULE where data.dispatch is STATIC");
+    errors->Add("consistency.policy", policy, "SCHEDULE if data.dispatch is STATIC");
   }
 }
 
@@ -259,7 +259,7 @@ void ValidatePolicy(const v1::JobConfig& config, ErrorList* errors) {
   // Policies that measure have it from the defaults.
   if (!consistency.has_policy_pace()) return;
   if (consistency.policy() == Consistency::SCHEDULE) {
-    errors->Add("consistency.policy_pace", "given", "absent where consistency.policy is SCHEDULE");
+    errors->Add("consistency.policy_pace", "given", "absent if consistency.policy is SCHEDULE");
     return;
   }
   CheckBeginning(config, errors);

@@ -65,9 +65,9 @@ TEST(ValidateTest, ChecksConsistency) {
   Check({
       {{"consistency.mode="}, "consistency.mode: value MODE_UNSPECIFIED; allowed: SYNC, SSP, ASYNC"},
       {{"consistency.mode=7"}, "consistency.mode: value 7; allowed: SYNC, SSP, ASYNC"},
-      {{"consistency.mode=SSP"}, "consistency.staleness_bound: value 0; allowed: 1 to 1048576 where the mode is SSP"},
+      {{"consistency.mode=SSP"}, "consistency.staleness_bound: value 0; allowed: 1 to 1048576 if the mode is SSP"},
       {{"consistency.mode=SSP", "consistency.staleness_bound=-1"},
-       "consistency.staleness_bound: value -1; allowed: 1 to 1048576 where the mode is SSP"},
+       "consistency.staleness_bound: value -1; allowed: 1 to 1048576 if the mode is SSP"},
       {{"consistency.staleness_bound=2"},
        "consistency.staleness_bound: value 2; allowed: absent unless the mode is SSP"},
       {{"consistency.quorum=3"}, "consistency.quorum: value 3; allowed: 0 to cluster.workers, 2"},
@@ -80,17 +80,17 @@ TEST(ValidateTest, ChecksConsistency) {
        "consistency.schedule[0].quorum: value 1; allowed: absent unless the mode is SYNC; a scheduled switch to SYNC "
        "has a quorum of its own"},
       {{"consistency.schedule[0]={at_step: 5 mode: SYNC quorum: 1}", "data.dispatch=STATIC"},
-       "consistency.schedule[0].quorum: value 1; allowed: absent where data.dispatch is STATIC"},
+       "consistency.schedule[0].quorum: value 1; allowed: absent if data.dispatch is STATIC"},
       {{"consistency.policy=10"},
        "consistency.policy: value 10; allowed: SCHEDULE, QUORUM, SYNC_THEN_ASYNC, BALANCE, "
        "STRAGGLER, DSSP, STALENESS_BUDGET, "
        "POST_LOCAL, ADACOMM"},
       {{"consistency.quorum=1", "data.dispatch=STATIC"},
-       "consistency.quorum: value 1; allowed: absent where data.dispatch is STATIC"},
+       "consistency.quorum: value 1; allowed: absent if data.dispatch is STATIC"},
       {{"consistency.mode=ASYNC", "data.dispatch=STATIC"},
-       "consistency.mode: value ASYNC; allowed: SYNC where data.dispatch is STATIC"},
+       "consistency.mode: value ASYNC; allowed: SYNC if data.dispatch is STATIC"},
       {{"consistency.schedule[0]={at_step: 5 mode: ASYNC}", "data.dispatch=STATIC"},
-       "consistency.schedule[0].mode: value ASYNC; allowed: SYNC where data.dispatch is STATIC"},
+       "consistency.schedule[0].mode: value ASYNC; allowed: SYNC if data.dispatch is STATIC"},
       {{"consistency.schedule[0].mode=ASYNC"},
        "consistency.schedule[0]: value without a point; allowed: exactly one of at_step, at_epoch, at_seconds"},
       {{"consistency.schedule[0]={at_step: -5 mode: ASYNC}"},
@@ -100,7 +100,7 @@ TEST(ValidateTest, ChecksConsistency) {
       {{"consistency.schedule[0]={at_seconds: 0 mode: ASYNC}"},
        "consistency.schedule[0].at_seconds: value 0; allowed: a number > 0"},
       {{"consistency.schedule[0]={at_step: 5 mode: SSP}"},
-       "consistency.schedule[0].staleness_bound: value 0; allowed: 1 to 1048576 where the mode is SSP"},
+       "consistency.schedule[0].staleness_bound: value 0; allowed: 1 to 1048576 if the mode is SSP"},
       {{"consistency.schedule[0]={at_step: 5 mode: ASYNC learning_rate_scale: 0}"},
        "consistency.schedule[0].learning_rate_scale: value 0; allowed: a number > 0"},
       {{"consistency.schedule[0]={at_step: 5 mode: ASYNC}", "consistency.schedule[1]={at_step: 5 mode: SYNC}"},
@@ -114,21 +114,21 @@ TEST(ValidateTest, ChecksLocalSgd) {
       {{"consistency.sync_every=0"}, "consistency.sync_every: value 0; allowed: 1 to 1048576"},
       {{"consistency.sync_every=1048577"}, "consistency.sync_every: value 1048577; allowed: 1 to 1048576"},
       {{"consistency.sync_every=4096", "training.batch_size=1048576"},
-       "consistency.sync_every: value 4096; allowed: 1 to 2047 where training.batch_size is 1048576 (at most 2^31-1 "
+       "consistency.sync_every: value 4096; allowed: 1 to 2047 if training.batch_size is 1048576 (at most 2^31-1 "
        "examples a step)"},
       {{"consistency.sync_every=4", "consistency.mode=SSP", "consistency.staleness_bound=2"},
-       "consistency.mode: value SSP; allowed: SYNC, ASYNC where consistency.sync_every is 4"},
+       "consistency.mode: value SSP; allowed: SYNC, ASYNC if consistency.sync_every is 4"},
       {{"consistency.sync_every=4", "consistency.schedule[0]={at_step: 5 mode: SSP staleness_bound: 2}"},
-       "consistency.schedule[0].mode: value SSP; allowed: SYNC, ASYNC where consistency.sync_every is 4"},
+       "consistency.schedule[0].mode: value SSP; allowed: SYNC, ASYNC if consistency.sync_every is 4"},
   });
   Check({
       {{"consistency.schedule[0]={at_step: 5 mode: SYNC sync_every: 0}"},
        "consistency.schedule[0].sync_every: value 0; allowed: 1 to 1048576"},
       {{"consistency.schedule[0]={at_step: 5 mode: SYNC sync_every: 4}", "consistency.mode=SSP",
         "consistency.staleness_bound=2"},
-       "consistency.mode: value SSP; allowed: SYNC, ASYNC where consistency.sync_every is 4"},
+       "consistency.mode: value SSP; allowed: SYNC, ASYNC if consistency.sync_every is 4"},
       {{"consistency.schedule[0]={at_step: 5 mode: SYNC sync_every: 4}", "data.dispatch=STATIC"},
-       "consistency.schedule[0].sync_every: value 4; allowed: absent where data.dispatch is STATIC"},
+       "consistency.schedule[0].sync_every: value 4; allowed: absent if data.dispatch is STATIC"},
   });
   EXPECT_EQ(ErrorOf({"consistency.schedule[0]={at_step: 5 mode: SYNC sync_every: 4}"}), "");
   EXPECT_EQ(ErrorOf({"consistency.sync_every=4", "consistency.mode=ASYNC"}), "");
@@ -143,7 +143,7 @@ TEST(ValidateTest, ChecksCompensation) {
        "dc_asgd, "
        "gap_aware, delayed_nesterov"},
       {{"consistency.compensation={staleness_aware {}}", "data.dispatch=STATIC"},
-       "consistency.compensation: value given; allowed: absent where data.dispatch is STATIC: in SYNC no gradient is "
+       "consistency.compensation: value given; allowed: absent if data.dispatch is STATIC: in SYNC no gradient is "
        "stale"},
       {{"consistency.compensation={ringmaster {}}", kAsync},
        "consistency.compensation.ringmaster.threshold: value 0; allowed: 1 to 1048576"},
@@ -154,10 +154,10 @@ TEST(ValidateTest, ChecksCompensation) {
       {{"consistency.compensation={dc_asgd {lambda: inf}}", kAsync},
        "consistency.compensation.dc_asgd.lambda: value inf; allowed: a number > 0"},
       {{"consistency.compensation={dc_asgd {}}", kAsync, "consistency.sync_every=2"},
-       "consistency.compensation: value dc_asgd; allowed: another one where consistency.sync_every is more than 1: "
+       "consistency.compensation: value dc_asgd; allowed: another one if consistency.sync_every is more than 1: "
        "moves are no gradients"},
       {{"consistency.compensation={gap_aware {}}", kAsync, "optimizer.algorithm=ADAMW"},
-       "consistency.compensation: value gap_aware; allowed: another one where optimizer.algorithm is ADAMW, whose "
+       "consistency.compensation: value gap_aware; allowed: another one if optimizer.algorithm is ADAMW, whose "
        "weight decay is no part of the gradient"},
       {{"consistency.compensation={delayed_nesterov {}}", kAsync},
        "consistency.compensation.delayed_nesterov.period: value 0; allowed: 1 to 1048576"},
@@ -170,7 +170,7 @@ TEST(ValidateTest, ChecksCompensation) {
         "consistency.sync_every=2"},
        "consistency.compensation.delayed_nesterov.learning_rate: value -1; allowed: a number > 0"},
       {{"consistency.compensation={delayed_nesterov {period: 2}}", kAsync, "optimizer.algorithm=MOMENTUM"},
-       "optimizer.algorithm: value MOMENTUM; allowed: SGD where consistency.compensation is delayed_nesterov, which "
+       "optimizer.algorithm: value MOMENTUM; allowed: SGD if consistency.compensation is delayed_nesterov, which "
        "has "
        "a momentum of its own"},
   });
@@ -236,13 +236,13 @@ TEST(ValidateTest, ChecksTrainingAndEvaluation) {
       {{"training.gpus=0"}, "training.gpus: value 0; allowed: 1 to 8"},
       {{"training.gpus=3", "training.micro_batches=4"}, "training.gpus: value 3; allowed: 1 to 2"},
       {{"training.batch_size=1000", "training.gpus=65"}, "training.gpus: value 65; allowed: 1 to 64"},
-      {{"training.device=CPU", "training.gpus=2"}, "training.gpus: value 2; allowed: 1 where training.device is CPU"},
+      {{"training.device=CPU", "training.gpus=2"}, "training.gpus: value 2; allowed: 1 if training.device is CPU"},
       {{"consistency.sync_every=2", "training.gpus=2"},
-       "training.gpus: value 2; allowed: 1 where consistency.sync_every is more than 1"},
+       "training.gpus: value 2; allowed: 1 if consistency.sync_every is more than 1"},
       {{"training.device=DEVICE_UNSPECIFIED"}, "training.device: value 0; allowed: AUTO, CPU, CUDA"},
       {{"training.precision=PRECISION_UNSPECIFIED"}, "training.precision: value 0; allowed: FP32, TF32, BF16, FP16"},
       {{"training.device=CPU", "training.precision=BF16"},
-       "training.precision: value BF16; allowed: FP32 where training.device is CPU"},
+       "training.precision: value BF16; allowed: FP32 if training.device is CPU"},
       {{"training.loss_scale.initial=8"},
        "training.loss_scale: value present; allowed: absent unless training.precision is FP16"},
       {{"training.precision=FP16", "training.loss_scale.initial=1000"},
@@ -254,9 +254,9 @@ TEST(ValidateTest, ChecksTrainingAndEvaluation) {
       {{"evaluation.batch_size=-1"}, "evaluation.batch_size: value -1; allowed: 1 to 1048576"},
       {{"evaluation.target_accuracy=1.5"}, "evaluation.target_accuracy: value 1.5; allowed: 0 to 1 (0: no target)"},
       {{"evaluation.target_accuracy=0.9", "cluster.evaluators=0"},
-       "evaluation.target_accuracy: value 0.9; allowed: 0 where cluster.evaluators is 0"},
+       "evaluation.target_accuracy: value 0.9; allowed: 0 if cluster.evaluators is 0"},
       {{"evaluation.target_accuracy=0.9", "model.loss=MEAN_SQUARED_ERROR"},
-       "evaluation.target_accuracy: value 0.9; allowed: 0 where model.loss is MEAN_SQUARED_ERROR"},
+       "evaluation.target_accuracy: value 0.9; allowed: 0 if model.loss is MEAN_SQUARED_ERROR"},
   });
   EXPECT_EQ(ErrorOf({"training.epochs=", "training.max_steps=5"}), "");
   EXPECT_EQ(ErrorOf({"training.precision=FP16", "training.loss_scale.initial=1024"}), "");
@@ -464,7 +464,7 @@ TEST(ValidateTest, ChecksWhatAClientsJobMayHave) {
                   "how they are applied,") +
           kWhere);
   EXPECT_EQ(ClientErrorOf({"consistency.compensation={dc_asgd {}}", "optimizer={algorithm: MEAN}"}),
-            "consistency.compensation: value given; allowed: absent where optimizer.algorithm is MEAN: in SYNC no "
+            "consistency.compensation: value given; allowed: absent if optimizer.algorithm is MEAN: in SYNC no "
             "gradient is stale");
   EXPECT_EQ(ClientErrorOf({"data={teacher {train_examples: 5}}", "training.epochs=1"}),
             std::string("data: value without client; allowed: data.client") + kWhere);
@@ -481,11 +481,10 @@ TEST(ValidateTest, ChecksTheDataOfClients) {
   EXPECT_EQ(ClientErrorOf({"data.dispatch=DYNAMIC", "training.epochs=1"}),
             "data.client.train_examples: value 0; allowed: 1 to 1099511627776");
   EXPECT_EQ(ClientErrorOf({"data.dispatch=OWN", "data.client={train_examples: 5}"}),
-            "data.client.train_examples: value 5; allowed: absent where data.dispatch is OWN");
-  EXPECT_EQ(ClientErrorOf({"training.epochs=1"}),
-            "training.epochs: value 1; allowed: absent where data.dispatch is OWN");
+            "data.client.train_examples: value 5; allowed: absent if data.dispatch is OWN");
+  EXPECT_EQ(ClientErrorOf({"training.epochs=1"}), "training.epochs: value 1; allowed: absent if data.dispatch is OWN");
   EXPECT_EQ(ClientErrorOf({"data.shard_examples=7"}),
-            "data.shard_examples: value 7; allowed: absent where data.dispatch is OWN");
+            "data.shard_examples: value 7; allowed: absent if data.dispatch is OWN");
 }
 
 TEST(ValidateTest, WhatIsOfClientsAloneIsRefusedElsewhere) {
@@ -496,7 +495,7 @@ TEST(ValidateTest, WhatIsOfClientsAloneIsRefusedElsewhere) {
        "data.client: value present; allowed: absent unless the model is a model.manifest"},
       {{"data.dispatch=OWN"},
        "data.dispatch: value OWN; allowed: DYNAMIC, STATIC\n"
-       "training.epochs: value 1; allowed: absent where data.dispatch is OWN"},
+       "training.epochs: value 1; allowed: absent if data.dispatch is OWN"},
   });
 }
 

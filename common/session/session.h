@@ -94,7 +94,7 @@ class Session {
   void RegisterDone(const v1::WorkerProgress& done);
 
   // Sends a last heartbeat and Leaving after all that is queued, and waits until the coordinator has taken that: it
-  // then ends the stream with OK. Where the stream breaks instead, registers again, with the same incarnation, and
+  // then ends the stream with OK. If the stream breaks instead, registers again, with the same incarnation, and
   // repeats both. Stop and Restart are as good as an answer. `error` is empty when the task has done its part or was
   // asked to stop. DeadlineExceeded: not within `timeout`; the session goes on trying, and Leave may be called again to
   // wait on. Unavailable: the session was lost before. Nothing else is sent afterwards.

@@ -103,7 +103,7 @@ absl::StatusOr<CheckpointPart> ReadCheckpointPart(const std::string& directory, 
 absl::StatusOr<v1::CheckpointManifest> ReadCheckpointManifest(const std::string& directory, v1::TaskId::Role role,
                                                               uint32_t index, uint64_t cut_id = 0);
 
-// At most `bytes` of a part's data file from `offset` on, not checked; fewer where it ends. Errors of ReadFile.
+// At most `bytes` of a part's data file from `offset` on, not checked; fewer if it ends before. Errors of ReadFile.
 absl::StatusOr<std::string> ReadCheckpointData(const std::string& directory, v1::TaskId::Role role, uint32_t index,
                                                uint64_t offset, size_t bytes);
 
@@ -111,7 +111,7 @@ absl::StatusOr<std::string> ReadCheckpointData(const std::string& directory, v1:
 // does. Looks at their manifests and at the sizes of their data. NotFound names the server whose part is missing, or
 // says that the checkpoint was never completed: its parts are of a cut, and there is no record of that. Other errors as
 // of ReadCheckpointPart; without a `cut_id`, the parts have to be of the cut of the record, or all of none.
-// Where `missing` is not null, it takes the first error of parts that are not there, which are then left out.
+// If `missing` is not null, it takes the first error of parts that are not there, which are then left out.
 absl::StatusOr<std::vector<uint32_t>> ServersOfCheckpoint(const std::string& directory, uint64_t cut_id = 0,
                                                           absl::Status* missing = nullptr);
 

@@ -25,7 +25,7 @@ std::string JoinPath(absl::string_view directory, absl::string_view name);
 
 absl::StatusOr<std::string> ReadFile(const std::string& path);
 
-// At most `bytes` from `offset` on; fewer where the file ends before.
+// At most `bytes` from `offset` on; fewer if the file ends before.
 absl::StatusOr<std::string> ReadFileRange(const std::string& path, uint64_t offset, size_t bytes);
 
 // Writes <path>.tmp, syncs it to the disk and renames it: `path` holds the old contents or the new ones, never a part.

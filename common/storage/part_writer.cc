@@ -80,7 +80,7 @@ PartQueue::Work PartWriter::Await() {
 }
 
 void PartWriter::Run() {
-  // Where there are no more cores than training uses, that goes first. A thread may always be nicer.
+  // If there are no more cores than training uses, that goes first. A thread may always be nicer.
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNiceness);
   for (;;) {
     PartQueue::Work work = Await();

@@ -19,7 +19,7 @@ struct PlanChange {
   int64_t staleness_bound = 0;
   uint32_t quorum = 0;
   double learning_rate_scale = 1;
-  // Examples in a batch, by index of worker. They hold if these are the plan's members; otherwise, and where this is
+  // Examples in a batch, by index of worker. They hold if these are the plan's members; otherwise, and if this is
   // empty, all have training.batch_size.
   std::map<uint32_t, uint32_t> batch_sizes;
   // Batches of a worker's step; 0: as it is.

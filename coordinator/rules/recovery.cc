@@ -150,7 +150,7 @@ void Recovery::ReplayTerm(const v1::JournalTerm& term) {
   requested_quorum_ = 0;
   announced_.reset();
   policy_memory_ = term.rollback().cut().policy_memory();
-  // Where it is still to stop, that follows.
+  // If it is still to stop, that follows.
   stop_reason_.reset();
 }
 

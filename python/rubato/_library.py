@@ -135,7 +135,7 @@ def check_version(library: Any, path: str) -> None:
 class Client:
     """One worker of a job. See client/rubato_client.h for what each call means.
 
-    Methods raise the exceptions of rubato.errors; JobEnded where the job needs nothing more of this worker.
+    Methods raise the exceptions of rubato.errors; JobEnded if the job needs nothing more of this worker.
     """
 
     def __init__(

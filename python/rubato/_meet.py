@@ -1,4 +1,4 @@
-"""How rank 0 tells the other ranks where its coordinator is, where the launcher has no word on that.
+"""How rank 0 tells the other ranks where its coordinator is, if the launcher has no word on that.
 
 All of these hand over one short text. An error of rank 0 travels the same way, so that nobody waits for it in vain.
 """

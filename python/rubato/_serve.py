@@ -1,4 +1,4 @@
-"""The programs of a job, `rubato serve`, as children of rank 0: where nobody else has started them."""
+"""The programs of a job, `rubato serve`, as children of rank 0: if nobody else has started them."""
 
 from __future__ import annotations
 

@@ -57,11 +57,11 @@ struct PartitionReply {
 class PartitionSink {
  public:
   virtual ~PartitionSink() = default;
-  // Whether the contribution, which may be taken next, has nothing but numbers. Where it has not, it counts as empty.
+  // Whether the contribution, which may be taken next, has nothing but numbers. If it has not, it counts as empty.
   virtual bool IsFinite(uint32_t chunk, const Contribution& contribution) = 0;
   // Apply the update to the chunk's weights.
   virtual void Apply(const ChunkRules::Update& update) = 0;
-  // Of the gradient's bytes, for the update log; nothing where none is kept, or the contribution is empty.
+  // Of the gradient's bytes, for the update log; nothing if none is kept, or the contribution is empty.
   virtual std::optional<uint32_t> GradientCrc(const Contribution&) { return std::nullopt; }
   // Answer; for OK, with the chunks' weights as they are now, or as they were captured for this token.
   virtual void Answer(const PartitionReply& reply) = 0;
@@ -81,7 +81,7 @@ class PartitionSink {
 // A plan with a cut has every chunk captured once, when all pushes of steps before the plan's first step E are done
 // there. A push of E or later that comes earlier, which SSP and ASYNC allow, is held: nothing of it is taken before all
 // of its chunks are captured. So for every step and every member that was not lost in it, the push is in all chunks of
-// the cut or in none (I7). Where another plan is entered before, what is not captured then is never captured: the cut
+// the cut or in none (I7). If another plan is entered before, what is not captured then is never captured: the cut
 // is given up.
 //
 //   Partition partition({0, 3}, absl::Seconds(5), &sink);

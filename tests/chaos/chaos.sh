@@ -76,7 +76,7 @@ start() {
 }
 runs() { kill -0 "$job" 2>/dev/null; }
 
-# pid PROGRAM WORDS: of the job in $run; nothing where it is not there.
+# pid PROGRAM WORDS: of the job in $run; nothing if it is not there.
 pid() { pgrep -f -- "^[^ ]*/$1 --config $run/job.textproto .*$2" | head -n 1; }
 pid_of() {
   case "$1" in
@@ -88,7 +88,7 @@ pid_of() {
 }
 
 # look NAME: one reading of the status: term, step (empty unless the job trains) and whether the task is there, in $term,
-# $step and $there ("alive PROCESS"); fails where nobody answers.
+# $step and $there ("alive PROCESS"); fails if nobody answers.
 look() {
   local text
   text="$(timeout 5 "$rubato" status "$run" 2>/dev/null)" || return 1
@@ -97,7 +97,7 @@ look() {
   there="$(sed -n "s/^${1/-/ }  *\\([a-z]*\\) .* \\([0-9][0-9]*\\)@.*/\\1 \\2/p" <<<"$text" | head -n 1)"
 }
 
-# got_over NAME TERM PROCESS BEGAN: waits until the job has, and adds the time to $seconds; fails where it has ended
+# got_over NAME TERM PROCESS BEGAN: waits until the job has, and adds the time to $seconds; fails if it has ended
 # meanwhile. PROCESS: empty where the same one is to be there.
 got_over() {
   local name="$1" term_before="$2" process="$3" first="" limit=$((120 * timeout_factor))
@@ -138,7 +138,7 @@ choose() {
   fail "every task was lost four times within a minute"
 }
 
-# blow: one, to a random task. Fails where the job has ended.
+# blow: one, to a random task. Fails if the job has ended.
 blow() {
   local process began term_before pause
   between "$quiet_tenths_min" "$quiet_tenths_max"

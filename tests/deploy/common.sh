@@ -16,7 +16,7 @@ fail() {
   exit 1
 }
 
-# need_packages PACKAGE...: Debian packages, installed where they are missing, but not by `bazel test`.
+# need_packages PACKAGE...: Debian packages, installed if they are missing, but not by `bazel test`.
 need_packages() {
   local package missing=()
   for package in "$@"; do

@@ -19,7 +19,7 @@ cleanup() {
   if [[ -n "$supervisor" ]]; then kill -9 -- "-$supervisor" 2>/dev/null || true; fi
   wait
   if ((status != 0)); then tail -n 10 "$work"/logs/*.log "$work"/logs/*.out 2>/dev/null || true; fi
-  # debootstrap's, where it was interrupted.
+  # debootstrap's, if it was interrupted.
   umount "$work/debian/proc" "$work/debian/sys" 2>/dev/null || true
   rm -rf --one-file-system "$work"
   exit "$status"

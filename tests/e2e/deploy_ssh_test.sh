@@ -9,7 +9,7 @@ user="$(id -un)"
 identity="$work/key"
 sshd="$(PATH="$PATH:/usr/sbin" command -v sshd)" || skip "there is no SSH server (sshd) here"
 for program in ssh ssh-keygen; do command -v "$program" >/dev/null || skip "there is no $program here"; done
-# The server insists on this folder where it is root's.
+# The server insists on this folder if it is root's.
 if [[ "$(id -u)" == 0 ]]; then mkdir -p /run/sshd; fi
 
 # Of all jobs here: their processes are the server's, and would outlive a test that fails.

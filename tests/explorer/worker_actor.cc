@@ -214,7 +214,7 @@ bool WorkerActor::IsAwaited() const { return model_->scope.cut || model_->scope.
 void WorkerActor::Heartbeat() {
   const bool first = last_.first <= model_->coordinator->first_generation();
   if (!first || (IsAwaited() && model_->scope.MayForget())) return link_.Send(HeartbeatMessage());
-  // Of the plan that the job begins with, one order is enough, and none where nobody waits for it.
+  // Of the plan that the job begins with, one order is enough, and none if nobody waits for it.
   if (!model_->scope.MayForget()) link_.SendNow(HeartbeatMessage());
 }
 

@@ -31,7 +31,7 @@ struct Fault {
     kCrashCoordinator,
     // The stream between worker and server breaks: everything in flight is lost.
     kBreakStream,
-    // The server's process dies, and is started again after `length`, or never where that is infinite.
+    // The server's process dies, and is started again after `length`, or never if that is infinite.
     kCrashServer,
     // The server says and hears nothing for `length`, perhaps longer than its lease.
     kFreezeServer,

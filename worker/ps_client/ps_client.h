@@ -137,7 +137,7 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
   // Encodes the gradients of a batch whose push is due, for as often as it is sent: the messages are used by the
   // trainer's thread until the push, and only read until it is acknowledged.
   void EncodeBatch(const ChunkBatch& batch, int64_t step);
-  // A chunk's gradient as it is sent; empty where the worker has none.
+  // A chunk's gradient as it is sent; empty if the worker has none.
   ByteSpan EncodedGradient(uint32_t chunk) const;
   bool IsAbsent(uint32_t chunk) const { return absent_[options_.job.chunks(static_cast<int>(chunk)).tensor()]; }
   // What a push message says besides its chunks' gradients.

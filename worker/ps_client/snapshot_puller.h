@@ -41,7 +41,7 @@ class SnapshotPuller {
   // refused; Aborted when training was faster than every step that was asked for.
   // Cancelled: Cancel was called.
   absl::StatusOr<Snapshot> Pull(int64_t at_step, absl::Duration timeout, const Store& store);
-  // The same of a slot of the optimizer's state, counted from 1, as it is now. FailedPrecondition where it has none.
+  // The same of a slot of the optimizer's state, counted from 1, as it is now. FailedPrecondition if it has none.
   absl::StatusOr<Snapshot> PullSlot(uint32_t slot, absl::Duration timeout, const Store& store);
 
   // Ends Pull, now and later, with Cancelled.

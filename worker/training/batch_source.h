@@ -34,7 +34,7 @@ class BatchSource {
   virtual ~BatchSource() = default;
 
   // What to compute for `step`. Asked again, for the same or another step, before Begun(), it gives the same examples
-  // (or, where they depend on the step, that step's). Errors: what the reader reports.
+  // (or, if they depend on the step, that step's). Errors: what the reader reports.
   virtual absl::StatusOr<Next> Get(const Parameters::Step& step) = 0;
 
   // Which shards the worker holds, and how far it is in each: the first example that no step has begun with yet. Before
@@ -45,7 +45,7 @@ class BatchSource {
   // acknowledged.
   virtual void Begun() = 0;
 
-  // After Begun: the batch that Get will give next if nothing changes until then, to be prepared for; null where it is
+  // After Begun: the batch that Get will give next if nothing changes until then, to be prepared for; null if it is
   // not known or not read yet. Valid until the next call of Get.
   virtual const Batch* Upcoming() { return nullptr; }
 

@@ -26,7 +26,7 @@ class CarriedState {
     const v1::JobDescription* job = nullptr;
     const ModelSpec* spec = nullptr;
     GradientEncoder* encoder = nullptr;
-    // The same one where the device encodes, otherwise null.
+    // The same one if the device encodes, otherwise null.
     DeviceEncoder* device_encoder = nullptr;
     // Null if a step is one batch.
     LocalOptimizer* local = nullptr;

@@ -18,14 +18,14 @@ namespace rubato::worker {
 // What a worker contributes to its steps: gradients as backward leaves them, or unscaled and clipped, or by how much
 // local SGD moved the weights, or, if something is not finite, nothing. Used by the trainer's thread.
 //
-//   // Backward, from the last layer to the first; or after it, where needs_all_gradients().
+//   // Backward, from the last layer to the first; or after it, if needs_all_gradients().
 //   RUBATO_RETURN_UNLESS_COMPLETE(contribution.FinishLayer(layer, local, work));
 class Contribution {
  public:
   // Both outlive it.
   Contribution(const TrainerOptions* options, TrainerProgress* progress);
 
-  // What the loss is multiplied by; 1 where it is not scaled.
+  // What the loss is multiplied by; 1 if it is not scaled.
   float loss_scale() const { return options_.scaler != nullptr ? options_.scaler->scale() : 1; }
   bool scales_loss() const { return options_.scaler != nullptr; }
   // Whether something is done to a batch's gradients that needs all of them.
@@ -41,7 +41,7 @@ class Contribution {
   // A layer's gradients are final: they are applied to the local weights, pushed, or both.
   absl::StatusOr<StepOutcome> FinishLayer(const LayerSpec& layer, const LocalBatch& local, const StepWork& work);
 
-  // Where `what` is not finite before anything of the step was pushed: contributes nothing and returns kSkipped, or
+  // If `what` is not finite before anything of the step was pushed: contributes nothing and returns kSkipped, or
   // NotFiniteError as the config says.
   absl::StatusOr<StepOutcome> Skip(const StepWork& work, absl::string_view what);
   // An empty gradient of every tensor, of a step without a batch.

@@ -10,7 +10,7 @@
 namespace rubato::worker {
 
 // The next of the batches that the prefetcher was told to read. Waiting for the reader counts as time of the step, of
-// which the watchdog, where it is not null, is told only where there is something to wait for. Errors of
+// which the watchdog, if it is not null, is told only if there is something to wait for. Errors of
 // Prefetcher::Next; DeadlineExceeded after ten minutes.
 absl::StatusOr<Batch> ReadBatch(Prefetcher* prefetcher, StepWatchdog* watchdog);
 

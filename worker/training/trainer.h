@@ -62,7 +62,7 @@ class Trainer {
   // `first` of its step: waits for weights.
   absl::StatusOr<StepOutcome> Forward(uint64_t dropout_stream, bool first);
   absl::Status EnqueueLoss(int64_t examples);
-  // Waits for it; kSkipped where it is not finite.
+  // Waits for it; kSkipped if it is not finite.
   absl::StatusOr<StepOutcome> TakeLoss(StepWork* work);
   // And takes the loss. `final`: the gradients are complete.
   absl::StatusOr<StepOutcome> Backward(const LocalBatch& local, bool accumulate, bool final, StepWork* work);

@@ -64,7 +64,7 @@ class TrainerProgress {
   // `trace` and `watchdog` may be null. The watchdog is told of steps, and of what computes and pushes in them.
   TrainerProgress(const Clock* clock, TraceRecorder* trace, StepWatchdog* watchdog);
 
-  // The trainer turns to `step`. Again, for this or another step, where it is moved.
+  // The trainer turns to `step`. Again, for this or another step, if it is moved.
   void BeginStep(int64_t step);
   // Its weights are there, under the plan `generation`.
   void EnterStep(int64_t step, uint64_t generation);

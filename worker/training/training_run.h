@@ -129,7 +129,7 @@ class TrainingRun {
   std::optional<ModelMemory> memory_;
   // Local SGD. Null if a step is one batch.
   std::unique_ptr<LocalOptimizer> local_;
-  // The device's, where the host does not reach its memory.
+  // The device's, if the host does not reach its memory.
   std::shared_ptr<GradientEncoder> encoder_;
   std::shared_ptr<DeviceEncoder> device_encoder_;  // The same one, or null.
   std::optional<LossScaler> scaler_;               // If the loss is scaled.

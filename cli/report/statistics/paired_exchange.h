@@ -6,7 +6,7 @@
 
 namespace rubato {
 
-// A difference between the two sides of all pairs, with those of pair i exchanged if `exchanged[i]`. Where the others
+// A difference between the two sides of all pairs, with those of pair i exchanged if `exchanged[i]`. If the others
 // are exchanged instead, it has the other sign.
 using ExchangedStatistic = std::function<double(const std::vector<bool>& exchanged)>;
 

@@ -18,7 +18,7 @@ struct SurvivalStep {
 };
 
 // The Kaplan-Meier estimate (Kaplan and Meier 1958, "Nonparametric estimation from incomplete observations"): the steps
-// of the share that has not reached it yet, which is 1 before the first. Where something ends without having reached
+// of the share that has not reached it yet, which is 1 before the first. If something ends without having reached
 // it, what is reached at the same time comes first. With `times`, duration i is there times[i] times; empty: each once.
 std::vector<SurvivalStep> KaplanMeier(const std::vector<Duration>& durations, const std::vector<int>& times = {});
 

@@ -1,8 +1,8 @@
 // Local SGD that exchanges more often the lower the loss is. After Wang and Joshi 2019, "Adaptive communication
 // strategies to achieve the best error-runtime trade-off in local-update SGD": once an interval, from k batches between
 // two exchanges to ceil(k0 sqrt((rate0 F) / (rate F0))) of them if these are fewer, otherwise to a part of k. F is the
-// training loss and F0 the first one, rate0 the peak of the learning rate's schedule. Up again only where the schedule
-// has lowered the rate. That it takes the fewest at once where exchanges cost next to nothing is added.
+// training loss and F0 the first one, rate0 the peak of the learning rate's schedule. Up again only if the schedule
+// has lowered the rate. That it takes the fewest at once if exchanges cost next to nothing is added.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SYNC with frequent exchanges, and local SGD with fewer of them once the learning rate is low, if they cost enough;
 // back once and for all if the loss rises then. After Lin, Stich, Patel and Jaggi 2020, "Don't use large mini-batches,
-// use local SGD"; that it measures first, goes earlier where exchanges cost too much, and goes back, is added. If the
+// use local SGD"; that it measures first, goes earlier if exchanges cost too much, and goes back, is added. If the
 // loss has stopped falling since it went early, workers may lead each other apart: it goes back until the rate is low.
 // What the exchanges cost is what SYNC costs in sync_then_async.cc.
 #include <cstdint>
@@ -67,7 +67,7 @@ class PostLocalPolicy final : public ModePolicy {
                                       " batches, so the job goes back to every ", BatchesPerStep(config_)));
   }
 
-  // Where exchanges cost too much it does not wait for a window, which has many steps, to end.
+  // If exchanges cost too much it does not wait for a window, which has many steps, to end.
   std::optional<PlanChange> LeaveIfDue(const JobSnapshot& job, bool window_ends) {
     if (!departure_->IsToLook(job.step, window_ends)) return std::nullopt;
     const std::optional<MeasuredSteps> steps = MeasureSyncSteps(job);

@@ -27,7 +27,7 @@ namespace {
 // Rules whose replays differ by less are as good as each other.
 constexpr double kAsGood = 0.98;
 
-// Bounds from the tightest on: SYNC, 1, 2, 4 to the largest, and none where the job begins without.
+// Bounds from the tightest on: SYNC, 1, 2, 4 to the largest, and none if the job begins without.
 std::vector<int64_t> Rungs(const v1::ConsistencyConfig& consistency) {
   const int64_t most = consistency.staleness_budget().bound_max();
   std::vector<int64_t> rungs = {0};
@@ -79,7 +79,7 @@ class StalenessBudgetPolicy final : public ModePolicy {
   }
 
  private:
-  // The mean staleness since the last call, if anything was pushed; absent where a plan begins.
+  // The mean staleness since the last call, if anything was pushed; absent when a plan begins.
   std::optional<double> TakeWindow(const JobSnapshot& job) {
     const bool same = std::exchange(generation_, job.plan.generation()) == job.plan.generation();
     const double pushes = job.pushes - std::exchange(pushes_, job.pushes);

@@ -1,6 +1,6 @@
 // SYNC for the first part of the training, then ASYNC or SSP if that trains more examples a second; back once and for
 // all if the loss rises then. After Li, Mao and Xu 2021, "Sync-Switch: hybrid parameter synchronization for distributed
-// deep learning"; that it measures first, ends SYNC where it costs too much, and goes back, is added.
+// deep learning"; that it measures first, ends SYNC if it costs too much, and goes back, is added.
 //
 // What SYNC costs: if without it the job makes 1 + g times as many steps a second, a part d of the training takes
 // d (1 + g) times as long as the whole takes then, instead of d times: d g is lost.

@@ -24,7 +24,7 @@ class GradientHooks:
     """Calls `on_gradient(i)` when backward has added to the gradient of parameter i.
 
     Before torch 2.1 the hook is on the parameter's AccumulateGrad node, which `.double()` and the like replace:
-    `refresh` registers again where that has happened.
+    `refresh` registers again if that has happened.
     """
 
     def __init__(self, parameters: Sequence[torch.Tensor], on_gradient: OnGradient) -> None:

@@ -131,7 +131,7 @@ class TrainerTest : public testing::Test {
   v1::JobConfig config_;
   ModelSpec spec_;
   bool scales_loss_ = false;
-  // What the loss scaler begins with, where it is not the config's.
+  // What the loss scaler begins with, if it is not the config's.
   v1::WorkerState restored_;
   std::function<absl::Status(const v1::Plan&)> take_cut_;
   std::unique_ptr<StepWatchdog> watchdog_;

@@ -30,7 +30,7 @@ class Departure {
 
   // Whether a window ends here, as of Pace; its loss is noted.
   bool WindowEnds(int64_t step, double seconds, uint64_t generation, std::optional<double> loss);
-  // Before: whether what the rules cost is to be looked at now: where a window ends, and between where the workers have
+  // Before: whether what the rules cost is to be looked at now: when a window ends, and between when the workers have
   // made some more steps. If so, it counts as looked at.
   bool IsToLook(int64_t step, bool window_ends);
   // A window has ended that wants to leave, or not: whether enough of them agree.

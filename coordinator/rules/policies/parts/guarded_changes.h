@@ -32,7 +32,7 @@ class GuardedChanges {
   }
   // A window with this loss has ended: whether it has risen since the last change.
   bool GivesUp(std::optional<double> loss);
-  // As of Pace. Where it is done now, later losses are held to those up to now.
+  // As of Pace. If it is done now, later losses are held to those up to now.
   bool Confirms(int direction, double gain = 0);
 
   // "<changes> <0, or 1: it has given up>".

@@ -17,8 +17,8 @@ class LossBand {
  public:
   // The loss of a window; absent: nobody knows it.
   void Add(std::optional<double> loss);
-  // What was added up to now is what later windows are held to. Where fewer than kWindowsMin were, nothing is known of
-  // its deviation: a loss leaves the band that is over kRiseMax times their mean; where none was, one that is not
+  // What was added up to now is what later windows are held to. If fewer than kWindowsMin were, nothing is known of
+  // its deviation: a loss leaves the band that is over kRiseMax times their mean; if none was, one that is not
   // finite.
   void Freeze();
   bool left() const { return over_ >= kWindowsOver; }

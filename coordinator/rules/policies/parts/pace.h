@@ -21,7 +21,7 @@ class Pace {
   // Whether a window ends here. A new one begins with it, and with every plan.
   bool WindowEnds(int64_t step, double seconds, uint64_t generation);
   // A window's judgement: into which direction the policy would change what it decides on, as any number but 0; 0: it
-  // would not. `gain`: by what part that would speed training up. Where it is kClearGain or more, one window is enough:
+  // would not. `gain`: by what part that would speed training up. If it is kClearGain or more, one window is enough:
   // to wait for others would cost more than a change that was for nothing. Whether to do it now, which counts as done.
   bool Confirms(int direction, double gain = 0);
 

@@ -58,7 +58,7 @@ struct TrainingOutcome {
   std::vector<PlanChange> changes;
 };
 
-// Trains under `consistency`, with defaults filled in where they are absent. REQUIRES: a valid config. Pure.
+// Trains under `consistency`, with defaults filled in if they are absent. REQUIRES: a valid config. Pure.
 TrainingOutcome Train(const TrainingScenario& scenario, const v1::ConsistencyConfig& consistency, uint64_t seed);
 
 }  // namespace rubato::coordinator
