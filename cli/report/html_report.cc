@@ -103,6 +103,8 @@ Json StalenessSince(const v1::ProgressLine& before, const v1::ProgressLine& line
   for (int staleness = 0; staleness < line.staleness_counts_size(); ++staleness) {
     const double earlier = staleness < before.staleness_counts_size() ? before.staleness_counts(staleness) : 0;
     const double count = line.staleness_counts(staleness) - earlier;
+    // If the job went back to a checkpoint, workers count from 0 again.
+    if (count < 0) return StalenessSince({}, line);
     sum += count * staleness;
     steps += count;
   }

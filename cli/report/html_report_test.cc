@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -120,6 +121,22 @@ TEST(HtmlReportTest, OfClientsThatEvaluateNothingItShowsTheirTraining) {
   EXPECT_TRUE(data["modes"][0]["runs"][0]["training_loss"].is_null());
   EXPECT_EQ(data["modes"][0]["runs"][0]["steps_per_second"], 12.5);
   EXPECT_EQ(data["modes"][0]["runs"][0]["progress"].dump(), "[[0.0,0.0,0.0,0.5,0.0,0.75,null]]");
+}
+
+TEST(HtmlReportTest, StalenessIsThatOfThePushesSinceThePointBefore) {
+  Comparison comparison = HostileComparison();
+  // The job goes back to a checkpoint before the last one.
+  for (const auto& [none, one] : {std::pair(4.0, 0.0), {4, 0}, {5, 3}, {1, 1}}) {
+    v1::ProgressLine& line = comparison.modes[0].runs[0].record.progress.emplace_back();
+    line.add_staleness_counts(none);
+    line.add_staleness_counts(one);
+  }
+  const nlohmann::json progress = DataOf(HtmlReport(comparison))["modes"][0]["runs"][0]["progress"];
+  ASSERT_EQ(progress.size(), 4u);
+  EXPECT_EQ(progress[0][6], 0);
+  EXPECT_TRUE(progress[1][6].is_null());
+  EXPECT_EQ(progress[2][6], 0.75);
+  EXPECT_EQ(progress[3][6], 0.5);
 }
 
 TEST(HtmlReportTest, ThinsOutLongCurvesButKeepsTheirEnd) {

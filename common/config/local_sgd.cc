@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
 
 namespace rubato {
 namespace {
@@ -13,6 +16,28 @@ v1::OptimizerConfig SubtractionOfMoves() {
   optimizer.mutable_schedule()->set_unit(v1::LearningRateSchedule::EPOCHS);
   optimizer.mutable_schedule()->mutable_constant();
   return optimizer;
+}
+
+struct Batches {
+  int64_t batches;
+  // Which says so.
+  std::string field;
+};
+
+// The most in a step that any plan may have.
+Batches Most(const v1::JobConfig& config) {
+  const v1::ConsistencyConfig& consistency = config.consistency();
+  Batches most = {BatchesPerStep(config), "consistency.sync_every"};
+  const auto note = [&most](int64_t batches, std::string field) {
+    if (batches > most.batches) most = {batches, std::move(field)};
+  };
+  for (int i = 0; i < consistency.schedule_size(); ++i) {
+    note(consistency.schedule(i).sync_every(), absl::StrCat("consistency.schedule[", i, "].sync_every"));
+  }
+  if (consistency.policy() == v1::ConsistencyConfig::POST_LOCAL) {
+    note(consistency.post_local().sync_every(), "consistency.post_local.sync_every");
+  }
+  return most;
 }
 
 }  // namespace
@@ -27,14 +52,11 @@ int64_t BatchesPerStep(const v1::JobConfig& config, const v1::Plan& plan) {
   return std::min<int64_t>(plan.sync_every(), MostBatchesPerStep(config));
 }
 
-int64_t MostBatchesPerStep(const v1::JobConfig& config) {
-  const v1::ConsistencyConfig& consistency = config.consistency();
-  int64_t most = BatchesPerStep(config);
-  for (const v1::ScheduledSwitch& entry : consistency.schedule()) most = std::max(most, entry.sync_every());
-  if (consistency.policy() == v1::ConsistencyConfig::POST_LOCAL) {
-    most = std::max(most, consistency.post_local().sync_every());
-  }
-  return most;
+int64_t MostBatchesPerStep(const v1::JobConfig& config) { return Most(config).batches; }
+
+std::string WhyLocal(const v1::JobConfig& config) {
+  const Batches most = Most(config);
+  return absl::StrCat(most.field, " is ", most.batches);
 }
 
 int64_t ExamplesPerStep(const v1::JobConfig& config) {

@@ -2,6 +2,7 @@
 #define RUBATO_COMMON_CONFIG_LOCAL_SGD_H_
 
 #include <cstdint>
+#include <string>
 
 #include "proto/job_config.pb.h"
 #include "proto/parameter_server.pb.h"
@@ -16,6 +17,9 @@ namespace rubato {
 
 // Whether workers apply the job's optimizer, and servers the mean of their moves.
 bool TrainsLocally(const v1::JobConfig& config);
+
+// The field that makes it so, for errors: "consistency.sync_every is 4". Of the largest where there are several.
+std::string WhyLocal(const v1::JobConfig& config);
 
 // Batches in one step of a worker, 1 or more: under the rules that the job begins with, under a plan, and at most.
 int64_t BatchesPerStep(const v1::JobConfig& config);

@@ -35,11 +35,13 @@ TEST(LocalSgdTest, AStepHasSyncEveryBatches) {
 TEST(LocalSgdTest, AJobIsLocalFromItsBeginningWhereAPlanMayMakeItSo) {
   EXPECT_FALSE(TrainsLocally(Job(1)));
   EXPECT_TRUE(TrainsLocally(Job(2)));
+  EXPECT_EQ(WhyLocal(Job(2)), "consistency.sync_every is 2");
 
   v1::JobConfig scheduled = Job(2);
   scheduled.mutable_consistency()->add_schedule()->set_sync_every(8);
   scheduled.mutable_consistency()->add_schedule()->set_mode(v1::ASYNC);
   EXPECT_EQ(MostBatchesPerStep(scheduled), 8);
+  EXPECT_EQ(WhyLocal(scheduled), "consistency.schedule[0].sync_every is 8");
   EXPECT_EQ(ExamplesPerStep(scheduled), 256);
   EXPECT_EQ(BatchesPerStep(scheduled), 2);
   scheduled.mutable_consistency()->set_sync_every(1);
@@ -51,6 +53,7 @@ TEST(LocalSgdTest, AJobIsLocalFromItsBeginningWhereAPlanMayMakeItSo) {
   EXPECT_FALSE(TrainsLocally(measured)) << "another policy decides";
   measured.mutable_consistency()->set_policy(v1::ConsistencyConfig::POST_LOCAL);
   EXPECT_EQ(MostBatchesPerStep(measured), 16);
+  EXPECT_EQ(WhyLocal(measured), "consistency.post_local.sync_every is 16");
 }
 
 TEST(LocalSgdTest, AStepHasAsManyBatchesAsThePlanSays) {

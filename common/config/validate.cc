@@ -88,7 +88,7 @@ void ValidateGpus(const v1::JobConfig& config, ErrorList* errors) {
   if (training.gpus() == 1) return;
   const std::string value = absl::StrCat(training.gpus());
   if (training.device() == v1::TrainingConfig::CPU) errors->Add("training.gpus", value, "1 if training.device is CPU");
-  if (TrainsLocally(config)) errors->Add("training.gpus", value, "1 if consistency.sync_every is more than 1");
+  if (TrainsLocally(config)) errors->Add("training.gpus", value, "1 if " + WhyLocal(config));
   const int64_t examples = training.batch_size() / std::max<int64_t>(1, training.micro_batches());
   errors->CheckInteger("training.gpus", training.gpus(), 1, std::clamp<int64_t>(examples, 1, 64));
 }

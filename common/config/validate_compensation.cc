@@ -25,7 +25,7 @@ void CheckDelayCompensation(const v1::JobConfig& config, ErrorList* errors) {
   const v1::DelayCompensation& method = config.consistency().compensation().dc_asgd();
   errors->CheckNumber(Field("dc_asgd.lambda"), method.lambda(), method.lambda() > 0, "a number > 0");
   if (TrainsLocally(config)) {
-    errors->Add(kPath, "dc_asgd", "another one if consistency.sync_every is more than 1: moves are no gradients");
+    errors->Add(kPath, "dc_asgd", absl::StrCat("another one if ", WhyLocal(config), ": moves are no gradients"));
   }
 }
 

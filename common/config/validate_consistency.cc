@@ -105,8 +105,7 @@ void CheckSyncAlone(const v1::ConsistencyConfig& consistency, const char* allowe
 
 void CheckLocalSgdMode(const std::string& path, v1::Mode mode, const v1::JobConfig& config, ErrorList* errors) {
   if (mode != v1::SSP || !TrainsLocally(config)) return;
-  errors->Add(path, ModeText(mode),
-              absl::StrCat("SYNC, ASYNC if consistency.sync_every is ", MostBatchesPerStep(config)));
+  errors->Add(path, ModeText(mode), "SYNC, ASYNC if " + WhyLocal(config));
 }
 
 void ValidateScheduledSyncEvery(const v1::JobConfig& config, ErrorList* errors) {

@@ -148,7 +148,7 @@ TEST(ValidatePolicyTest, ChecksPostLocal) {
       {{policy, "consistency.post_local.cost_max=-1"},
        "consistency.post_local.cost_max: value -1; allowed: a number > 0"},
       {{policy, "consistency.quorum=1"}, "consistency.quorum: value 1; allowed: 0 if consistency.policy is POST_LOCAL"},
-      {{policy, "training.gpus=2"}, "training.gpus: value 2; allowed: 1 if consistency.sync_every is more than 1"},
+      {{policy, "training.gpus=2"}, "training.gpus: value 2; allowed: 1 if consistency.post_local.sync_every is 16"},
       {{"consistency.post_local.sync_every=4"},
        "consistency.post_local: value given; allowed: absent unless consistency.policy is POST_LOCAL"},
   });

@@ -24,17 +24,9 @@ void SetLoss(double loss, Line* line) {
   }
 }
 
-double MeanStaleness(const v1::WorkerProgress& progress) {
-  double sum = 0, steps = 0;
-  for (int staleness = 0; staleness < progress.staleness_counts_size(); ++staleness) {
-    const double count = Count(progress.staleness_counts(staleness));
-    sum += count * staleness;
-    steps += count;
-  }
-  return steps > 0 ? sum / steps : 0;
-}
-
 void AddWorker(uint32_t index, const v1::WorkerProgress& progress, v1::ProgressLine* line) {
+  const ProgressTotals totals = {
+      .staleness_counts = {progress.staleness_counts().begin(), progress.staleness_counts().end()}};
   v1::WorkerTotals* worker = line->add_workers();
   worker->set_index(index);
   worker->set_step(Count(progress.step()));
@@ -45,7 +37,7 @@ void AddWorker(uint32_t index, const v1::WorkerProgress& progress, v1::ProgressL
   worker->set_pull_wait_seconds(progress.pull_wait_seconds_total());
   worker->set_work_seconds_p50(WorkQuantile(progress, 0.5));
   worker->set_work_seconds_p90(WorkQuantile(progress, 0.9));
-  worker->set_staleness_mean(MeanStaleness(progress));
+  worker->set_staleness_mean(totals.StalenessMean());
   if (progress.loss_scale() <= 0) return;
   worker->set_loss_scale(progress.loss_scale());
   worker->set_overflows(Count(progress.overflow_total()));

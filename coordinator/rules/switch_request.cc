@@ -50,10 +50,9 @@ absl::StatusOr<PlanChange> CheckSwitch(const v1::JobConfig& config, const v1::Sw
   }
   const int64_t most_batches = MostBatchesPerStep(config);
   if (mode == v1::SSP && most_batches > 1) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("mode: value ", ModeName(mode, request.staleness_bound()),
-                     "; allowed: SYNC, ASYNC, because consistency.sync_every is ", most_batches,
-                     "; start the job with consistency.sync_every 1 to switch to SSP"));
+    return absl::FailedPreconditionError(absl::StrCat("mode: value ", ModeName(mode, request.staleness_bound()),
+                                                      "; allowed: SYNC, ASYNC, because ", WhyLocal(config),
+                                                      "; start the job with 1 to switch to SSP"));
   }
   if (request.sync_every() > most_batches || (request.sync_every() > 0 && most_batches == 1)) {
     return absl::FailedPreconditionError(absl::StrCat("sync_every: value ", request.sync_every(), "; allowed: ",

@@ -66,9 +66,10 @@ TEST_F(CheckSwitchTest, LocalSgdIsNotSwitchedToSsp) {
   config_.mutable_consistency()->set_sync_every(4);
   const absl::Status refused = Check(v1::SSP, 3);
   EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(refused.message(),
-            "mode: value SSP(3); allowed: SYNC, ASYNC, because consistency.sync_every is 4; start the job with "
-            "consistency.sync_every 1 to switch to SSP");
+  EXPECT_EQ(
+      refused.message(),
+      "mode: value SSP(3); allowed: SYNC, ASYNC, because consistency.sync_every is 4; start the job with 1 to switch "
+      "to SSP");
   EXPECT_TRUE(Check(v1::SYNC, 0).ok());
   EXPECT_TRUE(Check(v1::ASYNC, 0).ok());
 }
