@@ -1,6 +1,7 @@
 #include "server/chunk_store.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "common/byte_span.h"
@@ -10,6 +11,7 @@
 #include "common/optimizer_traits.h"
 #include "common/random.h"
 #include "kernels/optimizer/compensate_and_apply.h"
+#include "kernels/optimizer/gradient_norms.h"
 #include "kernels/optimizer/initializer.h"
 #include "kernels/optimizer/reduce_and_apply.h"
 
@@ -39,8 +41,11 @@ ChunkStore::ChunkStore(const v1::JobConfig& config, const ModelSpec& model, cons
       compensation_config_(config.consistency().compensation()),
       compensation_(CompensationFormulaOf(compensation_config_)),
       applies_learning_rate_scale_(!TrainsLocally(config)),
+      rate_of_(config.optimizer().algorithm()),
+      batch_size_(config.training().batch_size()),
       seed_(config.seed()),
-      allocate_(std::move(allocate)) {
+      allocate_(std::move(allocate)),
+      gradient_meter_(chunks.size()) {
   const int slots = NumSlots(optimizer_.algorithm()) + (compensation_ ? NumSlots(*compensation_) : 0);
   const bool keeps_checkpoints = config.checkpoint().every_steps() > 0 || config.checkpoint().every_seconds() > 0;
   for (uint32_t index : chunks) {
@@ -137,7 +142,7 @@ ChunkStore::Wire ChunkStore::ForWire(uint32_t index, int64_t version) {
   }
   if (chunk.encoded_version != version) {
     if (chunk.encoded == nullptr) {
-      chunk.encoded = Allocate((MaxEncodedBytes(chunk.pull_codec, length) + 3) / 4);
+      chunk.encoded = Allocate(MaxEncodedWords(chunk.pull_codec, length));
     } else if (chunk.encoded.use_count() > 1) {
       chunk.encoded = Exchange(chunk.encoded, chunk.encoded_spares);
     }
@@ -161,9 +166,7 @@ UpdateRule ChunkStore::RuleOf(const ChunkRules::Update& update, const UpdateMix&
   // What a push says is the rate now.
   if (pushed == nullptr) learning_rate *= ScheduleFactor(optimizer_.schedule(), first.epoch, first.step);
   // At the end of the data some workers have no examples left, and the others' batches are fewer than the rate is for.
-  if (applies_learning_rate_scale_) {
-    learning_rate *= LearningRateFactor(optimizer.algorithm(), mix.share_with_examples);
-  }
+  learning_rate *= LearningRateFactor(rate_of_, mix.share_with_examples);
   if (update.is_one_push && compensation_config_.has_staleness_aware()) {
     learning_rate /= static_cast<double>(std::max<int64_t>(1, update.from_version - first.base_version));
   }
@@ -184,12 +187,34 @@ bool ChunkStore::Apply(const ChunkRules::Update& update) {
     ApplyCompensated(rule, update, chunk);
     return mix.disagreement;
   }
+  Measure(update.chunk, mix, gradients);
   const Buffers buffers = NextBuffers(chunk, NumSlots(rule.formula));
   ReduceAndApply(rule, gradients.data(), static_cast<int>(gradients.size()), buffers.weights_in->data(),
                  buffers.weights_out->data(), buffers.slots_in.data(), buffers.slots_out.data(),
                  chunk.placement.length());
   chunk.weights = buffers.weights_out;
   return mix.disagreement;
+}
+
+void ChunkStore::Measure(uint32_t chunk, const UpdateMix& mix, const std::vector<EncodedGradient>& gradients) {
+  if (gradients.size() < 2) return;
+  uint64_t most = 0;
+  for (const UpdateMix::Part& part : mix.parts) most = std::max(most, part.contribution->examples);
+  const auto batch = static_cast<double>(batch_size_ > 0 ? batch_size_ : most);
+  const int64_t batches = std::max<int64_t>(1, std::llround(static_cast<double>(most) / batch));
+  const Contribution& first = *mix.parts.front().contribution;
+  if (!IsMeasuredStep(first.step, batches)) return;
+  const GradientNorms norms = MeasureNorms(gradients.data(), static_cast<int>(gradients.size()),
+                                           Get(chunk).placement.length(), StreamId("sketch", chunk));
+  MeasuredUpdate measured = {.chunk = chunk, .generation = first.generation, .mean_square = norms.sum_square};
+  for (size_t i = 0; i < mix.parts.size(); ++i) {
+    const Contribution& contribution = *mix.parts[i].contribution;
+    measured.gradients.push_back({.worker = contribution.task.index(),
+                                  .examples = contribution.examples,
+                                  .square = norms.squares[i],
+                                  .sketch = norms.sketches[i]});
+  }
+  gradient_meter_.Add(measured);
 }
 
 void ChunkStore::ApplyCompensated(const UpdateRule& rule, const ChunkRules::Update& update, Chunk& chunk) {

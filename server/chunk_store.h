@@ -10,6 +10,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "common/float_buffer.h"
+#include "common/gradient_noise/gradient_meter.h"
 #include "common/model_spec.h"
 #include "common/storage/checkpoint_restorer.h"
 #include "kernels/codec/codec.h"
@@ -105,8 +106,11 @@ class ChunkStore {
   // The chunk as it is. `record` lacks its version and watermarks, of which the store does not know.
   ChunkSnapshot Keep(uint32_t chunk) const;
   int64_t memory_bytes() const { return memory_bytes_; }
+  const v1::GradientMoments& gradient_moments() const { return gradient_meter_.moments(); }
 
  private:
+  // What the gradients say of each other, if the step is one that is measured.
+  void Measure(uint32_t chunk, const UpdateMix& mix, const std::vector<EncodedGradient>& gradients);
   // The rate of the schedule's point that the update is at, and the rule of the job or of what was pushed.
   UpdateRule RuleOf(const ChunkRules::Update& update, const UpdateMix& mix, Chunk& chunk) const;
   // As Apply, of one push that may be stale, with the job's compensation.
@@ -133,10 +137,14 @@ class ChunkStore {
   const std::optional<CompensationFormula> compensation_;
   // With local SGD the workers have done so: what they push are weights' moves.
   const bool applies_learning_rate_scale_;
+  // Whose learning rate it is that updates of fewer contributions take less of: the workers' with local SGD.
+  const v1::OptimizerConfig::Algorithm rate_of_;
+  const int64_t batch_size_;
   const uint64_t seed_;
   const Allocator allocate_;
   absl::flat_hash_map<uint32_t, Chunk> chunks_;
   int64_t memory_bytes_ = 0;
+  GradientMeter gradient_meter_;
 };
 
 }  // namespace rubato::server

@@ -98,7 +98,24 @@ TEST_F(ChunkStoreTest, TheLearningRateIsReducedByWorkersWithoutExamples) {
   ChunkStore local = Make();
   before = local.Get(0).weights->data()[7];
   local.Apply({0, last, false, 0, 0.5});
-  EXPECT_FLOAT_EQ(local.Get(0).weights->data()[7], before - 1.0f) << "the mean of the moves";
+  EXPECT_FLOAT_EQ(local.Get(0).weights->data()[7], before - 0.25f) << "of the move, which has the plan's factor";
+}
+
+TEST_F(ChunkStoreTest, EighthBatchesSayHowGradientsDiffer) {
+  config_.mutable_training()->set_batch_size(4);
+  ChunkStore store = Make();
+  std::vector<float> ones(kLength, 1.0f), threes(kLength, 3.0f);
+  for (int64_t step = 0; step < 16; ++step) {
+    std::vector<Contribution> pushed = {From(0, 4, ones), From(1, 4, threes)};
+    for (Contribution& push : pushed) push.step = step;
+    store.Apply({0, pushed});
+    store.Apply({1, {pushed.front()}});
+  }
+  EXPECT_EQ(store.gradient_moments().updates(), 2) << "of chunk 0, to which two have pushed, in steps 0 and 8";
+  EXPECT_DOUBLE_EQ(store.gradient_moments().mean_square(), 2 * 4 * kLength);
+  // The two differ by 2 in each element.
+  EXPECT_DOUBLE_EQ(store.gradient_moments().variance(), 2 * 4 * 2 * kLength);
+  EXPECT_DOUBLE_EQ(store.gradient_moments().signal(), 2 * (4 - 1) * kLength);
 }
 
 TEST_F(ChunkStoreTest, LeavesWeightsAloneWithoutExamples) {

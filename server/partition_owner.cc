@@ -188,6 +188,7 @@ void PartitionOwner::Describe(std::function<void(PartitionProgress)> done) {
     PartitionProgress progress;
     progress.counts = counts_;
     progress.counts.set_memory_bytes(store_.memory_bytes());
+    *progress.counts.mutable_gradient_moments() = store_.gradient_moments();
     progress.counts.set_queue_length(static_cast<int64_t>(queue_.length()));
     partition_.Describe(&progress.counts);
     progress.held = partition_.HeldStarts();

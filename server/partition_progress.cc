@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "common/gradient_noise/gradient_meter.h"
 #include "common/task.h"
 
 namespace rubato::server {
@@ -25,6 +26,7 @@ void AddCounts(const v1::ServerProgress& from, v1::ServerProgress* to) {
   to->set_waits_total(to->waits_total() + from.waits_total());
   to->set_wait_seconds_total(to->wait_seconds_total() + from.wait_seconds_total());
   to->set_queue_length(to->queue_length() + from.queue_length());
+  AddMoments(from.gradient_moments(), to->mutable_gradient_moments());
   to->set_highest_started_step(std::max(to->highest_started_step(), from.highest_started_step()));
 }
 

@@ -106,6 +106,18 @@ std::string CheckpointLine(const v1::JobStatus& status) {
   return parts.empty() ? "" : absl::StrCat("Term ", status.term(), "; ", absl::StrJoin(parts, "; "), "\n");
 }
 
+std::string GradientLine(const v1::GradientNoise& noise) {
+  if (!noise.has_norm()) return "";
+  std::string text = absl::StrFormat("Gradients: norm %.3g", noise.norm());
+  if (noise.has_scale_examples()) {
+    absl::StrAppendFormat(&text, "; noise scale %.0f examples", noise.scale_examples());
+  }
+  if (noise.has_lasting_share()) {
+    absl::StrAppendFormat(&text, "; of the workers' differences %.0f %% last", noise.lasting_share() * 100);
+  }
+  return text + "\n";
+}
+
 // How a stopped job goes on.
 std::string EndLine(const v1::JobStatus& status) {
   return status.end().kind() == v1::Stop::STOPPED && !status.end().checkpoint().empty()
@@ -148,7 +160,7 @@ std::string StatusHead(const v1::JobStatus& status) {
   if (status.phase() == v1::JobStatus::TRAINING) line = absl::StrCat("training  ", line);
   return absl::StrCat("Job ", status.job_name(), " in ", status.run_directory(), ", for ",
                       FormatSeconds(status.seconds_since_start()), "\n", line, "\n", PlanLine(status),
-                      CheckpointLine(status), EndLine(status));
+                      GradientLine(status.gradient_noise()), CheckpointLine(status), EndLine(status));
 }
 
 std::string StatusText(const v1::JobStatus& status) {

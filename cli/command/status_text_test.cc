@@ -57,6 +57,17 @@ v1::JobStatus Status() {
   return status;
 }
 
+TEST(StatusTextTest, SaysWhatIsKnownOfTheGradients) {
+  v1::JobStatus status = Status();
+  EXPECT_THAT(StatusText(status), Not(HasSubstr("Gradients")));
+  status.mutable_gradient_noise()->set_norm(0.25);
+  EXPECT_THAT(StatusText(status), HasSubstr("\nGradients: norm 0.25\n"));
+  status.mutable_gradient_noise()->set_scale_examples(812.4);
+  EXPECT_THAT(StatusText(status), HasSubstr("\nGradients: norm 0.25; noise scale 812 examples\n"));
+  status.mutable_gradient_noise()->set_lasting_share(0.031);
+  EXPECT_THAT(StatusText(status), HasSubstr(" 812 examples; of the workers' differences 3 % last\n"));
+}
+
 TEST(StatusTextTest, SaysModeClocksAndWhoWaitsForWhom) {
   std::string text = StatusText(Status());
   EXPECT_THAT(text, HasSubstr("Job mnist in runs/mnist, for 1 min 15 s\n"));

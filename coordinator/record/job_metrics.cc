@@ -25,6 +25,20 @@ void AddProgress(const v1::JobStatus& status, MetricText* text) {
   text->Gauge("rubato_job_waiting_ratio", "Part of the workers' time that went into waiting for weights.",
               status.waiting_share());
   text->Gauge("rubato_job_staleness_mean", "Mean staleness of all pushes.", status.mean_staleness());
+  if (status.gradient_noise().has_norm()) {
+    text->Gauge("rubato_job_gradient_norm", "Root mean square of the norms of the gradients that SYNC steps apply.",
+                status.gradient_noise().norm());
+  }
+  if (status.gradient_noise().has_scale_examples()) {
+    text->Gauge("rubato_job_gradient_noise_scale_examples",
+                "Gradient noise scale: with batches of so many examples together half of an update is noise.",
+                status.gradient_noise().scale_examples());
+  }
+  if (status.gradient_noise().has_lasting_share()) {
+    text->Gauge("rubato_job_lasting_ratio",
+                "Part of the differences between workers' gradients that stays from step to step.",
+                status.gradient_noise().lasting_share());
+  }
   text->Gauge("rubato_job_training_seconds", "Time since training began.", status.seconds_since_start());
   if (status.seconds_left() >= 0) {
     text->Gauge("rubato_job_left_seconds", "Estimated time that is left.", status.seconds_left());

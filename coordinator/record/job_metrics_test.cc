@@ -59,6 +59,7 @@ TEST(JobMetricsTest, LeavesOutWhatIsNotKnownYet) {
   v1::JobStatus status = Status();
   EXPECT_THAT(PageOf(status), Not(HasSubstr("rubato_job_evaluation_accuracy")));
   EXPECT_THAT(PageOf(status), Not(HasSubstr("rubato_job_left_seconds")));
+  EXPECT_THAT(PageOf(status), Not(HasSubstr("rubato_job_gradient")));
   status.set_evaluation_accuracy(0.5);
   status.set_seconds_left(60);
   EXPECT_THAT(PageOf(status), HasSubstr("\nrubato_job_evaluation_accuracy 0.5\n"));

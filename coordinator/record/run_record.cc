@@ -97,6 +97,10 @@ v1::RunRecordLine ProgressLine(double t, const v1::JobConfig& config, const JobP
   line->set_staleness_mean(totals.StalenessMean());
   for (int64_t steps : totals.staleness_counts) line->add_staleness_counts(Count(steps));
   line->set_waiting_share(totals.WaitingShare());
+  const v1::GradientNoise& noise = interval.gradient_noise;
+  if (noise.has_norm()) line->set_gradient_norm(noise.norm());
+  if (noise.has_scale_examples()) line->set_gradient_noise_scale(noise.scale_examples());
+  if (noise.has_lasting_share()) line->set_lasting_share(noise.lasting_share());
   line->set_sent_bytes(Count(totals.sent_bytes));
   line->set_received_bytes(Count(totals.received_bytes));
   for (const auto& [index, progress] : workers) AddWorker(index, progress, line);

@@ -85,7 +85,8 @@ TEST(RunRecord, AProgressLineHasTotalsAndMeans) {
   v1::Plan plan;
   plan.set_generation(2);
   plan.set_mode(v1::ASYNC);
-  const JobProgress::Interval interval = progress.TakeInterval(kStart + absl::Seconds(2));
+  JobProgress::Interval interval = progress.TakeInterval(kStart + absl::Seconds(2));
+  interval.gradient_noise.set_norm(0.5);
   const v1::ProgressLine line =
       ProgressLine(1.5, Job(v1::ModelConfig::SOFTMAX_CROSS_ENTROPY), interval, 0.25, plan, progress.ByWorker())
           .progress();
@@ -94,6 +95,8 @@ TEST(RunRecord, AProgressLineHasTotalsAndMeans) {
   EXPECT_EQ(line.loss(), 0.5);
   EXPECT_EQ(line.accuracy(), 0.8);
   EXPECT_EQ(line.examples_per_second(), 50);
+  EXPECT_EQ(line.gradient_norm(), 0.5);
+  EXPECT_FALSE(line.has_gradient_noise_scale());
   EXPECT_THAT(line.staleness_counts(), ElementsAre(10, 10));
   ASSERT_EQ(line.workers_size(), 1);
   EXPECT_EQ(line.workers(0).index(), 1u);

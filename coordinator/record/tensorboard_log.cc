@@ -50,6 +50,9 @@ void AddProgress(const v1::ProgressLine& line, tensorflow::Event* event) {
   AddScalar("training/learning_rate", line.learning_rate(), event);
   AddScalar("training/examples_per_second", line.examples_per_second(), event);
   AddScalar("training/epoch", line.epoch(), event);
+  if (line.has_gradient_norm()) AddScalar("training/gradient_norm", line.gradient_norm(), event);
+  if (line.has_gradient_noise_scale()) AddScalar("training/gradient_noise_scale", line.gradient_noise_scale(), event);
+  if (line.has_lasting_share()) AddScalar("training/lasting_share", line.lasting_share(), event);
   AddScalar("consistency/generation", line.generation(), event);
   AddScalar("consistency/staleness_mean", line.staleness_mean(), event);
   AddScalar("consistency/waiting_share", line.waiting_share(), event);

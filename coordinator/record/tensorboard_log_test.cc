@@ -37,6 +37,8 @@ TEST(TensorboardLogTest, ProgressBecomesScalarsOfItsStep) {
   interval.loss = 0.5;
   interval.accuracy = 0.75;
   interval.examples_per_second = 1000;
+  interval.gradient_noise.set_norm(0.5);
+  interval.gradient_noise.set_scale_examples(300);
   v1::JobConfig config;
   config.mutable_model()->set_loss(v1::ModelConfig::SOFTMAX_CROSS_ENTROPY);
   v1::Plan plan;
@@ -48,6 +50,8 @@ TEST(TensorboardLogTest, ProgressBecomesScalarsOfItsStep) {
   EXPECT_EQ(scalars["training/accuracy"], 0.75f);
   EXPECT_EQ(scalars["training/learning_rate"], 0.05f);
   EXPECT_EQ(scalars["training/examples_per_second"], 1000.0f);
+  EXPECT_EQ(scalars["training/gradient_norm"], 0.5f);
+  EXPECT_EQ(scalars["training/gradient_noise_scale"], 300.0f);
   EXPECT_EQ(scalars["consistency/generation"], 3.0f);
   EXPECT_TRUE(scalars.contains("consistency/staleness_mean"));
   EXPECT_TRUE(scalars.contains("consistency/waiting_share"));

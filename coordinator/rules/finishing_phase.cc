@@ -13,8 +13,8 @@ void FinishingPhase::Begin(absl::Time now) {
   job_->training_end = now;
   out_->Journal(PhaseRecord(*job_, now), true);
   out_->Log('I', job_->IsOwn() ? "all workers have left" : "the data is used up and all workers have left");
-  out_->Metrics(ProgressLine(job_->Seconds(now), job_->config, job_->progress.TakeInterval(now), job_->Epoch(),
-                             job_->held_plan, job_->progress.ByWorker()));
+  out_->Metrics(ProgressLine(job_->Seconds(now), job_->config, job_->TakeInterval(now), job_->Epoch(), job_->held_plan,
+                             job_->progress.ByWorker()));
   plans_->Flush(now);
   plans_->Apply(job_->plan_maker->Close(), now);
   if (job_->config.cluster().evaluators() > 0) evaluations_->AskForFinal();

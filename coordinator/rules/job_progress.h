@@ -54,6 +54,8 @@ class JobProgress {
     double examples_per_second = 0;
     // Loss and accuracy are of examples, not 0 for want of any.
     bool measured = false;
+    // Of the gradients that SYNC steps apply, if any were measured.
+    v1::GradientNoise gradient_noise;
   };
 
   JobProgress() = default;

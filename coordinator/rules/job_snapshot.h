@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "coordinator/rules/gradient_noise.h"
 #include "proto/parameter_server.pb.h"
 
 namespace rubato::coordinator {
@@ -54,6 +55,8 @@ struct JobSnapshot {
   // What that is the mean of: pushes that were applied, and the sum of their staleness.
   double pushes = 0;
   double staleness_sum = 0;
+  // Of the SYNC steps whose gradients were measured, since this coordinator began.
+  GradientNoise::Sums gradients;
 
   // Means over the examples of the last second that had any: of the loss, and the part of them that was classified
   // right. Absent before the first, and after the coordinator has been started again until there are new ones.

@@ -28,6 +28,7 @@ JobState::JobState(const JobOptions& options, std::vector<v1::ChunkPlacement> pl
       job_fingerprint(options.job_fingerprint),
       chunks(std::move(placed_chunks)),
       membership(absl::Seconds(config.cluster().lease_seconds())),
+      gradient_noise(chunks.size()),
       evaluations(config.cluster().evaluators() > 0 ? config.evaluation().every_epochs() : 0),
       counts(options.counts) {
   train_examples = config.data().client().train_examples();
@@ -130,6 +131,17 @@ double JobState::SecondsLeft() const {
   return std::max(0.0, (EpochsTotal() - Epoch()) * static_cast<double>(train_examples) / rate);
 }
 
+JobProgress::Interval JobState::TakeInterval(absl::Time now) {
+  JobProgress::Interval interval = progress.TakeInterval(now);
+  interval.gradient_noise = RecentGradientNoise();
+  return interval;
+}
+
+v1::GradientNoise JobState::RecentGradientNoise() const {
+  const bool is_measured = held_plan.mode() == v1::SYNC && held_plan.members_size() > 1;
+  return is_measured ? gradient_noise.Recent() : v1::GradientNoise();
+}
+
 JobSnapshot JobState::Snapshot(absl::Time now) const {
   JobSnapshot snapshot;
   const ProgressTotals totals = progress.Totals();
@@ -153,6 +165,7 @@ JobSnapshot JobState::Snapshot(absl::Time now) const {
   snapshot.mean_staleness = totals.StalenessMean();
   snapshot.pushes = totals.StalenessCount();
   snapshot.staleness_sum = totals.StalenessSum();
+  snapshot.gradients = gradient_noise.sums();
   if (const JobProgress::Interval& last = progress.last_interval(); last.measured) {
     snapshot.training_loss = last.loss;
     snapshot.training_accuracy = last.accuracy;

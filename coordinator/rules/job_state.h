@@ -9,6 +9,7 @@
 
 #include "absl/time/time.h"
 #include "coordinator/rules/evaluation_schedule.h"
+#include "coordinator/rules/gradient_noise.h"
 #include "coordinator/rules/job_progress.h"
 #include "coordinator/rules/job_snapshot.h"
 #include "coordinator/rules/membership.h"
@@ -70,6 +71,10 @@ struct JobState {
   // Estimated, -1 when unknown.
   double SecondsLeft() const;
   JobSnapshot Snapshot(absl::Time now) const;
+  // Ends an interval of progress.
+  JobProgress::Interval TakeInterval(absl::Time now);
+  // Of the gradients of the plan that holds now; empty if it is not SYNC of several workers.
+  v1::GradientNoise RecentGradientNoise() const;
   // The directive that tells a task of servers, chunks and the plan; workers learn of the plan when training begins.
   v1::Directive Describe(bool with_plan = true) const;
 
@@ -127,6 +132,7 @@ struct JobState {
   absl::Time training_start = absl::InfiniteFuture();
   absl::Time training_end = absl::InfiniteFuture();
   JobProgress progress;
+  GradientNoise gradient_noise;
   EvaluationSchedule evaluations;
   // For operators.
   v1::JobCounts counts;

@@ -53,6 +53,22 @@ TEST_F(JobSnapshotTest, HasEachWorkersStepTimeAndWaits) {
   EXPECT_EQ(snapshot.waiting_share, 0.25);
 }
 
+TEST_F(JobSnapshotTest, GradientsAreKnownInSyncOfSeveralWorkers) {
+  v1::GradientMoments moments;
+  moments.set_updates(20);
+  moments.set_mean_square(20 * 4);
+  job_.gradient_noise = GradientNoise(1);
+  job_.gradient_noise.OnHeartbeat(ServerTask(0), moments);
+  EXPECT_EQ(job_.Snapshot(now_).gradients.steps, 20);
+  EXPECT_FALSE(job_.RecentGradientNoise().has_norm()) << "there is no plan";
+  job_.held_plan.set_mode(v1::SYNC);
+  for (uint32_t index : {0, 1}) *job_.held_plan.add_members() = WorkerTask(index);
+  EXPECT_EQ(job_.RecentGradientNoise().norm(), 2);
+  EXPECT_EQ(job_.TakeInterval(now_ + absl::Seconds(1)).gradient_noise.norm(), 2);
+  job_.held_plan.set_mode(v1::ASYNC);
+  EXPECT_FALSE(job_.RecentGradientNoise().has_norm());
+}
+
 TEST_F(JobSnapshotTest, StalenessIsTheMeanOverAllSteps) {
   v1::WorkerProgress progress;
   for (int64_t count : {1, 0, 3}) progress.add_staleness_counts(count);

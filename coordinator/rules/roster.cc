@@ -142,7 +142,10 @@ void Roster::OnHeartbeat(Member* member, const v1::Heartbeat& heartbeat, absl::T
   member->last_problem = heartbeat.last_problem();
   member->trace = heartbeat.trace();
   if (heartbeat.cut().id() != 0) parts_.cuts->OnProgress(member->id, heartbeat.cut());
-  if (member->id.role() == v1::TaskId::SERVER) member->server = heartbeat.server();
+  if (member->id.role() == v1::TaskId::SERVER) {
+    member->server = heartbeat.server();
+    job_->gradient_noise.OnHeartbeat(member->id, heartbeat.server().gradient_moments());
+  }
   if (member->id.role() == v1::TaskId::EVALUATOR) member->progress = heartbeat.progress();
   if (member->id.role() != v1::TaskId::WORKER) return;
   // Counts never go back: a heartbeat with lower ones was overtaken, or comes from a worker that has cleared them.

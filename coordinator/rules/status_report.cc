@@ -68,6 +68,7 @@ v1::JobStatus ReportStatus(const JobState& job, const std::string& waiting_for, 
   status.set_training_loss(job.progress.last_interval().loss);
   status.set_waiting_share(totals.WaitingShare());
   status.set_mean_staleness(totals.StalenessMean());
+  *status.mutable_gradient_noise() = job.RecentGradientNoise();
   if (const v1::EvaluationResult* result = job.evaluations.last_result()) {
     status.set_evaluation_loss(result->loss());
     if (result->has_accuracy()) status.set_evaluation_accuracy(result->accuracy());

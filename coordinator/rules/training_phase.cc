@@ -43,7 +43,7 @@ absl::Status TrainingPhase::Resume(const std::string& policy_memory, absl::Time 
 void TrainingPhase::Continue(absl::Time now) {
   if (now - last_line_ >= absl::Seconds(1)) {
     last_line_ = now;
-    out_->Metrics(ProgressLine(job_->Seconds(now), job_->config, job_->progress.TakeInterval(now), job_->Epoch(),
+    out_->Metrics(ProgressLine(job_->Seconds(now), job_->config, job_->TakeInterval(now), job_->Epoch(),
                                job_->held_plan, job_->progress.ByWorker()));
   }
   const JobSnapshot snapshot = job_->Snapshot(now);

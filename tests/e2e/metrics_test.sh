@@ -54,6 +54,14 @@ say "a mode change is seen"
 [[ "$(value "$pages" rubato_job_mode_changes_total)" == 1 ]] || fail "the mode change was not counted"
 [[ "$(value "$pages" rubato_plan_generation)" == 2 ]] || fail "the plan is not the second"
 
+say "in sync the servers measure how gradients differ"
+measured() { [[ -n "$(value "$pages" rubato_job_lasting_ratio)" ]]; }
+wait_for 60 "sixteen measured steps" measured
+page "$pages" /metrics | awk -F '[{ ]' '/^rubato_job_(gradient|lasting)/ { value[$1] = $NF } END {
+  norm = value["rubato_job_gradient_norm"]; lasting = value["rubato_job_lasting_ratio"]
+  exit !(norm > 0 && norm < 10 && lasting >= 0 && lasting < 0.3)
+}' || fail "of gradients of examples that are dealt out at random: $(page "$pages" /metrics | grep -E '_(gradient|lasting)')"
+
 say "a port in use is an error with the flag's name"
 status=0
 "$root/worker/worker" --config="$root/configs/teacher_mlp.textproto" --coordinator="$address" --task_index=2 \

@@ -22,6 +22,9 @@ for mode in sync async; do
     consistency/waiting_share evaluation/loss evaluation/accuracy; do
     has "$run" "^scalar $tag [0-9]+ [0-9.e-]+$"
   done
+  for tag in gradient_norm gradient_noise_scale; do
+    [[ $mode == async ]] || has "$run" "^scalar training/$tag [0-9]+ [0-9.e-]+$"
+  done
   has "$run" '^scalar training/learning_rate [0-9]+ 0.0199'
   has "$run" "^text consistency/plan 0 plan 1: \*\*${mode^^}\*\* from step 0; members: 0, 1;"
   has "$run" '^text job/config 0     name: "teacher_mlp"'
