@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Policies on real processes: one worker of three is slow. QUORUM and STRAGGLER stop waiting for it, SYNC_THEN_ASYNC leaves
-# sync, BALANCE gives it less to do if it computes slowly; over a slow network POST_LOCAL and ADACOMM change how
-# often workers exchange. Each has its reason in the run record, and the audit holds.
+# sync, BALANCE gives it less to do if it computes slowly; over a slow network POST_LOCAL changes how
+# often workers exchange, and ADACOMM if their data differ. Each has its reason in the run record, and the audit holds.
 # shellcheck source=tests/e2e/common.sh
 source tests/e2e/common.sh
 
@@ -38,12 +38,24 @@ follows STRAGGLER '"mode":"SYNC"' '"quorum":2,' '"reason":"straggler: without wa
 # Each message waits as on the way to another site.
 slow=(--slow='worker:*:sleep=5ms' --network='worker:*:latency=20ms')
 follows POST_LOCAL '"mode":"SYNC"' '"sync_every":16' '"reason":"post_local: ' -- --set training.epochs=1
-follows ADACOMM '"mode":"SYNC"' '"sync_every":' '"reason":"adacomm: the training loss is ' -- --set training.epochs=1 \
-  --set consistency.sync_every=16 --set consistency.adacomm.interval_windows=1
+# Three kinds of examples, one after the other, in as many shards: each worker has a kind of its own.
+awk 'BEGIN {
+  srand(1)
+  for (kind = 0; kind < 3; ++kind) for (row = 0; row < 12000; ++row) {
+    for (column = 0; column < 16; ++column) printf "%.3f,", (column % 3 == kind) + 4 * rand() - 2
+    print kind
+  }
+}' >"$work/kinds.csv"
+follows ADACOMM '"mode":"SYNC"' '"sync_every":' '"reason":"adacomm: the training loss is ' -- --set training.epochs=2 \
+  --set consistency.sync_every=16 --set consistency.adacomm.interval_windows=1 --set data.csv.label_column=16 \
+  --set "data.csv.train_path=$work/kinds.csv" --set "data.csv.test_path=$work/kinds.csv" \
+  --set data.no_shuffle=true --set data.shard_examples=12000
+grep '"lasting_share":' "$work/ADACOMM/metrics.jsonl" | grep -m1 -oE '"lasting_share":(0[.][5-9]|1)' ||
+  fail "ADACOMM: the workers' differences do not last"
 # A quorum drops what comes late; here nothing is.
 trained_once "$work/SYNC_THEN_ASYNC" 120000
 trained_once "$work/POST_LOCAL" 40000
-trained_once "$work/ADACOMM" 40000
+trained_once "$work/ADACOMM" 72000
 
 # BALANCE needs steps that take as long as their examples: one worker computes an eighth as fast as the others.
 directory="$work/BALANCE"

@@ -2,7 +2,8 @@
 // strategies to achieve the best error-runtime trade-off in local-update SGD": once an interval, from k batches between
 // two exchanges to ceil(k0 sqrt((rate0 F) / (rate F0))) of them if these are fewer, otherwise to a part of k. F is the
 // training loss and F0 the first one, rate0 the peak of the learning rate's schedule. Up again only if the schedule
-// has lowered the rate. That it takes the fewest at once if exchanges cost next to nothing is added.
+// has lowered the rate. Added is that it takes the fewest at once if exchanges cost next to nothing, and that it leaves
+// k as it is as long as it falls and nothing shows that the batches lead the workers apart by more than chance.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -18,8 +19,10 @@
 #include "common/config/local_sgd.h"
 #include "common/learning_rate_schedule.h"
 #include "coordinator/rules/policies/measured_steps.h"
+#include "coordinator/rules/policies/parts/drift.h"
 #include "coordinator/rules/policies/parts/memory_error.h"
 #include "coordinator/rules/policies/parts/pace.h"
+#include "coordinator/rules/policies/parts/stall.h"
 #include "coordinator/rules/policies/policies.h"
 #include "coordinator/rules/policies/policy_change.h"
 
@@ -37,9 +40,11 @@ class AdaCommPolicy final : public ModePolicy {
   std::optional<PlanChange> Decide(const JobSnapshot& job) override {
     if (!first_loss_.has_value()) first_loss_ = Positive(job.training_loss);
     const bool is_own = job.plan.mode() == v1::SYNC && BatchesPerStep(config_, job.plan) == batches_;
+    if (is_own) drift_.Note(job, batches_);
     // A window has as many batches whatever their number in a step.
     if (!is_own || !pace_.WindowEnds(job.step * batches_, job.seconds, job.plan.generation())) return std::nullopt;
     if (const std::optional<double> loss = Positive(job.training_loss)) losses_.push_back(*loss);
+    stall_.Add(job.training_loss);
     ++windows_;
     const std::optional<MeasuredSteps> steps = MeasureSyncSteps(job);
     if (!steps.has_value() || job.plan.quorum() != 0) return std::nullopt;
@@ -99,7 +104,10 @@ class AdaCommPolicy final : public ModePolicy {
         std::ceil(static_cast<double>(BatchesPerStep(config_)) * std::sqrt(loss / *first_loss_ / factor));
     int64_t batches = static_cast<int64_t>(std::clamp<double>(wanted, static_cast<double>(policy_.sync_every_min()),
                                                               static_cast<double>(BatchesPerStep(config_))));
-    if (batches >= batches_ && !rate_has_fallen) {
+    const bool is_well = drift_.Ratio(batches_).value_or(0) <= 1 && !stall_.stalled();
+    if (is_well) {
+      batches = rate_has_fallen ? std::max(batches, batches_) : batches_;
+    } else if (batches >= batches_ && !rate_has_fallen) {
       batches =
           std::max<int64_t>(policy_.sync_every_min(), std::llround(policy_.decay() * static_cast<double>(batches_)));
     }
@@ -120,6 +128,7 @@ class AdaCommPolicy final : public ModePolicy {
   PlanChange Change(const v1::Plan& plan, int64_t batches, std::string reason) {
     batches_ = batches;
     losses_.clear();
+    stall_.Forget();
     windows_ = 0;
     return ExchangeEvery(plan, batches, std::move(reason));
   }
@@ -131,6 +140,8 @@ class AdaCommPolicy final : public ModePolicy {
   int64_t batches_;
   std::optional<double> first_loss_;
   double factor_ = 1;
+  Drift drift_;
+  Stall stall_;
   // Of the interval.
   std::vector<double> losses_;
   uint32_t windows_ = 0;

@@ -11,10 +11,13 @@ namespace rubato::coordinator {
 namespace {
 
 // A job that exchanges after 16 batches first, whose rate falls to a quarter after 4 of its 10 epochs. Batches take
-// 0.1 s, exchanges 0.1 s.
+// 0.1 s, exchanges 0.1 s. Workers have data of their own.
 class AdaCommPolicyTest : public testing::Test {
  protected:
-  AdaCommPolicyTest() : job_(AdaCommRules(), Schedule()) { SetSteps(16); }
+  AdaCommPolicyTest() : job_(AdaCommRules(), Schedule()) {
+    SetSteps(16);
+    job_.SetLastingShare(0.9);
+  }
 
   static v1::LearningRateSchedule Schedule() {
     v1::LearningRateSchedule schedule;
@@ -58,6 +61,20 @@ TEST_F(AdaCommPolicyTest, HalvesWhereTheLossHasNotFallenEnough) {
     Enter(*change);
   }
   EXPECT_FALSE(job_.Windows(10).has_value());
+}
+
+TEST_F(AdaCommPolicyTest, LeavesItAsItIsWhereChanceAloneLeadsWorkersApart) {
+  // With 16 batches the lasting part of the moves' variance is 0.67 of the rest.
+  job_.SetLastingShare(0.4);
+  for (int window = 0; window < 30; ++window) {
+    job_.snapshot().training_loss = 1 - 0.02 * window;
+    EXPECT_FALSE(job_.Window().has_value()) << window;
+  }
+  EXPECT_FALSE(job_.Windows(10).has_value()) << "the loss may rest a while";
+  std::optional<PlanChange> change;
+  for (int window = 0; window < 12 && !change.has_value(); ++window) change = job_.Window();
+  ASSERT_TRUE(change.has_value()) << "but not for long";
+  EXPECT_EQ(change->sync_every, 11u) << "16 times the root of 0.42 is 10.4";
 }
 
 TEST_F(AdaCommPolicyTest, ExchangesLessOftenAgainAtALowerRate) {
@@ -121,6 +138,13 @@ TEST(AdaCommPolicyTrainingTest, WinsWhereWorkersHaveDataOfTheirOwnAndServersAreD
   every16.set_sync_every(16);
   EXPECT_FALSE(std::isfinite(Train(scenario, every16, 1).seconds_to_target)) << "it stops short of the target";
   EXPECT_LT(outcome.seconds_to_target, 0.8 * Train(scenario, Rules(v1::SYNC), 1).seconds_to_target);
+}
+
+TEST(AdaCommPolicyTrainingTest, StaysItsHandWhereDataAreAlike) {
+  const TrainingScenario scenario = DistantServers(0.1, 1);
+  const TrainingOutcome outcome = Train(scenario, AdaCommRules(), 1);
+  EXPECT_TRUE(outcome.changes.empty());
+  EXPECT_TRUE(std::isfinite(outcome.seconds_to_target));
 }
 
 TEST(AdaCommPolicyTrainingTest, IsSyncWhereServersAreNear) {

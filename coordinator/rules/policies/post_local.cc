@@ -1,8 +1,8 @@
 // SYNC with frequent exchanges, and local SGD with fewer of them once the learning rate is low, if they cost enough;
 // back once and for all if the loss rises then. After Lin, Stich, Patel and Jaggi 2020, "Don't use large mini-batches,
-// use local SGD"; that it measures first, goes earlier if exchanges cost too much, and goes back, is added. If the
-// loss has stopped falling since it went early, workers may lead each other apart: it goes back until the rate is low.
-// What the exchanges cost is what SYNC costs in sync_then_async.cc.
+// use local SGD"; that it measures first, goes earlier if exchanges cost too much, and goes back, is added. While the
+// rate is high it exchanges often if batches between two exchanges lead the workers apart because their data differ, or
+// if the loss has stopped falling since it went. What the exchanges cost is what SYNC costs in sync_then_async.cc.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,6 +14,7 @@
 #include "common/learning_rate_schedule.h"
 #include "coordinator/rules/policies/measured_steps.h"
 #include "coordinator/rules/policies/parts/departure.h"
+#include "coordinator/rules/policies/parts/drift.h"
 #include "coordinator/rules/policies/parts/stall.h"
 #include "coordinator/rules/policies/policies.h"
 #include "coordinator/rules/policies/policy_change.h"
@@ -32,25 +33,31 @@ class PostLocalPolicy final : public ModePolicy {
     if (!is_before && !departure_->is_away()) return std::nullopt;
     const int64_t batches = is_before ? BatchesPerStep(config_) : policy_.sync_every();
     if (job.plan.mode() != v1::SYNC || BatchesPerStep(config_, job.plan) != batches) return std::nullopt;
+    drift_.Note(job, batches);
     // A window has as many batches under both rules.
     const bool ends = departure_->WindowEnds(job.step * batches, job.seconds, job.plan.generation(), job.training_loss);
     if (is_before) return LeaveIfDue(job, ends);
     if (!ends) return std::nullopt;
     if (departure_->Returns()) return GoBack(job, "the loss has risen");
-    if (!Stalls(job)) return std::nullopt;
-    has_stalled_ = true;
+    const bool stalls = Stalls(job);
+    const bool drifts = Drifts() && !LoweredRate(job).has_value();
+    if (!stalls && !drifts) return std::nullopt;
+    waits_for_rate_ = true;
     departure_.emplace(config_.consistency().policy_pace(), "POST_LOCAL");
-    return GoBack(job, "the loss has stopped falling");
+    return GoBack(job, drifts ? "the workers' data lead them apart" : "the loss has stopped falling");
   }
 
   // What the departure remembers, after a p for patient if only a lowered rate is a reason to leave.
-  std::string Memory() const override { return absl::StrCat(has_stalled_ ? "p" : "", departure_->Memory()); }
+  std::string Memory() const override { return absl::StrCat(waits_for_rate_ ? "p" : "", departure_->Memory()); }
   absl::Status Restore(absl::string_view memory) override {
-    has_stalled_ = absl::ConsumePrefix(&memory, "p");
+    waits_for_rate_ = absl::ConsumePrefix(&memory, "p");
     return departure_->Restore(memory);
   }
 
  private:
+  // With as few exchanges as the policy wants, as far as is known.
+  bool Drifts() const { return drift_.Ratio(policy_.sync_every()).value_or(0) > 1; }
+
   // While the rate is high: what stalls at a low one has learned what it will.
   bool Stalls(const JobSnapshot& job) {
     if (LoweredRate(job).has_value()) {
@@ -77,7 +84,7 @@ class PostLocalPolicy final : public ModePolicy {
     const double gain = now / then - 1;
     const bool gains = gain >= policy_.gain_min();
     const double done = TrainedShare(config_.training(), job);
-    const bool costs_too_much = gains && !has_stalled_ && done * gain >= policy_.cost_max();
+    const bool costs_too_much = gains && !waits_for_rate_ && !Drifts() && done * gain >= policy_.cost_max();
     const std::optional<double> lowered = LoweredRate(job);
     const bool is_due = window_ends && departure_->Confirms(gains && lowered.has_value());
     if (!costs_too_much && !is_due) return std::nullopt;
@@ -104,10 +111,11 @@ class PostLocalPolicy final : public ModePolicy {
 
   const v1::JobConfig config_;
   const v1::PostLocalPolicy policy_;
-  // Another one after a stall.
+  // Another one after it came back because the workers did not learn as they should.
   std::optional<Departure> departure_;
   Stall stall_;
-  bool has_stalled_ = false;
+  Drift drift_;
+  bool waits_for_rate_ = false;
 };
 
 }  // namespace

@@ -61,6 +61,8 @@ std::optional<PlanChange> MeasuredJob::Window() {
   job_.seconds += 5;
   job_.pushes += 50.0 * kWorkers;
   job_.staleness_sum += 50.0 * kWorkers * staleness_;
+  job_.gradients.spread += 1;
+  job_.gradients.lasting_spread += lasting_share_;
   return policy_->Decide(job_);
 }
 

@@ -27,6 +27,8 @@ class MeasuredJob {
   void SetStep(uint32_t worker, double seconds);
   // The mean staleness of what is pushed from now on.
   void SetStaleness(double staleness) { staleness_ = staleness; }
+  // The part of the workers' differences that lasts, from now on.
+  void SetLastingShare(double share) { lasting_share_ = share; }
   // What a step takes beyond the slowest member's computing.
   void SetOverhead(double seconds);
   // A window ends.
@@ -47,6 +49,7 @@ class MeasuredJob {
   std::unique_ptr<ModePolicy> policy_;
   JobSnapshot job_;
   double staleness_ = 0;
+  double lasting_share_ = 0;
 };
 
 }  // namespace rubato::coordinator

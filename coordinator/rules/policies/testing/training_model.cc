@@ -10,9 +10,11 @@
 #include "common/config/batch_sizes.h"
 #include "common/config/defaults.h"
 #include "common/config/local_sgd.h"
+#include "common/gradient_noise/gradient_meter.h"
 #include "common/learning_rate_schedule.h"
 #include "common/metrics/step_count.h"
 #include "common/random.h"
+#include "coordinator/rules/gradient_noise.h"
 #include "coordinator/rules/policies/policies.h"
 
 namespace rubato::coordinator {
@@ -141,6 +143,8 @@ class Training {
     job.pushes = pushes_;
     job.staleness_sum = staleness_sum_;
     job.training_loss = Loss();
+    noise_seen_.OnHeartbeat(v1::TaskId(), meter_.moments());
+    job.gradients = noise_seen_.sums();
     std::optional<PlanChange> change = policy_->Decide(job);
     if (!change.has_value()) return;
     outcome_.changes.push_back(*change);
@@ -218,9 +222,11 @@ class Training {
     for (int i = 0; i < kDimensions; ++i) sum_[i] += examples * move[i];
     examples_ += examples;
     ++worker.step;
+    moves_.push_back({.worker = static_cast<uint32_t>(&worker - workers_.data()), .examples = examples, .move = move});
     const size_t wanted = plan_.quorum() > 0 ? plan_.quorum() : scenario_.workers;
-    if (++contributions_ < wanted) return;
+    if (moves_.size() < wanted) return;
     for (double& sum : sum_) sum /= examples_;
+    if (IsMeasuredStep(step_, worker.batches)) Measure();
     Apply(sum_);
     Forget();
     ++step_;
@@ -229,7 +235,23 @@ class Training {
   void Forget() {
     sum_.fill(0);
     examples_ = 0;
-    contributions_ = 0;
+    moves_.clear();
+  }
+
+  // As the servers would measure it.
+  void Measure() {
+    MeasuredUpdate update = {.generation = plan_.generation()};
+    for (double sum : sum_) update.mean_square += sum * sum;
+    std::vector<std::array<float, kDimensions>> sketches(moves_.size());
+    for (size_t k = 0; k < moves_.size(); ++k) {
+      MeasuredUpdate::Gradient gradient = {.worker = moves_[k].worker,
+                                           .examples = static_cast<uint64_t>(moves_[k].examples)};
+      for (double value : moves_[k].move) gradient.square += value * value;
+      std::copy(moves_[k].move.begin(), moves_[k].move.end(), sketches[k].begin());
+      gradient.sketch = sketches[k];
+      update.gradients.push_back(gradient);
+    }
+    meter_.Add(update);
   }
 
   void CountPush(const Worker& worker) {
@@ -266,7 +288,14 @@ class Training {
   // SYNC: of the step that is collected.
   Vector sum_ = {};
   double examples_ = 0;
-  size_t contributions_ = 0;
+  struct Contribution {
+    uint32_t worker;
+    double examples;
+    Vector move;
+  };
+  std::vector<Contribution> moves_;
+  GradientMeter meter_{1};
+  GradientNoise noise_seen_{1};
   // Updates made.
   int64_t version_ = 0;
   double pushes_ = 0;

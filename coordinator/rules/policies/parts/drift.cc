@@ -1,0 +1,23 @@
+#include "coordinator/rules/policies/parts/drift.h"
+
+#include <algorithm>
+
+namespace rubato::coordinator {
+
+void Drift::Note(const JobSnapshot& job, int64_t batches) {
+  if (job.plan.generation() != generation_) {
+    generation_ = job.plan.generation();
+    before_ = job.gradients;
+  }
+  const double spread = job.gradients.spread - before_.spread;
+  if (!(spread > 0)) return;
+  // Chance gives estimates under 0, and near 1 over it.
+  const double share = std::clamp((job.gradients.lasting_spread - before_.lasting_spread) / spread, 0.0, 0.999);
+  ratio_ = share / (1 - share) / static_cast<double>(batches);
+}
+
+std::optional<double> Drift::Ratio(int64_t batches) const {
+  return ratio_.has_value() ? std::optional(*ratio_ * static_cast<double>(batches)) : std::nullopt;
+}
+
+}  // namespace rubato::coordinator
