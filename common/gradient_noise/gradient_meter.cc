@@ -48,8 +48,8 @@ void GradientMeter::AddToBlock(const MeasuredUpdate& update, double spread) {
     for (size_t i = 0; i < gradient.sketch.size(); ++i) worker.sketch[i] += static_cast<double>(gradient.sketch[i]);
   }
   if (block.updates < kBlock * chunks_) return;
-  blocks_.erase(blocks_.begin(), blocks_.lower_bound(number - 1));
-  const auto before = blocks_.find(number - 1);
+  blocks_.erase(blocks_.begin(), blocks_.lower_bound(number - kDistance));
+  const auto before = blocks_.find(number - kDistance);
   if (before == blocks_.end()) return;
   const std::optional<double> lasting = LastingSpread(before->second, block);
   if (!lasting.has_value()) return;

@@ -46,7 +46,8 @@ struct MeasuredUpdate {
 // A worker's gradient differs from the others' because its examples do: by chance, which is other examples in each
 // step, and, if workers have data of their own kind, for good. The variance of a step tells nothing of which it is. So
 // the differences are averaged over a few measured steps, as sketches, and the averages of one such block multiplied
-// with those of the next: chance is independent there, and what is left is what lasts.
+// with those of the one after the next: chance is independent there, also that of moves with momentum, and what is left
+// is what lasts.
 //
 // Pure; not thread-safe.
 class GradientMeter {
@@ -55,7 +56,7 @@ class GradientMeter {
   explicit GradientMeter(size_t chunks) : chunks_(static_cast<int64_t>(chunks)) {}
 
   // Measured steps in a block.
-  static constexpr int64_t kBlock = 8;
+  static constexpr int64_t kBlock = 4;
 
   // One that is not finite counts for nothing.
   void Add(const MeasuredUpdate& update);
@@ -63,6 +64,9 @@ class GradientMeter {
   const v1::GradientMoments& moments() const { return moments_; }
 
  private:
+  // From a block to the one that it is compared with.
+  static constexpr int64_t kDistance = 2;
+
   struct Place {
     uint64_t generation = 0;
     int64_t updates = 0;
@@ -79,14 +83,14 @@ class GradientMeter {
   };
 
   void AddToBlock(const MeasuredUpdate& update, double spread);
-  // With the block before; nothing if other workers made it.
+  // With a block before; nothing if other workers made it.
   static std::optional<double> LastingSpread(const Block& before, const Block& now);
 
   int64_t chunks_;
   v1::GradientMoments moments_;
   // By chunk: which of the generation's measured updates comes next.
   absl::flat_hash_map<uint32_t, Place> places_;
-  // Those of the newest generation, by number: the last complete one and what follows it.
+  // Those of the newest generation, by number: the last two complete ones and what follows them.
   uint64_t generation_ = 0;
   std::map<int64_t, Block> blocks_;
 };

@@ -56,7 +56,7 @@ say "a mode change is seen"
 
 say "in sync the servers measure how gradients differ"
 measured() { [[ -n "$(value "$pages" rubato_job_lasting_ratio)" ]]; }
-wait_for 60 "sixteen measured steps" measured
+wait_for 60 "twelve measured steps" measured
 page "$pages" /metrics | awk -F '[{ ]' '/^rubato_job_(gradient|lasting)/ { value[$1] = $NF } END {
   norm = value["rubato_job_gradient_norm"]; lasting = value["rubato_job_lasting_ratio"]
   exit !(norm > 0 && norm < 10 && lasting >= 0 && lasting < 0.3)

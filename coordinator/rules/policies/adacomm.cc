@@ -2,8 +2,9 @@
 // strategies to achieve the best error-runtime trade-off in local-update SGD": once an interval, from k batches between
 // two exchanges to ceil(k0 sqrt((rate0 F) / (rate F0))) of them if these are fewer, otherwise to a part of k. F is the
 // training loss and F0 the first one, rate0 the peak of the learning rate's schedule. Up again only if the schedule
-// has lowered the rate. Added is that it takes the fewest at once if exchanges cost next to nothing, and that it leaves
-// k as it is as long as it falls and nothing shows that the batches lead the workers apart by more than chance.
+// has lowered the rate. Added is that it takes the fewest at once if exchanges cost next to nothing, and that k only
+// goes up, to what the formula says, as long as the loss falls and nothing shows that the batches lead the workers
+// apart by more than chance.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -106,7 +107,7 @@ class AdaCommPolicy final : public ModePolicy {
                                                               static_cast<double>(BatchesPerStep(config_))));
     const bool is_well = drift_.Ratio(batches_).value_or(0) <= 1 && !stall_.stalled();
     if (is_well) {
-      batches = rate_has_fallen ? std::max(batches, batches_) : batches_;
+      batches = std::max(batches, batches_);
     } else if (batches >= batches_ && !rate_has_fallen) {
       batches =
           std::max<int64_t>(policy_.sync_every_min(), std::llround(policy_.decay() * static_cast<double>(batches_)));
