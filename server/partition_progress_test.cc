@@ -51,6 +51,8 @@ TEST(PartitionProgressTest, AddsCountsAndTakesTheLowestClock) {
   first.counts.set_updates_total(3);
   second.counts.set_updates_total(4);
   second.counts.set_highest_started_step(9);
+  first.counts.mutable_gradient_moments()->set_signal(-1);
+  second.counts.mutable_gradient_moments()->set_signal(3);
   for (PartitionProgress* partition : {&first, &second}) {
     v1::MemberClock* clock = partition->counts.add_clocks();
     clock->set_worker(5);
@@ -59,6 +61,7 @@ TEST(PartitionProgressTest, AddsCountsAndTakesTheLowestClock) {
   const v1::ServerProgress total = SumProgress({first, second});
   EXPECT_EQ(total.updates_total(), 7);
   EXPECT_EQ(total.highest_started_step(), 9);
+  EXPECT_EQ(total.gradient_moments().signal(), 2);
   ASSERT_EQ(total.clocks_size(), 1);
   EXPECT_EQ(total.clocks(0).clock(), 6);
   EXPECT_EQ(SumProgress({}).highest_started_step(), -1);
