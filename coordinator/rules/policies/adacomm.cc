@@ -41,7 +41,7 @@ class AdaCommPolicy final : public ModePolicy {
   std::optional<PlanChange> Decide(const JobSnapshot& job) override {
     if (!first_loss_.has_value()) first_loss_ = Positive(job.training_loss);
     const bool is_own = job.plan.mode() == v1::SYNC && BatchesPerStep(config_, job.plan) == batches_;
-    if (is_own) drift_.Note(job, batches_);
+    if (is_own) drift_.Note(job.plan.generation(), job.gradients, batches_);
     // A window has as many batches whatever their number in a step.
     if (!is_own || !pace_.WindowEnds(job.step * batches_, job.seconds, job.plan.generation())) return std::nullopt;
     if (const std::optional<double> loss = Positive(job.training_loss)) losses_.push_back(*loss);

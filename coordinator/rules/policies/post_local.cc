@@ -33,7 +33,7 @@ class PostLocalPolicy final : public ModePolicy {
     if (!is_before && !departure_->is_away()) return std::nullopt;
     const int64_t batches = is_before ? BatchesPerStep(config_) : policy_.sync_every();
     if (job.plan.mode() != v1::SYNC || BatchesPerStep(config_, job.plan) != batches) return std::nullopt;
-    drift_.Note(job, batches);
+    drift_.Note(job.plan.generation(), job.gradients, batches);
     // A window has as many batches under both rules.
     const bool ends = departure_->WindowEnds(job.step * batches, job.seconds, job.plan.generation(), job.training_loss);
     if (is_before) return LeaveIfDue(job, ends);

@@ -4,15 +4,15 @@
 
 namespace rubato::coordinator {
 
-void Drift::Note(const JobSnapshot& job, int64_t batches) {
-  if (job.plan.generation() != generation_) {
-    generation_ = job.plan.generation();
-    before_ = job.gradients;
+void Drift::Note(uint64_t generation, const GradientNoise::Sums& gradients, int64_t batches) {
+  if (generation != generation_) {
+    generation_ = generation;
+    before_ = gradients;
   }
-  const double spread = job.gradients.spread - before_.spread;
+  const double spread = gradients.spread - before_.spread;
   if (!(spread > 0)) return;
   // Chance gives estimates under 0, and near 1 over it.
-  const double share = std::clamp((job.gradients.lasting_spread - before_.lasting_spread) / spread, 0.0, 0.999);
+  const double share = std::clamp((gradients.lasting_spread - before_.lasting_spread) / spread, 0.0, 0.999);
   ratio_ = share / (1 - share) / static_cast<double>(batches);
 }
 

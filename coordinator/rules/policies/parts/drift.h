@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "coordinator/rules/job_snapshot.h"
+#include "coordinator/rules/gradient_noise.h"
 
 namespace rubato::coordinator {
 
@@ -14,8 +14,8 @@ namespace rubato::coordinator {
 // learning"). Pure; not thread-safe.
 class Drift {
  public:
-  // Each time that the policy looks at the job, which is in SYNC and has so many batches in a step.
-  void Note(const JobSnapshot& job, int64_t batches);
+  // Each time that the policy looks at the job, which is in SYNC, in a plan with so many batches in a step.
+  void Note(uint64_t generation, const GradientNoise::Sums& gradients, int64_t batches);
 
   // Were there so many batches in a step, how many times as large the lasting part of the moves' variance would be as
   // that of chance. What the present plan has shown, or, until it has, the one before; absent if none has.

@@ -7,14 +7,14 @@ namespace {
 
 class DriftTest : public testing::Test {
  protected:
-  DriftTest() { job_.plan.set_generation(1); }
   void Measure(double spread, double lasting, int64_t batches) {
-    job_.gradients.spread += spread;
-    job_.gradients.lasting_spread += lasting;
-    drift_.Note(job_, batches);
+    gradients_.spread += spread;
+    gradients_.lasting_spread += lasting;
+    drift_.Note(generation_, gradients_, batches);
   }
 
-  JobSnapshot job_;
+  uint64_t generation_ = 1;
+  GradientNoise::Sums gradients_;
   Drift drift_;
 };
 
@@ -29,7 +29,7 @@ TEST_F(DriftTest, GrowsWithTheBatchesBetweenTwoExchanges) {
   Measure(10, 2, 1);
   EXPECT_DOUBLE_EQ(*drift_.Ratio(1), 0.25);
   EXPECT_DOUBLE_EQ(*drift_.Ratio(16), 4);
-  job_.plan.set_generation(2);
+  generation_ = 2;
   Measure(0, 0, 16);
   EXPECT_DOUBLE_EQ(*drift_.Ratio(16), 4) << "as the plan before has shown";
   Measure(100, 50, 16);
