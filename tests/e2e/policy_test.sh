@@ -42,7 +42,7 @@ follows POST_LOCAL '"mode":"SYNC"' '"sync_every":16' '"reason":"post_local: ' --
 awk 'BEGIN {
   srand(1)
   for (kind = 0; kind < 3; ++kind) for (row = 0; row < 12000; ++row) {
-    for (column = 0; column < 16; ++column) printf "%.3f,", (column % 3 == kind) + 4 * rand() - 2
+    for (column = 0; column < 16; ++column) printf "%.3f,", (column % 3 == kind) + 2 * rand() - 1
     print kind
   }
 }' >"$work/kinds.csv"
