@@ -55,15 +55,14 @@ class GradientMeter {
   // Of so many chunks, whose updates are all given to it.
   explicit GradientMeter(size_t chunks) : chunks_(static_cast<int64_t>(chunks)) {}
 
-  // Measured steps in a block.
-  static constexpr int64_t kBlock = 4;
-
   // One that is not finite counts for nothing.
   void Add(const MeasuredUpdate& update);
 
   const v1::GradientMoments& moments() const { return moments_; }
 
  private:
+  // Measured steps in a block.
+  static constexpr int64_t kBlock = 4;
   // From a block to the one that it is compared with.
   static constexpr int64_t kDistance = 2;
 
