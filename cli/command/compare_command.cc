@@ -6,14 +6,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "cli/command/client_job.h"
 #include "cli/command/codec_choice.h"
 #include "cli/command/commands.h"
+#include "cli/command/compared_job.h"
 #include "cli/command/job_run.h"
 #include "cli/command/mode_choice.h"
 #include "cli/command/run_ending.h"
 #include "cli/command/variant_choice.h"
-#include "cli/launch/worker_command.h"
+#include "cli/launch/stop_signals.h"
 #include "common/config/fingerprint.h"
 #include "common/status.h"
 #include "common/storage/file.h"
@@ -22,10 +22,7 @@ namespace rubato {
 namespace {
 
 struct CompareOptions {
-  RunOptions run;
-  // Of a client's job; empty: the config says what is trained.
-  std::string command;
-  ClientJobOptions job;
+  ComparedJobOptions job;
   std::vector<std::string> modes;
   std::vector<std::string> codecs;
   std::vector<std::string> variants;
@@ -117,45 +114,18 @@ absl::Status Verdict(const Comparison& comparison, bool require_target) {
                           : absl::AbortedError(absl::StrCat("not every run is as it should be:", problems));
 }
 
-absl::Status CheckNotGiven(bool given, const std::string& flag, absl::string_view allowed) {
-  if (!given) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(flag, " is given; allowed: ", allowed));
-}
-
-// The job that is run again and again, in the mode of its config.
-absl::StatusOr<PreparedRun> PrepareBase(const CompareOptions& options, const Environment& environment) {
-  if (options.command.empty()) {
-    constexpr char kNeedsCommand[] = "only with --command; the config says it";
-    RUBATO_RETURN_IF_ERROR(CheckNotGiven(options.job.workers.has_value(), "--workers", kNeedsCommand));
-    RUBATO_RETURN_IF_ERROR(CheckNotGiven(options.job.servers.has_value(), "--servers", kNeedsCommand));
-    return PrepareRun(options.run, environment);
-  }
-  RUBATO_ASSIGN_OR_RETURN(const std::vector<std::string> words, SplitCommand(options.command, "--command"));
-  LocalTaskHost::Clients clients;
-  RUBATO_ASSIGN_OR_RETURN(clients.command, MakeWorkerCommand(words, "--command", environment.program));
-  ClientJobOptions job = options.job;
-  job.config_path = options.run.config_path;
-  job.overrides = options.run.overrides;
-  RUBATO_ASSIGN_OR_RETURN(PreparedRun base, PrepareClientRun(job, absl::StrCat(NameOfCommand(words), "-compare"),
-                                                             options.run.launch, clients, environment));
-  ShareCores(base.config.cluster().workers(), &*base.clients->command);
-  return base;
-}
-
 // What one of the runs is of `base`.
 PreparedRun RunOfVariant(const PreparedRun& base, const Variant& variant, int seed, const std::string& directory) {
   PreparedRun run = base;
   run.config = variant.config;
   run.config.set_seed(static_cast<uint64_t>(seed));
   run.config.set_run_directory(directory);
-  if (run.clients.has_value()) run.clients->command->variables.push_back(absl::StrCat("RUBATO_SEED=", seed));
   return run;
 }
 
 // Runs jobs one after another, until somebody interrupts.
 struct Runner {
-  const PreparedRun& base;
-  StopSignals* signals;
+  const ComparedJob& job;
   const Environment& environment;
   // Of the last run.
   absl::Status outcome;
@@ -164,12 +134,12 @@ struct Runner {
 
   // The variant's run in that directory, of an earlier process if that has finished it.
   ComparedRun Run(const Variant& variant, int seed, const std::string& directory, const std::string& label) {
-    const std::string parent = base.config.run_directory();
-    const PreparedRun run = RunOfVariant(base, variant, seed, JoinPath(parent, directory));
+    const std::string parent = job.base.config.run_directory();
+    const PreparedRun run = RunOfVariant(job.base, variant, seed, JoinPath(parent, directory));
     // A comparison that is resumed has runs that are done, one that was interrupted, and others yet to come.
     const std::optional<RunEnding> ending = ReadRunEnding(run.config.run_directory());
     const bool is_done = run.resume && ending.has_value() && ending->ok;
-    outcome = is_done ? absl::OkStatus() : RunJob(run, absl::StrCat(label, "  "), signals, environment);
+    outcome = is_done ? absl::OkStatus() : job.run_job(run, absl::StrCat(label, "  "));
     if (!outcome.ok()) *environment.out << directory << ": " << outcome.message() << std::endl;
     return LoadRun(run.config, parent, directory, outcome);
   }
@@ -203,13 +173,15 @@ absl::Status CheckTuning(const CompareOptions& options) {
   if (options.tune != "learning_rate") {
     return absl::InvalidArgumentError(absl::StrCat("--tune: value \"", options.tune, "\"; allowed: learning_rate"));
   }
-  return CheckNotGiven(!options.command.empty(), "--tune", "without --command alone, which says its rate itself");
+  if (options.job.command.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError("--tune is given; allowed: without --command alone, which says its rate itself");
 }
 
 absl::Status Compare(const CompareOptions& options, const Environment& environment) {
   RUBATO_RETURN_IF_ERROR(CheckTuning(options));
   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<StopSignals> signals, StopSignals::Create());
-  RUBATO_ASSIGN_OR_RETURN(PreparedRun base, PrepareBase(options, environment));
+  RUBATO_ASSIGN_OR_RETURN(const ComparedJob job, PrepareComparedJob(options.job, signals.get(), environment));
+  const PreparedRun& base = job.base;
   const std::string parent = base.config.run_directory();
   if (base.resume && !FileExists(JoinPath(parent, "job.textproto"))) {
     return absl::NotFoundError(absl::StrCat("--resume: ", parent, " holds no comparison to go on with"));
@@ -220,7 +192,7 @@ absl::Status Compare(const CompareOptions& options, const Environment& environme
   Comparison comparison = NewComparison(base);
   comparison.baseline = baseline;
   for (const Variant& variant : variants) comparison.modes.push_back({variant.name, {}});
-  Runner runner = {base, signals.get(), environment, absl::OkStatus()};
+  Runner runner = {job, environment, absl::OkStatus()};
   if (!options.tune.empty()) comparison.tunings = TuneLearningRates(options.seeds + 1, &variants, &runner);
   // Seed by seed, so that a machine that changes while it works changes for all modes.
   for (int seed = 1; seed <= options.seeds && !runner.interrupted(); ++seed) {
@@ -239,12 +211,15 @@ absl::Status Compare(const CompareOptions& options, const Environment& environme
 void AddCompareCommand(CLI::App* app, const Environment* environment, int* exit_code) {
   CLI::App* command = app->add_subcommand("compare", "Run a job in several modes, one after another, and compare them");
   auto options = std::make_shared<CompareOptions>();
-  AddRunOptions(command, &options->run);
+  AddRunOptions(command, &options->job.run);
+  command->add_option("--hosts", options->job.ssh.hosts_path,
+                      "Run the jobs on these hosts, as rubato deploy ssh does, instead of on this machine");
+  AddSshOptions(command, &options->job.ssh);
   command->add_option(
-      "--command", options->command,
+      "--command", options->job.command,
       "What the workers run, as in \"python train.py\", with RUBATO_SEED in its environment; CONFIG has "
       "then no model, data and optimizer, and may be left out");
-  AddTaskCounts(command, "--workers", &options->job);
+  AddTaskCounts(command, "--workers", &options->job.client);
   command
       ->add_option("--modes", options->modes,
                    "The modes, separated by commas: sync, async, ssp:N; required unless there is a --variant")

@@ -5,6 +5,7 @@
 
 #include "cli/command/commands.h"
 #include "cli/command/job_control.h"
+#include "cli/command/jobs_on_hosts.h"
 #include "cli/command/ssh_deploy.h"
 
 namespace rubato {
@@ -25,31 +26,16 @@ void AddUp(CLI::App* ssh, const Environment* environment, int* exit_code) {
   auto options = std::make_shared<SshUpOptions>();
   CLI::App* up = AddAction(ssh, "up", "Start a job on the hosts, follow it, and bring its run directory", environment,
                            exit_code, [options, environment] { return SshUp(*options, *environment); });
-  up->add_option("HOSTS", options->hosts_path, "The hosts, a textproto (proto/deployment.proto)")->required();
+  up->add_option("HOSTS", options->ssh.hosts_path, "The hosts, a textproto (proto/deployment.proto)")->required();
   up->add_option("CONFIG", options->config_path, "The job's config, a textproto")->required();
-  up->add_option("--package", options->package, "What ./rubato.sh package has made")->required();
-  up->add_option("--command", options->command,
+  AddSshOptions(up, &options->ssh)->required();
+  up->add_option("--command", options->ssh.command,
                  "What the workers run, as in \"python3 train.py\": CONFIG has then no model, data and optimizer");
   up->add_option("--set", options->overrides, "path=value: overrides a field of the config; may be repeated")
       ->allow_extra_args(false);
-  up->add_option(
-        "--copy", options->copies,
-        "A file or folder, by a relative path, that workers and evaluators find by the same path; may be repeated")
-      ->allow_extra_args(false);
   up->add_option("--run_directory", options->run_directory,
                  "Where everything is brought to; otherwise the config says so");
-  up->add_option("--identity", options->identity, "File of the private key to log in with");
-  up->add_option("--ssh_option", options->ssh_options, "An option for ssh's -o; may be repeated")
-      ->allow_extra_args(false);
-  up->add_option("--ssh", options->ssh_program, "The ssh program; otherwise the one in the PATH");
   up->add_option("--time_limit", options->time_limit_seconds, "Seconds after which the job is stopped; 0: never")
-      ->check(CLI::NonNegativeNumber);
-  up->add_option("--min_free_mib", options->min_free_mib, "MiB that must be free in every host's directory")
-      ->capture_default_str()
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
-  up->add_option("--max_clock_offset", options->clock_offset_max_seconds,
-                 "Seconds by which a host's clock may differ from this one's")
-      ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
   CLI::Option* overwrite =
       up->add_flag("--overwrite", options->overwrite, "Delete what an earlier run left in the run directory");

@@ -61,21 +61,6 @@ void AddRunOptions(CLI::App* command, RunOptions* options) {
 
 namespace {
 
-absl::Status CheckLaunch(const LaunchOptions& options) {
-  if (!options.overwrite || !options.resume) return absl::OkStatus();
-  return absl::InvalidArgumentError("--overwrite deletes what --resume goes on with; allowed: one of them");
-}
-
-// All but config and programs.
-PreparedRun LaunchedRun(const LaunchOptions& options) {
-  PreparedRun run;
-  run.resume = options.resume;
-  run.metrics_listen = options.metrics_listen;
-  run.time_limit =
-      options.time_limit_seconds > 0 ? absl::Seconds(options.time_limit_seconds) : absl::InfiniteDuration();
-  return run;
-}
-
 // With --resume: the config that the run directory holds, which has the model since a client has said what it is.
 absl::StatusOr<ClientJobOptions> ResumedJob(ClientJobOptions job, const LaunchOptions& options) {
   if (!options.resume) return job;
@@ -88,12 +73,23 @@ absl::StatusOr<ClientJobOptions> ResumedJob(ClientJobOptions job, const LaunchOp
 
 }  // namespace
 
+absl::StatusOr<PreparedRun> LaunchedRun(const LaunchOptions& options) {
+  if (options.overwrite && options.resume) {
+    return absl::InvalidArgumentError("--overwrite deletes what --resume goes on with; allowed: one of them");
+  }
+  PreparedRun run;
+  run.resume = options.resume;
+  run.metrics_listen = options.metrics_listen;
+  run.time_limit =
+      options.time_limit_seconds > 0 ? absl::Seconds(options.time_limit_seconds) : absl::InfiniteDuration();
+  return run;
+}
+
 absl::StatusOr<PreparedRun> PrepareRun(const RunOptions& options, const Environment& environment) {
-  RUBATO_RETURN_IF_ERROR(CheckLaunch(options.launch));
+  RUBATO_ASSIGN_OR_RETURN(PreparedRun run, LaunchedRun(options.launch));
   if (options.config_path.empty()) {
     return absl::InvalidArgumentError("CONFIG is required: the job's config, a textproto");
   }
-  PreparedRun run = LaunchedRun(options.launch);
   RUBATO_ASSIGN_OR_RETURN(run.config, LoadJobConfig(options.config_path, options.overrides));
   if (!options.launch.run_directory.empty()) run.config.set_run_directory(options.launch.run_directory);
   RUBATO_ASSIGN_OR_RETURN(
@@ -108,8 +104,7 @@ absl::StatusOr<PreparedRun> PrepareRun(const RunOptions& options, const Environm
 absl::StatusOr<PreparedRun> PrepareClientRun(const ClientJobOptions& job, const std::string& name,
                                              const LaunchOptions& options, const LocalTaskHost::Clients& clients,
                                              const Environment& environment) {
-  RUBATO_RETURN_IF_ERROR(CheckLaunch(options));
-  PreparedRun run = LaunchedRun(options);
+  RUBATO_ASSIGN_OR_RETURN(PreparedRun run, LaunchedRun(options));
   run.clients = clients;
   RUBATO_ASSIGN_OR_RETURN(const ClientJobOptions resumed, ResumedJob(job, options));
   RUBATO_ASSIGN_OR_RETURN(run.config, MakeClientJob(resumed, name));

@@ -64,9 +64,11 @@ struct PreparedRun {
   // Called when all tasks that the host starts have been started. An error ends the job. May be null.
   std::function<absl::Status(const LocalTaskHost&)> on_started;
 };
+// Of the options alone: neither config nor programs. InvalidArgument: both `overwrite` and `resume`.
+absl::StatusOr<PreparedRun> LaunchedRun(const LaunchOptions& options);
+
 // Loads the config, finds the programs and makes the run directory, which is then empty; with `resume` it is left as it
-// is. Errors are those of LoadJobConfig, FindBinaries, ParseSlowWorkers and PrepareRunDirectory. InvalidArgument: both
-// `overwrite` and `resume`.
+// is. Errors are those of LaunchedRun, LoadJobConfig, FindBinaries, ParseSlowWorkers and PrepareRunDirectory.
 absl::StatusOr<PreparedRun> PrepareRun(const RunOptions& options, const Environment& environment);
 
 // The same for a client's job, called `name` unless its config says otherwise; errors also as of MakeClientJob. If

@@ -7,27 +7,18 @@
 #include "absl/status/status.h"
 #include "cli/command/environment.h"
 #include "cli/command/job_control.h"
+#include "cli/command/jobs_on_hosts.h"
 
 namespace rubato {
 
 // What `rubato deploy ssh` does, one function for each of its subcommands.
 
 struct SshUpOptions {
-  std::string hosts_path;
+  SshOptions ssh;
   std::string config_path;
-  std::string package;
-  // What the workers run; empty: as the hosts file says, or our own workers.
-  std::string command;
   std::vector<std::string> overrides;
-  // Files and folders that are copied to where workers and evaluators run.
-  std::vector<std::string> copies;
   std::string run_directory;
-  std::string ssh_program;
-  std::string identity;
-  std::vector<std::string> ssh_options;
   double time_limit_seconds = 0;
-  int64_t min_free_mib = 512;
-  double clock_offset_max_seconds = 5;
   bool overwrite = false;
   bool detach = false;
   // Go on with what an earlier up has left on the hosts. If its run directory is on none that all of them share,
@@ -37,8 +28,8 @@ struct SshUpOptions {
 
 // Checks the hosts, copies the package, starts the job, follows it to its end, leaves no process of it and brings its
 // run directory. With `detach` it returns when the job has been started. With `resume` what is left of the job is ended
-// first; NotFound: the run directory is of no such job; FailedPrecondition: it is done. Errors as of LoadJobConfig,
-// LoadHosts, AssignTasks, OpenPackage, PrepareRunDirectory, SshTaskHost and JobSupervisor.
+// first; NotFound: the run directory is of no such job; FailedPrecondition: it is done. Errors as of
+// OpenRemoteHosts, LoadConfigFor, PlanDeployment, PrepareRunDirectory, SshTaskHost and JobSupervisor.
 absl::Status SshUp(const SshUpOptions& options, const Environment& environment);
 
 // The same from where the job is followed, for a job that was started.

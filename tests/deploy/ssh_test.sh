@@ -29,7 +29,7 @@ need_packages openssh-server openssh-client iproute2 binutils
 [[ -f data/mnist/train-images-idx3-ubyte ]] || fail "MNIST is not there: fetch it with ./rubato.sh fetch-data"
 rubato="$root/bazel-bin/cli/command/rubato"
 [[ -x "$rubato" ]] || fail "there is no $rubato: build it with ./rubato.sh build"
-parts=(modes a_slow_line a_lost_worker a_lost_server bad_hosts a_bad_task interruptions two_jobs)
+parts=(modes a_comparison a_slow_line a_lost_worker a_lost_server bad_hosts a_bad_task interruptions two_jobs)
 wanted=()
 while (($# > 0)); do
   case "$1" in
@@ -135,6 +135,25 @@ modes() {
   done
   # One for each host.
   [[ "$(find "$work"/h*/"its folder"/packages -maxdepth 1 -mindepth 1 | wc -l)" == 3 ]] || fail "packages were copied again"
+}
+
+a_comparison() {
+  say "three modes and a quorum, compared on the hosts"
+  local compared="$work/compared"
+  "$rubato" compare "${mnist[@]}" --hosts="$work/hosts.textproto" --package "$package" --identity "$work/key" \
+    --ssh_option StrictHostKeyChecking=no --ssh_option UserKnownHostsFile=/dev/null --run_directory "$compared" \
+    --modes=sync,ssp:2,async --variant "quorum: consistency.quorum=2" --seeds=2 \
+    --set training.max_steps=200 --set name=compared "${dynamic[@]}" >"$work/compared.out" 2>&1 || fail "compare"
+  local run
+  for run in "$compared"/*-seed[12]; do
+    at_least "$(final_accuracy "compared/$(basename "$run")")" 0.9 || fail "$run: accuracy"
+    "$rubato" audit "$run" >/dev/null || fail "$run: the audit"
+  done
+  [[ "$(find "$compared" -maxdepth 1 -name '*-seed[12]' | wc -l)" == 8 && -s "$compared/report.html" ]] ||
+    fail "the comparison is not whole"
+  [[ -z "$(find "$work"/h*/"its folder"/jobs -maxdepth 1 -name 'compared-*')" ]] ||
+    fail "folders of runs that were brought are left"
+  nothing_left compared
 }
 
 a_slow_line() {

@@ -162,6 +162,33 @@ says killed "^the job went back to step [0-9]* of checkpoint step"
 "$rubato" audit "$work/killed" >/dev/null || fail "the audit of the job that went on"
 nothing_left killed
 
+say "modes that are compared on the hosts, and a comparison that is interrupted and goes on"
+compare_command=("$rubato" compare configs/teacher_mlp.textproto --hosts="$work/hosts.textproto" --package "$package"
+  --identity "$identity" --ssh_option StrictHostKeyChecking=no --ssh_option UserKnownHostsFile=/dev/null
+  --modes="sync,async" --set "name=$mark-compared" --run_directory="$work/compared" --set training.epochs=12)
+is_async_there() { compgen -G "$work/compared/async-seed1/deployment.textproto" >/dev/null && is_at_step compared 10; }
+"${compare_command[@]}" >"$work/compared.out" 2>&1 &
+launcher=$!
+wait_for 90 "the second run" is_async_there
+kill -TERM "$launcher"
+status=0
+wait "$launcher" || status=$?
+((status == 1)) || fail "compare: exit status $status instead of 1: $(<"$work/compared.out")"
+nothing_left compared
+"${compare_command[@]}" --resume >"$work/compared.out" 2>&1 || fail "compare --resume: $(<"$work/compared.out")"
+if finds "^sync seed 1 .*Starting job" "$work/compared.out"; then fail "a run that was done was made again"; fi
+says compared "^async seed 1 .*Ending what is left of the job"
+for run in sync-seed1 async-seed1; do
+  "$rubato" audit "$work/compared/$run" >/dev/null || fail "the audit of $run"
+done
+[[ -s "$work/compared/report.html" ]] || fail "there is no report"
+[[ -z "$(find "$work"/*host/jobs -maxdepth 1 -name "$mark-compared-*")" ]] || fail "folders of runs that were brought are left"
+nothing_left compared
+status=0
+"${compare_command[@]}" --overwrite --slow=worker:1:x2 >"$work/slow.out" 2>&1 || status=$?
+((status == 1)) || fail "compare --hosts --slow: exit status $status instead of 1"
+says slow "--slow is given; allowed: not with --hosts"
+
 say "hosts that cannot be used"
 write_hosts "coordinator_port: $port" "hosts { host: \"127.0.0.3\" port: $port user: \"$user\" workers: 1 }"
 up 1 unusable --set cluster.workers=3
