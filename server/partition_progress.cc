@@ -1,5 +1,7 @@
 #include "server/partition_progress.h"
 
+#include <google/protobuf/repeated_field.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -30,16 +32,20 @@ void AddCounts(const v1::ServerProgress& from, v1::ServerProgress* to) {
   to->set_highest_started_step(std::max(to->highest_started_step(), from.highest_started_step()));
 }
 
+// Both have them in order of worker.
 void AddClocks(const v1::ServerProgress& from, v1::ServerProgress* to) {
+  google::protobuf::RepeatedPtrField<v1::MemberClock> both;
+  both.Reserve(std::max(from.clocks_size(), to->clocks_size()));
+  auto own = to->mutable_clocks()->begin();
   for (const v1::MemberClock& clock : from.clocks()) {
-    auto known = std::find_if(to->mutable_clocks()->begin(), to->mutable_clocks()->end(),
-                              [&](const v1::MemberClock& c) { return c.worker() == clock.worker(); });
-    if (known == to->mutable_clocks()->end()) {
-      *to->add_clocks() = clock;
-    } else {
-      known->set_clock(std::min(known->clock(), clock.clock()));
-    }
+    while (own != to->mutable_clocks()->end() && own->worker() < clock.worker()) *both.Add() = std::move(*own++);
+    *both.Add() = clock;
+    if (own == to->mutable_clocks()->end() || own->worker() != clock.worker()) continue;
+    v1::MemberClock& last = both[both.size() - 1];
+    last.set_clock(std::min(own++->clock(), clock.clock()));
   }
+  while (own != to->mutable_clocks()->end()) *both.Add() = std::move(*own++);
+  to->mutable_clocks()->Swap(&both);
 }
 
 void AddTask(const v1::TaskId& task, std::vector<v1::TaskId>* tasks) {

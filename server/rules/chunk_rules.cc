@@ -39,38 +39,64 @@ const v1::Plan& ChunkRules::CollectingPlan(const PlanWindow& window) const {
   return FinishesSync(window) ? *window.previous() : window.current();
 }
 
-std::vector<v1::TaskId> ChunkRules::Awaited(const PlanWindow& window) const {
+bool ChunkRules::IsAwaited(const PlanWindow& window, const StepGate::Member& member) const {
+  if (reducer_.Has(member.index, member.incarnation)) return false;
+  // Under a quorum, whoever has left the plan has one push to come, and who was moved past the step has none. Who is
+  // new in a plan has a clock past the steps of the one before.
+  const bool leaves = member.draining && FinishesSync(window);
+  const bool has_begun = leaves || RUBATO_MUTANT(kBarrierForgetsSlow);
+  return has_begun ? member.begun == next_sync_step_ : gate_.clock(member) <= next_sync_step_;
+}
+
+bool ChunkRules::IsAnybodyAwaited(const PlanWindow& window) const {
+  const std::vector<StepGate::Member>& members = gate_.members();
+  for (size_t looks = 0; looks < members.size(); ++looks) {
+    if (awaited_ >= members.size()) awaited_ = 0;
+    if (IsAwaited(window, members[awaited_])) return true;
+    ++awaited_;
+  }
+  return false;
+}
+
+std::vector<v1::TaskId> ChunkRules::Awaited(const PlanWindow& window, size_t most) const {
   std::vector<v1::TaskId> awaited;
-  for (v1::TaskId& task : reducer_.Missing(CollectingPlan(window))) {
-    const StepGate::Member* member = gate_.Find(task);
-    if (member == nullptr) continue;
-    // Under a quorum, whoever has left the plan has one push to come, and who was moved past the step has none.
-    const bool leaves = member->draining && FinishesSync(window);
-    const bool has_begun = leaves || RUBATO_MUTANT(kBarrierForgetsSlow);
-    const bool comes = has_begun ? member->begun == next_sync_step_ : member->clock <= next_sync_step_;
-    if (comes) awaited.push_back(std::move(task));
+  for (const StepGate::Member& member : gate_.members()) {
+    if (awaited.size() >= most) break;
+    if (IsAwaited(window, member)) awaited.push_back(TaskOf(member));
   }
   return awaited;
 }
 
-bool ChunkRules::IsPlanReached(const PlanWindow& window) const {
-  if (RUBATO_MUTANT(kCutIgnoresMembers)) return !FinishesSync(window);
-  return !FinishesSync(window) && gate_.Behind(window.current().first_step()).empty();
+std::vector<v1::TaskId> ChunkRules::WaitingFor(const PlanWindow& window, const Start& start, size_t most) const {
+  switch (start.wait) {
+    case Wait::kCoordinator:
+      return {};
+    case Wait::kContributions:
+      return Awaited(window, most);
+    case Wait::kClocks:
+      return gate_.Behind(start.clock, most);
+  }
+  return {};
 }
 
-std::vector<v1::TaskId> ChunkRules::AwaitedByPlan(const PlanWindow& window) const {
-  return FinishesSync(window) ? Awaited(window) : gate_.Behind(window.current().first_step());
+bool ChunkRules::IsPlanReached(const PlanWindow& window) const {
+  if (RUBATO_MUTANT(kCutIgnoresMembers)) return !FinishesSync(window);
+  return !FinishesSync(window) && gate_.IsReached(window.current().first_step());
+}
+
+std::vector<v1::TaskId> ChunkRules::AwaitedByPlan(const PlanWindow& window, size_t most) const {
+  return FinishesSync(window) ? Awaited(window, most) : gate_.Behind(window.current().first_step(), most);
 }
 
 std::optional<ChunkRules::Update> ChunkRules::CloseStep(const PlanWindow& window) {
   if (CollectingPlan(window).mode() != v1::SYNC) return std::nullopt;
   std::optional<Update> update;
   const bool quorum = RUBATO_MUTANT(kQuorumOfOne) && CollectingPlan(window).quorum() > 0;
-  if (!reducer_.empty() && (quorum || reducer_.HasQuorum(CollectingPlan(window)) || Awaited(window).empty())) {
+  if (!reducer_.empty() && (quorum || reducer_.HasQuorum(CollectingPlan(window)) || !IsAnybodyAwaited(window))) {
     update = CompleteSync(window, CollectingPlan(window));
   }
   if (!reducer_.empty()) return update;
-  if (FinishesSync(window) && Awaited(window).empty()) next_sync_step_ = window.current().first_step();
+  if (FinishesSync(window) && !IsAnybodyAwaited(window)) next_sync_step_ = window.current().first_step();
   // Everybody was moved past these steps; who had begun them is lost.
   if (!FinishesSync(window)) next_sync_step_ = std::max(next_sync_step_, gate_.LowestClock());
   return update;
@@ -80,19 +106,20 @@ absl::Status ChunkRules::CheckPush(const PlanWindow& window, const Contribution&
   if (deduper_.Seen(push.task.index(), push.task.incarnation(), push.step)) return absl::OkStatus();
   const StepGate::Member* member = gate_.Find(push.task);
   const v1::Plan* plan = window.PlanOf(push.generation, push.step);
-  std::string what = absl::StrCat("push of step ", push.step, " (generation ", push.generation, ") to chunk ", chunk_);
-  if (member == nullptr) return absl::FailedPreconditionError(absl::StrCat(what, ": the sender is not a member"));
+  const auto refused = [&](const auto&... reason) {
+    return absl::FailedPreconditionError(absl::StrCat("push of step ", push.step, " (generation ", push.generation,
+                                                      ") to chunk ", chunk_, ": ", reason...));
+  };
+  if (member == nullptr) return refused("the sender is not a member");
   if (plan == nullptr) {
-    return absl::FailedPreconditionError(absl::StrCat(what, ": the step is not of a plan in force here (generation ",
-                                                      window.current().generation(), " from step ",
-                                                      window.current().first_step(), ")"));
+    return refused("the step is not of a plan in force here (generation ", window.current().generation(), " from step ",
+                   window.current().first_step(), ")");
   }
   if (push.step != member->begun || !member->working) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(what, ": the step that the sender has begun here is ", member->working ? member->begun : -1));
+    return refused("the step that the sender has begun here is ", member->working ? member->begun : -1);
   }
   if (plan->mode() == v1::SYNC && push.step > next_sync_step_) {
-    return absl::FailedPreconditionError(absl::StrCat(what, ": the next SYNC step here is ", next_sync_step_));
+    return refused("the next SYNC step here is ", next_sync_step_);
   }
   return absl::OkStatus();
 }
@@ -114,7 +141,7 @@ ChunkRules::Push ChunkRules::TakePush(const PlanWindow& window, Contribution pus
 
 void ChunkRules::Advance(const PlanWindow& window, StepGate::Member& member, int64_t step) {
   // A step of the plan before is done for good: its worker goes on with this plan's first step.
-  member.clock = member.draining ? window.current().first_step() : std::max(member.clock, step + 1);
+  gate_.SetClock(member, member.draining ? window.current().first_step() : std::max(gate_.clock(member), step + 1));
   member.working = false;
   member.draining = false;
 }
@@ -149,24 +176,23 @@ ChunkRules::Update ChunkRules::CompleteSync(const PlanWindow& window, const v1::
   return update;
 }
 
-ChunkRules::StartRequest ChunkRules::NoteStartRequest(const PlanWindow& window, const v1::TaskId& task,
-                                                      uint64_t generation, int64_t step) {
+std::optional<ChunkRules::Update> ChunkRules::NoteStartRequest(const PlanWindow& window, const v1::TaskId& task,
+                                                               uint64_t generation, int64_t step) {
   StepGate::Member* member = gate_.Find(task);
   const v1::Plan& plan = window.current();
-  if (member == nullptr || generation != plan.generation() || step < plan.first_step()) return {};
-  const int64_t clock = member->clock;
+  if (member == nullptr || generation != plan.generation() || step < plan.first_step()) return std::nullopt;
+  const int64_t clock = gate_.clock(*member);
   if (member->draining) {  // It has abandoned what it had begun under the plan before.
     member->draining = false;
     member->working = false;
-    member->clock = plan.first_step();
+    gate_.SetClock(*member, plan.first_step());
   }
   const bool may_jump = plan.mode() == v1::SYNC && plan.quorum() > 0 && !reducer_.Has(task);
-  if (may_jump && step > member->begun && step > member->clock) {  // A laggard that was moved.
+  if (may_jump && step > member->begun && step > gate_.clock(*member)) {  // A laggard that was moved.
     member->working = false;
-    member->clock = step;
+    gate_.SetClock(*member, step);
   }
-  if (member->clock == clock) return {};
-  return {true, CloseStep(window)};
+  return gate_.clock(*member) == clock ? std::nullopt : CloseStep(window);
 }
 
 absl::StatusOr<ChunkRules::Start> ChunkRules::AskStart(const PlanWindow& window, const v1::TaskId& task,
@@ -175,11 +201,11 @@ absl::StatusOr<ChunkRules::Start> ChunkRules::AskStart(const PlanWindow& window,
   if (member == nullptr) return absl::FailedPreconditionError("the sender is not a member");
   const v1::Plan& current = window.current();
   // This server has yet to hear of the sender's plan.
-  if (generation > current.generation()) return Start{StartResult::kWait, 0, {}};
+  if (generation > current.generation()) return Start{StartResult::kWait};
   if (generation < current.generation()) {
     const bool finishes_sync = window.left_sync() && generation == window.previous()->generation() &&
                                step < current.first_step() && window.previous()->quorum() == 0;
-    if (!finishes_sync) return Start{StartResult::kMoved, current.first_step(), {}};
+    if (!finishes_sync) return Start{StartResult::kMoved, current.first_step()};
     return StartOf(window, *member, /*under_previous=*/true, step);
   }
   if (step < current.first_step()) {
@@ -191,55 +217,55 @@ absl::StatusOr<ChunkRules::Start> ChunkRules::AskStart(const PlanWindow& window,
 
 absl::StatusOr<ChunkRules::Start> ChunkRules::StartOf(const PlanWindow& window, const StepGate::Member& member,
                                                       bool under_previous, int64_t step) const {
-  if (member.working && member.begun == step) return Start{StartResult::kOpen, 0, {}};  // Asked again.
+  if (member.working && member.begun == step) return Start{StartResult::kOpen};  // Asked again.
   // A contribution that is still in collection lets the clock follow; until then the step before is not done.
-  if (member.working && member.begun == step - 1 && reducer_.Has(member.task)) {
-    return Start{StartResult::kWait, 0, Awaited(window)};
+  if (member.working && member.begun == step - 1 && reducer_.Has(member.index, member.incarnation)) {
+    return Start{.result = StartResult::kWait, .wait = Wait::kContributions};
   }
-  if (member.working || step != member.clock) {
+  if (member.working || step != gate_.clock(member)) {
     return absl::FailedPreconditionError(absl::StrCat("step ", step, " of chunk ", chunk_,
-                                                      ": the sender's next step is ", member.clock,
+                                                      ": the sender's next step is ", gate_.clock(member),
                                                       member.working ? ", which it is working on" : ""));
   }
   if (under_previous) {
     // The change that is announced, if one is, comes after the present one, which nobody who is here has entered.
-    return next_sync_step_ >= step ? Start{StartResult::kOpen, 0, {}} : Start{StartResult::kWait, 0, Awaited(window)};
+    if (next_sync_step_ >= step) return Start{StartResult::kOpen};
+    return Start{.result = StartResult::kWait, .wait = Wait::kContributions};
   }
-  if (window.announced() != 0 && !RUBATO_MUTANT(kAnnouncedNotHeld)) return Start{StartResult::kWait, 0, {}};
+  if (window.announced() != 0 && !RUBATO_MUTANT(kAnnouncedNotHeld)) return Start{StartResult::kWait};
   return GateOf(window, step);
 }
 
 ChunkRules::Start ChunkRules::GateOf(const PlanWindow& window, int64_t step) const {
   const v1::Plan& current = window.current();
+  constexpr Start kStep = {.result = StartResult::kWait, .wait = Wait::kContributions};
   // Steps of a SYNC plan before this one are still to be completed.
-  if (FinishesSync(window) && !RUBATO_MUTANT(kSyncLeftUnfinished)) return {StartResult::kWait, 0, Awaited(window)};
+  if (FinishesSync(window) && !RUBATO_MUTANT(kSyncLeftUnfinished)) return kStep;
   switch (current.mode()) {
     case v1::SYNC:
-      if (next_sync_step_ > step) return {StartResult::kMoved, next_sync_step_, {}};  // Complete without the sender.
+      if (next_sync_step_ > step) return {StartResult::kMoved, next_sync_step_};  // Complete without the sender.
       if (step == current.first_step() && !RUBATO_MUTANT(kFirstStepNotHeld)) return OpenWhenReached(step);
-      if (next_sync_step_ == step) return {StartResult::kOpen, 0, {}};
-      return {StartResult::kWait, 0, Awaited(window)};
+      return next_sync_step_ == step ? Start{StartResult::kOpen} : kStep;
     case v1::SSP:
       return OpenWhenReached(step - current.staleness_bound());
     case v1::ASYNC:
-      return {StartResult::kOpen, 0, {}};
+      return {StartResult::kOpen};
     case v1::MODE_UNSPECIFIED:
       RUBATO_NO_VALUE_OF(v1::Mode) : break;
   }
   // Of a newer coordinator: nothing begins under rules that are not known here.
-  return {StartResult::kWait, 0, {}};
+  return {StartResult::kWait};
 }
 
 bool ChunkRules::StartsWith(const PlanWindow& window, int64_t step) const {
   if (next_sync_step_ != step) return false;
   // Pushes of the plan before may still change what the first step starts with.
-  return step != window.current().first_step() || gate_.Behind(step).empty();
+  return step != window.current().first_step() || gate_.IsReached(step);
 }
 
 ChunkRules::Start ChunkRules::OpenWhenReached(int64_t step) const {
-  std::vector<v1::TaskId> behind = gate_.Behind(step);
-  if (behind.empty()) return Start{StartResult::kOpen, 0, {}};
-  return Start{StartResult::kWait, 0, std::move(behind)};
+  if (gate_.IsReached(step)) return {StartResult::kOpen};
+  return {.result = StartResult::kWait, .wait = Wait::kClocks, .clock = step};
 }
 
 void ChunkRules::Begin(const v1::TaskId& task, int64_t step) {

@@ -1,6 +1,7 @@
 #ifndef RUBATO_SERVER_RULES_CHUNK_RULES_H_
 #define RUBATO_SERVER_RULES_CHUNK_RULES_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -35,6 +36,9 @@ class ChunkRules {
   enum class PushResult { kApplied, kDuplicate, kPending, kDropped };
   // What may be begun.
   enum class StartResult { kOpen, kWait, kMoved };
+  // What a start waits for: a plan change to be committed or aborted, the contributions to the SYNC step in collection,
+  // or all members' clocks.
+  enum class Wait { kCoordinator, kContributions, kClocks };
 
   // An update that the caller must apply to the weights: the contributions in order of reduction. `ineffective`: it
   // makes no version and is only to be recorded.
@@ -59,16 +63,18 @@ class ChunkRules {
     StartResult result;
     // kMoved: the step to begin instead, under the current plan.
     int64_t next_step = 0;
-    // kWait: whom it waits for; empty when it waits for the coordinator.
-    std::vector<v1::TaskId> waiting_for;
+    // kWait.
+    Wait wait = Wait::kCoordinator;
+    // kClocks: what they have to reach.
+    int64_t clock = 0;
   };
 
-  // What a request to start a step has changed.
-  struct StartRequest {
-    // The sender's clock moved, for which others may wait.
-    bool clock_moved = false;
-    // The sender was the last one that a step waited for.
-    std::optional<Update> update;
+  // All that decides, beside the plans and a member's own requests, whether something of it may be begun, or captured.
+  struct Reached {
+    int64_t next_sync_step;
+    int64_t lowest_clock;
+
+    friend bool operator==(const Reached&, const Reached&) = default;
   };
 
   // The chunk goes on from a checkpoint that has it at `version`. Before the first plan.
@@ -85,8 +91,9 @@ class ChunkRules {
 
   // `task`, which works under `generation`, asks for `step`. For a step of the current plan this says that the task
   // has no push left of the plan before and, under a quorum, of steps from which it was moved. Repeating it changes
-  // nothing more.
-  StartRequest NoteStartRequest(const PlanWindow& window, const v1::TaskId& task, uint64_t generation, int64_t step);
+  // nothing more. Returns the update that this completes, if the sender was the last one that a step waited for.
+  std::optional<Update> NoteStartRequest(const PlanWindow& window, const v1::TaskId& task, uint64_t generation,
+                                         int64_t step);
   // Whether the task may begin the step. REQUIRES: NoteStartRequest was called for it. FailedPrecondition when it must
   // not ask for this step.
   absl::StatusOr<Start> AskStart(const PlanWindow& window, const v1::TaskId& task, uint64_t generation,
@@ -94,20 +101,30 @@ class ChunkRules {
   // REQUIRES: AskStart answered kOpen.
   void Begin(const v1::TaskId& task, int64_t step);
 
-  // Members whose contribution to the step in collection is missing and may still come.
-  std::vector<v1::TaskId> Awaited(const PlanWindow& window) const;
+  // Members whose contribution to the step in collection is missing and may still come, in order of index. These
+  // functions name `most` of them.
+  std::vector<v1::TaskId> Awaited(const PlanWindow& window, size_t most) const;
+  // Members for whom a start waits; none if it waits for the coordinator.
+  std::vector<v1::TaskId> WaitingFor(const PlanWindow& window, const Start& start, size_t most) const;
   // Whether no push of a step before the current plan's first one will change the chunk any more.
   bool IsPlanReached(const PlanWindow& window) const;
   // Members for whom that waits.
-  std::vector<v1::TaskId> AwaitedByPlan(const PlanWindow& window) const;
+  std::vector<v1::TaskId> AwaitedByPlan(const PlanWindow& window, size_t most) const;
   // Whether this worker's contribution to the step in collection is there.
   bool Pending(const v1::TaskId& task) const { return reducer_.Has(task); }
 
   // Whether the weights are now those that SYNC step `step` starts with.
   bool StartsWith(const PlanWindow& window, int64_t step) const;
 
-  // Null when it is no member.
-  const StepGate::Member* FindMember(const v1::TaskId& task) const { return gate_.Find(task); }
+  // Has the memory of what is known of that worker brought in, which would take long if others have pushed since.
+  void Prefetch(uint32_t worker) const {
+    gate_.Prefetch(worker);
+    deduper_.Prefetch(worker);
+    reducer_.Prefetch(worker);
+  }
+  // Steps that are done here, in order of the members.
+  const std::vector<int64_t>& clocks() const { return gate_.clocks(); }
+  Reached reached() const { return {next_sync_step_, gate_.LowestClock()}; }
 
   uint32_t chunk() const { return chunk_; }
   int64_t version() const { return version_; }
@@ -125,7 +142,9 @@ class ChunkRules {
   Push Drop(const PlanWindow& window, const v1::Plan& plan, Contribution push);
   Push ApplyNow(const PlanWindow& window, const v1::Plan& plan, Contribution push);
   // A push of `member` for `step` is done.
-  static void Advance(const PlanWindow& window, StepGate::Member& member, int64_t step);
+  void Advance(const PlanWindow& window, StepGate::Member& member, int64_t step);
+  bool IsAwaited(const PlanWindow& window, const StepGate::Member& member) const;
+  bool IsAnybodyAwaited(const PlanWindow& window) const;
   bool FinishesSync(const PlanWindow& window) const;
   // The plan whose rules complete the step in collection.
   const v1::Plan& CollectingPlan(const PlanWindow& window) const;
@@ -141,6 +160,8 @@ class ChunkRules {
   StepGate gate_;
   PushDeduper deduper_;
   SyncReducer reducer_;
+  // Position of a member who was awaited when it was last looked at: while contributions come, there is none before it.
+  mutable size_t awaited_ = 0;
 };
 
 }  // namespace rubato::server

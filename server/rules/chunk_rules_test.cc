@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
+#include <optional>
+#include <vector>
+
 #include "server/rules/testing/builders.h"
 
 namespace rubato::server {
@@ -70,8 +74,27 @@ TEST_F(ChunkRulesTest, SyncNamesWhomAStepWaitsFor) {
   Take(0, 1, 0);
   auto start = Ask(0, 1, 1);
   ASSERT_TRUE(start.ok());
-  ASSERT_EQ(start->waiting_for.size(), 1u);
-  EXPECT_EQ(start->waiting_for[0].index(), 1u);
+  const std::vector<v1::TaskId> waiting_for = rules_.WaitingFor(window_, *start, 16);
+  ASSERT_EQ(waiting_for.size(), 1u);
+  EXPECT_EQ(waiting_for[0].index(), 1u);
+}
+
+TEST_F(ChunkRulesTest, OfManyMembersAsManyAreNamedAsAreWanted) {
+  std::vector<uint32_t> members(100);
+  std::iota(members.begin(), members.end(), 0);
+  Enter(MakePlan(1, v1::SYNC, 0, members));
+  for (uint32_t worker : members) ExpectStart(Result::kOpen, worker, 1, 0);
+  // From the last to the first: what was awaited last is not the one that comes.
+  for (uint32_t worker = 99; worker > 40; --worker) EXPECT_EQ(Take(worker, 1, 0).result, Pushed::kPending);
+  EXPECT_EQ(rules_.Awaited(window_, 1000).size(), 41u);
+  const std::vector<v1::TaskId> named = rules_.Awaited(window_, 3);
+  ASSERT_EQ(named.size(), 3u);
+  EXPECT_EQ(named[2].index(), 2u);
+  for (uint32_t worker = 40; worker > 0; --worker) EXPECT_EQ(Take(worker, 1, 0).result, Pushed::kPending);
+  const ChunkRules::Push last = Take(0, 1, 0);
+  ASSERT_TRUE(last.update.has_value());
+  ASSERT_EQ(last.update->contributions.size(), 100u);
+  for (uint32_t worker : members) EXPECT_EQ(last.update->contributions[worker].task.index(), worker);
 }
 
 TEST_F(ChunkRulesTest, SyncMakesAVersionOfEmptyContributions) {
@@ -156,7 +179,8 @@ TEST_F(ChunkRulesTest, HoldsNewStartsWhileAChangeIsAnnounced) {
   auto start = Ask(0, 1, 1);
   ASSERT_TRUE(start.ok());
   EXPECT_EQ(start->result, Result::kWait);
-  EXPECT_TRUE(start->waiting_for.empty());  // For the coordinator.
+  EXPECT_EQ(start->wait, ChunkRules::Wait::kCoordinator);
+  EXPECT_TRUE(rules_.WaitingFor(window_, *start, 16).empty());
 }
 
 TEST_F(ChunkRulesTest, WaitsForAPlanThatItHasNotHeardOf) {
@@ -314,10 +338,10 @@ TEST_F(ChunkRulesTest, LeavingAQuorumCompletesWhatIsPendingWhenNobodyElseComes) 
   Enter(MakePlan(2, v1::ASYNC, 1, {0, 1, 2}));
   ExpectStart(Result::kMoved, 2, 1, 0);
   ExpectStart(Result::kWait, 2, 2, 1);
-  ChunkRules::StartRequest start_request = rules_.NoteStartRequest(window_, Worker(1), 2, 1);  // Gives its step up.
-  EXPECT_TRUE(start_request.clock_moved);
-  ASSERT_TRUE(start_request.update.has_value());
-  EXPECT_EQ(start_request.update->contributions.size(), 1u);
+  const std::optional<ChunkRules::Update> update =
+      rules_.NoteStartRequest(window_, Worker(1), 2, 1);  // Gives its step up.
+  ASSERT_TRUE(update.has_value());
+  EXPECT_EQ(update->contributions.size(), 1u);
   ExpectStart(Result::kOpen, 2, 2, 1);
   ExpectStart(Result::kOpen, 0, 2, 1);
 }

@@ -1,5 +1,7 @@
 #include "server/rules/held_start.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_join.h"
 #include "common/task.h"
 
@@ -7,7 +9,8 @@ namespace rubato::server {
 
 std::string DescribeWait(const std::vector<v1::TaskId>& tasks, bool for_coordinator) {
   std::vector<std::string> names;
-  for (const v1::TaskId& task : tasks) names.push_back(TaskName(task));
+  for (size_t i = 0; i < std::min(tasks.size(), kMostNamed); ++i) names.push_back(TaskName(tasks[i]));
+  if (tasks.size() > kMostNamed) names.emplace_back("others");
   if (for_coordinator || tasks.empty()) names.push_back("the coordinator to commit or abort a plan change");
   return absl::StrJoin(names, ", ");
 }

@@ -1,6 +1,7 @@
 #ifndef RUBATO_SERVER_RULES_HELD_START_H_
 #define RUBATO_SERVER_RULES_HELD_START_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -18,7 +19,11 @@ struct HeldStart {
   bool waits_for_coordinator = false;
 };
 
-// For people: "worker 1, worker 2". A wait for nobody is one for the coordinator.
+// So many are named where a wait is described.
+inline constexpr size_t kMostNamed = 16;
+
+// For people: "worker 1, worker 2", and "others" if there are more than kMostNamed. A wait for nobody is one for the
+// coordinator.
 std::string DescribeWait(const std::vector<v1::TaskId>& tasks, bool for_coordinator);
 
 }  // namespace rubato::server

@@ -1,6 +1,8 @@
 #include "server/rules/partition.h"
 
 #include <algorithm>
+#include <functional>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -23,6 +25,32 @@ bool Intersects(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b) 
   return std::any_of(a.begin(), a.end(), [&](uint32_t chunk) { return Contains(b, chunk); });
 }
 
+// Position of the chunk; their number if it is not there.
+size_t PositionOf(const std::vector<uint32_t>& chunks, uint32_t chunk) {
+  // As a rule they follow each other.
+  const size_t guess = chunk - chunks.front();
+  if (guess < chunks.size() && chunks[guess] == chunk) return guess;
+  return static_cast<size_t>(std::find(chunks.begin(), chunks.end(), chunk) - chunks.begin());
+}
+
+// The last of the chunks that `blocks` holds for: as a rule the one that comes further last, too.
+template <typename Predicate>
+std::optional<uint32_t> LastOf(const std::vector<uint32_t>& chunks, const Predicate& blocks) {
+  const auto found = std::find_if(chunks.rbegin(), chunks.rend(), blocks);
+  return found == chunks.rend() ? std::nullopt : std::optional(*found);
+}
+
+// Descriptions name no more than that: so many requests, so many of one worker, and whom so many chunks of a request
+// wait for.
+constexpr size_t kMostHeld = 64;
+constexpr size_t kMostHeldOfWorker = 4;
+constexpr int kMostLooks = 4;
+
+// That a PULL or PUSH_PULL asks to begin.
+int64_t StepOf(const PartitionRequest& request) {
+  return request.kind == Kind::kPull ? request.step : request.step + 1;
+}
+
 Reply::PushOutcome Outcome(ChunkRules::PushResult result, bool finite) {
   switch (result) {
     case ChunkRules::PushResult::kDuplicate:
@@ -42,28 +70,34 @@ Partition::Partition(const std::vector<uint32_t>& chunks, absl::Duration timeout
                      int64_t staleness_limit)
     : timeout_(timeout), sink_(sink), order_(chunks) {
   std::sort(order_.begin(), order_.end());
-  for (uint32_t chunk : order_) chunks_.emplace(chunk, ChunkRules(chunk, staleness_limit));
+  for (uint32_t chunk : order_) chunks_.emplace(chunk, Chunk(ChunkRules(chunk, staleness_limit)));
 }
 
 const ChunkRules* Partition::Find(uint32_t chunk) const {
   auto it = chunks_.find(chunk);
-  return it == chunks_.end() ? nullptr : &it->second;
+  return it == chunks_.end() ? nullptr : &it->second.rules;
 }
 
 int64_t Partition::highest_begun() const { return highest_begun_; }
 
 absl::Status Partition::CheckChunks(const PartitionRequest& request) const {
   if (request.chunks.empty()) return absl::InvalidArgumentError("chunks: none given; at least one is needed");
+  const std::vector<uint32_t>& chunks = request.chunks;
+  const bool ascends = std::adjacent_find(chunks.begin(), chunks.end(), std::greater_equal<>()) == chunks.end();
   for (size_t i = 0; i < request.chunks.size(); ++i) {
     if (Find(request.chunks[i]) == nullptr) {
       return absl::InvalidArgumentError(
           absl::StrCat("chunks[", i, "]: chunk ", request.chunks[i], " is not in this partition"));
     }
-    if (std::count(request.chunks.begin(), request.chunks.end(), request.chunks[i]) > 1) {
+    if (!ascends && std::count(chunks.begin(), chunks.end(), chunks[i]) > 1) {
       return absl::InvalidArgumentError(absl::StrCat("chunks[", i, "]: chunk ", request.chunks[i], " is named twice"));
     }
   }
   return absl::OkStatus();
+}
+
+void Partition::Prefetch(const PartitionRequest& request) const {
+  for (uint32_t chunk : request.chunks) Rules(chunk).Prefetch(request.task.index());
 }
 
 absl::Status Partition::CheckPushes(const PartitionRequest& request) {
@@ -87,6 +121,7 @@ void Partition::OnRequest(PartitionRequest request, absl::Time now) {
     return Refuse(request, Reply::REFUSED, std::string(status.message()));
   }
   if (request.kind != Kind::kSnapshot) {
+    Prefetch(request);
     if (!window_.IsMember(request.task) && request.generation <= window_.current().generation()) {
       return Refuse(request, Reply::NOT_A_MEMBER,
                     absl::StrCat(TaskName(request.task), " is not a member of plan ", window_.current().generation()));
@@ -96,31 +131,127 @@ void Partition::OnRequest(PartitionRequest request, absl::Time now) {
     }
     DropSuperseded(request);
   }
-  const uint64_t token = request.token;
-  Waiting& waiting = waiting_[token];
-  waiting.request = std::move(request);
-  waiting.deadline = now + timeout_;
-  if (waiting.request.kind == Kind::kSnapshot) waiting.to_capture = waiting.request.chunks;
+  Waiting& waiting = Add(std::move(request), now);
   Changed changed;
   if (!Holds(waiting.request)) TakePushes(waiting, changed);
-  if (TryAnswer(waiting, changed)) waiting_.erase(token);
+  if (TryAnswer(waiting, changed)) {
+    Remove(waiting.request.token);
+  } else {
+    WatchFor(waiting);
+  }
   Wake(std::move(changed));
 }
 
+Partition::Waiting& Partition::Add(PartitionRequest request, absl::Time now) {
+  auto added = std::make_unique<Waiting>();
+  Waiting& waiting = *added;
+  waiting.request = std::move(request);
+  const std::vector<uint32_t>& chunks = waiting.request.chunks;
+  waiting.deadline = now + timeout_;
+  next_deadline_ = std::min(next_deadline_, waiting.deadline);
+  if (waiting.request.kind == Kind::kSnapshot) {
+    waiting.to_capture = chunks;
+    snapshots_.push_back(&waiting);
+  } else {
+    const auto [lowest, highest] = std::minmax_element(chunks.begin(), chunks.end());
+    waiting_of_[waiting.request.task.index()].push_back({&waiting, *lowest, *highest});
+  }
+  waiting_[waiting.request.token] = std::move(added);
+  return waiting;
+}
+
+void Partition::Remove(uint64_t token) {
+  const auto found = waiting_.find(token);
+  if (found == waiting_.end()) return;
+  Waiting& waiting = *found->second;
+  Unwatch(waiting);
+  if (waiting.request.kind == Kind::kSnapshot) {
+    snapshots_.erase(std::find(snapshots_.begin(), snapshots_.end(), &waiting));
+  } else {
+    std::vector<Asked>& asked = waiting_of_.at(waiting.request.task.index());
+    asked.erase(std::find_if(asked.begin(), asked.end(), [&](const Asked& a) { return a.waiting == &waiting; }));
+  }
+  waiting_.erase(found);
+}
+
+const std::vector<Partition::Asked>& Partition::WaitingOf(uint32_t worker) const {
+  static const auto* const kNone = new std::vector<Asked>();
+  const auto found = waiting_of_.find(worker);
+  return found == waiting_of_.end() ? *kNone : found->second;
+}
+
+std::vector<uint64_t> Partition::Tokens() const {
+  std::vector<uint64_t> tokens;
+  tokens.reserve(waiting_.size());
+  for (const auto& [token, waiting] : waiting_) tokens.push_back(token);
+  std::sort(tokens.begin(), tokens.end());
+  return tokens;
+}
+
+void Partition::WatchFor(Waiting& waiting) {
+  const PartitionRequest& request = waiting.request;
+  if (waiting.watch == Watch::kAll) return;
+  const bool is_snapshot = request.kind == Kind::kSnapshot;
+  if (!is_snapshot && !window_.IsMember(request.task)) return;
+  std::optional<uint32_t> blocking;
+  if (!request.contributions.empty()) {
+    blocking = LastOf(request.chunks, [&](uint32_t chunk) { return cut_.Lacks(chunk); });
+  } else if (request.kind == Kind::kPushPull) {
+    blocking = LastOf(request.chunks, [&](uint32_t chunk) { return Rules(chunk).Pending(request.task); });
+  }
+  // Under a quorum a step may be over on any of its chunks, and then it is moved. So it may be where it asks for a step
+  // that it has pushed.
+  const bool quorum = window_.current().quorum() > 0 || (window_.left_sync() && window_.previous()->quorum() > 0);
+  const bool may_move = quorum || std::any_of(request.chunks.begin(), request.chunks.end(),
+                                              [&](uint32_t chunk) { return Rules(chunk).Pending(request.task); });
+  if (!blocking.has_value() && !is_snapshot && !may_move) {
+    const int64_t step = StepOf(request);
+    blocking = LastOf(request.chunks, [&](uint32_t chunk) {
+      const absl::StatusOr<ChunkRules::Start> start =
+          Rules(chunk).AskStart(window_, request.task, request.generation, step);
+      return start.ok() && start->result == ChunkRules::StartResult::kWait;
+    });
+  }
+  if (blocking.has_value()) {
+    waiting.watch = Watch::kOne;
+    waiting.watched = *blocking;
+    chunks_.at(*blocking).watchers.push_back(request.token);
+    return;
+  }
+  waiting.watch = Watch::kAll;
+  for (uint32_t chunk : request.chunks) chunks_.at(chunk).watchers_of_all.push_back(request.token);
+}
+
+void Partition::Unwatch(Waiting& waiting) {
+  const auto erase = [&](std::vector<uint64_t>& tokens) {
+    tokens.erase(std::find(tokens.begin(), tokens.end(), waiting.request.token));
+  };
+  switch (std::exchange(waiting.watch, Watch::kNothing)) {
+    case Watch::kNothing:
+      break;
+    case Watch::kOne:
+      erase(chunks_.at(waiting.watched).watchers);
+      break;
+    case Watch::kAll:
+      for (uint32_t chunk : waiting.request.chunks) erase(chunks_.at(chunk).watchers_of_all);
+      break;
+  }
+}
+
 void Partition::DropSuperseded(const PartitionRequest& request) {
-  for (auto it = waiting_.begin(); it != waiting_.end();) {
-    const PartitionRequest& old = it->second.request;
-    bool superseded =
-        old.kind != Kind::kSnapshot && SameTask(old.task, request.task) && Intersects(old.chunks, request.chunks);
-    if (!superseded) {
-      ++it;
-      continue;
-    }
-    PartitionReply reply = ReplyTo(it->second, Reply::WAITING);
-    if (PushPending(it->second)) reply.push = Reply::PUSH_PENDING;
+  const auto [lowest, highest] = std::minmax_element(request.chunks.begin(), request.chunks.end());
+  std::vector<const Waiting*> superseded;
+  for (const Asked& old : WaitingOf(request.task.index())) {
+    const bool apart = old.highest_chunk < *lowest || *highest < old.lowest_chunk;
+    if (apart || !SameTask(old.waiting->request.task, request.task)) continue;
+    if (Intersects(old.waiting->request.chunks, request.chunks)) superseded.push_back(old.waiting);
+  }
+  for (const Waiting* old : superseded) {
+    PartitionReply reply = ReplyTo(*old, Reply::WAITING);
+    if (PushPending(*old)) reply.push = Reply::PUSH_PENDING;
     reply.message = "a later request for the same chunks has taken its place";
     sink_->Answer(reply);
-    it = waiting_.erase(it);
+    Remove(old->request.token);
   }
 }
 
@@ -138,16 +269,19 @@ void Partition::TakePushes(Waiting& waiting, Changed& changed) {
       contribution.examples = 0;
       contribution.gradient = nullptr;
     }
-    ChunkRules::Push push = Rules(chunk).TakePush(window_, std::move(contribution));
+    ChunkRules& rules = Rules(chunk);
+    const ChunkRules::Reached before = rules.reached();
+    ChunkRules::Push push = rules.TakePush(window_, std::move(contribution));
     // What was dropped of one chunk is told, whatever became of the others.
     const bool tells = push.result != ChunkRules::PushResult::kDuplicate && waiting.push != Reply::PUSH_DROPPED;
     if (tells) waiting.push = Outcome(push.result, finite);
-    if (push.update.has_value()) Perform(*std::move(push.update), changed);
+    if (push.update.has_value()) Perform(*std::move(push.update));
+    if (rules.reached() != before) changed.push_back(chunk);
   }
   request.contributions.clear();
 }
 
-void Partition::Perform(ChunkRules::Update update, Changed& changed) {
+void Partition::Perform(ChunkRules::Update update) {
   const ChunkRules& rules = Rules(update.chunk);
   if (!update.ineffective) sink_->Apply(update);
   for (const Contribution& contribution : update.contributions) {
@@ -167,22 +301,19 @@ void Partition::Perform(ChunkRules::Update update, Changed& changed) {
     sink_->Log(record);
     places_.Note(contribution.task, contribution.step, contribution.slice);
   }
-  for (auto& [token, waiting] : waiting_) {
-    const std::vector<uint32_t>& chunks = waiting.request.chunks;
-    auto at = std::find(chunks.begin(), chunks.end(), update.chunk);
-    if (at == chunks.end() || waiting.request.token == 0) continue;  // Not concerned, or answered just now.
-    if (waiting.request.kind == Kind::kSnapshot) {
-      // Before the next update, so that the values are exactly those of the step.
-      TrySnapshot(waiting);
-      continue;
-    }
-    for (const Contribution& contribution : update.contributions) {
-      if (!waiting.applied_to.empty() && SameTask(contribution.task, waiting.request.task)) {
-        waiting.applied_to[at - chunks.begin()] = update.from_version;
-      }
+  for (const Contribution& contribution : update.contributions) {
+    for (const Asked& asked : WaitingOf(contribution.task.index())) {
+      if (update.chunk < asked.lowest_chunk || asked.highest_chunk < update.chunk) continue;
+      Waiting& waiting = *asked.waiting;
+      if (waiting.applied_to.empty() || !SameTask(contribution.task, waiting.request.task)) continue;
+      const size_t at = PositionOf(waiting.request.chunks, update.chunk);
+      if (at < waiting.applied_to.size()) waiting.applied_to[at] = update.from_version;
     }
   }
-  changed.push_back(update.chunk);
+  // Before the next update, so that the values are exactly those of the step.
+  for (Waiting* snapshot : std::vector<Waiting*>(snapshots_)) {
+    if (Contains(snapshot->request.chunks, update.chunk) && TrySnapshot(*snapshot)) Remove(snapshot->request.token);
+  }
 }
 
 bool Partition::PushPending(const Waiting& waiting) const {
@@ -204,6 +335,7 @@ PartitionReply Partition::ReplyTo(const Waiting& waiting, Reply::Outcome outcome
 bool Partition::TryAnswer(Waiting& waiting, Changed& changed) {
   const PartitionRequest& request = waiting.request;
   if (request.kind == Kind::kSnapshot) return TrySnapshot(waiting);
+  Prefetch(request);
   if (!window_.IsMember(request.task)) {
     if (request.generation > window_.current().generation()) return false;
     Refuse(request, Reply::NOT_A_MEMBER,
@@ -219,12 +351,13 @@ bool Partition::TryAnswer(Waiting& waiting, Changed& changed) {
     TakePushes(waiting, changed);
   }
   if (PushPending(waiting)) return false;
-  const int64_t step = request.kind == Kind::kPull ? request.step : request.step + 1;
+  const int64_t step = StepOf(request);
   for (uint32_t chunk : request.chunks) {
-    ChunkRules::StartRequest start_request =
-        Rules(chunk).NoteStartRequest(window_, request.task, request.generation, step);
-    if (start_request.clock_moved) changed.push_back(chunk);
-    if (start_request.update.has_value()) Perform(*std::move(start_request.update), changed);
+    ChunkRules& rules = Rules(chunk);
+    const ChunkRules::Reached before = rules.reached();
+    std::optional<ChunkRules::Update> update = rules.NoteStartRequest(window_, request.task, request.generation, step);
+    if (update.has_value()) Perform(*std::move(update));
+    if (rules.reached() != before) changed.push_back(chunk);
   }
   bool all_open = true;
   int64_t moved_to = -1;
@@ -276,8 +409,6 @@ bool Partition::TrySnapshot(Waiting& waiting) {
   if (reply.outcome == Reply::OK) reply.chunks = waiting.request.chunks;
   reply.next_step = furthest + 1;
   sink_->Answer(reply);
-  waiting.to_capture.clear();
-  waiting.request.token = 0;  // Answered; Wake removes it.
   return true;
 }
 
@@ -289,18 +420,53 @@ void Partition::CaptureCut(const std::vector<uint32_t>& chunks) {
   }
 }
 
+std::vector<uint64_t> Partition::TakeWatchers(const Changed& changed) {
+  std::vector<uint64_t> tokens;
+  for (uint32_t index : changed) {
+    Chunk& chunk = chunks_.at(index);
+    for (uint64_t token : chunk.watchers) waiting_.at(token)->watch = Watch::kNothing;
+    tokens.insert(tokens.end(), chunk.watchers.begin(), chunk.watchers.end());
+    tokens.insert(tokens.end(), chunk.watchers_of_all.begin(), chunk.watchers_of_all.end());
+    chunk.watchers.clear();
+  }
+  std::sort(tokens.begin(), tokens.end());
+  tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
+  return tokens;
+}
+
+void Partition::TryAgain(const std::vector<uint64_t>& tokens, Changed& changed) {
+  for (uint64_t token : tokens) {
+    const auto found = waiting_.find(token);
+    if (found == waiting_.end()) continue;  // Answered just now.
+    Waiting& waiting = *found->second;
+    if (TryAnswer(waiting, changed)) {
+      Remove(token);
+    } else {
+      WatchFor(waiting);
+    }
+  }
+}
+
 void Partition::Wake(Changed changed) {
   while (!changed.empty()) {
-    Changed next;
     // Before what was held for it changes the weights.
     if (cut_.open()) CaptureCut(changed);
-    for (auto it = waiting_.begin(); it != waiting_.end();) {
-      bool answered = it->second.request.token == 0 ||
-                      (Intersects(it->second.request.chunks, changed) && TryAnswer(it->second, next));
-      it = answered ? waiting_.erase(it) : std::next(it);
-    }
-    changed = std::move(next);
+    const std::vector<uint64_t> tokens = TakeWatchers(changed);
+    changed.clear();
+    TryAgain(tokens, changed);
   }
+}
+
+void Partition::WakeAll() {
+  if (cut_.open()) CaptureCut(order_);
+  for (uint32_t chunk : order_) {
+    chunks_.at(chunk).watchers.clear();
+    chunks_.at(chunk).watchers_of_all.clear();
+  }
+  for (auto& [token, waiting] : waiting_) waiting->watch = Watch::kNothing;
+  Changed changed;
+  TryAgain(Tokens(), changed);
+  Wake(std::move(changed));
 }
 
 int64_t Partition::Announce(uint64_t generation) {
@@ -309,7 +475,7 @@ int64_t Partition::Announce(uint64_t generation) {
 }
 
 void Partition::Abort(uint64_t generation, absl::Time) {
-  if (window_.Abort(generation)) Wake(order_);
+  if (window_.Abort(generation)) WakeAll();
 }
 
 void Partition::Commit(const v1::Plan& plan, absl::Time) {
@@ -317,13 +483,12 @@ void Partition::Commit(const v1::Plan& plan, absl::Time) {
   if (change == PlanWindow::Change::kNone) return;
   LogPlan(plan);
   places_.OnPlan(plan, change == PlanWindow::Change::kEntered);
-  Changed changed = order_;
   if (change == PlanWindow::Change::kEntered) cut_.EnterPlan(plan, order_);
   for (uint32_t chunk : order_) {
     if (change == PlanWindow::Change::kEntered) Rules(chunk).EnterPlan(window_);
-    if (std::optional<ChunkRules::Update> update = Rules(chunk).Amend(window_)) Perform(*std::move(update), changed);
+    if (std::optional<ChunkRules::Update> update = Rules(chunk).Amend(window_)) Perform(*std::move(update));
   }
-  Wake(std::move(changed));
+  WakeAll();
 }
 
 void Partition::LogPlan(const v1::Plan& plan) {
@@ -332,34 +497,50 @@ void Partition::LogPlan(const v1::Plan& plan) {
   sink_->Log(record);
 }
 
-std::vector<v1::TaskId> Partition::WaitsFor(const Waiting& waiting) const {
+std::vector<v1::TaskId> Partition::WaitsFor(const Waiting& waiting, Awaited* awaited) const {
   const PartitionRequest& request = waiting.request;
   std::vector<v1::TaskId> tasks;
   if (request.kind == Kind::kSnapshot) return tasks;
   const bool held = Holds(request);
+  int looks = kMostLooks;
   for (uint32_t chunk : request.chunks) {
-    for (const v1::TaskId& task : WaitsForOn(chunk, request, held)) {
+    const std::vector<v1::TaskId> others = WaitsForOn(chunk, request, held, awaited);
+    for (const v1::TaskId& task : others) {
       bool known = std::any_of(tasks.begin(), tasks.end(), [&](const v1::TaskId& t) { return SameTask(t, task); });
       if (!known) tasks.push_back(task);
     }
+    if (tasks.size() > kMostNamed || (!others.empty() && --looks == 0)) break;
   }
   return tasks;
 }
 
-std::vector<v1::TaskId> Partition::WaitsForOn(uint32_t chunk, const PartitionRequest& request, bool held) const {
+std::vector<v1::TaskId> Partition::WaitsForOn(uint32_t chunk, const PartitionRequest& request, bool held,
+                                              Awaited* awaited) const {
+  // One more than are named, so that it is seen that there are others.
+  constexpr size_t kMost = kMostNamed + 1;
   const ChunkRules& rules = Rules(chunk);
-  if (held) return cut_.Lacks(chunk) ? rules.AwaitedByPlan(window_) : std::vector<v1::TaskId>();
-  if (rules.Pending(request.task)) return rules.Awaited(window_);
-  const int64_t step = request.kind == Kind::kPull ? request.step : request.step + 1;
-  absl::StatusOr<ChunkRules::Start> start = rules.AskStart(window_, request.task, request.generation, step);
-  return start.ok() ? std::move(start->waiting_for) : std::vector<v1::TaskId>();
+  if (held) return cut_.Lacks(chunk) ? rules.AwaitedByPlan(window_, kMost) : std::vector<v1::TaskId>();
+  ChunkRules::Start waits = {.result = ChunkRules::StartResult::kWait, .wait = ChunkRules::Wait::kContributions};
+  if (!rules.Pending(request.task)) {
+    const absl::StatusOr<ChunkRules::Start> start =
+        rules.AskStart(window_, request.task, request.generation, StepOf(request));
+    if (!start.ok() || start->result != ChunkRules::StartResult::kWait) return {};
+    waits = *start;
+  }
+  if (waits.wait != ChunkRules::Wait::kContributions) return rules.WaitingFor(window_, waits, kMost);
+  const auto [known, is_new] = awaited->try_emplace(chunk);
+  if (is_new) known->second = rules.Awaited(window_, kMost);
+  return known->second;
 }
 
 void Partition::OnTick(absl::Time now) {
-  for (auto it = waiting_.begin(); it != waiting_.end();) {
-    Waiting& waiting = it->second;
+  if (now < next_deadline_) return;
+  next_deadline_ = absl::InfiniteFuture();
+  Awaited awaited;
+  for (uint64_t token : Tokens()) {
+    const Waiting& waiting = *waiting_.at(token);
     if (now < waiting.deadline) {
-      ++it;
+      next_deadline_ = std::min(next_deadline_, waiting.deadline);
       continue;
     }
     PartitionReply reply = ReplyTo(waiting, Reply::WAITING);
@@ -367,42 +548,56 @@ void Partition::OnTick(absl::Time now) {
     if (waiting.request.kind == Kind::kSnapshot) {
       reply.message = absl::StrCat("waits for SYNC step ", waiting.request.step);
     } else {
-      reply.waiting_for = WaitsFor(waiting);
+      reply.waiting_for = WaitsFor(waiting, &awaited);
       reply.message = absl::StrCat(
           "waits for ", DescribeWait(reply.waiting_for, false),
           Holds(waiting.request) ? absl::StrCat(", whose steps before go into checkpoint ", cut_.cut().name()) : "");
     }
     sink_->Answer(reply);
-    it = waiting_.erase(it);
+    Remove(token);
   }
 }
 
-void Partition::Forget(uint64_t token) { waiting_.erase(token); }
+void Partition::Forget(uint64_t token) { Remove(token); }
 
 void Partition::Describe(v1::ServerProgress* progress) const {
-  for (const v1::TaskId& member : window_.current().members()) {
-    int64_t clock = -1;
-    for (uint32_t chunk : order_) {
-      const StepGate::Member* state = Rules(chunk).FindMember(member);
-      if (state != nullptr) clock = clock < 0 ? state->clock : std::min(clock, state->clock);
-    }
+  const v1::Plan& plan = window_.current();
+  std::vector<int64_t> lowest(plan.members_size(), order_.empty() ? -1 : std::numeric_limits<int64_t>::max());
+  for (uint32_t chunk : order_) {
+    const std::vector<int64_t>& clocks = Rules(chunk).clocks();
+    const size_t members = std::min(clocks.size(), lowest.size());
+    for (size_t i = 0; i < members; ++i) lowest[i] = std::min(lowest[i], clocks[i]);
+  }
+  for (int i = 0; i < plan.members_size(); ++i) {
     v1::MemberClock* entry = progress->add_clocks();
-    entry->set_worker(member.index());
-    entry->set_clock(clock);
+    entry->set_worker(plan.members(i).index());
+    entry->set_clock(lowest[i]);
   }
   progress->set_highest_started_step(std::max(progress->highest_started_step(), highest_begun_));
 }
 
 std::vector<HeldStart> Partition::HeldStarts() const {
+  std::vector<uint32_t> workers;
+  for (const auto& [worker, requests] : waiting_of_) {
+    if (!requests.empty()) workers.push_back(worker);
+  }
+  std::sort(workers.begin(), workers.end());
   std::vector<HeldStart> starts;
-  for (const auto& [token, waiting] : waiting_) {
-    const PartitionRequest& request = waiting.request;
-    if (request.kind == Kind::kSnapshot) continue;
-    HeldStart& start = starts.emplace_back();
-    start.worker = request.task.index();
-    start.step = request.kind == Kind::kPull ? request.step : request.step + 1;
-    start.waiting_for = WaitsFor(waiting);
-    start.waits_for_coordinator = start.waiting_for.empty();
+  Awaited awaited;
+  for (uint32_t worker : workers) {
+    if (starts.size() == kMostHeld) break;
+    // With the same chunks of every worker, few of them have to be looked at.
+    std::vector<Asked> requests = waiting_of_.at(worker);
+    const size_t told = std::min({requests.size(), kMostHeldOfWorker, kMostHeld - starts.size()});
+    std::partial_sort(requests.begin(), requests.begin() + static_cast<std::ptrdiff_t>(told), requests.end(),
+                      [](const Asked& a, const Asked& b) { return a.lowest_chunk < b.lowest_chunk; });
+    for (size_t i = 0; i < told; ++i) {
+      HeldStart& start = starts.emplace_back();
+      start.worker = worker;
+      start.step = StepOf(requests[i].waiting->request);
+      start.waiting_for = WaitsFor(*requests[i].waiting, &awaited);
+      start.waits_for_coordinator = start.waiting_for.empty();
+    }
   }
   return starts;
 }
@@ -413,7 +608,8 @@ void Partition::AppendState(std::string* state) const {
   places_.AppendState(state);
   for (uint32_t chunk : order_) Rules(chunk).AppendState(state);
   absl::StrAppend(state, highest_begun_, ";");
-  for (const auto& [token, waiting] : waiting_) {
+  for (uint64_t token : Tokens()) {
+    const Waiting& waiting = *waiting_.at(token);
     const PartitionRequest& request = waiting.request;
     absl::StrAppend(state, "waits ", static_cast<int>(request.kind), ",", TaskName(request.task), "#",
                     request.task.incarnation(), ",", request.generation, ",", request.step, ",",

@@ -2,10 +2,10 @@
 #define RUBATO_SERVER_RULES_PARTITION_H_
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -84,6 +84,9 @@ class PartitionSink {
 // the cut or in none (I7). If another plan is entered before, what is not captured then is never captured: the cut
 // is given up.
 //
+// A request that waits is tried again when a chunk that it waits for has come further, so that a push takes as long
+// however many members and requests there are.
+//
 //   Partition partition({0, 3}, absl::Seconds(5), &sink);
 //   partition.Commit(plan);
 //   partition.OnRequest(std::move(request), clock.Now());
@@ -123,13 +126,21 @@ class Partition {
   const ChunkRules* Find(uint32_t chunk) const;
   // For status: members' lowest clocks over the chunks, and the highest step begun.
   void Describe(v1::ServerProgress* progress) const;
-  // For status: the steps that wait, one for each request.
+  // For status: the steps that wait, one for each request, of up to 64 requests, the first four of each worker.
   std::vector<HeldStart> HeldStarts() const;
   // For tests that visit all states: appends all that what comes later depends on, except deadlines and applied_to, and
   // of tokens their order.
   void AppendState(std::string* state) const;
 
  private:
+  // On which chunks a request waits.
+  enum class Watch {
+    // None: it waits for a plan.
+    kNothing,
+    // That in `watched`: nothing can come of it before that chunk comes further.
+    kOne,
+    kAll,
+  };
   struct Waiting {
     // kPushPull: with its contributions as long as a cut holds them.
     PartitionRequest request;
@@ -138,11 +149,29 @@ class Partition {
     std::vector<int64_t> applied_to;
     // Snapshot: chunks not captured yet.
     std::vector<uint32_t> to_capture;
+    Watch watch = Watch::kNothing;
+    uint32_t watched = 0;
+  };
+  // A request of a worker, and between which chunks its own are.
+  struct Asked {
+    Waiting* waiting;
+    uint32_t lowest_chunk;
+    uint32_t highest_chunk;
+  };
+  // What a partition has of a chunk.
+  struct Chunk {
+    explicit Chunk(ChunkRules rules) : rules(std::move(rules)) {}
+
+    ChunkRules rules;
+    // Those that wait on this chunk alone, and on this and others.
+    std::vector<uint64_t> watchers, watchers_of_all;
   };
   using Changed = std::vector<uint32_t>;
 
-  ChunkRules& Rules(uint32_t chunk) { return chunks_.at(chunk); }
-  const ChunkRules& Rules(uint32_t chunk) const { return chunks_.at(chunk); }
+  ChunkRules& Rules(uint32_t chunk) { return chunks_.at(chunk).rules; }
+  const ChunkRules& Rules(uint32_t chunk) const { return chunks_.at(chunk).rules; }
+  // Has the memory of what is known of a request's worker on its chunks brought in, all at the same time.
+  void Prefetch(const PartitionRequest& request) const;
   void Refuse(const PartitionRequest& request, v1::ExchangeReply::Outcome outcome, std::string message);
   absl::Status CheckChunks(const PartitionRequest& request) const;
   // Whether its pushes can be taken. FailedPrecondition names the reason.
@@ -155,10 +184,10 @@ class Partition {
   // Captures those of these chunks that have come so far.
   void CaptureCut(const std::vector<uint32_t>& chunks);
 
-  // Takes the pushes of a PushPull; the chunks that were updated are added to `changed`.
+  // Takes the pushes of a PushPull; the chunks that have come further are added to `changed`.
   void TakePushes(Waiting& waiting, Changed& changed);
-  void Perform(ChunkRules::Update update, Changed& changed);
-  // Answers `waiting` if it can be; returns whether it did. Chunks whose clocks moved are added to `changed`.
+  void Perform(ChunkRules::Update update);
+  // Answers `waiting` if it can be; returns whether it did. Chunks that have come further are added to `changed`.
   bool TryAnswer(Waiting& waiting, Changed& changed);
   bool TrySnapshot(Waiting& waiting);
   // Whether something of its push is held, or in collection.
@@ -166,19 +195,42 @@ class Partition {
   PartitionReply ReplyTo(const Waiting& waiting, v1::ExchangeReply::Outcome outcome) const;
   // Tries again everything that waits for one of these chunks, until nothing changes.
   void Wake(Changed changed);
+  // Tries again everything, and then what waits for what that has changed.
+  void WakeAll();
+  void TryAgain(const std::vector<uint64_t>& tokens, Changed& changed);
+  // Ascending; those on one chunk do not wait on it any more.
+  std::vector<uint64_t> TakeWatchers(const Changed& changed);
+  std::vector<uint64_t> Tokens() const;
+  // Has it tried again when something may come of it. It was tried, and waits.
+  void WatchFor(Waiting& waiting);
+  void Unwatch(Waiting& waiting);
+  Waiting& Add(PartitionRequest request, absl::Time now);
+  void Remove(uint64_t token);
+  // Those that wait for this worker, whatever its incarnation; snapshots aside.
+  const std::vector<Asked>& WaitingOf(uint32_t worker) const;
   void DropSuperseded(const PartitionRequest& request);
   void LogPlan(const v1::Plan& plan);
-  std::vector<v1::TaskId> WaitsFor(const Waiting& waiting) const;
-  std::vector<v1::TaskId> WaitsForOn(uint32_t chunk, const PartitionRequest& request, bool held) const;
+  // Whom the SYNC steps in collection wait for, by chunk, of those that have been looked at.
+  using Awaited = absl::flat_hash_map<uint32_t, std::vector<v1::TaskId>>;
+  // Some of those whom it waits for, if they are many: of the first chunks that wait.
+  std::vector<v1::TaskId> WaitsFor(const Waiting& waiting, Awaited* awaited) const;
+  std::vector<v1::TaskId> WaitsForOn(uint32_t chunk, const PartitionRequest& request, bool held,
+                                     Awaited* awaited) const;
 
   const absl::Duration timeout_;
   PartitionSink* const sink_;
   PlanWindow window_;
   CutCapture cut_;
   DataPlaces places_;
-  absl::flat_hash_map<uint32_t, ChunkRules> chunks_;
-  std::vector<uint32_t> order_;          // Of chunks_, ascending.
-  std::map<uint64_t, Waiting> waiting_;  // By token, hence in a reproducible order.
+  absl::flat_hash_map<uint32_t, Chunk> chunks_;
+  std::vector<uint32_t> order_;  // Of chunks_, ascending.
+  // By token. What goes through several does so in the order of their tokens, to be reproducible.
+  absl::flat_hash_map<uint64_t, std::unique_ptr<Waiting>> waiting_;
+  // The same by worker, and snapshots, in order of arrival.
+  absl::flat_hash_map<uint32_t, std::vector<Asked>> waiting_of_;
+  std::vector<Waiting*> snapshots_;
+  // No request is due before.
+  absl::Time next_deadline_ = absl::InfiniteFuture();
   int64_t highest_begun_ = -1;
 };
 

@@ -4,13 +4,31 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/mutants.h"
-#include "common/task.h"
+#include "server/rules/by_worker.h"
 
 namespace rubato::server {
 
+namespace {
+
+// As IsMember needs them, also if a coordinator's plan has them otherwise.
+void SortMembers(v1::Plan* plan) {
+  auto* members = plan->mutable_members();
+  const auto is_before = [](const v1::TaskId& a, const v1::TaskId& b) { return a.index() < b.index(); };
+  if (!std::is_sorted(members->begin(), members->end(), is_before)) {
+    std::stable_sort(members->begin(), members->end(), is_before);
+  }
+}
+
+}  // namespace
+
+bool IsMember(const v1::Plan& plan, uint32_t index, uint64_t incarnation) {
+  const auto& members = plan.members();
+  const size_t at = FindByWorker(members, index, [](const v1::TaskId& task) { return task.index(); });
+  return at < static_cast<size_t>(members.size()) && members[static_cast<int>(at)].incarnation() == incarnation;
+}
+
 bool IsMember(const v1::Plan& plan, const v1::TaskId& task) {
-  return std::any_of(plan.members().begin(), plan.members().end(),
-                     [&](const v1::TaskId& member) { return SameTask(member, task); });
+  return task.role() == v1::TaskId::WORKER && IsMember(plan, task.index(), task.incarnation());
 }
 
 void PlanWindow::Announce(uint64_t generation) {
@@ -36,6 +54,7 @@ PlanWindow::Change PlanWindow::Commit(const v1::Plan& plan) {
     if (announced_ <= plan.generation()) announced_ = 0;
   }
   current_ = plan;
+  SortMembers(&current_);
   if (previous_.has_value()) {
     auto* members = previous_->mutable_members();
     members->erase(

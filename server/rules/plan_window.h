@@ -9,7 +9,10 @@
 
 namespace rubato::server {
 
+// The members of a plan stand in ascending order of their indices, and no two have the same.
 bool IsMember(const v1::Plan& plan, const v1::TaskId& task);
+// The same for a worker.
+bool IsMember(const v1::Plan& plan, uint32_t index, uint64_t incarnation);
 
 // The plans that steps may belong to: the one that holds and, while its steps drain, the one before it. Pure; not
 // thread-safe; owned by a Partition.

@@ -1,14 +1,17 @@
 #include "server/rules/push_deduper.h"
 
-#include <algorithm>
-#include <string>
-#include <vector>
+#include <cstddef>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "common/mutants.h"
+#include "server/rules/by_worker.h"
 
 namespace rubato::server {
+namespace {
+
+uint32_t WorkerOf(const PushDeduper::Watermark& mark) { return mark.worker; }
+
+}  // namespace
 
 bool PushDeduper::Seen(uint32_t worker, uint64_t incarnation, int64_t step) const {
   if (RUBATO_MUTANT(kDeduperForgets)) return step < LastStep(worker, incarnation);
@@ -16,33 +19,25 @@ bool PushDeduper::Seen(uint32_t worker, uint64_t incarnation, int64_t step) cons
 }
 
 void PushDeduper::Record(uint32_t worker, uint64_t incarnation, int64_t step) {
-  for (Watermark& mark : watermarks_) {
-    if (mark.worker != worker) continue;
-    if (mark.incarnation != incarnation) {
-      mark = {worker, incarnation, step};
-    } else if (step > mark.step) {
-      mark.step = step;
-    }
+  const size_t at = LowerBoundByWorker(watermarks_, worker, WorkerOf);
+  if (at == watermarks_.size() || watermarks_[at].worker != worker) {
+    watermarks_.insert(watermarks_.begin() + static_cast<std::ptrdiff_t>(at), {worker, incarnation, step});
     return;
   }
-  watermarks_.push_back({worker, incarnation, step});
+  Watermark& mark = watermarks_[at];
+  if (mark.incarnation != incarnation || step > mark.step) mark = {worker, incarnation, step};
 }
 
 int64_t PushDeduper::LastStep(uint32_t worker, uint64_t incarnation) const {
-  for (const Watermark& mark : watermarks_) {
-    if (mark.worker == worker && mark.incarnation == incarnation) return mark.step;
-  }
-  return -1;
+  const size_t at = FindByWorker(watermarks_, worker, WorkerOf);
+  return at < watermarks_.size() && watermarks_[at].incarnation == incarnation ? watermarks_[at].step : -1;
 }
 
 void PushDeduper::AppendState(std::string* state) const {
-  std::vector<std::string> marks;
   for (const Watermark& mark : watermarks_) {
-    marks.push_back(absl::StrCat(mark.worker, "#", mark.incarnation, ",", mark.step));
+    absl::StrAppend(state, mark.worker, "#", mark.incarnation, ",", mark.step, ";");
   }
-  // Their order says only who came first.
-  std::sort(marks.begin(), marks.end());
-  absl::StrAppend(state, absl::StrJoin(marks, ";"), ";");
+  absl::StrAppend(state, ";");
 }
 
 }  // namespace rubato::server

@@ -9,7 +9,8 @@ namespace rubato::server {
 
 // Remembers, for one chunk, the last step of each worker that is done, so that a repeated push is recognised.
 // One number per worker suffices because a worker sends a chunk's next push only after its last one was acknowledged,
-// and steps only grow. Pure; not thread-safe.
+// and steps only grow. Takes as long however many workers there are, but for a worker's first push. Pure; not
+// thread-safe.
 class PushDeduper {
  public:
   struct Watermark {
@@ -28,13 +29,18 @@ class PushDeduper {
   // -1 when nothing was recorded.
   int64_t LastStep(uint32_t worker, uint64_t incarnation) const;
 
+  void Prefetch(uint32_t worker) const {
+    if (worker < watermarks_.size()) __builtin_prefetch(&watermarks_[worker], 1);
+  }
+
+  // In order of worker index.
   const std::vector<Watermark>& watermarks() const { return watermarks_; }
 
   // For tests that visit all states: appends all that what comes later depends on.
   void AppendState(std::string* state) const;
 
  private:
-  std::vector<Watermark> watermarks_;  // One per worker.
+  std::vector<Watermark> watermarks_;
 };
 
 }  // namespace rubato::server

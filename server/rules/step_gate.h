@@ -1,6 +1,7 @@
 #ifndef RUBATO_SERVER_RULES_STEP_GATE_H_
 #define RUBATO_SERVER_RULES_STEP_GATE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -9,19 +10,20 @@
 
 namespace rubato::server {
 
-// The clocks of a plan's members on one chunk, and who of them is behind. Pure; not thread-safe.
+// The clocks of a plan's members on one chunk, and who of them is behind. Takes as long however many members there are,
+// but for what goes through all of them: a plan, Behind, and the lowest clock's move to another step. Pure; not
+// thread-safe.
 class StepGate {
  public:
   struct Member {
-    v1::TaskId task;
-    // Steps that are done here: applied, or skipped by a change of plan.
-    int64_t clock = 0;
-    // The highest step whose weights were handed out here; -1 for none.
-    int64_t begun = -1;
-    // Whether that step's push is still to come.
+    uint32_t index = 0;
+    // Whether the step begun last has a push that is still to come.
     bool working = false;
     // Working on a step of the plan before; its clock is first_step - 1 until that push comes or it begins first_step.
     bool draining = false;
+    uint64_t incarnation = 0;
+    // The highest step whose weights were handed out here; -1 for none.
+    int64_t begun = -1;
   };
 
   // Takes the members of `plan`. A member that was there before keeps its clock when `keep_clocks` (leaving SYNC, where
@@ -36,18 +38,44 @@ class StepGate {
   Member* Find(const v1::TaskId& task);
   const Member* Find(const v1::TaskId& task) const;
 
-  // Members whose clock is under `step`, in order of index: those for whom a start with this bound waits.
-  std::vector<v1::TaskId> Behind(int64_t step) const;
+  void Prefetch(uint32_t worker) const {
+    if (worker >= members_.size()) return;
+    __builtin_prefetch(&members_[worker], 1);
+    __builtin_prefetch(&clocks_[worker], 1);
+  }
+
+  // In order of index.
+  const std::vector<Member>& members() const { return members_; }
+  // Steps that are done here, applied or skipped by a change of plan; in the same order.
+  const std::vector<int64_t>& clocks() const { return clocks_; }
+  // `member` is one of members().
+  int64_t clock(const Member& member) const { return clocks_[&member - members_.data()]; }
+  void SetClock(const Member& member, int64_t clock);
+
+  // Whether no member's clock is under `step`.
+  bool IsReached(int64_t step) const;
+  // Members whose clock is under `step`, in order of index, `most` of them: those for whom a start with this bound
+  // waits.
+  std::vector<v1::TaskId> Behind(int64_t step, size_t most) const;
 
   // Of all members; -1 when there is none.
-  int64_t LowestClock() const;
+  int64_t LowestClock() const { return members_.empty() ? -1 : lowest_; }
 
   // For tests that visit all states: appends all that what comes later depends on.
   void AppendState(std::string* state) const;
 
  private:
-  std::vector<Member> members_;  // In order of index.
+  void FindLowest();
+
+  std::vector<Member> members_;
+  std::vector<int64_t> clocks_;
+  // Of clocks_, and how many have it.
+  int64_t lowest_ = -1;
+  size_t at_lowest_ = 0;
 };
+
+// The worker that a member is.
+v1::TaskId TaskOf(const StepGate::Member& member);
 
 }  // namespace rubato::server
 

@@ -17,7 +17,7 @@ TEST(StepGateTest, NewMembersStartAtThePlansFirstStep) {
   StepGate gate;
   gate.EnterPlan(MakePlan(1, v1::ASYNC, 7, {0, 1}), false);
   ASSERT_NE(gate.Find(Worker(1)), nullptr);
-  EXPECT_EQ(gate.Find(Worker(1))->clock, 7);
+  EXPECT_EQ(gate.clock(*gate.Find(Worker(1))), 7);
   EXPECT_FALSE(gate.Find(Worker(1))->draining);
   EXPECT_EQ(gate.Find(Worker(2)), nullptr);
 }
@@ -31,55 +31,82 @@ TEST(StepGateTest, FindsOnlyTheIncarnationThatIsAMember) {
 TEST(StepGateTest, NamesThoseWhoseClockIsBehind) {
   StepGate gate;
   gate.EnterPlan(MakePlan(1, v1::SSP, 0, {0, 1, 2}, 2), false);
-  gate.Find(Worker(0))->clock = 4;
-  gate.Find(Worker(1))->clock = 2;
-  gate.Find(Worker(2))->clock = 3;
-  EXPECT_EQ(Indices(gate.Behind(3)), (std::vector<uint32_t>{1}));
-  EXPECT_EQ(Indices(gate.Behind(4)), (std::vector<uint32_t>{1, 2}));
-  EXPECT_TRUE(gate.Behind(2).empty());
+  gate.SetClock(*gate.Find(Worker(0)), 4);
+  gate.SetClock(*gate.Find(Worker(1)), 2);
+  gate.SetClock(*gate.Find(Worker(2)), 3);
+  EXPECT_EQ(Indices(gate.Behind(3, 16)), (std::vector<uint32_t>{1}));
+  EXPECT_EQ(Indices(gate.Behind(4, 16)), (std::vector<uint32_t>{1, 2}));
+  EXPECT_TRUE(gate.Behind(2, 16).empty());
+  EXPECT_EQ(Indices(gate.Behind(4, 1)), (std::vector<uint32_t>{1}));
   EXPECT_EQ(gate.LowestClock(), 2);
+  EXPECT_TRUE(gate.IsReached(2));
+  EXPECT_FALSE(gate.IsReached(3));
+}
+
+TEST(StepGateTest, TheLowestClockFollowsWhoeverHasIt) {
+  StepGate gate;
+  gate.EnterPlan(MakePlan(1, v1::ASYNC, 0, {0, 1, 5}), false);
+  const auto set = [&](uint32_t worker, int64_t clock) { gate.SetClock(*gate.Find(Worker(worker)), clock); };
+  set(0, 1);
+  set(1, 2);
+  EXPECT_EQ(gate.LowestClock(), 0);
+  set(5, 1);
+  EXPECT_EQ(gate.LowestClock(), 1);
+  set(0, 3);
+  EXPECT_EQ(gate.LowestClock(), 1);
+  set(5, 1);
+  set(5, 7);
+  EXPECT_EQ(gate.LowestClock(), 2);
+  set(0, 2);
+  set(1, 9);
+  EXPECT_EQ(gate.LowestClock(), 2);
+  set(0, 9);
+  EXPECT_EQ(gate.LowestClock(), 7);
+  set(1, 4);
+  EXPECT_EQ(gate.LowestClock(), 4);
+  EXPECT_EQ(gate.clocks(), (std::vector<int64_t>{9, 4, 7}));
 }
 
 TEST(StepGateTest, MembersAtWorkDrainIntoTheNextPlanAndOthersJump) {
   StepGate gate;
   gate.EnterPlan(MakePlan(1, v1::ASYNC, 0, {0, 1}), false);
-  gate.Find(Worker(0))->clock = 3;
+  gate.SetClock(*gate.Find(Worker(0)), 3);
   gate.Find(Worker(0))->begun = 3;
   gate.Find(Worker(0))->working = true;
-  gate.Find(Worker(1))->clock = 5;
+  gate.SetClock(*gate.Find(Worker(1)), 5);
   gate.EnterPlan(MakePlan(2, v1::SYNC, 9, {0, 1}), false);
   EXPECT_TRUE(gate.Find(Worker(0))->draining);
-  EXPECT_EQ(gate.Find(Worker(0))->clock, 8);
+  EXPECT_EQ(gate.clock(*gate.Find(Worker(0))), 8);
   EXPECT_FALSE(gate.Find(Worker(1))->draining);
-  EXPECT_EQ(gate.Find(Worker(1))->clock, 9);
+  EXPECT_EQ(gate.clock(*gate.Find(Worker(1))), 9);
 }
 
 TEST(StepGateTest, KeepsClocksWhereEverybodyFinishesTheSameStep) {
   StepGate gate;
   gate.EnterPlan(MakePlan(1, v1::SYNC, 0, {0, 1}), false);
-  gate.Find(Worker(0))->clock = 3;
+  gate.SetClock(*gate.Find(Worker(0)), 3);
   gate.Find(Worker(0))->working = true;
   gate.EnterPlan(MakePlan(2, v1::ASYNC, 4, {0, 1, 2}), true);
-  EXPECT_EQ(gate.Find(Worker(0))->clock, 3);
+  EXPECT_EQ(gate.clock(*gate.Find(Worker(0))), 3);
   EXPECT_FALSE(gate.Find(Worker(0))->draining);
-  EXPECT_EQ(gate.Find(Worker(2))->clock, 4);
+  EXPECT_EQ(gate.clock(*gate.Find(Worker(2))), 4);
 }
 
 TEST(StepGateTest, AnAmendmentForgetsTheLostAndLeavesTheOthers) {
   StepGate gate;
   const v1::Plan plan = MakePlan(1, v1::SSP, 0, {0, 1}, 1);
   gate.EnterPlan(plan, false);
-  gate.Find(Worker(1))->clock = 4;
+  gate.SetClock(*gate.Find(Worker(1)), 4);
   gate.Amend(Without(plan, 0));
   EXPECT_EQ(gate.Find(Worker(0)), nullptr);
-  EXPECT_EQ(gate.Find(Worker(1))->clock, 4);
-  EXPECT_TRUE(gate.Behind(4).empty());
+  EXPECT_EQ(gate.clock(*gate.Find(Worker(1))), 4);
+  EXPECT_TRUE(gate.Behind(4, 16).empty());
 }
 
 TEST(StepGateTest, NobodyIsBehindWhereThereAreNoMembers) {
   StepGate gate;
   gate.EnterPlan(MakePlan(1, v1::SYNC, 3, {}), false);
-  EXPECT_TRUE(gate.Behind(100).empty());
+  EXPECT_TRUE(gate.Behind(100, 16).empty());
   EXPECT_EQ(gate.LowestClock(), -1);
 }
 

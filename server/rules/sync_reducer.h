@@ -1,11 +1,13 @@
 #ifndef RUBATO_SERVER_RULES_SYNC_REDUCER_H_
 #define RUBATO_SERVER_RULES_SYNC_REDUCER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "proto/parameter_server.pb.h"
 
 namespace rubato {
@@ -35,13 +37,17 @@ struct Contribution {
   std::shared_ptr<const PushHyperparameters> hyperparameters;
 };
 
-// Collects the contributions to one SYNC step of one chunk. Pure; not thread-safe.
+// Collects the contributions to one SYNC step of one chunk. Add and Has take as long however many there are. Pure; not
+// thread-safe.
 class SyncReducer {
  public:
   // Returns false, and keeps what it has, when this worker's contribution is there already.
   bool Add(Contribution contribution);
 
-  bool Has(const v1::TaskId& task) const;
+  bool Has(const v1::TaskId& task) const { return Has(task.index(), task.incarnation()); }
+  bool Has(uint32_t worker, uint64_t incarnation) const;
+
+  void Prefetch(uint32_t worker) const { there_.prefetch(worker); }
 
   // Drops the contributions of everybody who is not a member of `plan`.
   void KeepMembers(const v1::Plan& plan);
@@ -50,9 +56,6 @@ class SyncReducer {
   // Whether the quorum of `plan`, if it has one, has contributed.
   bool HasQuorum(const v1::Plan& plan) const { return plan.quorum() > 0 && pending_.size() >= plan.quorum(); }
 
-  // Members of `plan` whose contribution is missing.
-  std::vector<v1::TaskId> Missing(const v1::Plan& plan) const;
-
   // All contributions in order of worker index, which is the order of reduction; leaves the reducer empty.
   std::vector<Contribution> Take();
 
@@ -60,7 +63,13 @@ class SyncReducer {
   void AppendState(std::string* state) const;
 
  private:
-  std::vector<Contribution> pending_;  // In order of worker index.
+  // Positions in pending_, in order of worker index.
+  std::vector<size_t> Order() const;
+
+  // In order of arrival.
+  std::vector<Contribution> pending_;
+  // Who they are from: incarnations by worker index.
+  absl::flat_hash_map<uint32_t, uint64_t> there_;
 };
 
 }  // namespace rubato::server

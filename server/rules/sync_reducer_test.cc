@@ -25,16 +25,14 @@ TEST(SyncReducerTest, KeepsTheFirstOfTwoContributionsOfOneWorker) {
   EXPECT_EQ(all[0].examples, 8u);
 }
 
-TEST(SyncReducerTest, NamesWhoIsMissing) {
+TEST(SyncReducerTest, KnowsWhoHasContributed) {
   SyncReducer reducer;
-  const v1::Plan plan = MakePlan(1, v1::SYNC, 0, {0, 1, 2});
   reducer.Add(PushOf(1, 1, 0));
-  std::vector<v1::TaskId> missing = reducer.Missing(plan);
-  ASSERT_EQ(missing.size(), 2u);
-  EXPECT_EQ(missing[0].index(), 0u);
-  EXPECT_EQ(missing[1].index(), 2u);
   EXPECT_TRUE(reducer.Has(Worker(1)));
   EXPECT_FALSE(reducer.Has(Worker(1, 2)));
+  EXPECT_FALSE(reducer.Has(Worker(0)));
+  reducer.Take();
+  EXPECT_FALSE(reducer.Has(Worker(1)));
 }
 
 TEST(SyncReducerTest, HasAQuorumOnlyWhereThePlanHasOne) {
