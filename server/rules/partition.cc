@@ -70,12 +70,12 @@ Partition::Partition(const std::vector<uint32_t>& chunks, absl::Duration timeout
                      int64_t staleness_limit)
     : timeout_(timeout), sink_(sink), order_(chunks) {
   std::sort(order_.begin(), order_.end());
-  for (uint32_t chunk : order_) chunks_.emplace(chunk, Chunk(ChunkRules(chunk, staleness_limit)));
+  for (uint32_t chunk : order_) chunks_.emplace(chunk, ChunkRules(chunk, staleness_limit));
 }
 
 const ChunkRules* Partition::Find(uint32_t chunk) const {
   auto it = chunks_.find(chunk);
-  return it == chunks_.end() ? nullptr : &it->second.rules;
+  return it == chunks_.end() ? nullptr : &it->second;
 }
 
 int64_t Partition::highest_begun() const { return highest_begun_; }
@@ -131,117 +131,53 @@ void Partition::OnRequest(PartitionRequest request, absl::Time now) {
     }
     DropSuperseded(request);
   }
-  Waiting& waiting = Add(std::move(request), now);
+  const absl::Time deadline = now + timeout_;
+  next_deadline_ = std::min(next_deadline_, deadline);
+  Waiting& waiting = waiting_.Add(std::move(request), deadline);
   Changed changed;
   if (!Holds(waiting.request)) TakePushes(waiting, changed);
   if (TryAnswer(waiting, changed)) {
-    Remove(waiting.request.token);
+    waiting_.Remove(waiting.request.token);
   } else {
     WatchFor(waiting);
   }
   Wake(std::move(changed));
 }
 
-Partition::Waiting& Partition::Add(PartitionRequest request, absl::Time now) {
-  auto added = std::make_unique<Waiting>();
-  Waiting& waiting = *added;
-  waiting.request = std::move(request);
-  const std::vector<uint32_t>& chunks = waiting.request.chunks;
-  waiting.deadline = now + timeout_;
-  next_deadline_ = std::min(next_deadline_, waiting.deadline);
-  if (waiting.request.kind == Kind::kSnapshot) {
-    waiting.to_capture = chunks;
-    snapshots_.push_back(&waiting);
-  } else {
-    const auto [lowest, highest] = std::minmax_element(chunks.begin(), chunks.end());
-    waiting_of_[waiting.request.task.index()].push_back({&waiting, *lowest, *highest});
-  }
-  waiting_[waiting.request.token] = std::move(added);
-  return waiting;
-}
-
-void Partition::Remove(uint64_t token) {
-  const auto found = waiting_.find(token);
-  if (found == waiting_.end()) return;
-  Waiting& waiting = *found->second;
-  Unwatch(waiting);
-  if (waiting.request.kind == Kind::kSnapshot) {
-    snapshots_.erase(std::find(snapshots_.begin(), snapshots_.end(), &waiting));
-  } else {
-    std::vector<Asked>& asked = waiting_of_.at(waiting.request.task.index());
-    asked.erase(std::find_if(asked.begin(), asked.end(), [&](const Asked& a) { return a.waiting == &waiting; }));
-  }
-  waiting_.erase(found);
-}
-
-const std::vector<Partition::Asked>& Partition::WaitingOf(uint32_t worker) const {
-  static const auto* const kNone = new std::vector<Asked>();
-  const auto found = waiting_of_.find(worker);
-  return found == waiting_of_.end() ? *kNone : found->second;
-}
-
-std::vector<uint64_t> Partition::Tokens() const {
-  std::vector<uint64_t> tokens;
-  tokens.reserve(waiting_.size());
-  for (const auto& [token, waiting] : waiting_) tokens.push_back(token);
-  std::sort(tokens.begin(), tokens.end());
-  return tokens;
-}
-
 void Partition::WatchFor(Waiting& waiting) {
   const PartitionRequest& request = waiting.request;
-  if (waiting.watch == Watch::kAll) return;
   const bool is_snapshot = request.kind == Kind::kSnapshot;
-  if (!is_snapshot && !window_.IsMember(request.task)) return;
-  std::optional<uint32_t> blocking;
-  if (!request.contributions.empty()) {
-    blocking = LastOf(request.chunks, [&](uint32_t chunk) { return cut_.Lacks(chunk); });
-  } else if (request.kind == Kind::kPushPull) {
-    blocking = LastOf(request.chunks, [&](uint32_t chunk) { return Rules(chunk).Pending(request.task); });
+  if (!is_snapshot && !window_.IsMember(request.task)) return;  // For a plan.
+  const std::optional<uint32_t> chunk = is_snapshot ? std::nullopt : BlockedOn(request);
+  if (chunk.has_value()) {
+    waiting_.WatchOne(waiting, *chunk);
+  } else {
+    waiting_.WatchAll(waiting);
   }
+}
+
+std::optional<uint32_t> Partition::BlockedOn(const PartitionRequest& request) const {
+  const auto is_pending = [&](uint32_t chunk) { return Rules(chunk).Pending(request.task); };
+  if (!request.contributions.empty()) {
+    return LastOf(request.chunks, [&](uint32_t chunk) { return cut_.Lacks(chunk); });
+  }
+  const std::optional<uint32_t> pending = LastOf(request.chunks, is_pending);
+  if (request.kind == Kind::kPushPull && pending.has_value()) return pending;
   // Under a quorum a step may be over on any of its chunks, and then it is moved. So it may be where it asks for a step
   // that it has pushed.
   const bool quorum = window_.current().quorum() > 0 || (window_.left_sync() && window_.previous()->quorum() > 0);
-  const bool may_move = quorum || std::any_of(request.chunks.begin(), request.chunks.end(),
-                                              [&](uint32_t chunk) { return Rules(chunk).Pending(request.task); });
-  if (!blocking.has_value() && !is_snapshot && !may_move) {
-    const int64_t step = StepOf(request);
-    blocking = LastOf(request.chunks, [&](uint32_t chunk) {
-      const absl::StatusOr<ChunkRules::Start> start =
-          Rules(chunk).AskStart(window_, request.task, request.generation, step);
-      return start.ok() && start->result == ChunkRules::StartResult::kWait;
-    });
-  }
-  if (blocking.has_value()) {
-    waiting.watch = Watch::kOne;
-    waiting.watched = *blocking;
-    chunks_.at(*blocking).watchers.push_back(request.token);
-    return;
-  }
-  waiting.watch = Watch::kAll;
-  for (uint32_t chunk : request.chunks) chunks_.at(chunk).watchers_of_all.push_back(request.token);
-}
-
-void Partition::Unwatch(Waiting& waiting) {
-  const auto erase = [&](std::vector<uint64_t>& tokens) {
-    tokens.erase(std::find(tokens.begin(), tokens.end(), waiting.request.token));
-  };
-  switch (std::exchange(waiting.watch, Watch::kNothing)) {
-    case Watch::kNothing:
-      break;
-    case Watch::kOne:
-      erase(chunks_.at(waiting.watched).watchers);
-      break;
-    case Watch::kAll:
-      for (uint32_t chunk : waiting.request.chunks) erase(chunks_.at(chunk).watchers_of_all);
-      break;
-  }
+  if (quorum || pending.has_value()) return std::nullopt;
+  return LastOf(request.chunks, [&](uint32_t chunk) {
+    const absl::StatusOr<ChunkRules::Start> start =
+        Rules(chunk).AskStart(window_, request.task, request.generation, StepOf(request));
+    return start.ok() && start->result == ChunkRules::StartResult::kWait;
+  });
 }
 
 void Partition::DropSuperseded(const PartitionRequest& request) {
   const auto [lowest, highest] = std::minmax_element(request.chunks.begin(), request.chunks.end());
   std::vector<const Waiting*> superseded;
-  for (const Asked& old : WaitingOf(request.task.index())) {
+  for (const WaitingRequests::Asked& old : waiting_.Of(request.task.index())) {
     const bool apart = old.highest_chunk < *lowest || *highest < old.lowest_chunk;
     if (apart || !SameTask(old.waiting->request.task, request.task)) continue;
     if (Intersects(old.waiting->request.chunks, request.chunks)) superseded.push_back(old.waiting);
@@ -251,7 +187,7 @@ void Partition::DropSuperseded(const PartitionRequest& request) {
     if (PushPending(*old)) reply.push = Reply::PUSH_PENDING;
     reply.message = "a later request for the same chunks has taken its place";
     sink_->Answer(reply);
-    Remove(old->request.token);
+    waiting_.Remove(old->request.token);
   }
 }
 
@@ -302,7 +238,7 @@ void Partition::Perform(ChunkRules::Update update) {
     places_.Note(contribution.task, contribution.step, contribution.slice);
   }
   for (const Contribution& contribution : update.contributions) {
-    for (const Asked& asked : WaitingOf(contribution.task.index())) {
+    for (const WaitingRequests::Asked& asked : waiting_.Of(contribution.task.index())) {
       if (update.chunk < asked.lowest_chunk || asked.highest_chunk < update.chunk) continue;
       Waiting& waiting = *asked.waiting;
       if (waiting.applied_to.empty() || !SameTask(contribution.task, waiting.request.task)) continue;
@@ -311,8 +247,9 @@ void Partition::Perform(ChunkRules::Update update) {
     }
   }
   // Before the next update, so that the values are exactly those of the step.
-  for (Waiting* snapshot : std::vector<Waiting*>(snapshots_)) {
-    if (Contains(snapshot->request.chunks, update.chunk) && TrySnapshot(*snapshot)) Remove(snapshot->request.token);
+  for (Waiting* snapshot : std::vector<Waiting*>(waiting_.snapshots())) {
+    const bool concerned = Contains(snapshot->request.chunks, update.chunk);
+    if (concerned && TrySnapshot(*snapshot)) waiting_.Remove(snapshot->request.token);
   }
 }
 
@@ -420,29 +357,14 @@ void Partition::CaptureCut(const std::vector<uint32_t>& chunks) {
   }
 }
 
-std::vector<uint64_t> Partition::TakeWatchers(const Changed& changed) {
-  std::vector<uint64_t> tokens;
-  for (uint32_t index : changed) {
-    Chunk& chunk = chunks_.at(index);
-    for (uint64_t token : chunk.watchers) waiting_.at(token)->watch = Watch::kNothing;
-    tokens.insert(tokens.end(), chunk.watchers.begin(), chunk.watchers.end());
-    tokens.insert(tokens.end(), chunk.watchers_of_all.begin(), chunk.watchers_of_all.end());
-    chunk.watchers.clear();
-  }
-  std::sort(tokens.begin(), tokens.end());
-  tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
-  return tokens;
-}
-
 void Partition::TryAgain(const std::vector<uint64_t>& tokens, Changed& changed) {
   for (uint64_t token : tokens) {
-    const auto found = waiting_.find(token);
-    if (found == waiting_.end()) continue;  // Answered just now.
-    Waiting& waiting = *found->second;
-    if (TryAnswer(waiting, changed)) {
-      Remove(token);
+    Waiting* const waiting = waiting_.Find(token);
+    if (waiting == nullptr) continue;  // Answered just now.
+    if (TryAnswer(*waiting, changed)) {
+      waiting_.Remove(token);
     } else {
-      WatchFor(waiting);
+      WatchFor(*waiting);
     }
   }
 }
@@ -451,7 +373,7 @@ void Partition::Wake(Changed changed) {
   while (!changed.empty()) {
     // Before what was held for it changes the weights.
     if (cut_.open()) CaptureCut(changed);
-    const std::vector<uint64_t> tokens = TakeWatchers(changed);
+    const std::vector<uint64_t> tokens = waiting_.TakeWatchers(changed);
     changed.clear();
     TryAgain(tokens, changed);
   }
@@ -459,13 +381,9 @@ void Partition::Wake(Changed changed) {
 
 void Partition::WakeAll() {
   if (cut_.open()) CaptureCut(order_);
-  for (uint32_t chunk : order_) {
-    chunks_.at(chunk).watchers.clear();
-    chunks_.at(chunk).watchers_of_all.clear();
-  }
-  for (auto& [token, waiting] : waiting_) waiting->watch = Watch::kNothing;
+  waiting_.ForgetWatches();
   Changed changed;
-  TryAgain(Tokens(), changed);
+  TryAgain(waiting_.Tokens(), changed);
   Wake(std::move(changed));
 }
 
@@ -537,8 +455,8 @@ void Partition::OnTick(absl::Time now) {
   if (now < next_deadline_) return;
   next_deadline_ = absl::InfiniteFuture();
   Awaited awaited;
-  for (uint64_t token : Tokens()) {
-    const Waiting& waiting = *waiting_.at(token);
+  for (uint64_t token : waiting_.Tokens()) {
+    const Waiting& waiting = *waiting_.Find(token);
     if (now < waiting.deadline) {
       next_deadline_ = std::min(next_deadline_, waiting.deadline);
       continue;
@@ -554,11 +472,11 @@ void Partition::OnTick(absl::Time now) {
           Holds(waiting.request) ? absl::StrCat(", whose steps before go into checkpoint ", cut_.cut().name()) : "");
     }
     sink_->Answer(reply);
-    Remove(token);
+    waiting_.Remove(token);
   }
 }
 
-void Partition::Forget(uint64_t token) { Remove(token); }
+void Partition::Forget(uint64_t token) { waiting_.Remove(token); }
 
 void Partition::Describe(v1::ServerProgress* progress) const {
   const v1::Plan& plan = window_.current();
@@ -577,20 +495,17 @@ void Partition::Describe(v1::ServerProgress* progress) const {
 }
 
 std::vector<HeldStart> Partition::HeldStarts() const {
-  std::vector<uint32_t> workers;
-  for (const auto& [worker, requests] : waiting_of_) {
-    if (!requests.empty()) workers.push_back(worker);
-  }
-  std::sort(workers.begin(), workers.end());
   std::vector<HeldStart> starts;
   Awaited awaited;
-  for (uint32_t worker : workers) {
+  for (uint32_t worker : waiting_.Workers()) {
     if (starts.size() == kMostHeld) break;
     // With the same chunks of every worker, few of them have to be looked at.
-    std::vector<Asked> requests = waiting_of_.at(worker);
+    std::vector<WaitingRequests::Asked> requests = waiting_.Of(worker);
     const size_t told = std::min({requests.size(), kMostHeldOfWorker, kMostHeld - starts.size()});
     std::partial_sort(requests.begin(), requests.begin() + static_cast<std::ptrdiff_t>(told), requests.end(),
-                      [](const Asked& a, const Asked& b) { return a.lowest_chunk < b.lowest_chunk; });
+                      [](const WaitingRequests::Asked& a, const WaitingRequests::Asked& b) {
+                        return a.lowest_chunk < b.lowest_chunk;
+                      });
     for (size_t i = 0; i < told; ++i) {
       HeldStart& start = starts.emplace_back();
       start.worker = worker;
@@ -608,8 +523,8 @@ void Partition::AppendState(std::string* state) const {
   places_.AppendState(state);
   for (uint32_t chunk : order_) Rules(chunk).AppendState(state);
   absl::StrAppend(state, highest_begun_, ";");
-  for (uint64_t token : Tokens()) {
-    const Waiting& waiting = *waiting_.at(token);
+  for (uint64_t token : waiting_.Tokens()) {
+    const Waiting& waiting = *waiting_.Find(token);
     const PartitionRequest& request = waiting.request;
     absl::StrAppend(state, "waits ", static_cast<int>(request.kind), ",", TaskName(request.task), "#",
                     request.task.incarnation(), ",", request.generation, ",", request.step, ",",

@@ -2,10 +2,8 @@
 #define RUBATO_SERVER_RULES_PARTITION_H_
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -17,25 +15,11 @@
 #include "server/rules/cut_capture.h"
 #include "server/rules/data_places.h"
 #include "server/rules/held_start.h"
+#include "server/rules/partition_request.h"
 #include "server/rules/plan_window.h"
+#include "server/rules/waiting_requests.h"
 
 namespace rubato::server {
-
-// A decoded ExchangeRequest to one partition.
-struct PartitionRequest {
-  enum class Kind { kPull, kPushPull, kSnapshot };
-
-  // Chosen by the caller, unique among open requests; comes back with the answer.
-  uint64_t token = 0;
-  Kind kind = Kind::kPull;
-  v1::TaskId task;
-  uint64_t generation = 0;
-  // kPull: the step to begin. kPushPull: the step that is pushed. kSnapshot: at_step.
-  int64_t step = 0;
-  std::vector<uint32_t> chunks;
-  // kPushPull: one per chunk.
-  std::vector<Contribution> contributions;
-};
 
 struct PartitionReply {
   uint64_t token = 0;
@@ -133,43 +117,11 @@ class Partition {
   void AppendState(std::string* state) const;
 
  private:
-  // On which chunks a request waits.
-  enum class Watch {
-    // None: it waits for a plan.
-    kNothing,
-    // That in `watched`: nothing can come of it before that chunk comes further.
-    kOne,
-    kAll,
-  };
-  struct Waiting {
-    // kPushPull: with its contributions as long as a cut holds them.
-    PartitionRequest request;
-    absl::Time deadline;
-    v1::ExchangeReply::PushOutcome push = v1::ExchangeReply::PUSH_NONE;
-    std::vector<int64_t> applied_to;
-    // Snapshot: chunks not captured yet.
-    std::vector<uint32_t> to_capture;
-    Watch watch = Watch::kNothing;
-    uint32_t watched = 0;
-  };
-  // A request of a worker, and between which chunks its own are.
-  struct Asked {
-    Waiting* waiting;
-    uint32_t lowest_chunk;
-    uint32_t highest_chunk;
-  };
-  // What a partition has of a chunk.
-  struct Chunk {
-    explicit Chunk(ChunkRules rules) : rules(std::move(rules)) {}
-
-    ChunkRules rules;
-    // Those that wait on this chunk alone, and on this and others.
-    std::vector<uint64_t> watchers, watchers_of_all;
-  };
+  using Waiting = WaitingRequests::Waiting;
   using Changed = std::vector<uint32_t>;
 
-  ChunkRules& Rules(uint32_t chunk) { return chunks_.at(chunk).rules; }
-  const ChunkRules& Rules(uint32_t chunk) const { return chunks_.at(chunk).rules; }
+  ChunkRules& Rules(uint32_t chunk) { return chunks_.at(chunk); }
+  const ChunkRules& Rules(uint32_t chunk) const { return chunks_.at(chunk); }
   // Has the memory of what is known of a request's worker on its chunks brought in, all at the same time.
   void Prefetch(const PartitionRequest& request) const;
   void Refuse(const PartitionRequest& request, v1::ExchangeReply::Outcome outcome, std::string message);
@@ -198,16 +150,10 @@ class Partition {
   // Tries again everything, and then what waits for what that has changed.
   void WakeAll();
   void TryAgain(const std::vector<uint64_t>& tokens, Changed& changed);
-  // Ascending; those on one chunk do not wait on it any more.
-  std::vector<uint64_t> TakeWatchers(const Changed& changed);
-  std::vector<uint64_t> Tokens() const;
   // Has it tried again when something may come of it. It was tried, and waits.
   void WatchFor(Waiting& waiting);
-  void Unwatch(Waiting& waiting);
-  Waiting& Add(PartitionRequest request, absl::Time now);
-  void Remove(uint64_t token);
-  // Those that wait for this worker, whatever its incarnation; snapshots aside.
-  const std::vector<Asked>& WaitingOf(uint32_t worker) const;
+  // The chunk before which nothing can come of a member's request; nothing if any of its chunks may decide.
+  std::optional<uint32_t> BlockedOn(const PartitionRequest& request) const;
   void DropSuperseded(const PartitionRequest& request);
   void LogPlan(const v1::Plan& plan);
   // Whom the SYNC steps in collection wait for, by chunk, of those that have been looked at.
@@ -222,13 +168,9 @@ class Partition {
   PlanWindow window_;
   CutCapture cut_;
   DataPlaces places_;
-  absl::flat_hash_map<uint32_t, Chunk> chunks_;
+  absl::flat_hash_map<uint32_t, ChunkRules> chunks_;
   std::vector<uint32_t> order_;  // Of chunks_, ascending.
-  // By token. What goes through several does so in the order of their tokens, to be reproducible.
-  absl::flat_hash_map<uint64_t, std::unique_ptr<Waiting>> waiting_;
-  // The same by worker, and snapshots, in order of arrival.
-  absl::flat_hash_map<uint32_t, std::vector<Asked>> waiting_of_;
-  std::vector<Waiting*> snapshots_;
+  WaitingRequests waiting_;
   // No request is due before.
   absl::Time next_deadline_ = absl::InfiniteFuture();
   int64_t highest_begun_ = -1;
