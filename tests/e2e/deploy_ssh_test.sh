@@ -186,7 +186,7 @@ done
 nothing_left compared
 status=0
 "${compare_command[@]}" --overwrite --slow=worker:1:x2 >"$work/slow.out" 2>&1 || status=$?
-((status == 1)) || fail "compare --hosts --slow: exit status $status instead of 1"
+((status == 2)) || fail "compare --hosts --slow: exit status $status instead of 2"
 says slow "--slow is given; allowed: not with --hosts"
 
 say "hosts that cannot be used"
