@@ -212,14 +212,22 @@ void AddCompareCommand(CLI::App* app, const Environment* environment, int* exit_
   CLI::App* command = app->add_subcommand("compare", "Run a job in several modes, one after another, and compare them");
   auto options = std::make_shared<CompareOptions>();
   AddRunOptions(command, &options->job.run);
-  command->add_option("--hosts", options->job.ssh.hosts_path,
-                      "Run the jobs on these hosts, as rubato deploy ssh does, instead of on this machine");
+  CLI::Option* const hosts =
+      command->add_option("--hosts", options->job.ssh.hosts_path,
+                          "Run the jobs on these hosts, as rubato deploy ssh does, instead of on this machine");
   AddSshOptions(command, &options->job.ssh);
   command->add_option(
       "--command", options->job.command,
       "What the workers run, as in \"python train.py\", with RUBATO_SEED in its environment; CONFIG has "
       "then no model, data and optimizer, and may be left out");
   AddTaskCounts(command, "--workers", &options->job.client);
+  for (const char* option : {"--slow", "--network", "--binaries", "--metrics_listen", "--workers", "--servers"}) {
+    command->get_option(option)->excludes(hosts);
+  }
+  for (const char* option :
+       {"--package", "--copy", "--identity", "--ssh_option", "--ssh", "--min_free_mib", "--max_clock_offset"}) {
+    command->get_option(option)->needs(hosts);
+  }
   command
       ->add_option("--modes", options->modes,
                    "The modes, separated by commas: sync, async, ssp:N; required unless there is a --variant")

@@ -33,9 +33,6 @@ absl::Status CheckNotGiven(bool given, const std::string& flag, absl::string_vie
 std::string SeedVariable(const PreparedRun& run) { return absl::StrCat("RUBATO_SEED=", run.config.seed()); }
 
 absl::StatusOr<PreparedRun> PrepareHere(const ComparedJobOptions& options, const Environment& environment) {
-  constexpr char kNeedsHosts[] = "only with --hosts";
-  RUBATO_RETURN_IF_ERROR(CheckNotGiven(!options.ssh.package.empty(), "--package", kNeedsHosts));
-  RUBATO_RETURN_IF_ERROR(CheckNotGiven(!options.ssh.copies.empty(), "--copy", kNeedsHosts));
   if (options.command.empty()) {
     constexpr char kNeedsCommand[] = "only with --command; the config says it";
     RUBATO_RETURN_IF_ERROR(CheckNotGiven(options.client.workers.has_value(), "--workers", kNeedsCommand));
@@ -56,13 +53,6 @@ absl::StatusOr<PreparedRun> PrepareHere(const ComparedJobOptions& options, const
 
 absl::StatusOr<PreparedRun> PrepareOnHosts(const ComparedJobOptions& options, OnHosts* hosts) {
   const LaunchOptions& launch = options.run.launch;
-  constexpr char kOnlyHere[] = "not with --hosts";
-  RUBATO_RETURN_IF_ERROR(CheckNotGiven(!launch.slow.empty(), "--slow", kOnlyHere));
-  RUBATO_RETURN_IF_ERROR(CheckNotGiven(!launch.network.empty(), "--network", kOnlyHere));
-  RUBATO_RETURN_IF_ERROR(CheckNotGiven(!launch.binaries.empty(), "--binaries", kOnlyHere));
-  RUBATO_RETURN_IF_ERROR(CheckNotGiven(!launch.metrics_listen.empty(), "--metrics_listen", kOnlyHere));
-  RUBATO_RETURN_IF_ERROR(CheckNotGiven(options.client.workers.has_value(), "--workers", kOnlyHere));
-  RUBATO_RETURN_IF_ERROR(CheckNotGiven(options.client.servers.has_value(), "--servers", kOnlyHere));
   if (options.run.config_path.empty()) return absl::InvalidArgumentError("CONFIG is required with --hosts");
   SshOptions ssh = options.ssh;
   ssh.command = options.command;

@@ -17,7 +17,8 @@ namespace rubato {
 // What a comparison runs again and again, and where.
 struct ComparedJobOptions {
   RunOptions run;
-  // Without hosts the jobs run on this machine.
+  // Without hosts the jobs run on this machine, and the rest of these options says nothing. With hosts `run.launch` has
+  // nothing of local processes, and `client` no numbers of tasks.
   SshOptions ssh;
   // Of a client's job; empty: the config says what is trained.
   std::string command;
@@ -32,8 +33,9 @@ struct ComparedJob {
   std::function<absl::Status(const PreparedRun& run, const std::string& label)> run_job;
 };
 
-// `signals` and `environment` outlive what is returned. InvalidArgument: an option that says nothing of where the jobs
-// run; otherwise errors as of PrepareRun and PrepareClientRun, or of OpenRemoteHosts and LoadConfigFor.
+// `signals` and `environment` outlive what is returned. InvalidArgument: numbers of tasks of a job that its config
+// describes, or hosts without a config; otherwise errors as of PrepareRun and PrepareClientRun, or of OpenRemoteHosts
+// and LoadConfigFor.
 absl::StatusOr<ComparedJob> PrepareComparedJob(const ComparedJobOptions& options, StopSignals* signals,
                                                const Environment& environment);
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -38,17 +37,6 @@ template <typename Predicate>
 std::optional<uint32_t> LastOf(const std::vector<uint32_t>& chunks, const Predicate& blocks) {
   const auto found = std::find_if(chunks.rbegin(), chunks.rend(), blocks);
   return found == chunks.rend() ? std::nullopt : std::optional(*found);
-}
-
-// Descriptions name no more than that: so many requests, so many of one worker, and whom so many chunks of a request
-// wait for.
-constexpr size_t kMostHeld = 64;
-constexpr size_t kMostHeldOfWorker = 4;
-constexpr int kMostLooks = 4;
-
-// That a PULL or PUSH_PULL asks to begin.
-int64_t StepOf(const PartitionRequest& request) {
-  return request.kind == Kind::kPull ? request.step : request.step + 1;
 }
 
 Reply::PushOutcome Outcome(ChunkRules::PushResult result, bool finite) {
@@ -169,7 +157,7 @@ std::optional<uint32_t> Partition::BlockedOn(const PartitionRequest& request) co
   if (quorum || pending.has_value()) return std::nullopt;
   return LastOf(request.chunks, [&](uint32_t chunk) {
     const absl::StatusOr<ChunkRules::Start> start =
-        Rules(chunk).AskStart(window_, request.task, request.generation, StepOf(request));
+        Rules(chunk).AskStart(window_, request.task, request.generation, request.StepToBegin());
     return start.ok() && start->result == ChunkRules::StartResult::kWait;
   });
 }
@@ -288,7 +276,7 @@ bool Partition::TryAnswer(Waiting& waiting, Changed& changed) {
     TakePushes(waiting, changed);
   }
   if (PushPending(waiting)) return false;
-  const int64_t step = StepOf(request);
+  const int64_t step = request.StepToBegin();
   for (uint32_t chunk : request.chunks) {
     ChunkRules& rules = Rules(chunk);
     const ChunkRules::Reached before = rules.reached();
@@ -415,42 +403,6 @@ void Partition::LogPlan(const v1::Plan& plan) {
   sink_->Log(record);
 }
 
-std::vector<v1::TaskId> Partition::WaitsFor(const Waiting& waiting, Awaited* awaited) const {
-  const PartitionRequest& request = waiting.request;
-  std::vector<v1::TaskId> tasks;
-  if (request.kind == Kind::kSnapshot) return tasks;
-  const bool held = Holds(request);
-  int looks = kMostLooks;
-  for (uint32_t chunk : request.chunks) {
-    const std::vector<v1::TaskId> others = WaitsForOn(chunk, request, held, awaited);
-    for (const v1::TaskId& task : others) {
-      bool known = std::any_of(tasks.begin(), tasks.end(), [&](const v1::TaskId& t) { return SameTask(t, task); });
-      if (!known) tasks.push_back(task);
-    }
-    if (tasks.size() > kMostNamed || (!others.empty() && --looks == 0)) break;
-  }
-  return tasks;
-}
-
-std::vector<v1::TaskId> Partition::WaitsForOn(uint32_t chunk, const PartitionRequest& request, bool held,
-                                              Awaited* awaited) const {
-  // One more than are named, so that it is seen that there are others.
-  constexpr size_t kMost = kMostNamed + 1;
-  const ChunkRules& rules = Rules(chunk);
-  if (held) return cut_.Lacks(chunk) ? rules.AwaitedByPlan(window_, kMost) : std::vector<v1::TaskId>();
-  ChunkRules::Start waits = {.result = ChunkRules::StartResult::kWait, .wait = ChunkRules::Wait::kContributions};
-  if (!rules.Pending(request.task)) {
-    const absl::StatusOr<ChunkRules::Start> start =
-        rules.AskStart(window_, request.task, request.generation, StepOf(request));
-    if (!start.ok() || start->result != ChunkRules::StartResult::kWait) return {};
-    waits = *start;
-  }
-  if (waits.wait != ChunkRules::Wait::kContributions) return rules.WaitingFor(window_, waits, kMost);
-  const auto [known, is_new] = awaited->try_emplace(chunk);
-  if (is_new) known->second = rules.Awaited(window_, kMost);
-  return known->second;
-}
-
 void Partition::OnTick(absl::Time now) {
   if (now < next_deadline_) return;
   next_deadline_ = absl::InfiniteFuture();
@@ -477,45 +429,6 @@ void Partition::OnTick(absl::Time now) {
 }
 
 void Partition::Forget(uint64_t token) { waiting_.Remove(token); }
-
-void Partition::Describe(v1::ServerProgress* progress) const {
-  const v1::Plan& plan = window_.current();
-  std::vector<int64_t> lowest(plan.members_size(), order_.empty() ? -1 : std::numeric_limits<int64_t>::max());
-  for (uint32_t chunk : order_) {
-    const std::vector<int64_t>& clocks = Rules(chunk).clocks();
-    const size_t members = std::min(clocks.size(), lowest.size());
-    for (size_t i = 0; i < members; ++i) lowest[i] = std::min(lowest[i], clocks[i]);
-  }
-  for (int i = 0; i < plan.members_size(); ++i) {
-    v1::MemberClock* entry = progress->add_clocks();
-    entry->set_worker(plan.members(i).index());
-    entry->set_clock(lowest[i]);
-  }
-  progress->set_highest_started_step(std::max(progress->highest_started_step(), highest_begun_));
-}
-
-std::vector<HeldStart> Partition::HeldStarts() const {
-  std::vector<HeldStart> starts;
-  Awaited awaited;
-  for (uint32_t worker : waiting_.Workers()) {
-    if (starts.size() == kMostHeld) break;
-    // With the same chunks of every worker, few of them have to be looked at.
-    std::vector<WaitingRequests::Asked> requests = waiting_.Of(worker);
-    const size_t told = std::min({requests.size(), kMostHeldOfWorker, kMostHeld - starts.size()});
-    std::partial_sort(requests.begin(), requests.begin() + static_cast<std::ptrdiff_t>(told), requests.end(),
-                      [](const WaitingRequests::Asked& a, const WaitingRequests::Asked& b) {
-                        return a.lowest_chunk < b.lowest_chunk;
-                      });
-    for (size_t i = 0; i < told; ++i) {
-      HeldStart& start = starts.emplace_back();
-      start.worker = worker;
-      start.step = StepOf(requests[i].waiting->request);
-      start.waiting_for = WaitsFor(*requests[i].waiting, &awaited);
-      start.waits_for_coordinator = start.waiting_for.empty();
-    }
-  }
-  return starts;
-}
 
 void Partition::AppendState(std::string* state) const {
   window_.AppendState(state);

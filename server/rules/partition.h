@@ -68,8 +68,8 @@ class PartitionSink {
 // the cut or in none (I7). If another plan is entered before, what is not captured then is never captured: the cut
 // is given up.
 //
-// A request that waits is tried again when a chunk that it waits for has come further, so that a push takes as long
-// however many members and requests there are.
+// A request that waits is tried again when a chunk that it waits for has come further: no push goes through all members
+// or all requests.
 //
 //   Partition partition({0, 3}, absl::Seconds(5), &sink);
 //   partition.Commit(plan);

@@ -23,6 +23,9 @@ struct PartitionRequest {
   std::vector<uint32_t> chunks;
   // kPushPull: one per chunk.
   std::vector<Contribution> contributions;
+
+  // The step that a kPull or kPushPull asks to begin.
+  int64_t StepToBegin() const { return kind == Kind::kPull ? step : step + 1; }
 };
 
 }  // namespace rubato::server

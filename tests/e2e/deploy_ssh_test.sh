@@ -187,7 +187,12 @@ nothing_left compared
 status=0
 "${compare_command[@]}" --overwrite --slow=worker:1:x2 >"$work/slow.out" 2>&1 || status=$?
 ((status == 2)) || fail "compare --hosts --slow: exit status $status instead of 2"
-says slow "--slow is given; allowed: not with --hosts"
+says slow "--slow excludes --hosts"
+
+status=0
+"$rubato" compare configs/teacher_mlp.textproto --identity "$identity" >"$work/no_hosts.out" 2>&1 || status=$?
+((status == 2)) || fail "compare --identity without --hosts: exit status $status instead of 2"
+says no_hosts "--identity requires --hosts"
 
 say "hosts that cannot be used"
 write_hosts "coordinator_port: $port" "hosts { host: \"127.0.0.3\" port: $port user: \"$user\" workers: 1 }"
