@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 
+#include "common/array_alignment.h"
 #include "common/byte_span.h"
 #include "common/config/compression.h"
 #include "common/config/local_sgd.h"
@@ -17,6 +19,11 @@
 
 namespace rubato::server {
 namespace {
+
+// Up to that much a partition has a second array for every slot, and its updates never wait for the disk.
+constexpr int64_t kFewSlotBytes = int64_t{64} << 20;
+
+int64_t BytesIn(int64_t length) { return length * static_cast<int64_t>(sizeof(float)); }
 
 // Puts `held`, which somebody reads, among the spares, in the place of one that nobody reads any more. Returns that
 // one; null when there is none.
@@ -36,7 +43,7 @@ void CopyPieces(const EncodedGradient& from, float* values) {
 }  // namespace
 
 ChunkStore::ChunkStore(const v1::JobConfig& config, const ModelSpec& model, const v1::JobDescription& job,
-                       const std::vector<uint32_t>& chunks, Allocator allocate)
+                       const std::vector<uint32_t>& chunks, Allocator allocate, std::shared_ptr<SlotPool> slots)
     : optimizer_(ServerOptimizer(config)),
       compensation_config_(config.consistency().compensation()),
       compensation_(CompensationFormulaOf(compensation_config_)),
@@ -45,9 +52,9 @@ ChunkStore::ChunkStore(const v1::JobConfig& config, const ModelSpec& model, cons
       batch_size_(config.training().batch_size()),
       seed_(config.seed()),
       allocate_(std::move(allocate)),
+      slots_(std::move(slots)),
       gradient_meter_(chunks.size()) {
-  const int slots = NumSlots(optimizer_.algorithm()) + (compensation_ ? NumSlots(*compensation_) : 0);
-  const bool keeps_checkpoints = config.checkpoint().every_steps() > 0 || config.checkpoint().every_seconds() > 0;
+  const int num_slots = NumSlots(optimizer_.algorithm()) + (compensation_ ? NumSlots(*compensation_) : 0);
   for (uint32_t index : chunks) {
     Chunk chunk;
     chunk.placement = job.chunks(index);
@@ -55,17 +62,16 @@ ChunkStore::ChunkStore(const v1::JobConfig& config, const ModelSpec& model, cons
     const int64_t length = chunk.placement.length();
     const v1::CodecConfig codec = PullCodec(config, chunk.tensor.name);
     chunk.pull_codec = {codec.codec(), codec.fraction()};
-    chunk.weights = allocate_(length);
+    chunk.weights = Allocate(length);
     InitializeSlice(chunk.tensor, chunk.placement.tensor(), config.seed(), chunk.placement.offset(), length,
                     chunk.weights->data());
-    for (int slot = 0; slot < slots; ++slot) {
-      chunk.slots.push_back(FloatBuffer::Allocate(length));
+    for (int slot = 0; slot < num_slots; ++slot) {
+      chunk.slots.push_back(slots_->Take(length));
       std::fill_n(chunk.slots.back()->data(), length, InitialSlotValue(optimizer_, slot));
     }
-    memory_bytes_ += length * sizeof(float) * (1 + chunk.slots.size());
-    if (keeps_checkpoints) AddSpares(chunk);
     chunks_.emplace(index, std::move(chunk));
   }
+  if (config.checkpoint().every_steps() > 0 || config.checkpoint().every_seconds() > 0) ReserveForCheckpoints();
 }
 
 size_t ChunkStore::BeginRestore(const std::vector<uint32_t>& chunks, CheckpointRestorer* restorer) {
@@ -108,16 +114,23 @@ ChunkSnapshot ChunkStore::Keep(uint32_t index) const {
 }
 
 FloatBuffer::Ptr ChunkStore::Allocate(int64_t size) {
-  memory_bytes_ += size * static_cast<int64_t>(sizeof(float));
+  memory_bytes_ += BytesIn(size);
   return allocate_(size);
 }
 
-void ChunkStore::AddSpares(Chunk& chunk) {
-  const int64_t length = chunk.placement.length();
-  chunk.spares.push_back(Allocate(length));
-  for (size_t slot = 0; slot < chunk.slots.size(); ++slot) {
-    chunk.slot_spares.push_back(FloatBuffer::Allocate(length));
-    memory_bytes_ += length * static_cast<int64_t>(sizeof(float));
+void ChunkStore::ReserveForCheckpoints() {
+  std::map<int64_t, int64_t> arrays;  // Slots of each size.
+  int64_t slot_bytes = 0;
+  for (auto& [index, chunk] : chunks_) {
+    const int64_t length = chunk.placement.length();
+    chunk.spares.push_back(Allocate(length));
+    const auto num_slots = static_cast<int64_t>(chunk.slots.size());
+    arrays[length] += num_slots;
+    slot_bytes += num_slots * BytesIn(length);
+  }
+  for (const auto& [length, count] : arrays) {
+    const bool all = slot_bytes <= kFewSlotBytes || BytesIn(length) < static_cast<int64_t>(kLargeArrayBytes);
+    slots_->Reserve(length, all ? count : (count + 1) / 2);
   }
 }
 
@@ -126,19 +139,11 @@ FloatBuffer::Ptr ChunkStore::Exchange(const FloatBuffer::Ptr& held, std::vector<
   return free == nullptr ? Allocate(held->size()) : free;
 }
 
-FloatBuffer::Ptr ChunkStore::NextSlot(const FloatBuffer::Ptr& slot, std::vector<FloatBuffer::Ptr>& spares) {
-  if (slot.use_count() == 1) return slot;
-  if (FloatBuffer::Ptr free = TakeSpare(slot, spares)) return free;
-  // Nobody reads it but this process, so it takes no room where others can.
-  memory_bytes_ += slot->size() * static_cast<int64_t>(sizeof(float));
-  return FloatBuffer::Allocate(slot->size());
-}
-
 ChunkStore::Wire ChunkStore::ForWire(uint32_t index, int64_t version) {
   Chunk& chunk = chunks_.at(index);
   const int64_t length = chunk.placement.length();
   if (chunk.pull_codec.codec == v1::NONE) {
-    return {v1::NONE, chunk.weights, length * static_cast<int64_t>(sizeof(float))};
+    return {v1::NONE, chunk.weights, BytesIn(length)};
   }
   if (chunk.encoded_version != version) {
     if (chunk.encoded == nullptr) {
@@ -240,7 +245,11 @@ ChunkStore::Buffers ChunkStore::NextBuffers(Chunk& chunk, size_t slots) {
   for (size_t i = 0; i < slots; ++i) {
     FloatBuffer::Ptr& slot = chunk.slots[i];
     buffers.slots_in.push_back(slot->data());
-    slot = NextSlot(slot, chunk.slot_spares);
+    if (slot.use_count() > 1) {
+      FloatBuffer::Ptr free = slots_->Take(slot->size());
+      // The checkpoint may let go of it while the update reads it.
+      buffers.kept_slots.push_back(std::exchange(slot, std::move(free)));
+    }
     buffers.slots_out.push_back(slot->data());
   }
   return buffers;

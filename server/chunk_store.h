@@ -23,6 +23,7 @@
 #include "server/pulled_weights.h"
 #include "server/rules/chunk_rules.h"
 #include "server/rules/update_mix.h"
+#include "server/slot_pool.h"
 
 namespace rubato::server {
 
@@ -36,8 +37,8 @@ class ChunkStore {
     TensorSpec tensor;
     // The current weights. Held by readers, too: an update then writes to another buffer.
     FloatBuffer::Ptr weights;
-    // The optimizer's state, and after it that of a compensation for staleness. Held by a snapshot, too: an update then
-    // writes to other buffers.
+    // The optimizer's state, and after it that of a compensation for staleness; the pool's. Held by a snapshot, too: an
+    // update then writes to others.
     std::vector<FloatBuffer::Ptr> slots;
     // Updates that changed the weights: the t of Adam's bias correction.
     int64_t updates = 0;
@@ -47,8 +48,6 @@ class ChunkStore {
     PulledWeights pulled;
     // Buffers that were weights before; reused once nobody reads them, because an allocator may take nothing back.
     std::vector<FloatBuffer::Ptr> spares;
-    // Those that were slots before.
-    std::vector<FloatBuffer::Ptr> slot_spares;
     // How pulls carry it, the weights as they were encoded last, and their version.
     CodecSpec pull_codec;
     FloatBuffer::Ptr encoded;
@@ -67,9 +66,10 @@ class ChunkStore {
   // Makes buffers that are handed out; zeros.
   using Allocator = std::function<FloatBuffer::Ptr(int64_t size)>;
 
-  // Initialises `chunks` (indices into job.chunks) from the config's seed.
+  // Initialises `chunks` (indices into job.chunks) from the config's seed. `slots` may be other stores', too.
   ChunkStore(const v1::JobConfig& config, const ModelSpec& model, const v1::JobDescription& job,
-             const std::vector<uint32_t>& chunks, Allocator allocate = FloatBuffer::Allocate);
+             const std::vector<uint32_t>& chunks, Allocator allocate = FloatBuffer::Allocate,
+             std::shared_ptr<SlotPool> slots = SlotPool::Create());
 
   // Has `restorer` write over what the constructor made, a slice for each of these chunks in their order: values, slots
   // and, in FinishRestore, updates. Returns the first one's position among the restorer's slices. Nothing else may be
@@ -105,6 +105,7 @@ class ChunkStore {
   const Chunk& Get(uint32_t chunk) const { return chunks_.at(chunk); }
   // The chunk as it is. `record` lacks its version and watermarks, of which the store does not know.
   ChunkSnapshot Keep(uint32_t chunk) const;
+  // Of all but the slots.
   int64_t memory_bytes() const { return memory_bytes_; }
   const v1::GradientMoments& gradient_moments() const { return gradient_meter_.moments(); }
 
@@ -120,17 +121,17 @@ class ChunkStore {
     FloatBuffer::Ptr weights_in, weights_out;
     std::vector<const float*> slots_in;
     std::vector<float*> slots_out;
+    // Those that are read and not written.
+    std::vector<FloatBuffer::Ptr> kept_slots;
   };
   // With the first `slots` slots.
   Buffers NextBuffers(Chunk& chunk, size_t slots);
   FloatBuffer::Ptr Allocate(int64_t size);
-  // What an update writes to while a checkpoint is being written: a job that begins has that memory, and training does
-  // not wait for the system to clear it.
-  void AddSpares(Chunk& chunk);
+  // What updates write to while a checkpoint is being written: a job that begins has that memory, and training does not
+  // wait for the system to clear it.
+  void ReserveForCheckpoints();
   // A buffer as long as `held`, which somebody reads and which goes to the spares.
   FloatBuffer::Ptr Exchange(const FloatBuffer::Ptr& held, std::vector<FloatBuffer::Ptr>& spares);
-  // A slot, or, if somebody else holds it, another buffer in its place.
-  FloatBuffer::Ptr NextSlot(const FloatBuffer::Ptr& slot, std::vector<FloatBuffer::Ptr>& spares);
 
   const v1::OptimizerConfig optimizer_;
   const v1::CompensationConfig compensation_config_;
@@ -142,6 +143,7 @@ class ChunkStore {
   const int64_t batch_size_;
   const uint64_t seed_;
   const Allocator allocate_;
+  const std::shared_ptr<SlotPool> slots_;
   absl::flat_hash_map<uint32_t, Chunk> chunks_;
   int64_t memory_bytes_ = 0;
   GradientMeter gradient_meter_;

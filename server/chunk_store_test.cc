@@ -13,6 +13,7 @@ namespace rubato::server {
 namespace {
 
 constexpr int64_t kLength = 100;
+constexpr int64_t kArray = kLength * sizeof(float);
 
 class ChunkStoreTest : public testing::Test {
  protected:
@@ -30,7 +31,7 @@ class ChunkStoreTest : public testing::Test {
     }
   }
 
-  ChunkStore Make() { return ChunkStore(config_, model_, job_, {0, 1}); }
+  ChunkStore Make() { return ChunkStore(config_, model_, job_, {0, 1}, FloatBuffer::Allocate, slots_); }
 
   static Contribution From(uint32_t worker, uint64_t examples, const std::vector<float>& gradient) {
     Contribution contribution;
@@ -50,6 +51,7 @@ class ChunkStoreTest : public testing::Test {
   v1::JobConfig config_;
   ModelSpec model_;
   v1::JobDescription job_;
+  const std::shared_ptr<SlotPool> slots_ = SlotPool::Create();
 };
 
 TEST_F(ChunkStoreTest, AppliesTheExampleWeightedMean) {
@@ -171,14 +173,15 @@ TEST_F(ChunkStoreTest, NeverWritesSlotsThatSomebodyKeeps) {
   EXPECT_EQ(kept.record.updates(), 1);
   const std::vector<float> weights(kept.weights->data(), kept.weights->data() + kLength);
   const float momentum = kept.slots[0]->data()[5], square = kept.slots[1]->data()[5];
-  const int64_t bytes = store.memory_bytes();
+  const int64_t bytes = store.memory_bytes(), slot_bytes = slots_->bytes();
   store.Apply({0, {From(0, 1, ones)}, false, 1, 1.0});
   EXPECT_EQ(std::vector<float>(kept.weights->data(), kept.weights->data() + kLength), weights);
   EXPECT_EQ(kept.slots[0]->data()[5], momentum);
   EXPECT_EQ(kept.slots[1]->data()[5], square);
   EXPECT_GT(store.Get(0).slots[0]->data()[5], momentum);
   EXPECT_GT(store.Get(0).slots[1]->data()[5], square);
-  EXPECT_EQ(store.memory_bytes(), bytes + 3 * kLength * static_cast<int64_t>(sizeof(float)));
+  EXPECT_EQ(store.memory_bytes(), bytes + kArray);
+  EXPECT_EQ(slots_->bytes(), slot_bytes + 2 * kArray);
 }
 
 TEST_F(ChunkStoreTest, UpdatesAfterASnapshotHaveTheBitsOfThoseWithoutOne) {
@@ -204,7 +207,22 @@ TEST_F(ChunkStoreTest, ReusesSlotsThatNobodyKeepsAnyMore) {
     const ChunkSnapshot kept = store.Keep(0);
     store.Apply({0, {From(0, 1, ones)}, false, i, 1.0});
   }
-  EXPECT_EQ(store.Get(0).slot_spares.size(), 2u);
+  EXPECT_EQ(slots_->bytes(), 2 * kArray * 2 + 2 * kArray) << "two slots of two chunks, and those of one again";
+}
+
+TEST_F(ChunkStoreTest, AJobWithCheckpointsHasMemoryForThemFromItsStart) {
+  config_.mutable_optimizer()->set_algorithm(v1::OptimizerConfig::ADAM);
+  const int64_t without = Make().memory_bytes(), slots_without = slots_->bytes();
+  config_.mutable_checkpoint()->set_every_steps(1);
+  const auto few = SlotPool::Create();
+  EXPECT_EQ(ChunkStore(config_, model_, job_, {0, 1}, FloatBuffer::Allocate, few).memory_bytes(), 2 * without);
+  EXPECT_EQ(few->bytes(), 2 * slots_without);
+  // For half of its slots if they are many: 3 of 6 large arrays, and 2 of 2 small ones.
+  v1::JobDescription large;
+  for (int64_t length : {3 << 20, 3 << 20, 3 << 20, 1 << 10}) large.add_chunks()->set_length(length);
+  const auto many = SlotPool::Create();
+  const ChunkStore store(config_, model_, large, {0, 1, 2, 3}, FloatBuffer::Allocate, many);
+  EXPECT_EQ(many->bytes(), (6 + 3) * (12 << 20) + (2 + 2) * (4 << 10));
 }
 
 TEST_F(ChunkStoreTest, EncodesAVersionOnce) {

@@ -1,13 +1,17 @@
 #ifndef RUBATO_SERVER_PART_FILES_H_
 #define RUBATO_SERVER_PART_FILES_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/storage/checkpoint.h"
 #include "proto/checkpoint.pb.h"
 #include "proto/parameter_server.pb.h"
 #include "server/chunk_snapshot.h"
@@ -23,6 +27,9 @@ struct Part {
   v1::Plan plan;
   // Of all partitions.
   std::vector<ChunkSnapshot> chunks;
+  // What attempts that failed have written, and how many chunks that is. Null: the next one begins anew.
+  std::unique_ptr<CheckpointWriter> unfinished;
+  size_t written = 0;
 };
 
 // One server's parts in the checkpoint directory. Thread-safe; blocks for as long as the disk does.
@@ -40,11 +47,18 @@ class PartFiles {
   explicit PartFiles(Options options) : options_(std::move(options)) {}
 
   // Writes the part and returns the bytes of its data once all of it is on the disk. `cancelled` is asked now and then;
-  // Cancelled when it says yes. InvalidArgument: `part.name` is no IsCheckpointName. Other errors are the disk's. After
-  // an error an earlier part of that name may be gone.
-  absl::StatusOr<int64_t> Write(const Part& part, const std::function<bool()>& cancelled) const;
+  // Cancelled when it says yes. InvalidArgument: `part.name` is no IsCheckpointName. Other errors are the disk's, after
+  // which an earlier part of that name may be gone.
+  // Each chunk's arrays are let go of as soon as they are on the disk, so that updates can have them; whoever tries
+  // again after an error gives the same part. DataLoss: the disk did not keep what was let go of, and no attempt will
+  // succeed.
+  absl::StatusOr<int64_t> Write(Part& part, const std::function<bool()>& cancelled) const;
 
  private:
+  absl::Status Begin(Part& part) const;
+  absl::Status WriteChunks(Part& part, const std::function<bool()>& cancelled) const;
+  absl::Status Finish(Part& part) const;
+
   const Options options_;
 };
 

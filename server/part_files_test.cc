@@ -3,12 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/storage/checkpoint.h"
 #include "common/storage/file.h"
+#include "common/storage/testing/file_size_limit.h"
 
 namespace rubato::server {
 namespace {
@@ -50,8 +53,11 @@ class PartFilesTest : public testing::Test {
     return part;
   }
   void Write(const std::string& name, uint32_t index = 2) {
-    absl::StatusOr<int64_t> bytes = Files(index).Write(MakePart(name), [] { return false; });
-    EXPECT_TRUE(bytes.ok()) << bytes.status();
+    const absl::Status status = Try(MakePart(name), Files(index)).status();
+    EXPECT_TRUE(status.ok()) << status;
+  }
+  static absl::StatusOr<int64_t> Try(Part part, const PartFiles& files) {
+    return files.Write(part, [] { return false; });
   }
   Names List(const std::string& name = "") { return ListDirectory(JoinPath(directory_, name)).value_or(Names()); }
 
@@ -59,7 +65,7 @@ class PartFilesTest : public testing::Test {
 };
 
 TEST_F(PartFilesTest, WritesAPartThatSaysOfWhichCutAndOfWhichServersItIs) {
-  absl::StatusOr<int64_t> bytes = Files().Write(MakePart("step12"), [] { return false; });
+  absl::StatusOr<int64_t> bytes = Try(MakePart("step12"), Files());
   ASSERT_TRUE(bytes.ok()) << bytes.status();
   EXPECT_EQ(List("step12"), (Names{"server-2.data", "server-2.manifest"}));
   absl::StatusOr<CheckpointPart> part = ReadCheckpointPart(directory_ + "/step12", v1::TaskId::SERVER, 2);
@@ -82,7 +88,7 @@ TEST_F(PartFilesTest, WritesAPartThatSaysOfWhichCutAndOfWhichServersItIs) {
 }
 
 TEST_F(PartFilesTest, APartOfNoCutHasNone) {
-  ASSERT_TRUE(Files().Write(MakePart("final", 0), [] { return false; }).ok());
+  ASSERT_TRUE(Try(MakePart("final", 0), Files()).ok());
   absl::StatusOr<CheckpointPart> part = ReadCheckpointPart(directory_ + "/final", v1::TaskId::SERVER, 2);
   ASSERT_TRUE(part.ok()) << part.status();
   EXPECT_FALSE(part->manifest.has_cut());
@@ -90,19 +96,116 @@ TEST_F(PartFilesTest, APartOfNoCutHasNone) {
 
 TEST_F(PartFilesTest, NamesThatLeaveTheDirectoryAreRefused) {
   for (const char* name : {"", ".", "..", "/", "step", "stepx", "step1/../..", "../step1", "step1 ", "cut", "step-1"}) {
-    EXPECT_EQ(Files().Write(MakePart(name), [] { return false; }).status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(Try(MakePart(name), Files()).status().code(), absl::StatusCode::kInvalidArgument);
   }
   EXPECT_FALSE(FileExists(directory_));
 }
 
 TEST_F(PartFilesTest, OneThatIsCancelledLeavesNothingBehind) {
-  EXPECT_EQ(Files().Write(MakePart("step12"), [] { return true; }).status().code(), absl::StatusCode::kCancelled);
+  {
+    Part part = MakePart("step12");
+    EXPECT_EQ(Files().Write(part, [] { return true; }).status().code(), absl::StatusCode::kCancelled);
+  }
   EXPECT_EQ(List("step12"), Names());
 }
 
+// Three chunks of 3 MiB, with a slot each, in `directory`, whose disk has no room for the last one until then.
+class LargePartTest : public PartFilesTest, public testing::WithParamInterface<std::string> {
+ protected:
+  static constexpr int64_t kLength = 3 << 18;
+
+  static Part MakeLargePart() {
+    Part part = MakePart("step12");
+    part.chunks.clear();
+    for (uint32_t index : {7u, 5u, 6u}) {
+      ChunkSnapshot& chunk = part.chunks.emplace_back();
+      chunk.record.set_chunk(index);
+      chunk.record.set_tensor("a");
+      chunk.record.add_shape(3 * kLength);
+      chunk.record.set_offset((index - 5) * kLength);
+      chunk.record.set_length(kLength);
+      chunk.weights = FloatBuffer::Allocate(kLength);
+      chunk.slots.push_back(FloatBuffer::Allocate(kLength));
+      std::fill_n(chunk.weights->data(), kLength, static_cast<float>(index));
+      std::fill_n(chunk.slots[0]->data(), kLength, 10.0f + static_cast<float>(index));
+    }
+    return part;
+  }
+  PartFiles LargeFiles() const {
+    PartFiles::Options options;
+    options.directory = large_directory_;
+    options.task.set_role(v1::TaskId::SERVER);
+    options.job_name = "job";
+    options.servers = {0};
+    return PartFiles(options);
+  }
+  absl::StatusOr<int64_t> TryOnFullDisk(Part& part) {
+    const FileSizeLimit limit(14 << 20);
+    return LargeFiles().Write(part, [] { return false; });
+  }
+  void ExpectWhole() {
+    absl::StatusOr<CheckpointPart> read = ReadCheckpointPart(large_directory_ + "/step12", v1::TaskId::SERVER, 0);
+    ASSERT_TRUE(read.ok()) << read.status();
+    ASSERT_EQ(read->manifest.chunks_size(), 3);
+    std::vector<float> values(kLength);
+    for (const v1::ChunkRecord& chunk : read->manifest.chunks()) {
+      const auto index = static_cast<float>(chunk.chunk());
+      read->Copy(chunk.values_at(), kLength, values.data());
+      EXPECT_EQ(values, std::vector<float>(kLength, index));
+      read->Copy(chunk.slots_at(0), kLength, values.data());
+      EXPECT_EQ(values, std::vector<float>(kLength, 10 + index));
+    }
+    EXPECT_EQ(*ListDirectory(large_directory_ + "/step12"), (Names{"server-0.data", "server-0.manifest"}));
+  }
+
+  ~LargePartTest() override { std::filesystem::remove_all(large_directory_); }
+
+  const std::string large_directory_ = JoinPath(GetParam(), "large_part_test");
+};
+
+TEST_P(LargePartTest, ItsArraysAreNeededNoMoreOnceItIsWritten) {
+  Part part = MakeLargePart();
+  const std::weak_ptr<FloatBuffer> array = part.chunks[0].slots[0];
+  const auto bytes = LargeFiles().Write(part, [] { return false; });
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  EXPECT_TRUE(array.expired());
+  ExpectWhole();
+}
+
+TEST_P(LargePartTest, AnAttemptGoesOnWhereTheOneBeforeFailed) {
+  Part part = MakeLargePart();
+  const absl::Status full = TryOnFullDisk(part).status();
+  EXPECT_NE(full.message().find("File too large"), absl::string_view::npos) << full;
+  // Past the page cache what was written is let go of, and stays; otherwise nothing is.
+  const bool let_go = part.chunks[0].weights == nullptr;
+  EXPECT_EQ(part.chunks[1].slots.empty(), let_go);
+  EXPECT_NE(part.chunks[2].weights, nullptr);
+  EXPECT_EQ(ListDirectory(large_directory_ + "/step12")->size(), let_go ? 1u : 0u);
+  const auto bytes = LargeFiles().Write(part, [] { return false; });
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  ExpectWhole();
+}
+
+TEST_P(LargePartTest, WhatTheDiskHasNotKeptIsLost) {
+  Part part = MakeLargePart();
+  ASSERT_FALSE(TryOnFullDisk(part).ok());
+  const bool let_go = part.chunks[0].weights == nullptr;
+  const std::string directory = JoinPath(large_directory_, "step12");
+  const Names files = ListDirectory(directory).value_or(Names());
+  for (const std::string& file : files) ASSERT_TRUE(RemoveFile(JoinPath(directory, file)).ok());
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    const absl::Status status = LargeFiles().Write(part, [] { return false; }).status();
+    EXPECT_EQ(status.code(), let_go ? absl::StatusCode::kDataLoss : absl::StatusCode::kOk) << status;
+    if (!let_go) return ExpectWhole();
+  }
+}
+
+// The second has no disk under it.
+INSTANTIATE_TEST_SUITE_P(Folders, LargePartTest, testing::Values(testing::TempDir(), "/dev/shm"));
+
 TEST_F(PartFilesTest, AnErrorNamesThePath) {
   ASSERT_TRUE(WriteFileAtomically(directory_, "a file in the place of the directory").ok());
-  const absl::Status status = Files().Write(MakePart("step12"), [] { return false; }).status();
+  const absl::Status status = Try(MakePart("step12"), Files()).status();
   EXPECT_NE(status.message().find("cannot create directory"), absl::string_view::npos) << status;
   ASSERT_TRUE(RemoveFile(directory_).ok());
 }

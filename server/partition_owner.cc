@@ -42,7 +42,8 @@ int64_t StalenessLimit(const v1::JobConfig& config) {
 
 PartitionOwner::PartitionOwner(Options options)
     : options_(std::move(options)),
-      store_(*options_.config, *options_.model, *options_.job, options_.chunks, AllocateIn(options_.arena)),
+      store_(*options_.config, *options_.model, *options_.job, options_.chunks, AllocateIn(options_.arena),
+             options_.slots),
       partition_(options_.chunks, options_.timeout, this, StalenessLimit(*options_.config)),
       leases_(options_.session_lives),
       trace_(options_.trace, options_.clock, options_.partition, options_.model, options_.job),

@@ -27,6 +27,7 @@
 #include "server/partition_trace.h"
 #include "server/rules/assignment.h"
 #include "server/rules/partition.h"
+#include "server/slot_pool.h"
 #include "server/weight_leases.h"
 #include "server/work_queue.h"
 
@@ -56,6 +57,8 @@ class PartitionOwner : private PartitionSink {
     std::unique_ptr<UpdateLogWriter> log;
     // Holds the weights as long as there is room, so that tasks on this host can read them there. Null: there is none.
     std::shared_ptr<SharedArena> arena;
+    // Of all partitions.
+    std::shared_ptr<SlotPool> slots = SlotPool::Create();
     // Null: nobody wants to know.
     TraceRecorder* trace = nullptr;
     // Called by whoever is at work.

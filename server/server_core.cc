@@ -7,6 +7,7 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "common/config/checkpoint_directory.h"
 #include "common/status.h"
 #include "common/storage/checkpoint.h"
@@ -159,19 +160,36 @@ absl::Status ServerCore::RestoreCut(const v1::JobDescription& job, CheckpointRes
   return status;
 }
 
-PendingPart ServerCore::Pending(std::shared_ptr<const Part> part) const {
+PendingPart ServerCore::Pending(std::shared_ptr<Part> part) const {
   PendingPart pending{.name = part->name, .cut = part->cut};
   // Bytes, once it is on this server's disk; the copies alone are tried again then.
   auto written = std::make_shared<std::optional<int64_t>>();
-  pending.write = [files = files_, peers = peers_, part = std::move(part),
+  pending.write = [this, files = files_, peers = peers_, part = std::move(part),
                    written](const std::function<bool()>& cancelled) -> absl::StatusOr<int64_t> {
     if (!written->has_value()) {
-      RUBATO_ASSIGN_OR_RETURN(*written, files->Write(*part, cancelled));
+      RUBATO_ASSIGN_OR_RETURN(*written, WritePart(*files, *part, cancelled));
     }
     if (peers != nullptr) RUBATO_RETURN_IF_ERROR(peers->Send(part->name, part->cut.id(), cancelled));
     return **written;
   };
   return pending;
+}
+
+absl::StatusOr<int64_t> ServerCore::WritePart(const PartFiles& files, Part& part,
+                                              const std::function<bool()>& cancelled) const {
+  const int64_t before = slots_->bytes();
+  // What a disk that fails holds may come back in hours.
+  const bool first_attempt = part.unfinished == nullptr;
+  if (first_attempt) slots_->BeginReturns();
+  absl::StatusOr<int64_t> bytes = files.Write(part, cancelled);
+  slots_->EndReturns();
+  if (const int64_t more = slots_->bytes() - before; more > 0) {
+    options_.log->Info(
+        absl::StrFormat("%.1f MiB more memory for checkpoints: training overtook the disk while %s was written",
+                        more / 1048576.0, part.name));
+  }
+  if (absl::IsDataLoss(bytes.status()) && options_.on_lost_part) options_.on_lost_part(bytes.status());
+  return bytes;
 }
 
 std::unique_ptr<PartWriter> ServerCore::MakeWriter() const {
@@ -220,6 +238,7 @@ absl::StatusOr<PartitionOwner::Options> ServerCore::OwnerOptions(const v1::JobDe
   owner.clock = options_.clock;
   owner.logger = options_.log;
   owner.arena = options_.arena;
+  owner.slots = slots_;
   owner.trace = options_.trace;
   owner.session_lives = [shared = options_.shared](uint64_t session, const v1::TaskId& task) {
     return shared != nullptr && shared->Find(session, task) != nullptr;
@@ -435,6 +454,7 @@ v1::ServerProgress ServerCore::Progress() {
   }
   MutexLock lock(mu_);
   v1::ServerProgress total = SumProgress(progress_);
+  if (!progress_.empty()) total.set_memory_bytes(total.memory_bytes() + slots_->bytes());
   options_.log->SetPosition(plan_.generation(), total.highest_started_step());
   return total;
 }

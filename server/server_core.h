@@ -27,6 +27,7 @@
 #include "server/part_files.h"
 #include "server/partition_owner.h"
 #include "server/partition_progress.h"
+#include "server/slot_pool.h"
 
 namespace rubato::server {
 
@@ -55,6 +56,9 @@ class ServerCore {
     std::function<void(v1::TaskMessage)> report;
     // Whether the task is about to end: StartJob gives up waiting for other servers.
     std::function<bool()> cancelled = [] { return false; };
+    // The disk has lost a part of a checkpoint that cannot be written again: the cut will never be complete while this
+    // server goes on. Called on the thread that writes checkpoints. May be empty.
+    std::function<void(const absl::Status& status)> on_lost_part = {};
   };
 
   // InvalidArgument: the config's model is not valid.
@@ -113,7 +117,9 @@ class ServerCore {
   absl::Status RestoreCut(const v1::JobDescription& job, CheckpointRestorer* restorer, const PartPeers* peers) const;
   std::unique_ptr<PartWriter> MakeWriter() const;
   // To write the part, and have it copied.
-  PendingPart Pending(std::shared_ptr<const Part> part) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  PendingPart Pending(std::shared_ptr<Part> part) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // On the thread that writes checkpoints.
+  absl::StatusOr<int64_t> WritePart(const PartFiles& files, Part& part, const std::function<bool()>& cancelled) const;
   std::shared_ptr<const PartFiles> MakeFiles(const v1::JobDescription& job) const;
   // This server's chunks. FailedPrecondition: the job is not one of this server's config.
   absl::StatusOr<std::vector<std::vector<uint32_t>>> ChunksByPartition(const v1::JobDescription& job) const;
@@ -135,6 +141,7 @@ class ServerCore {
 
   const Options options_;
   const ModelSpec model_;
+  const std::shared_ptr<SlotPool> slots_ = SlotPool::Create();
   Mutex mu_;
   // These five are set once by StartJob, and not changed or removed before the destructor.
   std::unique_ptr<const v1::JobDescription> job_ ABSL_GUARDED_BY(mu_);

@@ -88,6 +88,11 @@ absl::Status ServerTask::Run() {
   if (options_.config.training().trace_steps() > 0) core.on_step = [this](int64_t step) { OnStep(step); };
   core.report = [this](v1::TaskMessage message) { Report(std::move(message)); };
   core.cancelled = [this] { return stopping(); };
+  core.on_lost_part = [this](const absl::Status& status) {
+    options_.log->Error(
+        absl::StrCat("starts again, so that the job goes back to its last checkpoint: ", status.message()));
+    End(absl::OkStatus(), /*restart=*/true);
+  };
   RUBATO_ASSIGN_OR_RETURN(core_, ServerCore::Create(std::move(core)));
 
   directives_ = std::make_unique<WorkQueue>(options_.clock, [](absl::Time) {});

@@ -158,7 +158,10 @@ absl::Status WriteWeights(const ReplayOptions& options, const v1::JobConfig& con
         .directory = CheckpointDirectory(config), .task = {}, .job_name = config.name(), .servers = holding};
     files.task.set_role(v1::TaskId::SERVER);
     files.task.set_index(index);
-    server::Part part = {.name = kFinal, .cut = {}, .plan = run.plans.rbegin()->second, .chunks = parts[index]};
+    server::Part part;
+    part.name = kFinal;
+    part.plan = run.plans.rbegin()->second;
+    part.chunks = parts[index];
     RUBATO_RETURN_IF_ERROR(server::PartFiles(files).Write(part, [] { return false; }).status());
   }
   return absl::OkStatus();

@@ -34,7 +34,8 @@ struct CheckpointChunk {
 };
 
 // Writes one task's part of a checkpoint. Not thread-safe. Nothing is visible under its final name before Finish;
-// what is written until then goes with the writer, as the room on the disk may be what is missing.
+// what is written until then goes with the writer, as the room on the disk may be what is missing. A call that failed
+// may be repeated, unless is_lost.
 //
 //   RUBATO_ASSIGN_OR_RETURN(auto writer, CheckpointWriter::Create(directory, task));
 //   RUBATO_RETURN_IF_ERROR(writer->Add(chunk));
@@ -48,7 +49,8 @@ class CheckpointWriter {
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
-  // Appends the chunk's arrays; they are not used afterwards. Chunks may come in any order. InvalidArgument for a
+  // Appends the chunk's arrays; they are not used afterwards. If the call is repeated, what it had appended stays in
+  // the file and belongs to no chunk. Chunks may come in any order. InvalidArgument for a
   // chunk without elements or with a missing array.
   absl::Status Add(const CheckpointChunk& chunk);
 
@@ -62,6 +64,12 @@ class CheckpointWriter {
   absl::Status Copy(absl::string_view data);
   absl::Status FinishCopy(const v1::CheckpointManifest& manifest);
 
+  // Chunks that were added are on the disk, or in the writer's memory: their arrays are needed no more, even if Finish
+  // fails, unless is_lost.
+  bool holds_chunks() const { return data_->is_direct(); }
+  // What was added is gone: the disk has not kept it, or another writer has taken this one's place.
+  bool is_lost() const { return data_->is_lost() || lost_; }
+
  private:
   CheckpointWriter(std::string directory, v1::TaskId task, std::unique_ptr<DirectFileWriter> data)
       : directory_(std::move(directory)), task_(std::move(task)), data_(std::move(data)) {}
@@ -69,12 +77,17 @@ class CheckpointWriter {
   absl::StatusOr<uint64_t> Append(const float* values, int64_t length);
   absl::Status WriteData(const void* data, size_t bytes);
   absl::Status PutInPlace(const v1::CheckpointManifest& manifest);
+  // Its data alone.
+  absl::Status PutDataInPlace();
 
   const std::string directory_;
   const v1::TaskId task_;
   const std::unique_ptr<DirectFileWriter> data_;
   std::vector<v1::ChunkRecord> chunks_;
   uint32_t crc_ = 0;
+  bool synced_ = false;
+  bool data_in_place_ = false;
+  bool lost_ = false;
   bool finished_ = false;
 };
 

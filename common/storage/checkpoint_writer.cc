@@ -63,8 +63,10 @@ CheckpointWriter::~CheckpointWriter() {
 
 absl::Status CheckpointWriter::WriteData(const void* data, size_t bytes) {
   if (bytes == 0) return absl::OkStatus();
-  crc_ = libdeflate_crc32(crc_, data, bytes);
-  return data_->Write(data, bytes);
+  const uint64_t before = data_->bytes();
+  const absl::Status status = data_->Write(data, bytes);
+  crc_ = libdeflate_crc32(crc_, data, data_->bytes() - before);
+  return status;
 }
 
 absl::StatusOr<uint64_t> CheckpointWriter::Append(const float* values, int64_t length) {
@@ -108,9 +110,7 @@ absl::Status CheckpointWriter::Finish(v1::CheckpointManifest manifest) {
   manifest.set_format_version(is_new ? kCheckpointFormatVersion : 1);
   manifest.set_data_crc32(crc_);
   manifest.set_data_bytes(data_->bytes());
-  manifest.clear_chunks();
-  for (v1::ChunkRecord& chunk : chunks_) *manifest.add_chunks() = std::move(chunk);
-  chunks_.clear();
+  manifest.mutable_chunks()->Assign(chunks_.begin(), chunks_.end());
   return PutInPlace(manifest);
 }
 
@@ -124,16 +124,25 @@ absl::Status CheckpointWriter::FinishCopy(const v1::CheckpointManifest& manifest
 }
 
 absl::Status CheckpointWriter::PutInPlace(const v1::CheckpointManifest& manifest) {
-  RUBATO_RETURN_IF_ERROR(data_->Finish());
-  // What is there then is another writer's.
-  RUBATO_RETURN_IF_ERROR(FileBytes(data_->path()).status());
-  // An earlier manifest would vouch for data that is about to be replaced.
-  const std::string manifest_path = PartPath(directory_, task_, ".manifest");
-  RUBATO_RETURN_IF_ERROR(RemoveFile(manifest_path));
-  RUBATO_RETURN_IF_ERROR(RenameFile(data_->path(), PartPath(directory_, task_, ".data")));
-  const absl::Status status = WriteFileAtomically(manifest_path, manifest.SerializeAsString());
+  if (!data_in_place_) RUBATO_RETURN_IF_ERROR(PutDataInPlace());
+  const absl::Status status =
+      WriteFileAtomically(PartPath(directory_, task_, ".manifest"), manifest.SerializeAsString());
   finished_ = status.ok();
   return status;
+}
+
+absl::Status CheckpointWriter::PutDataInPlace() {
+  if (!synced_) RUBATO_RETURN_IF_ERROR(data_->Finish());
+  synced_ = true;
+  // What is there then is another writer's.
+  const absl::Status there = FileBytes(data_->path()).status();
+  lost_ = absl::IsNotFound(there);
+  RUBATO_RETURN_IF_ERROR(there);
+  // An earlier manifest would vouch for data that is about to be replaced.
+  RUBATO_RETURN_IF_ERROR(RemoveFile(PartPath(directory_, task_, ".manifest")));
+  RUBATO_RETURN_IF_ERROR(RenameFile(data_->path(), PartPath(directory_, task_, ".data")));
+  data_in_place_ = true;
+  return absl::OkStatus();
 }
 
 }  // namespace rubato

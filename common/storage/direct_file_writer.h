@@ -9,12 +9,14 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 namespace rubato {
 
 // Writes one large file that nobody reads soon, past the system's page cache if the file system can do that (O_DIRECT):
 // copying gigabytes into the cache takes a core for seconds, and throws out what others have there. Errors are the
-// disk's, as FileWriter's. Not thread-safe.
+// disk's, as FileWriter's. After one the file is closed, and the next call opens it again and goes on where it was:
+// what Write has taken is not lost, unless is_lost. Not thread-safe.
 class DirectFileWriter {
  public:
   // Empties a file that is there.
@@ -25,14 +27,17 @@ class DirectFileWriter {
   DirectFileWriter& operator=(const DirectFileWriter&) = delete;
 
   // A large array (kLargeArrayBytes) that starts at a whole block, in memory and in the file, is written from where it
-  // is; everything else is copied. After an error the file's contents are undefined and every later call fails with the
-  // same error.
+  // is; everything else is copied. After an error bytes() says how much of it was taken.
   absl::Status Write(const void* data, size_t bytes);
-  // Writes what is left, waits until all of it is on the disk, and closes. The writer cannot be used afterwards.
+  // Writes what is left, waits until all of it is on the disk, and closes. Once that is done the writer cannot be used.
   absl::Status Finish();
 
-  // What Write was given so far.
+  // What Write has taken so far.
   uint64_t bytes() const { return bytes_; }
+  // What was taken is on the disk, or in the writer's buffer, and not in the page cache.
+  bool is_direct() const { return direct_; }
+  // The disk has not kept what it had taken, or somebody has removed the file; every call fails.
+  bool is_lost() const { return lost_; }
   const std::string& path() const { return path_; }
 
  private:
@@ -40,19 +45,26 @@ class DirectFileWriter {
     void operator()(char* buffer) const { std::free(buffer); }
   };
 
-  DirectFileWriter(std::string path, int descriptor);
+  DirectFileWriter(std::string path, int descriptor, bool direct);
+  absl::Status Open();
   // The buffer, and what is to follow it.
   absl::Status WriteBuffer(const char* more = nullptr, size_t bytes = 0);
   // Writes by way of the page cache from now on.
   absl::Status LeaveDirect();
+  // Closes the file, too.
+  absl::Status Failed(int error, absl::string_view action);
 
   const std::string path_;
-  int descriptor_;
+  int descriptor_;  // -1: closed.
+  bool direct_;
+  bool lost_ = false;
+  bool finished_ = false;
   uint64_t bytes_ = 0;
+  // Of them, those before the buffer's.
+  uint64_t written_ = 0;
   // Aligned as direct writes need it.
   const std::unique_ptr<char, Free> buffer_;
   size_t filled_ = 0;
-  absl::Status status_;
 };
 
 }  // namespace rubato

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "common/array_alignment.h"
 #include "common/storage/file.h"
+#include "common/storage/testing/file_size_limit.h"
 
 namespace rubato {
 namespace {
@@ -72,6 +74,65 @@ TEST_P(DirectFileWriterTest, WritesAlignedMemoryFromWhereItIs) {
     }
   }
   EXPECT_TRUE(RemoveFile(path_).ok());
+}
+
+TEST_P(DirectFileWriterTest, GoesOnAfterAnErrorWhereItWas) {
+  constexpr size_t kBytes = size_t{9} << 20;
+  const std::unique_ptr<char, decltype(&std::free)> memory(static_cast<char*>(std::aligned_alloc(kDiskBlock, kBytes)),
+                                                           &std::free);
+  const std::string contents = Contents(kBytes);
+  contents.copy(memory.get(), kBytes);
+  // By way of the buffer, and from where it is; of pieces that are whole blocks, and of others.
+  for (size_t from : {size_t{1}, size_t{0}}) {
+    for (size_t piece : {size_t{1} << 20, size_t{100'001}, size_t{5} << 20}) {
+      auto writer = DirectFileWriter::Create(path_);
+      ASSERT_TRUE(writer.ok()) << writer.status();
+      int errors = 0;
+      std::optional<FileSizeLimit> limit((5 << 20) + 8192);
+      for (size_t at = from; at < kBytes; at = from + (*writer)->bytes()) {
+        const absl::Status status = (*writer)->Write(memory.get() + at, std::min(piece, kBytes - at));
+        if (status.ok()) continue;
+        EXPECT_NE(status.message().find("File too large"), absl::string_view::npos) << status;
+        if (++errors == 2) limit.reset();
+      }
+      EXPECT_EQ(errors, 2);
+      EXPECT_FALSE((*writer)->is_lost());
+      ASSERT_TRUE((*writer)->Finish().ok());
+      EXPECT_TRUE(*ReadFile(path_) == contents.substr(from)) << "pieces of " << piece << " from " << from;
+    }
+  }
+  EXPECT_TRUE(RemoveFile(path_).ok());
+}
+
+TEST_P(DirectFileWriterTest, TheEndCanBeTriedAgain) {
+  const std::string contents = Contents(10'000);
+  auto writer = DirectFileWriter::Create(path_);
+  ASSERT_TRUE(writer.ok()) << writer.status();
+  ASSERT_TRUE((*writer)->Write(contents.data(), contents.size()).ok());
+  {
+    const FileSizeLimit limit(4096);
+    EXPECT_FALSE((*writer)->Finish().ok());
+  }
+  EXPECT_FALSE((*writer)->is_lost());
+  const absl::Status status = (*writer)->Finish();
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_TRUE(*ReadFile(path_) == contents);
+  EXPECT_TRUE(RemoveFile(path_).ok());
+}
+
+TEST_P(DirectFileWriterTest, IsLostIfSomebodyRemovesTheFileAfterAnError) {
+  const std::string contents = Contents(10'000);
+  auto writer = DirectFileWriter::Create(path_);
+  ASSERT_TRUE(writer.ok()) << writer.status();
+  ASSERT_TRUE((*writer)->Write(contents.data(), contents.size()).ok());
+  {
+    const FileSizeLimit limit(4096);
+    EXPECT_FALSE((*writer)->Finish().ok());
+  }
+  ASSERT_TRUE(RemoveFile(path_).ok());
+  EXPECT_TRUE(absl::IsNotFound((*writer)->Finish()));
+  EXPECT_TRUE((*writer)->is_lost());
+  EXPECT_TRUE(absl::IsDataLoss((*writer)->Finish()));
 }
 
 // The second has no disk under it.

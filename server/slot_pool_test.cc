@@ -1,0 +1,87 @@
+#include "server/slot_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <utility>
+
+#include "common/clock.h"
+
+namespace rubato::server {
+namespace {
+
+constexpr int64_t kArray = 100 * sizeof(float);
+
+TEST(SlotPoolTest, WhatNobodyHoldsIsTakenAgain) {
+  const auto pool = SlotPool::Create();
+  FloatBuffer::Ptr array = pool->Take(100);
+  const float* const data = array->data();
+  FloatBuffer::Ptr checkpoint = array;
+  array = pool->Take(100);
+  EXPECT_NE(array->data(), data);
+  EXPECT_EQ(pool->bytes(), 2 * kArray);
+  checkpoint = nullptr;
+  EXPECT_NE(pool->Take(50), nullptr);
+  EXPECT_EQ(pool->bytes(), 2 * kArray + kArray / 2) << "of another size";
+  EXPECT_EQ(pool->Take(100)->data(), data);
+}
+
+TEST(SlotPoolTest, TakesWhatIsReserved) {
+  const auto pool = SlotPool::Create();
+  pool->Reserve(100, 2);
+  EXPECT_EQ(pool->bytes(), 2 * kArray);
+  const FloatBuffer::Ptr first = pool->Take(100), second = pool->Take(100);
+  EXPECT_EQ(pool->bytes(), 2 * kArray);
+  const FloatBuffer::Ptr third = pool->Take(100);
+  EXPECT_EQ(pool->bytes(), 3 * kArray);
+}
+
+TEST(SlotPoolTest, ArraysOutliveThePool) {
+  auto pool = SlotPool::Create();
+  const FloatBuffer::Ptr array = pool->Take(100);
+  pool = nullptr;
+  array->data()[99] = 1;
+}
+
+TEST(SlotPoolTest, AnUpdateWaitsForWhatACheckpointLetsGoOf) {
+  const auto pool = SlotPool::Create();
+  FloatBuffer::Ptr held = pool->Take(100);
+  pool->BeginReturns();
+  std::thread writer([&held] {
+    RealClock().Sleep(absl::Milliseconds(20));
+    held = nullptr;
+  });
+  EXPECT_NE(pool->Take(100), nullptr);
+  writer.join();
+  EXPECT_EQ(pool->bytes(), kArray);
+}
+
+TEST(SlotPoolTest, NoUpdateWaitsWhenNothingIsWrittenAnyMore) {
+  const auto pool = SlotPool::Create();
+  const FloatBuffer::Ptr held = pool->Take(100);
+  pool->BeginReturns();
+  std::thread writer([&pool] {
+    RealClock().Sleep(absl::Milliseconds(20));
+    pool->EndReturns();
+  });
+  EXPECT_NE(pool->Take(100), nullptr);
+  writer.join();
+  EXPECT_EQ(pool->bytes(), 2 * kArray);
+}
+
+TEST(SlotPoolTest, AllUpdatesTogetherWaitNoLongerThanOnce) {
+  const auto pool = SlotPool::Create();
+  const FloatBuffer::Ptr held = pool->Take(100);
+  pool->BeginReturns();
+  const RealClock clock;
+  const absl::Time begun = clock.Now();
+  const FloatBuffer::Ptr first = pool->Take(100);
+  EXPECT_GE(clock.Now() - begun, SlotPool::kLongestWait - absl::Milliseconds(10));
+  EXPECT_EQ(pool->bytes(), 2 * kArray);
+  const absl::Time then = clock.Now();
+  for (int i = 0; i < 100; ++i) EXPECT_NE(pool->Take(100 + i), nullptr);
+  EXPECT_LT(clock.Now() - then, 50 * SlotPool::kLongestWait) << "a wait for each would be twice as long";
+}
+
+}  // namespace
+}  // namespace rubato::server
