@@ -10,7 +10,8 @@ of the first to the end of the last. The next phase begins when the last checkpo
 Printed, as JSON: steps a second with and without, and the median of the ratios of neighbouring phases; the longest time
 from one step's end to the next one's, with and without; the most memory that servers took over what they take without;
 and how long their parts took to be written, beside dd, which writes and syncs as many bytes to the same disk while the
-job trains.
+job trains. The memory is compared with that of a job without checkpoints, which is run first: one that makes some has
+what it needs for them from its start.
 
     bazel build //cli/command:rubato //coordinator //server //worker
     bench/checkpoint_bench.py --directory=DIR      # on the disk that is to be measured
@@ -41,7 +42,7 @@ data {{ teacher {{ train_examples: 100000000 test_examples: 16 hidden_units: 8 }
 optimizer {{ algorithm: ADAM learning_rate: 0.0001 }}
 consistency {{ mode: {mode} }}
 training {{ batch_size: {batch} max_steps: 100000000 }}
-checkpoint {{ every_seconds: 1000000 keep: 1 directory: "{checkpoints}" }}
+{checkpoint}
 observability {{ no_tensorboard: true }}
 """
 
@@ -62,16 +63,19 @@ def layers(parameters):
 class Job:
     """The job; ends with the block."""
 
-    def __init__(self, options, directory):
+    def __init__(self, options, directory, keeps_checkpoints=True):
         self.rubato = os.path.join(options.binaries, "cli/command/rubato")
         self.run = os.path.join(directory, "run")
         self.checkpoints = os.path.join(directory, "checkpoints")
         self.trace_file = os.path.join(directory, "trace.json")
         config = os.path.join(directory, "config.textproto")
         text, self.parameters = layers(options.parameters)
+        # They are made when this program asks for them.
+        every = 1000000 if keeps_checkpoints else 0
+        checkpoint = f'checkpoint {{ every_seconds: {every} keep: 1 directory: "{self.checkpoints}" }}'
         with open(config, "w") as file:
             file.write(CONFIG.format(servers=options.servers, workers=options.workers, batch=options.batch, layers=text,
-                                     mode=options.mode, checkpoints=self.checkpoints))
+                                     mode=options.mode, checkpoint=checkpoint))
         self.output = open(os.path.join(directory, "train.out"), "w+")
         self.launcher = subprocess.Popen(
             [self.rubato, "train", config, f"--run_directory={self.run}", f"--binaries={options.binaries}"],
@@ -208,6 +212,17 @@ def phase(job, options, with_checkpoints):
     return rate, longest, watch.most_bytes, watch.seconds()
 
 
+def bytes_without(options):
+    """That servers take when the job is not to make checkpoints."""
+    with tempfile.TemporaryDirectory(dir=options.directory) as work, Job(options, work, keeps_checkpoints=False) as job:
+        job.wait_until_it_trains()
+        most = 0
+        for _ in range(25):
+            most = max(most, job.server_bytes())
+            time.sleep(0.2)
+    return most
+
+
 def dd_seconds(directory, size):
     path = os.path.join(directory, "dd")
     begin = time.monotonic()
@@ -236,6 +251,8 @@ def main():
     options.binaries = os.path.realpath(options.binaries)
     rates, longest, most = {True: [], False: []}, {True: [], False: []}, {True: [], False: []}
     writes, dds = [], []
+    base = bytes_without(options)
+    print(f"# servers {base / 2**20:.0f} MiB in a job without checkpoints", flush=True)
     with tempfile.TemporaryDirectory(dir=options.directory) as work, Job(options, work) as job:
         job.wait_until_it_trains()
         for pair in range(options.pairs):
@@ -261,8 +278,9 @@ def main():
         "step_s": round(1 / statistics.median(rates[False]), 4),
         "longest_s_without": round(max(longest[False]), 4),
         "longest_s_with": round(max(longest[True]), 4),
-        # Over what they took before the first checkpoint.
-        "servers_more_mib": round((max(most[True]) - most[False][0]) / 2**20),
+        # Over what they take in a job that makes none.
+        "servers_more_mib": round((max(most[True]) - base) / 2**20),
+        "servers_more_mib_at_first": round((most[True][0] - base) / 2**20),
         "checkpoints": len(writes),
         "write_s": round(statistics.median(writes), 3) if writes else None,
         "dd_s": round(statistics.median(dds), 3),

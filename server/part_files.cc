@@ -13,16 +13,27 @@
 #include "common/storage/file.h"
 
 namespace rubato::server {
+namespace {
+
+// Of an array that was written, if it is not needed for another attempt.
+void LetGo(Part& part, FloatBuffer::Ptr& array) {
+  if (!part.unfinished->holds_arrays()) return;
+  array = nullptr;
+  part.let_go = true;
+}
+
+}  // namespace
 
 absl::StatusOr<int64_t> PartFiles::Write(Part& part, const std::function<bool()>& cancelled) const {
   absl::Status status = part.unfinished == nullptr ? Begin(part) : absl::OkStatus();
-  if (status.ok()) status = WriteChunks(part, cancelled);
+  // Updates may wait for slots.
+  if (status.ok()) status = WriteSlots(part, cancelled);
+  if (status.ok()) status = WriteWeights(part, cancelled);
   if (status.ok()) status = Finish(part);
-  const bool lost = part.unfinished != nullptr && part.unfinished->is_lost();
-  const bool let_go = part.written > 0 && part.chunks.front().weights == nullptr;
-  if (status.ok() || !let_go) part.unfinished = nullptr;
+  const bool lost = part.let_go && part.unfinished->is_lost();
+  if (status.ok() || !part.let_go) part.unfinished = nullptr;
   if (!status.ok()) {
-    if (!lost || !let_go) return status;
+    if (!lost) return status;
     return absl::DataLossError(
         absl::StrCat(part.name, ": the disk has not kept what it had taken: ", status.message()));
   }
@@ -40,24 +51,35 @@ absl::Status PartFiles::Begin(Part& part) const {
   // Partitions bring them in any order; the same weights shall make the same file.
   std::sort(part.chunks.begin(), part.chunks.end(),
             [](const ChunkSnapshot& a, const ChunkSnapshot& b) { return a.record.chunk() < b.record.chunk(); });
-  part.written = 0;
+  part.with_slots = part.with_weights = 0;
+  for (ChunkSnapshot& chunk : part.chunks) chunk.record.clear_slots_at();
   RUBATO_ASSIGN_OR_RETURN(part.unfinished,
                           CheckpointWriter::Create(JoinPath(options_.directory, part.name), options_.task));
   return absl::OkStatus();
 }
 
-absl::Status PartFiles::WriteChunks(Part& part, const std::function<bool()>& cancelled) const {
-  for (; part.written < part.chunks.size(); ++part.written) {
+absl::Status PartFiles::WriteSlots(Part& part, const std::function<bool()>& cancelled) const {
+  for (; part.with_slots < part.chunks.size(); ++part.with_slots) {
     if (cancelled()) return absl::CancelledError(absl::StrCat(part.name, ": given up"));
-    ChunkSnapshot& chunk = part.chunks[part.written];
-    CheckpointChunk entry;
-    entry.record = chunk.record;
-    entry.values = chunk.weights->data();
-    for (const FloatBuffer::Ptr& slot : chunk.slots) entry.slots.push_back(slot->data());
-    RUBATO_RETURN_IF_ERROR(part.unfinished->Add(entry));
-    if (!part.unfinished->holds_chunks()) continue;
-    chunk.weights = nullptr;
-    chunk.slots.clear();
+    ChunkSnapshot& chunk = part.chunks[part.with_slots];
+    while (static_cast<size_t>(chunk.record.slots_at_size()) < chunk.slots.size()) {
+      FloatBuffer::Ptr& slot = chunk.slots[chunk.record.slots_at_size()];
+      RUBATO_ASSIGN_OR_RETURN(const uint64_t at, part.unfinished->AddArray(slot->data(), slot->size()));
+      chunk.record.add_slots_at(at);
+      LetGo(part, slot);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PartFiles::WriteWeights(Part& part, const std::function<bool()>& cancelled) const {
+  for (; part.with_weights < part.chunks.size(); ++part.with_weights) {
+    if (cancelled()) return absl::CancelledError(absl::StrCat(part.name, ": given up"));
+    ChunkSnapshot& chunk = part.chunks[part.with_weights];
+    RUBATO_ASSIGN_OR_RETURN(const uint64_t at, part.unfinished->AddArray(chunk.weights->data(), chunk.weights->size()));
+    chunk.record.set_values_at(at);
+    part.unfinished->AddRecord(chunk.record);
+    LetGo(part, chunk.weights);
   }
   return absl::OkStatus();
 }

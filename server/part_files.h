@@ -25,11 +25,15 @@ struct Part {
   // Id 0: the checkpoint is of no cut.
   v1::Cut cut;
   v1::Plan plan;
-  // Of all partitions.
+  // Of all partitions. Their records' values_at and slots_at are PartFiles'.
   std::vector<ChunkSnapshot> chunks;
-  // What attempts that failed have written, and how many chunks that is. Null: the next one begins anew.
+  // What attempts that failed have written. Null: the next one begins anew.
   std::unique_ptr<CheckpointWriter> unfinished;
-  size_t written = 0;
+  // Of so many chunks all slots, and of so many the weights. What a chunk's record says of its arrays is in the file.
+  size_t with_slots = 0;
+  size_t with_weights = 0;
+  // Of what is written something is held no more.
+  bool let_go = false;
 };
 
 // One server's parts in the checkpoint directory. Thread-safe; blocks for as long as the disk does.
@@ -49,14 +53,15 @@ class PartFiles {
   // Writes the part and returns the bytes of its data once all of it is on the disk. `cancelled` is asked now and then;
   // Cancelled when it says yes. InvalidArgument: `part.name` is no IsCheckpointName. Other errors are the disk's, after
   // which an earlier part of that name may be gone.
-  // Each chunk's arrays are let go of as soon as they are on the disk, so that updates can have them; whoever tries
-  // again after an error gives the same part. DataLoss: the disk did not keep what was let go of, and no attempt will
-  // succeed.
+  // Each array is let go of as soon as it is on the disk, so that updates can have it, if the file system writes past
+  // the page cache; whoever tries again after an error gives the same part. DataLoss: the disk did not keep what was
+  // let go of, and no attempt will succeed.
   absl::StatusOr<int64_t> Write(Part& part, const std::function<bool()>& cancelled) const;
 
  private:
   absl::Status Begin(Part& part) const;
-  absl::Status WriteChunks(Part& part, const std::function<bool()>& cancelled) const;
+  absl::Status WriteSlots(Part& part, const std::function<bool()>& cancelled) const;
+  absl::Status WriteWeights(Part& part, const std::function<bool()>& cancelled) const;
   absl::Status Finish(Part& part) const;
 
   const Options options_;

@@ -177,8 +177,9 @@ TEST_P(LargePartTest, AnAttemptGoesOnWhereTheOneBeforeFailed) {
   const absl::Status full = TryOnFullDisk(part).status();
   EXPECT_NE(full.message().find("File too large"), absl::string_view::npos) << full;
   // Past the page cache what was written is let go of, and stays; otherwise nothing is.
-  const bool let_go = part.chunks[0].weights == nullptr;
-  EXPECT_EQ(part.chunks[1].slots.empty(), let_go);
+  const bool let_go = part.chunks[0].slots[0] == nullptr;
+  EXPECT_EQ(part.chunks[2].slots[0] == nullptr, let_go);
+  EXPECT_EQ(part.chunks[0].weights == nullptr, let_go);
   EXPECT_NE(part.chunks[2].weights, nullptr);
   EXPECT_EQ(ListDirectory(large_directory_ + "/step12")->size(), let_go ? 1u : 0u);
   const auto bytes = LargeFiles().Write(part, [] { return false; });
@@ -189,7 +190,7 @@ TEST_P(LargePartTest, AnAttemptGoesOnWhereTheOneBeforeFailed) {
 TEST_P(LargePartTest, WhatTheDiskHasNotKeptIsLost) {
   Part part = MakeLargePart();
   ASSERT_FALSE(TryOnFullDisk(part).ok());
-  const bool let_go = part.chunks[0].weights == nullptr;
+  const bool let_go = part.chunks[0].slots[0] == nullptr;
   const std::string directory = JoinPath(large_directory_, "step12");
   const Names files = ListDirectory(directory).value_or(Names());
   for (const std::string& file : files) ASSERT_TRUE(RemoveFile(JoinPath(directory, file)).ok());

@@ -1,14 +1,17 @@
 // What a server writes of a job that trains, and how it goes on from that.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/storage/checkpoint.h"
 #include "common/storage/file.h"
+#include "common/storage/testing/file_size_limit.h"
 #include "server/rules/testing/builders.h"
 #include "server/testing/server_core_harness.h"
 
@@ -46,8 +49,8 @@ class ServerCheckpointTest : public ServerCoreHarness {
     for (uint32_t chunk = 0; chunk < 3; ++chunk) Pull(stream_, worker, chunk, step);
     stream_->Await(answers + 3);
   }
-  // A job whose workers do step 0, and a cut after it.
-  void TrainToCut() {
+  // A job whose workers do step 0, and a cut after it that is not written yet.
+  void CaptureCut() {
     MakeCore();
     ASSERT_TRUE(core_->StartJob(job_).ok());
     Commit(MakePlan(1, v1::ASYNC, 0, {0, 1}));
@@ -63,6 +66,9 @@ class ServerCheckpointTest : public ServerCoreHarness {
     EXPECT_EQ(core_->cut_progress().id(), kCut);
     EXPECT_FALSE(core_->cut_progress().written());
     for (uint32_t chunk = 0; chunk < 3; ++chunk) Push(stream_, 1, chunk, 0);
+  }
+  void TrainToCut() {
+    CaptureCut();
     EXPECT_TRUE(Await([this] { return core_->cut_progress().written(); }));
   }
   CheckpointPart Read(const std::string& name) {
@@ -111,6 +117,21 @@ TEST_F(ServerCheckpointTest, WritesItsPartOfACutWhenAllPartitionsHaveCapturedThe
     EXPECT_EQ(chunk.slots_at_size(), 2);
     EXPECT_EQ(chunk.watermarks_size(), 2);
   }
+}
+
+TEST_F(ServerCheckpointTest, ADiskThatLosesWhatItTookIsTold) {
+  std::atomic<bool> lost = false;
+  on_lost_part_ = [&lost](const absl::Status& status) { lost = absl::IsDataLoss(status); };
+  std::optional<FileSizeLimit> full(0);
+  CaptureCut();
+  EXPECT_TRUE(Await([this] { return !core_->cut_progress().problem().empty(); }));
+  EXPECT_FALSE(lost) << "it may have room again";
+  const std::string directory = JoinPath(checkpoints_, "step1");
+  // None if it goes by way of the page cache: then nothing was let go of.
+  const std::vector<std::string> unfinished = ListDirectory(directory).value_or(std::vector<std::string>());
+  for (const std::string& file : unfinished) ASSERT_TRUE(RemoveFile(JoinPath(directory, file)).ok());
+  full.reset();
+  EXPECT_TRUE(Await([&] { return unfinished.empty() ? core_->cut_progress().written() : lost.load(); }));
 }
 
 TEST_F(ServerCheckpointTest, GoesOnFromACutWithItsValuesStateAndVersions) {

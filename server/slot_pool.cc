@@ -10,18 +10,17 @@ FloatBuffer::Ptr SlotPool::Take(int64_t size) {
   std::unique_ptr<FloatBuffer> array;
   {
     MutexLock lock(mu_);
-    std::vector<std::unique_ptr<FloatBuffer>>* free = &free_[size];
-    while (free->empty() && wait_left_ > absl::ZeroDuration()) {
+    while (free_[size].empty() && wait_left_ > absl::ZeroDuration()) {
       const Clock::time_point begun = Clock::now();
       returned_.WaitFor(mu_, wait_left_);
       wait_left_ -= absl::FromChrono(Clock::now() - begun);
-      free = &free_[size];
     }
-    if (free->empty()) {
+    std::vector<std::unique_ptr<FloatBuffer>>& free = free_[size];
+    if (free.empty()) {
       array = Make(size);
     } else {
-      array = std::move(free->back());
-      free->pop_back();
+      array = std::move(free.back());
+      free.pop_back();
     }
   }
   return FloatBuffer::Ptr(array.release(), [pool = shared_from_this()](FloatBuffer* held) {

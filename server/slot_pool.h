@@ -19,8 +19,8 @@ namespace rubato::server {
 // then there is one more array for good. Thread-safe.
 class SlotPool : public std::enable_shared_from_this<SlotPool> {
  public:
-  // Of all updates together, while one checkpoint is written. On a quick disk that is enough for the first half of the
-  // slots; on a slow one training waits once, and the arrays made then are there for the checkpoints after it.
+  // Of all updates together, while one checkpoint is written. If the disk takes longer, training has waited once, and
+  // the arrays made then are there for the checkpoints after it.
   static constexpr absl::Duration kLongestWait = absl::Milliseconds(400);
 
   static std::shared_ptr<SlotPool> Create() { return std::shared_ptr<SlotPool>(new SlotPool()); }

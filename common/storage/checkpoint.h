@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -49,10 +50,14 @@ class CheckpointWriter {
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
-  // Appends the chunk's arrays; they are not used afterwards. If the call is repeated, what it had appended stays in
-  // the file and belongs to no chunk. Chunks may come in any order. InvalidArgument for a
-  // chunk without elements or with a missing array.
+  // Appends the chunk's arrays; they are not used afterwards. Chunks may come in any order. InvalidArgument for a
+  // chunk without elements or with a missing array. If the call is repeated, what it had appended stays in the file and
+  // belongs to no chunk.
   absl::Status Add(const CheckpointChunk& chunk);
+
+  // The same in any order: an array of a chunk, which returns where it is, and the chunk's record, which says so.
+  absl::StatusOr<uint64_t> AddArray(const float* values, int64_t length);
+  void AddRecord(v1::ChunkRecord record) { chunks_.push_back(std::move(record)); }
 
   // Puts both files in place, durably, the manifest last. `manifest` says job_name, servers, plan, and as far as there
   // are any cut, server_indices and worker; the rest is filled in. InvalidArgument when the task is a server that is
@@ -64,17 +69,15 @@ class CheckpointWriter {
   absl::Status Copy(absl::string_view data);
   absl::Status FinishCopy(const v1::CheckpointManifest& manifest);
 
-  // Chunks that were added are on the disk, or in the writer's memory: their arrays are needed no more, even if Finish
+  // Arrays that were added are on the disk, or in the writer's memory: they are needed no more, even if a later call
   // fails, unless is_lost.
-  bool holds_chunks() const { return data_->is_direct(); }
+  bool holds_arrays() const { return data_->is_direct(); }
   // What was added is gone: the disk has not kept it, or another writer has taken this one's place.
   bool is_lost() const { return data_->is_lost() || lost_; }
 
  private:
   CheckpointWriter(std::string directory, v1::TaskId task, std::unique_ptr<DirectFileWriter> data)
       : directory_(std::move(directory)), task_(std::move(task)), data_(std::move(data)) {}
-  // Returns the offset at which the array begins.
-  absl::StatusOr<uint64_t> Append(const float* values, int64_t length);
   absl::Status WriteData(const void* data, size_t bytes);
   absl::Status PutInPlace(const v1::CheckpointManifest& manifest);
   // Its data alone.

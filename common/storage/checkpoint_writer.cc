@@ -69,7 +69,7 @@ absl::Status CheckpointWriter::WriteData(const void* data, size_t bytes) {
   return status;
 }
 
-absl::StatusOr<uint64_t> CheckpointWriter::Append(const float* values, int64_t length) {
+absl::StatusOr<uint64_t> CheckpointWriter::AddArray(const float* values, int64_t length) {
   static constexpr std::array<char, kDiskBlock> kPadding = {};
   const size_t bytes = sizeof(float) * static_cast<size_t>(length);
   const uint64_t at = RoundUpTo(data_->bytes(), ArrayAlignment(bytes));
@@ -87,14 +87,14 @@ absl::Status CheckpointWriter::Add(const CheckpointChunk& chunk) {
                                                    record.length(),
                                                    whole ? "; at least 1 is needed" : ", and an array is missing"));
   }
-  RUBATO_ASSIGN_OR_RETURN(uint64_t at, Append(chunk.values, record.length()));
+  RUBATO_ASSIGN_OR_RETURN(uint64_t at, AddArray(chunk.values, record.length()));
   record.set_values_at(at);
   record.clear_slots_at();
   for (const float* slot : chunk.slots) {
-    RUBATO_ASSIGN_OR_RETURN(uint64_t slot_at, Append(slot, record.length()));
+    RUBATO_ASSIGN_OR_RETURN(uint64_t slot_at, AddArray(slot, record.length()));
     record.add_slots_at(slot_at);
   }
-  chunks_.push_back(std::move(record));
+  AddRecord(std::move(record));
   return absl::OkStatus();
 }
 

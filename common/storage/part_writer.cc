@@ -1,8 +1,5 @@
 #include "common/storage/part_writer.h"
 
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -14,8 +11,6 @@ namespace {
 
 // The longest that the thread sleeps if nothing is due; somebody who adds something wakes it.
 constexpr absl::Duration kIdle = absl::Seconds(60);
-// Of the thread; it gets about a tenth of a core that another one wants all of.
-constexpr int kNiceness = 10;
 
 }  // namespace
 
@@ -80,8 +75,6 @@ PartQueue::Work PartWriter::Await() {
 }
 
 void PartWriter::Run() {
-  // If there are no more cores than training uses, that goes first. A thread may always be nicer.
-  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNiceness);
   for (;;) {
     PartQueue::Work work = Await();
     if (work.part != nullptr) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -104,6 +105,7 @@ class ServerCoreHarness : public testing::Test {
     options.clock = &clock_;
     options.log = &log_;
     options.report = [this](v1::TaskMessage message) { OnReport(std::move(message)); };
+    options.on_lost_part = on_lost_part_;
     absl::StatusOr<std::unique_ptr<ServerCore>> core = ServerCore::Create(std::move(options));
     ASSERT_TRUE(core.ok()) << core.status();
     core_ = *std::move(core);
@@ -195,6 +197,7 @@ class ServerCoreHarness : public testing::Test {
   uint64_t last_request_ = 0;
   // That pushes were computed from.
   int64_t base_version_ = 0;
+  std::function<void(const absl::Status& status)> on_lost_part_;
 
  private:
   void OnReport(v1::TaskMessage message) {
