@@ -30,17 +30,18 @@ absl::StatusOr<int64_t> PartFiles::Write(Part& part, const std::function<bool()>
   if (status.ok()) status = WriteSlots(part, cancelled);
   if (status.ok()) status = WriteWeights(part, cancelled);
   if (status.ok()) status = Finish(part);
-  const bool lost = part.let_go && part.unfinished->is_lost();
-  if (status.ok() || !part.let_go) part.unfinished = nullptr;
-  if (!status.ok()) {
-    if (!lost) return status;
-    return absl::DataLossError(
-        absl::StrCat(part.name, ": the disk has not kept what it had taken: ", status.message()));
+  if (status.ok()) {
+    const auto bytes = static_cast<int64_t>(part.unfinished->bytes());
+    part.unfinished = nullptr;
+    part.chunks.clear();
+    return bytes;
   }
-  part.chunks.clear();
-  const std::string name = CheckpointPartName(v1::TaskId::SERVER, options_.task.index());
-  RUBATO_ASSIGN_OR_RETURN(uint64_t bytes, FileBytes(JoinPath(JoinPath(options_.directory, part.name), name + ".data")));
-  return static_cast<int64_t>(bytes);
+  if (!part.let_go) {
+    part.unfinished = nullptr;
+    return status;
+  }
+  if (!part.unfinished->is_lost()) return status;
+  return absl::DataLossError(absl::StrCat(part.name, ": the disk has not kept what it had taken: ", status.message()));
 }
 
 absl::Status PartFiles::Begin(Part& part) const {

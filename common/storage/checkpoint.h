@@ -69,6 +69,8 @@ class CheckpointWriter {
   absl::Status Copy(absl::string_view data);
   absl::Status FinishCopy(const v1::CheckpointManifest& manifest);
 
+  // Of data so far.
+  uint64_t bytes() const { return data_->bytes(); }
   // Arrays that were added are on the disk, or in the writer's memory: they are needed no more, even if a later call
   // fails, unless is_lost.
   bool holds_arrays() const { return data_->is_direct(); }

@@ -35,6 +35,16 @@ absl::Status WritePieces(const std::string& path, const std::string& contents, s
 
 class DirectFileWriterTest : public testing::TestWithParam<std::string> {
  protected:
+  // A writer of these, which found the disk full at the end.
+  std::unique_ptr<DirectFileWriter> WriteWithoutEnd(const std::string& contents) {
+    auto writer = DirectFileWriter::Create(path_);
+    EXPECT_TRUE(writer.ok()) << writer.status();
+    EXPECT_TRUE((*writer)->Write(contents.data(), contents.size()).ok());
+    const FileSizeLimit limit(4096);
+    EXPECT_FALSE((*writer)->Finish().ok());
+    return *std::move(writer);
+  }
+
   const std::string path_ = JoinPath(GetParam(), "direct_file_writer_test");
 };
 
@@ -106,15 +116,9 @@ TEST_P(DirectFileWriterTest, GoesOnAfterAnErrorWhereItWas) {
 
 TEST_P(DirectFileWriterTest, TheEndCanBeTriedAgain) {
   const std::string contents = Contents(10'000);
-  auto writer = DirectFileWriter::Create(path_);
-  ASSERT_TRUE(writer.ok()) << writer.status();
-  ASSERT_TRUE((*writer)->Write(contents.data(), contents.size()).ok());
-  {
-    const FileSizeLimit limit(4096);
-    EXPECT_FALSE((*writer)->Finish().ok());
-  }
-  EXPECT_FALSE((*writer)->is_lost());
-  const absl::Status status = (*writer)->Finish();
+  const auto writer = WriteWithoutEnd(contents);
+  EXPECT_FALSE(writer->is_lost());
+  const absl::Status status = writer->Finish();
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_TRUE(*ReadFile(path_) == contents);
   EXPECT_TRUE(RemoveFile(path_).ok());
@@ -122,17 +126,11 @@ TEST_P(DirectFileWriterTest, TheEndCanBeTriedAgain) {
 
 TEST_P(DirectFileWriterTest, IsLostIfSomebodyRemovesTheFileAfterAnError) {
   const std::string contents = Contents(10'000);
-  auto writer = DirectFileWriter::Create(path_);
-  ASSERT_TRUE(writer.ok()) << writer.status();
-  ASSERT_TRUE((*writer)->Write(contents.data(), contents.size()).ok());
-  {
-    const FileSizeLimit limit(4096);
-    EXPECT_FALSE((*writer)->Finish().ok());
-  }
+  const auto writer = WriteWithoutEnd(contents);
   ASSERT_TRUE(RemoveFile(path_).ok());
-  EXPECT_TRUE(absl::IsNotFound((*writer)->Finish()));
-  EXPECT_TRUE((*writer)->is_lost());
-  EXPECT_TRUE(absl::IsDataLoss((*writer)->Finish()));
+  EXPECT_TRUE(absl::IsNotFound(writer->Finish()));
+  EXPECT_TRUE(writer->is_lost());
+  EXPECT_TRUE(absl::IsDataLoss(writer->Finish()));
 }
 
 // The second has no disk under it.
