@@ -1,9 +1,10 @@
 """Samples per second of ours, DistributedDataParallel over gloo and torch's RPC parameter server, on this machine.
 
     python3 bench/compare_ddp.py [--models=mlp512,mlp4096,lenet,resnet20] [--rounds=5] [--seconds=4]
-        [--contenders=alone,ours,ddp,rpc,slow-sync,slow-async]
+        [--contenders=alone,ours,ddp,rpc,slow-sync,slow-async] [--device=cuda] [--batch=64]
 
-Two workers of one thread, batch 64, compute included. Runs of the contenders are interleaved; printed are medians of all
+Two workers of one thread, compute included; with --device=cuda on GPUs in turn, or both on the only one, without rpc, and
+DistributedDataParallel over NCCL where each has its own. Runs of the contenders are interleaved; printed are medians of all
 rounds and their quotients. alone is the limit: the same steps of two processes that exchange nothing. slow-sync and slow-async are ours with a straggler: worker 1 computes four times as long. Needs
 RUBATO_LIBRARY, RUBATO_SIDECAR and RUBATO_PROGRAM, or an installed wheel.
 """
@@ -24,14 +25,24 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "examples")]
 
-WORKERS, BATCH = 2, 64
+WORKERS = 2
 MODELS = ("mlp512", "mlp4096", "lenet", "resnet20")
 SLOW = "slow-"  # Ours, in the mode that follows.
+WARM_UP = 5  # Steps.
 CONTENDERS = ("alone", "ours", "ddp", "rpc", SLOW + "sync", SLOW + "async")
 SLOW_RANK, SLOW_MODEL = 1, "x4"
 
 
-def make(name):
+def place(device):
+    """The device of this process's worker."""
+    import torch
+
+    if device == "cpu":
+        return torch.device("cpu")
+    return torch.device("cuda", int(os.environ["RUBATO_RANK"]) % torch.cuda.device_count())
+
+
+def make(name, batch, device):
     """The model, and a function that makes a batch."""
     import torch
     from torch import nn
@@ -57,25 +68,38 @@ def make(name):
         from resnet_cifar import resnet20
 
         model, shape = resnet20(), (3, 32, 32)
-    return model, lambda: (torch.randn(BATCH, *shape), torch.randint(0, 10, (BATCH,)))
+    return model.to(device), lambda: (
+        torch.randn(batch, *shape, device=device),
+        torch.randint(0, 10, (batch,), device=device),
+    )
 
 
-def timed(step, seconds):
+def finish(device):
+    """Waits for what a GPU has to do."""
+    import torch
+
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def timed(step, seconds, device):
     """Steps per second after a few to warm up; all workers make about the same number."""
-    for _ in range(5):
+    for _ in range(WARM_UP):
         step()
+    finish(device)
     started, steps = time.monotonic(), 0
     while time.monotonic() - started < seconds:
         step()
         steps += 1
+    finish(device)
     return steps / (time.monotonic() - started)
 
 
-def plain_step(name, wrap_model=None, wrap_optimizer=None):
+def plain_step(options, device, wrap_model=None, wrap_optimizer=None):
     """A function that does a step of a model, both wrapped if something is given that does it."""
     import torch
 
-    model, batch = make(name)
+    model, batch = make(options.models, options.batch, device)
     if wrap_model is not None:
         model = wrap_model(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
@@ -91,52 +115,62 @@ def plain_step(name, wrap_model=None, wrap_optimizer=None):
     return step
 
 
-def train_alone(name, seconds):
-    return timed(plain_step(name), seconds)
+def train_alone(options):
+    device = place(options.device)
+    return timed(plain_step(options, device), options.seconds, device)
 
 
-def train_ours(name, seconds):
+def train_ours(options):
     import rubato
     import rubato.torch
 
+    device = place(options.device)
     with rubato.init():
-        step = plain_step(name, wrap_optimizer=rubato.torch.DistributedOptimizer)
-        return timed(step, seconds)
+        step = plain_step(options, device, wrap_optimizer=rubato.torch.DistributedOptimizer)
+        return timed(step, options.seconds, device)
 
 
-def train_ddp(name, seconds):
+def train_ddp(options):
     import torch
 
     rank = int(os.environ["RUBATO_RANK"])
     store = f"tcp://127.0.0.1:{os.environ['BENCH_PORT']}"
-    torch.distributed.init_process_group("gloo", init_method=store, rank=rank, world_size=WORKERS)
-    step = plain_step(name, wrap_model=torch.nn.parallel.DistributedDataParallel)
+    device = place(options.device)
+    own_gpus = device.type == "cuda" and torch.cuda.device_count() >= WORKERS
+    torch.distributed.init_process_group(
+        "nccl" if own_gpus else "gloo", init_method=store, rank=rank, world_size=WORKERS
+    )
+    step = plain_step(options, device, wrap_model=torch.nn.parallel.DistributedDataParallel)
     # A rank that has ended is waited for: all make as many steps as the first would in that time.
-    count = torch.tensor([max(1.0, seconds * timed_once(step))])
+    count = torch.tensor([max(1.0, options.seconds * timed_once(step, device))], device=device)
     torch.distributed.broadcast(count, 0)
+    count = int(count)
     started = time.monotonic()
-    for _ in range(int(count)):
+    for _ in range(count):
         step()
-    return int(count) / (time.monotonic() - started)
+    finish(device)
+    return count / (time.monotonic() - started)
 
 
-def timed_once(step):
-    """Steps per second of ten steps after five."""
-    for _ in range(5):
+def timed_once(step, device):
+    """Steps per second of ten steps after the first ones."""
+    for _ in range(WARM_UP):
         step()
+    finish(device)
     started = time.monotonic()
     for _ in range(10):
         step()
+    finish(device)
     return 10 / (time.monotonic() - started)
 
 
 class ParameterServer:
     """As in torch's tutorial of batch updating parameter servers: the mean of all workers' gradients, one step."""
 
-    def __init__(self, name):
+    def __init__(self, name, batch):
         import torch
 
-        self.model, _ = make(name)
+        self.model, _ = make(name, batch, torch.device("cpu"))
         self.lock = threading.Lock()
         self.future = torch.futures.Future()
         self.count = 0
@@ -166,11 +200,11 @@ class ParameterServer:
 _server = None
 
 
-def rpc_server(name=None):
+def rpc_server(name, batch):
     """Runs on the process that holds the weights."""
     global _server
     if _server is None:
-        _server = ParameterServer(name)
+        _server = ParameterServer(name, batch)
     return _server.weights()
 
 
@@ -178,21 +212,21 @@ def update_server(gradients):
     return _server.update(gradients)
 
 
-def train_rpc(name, seconds):
+def train_rpc(options):
     import torch
     import torch.distributed.rpc as rpc
 
     global update_server
     update_server = rpc.functions.async_execution(update_server)
     rank = int(os.environ["RUBATO_RANK"])
-    options = rpc.TensorPipeRpcBackendOptions(
+    backend = rpc.TensorPipeRpcBackendOptions(
         num_worker_threads=8, init_method=f"tcp://127.0.0.1:{os.environ['BENCH_PORT']}"
     )
     who = "server" if rank == WORKERS else f"worker{rank}"
-    rpc.init_rpc(who, rank=rank, world_size=WORKERS + 1, rpc_backend_options=options)
+    rpc.init_rpc(who, rank=rank, world_size=WORKERS + 1, rpc_backend_options=backend)
     result = None
     if rank < WORKERS:
-        model, batch = make(name)
+        model, batch = make(options.models, options.batch, torch.device("cpu"))
         x, y = batch()
         parameters = list(model.parameters())
 
@@ -201,7 +235,7 @@ def train_rpc(name, seconds):
                 for parameter, weight in zip(parameters, weights):
                     parameter.copy_(weight)
 
-        take(rpc.rpc_sync("server", rpc_server, args=[name]))
+        take(rpc.rpc_sync("server", rpc_server, args=[options.models, options.batch]))
 
         def step():
             for parameter in parameters:
@@ -211,8 +245,8 @@ def train_rpc(name, seconds):
             take(rpc.rpc_sync("server", update_server, args=[gradients]))
 
         # All make as many steps: the server waits for both.
-        count = max(1, int(seconds * float(os.environ["BENCH_RATE"])))
-        for _ in range(5):
+        count = max(1, int(options.seconds * float(os.environ["BENCH_RATE"])))
+        for _ in range(WARM_UP):
             step()
         started = time.monotonic()
         for _ in range(count):
@@ -222,7 +256,7 @@ def train_rpc(name, seconds):
     return result
 
 
-def run(contender, name, seconds, rate):
+def run(contender, name, options, rate):
     """Samples per second of both workers together."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -258,7 +292,9 @@ def run(contender, name, seconds, rate):
                 contender,
                 "--models",
                 name,
-                f"--seconds={seconds}",
+                f"--seconds={options.seconds}",
+                f"--batch={options.batch}",
+                f"--device={options.device}",
             ],
             env=of_rank(rank),
             stdout=subprocess.PIPE,
@@ -268,21 +304,23 @@ def run(contender, name, seconds, rate):
     ]
     rates = []
     for process in processes:
-        printed, _ = process.communicate(timeout=60 + 20 * seconds)
+        printed, _ = process.communicate(timeout=60 + 20 * options.seconds)
         if process.returncode != 0:
             sys.exit(f"{contender} on {name} has failed")
         rates += [r for r in [json.loads(printed.splitlines()[-1])] if r is not None]
     if serve is not None:
         serve.close(10)
-    return BATCH * sum(rates)
+    return options.batch * sum(rates)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--models", default=",".join(MODELS))
-    parser.add_argument("--contenders", default=",".join(CONTENDERS))
+    parser.add_argument("--contenders", help="all by default; without rpc on GPUs")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=4.0)
+    parser.add_argument("--batch", type=int, default=64, help="examples of a worker's batch")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--worker", choices=CONTENDERS, help="used by this program itself")
     options = parser.parse_args()
     if options.worker:
@@ -291,17 +329,19 @@ def main():
         torch.set_num_threads(1)
         others = {"alone": train_alone, "ddp": train_ddp, "rpc": train_rpc}
         train = others.get(options.worker, train_ours)
-        print(json.dumps(train(options.models, options.seconds)))
+        print(json.dumps(train(options)))
         return
-    contenders = options.contenders.split(",")
+    possible = [c for c in CONTENDERS if options.device == "cpu" or c != "rpc"]
+    contenders = options.contenders.split(",") if options.contenders else possible
+    if not set(contenders) <= set(possible):
+        parser.error(f"--contenders: {', '.join(possible)} are possible on {options.device}")
     for name in options.models.split(","):
         rates = {contender: [] for contender in contenders}
         for _ in range(options.rounds):
             for contender in contenders:
-                rate = (
-                    statistics.median(rates["ours"]) / BATCH / WORKERS if rates.get("ours") else 5
-                )
-                rates[contender].append(run(contender, name, options.seconds, rate / 2))
+                found = rates.get("ours")
+                rate = statistics.median(found) / options.batch / WORKERS if found else 5
+                rates[contender].append(run(contender, name, options, rate / 2))
         medians = {contender: statistics.median(values) for contender, values in rates.items()}
         shown = "  ".join(f"{contender} {value:9.0f}" for contender, value in medians.items())
         quotients = "  ".join(

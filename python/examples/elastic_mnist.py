@@ -33,13 +33,14 @@ def main() -> None:
             train, session, batch_size=arguments.batch, epochs=arguments.epochs, seed=1
         )
         loader = DataLoader(train, batch_sampler=sampler)
-        model = mnist_data.make_model()
+        device = common.device(session)
+        model = mnist_data.make_model().to(device)
         optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
         optimizer = rubato.torch.DistributedOptimizer(optimizer, model, weight="examples")
         trained = 0
         for x, y in rubato.torch.batches(loader, optimizer):
             optimizer.zero_grad()
-            loss, right = mnist_data.measure(model, x, y)
+            loss, right = mnist_data.measure(model, x.to(device), y.to(device))
             session.log({"loss": loss.item(), "accuracy": right}, len(x))
             loss.backward()
             optimizer.step()

@@ -34,7 +34,8 @@ def main() -> None:
     with rubato.init() as session:
         torch.set_num_threads(1)
         train = Subset(mnist_data.load(arguments.data, "train"), range(arguments.examples))
-        model = mnist_data.make_model()
+        device = common.device(session)
+        model = mnist_data.make_model().to(device)
         optimizer = torch.optim.Adam(model.parameters(), lr=arguments.lr)
         optimizer = rubato.torch.DistributedOptimizer(optimizer, model, apply=arguments.apply)
         sampler = DistributedSampler(train, session.size, session.rank, seed=1)
@@ -44,7 +45,7 @@ def main() -> None:
             sampler.set_epoch(epoch)
             for step, (x, y) in enumerate(rubato.torch.batches(loader, optimizer)):
                 optimizer.zero_grad()
-                loss, right = mnist_data.measure(model, x, y)
+                loss, right = mnist_data.measure(model, x.to(device), y.to(device))
                 position = epoch + step / len(loader)
                 session.log({"loss": loss.item(), "accuracy": right, "epoch": position}, len(x))
                 loss.backward()

@@ -93,7 +93,8 @@ def main() -> None:
     with rubato.init() as session:
         torch.set_num_threads(1)
         train, test = load(arguments.data, arguments.examples)
-        model = resnet20()
+        device = common.device(session)
+        model = resnet20().to(device)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-4)
         sampler = DistributedSampler(train, session.size, session.rank, seed=1)
         loader = DataLoader(train, arguments.batch, sampler=sampler, drop_last=True)
@@ -105,7 +106,7 @@ def main() -> None:
             sampler.set_epoch(epoch)
             for step, (x, y) in enumerate(rubato.torch.batches(loader, optimizer)):
                 optimizer.zero_grad()
-                loss = nn.functional.cross_entropy(model(x), y)
+                loss = nn.functional.cross_entropy(model(x.to(device)), y.to(device))
                 session.log({"loss": loss.item(), "epoch": epoch + step / len(loader)}, len(x))
                 loss.backward()
                 optimizer.step()

@@ -151,6 +151,7 @@ class Session:
         self._paused = False
         self._defined = False
         self._deferred: list[Callable[[], None]] = []
+        self._leaving: list[Callable[[], None]] = []
         # Told the sidecar beside the initial weights.
         self._before_start: Optional[Callable[[], None]] = None
 
@@ -357,6 +358,13 @@ class Session:
 
     def _leave(self, error: Optional[str]) -> None:
         try:
+            for function in self._leaving:
+                function()
+        finally:
+            self._close_client(error)
+
+    def _close_client(self, error: Optional[str]) -> None:
+        try:
             self._client.close(error, wait=self._timeout + 40)
         finally:
             _exit.unwatch()
@@ -409,6 +417,10 @@ class Session:
             function()
         else:
             self._deferred.append(function)
+
+    def _before_leaving(self, function: Callable[[], None]) -> None:
+        """Calls it when the session ends, however it does: before the memory of weights and gradients goes away."""
+        self._leaving.append(function)
 
     def _claim(self, who: str, member: Member) -> None:
         if self._claimed_by is not None:

@@ -215,7 +215,9 @@ def test_a_rank_that_comes_later_has_the_jobs_weights(rank, monkeypatch):
         else:
             job.size = 3
         job.start(rank, goes_on, f"{rank} has trained")
-        (step, weight), _ = job.outcome(rank).value
+        outcome = job.outcome(rank)
+        assert not outcome.kind, f"{outcome.kind}: {outcome.error}"
+        (step, weight), _ = outcome.value
         assert step > 0 and weight < 5.0 - 1e-3 * step / 2
         (step, weight), most = job.outcome(0).value
         assert (step, weight) == (0, 5.0)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Iterable, Optional, Union
+from typing import Iterable, Iterator, Optional, Union
 
 import torch
 
 from rubato import errors
 from rubato._library import Client, TensorSpec
+from rubato.torch._gpu import GpuCopies
 
 Model = Union[torch.nn.Module, Iterable[tuple[str, torch.Tensor]]]
 
@@ -66,12 +67,22 @@ class Parameters:
         for weights, parameter in zip(self.weights, self.tensors):
             weights.copy_(parameter.detach())
         self._versions = [-1] * len(self)
+        self._gpu: Optional[GpuCopies] = None
+        if any(parameter.is_cuda for parameter in self.tensors):
+            # One piece: all weights in the model's order, then all gradients.
+            address = self.weights[0].data_ptr()
+            last = self.gradients[-1]
+            self._gpu = GpuCopies(address, last.data_ptr() + 4 * last.numel() - address)
+
+    def release(self) -> None:
+        """Before the shared memory goes away."""
+        if self._gpu is not None:
+            self._gpu.release()
+        self._gpu = None
 
     def take_weights(self) -> None:
         """Copies the servers' weights into the parameters. Autograd sees it as the optimizer's update in place."""
-        with torch.no_grad():
-            for weights, parameter in zip(self.weights, self.tensors):
-                parameter.copy_(weights)
+        self._copy(self.tensors, self.weights)
         self._versions = [parameter._version for parameter in self.tensors]
 
     def changed(self) -> Optional[str]:
@@ -90,8 +101,7 @@ class Parameters:
 
     def take(self, index: int) -> None:
         """As take_weights, of one parameter."""
-        with torch.no_grad():
-            self.tensors[index].copy_(self.weights[index])
+        self._copy([self.tensors[index]], [self.weights[index]])
         self._versions[index] = self.tensors[index]._version
 
     def give_movement(self) -> None:
@@ -103,11 +113,40 @@ class Parameters:
 
     def take_gradients(self) -> None:
         """apply="worker": what the servers have is the mean gradient."""
-        for weights, parameter in zip(self.weights, self.tensors):
+        for parameter in self.tensors:
             if parameter.grad is None:
                 parameter.grad = torch.empty_like(parameter)
-            with torch.no_grad():
-                parameter.grad.copy_(weights)
+        self._copy([p.grad for p in self.tensors if p.grad is not None], self.weights)
+
+    def give_gradient(self, index: int, factor: float) -> bool:
+        """Copies a gradient, times `factor`, to the shared memory. Whether it is there; if not, `arrived` has it later."""
+        gradient = self.tensors[index].grad
+        assert gradient is not None
+        shared = self.gradients[index]
+        if self._gpu is not None and gradient.is_cuda:
+            self._gpu.from_gpu(index, shared, gradient, factor)
+            return False
+        shared.copy_(gradient.detach())
+        if factor != 1.0:
+            shared.mul_(factor)
+        return True
+
+    def arrived(self, wait: bool) -> Iterator[int]:
+        """Gradients that were given, and are there now; with `wait` each as it comes, until all are there."""
+        return iter(()) if self._gpu is None else self._gpu.arrived(wait)
+
+    def wait_until_taken(self) -> None:
+        """Before the first push of a step, after which the shared weights may get other values: they were copied."""
+        if self._gpu is not None:
+            self._gpu.wait_for_weights()
+
+    def _copy(self, targets: list[torch.Tensor], shared: list[torch.Tensor]) -> None:
+        if self._gpu is not None:
+            self._gpu.to_gpu(targets, shared)
+            return
+        with torch.no_grad():
+            for target, source in zip(targets, shared):
+                target.copy_(source)
 
 
 def _check(name: str, parameter: torch.Tensor) -> None:

@@ -54,6 +54,7 @@ class Training:
             rule.initial_accumulator,
         )
         parameters.share(self._client)
+        session._before_leaving(parameters.release)
         session._start()
         self.steps_done = -1
         # How often the optimizer's step() or skip() was called.
@@ -242,6 +243,7 @@ class Training:
         if not self._state.dropped:
             return False
         if self.ended is None:
+            self.parameters.wait_until_taken()
             self._client.skip()
             self._next_step()
         else:
@@ -315,6 +317,7 @@ class Training:
             return
         if not self.has_pushed:
             self._before_first_push()
+        self._push_arrived(wait=True)
         self._client.skip()
         self.optimizer_steps += 1
         self._next_step()
@@ -375,6 +378,7 @@ class Training:
         for index in range(len(self.parameters)):
             if self._state.pushed[index] is None:
                 self._push_late(index, factor)
+        self._push_arrived(wait=True)
 
     def _push_late(self, index: int, factor: float) -> None:
         if self.parameters.tensors[index].grad is not None:
@@ -394,15 +398,21 @@ class Training:
             raise errors.Unsupported(
                 f"the gradient of {self.parameters.names[index]} is sparse: dense ones are allowed (sparse=False)"
             )
+        weight = self._weight()
         if not self.has_pushed:
             self._before_first_push()
-        shared = self.parameters.gradients[index]
-        shared.copy_(gradient.detach())
-        if factor != 1.0:
-            shared.mul_(factor)
-        self._client.push(index, self._weight())
+        is_there = self.parameters.give_gradient(index, factor)
         self._state.pushed[index] = (gradient, gradient._version)
         self._state.has_pushed = True
+        if is_there:
+            self._client.push(index, weight)
+        else:
+            self._push_arrived(wait=False)
+
+    def _push_arrived(self, wait: bool) -> None:
+        """Pushes gradients that have come from a GPU meanwhile; with `wait` all that were given."""
+        for index in self.parameters.arrived(wait):
+            self._client.push(index, self._weight())
 
     def _before_first_push(self) -> None:
         changed = self.parameters.changed() if self.on_servers else None
@@ -412,6 +422,7 @@ class Training:
                 'apply="server" the servers have the weights, and would not know of it. Load weights before '
                 'DistributedOptimizer, those of rank 0 count; to change them as you train, use apply="worker"'
             )
+        self.parameters.wait_until_taken()
         for number, group in enumerate(self._groups):
             values = self._rule.values(group)
             if values != self._sent_values[number]:

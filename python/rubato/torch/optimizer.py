@@ -285,7 +285,7 @@ class _Distributed:
         if not overflow:
             if scale is not None:
                 _unscale(self.param_groups, scale)  # type: ignore[attr-defined]
-            super().step()  # type: ignore[misc]
+            self._own_step()
         self._rubato.worker_stepped()
 
     def _local_step(self, training: LocalTraining, amp: dict[str, Any]) -> None:
@@ -296,8 +296,19 @@ class _Distributed:
         if scale is not None:
             _unscale(self.param_groups, scale)  # type: ignore[attr-defined]
         training.before_step()
-        super().step()  # type: ignore[misc]
+        self._own_step()
         training.stepped()
+
+    def _own_step(self) -> None:
+        """The optimizer's, on gradients that are unscaled. Torch 2's refuse to step while they have a scaler's tensors,
+        unless they unscale by themselves.
+        """
+        names = ("grad_scale", "found_inf")
+        of_scaler = {name: self.__dict__.pop(name) for name in names if name in self.__dict__}
+        try:
+            super().step()  # type: ignore[misc]
+        finally:
+            self.__dict__.update(of_scaler)
 
     def _has_scaler(self, amp: dict[str, Any]) -> bool:
         return "grad_scaler" in amp or getattr(self, "found_inf", None) is not None
