@@ -11,6 +11,7 @@
 #include "cli/command/compared_job.h"
 #include "cli/command/job_run.h"
 #include "cli/command/mode_choice.h"
+#include "cli/command/resumable_run.h"
 #include "cli/command/run_ending.h"
 #include "cli/command/variant_choice.h"
 #include "cli/launch/stop_signals.h"
@@ -186,6 +187,7 @@ absl::Status Compare(const CompareOptions& options, const Environment& environme
   if (base.resume && !FileExists(JoinPath(parent, "job.textproto"))) {
     return absl::NotFoundError(absl::StrCat("--resume: ", parent, " holds no comparison to go on with"));
   }
+  if (base.resume) RUBATO_RETURN_IF_ERROR(CheckSameJob(base.config));
   RUBATO_ASSIGN_OR_RETURN(std::vector<Variant> variants, MakeVariants(base.config, options, environment));
   RUBATO_ASSIGN_OR_RETURN(const std::string baseline, ChooseBaseline(options.baseline, variants));
   RUBATO_RETURN_IF_ERROR(WriteFileAtomically(JoinPath(parent, "job.textproto"), ConfigText(base.config)));

@@ -8,6 +8,9 @@
 #include "cli/command/run_directory.h"
 #include "cli/command/run_ending.h"
 #include "cli/launch/coordinator_client.h"
+#include "common/config/fingerprint.h"
+#include "common/config/load.h"
+#include "common/status.h"
 #include "common/storage/file.h"
 
 namespace rubato {
@@ -36,6 +39,17 @@ absl::Status CheckResumable(const std::string& run_directory) {
   if (!status.ok() || status->run_directory() != run_directory) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("--resume: the job in ", run_directory, " still runs: its coordinator answers at ", *address));
+}
+
+absl::Status CheckSameJob(const v1::JobConfig& config) {
+  const std::string stored = JoinPath(config.run_directory(), "job.textproto");
+  if (!FileExists(stored)) return absl::OkStatus();
+  RUBATO_ASSIGN_OR_RETURN(const v1::JobConfig before, LoadJobConfig(stored, {}, {.may_await_model = true}));
+  const std::string difference = ConfigDifference(before, config);
+  if (difference.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("--resume: this is not the config of the run in ", config.run_directory(), " (", difference,
+                   "); allowed: the same config and --set options as before, or --overwrite, which begins anew"));
 }
 
 }  // namespace rubato

@@ -14,6 +14,10 @@ namespace rubato {
 // (checkpoint, observability). Never 0.
 uint64_t ConfigFingerprint(const v1::JobConfig& config);
 
+// What ConfigFingerprint tells apart in two loaded configs, as "training.max_steps: 4000 -> 400", with ", " between
+// several; empty: nothing.
+std::string ConfigDifference(const v1::JobConfig& before, const v1::JobConfig& after);
+
 // The config as a textproto that LoadJobConfig reads back as the same config.
 std::string ConfigText(const v1::JobConfig& config);
 

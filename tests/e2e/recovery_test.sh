@@ -121,6 +121,8 @@ wait_for 60 "it goes on" has_trained_since "$work/stopped" $((stopped_at + 100))
 wait "$job" && fail "a job that was stopped again has ended well"
 says stopped.out 'Its weights are in .*/checkpoints/step[0-9]+; go on with rubato train CONFIG --resume'
 [[ -s "$work/stopped/checkpoints/stopped/cut" ]] || fail "the checkpoint that it went on from is gone"
+train "$work/stopped" "${other[@]}" --set optimizer.learning_rate=0.01 --resume && fail "another job went on"
+says stopped.out 'this is not the config of the run in .*optimizer.learning_rate: .* -> 0.01'
 train "$work/stopped" "${other[@]}" --resume || fail "stopped: $(tail -n 30 "$work/stopped.out")"
 is_well "$work/stopped"
 examples="$(last_value "$work/stopped" examples)"
