@@ -303,13 +303,18 @@ def run(contender, name, options, rate):
         for rank in range(WORKERS + (contender == "rpc"))
     ]
     rates = []
-    for process in processes:
-        printed, _ = process.communicate(timeout=60 + 20 * options.seconds)
-        if process.returncode != 0:
-            sys.exit(f"{contender} on {name} has failed")
-        rates += [r for r in [json.loads(printed.splitlines()[-1])] if r is not None]
-    if serve is not None:
-        serve.close(10)
+    try:
+        for process in processes:
+            printed, _ = process.communicate(timeout=60 + 20 * options.seconds)
+            if process.returncode != 0:
+                sys.exit(f"{contender} on {name} has failed")
+            rates += [r for r in [json.loads(printed.splitlines()[-1])] if r is not None]
+    finally:
+        # The others of one that has failed may wait for it.
+        for process in processes:
+            process.kill()
+        if serve is not None:
+            serve.close(10)
     return options.batch * sum(rates)
 
 

@@ -29,7 +29,7 @@ class _Gradient:
 
 
 class GpuCopies:
-    """Of one model. Belongs to the thread that trains, and to the autograd thread that computes for it."""
+    """Of one model. Belongs to the thread that trains; in backward to autograd's, one at a time."""
 
     def __init__(self, address: int, size: int) -> None:
         """`size` bytes from `address` on hold all shared weights and gradients. If CUDA refuses to register them, copies

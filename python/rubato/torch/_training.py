@@ -8,6 +8,7 @@ it is AWAITED before: its weights come, and whoever needs them waits.
 from __future__ import annotations
 
 import math
+import threading
 from typing import Any, Optional, Sequence
 
 import torch
@@ -62,6 +63,7 @@ class Training:
         self.step_begun = session._begin()
         self._check_first_step()
         parameters.take_weights()
+        self._one_gradient = threading.Lock()
         self._hooks = GradientHooks(parameters.tensors, self._on_gradient)
 
     @property
@@ -155,6 +157,11 @@ class Training:
         self._client.set_epoch(epoch)
 
     def _on_gradient(self, index: int) -> None:
+        # Autograd has a thread for each GPU.
+        with self._one_gradient:
+            self._push_computed(index)
+
+    def _push_computed(self, index: int) -> None:
         self._check_arrived(index)
         if self.no_sync_depth > 0 or self._state.dropped:
             return
