@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "common/status.h"
 #include "common/storage/file.h"
 
 namespace rubato {
@@ -113,37 +114,53 @@ void TraceRecorder::Flow(const TraceKind& kind, const FlowInfo& flow) {
         .flow = flow.id});
 }
 
-std::string TraceRecorder::ToJson() const {
+void TraceRecorder::PutJson(const std::function<void(absl::string_view)>& put) const {
   const uint32_t process = options_.task_index;
   MutexLock lock(mu_);
-  std::string json = "{\"displayTimeUnit\":\"ms\",\"otherData\":";
   Json data = {
       {"task", options_.task}, {"epoch_unix_microseconds", absl::ToUnixMicros(epoch_)}, {"dropped_spans", dropped_}};
   if (std::optional<ClockOffset::Estimate> offset = options_.clock_offset ? options_.clock_offset() : std::nullopt) {
     data["clock_offset_microseconds"] = absl::ToDoubleMicroseconds(offset->ahead);
     data["clock_error_microseconds"] = absl::ToDoubleMicroseconds(offset->error);
   }
-  absl::StrAppend(&json, Dump(data), ",\"traceEvents\":[\n",
-                  Metadata("process_name", process, 0, {{"name", options_.task}}));
+  put(absl::StrCat("{\"displayTimeUnit\":\"ms\",\"otherData\":", Dump(data), ",\"traceEvents\":[\n",
+                   Metadata("process_name", process, 0, {{"name", options_.task}})));
   std::vector<std::string> escaped;
   for (const std::string& text : texts_) escaped.push_back(Escape(text));
   // By track: rows are numbered from 1, in the order of their first spans. Viewers take thread 0 for the idle one.
   std::vector<uint32_t> rows(texts_.size(), 0), tracks;
+  std::string event;
   log_.ForEach([&](const TraceEntry& entry) {
     uint32_t& row = rows[entry.track.number];
     if (row == 0) {
       tracks.push_back(entry.track.number);
       row = static_cast<uint32_t>(tracks.size());
     }
-    AppendEvent(entry, escaped, process, row, &json);
+    event.clear();
+    AppendEvent(entry, escaped, process, row, &event);
+    put(event);
   });
   for (uint32_t track : tracks) {
-    absl::StrAppend(&json, ",\n", Metadata("thread_name", process, rows[track], {{"name", texts_[track]}}), ",\n",
-                    Metadata("thread_sort_index", process, rows[track], {{"sort_index", rows[track]}}));
+    put(absl::StrCat(",\n", Metadata("thread_name", process, rows[track], {{"name", texts_[track]}}), ",\n",
+                     Metadata("thread_sort_index", process, rows[track], {{"sort_index", rows[track]}})));
   }
-  return json + "\n]}\n";
+  put("\n]}\n");
 }
 
-absl::Status TraceRecorder::Write(const std::string& path) const { return WriteFileAtomically(path, ToJson()); }
+std::string TraceRecorder::ToJson() const {
+  std::string json;
+  PutJson([&json](absl::string_view piece) { absl::StrAppend(&json, piece); });
+  return json;
+}
+
+absl::Status TraceRecorder::Write(const std::string& path) const {
+  const std::string temporary = absl::StrCat(path, ".tmp");
+  RUBATO_ASSIGN_OR_RETURN(auto file, FileWriter::Create(temporary, FileWriter::kReplace));
+  // Sync fails as the first Write did that failed.
+  PutJson([&file](absl::string_view piece) { file->Write(piece).IgnoreError(); });
+  RUBATO_RETURN_IF_ERROR(file->Sync());
+  RUBATO_RETURN_IF_ERROR(file->Close());
+  return RenameFile(temporary, path);
+}
 
 }  // namespace rubato

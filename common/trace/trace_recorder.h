@@ -92,10 +92,13 @@ class TraceRecorder {
 
   // The spans so far in trace event format (a JSON object; docs/formats.md).
   std::string ToJson() const;
-  // Writes ToJson() to `path`, whole or not at all. The directory must be there. Errors of WriteFileAtomically.
+  // Writes ToJson() to `path` as WriteFileAtomically does, without all of it in memory: the allocator would keep that.
+  // The directory must be there.
   absl::Status Write(const std::string& path) const;
 
  private:
+  // ToJson() in pieces.
+  void PutJson(const std::function<void(absl::string_view)>& put) const;
   void Keep(const TraceEntry& entry);
   int64_t SinceEpoch(absl::Time time) const { return absl::ToInt64Nanoseconds(time - epoch_); }
 
