@@ -1,10 +1,13 @@
 #include "server/part_files.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
@@ -20,6 +23,22 @@ void LetGo(Part& part, FloatBuffer::Ptr& array) {
   if (!part.unfinished->holds_arrays()) return;
   array = nullptr;
   part.let_go = true;
+}
+
+// The tensors from the last to the first, since gradients of a model's last layer are there first, and the chunks of
+// each from its first on. Then an update that comes in its turn has replaced what the disk has just taken, and the
+// array goes back to the pool; in the other direction none would for half of the part.
+void SortAsUpdatesCome(std::vector<ChunkSnapshot>& chunks) {
+  absl::flat_hash_map<std::string, uint32_t> first_chunks;  // Of each tensor.
+  for (const ChunkSnapshot& chunk : chunks) {
+    const auto [known, is_new] = first_chunks.emplace(chunk.record.tensor(), chunk.record.chunk());
+    known->second = std::min(known->second, chunk.record.chunk());
+  }
+  std::sort(chunks.begin(), chunks.end(), [&](const ChunkSnapshot& a, const ChunkSnapshot& b) {
+    const uint32_t first_a = first_chunks.at(a.record.tensor());
+    const uint32_t first_b = first_chunks.at(b.record.tensor());
+    return first_a != first_b ? first_a > first_b : a.record.chunk() < b.record.chunk();
+  });
 }
 
 }  // namespace
@@ -50,8 +69,7 @@ absl::Status PartFiles::Begin(Part& part) const {
         absl::StrCat("name: '", part.name, "'; a checkpoint is called step<number>, final or stopped"));
   }
   // Partitions bring them in any order; the same weights shall make the same file.
-  std::sort(part.chunks.begin(), part.chunks.end(),
-            [](const ChunkSnapshot& a, const ChunkSnapshot& b) { return a.record.chunk() < b.record.chunk(); });
+  SortAsUpdatesCome(part.chunks);
   part.with_slots = part.with_weights = 0;
   for (ChunkSnapshot& chunk : part.chunks) chunk.record.clear_slots_at();
   RUBATO_ASSIGN_OR_RETURN(part.unfinished,

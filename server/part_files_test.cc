@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -99,6 +102,31 @@ TEST_F(PartFilesTest, NamesThatLeaveTheDirectoryAreRefused) {
     EXPECT_EQ(Try(MakePart(name), Files()).status().code(), absl::StatusCode::kInvalidArgument);
   }
   EXPECT_FALSE(FileExists(directory_));
+}
+
+TEST_F(PartFilesTest, SlotsComeFromTheLastTensorToTheFirstBeforeAllWeights) {
+  Part part = MakePart("step12");
+  const ChunkSnapshot one = part.chunks[0];
+  part.chunks.clear();
+  const std::vector<std::pair<uint32_t, std::string>> chunks = {{4, "b"}, {1, "a"}, {7, "c"}, {3, "b"}, {0, "a"}};
+  for (const auto& [index, tensor] : chunks) {
+    part.chunks.push_back(one);
+    part.chunks.back().record.set_chunk(index);
+    part.chunks.back().record.set_tensor(tensor);
+  }
+  ASSERT_TRUE(Try(std::move(part), Files()).ok());
+  absl::StatusOr<CheckpointPart> read = ReadCheckpointPart(directory_ + "/step12", v1::TaskId::SERVER, 2);
+  ASSERT_TRUE(read.ok()) << read.status();
+  std::map<uint64_t, uint32_t> slots, weights;  // Chunks by their place in the file.
+  for (const v1::ChunkRecord& chunk : read->manifest.chunks()) {
+    slots[chunk.slots_at(0)] = weights[chunk.values_at()] = chunk.chunk();
+  }
+  EXPECT_LT(slots.rbegin()->first, weights.begin()->first);
+  for (const auto& places : {slots, weights}) {
+    std::vector<uint32_t> order;
+    for (const auto& [at, chunk] : places) order.push_back(chunk);
+    EXPECT_EQ(order, (std::vector<uint32_t>{7, 3, 4, 0, 1}));
+  }
 }
 
 TEST_F(PartFilesTest, OneThatIsCancelledLeavesNothingBehind) {
