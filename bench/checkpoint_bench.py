@@ -2,25 +2,31 @@
 """What checkpoints cost a job that trains: a multilayer perceptron with Adam, with a checkpoint every ten seconds and
 with none.
 
-A machine's speed changes by more from job to job than what is to be measured. So it is one job, recorded in phases by
-`rubato trace`: in every other one `rubato checkpoint --now` is asked for checkpoints, at the beginning and then every
-ten seconds, or when the one before is complete if that takes longer. A phase's rate is that of its steps, from the end
-of the first to the end of the last. The next phase begins when the last checkpoint is complete.
+A machine's speed changes by more from minute to minute than what is to be measured. So it is one job, and rounds of
+three turns of ten seconds, in changing order. In one nothing else happens. One begins with `rubato checkpoint --now`. In
+one this program itself writes as many bytes as a checkpoint has, to as many files, past the page cache, from memory that
+it has: what the disk takes from a job that shares its processors and memory, and so the limit. A turn that is not done
+in ten seconds is as long as it takes. `rubato trace` records each round; a turn's steps are counted with the parts of
+those that began or ended in it.
 
-Printed, as JSON: steps a second with and without, and the median of the ratios of neighbouring phases; the longest time
-from one step's end to the next one's, with and without; the most memory that servers took over what they take without;
-and how long their parts took to be written, beside dd, which writes and syncs as many bytes to the same disk while the
-job trains. The memory is compared with that of a job without checkpoints, which is run first: one that makes some has
-what it needs for them from its start.
+Printed, as JSON: steps a second of each kind; the medians over rounds of the ratios to the turn without, with 95 %
+bootstrap intervals; the longest step that ended in a turn of each kind; the most memory that servers took over what they
+take without; and how long their parts took to be written, beside dd, which writes and syncs as many bytes to the same
+disk while the job trains. The memory is compared with that of a job without checkpoints, which is run first: one that
+makes some has what it needs for them from its start.
 
     bazel build //cli/command:rubato //coordinator //server //worker
     bench/checkpoint_bench.py --directory=DIR      # on the disk that is to be measured
 """
 
 import argparse
+import bisect
+import concurrent.futures
 import glob
 import json
+import mmap
 import os
+import random
 import signal
 import statistics
 import subprocess
@@ -67,7 +73,6 @@ class Job:
         self.rubato = os.path.join(options.binaries, "cli/command/rubato")
         self.run = os.path.join(directory, "run")
         self.checkpoints = os.path.join(directory, "checkpoints")
-        self.trace_file = os.path.join(directory, "trace.json")
         config = os.path.join(directory, "config.textproto")
         text, self.parameters = layers(options.parameters)
         # They are made when this program asks for them.
@@ -141,21 +146,24 @@ class Job:
             self.fail(f"no checkpoint: {done.stdout}{done.stderr}")
 
     def trace(self, seconds):
-        return subprocess.Popen([self.rubato, "trace", self.run, f"--seconds={seconds:.0f}", f"--output={self.trace_file}"],
+        merged = os.path.join(self.run, "trace.json")
+        return subprocess.Popen([self.rubato, "trace", self.run, f"--seconds={seconds:.0f}", f"--output={merged}"],
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def step_ends(self, recording):
-        """Of each worker, the times at which its steps ended, in seconds."""
+        """Of each worker, when its steps ended, in seconds since the epoch."""
         said = recording.communicate(timeout=120)[0]
         if recording.returncode != 0:
             self.fail(f"no trace: {said}")
-        with open(self.trace_file) as file:
-            events = json.load(file)["traceEvents"]
-        ends = {}
-        for event in events:
-            if event["ph"] == "X" and event["name"] == "step":
-                ends.setdefault(event["pid"], []).append((event["ts"] + event["dur"]) / 1e6)
-        return [sorted(times) for times in ends.values()]
+        newest = max(glob.glob(os.path.join(self.run, "traces", "*")), key=os.path.getmtime)
+        workers = []
+        for path in glob.glob(os.path.join(newest, "worker-*.json")):
+            with open(path) as file:
+                trace = json.load(file)
+            epoch = trace["otherData"]["epoch_unix_microseconds"]
+            workers.append(sorted((epoch + event["ts"] + event["dur"]) / 1e6 for event in trace["traceEvents"]
+                                  if event["ph"] == "X" and event["name"] == "step"))
+        return workers
 
 
 class PartWatch(threading.Thread):
@@ -190,26 +198,85 @@ class PartWatch(threading.Thread):
         return [max(end for _, end in times) - min(begin for begin, _ in times) for times in cuts.values()]
 
 
-def phase(job, options, with_checkpoints):
-    """(steps a second of a worker; longest time between the ends of two steps; server bytes; seconds of each write)"""
-    watch = PartWatch(job)
-    recording = job.trace(options.seconds)
-    time.sleep(1)  # The tasks hear of it within a heartbeat.
-    watch.start()
-    begin, due = time.monotonic(), time.monotonic()
-    while with_checkpoints and due - begin < options.seconds - 2:
-        time.sleep(max(0, due - time.monotonic()))
+class PlainWrites:
+    """As many bytes as a checkpoint has, in as many files."""
+
+    BLOCK = 4 << 20
+
+    def __init__(self, directory, size, files):
+        self.paths = [os.path.join(directory, f"plain{index}") for index in range(files)]
+        self.blocks = max(1, size // files // self.BLOCK)
+        self.memory = mmap.mmap(-1, 16 * self.BLOCK)
+        self.memory.write(os.urandom(self.BLOCK) * 16)
+
+    def write(self):
+        """Returns when all are on the disk."""
+        with concurrent.futures.ThreadPoolExecutor(len(self.paths)) as threads:
+            list(threads.map(self.write_file, self.paths))
+
+    def write_file(self, path):
+        with memoryview(self.memory) as memory:
+            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_DIRECT)
+            try:
+                for index in range(self.blocks):
+                    at = index % 16 * self.BLOCK
+                    written = os.pwrite(file, memory[at : at + self.BLOCK], index * self.BLOCK)
+                    if written != self.BLOCK:
+                        raise OSError(f"{path}: {written} of {self.BLOCK} bytes written")
+                os.fsync(file)
+            finally:
+                os.close(file)
+                os.remove(path)
+
+
+def steps_until(ends, moment):
+    """How many steps were made, with the part of the one that was being made."""
+    index = bisect.bisect(ends, moment)
+    if index == 0 or index == len(ends):
+        raise SystemExit("the recording lacks steps: a longer --margin is needed")
+    return index - 1 + (moment - ends[index - 1]) / (ends[index] - ends[index - 1])
+
+
+WITHOUT, CHECKPOINT, PLAIN = "without", "with a checkpoint", "with plain writes"
+KINDS = [WITHOUT, CHECKPOINT, PLAIN]
+
+
+def turn_of(kind, job, plain, seconds):
+    """(when it began, when it ended)"""
+    begin = time.time()
+    if kind == CHECKPOINT:
         job.checkpoint()
-        due = max(due + options.every, time.monotonic())
-    workers = job.step_ends(recording)
-    time.sleep(0.1)
+    elif kind == PLAIN:
+        plain.write()
+    time.sleep(max(0, begin + seconds - time.time()))
+    return begin, time.time()
+
+
+def round_of(order, job, plain, options):
+    """By kind, (steps a second of a worker, longest step); server bytes; seconds of each write"""
+    watch = PartWatch(job)
+    # The tasks hear of it within a heartbeat; a step is to end before the turns and one after them.
+    recording = job.trace(options.every * len(order) + 2 * options.margin)
+    time.sleep(options.margin)
+    watch.start()
+    turns = {kind: turn_of(kind, job, plain, options.every) for kind in order}
     watch.stop.set()
     watch.join()
-    if not workers or min(map(len, workers)) < 3:
-        job.fail(f"a phase of {options.seconds} s has fewer than three steps: make it longer, or the model smaller")
-    rate = statistics.mean((len(ends) - 1) / (ends[-1] - ends[0]) for ends in workers)
-    longest = max(after - before for ends in workers for before, after in zip(ends, ends[1:]))
-    return rate, longest, watch.most_bytes, watch.seconds()
+    workers = job.step_ends(recording)
+    result = {}
+    for kind, (begin, end) in turns.items():
+        rate = statistics.mean((steps_until(ends, end) - steps_until(ends, begin)) / (end - begin) for ends in workers)
+        longest = max((after - before for ends in workers for before, after in zip(ends, ends[1:])
+                       if begin < after <= end), default=0)
+        result[kind] = rate, longest
+    return result, watch.most_bytes, watch.seconds()
+
+
+def ratio_of(kind, other, rounds):
+    """[median over rounds of the ratio of the rates, and the ends of its 95 % bootstrap interval]"""
+    ratios = [result[kind][0] / result[other][0] for result in rounds]
+    medians = sorted(statistics.median(random.choices(ratios, k=len(ratios))) for _ in range(2000))
+    return [round(value, 4) for value in (statistics.median(ratios), medians[50], medians[-51])]
 
 
 def bytes_without(options):
@@ -240,51 +307,54 @@ def main():
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--mode", default="SYNC")
-    parser.add_argument("--pairs", type=int, default=5, help="of phases, one with checkpoints and one without")
-    parser.add_argument("--seconds", type=float, default=40, help="of a phase")
-    parser.add_argument("--every", type=float, default=10, help="seconds from one checkpoint to the next")
+    parser.add_argument("--rounds", type=int, default=15, help="of three turns, one of each kind")
+    parser.add_argument("--every", type=float, default=10, help="seconds of a turn")
+    parser.add_argument("--margin", type=float, default=4, help="seconds recorded before the turns, and after them")
     parser.add_argument("--directory", help="an existing one on the disk that is to be measured; a temporary one if absent")
     parser.add_argument("--binaries", default="bazel-bin")
     options = parser.parse_args()
     # So that the job ends with this program.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     options.binaries = os.path.realpath(options.binaries)
-    rates, longest, most = {True: [], False: []}, {True: [], False: []}, {True: [], False: []}
-    writes, dds = [], []
+    rounds, most, writes, dds = [], [], [], []
     base = bytes_without(options)
     print(f"# servers {base / 2**20:.0f} MiB in a job without checkpoints", flush=True)
     with tempfile.TemporaryDirectory(dir=options.directory) as work, Job(options, work) as job:
+        size = 12 * job.parameters
+        plain = PlainWrites(work, size, options.servers)
         job.wait_until_it_trains()
-        for pair in range(options.pairs):
-            for with_checkpoints in ([False, True] if pair % 2 == 0 else [True, False]):
-                rate, stall, server_bytes, seconds = phase(job, options, with_checkpoints)
-                rates[with_checkpoints].append(rate)
-                longest[with_checkpoints].append(stall)
-                most[with_checkpoints].append(server_bytes)
-                writes += seconds
-                print(f"# {'with' if with_checkpoints else 'without'}: {rate:.4f} steps/s, longest {stall:.3f} s, servers "
-                      f"{server_bytes / 2**20:.0f} MiB, writes {[round(each, 2) for each in seconds]} s", flush=True)
-            size = 12 * job.parameters
-            dds.append(dd_seconds(work, size))
-            print(f"# dd of {size / 2**20:.0f} MiB: {dds[-1]:.2f} s", flush=True)
+        for number in range(options.rounds):
+            # Each kind as often first, second and last, and after each of the others.
+            order = KINDS[number % 3:] + KINDS[:number % 3]
+            result, server_bytes, seconds = round_of(order if number % 2 == 0 else order[::-1], job, plain, options)
+            rounds.append(result)
+            most.append(server_bytes)
+            writes += seconds
+            turns = [f"{kind} {rate:.4f} steps/s, longest {longest:.3f} s" for kind, (rate, longest) in result.items()]
+            print(f"# {'; '.join(turns)}; servers {server_bytes / 2**20:.0f} MiB, "
+                  f"writes {[round(each, 2) for each in seconds]} s", flush=True)
+            if number % 3 == 2:
+                dds.append(dd_seconds(work, size))
+                print(f"# dd of {size / 2**20:.0f} MiB: {dds[-1]:.2f} s", flush=True)
         parameters = job.parameters
-    ratios = [on / off for on, off in zip(rates[True], rates[False])]
+    steps = {kind: statistics.median(result[kind][0] for result in rounds) for kind in KINDS}
+    longest = {kind: round(max(result[kind][1] for result in rounds), 4) for kind in KINDS}
     print(json.dumps({
         "parameters": parameters,
         "slots_mib": round(8 * parameters / 2**20),
-        "steps_per_s_without": round(statistics.median(rates[False]), 4),
-        "steps_per_s_with": round(statistics.median(rates[True]), 4),
-        "with_to_without": round(statistics.median(ratios), 4),
-        "step_s": round(1 / statistics.median(rates[False]), 4),
-        "longest_s_without": round(max(longest[False]), 4),
-        "longest_s_with": round(max(longest[True]), 4),
+        "steps_per_s": {kind: round(rate, 4) for kind, rate in steps.items()},
+        "with_to_without": ratio_of(CHECKPOINT, WITHOUT, rounds),
+        "plain_writes_to_without": ratio_of(PLAIN, WITHOUT, rounds),
+        "with_to_plain_writes": ratio_of(CHECKPOINT, PLAIN, rounds),
+        "step_s": round(1 / steps[WITHOUT], 4),
+        "longest_s": longest,
         # Over what they take in a job that makes none.
-        "servers_more_mib": round((max(most[True]) - base) / 2**20),
-        "servers_more_mib_at_first": round((most[True][0] - base) / 2**20),
+        "servers_more_mib": round((max(most) - base) / 2**20),
+        "servers_more_mib_at_first": round((most[0] - base) / 2**20),
         "checkpoints": len(writes),
         "write_s": round(statistics.median(writes), 3) if writes else None,
-        "dd_s": round(statistics.median(dds), 3),
-        "dd_to_write": round(statistics.median(dds) / statistics.median(writes), 3) if writes else None,
+        "dd_s": round(statistics.median(dds), 3) if dds else None,
+        "dd_to_write": round(statistics.median(dds) / statistics.median(writes), 3) if writes and dds else None,
     }))
 
 
