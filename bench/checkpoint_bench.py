@@ -3,17 +3,18 @@
 with none.
 
 A machine's speed changes by more from minute to minute than what is to be measured. So it is one job, and rounds of
-three turns of ten seconds, in changing order. In one nothing else happens. One begins with `rubato checkpoint --now`. In
-one this program itself writes as many bytes as a checkpoint has, to as many files, past the page cache, from memory that
-it has: what the disk takes from a job that shares its processors and memory, and so the limit. A turn that is not done
-in ten seconds is as long as it takes. `rubato trace` records each round; a turn's steps are counted with the parts of
-those that began or ended in it.
+three turns of ten seconds, in changing order. In one nothing else happens. One begins with `rubato checkpoint --now`.
+In one this program itself writes as many bytes as a checkpoint has, to as many files, past the page cache, from memory
+that it has: what the disk takes from a job that shares its processors and memory, and so the limit. A turn that is not
+done in ten seconds is as long as it takes. `rubato trace` records each round; a turn's steps are counted with the parts
+of those that began or ended in it.
 
-Printed, as JSON: steps a second of each kind; the medians over rounds of the ratios to the turn without, with 95 %
-bootstrap intervals; the longest step that ended in a turn of each kind; the most memory that servers took over what they
-take without; and how long their parts took to be written, beside dd, which writes and syncs as many bytes to the same
-disk while the job trains. The memory is compared with that of a job without checkpoints, which is run first: one that
-makes some has what it needs for them from its start.
+Printed, as JSON: steps a second of each kind; the medians over rounds, with 95 % bootstrap intervals, of the ratios to
+the turn without, and of how much longer the longest step was that ended in a turn; the median and the greatest of those
+longest steps; the most memory that servers took over what they take without; and how long their parts took to be
+written, beside dd, which writes and syncs as many bytes to the same disk while the job trains. The memory is compared
+with that of a job without checkpoints, which is run first: one that makes some has what it needs for them from its
+start.
 
     bazel build //cli/command:rubato //coordinator //server //worker
     bench/checkpoint_bench.py --directory=DIR      # on the disk that is to be measured
@@ -141,7 +142,8 @@ class Job:
 
     def checkpoint(self):
         """Waits until it is complete."""
-        done = subprocess.run([self.rubato, "checkpoint", self.run, "--now"], capture_output=True, text=True, timeout=600)
+        command = [self.rubato, "checkpoint", self.run, "--now"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600)
         if done.returncode != 0:
             self.fail(f"no checkpoint: {done.stdout}{done.stderr}")
 
@@ -272,11 +274,18 @@ def round_of(order, job, plain, options):
     return result, watch.most_bytes, watch.seconds()
 
 
+def with_interval(values):
+    """[median, and the ends of its 95 % bootstrap interval]"""
+    medians = sorted(statistics.median(random.choices(values, k=len(values))) for _ in range(2000))
+    return [round(value, 4) for value in (statistics.median(values), medians[50], medians[-51])]
+
+
 def ratio_of(kind, other, rounds):
-    """[median over rounds of the ratio of the rates, and the ends of its 95 % bootstrap interval]"""
-    ratios = [result[kind][0] / result[other][0] for result in rounds]
-    medians = sorted(statistics.median(random.choices(ratios, k=len(ratios))) for _ in range(2000))
-    return [round(value, 4) for value in (statistics.median(ratios), medians[50], medians[-51])]
+    return with_interval([result[kind][0] / result[other][0] for result in rounds])
+
+
+def longer_by(kind, rounds):
+    return with_interval([result[kind][1] - result[WITHOUT][1] for result in rounds])
 
 
 def bytes_without(options):
@@ -338,7 +347,7 @@ def main():
                 print(f"# dd of {size / 2**20:.0f} MiB: {dds[-1]:.2f} s", flush=True)
         parameters = job.parameters
     steps = {kind: statistics.median(result[kind][0] for result in rounds) for kind in KINDS}
-    longest = {kind: round(max(result[kind][1] for result in rounds), 4) for kind in KINDS}
+    longest = {kind: [result[kind][1] for result in rounds] for kind in KINDS}
     print(json.dumps({
         "parameters": parameters,
         "slots_mib": round(8 * parameters / 2**20),
@@ -347,7 +356,9 @@ def main():
         "plain_writes_to_without": ratio_of(PLAIN, WITHOUT, rounds),
         "with_to_plain_writes": ratio_of(CHECKPOINT, PLAIN, rounds),
         "step_s": round(1 / steps[WITHOUT], 4),
-        "longest_s": longest,
+        "longest_s": {kind: round(statistics.median(each), 4) for kind, each in longest.items()},
+        "longest_of_all_s": {kind: round(max(each), 4) for kind, each in longest.items()},
+        "longer_by_s": {kind: longer_by(kind, rounds) for kind in (CHECKPOINT, PLAIN)},
         # Over what they take in a job that makes none.
         "servers_more_mib": round((max(most) - base) / 2**20),
         "servers_more_mib_at_first": round((most[0] - base) / 2**20),
