@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What checkpoints cost a job that trains: a multilayer perceptron with Adam, with a checkpoint every ten seconds and
-with none.
+"""What checkpoints cost a job that trains: a multilayer perceptron with Adam, ten seconds with a checkpoint and ten with
+none.
 
 A machine's speed changes by more from minute to minute than what is to be measured. So it is one job, and rounds of
 three turns of ten seconds, in changing order. In one nothing else happens. One begins with `rubato checkpoint --now`.
