@@ -15,7 +15,7 @@ namespace rubato::bench {
 namespace {
 
 // For a process to begin, or to end a run: memory is touched for the first time, and the machine may be busy.
-constexpr absl::Duration kTimeout = absl::Seconds(60);
+constexpr absl::Duration kTimeout = absl::Seconds(30);
 
 void Say(const std::string& line) { std::cout << line << std::endl; }
 

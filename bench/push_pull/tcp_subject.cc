@@ -50,9 +50,10 @@ class TcpClient : public Client {
   absl::StatusOr<Count> Run(absl::Duration duration) override {
     const absl::Time begin = clock_.Now();
     const int64_t before = received_;
-    while (clock_.Now() - begin < duration || received_ < sent_) {
-      const bool may_send = clock_.Now() - begin < duration && sent_ - received_ < setup_.in_flight;
-      RUBATO_RETURN_IF_ERROR(Turn(may_send || sending_ > 0));
+    for (;;) {
+      const bool may_begin = clock_.Now() - begin < duration;
+      if (!may_begin && received_ == sent_) break;  // Nothing would come any more.
+      RUBATO_RETURN_IF_ERROR(Turn(sending_ > 0 || (may_begin && sent_ - received_ < setup_.in_flight)));
     }
     return Count{received_ - before, clock_.Now() - begin};
   }
