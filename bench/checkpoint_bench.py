@@ -11,10 +11,10 @@ of those that began or ended in it.
 
 Printed, as JSON: steps a second of each kind; the medians over rounds, with 95 % bootstrap intervals, of the ratios to
 the turn without, and of how much longer the longest step was that ended in a turn; the median and the greatest of those
-longest steps; the most memory that servers took over what they take without; and how long their parts took to be
-written, beside dd, which writes and syncs as many bytes to the same disk while the job trains. The memory is compared
-with that of a job without checkpoints, which is run first: one that makes some has what it needs for them from its
-start.
+longest steps; the longest stall, which is the most by which a step was longer than a mean one without; the most memory
+that servers took over what they take without; and how long their parts took to be written, beside dd, which writes and
+syncs as many bytes to the same disk while the job trains. The memory is compared with that of a job without
+checkpoints, which is run first: one that makes some has what it needs for them from its start.
 
     bazel build //cli/command:rubato //coordinator //server //worker
     bench/checkpoint_bench.py --directory=DIR      # on the disk that is to be measured
@@ -288,6 +288,11 @@ def longer_by(kind, rounds):
     return with_interval([result[kind][1] - result[WITHOUT][1] for result in rounds])
 
 
+def stall(kind, rounds):
+    """The most by which a step of these turns was longer than the mean step of the same round's turn without."""
+    return max(result[kind][1] - 1 / result[WITHOUT][0] for result in rounds)
+
+
 def bytes_without(options):
     """That servers take when the job is not to make checkpoints."""
     with tempfile.TemporaryDirectory(dir=options.directory) as work, Job(options, work, keeps_checkpoints=False) as job:
@@ -358,6 +363,7 @@ def main():
         "step_s": round(1 / steps[WITHOUT], 4),
         "longest_s": {kind: round(statistics.median(each), 4) for kind, each in longest.items()},
         "longest_of_all_s": {kind: round(max(each), 4) for kind, each in longest.items()},
+        "longest_stall_s": {kind: round(stall(kind, rounds), 4) for kind in KINDS},
         "longer_by_s": {kind: longer_by(kind, rounds) for kind in (CHECKPOINT, PLAIN)},
         # Over what they take in a job that makes none.
         "servers_more_mib": round((max(most) - base) / 2**20),

@@ -81,8 +81,13 @@ unshape() {
   tc qdisc del dev "$prefix-$1" root
 }
 
-# Processes of any of this test's jobs, on whatever host.
-job_processes() { grep -lzE "^RUBATO_JOB=${1:-}" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3 || true; }
+# Processes on the hosts: those of the jobs whose names begin with $1, of all jobs without one.
+job_processes() {
+  local host process
+  for host in "${hosts[@]}"; do ip netns pids "$prefix-h$host" 2>/dev/null || true; done | while read -r process; do
+    if grep -qzE "^RUBATO_JOB=${1:-}" "/proc/$process/environ" 2>/dev/null; then echo "$process"; fi
+  done
+}
 
 # The hosts file, in $work/hosts.textproto: its arguments are lines that are put into it.
 write_hosts() {
