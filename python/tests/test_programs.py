@@ -58,7 +58,7 @@ class Run:
         joined = {"task": f"worker {rank}", "event": "JOINED"}
         return sum(joined.items() <= member.items() for member in self.lines("member"))
 
-    def wait_for(self, what, condition, seconds=60.0):
+    def wait_for(self, what, condition, seconds=120.0):
         deadline = time.monotonic() + seconds
         while not condition():
             assert self._process.poll() is None, f"the run has ended before {what}: {self.output}"
@@ -84,7 +84,7 @@ class Run:
                 return
         raise AssertionError(f"there is no {role}")
 
-    def end(self, seconds=90.0):
+    def end(self, seconds=240.0):
         """Waits for its good end; what the audit says."""
         try:
             status = self._process.wait(seconds)

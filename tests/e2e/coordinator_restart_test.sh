@@ -40,8 +40,7 @@ run() {
   say "$mode: $(($(logged "$run") - before)) bytes of updates were logged without a coordinator"
 
   start coordinator coordinator "${job[@]}" --listen="$address" --resume
-  # 16,000 steps: a machine whose processors are slow to wake up makes 150 a second.
-  for name in coordinator "${tasks[@]}"; do ends "$name" 0 120; done
+  for name in coordinator "${tasks[@]}"; do ends "$name" 0 60; done
   (($(grep -c '"start":{' "$run/metrics.jsonl") == 1)) || fail "$mode: the run was begun anew"
   grep -q '"end":{.*"ok":true' "$run/metrics.jsonl" || fail "$mode: the run record has no good end"
   ! grep -q '"event":"EVICTED"' "$run/metrics.jsonl" || fail "$mode: a task was evicted"

@@ -10,6 +10,8 @@ def e2e_test(name, data = []):
     native.sh_test(
         name = name,
         size = "medium",
+        # Where a job takes four times as long as usual.
+        timeout = "long",
         srcs = [name + ".sh"],
         data = data + [
             "common.sh",
