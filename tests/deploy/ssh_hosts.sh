@@ -84,8 +84,10 @@ unshape() {
 # Processes on the hosts: those of the jobs whose names begin with $1, of all jobs without one.
 job_processes() {
   local host process
-  for host in "${hosts[@]}"; do ip netns pids "$prefix-h$host" 2>/dev/null || true; done | while read -r process; do
-    if grep -qzE "^RUBATO_JOB=${1:-}" "/proc/$process/environ" 2>/dev/null; then echo "$process"; fi
+  for host in "${hosts[@]}"; do
+    for process in $(ip netns pids "$prefix-h$host" 2>/dev/null || true); do
+      if grep -qzE "^RUBATO_JOB=${1:-}" "/proc/$process/environ" 2>/dev/null; then echo "$process"; fi
+    done
   done
 }
 

@@ -94,6 +94,7 @@ program_of() {
     echo "$process"
   done
 }
+has_processes() { [[ -n "$(job_processes "$1")" ]]; }
 nothing_left() { [[ -z "$(job_processes)" ]] || fail "$1: processes are left: $(job_processes)"; }
 
 # The run record on the coordinator's host, while a job runs.
@@ -249,7 +250,7 @@ interruptions() {
 
   say "the launcher is killed while it starts the job"
   launch killed "${teacher[@]}" --set training.epochs=1000 --set name=killed
-  wait_for 60 "the coordinator" eval 'job_processes killed | grep -q .'
+  wait_for 60 "the coordinator" has_processes killed
   kill -9 "$launcher"
   ends killed 137
   deploy down "$work/killed" || fail "down"
