@@ -14,7 +14,8 @@
 namespace rubato::bench {
 namespace {
 
-// For a process to begin, or to end a run: memory is touched for the first time, and the machine may be busy.
+// For a process to begin, or to end a run: memory is touched for the first time, and the machine may be busy. Shorter
+// than a test's minute, so that the error says which subject it was.
 constexpr absl::Duration kTimeout = absl::Seconds(30);
 
 void Say(const std::string& line) { std::cout << line << std::endl; }

@@ -10,7 +10,7 @@ def e2e_test(name, data = []):
     native.sh_test(
         name = name,
         size = "medium",
-        # Where a job takes four times as long as usual.
+        # For machines on which a job takes four times as long as usual (common.sh).
         timeout = "long",
         srcs = [name + ".sh"],
         data = data + [
