@@ -7,6 +7,10 @@ namespace rubato {
 
 using v1::OptimizerConfig;
 
+bool NeedsWholeTensors(OptimizerConfig::Algorithm algorithm) {
+  return algorithm == OptimizerConfig::LARS || algorithm == OptimizerConfig::LAMB;
+}
+
 bool TakesParameter(OptimizerConfig::Algorithm algorithm, const OptimizerParameter& parameter) {
   const std::vector<const OptimizerParameter*> taken = ParametersOf(algorithm);
   return std::find(taken.begin(), taken.end(), &parameter) != taken.end();
@@ -14,7 +18,8 @@ bool TakesParameter(OptimizerConfig::Algorithm algorithm, const OptimizerParamet
 
 double LearningRateFactor(OptimizerConfig::Algorithm algorithm, double contributions) {
   // What is added to the gradient's size is there to divide by it.
-  return TakesParameter(algorithm, optimizer::kEpsilon) ? std::sqrt(contributions) : contributions;
+  const bool divides = TakesParameter(algorithm, optimizer::kEpsilon) || NeedsWholeTensors(algorithm);
+  return divides ? std::sqrt(contributions) : contributions;
 }
 
 std::vector<OptimizerConfig::Algorithm> AllAlgorithms() {

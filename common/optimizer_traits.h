@@ -49,14 +49,15 @@ inline constexpr OptimizerParameter kBeta1 = {RUBATO_FIELD(beta1), 0.9, kBelowOn
 inline constexpr OptimizerParameter kBeta2 = {RUBATO_FIELD(beta2), 0.999, kBelowOne};
 inline constexpr OptimizerParameter kRho = {RUBATO_FIELD(rho), 0.9, kBelowOne};
 inline constexpr OptimizerParameter kEpsilon = {RUBATO_FIELD(epsilon), 1e-8, kPositive};
+inline constexpr OptimizerParameter kTrustCoefficient = {RUBATO_FIELD(trust_coefficient), 0.001, kPositive};
 // What every element of the first slot starts with; 0 if an algorithm does not take it.
 inline constexpr OptimizerParameter kInitialAccumulator = {RUBATO_FIELD(initial_accumulator), 0.1, kNotNegative};
 
 #undef RUBATO_FIELD
 
 // In the order in which errors name them.
-inline constexpr const OptimizerParameter* kAll[] = {&kMomentum, &kBeta1,   &kBeta2,
-                                                     &kRho,      &kEpsilon, &kInitialAccumulator};
+inline constexpr const OptimizerParameter* kAll[] = {&kMomentum,           &kBeta1,           &kBeta2, &kRho, &kEpsilon,
+                                                     &kInitialAccumulator, &kTrustCoefficient};
 
 }  // namespace optimizer
 
@@ -75,19 +76,26 @@ inline std::vector<const OptimizerParameter*> ParametersOf(v1::OptimizerConfig::
       return {&optimizer::kRho, &optimizer::kEpsilon};
     case v1::OptimizerConfig::ADAM:
     case v1::OptimizerConfig::ADAMW:
+    case v1::OptimizerConfig::LAMB:
       return {&optimizer::kBeta1, &optimizer::kBeta2, &optimizer::kEpsilon};
+    case v1::OptimizerConfig::LARS:
+      return {&optimizer::kMomentum, &optimizer::kTrustCoefficient};
     case v1::OptimizerConfig::ALGORITHM_UNSPECIFIED:
       RUBATO_NO_VALUE_OF(v1::OptimizerConfig_Algorithm_OptimizerConfig_Algorithm) : break;
   }
   return {};
 }
 
+// Whether an update of a tensor depends on norms of the whole tensor, so that it cannot be cut into chunks.
+bool NeedsWholeTensors(v1::OptimizerConfig::Algorithm algorithm);
+
 bool TakesParameter(v1::OptimizerConfig::Algorithm algorithm, const OptimizerParameter& parameter);
 
 // The factor on a learning rate that was chosen for updates of some number of contributions, for updates of
 // `contributions` times as many, so that an example moves the weights as far: the same factor (Goyal and others 2017,
 // "Accurate, large minibatch SGD"; Sync-Switch's logs agree), or its square root with optimizers that divide by the
-// gradient's size (Malladi and others 2022, "On the SDEs and scaling rules for adaptive gradient algorithms").
+// gradient's size (Malladi and others 2022, "On the SDEs and scaling rules for adaptive gradient algorithms"; You and
+// others 2020 for LAMB).
 double LearningRateFactor(v1::OptimizerConfig::Algorithm algorithm, double contributions);
 
 // Every algorithm, in the order of the enum.

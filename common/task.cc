@@ -33,6 +33,10 @@ double LearningRateScale(const v1::Plan& plan) {
   return plan.learning_rate_scale() > 0 ? plan.learning_rate_scale() : 1;
 }
 
+std::optional<double> MomentumOf(const v1::Plan& plan) {
+  return plan.has_momentum() ? std::optional(plan.momentum()) : std::nullopt;
+}
+
 std::string ModeName(v1::Mode mode, int64_t staleness_bound) {
   switch (mode) {
     case v1::SYNC:

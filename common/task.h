@@ -1,6 +1,7 @@
 #ifndef RUBATO_COMMON_TASK_H_
 #define RUBATO_COMMON_TASK_H_
 
+#include <optional>
 #include <string>
 
 #include "proto/coordinator.pb.h"
@@ -23,6 +24,9 @@ std::string ModeName(v1::Mode mode, int64_t staleness_bound);
 
 // The plan's factor on the learning rate.
 double LearningRateScale(const v1::Plan& plan);
+
+// The optimizer's momentum under the plan, if it is another one than the config's.
+std::optional<double> MomentumOf(const v1::Plan& plan);
 
 // What every task says of itself when it registers: protocol version, host and process.
 v1::Register DescribeProcess();

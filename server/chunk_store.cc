@@ -16,6 +16,7 @@
 #include "kernels/optimizer/gradient_norms.h"
 #include "kernels/optimizer/initializer.h"
 #include "kernels/optimizer/reduce_and_apply.h"
+#include "kernels/optimizer/trust_ratio.h"
 
 namespace rubato::server {
 namespace {
@@ -175,7 +176,9 @@ UpdateRule ChunkStore::RuleOf(const ChunkRules::Update& update, const UpdateMix&
   if (update.is_one_push && compensation_config_.has_staleness_aware()) {
     learning_rate /= static_cast<double>(std::max<int64_t>(1, update.from_version - first.base_version));
   }
-  return MakeUpdateRule(optimizer, learning_rate, ++chunk.updates, chunk.tensor.decays);
+  UpdateRule rule = MakeUpdateRule(optimizer, learning_rate, ++chunk.updates, chunk.tensor.decays);
+  if (update.momentum && pushed == nullptr) rule.momentum = static_cast<float>(*update.momentum);
+  return rule;
 }
 
 bool ChunkStore::Apply(const ChunkRules::Update& update) {
@@ -194,9 +197,9 @@ bool ChunkStore::Apply(const ChunkRules::Update& update) {
   }
   Measure(update.chunk, mix, gradients);
   const Buffers buffers = NextBuffers(chunk, NumSlots(rule.formula));
-  ReduceAndApply(rule, gradients.data(), static_cast<int>(gradients.size()), buffers.weights_in->data(),
-                 buffers.weights_out->data(), buffers.slots_in.data(), buffers.slots_out.data(),
-                 chunk.placement.length());
+  const auto apply = rule.trust_ratio == TrustRatio::kNone ? ReduceAndApply : ApplyWithTrustRatio;
+  apply(rule, gradients.data(), static_cast<int>(gradients.size()), buffers.weights_in->data(),
+        buffers.weights_out->data(), buffers.slots_in.data(), buffers.slots_out.data(), chunk.placement.length());
   chunk.weights = buffers.weights_out;
   return mix.disagreement;
 }

@@ -70,6 +70,38 @@ TEST_F(ChunkStoreTest, ScalesTheLearningRateByThePlan) {
   EXPECT_FLOAT_EQ(store.Get(1).weights->data()[0], before - 0.5f);
 }
 
+TEST_F(ChunkStoreTest, ThePlansMomentumTakesThePlaceOfTheConfigs) {
+  config_.mutable_optimizer()->set_algorithm(v1::OptimizerConfig::MOMENTUM);
+  config_.mutable_optimizer()->set_momentum(0.5);
+  ChunkStore store = Make();
+  std::vector<float> ones(kLength, 1.0f);
+  store.Apply({.chunk = 0, .contributions = {From(0, 1, ones)}});
+  float before = store.Get(0).weights->data()[3];
+  store.Apply({.chunk = 0, .contributions = {From(0, 1, ones)}, .momentum = 0.25});
+  EXPECT_FLOAT_EQ(store.Get(0).weights->data()[3], before - 1.25f) << "with the velocity as it was";
+  before = store.Get(0).weights->data()[3];
+  store.Apply({.chunk = 0, .contributions = {From(0, 1, ones)}});
+  EXPECT_FLOAT_EQ(store.Get(0).weights->data()[3], before - 1.625f);
+}
+
+TEST_F(ChunkStoreTest, LarsAndLambUpdateAWholeTensorAtOnce) {
+  for (const auto algorithm : {v1::OptimizerConfig::LARS, v1::OptimizerConfig::LAMB}) {
+    config_.mutable_optimizer()->set_algorithm(algorithm);
+    config_.mutable_optimizer()->set_momentum(0);
+    config_.mutable_optimizer()->set_learning_rate(0.5);
+    config_.mutable_optimizer()->set_trust_coefficient(1);
+    ChunkStore store = Make();
+    std::vector<float> before(store.Get(0).weights->data(), store.Get(0).weights->data() + kLength);
+    double norm = 0;
+    for (const float w : before) norm += static_cast<double>(w) * w;
+    std::vector<float> ones(kLength, 1.0f);
+    store.Apply({.chunk = 0, .contributions = {From(0, 1, ones), From(1, 1, ones)}});
+    // A step as long as half of the weights, in the gradient's direction.
+    const float expected = 0.5f * static_cast<float>(std::sqrt(norm / kLength));
+    for (int64_t i = 0; i < kLength; ++i) EXPECT_NEAR(store.Get(0).weights->data()[i], before[i] - expected, 1e-5);
+  }
+}
+
 TEST_F(ChunkStoreTest, WithLocalSgdDeltasAreAppliedUnscaledBecauseWorkersApplyTheLearningRateScale) {
   config_.mutable_consistency()->set_sync_every(2);
   ChunkStore store = Make();

@@ -16,6 +16,7 @@ void AddSwitchOptions(CLI::App* command, SwitchOptions* options) {
                    "Factor on the learning rate; otherwise in proportion to the contributions in one update")
       ->check(CLI::PositiveNumber);
   command->add_option("--sync_every", options->sync_every, "Local SGD: batches between two exchanges; 0: as it is");
+  command->add_option("--momentum", options->momentum, "The optimizer's momentum from then on; otherwise as it is");
   command->add_option("--timeout", options->timeout_seconds, "Seconds to wait for the change")
       ->check(CLI::PositiveNumber);
 }
@@ -28,6 +29,7 @@ absl::Status SwitchJob(CoordinatorClient* coordinator, const SwitchOptions& opti
   request.set_quorum(options.quorum);
   request.set_learning_rate_scale(options.learning_rate_scale);
   request.set_sync_every(options.sync_every);
+  if (options.momentum) request.set_momentum(*options.momentum);
   RUBATO_ASSIGN_OR_RETURN(const v1::SwitchModeReply reply,
                           coordinator->SwitchMode(request, absl::Seconds(options.timeout_seconds)));
   const v1::Plan& plan = reply.plan();

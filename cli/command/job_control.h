@@ -2,6 +2,7 @@
 #define RUBATO_CLI_COMMAND_JOB_CONTROL_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "CLI/CLI.hpp"
@@ -20,6 +21,8 @@ struct SwitchOptions {
   double learning_rate_scale = 0;
   // 0: as it is.
   uint32_t sync_every = 0;
+  // Absent: as it is.
+  std::optional<double> momentum = std::nullopt;
   double timeout_seconds = 60;
 };
 

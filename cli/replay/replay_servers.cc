@@ -163,8 +163,10 @@ void ReplayServers::ApplyNext(uint32_t index, const RecordedRun::Update& next) {
     contribution.base_version = step.versions[index];
     // Not owned: it outlives the update.
     contribution.gradient = {std::shared_ptr<void>(), &arrived.gradient};
-    update.learning_rate_scale = LearningRateScale(PlanOf(push.member, push.step));
-    update.is_one_push = PlanOf(push.member, push.step).mode() != v1::SYNC;
+    const v1::Plan& plan = PlanOf(push.member, push.step);
+    update.learning_rate_scale = LearningRateScale(plan);
+    update.momentum = MomentumOf(plan);
+    update.is_one_push = plan.mode() != v1::SYNC;
     --members_[push.member].open;
   }
   chunk.store->Apply(update);

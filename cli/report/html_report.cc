@@ -26,6 +26,7 @@ std::string ModeOf(const v1::PlanLine& plan) {
   if (plan.has_sync_every()) {
     absl::StrAppend(&mode, ", an exchange every ", static_cast<int64_t>(plan.sync_every()), " batches");
   }
+  if (plan.has_momentum()) absl::StrAppend(&mode, ", momentum ", plan.momentum());
   return mode;
 }
 

@@ -81,7 +81,8 @@ TEST_F(ModelCheckTest, ChecksTheHyperparametersThatServersTake) {
     if (Check().rfind("model.algorithm", 0) == 0) continue;
     ++algorithms;
     for (const OptimizerParameter* parameter : optimizer::kAll) {
-      if (parameter == &optimizer::kInitialAccumulator) continue;
+      // Not of a push; of optimizers that clients do not have.
+      if (parameter == &optimizer::kInitialAccumulator || parameter == &optimizer::kTrustCoefficient) continue;
       Hyperparameters values = {.epsilon = 1};
       EXPECT_EQ(CheckHyperparameters(0, values, given_.algorithm), "");
       const auto field = fields.find(parameter->field);

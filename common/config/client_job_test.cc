@@ -104,7 +104,8 @@ TEST(ClientJobTest, LeasedDataHaveShardsAndEpochs) {
 
 TEST(ClientJobTest, AnOfferThatIsNoGoodIsRefusedWithAllErrors) {
   EXPECT_EQ(ErrorOf(Offer("optimizer { rho: 0.5 momentum: 2 } epochs: 2")),
-            "optimizer.momentum: value 2; allowed: absent unless optimizer.algorithm is MOMENTUM or NESTEROV\n"
+            "optimizer.momentum: value 2; allowed: absent unless optimizer.algorithm is MOMENTUM, NESTEROV or "
+            "LARS\n"
             "optimizer.momentum: value 2; allowed: 0 or more, less than 1\n"
             "optimizer.rho: value 0.5; allowed: absent unless optimizer.algorithm is RMSPROP\n"
             "training.epochs: value 2; allowed: absent if data.dispatch is OWN");

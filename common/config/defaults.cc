@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/codec_traits.h"
+#include "common/config/limits.h"
 #include "common/config/local_sgd.h"
 #include "common/model_spec.h"
 #include "common/optimizer_traits.h"
@@ -23,9 +24,9 @@ constexpr int64_t kMaxShardExamples = std::numeric_limits<int32_t>::max();
     if (!(message)->has_##field()) (message)->set_##field(default_value); \
   } while (false)
 
-void FillCluster(v1::ClusterConfig* cluster) {
+void FillCluster(bool whole_tensors, v1::ClusterConfig* cluster) {
   FILL(cluster, servers, 1);
-  FILL(cluster, chunk_bytes, kMiB / 2);
+  FILL(cluster, chunk_bytes, whole_tensors ? kMaxChunkBytes : kMiB / 2);
   FILL(cluster, message_bytes, 1 * kMiB);
   FILL(cluster, partitions_per_server, 2);
   FILL(cluster, lease_seconds, 5);
@@ -204,7 +205,7 @@ void FillDefaults(v1::JobConfig* config) {
 
 void FillDefaultsBesideModel(v1::JobConfig* config) {
   if (config->run_directory().empty()) config->set_run_directory(absl::StrCat("runs/", config->name()));
-  FillCluster(config->mutable_cluster());
+  FillCluster(NeedsWholeTensors(config->optimizer().algorithm()), config->mutable_cluster());
   FillConsistency(config);
   FillCompression(config->mutable_compression());
   FillCheckpoint(config->mutable_checkpoint());

@@ -149,6 +149,15 @@ TEST(DefaultsTest, FillsParametersOfTheAlgorithmAlone) {
   EXPECT_EQ(Filled(config).optimizer().rho(), 0.9);
 }
 
+TEST(DefaultsTest, TensorsAreWholeIfTheOptimizerNeedsThem) {
+  v1::JobConfig config;
+  config.mutable_optimizer()->set_algorithm(v1::OptimizerConfig::LARS);
+  EXPECT_EQ(Filled(config).cluster().chunk_bytes(), 64u << 20);
+  EXPECT_EQ(Filled(config).optimizer().trust_coefficient(), 0.001);
+  config.mutable_cluster()->set_chunk_bytes(1 << 20);
+  EXPECT_EQ(Filled(config).cluster().chunk_bytes(), 1u << 20) << "if there are no larger ones";
+}
+
 TEST(DefaultsTest, FillsLayersAndSources) {
   v1::JobConfig config;
   config.mutable_model()->add_layers()->mutable_conv2d();

@@ -28,7 +28,7 @@ void ValidateName(const v1::JobConfig& config, ErrorList* errors) {
 
 void CheckBytes(absl::string_view path, uint64_t value, bool good_multiple, absl::string_view allowed,
                 ErrorList* errors) {
-  if (value < 4096 || value > (64u << 20) || !good_multiple) errors->Add(path, absl::StrCat(value), allowed);
+  if (value < 4096 || value > kMaxChunkBytes || !good_multiple) errors->Add(path, absl::StrCat(value), allowed);
 }
 
 void ValidateCluster(const v1::ClusterConfig& cluster, ErrorList* errors) {
@@ -186,7 +186,7 @@ absl::Status ValidateJobConfig(const v1::JobConfig& config) {
     if (!model.ok()) errors.AddLines(model.status().message());
     // A client's model has no shapes that data would have to fit.
     ValidateData(model.ok() && !config.model().has_manifest() ? &*model : nullptr, config, &errors);
-    ValidateOptimizer(config, &errors);
+    ValidateOptimizer(model.ok() ? &*model : nullptr, config, &errors);
   }
   if (IsClientJob(config)) ValidateClientJob(config, &errors);
   ValidateConsistency(config, &errors);

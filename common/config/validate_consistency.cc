@@ -9,6 +9,7 @@
 #include "common/config/limits.h"
 #include "common/config/local_sgd.h"
 #include "common/config/validate_parts.h"
+#include "common/optimizer_traits.h"
 
 namespace rubato {
 namespace {
@@ -68,6 +69,19 @@ void CheckQuorum(const std::string& path, v1::Mode mode, uint32_t quorum, const 
   }
 }
 
+// Of a scheduled switch.
+void CheckMomentum(const std::string& path, double momentum, const v1::JobConfig& config, ErrorList* errors) {
+  const v1::OptimizerConfig::Algorithm algorithm = config.optimizer().algorithm();
+  if (config.model().has_manifest()) {
+    errors->Add(path, NumberText(momentum), "absent, as clients say it with what they push");
+  } else if (!TakesParameter(algorithm, optimizer::kMomentum)) {
+    errors->Add(path, NumberText(momentum),
+                absl::StrCat("absent if optimizer.algorithm is ", v1::OptimizerConfig::Algorithm_Name(algorithm)));
+  }
+  const NumberRange& range = optimizer::kMomentum.range;
+  errors->CheckNumber(path, momentum, range.holds(momentum), range.text);
+}
+
 void ValidateScheduledSwitches(const v1::JobConfig& config, ErrorList* errors) {
   const v1::ConsistencyConfig& consistency = config.consistency();
   std::set<std::pair<int, double>> points;
@@ -82,6 +96,7 @@ void ValidateScheduledSwitches(const v1::JobConfig& config, ErrorList* errors) {
       errors->CheckNumber(path + ".learning_rate_scale", entry.learning_rate_scale(), entry.learning_rate_scale() > 0,
                           "a number > 0");
     }
+    if (entry.has_momentum()) CheckMomentum(path + ".momentum", entry.momentum(), config, errors);
     // At most one of the three is not zero.
     const double point = static_cast<double>(entry.at_step()) + entry.at_epoch() + entry.at_seconds();
     if (entry.when_case() != v1::ScheduledSwitch::WHEN_NOT_SET && !points.insert({entry.when_case(), point}).second) {

@@ -1,8 +1,11 @@
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/config/limits.h"
+#include "common/config/local_sgd.h"
 #include "common/config/validate_parts.h"
 #include "common/optimizer_traits.h"
 
@@ -39,7 +42,8 @@ void ValidateParameters(const Optimizer& config, ErrorList* errors) {
 std::string AlgorithmNames(bool client) {
   std::vector<std::string> names;
   for (Optimizer::Algorithm algorithm : AllAlgorithms()) {
-    if (client || algorithm != Optimizer::MEAN) names.push_back(Optimizer::Algorithm_Name(algorithm));
+    const bool is_there = client ? !NeedsWholeTensors(algorithm) : algorithm != Optimizer::MEAN;
+    if (is_there) names.push_back(Optimizer::Algorithm_Name(algorithm));
   }
   return absl::StrJoin(names, ", ");
 }
@@ -78,9 +82,32 @@ void ValidateSchedule(const v1::LearningRateSchedule& schedule, ErrorList* error
   }
 }
 
+// Of an algorithm that needs whole tensors: only servers have it, for what workers push as it is.
+void CheckWholeTensors(const ModelSpec* model, const v1::JobConfig& config, ErrorList* errors) {
+  const std::string name = Optimizer::Algorithm_Name(config.optimizer().algorithm());
+  const auto refuse_if = [&](bool condition, absl::string_view why) {
+    if (condition) errors->Add("optimizer.algorithm", name, absl::StrCat("another one if ", why));
+  };
+  refuse_if(config.model().has_manifest(), "the model is a model.manifest");
+  refuse_if(TrainsLocally(config), WhyLocal(config));
+  const v1::CompensationConfig& compensation = config.consistency().compensation();
+  refuse_if(compensation.has_dc_asgd() || compensation.has_gap_aware(),
+            "consistency.compensation changes gradients (dc_asgd, gap_aware)");
+  if (model == nullptr || model->tensors.empty()) return;
+  const auto size = [](const TensorSpec& tensor) { return NumElements(tensor.shape); };
+  const TensorSpec& largest = *std::ranges::max_element(model->tensors, {}, size);
+  const uint64_t bytes = static_cast<uint64_t>(size(largest)) * sizeof(float);
+  refuse_if(bytes > kMaxChunkBytes, absl::StrCat("a tensor is larger than 64 MiB: ", largest.name));
+  if (bytes > config.cluster().chunk_bytes() && bytes <= kMaxChunkBytes) {
+    errors->Add("cluster.chunk_bytes", absl::StrCat(config.cluster().chunk_bytes()),
+                absl::StrCat(bytes, " or more if optimizer.algorithm is ", name, ", as ", largest.name,
+                             " has to be one chunk"));
+  }
+}
+
 }  // namespace
 
-void ValidateOptimizer(const v1::JobConfig& config, ErrorList* errors) {
+void ValidateOptimizer(const ModelSpec* model, const v1::JobConfig& config, ErrorList* errors) {
   const v1::OptimizerConfig& optimizer = config.optimizer();
   const bool client = config.model().has_manifest();
   if (optimizer.algorithm() == Optimizer::ALGORITHM_UNSPECIFIED ||
@@ -92,6 +119,7 @@ void ValidateOptimizer(const v1::JobConfig& config, ErrorList* errors) {
   if (optimizer.algorithm() == Optimizer::MEAN && !client) {
     errors->Add("optimizer.algorithm", "MEAN", "another one, unless the model is a model.manifest");
   }
+  if (NeedsWholeTensors(optimizer.algorithm())) CheckWholeTensors(model, config, errors);
   const double rate = optimizer.learning_rate();
   errors->CheckNumber("optimizer.learning_rate", rate, rate > 0 || (client && rate == 0),
                       client ? "a number >= 0" : "a number > 0");

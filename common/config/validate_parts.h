@@ -14,7 +14,7 @@ namespace rubato {
 
 // `model` is null when the model itself is wrong; what depends on its shapes is then not checked.
 void ValidateData(const ModelSpec* model, const v1::JobConfig& config, ErrorList* errors);
-void ValidateOptimizer(const v1::JobConfig& config, ErrorList* errors);
+void ValidateOptimizer(const ModelSpec* model, const v1::JobConfig& config, ErrorList* errors);
 void ValidateConsistency(const v1::JobConfig& config, ErrorList* errors);
 // Batches of a step, at `path`.
 void CheckSyncEvery(const std::string& path, int64_t sync_every, const v1::JobConfig& config, ErrorList* errors);

@@ -240,11 +240,26 @@ TEST(ValidateTest, ChecksLayersInsideOfBlocks) {
 TEST(ValidateTest, ChecksOptimizer) {
   Check({
       {{"optimizer.algorithm="},
-       "optimizer.algorithm: value 0; allowed: SGD, MOMENTUM, NESTEROV, ADAGRAD, RMSPROP, ADAM, ADAMW"},
+       "optimizer.algorithm: value 0; allowed: SGD, MOMENTUM, NESTEROV, ADAGRAD, RMSPROP, ADAM, ADAMW, LARS, LAMB"},
       {{"optimizer.learning_rate=0"}, "optimizer.learning_rate: value 0; allowed: a number > 0"},
       {{"optimizer.learning_rate=nan"}, "optimizer.learning_rate: value nan; allowed: a number > 0"},
       {{"optimizer.momentum=0.9"},
-       "optimizer.momentum: value 0.9; allowed: absent unless optimizer.algorithm is MOMENTUM or NESTEROV"},
+       "optimizer.momentum: value 0.9; allowed: absent unless optimizer.algorithm is MOMENTUM, NESTEROV or LARS"},
+      {{"optimizer.algorithm=ADAM", "optimizer.trust_coefficient=0.1"},
+       "optimizer.trust_coefficient: value 0.1; allowed: absent unless optimizer.algorithm is LARS"},
+      {{"optimizer.algorithm=LARS", "optimizer.trust_coefficient=0"},
+       "optimizer.trust_coefficient: value 0; allowed: a number > 0"},
+      {{"optimizer.algorithm=LAMB", "consistency.sync_every=2"},
+       "optimizer.algorithm: value LAMB; allowed: another one if consistency.sync_every is 2"},
+      {{"optimizer.algorithm=LAMB", "consistency.mode=ASYNC", "consistency.compensation={gap_aware {}}"},
+       "optimizer.algorithm: value LAMB; allowed: another one if consistency.compensation changes gradients (dc_asgd, "
+       "gap_aware)"},
+      {{"optimizer.algorithm=LARS", "cluster.chunk_bytes=4096", "model.layers[0].linear.units=200"},
+       "cluster.chunk_bytes: value 4096; allowed: 6400 or more if optimizer.algorithm is LARS, as linear0.weight has "
+       "to "
+       "be one chunk"},
+      {{"optimizer.algorithm=LARS", "model.input_shape[0]=1000000", "model.layers[0].linear.units=20"},
+       "optimizer.algorithm: value LARS; allowed: another one if a tensor is larger than 64 MiB: linear0.weight"},
       {{"optimizer.algorithm=MOMENTUM", "optimizer.momentum=1"},
        "optimizer.momentum: value 1; allowed: 0 or more, less than 1"},
       {{"optimizer.algorithm=ADAM", "optimizer.beta2=-0.5"},

@@ -68,6 +68,7 @@ v1::JournalRecord AnnounceRecord(uint64_t generation, const PlanChange& change, 
   announce->set_learning_rate_scale(change.learning_rate_scale);
   announce->mutable_batch_sizes()->insert(change.batch_sizes.begin(), change.batch_sizes.end());
   announce->set_sync_every(change.sync_every);
+  if (change.momentum) announce->set_momentum(*change.momentum);
   announce->set_reason(change.reason);
   announce->set_policy_memory(policy_memory);
   return record;
@@ -81,6 +82,7 @@ PlanChange ChangeOf(const v1::JournalAnnounce& announce) {
   change.learning_rate_scale = announce.learning_rate_scale();
   change.batch_sizes = {announce.batch_sizes().begin(), announce.batch_sizes().end()};
   change.sync_every = announce.sync_every();
+  if (announce.has_momentum()) change.momentum = announce.momentum();
   change.reason = announce.reason();
   return change;
 }

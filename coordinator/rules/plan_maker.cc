@@ -60,6 +60,7 @@ PlanMaker::Actions PlanMaker::Start(const PlanChange& first, absl::Time now) {
   plan_.set_first_example(options_.first_example);
   SetRules(first, &plan_);
   plan_.set_sync_every(first.sync_every);
+  if (first.momentum) plan_.set_momentum(*first.momentum);
   SetMembers(&plan_);
   SetBatchSizes(first, &plan_);
   members_decided_ = workers_.size();
@@ -345,6 +346,8 @@ void PlanMaker::Decide(absl::Time now, Actions* actions) {
   plan.set_generation(announced_->generation);
   SetRules(announced_->change, &plan);
   plan.set_sync_every(announced_->change.sync_every > 0 ? announced_->change.sync_every : plan_.sync_every());
+  const std::optional<double>& momentum = announced_->change.momentum;
+  if (momentum || plan_.has_momentum()) plan.set_momentum(momentum.value_or(plan_.momentum()));
   SetMembers(&plan);
   SetBatchSizes(announced_->change, &plan);
   plan.set_first_step(first_step);

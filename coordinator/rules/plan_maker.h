@@ -24,6 +24,8 @@ struct PlanChange {
   std::map<uint32_t, uint32_t> batch_sizes;
   // Batches of a worker's step; 0: as it is.
   uint32_t sync_every = 0;
+  // Of the optimizer; absent: as it is.
+  std::optional<double> momentum = std::nullopt;
   // "operator", "schedule: step 100", "worker 2 joined".
   std::string reason;
   // Names the operator's call that waits for the commit; 0 when nobody waits.

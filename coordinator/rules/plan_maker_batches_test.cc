@@ -64,6 +64,23 @@ TEST_F(PlanMakerBatchesTest, HowManyAStepHasStaysUntilAChangeSaysOtherwise) {
   EXPECT_EQ(maker_.plan().sync_every(), 1u);
 }
 
+TEST_F(PlanMakerBatchesTest, TheMomentumStaysUntilAChangeSaysOtherwise) {
+  EXPECT_FALSE(maker_.plan().has_momentum()) << "as in the config";
+  PlanChange less = Rules(v1::ASYNC);
+  less.momentum = 0.5;
+  maker_.RequestChange(less, now_);
+  EnterNext(5);
+  EXPECT_EQ(maker_.plan().momentum(), 0.5);
+  maker_.RequestChange(Rules(v1::SYNC), now_);
+  EnterNext(6);
+  EXPECT_EQ(maker_.plan().momentum(), 0.5) << "an operator's change of mode";
+  less.momentum = 0.0;
+  maker_.RequestChange(less, now_);
+  EnterNext(7);
+  EXPECT_TRUE(maker_.plan().has_momentum());
+  EXPECT_EQ(maker_.plan().momentum(), 0.0);
+}
+
 TEST_F(PlanMakerBatchesTest, AChangeWithoutThemMakesThemEqual) {
   maker_.RequestChange(Rules(v1::ASYNC), now_);
   AckAnnounce(5, 5);

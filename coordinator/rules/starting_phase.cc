@@ -34,6 +34,7 @@ PlanChange RulesOf(const v1::Plan& plan, const v1::JobConfig& config) {
   change.learning_rate_scale = plan.learning_rate_scale();
   change.batch_sizes = BatchSizes(plan);
   change.sync_every = plan.sync_every();
+  change.momentum = MomentumOf(plan);
   change.reason = absl::StrCat("from step ", plan.first_step());
   return change;
 }

@@ -1,12 +1,14 @@
 #include "coordinator/rules/switch_request.h"
 
 #include <cmath>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/config/limits.h"
 #include "common/config/local_sgd.h"
 #include "common/mutants.h"
+#include "common/optimizer_traits.h"
 #include "common/task.h"
 #include "coordinator/rules/learning_rate_rule.h"
 
@@ -15,6 +17,14 @@ namespace {
 
 absl::Status BadField(absl::string_view field, absl::string_view value, absl::string_view allowed) {
   return absl::InvalidArgumentError(absl::StrCat(field, ": value ", value, "; allowed: ", allowed));
+}
+
+// Why plans have no momentum; empty if they may.
+std::string WhyNoMomentum(const v1::JobConfig& config) {
+  if (config.model().has_manifest()) return "the job's clients say it with what they push";
+  const v1::OptimizerConfig::Algorithm algorithm = config.optimizer().algorithm();
+  if (TakesParameter(algorithm, optimizer::kMomentum)) return "";
+  return absl::StrCat("optimizer.algorithm is ", v1::OptimizerConfig::Algorithm_Name(algorithm));
 }
 
 }  // namespace
@@ -68,6 +78,16 @@ absl::StatusOr<PlanChange> CheckSwitch(const v1::JobConfig& config, const v1::Sw
     return absl::FailedPreconditionError(absl::StrCat("mode: value ", ModeName(mode, request.staleness_bound()),
                                                       "; allowed: SYNC, because optimizer.algorithm is MEAN"));
   }
+  if (request.has_momentum()) {
+    const double momentum = request.momentum();
+    if (const std::string why = WhyNoMomentum(config); !why.empty()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("momentum: value ", momentum, "; allowed: absent, because ", why));
+    }
+    if (!optimizer::kMomentum.range.holds(momentum)) {
+      return BadField("momentum", absl::StrCat(momentum), optimizer::kMomentum.range.text);
+    }
+  }
   PlanChange change;
   change.mode = mode;
   change.staleness_bound = request.staleness_bound();
@@ -75,6 +95,7 @@ absl::StatusOr<PlanChange> CheckSwitch(const v1::JobConfig& config, const v1::Sw
   change.learning_rate_scale = request.learning_rate_scale() > 0 ? request.learning_rate_scale()
                                                                  : LearningRateRule(config, mode, request.quorum());
   change.sync_every = request.sync_every();
+  if (request.has_momentum()) change.momentum = request.momentum();
   change.reason = "operator";
   return change;
 }

@@ -88,6 +88,28 @@ TEST_F(CheckSwitchTest, HowOftenWorkersExchangeIsLocalSgdsToChange) {
   EXPECT_EQ(Check(v1::SYNC, 0, 0, 0, 3).message(), "sync_every: value 3; allowed: 0, because data.dispatch is STATIC");
 }
 
+TEST_F(CheckSwitchTest, MomentumIsForOptimizersThatHaveOne) {
+  v1::SwitchModeRequest request;
+  request.set_mode(v1::ASYNC);
+  request.set_momentum(0.5);
+  config_.mutable_optimizer()->set_algorithm(v1::OptimizerConfig::ADAM);
+  EXPECT_EQ(CheckSwitch(config_, request).status().message(),
+            "momentum: value 0.5; allowed: absent, because optimizer.algorithm is ADAM");
+  config_.mutable_optimizer()->set_algorithm(v1::OptimizerConfig::NESTEROV);
+  ASSERT_TRUE(CheckSwitch(config_, request).ok());
+  EXPECT_EQ(CheckSwitch(config_, request)->momentum, 0.5);
+  request.set_momentum(1);
+  EXPECT_EQ(CheckSwitch(config_, request).status().message(), "momentum: value 1; allowed: 0 or more, less than 1");
+  request.set_momentum(std::numeric_limits<double>::quiet_NaN());
+  EXPECT_FALSE(CheckSwitch(config_, request).ok());
+  request.clear_momentum();
+  EXPECT_EQ(CheckSwitch(config_, request)->momentum, std::nullopt);
+  request.set_momentum(0.5);
+  config_.mutable_model()->mutable_manifest();
+  EXPECT_EQ(CheckSwitch(config_, request).status().message(),
+            "momentum: value 0.5; allowed: absent, because the job's clients say it with what they push");
+}
+
 TEST_F(CheckSwitchTest, AMeanStaysSynchronous) {
   config_.mutable_optimizer()->set_algorithm(v1::OptimizerConfig::MEAN);
   EXPECT_EQ(Check(v1::ASYNC, 0).message(), "mode: value ASYNC; allowed: SYNC, because optimizer.algorithm is MEAN");

@@ -9,22 +9,6 @@
 namespace rubato {
 namespace {
 
-// Sums that are independent of each other, as many as the longest vector has floats.
-constexpr int kLanes = 16;
-
-RUBATO_KERNEL_BODY double SumOfSquares(const void* data, int n) {
-  const UnalignedFloat* d = static_cast<const UnalignedFloat*>(data);
-  float lanes[kLanes] = {};
-  int i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    for (int lane = 0; lane < kLanes; ++lane) lanes[lane] += d[i + lane] * d[i + lane];
-  }
-  for (int lane = 0; i + lane < n; ++lane) lanes[lane] += d[i + lane] * d[i + lane];
-  double sum = 0;
-  for (const float lane : lanes) sum += static_cast<double>(lane);
-  return sum;
-}
-
 // One random sign for each 64 elements of a block (splitmix64).
 constexpr int kSketch = static_cast<int>(std::tuple_size_v<GradientSketch>);
 constexpr int kSigns = static_cast<int>(update_loops::kBlock) / kSketch;
@@ -67,13 +51,13 @@ RUBATO_KERNEL_BODY void Run(const Call& call) {
     for (int part = 0; part < kSigns; ++part) signs[part] = (bits >> part & 1) != 0 ? -1.0f : 1.0f;
     for (int k = 0; k < call.count; ++k) {
       const void* data = call.readers[k].Next(length, scratch);
-      call.norms->squares[k] += SumOfSquares(data, length);
+      call.norms->squares[k] += update_loops::SumOfSquares(data, length);
       AddToSketch(data, length, signs, call.norms->sketches[k].data());
       const float weight = call.contributions[k].weight;
       k == 0 ? update_loops::AddOne<false>(data, weight, length, sum)
              : update_loops::AddOne<true>(data, weight, length, sum);
     }
-    if (call.count > 0) call.norms->sum_square += SumOfSquares(sum, length);
+    if (call.count > 0) call.norms->sum_square += update_loops::SumOfSquares(sum, length);
   }
 }
 

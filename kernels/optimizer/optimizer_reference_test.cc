@@ -5,12 +5,14 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/optimizer_traits.h"
 #include "common/proto_enum.h"
 #include "common/random.h"
 #include "kernels/optimizer/reduce_and_apply.h"
+#include "kernels/optimizer/trust_ratio.h"
 #include "kernels/optimizer/update_rule.h"
 
 namespace rubato {
@@ -18,55 +20,90 @@ namespace {
 
 using v1::OptimizerConfig;
 
-// The formulas of update_rule.h, one weight at a time.
-struct Reference {
-  OptimizerConfig config;
-  double w = 0, first = 0, second = 0;
+double Norm(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value * value;
+  return std::sqrt(sum);
+}
 
-  void Step(double g, double lr, int64_t t, bool decays) {
+// The formulas of update_rule.h, of one tensor.
+struct Reference {
+  Reference(const OptimizerConfig& c, const std::vector<float>& initial)
+      : config(c),
+        w(initial.begin(), initial.end()),
+        first(initial.size(), InitialSlotValue(c, 0)),
+        second(initial.size(), 0) {}
+
+  void Step(const std::vector<float>& gradient, double lr, int64_t t, bool decays) {
+    const std::vector<double> g(gradient.begin(), gradient.end());
     const double decay = decays ? config.weight_decay() : 0;
+    if (config.algorithm() == OptimizerConfig::LAMB) return StepOfLamb(g, lr, t, decay, decays);
+    double ratio = 1;
+    if (config.algorithm() == OptimizerConfig::LARS && decays) {
+      ratio = config.trust_coefficient() * Norm(w) / (Norm(g) + decay * Norm(w));
+    }
+    for (size_t i = 0; i < w.size(); ++i) StepOfWeight(i, g[i], lr, t, decay, ratio);
+  }
+
+  void StepOfWeight(size_t i, double g, double lr, int64_t t, double decay, double ratio) {
     const double gradient = g;
     if (config.algorithm() == OptimizerConfig::ADAMW) {
-      w -= lr * decay * w;
+      w[i] -= lr * decay * w[i];
     } else {
-      g += decay * w;
+      g += decay * w[i];
     }
     switch (config.algorithm()) {
       case OptimizerConfig::MOMENTUM:
-        first = config.momentum() * first + g;
-        w -= lr * first;
+      case OptimizerConfig::LARS:
+        first[i] = config.momentum() * first[i] + ratio * g;
+        w[i] -= lr * first[i];
         return;
       case OptimizerConfig::NESTEROV:
-        first = config.momentum() * first + g;
-        w -= lr * (g + config.momentum() * first);
+        first[i] = config.momentum() * first[i] + g;
+        w[i] -= lr * (g + config.momentum() * first[i]);
         return;
       case OptimizerConfig::ADAGRAD:
-        first += g * g;
-        w -= lr * g / (std::sqrt(first) + config.epsilon());
+        first[i] += g * g;
+        w[i] -= lr * g / (std::sqrt(first[i]) + config.epsilon());
         return;
       case OptimizerConfig::RMSPROP:
-        first = config.rho() * first + (1 - config.rho()) * g * g;
-        w -= lr * g / (std::sqrt(first) + config.epsilon());
+        first[i] = config.rho() * first[i] + (1 - config.rho()) * g * g;
+        w[i] -= lr * g / (std::sqrt(first[i]) + config.epsilon());
         return;
       case OptimizerConfig::ADAM:
-      case OptimizerConfig::ADAMW: {
-        first = config.beta1() * first + (1 - config.beta1()) * g;
-        second = config.beta2() * second + (1 - config.beta2()) * g * g;
-        const double m_hat = first / (1 - std::pow(config.beta1(), t));
-        const double v_hat = second / (1 - std::pow(config.beta2(), t));
-        w -= lr * m_hat / (std::sqrt(v_hat) + config.epsilon());
+      case OptimizerConfig::ADAMW:
+        w[i] -= lr * AdamStep(i, g, t);
         return;
-      }
       case OptimizerConfig::SGD:
-        w -= lr * g;
+        w[i] -= lr * g;
         return;
       case OptimizerConfig::MEAN:
-        w = gradient;
+        w[i] = gradient;
         return;
+      case OptimizerConfig::LAMB:
+        FAIL() << "has a function of its own";
       case OptimizerConfig::ALGORITHM_UNSPECIFIED:
         RUBATO_NO_VALUE_OF(v1::OptimizerConfig_Algorithm_OptimizerConfig_Algorithm) : FAIL() << "is no algorithm";
     }
   }
+
+  double AdamStep(size_t i, double g, int64_t t) {
+    first[i] = config.beta1() * first[i] + (1 - config.beta1()) * g;
+    second[i] = config.beta2() * second[i] + (1 - config.beta2()) * g * g;
+    const double m_hat = first[i] / (1 - std::pow(config.beta1(), t));
+    const double v_hat = second[i] / (1 - std::pow(config.beta2(), t));
+    return m_hat / (std::sqrt(v_hat) + config.epsilon());
+  }
+
+  void StepOfLamb(const std::vector<double>& g, double lr, int64_t t, double decay, bool decays) {
+    std::vector<double> step(w.size());
+    for (size_t i = 0; i < w.size(); ++i) step[i] = AdamStep(i, g[i], t) + decay * w[i];
+    const double ratio = decays ? Norm(w) / Norm(step) : 1;
+    for (size_t i = 0; i < w.size(); ++i) w[i] -= lr * ratio * step[i];
+  }
+
+  OptimizerConfig config;
+  std::vector<double> w, first, second;
 };
 
 OptimizerConfig Config(OptimizerConfig::Algorithm algorithm) {
@@ -79,6 +116,7 @@ OptimizerConfig Config(OptimizerConfig::Algorithm algorithm) {
   config.set_epsilon(1e-6);
   config.set_initial_accumulator(0.2);
   config.set_weight_decay(0.02);
+  config.set_trust_coefficient(0.3);
   return config;
 }
 
@@ -93,8 +131,9 @@ struct State {
   void Step(const UpdateRule& rule, const std::vector<float>& gradient) {
     const ByteSpan piece = BytesOf(gradient.data(), static_cast<int64_t>(gradient.size()));
     const EncodedGradient alone = {.pieces = {&piece, 1}};
-    ReduceAndApply(rule, &alone, 1, weights.data(), weights.data(), slots.data(), slots.data(),
-                   static_cast<int64_t>(weights.size()));
+    const auto apply = rule.trust_ratio == TrustRatio::kNone ? ReduceAndApply : ApplyWithTrustRatio;
+    apply(rule, &alone, 1, weights.data(), weights.data(), slots.data(), slots.data(),
+          static_cast<int64_t>(weights.size()));
   }
   std::vector<float> weights;
   std::vector<std::vector<float>> storage;
@@ -111,16 +150,15 @@ TEST_P(OptimizerReferenceTest, FollowsTheFormulaForManySteps) {
   for (float& w : initial) w = static_cast<float>(random.Normal());
   for (bool decays : {true, false}) {
     State state(config, initial);
-    std::vector<Reference> references(n);
-    for (int i = 0; i < n; ++i) references[i] = {config, initial[i], InitialSlotValue(config, 0), 0};
+    Reference reference(config, initial);
     for (int t = 1; t <= steps; ++t) {
       const double learning_rate = 0.01 / (1 + 0.01 * t);
       std::vector<float> gradient(n);
       for (float& g : gradient) g = static_cast<float>(random.Normal());
       state.Step(MakeUpdateRule(config, learning_rate, t, decays), gradient);
-      for (int i = 0; i < n; ++i) references[i].Step(gradient[i], learning_rate, t, decays);
+      reference.Step(gradient, learning_rate, t, decays);
     }
-    for (int i = 0; i < n; ++i) EXPECT_NEAR(state.weights[i], references[i].w, 2e-5) << i;
+    for (int i = 0; i < n; ++i) EXPECT_NEAR(state.weights[i], reference.w[i], 2e-5) << i;
   }
 }
 
@@ -195,6 +233,42 @@ TEST(OptimizerClosedFormTest, MeanLeavesNothingOfTheWeightBefore) {
   EXPECT_EQ(state.weights[2], 0.1f);
   EXPECT_EQ(state.weights[3], infinity);
   EXPECT_TRUE(std::isnan(state.weights[4]));
+}
+
+TEST(OptimizerClosedFormTest, AStepOfLarsIsInProportionToTheWeightsNorm) {
+  OptimizerConfig config;
+  config.set_algorithm(OptimizerConfig::LARS);
+  config.set_trust_coefficient(0.01);
+  for (const float size : {1.0f, 1e-6f, 1e6f}) {
+    State state(config, {3.0f, -4.0f});
+    state.Step(MakeUpdateRule(config, 2.0, 1, true), {0.6f * size, 0.8f * size});
+    EXPECT_NEAR(state.weights[0], 3 - 0.6 * 0.01 * 5 * 2, 1e-6);
+    EXPECT_NEAR(state.weights[1], -4 - 0.8 * 0.01 * 5 * 2, 1e-6);
+  }
+}
+
+TEST(OptimizerClosedFormTest, FirstStepOfLambIsAsLongAsTheWeightsTimesTheLearningRate) {
+  OptimizerConfig config;
+  config.set_algorithm(OptimizerConfig::LAMB);
+  State state(config, {3.0f, -4.0f});
+  state.Step(MakeUpdateRule(config, 0.1, 1, true), {5.0f, -0.01f});
+  EXPECT_NEAR(state.weights[0], 3 - 0.1 * 5 / std::sqrt(2.0), 1e-5);
+  EXPECT_NEAR(state.weights[1], -4 + 0.1 * 5 / std::sqrt(2.0), 1e-5);
+}
+
+TEST(OptimizerClosedFormTest, WhereANormIsZeroLarsIsMomentumAndLambIsAdam) {
+  OptimizerConfig lars = Config(OptimizerConfig::LARS), momentum = Config(OptimizerConfig::MOMENTUM);
+  OptimizerConfig lamb = Config(OptimizerConfig::LAMB), adam = Config(OptimizerConfig::ADAM);
+  for (OptimizerConfig* config : {&lars, &momentum, &lamb, &adam}) config->set_weight_decay(0);
+  for (const auto& [ratio, plain] : {std::pair(lars, momentum), std::pair(lamb, adam)}) {
+    for (const std::vector<float>& initial : {std::vector<float>{0, 0}, std::vector<float>{1, 2}}) {
+      State a(ratio, initial), b(plain, initial);
+      const std::vector<float> gradient = initial[0] == 0 ? std::vector<float>{1, -2} : std::vector<float>{0, 0};
+      a.Step(MakeUpdateRule(ratio, 0.1, 1, true), gradient);
+      b.Step(MakeUpdateRule(plain, 0.1, 1, true), gradient);
+      for (int i = 0; i < 2; ++i) EXPECT_FLOAT_EQ(a.weights[i], b.weights[i]);
+    }
+  }
 }
 
 TEST(OptimizerClosedFormTest, AdamWWithoutGradientOnlyShrinks) {

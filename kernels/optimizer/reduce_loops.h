@@ -56,6 +56,23 @@ RUBATO_KERNEL_BODY void Reduce(const EncodedGradient* gradients, int count, Grad
   }
 }
 
+// Sums that are independent of each other, as many as the longest vector has floats.
+inline constexpr int kLanes = 16;
+
+// Of n elements of a block. Added up in float32.
+RUBATO_KERNEL_BODY double SumOfSquares(const void* data, int n) {
+  const UnalignedFloat* d = static_cast<const UnalignedFloat*>(data);
+  float lanes[kLanes] = {};
+  int i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (int lane = 0; lane < kLanes; ++lane) lanes[lane] += d[i + lane] * d[i + lane];
+  }
+  for (int lane = 0; i + lane < n; ++lane) lanes[lane] += d[i + lane] * d[i + lane];
+  double sum = 0;
+  for (const float lane : lanes) sum += static_cast<double>(lane);
+  return sum;
+}
+
 }  // namespace rubato::update_loops
 
 #endif  // RUBATO_KERNELS_OPTIMIZER_REDUCE_LOOPS_H_

@@ -25,10 +25,13 @@ namespace rubato {
 
 enum class UpdateFormula { kSgd, kMomentum, kNesterov, kAdaGrad, kRmsProp, kAdam, kMean };
 
+// What the step of a whole tensor is scaled by (kernels/optimizer/trust_ratio.h).
+enum class TrustRatio { kNone, kLars, kLamb };
+
 // One update of one chunk: the config's numbers resolved for this moment, in single precision. Plain data.
 struct UpdateRule {
   UpdateFormula formula = UpdateFormula::kSgd;
-  // The learning rate now. kAdam: divided by 1 - beta1^t.
+  // The learning rate now. kAdam: divided by 1 - beta1^t; TrustRatio::kLamb: 1 divided by that.
   float learning_rate = 0;
   float momentum = 0;
   // Decay of the first moment and its complement. Complements are rounded once, from double precision.
@@ -44,6 +47,12 @@ struct UpdateRule {
   float l2 = 0;
   // The weights are multiplied by this first, if weight decay is decoupled. 1 changes no bit.
   float shrink = 1;
+  // With another one than kNone the chunk is a whole tensor.
+  TrustRatio trust_ratio = TrustRatio::kNone;
+  // kLars: the trust coefficient. kLamb: the learning rate.
+  float trust_scale = 1;
+  // kLamb: what is added to the step times the weight, before its norm is taken.
+  float step_decay = 0;
 };
 
 // Each formula has kSlots floats of state beside the weight, and Step, which updates these from the gradient g and

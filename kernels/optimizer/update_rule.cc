@@ -21,6 +21,7 @@ UpdateFormula FormulaOf(OptimizerConfig::Algorithm algorithm) {
     case OptimizerConfig::SGD:
       return UpdateFormula::kSgd;
     case OptimizerConfig::MOMENTUM:
+    case OptimizerConfig::LARS:
       return UpdateFormula::kMomentum;
     case OptimizerConfig::NESTEROV:
       return UpdateFormula::kNesterov;
@@ -30,6 +31,7 @@ UpdateFormula FormulaOf(OptimizerConfig::Algorithm algorithm) {
       return UpdateFormula::kRmsProp;
     case OptimizerConfig::ADAM:
     case OptimizerConfig::ADAMW:
+    case OptimizerConfig::LAMB:
       return UpdateFormula::kAdam;
     case OptimizerConfig::MEAN:
       return UpdateFormula::kMean;
@@ -54,17 +56,26 @@ UpdateRule MakeUpdateRule(const OptimizerConfig& config, double learning_rate, i
 
   const bool decoupled = config.algorithm() == OptimizerConfig::ADAMW;
   const double decay = decays && rule.formula != UpdateFormula::kMean ? config.weight_decay() : 0;
-  rule.l2 = Single(decoupled ? 0 : decay);
+  const bool is_lamb = config.algorithm() == OptimizerConfig::LAMB;
+  rule.l2 = Single(decoupled || is_lamb ? 0 : decay);
   rule.shrink = Single(decoupled ? 1 - learning_rate * decay : 1);
 
   const double beta1 = ParameterOf(config, optimizer::kBeta1);
   double beta2 = ParameterOf(config, optimizer::kBeta2);
   if (rule.formula == UpdateFormula::kAdam) {
     const double t = static_cast<double>(std::max<int64_t>(update, 1));
-    rule.learning_rate = Single(learning_rate / (1 - std::pow(beta1, t)));
+    rule.learning_rate = Single((is_lamb && decays ? 1 : learning_rate) / (1 - std::pow(beta1, t)));
     rule.second_moment_scale = Single(1 / std::sqrt(1 - std::pow(beta2, t)));
   } else if (rule.formula == UpdateFormula::kRmsProp) {
     beta2 = ParameterOf(config, optimizer::kRho);
+  }
+  if (decays && is_lamb) {
+    rule.trust_ratio = TrustRatio::kLamb;
+    rule.trust_scale = Single(learning_rate);
+    rule.step_decay = Single(decay);
+  } else if (decays && config.algorithm() == OptimizerConfig::LARS) {
+    rule.trust_ratio = TrustRatio::kLars;
+    rule.trust_scale = Single(ParameterOf(config, optimizer::kTrustCoefficient));
   }
   rule.beta1 = Single(beta1);
   rule.beta1_complement = Single(1 - beta1);

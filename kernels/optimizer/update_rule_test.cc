@@ -28,6 +28,7 @@ Expected ExpectedOf(v1::OptimizerConfig::Algorithm algorithm) {
     case v1::OptimizerConfig::SGD:
       return {UpdateFormula::kSgd, 0};
     case v1::OptimizerConfig::MOMENTUM:
+    case v1::OptimizerConfig::LARS:
       return {UpdateFormula::kMomentum, 1};
     case v1::OptimizerConfig::NESTEROV:
       return {UpdateFormula::kNesterov, 1};
@@ -37,6 +38,7 @@ Expected ExpectedOf(v1::OptimizerConfig::Algorithm algorithm) {
       return {UpdateFormula::kRmsProp, 1};
     case v1::OptimizerConfig::ADAM:
     case v1::OptimizerConfig::ADAMW:
+    case v1::OptimizerConfig::LAMB:
       return {UpdateFormula::kAdam, 2};
     case v1::OptimizerConfig::MEAN:
       return {UpdateFormula::kMean, 0};
@@ -107,6 +109,23 @@ TEST(UpdateRuleTest, TensorsThatDoNotDecayAreExempt) {
   EXPECT_EQ(MakeUpdateRule(config, 0.1, 1, false).l2, 0.0f);
   config.set_algorithm(v1::OptimizerConfig::ADAMW);
   EXPECT_EQ(MakeUpdateRule(config, 0.1, 1, false).shrink, 1.0f);
+}
+
+TEST(UpdateRuleTest, OnlyLarsAndLambHaveATrustRatio) {
+  for (v1::OptimizerConfig::Algorithm algorithm : AllAlgorithms()) {
+    SCOPED_TRACE(v1::OptimizerConfig::Algorithm_Name(algorithm));
+    const UpdateRule rule = MakeUpdateRule(Config(algorithm), 0.1, 1, true);
+    EXPECT_EQ(rule.trust_ratio != TrustRatio::kNone, NeedsWholeTensors(algorithm));
+    EXPECT_EQ(MakeUpdateRule(Config(algorithm), 0.1, 1, false).trust_ratio, TrustRatio::kNone);
+  }
+  EXPECT_EQ(MakeUpdateRule(Config(v1::OptimizerConfig::LARS), 0.1, 1, true).trust_scale, 0.001f);
+  v1::OptimizerConfig lamb = Config(v1::OptimizerConfig::LAMB);
+  lamb.set_weight_decay(0.01);
+  const UpdateRule rule = MakeUpdateRule(lamb, 0.1, 1, true);
+  EXPECT_EQ(rule.trust_scale, 0.1f);
+  EXPECT_EQ(rule.step_decay, 0.01f);
+  EXPECT_EQ(rule.l2, 0.0f);
+  EXPECT_EQ(MakeUpdateRule(lamb, 0.1, 1, false).step_decay, 0.0f);
 }
 
 TEST(UpdateRuleTest, BiasCorrectionVanishesWithTime) {

@@ -157,6 +157,7 @@ ChunkRules::Push ChunkRules::ApplyNow(const PlanWindow& window, const v1::Plan& 
   deduper_.Record(push.task.index(), push.task.incarnation(), push.step);
   Advance(window, *gate_.Find(push.task), push.step);
   Update update{chunk_, {}, push.examples == 0, version_, LearningRateScale(plan), plan.mode() != v1::SYNC};
+  update.momentum = MomentumOf(plan);
   if (!update.ineffective) ++version_;
   update.contributions.push_back(std::move(push));
   return {PushResult::kApplied, std::move(update)};
@@ -164,6 +165,7 @@ ChunkRules::Push ChunkRules::ApplyNow(const PlanWindow& window, const v1::Plan& 
 
 ChunkRules::Update ChunkRules::CompleteSync(const PlanWindow& window, const v1::Plan& plan) {
   Update update{chunk_, reducer_.Take(), false, version_, LearningRateScale(plan)};
+  update.momentum = MomentumOf(plan);
   for (Contribution& contribution : update.contributions) {
     if (RUBATO_MUTANT(kMeanUnweighted)) contribution.examples = 1;
     if (!RUBATO_MUTANT(kSyncNotRemembered)) {

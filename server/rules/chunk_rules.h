@@ -52,6 +52,8 @@ class ChunkRules {
     double learning_rate_scale = 1;
     // One push of SSP or ASYNC, which may be stale.
     bool is_one_push = false;
+    // Of the plan, if it is another one than the config's.
+    std::optional<double> momentum = std::nullopt;
   };
 
   struct Push {

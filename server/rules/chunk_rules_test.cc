@@ -387,15 +387,28 @@ TEST_F(ChunkRulesTest, ASyncPlanWhoseMembersAreAllLostHoldsNobodyUp) {
   ExpectStart(Result::kOpen, 1, 2, 1);
 }
 
-TEST_F(ChunkRulesTest, UsesTheLearningRateOfThePlanThatTheStepBelongsTo) {
+TEST_F(ChunkRulesTest, UsesTheLearningRateAndTheMomentumOfThePlanThatTheStepBelongsTo) {
   v1::Plan plan = MakePlan(1, v1::ASYNC, 0, {0});
   plan.set_learning_rate_scale(0.5);
+  plan.set_momentum(0.25);
   Enter(plan);
   ExpectStart(Result::kOpen, 0, 1, 0);
   Enter(MakePlan(2, v1::ASYNC, 1, {0}));
-  EXPECT_EQ(Take(0, 1, 0).update->learning_rate_scale, 0.5);
+  const ChunkRules::Push first = Take(0, 1, 0);
+  EXPECT_EQ(first.update->learning_rate_scale, 0.5);
+  EXPECT_EQ(first.update->momentum, 0.25);
   ExpectStart(Result::kOpen, 0, 2, 1);
-  EXPECT_EQ(Take(0, 2, 1).update->learning_rate_scale, 1);
+  const ChunkRules::Push second = Take(0, 2, 1);
+  EXPECT_EQ(second.update->learning_rate_scale, 1);
+  EXPECT_EQ(second.update->momentum, std::nullopt);
+}
+
+TEST_F(ChunkRulesTest, ASyncStepHasTheMomentumOfItsPlan) {
+  v1::Plan plan = MakePlan(1, v1::SYNC, 0, {0});
+  plan.set_momentum(0.0);
+  Enter(plan);
+  ExpectStart(Result::kOpen, 0, 1, 0);
+  EXPECT_EQ(Take(0, 1, 0).update->momentum, 0.0);
 }
 
 TEST_F(ChunkRulesTest, BeginsNothingUnderAModeThatItDoesNotKnow) {

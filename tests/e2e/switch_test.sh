@@ -18,9 +18,9 @@ train "$directory" --set consistency.mode=SYNC --set cluster.update_log=true --s
   --slow=worker:1:x3 &
 job=$!
 wait_for 60 "training begins" has_step "$directory" 50
-"$rubato" switch "$directory" --to=async
-wait_for 60 "plan 2 is ASYNC" has_line "$directory" '"plan":{' '"generation":2,' '"mode":"ASYNC"'
-wait_for 20 "status says ASYNC" status_says '^Plan 2: ASYNC from step [0-9]+ on'
+"$rubato" switch "$directory" --to=async --momentum=0.5
+wait_for 60 "plan 2 is ASYNC" has_line "$directory" '"plan":{' '"generation":2,' '"mode":"ASYNC"' '"momentum":0.5'
+wait_for 20 "status says ASYNC" status_says '^Plan 2: ASYNC from step [0-9]+ on; .*; momentum 0.5'
 trains_on
 "$rubato" switch "$directory" --to=sync
 wait_for 60 "plan 3 is SYNC" has_line "$directory" '"plan":{' '"generation":3,' '"mode":"SYNC"'

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/codec_traits.h"
 #include "tests/integration/in_process_cluster.h"
 
 namespace rubato::worker {
@@ -89,6 +90,7 @@ v1::OptimizerConfig Optimizer(const Rule& rule) {
   optimizer.set_rho(0.9);
   optimizer.set_epsilon(1e-6);
   optimizer.set_initial_accumulator(0.1);
+  optimizer.set_trust_coefficient(0.5);
   return optimizer;
 }
 
@@ -98,10 +100,10 @@ class CrossProductTest : public testing::TestWithParam<Combination> {};
 
 TEST_P(CrossProductTest, EveryOptimizerReachesTheTarget) {
   const auto [mode, shared_memory, push, pull] = GetParam();
-  const Rule rules[] = {{v1::OptimizerConfig::SGD, 0.1},       {v1::OptimizerConfig::MOMENTUM, 0.05},
-                        {v1::OptimizerConfig::NESTEROV, 0.05}, {v1::OptimizerConfig::ADAGRAD, 0.3},
-                        {v1::OptimizerConfig::RMSPROP, 0.03},  {v1::OptimizerConfig::ADAM, 0.05},
-                        {v1::OptimizerConfig::ADAMW, 0.05}};
+  const Rule rules[] = {
+      {v1::OptimizerConfig::SGD, 0.1},     {v1::OptimizerConfig::MOMENTUM, 0.05}, {v1::OptimizerConfig::NESTEROV, 0.05},
+      {v1::OptimizerConfig::ADAGRAD, 0.3}, {v1::OptimizerConfig::RMSPROP, 0.03},  {v1::OptimizerConfig::ADAM, 0.05},
+      {v1::OptimizerConfig::ADAMW, 0.05},  {v1::OptimizerConfig::LARS, 0.1},      {v1::OptimizerConfig::LAMB, 0.05}};
   // A sanitizer takes its time: there each combination has one of the optimizers.
   const size_t turn = mode * 5 + push * 3 + pull + shared_memory;
   for (size_t i = 0; i < std::size(rules); ++i) {
@@ -115,6 +117,9 @@ TEST_P(CrossProductTest, EveryOptimizerReachesTheTarget) {
     options.staleness_bound = mode == v1::SSP ? 2 : 0;
     options.shared_memory = shared_memory;
     options.optimizer = Optimizer(rule);
+    // Of a gradient that has few of its elements LAMB makes a step as long as of one that has all.
+    const bool is_sparse_lamb = rule.algorithm == v1::OptimizerConfig::LAMB && HasResidual(push);
+    if (is_sparse_lamb) options.optimizer.set_learning_rate(0.03);
     options.compression.mutable_push()->set_codec(push);
     if (push == v1::TOP_K) options.compression.mutable_push()->set_fraction(0.2);
     options.compression.mutable_pull()->set_codec(pull);
@@ -128,7 +133,8 @@ TEST_P(CrossProductTest, EveryOptimizerReachesTheTarget) {
     // A worker that begins late, when nobody waits for it, finds the weights half way there.
     const double before = std::max(outcomes[0].before, outcomes[1].before);
     EXPECT_GT(before, 10);
-    for (const Outcome& outcome : outcomes) EXPECT_LT(outcome.after, 0.2 * before);
+    const double wanted = is_sparse_lamb ? 0.5 : 0.2;
+    for (const Outcome& outcome : outcomes) EXPECT_LT(outcome.after, wanted * before);
   }
 }
 

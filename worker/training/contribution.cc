@@ -82,10 +82,11 @@ absl::StatusOr<StepOutcome> Contribution::UpdateLayer(const LayerSpec& layer, co
     {
       Timed timed(progress_, kUpdate, layer.name);
       Slowdown::Computing computing(options_.slowdown);
-      RUBATO_ASSIGN_OR_RETURN(
-          finite, options_.local->Update(tensor, {.epoch = local.epoch,
-                                                  .step = work.step.step,
-                                                  .learning_rate_scale = LearningRateScale(work.step.plan)}));
+      RUBATO_ASSIGN_OR_RETURN(finite,
+                              options_.local->Update(tensor, {.epoch = local.epoch,
+                                                              .step = work.step.step,
+                                                              .learning_rate_scale = LearningRateScale(work.step.plan),
+                                                              .momentum = MomentumOf(work.step.plan)}));
       if (finite && local.last) RUBATO_RETURN_IF_ERROR(options_.local->WriteDelta(tensor));
     }
     if (finite) continue;

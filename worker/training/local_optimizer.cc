@@ -70,7 +70,8 @@ absl::StatusOr<bool> LocalOptimizer::Update(int index, const Place& place) {
   if (!finite) return false;
   const double learning_rate =
       config_.learning_rate() * place.learning_rate_scale * ScheduleFactor(config_.schedule(), place.epoch, place.step);
-  const UpdateRule rule = MakeUpdateRule(config_, learning_rate, ++tensor.updates, tensor.decays);
+  UpdateRule rule = MakeUpdateRule(config_, learning_rate, ++tensor.updates, tensor.decays);
+  if (place.momentum) rule.momentum = static_cast<float>(*place.momentum);
   RUBATO_RETURN_IF_ERROR(
       backend_->ApplyUpdate(rule, tensor.gradient, tensor.weights, tensor.slots[0], tensor.slots[1]));
   return true;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -36,13 +37,15 @@ class LocalOptimizer {
   // The tensor's weights and state are those that a step starts with.
   absl::Status Start(int tensor);
 
-  // What the learning rate of a batch depends on.
+  // What a batch's update depends on beside its gradient.
   struct Place {
     // Its place in the schedule.
     double epoch = 0;
     int64_t step = 0;
     // The plan's factor: the servers apply it only to gradients.
     double learning_rate_scale = 1;
+    // The plan's; absent: the optimizer's.
+    std::optional<double> momentum = std::nullopt;
   };
 
   // Applies the gradient of one batch. False: the gradient is not finite, and nothing has changed.

@@ -84,6 +84,30 @@ TEST_F(LocalSgdTrainerTest, TheLocalOptimizerAppliesThePlansLearningRateScale) {
   EXPECT_EQ(Weights(), expected);
 }
 
+TEST_F(LocalSgdTrainerTest, TheLocalOptimizerHasThePlansMomentum) {
+  v1::WorkerProgress progress;
+  config_.mutable_optimizer()->set_algorithm(v1::OptimizerConfig::MOMENTUM);
+  config_.mutable_optimizer()->set_momentum(0.25);
+  UseLocalSgd(3);
+  StreamSource less(2, 3);
+  ASSERT_TRUE(Run(&less, &progress).ok());
+  const std::vector<float> expected = Weights();
+
+  config_.mutable_optimizer()->set_momentum(0.9);
+  StartAfresh();
+  UseLocalSgd(3);
+  StreamSource more(2, 3);
+  ASSERT_TRUE(Run(&more, &progress).ok());
+  EXPECT_NE(Weights(), expected);
+
+  StartAfresh();
+  UseLocalSgd(3);
+  parameters_->momentum_ = 0.25;
+  StreamSource planned(2, 3);
+  ASSERT_TRUE(Run(&planned, &progress).ok());
+  EXPECT_EQ(Weights(), expected);
+}
+
 TEST_F(LocalSgdTrainerTest, AMovedStepLeavesNoTrace) {
   config_.mutable_optimizer()->set_algorithm(v1::OptimizerConfig::MOMENTUM);
   config_.mutable_optimizer()->set_momentum(0.9);

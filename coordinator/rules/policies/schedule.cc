@@ -60,6 +60,7 @@ class SchedulePolicy final : public ModePolicy {
                                      ? entry.learning_rate_scale()
                                      : LearningRateRule(config_, entry.mode(), entry.quorum());
       due->sync_every = static_cast<uint32_t>(entry.sync_every());
+      if (entry.has_momentum()) due->momentum = entry.momentum();
       due->reason = absl::StrCat("schedule: ", WhenText(entry));
     }
     return due;

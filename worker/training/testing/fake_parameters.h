@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -32,6 +33,7 @@ class FakeParameters : public Parameters {
 
   Step next_step() override {
     step_.plan.set_learning_rate_scale(learning_rate_scale_);
+    if (momentum_) step_.plan.set_momentum(*momentum_);
     return step_;
   }
   absl::StatusOr<bool> AwaitTensor(int tensor) override {
@@ -99,7 +101,8 @@ class FakeParameters : public Parameters {
   }
 
   float learning_rate_ = 0.5f;
-  double learning_rate_scale_ = 1;  // Of the plan.
+  double learning_rate_scale_ = 1;                 // Of the plan.
+  std::optional<double> momentum_ = std::nullopt;  // Of the plan.
   int64_t move_at_ = -1;
   int64_t cut_at_ = -1;
   // Of all gradients that are not empty, as they were sent and as the servers decode them.
