@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "common/streaming_copy.h"
 #include "kernels/optimizer/gradient_reader.h"
 #include "kernels/optimizer/reduce_loops.h"
 #include "kernels/optimizer/update_loops.h"
@@ -22,17 +23,45 @@ struct Call {
   const float* const* slots_in;
   float* const* slots_out;
   int slot_count;
+  // Slots are written elsewhere than they are read.
+  bool moves_slots;
   int64_t n;
   // One contribution, which is the gradient as it is: read where it arrived.
   bool is_alone;
 };
 
-// Slots that are written elsewhere than they are read: the block is copied, and then worked on where it is in a cache.
-RUBATO_KERNEL_BODY void CopySlots(const Call& call, int64_t offset, int length) {
-  for (int k = 0; k < call.slot_count; ++k) {
-    const float* from = call.slots_in[k];
-    float* to = call.slots_out[k];
-    if (from != to) std::memcpy(to + offset, from + offset, sizeof(float) * length);
+// No formula has more.
+constexpr int kMostSlots = 2;
+
+// Slots of one block while it is worked on. Those that are written elsewhere than they are read go past the caches: the
+// update that reads them next comes when caches have lost them, and their place need not be read before it is written.
+struct BlockSlots {
+  RUBATO_KERNEL_BODY BlockSlots(const Call& call, int64_t offset, int length) {
+    for (int k = 0; k < std::min(call.slot_count, kMostSlots); ++k) {
+      slots[k] = call.slots_out[k] + offset;
+      if (call.slots_in[k] == call.slots_out[k]) continue;
+      slots[k] = moved[k];
+      std::memcpy(moved[k], call.slots_in[k] + offset, sizeof(float) * length);
+    }
+  }
+  RUBATO_KERNEL_BODY void Store(const Call& call, int64_t offset, int length) const {
+    for (int k = 0; k < std::min(call.slot_count, kMostSlots); ++k) {
+      if (slots[k] != moved[k]) continue;
+      StreamingCopy(call.slots_out[k] + offset, moved[k], sizeof(float) * length);
+    }
+  }
+
+  alignas(64) float moved[kMostSlots][update_loops::kBlock];
+  float* slots[kMostSlots] = {};
+};
+
+// The formula on a block, whose slots are from element `slot_offset` on.
+RUBATO_KERNEL_BODY void ApplyTo(const Call& call, const UnalignedFloat* g, const float* w_in, float* w,
+                                float* const* slots, int64_t slot_offset, int length) {
+  if (call.weights_in == call.weights_out) {
+    update_loops::ApplyBlock<true>(call.rule, g, w_in, w, slots, slot_offset, length);
+  } else {
+    update_loops::ApplyBlock<false>(call.rule, g, w_in, w, slots, slot_offset, length);
   }
 }
 
@@ -49,12 +78,13 @@ RUBATO_KERNEL_BODY void RunBlock(const Call& call, int64_t offset, int length) {
     update_loops::Reduce(call.contributions, call.count, call.readers, length, scratch, reduced);
     if (call.rule.l2 != 0) update_loops::AddL2(call.rule.l2, w_in, reduced, length);
   }
-  CopySlots(call, offset, length);
   const auto* g = static_cast<const UnalignedFloat*>(gradients);
-  if (call.weights_in == call.weights_out) {
-    update_loops::ApplyBlock<true>(call.rule, g, w_in, w, call.slots_out, offset, length);
+  if (call.moves_slots) {
+    BlockSlots block(call, offset, length);
+    ApplyTo(call, g, w_in, w, block.slots, 0, length);
+    block.Store(call, offset, length);
   } else {
-    update_loops::ApplyBlock<false>(call.rule, g, w_in, w, call.slots_out, offset, length);
+    ApplyTo(call, g, w_in, w, call.slots_out, offset, length);
   }
 }
 
@@ -65,6 +95,7 @@ RUBATO_KERNEL_BODY void Run(const Call& call) {
     RunBlock(call, offset, update_loops::kBlock);
   }
   if (offset < call.n) RunBlock(call, offset, static_cast<int>(call.n - offset));
+  if (call.moves_slots) FinishStreamingCopies();
 }
 
 void RunBaseline(const Call& call) { Run(call); }
@@ -81,8 +112,20 @@ void ReduceAndApplyOn(Isa isa, const UpdateRule& rule, const EncodedGradient* co
   readers.reserve(count);
   for (int k = 0; k < count; ++k) readers.emplace_back(isa, contributions[k], n);
   const bool is_alone = count == 1 && contributions[0].weight == 1 && rule.l2 == 0;
-  const Call call = {rule,      contributions,          count, readers.data(), weights_in, weights_out, slots_in,
-                     slots_out, NumSlots(rule.formula), n,     is_alone};
+  const int slot_count = NumSlots(rule.formula);
+  const bool moves_slots = !std::equal(slots_out, slots_out + slot_count, slots_in);
+  const Call call = {.rule = rule,
+                     .contributions = contributions,
+                     .count = count,
+                     .readers = readers.data(),
+                     .weights_in = weights_in,
+                     .weights_out = weights_out,
+                     .slots_in = slots_in,
+                     .slots_out = slots_out,
+                     .slot_count = slot_count,
+                     .moves_slots = moves_slots,
+                     .n = n,
+                     .is_alone = is_alone};
   ForIsa(isa, RunBaseline, RunSse42, RunAvx2, RunAvx512)(call);
 }
 

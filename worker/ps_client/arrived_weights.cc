@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
+#include "common/streaming_copy.h"
 #include "kernels/codec/codec.h"
 
 namespace rubato::worker {
@@ -77,12 +78,15 @@ absl::StatusOr<std::vector<ArrivedWeights>> FindWeights(const v1::JobDescription
   return found;
 }
 
-absl::Status DecodeWeights(const ArrivedWeights& weights, int64_t length, float* out) {
+absl::Status DecodeWeights(const ArrivedWeights& weights, int64_t length, bool is_large_model, float* out) {
   if (weights.codec == v1::NONE) {
-    if (weights.shared != nullptr) {
-      std::memcpy(out, weights.shared, weights.bytes);
-    } else {
+    if (weights.shared == nullptr) {
       weights.payload.CopyTo(weights.offset, weights.bytes, out);
+    } else if (is_large_model) {
+      StreamingCopy(out, weights.shared, weights.bytes);
+      FinishStreamingCopies();
+    } else {
+      std::memcpy(out, weights.shared, weights.bytes);
     }
     return absl::OkStatus();
   }

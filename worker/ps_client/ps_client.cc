@@ -17,6 +17,15 @@ constexpr size_t kStalenessBuckets = 64;
 // Of a batch: no tensor that has a gradient was pushed yet.
 constexpr uint64_t kNoneYet = std::numeric_limits<uint64_t>::max();
 
+// Of a model's weights; caches have less.
+constexpr int64_t kLargeModelBytes = int64_t{256} << 20;
+
+bool IsLarge(const v1::JobDescription& job) {
+  int64_t elements = 0;
+  for (const v1::ChunkPlacement& chunk : job.chunks()) elements += chunk.length();
+  return elements * static_cast<int64_t>(sizeof(float)) > kLargeModelBytes;
+}
+
 Batching BatchesOf(const PsClient::Options& options) {
   const std::string host = options.arena == nullptr ? "" : ReadBootId().value_or("");
   return MakeBatches(
@@ -55,6 +64,7 @@ std::vector<ExchangeTrace::BatchName> NamesOf(const PsClient::Options& options, 
 PsClient::PsClient(Options options)
     : options_(std::move(options)),
       batching_(BatchesOf(options_)),
+      is_large_model_(IsLarge(options_.job)),
       machine_(static_cast<int>(batching_.batches.size()), this),
       absent_(options_.tensors.size(), 0),
       versions_(options_.job.chunks_size(), 0),
@@ -230,7 +240,7 @@ absl::Status PsClient::Store(int batch, const std::vector<ArrivedWeights>& weigh
   for (size_t i = 0; i < weights.size(); ++i) {
     const v1::ChunkPlacement& placement = options_.job.chunks(batching_.batches[batch].chunks[i]);
     float* const place = options_.memory->Weights(placement.tensor(), placement.offset());
-    RUBATO_RETURN_IF_ERROR(DecodeWeights(weights[i], placement.length(), place));
+    RUBATO_RETURN_IF_ERROR(DecodeWeights(weights[i], placement.length(), is_large_model_, place));
   }
   return absl::OkStatus();
 }

@@ -167,6 +167,8 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
 
   const Options options_;
   const Batching batching_;
+  // Weights that arrive are out of the caches when the step comes to them.
+  const bool is_large_model_;
   // By batch.
   std::vector<int> connection_of_batch_;
 
