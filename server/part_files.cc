@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "common/status.h"
 #include "common/storage/checkpoint.h"
 #include "common/storage/cut_record.h"
@@ -18,11 +20,40 @@
 namespace rubato::server {
 namespace {
 
-// Of an array that was written, if it is not needed for another attempt.
-void LetGo(Part& part, FloatBuffer::Ptr& array) {
-  if (!part.unfinished->holds_arrays()) return;
-  array = nullptr;
-  part.let_go = true;
+// What is given to the disk at a time: enough to keep one busy, and not so much that updates wait for its arrays.
+constexpr size_t kBytesTogether = size_t{4} << 20;
+
+FloatBuffer::Ptr& ArrayAt(Part& part, size_t index) {
+  const Part::Array& array = part.arrays[index];
+  ChunkSnapshot& chunk = part.chunks[array.chunk];
+  return array.slot ? chunk.slots[*array.slot] : chunk.weights;
+}
+
+// The next array is in the file, and let go of if it is not needed for another attempt.
+void OnWritten(Part& part, uint64_t at) {
+  const Part::Array& array = part.arrays[part.written];
+  v1::ChunkRecord& record = part.chunks[array.chunk].record;
+  if (array.slot) {
+    record.add_slots_at(at);
+  } else {
+    record.set_values_at(at);
+    part.unfinished->AddRecord(record);
+  }
+  if (part.unfinished->holds_arrays()) {
+    ArrayAt(part, part.written) = nullptr;
+    part.let_go = true;
+  }
+  ++part.written;
+}
+
+// All slots come before all weights, as updates may wait for slots.
+void ListArrays(Part& part) {
+  part.arrays.clear();
+  for (size_t chunk = 0; chunk < part.chunks.size(); ++chunk) {
+    for (size_t slot = 0; slot < part.chunks[chunk].slots.size(); ++slot) part.arrays.push_back({chunk, slot});
+  }
+  for (size_t chunk = 0; chunk < part.chunks.size(); ++chunk) part.arrays.push_back({chunk, std::nullopt});
+  part.written = 0;
 }
 
 // The tensors from the last to the first, since gradients of a model's last layer are there first, and the chunks of
@@ -45,13 +76,12 @@ void SortAsUpdatesCome(std::vector<ChunkSnapshot>& chunks) {
 
 absl::StatusOr<int64_t> PartFiles::Write(Part& part, const std::function<bool()>& cancelled) const {
   absl::Status status = part.unfinished == nullptr ? Begin(part) : absl::OkStatus();
-  // Updates may wait for slots.
-  if (status.ok()) status = WriteSlots(part, cancelled);
-  if (status.ok()) status = WriteWeights(part, cancelled);
+  if (status.ok()) status = WriteArrays(part, cancelled);
   if (status.ok()) status = Finish(part);
   if (status.ok()) {
     const auto bytes = static_cast<int64_t>(part.unfinished->bytes());
     part.unfinished = nullptr;
+    part.arrays.clear();
     part.chunks.clear();
     return bytes;
   }
@@ -70,35 +100,24 @@ absl::Status PartFiles::Begin(Part& part) const {
   }
   // Partitions bring them in any order; the same weights shall make the same file.
   SortAsUpdatesCome(part.chunks);
-  part.with_slots = part.with_weights = 0;
+  ListArrays(part);
   for (ChunkSnapshot& chunk : part.chunks) chunk.record.clear_slots_at();
   RUBATO_ASSIGN_OR_RETURN(part.unfinished,
                           CheckpointWriter::Create(JoinPath(options_.directory, part.name), options_.task));
   return absl::OkStatus();
 }
 
-absl::Status PartFiles::WriteSlots(Part& part, const std::function<bool()>& cancelled) const {
-  for (; part.with_slots < part.chunks.size(); ++part.with_slots) {
+absl::Status PartFiles::WriteArrays(Part& part, const std::function<bool()>& cancelled) const {
+  while (part.written < part.arrays.size()) {
     if (cancelled()) return absl::CancelledError(absl::StrCat(part.name, ": given up"));
-    ChunkSnapshot& chunk = part.chunks[part.with_slots];
-    while (static_cast<size_t>(chunk.record.slots_at_size()) < chunk.slots.size()) {
-      FloatBuffer::Ptr& slot = chunk.slots[chunk.record.slots_at_size()];
-      RUBATO_ASSIGN_OR_RETURN(const uint64_t at, part.unfinished->AddArray(slot->data(), slot->size()));
-      chunk.record.add_slots_at(at);
-      LetGo(part, slot);
+    std::vector<absl::Span<const float>> together;
+    for (size_t next = part.written, bytes = 0; next < part.arrays.size() && bytes < kBytesTogether; ++next) {
+      const FloatBuffer& array = *ArrayAt(part, next);
+      together.emplace_back(array.data(), array.size());
+      bytes += together.back().size() * sizeof(float);
     }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status PartFiles::WriteWeights(Part& part, const std::function<bool()>& cancelled) const {
-  for (; part.with_weights < part.chunks.size(); ++part.with_weights) {
-    if (cancelled()) return absl::CancelledError(absl::StrCat(part.name, ": given up"));
-    ChunkSnapshot& chunk = part.chunks[part.with_weights];
-    RUBATO_ASSIGN_OR_RETURN(const uint64_t at, part.unfinished->AddArray(chunk.weights->data(), chunk.weights->size()));
-    chunk.record.set_values_at(at);
-    part.unfinished->AddRecord(chunk.record);
-    LetGo(part, chunk.weights);
+    RUBATO_ASSIGN_OR_RETURN(const std::vector<uint64_t> places, part.unfinished->AddArrays(together));
+    for (const uint64_t at : places) OnWritten(part, at);
   }
   return absl::OkStatus();
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,9 +30,15 @@ struct Part {
   std::vector<ChunkSnapshot> chunks;
   // What attempts that failed have written. Null: the next one begins anew.
   std::unique_ptr<CheckpointWriter> unfinished;
-  // Of so many chunks all slots, and of so many the weights. What a chunk's record says of its arrays is in the file.
-  size_t with_slots = 0;
-  size_t with_weights = 0;
+  // The arrays of all chunks as they come in the file, and how many of them are there: those that records have places
+  // of.
+  struct Array {
+    size_t chunk;
+    // Or the weights.
+    std::optional<size_t> slot;
+  };
+  std::vector<Array> arrays;
+  size_t written = 0;
   // Of what is written something is held no more.
   bool let_go = false;
 };
@@ -53,15 +60,14 @@ class PartFiles {
   // Writes the part and returns the bytes of its data once all of it is on the disk. `cancelled` is asked now and then;
   // Cancelled when it says yes. InvalidArgument: `part.name` is no IsCheckpointName. Other errors are the disk's, after
   // which an earlier part of that name may be gone.
-  // Each array is let go of as soon as it is on the disk, so that updates can have it, if the file system writes past
+  // Arrays are let go of as soon as they are on the disk, so that updates can have them, if the file system writes past
   // the page cache; whoever tries again after an error gives the same part. DataLoss: the disk did not keep what was
   // let go of, and no attempt will succeed.
   absl::StatusOr<int64_t> Write(Part& part, const std::function<bool()>& cancelled) const;
 
  private:
   absl::Status Begin(Part& part) const;
-  absl::Status WriteSlots(Part& part, const std::function<bool()>& cancelled) const;
-  absl::Status WriteWeights(Part& part, const std::function<bool()>& cancelled) const;
+  absl::Status WriteArrays(Part& part, const std::function<bool()>& cancelled) const;
   absl::Status Finish(Part& part) const;
 
   const Options options_;

@@ -61,21 +61,34 @@ CheckpointWriter::~CheckpointWriter() {
   if (!finished_) RemoveFile(data_->path()).IgnoreError();
 }
 
-absl::Status CheckpointWriter::WriteData(const void* data, size_t bytes) {
-  if (bytes == 0) return absl::OkStatus();
+absl::Status CheckpointWriter::WriteData(absl::Span<const absl::string_view> pieces) {
   const uint64_t before = data_->bytes();
-  const absl::Status status = data_->Write(data, bytes);
-  crc_ = libdeflate_crc32(crc_, data, data_->bytes() - before);
+  const absl::Status status = data_->Write(pieces);
+  uint64_t taken = data_->bytes() - before;
+  for (absl::string_view piece : pieces) {
+    piece = piece.substr(0, taken);
+    taken -= piece.size();
+    // To libdeflate a null pointer is a beginning.
+    if (!piece.empty()) crc_ = libdeflate_crc32(crc_, piece.data(), piece.size());
+  }
   return status;
 }
 
-absl::StatusOr<uint64_t> CheckpointWriter::AddArray(const float* values, int64_t length) {
+absl::StatusOr<std::vector<uint64_t>> CheckpointWriter::AddArrays(absl::Span<const absl::Span<const float>> arrays) {
   static constexpr std::array<char, kDiskBlock> kPadding = {};
-  const size_t bytes = sizeof(float) * static_cast<size_t>(length);
-  const uint64_t at = RoundUpTo(data_->bytes(), ArrayAlignment(bytes));
-  RUBATO_RETURN_IF_ERROR(WriteData(kPadding.data(), at - data_->bytes()));
-  RUBATO_RETURN_IF_ERROR(WriteData(values, bytes));
-  return at;
+  std::vector<uint64_t> places;
+  std::vector<absl::string_view> pieces;
+  uint64_t end = data_->bytes();
+  for (const absl::Span<const float> array : arrays) {
+    const size_t bytes = sizeof(float) * array.size();
+    const uint64_t at = RoundUpTo(end, ArrayAlignment(bytes));
+    if (at > end) pieces.emplace_back(kPadding.data(), at - end);
+    pieces.emplace_back(reinterpret_cast<const char*>(array.data()), bytes);
+    places.push_back(at);
+    end = at + bytes;
+  }
+  RUBATO_RETURN_IF_ERROR(WriteData(pieces));
+  return places;
 }
 
 absl::Status CheckpointWriter::Add(const CheckpointChunk& chunk) {
@@ -87,13 +100,12 @@ absl::Status CheckpointWriter::Add(const CheckpointChunk& chunk) {
                                                    record.length(),
                                                    whole ? "; at least 1 is needed" : ", and an array is missing"));
   }
-  RUBATO_ASSIGN_OR_RETURN(uint64_t at, AddArray(chunk.values, record.length()));
-  record.set_values_at(at);
-  record.clear_slots_at();
-  for (const float* slot : chunk.slots) {
-    RUBATO_ASSIGN_OR_RETURN(uint64_t slot_at, AddArray(slot, record.length()));
-    record.add_slots_at(slot_at);
-  }
+  const auto length = static_cast<size_t>(record.length());
+  std::vector<absl::Span<const float>> arrays = {{chunk.values, length}};
+  for (const float* slot : chunk.slots) arrays.emplace_back(slot, length);
+  RUBATO_ASSIGN_OR_RETURN(const std::vector<uint64_t> places, AddArrays(arrays));
+  record.set_values_at(places[0]);
+  record.mutable_slots_at()->Assign(places.begin() + 1, places.end());
   AddRecord(std::move(record));
   return absl::OkStatus();
 }
@@ -114,7 +126,7 @@ absl::Status CheckpointWriter::Finish(v1::CheckpointManifest manifest) {
   return PutInPlace(manifest);
 }
 
-absl::Status CheckpointWriter::Copy(absl::string_view data) { return WriteData(data.data(), data.size()); }
+absl::Status CheckpointWriter::Copy(absl::string_view data) { return WriteData({&data, 1}); }
 
 absl::Status CheckpointWriter::FinishCopy(const v1::CheckpointManifest& manifest) {
   if (manifest.data_bytes() == data_->bytes() && manifest.data_crc32() == crc_) return PutInPlace(manifest);

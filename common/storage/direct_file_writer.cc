@@ -6,9 +6,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstdint>
-#include <cstring>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/array_alignment.h"
@@ -61,35 +62,57 @@ absl::Status DirectFileWriter::Failed(int error, absl::string_view action) {
   return ErrnoError(error, action, path_);
 }
 
-absl::Status DirectFileWriter::Write(const void* data, size_t bytes) {
+absl::Status DirectFileWriter::Write(absl::Span<const absl::string_view> pieces) {
   RUBATO_RETURN_IF_ERROR(Open());
-  const char* from = static_cast<const char*>(data);
-  if (bytes >= kLargeArrayBytes && filled_ % kDiskBlock == 0 && reinterpret_cast<uintptr_t>(from) % kDiskBlock == 0) {
-    const size_t whole = bytes / kDiskBlock * kDiskBlock;
-    RUBATO_RETURN_IF_ERROR(WriteBuffer(from, whole));
-    bytes_ += whole;
-    from += whole;
-    bytes -= whole;
+  std::vector<absl::string_view> in_place;
+  // What precedes a whole block ends with one.
+  bool at_block = filled_ % kDiskBlock == 0;
+  for (const absl::string_view piece : pieces) {
+    size_t whole = 0;
+    if (at_block && piece.size() >= kLargeArrayBytes && reinterpret_cast<uintptr_t>(piece.data()) % kDiskBlock == 0) {
+      whole = piece.size() / kDiskBlock * kDiskBlock;
+      in_place.push_back(piece.substr(0, whole));
+    }
+    if (whole == piece.size()) continue;
+    RUBATO_RETURN_IF_ERROR(WriteInPlace(&in_place));
+    RUBATO_RETURN_IF_ERROR(Copy(piece.substr(whole)));
+    at_block = filled_ % kDiskBlock == 0;
   }
-  while (bytes > 0) {
+  return WriteInPlace(&in_place);
+}
+
+absl::Status DirectFileWriter::WriteInPlace(std::vector<absl::string_view>* blocks) {
+  if (blocks->empty()) return absl::OkStatus();
+  RUBATO_RETURN_IF_ERROR(WriteBuffer(*blocks));
+  for (const absl::string_view written : *blocks) bytes_ += written.size();
+  blocks->clear();
+  return absl::OkStatus();
+}
+
+absl::Status DirectFileWriter::Copy(absl::string_view piece) {
+  while (!piece.empty()) {
     if (filled_ == kBufferBytes) RUBATO_RETURN_IF_ERROR(WriteBuffer());
-    const size_t taken = std::min(bytes, kBufferBytes - filled_);
-    std::memcpy(buffer_.get() + filled_, from, taken);
+    const size_t taken = piece.copy(buffer_.get() + filled_, kBufferBytes - filled_);
     filled_ += taken;
     bytes_ += taken;
-    from += taken;
-    bytes -= taken;
+    piece.remove_prefix(taken);
   }
   return absl::OkStatus();
 }
 
-absl::Status DirectFileWriter::WriteBuffer(const char* more, size_t bytes) {
-  iovec parts[] = {{buffer_.get(), filled_}, {const_cast<char*>(more), bytes}};
+absl::Status DirectFileWriter::WriteBuffer(absl::Span<const absl::string_view> more) {
+  std::vector<iovec> parts = {{buffer_.get(), filled_}};
+  uint64_t end = written_ + filled_;
+  for (const absl::string_view piece : more) {
+    parts.push_back({const_cast<char*>(piece.data()), piece.size()});
+    end += piece.size();
+  }
   // After an error all of it is written again.
   uint64_t at = written_;
-  const uint64_t end = written_ + filled_ + bytes;
+  size_t first = 0;  // Of the parts that are not written yet.
   while (at < end) {
-    const ssize_t written = pwritev(descriptor_, parts, 2, static_cast<off_t>(at));
+    const size_t count = std::min<size_t>(parts.size() - first, IOV_MAX);
+    const ssize_t written = pwritev(descriptor_, &parts[first], static_cast<int>(count), static_cast<off_t>(at));
     if (written < 0 && errno == EINTR) continue;
     // A file system that wants larger blocks, or one that opens such files and does not write them.
     if (written < 0 && errno == EINVAL && direct_) {
@@ -99,11 +122,13 @@ absl::Status DirectFileWriter::WriteBuffer(const char* more, size_t bytes) {
     if (written < 0) return Failed(errno, "cannot write");
     at += static_cast<uint64_t>(written);
     if (at < end && at % kDiskBlock != 0) RUBATO_RETURN_IF_ERROR(LeaveDirect());
-    for (size_t done = static_cast<size_t>(written); iovec & part : parts) {
+    for (size_t done = static_cast<size_t>(written); first < parts.size(); ++first) {
+      iovec& part = parts[first];
       const size_t of_part = std::min(done, part.iov_len);
       part.iov_base = static_cast<char*>(part.iov_base) + of_part;
       part.iov_len -= of_part;
       done -= of_part;
+      if (part.iov_len > 0) break;
     }
   }
   written_ = end;

@@ -3,11 +3,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "common/array_alignment.h"
 #include "common/storage/file.h"
 #include "common/storage/testing/file_size_limit.h"
@@ -21,12 +27,17 @@ std::string Contents(size_t bytes) {
   return text;
 }
 
+absl::Status WriteOne(DirectFileWriter& writer, const char* data, size_t bytes) {
+  const absl::string_view piece(data, bytes);
+  return writer.Write({&piece, 1});
+}
+
 // Writes `contents` in pieces of this many bytes.
 absl::Status WritePieces(const std::string& path, const std::string& contents, size_t piece) {
   absl::StatusOr<std::unique_ptr<DirectFileWriter>> writer = DirectFileWriter::Create(path);
   if (!writer.ok()) return writer.status();
   for (size_t at = 0; at < contents.size(); at += piece) {
-    absl::Status status = (*writer)->Write(contents.data() + at, std::min(piece, contents.size() - at));
+    absl::Status status = WriteOne(**writer, contents.data() + at, std::min(piece, contents.size() - at));
     if (!status.ok()) return status;
   }
   EXPECT_EQ((*writer)->bytes(), contents.size());
@@ -39,7 +50,7 @@ class DirectFileWriterTest : public testing::TestWithParam<std::string> {
   std::unique_ptr<DirectFileWriter> WriteWithoutEnd(const std::string& contents) {
     auto writer = DirectFileWriter::Create(path_);
     EXPECT_TRUE(writer.ok()) << writer.status();
-    EXPECT_TRUE((*writer)->Write(contents.data(), contents.size()).ok());
+    EXPECT_TRUE(WriteOne(**writer, contents.data(), contents.size()).ok());
     const FileSizeLimit limit(4096);
     EXPECT_FALSE((*writer)->Finish().ok());
     return *std::move(writer);
@@ -73,16 +84,78 @@ TEST_P(DirectFileWriterTest, WritesAlignedMemoryFromWhereItIs) {
       absl::StatusOr<std::unique_ptr<DirectFileWriter>> writer = DirectFileWriter::Create(path_);
       ASSERT_TRUE(writer.ok()) << writer.status();
       std::string expected = contents.substr(1, before);
-      ASSERT_TRUE((*writer)->Write(expected.data(), before).ok());
+      ASSERT_TRUE(WriteOne(**writer, expected.data(), before).ok());
       for (size_t at : {size_t{0}, kBytes, kDiskBlock}) {
         expected.append(memory.get() + at, std::min(bytes, kBytes));
-        ASSERT_TRUE((*writer)->Write(memory.get() + at, std::min(bytes, kBytes)).ok());
+        ASSERT_TRUE(WriteOne(**writer, memory.get() + at, std::min(bytes, kBytes)).ok());
       }
       EXPECT_EQ((*writer)->bytes(), expected.size());
       ASSERT_TRUE((*writer)->Finish().ok());
       EXPECT_TRUE(*ReadFile(path_) == expected) << bytes << " bytes after " << before;
     }
   }
+  EXPECT_TRUE(RemoveFile(path_).ok());
+}
+
+// Of a call all pieces that can be written from where they are, and those between them that cannot.
+TEST_P(DirectFileWriterTest, PiecesOfOneCallFollowEachOther) {
+  constexpr size_t kLarge = size_t{256} << 10, kMost = 2000;
+  const std::unique_ptr<char, decltype(&std::free)> memory(
+      static_cast<char*>(std::aligned_alloc(kDiskBlock, 4 * kLarge)), &std::free);
+  const std::string contents = Contents(4 * kLarge);
+  contents.copy(memory.get(), 4 * kLarge);
+  const absl::string_view all(memory.get(), 4 * kLarge);
+  const absl::string_view large = all.substr(kLarge, kLarge), ragged = all.substr(kDiskBlock, kLarge + 100),
+                          padding = all.substr(7, kDiskBlock - 100), small = all.substr(10, 5000), none;
+  const std::vector<absl::string_view> many(kMost, all.substr(kLarge, kLargeArrayBytes));
+  for (const std::vector<absl::string_view>& pieces : std::initializer_list<std::vector<absl::string_view>>{
+           {},
+           {none},
+           {large, large, all, large},
+           {ragged, padding, large, large},
+           {small, large, all.substr(0, 3 * kDiskBlock - 5000), large, large},
+           {large, small, large},
+           {large, none, large},
+           many}) {
+    auto writer = DirectFileWriter::Create(path_);
+    ASSERT_TRUE(writer.ok()) << writer.status();
+    std::string expected;
+    for (int call = 0; call < 2; ++call) {
+      ASSERT_TRUE((*writer)->Write(pieces).ok());
+      for (const absl::string_view piece : pieces) absl::StrAppend(&expected, piece);
+      EXPECT_EQ((*writer)->bytes(), expected.size());
+    }
+    ASSERT_TRUE((*writer)->Finish().ok());
+    EXPECT_TRUE(*ReadFile(path_) == expected) << pieces.size() << " pieces";
+  }
+  EXPECT_TRUE(RemoveFile(path_).ok());
+}
+
+TEST_P(DirectFileWriterTest, AfterAnErrorBytesSayWhichPiecesWereTaken) {
+  constexpr size_t kLarge = size_t{1} << 20;
+  const std::unique_ptr<char, decltype(&std::free)> memory(
+      static_cast<char*>(std::aligned_alloc(kDiskBlock, 2 * kLarge)), &std::free);
+  const std::string contents = Contents(2 * kLarge);
+  contents.copy(memory.get(), 2 * kLarge);
+  const absl::string_view first(memory.get(), kLarge), second(memory.get() + kLarge, kLarge);
+  // What follows "small" is copied, and more than the writer's buffer has room for.
+  const std::vector<absl::string_view> pieces = {first, "small", second, first, second, first, second, first};
+  const std::string expected = absl::StrJoin(pieces, "");
+  auto writer = DirectFileWriter::Create(path_);
+  ASSERT_TRUE(writer.ok()) << writer.status();
+  std::optional<FileSizeLimit> limit(kLarge / 2);
+  EXPECT_FALSE((*writer)->Write(pieces).ok());
+  EXPECT_EQ((*writer)->bytes(), 0u);
+  limit.reset();
+  limit.emplace(kLarge + 100);
+  EXPECT_FALSE((*writer)->Write(pieces).ok());
+  const uint64_t taken = (*writer)->bytes();
+  EXPECT_GT(taken, kLarge);
+  EXPECT_LT(taken, expected.size());
+  limit.reset();
+  ASSERT_TRUE(WriteOne(**writer, expected.data() + taken, expected.size() - taken).ok());
+  ASSERT_TRUE((*writer)->Finish().ok());
+  EXPECT_TRUE(*ReadFile(path_) == expected);
   EXPECT_TRUE(RemoveFile(path_).ok());
 }
 
@@ -100,7 +173,7 @@ TEST_P(DirectFileWriterTest, GoesOnAfterAnErrorWhereItWas) {
       int errors = 0;
       std::optional<FileSizeLimit> limit((5 << 20) + 8192);
       for (size_t at = from; at < kBytes; at = from + (*writer)->bytes()) {
-        const absl::Status status = (*writer)->Write(memory.get() + at, std::min(piece, kBytes - at));
+        const absl::Status status = WriteOne(**writer, memory.get() + at, std::min(piece, kBytes - at));
         if (status.ok()) continue;
         EXPECT_NE(status.message().find("File too large"), absl::string_view::npos) << status;
         if (++errors == 2) limit.reset();
@@ -153,7 +226,7 @@ TEST(DirectFileWriterErrorsTest, NothingIsWrittenAfterTheEnd) {
   auto writer = DirectFileWriter::Create(path);
   ASSERT_TRUE(writer.ok()) << writer.status();
   ASSERT_TRUE((*writer)->Finish().ok());
-  EXPECT_TRUE(absl::IsFailedPrecondition((*writer)->Write("a", 1)));
+  EXPECT_TRUE(absl::IsFailedPrecondition(WriteOne(**writer, "a", 1)));
   EXPECT_TRUE(absl::IsFailedPrecondition((*writer)->Finish()));
 }
 
