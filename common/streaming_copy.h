@@ -6,8 +6,8 @@
 namespace rubato {
 
 // memcpy past the caches: what is written is not read from memory first, and does not take the place of what is in use.
-// For what is read next when the caches would have lost it anyway; otherwise memcpy is faster. Nobody may read the bytes
-// before FinishStreamingCopies.
+// For what is read next when the caches would have lost it anyway; otherwise memcpy is faster. Nobody may read the
+// bytes before FinishStreamingCopies.
 void StreamingCopy(void* to, const void* from, size_t bytes);
 
 // After it, this thread's streaming copies are ordered with its other writes, as if they had been made by memcpy.

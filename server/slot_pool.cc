@@ -1,9 +1,21 @@
 #include "server/slot_pool.h"
 
+#include <sys/mman.h>
+
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
+#include "common/array_alignment.h"
+
 namespace rubato::server {
+namespace {
+
+constexpr size_t kLargePage = size_t{2} << 20;
+// What is not used of a block is never touched, and so takes no memory.
+constexpr size_t kBlockBytes = size_t{64} << 20;
+
+}  // namespace
 
 FloatBuffer::Ptr SlotPool::Take(int64_t size) {
   using Clock = std::chrono::steady_clock;
@@ -34,8 +46,28 @@ void SlotPool::Reserve(int64_t size, int64_t count) {
 }
 
 std::unique_ptr<FloatBuffer> SlotPool::Make(int64_t size) {
-  bytes_ += size * static_cast<int64_t>(sizeof(float));
-  return std::make_unique<FloatBuffer>(size);
+  const size_t bytes = sizeof(float) * static_cast<size_t>(size);
+  bytes_ += static_cast<int64_t>(bytes);
+  char* const place = bytes < kLargeArrayBytes ? nullptr : Cut(bytes);
+  if (place == nullptr) return std::make_unique<FloatBuffer>(size);
+  // Arrays that are held hold the pool, and so the block.
+  return std::make_unique<FloatBuffer>(reinterpret_cast<float*>(place), size, nullptr);
+}
+
+char* SlotPool::Cut(size_t bytes) {
+  bytes = RoundUpTo(bytes, kDiskBlock);
+  if (blocks_.empty() || blocks_.back().bytes - blocks_.back().used < bytes) {
+    Block block = {.bytes = std::max(kBlockBytes, RoundUpTo(bytes, kLargePage))};
+    block.memory.reset(static_cast<char*>(std::aligned_alloc(kLargePage, block.bytes)));
+    if (block.memory == nullptr) return nullptr;
+    // Where there are no large pages, small ones do.
+    madvise(block.memory.get(), block.bytes, MADV_HUGEPAGE);
+    blocks_.push_back(std::move(block));
+  }
+  Block& block = blocks_.back();
+  char* const place = block.memory.get() + block.used;
+  block.used += bytes;
+  return place;
 }
 
 void SlotPool::Return(std::unique_ptr<FloatBuffer> array) {

@@ -2,9 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <thread>
 #include <utility>
+#include <vector>
 
+#include "common/array_alignment.h"
 #include "common/clock.h"
 
 namespace rubato::server {
@@ -41,6 +45,26 @@ TEST(SlotPoolTest, ArraysOutliveThePool) {
   const FloatBuffer::Ptr array = pool->Take(100);
   pool = nullptr;
   array->data()[99] = 1;
+}
+
+TEST(SlotPoolTest, LargeArraysBeginAtADisksBlockAndShareNothing) {
+  auto pool = SlotPool::Create();
+  // Some of them fill blocks of memory, and the last is larger than one.
+  const std::vector<int64_t> sizes = {16 << 10, (16 << 10) + 1, 10 << 20, 5 << 20, 5 << 20, 20 << 20};
+  std::vector<FloatBuffer::Ptr> arrays;
+  for (const int64_t size : sizes) {
+    FloatBuffer::Ptr array = pool->Take(size);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(array->data()) % kDiskBlock, 0u);
+    EXPECT_EQ(array->size(), size);
+    EXPECT_EQ(std::count(array->data(), array->data() + size, 0.0f), size);
+    std::fill_n(array->data(), size, static_cast<float>(arrays.size()) + 1);
+    arrays.push_back(std::move(array));
+  }
+  pool = nullptr;
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    const float* const data = arrays[i]->data();
+    EXPECT_EQ(std::count(data, data + arrays[i]->size(), static_cast<float>(i) + 1), arrays[i]->size());
+  }
 }
 
 TEST(SlotPoolTest, AnUpdateWaitsForWhatACheckpointLetsGoOf) {

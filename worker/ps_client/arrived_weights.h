@@ -28,8 +28,8 @@ struct ArrivedWeights {
 absl::StatusOr<std::vector<ArrivedWeights>> FindWeights(const v1::JobDescription& job, const ChunkBatch& batch,
                                                         const DecodedReply& reply, const SharedRegion* region);
 
-// Writes them to their place, `length` elements at `out`: one copy, past the caches if it is of a large model's weights in
-// shared memory. InvalidArgument: the bytes are not what the codec allows.
+// Writes them to their place, `length` elements at `out`: one copy, past the caches if it is of a large model's weights
+// in shared memory. InvalidArgument: the bytes are not what the codec allows.
 absl::Status DecodeWeights(const ArrivedWeights& weights, int64_t length, bool is_large_model, float* out);
 
 }  // namespace rubato::worker
