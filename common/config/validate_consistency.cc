@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/config/limits.h"
 #include "common/config/local_sgd.h"
+#include "common/config/planned_momentum.h"
 #include "common/config/validate_parts.h"
 #include "common/optimizer_traits.h"
 
@@ -71,12 +72,8 @@ void CheckQuorum(const std::string& path, v1::Mode mode, uint32_t quorum, const 
 
 // Of a scheduled switch.
 void CheckMomentum(const std::string& path, double momentum, const v1::JobConfig& config, ErrorList* errors) {
-  const v1::OptimizerConfig::Algorithm algorithm = config.optimizer().algorithm();
-  if (config.model().has_manifest()) {
-    errors->Add(path, NumberText(momentum), "absent, as clients say it with what they push");
-  } else if (!TakesParameter(algorithm, optimizer::kMomentum)) {
-    errors->Add(path, NumberText(momentum),
-                absl::StrCat("absent if optimizer.algorithm is ", v1::OptimizerConfig::Algorithm_Name(algorithm)));
+  if (const std::string why = WhyNoPlannedMomentum(config); !why.empty()) {
+    errors->Add(path, NumberText(momentum), absl::StrCat("absent, because ", why));
   }
   const NumberRange& range = optimizer::kMomentum.range;
   errors->CheckNumber(path, momentum, range.holds(momentum), range.text);

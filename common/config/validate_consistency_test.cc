@@ -77,7 +77,7 @@ TEST(ValidateConsistencyTest, ChecksLocalSgd) {
   EXPECT_EQ(ErrorOf({"consistency.schedule[0]={at_step: 5 mode: SYNC sync_every: 4}"}), "");
   Check({
       {{"consistency.schedule[0]={at_step: 5 mode: ASYNC momentum: 0.5}"},
-       "consistency.schedule[0].momentum: value 0.5; allowed: absent if optimizer.algorithm is SGD"},
+       "consistency.schedule[0].momentum: value 0.5; allowed: absent, because optimizer.algorithm is SGD"},
       {{"consistency.schedule[0]={at_step: 5 mode: ASYNC momentum: 1}", "optimizer.algorithm=NESTEROV"},
        "consistency.schedule[0].momentum: value 1; allowed: 0 or more, less than 1"},
   });

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/config/limits.h"
 #include "common/config/local_sgd.h"
+#include "common/config/planned_momentum.h"
 #include "common/mutants.h"
 #include "common/optimizer_traits.h"
 #include "common/task.h"
@@ -17,14 +18,6 @@ namespace {
 
 absl::Status BadField(absl::string_view field, absl::string_view value, absl::string_view allowed) {
   return absl::InvalidArgumentError(absl::StrCat(field, ": value ", value, "; allowed: ", allowed));
-}
-
-// Why plans have no momentum; empty if they may.
-std::string WhyNoMomentum(const v1::JobConfig& config) {
-  if (config.model().has_manifest()) return "the job's clients say it with what they push";
-  const v1::OptimizerConfig::Algorithm algorithm = config.optimizer().algorithm();
-  if (TakesParameter(algorithm, optimizer::kMomentum)) return "";
-  return absl::StrCat("optimizer.algorithm is ", v1::OptimizerConfig::Algorithm_Name(algorithm));
 }
 
 }  // namespace
@@ -80,7 +73,7 @@ absl::StatusOr<PlanChange> CheckSwitch(const v1::JobConfig& config, const v1::Sw
   }
   if (request.has_momentum()) {
     const double momentum = request.momentum();
-    if (const std::string why = WhyNoMomentum(config); !why.empty()) {
+    if (const std::string why = WhyNoPlannedMomentum(config); !why.empty()) {
       return absl::FailedPreconditionError(
           absl::StrCat("momentum: value ", momentum, "; allowed: absent, because ", why));
     }

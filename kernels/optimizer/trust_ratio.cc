@@ -65,26 +65,21 @@ RUBATO_KERNEL_BODY void LambStep(const Call& call, int64_t offset, int length, f
   }
 }
 
-struct MeasureStep {
-  RUBATO_KERNEL_BODY static void Run(const Call& call) {
-    alignas(64) float step[kBlock];
-    for (int64_t offset = 0; offset < call.n; offset += kBlock) {
-      const int length = LengthAt(call, offset);
-      LambStep(call, offset, length, step);
-      call.squares->step += update_loops::SumOfSquares(step, length);
-      call.squares->weights += update_loops::SumOfSquares(call.weights + offset, length);
-    }
-  }
-};
-
-struct SubtractStep {
+// The step's norm and the weights', or the step itself, subtracted.
+template <bool kSubtracts>
+struct TakeLambStep {
   RUBATO_KERNEL_BODY static void Run(const Call& call) {
     alignas(64) float step[kBlock];
     for (int64_t offset = 0; offset < call.n; offset += kBlock) {
       const int length = LengthAt(call, offset);
       LambStep(call, offset, length, step);
       float* __restrict w = call.weights + offset;
-      for (int i = 0; i < length; ++i) w[i] -= call.factor * step[i];
+      if constexpr (kSubtracts) {
+        for (int i = 0; i < length; ++i) w[i] -= call.factor * step[i];
+      } else {
+        call.squares->step += update_loops::SumOfSquares(step, length);
+        call.squares->weights += update_loops::SumOfSquares(w, length);
+      }
     }
   }
 };
@@ -143,11 +138,11 @@ void ApplyWithTrustRatioOn(Isa isa, const UpdateRule& rule, const EncodedGradien
 
   Call call = {
       .rule = rule, .n = n, .first = slots_out[0], .second = slots_out[1], .weights = weights_out, .squares = &squares};
-  RunOn<MeasureStep>(isa, call);
+  RunOn<TakeLambStep<false>>(isa, call);
   const bool compares = squares.weights > 0 && squares.step > 0;
   const double ratio = compares ? std::sqrt(squares.weights / squares.step) : 1;
   call.factor = static_cast<float>(static_cast<double>(rule.trust_scale) * ratio);
-  RunOn<SubtractStep>(isa, call);
+  RunOn<TakeLambStep<true>>(isa, call);
 }
 
 void ApplyWithTrustRatio(const UpdateRule& rule, const EncodedGradient* contributions, int count,
