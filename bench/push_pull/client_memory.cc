@@ -25,7 +25,7 @@ ClientMemory::ClientMemory(const Setup& setup, Options options)
 }
 
 grpc::Slice ClientMemory::GradientSlice(int64_t chunk) const {
-  return grpc::Slice(const_cast<float*>(Gradient(chunk)), setup_.size, grpc::Slice::STATIC_SLICE);
+  return grpc::Slice(Gradient(chunk), setup_.size, grpc::Slice::STATIC_SLICE);
 }
 
 absl::Status ClientMemory::Store(int64_t chunk, const grpc::ByteBuffer& message) {

@@ -27,7 +27,7 @@ class ClientMemory {
   explicit ClientMemory(const Setup& setup) : ClientMemory(setup, Options()) {}
   ClientMemory(const Setup& setup, Options options);
 
-  const float* Gradient(int64_t chunk) const { return gradients_->data() + chunk * setup_.floats(); }
+  float* Gradient(int64_t chunk) const { return gradients_->data() + chunk * setup_.floats(); }
   float* Weights(int64_t chunk) { return weights_.data() + chunk * setup_.floats(); }
   // The gradient, not copied.
   grpc::Slice GradientSlice(int64_t chunk) const;

@@ -72,7 +72,7 @@ class StepsClient : public Client, private worker::PsClient::TensorMemory {
   }
 
   float* Weights(int tensor, int64_t offset) override { return memory_.Weights(tensor) + offset; }
-  const float* Gradient(int tensor, int64_t offset) override { return memory_.Gradient(tensor) + offset; }
+  float* Gradient(int tensor, int64_t offset) override { return memory_.Gradient(tensor) + offset; }
 
   const Setup setup_;
   const std::shared_ptr<SharedArena> arena_;

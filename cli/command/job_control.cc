@@ -17,6 +17,10 @@ void AddSwitchOptions(CLI::App* command, SwitchOptions* options) {
       ->check(CLI::PositiveNumber);
   command->add_option("--sync_every", options->sync_every, "Local SGD: batches between two exchanges; 0: as it is");
   command->add_option("--momentum", options->momentum, "The optimizer's momentum from then on; otherwise as it is");
+  command
+      ->add_option("--compression", options->compression,
+                   "on: gradients are encoded as compression.push says; off: pushed as they are; otherwise as it is")
+      ->check(CLI::IsMember({"on", "off"}));
   command->add_option("--timeout", options->timeout_seconds, "Seconds to wait for the change")
       ->check(CLI::PositiveNumber);
 }
@@ -30,6 +34,7 @@ absl::Status SwitchJob(CoordinatorClient* coordinator, const SwitchOptions& opti
   request.set_learning_rate_scale(options.learning_rate_scale);
   request.set_sync_every(options.sync_every);
   if (options.momentum) request.set_momentum(*options.momentum);
+  if (!options.compression.empty()) request.set_compress(options.compression == "on");
   RUBATO_ASSIGN_OR_RETURN(const v1::SwitchModeReply reply,
                           coordinator->SwitchMode(request, absl::Seconds(options.timeout_seconds)));
   const v1::Plan& plan = reply.plan();

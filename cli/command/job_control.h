@@ -23,6 +23,8 @@ struct SwitchOptions {
   uint32_t sync_every = 0;
   // Absent: as it is.
   std::optional<double> momentum = std::nullopt;
+  // "on", "off"; empty: as it is.
+  std::string compression;
   double timeout_seconds = 60;
 };
 

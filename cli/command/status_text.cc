@@ -82,6 +82,7 @@ std::string PlanLine(const v1::JobStatus& status) {
   if (plan.quorum() != 0) absl::StrAppend(&text, "; quorum ", plan.quorum());
   if (plan.sync_every() != 0) absl::StrAppend(&text, "; an exchange every ", plan.sync_every(), " batches");
   if (plan.has_momentum()) absl::StrAppend(&text, "; momentum ", plan.momentum());
+  if (plan.uncompressed()) absl::StrAppend(&text, "; gradients as they are");
   if (status.announced_generation() != 0) {
     absl::StrAppend(&text, "; plan ", status.announced_generation(), " is announced");
   }

@@ -41,6 +41,7 @@ absl::StatusOr<bool> ReplayParameters::AwaitTensor(int tensor) {
 absl::StatusOr<bool> ReplayParameters::BeginStep(Step* step) {
   RUBATO_RETURN_IF_ERROR(failed_);
   *step = next_step();
+  compress_ = !step->plan.uncompressed();
   ++next_;
   return true;
 }
@@ -51,9 +52,9 @@ void ReplayParameters::PushTensor(int tensor, const Pushed& pushed) {
     const v1::ChunkPlacement& place = options_.job->chunks(static_cast<int>(chunk));
     ReplayServers::Pushed gradient = {.examples = pushed.examples, .epoch = pushed.epoch};
     if (pushed.examples > 0) {
-      const float* const values = options_.memory->Gradient(tensor, place.offset());
+      float* const values = options_.memory->Gradient(tensor, place.offset());
+      options_.encoder->EncodeChunk(chunk, values, steps()[step].step, compress_);
       gradient.codec = options_.encoder->codec(chunk);
-      options_.encoder->EncodeChunk(chunk, values, steps()[step].step);
       gradient.bytes = gradient.codec == v1::NONE ? BytesOf(values, place.length()) : options_.encoder->Encoded(chunk);
     }
     const absl::Status status = options_.servers->Push(options_.member, step, chunk, gradient);

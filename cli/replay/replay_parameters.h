@@ -47,6 +47,8 @@ class ReplayParameters : public worker::Parameters {
   std::vector<std::vector<uint32_t>> chunks_;
   // Of the step to begin next.
   size_t next_ = 0;
+  // Of the step that was begun last.
+  bool compress_ = true;
   // The first error of a push, which has no way to return it.
   absl::Status failed_;
 };

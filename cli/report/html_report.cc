@@ -27,6 +27,7 @@ std::string ModeOf(const v1::PlanLine& plan) {
     absl::StrAppend(&mode, ", an exchange every ", static_cast<int64_t>(plan.sync_every()), " batches");
   }
   if (plan.has_momentum()) absl::StrAppend(&mode, ", momentum ", plan.momentum());
+  if (plan.uncompressed()) absl::StrAppend(&mode, ", gradients as they are");
   return mode;
 }
 

@@ -21,10 +21,8 @@ class MappedTensors : public worker::PsClient::TensorMemory {
   static absl::StatusOr<std::unique_ptr<MappedTensors>> Create(TensorLayout layout, FileDescriptor memfd);
 
   float* Weights(int tensor, int64_t offset) override { return At(layout_.tensors[tensor].weights) + offset; }
-  const float* Gradient(int tensor, int64_t offset) override { return At(layout_.tensors[tensor].gradient) + offset; }
-
-  // Where the client reads what it has asked for, between a step's begin and its first push.
-  float* MutableGradient(int tensor, int64_t offset) { return At(layout_.tensors[tensor].gradient) + offset; }
+  // Also where the client reads what it has asked for, between a step's begin and its first push.
+  float* Gradient(int tensor, int64_t offset) override { return At(layout_.tensors[tensor].gradient) + offset; }
 
   // For one incarnation of the worker: servers on this host may read the memory, and what is sent instead of gradients
   // has its room behind the tensors. What an earlier one has put there is of no use any more.

@@ -302,7 +302,7 @@ absl::StatusOr<std::string> Sidecar::PullState(uint32_t slot, Cancellation* canc
   cancellation->Watch([&puller] { puller.Cancel(); });
   const absl::StatusOr<worker::SnapshotPuller::Snapshot> snapshot =
       puller.PullSlot(slot + 1, timeout_, [this](int tensor, int64_t offset, const void* data, int64_t count) {
-        std::memcpy(tensors_->MutableGradient(tensor, offset), data, static_cast<size_t>(count) * sizeof(float));
+        std::memcpy(tensors_->Gradient(tensor, offset), data, static_cast<size_t>(count) * sizeof(float));
       });
   cancellation->Watch(std::function<void()>());
   RUBATO_RETURN_IF_ERROR(Annotate(snapshot.status(), "optimizer state"));

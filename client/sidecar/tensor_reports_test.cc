@@ -10,7 +10,7 @@ namespace {
 class FakeMemory : public worker::PsClient::TensorMemory {
  public:
   float* Weights(int tensor, int64_t offset) override { return weights[tensor].data() + offset; }
-  const float* Gradient(int tensor, int64_t offset) override { return gradients[tensor].data() + offset; }
+  float* Gradient(int tensor, int64_t offset) override { return gradients[tensor].data() + offset; }
 
   std::vector<float> weights[2] = {{1, 2, 3}, {4}};
   std::vector<float> gradients[2] = {{0, 0, 6}, {5}};

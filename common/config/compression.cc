@@ -1,5 +1,7 @@
 #include "common/config/compression.h"
 
+#include <algorithm>
+
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
 #include "common/codec_traits.h"
@@ -29,6 +31,14 @@ bool MatchesTensor(absl::string_view pattern, absl::string_view tensor) {
 v1::CodecConfig PushCodec(const v1::JobConfig& config, absl::string_view tensor) {
   const v1::TensorCompression* entry = FindEntry(config, tensor);
   return Complete(entry != nullptr && entry->has_push() ? entry->push() : config.compression().push());
+}
+
+bool CompressesPushes(const v1::JobConfig& config) {
+  const v1::CompressionConfig& compression = config.compression();
+  const auto encodes = [](const v1::CodecConfig& push) { return Complete(push).codec() != v1::NONE; };
+  return encodes(compression.push()) ||
+         std::ranges::any_of(compression.tensors(),
+                             [&](const v1::TensorCompression& entry) { return encodes(entry.push()); });
 }
 
 v1::CodecConfig PullCodec(const v1::JobConfig& config, absl::string_view tensor) {

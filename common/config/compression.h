@@ -13,6 +13,9 @@ namespace rubato {
 v1::CodecConfig PushCodec(const v1::JobConfig& config, absl::string_view tensor);
 v1::CodecConfig PullCodec(const v1::JobConfig& config, absl::string_view tensor);
 
+// Whether some tensor's gradients are encoded, so that plans may say whether they are.
+bool CompressesPushes(const v1::JobConfig& config);
+
 // Whether TensorCompression.tensor stands for this tensor: its name, or the beginning of it followed by '*'. Pure.
 bool MatchesTensor(absl::string_view pattern, absl::string_view tensor);
 

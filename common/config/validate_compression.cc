@@ -77,6 +77,9 @@ void ValidateCompression(const ModelSpec* model, const v1::JobConfig& config, Er
   const v1::TrainingConfig::Device device = config.training().device();
   ValidateCodec("compression.push", compression.push(), Direction::kPush, device, errors);
   ValidateCodec("compression.pull", compression.pull(), Direction::kPull, device, errors);
+  if (compression.off_at_first() && !CompressesPushes(config)) {
+    errors->Add("compression.off_at_first", "true", "absent if compression.push encodes nothing");
+  }
   for (int i = 0; i < compression.tensors_size(); ++i) {
     const v1::TensorCompression& entry = compression.tensors(i);
     const std::string path = absl::StrCat("compression.tensors[", i, "]");

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/config/compression.h"
 #include "common/config/limits.h"
 #include "common/config/local_sgd.h"
 #include "common/config/planned_momentum.h"
@@ -94,6 +95,10 @@ void ValidateScheduledSwitches(const v1::JobConfig& config, ErrorList* errors) {
                           "a number > 0");
     }
     if (entry.has_momentum()) CheckMomentum(path + ".momentum", entry.momentum(), config, errors);
+    if (entry.has_compress() && !CompressesPushes(config)) {
+      errors->Add(path + ".compress", entry.compress() ? "true" : "false",
+                  "absent if compression.push encodes nothing");
+    }
     // At most one of the three is not zero.
     const double point = static_cast<double>(entry.at_step()) + entry.at_epoch() + entry.at_seconds();
     if (entry.when_case() != v1::ScheduledSwitch::WHEN_NOT_SET && !points.insert({entry.when_case(), point}).second) {

@@ -158,6 +158,7 @@ v1::RunRecordLine PlanLine(double t, const v1::Plan& plan, absl::string_view rea
   AddBatchSizes(plan, line);
   if (plan.sync_every() > 0) line->set_sync_every(plan.sync_every());
   if (plan.has_momentum()) line->set_momentum(plan.momentum());
+  if (plan.uncompressed()) line->set_uncompressed(true);
   line->set_reason(Text(reason));
   line->set_round_trip_seconds(times.round_trip_seconds);
   line->set_stall_seconds(times.stall_seconds);

@@ -172,6 +172,9 @@ TEST(RunRecord, APlanLineNamesMembersAndTimes) {
   EXPECT_FALSE(line.has_sync_every());
   plan.set_sync_every(16);
   EXPECT_EQ(PlanLine(5, plan, "operator", {}).plan().sync_every(), 16);
+  EXPECT_FALSE(line.has_uncompressed());
+  plan.set_uncompressed(true);
+  EXPECT_TRUE(PlanLine(5, plan, "operator", {}).plan().uncompressed());
   EXPECT_FALSE(line.has_momentum());
   plan.set_momentum(0.5);
   EXPECT_EQ(PlanLine(5, plan, "operator", {}).plan().momentum(), 0.5);

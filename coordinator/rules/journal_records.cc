@@ -69,6 +69,7 @@ v1::JournalRecord AnnounceRecord(uint64_t generation, const PlanChange& change, 
   announce->mutable_batch_sizes()->insert(change.batch_sizes.begin(), change.batch_sizes.end());
   announce->set_sync_every(change.sync_every);
   if (change.momentum) announce->set_momentum(*change.momentum);
+  if (change.compress) announce->set_compress(*change.compress);
   announce->set_reason(change.reason);
   announce->set_policy_memory(policy_memory);
   return record;
@@ -83,6 +84,7 @@ PlanChange ChangeOf(const v1::JournalAnnounce& announce) {
   change.batch_sizes = {announce.batch_sizes().begin(), announce.batch_sizes().end()};
   change.sync_every = announce.sync_every();
   if (announce.has_momentum()) change.momentum = announce.momentum();
+  if (announce.has_compress()) change.compress = announce.compress();
   change.reason = announce.reason();
   return change;
 }

@@ -61,6 +61,7 @@ PlanMaker::Actions PlanMaker::Start(const PlanChange& first, absl::Time now) {
   SetRules(first, &plan_);
   plan_.set_sync_every(first.sync_every);
   if (first.momentum) plan_.set_momentum(*first.momentum);
+  plan_.set_uncompressed(!first.compress.value_or(true));
   SetMembers(&plan_);
   SetBatchSizes(first, &plan_);
   members_decided_ = workers_.size();
@@ -348,6 +349,7 @@ void PlanMaker::Decide(absl::Time now, Actions* actions) {
   plan.set_sync_every(announced_->change.sync_every > 0 ? announced_->change.sync_every : plan_.sync_every());
   const std::optional<double>& momentum = announced_->change.momentum;
   if (momentum || plan_.has_momentum()) plan.set_momentum(momentum.value_or(plan_.momentum()));
+  plan.set_uncompressed(!announced_->change.compress.value_or(!plan_.uncompressed()));
   SetMembers(&plan);
   SetBatchSizes(announced_->change, &plan);
   plan.set_first_step(first_step);

@@ -26,6 +26,8 @@ struct PlanChange {
   uint32_t sync_every = 0;
   // Of the optimizer; absent: as it is.
   std::optional<double> momentum = std::nullopt;
+  // Whether gradients are encoded; absent: as it is.
+  std::optional<bool> compress = std::nullopt;
   // "operator", "schedule: step 100", "worker 2 joined".
   std::string reason;
   // Names the operator's call that waits for the commit; 0 when nobody waits.

@@ -81,6 +81,23 @@ TEST_F(PlanMakerBatchesTest, TheMomentumStaysUntilAChangeSaysOtherwise) {
   EXPECT_EQ(maker_.plan().momentum(), 0.0);
 }
 
+TEST_F(PlanMakerBatchesTest, GradientsAreCompressedUntilAChangeSaysOtherwise) {
+  EXPECT_FALSE(maker_.plan().uncompressed());
+  PlanChange off = Rules(v1::ASYNC);
+  off.compress = false;
+  maker_.RequestChange(off, now_);
+  EnterNext(5);
+  EXPECT_TRUE(maker_.plan().uncompressed());
+  maker_.RequestChange(Rules(v1::SYNC), now_);
+  EnterNext(6);
+  EXPECT_TRUE(maker_.plan().uncompressed()) << "as it was";
+  PlanChange on = Rules(v1::SYNC);
+  on.compress = true;
+  maker_.RequestChange(on, now_);
+  EnterNext(7);
+  EXPECT_FALSE(maker_.plan().uncompressed());
+}
+
 TEST_F(PlanMakerBatchesTest, AChangeWithoutThemMakesThemEqual) {
   maker_.RequestChange(Rules(v1::ASYNC), now_);
   AckAnnounce(5, 5);

@@ -14,11 +14,13 @@
 namespace rubato::coordinator {
 namespace {
 
-PlanChange FirstRules(const v1::ConsistencyConfig& config) {
+PlanChange FirstRules(const v1::JobConfig& config) {
+  const v1::ConsistencyConfig& consistency = config.consistency();
   PlanChange change;
-  change.mode = config.mode();
-  change.staleness_bound = config.staleness_bound();
-  change.quorum = config.quorum();
+  change.mode = consistency.mode();
+  change.staleness_bound = consistency.staleness_bound();
+  change.quorum = consistency.quorum();
+  change.compress = !config.compression().off_at_first();
   change.reason = "start";
   return change;
 }
@@ -35,6 +37,7 @@ PlanChange RulesOf(const v1::Plan& plan, const v1::JobConfig& config) {
   change.batch_sizes = BatchSizes(plan);
   change.sync_every = plan.sync_every();
   change.momentum = MomentumOf(plan);
+  change.compress = !plan.uncompressed();
   change.reason = absl::StrCat("from step ", plan.first_step());
   return change;
 }
@@ -95,8 +98,7 @@ void StartingPhase::PlaceWhenComplete(absl::Time now) {
 
 void StartingPhase::BeginFirstPlan(absl::Time now) {
   for (const Member* worker : job_->membership.Alive(v1::TaskId::WORKER)) job_->plan_maker->AddWorker(worker->id, now);
-  const PlanChange rules =
-      job_->restore ? RulesOf(job_->restore->plan(), job_->config) : FirstRules(job_->config.consistency());
+  const PlanChange rules = job_->restore ? RulesOf(job_->restore->plan(), job_->config) : FirstRules(job_->config);
   plans_->Apply(job_->plan_maker->Start(rules, now), now);
 }
 

@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/config/compression.h"
 #include "common/config/limits.h"
 #include "common/config/local_sgd.h"
 #include "common/config/planned_momentum.h"
@@ -81,6 +82,10 @@ absl::StatusOr<PlanChange> CheckSwitch(const v1::JobConfig& config, const v1::Sw
       return BadField("momentum", absl::StrCat(momentum), optimizer::kMomentum.range.text);
     }
   }
+  if (request.has_compress() && !CompressesPushes(config)) {
+    return absl::FailedPreconditionError(absl::StrCat("compress: value ", request.compress() ? "true" : "false",
+                                                      "; allowed: absent, because compression.push encodes nothing"));
+  }
   PlanChange change;
   change.mode = mode;
   change.staleness_bound = request.staleness_bound();
@@ -89,6 +94,7 @@ absl::StatusOr<PlanChange> CheckSwitch(const v1::JobConfig& config, const v1::Sw
                                                                  : LearningRateRule(config, mode, request.quorum());
   change.sync_every = request.sync_every();
   if (request.has_momentum()) change.momentum = request.momentum();
+  if (request.has_compress()) change.compress = request.compress();
   change.reason = "operator";
   return change;
 }

@@ -110,6 +110,18 @@ TEST_F(CheckSwitchTest, MomentumIsForOptimizersThatHaveOne) {
             "momentum: value 0.5; allowed: absent, because the job's clients say it with what they push");
 }
 
+TEST_F(CheckSwitchTest, CompressionIsForJobsThatHaveACodec) {
+  v1::SwitchModeRequest request;
+  request.set_mode(v1::ASYNC);
+  EXPECT_EQ(CheckSwitch(config_, request)->compress, std::nullopt);
+  request.set_compress(false);
+  EXPECT_EQ(CheckSwitch(config_, request).status().message(),
+            "compress: value false; allowed: absent, because compression.push encodes nothing");
+  config_.mutable_compression()->add_tensors()->mutable_push()->set_codec(v1::INT8);
+  ASSERT_TRUE(CheckSwitch(config_, request).ok());
+  EXPECT_EQ(CheckSwitch(config_, request)->compress, false);
+}
+
 TEST_F(CheckSwitchTest, AMeanStaysSynchronous) {
   config_.mutable_optimizer()->set_algorithm(v1::OptimizerConfig::MEAN);
   EXPECT_EQ(Check(v1::ASYNC, 0).message(), "mode: value ASYNC; allowed: SYNC, because optimizer.algorithm is MEAN");

@@ -52,6 +52,13 @@ again() {
 }
 again codecs --set consistency.mode=ASYNC --set compression.push.codec=TOP_K --set compression.push.fraction=0.05 \
   --set compression.pull.codec=BF16
+again codecs_on_and_off --set compression.push.codec=TOP_K --set compression.push.fraction=0.05 \
+  --set compression.off_at_first=true --set 'consistency.schedule[0]={at_epoch: 0.5 mode: ASYNC compress: true}' \
+  --set 'consistency.schedule[1]={at_epoch: 1.5 mode: SYNC compress: false}'
+for generation in 1 3; do
+  has_line "$work/codecs_on_and_off" '"plan":{' "\"generation\":$generation," '"uncompressed":true' ||
+    fail "plan $generation is not one with gradients as they are"
+done
 again local_sgd --set consistency.mode=ASYNC --set consistency.sync_every=4
 again static --set data.dispatch=STATIC
 again quorum --set cluster.workers=3 --set consistency.quorum=2 --slow=worker:0:x3

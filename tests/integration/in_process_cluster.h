@@ -24,7 +24,7 @@ class FakeModel : public worker::PsClient::TensorMemory {
   FakeModel(const ModelSpec& spec, bool shared_memory);
 
   float* Weights(int tensor, int64_t offset) override { return weights[tensor].data() + offset; }
-  const float* Gradient(int tensor, int64_t offset) override { return gradients[tensor]->data() + offset; }
+  float* Gradient(int tensor, int64_t offset) override { return gradients[tensor]->data() + offset; }
 
   std::shared_ptr<SharedArena> arena;  // Null without shared memory.
   std::vector<std::vector<float>> weights;

@@ -43,7 +43,13 @@ absl::Status DeviceEncoder::Enqueue(int tensor, int64_t step) {
   return absl::OkStatus();
 }
 
+void DeviceEncoder::EncodeChunk(uint32_t index, float* gradient, int64_t /*step*/, bool compress) {
+  chunks_[index].compressed = compress;
+  if (!compress) MoveResidual(&chunks_[index].residual, gradient);
+}
+
 absl::Status DeviceEncoder::UseResiduals() {
+  residuals_on_host_ = false;
   for (const Chunk& chunk : chunks_) {
     if (chunk.device_residual.empty()) continue;
     RUBATO_RETURN_IF_ERROR(
@@ -52,7 +58,14 @@ absl::Status DeviceEncoder::UseResiduals() {
   return options_.backend->Synchronize();
 }
 
+absl::Status DeviceEncoder::KeepResidualsOnHost() {
+  RUBATO_RETURN_IF_ERROR(FetchResiduals());
+  residuals_on_host_ = true;
+  return absl::OkStatus();
+}
+
 absl::Status DeviceEncoder::FetchResiduals() {
+  if (residuals_on_host_) return absl::OkStatus();
   for (Chunk& chunk : chunks_) {
     if (chunk.device_residual.empty()) continue;
     RUBATO_RETURN_IF_ERROR(

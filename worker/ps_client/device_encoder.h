@@ -15,7 +15,8 @@
 namespace rubato::worker {
 
 // Encodes gradients in the memory of a device, so that only the encoded bytes are copied to the host. The
-// error-feedback residual stays on the device too. Enqueue and the residuals by the backend's thread.
+// error-feedback residual stays on the device too, or is on the host while gradients are sent as they are. Enqueue and
+// the residuals by the backend's thread.
 //
 //   RUBATO_RETURN_IF_ERROR(encoder->Enqueue(tensor, step));
 //   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Event> encoded, backend->Record());
@@ -44,13 +45,17 @@ class DeviceEncoder : public GradientEncoder {
   // the device refused.
   absl::Status Enqueue(int tensor, int64_t step);
 
-  // Begins with what residual() holds; and brings there the residual as it is now. Internal: the device failed.
+  // Begins with what residual() holds; and brings there the residual as it is now, for a copy, or to stay until
+  // UseResiduals. Internal: the device failed.
   absl::Status UseResiduals();
   absl::Status FetchResiduals();
+  absl::Status KeepResidualsOnHost();
 
-  v1::Codec codec(uint32_t chunk) const override { return chunks_[chunk].codec.codec; }
-  // Enqueue has done it.
-  void EncodeChunk(uint32_t, const float*, int64_t) override {}
+  v1::Codec codec(uint32_t chunk) const override {
+    return chunks_[chunk].compressed ? chunks_[chunk].codec.codec : v1::NONE;
+  }
+  // Enqueue has encoded it. REQUIRES: KeepResidualsOnHost, unless `compress`.
+  void EncodeChunk(uint32_t chunk, float* gradient, int64_t step, bool compress) override;
   absl::Span<const uint8_t> Encoded(uint32_t chunk) const override;
   std::vector<float>* residual(uint32_t chunk) override { return &chunks_[chunk].residual; }
 
@@ -64,6 +69,7 @@ class DeviceEncoder : public GradientEncoder {
     // Copies of them.
     std::shared_ptr<void> bytes;
     std::vector<float> residual;
+    bool compressed = true;
   };
 
   explicit DeviceEncoder(const Options& options) : options_(options), chunks_of_tensor_(options.codecs.size()) {}
@@ -72,6 +78,7 @@ class DeviceEncoder : public GradientEncoder {
   const Options options_;
   std::vector<Chunk> chunks_;
   std::vector<std::vector<uint32_t>> chunks_of_tensor_;
+  bool residuals_on_host_ = false;
 };
 
 }  // namespace rubato::worker

@@ -23,9 +23,11 @@ HostEncoder::HostEncoder(const v1::JobDescription& job, const Options& options)
   }
 }
 
-void HostEncoder::EncodeChunk(uint32_t index, const float* gradient, int64_t step) {
+void HostEncoder::EncodeChunk(uint32_t index, float* gradient, int64_t step, bool compress) {
   Chunk& chunk = chunks_[index];
+  chunk.compressed = compress;
   if (chunk.codec.codec == v1::NONE) return;
+  if (!compress) return MoveResidual(&chunk.residual, gradient);
   chunk.size = Encode(chunk.codec, gradient, chunk.elements, chunk.residual.empty() ? nullptr : chunk.residual.data(),
                       seed_, Draws(worker_, index, step), reinterpret_cast<uint8_t*>(chunk.bytes->data()));
 }

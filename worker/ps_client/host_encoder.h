@@ -28,8 +28,10 @@ class HostEncoder : public GradientEncoder {
 
   HostEncoder(const v1::JobDescription& job, const Options& options);
 
-  v1::Codec codec(uint32_t chunk) const override { return chunks_[chunk].codec.codec; }
-  void EncodeChunk(uint32_t chunk, const float* gradient, int64_t step) override;
+  v1::Codec codec(uint32_t chunk) const override {
+    return chunks_[chunk].compressed ? chunks_[chunk].codec.codec : v1::NONE;
+  }
+  void EncodeChunk(uint32_t chunk, float* gradient, int64_t step, bool compress) override;
   absl::Span<const uint8_t> Encoded(uint32_t chunk) const override;
   std::vector<float>* residual(uint32_t chunk) override { return &chunks_[chunk].residual; }
 
@@ -39,6 +41,7 @@ class HostEncoder : public GradientEncoder {
     int64_t elements = 0;
     std::shared_ptr<FloatBuffer> bytes;
     int64_t size = 0;  // Used of it.
+    bool compressed = true;
     std::vector<float> residual;
   };
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -24,8 +25,8 @@ v1::JobDescription TwoChunks() {
 TEST(HostEncoderTest, EncodesByTheTensorsCodecIntoTheArena) {
   const std::shared_ptr<SharedArena> arena = SharedArena::Create("test", 4096).value();
   HostEncoder encoder(TwoChunks(), {.codecs = {{v1::NONE}, {v1::BF16}}, .arena = arena});
-  const std::vector<float> gradient(kLength, 1.5f);
-  for (uint32_t chunk = 0; chunk < 2; ++chunk) encoder.EncodeChunk(chunk, gradient.data(), 0);
+  std::vector<float> gradient(kLength, 1.5f);
+  for (uint32_t chunk = 0; chunk < 2; ++chunk) encoder.EncodeChunk(chunk, gradient.data(), 0, true);
   EXPECT_EQ(encoder.codec(0), v1::NONE);
   const absl::Span<const uint8_t> encoded = encoder.Encoded(1);
   EXPECT_EQ(encoded.size(), 2u * kLength);
@@ -41,13 +42,35 @@ TEST(HostEncoderTest, SendsLaterWhatTopKLeftOut) {
   std::vector<float> gradient = {1, 2, 3, 4, 5, 6, 7, 8};
   const std::vector<float> expected = gradient;
   for (int64_t step = 0; step < kLength; ++step) {
-    encoder.EncodeChunk(0, gradient.data(), step);
+    encoder.EncodeChunk(0, gradient.data(), step, true);
     const absl::Span<const uint8_t> encoded = encoder.Encoded(0);
     Decode(v1::TOP_K, encoded.data(), static_cast<int64_t>(encoded.size()), kLength, decoded.data());
     for (int64_t i = 0; i < kLength; ++i) sum[i] += decoded[i];
     gradient.assign(kLength, 0.0f);
   }
   EXPECT_EQ(sum, expected);
+}
+
+TEST(HostEncoderTest, WhatIsNotCompressedTakesAlongWhatWasLeftOut) {
+  HostEncoder encoder(TwoChunks(), {.codecs = {{v1::TOP_K, 1.0 / kLength}, {v1::NONE}}});
+  std::vector<float> gradient = {1, 2, 3, 4, 5, 6, 7, 8};
+  encoder.EncodeChunk(0, gradient.data(), 0, true);
+  EXPECT_EQ(encoder.codec(0), v1::TOP_K);
+
+  std::vector<float> overflown(kLength, 1.0f);
+  overflown[3] = std::numeric_limits<float>::infinity();
+  encoder.EncodeChunk(0, overflown.data(), 1, false);
+  EXPECT_EQ(encoder.codec(0), v1::NONE);
+  EXPECT_EQ(overflown[0], 1) << "servers drop it, and nothing with it";
+
+  std::vector<float> next(kLength, 100.0f);
+  encoder.EncodeChunk(0, next.data(), 2, false);
+  EXPECT_EQ(next, (std::vector<float>{101, 102, 103, 104, 105, 106, 107, 100}));
+  next.assign(kLength, 100.0f);
+  encoder.EncodeChunk(0, next.data(), 3, false);
+  EXPECT_EQ(next, std::vector<float>(kLength, 100.0f)) << "once";
+  encoder.EncodeChunk(0, next.data(), 4, true);
+  EXPECT_EQ(encoder.codec(0), v1::TOP_K);
 }
 
 }  // namespace

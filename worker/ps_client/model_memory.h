@@ -22,7 +22,7 @@ class ModelMemory : public PsClient::TensorMemory {
   static absl::StatusOr<ModelMemory> Create(const ReplicatedModel* model);
 
   float* Weights(int tensor, int64_t offset) override { return tensors_[tensor].weights + offset; }
-  const float* Gradient(int tensor, int64_t offset) override { return tensors_[tensor].gradient + offset; }
+  float* Gradient(int tensor, int64_t offset) override { return tensors_[tensor].gradient + offset; }
 
   // Whether there are copies.
   bool is_staged() const { return is_staged_; }

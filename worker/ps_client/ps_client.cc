@@ -94,7 +94,7 @@ void PsClient::Start(const v1::Plan& plan) {
   machine_.Start(plan);
 }
 
-const float* PsClient::Gradient(uint32_t chunk) const {
+float* PsClient::Gradient(uint32_t chunk) const {
   const v1::ChunkPlacement& placement = options_.job.chunks(chunk);
   return options_.memory->Gradient(placement.tensor(), placement.offset());
 }
@@ -103,10 +103,10 @@ v1::Codec PsClient::CodecOf(uint32_t chunk) const {
   return options_.encoder == nullptr ? v1::NONE : options_.encoder->codec(chunk);
 }
 
-void PsClient::EncodeBatch(const ChunkBatch& batch, int64_t step) {
+void PsClient::EncodeBatch(const ChunkBatch& batch, int64_t step, bool compress) {
   if (options_.encoder == nullptr) return;
   for (uint32_t chunk : batch.chunks) {
-    if (!IsAbsent(chunk)) options_.encoder->EncodeChunk(chunk, Gradient(chunk), step);
+    if (!IsAbsent(chunk)) options_.encoder->EncodeChunk(chunk, Gradient(chunk), step, compress);
   }
 }
 
@@ -416,6 +416,7 @@ absl::StatusOr<bool> PsClient::BeginStep(Step* step) {
       AwaitLocked([this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return machine_.moved() || machine_.complete(); }));
   if (machine_.moved()) return false;
   *step = {machine_.generation(), machine_.step(), machine_.plan()};
+  compress_ = !step->plan.uncompressed();
   if (step_staleness_ >= 0) {
     ++counters_.staleness[std::min<size_t>(step_staleness_, kStalenessBuckets - 1)];
     step_staleness_ = -1;
@@ -434,12 +435,14 @@ absl::StatusOr<bool> PsClient::BeginStep(Step* step) {
 void PsClient::PushTensor(int tensor, const Pushed& pushed) {
   std::vector<int> due, full;
   int64_t step = 0;
+  bool compress = true;
   {
     MutexLock lock(mu_);
     epoch_ = pushed.epoch;
     slice_ = pushed.slice;
     absent_[tensor] = pushed.absent;
     step = machine_.current_step();
+    compress = compress_;
     for (int batch : batching_.batches_of_tensor[tensor]) {
       // One empty tensor makes the batch empty; absent ones do if all of them are.
       if (!pushed.absent) examples_[batch] = std::min(examples_[batch], pushed.examples);
@@ -450,7 +453,7 @@ void PsClient::PushTensor(int tensor, const Pushed& pushed) {
       if (examples_[batch] > 0) full.push_back(batch);
     }
   }
-  for (int batch : full) EncodeBatch(batching_.batches[batch], step);
+  for (int batch : full) EncodeBatch(batching_.batches[batch], step, compress);
   MutexLock lock(mu_);
   for (int batch : due) machine_.Push(batch);
 }

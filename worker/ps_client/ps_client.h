@@ -47,7 +47,8 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
     // use the tensor.
     virtual float* Weights(int tensor, int64_t offset) = 0;
     // The gradient, which stays unchanged until the push is acknowledged: until AwaitTensor returns for the next step.
-    virtual const float* Gradient(int tensor, int64_t offset) = 0;
+    // But if it is sent as it is, PushTensor adds what error feedback has kept (GradientEncoder).
+    virtual float* Gradient(int tensor, int64_t offset) = 0;
   };
 
   struct Options {
@@ -132,11 +133,11 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
   void OnConnected(int connection) override;
   void OnUnreachable(absl::Status status) override;
   std::vector<bool> AwaitsAnswer() override;
-  const float* Gradient(uint32_t chunk) const;
+  float* Gradient(uint32_t chunk) const;
   v1::Codec CodecOf(uint32_t chunk) const;
   // Encodes the gradients of a batch whose push is due, for as often as it is sent: the messages are used by the
   // trainer's thread until the push, and only read until it is acknowledged.
-  void EncodeBatch(const ChunkBatch& batch, int64_t step);
+  void EncodeBatch(const ChunkBatch& batch, int64_t step, bool compress);
   // A chunk's gradient as it is sent; empty if the worker has none.
   ByteSpan EncodedGradient(uint32_t chunk) const;
   bool IsAbsent(uint32_t chunk) const { return absent_[options_.job.chunks(static_cast<int>(chunk)).tensor()]; }
@@ -194,6 +195,8 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
   // Examples of its contribution to the current step, and the hyperparameters of its groups.
   std::vector<uint64_t> examples_ ABSL_GUARDED_BY(mu_);
   std::vector<std::vector<v1::GroupHyperparameters>> hyperparameters_ ABSL_GUARDED_BY(mu_);
+  // Of the step that was begun last.
+  bool compress_ ABSL_GUARDED_BY(mu_) = true;
   double epoch_ ABSL_GUARDED_BY(mu_) = 0;
   v1::ShardSlice slice_ ABSL_GUARDED_BY(mu_);
   int64_t step_staleness_ ABSL_GUARDED_BY(mu_) = -1;

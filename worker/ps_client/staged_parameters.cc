@@ -39,8 +39,18 @@ void StagedParameters::Restart() {
 absl::StatusOr<bool> StagedParameters::BeginStep(Step* step) {
   RUBATO_RETURN_IF_ERROR(failed_);
   RUBATO_ASSIGN_OR_RETURN(const bool begun, servers_->BeginStep(step));
-  if (begun) step_ = step->step;
-  return begun;
+  if (!begun) return false;
+  step_ = step->step;
+  RUBATO_RETURN_IF_ERROR(Compress(!step->plan.uncompressed()));
+  return true;
+}
+
+absl::Status StagedParameters::Compress(bool compress) {
+  if (encoder_ == nullptr || compress == compress_) return absl::OkStatus();
+  StepWatchdog::Watch watch(watchdog_, "error-feedback residuals");
+  RUBATO_RETURN_IF_ERROR(compress ? encoder_->UseResiduals() : encoder_->KeepResidualsOnHost());
+  compress_ = compress;
+  return absl::OkStatus();
 }
 
 void StagedParameters::PushTensor(int tensor, const Pushed& pushed) {
@@ -56,7 +66,7 @@ absl::Status StagedParameters::EnqueuePush(int tensor, const Pushed& pushed) {
     servers_->PushTensor(tensor, pushed);
     return absl::OkStatus();
   }
-  const bool encodes = encoder_ != nullptr && encoder_->Encodes(tensor);
+  const bool encodes = encoder_ != nullptr && compress_ && encoder_->Encodes(tensor);
   RUBATO_RETURN_IF_ERROR(encodes ? encoder_->Enqueue(tensor, step_) : memory_->Download(tensor));
   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Event> copied, backend_->Record());
   pending_.push_back({tensor, pushed, std::move(copied)});

@@ -45,6 +45,8 @@ class StagedParameters : public Parameters {
   };
 
   absl::Status EnqueuePush(int tensor, const Pushed& pushed);
+  // From the step that begins on.
+  absl::Status Compress(bool compress);
   // Pushes what has arrived, in order; all of it with `wait`.
   absl::Status PushArrived(bool wait);
   // Waits for all work of all devices.
@@ -58,6 +60,7 @@ class StagedParameters : public Parameters {
   Backend* const backend_;
   StepWatchdog* const watchdog_;
   int64_t step_ = 0;  // That was begun last.
+  bool compress_ = true;
   std::deque<Pending> pending_;
   absl::Status failed_;
 };

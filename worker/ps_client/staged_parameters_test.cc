@@ -123,7 +123,7 @@ TEST_F(StagedParametersTest, LocalStepsMoveAsOnTheHost) {
   EXPECT_EQ(Weights(), weights);
 }
 
-// Also with the error-feedback residual of before, and as it is in the end.
+// Also with the error-feedback residual of before, and as it is in the end, after steps that were not encoded.
 TEST_F(StagedParametersTest, TheDeviceEncodesToTheSameBytesAsTheHost) {
   v1::JobDescription job;
   for (uint32_t tensor = 0; tensor < 2; ++tensor) {
@@ -144,6 +144,7 @@ TEST_F(StagedParametersTest, TheDeviceEncodesToTheSameBytesAsTheHost) {
     HostEncoder host(job, {.codecs = codecs, .seed = 7, .worker = 1});
     if (HasResidual(codec)) *host.residual(0) = kept;
     parameters_->UseEncoder(&job, &host);
+    parameters_->uncompressed_ = {3, 4};
     StreamSource on_host(9, 1), on_device(9, 1);
     v1::WorkerProgress progress;
     ASSERT_TRUE(Run(&on_host, &progress).ok());
@@ -155,6 +156,7 @@ TEST_F(StagedParametersTest, TheDeviceEncodesToTheSameBytesAsTheHost) {
     if (HasResidual(codec)) *device_encoder_->residual(0) = kept;
     ASSERT_TRUE(device_encoder_->UseResiduals().ok());
     parameters_->UseEncoder(&job, device_encoder_.get());
+    parameters_->uncompressed_ = {3, 4};
     staged_ = std::make_unique<StagedParameters>(parameters_.get(), &*memory_, device_encoder_.get(), backend_.get(),
                                                  watchdog_.get());
     const absl::Status status = Run(&on_device, &progress);

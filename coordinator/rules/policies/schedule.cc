@@ -61,6 +61,7 @@ class SchedulePolicy final : public ModePolicy {
                                      : LearningRateRule(config_, entry.mode(), entry.quorum());
       due->sync_every = static_cast<uint32_t>(entry.sync_every());
       if (entry.has_momentum()) due->momentum = entry.momentum();
+      if (entry.has_compress()) due->compress = entry.compress();
       due->reason = absl::StrCat("schedule: ", WhenText(entry));
     }
     return due;

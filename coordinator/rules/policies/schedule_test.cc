@@ -26,6 +26,7 @@ class SchedulePolicyTest : public testing::Test {
     entry->set_quorum(3);
     entry->set_sync_every(8);
     entry->set_momentum(0.5);
+    entry->set_compress(false);
     policy_ = MakeSchedulePolicy(config_);
   }
   static JobSnapshot At(int64_t step, double epoch, double seconds) {
@@ -48,6 +49,7 @@ TEST_F(SchedulePolicyTest, EachScheduledSwitchIsDueOnce) {
   EXPECT_EQ(change->learning_rate_scale, 0.5);
   EXPECT_EQ(change->sync_every, 0u) << "as it is";
   EXPECT_EQ(change->momentum, std::nullopt) << "as it is";
+  EXPECT_EQ(change->compress, std::nullopt) << "as it is";
   EXPECT_EQ(change->reason, "schedule: step 100");
   EXPECT_FALSE(policy_->Decide(At(101, 1.4, 59)).has_value());
   EXPECT_EQ(policy_->Decide(At(101, 1.5, 59))->staleness_bound, 3);
@@ -84,6 +86,7 @@ TEST_F(SchedulePolicyTest, AScheduledSwitchToSyncHasItsQuorum) {
   EXPECT_EQ(change->learning_rate_scale, 1.5) << "of 3 contributions instead of 2";
   EXPECT_EQ(change->sync_every, 8u);
   EXPECT_EQ(change->momentum, 0.5);
+  EXPECT_EQ(change->compress, false);
 }
 
 // Each name of the enum has a policy, and what is not in it has none.

@@ -34,6 +34,7 @@ class FakeParameters : public Parameters {
   Step next_step() override {
     step_.plan.set_learning_rate_scale(learning_rate_scale_);
     if (momentum_) step_.plan.set_momentum(*momentum_);
+    step_.plan.set_uncompressed(uncompressed_.contains(step_.step));
     return step_;
   }
   absl::StatusOr<bool> AwaitTensor(int tensor) override {
@@ -103,6 +104,7 @@ class FakeParameters : public Parameters {
   float learning_rate_ = 0.5f;
   double learning_rate_scale_ = 1;                 // Of the plan.
   std::optional<double> momentum_ = std::nullopt;  // Of the plan.
+  std::set<int64_t> uncompressed_;                 // Steps whose plan says so.
   int64_t move_at_ = -1;
   int64_t cut_at_ = -1;
   // Of all gradients that are not empty, as they were sent and as the servers decode them.
@@ -117,9 +119,10 @@ class FakeParameters : public Parameters {
   void EncodeAndDecode(int tensor, float* gradient) {
     for (int i = 0; i < job_->chunks_size(); ++i) {
       const v1::ChunkPlacement& placement = job_->chunks(i);
-      if (static_cast<int>(placement.tensor()) != tensor || encoder_->codec(i) == v1::NONE) continue;
+      if (static_cast<int>(placement.tensor()) != tensor) continue;
       float* elements = gradient + placement.offset();
-      encoder_->EncodeChunk(i, elements, begun_.back());
+      encoder_->EncodeChunk(i, elements, begun_.back(), !step_.plan.uncompressed());
+      if (encoder_->codec(i) == v1::NONE) continue;
       const absl::Span<const uint8_t> encoded = encoder_->Encoded(i);
       pushed_bytes_.append(reinterpret_cast<const char*>(encoded.data()), encoded.size());
       Decode(encoder_->codec(i), encoded.data(), static_cast<int64_t>(encoded.size()),
