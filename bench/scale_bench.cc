@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
+#include <memory>
 #include <numeric>
 #include <random>
 #include <string>
@@ -150,13 +151,11 @@ class Job {
     request.step = step_;
     request.chunks = Chunks(first, std::min(flags_.chunks_per_request, flags_.chunks - first));
     if (kind == PartitionRequest::Kind::kPull) return request;
-    for (size_t i = 0; i < request.chunks.size(); ++i) {
-      server::Contribution& contribution = request.contributions.emplace_back();
-      contribution.task = request.task;
-      contribution.generation = generation_;
-      contribution.step = step_;
-      contribution.examples = 1;
-    }
+    auto header = std::make_shared<server::PushHeader>();
+    header->task = request.task;
+    header->generation = generation_;
+    header->step = step_;
+    request.contributions.assign(request.chunks.size(), {.header = header, .gradient = nullptr, .examples = 1});
     return request;
   }
 

@@ -26,7 +26,7 @@
   MUTANT(kTimeoutAcknowledges, "I3", "an answer that came late acknowledges a push that is in collection")             \
   /* Reducer and quorum. */                                                                                            \
   MUTANT(kReducerTakesTwice, "I1", "a repeated push counts twice in the mean")                                         \
-  MUTANT(kReducerByArrival, "I1", "contributions are reduced in the order in which they came")                         \
+  MUTANT(kReducerReverses, "I1", "contributions are reduced from the last worker to the first")                        \
   MUTANT(kMeanLosesLast, "I1", "the mean is without the last of several contributions")                                \
   MUTANT(kMeanUnweighted, "I1", "each contribution has the weight of one example")                                     \
   MUTANT(kQuorumOfOne, "I1", "with a quorum, a step is complete with its first contribution")                          \

@@ -170,7 +170,8 @@ UpdateRule ChunkStore::RuleOf(const ChunkRules::Update& update, const UpdateMix&
   const v1::OptimizerConfig& optimizer = pushed == nullptr ? optimizer_ : *pushed;
   double learning_rate = optimizer.learning_rate() * scale;
   // What a push says is the rate now.
-  if (pushed == nullptr) learning_rate *= ScheduleFactor(optimizer_.schedule(), first.epoch, first.step);
+  if (pushed == nullptr)
+    learning_rate *= ScheduleFactor(optimizer_.schedule(), first.header->epoch, first.header->step);
   // At the end of the data some workers have no examples left, and the others' batches are fewer than the rate is for.
   learning_rate *= LearningRateFactor(rate_of_, mix.share_with_examples);
   if (update.is_one_push && compensation_config_.has_staleness_aware()) {
@@ -210,14 +211,14 @@ void ChunkStore::Measure(uint32_t chunk, const UpdateMix& mix, const std::vector
   for (const UpdateMix::Part& part : mix.parts) most = std::max(most, part.contribution->examples);
   const auto batch = static_cast<double>(batch_size_ > 0 ? batch_size_ : most);
   const int64_t batches = std::max<int64_t>(1, std::llround(static_cast<double>(most) / batch));
-  const Contribution& first = *mix.parts.front().contribution;
+  const PushHeader& first = *mix.parts.front().contribution->header;
   if (!IsMeasuredStep(first.step, batches)) return;
   const GradientNorms norms = MeasureNorms(gradients.data(), static_cast<int>(gradients.size()),
                                            Get(chunk).placement.length(), StreamId("sketch", chunk));
   MeasuredUpdate measured = {.chunk = chunk, .generation = first.generation, .mean_square = norms.sum_square};
   for (size_t i = 0; i < mix.parts.size(); ++i) {
     const Contribution& contribution = *mix.parts[i].contribution;
-    measured.gradients.push_back({.worker = contribution.task.index(),
+    measured.gradients.push_back({.worker = contribution.header->task.index(),
                                   .examples = contribution.examples,
                                   .square = norms.squares[i],
                                   .sketch = norms.sketches[i]});
@@ -227,7 +228,7 @@ void ChunkStore::Measure(uint32_t chunk, const UpdateMix& mix, const std::vector
 
 void ChunkStore::ApplyCompensated(const UpdateRule& rule, const ChunkRules::Update& update, Chunk& chunk) {
   const Contribution& push = update.contributions.front();
-  FloatBuffer::Ptr pulled = chunk.pulled.Take(push.task, push.base_version);
+  FloatBuffer::Ptr pulled = chunk.pulled.Take(push.header->task, push.base_version);
   // There is no gap, and the weights can be updated where they are if nobody else reads them.
   if (pulled == chunk.weights) pulled = nullptr;
   const Buffers buffers = NextBuffers(chunk, chunk.slots.size());

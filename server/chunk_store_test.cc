@@ -8,6 +8,7 @@
 
 #include "kernels/optimizer/encoded_gradient.h"
 #include "server/rules/push_hyperparameters.h"
+#include "server/rules/testing/builders.h"
 
 namespace rubato::server {
 namespace {
@@ -34,9 +35,10 @@ class ChunkStoreTest : public testing::Test {
   ChunkStore Make() { return ChunkStore(config_, model_, job_, {0, 1}, FloatBuffer::Allocate, slots_); }
 
   static Contribution From(uint32_t worker, uint64_t examples, const std::vector<float>& gradient) {
-    Contribution contribution;
-    contribution.task.set_index(worker);
-    contribution.examples = examples;
+    return From(HeaderOf(Worker(worker), 1, 0), examples, gradient);
+  }
+  static Contribution From(PushHeader header, uint64_t examples, const std::vector<float>& gradient) {
+    Contribution contribution = PushOf(std::move(header), examples);
     struct Sent {
       ByteSpan piece;
       EncodedGradient gradient;
@@ -140,8 +142,8 @@ TEST_F(ChunkStoreTest, EighthBatchesSayHowGradientsDiffer) {
   ChunkStore store = Make();
   std::vector<float> ones(kLength, 1.0f), threes(kLength, 3.0f);
   for (int64_t step = 0; step < 16; ++step) {
-    std::vector<Contribution> pushed = {From(0, 4, ones), From(1, 4, threes)};
-    for (Contribution& push : pushed) push.step = step;
+    const std::vector<Contribution> pushed = {From(HeaderOf(Worker(0), 1, step), 4, ones),
+                                              From(HeaderOf(Worker(1), 1, step), 4, threes)};
     store.Apply({0, pushed});
     store.Apply({1, {pushed.front()}});
   }
@@ -168,9 +170,9 @@ TEST_F(ChunkStoreTest, TheScheduleIsWhereTheExamplesAre) {
   ChunkStore store = Make();
   const float before = store.Get(0).weights->data()[7];
   std::vector<float> ones(kLength, 1.0f);
-  Contribution late = From(1, 4, ones);
+  PushHeader late = HeaderOf(Worker(1), 1, 0);
   late.epoch = 3;
-  store.Apply({0, {From(0, 0, {}), late}, false, 0, 1.0});
+  store.Apply({0, {From(0, 0, {}), From(late, 4, ones)}, false, 0, 1.0});
   EXPECT_FLOAT_EQ(store.Get(0).weights->data()[7], before - 0.125f)
       << "a quarter by the schedule, for one of two batches";
 }
@@ -291,24 +293,25 @@ TEST_F(ChunkStoreTest, InitialisesAChunkAsAPartOfItsTensor) {
 }
 
 // Pushes of a client with a learning rate for group 0.
-std::shared_ptr<const PushHyperparameters> WithRate(const v1::JobConfig& config, double rate) {
+PushHeader WithRate(uint32_t worker, const v1::JobConfig& config, double rate) {
   v1::PushPull push;
   push.add_groups()->set_learning_rate(rate);
   auto read = PushHyperparameters::Read(push.groups(), {.optimizer = &config.optimizer(), .groups = 1});
   EXPECT_TRUE(read.ok()) << read.status();
-  return *read;
+  PushHeader header = HeaderOf(Worker(worker), 1, 0);
+  header.hyperparameters = *read;
+  return header;
 }
 
 TEST_F(ChunkStoreTest, PushedHyperparametersAreThoseOfTheFirstThatNamesTheGroup) {
   ChunkStore store = Make();
   const float before = store.Get(0).weights->data()[0];
   std::vector<float> ones(kLength, 1.0f);
-  std::vector<Contribution> pushes = {From(0, 1, ones), From(1, 1, ones), From(2, 1, ones)};
-  pushes[1].hyperparameters = WithRate(config_, 0.25);
-  pushes[2].hyperparameters = WithRate(config_, 0.5);
+  std::vector<Contribution> pushes = {From(0, 1, ones), From(WithRate(1, config_, 0.25), 1, ones),
+                                      From(WithRate(2, config_, 0.5), 1, ones)};
   EXPECT_TRUE(store.Apply({0, pushes, false, 0, 2.0}));  // With the plan's factor.
   EXPECT_FLOAT_EQ(store.Get(0).weights->data()[0], before - 0.5f);
-  pushes[2].hyperparameters = WithRate(config_, 0.25);
+  pushes[2] = From(WithRate(2, config_, 0.25), 1, ones);
   EXPECT_FALSE(store.Apply({0, pushes, false, 0, 2.0}));
 }
 
@@ -328,7 +331,7 @@ TEST_F(ChunkStoreTest, AMeanOfNothingIsZero) {
   std::vector<float> ones(kLength, 1.0f), fives(kLength, 5.0f);
   store.Apply({0, {From(0, 3, ones), From(1, 1, fives)}, false, 0, 1.0});
   EXPECT_EQ(store.Get(0).weights->data()[7], 2.0f);
-  Contribution absent;
+  const Contribution absent = PushOf(0, 1, 1, /*examples=*/0);
   store.Apply({0, {absent, absent}, false, 1, 1.0});
   EXPECT_EQ(store.Get(0).weights->data()[7], 0.0f);
 }

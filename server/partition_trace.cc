@@ -64,13 +64,13 @@ PartitionTrace::Request PartitionTrace::Received(const PartitionRequest& request
 
 void PartitionTrace::Applied(const ChunkRules::Update& update, absl::Time begun) {
   if (!Records(begun)) return;
-  recorder_->Span(
-      update.contributions.size() > 1 ? kReduce : kApply,
-      {.track = track_, .subject = ChunkName(update.chunk), .begin = begun, .end = clock_->Now()},
-      {update.chunk, update.from_version + 1, update.contributions.empty() ? -1 : update.contributions.front().step,
-       static_cast<int64_t>(update.contributions.size())});
+  recorder_->Span(update.contributions.size() > 1 ? kReduce : kApply,
+                  {.track = track_, .subject = ChunkName(update.chunk), .begin = begun, .end = clock_->Now()},
+                  {update.chunk, update.from_version + 1,
+                   update.contributions.empty() ? -1 : update.contributions.front().header->step,
+                   static_cast<int64_t>(update.contributions.size())});
   for (const Contribution& contribution : update.contributions) {
-    const uint64_t id = PushFlowId(contribution.task, contribution.step, update.chunk);
+    const uint64_t id = PushFlowId(contribution.header->task, contribution.header->step, update.chunk);
     recorder_->Flow(kPushFlow, {.track = track_, .id = id, .at = begun});
   }
 }

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/trace/flow_id.h"
+#include "server/rules/testing/builders.h"
 
 namespace rubato::server {
 namespace {
@@ -22,13 +23,6 @@ class PartitionTraceTest : public testing::Test {
       chunk->set_length(4);
     }
   }
-  static v1::TaskId Worker(uint32_t index) {
-    v1::TaskId task;
-    task.set_role(v1::TaskId::WORKER);
-    task.set_index(index);
-    task.set_incarnation(100 + index);
-    return task;
-  }
   static PartitionRequest Push(uint32_t worker, int64_t step) {
     PartitionRequest request;
     request.kind = PartitionRequest::Kind::kPushPull;
@@ -41,10 +35,7 @@ class PartitionTraceTest : public testing::Test {
     ChunkRules::Update update;
     update.chunk = 1;
     for (int worker = 0; worker < workers; ++worker) {
-      Contribution contribution;
-      contribution.task = Worker(worker);
-      contribution.step = step;
-      update.contributions.push_back(contribution);
+      update.contributions.push_back(PushOf(static_cast<uint32_t>(worker), 1, step));
     }
     return update;
   }

@@ -89,7 +89,7 @@ class PushReader {
  private:
   // What concerns no single chunk.
   absl::Status CheckPush() const;
-  absl::Status ReadChunk(int i, PartitionRequest* request);
+  absl::Status ReadChunk(int i, const std::shared_ptr<const PushHeader>& header, PartitionRequest* request);
   // Of a chunk of which the worker has no gradient.
   absl::Status CheckAbsent(int i) const;
   // Finds the gradient of `bytes` bytes and adds it to gradients_.
@@ -148,15 +148,19 @@ absl::StatusOr<uint64_t> PushReader::Read(const std::shared_ptr<const PushHyperp
   RUBATO_RETURN_IF_ERROR(CheckPush());
   request->chunks.reserve(push_.chunks_size());
   request->contributions.reserve(push_.chunks_size());
-  for (int i = 0; i < push_.chunks_size(); ++i) RUBATO_RETURN_IF_ERROR(ReadChunk(i, request));
-  if (hyperparameters != nullptr) {
-    for (Contribution& contribution : request->contributions) contribution.hyperparameters = hyperparameters;
-  }
+  auto header = std::make_shared<PushHeader>();
+  header->task = header_.task();
+  header->generation = header_.generation();
+  header->step = push_.step();
+  header->epoch = push_.epoch();
+  if (push_.has_slice()) header->slice = push_.slice();
+  header->hyperparameters = hyperparameters;
+  for (int i = 0; i < push_.chunks_size(); ++i) RUBATO_RETURN_IF_ERROR(ReadChunk(i, header, request));
   if (in_shared_memory_ || payload_.size() == bytes_) return bytes_;
   return Bad("payload", absl::StrCat(payload_.size(), " bytes; push_pull.chunks declare ", bytes_));
 }
 
-absl::Status PushReader::ReadChunk(int i, PartitionRequest* request) {
+absl::Status PushReader::ReadChunk(int i, const std::shared_ptr<const PushHeader>& header, PartitionRequest* request) {
   const v1::ChunkUpdate& update = push_.chunks(i);
   if (absl::Status status = CheckChunk(job_, server_, header_.partition(), update.chunk()); !status.ok()) {
     return Annotate(status, Field(i));
@@ -176,12 +180,8 @@ absl::Status PushReader::ReadChunk(int i, PartitionRequest* request) {
   }
   request->chunks.push_back(update.chunk());
   Contribution& contribution = request->contributions.emplace_back();
-  contribution.task = header_.task();
-  contribution.generation = header_.generation();
-  contribution.step = push_.step();
+  contribution.header = header;
   contribution.examples = absent ? 0 : push_.examples();
-  contribution.epoch = push_.epoch();
-  if (push_.has_slice()) contribution.slice = push_.slice();
   contribution.base_version = update.base_version();
   if (gradients_ == nullptr || absent) return absl::OkStatus();
   RUBATO_RETURN_IF_ERROR(FindGradient(i, CodecOf(update), length, bytes));

@@ -81,9 +81,9 @@ TEST_F(RequestReaderTest, ReadsAPush) {
   EXPECT_EQ(request.kind, PartitionRequest::Kind::kPushPull);
   EXPECT_EQ(request.chunks, (std::vector<uint32_t>{0, 1}));
   ASSERT_EQ(request.contributions.size(), 2u);
-  EXPECT_EQ(request.contributions[1].step, 3);
+  EXPECT_EQ(request.contributions[1].header->step, 3);
   EXPECT_EQ(request.contributions[1].examples, 64u);
-  EXPECT_EQ(request.contributions[1].slice.shard(), 0u);
+  EXPECT_EQ(request.contributions[1].header->slice.shard(), 0u);
 }
 
 TEST_F(RequestReaderTest, ReadsWhichExamplesAPushIsOf) {
@@ -95,9 +95,9 @@ TEST_F(RequestReaderTest, ReadsWhichExamplesAPushIsOf) {
   absl::StatusOr<ReceivedRequest> received = Read(80);
   ASSERT_TRUE(received.ok()) << received.status();
   for (const Contribution& contribution : received->request.contributions) {
-    EXPECT_EQ(contribution.slice.shard(), 7u);
-    EXPECT_EQ(contribution.slice.begin(), 20);
-    EXPECT_EQ(contribution.slice.end(), 84);
+    EXPECT_EQ(contribution.header->slice.shard(), 7u);
+    EXPECT_EQ(contribution.header->slice.begin(), 20);
+    EXPECT_EQ(contribution.header->slice.end(), 84);
   }
   slice->set_end(19);
   ExpectRefused(80, "push_pull.slice: begins with example 20 and ends before 19; allowed: 0 <= begin <= end");

@@ -154,12 +154,14 @@ void ReplayServers::ApplyNext(uint32_t index, const RecordedRun::Update& next) {
     used.push_back(std::move(chunk.arrived.extract({push.member, push.step}).mapped()));
     const Arrived& arrived = *used.back();
     server::Contribution& contribution = update.contributions.emplace_back();
-    contribution.task = TaskOf(push.member);
-    contribution.generation = step.generation;
-    contribution.step = step.step;
+    auto header = std::make_shared<server::PushHeader>();
+    header->task = TaskOf(push.member);
+    header->generation = step.generation;
+    header->step = step.step;
+    header->epoch = arrived.pushed.epoch;
+    header->slice = step.slice;
+    contribution.header = std::move(header);
     contribution.examples = arrived.pushed.examples;
-    contribution.epoch = arrived.pushed.epoch;
-    contribution.slice = step.slice;
     contribution.base_version = step.versions[index];
     // Not owned: it outlives the update.
     contribution.gradient = {std::shared_ptr<void>(), &arrived.gradient};

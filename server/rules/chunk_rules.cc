@@ -22,11 +22,17 @@ void ChunkRules::EnterPlan(const PlanWindow& window) {
   bool keep_clocks = window.left_sync() && window.previous()->quorum() == 0;
   gate_.EnterPlan(plan, keep_clocks);
   if (!window.left_sync()) next_sync_step_ = plan.first_step();
+  SetContributors(window);
+}
+
+void ChunkRules::SetContributors(const PlanWindow& window) {
+  const bool collects = CollectingPlan(window).mode() == v1::SYNC;
+  reducer_.SetMembers(collects ? window.current() : v1::Plan());
 }
 
 std::optional<ChunkRules::Update> ChunkRules::Amend(const PlanWindow& window) {
   gate_.Amend(window.current());
-  reducer_.KeepMembers(window.current());
+  SetContributors(window);
   if (RUBATO_MUTANT(kAmendmentClosesNothing)) return std::nullopt;
   return CloseStep(window);
 }
@@ -102,7 +108,8 @@ std::optional<ChunkRules::Update> ChunkRules::CloseStep(const PlanWindow& window
   return update;
 }
 
-absl::Status ChunkRules::CheckPush(const PlanWindow& window, const Contribution& push) {
+absl::Status ChunkRules::CheckPush(const PlanWindow& window, const Contribution& contribution) {
+  const PushHeader& push = *contribution.header;
   if (deduper_.Seen(push.task.index(), push.task.incarnation(), push.step)) return absl::OkStatus();
   const StepGate::Member* member = gate_.Find(push.task);
   const v1::Plan* plan = window.PlanOf(push.generation, push.step);
@@ -125,13 +132,14 @@ absl::Status ChunkRules::CheckPush(const PlanWindow& window, const Contribution&
 }
 
 ChunkRules::Push ChunkRules::TakePush(const PlanWindow& window, Contribution push) {
-  if (deduper_.Seen(push.task.index(), push.task.incarnation(), push.step)) return {PushResult::kDuplicate, {}};
-  const v1::Plan& plan = *window.PlanOf(push.generation, push.step);
+  const PushHeader& header = *push.header;
+  if (deduper_.Seen(header.task.index(), header.task.incarnation(), header.step)) return {PushResult::kDuplicate, {}};
+  const v1::Plan& plan = *window.PlanOf(header.generation, header.step);
   if (plan.mode() != v1::SYNC) {
     const bool too_stale = push.examples > 0 && version_ - push.base_version >= staleness_limit_;
     return too_stale ? Drop(window, plan, std::move(push)) : ApplyNow(window, plan, std::move(push));
   }
-  if (push.step < next_sync_step_ && !RUBATO_MUTANT(kLatePushCounts)) {  // Complete without it.
+  if (header.step < next_sync_step_ && !RUBATO_MUTANT(kLatePushCounts)) {  // Complete without it.
     return Drop(window, plan, std::move(push));
   }
   reducer_.Add(std::move(push));
@@ -139,9 +147,11 @@ ChunkRules::Push ChunkRules::TakePush(const PlanWindow& window, Contribution pus
   return {update.has_value() ? PushResult::kApplied : PushResult::kPending, std::move(update)};
 }
 
-void ChunkRules::Advance(const PlanWindow& window, StepGate::Member& member, int64_t step) {
+void ChunkRules::Advance(const PlanWindow& window, const PushHeader& push) {
+  StepGate::Member& member = *gate_.Find(push.task);
   // A step of the plan before is done for good: its worker goes on with this plan's first step.
-  gate_.SetClock(member, member.draining ? window.current().first_step() : std::max(gate_.clock(member), step + 1));
+  gate_.SetClock(member,
+                 member.draining ? window.current().first_step() : std::max(gate_.clock(member), push.step + 1));
   member.working = false;
   member.draining = false;
 }
@@ -154,8 +164,9 @@ ChunkRules::Push ChunkRules::Drop(const PlanWindow& window, const v1::Plan& plan
 }
 
 ChunkRules::Push ChunkRules::ApplyNow(const PlanWindow& window, const v1::Plan& plan, Contribution push) {
-  deduper_.Record(push.task.index(), push.task.incarnation(), push.step);
-  Advance(window, *gate_.Find(push.task), push.step);
+  const PushHeader& header = *push.header;
+  deduper_.Record(header.task.index(), header.task.incarnation(), header.step);
+  Advance(window, header);
   Update update{chunk_, {}, push.examples == 0, version_, LearningRateScale(plan), plan.mode() != v1::SYNC};
   update.momentum = MomentumOf(plan);
   if (!update.ineffective) ++version_;
@@ -168,10 +179,11 @@ ChunkRules::Update ChunkRules::CompleteSync(const PlanWindow& window, const v1::
   update.momentum = MomentumOf(plan);
   for (Contribution& contribution : update.contributions) {
     if (RUBATO_MUTANT(kMeanUnweighted)) contribution.examples = 1;
+    const PushHeader& push = *contribution.header;
     if (!RUBATO_MUTANT(kSyncNotRemembered)) {
-      deduper_.Record(contribution.task.index(), contribution.task.incarnation(), contribution.step);
+      deduper_.Record(push.task.index(), push.task.incarnation(), push.step);
     }
-    Advance(window, *gate_.Find(contribution.task), contribution.step);
+    Advance(window, push);
   }
   ++version_;
   ++next_sync_step_;

@@ -87,7 +87,7 @@ class ChunkRules {
   std::optional<Update> Amend(const PlanWindow& window);
 
   // Whether TakePush would accept it; changes nothing. FailedPrecondition names the reason.
-  absl::Status CheckPush(const PlanWindow& window, const Contribution& push);
+  absl::Status CheckPush(const PlanWindow& window, const Contribution& contribution);
   // REQUIRES: CheckPush is OK.
   Push TakePush(const PlanWindow& window, Contribution push);
 
@@ -143,8 +143,10 @@ class ChunkRules {
   // Takes a push that changes nothing, as its step was complete without it or it is too stale.
   Push Drop(const PlanWindow& window, const v1::Plan& plan, Contribution push);
   Push ApplyNow(const PlanWindow& window, const v1::Plan& plan, Contribution push);
-  // A push of `member` for `step` is done.
-  void Advance(const PlanWindow& window, StepGate::Member& member, int64_t step);
+  // A member's push is done.
+  void Advance(const PlanWindow& window, const PushHeader& push);
+  // Whose contributions may come: those of all members, as long as a SYNC step is to be completed.
+  void SetContributors(const PlanWindow& window);
   bool IsAwaited(const PlanWindow& window, const StepGate::Member& member) const;
   bool IsAnybodyAwaited(const PlanWindow& window) const;
   bool FinishesSync(const PlanWindow& window) const;

@@ -61,7 +61,7 @@ TEST_F(ChunkRulesTest, SyncMakesOneUpdateOfEverybodysContribution) {
   ChunkRules::Push push = Take(0, 1, 0);
   ASSERT_TRUE(push.update.has_value());
   ASSERT_EQ(push.update->contributions.size(), 2u);
-  EXPECT_EQ(push.update->contributions[0].task.index(), 0u);
+  EXPECT_EQ(push.update->contributions[0].header->task.index(), 0u);
   EXPECT_EQ(push.update->from_version, 0);
   EXPECT_EQ(rules_.version(), 1);
   EXPECT_EQ(rules_.next_sync_step(), 1);
@@ -94,7 +94,7 @@ TEST_F(ChunkRulesTest, OfManyMembersAsManyAreNamedAsAreWanted) {
   const ChunkRules::Push last = Take(0, 1, 0);
   ASSERT_TRUE(last.update.has_value());
   ASSERT_EQ(last.update->contributions.size(), 100u);
-  for (uint32_t worker : members) EXPECT_EQ(last.update->contributions[worker].task.index(), worker);
+  for (uint32_t worker : members) EXPECT_EQ(last.update->contributions[worker].header->task.index(), worker);
 }
 
 TEST_F(ChunkRulesTest, SyncMakesAVersionOfEmptyContributions) {

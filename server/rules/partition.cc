@@ -208,28 +208,31 @@ void Partition::TakePushes(Waiting& waiting, Changed& changed) {
 void Partition::Perform(ChunkRules::Update update) {
   const ChunkRules& rules = Rules(update.chunk);
   if (!update.ineffective) sink_->Apply(update);
+  v1::UpdateLogRecord record;
   for (const Contribution& contribution : update.contributions) {
-    v1::UpdateLogRecord record;
+    const PushHeader& push = *contribution.header;
     v1::UpdateRecord& entry = *record.mutable_update();
-    entry.set_worker(contribution.task.index());
-    entry.set_incarnation(contribution.task.incarnation());
-    entry.set_generation(contribution.generation);
-    entry.set_step(contribution.step);
+    entry.Clear();
+    entry.set_worker(push.task.index());
+    entry.set_incarnation(push.task.incarnation());
+    entry.set_generation(push.generation);
+    entry.set_step(push.step);
     entry.set_chunk(update.chunk);
     entry.set_base_version(contribution.base_version);
     entry.set_applied_version(rules.version());
     entry.set_examples(contribution.examples);
     entry.set_ineffective(update.ineffective);
-    if (contribution.slice.shard() != 0) *entry.mutable_slice() = contribution.slice;
+    if (push.slice.shard() != 0) *entry.mutable_slice() = push.slice;
     if (const auto crc = sink_->GradientCrc(contribution)) entry.set_gradient_crc32(*crc);
     sink_->Log(record);
-    places_.Note(contribution.task, contribution.step, contribution.slice);
+    places_.Note(push.task, push.step, push.slice);
   }
   for (const Contribution& contribution : update.contributions) {
-    for (const WaitingRequests::Asked& asked : waiting_.Of(contribution.task.index())) {
+    const v1::TaskId& worker = contribution.header->task;
+    for (const WaitingRequests::Asked& asked : waiting_.Of(worker.index())) {
       if (update.chunk < asked.lowest_chunk || asked.highest_chunk < update.chunk) continue;
       Waiting& waiting = *asked.waiting;
-      if (waiting.applied_to.empty() || !SameTask(contribution.task, waiting.request.task)) continue;
+      if (waiting.applied_to.empty() || !SameTask(worker, waiting.request.task)) continue;
       const size_t at = PositionOf(waiting.request.chunks, update.chunk);
       if (at < waiting.applied_to.size()) waiting.applied_to[at] = update.from_version;
     }

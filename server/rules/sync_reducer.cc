@@ -1,65 +1,76 @@
 #include "server/rules/sync_reducer.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/mutants.h"
 #include "common/task.h"
-#include "server/rules/plan_window.h"
+#include "server/rules/by_worker.h"
 
 namespace rubato::server {
 
+void SyncReducer::SetMembers(const v1::Plan& plan) {
+  std::vector<Place> places;
+  places.reserve(plan.members_size());
+  count_ = 0;
+  for (const v1::TaskId& task : plan.members()) {
+    const size_t old = Find(task.index(), task.incarnation());
+    Place place = {.worker = task.index(), .incarnation = task.incarnation()};
+    if (old < places_.size()) place = std::move(places_[old]);
+    if (place.taken) ++count_;
+    places.push_back(std::move(place));
+  }
+  places_ = std::move(places);
+}
+
+size_t SyncReducer::Find(uint32_t worker, uint64_t incarnation) const {
+  const size_t at = FindByWorker(places_, worker, [](const Place& place) { return place.worker; });
+  return at < places_.size() && places_[at].incarnation == incarnation ? at : places_.size();
+}
+
 bool SyncReducer::Add(Contribution contribution) {
-  const bool is_new = there_.emplace(contribution.task.index(), contribution.task.incarnation()).second;
-  if (!is_new && !RUBATO_MUTANT(kReducerTakesTwice)) return false;
-  pending_.push_back(std::move(contribution));
+  const v1::TaskId& task = contribution.header->task;
+  const size_t at = Find(task.index(), task.incarnation());
+  if (at == places_.size()) return false;
+  Place& place = places_[at];
+  if (place.taken) {
+    if (RUBATO_MUTANT(kReducerTakesTwice)) places_.insert(places_.begin() + static_cast<std::ptrdiff_t>(at), place);
+    return false;
+  }
+  place.taken = true;
+  place.contribution = std::move(contribution);
+  ++count_;
   return true;
 }
 
 bool SyncReducer::Has(uint32_t worker, uint64_t incarnation) const {
-  const auto found = there_.find(worker);
-  return found != there_.end() && found->second == incarnation;
-}
-
-void SyncReducer::KeepMembers(const v1::Plan& plan) {
-  const auto is_lost = [&](const Contribution& contribution) { return !IsMember(plan, contribution.task); };
-  std::erase_if(pending_, is_lost);
-  absl::erase_if(there_, [&](const auto& worker) { return !IsMember(plan, worker.first, worker.second); });
-}
-
-std::vector<size_t> SyncReducer::Order() const {
-  std::vector<std::pair<uint32_t, size_t>> by_worker;
-  by_worker.reserve(pending_.size());
-  for (size_t i = 0; i < pending_.size(); ++i) by_worker.emplace_back(pending_[i].task.index(), i);
-  if (!RUBATO_MUTANT(kReducerByArrival)) std::sort(by_worker.begin(), by_worker.end());
-  std::vector<size_t> order;
-  order.reserve(by_worker.size());
-  for (const auto& [worker, position] : by_worker) order.push_back(position);
-  return order;
+  const size_t at = Find(worker, incarnation);
+  return at < places_.size() && places_[at].taken;
 }
 
 std::vector<Contribution> SyncReducer::Take() {
   std::vector<Contribution> taken;
-  taken.reserve(pending_.size());
-  // They lie in the order in which they came, long ago.
+  taken.reserve(count_);
+  // Their headers lie where their requests were read.
   constexpr size_t kAhead = 8;
-  const std::vector<size_t> order = Order();
-  for (size_t i = 0; i < order.size(); ++i) {
-    if (i + kAhead < order.size()) __builtin_prefetch(&pending_[order[i + kAhead]]);
-    taken.push_back(std::move(pending_[order[i]]));
+  for (size_t i = 0; i < places_.size(); ++i) {
+    if (i + kAhead < places_.size()) __builtin_prefetch(places_[i + kAhead].contribution.header.get());
+    if (std::exchange(places_[i].taken, false)) taken.push_back(std::move(places_[i].contribution));
   }
+  if (RUBATO_MUTANT(kReducerReverses)) std::reverse(taken.begin(), taken.end());
   if (RUBATO_MUTANT(kMeanLosesLast) && taken.size() > 1) taken.pop_back();
-  pending_.clear();
-  there_.clear();
+  count_ = 0;
   return taken;
 }
 
 void SyncReducer::AppendState(std::string* state) const {
-  for (const size_t position : Order()) {
-    const Contribution& contribution = pending_[position];
-    absl::StrAppend(state, TaskName(contribution.task), "#", contribution.task.incarnation(), ",",
-                    contribution.generation, ",", contribution.step, ",", contribution.examples, ";");
+  for (const Place& place : places_) {
+    if (!place.taken) continue;
+    const PushHeader& header = *place.contribution.header;
+    absl::StrAppend(state, TaskName(header.task), "#", header.task.incarnation(), ",", header.generation, ",",
+                    header.step, ",", place.contribution.examples, ";");
   }
 }
 

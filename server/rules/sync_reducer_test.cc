@@ -7,17 +7,23 @@
 namespace rubato::server {
 namespace {
 
-TEST(SyncReducerTest, GivesContributionsInOrderOfMemberWhateverTheirArrival) {
+SyncReducer Of(const std::vector<uint32_t>& members) {
   SyncReducer reducer;
+  reducer.SetMembers(MakePlan(1, v1::SYNC, 0, members));
+  return reducer;
+}
+
+TEST(SyncReducerTest, GivesContributionsInOrderOfMemberWhateverTheirArrival) {
+  SyncReducer reducer = Of({0, 1, 2});
   for (uint32_t worker : {2u, 0u, 1u}) EXPECT_TRUE(reducer.Add(PushOf(worker, 1, 0)));
   std::vector<Contribution> all = reducer.Take();
   ASSERT_EQ(all.size(), 3u);
-  for (uint32_t i = 0; i < 3; ++i) EXPECT_EQ(all[i].task.index(), i);
+  for (uint32_t i = 0; i < 3; ++i) EXPECT_EQ(all[i].header->task.index(), i);
   EXPECT_TRUE(reducer.empty());
 }
 
 TEST(SyncReducerTest, KeepsTheFirstOfTwoContributionsOfOneWorker) {
-  SyncReducer reducer;
+  SyncReducer reducer = Of({0, 1});
   EXPECT_TRUE(reducer.Add(PushOf(0, 1, 0, 8)));
   EXPECT_FALSE(reducer.Add(PushOf(0, 1, 0, 9)));
   std::vector<Contribution> all = reducer.Take();
@@ -26,7 +32,7 @@ TEST(SyncReducerTest, KeepsTheFirstOfTwoContributionsOfOneWorker) {
 }
 
 TEST(SyncReducerTest, KnowsWhoHasContributed) {
-  SyncReducer reducer;
+  SyncReducer reducer = Of({1});
   reducer.Add(PushOf(1, 1, 0));
   EXPECT_TRUE(reducer.Has(Worker(1)));
   EXPECT_FALSE(reducer.Has(Worker(1, 2)));
@@ -36,7 +42,7 @@ TEST(SyncReducerTest, KnowsWhoHasContributed) {
 }
 
 TEST(SyncReducerTest, HasAQuorumOnlyWhereThePlanHasOne) {
-  SyncReducer reducer;
+  SyncReducer reducer = Of({0, 1});
   reducer.Add(PushOf(0, 1, 0));
   reducer.Add(PushOf(1, 1, 0));
   EXPECT_TRUE(reducer.HasQuorum(MakePlan(1, v1::SYNC, 0, {0, 1, 2}, 0, 2)));
@@ -45,19 +51,19 @@ TEST(SyncReducerTest, HasAQuorumOnlyWhereThePlanHasOne) {
 }
 
 TEST(SyncReducerTest, DropsContributionsOfTheLostAndOfEarlierIncarnations) {
-  SyncReducer reducer;
+  SyncReducer reducer = Of({0, 1});
   reducer.Add(PushOf(0, 1, 0));
   reducer.Add(PushOf(1, 1, 0));
-  v1::Plan plan = MakePlan(1, v1::SYNC, 0, {1});
-  *plan.add_members() = Worker(0, 2);
-  reducer.KeepMembers(plan);
+  v1::Plan plan = MakePlan(1, v1::SYNC, 0, {0, 1, 2});
+  *plan.mutable_members(0) = Worker(0, 2);
+  reducer.SetMembers(plan);
   EXPECT_FALSE(reducer.Has(Worker(0)));
   EXPECT_TRUE(reducer.Has(Worker(1)));
-  EXPECT_TRUE(reducer.Add([] {
-    Contribution push = PushOf(0, 1, 0);
-    push.task = Worker(0, 2);
-    return push;
-  }()));
+  EXPECT_TRUE(reducer.Add(PushOf(HeaderOf(Worker(0, 2), 1, 0))));
+  EXPECT_TRUE(reducer.Add(PushOf(2, 1, 0)));
+  reducer.SetMembers(v1::Plan());
+  EXPECT_TRUE(reducer.empty());
+  EXPECT_FALSE(reducer.Add(PushOf(2, 1, 0)));
 }
 
 }  // namespace

@@ -9,8 +9,9 @@ namespace rubato::server {
 namespace {
 
 void TakeHyperparameters(const Contribution& contribution, uint32_t group, UpdateMix* mix) {
-  if (contribution.hyperparameters == nullptr) return;
-  const v1::OptimizerConfig* own = contribution.hyperparameters->Find(group);
+  const PushHyperparameters* pushed = contribution.header->hyperparameters.get();
+  if (pushed == nullptr) return;
+  const v1::OptimizerConfig* own = pushed->Find(group);
   if (own == nullptr) return;
   if (mix->hyperparameters == nullptr) {
     mix->hyperparameters = own;

@@ -20,9 +20,9 @@ Contribution PushWith(uint32_t worker, uint64_t examples, double rate0, double r
     groups.Add()->set_group(group);
     groups.rbegin()->set_learning_rate(rate);
   }
-  Contribution push = PushOf(worker, 1, 0, examples);
-  push.hyperparameters = *PushHyperparameters::Read(groups, {.optimizer = &sgd, .groups = 2});
-  return push;
+  PushHeader header = HeaderOf(Worker(worker), 1, 0);
+  header.hyperparameters = *PushHyperparameters::Read(groups, {.optimizer = &sgd, .groups = 2});
+  return PushOf(std::move(header), examples);
 }
 
 TEST(UpdateMixTest, EachCountsByItsExamplesAndAbsentOnesNothing) {

@@ -110,7 +110,7 @@ const MutantCase kMutants[] = {
     {Mutant::kSyncNotRemembered, "Timeout", "I4"},
     {Mutant::kTimeoutAcknowledges, "Timeout", "I3"},
     {Mutant::kReducerTakesTwice, "Timeout", "I1"},
-    {Mutant::kReducerByArrival, "Sync", "I1"},
+    {Mutant::kReducerReverses, "Sync", "I1"},
     {Mutant::kMeanLosesLast, "Sync", "I1"},
     {Mutant::kMeanUnweighted, "Sync", "I1"},
     {Mutant::kAmendmentClosesNothing, "Crash", "I4"},

@@ -129,7 +129,7 @@ void ServerActor::PartitionActor::Apply(const server::ChunkRules::Update& update
   ++weights.version;
   for (const server::Contribution& contribution : update.contributions) {
     records.push_back(simulation::ToRecord(update.chunk, contribution));
-    weights.pushes.emplace_back(contribution.task.incarnation(), contribution.step);
+    weights.pushes.emplace_back(contribution.header->task.incarnation(), contribution.header->step);
   }
   oracle_->Applied(place_, update.chunk, records);
 }

@@ -1,11 +1,13 @@
 #include "tests/simulation/messages.h"
 
-#include <cstddef>
+#include <memory>
+#include <utility>
 
 namespace rubato::simulation {
 
 server::PartitionRequest ToPartitionRequest(const worker::StepMachine::Request& request, const v1::TaskId& task,
-                                            const std::vector<uint32_t>& chunks, uint64_t examples) {
+                                            const std::vector<uint32_t>& chunks, uint64_t examples,
+                                            server::PushHeader push) {
   const bool pulls = request.kind == worker::StepMachine::Kind::kPull;
   server::PartitionRequest wire;
   wire.kind = pulls ? server::PartitionRequest::Kind::kPull : server::PartitionRequest::Kind::kPushPull;
@@ -13,13 +15,12 @@ server::PartitionRequest ToPartitionRequest(const worker::StepMachine::Request& 
   wire.generation = request.generation;
   wire.step = request.step;
   wire.chunks = chunks;
-  for (size_t i = 0; !pulls && i < chunks.size(); ++i) {
-    server::Contribution& contribution = wire.contributions.emplace_back();
-    contribution.task = task;
-    contribution.generation = request.generation;
-    contribution.step = request.step;
-    contribution.examples = examples;
-  }
+  if (pulls) return wire;
+  push.task = task;
+  push.generation = request.generation;
+  push.step = request.step;
+  const auto header = std::make_shared<const server::PushHeader>(std::move(push));
+  wire.contributions.assign(chunks.size(), {.header = header, .gradient = nullptr, .examples = examples});
   return wire;
 }
 
@@ -35,13 +36,14 @@ v1::ExchangeReply ToWire(const server::PartitionReply& reply) {
 
 v1::UpdateRecord ToRecord(uint32_t chunk, const server::Contribution& contribution) {
   v1::UpdateRecord record;
-  record.set_worker(contribution.task.index());
-  record.set_incarnation(contribution.task.incarnation());
-  record.set_generation(contribution.generation);
-  record.set_step(contribution.step);
+  const server::PushHeader& push = *contribution.header;
+  record.set_worker(push.task.index());
+  record.set_incarnation(push.task.incarnation());
+  record.set_generation(push.generation);
+  record.set_step(push.step);
   record.set_chunk(chunk);
   record.set_examples(contribution.examples);
-  if (contribution.slice.shard() != 0) *record.mutable_slice() = contribution.slice;
+  if (push.slice.shard() != 0) *record.mutable_slice() = push.slice;
   return record;
 }
 

@@ -12,9 +12,10 @@
 namespace rubato::simulation {
 
 // What a worker's step machine asks for, of these chunks, as a partition gets it. A push has so many examples for each
-// chunk, and no base versions.
+// chunk, and no base versions; `push` is what else it says.
 server::PartitionRequest ToPartitionRequest(const worker::StepMachine::Request& request, const v1::TaskId& task,
-                                            const std::vector<uint32_t>& chunks, uint64_t examples);
+                                            const std::vector<uint32_t>& chunks, uint64_t examples,
+                                            server::PushHeader push = {});
 
 // Without its chunks.
 v1::ExchangeReply ToWire(const server::PartitionReply& reply);

@@ -158,7 +158,7 @@ void SimServer::SimPartition::Apply(const server::ChunkRules::Update& update) {
   ++weights.version;
   for (const server::Contribution& contribution : update.contributions) {
     records.push_back(ToRecord(update.chunk, contribution));
-    weights.pushes.emplace_back(contribution.task.incarnation(), contribution.step);
+    weights.pushes.emplace_back(contribution.header->task.incarnation(), contribution.header->step);
   }
   oracle_->Applied(options_.place, update.chunk, records);
   const bool disagreement = ChangeValue(update, &weights.value);
@@ -172,7 +172,7 @@ bool SimServer::SimPartition::ChangeValue(const server::ChunkRules::Update& upda
   if (!mix.has_effect) return false;
   double gradient = 0;
   for (const server::UpdateMix::Part& part : mix.parts) {
-    const PushId push(part.contribution->task.incarnation(), part.contribution->step);
+    const PushId push(part.contribution->header->task.incarnation(), part.contribution->header->step);
     gradient += part.weight * GradientOf(push, update.chunk);
   }
   const v1::OptimizerConfig optimizer = mix.hyperparameters == nullptr ? MakeOptimizer(scenario) : *mix.hyperparameters;

@@ -166,14 +166,14 @@ std::shared_ptr<const server::PushHyperparameters> SimWorker::ReadHyperparameter
 }
 
 server::PartitionRequest SimWorker::ToWire(const Request& request) const {
-  server::PartitionRequest wire =
-      ToPartitionRequest(request, task(), batches_[request.batch].chunks, static_cast<uint64_t>(examples_));
-  const auto hyperparameters = ReadHyperparameters(request.step);
+  server::PushHeader push;
+  push.slice = slice_;
+  push.hyperparameters = ReadHyperparameters(request.step);
+  server::PartitionRequest wire = ToPartitionRequest(request, task(), batches_[request.batch].chunks,
+                                                     static_cast<uint64_t>(examples_), std::move(push));
   for (size_t i = 0; i < wire.contributions.size(); ++i) {
     wire.contributions[i].base_version = versions_.at(wire.chunks[i]);
-    wire.contributions[i].slice = slice_;
     if (IsAbsent(wire.chunks[i])) wire.contributions[i].examples = 0;
-    wire.contributions[i].hyperparameters = hyperparameters;
   }
   return wire;
 }

@@ -2,7 +2,9 @@
 #define RUBATO_SERVER_RULES_TESTING_BUILDERS_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "proto/parameter_server.pb.h"
@@ -49,13 +51,20 @@ inline v1::Plan Without(v1::Plan plan, uint32_t lost) {
   return plan;
 }
 
+inline PushHeader HeaderOf(const v1::TaskId& worker, uint64_t generation, int64_t step) {
+  PushHeader header;
+  header.task = worker;
+  header.generation = generation;
+  header.step = step;
+  return header;
+}
+
+inline Contribution PushOf(PushHeader header, uint64_t examples = 8) {
+  return {.header = std::make_shared<const PushHeader>(std::move(header)), .gradient = nullptr, .examples = examples};
+}
+
 inline Contribution PushOf(uint32_t worker, uint64_t generation, int64_t step, uint64_t examples = 8) {
-  Contribution push;
-  push.task = Worker(worker);
-  push.generation = generation;
-  push.step = step;
-  push.examples = examples;
-  return push;
+  return PushOf(HeaderOf(Worker(worker), generation, step), examples);
 }
 
 }  // namespace rubato::server

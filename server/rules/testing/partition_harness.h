@@ -40,8 +40,7 @@ class PartitionHarness : public testing::Test, public PartitionSink {
     request.step = step;
     request.chunks = std::move(chunks);
     for (size_t i = 0; kind == PartitionRequest::Kind::kPushPull && i < request.chunks.size(); ++i) {
-      request.contributions.push_back(PushOf(worker, generation, step));
-      request.contributions.back().task = request.task;
+      request.contributions.push_back(PushOf(HeaderOf(request.task, generation, step)));
     }
     partition_.OnRequest(std::move(request), now_);
     return last_token_;
