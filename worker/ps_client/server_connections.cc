@@ -1,5 +1,7 @@
 #include "worker/ps_client/server_connections.h"
 
+#include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +15,7 @@ constexpr absl::Duration kRetryInterval = absl::Milliseconds(100);
 // A server answers every request within its timeout, if only with WAITING; one that is silent for longer is gone.
 constexpr absl::Duration kSilence = absl::Seconds(20);
 constexpr absl::Duration kConnectTimeout = absl::Seconds(2);
+constexpr size_t kOpenedAtOnce = 16;
 constexpr absl::Duration kMaintenancePeriod = absl::Milliseconds(50);
 // Of address space, to map a server's memory.
 constexpr size_t kServerMemoryMax = size_t{1} << 46;
@@ -86,7 +89,7 @@ void ServerConnections::Maintain() {
   for (;;) {
     const std::vector<bool> awaits_answer = handler_->AwaitsAnswer();
     const std::vector<int> broken = AwaitBroken(awaits_answer);
-    for (int index : broken) Reopen(index);
+    ReopenAll(broken);
     MutexLock lock(mu_);
     if (stop_) return;
   }
@@ -106,6 +109,17 @@ std::vector<int> ServerConnections::AwaitBroken(const std::vector<bool>& awaits_
   }
   if (broken.empty()) wake_.WaitFor(mu_, kMaintenancePeriod);
   return broken;
+}
+
+void ServerConnections::ReopenAll(const std::vector<int>& broken) {
+  std::atomic<size_t> next = 0;
+  const auto reopen = [&] {
+    for (size_t i = next++; i < broken.size(); i = next++) Reopen(broken[i]);
+  };
+  std::vector<std::thread> others;
+  while (others.size() + 1 < std::min(broken.size(), kOpenedAtOnce)) others.emplace_back(reopen);
+  reopen();
+  for (std::thread& thread : others) thread.join();
 }
 
 void ServerConnections::Reopen(int index) {

@@ -111,6 +111,8 @@ class ServerConnections {
   void Maintain();
   // Those that are to be opened now; waits a little if there is none.
   std::vector<int> AwaitBroken(const std::vector<bool>& awaits_answer);
+  // These at the same time, so that none waits for servers that do not answer.
+  void ReopenAll(const std::vector<int>& broken);
   void Reopen(int index);
   absl::Status Open(int index, Connection* opened);
   // Null if the server does not share memory with this worker.

@@ -3,13 +3,18 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <functional>
 #include <map>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/file_descriptor.h"
 #include "common/transport/exchange_server.h"
 #include "worker/testing/shared_clock.h"
 
@@ -98,6 +103,27 @@ class Recorder : public ServerConnections::Handler {
   int looks_ = 0;
 };
 
+// A port of this machine that connections can be made to, and on which nobody answers.
+class SilentServer {
+ public:
+  SilentServer() {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof(address);
+    EXPECT_EQ(bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), length), 0);
+    EXPECT_EQ(listen(listener_.get(), 16), 0);
+    EXPECT_EQ(getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address), &length), 0);
+    port_ = ntohs(address.sin_port);
+  }
+
+  int port() const { return port_; }
+
+ private:
+  FileDescriptor listener_{socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  int port_ = 0;
+};
+
 class ServerConnectionsTest : public testing::Test {
  protected:
   std::unique_ptr<ExchangeServer> Serve(int port = 0) {
@@ -171,6 +197,19 @@ TEST_F(ServerConnectionsTest, OneThatBreaksIsOpenedAgainAndTheOthersStay) {
   Send(0);
   EXPECT_TRUE(handler_.AwaitMessages(0, 1));
   EXPECT_EQ(handler_.connected(1), 1);
+}
+
+// Each of them is given up after two seconds; one after another they would take 24.
+TEST_F(ServerConnectionsTest, DoesNotWaitForThoseThatDoNotAnswerToOpenTheOthers) {
+  const SilentServer silent;
+  const auto server = Serve();
+  std::vector<int> ports(12, silent.port());
+  ports.push_back(server->port());
+  handler_.SetAwaits(std::vector<bool>(ports.size(), false));
+  const absl::Time begun = absl::Now();
+  Connect(ports);
+  ASSERT_TRUE(handler_.AwaitConnected(12, 1));
+  EXPECT_LT(absl::Now() - begun, absl::Seconds(20));
 }
 
 TEST_F(ServerConnectionsTest, OneThatOwesAnAnswerAndIsSilentForTooLongIsOpenedAgain) {
