@@ -97,6 +97,19 @@ TEST_F(CoreTest, IsOverTwoSecondsAfterStopEvenIfATaskStays) {
   EXPECT_EQ(finished_->message(), "stopped by the operator");
 }
 
+TEST_F(CoreTest, WorkersThatAreLostTogetherAreOneAmendment) {
+  StartJob();
+  Beat(WorkerTask(0), 5, 1);
+  now_ += absl::Seconds(0.5);
+  Beat(WorkerTask(1), 5, 1);
+  now_ += absl::Seconds(0.5);
+  for (uint32_t i = 0; i < 2; ++i) Do(core_->OnDisconnect(WorkerTask(i), now_));
+  Pass(absl::Seconds(6), {"worker 0", "worker 1"});
+  EXPECT_EQ(core_->Status(now_).plan().amendment(), 1u);
+  EXPECT_EQ(core_->Status(now_).plan().members_size(), 0);
+  EXPECT_EQ(Lines(Line::kMember).size(), 2u);
+}
+
 TEST_F(CoreTest, ALostWorkerIsAmendedOutAndItsShardsAreGivenOutAgain) {
   StartJob();
   AskShard(WorkerTask(0), 1);

@@ -46,6 +46,11 @@ Member* Membership::Hear(const v1::TaskId& task, absl::Time now) {
   return &found->second;
 }
 
+void Membership::NoteDisconnect(const v1::TaskId& task, absl::Time now) {
+  const Member* member = FindAlive(task);
+  if (member != nullptr && now - member->last_heard <= lease_ / 4) Hear(task, now);
+}
+
 void Membership::RenewAll(absl::Time now) {
   for (auto& [key, member] : members_) member.last_heard = now;
 }

@@ -36,6 +36,8 @@ void PlanKeeper::Apply(const PlanMaker::Actions& actions, absl::Time now) {
         continue;
       case PlanAction::Kind::kAmended:
         job_->held_plan = action.plan;
+        out_->Log('I', absl::StrCat("plan ", action.plan.generation(), " goes on with ", action.plan.members_size(),
+                                    " workers"));
         TellWorkers();
         continue;
       case PlanAction::Kind::kDropped:

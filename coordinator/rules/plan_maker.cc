@@ -98,17 +98,22 @@ PlanMaker::Actions PlanMaker::AddWorker(const v1::TaskId& worker, absl::Time now
   return actions;
 }
 
-PlanMaker::Actions PlanMaker::RemoveWorker(const v1::TaskId& worker, bool lost, absl::Time now) {
+PlanMaker::Actions PlanMaker::RemoveWorkers(const std::vector<v1::TaskId>& workers, bool lost, absl::Time now) {
   Actions actions;
-  auto found = workers_.find(worker.index());
-  const bool known = found != workers_.end() && SameTask(found->second, worker);
-  if (known && !RUBATO_MUTANT(kLostWorkerStays)) workers_.erase(found);
-  auto* members = plan_.mutable_members();
-  auto member = std::find_if(members->begin(), members->end(),
-                             [&task = worker](const v1::TaskId& candidate) { return SameTask(candidate, task); });
-  if (member == members->end()) return actions;
+  bool has_some = false;
+  for (const v1::TaskId& worker : workers) {
+    auto found = workers_.find(worker.index());
+    const bool known = found != workers_.end() && SameTask(found->second, worker);
+    if (known && !RUBATO_MUTANT(kLostWorkerStays)) workers_.erase(found);
+    auto* members = plan_.mutable_members();
+    auto member = std::find_if(members->begin(), members->end(),
+                               [&task = worker](const v1::TaskId& candidate) { return SameTask(candidate, task); });
+    if (member == members->end()) continue;
+    members->erase(member);
+    has_some = true;
+  }
+  if (!has_some) return actions;
   // An amendment changes nothing else. Servers take a quorum of more than all who are left as all of them.
-  members->erase(member);
   if (!RUBATO_MUTANT(kAmendmentKeepsNumber)) plan_.set_amendment(plan_.amendment() + 1);
   repartition_ |= lost && options_.static_batch > 0;
   actions.push_back(JournalPlan(plan_, members_decided_, change_));

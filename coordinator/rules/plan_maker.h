@@ -113,9 +113,9 @@ class PlanMaker {
 
   // A worker that shall be a member. A new incarnation takes the place of the old one, which is to be removed first.
   Actions AddWorker(const v1::TaskId& worker, absl::Time now);
-  // Amends the present plan when it has this worker. `lost`: with STATIC dispatch a new plan follows, so that the
-  // others take over its part of the data.
-  Actions RemoveWorker(const v1::TaskId& worker, bool lost, absl::Time now);
+  // Amends the present plan, once, when it has some of these workers. `lost`: with STATIC dispatch a new plan follows,
+  // so that the others take over their part of the data.
+  Actions RemoveWorkers(const std::vector<v1::TaskId>& workers, bool lost, absl::Time now);
   Actions RequestChange(const PlanChange& change, absl::Time now);
   // The next plan is this cut: another change that waits, or one with the present rules. Nothing happens when closed.
   Actions RequestCut(const v1::Cut& cut, absl::Time now);

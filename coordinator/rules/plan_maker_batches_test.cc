@@ -36,7 +36,7 @@ TEST_F(PlanMakerBatchesTest, StayAsTheyAreWithTheSameMembers) {
   maker_.RequestCut(cut, now_);
   EnterNext(5);
   EXPECT_THAT(maker_.plan().batch_sizes(), ElementsAre(24, 40)) << "under a plan that is only a cut";
-  maker_.RemoveWorker(WorkerTask(0), /*lost=*/true, now_);
+  maker_.RemoveWorkers({WorkerTask(0)}, /*lost=*/true, now_);
   EXPECT_EQ(maker_.plan().members_size(), 1);
   EXPECT_THAT(maker_.plan().batch_sizes(), ElementsAre(24, 40)) << "an amendment leaves them";
   AckPlan();

@@ -96,21 +96,30 @@ TEST_F(PlanMakerTest, UnacknowledgedMessagesAreSentAgain) {
 
 TEST_F(PlanMakerTest, ALostMemberIsAmendedOutAtOnce) {
   StartWith(3);
-  auto actions = maker_.RemoveWorker(WorkerTask(1), true, now_);
+  auto actions = maker_.RemoveWorkers({WorkerTask(1)}, true, now_);
   ASSERT_EQ(actions.size(), 3u);
   EXPECT_EQ(actions[0].kind, Kind::kJournalPlan);
   EXPECT_EQ(actions[1].plan.generation(), 1u);
   EXPECT_EQ(actions[1].plan.amendment(), 1u);
   EXPECT_EQ(actions[1].plan.members_size(), 2);
   EXPECT_EQ(Count(AckPlan(), Kind::kAmended), 1);
-  EXPECT_TRUE(maker_.RemoveWorker(WorkerTask(1), true, now_).empty());
+  EXPECT_TRUE(maker_.RemoveWorkers({WorkerTask(1)}, true, now_).empty());
+}
+
+TEST_F(PlanMakerTest, ThoseWhoAreLostTogetherAreAmendedOutTogether) {
+  StartWith(5);
+  auto actions = maker_.RemoveWorkers({WorkerTask(1), WorkerTask(9), WorkerTask(3), WorkerTask(4)}, true, now_);
+  EXPECT_EQ(Count(actions, Kind::kJournalPlan), 1);
+  EXPECT_EQ(Count(actions, Kind::kCommit), 2);
+  EXPECT_EQ(maker_.plan().amendment(), 1u);
+  EXPECT_EQ(maker_.plan().members_size(), 2);
 }
 
 TEST_F(PlanMakerTest, AnAmendmentDuringAnAnnouncementAlsoShrinksTheNewPlan) {
   StartWith(3);
   maker_.RequestChange(Rules(v1::ASYNC), now_);
   maker_.OnAnnounceAck(0, 2, 5, now_);
-  EXPECT_EQ(Count(maker_.RemoveWorker(WorkerTask(2), true, now_), Kind::kCommit), 2);
+  EXPECT_EQ(Count(maker_.RemoveWorkers({WorkerTask(2)}, true, now_), Kind::kCommit), 2);
   maker_.OnAnnounceAck(1, 2, 6, now_);
   EXPECT_EQ(maker_.plan().generation(), 2u);
   EXPECT_EQ(maker_.plan().first_step(), 7);
@@ -132,7 +141,7 @@ TEST_F(PlanMakerTest, AJoinIsAPlanChangeThatKeepsTheRules) {
 
 TEST_F(PlanMakerTest, AReplacedIncarnationLeavesAndJoins) {
   StartWith(2);
-  maker_.RemoveWorker(WorkerTask(1), true, now_);
+  maker_.RemoveWorkers({WorkerTask(1)}, true, now_);
   maker_.AddWorker(WorkerTask(1, 2), now_);
   EXPECT_EQ(Count(AckPlan(), Kind::kAnnounce), 2);
   AckAnnounce(4, 4);
@@ -147,8 +156,8 @@ TEST_F(PlanMakerTest, ANewPlansQuorumNeverExceedsItsMembersAndAnAmendmentLeavesI
   PlanChange rules = Rules(v1::SYNC);
   rules.quorum = 2;
   StartWith(3, rules);
-  maker_.RemoveWorker(WorkerTask(0), true, now_);
-  maker_.RemoveWorker(WorkerTask(1), true, now_);
+  maker_.RemoveWorkers({WorkerTask(0)}, true, now_);
+  maker_.RemoveWorkers({WorkerTask(1)}, true, now_);
   EXPECT_EQ(maker_.plan().quorum(), 2u);
   AckPlan();
   rules.quorum = 3;
@@ -255,7 +264,7 @@ class StaticPlanMakerTest : public PlanMakerTest {
 
 TEST_F(StaticPlanMakerTest, ALostMemberLeadsToANewPartitionOfTheData) {
   StartWith(4);
-  maker_.RemoveWorker(WorkerTask(3), true, now_);
+  maker_.RemoveWorkers({WorkerTask(3)}, true, now_);
   EXPECT_EQ(Count(AckPlan(), Kind::kAnnounce), 2);
   AckAnnounce(3, 3);
   // Four steps of the four members that the plan began with: 40, 80, 100 (the epoch's end), 140.
@@ -266,7 +275,7 @@ TEST_F(StaticPlanMakerTest, ALostMemberLeadsToANewPartitionOfTheData) {
 // The coordinator was lost after the amendment was journalled, and before it announced what follows.
 TEST_F(StaticPlanMakerTest, ALostMembersPartIsTakenOverAfterARestartToo) {
   StartWith(4);
-  maker_.RemoveWorker(WorkerTask(3), true, now_);
+  maker_.RemoveWorkers({WorkerTask(3)}, true, now_);
   PlanMaker restarted({.servers = {0}, .static_batch = 10, .train_examples = 100});
   restarted.Resume(maker_.plan(), 4, 0, std::nullopt, now_);
   for (uint32_t i = 0; i < 3; ++i) restarted.OnEntered(WorkerTask(i), 1, now_);
@@ -277,7 +286,7 @@ TEST_F(StaticPlanMakerTest, ALostMembersPartIsTakenOverAfterARestartToo) {
 
 TEST_F(StaticPlanMakerTest, AMemberThatLeavesLeavesTheOthersPartsAlone) {
   StartWith(2);
-  maker_.RemoveWorker(WorkerTask(0), false, now_);
+  maker_.RemoveWorkers({WorkerTask(0)}, false, now_);
   EXPECT_EQ(Count(AckPlan(), Kind::kAnnounce), 0);
 }
 
@@ -404,7 +413,7 @@ class LossyWorld {
   void Churn() {
     uint32_t index = static_cast<uint32_t>(random_.Below(kWorkers));
     uint64_t& incarnation = incarnations_[index];
-    Do(maker_.RemoveWorker(WorkerTask(index, incarnation + 1), true, now_));
+    Do(maker_.RemoveWorkers({WorkerTask(index, incarnation + 1)}, true, now_));
     ++incarnation;
     if (random_.Below(4) != 0) Do(maker_.AddWorker(WorkerTask(index, incarnation + 1), now_));
   }

@@ -74,9 +74,11 @@ void Recovery::ResumePlan(absl::Time now) {
   plans_->Apply(plan_maker.Resume(plan_, members_decided_, requested_quorum_, announced_, now), now);
   if (job_->phase == v1::JobStatus::FINISHING) plans_->Apply(plan_maker.Close(), now);
   // A task's end is journalled before the amendment that follows from it.
+  std::vector<v1::TaskId> gone;
   for (const v1::TaskId& member : plan_.members()) {
-    if (job_->membership.FindAlive(member) == nullptr) plans_->Apply(plan_maker.RemoveWorker(member, true, now), now);
+    if (job_->membership.FindAlive(member) == nullptr) gone.push_back(member);
   }
+  plans_->Apply(plan_maker.RemoveWorkers(gone, true, now), now);
   for (const Member* worker : job_->membership.Alive(v1::TaskId::WORKER)) {
     plans_->Apply(plan_maker.AddWorker(worker->id, now), now);
   }

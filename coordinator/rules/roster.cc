@@ -54,7 +54,8 @@ void Roster::OnRegister(const v1::TaskMessage& message, absl::string_view peer, 
   }
   if (arrival.replaced) {
     out_->SendRefusal(*arrival.replaced, EvictedText(task, kReplaced));
-    Detach(*arrival.replaced, true, v1::MemberLine::EVICTED, kReplaced, now);
+    const v1::TaskId& replaced = *arrival.replaced;
+    if (NoteGone(replaced, true, v1::MemberLine::EVICTED, kReplaced, now)) RemoveFromPlan({replaced}, true, now);
     if (job_->replaced) return;
     if (job_->Ended()) return out_->SendStop(task, job_->end);
   }
@@ -172,6 +173,7 @@ void Roster::OnDisconnect(const v1::TaskId& task, absl::Time now) {
     return parts_.end->CheckFarewell(now);
   }
   if (member == nullptr) return;
+  job_->membership.NoteDisconnect(task, now);
   out_->Log('W', absl::StrCat("the connection to ", TaskName(task), " broke; it has ",
                               absl::FormatDuration(job_->membership.lease()), " to come back"));
 }
@@ -193,7 +195,7 @@ void Roster::OnLeaving(const v1::TaskId& task, const v1::Leaving& leaving, absl:
     return OnCannotRestore(task, leaving.error(), now);
   }
   if (!leaving.error().empty()) {
-    Evict(task, leaving.error(), now);
+    if (Evict(task, leaving.error(), now)) RemoveFromPlan({task}, true, now);
     switch (leaving.cause()) {
       case v1::Leaving::NOT_FINITE:
         return parts_.end->Fail(
@@ -211,25 +213,29 @@ void Roster::OnLeaving(const v1::TaskId& task, const v1::Leaving& leaving, absl:
   const std::string reason = leaving.drained() ? "asked to stop" : "";
   job_->membership.Leave(task, reason);
   // To the plan a drained worker is a lost one: the others take over its part of the data.
-  Detach(task, leaving.drained(), v1::MemberLine::LEFT, reason, now);
+  const bool lost = leaving.drained();
+  if (NoteGone(task, lost, v1::MemberLine::LEFT, reason, now)) RemoveFromPlan({task}, lost, now);
 }
 
 void Roster::CheckLeases(absl::Time now) {
   const std::string reason =
       absl::StrFormat("no heartbeat for %.1f s", absl::ToDoubleSeconds(job_->membership.lease()));
+  std::vector<v1::TaskId> workers;
   for (const v1::TaskId& task : job_->membership.Expired(now)) {
-    if (!job_->Ended() && !job_->replaced) Evict(task, reason, now);
+    if (job_->Ended() || job_->replaced) return;
+    if (Evict(task, reason, now)) workers.push_back(task);
   }
+  if (!workers.empty()) RemoveFromPlan(workers, true, now);
 }
 
-void Roster::Evict(const v1::TaskId& task, const std::string& reason, absl::Time now) {
-  if (!job_->membership.Evict(task, reason)) return;
+bool Roster::Evict(const v1::TaskId& task, const std::string& reason, absl::Time now) {
+  if (!job_->membership.Evict(task, reason)) return false;
   out_->SendRefusal(task, EvictedText(task, reason));
-  Detach(task, true, v1::MemberLine::EVICTED, reason, now);
+  return NoteGone(task, true, v1::MemberLine::EVICTED, reason, now);
 }
 
-void Roster::Detach(const v1::TaskId& task, bool lost, v1::MemberLine::Event event, const std::string& reason,
-                    absl::Time now) {
+bool Roster::NoteGone(const v1::TaskId& task, bool lost, v1::MemberLine::Event event, const std::string& reason,
+                      absl::Time now) {
   const Member* member = job_->membership.Find(task.role(), task.index());
   const bool evicted = event == v1::MemberLine::EVICTED;
   if (evicted) {
@@ -245,17 +251,20 @@ void Roster::Detach(const v1::TaskId& task, bool lost, v1::MemberLine::Event eve
     const bool nobody = job_->membership.Alive(v1::TaskId::WORKER).empty();
     const bool client = job_->config.model().has_manifest();
     if (nobody && !client && job_->rollback_term == 1) job_->train_examples = 0;
-    return;
+    return false;
   }
   out_->Journal(TaskRecord(*job_, task), false);
   if (HoldsChunks(task)) {
     const std::string at = address.empty() ? "" : absl::StrCat(" (", address, ")");
-    return parts_.rollback->Begin(absl::StrCat(TaskName(task), at, " is lost: ", reason.empty() ? "it left" : reason),
-                                  now);
+    parts_.rollback->Begin(absl::StrCat(TaskName(task), at, " is lost: ", reason.empty() ? "it left" : reason), now);
+    return false;
   }
-  if (task.role() != v1::TaskId::WORKER) return;
-  if (job_->dispatcher) job_->dispatcher->Leave(task);
-  parts_.plans->Apply(job_->plan_maker->RemoveWorker(task, lost, now), now);
+  if (task.role() == v1::TaskId::WORKER && job_->dispatcher) job_->dispatcher->Leave(task);
+  return task.role() == v1::TaskId::WORKER;
+}
+
+void Roster::RemoveFromPlan(const std::vector<v1::TaskId>& workers, bool lost, absl::Time now) {
+  parts_.plans->Apply(job_->plan_maker->RemoveWorkers(workers, lost, now), now);
   if (lost) parts_.training->OnWorkerLost();
   parts_.training->CheckWorkersGone(now);
 }

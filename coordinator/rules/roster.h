@@ -59,9 +59,13 @@ class Roster {
   void Greet(const v1::TaskId& task, absl::Time now);
   // The server cannot read what the job goes on from.
   void OnCannotRestore(const v1::TaskId& server, const std::string& error, absl::Time now);
-  void Evict(const v1::TaskId& task, const std::string& reason, absl::Time now);
-  void Detach(const v1::TaskId& task, bool lost, v1::MemberLine::Event event, const std::string& reason,
-              absl::Time now);
+  // What follows of it for the plan is the caller's, as it is with NoteGone. Returns what that returns.
+  bool Evict(const v1::TaskId& task, const std::string& reason, absl::Time now);
+  // A task is no member any more. A lost server's job goes back. Returns whether the task is a worker whom the plan may
+  // have, to be given to RemoveFromPlan.
+  bool NoteGone(const v1::TaskId& task, bool lost, v1::MemberLine::Event event, const std::string& reason,
+                absl::Time now);
+  void RemoveFromPlan(const std::vector<v1::TaskId>& workers, bool lost, absl::Time now);
 
   const Parts parts_;
   JobState* const job_;
