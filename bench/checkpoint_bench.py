@@ -36,6 +36,8 @@ import tempfile
 import threading
 import time
 
+from local_job import LocalJob
+
 CONFIG = """
 name: "checkpoint_bench"
 cluster {{ servers: {servers} workers: {workers} lease_seconds: 30 }}
@@ -67,67 +69,18 @@ def layers(parameters):
     return text, total + 10 * (width + 1)
 
 
-class Job:
+class Job(LocalJob):
     """The job; ends with the block."""
 
     def __init__(self, options, directory, keeps_checkpoints=True):
-        self.rubato = os.path.join(options.binaries, "cli/command/rubato")
-        self.run = os.path.join(directory, "run")
         self.checkpoints = os.path.join(directory, "checkpoints")
-        config = os.path.join(directory, "config.textproto")
         text, self.parameters = layers(options.parameters)
         # They are made when this program asks for them.
         every = 1000000 if keeps_checkpoints else 0
         checkpoint = f'checkpoint {{ every_seconds: {every} keep: 1 directory: "{self.checkpoints}" }}'
-        with open(config, "w") as file:
-            file.write(CONFIG.format(servers=options.servers, workers=options.workers, batch=options.batch, layers=text,
-                                     mode=options.mode, checkpoint=checkpoint))
-        self.output = open(os.path.join(directory, "train.out"), "w+")
-        self.launcher = subprocess.Popen(
-            [self.rubato, "train", config, f"--run_directory={self.run}", f"--binaries={options.binaries}"],
-            stdout=self.output, stderr=self.output, start_new_session=True)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        os.killpg(self.launcher.pid, signal.SIGKILL)
-        for pid in self.tasks("coordinator", "server", "worker"):
-            os.kill(pid, signal.SIGKILL)
-        self.launcher.wait(30)
-
-    def fail(self, why):
-        self.output.seek(0)
-        raise SystemExit(f"{why}\n{self.output.read()[-4000:]}")
-
-    def wait_until_it_trains(self, seconds=300):
-        deadline = time.monotonic() + seconds
-        while self.steps() < 3:
-            if self.launcher.poll() is not None or time.monotonic() > deadline:
-                self.fail(f"it does not train after {seconds} s, or has ended")
-            time.sleep(0.2)
-
-    def lines(self, kind):
-        try:
-            with open(os.path.join(self.run, "metrics.jsonl")) as lines:
-                return [json.loads(line)[kind] for line in lines if line.startswith('{"' + kind) and line.endswith("\n")]
-        except FileNotFoundError:
-            return []
-
-    def steps(self):
-        return max((line.get("step", 0) for line in self.lines("progress")), default=0)
-
-    def tasks(self, *programs):
-        """Process ids."""
-        for path in glob.glob("/proc/[0-9]*/cmdline"):
-            try:
-                with open(path, "rb") as file:
-                    arguments = file.read().split(b"\0")
-            except OSError:
-                continue
-            program = os.path.basename(arguments[0]).decode(errors="replace")
-            if program in programs and any(self.run.encode() in argument for argument in arguments):
-                yield int(path.split("/")[2])
+        super().__init__(options.binaries, directory,
+                         CONFIG.format(servers=options.servers, workers=options.workers, batch=options.batch,
+                                       layers=text, mode=options.mode, checkpoint=checkpoint))
 
     def server_bytes(self):
         """Of memory that all servers have in use."""
