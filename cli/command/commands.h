@@ -25,6 +25,7 @@ void AddDoctorCommand(CLI::App* app, const Environment* environment, int* exit_c
 void AddSimulateCommand(CLI::App* app, const Environment* environment, int* exit_code);
 void AddReplayCommand(CLI::App* app, const Environment* environment, int* exit_code);
 void AddReportCommand(CLI::App* app, const Environment* environment, int* exit_code);
+void AddPlanCapacityCommand(CLI::App* app, const Environment* environment, int* exit_code);
 void AddTraceCommand(CLI::App* app, const Environment* environment, int* exit_code);
 
 }  // namespace rubato

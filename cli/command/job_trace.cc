@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -84,6 +85,22 @@ void Summarize(const MergedTrace& merged, const std::string& output, const Envir
 std::string TraceDirectoryOf(const std::string& run_directory, uint64_t id) {
   const std::string traces = JoinPath(run_directory, "traces");
   return id == 0 ? traces : JoinPath(traces, absl::StrCat(id));
+}
+
+absl::StatusOr<std::string> LatestTraces(const std::string& run_directory) {
+  const std::string traces = TraceDirectoryOf(run_directory, 0);
+  if (!FileExists(traces)) {
+    return absl::NotFoundError(absl::StrCat(traces,
+                                            " is not there: the job does not train now, and was not recorded; "
+                                            "set training.trace_steps, or call rubato trace while it trains"));
+  }
+  RUBATO_ASSIGN_OR_RETURN(std::vector<std::string> names, ListDirectory(traces));
+  uint64_t latest = 0;
+  for (const std::string& name : names) {
+    uint64_t id = 0;
+    if (absl::SimpleAtoi(name, &id)) latest = std::max(latest, id);
+  }
+  return latest == 0 ? traces : TraceDirectoryOf(run_directory, latest);
 }
 
 absl::StatusOr<uint64_t> RecordTrace(CoordinatorClient* coordinator, double seconds, const Environment& environment) {

@@ -14,6 +14,9 @@ namespace rubato {
 // Where in a run directory the traces of a recording are, or with id 0 those of training.trace_steps.
 std::string TraceDirectoryOf(const std::string& run_directory, uint64_t id);
 
+// Where a run's latest traces are: of training.trace_steps, or of the last recording. NotFound: it has none.
+absl::StatusOr<std::string> LatestTraces(const std::string& run_directory);
+
 // Has the tasks of a job that trains recorded for so long, and waits until they have written their traces where they
 // run; returns the recording's id. Whoever has none is named to the user. Errors of the coordinator.
 absl::StatusOr<uint64_t> RecordTrace(CoordinatorClient* coordinator, double seconds, const Environment& environment);

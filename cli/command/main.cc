@@ -44,6 +44,7 @@ int main(int argc, char** argv) {
   rubato::AddSimulateCommand(&app, &environment, &exit_code);
   rubato::AddReplayCommand(&app, &environment, &exit_code);
   rubato::AddReportCommand(&app, &environment, &exit_code);
+  rubato::AddPlanCapacityCommand(&app, &environment, &exit_code);
   rubato::AddTraceCommand(&app, &environment, &exit_code);
   try {
     app.parse(argc, argv);

@@ -1,11 +1,8 @@
-#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <system_error>
-#include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "cli/command/commands.h"
 #include "cli/command/job_trace.h"
@@ -34,22 +31,6 @@ absl::StatusOr<bool> RecordRunning(const TraceOptions& options, const Environmen
   return true;
 }
 
-// Where a run's latest traces are: of training.trace_steps, or of the last command.
-absl::StatusOr<std::string> LatestTraces(const std::string& traces) {
-  if (!FileExists(traces)) {
-    return absl::NotFoundError(absl::StrCat(traces,
-                                            " is not there: the job does not train now, and was not recorded; "
-                                            "set training.trace_steps, or call this while it trains"));
-  }
-  RUBATO_ASSIGN_OR_RETURN(std::vector<std::string> names, ListDirectory(traces));
-  uint64_t latest = 0;
-  for (const std::string& name : names) {
-    uint64_t id = 0;
-    if (absl::SimpleAtoi(name, &id)) latest = std::max(latest, id);
-  }
-  return latest == 0 ? traces : JoinPath(traces, absl::StrCat(latest));
-}
-
 absl::Status Trace(const TraceOptions& options, const Environment& environment) {
   std::error_code error;
   if (!std::filesystem::is_directory(options.run_directory, error)) {
@@ -60,7 +41,7 @@ absl::Status Trace(const TraceOptions& options, const Environment& environment) 
   RUBATO_ASSIGN_OR_RETURN(const bool running, RecordRunning(options, environment, &id));
   std::string directory = TraceDirectoryOf(options.run_directory, id);
   if (!running) {
-    RUBATO_ASSIGN_OR_RETURN(directory, LatestTraces(TraceDirectoryOf(options.run_directory, 0)));
+    RUBATO_ASSIGN_OR_RETURN(directory, LatestTraces(options.run_directory));
   }
   if (!FileExists(directory)) {
     return absl::UnavailableError(absl::StrCat(directory,
