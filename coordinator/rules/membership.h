@@ -64,8 +64,8 @@ class Membership {
 
   // Renews the lease. Null when this incarnation is not alive. The pointer holds until the next Register.
   Member* Hear(const v1::TaskId& task, absl::Time now);
-  // Its connection broke. If it was heard within a quarter of the lease, which is how often tasks send heartbeats, it was
-  // alive until now: so the leases of those who are lost together end together.
+  // Its connection broke. If it was heard within a quarter of the lease, which is how often tasks send heartbeats, it
+  // was alive until now: so the leases of those who are lost together end together.
   void NoteDisconnect(const v1::TaskId& task, absl::Time now);
   // Starts every lease afresh: after the coordinator was away, silence is nobody's fault.
   void RenewAll(absl::Time now);
