@@ -36,7 +36,7 @@ bool SyncReducer::Add(Contribution contribution) {
   if (at == places_.size()) return false;
   Place& place = places_[at];
   if (place.taken) {
-    if (RUBATO_MUTANT(kReducerTakesTwice)) places_.insert(places_.begin() + static_cast<std::ptrdiff_t>(at), place);
+    if (RUBATO_MUTANT(kReducerTakesTwice)) ++count_;
     return false;
   }
   place.taken = true;
@@ -59,6 +59,7 @@ std::vector<Contribution> SyncReducer::Take() {
     if (i + kAhead < places_.size()) __builtin_prefetch(places_[i + kAhead].contribution.header.get());
     if (std::exchange(places_[i].taken, false)) taken.push_back(std::move(places_[i].contribution));
   }
+  if (RUBATO_MUTANT(kReducerTakesTwice) && count_ > taken.size()) taken.push_back(taken.back());
   if (RUBATO_MUTANT(kReducerReverses)) std::reverse(taken.begin(), taken.end());
   if (RUBATO_MUTANT(kMeanLosesLast) && taken.size() > 1) taken.pop_back();
   count_ = 0;
