@@ -1,11 +1,13 @@
 #ifndef RUBATO_COMMON_FLOAT_BUFFER_H_
 #define RUBATO_COMMON_FLOAT_BUFFER_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "common/array_alignment.h"
@@ -43,7 +45,18 @@ class FloatBuffer {
   const float* data() const { return data_; }
   int64_t size() const { return size_; }
 
+  // CRC-32 (zlib's polynomial) of the bytes, if somebody has noted it; whoever writes the elements then forgets it.
+  // Safe from any thread.
+  std::optional<uint32_t> crc32() const {
+    const uint64_t noted = crc32_.load(std::memory_order_relaxed);
+    return noted == 0 ? std::nullopt : std::optional(static_cast<uint32_t>(noted));
+  }
+  void NoteCrc32(uint32_t crc32) { crc32_.store(kNoted | crc32, std::memory_order_relaxed); }
+  void ForgetCrc32() { crc32_.store(0, std::memory_order_relaxed); }
+
  private:
+  static constexpr uint64_t kNoted = uint64_t{1} << 32;
+
   static float* Memory(size_t bytes) {
     const size_t alignment = ArrayAlignment(bytes);
     return static_cast<float*>(std::aligned_alloc(alignment, RoundUpTo(bytes + 64, alignment)));
@@ -53,6 +66,8 @@ class FloatBuffer {
   float* const data_;
   const bool is_own_;
   const std::shared_ptr<void> owner_;
+  // Zero, or kNoted and the CRC.
+  std::atomic<uint64_t> crc32_ = 0;
 };
 
 }  // namespace rubato

@@ -198,9 +198,18 @@ bool ChunkStore::Apply(const ChunkRules::Update& update) {
   }
   Measure(update.chunk, mix, gradients);
   const Buffers buffers = NextBuffers(chunk, NumSlots(rule.formula));
-  const auto apply = rule.trust_ratio == TrustRatio::kNone ? ReduceAndApply : ApplyWithTrustRatio;
-  apply(rule, gradients.data(), static_cast<int>(gradients.size()), buffers.weights_in->data(),
-        buffers.weights_out->data(), buffers.slots_in.data(), buffers.slots_out.data(), chunk.placement.length());
+  const auto count = static_cast<int>(gradients.size());
+  if (rule.trust_ratio == TrustRatio::kNone) {
+    std::vector<uint32_t> crc32s(buffers.slots_in.size());
+    ReduceAndApply(rule, gradients.data(), count, buffers.weights_in->data(), buffers.weights_out->data(),
+                   buffers.slots_in.data(), buffers.slots_out.data(), chunk.placement.length(), crc32s.data());
+    for (size_t slot = 0; slot < crc32s.size(); ++slot) {
+      if (buffers.kept_slots[slot] != nullptr) buffers.kept_slots[slot]->NoteCrc32(crc32s[slot]);
+    }
+  } else {
+    ApplyWithTrustRatio(rule, gradients.data(), count, buffers.weights_in->data(), buffers.weights_out->data(),
+                        buffers.slots_in.data(), buffers.slots_out.data(), chunk.placement.length());
+  }
   chunk.weights = buffers.weights_out;
   return mix.disagreement;
 }
@@ -253,6 +262,8 @@ ChunkStore::Buffers ChunkStore::NextBuffers(Chunk& chunk, size_t slots) {
       FloatBuffer::Ptr free = slots_->Take(slot->size());
       // The checkpoint may let go of it while the update reads it.
       buffers.kept_slots.push_back(std::exchange(slot, std::move(free)));
+    } else {
+      buffers.kept_slots.push_back(nullptr);
     }
     buffers.slots_out.push_back(slot->data());
   }

@@ -121,7 +121,7 @@ class ChunkStore {
     FloatBuffer::Ptr weights_in, weights_out;
     std::vector<const float*> slots_in;
     std::vector<float*> slots_out;
-    // Those that are read and not written.
+    // Of each slot, the array that is read and not written; null: it is written where it is.
     std::vector<FloatBuffer::Ptr> kept_slots;
   };
   // With the first `slots` slots.

@@ -1,8 +1,10 @@
 #include "server/chunk_store.h"
 
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -216,6 +218,20 @@ TEST_F(ChunkStoreTest, NeverWritesSlotsThatSomebodyKeeps) {
   EXPECT_GT(store.Get(0).slots[1]->data()[5], square);
   EXPECT_EQ(store.memory_bytes(), bytes + kArray);
   EXPECT_EQ(slots_->bytes(), slot_bytes + 2 * kArray);
+}
+
+TEST_F(ChunkStoreTest, SlotsThatMoveHaveAChecksumForTheirCheckpoint) {
+  config_.mutable_optimizer()->set_algorithm(v1::OptimizerConfig::ADAM);
+  ChunkStore store = Make();
+  std::vector<float> ones(kLength, 1.0f);
+  store.Apply({0, {From(0, 1, ones)}, false, 0, 1.0});
+  const ChunkSnapshot kept = store.Keep(0);
+  EXPECT_EQ(kept.slots[1]->crc32(), std::nullopt);
+  store.Apply({0, {From(0, 1, ones)}, false, 1, 1.0});
+  for (const FloatBuffer::Ptr& slot : kept.slots) {
+    EXPECT_EQ(slot->crc32(), crc32(0, reinterpret_cast<const Bytef*>(slot->data()), kLength * sizeof(float)));
+  }
+  EXPECT_EQ(store.Get(0).slots[1]->crc32(), std::nullopt);
 }
 
 TEST_F(ChunkStoreTest, UpdatesAfterASnapshotHaveTheBitsOfThoseWithoutOne) {

@@ -110,11 +110,11 @@ absl::Status PartFiles::Begin(Part& part) const {
 absl::Status PartFiles::WriteArrays(Part& part, const std::function<bool()>& cancelled) const {
   while (part.written < part.arrays.size()) {
     if (cancelled()) return absl::CancelledError(absl::StrCat(part.name, ": given up"));
-    std::vector<absl::Span<const float>> together;
+    std::vector<CheckpointArray> together;
     for (size_t next = part.written, bytes = 0; next < part.arrays.size() && bytes < kBytesTogether; ++next) {
       const FloatBuffer& array = *ArrayAt(part, next);
-      together.emplace_back(array.data(), array.size());
-      bytes += together.back().size() * sizeof(float);
+      together.push_back({.values = absl::MakeConstSpan(array.data(), array.size()), .crc32 = array.crc32()});
+      bytes += together.back().values.size() * sizeof(float);
     }
     RUBATO_ASSIGN_OR_RETURN(const std::vector<uint64_t> places, part.unfinished->AddArrays(together));
     for (const uint64_t at : places) OnWritten(part, at);

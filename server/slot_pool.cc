@@ -71,6 +71,7 @@ char* SlotPool::Cut(size_t bytes) {
 }
 
 void SlotPool::Return(std::unique_ptr<FloatBuffer> array) {
+  array->ForgetCrc32();
   MutexLock lock(mu_);
   free_[array->size()].push_back(std::move(array));
   returned_.NotifyAll();

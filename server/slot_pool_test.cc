@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -28,6 +29,13 @@ TEST(SlotPoolTest, WhatNobodyHoldsIsTakenAgain) {
   EXPECT_NE(pool->Take(50), nullptr);
   EXPECT_EQ(pool->bytes(), 2 * kArray + kArray / 2) << "of another size";
   EXPECT_EQ(pool->Take(100)->data(), data);
+}
+
+TEST(SlotPoolTest, AnArrayThatIsTakenAgainHasNoChecksum) {
+  const auto pool = SlotPool::Create();
+  pool->Take(100)->NoteCrc32(0);
+  EXPECT_EQ(pool->Take(100)->crc32(), std::nullopt);
+  EXPECT_EQ(pool->bytes(), kArray) << "the same array";
 }
 
 TEST(SlotPoolTest, TakesWhatIsReserved) {

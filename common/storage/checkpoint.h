@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,6 +36,13 @@ struct CheckpointChunk {
   std::vector<const float*> slots;
 };
 
+// The values of a chunk or of one of its slots.
+struct CheckpointArray {
+  absl::Span<const float> values;
+  // Of their bytes, by zlib's polynomial; nothing: not known yet.
+  std::optional<uint32_t> crc32;
+};
+
 // Writes one task's part of a checkpoint. Not thread-safe. Nothing is visible under its final name before Finish;
 // what is written until then goes with the writer, as the room on the disk may be what is missing. A call that failed
 // may be repeated, unless is_lost.
@@ -58,7 +66,7 @@ class CheckpointWriter {
 
   // The same in any order: arrays of chunks, which returns where each of them is, and a chunk's record, which says so.
   // A disk that is given some MiB in one call has less work with them.
-  absl::StatusOr<std::vector<uint64_t>> AddArrays(absl::Span<const absl::Span<const float>> arrays);
+  absl::StatusOr<std::vector<uint64_t>> AddArrays(absl::Span<const CheckpointArray> arrays);
   void AddRecord(v1::ChunkRecord record) { chunks_.push_back(std::move(record)); }
 
   // Puts both files in place, durably, the manifest last. `manifest` says job_name, servers, plan, and as far as there
@@ -82,7 +90,11 @@ class CheckpointWriter {
  private:
   CheckpointWriter(std::string directory, v1::TaskId task, std::unique_ptr<DirectFileWriter> data)
       : directory_(std::move(directory)), task_(std::move(task)), data_(std::move(data)) {}
-  absl::Status WriteData(absl::Span<const absl::string_view> pieces);
+  struct Piece {
+    absl::string_view bytes;
+    std::optional<uint32_t> crc32;
+  };
+  absl::Status WriteData(absl::Span<const Piece> pieces);
   absl::Status PutInPlace(const v1::CheckpointManifest& manifest);
   // Its data alone.
   absl::Status PutDataInPlace();

@@ -1,9 +1,11 @@
 #include "common/storage/checkpoint.h"
 
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +18,11 @@ std::vector<float> Values(int64_t n, float first) {
   std::vector<float> values;
   for (int64_t i = 0; i < n; ++i) values.push_back(first + static_cast<float>(i));
   return values;
+}
+
+uint32_t Crc32(const std::vector<float>& values) {
+  const size_t bytes = values.size() * sizeof(float);
+  return static_cast<uint32_t>(crc32(0, reinterpret_cast<const Bytef*>(values.data()), static_cast<uInt>(bytes)));
 }
 
 v1::TaskId Server(uint32_t index) {
@@ -138,6 +145,21 @@ TEST_F(CheckpointTest, PartHoldsWeightsAndSlotsAtAlignedOffsets) {
   std::vector<float> values(4);
   part->Copy(chunk.slots_at(0), 4, values.data());
   EXPECT_EQ(values, Values(4, -50));
+}
+
+TEST_F(CheckpointTest, ChecksumsThatAreKnownAreNotMadeAgain) {
+  const std::vector<float> values = Values(1000, 0), slot = Values(7, -50);
+  const uint32_t right = Crc32(values);
+  for (const uint32_t known : {right, right + 1}) {
+    auto writer = CheckpointWriter::Create(directory_, Server(0));
+    ASSERT_TRUE(writer.ok()) << writer.status();
+    ASSERT_TRUE((*writer)->AddArrays({{slot, std::nullopt}, {values, known}, {slot, Crc32(slot)}}).ok());
+    v1::CheckpointManifest manifest;
+    manifest.set_servers(1);
+    ASSERT_TRUE((*writer)->Finish(manifest).ok());
+    const absl::Status read = ReadCheckpointPart(directory_, v1::TaskId::SERVER, 0).status();
+    EXPECT_EQ(read.code(), known == right ? absl::StatusCode::kOk : absl::StatusCode::kDataLoss) << read;
+  }
 }
 
 TEST_F(CheckpointTest, LeavesNoTemporaryFiles) {

@@ -1,4 +1,5 @@
 #include <libdeflate.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <array>
@@ -61,29 +62,35 @@ CheckpointWriter::~CheckpointWriter() {
   if (!finished_) RemoveFile(data_->path()).IgnoreError();
 }
 
-absl::Status CheckpointWriter::WriteData(absl::Span<const absl::string_view> pieces) {
+absl::Status CheckpointWriter::WriteData(absl::Span<const Piece> pieces) {
+  std::vector<absl::string_view> bytes;
+  for (const Piece& piece : pieces) bytes.push_back(piece.bytes);
   const uint64_t before = data_->bytes();
-  const absl::Status status = data_->Write(pieces);
+  const absl::Status status = data_->Write(bytes);
   uint64_t taken = data_->bytes() - before;
-  for (absl::string_view piece : pieces) {
-    piece = piece.substr(0, taken);
-    taken -= piece.size();
-    // To libdeflate a null pointer is a beginning.
-    if (!piece.empty()) crc_ = libdeflate_crc32(crc_, piece.data(), piece.size());
+  for (const Piece& piece : pieces) {
+    const absl::string_view written = piece.bytes.substr(0, taken);
+    taken -= written.size();
+    if (written.empty()) continue;  // To libdeflate a null pointer is a beginning.
+    if (piece.crc32 && written.size() == piece.bytes.size()) {
+      crc_ = static_cast<uint32_t>(crc32_combine(crc_, *piece.crc32, static_cast<z_off_t>(written.size())));
+    } else {
+      crc_ = libdeflate_crc32(crc_, written.data(), written.size());
+    }
   }
   return status;
 }
 
-absl::StatusOr<std::vector<uint64_t>> CheckpointWriter::AddArrays(absl::Span<const absl::Span<const float>> arrays) {
+absl::StatusOr<std::vector<uint64_t>> CheckpointWriter::AddArrays(absl::Span<const CheckpointArray> arrays) {
   static constexpr std::array<char, kDiskBlock> kPadding = {};
   std::vector<uint64_t> places;
-  std::vector<absl::string_view> pieces;
+  std::vector<Piece> pieces;
   uint64_t end = data_->bytes();
-  for (const absl::Span<const float> array : arrays) {
-    const size_t bytes = sizeof(float) * array.size();
+  for (const CheckpointArray& array : arrays) {
+    const size_t bytes = sizeof(float) * array.values.size();
     const uint64_t at = RoundUpTo(end, ArrayAlignment(bytes));
-    if (at > end) pieces.emplace_back(kPadding.data(), at - end);
-    pieces.emplace_back(reinterpret_cast<const char*>(array.data()), bytes);
+    if (at > end) pieces.push_back({.bytes = {kPadding.data(), at - end}, .crc32 = std::nullopt});
+    pieces.push_back({.bytes = {reinterpret_cast<const char*>(array.values.data()), bytes}, .crc32 = array.crc32});
     places.push_back(at);
     end = at + bytes;
   }
@@ -101,8 +108,8 @@ absl::Status CheckpointWriter::Add(const CheckpointChunk& chunk) {
                                                    whole ? "; at least 1 is needed" : ", and an array is missing"));
   }
   const auto length = static_cast<size_t>(record.length());
-  std::vector<absl::Span<const float>> arrays = {{chunk.values, length}};
-  for (const float* slot : chunk.slots) arrays.emplace_back(slot, length);
+  std::vector<CheckpointArray> arrays = {{.values = {chunk.values, length}, .crc32 = std::nullopt}};
+  for (const float* slot : chunk.slots) arrays.push_back({.values = {slot, length}, .crc32 = std::nullopt});
   RUBATO_ASSIGN_OR_RETURN(const std::vector<uint64_t> places, AddArrays(arrays));
   record.set_values_at(places[0]);
   record.mutable_slots_at()->Assign(places.begin() + 1, places.end());
@@ -126,7 +133,10 @@ absl::Status CheckpointWriter::Finish(v1::CheckpointManifest manifest) {
   return PutInPlace(manifest);
 }
 
-absl::Status CheckpointWriter::Copy(absl::string_view data) { return WriteData({&data, 1}); }
+absl::Status CheckpointWriter::Copy(absl::string_view data) {
+  const Piece piece = {.bytes = data, .crc32 = std::nullopt};
+  return WriteData({&piece, 1});
+}
 
 absl::Status CheckpointWriter::FinishCopy(const v1::CheckpointManifest& manifest) {
   if (manifest.data_bytes() == data_->bytes() && manifest.data_crc32() == crc_) return PutInPlace(manifest);

@@ -1,5 +1,7 @@
 #include "kernels/optimizer/reduce_and_apply.h"
 
+#include <libdeflate.h>
+
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -26,6 +28,8 @@ struct Call {
   // Slots are written elsewhere than they are read.
   bool moves_slots;
   int64_t n;
+  // Null, or a place for each slot.
+  uint32_t* moved_crc32s;
   // One contribution, which is the gradient as it is: read where it arrived.
   bool is_alone;
 };
@@ -42,6 +46,8 @@ struct BlockSlots {
       if (call.slots_in[k] == call.slots_out[k]) continue;
       slots[k] = moved[k];
       std::memcpy(moved[k], call.slots_in[k] + offset, sizeof(float) * length);
+      if (call.moved_crc32s == nullptr) continue;
+      call.moved_crc32s[k] = libdeflate_crc32(call.moved_crc32s[k], moved[k], sizeof(float) * length);
     }
   }
   RUBATO_KERNEL_BODY void Store(const Call& call, int64_t offset, int length) const {
@@ -107,13 +113,14 @@ RUBATO_TARGET_AVX512 void RunAvx512(const Call& call) { Run(call); }
 
 void ReduceAndApplyOn(Isa isa, const UpdateRule& rule, const EncodedGradient* contributions, int count,
                       const float* weights_in, float* weights_out, const float* const* slots_in,
-                      float* const* slots_out, int64_t n) {
+                      float* const* slots_out, int64_t n, uint32_t* moved_crc32s) {
   std::vector<GradientReader> readers;
   readers.reserve(count);
   for (int k = 0; k < count; ++k) readers.emplace_back(isa, contributions[k], n);
   const bool is_alone = count == 1 && contributions[0].weight == 1 && rule.l2 == 0;
   const int slot_count = NumSlots(rule.formula);
   const bool moves_slots = !std::equal(slots_out, slots_out + slot_count, slots_in);
+  if (moved_crc32s != nullptr) std::fill_n(moved_crc32s, slot_count, 0);
   const Call call = {.rule = rule,
                      .contributions = contributions,
                      .count = count,
@@ -125,6 +132,7 @@ void ReduceAndApplyOn(Isa isa, const UpdateRule& rule, const EncodedGradient* co
                      .slot_count = slot_count,
                      .moves_slots = moves_slots,
                      .n = n,
+                     .moved_crc32s = moved_crc32s,
                      .is_alone = is_alone};
   ForIsa(isa, RunBaseline, RunSse42, RunAvx2, RunAvx512)(call);
 }
@@ -136,9 +144,10 @@ Isa ReduceAndApplyIsa() {
 }
 
 void ReduceAndApply(const UpdateRule& rule, const EncodedGradient* contributions, int count, const float* weights_in,
-                    float* weights_out, const float* const* slots_in, float* const* slots_out, int64_t n) {
+                    float* weights_out, const float* const* slots_in, float* const* slots_out, int64_t n,
+                    uint32_t* moved_crc32s) {
   static const Isa isa = ReduceAndApplyIsa();
-  ReduceAndApplyOn(isa, rule, contributions, count, weights_in, weights_out, slots_in, slots_out, n);
+  ReduceAndApplyOn(isa, rule, contributions, count, weights_in, weights_out, slots_in, slots_out, n, moved_crc32s);
 }
 
 }  // namespace rubato

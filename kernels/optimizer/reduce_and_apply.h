@@ -22,10 +22,13 @@ namespace rubato {
 //   ReduceAndApply(rule, mean, 2, weights, weights, slots, slots, n);
 //
 // All arrays have n elements. `slots_in` and `slots_out` hold NumSlots(rule.formula) pointers. What is written is what
-// was read, or does not overlap it, and each slot by itself; nothing else overlaps. Keeps no state: safe from several
-// threads on different arrays.
+// was read, or does not overlap it, and each slot by itself; nothing else overlaps. `moved_crc32s`, if given, has a
+// place for each slot and takes the CRC-32 (zlib's polynomial) of what is read of those that are written elsewhere: a
+// checkpoint that holds it wants it next, and here it is in the caches. Keeps no state: safe from several threads on
+// different arrays.
 void ReduceAndApply(const UpdateRule& rule, const EncodedGradient* contributions, int count, const float* weights_in,
-                    float* weights_out, const float* const* slots_in, float* const* slots_out, int64_t n);
+                    float* weights_out, const float* const* slots_in, float* const* slots_out, int64_t n,
+                    uint32_t* moved_crc32s = nullptr);
 
 // The instruction set that it takes, the fastest for these loops of those that this processor supports.
 Isa ReduceAndApplyIsa();
@@ -33,7 +36,7 @@ Isa ReduceAndApplyIsa();
 // The same on a given instruction set, which this processor supports; for tests and benchmarks.
 void ReduceAndApplyOn(Isa isa, const UpdateRule& rule, const EncodedGradient* contributions, int count,
                       const float* weights_in, float* weights_out, const float* const* slots_in,
-                      float* const* slots_out, int64_t n);
+                      float* const* slots_out, int64_t n, uint32_t* moved_crc32s = nullptr);
 
 }  // namespace rubato
 

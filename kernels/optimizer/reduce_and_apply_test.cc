@@ -1,6 +1,7 @@
 #include "kernels/optimizer/reduce_and_apply.h"
 
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <cstring>
@@ -66,6 +67,11 @@ struct Problem {
   std::vector<float> weights, slot0, slot1;
   std::vector<std::vector<float>> gradients;
 };
+
+uint32_t Crc32(const std::vector<float>& values) {
+  const size_t bytes = values.size() * sizeof(float);
+  return static_cast<uint32_t>(crc32(0, reinterpret_cast<const Bytef*>(values.data()), static_cast<uInt>(bytes)));
+}
 
 bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
@@ -134,14 +140,18 @@ TEST_P(ReduceAndApplyTest, WritesSlotsToOtherBuffersWithoutTouchingThoseItReads)
     std::vector<float> out0(apart.size, -1.0f), out1(apart.size, -1.0f);
     const float* in[] = {apart.slot0.data(), apart.slot1.data()};
     float* out[] = {out0.data(), only_first ? apart.slot1.data() : out1.data()};
-    ReduceAndApply(rule, &gradient.gradient, 1, apart.weights.data(), apart.weights.data(), in, out, apart.size);
+    uint32_t crc32s[] = {99, 99};
+    ReduceAndApply(rule, &gradient.gradient, 1, apart.weights.data(), apart.weights.data(), in, out, apart.size,
+                   crc32s);
     EXPECT_TRUE(SameBits(apart.weights, in_place.weights));
     EXPECT_TRUE(SameBits(apart.slot0, before0));
     if (NumSlots(rule.formula) > 0) {
       EXPECT_TRUE(SameBits(out0, in_place.slot0));
+      EXPECT_EQ(crc32s[0], Crc32(before0));
     }
     if (NumSlots(rule.formula) > 1) {
       EXPECT_TRUE(SameBits(only_first ? apart.slot1 : out1, in_place.slot1));
+      EXPECT_EQ(crc32s[1], only_first ? 0u : Crc32(before1));
     }
     if (!only_first) {
       EXPECT_TRUE(SameBits(apart.slot1, before1));
