@@ -1,6 +1,7 @@
 #include "server/rules/chunk_rules.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -20,18 +21,18 @@ void ChunkRules::EnterPlan(const PlanWindow& window) {
   const v1::Plan& plan = window.current();
   // With a quorum, laggards do not finish the steps that they hold: they are moved, as in SSP.
   bool keep_clocks = window.left_sync() && window.previous()->quorum() == 0;
-  gate_.EnterPlan(plan, keep_clocks);
+  gate_.EnterPlan(window.members(), plan.first_step(), keep_clocks);
   if (!window.left_sync()) next_sync_step_ = plan.first_step();
   SetContributors(window);
 }
 
 void ChunkRules::SetContributors(const PlanWindow& window) {
   const bool collects = CollectingPlan(window).mode() == v1::SYNC;
-  reducer_.SetMembers(collects ? window.current() : v1::Plan());
+  reducer_.SetMembers(collects ? window.members() : std::make_shared<const MemberList>());
 }
 
 std::optional<ChunkRules::Update> ChunkRules::Amend(const PlanWindow& window) {
-  gate_.Amend(window.current());
+  gate_.Amend(window.members());
   SetContributors(window);
   if (RUBATO_MUTANT(kAmendmentClosesNothing)) return std::nullopt;
   return CloseStep(window);
@@ -45,20 +46,22 @@ const v1::Plan& ChunkRules::CollectingPlan(const PlanWindow& window) const {
   return FinishesSync(window) ? *window.previous() : window.current();
 }
 
-bool ChunkRules::IsAwaited(const PlanWindow& window, const StepGate::Member& member) const {
-  if (reducer_.Has(member.index, member.incarnation)) return false;
+bool ChunkRules::IsAwaited(const PlanWindow& window, size_t slot) const {
+  const MemberList::Member& worker = gate_.list()[slot];
+  const StepGate::Member& member = gate_.members()[slot];
+  if (reducer_.Has(worker.index, worker.incarnation)) return false;
   // Under a quorum, whoever has left the plan has one push to come, and who was moved past the step has none. Who is
   // new in a plan has a clock past the steps of the one before.
   const bool leaves = member.draining && FinishesSync(window);
   const bool has_begun = leaves || RUBATO_MUTANT(kBarrierForgetsSlow);
-  return has_begun ? member.begun == next_sync_step_ : gate_.clock(member) <= next_sync_step_;
+  return has_begun ? member.begun == next_sync_step_ : gate_.clocks()[slot] <= next_sync_step_;
 }
 
 bool ChunkRules::IsAnybodyAwaited(const PlanWindow& window) const {
-  const std::vector<StepGate::Member>& members = gate_.members();
-  for (size_t looks = 0; looks < members.size(); ++looks) {
-    if (awaited_ >= members.size()) awaited_ = 0;
-    if (IsAwaited(window, members[awaited_])) return true;
+  const size_t members = gate_.members().size();
+  for (size_t looks = 0; looks < members; ++looks) {
+    if (awaited_ >= members) awaited_ = 0;
+    if (IsAwaited(window, awaited_)) return true;
     ++awaited_;
   }
   return false;
@@ -66,9 +69,8 @@ bool ChunkRules::IsAnybodyAwaited(const PlanWindow& window) const {
 
 std::vector<v1::TaskId> ChunkRules::Awaited(const PlanWindow& window, size_t most) const {
   std::vector<v1::TaskId> awaited;
-  for (const StepGate::Member& member : gate_.members()) {
-    if (awaited.size() >= most) break;
-    if (IsAwaited(window, member)) awaited.push_back(TaskOf(member));
+  for (size_t slot = 0; slot < gate_.members().size() && awaited.size() < most; ++slot) {
+    if (IsAwaited(window, slot)) awaited.push_back(gate_.list().TaskOf(slot));
   }
   return awaited;
 }
@@ -220,20 +222,21 @@ absl::StatusOr<ChunkRules::Start> ChunkRules::AskStart(const PlanWindow& window,
     const bool finishes_sync = window.left_sync() && generation == window.previous()->generation() &&
                                step < current.first_step() && window.previous()->quorum() == 0;
     if (!finishes_sync) return Start{StartResult::kMoved, current.first_step()};
-    return StartOf(window, *member, /*under_previous=*/true, step);
+    return StartOf(window, task, *member, /*under_previous=*/true, step);
   }
   if (step < current.first_step()) {
     return absl::FailedPreconditionError(absl::StrCat(
         "step ", step, " of chunk ", chunk_, ": the sender's plan begins ", "with step ", current.first_step()));
   }
-  return StartOf(window, *member, /*under_previous=*/false, step);
+  return StartOf(window, task, *member, /*under_previous=*/false, step);
 }
 
-absl::StatusOr<ChunkRules::Start> ChunkRules::StartOf(const PlanWindow& window, const StepGate::Member& member,
-                                                      bool under_previous, int64_t step) const {
+absl::StatusOr<ChunkRules::Start> ChunkRules::StartOf(const PlanWindow& window, const v1::TaskId& task,
+                                                      const StepGate::Member& member, bool under_previous,
+                                                      int64_t step) const {
   if (member.working && member.begun == step) return Start{StartResult::kOpen};  // Asked again.
   // A contribution that is still in collection lets the clock follow; until then the step before is not done.
-  if (member.working && member.begun == step - 1 && reducer_.Has(member.index, member.incarnation)) {
+  if (member.working && member.begun == step - 1 && reducer_.Has(task)) {
     return Start{.result = StartResult::kWait, .wait = Wait::kContributions};
   }
   if (member.working || step != gate_.clock(member)) {

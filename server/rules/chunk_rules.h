@@ -147,13 +147,13 @@ class ChunkRules {
   void Advance(const PlanWindow& window, const PushHeader& push);
   // Whose contributions may come: those of all members, as long as a SYNC step is to be completed.
   void SetContributors(const PlanWindow& window);
-  bool IsAwaited(const PlanWindow& window, const StepGate::Member& member) const;
+  bool IsAwaited(const PlanWindow& window, size_t slot) const;
   bool IsAnybodyAwaited(const PlanWindow& window) const;
   bool FinishesSync(const PlanWindow& window) const;
   // The plan whose rules complete the step in collection.
   const v1::Plan& CollectingPlan(const PlanWindow& window) const;
-  absl::StatusOr<Start> StartOf(const PlanWindow& window, const StepGate::Member& member, bool under_previous,
-                                int64_t step) const;
+  absl::StatusOr<Start> StartOf(const PlanWindow& window, const v1::TaskId& task, const StepGate::Member& member,
+                                bool under_previous, int64_t step) const;
   Start GateOf(const PlanWindow& window, int64_t step) const;
   Start OpenWhenReached(int64_t step) const;
 

@@ -1,6 +1,7 @@
 #include "server/rules/plan_window.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "common/mutants.h"
@@ -55,6 +56,7 @@ PlanWindow::Change PlanWindow::Commit(const v1::Plan& plan) {
   }
   current_ = plan;
   SortMembers(&current_);
+  members_ = std::make_shared<const MemberList>(current_);
   if (previous_.has_value()) {
     auto* members = previous_->mutable_members();
     members->erase(
@@ -63,8 +65,6 @@ PlanWindow::Change PlanWindow::Commit(const v1::Plan& plan) {
   }
   return amends ? Change::kAmended : Change::kEntered;
 }
-
-bool PlanWindow::IsMember(const v1::TaskId& task) const { return server::IsMember(current_, task); }
 
 const v1::Plan* PlanWindow::PlanOf(uint64_t generation, int64_t step) const {
   if (generation == current_.generation()) return step >= current_.first_step() ? &current_ : nullptr;

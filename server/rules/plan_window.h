@@ -2,10 +2,12 @@
 #define RUBATO_SERVER_RULES_PLAN_WINDOW_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "proto/parameter_server.pb.h"
+#include "server/rules/member_list.h"
 
 namespace rubato::server {
 
@@ -36,8 +38,9 @@ class PlanWindow {
   uint64_t announced() const { return announced_; }
 
   bool left_sync() const { return previous_.has_value() && previous_->mode() == v1::SYNC; }
-  // Of the current plan.
-  bool IsMember(const v1::TaskId& task) const;
+  // Of the current plan; never null.
+  const MemberList::Ptr& members() const { return members_; }
+  bool IsMember(const v1::TaskId& task) const { return members_->Find(task) < members_->size(); }
   // The plan that a push or start of `step` under `generation` belongs to; null when it is too old to be known.
   const v1::Plan* PlanOf(uint64_t generation, int64_t step) const;
 
@@ -46,6 +49,7 @@ class PlanWindow {
 
  private:
   v1::Plan current_;
+  MemberList::Ptr members_ = std::make_shared<const MemberList>();
   std::optional<v1::Plan> previous_;
   uint64_t announced_ = 0;
 };

@@ -6,62 +6,38 @@
 #include "absl/strings/str_cat.h"
 #include "common/mutants.h"
 #include "common/task.h"
-#include "server/rules/by_worker.h"
-#include "server/rules/plan_window.h"
 
 namespace rubato::server {
 
-v1::TaskId TaskOf(const StepGate::Member& member) {
-  v1::TaskId task;
-  task.set_role(v1::TaskId::WORKER);
-  task.set_index(member.index);
-  task.set_incarnation(member.incarnation);
-  return task;
-}
-
-void StepGate::EnterPlan(const v1::Plan& plan, bool keep_clocks) {
-  std::vector<Member> members;
-  std::vector<int64_t> clocks;
-  members.reserve(plan.members_size());
-  clocks.reserve(plan.members_size());
-  for (const v1::TaskId& task : plan.members()) {
-    Member member = {.index = task.index(), .incarnation = task.incarnation()};
-    int64_t clock = plan.first_step();
-    if (const Member* old = Find(task); old != nullptr) {
-      member = *old;
-      if (keep_clocks) {
-        clock = this->clock(*old);
-      } else {
-        member.draining = old->working && !RUBATO_MUTANT(kEntryForgetsWork);
-        if (member.draining) --clock;
-      }
+void StepGate::EnterPlan(MemberList::Ptr list, int64_t first_step, bool keep_clocks) {
+  std::vector<Member> members(list->size());
+  std::vector<int64_t> clocks(list->size(), first_step);
+  for (size_t slot = 0; slot < list->size(); ++slot) {
+    const size_t old = list_->Find((*list)[slot].index, (*list)[slot].incarnation);
+    if (old == list_->size()) continue;
+    Member& member = members[slot] = members_[old];
+    if (keep_clocks) {
+      clocks[slot] = clocks_[old];
+    } else {
+      member.draining = member.working && !RUBATO_MUTANT(kEntryForgetsWork);
+      if (member.draining) --clocks[slot];
     }
-    members.push_back(member);
-    clocks.push_back(clock);
   }
+  list_ = std::move(list);
   members_ = std::move(members);
   clocks_ = std::move(clocks);
   FindLowest();
 }
 
-void StepGate::Amend(const v1::Plan& plan) {
+void StepGate::Amend(MemberList::Ptr list) {
   if (RUBATO_MUTANT(kAmendmentKeepsLost)) return;
-  size_t kept = 0;
-  for (size_t i = 0; i < members_.size(); ++i) {
-    if (!IsMember(plan, members_[i].index, members_[i].incarnation)) continue;
-    members_[kept] = members_[i];
-    clocks_[kept] = clocks_[i];
-    ++kept;
-  }
-  members_.resize(kept);
-  clocks_.resize(kept);
-  FindLowest();
+  // An amendment adds nobody.
+  EnterPlan(std::move(list), LowestClock(), /*keep_clocks=*/true);
 }
 
 StepGate::Member* StepGate::Find(const v1::TaskId& task) {
-  if (task.role() != v1::TaskId::WORKER) return nullptr;
-  const size_t at = FindByWorker(members_, task.index(), [](const Member& member) { return member.index; });
-  return at < members_.size() && members_[at].incarnation == task.incarnation() ? &members_[at] : nullptr;
+  const size_t slot = list_->Find(task);
+  return slot < members_.size() ? &members_[slot] : nullptr;
 }
 
 const StepGate::Member* StepGate::Find(const v1::TaskId& task) const { return const_cast<StepGate*>(this)->Find(task); }
@@ -96,14 +72,16 @@ std::vector<v1::TaskId> StepGate::Behind(int64_t step, size_t most) const {
   if (RUBATO_MUTANT(kGateOffByOne)) --step;
   std::vector<v1::TaskId> behind;
   for (size_t i = 0; i < members_.size() && behind.size() < most; ++i) {
-    if (clocks_[i] < step) behind.push_back(TaskOf(members_[i]));
+    if (clocks_[i] < step) behind.push_back(list_->TaskOf(i));
   }
   return behind;
 }
 
 void StepGate::AppendState(std::string* state) const {
-  for (const Member& member : members_) {
-    absl::StrAppend(state, TaskName(v1::TaskId::WORKER, member.index), "#", member.incarnation, ",", clock(member), ",",
+  for (size_t slot = 0; slot < members_.size(); ++slot) {
+    const Member& member = members_[slot];
+    const MemberList::Member& worker = (*list_)[slot];
+    absl::StrAppend(state, TaskName(v1::TaskId::WORKER, worker.index), "#", worker.incarnation, ",", clocks_[slot], ",",
                     member.begun, ",", member.working, ",", member.draining, ";");
   }
 }

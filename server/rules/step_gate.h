@@ -3,10 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "proto/parameter_server.pb.h"
+#include "server/rules/member_list.h"
 
 namespace rubato::server {
 
@@ -16,23 +18,21 @@ namespace rubato::server {
 class StepGate {
  public:
   struct Member {
-    uint32_t index = 0;
     // Whether the step begun last has a push that is still to come.
     bool working = false;
     // Working on a step of the plan before; its clock is first_step - 1 until that push comes or it begins first_step.
     bool draining = false;
-    uint64_t incarnation = 0;
     // The highest step whose weights were handed out here; -1 for none.
     int64_t begun = -1;
   };
 
-  // Takes the members of `plan`. A member that was there before keeps its clock when `keep_clocks` (leaving SYNC, where
-  // everybody finishes the same last step). Otherwise its clock becomes first_step, or first_step - 1 and draining when
-  // it is working on a step. New members start at first_step.
-  void EnterPlan(const v1::Plan& plan, bool keep_clocks);
+  // Takes the members of a plan that begins with `first_step`. A member that was there before keeps its clock when
+  // `keep_clocks` (leaving SYNC, where everybody finishes the same last step). Otherwise its clock becomes first_step,
+  // or first_step - 1 and draining when it is working on a step. New members start at first_step.
+  void EnterPlan(MemberList::Ptr members, int64_t first_step, bool keep_clocks);
 
-  // Keeps only the members of `plan`, with their clocks.
-  void Amend(const v1::Plan& plan);
+  // Keeps only these members, all of whom are there, with their clocks.
+  void Amend(MemberList::Ptr members);
 
   // The member with this index and incarnation; null if there is none.
   Member* Find(const v1::TaskId& task);
@@ -44,7 +44,8 @@ class StepGate {
     __builtin_prefetch(&clocks_[worker], 1);
   }
 
-  // In order of index.
+  // By slot.
+  const MemberList& list() const { return *list_; }
   const std::vector<Member>& members() const { return members_; }
   // Steps that are done here, applied or skipped by a change of plan; in the same order.
   const std::vector<int64_t>& clocks() const { return clocks_; }
@@ -67,15 +68,13 @@ class StepGate {
  private:
   void FindLowest();
 
+  MemberList::Ptr list_ = std::make_shared<const MemberList>();
   std::vector<Member> members_;
   std::vector<int64_t> clocks_;
   // Of clocks_, and how many have it.
   int64_t lowest_ = -1;
   size_t at_lowest_ = 0;
 };
-
-// The worker that a member is.
-v1::TaskId TaskOf(const StepGate::Member& member);
 
 }  // namespace rubato::server
 

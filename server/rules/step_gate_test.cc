@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <vector>
+
 #include "server/rules/testing/builders.h"
 
 namespace rubato::server {
@@ -13,9 +16,13 @@ std::vector<uint32_t> Indices(const std::vector<v1::TaskId>& tasks) {
   return indices;
 }
 
+void Enter(StepGate& gate, const v1::Plan& plan, bool keep_clocks) {
+  gate.EnterPlan(std::make_shared<const MemberList>(plan), plan.first_step(), keep_clocks);
+}
+
 TEST(StepGateTest, NewMembersStartAtThePlansFirstStep) {
   StepGate gate;
-  gate.EnterPlan(MakePlan(1, v1::ASYNC, 7, {0, 1}), false);
+  Enter(gate, MakePlan(1, v1::ASYNC, 7, {0, 1}), false);
   ASSERT_NE(gate.Find(Worker(1)), nullptr);
   EXPECT_EQ(gate.clock(*gate.Find(Worker(1))), 7);
   EXPECT_FALSE(gate.Find(Worker(1))->draining);
@@ -24,13 +31,13 @@ TEST(StepGateTest, NewMembersStartAtThePlansFirstStep) {
 
 TEST(StepGateTest, FindsOnlyTheIncarnationThatIsAMember) {
   StepGate gate;
-  gate.EnterPlan(MakePlan(1, v1::ASYNC, 0, {0}), false);
+  Enter(gate, MakePlan(1, v1::ASYNC, 0, {0}), false);
   EXPECT_EQ(gate.Find(Worker(0, 2)), nullptr);
 }
 
 TEST(StepGateTest, NamesThoseWhoseClockIsBehind) {
   StepGate gate;
-  gate.EnterPlan(MakePlan(1, v1::SSP, 0, {0, 1, 2}, 2), false);
+  Enter(gate, MakePlan(1, v1::SSP, 0, {0, 1, 2}, 2), false);
   gate.SetClock(*gate.Find(Worker(0)), 4);
   gate.SetClock(*gate.Find(Worker(1)), 2);
   gate.SetClock(*gate.Find(Worker(2)), 3);
@@ -45,7 +52,7 @@ TEST(StepGateTest, NamesThoseWhoseClockIsBehind) {
 
 TEST(StepGateTest, TheLowestClockFollowsWhoeverHasIt) {
   StepGate gate;
-  gate.EnterPlan(MakePlan(1, v1::ASYNC, 0, {0, 1, 5}), false);
+  Enter(gate, MakePlan(1, v1::ASYNC, 0, {0, 1, 5}), false);
   const auto set = [&](uint32_t worker, int64_t clock) { gate.SetClock(*gate.Find(Worker(worker)), clock); };
   set(0, 1);
   set(1, 2);
@@ -69,12 +76,12 @@ TEST(StepGateTest, TheLowestClockFollowsWhoeverHasIt) {
 
 TEST(StepGateTest, MembersAtWorkDrainIntoTheNextPlanAndOthersJump) {
   StepGate gate;
-  gate.EnterPlan(MakePlan(1, v1::ASYNC, 0, {0, 1}), false);
+  Enter(gate, MakePlan(1, v1::ASYNC, 0, {0, 1}), false);
   gate.SetClock(*gate.Find(Worker(0)), 3);
   gate.Find(Worker(0))->begun = 3;
   gate.Find(Worker(0))->working = true;
   gate.SetClock(*gate.Find(Worker(1)), 5);
-  gate.EnterPlan(MakePlan(2, v1::SYNC, 9, {0, 1}), false);
+  Enter(gate, MakePlan(2, v1::SYNC, 9, {0, 1}), false);
   EXPECT_TRUE(gate.Find(Worker(0))->draining);
   EXPECT_EQ(gate.clock(*gate.Find(Worker(0))), 8);
   EXPECT_FALSE(gate.Find(Worker(1))->draining);
@@ -83,10 +90,10 @@ TEST(StepGateTest, MembersAtWorkDrainIntoTheNextPlanAndOthersJump) {
 
 TEST(StepGateTest, KeepsClocksWhereEverybodyFinishesTheSameStep) {
   StepGate gate;
-  gate.EnterPlan(MakePlan(1, v1::SYNC, 0, {0, 1}), false);
+  Enter(gate, MakePlan(1, v1::SYNC, 0, {0, 1}), false);
   gate.SetClock(*gate.Find(Worker(0)), 3);
   gate.Find(Worker(0))->working = true;
-  gate.EnterPlan(MakePlan(2, v1::ASYNC, 4, {0, 1, 2}), true);
+  Enter(gate, MakePlan(2, v1::ASYNC, 4, {0, 1, 2}), true);
   EXPECT_EQ(gate.clock(*gate.Find(Worker(0))), 3);
   EXPECT_FALSE(gate.Find(Worker(0))->draining);
   EXPECT_EQ(gate.clock(*gate.Find(Worker(2))), 4);
@@ -95,9 +102,9 @@ TEST(StepGateTest, KeepsClocksWhereEverybodyFinishesTheSameStep) {
 TEST(StepGateTest, AnAmendmentForgetsTheLostAndLeavesTheOthers) {
   StepGate gate;
   const v1::Plan plan = MakePlan(1, v1::SSP, 0, {0, 1}, 1);
-  gate.EnterPlan(plan, false);
+  Enter(gate, plan, false);
   gate.SetClock(*gate.Find(Worker(1)), 4);
-  gate.Amend(Without(plan, 0));
+  gate.Amend(std::make_shared<const MemberList>(Without(plan, 0)));
   EXPECT_EQ(gate.Find(Worker(0)), nullptr);
   EXPECT_EQ(gate.clock(*gate.Find(Worker(1))), 4);
   EXPECT_TRUE(gate.Behind(4, 16).empty());
@@ -105,7 +112,7 @@ TEST(StepGateTest, AnAmendmentForgetsTheLostAndLeavesTheOthers) {
 
 TEST(StepGateTest, NobodyIsBehindWhereThereAreNoMembers) {
   StepGate gate;
-  gate.EnterPlan(MakePlan(1, v1::SYNC, 3, {}), false);
+  Enter(gate, MakePlan(1, v1::SYNC, 3, {}), false);
   EXPECT_TRUE(gate.Behind(100, 16).empty());
   EXPECT_EQ(gate.LowestClock(), -1);
 }

@@ -7,47 +7,37 @@
 #include "absl/strings/str_cat.h"
 #include "common/mutants.h"
 #include "common/task.h"
-#include "server/rules/by_worker.h"
 
 namespace rubato::server {
 
-void SyncReducer::SetMembers(const v1::Plan& plan) {
-  std::vector<Place> places;
-  places.reserve(plan.members_size());
+void SyncReducer::SetMembers(MemberList::Ptr list) {
+  std::vector<Contribution> contributions(list->size());
+  std::vector<bool> taken(list->size());
   count_ = 0;
-  for (const v1::TaskId& task : plan.members()) {
-    const size_t old = Find(task.index(), task.incarnation());
-    Place place = {.worker = task.index(), .incarnation = task.incarnation()};
-    if (old < places_.size()) place = std::move(places_[old]);
-    if (place.taken) ++count_;
-    places.push_back(std::move(place));
+  for (size_t slot = 0; slot < list->size(); ++slot) {
+    const size_t old = list_->Find((*list)[slot].index, (*list)[slot].incarnation);
+    if (old == list_->size() || !taken_[old]) continue;
+    contributions[slot] = std::move(contributions_[old]);
+    taken[slot] = true;
+    ++count_;
   }
-  places_ = std::move(places);
-}
-
-size_t SyncReducer::Find(uint32_t worker, uint64_t incarnation) const {
-  const size_t at = FindByWorker(places_, worker, [](const Place& place) { return place.worker; });
-  return at < places_.size() && places_[at].incarnation == incarnation ? at : places_.size();
+  list_ = std::move(list);
+  contributions_ = std::move(contributions);
+  taken_ = std::move(taken);
 }
 
 bool SyncReducer::Add(Contribution contribution) {
   const v1::TaskId& task = contribution.header->task;
-  const size_t at = Find(task.index(), task.incarnation());
-  if (at == places_.size()) return false;
-  Place& place = places_[at];
-  if (place.taken) {
+  const size_t slot = list_->Find(task.index(), task.incarnation());
+  if (slot == list_->size()) return false;
+  if (taken_[slot]) {
     if (RUBATO_MUTANT(kReducerTakesTwice)) ++count_;
     return false;
   }
-  place.taken = true;
-  place.contribution = std::move(contribution);
+  taken_[slot] = true;
+  contributions_[slot] = std::move(contribution);
   ++count_;
   return true;
-}
-
-bool SyncReducer::Has(uint32_t worker, uint64_t incarnation) const {
-  const size_t at = Find(worker, incarnation);
-  return at < places_.size() && places_[at].taken;
 }
 
 std::vector<Contribution> SyncReducer::Take() {
@@ -55,10 +45,11 @@ std::vector<Contribution> SyncReducer::Take() {
   taken.reserve(count_);
   // Their headers lie where their requests were read.
   constexpr size_t kAhead = 8;
-  for (size_t i = 0; i < places_.size(); ++i) {
-    if (i + kAhead < places_.size()) __builtin_prefetch(places_[i + kAhead].contribution.header.get());
-    if (std::exchange(places_[i].taken, false)) taken.push_back(std::move(places_[i].contribution));
+  for (size_t slot = 0; slot < taken_.size(); ++slot) {
+    if (slot + kAhead < taken_.size()) __builtin_prefetch(contributions_[slot + kAhead].header.get());
+    if (taken_[slot]) taken.push_back(std::move(contributions_[slot]));
   }
+  taken_.assign(taken_.size(), false);
   if (RUBATO_MUTANT(kReducerTakesTwice) && count_ > taken.size()) taken.push_back(taken.back());
   if (RUBATO_MUTANT(kReducerReverses)) std::reverse(taken.begin(), taken.end());
   if (RUBATO_MUTANT(kMeanLosesLast) && taken.size() > 1) taken.pop_back();
@@ -67,11 +58,11 @@ std::vector<Contribution> SyncReducer::Take() {
 }
 
 void SyncReducer::AppendState(std::string* state) const {
-  for (const Place& place : places_) {
-    if (!place.taken) continue;
-    const PushHeader& header = *place.contribution.header;
+  for (size_t slot = 0; slot < taken_.size(); ++slot) {
+    if (!taken_[slot]) continue;
+    const PushHeader& header = *contributions_[slot].header;
     absl::StrAppend(state, TaskName(header.task), "#", header.task.incarnation(), ",", header.generation, ",",
-                    header.step, ",", place.contribution.examples, ";");
+                    header.step, ",", contributions_[slot].examples, ";");
   }
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "proto/parameter_server.pb.h"
+#include "server/rules/member_list.h"
 
 namespace rubato {
 // Of kernels/optimizer. The rules never look into it.
@@ -46,17 +47,23 @@ struct Contribution {
 // the order of reduction. Add and Has take as long however many there are. Pure; not thread-safe.
 class SyncReducer {
  public:
-  // Makes places for the members of `plan`, and drops the contributions of everybody else.
-  void SetMembers(const v1::Plan& plan);
+  // Makes places for these members, and drops the contributions of everybody else.
+  void SetMembers(MemberList::Ptr members);
 
   // Returns false, and keeps what it has, when this worker's contribution is there already, or it is no member.
   bool Add(Contribution contribution);
 
   bool Has(const v1::TaskId& task) const { return Has(task.index(), task.incarnation()); }
-  bool Has(uint32_t worker, uint64_t incarnation) const;
+  bool Has(uint32_t worker, uint64_t incarnation) const {
+    const size_t slot = list_->Find(worker, incarnation);
+    return slot < taken_.size() && taken_[slot];
+  }
 
   void Prefetch(uint32_t worker) const {
-    if (worker < places_.size()) __builtin_prefetch(&places_[worker], 1);
+    if (worker >= contributions_.size()) return;
+    const Contribution* const place = &contributions_[worker];
+    __builtin_prefetch(place, 1);
+    __builtin_prefetch(reinterpret_cast<const char*>(place + 1) - 1, 1);
   }
 
   bool empty() const { return count_ == 0; }
@@ -70,20 +77,11 @@ class SyncReducer {
   void AppendState(std::string* state) const;
 
  private:
-  // Of one member. As large as a line of the cache.
-  struct Place {
-    uint32_t worker = 0;
-    bool taken = false;
-    uint64_t incarnation = 0;
-    Contribution contribution;
-  };
-
-  // Position in places_; their number if the worker is no member.
-  size_t Find(uint32_t worker, uint64_t incarnation) const;
-
-  // Ascending by worker index.
-  std::vector<Place> places_;
-  // Of them, with a contribution.
+  MemberList::Ptr list_ = std::make_shared<const MemberList>();
+  // By slot: what was contributed, and whether it was. That is asked more often, and takes a bit.
+  std::vector<Contribution> contributions_;
+  std::vector<bool> taken_;
+  // Of them, how many were.
   uint32_t count_ = 0;
 };
 

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <vector>
+
 #include "server/rules/testing/builders.h"
 
 namespace rubato::server {
@@ -9,7 +12,7 @@ namespace {
 
 SyncReducer Of(const std::vector<uint32_t>& members) {
   SyncReducer reducer;
-  reducer.SetMembers(MakePlan(1, v1::SYNC, 0, members));
+  reducer.SetMembers(std::make_shared<const MemberList>(MakePlan(1, v1::SYNC, 0, members)));
   return reducer;
 }
 
@@ -56,12 +59,12 @@ TEST(SyncReducerTest, DropsContributionsOfTheLostAndOfEarlierIncarnations) {
   reducer.Add(PushOf(1, 1, 0));
   v1::Plan plan = MakePlan(1, v1::SYNC, 0, {0, 1, 2});
   *plan.mutable_members(0) = Worker(0, 2);
-  reducer.SetMembers(plan);
+  reducer.SetMembers(std::make_shared<const MemberList>(plan));
   EXPECT_FALSE(reducer.Has(Worker(0)));
   EXPECT_TRUE(reducer.Has(Worker(1)));
   EXPECT_TRUE(reducer.Add(PushOf(HeaderOf(Worker(0, 2), 1, 0))));
   EXPECT_TRUE(reducer.Add(PushOf(2, 1, 0)));
-  reducer.SetMembers(v1::Plan());
+  reducer.SetMembers(std::make_shared<const MemberList>());
   EXPECT_TRUE(reducer.empty());
   EXPECT_FALSE(reducer.Add(PushOf(2, 1, 0)));
 }
