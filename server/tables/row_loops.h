@@ -1,0 +1,85 @@
+#ifndef RUBATO_SERVER_TABLES_ROW_LOOPS_H_
+#define RUBATO_SERVER_TABLES_ROW_LOOPS_H_
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/optimizer/isa.h"
+#include "server/tables/row_rule.h"
+
+// The updates of one row: `dimension` weights, then the state of the formula (StateSize). Inlined into a function for
+// each instruction set. Every element goes through the same float32 operations on all of them, and sums have one order,
+// so that they give the same bits.
+
+namespace rubato::server::row_loops {
+
+// Sums that are independent of each other, whatever the vectors of the processor.
+inline constexpr int kLanes = 8;
+
+RUBATO_KERNEL_BODY float SumOfSquares(const float* g, float scale, int dimension) {
+  float lanes[kLanes] = {};
+  int i = 0;
+  for (; i + kLanes <= dimension; i += kLanes) {
+    for (int lane = 0; lane < kLanes; ++lane) lanes[lane] += (scale * g[i + lane]) * (scale * g[i + lane]);
+  }
+  for (int lane = 0; i + lane < dimension; ++lane) lanes[lane] += (scale * g[i + lane]) * (scale * g[i + lane]);
+  return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
+}
+
+// A gradient is `scale` times what is in `g`.
+template <RowFormula kFormula>
+RUBATO_KERNEL_BODY void UpdateRow(const RowRule& rule, const float* __restrict g, float scale, float* __restrict row,
+                                  int dimension) {
+  const float rate = rule.learning_rate;
+  float* __restrict w = row;
+  float* __restrict state = row + dimension;
+  if constexpr (kFormula == RowFormula::kSgd) {
+    for (int i = 0; i < dimension; ++i) w[i] -= rate * (scale * g[i]);
+  } else if constexpr (kFormula == RowFormula::kAdaGrad) {
+    const float epsilon = rule.epsilon;
+    for (int i = 0; i < dimension; ++i) {
+      const float gradient = scale * g[i];
+      state[i] += gradient * gradient;
+      w[i] -= rate * gradient / (sqrtf(state[i]) + epsilon);
+    }
+  } else if constexpr (kFormula == RowFormula::kRowWiseAdaGrad) {
+    state[0] += SumOfSquares(g, scale, dimension) / static_cast<float>(dimension);
+    const float step = rate / (sqrtf(state[0]) + rule.epsilon);
+    for (int i = 0; i < dimension; ++i) w[i] -= step * (scale * g[i]);
+  } else if constexpr (kFormula == RowFormula::kLazyAdam) {
+    float* __restrict m = state;
+    float* __restrict v = state + dimension;
+    uint32_t t = 0;
+    std::memcpy(&t, state + 2 * dimension, sizeof(t));
+    if (t < UINT32_MAX) ++t;
+    std::memcpy(state + 2 * dimension, &t, sizeof(t));
+    const float first = rate * rule.corrections->first(t), second = rule.corrections->second(t);
+    const float b1 = rule.beta1, c1 = rule.beta1_complement, b2 = rule.beta2, c2 = rule.beta2_complement;
+    const float epsilon = rule.epsilon;
+    for (int i = 0; i < dimension; ++i) {
+      const float gradient = scale * g[i];
+      m[i] = b1 * m[i] + c1 * gradient;
+      v[i] = b2 * v[i] + c2 * (gradient * gradient);
+      w[i] -= first * m[i] / (sqrtf(v[i]) * second + epsilon);
+    }
+  } else {
+    float* __restrict z = state;
+    float* __restrict n = state + dimension;
+    const float inverse_rate = 1 / rate, beta = rule.beta, l1 = rule.l1, l2 = rule.l2;
+    for (int i = 0; i < dimension; ++i) {
+      const float gradient = scale * g[i];
+      const float sum = n[i] + gradient * gradient;
+      const float root = sqrtf(sum);
+      z[i] += gradient - (root - sqrtf(n[i])) * inverse_rate * w[i];
+      n[i] = sum;
+      const float shrunk = copysignf(l1, z[i]) - z[i];
+      const float weight = shrunk / ((beta + root) * inverse_rate + l2);
+      w[i] = fabsf(z[i]) <= l1 ? 0 : weight;
+    }
+  }
+}
+
+}  // namespace rubato::server::row_loops
+
+#endif  // RUBATO_SERVER_TABLES_ROW_LOOPS_H_

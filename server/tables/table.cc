@@ -1,0 +1,147 @@
+#include "server/tables/table.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/random.h"
+#include "common/status.h"
+#include "server/tables/table_loops.h"
+
+namespace rubato::server {
+namespace {
+
+constexpr int kMostDimension = 4096;
+// A shard takes memory for several rows at a time: for a sixteenth of those it has, and at most this.
+constexpr size_t kRowsTogetherBytes = size_t{64} << 10;
+
+absl::Status CheckOptions(const TableOptions& options) {
+  const auto refuse = [&](const auto&... text) {
+    return absl::InvalidArgumentError(absl::StrCat("table '", options.name, "': ", text...));
+  };
+  if (options.dimension < 1 || options.dimension > kMostDimension) {
+    return refuse("dimension: ", options.dimension, "; 1 to ", kMostDimension, " is allowed");
+  }
+  if (options.memory_bytes < 1 || options.memory_bytes > Table::kMostMemory) {
+    return refuse("memory_bytes: ", options.memory_bytes, "; 1 to ", Table::kMostMemory, " is allowed");
+  }
+  if (!(options.initial_bound >= 0 && options.initial_bound <= 1e6f)) {
+    return refuse("initial_bound: ", options.initial_bound, "; 0 to 1e6 is allowed");
+  }
+  if (options.formula == RowFormula::kFtrl && options.initial_bound != 0) {
+    return refuse("initial_bound: ", options.initial_bound, "; FTRL begins at 0");
+  }
+  return absl::OkStatus();
+}
+
+uint32_t RowLines(const TableOptions& options) {
+  const size_t bytes = sizeof(float) * (options.dimension + StateSize(options.formula, options.dimension));
+  return static_cast<uint32_t>((bytes + TableMemory::kLine - 1) / TableMemory::kLine);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Table>> Table::Create(TableOptions options) {
+  RUBATO_RETURN_IF_ERROR(CheckOptions(options));
+  // With what an index of as many rows takes at its worst, and segments that were outgrown: less than rows of one line.
+  const auto addresses = static_cast<size_t>(3 * options.memory_bytes + (int64_t{256} << 20));
+  RUBATO_ASSIGN_OR_RETURN(auto memory, TableMemory::Create(addresses));
+  return std::unique_ptr<Table>(new Table(std::move(options), std::move(memory)));
+}
+
+Table::Table(TableOptions options, std::unique_ptr<TableMemory> memory)
+    : options_(std::move(options)), hash_(options_.secret), row_lines_(RowLines(options_)), memory_(std::move(memory)) {
+  for (uint32_t shard = 0; shard < kShards; ++shard) {
+    shards_.push_back({.index = ShardIndex(memory_.get(), shard, kShardBits)});
+  }
+  UseIsa(BestIsa());
+}
+
+void Table::UseIsa(Isa isa) {
+  lookup_ = TableLookupOn(isa, options_.dimension);
+  apply_ = TableApplyOn(isa, options_.dimension, options_.formula);
+}
+
+absl::Status Table::Lookup(absl::Span<const uint64_t> keys, float* weights) const {
+  RUBATO_ASSIGN_OR_RETURN(const std::vector<uint64_t> hashes, HashesOf(keys));
+  lookup_(*this, hashes, weights);
+  return absl::OkStatus();
+}
+
+absl::Status Table::Apply(const RowRule& rule, absl::Span<const uint64_t> keys, const float* gradients, float scale) {
+  RUBATO_ASSIGN_OR_RETURN(const std::vector<uint64_t> hashes, HashesOf(keys));
+  RUBATO_RETURN_IF_ERROR(CheckRoom(hashes));
+  apply_(*this, rule, hashes, gradients, scale);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<uint64_t>> Table::HashesOf(absl::Span<const uint64_t> keys) const {
+  std::vector<uint64_t> hashes(keys.size());
+  for (size_t i = 0; i < keys.size(); ++i) hashes[i] = hash_.Of(keys[i]);
+  for (size_t i = 1; i < keys.size(); ++i) {
+    if (hashes[i - 1] < hashes[i]) [[likely]]
+      continue;
+    return absl::InvalidArgumentError(absl::StrCat("table '", options_.name, "': key ", keys[i], " at ", i,
+                                                   keys[i] == keys[i - 1] ? " comes twice" : " is out of order"));
+  }
+  return hashes;
+}
+
+absl::Status Table::CheckRoom(absl::Span<const uint64_t> hashes) const {
+  const int64_t left = options_.memory_bytes - memory_bytes();
+  if (static_cast<int64_t>(hashes.size()) * row_bytes() <= left) [[likely]]
+    return absl::OkStatus();
+  int64_t missing = 0;
+  for (const uint64_t hash : hashes) missing += ShardOf(hash).index.Find(hash) == 0;
+  if (missing == 0 || missing * row_bytes() <= left) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat("table '", options_.name, "': ", missing, " new rows of ",
+                                                   row_bytes(), " bytes; it has ", rows_, " rows and takes ",
+                                                   memory_bytes(), " of ", options_.memory_bytes, " bytes"));
+}
+
+void Table::InitialWeights(uint64_t hash, float* weights) const {
+  if (options_.initial_bound == 0) {
+    std::fill_n(weights, options_.dimension, 0.0f);
+    return;
+  }
+  const uint64_t key = hash_.KeyOf(hash);
+  const float step = options_.initial_bound / (1 << 23);
+  for (int i = 0; i < options_.dimension; i += 4) {
+    const std::array<uint32_t, 4> words = PhiloxBlock(options_.seed, key, i / 4);
+    for (int j = 0; j < std::min(4, options_.dimension - i); ++j) {
+      // 24 bits, of which float32 loses none.
+      weights[i + j] = step * static_cast<float>(static_cast<int32_t>(words[j] >> 8) - (1 << 23));
+    }
+  }
+}
+
+uint32_t Table::AddRow(uint64_t hash) {
+  Shard& shard = ShardOf(hash);
+  if (shard.rows_left == 0) {
+    const auto most = static_cast<uint32_t>(std::max<size_t>(1, kRowsTogetherBytes / row_bytes()));
+    const size_t fresh = std::clamp(shard.rows / 16, 1u, most);
+    // What an index has outgrown has room for fewer than a fourth of its rows.
+    const size_t returned = std::max<size_t>(fresh, shard.rows / 4);
+    const TableMemory::Lines lines = memory_->TakeReturned(row_lines_, returned * row_lines_, fresh * row_lines_);
+    shard.next_row = lines.at;
+    shard.rows_left = static_cast<uint32_t>(lines.count / row_lines_);
+  }
+  const uint32_t row = shard.next_row;
+  shard.next_row += row_lines_;
+  --shard.rows_left;
+  ++shard.rows;
+  float* const values = RowAt(row);
+  std::memset(values, 0, row_bytes());
+  InitialWeights(hash, values);
+  shard.index.Insert(hash, row);
+  ++rows_;
+  return row;
+}
+
+void Table::VisitRows(uint32_t shard, const std::function<void(uint64_t key, const float* row)>& visit) const {
+  for (const auto& [hash, row] : shards_[shard].index.Sorted()) visit(hash_.KeyOf(hash), RowAt(row));
+}
+
+}  // namespace rubato::server

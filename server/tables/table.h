@@ -1,0 +1,113 @@
+#ifndef RUBATO_SERVER_TABLES_TABLE_H_
+#define RUBATO_SERVER_TABLES_TABLE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "kernels/optimizer/isa.h"
+#include "server/tables/key_hash.h"
+#include "server/tables/row_rule.h"
+#include "server/tables/shard_index.h"
+#include "server/tables/table_memory.h"
+
+namespace rubato::server {
+
+struct TableOptions {
+  // For errors.
+  std::string name;
+  // float32 of a row's weights, 1 to 4096.
+  int dimension = 0;
+  RowFormula formula = RowFormula::kSgd;
+  // A row's weights are uniform in [-initial_bound, initial_bound) before its first update, drawn from this seed and
+  // the row's key. 0 with kFtrl, which computes weights from its state alone.
+  float initial_bound = 0;
+  uint64_t seed = 0;
+  // Of KeyHash.
+  uint64_t secret = 0;
+  // The most memory of rows and index, at most kMostMemory.
+  int64_t memory_bytes = 0;
+};
+
+// Rows of weights by 64-bit keys, of which a batch touches a few: an embedding table, or a server's part of one. A key
+// belongs to the virtual shard that its hash begins with. Looking up changes nothing: a row that is not there reads as
+// its initial weights, and the first update makes it of the same. The weights that come of a sequence of updates have
+// the same bits in every order of keys, and on every processor.
+//
+//   RUBATO_ASSIGN_OR_RETURN(auto table, Table::Create({.name = "users", .dimension = 16, .memory_bytes = 1 << 30}));
+//   RUBATO_RETURN_IF_ERROR(table->Lookup(keys, weights));
+//   RUBATO_RETURN_IF_ERROR(table->Apply(rule, keys, gradients, 1.0f / examples));
+//
+// Keys of a call come in increasing order of their hashes, each once: so they are merged only once, where they come
+// from, and a shard's keys lie together. Not thread-safe.
+class Table {
+ public:
+  static constexpr int kShardBits = 8;
+  static constexpr uint32_t kShards = 1 << kShardBits;
+  static constexpr int64_t kMostMemory = int64_t{1} << 36;
+
+  // InvalidArgument names the option; ResourceExhausted: see TableMemory.
+  static absl::StatusOr<std::unique_ptr<Table>> Create(TableOptions options);
+
+  // Writes the keys' weights to `weights`, `dimension` for each key. InvalidArgument names the first key out of order;
+  // what is written then means nothing.
+  absl::Status Lookup(absl::Span<const uint64_t> keys, float* weights) const;
+
+  // Updates the keys' rows by `scale` times their gradients, `dimension` for each key. On an error nothing has changed:
+  // InvalidArgument names the first key out of order, and ResourceExhausted the table, if new rows do not fit the
+  // memory limit. (The index may take up to a third more than the limit is left for it.)
+  absl::Status Apply(const RowRule& rule, absl::Span<const uint64_t> keys, const float* gradients, float scale);
+
+  // Calls `visit` with every key of a shard, by hash, and its row: weights, then state.
+  void VisitRows(uint32_t shard, const std::function<void(uint64_t key, const float* row)>& visit) const;
+
+  const KeyHash& hash() const { return hash_; }
+  int64_t rows() const { return rows_; }
+  // Of a row's weights and state, and of what is left of its last cache line.
+  int64_t row_bytes() const { return static_cast<int64_t>(TableMemory::kLine) * row_lines_; }
+  // Of rows and index.
+  int64_t memory_bytes() const { return memory_->bytes(); }
+
+  // For tests and benchmarks, on an instruction set that this processor supports.
+  void UseIsa(Isa isa);
+
+ private:
+  struct Shard {
+    ShardIndex index;
+    // Rows that were taken of the memory together and are not used yet.
+    uint32_t next_row = 0;
+    uint32_t rows_left = 0;
+    uint32_t rows = 0;
+  };
+  friend struct TableLoops;
+
+  explicit Table(TableOptions options, std::unique_ptr<TableMemory> memory);
+  // InvalidArgument names the first key that is out of order.
+  absl::StatusOr<std::vector<uint64_t>> HashesOf(absl::Span<const uint64_t> keys) const;
+  absl::Status CheckRoom(absl::Span<const uint64_t> hashes) const;
+  Shard& ShardOf(uint64_t hash) { return shards_[hash >> (64 - kShardBits)]; }
+  const Shard& ShardOf(uint64_t hash) const { return shards_[hash >> (64 - kShardBits)]; }
+  float* RowAt(uint32_t row) const { return reinterpret_cast<float*>(memory_->At(row)); }
+  void InitialWeights(uint64_t hash, float* weights) const;
+  // The new row of a key that has none.
+  uint32_t AddRow(uint64_t hash);
+
+  const TableOptions options_;
+  const KeyHash hash_;
+  const uint32_t row_lines_;
+  const std::unique_ptr<TableMemory> memory_;
+  std::vector<Shard> shards_;
+  int64_t rows_ = 0;
+  void (*lookup_)(const Table& table, absl::Span<const uint64_t> hashes, float* weights);
+  void (*apply_)(Table& table, const RowRule& rule, absl::Span<const uint64_t> hashes, const float* gradients,
+                 float scale);
+};
+
+}  // namespace rubato::server
+
+#endif  // RUBATO_SERVER_TABLES_TABLE_H_
