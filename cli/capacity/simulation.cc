@@ -37,22 +37,22 @@ class Simulation {
   SimulationResult Summarize(const Usage& begin, const Usage& end) const;
   void AddLoads(const Usage& begin, const Usage& end, SimulationResult* result) const;
 
-  StepTally tally_;
   SimulatedCluster cluster_;
+  StepTally tally_;
   std::vector<std::unique_ptr<SimulatedPartition>> partitions_;
   std::vector<std::unique_ptr<SimulatedWorker>> workers_;
 };
 
 Simulation::Simulation(const SimulationOptions& options)
-    : tally_({.queue = &cluster_.queue, .workers = options.layout->workers(), .rounds = options.steps}),
-      cluster_({.layout = options.layout,
+    : cluster_({.layout = options.layout,
                 .costs = options.costs,
                 .observer = &tally_,
                 .worker_links = options.worker_links,
                 .server_links = options.server_links,
                 .in_place = options.in_place,
                 .shared_processors = options.shared_processors,
-                .worker_threads = options.worker_threads}) {
+                .worker_threads = options.worker_threads}),
+      tally_({.queue = &cluster_.queue, .workers = options.layout->workers(), .rounds = options.steps}) {
   MakePartitions();
   MakeWorkers(options);
 }
