@@ -131,9 +131,12 @@ struct State {
   void Step(const UpdateRule& rule, const std::vector<float>& gradient) {
     const ByteSpan piece = BytesOf(gradient.data(), static_cast<int64_t>(gradient.size()));
     const EncodedGradient alone = {.pieces = {&piece, 1}};
-    const auto apply = rule.trust_ratio == TrustRatio::kNone ? ReduceAndApply : ApplyWithTrustRatio;
-    apply(rule, &alone, 1, weights.data(), weights.data(), slots.data(), slots.data(),
-          static_cast<int64_t>(weights.size()));
+    const auto size = static_cast<int64_t>(weights.size());
+    if (rule.trust_ratio == TrustRatio::kNone) {
+      ReduceAndApply(rule, &alone, 1, weights.data(), weights.data(), slots.data(), slots.data(), size);
+    } else {
+      ApplyWithTrustRatio(rule, &alone, 1, weights.data(), weights.data(), slots.data(), slots.data(), size);
+    }
   }
   std::vector<float> weights;
   std::vector<std::vector<float>> storage;
