@@ -215,6 +215,23 @@ TEST_F(CoreTest, APlanLineIsWrittenOnceItsMembersHaveBegun) {
   EXPECT_DOUBLE_EQ(Lines(Line::kPlan)[0].plan().stall_seconds(), 0.01);
 }
 
+TEST_F(CoreTest, TheMoreMembersTheFewerLinesOfProgress) {
+  for (const uint32_t workers : {2u, 64u, 160u}) {
+    v1::JobConfig config = SmallJob();
+    config.mutable_cluster()->set_workers(workers);
+    Create(config);
+    alive_.clear();
+    for (uint32_t i = 0; i < 2; ++i) Register(ServerTask(i));
+    for (uint32_t i = 0; i < workers; ++i) Register(WorkerTask(i));
+    ASSERT_EQ(core_->phase(), v1::JobStatus::TRAINING);
+    metrics_.clear();
+    Pass(absl::Milliseconds(10500));
+    const std::vector<Line> lines = Lines(Line::kProgress);
+    EXPECT_EQ(lines.size(), workers == 160 ? 4u : 10u);
+    EXPECT_EQ(lines.back().progress().workers_size(), static_cast<int>(workers));
+  }
+}
+
 TEST_F(CoreTest, AScheduledSwitchComesAtItsStep) {
   v1::JobConfig config = SmallJob();
   auto* entry = config.mutable_consistency()->add_schedule();

@@ -14,6 +14,17 @@
 #include "coordinator/rules/journal_records.h"
 
 namespace rubato::coordinator {
+namespace {
+
+// A line of progress tells of every member. It is written once a second, and with more members than these more rarely,
+// so that what a run leaves of a second does not grow with them.
+constexpr int kMembersEachSecond = 64;
+
+absl::Duration LineInterval(const v1::Plan& plan) {
+  return absl::Seconds(1) * std::max(1.0, static_cast<double>(plan.members_size()) / kMembersEachSecond);
+}
+
+}  // namespace
 
 void TrainingPhase::Begin(absl::Time now) {
   job_->phase = v1::JobStatus::TRAINING;
@@ -41,7 +52,7 @@ absl::Status TrainingPhase::Resume(const std::string& policy_memory, absl::Time 
 }
 
 void TrainingPhase::Continue(absl::Time now) {
-  if (now - last_line_ >= absl::Seconds(1)) {
+  if (now - last_line_ >= LineInterval(job_->held_plan)) {
     last_line_ = now;
     out_->Metrics(ProgressLine(job_->Seconds(now), job_->config, job_->TakeInterval(now), job_->Epoch(),
                                job_->held_plan, job_->progress.ByWorker()));
