@@ -1,5 +1,7 @@
 #include "coordinator/rules/membership.h"
 
+#include <algorithm>
+
 #include "common/mutants.h"
 
 namespace rubato::coordinator {
@@ -84,9 +86,19 @@ bool Membership::End(const v1::TaskId& task, v1::TaskStatus::State state, const 
 
 std::vector<v1::TaskId> Membership::Expired(absl::Time now) const {
   std::vector<v1::TaskId> expired;
+  absl::Duration longest;
+  bool others = false;
   for (const auto& [key, member] : members_) {
-    if (member.state == v1::TaskStatus::ALIVE && now - member.last_heard >= lease_) expired.push_back(member.id);
+    if (member.state != v1::TaskStatus::ALIVE) continue;
+    const absl::Duration silence = now - member.last_heard;
+    longest = std::max(longest, silence);
+    if (silence >= lease_) {
+      expired.push_back(member.id);
+    } else if (silence >= 0.75 * lease_) {
+      others = true;
+    }
   }
+  if (others && longest < 1.25 * lease_) expired.clear();
   return expired;
 }
 

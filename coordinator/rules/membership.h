@@ -78,7 +78,9 @@ class Membership {
   bool Evict(const v1::TaskId& task, const std::string& reason);
   bool Leave(const v1::TaskId& task, const std::string& reason);
 
-  // Tasks whose lease has run out, in order of role and index. They stay alive until Evict.
+  // Tasks whose lease has run out, in order of role and index. They stay alive until Evict. As long as others have been
+  // silent for three quarters of theirs nobody is named, for a quarter of a lease at most: tasks of a host that is lost
+  // do not end at the same moment, and the plan should change for all of them once.
   std::vector<v1::TaskId> Expired(absl::Time now) const;
 
   // The latest incarnation of a role and index, alive or not; null when there was none.

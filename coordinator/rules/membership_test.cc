@@ -41,6 +41,19 @@ TEST_F(MembershipTest, TheSameIncarnationReconnects) {
   EXPECT_TRUE(membership_.Expired(kStart + absl::Seconds(8)).empty());
 }
 
+TEST_F(MembershipTest, ThoseWhoFellSilentOneAfterAnotherAreLostTogether) {
+  const auto at = [](double seconds) { return kStart + absl::Seconds(seconds); };
+  Register(Task(v1::TaskId::WORKER, 0, 10), at(0));
+  Register(Task(v1::TaskId::WORKER, 1, 10), at(0.6));
+  Register(Task(v1::TaskId::WORKER, 2, 10), at(1.2));
+  Register(Task(v1::TaskId::WORKER, 3, 10), at(4));
+  EXPECT_TRUE(membership_.Expired(at(5)).empty()) << "worker 1 may be lost, too";
+  EXPECT_TRUE(membership_.Expired(at(6.1)).empty()) << "worker 2";
+  EXPECT_EQ(membership_.Expired(at(6.24)).size(), 3u);
+  // Worker 3 is silent as well, but nobody is waited for any longer.
+  EXPECT_EQ(membership_.Expired(at(7.8)).size(), 3u);
+}
+
 TEST_F(MembershipTest, ALeaseRunsOutWithoutHeartbeats) {
   Register(Task(v1::TaskId::SERVER, 0, 10));
   Register(Task(v1::TaskId::WORKER, 0, 20));
