@@ -10,6 +10,12 @@ LOOP_COPTS = [
     "-Wno-pass-failed",
 ]
 
+# For loops of which every path of the dispatch computes the same bits: multiplications and additions are never fused.
+SAME_BITS_COPTS = [
+    "-O3",
+    "-ffp-contract=off",
+]
+
 def cpu_kernel(name, deps = []):
     """A cc_library of NAME.cc and NAME.h, loops that the compiler vectorises."""
     native.cc_library(

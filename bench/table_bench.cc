@@ -215,7 +215,7 @@ void Run(const Flags& flags) {
   Require(made.status());
   Table& table = **made;
   MapTable map(flags.keys, flags.dimension);
-  const RowRule rule = {.learning_rate = 0.01f};
+  const RowRule rule = {.update = {.learning_rate = 0.01f, .epsilon = 1e-8f}};
   const std::vector<float> gradients = NormalValues(flags.batch * flags.dimension, 3);
   std::vector<float> weights(flags.batch * flags.dimension);
 

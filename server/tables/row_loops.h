@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "kernels/optimizer/isa.h"
+#include "kernels/optimizer/update_formula.h"
 #include "server/tables/row_rule.h"
 
 // The updates of one row: `dimension` weights, then the state of the formula (StateSize). Inlined into a function for
@@ -31,21 +32,17 @@ RUBATO_KERNEL_BODY float SumOfSquares(const float* g, float scale, int dimension
 template <RowFormula kFormula>
 RUBATO_KERNEL_BODY void UpdateRow(const RowRule& rule, const float* __restrict g, float scale, float* __restrict row,
                                   int dimension) {
-  const float rate = rule.learning_rate;
+  // A copy, which nothing that is written here can change.
+  UpdateRule update = rule.update;
   float* __restrict w = row;
   float* __restrict state = row + dimension;
   if constexpr (kFormula == RowFormula::kSgd) {
-    for (int i = 0; i < dimension; ++i) w[i] -= rate * (scale * g[i]);
+    for (int i = 0; i < dimension; ++i) w[i] -= SgdFormula::Step(update, scale * g[i]);
   } else if constexpr (kFormula == RowFormula::kAdaGrad) {
-    const float epsilon = rule.epsilon;
-    for (int i = 0; i < dimension; ++i) {
-      const float gradient = scale * g[i];
-      state[i] += gradient * gradient;
-      w[i] -= rate * gradient / (sqrtf(state[i]) + epsilon);
-    }
+    for (int i = 0; i < dimension; ++i) w[i] -= AdaGradFormula::Step(update, scale * g[i], state[i]);
   } else if constexpr (kFormula == RowFormula::kRowWiseAdaGrad) {
     state[0] += SumOfSquares(g, scale, dimension) / static_cast<float>(dimension);
-    const float step = rate / (sqrtf(state[0]) + rule.epsilon);
+    const float step = update.learning_rate / (sqrtf(state[0]) + update.epsilon);
     for (int i = 0; i < dimension; ++i) w[i] -= step * (scale * g[i]);
   } else if constexpr (kFormula == RowFormula::kLazyAdam) {
     float* __restrict m = state;
@@ -54,19 +51,13 @@ RUBATO_KERNEL_BODY void UpdateRow(const RowRule& rule, const float* __restrict g
     std::memcpy(&t, state + 2 * dimension, sizeof(t));
     if (t < UINT32_MAX) ++t;
     std::memcpy(state + 2 * dimension, &t, sizeof(t));
-    const float first = rate * rule.corrections->first(t), second = rule.corrections->second(t);
-    const float b1 = rule.beta1, c1 = rule.beta1_complement, b2 = rule.beta2, c2 = rule.beta2_complement;
-    const float epsilon = rule.epsilon;
-    for (int i = 0; i < dimension; ++i) {
-      const float gradient = scale * g[i];
-      m[i] = b1 * m[i] + c1 * gradient;
-      v[i] = b2 * v[i] + c2 * (gradient * gradient);
-      w[i] -= first * m[i] / (sqrtf(v[i]) * second + epsilon);
-    }
+    update.learning_rate *= rule.corrections->first(t);
+    update.second_moment_scale = rule.corrections->second(t);
+    for (int i = 0; i < dimension; ++i) w[i] -= AdamFormula::Step(update, scale * g[i], m[i], v[i]);
   } else {
     float* __restrict z = state;
     float* __restrict n = state + dimension;
-    const float inverse_rate = 1 / rate, beta = rule.beta, l1 = rule.l1, l2 = rule.l2;
+    const float inverse_rate = 1 / update.learning_rate, beta = rule.beta, l1 = rule.l1, l2 = rule.l2;
     for (int i = 0; i < dimension; ++i) {
       const float gradient = scale * g[i];
       const float sum = n[i] + gradient * gradient;

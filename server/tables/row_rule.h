@@ -5,6 +5,8 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/optimizer/update_formula.h"
+
 namespace rubato::server {
 
 // How a row of a table is updated. Unlike a chunk a row is updated only in the steps that have a gradient for it.
@@ -41,12 +43,9 @@ class AdamCorrections {
 
 // The config's numbers at one moment, in single precision.
 struct RowRule {
-  float learning_rate = 0;
-  // kAdaGrad, kRowWiseAdaGrad, kLazyAdam.
-  float epsilon = 1e-8f;
+  // The learning rate, and what else SGD, AdaGrad and Adam read; without Adam's corrections, which differ by row.
+  UpdateRule update;
   // kLazyAdam.
-  float beta1 = 0.9f, beta1_complement = 0.1f;
-  float beta2 = 0.999f, beta2_complement = 0.001f;
   std::shared_ptr<const AdamCorrections> corrections;
   // kFtrl.
   float beta = 1, l1 = 0, l2 = 0;

@@ -59,8 +59,9 @@ class Table {
   absl::Status Lookup(absl::Span<const uint64_t> keys, float* weights) const;
 
   // Updates the keys' rows by `scale` times their gradients, `dimension` for each key. On an error nothing has changed:
-  // InvalidArgument names the first key out of order, and ResourceExhausted the table, if new rows do not fit the memory
-  // limit. (What the index grows by in a call that is taken may pass the limit; then the next new row does not fit.)
+  // InvalidArgument names the first key out of order, and ResourceExhausted the table, if new rows do not fit the
+  // memory limit. (What the index grows by in a call that is taken may pass the limit; then the next new row does not
+  // fit.)
   absl::Status Apply(const RowRule& rule, absl::Span<const uint64_t> keys, const float* gradients, float scale);
 
   // Calls `visit` with every key of a shard, by hash, and its row: weights, then state.

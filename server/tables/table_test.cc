@@ -39,8 +39,15 @@ std::unique_ptr<Table> Make(const TableOptions& options) {
 }
 
 const RowRule& Rule() {
-  static const RowRule rule = {
-      .learning_rate = 0.05f, .corrections = std::make_shared<AdamCorrections>(0.9, 0.999), .l1 = 0.02f, .l2 = 0.001f};
+  static const RowRule rule = {.update = {.learning_rate = 0.05f,
+                                          .beta1 = 0.9f,
+                                          .beta1_complement = 0.1f,
+                                          .beta2 = 0.999f,
+                                          .beta2_complement = 0.001f,
+                                          .epsilon = 1e-8f},
+                               .corrections = std::make_shared<AdamCorrections>(0.9, 0.999),
+                               .l1 = 0.02f,
+                               .l2 = 0.001f};
   return rule;
 }
 
@@ -115,27 +122,27 @@ class ModelTable {
     float& b = row.second[i];
     switch (options_.formula) {
       case RowFormula::kSgd:
-        w -= rule.learning_rate * g;
+        w -= rule.update.learning_rate * g;
         return;
       case RowFormula::kAdaGrad:
         a += g * g;
-        w -= rule.learning_rate * g / (std::sqrt(a) + rule.epsilon);
+        w -= rule.update.learning_rate * g / (std::sqrt(a) + rule.update.epsilon);
         return;
       case RowFormula::kRowWiseAdaGrad:
-        w -= rule.learning_rate / (std::sqrt(row.first[0]) + rule.epsilon) * g;
+        w -= rule.update.learning_rate / (std::sqrt(row.first[0]) + rule.update.epsilon) * g;
         return;
       case RowFormula::kLazyAdam:
-        a = rule.beta1 * a + rule.beta1_complement * g;
-        b = rule.beta2 * b + rule.beta2_complement * (g * g);
-        w -= rule.learning_rate * rule.corrections->first(row.updates) * a /
-             (std::sqrt(b) * rule.corrections->second(row.updates) + rule.epsilon);
+        a = rule.update.beta1 * a + rule.update.beta1_complement * g;
+        b = rule.update.beta2 * b + rule.update.beta2_complement * (g * g);
+        w -= rule.update.learning_rate * rule.corrections->first(row.updates) * a /
+             (std::sqrt(b) * rule.corrections->second(row.updates) + rule.update.epsilon);
         return;
       case RowFormula::kFtrl: {
         const float sum = b + g * g;
-        a += g - (std::sqrt(sum) - std::sqrt(b)) * (1 / rule.learning_rate) * w;
+        a += g - (std::sqrt(sum) - std::sqrt(b)) * (1 / rule.update.learning_rate) * w;
         b = sum;
         const float numerator = (a < 0 ? -rule.l1 : rule.l1) - a;
-        w = numerator / ((rule.beta + std::sqrt(sum)) * (1 / rule.learning_rate) + rule.l2);
+        w = numerator / ((rule.beta + std::sqrt(sum)) * (1 / rule.update.learning_rate) + rule.l2);
         if (std::fabs(a) <= rule.l1) w = 0;
         return;
       }
