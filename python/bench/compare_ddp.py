@@ -5,8 +5,10 @@
 
 Two workers of one thread, compute included; with --device=cuda on GPUs in turn, or both on the only one, without rpc, and
 DistributedDataParallel over NCCL where each has its own. Runs of the contenders are interleaved; printed are medians of all
-rounds and their quotients. alone is the limit: the same steps of two processes that exchange nothing. slow-sync and slow-async are ours with a straggler: worker 1 computes four times as long. Needs
-RUBATO_LIBRARY, RUBATO_SIDECAR and RUBATO_PROGRAM, or an installed wheel.
+rounds and their quotients. alone is the limit: the same steps of two processes that exchange nothing, and keep what torch
+frees, as ours do. The others are as they are; to have all of them do so, set MALLOC_MMAP_THRESHOLD_=1073741824 and
+MALLOC_TRIM_THRESHOLD_=2147483647. slow-sync and slow-async are ours with a straggler: worker 1 computes four times as long.
+Needs RUBATO_LIBRARY, RUBATO_SIDECAR and RUBATO_PROGRAM, or an installed wheel.
 """
 
 from __future__ import annotations
@@ -116,7 +118,10 @@ def plain_step(options, device, wrap_model=None, wrap_optimizer=None):
 
 
 def train_alone(options):
+    from rubato.torch._host_memory import keep_freed_memory
+
     device = place(options.device)
+    keep_freed_memory()
     return timed(plain_step(options, device), options.seconds, device)
 
 

@@ -11,6 +11,7 @@ import torch
 from rubato import errors
 from rubato.session import Session, current_session
 from rubato.torch import _overlap
+from rubato.torch._host_memory import keep_freed_memory
 from rubato.torch._local import LocalTraining
 from rubato.torch._own_state import TorchState
 from rubato.torch._rules import Rule, mean_rule, rule_for, subtraction_rule, why_not_worker
@@ -60,6 +61,9 @@ def DistributedOptimizer(
       for those of its own subtree, and the model's forward returns with all. Whoever uses parameters in another way between
       `step()` and the next forward calls `synchronize()` first.
 
+    A model on the CPU has the process keep memory that torch frees, for the next step: MALLOC_TRIM_THRESHOLD_ in the
+    environment, or another of glibc's settings of when to give memory back, is left as it is.
+
     The optimizer gets the methods `synchronize()`, `no_sync()`, `skip()` and `set_examples(n)`.
 
     Raises Unsupported for what the servers cannot do, Refused if the models of workers differ.
@@ -74,6 +78,8 @@ def DistributedOptimizer(
         )
     rule = _rule(apply, optimizer)
     parameters = Parameters(optimizer, model)
+    if any(not parameter.is_cuda for parameter in parameters.tensors):
+        keep_freed_memory()
     kind_of_training = LocalTraining if apply == "local" else Training
     here = session or current_session()
     if apply == "server":
