@@ -31,6 +31,16 @@ struct TensorSpec {
   uint32_t group = 0;
 };
 
+// A table of rows by 64-bit keys on the servers.
+struct TableSpec {
+  v1::TableConfig config;  // With every default filled in.
+  // Where the rows of an example's keys begin in its input, one after another.
+  int64_t input_offset = 0;
+
+  int64_t keys_per_example() const { return config.keys_per_example(); }
+  int64_t dimension() const { return config.dimension(); }
+};
+
 // The model's input, in the place of a layer's index.
 inline constexpr int kModelInput = -1;
 
@@ -46,6 +56,8 @@ struct LayerSpec {
   int source = kModelInput;
   // A residual's: the layer whose output is added to that.
   int shortcut = kModelInput;
+  // Whether the gradient of its input is needed: not of the model's, unless rows of tables are a part of it.
+  bool needs_input_gradient = true;
   // Indices into ModelSpec::tensors: the weight first, then the bias. At most two.
   std::vector<int> tensors;
 };
@@ -53,14 +65,23 @@ struct LayerSpec {
 // What a model config means: layers with shapes, and the tensors that the servers hold. Of a client's model (manifest)
 // tensors alone are known; they start as zeros until a client assigns them. Pure data.
 struct ModelSpec {
+  // With the rows of tables.
   Shape input;
+  // What the data set has of it.
+  Shape features;
   // If it is over 0 the inputs are tokens, whole numbers from 0 to vocabulary - 1.
   int64_t vocabulary = 0;
   Shape output;
   v1::ModelConfig::Loss loss = v1::ModelConfig::LOSS_UNSPECIFIED;
   std::vector<LayerSpec> layers;
   std::vector<TensorSpec> tensors;
+  std::vector<TableSpec> tables;
 
+  int64_t keys_per_example() const {
+    int64_t keys = 0;
+    for (const TableSpec& table : tables) keys += table.keys_per_example();
+    return keys;
+  }
   // SOFTMAX_CROSS_ENTROPY: class numbers in an example's label, and how many classes there are.
   int64_t labels_per_example() const { return output.size() == 2 ? output[0] : 1; }
   int64_t classes() const { return output.back(); }
@@ -72,6 +93,9 @@ std::string LayerName(const v1::LayerConfig& config, int position);
 // Sets the fields of layers that are absent and have a default, also of layers inside of others. What depends on a
 // layer's input has no default here.
 void FillLayerDefaults(google::protobuf::RepeatedPtrField<v1::LayerConfig>* layers);
+
+// The same for a model's tables.
+void FillTableDefaults(google::protobuf::RepeatedPtrField<v1::TableConfig>* tables);
 
 // Infers every shape, with the defaults of layers for what is absent. All errors are in one InvalidArgument status, one
 // per line, each with its field path, as in "model.layers[2].conv2d.kernel: 9 is larger than its input with padding,

@@ -66,6 +66,10 @@ void FillData(int64_t shard_examples, v1::DataConfig* data) {
   if (data->has_cifar() && data->cifar().standard_deviation().empty()) data->mutable_cifar()->add_standard_deviation(1);
   if (data->has_text()) FILL(data->mutable_text(), test_fraction, 0.1);
   if (data->has_teacher()) FILL(data->mutable_teacher(), hidden_units, 64);
+  if (data->has_clicks()) {
+    FILL(data->mutable_clicks(), keys, 100'000);
+    FILL(data->mutable_clicks(), exponent, 1.05);
+  }
 }
 
 void FillOptimizer(v1::OptimizerConfig* optimizer) {
@@ -199,6 +203,7 @@ void FillCompression(v1::CompressionConfig* compression) {
 void FillDefaults(v1::JobConfig* config) {
   FillDefaultsBesideModel(config);
   FillLayerDefaults(config->mutable_model()->mutable_layers());
+  FillTableDefaults(config->mutable_model()->mutable_tables());
   FillOptimizer(config->mutable_optimizer());
   FillData(DefaultShard(*config), config->mutable_data());
 }

@@ -61,6 +61,44 @@ void ValidatePaths(absl::string_view field, const google::protobuf::RepeatedPtrF
   }
 }
 
+void ValidateCriteo(const ModelSpec* model, const v1::CriteoData& criteo, bool evaluates, ErrorList* errors) {
+  constexpr int64_t kFeatures = 13, kKeys = 26;
+  ValidatePaths("data.criteo.train_paths", criteo.train_paths(), true, "one path or more", errors);
+  ValidatePaths("data.criteo.test_paths", criteo.test_paths(), evaluates,
+                "one path or more, because cluster.evaluators is 1", errors);
+  if (model == nullptr) return;
+  if (model->features != Shape{kFeatures}) {
+    errors->Add("model.input_shape", ShapeText(model->features), "13, with data.criteo");
+  }
+  if (model->keys_per_example() != kKeys) {
+    errors->Add("model.tables", absl::StrCat(model->keys_per_example(), " keys in an example"),
+                "26 together, with data.criteo");
+  }
+}
+
+void ValidateClicks(const v1::ClicksData& clicks, bool evaluates, ErrorList* errors) {
+  errors->CheckInteger("data.clicks.train_examples", clicks.train_examples(), 1, kMaxExamples);
+  errors->CheckInteger("data.clicks.test_examples", clicks.test_examples(), evaluates ? 1 : 0, kMaxExamples);
+  errors->CheckInteger("data.clicks.keys", clicks.keys(), 1, int64_t{1} << 40);
+  const double exponent = clicks.exponent();
+  errors->CheckNumber("data.clicks.exponent", exponent, exponent > 0 && exponent <= 4, "over 0 to 4");
+}
+
+// Keys come with some sources alone, and only there. The classes are two.
+void ValidateKeys(const ModelSpec* model, const v1::DataConfig& data, ErrorList* errors) {
+  const bool has_keys = data.has_criteo() || data.has_clicks();
+  if (model == nullptr || (!has_keys && model->tables.empty())) return;
+  if (!has_keys) {
+    errors->Add("model.tables", "present", "absent unless the source is data.criteo or data.clicks");
+  } else if (model->tables.empty()) {
+    errors->Add("model.tables", "empty", "one table or more, for the keys of data.criteo or data.clicks");
+  }
+  if (has_keys && (model->loss != v1::ModelConfig::SOFTMAX_CROSS_ENTROPY || model->output != Shape{2})) {
+    errors->Add("model.layers", absl::StrCat("an output of ", ShapeText(model->output)),
+                "SOFTMAX_CROSS_ENTROPY over 2 classes, with data.criteo or data.clicks");
+  }
+}
+
 void ValidateCifar(const v1::CifarData& cifar, bool evaluates, ErrorList* errors) {
   ValidatePaths("data.cifar.train_paths", cifar.train_paths(), true, "one path or more", errors);
   ValidatePaths("data.cifar.test_paths", cifar.test_paths(), evaluates,
@@ -198,6 +236,12 @@ void ValidateData(const ModelSpec* model, const v1::JobConfig& config, ErrorList
     case v1::DataConfig::kText:
       ValidateText(model, data.text(), evaluates, errors);
       break;
+    case v1::DataConfig::kCriteo:
+      ValidateCriteo(model, data.criteo(), evaluates, errors);
+      break;
+    case v1::DataConfig::kClicks:
+      ValidateClicks(data.clicks(), evaluates, errors);
+      break;
     case v1::DataConfig::kClient:
       ValidateClient(config, errors);
       break;
@@ -208,6 +252,7 @@ void ValidateData(const ModelSpec* model, const v1::JobConfig& config, ErrorList
       break;
   }
   ValidateLabels(model, data, errors);
+  ValidateKeys(model, data, errors);
   ValidateAugmentation(model, data, errors);
   ValidateDispatch(data, errors);
   if (data.dispatch() != v1::DataConfig::OWN) {

@@ -14,6 +14,8 @@ namespace rubato {
 
 // `model` is null when the model itself is wrong; what depends on its shapes is then not checked.
 void ValidateData(const ModelSpec* model, const v1::JobConfig& config, ErrorList* errors);
+// What a job whose model has tables may not have.
+void ValidateTables(const v1::JobConfig& config, ErrorList* errors);
 void ValidateOptimizer(const ModelSpec* model, const v1::JobConfig& config, ErrorList* errors);
 void ValidateConsistency(const v1::JobConfig& config, ErrorList* errors);
 // Batches of a step, at `path`.

@@ -146,9 +146,11 @@ TEST(ValidateTest, ChecksTrainingAndEvaluation) {
 TEST(ValidateTest, ChecksData) {
   Check({
       {{"data.teacher="},
-       "data: value without a source; allowed: one of data.idx, data.csv, data.teacher, data.cifar, data.text"},
+       "data: value without a source; allowed: one of data.idx, data.csv, data.teacher, data.cifar, data.text, "
+       "data.criteo, data.clicks"},
       {{"data.teacher=", "model.loss=MEAN_SQUARED_ERROR"},
-       "data: value without a source; allowed: one of data.idx, data.csv, data.teacher, data.cifar, data.text"},
+       "data: value without a source; allowed: one of data.idx, data.csv, data.teacher, data.cifar, data.text, "
+       "data.criteo, data.clicks"},
       {{"data.teacher.train_examples=0"}, "data.teacher.train_examples: value 0; allowed: 1 to 2147483647"},
       {{"data.teacher.test_examples=0"}, "data.teacher.test_examples: value 0; allowed: 1 to 2147483647"},
       {{"data.teacher.hidden_units=0"}, "data.teacher.hidden_units: value 0; allowed: 1 to 65536"},
@@ -208,6 +210,49 @@ TEST(ValidateTest, ChecksCifarAndText) {
   EXPECT_EQ(ErrorOf({"data.cifar={train_paths: 'a' test_paths: 'b'}"}), "");
   EXPECT_EQ(ErrorOf({"data.text={path: 'a'}", language_model}), "");
   EXPECT_EQ(ErrorOf({"data.text={path: 'a' test_fraction: 0}", language_model, "cluster.evaluators=0"}), "");
+}
+
+// A job with a table, its keys and two classes.
+const std::vector<std::string> kTableJob = {
+    "data.teacher=", "data.clicks={train_examples: 100 test_examples: 10}", "model.layers[0].linear.units=2",
+    "model.tables[0]={name: \"users\" dimension: 8 keys_per_example: 2 algorithm: ADAGRAD learning_rate: 0.1}"};
+
+std::vector<std::string> WithTable(const std::vector<std::string>& more) {
+  std::vector<std::string> overrides = kTableJob;
+  overrides.insert(overrides.end(), more.begin(), more.end());
+  return overrides;
+}
+
+TEST(ValidateTest, ChecksTables) {
+  EXPECT_EQ(ErrorOf(kTableJob), "");
+  Check({
+      {WithTable({"model.tables[0].dimension=0"}), "model.tables[0].dimension: value 0; allowed: 1 to 4096"},
+      {WithTable({"model.tables[0].keys_per_example=5000"}),
+       "model.tables[0].keys_per_example: value 5000; allowed: 1 to 4096"},
+      {WithTable({"model.tables[0].algorithm=ALGORITHM_UNSPECIFIED"}),
+       "model.tables[0].algorithm: value 0; allowed: SGD, ADAGRAD, ROW_WISE_ADAGRAD, LAZY_ADAM, FTRL"},
+      {WithTable({"model.tables[0].learning_rate=0"}), "model.tables[0].learning_rate: value 0; allowed: a number > 0"},
+      {WithTable({"model.tables[0].shards=48"}), "model.tables[0].shards: value 48; allowed: a power of two, 1 to 256"},
+      {WithTable({"model.tables[0].memory_bytes=5"}),
+       "model.tables[0].memory_bytes: value 5; allowed: 1048576 (1 MiB) to 68719476736 (64 GiB)"},
+      {WithTable({"model.tables[0].beta1=0.5"}),
+       "model.tables[0].beta1: value 0.5; allowed: absent unless the algorithm is LAZY_ADAM"},
+      {WithTable({"model.tables[0].l1=0.5"}),
+       "model.tables[0].l1: value 0.5; allowed: absent unless the algorithm is FTRL"},
+      {WithTable({"consistency.sync_every=4"}),
+       "consistency.sync_every: value consistency.sync_every is 4; allowed: 1, and no plan with another, in a job with "
+       "model.tables"},
+      {WithTable({"training.clip_norm=1"}), "training.clip_norm: value 1; allowed: 0 in a job with model.tables"},
+      {WithTable({"training.micro_batches=2"}),
+       "training.micro_batches: value 2; allowed: 1 in a job with model.tables"},
+      {WithTable({"data.clicks=", "data.teacher={train_examples: 100 test_examples: 10}"}),
+       "model.tables: value present; allowed: absent unless the source is data.criteo or data.clicks"},
+      {WithTable({"data.clicks.exponent=0"}), "data.clicks.exponent: value 0; allowed: over 0 to 4"},
+      {WithTable({"data.clicks.keys=0"}), "data.clicks.keys: value 0; allowed: 1 to 1099511627776"},
+  });
+  EXPECT_EQ(ErrorOf({"data.teacher=", "data.clicks={train_examples: 100 test_examples: 10}",
+                     "model.layers[0].linear.units=2"}),
+            "model.tables: value empty; allowed: one table or more, for the keys of data.criteo or data.clicks");
 }
 
 TEST(ValidateTest, ChecksAugmentation) {

@@ -34,6 +34,7 @@ void CheckNothingElse(const v1::ModelConfig& config, Errors* errors) {
   constexpr char kAbsent[] = ": value present; allowed: absent with model.manifest, whose model the clients compute";
   if (!config.input_shape().empty()) errors->push_back(absl::StrCat("model.input_shape", kAbsent));
   if (!config.layers().empty()) errors->push_back(absl::StrCat("model.layers", kAbsent));
+  if (!config.tables().empty()) errors->push_back(absl::StrCat("model.tables", kAbsent));
   if (config.loss() != v1::ModelConfig::LOSS_UNSPECIFIED) errors->push_back(absl::StrCat("model.loss", kAbsent));
 }
 

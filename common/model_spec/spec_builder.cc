@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "common/model_spec/layer_kind.h"
 #include "common/model_spec/manifest.h"
+#include "common/model_spec/tables.h"
 
 namespace rubato {
 namespace {
@@ -49,11 +50,13 @@ absl::StatusOr<ModelSpec> BuildModelSpec(const v1::ModelConfig& config) {
   if (config.has_manifest()) return BuildManifestSpec(config);
   v1::ModelConfig filled = config;
   FillLayerDefaults(filled.mutable_layers());
+  FillTableDefaults(filled.mutable_tables());
   return SpecBuilder().Build(filled);
 }
 
 absl::StatusOr<ModelSpec> SpecBuilder::Build(const v1::ModelConfig& config) {
   AddInput(config);
+  AddTables(config.tables());
   AddLayers(config.layers(), "model.layers", "");
   if (config.layers().empty()) {
     ErrorAt("model.layers", "at least one layer is required");
@@ -76,8 +79,29 @@ void SpecBuilder::AddInput(const v1::ModelConfig& config) {
             "at most ", kMaxExampleElements);
   } else {
     spec_.input = shape;
+    spec_.features = shape;
     shape_ = std::move(shape);
   }
+}
+
+void SpecBuilder::AddTables(const google::protobuf::RepeatedPtrField<v1::TableConfig>& tables) {
+  if (tables.empty()) return;
+  if (shape_ && shape_->size() != 1) {
+    ErrorAt("model.input_shape", ShapeText(*shape_),
+            " is not allowed: {features}, which the rows of model.tables follow");
+  }
+  int64_t elements = shape_ ? NumElements(*shape_) : 0;
+  for (int i = 0; i < tables.size(); ++i) {
+    const std::string path = absl::StrCat("model.tables[", i, "]");
+    CheckTable(tables[i],
+               [&](absl::string_view field, absl::string_view what) { ErrorAt(absl::StrCat(path, ".", field), what); });
+    TakeName(absl::StrCat(path, ".name"), tables[i].name());
+    spec_.tables.push_back({.config = tables[i], .input_offset = elements});
+    elements += tables[i].keys_per_example() * tables[i].dimension();
+  }
+  if (!errors_.empty()) return;
+  spec_.input = {elements};
+  shape_ = spec_.input;
 }
 
 void SpecBuilder::AddLayers(const LayerList& layers, const std::string& path, const std::string& prefix) {
@@ -117,6 +141,7 @@ void SpecBuilder::Append(const v1::LayerConfig& config, const std::string& name,
   layer.config = config;
   layer.config.set_name(name);
   layer.source = last_;
+  layer.needs_input_gradient = last_ != kModelInput || !spec_.tables.empty();
   if (shape_) layer.input = *shape_;
   tensor_prefix_ = std::string(tensor_prefix);
   shape_ = FindLayerKind(config.kind_case()).add(*this, layer);

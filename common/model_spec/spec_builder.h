@@ -86,6 +86,8 @@ class SpecBuilder {
     errors_.push_back(absl::StrCat(path, ": ", parts...));
   }
   void AddInput(const v1::ModelConfig& config);
+  // The input is longer by their rows.
+  void AddTables(const google::protobuf::RepeatedPtrField<v1::TableConfig>& tables);
   void AddLayer(const v1::LayerConfig& config, const std::string& path, const std::string& name);
   // Checks the name, and that it is the only one.
   void TakeName(const std::string& path, const std::string& name);

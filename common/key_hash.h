@@ -1,9 +1,9 @@
-#ifndef RUBATO_SERVER_TABLES_KEY_HASH_H_
-#define RUBATO_SERVER_TABLES_KEY_HASH_H_
+#ifndef RUBATO_COMMON_KEY_HASH_H_
+#define RUBATO_COMMON_KEY_HASH_H_
 
 #include <cstdint>
 
-namespace rubato::server {
+namespace rubato {
 
 // A secret bijection of 64-bit keys. Where a key's row lies, and in which order keys travel, follows from its hash; as
 // no two keys have the same one, it stands for the key. Nobody who does not know the job's secret can choose keys that
@@ -38,6 +38,6 @@ class KeyHash {
   uint64_t first_, second_;
 };
 
-}  // namespace rubato::server
+}  // namespace rubato
 
-#endif  // RUBATO_SERVER_TABLES_KEY_HASH_H_
+#endif  // RUBATO_COMMON_KEY_HASH_H_

@@ -1,11 +1,11 @@
-#include "server/tables/key_hash.h"
+#include "common/key_hash.h"
 
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <set>
 
-namespace rubato::server {
+namespace rubato {
 namespace {
 
 TEST(KeyHashTest, EveryHashHasItsKey) {
@@ -37,4 +37,4 @@ TEST(KeyHashTest, KeysThatMeetUnderOneSecretDoNotUnderAnother) {
 }
 
 }  // namespace
-}  // namespace rubato::server
+}  // namespace rubato
