@@ -1,6 +1,8 @@
 #ifndef RUBATO_SERVER_CHUNK_SNAPSHOT_H_
 #define RUBATO_SERVER_CHUNK_SNAPSHOT_H_
 
+#include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "common/float_buffer.h"
@@ -8,12 +10,23 @@
 
 namespace rubato::server {
 
+// A shard of a table as it was at one moment.
+struct ShardSnapshot {
+  // Without keys_at and rows_at.
+  v1::ShardRecord record;
+  // record.rows() keys, ascending, and record.row_floats() float32 for each. Both are there also without rows.
+  std::shared_ptr<const std::vector<uint64_t>> keys;
+  std::shared_ptr<const std::vector<float>> rows;
+};
+
 // A chunk as it was at one moment; the arrays are not written as long as they are held.
 struct ChunkSnapshot {
   // Without values_at and slots_at.
   v1::ChunkRecord record;
   FloatBuffer::Ptr weights;
   std::vector<FloatBuffer::Ptr> slots;
+  // Of a table; then there is nothing else.
+  std::shared_ptr<const ShardSnapshot> shard;
 };
 
 }  // namespace rubato::server

@@ -26,19 +26,24 @@ struct Part {
   // Id 0: the checkpoint is of no cut.
   v1::Cut cut;
   v1::Plan plan;
-  // Of all partitions. Their records' values_at and slots_at are PartFiles'.
+  // Of all partitions. Their records' values_at and slots_at are PartFiles', and so is their order.
   std::vector<ChunkSnapshot> chunks;
   // What attempts that failed have written. Null: the next one begins anew.
   std::unique_ptr<CheckpointWriter> unfinished;
   // The arrays of all chunks as they come in the file, and how many of them are there: those that records have places
   // of.
   struct Array {
+    enum class What { kWeights, kSlot, kKeys, kRows };
     size_t chunk;
-    // Or the weights.
-    std::optional<size_t> slot;
+    What what;
+    size_t slot = 0;
   };
   std::vector<Array> arrays;
   size_t written = 0;
+  // Where the next array begins in the file, if it is there in part.
+  std::optional<uint64_t> begun;
+  // Where the keys are of the shard whose rows come next.
+  uint64_t keys_at = 0;
   // Of what is written something is held no more.
   bool let_go = false;
 };

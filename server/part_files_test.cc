@@ -55,6 +55,36 @@ class PartFilesTest : public testing::Test {
     std::fill_n(chunk.slots.back()->data(), 4, 2.5f);
     return part;
   }
+  // Of `rows` rows of 4 float32, whose keys are the even numbers.
+  static ChunkSnapshot MakeShard(uint32_t chunk, size_t rows) {
+    auto shard = std::make_shared<ShardSnapshot>();
+    shard->record.set_chunk(chunk);
+    shard->record.set_table("users");
+    shard->record.set_shard(chunk % 8);
+    shard->record.set_shards(8);
+    shard->record.set_algorithm(v1::TableConfig::ADAGRAD);
+    shard->record.set_dimension(2);
+    shard->record.set_row_floats(4);
+    shard->record.set_rows(static_cast<int64_t>(rows));
+    std::vector<uint64_t> keys(rows);
+    std::vector<float> values(4 * rows);
+    for (size_t i = 0; i < rows; ++i) keys[i] = 2 * i;
+    for (size_t i = 0; i < 4 * rows; ++i) values[i] = static_cast<float>(i % 1000 + chunk);
+    shard->keys = std::make_shared<const std::vector<uint64_t>>(std::move(keys));
+    shard->rows = std::make_shared<const std::vector<float>>(std::move(values));
+    ChunkSnapshot snapshot;
+    snapshot.shard = std::move(shard);
+    return snapshot;
+  }
+  static void ExpectIsShard(const CheckpointPart& part, const v1::ShardRecord& record, const ShardSnapshot& shard) {
+    std::vector<uint64_t> keys(shard.keys->size());
+    std::vector<float> rows(shard.rows->size());
+    ASSERT_EQ(record.rows(), static_cast<int64_t>(keys.size()));
+    part.Copy(record.keys_at(), record.rows(), keys.data());
+    part.Copy(record.rows_at(), static_cast<int64_t>(rows.size()), rows.data());
+    EXPECT_TRUE(keys == *shard.keys);
+    EXPECT_TRUE(rows == *shard.rows);
+  }
   void Write(const std::string& name, uint32_t index = 2) {
     const absl::Status status = Try(MakePart(name), Files(index)).status();
     EXPECT_TRUE(status.ok()) << status;
@@ -127,6 +157,40 @@ TEST_F(PartFilesTest, SlotsComeFromTheLastTensorToTheFirstBeforeAllWeights) {
     for (const auto& [at, chunk] : places) order.push_back(chunk);
     EXPECT_EQ(order, (std::vector<uint32_t>{7, 3, 4, 0, 1}));
   }
+}
+
+TEST_F(PartFilesTest, ShardsComeByChunkAfterAllTensors) {
+  Part part = MakePart("step12");
+  const std::vector<ChunkSnapshot> shards = {MakeShard(10, 3), MakeShard(11, 0), MakeShard(12, 50)};
+  part.chunks.insert(part.chunks.begin(), {shards[2], shards[0]});
+  part.chunks.push_back(shards[1]);
+  ASSERT_TRUE(Try(std::move(part), Files()).ok());
+  absl::StatusOr<CheckpointPart> read = ReadCheckpointPart(directory_ + "/step12", v1::TaskId::SERVER, 2);
+  ASSERT_TRUE(read.ok()) << read.status();
+  const v1::CheckpointManifest& manifest = read->manifest;
+  EXPECT_EQ(manifest.format_version(), kCheckpointFormatVersion);
+  ASSERT_EQ(manifest.chunks_size(), 1);
+  ASSERT_EQ(manifest.shards_size(), 3);
+  uint64_t end = manifest.chunks(0).values_at() + 4 * sizeof(float);
+  for (int i = 0; i < 3; ++i) {
+    const v1::ShardRecord& record = manifest.shards(i);
+    EXPECT_EQ(record.chunk(), 10u + static_cast<uint32_t>(i));
+    EXPECT_GE(record.keys_at(), end);
+    EXPECT_GE(record.rows_at(), record.keys_at());
+    end = record.rows_at() + 4 * sizeof(float) * static_cast<uint64_t>(record.rows());
+    ExpectIsShard(*read, record, *shards[i].shard);
+  }
+  EXPECT_EQ(end, manifest.data_bytes());
+}
+
+TEST_F(PartFilesTest, ALargeShardIsCancelledInTheMiddle) {
+  Part part = MakePart("step12");
+  part.chunks = {MakeShard(0, 1 << 20)};
+  int asked = 0;
+  const absl::Status status = Files().Write(part, [&] { return ++asked == 5; }).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
+  part = {};
+  EXPECT_EQ(List("step12"), Names());
 }
 
 TEST_F(PartFilesTest, OneThatIsCancelledLeavesNothingBehind) {
@@ -227,6 +291,32 @@ TEST_P(LargePartTest, WhatTheDiskHasNotKeptIsLost) {
     EXPECT_EQ(status.code(), let_go ? absl::StatusCode::kDataLoss : absl::StatusCode::kOk) << status;
     if (!let_go) return ExpectWhole();
   }
+}
+
+// Of a shard of 14 MiB what there is room for is written once.
+TEST_P(LargePartTest, AnAttemptGoesOnInTheMiddleOfAShard) {
+  Part part = MakeLargePart();
+  part.chunks.resize(1);
+  const ChunkSnapshot kept = MakeShard(9, 600'000);
+  const ChunkSnapshot last = MakeShard(10, 10);
+  part.chunks.insert(part.chunks.begin(), {last, kept});
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    const absl::Status full = TryOnFullDisk(part).status();
+    EXPECT_NE(full.message().find("File too large"), absl::string_view::npos) << full;
+    ASSERT_EQ(part.chunks.size(), 3u);
+    EXPECT_EQ(part.chunks[1].shard, kept.shard);
+  }
+  const auto bytes = LargeFiles().Write(part, [] { return false; });
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  absl::StatusOr<CheckpointPart> read = ReadCheckpointPart(large_directory_ + "/step12", v1::TaskId::SERVER, 0);
+  ASSERT_TRUE(read.ok()) << read.status();
+  ASSERT_EQ(read->manifest.shards_size(), 2);
+  ExpectIsShard(*read, read->manifest.shards(0), *kept.shard);
+  ExpectIsShard(*read, read->manifest.shards(1), *last.shard);
+  // Nothing but padding is between the arrays.
+  const auto array_bytes = static_cast<int64_t>(2 * sizeof(float) * kLength + 600'010 * (8 + 4 * sizeof(float)));
+  EXPECT_LT(*bytes, array_bytes + 5 * 4096);
+  EXPECT_EQ(kept.shard.use_count(), 1);
 }
 
 // The second has no disk under it.

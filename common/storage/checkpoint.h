@@ -21,9 +21,9 @@
 
 namespace rubato {
 
-// Version 1 is written if there is nothing that its readers would have to know: no cut, indices of servers, worker
-// state.
-inline constexpr uint32_t kCheckpointFormatVersion = 2;
+// The lowest version is written whose readers take notice of all that there is: 1 has no cut, indices of servers and
+// worker state, 2 no shards of tables.
+inline constexpr uint32_t kCheckpointFormatVersion = 3;
 
 // "server-0", "worker-3".
 std::string CheckpointPartName(v1::TaskId::Role role, uint32_t index);
@@ -36,10 +36,23 @@ struct CheckpointChunk {
   std::vector<const float*> slots;
 };
 
-// The values of a chunk or of one of its slots.
+// A shard of a table as it is: keys, ascending, and as many rows of record.row_floats() each.
+struct CheckpointShard {
+  // All but keys_at and rows_at, which the writer fills in.
+  v1::ShardRecord record;
+  absl::Span<const uint64_t> keys;
+  absl::Span<const float> rows;
+};
+
+// The values of a chunk or of one of its slots, or the keys or rows of a shard.
 struct CheckpointArray {
-  absl::Span<const float> values;
-  // Of their bytes, by zlib's polynomial; nothing: not known yet.
+  CheckpointArray(absl::Span<const float> values, std::optional<uint32_t> known_crc32)
+      : bytes(reinterpret_cast<const char*>(values.data()), sizeof(float) * values.size()), crc32(known_crc32) {}
+  explicit CheckpointArray(absl::Span<const uint64_t> keys)
+      : bytes(reinterpret_cast<const char*>(keys.data()), sizeof(uint64_t) * keys.size()) {}
+
+  absl::string_view bytes;
+  // By zlib's polynomial; nothing: not known yet.
   std::optional<uint32_t> crc32;
 };
 
@@ -63,11 +76,18 @@ class CheckpointWriter {
   // chunk without elements or with a missing array. If the call is repeated, what it had appended stays in the file and
   // belongs to no chunk.
   absl::Status Add(const CheckpointChunk& chunk);
+  // The same of a shard, which may be without rows. InvalidArgument when an array is not as long as the record says.
+  absl::Status Add(const CheckpointShard& shard);
 
-  // The same in any order: arrays of chunks, which returns where each of them is, and a chunk's record, which says so.
-  // A disk that is given some MiB in one call has less work with them.
+  // The same in any order: arrays, which returns where each of them is, and a record, which says so. A disk that is
+  // given some MiB in one call has less work with them. An empty array takes no bytes.
   absl::StatusOr<std::vector<uint64_t>> AddArrays(absl::Span<const CheckpointArray> arrays);
   void AddRecord(v1::ChunkRecord record) { chunks_.push_back(std::move(record)); }
+  void AddRecord(v1::ShardRecord record) { shards_.push_back(std::move(record)); }
+  // An array of so many bytes in pieces: where it begins, and then its bytes one after another, with nothing else
+  // between them. Of a piece that failed, and of all before it, bytes() says how much there is: the rest is appended.
+  absl::StatusOr<uint64_t> BeginArray(uint64_t array_bytes);
+  absl::Status Append(absl::string_view piece);
 
   // Puts both files in place, durably, the manifest last. `manifest` says job_name, servers, plan, and as far as there
   // are any cut, server_indices and worker; the rest is filled in. InvalidArgument when the task is a server that is
@@ -76,7 +96,7 @@ class CheckpointWriter {
 
   // Instead of Add and Finish: the task's part as it is elsewhere. Its data, in pieces, then its manifest. DataLoss if
   // that is not the manifest of these data.
-  absl::Status Copy(absl::string_view data);
+  absl::Status Copy(absl::string_view data) { return Append(data); }
   absl::Status FinishCopy(const v1::CheckpointManifest& manifest);
 
   // Of data so far.
@@ -94,6 +114,8 @@ class CheckpointWriter {
     absl::string_view bytes;
     std::optional<uint32_t> crc32;
   };
+  // Zeros between `end` and where an array of so many bytes may begin.
+  static absl::string_view PaddingBefore(uint64_t array_bytes, uint64_t end);
   absl::Status WriteData(absl::Span<const Piece> pieces);
   absl::Status PutInPlace(const v1::CheckpointManifest& manifest);
   // Its data alone.
@@ -103,6 +125,7 @@ class CheckpointWriter {
   const v1::TaskId task_;
   const std::unique_ptr<DirectFileWriter> data_;
   std::vector<v1::ChunkRecord> chunks_;
+  std::vector<v1::ShardRecord> shards_;
   uint32_t crc_ = 0;
   bool synced_ = false;
   bool data_in_place_ = false;
@@ -115,8 +138,9 @@ struct CheckpointPart {
   v1::CheckpointManifest manifest;
   std::string data;
 
-  // The `length` floats at a byte offset of the manifest; `out` has room for them.
+  // The `length` floats, or keys, at a byte offset of the manifest; `out` has room for them.
   void Copy(uint64_t at, int64_t length, float* out) const;
+  void Copy(uint64_t at, int64_t length, uint64_t* out) const;
 };
 
 // Removes the files of this part that writers have not finished. OK if there is no such directory.
@@ -164,9 +188,22 @@ struct Checkpoint {
   std::vector<NamedTensor> tensors;
 };
 
-// Assembles the weights of all servers' parts. Errors as of ServersOfCheckpoint; DataLoss names the tensor whose chunks
-// leave a gap, overlap or disagree.
+// Assembles the weights of all servers' parts, without tables. Errors as of ServersOfCheckpoint; DataLoss names the
+// tensor whose chunks leave a gap, overlap or disagree.
 absl::StatusOr<Checkpoint> ReadCheckpoint(const std::string& directory);
+
+// A table's rows, without the optimizer's state.
+struct NamedTable {
+  std::string name;
+  int64_t dimension = 0;
+  // Ascending, and [keys, dimension].
+  std::vector<uint64_t> keys;
+  std::vector<float> rows;
+};
+
+// The tables of all servers' parts, in the order of their chunks. Errors as of ServersOfCheckpoint; DataLoss names the
+// table whose shards are missing, there twice, or disagree.
+absl::StatusOr<std::vector<NamedTable>> ReadCheckpointTables(const std::string& directory);
 
 // The tensors of ReadCheckpoint.
 absl::StatusOr<std::vector<NamedTensor>> ReadCheckpointTensors(const std::string& directory);

@@ -1,7 +1,7 @@
 #include <libdeflate.h>
 
 #include <algorithm>
-#include <cstring>
+#include <bit>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -16,6 +16,9 @@
 
 namespace rubato {
 namespace {
+
+// Of a table.
+constexpr uint32_t kMostShards = 256, kMostDimension = 4096;
 
 // Elements of a shape, or -1 when it is not one: a dimension under 1, or more elements than the bytes of any file.
 int64_t ElementsOf(const google::protobuf::RepeatedField<int64_t>& shape) {
@@ -35,10 +38,15 @@ std::string ChunkName(const v1::ChunkRecord& chunk) {
   return absl::StrCat("chunk ", chunk.chunk(), " of ", chunk.tensor());
 }
 
-absl::Status CheckArray(const v1::ChunkRecord& chunk, absl::string_view field, uint64_t at, uint64_t data_bytes) {
-  const uint64_t bytes = sizeof(float) * static_cast<uint64_t>(chunk.length());
+std::string ShardName(const v1::ShardRecord& shard) {
+  return absl::StrCat("shard ", shard.shard(), " of ", shard.table());
+}
+
+// Of what is called `name`: `bytes` from `at` on.
+absl::Status CheckArray(const std::string& name, absl::string_view field, uint64_t at, uint64_t bytes,
+                        uint64_t data_bytes) {
   if (at <= data_bytes && bytes <= data_bytes - at) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat(ChunkName(chunk), ": ", field, " ", at, " and its ", bytes,
+  return absl::DataLossError(absl::StrCat(name, ": ", field, " ", at, " and its ", bytes,
                                           " bytes end after the data, which has ", data_bytes, " bytes"));
 }
 
@@ -52,9 +60,46 @@ absl::Status CheckChunk(const v1::ChunkRecord& chunk, uint64_t data_bytes) {
     return absl::DataLossError(absl::StrCat(ChunkName(chunk), ": offset ", chunk.offset(), " and length ",
                                             chunk.length(), " are not inside its ", elements, " elements"));
   }
-  RUBATO_RETURN_IF_ERROR(CheckArray(chunk, "values_at", chunk.values_at(), data_bytes));
-  for (uint64_t at : chunk.slots_at()) RUBATO_RETURN_IF_ERROR(CheckArray(chunk, "slots_at", at, data_bytes));
+  const std::string name = ChunkName(chunk);
+  const uint64_t bytes = sizeof(float) * static_cast<uint64_t>(chunk.length());
+  RUBATO_RETURN_IF_ERROR(CheckArray(name, "values_at", chunk.values_at(), bytes, data_bytes));
+  for (uint64_t at : chunk.slots_at()) RUBATO_RETURN_IF_ERROR(CheckArray(name, "slots_at", at, bytes, data_bytes));
   return absl::OkStatus();
+}
+
+uint64_t RowBytes(const v1::ShardRecord& shard) { return sizeof(float) * shard.row_floats(); }
+
+absl::Status CheckShard(const v1::ShardRecord& shard, uint64_t data_bytes) {
+  const std::string name = ShardName(shard);
+  if (shard.shards() < 1 || shard.shards() > kMostShards || !std::has_single_bit(shard.shards()) ||
+      shard.shard() >= shard.shards()) {
+    return absl::DataLossError(absl::StrCat(name, ": is one of ", shard.shards(),
+                                            " shards; a table has a power of two of them, at most ", kMostShards));
+  }
+  const uint32_t dimension = shard.dimension();
+  if (dimension < 1 || dimension > kMostDimension || shard.row_floats() < dimension ||
+      shard.row_floats() > 4 * dimension + 8) {
+    return absl::DataLossError(
+        absl::StrCat(name, ": dimension ", dimension, " with row_floats ", shard.row_floats(), " is impossible"));
+  }
+  // Before the product, which might be too large for 64 bits.
+  if (shard.rows() < 0 || static_cast<uint64_t>(shard.rows()) > data_bytes / RowBytes(shard)) {
+    return absl::DataLossError(absl::StrCat(name, ": ", shard.rows(), " rows of ", RowBytes(shard),
+                                            " bytes are not inside the data, which has ", data_bytes, " bytes"));
+  }
+  const auto rows = static_cast<uint64_t>(shard.rows());
+  RUBATO_RETURN_IF_ERROR(CheckArray(name, "keys_at", shard.keys_at(), sizeof(uint64_t) * rows, data_bytes));
+  return CheckArray(name, "rows_at", shard.rows_at(), RowBytes(shard) * rows, data_bytes);
+}
+
+// Floats that the data of a part of this manifest, checked, has room for beside its shards.
+int64_t FloatsOfChunks(const v1::CheckpointManifest& manifest) {
+  uint64_t bytes = manifest.data_bytes();
+  for (const v1::ShardRecord& shard : manifest.shards()) {
+    const auto rows = static_cast<uint64_t>(shard.rows());
+    for (const uint64_t array : {sizeof(uint64_t) * rows, RowBytes(shard) * rows}) bytes -= std::min(bytes, array);
+  }
+  return static_cast<int64_t>(bytes / sizeof(float));
 }
 
 // The manifest, checked in itself and against the size of the data file.
@@ -83,6 +128,9 @@ absl::StatusOr<v1::CheckpointManifest> ReadManifest(const std::string& directory
   }
   for (const v1::ChunkRecord& chunk : manifest.chunks()) {
     RUBATO_RETURN_IF_ERROR(Annotate(CheckChunk(chunk, data_bytes), path));
+  }
+  for (const v1::ShardRecord& shard : manifest.shards()) {
+    RUBATO_RETURN_IF_ERROR(Annotate(CheckShard(shard, data_bytes), path));
   }
   return manifest;
 }
@@ -184,7 +232,7 @@ absl::StatusOr<PartList> FindParts(const std::string& directory, uint64_t cut_id
 // Puts chunks together.
 class Assembler {
  public:
-  // `max_elements`: floats in all data files, hence the most that a tensor can have.
+  // `max_elements`: floats in all data files that are of no table, hence the most that a tensor can have.
   explicit Assembler(int64_t max_elements) : max_elements_(max_elements) {}
 
   absl::Status Take(const CheckpointPart& part) {
@@ -265,6 +313,86 @@ class Assembler {
   bool any_ = false;
 };
 
+// Puts shards together.
+class TableAssembler {
+ public:
+  absl::Status Take(const CheckpointPart& part) {
+    for (const v1::ShardRecord& record : part.manifest.shards()) {
+      Assembly& table = TableOf(record);
+      if (record.dimension() != table.dimension || record.shards() != table.seen.size()) {
+        return absl::DataLossError(absl::StrCat(
+            "table ", record.table(), ": shard ", record.shard(), " is one of ", record.shards(), " with rows of ",
+            record.dimension(), " weights, another says ", table.seen.size(), " with ", table.dimension));
+      }
+      if (table.seen[record.shard()]) {
+        return absl::DataLossError(
+            absl::StrCat("table ", record.table(), ": shard ", record.shard(), " is there twice"));
+      }
+      table.seen[record.shard()] = true;
+      std::vector<uint64_t> keys(record.rows());
+      part.Copy(record.keys_at(), record.rows(), keys.data());
+      const size_t first = table.rows.size();
+      table.rows.resize(first + keys.size() * table.dimension);
+      for (size_t i = 0; i < keys.size(); ++i) {
+        part.Copy(record.rows_at() + sizeof(float) * i * record.row_floats(), table.dimension,
+                  table.rows.data() + first + i * table.dimension);
+        table.places.emplace_back(keys[i], table.places.size());
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::vector<NamedTable>> Finish() {
+    std::sort(tables_.begin(), tables_.end(),
+              [](const Assembly& a, const Assembly& b) { return a.lowest_chunk < b.lowest_chunk; });
+    std::vector<NamedTable> result;
+    for (Assembly& table : tables_) {
+      const auto missing = std::find(table.seen.begin(), table.seen.end(), false);
+      if (missing != table.seen.end()) {
+        return absl::DataLossError(
+            absl::StrCat("table ", table.name, ": shard ", missing - table.seen.begin(), " is missing"));
+      }
+      std::sort(table.places.begin(), table.places.end());
+      NamedTable& named = result.emplace_back();
+      named.name = table.name;
+      named.dimension = static_cast<int64_t>(table.dimension);
+      named.rows.reserve(table.rows.size());
+      for (const auto& [key, place] : table.places) {
+        named.keys.push_back(key);
+        const float* const row = table.rows.data() + place * table.dimension;
+        named.rows.insert(named.rows.end(), row, row + table.dimension);
+      }
+    }
+    return result;
+  }
+
+ private:
+  struct Assembly {
+    std::string name;
+    size_t dimension;
+    uint32_t lowest_chunk;
+    std::vector<bool> seen;  // By shard.
+    std::vector<std::pair<uint64_t, size_t>> places;
+    std::vector<float> rows;
+  };
+
+  Assembly& TableOf(const v1::ShardRecord& record) {
+    for (Assembly& table : tables_) {
+      if (table.name != record.table()) continue;
+      table.lowest_chunk = std::min(table.lowest_chunk, record.chunk());
+      return table;
+    }
+    return tables_.emplace_back(Assembly{.name = record.table(),
+                                         .dimension = record.dimension(),
+                                         .lowest_chunk = record.chunk(),
+                                         .seen = std::vector<bool>(record.shards()),
+                                         .places = {},
+                                         .rows = {}});
+  }
+
+  std::vector<Assembly> tables_;
+};
+
 // The manifests of all parts, by the servers' indices; of one job and one checkpoint. `missing`: null, or where the
 // first error goes of parts that are not there.
 absl::StatusOr<std::vector<v1::CheckpointManifest>> ReadManifests(const std::string& directory, uint64_t cut_id,
@@ -305,7 +433,11 @@ std::string CheckpointPartName(v1::TaskId::Role role, uint32_t index) {
 }
 
 void CheckpointPart::Copy(uint64_t at, int64_t length, float* out) const {
-  std::memcpy(out, data.data() + at, sizeof(float) * static_cast<size_t>(length));
+  data.copy(reinterpret_cast<char*>(out), sizeof(float) * static_cast<size_t>(length), at);
+}
+
+void CheckpointPart::Copy(uint64_t at, int64_t length, uint64_t* out) const {
+  data.copy(reinterpret_cast<char*>(out), sizeof(uint64_t) * static_cast<size_t>(length), at);
 }
 
 absl::StatusOr<v1::CheckpointManifest> ReadCheckpointManifest(const std::string& directory, v1::TaskId::Role role,
@@ -340,15 +472,27 @@ absl::StatusOr<Checkpoint> ReadCheckpoint(const std::string& directory) {
   Checkpoint checkpoint;
   checkpoint.job_name = manifests[0].job_name();
   checkpoint.plan = manifests[0].plan();
-  uint64_t bytes = 0;
-  for (const v1::CheckpointManifest& manifest : manifests) bytes += manifest.data_bytes();
-  Assembler assembler(static_cast<int64_t>(bytes / sizeof(float)));
+  int64_t max_elements = 0;
+  for (const v1::CheckpointManifest& manifest : manifests) max_elements += FloatsOfChunks(manifest);
+  Assembler assembler(max_elements);
   for (v1::CheckpointManifest& manifest : manifests) {
     RUBATO_ASSIGN_OR_RETURN(CheckpointPart part, ReadPart(directory, std::move(manifest)));
     RUBATO_RETURN_IF_ERROR(Annotate(assembler.Take(part), directory));
   }
   RUBATO_RETURN_IF_ERROR(Annotate(assembler.Finish(&checkpoint), directory));
   return checkpoint;
+}
+
+absl::StatusOr<std::vector<NamedTable>> ReadCheckpointTables(const std::string& directory) {
+  RUBATO_ASSIGN_OR_RETURN(std::vector<v1::CheckpointManifest> manifests, ReadManifests(directory, 0, nullptr));
+  TableAssembler assembler;
+  for (v1::CheckpointManifest& manifest : manifests) {
+    if (manifest.shards().empty()) continue;
+    RUBATO_ASSIGN_OR_RETURN(const CheckpointPart part, ReadPart(directory, std::move(manifest)));
+    RUBATO_RETURN_IF_ERROR(Annotate(assembler.Take(part), directory));
+  }
+  absl::StatusOr<std::vector<NamedTable>> tables = assembler.Finish();
+  return tables.ok() ? std::move(tables) : Annotate(tables.status(), directory);
 }
 
 absl::StatusOr<std::vector<NamedTensor>> ReadCheckpointTensors(const std::string& directory) {

@@ -12,6 +12,48 @@
 #include "common/task.h"
 
 namespace rubato {
+namespace {
+
+std::string ShardName(uint32_t shard, const std::string& table) { return absl::StrCat("shard ", shard, " of ", table); }
+
+std::string AlgorithmName(v1::TableConfig::Algorithm algorithm) {
+  return v1::TableConfig::Algorithm_IsValid(algorithm) ? v1::TableConfig::Algorithm_Name(algorithm)
+                                                       : absl::StrCat("algorithm ", static_cast<int>(algorithm));
+}
+
+// Whether a table of the checkpoint is the job's.
+absl::Status CheckTable(const v1::ShardRecord& record, const CheckpointRestorer::Shard& job) {
+  const auto refuse = [&](const auto&... text) {
+    return absl::FailedPreconditionError(absl::StrCat(record.table(), ": ", text...));
+  };
+  if (record.shards() != job.shards) {
+    return refuse(record.shards(), " shards, the job's model.tables.shards is ", job.shards);
+  }
+  if (record.algorithm() != job.algorithm) {
+    return refuse(AlgorithmName(record.algorithm()), ", the job's model.tables.algorithm is ",
+                  AlgorithmName(job.algorithm));
+  }
+  if (record.dimension() != job.dimension) {
+    return refuse("dimension ", record.dimension(), ", the job's model.tables.dimension is ", job.dimension);
+  }
+  if (record.row_floats() != job.row_floats) {
+    return refuse("rows of ", record.row_floats(), " float32, with the job's model.tables.algorithm and dimension ",
+                  job.row_floats);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckAscending(const v1::ShardRecord& record, const std::vector<uint64_t>& keys) {
+  for (size_t i = 1; i < keys.size(); ++i) {
+    if (keys[i - 1] < keys[i]) [[likely]]
+      continue;
+    return absl::DataLossError(absl::StrCat(ShardName(record.shard(), record.table()), ": key ", keys[i], " at ", i,
+                                            keys[i] == keys[i - 1] ? " comes twice" : " is out of order"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 void CheckpointRestorer::Add(Slice slice) {
   of_tensor_[slice.tensor].push_back(slices_.size());
@@ -19,8 +61,16 @@ void CheckpointRestorer::Add(Slice slice) {
   filled_.push_back(0);
 }
 
+void CheckpointRestorer::AddShard(Shard shard) {
+  std::vector<Wanted>& shards = of_table_[shard.table];
+  shards.push_back({.shard = std::move(shard), .is_found = false, .is_restored = false});
+}
+
 absl::Status CheckpointRestorer::ReadServers(const std::string& directory, uint64_t cut_id, bool is_complete) {
   std::fill(filled_.begin(), filled_.end(), 0);
+  for (auto& [table, shards] : of_table_) {
+    for (Wanted& wanted : shards) wanted.is_found = false;
+  }
   absl::Status missing;
   RUBATO_ASSIGN_OR_RETURN(const std::vector<uint32_t> servers,
                           ServersOfCheckpoint(directory, cut_id, cut_id == 0 && !is_complete ? nullptr : &missing));
@@ -43,6 +93,13 @@ bool CheckpointRestorer::Lacks(const v1::CheckpointManifest& manifest) const {
       if (overlaps && filled_[index] < slice.length) return true;
     }
   }
+  for (const v1::ShardRecord& record : manifest.shards()) {
+    const auto found = of_table_.find(record.table());
+    if (found == of_table_.end()) continue;
+    for (const Wanted& wanted : found->second) {
+      if (wanted.shard.shard == record.shard() && !wanted.is_restored) return true;
+    }
+  }
   return false;
 }
 
@@ -59,6 +116,7 @@ absl::Status CheckpointRestorer::ReadSafetensors(const std::string& path) {
 
 absl::Status CheckpointRestorer::Take(const CheckpointPart& part) {
   for (const v1::ChunkRecord& chunk : part.manifest.chunks()) RUBATO_RETURN_IF_ERROR(TakeChunk(part, chunk));
+  for (const v1::ShardRecord& shard : part.manifest.shards()) RUBATO_RETURN_IF_ERROR(TakeShard(part, shard));
   return absl::OkStatus();
 }
 
@@ -93,12 +151,48 @@ absl::Status CheckpointRestorer::TakeChunk(const CheckpointPart& part, const v1:
   return absl::OkStatus();
 }
 
+absl::Status CheckpointRestorer::TakeShard(const CheckpointPart& part, const v1::ShardRecord& record) {
+  const auto found = of_table_.find(record.table());
+  if (found == of_table_.end()) return absl::OkStatus();
+  for (Wanted& wanted : found->second) {
+    // Also of other shards: if there are not as many as the job has, its own may not be there.
+    RUBATO_RETURN_IF_ERROR(CheckTable(record, wanted.shard));
+    if (wanted.shard.shard != record.shard()) continue;
+    if (wanted.is_found) {
+      return absl::DataLossError(absl::StrCat(ShardName(record.shard(), record.table()), ": is there twice"));
+    }
+    wanted.is_found = true;
+    if (!wanted.is_restored) RUBATO_RETURN_IF_ERROR(Restore(part, record, wanted));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointRestorer::Restore(const CheckpointPart& part, const v1::ShardRecord& record, Wanted& wanted) {
+  // Copies, because in the part they may begin at any byte.
+  std::vector<uint64_t> keys(record.rows());
+  part.Copy(record.keys_at(), record.rows(), keys.data());
+  RUBATO_RETURN_IF_ERROR(CheckAscending(record, keys));
+  const int64_t floats = record.rows() * record.row_floats();
+  std::vector<float> rows(floats);
+  part.Copy(record.rows_at(), floats, rows.data());
+  RUBATO_RETURN_IF_ERROR(wanted.shard.restore(record, keys, rows));
+  wanted.is_restored = true;
+  return absl::OkStatus();
+}
+
 absl::Status CheckpointRestorer::CheckFilled(const std::string& directory) const {
   for (size_t i = 0; i < slices_.size(); ++i) {
     if (filled_[i] == slices_[i].length) continue;
     return absl::FailedPreconditionError(
         absl::StrCat(directory, ": of ", slices_[i].tensor, ", elements ", slices_[i].offset, " to ",
                      slices_[i].offset + slices_[i].length - 1, ", it has ", filled_[i], " of ", slices_[i].length));
+  }
+  for (const auto& [table, shards] : of_table_) {
+    for (const Wanted& wanted : shards) {
+      if (wanted.is_restored) continue;
+      return absl::FailedPreconditionError(absl::StrCat(directory, ": of ", table, ", it lacks shard ",
+                                                        wanted.shard.shard, " of ", wanted.shard.shards));
+    }
   }
   return absl::OkStatus();
 }

@@ -212,7 +212,7 @@ TEST_F(CheckpointTest, NamesTheServerWhosePartIsMissing) {
 TEST_F(CheckpointTest, NewerFormatIsRefusedWithBothVersions) {
   WriteGood();
   Change([](v1::CheckpointManifest& manifest) { manifest.set_format_version(7); });
-  ExpectError(absl::StatusCode::kUnimplemented, "format_version 7; this program reads up to 2");
+  ExpectError(absl::StatusCode::kUnimplemented, "format_version 7; this program reads up to 3");
 }
 
 TEST_F(CheckpointTest, TruncatedDataIsDataLossWithBothSizes) {

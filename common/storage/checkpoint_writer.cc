@@ -81,21 +81,34 @@ absl::Status CheckpointWriter::WriteData(absl::Span<const Piece> pieces) {
   return status;
 }
 
-absl::StatusOr<std::vector<uint64_t>> CheckpointWriter::AddArrays(absl::Span<const CheckpointArray> arrays) {
+absl::string_view CheckpointWriter::PaddingBefore(uint64_t array_bytes, uint64_t end) {
   static constexpr std::array<char, kDiskBlock> kPadding = {};
+  if (array_bytes == 0) return {};
+  return {kPadding.data(), RoundUpTo(end, ArrayAlignment(array_bytes)) - end};
+}
+
+absl::StatusOr<std::vector<uint64_t>> CheckpointWriter::AddArrays(absl::Span<const CheckpointArray> arrays) {
   std::vector<uint64_t> places;
   std::vector<Piece> pieces;
   uint64_t end = data_->bytes();
   for (const CheckpointArray& array : arrays) {
-    const size_t bytes = sizeof(float) * array.values.size();
-    const uint64_t at = RoundUpTo(end, ArrayAlignment(bytes));
-    if (at > end) pieces.push_back({.bytes = {kPadding.data(), at - end}, .crc32 = std::nullopt});
-    pieces.push_back({.bytes = {reinterpret_cast<const char*>(array.values.data()), bytes}, .crc32 = array.crc32});
-    places.push_back(at);
-    end = at + bytes;
+    const absl::string_view padding = PaddingBefore(array.bytes.size(), end);
+    if (!padding.empty()) pieces.push_back({.bytes = padding, .crc32 = std::nullopt});
+    if (!array.bytes.empty()) pieces.push_back({.bytes = array.bytes, .crc32 = array.crc32});
+    places.push_back(end + padding.size());
+    end = places.back() + array.bytes.size();
   }
   RUBATO_RETURN_IF_ERROR(WriteData(pieces));
   return places;
+}
+
+absl::StatusOr<uint64_t> CheckpointWriter::BeginArray(uint64_t array_bytes) {
+  RUBATO_RETURN_IF_ERROR(Append(PaddingBefore(array_bytes, data_->bytes())));
+  return data_->bytes();
+}
+
+absl::Status CheckpointWriter::Append(absl::string_view piece) {
+  return WriteData({{.bytes = piece, .crc32 = std::nullopt}});
 }
 
 absl::Status CheckpointWriter::Add(const CheckpointChunk& chunk) {
@@ -108,11 +121,27 @@ absl::Status CheckpointWriter::Add(const CheckpointChunk& chunk) {
                                                    whole ? "; at least 1 is needed" : ", and an array is missing"));
   }
   const auto length = static_cast<size_t>(record.length());
-  std::vector<CheckpointArray> arrays = {{.values = {chunk.values, length}, .crc32 = std::nullopt}};
-  for (const float* slot : chunk.slots) arrays.push_back({.values = {slot, length}, .crc32 = std::nullopt});
+  std::vector<CheckpointArray> arrays = {{{chunk.values, length}, std::nullopt}};
+  for (const float* slot : chunk.slots) arrays.push_back({{slot, length}, std::nullopt});
   RUBATO_ASSIGN_OR_RETURN(const std::vector<uint64_t> places, AddArrays(arrays));
   record.set_values_at(places[0]);
   record.mutable_slots_at()->Assign(places.begin() + 1, places.end());
+  AddRecord(std::move(record));
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointWriter::Add(const CheckpointShard& shard) {
+  v1::ShardRecord record = shard.record;
+  const auto rows = static_cast<size_t>(record.rows());
+  if (shard.keys.size() != rows || shard.rows.size() != rows * record.row_floats()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("shard ", record.shard(), " of ", record.table(), ": ", shard.keys.size(), " keys and ",
+                     shard.rows.size(), " float32; its record says ", record.rows(), " rows of ", record.row_floats()));
+  }
+  RUBATO_ASSIGN_OR_RETURN(const std::vector<uint64_t> places,
+                          AddArrays({CheckpointArray(shard.keys), {shard.rows, std::nullopt}}));
+  record.set_keys_at(places[0]);
+  record.set_rows_at(places[1]);
   AddRecord(std::move(record));
   return absl::OkStatus();
 }
@@ -123,19 +152,17 @@ absl::Status CheckpointWriter::Finish(v1::CheckpointManifest manifest) {
         absl::StrCat("part of server ", task_.index(), " in a checkpoint of ", ServersText(manifest)));
   }
   *manifest.mutable_task() = task_;
-  std::sort(chunks_.begin(), chunks_.end(),
-            [](const v1::ChunkRecord& a, const v1::ChunkRecord& b) { return a.chunk() < b.chunk(); });
-  const bool is_new = manifest.has_cut() || manifest.has_worker() || manifest.server_indices_size() > 0;
-  manifest.set_format_version(is_new ? kCheckpointFormatVersion : 1);
+  const auto by_chunk = [](const auto& a, const auto& b) { return a.chunk() < b.chunk(); };
+  std::sort(chunks_.begin(), chunks_.end(), by_chunk);
+  std::sort(shards_.begin(), shards_.end(), by_chunk);
+  const bool is_second = manifest.has_cut() || manifest.has_worker() || manifest.server_indices_size() > 0;
+  const uint32_t without_shards = is_second ? 2 : 1;
+  manifest.set_format_version(shards_.empty() ? without_shards : kCheckpointFormatVersion);
   manifest.set_data_crc32(crc_);
   manifest.set_data_bytes(data_->bytes());
   manifest.mutable_chunks()->Assign(chunks_.begin(), chunks_.end());
+  manifest.mutable_shards()->Assign(shards_.begin(), shards_.end());
   return PutInPlace(manifest);
-}
-
-absl::Status CheckpointWriter::Copy(absl::string_view data) {
-  const Piece piece = {.bytes = data, .crc32 = std::nullopt};
-  return WriteData({&piece, 1});
 }
 
 absl::Status CheckpointWriter::FinishCopy(const v1::CheckpointManifest& manifest) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -95,8 +96,12 @@ absl::Status Table::CheckRoom(absl::Span<const uint64_t> hashes) const {
     return absl::OkStatus();
   int64_t missing = 0;
   for (const uint64_t hash : hashes) missing += ShardOf(hash).index.Find(hash) == 0;
-  if (missing == 0 || missing * row_bytes() <= left) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat("table '", options_.name, "': ", missing, " new rows of ",
+  return CheckRoomFor(missing);
+}
+
+absl::Status Table::CheckRoomFor(int64_t new_rows) const {
+  if (new_rows == 0 || new_rows * row_bytes() <= options_.memory_bytes - memory_bytes()) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat("table '", options_.name, "': ", new_rows, " new rows of ",
                                                    row_bytes(), " bytes; it has ", rows_, " rows and takes ",
                                                    memory_bytes(), " of ", options_.memory_bytes, " bytes"));
 }
@@ -117,7 +122,7 @@ void Table::InitialWeights(uint64_t hash, float* weights) const {
   }
 }
 
-uint32_t Table::AddRow(uint64_t hash) {
+uint32_t Table::TakeRow(uint64_t hash) {
   Shard& shard = ShardOf(hash);
   if (shard.rows_left == 0) {
     const auto most = static_cast<uint32_t>(std::max<size_t>(1, kRowsTogetherBytes / row_bytes()));
@@ -132,16 +137,54 @@ uint32_t Table::AddRow(uint64_t hash) {
   shard.next_row += row_lines_;
   --shard.rows_left;
   ++shard.rows;
-  float* const values = RowAt(row);
-  std::memset(values, 0, row_bytes());
-  InitialWeights(hash, values);
   shard.index.Insert(hash, row);
   ++rows_;
   return row;
 }
 
-void Table::VisitRows(uint32_t shard, const std::function<void(uint64_t key, const float* row)>& visit) const {
-  for (const auto& [hash, row] : shards_[shard].index.Sorted()) visit(hash_.KeyOf(hash), RowAt(row));
+uint32_t Table::AddRow(uint64_t hash) {
+  const uint32_t row = TakeRow(hash);
+  std::memset(RowAt(row), 0, row_bytes());
+  InitialWeights(hash, RowAt(row));
+  return row;
+}
+
+void Table::VisitRows(TableShard shard, const std::function<void(uint64_t key, const float* row)>& visit) const {
+  const uint32_t each = kShards / shard.count;
+  for (uint32_t i = each * shard.index; i < each * (shard.index + 1); ++i) {
+    for (const auto& [hash, row] : shards_[i].index.Sorted()) visit(hash_.KeyOf(hash), RowAt(row));
+  }
+}
+
+absl::Status Table::Restore(TableShard shard, absl::Span<const uint64_t> keys, const float* rows) {
+  // With their places among the keys. In this order rows lie in memory as updates come to them.
+  std::vector<std::pair<uint64_t, size_t>> by_hash(keys.size());
+  for (size_t i = 0; i < keys.size(); ++i) by_hash[i] = {hash_.Of(keys[i]), i};
+  std::sort(by_hash.begin(), by_hash.end());
+  RUBATO_RETURN_IF_ERROR(CheckNew(shard, by_hash));
+  RUBATO_RETURN_IF_ERROR(CheckRoomFor(static_cast<int64_t>(keys.size())));
+  const auto floats = static_cast<size_t>(row_floats());
+  for (const auto& [hash, at] : by_hash) std::memcpy(RowAt(TakeRow(hash)), rows + floats * at, sizeof(float) * floats);
+  return absl::OkStatus();
+}
+
+absl::Status Table::CheckNew(TableShard shard, absl::Span<const std::pair<uint64_t, size_t>> by_hash) const {
+  const auto refuse = [&](size_t i, const auto&... text) {
+    const auto& [hash, at] = by_hash[i];
+    return absl::InvalidArgumentError(
+        absl::StrCat("table '", options_.name, "': key ", hash_.KeyOf(hash), " at ", at, text...));
+  };
+  const uint64_t part_bits = std::countr_zero(shard.count);
+  for (size_t i = 0; i < by_hash.size(); ++i) {
+    const uint64_t hash = by_hash[i].first;
+    // Twice, as a shift by all 64 bits means nothing.
+    if (hash >> 1 >> (63 - part_bits) != shard.index) {
+      return refuse(i, " is not of shard ", shard.index, " of ", shard.count);
+    }
+    if (i > 0 && hash == by_hash[i - 1].first) return refuse(i, " comes twice");
+    if (ShardOf(hash).index.Find(hash) != 0) return refuse(i, " has a row already");
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace rubato::server

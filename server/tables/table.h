@@ -5,13 +5,14 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "common/key_hash.h"
 #include "kernels/optimizer/isa.h"
-#include "server/tables/key_hash.h"
 #include "server/tables/row_rule.h"
 #include "server/tables/shard_index.h"
 #include "server/tables/table_memory.h"
@@ -32,6 +33,13 @@ struct TableOptions {
   uint64_t secret = 0;
   // The most memory of rows and index, at most kMostMemory.
   int64_t memory_bytes = 0;
+};
+
+// One of `count` equal parts of a table, a power of two and at most Table::kShards: the keys whose hashes begin with
+// its number.
+struct TableShard {
+  uint32_t index = 0;
+  uint32_t count = 1;
 };
 
 // Rows of weights by 64-bit keys, of which a batch touches a few: an embedding table, or a server's part of one. A key
@@ -64,11 +72,17 @@ class Table {
   // fit.)
   absl::Status Apply(const RowRule& rule, absl::Span<const uint64_t> keys, const float* gradients, float scale);
 
-  // Calls `visit` with every key of a shard, by hash, and its row: weights, then state.
-  void VisitRows(uint32_t shard, const std::function<void(uint64_t key, const float* row)>& visit) const;
+  // Calls `visit` with every key of the shard, by hash, and its row of row_floats(): weights, then state.
+  void VisitRows(TableShard shard, const std::function<void(uint64_t key, const float* row)>& visit) const;
+
+  // Puts rows of VisitRows in: of keys of the shard, in any order, that have none yet. On an error nothing has changed:
+  // InvalidArgument names a key that is of another shard, comes twice or has a row; ResourceExhausted as of Apply.
+  absl::Status Restore(TableShard shard, absl::Span<const uint64_t> keys, const float* rows);
 
   const KeyHash& hash() const { return hash_; }
   int64_t rows() const { return rows_; }
+  // Of a row's weights and state.
+  int row_floats() const { return options_.dimension + StateSize(options_.formula, options_.dimension); }
   // Of a row's weights and state, and of what is left of its last cache line.
   int64_t row_bytes() const { return static_cast<int64_t>(TableMemory::kLine) * row_lines_; }
   // Of rows and index.
@@ -91,11 +105,15 @@ class Table {
   // InvalidArgument names the first key that is out of order.
   absl::StatusOr<std::vector<uint64_t>> HashesOf(absl::Span<const uint64_t> keys) const;
   absl::Status CheckRoom(absl::Span<const uint64_t> hashes) const;
+  // Of hashes, ascending, with their places among the keys: whether all are the shard's, each once and without a row.
+  absl::Status CheckNew(TableShard shard, absl::Span<const std::pair<uint64_t, size_t>> by_hash) const;
+  absl::Status CheckRoomFor(int64_t new_rows) const;
   Shard& ShardOf(uint64_t hash) { return shards_[hash >> (64 - kShardBits)]; }
   const Shard& ShardOf(uint64_t hash) const { return shards_[hash >> (64 - kShardBits)]; }
   float* RowAt(uint32_t row) const { return reinterpret_cast<float*>(memory_->At(row)); }
   void InitialWeights(uint64_t hash, float* weights) const;
-  // The new row of a key that has none.
+  // The new row of a key that has none, of any contents, or with the initial ones.
+  uint32_t TakeRow(uint64_t hash);
   uint32_t AddRow(uint64_t hash);
 
   const TableOptions options_;

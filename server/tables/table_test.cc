@@ -161,7 +161,7 @@ void ExpectSameBits(const std::vector<float>& a, const float* b) {
 std::vector<float> Contents(const Table& table, int row_floats) {
   std::vector<float> contents;
   for (uint32_t shard = 0; shard < Table::kShards; ++shard) {
-    table.VisitRows(shard, [&](uint64_t key, const float* row) {
+    table.VisitRows({shard, Table::kShards}, [&](uint64_t key, const float* row) {
       float words[2];
       std::memcpy(words, &key, sizeof(key));
       contents.insert(contents.end(), words, words + 2);
@@ -200,7 +200,7 @@ TEST_P(TableTest, DoesWhatAMapOfRowsDoes) {
   }
   size_t visited = 0;
   for (uint32_t shard = 0; shard < Table::kShards; ++shard) {
-    table->VisitRows(shard, [&](uint64_t key, const float* row) {
+    table->VisitRows({shard, Table::kShards}, [&](uint64_t key, const float* row) {
       ExpectSameBits(model.Read(key), row);
       ++visited;
     });
@@ -243,6 +243,41 @@ TEST_P(TableTest, ABatchInPartsGivesTheSameBits) {
     }
   }
   ExpectSameBits(Contents(*whole, row_floats()), Contents(*parts, row_floats()).data());
+}
+
+// In a table of a checkpoint: as many shards as the job has, keys ascending.
+TEST_P(TableTest, RestoredRowsAndTheirNextUpdatesHaveTheSameBits) {
+  constexpr uint32_t kCount = 4;
+  const auto trained = Make(Options(dimension(), formula()));
+  const auto restored = Make(Options(dimension(), formula()));
+  EXPECT_EQ(trained->row_floats(), row_floats());
+  Random random(7);
+  const auto update = [&](Table* table, const Batch& batch) {
+    ASSERT_TRUE(table->Apply(Rule(), batch.keys, batch.gradients.data(), 0.5f).ok());
+  };
+  for (int step = 0; step < 20; ++step) update(trained.get(), RandomBatch(*trained, dimension(), 2000, 300, random));
+  for (const uint32_t shard : {2u, 0u, 3u, 1u}) {
+    std::map<uint64_t, std::vector<float>> rows;
+    trained->VisitRows({shard, kCount},
+                       [&](uint64_t key, const float* row) { rows[key].assign(row, row + row_floats()); });
+    std::vector<uint64_t> keys;
+    std::vector<float> values;
+    for (const auto& [key, row] : rows) {
+      keys.push_back(key);
+      values.insert(values.end(), row.begin(), row.end());
+    }
+    EXPECT_GT(keys.size(), 100u);
+    const absl::Status status = restored->Restore({shard, kCount}, keys, values.data());
+    ASSERT_TRUE(status.ok()) << status;
+  }
+  EXPECT_EQ(restored->rows(), trained->rows());
+  for (int step = 0; step < 5; ++step) {
+    ExpectSameBits(Contents(*trained, row_floats()), Contents(*restored, row_floats()).data());
+    // Of new keys, too.
+    const Batch batch = RandomBatch(*trained, dimension(), 10000, 300, random);
+    update(trained.get(), batch);
+    update(restored.get(), batch);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TableTest,
@@ -303,10 +338,56 @@ TEST(TableErrorsTest, NewRowsOverTheLimitAreRefusedAndOldOnesAreUpdated) {
   const int64_t rows = table->rows();
   EXPECT_GT(rows, 15'000);
   std::vector<uint64_t> old;
-  table->VisitRows(200, [&](uint64_t key, const float*) { old.push_back(key); });
+  table->VisitRows({200, Table::kShards}, [&](uint64_t key, const float*) { old.push_back(key); });
   ASSERT_FALSE(old.empty());
   EXPECT_TRUE(table->Apply(Rule(), old, last.gradients.data(), 1).ok());
   EXPECT_EQ(table->rows(), rows);
+}
+
+class TableRestoreTest : public testing::Test {
+ protected:
+  // Of the first shard of 8.
+  std::vector<uint64_t> Keys(std::vector<uint64_t> hashes) {
+    for (uint64_t& hash : hashes) hash = table_->hash().KeyOf(hash);
+    return hashes;
+  }
+  void ExpectRefusal(const std::vector<uint64_t>& keys, TableShard shard, absl::StatusCode code,
+                     const std::string& text) {
+    const std::vector<float> rows(keys.size() * table_->row_floats(), 1.0f);
+    const int64_t before = table_->rows();
+    const absl::Status status = table_->Restore(shard, keys, rows.data());
+    EXPECT_EQ(status.code(), code) << status;
+    EXPECT_NE(status.message().find(text), absl::string_view::npos) << status;
+    EXPECT_EQ(table_->rows(), before);
+  }
+
+  std::unique_ptr<Table> table_ = Make(Options(2, RowFormula::kAdaGrad));
+};
+
+TEST_F(TableRestoreTest, WhatIsRefusedChangesNothing) {
+  const std::vector<float> rows(8, 2.0f);
+  ASSERT_TRUE(table_->Restore({0, 8}, Keys({9, 5}), rows.data()).ok());
+  EXPECT_TRUE(table_->Restore({1, 8}, {}, nullptr).ok());
+  const auto expect = [&](const std::vector<uint64_t>& keys, TableShard shard, const std::string& text) {
+    ExpectRefusal(keys, shard, absl::StatusCode::kInvalidArgument, text);
+  };
+  expect(Keys({4, 3, 5}), {0, 8}, " at 2 has a row already");
+  expect(Keys({4, 3, 4}), {0, 8}, " at 2 comes twice");
+  expect(Keys({4, uint64_t{1} << 61, 3}), {0, 8}, " at 1 is not of shard 0 of 8");
+  expect(Keys({4, 3}), {1, 8}, " at 1 is not of shard 1 of 8");
+  expect(Keys({4, uint64_t{1} << 56}), {0, 256}, " at 1 is not of shard 0 of 256");
+  EXPECT_TRUE(table_->Restore({0, 1}, Keys({~uint64_t{0}, 0}), rows.data()).ok());
+  EXPECT_EQ(table_->rows(), 4);
+}
+
+TEST_F(TableRestoreTest, RowsOverTheLimitAreRefused) {
+  TableOptions options = Options(2, RowFormula::kAdaGrad);
+  options.memory_bytes = int64_t{1} << 20;
+  table_ = Make(options);
+  std::vector<uint64_t> hashes;
+  for (uint64_t i = 0; i < 20'000; ++i) hashes.push_back(i);
+  ExpectRefusal(Keys(hashes), {0, 8}, absl::StatusCode::kResourceExhausted,
+                "table 'users': 20000 new rows of 64 bytes; it has 0 rows");
 }
 
 TEST(TableMemoryTest, AnIndexAndWhatIsLeftOfCacheLinesAreAQuarterOfTheRows) {
