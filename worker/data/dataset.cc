@@ -4,13 +4,14 @@
 
 namespace rubato::worker {
 
-absl::Status Dataset::Read(const int64_t* indices, int64_t n, float* inputs, int32_t* classes, float* targets) const {
+absl::Status Dataset::Read(const int64_t* indices, int64_t n, float* inputs, int32_t* classes, float* targets,
+                           uint64_t* keys) const {
   for (int64_t i = 0; i < n; ++i) {
     if (indices[i] < 0 || indices[i] >= size()) {
       return absl::OutOfRangeError(absl::StrCat("example ", indices[i], "; allowed: 0 to ", size() - 1));
     }
   }
-  return ReadExamples(indices, n, inputs, classes, targets);
+  return ReadExamples(indices, n, inputs, classes, targets, keys);
 }
 
 }  // namespace rubato::worker

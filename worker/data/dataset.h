@@ -31,6 +31,8 @@ class Dataset {
     int64_t target_elements = 0;
     // Class numbers of an example: one, or one for each position of a sequence.
     int64_t labels_per_example = 1;
+    // Keys of rows of the model's tables.
+    int64_t keys_per_example = 0;
   };
 
   explicit Dataset(Properties properties)
@@ -46,17 +48,19 @@ class Dataset {
   LabelKind label_kind() const { return properties_.label_kind; }
   int64_t target_elements() const { return properties_.target_elements; }
   int64_t labels_per_example() const { return properties_.labels_per_example; }
+  int64_t keys_per_example() const { return properties_.keys_per_example; }
 
-  // Writes the n examples with these indices one after another: inputs [n, input_shape] and, by label kind,
-  // classes [n, labels_per_example] or targets [n, target_elements]; the other pointer is not used and may be null.
-  // OutOfRange names the first index that is not in [0, size()); nothing is written then. Other codes if a source
-  // fails.
-  absl::Status Read(const int64_t* indices, int64_t n, float* inputs, int32_t* classes, float* targets) const;
+  // Writes the n examples with these indices one after another: inputs [n, input_shape], keys [n, keys_per_example]
+  // and, by label kind, classes [n, labels_per_example] or targets [n, target_elements]; the other pointer, and `keys`
+  // if there are none, is not used and may be null. OutOfRange names the first index that is not in [0, size());
+  // nothing is written then. Other codes if a source fails.
+  absl::Status Read(const int64_t* indices, int64_t n, float* inputs, int32_t* classes, float* targets,
+                    uint64_t* keys = nullptr) const;
 
  private:
   // The same with good indices.
-  virtual absl::Status ReadExamples(const int64_t* indices, int64_t n, float* inputs, int32_t* classes,
-                                    float* targets) const = 0;
+  virtual absl::Status ReadExamples(const int64_t* indices, int64_t n, float* inputs, int32_t* classes, float* targets,
+                                    uint64_t* keys) const = 0;
 
   const Properties properties_;
   const int64_t input_elements_;

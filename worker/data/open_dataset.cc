@@ -20,6 +20,10 @@ DatasetOr OpenDataset(const v1::JobConfig& config, const ModelSpec& model, Split
     return absl::InvalidArgumentError(absl::StrCat("model.layers: the model has ", labels,
                                                    " labels per example and the data ", dataset->labels_per_example()));
   }
+  if (dataset->keys_per_example() != model.keys_per_example()) {
+    return absl::InvalidArgumentError(absl::StrCat("model.tables: the model has ", model.keys_per_example(),
+                                                   " keys per example and the data ", dataset->keys_per_example()));
+  }
   return dataset;
 }
 

@@ -46,6 +46,18 @@ TEST(OpenDatasetTest, AMissingSplitNamesItsField) {
   EXPECT_THAT(error(), HasSubstr("data.csv.test_path is not set"));
   config.mutable_data()->mutable_teacher();
   EXPECT_THAT(error(), HasSubstr("data.teacher.test_examples is not set"));
+  config.mutable_data()->mutable_criteo();
+  EXPECT_THAT(error(), HasSubstr("data.criteo.test_paths is not set"));
+  config.mutable_data()->mutable_clicks();
+  EXPECT_THAT(error(), HasSubstr("data.clicks.test_examples is not set"));
+}
+
+TEST(OpenDatasetTest, KeysAreAsManyAsTheModelHas) {
+  v1::JobConfig config;
+  config.mutable_data()->mutable_teacher()->set_train_examples(20);
+  config.mutable_data()->mutable_teacher()->set_hidden_units(3);
+  EXPECT_EQ(OpenDataset(config, KeyedModel(2, {1, 2}), Split::kTrain).status(),
+            absl::InvalidArgumentError("model.tables: the model has 3 keys per example and the data 0"));
 }
 
 TEST(OpenDatasetTest, FilesDoNotFillVectorTargets) {

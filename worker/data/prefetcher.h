@@ -35,6 +35,7 @@ struct Batch {
   std::vector<float> inputs;     // [examples, input shape]
   std::vector<int32_t> classes;  // [examples, labels per example], or empty.
   std::vector<float> targets;    // [examples, target elements], or empty.
+  std::vector<uint64_t> keys;    // [examples, keys per example], or empty.
   int64_t examples = 0;
   int64_t epoch = 0;
   int64_t begin = 0;

@@ -38,7 +38,8 @@ class CountingDataset : public Dataset {
   }
 
  private:
-  absl::Status ReadExamples(const int64_t* indices, int64_t n, float* inputs, int32_t* classes, float*) const override {
+  absl::Status ReadExamples(const int64_t* indices, int64_t n, float* inputs, int32_t* classes, float*,
+                            uint64_t*) const override {
     {
       MutexLock lock(mu_);
       ++reads_;
@@ -57,6 +58,24 @@ class CountingDataset : public Dataset {
   mutable CondVar changed_;
   mutable int64_t reads_ ABSL_GUARDED_BY(mu_) = 0;
   bool shut_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+// The keys of example i are 2 i and 2 i + 1.
+class KeyedDataset : public Dataset {
+ public:
+  KeyedDataset() : Dataset({.size = 100, .input_shape = {1}, .keys_per_example = 2}) {}
+
+ private:
+  absl::Status ReadExamples(const int64_t* indices, int64_t n, float* inputs, int32_t* classes, float*,
+                            uint64_t* keys) const override {
+    for (int64_t i = 0; i < n; ++i) {
+      inputs[i] = 0;
+      classes[i] = static_cast<int32_t>(indices[i]);
+      keys[2 * i] = 2 * indices[i];
+      keys[2 * i + 1] = 2 * indices[i] + 1;
+    }
+    return absl::OkStatus();
+  }
 };
 
 // Tells when somebody asks for the time.
@@ -113,6 +132,7 @@ TEST_F(PrefetcherTest, CutsARangeIntoBatches) {
   EXPECT_THAT(first.classes, ElementsAre(10, 11, 12, 13));
   EXPECT_THAT(first.inputs, ElementsAre(10, 11, 12, 13));
   EXPECT_TRUE(first.targets.empty());
+  EXPECT_TRUE(first.keys.empty());
   EXPECT_EQ(first.examples, 4);
   EXPECT_EQ(first.epoch, 2);
   EXPECT_EQ(first.begin, 10);
@@ -158,6 +178,21 @@ TEST_F(PrefetcherTest, FollowsTheEpochsOrder) {
   ASSERT_TRUE(prefetcher->Push({.epoch = 3, .begin = 0, .end = 100}).ok());
   const Batch batch = Take(prefetcher.get());
   for (int64_t i = 0; i < 100; ++i) EXPECT_EQ(batch.classes[i], order.At(i));
+}
+
+TEST_F(PrefetcherTest, KeysComeWithTheirExamples) {
+  const auto dataset = std::make_shared<KeyedDataset>();
+  auto prefetcher =
+      *Prefetcher::Create({.dataset = dataset, .clock = &clock_, .seed = 9, .shuffle = true, .batch_size = 30});
+  ASSERT_TRUE(prefetcher->Push({.begin = 0, .end = 100}).ok());
+  ASSERT_TRUE(prefetcher->Push({.begin = 5, .end = 5}).ok());
+  for (const size_t examples : {30, 30, 30, 10, 0}) {
+    Batch batch = Take(prefetcher.get());
+    ASSERT_EQ(batch.classes.size(), examples);
+    ASSERT_EQ(batch.keys.size(), 2 * examples);
+    for (size_t i = 0; i < batch.keys.size(); ++i) EXPECT_EQ(batch.keys[i], 2 * batch.classes[i / 2] + i % 2);
+    prefetcher->Recycle(std::move(batch));
+  }
 }
 
 TEST_F(PrefetcherTest, KeepsTheOrderWithManyThreads) {

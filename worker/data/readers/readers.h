@@ -32,6 +32,13 @@ inline absl::Status MissingSource(absl::string_view field) {
   return absl::FailedPreconditionError(absl::StrCat(field, " is not set; this task needs its examples"));
 }
 
+// InvalidArgument: the model does not choose between two classes, which the labels of `source` are.
+inline absl::Status CheckTwoClasses(const ModelSpec& model, absl::string_view source) {
+  if (model.loss == v1::ModelConfig::SOFTMAX_CROSS_ENTROPY && model.output == Shape{2}) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("model.layers: an output of ", ShapeText(model.output),
+                                                 "; expected with ", source, ": SOFTMAX_CROSS_ENTROPY over 2 classes"));
+}
+
 // Each opens the source that its name says. InvalidArgument names the file or field, what was found and what was
 // expected. FailedPrecondition: MissingSource. Other codes if a file cannot be read.
 DatasetOr OpenIdx(const ReaderRequest& request);
@@ -39,6 +46,8 @@ DatasetOr OpenCsv(const ReaderRequest& request);
 DatasetOr OpenTeacher(const ReaderRequest& request);
 DatasetOr OpenCifar(const ReaderRequest& request);
 DatasetOr OpenText(const ReaderRequest& request);
+DatasetOr OpenCriteo(const ReaderRequest& request);
+DatasetOr OpenClicks(const ReaderRequest& request);
 
 // The source that the config has.
 inline DatasetOr OpenSource(const ReaderRequest& request) {
@@ -53,6 +62,10 @@ inline DatasetOr OpenSource(const ReaderRequest& request) {
       return OpenCifar(request);
     case v1::DataConfig::kText:
       return OpenText(request);
+    case v1::DataConfig::kCriteo:
+      return OpenCriteo(request);
+    case v1::DataConfig::kClicks:
+      return OpenClicks(request);
     case v1::DataConfig::kClient:
       return absl::FailedPreconditionError("data.client: the job's workers are clients, which have its examples");
     case v1::DataConfig::SOURCE_NOT_SET:

@@ -50,8 +50,8 @@ class TeacherDataset : public Dataset {
         second_weights_(DrawWeights(options.seed, "teacher output", options.hidden_units, outputs)) {}
 
  private:
-  absl::Status ReadExamples(const int64_t* indices, int64_t n, float* inputs, int32_t* classes,
-                            float* targets) const override {
+  absl::Status ReadExamples(const int64_t* indices, int64_t n, float* inputs, int32_t* classes, float* targets,
+                            uint64_t*) const override {
     std::vector<float> hidden(options_.hidden_units);
     std::vector<float> output(outputs_);
     const char* purpose = options_.test ? "teacher test" : "teacher train";

@@ -56,6 +56,20 @@ inline ModelSpec DataModel(Shape input, Shape output,
   return model;
 }
 
+// The same of a model with tables of so many keys each, and two classes.
+inline ModelSpec KeyedModel(int64_t features, const std::vector<int64_t>& keys) {
+  ModelSpec model = DataModel({features}, {2});
+  model.features = {features};
+  for (const int64_t count : keys) {
+    TableSpec table = {.input_offset = model.input[0]};
+    table.config.set_keys_per_example(count);
+    table.config.set_dimension(4);
+    model.input[0] += 4 * count;
+    model.tables.push_back(std::move(table));
+  }
+  return model;
+}
+
 }  // namespace rubato::worker
 
 #endif  // RUBATO_WORKER_DATA_TESTING_TEST_FILES_H_
