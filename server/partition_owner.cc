@@ -33,6 +33,14 @@ ChunkStore::Allocator AllocateIn(std::shared_ptr<SharedArena> arena) {
   };
 }
 
+std::vector<uint32_t> ChunksOfTensors(const v1::JobDescription& job, const std::vector<uint32_t>& chunks) {
+  std::vector<uint32_t> tensors;
+  for (uint32_t chunk : chunks) {
+    if (!IsShard(job.chunks(static_cast<int>(chunk)))) tensors.push_back(chunk);
+  }
+  return tensors;
+}
+
 int64_t StalenessLimit(const v1::JobConfig& config) {
   const v1::CompensationConfig& compensation = config.consistency().compensation();
   return compensation.has_ringmaster() ? compensation.ringmaster().threshold() : ChunkRules::kNoStalenessLimit;
@@ -42,8 +50,8 @@ int64_t StalenessLimit(const v1::JobConfig& config) {
 
 PartitionOwner::PartitionOwner(Options options)
     : options_(std::move(options)),
-      store_(*options_.config, *options_.model, *options_.job, options_.chunks, AllocateIn(options_.arena),
-             options_.slots),
+      tensors_(ChunksOfTensors(*options_.job, options_.chunks)),
+      store_(*options_.config, *options_.model, *options_.job, tensors_, AllocateIn(options_.arena), options_.slots),
       partition_(options_.chunks, options_.timeout, this, StalenessLimit(*options_.config)),
       leases_(options_.session_lives),
       trace_(options_.trace, options_.clock, options_.partition, options_.model, options_.job),
@@ -87,7 +95,8 @@ void PartitionOwner::Handle(Incoming incoming) {
                   trace_.Received(request, incoming.arrived, begun),
                   now,
                   incoming.slot,
-                  {}};
+                  {},
+                  std::move(incoming.table)};
   handled_token_ = token;
   partition_.OnRequest(std::move(request), now);
   handled_token_ = 0;
@@ -151,21 +160,35 @@ void PartitionOwner::Commit(v1::Plan plan, std::function<void(std::vector<v1::Lo
 }
 
 void PartitionOwner::FinishRestore(const CheckpointRestorer& restorer, size_t first, bool versions) {
-  store_.FinishRestore(options_.chunks, restorer, first);
+  store_.FinishRestore(tensors_, restorer, first);
   if (!versions) return;
-  for (size_t i = 0; i < options_.chunks.size(); ++i) {
-    partition_.Restore(options_.chunks[i], restorer.slices()[first + i].version);
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    partition_.Restore(tensors_[i], restorer.slices()[first + i].version);
+  }
+  for (uint32_t chunk : options_.chunks) {
+    if (options_.tables->Has(chunk)) partition_.Restore(chunk, options_.tables->RestoredVersion(chunk));
   }
 }
 
 ChunkSnapshot PartitionOwner::Keep(uint32_t chunk) const {
-  ChunkSnapshot snapshot = store_.Keep(chunk);
-  snapshot.record.set_version(partition_.Find(chunk)->version());
-  for (const PushDeduper::Watermark& mark : partition_.Find(chunk)->deduper().watermarks()) {
-    v1::Watermark* watermark = snapshot.record.add_watermarks();
-    watermark->set_worker(mark.worker);
-    watermark->set_incarnation(mark.incarnation);
-    watermark->set_step(mark.step);
+  const ChunkRules& rules = *partition_.Find(chunk);
+  const auto add_rules = [&rules](auto* record) {
+    record->set_version(rules.version());
+    for (const PushDeduper::Watermark& mark : rules.deduper().watermarks()) {
+      v1::Watermark* watermark = record->add_watermarks();
+      watermark->set_worker(mark.worker);
+      watermark->set_incarnation(mark.incarnation);
+      watermark->set_step(mark.step);
+    }
+  };
+  ChunkSnapshot snapshot;
+  if (options_.tables->Has(chunk)) {
+    const std::shared_ptr<ShardSnapshot> shard = options_.tables->Keep(chunk);
+    add_rules(&shard->record);
+    snapshot.shard = shard;
+  } else {
+    snapshot = store_.Keep(chunk);
+    add_rules(&snapshot.record);
   }
   return snapshot;
 }
@@ -188,7 +211,11 @@ void PartitionOwner::Describe(std::function<void(PartitionProgress)> done) {
   queue_.Post([this, done = std::move(done)] {
     PartitionProgress progress;
     progress.counts = counts_;
-    progress.counts.set_memory_bytes(store_.memory_bytes());
+    const TableStore::Counts tables = options_.tables->counts();
+    progress.counts.set_memory_bytes(store_.memory_bytes() + tables.memory_bytes);
+    progress.counts.set_table_rows(tables.rows);
+    progress.counts.set_table_bytes(tables.memory_bytes);
+    progress.counts.set_rows_applied_total(tables.applied);
     *progress.counts.mutable_gradient_moments() = store_.gradient_moments();
     progress.counts.set_queue_length(static_cast<int64_t>(queue_.length()));
     partition_.Describe(&progress.counts);
@@ -199,13 +226,24 @@ void PartitionOwner::Describe(std::function<void(PartitionProgress)> done) {
 
 bool PartitionOwner::IsFinite(uint32_t chunk, const Contribution& contribution) {
   // Of a mean everything passes, so that clients see what they have computed.
-  return contribution.gradient == nullptr || store_.is_mean() ||
-         rubato::IsFinite(*contribution.gradient, store_.Get(chunk).placement.length());
+  if (contribution.gradient == nullptr || store_.is_mean()) return true;
+  if (options_.tables->Has(chunk)) return rubato::IsFinite(*contribution.gradient, 0);  // As long as its pieces are.
+  return rubato::IsFinite(*contribution.gradient, store_.Get(chunk).placement.length());
 }
 
 void PartitionOwner::Apply(const ChunkRules::Update& update) {
+  if (failed_) return;
   const absl::Time begun = trace_.Now();
-  if (store_.Apply(update)) NoteDisagreement(update.chunk);
+  if (options_.tables->Has(update.chunk)) {
+    if (absl::Status status = options_.tables->Apply(update); !status.ok()) {
+      // Until the server has ended nothing more is applied or answered.
+      failed_ = true;
+      if (options_.on_failure) options_.on_failure(status);
+      return;
+    }
+  } else if (store_.Apply(update)) {
+    NoteDisagreement(update.chunk);
+  }
   trace_.Applied(update, begun);
   counts_.set_updates_total(counts_.updates_total() + 1);
 }
@@ -226,6 +264,7 @@ void PartitionOwner::NoteDisagreement(uint32_t chunk) {
 
 void PartitionOwner::Capture(uint64_t token, uint32_t chunk) {
   Open& open = open_.at(token);
+  if (options_.tables->Has(chunk)) return;  // Rows are read when the answer is made, before anything else is applied.
   const ChunkStore::Chunk& stored = store_.Get(chunk);
   open.captured[chunk] = {.buffer = open.slot == 0 ? stored.weights : stored.slots[open.slot - 1],
                           .version = partition_.Find(chunk)->version(),
@@ -282,6 +321,7 @@ void PartitionOwner::LogServed(const PartitionReply& reply, const v1::TaskId& ta
 }
 
 void PartitionOwner::Answer(const PartitionReply& reply) {
+  if (failed_) return;
   auto node = open_.extract(reply.token);
   if (node.empty()) return;
   const absl::Time begun = trace_.Now();
@@ -297,7 +337,11 @@ void PartitionOwner::Answer(const PartitionReply& reply) {
   if (reply.outcome == v1::ExchangeReply::MOVED) *header.mutable_plan() = reply.plan;
   for (const v1::TaskId& task : reply.waiting_for) *header.add_waiting_for() = task;
   std::vector<grpc::Slice> payload;
-  AddWeights(reply, open, &header, &payload);
+  if (open.table == nullptr) {
+    AddWeights(reply, open, &header, &payload);
+  } else if (reply.outcome == v1::ExchangeReply::OK) {
+    AddRows(reply, open, &header, &payload);
+  }
   // What the next forward needs first goes first.
   const int64_t priority = open.chunks.empty() ? 0 : open.chunks.front();
   open.connection->Send(EncodeReply(header, std::move(payload)), priority);
@@ -335,6 +379,30 @@ void PartitionOwner::AddWeights(const PartitionReply& reply, const Open& open, v
   if (open.shared_session != 0 && Share(weights, open, header)) return;
   for (const ChunkStore::Wire& wire : weights)
     payload->push_back(SliceOf(wire.buffer, wire.buffer->data(), wire.bytes));
+}
+
+void PartitionOwner::AddRows(const PartitionReply& reply, const Open& open, v1::ExchangeReply* header,
+                             std::vector<grpc::Slice>* payload) {
+  for (size_t i = 0; i < reply.chunks.size(); ++i) {
+    v1::ChunkWeights* entry = header->add_chunks();
+    entry->set_chunk(reply.chunks[i]);
+    entry->set_version(partition_.Find(reply.chunks[i])->version());
+    entry->set_applied_to_version(i < reply.applied_to.size() ? reply.applied_to[i] : -1);
+  }
+  const TableMessage& table = *open.table;
+  const auto floats = static_cast<int64_t>(table.asked.size()) * options_.tables->dimension(table.table);
+  if (floats == 0) return;
+  const FloatBuffer::Ptr rows = FloatBuffer::Allocate(floats);
+  if (absl::Status status = options_.tables->Lookup(table.table, table.asked, rows->data()); !status.ok()) {
+    // ReadTable has looked at the keys.
+    header->set_outcome(v1::ExchangeReply::REFUSED);
+    header->set_message(std::string(status.message()));
+    return;
+  }
+  const auto bytes = floats * static_cast<int64_t>(sizeof(float));
+  counts_.set_sent_bytes_total(counts_.sent_bytes_total() + bytes);
+  counts_.set_rows_sent_total(counts_.rows_sent_total() + static_cast<int64_t>(table.asked.size()));
+  payload->push_back(SliceOf(rows, rows->data(), static_cast<size_t>(bytes)));
 }
 
 bool PartitionOwner::Share(const std::vector<ChunkStore::Wire>& weights, const Open& open, v1::ExchangeReply* header) {

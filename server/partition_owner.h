@@ -28,6 +28,8 @@
 #include "server/rules/assignment.h"
 #include "server/rules/partition.h"
 #include "server/slot_pool.h"
+#include "server/table_message.h"
+#include "server/table_store.h"
 #include "server/weight_leases.h"
 #include "server/work_queue.h"
 
@@ -47,6 +49,8 @@ class PartitionOwner : private PartitionSink {
     const ModelSpec* model = nullptr;
     const v1::JobDescription* job = nullptr;
     std::vector<uint32_t> chunks;
+    // Of those chunks that are shards of tables; not null.
+    std::unique_ptr<TableStore> tables;
     // How long a request waits before it is answered WAITING.
     absl::Duration timeout = absl::Seconds(2);
     const Clock* clock = nullptr;
@@ -65,6 +69,8 @@ class PartitionOwner : private PartitionSink {
     WeightLeases::SessionLives session_lives;
     // All chunks of the plan's cut have been captured; called by whoever is at work. Not called if there are none.
     std::function<void(const v1::Plan& plan, std::vector<ChunkSnapshot> chunks)> on_cut;
+    // An update could not be applied, as a table is full: the server has to end. Called by whoever is at work.
+    std::function<void(const absl::Status& status)> on_failure;
   };
 
   // A request's chunks are all in this partition (ReadRequest).
@@ -84,11 +90,15 @@ class PartitionOwner : private PartitionSink {
     // As in ReceivedRequest.
     uint32_t slot = 0;
     std::vector<int64_t> updates;
+    std::shared_ptr<const TableMessage> table;
   };
 
   explicit PartitionOwner(Options options);
   // As ChunkStore's, of all chunks; before anything else is called.
-  size_t BeginRestore(CheckpointRestorer* restorer) { return store_.BeginRestore(options_.chunks, restorer); }
+  size_t BeginRestore(CheckpointRestorer* restorer) {
+    options_.tables->BeginRestore(restorer);
+    return store_.BeginRestore(tensors_, restorer);
+  }
   // `versions`: chunks go on from their versions, too.
   void FinishRestore(const CheckpointRestorer& restorer, size_t first, bool versions);
   // Answers nothing more and flushes the log.
@@ -127,6 +137,8 @@ class PartitionOwner : private PartitionSink {
     // Snapshot: the slot that is asked for, counted from 1, or 0; and what was captured, in order of capture.
     uint32_t slot;
     absl::flat_hash_map<uint32_t, Captured> captured;
+    // What it asks of a table. Null: it is about tensors.
+    std::shared_ptr<const TableMessage> table;
   };
 
   void Handle(Incoming incoming);
@@ -141,6 +153,9 @@ class PartitionOwner : private PartitionSink {
   // Appends the weights to `header` and `payload`.
   void AddWeights(const PartitionReply& reply, const Open& open, v1::ExchangeReply* header,
                   std::vector<grpc::Slice>* payload);
+  // The same of rows.
+  void AddRows(const PartitionReply& reply, const Open& open, v1::ExchangeReply* header,
+               std::vector<grpc::Slice>* payload);
   // Puts them into shared memory instead; false when they are not all there.
   bool Share(const std::vector<ChunkStore::Wire>& weights, const Open& open, v1::ExchangeReply* header);
   // The first failure of the update log is told; training goes on.
@@ -155,6 +170,8 @@ class PartitionOwner : private PartitionSink {
   void Log(const v1::UpdateLogRecord& record) override;
 
   const Options options_;
+  // Chunks of tensors.
+  const std::vector<uint32_t> tensors_;
   // Used by whoever is at work.
   ChunkStore store_;
   Partition partition_;
@@ -172,6 +189,7 @@ class PartitionOwner : private PartitionSink {
   // The request that is being taken; 0: none. Its answer has not waited.
   uint64_t handled_token_ = 0;
   bool log_failed_ = false;
+  bool failed_ = false;
   bool told_disagreement_ = false;
   const bool serves_all_at_once_;
   WorkQueue queue_;  // Last: its thread uses everything above.

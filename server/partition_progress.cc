@@ -27,6 +27,10 @@ void AddCounts(const v1::ServerProgress& from, v1::ServerProgress* to) {
   to->set_pulls_total(to->pulls_total() + from.pulls_total());
   to->set_waits_total(to->waits_total() + from.waits_total());
   to->set_wait_seconds_total(to->wait_seconds_total() + from.wait_seconds_total());
+  to->set_table_rows(to->table_rows() + from.table_rows());
+  to->set_table_bytes(to->table_bytes() + from.table_bytes());
+  to->set_rows_sent_total(to->rows_sent_total() + from.rows_sent_total());
+  to->set_rows_applied_total(to->rows_applied_total() + from.rows_applied_total());
   to->set_queue_length(to->queue_length() + from.queue_length());
   AddMoments(from.gradient_moments(), to->mutable_gradient_moments());
   to->set_highest_started_step(std::max(to->highest_started_step(), from.highest_started_step()));

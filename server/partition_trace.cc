@@ -35,6 +35,11 @@ TraceText PartitionTrace::ChunkName(uint32_t chunk) {
   TraceText& name = chunk_names_[chunk];
   if (name.number != 0) return name;
   const v1::ChunkPlacement& placement = job_->chunks(static_cast<int>(chunk));
+  const size_t tensors = model_->tensors.size();
+  if (placement.tensor() >= tensors) {
+    return name = recorder_->Text(
+               absl::StrCat(model_->tables[placement.tensor() - tensors].config.name(), " shard ", placement.offset()));
+  }
   const std::string& tensor = model_->tensors[placement.tensor()].name;
   return name = recorder_->Text(placement.offset() == 0 ? tensor : absl::StrCat(tensor, "+", placement.offset()));
 }

@@ -75,12 +75,30 @@ struct PushedGradients {
   std::vector<std::vector<uint8_t>> copies;
 };
 
+// What a push is about tables.
+absl::StatusOr<std::shared_ptr<const TableMessage>> ReadTablePush(const DecodedRequest& message,
+                                                                  const TableRules& tables,
+                                                                  const v1::JobDescription& job) {
+  const v1::PushPull& push = message.header.push_pull();
+  if (message.header.shared_size() > 0) return Bad("shared", "allowed: absent in a message about a table");
+  std::vector<uint32_t> chunks;
+  for (int i = 0; i < push.chunks_size(); ++i) {
+    if (push.chunks(i).chunk() >= static_cast<uint32_t>(job.chunks_size())) {
+      return Bad(Field(i), absl::StrCat("unknown chunk ", push.chunks(i).chunk(), "; the job has ", job.chunks_size()));
+    }
+    chunks.push_back(push.chunks(i).chunk());
+  }
+  absl::StatusOr<std::shared_ptr<const TableMessage>> table =
+      ReadTable(push.table(), push.examples() > 0, chunks, message.payload, tables, job);
+  return table.ok() ? table : Annotate(table.status(), "push_pull");
+}
+
 // One walk over the chunks of a push.
 class PushReader {
  public:
-  // `push` is the message's, or what stands for it.
+  // `push` is the message's, or what stands for it. `table`: its gradients; null if it is about tensors.
   PushReader(const DecodedRequest& message, const v1::PushPull& push, std::shared_ptr<const SharedRegion> region,
-             const v1::JobDescription& job, uint32_t server);
+             const v1::JobDescription& job, uint32_t server, std::shared_ptr<const TableMessage> table = nullptr);
 
   // `hyperparameters` of all chunks; null: none.
   absl::StatusOr<uint64_t> Read(const std::shared_ptr<const PushHyperparameters>& hyperparameters,
@@ -98,7 +116,9 @@ class PushReader {
 
   const v1::ExchangeRequest& header_;
   const v1::PushPull& push_;
-  const PayloadView& payload_;
+  const std::shared_ptr<const TableMessage> table_;
+  // Without what is a table's.
+  const PayloadView payload_;
   const v1::JobDescription& job_;
   const uint32_t server_;
   const bool in_shared_memory_;
@@ -109,14 +129,16 @@ class PushReader {
 };
 
 PushReader::PushReader(const DecodedRequest& message, const v1::PushPull& push,
-                       std::shared_ptr<const SharedRegion> region, const v1::JobDescription& job, uint32_t server)
+                       std::shared_ptr<const SharedRegion> region, const v1::JobDescription& job, uint32_t server,
+                       std::shared_ptr<const TableMessage> table)
     : header_(message.header),
       push_(push),
-      payload_(message.payload),
+      table_(std::move(table)),
+      payload_(table_ == nullptr ? message.payload : PayloadView()),
       job_(job),
       server_(server),
       in_shared_memory_(header_.shared_size() > 0) {
-  if (push_.examples() == 0) return;
+  if (push_.examples() == 0 || table_ != nullptr) return;
   gradients_ = std::make_shared<PushedGradients>();
   gradients_->payload = payload_;
   if (in_shared_memory_) gradients_->region = std::move(region);
@@ -165,7 +187,13 @@ absl::Status PushReader::ReadChunk(int i, const std::shared_ptr<const PushHeader
   if (absl::Status status = CheckChunk(job_, server_, header_.partition(), update.chunk()); !status.ok()) {
     return Annotate(status, Field(i));
   }
-  const int64_t length = job_.chunks(static_cast<int>(update.chunk())).length();
+  const v1::ChunkPlacement& placement = job_.chunks(static_cast<int>(update.chunk()));
+  if (IsShard(placement) != (table_ != nullptr)) {
+    return Bad(Field(i, ".chunk"),
+               absl::StrCat(update.chunk(), IsShard(placement) ? " is a shard of a table, and push_pull.table is absent"
+                                                               : " is of a tensor, and push_pull.table is present"));
+  }
+  const int64_t length = placement.length();
   if (update.length() != length) {
     return Bad(Field(i, ".length"),
                absl::StrCat(update.length(), "; chunk ", update.chunk(), " has ", length, " elements"));
@@ -183,7 +211,9 @@ absl::Status PushReader::ReadChunk(int i, const std::shared_ptr<const PushHeader
   contribution.header = header;
   contribution.examples = absent ? 0 : push_.examples();
   contribution.base_version = update.base_version();
-  if (gradients_ == nullptr || absent) return absl::OkStatus();
+  if (absent) return absl::OkStatus();
+  if (table_ != nullptr && push_.examples() > 0) contribution.gradient = {table_, &table_->by_chunk[i]};
+  if (gradients_ == nullptr) return absl::OkStatus();
   RUBATO_RETURN_IF_ERROR(FindGradient(i, CodecOf(update), length, bytes));
   contribution.gradient = {gradients_, &gradients_->gradients.back()};
   return absl::OkStatus();
@@ -257,13 +287,19 @@ absl::Status CheckChunk(const v1::JobDescription& job, uint32_t server, uint32_t
 
 absl::StatusOr<uint64_t> ReadPush(const DecodedRequest& message, std::shared_ptr<const SharedRegion> region,
                                   const v1::JobDescription& job, uint32_t server,
-                                  const PushHyperparameters::Rules& rules, PartitionRequest* request) {
+                                  const PushHyperparameters::Rules& rules, const TableRules& tables,
+                                  PartitionRequest* request, std::shared_ptr<const TableMessage>* table) {
   const v1::PushPull& push = message.header.push_pull();
+  if (push.has_table()) {
+    RUBATO_ASSIGN_OR_RETURN(*table, ReadTablePush(message, tables, job));
+  }
   std::shared_ptr<const PushHyperparameters> hyperparameters;
   if (!push.groups().empty()) {
     RUBATO_ASSIGN_OR_RETURN(hyperparameters, PushHyperparameters::Read(push.groups(), rules));
   }
-  return PushReader(message, push, std::move(region), job, server).Read(hyperparameters, request);
+  absl::StatusOr<uint64_t> bytes =
+      PushReader(message, push, std::move(region), job, server, *table).Read(hyperparameters, request);
+  return bytes.ok() && *table != nullptr ? message.payload.size() : bytes;
 }
 
 absl::StatusOr<uint64_t> ReadAssign(const DecodedRequest& message, std::shared_ptr<const SharedRegion> region,

@@ -11,6 +11,7 @@
 #include "proto/coordinator.pb.h"
 #include "server/rules/partition.h"
 #include "server/rules/push_hyperparameters.h"
+#include "server/table_message.h"
 
 namespace rubato::server {
 
@@ -19,10 +20,11 @@ absl::Status CheckChunk(const v1::JobDescription& job, uint32_t server, uint32_t
 
 // The push of `message`, which has one: adds its chunks and their contributions to the request and returns the bytes of
 // its gradients. Each chunk is checked, and its gradient found where it arrived, in one walk; see ReadRequest, which is
-// for everybody else.
+// for everybody else. `table`: what it pushes to one, if the message is about a table; otherwise null.
 absl::StatusOr<uint64_t> ReadPush(const DecodedRequest& message, std::shared_ptr<const SharedRegion> region,
                                   const v1::JobDescription& job, uint32_t server,
-                                  const PushHyperparameters::Rules& rules, PartitionRequest* request);
+                                  const PushHyperparameters::Rules& rules, const TableRules& tables,
+                                  PartitionRequest* request, std::shared_ptr<const TableMessage>* table);
 
 // The same for weights that `message` assigns: they are where a push has its gradients.
 absl::StatusOr<uint64_t> ReadAssign(const DecodedRequest& message, std::shared_ptr<const SharedRegion> region,

@@ -59,11 +59,16 @@ absl::StatusOr<std::vector<int64_t>> ReadUpdates(const v1::Assign& assign) {
   return updates;
 }
 
-template <typename Chunks>
-absl::Status ReadChunks(const Chunks& chunks, const char* field, const DecodedRequest& message,
-                        const v1::JobDescription& job, uint32_t server, PartitionRequest* request) {
+// Of a Pull or a Snapshot.
+template <typename Message>
+absl::Status ReadChunks(const Message& read, const char* field, const DecodedRequest& message,
+                        const v1::JobDescription& job, uint32_t server, const TableRules& tables,
+                        ReceivedRequest* received) {
   const v1::ExchangeRequest& header = message.header;
-  if (message.payload.size() != 0 || header.shared_size() != 0) {
+  const auto& chunks = read.chunks();
+  PartitionRequest* const request = &received->request;
+  const bool has_payload = message.payload.size() != 0 && !read.has_table();
+  if (has_payload || header.shared_size() != 0) {
     return Bad("payload", absl::StrCat(message.payload.size(), " bytes and ", header.shared_size(),
                                        " entries in shared; only push_pull carries gradients"));
   }
@@ -71,8 +76,17 @@ absl::Status ReadChunks(const Chunks& chunks, const char* field, const DecodedRe
   for (int i = 0; i < chunks.size(); ++i) {
     absl::Status status = CheckChunk(job, server, header.partition(), chunks.Get(i));
     if (!status.ok()) return Annotate(status, absl::StrCat(field, ".chunks[", i, "]"));
+    if (IsShard(job.chunks(static_cast<int>(chunks.Get(i)))) && !read.has_table()) {
+      return Bad(absl::StrCat(field, ".chunks[", i, "]"),
+                 absl::StrCat(chunks.Get(i), " is a shard of a table, and ", field, ".table is absent"));
+    }
     request->chunks.push_back(chunks.Get(i));
   }
+  if (!read.has_table()) return absl::OkStatus();
+  absl::StatusOr<std::shared_ptr<const TableMessage>> table =
+      ReadTable(read.table(), /*with_gradients=*/false, request->chunks, message.payload, tables, job);
+  if (!table.ok()) return Annotate(table.status(), field);
+  received->table = *std::move(table);
   return absl::OkStatus();
 }
 
@@ -80,7 +94,7 @@ absl::Status ReadChunks(const Chunks& chunks, const char* field, const DecodedRe
 
 absl::StatusOr<ReceivedRequest> ReadRequest(const DecodedRequest& message, std::shared_ptr<const SharedRegion> region,
                                             const v1::JobDescription& job, uint32_t server,
-                                            const PushHyperparameters::Rules& rules) {
+                                            const PushHyperparameters::Rules& rules, const TableRules& tables) {
   const v1::ExchangeRequest& header = message.header;
   RUBATO_RETURN_IF_ERROR(CheckSender(header, job));
   RUBATO_RETURN_IF_ERROR(CheckSession(header, region.get()));
@@ -93,21 +107,25 @@ absl::StatusOr<ReceivedRequest> ReadRequest(const DecodedRequest& message, std::
       request.kind = Kind::kPushPull;
       request.step = header.push_pull().step();
       received.in_shared_memory = header.shared_size() > 0;
-      RUBATO_ASSIGN_OR_RETURN(received.gradient_bytes,
-                              ReadPush(message, std::move(region), job, server, rules, &request));
+      RUBATO_ASSIGN_OR_RETURN(received.gradient_bytes, ReadPush(message, std::move(region), job, server, rules, tables,
+                                                                &request, &received.table));
       break;
     }
     case v1::ExchangeRequest::kPull:
       request.kind = Kind::kPull;
       request.step = header.pull().step();
-      RUBATO_RETURN_IF_ERROR(ReadChunks(header.pull().chunks(), "pull", message, job, server, &request));
+      RUBATO_RETURN_IF_ERROR(ReadChunks(header.pull(), "pull", message, job, server, tables, &received));
       break;
     case v1::ExchangeRequest::kSnapshot:
       request.kind = Kind::kSnapshot;
       request.step = header.snapshot().at_step();
       received.slot = header.snapshot().slot();
+      if (header.snapshot().has_table() && (request.step != -1 || received.slot != 0)) {
+        return Bad("snapshot.at_step", absl::StrCat(request.step, " of slot ", received.slot,
+                                                    "; allowed: -1 and 0, rows of a table as they are"));
+      }
       RUBATO_RETURN_IF_ERROR(CheckSlot("snapshot.slot", received.slot, rules));
-      RUBATO_RETURN_IF_ERROR(ReadChunks(header.snapshot().chunks(), "snapshot", message, job, server, &request));
+      RUBATO_RETURN_IF_ERROR(ReadChunks(header.snapshot(), "snapshot", message, job, server, tables, &received));
       break;
     case v1::ExchangeRequest::kAssign: {
       received.assigns = true;

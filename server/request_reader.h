@@ -11,6 +11,7 @@
 #include "proto/coordinator.pb.h"
 #include "server/rules/partition.h"
 #include "server/rules/push_hyperparameters.h"
+#include "server/table_message.h"
 
 namespace rubato::server {
 
@@ -29,6 +30,8 @@ struct ReceivedRequest {
   uint32_t slot = 0;
   // Of an assignment of weights: Assign.updates.
   std::vector<int64_t> updates;
+  // What the message is about, if that is a table: its chunks are shards, and their gradients RowGradients.
+  std::shared_ptr<const TableMessage> table;
 };
 
 // Checks a message against the job and finds its gradients, in one walk over its chunks. `region` is the memory that
@@ -37,7 +40,8 @@ struct ReceivedRequest {
 // gradients are looked at. InvalidArgument names the field, its value and what is allowed. Pure.
 absl::StatusOr<ReceivedRequest> ReadRequest(const DecodedRequest& message, std::shared_ptr<const SharedRegion> region,
                                             const v1::JobDescription& job, uint32_t server,
-                                            const PushHyperparameters::Rules& rules = {});
+                                            const PushHyperparameters::Rules& rules = {},
+                                            const TableRules& tables = {});
 
 }  // namespace rubato::server
 

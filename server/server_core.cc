@@ -216,7 +216,11 @@ absl::StatusOr<std::vector<std::vector<uint32_t>>> ServerCore::ChunksByPartition
   std::vector<std::vector<uint32_t>> chunks(partitions);
   for (int index = 0; index < job.chunks_size(); ++index) {
     const v1::ChunkPlacement& placement = job.chunks(index);
-    if (placement.tensor() >= model_.tensors.size() || placement.partition() >= partitions) {
+    const size_t tensors = model_.tensors.size();
+    const bool is_shard = IsShard(placement) && placement.tensor() >= tensors &&
+                          placement.tensor() - tensors < model_.tables.size() && placement.offset() >= 0 &&
+                          placement.offset() < model_.tables[placement.tensor() - tensors].config.shards();
+    if ((!is_shard && (IsShard(placement) || placement.tensor() >= tensors)) || placement.partition() >= partitions) {
       return absl::FailedPreconditionError(absl::StrCat(
           "chunk ", index, " is of tensor ", placement.tensor(), " in partition ", placement.partition(),
           "; this server's config has ", model_.tensors.size(), " tensors and ", partitions, " partitions"));
@@ -234,6 +238,8 @@ absl::StatusOr<PartitionOwner::Options> ServerCore::OwnerOptions(const v1::JobDe
   owner.model = &model_;
   owner.job = job;
   owner.chunks = chunks;
+  RUBATO_ASSIGN_OR_RETURN(owner.tables, TableStore::Create(options_.config, model_, *job, chunks));
+  owner.on_failure = options_.on_failure;
   owner.awaits_weights = AwaitsWeights(*job);
   owner.clock = options_.clock;
   owner.logger = options_.log;
@@ -420,10 +426,10 @@ absl::Status ServerCore::Route(const DecodedRequest& message, PartitionOwner** o
   if (header.shared_session() != 0 && options_.shared != nullptr) {
     region = options_.shared->Find(header.shared_session(), header.task());
   }
-  RUBATO_ASSIGN_OR_RETURN(
-      ReceivedRequest received,
-      ReadRequest(message, std::move(region), *job, options_.task.index(),
-                  {.optimizer = &options_.config.optimizer(), .groups = options_.config.model().manifest().groups()}));
+  RUBATO_ASSIGN_OR_RETURN(ReceivedRequest received, ReadRequest(message, std::move(region), *job, options_.task.index(),
+                                                                {.optimizer = &options_.config.optimizer(),
+                                                                 .groups = options_.config.model().manifest().groups()},
+                                                                {.model = &model_, .seed = options_.config.seed()}));
   // ReadRequest accepts no chunk of another partition, and a request without chunks has no partition.
   if (*owner == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat("partition: ", header.partition(), "; this server has ",
@@ -436,6 +442,7 @@ absl::Status ServerCore::Route(const DecodedRequest& message, PartitionOwner** o
   incoming->assigns = received.assigns;
   incoming->slot = received.slot;
   incoming->updates = std::move(received.updates);
+  incoming->table = std::move(received.table);
   incoming->shared_session = header.shared_session();
   return absl::OkStatus();
 }

@@ -59,6 +59,8 @@ class ServerCore {
     // The disk has lost a part of a checkpoint that cannot be written again: the cut will never be complete while this
     // server goes on. Called on the thread that writes checkpoints. May be empty.
     std::function<void(const absl::Status& status)> on_lost_part = {};
+    // A table is full: the job cannot go on. Called on a partition's thread. May be empty.
+    std::function<void(const absl::Status& status)> on_failure = {};
   };
 
   // InvalidArgument: the config's model is not valid.

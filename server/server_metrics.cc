@@ -27,6 +27,13 @@ void AddServerMetrics(const v1::ServerProgress& progress, const v1::Plan& plan, 
   text->Gauge("rubato_server_held_pulls", "Starts of steps that wait for other members now.", progress.held_size());
   text->Gauge("rubato_server_queue_length", "Work that waits for the threads of the partitions now.",
               static_cast<double>(progress.queue_length()));
+  if (progress.table_bytes() > 0) {
+    text->Gauge("rubato_server_table_rows", "Rows of tables.", static_cast<double>(progress.table_rows()));
+    text->Gauge("rubato_server_table_bytes", "Memory of tables' rows and index.",
+                static_cast<double>(progress.table_bytes()));
+    counter("rubato_server_rows_sent_total", "Rows of tables sent.", progress.rows_sent_total());
+    counter("rubato_server_rows_applied_total", "Updates of rows of tables.", progress.rows_applied_total());
+  }
   text->Gauge("rubato_server_parameter_bytes", "Memory of weights and optimizer state.",
               static_cast<double>(progress.memory_bytes()));
   text->Gauge("rubato_server_step", "The highest step that a worker has begun here; -1 for none.",

@@ -93,6 +93,7 @@ absl::Status ServerTask::Run() {
         absl::StrCat("starts again, so that the job goes back to its last checkpoint: ", status.message()));
     End(absl::OkStatus(), /*restart=*/true);
   };
+  core.on_failure = [this](const absl::Status& status) { End(status, /*restart=*/false); };
   RUBATO_ASSIGN_OR_RETURN(core_, ServerCore::Create(std::move(core)));
 
   directives_ = std::make_unique<WorkQueue>(options_.clock, [](absl::Time) {});
@@ -117,6 +118,7 @@ absl::Status ServerTask::Run() {
   if (!restarts()) {
     v1::Leaving leaving;
     leaving.set_error(std::string(status.message()));
+    if (absl::IsResourceExhausted(status)) leaving.set_cause(v1::Leaving::TABLE_FULL);
     if (CannotRestore(status)) leaving.set_cause(v1::Leaving::CANNOT_RESTORE);
     absl::Status left = session->Leave(leaving, kLeaveTimeout);
     if (!left.ok()) {

@@ -47,6 +47,10 @@ void AddProgress(const v1::JobStatus& status, MetricText* text) {
     text->Gauge("rubato_job_evaluation_accuracy", "Held-out accuracy of the last evaluation.",
                 status.evaluation_accuracy());
   }
+  if (status.has_evaluation_auc()) {
+    text->Gauge("rubato_job_evaluation_auc", "Area under the receiver operating characteristic of the last evaluation.",
+                status.evaluation_auc());
+  }
   if (status.has_evaluation_r2()) {
     text->Gauge("rubato_job_evaluation_r2", "Share of the variance of the held-out labels that the model explains.",
                 status.evaluation_r2());

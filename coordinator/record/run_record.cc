@@ -116,6 +116,7 @@ v1::RunRecordLine EvaluationLine(double t, double epoch, int64_t step, const v1:
   SetLoss(result.loss(), line);
   if (result.has_accuracy()) line->set_accuracy(result.accuracy());
   if (result.has_r2()) line->set_r2(result.r2());
+  if (result.has_auc()) line->set_auc(result.auc());
   line->set_examples(Count(result.examples()));
   line->set_final(final);
   return record;

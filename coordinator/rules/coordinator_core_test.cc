@@ -144,6 +144,14 @@ TEST_F(CoreTest, ANonFiniteGradientUnderStopJobFailsTheJob) {
   EXPECT_EQ(CountSent(WorkerTask(0), v1::Directive::kStop), 1);
 }
 
+TEST_F(CoreTest, AFullTableFailsTheJob) {
+  StartJob();
+  Leave(ServerTask(0), "table 'users': 5 new rows", v1::Leaving::TABLE_FULL);
+  EXPECT_EQ(core_->phase(), v1::JobStatus::FAILED);
+  EXPECT_EQ(core_->Status(now_).error(), "server 0: table 'users': 5 new rows");
+  EXPECT_EQ(CountSent(WorkerTask(0), v1::Directive::kStop), 1);
+}
+
 TEST_F(CoreTest, NoTextOfAWorkerEndsTheJob) {
   StartJob();
   Leave(WorkerTask(1), "STOP_JOB: as a message of an old worker");

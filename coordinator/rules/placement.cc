@@ -46,6 +46,13 @@ absl::StatusOr<std::vector<v1::ChunkPlacement>> SplitIntoChunks(const ModelSpec&
       chunk.set_length(std::min(length, elements - offset));
     }
   }
+  for (size_t table = 0; table < model.tables.size(); ++table) {
+    for (uint32_t shard = 0; shard < model.tables[table].config.shards(); ++shard) {
+      v1::ChunkPlacement& chunk = chunks.emplace_back();
+      chunk.set_tensor(static_cast<uint32_t>(model.tensors.size() + table));
+      chunk.set_offset(shard);
+    }
+  }
   return chunks;
 }
 
@@ -59,10 +66,16 @@ void PlaceChunks(const std::vector<uint32_t>& servers, uint32_t partitions_per_s
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return (*chunks)[a].length() > (*chunks)[b].length(); });
+  size_t shards = 0;
   for (size_t index : order) {
+    v1::ChunkPlacement& chunk = (*chunks)[index];
+    if (chunk.length() == 0) {
+      chunk.set_server(servers[shards % servers.size()]);
+      chunk.set_partition(shards++ / servers.size() % partitions_per_server);
+      continue;
+    }
     auto [elements, partition, server] = *places.begin();
     places.erase(places.begin());
-    v1::ChunkPlacement& chunk = (*chunks)[index];
     chunk.set_server(server);
     chunk.set_partition(partition);
     places.emplace(elements + chunk.length(), partition, server);

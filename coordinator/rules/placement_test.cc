@@ -85,5 +85,23 @@ TEST(PlaceChunks, IsDeterministic) {
   }
 }
 
+TEST(PlaceChunks, ShardsOfTablesComeLastAndAreDealtToAllPlaces) {
+  ModelSpec model = Model({{100}, {50}});
+  for (const uint32_t shards : {8u, 4u}) model.tables.emplace_back().config.set_shards(shards);
+  auto chunks = SplitIntoChunks(model, 4096);
+  ASSERT_TRUE(chunks.ok()) << chunks.status();
+  ASSERT_EQ(chunks->size(), 2u + 8 + 4);
+  for (size_t i = 2; i < chunks->size(); ++i) {
+    EXPECT_EQ((*chunks)[i].length(), 0);
+    EXPECT_EQ((*chunks)[i].tensor(), i < 10 ? 2u : 3u) << "tables are numbered behind tensors";
+    EXPECT_EQ((*chunks)[i].offset(), static_cast<int64_t>(i < 10 ? i - 2 : i - 10));
+  }
+  PlaceChunks({3, 5, 9}, 2, &*chunks);
+  std::map<std::pair<uint32_t, uint32_t>, int> shards;
+  for (size_t i = 2; i < chunks->size(); ++i) ++shards[{(*chunks)[i].server(), (*chunks)[i].partition()}];
+  EXPECT_EQ(shards.size(), 6u);
+  for (const auto& [place, count] : shards) EXPECT_EQ(count, 2);
+}
+
 }  // namespace
 }  // namespace rubato::coordinator

@@ -194,6 +194,12 @@ void Roster::OnLeaving(const v1::TaskId& task, const v1::Leaving& leaving, absl:
   if (leaving.cause() == v1::Leaving::CANNOT_RESTORE && HoldsChunks(task) && !job_->training_began) {
     return OnCannotRestore(task, leaving.error(), now);
   }
+  if (leaving.cause() == v1::Leaving::TABLE_FULL && HoldsChunks(task)) {
+    // From a checkpoint it would come to the same point.
+    parts_.end->Fail(absl::StrCat(TaskName(task), ": ", leaving.error()), now);
+    job_->membership.Leave(task, leaving.error());
+    return;
+  }
   if (!leaving.error().empty()) {
     if (Evict(task, leaving.error(), now)) RemoveFromPlan({task}, true, now);
     switch (leaving.cause()) {
@@ -201,6 +207,7 @@ void Roster::OnLeaving(const v1::TaskId& task, const v1::Leaving& leaving, absl:
         return parts_.end->Fail(
             absl::StrCat(TaskName(task), ": ", leaving.error(), "; consistency.on_non_finite is STOP_JOB"), now);
       case v1::Leaving::CANNOT_RESTORE:
+      case v1::Leaving::TABLE_FULL:
       case v1::Leaving::CAUSE_UNSPECIFIED:
         RUBATO_NO_VALUE_OF(v1::Leaving_Cause_Leaving_Cause) : return;
     }

@@ -1,0 +1,165 @@
+#include "server/table_message.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "common/byte_span.h"
+
+namespace rubato::server {
+namespace {
+
+constexpr uint64_t kSeed = 5;
+constexpr uint32_t kShards = 4;
+constexpr int kDimension = 3;
+
+ModelSpec Model() {
+  ModelSpec model;
+  model.tensors.resize(2);
+  TableSpec& table = model.tables.emplace_back();
+  table.config.set_name("users");
+  table.config.set_dimension(kDimension);
+  table.config.set_keys_per_example(1);
+  table.config.set_shards(kShards);
+  return model;
+}
+
+// Two chunks of tensors, and the table's shards.
+v1::JobDescription Job() {
+  v1::JobDescription job;
+  for (uint32_t tensor = 0; tensor < 2; ++tensor) {
+    v1::ChunkPlacement* chunk = job.add_chunks();
+    chunk->set_tensor(tensor);
+    chunk->set_length(10);
+  }
+  for (uint32_t shard = 0; shard < kShards; ++shard) {
+    v1::ChunkPlacement* chunk = job.add_chunks();
+    chunk->set_tensor(2);
+    chunk->set_offset(shard);
+  }
+  return job;
+}
+
+class TableMessageTest : public testing::Test {
+ protected:
+  TableMessageTest() {
+    rules_ = {.model = &model_, .seed = kSeed};
+    for (uint64_t key = 0; key < 40; ++key) keys_.push_back(key);
+    std::sort(keys_.begin(), keys_.end(), [&](uint64_t a, uint64_t b) { return hash_.Of(a) < hash_.Of(b); });
+  }
+
+  absl::StatusOr<std::shared_ptr<const TableMessage>> Read(const std::vector<uint64_t>& pushed,
+                                                           const std::vector<uint64_t>& asked,
+                                                           const std::vector<uint32_t>& chunks = {2, 3, 4, 5}) {
+    std::vector<float> gradients;
+    for (uint64_t key : pushed) {
+      for (int i = 0; i < kDimension; ++i) gradients.push_back(static_cast<float>(key * 10 + i));
+    }
+    std::string bytes;
+    const auto add = [&](const auto& array) {
+      bytes.append(reinterpret_cast<const char*>(array.data()), array.size() * sizeof(array[0]));
+    };
+    add(pushed);
+    add(gradients);
+    add(asked);
+    bytes.resize(bytes.size() + more_bytes_);
+    v1::TableKeys keys;
+    keys.set_table(table_);
+    keys.set_pushed(pushed.size() + more_pushed_);
+    keys.set_asked(asked.size());
+    // In slices that end anywhere.
+    std::vector<grpc::Slice> slices;
+    for (size_t at = 0; at < bytes.size(); at += 7) slices.emplace_back(bytes.substr(at, 7));
+    return ReadTable(keys, with_gradients_, chunks, PayloadView(slices, 0, bytes.size()), rules_, job_);
+  }
+
+  void ExpectBad(const absl::StatusOr<std::shared_ptr<const TableMessage>>& read, const std::string& what) {
+    EXPECT_TRUE(absl::IsInvalidArgument(read.status()) && absl::StrContains(read.status().message(), what))
+        << read.status() << ", expected " << what;
+  }
+
+  const ModelSpec model_ = Model();
+  const v1::JobDescription job_ = Job();
+  const KeyHash hash_ = HashOfTable(kSeed, 0);
+  TableRules rules_;
+  std::vector<uint64_t> keys_;
+  uint32_t table_ = 0;
+  uint64_t more_pushed_ = 0;
+  size_t more_bytes_ = 0;
+  bool with_gradients_ = true;
+};
+
+TEST_F(TableMessageTest, FindsTheRowsOfEachShard) {
+  const std::vector<uint64_t> asked(keys_.begin() + 5, keys_.begin() + 9);
+  const auto read = Read(keys_, asked);
+  ASSERT_TRUE(read.ok()) << read.status();
+  const TableMessage& message = **read;
+  EXPECT_EQ(message.asked, asked);
+  ASSERT_EQ(message.by_chunk.size(), kShards);
+  size_t seen = 0;
+  for (uint32_t shard = 0; shard < kShards; ++shard) {
+    const RowGradient& gradient = message.by_chunk[shard];
+    for (size_t i = 0; i < gradient.keys.size(); ++i, ++seen) {
+      EXPECT_EQ(gradient.keys[i], keys_[seen]);
+      EXPECT_EQ(ShardOfHash(hash_.Of(gradient.keys[i]), kShards), shard);
+      EXPECT_EQ(gradient.rows[i * kDimension + 1], static_cast<float>(gradient.keys[i] * 10 + 1));
+    }
+    EXPECT_EQ(gradient.pieces.front().size(), gradient.keys.size() * kDimension * sizeof(float));
+  }
+  EXPECT_EQ(seen, keys_.size());
+}
+
+TEST_F(TableMessageTest, ShardsWithoutKeysAreEmpty) {
+  const auto read = Read({}, {});
+  ASSERT_TRUE(read.ok()) << read.status();
+  for (const RowGradient& gradient : (*read)->by_chunk) EXPECT_TRUE(gradient.keys.empty());
+}
+
+TEST_F(TableMessageTest, RefusesWhatIsNotInOrder) {
+  std::vector<uint64_t> twice = keys_;
+  twice[7] = twice[6];
+  ExpectBad(Read(twice, {}), "pushed key 7");
+  std::swap(keys_[20], keys_[21]);
+  ExpectBad(Read({}, keys_), "asked key 21");
+}
+
+TEST_F(TableMessageTest, RefusesKeysOfOtherShards) {
+  ExpectBad(Read(keys_, {}, {2, 3}), "which the message does not name");
+  ExpectBad(Read(keys_, {}, {3, 4, 5}), "pushed key 0");
+}
+
+TEST_F(TableMessageTest, RefusesChunksThatAreNoShardsInOrder) {
+  ExpectBad(Read({}, {}, {1, 2, 3}), "chunk 1 is no shard of table 0");
+  ExpectBad(Read({}, {}, {3, 2}), "shard 0 after shard 1");
+  ExpectBad(Read({}, {}, {2, 2}), "shard 0 after shard 0");
+}
+
+TEST_F(TableMessageTest, RefusesOtherSizes) {
+  more_bytes_ = 4;
+  ExpectBad(Read(keys_, keys_), "payload");
+  more_bytes_ = 0;
+  for (const uint64_t more : {uint64_t{1}, uint64_t{1} << 60, UINT64_MAX - 40}) {
+    more_pushed_ = more;
+    ExpectBad(Read(keys_, {}), "payload");
+  }
+}
+
+TEST_F(TableMessageTest, RefusesUnknownTables) {
+  table_ = 1;
+  ExpectBad(Read({}, {}), "the job's model has 1 tables");
+  rules_ = {};
+  table_ = 0;
+  ExpectBad(Read({}, {}), "the job's model has 0 tables");
+}
+
+TEST_F(TableMessageTest, RefusesGradientsWhereThereAreNoExamples) {
+  with_gradients_ = false;
+  ExpectBad(Read(keys_, {}), "table.pushed");
+  EXPECT_TRUE(Read({}, keys_).ok());
+}
+
+}  // namespace
+}  // namespace rubato::server

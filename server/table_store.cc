@@ -1,0 +1,225 @@
+#include "server/table_store.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/learning_rate_schedule.h"
+#include "common/optimizer_traits.h"
+#include "common/status.h"
+#include "common/table_keys.h"
+#include "server/table_message.h"
+
+namespace rubato::server {
+namespace {
+
+RowFormula FormulaOf(v1::TableConfig::Algorithm algorithm) {
+  switch (algorithm) {
+    case v1::TableConfig::ADAGRAD:
+      return RowFormula::kAdaGrad;
+    case v1::TableConfig::ROW_WISE_ADAGRAD:
+      return RowFormula::kRowWiseAdaGrad;
+    case v1::TableConfig::LAZY_ADAM:
+      return RowFormula::kLazyAdam;
+    case v1::TableConfig::FTRL:
+      return RowFormula::kFtrl;
+    default:
+      return RowFormula::kSgd;
+  }
+}
+
+// The algorithm whose learning rate behaves like this one's when an update has fewer examples.
+v1::OptimizerConfig::Algorithm KindOf(v1::TableConfig::Algorithm algorithm) {
+  return algorithm == v1::TableConfig::SGD         ? v1::OptimizerConfig::SGD
+         : algorithm == v1::TableConfig::LAZY_ADAM ? v1::OptimizerConfig::ADAM
+                                                   : v1::OptimizerConfig::ADAGRAD;
+}
+
+// Without the learning rate.
+RowRule RuleOf(const v1::TableConfig& config) {
+  RowRule rule;
+  rule.update.epsilon = static_cast<float>(config.epsilon());
+  rule.update.beta1 = static_cast<float>(config.beta1());
+  rule.update.beta1_complement = static_cast<float>(1 - config.beta1());
+  rule.update.beta2 = static_cast<float>(config.beta2());
+  rule.update.beta2_complement = static_cast<float>(1 - config.beta2());
+  if (config.algorithm() == v1::TableConfig::LAZY_ADAM) {
+    rule.corrections = std::make_shared<const AdamCorrections>(config.beta1(), config.beta2());
+  }
+  rule.beta = static_cast<float>(config.beta());
+  rule.l1 = static_cast<float>(config.l1());
+  rule.l2 = static_cast<float>(config.l2());
+  return rule;
+}
+
+// Of one member: what is left of its keys, and what its gradients count.
+struct Pushed {
+  absl::Span<const uint64_t> keys;
+  const float* rows = nullptr;
+  float weight = 1;
+};
+
+// The members' keys in the order of their hashes, each once, and of each the weighted sum of its gradients, in the
+// members' order.
+void Merge(const KeyHash& hash, int64_t dimension, std::vector<Pushed> members, std::vector<uint64_t>* keys,
+           std::vector<float>* gradients) {
+  keys->clear();
+  gradients->clear();
+  for (;;) {
+    const Pushed* first = nullptr;
+    uint64_t lowest = 0;
+    for (const Pushed& member : members) {
+      if (member.keys.empty()) continue;
+      const uint64_t here = hash.Of(member.keys.front());
+      if (first != nullptr && here >= lowest) continue;
+      first = &member;
+      lowest = here;
+    }
+    if (first == nullptr) return;
+    const uint64_t key = first->keys.front();
+    keys->push_back(key);
+    const size_t at = gradients->size();
+    gradients->resize(at + dimension);
+    float* const sum = gradients->data() + at;
+    for (Pushed& member : members) {
+      if (member.keys.empty() || member.keys.front() != key) continue;
+      for (int64_t i = 0; i < dimension; ++i) sum[i] += member.weight * member.rows[i];
+      member.keys.remove_prefix(1);
+      member.rows += dimension;
+    }
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TableStore>> TableStore::Create(const v1::JobConfig& config, const ModelSpec& model,
+                                                               const v1::JobDescription& job,
+                                                               const std::vector<uint32_t>& chunks) {
+  std::unique_ptr<TableStore> store(new TableStore(config));
+  for (const TableSpec& spec : model.tables) {
+    store->tables_.push_back({.spec = spec,
+                              .rows = nullptr,
+                              .rule = server::RuleOf(spec.config),
+                              .learning_rate = spec.config.learning_rate()});
+  }
+  for (uint32_t chunk : chunks) {
+    const v1::ChunkPlacement& placement = job.chunks(static_cast<int>(chunk));
+    if (!IsShard(placement)) continue;
+    const auto number = static_cast<int>(placement.tensor() - model.tensors.size());
+    store->shards_[chunk] = {number, static_cast<uint32_t>(placement.offset())};
+    OneTable& table = store->tables_[number];
+    if (table.rows != nullptr) continue;
+    const v1::TableConfig& wanted = table.spec.config;
+    TableOptions options = {
+        .name = wanted.name(),
+        .dimension = static_cast<int>(wanted.dimension()),
+        .formula = FormulaOf(wanted.algorithm()),
+        .initial_bound = static_cast<float>(wanted.initial_bound()),
+        .seed = SeedOfTable(config.seed(), number),
+        .secret = SecretOfTable(config.seed(), number),
+        .memory_bytes = static_cast<int64_t>(wanted.memory_bytes()) / config.cluster().partitions_per_server()};
+    RUBATO_ASSIGN_OR_RETURN(table.rows, Table::Create(std::move(options)));
+  }
+  return store;
+}
+
+RowRule TableStore::RuleOf(const ChunkRules::Update& update, const UpdateMix& mix, const OneTable& table) const {
+  const PushHeader& first = *mix.parts.front().contribution->header;
+  RowRule rule = table.rule;
+  rule.update.learning_rate =
+      static_cast<float>(table.learning_rate * update.learning_rate_scale *
+                         ScheduleFactor(config_.optimizer().schedule(), first.epoch, first.step) *
+                         LearningRateFactor(KindOf(table.spec.config.algorithm()), mix.share_with_examples));
+  return rule;
+}
+
+absl::Status TableStore::Apply(const ChunkRules::Update& update) {
+  OneTable& table = tables_[shards_.at(update.chunk).table];
+  const UpdateMix mix = MixContributions(update, {});
+  if (!mix.has_effect) return absl::OkStatus();
+  std::vector<Pushed> members;
+  for (const UpdateMix::Part& part : mix.parts) {
+    // ReadTable has made it.
+    const auto& gradient = static_cast<const RowGradient&>(*part.contribution->gradient);
+    if (gradient.keys.empty()) continue;
+    members.push_back({.keys = gradient.keys, .rows = gradient.rows, .weight = static_cast<float>(part.weight)});
+  }
+  if (members.empty()) return absl::OkStatus();
+  const RowRule rule = RuleOf(update, mix, table);
+  Pushed merged = members[0];
+  if (members.size() > 1) {
+    Merge(table.rows->hash(), table.spec.dimension(), std::move(members), &keys_, &gradients_);
+    merged = {.keys = keys_, .rows = gradients_.data(), .weight = 1};
+  }
+  const absl::Status applied = table.rows->Apply(rule, merged.keys, merged.rows, merged.weight);
+  applied_ += static_cast<int64_t>(merged.keys.size());
+  if (applied.ok()) return applied;
+  return Annotate(applied, absl::StrCat("memory_bytes of model.tables is ", table.spec.config.memory_bytes(), ", for ",
+                                        config_.cluster().partitions_per_server(), " partitions"));
+}
+
+std::shared_ptr<ShardSnapshot> TableStore::Keep(uint32_t chunk) const {
+  const Shard& shard = shards_.at(chunk);
+  const OneTable& table = tables_[shard.table];
+  const v1::TableConfig& config = table.spec.config;
+  const int row_floats = table.rows->row_floats();
+  std::vector<std::pair<uint64_t, const float*>> sorted;
+  table.rows->VisitRows({shard.shard, config.shards()},
+                        [&](uint64_t key, const float* row) { sorted.emplace_back(key, row); });
+  std::sort(sorted.begin(), sorted.end());
+  auto keys = std::make_shared<std::vector<uint64_t>>();
+  auto rows = std::make_shared<std::vector<float>>();
+  keys->reserve(sorted.size());
+  rows->reserve(sorted.size() * row_floats);
+  for (const auto& [key, row] : sorted) {
+    keys->push_back(key);
+    rows->insert(rows->end(), row, row + row_floats);
+  }
+  auto snapshot = std::make_shared<ShardSnapshot>();
+  v1::ShardRecord& record = snapshot->record;
+  record.set_chunk(chunk);
+  record.set_table(config.name());
+  record.set_shard(shard.shard);
+  record.set_shards(config.shards());
+  record.set_algorithm(config.algorithm());
+  record.set_dimension(static_cast<uint32_t>(config.dimension()));
+  record.set_row_floats(static_cast<uint32_t>(row_floats));
+  record.set_rows(static_cast<int64_t>(keys->size()));
+  snapshot->keys = std::move(keys);
+  snapshot->rows = std::move(rows);
+  return snapshot;
+}
+
+void TableStore::BeginRestore(CheckpointRestorer* restorer) {
+  for (auto& [chunk, shard] : shards_) {
+    const OneTable& table = tables_[shard.table];
+    const v1::TableConfig& config = table.spec.config;
+    restorer->AddShard({.table = config.name(),
+                        .shard = shard.shard,
+                        .shards = config.shards(),
+                        .algorithm = config.algorithm(),
+                        .dimension = static_cast<uint32_t>(config.dimension()),
+                        .row_floats = static_cast<uint32_t>(table.rows->row_floats()),
+                        .restore = [&shard, &table](const v1::ShardRecord& record, absl::Span<const uint64_t> keys,
+                                                    absl::Span<const float> rows) {
+                          shard.restored_version = record.version();
+                          return table.rows->Restore({shard.shard, table.spec.config.shards()}, keys, rows.data());
+                        }});
+  }
+}
+
+absl::Status TableStore::Lookup(int table, absl::Span<const uint64_t> keys, float* rows) const {
+  return keys.empty() ? absl::OkStatus() : tables_[table].rows->Lookup(keys, rows);
+}
+
+TableStore::Counts TableStore::counts() const {
+  Counts counts = {.applied = applied_};
+  for (const OneTable& table : tables_) {
+    if (table.rows == nullptr) continue;
+    counts.rows += table.rows->rows();
+    counts.memory_bytes += table.rows->memory_bytes();
+  }
+  return counts;
+}
+
+}  // namespace rubato::server

@@ -1,0 +1,92 @@
+#ifndef RUBATO_SERVER_TABLE_STORE_H_
+#define RUBATO_SERVER_TABLE_STORE_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/model_spec.h"
+#include "common/storage/checkpoint_restorer.h"
+#include "proto/coordinator.pb.h"
+#include "proto/job_config.pb.h"
+#include "server/chunk_snapshot.h"
+#include "server/rules/chunk_rules.h"
+#include "server/rules/update_mix.h"
+#include "server/tables/table.h"
+
+namespace rubato::server {
+
+// One partition's part of the job's tables, whose shards are chunks to the rules. Not thread-safe: used by whoever is
+// at work on the partition.
+//
+//   if (tables->Has(update.chunk)) RUBATO_RETURN_IF_ERROR(tables->Apply(update));
+class TableStore {
+ public:
+  struct Counts {
+    int64_t rows = 0;
+    int64_t memory_bytes = 0;
+    // Updates of rows.
+    int64_t applied = 0;
+  };
+
+  // `chunks` are the partition's; those of tensors are passed over. A table's limit on memory is for all partitions of
+  // the server together. ResourceExhausted: the system has not enough addresses.
+  static absl::StatusOr<std::unique_ptr<TableStore>> Create(const v1::JobConfig& config, const ModelSpec& model,
+                                                            const v1::JobDescription& job,
+                                                            const std::vector<uint32_t>& chunks);
+
+  // Whether the chunk is one of these tables' shards.
+  bool Has(uint32_t chunk) const { return shards_.contains(chunk); }
+  bool empty() const { return shards_.empty(); }
+
+  // The example-weighted mean of the contributions goes through the table's optimizer: of each key what members pushed,
+  // in their order, with nothing for those that pushed none. Each row is updated once. ResourceExhausted names the
+  // table, whose memory has no room for the new rows; nothing has changed then.
+  absl::Status Apply(const ChunkRules::Update& update);
+
+  // The shard as it is: a copy. `record` lacks its version and watermarks, of which the store does not know.
+  std::shared_ptr<ShardSnapshot> Keep(uint32_t chunk) const;
+  // Has `restorer` put in all shards; before anything else is called. Then what it said of a shard's version.
+  void BeginRestore(CheckpointRestorer* restorer);
+  int64_t RestoredVersion(uint32_t chunk) const { return shards_.at(chunk).restored_version; }
+
+  // Writes the rows of the keys (TableMessage.asked) to `rows`.
+  absl::Status Lookup(int table, absl::Span<const uint64_t> keys, float* rows) const;
+  // float32 in a row.
+  int64_t dimension(int table) const { return tables_[table].spec.dimension(); }
+
+  Counts counts() const;
+
+ private:
+  struct Shard {
+    int table;
+    uint32_t shard;
+    int64_t restored_version = 0;
+  };
+  struct OneTable {
+    TableSpec spec;
+    // Null: the partition has no shard of it.
+    std::unique_ptr<Table> rows;
+    RowRule rule;
+    double learning_rate = 0;
+  };
+
+  explicit TableStore(const v1::JobConfig& config) : config_(config) {}
+  RowRule RuleOf(const ChunkRules::Update& update, const UpdateMix& mix, const OneTable& table) const;
+
+  const v1::JobConfig& config_;
+  std::vector<OneTable> tables_;
+  absl::flat_hash_map<uint32_t, Shard> shards_;
+  // What members pushed, merged.
+  std::vector<uint64_t> keys_;
+  std::vector<float> gradients_;
+  int64_t applied_ = 0;
+};
+
+}  // namespace rubato::server
+
+#endif  // RUBATO_SERVER_TABLE_STORE_H_
