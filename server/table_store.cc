@@ -191,7 +191,9 @@ std::shared_ptr<ShardSnapshot> TableStore::Keep(uint32_t chunk) const {
 }
 
 void TableStore::BeginRestore(CheckpointRestorer* restorer) {
-  for (auto& [chunk, shard] : shards_) {
+  for (auto& entry : shards_) {
+    // Clang captures no structured bindings.
+    Shard& shard = entry.second;
     const OneTable& table = tables_[shard.table];
     const v1::TableConfig& config = table.spec.config;
     restorer->AddShard({.table = config.name(),

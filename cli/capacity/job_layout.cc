@@ -36,6 +36,9 @@ v1::Plan FirstPlan(const v1::JobConfig& config) {
 }
 
 absl::Status PlaceModel(const v1::JobConfig& config, const ModelSpec& model, v1::JobDescription* job) {
+  if (!model.tables.empty()) {
+    return absl::UnimplementedError("model.tables: what rows of tables take is not in the simulation yet");
+  }
   RUBATO_ASSIGN_OR_RETURN(std::vector<v1::ChunkPlacement> chunks,
                           coordinator::SplitIntoChunks(model, config.cluster().chunk_bytes()));
   std::vector<uint32_t> servers(config.cluster().servers());

@@ -99,6 +99,22 @@ TEST(SafetensorsTest, MetadataIsStringsAndTensorsAreInModelOrder) {
   EXPECT_EQ(header["__metadata__"].dump(), R"({"job":"mnist","version_min":"400","version_max":"400"})");
 }
 
+TEST(SafetensorsTest, TablesHaveTheirKeysFirstAndTheirRowsLast) {
+  Checkpoint checkpoint;
+  checkpoint.tensors = {{"a", {3}, {1, 2, 3}}};
+  NamedTable users;
+  users.name = "users";
+  users.dimension = 2;
+  users.keys = {5, 9};
+  users.rows = {1, 2, 3, 4};
+  const std::string bytes = SafetensorsHeader(checkpoint, {users});
+  EXPECT_EQ(bytes.size() % 8, 0u);
+  const auto header = nlohmann::json::parse(bytes.substr(8));
+  EXPECT_EQ(header["users.keys"].dump(), R"({"data_offsets":[0,16],"dtype":"U64","shape":[2]})");
+  EXPECT_EQ(header["a"].dump(), R"({"data_offsets":[16,28],"dtype":"F32","shape":[3]})");
+  EXPECT_EQ(header["users.rows"].dump(), R"({"data_offsets":[28,44],"dtype":"F32","shape":[2,2]})");
+}
+
 TEST(SafetensorsTest, BytesDoNotDependOnServersOrIncarnations) {
   const std::string one = OneServer("one"), two = Fresh("two");
   WritePart(two, 0, 2, 123, {{1, 4, {5, 6}}});

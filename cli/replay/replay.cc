@@ -111,6 +111,7 @@ absl::StatusOr<RecordedRun> ReadRecord(const ReplayOptions& options, size_t chun
 }
 
 absl::StatusOr<v1::JobDescription> PlaceOn(const v1::JobConfig& config, const ModelSpec& spec, uint32_t servers) {
+  if (!spec.tables.empty()) return absl::UnimplementedError("model.tables: rows of tables are not replayed yet");
   RUBATO_ASSIGN_OR_RETURN(std::vector<v1::ChunkPlacement> chunks,
                           coordinator::SplitIntoChunks(spec, config.cluster().chunk_bytes()));
   std::vector<uint32_t> indices;

@@ -51,6 +51,8 @@ InProcessCluster::InProcessCluster(Options options) : options_(std::move(options
   config_.mutable_model()->mutable_layers(0)->set_name("a");
   config_.mutable_model()->mutable_layers(1)->set_name("b");
   config_.mutable_model()->set_loss(v1::ModelConfig::SOFTMAX_CROSS_ENTROPY);
+  config_.mutable_model()->mutable_tables()->Add(options_.tables.begin(), options_.tables.end());
+  FillTableDefaults(config_.mutable_model()->mutable_tables());
   config_.mutable_optimizer()->set_algorithm(v1::OptimizerConfig::MOMENTUM);
   config_.mutable_optimizer()->set_learning_rate(0.1);
   if (options_.optimizer.learning_rate() > 0) *config_.mutable_optimizer() = options_.optimizer;
@@ -69,6 +71,15 @@ InProcessCluster::InProcessCluster(Options options) : options_(std::move(options
       chunk->set_tensor(tensor);
       chunk->set_offset(offset);
       chunk->set_length(std::min(kChunk, elements - offset));
+      chunk->set_server(next % servers);
+      chunk->set_partition(next / servers % 2);
+    }
+  }
+  for (size_t table = 0; table < model_.tables.size(); ++table) {
+    for (uint32_t shard = 0; shard < model_.tables[table].config.shards(); ++shard, ++next) {
+      v1::ChunkPlacement* chunk = job_.add_chunks();
+      chunk->set_tensor(static_cast<uint32_t>(model_.tensors.size() + table));
+      chunk->set_offset(shard);
       chunk->set_server(next % servers);
       chunk->set_partition(next / servers % 2);
     }
@@ -137,6 +148,8 @@ worker::PsClient::Options InProcessCluster::ClientOptions(uint32_t worker, FakeM
   options.job = job_;
   options.task = Worker(worker);
   for (const TensorSpec& tensor : model_.tensors) options.tensors.push_back(tensor.name);
+  options.tables = model_.tables;
+  options.seed = config_.seed();
   options.message_bytes = 1500;
   options.wait_timeout = absl::Seconds(30);
   options.clock = &clock_;

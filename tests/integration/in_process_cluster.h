@@ -45,6 +45,8 @@ class InProcessCluster {
     v1::CompressionConfig compression = {};
     // Default: momentum, learning rate 0.1.
     v1::OptimizerConfig optimizer = {};
+    // Tables of the model, without defaults.
+    std::vector<v1::TableConfig> tables = {};
   };
 
   // A model of two linear layers; its chunks are spread over the servers round robin.

@@ -18,18 +18,23 @@ constexpr absl::Duration kPullTimeout = absl::Seconds(30);
 }  // namespace
 
 Evaluation::Evaluation(const Options& options)
-    : options_(options), puller_(options.job, options.task, options.config->cluster().message_bytes()) {}
+    : options_(options),
+      puller_(options.job, options.task, options.config->cluster().message_bytes()),
+      rows_(options.job, options.task, options.model->lead()->spec(), options.config->seed()),
+      hashes_(HashesOfTables(options.model->lead()->spec(), options.config->seed())) {}
 
 absl::Status Evaluation::Measure(const v1::Evaluate& evaluate, v1::EvaluationResult* result) {
   const std::string name = absl::StrCat("evaluation ", evaluate.evaluation_id());
   options_.watchdog->Begin(name);
   RUBATO_ASSIGN_OR_RETURN(const SnapshotPuller::Snapshot snapshot, PullWeights(evaluate));
   RSquared r2(options_.dataset->target_elements());
-  RUBATO_ASSIGN_OR_RETURN(const LossResult measured, EvaluateAll(name, &r2));
+  Auc auc;
+  RUBATO_ASSIGN_OR_RETURN(const LossResult measured, EvaluateAll(name, &r2, &auc));
   const int64_t examples = options_.dataset->size();
   result->set_loss(measured.loss_sum / static_cast<double>(examples));
   if (options_.dataset->label_kind() == LabelKind::kClasses) {
     result->set_accuracy(measured.correct / static_cast<double>(examples));
+    if (const std::optional<double> area = auc.Value(); area.has_value()) result->set_auc(*area);
   } else if (const std::optional<double> value = r2.Value(measured.loss_sum); value.has_value()) {
     result->set_r2(*value);
   }
@@ -57,12 +62,26 @@ absl::StatusOr<SnapshotPuller::Snapshot> Evaluation::PullWeights(const v1::Evalu
   return snapshot;
 }
 
-absl::StatusOr<LossResult> Evaluation::EvaluateAll(const std::string& name, RSquared* r2) {
+absl::Status Evaluation::AddRows(const Batch& batch, std::vector<float>* inputs) {
+  const ModelSpec& spec = options_.model->lead()->spec();
+  const std::vector<TableKeysOfBatch> tables = KeysOfBatch(spec, hashes_, batch);
+  PutFeatures(spec, batch.inputs.data(), batch.examples, inputs);
+  std::vector<float> rows;
+  for (size_t table = 0; table < tables.size(); ++table) {
+    rows.resize(tables[table].keys.size() * spec.tables[table].dimension());
+    RUBATO_RETURN_IF_ERROR(rows_.Pull(static_cast<int>(table), tables[table].keys, kPullTimeout, rows.data()));
+    PutRows(spec.tables[table], tables[table], rows.data(), batch.examples, NumElements(spec.input), inputs->data());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<LossResult> Evaluation::EvaluateAll(const std::string& name, RSquared* r2, Auc* auc) {
   Model* const model = options_.model->lead();
   const Dataset& dataset = *options_.dataset;
   const int64_t batch = options_.config->evaluation().batch_size();
   std::vector<int64_t> indices(batch);
-  std::vector<float> inputs(batch * dataset.input_elements());
+  Batch keys;
+  std::vector<float> inputs(batch * dataset.input_elements()), with_rows;
   std::vector<int32_t> classes(batch * dataset.labels_per_example());
   std::vector<float> targets(batch * std::max<int64_t>(dataset.target_elements(), 1));
   LossResult total;
@@ -70,16 +89,29 @@ absl::StatusOr<LossResult> Evaluation::EvaluateAll(const std::string& name, RSqu
     if (cancelled_) return absl::CancelledError("the evaluation is given up");
     const int64_t count = std::min(batch, dataset.size() - begin);
     std::iota(indices.begin(), indices.begin() + count, begin);
-    RUBATO_RETURN_IF_ERROR(dataset.Read(indices.data(), count, inputs.data(), classes.data(), targets.data()));
+    keys.examples = count;
+    keys.keys.resize(count * dataset.keys_per_example());
+    RUBATO_RETURN_IF_ERROR(
+        dataset.Read(indices.data(), count, inputs.data(), classes.data(), targets.data(), keys.keys.data()));
+    const float* whole = inputs.data();
+    if (!model->spec().tables.empty()) {
+      keys.inputs.assign(inputs.begin(), inputs.begin() + count * dataset.input_elements());
+      RUBATO_RETURN_IF_ERROR(AddRows(keys, &with_rows));
+      whole = with_rows.data();
+    }
     options_.watchdog->Begin(absl::StrCat("a batch of ", name));
     StepWatchdog::Watch watch(options_.watchdog, "forward pass");
     if (dataset.label_kind() == LabelKind::kClasses) {
-      RUBATO_RETURN_IF_ERROR(model->SetInputs(inputs.data(), classes.data(), count));
+      RUBATO_RETURN_IF_ERROR(model->SetInputs(whole, classes.data(), count));
     } else {
-      RUBATO_RETURN_IF_ERROR(model->SetInputs(inputs.data(), targets.data(), count));
+      RUBATO_RETURN_IF_ERROR(model->SetInputs(whole, targets.data(), count));
       r2->AddLabels(targets.data(), count);
     }
     RUBATO_ASSIGN_OR_RETURN(const LossResult measured, model->EvaluateBatch());
+    if (dataset.label_kind() == LabelKind::kClasses && model->spec().output == Shape{2}) {
+      RUBATO_ASSIGN_OR_RETURN(const float* const logits, model->AwaitOutput());
+      for (int64_t i = 0; i < count; ++i) auc->Add(logits[2 * i + 1] - logits[2 * i], classes[i]);
+    }
     total.loss_sum += measured.loss_sum;
     total.correct += measured.correct;
   }

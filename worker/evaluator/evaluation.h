@@ -9,9 +9,12 @@
 #include "proto/coordinator.pb.h"
 #include "proto/job_config.pb.h"
 #include "worker/data/dataset.h"
+#include "worker/data/table_keys_of_batch.h"
 #include "worker/device/step_watchdog.h"
 #include "worker/device/worker_model.h"
+#include "worker/evaluator/auc.h"
 #include "worker/evaluator/r_squared.h"
+#include "worker/ps_client/row_puller.h"
 #include "worker/ps_client/snapshot_puller.h"
 
 namespace rubato::worker {
@@ -39,15 +42,21 @@ class Evaluation {
   void Cancel() {
     cancelled_ = true;
     puller_.Cancel();
+    rows_.Cancel();
   }
 
  private:
   absl::StatusOr<SnapshotPuller::Snapshot> PullWeights(const v1::Evaluate& evaluate);
   // The whole test set, in batches.
-  absl::StatusOr<LossResult> EvaluateAll(const std::string& name, RSquared* r2);
+  absl::StatusOr<LossResult> EvaluateAll(const std::string& name, RSquared* r2, Auc* auc);
 
   const Options options_;
+  // Puts the rows of the batch's keys behind its features.
+  absl::Status AddRows(const Batch& batch, std::vector<float>* inputs);
+
   SnapshotPuller puller_;
+  RowPuller rows_;
+  std::vector<KeyHash> hashes_;
   std::atomic<bool> cancelled_ = false;
 };
 

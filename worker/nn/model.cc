@@ -255,13 +255,14 @@ absl::Status Model::EnqueueLoss(float gradient_scale) {
   // What an unfinished batch has left is not of this one.
   std::fill(output_gradients_.begin(), output_gradients_.end(), DeviceTensor());
   output_gradients_.back() = gradient;
+  input_gradient_ = DeviceTensor();
   next_backward_ = layers() - 1;
   return absl::OkStatus();
 }
 
 absl::Status Model::AddOutputGradient(int layer, const DeviceTensor& gradient) {
-  if (layer == kModelInput || gradient.empty()) return absl::OkStatus();
-  DeviceTensor& sum = output_gradients_[layer];
+  if (gradient.empty() || (layer == kModelInput && spec_.tables.empty())) return absl::OkStatus();
+  DeviceTensor& sum = layer == kModelInput ? input_gradient_ : output_gradients_[layer];
   if (!sum.empty()) return backend_->Axpy(1, gradient, sum);
   sum = gradient;
   return absl::OkStatus();
@@ -276,9 +277,9 @@ absl::Status Model::RunBackward(int layer, bool accumulate) {
     return AddOutputGradient(spec.source, dy);
   }
   const DeviceTensor &x = activations_[spec.source + 1], &y = activations_[layer + 1];
-  BackwardPass pass = {.accumulate = accumulate, .input_gradient = spec.source != kModelInput};
+  BackwardPass pass = {.accumulate = accumulate, .input_gradient = spec.needs_input_gradient};
   if (pass.input_gradient && layers_[layer]->adds_input_gradient()) {
-    pass.input_gradient_sum = output_gradients_[spec.source];
+    pass.input_gradient_sum = spec.source == kModelInput ? input_gradient_ : output_gradients_[spec.source];
   }
   const auto run = [&] { return layers_[layer]->Backward(x, y, dy, pass); };
   const CapturedPasses::Key key = {.x = x.buffer(),
@@ -303,6 +304,37 @@ absl::Status Model::BackwardLayer(int layer, bool accumulate) {
       Annotate(RunBackward(layer, accumulate), absl::StrCat("backward, layer \"", spec_.layers[layer].name, "\"")));
   next_backward_ = layer - 1;
   return absl::OkStatus();
+}
+
+absl::StatusOr<const float*> Model::ToHost(DeviceTensor floats, const Shape& shape, HostCopy* copy) {
+  if (floats.type() != ElementType::kFloat32) {
+    if (copy->floats.empty()) {
+      RUBATO_ASSIGN_OR_RETURN(copy->floats, backend_->Allocate(BatchShape(options_.max_batch, shape)));
+    }
+    const DeviceTensor converted = copy->floats.Rows(batch_->count());
+    RUBATO_RETURN_IF_ERROR(backend_->Copy(floats, converted));
+    floats = converted;
+  }
+  if (copy->host == nullptr) {
+    const int64_t elements = options_.max_batch * NumElements(shape);
+    RUBATO_ASSIGN_OR_RETURN(copy->host, backend_->AllocateHost(elements * static_cast<int64_t>(sizeof(float))));
+  }
+  RUBATO_RETURN_IF_ERROR(backend_->CopyToHost(floats, 0, floats.elements(), copy->host.get()));
+  RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<Event> copied, backend_->Record());
+  RUBATO_RETURN_IF_ERROR(copied->Wait());
+  return static_cast<const float*>(copy->host.get());
+}
+
+absl::StatusOr<const float*> Model::AwaitInputGradient() {
+  if (input_gradient_.empty() || next_backward_ >= 0) {
+    return absl::FailedPreconditionError("AwaitInputGradient: layers are missing, or the model has no tables");
+  }
+  return ToHost(input_gradient_, spec_.input, &host_input_gradient_);
+}
+
+absl::StatusOr<const float*> Model::AwaitOutput() {
+  if (next_forward_ != layers()) return absl::FailedPreconditionError("AwaitOutput: layers are missing");
+  return ToHost(output(), spec_.output, &host_output_);
 }
 
 absl::Status Model::SumSquares() {

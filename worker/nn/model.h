@@ -83,6 +83,9 @@ class Model {
   // FailedPrecondition: another layer is next, or no loss has been enqueued.
   absl::Status BackwardLayer(int layer, bool accumulate);
 
+  // After the last BackwardLayer, of a model with tables: the gradient of its input, [examples, input...], on the host;
+  // waits for it. Valid until the next call. FailedPrecondition: layers are missing, or there are no tables.
+  absl::StatusOr<const float*> AwaitInputGradient();
   // After the last BackwardLayer, like the next two: multiplies all gradients with `factor`, which is not 0.
   absl::Status ScaleGradients(float factor);
   // Whether all elements of all gradients are finite. Computed on the device and waited for.
@@ -97,10 +100,19 @@ class Model {
 
   // [examples, output...] of the current batch, after the last layer. An activation.
   const DeviceTensor& output() const { return activations_.back(); }
+  // The same as float32 on the host; waits for it. Valid until the next call. FailedPrecondition: layers are missing.
+  absl::StatusOr<const float*> AwaitOutput();
 
  private:
   Model(const ModelSpec& spec, Backend* backend, const Options& options);
 
+  // Of an activation, as float32. Allocated when it is first needed.
+  struct HostCopy {
+    DeviceTensor floats;  // If activations are not.
+    std::shared_ptr<void> host;
+  };
+  // Copies an activation of the current batch, of `shape` without the batch, and waits for it.
+  absl::StatusOr<const float*> ToHost(DeviceTensor floats, const Shape& shape, HostCopy* copy);
   absl::Status Allocate();
   // Of the tensors that belong to a layer.
   LayerParameters Parameters(const LayerSpec& layer) const;
@@ -145,6 +157,7 @@ class Model {
   // loss_sums_ and squares_ on the host. Allocated when they are first needed: a backend that only plans has no such
   // memory.
   std::shared_ptr<void> host_sums_, host_squares_;
+  HostCopy host_input_gradient_, host_output_;
   // The last loss is in host_sums_.
   std::unique_ptr<Event> loss_copied_;
 
@@ -152,6 +165,8 @@ class Model {
   std::vector<DeviceTensor> activations_;
   // Of each layer's output, as far as the layers after it have added theirs; empty if none has, or when it is used.
   std::vector<DeviceTensor> output_gradients_;
+  // The same of the model's input, if it has tables.
+  DeviceTensor input_gradient_;
   int next_forward_ = 0;
   int next_backward_ = -1;  // -1: none.
 };

@@ -1,7 +1,10 @@
 #include "worker/ps_client/batching.h"
 
 #include <map>
+#include <tuple>
 #include <utility>
+
+#include "common/table_keys.h"
 
 namespace rubato::worker {
 namespace {
@@ -15,6 +18,22 @@ bool MayJoin(const v1::JobDescription& job, const ChunkBatch& batch, const v1::C
   return bytes <= small || batch.bytes <= small;
 }
 
+// Those of tables.
+void AddShards(const v1::JobDescription& job, int tensors, Batching* result) {
+  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, int> known;  // By table, server and partition.
+  for (int index = 0; index < job.chunks_size(); ++index) {
+    const v1::ChunkPlacement& chunk = job.chunks(index);
+    if (!IsShard(chunk)) continue;
+    const uint32_t table = chunk.tensor() - static_cast<uint32_t>(tensors);
+    const auto [it, is_new] =
+        known.try_emplace({table, chunk.server(), chunk.partition()}, static_cast<int>(result->batches.size()));
+    if (is_new) result->batches.push_back({chunk.server(), chunk.partition(), {}, 0, static_cast<int>(table)});
+    result->batches[it->second].chunks.push_back(static_cast<uint32_t>(index));
+    if (result->batch_of_shard.size() <= table) result->batch_of_shard.resize(table + 1);
+    result->batch_of_shard[table].push_back(it->second);
+  }
+}
+
 }  // namespace
 
 Batching MakeBatches(const v1::JobDescription& job, int tensors, int64_t message_bytes,
@@ -24,20 +43,23 @@ Batching MakeBatches(const v1::JobDescription& job, int tensors, int64_t message
   std::map<std::pair<uint32_t, uint32_t>, int> growing;
   for (int index = 0; index < job.chunks_size(); ++index) {
     const v1::ChunkPlacement& chunk = job.chunks(index);
+    if (IsShard(chunk)) continue;
     const int64_t bytes = chunk.length() * static_cast<int64_t>(sizeof(float));
     auto [it, is_new] = growing.try_emplace({chunk.server(), chunk.partition()}, -1);
     const int64_t most = reads_in_place(chunk.server()) ? kMessagesInPlace * message_bytes : message_bytes;
     if (is_new || !MayJoin(job, result.batches[it->second], chunk, bytes, most, message_bytes / kSmallPartOfMessage)) {
       it->second = static_cast<int>(result.batches.size());
-      result.batches.push_back({chunk.server(), chunk.partition(), {}, 0});
+      result.batches.push_back({.server = chunk.server(), .partition = chunk.partition(), .chunks = {}});
     }
     ChunkBatch& batch = result.batches[it->second];
     batch.chunks.push_back(static_cast<uint32_t>(index));
     batch.bytes += bytes;
   }
+  AddShards(job, tensors, &result);
   result.batches_of_tensor.resize(tensors);
   result.tensors_of_batch.resize(result.batches.size());
   for (size_t b = 0; b < result.batches.size(); ++b) {
+    if (result.batches[b].table >= 0) continue;
     for (uint32_t chunk : result.batches[b].chunks) {
       const int tensor = static_cast<int>(job.chunks(chunk).tensor());
       std::vector<int>& of_tensor = result.batches_of_tensor[tensor];

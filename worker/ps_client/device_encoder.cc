@@ -1,13 +1,16 @@
 #include "worker/ps_client/device_encoder.h"
 
 #include "common/status.h"
+#include "common/table_keys.h"
 
 namespace rubato::worker {
 
 absl::StatusOr<std::unique_ptr<DeviceEncoder>> DeviceEncoder::Create(const v1::JobDescription& job,
                                                                      const Options& options) {
   std::unique_ptr<DeviceEncoder> encoder(new DeviceEncoder(options));
-  for (const v1::ChunkPlacement& placement : job.chunks()) RUBATO_RETURN_IF_ERROR(encoder->Add(placement));
+  for (const v1::ChunkPlacement& placement : job.chunks()) {
+    if (!IsShard(placement)) RUBATO_RETURN_IF_ERROR(encoder->Add(placement));
+  }
   return encoder;
 }
 

@@ -1,5 +1,7 @@
 #include "worker/ps_client/host_encoder.h"
 
+#include "common/table_keys.h"
+
 namespace rubato::worker {
 namespace {
 
@@ -14,6 +16,7 @@ FloatBuffer::Ptr AllocateShared(const std::shared_ptr<SharedArena>& arena, int64
 HostEncoder::HostEncoder(const v1::JobDescription& job, const Options& options)
     : seed_(options.seed), worker_(options.worker) {
   for (const v1::ChunkPlacement& placement : job.chunks()) {
+    if (IsShard(placement)) break;
     Chunk& chunk = chunks_.emplace_back();
     chunk.codec = options.codecs[placement.tensor()];
     chunk.elements = static_cast<int64_t>(placement.length());

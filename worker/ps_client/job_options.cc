@@ -7,6 +7,8 @@ namespace rubato::worker {
 PsClient::Options PsClientOptions(const v1::JobConfig& config, const ModelSpec& spec) {
   PsClient::Options client;
   for (const TensorSpec& tensor : spec.tensors) client.tensors.push_back(tensor.name);
+  client.tables = spec.tables;
+  client.seed = config.seed();
   client.connections_per_server = static_cast<int>(config.cluster().connections_per_server());
   client.stop_on_non_finite = config.consistency().on_non_finite() == v1::ConsistencyConfig::STOP_JOB;
   client.message_bytes = static_cast<int64_t>(config.cluster().message_bytes());

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "proto/parameter_server.pb.h"
@@ -59,6 +60,24 @@ class Parameters {
 
   // The tensor's gradient of the current step is final. The slice is the same for all tensors of a step.
   virtual void PushTensor(int tensor, const Pushed& pushed) = 0;
+
+  // Rows of tables, for models that have some. Keys of a call come in the order of their hashes (common/table_keys.h),
+  // each once.
+  //
+  // The next step needs the rows of these keys. Before the step begins, as early as they are known: asked for before
+  // the current step's PushRows, they come with the answer to that. A later call takes the place of an earlier one.
+  virtual void AskRows(int /*table*/, const std::vector<uint64_t>& /*keys*/) {}
+  // Waits until the rows that were asked for last are there, of the step that begins next; false when it was moved
+  // instead. Errors as AwaitTensor.
+  virtual absl::StatusOr<bool> AwaitRows(int /*table*/) {
+    return absl::UnimplementedError("rows of tables are not to be had here");
+  }
+  // After AwaitRows: a row for each of the keys, in their order. Until BeginStep or AskRows.
+  virtual const float* rows(int /*table*/) { return nullptr; }
+  // The gradients of rows in the current step, `dimension` floats for each key; none without examples. In every step,
+  // once for each table.
+  virtual void PushRows(int /*table*/, const std::vector<uint64_t>& /*keys*/, const std::vector<float>& /*gradients*/,
+                        const Pushed& /*pushed*/) {}
 
   // Waits until every push of the current step is acknowledged. Errors as AwaitTensor.
   virtual absl::Status AwaitAcknowledgements() = 0;

@@ -3,11 +3,14 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/table_keys.h"
+
 namespace rubato::worker {
 
 WorkerPart MakePartRoom(const v1::JobDescription& job, const ModelSpec& spec, GradientEncoder* encoder, int slots) {
   WorkerPart part;
   for (int index = 0; index < job.chunks_size(); ++index) {
+    if (IsShard(job.chunks(index))) break;
     const size_t kept = encoder->residual(static_cast<uint32_t>(index))->size();
     if (kept == 0 && slots == 0) continue;
     const v1::ChunkPlacement& placement = job.chunks(index);

@@ -15,6 +15,7 @@
 #include "common/byte_span.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/model_spec.h"
 #include "common/mutex.h"
 #include "common/network_link/link_relay.h"
 #include "common/shared_memory/arena.h"
@@ -30,6 +31,7 @@
 #include "worker/ps_client/parameters.h"
 #include "worker/ps_client/server_connections.h"
 #include "worker/ps_client/step_machine.h"
+#include "worker/ps_client/table_parts.h"
 
 namespace rubato::worker {
 
@@ -56,6 +58,9 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
     v1::TaskId task;
     // Names of the model's tensors, in its order.
     std::vector<std::string> tensors;
+    // The model's tables, and the job's seed, with which their keys are hashed.
+    std::vector<TableSpec> tables;
+    uint64_t seed = 0;
     // Fail with NotFiniteError when a server found a gradient that is not finite.
     bool stop_on_non_finite = false;
     // Of payload; four times as many if a server on this host reads tensors where they are.
@@ -108,6 +113,11 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
   void Restart() override;
   absl::StatusOr<bool> BeginStep(Step* step) override;
   void PushTensor(int tensor, const Pushed& pushed) override;
+  void AskRows(int table, const std::vector<uint64_t>& keys) override;
+  absl::StatusOr<bool> AwaitRows(int table) override;
+  const float* rows(int table) override;
+  void PushRows(int table, const std::vector<uint64_t>& keys, const std::vector<float>& gradients,
+                const Pushed& pushed) override;
   absl::Status AwaitAcknowledgements() override;
 
   // As AwaitTensor, of all tensors. False also when `enough` holds, which is looked at several times a second and must
@@ -128,6 +138,39 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
   bool uses_shared_memory() { return connections_.all_share_memory(); }
 
  private:
+  // What was asked of a table at a time.
+  struct Asked {
+    // By batch of the table.
+    std::vector<KeyPart> parts;
+    std::unique_ptr<float[]> rows;
+  };
+  // What a batch pushes of a table.
+  struct PushedRows {
+    std::vector<uint64_t> keys;
+    std::vector<float> gradients;
+  };
+  // A batch of a table's shards.
+  struct RowBatch {
+    int table = 0;
+    // Its position in Asked::parts.
+    size_t part = 0;
+    // Of the current step; null: nothing.
+    std::shared_ptr<const PushedRows> pushed;
+    // What the request asks for that is on its way, and whether what the trainer asked for last is there.
+    std::shared_ptr<Asked> in_flight;
+    bool is_there = false;
+  };
+
+  void AddTables();
+  static std::shared_ptr<Asked> Ask(const TableParts& table, const std::vector<uint64_t>& keys);
+  RowBatch& RowsOf(int batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return row_batches_[batch - tensor_batches_]; }
+  bool HasRows(int batch) const { return batch >= tensor_batches_; }
+  // Says of a table what a request is about, and adds it to the payload.
+  void AddRows(int batch, bool pushes, v1::TableKeys* keys, std::vector<grpc::Slice>* payload)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The rows of an OK answer go to their places; asks again if others are wanted by now.
+  absl::Status TakeRows(int batch, const DecodedReply& reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void AskAgainIfNeeded(int batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Send(const StepMachine::Request& request) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnMessage(int connection, grpc::ByteBuffer message, const SharedRegion* memory) override;
   void OnConnected(int connection) override;
@@ -170,6 +213,9 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
   const Batching batching_;
   // Weights that arrive are out of the caches when the step comes to them.
   const bool is_large_model_;
+  // Batches of tensors, behind which those of tables are.
+  int tensor_batches_ = 0;
+  std::vector<TableParts> tables_;
   // By batch.
   std::vector<int> connection_of_batch_;
 
@@ -202,6 +248,9 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
   int64_t step_staleness_ ABSL_GUARDED_BY(mu_) = -1;
   absl::Duration step_wait_ ABSL_GUARDED_BY(mu_);
   Counters counters_ ABSL_GUARDED_BY(mu_);
+  // By table, what the trainer asked for last; never null.
+  std::vector<std::shared_ptr<Asked>> asked_ ABSL_GUARDED_BY(mu_);
+  std::vector<RowBatch> row_batches_ ABSL_GUARDED_BY(mu_);
   ServerConnections connections_;  // Last: its threads use everything above.
 };
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/grpc_status.h"
 #include "common/status.h"
+#include "common/table_keys.h"
 #include "common/task.h"
 #include "worker/ps_client/batching.h"
 
@@ -24,9 +25,11 @@ constexpr int64_t kStepsAhead = 2;
 SnapshotPuller::SnapshotPuller(v1::JobDescription job, v1::TaskId task, int64_t message_bytes)
     : job_(std::move(job)), task_(std::move(task)) {
   for (const v1::ChunkPlacement& chunk : job_.chunks()) {
+    if (IsShard(chunk)) break;
     tensors_ = std::max(tensors_, static_cast<int>(chunk.tensor()) + 1);
   }
   for (ChunkBatch& batch : MakeBatches(job_, tensors_, message_bytes).batches) {
+    if (batch.table >= 0) continue;
     batches_.push_back({batch.server, batch.partition, std::move(batch.chunks)});
   }
   grpc::ChannelArguments arguments;

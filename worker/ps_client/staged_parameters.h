@@ -34,6 +34,14 @@ class StagedParameters : public Parameters {
   void Restart() override;
   absl::StatusOr<bool> BeginStep(Step* step) override;
   void PushTensor(int tensor, const Pushed& pushed) override;
+  // Rows are on the host, and go as they are.
+  void AskRows(int table, const std::vector<uint64_t>& keys) override { servers_->AskRows(table, keys); }
+  absl::StatusOr<bool> AwaitRows(int table) override { return servers_->AwaitRows(table); }
+  const float* rows(int table) override { return servers_->rows(table); }
+  void PushRows(int table, const std::vector<uint64_t>& keys, const std::vector<float>& gradients,
+                const Pushed& pushed) override {
+    servers_->PushRows(table, keys, gradients, pushed);
+  }
   absl::Status AwaitAcknowledgements() override;
 
  private:

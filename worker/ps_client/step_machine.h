@@ -50,6 +50,8 @@ class StepMachine {
   void Push(int batch);
   // REQUIRES: moved().
   void Restart();
+  // What has come for the next step is not what is needed: asks again. REQUIRES: Have(batch).
+  void PullAgain(int batch) { PullNext(batch); }
 
   // Whether a request of the batch waits for its answer.
   bool HasOpen(int batch) const { return batches_[batch].open != 0; }

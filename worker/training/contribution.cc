@@ -30,8 +30,8 @@ Parameters::Pushed AllOf(const BatchSource::Next& next) {
 
 }  // namespace
 
-Contribution::Contribution(const TrainerOptions* options, TrainerProgress* progress)
-    : options_(*options), progress_(progress) {
+Contribution::Contribution(const TrainerOptions* options, TrainerProgress* progress, RowExchange* rows)
+    : options_(*options), progress_(progress), rows_(rows) {
   if (options_.scaler != nullptr) DescribeScale();
 }
 
@@ -112,6 +112,11 @@ void Contribution::PushNothing(Parameters::Pushed pushed) {
   for (auto layer = options_.spec->layers.rbegin(); layer != options_.spec->layers.rend(); ++layer) {
     PushLayer(*layer, pushed);
   }
+  rows_->PushNothing(pushed);
+}
+
+void Contribution::PushRows(const float* input_gradient, const StepWork& work) {
+  rows_->Push(input_gradient, AllOf(*work.next));
 }
 
 std::string Contribution::Place(const StepWork& work) const {

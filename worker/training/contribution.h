@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/model_spec.h"
+#include "worker/training/row_exchange.h"
 #include "worker/training/step_outcome.h"
 #include "worker/training/step_work.h"
 #include "worker/training/trainer_options.h"
@@ -22,8 +23,8 @@ namespace rubato::worker {
 //   RUBATO_RETURN_UNLESS_COMPLETE(contribution.FinishLayer(layer, local, work));
 class Contribution {
  public:
-  // Both outlive it.
-  Contribution(const TrainerOptions* options, TrainerProgress* progress);
+  // All outlive it.
+  Contribution(const TrainerOptions* options, TrainerProgress* progress, RowExchange* rows);
 
   // What the loss is multiplied by; 1 if it is not scaled.
   float loss_scale() const { return options_.scaler != nullptr ? options_.scaler->scale() : 1; }
@@ -40,6 +41,9 @@ class Contribution {
   absl::Status Clip();
   // A layer's gradients are final: they are applied to the local weights, pushed, or both.
   absl::StatusOr<StepOutcome> FinishLayer(const LayerSpec& layer, const LocalBatch& local, const StepWork& work);
+
+  // The gradients of rows of tables, of which `input_gradient` [examples, input] consists.
+  void PushRows(const float* input_gradient, const StepWork& work);
 
   // If `what` is not finite before anything of the step was pushed: contributes nothing and returns kSkipped, or
   // NotFiniteError as the config says.
@@ -61,6 +65,7 @@ class Contribution {
 
   const TrainerOptions& options_;
   TrainerProgress* const progress_;
+  RowExchange* const rows_;
 };
 
 }  // namespace rubato::worker

@@ -21,8 +21,9 @@ class InputStager {
   InputStager(const ModelSpec* spec, ReplicatedModel* model, TrainerProgress* progress, StepWatchdog* watchdog)
       : spec_(spec), model_(model), progress_(progress), watchdog_(watchdog) {}
 
-  // The model's next forward pass is that of this micro-batch. Copies it, unless StageAhead did. Errors of the model.
-  absl::Status Begin(const Batch& batch, const MicroBatch& micro_batch);
+  // The model's next forward pass is that of this micro-batch. Copies it, unless StageAhead did. `inputs`: the batch's,
+  // with the rows of tables if the model has some. Errors of the model.
+  absl::Status Begin(const Batch& batch, const MicroBatch& micro_batch, const float* inputs);
   // Copies what is probably begun next; whatever else is begun instead is copied then.
   void StageAhead(const Batch& batch, const MicroBatch& micro_batch);
 
@@ -40,7 +41,7 @@ class InputStager {
   static Staged Of(const Batch& batch, const MicroBatch& micro_batch) {
     return {.epoch = batch.epoch, .batch_begin = batch.begin, .batch_end = batch.end, .micro_batch = micro_batch};
   }
-  absl::Status Stage(const Batch& batch, const MicroBatch& micro_batch);
+  absl::Status Stage(const Batch& batch, const MicroBatch& micro_batch, const float* inputs);
 
   const ModelSpec* const spec_;
   ReplicatedModel* const model_;

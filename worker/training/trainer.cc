@@ -14,6 +14,9 @@ using Phase = TrainerProgress::Phase;
 
 constexpr Activity kNextBatch(Phase::kData, "next batch");
 constexpr Activity kAwait(Phase::kPullWait, "await");
+constexpr Activity kAwaitRows(Phase::kPullWait, "await rows");
+constexpr Activity kRows(Phase::kData, "rows");
+constexpr Activity kPushRows(Phase::kPush, "push rows");
 constexpr Activity kBeginStep(Phase::kPullWait, "begin step");
 constexpr Activity kForward(Phase::kCompute, "forward");
 constexpr Activity kLoss(Phase::kCompute, "loss");
@@ -28,7 +31,8 @@ constexpr Activity kSlowedDown(Phase::kCompute, "slowed down", /*may_hang=*/fals
 Trainer::Trainer(const Options& options)
     : options_(options),
       progress_(options.clock, options.trace, options.watchdog),
-      contribution_(&options_, &progress_),
+      rows_(options.spec, options.config->seed(), options.parameters),
+      contribution_(&options_, &progress_, &rows_),
       inputs_(options.spec, options.model, &progress_, options.watchdog) {
   if (options_.trace == nullptr) return;
   trace_window_.emplace(TraceWindow::Options{.recorder = options_.trace,
@@ -101,6 +105,7 @@ absl::StatusOr<StepOutcome> Trainer::Begin(Parameters::Step* step) {
   if (!begun) return StepOutcome::kMoved;
   if (step->generation != generation_) RUBATO_RETURN_IF_ERROR(EnterPlan(*step));
   options_.source->Begun();
+  rows_.Begun();
   progress_.EnterStep(step->step, step->generation);
   options_.log->SetPosition(step->generation, step->step);
   return StepOutcome::kComplete;
@@ -135,7 +140,9 @@ absl::StatusOr<StepOutcome> Trainer::ComputeStep(const BatchSource::Next& next) 
 absl::StatusOr<StepOutcome> Trainer::ComputeBatch(const LocalBatch& local, StepWork* work) {
   for (int64_t number = 0; number < local.micro_batches; ++number) {
     const bool first = local.number == 0 && number == 0;
-    RUBATO_RETURN_IF_ERROR(inputs_.Begin(*work->next->batch, MicroBatchOf(local, number)));
+    const Batch& batch = *work->next->batch;
+    if (first) RUBATO_RETURN_UNLESS_COMPLETE(AwaitRows(batch));
+    RUBATO_RETURN_IF_ERROR(inputs_.Begin(batch, MicroBatchOf(local, number), ComposeInputs(batch)));
     RUBATO_RETURN_UNLESS_COMPLETE(Forward(DropoutStream(*work, local, number), first));
     if (first) {
       RUBATO_RETURN_UNLESS_COMPLETE(Begin(&work->step));
@@ -213,12 +220,40 @@ absl::StatusOr<StepOutcome> Trainer::Backward(const LocalBatch& local, bool accu
     if (l == last && !(final && contribution_.scales_loss())) RUBATO_RETURN_UNLESS_COMPLETE(TakeLoss(work));
     if (final && !after_all) RUBATO_RETURN_UNLESS_COMPLETE(contribution_.FinishLayer(layer, local, *work));
   }
+  if (!rows_.empty()) RUBATO_RETURN_IF_ERROR(PushRows(*work));
   if (!final || !after_all) return StepOutcome::kComplete;
   RUBATO_RETURN_UNLESS_COMPLETE(CompleteGradients(work));
   for (auto layer = options_.spec->layers.rbegin(); layer != options_.spec->layers.rend(); ++layer) {
     RUBATO_RETURN_UNLESS_COMPLETE(contribution_.FinishLayer(*layer, local, *work));
   }
   return StepOutcome::kComplete;
+}
+
+absl::StatusOr<StepOutcome> Trainer::AwaitRows(const Batch& batch) {
+  if (rows_.empty()) return StepOutcome::kComplete;
+  {
+    Timed timed(&progress_, kRows);
+    rows_.Ask(batch);
+  }
+  Timed timed(&progress_, kAwaitRows);
+  RUBATO_ASSIGN_OR_RETURN(const bool there, rows_.Await());
+  return there ? StepOutcome::kComplete : StepOutcome::kMoved;
+}
+
+const float* Trainer::ComposeInputs(const Batch& batch) {
+  if (rows_.empty()) return batch.inputs.data();
+  Timed timed(&progress_, kRows);
+  return rows_.Compose(batch);
+}
+
+absl::Status Trainer::PushRows(const StepWork& work) {
+  Timed timed(&progress_, kPushRows);
+  RUBATO_ASSIGN_OR_RETURN(const float* const gradient, options_.model->lead().AwaitInputGradient());
+  // So that its rows come with the answer.
+  const Batch* const upcoming = options_.source->Upcoming();
+  if (upcoming != nullptr && upcoming->examples > 0) rows_.Ask(*upcoming);
+  contribution_.PushRows(gradient, work);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<StepOutcome> Trainer::CompleteGradients(StepWork* work) {

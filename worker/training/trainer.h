@@ -11,6 +11,7 @@
 #include "proto/coordinator.pb.h"
 #include "worker/training/contribution.h"
 #include "worker/training/input_stager.h"
+#include "worker/training/row_exchange.h"
 #include "worker/training/step_outcome.h"
 #include "worker/training/step_work.h"
 #include "worker/training/trainer_options.h"
@@ -72,12 +73,17 @@ class Trainer {
   // `number`, or the first one of the next batch, or of the next step.
   void StageAhead(const StepWork& work, const LocalBatch& local, int64_t number);
   absl::StatusOr<StepOutcome> AwaitLayer(const LayerSpec& layer);
+  // Rows of tables, of which nothing happens if the model has none.
+  absl::StatusOr<StepOutcome> AwaitRows(const Batch& batch);
+  const float* ComposeInputs(const Batch& batch);
+  absl::Status PushRows(const StepWork& work);
   absl::StatusOr<StepOutcome> Begin(Parameters::Step* step);
   // `step` is the first of its plan.
   absl::Status EnterPlan(const Parameters::Step& step);
 
   const Options options_;
   TrainerProgress progress_;
+  RowExchange rows_;
   Contribution contribution_;
   InputStager inputs_;
   std::optional<TraceWindow> trace_window_;

@@ -21,7 +21,7 @@ absl::StatusOr<DeviceTensor> AllocateOutput(const LayerSpec& spec, const LayerCo
 }
 
 absl::StatusOr<DeviceTensor> AllocateInputGradient(const LayerSpec& spec, const LayerContext& context) {
-  if (spec.source == kModelInput) return DeviceTensor();
+  if (!spec.needs_input_gradient) return DeviceTensor();
   return context.backend->Allocate(BatchShape(context.max_batch, spec.input), context.backend->ActivationType());
 }
 

@@ -79,8 +79,7 @@ absl::StatusOr<std::unique_ptr<Layer>> CreateLayer(const LayerSpec& spec, const 
 Shape BatchShape(int64_t n, const Shape& shape);
 // A tensor [n, ..., width] as a matrix of rows of `width`.
 DeviceTensor AsRows(const DeviceTensor& tensor, int64_t width);
-// Memory for activations of the largest batch: a layer's y, and its dx. No dx for a layer on the model's input, which
-// is never asked for.
+// Memory for activations of the largest batch: a layer's y, and its dx. No dx if it is not needed.
 absl::StatusOr<DeviceTensor> AllocateOutput(const LayerSpec& spec, const LayerContext& context);
 absl::StatusOr<DeviceTensor> AllocateInputGradient(const LayerSpec& spec, const LayerContext& context);
 
