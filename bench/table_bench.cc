@@ -22,6 +22,7 @@
 #include "absl/time/time.h"
 #include "bench/bench_output.h"
 #include "bench/bench_timing.h"
+#include "bench/key_draws.h"
 #include "common/clock.h"
 #include "common/random.h"
 #include "server/tables/row_loops.h"
@@ -123,43 +124,12 @@ class MapTable {
   std::vector<float, LargePages<float>> rows_;
 };
 
-// Numbers from 0 to n - 1, the k-th in proportion to 1 / (k + 1)^s, s > 1; by the inverse of the integral, with
-// rejection (Devroye 1986, chapter X.6).
-class Zipf {
- public:
-  Zipf(int64_t n, double s, uint64_t seed) : n_(n), s_(s), random_(seed) {}
-
-  int64_t Next() {
-    const double b = std::pow(2, s_ - 1);
-    for (;;) {
-      const double u = 1 - random_.Uniform(), v = random_.Uniform();
-      const double x = std::floor(std::pow(u, -1 / (s_ - 1)));
-      if (!(x <= static_cast<double>(n_))) continue;
-      const double t = std::pow(1 + 1 / x, s_ - 1);
-      if (v * x * (t - 1) / (b - 1) <= t / b) return static_cast<int64_t>(x) - 1;
-    }
-  }
-
- private:
-  const int64_t n_;
-  const double s_;
-  Random random_;
-};
-
-// Keys of features are large numbers anywhere.
-uint64_t KeyAt(int64_t i) { return StreamId("key", i); }
-
-void SortByHash(const Table& table, std::vector<uint64_t>& keys) {
-  std::sort(keys.begin(), keys.end(), [&](uint64_t a, uint64_t b) { return table.hash().Of(a) < table.hash().Of(b); });
-  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
-}
-
 template <typename Next>
 std::vector<std::vector<uint64_t>> Batches(const Flags& flags, const Table& table, const Next& next) {
   std::vector<std::vector<uint64_t>> batches(flags.batches);
   for (std::vector<uint64_t>& batch : batches) {
     for (int64_t i = 0; i < flags.batch; ++i) batch.push_back(KeyAt(next()));
-    SortByHash(table, batch);
+    SortByHash(table.hash(), batch);
   }
   return batches;
 }
@@ -178,7 +148,7 @@ std::vector<double> Grow(const Flags& flags, const Table& order, const Add& add)
   for (int64_t first = 0; first < flags.keys; first += kTogether) {
     std::vector<uint64_t> keys;
     for (int64_t i = first; i < std::min(first + kTogether, flags.keys); ++i) keys.push_back(KeyAt(i));
-    SortByHash(order, keys);
+    SortByHash(order.hash(), keys);
     const absl::Duration begin = ThreadCpuTime();
     add(keys);
     seconds.push_back(absl::ToDoubleSeconds(ThreadCpuTime() - begin));

@@ -28,6 +28,8 @@ class Child {
   // DeadlineExceeded when nothing came in time.
   absl::StatusOr<std::string> Ask(const std::string& line, absl::Duration timeout);
 
+  pid_t process() const { return process_; }
+
  private:
   Child(pid_t process, int to, int from) : process_(process), to_(to), from_(from) {}
 
