@@ -152,8 +152,10 @@ absl::Status TableStore::Apply(const ChunkRules::Update& update) {
     merged = {.keys = keys_, .rows = gradients_.data(), .weight = 1};
   }
   const absl::Status applied = table.rows->Apply(rule, merged.keys, merged.rows, merged.weight);
-  applied_ += static_cast<int64_t>(merged.keys.size());
-  if (applied.ok()) return applied;
+  if (applied.ok()) {
+    applied_ += static_cast<int64_t>(merged.keys.size());
+    return applied;
+  }
   return Annotate(applied, absl::StrCat("memory_bytes of model.tables is ", table.spec.config.memory_bytes(), ", for ",
                                         config_.cluster().partitions_per_server(), " partitions"));
 }

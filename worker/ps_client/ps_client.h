@@ -171,6 +171,10 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
   // The rows of an OK answer go to their places; asks again if others are wanted by now.
   absl::Status TakeRows(int batch, const DecodedReply& reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AskAgainIfNeeded(int batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // A step begins: those that it needs have been read, and nothing is asked for.
+  void ForgetRows() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The name of the batch's first tensor, or its table.
+  const std::string& FirstOf(int batch) const;
   void Send(const StepMachine::Request& request) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnMessage(int connection, grpc::ByteBuffer message, const SharedRegion* memory) override;
   void OnConnected(int connection) override;
