@@ -204,6 +204,11 @@ std::optional<Shape> AddEmbedding(SpecBuilder& builder, LayerSpec& layer) {
 
 std::optional<Shape> AddWithSameShape(SpecBuilder& builder, LayerSpec&) { return builder.shape(); }
 
+std::optional<Shape> AddNotYet(SpecBuilder& builder, LayerSpec&) {
+  builder.Error("is not built yet");
+  return std::nullopt;
+}
+
 // Has no `default:`, so that a kind that is forgotten fails the build.
 LayerKind FindLayerKind(v1::LayerConfig::KindCase kind) {
   switch (kind) {
@@ -237,6 +242,11 @@ LayerKind FindLayerKind(v1::LayerConfig::KindCase kind) {
       return {.fill_defaults = FillGroupNorm, .add = AddGroupNorm};
     case v1::LayerConfig::kGlobalAveragePool:
       return {.add = AddGlobalAveragePool};
+    case v1::LayerConfig::kBranches:
+    case v1::LayerConfig::kDotInteraction:
+    case v1::LayerConfig::kFactorizationMachine:
+    case v1::LayerConfig::kCross:
+      return {.add = AddNotYet};
     case v1::LayerConfig::KIND_NOT_SET:
       break;
   }

@@ -62,6 +62,10 @@ inline LayerFactory* FindLayerFactory(v1::LayerConfig::KindCase kind) {
       return CreateGlobalAveragePoolLayer;
     case v1::LayerConfig::kTransformer:
     case v1::LayerConfig::kResidual:
+    case v1::LayerConfig::kBranches:
+    case v1::LayerConfig::kDotInteraction:
+    case v1::LayerConfig::kFactorizationMachine:
+    case v1::LayerConfig::kCross:
     case v1::LayerConfig::KIND_NOT_SET:
       break;
   }
