@@ -50,6 +50,7 @@ void AddLine(v1::RunRecordLine line, RunRecord* record) {
       record->end.reset();
       record->rollbacks.push_back(std::move(*line.mutable_rollback()));
       return;
+    case v1::RunRecordLine::kRequest:
     case v1::RunRecordLine::LINE_NOT_SET:
       return;
   }

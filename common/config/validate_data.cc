@@ -245,6 +245,9 @@ void ValidateData(const ModelSpec* model, const v1::JobConfig& config, ErrorList
     case v1::DataConfig::kClient:
       ValidateClient(config, errors);
       break;
+    case v1::DataConfig::kColumns:
+      errors->Add("data.columns", "data of columns, which are not built yet", "another source");
+      break;
     case v1::DataConfig::SOURCE_NOT_SET:
       if (!config.model().has_manifest()) {
         errors->Add("data", "without a source", absl::StrCat("one of ", SourceNames()));

@@ -145,6 +145,7 @@ tensorflow::Event EventOfLine(const v1::RunRecordLine& line, int64_t last_step) 
                            line.rollback().reason()),
               &event);
       break;
+    case v1::RunRecordLine::kRequest:
     case v1::RunRecordLine::kStart:
     case v1::RunRecordLine::LINE_NOT_SET:
       break;

@@ -68,6 +68,7 @@ inline DatasetOr OpenSource(const ReaderRequest& request) {
       return OpenClicks(request);
     case v1::DataConfig::kClient:
       return absl::FailedPreconditionError("data.client: the job's workers are clients, which have its examples");
+    case v1::DataConfig::kColumns:
     case v1::DataConfig::SOURCE_NOT_SET:
       break;
   }
