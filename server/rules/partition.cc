@@ -205,9 +205,8 @@ void Partition::TakePushes(Waiting& waiting, Changed& changed) {
   request.contributions.clear();
 }
 
-void Partition::Perform(ChunkRules::Update update) {
-  const ChunkRules& rules = Rules(update.chunk);
-  if (!update.ineffective) sink_->Apply(update);
+void Partition::LogUpdate(const ChunkRules::Update& update) {
+  const int64_t version = Rules(update.chunk).version();
   v1::UpdateLogRecord record;
   for (const Contribution& contribution : update.contributions) {
     const PushHeader& push = *contribution.header;
@@ -219,16 +218,21 @@ void Partition::Perform(ChunkRules::Update update) {
     entry.set_step(push.step);
     entry.set_chunk(update.chunk);
     entry.set_base_version(contribution.base_version);
-    entry.set_applied_version(rules.version());
+    entry.set_applied_version(version);
     entry.set_examples(contribution.examples);
     entry.set_ineffective(update.ineffective);
     if (push.slice.shard() != 0) *entry.mutable_slice() = push.slice;
     if (const auto crc = sink_->GradientCrc(contribution)) entry.set_gradient_crc32(*crc);
     sink_->Log(record);
-    places_.Note(push.task, push.step, push.slice);
   }
+}
+
+void Partition::Perform(ChunkRules::Update update) {
+  if (!update.ineffective) sink_->Apply(update);
+  if (sink_->logs()) LogUpdate(update);
   for (const Contribution& contribution : update.contributions) {
     const v1::TaskId& worker = contribution.header->task;
+    places_.Note(worker, contribution.header->step, contribution.header->slice);
     for (const WaitingRequests::Asked& asked : waiting_.Of(worker.index())) {
       if (update.chunk < asked.lowest_chunk || asked.highest_chunk < update.chunk) continue;
       Waiting& waiting = *asked.waiting;
@@ -401,6 +405,7 @@ void Partition::Commit(const v1::Plan& plan, absl::Time) {
 }
 
 void Partition::LogPlan(const v1::Plan& plan) {
+  if (!sink_->logs()) return;
   v1::UpdateLogRecord record;
   *record.mutable_plan() = plan;
   sink_->Log(record);

@@ -45,7 +45,9 @@ class PartitionSink {
   virtual bool IsFinite(uint32_t chunk, const Contribution& contribution) = 0;
   // Apply the update to the chunk's weights.
   virtual void Apply(const ChunkRules::Update& update) = 0;
-  // Of the gradient's bytes, for the update log; nothing if none is kept, or the contribution is empty.
+  // Whether there is an update log, for which Log and GradientCrc are called.
+  virtual bool logs() const { return true; }
+  // Of the gradient's bytes, for the update log; nothing if the contribution is empty.
   virtual std::optional<uint32_t> GradientCrc(const Contribution&) { return std::nullopt; }
   // Answer; for OK, with the chunks' weights as they are now, or as they were captured for this token.
   virtual void Answer(const PartitionReply& reply) = 0;
@@ -156,6 +158,7 @@ class Partition {
   std::optional<uint32_t> BlockedOn(const PartitionRequest& request) const;
   void DropSuperseded(const PartitionRequest& request);
   void LogPlan(const v1::Plan& plan);
+  void LogUpdate(const ChunkRules::Update& update);
   // Whom the SYNC steps in collection wait for, by chunk, of those that have been looked at.
   using Awaited = absl::flat_hash_map<uint32_t, std::vector<v1::TaskId>>;
   // Some of those whom it waits for, if they are many: of the first chunks that wait.
