@@ -11,6 +11,7 @@
 #include "common/model_spec.h"
 #include "common/mutex.h"
 #include "common/shared_memory/arena.h"
+#include "common/shared_memory/blocks.h"
 #include "common/shared_memory/listener.h"
 #include "common/status.h"
 #include "common/transport/exchange_server.h"
@@ -82,6 +83,7 @@ absl::StatusOr<SharedMemory> OfferSharedMemory(const v1::JobConfig& config, cons
   // As many versions of the weights as a server's main makes room for.
   size_t bytes = size_t{1} << 20;
   for (const v1::ChunkPlacement& chunk : job.chunks()) bytes += 4 * sizeof(float) * chunk.length();
+  if (config.model().tables_size() > 0) bytes += kRowRoomBytes;
   RUBATO_ASSIGN_OR_RETURN(shared.arena, SharedArena::Create("server 0", bytes));
   SharedMemoryListener::Options options;
   options.offered = shared.arena->shared_region();

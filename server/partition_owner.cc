@@ -99,6 +99,7 @@ void PartitionOwner::Handle(Incoming incoming) {
                   std::move(incoming.table)};
   handled_token_ = token;
   partition_.OnRequest(std::move(request), now);
+  FinishTables();
   handled_token_ = 0;
 }
 
@@ -145,12 +146,16 @@ void PartitionOwner::Announce(uint64_t generation, std::function<void(int64_t)> 
 }
 
 void PartitionOwner::Abort(uint64_t generation) {
-  queue_.Post([this, generation] { partition_.Abort(generation, options_.clock->Now()); });
+  queue_.Post([this, generation] {
+    partition_.Abort(generation, options_.clock->Now());
+    FinishTables();
+  });
 }
 
 void PartitionOwner::Commit(v1::Plan plan, std::function<void(std::vector<v1::LostWorker>)> done) {
   queue_.Post([this, plan = std::move(plan), done = std::move(done)] {
     partition_.Commit(plan, options_.clock->Now());
+    FinishTables();
     if (partition_.plan().cut().id() != cut_) captured_.clear();  // Given up.
     if (store_.keeps_pulled()) store_.KeepPulledOf(partition_.plan());
     // A crash later must not take the record of the plan with it.
@@ -170,7 +175,7 @@ void PartitionOwner::FinishRestore(const CheckpointRestorer& restorer, size_t fi
   }
 }
 
-ChunkSnapshot PartitionOwner::Keep(uint32_t chunk) const {
+ChunkSnapshot PartitionOwner::Keep(uint32_t chunk) {
   const ChunkRules& rules = *partition_.Find(chunk);
   const auto add_rules = [&rules](auto* record) {
     record->set_version(rules.version());
@@ -183,6 +188,7 @@ ChunkSnapshot PartitionOwner::Keep(uint32_t chunk) const {
   };
   ChunkSnapshot snapshot;
   if (options_.tables->Has(chunk)) {
+    FinishTables();
     const std::shared_ptr<ShardSnapshot> shard = options_.tables->Keep(chunk);
     add_rules(&shard->record);
     snapshot.shard = shard;
@@ -235,12 +241,10 @@ void PartitionOwner::Apply(const ChunkRules::Update& update) {
   if (failed_) return;
   const absl::Time begun = trace_.Now();
   if (options_.tables->Has(update.chunk)) {
-    if (absl::Status status = options_.tables->Apply(update); !status.ok()) {
-      // Until the server has ended nothing more is applied or answered.
-      failed_ = true;
-      if (options_.on_failure) options_.on_failure(status);
-      return;
-    }
+    CheckTables(options_.tables->Apply(update));
+    // A trace says of each shard how long its own update took.
+    if (begun != absl::InfinitePast()) FinishTables();
+    if (failed_) return;
   } else if (store_.Apply(update)) {
     NoteDisagreement(update.chunk);
   }
@@ -248,8 +252,19 @@ void PartitionOwner::Apply(const ChunkRules::Update& update) {
   counts_.set_updates_total(counts_.updates_total() + 1);
 }
 
+void PartitionOwner::CheckTables(const absl::Status& status) {
+  if (status.ok() || failed_) return;
+  // Until the server has ended nothing more is applied or answered.
+  failed_ = true;
+  if (options_.on_failure) options_.on_failure(status);
+}
+
+void PartitionOwner::FinishTables() {
+  if (!failed_) CheckTables(options_.tables->Finish());
+}
+
 std::optional<uint32_t> PartitionOwner::GradientCrc(const Contribution& contribution) {
-  if (options_.log == nullptr || contribution.gradient == nullptr) return std::nullopt;
+  if (contribution.gradient == nullptr) return std::nullopt;
   return rubato::GradientCrc(*contribution.gradient);
 }
 
@@ -282,7 +297,7 @@ void PartitionOwner::CaptureCut(const v1::Cut& cut, uint32_t chunk) {
 }
 
 void PartitionOwner::Log(const v1::UpdateLogRecord& record) {
-  if (options_.log != nullptr) CheckLog(options_.log->Append(record));
+  CheckLog(options_.log->Append(record));
 }
 
 void PartitionOwner::CheckLog(const absl::Status& status) {
@@ -321,6 +336,7 @@ void PartitionOwner::LogServed(const PartitionReply& reply, const v1::TaskId& ta
 }
 
 void PartitionOwner::Answer(const PartitionReply& reply) {
+  FinishTables();
   if (failed_) return;
   auto node = open_.extract(reply.token);
   if (node.empty()) return;
@@ -390,19 +406,24 @@ void PartitionOwner::AddRows(const PartitionReply& reply, const Open& open, v1::
     entry->set_applied_to_version(i < reply.applied_to.size() ? reply.applied_to[i] : -1);
   }
   const TableMessage& table = *open.table;
-  const auto floats = static_cast<int64_t>(table.asked.size()) * options_.tables->dimension(table.table);
+  const auto floats = table.asked.size() * static_cast<size_t>(options_.tables->dimension(table.table));
   if (floats == 0) return;
-  const FloatBuffer::Ptr rows = FloatBuffer::Allocate(floats);
-  if (absl::Status status = options_.tables->Lookup(table.table, table.asked, rows->data()); !status.ok()) {
-    // ReadTable has looked at the keys.
-    header->set_outcome(v1::ExchangeReply::REFUSED);
-    header->set_message(std::string(status.message()));
-    return;
+  const size_t bytes = floats * sizeof(float);
+  SharedBlocks* const blocks = open.shared_session != 0 ? options_.blocks.get() : nullptr;
+  const std::shared_ptr<float[]> rows = ArrayIn<float>(blocks, floats);
+  options_.tables->Lookup(table.table, table.asked, rows.get());
+  std::optional<uint64_t> offset;
+  if (blocks != nullptr) offset = blocks->region().OffsetOf(rows.get(), bytes);
+  if (offset.has_value()) {
+    v1::SharedSpan* span = header->add_shared();
+    span->set_offset(*offset);
+    span->set_bytes(bytes);
+    leases_.Lend(open.shared_session, header->chunks(0).chunk(), rows);
+  } else {
+    payload->push_back(SliceOf(rows, rows.get(), bytes));
   }
-  const auto bytes = floats * static_cast<int64_t>(sizeof(float));
-  counts_.set_sent_bytes_total(counts_.sent_bytes_total() + bytes);
+  counts_.set_sent_bytes_total(counts_.sent_bytes_total() + static_cast<int64_t>(bytes));
   counts_.set_rows_sent_total(counts_.rows_sent_total() + static_cast<int64_t>(table.asked.size()));
-  payload->push_back(SliceOf(rows, rows->data(), static_cast<size_t>(bytes)));
 }
 
 bool PartitionOwner::Share(const std::vector<ChunkStore::Wire>& weights, const Open& open, v1::ExchangeReply* header) {

@@ -15,6 +15,7 @@
 #include "common/log.h"
 #include "common/model_spec.h"
 #include "common/shared_memory/arena.h"
+#include "common/shared_memory/blocks.h"
 #include "common/storage/checkpoint_restorer.h"
 #include "common/storage/update_log.h"
 #include "common/trace/trace_recorder.h"
@@ -61,6 +62,8 @@ class PartitionOwner : private PartitionSink {
     std::unique_ptr<UpdateLogWriter> log;
     // Holds the weights as long as there is room, so that tasks on this host can read them there. Null: there is none.
     std::shared_ptr<SharedArena> arena;
+    // Rows of answers are put there as long as there is room. Null: there is none.
+    std::shared_ptr<SharedBlocks> blocks;
     // Of all partitions.
     std::shared_ptr<SlotPool> slots = SlotPool::Create();
     // Null: nobody wants to know.
@@ -146,7 +149,11 @@ class PartitionOwner : private PartitionSink {
   std::vector<ChunkSnapshot> KeepAll();
   // Members have pushed with different hyperparameters to the chunk.
   void NoteDisagreement(uint32_t chunk);
-  ChunkSnapshot Keep(uint32_t chunk) const;
+  ChunkSnapshot Keep(uint32_t chunk);
+  // Applies what tables have taken of updates; whoever calls the rules does so before anything else is done.
+  void FinishTables();
+  // What a table said of an update.
+  void CheckTables(const absl::Status& status);
   void CountAnswer(const PartitionReply& reply, const Open& open);
   // Which versions the step begins with, in the update log.
   void LogServed(const PartitionReply& reply, const v1::TaskId& task);
@@ -163,6 +170,7 @@ class PartitionOwner : private PartitionSink {
 
   bool IsFinite(uint32_t chunk, const Contribution& contribution) override;
   void Apply(const ChunkRules::Update& update) override;
+  bool logs() const override { return options_.log != nullptr; }
   std::optional<uint32_t> GradientCrc(const Contribution& contribution) override;
   void Answer(const PartitionReply& reply) override;
   void Capture(uint64_t token, uint32_t chunk) override;

@@ -77,10 +77,10 @@ struct PushedGradients {
 
 // What a push is about tables.
 absl::StatusOr<std::shared_ptr<const TableMessage>> ReadTablePush(const DecodedRequest& message,
+                                                                  std::shared_ptr<const SharedRegion> region,
                                                                   const TableRules& tables,
                                                                   const v1::JobDescription& job) {
   const v1::PushPull& push = message.header.push_pull();
-  if (message.header.shared_size() > 0) return Bad("shared", "allowed: absent in a message about a table");
   std::vector<uint32_t> chunks;
   for (int i = 0; i < push.chunks_size(); ++i) {
     if (push.chunks(i).chunk() >= static_cast<uint32_t>(job.chunks_size())) {
@@ -89,7 +89,7 @@ absl::StatusOr<std::shared_ptr<const TableMessage>> ReadTablePush(const DecodedR
     chunks.push_back(push.chunks(i).chunk());
   }
   absl::StatusOr<std::shared_ptr<const TableMessage>> table =
-      ReadTable(push.table(), push.examples() > 0, chunks, message.payload, tables, job);
+      ReadTable(push.table(), push.examples() > 0, chunks, message, std::move(region), tables, job);
   return table.ok() ? table : Annotate(table.status(), "push_pull");
 }
 
@@ -121,6 +121,7 @@ class PushReader {
   const PayloadView payload_;
   const v1::JobDescription& job_;
   const uint32_t server_;
+  // Gradients of tensors.
   const bool in_shared_memory_;
   // Null: the push is empty.
   std::shared_ptr<PushedGradients> gradients_;
@@ -137,7 +138,7 @@ PushReader::PushReader(const DecodedRequest& message, const v1::PushPull& push,
       payload_(table_ == nullptr ? message.payload : PayloadView()),
       job_(job),
       server_(server),
-      in_shared_memory_(header_.shared_size() > 0) {
+      in_shared_memory_(table_ == nullptr && header_.shared_size() > 0) {
   if (push_.examples() == 0 || table_ != nullptr) return;
   gradients_ = std::make_shared<PushedGradients>();
   gradients_->payload = payload_;
@@ -291,7 +292,7 @@ absl::StatusOr<uint64_t> ReadPush(const DecodedRequest& message, std::shared_ptr
                                   PartitionRequest* request, std::shared_ptr<const TableMessage>* table) {
   const v1::PushPull& push = message.header.push_pull();
   if (push.has_table()) {
-    RUBATO_ASSIGN_OR_RETURN(*table, ReadTablePush(message, tables, job));
+    RUBATO_ASSIGN_OR_RETURN(*table, ReadTablePush(message, region, tables, job));
   }
   std::shared_ptr<const PushHyperparameters> hyperparameters;
   if (!push.groups().empty()) {
@@ -299,7 +300,7 @@ absl::StatusOr<uint64_t> ReadPush(const DecodedRequest& message, std::shared_ptr
   }
   absl::StatusOr<uint64_t> bytes =
       PushReader(message, push, std::move(region), job, server, *table).Read(hyperparameters, request);
-  return bytes.ok() && *table != nullptr ? message.payload.size() : bytes;
+  return bytes.ok() && *table != nullptr ? (*table)->bytes : bytes;
 }
 
 absl::StatusOr<uint64_t> ReadAssign(const DecodedRequest& message, std::shared_ptr<const SharedRegion> region,

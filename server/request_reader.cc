@@ -62,13 +62,12 @@ absl::StatusOr<std::vector<int64_t>> ReadUpdates(const v1::Assign& assign) {
 // Of a Pull or a Snapshot.
 template <typename Message>
 absl::Status ReadChunks(const Message& read, const char* field, const DecodedRequest& message,
-                        const v1::JobDescription& job, uint32_t server, const TableRules& tables,
-                        ReceivedRequest* received) {
+                        std::shared_ptr<const SharedRegion> region, const v1::JobDescription& job, uint32_t server,
+                        const TableRules& tables, ReceivedRequest* received) {
   const v1::ExchangeRequest& header = message.header;
   const auto& chunks = read.chunks();
   PartitionRequest* const request = &received->request;
-  const bool has_payload = message.payload.size() != 0 && !read.has_table();
-  if (has_payload || header.shared_size() != 0) {
+  if (!read.has_table() && (message.payload.size() != 0 || header.shared_size() != 0)) {
     return Bad("payload", absl::StrCat(message.payload.size(), " bytes and ", header.shared_size(),
                                        " entries in shared; only push_pull carries gradients"));
   }
@@ -84,7 +83,7 @@ absl::Status ReadChunks(const Message& read, const char* field, const DecodedReq
   }
   if (!read.has_table()) return absl::OkStatus();
   absl::StatusOr<std::shared_ptr<const TableMessage>> table =
-      ReadTable(read.table(), /*with_gradients=*/false, request->chunks, message.payload, tables, job);
+      ReadTable(read.table(), /*with_gradients=*/false, request->chunks, message, std::move(region), tables, job);
   if (!table.ok()) return Annotate(table.status(), field);
   received->table = *std::move(table);
   return absl::OkStatus();
@@ -114,7 +113,8 @@ absl::StatusOr<ReceivedRequest> ReadRequest(const DecodedRequest& message, std::
     case v1::ExchangeRequest::kPull:
       request.kind = Kind::kPull;
       request.step = header.pull().step();
-      RUBATO_RETURN_IF_ERROR(ReadChunks(header.pull(), "pull", message, job, server, tables, &received));
+      RUBATO_RETURN_IF_ERROR(
+          ReadChunks(header.pull(), "pull", message, std::move(region), job, server, tables, &received));
       break;
     case v1::ExchangeRequest::kSnapshot:
       request.kind = Kind::kSnapshot;
@@ -125,7 +125,8 @@ absl::StatusOr<ReceivedRequest> ReadRequest(const DecodedRequest& message, std::
                                                     "; allowed: -1 and 0, rows of a table as they are"));
       }
       RUBATO_RETURN_IF_ERROR(CheckSlot("snapshot.slot", received.slot, rules));
-      RUBATO_RETURN_IF_ERROR(ReadChunks(header.snapshot(), "snapshot", message, job, server, tables, &received));
+      RUBATO_RETURN_IF_ERROR(
+          ReadChunks(header.snapshot(), "snapshot", message, std::move(region), job, server, tables, &received));
       break;
     case v1::ExchangeRequest::kAssign: {
       received.assigns = true;

@@ -34,7 +34,10 @@ absl::StatusOr<std::unique_ptr<ServerCore>> ServerCore::Create(Options options) 
   return std::unique_ptr<ServerCore>(new ServerCore(std::move(options), std::move(model)));
 }
 
-ServerCore::ServerCore(Options options, ModelSpec model) : options_(std::move(options)), model_(std::move(model)) {}
+ServerCore::ServerCore(Options options, ModelSpec model) : options_(std::move(options)), model_(std::move(model)) {
+  if (options_.arena != nullptr && !model_.tables.empty())
+    blocks_ = SharedBlocks::Create(options_.arena, kRowRoomBytes);
+}
 
 ServerCore::~ServerCore() {
   Partitions partitions;
@@ -244,6 +247,7 @@ absl::StatusOr<PartitionOwner::Options> ServerCore::OwnerOptions(const v1::JobDe
   owner.clock = options_.clock;
   owner.logger = options_.log;
   owner.arena = options_.arena;
+  owner.blocks = blocks_;
   owner.slots = slots_;
   owner.trace = options_.trace;
   owner.session_lives = [shared = options_.shared](uint64_t session, const v1::TaskId& task) {

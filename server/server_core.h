@@ -16,6 +16,7 @@
 #include "common/mutex.h"
 #include "common/part_copies/part_peers.h"
 #include "common/shared_memory/arena.h"
+#include "common/shared_memory/blocks.h"
 #include "common/shared_memory/listener.h"
 #include "common/storage/checkpoint_restorer.h"
 #include "common/storage/part_writer.h"
@@ -144,6 +145,8 @@ class ServerCore {
   const Options options_;
   const ModelSpec model_;
   const std::shared_ptr<SlotPool> slots_ = SlotPool::Create();
+  // Null: no tables, or nobody to share memory with.
+  std::shared_ptr<SharedBlocks> blocks_;
   Mutex mu_;
   // These five are set once by StartJob, and not changed or removed before the destructor.
   std::unique_ptr<const v1::JobDescription> job_ ABSL_GUARDED_BY(mu_);

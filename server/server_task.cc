@@ -6,6 +6,7 @@
 #include "common/config/checkpoint_directory.h"
 #include "common/model_spec.h"
 #include "common/session/task_session.h"
+#include "common/shared_memory/blocks.h"
 #include "common/status.h"
 #include "common/task.h"
 #include "common/trace/trace_files.h"
@@ -55,6 +56,7 @@ void ServerTask::OfferSharedMemory() {
   for (const TensorSpec& tensor : model->tensors) {
     bytes += versions * NumElements(tensor.shape) * int64_t{sizeof(float)};
   }
+  if (!model->tables.empty()) bytes += kRowRoomBytes;
   absl::StatusOr<std::shared_ptr<SharedArena>> arena = SharedArena::Create(TaskName(options_.task), bytes);
   absl::Status status = arena.status();
   if (arena.ok()) {

@@ -3,11 +3,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "common/byte_span.h"
+#include "common/shared_memory/region.h"
+#include "common/wire/exchange_codec.h"
 
 namespace rubato::server {
 namespace {
@@ -15,6 +21,9 @@ namespace {
 constexpr uint64_t kSeed = 5;
 constexpr uint32_t kShards = 4;
 constexpr int kDimension = 3;
+constexpr size_t kRegionBytes = 8192;
+// Where in shared memory a message begins.
+constexpr uint64_t kOffset = 128;
 
 ModelSpec Model() {
   ModelSpec model;
@@ -70,15 +79,41 @@ class TableMessageTest : public testing::Test {
     keys.set_table(table_);
     keys.set_pushed(pushed.size() + more_pushed_);
     keys.set_asked(asked.size());
+    DecodedRequest message;
+    if (shares_) {
+      const size_t asked_bytes = asked.size() * sizeof(uint64_t);
+      const size_t pushed_bytes = bytes.size() - asked_bytes;
+      // Not right behind what is pushed.
+      const size_t asked_at = (pushed_bytes + 15) / 8 * 8;
+      std::memcpy(region_->mutable_data() + kOffset, bytes.data(), pushed_bytes);
+      std::memcpy(region_->mutable_data() + kOffset + asked_at, bytes.data() + pushed_bytes, asked_bytes);
+      AddSpan(kOffset, pushed_bytes, &message.header);
+      AddSpan(kOffset + asked_at, asked_bytes, &message.header);
+      if (change_) change_(&message);
+      return ReadTable(keys, with_gradients_, chunks, message, region_, rules_, job_);
+    }
     // In slices that end anywhere.
     std::vector<grpc::Slice> slices;
     for (size_t at = 0; at < bytes.size(); at += 7) slices.emplace_back(bytes.substr(at, 7));
-    return ReadTable(keys, with_gradients_, chunks, PayloadView(slices, 0, bytes.size()), rules_, job_);
+    message.payload = PayloadView(slices, 0, bytes.size());
+    return ReadTable(keys, with_gradients_, chunks, message, nullptr, rules_, job_);
+  }
+
+  static void AddSpan(uint64_t offset, uint64_t bytes, v1::ExchangeRequest* header) {
+    v1::SharedSpan* span = header->add_shared();
+    span->set_offset(offset);
+    span->set_bytes(bytes);
   }
 
   void ExpectBad(const absl::StatusOr<std::shared_ptr<const TableMessage>>& read, const std::string& what) {
     EXPECT_TRUE(absl::IsInvalidArgument(read.status()) && absl::StrContains(read.status().message(), what))
         << read.status() << ", expected " << what;
+  }
+
+  std::vector<uint64_t> Hashes(const std::vector<uint64_t>& keys) const {
+    std::vector<uint64_t> hashes;
+    for (uint64_t key : keys) hashes.push_back(hash_.Of(key));
+    return hashes;
   }
 
   const ModelSpec model_ = Model();
@@ -90,32 +125,87 @@ class TableMessageTest : public testing::Test {
   uint64_t more_pushed_ = 0;
   size_t more_bytes_ = 0;
   bool with_gradients_ = true;
+  // Through shared memory, with the message changed.
+  bool shares_ = false;
+  std::function<void(DecodedRequest* message)> change_;
+  const std::shared_ptr<SharedRegion> region_ = SharedRegion::Create("test", kRegionBytes).value();
 };
 
 TEST_F(TableMessageTest, FindsTheRowsOfEachShard) {
   const std::vector<uint64_t> asked(keys_.begin() + 5, keys_.begin() + 9);
-  const auto read = Read(keys_, asked);
-  ASSERT_TRUE(read.ok()) << read.status();
-  const TableMessage& message = **read;
-  EXPECT_EQ(message.asked, asked);
-  ASSERT_EQ(message.by_chunk.size(), kShards);
-  size_t seen = 0;
-  for (uint32_t shard = 0; shard < kShards; ++shard) {
-    const RowGradient& gradient = message.by_chunk[shard];
-    for (size_t i = 0; i < gradient.keys.size(); ++i, ++seen) {
-      EXPECT_EQ(gradient.keys[i], keys_[seen]);
-      EXPECT_EQ(ShardOfHash(hash_.Of(gradient.keys[i]), kShards), shard);
-      EXPECT_EQ(gradient.rows[i * kDimension + 1], static_cast<float>(gradient.keys[i] * 10 + 1));
+  for (const bool shares : {false, true}) {
+    SCOPED_TRACE(shares);
+    shares_ = shares;
+    const auto read = Read(keys_, asked);
+    ASSERT_TRUE(read.ok()) << read.status();
+    const TableMessage& message = **read;
+    EXPECT_EQ(message.asked, Hashes(asked));
+    EXPECT_EQ(message.bytes, keys_.size() * (8 + kDimension * sizeof(float)) + asked.size() * 8);
+    ASSERT_EQ(message.by_chunk.size(), kShards);
+    size_t seen = 0;
+    for (uint32_t shard = 0; shard < kShards; ++shard) {
+      const RowGradient& gradient = message.by_chunk[shard];
+      for (size_t i = 0; i < gradient.hashes.size(); ++i, ++seen) {
+        EXPECT_EQ(gradient.hashes[i], hash_.Of(keys_[seen]));
+        EXPECT_EQ(ShardOfHash(gradient.hashes[i], kShards), shard);
+        EXPECT_EQ(gradient.rows[i * kDimension + 1], static_cast<float>(keys_[seen] * 10 + 1));
+      }
+      EXPECT_EQ(gradient.pieces.front().size(), gradient.hashes.size() * kDimension * sizeof(float));
     }
-    EXPECT_EQ(gradient.pieces.front().size(), gradient.keys.size() * kDimension * sizeof(float));
+    EXPECT_EQ(seen, keys_.size());
   }
-  EXPECT_EQ(seen, keys_.size());
+}
+
+TEST_F(TableMessageTest, LeavesGradientsInSharedMemoryWhereTheyAre) {
+  shares_ = true;
+  const auto read = Read(keys_, {});
+  ASSERT_TRUE(read.ok()) << read.status();
+  const std::optional<uint64_t> offset = region_->OffsetOf((*read)->by_chunk[0].rows, kDimension * sizeof(float));
+  EXPECT_EQ(offset, kOffset + keys_.size() * 8);
+  EXPECT_EQ((*read)->region, region_);
 }
 
 TEST_F(TableMessageTest, ShardsWithoutKeysAreEmpty) {
-  const auto read = Read({}, {});
-  ASSERT_TRUE(read.ok()) << read.status();
-  for (const RowGradient& gradient : (*read)->by_chunk) EXPECT_TRUE(gradient.keys.empty());
+  for (const bool shares : {false, true}) {
+    shares_ = shares;
+    const auto read = Read({}, {});
+    ASSERT_TRUE(read.ok()) << read.status();
+    for (const RowGradient& gradient : (*read)->by_chunk) EXPECT_TRUE(gradient.hashes.empty());
+  }
+}
+
+TEST_F(TableMessageTest, RefusesSpansThatAreNotWhatTheMessageSays) {
+  shares_ = true;
+  const std::vector<std::pair<std::function<void(DecodedRequest*)>, std::string>> changes = {
+      {[](DecodedRequest* message) { message->header.mutable_shared()->RemoveLast(); }, "shared: 1 entries"},
+      {[](DecodedRequest* message) { AddSpan(0, 0, &message->header); }, "shared: 3 entries"},
+      {[](DecodedRequest* message) { message->header.mutable_shared(0)->set_bytes(8); },
+       "shared[0].bytes: 8; what table pushes takes 800"},
+      {[](DecodedRequest* message) { message->header.mutable_shared(1)->set_bytes(328); },
+       "shared[1].bytes: 328; what table asks for takes 320"},
+      {[](DecodedRequest* message) { message->header.mutable_shared(0)->set_offset(kOffset + 4); },
+       "shared[0].offset: 132; allowed: multiples of 8"},
+      {[](DecodedRequest* message) { message->header.mutable_shared(0)->set_offset(kRegionBytes - 792); },
+       "shared[0]: 800 bytes from 7400 are not inside the 8192 bytes of the worker's shared memory"},
+      {[](DecodedRequest* message) { message->header.mutable_shared(1)->set_offset(UINT64_MAX - 7); },
+       "shared[1]: 320 bytes from 18446744073709551608 are not inside"},
+      {[](DecodedRequest* message) { message->payload = PayloadView({grpc::Slice("12345678")}, 0, 8); },
+       "payload: 8 bytes, but shared is not empty"},
+  };
+  for (const auto& [change, what] : changes) {
+    change_ = change;
+    ExpectBad(Read(keys_, keys_), what);
+  }
+}
+
+TEST_F(TableMessageTest, RefusesMoreKeysThanSharedMemoryHas) {
+  shares_ = true;
+  for (const uint64_t more : {uint64_t{kRegionBytes}, uint64_t{1} << 60, UINT64_MAX - 40}) {
+    more_pushed_ = more;
+    ExpectBad(Read(keys_, {}), "shared: 8192 bytes; table.pushed");
+  }
+  more_pushed_ = 1;
+  ExpectBad(Read(keys_, {}), "shared[0].bytes: 800; what table pushes takes 820");
 }
 
 TEST_F(TableMessageTest, RefusesWhatIsNotInOrder) {

@@ -52,42 +52,13 @@ RowRule RuleOf(const v1::TableConfig& config) {
   return rule;
 }
 
-// Of one member: what is left of its keys, and what its gradients count.
-struct Pushed {
-  absl::Span<const uint64_t> keys;
-  const float* rows = nullptr;
-  float weight = 1;
-};
-
-// The members' keys in the order of their hashes, each once, and of each the weighted sum of its gradients, in the
-// members' order.
-void Merge(const KeyHash& hash, int64_t dimension, std::vector<Pushed> members, std::vector<uint64_t>* keys,
-           std::vector<float>* gradients) {
-  keys->clear();
-  gradients->clear();
-  for (;;) {
-    const Pushed* first = nullptr;
-    uint64_t lowest = 0;
-    for (const Pushed& member : members) {
-      if (member.keys.empty()) continue;
-      const uint64_t here = hash.Of(member.keys.front());
-      if (first != nullptr && here >= lowest) continue;
-      first = &member;
-      lowest = here;
-    }
-    if (first == nullptr) return;
-    const uint64_t key = first->keys.front();
-    keys->push_back(key);
-    const size_t at = gradients->size();
-    gradients->resize(at + dimension);
-    float* const sum = gradients->data() + at;
-    for (Pushed& member : members) {
-      if (member.keys.empty() || member.keys.front() != key) continue;
-      for (int64_t i = 0; i < dimension; ++i) sum[i] += member.weight * member.rows[i];
-      member.keys.remove_prefix(1);
-      member.rows += dimension;
-    }
-  }
+// Whether an array and another one lie in the same message, the second right behind the first.
+template <typename T>
+bool Follows(absl::Span<const T> first, absl::Span<const T> second) {
+  return first.data() + first.size() == second.data();
+}
+bool SameOwner(const std::shared_ptr<const EncodedGradient>& a, const std::shared_ptr<const EncodedGradient>& b) {
+  return !a.owner_before(b) && !b.owner_before(a);
 }
 
 }  // namespace
@@ -123,41 +94,98 @@ absl::StatusOr<std::unique_ptr<TableStore>> TableStore::Create(const v1::JobConf
   return store;
 }
 
-RowRule TableStore::RuleOf(const ChunkRules::Update& update, const UpdateMix& mix, const OneTable& table) const {
-  const PushHeader& first = *mix.parts.front().contribution->header;
+RowRule TableStore::RuleOf(const Joint& joint) const {
+  const OneTable& table = tables_[joint.table];
   RowRule rule = table.rule;
   rule.update.learning_rate =
-      static_cast<float>(table.learning_rate * update.learning_rate_scale *
-                         ScheduleFactor(config_.optimizer().schedule(), first.epoch, first.step) *
-                         LearningRateFactor(KindOf(table.spec.config.algorithm()), mix.share_with_examples));
+      static_cast<float>(table.learning_rate * joint.learning_rate_scale *
+                         ScheduleFactor(config_.optimizer().schedule(), joint.header->epoch, joint.header->step) *
+                         LearningRateFactor(KindOf(table.spec.config.algorithm()), joint.share_with_examples));
   return rule;
 }
 
+bool TableStore::Join(const Joint& update) {
+  const bool same_rule = joint_.table == update.table && joint_.members.size() == update.members.size() &&
+                         joint_.header == update.header && joint_.learning_rate_scale == update.learning_rate_scale &&
+                         joint_.share_with_examples == update.share_with_examples;
+  if (!same_rule) return false;
+  for (size_t i = 0; i < joint_.members.size(); ++i) {
+    const Pushed& before = joint_.members[i];
+    const Pushed& next = update.members[i];
+    if (before.weight != next.weight || !SameOwner(before.owner, next.owner) || !Follows(before.hashes, next.hashes)) {
+      return false;
+    }
+  }
+  for (size_t i = 0; i < joint_.members.size(); ++i) {
+    absl::Span<const uint64_t>& hashes = joint_.members[i].hashes;
+    hashes = absl::MakeConstSpan(hashes.data(), hashes.size() + update.members[i].hashes.size());
+  }
+  return true;
+}
+
 absl::Status TableStore::Apply(const ChunkRules::Update& update) {
-  OneTable& table = tables_[shards_.at(update.chunk).table];
   const UpdateMix mix = MixContributions(update, {});
   if (!mix.has_effect) return absl::OkStatus();
-  std::vector<Pushed> members;
+  Joint one = {.table = shards_.at(update.chunk).table,
+               .header = mix.parts.front().contribution->header,
+               .learning_rate_scale = update.learning_rate_scale,
+               .share_with_examples = mix.share_with_examples};
+  one.members.reserve(mix.parts.size());
   for (const UpdateMix::Part& part : mix.parts) {
+    const std::shared_ptr<const EncodedGradient>& gradient = part.contribution->gradient;
     // ReadTable has made it.
-    const auto& gradient = static_cast<const RowGradient&>(*part.contribution->gradient);
-    if (gradient.keys.empty()) continue;
-    members.push_back({.keys = gradient.keys, .rows = gradient.rows, .weight = static_cast<float>(part.weight)});
+    const auto& rows = static_cast<const RowGradient&>(*gradient);
+    one.members.push_back(
+        {.hashes = rows.hashes, .rows = rows.rows, .weight = static_cast<float>(part.weight), .owner = gradient});
+  }
+  if (Join(one)) return absl::OkStatus();
+  const absl::Status finished = Finish();
+  joint_ = std::move(one);
+  return finished;
+}
+
+absl::Status TableStore::Finish() {
+  const Joint joint = std::exchange(joint_, {});
+  std::vector<Pushed> members;
+  for (const Pushed& member : joint.members) {
+    if (!member.hashes.empty()) members.push_back(member);
   }
   if (members.empty()) return absl::OkStatus();
-  const RowRule rule = RuleOf(update, mix, table);
+  const OneTable& table = tables_[joint.table];
   Pushed merged = members[0];
   if (members.size() > 1) {
-    Merge(table.rows->hash(), table.spec.dimension(), std::move(members), &keys_, &gradients_);
-    merged = {.keys = keys_, .rows = gradients_.data(), .weight = 1};
+    Merge(table.spec.dimension(), std::move(members));
+    merged = {.hashes = hashes_, .rows = gradients_.data(), .weight = 1, .owner = nullptr};
   }
-  const absl::Status applied = table.rows->Apply(rule, merged.keys, merged.rows, merged.weight);
+  const absl::Status applied = table.rows->ApplyHashes(RuleOf(joint), merged.hashes, merged.rows, merged.weight);
   if (applied.ok()) {
-    applied_ += static_cast<int64_t>(merged.keys.size());
+    applied_ += static_cast<int64_t>(merged.hashes.size());
     return applied;
   }
   return Annotate(applied, absl::StrCat("memory_bytes of model.tables is ", table.spec.config.memory_bytes(), ", for ",
                                         config_.cluster().partitions_per_server(), " partitions"));
+}
+
+void TableStore::Merge(int64_t dimension, std::vector<Pushed> members) {
+  hashes_.clear();
+  gradients_.clear();
+  while (!members.empty()) {
+    uint64_t lowest = UINT64_MAX;
+    for (const Pushed& member : members) lowest = std::min(lowest, member.hashes.front());
+    hashes_.push_back(lowest);
+    const size_t at = gradients_.size();
+    gradients_.resize(at + dimension);
+    float* const sum = gradients_.data() + at;
+    bool ended = false;
+    for (Pushed& member : members) {
+      if (member.hashes.front() != lowest) continue;
+      for (int64_t i = 0; i < dimension; ++i) sum[i] += member.weight * member.rows[i];
+      member.hashes.remove_prefix(1);
+      member.rows += dimension;
+      ended |= member.hashes.empty();
+    }
+    if (ended) std::erase_if(members, [](const Pushed& member) { return member.hashes.empty(); });
+  }
 }
 
 std::shared_ptr<ShardSnapshot> TableStore::Keep(uint32_t chunk) const {
@@ -212,8 +240,8 @@ void TableStore::BeginRestore(CheckpointRestorer* restorer) {
   }
 }
 
-absl::Status TableStore::Lookup(int table, absl::Span<const uint64_t> keys, float* rows) const {
-  return keys.empty() ? absl::OkStatus() : tables_[table].rows->Lookup(keys, rows);
+void TableStore::Lookup(int table, absl::Span<const uint64_t> hashes, float* rows) const {
+  tables_[table].rows->LookupHashes(hashes, rows);
 }
 
 TableStore::Counts TableStore::counts() const {

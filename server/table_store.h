@@ -20,10 +20,13 @@
 
 namespace rubato::server {
 
-// One partition's part of the job's tables, whose shards are chunks to the rules. Not thread-safe: used by whoever is
-// at work on the partition.
+// One partition's part of the job's tables, whose shards are chunks to the rules. A message's shards are updated
+// together, so that fetching their rows from memory never ends before the next shard's begins. Not thread-safe: used by
+// whoever is at work on the partition.
 //
 //   if (tables->Has(update.chunk)) RUBATO_RETURN_IF_ERROR(tables->Apply(update));
+//   ...
+//   RUBATO_RETURN_IF_ERROR(tables->Finish());
 class TableStore {
  public:
   struct Counts {
@@ -44,9 +47,13 @@ class TableStore {
   bool empty() const { return shards_.empty(); }
 
   // The example-weighted mean of the contributions goes through the table's optimizer: of each key what members pushed,
-  // in their order, with nothing for those that pushed none. Each row is updated once. ResourceExhausted names the
-  // table, whose memory has no room for the new rows; nothing has changed then.
+  // in their order, with nothing for those that pushed none. Each row is updated once, by Finish at the latest; an
+  // update that does not go on where the one before ended, in the same messages, finishes that first.
+  // ResourceExhausted names a table whose memory has no room for new rows; the shards that were to be updated together
+  // have not changed then.
   absl::Status Apply(const ChunkRules::Update& update);
+  // REQUIRED after Apply, before anything else is called, and before the messages with the gradients are answered.
+  absl::Status Finish();
 
   // The shard as it is: a copy. `record` lacks its version and watermarks, of which the store does not know.
   std::shared_ptr<ShardSnapshot> Keep(uint32_t chunk) const;
@@ -54,8 +61,8 @@ class TableStore {
   void BeginRestore(CheckpointRestorer* restorer);
   int64_t RestoredVersion(uint32_t chunk) const { return shards_.at(chunk).restored_version; }
 
-  // Writes the rows of the keys (TableMessage.asked) to `rows`.
-  absl::Status Lookup(int table, absl::Span<const uint64_t> keys, float* rows) const;
+  // Writes the rows of the keys with these hashes (TableMessage.asked) to `rows`. REQUIRES: there is one.
+  void Lookup(int table, absl::Span<const uint64_t> hashes, float* rows) const;
   // float32 in a row.
   int64_t dimension(int table) const { return tables_[table].spec.dimension(); }
 
@@ -74,15 +81,38 @@ class TableStore {
     RowRule rule;
     double learning_rate = 0;
   };
+  // Of one member: hashes of keys, what is pushed for each, and how much that counts.
+  struct Pushed {
+    absl::Span<const uint64_t> hashes;
+    const float* rows = nullptr;
+    float weight = 1;
+    // Of its message.
+    std::shared_ptr<const EncodedGradient> owner;
+  };
+  // Updates of shards that follow each other in the same messages.
+  struct Joint {
+    int table = 0;
+    std::vector<Pushed> members;
+    // Of the first member, of the plan, and of UpdateMix.
+    std::shared_ptr<const PushHeader> header;
+    double learning_rate_scale = 1;
+    double share_with_examples = 1;
+  };
 
   explicit TableStore(const v1::JobConfig& config) : config_(config) {}
-  RowRule RuleOf(const ChunkRules::Update& update, const UpdateMix& mix, const OneTable& table) const;
+  RowRule RuleOf(const Joint& joint) const;
+  // Adds an update to joint_, if it goes on there.
+  bool Join(const Joint& update);
+  // Hashes of all members' keys, each once, and their gradients' weighted sums.
+  void Merge(int64_t dimension, std::vector<Pushed> members);
 
   const v1::JobConfig& config_;
   std::vector<OneTable> tables_;
   absl::flat_hash_map<uint32_t, Shard> shards_;
+  // Taken and not applied yet. No members: nothing is.
+  Joint joint_;
   // What members pushed, merged.
-  std::vector<uint64_t> keys_;
+  std::vector<uint64_t> hashes_;
   std::vector<float> gradients_;
   int64_t applied_ = 0;
 };

@@ -10,7 +10,7 @@ void WeightLeases::TakeBack(uint64_t session, const v1::TaskId& task, const std:
   for (uint32_t chunk : chunks) lease.buffers.erase(chunk);
 }
 
-void WeightLeases::Lend(uint64_t session, uint32_t chunk, FloatBuffer::Ptr buffer) {
+void WeightLeases::Lend(uint64_t session, uint32_t chunk, std::shared_ptr<const void> buffer) {
   leases_[session].buffers[chunk] = std::move(buffer);
 }
 

@@ -4,6 +4,8 @@
 
 #include <set>
 
+#include "common/float_buffer.h"
+
 namespace rubato::server {
 namespace {
 

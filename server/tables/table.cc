@@ -67,12 +67,17 @@ void Table::UseIsa(Isa isa) {
 
 absl::Status Table::Lookup(absl::Span<const uint64_t> keys, float* weights) const {
   RUBATO_ASSIGN_OR_RETURN(const std::vector<uint64_t> hashes, HashesOf(keys));
-  lookup_(*this, hashes, weights);
+  LookupHashes(hashes, weights);
   return absl::OkStatus();
 }
 
 absl::Status Table::Apply(const RowRule& rule, absl::Span<const uint64_t> keys, const float* gradients, float scale) {
   RUBATO_ASSIGN_OR_RETURN(const std::vector<uint64_t> hashes, HashesOf(keys));
+  return ApplyHashes(rule, hashes, gradients, scale);
+}
+
+absl::Status Table::ApplyHashes(const RowRule& rule, absl::Span<const uint64_t> hashes, const float* gradients,
+                                float scale) {
   RUBATO_RETURN_IF_ERROR(CheckRoom(hashes));
   apply_(*this, rule, hashes, gradients, scale);
   return absl::OkStatus();

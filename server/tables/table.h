@@ -52,7 +52,8 @@ struct TableShard {
 //   RUBATO_RETURN_IF_ERROR(table->Apply(rule, keys, gradients, 1.0f / examples));
 //
 // Keys of a call come in increasing order of their hashes, each once: so they are merged only once, where they come
-// from, and a shard's keys lie together. Not thread-safe.
+// from, and a shard's keys lie together. Whoever has hashed them gives the hashes themselves, which stand for them. Not
+// thread-safe.
 class Table {
  public:
   static constexpr int kShardBits = 8;
@@ -71,6 +72,10 @@ class Table {
   // memory limit. (What the index grows by in a call that is taken may pass the limit; then the next new row does not
   // fit.)
   absl::Status Apply(const RowRule& rule, absl::Span<const uint64_t> keys, const float* gradients, float scale);
+
+  // The same of keys with these hashes, which the caller has looked at: REQUIRES that each is over the one before it.
+  void LookupHashes(absl::Span<const uint64_t> hashes, float* weights) const { lookup_(*this, hashes, weights); }
+  absl::Status ApplyHashes(const RowRule& rule, absl::Span<const uint64_t> hashes, const float* gradients, float scale);
 
   // Calls `visit` with every key of the shard, by hash, and its row of row_floats(): weights, then state.
   void VisitRows(TableShard shard, const std::function<void(uint64_t key, const float* row)>& visit) const;

@@ -402,6 +402,23 @@ TEST(TableMemoryTest, AnIndexAndWhatIsLeftOfCacheLinesAreAQuarterOfTheRows) {
   }
 }
 
+TEST(TableTest, HashesStandForTheirKeys) {
+  const auto by_key = Make(Options(7, RowFormula::kAdaGrad)), by_hash = Make(Options(7, RowFormula::kAdaGrad));
+  Random random(8);
+  for (int step = 0; step < 5; ++step) {
+    const Batch batch = RandomBatch(*by_key, 7, 500, 200, random);
+    std::vector<uint64_t> hashes;
+    for (const uint64_t key : batch.keys) hashes.push_back(by_key->hash().Of(key));
+    ASSERT_TRUE(by_key->Apply(Rule(), batch.keys, batch.gradients.data(), 0.5f).ok());
+    ASSERT_TRUE(by_hash->ApplyHashes(Rule(), hashes, batch.gradients.data(), 0.5f).ok());
+    std::vector<float> expected(batch.gradients.size()), weights(batch.gradients.size());
+    ASSERT_TRUE(by_key->Lookup(batch.keys, expected.data()).ok());
+    by_hash->LookupHashes(hashes, weights.data());
+    EXPECT_EQ(weights, expected);
+  }
+  EXPECT_EQ(by_hash->rows(), by_key->rows());
+}
+
 TEST(TableTest, InitialWeightsAreSpreadOverTheirRange) {
   const auto table = Make(Options(16, RowFormula::kSgd));
   Random random(6);

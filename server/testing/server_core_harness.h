@@ -12,6 +12,8 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mutex.h"
+#include "common/shared_memory/arena.h"
+#include "common/shared_memory/listener.h"
 #include "common/transport/connection.h"
 #include "common/wire/exchange_codec.h"
 #include "proto/coordinator.pb.h"
@@ -106,6 +108,8 @@ class ServerCoreHarness : public testing::Test {
     options.log = &log_;
     options.report = [this](v1::TaskMessage message) { OnReport(std::move(message)); };
     options.on_lost_part = on_lost_part_;
+    options.arena = arena_;
+    options.shared = shared_.get();
     absl::StatusOr<std::unique_ptr<ServerCore>> core = ServerCore::Create(std::move(options));
     ASSERT_TRUE(core.ok()) << core.status();
     core_ = *std::move(core);
@@ -191,6 +195,9 @@ class ServerCoreHarness : public testing::Test {
   Logger log_{"test", &clock_};
   v1::JobConfig config_;
   v1::JobDescription job_;
+  // Null: workers share no memory with it.
+  std::shared_ptr<SharedArena> arena_;
+  std::unique_ptr<SharedMemoryListener> shared_;
   std::unique_ptr<ServerCore> core_;
   // Of the plan that workers work under.
   uint64_t generation_ = 1;

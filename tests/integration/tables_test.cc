@@ -194,13 +194,15 @@ class Reference {
   std::map<uint64_t, std::vector<float>> rows_, squares_;
 };
 
-using Case = std::tuple<v1::TableConfig::Algorithm, int, bool>;
+// Algorithm, servers, whether the next keys are known, and whether memory is shared.
+using Case = std::tuple<v1::TableConfig::Algorithm, int, bool, bool>;
 
 class TablesTest : public testing::TestWithParam<Case> {};
 
 TEST_P(TablesTest, SyncIsTheReferenceBitByBit) {
-  const auto [algorithm, servers, ahead] = GetParam();
-  InProcessCluster cluster({.servers = servers, .workers = kWorkers, .tables = {Config(algorithm, 16)}});
+  const auto [algorithm, servers, ahead, shared_memory] = GetParam();
+  InProcessCluster cluster(
+      {.servers = servers, .workers = kWorkers, .shared_memory = shared_memory, .tables = {Config(algorithm, 16)}});
   Reference reference(algorithm, Rows(cluster));
   TrainAll(&cluster, ahead, GradientOf);
   for (int64_t step = 0; step < kSteps; ++step) reference.Step(step);
@@ -209,7 +211,10 @@ TEST_P(TablesTest, SyncIsTheReferenceBitByBit) {
 
 INSTANTIATE_TEST_SUITE_P(Rows, TablesTest,
                          testing::Combine(testing::Values(v1::TableConfig::SGD, v1::TableConfig::ADAGRAD),
-                                          testing::Values(1, 2, 3, 7), testing::Bool()));
+                                          testing::Values(1, 2, 3, 7), testing::Bool(), testing::Values(false)));
+INSTANTIATE_TEST_SUITE_P(RowsInSharedMemory, TablesTest,
+                         testing::Combine(testing::Values(v1::TableConfig::ADAGRAD), testing::Values(1, 3),
+                                          testing::Bool(), testing::Values(true)));
 
 // In SYNC a step reads the rows of all steps before it, and of no other.
 TEST(TableStepsTest, StepsOfSyncReadWhatTheyMay) {
@@ -250,13 +255,15 @@ void ExpectEachPushOnce(const InProcessCluster& cluster, const std::map<uint64_t
   }
 }
 
-class TableModesTest : public testing::TestWithParam<v1::Mode> {};
+class TableModesTest : public testing::TestWithParam<std::tuple<v1::Mode, bool>> {};
 
 TEST_P(TableModesTest, EachPushCountsOnceThoughConnectionsBreak) {
+  const auto [mode, shared_memory] = GetParam();
   InProcessCluster cluster({.servers = 2,
                             .workers = kWorkers,
-                            .mode = GetParam(),
-                            .staleness_bound = GetParam() == v1::SSP ? 2 : 0,
+                            .mode = mode,
+                            .staleness_bound = mode == v1::SSP ? 2 : 0,
+                            .shared_memory = shared_memory,
                             .tables = {Config(v1::TableConfig::SGD, 8)}});
   const auto before = Rows(cluster);
   std::atomic<bool> done = false;
@@ -272,7 +279,7 @@ TEST_P(TableModesTest, EachPushCountsOnceThoughConnectionsBreak) {
   ExpectEachPushOnce(cluster, before);
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, TableModesTest, testing::Values(v1::SSP, v1::ASYNC));
+INSTANTIATE_TEST_SUITE_P(Modes, TableModesTest, testing::Combine(testing::Values(v1::SSP, v1::ASYNC), testing::Bool()));
 
 TEST(TableSwitchTest, EachPushCountsOnceOverSwitches) {
   InProcessCluster cluster(
@@ -286,6 +293,33 @@ TEST(TableSwitchTest, EachPushCountsOnceOverSwitches) {
   TrainAll(&cluster, /*ahead=*/true);
   switches.join();
   ExpectEachPushOnce(cluster, before);
+}
+
+// What is put there is what a worker says of tables: its tensors' gradients have their places already.
+TEST(TableMemoryTest, WorkersPutKeysAndRowsInSharedMemoryAndUseItAgain) {
+  InProcessCluster cluster({.shared_memory = true, .tables = {Config(v1::TableConfig::SGD, 8)}});
+  FakeModel model = cluster.MakeModel();
+  PsClient client(cluster.ClientOptions(0, &model));
+  client.Start(cluster.plan());
+  const size_t before = model.arena->bytes_left();
+  for (int64_t step = 0; step < 30; ++step) {
+    const std::vector<uint64_t> keys = KeysOf(0, step, HashOfTable(kSeed, 0));
+    client.AskRows(0, keys);
+    for (size_t tensor = 0; tensor < model.weights.size(); ++tensor) {
+      ASSERT_TRUE(client.AwaitTensor(static_cast<int>(tensor)).value());
+    }
+    ASSERT_TRUE(client.AwaitRows(0).value());
+    EXPECT_TRUE(client.uses_shared_memory());
+    Parameters::Step begun;
+    ASSERT_TRUE(client.BeginStep(&begun).value());
+    for (size_t tensor = 0; tensor < model.weights.size(); ++tensor) client.PushTensor(tensor, {.examples = 1});
+    client.PushRows(0, keys, std::vector<float>(keys.size() * kDimension, 1.0f), {.examples = 1});
+  }
+  ASSERT_TRUE(client.AwaitAcknowledgements().ok());
+  const size_t used = before - model.arena->bytes_left();
+  EXPECT_GT(used, 0);
+  // Each step takes two blocks for what it pushes and two for what it asks for.
+  EXPECT_LE(used, size_t{4 * 4 * 4096});
 }
 
 TEST(TableReadsTest, ReadingChangesNothing) {

@@ -183,19 +183,18 @@ grpc::ByteBuffer PsClient::MakeRequest(const StepMachine::Request& request, cons
   header.set_job_fingerprint(options_.job.fingerprint());
   header.set_generation(request.generation);
   header.set_partition(batch.partition);
-  if (memory != nullptr && !HasRows(request.batch)) header.set_shared_session(memory->session());
+  if (memory != nullptr) header.set_shared_session(memory->session());
   std::vector<grpc::Slice> payload;
   if (request.kind == StepMachine::Kind::kPull) {
     header.mutable_pull()->set_step(request.step);
     for (uint32_t chunk : batch.chunks) header.mutable_pull()->add_chunks(chunk);
-    if (HasRows(request.batch)) AddRows(request.batch, false, header.mutable_pull()->mutable_table(), &payload);
   } else {
     DescribePush(request, header.mutable_push_pull());
-    if (HasRows(request.batch)) {
-      AddRows(request.batch, true, header.mutable_push_pull()->mutable_table(), &payload);
-    } else if (examples_[request.batch] != 0) {
-      AddGradients(batch, memory, &header, &payload);
-    }
+  }
+  if (HasRows(request.batch)) {
+    AddRows(request.batch, memory, &header, &payload);
+  } else if (header.has_push_pull() && examples_[request.batch] != 0) {
+    AddGradients(batch, memory, &header, &payload);
   }
   trace_.OnSend(request.batch, request.kind == StepMachine::Kind::kPull ? -1 : request.step, options_.clock->Now());
   return EncodeRequest(header, std::move(payload));
@@ -239,7 +238,7 @@ int PsClient::BeginStore(int connection, const absl::StatusOr<DecodedReply>& rep
     return -1;
   }
   if (HasRows(batch)) {
-    if (absl::Status taken = TakeRows(batch, *reply); !taken.ok()) return fail(taken);
+    if (absl::Status taken = TakeRows(batch, *reply, memory); !taken.ok()) return fail(taken);
     trace_.OnEnd(batch);
     TakeReply(batch, reply->header);
     return -1;

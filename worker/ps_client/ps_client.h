@@ -19,6 +19,7 @@
 #include "common/mutex.h"
 #include "common/network_link/link_relay.h"
 #include "common/shared_memory/arena.h"
+#include "common/shared_memory/blocks.h"
 #include "common/shared_memory/link.h"
 #include "common/shared_memory/region.h"
 #include "common/trace/trace_recorder.h"
@@ -69,8 +70,8 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
     int connections_per_server = 1;
     // Null: gradients are sent as they are.
     std::shared_ptr<GradientEncoder> encoder;
-    // What servers on this host are offered to read gradients from, if TensorMemory has them in there. Null: tensors
-    // go over TCP.
+    // What servers on this host are offered to read gradients from, if TensorMemory has them in there. What is said of
+    // tables is put there as long as there is room. Null: all goes over TCP.
     std::shared_ptr<SharedArena> arena;
     // Servers are reached through it. Null: as they are.
     std::shared_ptr<LinkRelay> link;
@@ -139,37 +140,45 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
 
  private:
   // What was asked of a table at a time.
+  // Keys in a message, and their gradients if they are pushed. Not changed any more, so that it may be sent again.
+  struct SentKeys {
+    size_t count = 0;
+    size_t bytes = 0;
+    std::shared_ptr<const uint64_t[]> data;
+  };
   struct Asked {
     // By batch of the table.
     std::vector<KeyPart> parts;
+    std::vector<SentKeys> keys;
     std::unique_ptr<float[]> rows;
-  };
-  // What a batch pushes of a table.
-  struct PushedRows {
-    std::vector<uint64_t> keys;
-    std::vector<float> gradients;
   };
   // A batch of a table's shards.
   struct RowBatch {
     int table = 0;
     // Its position in Asked::parts.
     size_t part = 0;
-    // Of the current step; null: nothing.
-    std::shared_ptr<const PushedRows> pushed;
+    // Of the current step.
+    SentKeys pushed;
     // What the request asks for that is on its way, and whether what the trainer asked for last is there.
     std::shared_ptr<Asked> in_flight;
     bool is_there = false;
   };
 
   void AddTables();
-  static std::shared_ptr<Asked> Ask(const TableParts& table, const std::vector<uint64_t>& keys);
+  std::shared_ptr<Asked> Ask(const TableParts& table, const std::vector<uint64_t>& keys) const;
+  // The part's keys with their gradients, `dimension` for each key, or without. Where servers on this host can read
+  // them, if there is room.
+  SentKeys MakeSent(const KeyPart& part, const uint64_t* keys, const float* gradients, int64_t dimension) const;
+  // Says where in shared memory it is; false if it is not there.
+  bool AddSpan(const SentKeys& sent, v1::ExchangeRequest* header) const;
   RowBatch& RowsOf(int batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return row_batches_[batch - tensor_batches_]; }
   bool HasRows(int batch) const { return batch >= tensor_batches_; }
-  // Says of a table what a request is about, and adds it to the payload.
-  void AddRows(int batch, bool pushes, v1::TableKeys* keys, std::vector<grpc::Slice>* payload)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Says of a table what a request is about, and where in shared memory that is, or adds it to the payload.
+  void AddRows(int batch, const SharedMemoryLink* memory, v1::ExchangeRequest* header,
+               std::vector<grpc::Slice>* payload) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The rows of an OK answer go to their places; asks again if others are wanted by now.
-  absl::Status TakeRows(int batch, const DecodedReply& reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status TakeRows(int batch, const DecodedReply& reply, const SharedRegion* memory)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AskAgainIfNeeded(int batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // A step begins: those that it needs have been read, and nothing is asked for.
   void ForgetRows() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -220,6 +229,8 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
   // Batches of tensors, behind which those of tables are.
   int tensor_batches_ = 0;
   std::vector<TableParts> tables_;
+  // Of options_.arena, for what is said of tables. Null: there is none.
+  std::shared_ptr<SharedBlocks> blocks_;
   // By batch.
   std::vector<int> connection_of_batch_;
 

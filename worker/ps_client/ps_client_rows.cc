@@ -1,12 +1,13 @@
 // What a PsClient does about rows of tables.
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "common/status.h"
+#include "worker/ps_client/arrived_rows.h"
 #include "worker/ps_client/ps_client.h"
 
 namespace rubato::worker {
@@ -18,6 +19,7 @@ void PsClient::AddTables() {
       std::find_if(batches.begin(), batches.end(), [](const ChunkBatch& batch) { return batch.table >= 0; }) -
       batches.begin());
   tables_ = PartsOfTables(options_.tables, options_.seed, batching_);
+  if (options_.arena != nullptr && !tables_.empty()) blocks_ = SharedBlocks::Create(options_.arena, kRowRoomBytes);
   row_batches_.resize(batches.size() - tensor_batches_);
   for (size_t table = 0; table < tables_.size(); ++table) {
     for (size_t part = 0; part < tables_[table].batches.size(); ++part) {
@@ -29,9 +31,22 @@ void PsClient::AddTables() {
   }
 }
 
-std::shared_ptr<PsClient::Asked> PsClient::Ask(const TableParts& table, const std::vector<uint64_t>& keys) {
+PsClient::SentKeys PsClient::MakeSent(const KeyPart& part, const uint64_t* keys, const float* gradients,
+                                      int64_t dimension) const {
+  if (part.count == 0) return {};
+  const size_t key_bytes = part.count * sizeof(uint64_t);
+  const size_t row_bytes = gradients == nullptr ? 0 : static_cast<size_t>(dimension) * sizeof(float);
+  const size_t bytes = key_bytes + part.count * row_bytes;
+  const auto data = ArrayIn<uint64_t>(blocks_.get(), (bytes + sizeof(uint64_t) - 1) / sizeof(uint64_t));
+  part.Gather(keys, sizeof(uint64_t), data.get());
+  if (gradients != nullptr) part.Gather(gradients, row_bytes, data.get() + part.count);
+  return {.count = part.count, .bytes = bytes, .data = data};
+}
+
+std::shared_ptr<PsClient::Asked> PsClient::Ask(const TableParts& table, const std::vector<uint64_t>& keys) const {
   auto asked = std::make_shared<Asked>();
   asked->parts = table.Split(keys);
+  for (const KeyPart& part : asked->parts) asked->keys.push_back(MakeSent(part, keys.data(), nullptr, 0));
   asked->rows = std::make_unique_for_overwrite<float[]>(keys.size() * table.dimension);
   return asked;
 }
@@ -50,7 +65,7 @@ void PsClient::AskAgainIfNeeded(int batch) {
   RowBatch& rows = RowsOf(batch);
   if (rows.is_there || !machine_.Have(batch)) return;
   // Nothing is wanted of this one.
-  if (asked_[rows.table]->parts[rows.part].keys.empty()) {
+  if (asked_[rows.table]->parts[rows.part].count == 0) {
     rows.is_there = true;
   } else {
     machine_.PullAgain(batch);
@@ -87,66 +102,63 @@ const float* PsClient::rows(int number) {
 void PsClient::PushRows(int number, const std::vector<uint64_t>& keys, const std::vector<float>& gradients,
                         const Pushed& pushed) {
   const TableParts& table = tables_[number];
-  const std::vector<KeyPart> parts = table.Split(keys);
+  std::vector<SentKeys> sent;
+  for (const KeyPart& part : table.Split(keys)) {
+    sent.push_back(MakeSent(part, keys.data(), gradients.data(), table.dimension));
+  }
   MutexLock lock(mu_);
   epoch_ = pushed.epoch;
   slice_ = pushed.slice;
   for (size_t i = 0; i < table.batches.size(); ++i) {
-    const KeyPart& part = parts[i];
-    auto rows = std::make_shared<PushedRows>();
-    rows->keys = part.keys;
-    rows->gradients.reserve(part.keys.size() * table.dimension);
-    for (const KeyPart::Run& run : part.runs) {
-      const auto first = gradients.begin() + static_cast<int64_t>(run.begin) * table.dimension;
-      rows->gradients.insert(rows->gradients.end(), first, first + static_cast<int64_t>(run.count) * table.dimension);
-    }
     const int batch = table.batches[i];
-    RowsOf(batch).pushed = std::move(rows);
+    RowsOf(batch).pushed = std::move(sent[i]);
     examples_[batch] = pushed.examples;
     machine_.Push(batch);
   }
 }
 
-void PsClient::AddRows(int batch, bool pushes, v1::TableKeys* keys, std::vector<grpc::Slice>* payload) {
-  RowBatch& rows = RowsOf(batch);
-  keys->set_table(rows.table);
-  size_t bytes = 0;
-  const auto add = [&](const auto& owner, const auto& array) {
-    const size_t size = array.size() * sizeof(array.front());
-    if (size > 0) payload->push_back(SliceOf(owner, array.data(), size));
-    bytes += size;
-  };
-  if (pushes && examples_[batch] != 0) {
-    keys->set_pushed(rows.pushed->keys.size());
-    add(rows.pushed, rows.pushed->keys);
-    add(rows.pushed, rows.pushed->gradients);
-  }
-  rows.in_flight = asked_[rows.table];
-  const std::vector<uint64_t>& asked = rows.in_flight->parts[rows.part].keys;
-  keys->set_asked(asked.size());
-  add(rows.in_flight, asked);
-  counters_.sent_bytes += static_cast<int64_t>(bytes);
+bool PsClient::AddSpan(const SentKeys& sent, v1::ExchangeRequest* header) const {
+  v1::SharedSpan* span = header->add_shared();
+  if (sent.bytes == 0) return true;
+  const std::optional<uint64_t> offset = options_.arena->region().OffsetOf(sent.data.get(), sent.bytes);
+  if (!offset.has_value()) return false;
+  span->set_offset(*offset);
+  span->set_bytes(sent.bytes);
+  return true;
 }
 
-absl::Status PsClient::TakeRows(int batch, const DecodedReply& reply) {
-  const ChunkBatch& chunks = batching_.batches[batch];
+void PsClient::AddRows(int batch, const SharedMemoryLink* memory, v1::ExchangeRequest* header,
+                       std::vector<grpc::Slice>* payload) {
   RowBatch& rows = RowsOf(batch);
-  bool same = reply.header.chunks_size() == static_cast<int>(chunks.chunks.size());
-  for (int i = 0; same && i < reply.header.chunks_size(); ++i)
-    same = reply.header.chunks(i).chunk() == chunks.chunks[i];
-  if (!same) return absl::InvalidArgumentError("chunks: others than those that were asked for");
+  rows.in_flight = asked_[rows.table];
+  const bool pushes = header->has_push_pull() && examples_[batch] != 0;
+  const SentKeys pushed = pushes ? rows.pushed : SentKeys();
+  const SentKeys& asked = rows.in_flight->keys[rows.part];
+  v1::TableKeys* const keys =
+      header->has_push_pull() ? header->mutable_push_pull()->mutable_table() : header->mutable_pull()->mutable_table();
+  keys->set_table(rows.table);
+  keys->set_pushed(pushed.count);
+  keys->set_asked(asked.count);
+  counters_.sent_bytes += static_cast<int64_t>(pushed.bytes + asked.bytes);
+  if (memory != nullptr && AddSpan(pushed, header) && AddSpan(asked, header)) return;
+  header->clear_shared();
+  for (const SentKeys* sent : {&pushed, &asked}) {
+    if (sent->bytes > 0) payload->push_back(SliceOf(sent->data, sent->data.get(), sent->bytes));
+  }
+}
+
+absl::Status PsClient::TakeRows(int batch, const DecodedReply& reply, const SharedRegion* memory) {
+  RowBatch& rows = RowsOf(batch);
   const KeyPart& part = rows.in_flight->parts[rows.part];
   const int64_t dimension = tables_[rows.table].dimension;
   const size_t row_bytes = sizeof(float) * static_cast<size_t>(dimension);
-  if (reply.payload.size() != part.keys.size() * row_bytes) {
-    return absl::InvalidArgumentError(absl::StrCat("payload: ", reply.payload.size(), " bytes; ", part.keys.size(),
-                                                   " rows of ", row_bytes, " bytes were asked for"));
-  }
-  counters_.received_bytes += static_cast<int64_t>(reply.payload.size());
+  RUBATO_ASSIGN_OR_RETURN(const ArrivedRows arrived,
+                          FindRows(batching_.batches[batch], reply, part.count, row_bytes, memory));
+  counters_.received_bytes += static_cast<int64_t>(part.count * row_bytes);
   if (rows.in_flight != asked_[rows.table]) return absl::OkStatus();  // Nobody wants them any more.
   size_t at = 0;
   for (const KeyPart::Run& run : part.runs) {
-    reply.payload.CopyTo(at, run.count * row_bytes, rows.in_flight->rows.get() + run.begin * dimension);
+    arrived.CopyTo(at, run.count * row_bytes, rows.in_flight->rows.get() + run.begin * dimension);
     at += run.count * row_bytes;
   }
   rows.is_there = true;

@@ -42,16 +42,17 @@ void RowPuller::Cancel() {
 absl::Status RowPuller::Pull(int table, const std::vector<uint64_t>& keys, absl::Duration timeout, float* rows) {
   const std::vector<KeyPart> parts = tables_[table].Split(keys);
   for (size_t i = 0; i < parts.size(); ++i) {
-    if (parts[i].keys.empty()) continue;
+    if (parts[i].count == 0) continue;
     const int batch = tables_[table].batches[i];
     const v1::ServerInfo& server = job_.servers(static_cast<int>(batching_.batches[batch].server));
-    RUBATO_RETURN_IF_ERROR(Annotate(PullPart(table, batch, parts[i], timeout, rows),
+    RUBATO_RETURN_IF_ERROR(Annotate(PullPart(table, batch, keys, parts[i], timeout, rows),
                                     absl::StrCat(TaskName(server.task()), " at ", server.address())));
   }
   return absl::OkStatus();
 }
 
-absl::Status RowPuller::PullPart(int table, int batch, const KeyPart& part, absl::Duration timeout, float* rows) {
+absl::Status RowPuller::PullPart(int table, int batch, const std::vector<uint64_t>& keys, const KeyPart& part,
+                                 absl::Duration timeout, float* rows) {
   const ChunkBatch& chunks = batching_.batches[batch];
   v1::ExchangeRequest request;
   request.set_request_id(1);
@@ -62,8 +63,9 @@ absl::Status RowPuller::PullPart(int table, int batch, const KeyPart& part, absl
   snapshot.set_at_step(-1);
   for (uint32_t chunk : chunks.chunks) snapshot.add_chunks(chunk);
   snapshot.mutable_table()->set_table(static_cast<uint32_t>(table));
-  snapshot.mutable_table()->set_asked(part.keys.size());
-  request.set_payload(part.keys.data(), part.keys.size() * sizeof(uint64_t));
+  snapshot.mutable_table()->set_asked(part.count);
+  request.mutable_payload()->resize(part.count * sizeof(uint64_t));
+  part.Gather(keys.data(), sizeof(uint64_t), request.mutable_payload()->data());
 
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(timeout));
@@ -85,9 +87,9 @@ absl::Status RowPuller::PullPart(int table, int batch, const KeyPart& part, absl
   if (!answered) return end.ok() ? absl::UnavailableError("the stream ended early") : FromGrpcStatus(end);
   if (reply.outcome() != v1::ExchangeReply::OK) return absl::FailedPreconditionError(reply.message());
   const auto row_bytes = sizeof(float) * static_cast<size_t>(tables_[table].dimension);
-  if (reply.payload().size() != part.keys.size() * row_bytes) {
-    return absl::InternalError(absl::StrCat("the answer has ", reply.payload().size(), " bytes, not the ",
-                                            part.keys.size(), " rows that were asked for"));
+  if (reply.payload().size() != part.count * row_bytes) {
+    return absl::InternalError(absl::StrCat("the answer has ", reply.payload().size(), " bytes, not the ", part.count,
+                                            " rows that were asked for"));
   }
   const char* from = reply.payload().data();
   for (const KeyPart::Run& run : part.runs) {

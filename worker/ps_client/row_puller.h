@@ -17,8 +17,8 @@
 
 namespace rubato::worker {
 
-// Fetches rows of tables as they are, for measuring: keys that nobody has pushed read as their initial weights, and
-// stay as they are. Pull on one thread; Cancel on any.
+// Fetches rows of tables as they are, for measuring, over TCP: keys that nobody has pushed read as their initial
+// weights, and stay as they are. Pull on one thread; Cancel on any.
 class RowPuller {
  public:
   // `seed` is the job's.
@@ -32,7 +32,8 @@ class RowPuller {
   void Cancel();
 
  private:
-  absl::Status PullPart(int table, int batch, const KeyPart& part, absl::Duration timeout, float* rows);
+  absl::Status PullPart(int table, int batch, const std::vector<uint64_t>& keys, const KeyPart& part,
+                        absl::Duration timeout, float* rows);
 
   const v1::JobDescription job_;
   const v1::TaskId task_;

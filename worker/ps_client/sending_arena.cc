@@ -4,6 +4,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "common/shared_memory/blocks.h"
 
 namespace rubato::worker {
 
@@ -15,6 +16,7 @@ std::shared_ptr<SharedArena> CreateSendingArena(const v1::JobConfig& config, con
   // wants whole pages. Pages that are not used cost nothing.
   size_t bytes = size_t{1} << 20;
   for (const TensorSpec& tensor : spec.tensors) bytes += 4 * sizeof(float) * NumElements(tensor.shape) + 8192;
+  if (!spec.tables.empty()) bytes += kRowRoomBytes;
   absl::StatusOr<std::shared_ptr<SharedArena>> arena = SharedArena::Create(name, bytes);
   if (arena.ok()) return *std::move(arena);
   log->Warning(absl::StrCat("shares no memory with servers on this host: ", arena.status().message()));

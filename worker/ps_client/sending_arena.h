@@ -13,7 +13,8 @@
 namespace rubato::worker {
 
 // Memory that servers on this host read gradients from: for each tensor the gradient and, if it is encoded, what is
-// sent instead. `name` is the task's. Null if the config or the system does not allow it; the log says why.
+// sent instead; and if there are tables, keys and rows. `name` is the task's. Null if the config or the system does not
+// allow it; the log says why.
 std::shared_ptr<SharedArena> CreateSendingArena(const v1::JobConfig& config, const ModelSpec& spec,
                                                 const std::string& name, Logger* log);
 

@@ -1,21 +1,41 @@
 #include "worker/ps_client/table_parts.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "common/table_keys.h"
 
 namespace rubato::worker {
 
+void KeyPart::Gather(const void* all, size_t each, void* out) const {
+  auto* to = static_cast<char*>(out);
+  for (const Run& run : runs) {
+    std::memcpy(to, static_cast<const char*>(all) + each * run.begin, each * run.count);
+    to += each * run.count;
+  }
+}
+
 std::vector<KeyPart> TableParts::Split(const std::vector<uint64_t>& keys) const {
   std::vector<KeyPart> parts(batches.size());
+  if (parts.size() == 1) {
+    // No need to look which shards there are.
+    if (!keys.empty()) parts[0] = {.runs = {{0, keys.size()}}, .count = keys.size()};
+    return parts;
+  }
   auto begin = keys.begin();
   for (uint32_t shard = 0; shard < shards && begin != keys.end(); ++shard) {
     const auto end = std::partition_point(begin, keys.end(),
                                           [&](uint64_t key) { return ShardOfHash(hash.Of(key), shards) == shard; });
     if (begin == end) continue;
     KeyPart& part = parts[part_of_shard[shard]];
-    part.keys.insert(part.keys.end(), begin, end);
-    part.runs.push_back({static_cast<size_t>(begin - keys.begin()), static_cast<size_t>(end - begin)});
+    const auto first = static_cast<size_t>(begin - keys.begin());
+    const auto count = static_cast<size_t>(end - begin);
+    if (!part.runs.empty() && part.runs.back().begin + part.runs.back().count == first) {
+      part.runs.back().count += count;
+    } else {
+      part.runs.push_back({first, count});
+    }
+    part.count += count;
     begin = end;
   }
   return parts;

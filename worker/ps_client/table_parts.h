@@ -11,14 +11,18 @@
 
 namespace rubato::worker {
 
-// Keys that travel in one message, and which of all keys they are: a run of them for each shard that has some.
+// Which of all keys travel in one message: runs of them.
 struct KeyPart {
   struct Run {
     size_t begin = 0;
     size_t count = 0;
   };
-  std::vector<uint64_t> keys;
   std::vector<Run> runs;
+  // Of all runs together.
+  size_t count = 0;
+
+  // Copies what an array with `each` bytes for every key has of this part to `out`, one after another.
+  void Gather(const void* all, size_t each, void* out) const;
 };
 
 // A table's shards by the message that they travel in. Pure.
