@@ -8,8 +8,8 @@
 //   push and lookup   a step pushes the batch's gradients and brings the next batch's rows, with one message; AdaGrad
 //
 // batch_us is by the clock; client_cpu_us and server_cpu_us are processor time of a batch, which a busy machine changes
-// less. Ours and the streams are reached over TCP, redis over a Unix socket, which favours it. Rows do not go through
-// shared memory, here or in a job: there is no such case.
+// less. Ours is reached over TCP and, with a server of its own, through shared memory; the streams over TCP, and redis
+// over a Unix socket, which favours it.
 //
 //   sparse_push_pull_bench --rows=1000000 --batch=8192
 #include <time.h>
@@ -45,8 +45,12 @@ namespace rubato::bench {
 namespace {
 
 constexpr absl::Duration kTimeout = absl::Seconds(60);
-constexpr char kOurs[] = "rubato", kStream[] = "grpc stream", kPrefetched[] = "grpc stream, prefetched",
-               kRedis[] = "redis";
+constexpr char kOurs[] = "rubato", kShared[] = "rubato, shared memory", kStream[] = "grpc stream",
+               kPrefetched[] = "grpc stream, prefetched", kRedis[] = "redis";
+// Ours are the first subjects.
+constexpr size_t kNumOurs = 2;
+
+bool IsOurs(const std::string& subject) { return subject == kOurs || subject == kShared; }
 
 struct Flags {
   SparseSetup setup;
@@ -102,9 +106,15 @@ double ProcessSeconds(pid_t process) {
   return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
 }
 
+SparseSetup SetupOf(const Flags& flags, const std::string& subject) {
+  SparseSetup setup = flags.setup;
+  setup.shared_memory = subject == kShared;
+  return setup;
+}
+
 absl::Status PlayServer(const Flags& flags) {
   const auto ready = [](const std::string& address) { std::cout << "ready " << address << std::endl; };
-  if (flags.server == kOurs) return ServeRubatoRows(flags.setup, ready);
+  if (IsOurs(flags.server)) return ServeRubatoRows(SetupOf(flags, flags.server), ready);
   return ServeMapStream(flags.setup, flags.server == kPrefetched, ready);
 }
 
@@ -112,7 +122,7 @@ absl::Status PlayServer(const Flags& flags) {
 absl::StatusOr<Subjects> StartAll(const Flags& flags) {
   Subjects subjects;
   std::vector<std::string> addresses;
-  std::vector<std::string> names = {kOurs};
+  std::vector<std::string> names = {kOurs, kShared};
   if (!flags.alone) names.insert(names.end(), {kStream, kPrefetched});
   for (const std::string& name : names) {
     RUBATO_ASSIGN_OR_RETURN(
@@ -131,9 +141,9 @@ absl::StatusOr<Subjects> StartAll(const Flags& flags) {
   if (!redis.ok() && !absl::IsNotFound(redis.status())) return redis.status();
   for (size_t i = 0; i < subjects.all.size(); ++i) {
     Subject& subject = subjects.all[i];
-    absl::StatusOr<std::unique_ptr<RowClient>> client = subject.name == kOurs
-                                                            ? ConnectRubatoRows(flags.setup, addresses[i])
-                                                            : ConnectMapStream(flags.setup, addresses[i]);
+    const SparseSetup setup = SetupOf(flags, subject.name);
+    absl::StatusOr<std::unique_ptr<RowClient>> client =
+        IsOurs(subject.name) ? ConnectRubatoRows(setup, addresses[i]) : ConnectMapStream(setup, addresses[i]);
     if (!client.ok()) return Annotate(client.status(), subject.name);
     subject.client = *std::move(client);
   }
@@ -244,7 +254,6 @@ void Print(const std::vector<Case>& cases, const Subjects& subjects,
   for (size_t i = 0; i < cases.size(); ++i) {
     double keys = 0;
     for (const Keys& batch : *cases[i].batches) keys += static_cast<double>(batch.size());
-    // Ours is the first.
     BenchCase ratio = {cases[i].name, {{"keys_per_batch", keys / static_cast<double>(cases[i].batches->size())}}};
     for (size_t j = 0; j < subjects.all.size(); ++j) {
       const Measured& one = measured[i][j];
@@ -254,9 +263,10 @@ void Print(const std::vector<Case>& cases, const Subjects& subjects,
                         {"client_cpu_us", 1e6 * Median(one.client_seconds)},
                         {"server_cpu_us", 1e6 * Median(one.server_seconds)},
                         {"payload_bytes_per_row", one.bytes_per_row}}});
-      if (j == 0) continue;
-      ratio.values.emplace_back(absl::StrCat("rubato/", subjects.all[j].name),
-                                MedianRatio(one.seconds_per_row, measured[i][0].seconds_per_row));
+      for (size_t ours = 0; ours < kNumOurs && j >= kNumOurs; ++ours) {
+        ratio.values.emplace_back(absl::StrCat(subjects.all[ours].name, "/", subjects.all[j].name),
+                                  MedianRatio(one.seconds_per_row, measured[i][ours].seconds_per_row));
+      }
     }
     ratios.push_back(std::move(ratio));
   }
@@ -308,7 +318,7 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_option("--seconds", flags->seconds, "Of a turn")->check(CLI::Range(0.001, 60.0))->capture_default_str();
   app->add_option("--rounds", flags->rounds, "Turns of each case")->check(CLI::Range(1, 1000))->capture_default_str();
   app->add_flag("--alone", flags->alone, "Without the peers, for a profiler");
-  app->add_option("--server", flags->server)->check(CLI::IsMember({kOurs, kStream, kPrefetched}))->group("");
+  app->add_option("--server", flags->server)->check(CLI::IsMember({kOurs, kShared, kStream, kPrefetched}))->group("");
 }
 
 }  // namespace

@@ -1,11 +1,16 @@
 #include "bench/sparse/rubato_rows.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "bench/job_server.h"
 #include "common/clock.h"
+#include "common/float_buffer.h"
 #include "common/log.h"
 #include "common/model_spec.h"
+#include "common/shared_memory/arena.h"
+#include "common/shared_memory/blocks.h"
 #include "common/status.h"
 #include "coordinator/rules/placement.h"
 #include "proto/coordinator.pb.h"
@@ -59,7 +64,7 @@ absl::StatusOr<RowsJob> MakeJob(const SparseSetup& setup, const v1::ServerInfo& 
   cluster->set_partitions_per_server(setup.partitions);
   cluster->set_connections_per_server(1);
   cluster->set_chunk_bytes(512 << 10);
-  cluster->set_shared_memory(v1::ClusterConfig::OFF);
+  if (!setup.shared_memory) cluster->set_shared_memory(v1::ClusterConfig::OFF);
   *job.config.mutable_model() = ModelWithTable(setup);
   job.config.mutable_optimizer()->set_algorithm(v1::OptimizerConfig::SGD);
   job.config.mutable_optimizer()->set_learning_rate(kLearningRate);
@@ -79,12 +84,18 @@ absl::StatusOr<RowsJob> MakeJob(const SparseSetup& setup, const v1::ServerInfo& 
 
 class RubatoRows : public RowClient, private worker::PsClient::TensorMemory {
  public:
-  explicit RubatoRows(RowsJob job)
-      : job_(std::move(job)),
-        weights_(NumElements(job_.model.tensors.front().shape)),
-        gradient_(weights_.size(), 1.0f) {}
+  explicit RubatoRows(RowsJob job) : job_(std::move(job)), weights_(NumElements(job_.model.tensors.front().shape)) {}
 
-  absl::Status Start() {
+  // FailedPrecondition: memory is not shared though it is to be, or the other way round.
+  absl::Status Start(bool shared_memory) {
+    const auto elements = static_cast<int64_t>(weights_.size());
+    gradient_ = FloatBuffer::Allocate(elements);
+    if (shared_memory) {
+      RUBATO_ASSIGN_OR_RETURN(arena_, SharedArena::Create("worker 0", kRowRoomBytes + (size_t{1} << 20)));
+      void* const memory = arena_->Allocate(weights_.size() * sizeof(float));
+      gradient_ = FloatBuffer::Wrap(static_cast<float*>(memory), elements, arena_);
+    }
+    std::fill_n(gradient_->data(), elements, 1.0f);
     worker::PsClient::Options options;
     options.job = job_.description;
     options.task = TheWorker();
@@ -95,9 +106,13 @@ class RubatoRows : public RowClient, private worker::PsClient::TensorMemory {
     options.clock = &clock_;
     options.log = &log_;
     options.memory = this;
+    options.arena = arena_;
     client_ = std::make_unique<worker::PsClient>(std::move(options));
     client_->Start(job_.plan);
-    return Await();
+    RUBATO_RETURN_IF_ERROR(Await());
+    if (client_->uses_shared_memory() == shared_memory) return absl::OkStatus();
+    return absl::FailedPreconditionError(shared_memory ? "client and server share no memory"
+                                                       : "client and server share memory");
   }
 
   absl::Status Exchange(const std::vector<uint64_t>& pushed, const std::vector<float>& gradients,
@@ -128,10 +143,13 @@ class RubatoRows : public RowClient, private worker::PsClient::TensorMemory {
   }
 
   float* Weights(int, int64_t offset) override { return weights_.data() + offset; }
-  float* Gradient(int, int64_t offset) override { return gradient_.data() + offset; }
+  float* Gradient(int, int64_t offset) override { return gradient_->data() + offset; }
 
   const RowsJob job_;
-  std::vector<float> weights_, gradient_;
+  // Null: all goes over TCP.
+  std::shared_ptr<SharedArena> arena_;
+  std::vector<float> weights_;
+  FloatBuffer::Ptr gradient_;
   RealClock clock_;
   Logger log_{"worker 0", &clock_};
   std::unique_ptr<worker::PsClient> client_;
@@ -149,7 +167,7 @@ absl::StatusOr<std::unique_ptr<RowClient>> ConnectRubatoRows(const SparseSetup& 
   RUBATO_ASSIGN_OR_RETURN(const v1::ServerInfo server, ParseServerInfo(address));
   RUBATO_ASSIGN_OR_RETURN(RowsJob job, MakeJob(setup, server));
   auto client = std::make_unique<RubatoRows>(std::move(job));
-  RUBATO_RETURN_IF_ERROR(client->Start());
+  RUBATO_RETURN_IF_ERROR(client->Start(setup.shared_memory));
   return client;
 }
 
