@@ -38,6 +38,16 @@ class ShardIndex {
   // Where a lookup of the hash begins, to be fetched before.
   const Line* LineOf(uint64_t hash) const { return LineIn(directory_[PlaceOf(hash)], hash); }
 
+  // The hash's row if it is in the line, otherwise 0. Without a branch for each entry: which one it is cannot be
+  // predicted. Entries without a row count for nothing.
+  static uint32_t RowIn(const Line& line, uint64_t hash) {
+    uint32_t row = 0;
+    for (const Entry& entry : line.entries) row |= entry.hash == hash ? entry.row : 0;
+    return row;
+  }
+  // A hash that is not in a full line may be in the next one. Entries fill a line from its beginning.
+  static bool IsFull(const Line& line) { return line.entries[3].row != 0; }
+
   // The hash's row, 0 if it has none. `begin` is LineOf(hash), and nothing was inserted since.
   uint32_t Find(uint64_t hash, const Line* begin) const {
     uint32_t row = RowIn(*begin, hash);
@@ -71,14 +81,6 @@ class ShardIndex {
     uint32_t segment;
   };
 
-  // Without a branch for each entry: which one it is cannot be predicted. Entries without a row count for nothing.
-  static uint32_t RowIn(const Line& line, uint64_t hash) {
-    uint32_t row = 0;
-    for (const Entry& entry : line.entries) row |= entry.hash == hash ? entry.row : 0;
-    return row;
-  }
-  // Entries fill a line from its beginning.
-  static bool IsFull(const Line& line) { return line.entries[3].row != 0; }
   // By the lower half of the hash; the directory is by its first bits.
   static Line* LineIn(const Place& place, uint64_t hash) {
     return place.lines + ((hash & UINT32_MAX) * place.line_count >> 32);

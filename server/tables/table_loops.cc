@@ -9,15 +9,17 @@
 namespace rubato::server {
 namespace {
 
-// How many keys ahead the next memory access of each is begun.
+// How many keys ahead the next memory access of each is begun; and after how many of them those that are not in their
+// first line of the index are looked for in the next one.
 constexpr size_t kAhead = 22;
+constexpr size_t kSettleAfter = 11;
 // Of the keys on their way.
 constexpr size_t kRing = 64;
 static_assert(kRing > 2 * kAhead);
 
 #define INLINE __attribute__((always_inline))
 
-// A key on its way: the line of the index that it may be in, then its row.
+// A key on its way: the line of the index that it may be in, then its row, if it is known.
 struct Pending {
   const ShardIndex* index;
   const ShardIndex::Line* line;
@@ -26,12 +28,16 @@ struct Pending {
   uint32_t row;
 };
 
-// Calls find(i), then probe(i) kAhead keys later, then use(i) kAhead keys after that.
-template <typename Find, typename Probe, typename Use>
-RUBATO_KERNEL_BODY void InThreeStages(size_t count, const Find& find, const Probe& probe, const Use& use) {
+// Calls find(i), then probe(i) kAhead keys later, then settle(i) kSettleAfter keys after that, then use(i) kAhead keys
+// after probe(i).
+template <typename Find, typename Probe, typename Settle, typename Use>
+RUBATO_KERNEL_BODY void InStages(size_t count, const Find& find, const Probe& probe, const Settle& settle,
+                                 const Use& use) {
+  constexpr size_t kSettle = kAhead + kSettleAfter;
   for (size_t i = 0; i < count + 2 * kAhead; ++i) {
     if (i < count) find(i);
     if (i >= kAhead && i - kAhead < count) probe(i - kAhead);
+    if (i >= kSettle && i - kSettle < count) settle(i - kSettle);
     if (i >= 2 * kAhead) use(i - 2 * kAhead);
   }
 }
@@ -47,8 +53,11 @@ struct TableLoops {
     Pending pending[kRing];
     const auto at = [&](size_t i) -> Pending& { return pending[i % kRing]; };
     const auto find = [&](size_t i) INLINE { Begin(table, hashes[i], at(i)); };
-    const auto probe = [&](size_t i) INLINE {
+    const auto probe = [&](size_t i) INLINE { Probe(table, hashes[i], sizeof(float) * dimension, at(i)); };
+    const auto settle = [&](size_t i) INLINE {
       Pending& key = at(i);
+      if (key.row != 0) [[likely]]
+        return;
       key.row = key.index->Find(hashes[i], key.line);
       Fetch(table, key.row, sizeof(float) * dimension);
     };
@@ -60,7 +69,7 @@ struct TableLoops {
         table.InitialWeights(hashes[i], out);
       }
     };
-    InThreeStages(hashes.size(), find, probe, use);
+    InStages(hashes.size(), find, probe, settle, use);
   }
 
   template <int kDimension, RowFormula kFormula>
@@ -72,10 +81,14 @@ struct TableLoops {
     const auto at = [&](size_t i) -> Pending& { return pending[i % kRing]; };
     const auto find = [&](size_t i) INLINE { Begin(table, hashes[i], at(i)); };
     const auto probe = [&](size_t i) INLINE {
+      LookAgain(table, hashes[i], at(i));
+      Probe(table, hashes[i], bytes, at(i));
+    };
+    const auto settle = [&](size_t i) INLINE {
       Pending& key = at(i);
-      // Rows that were added since may have moved its line.
-      if (key.rows != table.rows_) [[unlikely]]
-        key.line = key.index->LineOf(hashes[i]);
+      if (key.row != 0) [[likely]]
+        return;
+      LookAgain(table, hashes[i], key);
       key.row = key.index->Find(hashes[i], key.line);
       if (key.row == 0) key.row = table.AddRow(hashes[i]);
       Fetch(table, key.row, bytes);
@@ -84,7 +97,7 @@ struct TableLoops {
       row_loops::UpdateRow<kFormula>(rule, gradients + static_cast<size_t>(dimension) * i, scale,
                                      table.RowAt(at(i).row), dimension);
     };
-    InThreeStages(hashes.size(), find, probe, use);
+    InStages(hashes.size(), find, probe, settle, use);
   }
 
  private:
@@ -93,6 +106,22 @@ struct TableLoops {
     pending.line = pending.index->LineOf(hash);
     pending.rows = table.rows_;
     __builtin_prefetch(pending.line);
+  }
+  // Rows that were added since the key's line was found may have moved it.
+  RUBATO_KERNEL_BODY static void LookAgain(const Table& table, uint64_t hash, Pending& pending) {
+    if (pending.rows == table.rows_) [[likely]]
+      return;
+    pending.line = pending.index->LineOf(hash);
+    pending.rows = table.rows_;
+  }
+  // The row, as far as one line says, which has been fetched: waiting for the next one would hold up all others.
+  RUBATO_KERNEL_BODY static void Probe(const Table& table, uint64_t hash, size_t bytes, Pending& pending) {
+    pending.row = ShardIndex::RowIn(*pending.line, hash);
+    if (pending.row != 0) [[likely]] {
+      Fetch(table, pending.row, bytes);
+    } else if (ShardIndex::IsFull(*pending.line)) {
+      __builtin_prefetch(pending.line + 1);
+    }
   }
   RUBATO_KERNEL_BODY static void Fetch(const Table& table, uint32_t row, size_t bytes) {
     const char* begin = reinterpret_cast<const char*>(table.RowAt(row));
