@@ -15,6 +15,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "common/status.h"
 
 namespace rubato {
@@ -49,6 +50,13 @@ int PortOf(int socket) {
   if (getsockname(socket, reinterpret_cast<sockaddr*>(&name), &size) != 0) return 0;
   return ntohs(name.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6*>(&name)->sin6_port
                                           : reinterpret_cast<sockaddr_in*>(&name)->sin_port);
+}
+
+// Without its port; an IPv4 address as such, also where it comes through IPv6.
+std::string HostOf(const sockaddr_storage& name, socklen_t size) {
+  char host[NI_MAXHOST] = "";
+  getnameinfo(reinterpret_cast<const sockaddr*>(&name), size, host, sizeof(host), nullptr, 0, NI_NUMERICHOST);
+  return std::string(absl::StripPrefix(host, "::ffff:"));
 }
 
 // Binds to one of the addresses that a name stands for. Not open, with errno: none could be had.
@@ -101,54 +109,128 @@ absl::Status HttpServer::Listen() {
   }
   port_ = PortOf(socket_.get());
   stop_ = FileDescriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!stop_.open()) return CannotListen(options_.listen, strerror(errno));
+  wake_ = FileDescriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!stop_.open() || !wake_.open()) return CannotListen(options_.listen, strerror(errno));
   return absl::OkStatus();
 }
 
+void HttpServer::Publish(std::string message) {
+  {
+    MutexLock lock(mu_);
+    published_.push_back(std::make_shared<const std::string>(std::move(message)));
+  }
+  eventfd_write(wake_.get(), 1);
+}
+
+size_t HttpServer::CountStreams() const {
+  return static_cast<size_t>(std::count_if(connections_.begin(), connections_.end(),
+                                           [](const Connection& connection) { return connection.stream; }));
+}
+
 void HttpServer::Run() {
-  for (;;) {
-    const bool full = connections_.size() >= options_.max_connections;
-    std::vector<pollfd> events = {{stop_.get(), POLLIN, 0}, {full ? -1 : socket_.get(), POLLIN, 0}};
-    absl::Duration left = absl::InfiniteDuration();
-    for (const Connection& connection : connections_) {
-      const short wanted = connection.answered ? POLLOUT : POLLIN;
-      events.push_back({connection.socket.get(), wanted, 0});
-      left = std::min(left, connection.deadline - options_.clock->Now());
-    }
-    int timeout = -1;
-    if (left != absl::InfiniteDuration()) {
-      timeout = static_cast<int>(std::max<int64_t>(0, absl::ToInt64Milliseconds(left) + 1));
-    }
-    if (poll(events.data(), events.size(), timeout) < 0 && errno != EINTR) return;
-    if (events[0].revents != 0) return;
+  std::vector<short> events;
+  while (Await(&events)) {
     const absl::Time now = options_.clock->Now();
     size_t event = 2;
     for (auto connection = connections_.begin(); connection != connections_.end(); ++event) {
-      const bool goes_on = now < connection->deadline && (events[event].revents == 0 || Serve(&*connection));
+      const bool goes_on = now < connection->deadline && (events[event] == 0 || Serve(&*connection));
       connection = goes_on ? std::next(connection) : connections_.erase(connection);
     }
-    if (events[1].revents != 0) Accept();
+    // After the clients that begin a stream now: they were told of nothing that is published from here on.
+    if (events[1] != 0) SendPublished();
+    if (events[0] != 0) Accept();
   }
 }
 
+bool HttpServer::Await(std::vector<short>* events) {
+  const bool full = connections_.size() - CountStreams() >= options_.max_connections;
+  std::vector<pollfd> waits = {
+      {stop_.get(), POLLIN, 0}, {full ? -1 : socket_.get(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
+  absl::Duration left = absl::InfiniteDuration();
+  for (const Connection& connection : connections_) {
+    // A client of a stream says nothing any more, but that it leaves.
+    short wanted = connection.answered && !connection.stream ? 0 : POLLIN;
+    if (!connection.answer.empty()) wanted = static_cast<short>(wanted | POLLOUT);
+    waits.push_back({connection.socket.get(), wanted, 0});
+    left = std::min(left, connection.deadline - options_.clock->Now());
+  }
+  int timeout = -1;
+  if (left != absl::InfiniteDuration()) {
+    timeout = static_cast<int>(std::max<int64_t>(0, absl::ToInt64Milliseconds(left) + 1));
+  }
+  if (poll(waits.data(), waits.size(), timeout) < 0 && errno != EINTR) return false;
+  events->clear();
+  for (size_t i = 1; i < waits.size(); ++i) events->push_back(waits[i].revents);
+  return waits[0].revents == 0;
+}
+
 void HttpServer::Accept() {
-  FileDescriptor socket(accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  sockaddr_storage name = {};
+  socklen_t size = sizeof(name);
+  FileDescriptor socket(
+      accept4(socket_.get(), reinterpret_cast<sockaddr*>(&name), &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
   // It may have gone again.
   if (!socket.open()) return;
   connections_.emplace_back();
   connections_.back().socket = std::move(socket);
+  connections_.back().peer = HostOf(name, size);
   connections_.back().deadline = options_.clock->Now() + options_.timeout;
 }
 
-bool HttpServer::Serve(Connection* connection) {
-  if (!connection->answered && !Read(connection)) return false;
-  while (!connection->answer.empty()) {
-    const ssize_t sent =
-        send(connection->socket.get(), connection->answer.data(), connection->answer.size(), MSG_NOSIGNAL);
-    if (sent < 0) return errno == EAGAIN || errno == EINTR;
-    connection->answer.erase(0, static_cast<size_t>(sent));
+void HttpServer::SendPublished() {
+  eventfd_t count = 0;
+  eventfd_read(wake_.get(), &count);
+  std::vector<std::shared_ptr<const std::string>> messages;
+  {
+    MutexLock lock(mu_);
+    messages.swap(published_);
   }
-  return !connection->answered;
+  for (auto connection = connections_.begin(); connection != connections_.end();) {
+    bool goes_on = true;
+    if (connection->stream) {
+      connection->answer.insert(connection->answer.end(), messages.begin(), messages.end());
+      goes_on = Send(&*connection) && connection->answer.size() <= options_.max_behind;
+    }
+    connection = goes_on ? std::next(connection) : connections_.erase(connection);
+  }
+}
+
+bool HttpServer::Serve(Connection* connection) {
+  if (connection->stream) {
+    char bytes[512];
+    const ssize_t size = recv(connection->socket.get(), bytes, sizeof(bytes), 0);
+    if (size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR)) return false;
+  } else if (!connection->answered && !Read(connection)) {
+    return false;
+  }
+  if (!Send(connection)) return false;
+  return connection->stream || !connection->answered || !connection->answer.empty();
+}
+
+bool HttpServer::Send(Connection* connection) {
+  while (!connection->answer.empty()) {
+    const std::string& next = *connection->answer.front();
+    const ssize_t sent =
+        send(connection->socket.get(), next.data() + connection->sent, next.size() - connection->sent, MSG_NOSIGNAL);
+    if (sent < 0) return errno == EAGAIN || errno == EINTR;
+    connection->sent += static_cast<size_t>(sent);
+    if (connection->sent < next.size()) continue;
+    connection->answer.pop_front();
+    connection->sent = 0;
+  }
+  return true;
+}
+
+HttpReply HttpServer::AnswerOf(const HttpRequest& request) const {
+  if (request.error != 0) {
+    return {.status = request.error,
+            .body = absl::StrCat(
+                "HTTP status ", request.error, "; GET and HEAD of HTTP/1 are served here",
+                options_.max_body > 0 ? absl::StrCat(", and POST of up to ", options_.max_body, " bytes") : "", "\n")};
+  }
+  HttpReply reply = options_.handler(request);
+  if (!reply.stream || CountStreams() < options_.max_streams) return reply;
+  return {.status = 503, .body = absl::StrCat(options_.max_streams, " clients watch already\n")};
 }
 
 bool HttpServer::Read(Connection* connection) {
@@ -157,18 +239,15 @@ bool HttpServer::Read(Connection* connection) {
   if (size < 0) return errno == EAGAIN || errno == EINTR;
   if (size == 0) return false;
   connection->received.append(bytes, static_cast<size_t>(size));
-  std::optional<HttpRequest> request = ParseHttpRequest(connection->received);
+  std::optional<HttpRequest> request = ParseHttpRequest(connection->received, options_.max_body);
   if (!request.has_value()) return true;
-  HttpReply reply;
-  if (request->error == 0) {
-    request->port = port_;
-    reply = options_.handler(*request);
-  } else {
-    reply.status = request->error;
-    reply.body = absl::StrCat("HTTP status ", request->error, "; GET and HEAD of HTTP/1 are served here\n");
-  }
-  connection->answer = FormatHttpReply(reply, request->head_only);
+  request->port = port_;
+  request->peer = connection->peer;
+  const HttpReply reply = AnswerOf(*request);
+  connection->answer.push_back(std::make_shared<const std::string>(FormatHttpReply(reply, request->head_only)));
   connection->answered = true;
+  connection->stream = reply.stream && !request->head_only;
+  if (connection->stream) connection->deadline = absl::InfiniteFuture();
   return true;
 }
 

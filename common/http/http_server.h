@@ -2,11 +2,13 @@
 #define RUBATO_COMMON_HTTP_HTTP_SERVER_H_
 
 #include <cstddef>
+#include <deque>
 #include <functional>
 #include <list>
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -14,12 +16,14 @@
 #include "common/clock.h"
 #include "common/file_descriptor.h"
 #include "common/http/http_request.h"
+#include "common/mutex.h"
 
 namespace rubato {
 
-// Answers HTTP/1 GET and HEAD requests, for pages that programs fetch now and then: one request per connection, all of
-// them on one thread of its own. Slow or silent clients are cut off, and there is a bound on connections and on what a
-// request may send. Anybody who reaches the port may read the pages.
+// Answers HTTP/1 GET and HEAD requests, and POST if it is told to, for pages that are fetched now and then: one request
+// per connection, all of them on one thread of its own. Slow or silent clients are cut off, and there is a bound on
+// connections and on what a request may send. An answer may be a stream of what is published from then on, the same for
+// all who watch. Whom it answers is for the handler to say.
 //
 //   RUBATO_ASSIGN_OR_RETURN(auto server, HttpServer::Create({.listen = "0.0.0.0:9100", .handler = ..., .clock = &c}));
 class HttpServer {
@@ -33,10 +37,15 @@ class HttpServer {
     Handler handler = {};
     // Outlives the server.
     const Clock* clock = nullptr;
-    // From the connection to its last byte.
+    // From the connection to its last byte, or to the first one of a stream.
     absl::Duration timeout = absl::Seconds(5);
     // More clients wait until one is served.
     size_t max_connections = 32;
+    // Streams beside these; more are answered 503. Who has not read as many messages as `max_behind` is cut off.
+    size_t max_streams = 256;
+    size_t max_behind = 16;
+    // Bytes of a POST's body; 0: POST is answered 405.
+    size_t max_body = 0;
   };
 
   // Listens when it returns. InvalidArgument: `listen` is not "host:port". Unavailable: the port is taken, or the host
@@ -50,14 +59,20 @@ class HttpServer {
   // The port that it listens on.
   int port() const { return port_; }
 
+  // Sends `message` to all streams. Any thread; returns at once.
+  void Publish(std::string message);
+
  private:
   struct Connection {
     FileDescriptor socket;
     absl::Time deadline;
+    std::string peer;
     std::string received;
-    // What is left of the answer; empty while the request is still to come.
-    std::string answer;
+    // What is to be sent, the first of it without its first `sent` bytes.
+    std::deque<std::shared_ptr<const std::string>> answer;
+    size_t sent = 0;
     bool answered = false;
+    bool stream = false;
   };
 
   explicit HttpServer(Options options) : options_(std::move(options)) {}
@@ -65,16 +80,26 @@ class HttpServer {
   absl::Status Listen();
   // The thread's.
   void Run();
+  // Waits for what the connections, and others, have. False: the thread is to end.
+  bool Await(std::vector<short>* events);
   void Accept();
+  void SendPublished();
   // Reads or writes what can be without waiting. False: the connection is over.
   bool Serve(Connection* connection);
   bool Read(Connection* connection);
+  bool Send(Connection* connection);
+  HttpReply AnswerOf(const HttpRequest& request) const;
+  size_t CountStreams() const;
 
   const Options options_;
   int port_ = 0;
   FileDescriptor socket_;
   // Readable when the thread is to end.
   FileDescriptor stop_;
+  // Readable when there is something in published_.
+  FileDescriptor wake_;
+  Mutex mu_;
+  std::vector<std::shared_ptr<const std::string>> published_ ABSL_GUARDED_BY(mu_);
   std::list<Connection> connections_;
   std::thread thread_;  // Last: it uses everything above.
 };

@@ -6,6 +6,9 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <vector>
+
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace rubato {
@@ -18,6 +21,8 @@ class HttpServerTest : public testing::Test {
   void Serve(HttpServer::Options options = {}) {
     options.listen = "127.0.0.1:0";
     options.handler = [this](const HttpRequest& request) {
+      if (request.path == "/stream") return HttpReply{.body = "all so far\n", .stream = true};
+      if (request.post) return HttpReply{.body = absl::StrCat(request.peer, " says ", request.body)};
       const bool known = request.path == "/page" && request.port > 0;
       return HttpReply{.status = known ? 200 : 404, .body = known ? page_ : ""};
     };
@@ -44,6 +49,15 @@ class HttpServerTest : public testing::Test {
     std::string text;
     char bytes[65536];
     for (ssize_t size; (size = recv(client.get(), bytes, sizeof(bytes), 0)) > 0;) {
+      text.append(bytes, static_cast<size_t>(size));
+    }
+    return text;
+  }
+  // What has come when it ends with `last`.
+  static std::string HearUntil(const FileDescriptor& client, absl::string_view last) {
+    std::string text;
+    char bytes[65536];
+    for (ssize_t size; !absl::EndsWith(text, last) && (size = recv(client.get(), bytes, sizeof(bytes), 0)) > 0;) {
       text.append(bytes, static_cast<size_t>(size));
     }
     return text;
@@ -92,6 +106,50 @@ TEST_F(HttpServerTest, SurvivesWhatIsNoRequest) {
   EXPECT_THAT(Ask("PUT /page HTTP/1.1\r\n\r\n"), HasSubstr("Allow: GET, HEAD"));
   { FileDescriptor gone = Connect(); }
   EXPECT_THAT(Ask("GET /page HTTP/1.1\r\n\r\n"), HasSubstr("hello"));
+}
+
+TEST_F(HttpServerTest, TakesPostsIfItIsToldTo) {
+  Serve({.max_body = 8});
+  EXPECT_THAT(Ask("POST /page HTTP/1.1\r\nContent-Length: 2\r\n\r\nhi"), HasSubstr("127.0.0.1 says hi"));
+  EXPECT_THAT(Ask("POST /page HTTP/1.1\r\nContent-Length: 9\r\n\r\n"), HasSubstr("413 Payload Too Large"));
+}
+
+TEST_F(HttpServerTest, WhatIsPublishedGoesToEveryStream) {
+  Serve({.timeout = absl::Milliseconds(50), .max_connections = 1});
+  std::vector<FileDescriptor> clients;
+  for (int i = 0; i < 3; ++i) {
+    clients.push_back(Connect());
+    Say(clients.back(), "GET /stream HTTP/1.1\r\n\r\n");
+    EXPECT_THAT(HearUntil(clients.back(), "far\n"), HasSubstr("200 OK"));
+  }
+  clock_.Sleep(absl::Milliseconds(100));
+  server_->Publish("one\n");
+  server_->Publish("two\n");
+  for (const FileDescriptor& client : clients) EXPECT_EQ(HearUntil(client, "two\n"), "one\ntwo\n");
+  clients.erase(clients.begin());
+  server_->Publish("three\n");
+  for (const FileDescriptor& client : clients) EXPECT_EQ(HearUntil(client, "three\n"), "three\n");
+  EXPECT_THAT(Ask("GET /page HTTP/1.1\r\n\r\n"), HasSubstr("hello"));
+}
+
+TEST_F(HttpServerTest, CutsOffAStreamThatIsNotRead) {
+  Serve({.max_streams = 1, .max_behind = 2});
+  FileDescriptor slow = Connect();
+  Say(slow, "GET /stream HTTP/1.1\r\n\r\n");
+  EXPECT_THAT(HearUntil(slow, "far\n"), HasSubstr("200 OK"));
+  EXPECT_THAT(Ask("GET /stream HTTP/1.1\r\n\r\n"), HasSubstr("503 Service Unavailable"));
+  const std::string large(8 << 20, 'x');
+  for (int i = 0; i < 3; ++i) server_->Publish(large);
+  // It is gone when there is room for another one.
+  std::string answer;
+  for (int i = 0; i < 500 && answer.find("200 OK") == std::string::npos; ++i) {
+    FileDescriptor next = Connect();
+    Say(next, "GET /stream HTTP/1.1\r\n\r\n");
+    answer = HearUntil(next, "\n");
+    clock_.Sleep(absl::Milliseconds(10));
+  }
+  EXPECT_THAT(answer, HasSubstr("200 OK"));
+  EXPECT_LT(Hear(slow).size(), 3 * large.size());
 }
 
 TEST_F(HttpServerTest, SaysWhyItCannotListen) {
