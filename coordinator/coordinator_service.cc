@@ -27,6 +27,11 @@ absl::Duration TimeoutOf(const grpc::CallbackServerContext& context) {
   return std::clamp(left - kAnswerMargin, absl::ZeroDuration(), kLongestWait);
 }
 
+// As the run record names who has asked for something.
+std::string OperatorOf(const grpc::CallbackServerContext& context) {
+  return absl::StrCat("operator at ", PeerHost(context.peer()));
+}
+
 grpc::Status NoJob() {
   return ToGrpcStatus(absl::UnavailableError("the job has not begun: it waits for a client to offer its model"));
 }
@@ -104,7 +109,7 @@ grpc::ServerUnaryReactor* CoordinatorService::SwitchMode(grpc::CallbackServerCon
                                                          const v1::SwitchModeRequest* request,
                                                          v1::SwitchModeReply* reply) {
   return AskJob(context, [&](JobRunner* runner, grpc::ServerUnaryReactor* reactor) {
-    runner->SwitchMode(*request, TimeoutOf(*context), FinishWith(reactor, reply));
+    runner->SwitchMode(*request, OperatorOf(*context), TimeoutOf(*context), FinishWith(reactor, reply));
   });
 }
 
@@ -112,22 +117,21 @@ grpc::ServerUnaryReactor* CoordinatorService::StopJob(grpc::CallbackServerContex
                                                       const v1::StopJobRequest* request, v1::StopJobReply*) {
   TsanAcquire(this);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const std::string reason = absl::StrCat("stopped by the operator at ", PeerHost(context->peer()),
-                                          request->reason().empty() ? "" : ": ", request->reason());
+  const std::string& why = request->reason();
   JobRunner* const runner = runner_;
   if (runner == nullptr) {
-    before_.stop(reason);
+    before_.stop(absl::StrCat("stopped by the ", OperatorOf(*context), why.empty() ? "" : ": ", why));
     reactor->Finish(grpc::Status::OK);
     return reactor;
   }
-  runner->Stop(reason, [reactor] { reactor->Finish(grpc::Status::OK); });
+  runner->Stop(why, OperatorOf(*context), [reactor] { reactor->Finish(grpc::Status::OK); });
   return reactor;
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::TraceJob(grpc::CallbackServerContext* context,
                                                        const v1::TraceJobRequest* request, v1::TraceJobReply* reply) {
   return AskJob(context, [&](JobRunner* runner, grpc::ServerUnaryReactor* reactor) {
-    runner->Trace(*request, FinishWith(reactor, reply));
+    runner->Trace(*request, OperatorOf(*context), FinishWith(reactor, reply));
   });
 }
 
@@ -135,7 +139,7 @@ grpc::ServerUnaryReactor* CoordinatorService::WriteCheckpointNow(grpc::CallbackS
                                                                  const v1::WriteCheckpointNowRequest*,
                                                                  v1::WriteCheckpointNowReply* reply) {
   return AskJob(context, [&](JobRunner* runner, grpc::ServerUnaryReactor* reactor) {
-    runner->WriteCheckpoint(TimeoutOf(*context), FinishWith(reactor, reply));
+    runner->WriteCheckpoint(OperatorOf(*context), TimeoutOf(*context), FinishWith(reactor, reply));
   });
 }
 

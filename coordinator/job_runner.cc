@@ -8,6 +8,7 @@
 #include "common/status.h"
 #include "common/task.h"
 #include "coordinator/rules/compact_journal.h"
+#include "coordinator/rules/switch_request.h"
 
 namespace rubato::coordinator {
 namespace {
@@ -103,20 +104,32 @@ std::optional<v1::JobStatus> JobRunner::AwaitStatus(absl::Duration timeout) {
   return answer->status;
 }
 
-void JobRunner::SwitchMode(const v1::SwitchModeRequest& request, absl::Duration timeout, SwitchDone done) {
-  Post([this, request, deadline = Now() + timeout, done = std::move(done)] {
+void JobRunner::SwitchMode(const v1::SwitchModeRequest& request, const std::string& by, absl::Duration timeout,
+                           SwitchDone done) {
+  Post([this, request, by, deadline = Now() + timeout, done = std::move(done)] {
     const uint64_t ticket = next_ticket_++;
     switches_[ticket] = {deadline, done};
-    Perform(core_->RequestSwitch(request, ticket, Now()));
+    PerformRequest<AnswerSwitch>(SwitchText(request), by, ticket, core_->RequestSwitch(request, ticket, Now()));
   });
 }
 
-void JobRunner::WriteCheckpoint(absl::Duration timeout, CheckpointDone done) {
-  Post([this, deadline = Now() + timeout, done = std::move(done)] {
+void JobRunner::WriteCheckpoint(const std::string& by, absl::Duration timeout, CheckpointDone done) {
+  Post([this, by, deadline = Now() + timeout, done = std::move(done)] {
     const uint64_t ticket = next_ticket_++;
     checkpoints_[ticket] = {deadline, done};
-    Perform(core_->RequestCheckpoint(ticket, Now()));
+    PerformRequest<AnswerCheckpoint>("checkpoint", by, ticket, core_->RequestCheckpoint(ticket, Now()));
   });
+}
+
+template <class Answer>
+void JobRunner::PerformRequest(const std::string& request, const std::string& by, uint64_t ticket, Actions actions) {
+  absl::Status refused;
+  for (const Action& action : actions) {
+    const auto* answer = std::get_if<Answer>(&action);
+    if (answer != nullptr && answer->ticket == ticket) refused = answer->reply.status();
+  }
+  Perform(core_->NoteRequest(request, by, refused, Now()));
+  Perform(std::move(actions));
 }
 
 v1::JobStatus JobRunner::Status() const {
@@ -125,17 +138,24 @@ v1::JobStatus JobRunner::Status() const {
   return status;
 }
 
-void JobRunner::Stop(const std::string& reason, std::function<void()> done) {
-  Post([this, reason, done = std::move(done)] {
-    Perform(core_->RequestStop(reason, Now()));
+void JobRunner::Stop(const std::string& why, const std::string& by, std::function<void()> done) {
+  Post([this, why, by, done = std::move(done)] {
+    Perform(core_->NoteRequest("stop", by, absl::OkStatus(), Now()));
+    Perform(core_->RequestStop(absl::StrCat("stopped by the ", by, why.empty() ? "" : ": ", why), Now()));
     done();
   });
 }
 
-void JobRunner::Trace(const v1::TraceJobRequest& request, std::function<void(absl::StatusOr<v1::TraceJobReply>)> done) {
-  Post([this, request, done = std::move(done)] {
+void JobRunner::StopBecauseOf(const std::string& reason) {
+  Post([this, reason] { Perform(core_->RequestStop(reason, Now())); });
+}
+
+void JobRunner::Trace(const v1::TraceJobRequest& request, const std::string& by,
+                      std::function<void(absl::StatusOr<v1::TraceJobReply>)> done) {
+  Post([this, request, by, done = std::move(done)] {
     v1::TraceJobReply reply;
     absl::StatusOr<Actions> actions = core_->RequestTrace(request, &reply, Now());
+    Perform(core_->NoteRequest(absl::StrCat("trace ", request.seconds(), " s"), by, actions.status(), Now()));
     if (!actions.ok()) return done(actions.status());
     Perform(*std::move(actions));
     done(std::move(reply));
@@ -372,6 +392,7 @@ absl::Status JobRunner::PerformOne(const Action& action) {
   } else if (const auto* journal = std::get_if<AppendJournal>(&action)) {
     if (!disk_failed_) return files_->AppendJournal(journal->record, journal->durable);
   } else if (const auto* metrics = std::get_if<AppendMetrics>(&action)) {
+    if (options_.on_line != nullptr) options_.on_line(metrics->line);
     if (tensorboard_ != nullptr) CheckTensorboard(tensorboard_->OnLine(Now(), metrics->line));
     if (!disk_failed_) NoteLostLine(files_->AppendMetrics(metrics->line));
   } else if (const auto* tensors = std::get_if<AppendTensors>(&action)) {

@@ -53,6 +53,8 @@ class JobRunner {
     const Clock* clock = nullptr;
     Logger* log = nullptr;
     absl::Duration tick = absl::Milliseconds(50);
+    // Called with each line of the run record as it is written, on the runner's thread. May be null.
+    std::function<void(const v1::RunRecordLine&)> on_line = nullptr;
   };
   using SwitchDone = std::function<void(absl::StatusOr<v1::SwitchModeReply>)>;
   using CheckpointDone = std::function<void(absl::StatusOr<v1::WriteCheckpointNowReply>)>;
@@ -72,13 +74,17 @@ class JobRunner {
   void GetStatus(std::function<void(v1::JobStatus)> done);
   // The same, for a caller that waits. Nothing when the thread has not come to it within `timeout`.
   std::optional<v1::JobStatus> AwaitStatus(absl::Duration timeout);
-  // DeadlineExceeded after `timeout` says what the switch waits for; it stays requested.
-  void SwitchMode(const v1::SwitchModeRequest& request, absl::Duration timeout, SwitchDone done);
+  // What an operator asks for; `by` says who, as the run record has it. DeadlineExceeded after `timeout` says what the
+  // switch waits for; it stays requested.
+  void SwitchMode(const v1::SwitchModeRequest& request, const std::string& by, absl::Duration timeout, SwitchDone done);
   // The same for a checkpoint.
-  void WriteCheckpoint(absl::Duration timeout, CheckpointDone done);
-  void Stop(const std::string& reason, std::function<void()> done);
+  void WriteCheckpoint(const std::string& by, absl::Duration timeout, CheckpointDone done);
+  // As CoordinatorCore::RequestStop, of an operator and of a signal.
+  void Stop(const std::string& why, const std::string& by, std::function<void()> done);
+  void StopBecauseOf(const std::string& reason);
   // As CoordinatorCore::RequestTrace.
-  void Trace(const v1::TraceJobRequest& request, std::function<void(absl::StatusOr<v1::TraceJobReply>)> done);
+  void Trace(const v1::TraceJobRequest& request, const std::string& by,
+             std::function<void(absl::StatusOr<v1::TraceJobReply>)> done);
 
   // Workers' calls (WorkerTalk), which end at the deadline, or Aborted with the job.
   void PutValue(const v1::PutValueRequest& request, WorkerTalk::Done done);
@@ -109,6 +115,9 @@ class JobRunner {
   void Handle(const std::shared_ptr<TaskStream>& stream, const v1::TaskMessage& message, const std::string& peer);
   void Forget(const std::shared_ptr<TaskStream>& stream);
   void Tick();
+  // Writes down an operator's request before what it leads to; `actions` have its answer if it was refused.
+  template <class Answer>
+  void PerformRequest(const std::string& request, const std::string& by, uint64_t ticket, Actions actions);
   // After what still waits.
   void Perform(Actions actions);
   // Carries out what waits, as far as the disk lets it.

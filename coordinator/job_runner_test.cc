@@ -124,6 +124,10 @@ class JobRunnerTest : public testing::Test {
     options.clock = &clock_;
     options.log = &log_;
     options.tick = absl::Milliseconds(5);
+    options.on_line = [this](const v1::RunRecordLine& line) {
+      MutexLock lock(lines_mu_);
+      lines_.push_back(line);
+    };
     auto runner = JobRunner::Create(std::move(options));
     EXPECT_TRUE(runner.ok()) << runner.status();
     runner_ = *std::move(runner);
@@ -144,11 +148,25 @@ class JobRunnerTest : public testing::Test {
     auto answer = std::make_shared<Answer<Outcome>>();
     v1::SwitchModeRequest request;
     request.set_mode(v1::ASYNC);
-    runner_->SwitchMode(request, timeout,
+    runner_->SwitchMode(request, "operator at 10.0.0.8", timeout,
                         [answer](absl::StatusOr<v1::SwitchModeReply> reply) { answer->Set(OutcomeOf(reply)); });
     return answer->Wait().value_or(Outcome{absl::StatusCode::kUnknown, "no answer"});
   }
 
+  // The requests in the run record up to now.
+  std::vector<std::string> Requests() {
+    std::vector<std::string> requests;
+    MutexLock lock(lines_mu_);
+    for (const v1::RunRecordLine& line : lines_) {
+      if (!line.has_request()) continue;
+      requests.push_back(absl::StrCat(line.request().by(), ": ", line.request().request(),
+                                      line.request().refused().empty() ? "" : ", refused"));
+    }
+    return requests;
+  }
+
+  Mutex lines_mu_;
+  std::vector<v1::RunRecordLine> lines_ ABSL_GUARDED_BY(lines_mu_);
   std::string directory_;
   RealClock clock_;
   Logger log_{"coordinator", &clock_};
@@ -170,16 +188,29 @@ TEST_F(JobRunnerTest, ASwitchThatWaitsEndsAtItsDeadlineAndSaysForWhom) {
   EXPECT_TRUE(absl::StrContains(outcome.message, "worker 0, worker 1 to enter plan 1")) << outcome.message;
 }
 
+TEST_F(JobRunnerTest, TheRecordSaysWhoHasAskedForWhat) {
+  StartJob();
+  Switch(absl::Milliseconds(50));
+  auto answer = std::make_shared<Answer<bool>>();
+  v1::TraceJobRequest trace;
+  trace.set_seconds(601);
+  runner_->Trace(trace, "operator at 10.0.0.7",
+                 [answer](const absl::StatusOr<v1::TraceJobReply>& reply) { answer->Set(reply.ok()); });
+  EXPECT_EQ(answer->Wait(), false);
+  EXPECT_EQ(Requests(), (std::vector<std::string>{"operator at 10.0.0.8: switch to async",
+                                                  "operator at 10.0.0.7: trace 601 s, refused"}));
+}
+
 TEST_F(JobRunnerTest, StoppingEndsTheJobWithItsReason) {
   StartJob();
-  runner_->Stop("enough", [] {});
+  runner_->Stop("enough", "operator at 10.0.0.8", [] {});
   // The second time it does not wait for a checkpoint.
-  runner_->Stop("enough", [] {});
+  runner_->Stop("enough", "operator at 10.0.0.8", [] {});
   EXPECT_TRUE(streams_[0]->WaitFor(v1::Directive::kStop));
   for (const auto& stream : streams_) runner_->OnClosed(stream);
   std::optional<absl::Status> ended = runner_->Wait(absl::Seconds(10));
   ASSERT_TRUE(ended.has_value());
-  EXPECT_EQ(ended->message(), "enough");
+  EXPECT_EQ(ended->message(), "stopped by the operator at 10.0.0.8: enough");
 }
 
 TEST_F(JobRunnerTest, GivesWayToACoordinatorThatTookItsJournalOver) {
@@ -188,7 +219,7 @@ TEST_F(JobRunnerTest, GivesWayToACoordinatorThatTookItsJournalOver) {
   std::filesystem::copy_file(journal, journal + ".other");
   std::filesystem::rename(journal + ".other", journal);
   const auto bytes = std::filesystem::file_size(journal);
-  runner_->Stop("enough", [] {});
+  runner_->Stop("enough", "operator at 10.0.0.8", [] {});
   std::optional<absl::Status> ended = runner_->Wait(absl::Seconds(10));
   ASSERT_TRUE(ended.has_value());
   EXPECT_EQ(ended->code(), absl::StatusCode::kAborted);
@@ -208,7 +239,7 @@ TEST_F(JobRunnerTest, ASwitchThatWaitsIsCancelledWhenTheRunnerGoes) {
   auto answer = std::make_shared<Answer<Outcome>>();
   v1::SwitchModeRequest request;
   request.set_mode(v1::ASYNC);
-  runner_->SwitchMode(request, absl::Minutes(1),
+  runner_->SwitchMode(request, "operator at 10.0.0.8", absl::Minutes(1),
                       [answer](absl::StatusOr<v1::SwitchModeReply> reply) { answer->Set(OutcomeOf(reply)); });
   runner_.reset();
   EXPECT_EQ(answer->Wait()->code, absl::StatusCode::kCancelled);

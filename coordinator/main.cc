@@ -1,8 +1,6 @@
 // The coordinator of a job. If the config says nothing of a model, it first waits for a client that does. SIGTERM or
 // SIGINT stops the job: everybody is told, and has two seconds to leave. Exit codes: 0 the job is done, 1 it failed or
 // was stopped, 2 bad flags or config.
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
@@ -13,14 +11,17 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "common/clock.h"
 #include "common/config/client_job.h"
 #include "common/config/load.h"
 #include "common/health/standard_services.h"
+#include "common/http/listen_address.h"
 #include "common/metrics/task_page.h"
 #include "common/mutex.h"
 #include "common/random.h"
+#include "common/security/operator_token.h"
 #include "common/status.h"
 #include "common/stop_watcher.h"
 #include "common/storage/file.h"
@@ -28,6 +29,7 @@
 #include "coordinator/coordinator_service.h"
 #include "coordinator/job_runner.h"
 #include "coordinator/model_offers.h"
+#include "coordinator/page/job_page.h"
 #include "coordinator/record/job_metrics.h"
 #include "coordinator/record/run_files.h"
 
@@ -58,20 +60,10 @@ struct Flags {
   std::string listen = "0.0.0.0:7070";
   std::string port_file;
   std::string metrics_listen;
+  std::string page;
   bool resume = false;
   bool resume_ended = false;
 };
-
-// Where others reach what listens on `listen`: a wildcard host becomes this machine's name.
-std::string ReachableName(const std::string& listen, int port) {
-  std::string host = listen.substr(0, listen.rfind(':'));
-  char name[256] = "localhost";
-  if (host.empty() || host == "0.0.0.0" || host == "[::]") {
-    if (gethostname(name, sizeof(name) - 1) == 0) name[sizeof(name) - 1] = '\0';
-    host = name;
-  }
-  return absl::StrCat(host, ":", port);
-}
 
 // Whoever waits for the file finds it whole.
 absl::Status WritePortFile(const std::string& path, const std::string& address) {
@@ -105,7 +97,7 @@ absl::StatusOr<std::unique_ptr<TaskPage>> OpenPage(const Flags& flags, const v1:
     auto status = runner->AwaitStatus(kPageTimeout);
     if (!status.has_value()) return HttpReply{.status = 503, .body = "the coordinator is busy\n"};
     return HttpReply{.content_type = "application/json",
-                     .body = MetricTargets(*status, ReachableName(listen, request.port))};
+                     .body = MetricTargets(*status, ReachableAddress(listen, request.port))};
   };
   options.health = health;
   options.clock = clock;
@@ -113,7 +105,7 @@ absl::StatusOr<std::unique_ptr<TaskPage>> OpenPage(const Flags& flags, const v1:
 }
 
 absl::StatusOr<std::unique_ptr<JobRunner>> MakeRunner(const Flags& flags, const v1::JobConfig& config,
-                                                      const Clock* clock, Logger* log) {
+                                                      const Clock* clock, Logger* log, JobPage* page) {
   JobRunner::Options options;
   options.config = config;
   options.config_fingerprint = ConfigFingerprint(config);
@@ -122,7 +114,16 @@ absl::StatusOr<std::unique_ptr<JobRunner>> MakeRunner(const Flags& flags, const 
   options.resume_ended = flags.resume_ended;
   options.clock = clock;
   options.log = log;
+  if (page != nullptr) options.on_line = [page](const v1::RunRecordLine& line) { page->OnLine(line); };
   return JobRunner::Create(std::move(options));
+}
+
+// Null: no page is asked for.
+absl::StatusOr<std::unique_ptr<JobPage>> MakeJobPage(const Flags& flags, const v1::JobConfig& config,
+                                                     const Clock* clock) {
+  const std::string& listen = flags.page.empty() ? config.observability().page_address() : flags.page;
+  if (listen.empty()) return nullptr;
+  return JobPage::Create({.config = config, .listen = listen, .clock = clock});
 }
 
 // A job that is resumed has the model that a client offered before.
@@ -167,15 +168,25 @@ absl::Status RunJob(const Flags& flags, const v1::JobConfig& given, const v1::Ta
   if (awaits_model && !flags.resume && !flags.resume_ended) RUBATO_RETURN_IF_ERROR(RunFiles::CheckNew(config));
   ModelOffers offers(config, clock);
   CoordinatorService service(&offers, BeforeTheJob(config, stop));
+  // Takes the runner's lines, and asks it for things until it is closed.
+  std::unique_ptr<JobPage> job_page;
   std::unique_ptr<JobRunner> runner;
+  absl::Cleanup close_page = [&job_page] {
+    if (job_page != nullptr) job_page->Close();
+  };
+  const auto begin = [&]() -> absl::Status {
+    RUBATO_ASSIGN_OR_RETURN(job_page, MakeJobPage(flags, config, clock));
+    RUBATO_ASSIGN_OR_RETURN(runner, MakeRunner(flags, config, clock, log, job_page.get()));
+    return absl::OkStatus();
+  };
   if (!awaits_model) {
-    RUBATO_ASSIGN_OR_RETURN(runner, MakeRunner(flags, config, clock, log));
+    RUBATO_RETURN_IF_ERROR(begin());
     service.SetRunner(runner.get());
   }
   RUBATO_ASSIGN_OR_RETURN(Listener listener, Listen(flags.listen, &service));
   Health health;
   health.Attach(listener.server.get(), "rubato.v1.Coordinator");
-  const std::string address = ReachableName(flags.listen, listener.port);
+  const std::string address = ReachableAddress(flags.listen, listener.port);
   log->Info(absl::StrCat("job ", config.name(), ", run directory ", config.run_directory(), ", reached at ", address));
   if (awaits_model) {
     if (!flags.port_file.empty()) RUBATO_RETURN_IF_ERROR(WritePortFile(flags.port_file, address));
@@ -183,9 +194,7 @@ absl::Status RunJob(const Flags& flags, const v1::JobConfig& given, const v1::Ta
     absl::Status begun = complete.status();
     if (complete.ok()) {
       config = *std::move(complete);
-      absl::StatusOr<std::unique_ptr<JobRunner>> made = MakeRunner(flags, config, clock, log);
-      begun = made.status();
-      if (made.ok()) runner = *std::move(made);
+      begun = begin();
     }
     if (!begun.ok()) {
       log->Error(begun.message());
@@ -200,15 +209,20 @@ absl::Status RunJob(const Flags& flags, const v1::JobConfig& given, const v1::Ta
   offers.Begin([&runner](const std::string& why) { runner->Disagree(why); });
   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<TaskPage> page, OpenPage(flags, config, task, runner.get(), &health, clock));
   if (page != nullptr) {
-    const std::string pages = ReachableName(flags.metrics_listen, page->port());
+    const std::string pages = ReachableAddress(flags.metrics_listen, page->port());
     log->Info(absl::StrCat("shows metrics at http://", pages, "/metrics and where all tasks do at http://", pages,
                            "/targets"));
+  }
+  if (job_page != nullptr) {
+    RUBATO_RETURN_IF_ERROR(job_page->Open(runner.get()));
+    log->Info(absl::StrCat("shows the job at ", job_page->url(), "; the operator's token is in ",
+                           OperatorTokenPath(config.run_directory())));
   }
   health.SetServing(true);
   if (!awaits_model && !flags.port_file.empty()) RUBATO_RETURN_IF_ERROR(WritePortFile(flags.port_file, address));
   std::optional<absl::Status> ended;
   while (!ended) {
-    if (std::optional<std::string> why = stop->Take()) runner->Stop(*why, [] {});
+    if (std::optional<std::string> why = stop->Take()) runner->StopBecauseOf(*why);
     ended = runner->Wait(absl::Milliseconds(100));
   }
   health.SetServing(false);
@@ -233,6 +247,9 @@ int Main(int argc, char** argv) {
   app.add_option("--metrics_listen", flags.metrics_listen,
                  "host:port to answer HTTP requests for /metrics, /healthz and /targets on; port 0 picks a free one; "
                  "default: none");
+  app.add_option("--page", flags.page,
+                 "host:port to serve a page of the running job on; port 0 picks a free one; default: "
+                 "observability.page_address of the config");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

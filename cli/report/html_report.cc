@@ -8,7 +8,9 @@
 #include "absl/strings/str_replace.h"
 #include "cli/report/page_parts.inc"
 #include "cli/report/summary_json.h"
+#include "common/page/run_points.h"
 #include "common/task.h"
+#include "web/page.h"
 
 namespace rubato {
 namespace {
@@ -82,48 +84,20 @@ Json Checkpoints(const RunRecord& record) {
   return checkpoints;
 }
 
-template <typename Line>
-Json LossOf(const Line& line) {
-  return line.has_loss() ? Json(line.loss()) : Json(nullptr);
-}
-
-// Points of seconds, epochs, steps, loss, and accuracy or R2.
 Json Evaluations(const RunRecord& record) {
   Json points = Json::array();
-  for (const v1::EvaluationLine& line : record.evaluations) {
-    Json score = nullptr;
-    if (line.has_accuracy()) score = line.accuracy();
-    if (line.has_r2()) score = line.r2();
-    points.push_back({line.t(), line.epoch(), line.step(), LossOf(line), score});
-  }
+  for (const v1::EvaluationLine& line : record.evaluations) points.push_back(EvaluationPoint(line));
   return points;
 }
 
-// The mean staleness of the pushes of `line` that `before`, an earlier one, does not count; null if there are none.
-Json StalenessSince(const v1::ProgressLine& before, const v1::ProgressLine& line) {
-  double sum = 0, steps = 0;
-  for (int staleness = 0; staleness < line.staleness_counts_size(); ++staleness) {
-    const double earlier = staleness < before.staleness_counts_size() ? before.staleness_counts(staleness) : 0;
-    const double count = line.staleness_counts(staleness) - earlier;
-    // If the job went back to a checkpoint, workers count from 0 again.
-    if (count < 0) return StalenessSince({}, line);
-    sum += count * staleness;
-    steps += count;
-  }
-  return steps > 0 ? Json(sum / steps) : Json(nullptr);
-}
-
-// Points of seconds, epochs, steps, loss, examples per second, accuracy, staleness.
 Json Progress(const RunRecord& record) {
   Json points = Json::array();
   const size_t stride = record.progress.size() / kPointsMax + 1;
   v1::ProgressLine before;
   for (size_t i = 0; i < record.progress.size(); ++i) {
     if (i % stride != 0 && i + 1 != record.progress.size()) continue;
-    const v1::ProgressLine& line = record.progress[i];
-    points.push_back({line.t(), line.epoch(), line.step(), LossOf(line), line.examples_per_second(),
-                      line.has_accuracy() ? Json(line.accuracy()) : Json(nullptr), StalenessSince(before, line)});
-    before = line;
+    points.push_back(ProgressPoint(before, record.progress[i]));
+    before = record.progress[i];
   }
   return points;
 }
@@ -187,8 +161,7 @@ std::string HtmlReport(const Comparison& comparison) {
                                      {"@BASELINE@", kBaselineScript},
                                      {"@DOWNLOADS@", kDownloadsScript},
                                      {"@PAGE@", kPageScript},
-                                     // JSON may stand inside a script element when it cannot end it.
-                                     {"@DATA@", absl::StrReplaceAll(data, {{"<", "\\u003c"}})}});
+                                     {"@DATA@", JsonForScript(data)}});
 }
 
 }  // namespace rubato

@@ -13,32 +13,13 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "common/http/listen_address.h"
 #include "common/status.h"
 
 namespace rubato {
 namespace {
-
-struct Address {
-  std::string host;
-  std::string port;
-};
-
-absl::StatusOr<Address> SplitAddress(const std::string& listen) {
-  const size_t colon = listen.rfind(':');
-  uint32_t port = 0;
-  if (colon == std::string::npos || colon == 0 || !absl::SimpleAtoi(listen.substr(colon + 1), &port) || port > 65535) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("\"", listen, "\" is not \"host:port\" with a port from 0 to 65535"));
-  }
-  Address address = {listen.substr(0, colon), listen.substr(colon + 1)};
-  if (address.host.front() == '[' && address.host.back() == ']') {
-    address.host = address.host.substr(1, address.host.size() - 2);
-  }
-  return address;
-}
 
 absl::Status CannotListen(const std::string& listen, absl::string_view why) {
   return absl::UnavailableError(absl::StrCat("cannot listen on ", listen, ": ", why, "; port 0 takes a free one"));
@@ -90,12 +71,13 @@ HttpServer::~HttpServer() {
 }
 
 absl::Status HttpServer::Listen() {
-  RUBATO_ASSIGN_OR_RETURN(const Address address, SplitAddress(options_.listen));
+  RUBATO_ASSIGN_OR_RETURN(const ListenAddress address, ParseListenAddress(options_.listen));
+  const std::string port = absl::StrCat(address.port);
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
   addrinfo* found = nullptr;
-  if (const int error = getaddrinfo(address.host.c_str(), address.port.c_str(), &hints, &found); error != 0) {
+  if (const int error = getaddrinfo(address.host.c_str(), port.c_str(), &hints, &found); error != 0) {
     return CannotListen(options_.listen, gai_strerror(error));
   }
   for (const addrinfo* next = found; next != nullptr && !socket_.open(); next = next->ai_next) {
@@ -140,6 +122,8 @@ void HttpServer::Run() {
     if (events[1] != 0) SendPublished();
     if (events[0] != 0) Accept();
   }
+  // As far as it can be sent at once.
+  SendPublished();
 }
 
 bool HttpServer::Await(std::vector<short>* events) {

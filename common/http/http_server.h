@@ -51,7 +51,7 @@ class HttpServer {
   // Listens when it returns. InvalidArgument: `listen` is not "host:port". Unavailable: the port is taken, or the host
   // is not an address of this machine; the message names both.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Create(Options options);
-  // No handler call is running or comes afterwards.
+  // No handler call is running or comes afterwards. What was published is sent as far as that needs no waiting.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;

@@ -1,15 +1,12 @@
 #include "common/http/http_server.h"
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/http/testing/http_client.h"
 
 namespace rubato {
 namespace {
@@ -32,41 +29,8 @@ class HttpServerTest : public testing::Test {
     server_ = *std::move(server);
   }
 
-  FileDescriptor Connect() {
-    FileDescriptor client(socket(AF_INET, SOCK_STREAM, 0));
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<uint16_t>(server_->port()));
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(connect(client.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-    return client;
-  }
-  static void Say(const FileDescriptor& client, absl::string_view text) {
-    EXPECT_EQ(send(client.get(), text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
-  }
-  // Until the server closes the connection.
-  static std::string Hear(const FileDescriptor& client) {
-    std::string text;
-    char bytes[65536];
-    for (ssize_t size; (size = recv(client.get(), bytes, sizeof(bytes), 0)) > 0;) {
-      text.append(bytes, static_cast<size_t>(size));
-    }
-    return text;
-  }
-  // What has come when it ends with `last`.
-  static std::string HearUntil(const FileDescriptor& client, absl::string_view last) {
-    std::string text;
-    char bytes[65536];
-    for (ssize_t size; !absl::EndsWith(text, last) && (size = recv(client.get(), bytes, sizeof(bytes), 0)) > 0;) {
-      text.append(bytes, static_cast<size_t>(size));
-    }
-    return text;
-  }
-  std::string Ask(absl::string_view request) {
-    FileDescriptor client = Connect();
-    Say(client, request);
-    return Hear(client);
-  }
+  FileDescriptor Connect() { return ConnectTo(server_->port()); }
+  std::string Ask(absl::string_view request) { return rubato::Ask(server_->port(), request); }
 
   RealClock clock_;
   std::string page_ = "hello\n";

@@ -4,19 +4,11 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "common/http/listen_address.h"
 #include "common/metrics/process_metrics.h"
 #include "common/status.h"
 
 namespace rubato {
-namespace {
-
-// "host:port" with another port.
-std::string WithPort(const std::string& address, int port) {
-  return absl::StrCat(address.substr(0, address.rfind(':')), ":", port);
-}
-
-}  // namespace
-
 absl::StatusOr<std::unique_ptr<TaskPage>> TaskPage::Create(Options options) {
   if (options.listen.empty()) return nullptr;
   if (options.port != 0) options.listen = WithPort(options.listen, options.port);

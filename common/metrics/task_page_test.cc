@@ -1,12 +1,10 @@
 #include "common/metrics/task_page.h"
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 
 #include "absl/strings/str_cat.h"
+#include "common/http/testing/http_client.h"
 
 namespace rubato {
 namespace {
@@ -28,20 +26,7 @@ class TaskPageTest : public testing::Test {
   }
 
   static std::string Get(const TaskPage& page, absl::string_view path) {
-    FileDescriptor client(socket(AF_INET, SOCK_STREAM, 0));
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<uint16_t>(page.port()));
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(connect(client.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-    const std::string request = absl::StrCat("GET ", path, " HTTP/1.1\r\n\r\n");
-    EXPECT_EQ(send(client.get(), request.data(), request.size(), 0), static_cast<ssize_t>(request.size()));
-    std::string answer;
-    char bytes[65536];
-    for (ssize_t size; (size = recv(client.get(), bytes, sizeof(bytes), 0)) > 0;) {
-      answer.append(bytes, static_cast<size_t>(size));
-    }
-    return answer;
+    return Ask(page.port(), absl::StrCat("GET ", path, " HTTP/1.1\r\n\r\n"));
   }
 
   RealClock clock_;

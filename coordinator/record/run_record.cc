@@ -177,6 +177,16 @@ v1::RunRecordLine MemberLine(double t, const v1::TaskId& task, v1::MemberLine::E
   return record;
 }
 
+v1::RunRecordLine RequestLine(double t, absl::string_view request, absl::string_view by, absl::string_view refused) {
+  v1::RunRecordLine record;
+  v1::RequestLine* line = record.mutable_request();
+  line->set_t(t);
+  line->set_request(Text(request));
+  line->set_by(Text(by));
+  line->set_refused(Text(refused));
+  return record;
+}
+
 v1::RunRecordLine EndLine(double t, absl::string_view error, const ProgressTotals& totals, double training_seconds) {
   v1::RunRecordLine record;
   v1::EndLine* line = record.mutable_end();

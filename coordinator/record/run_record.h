@@ -39,6 +39,9 @@ v1::RunRecordLine RollbackLine(double t, const v1::JournalTerm& term);
 
 v1::RunRecordLine MemberLine(double t, const v1::TaskId& task, v1::MemberLine::Event event, absl::string_view reason);
 
+// `refused`: why; empty: it was not.
+v1::RunRecordLine RequestLine(double t, absl::string_view request, absl::string_view by, absl::string_view refused);
+
 // `training_seconds` leaves out what follows the last worker's last step.
 v1::RunRecordLine EndLine(double t, absl::string_view error, const ProgressTotals& totals, double training_seconds);
 

@@ -8,6 +8,7 @@
 #include "common/model_spec.h"
 #include "common/status.h"
 #include "common/task.h"
+#include "coordinator/record/run_record.h"
 #include "coordinator/rules/placement.h"
 #include "coordinator/rules/policies/policies.h"
 #include "coordinator/rules/status_report.h"
@@ -247,6 +248,14 @@ absl::StatusOr<Actions> CoordinatorCore::RequestTrace(const v1::TraceJobRequest&
     out_.SendToAll(role, directive);
     for (const Member* member : job_.membership.Alive(role)) *reply->add_tasks() = member->id;
   }
+  return TakeActions(now);
+}
+
+Actions CoordinatorCore::NoteRequest(absl::string_view request, absl::string_view by, const absl::Status& refused,
+                                     absl::Time now) {
+  if (job_.training_began) out_.Metrics(RequestLine(job_.Seconds(now), request, by, refused.message()));
+  out_.Log('I', absl::StrCat(by, " has asked for: ", request,
+                             refused.ok() ? "" : absl::StrCat("; refused: ", refused.message())));
   return TakeActions(now);
 }
 

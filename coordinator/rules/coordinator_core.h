@@ -89,6 +89,10 @@ class CoordinatorCore {
   // out of range. FailedPrecondition: the job is not TRAINING.
   absl::StatusOr<Actions> RequestTrace(const v1::TraceJobRequest& request, v1::TraceJobReply* reply, absl::Time now);
 
+  // Writes down that `by` has asked for something, and whether it was refused: into the log and, since training began,
+  // into the run record.
+  Actions NoteRequest(absl::string_view request, absl::string_view by, const absl::Status& refused, absl::Time now);
+
   v1::JobStatus Status(absl::Time now) const;
   // What the job waits for now, as text; empty when it does not wait.
   std::string WaitingFor() const;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "common/config/compression.h"
 #include "common/config/limits.h"
@@ -97,6 +98,18 @@ absl::StatusOr<PlanChange> CheckSwitch(const v1::JobConfig& config, const v1::Sw
   if (request.has_compress()) change.compress = request.compress();
   change.reason = "operator";
   return change;
+}
+
+std::string SwitchText(const v1::SwitchModeRequest& request) {
+  std::string text = absl::StrCat("switch to ", absl::AsciiStrToLower(v1::Mode_Name(request.mode())));
+  if (request.staleness_bound() != 0) absl::StrAppend(&text, ":", request.staleness_bound());
+  if (request.quorum() != 0) absl::StrAppend(&text, ", quorum ", request.quorum());
+  if (request.learning_rate_scale() != 0)
+    absl::StrAppend(&text, ", learning rate times ", request.learning_rate_scale());
+  if (request.sync_every() != 0) absl::StrAppend(&text, ", an exchange every ", request.sync_every(), " batches");
+  if (request.has_momentum()) absl::StrAppend(&text, ", momentum ", request.momentum());
+  if (request.has_compress()) absl::StrAppend(&text, ", gradients ", request.compress() ? "compressed" : "as they are");
+  return text;
 }
 
 }  // namespace rubato::coordinator

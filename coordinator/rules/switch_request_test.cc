@@ -129,5 +129,23 @@ TEST_F(CheckSwitchTest, AMeanStaysSynchronous) {
   EXPECT_TRUE(Check(v1::SYNC, 0, 2).ok());
 }
 
+TEST(SwitchTextTest, SaysWhatWasAskedForAndNoMore) {
+  v1::SwitchModeRequest request;
+  request.set_mode(v1::ASYNC);
+  EXPECT_EQ(SwitchText(request), "switch to async");
+  request.set_mode(v1::SSP);
+  request.set_staleness_bound(2);
+  request.set_learning_rate_scale(0.5);
+  EXPECT_EQ(SwitchText(request), "switch to ssp:2, learning rate times 0.5");
+  request.Clear();
+  request.set_mode(v1::SYNC);
+  request.set_quorum(3);
+  request.set_sync_every(4);
+  request.set_momentum(0);
+  request.set_compress(false);
+  EXPECT_EQ(SwitchText(request),
+            "switch to sync, quorum 3, an exchange every 4 batches, momentum 0, gradients as they are");
+}
+
 }  // namespace
 }  // namespace rubato::coordinator

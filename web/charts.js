@@ -22,6 +22,20 @@ const Charts = (() => {
     return element;
   }
 
+  // One shape for each colour, for who cannot tell these apart.
+  const SHAPES = [
+    (x, y) => `M${x - 5} ${y}a5 5 0 1 0 10 0a5 5 0 1 0 -10 0Z`,
+    (x, y) => `M${x - 4.5} ${y - 4.5}h9v9h-9Z`,
+    (x, y) => `M${x} ${y - 6}l5.5 10h-11Z`,
+    (x, y) => `M${x} ${y - 6}l6 6l-6 6l-6 -6Z`,
+    (x, y) => `M${x} ${y + 6}l5.5 -10h-11Z`,
+    (x, y) => `M${x - 5} ${y - 5}l10 10m0 -10l-10 10`,
+  ];
+
+  function shape(svg, index, x, y) {
+    return node(svg, "path", { d: SHAPES[index % 6](x, y), fill: color(index), stroke: index % 6 === 5 ? color(index) : "var(--card)", "stroke-width": index % 6 === 5 ? 2.5 : 1.5 });
+  }
+
   const color = (index) => `var(--s${index % 6})`;
 
   function ticks(low, high, count) {
@@ -113,6 +127,7 @@ const Charts = (() => {
     } else if (runs.length === 1) {
       node(svg, "path", { ...line, d: path(runs[0], x, y), "stroke-width": 2.2 });
     }
+    if (options.ends) for (const points of runs) shape(svg, mode.index, x(points[points.length - 1][0]), y(points[points.length - 1][1]));
     if (!options.dots) return;
     for (const points of runs) {
       for (const [px, py] of points) node(svg, "circle", { cx: x(px), cy: y(py), r: runs.length > 1 ? 2 : 3, fill: color(mode.index) });
@@ -146,9 +161,12 @@ const Charts = (() => {
     const rule = node(svg, "line", { y1: box.top, y2: box.bottom, stroke: "var(--soft)", "stroke-width": 1, visibility: "hidden" });
     const tip = html(host, "div", "tip");
     tip.hidden = true;
-    svg.addEventListener("pointermove", (event) => {
-      const at = event.clientX - svg.getBoundingClientRect().left;
-      if (at < box.left || at > box.right) return;
+    const hide = () => {
+      tip.hidden = true;
+      rule.setAttribute("visibility", "hidden");
+    };
+    const show = (at) => {
+      if (at < box.left || at > box.right) return hide();
       const value = xRange[0] + ((xRange[1] - xRange[0]) * (at - box.left)) / (box.right - box.left);
       rule.setAttribute("x1", at);
       rule.setAttribute("x2", at);
@@ -165,14 +183,21 @@ const Charts = (() => {
       tip.hidden = false;
       tip.style.top = `${box.top}px`;
       tip.style.left = at > (box.left + box.right) / 2 ? `${at - tip.offsetWidth - 12}px` : `${at + 12}px`;
-    });
-    svg.addEventListener("pointerleave", () => {
-      tip.hidden = true;
-      rule.setAttribute("visibility", "hidden");
-    });
+    };
+    // The pointer stays where it is when the chart is drawn again.
+    host.onpointermove = (event) => {
+      host.pointerAt = event.clientX - svg.getBoundingClientRect().left;
+      show(host.pointerAt);
+    };
+    host.onpointerleave = () => {
+      host.pointerAt = undefined;
+      hide();
+    };
+    if (host.pointerAt !== undefined) show(host.pointerAt);
   }
 
-  // options: modes [{name, index, runs: [[[x, y], ...], ...]}], xLabel, yFormat, level (or null), marks, dots.
+  // options: modes [{name, index, runs: [[[x, y], ...], ...]}], xLabel, yFormat, level (or null), marks, dots, ends (a shape
+  // at each line's end).
   function lines(host, options) {
     responsive(host, (width) => {
       const all = options.modes.flatMap((mode) => mode.runs.flat());
@@ -270,5 +295,5 @@ const Charts = (() => {
     });
   }
 
-  return { lines, bars, columns, stacks, html, node, responsive, ticks, extent, color };
+  return { lines, bars, columns, stacks, html, node, responsive, ticks, extent, color, shape };
 })();
