@@ -34,11 +34,15 @@ struct TensorSpec {
 // A table of rows by 64-bit keys on the servers.
 struct TableSpec {
   v1::TableConfig config;  // With every default filled in.
-  // Where the rows of an example's keys begin in its input, one after another.
+  // Where the rows of an example's keys begin in its input, one after another, or the vector that they become.
   int64_t input_offset = 0;
 
   int64_t keys_per_example() const { return config.keys_per_example(); }
   int64_t dimension() const { return config.dimension(); }
+  // Whether an example's rows become one vector, and it may have fewer keys.
+  bool is_bag() const { return config.has_combine(); }
+  // What an example's rows take of its input.
+  int64_t input_elements() const { return is_bag() ? dimension() : keys_per_example() * dimension(); }
 };
 
 // The model's input, in the place of a layer's index.

@@ -235,6 +235,8 @@ TEST(ValidateTest, ChecksTables) {
       {WithTable({"model.tables[0].shards=48"}), "model.tables[0].shards: value 48; allowed: a power of two, 1 to 256"},
       {WithTable({"model.tables[0].memory_bytes=5"}),
        "model.tables[0].memory_bytes: value 5; allowed: 1048576 (1 MiB) to 68719476736 (64 GiB)"},
+      {WithTable({"model.tables[0].combine=COMBINE_UNSPECIFIED"}),
+       "model.tables[0].combine: value 0; allowed: SUM, MEAN, SQRT_N, or absent"},
       {WithTable({"model.tables[0].beta1=0.5"}),
        "model.tables[0].beta1: value 0.5; allowed: absent unless the algorithm is LAZY_ADAM"},
       {WithTable({"model.tables[0].l1=0.5"}),

@@ -97,7 +97,7 @@ void SpecBuilder::AddTables(const google::protobuf::RepeatedPtrField<v1::TableCo
                [&](absl::string_view field, absl::string_view what) { ErrorAt(absl::StrCat(path, ".", field), what); });
     TakeName(absl::StrCat(path, ".name"), tables[i].name());
     spec_.tables.push_back({.config = tables[i], .input_offset = elements});
-    elements += tables[i].keys_per_example() * tables[i].dimension();
+    elements += spec_.tables.back().input_elements();
   }
   if (!errors_.empty()) return;
   spec_.input = {elements};

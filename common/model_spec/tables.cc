@@ -85,6 +85,9 @@ void CheckTable(const v1::TableConfig& table,
   const uint32_t shards = table.shards();
   check("shards", shards, shards >= 1 && shards <= kMostShards && (shards & (shards - 1)) == 0,
         "a power of two, 1 to 256");
+  const bool combines =
+      !table.has_combine() || (v1::TableConfig::Combine_IsValid(table.combine()) && table.combine() != 0);
+  check("combine", static_cast<int>(table.combine()), combines, "SUM, MEAN, SQRT_N, or absent");
   check("memory_bytes", table.memory_bytes(),
         table.memory_bytes() >= kLeastMemory && table.memory_bytes() <= kMostMemory,
         "1048576 (1 MiB) to 68719476736 (64 GiB)");

@@ -189,12 +189,13 @@ absl::Status Prefetcher::Fill(const ExampleRange& range, std::vector<int64_t>* i
   batch->classes.resize(classes ? n * dataset.labels_per_example() : 0);
   batch->targets.resize(classes ? 0 : n * dataset.target_elements());
   batch->keys.resize(n * dataset.keys_per_example());
+  batch->key_counts.resize(n * dataset.key_counts_per_example());
   if (n == 0) return absl::OkStatus();
   const std::shared_ptr<const EpochOrder> order = orders_.Get(range.epoch);
   indices->resize(n);
   for (int64_t i = 0; i < n; ++i) (*indices)[i] = order->At(range.begin + i);
   RUBATO_RETURN_IF_ERROR(dataset.Read(indices->data(), n, batch->inputs.data(), batch->classes.data(),
-                                      batch->targets.data(), batch->keys.data()));
+                                      batch->targets.data(), batch->keys.data(), batch->key_counts.data()));
   if (options_.augmenter == nullptr) return absl::OkStatus();
   for (int64_t i = 0; i < n; ++i) {
     options_.augmenter->Apply(range.epoch, (*indices)[i], batch->inputs.data() + i * dataset.input_elements());

@@ -36,6 +36,8 @@ struct Batch {
   std::vector<int32_t> classes;  // [examples, labels per example], or empty.
   std::vector<float> targets;    // [examples, target elements], or empty.
   std::vector<uint64_t> keys;    // [examples, keys per example], or empty.
+  // [examples, tables], as Dataset::Read has them; empty: each place has a key.
+  std::vector<uint32_t> key_counts;
   int64_t examples = 0;
   int64_t epoch = 0;
   int64_t begin = 0;

@@ -38,8 +38,8 @@ class CountingDataset : public Dataset {
   }
 
  private:
-  absl::Status ReadExamples(const int64_t* indices, int64_t n, float* inputs, int32_t* classes, float*,
-                            uint64_t*) const override {
+  absl::Status ReadExamples(const int64_t* indices, int64_t n, float* inputs, int32_t* classes, float*, uint64_t*,
+                            uint32_t*) const override {
     {
       MutexLock lock(mu_);
       ++reads_;
@@ -60,19 +60,20 @@ class CountingDataset : public Dataset {
   bool shut_ ABSL_GUARDED_BY(mu_) = false;
 };
 
-// The keys of example i are 2 i and 2 i + 1.
+// The keys of example i are 2 i and 2 i + 1, of which it has one if i is odd.
 class KeyedDataset : public Dataset {
  public:
-  KeyedDataset() : Dataset({.size = 100, .input_shape = {1}, .keys_per_example = 2}) {}
+  KeyedDataset() : Dataset({.size = 100, .input_shape = {1}, .keys_per_example = 2, .key_counts_per_example = 1}) {}
 
  private:
-  absl::Status ReadExamples(const int64_t* indices, int64_t n, float* inputs, int32_t* classes, float*,
-                            uint64_t* keys) const override {
+  absl::Status ReadExamples(const int64_t* indices, int64_t n, float* inputs, int32_t* classes, float*, uint64_t* keys,
+                            uint32_t* key_counts) const override {
     for (int64_t i = 0; i < n; ++i) {
       inputs[i] = 0;
       classes[i] = static_cast<int32_t>(indices[i]);
       keys[2 * i] = 2 * indices[i];
       keys[2 * i + 1] = 2 * indices[i] + 1;
+      key_counts[i] = indices[i] % 2 == 0 ? 2 : 1;
     }
     return absl::OkStatus();
   }
@@ -191,6 +192,8 @@ TEST_F(PrefetcherTest, KeysComeWithTheirExamples) {
     ASSERT_EQ(batch.classes.size(), examples);
     ASSERT_EQ(batch.keys.size(), 2 * examples);
     for (size_t i = 0; i < batch.keys.size(); ++i) EXPECT_EQ(batch.keys[i], 2 * batch.classes[i / 2] + i % 2);
+    ASSERT_EQ(batch.key_counts.size(), examples);
+    for (size_t i = 0; i < examples; ++i) EXPECT_EQ(batch.key_counts[i], batch.classes[i] % 2 == 0 ? 2u : 1u);
     prefetcher->Recycle(std::move(batch));
   }
 }

@@ -18,8 +18,8 @@ class ZeroDataset : public Dataset {
   ZeroDataset() : Dataset({100, {1}, LabelKind::kClasses, 0}) {}
 
  private:
-  absl::Status ReadExamples(const int64_t*, int64_t n, float* inputs, int32_t* classes, float*,
-                            uint64_t*) const override {
+  absl::Status ReadExamples(const int64_t*, int64_t n, float* inputs, int32_t* classes, float*, uint64_t*,
+                            uint32_t*) const override {
     for (int64_t i = 0; i < n; ++i) inputs[i] = static_cast<float>(classes[i] = 0);
     return absl::OkStatus();
   }

@@ -22,7 +22,7 @@ class HangingDataset : public Dataset {
   void GiveUp() { given_up_ = true; }
 
  private:
-  absl::Status ReadExamples(const int64_t*, int64_t, float*, int32_t*, float*, uint64_t*) const override {
+  absl::Status ReadExamples(const int64_t*, int64_t, float*, int32_t*, float*, uint64_t*, uint32_t*) const override {
     while (!given_up_) {
       clock_->Sleep(absl::Seconds(1));
       std::this_thread::yield();

@@ -17,8 +17,8 @@ class CountingDataset : public Dataset {
   explicit CountingDataset(int64_t size) : Dataset({size, {1}, LabelKind::kClasses, 0}) {}
 
  private:
-  absl::Status ReadExamples(const int64_t* indices, int64_t n, float* inputs, int32_t* classes, float*,
-                            uint64_t*) const override {
+  absl::Status ReadExamples(const int64_t* indices, int64_t n, float* inputs, int32_t* classes, float*, uint64_t*,
+                            uint32_t*) const override {
     for (int64_t i = 0; i < n; ++i) {
       inputs[i] = static_cast<float>(indices[i]);
       classes[i] = 0;

@@ -38,7 +38,7 @@ class CifarDataset : public Dataset {
 
  private:
   absl::Status ReadExamples(const int64_t* indices, int64_t n, float* inputs, int32_t* classes, float* targets,
-                            uint64_t*) const override {
+                            uint64_t*, uint32_t*) const override {
     std::vector<uint8_t> scratch;
     for (int64_t i = 0; i < n; ++i) {
       RUBATO_ASSIGN_OR_RETURN(const uint8_t* record, Record(indices[i], &scratch));

@@ -24,8 +24,8 @@ class ClicksDataset : public Dataset {
   }
 
  private:
-  absl::Status ReadExamples(const int64_t* indices, int64_t n, float* inputs, int32_t* classes, float*,
-                            uint64_t* keys) const override {
+  absl::Status ReadExamples(const int64_t* indices, int64_t n, float* inputs, int32_t* classes, float*, uint64_t* keys,
+                            uint32_t*) const override {
     for (int64_t i = 0; i < n; ++i) {
       Random random(seed_, StreamId(purpose_, static_cast<uint64_t>(indices[i])));
       float* const features = inputs + i * input_elements();

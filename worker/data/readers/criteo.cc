@@ -103,8 +103,8 @@ class CriteoDataset : public Dataset {
       : Dataset(std::move(properties)), files_(std::move(files)) {}
 
  private:
-  absl::Status ReadExamples(const int64_t* indices, int64_t n, float* inputs, int32_t* classes, float*,
-                            uint64_t* keys) const override {
+  absl::Status ReadExamples(const int64_t* indices, int64_t n, float* inputs, int32_t* classes, float*, uint64_t* keys,
+                            uint32_t*) const override {
     std::vector<uint8_t> scratch;
     Line line;
     for (int64_t i = 0; i < n; ++i) {

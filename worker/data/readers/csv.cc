@@ -34,7 +34,7 @@ class CsvDataset : public Dataset {
 
  private:
   absl::Status ReadExamples(const int64_t* indices, int64_t n, float* inputs, int32_t* classes, float* targets,
-                            uint64_t*) const override {
+                            uint64_t*, uint32_t*) const override {
     const int64_t elements = input_elements(), bytes = 4 * (elements + 1);
     std::vector<uint8_t> scratch;
     for (int64_t i = 0; i < n; ++i) {

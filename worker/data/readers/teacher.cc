@@ -51,7 +51,7 @@ class TeacherDataset : public Dataset {
 
  private:
   absl::Status ReadExamples(const int64_t* indices, int64_t n, float* inputs, int32_t* classes, float* targets,
-                            uint64_t*) const override {
+                            uint64_t*, uint32_t*) const override {
     std::vector<float> hidden(options_.hidden_units);
     std::vector<float> output(outputs_);
     const char* purpose = options_.test ? "teacher test" : "teacher train";

@@ -22,8 +22,8 @@ class TextDataset : public Dataset {
       : Dataset(std::move(properties)), text_(std::move(text)), first_(first) {}
 
  private:
-  absl::Status ReadExamples(const int64_t* indices, int64_t n, float* inputs, int32_t* classes, float*,
-                            uint64_t*) const override {
+  absl::Status ReadExamples(const int64_t* indices, int64_t n, float* inputs, int32_t* classes, float*, uint64_t*,
+                            uint32_t*) const override {
     const int64_t positions = input_elements();
     std::vector<uint8_t> scratch;
     for (int64_t i = 0; i < n; ++i) {
