@@ -54,6 +54,11 @@ int64_t DefaultShard(const v1::JobConfig& config) {
   return std::min(10 * std::clamp<int64_t>(examples, 1, kMaxShardExamples), kMaxShardExamples);
 }
 
+void FillColumns(v1::ColumnsData* columns) {
+  if (columns->separator().empty()) columns->set_separator(",");
+  for (v1::FeatureColumn& feature : *columns->mutable_features()) FILL(&feature, standard_deviation, 1);
+}
+
 void FillData(int64_t shard_examples, v1::DataConfig* data) {
   const bool own = data->has_client() && data->client().train_examples() == 0;
   FILL(data, dispatch, own ? v1::DataConfig::OWN : v1::DataConfig::DYNAMIC);
@@ -70,6 +75,7 @@ void FillData(int64_t shard_examples, v1::DataConfig* data) {
     FILL(data->mutable_clicks(), keys, 100'000);
     FILL(data->mutable_clicks(), exponent, 1.05);
   }
+  if (data->has_columns()) FillColumns(data->mutable_columns());
 }
 
 void FillOptimizer(v1::OptimizerConfig* optimizer) {

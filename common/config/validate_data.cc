@@ -53,14 +53,6 @@ void ValidateTeacher(const ModelSpec* model, const v1::TeacherData& teacher, boo
   }
 }
 
-void ValidatePaths(absl::string_view field, const google::protobuf::RepeatedPtrField<std::string>& paths, bool required,
-                   absl::string_view allowed, ErrorList* errors) {
-  if (paths.empty() && required) errors->Add(field, "empty", allowed);
-  for (int i = 0; i < paths.size(); ++i) {
-    errors->CheckNotEmpty(absl::StrCat(field, "[", i, "]"), paths[i], "a path");
-  }
-}
-
 void ValidateCriteo(const ModelSpec* model, const v1::CriteoData& criteo, bool evaluates, ErrorList* errors) {
   constexpr int64_t kFeatures = 13, kKeys = 26;
   ValidatePaths("data.criteo.train_paths", criteo.train_paths(), true, "one path or more", errors);
@@ -84,12 +76,13 @@ void ValidateClicks(const v1::ClicksData& clicks, bool evaluates, ErrorList* err
   errors->CheckNumber("data.clicks.exponent", exponent, exponent > 0 && exponent <= 4, "over 0 to 4");
 }
 
-// Keys come with some sources alone, and only there. The classes are two.
+// Keys come with some sources alone, and only there. The classes are two. Columns may have keys or not (ValidateColumns).
 void ValidateKeys(const ModelSpec* model, const v1::DataConfig& data, ErrorList* errors) {
+  if (data.has_columns()) return;
   const bool has_keys = data.has_criteo() || data.has_clicks();
   if (model == nullptr || (!has_keys && model->tables.empty())) return;
   if (!has_keys) {
-    errors->Add("model.tables", "present", "absent unless the source is data.criteo or data.clicks");
+    errors->Add("model.tables", "present", "absent unless the source is data.criteo, data.clicks or data.columns");
   } else if (model->tables.empty()) {
     errors->Add("model.tables", "empty", "one table or more, for the keys of data.criteo or data.clicks");
   }
@@ -217,6 +210,14 @@ void ValidateAugmentation(const ModelSpec* model, const v1::DataConfig& data, Er
 
 }  // namespace
 
+void ValidatePaths(absl::string_view field, const google::protobuf::RepeatedPtrField<std::string>& paths, bool required,
+                   absl::string_view allowed, ErrorList* errors) {
+  if (paths.empty() && required) errors->Add(field, "empty", allowed);
+  for (int i = 0; i < paths.size(); ++i) {
+    errors->CheckNotEmpty(absl::StrCat(field, "[", i, "]"), paths[i], "a path");
+  }
+}
+
 void ValidateData(const ModelSpec* model, const v1::JobConfig& config, ErrorList* errors) {
   const v1::DataConfig& data = config.data();
   const bool evaluates = config.cluster().evaluators() > 0;
@@ -246,7 +247,7 @@ void ValidateData(const ModelSpec* model, const v1::JobConfig& config, ErrorList
       ValidateClient(config, errors);
       break;
     case v1::DataConfig::kColumns:
-      errors->Add("data.columns", "data of columns, which are not built yet", "another source");
+      ValidateColumns(model, data.columns(), evaluates, errors);
       break;
     case v1::DataConfig::SOURCE_NOT_SET:
       if (!config.model().has_manifest()) {

@@ -1,5 +1,5 @@
-// Writes the corpus files that are made by code: make_corpus <directory> writes update_log_*, idx_*, cifar_* and text_*
-// there, each as its fuzz target's comment says.
+// Writes the corpus files that are made by code: make_corpus <directory> writes update_log_*, idx_*, cifar_*, text_*
+// and columns_* there, each as its fuzz target's comment says.
 #include <zlib.h>
 
 #include <fstream>
@@ -85,6 +85,11 @@ absl::Status WriteAll(const std::string& directory) {
   Write(directory, "text_plain", text + '\0');
   Write(directory, "text_held_out", text + '\x40');
   Write(directory, "text_gzip", Gzip(text) + '\x40');
+  const std::string columns = "y,a,b,c,d\n1,0.5,3,x,One two\n0,,,,\n";
+  Write(directory, "columns_plain", columns + '\0');
+  Write(directory, "columns_quoted",
+        "d,c,b,a,y\r\n\"a, \"\"b\"\"\n c\",\"\",1,-2,3\r\n,,0,1e3,0\r\n" + std::string("\4"));
+  Write(directory, "columns_gzip", Gzip(columns) + '\2');
   return absl::OkStatus();
 }
 

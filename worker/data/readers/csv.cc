@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -14,13 +13,11 @@
 #include "common/status.h"
 #include "worker/data/byte_file.h"
 #include "worker/data/readers/readers.h"
+#include "worker/data/shown_field.h"
 #include "worker/data/stored_bytes.h"
 
 namespace rubato::worker {
 namespace {
-
-// Long enough to recognise what is wrong, short enough to read.
-constexpr size_t kShownLetters = 40;
 
 // A file without line ends is no CSV file; it need not be read to its end to say so.
 constexpr size_t kMaxLineBytes = 64u << 20;
@@ -151,9 +148,9 @@ class CsvParser {
   }
 
   absl::Status BadField(absl::string_view field, int64_t column, absl::string_view allowed) const {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path_, ":", line_, ": column ", column, column == options_.label_column() ? " (the label)" : "",
-                     ": value \"", absl::CHexEscape(field.substr(0, kShownLetters)), "\"; allowed: ", allowed));
+    return absl::InvalidArgumentError(absl::StrCat(path_, ":", line_, ": column ", column,
+                                                   column == options_.label_column() ? " (the label)" : "", ": value ",
+                                                   ShownField(field), "; allowed: ", allowed));
   }
 
   const std::string path_;

@@ -48,6 +48,7 @@ DatasetOr OpenCifar(const ReaderRequest& request);
 DatasetOr OpenText(const ReaderRequest& request);
 DatasetOr OpenCriteo(const ReaderRequest& request);
 DatasetOr OpenClicks(const ReaderRequest& request);
+DatasetOr OpenColumns(const ReaderRequest& request);
 
 // The source that the config has.
 inline DatasetOr OpenSource(const ReaderRequest& request) {
@@ -66,9 +67,10 @@ inline DatasetOr OpenSource(const ReaderRequest& request) {
       return OpenCriteo(request);
     case v1::DataConfig::kClicks:
       return OpenClicks(request);
+    case v1::DataConfig::kColumns:
+      return OpenColumns(request);
     case v1::DataConfig::kClient:
       return absl::FailedPreconditionError("data.client: the job's workers are clients, which have its examples");
-    case v1::DataConfig::kColumns:
     case v1::DataConfig::SOURCE_NOT_SET:
       break;
   }
