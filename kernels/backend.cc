@@ -59,6 +59,18 @@ absl::Status Backend::Add(const DeviceTensor& a, const DeviceTensor& b, const De
   return Compute(&Operations::Add, a, b, y);
 }
 
+absl::Status Backend::Multiply(const DeviceTensor& a, const DeviceTensor& b, bool accumulate, const DeviceTensor& y) {
+  RUBATO_RETURN_IF_ERROR(CheckSame("Multiply", "b", b, "a", a));
+  RUBATO_RETURN_IF_ERROR(CheckSame("Multiply", "y", y, "a", a));
+  return Compute(&Operations::Multiply, a, b, accumulate, y);
+}
+
+absl::Status Backend::CopyColumns(const ColumnRange& range, bool accumulate, const DeviceTensor& x,
+                                  const DeviceTensor& y) {
+  RUBATO_RETURN_IF_ERROR(CheckColumns(range, x, y));
+  return Compute(&Operations::CopyColumns, range, accumulate, x, y);
+}
+
 absl::Status Backend::Axpy(float alpha, const DeviceTensor& x, const DeviceTensor& y) {
   RUBATO_RETURN_IF_ERROR(CheckSame("Axpy", "y", y, "x", x));
   return Compute(&Operations::Axpy, alpha, x, y);
@@ -205,6 +217,30 @@ absl::Status Backend::GroupNormBackward(int64_t groups, const DeviceTensor& x, c
                  dbias);
 }
 
+absl::Status Backend::DotInteraction(int64_t width, const DeviceTensor& x, const DeviceTensor& y) {
+  RUBATO_RETURN_IF_ERROR(CheckInteraction("DotInteraction", width, true, x, y));
+  return Compute(&Operations::DotInteraction, width, x, y);
+}
+
+absl::Status Backend::DotInteractionBackward(int64_t width, const DeviceTensor& x, const DeviceTensor& dy,
+                                             const DeviceTensor& dx) {
+  RUBATO_RETURN_IF_ERROR(CheckInteraction("DotInteractionBackward", width, true, x, dy));
+  RUBATO_RETURN_IF_ERROR(CheckSame("DotInteractionBackward", "dx", dx, "x", x));
+  return Compute(&Operations::DotInteractionBackward, width, x, dy, dx);
+}
+
+absl::Status Backend::FactorizationMachine(int64_t width, const DeviceTensor& x, const DeviceTensor& y) {
+  RUBATO_RETURN_IF_ERROR(CheckInteraction("FactorizationMachine", width, false, x, y));
+  return Compute(&Operations::FactorizationMachine, width, x, y);
+}
+
+absl::Status Backend::FactorizationMachineBackward(int64_t width, const DeviceTensor& x, const DeviceTensor& dy,
+                                                   const DeviceTensor& dx) {
+  RUBATO_RETURN_IF_ERROR(CheckInteraction("FactorizationMachineBackward", width, false, x, dy));
+  RUBATO_RETURN_IF_ERROR(CheckSame("FactorizationMachineBackward", "dx", dx, "x", x));
+  return Compute(&Operations::FactorizationMachineBackward, width, x, dy, dx);
+}
+
 absl::Status Backend::Embed(const DeviceTensor& table, const DeviceTensor& indices, const DeviceTensor& y) {
   RUBATO_RETURN_IF_ERROR(CheckEmbed("Embed", table, indices, y));
   return Compute(&Operations::Embed, table, indices, y);
@@ -236,6 +272,14 @@ absl::Status Backend::SoftmaxCrossEntropy(const DeviceTensor& logits, const Devi
   RUBATO_RETURN_IF_ERROR(CheckLoss("SoftmaxCrossEntropy", logits, dlogits, sums));
   RUBATO_RETURN_IF_ERROR(CheckTensor("SoftmaxCrossEntropy", "classes", classes, {logits.rows()}, ElementType::kInt32));
   return Compute(&Operations::SoftmaxCrossEntropy, logits, classes, gradient_scale, dlogits, sums);
+}
+
+absl::Status Backend::BinaryCrossEntropy(const DeviceTensor& logits, const DeviceTensor& classes, float gradient_scale,
+                                         const DeviceTensor& dlogits, const DeviceTensor& sums) {
+  RUBATO_RETURN_IF_ERROR(CheckLoss("BinaryCrossEntropy", logits, dlogits, sums));
+  RUBATO_RETURN_IF_ERROR(CheckTensor("BinaryCrossEntropy", "logits", logits, {logits.rows(), 1}));
+  RUBATO_RETURN_IF_ERROR(CheckTensor("BinaryCrossEntropy", "classes", classes, {logits.rows()}, ElementType::kInt32));
+  return Compute(&Operations::BinaryCrossEntropy, logits, classes, gradient_scale, dlogits, sums);
 }
 
 absl::Status Backend::MeanSquaredError(const DeviceTensor& outputs, const DeviceTensor& targets, float gradient_scale,

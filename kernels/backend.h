@@ -59,6 +59,13 @@ struct EncodedRange {
   uint64_t stream = 0;
 };
 
+// Elements [from, from + count) of each row of one tensor, and where they begin in the rows of another.
+struct ColumnRange {
+  int64_t from = 0;
+  int64_t count = 0;
+  int64_t to = 0;
+};
+
 // Work that is given to a device again and again: the same operations in the same order, with the same tensors and
 // numbers, while the elements change. The device may capture it as a graph once and replay that. Used by the backend's
 // thread; ends before its backend, and is not run any more once one of its tensors is gone.
@@ -153,8 +160,13 @@ class Backend {
   absl::Status Copy(const DeviceTensor& x, const DeviceTensor& y);
   // y = a + b, activations. y may be a or b.
   absl::Status Add(const DeviceTensor& a, const DeviceTensor& b, const DeviceTensor& y);
+  // y = a * b element by element, activations; with `accumulate` that is added to y. y may be a or b.
+  absl::Status Multiply(const DeviceTensor& a, const DeviceTensor& b, bool accumulate, const DeviceTensor& y);
   // y += alpha * x.
   absl::Status Axpy(float alpha, const DeviceTensor& x, const DeviceTensor& y);
+  // The range of each row of x becomes, or with `accumulate` is added to, that of y; the rest of y stays as it is. Rows
+  // are along the first dimension, and there are as many of them.
+  absl::Status CopyColumns(const ColumnRange& range, bool accumulate, const DeviceTensor& x, const DeviceTensor& y);
   // y *= factor, which is not 0.
   absl::Status Scale(float factor, const DeviceTensor& y);
   // sum (float64 [1]) = the sum of x's squares, or with `accumulate` that is added to it.
@@ -228,6 +240,18 @@ class Backend {
                                  const DeviceTensor& dy, bool accumulate, const DeviceTensor& dx,
                                  const DeviceTensor& dgain, const DeviceTensor& dbias);
 
+  // ---- vectors side by side: x [n, vectors * width], two vectors or more ----
+
+  // y [n, width + pairs] = the first vector, and then the dot product of each pair i > j of them: (1,0), (2,0), (2,1)
+  // and so on (Naumov and others 2019).
+  absl::Status DotInteraction(int64_t width, const DeviceTensor& x, const DeviceTensor& y);
+  absl::Status DotInteractionBackward(int64_t width, const DeviceTensor& x, const DeviceTensor& dy,
+                                      const DeviceTensor& dx);
+  // y [n, 1] = the sum of these dot products (Rendle 2010).
+  absl::Status FactorizationMachine(int64_t width, const DeviceTensor& x, const DeviceTensor& y);
+  absl::Status FactorizationMachineBackward(int64_t width, const DeviceTensor& x, const DeviceTensor& dy,
+                                            const DeviceTensor& dx);
+
   // ---- sequences ----
 
   // y [indices' shape, width] = for each of `indices` (int32) that row of table [entries, width]. Indices are in
@@ -253,6 +277,10 @@ class Backend {
   // classes (int32 [n]) are in [0, columns of logits); others are undefined behaviour.
   absl::Status SoftmaxCrossEntropy(const DeviceTensor& logits, const DeviceTensor& classes, float gradient_scale,
                                    const DeviceTensor& dlogits, const DeviceTensor& sums);
+  // The same for logits [n, 1] of class 1, of classes 0 and 1. An example is correct if its logit is over 0 and its
+  // class 1, or neither.
+  absl::Status BinaryCrossEntropy(const DeviceTensor& logits, const DeviceTensor& classes, float gradient_scale,
+                                  const DeviceTensor& dlogits, const DeviceTensor& sums);
   // The same for the mean of (output - target)^2 over an example's elements; the count is 0.
   absl::Status MeanSquaredError(const DeviceTensor& outputs, const DeviceTensor& targets, float gradient_scale,
                                 const DeviceTensor& doutputs, const DeviceTensor& sums);

@@ -74,6 +74,34 @@ absl::Status CheckRange(const char* operation, const DeviceTensor& tensor, int64
       absl::StrCat(operation, ": ", count, " elements from element ", offset, " on are not in ", tensor.Description()));
 }
 
+absl::Status CheckColumns(const ColumnRange& range, const DeviceTensor& x, const DeviceTensor& y) {
+  RUBATO_RETURN_IF_ERROR(CheckActivation("CopyColumns", "x", x));
+  RUBATO_RETURN_IF_ERROR(CheckTensor("CopyColumns", "y", y, y.shape(), x.type()));
+  if (y.shape().empty() || y.rows() != x.rows()) {
+    return Unexpected("CopyColumns", "y", y, absl::StrCat(x.rows(), " rows, as x has"));
+  }
+  const auto is_inside = [&](int64_t begin, int64_t columns) {
+    return begin >= 0 && begin <= columns && range.count <= columns - begin;
+  };
+  if (x.rows() == 0) return absl::OkStatus();
+  if (range.count >= 0 && is_inside(range.from, x.columns()) && is_inside(range.to, y.columns())) {
+    return absl::OkStatus();
+  }
+  return absl::OutOfRangeError(absl::StrCat("CopyColumns: ", range.count, " columns from column ", range.from, " of ",
+                                            x.Description(), " do not go to column ", range.to, " of ",
+                                            y.Description()));
+}
+
+absl::Status CheckInteraction(const char* operation, int64_t width, bool dots, const DeviceTensor& x,
+                              const DeviceTensor& y) {
+  RUBATO_RETURN_IF_ERROR(CheckActivation(operation, "x", x));
+  const bool fits = x.shape().size() == 2 && width >= 1 && x.shape()[1] % width == 0;
+  const int64_t vectors = fits ? x.shape()[1] / width : 0;
+  if (vectors < 2) return Unexpected(operation, "x", x, absl::StrCat("two or more vectors of ", width, " in a row"));
+  const int64_t outputs = dots ? width + vectors * (vectors - 1) / 2 : 1;
+  return CheckTensor(operation, "y", y, {x.rows(), outputs}, x.type());
+}
+
 absl::Status CheckGemm(ElementType activation_type, bool transpose_a, bool transpose_b, const DeviceTensor& a,
                        const DeviceTensor& b, const DeviceTensor& c) {
   RUBATO_RETURN_IF_ERROR(CheckTensor("Gemm", "a", a, a.shape(), activation_type));

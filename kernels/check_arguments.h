@@ -29,6 +29,12 @@ absl::Status CheckCopy(const DeviceTensor& x, const DeviceTensor& y);
 // OutOfRange when [offset, offset + count) is not inside the tensor.
 absl::Status CheckRange(const char* operation, const DeviceTensor& tensor, int64_t offset, int64_t count);
 
+// Activations of one type with equally many rows, which the range is inside of.
+absl::Status CheckColumns(const ColumnRange& range, const DeviceTensor& x, const DeviceTensor& y);
+// x [n, vectors * width] with two vectors or more; y [n, width + pairs of vectors] with `dots`, otherwise [n, 1].
+absl::Status CheckInteraction(const char* operation, int64_t width, bool dots, const DeviceTensor& x,
+                              const DeviceTensor& y);
+
 // Operands have activation_type; c has it, or is float32.
 absl::Status CheckGemm(ElementType activation_type, bool transpose_a, bool transpose_b, const DeviceTensor& a,
                        const DeviceTensor& b, const DeviceTensor& c);

@@ -12,6 +12,10 @@
   virtual absl::Status Fill(float value, const DeviceTensor& y) end;                                                   \
   virtual absl::Status Copy(const DeviceTensor& x, const DeviceTensor& y) end;                                         \
   virtual absl::Status Add(const DeviceTensor& a, const DeviceTensor& b, const DeviceTensor& y) end;                   \
+  virtual absl::Status Multiply(const DeviceTensor& a, const DeviceTensor& b, bool accumulate, const DeviceTensor& y)  \
+      end;                                                                                                             \
+  virtual absl::Status CopyColumns(const ColumnRange& range, bool accumulate, const DeviceTensor& x,                   \
+                                   const DeviceTensor& y) end;                                                         \
   virtual absl::Status Axpy(float alpha, const DeviceTensor& x, const DeviceTensor& y) end;                            \
   virtual absl::Status Scale(float factor, const DeviceTensor& y) end;                                                 \
   virtual absl::Status SumOfSquares(const DeviceTensor& x, bool accumulate, const DeviceTensor& sum) end;              \
@@ -57,6 +61,12 @@
                                          const DeviceTensor& mean, const DeviceTensor& inverse_deviation,              \
                                          const DeviceTensor& dy, bool accumulate, const DeviceTensor& dx,              \
                                          const DeviceTensor& dgain, const DeviceTensor& dbias) end;                    \
+  virtual absl::Status DotInteraction(int64_t width, const DeviceTensor& x, const DeviceTensor& y) end;                \
+  virtual absl::Status DotInteractionBackward(int64_t width, const DeviceTensor& x, const DeviceTensor& dy,            \
+                                              const DeviceTensor& dx) end;                                             \
+  virtual absl::Status FactorizationMachine(int64_t width, const DeviceTensor& x, const DeviceTensor& y) end;          \
+  virtual absl::Status FactorizationMachineBackward(int64_t width, const DeviceTensor& x, const DeviceTensor& dy,      \
+                                                    const DeviceTensor& dx) end;                                       \
   virtual absl::Status Embed(const DeviceTensor& table, const DeviceTensor& indices, const DeviceTensor& y) end;       \
   virtual absl::Status EmbedBackward(const DeviceTensor& indices, const DeviceTensor& dy, bool accumulate,             \
                                      const DeviceTensor& dtable) end;                                                  \
@@ -68,6 +78,9 @@
   virtual absl::Status SoftmaxCrossEntropy(const DeviceTensor& logits, const DeviceTensor& classes,                    \
                                            float gradient_scale, const DeviceTensor& dlogits,                          \
                                            const DeviceTensor& sums) end;                                              \
+  virtual absl::Status BinaryCrossEntropy(const DeviceTensor& logits, const DeviceTensor& classes,                     \
+                                          float gradient_scale, const DeviceTensor& dlogits, const DeviceTensor& sums) \
+      end;                                                                                                             \
   virtual absl::Status MeanSquaredError(const DeviceTensor& outputs, const DeviceTensor& targets,                      \
                                         float gradient_scale, const DeviceTensor& doutputs, const DeviceTensor& sums)  \
       end;                                                                                                             \

@@ -139,6 +139,53 @@ TEST_P(ConformanceTest, SoftmaxCrossEntropyOfNaNIsNaNAndNotCorrect) {
   EXPECT_EQ(Download(sums)[1], 0);
 }
 
+TEST_P(ConformanceTest, BinaryCrossEntropyMatchesReference) {
+  // More than a block of them.
+  const int64_t rows = 1003;
+  Values logits = RandomValues(rows);
+  // Some whose exponential would overflow.
+  for (int64_t i = 0; i < 20; ++i) logits[i] = static_cast<float>(logits[i] * 1000);
+  logits[20] = 0;
+  std::vector<int32_t> classes(rows);
+  for (int32_t& label : classes) label = static_cast<int32_t>(random_.Below(2));
+  const auto expected = reference::BinaryCrossEntropy(logits, classes, 0.25);
+  DeviceTensor device_logits = Upload({rows, 1}, logits), gradient = Unwritten({rows, 1});
+  DeviceTensor labels = UploadInts({rows}, classes), sums = Empty({2}, ElementType::kFloat64);
+  EXPECT_OK(backend_->BinaryCrossEntropy(device_logits, labels, 0.25f, gradient, sums));
+  EXPECT_NEAR(Download(sums)[0], expected.loss_sum, kTolerance * expected.loss_sum);
+  EXPECT_EQ(Download(sums)[1], static_cast<double>(expected.correct));
+  ExpectClose(gradient, expected.gradient, "gradient");
+  EXPECT_OK(backend_->BinaryCrossEntropy(device_logits, labels, 0.25f, DeviceTensor(), sums));
+  EXPECT_EQ(Download(sums)[1], static_cast<double>(expected.correct)) << "without a gradient";
+  EXPECT_OK(backend_->BinaryCrossEntropy(device_logits, labels, 0.25f, device_logits, sums));
+  ExpectClose(device_logits, expected.gradient, "gradient in place");
+}
+
+TEST_P(ConformanceTest, BinaryCrossEntropyIsPreciseWhereItIsSmall) {
+  DeviceTensor gradient = Unwritten({2, 1}), sums = Empty({2}, ElementType::kFloat64);
+  EXPECT_OK(backend_->BinaryCrossEntropy(Upload({2, 1}, {30, -30}), UploadInts({2}, {1, 0}), 1, gradient, sums));
+  EXPECT_NEAR(Download(sums)[0] / (2 * std::exp(-30)), 1, 1e-6);
+  EXPECT_NEAR(Download(gradient)[0] / -std::exp(-30), 1, 1e-6);
+  EXPECT_NEAR(Download(gradient)[1] / std::exp(-30), 1, 1e-6);
+}
+
+TEST_P(ConformanceTest, BinaryCrossEntropyOfNaNIsNaNAndNotCorrect) {
+  DeviceTensor sums = Empty({2}, ElementType::kFloat64);
+  for (const int32_t label : {0, 1}) {
+    EXPECT_OK(backend_->BinaryCrossEntropy(Unwritten({1, 1}), UploadInts({1}, {label}), 1, DeviceTensor(), sums));
+    EXPECT_TRUE(std::isnan(Download(sums)[0])) << label;
+    EXPECT_EQ(Download(sums)[1], 0) << label;
+  }
+}
+
+TEST_P(ConformanceTest, BinaryCrossEntropyTakesOneLogitOfEachExample) {
+  EXPECT_EQ(backend_
+                ->BinaryCrossEntropy(Empty({3, 2}), UploadInts({3}, {0, 1, 0}), 1, DeviceTensor(),
+                                     Empty({2}, ElementType::kFloat64))
+                .message(),
+            "BinaryCrossEntropy: logits is float32 [3x2], expected float32 [3x1]");
+}
+
 TEST_P(ConformanceTest, MeanSquaredErrorMatchesReference) {
   const int64_t rows = 11, columns = 7;
   const Values outputs = RandomValues(rows * columns), targets = RandomValues(rows * columns);

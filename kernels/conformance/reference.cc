@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numbers>
+#include <numeric>
 
 namespace rubato::reference {
 namespace {
@@ -264,6 +266,72 @@ Values CausalAttentionBackward(const AttentionGeometry& g, int64_t batch, const 
   return dqkv;
 }
 
+namespace {
+
+// Calls visit(row, i, j) for the pairs i > j of the vectors in each row, in the order of the outputs.
+void ForEachPair(int64_t rows, int64_t vectors, const std::function<void(int64_t, int64_t, int64_t)>& visit) {
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t i = 1; i < vectors; ++i)
+      for (int64_t j = 0; j < i; ++j) visit(row, i, j);
+}
+
+double Dot(const double* a, const double* b, int64_t width) { return std::inner_product(a, a + width, b, 0.0); }
+
+}  // namespace
+
+Values DotInteraction(int64_t rows, int64_t width, const Values& x) {
+  const int64_t inputs = static_cast<int64_t>(x.size()) / rows, vectors = inputs / width;
+  Values y;
+  int64_t begun = 0;
+  ForEachPair(rows, vectors, [&](int64_t row, int64_t i, int64_t j) {
+    const double* const vector = &x[row * inputs];
+    if (row == begun) {
+      y.insert(y.end(), vector, vector + width);
+      ++begun;
+    }
+    y.push_back(Dot(vector + i * width, vector + j * width, width));
+  });
+  return y;
+}
+
+Values DotInteractionBackward(int64_t rows, int64_t width, const Values& x, const Values& dy) {
+  const int64_t inputs = static_cast<int64_t>(x.size()) / rows, vectors = inputs / width;
+  const int64_t outputs = width + vectors * (vectors - 1) / 2;
+  Values dx(x.size());
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t k = 0; k < width; ++k) dx[row * inputs + k] = dy[row * outputs + k];
+  }
+  ForEachPair(rows, vectors, [&](int64_t row, int64_t i, int64_t j) {
+    const double ddot = dy[row * outputs + width + i * (i - 1) / 2 + j];
+    for (int64_t k = 0; k < width; ++k) {
+      const int64_t a = row * inputs + i * width + k, b = row * inputs + j * width + k;
+      dx[a] += ddot * x[b];
+      dx[b] += ddot * x[a];
+    }
+  });
+  return dx;
+}
+
+Values FactorizationMachine(int64_t rows, int64_t width, const Values& x) {
+  const int64_t inputs = static_cast<int64_t>(x.size()) / rows;
+  Values y(rows);
+  ForEachPair(rows, inputs / width, [&](int64_t row, int64_t i, int64_t j) {
+    y[row] += Dot(&x[row * inputs + i * width], &x[row * inputs + j * width], width);
+  });
+  return y;
+}
+
+Values FactorizationMachineBackward(int64_t rows, int64_t width, const Values& x, const Values& dy) {
+  const int64_t inputs = static_cast<int64_t>(x.size()) / rows, vectors = inputs / width;
+  // As if each of the products had a gradient of its own.
+  Values ddots;
+  for (int64_t row = 0; row < rows; ++row) {
+    ddots.insert(ddots.end(), width, 0.0);
+    ddots.insert(ddots.end(), vectors * (vectors - 1) / 2, dy[row]);
+  }
+  return DotInteractionBackward(rows, width, x, ddots);
+}
+
 LossResult SoftmaxCrossEntropy(const Values& logits, const std::vector<int32_t>& classes, double gradient_scale) {
   const size_t columns = logits.size() / classes.size();
   LossResult result;
@@ -279,6 +347,17 @@ LossResult SoftmaxCrossEntropy(const Values& logits, const std::vector<int32_t>&
       const double target = static_cast<int32_t>(i) == classes[row] ? 1 : 0;
       result.gradient[row * columns + i] = gradient_scale * (std::exp(z[i] - max) / total - target);
     }
+  }
+  return result;
+}
+
+LossResult BinaryCrossEntropy(const Values& logits, const std::vector<int32_t>& classes, double gradient_scale) {
+  LossResult result;
+  for (size_t row = 0; row < classes.size(); ++row) {
+    const double z = logits[row], label = classes[row];
+    result.loss_sum += std::max(z, 0.0) - z * label + std::log1p(std::exp(-std::abs(z)));
+    result.correct += (z > 0) == (classes[row] == 1);
+    result.gradient.push_back(gradient_scale * (1 / (1 + std::exp(-z)) - label));
   }
   return result;
 }

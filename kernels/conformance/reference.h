@@ -45,6 +45,12 @@ LayerNormResult GroupNorm(int64_t groups, double epsilon, int64_t batch, const V
 LayerNormGradients GroupNormBackward(int64_t groups, double epsilon, int64_t batch, const Values& x, const Values& gain,
                                      const Values& dy);
 
+// Rows of vectors of `width`: the first of them and the dot products of pairs, or the sum of these products.
+Values DotInteraction(int64_t rows, int64_t width, const Values& x);
+Values DotInteractionBackward(int64_t rows, int64_t width, const Values& x, const Values& dy);
+Values FactorizationMachine(int64_t rows, int64_t width, const Values& x);
+Values FactorizationMachineBackward(int64_t rows, int64_t width, const Values& x, const Values& dy);
+
 struct AttentionResult {
   Values y, log_sum_exp;
 };
@@ -57,6 +63,7 @@ struct LossResult {
   Values gradient;
 };
 LossResult SoftmaxCrossEntropy(const Values& logits, const std::vector<int32_t>& classes, double gradient_scale);
+LossResult BinaryCrossEntropy(const Values& logits, const std::vector<int32_t>& classes, double gradient_scale);
 LossResult MeanSquaredError(int64_t rows, const Values& outputs, const Values& targets, double gradient_scale);
 
 }  // namespace rubato::reference

@@ -8,6 +8,7 @@
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/embedding.h"
 #include "kernels/cpu/group_norm.h"
+#include "kernels/cpu/interaction.h"
 #include "kernels/cpu/layer_norm.h"
 #include "kernels/cpu/loss.h"
 #include "kernels/cpu/pool2d.h"
@@ -23,6 +24,10 @@ float* Out(const DeviceTensor& tensor) { return tensor.data<float>(); }
 
 cpu::GroupNormSizes NormSizes(int64_t groups, const DeviceTensor& x) {
   return {.batch = x.rows(), .channels = x.shape()[1], .inner = ChannelElements(x), .groups = groups};
+}
+
+cpu::InteractionSizes SizesOf(int64_t width, const DeviceTensor& x) {
+  return {.rows = x.rows(), .vectors = x.shape()[1] / width, .width = width};
 }
 
 }  // namespace
@@ -44,6 +49,18 @@ absl::Status CpuOperations::Copy(const DeviceTensor& x, const DeviceTensor& y) {
 
 absl::Status CpuOperations::Add(const DeviceTensor& a, const DeviceTensor& b, const DeviceTensor& y) {
   cpu::Add(In(a), In(b), a.elements(), Out(y));
+  return absl::OkStatus();
+}
+
+absl::Status CpuOperations::Multiply(const DeviceTensor& a, const DeviceTensor& b, bool accumulate,
+                                     const DeviceTensor& y) {
+  cpu::Multiply(In(a), In(b), a.elements(), accumulate, Out(y));
+  return absl::OkStatus();
+}
+
+absl::Status CpuOperations::CopyColumns(const ColumnRange& range, bool accumulate, const DeviceTensor& x,
+                                        const DeviceTensor& y) {
+  cpu::CopyColumns(range, accumulate, x.rows(), In(x), x.columns(), Out(y), y.columns());
   return absl::OkStatus();
 }
 
@@ -186,6 +203,28 @@ absl::Status CpuOperations::GroupNormBackward(int64_t groups, const DeviceTensor
   return absl::OkStatus();
 }
 
+absl::Status CpuOperations::DotInteraction(int64_t width, const DeviceTensor& x, const DeviceTensor& y) {
+  cpu::DotInteraction(SizesOf(width, x), In(x), Out(y));
+  return absl::OkStatus();
+}
+
+absl::Status CpuOperations::DotInteractionBackward(int64_t width, const DeviceTensor& x, const DeviceTensor& dy,
+                                                   const DeviceTensor& dx) {
+  cpu::DotInteractionBackward(SizesOf(width, x), In(x), In(dy), Out(dx));
+  return absl::OkStatus();
+}
+
+absl::Status CpuOperations::FactorizationMachine(int64_t width, const DeviceTensor& x, const DeviceTensor& y) {
+  cpu::FactorizationMachine(SizesOf(width, x), In(x), Out(y));
+  return absl::OkStatus();
+}
+
+absl::Status CpuOperations::FactorizationMachineBackward(int64_t width, const DeviceTensor& x, const DeviceTensor& dy,
+                                                         const DeviceTensor& dx) {
+  cpu::FactorizationMachineBackward(SizesOf(width, x), In(x), In(dy), Out(dx));
+  return absl::OkStatus();
+}
+
 absl::Status CpuOperations::Embed(const DeviceTensor& table, const DeviceTensor& indices, const DeviceTensor& y) {
   cpu::Embed(In(table), table.columns(), indices.data<const int32_t>(), indices.elements(), Out(y));
   return absl::OkStatus();
@@ -214,6 +253,14 @@ absl::Status CpuOperations::SoftmaxCrossEntropy(const DeviceTensor& logits, cons
                                                 const DeviceTensor& sums) {
   cpu::SoftmaxCrossEntropy(logits.rows(), logits.columns(), In(logits), classes.data<const int32_t>(), gradient_scale,
                            Out(dlogits), sums.data<double>());
+  return absl::OkStatus();
+}
+
+absl::Status CpuOperations::BinaryCrossEntropy(const DeviceTensor& logits, const DeviceTensor& classes,
+                                               float gradient_scale, const DeviceTensor& dlogits,
+                                               const DeviceTensor& sums) {
+  cpu::BinaryCrossEntropy(logits.rows(), In(logits), classes.data<const int32_t>(), gradient_scale, Out(dlogits),
+                          sums.data<double>());
   return absl::OkStatus();
 }
 

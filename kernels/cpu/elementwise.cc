@@ -49,6 +49,30 @@ void Add(const float* a, const float* b, int64_t n, float* y) {
   for (int64_t i = 0; i < n; ++i) y[i] = a[i] + b[i];
 }
 
+void Multiply(const float* a, const float* b, int64_t n, bool accumulate, float* y) {
+  if (accumulate) {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) y[i] += a[i] * b[i];
+  } else {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) y[i] = a[i] * b[i];
+  }
+}
+
+void CopyColumns(const ColumnRange& range, bool accumulate, int64_t rows, const float* x, int64_t x_columns, float* y,
+                 int64_t y_columns) {
+  x += range.from;
+  y += range.to;
+  for (int64_t row = 0; row < rows; ++row, x += x_columns, y += y_columns) {
+    if (!accumulate) {
+      std::copy_n(x, range.count, y);
+      continue;
+    }
+#pragma omp simd
+    for (int64_t i = 0; i < range.count; ++i) y[i] += x[i];
+  }
+}
+
 void Axpy(float alpha, const float* __restrict x, int64_t n, float* __restrict y) {
   for (int64_t i = 0; i < n; ++i) y[i] += alpha * x[i];
 }

@@ -11,6 +11,11 @@ namespace rubato::cpu {
 void Fill(float value, int64_t n, float* y);
 // y may be a or b.
 void Add(const float* a, const float* b, int64_t n, float* y);
+// y may be a or b.
+void Multiply(const float* a, const float* b, int64_t n, bool accumulate, float* y);
+// Rows of x_columns and y_columns.
+void CopyColumns(const ColumnRange& range, bool accumulate, int64_t rows, const float* x, int64_t x_columns, float* y,
+                 int64_t y_columns);
 void Axpy(float alpha, const float* x, int64_t n, float* y);
 double SumOfSquares(const float* x, int64_t n);
 void Scale(float factor, int64_t n, float* y);

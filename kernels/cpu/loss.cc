@@ -1,5 +1,6 @@
 #include "kernels/cpu/loss.h"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -34,6 +35,25 @@ void SoftmaxCrossEntropy(int64_t rows, int64_t columns, const float* logits, con
     for (int64_t i = 0; i < columns; ++i) others += i == label ? 0.0f : exponentials[i];
     gradient[label] = static_cast<float>(-gradient_scale * (others / total));
     gradient += columns;
+  }
+  sums[0] = loss;
+  sums[1] = static_cast<double>(correct);
+}
+
+void BinaryCrossEntropy(int64_t rows, const float* logits, const int32_t* classes, float gradient_scale,
+                        float* gradient, double* sums) {
+  double loss = 0;
+  int64_t correct = 0;
+  for (int64_t row = 0; row < rows; ++row) {
+    const float logit = logits[row];
+    const bool is_one = classes[row] == 1;
+    // The logit of the other class.
+    const double other = is_one ? -logit : logit;
+    loss += std::max(other, 0.0) + std::log1p(std::exp(-std::abs(other)));
+    correct += is_one ? logit > 0 : logit <= 0;
+    if (gradient == nullptr) continue;
+    // Without the cancellation of p - 1 when p is close to one.
+    gradient[row] = static_cast<float>((is_one ? -gradient_scale : gradient_scale) / (1 + std::exp(-other)));
   }
   sums[0] = loss;
   sums[1] = static_cast<double>(correct);

@@ -9,6 +9,9 @@ namespace rubato::cpu {
 
 void SoftmaxCrossEntropy(int64_t rows, int64_t columns, const float* logits, const int32_t* classes,
                          float gradient_scale, float* gradient, double* sums);
+// Logits of class 1, one in a row.
+void BinaryCrossEntropy(int64_t rows, const float* logits, const int32_t* classes, float gradient_scale,
+                        float* gradient, double* sums);
 void MeanSquaredError(int64_t rows, int64_t columns, const float* outputs, const float* targets, float gradient_scale,
                       float* gradient, double* sums);
 

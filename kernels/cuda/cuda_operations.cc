@@ -95,6 +95,12 @@ absl::Status CudaOperations::Add(const DeviceTensor& a, const DeviceTensor& b, c
   return cuda::Add(work.stream(), a.type(), InBytes(a), InBytes(b), a.elements(), OutBytes(y));
 }
 
+absl::Status CudaOperations::Multiply(const DeviceTensor& a, const DeviceTensor& b, bool accumulate,
+                                      const DeviceTensor& y) {
+  RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&a, &b}, {&y}));
+  return cuda::Multiply(work.stream(), a.type(), InBytes(a), InBytes(b), a.elements(), accumulate, OutBytes(y));
+}
+
 absl::Status CudaOperations::Axpy(float alpha, const DeviceTensor& x, const DeviceTensor& y) {
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x}, {&y}));
   return cuda::Axpy(work.stream(), x.type(), alpha, InBytes(x), x.elements(), OutBytes(y));
@@ -240,6 +246,14 @@ absl::Status CudaOperations::SoftmaxCrossEntropy(const DeviceTensor& logits, con
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&logits, &classes}, {&dlogits, &sums}));
   return cuda::SoftmaxCrossEntropy(work, logits.rows(), logits.columns(), In(logits), classes.data<const int32_t>(),
                                    gradient_scale, Out(dlogits), sums.data<double>());
+}
+
+absl::Status CudaOperations::BinaryCrossEntropy(const DeviceTensor& logits, const DeviceTensor& classes,
+                                                float gradient_scale, const DeviceTensor& dlogits,
+                                                const DeviceTensor& sums) {
+  RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&logits, &classes}, {&dlogits, &sums}));
+  return cuda::BinaryCrossEntropy(work, logits.rows(), In(logits), classes.data<const int32_t>(), gradient_scale,
+                                  Out(dlogits), sums.data<double>());
 }
 
 absl::Status CudaOperations::MeanSquaredError(const DeviceTensor& outputs, const DeviceTensor& targets,

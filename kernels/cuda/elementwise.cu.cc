@@ -59,6 +59,12 @@ T* Out(void* data) {
 struct SumOfTwo {
   __device__ float operator()(const float (&x)[2]) const { return x[0] + x[1]; }
 };
+struct ProductOfTwo {
+  __device__ float operator()(const float (&x)[2]) const { return x[0] * x[1]; }
+};
+struct AddProductOfTwo {
+  __device__ float operator()(const float (&x)[3]) const { return x[2] + x[0] * x[1]; }
+};
 struct AddScaled {
   float alpha;
   __device__ float operator()(const float (&x)[2]) const { return x[1] + alpha * x[0]; }
@@ -113,6 +119,17 @@ __global__ void AddBiasKernel(const float* bias, int64_t rows, int64_t columns, 
   }
 }
 
+template <typename T>
+__global__ void CopyColumnsKernel(ColumnRange range, bool accumulate, int64_t rows, const T* x, int64_t x_columns, T* y,
+                                  int64_t y_columns) {
+  for (int64_t i = First(); i < rows * range.count; i += Stride()) {
+    const int64_t row = i / range.count, column = i % range.count;
+    const T from = x[row * x_columns + range.from + column];
+    T& to = y[row * y_columns + range.to + column];
+    to = accumulate ? ConvertTo<T>(ToFloat(to) + ToFloat(from)) : from;
+  }
+}
+
 // One block of four random words for each thread.
 template <typename T>
 __global__ void DropoutKernel(uint64_t seed, uint64_t stream, uint64_t threshold, float scale, const T* x, int64_t n,
@@ -143,6 +160,20 @@ absl::Status LaunchFill(Stream stream, float value, int64_t n, void* y) {
 template <typename T>
 absl::Status LaunchAdd(Stream stream, const void* a, const void* b, int64_t n, void* y) {
   return Map(stream, Sources<T, 2>{{In<T>(a), In<T>(b)}}, n, SumOfTwo{}, Out<T>(y));
+}
+
+template <typename T>
+absl::Status LaunchMultiply(Stream stream, const void* a, const void* b, int64_t n, bool accumulate, void* y) {
+  if (!accumulate) return Map(stream, Sources<T, 2>{{In<T>(a), In<T>(b)}}, n, ProductOfTwo{}, Out<T>(y));
+  return Map(stream, Sources<T, 3>{{In<T>(a), In<T>(b), In<T>(y)}}, n, AddProductOfTwo{}, Out<T>(y));
+}
+
+template <typename T>
+absl::Status LaunchCopyColumns(Stream stream, const ColumnRange& range, bool accumulate, int64_t rows, const void* x,
+                               int64_t x_columns, void* y, int64_t y_columns) {
+  RUBATO_CUDA_LAUNCH(CopyColumnsKernel<T>, Blocks(rows * range.count), kThreads, stream, range, accumulate, rows,
+                     In<T>(x), x_columns, Out<T>(y), y_columns);
+  return absl::OkStatus();
 }
 
 template <typename T>
@@ -217,6 +248,16 @@ absl::Status Fill(Stream stream, ElementType type, float value, int64_t n, void*
 
 absl::Status Add(Stream stream, ElementType type, const void* a, const void* b, int64_t n, void* y) {
   RUBATO_CUDA_FOR_TYPE(type, LaunchAdd, stream, a, b, n, y);
+}
+
+absl::Status Multiply(Stream stream, ElementType type, const void* a, const void* b, int64_t n, bool accumulate,
+                      void* y) {
+  RUBATO_CUDA_FOR_TYPE(type, LaunchMultiply, stream, a, b, n, accumulate, y);
+}
+
+absl::Status CopyColumns(Stream stream, ElementType type, const ColumnRange& range, bool accumulate, int64_t rows,
+                         const void* x, int64_t x_columns, void* y, int64_t y_columns) {
+  RUBATO_CUDA_FOR_TYPE(type, LaunchCopyColumns, stream, range, accumulate, rows, x, x_columns, y, y_columns);
 }
 
 absl::Status Axpy(Stream stream, ElementType type, float alpha, const void* x, int64_t n, void* y) {

@@ -15,6 +15,12 @@ namespace rubato::cuda {
 absl::Status Fill(Stream stream, ElementType type, float value, int64_t n, void* y);
 // y may be a or b.
 absl::Status Add(Stream stream, ElementType type, const void* a, const void* b, int64_t n, void* y);
+// y = a * b, or with `accumulate` y += a * b. y may be a or b.
+absl::Status Multiply(Stream stream, ElementType type, const void* a, const void* b, int64_t n, bool accumulate,
+                      void* y);
+// Rows of x_columns and y_columns.
+absl::Status CopyColumns(Stream stream, ElementType type, const ColumnRange& range, bool accumulate, int64_t rows,
+                         const void* x, int64_t x_columns, void* y, int64_t y_columns);
 absl::Status Axpy(Stream stream, ElementType type, float alpha, const void* x, int64_t n, void* y);
 // y *= alpha; with alpha 0, y becomes 0 whatever it was.
 absl::Status Scale(Stream stream, ElementType type, float alpha, int64_t n, void* y);

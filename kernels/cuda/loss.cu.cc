@@ -84,6 +84,30 @@ __global__ void FinishLoss(const double* losses, const double* counts, int64_t n
   }
 }
 
+__global__ void PartialBinaryCrossEntropy(int64_t rows, const float* logits, const int32_t* classes,
+                                          float gradient_scale, float* gradient, double* losses, double* correct) {
+  __shared__ double shared[kWarps];
+  double loss = 0, count = 0;
+  for (int64_t row = First(); row < rows; row += Stride()) {
+    const float logit = logits[row];
+    const bool is_one = classes[row] == 1;
+    // The logit of the other class.
+    const double other = is_one ? -logit : logit;
+    loss += (other < 0 ? 0 : other) + log1p(exp(-fabs(other)));
+    count += (is_one ? logit > 0 : logit <= 0) ? 1 : 0;
+    // Without the cancellation of p - 1 when p is close to one.
+    if (gradient != nullptr) {
+      gradient[row] = static_cast<float>((is_one ? -gradient_scale : gradient_scale) / (1 + exp(-other)));
+    }
+  }
+  loss = BlockSum(loss, shared);
+  count = BlockSum(count, shared);
+  if (threadIdx.x == 0) {
+    losses[blockIdx.x] = loss;
+    correct[blockIdx.x] = count;
+  }
+}
+
 __global__ void PartialSquaredErrors(int64_t n, const float* outputs, const float* targets, float factor,
                                      float* gradient, double* partials) {
   __shared__ double shared[kWarps];
@@ -109,6 +133,17 @@ absl::Status SoftmaxCrossEntropy(Work& work, int64_t rows, int64_t columns, cons
                        classes, gradient_scale, gradient, losses, correct);
   }
   RUBATO_CUDA_LAUNCH(FinishLoss, 1, kThreads, work.stream(), losses, correct, rows, 1.0, sums);
+  return absl::OkStatus();
+}
+
+absl::Status BinaryCrossEntropy(Work& work, int64_t rows, const float* logits, const int32_t* classes,
+                                float gradient_scale, float* gradient, double* sums) {
+  const unsigned blocks = Blocks(rows);
+  RUBATO_ASSIGN_OR_RETURN(double* losses, work.Scratch<double>(blocks));
+  RUBATO_ASSIGN_OR_RETURN(double* correct, work.Scratch<double>(blocks));
+  RUBATO_CUDA_LAUNCH(PartialBinaryCrossEntropy, blocks, kThreads, work.stream(), rows, logits, classes, gradient_scale,
+                     gradient, losses, correct);
+  RUBATO_CUDA_LAUNCH(FinishLoss, 1, kThreads, work.stream(), losses, correct, static_cast<int64_t>(blocks), 1.0, sums);
   return absl::OkStatus();
 }
 

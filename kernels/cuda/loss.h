@@ -13,6 +13,9 @@ namespace rubato::cuda {
 
 absl::Status SoftmaxCrossEntropy(Work& work, int64_t rows, int64_t columns, const float* logits, const int32_t* classes,
                                  float gradient_scale, float* gradient, double* sums);
+// Logits of class 1, one in a row.
+absl::Status BinaryCrossEntropy(Work& work, int64_t rows, const float* logits, const int32_t* classes,
+                                float gradient_scale, float* gradient, double* sums);
 absl::Status MeanSquaredError(Work& work, int64_t rows, int64_t columns, const float* outputs, const float* targets,
                               float gradient_scale, float* gradient, double* sums);
 
