@@ -48,9 +48,19 @@ struct TableSpec {
 // The model's input, in the place of a layer's index.
 inline constexpr int kModelInput = -1;
 
+// Elements [begin, end) of a layer's output, or of the model's input.
+struct SourceRange {
+  int layer = kModelInput;
+  int64_t begin = 0;
+  int64_t end = 0;
+
+  friend bool operator==(const SourceRange&, const SourceRange&) = default;
+};
+
 // One layer with its inferred shapes, without the batch dimension. Layers that consist of others have been replaced by
 // them: `config` is never a transformer; attention stands for what is between its two linear layers, from their {
-// positions, 3 * width} to {positions, width}; residual stands for the sum at its end.
+// positions, 3 * width} to {positions, width}; residual stands for the sum at its end, cross for a product by x_0, and
+// branches for ranges that are put side by side: where a branch begins with a part of its input, and at their end.
 struct LayerSpec {
   std::string name;
   v1::LayerConfig config;  // With every default filled in.
@@ -58,8 +68,10 @@ struct LayerSpec {
   Shape output;
   // The layer whose output it takes, an index into ModelSpec::layers before its own, or kModelInput.
   int source = kModelInput;
-  // A residual's: the layer whose output is added to that.
+  // A residual's: the layer whose output is added to that. A cross layer's: the one that it is multiplied with.
   int shortcut = kModelInput;
+  // Of branches, which have several sources.
+  std::vector<SourceRange> parts;
   // Whether the gradient of its input is needed: not of the model's, unless rows of tables are a part of it.
   bool needs_input_gradient = true;
   // Indices into ModelSpec::tensors: the weight first, then the bias. At most two.
@@ -86,9 +98,18 @@ struct ModelSpec {
     for (const TableSpec& table : tables) keys += table.keys_per_example();
     return keys;
   }
-  // SOFTMAX_CROSS_ENTROPY: class numbers in an example's label, and how many classes there are.
+  // Whether labels are class numbers, and not vectors.
+  bool has_classes() const {
+    return loss == v1::ModelConfig::SOFTMAX_CROSS_ENTROPY || loss == v1::ModelConfig::BINARY_CROSS_ENTROPY;
+  }
+  // Class numbers in an example's label, and how many classes there are.
   int64_t labels_per_example() const { return output.size() == 2 ? output[0] : 1; }
-  int64_t classes() const { return output.back(); }
+  int64_t classes() const { return loss == v1::ModelConfig::BINARY_CROSS_ENTROPY ? 2 : output.back(); }
+  // Whether there are two of them, of which an example has one.
+  bool has_two_classes() const {
+    return loss == v1::ModelConfig::BINARY_CROSS_ENTROPY ||
+           (loss == v1::ModelConfig::SOFTMAX_CROSS_ENTROPY && output == Shape{2});
+  }
 };
 
 // The layer's own name, or the default one at its place in its list.

@@ -86,9 +86,9 @@ void ValidateKeys(const ModelSpec* model, const v1::DataConfig& data, ErrorList*
   } else if (model->tables.empty()) {
     errors->Add("model.tables", "empty", "one table or more, for the keys of data.criteo or data.clicks");
   }
-  if (has_keys && (model->loss != v1::ModelConfig::SOFTMAX_CROSS_ENTROPY || model->output != Shape{2})) {
+  if (has_keys && !model->has_two_classes()) {
     errors->Add("model.layers", absl::StrCat("an output of ", ShapeText(model->output)),
-                "SOFTMAX_CROSS_ENTROPY over 2 classes, with data.criteo or data.clicks");
+                "BINARY_CROSS_ENTROPY, or SOFTMAX_CROSS_ENTROPY over 2 classes, with data.criteo or data.clicks");
   }
 }
 
@@ -178,7 +178,7 @@ std::string SourceNames() {
 // Every source but text has one label per example, and files have one number as the label.
 void ValidateLabels(const ModelSpec* model, const v1::DataConfig& data, ErrorList* errors) {
   if (model == nullptr || data.has_text()) return;
-  if (model->loss == v1::ModelConfig::SOFTMAX_CROSS_ENTROPY) {
+  if (model->has_classes()) {
     if (model->output.size() == 1) return;
     errors->Add("model.layers", absl::StrCat("an output of ", ShapeText(model->output)),
                 "an output of one logit per class, unless the source is data.text");

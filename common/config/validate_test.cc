@@ -225,6 +225,7 @@ std::vector<std::string> WithTable(const std::vector<std::string>& more) {
 
 TEST(ValidateTest, ChecksTables) {
   EXPECT_EQ(ErrorOf(kTableJob), "");
+  EXPECT_EQ(ErrorOf(WithTable({"model.layers[0].linear.units=1", "model.loss=BINARY_CROSS_ENTROPY"})), "");
   Check({
       {WithTable({"model.tables[0].dimension=0"}), "model.tables[0].dimension: value 0; allowed: 1 to 4096"},
       {WithTable({"model.tables[0].keys_per_example=5000"}),
@@ -249,6 +250,9 @@ TEST(ValidateTest, ChecksTables) {
        "training.micro_batches: value 2; allowed: 1 in a job with model.tables"},
       {WithTable({"data.clicks=", "data.teacher={train_examples: 100 test_examples: 10}"}),
        "model.tables: value present; allowed: absent unless the source is data.criteo, data.clicks or data.columns"},
+      {WithTable({"model.layers[0].linear.units=3"}),
+       "model.layers: value an output of 3; allowed: BINARY_CROSS_ENTROPY, or SOFTMAX_CROSS_ENTROPY over 2 classes, "
+       "with data.criteo or data.clicks"},
       {WithTable({"data.clicks.exponent=0"}), "data.clicks.exponent: value 0; allowed: over 0 to 4"},
       {WithTable({"data.clicks.keys=0"}), "data.clicks.keys: value 0; allowed: 1 to 1099511627776"},
   });

@@ -25,6 +25,15 @@ LayerKind FindLayerKind(v1::LayerConfig::KindCase kind);
 // Of layers that give their input's shape on.
 std::optional<Shape> AddWithSameShape(SpecBuilder& builder, LayerSpec& layer);
 
+// ---- interactions.cc ----
+
+std::optional<Shape> AddDotInteraction(SpecBuilder& builder, LayerSpec& layer);
+std::optional<Shape> AddFactorizationMachine(SpecBuilder& builder, LayerSpec& layer);
+void FillCross(v1::LayerConfig* config);
+void ExpandCross(SpecBuilder& builder, const v1::LayerConfig& config, const std::string& name);
+void FillBranches(v1::LayerConfig* config);
+void ExpandBranches(SpecBuilder& builder, const v1::LayerConfig& config, const std::string& name);
+
 // ---- blocks.cc: layers that consist of others ----
 
 std::optional<Shape> AddAttentionHeads(SpecBuilder& builder, LayerSpec& layer);

@@ -204,11 +204,6 @@ std::optional<Shape> AddEmbedding(SpecBuilder& builder, LayerSpec& layer) {
 
 std::optional<Shape> AddWithSameShape(SpecBuilder& builder, LayerSpec&) { return builder.shape(); }
 
-std::optional<Shape> AddNotYet(SpecBuilder& builder, LayerSpec&) {
-  builder.Error("is not built yet");
-  return std::nullopt;
-}
-
 // Has no `default:`, so that a kind that is forgotten fails the build.
 LayerKind FindLayerKind(v1::LayerConfig::KindCase kind) {
   switch (kind) {
@@ -243,10 +238,13 @@ LayerKind FindLayerKind(v1::LayerConfig::KindCase kind) {
     case v1::LayerConfig::kGlobalAveragePool:
       return {.add = AddGlobalAveragePool};
     case v1::LayerConfig::kBranches:
+      return {.fill_defaults = FillBranches, .add = AddWithSameShape, .expand = ExpandBranches};
     case v1::LayerConfig::kDotInteraction:
+      return {.add = AddDotInteraction};
     case v1::LayerConfig::kFactorizationMachine:
+      return {.add = AddFactorizationMachine};
     case v1::LayerConfig::kCross:
-      return {.add = AddNotYet};
+      return {.fill_defaults = FillCross, .add = AddWithSameShape, .expand = ExpandCross};
     case v1::LayerConfig::KIND_NOT_SET:
       break;
   }

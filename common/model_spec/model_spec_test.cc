@@ -101,9 +101,10 @@ TEST(ModelSpecTest, ReportsAllErrorsAtOnceWithTheirFields) {
       "model.layers[2].dropout.rate: value 1; allowed: 0 or more, less than 1\n"
       "model.layers[3].layer_norm.epsilon: value -1; allowed: a number > 0, 1 or less\n"
       "model.layers[4]: has no kind; one of linear, conv2d, max_pool2d, average_pool2d, relu, tanh, gelu, "
-      "dropout, layer_norm, flatten, embedding, attention, transformer, residual, group_norm, global_average_pool is "
+      "dropout, layer_norm, flatten, embedding, attention, transformer, residual, group_norm, global_average_pool, "
+      "branches, dot_interaction, factorization_machine, cross is "
       "required\n"
-      "model.loss: is required: SOFTMAX_CROSS_ENTROPY or MEAN_SQUARED_ERROR");
+      "model.loss: is required: SOFTMAX_CROSS_ENTROPY, BINARY_CROSS_ENTROPY or MEAN_SQUARED_ERROR");
 }
 
 TEST(ModelSpecTest, RefusesWindowsLargerThanTheirInput) {

@@ -157,6 +157,24 @@ void SpecBuilder::AddSum(const std::string& name, const Point& shortcut) {
   spec_.layers.back().shortcut = shortcut.layer;
 }
 
+void SpecBuilder::AddProduct(const std::string& name, const Point& factor) {
+  v1::LayerConfig config;
+  config.mutable_cross();
+  AddPart(config, name);
+  spec_.layers.back().shortcut = factor.layer;
+}
+
+void SpecBuilder::AddRanges(const std::string& name, std::vector<SourceRange> parts) {
+  int64_t elements = 0;
+  for (const SourceRange& part : parts) elements += part.end - part.begin;
+  last_ = parts.front().layer;
+  shape_ = BoundedOutput({elements});
+  v1::LayerConfig config;
+  config.mutable_branches();
+  AddPart(config, name);
+  spec_.layers.back().parts = std::move(parts);
+}
+
 void SpecBuilder::GoTo(Point point) {
   last_ = point.layer;
   shape_ = std::move(point.shape);
@@ -183,11 +201,15 @@ void SpecBuilder::AddTensor(LayerSpec& layer, TensorSpec tensor) {
 
 void SpecBuilder::CheckLoss(const v1::ModelConfig& config) {
   spec_.loss = config.loss();
-  if (config.loss() != v1::ModelConfig::SOFTMAX_CROSS_ENTROPY && config.loss() != v1::ModelConfig::MEAN_SQUARED_ERROR) {
-    ErrorAt("model.loss", "is required: SOFTMAX_CROSS_ENTROPY or MEAN_SQUARED_ERROR");
+  if (!v1::ModelConfig::Loss_IsValid(config.loss()) || config.loss() == v1::ModelConfig::LOSS_UNSPECIFIED) {
+    ErrorAt("model.loss", "is required: SOFTMAX_CROSS_ENTROPY, BINARY_CROSS_ENTROPY or MEAN_SQUARED_ERROR");
     return;
   }
-  if (!shape_ || config.loss() != v1::ModelConfig::SOFTMAX_CROSS_ENTROPY) return;
+  if (!shape_) return;
+  if (config.loss() == v1::ModelConfig::BINARY_CROSS_ENTROPY && *shape_ != Shape{1}) {
+    ErrorAt("model.loss", "BINARY_CROSS_ENTROPY needs one logit, and the last layer's output is ", ShapeText(*shape_));
+  }
+  if (config.loss() != v1::ModelConfig::SOFTMAX_CROSS_ENTROPY) return;
   if (shape_->size() > 2 || shape_->back() < 2) {
     ErrorAt("model.loss",
             "SOFTMAX_CROSS_ENTROPY needs one logit per class, at least 2, and the last layer's output is ",
@@ -219,6 +241,13 @@ const Shape* SpecBuilder::SequenceInput() {
   if (!shape_) return nullptr;
   if (shape_->size() == 2) return &*shape_;
   Error("needs an input of {positions, width}, and its input is ", ShapeText(*shape_));
+  return nullptr;
+}
+
+const Shape* SpecBuilder::FlatInput() {
+  if (!shape_) return nullptr;
+  if (shape_->size() == 1) return &*shape_;
+  Error("needs an input of {features}, and its input is ", ShapeText(*shape_), "; a flatten layer makes it one");
   return nullptr;
 }
 

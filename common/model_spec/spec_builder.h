@@ -31,6 +31,7 @@ class SpecBuilder {
   // Errors if that is known and of another kind. Null: it is not known, or an error.
   const Shape* ImageInput();
   const Shape* SequenceInput();
+  const Shape* FlatInput();
   // `output`, unless it has too many elements, which is an error.
   std::optional<Shape> BoundedOutput(Shape output);
 
@@ -75,6 +76,10 @@ class SpecBuilder {
   void GoTo(Point point);
   // Adds the output at `shortcut` to that of the last layer.
   void AddSum(const std::string& name, const Point& shortcut);
+  // Multiplies that of the last layer with the output at `factor`, element by element.
+  void AddProduct(const std::string& name, const Point& factor);
+  // Puts at least one range side by side, of outputs that are known.
+  void AddRanges(const std::string& name, std::vector<SourceRange> parts);
 
   // Of the layer's kind, as in "model.layers[2].conv2d".
   const std::string& path() const { return path_; }

@@ -86,6 +86,50 @@ inline const std::vector<NamedModel>& Models() {
          }
          loss: MEAN_SQUARED_ERROR
        )pb"},
+      {"recommender", R"pb(
+         input_shape: 13
+         layers {
+           name: "vectors"
+           branches {
+             branches {
+               end: 5
+               layers { linear { units: 6 } }
+               layers { relu {} }
+               layers { linear { units: 4 } }
+             }
+             branches { begin: 5 }
+           }
+         }
+         layers { dot_interaction { width: 4 } }
+         layers {
+           name: "top"
+           linear { units: 3 }
+         }
+         layers { relu {} }
+         layers { linear { units: 1 } }
+         loss: MEAN_SQUARED_ERROR
+       )pb"},
+      {"cross", R"pb(
+         input_shape: 12
+         layers {
+           name: "parts"
+           branches {
+             branches {
+               layers {
+                 name: "crossed"
+                 cross { layers: 3 }
+               }
+             }
+             branches {
+               layers { linear { units: 7 } }
+               layers { relu {} }
+             }
+             branches { layers { factorization_machine { width: 3 } } }
+           }
+         }
+         layers { linear { units: 1 } }
+         loss: MEAN_SQUARED_ERROR
+       )pb"},
       {"attention", R"pb(
          input_shape: 7
          layers { embedding { vocabulary: 11 width: 8 no_positions: true } }

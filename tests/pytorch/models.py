@@ -35,6 +35,55 @@ class Residual(nn.Sequential):
         return y + shortcut
 
 
+class Branches(nn.Sequential):
+    """Puts side by side what its modules, called 0, 1 and so on, make of ranges of the input."""
+
+    def __init__(self, ranges, *branches):
+        super().__init__(*branches)
+        self.ranges = ranges
+
+    def forward(self, x):
+        return torch.cat([branch(x[:, begin:end]) for (begin, end), branch in zip(self.ranges, self)], dim=1)
+
+
+def products(x, width):
+    """The dot products of all pairs i > j of the vectors in each row."""
+    vectors = x.reshape(len(x), -1, width)
+    i, j = torch.tril_indices(vectors.shape[1], vectors.shape[1], -1)
+    return torch.bmm(vectors, vectors.transpose(1, 2))[:, i, j]
+
+
+class DotInteraction(nn.Module):
+    """As in facebookresearch/dlrm."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.width = width
+
+    def forward(self, x):
+        return torch.cat([x[:, :self.width], products(x, self.width)], dim=1)
+
+
+class FactorizationMachine(DotInteraction):
+    def forward(self, x):
+        return products(x, self.width).sum(dim=1, keepdim=True)
+
+
+class Cross(nn.Module):
+    """DCN V2: x_(k+1) = x_0 * layer<k>(x_k) + x_k."""
+
+    def __init__(self, inputs, layers):
+        super().__init__()
+        for k in range(layers):
+            self.add_module(f"layer{k}", nn.Linear(inputs, inputs))
+
+    def forward(self, x):
+        y = x
+        for layer in self.children():
+            y = x * layer(y) + y
+        return y
+
+
 class Embedding(nn.Embedding):
     """With a row for each position, which is added to the token's."""
 
@@ -91,6 +140,16 @@ def models():
         "language": sequential(
             tokens=Embedding(17, 12, positions=10), block1=Transformer(12, 3, 48, dropout=0.2),
             block2=Transformer(12, 2, 20), layer_norm3=nn.LayerNorm(12), next=nn.Linear(12, 17)),
+        "recommender": sequential(
+            vectors=Branches(
+                [(0, 5), (5, 13)],
+                sequential(linear0=nn.Linear(5, 6), relu1=nn.ReLU(), linear2=nn.Linear(6, 4)), nn.Identity()),
+            dot_interaction1=DotInteraction(4), top=nn.Linear(7, 3), relu3=nn.ReLU(), linear4=nn.Linear(3, 1)),
+        "cross": sequential(
+            parts=Branches(
+                [(0, 12)] * 3, sequential(crossed=Cross(12, 3)), sequential(linear0=nn.Linear(12, 7), relu1=nn.ReLU()),
+                sequential(factorization_machine0=FactorizationMachine(3))),
+            linear1=nn.Linear(20, 1)),
         "attention": sequential(
             embedding0=nn.Embedding(11, 8), residual1=Residual(OrderedDict(attention0=Attention(8, 4))),
             linear2=nn.Linear(8, 3)),
@@ -103,6 +162,8 @@ def inputs():
         "images": torch.randn(EXAMPLES, 3, 13, 11),
         "residual": torch.randn(EXAMPLES, 3, 9, 8),
         "language": torch.randint(17, (EXAMPLES, 10)),
+        "recommender": torch.randn(EXAMPLES, 13),
+        "cross": torch.randn(EXAMPLES, 12),
         "attention": torch.randint(11, (EXAMPLES, 7)),
     }
 

@@ -32,8 +32,7 @@ int64_t Product(int64_t a, int64_t b) {
 }
 
 int64_t LabelElements(const ModelSpec& spec) {
-  const bool classes = spec.loss == v1::ModelConfig::SOFTMAX_CROSS_ENTROPY;
-  return classes ? spec.labels_per_example() : NumElements(spec.output);
+  return spec.has_classes() ? spec.labels_per_example() : NumElements(spec.output);
 }
 
 // Adds what encoding a tensor's gradient takes, of a device with memory of its own and of the host.

@@ -71,6 +71,52 @@ const Case kCases[] = {
        loss: SOFTMAX_CROSS_ENTROPY
      )pb",
      6, 6, 11, 11, MatrixPrecision::kBf16, 2e-2},
+    {"Recommender",
+     R"pb(
+       input_shape: 20
+       layers {
+         branches {
+           branches {
+             end: 8
+             layers { linear { units: 4 } }
+             layers { tanh {} }
+           }
+           branches { begin: 8 }
+           branches {
+             begin: 8
+             layers { cross { layers: 2 } }
+             layers { linear { units: 4 } }
+           }
+           branches {
+             begin: 8
+             layers { factorization_machine { width: 4 } }
+             layers { linear { units: 4 } }
+           }
+         }
+       }
+       layers { dot_interaction { width: 4 } }
+       layers { linear { units: 1 } }
+       loss: BINARY_CROSS_ENTROPY
+     )pb",
+     20, 1, 2},
+    {"RecommenderInBf16",
+     R"pb(
+       input_shape: 20
+       layers {
+         branches {
+           branches {
+             end: 8
+             layers { linear { units: 4 } }
+             layers { tanh {} }
+           }
+           branches { begin: 8 }
+         }
+       }
+       layers { dot_interaction { width: 4 } }
+       layers { linear { units: 1 } }
+       loss: BINARY_CROSS_ENTROPY
+     )pb",
+     20, 1, 2, 0, MatrixPrecision::kBf16, 2e-2},
     // Without ReLU, at whose edge rounding decides.
     {"ResidualInFp16",
      R"pb(

@@ -78,6 +78,29 @@ std::vector<GradientCase> Cases() {
        "layers { embedding { vocabulary: 5 width: 6 } } layers { transformer { heads: 2 } } layers { transformer { "
        "heads: 1 } } layers { layer_norm {} } layers { linear { units: 5 } }",
        "7", "SOFTMAX_CROSS_ENTROPY"},
+      {"DotInteraction",
+       "layers { linear { units: 12 } } layers { dot_interaction { width: 3 } } layers { linear { units: 4 } }", "6"},
+      {"FactorizationMachine",
+       "layers { linear { units: 12 } } layers { factorization_machine { width: 4 } } layers { linear { units: 2 } }",
+       "6"},
+      {"Cross", "layers { linear { units: 5 } } layers { cross { layers: 3 } } layers { linear { units: 3 } }", "6"},
+      {"CrossFirst", "layers { cross { layers: 2 } } layers { linear { units: 3 } }", "5"},
+      // Of parts that overlap, one of which is as it was.
+      {"Branches",
+       "layers { linear { units: 9 } } layers { branches { branches { end: 5 layers { linear { units: 3 } } layers { "
+       "tanh {} } } branches { begin: 2 } branches { layers { layer_norm {} } layers { linear { units: 2 } } } } } "
+       "layers { linear { units: 3 } }",
+       "6"},
+      {"BranchesFirst",
+       "layers { branches { branches { end: 3 layers { linear { units: 4 } } } branches { begin: 2 } } } layers { "
+       "linear { units: 3 } }",
+       "6"},
+      {"BranchesInResidual",
+       "layers { linear { units: 6 } } layers { residual { layers { branches { branches { end: 2 } branches { begin: 2 "
+       "layers { cross {} } layers { tanh {} } } } } } } layers { linear { units: 3 } }",
+       "6"},
+      {"BinaryCrossEntropy", "layers { linear { units: 7 } } layers { tanh {} } layers { linear { units: 1 } }", "6",
+       "BINARY_CROSS_ENTROPY"},
       {"MeanSquaredErrorOfImages", "layers { conv2d { filters: 3 kernel: 2 } }"},
   };
 }
@@ -102,9 +125,8 @@ class GradientTest : public ::testing::TestWithParam<GradientCase> {
   }
 
   void SetInputs() {
-    absl::Status status = model_->spec().loss == v1::ModelConfig::SOFTMAX_CROSS_ENTROPY
-                              ? model_->SetInputs(inputs_.data(), classes_.data(), kExamples)
-                              : model_->SetInputs(inputs_.data(), targets_.data(), kExamples);
+    absl::Status status = model_->spec().has_classes() ? model_->SetInputs(inputs_.data(), classes_.data(), kExamples)
+                                                       : model_->SetInputs(inputs_.data(), targets_.data(), kExamples);
     EXPECT_TRUE(status.ok()) << status;
   }
 
@@ -162,6 +184,7 @@ void AddKinds(const google::protobuf::RepeatedPtrField<v1::LayerConfig>& layers,
   for (const v1::LayerConfig& layer : layers) {
     kinds->insert(layer.kind_case());
     AddKinds(layer.residual().layers(), kinds);
+    for (const v1::Branch& branch : layer.branches().branches()) AddKinds(branch.layers(), kinds);
   }
 }
 

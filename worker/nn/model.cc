@@ -37,16 +37,25 @@ absl::Status Model::Allocate() {
   LayerContext context = {.backend = backend_, .max_batch = options_.max_batch, .seed = options_.seed, .position = 0};
   for (const LayerSpec& layer : spec_.layers) {
     layers_.emplace_back();
-    sums_.emplace_back();
-    if (layer.config.has_residual()) {
-      RUBATO_ASSIGN_OR_RETURN(sums_.back(),
-                              ResidualSum::Create(layer, context, SharesGradient(layer, context.position)));
+    joins_.emplace_back();
+    if (IsJoin(layer)) {
+      RUBATO_ASSIGN_OR_RETURN(joins_.back(), NewJoin(layer, context));
     } else {
       RUBATO_ASSIGN_OR_RETURN(layers_.back(), CreateLayer(layer, context, Parameters(layer)));
     }
     ++context.position;
   }
   return AllocateBatch();
+}
+
+absl::StatusOr<std::unique_ptr<Join>> Model::NewJoin(const LayerSpec& layer, const LayerContext& context) const {
+  JoinOptions options = {.shares_gradient = layer.config.has_residual() && SharesGradient(layer, context.position)};
+  for (int input : JoinedLayers(layer)) {
+    const bool is_model_input = input == kModelInput;
+    options.inputs.push_back({.shape = is_model_input ? spec_.input : spec_.layers[input].output,
+                              .needs_gradient = !is_model_input || !spec_.tables.empty()});
+  }
+  return CreateJoin(layer, context, options);
 }
 
 int64_t Model::WorkspaceBytes(const WorkspaceRules& rules) const {
@@ -60,13 +69,13 @@ int64_t Model::WorkspaceBytes(const WorkspaceRules& rules) const {
 bool Model::SharesGradient(const LayerSpec& sum, int position) const {
   // The layer that comes next in the backward pass takes the gradient. Only then do others add to what is the other's.
   const int next = std::max(sum.source, sum.shortcut);
-  return sum.source != sum.shortcut && next == position - 1 && layers_[next] != nullptr &&
+  return sum.shortcut != kModelInput && next == position - 1 && layers_[next] != nullptr &&
          layers_[next]->keeps_output_gradient();
 }
 
 absl::Status Model::AllocateBatch() {
   const int64_t batch = options_.max_batch;
-  const bool has_classes = spec_.loss == v1::ModelConfig::SOFTMAX_CROSS_ENTROPY;
+  const bool has_classes = spec_.has_classes();
   const Shape outputs = BatchShape(batch, spec_.output);
   const ElementType type = backend_->ActivationType();
   RUBATO_ASSIGN_OR_RETURN(output_gradient_, backend_->Allocate(outputs));
@@ -102,11 +111,10 @@ LayerParameters Model::Parameters(const LayerSpec& layer) const {
   return parameters;
 }
 
-absl::Status Model::CheckBatch(v1::ModelConfig::Loss loss, int64_t examples) const {
-  if (loss != spec_.loss) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("labels: the loss is ", v1::ModelConfig::Loss_Name(spec_.loss), ", and these are ",
-                     loss == v1::ModelConfig::SOFTMAX_CROSS_ENTROPY ? "class numbers" : "vectors"));
+absl::Status Model::CheckBatch(bool has_classes, int64_t examples) const {
+  if (has_classes != spec_.has_classes()) {
+    return absl::InvalidArgumentError(absl::StrCat("labels: the loss is ", v1::ModelConfig::Loss_Name(spec_.loss),
+                                                   ", and these are ", has_classes ? "class numbers" : "vectors"));
   }
   if (examples < 1 || examples > options_.max_batch) {
     return absl::InvalidArgumentError(absl::StrCat("examples: ", examples, " is not in 1 to ", options_.max_batch));
@@ -115,7 +123,7 @@ absl::Status Model::CheckBatch(v1::ModelConfig::Loss loss, int64_t examples) con
 }
 
 absl::Status Model::StageInputs(const float* inputs, const int32_t* classes, int64_t examples) {
-  RUBATO_RETURN_IF_ERROR(CheckBatch(v1::ModelConfig::SOFTMAX_CROSS_ENTROPY, examples));
+  RUBATO_RETURN_IF_ERROR(CheckBatch(true, examples));
   const int64_t labels = spec_.labels_per_example(), count = spec_.classes();
   for (int64_t i = 0; i < examples * labels; ++i) {
     if (classes[i] >= 0 && classes[i] < count) continue;
@@ -127,7 +135,7 @@ absl::Status Model::StageInputs(const float* inputs, const int32_t* classes, int
 }
 
 absl::Status Model::StageInputs(const float* inputs, const float* targets, int64_t examples) {
-  RUBATO_RETURN_IF_ERROR(CheckBatch(v1::ModelConfig::MEAN_SQUARED_ERROR, examples));
+  RUBATO_RETURN_IF_ERROR(CheckBatch(false, examples));
   return Stage(inputs, targets, examples);
 }
 
@@ -177,10 +185,15 @@ absl::Status Model::SetInputs(const float* inputs, const float* targets, int64_t
 
 bool Model::Repeats(int layer) const { return batch_->count() == options_.max_batch && layers_[layer]->repeats(); }
 
+std::vector<DeviceTensor> Model::JoinInputs(int layer) const {
+  std::vector<DeviceTensor> inputs;
+  for (int input : JoinedLayers(spec_.layers[layer])) inputs.push_back(activations_[input + 1]);
+  return inputs;
+}
+
 absl::StatusOr<DeviceTensor> Model::RunForward(int layer, const ForwardPass& pass) {
-  const LayerSpec& spec = spec_.layers[layer];
-  const DeviceTensor& x = activations_[spec.source + 1];
-  if (sums_[layer] != nullptr) return sums_[layer]->Forward(x, activations_[spec.shortcut + 1]);
+  if (joins_[layer] != nullptr) return joins_[layer]->Forward(JoinInputs(layer));
+  const DeviceTensor& x = activations_[spec_.layers[layer].source + 1];
   const auto run = [&] { return layers_[layer]->Forward(x, pass); };
   return Repeats(layer) ? forward_passes_[layer].Run(backend_, {.x = x.buffer()}, run) : run();
 }
@@ -211,12 +224,14 @@ absl::Status Model::RunLoss(float gradient_scale, const DeviceTensor& gradient) 
         absl::StrCat("ComputeLoss: layer ", next_forward_, " of ", layers(), " has not run"));
   }
   RUBATO_ASSIGN_OR_RETURN(const DeviceTensor outputs, FloatOutput());
-  if (spec_.loss == v1::ModelConfig::SOFTMAX_CROSS_ENTROPY) {
-    const DeviceTensor logits = AsRows(outputs, spec_.classes());
-    const DeviceTensor dlogits = gradient.empty() ? gradient : AsRows(gradient, spec_.classes());
-    RUBATO_RETURN_IF_ERROR(backend_->SoftmaxCrossEntropy(logits, batch_->labels().Reshaped({logits.rows()}),
-                                                         gradient_scale / static_cast<float>(LossTerms()), dlogits,
-                                                         loss_sums_));
+  if (spec_.has_classes()) {
+    const bool is_binary = spec_.loss == v1::ModelConfig::BINARY_CROSS_ENTROPY;
+    const auto loss = is_binary ? &Backend::BinaryCrossEntropy : &Backend::SoftmaxCrossEntropy;
+    const int64_t columns = spec_.output.back();
+    const DeviceTensor logits = AsRows(outputs, columns);
+    const DeviceTensor dlogits = gradient.empty() ? gradient : AsRows(gradient, columns);
+    RUBATO_RETURN_IF_ERROR((backend_->*loss)(logits, batch_->labels().Reshaped({logits.rows()}),
+                                             gradient_scale / static_cast<float>(LossTerms()), dlogits, loss_sums_));
   } else {
     RUBATO_RETURN_IF_ERROR(backend_->MeanSquaredError(outputs, batch_->labels(), gradient_scale, gradient, loss_sums_));
   }
@@ -228,9 +243,7 @@ absl::Status Model::RunLoss(float gradient_scale, const DeviceTensor& gradient) 
   return absl::OkStatus();
 }
 
-int64_t Model::LossTerms() const {
-  return spec_.loss == v1::ModelConfig::SOFTMAX_CROSS_ENTROPY ? spec_.labels_per_example() : 1;
-}
+int64_t Model::LossTerms() const { return spec_.has_classes() ? spec_.labels_per_example() : 1; }
 
 absl::StatusOr<LossResult> Model::AwaitLoss() {
   if (loss_copied_ == nullptr) return absl::FailedPreconditionError("AwaitLoss: EnqueueLoss comes first");
@@ -262,24 +275,29 @@ absl::Status Model::EnqueueLoss(float gradient_scale) {
 
 absl::Status Model::AddOutputGradient(int layer, const DeviceTensor& gradient) {
   if (gradient.empty() || (layer == kModelInput && spec_.tables.empty())) return absl::OkStatus();
-  DeviceTensor& sum = layer == kModelInput ? input_gradient_ : output_gradients_[layer];
+  DeviceTensor& sum = GradientOf(layer);
   if (!sum.empty()) return backend_->Axpy(1, gradient, sum);
   sum = gradient;
+  return absl::OkStatus();
+}
+
+absl::Status Model::RunJoinBackward(int layer, const DeviceTensor& dy) {
+  const std::vector<int> inputs = JoinedLayers(spec_.layers[layer]);
+  std::vector<DeviceTensor> gradients;
+  for (int input : inputs) gradients.push_back(GradientOf(input));
+  RUBATO_RETURN_IF_ERROR(joins_[layer]->Backward(JoinInputs(layer), dy, &gradients));
+  for (size_t i = 0; i < inputs.size(); ++i) GradientOf(inputs[i]) = std::move(gradients[i]);
   return absl::OkStatus();
 }
 
 absl::Status Model::RunBackward(int layer, bool accumulate) {
   const LayerSpec& spec = spec_.layers[layer];
   const DeviceTensor dy = std::exchange(output_gradients_[layer], DeviceTensor());
-  if (sums_[layer] != nullptr) {
-    RUBATO_ASSIGN_OR_RETURN(DeviceTensor dshortcut, sums_[layer]->ShortcutGradient(dy));
-    RUBATO_RETURN_IF_ERROR(AddOutputGradient(spec.shortcut, dshortcut));
-    return AddOutputGradient(spec.source, dy);
-  }
+  if (joins_[layer] != nullptr) return RunJoinBackward(layer, dy);
   const DeviceTensor &x = activations_[spec.source + 1], &y = activations_[layer + 1];
   BackwardPass pass = {.accumulate = accumulate, .input_gradient = spec.needs_input_gradient};
   if (pass.input_gradient && layers_[layer]->adds_input_gradient()) {
-    pass.input_gradient_sum = spec.source == kModelInput ? input_gradient_ : output_gradients_[spec.source];
+    pass.input_gradient_sum = GradientOf(spec.source);
   }
   const auto run = [&] { return layers_[layer]->Backward(x, y, dy, pass); };
   const CapturedPasses::Key key = {.x = x.buffer(),

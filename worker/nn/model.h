@@ -12,16 +12,16 @@
 #include "kernels/backend.h"
 #include "worker/nn/batch_memory.h"
 #include "worker/nn/captured_passes.h"
+#include "worker/nn/layers/join.h"
 #include "worker/nn/layers/layer.h"
-#include "worker/nn/layers/residual_sum.h"
 
 namespace rubato::worker {
 
 // Of the examples of one batch.
 struct LossResult {
   double loss_sum = 0;
-  // SOFTMAX_CROSS_ENTROPY: examples whose largest output was their class; of an example with several labels, the share
-  // of these. Otherwise 0.
+  // Examples whose largest output was their class; of an example with several labels, the share of these. With one
+  // output, those whose logit was over 0 if their class is 1, and not otherwise. MEAN_SQUARED_ERROR: 0.
   double correct = 0;
 };
 
@@ -116,9 +116,10 @@ class Model {
   absl::Status Allocate();
   // Of the tensors that belong to a layer.
   LayerParameters Parameters(const LayerSpec& layer) const;
+  absl::StatusOr<std::unique_ptr<Join>> NewJoin(const LayerSpec& layer, const LayerContext& context) const;
   // Whether a residual's sum at this place hands its gradient on to both of its inputs.
   bool SharesGradient(const LayerSpec& sum, int position) const;
-  absl::Status CheckBatch(v1::ModelConfig::Loss loss, int64_t examples) const;
+  absl::Status CheckBatch(bool has_classes, int64_t examples) const;
   absl::Status AllocateBatch();
   // Of all gradients, into squares_.
   absl::Status SumSquares();
@@ -127,8 +128,13 @@ class Model {
   absl::Status Stage(const float* inputs, const void* labels, int64_t examples);
   // Whether a layer's passes over this batch come again: those over full batches do.
   bool Repeats(int layer) const;
+  // The outputs that a join takes.
+  std::vector<DeviceTensor> JoinInputs(int layer) const;
   absl::StatusOr<DeviceTensor> RunForward(int layer, const ForwardPass& pass);
+  absl::Status RunJoinBackward(int layer, const DeviceTensor& dy);
   absl::Status RunBackward(int layer, bool accumulate);
+  // Of a layer's output, or of the model's input, as far as the layers after it have added theirs.
+  DeviceTensor& GradientOf(int layer) { return layer == kModelInput ? input_gradient_ : output_gradients_[layer]; }
   // `gradient` is one of the terms of that of a layer's output.
   absl::Status AddOutputGradient(int layer, const DeviceTensor& gradient);
   // An example's loss is the mean of this many, one for each of its labels.
@@ -142,9 +148,9 @@ class Model {
   Backend* const backend_;
   const Options options_;
   std::vector<DeviceTensor> weights_, gradients_;  // By ModelSpec::tensors.
-  // Null if there is a sum instead.
+  // Null if there is a join instead.
   std::vector<std::unique_ptr<Layer>> layers_;
-  std::vector<std::unique_ptr<ResidualSum>> sums_;
+  std::vector<std::unique_ptr<Join>> joins_;
   // By layer.
   std::vector<CapturedPasses> forward_passes_, backward_passes_;
 

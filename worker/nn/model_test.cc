@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
 #include "common/random.h"
 #include "worker/nn/model_test_util.h"
 
@@ -66,6 +67,24 @@ constexpr char kLanguageModel[] = R"pb(
   layers { linear { units: 5 } }
   loss: SOFTMAX_CROSS_ENTROPY
 )pb";
+
+TEST(ModelTest, ALabelOfBinaryCrossEntropyIsZeroOrOne) {
+  TestModel model("input_shape: 4 layers { linear { units: 1 } } loss: BINARY_CROSS_ENTROPY", 3, 1);
+  const std::vector<float> inputs = RandomFloats(12, 2);
+  const std::vector<int32_t> classes = {0, 1, 2};
+  EXPECT_EQ(model->SetInputs(inputs.data(), classes.data(), 3).message(),
+            "labels: example 2 of the batch has class 2; the model's last layer has classes 0 to 1");
+  ASSERT_OK(model->SetInputs(inputs.data(), classes.data(), 2));
+  const LossResult loss = model.Forward(false, 0, 1);
+  double expected = 0, correct = 0;
+  for (int i = 0; i < 2; ++i) {
+    const double logit = *(*model->AwaitOutput() + i);
+    expected += std::log1p(std::exp(classes[i] == 1 ? -logit : logit));
+    correct += (logit > 0) == (classes[i] == 1) ? 1 : 0;
+  }
+  EXPECT_NEAR(loss.loss_sum, expected, 1e-6);
+  EXPECT_EQ(loss.correct, correct);
+}
 
 TEST(ModelTest, RefusesInputsThatAreNotTokens) {
   TestModel model(kLanguageModel, 2, 1);
@@ -155,6 +174,46 @@ TEST(ModelTest, MicroBatchesAddUpToTheGradientOfTheBatch) {
   EXPECT_NEAR(loss.loss_sum + rest.loss_sum, expected.loss_sum, 1e-5);
   EXPECT_EQ(loss.correct + rest.correct, expected.correct);
   for (int i = 0; i < whole.tensors(); ++i) ExpectNear(Gradient(split, i), Gradient(whole, i));
+}
+
+// Models whose input has rows, each of whose elements may go through several layers.
+TEST(ModelTest, TheGradientOfTheInputHasATermOfEachLayerThatTakesIt) {
+  const char* const kLayers[] = {
+      "layers { linear { units: 3 } }",
+      "layers { residual { layers { linear { units: 8 } } layers { tanh {} } } }",
+      "layers { cross { layers: 2 } }",
+      "layers { dot_interaction { width: 2 } }",
+      "layers { factorization_machine { width: 4 } }",
+      // What no branch takes has no effect.
+      "layers { branches { branches { begin: 5 layers { linear { units: 2 } } } branches { begin: 2 end: 6 } } }",
+      "layers { branches { branches { end: 4 layers { linear { units: 4 } } layers { tanh {} } } branches { begin: 4 } "
+      "branches { layers { linear { units: 2 } } } } } layers { dot_interaction { width: 2 } }",
+  };
+  for (const char* const layers : kLayers) {
+    SCOPED_TRACE(layers);
+    TestModel model(
+        absl::StrCat("input_shape: 4 tables { name: \"t\" dimension: 2 keys_per_example: 2 algorithm: SGD ",
+                     "learning_rate: 1 } ", layers, " layers { linear { units: 1 } } ", "loss: BINARY_CROSS_ENTROPY"),
+        3, 1);
+    std::vector<float> inputs = RandomFloats(3 * 8, 4);
+    const std::vector<int32_t> classes = {0, 1, 1};
+    ASSERT_OK(model->SetInputs(inputs.data(), classes.data(), 3));
+    model.Forward(true, 0, 1);
+    model.Backward(false);
+    const absl::StatusOr<const float*> found = model->AwaitInputGradient();
+    ASSERT_OK(found.status());
+    const std::vector<float> gradient(*found, *found + inputs.size());
+    const auto loss_with = [&](size_t at, float change) {
+      std::vector<float> changed = inputs;
+      changed[at] += change;
+      EXPECT_TRUE(model->SetInputs(changed.data(), classes.data(), 3).ok());
+      return model.Forward(true, 0, 1).loss_sum;
+    };
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      constexpr float kStep = 1e-2f;
+      EXPECT_NEAR(gradient[i], (loss_with(i, kStep) - loss_with(i, -kStep)) / (2 * kStep), 2e-3) << "element " << i;
+    }
+  }
 }
 
 TEST(ModelTest, SmallerBatchAfterALargerOneIsUnaffectedByIt) {

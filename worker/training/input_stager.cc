@@ -27,7 +27,7 @@ absl::Status InputStager::Stage(const Batch& batch, const MicroBatch& micro_batc
   StepWatchdog::Watch watch(watchdog_, "inputs");
   staged_ = {};
   const float* inputs = all_inputs + micro_batch.begin * NumElements(spec_->input);
-  if (spec_->loss == v1::ModelConfig::SOFTMAX_CROSS_ENTROPY) {
+  if (spec_->has_classes()) {
     const int32_t* classes = batch.classes.data() + micro_batch.begin * spec_->labels_per_example();
     RUBATO_RETURN_IF_ERROR(model_->StageInputs(inputs, classes, micro_batch.count));
   } else {

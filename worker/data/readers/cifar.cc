@@ -84,7 +84,7 @@ absl::Status CheckRecords(const std::string& path, const StoredBytes& bytes, con
       if (label < model.classes()) continue;
       return absl::InvalidArgumentError(absl::StrCat(path, ": label ", label, " of record ", record,
                                                      "; expected: 0 to ", model.classes() - 1, ", the model has ",
-                                                     model.classes(), " outputs"));
+                                                     model.classes(), " classes"));
     }
     return absl::OkStatus();
   });
@@ -93,7 +93,7 @@ absl::Status CheckRecords(const std::string& path, const StoredBytes& bytes, con
 }  // namespace
 
 // Files in CIFAR-10's binary format (Krizhevsky 2009): records of a class number and a 3 x 32 x 32 image. The model's
-// input is that shape or flat, 3072. Labels are class numbers below the model's number of outputs, or the one target of
+// input is that shape or flat, 3072. Labels are class numbers of the model's classes, or the one target of
 // a model with a squared error.
 DatasetOr OpenCifar(const ReaderRequest& request) {
   const v1::CifarData& cifar = request.config.data().cifar();

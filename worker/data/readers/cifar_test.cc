@@ -86,7 +86,7 @@ TEST(CifarDatasetTest, RefusesWhatIsNotWholeRecords) {
 TEST(CifarDatasetTest, RefusesLabelsWithoutAnOutputAndOtherInputs) {
   const std::string path = WriteTestFile("labels.bin", Record(9, 0, 0, 0) + Record(10, 0, 0, 0));
   EXPECT_EQ(ErrorOf({.paths = {path}}, DataModel({3, 32, 32}, {10})),
-            path + ": label 10 of record 1; expected: 0 to 9, the model has 10 outputs");
+            path + ": label 10 of record 1; expected: 0 to 9, the model has 10 classes");
   EXPECT_EQ(ErrorOf({.paths = {path}}, DataModel({3, 28, 28}, {10})),
             "model.input_shape: 3x28x28; expected with data.cifar: 3x32x32 or 3072");
 }

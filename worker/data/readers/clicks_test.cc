@@ -221,9 +221,18 @@ TEST(ClicksDatasetTest, RefusesAModelWithoutTwoClasses) {
   for (const ModelSpec& model : {three_classes, targets}) {
     const absl::Status status = TryToOpen({}, model).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(std::string(status.message()),
-                HasSubstr("; expected with data.clicks: SOFTMAX_CROSS_ENTROPY over 2 classes"));
+    EXPECT_THAT(
+        std::string(status.message()),
+        HasSubstr("; expected with data.clicks: BINARY_CROSS_ENTROPY, or SOFTMAX_CROSS_ENTROPY over 2 classes"));
   }
+}
+
+TEST(ClicksDatasetTest, TakesAModelWithOneLogit) {
+  ModelSpec model = kModel;
+  model.output = {1};
+  model.loss = v1::ModelConfig::BINARY_CROSS_ENTROPY;
+  const Examples of_logits = ReadAll(*Open({.keys = 10}, model)), of_classes = ReadAll(*Open({.keys = 10}, kModel));
+  EXPECT_EQ(of_logits.classes, of_classes.classes);
 }
 
 }  // namespace

@@ -260,8 +260,14 @@ TEST(CriteoDatasetTest, RefusesAModelOfAnotherShape) {
   EXPECT_EQ(Error({path}, KeyedModel(13, {25})), "model.tables: the model has 25 keys per example and the data 26");
   ModelSpec three_classes = Model();
   three_classes.output = {3};
-  EXPECT_EQ(Error({path}, three_classes),
-            "model.layers: an output of 3; expected with data.criteo: SOFTMAX_CROSS_ENTROPY over 2 classes");
+  EXPECT_EQ(
+      Error({path}, three_classes),
+      "model.layers: an output of 3; expected with data.criteo: BINARY_CROSS_ENTROPY, or SOFTMAX_CROSS_ENTROPY over "
+      "2 classes");
+  ModelSpec one_logit = Model();
+  one_logit.output = {1};
+  one_logit.loss = v1::ModelConfig::BINARY_CROSS_ENTROPY;
+  EXPECT_TRUE(Open({path}, one_logit).ok());
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ class CsvParser {
       : path_(path),
         options_(request.config.data().csv()),
         columns_(NumElements(request.model.input) + 1),
-        outputs_(NumElements(request.model.output)),
+        classes_(request.model.classes()),
         targets_wanted_(request.model.loss == v1::ModelConfig::MEAN_SQUARED_ERROR),
         records_(path, request.memory_bytes()) {}
 
@@ -135,8 +135,8 @@ class CsvParser {
   // The bits of an int32.
   absl::Status ParseClass(absl::string_view field, int64_t column, float* bits) {
     int32_t label = 0;
-    if (!absl::SimpleAtoi(field, &label) || label < 0 || label >= outputs_) {
-      return BadField(field, column, absl::StrCat("a class from 0 to ", outputs_ - 1));
+    if (!absl::SimpleAtoi(field, &label) || label < 0 || label >= classes_) {
+      return BadField(field, column, absl::StrCat("a class from 0 to ", classes_ - 1));
     }
     std::memcpy(bits, &label, sizeof(label));
     return absl::OkStatus();
@@ -156,7 +156,7 @@ class CsvParser {
   const std::string path_;
   const v1::CsvData& options_;
   const int64_t columns_;
-  const int64_t outputs_;
+  const int64_t classes_;
   const bool targets_wanted_;
   int64_t line_ = 0;
   int64_t size_ = 0;
@@ -168,8 +168,8 @@ class CsvParser {
 }  // namespace
 
 // A file of comma-separated numbers: one example a line, as many features as the model's input has elements. Blanks
-// around numbers, carriage returns and empty lines are skipped. The label is a class number below the model's number of
-// outputs, or the one target of a model with a squared error. Errors are "<path>:<line>: ..." with the column, counted
+// around numbers, carriage returns and empty lines are skipped. The label is a class number of the model's
+// classes, or the one target of a model with a squared error. Errors are "<path>:<line>: ..." with the column, counted
 // from 0.
 DatasetOr OpenCsv(const ReaderRequest& request) {
   const v1::CsvData& csv = request.config.data().csv();

@@ -140,7 +140,7 @@ absl::Status CheckLabels(const IdxFile& labels, int64_t classes) {
     for (int64_t i = 0; i < count; ++i) {
       if (data[i] < classes) continue;
       return BadFile(labels, absl::StrCat("label ", data[i], " of example ", offset - labels.payload + i,
-                                          "; expected: 0 to ", classes - 1, ", the model has ", classes, " outputs"));
+                                          "; expected: 0 to ", classes - 1, ", the model has ", classes, " classes"));
     }
     return absl::OkStatus();
   });
@@ -157,14 +157,14 @@ absl::Status CheckPair(const IdxFile& images, const IdxFile& labels, const Model
                                         ", the number of images in ", images.path));
   }
   if (model.loss == v1::ModelConfig::MEAN_SQUARED_ERROR) return absl::OkStatus();
-  return CheckLabels(labels, NumElements(model.output));
+  return CheckLabels(labels, model.classes());
 }
 
 }  // namespace
 
 // A pair of IDX files of unsigned bytes. Images have 2 to 4 dimensions, the first of which counts them; the others fit
 // an input shape that is the same but for dimensions of 1 ({1, 28, 28} for images of 28 x 28) or flat ({784}). Labels
-// are class numbers below the model's number of outputs, or the one target of a model with a squared error.
+// are class numbers of the model's classes, or the one target of a model with a squared error.
 DatasetOr OpenIdx(const ReaderRequest& request) {
   const v1::IdxData& idx = request.config.data().idx();
   const std::string& images_path = request.test ? idx.test_images() : idx.train_images();

@@ -199,7 +199,7 @@ TEST_F(IdxDatasetTest, CountsMustAgree) {
 TEST_F(IdxDatasetTest, LabelOutOfRangeIsNamed) {
   Write(good_images_, good_labels_);
   EXPECT_EQ(Error(DataModel({4}, {9})),
-            options_.labels + ": label 9 of example 2; expected: 0 to 8, the model has 9 outputs");
+            options_.labels + ": label 9 of example 2; expected: 0 to 8, the model has 9 classes");
 }
 
 TEST_F(IdxDatasetTest, ImageSizeMustBeTheModels) {

@@ -34,9 +34,10 @@ inline absl::Status MissingSource(absl::string_view field) {
 
 // InvalidArgument: the model does not choose between two classes, which the labels of `source` are.
 inline absl::Status CheckTwoClasses(const ModelSpec& model, absl::string_view source) {
-  if (model.loss == v1::ModelConfig::SOFTMAX_CROSS_ENTROPY && model.output == Shape{2}) return absl::OkStatus();
+  if (model.has_two_classes()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("model.layers: an output of ", ShapeText(model.output),
-                                                 "; expected with ", source, ": SOFTMAX_CROSS_ENTROPY over 2 classes"));
+                                                 "; expected with ", source,
+                                                 ": BINARY_CROSS_ENTROPY, or SOFTMAX_CROSS_ENTROPY over 2 classes"));
 }
 
 // Each opens the source that its name says. InvalidArgument names the file or field, what was found and what was

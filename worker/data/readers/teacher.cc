@@ -66,7 +66,8 @@ class TeacherDataset : public Dataset {
         for (float& value : output) value += static_cast<float>(options_.noise * random.Normal());
       }
       if (label_kind() == LabelKind::kClasses) {
-        classes[i] = static_cast<int32_t>(std::max_element(output.begin(), output.end()) - output.begin());
+        const auto largest = std::max_element(output.begin(), output.end()) - output.begin();
+        classes[i] = outputs_ == 1 ? output[0] > 0 : static_cast<int32_t>(largest);
       } else {
         std::copy(output.begin(), output.end(), targets + i * outputs_);
       }
@@ -83,7 +84,8 @@ class TeacherDataset : public Dataset {
 }  // namespace
 
 // Examples labelled by a fixed random network with one tanh layer. Inputs are standard normal; both layers' weights are
-// normal with variance 1 / fan_in. The label is the largest output, or the outputs themselves under MEAN_SQUARED_ERROR.
+// normal with variance 1 / fan_in. The label is the largest output, or the outputs themselves under MEAN_SQUARED_ERROR;
+// with one output and BINARY_CROSS_ENTROPY whether that is over 0.
 // An example is drawn when it is read, from (seed, split, index) alone, so the memory is that of the teacher's weights
 // whatever the number of examples.
 DatasetOr OpenTeacher(const ReaderRequest& request) {

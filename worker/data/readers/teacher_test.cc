@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <vector>
 
@@ -72,6 +73,15 @@ TEST(TeacherDatasetTest, TrainAndTestAreDifferentExamplesOfOneTeacher) {
 TEST(TeacherDatasetTest, UsesEveryClass) {
   const Examples examples = ReadAll(*Open({.seed = 1, .examples = 500}, kModel));
   EXPECT_EQ(std::set<int32_t>(examples.classes.begin(), examples.classes.end()), (std::set<int32_t>{0, 1, 2, 3}));
+}
+
+TEST(TeacherDatasetTest, OneOutputTellsTwoClassesApart) {
+  const ModelSpec model = DataModel({6}, {1}, v1::ModelConfig::BINARY_CROSS_ENTROPY);
+  const Examples examples = ReadAll(*Open({.seed = 1, .examples = 500}, model));
+  const auto ones = std::count(examples.classes.begin(), examples.classes.end(), 1);
+  EXPECT_EQ(std::count(examples.classes.begin(), examples.classes.end(), 0), 500 - ones);
+  EXPECT_GT(ones, 150);
+  EXPECT_LT(ones, 350);
 }
 
 TEST(TeacherDatasetTest, NoiseChangesSomeLabelsAndNoInput) {

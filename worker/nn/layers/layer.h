@@ -70,7 +70,7 @@ struct LayerContext {
   int position = 0;
 };
 
-// Not for a residual's sum (residual_sum.h). ResourceExhausted: the device has not enough memory. Internal: the spec
+// Not for joins (join.h). ResourceExhausted: the device has not enough memory. Internal: the spec
 // was not made by BuildModelSpec.
 absl::StatusOr<std::unique_ptr<Layer>> CreateLayer(const LayerSpec& spec, const LayerContext& context,
                                                    const LayerParameters& parameters);

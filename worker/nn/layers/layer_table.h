@@ -8,16 +8,18 @@
 
 namespace rubato::worker {
 
-// Makes a layer of one kind, as CreateLayer does. Each is in a file of its own; the three activations, and the two
-// pools, are in one.
+// Makes a layer of one kind, as CreateLayer does. Each is in a file of its own; the three activations, the two pools
+// and the two interactions are in one.
 using LayerFactory = absl::StatusOr<std::unique_ptr<Layer>>(const LayerSpec& spec, const LayerContext& context,
                                                             const LayerParameters& parameters);
 
 LayerFactory CreateAttentionLayer;
 LayerFactory CreateAveragePool2dLayer;
 LayerFactory CreateConv2dLayer;
+LayerFactory CreateDotInteractionLayer;
 LayerFactory CreateDropoutLayer;
 LayerFactory CreateEmbeddingLayer;
+LayerFactory CreateFactorizationMachineLayer;
 LayerFactory CreateFlattenLayer;
 LayerFactory CreateGeluLayer;
 LayerFactory CreateGlobalAveragePoolLayer;
@@ -28,7 +30,7 @@ LayerFactory CreateMaxPool2dLayer;
 LayerFactory CreateReluLayer;
 LayerFactory CreateTanhLayer;
 
-// Null for what BuildModelSpec replaces by the layers that it consists of, and for a residual's sum (residual_sum.h).
+// Null for what BuildModelSpec replaces by the layers that it consists of, and for joins (join.h).
 // Has no `default:`, so that a kind that is forgotten fails the build.
 inline LayerFactory* FindLayerFactory(v1::LayerConfig::KindCase kind) {
   switch (kind) {
@@ -60,11 +62,13 @@ inline LayerFactory* FindLayerFactory(v1::LayerConfig::KindCase kind) {
       return CreateGroupNormLayer;
     case v1::LayerConfig::kGlobalAveragePool:
       return CreateGlobalAveragePoolLayer;
+    case v1::LayerConfig::kDotInteraction:
+      return CreateDotInteractionLayer;
+    case v1::LayerConfig::kFactorizationMachine:
+      return CreateFactorizationMachineLayer;
     case v1::LayerConfig::kTransformer:
     case v1::LayerConfig::kResidual:
     case v1::LayerConfig::kBranches:
-    case v1::LayerConfig::kDotInteraction:
-    case v1::LayerConfig::kFactorizationMachine:
     case v1::LayerConfig::kCross:
     case v1::LayerConfig::KIND_NOT_SET:
       break;
