@@ -32,6 +32,9 @@ std::vector<std::string> Measures(const v1::JobStatus& status) {
     parts.push_back(absl::StrFormat("held-out loss %.4f", status.evaluation_loss()));
   }
   if (status.has_evaluation_auc()) parts.push_back(absl::StrFormat("AUC %.4f", status.evaluation_auc()));
+  if (status.has_evaluation_calibration()) {
+    parts.push_back(absl::StrFormat("calibration %.2f", status.evaluation_calibration()));
+  }
   if (status.has_evaluation_r2()) parts.push_back(absl::StrFormat("R2 %.4f", status.evaluation_r2()));
   if (status.has_plan()) parts.push_back(ModeName(status.plan().mode(), status.plan().staleness_bound()));
   parts.push_back(absl::StrFormat("staleness %.2f", status.mean_staleness()));

@@ -59,6 +59,17 @@ TEST(StatusLineTest, ARegressionShowsLossAndR2InsteadOfAnAccuracyOfZero) {
             "waiting 12 %");
 }
 
+TEST(StatusLineTest, ABinaryClassifierShowsAucAndCalibration) {
+  v1::JobStatus status = Training();
+  status.set_evaluation_accuracy(0.5);
+  status.set_evaluation_auc(0.75);
+  status.set_evaluation_calibration(1.043);
+  status.set_seconds_left(-1);
+  EXPECT_EQ(StatusLine(status),
+            "step 120  epoch 0.50/3  10240 ex/s  loss 0.4123  accuracy 50.00 %  AUC 0.7500  calibration 1.04  SSP(2)  "
+            "staleness 1.25  waiting 12 %");
+}
+
 TEST(StatusLineTest, SaysWhatAStartingJobWaitsFor) {
   v1::JobStatus status;
   status.set_phase(v1::JobStatus::STARTING);

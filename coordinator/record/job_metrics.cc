@@ -51,6 +51,11 @@ void AddProgress(const v1::JobStatus& status, MetricText* text) {
     text->Gauge("rubato_job_evaluation_auc", "Area under the receiver operating characteristic of the last evaluation.",
                 status.evaluation_auc());
   }
+  if (status.has_evaluation_calibration()) {
+    text->Gauge("rubato_job_evaluation_calibration_ratio",
+                "Mean predicted probability of class 1 in the last evaluation by the share of examples of class 1.",
+                status.evaluation_calibration());
+  }
   if (status.has_evaluation_r2()) {
     text->Gauge("rubato_job_evaluation_r2", "Share of the variance of the held-out labels that the model explains.",
                 status.evaluation_r2());

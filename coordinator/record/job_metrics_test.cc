@@ -88,6 +88,15 @@ TEST(JobMetricsTest, ARegressionShowsLossAndR2InsteadOfAnAccuracyOfZero) {
   EXPECT_THAT(PageOf(status), Not(HasSubstr("rubato_job_evaluation_accuracy")));
 }
 
+TEST(JobMetricsTest, ABinaryClassifierShowsAucAndCalibration) {
+  v1::JobStatus status = Status();
+  EXPECT_THAT(PageOf(status), Not(HasSubstr("calibration")));
+  status.set_evaluation_auc(0.75);
+  status.set_evaluation_calibration(1.25);
+  EXPECT_THAT(PageOf(status), HasSubstr("\nrubato_job_evaluation_auc 0.75\n"));
+  EXPECT_THAT(PageOf(status), HasSubstr("\nrubato_job_evaluation_calibration_ratio 1.25\n"));
+}
+
 TEST(JobMetricsTest, TargetsAreTheCoordinatorAndLivingTasksWithAnAddress) {
   EXPECT_EQ(MetricTargets(Status(), "host:9100"),
             "[{\"targets\":[\"host:9100\",\"10.0.0.1:9100\"],\"labels\":{\"rubato_job\":\"mnist\"}}]\n");

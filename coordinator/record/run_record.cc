@@ -87,7 +87,9 @@ v1::RunRecordLine ProgressLine(double t, const v1::JobConfig& config, const JobP
   if (totals.examples > 0) {
     SetLoss(interval.loss, line);
     // Of clients only if they tell.
-    const bool has_accuracy = config.model().loss() == v1::ModelConfig::SOFTMAX_CROSS_ENTROPY ||
+    const v1::ModelConfig::Loss loss = config.model().loss();
+    const bool has_accuracy = loss == v1::ModelConfig::SOFTMAX_CROSS_ENTROPY ||
+                              loss == v1::ModelConfig::BINARY_CROSS_ENTROPY ||
                               (config.model().has_manifest() && totals.correct > 0);
     if (has_accuracy) line->set_accuracy(interval.accuracy);
   }
@@ -117,6 +119,7 @@ v1::RunRecordLine EvaluationLine(double t, double epoch, int64_t step, const v1:
   if (result.has_accuracy()) line->set_accuracy(result.accuracy());
   if (result.has_r2()) line->set_r2(result.r2());
   if (result.has_auc()) line->set_auc(result.auc());
+  if (result.has_calibration()) line->set_calibration(result.calibration());
   line->set_examples(Count(result.examples()));
   line->set_final(final);
   return record;

@@ -141,6 +141,22 @@ TEST(RunRecord, ARegressionHasR2AndNoAccuracyOfZero) {
   EXPECT_FALSE(evaluation.has_accuracy());
 }
 
+TEST(RunRecord, ABinaryClassifierHasAucAndCalibration) {
+  JobProgress::Interval interval;
+  interval.totals.examples = 10;
+  interval.accuracy = 0.8;
+  EXPECT_EQ(
+      ProgressLine(1, Job(v1::ModelConfig::BINARY_CROSS_ENTROPY), interval, 0, v1::Plan(), {}).progress().accuracy(),
+      0.8);
+  v1::EvaluationResult result;
+  EXPECT_FALSE(EvaluationLine(3, 1, 10, result, true).evaluation().has_calibration());
+  result.set_auc(0.75);
+  result.set_calibration(1.25);
+  const v1::EvaluationLine evaluation = EvaluationLine(3, 1, 10, result, true).evaluation();
+  EXPECT_EQ(evaluation.auc(), 0.75);
+  EXPECT_EQ(evaluation.calibration(), 1.25);
+}
+
 TEST(RunRecord, AnEvaluationThatDivergedHasNoLossAndSaysSo) {
   v1::EvaluationResult result;
   result.set_loss(std::numeric_limits<double>::quiet_NaN());

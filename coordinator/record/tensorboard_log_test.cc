@@ -112,6 +112,15 @@ TEST(TensorboardLogTest, ARegressionHasR2AndNoAccuracyOfZero) {
   EXPECT_FALSE(scalars.contains("evaluation/accuracy"));
 }
 
+TEST(TensorboardLogTest, ABinaryClassifierHasAucAndCalibration) {
+  v1::EvaluationResult result;
+  result.set_auc(0.75);
+  result.set_calibration(1.25);
+  std::map<std::string, float> scalars = Scalars(EventOfLine(EvaluationLine(2, 1, 40, result, false), 0));
+  EXPECT_EQ(scalars["evaluation/auc"], 0.75f);
+  EXPECT_EQ(scalars["evaluation/calibration"], 1.25f);
+}
+
 TEST(TensorboardLogTest, ALineWithoutAKindShowsNothing) {
   EXPECT_FALSE(EventOfLine(v1::RunRecordLine(), 0).has_summary());
 }

@@ -13,6 +13,7 @@ std::string EvaluationText(const v1::EvaluationResult& result) {
   std::string text;
   if (result.has_accuracy()) absl::StrAppendFormat(&text, "accuracy %.4f, ", result.accuracy());
   if (result.has_auc()) absl::StrAppendFormat(&text, "AUC %.4f, ", result.auc());
+  if (result.has_calibration()) absl::StrAppendFormat(&text, "calibration %.4f, ", result.calibration());
   if (result.has_r2()) absl::StrAppendFormat(&text, "R2 %.4f, ", result.r2());
   absl::StrAppendFormat(&text, "loss %.4f", result.loss());
   return text;

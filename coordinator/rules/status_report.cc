@@ -74,6 +74,7 @@ v1::JobStatus ReportStatus(const JobState& job, const std::string& waiting_for, 
     if (result->has_accuracy()) status.set_evaluation_accuracy(result->accuracy());
     if (result->has_r2()) status.set_evaluation_r2(result->r2());
     if (result->has_auc()) status.set_evaluation_auc(result->auc());
+    if (result->has_calibration()) status.set_evaluation_calibration(result->calibration());
   }
   status.set_waiting_for(waiting_for);
   status.set_error(job.end.error());

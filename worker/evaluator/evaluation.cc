@@ -27,15 +27,15 @@ absl::Status Evaluation::Measure(const v1::Evaluate& evaluate, v1::EvaluationRes
   const std::string name = absl::StrCat("evaluation ", evaluate.evaluation_id());
   options_.watchdog->Begin(name);
   RUBATO_ASSIGN_OR_RETURN(const SnapshotPuller::Snapshot snapshot, PullWeights(evaluate));
-  RSquared r2(options_.dataset->target_elements());
-  Auc auc;
-  RUBATO_ASSIGN_OR_RETURN(const LossResult measured, EvaluateAll(name, &r2, &auc));
+  Measures measures(options_.dataset->target_elements());
+  RUBATO_ASSIGN_OR_RETURN(const LossResult measured, EvaluateAll(name, &measures));
   const int64_t examples = options_.dataset->size();
   result->set_loss(measured.loss_sum / static_cast<double>(examples));
   if (options_.dataset->label_kind() == LabelKind::kClasses) {
     result->set_accuracy(measured.correct / static_cast<double>(examples));
-    if (const std::optional<double> area = auc.Value(); area.has_value()) result->set_auc(*area);
-  } else if (const std::optional<double> value = r2.Value(measured.loss_sum); value.has_value()) {
+    if (const std::optional<double> area = measures.auc.Value(); area) result->set_auc(*area);
+    if (const std::optional<double> ratio = measures.calibration.Value(); ratio) result->set_calibration(*ratio);
+  } else if (const std::optional<double> value = measures.r2.Value(measured.loss_sum); value.has_value()) {
     result->set_r2(*value);
   }
   result->set_examples(examples);
@@ -75,7 +75,18 @@ absl::Status Evaluation::AddRows(const Batch& batch, std::vector<float>* inputs)
   return absl::OkStatus();
 }
 
-absl::StatusOr<LossResult> Evaluation::EvaluateAll(const std::string& name, RSquared* r2, Auc* auc) {
+absl::Status Evaluation::AddScores(const std::vector<int32_t>& classes, int64_t examples, Measures* measures) {
+  Model* const model = options_.model->lead();
+  const bool has_one_logit = model->spec().loss == v1::ModelConfig::BINARY_CROSS_ENTROPY;
+  RUBATO_ASSIGN_OR_RETURN(const float* const logits, model->AwaitOutput());
+  for (int64_t i = 0; i < examples; ++i) {
+    measures->auc.Add(has_one_logit ? logits[i] : logits[2 * i + 1] - logits[2 * i], classes[i]);
+    if (has_one_logit) measures->calibration.Add(logits[i], classes[i]);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<LossResult> Evaluation::EvaluateAll(const std::string& name, Measures* measures) {
   Model* const model = options_.model->lead();
   const Dataset& dataset = *options_.dataset;
   const int64_t batch = options_.config->evaluation().batch_size();
@@ -106,13 +117,10 @@ absl::StatusOr<LossResult> Evaluation::EvaluateAll(const std::string& name, RSqu
       RUBATO_RETURN_IF_ERROR(model->SetInputs(whole, classes.data(), count));
     } else {
       RUBATO_RETURN_IF_ERROR(model->SetInputs(whole, targets.data(), count));
-      r2->AddLabels(targets.data(), count);
+      measures->r2.AddLabels(targets.data(), count);
     }
     RUBATO_ASSIGN_OR_RETURN(const LossResult measured, model->EvaluateBatch());
-    if (dataset.label_kind() == LabelKind::kClasses && model->spec().output == Shape{2}) {
-      RUBATO_ASSIGN_OR_RETURN(const float* const logits, model->AwaitOutput());
-      for (int64_t i = 0; i < count; ++i) auc->Add(logits[2 * i + 1] - logits[2 * i], classes[i]);
-    }
+    if (model->spec().has_two_classes()) RUBATO_RETURN_IF_ERROR(AddScores(classes, count, measures));
     total.loss_sum += measured.loss_sum;
     total.correct += measured.correct;
   }

@@ -13,6 +13,7 @@
 #include "worker/device/step_watchdog.h"
 #include "worker/device/worker_model.h"
 #include "worker/evaluator/auc.h"
+#include "worker/evaluator/calibration.h"
 #include "worker/evaluator/r_squared.h"
 #include "worker/ps_client/row_puller.h"
 #include "worker/ps_client/snapshot_puller.h"
@@ -46,9 +47,20 @@ class Evaluation {
   }
 
  private:
+  // What is told of examples beside their loss.
+  struct Measures {
+    explicit Measures(int64_t target_elements) : r2(target_elements) {}
+
+    RSquared r2;
+    Auc auc;
+    Calibration calibration;
+  };
+
   absl::StatusOr<SnapshotPuller::Snapshot> PullWeights(const v1::Evaluate& evaluate);
   // The whole test set, in batches.
-  absl::StatusOr<LossResult> EvaluateAll(const std::string& name, RSquared* r2, Auc* auc);
+  absl::StatusOr<LossResult> EvaluateAll(const std::string& name, Measures* measures);
+  // Of the batch that the model has just computed, of two classes.
+  absl::Status AddScores(const std::vector<int32_t>& classes, int64_t examples, Measures* measures);
 
   const Options options_;
   // Puts the rows of the batch's keys behind its features.
