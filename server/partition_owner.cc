@@ -61,7 +61,8 @@ PartitionOwner::PartitionOwner(Options options)
         partition_.OnTick(now);
         leases_.DropDead();
       }) {
-  if (options_.awaits_weights) assignment_.Await(options_.chunks);
+  // Rows of tables begin with what the config says.
+  if (options_.awaits_weights) assignment_.Await(tensors_);
 }
 
 PartitionOwner::~PartitionOwner() {

@@ -140,6 +140,25 @@ TEST_F(ServerAssignTest, TheFirstCheckpointWaitsUntilAllChunksAreAssigned) {
   EXPECT_EQ(ValuesIn("step0", 2), std::vector<float>(1, 7));
 }
 
+TEST_F(ServerAssignTest, RowsOfTablesAwaitNothing) {
+  v1::TableConfig* table = config_.mutable_model()->mutable_manifest()->add_tables();
+  table->set_name("users");
+  table->set_dimension(4);
+  table->set_algorithm(v1::TableConfig::SGD);
+  table->set_learning_rate(1);
+  table->set_shards(1);
+  job_.add_chunks()->set_tensor(2);
+  Start();
+  WriteCheckpoint("step0");
+  for (uint32_t chunk : {0u, 1u, 2u}) EXPECT_EQ(Assign(0, chunk, 5).outcome(), Reply::OK);
+  EXPECT_EQ(AwaitReport(v1::TaskMessage::kCheckpointDone).checkpoint_done().name(), "step0");
+  const absl::StatusOr<CheckpointPart> part =
+      ReadCheckpointPart(JoinPath(run_, "checkpoints/step0"), v1::TaskId::SERVER, 0);
+  ASSERT_TRUE(part.ok()) << part.status();
+  ASSERT_EQ(part->manifest.shards_size(), 1);
+  EXPECT_EQ(part->manifest.shards(0).table(), "users");
+}
+
 TEST_F(ServerAssignTest, OnlyTheNamedWorkerAssigns) {
   Start();
   const Reply early = Assign(1, 0, 5);

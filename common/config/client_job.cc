@@ -1,10 +1,13 @@
 #include "common/config/client_job.h"
 
+#include <google/protobuf/text_format.h>
+
 #include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -29,6 +32,16 @@ std::string TensorAt(const v1::Manifest& manifest, int i) {
   return i < manifest.tensors_size() ? TensorText(manifest.tensors(i)) : "no tensor there";
 }
 
+std::string TableAt(const v1::Manifest& manifest, int i) {
+  if (i >= manifest.tables_size()) return "no table there";
+  google::protobuf::TextFormat::Printer printer;
+  printer.SetSingleLineMode(true);
+  std::string text;
+  printer.PrintToString(manifest.tables(i), &text);
+  absl::StripTrailingAsciiWhitespace(&text);
+  return absl::StrCat("{ ", text, " }");
+}
+
 std::string Difference(absl::string_view what, absl::string_view has, absl::string_view offered) {
   return absl::StrCat(what, ": ", has, ", but this worker has ", offered);
 }
@@ -38,6 +51,10 @@ Lines ManifestDifferences(const v1::Manifest& has, const v1::Manifest& offered) 
   for (int i = 0; i < std::max(has.tensors_size(), offered.tensors_size()) && lines.size() < kMaxDifferences; ++i) {
     const std::string first = TensorAt(has, i), second = TensorAt(offered, i);
     if (first != second) lines.push_back(Difference(absl::StrCat("tensor ", i), first, second));
+  }
+  for (int i = 0; i < std::max(has.tables_size(), offered.tables_size()) && lines.size() < kMaxDifferences; ++i) {
+    const std::string first = TableAt(has, i), second = TableAt(offered, i);
+    if (first != second) lines.push_back(Difference(absl::StrCat("table ", i), first, second));
   }
   if (has.groups() != offered.groups()) {
     lines.push_back(Difference("groups", absl::StrCat(has.groups()), absl::StrCat(offered.groups())));

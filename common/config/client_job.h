@@ -22,7 +22,7 @@ absl::StatusOr<v1::JobConfig> CompleteJobConfig(v1::JobConfig base, const v1::Of
 absl::StatusOr<v1::JobConfig> WithModelOf(v1::JobConfig base, const v1::JobConfig& complete);
 
 // In what a manifest differs from the one that is offered, at most three lines, in the manifest's order: names, shapes
-// and groups by the tensors' position. Empty if they are the same.
+// and groups by the tensors' position, then tables with what is said of them. Empty if they are the same.
 //   "tensor 3: \"conv1.weight\" 8x3x5x5 in group 0, but this worker has \"conv1.bias\" 8 in group 0"
 std::string FirstDifferences(const v1::Manifest& has, const v1::Manifest& offered);
 

@@ -111,6 +111,17 @@ TEST(ClientJobTest, AnOfferThatIsNoGoodIsRefusedWithAllErrors) {
             "training.epochs: value 2; allowed: absent if data.dispatch is OWN");
 }
 
+TEST(ClientJobTest, AModelMayHaveTables) {
+  constexpr char kTable[] = "manifest { tables { name: \"users\" dimension: 16 algorithm: SGD learning_rate: 1 } }";
+  const v1::JobConfig config = Complete(Offer(kTable));
+  // As the client has offered it.
+  EXPECT_FALSE(config.model().manifest().tables(0).has_shards());
+  EXPECT_EQ(ErrorOf(Offer(kTable), {"consistency.compensation={dc_asgd {}}"}),
+            "consistency.compensation: value present; allowed: absent in a job with model.manifest.tables");
+  EXPECT_EQ(ErrorOf(Offer("manifest { tables { name: \"users\" dimension: 16 algorithm: SGD } }")),
+            "model.manifest.tables[0].learning_rate: value 0; allowed: a number > 0 (users)");
+}
+
 TEST(ClientJobTest, MeanIsOfSyncAlone) {
   const v1::OfferModelRequest offer = Offer("optimizer { algorithm: MEAN }");
   v1::OfferModelRequest mean = offer;
@@ -152,6 +163,20 @@ TEST(FirstDifferencesTest, AreNamedByPosition) {
   EXPECT_EQ(FirstDifferences(has, other),
             "tensor 2: \"scale\" scalar in group 0, but this worker has no tensor there\n"
             "groups: 2, but this worker has 3");
+}
+
+TEST(FirstDifferencesTest, TablesAreNamedByPosition) {
+  constexpr char kTable[] = "manifest { tables { name: \"users\" dimension: 16 algorithm: SGD learning_rate: 1 } }";
+  const v1::Manifest has = Offer(kTable).manifest();
+  EXPECT_EQ(FirstDifferences(has, has), "");
+  v1::Manifest other = has;
+  other.mutable_tables(0)->set_dimension(8);
+  EXPECT_EQ(FirstDifferences(has, other),
+            "table 0: { name: \"users\" dimension: 16 algorithm: SGD learning_rate: 1 }, but this worker has "
+            "{ name: \"users\" dimension: 8 algorithm: SGD learning_rate: 1 }");
+  EXPECT_EQ(FirstDifferences(Offer().manifest(), has),
+            "table 0: no table there, but this worker has "
+            "{ name: \"users\" dimension: 16 algorithm: SGD learning_rate: 1 }");
 }
 
 TEST(FirstDifferencesTest, OfAnOfferAreAlsoOptimizerAndData) {

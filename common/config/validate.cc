@@ -189,7 +189,7 @@ absl::Status ValidateJobConfig(const v1::JobConfig& config) {
     ValidateOptimizer(model.ok() ? &*model : nullptr, config, &errors);
   }
   if (IsClientJob(config)) ValidateClientJob(config, &errors);
-  if (!config.model().tables().empty()) ValidateTables(config, &errors);
+  if (!config.model().tables().empty() || !config.model().manifest().tables().empty()) ValidateTables(config, &errors);
   ValidateConsistency(config, &errors);
   ValidateTraining(config, &errors);
   ValidateGpus(config, &errors);

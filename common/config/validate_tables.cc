@@ -5,8 +5,9 @@
 namespace rubato {
 
 void ValidateTables(const v1::JobConfig& config, ErrorList* errors) {
+  const char* const tables = config.model().has_manifest() ? "model.manifest.tables" : "model.tables";
   const auto check = [&](absl::string_view path, bool good, absl::string_view value, absl::string_view allowed) {
-    if (!good) errors->Add(path, value, absl::StrCat(allowed, " in a job with model.tables"));
+    if (!good) errors->Add(path, value, absl::StrCat(allowed, " in a job with ", tables));
   };
   const v1::TrainingConfig& training = config.training();
   check("consistency.sync_every", !TrainsLocally(config), WhyLocal(config), "1, and no plan with another,");

@@ -198,7 +198,7 @@ TEST(ModelSpecTest, AManifestIsItsTensorsAlone) {
 TEST(ModelSpecTest, EveryErrorOfAManifestIsNamed) {
   EXPECT_EQ(ErrorOf("manifest { groups: 0 }"),
             "model.manifest.groups: value 0; allowed: 1 to 4096\n"
-            "model.manifest.tensors: value empty; allowed: one tensor or more");
+            "model.manifest.tensors: value empty; allowed: one tensor or more, or a table");
   EXPECT_EQ(
       ErrorOf(R"pb(
         input_shape: 3
@@ -217,11 +217,51 @@ TEST(ModelSpecTest, EveryErrorOfAManifestIsNamed) {
       "model.manifest.tensors[0].shape: value 2x0 of a; allowed: dimensions of 1 or more, at most 64, whose product "
       "is at most 1099511627776\n"
       "model.manifest.tensors[1].group: value 1 of a; allowed: under model.manifest.groups, 1\n"
-      "model.manifest.tensors[1].name: value \"a\"; allowed: a name that no other tensor has, and tensors[0] has it\n"
+      "model.manifest.tensors[1].name: value \"a\"; allowed: a name that no other tensor or table has, and tensors[0] "
+      "has it\n"
       "model.manifest.tensors[2].name: value \"b\\n\"; allowed: 1 to 512 bytes without control characters\n"
       "model.manifest.tensors[3].name: value \"\"; allowed: 1 to 512 bytes without control characters\n"
       "model.manifest.tensors[3].shape: value 1048576x1048577 of ; allowed: dimensions of 1 or more, at most 64, "
       "whose product is at most 1099511627776");
+}
+
+TEST(ModelSpecTest, AManifestMayHaveTables) {
+  const absl::StatusOr<ModelSpec> spec = BuildModelSpec(Parse(R"pb(
+    manifest {
+      groups: 1
+      tables { name: "users" dimension: 16 algorithm: ADAGRAD learning_rate: 0.1 }
+      tables { name: "items" dimension: 4 algorithm: SGD learning_rate: 1 initial_bound: 0 shards: 8 }
+    }
+  )pb"));
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_TRUE(spec->tensors.empty());
+  ASSERT_EQ(spec->tables.size(), 2u);
+  EXPECT_EQ(spec->tables[0].config.epsilon(), 1e-8);
+  EXPECT_EQ(spec->tables[0].config.initial_bound(), 0.25);
+  EXPECT_EQ(spec->tables[0].config.shards(), 64u);
+  EXPECT_FALSE(spec->tables[0].config.has_keys_per_example());
+  EXPECT_EQ(spec->tables[1].config.initial_bound(), 0);
+  EXPECT_EQ(spec->tables[1].config.shards(), 8u);
+}
+
+TEST(ModelSpecTest, EveryErrorOfAManifestsTablesIsNamed) {
+  EXPECT_EQ(
+      ErrorOf(R"pb(
+        manifest {
+          groups: 1
+          tensors { name: "users" }
+          tables { name: "users" dimension: 0 algorithm: SGD learning_rate: 1 }
+          tables { name: "a b" dimension: 1 algorithm: SGD learning_rate: 1 keys_per_example: 1 combine: SUM }
+        }
+      )pb"),
+      "model.manifest.tables[0].dimension: value 0; allowed: 1 to 4096 (users)\n"
+      "model.manifest.tables[0].name: value \"users\"; allowed: a name that no other tensor or table has, and "
+      "tensors[0] has it\n"
+      "model.manifest.tables[1].name: value \"a b\"; allowed: 1 to 128 letters, digits, '-', '_' or '.'\n"
+      "model.manifest.tables[1].keys_per_example: value present; allowed: absent in model.manifest, whose clients know "
+      "an example's keys\n"
+      "model.manifest.tables[1].combine: value present; allowed: absent in model.manifest, whose clients know an "
+      "example's keys");
 }
 
 }  // namespace

@@ -43,6 +43,8 @@ InitialWeights::InitialWeights(Options options)
   // The weights last: with them a chunk has all that it begins with.
   const size_t slots = options_.state == nullptr ? 0 : options_.state->slots.size();
   for (size_t batch = 0; batch < batching_.batches.size(); ++batch) {
+    // Rows of tables begin with what the config says.
+    if (batching_.batches[batch].table >= 0) break;
     std::vector<Message>& messages = servers_[batching_.batches[batch].server].messages;
     for (size_t slot = slots; slot > 0; --slot) messages.push_back({static_cast<int>(batch), slot});
     messages.push_back({static_cast<int>(batch), 0});
