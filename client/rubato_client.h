@@ -103,6 +103,35 @@ typedef struct rubato_tensor {
   uint32_t group;
 } rubato_tensor;
 
+/* As TableConfig.Algorithm. */
+typedef enum rubato_table_algorithm {
+  RUBATO_TABLE_SGD = 1,
+  RUBATO_TABLE_ADAGRAD = 2,
+  RUBATO_TABLE_ROW_WISE_ADAGRAD = 3,
+  RUBATO_TABLE_LAZY_ADAM = 4,
+  RUBATO_TABLE_FTRL = 5
+} rubato_table_algorithm;
+
+/* A table of rows by 64-bit keys. They stay on the servers, which update them by the table's own algorithm; a client
+ * reads and pushes those that its examples need. A key that nobody has pushed reads as its initial row, and takes no
+ * memory. As TableConfig, where what each number may be is said. */
+typedef struct rubato_table {
+  /* Unique among tables and tensors: letters, digits, '-', '_' or '.'. */
+  const char* name;
+  /* Floats in a row. */
+  int64_t dimension;
+  rubato_table_algorithm algorithm;
+  /* For the whole job, times the learning_rate_scale of its plan. */
+  double learning_rate;
+  /* Initial rows are uniform in [-initial_bound, initial_bound); 0 with FTRL. */
+  double initial_bound;
+  /* Those that the algorithm takes; the others are ignored. */
+  double epsilon, beta1, beta2, beta, l1, l2;
+  /* Into how many parts it is dealt to servers, and what it may take on each of them. 0: the job's defaults. */
+  uint32_t shards;
+  uint64_t memory_bytes;
+} rubato_table;
+
 /* Those that the algorithm takes; the others are ignored. As in OptimizerConfig; the learning rate may be 0. */
 typedef struct rubato_hyperparameters {
   double learning_rate, weight_decay, momentum, beta1, beta2, rho, epsilon;
@@ -125,6 +154,9 @@ typedef struct rubato_model {
   int64_t shard_examples;
   /* Passes over leased data. */
   int64_t epochs;
+  /* A model has a tensor or a table at least. */
+  const rubato_table* tables;
+  uint32_t table_count;
 } rubato_model;
 
 typedef struct rubato_step {
@@ -159,8 +191,8 @@ RUBATO_API rubato_result rubato_open(const rubato_options* options, rubato_clien
  * client's next call. */
 RUBATO_API const char* rubato_error(const rubato_client* client);
 
-/* The tensors, and how servers update them. Once. RUBATO_REFUSED names the first tensors that differ from those of the
- * worker that came first. Allocates the memory of weights and gradients, which starts with zeros. */
+/* The tensors and tables, and how servers update them. Once. RUBATO_REFUSED names the first that differ from those of
+ * the worker that came first. Allocates the memory of weights and gradients, which starts with zeros. */
 RUBATO_API rubato_result rubato_define(rubato_client* client, const rubato_model* model);
 
 /* Memory of a tensor, dense and in C order, aligned to 64 bytes; valid until rubato_close. Weights: the initial ones
@@ -262,6 +294,22 @@ RUBATO_API rubato_result rubato_close(rubato_client* client, const char* error);
  * that in which they are used: a tensor is there when all before it are. Pushes have to wait for rubato_begin, which
  * says whether what was read is valid. */
 RUBATO_API rubato_result rubato_await(rubato_client* client, uint32_t tensor, double seconds);
+
+/* Tables are numbered as rubato_model has them. Keys may be in any order, and may be there more than once: `rows` and
+ * `gradients` have `dimension` floats for each of the `count` keys, in the order of the keys. What is read or pushed by
+ * one call is 48 MiB at most, each key counted once.
+ *
+ * The next step needs the rows of these keys: they come with the answer to this step's push, and rubato_read_rows has
+ * them without asking. After rubato_begin, before the table's rubato_push_rows; the last call counts. */
+RUBATO_API rubato_result rubato_ask_rows(rubato_client* client, uint32_t table, const uint64_t* keys, size_t count);
+/* Copies rows to `rows`: in a step those that it may read, by the job's mode; otherwise as the servers have them.
+ * Nothing is changed by it. After rubato_start, as often as needed. RUBATO_AGAIN: nothing was copied. */
+RUBATO_API rubato_result rubato_read_rows(rubato_client* client, uint32_t table, const uint64_t* keys, size_t count,
+                                          float* rows, double seconds);
+/* The gradients of the step's rows, those of one key are added up; none of the keys that are left out. Once a step for
+ * each table, also without keys, or rubato_skip. */
+RUBATO_API rubato_result rubato_push_rows(rubato_client* client, uint32_t table, const uint64_t* keys, size_t count,
+                                          const float* gradients, uint64_t examples);
 
 #ifdef __cplusplus
 }

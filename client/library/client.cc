@@ -25,9 +25,10 @@ std::string Encode(const Body& body) {
   return writer.body();
 }
 
-std::vector<std::string> NamesOf(const Model& model) {
+template <typename Part>
+std::vector<std::string> NamesOf(const std::vector<Part>& parts) {
   std::vector<std::string> names;
-  for (const Model::Tensor& tensor : model.tensors) names.push_back(tensor.name);
+  for (const Part& part : parts) names.push_back(part.name);
   return names;
 }
 
@@ -106,10 +107,13 @@ rubato_result Client::Define(const rubato_model& given) {
   if (answer.result != RUBATO_OK) return Finish(answer.result, std::move(answer.error));
   memory->CloseDescriptor();
   memory_ = std::move(memory);
-  steps_.emplace(NamesOf(model));
+  steps_.emplace(NamesOf(model.tensors), NamesOf(model.tables));
   algorithm_ = given.algorithm;
   groups_ = model.groups.size();
   for (const Model::Tensor& tensor : model.tensors) elements_.push_back(ElementsOf(tensor));
+  for (const Model::Table& table : model.tables) {
+    tables_.emplace_back(static_cast<uint32_t>(tables_.size()), table.name, static_cast<size_t>(table.dimension));
+  }
   return Finish(RUBATO_OK, "");
 }
 
@@ -148,7 +152,9 @@ rubato_result Client::Begin(rubato_step* step, double seconds) {
   if (answer.result != RUBATO_OK) return Finish(answer.result, std::move(answer.error));
   StepBody body;
   BodyReader reader(answer.body);
-  if (!reader.Get(&body) || !reader.AtEnd()) return Finish(RUBATO_UNAVAILABLE, kUnreadable);
+  bool readable = reader.Get(&body);
+  for (TableRows& table : tables_) readable = readable && table.Begin(&reader);
+  if (!readable || !reader.AtEnd()) return Finish(RUBATO_UNAVAILABLE, kUnreadable);
   steps_->Begin(body);
   *step = {.step = body.step,
            .generation = body.generation,
@@ -211,6 +217,7 @@ rubato_result Client::PushAbsent(uint32_t tensor) {
 rubato_result Client::Skip() {
   if (!started()) return Invalid(std::string("rubato_skip: ") + kNotStarted);
   if (std::string error = steps_->Skip(); !error.empty()) return Invalid("rubato_skip: " + error);
+  for (TableRows& table : tables_) table.Forget();
   return Tell(FrameKind::kSkip, "");
 }
 
@@ -348,6 +355,61 @@ rubato_result Client::FetchState(uint32_t slot, int64_t* updates, double seconds
     if (!reader.Get(&updates[tensor])) return Finish(RUBATO_UNAVAILABLE, "the sidecar's answer cannot be read");
   }
   return Finish(RUBATO_OK, "");
+}
+
+std::string Client::CheckRows(const char* name, uint32_t table, size_t keys) const {
+  const size_t bytes = sizeof(uint64_t) + tables_[table].row_bytes();
+  if (keys <= kRowBytesMax / bytes) return "";
+  return std::string(name) + ": " + std::to_string(keys) + " different keys of table " + tables_[table].name() +
+         ", whose rows take " + std::to_string(bytes) + " bytes with their keys; up to " +
+         std::to_string(kRowBytesMax) + " bytes are allowed";
+}
+
+rubato_result Client::AskRows(uint32_t table, const uint64_t* keys, size_t count) {
+  if (!started()) return Invalid(std::string("rubato_ask_rows: ") + kNotStarted);
+  if (std::string error = steps_->CheckAskRows(table); !error.empty()) return Invalid(std::move(error));
+  tables_[table].Ask(keys, count);
+  // All of them come with one answer.
+  size_t bytes = 0;
+  for (const TableRows& other : tables_) bytes += other.asked() * other.row_bytes();
+  if (bytes > kRowBytesMax) {
+    tables_[table].Ask(nullptr, 0);
+    return Invalid("rubato_ask_rows: rows of " + std::to_string(bytes) +
+                   " bytes for the next step with those of table " + tables_[table].name() + "; up to " +
+                   std::to_string(kRowBytesMax) + " bytes are allowed");
+  }
+  // They are of use with the push.
+  std::string error = link_.TellWithNext(FrameKind::kAskRows, tables_[table].asked_body());
+  const bool held = error.empty();
+  return Finish(held ? RUBATO_OK : RUBATO_UNAVAILABLE, std::move(error));
+}
+
+rubato_result Client::ReadRows(uint32_t table, const uint64_t* keys, size_t count, float* rows, double seconds) {
+  if (!started()) return Invalid(std::string("rubato_read_rows: ") + kNotStarted);
+  if (std::string error = steps_->CheckTable(table); !error.empty()) return Invalid(std::move(error));
+  TableRows& read = tables_[table];
+  SidecarLink::Answer answer;
+  if (const size_t missing = read.FindMissing(keys, count); missing > 0) {
+    if (std::string error = CheckRows("rubato_read_rows", table, missing); !error.empty()) {
+      return Invalid(std::move(error));
+    }
+    answer = link_.Ask(FrameKind::kReadRows, read.missing_body(), seconds);
+    if (answer.result != RUBATO_OK) return Finish(answer.result, std::move(answer.error));
+  }
+  const bool readable = read.Copy(keys, count, answer.body, rows);
+  return readable ? Finish(RUBATO_OK, "") : Finish(RUBATO_UNAVAILABLE, kUnreadable);
+}
+
+rubato_result Client::PushRows(uint32_t table, const uint64_t* keys, size_t count, const float* gradients,
+                               uint64_t examples) {
+  if (!started()) return Invalid(std::string("rubato_push_rows: ") + kNotStarted);
+  if (std::string error = steps_->CheckTable(table); !error.empty()) return Invalid(std::move(error));
+  TableRows& pushed = tables_[table];
+  std::string error = CheckRows("rubato_push_rows", table, pushed.AddUp(keys, count, gradients));
+  if (error.empty()) error = steps_->PushRows(table, examples);
+  if (!error.empty()) return Invalid(std::move(error));
+  pushed.Forget();
+  return Tell(FrameKind::kPushRows, pushed.pushed_body(examples));
 }
 
 rubato_result Client::Close(const char* error) {

@@ -10,6 +10,7 @@
 
 #include "client/library/sidecar_link.h"
 #include "client/library/step_state.h"
+#include "client/library/table_rows.h"
 #include "client/library/tensor_memory.h"
 #include "client/link/model.h"
 #include "client/rubato_client.h"
@@ -45,6 +46,9 @@ class Client {
   rubato_result AwaitCheckpoint(char* directory, size_t capacity, double seconds);
   rubato_result SetState(uint32_t tensor, uint32_t slot, const float* values, int64_t updates);
   rubato_result FetchState(uint32_t slot, int64_t* updates, double seconds);
+  rubato_result AskRows(uint32_t table, const uint64_t* keys, size_t count);
+  rubato_result ReadRows(uint32_t table, const uint64_t* keys, size_t count, float* rows, double seconds);
+  rubato_result PushRows(uint32_t table, const uint64_t* keys, size_t count, const float* gradients, uint64_t examples);
   // The last call.
   rubato_result Close(const char* error);
 
@@ -70,6 +74,8 @@ class Client {
   rubato_result Tell(FrameKind kind, std::string_view body);
   // Of `bytes` of a gradient. Little ones go together: each message wakes the sidecar on a core that may be computing.
   rubato_result TellPush(FrameKind kind, const PushBody& push, size_t bytes);
+  // What is wrong with so many different keys in a call; empty: nothing.
+  std::string CheckRows(const char* name, uint32_t table, size_t keys) const;
   rubato_result CheckKey(const char* name, const char* key);
   rubato_result CheckSlot(const char* name, uint32_t slot);
 
@@ -83,6 +89,8 @@ class Client {
   uint64_t arrived_ = 0;
   // By tensor.
   std::vector<size_t> elements_;
+  // By table.
+  std::vector<TableRows> tables_;
   // Of gradients whose pushes go with the next message.
   size_t held_bytes_ = 0;
   bool started_ = false;

@@ -8,6 +8,9 @@
 namespace rubato::client {
 namespace {
 
+// Floats in a row of a table, as TableConfig.dimension.
+constexpr int64_t kDimensionMax = 4096;
+
 // As in common/optimizer_traits.h, which the library cannot see.
 enum class Range { kNotNegative, kBelowOne, kPositive };
 
@@ -84,7 +87,8 @@ std::optional<CheckedList> CheckedOf(rubato_algorithm algorithm) {
 }
 
 std::string ReadTensors(const rubato_model& given, Model* model) {
-  if (given.tensors == nullptr || given.tensor_count == 0) return "model: no tensors; 1 or more are needed";
+  if (given.tensor_count == 0 && given.table_count == 0) return "model: no tensors; 1 or more are needed, or a table";
+  if (given.tensors == nullptr && given.tensor_count > 0) return "model.tensors: is NULL";
   std::set<std::string> names;
   for (uint32_t i = 0; i < given.tensor_count; ++i) {
     const rubato_tensor& tensor = given.tensors[i];
@@ -98,6 +102,34 @@ std::string ReadTensors(const rubato_model& given, Model* model) {
     }
     model->tensors.push_back(
         {.name = tensor.name, .shape = {tensor.shape, tensor.shape + tensor.dimensions}, .group = tensor.group});
+  }
+  return "";
+}
+
+// What servers and coordinators know better is left to them.
+std::string ReadTables(const rubato_model& given, Model* model) {
+  if (given.tables == nullptr && given.table_count > 0) return "model.tables: is NULL";
+  for (uint32_t i = 0; i < given.table_count; ++i) {
+    const rubato_table& table = given.tables[i];
+    const std::string where = "model.tables[" + std::to_string(i) + "]";
+    if (table.name == nullptr || table.name[0] == '\0') return where + ".name: is empty";
+    if (table.dimension < 1 || table.dimension > kDimensionMax) {
+      return where + ".dimension = " + std::to_string(table.dimension) + " (" + table.name + "); 1 to " +
+             std::to_string(kDimensionMax) + " is allowed";
+    }
+    model->tables.push_back({.name = table.name,
+                             .dimension = table.dimension,
+                             .algorithm = static_cast<uint32_t>(table.algorithm),
+                             .shards = table.shards,
+                             .learning_rate = table.learning_rate,
+                             .initial_bound = table.initial_bound,
+                             .epsilon = table.epsilon,
+                             .beta1 = table.beta1,
+                             .beta2 = table.beta2,
+                             .beta = table.beta,
+                             .l1 = table.l1,
+                             .l2 = table.l2,
+                             .memory_bytes = table.memory_bytes});
   }
   return "";
 }
@@ -136,6 +168,7 @@ std::string ReadModel(const rubato_model& given, Model* model) {
     if (!error.empty()) return error;
   }
   if (std::string error = ReadTensors(given, model); !error.empty()) return error;
+  if (std::string error = ReadTables(given, model); !error.empty()) return error;
   if (given.algorithm == RUBATO_ADAGRAD) {
     std::string error = Check("model.", "initial_accumulator", given.initial_accumulator, Range::kNotNegative);
     if (!error.empty()) return error;

@@ -45,7 +45,27 @@ TEST_F(ModelCheckTest, NamesTheTensor) {
   tensors_[1].name = "";
   EXPECT_EQ(Check(), "model.tensors[1].name: is empty");
   given_.tensor_count = 0;
-  EXPECT_EQ(Check(), "model: no tensors; 1 or more are needed");
+  EXPECT_EQ(Check(), "model: no tensors; 1 or more are needed, or a table");
+}
+
+TEST_F(ModelCheckTest, AModelMayHaveTables) {
+  rubato_table tables[] = {{.name = "users", .dimension = 16, .algorithm = RUBATO_TABLE_FTRL, .l1 = 0.5, .shards = 4}};
+  given_.tables = tables;
+  given_.table_count = 1;
+  given_.tensor_count = 0;
+  ASSERT_EQ(Check(), "");
+  ASSERT_EQ(model_.tables.size(), 1u);
+  EXPECT_EQ(model_.tables[0].name, "users");
+  EXPECT_EQ(model_.tables[0].dimension, 16);
+  EXPECT_EQ(model_.tables[0].algorithm, static_cast<uint32_t>(RUBATO_TABLE_FTRL));
+  EXPECT_EQ(model_.tables[0].l1, 0.5);
+  EXPECT_EQ(model_.tables[0].shards, 4u);
+  tables[0].dimension = 0;
+  EXPECT_EQ(Check(), "model.tables[0].dimension = 0 (users); 1 to 4096 is allowed");
+  tables[0].name = nullptr;
+  EXPECT_EQ(Check(), "model.tables[0].name: is empty");
+  given_.tables = nullptr;
+  EXPECT_EQ(Check(), "model.tables: is NULL");
 }
 
 TEST_F(ModelCheckTest, NamesTheGroupsValue) {

@@ -1,7 +1,9 @@
 // The functions of rubato_client.h: what concerns threads, forks and null pointers; the rest is Client's.
 #include "client/rubato_client.h"
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -55,12 +57,12 @@ rubato_result WithOutput(rubato_client* client, const void* output, const char* 
   });
 }
 
-// The fields that the caller knows of; false if a struct is smaller than any version of it was.
+// The fields that the caller knows of; false if a struct is smaller than `least`, its first version.
 template <typename Struct>
-bool CopyStruct(const Struct* given, Struct* copy) {
+bool CopyStruct(const Struct* given, size_t least, Struct* copy) {
   *copy = {};
-  if (given == nullptr || given->struct_bytes < sizeof(Struct)) return false;
-  std::memcpy(copy, given, sizeof(Struct));
+  if (given == nullptr || given->struct_bytes < least) return false;
+  std::memcpy(copy, given, std::min(given->struct_bytes, sizeof(Struct)));
   return true;
 }
 
@@ -74,7 +76,7 @@ rubato_result rubato_open(const rubato_options* options, rubato_client** client)
   rubato_options copy;
   if (client == nullptr) return FinishOnThread(nullptr, RUBATO_INVALID, "client: is NULL");
   *client = nullptr;
-  if (!CopyStruct(options, &copy)) {
+  if (!CopyStruct(options, sizeof(rubato_options), &copy)) {
     return FinishOnThread(nullptr, RUBATO_INVALID, "options.struct_bytes: is not sizeof(rubato_options)");
   }
   rubato_result result = RUBATO_OK;
@@ -93,7 +95,8 @@ const char* rubato_error(const rubato_client* client) {
 rubato_result rubato_define(rubato_client* client, const rubato_model* model) {
   return WithOutput(client, model, "model", [&](rubato::client::Client* self) {
     rubato_model copy;
-    if (!CopyStruct(model, &copy)) return self->Invalid("model.struct_bytes: is not sizeof(rubato_model)");
+    if (!CopyStruct(model, offsetof(rubato_model, tables), &copy))
+      return self->Invalid("model.struct_bytes: is not sizeof(rubato_model)");
     return self->Define(copy);
   });
 }
@@ -210,6 +213,29 @@ rubato_result rubato_set_state(rubato_client* client, uint32_t tensor, uint32_t 
 rubato_result rubato_fetch_state(rubato_client* client, uint32_t slot, int64_t* updates, double seconds) {
   return WithOutput(client, updates, "updates",
                     [&](rubato::client::Client* self) { return self->FetchState(slot, updates, seconds); });
+}
+
+rubato_result rubato_ask_rows(rubato_client* client, uint32_t table, const uint64_t* keys, size_t count) {
+  return With(client, [&](rubato::client::Client* self) {
+    return keys == nullptr && count > 0 ? self->Invalid("keys: is NULL") : self->AskRows(table, keys, count);
+  });
+}
+
+rubato_result rubato_read_rows(rubato_client* client, uint32_t table, const uint64_t* keys, size_t count, float* rows,
+                               double seconds) {
+  return With(client, [&](rubato::client::Client* self) {
+    return (keys == nullptr || rows == nullptr) && count > 0 ? self->Invalid("keys or rows: is NULL")
+                                                             : self->ReadRows(table, keys, count, rows, seconds);
+  });
+}
+
+rubato_result rubato_push_rows(rubato_client* client, uint32_t table, const uint64_t* keys, size_t count,
+                               const float* gradients, uint64_t examples) {
+  return With(client, [&](rubato::client::Client* self) {
+    return (keys == nullptr || gradients == nullptr) && count > 0
+               ? self->Invalid("keys or gradients: is NULL")
+               : self->PushRows(table, keys, count, gradients, examples);
+  });
 }
 
 rubato_result rubato_drain(rubato_client* client) {

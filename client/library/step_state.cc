@@ -4,12 +4,19 @@
 
 namespace rubato::client {
 
+StepState::StepState(const std::vector<std::string>& tensors, const std::vector<std::string>& tables)
+    : tensors_(tensors.size()), pushed_(tensors.size() + tables.size(), false) {
+  for (const std::string& name : tensors) parts_.push_back("tensor " + name);
+  for (const std::string& name : tables) parts_.push_back("table " + name);
+}
+
 std::string StepState::CheckBegin() const {
   if (complete()) return "";
-  const size_t tensor = static_cast<size_t>(std::find(pushed_.begin(), pushed_.end(), false) - pushed_.begin());
-  std::string error = "step " + std::to_string(step_) + ": tensor " + names_[tensor] + " was not pushed";
+  const size_t part = static_cast<size_t>(std::find(pushed_.begin(), pushed_.end(), false) - pushed_.begin());
+  std::string error = "step " + std::to_string(step_) + ": " + parts_[part] + " was not pushed";
   if (missing_ > 1) error += ", and " + std::to_string(missing_ - 1) + " others";
-  return error + "; rubato_push, rubato_push_absent or rubato_skip";
+  return error +
+         (part < tensors_ ? "; rubato_push, rubato_push_absent or rubato_skip" : "; rubato_push_rows or rubato_skip");
 }
 
 std::string StepState::CheckAwait(uint32_t tensor) const {
@@ -22,53 +29,75 @@ void StepState::Begin(const StepBody& step) {
   rollbacks_ = step.rollbacks;
   step_ = step.step;
   begun_ = true;
-  pushed_.assign(names_.size(), false);
-  missing_ = names_.size();
+  pushed_.assign(parts_.size(), false);
+  missing_ = parts_.size();
   has_slice_ = false;
   examples_ = 0;
 }
 
 std::string StepState::CheckTensor(uint32_t tensor) const {
-  if (tensor < names_.size()) return "";
-  return "tensor " + std::to_string(tensor) + ": the model has " + std::to_string(names_.size());
+  if (tensor < tensors_) return "";
+  return "tensor " + std::to_string(tensor) + ": the model has " + std::to_string(tensors_);
 }
 
-std::string StepState::CheckPush(uint32_t tensor) const {
-  if (std::string error = CheckTensor(tensor); !error.empty()) return error;
-  if (!begun_) return "tensor " + names_[tensor] + " is pushed, and no step was begun";
-  if (pushed_[tensor]) {
-    return "tensor " + names_[tensor] + " was pushed in step " + std::to_string(step_) + " already";
-  }
+std::string StepState::CheckTable(uint32_t table) const {
+  if (table < parts_.size() - tensors_) return "";
+  return "table " + std::to_string(table) + ": the model has " + std::to_string(parts_.size() - tensors_);
+}
+
+std::string StepState::CheckPush(size_t part) const {
+  if (!begun_) return parts_[part] + " is pushed, and no step was begun";
+  if (pushed_[part]) return parts_[part] + " was pushed in step " + std::to_string(step_) + " already";
   return "";
 }
 
-void StepState::Count(uint32_t tensor) {
-  pushed_[tensor] = true;
+void StepState::Count(size_t part) {
+  pushed_[part] = true;
   --missing_;
 }
 
-std::string StepState::Push(uint32_t tensor, uint64_t examples) {
-  if (std::string error = CheckPush(tensor); !error.empty()) return error;
-  const std::string where = "tensor " + names_[tensor] + " is pushed with " + std::to_string(examples) + " examples";
-  if (examples == 0) return where + "; 1 or more, or rubato_push_absent";
+std::string StepState::CountPush(size_t part, uint64_t examples, const char* instead) {
+  if (std::string error = CheckPush(part); !error.empty()) return error;
+  const std::string where = parts_[part] + " is pushed with " + std::to_string(examples) + " examples";
+  if (examples == 0) return where + "; 1 or more, or " + instead;
   if (examples_ != 0 && examples != examples_) {
     return where + ", and others of step " + std::to_string(step_) + " with " + std::to_string(examples_) +
            "; a step has one number of examples";
   }
   examples_ = examples;
-  Count(tensor);
+  Count(part);
   return "";
 }
 
+std::string StepState::Push(uint32_t tensor, uint64_t examples) {
+  if (std::string error = CheckTensor(tensor); !error.empty()) return error;
+  return CountPush(tensor, examples, "rubato_push_absent");
+}
+
 std::string StepState::PushAbsent(uint32_t tensor) {
+  if (std::string error = CheckTensor(tensor); !error.empty()) return error;
   std::string error = CheckPush(tensor);
   if (error.empty()) Count(tensor);
   return error;
 }
 
+std::string StepState::PushRows(uint32_t table, uint64_t examples) {
+  if (std::string error = CheckTable(table); !error.empty()) return error;
+  return CountPush(tensors_ + table, examples, "rubato_skip");
+}
+
+std::string StepState::CheckAskRows(uint32_t table) const {
+  if (std::string error = CheckTable(table); !error.empty()) return error;
+  const std::string& name = parts_[tensors_ + table];
+  if (!begun_) return name + " is asked for rows of the next step, and no step was begun";
+  if (!pushed_[tensors_ + table]) return "";
+  return name + " is asked for rows of the next step, and was pushed in step " + std::to_string(step_) +
+         " already: they are asked for before that";
+}
+
 std::string StepState::Skip() {
   if (!begun_) return "no step was begun";
-  pushed_.assign(names_.size(), true);
+  pushed_.assign(parts_.size(), true);
   missing_ = 0;
   return "";
 }
@@ -77,8 +106,8 @@ std::string StepState::CheckEpoch() const { return begun_ && complete() ? "" : C
 
 std::string StepState::CheckBeforePush(const char* what) const {
   if (!begun_) return std::string(what) + ": no step was begun";
-  if (missing_ == names_.size()) return "";
-  return std::string(what) + ": a tensor of step " + std::to_string(step_) + " was pushed already";
+  if (missing_ == parts_.size()) return "";
+  return std::string(what) + ": a part of step " + std::to_string(step_) + " was pushed already";
 }
 
 std::string StepState::SetSlice(const SliceBody& slice) {

@@ -17,8 +17,8 @@ namespace rubato::client {
 //   if (std::string error = steps.Push(tensor, 64); !error.empty()) return Invalid(error);
 class StepState {
  public:
-  // By tensor.
-  explicit StepState(std::vector<std::string> names) : names_(std::move(names)), pushed_(names_.size(), false) {}
+  // By tensor, and by table.
+  explicit StepState(const std::vector<std::string>& tensors, const std::vector<std::string>& tables = {});
 
   // Whether the next step may begin.
   std::string CheckBegin() const;
@@ -29,6 +29,10 @@ class StepState {
 
   std::string Push(uint32_t tensor, uint64_t examples);
   std::string PushAbsent(uint32_t tensor);
+  std::string PushRows(uint32_t table, uint64_t examples);
+  // Whether the client may ask for rows of the next step. Nothing counts.
+  std::string CheckAskRows(uint32_t table) const;
+  std::string CheckTable(uint32_t table) const;
   std::string Skip();
   // What is said of a step, or asked, before its first push; `what` names it.
   std::string CheckBeforePush(const char* what) const;
@@ -50,17 +54,21 @@ class StepState {
   };
 
   std::string CheckTensor(uint32_t tensor) const;
-  std::string CheckPush(uint32_t tensor) const;
-  void Count(uint32_t tensor);
+  // Parts: tensors, and tables behind them.
+  std::string CheckPush(size_t part) const;
+  std::string CountPush(size_t part, uint64_t examples, const char* instead);
+  void Count(size_t part);
 
-  const std::vector<std::string> names_;
+  const size_t tensors_;
+  // By part, as in "tensor weight" and "table users".
+  std::vector<std::string> parts_;
   bool begun_ = false;
   int64_t step_ = 0;
   uint64_t rollbacks_ = 0;
   std::vector<bool> pushed_;
   size_t missing_ = 0;
   bool has_slice_ = false;
-  // Of the tensors that were pushed in this step; 0: none was.
+  // Of what was pushed in this step; 0: nothing was.
   uint64_t examples_ = 0;
   // By shard.
   std::map<uint64_t, Lease> leases_;

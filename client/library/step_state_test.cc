@@ -34,6 +34,29 @@ TEST_F(StepStateTest, AStepHasOneNumberOfExamples) {
   EXPECT_EQ(steps_.Push(1, 8), "");
 }
 
+TEST(StepStateOfTablesTest, EachTableIsPushedOnceAStep) {
+  StepState steps({"weight"}, {"users", "items"});
+  EXPECT_EQ(steps.CheckAskRows(0), "table users is asked for rows of the next step, and no step was begun");
+  EXPECT_EQ(steps.PushRows(0, 8), "table users is pushed, and no step was begun");
+  steps.Begin({.step = 7});
+  EXPECT_EQ(steps.Push(1, 8), "tensor 1: the model has 1");
+  EXPECT_EQ(steps.PushRows(2, 8), "table 2: the model has 2");
+  EXPECT_EQ(steps.CheckAskRows(2), "table 2: the model has 2");
+  EXPECT_EQ(steps.Push(0, 8), "");
+  EXPECT_EQ(steps.PushRows(1, 9),
+            "table items is pushed with 9 examples, and others of step 7 with 8; a step has one number of examples");
+  EXPECT_EQ(steps.PushRows(1, 0), "table items is pushed with 0 examples; 1 or more, or rubato_skip");
+  EXPECT_EQ(steps.CheckAskRows(1), "");
+  EXPECT_EQ(steps.PushRows(1, 8), "");
+  EXPECT_EQ(steps.PushRows(1, 8), "table items was pushed in step 7 already");
+  EXPECT_EQ(steps.CheckAskRows(1),
+            "table items is asked for rows of the next step, and was pushed in step 7 already: they are asked for "
+            "before that");
+  EXPECT_EQ(steps.CheckBegin(), "step 7: table users was not pushed; rubato_push_rows or rubato_skip");
+  EXPECT_EQ(steps.Skip(), "");
+  EXPECT_EQ(steps.CheckBegin(), "");
+}
+
 TEST_F(StepStateTest, SkippingCompletesTheStep) {
   EXPECT_EQ(steps_.Skip(), "no step was begun");
   steps_.Begin({.step = 1});
@@ -57,7 +80,7 @@ TEST_F(StepStateTest, AnEpochIsSaidBeforeTheFirstPush) {
   steps_.Begin({.step = 1});
   EXPECT_EQ(steps_.CheckEpoch(), "");
   EXPECT_EQ(steps_.Push(0, 8), "");
-  EXPECT_EQ(steps_.CheckEpoch(), "rubato_set_epoch: a tensor of step 1 was pushed already");
+  EXPECT_EQ(steps_.CheckEpoch(), "rubato_set_epoch: a part of step 1 was pushed already");
   // Of the step to come.
   EXPECT_EQ(steps_.Push(1, 8), "");
   EXPECT_EQ(steps_.CheckEpoch(), "");
@@ -76,7 +99,7 @@ TEST_F(StepStateTest, SlicesOfALeaseFollowEachOther) {
             "[110, 120) of shard 5: step 1 has a slice already");
   EXPECT_EQ(steps_.Push(0, 10), "");
   EXPECT_EQ(steps_.SetSlice({.shard = 5, .begin = 110, .end = 120}),
-            "rubato_set_slice: a tensor of step 1 was pushed already");
+            "rubato_set_slice: a part of step 1 was pushed already");
   steps_.Begin({.step = 2});
   EXPECT_EQ(steps_.SetSlice({.shard = 5, .begin = 110, .end = 120}), "");
 }

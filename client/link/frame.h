@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 // What travels between the library in a client's process and its sidecar: a header and a body of little structs and
 // texts. Both come from one build, and a header of another is refused. Without gRPC, protobuf and Abseil, as all of
@@ -15,9 +16,11 @@
 namespace rubato::client {
 
 // Raised with every change of what travels.
-inline constexpr uint16_t kLinkVersion = 2;
+inline constexpr uint16_t kLinkVersion = 3;
 inline constexpr uint32_t kFrameMagic = 0x6f627572;  // "rubo"
 inline constexpr uint32_t kBodyBytesMax = 64u << 20;
+// Of keys and rows in one body.
+inline constexpr size_t kRowBytesMax = size_t{48} << 20;
 
 // What a frame is. Those that are answered carry a request's number, which the answer repeats.
 enum class FrameKind : uint16_t {
@@ -28,7 +31,9 @@ enum class FrameKind : uint16_t {
   kOpen = 10,    // OpenBody, the coordinator's address.
   kDefine = 11,  // Model (model.h), and the tensors' memory as a file descriptor.
   kStart = 12,
-  kBegin = 13,    // Answered with StepBody.
+  // Answered with StepBody, and for each table how many rows there are, as a uint64, and the rows: those of kAskRows in
+  // the step before, or none.
+  kBegin = 13,
   kLease = 14,    // Answered with LeaseBody.
   kPut = 15,      // Key, value.
   kErase = 16,    // Key.
@@ -41,6 +46,7 @@ enum class FrameKind : uint16_t {
   // Answered when it is written, with its directory.
   kAwaitCheckpoint = 24,
   kFetchState = 25,  // FetchStateBody. Answered with an int64 for each tensor.
+  kReadRows = 26,    // RowsBody, its keys. Answered with their rows.
 
   // Library to sidecar, not answered.
   kHyperparameters = 40,  // HyperparametersBody.
@@ -49,10 +55,12 @@ enum class FrameKind : uint16_t {
   kPush = 43,             // PushBody.
   kPushAbsent = 44,       // PushBody.
   kSkip = 45,
-  kReport = 46,  // ReportBody.
-  kPause = 47,   // Why.
-  kForget = 48,  // Nobody waits for the answer to this request any more.
-  kState = 52,   // StateBody, and its values as one text. Before kStart.
+  kReport = 46,    // ReportBody.
+  kPause = 47,     // Why.
+  kForget = 48,    // Nobody waits for the answer to this request any more.
+  kState = 52,     // StateBody, and its values as one text. Before kStart.
+  kAskRows = 53,   // RowsBody, its keys.
+  kPushRows = 54,  // RowsBody, its keys, and their gradients.
 };
 
 struct FrameHeader {
@@ -84,6 +92,12 @@ class BodyWriter {
     body_.append(text);
     return *this;
   }
+  // Of an array, whose length the reader knows.
+  template <typename T>
+  BodyWriter& Array(const T* values, size_t count) {
+    body_.append(reinterpret_cast<const char*>(values), count * sizeof(T));
+    return *this;
+  }
   const std::string& body() const { return body_; }
 
  private:
@@ -113,6 +127,16 @@ class BodyReader {
     std::string_view bytes;
     if (!Get(&size) || !Take(size, &bytes)) return false;
     text->assign(bytes);
+    return true;
+  }
+  template <typename T>
+  bool Array(size_t count, std::vector<T>* values) {
+    std::string_view bytes;
+    // Before any memory is taken for them.
+    failed_ = failed_ || count > rest_.size() / sizeof(T);
+    if (failed_ || !Take(count * sizeof(T), &bytes)) return false;
+    values->resize(count);
+    if (count > 0) std::memcpy(values->data(), bytes.data(), bytes.size());
     return true;
   }
   bool AtEnd() const { return !failed_ && rest_.empty(); }
@@ -213,6 +237,14 @@ struct StateBody {
 
 struct FetchStateBody {
   uint64_t slot = 0;
+};
+
+// Keys of a table, each once.
+struct RowsBody {
+  uint64_t table = 0;
+  uint64_t keys = 0;
+  // kPushRows.
+  uint64_t examples = 0;
 };
 
 struct ReportBody {

@@ -1,5 +1,7 @@
 #include "client/link/model.h"
 
+#include <utility>
+
 namespace rubato::client {
 namespace {
 
@@ -11,12 +13,55 @@ struct ModelBody {
   uint32_t algorithm = 0;
   uint32_t groups = 0;
   uint64_t tensors = 0;
+  uint64_t tables = 0;
 };
 
 struct TensorBody {
   uint32_t group = 0;
   uint32_t dimensions = 0;
 };
+
+struct TableBody {
+  int64_t dimension = 0;
+  double learning_rate = 0, initial_bound = 0, epsilon = 0, beta1 = 0, beta2 = 0, beta = 0, l1 = 0, l2 = 0;
+  uint64_t memory_bytes = 0;
+  uint32_t algorithm = 0;
+  uint32_t shards = 0;
+};
+
+bool ReadTable(BodyReader* reader, Model::Table* table) {
+  TableBody body;
+  if (!reader->Text(&table->name) || !reader->Get(&body)) return false;
+  *table = {.name = std::move(table->name),
+            .dimension = body.dimension,
+            .algorithm = body.algorithm,
+            .shards = body.shards,
+            .learning_rate = body.learning_rate,
+            .initial_bound = body.initial_bound,
+            .epsilon = body.epsilon,
+            .beta1 = body.beta1,
+            .beta2 = body.beta2,
+            .beta = body.beta,
+            .l1 = body.l1,
+            .l2 = body.l2,
+            .memory_bytes = body.memory_bytes};
+  return true;
+}
+
+TableBody BodyOf(const Model::Table& table) {
+  return {.dimension = table.dimension,
+          .learning_rate = table.learning_rate,
+          .initial_bound = table.initial_bound,
+          .epsilon = table.epsilon,
+          .beta1 = table.beta1,
+          .beta2 = table.beta2,
+          .beta = table.beta,
+          .l1 = table.l1,
+          .l2 = table.l2,
+          .memory_bytes = table.memory_bytes,
+          .algorithm = table.algorithm,
+          .shards = table.shards};
+}
 
 bool ReadTensor(BodyReader* reader, Model::Tensor* tensor) {
   TensorBody body;
@@ -41,13 +86,15 @@ std::string EncodeModel(const Model& model) {
                        .epochs = model.epochs,
                        .algorithm = model.algorithm,
                        .groups = static_cast<uint32_t>(model.groups.size()),
-                       .tensors = model.tensors.size()});
+                       .tensors = model.tensors.size(),
+                       .tables = model.tables.size()});
   for (const Hyperparameters& group : model.groups) writer.Put(group);
   for (const Model::Tensor& tensor : model.tensors) {
     writer.Text(tensor.name);
     writer.Put(TensorBody{.group = tensor.group, .dimensions = static_cast<uint32_t>(tensor.shape.size())});
     for (int64_t dimension : tensor.shape) writer.Put(dimension);
   }
+  for (const Model::Table& table : model.tables) writer.Text(table.name).Put(BodyOf(table));
   return writer.body();
 }
 
@@ -57,6 +104,7 @@ bool DecodeModel(std::string_view body, Model* model) {
   if (!reader.Get(&counts)) return false;
   if (counts.groups > reader.bytes_left() / sizeof(Hyperparameters)) return false;
   if (counts.tensors > reader.bytes_left() / sizeof(TensorBody)) return false;
+  if (counts.tables > reader.bytes_left() / sizeof(TableBody)) return false;
   model->initial_accumulator = counts.initial_accumulator;
   model->leased_examples = counts.leased_examples;
   model->shard_examples = counts.shard_examples;
@@ -69,6 +117,10 @@ bool DecodeModel(std::string_view body, Model* model) {
   model->tensors.resize(counts.tensors);
   for (Model::Tensor& tensor : model->tensors) {
     if (!ReadTensor(&reader, &tensor)) return false;
+  }
+  model->tables.resize(counts.tables);
+  for (Model::Table& table : model->tables) {
+    if (!ReadTable(&reader, &table)) return false;
   }
   return reader.AtEnd();
 }

@@ -19,7 +19,18 @@ struct Model {
     uint32_t group = 0;
   };
 
+  struct Table {
+    std::string name;
+    // As in rubato_table.
+    int64_t dimension = 0;
+    uint32_t algorithm = 0;
+    uint32_t shards = 0;
+    double learning_rate = 0, initial_bound = 0, epsilon = 0, beta1 = 0, beta2 = 0, beta = 0, l1 = 0, l2 = 0;
+    uint64_t memory_bytes = 0;
+  };
+
   std::vector<Tensor> tensors;
+  std::vector<Table> tables;
   std::vector<Hyperparameters> groups;
   uint32_t algorithm = 0;  // rubato_algorithm.
   double initial_accumulator = 0;

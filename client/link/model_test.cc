@@ -11,6 +11,13 @@ Model TwoTensors() {
   model.groups = {{.learning_rate = 0.1}, {.learning_rate = 0.2, .momentum = 0.9}};
   model.algorithm = 2;
   model.leased_examples = 1000;
+  model.tables = {{.name = "users",
+                   .dimension = 16,
+                   .algorithm = RUBATO_TABLE_LAZY_ADAM,
+                   .shards = 8,
+                   .learning_rate = 0.5,
+                   .beta2 = 0.9,
+                   .memory_bytes = 1}};
   return model;
 }
 
@@ -33,6 +40,14 @@ TEST(ModelTest, ArrivesAsItWasSent) {
   EXPECT_EQ(model.groups[1].momentum, 0.9);
   EXPECT_EQ(model.algorithm, 2u);
   EXPECT_EQ(model.leased_examples, 1000);
+  ASSERT_EQ(model.tables.size(), 1u);
+  EXPECT_EQ(model.tables[0].name, "users");
+  EXPECT_EQ(model.tables[0].dimension, 16);
+  EXPECT_EQ(model.tables[0].algorithm, RUBATO_TABLE_LAZY_ADAM);
+  EXPECT_EQ(model.tables[0].shards, 8u);
+  EXPECT_EQ(model.tables[0].learning_rate, 0.5);
+  EXPECT_EQ(model.tables[0].beta2, 0.9);
+  EXPECT_EQ(model.tables[0].memory_bytes, 1u);
 }
 
 TEST(ModelTest, RefusesWhatIsCutOffAnywhere) {

@@ -1,5 +1,7 @@
 #include "client/link/tensor_layout.h"
 
+#include <algorithm>
+
 namespace rubato::client {
 namespace {
 
@@ -38,7 +40,8 @@ std::string MakeTensorLayout(const std::vector<Model::Tensor>& tensors, TensorLa
   for (TensorLayout::Place& place : layout->tensors) place.weights = Append(place.elements * sizeof(float), &end);
   end = RoundUp(end, kPageBytes);
   for (TensorLayout::Place& place : layout->tensors) place.gradient = Append(place.elements * sizeof(float), &end);
-  layout->tensor_bytes = RoundUp(end, kPageBytes);
+  // There is memory also for a model of tables alone.
+  layout->tensor_bytes = std::max(RoundUp(end, kPageBytes), kPageBytes);
   // Of each gradient twice what TOP_K makes of it if it keeps everything, an index with each value, and the rounding
   // of parts.
   layout->total_bytes = layout->tensor_bytes + RoundUp(2 * total * sizeof(float), kPageBytes) +

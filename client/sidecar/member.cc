@@ -120,6 +120,7 @@ StepLoop::Options Member::StepOptions(const v1::JobDescription& job) {
           .rollbacks = options_.rollbacks,
           .answer_begin = options_.answer_begin,
           .answer_moved = options_.answer_moved,
+          .answer_rows = options_.answer_rows,
           .leases = {.send =
                          [this](const v1::ShardRequest& request) {
                            v1::TaskMessage message;
@@ -179,8 +180,12 @@ absl::Status Member::AwaitClose() {
   while (!options_.queue->closes()) {
     RUBATO_RETURN_IF_ERROR(membership_->over());
     if (options_.calls->begin.has_value()) options_.answer_end(*std::exchange(options_.calls->begin, std::nullopt));
+    if (options_.calls->read.has_value()) {
+      options_.answer_end(std::exchange(options_.calls->read, std::nullopt)->request);
+    }
     const std::optional<Frame> frame = options_.queue->Next(kPoll);
     if (frame.has_value() && frame->kind == FrameKind::kBegin) options_.calls->begin = frame->request;
+    if (frame.has_value() && frame->kind == FrameKind::kReadRows) options_.calls->read = frame;
   }
   return absl::OkStatus();
 }

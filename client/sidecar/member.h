@@ -58,10 +58,11 @@ class Member {
     std::string metrics_address;
     // Says whether it is ready for work.
     Health* health = nullptr;
-    std::function<void(uint32_t request, const StepBody& step)> answer_begin;
+    std::function<void(uint32_t request, const StepBody& step, const std::string& rows)> answer_begin;
     std::function<void(uint32_t request)> answer_moved;
     // The job needs nothing more of this worker.
     std::function<void(uint32_t request)> answer_end;
+    std::function<void(uint32_t request, const std::string& rows)> answer_rows;
     std::function<void(uint32_t request, std::optional<LeaseBody>)> answer_lease;
     // How long it looks for a coordinator that has not registered it yet, and how long it may take to say goodbye.
     absl::Duration timeout;

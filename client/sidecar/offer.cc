@@ -19,6 +19,33 @@ void SetValues(const Hyperparameters& values, v1::OptimizerConfig::Algorithm alg
   if (TakesParameter(algorithm, optimizer::kEpsilon)) message->set_epsilon(values.epsilon);
 }
 
+// The fields that the algorithm takes.
+v1::TableConfig MakeTable(const Model::Table& table) {
+  v1::TableConfig config;
+  config.set_name(table.name);
+  config.set_dimension(table.dimension);
+  config.set_algorithm(static_cast<v1::TableConfig::Algorithm>(table.algorithm));
+  config.set_learning_rate(table.learning_rate);
+  config.set_initial_bound(table.initial_bound);
+  const bool adam = config.algorithm() == v1::TableConfig::LAZY_ADAM;
+  if (adam || config.algorithm() == v1::TableConfig::ADAGRAD ||
+      config.algorithm() == v1::TableConfig::ROW_WISE_ADAGRAD) {
+    config.set_epsilon(table.epsilon);
+  }
+  if (adam) {
+    config.set_beta1(table.beta1);
+    config.set_beta2(table.beta2);
+  }
+  if (config.algorithm() == v1::TableConfig::FTRL) {
+    config.set_beta(table.beta);
+    config.set_l1(table.l1);
+    config.set_l2(table.l2);
+  }
+  if (table.shards != 0) config.set_shards(table.shards);
+  if (table.memory_bytes != 0) config.set_memory_bytes(table.memory_bytes);
+  return config;
+}
+
 }  // namespace
 
 v1::OfferModelRequest MakeOffer(const Model& model, const v1::TaskId& task) {
@@ -32,6 +59,7 @@ v1::OfferModelRequest MakeOffer(const Model& model, const v1::TaskId& task) {
     for (int64_t dimension : tensor.shape) entry->add_shape(dimension);
     entry->set_group(tensor.group);
   }
+  for (const Model::Table& table : model.tables) *offer.mutable_manifest()->add_tables() = MakeTable(table);
   v1::OptimizerConfig* const optimizer = offer.mutable_optimizer();
   optimizer->set_algorithm(static_cast<v1::OptimizerConfig::Algorithm>(model.algorithm));
   // Those of all groups come with each push.

@@ -51,6 +51,32 @@ TEST(OfferTest, HasWhatTheAlgorithmTakesAndNothingElse) {
   EXPECT_TRUE(group.has_epsilon());
 }
 
+TEST(OfferTest, TablesHaveWhatTheirAlgorithmTakes) {
+  Model model = TwoTensors();
+  Model::Table table = {
+      .name = "users", .dimension = 16, .shards = 8, .learning_rate = 0.5, .epsilon = 1, .beta2 = 0.9};
+  table.algorithm = RUBATO_TABLE_ADAGRAD;
+  model.tables.push_back(table);
+  table.algorithm = RUBATO_TABLE_FTRL;
+  table.l1 = 3;
+  table.shards = 0;
+  model.tables.push_back(table);
+  const v1::Manifest manifest = MakeOffer(model, Worker()).manifest();
+  ASSERT_EQ(manifest.tables_size(), 2);
+  EXPECT_EQ(manifest.tables(0).name(), "users");
+  EXPECT_EQ(manifest.tables(0).dimension(), 16);
+  EXPECT_EQ(manifest.tables(0).algorithm(), v1::TableConfig::ADAGRAD);
+  EXPECT_EQ(manifest.tables(0).learning_rate(), 0.5);
+  EXPECT_EQ(manifest.tables(0).epsilon(), 1);
+  EXPECT_FALSE(manifest.tables(0).has_beta2());
+  EXPECT_EQ(manifest.tables(0).shards(), 8u);
+  EXPECT_TRUE(manifest.tables(0).has_initial_bound());
+  EXPECT_FALSE(manifest.tables(1).has_epsilon());
+  EXPECT_EQ(manifest.tables(1).l1(), 3);
+  EXPECT_FALSE(manifest.tables(1).has_shards());
+  EXPECT_FALSE(manifest.tables(1).has_memory_bytes());
+}
+
 TEST(OfferTest, LeasedDataAreOffered) {
   Model model = TwoTensors();
   model.leased_examples = 1000;

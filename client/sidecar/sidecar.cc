@@ -130,7 +130,8 @@ void Sidecar::OnFrame(const Frame& frame) {
       requests_.Cancel(request);
       return arrivals_.Forget(request);
     }
-    case FrameKind::kBegin: {
+    case FrameKind::kBegin:
+    case FrameKind::kReadRows: {
       MutexLock lock(mu_);
       if (end_.has_value()) return AnswerEnd(frame.request);
       return queue_.Push(frame);
@@ -143,6 +144,8 @@ void Sidecar::OnFrame(const Frame& frame) {
     case FrameKind::kSkip:
     case FrameKind::kReport:
     case FrameKind::kPause:
+    case FrameKind::kAskRows:
+    case FrameKind::kPushRows:
       return queue_.Push(frame);
     case FrameKind::kReply:
       return;
@@ -336,27 +339,30 @@ bool Sidecar::AwaitStart() {
 }
 
 Member::Options Sidecar::MemberOptions(Logger* log, uint64_t term, uint64_t rollbacks) {
-  return {.config = &config_,
-          .spec = &spec_,
-          .task = task(),
-          .coordinator = coordinator_,
-          .term = term,
-          .rollbacks = rollbacks,
-          .memory = tensors_.get(),
-          .state = &state_,
-          .queue = &queue_,
-          .calls = &calls_,
-          .arrivals = &arrivals_,
-          .slow = options_.slow,
-          .network = options_.network,
-          .health = &health_,
-          .answer_begin = [this](uint32_t request, const StepBody& step) { AnswerBegin(request, step); },
-          .answer_moved = [this](uint32_t request) { answers_.Send(request, RUBATO_MOVED); },
-          .answer_end = [this](uint32_t request) { answers_.Send(request, RUBATO_ENDED); },
-          .answer_lease = [this](uint32_t request, std::optional<LeaseBody> lease) { AnswerLease(request, lease); },
-          .timeout = timeout_,
-          .clock = options_.clock,
-          .log = log};
+  return {
+      .config = &config_,
+      .spec = &spec_,
+      .task = task(),
+      .coordinator = coordinator_,
+      .term = term,
+      .rollbacks = rollbacks,
+      .memory = tensors_.get(),
+      .state = &state_,
+      .queue = &queue_,
+      .calls = &calls_,
+      .arrivals = &arrivals_,
+      .slow = options_.slow,
+      .network = options_.network,
+      .health = &health_,
+      .answer_begin = [this](uint32_t request, const StepBody& step,
+                             const std::string& rows) { AnswerBegin(request, step, rows); },
+      .answer_moved = [this](uint32_t request) { answers_.Send(request, RUBATO_MOVED); },
+      .answer_end = [this](uint32_t request) { answers_.Send(request, RUBATO_ENDED); },
+      .answer_rows = [this](uint32_t request, const std::string& rows) { answers_.Send(request, RUBATO_OK, "", rows); },
+      .answer_lease = [this](uint32_t request, std::optional<LeaseBody> lease) { AnswerLease(request, lease); },
+      .timeout = timeout_,
+      .clock = options_.clock,
+      .log = log};
 }
 
 absl::StatusOr<std::unique_ptr<TaskPage>> Sidecar::OpenPage(Logger* log) {
@@ -410,8 +416,9 @@ void Sidecar::TellEnd(const absl::Status& status) {
   if (end_->result == RUBATO_ENDED) end_->error.clear();
   if (end_->result != RUBATO_ENDED && gave_up_.ok()) log.Error(status.message());
   if (calls_.begin.has_value()) AnswerEnd(*std::exchange(calls_.begin, std::nullopt));
+  if (calls_.read.has_value()) AnswerEnd(std::exchange(calls_.read, std::nullopt)->request);
   while (const std::optional<Frame> frame = queue_.Next(absl::ZeroDuration())) {
-    if (frame->kind == FrameKind::kBegin) AnswerEnd(frame->request);
+    if (frame->kind == FrameKind::kBegin || frame->kind == FrameKind::kReadRows) AnswerEnd(frame->request);
   }
   if (const std::optional<uint32_t> awaits = arrivals_.Take()) AnswerEnd(*awaits);
   if (lease_request_.has_value()) AnswerEnd(*std::exchange(lease_request_, std::nullopt));
@@ -437,8 +444,8 @@ void Sidecar::AnswerEnd(uint32_t request) {
   answers_.Send(request, end_->result, end_->error);
 }
 
-void Sidecar::AnswerBegin(uint32_t request, const StepBody& step) {
-  answers_.Send(request, RUBATO_OK, "", Encode(step));
+void Sidecar::AnswerBegin(uint32_t request, const StepBody& step, const std::string& rows) {
+  answers_.Send(request, RUBATO_OK, "", Encode(step) + rows);
 }
 
 void Sidecar::AnswerLease(uint32_t request, const std::optional<LeaseBody>& lease) {

@@ -98,7 +98,7 @@ class Sidecar {
   void AwaitGone();
 
   void AnswerEnd(uint32_t request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void AnswerBegin(uint32_t request, const StepBody& step);
+  void AnswerBegin(uint32_t request, const StepBody& step, const std::string& rows);
   void AnswerLease(uint32_t request, const std::optional<LeaseBody>& lease);
   v1::TaskId task();
   Logger MakeLogger();

@@ -20,6 +20,8 @@ namespace {
 
 // How often a wait for the client looks at everything else.
 constexpr absl::Duration kPoll = absl::Milliseconds(200);
+// Rows that are read as they are wait for nobody.
+constexpr absl::Duration kReadRowsTimeout = absl::Seconds(10);
 
 // The body of a frame that the library has made; zeros if it is none.
 template <typename Body>
@@ -73,7 +75,7 @@ StepLoop::StepLoop(Options options)
       straggler_(options_.slow, {.seed = options_.config->seed(),
                                  .worker = options_.task.index(),
                                  .workers = options_.config->cluster().workers()}),
-      pushed_(options_.spec->tensors.size(), false),
+      pushed_(options_.spec->tensors.size() + options_.spec->tables.size(), false),
       heard_at_(options_.clock->Now()) {}
 
 absl::StatusOr<std::unique_ptr<StepLoop>> StepLoop::Create(Options options) {
@@ -108,6 +110,12 @@ absl::Status StepLoop::Prepare() {
   client.trace = &trace_;
   client.encoder = encoder_;
   client_ = std::make_unique<worker::PsClient>(std::move(client));
+  if (options_.spec->tables.empty()) return absl::OkStatus();
+  row_puller_ = std::make_unique<worker::RowPuller>(options_.job, options_.task, *options_.spec, config.seed());
+  rows_ = std::make_unique<ClientRows>(options_.spec, config.seed(), client_.get(),
+                                       [this](int table, const std::vector<uint64_t>& keys, float* rows) {
+                                         return row_puller_->Pull(table, keys, kReadRowsTimeout, rows);
+                                       });
   return absl::OkStatus();
 }
 
@@ -132,6 +140,7 @@ absl::Status StepLoop::RestoreResiduals() {
 
 void StepLoop::Cancel(absl::Status status) {
   client_->Cancel(std::move(status));
+  if (row_puller_ != nullptr) row_puller_->Cancel();
   options_.queue->Wake();
 }
 
@@ -158,19 +167,25 @@ absl::StatusOr<StepLoop::End> StepLoop::RunSteps() {
     if (max_steps > 0 && client_->next_step().step >= max_steps) return EndSteps();
     RUBATO_ASSIGN_OR_RETURN(const bool begins, AwaitBegin());
     if (!begins) return EndSteps();
+    const std::string rows = rows_ == nullptr ? "" : rows_->Take();
     // Nothing is in flight, so it cannot have been moved.
     RUBATO_ASSIGN_OR_RETURN(const bool begun, client_->BeginStep(&step_));
     if (!begun) return absl::InternalError("a step moved while all of its weights were there");
-    RUBATO_RETURN_IF_ERROR(Begin(step_));
+    RUBATO_RETURN_IF_ERROR(Begin(step_, rows));
     RUBATO_RETURN_IF_ERROR(TakePushes());
   }
 }
 
 absl::StatusOr<bool> StepLoop::AwaitWeights() {
-  const int all = static_cast<int>(pushed_.size());
-  for (int there = 0; there < all;) {
+  const int all = static_cast<int>(options_.spec->tensors.size());
+  bool complete = false;
+  for (int there = 0; !complete;) {
     if (options_.queue->leaves()) return false;
-    RUBATO_ASSIGN_OR_RETURN(there, AwaitMore(there));
+    if (there < all) {
+      RUBATO_ASSIGN_OR_RETURN(there, AwaitMore(there));
+    } else {
+      RUBATO_ASSIGN_OR_RETURN(complete, AwaitTables());
+    }
     if (client_->moved()) {
       Restart();
       there = 0;
@@ -185,12 +200,19 @@ absl::StatusOr<bool> StepLoop::AwaitWeights() {
   return true;
 }
 
+absl::StatusOr<bool> StepLoop::AwaitTables() {
+  if (rows_ == nullptr) return true;
+  RUBATO_ASSIGN_OR_RETURN(const bool all, client_->AwaitAll([this] { return options_.queue->leaves(); }));
+  if (!all) return false;
+  return rows_->Await();
+}
+
 absl::StatusOr<int> StepLoop::AwaitMore(int there) {
   const auto leaves = [this] { return options_.queue->leaves(); };
   if (options_.arrivals->used()) return client_->AwaitMore(there, leaves);
   // One wake for all tensors is enough for a client that does not ask for them one by one.
   RUBATO_ASSIGN_OR_RETURN(const bool all, client_->AwaitAll([&] { return leaves() || options_.arrivals->used(); }));
-  return all ? static_cast<int>(pushed_.size()) : there;
+  return all ? static_cast<int>(options_.spec->tensors.size()) : there;
 }
 
 void StepLoop::Restart() {
@@ -207,6 +229,7 @@ absl::StatusOr<bool> StepLoop::AwaitBegin() {
     if (options_.queue->leaves()) return false;
     if (options_.cancelled()) return absl::CancelledError("the worker ends");
     if (const std::optional<Frame> frame = options_.queue->Next(kPoll)) TakeBetweenSteps(*frame);
+    RUBATO_RETURN_IF_ERROR(ReadRows());
     RUBATO_RETURN_IF_ERROR(CheckSilence());
   }
   return !options_.queue->leaves();
@@ -233,11 +256,14 @@ void StepLoop::TakeBetweenSteps(const Frame& frame) {
     TakeEpoch(frame);
   } else if (frame.kind == FrameKind::kPause) {
     paused_ = true;
+  } else if (frame.kind == FrameKind::kReadRows) {
+    options_.calls->read = frame;
+    Heard();
   }
   // All else is of a step that is abandoned.
 }
 
-absl::Status StepLoop::Begin(const Step& step) {
+absl::Status StepLoop::Begin(const Step& step, const std::string& rows) {
   progress_.OnBegun(step.step, step.generation);
   if (const auto& group = options_.calls->groups.front(); group != nullptr) {
     progress_.SetLearningRate(group->learning_rate() * LearningRateScale(step.plan));
@@ -264,7 +290,7 @@ absl::Status StepLoop::Begin(const Step& step) {
     body.workers = static_cast<uint32_t>(newest.members_size());
   }
   options_.arrivals->Begun();
-  options_.answer_begin(*std::exchange(options_.calls->begin, std::nullopt), body);
+  options_.answer_begin(*std::exchange(options_.calls->begin, std::nullopt), body, rows);
   return absl::OkStatus();
 }
 
@@ -283,6 +309,7 @@ absl::Status StepLoop::TakePushes() {
       break;
     }
     if (const std::optional<Frame> frame = options_.queue->Next(kPoll)) TakeInStep(*frame);
+    RUBATO_RETURN_IF_ERROR(ReadRows());
     RUBATO_RETURN_IF_ERROR(CheckSilence());
   }
   progress_.OnStepPushed();
@@ -298,6 +325,12 @@ void StepLoop::TakeInStep(const Frame& frame) {
       Push(static_cast<uint32_t>(push.tensor), push.examples, frame.kind == FrameKind::kPushAbsent);
       break;
     }
+    case FrameKind::kPushRows:
+      PushRows(frame);
+      break;
+    case FrameKind::kAskRows:
+      AskRows(frame);
+      break;
     case FrameKind::kSkip:
       PushRest();
       break;
@@ -315,6 +348,7 @@ void StepLoop::TakeInStep(const Frame& frame) {
     case FrameKind::kHyperparameters:
     case FrameKind::kReport:
     case FrameKind::kPause:
+    case FrameKind::kReadRows:
       TakeBetweenSteps(frame);
       break;
     // Not between a begin and its last push: the library sees to it.
@@ -341,17 +375,22 @@ void StepLoop::TakeInStep(const Frame& frame) {
   Heard();
 }
 
-void StepLoop::Push(uint32_t tensor, uint64_t examples, bool absent) {
-  if (tensor >= pushed_.size() || pushed_[tensor]) return;
+bool StepLoop::CountPush(size_t part) {
+  if (pushed_[part]) return false;
   // Until its last push the client is at work, for all that others can see.
   if (missing_ == 1) {
     Stretch(options_.clock, computes_since_, delay_.factor,
             [this] { return options_.cancelled() || options_.queue->leaves(); });
   }
+  pushed_[part] = true;
+  --missing_;
+  return true;
+}
+
+void StepLoop::Push(uint32_t tensor, uint64_t examples, bool absent) {
+  if (tensor >= options_.spec->tensors.size() || !CountPush(tensor)) return;
   tensor_reports_.BeforePush(static_cast<int>(tensor), absent);
   const absl::Time begin = options_.clock->Now();
-  pushed_[tensor] = true;
-  --missing_;
   client_->PushTensor(static_cast<int>(tensor),
                       {.examples = examples,
                        .absent = absent,
@@ -361,8 +400,61 @@ void StepLoop::Push(uint32_t tensor, uint64_t examples, bool absent) {
   progress_.OnPushed(begin, examples);
 }
 
+void StepLoop::PushRows(const Frame& frame) {
+  RowsBody body;
+  std::vector<uint64_t> keys;
+  std::vector<float> gradients;
+  BodyReader reader(frame.body);
+  if (!reader.Get(&body) || body.table >= options_.spec->tables.size() || !reader.Array(body.keys, &keys)) return;
+  const auto dimension = static_cast<size_t>(options_.spec->tables[body.table].dimension());
+  if (!reader.Array(keys.size() * dimension, &gradients) || !reader.AtEnd()) return;
+  PushRows(static_cast<int>(body.table), keys, gradients, body.examples);
+}
+
+void StepLoop::PushRows(int table, const std::vector<uint64_t>& keys, const std::vector<float>& gradients,
+                        uint64_t examples) {
+  if (!CountPush(options_.spec->tensors.size() + static_cast<size_t>(table))) return;
+  const absl::Time begin = options_.clock->Now();
+  rows_->Push(table, keys, gradients, {.examples = examples, .epoch = epoch_, .slice = slice_});
+  progress_.OnPushed(begin, examples);
+}
+
 void StepLoop::PushRest() {
-  for (uint32_t tensor = 0; tensor < pushed_.size(); ++tensor) Push(tensor, 0, /*absent=*/true);
+  for (uint32_t tensor = 0; tensor < options_.spec->tensors.size(); ++tensor) Push(tensor, 0, /*absent=*/true);
+  for (size_t table = 0; table < options_.spec->tables.size(); ++table) PushRows(static_cast<int>(table), {}, {}, 0);
+}
+
+void StepLoop::AskRows(const Frame& frame) {
+  RowsBody body;
+  std::vector<uint64_t> keys;
+  BodyReader reader(frame.body);
+  if (!reader.Get(&body) || body.table >= options_.spec->tables.size() || !reader.Array(body.keys, &keys)) return;
+  rows_->Ask(static_cast<int>(body.table), keys);
+}
+
+absl::Status StepLoop::ReadRows() {
+  if (!options_.calls->read.has_value()) return absl::OkStatus();
+  RowsBody body;
+  std::vector<uint64_t> keys;
+  BodyReader reader(options_.calls->read->body);
+  absl::StatusOr<std::string> rows = "";
+  if (reader.Get(&body) && body.table < options_.spec->tables.size() && reader.Array(body.keys, &keys)) {
+    rows = rows_->Read(static_cast<int>(body.table), keys);
+  }
+  if (rows.ok()) {
+    unreadable_since_.reset();
+    options_.answer_rows(std::exchange(options_.calls->read, std::nullopt)->request, *rows);
+    return absl::OkStatus();
+  }
+  if (options_.cancelled()) return absl::OkStatus();
+  const absl::Time now = options_.clock->Now();
+  if (!unreadable_since_.has_value()) unreadable_since_ = now;
+  const bool may_come_back = absl::IsUnavailable(rows.status()) || absl::IsDeadlineExceeded(rows.status());
+  if (!may_come_back || now - *unreadable_since_ > absl::Seconds(options_.config->cluster().start_timeout_seconds())) {
+    return Annotate(rows.status(), "rows of tables");
+  }
+  SleepUnless([this] { return options_.cancelled() || options_.queue->leaves(); }, kPoll, options_.clock);
+  return absl::OkStatus();
 }
 
 void StepLoop::TakeEpoch(const Frame& frame) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -13,6 +14,7 @@
 #include "client/sidecar/arrivals.h"
 #include "client/sidecar/client_progress.h"
 #include "client/sidecar/client_queue.h"
+#include "client/sidecar/client_rows.h"
 #include "client/sidecar/lease_desk.h"
 #include "client/sidecar/mapped_tensors.h"
 #include "client/sidecar/tensor_reports.h"
@@ -34,6 +36,7 @@
 #include "worker/ps_client/cut_writer.h"
 #include "worker/ps_client/host_encoder.h"
 #include "worker/ps_client/ps_client.h"
+#include "worker/ps_client/row_puller.h"
 
 namespace rubato::client {
 
@@ -45,6 +48,8 @@ struct ClientCalls {
   std::vector<uint32_t> group_of_tensor;
   // The rubato_begin that waits for its answer.
   std::optional<uint32_t> begin;
+  // Likewise the rubato_read_rows.
+  std::optional<Frame> read;
 };
 
 // A member's steps with the servers, in the client's place: begins them when the client asks, pushes what it pushes.
@@ -69,10 +74,12 @@ class StepLoop {
     LinkModel network;
     // How often the job has gone back for this client.
     uint64_t rollbacks = 0;
-    // The answer to the client's rubato_begin.
-    std::function<void(uint32_t request, const StepBody& step)> answer_begin;
+    // The answer to the client's rubato_begin, with the rows of tables (ClientRows::Take).
+    std::function<void(uint32_t request, const StepBody& step, const std::string& rows)> answer_begin;
     // The answer to it instead, if the client has computed with weights that are void.
     std::function<void(uint32_t request)> answer_moved;
+    // The answer to its rubato_read_rows.
+    std::function<void(uint32_t request, const std::string& rows)> answer_rows;
     LeaseDesk::Options leases;
     // A report for the coordinator of what tensors look like.
     std::function<void(v1::TensorReport)> send_tensors;
@@ -117,6 +124,8 @@ class StepLoop {
   absl::StatusOr<bool> AwaitWeights();
   // How many of the first tensors are there, `there` up to now.
   absl::StatusOr<int> AwaitMore(int there);
+  // What there is besides tensors. False: the step was moved, or it is time to leave.
+  absl::StatusOr<bool> AwaitTables();
   // After the step was moved.
   void Restart();
   absl::StatusOr<bool> AwaitBegin();
@@ -124,14 +133,21 @@ class StepLoop {
   bool HasBegin();
   // What the client says between two steps.
   void TakeBetweenSteps(const Frame& frame);
-  absl::Status Begin(const Step& step);
+  absl::Status Begin(const Step& step, const std::string& rows);
   // What is added to a step passes before the client has its begin, so that it computes nothing meanwhile.
   absl::Status Pause();
   absl::Status TakePushes();
   // Returns whether it concerns the step's pushes.
   void TakeInStep(const Frame& frame);
   void Push(uint32_t tensor, uint64_t examples, bool absent);
+  void PushRows(const Frame& frame);
+  void PushRows(int table, const std::vector<uint64_t>& keys, const std::vector<float>& gradients, uint64_t examples);
   void PushRest();
+  // Of a tensor, or of a table behind them. False: it was pushed.
+  bool CountPush(size_t part);
+  void AskRows(const Frame& frame);
+  // Answers the rubato_read_rows that waits, unless a server cannot be reached now.
+  absl::Status ReadRows();
   void TakeEpoch(const Frame& frame);
   void TakeHyperparameters(const Frame& frame);
   absl::StatusOr<End> EndSteps();
@@ -152,12 +168,16 @@ class StepLoop {
   LeaseDesk leases_;
   TensorReports tensor_reports_;
   std::unique_ptr<worker::PsClient> client_;
+  // Null: the model has no tables.
+  std::unique_ptr<worker::RowPuller> row_puller_;
+  std::unique_ptr<ClientRows> rows_;
   // The thread's that steps.
   Step step_;
   Straggler straggler_;
   // Of the step that was begun last, and since when the client computes in it.
   StepDelay delay_;
   absl::Time computes_since_;
+  // By tensor, and by table behind them.
   std::vector<bool> pushed_;
   // By tensor, of those that the client had used when the step was moved: the versions of their chunks.
   std::vector<std::vector<int64_t>> used_versions_;
@@ -165,6 +185,8 @@ class StepLoop {
   double epoch_ = 0;
   v1::ShardSlice slice_;
   absl::Time heard_at_;
+  // Since when rows cannot be read.
+  std::optional<absl::Time> unreadable_since_;
   bool paused_ = false;
 };
 

@@ -30,6 +30,8 @@ int Main(int argc, char** argv) {
                                                                  {"lease", Lease},
                                                                  {"restart", Restart},
                                                                  {"rollback", Rollback},
+                                                                 {"rows", Rows},
+                                                                 {"rows-rollback", RowsRollback},
                                                                  {"silent", Silent},
                                                                  {"state", State},
                                                                  {"talk", Talk}};

@@ -22,6 +22,11 @@ void State(Job* job);
 // Values, barriers, a change of mode and a checkpoint.
 void Talk(Job* job);
 
+// Rows of a table, of a model that has nothing else: keys in any order, read and pushed (row_ways.cc).
+void Rows(Job* job);
+// Steps until the job has gone back to a checkpoint, and some more: rows always are what the step's number says.
+void RowsRollback(Job* job);
+
 // What goes wrong, and ends (failure_ways.cc).
 
 // Steps until the other worker is gone, and some more; or, to be `killed`, for ever.

@@ -74,6 +74,13 @@ client 1 sgd awaits
 for rank in 0 1; do ends "sgd-client-$rank" 0 60; done
 end_job
 
+say "rows of a table by keys in any order, of a model without tensors"
+begin_job rows
+for rank in 0 1; do client "$rank" rows; done
+for rank in 0 1; do ends "rows-client-$rank" 0 60; done
+says rows-client-0 '^steps 12$'
+end_job
+
 say "an optimizer's state goes to the servers and comes back, and a checkpoint is waited for"
 begin_job state
 for rank in 0 1; do client "$rank" state; done
@@ -187,6 +194,17 @@ for try in 1 2 3; do
   grep -q '^moved 1$' "$work/rollback$try-client-1.log" && break
   ((try < 3)) || says "rollback$try-client-1" '^moved 1$'
 done
+
+say "the same with rows of a table, which come with a step or are read in it"
+begin_job rows-rollback --set checkpoint.every_steps=20
+for rank in 0 1; do client "$rank" rows-rollback; done
+wait_for 60 "a checkpoint is complete" compgen -G "$work/rows-rollback/checkpoints/step[2-9]*/cut"
+stop rows-rollback-server-0
+start rows-rollback-server-0 server --config="$work/job.textproto" --set "run_directory=$work/rows-rollback" \
+  --set checkpoint.every_steps=20 --coordinator="$address" --task_index=0 --listen=127.0.0.1:0
+for rank in 0 1; do ends "rows-rollback-client-$rank" 0 60; done
+says rows-rollback-client-0 '^step again'
+end_job
 
 say "the coordinator is killed: steps go on, and values are kept"
 begin_job restart
