@@ -22,6 +22,7 @@ ALGORITHMS = {
     "adamw": 7,
     "mean": 8,
 }
+TABLE_ALGORITHMS = {"sgd": 1, "adagrad": 2, "row_wise_adagrad": 3, "lazy_adam": 4, "ftrl": 5}
 
 
 class Options(ctypes.Structure):
@@ -65,6 +66,26 @@ class Hyperparameters(ctypes.Structure):
     ]
 
 
+class Table(ctypes.Structure):
+    """rubato_table."""
+
+    _fields_ = [
+        ("name", c_char_p),
+        ("dimension", c_int64),
+        ("algorithm", ctypes.c_int),
+        ("learning_rate", c_double),
+        ("initial_bound", c_double),
+        ("epsilon", c_double),
+        ("beta1", c_double),
+        ("beta2", c_double),
+        ("beta", c_double),
+        ("l1", c_double),
+        ("l2", c_double),
+        ("shards", c_uint32),
+        ("memory_bytes", c_uint64),
+    ]
+
+
 class Model(ctypes.Structure):
     """rubato_model."""
 
@@ -79,6 +100,8 @@ class Model(ctypes.Structure):
         ("leased_examples", c_int64),
         ("shard_examples", c_int64),
         ("epochs", c_int64),
+        ("tables", POINTER(Table)),
+        ("table_count", c_uint32),
     ]
 
 
@@ -139,6 +162,9 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "rubato_drain": (_result, [c_void_p]),
     "rubato_close": (_result, [c_void_p, c_char_p]),
     "rubato_await": (_result, [c_void_p, c_uint32, c_double]),
+    "rubato_ask_rows": (_result, [c_void_p, c_uint32, c_void_p, c_size_t]),
+    "rubato_read_rows": (_result, [c_void_p, c_uint32, c_void_p, c_size_t, c_void_p, c_double]),
+    "rubato_push_rows": (_result, [c_void_p, c_uint32, c_void_p, c_size_t, c_void_p, c_uint64]),
 }
 
 

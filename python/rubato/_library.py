@@ -48,6 +48,25 @@ class TensorSpec:
 
 
 @dataclasses.dataclass(frozen=True)
+class TableSpec:
+    """One table of rows by 64-bit keys, as rubato_table has it."""
+
+    name: str
+    dimension: int
+    algorithm: str
+    learning_rate: float
+    initial_bound: float
+    epsilon: float = 1e-8
+    beta1: float = 0.9
+    beta2: float = 0.999
+    beta: float = 1.0
+    l1: float = 0.0
+    l2: float = 0.0
+    shards: int = 0
+    memory_bytes: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
 class ModelSpec:
     """What rubato_define is told."""
 
@@ -58,6 +77,7 @@ class ModelSpec:
     leased_examples: int = 0
     shard_examples: int = 0
     epochs: int = 0
+    tables: Sequence[TableSpec] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -182,6 +202,7 @@ class Client:
         groups = (_abi.Hyperparameters * len(model.groups))(
             *(_abi.Hyperparameters(**group) for group in model.groups)
         )
+        tables = (_abi.Table * len(model.tables))(*(_table(table) for table in model.tables))
         described = _abi.Model(
             struct_bytes=ctypes.sizeof(_abi.Model),
             tensors=tensors,
@@ -193,6 +214,8 @@ class Client:
             leased_examples=model.leased_examples,
             shard_examples=model.shard_examples,
             epochs=model.epochs,
+            tables=tables,
+            table_count=len(tables),
         )
         interruptibly(lambda: self._call("rubato_define", ctypes.byref(described)))
 
@@ -335,6 +358,19 @@ class Client:
         self._wait("rubato_fetch_state", "the optimizer's state", None, slot, updates)
         return list(updates)
 
+    def ask_rows(self, table: int, keys: int, count: int) -> None:
+        """The next step needs the rows of the keys at this address."""
+        self._call("rubato_ask_rows", table, keys, count)
+
+    def read_rows(self, table: int, keys: int, count: int, rows: int) -> None:
+        """Writes a row for each of the keys to the address `rows`."""
+        what = f"rows of table {table}"
+        self._wait("rubato_read_rows", what, None, table, keys, count, rows)
+
+    def push_rows(self, table: int, keys: int, count: int, gradients: int, examples: int) -> None:
+        """The gradients of all rows of a table in this step."""
+        self._call("rubato_push_rows", table, keys, count, gradients, examples)
+
     def pause(self, why: str) -> None:
         """Until the next begin this worker does something else than a step."""
         self._call("rubato_pause", why.encode())
@@ -415,6 +451,13 @@ class Client:
         if kind is None:
             raise errors.RubatoError(f"the library gave the unknown result {result}: {said}")
         raise kind(said or f"{kind.__name__}, and the library does not say why")
+
+
+def _table(spec: TableSpec) -> _abi.Table:
+    values = dataclasses.asdict(spec)
+    values["name"] = spec.name.encode()
+    values["algorithm"] = _abi.TABLE_ALGORITHMS[spec.algorithm]
+    return _abi.Table(**values)
 
 
 def interruptibly(work: Callable[[], None], wait: Optional[float] = None) -> None:

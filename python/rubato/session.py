@@ -13,7 +13,7 @@ from typing import Any, Callable, Iterator, Mapping, Optional, Protocol, Sequenc
 
 from rubato import _exit, _library, _loads, _meet, _saves, errors
 from rubato._exchange_values import Values
-from rubato._library import Lease, ModelSpec, Step, TensorSpec
+from rubato._library import Lease, ModelSpec, Step, TableSpec, TensorSpec
 from rubato._own_state import OwnState
 from rubato._place import Place, find_place
 from rubato._serve import Serve
@@ -436,6 +436,7 @@ class Session:
         groups: Sequence[dict[str, float]],
         algorithm: str,
         initial_accumulator: float = 0.0,
+        tables: Sequence[TableSpec] = (),
     ) -> None:
         leased = self._leased or LeasedData(0, 0, 0)
         self._client.define(
@@ -447,6 +448,7 @@ class Session:
                 leased.examples,
                 leased.shard_examples,
                 leased.epochs,
+                tables,
             )
         )
 

@@ -12,6 +12,7 @@ import sys
 import pytest
 
 from ranks import run_ranks
+from servers import real_only
 from soak import write_idx
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[1] / "examples"
@@ -51,6 +52,7 @@ CASES = {
         "accuracy",
     ),
     "resnet_cifar.py": (["--epochs=1", "--examples=64", "--batch=16"], "accuracy"),
+    "dlrm.py": (["--examples=4000", "--rows=50", "--batch=32"], "of a logistic regression 0."),
     "text_classifier.py": (["--epochs=2", "--batch=16"], "of a bag of words 100.0 %"),
 }
 
@@ -66,7 +68,10 @@ def run_example(name, arguments):
 
 
 @pytest.mark.parametrize("size", [1, 2])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=real_only) if name == "dlrm.py" else name for name in CASES],
+)
 def test_example(name, size, data):
     arguments, expected = CASES[name]
     if "mnist" in name:

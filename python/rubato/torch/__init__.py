@@ -10,10 +10,12 @@
 
 from rubato.torch.broadcast import broadcast_parameters, sync_buffers
 from rubato.torch.data import LeasedSampler, batches
+from rubato.torch.embedding_bag import EmbeddingBag
 from rubato.torch.optimizer import DistributedOptimizer
 
 __all__ = [
     "DistributedOptimizer",
+    "EmbeddingBag",
     "LeasedSampler",
     "batches",
     "broadcast_parameters",

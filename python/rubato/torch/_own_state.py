@@ -26,8 +26,7 @@ class TorchState:
 
     def why_not_now(self) -> Optional[str]:
         """See OwnState."""
-        state = self._training._state
-        if state.has_pushed or state.exchanged or any(state.fired):
+        if self._training.has_gradients or self._training.is_exchanged:
             return "gradients of this step were computed already: to be called between step() and backward()"
         # Of apply="local" in the middle of a round.
         return self._training.why_not_pause() or None
@@ -36,12 +35,14 @@ class TorchState:
         """See OwnState."""
         training = self._training
         specs = training.parameters.specs
-        return {
+        described = {
             "apply": training._options.apply,
             "optimizer": type(self._optimizer).__name__,
             "tensors": [[spec.name, list(spec.shape), spec.group] for spec in specs],
             "buffers": [[name, list(tensor.shape)] for name, tensor in self._own.items()],
         }
+        tables = [[spec.name, spec.dimension, spec.algorithm] for spec in training.tables.specs]
+        return {**described, "tables": tables} if tables else described
 
     def weights(self) -> Iterable[Any]:
         """See OwnState."""

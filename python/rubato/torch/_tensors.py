@@ -24,7 +24,8 @@ def shared_view(address: int, shape: torch.Size) -> torch.Tensor:
 class Parameters:
     """The parameters that an optimizer trains, in the model's order."""
 
-    def __init__(self, optimizer: torch.optim.Optimizer, model: Model) -> None:
+    def __init__(self, optimizer: torch.optim.Optimizer, model: Model, tables: int = 0) -> None:
+        """`tables`: how many there are besides, without which there has to be a parameter."""
         named = dict(
             model.named_parameters() if isinstance(model, torch.nn.Module) else list(model)
         )
@@ -32,6 +33,7 @@ class Parameters:
             id(p): number
             for number, group in enumerate(optimizer.param_groups)
             for p in group["params"]
+            if p.numel() > 0
         }
         self.names: list[str] = []
         # Of each parameter its version when it got the servers' weights.
@@ -40,8 +42,8 @@ class Parameters:
         self.specs: list[TensorSpec] = []
         for name, parameter in named.items():
             group = groups.pop(id(parameter), None)
-            # One without gradients is left alone, as the optimizer leaves it; so is an empty one.
-            if group is None or not parameter.requires_grad or parameter.numel() == 0:
+            # One without gradients is left alone, as the optimizer leaves it; so is an empty one, which is in no group.
+            if group is None or not parameter.requires_grad:
                 continue
             _check(name, parameter)
             self.names.append(name)
@@ -52,7 +54,7 @@ class Parameters:
                 f"{len(groups)} of the optimizer's parameters, the first in group {min(groups.values())}, are not "
                 "among the model's: give the model that they belong to"
             )
-        if not self.tensors:
+        if not self.tensors and tables == 0:
             raise errors.InvalidCall("the optimizer has no parameter that needs a gradient")
 
     def __len__(self) -> int:

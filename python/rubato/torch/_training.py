@@ -20,6 +20,7 @@ from rubato.session import Session
 from rubato.torch._hooks import GradientHooks
 from rubato.torch._rules import Rule
 from rubato.torch._step import Options, Slice, StepState
+from rubato.torch._tables import Tables
 from rubato.torch._tensors import Parameters
 
 PUSH_INSTEAD = 'use push="step", which pushes in step()'
@@ -33,6 +34,7 @@ class Training:
         session: Session,
         optimizer: torch.optim.Optimizer,
         parameters: Parameters,
+        tables: Tables,
         rule: Rule,
         options: Options,
     ) -> None:
@@ -40,6 +42,7 @@ class Training:
         self._client = session._client
         self._groups: list[Any] = optimizer.param_groups
         self.parameters = parameters
+        self.tables = tables
         self._rule = rule
         self._options = options
         self.no_sync_depth = 0
@@ -53,10 +56,12 @@ class Training:
             [rule.values(group) for group in self._groups],
             rule.algorithm,
             rule.initial_accumulator,
+            tables.specs,
         )
         parameters.share(self._client)
         session._before_leaving(parameters.release)
         session._start()
+        tables.bind(self, self._client)
         self.steps_done = -1
         # How often the optimizer's step() or skip() was called.
         self.optimizer_steps = 0
@@ -197,6 +202,12 @@ class Training:
             if self._taken is not None and not self._taken[index]:
                 self._take(index)
 
+    def before_reading_rows(self) -> bool:
+        """Of a table. False: what is computed is of no use."""
+        if not self.session._paused:
+            self.settle()
+        return not self._state.dropped or self.ended is None
+
     def settle(self) -> None:
         """Begins the step that is awaited, if one is: all parameters have its weights then."""
         taken = self._taken
@@ -260,7 +271,7 @@ class Training:
     @property
     def has_gradients(self) -> bool:
         """Whether backward has computed some in this step."""
-        return self._state.has_pushed or any(self._state.fired)
+        return self._state.has_pushed or any(self._state.fired) or self.tables.have_gradients
 
     @property
     def overlaps(self) -> bool:
@@ -325,6 +336,7 @@ class Training:
         if not self.has_pushed:
             self._before_first_push()
         self._push_arrived(wait=True)
+        self.tables.ask()
         self._client.skip()
         self.optimizer_steps += 1
         self._next_step()
@@ -368,6 +380,7 @@ class Training:
         self.step_begun = step
         self.steps_done += 1
         self._state = StepState(len(self.parameters))
+        self.tables.new_step()
 
     # Pushes.
 
@@ -386,6 +399,8 @@ class Training:
             if self._state.pushed[index] is None:
                 self._push_late(index, factor)
         self._push_arrived(wait=True)
+        if len(self.tables) > 0:
+            self.tables.push(self._weight(), scale)
 
     def _push_late(self, index: int, factor: float) -> None:
         if self.parameters.tensors[index].grad is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import collections
-from typing import Any, Deque, Iterable, Iterator, List, Optional, Sized
+from typing import Any, Callable, Deque, Iterable, Iterator, List, Optional, Sized
 
 import torch
 from torch.utils.data import Sampler
@@ -104,20 +104,42 @@ class LeasedSampler(Sampler[List[int]]):
         return self.epoch + part.begin / self._count
 
 
-def batches(loader: Iterable[Any], optimizer: torch.optim.Optimizer) -> Iterator[Any]:
+def batches(
+    loader: Iterable[Any],
+    optimizer: torch.optim.Optimizer,
+    *,
+    prefetch: Optional[Callable[[Any], None]] = None,
+) -> Iterator[Any]:
     """The batches of a loader, until they or the job end. One `step()` or `skip()` of the optimizer belongs to each.
 
     With a LeasedSampler: all that is leased to this worker, of all epochs.
+
+    prefetch: is called with each batch when the one before it is about to be computed, to say which rows it needs:
+      `lambda batch: model.words.prefetch(batch[0])`.
     """
     training: Training = _training_of(optimizer)
     sampler = _leased_sampler(loader)
     if sampler is not None:
-        yield from _leased_batches(loader, sampler, training)
+        yield from _leased_batches(loader, sampler, training, prefetch)
         return
-    for batch in loader:
+    for batch in _announced(loader, prefetch):
         if training.ended:
             return
         yield batch
+
+
+def _announced(loader: Iterable[Any], prefetch: Optional[Callable[[Any], None]]) -> Iterator[Any]:
+    """The batches, each after `prefetch` was called with the next one."""
+    if prefetch is None:
+        yield from loader
+        return
+    known: List[Any] = []
+    for batch in loader:
+        if known:
+            prefetch(batch)
+            yield known.pop()
+        known.append(batch)
+    yield from known
 
 
 def _training_of(optimizer: torch.optim.Optimizer) -> Training:
@@ -137,7 +159,10 @@ def _leased_sampler(loader: Any) -> Optional[LeasedSampler]:
 
 
 def _leased_batches(
-    loader: Iterable[Any], sampler: LeasedSampler, training: Training
+    loader: Iterable[Any],
+    sampler: LeasedSampler,
+    training: Training,
+    prefetch: Optional[Callable[[Any], None]],
 ) -> Iterator[Any]:
     training.check_leases()
     while not training.ended:
@@ -148,7 +173,7 @@ def _leased_batches(
         sampler._start_lease(lease)
         # The batches since the last step.
         taken: List[Slice] = []
-        for batch in loader:
+        for batch in _announced(loader, prefetch):
             taken.append(sampler._next_slice())
             part = Slice(lease.shard, taken[0].begin, taken[-1].end)
             training.set_slice(part, sampler._position(part))

@@ -17,6 +17,7 @@ from rubato.torch._own_state import TorchState
 from rubato.torch._rules import Rule, mean_rule, rule_for, subtraction_rule, why_not_worker
 from rubato.torch._slots import fetch_state, give_state, layout_of
 from rubato.torch._step import Options
+from rubato.torch._tables import Tables
 from rubato.torch._tensors import Model, Parameters
 from rubato.torch._training import Training
 
@@ -77,14 +78,20 @@ def DistributedOptimizer(
             "is what waits"
         )
     rule = _rule(apply, optimizer)
-    parameters = Parameters(optimizer, model)
+    tables = Tables(model)
+    if len(tables) > 0 and apply == "local":
+        raise errors.Unsupported(
+            f'apply="local" with EmbeddingBag (table {tables.specs[0].name}): rows get gradients in each step of the job, and '
+            'local steps exchange none; use "server" or "worker"'
+        )
+    parameters = Parameters(optimizer, model, len(tables))
     if any(not parameter.is_cuda for parameter in parameters.tensors):
         keep_freed_memory()
     kind_of_training = LocalTraining if apply == "local" else Training
     here = session or current_session()
     if apply == "server":
         here._before_start = lambda: give_state(optimizer, rule.algorithm, parameters, here._client)
-    training = kind_of_training(here, optimizer, parameters, rule, options)
+    training = kind_of_training(here, optimizer, parameters, tables, rule, options)
     # Schedulers and others that hold the optimizer see the same object, with other methods. A scheduler that was made
     # before has put its own `step` into the object, which would go past these methods.
     optimizer.__dict__.pop("step", None)
@@ -181,6 +188,11 @@ class _Distributed:
     step._wrapped_by_lr_sched = True  # type: ignore[attr-defined]
     # Torch would wrap it once more.
     step.hooked = True  # type: ignore[attr-defined]
+
+    def zero_grad(self, *arguments: Any, **options: Any) -> None:
+        """As torch does, and the gradients of rows of an EmbeddingBag that were not pushed."""
+        self._rubato.tables.drop_gradients()
+        super().zero_grad(*arguments, **options)  # type: ignore[misc]
 
     def synchronize(self) -> None:
         """apply="worker": waits for the mean gradients, to clip or unscale them before `step()`. "local": exchanges weights
