@@ -38,7 +38,8 @@ float RowOf(uint64_t key, int64_t steps) {
   if (key == kShared) return -0.5f * 2 * done;
   if (key == kFar) return -0.5f * 0.25f * done;
   if (key == kFar + 1) return -0.5f * 0.75f * done;
-  return static_cast<int64_t>(key) - 1000 < steps ? -0.5f : 0.0f;
+  const bool of_a_step = key >= 1000 && key < 1000 + static_cast<uint64_t>(steps);
+  return of_a_step ? -0.5f : 0.0f;
 }
 
 void ExpectRows(const Job& job, const std::vector<uint64_t>& keys, int64_t steps) {
