@@ -50,6 +50,13 @@ absl::Status Describe(const std::string& checkpoints, const std::string& name, a
   return Annotate(summary.status(), name);
 }
 
+absl::Status NoCheckpoint(const std::string& checkpoints, const std::string& wanted) {
+  const std::vector<std::string> names = ListDirectory(checkpoints).value_or(std::vector<std::string>());
+  return absl::NotFoundError(
+      absl::StrCat(checkpoints, ": there is no checkpoint ", wanted, "; ",
+                   names.empty() ? "there is none" : absl::StrCat("there are: ", absl::StrJoin(names, ", "))));
+}
+
 }  // namespace
 
 std::string CheckpointsOfRun(const std::string& run_directory) {
@@ -61,6 +68,17 @@ std::string CheckpointsOfRun(const std::string& run_directory) {
   if (!parser.ParseFromString(text, &config)) config.Clear();
   config.set_run_directory(run_directory);
   return CheckpointDirectory(config);
+}
+
+absl::StatusOr<std::string> FindCheckpoint(const std::string& run_directory, const std::string& name) {
+  const std::string checkpoints = CheckpointsOfRun(run_directory);
+  if (!name.empty()) {
+    if (FileExists(JoinPath(checkpoints, name))) return name;
+    return NoCheckpoint(checkpoints, name);
+  }
+  const std::vector<std::string> complete = ListCheckpoints(checkpoints);
+  if (!complete.empty() && complete.back() != "step0") return complete.back();
+  return NoCheckpoint(checkpoints, "final or stopped, and no complete one of a step");
 }
 
 absl::Status DescribeCheckpoints(const std::string& run_directory, const std::string& name, absl::Time now,

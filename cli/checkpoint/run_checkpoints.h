@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 
 namespace rubato {
@@ -12,6 +13,10 @@ namespace rubato {
 // Where the checkpoints of a run are: the checkpoint.directory of its job.textproto, or checkpoints in `run_directory`,
 // wherever that is now.
 std::string CheckpointsOfRun(const std::string& run_directory);
+
+// The name of a run's checkpoint: `name` ("step0", "step150", "stopped", "final") if it is there, or with none "final",
+// or else the newest complete one but "step0", whose weights are those of no training. NotFound says which there are.
+absl::StatusOr<std::string> FindCheckpoint(const std::string& run_directory, const std::string& name);
 
 // Writes to `out` what each checkpoint of a run holds, in the order of their steps, and which ones are not complete;
 // with a `name`, of that alone. Reads all of their files. InvalidArgument: there is none of that name, and which there

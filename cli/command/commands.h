@@ -18,6 +18,7 @@ void AddStatusCommand(CLI::App* app, const Environment* environment, int* exit_c
 void AddStopCommand(CLI::App* app, const Environment* environment, int* exit_code);
 void AddConfigCommand(CLI::App* app, const Environment* environment, int* exit_code);
 void AddExportCommand(CLI::App* app, const Environment* environment, int* exit_code);
+void AddPredictCommand(CLI::App* app, const Environment* environment, int* exit_code);
 void AddDeployCommand(CLI::App* app, const Environment* environment, int* exit_code);
 void AddAuditCommand(CLI::App* app, const Environment* environment, int* exit_code);
 void AddCheckpointCommand(CLI::App* app, const Environment* environment, int* exit_code);

@@ -37,6 +37,7 @@ int main(int argc, char** argv) {
   rubato::AddStopCommand(&app, &environment, &exit_code);
   rubato::AddConfigCommand(&app, &environment, &exit_code);
   rubato::AddExportCommand(&app, &environment, &exit_code);
+  rubato::AddPredictCommand(&app, &environment, &exit_code);
   rubato::AddDeployCommand(&app, &environment, &exit_code);
   rubato::AddAuditCommand(&app, &environment, &exit_code);
   rubato::AddCheckpointCommand(&app, &environment, &exit_code);

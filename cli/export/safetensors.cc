@@ -6,10 +6,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "cli/checkpoint/run_checkpoints.h"
 #include "common/status.h"
-#include "common/storage/checkpoint_list.h"
 #include "common/storage/file.h"
 
 namespace rubato {
@@ -33,25 +31,6 @@ absl::Status WriteTensors(const Checkpoint& checkpoint, const std::vector<NamedT
   }
   RUBATO_RETURN_IF_ERROR(file->Sync());
   return file->Close();
-}
-
-absl::Status NoCheckpoint(const std::string& checkpoints, const std::string& wanted) {
-  const std::vector<std::string> names = ListDirectory(checkpoints).value_or(std::vector<std::string>());
-  return absl::NotFoundError(
-      absl::StrCat(checkpoints, ": there is no checkpoint ", wanted, "; ",
-                   names.empty() ? "there is none" : absl::StrCat("there are: ", absl::StrJoin(names, ", "))));
-}
-
-// The checkpoint of this name, or with none the one that has the run's last weights.
-absl::StatusOr<std::string> ChooseCheckpoint(const std::string& checkpoints, const std::string& name) {
-  if (!name.empty()) {
-    if (FileExists(JoinPath(checkpoints, name))) return name;
-    return NoCheckpoint(checkpoints, name);
-  }
-  const std::vector<std::string> complete = ListCheckpoints(checkpoints);
-  // Initial weights are those of no training.
-  if (!complete.empty() && complete.back() != "step0") return complete.back();
-  return NoCheckpoint(checkpoints, "final or stopped, and no complete one of a step");
 }
 
 }  // namespace
@@ -86,7 +65,7 @@ std::string SafetensorsHeader(const Checkpoint& checkpoint, const std::vector<Na
 absl::StatusOr<std::string> ExportSafetensors(const std::string& run_directory, const std::string& checkpoint_name,
                                               const std::string& output) {
   const std::string checkpoints = CheckpointsOfRun(run_directory);
-  RUBATO_ASSIGN_OR_RETURN(std::string name, ChooseCheckpoint(checkpoints, checkpoint_name));
+  RUBATO_ASSIGN_OR_RETURN(std::string name, FindCheckpoint(run_directory, checkpoint_name));
   RUBATO_ASSIGN_OR_RETURN(const Checkpoint checkpoint, ReadCheckpoint(JoinPath(checkpoints, name)));
   RUBATO_ASSIGN_OR_RETURN(const std::vector<NamedTable> tables, ReadCheckpointTables(JoinPath(checkpoints, name)));
   const std::string temporary = absl::StrCat(output, ".tmp");

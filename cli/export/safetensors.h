@@ -9,11 +9,10 @@
 
 namespace rubato {
 
-// Writes the weights and tables of a run's checkpoint ("step0", "step150", "stopped", "final") as one safetensors file
-// (docs/formats.md), and returns the checkpoint's name. With an empty name that is "final", or else the
-// newest complete one but "step0". Nothing in the file depends on when, where or by
-// how many servers the weights were computed, so equal runs give equal bytes. `output` is replaced in one step, or
-// unchanged on an error. Errors: those of ReadCheckpoint and of writing; NotFound says which checkpoints there are.
+// Writes the weights and tables of a run's checkpoint, that of FindCheckpoint, as one safetensors file
+// (docs/formats.md), and returns the checkpoint's name. Nothing in the file depends on when, where or by how many
+// servers the weights were computed, so equal runs give equal bytes. `output` is replaced in one step, or unchanged on
+// an error. Errors: those of FindCheckpoint, ReadCheckpoint and of writing.
 absl::StatusOr<std::string> ExportSafetensors(const std::string& run_directory, const std::string& checkpoint_name,
                                               const std::string& output);
 
