@@ -12,21 +12,19 @@
 #include "tests/simulation/checkpoint_part.h"
 #include "tests/simulation/control_link.h"
 #include "tests/simulation/server_directory.h"
+#include "tests/simulation/sim_partition.h"
 #include "tests/simulation/world.h"
 
 namespace rubato::simulation {
 
-// A server from its registration to its end, which may be another beginning in the same process: the real rules of its
-// partitions, each of which gets directives a little later than the others, and its parts of checkpoints. Its weights
-// are the list of pushes that were applied to them. Not thread-safe.
+// A server from its registration to its end, which may be another beginning in the same process: its partitions, each
+// of which gets directives a little later than the others, and its parts of checkpoints. Not thread-safe.
 class SimServer {
  public:
-  using Answer = std::function<void(const v1::ExchangeReply&)>;
+  using Answer = SimPartition::SendReply;
 
   // All must outlive it.
   SimServer(World* world, CoordinatorHost* host, ServerDirectory* directory, uint32_t index);
-  ~SimServer();
-
   // The process dies. It is started again `back` later; an infinite time means never.
   void Crash(absl::Duration back);
   void Freeze(absl::Duration length);
@@ -44,8 +42,6 @@ class SimServer {
   std::string Describe();
 
  private:
-  class SimPartition;
-
   void OnDirective(const v1::Directive& directive);
   void StartJob(const v1::JobDescription& job);
   // Says that it has written the first checkpoint, when it was asked for and all weights are there.
