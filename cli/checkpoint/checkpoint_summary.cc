@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -35,10 +36,11 @@ absl::StatusOr<std::vector<CheckpointSummary::Tensor>> ReadTensors(const std::st
   return tensors;
 }
 
-// What a worker has done to a chunk, and all chunks so far.
-void AddWatermarks(const v1::ChunkRecord& chunk, std::map<uint32_t, std::vector<int64_t>>* steps) {
+// What workers have done to a chunk or shard, and to all of them so far.
+template <typename Record>
+void AddWatermarks(const Record& record, std::map<uint32_t, std::vector<int64_t>>* steps) {
   std::map<uint32_t, int64_t> latest;
-  for (const v1::Watermark& mark : chunk.watermarks()) {
+  for (const v1::Watermark& mark : record.watermarks()) {
     latest[mark.worker()] = std::max(latest[mark.worker()], mark.step() + 1);
   }
   for (const auto& [worker, step] : latest) (*steps)[worker].push_back(step);
@@ -53,6 +55,75 @@ void AddChunk(const v1::ChunkRecord& chunk, CheckpointSummary* summary) {
     tensor.slots = std::max<int64_t>(tensor.slots, chunk.slots_at_size());
   }
 }
+
+// Puts a checkpoint's tables together from the records of their shards.
+class TableCounter {
+ public:
+  // DataLoss: shards disagree, or one is there twice.
+  absl::Status Add(const CheckpointPart& part, const v1::ShardRecord& record) {
+    Counted& counted = TableOf(record);
+    CheckpointSummary::Table& table = counted.table;
+    if (record.shards() != table.shards || record.dimension() != table.dimension || record.shard() >= table.shards) {
+      return absl::DataLossError(absl::StrCat("table ", table.name, ": shard ", record.shard(), " is one of ",
+                                              record.shards(), " with rows of ", record.dimension(),
+                                              " weights, another says ", table.shards, " with ", table.dimension));
+    }
+    if (!counted.shards.insert(record.shard()).second) {
+      return absl::DataLossError(absl::StrCat("table ", table.name, ": shard ", record.shard(), " is there twice"));
+    }
+    const bool first = counted.shards.size() == 1;
+    table.version_min = first ? record.version() : std::min(table.version_min, record.version());
+    table.version_max = std::max(table.version_max, record.version());
+    table.rows += record.rows();
+    const uint64_t row_bytes = sizeof(float) * record.row_floats();
+    table.bytes += static_cast<uint64_t>(record.rows()) * (sizeof(uint64_t) + row_bytes);
+    std::vector<float> weights(record.dimension());
+    for (int64_t i = 0; i < record.rows(); ++i) {
+      part.Copy(record.rows_at() + row_bytes * static_cast<uint64_t>(i), table.dimension, weights.data());
+      table.not_finite +=
+          std::count_if(weights.begin(), weights.end(), [](float value) { return !std::isfinite(value); });
+    }
+    counted.lowest_chunk = std::min(counted.lowest_chunk, record.chunk());
+    return absl::OkStatus();
+  }
+
+  // In the order of their chunks. DataLoss names a table that lacks shards.
+  absl::StatusOr<std::vector<CheckpointSummary::Table>> Finish() {
+    std::sort(tables_.begin(), tables_.end(),
+              [](const Counted& a, const Counted& b) { return a.lowest_chunk < b.lowest_chunk; });
+    std::vector<CheckpointSummary::Table> tables;
+    for (Counted& counted : tables_) {
+      const auto there = static_cast<int64_t>(counted.shards.size());
+      if (there < counted.table.shards) {
+        return absl::DataLossError(absl::StrCat("table ", counted.table.name, ": ", there, " of its ",
+                                                counted.table.shards, " shards are there"));
+      }
+      tables.push_back(std::move(counted.table));
+    }
+    return tables;
+  }
+
+ private:
+  struct Counted {
+    CheckpointSummary::Table table;
+    std::set<uint32_t> shards;
+    uint32_t lowest_chunk;
+  };
+
+  Counted& TableOf(const v1::ShardRecord& record) {
+    for (Counted& counted : tables_) {
+      if (counted.table.name == record.table()) return counted;
+    }
+    return tables_.emplace_back(Counted{.table = {.name = record.table(),
+                                                  .algorithm = record.algorithm(),
+                                                  .dimension = record.dimension(),
+                                                  .shards = record.shards()},
+                                        .shards = {},
+                                        .lowest_chunk = record.chunk()});
+  }
+
+  std::vector<Counted> tables_;
+};
 
 // The record of its cut, if it is one.
 absl::Status ReadCut(const std::string& directory, CheckpointSummary* summary) {
@@ -84,10 +155,14 @@ absl::StatusOr<std::vector<uint32_t>> WorkersOf(const std::string& directory) {
   return workers;
 }
 
-std::string Versions(const CheckpointSummary::Tensor& tensor) {
-  if (tensor.version_min == tensor.version_max) return absl::StrCat(tensor.version_max);
-  return absl::StrCat(tensor.version_min, " to ", tensor.version_max);
+// Of a tensor or a table.
+template <typename Kind>
+std::string Versions(const Kind& kind) {
+  if (kind.version_min == kind.version_max) return absl::StrCat(kind.version_max);
+  return absl::StrCat(kind.version_min, " to ", kind.version_max);
 }
+
+std::string NotFinite(int64_t weights) { return weights == 0 ? "" : absl::StrCat(weights); }
 
 // The steps and epochs that are in it, and its age.
 std::string Position(const CheckpointSummary& summary, absl::Time now) {
@@ -104,7 +179,19 @@ std::string FormatTensors(const CheckpointSummary& summary) {
   for (const CheckpointSummary::Tensor& tensor : summary.tensors) {
     table.AddRow({tensor.name, absl::StrCat("[", absl::StrJoin(tensor.shape, ", "), "]"), absl::StrCat(tensor.elements),
                   absl::StrCat(tensor.chunks), Versions(tensor), absl::StrCat(tensor.slots),
-                  tensor.not_finite == 0 ? "" : absl::StrCat(tensor.not_finite)});
+                  NotFinite(tensor.not_finite)});
+  }
+  return table.Format();
+}
+
+// Nothing if there are none.
+std::string FormatTables(const CheckpointSummary& summary) {
+  if (summary.tables.empty()) return "";
+  TextTable table({"table", "dimension", "optimizer", "shards", "updates", "rows", "MiB", "not finite"});
+  for (const CheckpointSummary::Table& of : summary.tables) {
+    table.AddRow({of.name, absl::StrCat(of.dimension), v1::TableConfig::Algorithm_Name(of.algorithm),
+                  absl::StrCat(of.shards), Versions(of), absl::StrCat(of.rows),
+                  absl::StrFormat("%.1f", static_cast<double>(of.bytes) / kMiB), NotFinite(of.not_finite)});
   }
   return table.Format();
 }
@@ -118,6 +205,7 @@ absl::StatusOr<CheckpointSummary> SummarizeCheckpoint(const std::string& directo
   RUBATO_RETURN_IF_ERROR(ReadCut(directory, &summary));
   summary.servers = static_cast<uint32_t>(servers.size());
   std::map<uint32_t, std::vector<int64_t>> steps;
+  TableCounter tables;
   for (uint32_t server : servers) {
     RUBATO_ASSIGN_OR_RETURN(const CheckpointPart part, ReadCheckpointPart(directory, v1::TaskId::SERVER, server));
     summary.job = part.manifest.job_name();
@@ -128,7 +216,14 @@ absl::StatusOr<CheckpointSummary> SummarizeCheckpoint(const std::string& directo
       AddChunk(chunk, &summary);
       AddWatermarks(chunk, &steps);
     }
+    for (const v1::ShardRecord& shard : part.manifest.shards()) {
+      RUBATO_RETURN_IF_ERROR(Annotate(tables.Add(part, shard), directory));
+      AddWatermarks(shard, &steps);
+    }
   }
+  absl::StatusOr<std::vector<CheckpointSummary::Table>> counted = tables.Finish();
+  if (!counted.ok()) return Annotate(counted.status(), directory);
+  summary.tables = *std::move(counted);
   for (const auto& [worker, done] : steps) summary.steps[worker] = *std::min_element(done.begin(), done.end());
   RUBATO_ASSIGN_OR_RETURN(const std::vector<uint32_t> workers, WorkersOf(directory));
   for (uint32_t worker : workers) {
@@ -156,9 +251,12 @@ std::string FormatCheckpoint(const std::string& name, const CheckpointSummary& s
                                   }),
                     "\n");
   }
-  absl::StrAppend(&text, FormatTensors(summary));
-  absl::StrAppend(&text, absl::StrFormat("%d elements in %.1f MiB of %d servers", elements,
-                                         static_cast<double>(summary.server_bytes) / kMiB, summary.servers));
+  absl::StrAppend(&text, FormatTensors(summary), FormatTables(summary));
+  int64_t rows = 0;
+  for (const CheckpointSummary::Table& table : summary.tables) rows += table.rows;
+  absl::StrAppend(
+      &text, elements, " elements", summary.tables.empty() ? "" : absl::StrCat(" and ", rows, " rows"),
+      absl::StrFormat(" in %.1f MiB of %d servers", static_cast<double>(summary.server_bytes) / kMiB, summary.servers));
   for (const auto& [worker, bytes] : summary.worker_bytes) {
     absl::StrAppend(
         &text, absl::StrFormat("; worker %d has kept %.1f MiB of its own", worker, static_cast<double>(bytes) / kMiB));

@@ -27,13 +27,28 @@ struct CheckpointSummary {
     // Weights that are NaN or infinite.
     int64_t not_finite = 0;
   };
+  struct Table {
+    std::string name;
+    v1::TableConfig::Algorithm algorithm = v1::TableConfig::ALGORITHM_UNSPECIFIED;
+    // Weights in a row.
+    int64_t dimension = 0;
+    int64_t shards = 0;
+    int64_t rows = 0;
+    // Of keys, weights and the optimizer's state.
+    uint64_t bytes = 0;
+    // Of the shards.
+    int64_t version_min = 0;
+    int64_t version_max = 0;
+    int64_t not_finite = 0;
+  };
 
   std::string job;
   v1::Plan plan;
   uint32_t servers = 0;
   // In model order.
   std::vector<Tensor> tensors;
-  // Steps that each worker had applied to every chunk, by its index; of its latest process.
+  std::vector<Table> tables;
+  // Steps that each worker had applied to every chunk and shard, by its index; of its latest process.
   std::map<uint32_t, int64_t> steps;
   // Of a checkpoint that was cut from a job that trains.
   std::optional<v1::CutRecord> cut;
@@ -44,8 +59,8 @@ struct CheckpointSummary {
   std::map<uint32_t, uint64_t> worker_bytes;
 };
 
-// Reads all of a checkpoint's files and checks them: checksums, sizes, and that each tensor is whole. Errors as of
-// ReadCheckpoint, with the file's name.
+// Reads all of a checkpoint's files and checks them: checksums, sizes, and that each tensor and table is whole. Errors
+// as of ReadCheckpoint, with the file's name, and as of ReadCheckpointTables.
 absl::StatusOr<CheckpointSummary> SummarizeCheckpoint(const std::string& directory);
 
 // For a person; `name` is the checkpoint's, `now` is for its age.

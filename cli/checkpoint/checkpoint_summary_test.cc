@@ -1,6 +1,8 @@
 #include "cli/checkpoint/checkpoint_summary.h"
 
+#include <cmath>
 #include <limits>
+#include <vector>
 
 #include "common/storage/file.h"
 #include "gmock/gmock.h"
@@ -9,6 +11,7 @@
 namespace rubato {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 v1::TaskId Task(v1::TaskId::Role role, uint32_t index) {
@@ -18,8 +21,26 @@ v1::TaskId Task(v1::TaskId::Role role, uint32_t index) {
   return task;
 }
 
-// Half of a tensor of four elements, to which worker 0 has applied more steps than worker 1.
-void WritePart(const std::string& directory, const v1::TaskId& task, float first, int64_t version) {
+// A shard of a table of two, with three floats in a row, of which two are weights; without keys there are no rows.
+CheckpointShard Shard(uint32_t shard, const std::vector<uint64_t>& keys, const std::vector<float>& rows) {
+  CheckpointShard result;
+  result.record.set_chunk(2 + shard);
+  result.record.set_table("users");
+  result.record.set_shard(shard);
+  result.record.set_shards(2);
+  result.record.set_algorithm(v1::TableConfig::ROW_WISE_ADAGRAD);
+  result.record.set_dimension(2);
+  result.record.set_row_floats(3);
+  result.record.set_rows(static_cast<int64_t>(keys.size()));
+  result.record.set_version(30 + shard);
+  result.keys = keys;
+  result.rows = rows;
+  return result;
+}
+
+// Half of a tensor of four elements, to which worker 0 has applied more steps than worker 1, and `shards`.
+void WritePart(const std::string& directory, const v1::TaskId& task, float first, int64_t version,
+               const std::vector<CheckpointShard>& shards = {}) {
   auto writer = CheckpointWriter::Create(directory, task);
   ASSERT_TRUE(writer.ok()) << writer.status();
   const std::vector<float> values = {first, first + 1};
@@ -39,6 +60,7 @@ void WritePart(const std::string& directory, const v1::TaskId& task, float first
   chunk.values = values.data();
   if (task.role() == v1::TaskId::SERVER) chunk.slots = {values.data()};
   ASSERT_TRUE((*writer)->Add(chunk).ok());
+  for (const CheckpointShard& shard : shards) ASSERT_TRUE((*writer)->Add(shard).ok());
   v1::CheckpointManifest manifest;
   manifest.set_job_name("small");
   manifest.set_servers(2);
@@ -82,6 +104,60 @@ TEST_F(CheckpointSummaryTest, TellsTensorsStepsAndSizes) {
   EXPECT_THAT(text, HasSubstr("20 to 22"));
   EXPECT_THAT(text,
               HasSubstr("4 elements in 0.0 MiB of 2 servers; worker 1 has kept 0.0 MiB of its own; all checksums"));
+}
+
+class CheckpointSummaryOfTableTest : public CheckpointSummaryTest {
+ protected:
+  void WriteShards(std::vector<uint32_t> of_first_server, std::vector<uint32_t> of_second) {
+    uint32_t server = 0;
+    for (const std::vector<uint32_t>& numbers : {of_first_server, of_second}) {
+      std::vector<CheckpointShard> shards;
+      for (uint32_t shard : numbers) {
+        shards.push_back(shard == 0 ? Shard(0, keys_, rows_) : Shard(shard, {}, {}));
+        // Behind the tensor's.
+        v1::Watermark* mark = shards.back().record.add_watermarks();
+        mark->set_worker(0);
+        mark->set_step(17);
+      }
+      WritePart(directory_, Task(v1::TaskId::SERVER, server), 1, 20, shards);
+      ++server;
+    }
+  }
+  const std::vector<uint64_t> keys_ = {0, 8};
+  // State that is not finite is no weight.
+  const std::vector<float> rows_ = {1, 2, std::numeric_limits<float>::infinity(), std::nanf(""), 5, 6};
+};
+
+TEST_F(CheckpointSummaryOfTableTest, TellsRowsAndSizes) {
+  WriteShards({1}, {0});
+  absl::StatusOr<CheckpointSummary> summary = SummarizeCheckpoint(directory_);
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  ASSERT_EQ(summary->tables.size(), 1u);
+  const CheckpointSummary::Table& table = summary->tables[0];
+  EXPECT_EQ(table.name, "users");
+  EXPECT_EQ(table.dimension, 2);
+  EXPECT_EQ(table.shards, 2);
+  EXPECT_EQ(table.rows, 2);
+  EXPECT_EQ(table.bytes, 40u);
+  EXPECT_EQ(table.version_min, 30);
+  EXPECT_EQ(table.version_max, 31);
+  EXPECT_EQ(table.not_finite, 1);
+  EXPECT_EQ(summary->steps, (std::map<uint32_t, int64_t>{{0, 18}, {1, 20}})) << "shards have watermarks, too";
+  const std::string text = FormatCheckpoint("final", *summary, summary->written);
+  EXPECT_THAT(text, ContainsRegex("users +2 +ROW_WISE_ADAGRAD +2 +30 to 31 +2 +0.0 +1"));
+  EXPECT_THAT(text, HasSubstr("4 elements and 2 rows in 0.0 MiB of 2 servers; all checksums"));
+}
+
+TEST_F(CheckpointSummaryOfTableTest, NamesATableThatIsNotWhole) {
+  WriteShards({1}, {});
+  absl::Status status = SummarizeCheckpoint(directory_).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("table users: 1 of its 2 shards are there"));
+
+  WriteShards({1, 0}, {0});
+  status = SummarizeCheckpoint(directory_).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("table users: shard 0 is there twice"));
 }
 
 TEST_F(CheckpointSummaryTest, FindsADamagedFile) {
