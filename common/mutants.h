@@ -87,7 +87,18 @@
   MUTANT(kPushesUnderNextPlan, "I3", "a push has the generation of the step after it")                                 \
   MUTANT(kResendsAsNextStep, "I3", "a push that is sent again has the number of the step after it")                    \
   MUTANT(kResendForgetsPush, "I5", "after a broken stream, weights are asked for and the push is not repeated")        \
-  MUTANT(kPendingPushForgotten, "I5", "a push that is still held counts as done")
+  MUTANT(kPendingPushForgotten, "I5", "a push that is still held counts as done")                                      \
+  /* Rows of tables. */                                                                                                \
+  MUTANT(kRepeatedKeyLost, "I1", "of a key that is twice in a batch only the last gradient counts")                    \
+  MUTANT(kLastShardLost, "I7", "keys of a table's last shard are not sent")                                            \
+  MUTANT(kMissingKeyShifts, "I1", "a key that members share shifts the later gradients of all but the first")          \
+  MUTANT(kMeanOfPushers, "I1", "the mean of a key is over those alone who have pushed keys of its shard")              \
+  MUTANT(kMissingRowReadsZero, "I1", "a row that nobody has pushed reads as 0")                                        \
+  MUTANT(kKeyZeroIsNone, "I1", "key 0 stands for no key, of which there is never a row")                               \
+  MUTANT(kLookupInserts, "I7", "who reads a row that nobody has pushed makes it")                                      \
+  MUTANT(kRowsDrawnAnew, "I1", "after a rollback the same key has other initial weights")                              \
+  MUTANT(kTornRows, "I7", "a cut has the weights of rows without what the optimizer keeps of them")                    \
+  MUTANT(kRestoresOneShard, "I7", "of a table's shards on one server only the first comes back")
 // clang-format on
 
 namespace rubato {

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/learning_rate_schedule.h"
+#include "common/mutants.h"
 #include "common/optimizer_traits.h"
 #include "common/status.h"
 #include "common/table_keys.h"
@@ -86,7 +87,7 @@ absl::StatusOr<std::unique_ptr<TableStore>> TableStore::Create(const v1::JobConf
         .dimension = static_cast<int>(wanted.dimension()),
         .formula = FormulaOf(wanted.algorithm()),
         .initial_bound = static_cast<float>(wanted.initial_bound()),
-        .seed = SeedOfTable(config.seed(), number),
+        .seed = SeedOfTable(config.seed(), number) + (RUBATO_MUTANT(kRowsDrawnAnew) ? job.rollback_term() : 0),
         .secret = SecretOfTable(config.seed(), number),
         .memory_bytes = static_cast<int64_t>(wanted.memory_bytes()) / config.cluster().partitions_per_server()};
     RUBATO_ASSIGN_OR_RETURN(table.rows, Table::Create(std::move(options)));
@@ -151,6 +152,11 @@ absl::Status TableStore::Finish() {
     if (!member.hashes.empty()) members.push_back(member);
   }
   if (members.empty()) return absl::OkStatus();
+  if (RUBATO_MUTANT(kMeanOfPushers)) {
+    float all = 0;
+    for (const Pushed& member : members) all += member.weight;
+    for (Pushed& member : members) member.weight /= all;
+  }
   const OneTable& table = tables_[joint.table];
   Pushed merged = members[0];
   if (members.size() > 1) {
@@ -172,6 +178,7 @@ void TableStore::Merge(int64_t dimension, std::vector<Pushed> members) {
   while (!members.empty()) {
     uint64_t lowest = UINT64_MAX;
     for (const Pushed& member : members) lowest = std::min(lowest, member.hashes.front());
+    bool is_first = true;
     hashes_.push_back(lowest);
     const size_t at = gradients_.size();
     gradients_.resize(at + dimension);
@@ -181,8 +188,10 @@ void TableStore::Merge(int64_t dimension, std::vector<Pushed> members) {
       if (member.hashes.front() != lowest) continue;
       for (int64_t i = 0; i < dimension; ++i) sum[i] += member.weight * member.rows[i];
       member.hashes.remove_prefix(1);
-      member.rows += dimension;
       ended |= member.hashes.empty();
+      const bool is_other = !std::exchange(is_first, false);
+      if (RUBATO_MUTANT(kMissingKeyShifts) && is_other) continue;
+      member.rows += dimension;
     }
     if (ended) std::erase_if(members, [](const Pushed& member) { return member.hashes.empty(); });
   }
@@ -204,6 +213,7 @@ std::shared_ptr<ShardSnapshot> TableStore::Keep(uint32_t chunk) const {
   for (const auto& [key, row] : sorted) {
     keys->push_back(key);
     rows->insert(rows->end(), row, row + row_floats);
+    if (RUBATO_MUTANT(kTornRows)) std::fill(rows->end() - (row_floats - config.dimension()), rows->end(), 0.0f);
   }
   auto snapshot = std::make_shared<ShardSnapshot>();
   v1::ShardRecord& record = snapshot->record;
@@ -221,9 +231,7 @@ std::shared_ptr<ShardSnapshot> TableStore::Keep(uint32_t chunk) const {
 }
 
 void TableStore::BeginRestore(CheckpointRestorer* restorer) {
-  for (auto& entry : shards_) {
-    // Clang captures no structured bindings.
-    Shard& shard = entry.second;
+  for (const auto& [chunk, shard] : shards_) {
     const OneTable& table = tables_[shard.table];
     const v1::TableConfig& config = table.spec.config;
     restorer->AddShard({.table = config.name(),
@@ -232,16 +240,28 @@ void TableStore::BeginRestore(CheckpointRestorer* restorer) {
                         .algorithm = config.algorithm(),
                         .dimension = static_cast<uint32_t>(config.dimension()),
                         .row_floats = static_cast<uint32_t>(table.rows->row_floats()),
-                        .restore = [&shard, &table](const v1::ShardRecord& record, absl::Span<const uint64_t> keys,
-                                                    absl::Span<const float> rows) {
-                          shard.restored_version = record.version();
-                          return table.rows->Restore({shard.shard, table.spec.config.shards()}, keys, rows.data());
-                        }});
+                        .restore = [this, number = chunk](
+                                       const v1::ShardRecord& record, absl::Span<const uint64_t> keys,
+                                       absl::Span<const float> rows) { return Restore(number, record, keys, rows); }});
   }
 }
 
+absl::Status TableStore::Restore(uint32_t chunk, const v1::ShardRecord& record, absl::Span<const uint64_t> keys,
+                                 absl::Span<const float> rows) {
+  Shard& shard = shards_.at(chunk);
+  const OneTable& table = tables_[shard.table];
+  shard.restored_version = record.version();
+  if (RUBATO_MUTANT(kRestoresOneShard) && table.rows->rows() > 0) return absl::OkStatus();
+  return table.rows->Restore({shard.shard, table.spec.config.shards()}, keys, rows.data());
+}
+
 void TableStore::Lookup(int table, absl::Span<const uint64_t> hashes, float* rows) const {
-  tables_[table].rows->LookupHashes(hashes, rows);
+  const OneTable& read = tables_[table];
+  if (RUBATO_MUTANT(kLookupInserts)) {
+    const std::vector<float> nothing(hashes.size() * read.spec.dimension());
+    (void)read.rows->ApplyHashes(read.rule, hashes, nothing.data(), 0);
+  }
+  read.rows->LookupHashes(hashes, rows);
 }
 
 TableStore::Counts TableStore::counts() const {

@@ -57,8 +57,12 @@ class TableStore {
 
   // The shard as it is: a copy. `record` lacks its version and watermarks, of which the store does not know.
   std::shared_ptr<ShardSnapshot> Keep(uint32_t chunk) const;
-  // Has `restorer` put in all shards; before anything else is called. Then what it said of a shard's version.
+  // Has `restorer` put in all shards; before anything else is called.
   void BeginRestore(CheckpointRestorer* restorer);
+  // Puts in a shard that has no rows yet, of what Keep gave. Errors of Table::Restore.
+  absl::Status Restore(uint32_t chunk, const v1::ShardRecord& record, absl::Span<const uint64_t> keys,
+                       absl::Span<const float> rows);
+  // What was said of a shard's version.
   int64_t RestoredVersion(uint32_t chunk) const { return shards_.at(chunk).restored_version; }
 
   // Writes the rows of the keys with these hashes (TableMessage.asked) to `rows`. REQUIRES: there is one.

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "common/mutants.h"
 #include "server/tables/row_loops.h"
 
 namespace rubato::server {
@@ -63,10 +64,12 @@ struct TableLoops {
     };
     const auto use = [&](size_t i) INLINE {
       float* out = weights + dimension * i;
-      if (const uint32_t row = at(i).row; row != 0) [[likely]] {
+      const bool is_none = RUBATO_MUTANT(kKeyZeroIsNone) && table.hash_.KeyOf(hashes[i]) == 0;
+      if (const uint32_t row = at(i).row; row != 0 && !is_none) [[likely]] {
         std::memcpy(out, table.RowAt(row), sizeof(float) * dimension);
       } else {
         table.InitialWeights(hashes[i], out);
+        if (RUBATO_MUTANT(kMissingRowReadsZero)) std::fill_n(out, dimension, 0.0f);
       }
     };
     InStages(hashes.size(), find, probe, settle, use);

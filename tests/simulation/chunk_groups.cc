@@ -3,6 +3,8 @@
 #include <map>
 #include <utility>
 
+#include "common/table_keys.h"
+
 namespace rubato::simulation {
 
 std::vector<ChunkGroup> GroupChunks(const std::vector<v1::ChunkPlacement>& chunks, Random& random) {
@@ -13,7 +15,8 @@ std::vector<ChunkGroup> GroupChunks(const std::vector<v1::ChunkPlacement>& chunk
   std::vector<ChunkGroup> groups;
   for (const auto& [key, members] : partitions) {
     for (size_t i = 0; i < members.size(); ++i) {
-      if (i == 0 || random.Below(2) == 0) groups.push_back({key.first, key.second, {}});
+      const bool other_kind = i > 0 && IsShard(chunks[members[i]]) != IsShard(chunks[members[i - 1]]);
+      if (i == 0 || other_kind || random.Below(2) == 0) groups.push_back({key.first, key.second, {}});
       groups.back().chunks.push_back(members[i]);
     }
   }

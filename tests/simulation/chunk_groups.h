@@ -9,7 +9,7 @@
 
 namespace rubato::simulation {
 
-// Chunks of one partition that travel together.
+// Chunks of one partition that travel together: of tensors, or shards of the table.
 struct ChunkGroup {
   uint32_t server = 0;
   uint32_t partition = 0;

@@ -262,8 +262,7 @@ std::string ChunkOracle::CutCaptured(const KnownPlans& plans, const v1::Cut& cut
   cut_step_ = plan.first_step();
   if (std::string wrong = CheckCutContent(plans, what); !wrong.empty()) return wrong;
   if (state != state_) {
-    return absl::StrCat("I7: ", what, " has version ", state.version, " of ", state.pushes.size(), " pushes; due are ",
-                        state_.version, " of ", state_.pushes.size());
+    return absl::StrCat("I7: ", what, " has ", Difference(state, state_));
   }
   return "";
 }

@@ -2,6 +2,8 @@
 #define RUBATO_TESTS_SIMULATION_CHUNK_STATE_H_
 
 #include <cstdint>
+#include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -10,15 +12,22 @@ namespace rubato::simulation {
 // A worker's incarnation and its step.
 using PushId = std::pair<uint64_t, int64_t>;
 
+// Rows of a table by their keys: weights, then what the optimizer keeps of them.
+using Rows = std::map<uint64_t, std::vector<float>>;
+
 // Stands for a chunk's weights: which pushes were applied to them since the job began, in which order, and what became
-// of one number.
+// of one number. A shard of a table has its rows instead of the number.
 struct ChunkState {
   int64_t version = 0;
   std::vector<PushId> pushes;
   double value = 0;
+  Rows rows = {};
 
   bool operator==(const ChunkState&) const = default;
 };
+
+// How one differs from what is due, as in "version 3 of 4 pushes; due are 3 of 5".
+std::string Difference(const ChunkState& state, const ChunkState& due);
 
 }  // namespace rubato::simulation
 

@@ -50,7 +50,7 @@ CoordinatorHost::CoordinatorHost(World* world) : world_(world) {
 
 void CoordinatorHost::Create() {
   CoordinatorCore::Options options;
-  options.config = MakeJobConfig(world_->scenario);
+  options.config = world_->config;
   options.config_fingerprint = kConfigFingerprint;
   // As random as a real one: another with each start.
   options.job_fingerprint = world_->scenario.seed + 1 + (++cores_ << 32);

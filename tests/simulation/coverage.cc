@@ -70,6 +70,12 @@ std::string NameOf(Reached what) {
       return "a mean of nothing";
     case Reached::kMeanOfSome:
       return "a mean to which only some contribute";
+    case Reached::kMissingRowRead:
+      return "a row read that nobody has pushed";
+    case Reached::kKeyOfSeveralMembers:
+      return "a step in which several members push the same key";
+    case Reached::kRowsRestored:
+      return "rows of a table that come from a cut";
     case Reached::kEnd:
       break;
   }

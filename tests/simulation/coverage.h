@@ -58,6 +58,10 @@ enum class Reached {
   // A mean to which nobody has pushed anything; to which only some have.
   kMeanOfNothing,
   kMeanOfSome,
+  // A row was read that no push had brought; several members have pushed a key in one step; rows came from a cut.
+  kMissingRowRead,
+  kKeyOfSeveralMembers,
+  kRowsRestored,
   kEnd,
 };
 

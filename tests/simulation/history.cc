@@ -74,8 +74,7 @@ void History::PlanHolds(uint32_t partition, const v1::Plan& plan) {
 void History::Restored(uint32_t chunk, const ChunkState& state) {
   const ChunkState& due = Chunk(chunk).state();
   if (state == due) return;
-  Violate(absl::StrCat("I7: chunk ", chunk, " goes on with version ", state.version, " of ", state.pushes.size(),
-                       " pushes; captured were ", due.version, " of ", due.pushes.size()));
+  Violate(absl::StrCat("I7: chunk ", chunk, " goes on with ", Difference(state, due)));
 }
 
 void History::Applied(uint32_t partition, uint32_t chunk, const std::vector<v1::UpdateRecord>& contributions) {

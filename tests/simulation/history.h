@@ -63,6 +63,7 @@ class History {
   // Whether the push of `step`, which has arrived, waits until the chunk is captured.
   bool HeldForCut(uint32_t partition, uint32_t chunk, const v1::TaskId& worker, int64_t step);
   const ChunkOracle& chunk(uint32_t chunk) { return Chunk(chunk); }
+  Rows& RowsOf(uint32_t shard) { return Chunk(shard).rows(); }
   const KnownPlans& plans(uint32_t partition) { return partitions_[partition]; }
 
   const Start& start() const { return start_; }

@@ -30,7 +30,9 @@ void MakeClientJob(const Scenario& scenario, v1::JobConfig* config) {
 
 void MakeLayers(const Scenario& scenario, v1::ModelConfig* model) {
   // One unit: its bias is a chunk, and the weights are the others.
-  model->add_input_shape(kChunkElements * std::max<int64_t>(scenario.chunks - 1, 1));
+  const int64_t inputs = kChunkElements * std::max<int64_t>(scenario.chunks - 1, 1);
+  model->add_input_shape(inputs - (scenario.shards > 0 ? kKeysPerExample * kRowDimension : 0));
+  if (scenario.shards > 0) *model->add_tables() = MakeTable(scenario);
   v1::LayerConfig* layer = model->add_layers();
   layer->set_name("linear0");
   layer->mutable_linear()->set_units(1);
@@ -44,6 +46,7 @@ int64_t TrainExamples(const Scenario& scenario) { return scenario.examples > 0 ?
 v1::JobConfig MakeJobConfig(const Scenario& scenario) {
   v1::JobConfig config;
   config.set_name("simulation");
+  config.set_seed(scenario.seed);
   config.mutable_cluster()->set_servers(scenario.servers);
   config.mutable_cluster()->set_partitions_per_server(scenario.partitions);
   config.mutable_cluster()->set_workers(scenario.workers);
@@ -68,5 +71,7 @@ v1::JobConfig MakeJobConfig(const Scenario& scenario) {
   if (scenario.clients) MakeClientJob(scenario, &config);
   return config;
 }
+
+ModelSpec MakeModelSpec(const v1::JobConfig& config) { return BuildModelSpec(config.model()).value(); }
 
 }  // namespace rubato::simulation

@@ -4,7 +4,10 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/task.h"
+#include "tests/simulation/reference_rows.h"
+#include "tests/simulation/sim_push.h"
 
 namespace rubato::simulation {
 
@@ -40,6 +43,7 @@ void Oracle::PlanHolds(const Place& place, const v1::Plan& plan) {
 }
 
 void Oracle::Restored(const Place& place, uint32_t chunk, const ChunkState& state) {
+  if (!state.rows.empty()) coverage_->Note(Reached::kRowsRestored);
   HistoryOf(place.job).Restored(chunk, state);
 }
 
@@ -58,6 +62,32 @@ void Oracle::Updated(const Place& place, uint32_t chunk, const Scenario& scenari
   if (scenario.mean && reference.of_nothing) coverage_->Note(Reached::kMeanOfNothing);
   if (scenario.mean && reference.partly_absent) coverage_->Note(Reached::kMeanOfSome);
   history.Updated(chunk, outcome, reference.due);
+}
+
+void Oracle::RowsUpdated(const Place& place, uint32_t chunk, const Scenario& scenario,
+                         const std::vector<v1::UpdateRecord>& contributions) {
+  History& history = HistoryOf(place.job);
+  const double scale = contributions.empty() ? 1 : history.LearningRateScale(contributions.front().generation());
+  if (UpdateRowsByReference(scenario, chunk, scale, contributions, &history.RowsOf(chunk))) {
+    coverage_->Note(Reached::kKeyOfSeveralMembers);
+  }
+}
+
+void Oracle::RowsHandedOut(const Place& place, const Scenario& scenario, const std::vector<uint64_t>& keys,
+                           const std::vector<float>& weights) {
+  History& history = HistoryOf(place.job);
+  auto at = weights.begin();
+  for (const uint64_t key : keys) {
+    const Rows& rows = history.RowsOf(ShardChunkOf(scenario, key));
+    const auto row = rows.find(key);
+    if (row == rows.end()) coverage_->Note(Reached::kMissingRowRead);
+    const std::vector<float> due = row == rows.end() ? InitialRow(scenario, key) : row->second;
+    if (!std::equal(at, at + kRowDimension, due.begin())) {
+      Violate(absl::StrCat("I1: the row of key ", key, " is handed out as ", absl::StrJoin(at, at + kRowDimension, ","),
+                           " where ", absl::StrJoin(due.begin(), due.begin() + kRowDimension, ","), " is due"));
+    }
+    at += kRowDimension;
+  }
 }
 
 void Oracle::Logged(const Place& place, const v1::UpdateRecord& record) {

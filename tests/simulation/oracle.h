@@ -61,6 +61,12 @@ class Oracle {
   // What the update of these contributions has made of the weights' value; after Applied. Nobody has to say so.
   void Updated(const Place& place, uint32_t chunk, const Scenario& scenario,
                const std::vector<v1::UpdateRecord>& contributions, const UpdateOutcome& outcome);
+  // The same of a shard of the job's table; what became of its rows shows when they are handed out or captured.
+  void RowsUpdated(const Place& place, uint32_t chunk, const Scenario& scenario,
+                   const std::vector<v1::UpdateRecord>& contributions);
+  // The weights of these keys' rows, one after another, in an answer.
+  void RowsHandedOut(const Place& place, const Scenario& scenario, const std::vector<uint64_t>& keys,
+                     const std::vector<float>& weights);
   void Logged(const Place& place, const v1::UpdateRecord& record);
   void CutCaptured(const Place& place, const v1::Cut& cut, uint32_t chunk, const ChunkState& state);
   void Arrived(uint64_t token, Request request);

@@ -203,6 +203,11 @@ Scenario DrawScenario(uint64_t seed) {
   scenario.mean = scenario.clients && random.Below(3) == 0;
   // No other mode may be asked for.
   if (scenario.mean && scenario.start.mode != v1::SYNC) scenario.start = {};
+  // Drawn last, so that a run without a table is the same as before there were tables.
+  if (!scenario.clients && random.Below(3) == 0) {
+    scenario.shards = 1u << random.Below(3);
+    if (random.Below(2) == 0) scenario.rows_by = v1::TableConfig::ADAGRAD;
+  }
   return scenario;
 }
 
@@ -215,6 +220,10 @@ std::string Describe(const Scenario& scenario) {
   if (scenario.start.quorum > 0) absl::StrAppend(&text, " with quorum ", scenario.start.quorum);
   if (scenario.clients) absl::StrAppend(&text, scenario.own ? ", of clients with data of their own" : ", of clients");
   if (scenario.mean) absl::StrAppend(&text, ", who ask for means");
+  if (scenario.shards > 0) {
+    absl::StrAppend(&text, ", a table of ", scenario.shards, " shards with ",
+                    v1::TableConfig::Algorithm_Name(scenario.rows_by));
+  }
   absl::StrAppend(&text, "; loss ", scenario.loss, ", duplication ", scenario.duplication, ", straggling ",
                   scenario.straggling, " until ", absl::FormatDuration(scenario.heal_at), "; ", scenario.faults.size(),
                   " faults");

@@ -59,9 +59,12 @@ struct Scenario {
   uint32_t servers = 1;
   uint32_t partitions = 1;  // Per server.
   uint32_t workers = 1;     // Expected at the start.
-  uint32_t chunks = 2;      // At least 2.
-  int steps = 20;           // Each worker leaves when it has done as many, if the data is never used up.
-  int64_t examples = 0;     // Of the data, which the job goes through once; 0: it is never used up.
+  uint32_t chunks = 2;      // Of tensors; at least 2.
+  uint32_t shards = 0;      // Of a table, and more chunks; 0: there is no table.
+  // How its rows are updated.
+  v1::TableConfig::Algorithm rows_by = v1::TableConfig::SGD;
+  int steps = 20;        // Each worker leaves when it has done as many, if the data is never used up.
+  int64_t examples = 0;  // Of the data, which the job goes through once; 0: it is never used up.
   // The workers are clients: one of them assigns the initial weights, and some have no gradient of some chunks. `own`:
   // with data of their own, so that the job ends when the last one has left by itself.
   bool clients = false;

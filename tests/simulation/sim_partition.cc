@@ -1,10 +1,13 @@
 #include "tests/simulation/sim_partition.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/table_keys.h"
 #include "common/task.h"
+#include "common/wire/exchange_codec.h"
 #include "server/rules/update_mix.h"
 #include "tests/simulation/messages.h"
 #include "tests/simulation/sim_push.h"
@@ -13,16 +16,74 @@ namespace rubato::simulation {
 
 using Kind = server::PartitionRequest::Kind;
 
-SimPartition::SimPartition(const Options& options)
+SimPartition::SimPartition(const Options& options, std::unique_ptr<server::TableStore> tables)
     : options_(options),
       world_(options.world),
       oracle_(&options.world->oracle),
-      rules_(options.chunks, options.world->scenario.timeout, this) {}
+      rules_(options.chunks, options.world->scenario.timeout, this),
+      tables_(std::move(tables)) {}
 
 void SimPartition::Restore(uint32_t chunk, const ChunkState& state) {
-  weights_[chunk] = state;
+  ChunkState& weights = weights_[chunk] = state;
+  if (tables_->Has(chunk)) {
+    v1::ShardRecord record;
+    record.set_version(state.version);
+    std::vector<uint64_t> keys;
+    std::vector<float> rows;
+    for (const auto& [key, row] : std::exchange(weights.rows, {})) {
+      keys.push_back(key);
+      rows.insert(rows.end(), row.begin(), row.end());
+    }
+    const absl::Status restored = tables_->Restore(chunk, record, keys, rows);
+    if (!restored.ok()) oracle_->Violate(absl::StrCat("I7: ", name(), " restores no rows: ", restored.message()));
+  }
   rules_.Restore(chunk, state.version);
-  oracle_->Restored(options_.place, chunk, state);
+  oracle_->Restored(options_.place, chunk, StateOf(chunk));
+}
+
+void SimPartition::FinishTables() const {
+  const absl::Status applied = tables_->Finish();
+  if (!applied.ok()) oracle_->Violate(absl::StrCat("I1: rows are not updated: ", applied.message()));
+}
+
+ChunkState SimPartition::StateOf(uint32_t chunk) const {
+  ChunkState state = weights_.at(chunk);
+  if (!tables_->Has(chunk)) return state;
+  FinishTables();
+  const std::shared_ptr<const server::ShardSnapshot> shard = tables_->Keep(chunk);
+  const uint32_t floats = shard->record.row_floats();
+  for (size_t i = 0; i < shard->keys->size(); ++i) {
+    const auto row = shard->rows->begin() + static_cast<int64_t>(i * floats);
+    state.rows.emplace((*shard->keys)[i], std::vector<float>(row, row + floats));
+  }
+  return state;
+}
+
+std::shared_ptr<const server::TableMessage> SimPartition::ReadRows(const RowMessage& rows,
+                                                                   server::PartitionRequest* request) {
+  const bool pushes = std::any_of(request->contributions.begin(), request->contributions.end(),
+                                  [](const server::Contribution& push) { return push.examples > 0; });
+  const DecodedRequest message = {.header = {},
+                                  .payload = PayloadView({grpc::Slice(rows.payload)}, 0, rows.payload.size())};
+  auto table = server::ReadTable(rows.keys, pushes, request->chunks, message, /*region=*/nullptr,
+                                 {.model = &world_->model, .seed = world_->config.seed()}, world_->job);
+  if (!table.ok()) {
+    oracle_->Violate(absl::StrCat("I4: a message about rows is refused: ", table.status().message()));
+    return nullptr;
+  }
+  for (size_t i = 0; i < request->contributions.size() && pushes; ++i) {
+    request->contributions[i].gradient = {*table, &(*table)->by_chunk[i]};
+  }
+  return *std::move(table);
+}
+
+void SimPartition::HandOutRows(const server::TableMessage& table) {
+  std::vector<float> rows(table.asked.size() * kRowDimension);
+  if (!table.asked.empty()) tables_->Lookup(table.table, table.asked, rows.data());
+  const KeyHash hash = HashOfTable(world_->config.seed(), table.table);
+  std::vector<uint64_t> keys;
+  for (const uint64_t asked : table.asked) keys.push_back(hash.KeyOf(asked));
+  oracle_->RowsHandedOut(options_.place, world_->scenario, keys, rows);
 }
 
 void SimPartition::OnAssign(const v1::TaskId& worker, const std::vector<uint32_t>& chunks, const SendReply& send) {
@@ -47,8 +108,13 @@ void SimPartition::TraceRequest(const server::PartitionRequest& request) const {
                     request.token, "]");
 }
 
-void SimPartition::OnRequest(server::PartitionRequest request, SendReply send) {
+void SimPartition::OnRequest(server::PartitionRequest request, const std::optional<RowMessage>& rows, SendReply send) {
   request.token = ++world_->last_token;
+  std::shared_ptr<const server::TableMessage> table;
+  if (rows.has_value()) {
+    table = ReadRows(*rows, &request);
+    if (table == nullptr) return;
+  }
   Oracle::Request seen;
   seen.place = options_.place;
   seen.snapshot = request.kind == Kind::kSnapshot;
@@ -61,9 +127,10 @@ void SimPartition::OnRequest(server::PartitionRequest request, SendReply send) {
   // The look at waiting requests comes in intervals, and twice as late if a tick has just passed.
   seen.deadline = world_->queue.Now() + world_->scenario.timeout + 2 * kServerTick;
   TraceRequest(request);
-  open_[request.token] = {request.task, std::move(send), seen.snapshot};
+  open_[request.token] = {request.task, std::move(send), seen.snapshot, std::move(table)};
   oracle_->Arrived(request.token, seen);
   rules_.OnRequest(std::move(request), world_->queue.Now());
+  FinishTables();
   if (seen.push) oracle_->Taken(options_.place, seen.task, seen.step - 1, seen.chunks);
 }
 
@@ -97,6 +164,11 @@ void SimPartition::Apply(const server::ChunkRules::Update& update) {
     weights.pushes.emplace_back(contribution.header->task.incarnation(), contribution.header->step);
   }
   oracle_->Applied(options_.place, update.chunk, records);
+  if (tables_->Has(update.chunk)) {
+    const absl::Status applied = tables_->Apply(update);
+    if (!applied.ok()) oracle_->Violate(absl::StrCat("I1: rows are not updated: ", applied.message()));
+    return oracle_->RowsUpdated(options_.place, update.chunk, world_->scenario, records);
+  }
   const bool disagreement = ChangeValue(update, &weights.value);
   oracle_->Updated(options_.place, update.chunk, world_->scenario, records, {weights.value, disagreement});
 }
@@ -119,7 +191,7 @@ bool SimPartition::ChangeValue(const server::ChunkRules::Update& update, double*
 }
 
 void SimPartition::CaptureCut(const v1::Cut& cut, uint32_t chunk) {
-  const ChunkState& state = weights_[chunk];
+  const ChunkState state = StateOf(chunk);
   world_->trace.Add(name(), ": chunk ", chunk, " is captured for cut ", cut.id(), ", version ", state.version);
   oracle_->CutCaptured(options_.place, cut, chunk, state);
   options_.on_captured(cut, chunk, state);
@@ -143,6 +215,7 @@ void SimPartition::Log(const v1::UpdateLogRecord& record) {
 }
 
 void SimPartition::Answer(const server::PartitionReply& reply) {
+  FinishTables();
   auto node = open_.extract(reply.token);
   if (world_->trace.on()) {
     world_->trace.Add(name(), ": answers [", reply.token, "] ", v1::ExchangeReply::Outcome_Name(reply.outcome), " ",
@@ -160,6 +233,9 @@ void SimPartition::Answer(const server::PartitionReply& reply) {
     oracle_->Violate(absl::StrCat("I1: weights of ", name(), " are handed out before all of them were assigned"));
   }
   oracle_->Answered(reply.token, wire, values);
+  if (!node.empty() && node.mapped().table != nullptr && reply.outcome == v1::ExchangeReply::OK) {
+    HandOutRows(*node.mapped().table);
+  }
   if (!node.empty()) node.mapped().send(wire);
 }
 

@@ -2,6 +2,7 @@
 #define RUBATO_TESTS_SIMULATION_SIM_PUSH_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "proto/job_config.pb.h"
 #include "proto/parameter_server.pb.h"
@@ -21,6 +22,19 @@ v1::OptimizerConfig MakeOptimizer(const Scenario& scenario);
 
 // Stands for a chunk's gradient: -1 to 1.
 double GradientOf(const PushId& push, uint32_t chunk);
+
+// Of the job's table, if there is one.
+inline constexpr int64_t kKeysPerExample = 3;
+inline constexpr int64_t kRowDimension = 2;
+v1::TableConfig MakeTable(const Scenario& scenario);
+
+// A key of one of a push's examples: a few are drawn again and again and most of them seldom, 0 and the last one among
+// them.
+uint64_t KeyOf(const PushId& push, int64_t example, int64_t place);
+// An element of the gradient of its row there: -1 to 1.
+float RowGradientOf(const PushId& push, int64_t example, int64_t place, int64_t element);
+// The keys that a task reads for a step, in any order, of two examples. Some of them nobody pushes.
+std::vector<uint64_t> KeysRead(const PushId& reader);
 
 // The hyperparameters that a client pushes with. They change with the step, mostly for all workers alike; some pushes
 // say something else, or nothing of a group.

@@ -1,6 +1,7 @@
 #include "tests/simulation/sim_server.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 #include <set>
 #include <utility>
@@ -59,12 +60,13 @@ void SimServer::Tick() {
   world_->queue.After(kServerTick, [this] { Tick(); });
 }
 
-void SimServer::OnRequest(uint64_t job, uint32_t partition, server::PartitionRequest request, Answer answer) {
+void SimServer::OnRequest(uint64_t job, uint32_t partition, server::PartitionRequest request,
+                          std::optional<RowMessage> rows, Answer answer) {
   if (!alive_) return;
   if (frozen_) {  // It lies in the process' buffers.
-    world_->queue.After(kServerTick, [this, job, partition, request = std::move(request), answer = std::move(answer)] {
-      OnRequest(job, partition, request, answer);
-    });
+    world_->queue.After(kServerTick,
+                        [this, job, partition, request = std::move(request), rows = std::move(rows),
+                         answer = std::move(answer)] { OnRequest(job, partition, request, rows, answer); });
     return;
   }
   // Not in a job yet, or not with as many partitions.
@@ -73,7 +75,7 @@ void SimServer::OnRequest(uint64_t job, uint32_t partition, server::PartitionReq
     world_->coverage.Note(Reached::kOldRequestRefused);
     if (world_->scenario.fingerprints) return;
   }
-  partitions_[partition]->OnRequest(std::move(request), std::move(answer));
+  partitions_[partition]->OnRequest(std::move(request), rows, std::move(answer));
 }
 
 void SimServer::OnAssign(uint64_t job, uint32_t partition, const v1::TaskId& worker, std::vector<uint32_t> chunks,
@@ -129,6 +131,21 @@ void SimServer::OnEachPartition(std::function<void(SimPartition&)> work, std::fu
   }
 }
 
+std::unique_ptr<SimPartition> SimServer::MakePartition(const v1::JobDescription& job, uint32_t partition,
+                                                       std::vector<uint32_t> chunks) {
+  auto tables = server::TableStore::Create(world_->config, world_->model, job, chunks);
+  // Nothing can be done without it.
+  if (!tables.ok()) std::abort();
+  return std::make_unique<SimPartition>(
+      SimPartition::Options{.world = world_,
+                            .place = {job_, index_ * 8 + partition},
+                            .name = absl::StrCat("server ", index_, ".", partition),
+                            .chunks = std::move(chunks),
+                            .on_captured = [this](const v1::Cut& cut, uint32_t chunk,
+                                                  const ChunkState& state) { OnCaptured(cut, chunk, state); }},
+      *std::move(tables));
+}
+
 void SimServer::StartJob(const v1::JobDescription& job) {
   if (job_ == job.fingerprint()) {
     for (auto& partition : partitions_) {
@@ -161,14 +178,7 @@ void SimServer::StartJob(const v1::JobDescription& job) {
     if (job.chunks(chunk).server() == index_) chunks[job.chunks(chunk).partition()].push_back(chunk);
   }
   for (uint32_t p = 0; p < chunks.size(); ++p) {
-    partitions_.push_back(std::make_unique<SimPartition>(
-        SimPartition::Options{.world = world_,
-                              .place = {job_, index_ * 8 + p},
-                              .name = absl::StrCat("server ", index_, ".", p),
-                              .chunks = chunks[p],
-                              .on_captured = [this](const v1::Cut& cut, uint32_t chunk, const ChunkState& state) {
-                                OnCaptured(cut, chunk, state);
-                              }}));
+    partitions_.push_back(MakePartition(job, p, chunks[p]));
     chunks_ += chunks[p].size();
     for (uint32_t chunk : chunks[p]) {
       partitions_.back()->Restore(chunk, states.has_value() ? (*states)[chunk] : ChunkState());

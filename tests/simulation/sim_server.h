@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,9 @@ class SimServer {
   void Freeze(absl::Duration length);
 
   // A request of somebody who is in `job` has come over the wire; its token is assigned here.
-  void OnRequest(uint64_t job, uint32_t partition, server::PartitionRequest request, Answer answer);
+  // `rows`: what it says of rows, unless it is about tensors.
+  void OnRequest(uint64_t job, uint32_t partition, server::PartitionRequest request, std::optional<RowMessage> rows,
+                 Answer answer);
   // A client assigns the weights of these chunks.
   void OnAssign(uint64_t job, uint32_t partition, const v1::TaskId& worker, std::vector<uint32_t> chunks,
                 Answer answer);
@@ -43,6 +46,8 @@ class SimServer {
 
  private:
   void OnDirective(const v1::Directive& directive);
+  std::unique_ptr<SimPartition> MakePartition(const v1::JobDescription& job, uint32_t partition,
+                                              std::vector<uint32_t> chunks);
   void StartJob(const v1::JobDescription& job);
   // Says that it has written the first checkpoint, when it was asked for and all weights are there.
   void WriteFirstCheckpoint();

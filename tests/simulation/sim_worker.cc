@@ -120,6 +120,7 @@ void SimWorker::JoinJob(const v1::JobDescription& job) {
   if (job_ != 0) return;
   job_ = job.fingerprint();
   batches_ = GroupChunks({job.chunks().begin(), job.chunks().end()}, world_->random);
+  rows_.emplace(world_, job, batches_);
   if (!job.has_restore()) return;
   const CheckpointDirectory::Part* part = world_->checkpoints.Find(job.restore(), v1::TaskId::WORKER, task().index());
   if (part == nullptr) return;
@@ -178,6 +179,13 @@ server::PartitionRequest SimWorker::ToWire(const Request& request) const {
   return wire;
 }
 
+std::optional<RowMessage> SimWorker::RowsOf(const Request& request) {
+  const uint64_t self = task().incarnation();
+  const auto group = static_cast<size_t>(request.batch);
+  if (request.kind == StepMachine::Kind::kPull) return rows_->Message(group, {self, request.step});
+  return rows_->Message(group, {self, request.step + 1}, {self, request.step}, examples_);
+}
+
 void SimWorker::Send(const Request& request) {
   const ChunkGroup& batch = batches_[request.batch];
   const uint32_t stream = streams_[batch.server];
@@ -186,9 +194,10 @@ void SimWorker::Send(const Request& request) {
   };
   // A stream that is broken delivers nothing; the last messages of a process that died may still come.
   if (stream % 2 == 0) {
-    world_->network.Send([this, &batch, stream, answer, wire = ToWire(request)] {
+    world_->network.Send([this, &batch, stream, answer, wire = ToWire(request), rows = RowsOf(request)] {
       SimServer* server = servers_->Find(batch.server);
-      if (server != nullptr && streams_[batch.server] == stream) server->OnRequest(job_, batch.partition, wire, answer);
+      if (server == nullptr || streams_[batch.server] != stream) return;
+      server->OnRequest(job_, batch.partition, wire, rows, answer);
     });
   }
   // Streams are reliable, this network is not: what stays open for long may have been lost.

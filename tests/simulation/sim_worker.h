@@ -16,6 +16,7 @@
 #include "tests/simulation/control_link.h"
 #include "tests/simulation/server_directory.h"
 #include "tests/simulation/sim_data.h"
+#include "tests/simulation/sim_rows.h"
 #include "tests/simulation/sim_server.h"
 #include "tests/simulation/world.h"
 #include "worker/ps_client/step_machine.h"
@@ -51,6 +52,8 @@ class SimWorker : private worker::StepMachine::Sink {
 
   void Send(const worker::StepMachine::Request& request) override;
   server::PartitionRequest ToWire(const worker::StepMachine::Request& request) const;
+  // What it says of rows, if it is about some.
+  std::optional<RowMessage> RowsOf(const worker::StepMachine::Request& request);
   // As a server reads what the push of `step` says of them. Null: nothing.
   std::shared_ptr<const server::PushHyperparameters> ReadHyperparameters(int64_t step) const;
   void OnReply(const worker::StepMachine::Request& request, uint32_t stream, v1::ExchangeReply reply);
@@ -86,6 +89,7 @@ class SimWorker : private worker::StepMachine::Sink {
   ServerDirectory* const servers_;
   uint64_t job_ = 0;  // Its fingerprint.
   std::vector<ChunkGroup> batches_;
+  std::optional<SimRows> rows_;                      // Once it is in a job.
   absl::flat_hash_map<uint32_t, int64_t> versions_;  // By chunk: of the weights that it has.
   std::vector<uint32_t> streams_;                    // By server: the number of the stream; odd while it is broken.
   ControlLink link_;

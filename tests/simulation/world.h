@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "common/model_spec.h"
 #include "common/random.h"
 #include "proto/coordinator.pb.h"
+#include "proto/job_config.pb.h"
 #include "proto/update_log.pb.h"
 #include "tests/simulation/checkpoint_directory.h"
 #include "tests/simulation/coverage.h"
@@ -28,6 +30,8 @@ namespace rubato::simulation {
 struct World {
   World(const Scenario& drawn, size_t keep_trace)
       : scenario(drawn),
+        config(MakeJobConfig(drawn)),
+        model(MakeModelSpec(config)),
         trace(&queue, keep_trace),
         network(&queue, &scenario),
         random(drawn.seed, StreamId("actors")),
@@ -37,6 +41,8 @@ struct World {
   World& operator=(const World&) = delete;
 
   const Scenario scenario;
+  const v1::JobConfig config;
+  const ModelSpec model;
   EventQueue queue;
   Trace trace;
   Network network;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "common/mutants.h"
 #include "common/table_keys.h"
 
 namespace rubato::worker {
@@ -104,6 +105,7 @@ std::vector<float> SumRowGradients(const TableSpec& table, const TableKeysOfBatc
     const float* from = input_gradient + example * input_elements + table.input_offset;
     for (int64_t i = place.begin; i < place.end; ++i) {
       float* const sum = sums.data() + keys.row_of[i] * dimension;
+      if (RUBATO_MUTANT(kRepeatedKeyLost)) std::fill_n(sum, dimension, 0.0f);
       for (int64_t k = 0; k < dimension; ++k) sum[k] += place.scale * from[k];
       if (!table.is_bag()) from += dimension;
     }

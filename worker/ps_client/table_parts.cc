@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "common/mutants.h"
 #include "common/table_keys.h"
 
 namespace rubato::worker {
@@ -17,13 +18,14 @@ void KeyPart::Gather(const void* all, size_t each, void* out) const {
 
 std::vector<KeyPart> TableParts::Split(const std::vector<uint64_t>& keys) const {
   std::vector<KeyPart> parts(batches.size());
-  if (parts.size() == 1) {
+  if (parts.size() == 1 && !RUBATO_MUTANT(kLastShardLost)) {
     // No need to look which shards there are.
     if (!keys.empty()) parts[0] = {.runs = {{0, keys.size()}}, .count = keys.size()};
     return parts;
   }
   auto begin = keys.begin();
-  for (uint32_t shard = 0; shard < shards && begin != keys.end(); ++shard) {
+  const uint32_t end_shard = RUBATO_MUTANT(kLastShardLost) ? shards - 1 : shards;
+  for (uint32_t shard = 0; shard < end_shard && begin != keys.end(); ++shard) {
     const auto end = std::partition_point(begin, keys.end(),
                                           [&](uint64_t key) { return ShardOfHash(hash.Of(key), shards) == shard; });
     if (begin == end) continue;
