@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/process_memory.h"
 #include "common/random.h"
 
 namespace rubato::server {
@@ -215,6 +216,11 @@ TEST_P(TableTest, EveryInstructionSetGivesTheSameBits) {
   Random random(2);
   for (int step = 0; step < 20; ++step) {
     const Batch batch = RandomBatch(*best, dimension(), 1000, 300, random);
+    // Rows that are there, and at first most that are not.
+    std::vector<float> read(batch.gradients.size()), read_by_baseline(batch.gradients.size());
+    ASSERT_TRUE(best->Lookup(batch.keys, read.data()).ok());
+    ASSERT_TRUE(baseline->Lookup(batch.keys, read_by_baseline.data()).ok());
+    ExpectSameBits(read, read_by_baseline.data());
     for (Table* table : {baseline.get(), best.get()}) {
       ASSERT_TRUE(table->Apply(Rule(), batch.keys, batch.gradients.data(), 0.5f).ok());
     }
@@ -417,6 +423,32 @@ TEST(TableTest, HashesStandForTheirKeys) {
     EXPECT_EQ(weights, expected);
   }
   EXPECT_EQ(by_hash->rows(), by_key->rows());
+}
+
+TEST(TableMemoryTest, WhatIsCountedIsWhatIsResident) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer has memory of its own for every byte";
+#endif
+  const auto table = Make(Options(16, RowFormula::kAdaGrad));
+  // Of all batches, so that nothing else takes memory while rows do.
+  std::vector<uint64_t> hashes(1'000'000);
+  Random random(7);
+  for (uint64_t& hash : hashes) hash = random.Next64();
+  std::sort(hashes.begin(), hashes.end());
+  std::vector<uint64_t> keys(hashes.size() / 100);
+  const std::vector<float> gradients(keys.size() * 16, 1.0f);
+  std::vector<float> weights(gradients.size());
+  const int64_t before = ResidentBytes();
+  if (before == 0) GTEST_SKIP() << "the system does not say";
+  for (size_t batch = 0; batch < 100; ++batch) {
+    // Each has keys of all shards.
+    for (size_t i = 0; i < keys.size(); ++i) keys[i] = table->hash().KeyOf(hashes[100 * i + batch]);
+    ASSERT_TRUE(table->Apply(Rule(), keys, gradients.data(), 1).ok());
+    ASSERT_TRUE(table->Lookup(keys, weights.data()).ok());
+  }
+  ASSERT_EQ(table->rows(), 1'000'000);
+  const auto counted = static_cast<double>(table->memory_bytes());
+  EXPECT_NEAR(static_cast<double>(ResidentBytes() - before), counted, 0.05 * counted);
 }
 
 TEST(TableTest, InitialWeightsAreSpreadOverTheirRange) {
