@@ -71,8 +71,10 @@ PartitionOwner::~PartitionOwner() {
 }
 
 void PartitionOwner::Submit(Incoming incoming) {
-  // A gradient in shared memory is large although its message is not, and the next one can be read while it is applied.
-  const bool small = !incoming.in_shared_memory && incoming.gradient_bytes <= kSmallBytes;
+  // A tensor's gradient in shared memory is large although its message is not, and the next one can be read while it is
+  // applied. What is said of a table may be anything.
+  const bool may_be_small = !incoming.in_shared_memory || incoming.table != nullptr;
+  const bool small = may_be_small && incoming.gradient_bytes <= kSmallBytes;
   if (small || serves_all_at_once_) {
     if (queue_.TryRun([&] { Handle(std::move(incoming)); })) return;
   }
@@ -297,9 +299,7 @@ void PartitionOwner::CaptureCut(const v1::Cut& cut, uint32_t chunk) {
   if (options_.on_cut) options_.on_cut(partition_.plan(), std::exchange(captured_, {}));
 }
 
-void PartitionOwner::Log(const v1::UpdateLogRecord& record) {
-  CheckLog(options_.log->Append(record));
-}
+void PartitionOwner::Log(const v1::UpdateLogRecord& record) { CheckLog(options_.log->Append(record)); }
 
 void PartitionOwner::CheckLog(const absl::Status& status) {
   if (status.ok() || log_failed_) return;
@@ -359,8 +359,8 @@ void PartitionOwner::Answer(const PartitionReply& reply) {
   } else if (reply.outcome == v1::ExchangeReply::OK) {
     AddRows(reply, open, &header, &payload);
   }
-  // What the next forward needs first goes first.
-  const int64_t priority = open.chunks.empty() ? 0 : open.chunks.front();
+  // What the next forward needs first goes first: rows, as they are its input.
+  const int64_t priority = open.table != nullptr ? -1 : open.chunks.empty() ? 0 : open.chunks.front();
   open.connection->Send(EncodeReply(header, std::move(payload)), priority);
   trace_.Answered(open.traced, reply.outcome, begun);
 }

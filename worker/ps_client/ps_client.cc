@@ -147,8 +147,9 @@ void PsClient::AddGradients(const ChunkBatch& batch, const SharedMemoryLink* mem
 }
 
 void PsClient::Send(const StepMachine::Request& request) {
-  // What the next forward needs first overtakes what it needs later. Sent again when there is a connection.
-  connections_.Send(connection_of_batch_[request.batch], request.batch,
+  // What the next forward needs first goes first: rows, its input. Sent again when there is a connection.
+  const int64_t priority = HasRows(request.batch) ? -1 : request.batch;
+  connections_.Send(connection_of_batch_[request.batch], priority,
                     [&](const SharedMemoryLink* memory)
                         ABSL_NO_THREAD_SAFETY_ANALYSIS { return MakeRequest(request, memory); });
 }
