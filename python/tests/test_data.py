@@ -215,6 +215,42 @@ def test_leases_do_not_go_with_apply_worker():
     assert "weights would differ between ranks" in said
 
 
+def announced(leases):
+    """What happens in which order: batches that are announced, and those that are there."""
+    with rubato.init() as session:
+        loader = [[0, 1], [2, 3], [4, 5]]
+        if leases:
+            data = Positions()
+            sampler = rubato.torch.LeasedSampler(
+                data, session, batch_size=2, shard_batches=2, shuffle=False
+            )
+            loader = torch.utils.data.DataLoader(data, batch_sampler=sampler)
+        model = nn.Linear(1, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        rubato.torch.DistributedOptimizer(optimizer, model)
+        events = []
+        for batch in rubato.torch.batches(
+            loader, optimizer, prefetch=lambda batch: events.append(("ahead", int(batch[0])))
+        ):
+            events.append(("there", int(batch[0])))
+            optimizer.skip()
+        return events
+
+
+def test_batches_are_announced_before_the_one_before_them():
+    expected = [("ahead", 2), ("there", 0), ("ahead", 4), ("there", 2), ("there", 4)]
+    assert run_ranks(1, announced, False) == [expected]
+
+
+def test_leased_batches_are_announced_within_their_shard():
+    (events,) = run_ranks(1, announced, True)
+    assert events[:6] == [
+        *[("ahead", 2), ("there", 0), ("there", 2)],
+        *[("ahead", 6), ("there", 4), ("there", 6)],
+    ]
+    assert [index for what, index in events if what == "there"] == list(range(0, COUNT, 2))
+
+
 def forgets_the_last_step():
     with rubato.init() as session:
         data = Positions()
