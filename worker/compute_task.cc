@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "common/placement_check.h"
 #include "common/session/task_session.h"
 #include "common/status.h"
 #include "worker/data/open_dataset.h"
@@ -20,11 +21,11 @@ constexpr absl::Duration kGoodbyePoll = absl::Milliseconds(200);
 }  // namespace
 
 absl::Status ComputeTask::Run() {
-  RUBATO_ASSIGN_OR_RETURN(ModelSpec spec, BuildModelSpec(options_.config.model()));
+  RUBATO_ASSIGN_OR_RETURN(spec_, BuildModelSpec(options_.config.model()));
   legacy_ = options_.legacy;
   if (legacy_.dataset == nullptr) {
     absl::StatusOr<std::shared_ptr<const Dataset>> dataset =
-        OpenDataset(options_.config, spec, evaluates() ? Split::kTest : Split::kTrain);
+        OpenDataset(options_.config, spec_, evaluates() ? Split::kTest : Split::kTrain);
     if (!dataset.ok()) {
       refused_ = evaluates() && IsRefusal(dataset.status());
       return dataset.status();
@@ -33,7 +34,7 @@ absl::Status ComputeTask::Run() {
   }
   RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<TaskPage> page, OpenPage());
   RUBATO_ASSIGN_OR_RETURN(session_, OpenSession(page.get(), *legacy_.dataset));
-  const absl::Status status = JoinAndWork(spec, legacy_.dataset);
+  const absl::Status status = JoinAndWork(legacy_.dataset);
   if (status.ok() && !evaluates()) AwaitEnd();
   {
     MutexLock lock(mu_);
@@ -87,17 +88,18 @@ absl::StatusOr<std::unique_ptr<Session>> ComputeTask::OpenSession(const TaskPage
   return Session::Create(std::move(options));
 }
 
-absl::Status ComputeTask::JoinAndWork(const ModelSpec& spec, std::shared_ptr<const Dataset> dataset) {
+absl::Status ComputeTask::JoinAndWork(std::shared_ptr<const Dataset> dataset) {
   StepWatchdog watchdog({.limit = absl::Seconds(options_.config.training().step_timeout_seconds()),
                          .clock = options_.clock,
                          .on_expired = [this](const std::string& what) { Abandon(what); }});
-  const absl::StatusOr<std::unique_ptr<WorkerModel>> model = WorkerModel::Create({.config = &options_.config,
-                                                                                  .spec = &spec,
-                                                                                  .evaluates = evaluates(),
-                                                                                  .sending_memory = SendingMemory(spec),
-                                                                                  .factory = options_.factory,
-                                                                                  .watchdog = &watchdog,
-                                                                                  .log = options_.log});
+  const absl::StatusOr<std::unique_ptr<WorkerModel>> model =
+      WorkerModel::Create({.config = &options_.config,
+                           .spec = &spec_,
+                           .evaluates = evaluates(),
+                           .sending_memory = SendingMemory(spec_),
+                           .factory = options_.factory,
+                           .watchdog = &watchdog,
+                           .log = options_.log});
   if (!model.ok()) {
     refused_ = IsRefusal(model.status());
     return model.status();
@@ -107,7 +109,7 @@ absl::Status ComputeTask::JoinAndWork(const ModelSpec& spec, std::shared_ptr<con
     joins_ = true;
   }
   session_->Start();
-  return Work({.spec = &spec, .dataset = std::move(dataset), .model = model->get(), .watchdog = &watchdog});
+  return Work({.spec = &spec_, .dataset = std::move(dataset), .model = model->get(), .watchdog = &watchdog});
 }
 
 void ComputeTask::Leave(const absl::Status& status) {
@@ -184,9 +186,11 @@ void ComputeTask::OnDirective(const v1::Directive& directive) {
 void ComputeTask::TakeJobLocked(const v1::JobDescription& description) {
   if (told_.job.has_value()) return;
   v1::JobDescription job = description;
-  if (absl::Status named = NameServersByPlace(&job); !named.ok()) {
+  absl::Status good = CheckPlacements(job, spec_, options_.config.cluster().partitions_per_server());
+  if (good.ok()) good = NameServersByPlace(&job);
+  if (!good.ok()) {
     told_.stop = true;
-    told_.error = std::move(named);
+    told_.error = std::move(good);
     return OnStopLocked(told_.Why());
   }
   told_.job = std::move(job);

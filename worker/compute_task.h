@@ -145,7 +145,7 @@ class ComputeTask {
   absl::StatusOr<std::unique_ptr<TaskPage>> OpenPage();
   absl::StatusOr<std::unique_ptr<Session>> OpenSession(const TaskPage* page, const Dataset& dataset);
   // Opens the devices, joins and works.
-  absl::Status JoinAndWork(const ModelSpec& spec, std::shared_ptr<const Dataset> dataset);
+  absl::Status JoinAndWork(std::shared_ptr<const Dataset> dataset);
   void OnDirective(const v1::Directive& directive);
   // The first description counts.
   void TakeJobLocked(const v1::JobDescription& description) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -163,6 +163,8 @@ class ComputeTask {
 
   const Options options_;
   std::unique_ptr<Session> session_;  // Set before and reset after everything that uses it.
+  // Set before the session begins.
+  ModelSpec spec_;
   bool refused_ = false;
   Legacy legacy_;
   // The coordinator has heard of this task, or will.

@@ -27,6 +27,7 @@ Member::Member(Options options)
 absl::Status Member::Run() {
   RUBATO_ASSIGN_OR_RETURN(membership_,
                           Membership::Create({.config = options_.config,
+                                              .spec = options_.spec,
                                               .task = options_.task,
                                               .coordinator = options_.coordinator,
                                               .term = options_.term,

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/placement_check.h"
 #include "common/session/task_session.h"
 #include "common/status.h"
 #include "common/task.h"
@@ -140,7 +141,9 @@ void Membership::TakeJobLocked(const v1::JobDescription& description) {
   assigns_ = description.has_initial_weights_from() && SameTask(description.initial_weights_from(), options_.task);
   if (job_.has_value()) return;
   v1::JobDescription job = description;
-  if (absl::Status named = worker::NameServersByPlace(&job); !named.ok()) return OverLocked(std::move(named));
+  absl::Status good = CheckPlacements(job, *options_.spec, options_.config->cluster().partitions_per_server());
+  if (good.ok()) good = worker::NameServersByPlace(&job);
+  if (!good.ok()) return OverLocked(std::move(good));
   job_ = std::move(job);
 }
 

@@ -14,6 +14,7 @@
 #include "common/clock.h"
 #include "common/health/health.h"
 #include "common/log.h"
+#include "common/model_spec.h"
 #include "common/mutex.h"
 #include "common/session/session.h"
 #include "proto/coordinator.pb.h"
@@ -28,6 +29,8 @@ class Membership {
   struct Options {
     // Outlives it, complete.
     const v1::JobConfig* config = nullptr;
+    // Of its model; outlives it as well.
+    const ModelSpec* spec = nullptr;
     v1::TaskId task;
     // "host:port".
     std::string coordinator;
