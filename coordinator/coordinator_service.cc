@@ -10,6 +10,8 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/grpc_status.h"
+#include "common/security/call_check.h"
+#include "common/security/sender.h"
 #include "common/tsan.h"
 #include "coordinator/rules/registration.h"
 #include "coordinator/session_reactor.h"
@@ -34,6 +36,11 @@ std::string OperatorOf(const grpc::CallbackServerContext& context) {
 
 grpc::Status NoJob() {
   return ToGrpcStatus(absl::UnavailableError("the job has not begun: it waits for a client to offer its model"));
+}
+
+// Whether the request is of whom the caller's certificate names.
+absl::Status CheckCaller(const grpc::CallbackServerContext& context, const v1::TaskId& task) {
+  return CheckSender(PeerIdentity(*context.auth_context()), task);
 }
 
 // A session with nobody.
@@ -150,6 +157,9 @@ grpc::ServerUnaryReactor* CoordinatorService::OfferModel(grpc::CallbackServerCon
   if (offers_ == nullptr) {
     return Finished(context, ToGrpcStatus(absl::FailedPreconditionError("this coordinator takes no model")));
   }
+  if (absl::Status caller = CheckCaller(*context, request->task()); !caller.ok()) {
+    return Finished(context, ToGrpcStatus(caller));
+  }
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   offers_->Offer(*request, FinishWith(reactor, reply));
   return reactor;
@@ -169,6 +179,9 @@ grpc::ServerUnaryReactor* CoordinatorService::GetJobConfig(grpc::CallbackServerC
 
 grpc::ServerUnaryReactor* CoordinatorService::PutValue(grpc::CallbackServerContext* context,
                                                        const v1::PutValueRequest* request, v1::PutValueReply*) {
+  if (absl::Status caller = CheckCaller(*context, request->task()); !caller.ok()) {
+    return Finished(context, ToGrpcStatus(caller));
+  }
   return AskJob(context, [&](JobRunner* runner, grpc::ServerUnaryReactor* reactor) {
     runner->PutValue(*request, FinishWith(reactor));
   });
@@ -176,6 +189,9 @@ grpc::ServerUnaryReactor* CoordinatorService::PutValue(grpc::CallbackServerConte
 
 grpc::ServerUnaryReactor* CoordinatorService::GetValue(grpc::CallbackServerContext* context,
                                                        const v1::GetValueRequest* request, v1::GetValueReply* reply) {
+  if (absl::Status caller = CheckCaller(*context, request->task()); !caller.ok()) {
+    return Finished(context, ToGrpcStatus(caller));
+  }
   return AskJob(context, [&](JobRunner* runner, grpc::ServerUnaryReactor* reactor) {
     runner->GetValue(*request, TimeoutOf(*context, request->timeout_seconds()), FinishWith(reactor, reply));
   });
@@ -183,15 +199,18 @@ grpc::ServerUnaryReactor* CoordinatorService::GetValue(grpc::CallbackServerConte
 
 grpc::ServerUnaryReactor* CoordinatorService::Barrier(grpc::CallbackServerContext* context,
                                                       const v1::BarrierRequest* request, v1::BarrierReply*) {
+  if (absl::Status caller = CheckCaller(*context, request->task()); !caller.ok()) {
+    return Finished(context, ToGrpcStatus(caller));
+  }
   return AskJob(context, [&](JobRunner* runner, grpc::ServerUnaryReactor* reactor) {
     runner->Barrier(*request, TimeoutOf(*context, request->timeout_seconds()), FinishWith(reactor));
   });
 }
 
-absl::StatusOr<Listener> Listen(const std::string& address, CoordinatorService* service) {
+absl::StatusOr<Listener> Listen(const std::string& address, const TaskSecurity* security, CoordinatorService* service) {
   Listener listener;
   grpc::ServerBuilder builder;
-  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &listener.port);
+  builder.AddListeningPort(address, ServerCredentialsOf(security), &listener.port);
   // Two coordinators on one port would each see a part of the tasks.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   // Tasks ping an idle stream every five seconds.

@@ -11,6 +11,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "common/security/task_security.h"
 #include "coordinator/job_runner.h"
 #include "coordinator/model_offers.h"
 #include "proto/coordinator.grpc.pb.h"
@@ -77,9 +78,9 @@ struct Listener {
   int port = 0;
 };
 
-// Serves on `address`, "host:port"; port 0 picks a free one. `service` outlives the server. Unavailable: the address
-// cannot be had; the message names it.
-absl::StatusOr<Listener> Listen(const std::string& address, CoordinatorService* service);
+// Serves on `address`, "host:port"; port 0 picks a free one. Calls are answered that `security` allows; null: all are.
+// `service` outlives the server. Unavailable: the address cannot be had; the message names it.
+absl::StatusOr<Listener> Listen(const std::string& address, const TaskSecurity* security, CoordinatorService* service);
 
 }  // namespace rubato::coordinator
 

@@ -198,7 +198,7 @@ class CoordinatorServiceTest : public testing::Test {
     ASSERT_TRUE(runner.ok()) << runner.status();
     runner_ = *std::move(runner);
     service_ = std::make_unique<CoordinatorService>(runner_.get());
-    auto listener = Listen(absl::StrCat("127.0.0.1:", port), service_.get());
+    auto listener = Listen(absl::StrCat("127.0.0.1:", port), nullptr, service_.get());
     ASSERT_TRUE(listener.ok()) << listener.status();
     listener_ = *std::move(listener);
     address_ = absl::StrCat("127.0.0.1:", listener_.port);
@@ -357,7 +357,7 @@ TEST_F(CoordinatorServiceTest, TheOperatorStopsTheJob) {
 }
 
 TEST_F(CoordinatorServiceTest, ATakenPortIsAnErrorThatNamesIt) {
-  auto second = Listen(address_, service_.get());
+  auto second = Listen(address_, nullptr, service_.get());
   EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_TRUE(absl::StrContains(second.status().message(), address_)) << second.status();
 }
@@ -445,7 +445,7 @@ TEST(CoordinatorWithoutAJobTest, TakesTheModelAndSaysWhatItWaitsFor) {
   std::string stopped;
   before.stop = [&](const std::string& reason) { stopped = reason; };
   CoordinatorService service(&offers, before);
-  auto listener = Listen("127.0.0.1:0", &service);
+  auto listener = Listen("127.0.0.1:0", nullptr, &service);
   ASSERT_TRUE(listener.ok()) << listener.status();
   auto stub = v1::Coordinator::NewStub(
       grpc::CreateChannel(absl::StrCat("127.0.0.1:", listener->port), grpc::InsecureChannelCredentials()));

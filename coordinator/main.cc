@@ -21,6 +21,7 @@
 #include "common/metrics/task_page.h"
 #include "common/mutex.h"
 #include "common/random.h"
+#include "common/security/open_security.h"
 #include "common/security/operator_token.h"
 #include "common/status.h"
 #include "common/stop_watcher.h"
@@ -57,7 +58,7 @@ class StopRequest {
 struct Flags {
   std::string config;
   std::vector<std::string> overrides;
-  std::string listen = "0.0.0.0:7070";
+  std::string listen = "127.0.0.1:7070";
   std::string port_file;
   std::string metrics_listen;
   std::string page;
@@ -162,6 +163,9 @@ absl::StatusOr<v1::JobConfig> AwaitModel(const v1::JobConfig& config, ModelOffer
 // Fails when the job could not be begun; otherwise `result` says how it ended.
 absl::Status RunJob(const Flags& flags, const v1::JobConfig& given, const v1::TaskId& task, StopRequest* stop,
                     const Clock* clock, Logger* log, absl::Status* result) {
+  RUBATO_ASSIGN_OR_RETURN(const std::shared_ptr<const TaskSecurity> security,
+                          OpenTaskSecurity(given, task, {{"--listen", flags.listen}}, *clock, log));
+  if (given.security().reflection()) EnableReflection();
   RUBATO_ASSIGN_OR_RETURN(v1::JobConfig config, WithStoredModel(flags, given));
   const bool awaits_model = AwaitsModel(config);
   // Before anybody waits for it.
@@ -183,9 +187,10 @@ absl::Status RunJob(const Flags& flags, const v1::JobConfig& given, const v1::Ta
     RUBATO_RETURN_IF_ERROR(begin());
     service.SetRunner(runner.get());
   }
-  RUBATO_ASSIGN_OR_RETURN(Listener listener, Listen(flags.listen, &service));
+  RUBATO_ASSIGN_OR_RETURN(Listener listener, Listen(flags.listen, security.get(), &service));
   Health health;
   health.Attach(listener.server.get(), "rubato.v1.Coordinator");
+  RUBATO_RETURN_IF_ERROR(PrepareJobToken(given));
   const std::string address = ReachableAddress(flags.listen, listener.port);
   log->Info(absl::StrCat("job ", config.name(), ", run directory ", config.run_directory(), ", reached at ", address));
   if (awaits_model) {
@@ -235,7 +240,7 @@ absl::Status RunJob(const Flags& flags, const v1::JobConfig& given, const v1::Ta
 }
 
 int Main(int argc, char** argv) {
-  EnableHealthAndReflection();
+  EnableHealth();
   Flags flags;
   CLI::App app("Rubato coordinator: says who takes part in a job and under which consistency rule.");
   app.add_option("--config", flags.config, "the job's textproto")->required();

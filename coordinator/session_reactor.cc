@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "common/grpc_status.h"
+#include "common/security/call_check.h"
+#include "common/security/sender.h"
 #include "common/tsan.h"
 
 namespace rubato::coordinator {
@@ -18,7 +20,7 @@ SessionReactor* SessionReactor::Start(JobRunner* runner, grpc::CallbackServerCon
 }
 
 SessionReactor::SessionReactor(JobRunner* runner, grpc::CallbackServerContext* context)
-    : runner_(runner), context_(context), peer_(context->peer()) {}
+    : runner_(runner), context_(context), peer_(context->peer()), identity_(PeerIdentity(*context->auth_context())) {}
 
 void SessionReactor::Send(const v1::Directive& directive) {
   MutexLock lock(mu_);
@@ -63,6 +65,7 @@ void SessionReactor::OnReadDone(bool ok) {
     message = std::exchange(incoming_, v1::TaskMessage());
     self = self_;
   }
+  if (absl::Status sender = CheckSender(identity_, message.task()); !sender.ok()) return Close(sender);
   runner_->OnMessage(std::move(self), std::move(message), peer_);
 }
 

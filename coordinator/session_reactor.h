@@ -6,11 +6,13 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "common/mutex.h"
+#include "common/security/identity.h"
 #include "coordinator/job_runner.h"
 #include "proto/coordinator.pb.h"
 
@@ -43,6 +45,7 @@ class SessionReactor final : public grpc::ServerBidiReactor<v1::TaskMessage, v1:
   JobRunner* const runner_;
   grpc::CallbackServerContext* const context_;
   const std::string peer_;
+  const std::optional<Identity> identity_;
   Mutex mu_;
   std::shared_ptr<SessionReactor> self_ ABSL_GUARDED_BY(mu_);
   v1::TaskMessage incoming_ ABSL_GUARDED_BY(mu_);

@@ -1,7 +1,6 @@
 #include "server/job_config_request.h"
 
-#include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
+#include <grpcpp/support/channel_arguments.h>
 
 #include <algorithm>
 #include <chrono>
@@ -33,11 +32,12 @@ absl::StatusOr<v1::JobConfig> Ask(v1::Coordinator::Stub* stub, absl::Duration ti
 }  // namespace
 
 absl::StatusOr<v1::JobConfig> RequestJobConfig(const v1::JobConfig& config, const std::string& coordinator,
-                                               const std::function<bool()>& cancelled, Clock* clock, Logger* log) {
+                                               const TaskSecurity* security, const std::function<bool()>& cancelled,
+                                               Clock* clock, Logger* log) {
   const double seconds = config.cluster().start_timeout_seconds();
   const absl::Time deadline = clock->Now() + absl::Seconds(seconds);
   const std::unique_ptr<v1::Coordinator::Stub> stub =
-      v1::Coordinator::NewStub(grpc::CreateChannel(coordinator, grpc::InsecureChannelCredentials()));
+      v1::Coordinator::NewStub(OpenChannel(coordinator, Party::kCoordinator, 0, security, grpc::ChannelArguments()));
   log->Info(absl::StrCat("waits for the job's model, which a client offers to the coordinator at ", coordinator));
   for (;;) {
     const absl::Duration left = deadline - clock->Now();

@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/security/task_security.h"
 #include "proto/job_config.pb.h"
 
 namespace rubato::server {
@@ -15,7 +16,8 @@ namespace rubato::server {
 // until cluster.start_timeout_seconds have passed, and says in the log what it waits for. Unavailable: the coordinator,
 // or a client, did not come. Aborted: `cancelled`. Other errors of the coordinator and of WithModelOf.
 absl::StatusOr<v1::JobConfig> RequestJobConfig(const v1::JobConfig& config, const std::string& coordinator,
-                                               const std::function<bool()>& cancelled, Clock* clock, Logger* log);
+                                               const TaskSecurity* security, const std::function<bool()>& cancelled,
+                                               Clock* clock, Logger* log);
 
 }  // namespace rubato::server
 

@@ -14,6 +14,7 @@
 #include "common/config/load.h"
 #include "common/health/standard_services.h"
 #include "common/random.h"
+#include "common/security/open_security.h"
 #include "common/stop_watcher.h"
 #include "common/task_log.h"
 #include "common/transport/process_tuning.h"
@@ -30,13 +31,13 @@ constexpr absl::Duration kListenTimeout = absl::Seconds(10);
 
 int main(int argc, char** argv) {
   rubato::TuneProcess();
-  rubato::EnableHealthAndReflection();
+  rubato::EnableHealth();
   CLI::App app("Rubato parameter server: holds a part of the weights and applies gradients to it.");
   std::string config_path;
   std::vector<std::string> overrides;
   rubato::server::ServerTask::Options options;
   options.task.set_role(rubato::v1::TaskId::SERVER);
-  options.listen = "0.0.0.0:0";
+  options.listen = "127.0.0.1:0";
   uint32_t index = 0;
   app.add_option("--config", config_path, "the job's textproto")->required();
   app.add_option("--set", overrides, "override a field of the config: path=value")->expected(1)->take_all();
@@ -81,10 +82,18 @@ int main(int argc, char** argv) {
     stopped = true;
     incarnations.Cancel(absl::AbortedError(absl::StrCat("stopped by ", signal)));
   });
+  rubato::Logger waiting = rubato::MakeTaskLogger(options.task, *config, &clock);
+  absl::StatusOr<std::shared_ptr<const rubato::TaskSecurity>> security = rubato::OpenTaskSecurity(
+      *config, options.task, {{"--listen", options.listen}, {"--coordinator", options.coordinator}}, clock, &waiting);
+  if (!security.ok()) {
+    std::cerr << security.status().message() << "\n";
+    return 2;
+  }
+  options.security = *security;
+  if (config->security().reflection()) rubato::EnableReflection();
   if (rubato::AwaitsModel(*config)) {
-    rubato::Logger waiting = rubato::MakeTaskLogger(options.task, *config, &clock);
     config = rubato::server::RequestJobConfig(
-        *config, options.coordinator, [&] { return stopped.load(); }, &clock, &waiting);
+        *config, options.coordinator, options.security.get(), [&] { return stopped.load(); }, &clock, &waiting);
     if (!config.ok()) {
       waiting.Error(config.status().message());
       return 1;

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/config/checkpoint_directory.h"
+#include "common/security/sender.h"
 #include "common/status.h"
 #include "common/storage/checkpoint.h"
 #include "common/storage/checkpoint_restorer.h"
@@ -70,7 +71,7 @@ absl::Status ServerCore::StartJob(const v1::JobDescription& job) {
   auto kept_job = std::make_unique<const v1::JobDescription>(job);
   RUBATO_ASSIGN_OR_RETURN(Partitions partitions, MakePartitions(kept_job.get()));
   std::shared_ptr<const PartPeers> peers =
-      MakePartPeers(options_.config, job, options_.task, options_.clock, options_.log);
+      MakePartPeers(options_.config, job, options_.task, options_.security, options_.clock, options_.log);
   RUBATO_RETURN_IF_ERROR(Restore(job, partitions, peers.get()));
   for (const auto& partition : partitions) {
     if (job.has_initial_weights_from()) partition->NameAssigner(job.initial_weights_from());
@@ -403,7 +404,9 @@ void ServerCore::OnMessage(std::shared_ptr<Connection> connection, const grpc::B
   PartitionOwner::Incoming incoming;
   if (options_.trace != nullptr && options_.trace->enabled()) incoming.arrived = options_.clock->Now();
   absl::StatusOr<DecodedRequest> decoded = DecodeRequest(message);
-  absl::Status status = decoded.ok() ? Route(*decoded, &owner, &incoming) : decoded.status();
+  absl::Status status = decoded.status();
+  if (status.ok()) status = CheckSender(connection->identity(), decoded->header.task());
+  if (status.ok()) status = Route(*decoded, &owner, &incoming);
   if (status.ok()) {
     if (options_.on_step) options_.on_step(incoming.request.step);
     incoming.connection = std::move(connection);

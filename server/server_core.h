@@ -15,6 +15,7 @@
 #include "common/model_spec.h"
 #include "common/mutex.h"
 #include "common/part_copies/part_peers.h"
+#include "common/security/task_security.h"
 #include "common/shared_memory/arena.h"
 #include "common/shared_memory/blocks.h"
 #include "common/shared_memory/listener.h"
@@ -43,6 +44,8 @@ class ServerCore {
   struct Options {
     v1::JobConfig config;
     v1::TaskId task;
+    // Of what it asks other servers for. May be null.
+    std::shared_ptr<const TaskSecurity> security = nullptr;
     Clock* clock = nullptr;
     Logger* log = nullptr;
     // Where tasks on this host meet this server, and the memory that it offers them. Both null: nowhere. The listener

@@ -72,6 +72,16 @@ TEST_F(ServerCoreTest, AStepThatEveryPartitionHoldsIsOneLineOfStatus) {
   EXPECT_EQ(progress.held(0).waiting_for(), "worker 1");
 }
 
+TEST_F(ServerCoreTest, RefusesWhatIsSaidInAnotherWorkersName) {
+  const auto impostor = std::make_shared<FakeConnection>(7, Identity{"job", Party::kWorker, 1});
+  Push(impostor, 0, 0, 0);
+  const Reply refused = impostor->Await(1);
+  EXPECT_EQ(refused.outcome(), Reply::REFUSED);
+  EXPECT_EQ(refused.message(), "the message says that it is of worker 0, and came with the certificate of worker 1");
+  Pull(impostor, 1, 0, 0);
+  EXPECT_EQ(impostor->Await(2).outcome(), Reply::OK);
+}
+
 TEST_F(ServerCoreTest, RefusesWhatIsNoMessageAndWhatIsOfAnotherJob) {
   const auto stream = std::make_shared<FakeConnection>(1);
   const grpc::Slice slice("not a message");

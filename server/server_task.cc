@@ -84,6 +84,7 @@ absl::Status ServerTask::Run() {
   core.arena = arena_;
   core.config = options_.config;
   core.task = options_.task;
+  core.security = options_.security;
   core.clock = options_.clock;
   core.log = options_.log;
   core.trace = &recorder_;
@@ -142,6 +143,7 @@ absl::StatusOr<std::unique_ptr<ExchangeServer>> ServerTask::Listen() {
   for (;;) {
     ExchangeServer::Options listen;
     listen.listen = options_.listen;
+    listen.security = options_.security;
     listen.health = options_.health;
     if (options_.config.checkpoint().copies() > 1) listen.services.push_back(&part_service_);
     absl::StatusOr<std::unique_ptr<ExchangeServer>> server = ExchangeServer::Create(std::move(listen), this);
@@ -182,8 +184,8 @@ absl::StatusOr<std::unique_ptr<TaskPage>> ServerTask::OpenPage() {
 }
 
 Session::Options ServerTask::DescribeSession(int port, const std::string& metrics) {
-  Session::Options session =
-      TaskSessionOptions(options_.config, options_.coordinator, options_.task, options_.clock, options_.log);
+  Session::Options session = TaskSessionOptions(options_.config, options_.coordinator, options_.security, options_.task,
+                                                options_.clock, options_.log);
   session.registration.set_address(absl::StrCat(options_.advertise_host, ":", port));
   session.registration.set_metrics_address(metrics);
   if (shared_ != nullptr) *session.registration.mutable_shared_memory() = shared_->address();

@@ -17,6 +17,7 @@
 #include "common/mutex.h"
 #include "common/part_copies/part_service.h"
 #include "common/part_copies/part_store.h"
+#include "common/security/task_security.h"
 #include "common/session/session.h"
 #include "common/shared_memory/arena.h"
 #include "common/shared_memory/listener.h"
@@ -42,6 +43,8 @@ class ServerTask : public Incarnation, private ExchangeServer::Handler {
     // "host:port" of the coordinator, and where to listen; port 0 picks a free one.
     std::string coordinator;
     std::string listen;
+    // How it proves that it belongs to the job, and whom it believes to. Null: it does not, and everybody.
+    std::shared_ptr<const TaskSecurity> security = nullptr;
     // How long a port that is still taken is tried again; zero: it is tried once. An incarnation before may have had
     // it.
     absl::Duration listen_timeout = absl::ZeroDuration();

@@ -77,8 +77,8 @@ absl::StatusOr<std::unique_ptr<TaskPage>> ComputeTask::OpenPage() {
 }
 
 absl::StatusOr<std::unique_ptr<Session>> ComputeTask::OpenSession(const TaskPage* page, const Dataset& dataset) {
-  Session::Options options =
-      TaskSessionOptions(options_.config, options_.coordinator, options_.task, options_.clock, options_.log);
+  Session::Options options = TaskSessionOptions(options_.config, options_.coordinator, options_.security, options_.task,
+                                                options_.clock, options_.log);
   options.term = legacy_.term;
   if (page != nullptr) options.registration.set_metrics_address(page->address());
   if (!evaluates()) options.registration.set_train_examples(dataset.size());
@@ -92,14 +92,13 @@ absl::Status ComputeTask::JoinAndWork(std::shared_ptr<const Dataset> dataset) {
   StepWatchdog watchdog({.limit = absl::Seconds(options_.config.training().step_timeout_seconds()),
                          .clock = options_.clock,
                          .on_expired = [this](const std::string& what) { Abandon(what); }});
-  const absl::StatusOr<std::unique_ptr<WorkerModel>> model =
-      WorkerModel::Create({.config = &options_.config,
-                           .spec = &spec_,
-                           .evaluates = evaluates(),
-                           .sending_memory = SendingMemory(spec_),
-                           .factory = options_.factory,
-                           .watchdog = &watchdog,
-                           .log = options_.log});
+  const absl::StatusOr<std::unique_ptr<WorkerModel>> model = WorkerModel::Create({.config = &options_.config,
+                                                                                  .spec = &spec_,
+                                                                                  .evaluates = evaluates(),
+                                                                                  .sending_memory = SendingMemory(spec_),
+                                                                                  .factory = options_.factory,
+                                                                                  .watchdog = &watchdog,
+                                                                                  .log = options_.log});
   if (!model.ok()) {
     refused_ = IsRefusal(model.status());
     return model.status();

@@ -20,6 +20,7 @@
 #include "common/model_spec.h"
 #include "common/mutex.h"
 #include "common/network_link/link_model.h"
+#include "common/security/task_security.h"
 #include "common/session/session.h"
 #include "common/straggler/straggler_model.h"
 #include "proto/coordinator.pb.h"
@@ -51,6 +52,8 @@ class ComputeTask {
     v1::TaskId task;
     // "host:port".
     std::string coordinator;
+    // How it proves that it belongs to the job, and whom it believes to. Null: it does not, and everybody.
+    std::shared_ptr<const TaskSecurity> security = nullptr;
     // How a worker is slowed down; nothing: it is not.
     StragglerModel slow;
     // The network link that a worker is put behind; nothing: none.

@@ -17,6 +17,7 @@ absl::Status EvaluatorTask::Work(const Resources& resources) {
       evaluation = std::make_unique<Evaluation>(Evaluation::Options{.config = &options().config,
                                                                     .job = job,
                                                                     .task = options().task,
+                                                                    .security = options().security.get(),
                                                                     .dataset = resources.dataset.get(),
                                                                     .model = resources.model,
                                                                     .watchdog = resources.watchdog});

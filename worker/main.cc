@@ -15,6 +15,7 @@
 #include "common/health/standard_services.h"
 #include "common/network_link/link_model.h"
 #include "common/random.h"
+#include "common/security/open_security.h"
 #include "common/status.h"
 #include "common/stop_watcher.h"
 #include "common/straggler/straggler_trace.h"
@@ -56,6 +57,14 @@ int RunTask(const std::string& health_listen, rubato::worker::ComputeTask::Optio
     }
   });
   draw_incarnation();
+  absl::StatusOr<std::shared_ptr<const rubato::TaskSecurity>> security = rubato::OpenTaskSecurity(
+      options.config, options.task, {{"--coordinator", options.coordinator}}, *options.clock, log.get());
+  if (!security.ok()) {
+    std::cerr << security.status().message() << "\n";
+    return 2;
+  }
+  options.security = *security;
+  if (options.config.security().reflection()) rubato::EnableReflection();
   const auto listener = rubato::HealthListener::Create(health_listen, options.health);
   if (!listener.ok()) {
     log->Error(listener.status().message());
@@ -79,7 +88,7 @@ int CountGpus() {
 
 int main(int argc, char** argv) {
   rubato::TuneProcess();
-  rubato::EnableHealthAndReflection();
+  rubato::EnableHealth();
   CLI::App app("Rubato worker: computes gradients of its part of the data.");
   std::string config_path, coordinator, slow, network, metrics_listen, health_listen, role = "worker";
   std::vector<std::string> overrides;

@@ -68,6 +68,7 @@ absl::StatusOr<v1::Plan> WorkerTask::AwaitMembership(v1::JobDescription* job) {
 TrainingRun::Options WorkerTask::RunOptions(const Resources& resources, v1::JobDescription job) {
   return {.config = &options().config,
           .task = options().task,
+          .security = options().security,
           .job = std::move(job),
           .spec = resources.spec,
           .dataset = resources.dataset,

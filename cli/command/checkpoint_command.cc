@@ -12,15 +12,15 @@ namespace {
 
 struct CheckpointOptions {
   // With `now` the coordinator's address will do.
-  std::string run_directory;
+  JobChoice job;
   std::string name;
   bool now = false;
   CheckpointNowOptions writing;
 };
 
 absl::Status WriteNow(const CheckpointOptions& options, const Environment& environment) {
-  RUBATO_ASSIGN_OR_RETURN(const NamedJob job, FindRunningJob(options.run_directory));
-  CoordinatorClient coordinator(job.address);
+  RUBATO_ASSIGN_OR_RETURN(const NamedJob job, FindRunningJob(options.job, environment.clock->Now()));
+  CoordinatorClient coordinator(job.address, job.security);
   return ExplainSilence(job, WriteCheckpointNow(&coordinator, options.writing, environment));
 }
 
@@ -30,15 +30,14 @@ void AddCheckpointCommand(CLI::App* app, const Environment* environment, int* ex
   CLI::App* command = app->add_subcommand(
       "checkpoint", "Show what a run's checkpoints hold, and check them; or have a running job write one");
   auto options = std::make_shared<CheckpointOptions>();
-  command->add_option("RUN", options->run_directory, "The run's directory; with --now also the coordinator's host:port")
-      ->required();
+  AddJobChoice(command, "RUN", &options->job);
   command->add_option("--name", options->name, "Only this checkpoint: \"final\", \"stopped\", \"step150\", \"step0\"");
   command->add_flag("--now", options->now, "Have the job, which trains, write a checkpoint, and wait for it")
       ->excludes("--name");
   AddCheckpointNowOptions(command, &options->writing);
   command->callback([options, environment, exit_code] {
     absl::Status status = options->now ? WriteNow(*options, *environment)
-                                       : DescribeCheckpoints(options->run_directory, options->name,
+                                       : DescribeCheckpoints(options->job.place, options->name,
                                                              environment->clock->Now(), environment->out);
     *exit_code = status.ok() ? kExitOk : ReportError(*environment, "checkpoint", status);
   });

@@ -16,6 +16,7 @@ void AddCompareCommand(CLI::App* app, const Environment* environment, int* exit_
 void AddSwitchCommand(CLI::App* app, const Environment* environment, int* exit_code);
 void AddStatusCommand(CLI::App* app, const Environment* environment, int* exit_code);
 void AddStopCommand(CLI::App* app, const Environment* environment, int* exit_code);
+void AddCredentialsCommand(CLI::App* app, const Environment* environment, int* exit_code);
 void AddConfigCommand(CLI::App* app, const Environment* environment, int* exit_code);
 void AddExportCommand(CLI::App* app, const Environment* environment, int* exit_code);
 void AddPredictCommand(CLI::App* app, const Environment* environment, int* exit_code);

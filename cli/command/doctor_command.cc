@@ -42,7 +42,7 @@ struct DoctorOptions {
   std::vector<std::string> overrides;
   std::vector<std::string> peers;
   std::vector<int> ports = {7070};
-  std::string job;
+  JobChoice job;
   bool serve = false;
   std::string listen = "0.0.0.0:7071";
 };
@@ -110,10 +110,10 @@ int Report(const std::vector<Finding>& findings, const Environment& environment)
 }
 
 // A running job, and nothing that would disturb it.
-int ExamineRunning(const std::string& job, const Environment& environment) {
-  const absl::StatusOr<NamedJob> named = FindRunningJob(job);
+int ExamineRunning(const JobChoice& job, const Environment& environment) {
+  const absl::StatusOr<NamedJob> named = FindRunningJob(job, environment.clock->Now());
   if (!named.ok()) return ReportError(environment, "doctor", named.status());
-  const absl::StatusOr<v1::JobStatus> status = CoordinatorClient(named->address).GetStatus(kStatus);
+  const absl::StatusOr<v1::JobStatus> status = CoordinatorClient(named->address, named->security).GetStatus(kStatus);
   if (status.ok()) return Report(JudgeJob(*status), environment);
   return Report({Bad("coordinator", ExplainSilence(*named, status.status()),
                      "see whether it runs, and whether its port can be reached")},
@@ -163,7 +163,7 @@ absl::Status Serve(const std::string& listen, const Environment& environment) {
 
 int Doctor(const DoctorOptions& options, const Environment& environment) {
   TuneProcess();
-  if (!options.job.empty()) return ExamineRunning(options.job, environment);
+  if (!options.job.place.empty()) return ExamineRunning(options.job, environment);
   if (!options.serve) return Examine(options, environment);
   const absl::Status status = Serve(options.listen, environment);
   return status.ok() ? kExitOk : ReportError(environment, "doctor", status);
@@ -189,11 +189,14 @@ void AddDoctorCommand(CLI::App* app, const Environment* environment, int* exit_c
   CLI::Option* serve =
       command->add_flag("--serve", options->serve, "Be the peer of another machine's doctor, until Ctrl-C");
   command
-      ->add_option("--job", options->job,
+      ->add_option("--job", options->job.place,
                    "A running job instead of this machine: the coordinator's host:port, or the run's directory")
       ->excludes(config)
       ->excludes(peer)
       ->excludes(serve);
+  command->add_option(
+      "--credentials", options->job.credentials,
+      "With --job: the folder with an operator's credentials; default: credentials in the run's directory");
   command->add_option("--listen", options->listen, "host:port of --serve; port 0 takes a free one")
       ->capture_default_str();
   command->callback([options, environment, exit_code] { *exit_code = Doctor(*options, *environment); });

@@ -35,6 +35,7 @@ int main(int argc, char** argv) {
   rubato::AddSwitchCommand(&app, &environment, &exit_code);
   rubato::AddStatusCommand(&app, &environment, &exit_code);
   rubato::AddStopCommand(&app, &environment, &exit_code);
+  rubato::AddCredentialsCommand(&app, &environment, &exit_code);
   rubato::AddConfigCommand(&app, &environment, &exit_code);
   rubato::AddExportCommand(&app, &environment, &exit_code);
   rubato::AddPredictCommand(&app, &environment, &exit_code);

@@ -5,6 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "cli/command/run_directory.h"
+#include "cli/launch/run_security.h"
+#include "common/security/open_security.h"
 #include "common/status.h"
 
 namespace rubato {
@@ -16,7 +18,14 @@ absl::Status EndedError(const NamedJob& job) {
 
 }  // namespace
 
-absl::StatusOr<NamedJob> FindJob(const std::string& text) {
+void AddJobChoice(CLI::App* command, const std::string& name, JobChoice* choice) {
+  command->add_option(name, choice->place, "The coordinator's host:port, or the run's directory")->required();
+  command->add_option("--credentials", choice->credentials,
+                      "The folder with an operator's credentials; default: credentials in the run's directory");
+}
+
+absl::StatusOr<NamedJob> FindJob(const JobChoice& choice, absl::Time now) {
+  const std::string& text = choice.place;
   NamedJob job;
   std::error_code ignored;
   if (std::filesystem::is_directory(text, ignored)) {
@@ -25,11 +34,14 @@ absl::StatusOr<NamedJob> FindJob(const std::string& text) {
     if (job.ending.has_value()) return job;
   }
   RUBATO_ASSIGN_OR_RETURN(job.address, CoordinatorAddress(text));
+  const bool by_run = choice.credentials.empty() && !job.run_directory.empty();
+  RUBATO_ASSIGN_OR_RETURN(job.security, by_run ? SecurityOfRun(job.run_directory, now)
+                                               : OpenFolderSecurity(choice.credentials, Party::kOperator, 0, now));
   return job;
 }
 
-absl::StatusOr<NamedJob> FindRunningJob(const std::string& text) {
-  RUBATO_ASSIGN_OR_RETURN(NamedJob job, FindJob(text));
+absl::StatusOr<NamedJob> FindRunningJob(const JobChoice& choice, absl::Time now) {
+  RUBATO_ASSIGN_OR_RETURN(NamedJob job, FindJob(choice, now));
   if (job.ending.has_value()) return EndedError(job);
   return job;
 }

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -30,18 +31,29 @@ class NamedJobTest : public ::testing::Test {
                            "\n");
   }
 
+  static absl::StatusOr<NamedJob> Find(const std::string& place) { return FindJob({.place = place}, absl::Now()); }
+
   const fs::path directory_;
 };
+
+TEST_F(NamedJobTest, ARunsDirectoryHasItsCredentials) {
+  Write("coordinator.address", "127.0.0.1:9\n");
+  EXPECT_NE(Find(directory_.string())->security, nullptr);
+  EXPECT_EQ(Find("127.0.0.1:9")->security, nullptr);
+  EXPECT_NE(FindJob({.place = "127.0.0.1:9", .credentials = directory_.string()}, absl::Now())->security, nullptr);
+  Write("job.textproto", "name: \"job\" security { insecure: true }");
+  EXPECT_EQ(Find(directory_.string())->security, nullptr);
+}
 
 // Commands used to print gRPC's connection error.
 TEST_F(NamedJobTest, ARunThatHasEndedSaysSoInsteadOfAConnectionError) {
   Write("coordinator.address", "127.0.0.1:9\n");
   EndRun();
-  const absl::StatusOr<NamedJob> job = FindJob(directory_.string());
+  const absl::StatusOr<NamedJob> job = Find(directory_.string());
   ASSERT_TRUE(job.ok()) << job.status();
   ASSERT_TRUE(job->ending.has_value());
   EXPECT_EQ(job->ending->error, "server 1 is lost");
-  const absl::Status running = FindRunningJob(directory_.string()).status();
+  const absl::Status running = FindRunningJob({.place = directory_.string()}, absl::Now()).status();
   EXPECT_EQ(running.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(running.message()), HasSubstr("failed on "));
   EXPECT_THAT(std::string(running.message()), HasSubstr("server 1 is lost"));
@@ -49,7 +61,7 @@ TEST_F(NamedJobTest, ARunThatHasEndedSaysSoInsteadOfAConnectionError) {
 
 TEST_F(NamedJobTest, ARunThatEndsBeforeItIsAskedSaysSoToo) {
   Write("coordinator.address", "127.0.0.1:9\n");
-  const absl::StatusOr<NamedJob> job = FindRunningJob(directory_.string());
+  const absl::StatusOr<NamedJob> job = FindRunningJob({.place = directory_.string()}, absl::Now());
   ASSERT_TRUE(job.ok()) << job.status();
   EXPECT_EQ(job->address, "127.0.0.1:9");
   EndRun();
@@ -59,14 +71,14 @@ TEST_F(NamedJobTest, ARunThatEndsBeforeItIsAskedSaysSoToo) {
 
 TEST_F(NamedJobTest, ACoordinatorThatWasKilledIsSaidToBe) {
   Write("coordinator.address", "127.0.0.1:9\n");
-  const absl::Status status = ExplainSilence(*FindJob(directory_.string()), absl::UnavailableError(kConnectionError));
+  const absl::Status status = ExplainSilence(*Find(directory_.string()), absl::UnavailableError(kConnectionError));
   EXPECT_THAT(std::string(status.message()), HasSubstr("does not answer at 127.0.0.1:9"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("--resume"));
   EXPECT_THAT(std::string(status.message()), Not(HasSubstr("failed to connect")));
 }
 
 TEST_F(NamedJobTest, AnAddressWhereNothingAnswersSaysWhatToCheck) {
-  const absl::StatusOr<NamedJob> job = FindRunningJob("127.0.0.1:9");
+  const absl::StatusOr<NamedJob> job = FindRunningJob({.place = "127.0.0.1:9"}, absl::Now());
   ASSERT_TRUE(job.ok()) << job.status();
   const absl::Status status = ExplainSilence(*job, absl::UnavailableError(kConnectionError));
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
@@ -75,11 +87,11 @@ TEST_F(NamedJobTest, AnAddressWhereNothingAnswersSaysWhatToCheck) {
 }
 
 TEST_F(NamedJobTest, OtherErrorsStayAsTheyAre) {
-  const NamedJob job = *FindJob("127.0.0.1:9");
+  const NamedJob job = *Find("127.0.0.1:9");
   EXPECT_EQ(ExplainSilence(job, absl::FailedPreconditionError("no")).message(), "no");
   EXPECT_TRUE(ExplainSilence(job, absl::OkStatus()).ok());
-  EXPECT_EQ(FindJob("nowhere").status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(FindJob(directory_.string()).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(Find("nowhere").status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Find(directory_.string()).status().code(), absl::StatusCode::kNotFound);
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include "cli/command/resumable_run.h"
 
+#include <memory>
 #include <optional>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -8,6 +10,7 @@
 #include "cli/command/run_directory.h"
 #include "cli/command/run_ending.h"
 #include "cli/launch/coordinator_client.h"
+#include "cli/launch/run_security.h"
 #include "common/config/fingerprint.h"
 #include "common/config/load.h"
 #include "common/status.h"
@@ -21,7 +24,7 @@ constexpr absl::Duration kAnswer = absl::Seconds(2);
 
 }  // namespace
 
-absl::Status CheckResumable(const std::string& run_directory) {
+absl::Status CheckResumable(const std::string& run_directory, absl::Time now) {
   if (!FileExists(JoinPath(run_directory, "journal"))) {
     return absl::NotFoundError(absl::StrCat("--resume: ", run_directory,
                                             " holds no journal of a job to go on with; without --resume a job begins "
@@ -35,7 +38,8 @@ absl::Status CheckResumable(const std::string& run_directory) {
   // Where its coordinator was, another job's may be now.
   const absl::StatusOr<std::string> address = CoordinatorAddress(run_directory);
   if (ending.has_value() || !address.ok()) return absl::OkStatus();
-  const absl::StatusOr<v1::JobStatus> status = CoordinatorClient(*address).GetStatus(kAnswer);
+  RUBATO_ASSIGN_OR_RETURN(std::shared_ptr<const TaskSecurity> security, SecurityOfRun(run_directory, now));
+  const absl::StatusOr<v1::JobStatus> status = CoordinatorClient(*address, std::move(security)).GetStatus(kAnswer);
   if (!status.ok() || status->run_directory() != run_directory) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("--resume: the job in ", run_directory, " still runs: its coordinator answers at ", *address));

@@ -10,7 +10,7 @@ namespace rubato {
 
 // Whether a job can go on with what its run directory holds. NotFound: there is no journal in it. FailedPrecondition:
 // its job is done, and says when and where the weights are; or it still runs.
-absl::Status CheckResumable(const std::string& run_directory);
+absl::Status CheckResumable(const std::string& run_directory, absl::Time now);
 
 // FailedPrecondition unless the config is that of the run or comparison that its run directory holds, but for what may
 // change where a job goes on (ConfigFingerprint); names what differs.

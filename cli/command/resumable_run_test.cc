@@ -30,7 +30,7 @@ class ResumableRunTest : public ::testing::Test {
 };
 
 TEST_F(ResumableRunTest, ADirectoryWithoutAJournalIsNamed) {
-  const absl::Status status = CheckResumable(directory_.string());
+  const absl::Status status = CheckResumable(directory_.string(), absl::Now());
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(status.message()), HasSubstr(directory_.string() + " holds no journal"));
 }
@@ -38,20 +38,20 @@ TEST_F(ResumableRunTest, ADirectoryWithoutAJournalIsNamed) {
 TEST_F(ResumableRunTest, AJobThatIsDoneHasNothingToGoOnWith) {
   Write("journal", "x");
   EndRun("true", "");
-  const absl::Status status = CheckResumable(directory_.string());
+  const absl::Status status = CheckResumable(directory_.string(), absl::Now());
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("is done: it ended on "));
 }
 
 TEST_F(ResumableRunTest, AJobThatWasStoppedOrKilledGoesOn) {
   Write("journal", "x");
-  EXPECT_TRUE(CheckResumable(directory_.string()).ok());
+  EXPECT_TRUE(CheckResumable(directory_.string(), absl::Now()).ok());
   EndRun("false", "stopped by the operator");
-  EXPECT_TRUE(CheckResumable(directory_.string()).ok());
+  EXPECT_TRUE(CheckResumable(directory_.string(), absl::Now()).ok());
   // Nobody answers where its coordinator was.
   fs::remove(directory_ / "metrics.jsonl");
   Write("coordinator.address", "127.0.0.1:9\n");
-  EXPECT_TRUE(CheckResumable(directory_.string()).ok());
+  EXPECT_TRUE(CheckResumable(directory_.string(), absl::Now()).ok());
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ absl::Status Run(const RunCommandOptions& options, const Environment& environmen
   RUBATO_ASSIGN_OR_RETURN(clients.command, MakeWorkerCommand(environment.rest, "COMMAND", environment.program));
   RUBATO_ASSIGN_OR_RETURN(PreparedRun run, PrepareClientRun(options.job, NameOfCommand(environment.rest),
                                                             options.launch, clients, environment));
-  if (run.resume) RUBATO_RETURN_IF_ERROR(CheckResumable(run.config.run_directory()));
+  if (run.resume) RUBATO_RETURN_IF_ERROR(CheckResumable(run.config.run_directory(), environment.clock->Now()));
   run.restart_failed = options.restart_failed;
   ShareCores(run.config.cluster().workers(), &*run.clients->command);
   *environment.out << "[job] " << run.config.name() << ": workers " << run.config.cluster().workers() << ", servers "

@@ -1,5 +1,6 @@
 #include "cli/command/run_directory.h"
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <system_error>
@@ -15,15 +16,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<absl::string_view, 10> kRunFiles = {"job.textproto", "deployment.textproto",
+constexpr std::array<absl::string_view, 11> kRunFiles = {"job.textproto", "deployment.textproto",
                                                          "metrics.jsonl", "coordinator.address",
                                                          "summary.json",  "report.html",
                                                          "logs",          "checkpoints",
-                                                         "tensorboard",   "traces"};
+                                                         "tensorboard",   "traces",
+                                                         "credentials"};
 
 absl::Status FileSystemError(const std::string& path, const std::error_code& error) {
   return absl::UnavailableError(absl::StrCat(path, ": ", error.message()));
 }
+
+// Who belongs to the job: made before its run, and good for the next one.
+bool HoldsCredentials(const fs::path& path) { return path.filename() == "credentials"; }
 
 bool WrittenByARun(const fs::path& path) {
   std::string name = path.filename().string();
@@ -52,8 +57,9 @@ fs::path ForeignEntry(const fs::path& directory, bool comparison) {
 absl::Status PrepareRunDirectory(const std::string& directory, bool overwrite) {
   RUBATO_RETURN_IF_ERROR(MakeDirectories(directory));
   std::error_code error;
-  bool empty = fs::is_empty(directory, error);
+  const fs::directory_iterator entries(directory, error);
   if (error) return FileSystemError(directory, error);
+  const bool empty = std::all_of(fs::begin(entries), fs::end(entries), HoldsCredentials);
   if (empty) return absl::OkStatus();
   if (!overwrite) {
     return absl::AlreadyExistsError(absl::StrCat("run_directory: ", directory,
@@ -66,6 +72,7 @@ absl::Status PrepareRunDirectory(const std::string& directory, bool overwrite) {
         absl::StrCat("--overwrite: ", foreign.string(), " was not written by a run; nothing is deleted"));
   }
   for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
+    if (HoldsCredentials(entry.path())) continue;
     fs::remove_all(entry.path(), error);
     if (error) return FileSystemError(entry.path().string(), error);
   }

@@ -8,9 +8,9 @@
 
 namespace rubato {
 
-// Makes an empty directory for a new run. What an earlier run left there is deleted if `overwrite` says so.
-// AlreadyExists: it is not empty. FailedPrecondition: it holds something that no run has written, which is never
-// deleted; nothing has changed. Other codes: the file system's reason.
+// Makes an empty directory for a new run, but for credentials, which stay. What an earlier run left there is deleted if
+// `overwrite` says so. AlreadyExists: it is not empty. FailedPrecondition: it holds something that no run has written,
+// which is never deleted; nothing has changed. Other codes: the file system's reason.
 absl::Status PrepareRunDirectory(const std::string& directory, bool overwrite);
 
 // The coordinator's "host:port": `text` itself, or that of the run in the directory `text`.

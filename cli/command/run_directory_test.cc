@@ -61,6 +61,15 @@ TEST_F(RunDirectoryTest, DeletesNothingThatNoRunHasWritten) {
   }
 }
 
+TEST_F(RunDirectoryTest, CredentialsMayBeThereBeforeAndStay) {
+  Write("credentials/ca.crt");
+  EXPECT_TRUE(PrepareRunDirectory(directory_.string(), false).ok());
+  Write("metrics.jsonl");
+  EXPECT_TRUE(PrepareRunDirectory(directory_.string(), true).ok());
+  EXPECT_FALSE(fs::exists(directory_ / "metrics.jsonl"));
+  EXPECT_TRUE(fs::exists(directory_ / "credentials/ca.crt"));
+}
+
 TEST_F(RunDirectoryTest, RefusesAFile) {
   Write("file");
   EXPECT_FALSE(PrepareRunDirectory((directory_ / "file").string(), true).ok());

@@ -48,7 +48,7 @@ absl::Status Serve(const ServeOptions& options, const Environment& environment) 
   RUBATO_RETURN_IF_ERROR(RemoveFile(options.address_file));
   RUBATO_ASSIGN_OR_RETURN(PreparedRun run, PrepareClientRun(options.job, options.name, options.launch,
                                                             {.host = options.host}, environment));
-  if (run.resume) RUBATO_RETURN_IF_ERROR(CheckResumable(run.config.run_directory()));
+  if (run.resume) RUBATO_RETURN_IF_ERROR(CheckResumable(run.config.run_directory(), environment.clock->Now()));
   run.on_started = [&options](const LocalTaskHost& host) {
     return WriteFileAtomically(options.address_file, absl::StrCat(host.coordinator(), "\n"));
   };
@@ -68,15 +68,18 @@ void AddServeCommand(CLI::App* app, const Environment* environment, int* exit_co
       "serve", "Run coordinator and servers of a job whose workers somebody else starts: mpirun, srun, torchrun");
   command->footer(
       "Workers find the job by RUBATO_COORDINATOR, which is what the address file holds. It is written when they may\n"
-      "come, and goes when the job has ended. If standard input is a pipe, its end stops the job.");
+      "come, and goes when the job has ended. RUBATO_CREDENTIALS, which is credentials in the run directory, has what\n"
+      "they prove themselves with. If standard input is a pipe, its end stops the job.");
   auto options = std::make_shared<ServeOptions>();
   AddClientJobOptions(command, &options->job);
   AddLaunchOptions(command, &options->launch);
   command->add_option("--name", options->name, "The job's name, if its config has none")->capture_default_str();
   command->add_option("--address_file", options->address_file, "Where the coordinator's host:port is written")
       ->required();
-  command->add_option("--host", options->host,
-                      "What other hosts call this one; otherwise all workers have to be on this machine");
+  command->add_option(
+      "--host", options->host,
+      "What other hosts call this one, for a job that has certificates (rubato credentials) or is insecure; "
+      "otherwise all workers have to be on this machine");
   command->callback([options, environment, exit_code] {
     const absl::Status status = Serve(*options, *environment);
     *exit_code = status.ok() ? kExitOk : ReportError(*environment, "serve", status);

@@ -17,6 +17,7 @@
 #include "cli/deploy/package.h"
 #include "cli/deploy/ssh_job.h"
 #include "cli/deploy/ssh_task_host.h"
+#include "cli/launch/run_security.h"
 #include "cli/launch/stop_signals.h"
 #include "common/config/load.h"
 #include "common/status.h"
@@ -31,6 +32,8 @@ constexpr absl::Duration kStatusTimeout = absl::Seconds(15);
 struct OpenJob {
   std::unique_ptr<StopSignals> signals;
   std::unique_ptr<SshJob> job;
+  // Of this machine.
+  std::string run_directory;
 };
 
 absl::StatusOr<OpenJob> OpenIn(const std::string& run_directory, const Environment& environment) {
@@ -38,6 +41,7 @@ absl::StatusOr<OpenJob> OpenIn(const std::string& run_directory, const Environme
   OpenJob open;
   RUBATO_ASSIGN_OR_RETURN(open.signals, StopSignals::Create());
   RUBATO_ASSIGN_OR_RETURN(open.job, SshJob::Create(std::move(deployment), environment.clock, open.signals.get()));
+  open.run_directory = run_directory;
   return open;
 }
 
@@ -45,7 +49,10 @@ absl::StatusOr<OpenJob> OpenIn(const std::string& run_directory, const Environme
 absl::Status WithCoordinator(
     const OpenJob& open, const Environment& environment,
     absl::FunctionRef<absl::Status(CoordinatorClient* coordinator, const v1::JobStatus& status)> use) {
-  RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorTunnel> tunnel, CoordinatorTunnel::Open(open.job.get()));
+  RUBATO_ASSIGN_OR_RETURN(std::shared_ptr<const TaskSecurity> security,
+                          SecurityOfRun(open.run_directory, environment.clock->Now()));
+  RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorTunnel> tunnel,
+                          CoordinatorTunnel::Open(open.job.get(), std::move(security)));
   RUBATO_ASSIGN_OR_RETURN(const v1::JobStatus status, tunnel->AwaitStatus(kStatusTimeout, environment.clock));
   return use(tunnel->client(), status);
 }

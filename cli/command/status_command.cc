@@ -16,7 +16,7 @@ namespace rubato {
 namespace {
 
 struct StatusOptions {
-  std::string address;
+  JobChoice job;
   bool watch = false;
   double interval_seconds = 1;
 };
@@ -35,7 +35,7 @@ absl::Status ReportEnding(const RunEnding& ending, const std::string& run_direct
 }
 
 absl::Status Watch(const NamedJob& job, absl::Duration interval, const Environment& environment) {
-  CoordinatorClient coordinator(job.address);
+  CoordinatorClient coordinator(job.address, job.security);
   const bool terminal = TerminalColumns() > 0;
   std::optional<StatusReading> before;
   for (;;) {
@@ -62,14 +62,15 @@ absl::Status Watch(const NamedJob& job, absl::Duration interval, const Environme
 }
 
 absl::Status Status(const StatusOptions& options, const Environment& environment) {
-  RUBATO_ASSIGN_OR_RETURN(const NamedJob job, FindJob(options.address));
+  RUBATO_ASSIGN_OR_RETURN(const NamedJob job, FindJob(options.job, environment.clock->Now()));
   if (job.ending.has_value()) {
     const absl::Status outcome = ReportEnding(*job.ending, job.run_directory, environment);
     // Who only asks has been answered.
     return options.watch ? outcome : absl::OkStatus();
   }
   if (options.watch) return Watch(job, absl::Seconds(options.interval_seconds), environment);
-  const absl::StatusOr<v1::JobStatus> status = CoordinatorClient(job.address).GetStatus(absl::Seconds(10));
+  const absl::StatusOr<v1::JobStatus> status =
+      CoordinatorClient(job.address, job.security).GetStatus(absl::Seconds(10));
   if (!status.ok()) return ExplainSilence(job, status.status());
   *environment.out << StatusText(*status) << std::flush;
   return absl::OkStatus();
@@ -80,7 +81,7 @@ absl::Status Status(const StatusOptions& options, const Environment& environment
 void AddStatusCommand(CLI::App* app, const Environment* environment, int* exit_code) {
   CLI::App* command = app->add_subcommand("status", "Show a running job: tasks, clocks, who waits for whom");
   auto options = std::make_shared<StatusOptions>();
-  command->add_option("ADDRESS", options->address, "The coordinator's host:port, or the run's directory")->required();
+  AddJobChoice(command, "ADDRESS", &options->job);
   command->add_flag("--watch", options->watch, "Show it again and again, with rates, until the job ends");
   command->add_option("--interval", options->interval_seconds, "Seconds between two readings of --watch, 0.1 to 3600")
       ->capture_default_str()

@@ -11,13 +11,13 @@ namespace rubato {
 namespace {
 
 struct Options {
-  std::string address;
+  JobChoice job;
   StopOptions stop;
 };
 
 absl::Status Stop(const Options& options, const Environment& environment) {
-  RUBATO_ASSIGN_OR_RETURN(const NamedJob job, FindRunningJob(options.address));
-  CoordinatorClient coordinator(job.address);
+  RUBATO_ASSIGN_OR_RETURN(const NamedJob job, FindRunningJob(options.job, environment.clock->Now()));
+  CoordinatorClient coordinator(job.address, job.security);
   return ExplainSilence(job, StopJob(&coordinator, options.stop, job.address, environment));
 }
 
@@ -26,7 +26,7 @@ absl::Status Stop(const Options& options, const Environment& environment) {
 void AddStopCommand(CLI::App* app, const Environment* environment, int* exit_code) {
   CLI::App* command = app->add_subcommand("stop", "Stop a running job");
   auto options = std::make_shared<Options>();
-  command->add_option("ADDRESS", options->address, "The coordinator's host:port, or the run's directory")->required();
+  AddJobChoice(command, "ADDRESS", &options->job);
   AddStopOptions(command, &options->stop);
   command->callback([options, environment, exit_code] {
     absl::Status status = Stop(*options, *environment);

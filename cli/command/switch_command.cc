@@ -12,15 +12,15 @@ namespace rubato {
 namespace {
 
 struct Options {
-  std::string address;
+  JobChoice job;
   SwitchOptions change;
 };
 
 absl::Status Switch(const Options& options, const Environment& environment) {
   // What cannot be is said before what is not there.
   RUBATO_RETURN_IF_ERROR(ParseMode(options.change.mode, "--to").status());
-  RUBATO_ASSIGN_OR_RETURN(const NamedJob job, FindRunningJob(options.address));
-  CoordinatorClient coordinator(job.address);
+  RUBATO_ASSIGN_OR_RETURN(const NamedJob job, FindRunningJob(options.job, environment.clock->Now()));
+  CoordinatorClient coordinator(job.address, job.security);
   return ExplainSilence(job, SwitchJob(&coordinator, options.change, environment));
 }
 
@@ -29,7 +29,7 @@ absl::Status Switch(const Options& options, const Environment& environment) {
 void AddSwitchCommand(CLI::App* app, const Environment* environment, int* exit_code) {
   CLI::App* command = app->add_subcommand("switch", "Change the mode of a running job");
   auto options = std::make_shared<Options>();
-  command->add_option("ADDRESS", options->address, "The coordinator's host:port, or the run's directory")->required();
+  AddJobChoice(command, "ADDRESS", &options->job);
   AddSwitchOptions(command, &options->change);
   command->callback([options, environment, exit_code] {
     absl::Status status = Switch(*options, *environment);

@@ -8,6 +8,7 @@
 #include "cli/command/job_trace.h"
 #include "cli/command/run_directory.h"
 #include "cli/launch/coordinator_client.h"
+#include "cli/launch/run_security.h"
 #include "common/status.h"
 #include "common/storage/file.h"
 
@@ -24,7 +25,9 @@ struct TraceOptions {
 absl::StatusOr<bool> RecordRunning(const TraceOptions& options, const Environment& environment, uint64_t* id) {
   absl::StatusOr<std::string> address = CoordinatorAddress(options.run_directory);
   if (!address.ok()) return false;
-  CoordinatorClient coordinator(*address);
+  RUBATO_ASSIGN_OR_RETURN(std::shared_ptr<const TaskSecurity> security,
+                          SecurityOfRun(options.run_directory, environment.clock->Now()));
+  CoordinatorClient coordinator(*address, std::move(security));
   absl::StatusOr<v1::JobStatus> status = coordinator.GetStatus(absl::Seconds(2));
   if (!status.ok() || status->phase() != v1::JobStatus::TRAINING) return false;
   RUBATO_ASSIGN_OR_RETURN(*id, RecordTrace(&coordinator, options.seconds, environment));

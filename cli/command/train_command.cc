@@ -12,7 +12,7 @@ absl::Status Train(const RunOptions& options, const Environment& environment) {
   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<StopSignals> signals, StopSignals::Create());
   RUBATO_ASSIGN_OR_RETURN(PreparedRun run, PrepareRun(options, environment));
   if (run.resume) {
-    RUBATO_RETURN_IF_ERROR(CheckResumable(run.config.run_directory()));
+    RUBATO_RETURN_IF_ERROR(CheckResumable(run.config.run_directory(), environment.clock->Now()));
     RUBATO_RETURN_IF_ERROR(CheckSameJob(run.config));
   }
   return ReportRun(run, RunJob(run, "", signals.get(), environment), environment);

@@ -17,7 +17,8 @@ constexpr int kPollMilliseconds = 100;
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<CoordinatorTunnel>> CoordinatorTunnel::Open(SshJob* job) {
+absl::StatusOr<std::unique_ptr<CoordinatorTunnel>> CoordinatorTunnel::Open(
+    SshJob* job, std::shared_ptr<const TaskSecurity> security) {
   const std::string& address = job->deployment().coordinator();
   uint32_t port = 0;
   if (!absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port)) {
@@ -25,11 +26,13 @@ absl::StatusOr<std::unique_ptr<CoordinatorTunnel>> CoordinatorTunnel::Open(SshJo
   }
   std::string socket;
   RUBATO_ASSIGN_OR_RETURN(Ssh::Running forward, job->ssh()->Forward(job->coordinator_host(), port, &socket));
-  return std::unique_ptr<CoordinatorTunnel>(new CoordinatorTunnel(job, std::move(forward), socket));
+  return std::unique_ptr<CoordinatorTunnel>(
+      new CoordinatorTunnel(job, std::move(forward), socket, std::move(security)));
 }
 
-CoordinatorTunnel::CoordinatorTunnel(SshJob* job, Ssh::Running forward, const std::string& socket)
-    : job_(job), forward_(std::move(forward)), client_(absl::StrCat("unix:", socket)) {}
+CoordinatorTunnel::CoordinatorTunnel(SshJob* job, Ssh::Running forward, const std::string& socket,
+                                     std::shared_ptr<const TaskSecurity> security)
+    : job_(job), forward_(std::move(forward)), client_(absl::StrCat("unix:", socket), std::move(security)) {}
 
 absl::StatusOr<v1::JobStatus> CoordinatorTunnel::AwaitStatus(absl::Duration timeout, const Clock* clock) {
   const absl::Time deadline = clock->Now() + timeout;

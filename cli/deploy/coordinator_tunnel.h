@@ -11,6 +11,7 @@
 #include "cli/deploy/ssh_job.h"
 #include "cli/launch/coordinator_client.h"
 #include "common/clock.h"
+#include "common/security/task_security.h"
 #include "proto/coordinator.pb.h"
 
 namespace rubato {
@@ -18,8 +19,10 @@ namespace rubato {
 // A connection to the coordinator of a job on hosts, through ssh, for as long as this object lives. Not thread-safe.
 class CoordinatorTunnel {
  public:
-  // Begins to connect. The job outlives it. Unavailable: the coordinator has not been started, or ssh cannot be.
-  static absl::StatusOr<std::unique_ptr<CoordinatorTunnel>> Open(SshJob* job);
+  // Begins to connect; `security` may be null. The job outlives it. Unavailable: the coordinator has not been started,
+  // or ssh cannot be.
+  static absl::StatusOr<std::unique_ptr<CoordinatorTunnel>> Open(SshJob* job,
+                                                                 std::shared_ptr<const TaskSecurity> security);
 
   // Its calls fail until the tunnel is open, and when it has ended.
   CoordinatorClient* client() { return &client_; }
@@ -28,7 +31,8 @@ class CoordinatorTunnel {
   bool HasEnded() { return forward_.process->Poll().has_value(); }
 
  private:
-  CoordinatorTunnel(SshJob* job, Ssh::Running forward, const std::string& socket);
+  CoordinatorTunnel(SshJob* job, Ssh::Running forward, const std::string& socket,
+                    std::shared_ptr<const TaskSecurity> security);
 
   SshJob* const job_;
   const Ssh::Running forward_;

@@ -17,6 +17,8 @@ const char* TextOf(HostScript script) {
       return kUnpack;
     case HostScript::kUnpackData:
       return kUnpackData;
+    case HostScript::kCredentials:
+      return kCredentials;
     case HostScript::kLaunch:
       return kLaunch;
     case HostScript::kWatch:

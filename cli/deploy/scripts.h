@@ -8,7 +8,20 @@
 namespace rubato {
 
 // The scripts that run on hosts: those of the folder remote/, whose comments say what they do and need.
-enum class HostScript { kProbe, kUnpack, kUnpackData, kLaunch, kWatch, kStop, kState, kLogs, kFetch, kRemove, kRenew };
+enum class HostScript {
+  kProbe,
+  kUnpack,
+  kUnpackData,
+  kCredentials,
+  kLaunch,
+  kWatch,
+  kStop,
+  kState,
+  kLogs,
+  kFetch,
+  kRemove,
+  kRenew
+};
 
 // The script's text, after lines that set its variables.
 std::string ScriptText(HostScript script, const std::vector<std::pair<std::string, std::string>>& variables);

@@ -18,6 +18,9 @@
 #include "cli/launch/local_program.h"
 #include "cli/launch/task_commands.h"
 #include "cli/launch/worker_command.h"
+#include "common/security/identity.h"
+#include "common/security/secret_file.h"
+#include "common/security/sender.h"
 #include "common/status.h"
 #include "common/storage/file.h"
 #include "common/task.h"
@@ -167,6 +170,26 @@ absl::Status SshJob::Copy(const Package& package, const Archive* data) {
   RUBATO_RETURN_IF_ERROR(CopyArchive(package.archive, StoredPackage(package.archive), HostScript::kUnpack, hosts_));
   if (data == nullptr) return absl::OkStatus();
   return CopyArchive(*data, StoredData(*data), HostScript::kUnpackData, HostsWithData());
+}
+
+absl::Status SshJob::CopyCredentials(const std::string& folder) {
+  std::vector<SshCall> calls;
+  for (int host : hosts_) {
+    std::vector<std::string> argv = {"tar", "-cf", "-", "-C", folder, "--", "ca.crt"};
+    for (const v1::DeployedTask& task : deployment_.tasks()) {
+      if (static_cast<int>(task.host()) != host) continue;
+      const std::string name = CredentialName(PartyOf(task.role()), task.index());
+      argv.insert(argv.end(), {absl::StrCat(name, ".crt"), absl::StrCat(name, ".key")});
+    }
+    RUBATO_ASSIGN_OR_RETURN(const std::string archive, RunProgram(std::move(argv)));
+    calls.push_back(Call(host, HostScript::kCredentials, {}, true));
+    calls.back().input = JoinPath(folder, absl::StrCat("host-", host, ".tar"));
+    RUBATO_RETURN_IF_ERROR(WriteSecretFile(calls.back().input, archive, /*replace=*/true));
+  }
+  absl::Status status = TogetherOf(ssh_->Run(calls, kAnswer), absl::StatusCode::kFailedPrecondition,
+                                   "the job's credentials could not be copied:");
+  for (const SshCall& call : calls) status.Update(RemoveFile(call.input));
+  return status;
 }
 
 absl::Status SshJob::StartCoordinator(const std::string& config_path, const Package& package, bool resume) {

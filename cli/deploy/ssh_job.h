@@ -45,6 +45,10 @@ class SshJob {
   // FailedPrecondition: names the hosts. REQUIRES: Check was OK.
   absl::Status Copy(const Package& package, const Archive* data);
 
+  // Copies from the folder of credentials to each host those of its own tasks, and to none the authority's key.
+  // FailedPrecondition: names the hosts.
+  absl::Status CopyCredentials(const std::string& folder);
+
   // Starts the coordinator and then all other tasks. `config_path` has `config`, whose run directory is that on the
   // hosts (run_directory()). Whatever this returns, Stop is needed afterwards.
   // Aborted, Unavailable: the coordinator, or another task, could not be started; names the hosts.

@@ -13,8 +13,11 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "cli/deploy/deployment_file.h"
+#include "cli/launch/job_credentials.h"
+#include "cli/launch/run_security.h"
 #include "cli/launch/task_commands.h"
 #include "common/config/fingerprint.h"
+#include "common/security/open_security.h"
 #include "common/status.h"
 #include "common/storage/file.h"
 #include "common/task.h"
@@ -50,6 +53,7 @@ absl::Status SshTaskHost::Start() {
   begun_ = true;
   Step("Copying what they do not have");
   RUBATO_RETURN_IF_ERROR(job_->Copy(launch.package, data));
+  RUBATO_RETURN_IF_ERROR(CopyCredentials(launch.config));
   Step(absl::StrCat("Starting job ", job_->deployment().job_id()));
   v1::JobConfig on_hosts = launch.config;
   on_hosts.set_run_directory(job_->run_directory());
@@ -57,6 +61,13 @@ absl::Status SshTaskHost::Start() {
   RUBATO_RETURN_IF_ERROR(WriteFileAtomically(config_path, ConfigText(on_hosts)));
   RUBATO_RETURN_IF_ERROR(job_->Start(on_hosts, config_path, launch.package, options_.resume));
   return SaveDeployment(job_->deployment(), options_.run_directory);
+}
+
+absl::Status SshTaskHost::CopyCredentials(v1::JobConfig config) {
+  if (config.security().insecure() || !config.security().credentials().empty()) return absl::OkStatus();
+  config.set_run_directory(options_.run_directory);
+  RUBATO_RETURN_IF_ERROR(MakeJobCredentials(config, clock_->Now()));
+  return job_->CopyCredentials(CredentialsFolder(config));
 }
 
 absl::Status SshTaskHost::StartAgain(const v1::TaskId& task) {
@@ -112,7 +123,9 @@ void SshTaskHost::Connect() {
   }
   if (tunnel_ == nullptr && now >= tunnel_retry_at_) {
     tunnel_retry_at_ = now + kRetry;
-    absl::StatusOr<std::unique_ptr<CoordinatorTunnel>> tunnel = CoordinatorTunnel::Open(job_);
+    absl::StatusOr<std::shared_ptr<const TaskSecurity>> security = SecurityOfRun(options_.run_directory, now);
+    if (!security.ok()) return;
+    absl::StatusOr<std::unique_ptr<CoordinatorTunnel>> tunnel = CoordinatorTunnel::Open(job_, *std::move(security));
     if (tunnel.ok()) tunnel_ = *std::move(tunnel);
   }
 }

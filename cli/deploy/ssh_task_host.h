@@ -69,6 +69,8 @@ class SshTaskHost : public TaskHost {
   std::string LogTail(const v1::TaskId& task) override;
 
  private:
+  // To the hosts, unless the config says that they have some, or need none.
+  absl::Status CopyCredentials(v1::JobConfig config);
   // What watches a host's tasks.
   struct Watcher {
     int host = 0;

@@ -1,6 +1,7 @@
 #include "cli/deploy/ssh_task_host.h"
 
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <fstream>
 #include <utility>
@@ -78,6 +79,24 @@ TEST_F(SshTaskHostTest, StartsAJobTellsOfItsEndsAndLeavesNoProcess) {
   EXPECT_TRUE(FileExists(Path("run/logs/server-0.log")));
   EXPECT_TRUE(FileExists(Path("run/deployment.textproto")));
   EXPECT_THAT(notes_, IsEmpty());
+}
+
+TEST_F(SshTaskHostTest, EachHostGetsTheCredentialsOfItsOwnTasks) {
+  std::unique_ptr<SshJob> job = Job(id_);
+  SshTaskHost host(Launching(), job.get(), &clock_);
+  ASSERT_TRUE(host.Start().ok());
+  const std::string run = absl::StrCat("jobs/", id_, "/run/credentials");
+  EXPECT_THAT(*ListDirectory(JoinPath(job->deployment().hosts().hosts(0).directory(), run)),
+              ElementsAre("ca.crt", "coordinator-0.crt", "coordinator-0.key", "server-0.crt", "server-0.key"));
+  EXPECT_THAT(*ListDirectory(JoinPath(Path("b"), run)), ElementsAre("ca.crt", "worker-0.crt", "worker-0.key"));
+  struct stat facts = {};
+  ASSERT_EQ(stat(JoinPath(Path("b"), JoinPath(run, "worker-0.key")).c_str(), &facts), 0);
+  EXPECT_EQ(facts.st_mode & 07777, 0600u);
+  EXPECT_TRUE(host.Finish().ok());
+  // They do not come back, and nothing else is left here.
+  EXPECT_THAT(*ListDirectory(Path("run/credentials")),
+              ElementsAre("ca.crt", "ca.key", "coordinator-0.crt", "coordinator-0.key", "operator.crt", "operator.key",
+                          "server-0.crt", "server-0.key", "worker-0.crt", "worker-0.key"));
 }
 
 TEST_F(SshTaskHostTest, EndsOfAHostAreToldInTheirOrderAndOnce) {

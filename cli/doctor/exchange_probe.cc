@@ -21,7 +21,7 @@ constexpr int kLargeOnTheWay = 4;
 // Of a message that is in flight; keepalive finds out about a peer that is gone before.
 constexpr absl::Duration kTimeout = absl::Seconds(20);
 
-std::string Identity() { return absl::StrCat("rubato doctor, protocol ", kProtocolVersion); }
+std::string ProbeName() { return absl::StrCat("rubato doctor, protocol ", kProtocolVersion); }
 
 // Keeps some pushes in flight and counts the answers.
 class ProbeClient : public ExchangeClient::Handler {
@@ -83,7 +83,7 @@ class ProbeClient : public ExchangeClient::Handler {
     MutexLock lock(mu_);
     if (!reply.ok()) {
       status_ = reply.status();
-    } else if (reply->header.message() != Identity()) {
+    } else if (reply->header.message() != ProbeName()) {
       status_ = absl::FailedPreconditionError(absl::StrCat(
           "what answers there is no `rubato doctor --serve` of this release: \"", reply->header.message(), "\""));
     } else {
@@ -124,7 +124,7 @@ void ProbeServer::OnMessage(std::shared_ptr<Connection> connection, grpc::ByteBu
   }
   reply.set_request_id(request->header.request_id());
   reply.set_outcome(v1::ExchangeReply::OK);
-  reply.set_message(Identity());
+  reply.set_message(ProbeName());
   std::vector<grpc::Slice> payload;
   if (request->payload.size() > 0) payload.push_back(SliceOf(weights_, weights_->data(), request->payload.size()));
   connection->Send(EncodeReply(reply, std::move(payload)), 0);

@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/security/task_security.h"
 #include "proto/coordinator.grpc.pb.h"
 #include "proto/coordinator.pb.h"
 
@@ -14,12 +15,12 @@ namespace rubato {
 // The operator's calls to a coordinator. Each has a deadline; its errors name the coordinator's address: Unavailable
 // when nobody answers there, DeadlineExceeded, or what the coordinator answered. Thread-safe.
 //
-//   CoordinatorClient coordinator("127.0.0.1:7000");
+//   CoordinatorClient coordinator("127.0.0.1:7000", OpenOperatorSecurity(config, clock->Now()).value());
 //   RUBATO_ASSIGN_OR_RETURN(v1::JobStatus status, coordinator.GetStatus(absl::Seconds(5)));
 class CoordinatorClient {
  public:
-  // "host:port". Connects when the first call is made.
-  explicit CoordinatorClient(std::string address);
+  // "host:port". Connects when the first call is made. `security` may be null.
+  CoordinatorClient(std::string address, std::shared_ptr<const TaskSecurity> security);
 
   absl::StatusOr<v1::JobStatus> GetStatus(absl::Duration deadline);
   absl::StatusOr<v1::SwitchModeReply> SwitchMode(const v1::SwitchModeRequest& request, absl::Duration deadline);
@@ -31,6 +32,7 @@ class CoordinatorClient {
 
  private:
   const std::string address_;
+  const std::shared_ptr<const TaskSecurity> security_;
   const std::unique_ptr<v1::Coordinator::Stub> stub_;
 };
 

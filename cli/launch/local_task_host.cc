@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -15,6 +17,7 @@
 #include "cli/launch/gpu_assignment.h"
 #include "cli/launch/gpu_count.h"
 #include "common/config/fingerprint.h"
+#include "common/security/open_security.h"
 #include "common/status.h"
 #include "common/storage/file.h"
 #include "common/task.h"
@@ -46,6 +49,9 @@ absl::Status LocalTaskHost::Start() {
   RUBATO_RETURN_IF_ERROR(WriteFileAtomically(config_path, ConfigText(options_.config)));
   const std::string address_file = JoinPath(directory, "coordinator.address");
   RUBATO_RETURN_IF_ERROR(RemoveFile(address_file));
+  RUBATO_RETURN_IF_ERROR(PrepareJobToken(options_.config));
+  RUBATO_ASSIGN_OR_RETURN(std::shared_ptr<const TaskSecurity> security,
+                          OpenOperatorSecurity(options_.config, clock_->Now()));
   RUBATO_ASSIGN_OR_RETURN(const uint32_t gpus, GpusToAssign());
   const auto start = [this](TaskCommand command, const std::string& metrics_listen) {
     if (!options_.metrics_listen.empty()) {
@@ -63,11 +69,19 @@ absl::Status LocalTaskHost::Start() {
   if (!host.empty()) coordinator_ = absl::StrCat(host, ":", port);
   // From its second start on: the others know it by this address.
   ResumeCoordinatorAt(host.empty() ? coordinator_ : absl::StrCat("0.0.0.0:", port), &tasks_.front().command);
-  client_ = std::make_unique<CoordinatorClient>(host.empty() ? coordinator_ : absl::StrCat("127.0.0.1:", port));
+  client_ = std::make_unique<CoordinatorClient>(host.empty() ? coordinator_ : absl::StrCat("127.0.0.1:", port),
+                                                std::move(security));
   for (TaskCommand& command : OtherTasks(config_path, gpus)) {
     // What is not ours has no such flag.
     if (!command.variables.empty()) {
       if (!options_.metrics_listen.empty()) command.variables.push_back("RUBATO_METRICS_LISTEN=127.0.0.1:0");
+      if (!options_.config.security().insecure()) {
+        // Workers may have another working directory.
+        const std::filesystem::path folder = CredentialsFolder(options_.config);
+        std::error_code error;
+        command.variables.push_back(
+            absl::StrCat("RUBATO_CREDENTIALS=", std::filesystem::absolute(folder, error).string()));
+      }
       tasks_.push_back({std::move(command), nullptr, nullptr});
       if (options_.clients->show_output) Follow(&tasks_.back());
       RUBATO_RETURN_IF_ERROR(Launch(&tasks_.back()));

@@ -55,8 +55,9 @@ class LocalTaskHost : public TaskHost {
   LocalTaskHost(Options options, const Clock* clock, StopSignals* signals)
       : options_(std::move(options)), clock_(clock), signals_(signals) {}
 
-  // DeadlineExceeded: the coordinator did not listen within cluster.start_timeout_seconds. FailedPrecondition:
-  // training.device is CUDA, and there are too few GPUs for training.gpus.
+  // Errors of OpenOperatorSecurity. DeadlineExceeded: the coordinator did not listen within
+  // cluster.start_timeout_seconds. FailedPrecondition: training.device is CUDA, and there are too few GPUs for
+  // training.gpus.
   absl::Status Start() override;
   absl::Status StartAgain(const v1::TaskId& task) override;
   void AwaitEvent(int descriptor, absl::Duration timeout) override;

@@ -45,11 +45,12 @@ void Cancellation::Watch(std::function<void()> cancel) {
   if (cancelled_ && cancel_) cancel_();
 }
 
-CoordinatorCalls::CoordinatorCalls(std::string address, absl::Duration timeout, Clock* clock)
+CoordinatorCalls::CoordinatorCalls(std::string address, const TaskSecurity* security, absl::Duration timeout,
+                                   Clock* clock)
     : address_(std::move(address)),
       timeout_(timeout),
       clock_(clock),
-      channel_(OpenCoordinatorChannel(address_)),
+      channel_(OpenCoordinatorChannel(address_, security)),
       stub_(v1::Coordinator::NewStub(channel_)) {}
 
 absl::Status CoordinatorCalls::AwaitReachable(Cancellation* cancellation) {

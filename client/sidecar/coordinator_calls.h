@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "common/clock.h"
 #include "common/mutex.h"
+#include "common/security/task_security.h"
 #include "proto/coordinator.grpc.pb.h"
 
 namespace rubato::client {
@@ -40,7 +41,7 @@ class Cancellation {
 // Unavailable, with its address; Cancelled. Thread-safe.
 class CoordinatorCalls {
  public:
-  CoordinatorCalls(std::string address, absl::Duration timeout, Clock* clock);
+  CoordinatorCalls(std::string address, const TaskSecurity* security, absl::Duration timeout, Clock* clock);
 
   // Waits until the coordinator is there.
   absl::Status AwaitReachable(Cancellation* cancellation);

@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
   CLI::App app("Rubato sidecar: the worker of a client's process, which starts it.");
   int descriptor = 3;
   bool quiet = false;
-  std::string slow, network, metrics_listen;
+  std::string slow, network, metrics_listen, credentials;
   app.add_option("--descriptor", descriptor, "the socket whose other end the client has")
       ->capture_default_str()
       ->check(CLI::Range(3, 65535));
@@ -48,6 +48,9 @@ int main(int argc, char** argv) {
          "--metrics_listen", metrics_listen,
          "host:port to answer HTTP requests for /metrics and /healthz on; port 0 picks a free one; default: none")
       ->envname("RUBATO_METRICS_LISTEN");
+  app.add_option("--credentials", credentials,
+                 "the folder of the job's credentials, credentials in its run directory; default: none")
+      ->envname("RUBATO_CREDENTIALS");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -76,6 +79,7 @@ int main(int argc, char** argv) {
                                    .slow = *model,
                                    .network = *link,
                                    .metrics_listen = metrics_listen,
+                                   .credentials = credentials,
                                    .clock = &clock});
   rubato::StopWatcher watcher([&sidecar](absl::string_view signal) {
     if (signal == "SIGTERM") sidecar.Drain();

@@ -29,6 +29,7 @@ absl::Status Member::Run() {
                           Membership::Create({.config = options_.config,
                                               .spec = options_.spec,
                                               .task = options_.task,
+                                              .security = options_.security,
                                               .coordinator = options_.coordinator,
                                               .term = options_.term,
                                               .metrics_address = options_.metrics_address,
@@ -86,6 +87,7 @@ absl::Status Member::AssignInitialWeights(const v1::JobDescription& job) {
   worker::InitialWeights initial(
       {.job = job,
        .task = options_.task,
+       .security = options_.security,
        .tensors = static_cast<int>(options_.spec->tensors.size()),
        .message_bytes = static_cast<int64_t>(options_.config->cluster().message_bytes()),
        .memory = options_.memory,
@@ -109,6 +111,7 @@ absl::Status Member::AssignInitialWeights(const v1::JobDescription& job) {
 StepLoop::Options Member::StepOptions(const v1::JobDescription& job) {
   return {.config = options_.config,
           .task = options_.task,
+          .security = options_.security,
           .job = job,
           .spec = options_.spec,
           .memory = options_.memory,

@@ -24,6 +24,7 @@
 #include "common/model_spec.h"
 #include "common/mutex.h"
 #include "common/network_link/link_model.h"
+#include "common/security/task_security.h"
 #include "common/straggler/straggler_model.h"
 #include "proto/coordinator.pb.h"
 #include "proto/job_config.pb.h"
@@ -41,6 +42,8 @@ class Member {
     const v1::JobConfig* config = nullptr;
     const ModelSpec* spec = nullptr;
     v1::TaskId task;
+    // How it proves that it belongs to the job, and whom it believes to. Null: it does not, and everybody.
+    std::shared_ptr<const TaskSecurity> security = nullptr;
     std::string coordinator;
     // Of the incarnation before.
     uint64_t term = 0;

@@ -23,7 +23,8 @@ constexpr absl::Duration kSayWaiting = absl::Seconds(5);
 absl::StatusOr<std::unique_ptr<Membership>> Membership::Create(Options options) {
   std::unique_ptr<Membership> membership(new Membership(std::move(options)));
   const Options& own = membership->options_;
-  Session::Options session = TaskSessionOptions(*own.config, own.coordinator, own.task, own.clock, own.log);
+  Session::Options session =
+      TaskSessionOptions(*own.config, own.coordinator, own.security, own.task, own.clock, own.log);
   session.term = own.term;
   // What the client has said, not how long a whole job may take to start.
   session.give_up_after = own.timeout;

@@ -16,6 +16,7 @@
 #include "common/log.h"
 #include "common/model_spec.h"
 #include "common/mutex.h"
+#include "common/security/task_security.h"
 #include "common/session/session.h"
 #include "proto/coordinator.pb.h"
 #include "proto/job_config.pb.h"
@@ -32,6 +33,8 @@ class Membership {
     // Of its model; outlives it as well.
     const ModelSpec* spec = nullptr;
     v1::TaskId task;
+    // How it proves that it belongs to the job, and whom it believes to. Null: it does not, and everybody.
+    std::shared_ptr<const TaskSecurity> security = nullptr;
     // "host:port".
     std::string coordinator;
     // The highest term that the incarnation before has heard of.

@@ -15,6 +15,7 @@
 #include "client/sidecar/offer.h"
 #include "client/sidecar/results.h"
 #include "common/random.h"
+#include "common/security/open_security.h"
 #include "common/status.h"
 #include "common/task.h"
 #include "worker/ps_client/snapshot_puller.h"
@@ -163,6 +164,12 @@ void Sidecar::Open(const Frame& frame) {
                          absl::StrCat("the library has version ", open.abi_version,
                                       " of the interface, and the sidecar ", RUBATO_ABI_VERSION));
   }
+  absl::StatusOr<std::shared_ptr<const TaskSecurity>> security =
+      OpenFolderSecurity(options_.credentials, Party::kWorker, open.rank, options_.clock->Now());
+  absl::Status allowed = security.status();
+  if (allowed.ok() && *security != nullptr) allowed = (*security)->CheckAddress("options.coordinator", coordinator_);
+  if (!allowed.ok()) return answers_.Send(frame.request, RUBATO_REFUSED, allowed.message());
+  security_ = *std::move(security);
   timeout_ = absl::Seconds(open.timeout_seconds);
   {
     MutexLock lock(mu_);
@@ -170,7 +177,7 @@ void Sidecar::Open(const Frame& frame) {
     task_.set_index(open.rank);
     task_.set_incarnation(SystemRandom64());
   }
-  coordinator_calls_ = std::make_unique<CoordinatorCalls>(coordinator_, timeout_, options_.clock);
+  coordinator_calls_ = std::make_unique<CoordinatorCalls>(coordinator_, security_.get(), timeout_, options_.clock);
   coordinator_requests_ = std::make_unique<CoordinatorRequests>(
       CoordinatorRequests::Options{.calls = coordinator_calls_.get(),
                                    .answers = &answers_,
@@ -301,7 +308,7 @@ absl::StatusOr<std::string> Sidecar::PullState(uint32_t slot, Cancellation* canc
     if (member_ != nullptr) job = member_->job();
   }
   if (!job.has_value()) return absl::UnavailableError("optimizer state: this worker is in no plan now");
-  worker::SnapshotPuller puller(*job, task(), static_cast<int64_t>(config_.cluster().message_bytes()));
+  worker::SnapshotPuller puller(*job, task(), security_.get(), static_cast<int64_t>(config_.cluster().message_bytes()));
   cancellation->Watch([&puller] { puller.Cancel(); });
   const absl::StatusOr<worker::SnapshotPuller::Snapshot> snapshot =
       puller.PullSlot(slot + 1, timeout_, [this](int tensor, int64_t offset, const void* data, int64_t count) {
@@ -343,6 +350,7 @@ Member::Options Sidecar::MemberOptions(Logger* log, uint64_t term, uint64_t roll
       .config = &config_,
       .spec = &spec_,
       .task = task(),
+      .security = security_,
       .coordinator = coordinator_,
       .term = term,
       .rollbacks = rollbacks,

@@ -29,6 +29,7 @@
 #include "common/model_spec.h"
 #include "common/mutex.h"
 #include "common/network_link/link_model.h"
+#include "common/security/task_security.h"
 #include "common/straggler/straggler_model.h"
 #include "proto/coordinator.pb.h"
 #include "proto/job_config.pb.h"
@@ -50,6 +51,8 @@ class Sidecar {
     LinkModel network;
     // Where to answer HTTP requests for metrics, "host:port"; empty: nowhere.
     std::string metrics_listen;
+    // The folder of credentials, for a job that asks for some; empty: none.
+    std::string credentials;
     Clock* clock = nullptr;
   };
 
@@ -111,6 +114,7 @@ class Sidecar {
   Arrivals arrivals_;
   // Set by rubato_open and rubato_define, before the worker's thread has to do with them.
   std::string coordinator_;
+  std::shared_ptr<const TaskSecurity> security_;
   absl::Duration timeout_ = absl::Seconds(60);
   pid_t client_process_ = 0;
   std::unique_ptr<CoordinatorCalls> coordinator_calls_;

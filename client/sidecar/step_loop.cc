@@ -96,12 +96,13 @@ absl::Status StepLoop::Prepare() {
                                                  .seed = config.seed(),
                                                  .worker = options_.task.index(),
                                                  .arena = arena_});
-  peers_ = MakePartPeers(config, options_.job, options_.task, options_.clock, options_.log);
+  peers_ = MakePartPeers(config, options_.job, options_.task, options_.security, options_.clock, options_.log);
   options_.cuts->SetPeers(peers_);
   RUBATO_RETURN_IF_ERROR(RestoreResiduals());
   worker::PsClient::Options client = worker::PsClientOptions(config, *options_.spec);
   client.job = options_.job;
   client.task = options_.task;
+  client.security = options_.security;
   client.clock = options_.clock;
   client.log = options_.log;
   client.memory = options_.memory;

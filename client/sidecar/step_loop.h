@@ -24,6 +24,7 @@
 #include "common/network_link/link_model.h"
 #include "common/network_link/link_relay.h"
 #include "common/part_copies/part_peers.h"
+#include "common/security/task_security.h"
 #include "common/session/clock_offset.h"
 #include "common/shared_memory/arena.h"
 #include "common/straggler/straggler.h"
@@ -61,6 +62,8 @@ class StepLoop {
     // Pointers outlive the loop.
     const v1::JobConfig* config = nullptr;
     v1::TaskId task;
+    // How it proves that it belongs to the job, and whom it believes to. Null: it does not, and everybody.
+    std::shared_ptr<const TaskSecurity> security = nullptr;
     v1::JobDescription job;
     const ModelSpec* spec = nullptr;
     MappedTensors* memory = nullptr;

@@ -25,6 +25,7 @@ TEST(ConfigDifferenceTest, LeavesOutWhatMayDifferWhereAJobGoesOn) {
   after.set_run_directory("runs/other");
   after.mutable_cluster()->set_servers(3);
   after.mutable_checkpoint()->set_every_steps(50);
+  after.mutable_security()->set_credentials("/etc/rubato/credentials");
   EXPECT_EQ(ConfigDifference(before, after), "");
   EXPECT_EQ(ConfigFingerprint(before), ConfigFingerprint(after));
 }

@@ -15,7 +15,7 @@ namespace rubato {
 // Whether a task is ready for work, for whoever probes it: gRPC's standard health service (grpc.health.v1.Health) and
 // the page /healthz. Starts as not serving. Thread-safe.
 //
-//   Health health;                 // in main, after EnableHealthAndReflection()
+//   Health health;                 // in main, after EnableHealth()
 //   health.Attach(server, "rubato.v1.Coordinator");
 //   health.SetServing(true);
 //   health.Detach();               // before the server is destroyed

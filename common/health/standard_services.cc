@@ -13,10 +13,9 @@
 
 namespace rubato {
 
-void EnableHealthAndReflection() {
-  grpc::EnableDefaultHealthCheckService(true);
-  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-}
+void EnableHealth() { grpc::EnableDefaultHealthCheckService(true); }
+
+void EnableReflection() { grpc::reflection::InitProtoReflectionServerBuilderPlugin(); }
 
 absl::StatusOr<std::unique_ptr<HealthListener>> HealthListener::Create(const std::string& listen, Health* health) {
   if (listen.empty()) return nullptr;

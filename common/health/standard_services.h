@@ -11,11 +11,13 @@
 
 namespace rubato {
 
-// Lets every gRPC server that this process builds from now on offer gRPC's health service and server reflection on its
-// port, which are gRPC's own settings of the whole process. Call it first in main.
-void EnableHealthAndReflection();
+// Lets every gRPC server that this process builds from now on offer gRPC's health service, or server reflection, on its
+// port, which are gRPC's own settings of the whole process.
+void EnableHealth();
+void EnableReflection();
 
-// A gRPC server with these two services alone, for tasks that serve nothing else. Thread-safe.
+// A gRPC server with these services alone, for tasks that serve nothing else: anybody may ask whether they are healthy.
+// Thread-safe.
 class HealthListener {
  public:
   // Listens on "host:port"; port 0 takes a free one. Null if `listen` is empty. `health` outlives the listener.

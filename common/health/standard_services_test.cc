@@ -13,7 +13,10 @@ using testing::HasSubstr;
 
 class StandardServicesTest : public testing::Test {
  protected:
-  static void SetUpTestSuite() { EnableHealthAndReflection(); }
+  static void SetUpTestSuite() {
+    EnableHealth();
+    EnableReflection();
+  }
   StandardServicesTest() {
     auto listener = HealthListener::Create("127.0.0.1:0", &health_);
     EXPECT_TRUE(listener.ok()) << listener.status();

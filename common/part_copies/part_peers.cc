@@ -1,8 +1,6 @@
 #include "common/part_copies/part_peers.h"
 
 #include <grpcpp/client_context.h>
-#include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
 
 #include <algorithm>
@@ -36,14 +34,15 @@ std::string ServerText(const v1::ServerInfo& server) {
   return absl::StrCat(TaskName(server.task()), " (", server.address(), ")");
 }
 
-std::unique_ptr<v1::PartCopies::Stub> MakeStub(const std::string& address) {
+std::unique_ptr<v1::PartCopies::Stub> MakeStub(const v1::ServerInfo& server, const TaskSecurity* security) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetMaxSendMessageSize(-1);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
-  return v1::PartCopies::NewStub(grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
+  return v1::PartCopies::NewStub(
+      OpenChannel(server.address(), Party::kServer, server.task().index(), security, arguments));
 }
 
 absl::Status GivenUp(const v1::PartName& part) {
@@ -112,7 +111,7 @@ PartPeers::PartPeers(Options options) : options_(std::move(options)) {
     for (const v1::ServerInfo& holder : holders) {
       if (holder.task().index() == server.task().index()) holders_.push_back(peers_.size());
     }
-    peers_.push_back({server, MakeStub(server.address())});
+    peers_.push_back({server, MakeStub(server, options_.security.get())});
   }
   if (holders.size() < options_.count) {
     options_.log->Warning(absl::StrCat("copies of this task's checkpoints: ", holders.size(), " instead of ",
@@ -239,7 +238,8 @@ absl::Status PartPeers::Fetch(const std::string& checkpoint, uint64_t cut_id, v1
 }
 
 std::shared_ptr<const PartPeers> MakePartPeers(const v1::JobConfig& config, const v1::JobDescription& job,
-                                               const v1::TaskId& task, Clock* clock, Logger* log) {
+                                               const v1::TaskId& task, std::shared_ptr<const TaskSecurity> security,
+                                               Clock* clock, Logger* log) {
   const uint32_t copies = config.checkpoint().copies();
   if (copies <= 1) return nullptr;
   return std::make_shared<const PartPeers>(
@@ -248,6 +248,7 @@ std::shared_ptr<const PartPeers> MakePartPeers(const v1::JobConfig& config, cons
                          .job_fingerprint = job.fingerprint(),
                          .servers = {job.servers().begin(), job.servers().end()},
                          .count = task.role() == v1::TaskId::SERVER ? copies - 1 : copies,
+                         .security = std::move(security),
                          .timeout = absl::Seconds(config.cluster().start_timeout_seconds()),
                          .clock = clock,
                          .log = log});

@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/security/task_security.h"
 #include "proto/coordinator.pb.h"
 #include "proto/job_config.pb.h"
 #include "proto/part_copies.grpc.pb.h"
@@ -40,6 +41,8 @@ class PartPeers {
     std::vector<v1::ServerInfo> servers;
     // How many others keep this task's parts.
     size_t count = 0;
+    // How it proves that it belongs to the job, and whom it believes to. Null: it does not, and everybody.
+    std::shared_ptr<const TaskSecurity> security = nullptr;
     // How long Fetch waits for a server that does not answer.
     absl::Duration timeout = absl::Seconds(60);
     // Both outlive it.
@@ -84,7 +87,8 @@ class PartPeers {
 // As a job's task has them: null if checkpoint.copies is 1. A worker's part is kept by as many servers, because its own
 // host may be the same.
 std::shared_ptr<const PartPeers> MakePartPeers(const v1::JobConfig& config, const v1::JobDescription& job,
-                                               const v1::TaskId& task, Clock* clock, Logger* log);
+                                               const v1::TaskId& task, std::shared_ptr<const TaskSecurity> security,
+                                               Clock* clock, Logger* log);
 
 }  // namespace rubato
 

@@ -4,6 +4,8 @@
 
 #include "absl/status/statusor.h"
 #include "common/grpc_status.h"
+#include "common/security/call_check.h"
+#include "common/security/sender.h"
 
 namespace rubato {
 namespace {
@@ -20,7 +22,11 @@ grpc::Status PartService::Read(grpc::ServerContext*, const v1::ReadPartRequest* 
   return Answer(store_->Read(*request), reply);
 }
 
-grpc::Status PartService::Write(grpc::ServerContext*, const v1::WritePartRequest* request, v1::WritePartReply* reply) {
+grpc::Status PartService::Write(grpc::ServerContext* context, const v1::WritePartRequest* request,
+                                v1::WritePartReply* reply) {
+  const v1::PartName& part = request->part();
+  const absl::Status sender = CheckSender(PeerIdentity(*context->auth_context()), part.role(), part.index());
+  if (!sender.ok()) return ToGrpcStatus(sender);
   return Answer(store_->Write(*request), reply);
 }
 

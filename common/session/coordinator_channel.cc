@@ -1,12 +1,10 @@
 #include "common/session/coordinator_channel.h"
 
-#include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
 
 namespace rubato {
 
-std::shared_ptr<grpc::Channel> OpenCoordinatorChannel(const std::string& address) {
+std::shared_ptr<grpc::Channel> OpenCoordinatorChannel(const std::string& address, const TaskSecurity* security) {
   grpc::ChannelArguments arguments;
   // A job of many chunks has a large description.
   arguments.SetMaxReceiveMessageSize(-1);
@@ -19,7 +17,7 @@ std::shared_ptr<grpc::Channel> OpenCoordinatorChannel(const std::string& address
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  return OpenChannel(address, Party::kCoordinator, 0, security, arguments);
 }
 
 }  // namespace rubato

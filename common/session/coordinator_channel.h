@@ -6,10 +6,13 @@
 #include <memory>
 #include <string>
 
+#include "common/security/task_security.h"
+
 namespace rubato {
 
 // A task's connection to the coordinator at "host:port", of its own. It comes about when something is asked.
-std::shared_ptr<grpc::Channel> OpenCoordinatorChannel(const std::string& address);
+// `security` may be null.
+std::shared_ptr<grpc::Channel> OpenCoordinatorChannel(const std::string& address, const TaskSecurity* security);
 
 }  // namespace rubato
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/process_memory.h"
 #include "common/session/coordinator_channel.h"
+#include "common/status.h"
 #include "common/task.h"
 
 namespace rubato {
@@ -14,6 +15,11 @@ namespace {
 
 // Progress stays fresh even if leases are long.
 constexpr absl::Duration kSlowestHeartbeat = absl::Milliseconds(500);
+
+// Whether the coordinator has said that the task is not who it says it is, or not of its job: so it will stay.
+bool IsRefusal(const absl::Status& status) {
+  return absl::IsUnauthenticated(status) || absl::IsPermissionDenied(status);
+}
 
 }  // namespace
 
@@ -32,7 +38,7 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(Options options) {
 
 Session::Session(Options options)
     : options_(std::move(options)),
-      stub_(v1::Coordinator::NewStub(OpenCoordinatorChannel(options_.coordinator))),
+      stub_(v1::Coordinator::NewStub(OpenCoordinatorChannel(options_.coordinator, options_.security.get()))),
       term_(options_.term),
       retry_pause_(options_.retry_min) {}
 
@@ -182,6 +188,8 @@ void Session::OnBroken(const absl::Status& status, absl::Time now) {
         absl::StrCat("lost the connection to the coordinator at ", options_.coordinator, ": ", last_error_.message()));
     retry_pause_ = options_.retry_min;
   }
+  // A coordinator that has let it in before is another one now, and its own may come back.
+  if (!was_registered_ && IsRefusal(last_error_)) return GiveUp(now);
   retry_at_ = now + retry_pause_;
   retry_pause_ = std::min(2 * retry_pause_, options_.retry_max);
 }
@@ -319,6 +327,11 @@ void Session::GiveUp(absl::Time now) {
     over_ = true;
     lost_ = true;
     left_cv_.NotifyAll();
+  }
+  if (IsRefusal(last_error_)) {
+    return options_.on_lost(
+        Annotate(last_error_, absl::StrCat("the coordinator at ", options_.coordinator, " does not take this task for ",
+                                           TaskName(options_.task))));
   }
   options_.on_lost(absl::UnavailableError(
       absl::StrCat("the coordinator at ", options_.coordinator, " could not be reached for ",

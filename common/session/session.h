@@ -16,6 +16,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mutex.h"
+#include "common/security/task_security.h"
 #include "common/session/clock_offset.h"
 #include "common/session/session_stream.h"
 #include "proto/coordinator.pb.h"
@@ -41,6 +42,8 @@ class Session {
   struct Options {
     // "host:port".
     std::string coordinator;
+    // How it proves that it belongs to the job, and whom it believes to. Null: it does not, and everybody.
+    std::shared_ptr<const TaskSecurity> security = nullptr;
     v1::TaskId task;
     v1::Register registration;
     // Called on the session's thread several times per lease; must be quick. The session itself adds when it was sent,
@@ -49,7 +52,8 @@ class Session {
     // Called on the session's thread, for one directive after the other. Must not call Leave or destroy the session.
     std::function<void(const v1::Directive&)> on_directive;
     // Called once on the session's thread when the coordinator could not be reached for as long as the two durations
-    // below say (Unavailable, with the address and the last error). No directive follows.
+    // below say (Unavailable, with the address and the last error), or does not take the task for who it says it is
+    // (Unauthenticated, PermissionDenied). No directive follows.
     std::function<void(const absl::Status&)> on_lost;
     // Before the coordinator has registered the task: cluster.start_timeout_seconds.
     absl::Duration give_up_after = absl::Seconds(60);

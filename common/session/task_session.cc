@@ -1,6 +1,7 @@
 #include "common/session/task_session.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/config/checkpoint_directory.h"
@@ -19,10 +20,12 @@ std::string PathOf(const std::string& checkpoint, const v1::JobConfig& config) {
 
 }  // namespace
 
-Session::Options TaskSessionOptions(const v1::JobConfig& config, const std::string& coordinator, const v1::TaskId& task,
+Session::Options TaskSessionOptions(const v1::JobConfig& config, const std::string& coordinator,
+                                    std::shared_ptr<const TaskSecurity> security, const v1::TaskId& task,
                                     const Clock* clock, Logger* log) {
   Session::Options options;
   options.coordinator = coordinator;
+  options.security = std::move(security);
   options.task = task;
   options.registration = DescribeProcess();
   options.registration.set_config_fingerprint(ConfigFingerprint(config));

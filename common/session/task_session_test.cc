@@ -69,7 +69,7 @@ TEST(TaskSessionOptionsTest, ATaskOfTheJobWaitsAsLongForTheCoordinatorAsAStepMay
   config.mutable_cluster()->set_start_timeout_seconds(60);
   for (const auto& [wait, timeout] : {std::pair(600, 600), std::pair(10, 60)}) {
     config.mutable_cluster()->set_wait_timeout_seconds(wait);
-    const Session::Options options = TaskSessionOptions(config, "host:1", v1::TaskId(), &clock, &log);
+    const Session::Options options = TaskSessionOptions(config, "host:1", nullptr, v1::TaskId(), &clock, &log);
     EXPECT_EQ(options.give_up_after, absl::Seconds(60));
     EXPECT_EQ(options.give_up_after_registered, absl::Seconds(timeout));
   }

@@ -4,9 +4,11 @@
 #include <grpcpp/support/byte_buffer.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
+#include "common/security/identity.h"
 
 namespace rubato {
 
@@ -20,6 +22,8 @@ class Connection {
   virtual uint64_t id() const = 0;
   // The client's address, for people.
   virtual const std::string& peer() const = 0;
+  // Who it is by the certificate that the connection was made with; nullopt: it was made with none.
+  virtual const std::optional<Identity>& identity() const = 0;
 
   // Queues a message, ahead of those that wait with a higher priority number. After the end of the connection it is
   // silently dropped. When more bytes wait than the server's options allow, the connection is closed with

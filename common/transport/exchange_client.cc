@@ -1,7 +1,5 @@
 #include "common/transport/exchange_client.h"
 
-#include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
 
 #include <climits>
@@ -29,7 +27,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const ExchangeClient::Options& option
   // Messages that were lost with a stream are sent again by its owner, who knows which.
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   ApplyKeepalive(options.keepalive, &arguments);
-  return grpc::CreateCustomChannel(options.address, grpc::InsecureChannelCredentials(), arguments);
+  return OpenChannel(options.address, Party::kServer, options.server, options.security.get(), arguments);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/mutex.h"
+#include "common/security/task_security.h"
 #include "common/transport/keepalive.h"
 #include "common/transport/send_queue.h"
 
@@ -45,6 +46,10 @@ class ExchangeClient {
   struct Options {
     // "host:port".
     std::string address = {};
+    // Which server that is, and how the client proves that it belongs to the job. Null: it does not, and any server
+    // will do.
+    uint32_t server = 0;
+    std::shared_ptr<const TaskSecurity> security = nullptr;
     // For Create, > 0.
     absl::Duration connect_timeout = absl::Seconds(5);
     // A larger message breaks the stream. 1 to 2^31 - 1.

@@ -42,7 +42,7 @@ ExchangeServer::~ExchangeServer() { Shutdown(); }
 
 absl::Status ExchangeServer::Start() {
   grpc::ServerBuilder builder;
-  builder.AddListeningPort(options_.listen, grpc::InsecureServerCredentials(), &port_);
+  builder.AddListeningPort(options_.listen, ServerCredentialsOf(options_.security.get()), &port_);
   // Two servers on one port would each get some of the clients.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.SetMaxReceiveMessageSize(static_cast<int>(options_.max_message_bytes));

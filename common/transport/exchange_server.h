@@ -19,6 +19,7 @@
 #include "absl/time/time.h"
 #include "common/health/health.h"
 #include "common/mutex.h"
+#include "common/security/task_security.h"
 #include "common/transport/connection.h"
 #include "common/transport/keepalive.h"
 #include "common/transport/server_stream.h"
@@ -37,6 +38,8 @@ class ExchangeServer {
   struct Options {
     // "host:port"; port 0 takes a free one. Not shared with another process.
     std::string listen = {};
+    // Who may call. Null: everybody.
+    std::shared_ptr<const TaskSecurity> security = nullptr;
     // A larger message ends its connection with RESOURCE_EXHAUSTED. 1 to 2^31 - 1.
     size_t max_message_bytes = (size_t{1} << 28) + (size_t{1} << 20);
     // That may wait to be sent on one connection.

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/grpc_status.h"
+#include "common/security/call_check.h"
 #include "common/transport/loopback.h"
 
 namespace rubato {
@@ -20,6 +21,7 @@ void ServerStream::Accept(RawExchangeService* service, grpc::ServerCompletionQue
 
 void ServerStream::Begin() {
   peer_ = call_->context.peer();
+  identity_ = PeerIdentity(*call_->context.auth_context());
   TuneLoopbackSockets(peer_);
   {
     MutexLock lock(mu_);

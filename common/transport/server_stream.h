@@ -7,10 +7,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "common/mutex.h"
+#include "common/security/identity.h"
 #include "common/transport/connection.h"
 #include "common/transport/send_queue.h"
 #include "proto/parameter_server.grpc.pb.h"
@@ -55,6 +57,7 @@ class ServerStream : public Connection, public std::enable_shared_from_this<Serv
 
   uint64_t id() const override { return id_; }
   const std::string& peer() const override { return peer_; }
+  const std::optional<Identity>& identity() const override { return identity_; }
   void Send(grpc::ByteBuffer message, int64_t priority) override;
   void Close(absl::Status status) override;
 
@@ -77,7 +80,9 @@ class ServerStream : public Connection, public std::enable_shared_from_this<Serv
   Tag write_tag_{this, Operation::kWrite};
   Tag finish_tag_{this, Operation::kFinish};
   Tag done_tag_{this, Operation::kDone};
-  std::string peer_;           // Constant from Begin() on.
+  // Constant from Begin() on.
+  std::string peer_;
+  std::optional<Identity> identity_;
   grpc::ByteBuffer incoming_;  // The queue thread's.
 
   Mutex mu_;

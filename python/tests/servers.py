@@ -37,6 +37,7 @@ class Serve:
             f"--servers={servers}",
             f"--address_file={self._address_file}",
             f"--run_directory={self.run}",
+            "--set=security.insecure=true",
             *([f"--mode={mode}"] if mode else []),
             *([f"--config={config}"] if config else []),
             *(f"--set={setting}" for setting in settings),

@@ -26,11 +26,13 @@ namespace rubato::server {
 // A worker's stream that keeps what is sent on it.
 class FakeConnection : public Connection {
  public:
-  explicit FakeConnection(uint64_t id) : id_(id) {}
+  explicit FakeConnection(uint64_t id, std::optional<Identity> identity = std::nullopt)
+      : id_(id), identity_(std::move(identity)) {}
   static constexpr absl::Duration kTimeout = absl::Seconds(30);
 
   uint64_t id() const override { return id_; }
   const std::string& peer() const override { return peer_; }
+  const std::optional<Identity>& identity() const override { return identity_; }
   void Send(grpc::ByteBuffer message, int64_t) override {
     absl::StatusOr<DecodedReply> reply = DecodeReply(message);
     EXPECT_TRUE(reply.ok()) << reply.status();
@@ -64,6 +66,7 @@ class FakeConnection : public Connection {
  private:
   const uint64_t id_;
   const std::string peer_ = "test";
+  const std::optional<Identity> identity_;
   Mutex mu_;
   CondVar changed_;
   std::vector<v1::ExchangeReply> replies_ ABSL_GUARDED_BY(mu_);

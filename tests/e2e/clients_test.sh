@@ -22,6 +22,8 @@ END
 # begin_job NAME ARGUMENTS...: coordinator and servers.
 begin_job() {
   job="$1"
+  # Of its sidecars.
+  export RUBATO_CREDENTIALS="$work/$job/credentials"
   shift
   local task=(--config="$work/job.textproto" --set "run_directory=$work/$job" "$@")
   start_coordinator "$job-coordinator" "${task[@]}"
@@ -154,7 +156,7 @@ say "a job that is stopped ends for its clients"
 begin_job stopped
 for rank in 0 1; do client "$rank" ended; done
 wait_for 30 "client 1 steps" grep -q '^step 20$' "$work/stopped-client-1.log"
-"$rubato" stop "$address" >/dev/null
+"$rubato" stop "$address" --credentials="$RUBATO_CREDENTIALS" >/dev/null
 for rank in 0 1; do ends "stopped-client-$rank" 0 30; done
 for name in stopped-server-0 stopped-server-1; do ends "$name" 0 30; done
 ends stopped-coordinator 1 30

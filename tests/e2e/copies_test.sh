@@ -68,7 +68,7 @@ kept=$(find "$work/disk/server-0" -maxdepth 1 -name 'step*' ! -name step0 | wc -
 ((kept <= 4)) || fail "server 0 keeps parts of $kept checkpoints"
 
 say "the job is stopped"
-timeout 60 "$rubato" stop "$address" >"$work/stop.out" || fail "the job cannot be stopped: $(<"$work/stop.out")"
+timeout 60 "$rubato" stop "$address" --credentials="$run/credentials" >"$work/stop.out" || fail "the job cannot be stopped: $(<"$work/stop.out")"
 for name in worker-0 worker-1 server-0 server-1; do ends "$name" 0 60; done
 ends coordinator 1 60
 audit_holds "$run"

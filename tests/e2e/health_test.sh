@@ -11,7 +11,8 @@ probe() { tests/e2e/grpc_probe "$@"; }
 # port NAME PATTERN: the port that a task's log says after the pattern.
 port() { sed -nE "s/.*$2 ([0-9]+).*/127.0.0.1:\1/p" "$work/$1.log"; }
 
-start_job --set observability.log_format=JSON
+# Whoever asks for what a port serves has no credential here.
+start_job --set observability.log_format=JSON --set security.reflection=true --set security.insecure=true
 server="$(port server-0 'listens on port')"
 for at in "$address" "$server" "$(port worker-0 'healthy on port')" "$(port evaluator 'healthy on port')"; do
   [[ "$(probe health "$at")" == SERVING ]] || fail "$at does not serve"
@@ -28,6 +29,7 @@ probe symbol "$address" rubato.v1.Coordinator | finds 'proto/coordinator.proto' 
 
 say "a worker that cannot reach its coordinator is not ready"
 start lonely worker --config="$root/configs/teacher_mlp.textproto" --task_index=0 --coordinator=127.0.0.1:1 \
+  --set "run_directory=$work/lonely" \
   --health_listen=127.0.0.1:0
 wait_for 20 "it listens" grep -q 'healthy on port' "$work/lonely.log"
 [[ "$(probe health "$(port lonely 'healthy on port')")" == NOT_SERVING ]] || fail "it serves"

@@ -50,7 +50,7 @@ timed="$(grep -o '^rubato_worker_step_seconds_count{[^ ]* [0-9]*' "$work/worker"
 [[ "$(value "$worker" rubato_worker_learning_rate)" == 0.02 ]] || fail "the learning rate is not the config's"
 
 say "a mode change is seen"
-"$rubato" switch "$address" --to=sync >/dev/null
+"$rubato" switch "$address" --credentials="$work/run/credentials" --to=sync >/dev/null
 [[ "$(value "$pages" rubato_job_mode_changes_total)" == 1 ]] || fail "the mode change was not counted"
 [[ "$(value "$pages" rubato_plan_generation)" == 2 ]] || fail "the plan is not the second"
 

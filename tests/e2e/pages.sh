@@ -37,7 +37,7 @@ start_job() {
 # stop_job: all tasks end, the coordinator with status 1, because the job is not done.
 stop_job() {
   local name
-  "$rubato" stop "$address" >/dev/null
+  "$rubato" stop "$address" --credentials="$work/run/credentials" >/dev/null
   for name in "${!process[@]}"; do
     if [[ "$name" == coordinator ]]; then ends "$name" 1 30; else ends "$name" 0 30; fi
   done

@@ -278,7 +278,7 @@ TEST(SnapshotPullerTest, GetsTheWeightsThatAStepStartsWith) {
   v1::TaskId evaluator;
   evaluator.set_role(v1::TaskId::EVALUATOR);
   evaluator.set_incarnation(9);
-  SnapshotPuller puller(cluster.job(), evaluator, 1 << 20);
+  SnapshotPuller puller(cluster.job(), evaluator, nullptr, 1 << 20);
   FakeModel model = cluster.MakeModel();
   auto snapshot = puller.Pull(20, absl::Seconds(10), [&](int tensor, int64_t offset, const void* data, int64_t count) {
     std::memcpy(model.Weights(tensor, offset), data, count * sizeof(float));

@@ -131,7 +131,7 @@ std::map<uint64_t, std::vector<float>> Rows(const InProcessCluster& cluster) {
   v1::TaskId evaluator;
   evaluator.set_role(v1::TaskId::EVALUATOR);
   evaluator.set_incarnation(9);
-  RowPuller puller(cluster.job(), evaluator, cluster.model(), kSeed);
+  RowPuller puller(cluster.job(), evaluator, nullptr, cluster.model(), kSeed);
   const absl::Status status = puller.Pull(0, keys, absl::Seconds(10), rows.data());
   EXPECT_TRUE(status.ok()) << status;
   std::map<uint64_t, std::vector<float>> result;

@@ -37,7 +37,7 @@ WholeJob::WholeJob(const v1::JobConfig& config) : config_(config), worker_status
   EXPECT_TRUE(runner.ok()) << runner.status();
   runner_ = *std::move(runner);
   service_ = std::make_unique<coordinator::CoordinatorService>(runner_.get());
-  auto listener = coordinator::Listen("127.0.0.1:0", service_.get());
+  auto listener = coordinator::Listen("127.0.0.1:0", nullptr, service_.get());
   EXPECT_TRUE(listener.ok()) << listener.status();
   listener_ = *std::move(listener);
   address_ = absl::StrCat("127.0.0.1:", listener_.port);

@@ -19,8 +19,8 @@ constexpr absl::Duration kPullTimeout = absl::Seconds(30);
 
 Evaluation::Evaluation(const Options& options)
     : options_(options),
-      puller_(options.job, options.task, options.config->cluster().message_bytes()),
-      rows_(options.job, options.task, options.model->lead()->spec(), options.config->seed()),
+      puller_(options.job, options.task, options.security, options.config->cluster().message_bytes()),
+      rows_(options.job, options.task, options.security, options.model->lead()->spec(), options.config->seed()),
       hashes_(HashesOfTables(options.model->lead()->spec(), options.config->seed())) {}
 
 absl::Status Evaluation::Measure(const v1::Evaluate& evaluate, v1::EvaluationResult* result) {

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/security/task_security.h"
 #include "proto/coordinator.pb.h"
 #include "proto/job_config.pb.h"
 #include "worker/data/dataset.h"
@@ -28,6 +29,8 @@ class Evaluation {
     const v1::JobConfig* config = nullptr;
     v1::JobDescription job;
     v1::TaskId task;
+    // May be null.
+    const TaskSecurity* security = nullptr;
     const Dataset* dataset = nullptr;
     WorkerModel* model = nullptr;
     StepWatchdog* watchdog = nullptr;

@@ -16,6 +16,7 @@ constexpr absl::Duration kRepeat = absl::Milliseconds(100);
 
 ServerConnections::Options ConnectionOptions(const InitialWeights::Options& options) {
   return {.task = options.task,
+          .security = options.security,
           .servers = {options.job.servers().begin(), options.job.servers().end()},
           .reconnect_timeout = options.reconnect_timeout,
           .clock = options.clock,

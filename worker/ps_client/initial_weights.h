@@ -13,6 +13,7 @@
 #include "common/log.h"
 #include "common/model_spec.h"
 #include "common/mutex.h"
+#include "common/security/task_security.h"
 #include "proto/coordinator.pb.h"
 #include "worker/ps_client/batching.h"
 #include "worker/ps_client/ps_client.h"
@@ -43,6 +44,8 @@ class InitialWeights : private ServerConnections::Handler {
     // Whose chunks name servers by their places (NameServersByPlace).
     v1::JobDescription job;
     v1::TaskId task;
+    // How it proves that it belongs to the job, and whom it believes to. Null: it does not, and everybody.
+    std::shared_ptr<const TaskSecurity> security = nullptr;
     // How many the model has.
     int tensors = 0;
     int64_t message_bytes = 1 << 20;

@@ -37,6 +37,7 @@ Batching BatchesOf(const PsClient::Options& options) {
 
 ServerConnections::Options ConnectionOptions(const PsClient::Options& options) {
   return {.task = options.task,
+          .security = options.security,
           .servers = {options.job.servers().begin(), options.job.servers().end()},
           .per_server = options.connections_per_server,
           .arena = options.arena,

@@ -18,6 +18,7 @@
 #include "common/model_spec.h"
 #include "common/mutex.h"
 #include "common/network_link/link_relay.h"
+#include "common/security/task_security.h"
 #include "common/shared_memory/arena.h"
 #include "common/shared_memory/blocks.h"
 #include "common/shared_memory/link.h"
@@ -57,6 +58,8 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
   struct Options {
     v1::JobDescription job;
     v1::TaskId task;
+    // How it proves that it belongs to the job, and whom it believes to. Null: it does not, and everybody.
+    std::shared_ptr<const TaskSecurity> security = nullptr;
     // Names of the model's tensors, in its order.
     std::vector<std::string> tensors;
     // The model's tables, and the job's seed, with which their keys are hashed.

@@ -19,7 +19,8 @@ constexpr int64_t kAnyBytes = int64_t{1} << 40;
 
 }  // namespace
 
-RowPuller::RowPuller(v1::JobDescription job, v1::TaskId task, const ModelSpec& spec, uint64_t seed)
+RowPuller::RowPuller(v1::JobDescription job, v1::TaskId task, const TaskSecurity* security, const ModelSpec& spec,
+                     uint64_t seed)
     : job_(std::move(job)),
       task_(std::move(task)),
       batching_(MakeBatches(job_, static_cast<int>(spec.tensors.size()), kAnyBytes)),
@@ -29,7 +30,7 @@ RowPuller::RowPuller(v1::JobDescription job, v1::TaskId task, const ModelSpec& s
   arguments.SetMaxReceiveMessageSize(-1);
   for (const v1::ServerInfo& server : job_.servers()) {
     stubs_.push_back(v1::ParameterServer::NewStub(
-        grpc::CreateCustomChannel(server.address(), grpc::InsecureChannelCredentials(), arguments)));
+        OpenChannel(server.address(), Party::kServer, server.task().index(), security, arguments)));
   }
 }
 

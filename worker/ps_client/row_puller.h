@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "common/model_spec.h"
 #include "common/mutex.h"
+#include "common/security/task_security.h"
 #include "proto/coordinator.pb.h"
 #include "proto/parameter_server.grpc.pb.h"
 #include "worker/ps_client/batching.h"
@@ -22,7 +23,8 @@ namespace rubato::worker {
 class RowPuller {
  public:
   // `seed` is the job's.
-  RowPuller(v1::JobDescription job, v1::TaskId task, const ModelSpec& spec, uint64_t seed);
+  RowPuller(v1::JobDescription job, v1::TaskId task, const TaskSecurity* security, const ModelSpec& spec,
+            uint64_t seed);
 
   // Writes a row for each of the keys, which come in the order of their hashes, each once. Errors: DeadlineExceeded or
   // Unavailable with the server's name; FailedPrecondition when a server refused; Cancelled: Cancel was called.

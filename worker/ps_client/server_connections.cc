@@ -169,6 +169,8 @@ absl::Status ServerConnections::Open(int index, Connection* opened) {
   opened->stream = std::make_unique<Stream>(this, index);
   ExchangeClient::Options options;
   options.address = ServerOf(index).address();
+  options.server = ServerOf(index).task().index();
+  options.security = options_.security;
   if (options_.link != nullptr) {
     RUBATO_ASSIGN_OR_RETURN(options.address, options_.link->AddressFor(options.address));
   }

@@ -17,6 +17,7 @@
 #include "common/log.h"
 #include "common/mutex.h"
 #include "common/network_link/link_relay.h"
+#include "common/security/task_security.h"
 #include "common/shared_memory/arena.h"
 #include "common/shared_memory/link.h"
 #include "common/shared_memory/region.h"
@@ -47,6 +48,8 @@ class ServerConnections {
 
   struct Options {
     v1::TaskId task;
+    // How it proves that it belongs to the job, and whom it believes to. Null: it does not, and everybody.
+    std::shared_ptr<const TaskSecurity> security = nullptr;
     std::vector<v1::ServerInfo> servers;
     int per_server = 1;
     // Offered to servers on this host to read from. Null: no memory is shared.

@@ -22,7 +22,8 @@ constexpr int64_t kStepsAhead = 2;
 
 }  // namespace
 
-SnapshotPuller::SnapshotPuller(v1::JobDescription job, v1::TaskId task, int64_t message_bytes)
+SnapshotPuller::SnapshotPuller(v1::JobDescription job, v1::TaskId task, const TaskSecurity* security,
+                               int64_t message_bytes)
     : job_(std::move(job)), task_(std::move(task)) {
   for (const v1::ChunkPlacement& chunk : job_.chunks()) {
     if (IsShard(chunk)) break;
@@ -36,7 +37,7 @@ SnapshotPuller::SnapshotPuller(v1::JobDescription job, v1::TaskId task, int64_t 
   arguments.SetMaxReceiveMessageSize(-1);
   for (const v1::ServerInfo& server : job_.servers()) {
     stubs_.push_back(v1::ParameterServer::NewStub(
-        grpc::CreateCustomChannel(server.address(), grpc::InsecureChannelCredentials(), arguments)));
+        OpenChannel(server.address(), Party::kServer, server.task().index(), security, arguments)));
   }
 }
 

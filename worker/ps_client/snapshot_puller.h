@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/mutex.h"
+#include "common/security/task_security.h"
 #include "proto/coordinator.pb.h"
 #include "proto/parameter_server.grpc.pb.h"
 
@@ -34,7 +35,7 @@ class SnapshotPuller {
     std::vector<int64_t> updates;
   };
 
-  SnapshotPuller(v1::JobDescription job, v1::TaskId task, int64_t message_bytes);
+  SnapshotPuller(v1::JobDescription job, v1::TaskId task, const TaskSecurity* security, int64_t message_bytes);
 
   // at_step >= 0 asks for the weights that this SYNC step starts with, or a step soon after it when it has been passed;
   // -1 for the latest. Errors: DeadlineExceeded or Unavailable with the server's name; FailedPrecondition when a server

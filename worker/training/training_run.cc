@@ -80,7 +80,8 @@ absl::Status TrainingRun::Prepare() {
                                          .scaler = scaler_.has_value() ? &*scaler_ : nullptr,
                                          .backend = options_.model->backend(),
                                          .watchdog = options_.watchdog});
-  peers_ = MakePartPeers(*options_.config, options_.job, options_.task, options_.clock, options_.log);
+  peers_ =
+      MakePartPeers(*options_.config, options_.job, options_.task, options_.security, options_.clock, options_.log);
   options_.cuts->SetPeers(peers_);
   RUBATO_RETURN_IF_ERROR(Restore());
   RUBATO_RETURN_IF_ERROR(CreateSource());
@@ -165,6 +166,7 @@ void TrainingRun::CreateTrainer() {
   PsClient::Options client = PsClientOptions(config, *options_.spec);
   client.job = options_.job;
   client.task = options_.task;
+  client.security = options_.security;
   client.clock = options_.clock;
   client.log = options_.log;
   client.memory = &*memory_;

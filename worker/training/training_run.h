@@ -13,6 +13,7 @@
 #include "common/model_spec.h"
 #include "common/network_link/link_relay.h"
 #include "common/part_copies/part_peers.h"
+#include "common/security/task_security.h"
 #include "common/session/clock_offset.h"
 #include "common/shared_memory/arena.h"
 #include "common/straggler/straggler_model.h"
@@ -54,6 +55,8 @@ class TrainingRun {
     // Pointers outlive the run.
     const v1::JobConfig* config = nullptr;
     v1::TaskId task;
+    // How it proves that it belongs to the job, and whom it believes to. Null: it does not, and everybody.
+    std::shared_ptr<const TaskSecurity> security = nullptr;
     v1::JobDescription job;
     const ModelSpec* spec = nullptr;
     std::shared_ptr<const Dataset> dataset;

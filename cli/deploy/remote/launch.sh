@@ -20,12 +20,13 @@ start() {
 }
 
 # start_command NAME COMMAND...: the same for a task that is somebody's program, whose words have no line breaks. It gets to
-# know where the package has the client.
+# know where the package has the client, and where the job's credentials are.
 start_command() {
   name=$1
   shift
   bin=$base/packages/$package/bin
   if [ -e "$bin/rubato-sidecar" ]; then set -- "RUBATO_SIDECAR=$bin/rubato-sidecar" "$@"; fi
+  if [ -d "$folder/run/credentials" ]; then set -- "RUBATO_CREDENTIALS=$folder/run/credentials" "$@"; fi
   if [ -e "$bin/librubato_client.so" ]; then set -- "RUBATO_LIBRARY=$bin/librubato_client.so" "$@"; fi
   printf '%s\n' env "$@" >"jobs/$job/commands/$name" || exit 1
   start_again "$name"

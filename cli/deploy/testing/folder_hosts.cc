@@ -60,6 +60,7 @@ FolderHosts::FolderHosts()
   std::ofstream(Path("job.textproto")) << "name: 'job'\n";
   EXPECT_TRUE(RunProgram({"sh", "-c", kMakePackage, "sh", root_.string(), Path("package.tar.gz")}).ok());
   package_ = *OpenPackage(Path("package.tar.gz"));
+  config_.set_name("job");
   config_.mutable_cluster()->set_servers(1);
   config_.mutable_cluster()->set_workers(1);
   signals_ = *StopSignals::Create();
