@@ -5,21 +5,17 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
+#include "common/security/token_file.h"
+#include "common/storage/file.h"
 
 namespace rubato {
 
-// What the tasks of a job on one machine know and strangers do not: 32 random bytes in hexadecimal, in the file
-// "job.token" of the folder of credentials. It says that somebody belongs to the job, not which task it is.
+// What the tasks of a job on one machine know and strangers do not, in the file "job.token" of the folder of
+// credentials. It says that somebody belongs to the job, not which task it is. Errors are as in token_file.h.
 
-// Creates it, and the folder, if it is not there. Errors are as in secret_file.h.
-absl::Status MakeJobToken(const std::string& folder);
-
-// NotFound: there is none. FailedPrecondition: others may read it. DataLoss: it is something else.
-absl::StatusOr<std::string> ReadJobToken(const std::string& folder);
-
-// In a time that does not tell how much of it is right.
-bool SameToken(absl::string_view a, absl::string_view b);
+inline std::string JobTokenPath(const std::string& folder) { return JoinPath(folder, "job.token"); }
+inline absl::Status MakeJobToken(const std::string& folder) { return MakeToken(JobTokenPath(folder)); }
+inline absl::StatusOr<std::string> ReadJobToken(const std::string& folder) { return ReadToken(JobTokenPath(folder)); }
 
 }  // namespace rubato
 

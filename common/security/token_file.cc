@@ -1,4 +1,4 @@
-#include "common/security/job_token.h"
+#include "common/security/token_file.h"
 
 #include <openssl/crypto.h>
 #include <openssl/rand.h>
@@ -15,7 +15,6 @@
 namespace rubato {
 namespace {
 
-constexpr char kFile[] = "job.token";
 constexpr size_t kBytes = 32;
 
 bool IsToken(absl::string_view text) {
@@ -24,10 +23,9 @@ bool IsToken(absl::string_view text) {
 
 }  // namespace
 
-absl::Status MakeJobToken(const std::string& folder) {
-  const std::string path = JoinPath(folder, kFile);
+absl::Status MakeToken(const std::string& path) {
   if (FileExists(path)) return absl::OkStatus();
-  RUBATO_RETURN_IF_ERROR(MakeSecretFolder(folder));
+  RUBATO_RETURN_IF_ERROR(MakeSecretFolder(DirectoryOf(path)));
   std::string bytes(kBytes, '\0');
   if (RAND_bytes(reinterpret_cast<unsigned char*>(bytes.data()), kBytes) != 1) {
     return absl::InternalError("OpenSSL has no random bytes");
@@ -38,12 +36,11 @@ absl::Status MakeJobToken(const std::string& folder) {
   return absl::IsAlreadyExists(written) ? absl::OkStatus() : written;
 }
 
-absl::StatusOr<std::string> ReadJobToken(const std::string& folder) {
-  const std::string path = JoinPath(folder, kFile);
+absl::StatusOr<std::string> ReadToken(const std::string& path) {
   RUBATO_ASSIGN_OR_RETURN(const std::string text, ReadSecretFile(path));
   const absl::string_view token = absl::StripAsciiWhitespace(text);
   if (!IsToken(token)) {
-    return absl::DataLossError(absl::StrCat(path, " is not a job's token; remove it, and a coordinator makes another"));
+    return absl::DataLossError(absl::StrCat(path, " holds no token; remove it, and a coordinator makes another"));
   }
   return std::string(token);
 }
