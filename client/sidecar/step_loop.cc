@@ -112,7 +112,8 @@ absl::Status StepLoop::Prepare() {
   client.encoder = encoder_;
   client_ = std::make_unique<worker::PsClient>(std::move(client));
   if (options_.spec->tables.empty()) return absl::OkStatus();
-  row_puller_ = std::make_unique<worker::RowPuller>(options_.job, options_.task, *options_.spec, config.seed());
+  row_puller_ = std::make_unique<worker::RowPuller>(options_.job, options_.task, options_.security.get(),
+                                                    *options_.spec, config.seed());
   rows_ = std::make_unique<ClientRows>(options_.spec, config.seed(), client_.get(),
                                        [this](int table, const std::vector<uint64_t>& keys, float* rows) {
                                          return row_puller_->Pull(table, keys, kReadRowsTimeout, rows);
