@@ -53,11 +53,10 @@ RowRule RuleOf(const v1::TableConfig& config) {
   return rule;
 }
 
-// Whether an array and another one lie in the same message, the second right behind the first.
-template <typename T>
-bool Follows(absl::Span<const T> first, absl::Span<const T> second) {
-  return first.data() + first.size() == second.data();
-}
+// What members pushed is merged so much at a time, for which the caches have room.
+constexpr size_t kMergedBytes = size_t{256} << 10;
+
+// Whether both are of the same message.
 bool SameOwner(const std::shared_ptr<const EncodedGradient>& a, const std::shared_ptr<const EncodedGradient>& b) {
   return !a.owner_before(b) && !b.owner_before(a);
 }
@@ -110,13 +109,16 @@ bool TableStore::Join(const Joint& update) {
                          joint_.header == update.header && joint_.learning_rate_scale == update.learning_rate_scale &&
                          joint_.share_with_examples == update.share_with_examples;
   if (!same_rule) return false;
+  size_t rows = 0;
   for (size_t i = 0; i < joint_.members.size(); ++i) {
     const Pushed& before = joint_.members[i];
     const Pushed& next = update.members[i];
-    if (before.weight != next.weight || !SameOwner(before.owner, next.owner) || !Follows(before.hashes, next.hashes)) {
-      return false;
-    }
+    rows += before.hashes.size();
+    const bool follows = before.hashes.data() + before.hashes.size() == next.hashes.data();
+    if (before.weight != next.weight || !SameOwner(before.owner, next.owner) || !follows) return false;
   }
+  const size_t row_bytes = sizeof(float) * static_cast<size_t>(tables_[joint_.table].spec.dimension());
+  if (joint_.members.size() > 1 && rows * row_bytes >= kMergedBytes) return false;
   for (size_t i = 0; i < joint_.members.size(); ++i) {
     absl::Span<const uint64_t>& hashes = joint_.members[i].hashes;
     hashes = absl::MakeConstSpan(hashes.data(), hashes.size() + update.members[i].hashes.size());
@@ -174,22 +176,25 @@ absl::Status TableStore::Finish() {
 
 void TableStore::Merge(int64_t dimension, std::vector<Pushed> members) {
   hashes_.clear();
-  gradients_.clear();
-  while (!members.empty()) {
+  size_t most = 0;
+  for (const Pushed& member : members) most += member.hashes.size();
+  // It never shrinks, as growing again would fill it with zeros.
+  gradients_.resize(std::max(gradients_.size(), most * static_cast<size_t>(dimension)));
+  for (float* sum = gradients_.data(); !members.empty(); sum += dimension) {
     uint64_t lowest = UINT64_MAX;
     for (const Pushed& member : members) lowest = std::min(lowest, member.hashes.front());
-    bool is_first = true;
     hashes_.push_back(lowest);
-    const size_t at = gradients_.size();
-    gradients_.resize(at + dimension);
-    float* const sum = gradients_.data() + at;
-    bool ended = false;
+    bool first = true, ended = false;
     for (Pushed& member : members) {
       if (member.hashes.front() != lowest) continue;
-      for (int64_t i = 0; i < dimension; ++i) sum[i] += member.weight * member.rows[i];
+      // A key of one member gets the bits that it has where nothing is merged: -0 stays that.
+      for (int64_t i = 0; i < dimension; ++i) {
+        const float gradient = member.weight * member.rows[i];
+        sum[i] = first ? gradient : sum[i] + gradient;
+      }
       member.hashes.remove_prefix(1);
       ended |= member.hashes.empty();
-      const bool is_other = !std::exchange(is_first, false);
+      const bool is_other = !std::exchange(first, false);
       if (RUBATO_MUTANT(kMissingKeyShifts) && is_other) continue;
       member.rows += dimension;
     }

@@ -20,7 +20,8 @@ namespace {
 
 constexpr uint64_t kSeed = 7;
 constexpr uint32_t kShards = 8;
-constexpr int kDimension = 5;
+// By table. The rows that three members push to the second are more than are merged at a time.
+constexpr size_t kDimensions[] = {5, 700};
 constexpr int kTables = 2;
 
 // Those of the keys 0 to 299 that `take` holds for, in the order of their hashes.
@@ -44,7 +45,7 @@ class TableStoreTest : public testing::Test {
     for (int table = 0; table < kTables; ++table) {
       v1::TableConfig& added = *config_.mutable_model()->add_tables();
       added.set_name(table == 0 ? "users" : "items");
-      added.set_dimension(kDimension);
+      added.set_dimension(kDimensions[table]);
       added.set_algorithm(v1::TableConfig::ADAGRAD);
       added.set_learning_rate(0.5);
       added.set_shards(kShards);
@@ -72,7 +73,7 @@ class TableStoreTest : public testing::Test {
   Contribution PushOf(int table, uint32_t worker, int64_t step) {
     Random random(kSeed + static_cast<uint64_t>(table), StreamId("push", worker, static_cast<uint64_t>(step)));
     const std::vector<uint64_t> keys = SomeKeys(table, [&](uint64_t) { return random.Below(3) == 0; });
-    std::vector<float> gradients(keys.size() * kDimension);
+    std::vector<float> gradients(keys.size() * kDimensions[table]);
     for (float& gradient : gradients) gradient = static_cast<float>(random.Normal());
     std::string bytes(reinterpret_cast<const char*>(keys.data()), keys.size() * sizeof(uint64_t));
     bytes.append(reinterpret_cast<const char*>(gradients.data()), gradients.size() * sizeof(float));
@@ -110,7 +111,7 @@ class TableStoreTest : public testing::Test {
     const KeyHash hash = HashOfTable(kSeed, table);
     std::vector<uint64_t> hashes = SomeKeys(table, [](uint64_t) { return true; });
     for (uint64_t& key : hashes) key = hash.Of(key);
-    std::vector<float> rows(hashes.size() * kDimension);
+    std::vector<float> rows(hashes.size() * kDimensions[table]);
     store.Lookup(table, hashes, rows.data());
     return rows;
   }
@@ -127,7 +128,7 @@ class TableStoreTest : public testing::Test {
     for (int table = 0; table < kTables; ++table) EXPECT_EQ(Rows(*one_by_one, table), Rows(*together, table));
     EXPECT_EQ(one_by_one->counts().applied, together->counts().applied);
     EXPECT_GT(together->counts().applied, 0);
-    EXPECT_NE(Rows(*together, 0), Rows(*Make(), 0));
+    EXPECT_TRUE(Rows(*together, 0) != Rows(*Make(), 0) || Rows(*together, 1) != Rows(*Make(), 1));
   }
 
   v1::JobConfig config_;
@@ -148,6 +149,8 @@ TEST_F(TableStoreTest, AMessagesShardsTogetherAreAsOneByOne) {
     ExpectSame(updates);
   }
 }
+
+TEST_F(TableStoreTest, MuchIsMergedInParts) { ExpectSame(Updates(1, 3, 0)); }
 
 // What is pushed to a shard need not be finite, and a part of the shards may be another server's.
 TEST_F(TableStoreTest, ShardsMayLackMembersAndMembersShards) {
