@@ -44,8 +44,7 @@ class ColumnsFormat {
  public:
   ColumnsFormat(v1::ColumnsData config, const ModelSpec& model, std::vector<KeyPlace> places)
       : config_(std::move(config)),
-        loss_(model.loss),
-        classes_(NumElements(model.output)),
+        classes_(model.has_classes() ? model.classes() : 0),
         tables_(model.tables),
         places_(std::move(places)) {}
 
@@ -128,13 +127,12 @@ class ColumnsFormat {
   absl::Status ParseLabel(absl::string_view field, double* label) const {
     const bool is_number = absl::SimpleAtod(field, label) && std::isfinite(static_cast<float>(*label));
     if (is_number && config_.has_label_over()) *label = *label > config_.label_over() ? 1 : 0;
-    const bool any = loss_ == v1::ModelConfig::MEAN_SQUARED_ERROR;
-    const int64_t classes = loss_ == v1::ModelConfig::BINARY_CROSS_ENTROPY ? 2 : classes_;
-    const bool is_class = *label >= 0 && *label < static_cast<double>(classes) && *label == std::floor(*label);
-    if (is_number && (any || is_class)) return absl::OkStatus();
+    const bool is_class = *label >= 0 && *label < static_cast<double>(classes_) && *label == std::floor(*label);
+    if (is_number && (classes_ == 0 || is_class)) return absl::OkStatus();
     return BadField(config_.label(), field,
-                    any || config_.has_label_over() ? "a number, the label"
-                                                    : absl::StrCat("a class from 0 to ", classes - 1, ", the label"));
+                    classes_ == 0 || config_.has_label_over()
+                        ? "a number, the label"
+                        : absl::StrCat("a class from 0 to ", classes_ - 1, ", the label"));
   }
 
   static absl::Status ParseFeature(const v1::FeatureColumn& feature, absl::string_view field, float* value) {
@@ -190,7 +188,7 @@ class ColumnsFormat {
   }
 
   const v1::ColumnsData config_;
-  const v1::ModelConfig::Loss loss_;
+  // 0: labels are numbers.
   const int64_t classes_;
   const std::vector<TableSpec> tables_;
   const std::vector<KeyPlace> places_;
@@ -274,7 +272,7 @@ DatasetOr OpenColumns(const ReaderRequest& request) {
   RUBATO_ASSIGN_OR_RETURN(
       auto files, RecordFiles::Open({paths.begin(), paths.end()}, std::move(records), request.memory_bytes(), check));
 
-  const bool targets = request.model.loss == v1::ModelConfig::MEAN_SQUARED_ERROR;
+  const bool targets = !request.model.has_classes();
   Dataset::Properties properties = {
       .size = files->size(),
       .input_shape = request.model.features,
