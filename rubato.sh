@@ -63,6 +63,8 @@ ratings_files=(
 # Only tests need these.
 prometheus_directory="data/prometheus"
 kubernetes_tools="data/kubernetes-tools"
+playwright_package="playwright-core@1.65.1"
+playwright_directory="data/playwright"
 
 say() { printf '%s\n' "$*"; }
 fail() {
@@ -341,6 +343,16 @@ fetch_kubernetes_tools() {
   fi
 }
 
+# What drives a browser.
+fetch_playwright() {
+  if [[ -e "$playwright_directory/node_modules/playwright-core/package.json" ]]; then return; fi
+  mkdir -p "$playwright_directory"
+  if ! command -v npm >/dev/null || ! npm install --prefix "$playwright_directory" --no-save --fetch-retries=1 --silent \
+    --no-audit --no-fund "$playwright_package" >/dev/null; then
+    say "$playwright_package could not be fetched; the test that needs it is skipped"
+  fi
+}
+
 demo() {
   setup
   build
@@ -435,6 +447,7 @@ run_tests() {
   setup_python
   fetch_prometheus
   fetch_kubernetes_tools
+  fetch_playwright
   local log logs build_status=0 test_status=0 without_cuda=0 counts passed failed
   log="$(mktemp)"
   # shellcheck disable=SC2064  # The file's name is wanted as it is now.
@@ -446,7 +459,8 @@ run_tests() {
   # Bazel tells of tests that end; one may take longer than a minute.
   while_saying tests_go_on bazel test "${progress[@]}" --keep_going --test_summary=short \
     --test_env="RUBATO_PROMETHEUS=$root/$prometheus_directory/usr/bin" \
-    --test_env="RUBATO_KUBERNETES_TOOLS=$root/$kubernetes_tools" "$@" //... 2>&1 | tee "$log" || test_status=$?
+    --test_env="RUBATO_KUBERNETES_TOOLS=$root/$kubernetes_tools" \
+    --test_env="RUBATO_PLAYWRIGHT=$root/$playwright_directory/node_modules/playwright-core" "$@" //... 2>&1 | tee "$log" || test_status=$?
   logs="$(bazel info bazel-testlogs 2>/dev/null)"
   target_states <"$log" | skip_reasons "$logs"
   counts="$(target_states <"$log" | count_cases "$logs")"

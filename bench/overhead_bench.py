@@ -4,8 +4,8 @@ on, and with all of it on while it is traced as well.
 
 On: /metrics of every task, all scraped once a second; event files with norms and histograms of every tensor each 100
 steps; JSON logs; `rubato status --watch`, once a second. Traced: `rubato trace` in addition, so that every step of every
-block is recorded; what is recorded is written and merged between the blocks, and not counted. Off: none of that. In all
-the update log is off, and the evaluator has nothing to do.
+block is recorded; what is recorded is written and merged between the blocks, and not counted. Off: none of that. Watched:
+off, but for the job's page, which 50 clients watch. In all the update log is off, and the evaluator has nothing to do.
 
 A machine's speed changes by more from minute to minute than what is to be measured. So the jobs are alive at the same
 time, and one runs while the others are stopped (SIGSTOP), for seconds at a time, in an order that changes: what disturbs
@@ -25,7 +25,9 @@ import contextlib
 import http.client
 import json
 import os
+import selectors
 import signal
+import socket
 import statistics
 import subprocess
 import sys
@@ -34,6 +36,7 @@ import time
 
 # In the environment of all processes of a job, so that they are found.
 MARK = "RUBATO_OVERHEAD_JOB"
+WATCHERS = 50
 
 
 def scrape(address):
@@ -63,6 +66,25 @@ def scrape(address):
             pass  # Not there yet, or not any more.
 
 
+def watch(run, watchers):
+    """Watches the page of a job with so many clients, each on a connection of its own. Until it ends."""
+    with open(os.path.join(run, "page.address")) as file:
+        host, port = file.read().strip().rsplit(":", 1)
+    selector = selectors.DefaultSelector()
+    for _ in range(watchers):
+        client = socket.create_connection((host, int(port)))
+        client.sendall(f"GET /events HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
+        selector.register(client, selectors.EVENT_READ)
+    events = 0
+    while selector.get_map():
+        for key, _ in selector.select():
+            received = key.fileobj.recv(1 << 20)
+            events += received.count(b"event: news")
+            if not received:
+                selector.unregister(key.fileobj)
+        print(events, flush=True)
+
+
 class Job:
     """A job, and what looks at it; stopped and continued as a whole."""
 
@@ -80,7 +102,9 @@ class Job:
         # turns and not into others.
         command += ["--set", "training.max_steps=100000000", "--set", "cluster.lease_seconds=120"]
         command += ["--set", "evaluation.every_epochs=1000000", "--set", "cluster.update_log=false"]
-        if self.variant == "off":
+        if self.variant == "watched":
+            command += ["--page"]
+        if self.variant in ("off", "watched"):
             command += ["--set", "observability.no_tensorboard=true"]
         else:
             command += [f"--metrics_listen=127.0.0.1:{self.port}", "--set", "observability.histogram_every_steps=100"]
@@ -91,7 +115,10 @@ class Job:
         """Waits until it trains and is looked at, and stops it."""
         self.wait_for("line of progress", lambda: self.last_progress() is not None)
         rubato = os.path.join(options.binaries, "cli/command/rubato")
-        if self.variant != "off":
+        if self.variant == "watched":
+            self.start("page", [sys.executable, os.path.abspath(__file__), f"--watch={self.run}"])
+            self.wait_for("news on the page", lambda: os.path.getsize(self.output("page")) > 0)
+        elif self.variant != "off":
             self.start("scrape", [sys.executable, os.path.abspath(__file__), f"--scrape=127.0.0.1:{self.port}"])
             self.start("watch", [rubato, "status", self.run, "--watch"])
             self.wait_for("page of metrics", lambda: os.path.getsize(self.output("scrape")) > 0)
@@ -231,9 +258,12 @@ def main():
     parser.add_argument("--config", default="configs/mnist_mlp_sync.textproto")
     parser.add_argument("--binaries", default="bazel-bin")
     parser.add_argument("--scrape", help=argparse.SUPPRESS)
+    parser.add_argument("--watch", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.scrape:
         scrape(options.scrape)
+    if options.watch:
+        return watch(options.watch, WATCHERS)
     # Whoever ends this ends the jobs as well.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     variants = options.variants.split(",")

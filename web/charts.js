@@ -197,7 +197,7 @@ const Charts = (() => {
   }
 
   // options: modes [{name, index, runs: [[[x, y], ...], ...]}], xLabel, yFormat, level (or null), marks, dots, ends (a shape
-  // at each line's end).
+  // at each line's end), floor (under which the vertical axis does not go).
   function lines(host, options) {
     responsive(host, (width) => {
       const all = options.modes.flatMap((mode) => mode.runs.flat());
@@ -205,6 +205,7 @@ const Charts = (() => {
       const box = { left: 58, right: width - 10, top: 10, bottom: 250 };
       const xRange = extent([0, ...all.map((p) => p[0])], 0);
       const yRange = extent([...all.map((p) => p[1]), ...(options.level === null ? [] : [options.level])], 0.05);
+      if (options.floor !== undefined) yRange[0] = Math.max(options.floor, yRange[0]);
       const x = (value) => box.left + ((value - xRange[0]) / (xRange[1] - xRange[0])) * (box.right - box.left);
       const y = (value) => box.bottom - ((value - yRange[0]) / (yRange[1] - yRange[0])) * (box.bottom - box.top);
       const svg = node(host, "svg", { height: 292, role: "img", "aria-label": options.label });

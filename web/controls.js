@@ -25,10 +25,14 @@ const Controls = (() => {
   }
 
   async function post(path, body, what) {
+    const asking = `Asking: ${what} …`;
+    say(asking);
     try {
       const answer = await fetch(path, { method: "POST", headers: { ...headers(), "Content-Type": "application/json" }, body: JSON.stringify(body) });
       const text = (await answer.text()).trim();
-      say(answer.ok ? `Asked: ${what}.` : `Refused: ${text}.`, answer.ok ? "" : "bad");
+      // What became of it may have been told already.
+      if (!answer.ok) say(`Refused: ${text}.`, "bad");
+      else if (host("said").textContent === asking) say(`Asked: ${what}.`);
       return answer.ok;
     } catch {
       say(`The job does not answer; not asked: ${what}.`, "bad");
@@ -64,6 +68,11 @@ const Controls = (() => {
     await act(`Switch to ${name}?`, "The job goes on; no update is lost, and workers stand still for less than a step.", "Switch", "switch", body, `switch to ${name}`);
   }
 
+  let awaitsCheckpoint = false;
+  async function checkpoint() {
+    if (await act("Write a checkpoint now?", "Training goes on meanwhile.", "Write", "checkpoint", {}, "checkpoint")) awaitsCheckpoint = true;
+  }
+
   let awaitedTrace = null;
 
   async function trace(run) {
@@ -94,16 +103,19 @@ const Controls = (() => {
     for (const line of news > 0 ? run.log.slice(-news) : []) {
       if (line.request && line.request.refused) say(`Refused: ${line.request.request}: ${line.request.refused}.`, "bad");
       else if (line.plan && line.plan.reason === "operator") say(`Switched: ${Panels.entryOf(line)[2]}.`);
-      else if (line.checkpoint) say(`Checkpoint ${line.checkpoint.name} is written.`);
+      else if (line.checkpoint && awaitsCheckpoint) {
+        awaitsCheckpoint = false;
+        say(`Checkpoint ${line.checkpoint.name} is written.`);
+      }
     }
     const training = run.status !== null && run.status.phase === "TRAINING";
-    for (const button of host("controls").querySelectorAll("button[data-training]")) button.disabled = !training;
+    for (const button of host("controls").querySelectorAll("button")) button.disabled = button.dataset.training !== undefined && !training;
   }
 
   function start(run) {
     takeToken();
     host("switch").addEventListener("click", switchMode);
-    host("checkpoint-now").addEventListener("click", () => act("Write a checkpoint now?", "Training goes on meanwhile.", "Write", "checkpoint", {}, "checkpoint"));
+    host("checkpoint-now").addEventListener("click", checkpoint);
     host("trace").addEventListener("click", () => trace(run));
     host("stop").addEventListener("click", () => act("Stop the job?", "It writes a checkpoint first, from which --resume goes on.", "Stop", "stop", {}, "stop"));
     for (const input of document.querySelectorAll("input[name=mode]")) {

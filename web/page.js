@@ -59,8 +59,8 @@
       chart("score", "Training accuracy", "points", ACCURACY, share);
     }
     chart("loss", "Training loss", "points", LOSS, plain);
-    chart("speed", "Examples per second", "points", SPEED, whole);
-    chart("stale", "Mean staleness of pushes", "points", STALENESS, plain);
+    chart("speed", "Examples per second", "points", SPEED, whole, { floor: 0 });
+    chart("stale", "Mean staleness of pushes", "points", STALENESS, plain, { floor: 0 });
     const legend = host("legend");
     legend.hidden = modes.length < 2;
     const names = modes.map((mode) => mode.name).join("\n");

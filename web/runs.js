@@ -73,7 +73,7 @@ const Runs = (() => {
     return [...pairs.values()];
   }
 
-  // Rates of servers need two of their heartbeats.
+  // Rates of servers are between two of their heartbeats, which come more rarely than statuses.
   function addStatus(run, status) {
     const before = new Map((run.status ? run.status.tasks : []).map((task) => [`${task.role} ${task.index}`, task]));
     for (const task of status.tasks) {
@@ -85,11 +85,10 @@ const Runs = (() => {
       if (seconds < 0.2) {
         task.at = earlier.at;
         task.rates = earlier.rates;
-        task.base = earlier.base;
-      } else {
-        const base = earlier.base || earlier;
-        task.rates = { updates: (task.updates - base.updates) / (task.at - base.at), received: (task.received - base.received) / (task.at - base.at), sent: (task.sent - base.sent) / (task.at - base.at), rows: (task.rows_applied - base.rows_applied) / (task.at - base.at) };
+        continue;
       }
+      const rate = (key) => (task[key] - earlier[key]) / seconds;
+      task.rates = { updates: rate("updates"), received: rate("received"), sent: rate("sent"), rows: rate("rows_applied") };
     }
     run.status = status;
     if (status.phase !== "TRAINING") return;

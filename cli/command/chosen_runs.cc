@@ -1,8 +1,11 @@
 #include "cli/command/chosen_runs.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
 #include "common/storage/file.h"
@@ -36,9 +39,30 @@ absl::Status AddComparison(const std::string& name, const std::string& directory
   return absl::OkStatus();
 }
 
-}  // namespace
+// "sync-seed2" is of mode "sync".
+std::string WithoutSeed(const std::string& name) {
+  const size_t seed = name.rfind("-seed");
+  const bool is_seed =
+      seed != std::string::npos && seed > 0 && seed + 5 < name.size() &&
+      std::all_of(name.begin() + static_cast<std::ptrdiff_t>(seed) + 5, name.end(), absl::ascii_isdigit);
+  return is_seed ? name.substr(0, seed) : name;
+}
 
-absl::StatusOr<std::vector<ChosenRun>> FindRuns(const std::vector<std::string>& texts) {
+// False: there are none.
+bool AddBegunRuns(const std::string& name, const std::string& directory, std::vector<ChosenRun>* runs) {
+  const std::vector<std::string> entries = ListDirectory(directory).value_or(std::vector<std::string>());
+  bool found = false;
+  for (const std::string& entry : entries) {
+    const std::string run = JoinPath(directory, entry);
+    if (!FileExists(JoinPath(run, "metrics.jsonl"))) continue;
+    const std::string own = WithoutSeed(entry);
+    runs->push_back({name.empty() ? own : absl::StrCat(name, " ", own), run});
+    found = true;
+  }
+  return found;
+}
+
+absl::StatusOr<std::vector<ChosenRun>> Find(const std::vector<std::string>& texts, bool so_far) {
   std::vector<ChosenRun> runs;
   for (const std::string& text : texts) {
     // A directory whose name has a "=" is one all the same.
@@ -51,11 +75,21 @@ absl::StatusOr<std::vector<ChosenRun>> FindRuns(const std::vector<std::string>& 
       runs.push_back({name.empty() ? NameOf(directory) : std::move(name), std::move(directory)});
     } else if (FileExists(JoinPath(directory, "summary.json"))) {
       RUBATO_RETURN_IF_ERROR(AddComparison(name, directory, &runs));
-    } else {
+    } else if (!so_far || !AddBegunRuns(name, directory, &runs)) {
       return absl::NotFoundError(absl::StrCat("RUN: ", directory, ": holds neither a run nor a comparison"));
     }
   }
   return runs;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<ChosenRun>> FindRuns(const std::vector<std::string>& texts) {
+  return Find(texts, /*so_far=*/false);
+}
+
+absl::StatusOr<std::vector<ChosenRun>> FindRunsSoFar(const std::vector<std::string>& texts) {
+  return Find(texts, /*so_far=*/true);
 }
 
 }  // namespace rubato

@@ -21,6 +21,11 @@ struct ChosenRun {
 // name, or a summary that cannot be read.
 absl::StatusOr<std::vector<ChosenRun>> FindRuns(const std::vector<std::string>& texts);
 
+// The same while they are made: a directory without either, whose directories have run records, is a comparison that
+// goes on, with the runs that it has made or begun; they are called by their directories' names without
+// "-seed<number>".
+absl::StatusOr<std::vector<ChosenRun>> FindRunsSoFar(const std::vector<std::string>& texts);
+
 }  // namespace rubato
 
 #endif  // RUBATO_CLI_COMMAND_CHOSEN_RUNS_H_

@@ -55,6 +55,24 @@ TEST_F(ChosenRunsTest, AComparisonStandsForItsRuns) {
   EXPECT_EQ((*runs)[5], (ChosenRun{"old async", In("both/async-seed1")}));
 }
 
+TEST_F(ChosenRunsTest, AComparisonThatGoesOnHasTheRunsThatItHasBegun) {
+  for (const char* run : {"sync-seed1", "ssp-seed12", "sync-seed", "tune-sync-0.1"}) {
+    Write(std::string("begun/") + run + "/metrics.jsonl", "");
+  }
+  Write("begun/logs/other", "");
+  ExpectError({In("begun")}, "begun: holds neither a run nor a comparison");
+  const auto runs = FindRunsSoFar({In("begun"), "new=" + In("begun"), In("first")});
+  ASSERT_TRUE(runs.ok()) << runs.status();
+  ASSERT_EQ(runs->size(), 9u);
+  EXPECT_EQ((*runs)[0], (ChosenRun{"ssp", In("begun/ssp-seed12")}));
+  EXPECT_EQ((*runs)[1], (ChosenRun{"sync-seed", In("begun/sync-seed")}));
+  EXPECT_EQ((*runs)[2], (ChosenRun{"sync", In("begun/sync-seed1")}));
+  EXPECT_EQ((*runs)[3], (ChosenRun{"tune-sync-0.1", In("begun/tune-sync-0.1")}));
+  EXPECT_EQ((*runs)[6], (ChosenRun{"new sync", In("begun/sync-seed1")}));
+  EXPECT_EQ((*runs)[8], (ChosenRun{"first", In("first")}));
+  EXPECT_THAT(FindRunsSoFar({In("empty")}).status().message(), HasSubstr("holds neither a run nor a comparison"));
+}
+
 TEST_F(ChosenRunsTest, SaysWhatIsWrong) {
   ExpectError({In("empty")}, "empty: holds neither a run nor a comparison");
   ExpectError({In("nowhere")}, "nowhere: holds neither a run nor a comparison");

@@ -26,6 +26,7 @@ void AddCheckpointCommand(CLI::App* app, const Environment* environment, int* ex
 void AddDoctorCommand(CLI::App* app, const Environment* environment, int* exit_code);
 void AddSimulateCommand(CLI::App* app, const Environment* environment, int* exit_code);
 void AddReplayCommand(CLI::App* app, const Environment* environment, int* exit_code);
+void AddPageCommand(CLI::App* app, const Environment* environment, int* exit_code);
 void AddReportCommand(CLI::App* app, const Environment* environment, int* exit_code);
 void AddPlanCapacityCommand(CLI::App* app, const Environment* environment, int* exit_code);
 void AddTraceCommand(CLI::App* app, const Environment* environment, int* exit_code);

@@ -45,6 +45,7 @@ int main(int argc, char** argv) {
   rubato::AddDoctorCommand(&app, &environment, &exit_code);
   rubato::AddSimulateCommand(&app, &environment, &exit_code);
   rubato::AddReplayCommand(&app, &environment, &exit_code);
+  rubato::AddPageCommand(&app, &environment, &exit_code);
   rubato::AddReportCommand(&app, &environment, &exit_code);
   rubato::AddPlanCapacityCommand(&app, &environment, &exit_code);
   rubato::AddTraceCommand(&app, &environment, &exit_code);

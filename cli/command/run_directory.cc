@@ -16,12 +16,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<absl::string_view, 11> kRunFiles = {"job.textproto", "deployment.textproto",
+constexpr std::array<absl::string_view, 12> kRunFiles = {"job.textproto", "deployment.textproto",
                                                          "metrics.jsonl", "coordinator.address",
                                                          "summary.json",  "report.html",
                                                          "logs",          "checkpoints",
                                                          "tensorboard",   "traces",
-                                                         "credentials"};
+                                                         "page.address",  "credentials"};
 
 absl::Status FileSystemError(const std::string& path, const std::error_code& error) {
   return absl::UnavailableError(absl::StrCat(path, ": ", error.message()));

@@ -10,6 +10,7 @@
 #include "common/config/limits.h"
 #include "common/config/local_sgd.h"
 #include "common/config/validate_parts.h"
+#include "common/http/listen_address.h"
 
 namespace rubato {
 namespace {
@@ -167,6 +168,11 @@ void ValidateObservability(const v1::ObservabilityConfig& observability, ErrorLi
   const v1::ObservabilityConfig::LogFormat format = observability.log_format();
   if (format != v1::ObservabilityConfig::TEXT && format != v1::ObservabilityConfig::JSON) {
     errors->Add("observability.log_format", absl::StrCat(format), "TEXT, JSON");
+  }
+  const std::string& page = observability.page_address();
+  if (!page.empty() && !ParseListenAddress(page).ok()) {
+    errors->Add("observability.page_address", absl::StrCat("\"", absl::CHexEscape(page), "\""),
+                "\"host:port\" with a port from 0 to 65535");
   }
 }
 

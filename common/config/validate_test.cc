@@ -349,6 +349,9 @@ TEST(ValidateTest, ChecksObservability) {
       {{"observability.histogram_every_steps=-1"},
        "observability.histogram_every_steps: value -1; allowed: 0 to 9007199254740992"},
       {{"observability.histogram_every_steps=100", "observability.log_format=JSON"}, ""},
+      {{"observability.page_address=8080"},
+       "observability.page_address: value \"8080\"; allowed: \"host:port\" with a port from 0 to 65535"},
+      {{"observability.page_address=127.0.0.1:0"}, ""},
   });
 }
 

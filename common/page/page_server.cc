@@ -73,6 +73,7 @@ void PageServer::Flush() {
   options_.source->Refresh();
   MutexLock lock(mu_);
   ++id_;
+  all_.clear();
   server_->Publish(Event("news", id_, options_.source->News()));
 }
 
@@ -84,9 +85,9 @@ HttpReply PageServer::Answer(const HttpRequest& request) {
     reply = {.content_type = "text/html; charset=utf-8", .body = PageOf("")};
   } else if (request.path == "/events" && !request.post) {
     MutexLock lock(mu_);
+    if (all_.empty()) all_ = Event("all", id_, options_.source->Everything());
     // Those with this id and earlier ones, which may still be on their way, are in it.
-    reply = {
-        .content_type = "text/event-stream", .body = Event("all", id_, options_.source->Everything()), .stream = true};
+    reply = {.content_type = "text/event-stream", .body = all_, .stream = true};
   } else {
     reply = options_.source->Answer(request);
   }

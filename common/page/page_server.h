@@ -68,6 +68,8 @@ class PageServer {
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   // Of the last news.
   uint64_t id_ ABSL_GUARDED_BY(mu_) = 0;
+  // The event with everything up to that id, for all who come before the next news; empty: nobody has come.
+  std::string all_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<HttpServer> server_;
   std::thread thread_;
 };

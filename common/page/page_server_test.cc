@@ -19,13 +19,17 @@ class FakeSource final : public PageSource {
  public:
   void Refresh() override { ++refreshed_; }
   std::string News() override { return absl::StrCat("{\"news\":", ++news_, "}"); }
-  std::string Everything() override { return "{\"all\":true}"; }
+  std::string Everything() override {
+    ++everything_;
+    return "{\"all\":true}";
+  }
   HttpReply Answer(const HttpRequest& request) override {
     return {.status = request.post ? 202 : 404, .body = absl::StrCat(request.path, " of ", request.peer, "\n")};
   }
 
   std::atomic<int> refreshed_ = 0;
   std::atomic<int> news_ = 0;
+  std::atomic<int> everything_ = 0;
 };
 
 class PageServerTest : public testing::Test {
@@ -77,6 +81,7 @@ TEST_F(PageServerTest, NewsAreMadeOnceForAllWhoWatch) {
     EXPECT_EQ(HearUntil(watcher, "}\n\n"), "event: news\nid: 2\ndata: {\"news\":2}\n\n");
   }
   EXPECT_EQ(source_.news_, 2);
+  EXPECT_EQ(source_.everything_, 1);
   EXPECT_EQ(source_.refreshed_, 2);
   server_->Flush();
   server_ = nullptr;

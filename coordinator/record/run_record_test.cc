@@ -198,6 +198,14 @@ TEST(RunRecord, APlanLineNamesMembersAndTimes) {
   EXPECT_EQ(line.stall_seconds(), 0.5);
 }
 
+TEST(RunRecord, ARequestHasWhoMadeItAndWhyItWasRefused) {
+  const v1::RequestLine line = RequestLine(3, "checkpoint", "operator at 127.0.0.1", "it is STARTING").request();
+  EXPECT_EQ(line.t(), 3);
+  EXPECT_EQ(line.request(), "checkpoint");
+  EXPECT_EQ(line.by(), "operator at 127.0.0.1");
+  EXPECT_EQ(line.refused(), "it is STARTING");
+}
+
 TEST(RunRecord, TheEndLineHasTheRateOfTheTrainingAlone) {
   ProgressTotals totals;
   totals.examples = 1000;

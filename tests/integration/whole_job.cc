@@ -44,7 +44,7 @@ WholeJob::WholeJob(const v1::JobConfig& config) : config_(config), worker_status
 }
 
 WholeJob::~WholeJob() {
-  runner_->Stop("the test is over", [] {});
+  runner_->StopBecauseOf("the test is over");
   JoinThreads();
   listener_.server->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(500));
 }
