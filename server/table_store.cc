@@ -86,7 +86,7 @@ absl::StatusOr<std::unique_ptr<TableStore>> TableStore::Create(const v1::JobConf
         .dimension = static_cast<int>(wanted.dimension()),
         .formula = FormulaOf(wanted.algorithm()),
         .initial_bound = static_cast<float>(wanted.initial_bound()),
-        .seed = SeedOfTable(config.seed(), number) + (RUBATO_MUTANT(kRowsDrawnAnew) ? job.rollback_term() : 0),
+        .seed = SeedOfTable(config.seed(), number) + (RUBATO_MUTANT(kRowsDrawnAnew) && job.has_restore() ? 1 : 0),
         .secret = SecretOfTable(config.seed(), number),
         .memory_bytes = static_cast<int64_t>(wanted.memory_bytes()) / config.cluster().partitions_per_server()};
     RUBATO_ASSIGN_OR_RETURN(table.rows, Table::Create(std::move(options)));
