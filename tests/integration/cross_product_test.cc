@@ -1,9 +1,11 @@
-// Every mode, optimizer, codec and transport, together: real clients and servers bring the weights to a target. The
-// loss is half the squared distance to it, so a gradient is the distance.
+// Every mode, optimizer, codec and transport, together: real clients and servers bring the weights to a target, and
+// beside one of the optimizers rows of a table. The loss is half the squared distance to it, so a gradient is the
+// distance.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <iterator>
 #include <string>
 #include <thread>
@@ -12,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/codec_traits.h"
+#include "common/table_keys.h"
 #include "tests/integration/in_process_cluster.h"
 
 namespace rubato::worker {
@@ -38,17 +41,53 @@ double Distance(const FakeModel& model) {
   return std::sqrt(sum);
 }
 
+constexpr int kDimension = 4;
+
+// A worker's keys in every step, in the order of their hashes; workers share some of them.
+std::vector<uint64_t> KeysOf(const InProcessCluster& cluster, uint32_t worker) {
+  const KeyHash hash = HashOfTable(cluster.seed(), 0);
+  std::vector<uint64_t> hashes;
+  for (uint64_t key = 3 * worker; key < 3 * worker + 6; ++key) hashes.push_back(hash.Of(key));
+  std::sort(hashes.begin(), hashes.end());
+  std::vector<uint64_t> keys;
+  for (uint64_t one : hashes) keys.push_back(hash.KeyOf(one));
+  return keys;
+}
+
+std::vector<float> RowGradients(const std::vector<uint64_t>& keys, const float* rows) {
+  std::vector<float> gradients;
+  for (uint64_t key : keys) {
+    for (int i = 0; i < kDimension; ++i) gradients.push_back(*rows++ - Target(9, kDimension * key + i));
+  }
+  return gradients;
+}
+
+double Length(const std::vector<float>& gradients) {
+  double sum = 0;
+  for (float gradient : gradients) sum += std::pow(gradient, 2);
+  return std::sqrt(sum);
+}
+
 struct Outcome {
   double before = 0;
   double after = 0;
+  double rows_before = 0;
+  double rows_after = 0;
 };
 
-// Whether the step that is asked for has begun; false: it was moved.
-bool Begin(PsClient* client, int tensors) {
+// Whether the step that is asked for has begun; false: it was moved. `read` is called while its rows are there; it is
+// empty if there is no table.
+bool Begin(PsClient* client, int tensors, const std::function<void()>& read) {
   for (int tensor = 0; tensor < tensors; ++tensor) {
     absl::StatusOr<bool> there = client->AwaitTensor(tensor);
     EXPECT_TRUE(there.ok()) << there.status();
     if (!there.ok() || !*there) return false;
+  }
+  if (read) {
+    absl::StatusOr<bool> rows = client->AwaitRows(0);
+    EXPECT_TRUE(rows.ok()) << rows.status();
+    if (!rows.ok() || !*rows) return false;
+    read();
   }
   Parameters::Step step;
   absl::StatusOr<bool> begun = client->BeginStep(&step);
@@ -61,16 +100,28 @@ void Train(InProcessCluster* cluster, uint32_t worker, Outcome* outcome) {
   PsClient client(cluster->ClientOptions(worker, &model));
   client.Start(cluster->plan());
   const int tensors = static_cast<int>(model.weights.size());
+  const std::vector<uint64_t> keys = KeysOf(*cluster, worker);
+  std::vector<float> row_gradients;
+  std::function<void()> read;
+  if (!cluster->model().tables.empty()) {
+    read = [&] { row_gradients = RowGradients(keys, client.rows(0)); };
+    client.AskRows(0, keys);
+  }
   for (int done = 0; done < kSteps; ++done) {
-    ASSERT_TRUE(Begin(&client, tensors));
+    ASSERT_TRUE(Begin(&client, tensors, read));
     outcome->after = Distance(model);
+    outcome->rows_after = Length(row_gradients);
     if (done == 0) outcome->before = outcome->after;
+    if (done == 0) outcome->rows_before = outcome->rows_after;
     for (int tensor = tensors - 1; tensor >= 0; --tensor) {
       for (size_t i = 0; i < model.weights[tensor].size(); ++i) {
         model.gradients[tensor]->data()[i] = model.weights[tensor][i] - Target(tensor, i);
       }
       client.PushTensor(tensor, {.examples = 8});
     }
+    if (!read) continue;
+    client.AskRows(0, keys);
+    client.PushRows(0, keys, row_gradients, {.examples = 8});
   }
   EXPECT_TRUE(client.AwaitAcknowledgements().ok());
 }
@@ -92,6 +143,27 @@ v1::OptimizerConfig Optimizer(const Rule& rule) {
   optimizer.set_initial_accumulator(0.1);
   optimizer.set_trust_coefficient(0.5);
   return optimizer;
+}
+
+// The rates are for kSteps steps of a gradient that is as long as the way to go.
+v1::TableConfig Table(size_t turn) {
+  struct RowRule {
+    v1::TableConfig::Algorithm algorithm;
+    double learning_rate;
+  };
+  constexpr RowRule kRules[] = {{v1::TableConfig::SGD, 0.2},
+                                {v1::TableConfig::ADAGRAD, 0.3},
+                                {v1::TableConfig::ROW_WISE_ADAGRAD, 0.3},
+                                {v1::TableConfig::LAZY_ADAM, 0.05},
+                                {v1::TableConfig::FTRL, 0.5}};
+  const RowRule& rule = kRules[turn % std::size(kRules)];
+  v1::TableConfig table;
+  table.set_name("users");
+  table.set_dimension(kDimension);
+  table.set_algorithm(rule.algorithm);
+  table.set_learning_rate(rule.learning_rate);
+  table.set_shards(8);
+  return table;
 }
 
 using Combination = std::tuple<v1::Mode, bool, v1::Codec, v1::Codec>;
@@ -123,6 +195,9 @@ TEST_P(CrossProductTest, EveryOptimizerReachesTheTarget) {
     options.compression.mutable_push()->set_codec(push);
     if (push == v1::TOP_K) options.compression.mutable_push()->set_fraction(0.2);
     options.compression.mutable_pull()->set_codec(pull);
+    // Beside one of the optimizers, which rows have nothing to do with.
+    const bool has_table = i == turn % std::size(rules);
+    if (has_table) options.tables = {Table(turn)};
     InProcessCluster cluster(options);
     std::vector<Outcome> outcomes(kWorkers);
     std::vector<std::thread> threads;
@@ -135,6 +210,10 @@ TEST_P(CrossProductTest, EveryOptimizerReachesTheTarget) {
     EXPECT_GT(before, 10);
     const double wanted = is_sparse_lamb ? 0.5 : 0.2;
     for (const Outcome& outcome : outcomes) EXPECT_LT(outcome.after, wanted * before);
+    if (!has_table) continue;
+    const double rows_before = std::max(outcomes[0].rows_before, outcomes[1].rows_before);
+    EXPECT_GT(rows_before, 2);
+    for (const Outcome& outcome : outcomes) EXPECT_LT(outcome.rows_after, 0.3 * rows_before);
   }
 }
 

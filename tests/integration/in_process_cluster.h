@@ -56,6 +56,7 @@ class InProcessCluster {
   const v1::JobDescription& job() const { return job_; }
   v1::Plan plan();
   const ModelSpec& model() const { return model_; }
+  uint64_t seed() const { return config_.seed(); }
   Clock* clock() { return &clock_; }
   Logger* log() { return &log_; }
 

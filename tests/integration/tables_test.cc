@@ -141,16 +141,19 @@ std::map<uint64_t, std::vector<float>> Rows(const InProcessCluster& cluster) {
   return result;
 }
 
-void TrainAll(InProcessCluster* cluster, bool ahead,
-              const std::function<float(int worker, int64_t step, uint64_t key, int element)>& gradient = {}) {
+// `each` is called by every worker when it has a step's rows.
+void TrainAll(
+    InProcessCluster* cluster, bool ahead,
+    const std::function<float(int worker, int64_t step, uint64_t key, int element)>& gradient = {},
+    const std::function<void(int worker, int64_t step)>& each = [](int, int64_t) {}) {
   std::vector<std::thread> threads;
   for (int worker = 0; worker < kWorkers; ++worker) {
-    threads.emplace_back([=] {
+    threads.emplace_back([=, &each] {
       Trainer trainer(cluster, static_cast<uint32_t>(worker));
       if (gradient) {
         trainer.gradient = [=](int64_t step, uint64_t key, int i) { return gradient(worker, step, key, i); };
       }
-      trainer.Run(ahead, {});
+      trainer.Run(ahead, [&](int64_t step, const std::vector<uint64_t>&, const float*) { each(worker, step); });
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -215,6 +218,24 @@ INSTANTIATE_TEST_SUITE_P(Rows, TablesTest,
 INSTANTIATE_TEST_SUITE_P(RowsInSharedMemory, TablesTest,
                          testing::Combine(testing::Values(v1::TableConfig::ADAGRAD), testing::Values(1, 3),
                                           testing::Bool(), testing::Values(true)));
+
+class TableBreaksTest : public testing::TestWithParam<bool> {};
+
+TEST_P(TableBreaksTest, SyncIsTheReferenceThoughConnectionsBreak) {
+  InProcessCluster cluster({.servers = 2,
+                            .workers = kWorkers,
+                            .shared_memory = GetParam(),
+                            .tables = {Config(v1::TableConfig::ADAGRAD, 8)}});
+  Reference reference(v1::TableConfig::ADAGRAD, Rows(cluster));
+  // One worker is to begin a step, the others are on their way to it.
+  TrainAll(&cluster, /*ahead=*/true, GradientOf, [&cluster](int worker, int64_t step) {
+    if (worker == step % kWorkers) cluster.BreakConnections(static_cast<int>(step % 2));
+  });
+  for (int64_t step = 0; step < kSteps; ++step) reference.Step(step);
+  EXPECT_EQ(Rows(cluster), reference.rows());
+}
+
+INSTANTIATE_TEST_SUITE_P(SharedMemory, TableBreaksTest, testing::Bool());
 
 // In SYNC a step reads the rows of all steps before it, and of no other.
 TEST(TableStepsTest, StepsOfSyncReadWhatTheyMay) {
