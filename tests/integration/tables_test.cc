@@ -289,9 +289,10 @@ TEST_P(TableModesTest, EachPushCountsOnceThoughConnectionsBreak) {
   const auto before = Rows(cluster);
   std::atomic<bool> done = false;
   std::thread breaks([&] {
+    // Later and later, so that on a busy machine they last long enough for something to come of them.
     for (int i = 0; !done; ++i) {
       cluster.BreakConnections(i % 2);
-      absl::SleepFor(absl::Milliseconds(7));
+      absl::SleepFor(absl::Milliseconds(7 + i));
     }
   });
   TrainAll(&cluster, /*ahead=*/true);
