@@ -1,5 +1,3 @@
-#include <cmath>
-
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
