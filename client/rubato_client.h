@@ -300,7 +300,8 @@ RUBATO_API rubato_result rubato_await(rubato_client* client, uint32_t tensor, do
  * one call is 48 MiB at most, each key counted once.
  *
  * The next step needs the rows of these keys: they come with the answer to this step's push, and rubato_read_rows has
- * them without asking. After rubato_begin, before the table's rubato_push_rows; the last call counts. */
+ * them without asking. After rubato_begin, before the table's rubato_push_rows; the last call counts.
+ * RUBATO_INVALID for rows of all tables that are too large together: nothing is asked for then. */
 RUBATO_API rubato_result rubato_ask_rows(rubato_client* client, uint32_t table, const uint64_t* keys, size_t count);
 /* Copies rows to `rows`: in a step those that it may read, by the job's mode; otherwise as the servers have them.
  * Nothing is changed by it. After rubato_start, as often as needed. RUBATO_AGAIN: nothing was copied. */

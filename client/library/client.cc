@@ -372,16 +372,14 @@ rubato_result Client::AskRows(uint32_t table, const uint64_t* keys, size_t count
   // All of them come with one answer.
   size_t bytes = 0;
   for (const TableRows& other : tables_) bytes += other.asked() * other.row_bytes();
-  if (bytes > kRowBytesMax) {
-    tables_[table].Ask(nullptr, 0);
-    return Invalid("rubato_ask_rows: rows of " + std::to_string(bytes) +
-                   " bytes for the next step with those of table " + tables_[table].name() + "; up to " +
-                   std::to_string(kRowBytesMax) + " bytes are allowed");
-  }
+  // What an earlier call has asked for is of no use any more either.
+  if (bytes > kRowBytesMax) tables_[table].Ask(nullptr, 0);
   // They are of use with the push.
   std::string error = link_.TellWithNext(FrameKind::kAskRows, tables_[table].asked_body());
-  const bool held = error.empty();
-  return Finish(held ? RUBATO_OK : RUBATO_UNAVAILABLE, std::move(error));
+  if (!error.empty()) return Finish(RUBATO_UNAVAILABLE, std::move(error));
+  if (bytes <= kRowBytesMax) return Finish(RUBATO_OK, "");
+  return Invalid("rubato_ask_rows: rows of " + std::to_string(bytes) + " bytes for the next step with those of table " +
+                 tables_[table].name() + "; up to " + std::to_string(kRowBytesMax) + " bytes are allowed");
 }
 
 rubato_result Client::ReadRows(uint32_t table, const uint64_t* keys, size_t count, float* rows, double seconds) {

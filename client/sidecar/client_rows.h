@@ -30,8 +30,6 @@ class ClientRows {
   // Pointers outlive it. `seed` is the job's.
   ClientRows(const ModelSpec* spec, uint64_t seed, worker::Parameters* parameters, Pull pull);
 
-  size_t tables() const { return tables_.size(); }
-
   void Ask(int table, const std::vector<uint64_t>& keys);
   // As Parameters::AwaitRows, of all tables.
   absl::StatusOr<bool> Await();

@@ -1,3 +1,4 @@
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,13 @@ float RowOf(uint64_t key, int64_t steps) {
   return of_a_step ? -0.5f : 0.0f;
 }
 
+// Whose rows are more than one message has.
+std::vector<uint64_t> ManyKeys() {
+  std::vector<uint64_t> keys(7000000);
+  std::iota(keys.begin(), keys.end(), 0);
+  return keys;
+}
+
 void ExpectRows(const Job& job, const std::vector<uint64_t>& keys, int64_t steps) {
   std::vector<float> rows(2 * keys.size(), 99);
   job.Expect(RUBATO_OK,
@@ -74,6 +82,11 @@ void Rows(Job* job) {
     const std::vector<uint64_t> next = KeysOf(job->rank, expected + 1);
     if (expected % 3 != 2) {
       job->Expect(RUBATO_OK, rubato_ask_rows(job->client, 0, next.data(), next.size()), "rubato_ask_rows");
+    }
+    // What is refused leaves nothing asked for.
+    if (expected == 3) {
+      const std::vector<uint64_t> many = ManyKeys();
+      job->Expect(RUBATO_INVALID, rubato_ask_rows(job->client, 0, many.data(), many.size()), "asking for too many");
     }
     job->Expect(RUBATO_INVALID, rubato_push_rows(job->client, 1, nullptr, 0, nullptr, 1), "another table");
     job->Expect(RUBATO_INVALID, rubato_push_rows(job->client, 0, keys.data(), keys.size(), nullptr, 1), "no gradients");

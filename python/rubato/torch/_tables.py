@@ -69,7 +69,7 @@ class Tables:
     def read(self, number: int, keys: torch.Tensor) -> torch.Tensor:
         """A row for each key, in their order."""
         dimension = self._tables[number].spec.dimension
-        rows = torch.empty(len(keys), dimension)
+        rows = torch.empty(len(keys), dimension, dtype=torch.float32, device="cpu")
         if not self._training.before_reading_rows():
             return rows.zero_()
         self._client.read_rows(number, keys.data_ptr(), len(keys), rows.data_ptr())

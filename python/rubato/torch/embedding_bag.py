@@ -104,7 +104,8 @@ class EmbeddingBag(torch.nn.Module):
         offsets = self._offsets(input, offsets)
         weights = self._weights(input, per_sample_weights)
         if len(keys) == 0:
-            return torch.zeros(len(offsets), self.spec.dimension, device=input.device)
+            shape = (len(offsets), self.spec.dimension)
+            return torch.zeros(shape, dtype=torch.float32, device=input.device)
         return torch.nn.functional.embedding_bag(
             torch.arange(len(keys), device=input.device),
             self._rows(keys).to(input.device),
@@ -141,7 +142,7 @@ class EmbeddingBag(torch.nn.Module):
         if not (self.training and torch.is_grad_enabled()):
             return tables.read(self._number, keys)
         # It has backward called, and nothing else.
-        asks = torch.zeros(0, requires_grad=True)
+        asks = torch.zeros(0, requires_grad=True, device="cpu")
         rows: torch.Tensor = _Rows.apply(asks, tables, self._number, keys.clone())
         return rows
 
