@@ -15,8 +15,8 @@ pictures="${TEST_UNDECLARED_OUTPUTS_DIR:-$work}"
 # drive ARGUMENTS...: the browser, with a home of its own.
 drive() { HOME="$work" node "$root/tests/browser/page_test.js" "$playwright" "$browser" "$pictures" "$@"; }
 
-train "$work/run" --page --slow=worker:1:x4 --set consistency.mode=SYNC --set cluster.update_log=false \
-  --set training.epochs=100000 --set training.batch_size=256 --set evaluation.every_epochs=4 &
+train "$work/run" --page --slow=worker:1:x4+sleep=30ms --set consistency.mode=SYNC --set cluster.update_log=false \
+  --set training.epochs=100000 --set evaluation.every_epochs=4 &
 job=$!
 address() { grep -o 'http://127.0.0.1:[0-9]*/#token=[0-9a-f]*' "$work/run.out"; }
 wait_for 60 "the page's address is printed" address
