@@ -63,9 +63,11 @@ const Trace = (() => {
       context.fillText(`${row.task} ${row.name}`, 2, top + ROW / 2, LEFT - 8);
     });
     context.fillStyle = style.getPropertyValue("--soft").trim();
-    for (const value of Charts.ticks(range[0] / 1000, range[1] / 1000, Math.max(2, (width - LEFT) / 110))) {
-      if (value * 1000 < range[0] || value * 1000 > range[1]) continue;
-      context.fillText(`${value} ms`, x(value * 1000), rows.length * ROW + 12);
+    // From the first span on.
+    for (const value of Charts.ticks((range[0] - whole[0]) / 1000, (range[1] - whole[0]) / 1000, Math.max(2, (width - LEFT) / 110))) {
+      const at = whole[0] + value * 1000;
+      if (at < range[0] || at > range[1]) continue;
+      context.fillText(`${value} ms`, x(at), rows.length * ROW + 12);
     }
   }
 
