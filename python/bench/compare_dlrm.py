@@ -1,15 +1,17 @@
-"""Samples per second of a DLRM whose rows of keys are on our servers, and of DistributedDataParallel over gloo, on this machine.
+"""Samples per second of a DLRM whose rows are on our servers, and of DistributedDataParallel over gloo, here.
 
     python3 bench/compare_dlrm.py [--contenders=alone,ours,ours-tables,ddp] [--rounds=5] [--seconds=4]
         [--rows=100000] [--batch=128] [--exponent=1.2]
 
-The model is that of examples/dlrm.py, with 26 fields of --rows keys each that follow a power law. Two workers of one thread;
-runs of the contenders are interleaved; printed are medians of all rounds and their quotients, and what a step of a worker moves
-through sockets of the loopback interface, as the kernel counts it (dense tensors go through shared memory in ours).
+The model is that of examples/dlrm.py, with 26 fields of --rows keys each that follow a power law. Two workers of
+one thread; runs of the contenders are interleaved; printed are medians of all rounds and their quotients, and what
+a step of a worker moves through sockets of the loopback interface, as the kernel counts it (dense tensors go
+through shared memory in ours).
 
-ours: rubato.torch.EmbeddingBag with one table for all fields; the next batch's keys go with a step. ours-tables: a table for
-each field. ddp: a torch.nn.EmbeddingBag(sparse=True) for each field, whose sparse gradients gloo gathers. alone: the same
-without any exchange. All train with SGD. Needs RUBATO_LIBRARY, RUBATO_SIDECAR and RUBATO_PROGRAM, or an installed wheel.
+ours: rubato.torch.EmbeddingBag with one table for all fields; the next batch's keys go with a step. ours-tables: a
+table for each field. ddp: a torch.nn.EmbeddingBag(sparse=True) for each field, whose sparse gradients gloo gathers.
+alone: the same without any exchange. All train with SGD. Needs RUBATO_LIBRARY, RUBATO_SIDECAR and RUBATO_PROGRAM,
+or an installed wheel.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     rubato run -n 2 -- python python/examples/dlrm.py
 
-The keys' rows stay on the servers; each step moves those of its batch alone, and the next batch's come with it. A logistic
-regression on the same examples is what it is compared with: it cannot know which keys go together.
+The keys' rows stay on the servers; each step moves those of its batch alone, and the next batch's come with it. A
+logistic regression on the same examples is what it is compared with: it cannot know which keys go together.
 """
 
 import argparse

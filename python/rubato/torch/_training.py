@@ -202,12 +202,6 @@ class Training:
             if self._taken is not None and not self._taken[index]:
                 self._take(index)
 
-    def before_reading_rows(self) -> bool:
-        """Of a table. False: what is computed is of no use."""
-        if not self.session._paused:
-            self.settle()
-        return not self._state.dropped or self.ended is None
-
     def settle(self) -> None:
         """Begins the step that is awaited, if one is: all parameters have its weights then."""
         taken = self._taken

@@ -18,23 +18,23 @@ _MODES = ("sum", "mean", "max")
 
 
 class EmbeddingBag(torch.nn.Module):
-    """As torch.nn.EmbeddingBag, with rows that stay on the job's servers: any 64-bit number is a key, and a row is made when
-    it gets its first gradient.
+    """As torch.nn.EmbeddingBag, with rows that stay on the job's servers: any 64-bit number is a key, and a row is made
+    when it gets its first gradient.
 
         self.words = rubato.torch.EmbeddingBag(16, table="words", learning_rate=0.05)
         optimizer = rubato.torch.DistributedOptimizer(optimizer, model)  # Finds it in the model.
         bags = self.words(keys, offsets)                                 # [bags, 16]
         self.words.prefetch(next_keys)                                   # If they are known: they come with the step.
 
-    The rows are no parameters: the table has an algorithm of its own on the servers, "sgd", "adagrad", "row_wise_adagrad",
-    "lazy_adam" or "ftrl", which has no part in the optimizer's values and schedulers. Their gradients go with the wrapped
-    optimizer's step(). Several modules may have one table, with the same settings.
+    The rows are no parameters: the table has an algorithm of its own on the servers, "sgd", "adagrad",
+    "row_wise_adagrad", "lazy_adam" or "ftrl", which has no part in the optimizer's values and schedulers. Their
+    gradients go with the wrapped optimizer's step(). Several modules may have one table, with the same settings.
 
     mode: how the rows of a bag become one: "sum", "mean" or "max". None: they do not, and keys of any shape become rows
       [*shape, dimension]; so one module and one table serve several fields, whose keys differ.
-    initial_bound: rows begin as uniform in [-initial_bound, initial_bound); None: 1 / sqrt(dimension), 0 with "ftrl".
-    shards, memory_bytes: into how many parts the table is dealt to servers, and what it may take on each of them; 0: the
-      job's defaults.
+    initial_bound: rows begin as uniform in [-initial_bound, initial_bound); None: 1 / sqrt(dimension), "ftrl": 0.
+    shards, memory_bytes: into how many parts the table is dealt to servers, and what it may take on each of them; 0:
+      the job's defaults.
 
     In eval(), or without gradients, rows are read and nothing is changed.
     """
@@ -133,7 +133,7 @@ class EmbeddingBag(torch.nn.Module):
     def _bound(self) -> Tables:
         if self._tables is None:
             raise self._invalid(
-                "rows are on the servers: call DistributedOptimizer(optimizer, model) with the model that this module is in"
+                "rows are on the servers: call DistributedOptimizer(optimizer, model) with this module in the model"
             )
         return self._tables
 
@@ -164,8 +164,8 @@ class EmbeddingBag(torch.nn.Module):
             )
         if offsets.dim() != 1 or offsets.dtype not in (torch.int64, torch.int32):
             raise self._invalid(
-                f"offsets of shape {list(offsets.shape)} and {offsets.dtype}: one dimension of torch.int64 or torch.int32 "
-                "is allowed"
+                f"offsets of shape {list(offsets.shape)} and {offsets.dtype}: one dimension of torch.int64 or "
+                "torch.int32 is allowed"
             )
         here = offsets.to("cpu", torch.int64)
         if len(here) > 0 and int(here[0]) != 0 or len(here) == 0 and len(input) > 0:
@@ -187,8 +187,8 @@ class EmbeddingBag(torch.nn.Module):
             )
         if weights.shape != input.shape or weights.dtype != torch.float32:
             raise self._invalid(
-                f"per_sample_weights of shape {list(weights.shape)} and {weights.dtype}: {list(input.shape)}, as the input "
-                "has, and torch.float32 are allowed"
+                f"per_sample_weights of shape {list(weights.shape)} and {weights.dtype}: {list(input.shape)}, as the "
+                "input has, and torch.float32 are allowed"
             )
         return weights.reshape(-1)
 
