@@ -104,10 +104,15 @@ TEST_F(ImpostorTest, NobodyRegistersAsAServerThatItIsNot) {
             "the message says that it is of server 0, and came with the certificate of worker 1");
   const grpc::Status server = Register(Party::kServer, 1, MakeTask(v1::TaskId::SERVER, 0, 6));
   EXPECT_EQ(server.error_code(), grpc::StatusCode::PERMISSION_DENIED);
-  for (const v1::TaskStatus& task : Status().tasks()) {
-    if (task.task().role() == v1::TaskId::SERVER && task.task().index() == 0) EXPECT_EQ(task.task().incarnation(), 5u);
+  const v1::JobStatus status = Status();
+  int found = 0;
+  for (const v1::TaskStatus& task : status.tasks()) {
+    if (task.task().role() != v1::TaskId::SERVER || task.task().index() != 0) continue;
+    EXPECT_EQ(task.task().incarnation(), 5u);
+    ++found;
   }
-  EXPECT_EQ(Status().phase(), v1::JobStatus::STARTING);
+  EXPECT_EQ(found, 1);
+  EXPECT_EQ(status.phase(), v1::JobStatus::STARTING);
 }
 
 TEST_F(ImpostorTest, ATaskThatIsRefusedGivesUpAtOnceAndSaysWhy) {
