@@ -24,6 +24,8 @@ struct Case {
   // How the GPU rounds, and what that may change, relative to the largest gradient of a tensor.
   MatrixPrecision precision = MatrixPrecision::kFloat32;
   double tolerance = 1e-4;
+  // At which weights move.
+  float rate = 0.1f;
 };
 
 const Case kCases[] = {
@@ -98,7 +100,7 @@ const Case kCases[] = {
        layers { linear { units: 1 } }
        loss: BINARY_CROSS_ENTROPY
      )pb",
-     20, 1, 2},
+     20, 1, 2, 0, MatrixPrecision::kFloat32, 1e-4, 0.01f},
     {"RecommenderInBf16",
      R"pb(
        input_shape: 20
@@ -113,10 +115,10 @@ const Case kCases[] = {
          }
        }
        layers { dot_interaction { width: 4 } }
-       layers { linear { units: 1 } }
+       layers { linear { units: 1 no_bias: true } }
        loss: BINARY_CROSS_ENTROPY
      )pb",
-     20, 1, 2, 0, MatrixPrecision::kBf16, 2e-2},
+     20, 1, 2, 0, MatrixPrecision::kBf16, 2e-2, 0.2f},
     // Without ReLU, at whose edge rounding decides.
     {"ResidualInFp16",
      R"pb(
@@ -234,7 +236,7 @@ TEST_P(CudaModelTest, ComputesWhatTheCpuComputes) {
             << "tensor " << i << ", element " << j;
       }
     }
-    host_.SgdStep(0.1f);
+    host_.SgdStep(GetParam().rate);
   }
 }
 
@@ -251,8 +253,9 @@ TEST_P(CudaModelTest, TrainsAsTheCpuTrains) {
     Pass(&*host_, batch, step, false, &expected);
     Pass(model.get(), batch, step, false, &loss);
     ASSERT_NEAR(loss / kBatch, expected / kBatch, 10 * GetParam().tolerance) << "step " << step;
-    host_.SgdStep(0.1f);
-    for (int i = 0; i < host_.tensors(); ++i) ASSERT_OK(gpu_->Axpy(-0.1f, model->gradient(i), model->weight(i)));
+    host_.SgdStep(GetParam().rate);
+    for (int i = 0; i < host_.tensors(); ++i)
+      ASSERT_OK(gpu_->Axpy(-GetParam().rate, model->gradient(i), model->weight(i)));
     if (step == 0) first = loss;
     last = loss;
   }
