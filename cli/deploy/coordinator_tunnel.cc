@@ -1,7 +1,5 @@
 #include "cli/deploy/coordinator_tunnel.h"
 
-#include <poll.h>
-
 #include <optional>
 #include <utility>
 
@@ -13,7 +11,7 @@ namespace rubato {
 namespace {
 
 constexpr absl::Duration kCallDeadline = absl::Seconds(2);
-constexpr int kPollMilliseconds = 100;
+constexpr absl::Duration kRetryInterval = absl::Milliseconds(100);
 
 }  // namespace
 
@@ -43,8 +41,7 @@ absl::StatusOr<v1::JobStatus> CoordinatorTunnel::AwaitStatus(absl::Duration time
       const absl::Status outcome = job_->ssh()->Outcome(job_->coordinator_host(), *result, forward_.errors_path);
       return outcome.ok() ? status.status() : outcome;
     }
-    struct pollfd event = {forward_.process->descriptor(), POLLIN, 0};
-    poll(&event, 1, kPollMilliseconds);
+    client_.AwaitConnection(kRetryInterval);
   }
 }
 

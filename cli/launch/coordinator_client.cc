@@ -12,7 +12,7 @@
 namespace rubato {
 namespace {
 
-std::unique_ptr<v1::Coordinator::Stub> NewStub(const std::string& address, const TaskSecurity* security) {
+std::shared_ptr<grpc::Channel> NewChannel(const std::string& address, const TaskSecurity* security) {
   grpc::ChannelArguments arguments;
   // The coordinator may have just started: try again soon.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
@@ -20,7 +20,7 @@ std::unique_ptr<v1::Coordinator::Stub> NewStub(const std::string& address, const
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  return v1::Coordinator::NewStub(OpenChannel(address, Party::kCoordinator, 0, security, arguments));
+  return OpenChannel(address, Party::kCoordinator, 0, security, arguments);
 }
 
 void SetDeadline(absl::Duration deadline, grpc::ClientContext* context) {
@@ -30,7 +30,14 @@ void SetDeadline(absl::Duration deadline, grpc::ClientContext* context) {
 }  // namespace
 
 CoordinatorClient::CoordinatorClient(std::string address, std::shared_ptr<const TaskSecurity> security)
-    : address_(std::move(address)), security_(std::move(security)), stub_(NewStub(address_, security_.get())) {}
+    : address_(std::move(address)),
+      security_(std::move(security)),
+      channel_(NewChannel(address_, security_.get())),
+      stub_(v1::Coordinator::NewStub(channel_)) {}
+
+void CoordinatorClient::AwaitConnection(absl::Duration timeout) {
+  channel_->WaitForConnected(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(timeout));
+}
 
 absl::StatusOr<v1::JobStatus> CoordinatorClient::GetStatus(absl::Duration deadline) {
   grpc::ClientContext context;

@@ -1,6 +1,8 @@
 #ifndef RUBATO_CLI_LAUNCH_COORDINATOR_CLIENT_H_
 #define RUBATO_CLI_LAUNCH_COORDINATOR_CLIENT_H_
 
+#include <grpcpp/channel.h>
+
 #include <memory>
 #include <string>
 
@@ -22,6 +24,9 @@ class CoordinatorClient {
   // "host:port". Connects when the first call is made. `security` may be null.
   CoordinatorClient(std::string address, std::shared_ptr<const TaskSecurity> security);
 
+  // Waits until there is a connection, or for so long. While nobody calls or waits here a TLS handshake stands still.
+  void AwaitConnection(absl::Duration timeout);
+
   absl::StatusOr<v1::JobStatus> GetStatus(absl::Duration deadline);
   absl::StatusOr<v1::SwitchModeReply> SwitchMode(const v1::SwitchModeRequest& request, absl::Duration deadline);
   absl::StatusOr<v1::TraceJobReply> TraceJob(double seconds, absl::Duration deadline);
@@ -33,6 +38,7 @@ class CoordinatorClient {
  private:
   const std::string address_;
   const std::shared_ptr<const TaskSecurity> security_;
+  const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<v1::Coordinator::Stub> stub_;
 };
 

@@ -36,8 +36,10 @@ start_job() {
 
 # stop_job: all tasks end, the coordinator with status 1, because the job is not done.
 stop_job() {
-  local name
-  "$rubato" stop "$address" --credentials="$work/run/credentials" >/dev/null
+  local name credentials=()
+  # A job with security.insecure has none.
+  if [[ -d "$work/run/credentials" ]]; then credentials=(--credentials="$work/run/credentials"); fi
+  "$rubato" stop "$address" "${credentials[@]}" >/dev/null
   for name in "${!process[@]}"; do
     if [[ "$name" == coordinator ]]; then ends "$name" 1 30; else ends "$name" 0 30; fi
   done

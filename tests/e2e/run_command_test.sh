@@ -137,7 +137,7 @@ launcher=$!
 exec {input}>"$work/input"
 wait_for 30 "the address is there" test -s "$work/address"
 grep -qxE '127\.0\.0\.1:[0-9]+' "$work/address" || fail "an address is expected, not $(<"$work/address")"
-"$rubato" status "$(<"$work/address")" >"$work/status.out"
+"$rubato" status "$(<"$work/address")" --credentials="$work/serve/credentials" >"$work/status.out"
 grep -q 'starting' "$work/status.out" || fail "serve: the job does not wait for its workers: $(<"$work/status.out")"
 exec {input}>&-
 status=0
