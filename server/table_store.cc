@@ -97,6 +97,9 @@ absl::StatusOr<std::unique_ptr<TableStore>> TableStore::Create(const v1::JobConf
 RowRule TableStore::RuleOf(const Joint& joint) const {
   const OneTable& table = tables_[joint.table];
   RowRule rule = table.rule;
+  rule.update.learning_rate = static_cast<float>(table.learning_rate);
+  // Its weights are made anew from the sums of all gradients and the rate: with another rate they would be others.
+  if (table.spec.config.algorithm() == v1::TableConfig::FTRL) return rule;
   rule.update.learning_rate =
       static_cast<float>(table.learning_rate * joint.learning_rate_scale *
                          ScheduleFactor(config_.optimizer().schedule(), joint.header->epoch, joint.header->step) *

@@ -170,6 +170,25 @@ TEST_F(TableStoreTest, EachUpdateHasItsOwnRate) {
   ExpectSame(updates);
 }
 
+// Its weights would be made anew with the plan's rate, and all that it has learnt would shrink.
+TEST_F(TableStoreTest, FtrlKeepsItsRate) {
+  for (const auto algorithm : {v1::TableConfig::ADAGRAD, v1::TableConfig::FTRL}) {
+    v1::TableConfig& table = model_.tables[0].config;
+    table.set_algorithm(algorithm);
+    table.set_initial_bound(0);
+    table.set_beta(1);
+    std::vector<ChunkRules::Update> updates = Updates(0, 2, 0);
+    const auto whole = Make(), half = Make();
+    for (ChunkRules::Update& update : updates) {
+      ASSERT_TRUE(whole->Apply(update).ok());
+      update.learning_rate_scale = 0.5;
+      ASSERT_TRUE(half->Apply(update).ok());
+    }
+    ASSERT_TRUE(whole->Finish().ok() && half->Finish().ok());
+    EXPECT_EQ(Rows(*whole, 0) == Rows(*half, 0), algorithm == v1::TableConfig::FTRL);
+  }
+}
+
 TEST_F(TableStoreTest, TablesMayTakeTurns) {
   const std::vector<ChunkRules::Update> users = Updates(0, 2, 0), items = Updates(1, 2, 0);
   std::vector<ChunkRules::Update> updates;
