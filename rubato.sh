@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
 # One entry to everything: install what is missing, build, fetch data, run the demo, test. See `./rubato.sh help`.
+#
+# Longer than other files here: it is read from top to bottom by whoever wants to know what it does to a machine.
 set -euo pipefail
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"

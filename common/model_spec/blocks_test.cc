@@ -1,26 +1,13 @@
 #include <gmock/gmock.h>
-#include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
 #include "common/model_spec.h"
+#include "common/model_spec/testing/spec_of_text.h"
 
 namespace rubato {
 namespace {
 
 using ::testing::ElementsAre;
-
-absl::StatusOr<ModelSpec> Build(const std::string& text) {
-  v1::ModelConfig config;
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &config)) << text;
-  return BuildModelSpec(config);
-}
-
-std::string ErrorOf(const std::string& text) {
-  absl::StatusOr<ModelSpec> spec = Build(text + " loss: MEAN_SQUARED_ERROR");
-  if (spec.ok()) return "OK";
-  EXPECT_EQ(spec.status().code(), absl::StatusCode::kInvalidArgument);
-  return std::string(spec.status().message());
-}
 
 // "name <- source", and " + shortcut" for sums, by index.
 std::vector<std::string> Wiring(const ModelSpec& spec) {

@@ -149,8 +149,7 @@ void PsClient::AddGradients(const ChunkBatch& batch, const SharedMemoryLink* mem
 
 void PsClient::Send(const StepMachine::Request& request) {
   // What the next forward needs first goes first: rows, its input. Sent again when there is a connection.
-  const int64_t priority = HasRows(request.batch) ? -1 : request.batch;
-  connections_.Send(connection_of_batch_[request.batch], priority,
+  connections_.Send(connection_of_batch_[request.batch], HasRows(request.batch) ? -1 : request.batch,
                     [&](const SharedMemoryLink* memory)
                         ABSL_NO_THREAD_SAFETY_ANALYSIS { return MakeRequest(request, memory); });
 }
