@@ -1,5 +1,7 @@
 #include "cli/deploy/coordinator_tunnel.h"
 
+#include <poll.h>
+
 #include <optional>
 #include <utility>
 
@@ -11,7 +13,7 @@ namespace rubato {
 namespace {
 
 constexpr absl::Duration kCallDeadline = absl::Seconds(2);
-constexpr absl::Duration kRetryInterval = absl::Milliseconds(100);
+constexpr int kPollMilliseconds = 100;
 
 }  // namespace
 
@@ -41,7 +43,8 @@ absl::StatusOr<v1::JobStatus> CoordinatorTunnel::AwaitStatus(absl::Duration time
       const absl::Status outcome = job_->ssh()->Outcome(job_->coordinator_host(), *result, forward_.errors_path);
       return outcome.ok() ? status.status() : outcome;
     }
-    client_.AwaitConnection(kRetryInterval);
+    struct pollfd event = {forward_.process->descriptor(), POLLIN, 0};
+    poll(&event, 1, kPollMilliseconds);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -11,6 +12,8 @@
 
 namespace rubato {
 namespace {
+
+constexpr absl::Duration kConnecting = absl::Milliseconds(500);
 
 std::shared_ptr<grpc::Channel> NewChannel(const std::string& address, const TaskSecurity* security) {
   grpc::ChannelArguments arguments;
@@ -23,9 +26,11 @@ std::shared_ptr<grpc::Channel> NewChannel(const std::string& address, const Task
   return OpenChannel(address, Party::kCoordinator, 0, security, arguments);
 }
 
-void SetDeadline(absl::Duration deadline, grpc::ClientContext* context) {
-  context->set_deadline(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(deadline));
+std::chrono::system_clock::time_point In(absl::Duration duration) {
+  return std::chrono::system_clock::now() + absl::ToChronoMilliseconds(duration);
 }
+
+void SetDeadline(absl::Duration deadline, grpc::ClientContext* context) { context->set_deadline(In(deadline)); }
 
 }  // namespace
 
@@ -35,11 +40,11 @@ CoordinatorClient::CoordinatorClient(std::string address, std::shared_ptr<const 
       channel_(NewChannel(address_, security_.get())),
       stub_(v1::Coordinator::NewStub(channel_)) {}
 
-void CoordinatorClient::AwaitConnection(absl::Duration timeout) {
-  channel_->WaitForConnected(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(timeout));
-}
-
 absl::StatusOr<v1::JobStatus> CoordinatorClient::GetStatus(absl::Duration deadline) {
+  // After a failed attempt to connect calls fail at once, and between calls nobody reads what a TLS handshake waits for.
+  if (channel_->GetState(/*try_to_connect=*/true) != GRPC_CHANNEL_READY) {
+    channel_->WaitForConnected(In(std::min(deadline, kConnecting)));
+  }
   grpc::ClientContext context;
   SetDeadline(deadline, &context);
   v1::JobStatus reply;

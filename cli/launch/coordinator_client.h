@@ -24,9 +24,8 @@ class CoordinatorClient {
   // "host:port". Connects when the first call is made. `security` may be null.
   CoordinatorClient(std::string address, std::shared_ptr<const TaskSecurity> security);
 
-  // Waits until there is a connection, or for so long. While nobody calls or waits here a TLS handshake stands still.
-  void AwaitConnection(absl::Duration timeout);
-
+  // Gives a connection that is not there yet half a second before it asks. Who asks in a loop gets through to a
+  // coordinator that is starting: an attempt to connect goes on only while somebody waits.
   absl::StatusOr<v1::JobStatus> GetStatus(absl::Duration deadline);
   absl::StatusOr<v1::SwitchModeReply> SwitchMode(const v1::SwitchModeRequest& request, absl::Duration deadline);
   absl::StatusOr<v1::TraceJobReply> TraceJob(double seconds, absl::Duration deadline);

@@ -244,10 +244,17 @@ def arguments_of(name, steps, data):
             f"--epochs={epochs(5400, 16, times=4)}",
             "--batch=16",
         ],
+        # Few keys: all have their rows before the warm-up ends.
+        "dlrm": [
+            "--examples=4096",
+            "--rows=200",
+            f"--epochs={epochs(4096, 32)}",
+            "--batch=32",
+        ],
     }[name]
 
 
-NAMES = ("simplenet", "mnist", "elastic_mnist", "resnet_cifar", "text_classifier")
+NAMES = ("simplenet", "mnist", "elastic_mnist", "resnet_cifar", "text_classifier", "dlrm")
 
 
 def soak(name, arguments):
