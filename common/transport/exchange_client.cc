@@ -4,11 +4,13 @@
 
 #include <climits>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/grpc_status.h"
 #include "common/status.h"
 #include "common/transport/loopback.h"
+#include "common/wire/bundle.h"
 
 namespace rubato {
 namespace {
@@ -58,6 +60,7 @@ absl::Status ExchangeClient::Connect() {
     MutexLock lock(mu_);
     pending_ = 1;
   }
+  context_.AddMetadata(kTakesBundles, "1");
   stream_ = stub_->PrepareCall(&context_, kMethod, &queue_);
   stream_->StartCall(&start_tag_);
   thread_ = std::thread([this] { Run(); });
@@ -127,7 +130,29 @@ void ExchangeClient::OnRead() {
   // Before the handler, whose next message then takes along what flow control has to say of this one. The next event
   // is handled after it all the same, by this thread.
   stream_->Read(&incoming_, &read_tag_);
-  if (deliver) handler_->OnMessage(std::move(message));
+  if (deliver) Deliver(std::move(message));
+}
+
+void ExchangeClient::Deliver(grpc::ByteBuffer message) {
+  // It came with the first message at the latest.
+  if (!std::exchange(server_is_known_, true) && context_.GetServerInitialMetadata().contains(kTakesBundles)) {
+    MutexLock lock(mu_);
+    out_.AllowBundles();
+  }
+  if (!IsBundle(&message)) return handler_->OnMessage(std::move(message));
+  absl::StatusOr<std::vector<grpc::ByteBuffer>> messages = Unbundle(message);
+  if (!messages.ok()) return Break(Annotate(messages.status(), absl::StrCat("from the server at ", options_.address)));
+  // What is sent in answer waits for the rest, and travels together as well.
+  {
+    MutexLock lock(mu_);
+    out_.set_held(true);
+  }
+  for (grpc::ByteBuffer& each : *messages) handler_->OnMessage(std::move(each));
+  {
+    MutexLock lock(mu_);
+    out_.set_held(false);
+  }
+  Advance();
 }
 
 void ExchangeClient::Finish() {
@@ -178,7 +203,7 @@ void ExchangeClient::Advance() {
   grpc::WriteOptions options;
   {
     MutexLock lock(mu_);
-    if (state_ != State::kOpen || !out_.StartNext(&message)) return;
+    if (state_ != State::kOpen || !out_.StartNext(&message) == 0) return;
     // Small messages that wait for each other go to the socket together.
     if (!out_.empty()) options.set_buffer_hint();
     ++pending_;

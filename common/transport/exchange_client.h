@@ -87,6 +87,8 @@ class ExchangeClient {
   void Run();
   void OnEvent(Operation operation, bool ok);
   void OnRead();
+  // Hands over what has arrived: one message, or a bundle of them.
+  void Deliver(grpc::ByteBuffer message);
   void Finish();
   // After the last event.
   void OnEnd();
@@ -110,6 +112,7 @@ class ExchangeClient {
   grpc::ByteBuffer incoming_;
   grpc::Status finish_status_;
   bool finishing_ = false;
+  bool server_is_known_ = false;  // Whether its initial metadata has been looked at.
 
   Mutex mu_;
   CondVar changed_;

@@ -4,11 +4,13 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/transport/testing/peers.h"
+#include "common/wire/bundle.h"
 #include "proto/coordinator.grpc.pb.h"
 #include "proto/parameter_server.grpc.pb.h"
 
@@ -61,6 +63,54 @@ TEST_F(ExchangeServerTest, AnOrdinaryStubIsServed) {
   stream->WritesDone();
   EXPECT_FALSE(stream->Read(&reply));
   EXPECT_TRUE(stream->Finish().ok());
+  EXPECT_TRUE(echo_.AwaitClosed(1));
+}
+
+TEST_F(ExchangeServerTest, AStubThatSendsABundleGetsBundlesIfItSaysSo) {
+  Serve(&echo_);
+  v1::ExchangeRequest bundle;
+  for (uint64_t id = 1; id <= 3; ++id) bundle.add_bundle(Request(id).SerializeAsString());
+  for (const bool takes : {false, true}) {
+    grpc::ClientContext context;
+    if (takes) context.AddMetadata(kTakesBundles, "1");
+    auto stream = Open(&context);
+    ASSERT_TRUE(stream->Write(bundle));
+    v1::ExchangeReply reply;
+    for (uint64_t id = 1; id <= (takes ? 0 : 3); ++id) {
+      ASSERT_TRUE(stream->Read(&reply));
+      EXPECT_EQ(reply.request_id(), id);
+    }
+    // All three are answered at once.
+    if (takes) {
+      ASSERT_TRUE(stream->Read(&reply));
+      EXPECT_EQ(reply.bundle_size(), 3);
+    }
+    stream->WritesDone();
+    EXPECT_FALSE(stream->Read(&reply));
+    EXPECT_TRUE(stream->Finish().ok());
+    EXPECT_EQ(context.GetServerInitialMetadata().count(kTakesBundles), 1u);
+  }
+}
+
+TEST_F(ExchangeServerTest, ABundleThatIsNoneEndsItsConnectionAndIsNamed) {
+  Serve(&echo_);
+  grpc::ClientContext context;
+  auto stream = Open(&context);
+  v1::ExchangeRequest request = Request(7);
+  request.add_bundle(Request(8).SerializeAsString());
+  // A bundle begins with its field.
+  request.clear_payload();
+  std::string bytes = request.SerializeAsString();
+  const size_t id_bytes = 2;
+  std::rotate(bytes.begin(), bytes.begin() + id_bytes, bytes.end());
+  v1::ExchangeRequest rotated;
+  rotated.GetReflection()->MutableUnknownFields(&rotated)->ParseFromString(bytes);
+  ASSERT_TRUE(stream->Write(rotated));
+  v1::ExchangeReply reply;
+  EXPECT_FALSE(stream->Read(&reply));
+  const grpc::Status status = stream->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_NE(status.error_message().find("request_id"), std::string::npos) << status.error_message();
   EXPECT_TRUE(echo_.AwaitClosed(1));
 }
 

@@ -1,6 +1,9 @@
 #include "common/transport/send_queue.h"
 
 #include <utility>
+#include <vector>
+
+#include "common/wire/bundle.h"
 
 namespace rubato {
 namespace {
@@ -17,13 +20,22 @@ bool SendQueue::Push(grpc::ByteBuffer message, int64_t priority) {
   return true;
 }
 
-bool SendQueue::StartNext(grpc::ByteBuffer* message) {
-  if (writing_ || messages_.empty()) return false;
-  message->Swap(&messages_.begin()->second);
-  messages_.erase(messages_.begin());
-  bytes_ -= Cost(*message);
+int SendQueue::StartNext(grpc::ByteBuffer* message) {
+  if (writing_ || held_ || messages_.empty()) return 0;
+  std::vector<grpc::ByteBuffer> together;
+  size_t bytes = 0;
+  do {
+    grpc::ByteBuffer& next = together.emplace_back();
+    next.Swap(&messages_.begin()->second);
+    messages_.erase(messages_.begin());
+    bytes += Cost(next);
+  } while (bundles_ && !messages_.empty() && bytes + Cost(messages_.begin()->second) <= kBundleBytesMax);
+  bytes_ -= bytes;
   writing_ = true;
-  return true;
+  const int count = static_cast<int>(together.size());
+  grpc::ByteBuffer bundle = Bundle(std::move(together));
+  message->Swap(&bundle);
+  return count;
 }
 
 SendQueue::Messages SendQueue::TakeAll() {

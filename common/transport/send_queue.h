@@ -10,14 +10,18 @@
 namespace rubato {
 
 // Messages that wait to be written to a stream, which takes one at a time: the lowest priority number first, and among
-// equals the oldest. Pure bookkeeping; not thread-safe.
+// equals the oldest. To a peer that takes bundles (common/wire/bundle.h), those that wait together are written
+// together, as long as they are small: a large one has nothing to gain, and would only come later. Pure bookkeeping;
+// not thread-safe.
 //
 //   if (!queue.Push(std::move(message), priority)) ...close the stream...
-//   if (queue.StartNext(&message)) ...write it, and call WriteDone() when it is written...
+//   if (queue.StartNext(&message) > 0) ...write it, and call WriteDone() when it is written...
 class SendQueue {
  public:
   // What a message counts for beside its bytes, so that empty ones are bounded too.
   static constexpr size_t kMessageOverheadBytes = 256;
+  // Of a bundle's messages together.
+  static constexpr size_t kBundleBytesMax = size_t{1} << 17;
 
   // At most `bytes_max` wait at a time, the message being written not counted.
   explicit SendQueue(size_t bytes_max) : bytes_max_(bytes_max) {}
@@ -25,8 +29,14 @@ class SendQueue {
   // Returns false, and takes nothing, when the bound would be passed.
   bool Push(grpc::ByteBuffer message, int64_t priority = 0);
 
-  // Takes the next message out to be written. Returns false when there is none, or another is being written.
-  bool StartNext(grpc::ByteBuffer* message);
+  // The peer takes bundles.
+  void AllowBundles() { bundles_ = true; }
+  // While it is set nothing is taken out: more is about to come.
+  void set_held(bool held) { held_ = held; }
+
+  // Takes out what is to be written next, and returns how many messages that are: 0 when there is none, the queue is
+  // held, or another is being written.
+  int StartNext(grpc::ByteBuffer* message);
   void WriteDone() { writing_ = false; }
 
   bool writing() const { return writing_; }
@@ -43,6 +53,8 @@ class SendQueue {
   Messages messages_;
   size_t bytes_ = 0;
   bool writing_ = false;
+  bool bundles_ = false;
+  bool held_ = false;
 };
 
 }  // namespace rubato

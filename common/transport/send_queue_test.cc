@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "common/wire/bundle.h"
+
 namespace rubato {
 namespace {
 
@@ -17,15 +19,15 @@ TEST(SendQueueTest, GivesOneMessageAtATimeInOrder) {
   EXPECT_TRUE(queue.Push(Message(1)));
   EXPECT_TRUE(queue.Push(Message(2)));
   grpc::ByteBuffer message;
-  ASSERT_TRUE(queue.StartNext(&message));
+  ASSERT_EQ(queue.StartNext(&message), 1);
   EXPECT_EQ(message.Length(), 1u);
   EXPECT_TRUE(queue.writing());
-  EXPECT_FALSE(queue.StartNext(&message));
+  EXPECT_EQ(queue.StartNext(&message), 0);
   queue.WriteDone();
-  ASSERT_TRUE(queue.StartNext(&message));
+  ASSERT_EQ(queue.StartNext(&message), 1);
   EXPECT_EQ(message.Length(), 2u);
   queue.WriteDone();
-  EXPECT_FALSE(queue.StartNext(&message));
+  EXPECT_EQ(queue.StartNext(&message), 0);
   EXPECT_FALSE(queue.writing());
 }
 
@@ -37,7 +39,7 @@ TEST(SendQueueTest, LetsWhatIsNeededFirstOvertake) {
   EXPECT_TRUE(queue.Push(Message(2), 2));
   for (size_t bytes : {1, 2, 5, 6}) {
     grpc::ByteBuffer message;
-    ASSERT_TRUE(queue.StartNext(&message));
+    ASSERT_EQ(queue.StartNext(&message), 1);
     EXPECT_EQ(message.Length(), bytes);
     queue.WriteDone();
   }
@@ -50,11 +52,41 @@ TEST(SendQueueTest, RefusesWhatWouldPassTheBoundUntilThereIsRoom) {
   EXPECT_TRUE(queue.Push(Message(100)));
   EXPECT_FALSE(queue.Push(Message(0)));
   grpc::ByteBuffer message;
-  ASSERT_TRUE(queue.StartNext(&message));
+  ASSERT_EQ(queue.StartNext(&message), 1);
   EXPECT_TRUE(queue.Push(Message(100)));
   EXPECT_EQ(queue.TakeAll().size(), 2u);
   EXPECT_TRUE(queue.empty());
   EXPECT_TRUE(queue.Push(Message(200)));
+}
+
+TEST(SendQueueTest, SmallMessagesThatWaitTravelTogetherToWhoTakesBundles) {
+  SendQueue queue(size_t{1} << 30);
+  queue.AllowBundles();
+  constexpr size_t kLarge = SendQueue::kBundleBytesMax;
+  for (size_t bytes : {1, 2, 3}) EXPECT_TRUE(queue.Push(Message(bytes), 5));
+  EXPECT_TRUE(queue.Push(Message(kLarge), 6));
+  for (size_t bytes : {4, 5}) EXPECT_TRUE(queue.Push(Message(bytes), 7));
+  EXPECT_TRUE(queue.Push(Message(kLarge), 1));
+  for (int count : {1, 3, 1, 2}) {
+    grpc::ByteBuffer message;
+    EXPECT_EQ(queue.StartNext(&message), count);
+    EXPECT_EQ(IsBundle(&message), count > 1);
+    EXPECT_EQ(queue.StartNext(&message), 0);
+    queue.WriteDone();
+  }
+  EXPECT_TRUE(queue.empty());
+  EXPECT_TRUE(queue.Push(Message((size_t{1} << 30) - SendQueue::kMessageOverheadBytes)));
+}
+
+TEST(SendQueueTest, NothingLeavesWhileItIsHeld) {
+  SendQueue queue(10000);
+  queue.set_held(true);
+  EXPECT_TRUE(queue.Push(Message(1)));
+  grpc::ByteBuffer message;
+  EXPECT_EQ(queue.StartNext(&message), 0);
+  EXPECT_FALSE(queue.writing());
+  queue.set_held(false);
+  EXPECT_EQ(queue.StartNext(&message), 1);
 }
 
 }  // namespace

@@ -3,11 +3,13 @@
 #include <grpc/grpc.h>
 
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/grpc_status.h"
 #include "common/security/call_check.h"
 #include "common/transport/loopback.h"
+#include "common/wire/bundle.h"
 
 namespace rubato {
 
@@ -23,8 +25,10 @@ void ServerStream::Begin() {
   peer_ = call_->context.peer();
   identity_ = PeerIdentity(*call_->context.auth_context());
   TuneLoopbackSockets(peer_);
+  call_->context.AddInitialMetadata(kTakesBundles, "1");
   {
     MutexLock lock(mu_);
+    if (call_->context.client_metadata().contains(kTakesBundles)) queue_.AllowBundles();
     pending_ = 2;  // The first read, and the end of the call.
   }
   call_->stream.Read(&incoming_, &read_tag_);
@@ -37,7 +41,7 @@ bool ServerStream::OnEvent(Operation operation, bool ok) {
     {
       MutexLock lock(mu_);
       queue_.WriteDone();
-      if (ok) ++messages_written_;
+      if (ok) messages_written_ += messages_in_write_;
       if (!ok) closed_ = true;
     }
     Advance();
@@ -57,22 +61,45 @@ bool ServerStream::OnEvent(Operation operation, bool ok) {
 }
 
 void ServerStream::OnRead(bool ok) {
+  if (!ok) {
+    {
+      MutexLock lock(mu_);
+      read_ended_ = true;
+    }
+    return Advance();
+  }
+  std::vector<grpc::ByteBuffer> messages(1);
+  messages.front().Swap(&incoming_);
+  if (IsBundle(&messages.front())) {
+    absl::StatusOr<std::vector<grpc::ByteBuffer>> bundle = Unbundle(messages.front());
+    if (!bundle.ok()) return Close(bundle.status());
+    messages = *std::move(bundle);
+  }
   {
     MutexLock lock(mu_);
-    if (!ok) read_ended_ = true;
-    if (ok && (closed_ || draining_)) return;
-    if (ok) {
-      ++messages_read_;
-      ++pending_;  // The next read.
-    }
+    if (closed_ || draining_) return;
+    messages_read_ += messages.size();
+    ++pending_;  // The next read.
   }
-  if (!ok) return Advance();
-  grpc::ByteBuffer message;
-  message.Swap(&incoming_);
   // Before the handler, whose answer then takes along what flow control has to say of this message. The next event is
   // handled after it all the same, by this thread.
   call_->stream.Read(&incoming_, &read_tag_);
-  handler_->OnMessage(shared_from_this(), std::move(message));
+  Deliver(std::move(messages));
+}
+
+void ServerStream::Deliver(std::vector<grpc::ByteBuffer> messages) {
+  if (messages.size() == 1) return handler_->OnMessage(shared_from_this(), std::move(messages.front()));
+  // What is answered at once waits for the rest, and travels together as well.
+  {
+    MutexLock lock(mu_);
+    queue_.set_held(true);
+  }
+  for (grpc::ByteBuffer& message : messages) handler_->OnMessage(shared_from_this(), std::move(message));
+  {
+    MutexLock lock(mu_);
+    queue_.set_held(false);
+  }
+  Advance();
 }
 
 void ServerStream::Send(grpc::ByteBuffer message, int64_t priority) {
@@ -115,7 +142,8 @@ void ServerStream::Advance() {
   // whoever handles it must not destroy the call yet.
   MutexLock lock(mu_);
   if (closed_) return;
-  if (queue_.StartNext(&message)) {
+  if (const int count = queue_.StartNext(&message); count > 0) {
+    messages_in_write_ = static_cast<uint64_t>(count);
     ++pending_;
     // Small messages that wait for each other go to the socket together.
     if (!queue_.empty()) options.set_buffer_hint();

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "common/mutex.h"
@@ -69,6 +70,7 @@ class ServerStream : public Connection, public std::enable_shared_from_this<Serv
   };
 
   void OnRead(bool ok);
+  void Deliver(std::vector<grpc::ByteBuffer> messages);
   // Starts the next write, or ends the stream when that is due.
   void Advance();
   bool StreamIsOver() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -99,6 +101,7 @@ class ServerStream : public Connection, public std::enable_shared_from_this<Serv
   bool read_ended_ ABSL_GUARDED_BY(mu_) = false;
   uint64_t messages_read_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t messages_written_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t messages_in_write_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace rubato

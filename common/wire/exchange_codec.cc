@@ -8,6 +8,7 @@
 #include "common/status.h"
 #include "common/tsan.h"
 #include "common/wire/field_reader.h"
+#include "common/wire/varint.h"
 
 namespace rubato {
 namespace {
@@ -20,11 +21,6 @@ using Owner = std::shared_ptr<const void>;
 void ReleaseOwner(void* cell) {
   TsanAcquire(cell);
   delete static_cast<Owner*>(cell);
-}
-
-void AppendVarint(uint64_t value, std::string* out) {
-  for (; value >= 0x80; value >>= 7) out->push_back(static_cast<char>(value | 0x80));
-  out->push_back(static_cast<char>(value));
 }
 
 grpc::ByteBuffer Encode(const google::protobuf::Message& header, std::vector<grpc::Slice> payload) {
