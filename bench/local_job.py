@@ -11,7 +11,7 @@ import time
 class LocalJob:
     """`rubato train` of a config, with its run in a directory; ends with the block."""
 
-    def __init__(self, binaries, directory, config_text):
+    def __init__(self, binaries, directory, config_text, *options):
         self.rubato = os.path.join(binaries, "cli/command/rubato")
         self.run = os.path.join(directory, "run")
         config = os.path.join(directory, "config.textproto")
@@ -19,7 +19,8 @@ class LocalJob:
             file.write(config_text)
         self.output = open(os.path.join(directory, "train.out"), "w+")
         self.launcher = subprocess.Popen(
-            [self.rubato, "train", config, f"--run_directory={self.run}", f"--binaries={binaries}"],
+            [self.rubato, "train", config, f"--run_directory={self.run}", f"--binaries={binaries}",
+             *options],
             stdout=self.output, stderr=self.output, start_new_session=True)
 
     def __enter__(self):
