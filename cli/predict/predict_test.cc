@@ -180,7 +180,7 @@ TEST_F(PredictTest, ErrorsNameWhatIsWrong) {
   EXPECT_THAT(Error(good, {"model.layers[0].name=in"}), HasSubstr("has no tensor in.weight; expected: 1x3"));
   EXPECT_THAT(Error(good, {"model.tables[0].name=others"}), HasSubstr("has no table others"));
   EXPECT_THAT(Error(good, {"data.columns=", "model.tables=", "data.teacher={train_examples: 5}"}),
-              HasSubstr("allowed: a run of data.csv, data.cifar, data.criteo or data.columns"));
+              HasSubstr("allowed: a run of data.csv, data.cifar, data.criteo, data.columns or data.libsvm"));
   EXPECT_TRUE(out_.str().empty());
 }
 

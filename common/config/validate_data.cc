@@ -76,13 +76,15 @@ void ValidateClicks(const v1::ClicksData& clicks, bool evaluates, ErrorList* err
   errors->CheckNumber("data.clicks.exponent", exponent, exponent > 0 && exponent <= 4, "over 0 to 4");
 }
 
-// Keys come with some sources alone, and only there. The classes are two. Columns may have keys or not (ValidateColumns).
+// Keys come with some sources alone, and only there. The classes are two. Columns and libsvm may have keys or not, and
+// say so themselves.
 void ValidateKeys(const ModelSpec* model, const v1::DataConfig& data, ErrorList* errors) {
-  if (data.has_columns()) return;
+  if (data.has_columns() || data.has_libsvm()) return;
   const bool has_keys = data.has_criteo() || data.has_clicks();
   if (model == nullptr || (!has_keys && model->tables.empty())) return;
   if (!has_keys) {
-    errors->Add("model.tables", "present", "absent unless the source is data.criteo, data.clicks or data.columns");
+    errors->Add("model.tables", "present",
+                "absent unless the source is data.criteo, data.clicks, data.columns or data.libsvm");
   } else if (model->tables.empty()) {
     errors->Add("model.tables", "empty", "one table or more, for the keys of data.criteo or data.clicks");
   }
@@ -248,6 +250,9 @@ void ValidateData(const ModelSpec* model, const v1::JobConfig& config, ErrorList
       break;
     case v1::DataConfig::kColumns:
       ValidateColumns(model, data.columns(), evaluates, errors);
+      break;
+    case v1::DataConfig::kLibsvm:
+      ValidateLibsvm(model, data.libsvm(), evaluates, errors);
       break;
     case v1::DataConfig::SOURCE_NOT_SET:
       if (!config.model().has_manifest()) {

@@ -14,8 +14,9 @@ namespace rubato {
 
 // `model` is null when the model itself is wrong; what depends on its shapes is then not checked.
 void ValidateData(const ModelSpec* model, const v1::JobConfig& config, ErrorList* errors);
-// Its parts: data.columns, and paths of a source.
+// Its parts: data.columns, data.libsvm, and paths of a source.
 void ValidateColumns(const ModelSpec* model, const v1::ColumnsData& columns, bool evaluates, ErrorList* errors);
+void ValidateLibsvm(const ModelSpec* model, const v1::LibsvmData& libsvm, bool evaluates, ErrorList* errors);
 void ValidatePaths(absl::string_view field, const google::protobuf::RepeatedPtrField<std::string>& paths, bool required,
                    absl::string_view allowed, ErrorList* errors);
 // What a job whose model has tables may not have.

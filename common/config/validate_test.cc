@@ -147,10 +147,10 @@ TEST(ValidateTest, ChecksData) {
   Check({
       {{"data.teacher="},
        "data: value without a source; allowed: one of data.idx, data.csv, data.teacher, data.cifar, data.text, "
-       "data.criteo, data.clicks, data.columns"},
+       "data.criteo, data.clicks, data.columns, data.libsvm"},
       {{"data.teacher=", "model.loss=MEAN_SQUARED_ERROR"},
        "data: value without a source; allowed: one of data.idx, data.csv, data.teacher, data.cifar, data.text, "
-       "data.criteo, data.clicks, data.columns"},
+       "data.criteo, data.clicks, data.columns, data.libsvm"},
       {{"data.teacher.train_examples=0"}, "data.teacher.train_examples: value 0; allowed: 1 to 2147483647"},
       {{"data.teacher.test_examples=0"}, "data.teacher.test_examples: value 0; allowed: 1 to 2147483647"},
       {{"data.teacher.hidden_units=0"}, "data.teacher.hidden_units: value 0; allowed: 1 to 65536"},
@@ -249,7 +249,8 @@ TEST(ValidateTest, ChecksTables) {
       {WithTable({"training.micro_batches=2"}),
        "training.micro_batches: value 2; allowed: 1 in a job with model.tables"},
       {WithTable({"data.clicks=", "data.teacher={train_examples: 100 test_examples: 10}"}),
-       "model.tables: value present; allowed: absent unless the source is data.criteo, data.clicks or data.columns"},
+       "model.tables: value present; allowed: absent unless the source is data.criteo, data.clicks, data.columns or "
+       "data.libsvm"},
       {WithTable({"model.layers[0].linear.units=3"}),
        "model.layers: value an output of 3; allowed: BINARY_CROSS_ENTROPY, or SOFTMAX_CROSS_ENTROPY over 2 classes, "
        "with data.criteo or data.clicks"},

@@ -2,6 +2,7 @@
 
 import csv
 import importlib.util
+import math
 import pathlib
 import struct
 import sys
@@ -104,6 +105,20 @@ def test_verses_are_in_one_of_two_files(
     assert verses == sorted(
         (i // 3, line.split("1:")[0], 4, line.split(" ", 1)[1]) for i, line in enumerate(lines)
     )
+    words = (tmp_path / "out" / "words.txt").read_text().split()
+    numbers = {word: int(number) for number, word in zip(words[::2], words[1::2])}
+    assert sorted(numbers.values()) == list(range(2, len(numbers) + 2))
+    for name, part in rows.items():
+        sparse = (tmp_path / "out" / f"{name}.libsvm").read_text().splitlines()
+        assert len(sparse) == len(part)
+        for line, (book, _, _, verse) in zip(sparse, part):
+            label, *pairs = line.split()
+            assert label == ("+1" if int(book) >= 39 else "-1")
+            found = {int(index): float(value) for index, value in (p.split(":") for p in pairs)}
+            assert list(found) == sorted(found)
+            assert found.pop(1) == pytest.approx(math.log1p(4), abs=1e-4)
+            parts = verse.replace(",", "").lower().split()
+            assert found == {numbers[word]: parts.count(word) for word in parts}
 
 
 def test_another_text_is_refused(tmp_path: pathlib.Path) -> None:

@@ -1,5 +1,5 @@
-// Writes the corpus files that are made by code: make_corpus <directory> writes update_log_*, idx_*, cifar_*, text_*
-// and columns_* there, each as its fuzz target's comment says.
+// Writes the corpus files that are made by code: make_corpus <directory> writes update_log_*, idx_*, cifar_*, text_*,
+// columns_* and libsvm_* there, each as its fuzz target's comment says.
 #include <zlib.h>
 
 #include <fstream>
@@ -90,6 +90,10 @@ absl::Status WriteAll(const std::string& directory) {
   Write(directory, "columns_quoted",
         "d,c,b,a,y\r\n\"a, \"\"b\"\"\n c\",\"\",1,-2,3\r\n,,0,1e3,0\r\n" + std::string("\4"));
   Write(directory, "columns_gzip", Gzip(columns) + '\2');
+  const std::string sparse = "+1 1:0.5 7:-2 18446744073709551615:1e-3\n-1 qid:3 2:0 # a comment\n";
+  Write(directory, "libsvm_sparse", sparse + '\x0a');
+  Write(directory, "libsvm_dense", "0 1:0.25 2:3\r\n2\r\n" + std::string(1, '\0'));
+  Write(directory, "libsvm_gzip", Gzip(sparse) + '\x08');
   return absl::OkStatus();
 }
 

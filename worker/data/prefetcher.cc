@@ -190,12 +190,14 @@ absl::Status Prefetcher::Fill(const ExampleRange& range, std::vector<int64_t>* i
   batch->targets.resize(classes ? 0 : n * dataset.target_elements());
   batch->keys.resize(n * dataset.keys_per_example());
   batch->key_counts.resize(n * dataset.key_counts_per_example());
+  batch->key_weights.resize(n * dataset.key_weights_per_example());
   if (n == 0) return absl::OkStatus();
   const std::shared_ptr<const EpochOrder> order = orders_.Get(range.epoch);
   indices->resize(n);
   for (int64_t i = 0; i < n; ++i) (*indices)[i] = order->At(range.begin + i);
   RUBATO_RETURN_IF_ERROR(dataset.Read(indices->data(), n, batch->inputs.data(), batch->classes.data(),
-                                      batch->targets.data(), batch->keys.data(), batch->key_counts.data()));
+                                      batch->targets.data(), batch->keys.data(), batch->key_counts.data(),
+                                      batch->key_weights.data()));
   if (options_.augmenter == nullptr) return absl::OkStatus();
   for (int64_t i = 0; i < n; ++i) {
     options_.augmenter->Apply(range.epoch, (*indices)[i], batch->inputs.data() + i * dataset.input_elements());

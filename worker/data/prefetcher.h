@@ -38,6 +38,7 @@ struct Batch {
   std::vector<uint64_t> keys;    // [examples, keys per example], or empty.
   // [examples, tables], as Dataset::Read has them; empty: each place has a key.
   std::vector<uint32_t> key_counts;
+  std::vector<float> key_weights;  // [examples, keys per example], or empty: each is 1.
   int64_t examples = 0;
   int64_t epoch = 0;
   int64_t begin = 0;

@@ -60,20 +60,30 @@ class CountingDataset : public Dataset {
   bool shut_ ABSL_GUARDED_BY(mu_) = false;
 };
 
-// The keys of example i are 2 i and 2 i + 1, of which it has one if i is odd.
+// The keys of example i are 2 i and 2 i + 1, of which it has one if i is odd; a key's weight is half of it.
 class KeyedDataset : public Dataset {
  public:
-  KeyedDataset() : Dataset({.size = 100, .input_shape = {1}, .keys_per_example = 2, .key_counts_per_example = 1}) {}
+  KeyedDataset()
+      : Dataset({.size = 100,
+                 .input_shape = {1},
+                 .keys_per_example = 2,
+                 .key_counts_per_example = 1,
+                 .has_key_weights = true}) {}
 
  private:
-  absl::Status ReadExamples(const int64_t* indices, int64_t n, float* inputs, int32_t* classes, float*, uint64_t* keys,
-                            uint32_t* key_counts) const override {
+  absl::Status ReadExamples(const int64_t*, int64_t, float*, int32_t*, float*, uint64_t*, uint32_t*) const override {
+    return absl::InternalError("without the weights");
+  }
+
+  absl::Status ReadWeightedExamples(const int64_t* indices, int64_t n, float* inputs, int32_t* classes, float*,
+                                    uint64_t* keys, uint32_t* key_counts, float* key_weights) const override {
     for (int64_t i = 0; i < n; ++i) {
       inputs[i] = 0;
       classes[i] = static_cast<int32_t>(indices[i]);
       keys[2 * i] = 2 * indices[i];
       keys[2 * i + 1] = 2 * indices[i] + 1;
       key_counts[i] = indices[i] % 2 == 0 ? 2 : 1;
+      for (int64_t j = 2 * i; j < 2 * i + 2; ++j) key_weights[j] = 0.5f * static_cast<float>(keys[j]);
     }
     return absl::OkStatus();
   }
@@ -194,6 +204,10 @@ TEST_F(PrefetcherTest, KeysComeWithTheirExamples) {
     for (size_t i = 0; i < batch.keys.size(); ++i) EXPECT_EQ(batch.keys[i], 2 * batch.classes[i / 2] + i % 2);
     ASSERT_EQ(batch.key_counts.size(), examples);
     for (size_t i = 0; i < examples; ++i) EXPECT_EQ(batch.key_counts[i], batch.classes[i] % 2 == 0 ? 2u : 1u);
+    ASSERT_EQ(batch.key_weights.size(), 2 * examples);
+    for (size_t i = 0; i < batch.keys.size(); ++i) {
+      EXPECT_EQ(batch.key_weights[i], 0.5f * static_cast<float>(batch.keys[i]));
+    }
     prefetcher->Recycle(std::move(batch));
   }
 }

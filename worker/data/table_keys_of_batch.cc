@@ -56,6 +56,10 @@ std::vector<TableKeysOfBatch> KeysOfBatch(const ModelSpec& spec, const std::vect
       for (int64_t i = 0; i < present; ++i) {
         sorted.emplace_back(hashes[number].Of(keys[i]), static_cast<uint32_t>(sorted.size()));
       }
+      if (!batch.key_weights.empty()) {
+        const float* const weights = batch.key_weights.data() + example * stride + first;
+        table.weights.insert(table.weights.end(), weights, weights + present);
+      }
       if (is_bag) table.ends.push_back(static_cast<uint32_t>(sorted.size()));
     }
     std::sort(sorted.begin(), sorted.end());
@@ -87,7 +91,8 @@ void PutRows(const TableSpec& table, const TableKeysOfBatch& keys, const float* 
     for (int64_t i = place.begin; i < place.end; ++i) {
       const float* const row = rows + keys.row_of[i] * dimension;
       if (table.is_bag()) {
-        for (int64_t k = 0; k < dimension; ++k) to[k] += row[k];
+        const float weight = keys.weights.empty() ? 1 : keys.weights[i];
+        for (int64_t k = 0; k < dimension; ++k) to[k] += weight * row[k];
       } else {
         to = std::copy_n(row, dimension, to);
       }
@@ -106,7 +111,8 @@ std::vector<float> SumRowGradients(const TableSpec& table, const TableKeysOfBatc
     for (int64_t i = place.begin; i < place.end; ++i) {
       float* const sum = sums.data() + keys.row_of[i] * dimension;
       if (RUBATO_MUTANT(kRepeatedKeyLost)) std::fill_n(sum, dimension, 0.0f);
-      for (int64_t k = 0; k < dimension; ++k) sum[k] += place.scale * from[k];
+      const float scale = keys.weights.empty() ? place.scale : place.scale * keys.weights[i];
+      for (int64_t k = 0; k < dimension; ++k) sum[k] += scale * from[k];
       if (!table.is_bag()) from += dimension;
     }
   }

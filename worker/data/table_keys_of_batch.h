@@ -16,6 +16,8 @@ struct TableKeysOfBatch {
   std::vector<uint64_t> keys;
   // Of the batch's keys in this table, example by example: which of these each is.
   std::vector<uint32_t> row_of;
+  // What their rows are multiplied with; empty: 1.
+  std::vector<float> weights;
   // Of a table with `combine`: where the keys of each example end in row_of. Otherwise empty, as all have as many.
   std::vector<uint32_t> ends;
 };
@@ -30,7 +32,7 @@ std::vector<TableKeysOfBatch> KeysOfBatch(const ModelSpec& spec, const std::vect
 void PutFeatures(const ModelSpec& spec, const float* features, int64_t examples, std::vector<float>* inputs);
 
 // Writes a table's rows, one for each of its keys, behind the examples' features in `inputs` [examples, input]. Rows
-// that are combined are added in the order of the example's keys.
+// that are combined are added, times their weights, in the order of the example's keys.
 void PutRows(const TableSpec& table, const TableKeysOfBatch& keys, const float* rows, int64_t examples,
              int64_t input_elements, float* inputs);
 

@@ -189,6 +189,15 @@ TEST_F(BagsOfBatchTest, SqrtNDividesByTheRootOfTheirNumber) {
   EXPECT_EQ(Gradients(0)[3], 10 * root + 10 * root);
 }
 
+TEST_F(BagsOfBatchTest, RowsAreMultipliedWithTheirWeights) {
+  batch_.key_weights = {2, -1, 1, 0.5f, 3, 0.25f, 4, 1, -2, 1, 7, 7, 1, 8, 0};
+  EXPECT_EQ(Inputs(), (std::vector<float>{0.5f,   0,      0,       30, -30, 50,   -50,  //
+                                          0.25f,  12.75f, -12.75f, 31, -31, -100, 100,  //
+                                          0.125f, 0,      0,       30, -30, 816,  -816}));
+  EXPECT_EQ(Gradients(0), (std::map<uint64_t, float>{{1, 2}, {2, -1}, {3, 42.5f}}));
+  EXPECT_EQ(Gradients(2), (std::map<uint64_t, float>{{100, 0.5f}, {101, -20}, {102, 810}}));
+}
+
 TEST_F(BagsOfBatchTest, WithoutCountsEachPlaceHasAKey) {
   batch_.key_counts.clear();
   EXPECT_EQ(Inputs()[5], 100 + kUnread);

@@ -103,8 +103,9 @@ absl::StatusOr<LossResult> Evaluation::EvaluateAll(const std::string& name, Meas
     keys.examples = count;
     keys.keys.resize(count * dataset.keys_per_example());
     keys.key_counts.resize(count * dataset.key_counts_per_example());
+    keys.key_weights.resize(count * dataset.key_weights_per_example());
     RUBATO_RETURN_IF_ERROR(dataset.Read(indices.data(), count, inputs.data(), classes.data(), targets.data(),
-                                        keys.keys.data(), keys.key_counts.data()));
+                                        keys.keys.data(), keys.key_counts.data(), keys.key_weights.data()));
     const float* whole = inputs.data();
     if (!model->spec().tables.empty()) {
       keys.inputs.assign(inputs.begin(), inputs.begin() + count * dataset.input_elements());

@@ -50,6 +50,7 @@ DatasetOr OpenText(const ReaderRequest& request);
 DatasetOr OpenCriteo(const ReaderRequest& request);
 DatasetOr OpenClicks(const ReaderRequest& request);
 DatasetOr OpenColumns(const ReaderRequest& request);
+DatasetOr OpenLibsvm(const ReaderRequest& request);
 
 // The source that the config has.
 inline DatasetOr OpenSource(const ReaderRequest& request) {
@@ -70,6 +71,8 @@ inline DatasetOr OpenSource(const ReaderRequest& request) {
       return OpenClicks(request);
     case v1::DataConfig::kColumns:
       return OpenColumns(request);
+    case v1::DataConfig::kLibsvm:
+      return OpenLibsvm(request);
     case v1::DataConfig::kClient:
       return absl::FailedPreconditionError("data.client: the job's workers are clients, which have its examples");
     case v1::DataConfig::SOURCE_NOT_SET:
