@@ -3,7 +3,7 @@
 (() => {
   const host = (id) => document.getElementById(id);
   const AXES = [["time", "seconds", 0], ["epochs", "epochs", 1], ["steps", "steps", 2]];
-  const [LOSS, SCORE, SPEED, ACCURACY, STALENESS] = [3, 4, 4, 5, 6];
+  const [LOSS, SPEED, ACCURACY, STALENESS] = [3, 4, 5, 6];
   const { number, percent } = Panels;
   const plain = (value, exact) => number(value, exact ? 4 : 3);
   const share = (value, exact) => percent(value, exact ? 2 : 1);
@@ -43,9 +43,8 @@
   function drawCurves() {
     const modes = modesOf();
     const marks = modes.flatMap((mode) => Runs.switches(mode.of[0]).slice(-12).map((change) => ({ x: position(mode.of[0], change.t), index: mode.index, label: change.mode })));
-    const evaluated = runs.some((run) => run.evaluations.some((point) => point[SCORE] !== null));
-    const regression = runs.some(Panels.isRegression);
-    const target = Math.max(0, ...runs.map((run) => (run.start ? run.start.target_accuracy : 0)));
+    // A run that has not been evaluated does not say whether it has an AUC.
+    const evaluated = runs.find((run) => Panels.scores(run).some(({ column }) => run.evaluations.some((point) => point[column] !== null)));
     const chart = (id, title, kind, column, yFormat, more = {}) => {
       const drawn = curves(modes, kind, column);
       const ends = drawn.map((mode) => [mode.name, mode.runs.map((points) => points[points.length - 1]).filter((point) => point)])
@@ -54,7 +53,9 @@
       Charts.lines(host(id), { modes: drawn, xLabel: AXES[axis][1], marks, yFormat, level: null, dots: false, ends: true, label: `${title} over ${AXES[axis][1]}. Now: ${ends.join(", ") || "not measured"}`, ...more });
     };
     if (evaluated) {
-      chart("score", regression ? "Held-out R²" : "Held-out accuracy", "evaluations", SCORE, regression ? plain : share, { dots: runs.every((run) => run.evaluations.length < 60), level: target > 0 ? target : null });
+      const [score] = Panels.scores(evaluated);
+      chart("score", `Held-out ${score.name}`, "evaluations", score.column, score.share ? share : plain,
+        { dots: runs.every((run) => run.evaluations.length < 60), level: Panels.targetOf(evaluated, score) || null });
     } else {
       chart("score", "Training accuracy", "points", ACCURACY, share);
     }

@@ -50,20 +50,32 @@ const Panels = (() => {
     const point = last(run.points);
     const { status, start } = run;
     const plan = Runs.plan(run);
-    const evaluation = run.evaluations.findLast((line) => line[4] !== null);
     const [epoch, epochs] = [status ? status.epoch : point ? point[1] : 0, start ? start.epochs : 0];
     const cards = [];
     cards.push(["Mode", plan ? Runs.modeName(plan) : "–", plan ? `plan ${plan.generation}, ${plural(plan.members.length, "member")}${status && status.announced ? ", changing now" : ""}` : "no plan yet"]);
     const left = status && status.seconds_left >= 0 && status.phase === "TRAINING" ? `, ${duration(status.seconds_left)} left` : "";
     cards.push(["Step", number(point ? point[2] : 0, 0), epochs > 0 ? `epoch ${epoch.toFixed(2)} of ${number(epochs, 2)}${left}` : `epoch ${epoch.toFixed(2)}`]);
     if (point) cards.push(["Examples per second", number(point[4], 0), `for ${duration(status ? status.t : point[0])}`]);
-    if (evaluation) cards.push([isRegression(run) ? "Held-out R²" : "Held-out accuracy", isRegression(run) ? number(evaluation[4], 4) : percent(evaluation[4], 2), `at step ${number(evaluation[2], 0)}`]);
+    for (const { name, column, share } of scores(run)) {
+      const evaluation = run.evaluations.findLast((line) => line[column] !== null);
+      if (evaluation) cards.push([`Held-out ${name}`, share ? percent(evaluation[column], 2) : number(evaluation[column], 4), `at step ${number(evaluation[2], 0)}`]);
+    }
     if (point && point[3] !== null) cards.push(["Training loss", number(point[3], 4), point[5] === null ? "" : `accuracy ${percent(point[5], 1)}`]);
     if (status) cards.push(["Waiting for weights", percent(status.waiting_share, 0), "of the workers' time"]);
     fill(host, cards, () => cards.forEach((values) => card(host, ...values)));
   }
 
-  const isRegression = (run) => run.start !== null && run.start.loss === "MEAN_SQUARED_ERROR";
+  // What evaluations have, the most important first, as in the report; `target` is of the start line.
+  const ACCURACY = { name: "accuracy", column: 4, target: "target_accuracy", share: true };
+  const AUC = { name: "AUC", column: 5, target: "target_auc" };
+  const R2 = { name: "R²", column: 4, target: "" };
+  const RMSE = { name: "RMSE", column: 6, target: "target_rmse" };
+  const targetOf = (run, score) => (run.start && run.start[score.target]) || 0;
+  function scores(run) {
+    const regression = run.start !== null && run.start.loss === "MEAN_SQUARED_ERROR";
+    const all = regression ? [R2, RMSE] : run.evaluations.some((point) => point[AUC.column] !== null) ? [AUC, ACCURACY] : [ACCURACY];
+    return all.sort((a, b) => (targetOf(run, b) > 0) - (targetOf(run, a) > 0));
+  }
 
   // Who is waited for, with a bar for how often.
   function waits(host, run) {
@@ -216,5 +228,5 @@ const Panels = (() => {
     if (host.textContent !== text) host.textContent = text;
   }
 
-  return { summary, waits, servers, workers, log, warnings, checkpoint, phase, duration, number, percent, isRegression, findings, entryOf };
+  return { summary, waits, servers, workers, log, warnings, checkpoint, phase, duration, number, percent, scores, targetOf, findings, entryOf };
 })();

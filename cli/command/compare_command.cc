@@ -15,6 +15,7 @@
 #include "cli/command/run_ending.h"
 #include "cli/command/variant_choice.h"
 #include "cli/launch/stop_signals.h"
+#include "cli/report/target.h"
 #include "common/config/fingerprint.h"
 #include "common/status.h"
 #include "common/storage/file.h"
@@ -105,9 +106,9 @@ absl::Status Verdict(const Comparison& comparison, bool require_target) {
       if (!run.summary.ok) absl::StrAppend(&problems, "\n", run.directory, ": ", run.summary.error);
       if (run.audit == AuditResult::kBroken)
         absl::StrAppend(&problems, "\n", run.directory, ": the audit found a broken invariant");
-      bool reached = comparison.target_accuracy <= 0 || run.summary.seconds_to_target.has_value();
+      bool reached = !comparison.target.exists() || run.summary.seconds_to_target.has_value();
       if (require_target && run.summary.ok && !reached) {
-        absl::StrAppend(&problems, "\n", run.directory, ": accuracy ", comparison.target_accuracy, " was not reached");
+        absl::StrAppend(&problems, "\n", run.directory, ": ", TargetText(comparison.target), " was not reached");
       }
     }
   }
@@ -162,7 +163,7 @@ std::vector<Tuning> TuneLearningRates(int seed, std::vector<Variant>* variants, 
     }
   }
   for (size_t i = 0; i < variants->size(); ++i) {
-    tunings[i].best = BestOf(tunings[i].runs);
+    tunings[i].best = BestOf(tunings[i].runs, TargetOf((*variants)[i].config.evaluation()));
     if (!tunings[i].best.has_value()) continue;
     (*variants)[i].config.mutable_optimizer()->set_learning_rate(tunings[i].runs[*tunings[i].best].learning_rate);
   }

@@ -13,6 +13,7 @@
 #include "cli/report/baseline_table.h"
 #include "cli/report/html_report.h"
 #include "cli/report/summary_json.h"
+#include "cli/report/target.h"
 #include "cli/report/terminal_report.h"
 #include "common/config/awaited_model.h"
 #include "common/config/client_job.h"
@@ -194,7 +195,7 @@ ComparedRun LoadRun(const v1::JobConfig& config, const std::string& parent, cons
   } else {
     status.Update(record.status());
   }
-  run.summary = SummarizeRun(run.record, config.evaluation().target_accuracy());
+  run.summary = SummarizeRun(run.record, TargetOf(config.evaluation()));
   if (config.cluster().update_log()) {
     absl::StatusOr<AuditReport> audit = AuditRun(path);
     if (audit.ok()) {
@@ -213,7 +214,7 @@ ComparedRun LoadRun(const v1::JobConfig& config, const std::string& parent, cons
 Comparison NewComparison(const PreparedRun& run) {
   Comparison comparison;
   comparison.job = run.config.name();
-  comparison.target_accuracy = run.config.evaluation().target_accuracy();
+  comparison.target = TargetOf(run.config.evaluation());
   comparison.generated_data = run.config.data().has_teacher();
   comparison.config_text = ConfigText(WithOfferedModel(run.config).value_or(run.config));
   comparison.slowed = DescribeSlowWorkers(run.slowed);

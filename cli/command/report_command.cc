@@ -10,6 +10,7 @@
 #include "cli/command/commands.h"
 #include "cli/command/job_run.h"
 #include "cli/command/run_ending.h"
+#include "cli/report/target.h"
 #include "common/config/fingerprint.h"
 #include "common/config/load.h"
 #include "common/status.h"
@@ -22,14 +23,14 @@ struct ReportOptions {
   std::vector<std::string> runs;
   std::string output = "comparison";
   std::string baseline;
-  std::optional<double> target;
+  std::string target;
 };
 
 // The run, with its outcome as its record has it.
-absl::StatusOr<ComparedRun> Load(const ChosenRun& chosen, std::optional<double> target, v1::JobConfig* config) {
+absl::StatusOr<ComparedRun> Load(const ChosenRun& chosen, const std::optional<Target>& target, v1::JobConfig* config) {
   RUBATO_ASSIGN_OR_RETURN(*config,
                           LoadJobConfig(JoinPath(chosen.directory, "job.textproto"), {}, {.may_await_model = true}));
-  if (target.has_value()) config->mutable_evaluation()->set_target_accuracy(*target);
+  if (target.has_value()) SetTarget(*target, config->mutable_evaluation());
   const std::optional<RunEnding> ending = ReadRunEnding(chosen.directory);
   absl::Status outcome = absl::OkStatus();
   if (!ending.has_value()) {
@@ -58,18 +59,24 @@ absl::Status AddRun(const std::string& name, ComparedRun run, Comparison* compar
 
 absl::StatusOr<Comparison> MakeComparison(const ReportOptions& options) {
   RUBATO_ASSIGN_OR_RETURN(const std::vector<ChosenRun> chosen, FindRuns(options.runs));
+  std::optional<Target> target_for_all;
+  if (!options.target.empty()) {
+    absl::StatusOr<Target> parsed = ParseTarget(options.target);
+    if (!parsed.ok()) return Annotate(parsed.status(), "--target");
+    target_for_all = *parsed;
+  }
   Comparison comparison;
   comparison.chosen_afterwards = true;
   std::set<std::string> jobs;
   for (const ChosenRun& one : chosen) {
     v1::JobConfig config;
-    RUBATO_ASSIGN_OR_RETURN(ComparedRun run, Load(one, options.target, &config));
-    const double target = config.evaluation().target_accuracy();
+    RUBATO_ASSIGN_OR_RETURN(ComparedRun run, Load(one, target_for_all, &config));
+    const Target target = TargetOf(config.evaluation());
     if (jobs.empty()) {
-      comparison.target_accuracy = target;
-    } else if (comparison.target_accuracy != target) {
-      return absl::InvalidArgumentError(absl::StrCat("RUN: ", one.directory, " has evaluation.target_accuracy ", target,
-                                                     ", and those before have ", comparison.target_accuracy,
+      comparison.target = target;
+    } else if (comparison.target != target) {
+      return absl::InvalidArgumentError(absl::StrCat("RUN: the target of ", one.directory, " is ", TargetText(target),
+                                                     ", and that of those before ", TargetText(comparison.target),
                                                      "; --target says one for all, and 0 that there is none"));
     }
     jobs.insert(config.name());
@@ -109,8 +116,8 @@ void AddReportCommand(CLI::App* app, const Environment* environment, int* exit_c
       ->capture_default_str();
   command->add_option("--baseline", options->baseline,
                       "The name of the runs that the others are compared with; otherwise the first");
-  command->add_option("--target", options->target, "The accuracy to reach; otherwise what the runs' configs say")
-      ->check(CLI::Range(0.0, 1.0));
+  command->add_option("--target", options->target,
+                      "The accuracy to reach, or auc:AUC, or rmse:RMSE; otherwise what the runs' configs say");
   command->callback([options, environment, exit_code] {
     const absl::Status status = Report(*options, *environment);
     *exit_code = status.ok() ? kExitOk : ReportError(*environment, "report", status);

@@ -117,7 +117,7 @@ TEST(AgainstBaselineTest, ASeedThatLacksOneOfTheTwoIsLeftOutAndThatIsSaid) {
 
 TEST(AgainstBaselineTest, TimesToTargetAreComparedAsRatioOfTheirMeans) {
   Comparison comparison = OfSeeds(6);
-  comparison.target_accuracy = 0.8;
+  comparison.target = {.value = 0.8};
   for (size_t i = 0; i < 6; ++i) {
     comparison.modes[0].runs[i].summary.seconds_to_target = 10.0 + static_cast<double>(i);
     comparison.modes[1].runs[i].summary.seconds_to_target = 20.0 + 2 * static_cast<double>(i);
@@ -131,7 +131,7 @@ TEST(AgainstBaselineTest, TimesToTargetAreComparedAsRatioOfTheirMeans) {
 
 TEST(AgainstBaselineTest, ARunThatMissesTheTargetIsNotLeftOut) {
   Comparison comparison = OfSeeds(6);
-  comparison.target_accuracy = 0.8;
+  comparison.target = {.value = 0.8};
   for (ComparedMode& mode : comparison.modes) {
     for (ComparedRun& run : mode.runs) run.summary.seconds_to_target = 20;
   }
@@ -149,7 +149,7 @@ TEST(AgainstBaselineTest, ARunThatMissesTheTargetIsNotLeftOut) {
 
 TEST(AgainstBaselineTest, WhereNobodyReachedTheTargetNothingIsCompared) {
   Comparison comparison = OfSeeds(6);
-  comparison.target_accuracy = 0.99;
+  comparison.target = {.value = 0.99};
   const AgainstBaseline against = *CompareWithBaseline(comparison);
   EXPECT_FALSE(against.results[2].estimate.has_value());
   EXPECT_FALSE(against.results[2].p_holm.has_value());

@@ -59,7 +59,7 @@ std::vector<std::string> Rollbacks(const ComparedMode& mode) {
 }
 
 bool AllReachedTarget(const Comparison& comparison) {
-  if (comparison.target_accuracy <= 0) return true;
+  if (!comparison.target.exists()) return true;
   for (const ComparedMode& mode : comparison.modes) {
     bool reached = std::all_of(mode.runs.begin(), mode.runs.end(),
                                [](const ComparedRun& run) { return run.summary.seconds_to_target.has_value(); });
@@ -80,6 +80,23 @@ const v1::StartLine* FirstStart(const Comparison& comparison) {
 bool IsRegression(const Comparison& comparison) {
   const v1::StartLine* start = FirstStart(comparison);
   return start != nullptr && start->loss() == v1::ModelConfig::MEAN_SQUARED_ERROR;
+}
+
+std::vector<Metric> MetricsOf(const Comparison& comparison) {
+  const auto was_measured = [&](Metric metric) {
+    return std::any_of(comparison.modes.begin(), comparison.modes.end(), [&](const ComparedMode& mode) {
+      return std::any_of(mode.runs.begin(), mode.runs.end(),
+                         [&](const ComparedRun& run) { return FinalValue(run.summary, metric).has_value(); });
+    });
+  };
+  std::vector<Metric> metrics;
+  if (comparison.target.exists()) metrics.push_back(comparison.target.metric);
+  for (const Metric metric : kMetrics) {
+    const bool is_first = comparison.target.exists() && metric == comparison.target.metric;
+    if (!is_first && was_measured(metric)) metrics.push_back(metric);
+  }
+  if (metrics.empty()) metrics.push_back(IsRegression(comparison) ? Metric::kR2 : Metric::kAccuracy);
+  return metrics;
 }
 
 bool HasEvaluations(const Comparison& comparison) {

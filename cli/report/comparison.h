@@ -8,6 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "cli/report/run_record.h"
 #include "cli/report/run_summary.h"
+#include "cli/report/target.h"
 #include "cli/report/tuning.h"
 
 namespace rubato {
@@ -36,8 +37,7 @@ struct ComparedMode {
 // Runs of one job under several modes; what all the reports are made from. Pure data.
 struct Comparison {
   std::string job;
-  // 0: no target.
-  double target_accuracy = 0;
+  Target target;
   // The examples were drawn from a generator instead of being read from files.
   bool generated_data = false;
   // The job's config in text format, for the reader of the report.
@@ -64,14 +64,18 @@ std::vector<std::string> SkippedSteps(const ComparedMode& mode);
 // "went back to step 150 (server 1 was lost)", for each time that one of the mode's runs did.
 std::vector<std::string> Rollbacks(const ComparedMode& mode);
 
-// Whether every run reached the target accuracy at some evaluation; true when there is no target.
+// Whether every run reached the target at some evaluation; true when there is no target.
 bool AllReachedTarget(const Comparison& comparison);
 
 // The first run's first line; null if no run has one.
 const v1::StartLine* FirstStart(const Comparison& comparison);
 
-// Whether the job's loss is MEAN_SQUARED_ERROR: evaluations have R2 instead of an accuracy.
+// Whether the job's loss is MEAN_SQUARED_ERROR: evaluations have R2 and RMSE instead of an accuracy.
 bool IsRegression(const Comparison& comparison);
+
+// What was measured on held-out examples, at least one: first that of the target or, if there is none, the first in
+// kMetrics.
+std::vector<Metric> MetricsOf(const Comparison& comparison);
 
 // Whether anything was evaluated; otherwise the numbers of training take the place of held-out ones.
 bool HasEvaluations(const Comparison& comparison);

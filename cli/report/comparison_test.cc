@@ -9,13 +9,13 @@ TEST(ComparisonTest, TheTargetIsReachedOnlyWhenEveryRunReachedIt) {
   ComparedRun reached;
   reached.summary.seconds_to_target = 12.5;
   Comparison comparison;
-  comparison.target_accuracy = 0.985;
+  comparison.target = {.value = 0.985};
   comparison.modes = {{"sync", {reached}}, {"async", {ComparedRun()}}};
   EXPECT_FALSE(AllReachedTarget(comparison));
   comparison.modes[1].runs[0].summary.seconds_to_target = 3;
   EXPECT_TRUE(AllReachedTarget(comparison));
   comparison.modes[1].runs[0].summary.seconds_to_target.reset();
-  comparison.target_accuracy = 0;
+  comparison.target = {};
   EXPECT_TRUE(AllReachedTarget(comparison));
 }
 

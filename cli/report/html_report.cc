@@ -130,6 +130,8 @@ void AddRun(const RunRecord& record, Json* run) {
 Json PageData(const Comparison& comparison) {
   Json data = SummaryOf(comparison);
   data["regression"] = IsRegression(comparison);
+  data["metrics"] = Json::array();
+  for (const Metric metric : MetricsOf(comparison)) data["metrics"].push_back(std::string(MetricField(metric)));
   data["evaluated"] = HasEvaluations(comparison);
   data["has_examples"] = HasExamples(comparison);
   data["slowed"] = comparison.slowed;

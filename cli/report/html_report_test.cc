@@ -34,7 +34,7 @@ Comparison HostileComparison() {
   comparison.job = kHostile;
   comparison.config_text = kHostile;
   comparison.slowed = kHostile;
-  comparison.target_accuracy = 0.9;
+  comparison.target = {.value = 0.9};
   comparison.modes = {{kHostile, {run, run}}};
   return comparison;
 }
@@ -84,6 +84,7 @@ TEST(HtmlReportTest, DataHasTheSummaryAndWhatTheChartsDraw) {
   line.set_diverged(true);
   const nlohmann::json data = DataOf(HtmlReport(comparison));
   EXPECT_EQ(data["target_accuracy"], 0.9);
+  EXPECT_EQ(data["target"].dump(), R"({"metric":"final_accuracy","value":0.9})");
   EXPECT_EQ(data["regression"], false);
   EXPECT_EQ(data["modes"][0]["mode"], kHostile);
   ASSERT_EQ(data["modes"][0]["runs"].size(), 2u);
@@ -91,7 +92,7 @@ TEST(HtmlReportTest, DataHasTheSummaryAndWhatTheChartsDraw) {
   EXPECT_EQ(run["final_loss"], 0.5);
   EXPECT_EQ(run["switches"].size(), 1u);
   EXPECT_EQ(run["switches"][0]["mode"], "ASYNC");
-  EXPECT_EQ(run["evaluations"].dump(), "[[2.0,0.0,40.0,null,0.75]]");
+  EXPECT_EQ(run["evaluations"].dump(), "[[2.0,0.0,40.0,null,0.75,null,null]]");
 }
 
 TEST(HtmlReportTest, ARegressionShowsR2InsteadOfAnEmptyPlot) {
@@ -104,6 +105,24 @@ TEST(HtmlReportTest, ARegressionShowsR2InsteadOfAnEmptyPlot) {
   EXPECT_EQ(data["regression"], true);
   EXPECT_EQ(data["modes"][0]["runs"][0]["final_r2"], 0.875);
   EXPECT_EQ(data["modes"][0]["runs"][0]["evaluations"][0][4], 0.875);
+}
+
+TEST(HtmlReportTest, OfTwoClassesTheAucComesFirst) {
+  Comparison comparison = HostileComparison();
+  ComparedRun& run = comparison.modes[0].runs[0];
+  v1::EvaluationLine& line = run.record.evaluations.emplace_back();
+  line.set_accuracy(0.75);
+  line.set_auc(0.875);
+  run.summary.final_accuracy = 0.75;
+  run.summary.final_auc = 0.875;
+  comparison.target = {};
+  nlohmann::json data = DataOf(HtmlReport(comparison));
+  EXPECT_EQ(data["metrics"].dump(), R"(["final_auc","final_accuracy"])");
+  EXPECT_TRUE(data["target"].is_null());
+  EXPECT_EQ(data["modes"][0]["runs"][0]["evaluations"][0][5], 0.875);
+  comparison.target = {.metric = Metric::kAccuracy, .value = 0.9};
+  data = DataOf(HtmlReport(comparison));
+  EXPECT_EQ(data["metrics"].dump(), R"(["final_accuracy","final_auc"])");
 }
 
 TEST(HtmlReportTest, OfClientsThatEvaluateNothingItShowsTheirTraining) {

@@ -5,10 +5,28 @@
 namespace rubato {
 namespace {
 
-std::vector<Quantity> Scores() {
+template <Metric kMetric>
+Quantity FinalQuantity() {
+  return {std::string(MetricField(kMetric)), std::string(MetricLabel(kMetric)), false,
+          [](const RunSummary& run) { return FinalValue(run, kMetric); }};
+}
+
+Quantity QuantityOf(Metric metric) {
+  switch (metric) {
+    case Metric::kAuc:
+      return FinalQuantity<Metric::kAuc>();
+    case Metric::kAccuracy:
+      return FinalQuantity<Metric::kAccuracy>();
+    case Metric::kR2:
+      return FinalQuantity<Metric::kR2>();
+    case Metric::kRmse:
+      break;
+  }
+  return FinalQuantity<Metric::kRmse>();
+}
+
+std::vector<Quantity> OtherScores() {
   return {
-      {"final_accuracy", "accuracy", false, [](const RunSummary& run) { return run.final_accuracy; }},
-      {"final_r2", "R2", false, [](const RunSummary& run) { return run.final_r2; }},
       {"final_loss", "loss", false, [](const RunSummary& run) { return run.final_loss; }},
       {"training_accuracy", "training accuracy", false, [](const RunSummary& run) { return run.training_accuracy; }},
       {"training_loss", "training loss", false, [](const RunSummary& run) { return run.training_loss; }},
@@ -55,9 +73,13 @@ void AddFirstOf(const std::vector<Quantity>& choices, const Comparison& comparis
 
 std::vector<Quantity> QuantitiesOf(const Comparison& comparison) {
   std::vector<Quantity> quantities;
-  AddFirstOf(Scores(), comparison, &quantities);
+  std::vector<Quantity> scores;
+  for (const Metric metric : MetricsOf(comparison)) scores.push_back(QuantityOf(metric));
+  const std::vector<Quantity> others = OtherScores();
+  scores.insert(scores.end(), others.begin(), others.end());
+  AddFirstOf(scores, comparison, &quantities);
   AddFirstOf(Speeds(), comparison, &quantities);
-  if (comparison.target_accuracy <= 0) return quantities;
+  if (!comparison.target.exists()) return quantities;
   for (const Quantity& effort : Efforts()) {
     if (AnyRunHas(comparison, effort)) quantities.push_back(effort);
   }

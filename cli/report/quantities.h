@@ -25,7 +25,7 @@ struct Quantity {
 };
 
 // Those that the comparison's runs have: how good the model is in the end, how fast they train, and what the target
-// takes. How good it is, is told by the first of these that there is: accuracy or R2, loss; held out, or else of
+// takes. How good it is, is told by the first of these that there is: one of MetricsOf, loss; held out, or else of
 // training.
 std::vector<Quantity> QuantitiesOf(const Comparison& comparison);
 

@@ -101,7 +101,21 @@ double Mean(const std::vector<RunSummary>& runs, double RunSummary::*field) {
 
 }  // namespace
 
-RunSummary SummarizeRun(const RunRecord& record, double target_accuracy) {
+std::optional<double> FinalValue(const RunSummary& summary, Metric metric) {
+  switch (metric) {
+    case Metric::kAuc:
+      return summary.final_auc;
+    case Metric::kAccuracy:
+      return summary.final_accuracy;
+    case Metric::kR2:
+      return summary.final_r2;
+    case Metric::kRmse:
+      return summary.final_rmse;
+  }
+  return std::nullopt;
+}
+
+RunSummary SummarizeRun(const RunRecord& record, const Target& target) {
   RunSummary summary;
   summary.ok = record.end.has_value() && record.end->ok();
   summary.error = record.end.has_value() ? record.end->error() : "the run record has no end";
@@ -109,12 +123,14 @@ RunSummary SummarizeRun(const RunRecord& record, double target_accuracy) {
   summary.examples_per_second = Throughput(record);
   if (!record.evaluations.empty()) {
     const v1::EvaluationLine& last = record.evaluations.back();
-    if (last.has_accuracy()) summary.final_accuracy = last.accuracy();
-    if (last.has_r2()) summary.final_r2 = last.r2();
+    summary.final_accuracy = ValueOf(Metric::kAccuracy, last);
+    summary.final_auc = ValueOf(Metric::kAuc, last);
+    summary.final_r2 = ValueOf(Metric::kR2, last);
+    summary.final_rmse = ValueOf(Metric::kRmse, last);
     if (last.has_loss()) summary.final_loss = last.loss();
   }
   for (const v1::EvaluationLine& line : record.evaluations) {
-    if (target_accuracy <= 0 || !line.has_accuracy() || line.accuracy() < target_accuracy) continue;
+    if (!target.IsReachedBy(line)) continue;
     summary.seconds_to_target = line.t();
     const WorkDone work = WorkAt(record, line);
     summary.samples_to_target = work.samples;
@@ -148,7 +164,9 @@ RunSummary MeanOfRuns(const std::vector<RunSummary>& runs) {
     mean.staleness_max = std::max(mean.staleness_max, run.staleness_max);
   }
   mean.final_accuracy = MeanOrAbsent(runs, &RunSummary::final_accuracy);
+  mean.final_auc = MeanOrAbsent(runs, &RunSummary::final_auc);
   mean.final_r2 = MeanOrAbsent(runs, &RunSummary::final_r2);
+  mean.final_rmse = MeanOrAbsent(runs, &RunSummary::final_rmse);
   mean.final_loss = MeanOrAbsent(runs, &RunSummary::final_loss);
   mean.training_loss = MeanOrAbsent(runs, &RunSummary::training_loss);
   mean.training_accuracy = MeanOrAbsent(runs, &RunSummary::training_accuracy);

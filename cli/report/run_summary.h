@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/report/run_record.h"
+#include "cli/report/target.h"
 
 namespace rubato {
 
@@ -17,8 +18,11 @@ struct RunSummary {
   std::string error;
   // Of the final evaluation, or of the last one when the run has no final one.
   std::optional<double> final_accuracy;
+  // With two classes.
+  std::optional<double> final_auc;
   // Of a regression, in place of the accuracy.
   std::optional<double> final_r2;
+  std::optional<double> final_rmse;
   std::optional<double> final_loss;
   // Where the run's last examples were trained, for jobs that evaluate nothing; absent if its workers do not tell.
   std::optional<double> training_loss;
@@ -32,7 +36,7 @@ struct RunSummary {
   double steps_per_second = 0;
   // From the start of training to the end of the job.
   double seconds = 0;
-  // Time of the first evaluation at or above the target; absent without a target, or when it was not reached.
+  // Time of the first evaluation that reached the target; absent without a target, or when it was not reached.
   std::optional<double> seconds_to_target;
   // What had been done where that evaluation's weights were, and in all; absent if the record does not say.
   std::optional<double> samples_to_target;
@@ -49,11 +53,14 @@ struct RunSummary {
   double pulled_bytes = 0;
 };
 
-// Summarises a run. `target_accuracy` 0: there is no target.
+// What the run's last evaluation says, of the fields above.
+std::optional<double> FinalValue(const RunSummary& summary, Metric metric);
+
+// Summarises a run.
 //
 // Throughput is what the end line says: examples trained per second of training, without the final evaluation and
 // checkpoint. Without an end line it is the examples divided by the time of the first progress line that counts them.
-RunSummary SummarizeRun(const RunRecord& record, double target_accuracy);
+RunSummary SummarizeRun(const RunRecord& record, const Target& target);
 
 // The mean of each number over the runs; absent if it is absent in one of them. `ok` when all are. Of staleness_max
 // it is the largest. Of no runs: all zero, not ok.

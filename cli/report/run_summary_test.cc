@@ -24,7 +24,7 @@ v1::ProgressLine Progress(double t, double examples) {
 TEST(RunSummaryTest, TimeToTargetIsThatOfTheFirstEvaluationAtTheTarget) {
   RunRecord record;
   record.evaluations = {Evaluation(1, 0.9), Evaluation(2, 0.985), Evaluation(3, 0.99), Evaluation(4, 0.98, true)};
-  RunSummary summary = SummarizeRun(record, 0.985);
+  RunSummary summary = SummarizeRun(record, {.value = 0.985});
   EXPECT_EQ(summary.seconds_to_target, 2.0);
   EXPECT_EQ(summary.final_accuracy, 0.98);
   EXPECT_NEAR(*summary.final_loss, 0.02, 1e-12);
@@ -41,12 +41,12 @@ TEST(RunSummaryTest, SamplesAndUpdatesToTargetAreThoseOfTheSameEvaluation) {
     record.progress.back().set_mode(v1::SYNC);
     record.progress.back().set_step(epoch * 10);
   }
-  const RunSummary summary = SummarizeRun(record, 0.985);
+  const RunSummary summary = SummarizeRun(record, {.value = 0.985});
   EXPECT_EQ(summary.samples_to_target, 2000);
   EXPECT_EQ(summary.updates_to_target, 20);
   EXPECT_EQ(summary.samples, 3000);
   EXPECT_EQ(summary.updates, 30);
-  EXPECT_FALSE(SummarizeRun(record, 0.99).updates_to_target.has_value());
+  EXPECT_FALSE(SummarizeRun(record, {.value = 0.99}).updates_to_target.has_value());
 }
 
 TEST(RunSummaryTest, ARegressionHasR2InsteadOfAnAccuracyOfZero) {
@@ -55,16 +55,42 @@ TEST(RunSummaryTest, ARegressionHasR2InsteadOfAnAccuracyOfZero) {
   line.set_r2(0.75);
   RunRecord record;
   record.evaluations = {line};
-  const RunSummary summary = SummarizeRun(record, 0);
+  const RunSummary summary = SummarizeRun(record, {});
   EXPECT_FALSE(summary.final_accuracy.has_value());
   EXPECT_EQ(summary.final_r2, 0.75);
   EXPECT_EQ(MeanOfRuns({summary, summary}).final_r2, 0.75);
 }
 
+TEST(RunSummaryTest, TheTargetMayBeAnAucToRiseToOrAnRmseToFallTo) {
+  RunRecord record;
+  for (const double t : {1, 2, 3}) {
+    v1::EvaluationLine& line = record.evaluations.emplace_back();
+    line.set_t(t);
+    line.set_accuracy(0.99);
+    line.set_auc(t / 4);
+  }
+  RunSummary summary = SummarizeRun(record, {.metric = Metric::kAuc, .value = 0.5});
+  EXPECT_EQ(summary.seconds_to_target, 2);
+  EXPECT_EQ(summary.final_auc, 0.75);
+  EXPECT_FALSE(summary.final_rmse.has_value()) << "the loss of classes is no squared error";
+  EXPECT_FALSE(SummarizeRun(record, {.metric = Metric::kAuc, .value = 0.8}).seconds_to_target.has_value());
+  for (v1::EvaluationLine& line : record.evaluations) {
+    line.clear_accuracy();
+    line.clear_auc();
+    line.set_r2(0.5);
+    line.set_loss(16 / (line.t() * line.t()));
+  }
+  summary = SummarizeRun(record, {.metric = Metric::kRmse, .value = 2});
+  EXPECT_EQ(summary.seconds_to_target, 2);
+  EXPECT_DOUBLE_EQ(*summary.final_rmse, 4.0 / 3);
+  EXPECT_FALSE(SummarizeRun(record, {.metric = Metric::kAuc, .value = 0.1}).seconds_to_target.has_value());
+  EXPECT_DOUBLE_EQ(*MeanOfRuns({summary, summary}).final_rmse, 4.0 / 3);
+}
+
 TEST(RunSummaryTest, TrainingsNumbersAreThoseOfTheLastLineAndItsFirstTime) {
   RunRecord record;
-  EXPECT_EQ(SummarizeRun(record, 0).steps_per_second, 0);
-  EXPECT_FALSE(SummarizeRun(record, 0).training_loss.has_value());
+  EXPECT_EQ(SummarizeRun(record, {}).steps_per_second, 0);
+  EXPECT_FALSE(SummarizeRun(record, {}).training_loss.has_value());
   for (const double t : {1, 2, 3}) {
     v1::ProgressLine line;
     line.set_t(t);
@@ -72,7 +98,7 @@ TEST(RunSummaryTest, TrainingsNumbersAreThoseOfTheLastLineAndItsFirstTime) {
     line.set_loss(1 / t);
     record.progress.push_back(line);
   }
-  const RunSummary summary = SummarizeRun(record, 0);
+  const RunSummary summary = SummarizeRun(record, {});
   EXPECT_EQ(summary.steps_per_second, 50);
   EXPECT_EQ(summary.training_loss, 1.0 / 3);
   EXPECT_FALSE(summary.training_accuracy.has_value());
@@ -82,8 +108,8 @@ TEST(RunSummaryTest, TrainingsNumbersAreThoseOfTheLastLineAndItsFirstTime) {
 TEST(RunSummaryTest, HasNoTimeToATargetThatWasNotReachedOrNotSet) {
   RunRecord record;
   record.evaluations = {Evaluation(1, 0.9)};
-  EXPECT_FALSE(SummarizeRun(record, 0.95).seconds_to_target.has_value());
-  EXPECT_FALSE(SummarizeRun(record, 0).seconds_to_target.has_value());
+  EXPECT_FALSE(SummarizeRun(record, {.value = 0.95}).seconds_to_target.has_value());
+  EXPECT_FALSE(SummarizeRun(record, {}).seconds_to_target.has_value());
 }
 
 TEST(RunSummaryTest, ThroughputIsTheEndLines) {
@@ -93,7 +119,7 @@ TEST(RunSummaryTest, ThroughputIsTheEndLines) {
   record.end->set_t(10);
   record.end->set_examples_per_second(640);
   record.end->set_ok(true);
-  RunSummary summary = SummarizeRun(record, 0);
+  RunSummary summary = SummarizeRun(record, {});
   EXPECT_DOUBLE_EQ(summary.examples_per_second, 640);
   EXPECT_DOUBLE_EQ(summary.seconds, 10);
   EXPECT_TRUE(summary.ok);
@@ -102,7 +128,7 @@ TEST(RunSummaryTest, ThroughputIsTheEndLines) {
 TEST(RunSummaryTest, ThroughputWithoutAnEndStopsAtTheLastExample) {
   RunRecord record;
   record.progress = {Progress(1, 500), Progress(2, 1200), Progress(3, 1200)};
-  EXPECT_DOUBLE_EQ(SummarizeRun(record, 0).examples_per_second, 600);
+  EXPECT_DOUBLE_EQ(SummarizeRun(record, {}).examples_per_second, 600);
 }
 
 TEST(RunSummaryTest, StalenessComesFromTheLastHistogram) {
@@ -110,7 +136,7 @@ TEST(RunSummaryTest, StalenessComesFromTheLastHistogram) {
   record.progress = {Progress(1, 1), Progress(2, 2)};
   for (double steps : {0, 0, 0, 0, 9}) record.progress[0].add_staleness_counts(steps);
   for (double steps : {10, 20, 0, 10, 0}) record.progress[1].add_staleness_counts(steps);
-  RunSummary summary = SummarizeRun(record, 0);
+  RunSummary summary = SummarizeRun(record, {});
   EXPECT_DOUBLE_EQ(summary.staleness_mean, 50.0 / 40);
   EXPECT_EQ(summary.staleness_max, 3);
 }
@@ -119,7 +145,7 @@ TEST(RunSummaryTest, WaitingShareIsOverAllWorkersTime) {
   RunRecord record;
   record.progress = {Progress(1, 1)};
   record.progress[0].set_waiting_share(0.9);
-  EXPECT_DOUBLE_EQ(SummarizeRun(record, 0).waiting_share, 0.9);
+  EXPECT_DOUBLE_EQ(SummarizeRun(record, {}).waiting_share, 0.9);
   v1::WorkerTotals* busy = record.progress[0].add_workers();
   busy->set_data_seconds(1);
   busy->set_compute_seconds(2);
@@ -127,7 +153,7 @@ TEST(RunSummaryTest, WaitingShareIsOverAllWorkersTime) {
   v1::WorkerTotals* waiting = record.progress[0].add_workers();
   waiting->set_compute_seconds(2);
   waiting->set_pull_wait_seconds(2);
-  EXPECT_DOUBLE_EQ(SummarizeRun(record, 0).waiting_share, 0.25);
+  EXPECT_DOUBLE_EQ(SummarizeRun(record, {}).waiting_share, 0.25);
 }
 
 // Two epochs of 100 examples; a line is of those since the one before.
@@ -141,19 +167,19 @@ TEST(RunSummaryTest, TheGeneralizationGapIsOverTheLastEpochsExamples) {
     line.set_accuracy(accuracy);
     line.set_loss(1 - accuracy);
   }
-  EXPECT_FALSE(SummarizeRun(record, 0).generalization_gap.has_value()) << "nothing is held out";
+  EXPECT_FALSE(SummarizeRun(record, {}).generalization_gap.has_value()) << "nothing is held out";
   v1::EvaluationLine& evaluation = record.evaluations.emplace_back();
   evaluation.set_accuracy(0.7);
   evaluation.set_loss(0.5);
-  EXPECT_DOUBLE_EQ(*SummarizeRun(record, 0).generalization_gap, 0.8 - 0.7);
+  EXPECT_DOUBLE_EQ(*SummarizeRun(record, {}).generalization_gap, 0.8 - 0.7);
   record.evaluations.back().clear_accuracy();
-  EXPECT_DOUBLE_EQ(*SummarizeRun(record, 0).generalization_gap, 0.5 - 0.2);
+  EXPECT_DOUBLE_EQ(*SummarizeRun(record, {}).generalization_gap, 0.5 - 0.2);
   record.progress.back().clear_loss();
-  EXPECT_FALSE(SummarizeRun(record, 0).generalization_gap.has_value());
+  EXPECT_FALSE(SummarizeRun(record, {}).generalization_gap.has_value());
 }
 
 TEST(RunSummaryTest, ARecordWithoutAnEndIsNotOk) {
-  RunSummary summary = SummarizeRun(RunRecord(), 0.9);
+  RunSummary summary = SummarizeRun(RunRecord(), {.value = 0.9});
   EXPECT_FALSE(summary.ok);
   EXPECT_FALSE(summary.error.empty());
   EXPECT_FALSE(summary.final_accuracy.has_value());

@@ -17,7 +17,9 @@ Json OrNull(const std::optional<double>& value) { return value.has_value() ? Jso
 void AddNumbers(const RunSummary& summary, AuditResult audit, Json* json) {
   (*json)["ok"] = summary.ok;
   (*json)["final_accuracy"] = OrNull(summary.final_accuracy);
+  (*json)["final_auc"] = OrNull(summary.final_auc);
   (*json)["final_r2"] = OrNull(summary.final_r2);
+  (*json)["final_rmse"] = OrNull(summary.final_rmse);
   (*json)["final_loss"] = OrNull(summary.final_loss);
   (*json)["training_loss"] = OrNull(summary.training_loss);
   (*json)["training_accuracy"] = OrNull(summary.training_accuracy);
@@ -40,7 +42,7 @@ void AddNumbers(const RunSummary& summary, AuditResult audit, Json* json) {
 
 // What the target took the modes' runs, some of which may have missed it; null without a target.
 Json ToTargetOf(const Comparison& comparison, const ComparedMode& mode) {
-  if (comparison.target_accuracy <= 0) return nullptr;
+  if (!comparison.target.exists()) return nullptr;
   Json json = Json::object();
   for (const auto& [name, effort] : {std::pair("seconds", Effort::kSeconds), std::pair("samples", Effort::kSamples),
                                      std::pair("updates", Effort::kUpdates)}) {
@@ -51,6 +53,11 @@ Json ToTargetOf(const Comparison& comparison, const ComparedMode& mode) {
     json[name] = {{"restricted_mean", OrNull(to_target.restricted_mean)}, {"up_to", horizon}};
   }
   return json;
+}
+
+Json TargetJson(const Target& target) {
+  if (!target.exists()) return nullptr;
+  return {{"metric", std::string(MetricField(target.metric))}, {"value", target.value}};
 }
 
 Json ResultOf(const BaselineResult& result) {
@@ -93,6 +100,7 @@ Json TuningsOf(const Comparison& comparison) {
       runs.push_back({{"learning_rate", run.learning_rate},
                       {"ok", run.summary.ok},
                       {"final_accuracy", OrNull(run.summary.final_accuracy)},
+                      {"final_auc", OrNull(run.summary.final_auc)},
                       {"final_loss", OrNull(run.summary.final_loss)},
                       {"seconds_to_target", OrNull(run.summary.seconds_to_target)},
                       {"seconds", run.summary.seconds}});
@@ -123,7 +131,8 @@ nlohmann::ordered_json SummaryOf(const Comparison& comparison) {
     modes.push_back({{"mode", mode.name}, {"runs", runs}, {"mean", mean}, {"to_target", ToTargetOf(comparison, mode)}});
   }
   return {{"job", comparison.job},
-          {"target_accuracy", comparison.target_accuracy},
+          {"target_accuracy", comparison.target.metric == Metric::kAccuracy ? comparison.target.value : 0.0},
+          {"target", TargetJson(comparison.target)},
           {"data", comparison.generated_data ? "generated" : "real"},
           {"modes", modes},
           {"tunings", TuningsOf(comparison)},

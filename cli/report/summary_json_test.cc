@@ -24,7 +24,7 @@ Comparison TwoModes() {
   slow.summary.error = "worker 0: killed";
   Comparison comparison;
   comparison.job = "mnist \"quoted\"";
-  comparison.target_accuracy = 0.985;
+  comparison.target = {.value = 0.985};
   comparison.modes = {{"sync", {run}}, {"async", {slow}}};
   return comparison;
 }
@@ -50,6 +50,22 @@ TEST(SummaryJsonTest, HasTheDocumentedFields) {
   EXPECT_EQ(to_target["reached"], 1);
   EXPECT_EQ(to_target["seconds"]["restricted_mean"], 12.5);
   EXPECT_TRUE(to_target["updates"]["restricted_mean"].is_null());
+}
+
+TEST(SummaryJsonTest, HasTheTargetsMetric) {
+  Comparison comparison = TwoModes();
+  comparison.target = {.metric = Metric::kAuc, .value = 0.75};
+  comparison.modes[0].runs[0].summary.final_auc = 0.8;
+  nlohmann::json summary = nlohmann::json::parse(SummaryJson(comparison));
+  EXPECT_EQ(summary["target"].dump(), R"({"metric":"final_auc","value":0.75})");
+  EXPECT_EQ(summary["target_accuracy"], 0);
+  EXPECT_EQ(summary["modes"][0]["mean"]["final_auc"], 0.8);
+  EXPECT_TRUE(summary["modes"][1]["mean"]["final_rmse"].is_null());
+  EXPECT_EQ(summary["modes"][0]["to_target"]["reached"], 1);
+  comparison.target = {};
+  summary = nlohmann::json::parse(SummaryJson(comparison));
+  EXPECT_TRUE(summary["target"].is_null());
+  EXPECT_TRUE(summary["modes"][0]["to_target"].is_null());
 }
 
 TEST(SummaryJsonTest, HasTheRatesThatWereTried) {

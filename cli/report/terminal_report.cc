@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cli/report/terminal_plot.h"
@@ -13,10 +14,6 @@
 
 namespace rubato {
 namespace {
-
-std::string Percent(const std::optional<double>& share) {
-  return share.has_value() ? absl::StrFormat("%.2f %%", *share * 100) : "-";
-}
 
 std::string Megabytes(double bytes) { return absl::StrFormat("%.1f MB", bytes * 1e-6); }
 
@@ -49,7 +46,8 @@ std::string Fixed(const std::optional<double>& value) {
 }
 
 // A curve for each mode, of its first run.
-std::vector<PlotSeries> SeriesOf(const Comparison& comparison, void (*add)(const RunRecord&, PlotSeries*)) {
+std::vector<PlotSeries> SeriesOf(const Comparison& comparison,
+                                 absl::FunctionRef<void(const RunRecord&, PlotSeries*)> add) {
   std::vector<PlotSeries> series;
   for (const ComparedMode& mode : comparison.modes) {
     if (mode.runs.empty()) continue;
@@ -61,10 +59,9 @@ std::vector<PlotSeries> SeriesOf(const Comparison& comparison, void (*add)(const
   return series;
 }
 
-void AddScore(const RunRecord& record, PlotSeries* curve) {
+void AddMetric(Metric metric, const RunRecord& record, PlotSeries* curve) {
   for (const v1::EvaluationLine& line : record.evaluations) {
-    if (line.has_accuracy()) curve->points.emplace_back(line.t(), line.accuracy());
-    if (line.has_r2()) curve->points.emplace_back(line.t(), line.r2());
+    if (const std::optional<double> value = ValueOf(metric, line)) curve->points.emplace_back(line.t(), *value);
   }
 }
 
@@ -81,9 +78,14 @@ bool TellsTrainingAccuracy(const Comparison& comparison) {
                      [](const ComparedMode& mode) { return MeanOfMode(mode).training_accuracy.has_value(); });
 }
 
-// Accuracy or R2, and loss: held out, or of training if nothing was evaluated.
+// What was measured, and loss: held out, or of training if nothing was evaluated.
 std::vector<std::string> ScoreTitles(const Comparison& comparison) {
-  if (HasEvaluations(comparison)) return {IsRegression(comparison) ? "R2" : "accuracy", "loss"};
+  if (HasEvaluations(comparison)) {
+    std::vector<std::string> titles;
+    for (const Metric metric : MetricsOf(comparison)) titles.emplace_back(MetricLabel(metric));
+    titles.push_back("loss");
+    return titles;
+  }
   if (!TellsTrainingAccuracy(comparison)) return {"training loss"};
   return {"training accuracy", "training loss"};
 }
@@ -91,9 +93,12 @@ std::vector<std::string> ScoreTitles(const Comparison& comparison) {
 std::vector<std::string> Scores(const Comparison& comparison, const RunSummary& mean) {
   if (!HasEvaluations(comparison)) {
     if (!TellsTrainingAccuracy(comparison)) return {Fixed(mean.training_loss)};
-    return {Percent(mean.training_accuracy), Fixed(mean.training_loss)};
+    return {MetricText(Metric::kAccuracy, mean.training_accuracy), Fixed(mean.training_loss)};
   }
-  return {IsRegression(comparison) ? Fixed(mean.final_r2) : Percent(mean.final_accuracy), Fixed(mean.final_loss)};
+  std::vector<std::string> scores;
+  for (const Metric metric : MetricsOf(comparison)) scores.push_back(MetricText(metric, FinalValue(mean, metric)));
+  scores.push_back(Fixed(mean.final_loss));
+  return scores;
 }
 
 void AddTrainingLoss(const RunRecord& record, PlotSeries* curve) {
@@ -105,11 +110,11 @@ void AddTrainingLoss(const RunRecord& record, PlotSeries* curve) {
 }  // namespace
 
 std::string FormatTable(const Comparison& comparison) {
-  const bool target = comparison.target_accuracy > 0;
+  const bool target = comparison.target.exists();
   const double horizon = TargetHorizon(comparison, Effort::kSeconds);
   std::vector<std::string> header = {"mode"};
   for (const std::string& title : ScoreTitles(comparison)) header.push_back(title);
-  if (target) header.push_back(absl::StrFormat("to %.4g %%", comparison.target_accuracy * 100));
+  if (target) header.push_back(absl::StrCat("to ", ShortTargetText(comparison.target)));
   for (const char* title :
        {SpeedTitle(comparison), "version staleness", "waiting", "pushed", "pulled", "seconds", "audit"}) {
     header.push_back(title);
@@ -143,9 +148,11 @@ std::string FormatCurves(const Comparison& comparison, bool color) {
   PlotOptions options;
   options.color = color;
   options.x_label = "seconds";
-  options.title = IsRegression(comparison) ? "held-out R2" : "held-out accuracy";
-  if (comparison.target_accuracy > 0) options.level = comparison.target_accuracy;
-  std::string curves = PlotCurves(SeriesOf(comparison, AddScore), options);
+  const Metric metric = MetricsOf(comparison).front();
+  options.title = absl::StrCat("held-out ", MetricLabel(metric));
+  if (comparison.target.exists()) options.level = comparison.target.value;
+  const auto add_metric = [&](const RunRecord& record, PlotSeries* curve) { AddMetric(metric, record, curve); };
+  std::string curves = PlotCurves(SeriesOf(comparison, add_metric), options);
   if (!curves.empty()) return curves;
   options.title = "training loss";
   options.level.reset();

@@ -66,7 +66,7 @@ Comparison OneMode() {
   line.set_accuracy(0.98);
   run.record.evaluations = {line};
   Comparison comparison;
-  comparison.target_accuracy = 0.985;
+  comparison.target = {.value = 0.985};
   comparison.modes = {{"ssp:2", {run}}};
   return comparison;
 }
@@ -122,6 +122,42 @@ TEST(TerminalReportTest, ARegressionShowsLossAndR2InsteadOfAnAccuracyOfZeroAndAn
   EXPECT_THAT(FormatTable(comparison), Not(HasSubstr("accuracy")));
   EXPECT_THAT(FormatCurves(comparison, false), HasSubstr("held-out R2"));
   EXPECT_THAT(FormatCurves(comparison, false), HasSubstr("0.9312 ┤"));
+}
+
+TEST(TerminalReportTest, OfTwoClassesTheAucComesFirst) {
+  Comparison comparison = OneMode();
+  ComparedRun& run = comparison.modes[0].runs[0];
+  run.summary.final_auc = 0.71239;
+  run.summary.final_loss = 0.5;
+  run.record.evaluations[0].set_auc(0.6875);
+  comparison.target = {};
+  EXPECT_THAT(FormatTable(comparison), HasSubstr("mode      AUC  accuracy    loss"));
+  EXPECT_THAT(FormatTable(comparison), HasSubstr("ssp:2  0.7124   98.76 %  0.5000"));
+  EXPECT_THAT(FormatCurves(comparison, false), HasSubstr("held-out AUC"));
+  EXPECT_THAT(FormatCurves(comparison, false), HasSubstr("0.6875"));
+  comparison.target = {.metric = Metric::kAuc, .value = 0.7};
+  EXPECT_THAT(FormatTable(comparison), HasSubstr("to AUC 0.7"));
+  EXPECT_THAT(FormatTable(comparison), HasSubstr("not reached"));
+  comparison.target = {.metric = Metric::kAccuracy, .value = 0.99};
+  EXPECT_THAT(FormatTable(comparison), HasSubstr("mode   accuracy     AUC    loss     to 99 %"));
+  EXPECT_THAT(FormatCurves(comparison, false), HasSubstr("held-out accuracy"));
+}
+
+TEST(TerminalReportTest, ARegressionHasAnRmse) {
+  Comparison comparison;
+  ComparedRun run;
+  run.summary.final_r2 = 0.25;
+  run.summary.final_rmse = 1.25;
+  v1::EvaluationLine line;
+  line.set_r2(0.25);
+  line.set_loss(1.5625);
+  run.record.evaluations.push_back(line);
+  comparison.modes = {{"sync", {run}}};
+  EXPECT_THAT(FormatTable(comparison), HasSubstr("mode      R2    RMSE  loss"));
+  comparison.target = {.metric = Metric::kRmse, .value = 1.5};
+  EXPECT_THAT(FormatTable(comparison), HasSubstr("mode    RMSE      R2  loss  to RMSE 1.5"));
+  EXPECT_THAT(FormatCurves(comparison, false), HasSubstr("held-out RMSE"));
+  EXPECT_THAT(FormatCurves(comparison, false), HasSubstr("1.25"));
 }
 
 TEST(TerminalReportTest, OfClientsThatEvaluateNothingItShowsTheirTraining) {

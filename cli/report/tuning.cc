@@ -11,20 +11,23 @@ namespace {
 // Less than any that a run may have.
 constexpr double kNothing = -INFINITY;
 
-// How good the run's weights are in the end; more is better.
-double Score(const RunSummary& run) {
-  if (run.final_accuracy.has_value()) return *run.final_accuracy;
-  if (run.final_r2.has_value()) return *run.final_r2;
+// How good the run's weights are in the end, first by what there is a target for; more is better.
+double Score(const RunSummary& run, const Target& target) {
+  for (const Metric metric :
+       {target.exists() ? target.metric : kMetrics[0], Metric::kAuc, Metric::kAccuracy, Metric::kR2}) {
+    const std::optional<double> value = FinalValue(run, metric);
+    if (value.has_value()) return metric == Metric::kRmse ? -*value : *value;
+  }
   const std::optional<double>& loss = run.final_loss.has_value() ? run.final_loss : run.training_loss;
   return loss.has_value() && std::isfinite(*loss) ? -*loss : kNothing;
 }
 
-bool IsBetter(const RunSummary& run, const RunSummary& other) {
+bool IsBetter(const RunSummary& run, const RunSummary& other, const Target& target) {
   if (run.ok != other.ok) return run.ok;
   if (run.seconds_to_target.has_value() != other.seconds_to_target.has_value())
     return run.seconds_to_target.has_value();
   if (run.seconds_to_target.has_value()) return *run.seconds_to_target < *other.seconds_to_target;
-  return Score(run) > Score(other);
+  return Score(run, target) > Score(other, target);
 }
 
 }  // namespace
@@ -35,10 +38,10 @@ std::vector<double> RatesToTry(double learning_rate) {
   return rates;
 }
 
-std::optional<size_t> BestOf(const std::vector<TuningRun>& runs) {
+std::optional<size_t> BestOf(const std::vector<TuningRun>& runs, const Target& target) {
   std::optional<size_t> best;
   for (size_t i = 0; i < runs.size(); ++i) {
-    if (runs[i].summary.ok && (!best.has_value() || IsBetter(runs[i].summary, runs[*best].summary))) best = i;
+    if (runs[i].summary.ok && (!best.has_value() || IsBetter(runs[i].summary, runs[*best].summary, target))) best = i;
   }
   return best;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/report/run_summary.h"
+#include "cli/report/target.h"
 
 namespace rubato {
 
@@ -33,8 +34,9 @@ struct Tuning {
 std::vector<double> RatesToTry(double learning_rate);
 
 // The index of the best run: of those that reached the target the first to do so; if none did, or there is no target,
-// the one with the highest accuracy or R2, or else the lowest loss. Pure.
-std::optional<size_t> BestOf(const std::vector<TuningRun>& runs);
+// the one that is best by the target's metric, or else the first of kMetrics that it has, or else the lowest loss.
+// Pure.
+std::optional<size_t> BestOf(const std::vector<TuningRun>& runs, const Target& target);
 
 // "sync: learning rate 0.1 of 0.025, 0.05, 0.1, 0.2, 0.4", with a warning if the best is at the edge.
 std::string TuningText(const Tuning& tuning);

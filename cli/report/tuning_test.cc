@@ -19,11 +19,11 @@ TuningRun Tried(double rate, std::optional<double> seconds_to_target, std::optio
 TEST(TuningTest, TriesAsManyRatesAboveAsBelow) { EXPECT_THAT(RatesToTry(0.5), ElementsAre(0.125, 0.25, 0.5, 1, 2)); }
 
 TEST(TuningTest, TheFirstAtTheTargetIsTheBest) {
-  EXPECT_EQ(BestOf({Tried(1, 9, 0.91), Tried(2, 5, 0.9), Tried(3, std::nullopt, 0.95)}), 1u);
+  EXPECT_EQ(BestOf({Tried(1, 9, 0.91), Tried(2, 5, 0.9), Tried(3, std::nullopt, 0.95)}, {}), 1u);
 }
 
 TEST(TuningTest, WithoutATargetTheMostAccurateIs) {
-  EXPECT_EQ(BestOf({Tried(1, {}, 0.8), Tried(2, {}, 0.9), Tried(3, {}, 0.85)}), 1u);
+  EXPECT_EQ(BestOf({Tried(1, {}, 0.8), Tried(2, {}, 0.9), Tried(3, {}, 0.85)}, {}), 1u);
 }
 
 TEST(TuningTest, WithoutAnAccuracyTheLowestLossIs) {
@@ -31,12 +31,23 @@ TEST(TuningTest, WithoutAnAccuracyTheLowestLossIs) {
   runs[0].summary.final_loss = NAN;
   runs[1].summary.final_loss = 0.5;
   runs[2].summary.final_loss = 0.25;
-  EXPECT_EQ(BestOf(runs), 2u);
+  EXPECT_EQ(BestOf(runs, {}), 2u);
+}
+
+TEST(TuningTest, TheTargetsMetricSaysWhichIsTheBest) {
+  std::vector<TuningRun> runs = {Tried(1, {}, 0.9), Tried(2, {}, 0.8)};
+  runs[0].summary.final_auc = 0.6;
+  runs[1].summary.final_auc = 0.7;
+  EXPECT_EQ(BestOf(runs, {}), 1u);
+  EXPECT_EQ(BestOf(runs, {.metric = Metric::kAccuracy, .value = 0.99}), 0u);
+  runs[0].summary.final_rmse = 1.25;
+  runs[1].summary.final_rmse = 1.5;
+  EXPECT_EQ(BestOf(runs, {.metric = Metric::kRmse, .value = 1}), 0u);
 }
 
 TEST(TuningTest, AFailedRunIsNeverTheBest) {
-  EXPECT_EQ(BestOf({Tried(1, 1, 0.99, /*ok=*/false), Tried(2, {}, 0.1)}), 1u);
-  EXPECT_EQ(BestOf({Tried(1, 1, 0.99, /*ok=*/false)}), std::nullopt);
+  EXPECT_EQ(BestOf({Tried(1, 1, 0.99, /*ok=*/false), Tried(2, {}, 0.1)}, {}), 1u);
+  EXPECT_EQ(BestOf({Tried(1, 1, 0.99, /*ok=*/false)}, {}), std::nullopt);
 }
 
 TEST(TuningTest, SaysWhenTheBestIsAtTheEdge) {

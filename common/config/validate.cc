@@ -146,20 +146,34 @@ void ValidateTraining(const v1::JobConfig& config, ErrorList* errors) {
   ValidateLossScale(training, errors);
 }
 
-void ValidateEvaluation(const v1::JobConfig& config, ErrorList* errors) {
+// A job has one target at most, of what its evaluations measure. `model` as in ValidateData.
+void ValidateTargets(const ModelSpec* model, const v1::JobConfig& config, ErrorList* errors) {
+  const v1::EvaluationConfig& evaluation = config.evaluation();
+  const double accuracy = evaluation.target_accuracy(), auc = evaluation.target_auc(), rmse = evaluation.target_rmse();
+  errors->CheckNumber("evaluation.target_accuracy", accuracy, accuracy >= 0 && accuracy <= 1, "0 to 1 (0: no target)");
+  errors->CheckNumber("evaluation.target_auc", auc, auc >= 0 && auc <= 1, "0 to 1 (0: no target)");
+  errors->CheckNumber("evaluation.target_rmse", rmse, rmse >= 0, "a number >= 0 (0: no target)");
+  absl::string_view first;
+  const auto check = [&](absl::string_view field, double target, bool is_measured, absl::string_view otherwise) {
+    if (target == 0) return;
+    if (config.cluster().evaluators() == 0) errors->Add(field, NumberText(target), "0 if cluster.evaluators is 0");
+    if (!is_measured) errors->Add(field, NumberText(target), otherwise);
+    if (!first.empty()) errors->Add(field, NumberText(target), absl::StrCat("0 with ", first));
+    first = field;
+  };
+  const bool is_regression = config.model().loss() == v1::ModelConfig::MEAN_SQUARED_ERROR;
+  check("evaluation.target_accuracy", accuracy, !is_regression, "0 if model.loss is MEAN_SQUARED_ERROR");
+  check("evaluation.target_auc", auc, model == nullptr || model->has_two_classes(),
+        "0 unless there are two classes: BINARY_CROSS_ENTROPY, or SOFTMAX_CROSS_ENTROPY over 2");
+  check("evaluation.target_rmse", rmse, is_regression, "0 unless model.loss is MEAN_SQUARED_ERROR");
+}
+
+void ValidateEvaluation(const ModelSpec* model, const v1::JobConfig& config, ErrorList* errors) {
   const v1::EvaluationConfig& evaluation = config.evaluation();
   const double every = evaluation.every_epochs();
   errors->CheckNumber("evaluation.every_epochs", every, every > 0, "a number > 0");
   errors->CheckInteger("evaluation.batch_size", evaluation.batch_size(), 1, kMaxBatch);
-  const double target = evaluation.target_accuracy();
-  errors->CheckNumber("evaluation.target_accuracy", target, target >= 0 && target <= 1, "0 to 1 (0: no target)");
-  if (target == 0) return;
-  if (config.cluster().evaluators() == 0) {
-    errors->Add("evaluation.target_accuracy", NumberText(target), "0 if cluster.evaluators is 0");
-  }
-  if (config.model().loss() == v1::ModelConfig::MEAN_SQUARED_ERROR) {
-    errors->Add("evaluation.target_accuracy", NumberText(target), "0 if model.loss is MEAN_SQUARED_ERROR");
-  }
+  ValidateTargets(model, config, errors);
 }
 
 void ValidateObservability(const v1::ObservabilityConfig& observability, ErrorList* errors) {
@@ -199,7 +213,7 @@ absl::Status ValidateJobConfig(const v1::JobConfig& config) {
   ValidateConsistency(config, &errors);
   ValidateTraining(config, &errors);
   ValidateGpus(config, &errors);
-  ValidateEvaluation(config, &errors);
+  ValidateEvaluation(model.ok() ? &*model : nullptr, config, &errors);
   ValidateCompression(model.ok() ? &*model : nullptr, config, &errors);
   ValidateObservability(config.observability(), &errors);
   return errors.ToStatus();

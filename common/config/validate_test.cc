@@ -138,7 +138,19 @@ TEST(ValidateTest, ChecksTrainingAndEvaluation) {
        "evaluation.target_accuracy: value 0.9; allowed: 0 if cluster.evaluators is 0"},
       {{"evaluation.target_accuracy=0.9", "model.loss=MEAN_SQUARED_ERROR"},
        "evaluation.target_accuracy: value 0.9; allowed: 0 if model.loss is MEAN_SQUARED_ERROR"},
+      {{"evaluation.target_auc=-1"}, "evaluation.target_auc: value -1; allowed: 0 to 1 (0: no target)"},
+      {{"evaluation.target_auc=0.7"},
+       "evaluation.target_auc: value 0.7; allowed: 0 unless there are two classes: BINARY_CROSS_ENTROPY, or "
+       "SOFTMAX_CROSS_ENTROPY over 2"},
+      {{"evaluation.target_auc=0.7", "evaluation.target_accuracy=0.9", "model.layers[0].linear.units=2"},
+       "evaluation.target_auc: value 0.7; allowed: 0 with evaluation.target_accuracy"},
+      {{"evaluation.target_rmse=nan", "model.loss=MEAN_SQUARED_ERROR"},
+       "evaluation.target_rmse: value nan; allowed: a number >= 0 (0: no target)"},
+      {{"evaluation.target_rmse=1.5"},
+       "evaluation.target_rmse: value 1.5; allowed: 0 unless model.loss is MEAN_SQUARED_ERROR"},
   });
+  EXPECT_EQ(ErrorOf({"evaluation.target_auc=0.7", "model.layers[0].linear.units=2"}), "");
+  EXPECT_EQ(ErrorOf({"evaluation.target_rmse=1.5", "model.loss=MEAN_SQUARED_ERROR"}), "");
   EXPECT_EQ(ErrorOf({"training.epochs=", "training.max_steps=5"}), "");
   EXPECT_EQ(ErrorOf({"training.precision=FP16", "training.loss_scale.initial=1024"}), "");
 }

@@ -1,5 +1,7 @@
 #include "common/page/run_points.h"
 
+#include <cmath>
+
 namespace rubato {
 namespace {
 
@@ -37,10 +39,13 @@ Json ProgressPoint(const v1::ProgressLine& before, const v1::ProgressLine& line)
 }
 
 Json EvaluationPoint(const v1::EvaluationLine& line) {
-  Json score = nullptr;
+  Json score = nullptr, auc = nullptr, rmse = nullptr;
   if (line.has_accuracy()) score = line.accuracy();
+  if (line.has_auc()) auc = line.auc();
   if (line.has_r2()) score = line.r2();
-  return {line.t(), line.epoch(), line.step(), LossOf(line), score};
+  // The loss of a regression is the mean squared error.
+  if (line.has_r2() && line.has_loss()) rmse = std::sqrt(line.loss());
+  return {line.t(), line.epoch(), line.step(), LossOf(line), score, auc, rmse};
 }
 
 }  // namespace rubato

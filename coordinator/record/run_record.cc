@@ -68,7 +68,10 @@ v1::RunRecordLine StartLine(double t, const v1::JobConfig& config, int64_t train
   line->set_sync_every(Count(BatchesPerStep(config)));
   line->set_train_examples(Count(train_examples));
   line->set_epochs(Count(config.training().epochs()));
-  line->set_target_accuracy(config.evaluation().target_accuracy());
+  const v1::EvaluationConfig& evaluation = config.evaluation();
+  line->set_target_accuracy(evaluation.target_accuracy());
+  if (evaluation.target_auc() > 0) line->set_target_auc(evaluation.target_auc());
+  if (evaluation.target_rmse() > 0) line->set_target_rmse(evaluation.target_rmse());
   line->set_loss(config.model().loss());
   return record;
 }

@@ -93,7 +93,7 @@ std::string RunRecordText(const Scenario& scenario, int mode, uint64_t seed) {
 absl::Status WriteComparison(const Scenario& scenario, const std::string& directory) {
   Comparison comparison;
   comparison.job = scenario.name;
-  comparison.target_accuracy = kTarget;
+  comparison.target = {.value = kTarget};
   for (int mode = 0; mode < scenario.modes; ++mode) {
     ComparedMode& compared = comparison.modes.emplace_back(ComparedMode{kModes[mode], {}});
     for (uint64_t seed = 1; seed <= scenario.seeds; ++seed) {
@@ -105,7 +105,7 @@ absl::Status WriteComparison(const Scenario& scenario, const std::string& direct
       RUBATO_RETURN_IF_ERROR(MakeDirectories(path));
       RUBATO_RETURN_IF_ERROR(WriteFileAtomically(JoinPath(path, "metrics.jsonl"), text));
       RUBATO_ASSIGN_OR_RETURN(run.record, ReadRunRecord(path));
-      run.summary = SummarizeRun(run.record, kTarget);
+      run.summary = SummarizeRun(run.record, {.value = kTarget});
     }
   }
   return WriteFileAtomically(JoinPath(directory, "summary.json"), SummaryJson(comparison));

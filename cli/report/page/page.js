@@ -6,11 +6,10 @@
   const host = (id) => document.getElementById(id);
   const number = (value, digits) => value.toLocaleString("en", { maximumFractionDigits: digits });
 
-  // Columns of a point: seconds, epochs, steps, loss; then the score of an evaluation, or the speed, the accuracy and
-  // the staleness of progress.
+  // Columns of a point: seconds, epochs, steps, loss; then what Tables.scores names of an evaluation, or the speed, the
+  // accuracy and the staleness of progress.
   const AXES = [["time", "seconds", 0], ["epochs", "epochs", 1], ["steps", "steps", 2]];
   const LOSS = 3;
-  const SCORE = 4;
   const SPEED = 4;
   const TRAINING_ACCURACY = 5;
   const STALENESS = 6;
@@ -44,18 +43,27 @@
     });
   }
 
+  // The other one is there with two classes, or in a regression.
+  const [first, second] = Tables.scores(data);
+  const scoreTitle = ({ name }) => (data.evaluated ? `Held-out ${name}` : "Training accuracy");
+
   function drawCurves(axis) {
     const shared = { xLabel: AXES[axis][1], marks: marks(axis) };
     const percent = (value, exact) => `${number(value * 100, exact ? 2 : 1)} %`;
     const plain = (value, exact) => number(value, exact ? 4 : 3);
     if (data.evaluated) {
-      Charts.lines(host("score"), { ...shared, modes: curves("evaluations", SCORE, axis), yFormat: data.regression ? plain : percent, dots: true,
-        level: data.target_accuracy > 0 ? data.target_accuracy : null, label: scoreTitle });
+      const drawScore = (id, score) => {
+        const isTarget = data.target !== null && data.target.metric === score.field;
+        Charts.lines(host(id), { ...shared, modes: curves("evaluations", score.column, axis), yFormat: score.field === "final_accuracy" ? percent : plain,
+          dots: true, level: isTarget ? data.target.value : null, label: scoreTitle(score) });
+      };
+      drawScore("score", first);
+      if (second) drawScore("second-score", second);
       Charts.lines(host("heldout-loss"), { ...shared, modes: curves("evaluations", LOSS, axis), yFormat: plain, dots: true, level: null,
         label: "Held-out loss" });
     } else if (hasScore) {
       Charts.lines(host("score"), { ...shared, modes: curves("progress", TRAINING_ACCURACY, axis), yFormat: percent, dots: false, level: null,
-        label: scoreTitle });
+        label: scoreTitle(first) });
     }
     Charts.lines(host("loss"), { ...shared, modes: curves("progress", LOSS, axis), yFormat: plain, dots: false, level: null,
       label: "Training loss" });
@@ -99,7 +107,7 @@
       values: mode.runs.map((run) => run[field]).filter((value) => value !== null),
       missing,
     }));
-    if (data.target_accuracy > 0) {
+    if (data.target !== null) {
       const toTarget = rows("seconds_to_target", "").map((row, i) => {
         const { mean, text } = Tables.timeToTarget(data.modes[i]);
         return { ...row, mean, text, missing: text };
@@ -152,20 +160,20 @@
     Charts.stacks(host("time"), { rows, label: "Where the workers' time went" });
   }
 
-  const scoreTitle = !data.evaluated ? "Training accuracy" : data.regression ? "Held-out R²" : "Held-out accuracy";
-
   function fillTables() {
     document.title = `${data.job} – Rubato`;
     host("job").textContent = data.job;
     host("facts").textContent = Tables.facts(data);
     host("generated").hidden = data.data !== "generated";
     host("chosen-afterwards").hidden = !data.chosen_afterwards;
-    host("score-title").textContent = scoreTitle;
+    host("score-title").textContent = scoreTitle(first);
     host("score-card").hidden = !hasScore;
+    host("second-score-card").hidden = !second;
+    if (second) host("second-score-title").textContent = scoreTitle(second);
     host("heldout-loss-card").hidden = !data.evaluated;
     host("speed-card").hidden = !data.has_examples;
     host("staleness-over-time-card").hidden = !hasStaleness;
-    host("to-target-card").hidden = !(data.target_accuracy > 0);
+    host("to-target-card").hidden = data.target === null;
     host("config").hidden = data.config === "";
     host("config").querySelector("pre").textContent = data.config;
     Tables.bestCards(host("best"), data);

@@ -9,10 +9,21 @@ const Tables = (() => {
   const megabytes = (value) => `${(value * 1e-6).toFixed(1)} MB`;
   const or = (value, format, missing) => (value === null ? missing : format(value));
   const plural = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
-  // Accuracy, or what takes its place; of training where nothing was evaluated.
-  function score(data) {
-    if (!data.evaluated) return { name: "training accuracy", field: "training_accuracy", format: percent };
-    return data.regression ? { name: "R²", field: "final_r2", format: fixed } : { name: "accuracy", field: "final_accuracy", format: percent };
+  // Which column of an evaluation has it.
+  const METRICS = {
+    final_auc: { name: "AUC", column: 5, format: fixed },
+    final_accuracy: { name: "accuracy", column: 4, format: percent },
+    final_r2: { name: "R²", column: 4, format: fixed },
+    final_rmse: { name: "RMSE", column: 6, format: fixed, lowest: true },
+  };
+  // What was measured, the most important first; of training where nothing was evaluated.
+  function scores(data) {
+    if (!data.evaluated) return [{ name: "training accuracy", field: "training_accuracy", format: percent }];
+    return data.metrics.map((field) => ({ field, ...METRICS[field] }));
+  }
+  function targetText({ metric, value }) {
+    const { name, format } = METRICS[metric];
+    return format === percent ? `${Number((value * 100).toPrecision(4))} % ${name}` : `${name} ${Number(value.toPrecision(4))}`;
   }
   const loss = (data) => (data.evaluated ? { name: "loss", field: "final_loss" } : { name: "training loss", field: "training_loss" });
   const gapFormat = (data) => (data.regression ? fixed : percent);
@@ -76,15 +87,16 @@ const Tables = (() => {
       html(element, "div", "detail", detail);
     };
     const more = (a, b) => a > b;
-    const { name, field, format } = score(data);
-    if (data.target_accuracy > 0) {
-      const label = `Fastest to ${Number((data.target_accuracy * 100).toPrecision(4))} % accuracy`;
+    const less = (a, b) => a < b;
+    const [{ name, field, format, lowest }] = scores(data);
+    if (data.target) {
+      const label = `Fastest to ${targetText(data.target)}`;
       const mode = fastest(data);
       if (mode) card(label, timeToTarget(mode).text, mode.mode);
       else card(label, "not reached", "by any run");
     }
-    const highest = best(data, field, more);
-    if (highest) card(`Highest final ${name}`, format(highest.mean[field]), highest.mode);
+    const first = best(data, field, lowest ? less : more);
+    if (first) card(`${lowest ? "Lowest" : "Highest"} final ${name}`, format(first.mean[field]), first.mode);
     const { name: unit, field: rate, digits } = speed(data);
     const quickest = best(data, rate, more);
     if (quickest) card("Highest throughput", `${quickest.mean[rate].toFixed(digits)} ${unit}`, quickest.mode);
@@ -111,11 +123,11 @@ const Tables = (() => {
   }
 
   function results(host, data) {
-    const target = data.target_accuracy > 0;
-    const { name, field, format } = score(data);
+    const target = data.target !== null;
+    const measured = scores(data);
     const { name: rateName, field: rate, digits } = speed(data);
     const numbers = (run, toTarget) => [
-      or(run[field], format, "–"),
+      ...measured.map(({ field, format }) => or(run[field], format, "–")),
       or(run[loss(data).field], fixed, "–"),
       ...(data.evaluated ? [or(run.generalization_gap, gapFormat(data), "–")] : []),
       ...(target ? [toTarget] : []),
@@ -138,7 +150,7 @@ const Tables = (() => {
       const ofMode = numbers(mode.mean, target ? timeToTarget(mode).text : "");
       return [{ cells: [named, ...ofMode] }, ...seeds.map((run) => ({ className: "seed", cells: [`seed ${run.seed}`, ...ofRun(run)] }))];
     });
-    table(host, "", ["mode", name, loss(data).name, ...(data.evaluated ? ["generalization gap"] : []), ...(target ? ["to target"] : []), rateName, "whole run", "staleness", "largest", "waiting", "pushed", "pulled", "audit"], rows);
+    table(host, "", ["mode", ...measured.map(({ name }) => name), loss(data).name, ...(data.evaluated ? ["generalization gap"] : []), ...(target ? ["to target"] : []), rateName, "whole run", "staleness", "largest", "waiting", "pushed", "pulled", "audit"], rows);
   }
 
   // A card with a table of words, which stays hidden when there are no rows.
@@ -200,5 +212,5 @@ const Tables = (() => {
     words(card, ["run", "at", "checkpoint", "epoch", "size", "took"], rows);
   }
 
-  return { facts, bestCards, results, workers, switches, checkpoints, trouble, table, timeToTarget, targetNote };
+  return { facts, scores, bestCards, results, workers, switches, checkpoints, trouble, table, timeToTarget, targetNote };
 })();
