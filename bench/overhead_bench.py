@@ -5,7 +5,8 @@ on, and with all of it on while it is traced as well.
 On: /metrics of every task, all scraped once a second; event files with norms and histograms of every tensor each 100
 steps; JSON logs; `rubato status --watch`, once a second. Traced: `rubato trace` in addition, so that every step of every
 block is recorded; what is recorded is written and merged between the blocks, and not counted. Off: none of that. Watched:
-off, but for the job's page, which 50 clients watch. In all the update log is off, and the evaluator has nothing to do.
+off, but for the job's page, which 50 clients watch from before the first turn to after the last one; one that is cut off
+ends the bench. In all the update log is off, and the evaluator has nothing to do.
 
 A machine's speed changes by more from minute to minute than what is to be measured. So the jobs are alive at the same
 time, and one runs while the others are stopped (SIGSTOP), for seconds at a time, in an order that changes: what disturbs
@@ -67,22 +68,27 @@ def scrape(address):
 
 
 def watch(run, watchers):
-    """Watches the page of a job with so many clients, each on a connection of its own. Until it ends."""
+    """Watches the page of a job with so many clients, each on a connection of its own, until one of them is cut off.
+
+    Prints the news that the one with the fewest has had, whenever that changes."""
     with open(os.path.join(run, "page.address")) as file:
         host, port = file.read().strip().rsplit(":", 1)
     selector = selectors.DefaultSelector()
-    for _ in range(watchers):
+    for index in range(watchers):
         client = socket.create_connection((host, int(port)))
         client.sendall(f"GET /events HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
-        selector.register(client, selectors.EVENT_READ)
-    events = 0
-    while selector.get_map():
+        selector.register(client, selectors.EVENT_READ, index)
+    news, rest, fewest = [0] * watchers, [b""] * watchers, 0
+    while True:
         for key, _ in selector.select():
             received = key.fileobj.recv(1 << 20)
-            events += received.count(b"event: news")
             if not received:
-                selector.unregister(key.fileobj)
-        print(events, flush=True)
+                return
+            *events, rest[key.data] = (rest[key.data] + received).split(b"\n\n")
+            news[key.data] += sum(event.startswith(b"event: news") for event in events)
+        if min(news) > fewest:
+            fewest = min(news)
+            print(fewest, flush=True)
 
 
 class Job:
@@ -93,6 +99,7 @@ class Job:
         self.directory = os.path.join(work, variant)
         self.run = os.path.join(self.directory, "run")
         self.launcher, self.trace, self.active_s, self.points = None, None, 0.0, []
+        self.watchers = None
         os.mkdir(self.directory)
 
     def launch(self, options):
@@ -116,13 +123,26 @@ class Job:
         self.wait_for("line of progress", lambda: self.last_progress() is not None)
         rubato = os.path.join(options.binaries, "cli/command/rubato")
         if self.variant == "watched":
-            self.start("page", [sys.executable, os.path.abspath(__file__), f"--watch={self.run}"])
-            self.wait_for("news on the page", lambda: os.path.getsize(self.output("page")) > 0)
+            self.watchers = self.start("page", [sys.executable, os.path.abspath(__file__), f"--watch={self.run}"])
+            self.wait_for("news for every watcher of the page", lambda: self.watched() > 0)
         elif self.variant != "off":
             self.start("scrape", [sys.executable, os.path.abspath(__file__), f"--scrape=127.0.0.1:{self.port}"])
             self.start("watch", [rubato, "status", self.run, "--watch"])
             self.wait_for("page of metrics", lambda: os.path.getsize(self.output("scrape")) > 0)
         self.signal(signal.SIGSTOP)
+
+    def watched(self):
+        """The news that every watcher of its page has had."""
+        with open(self.output("page")) as output:
+            return max(map(int, output.read().split()), default=0)
+
+    def check_watchers(self, before):
+        """An error if not all were there all the time: a page has news once a second, and when it goes on."""
+        news = self.watched() - before
+        if self.watchers.poll() is not None:
+            raise SystemExit(f"{self.variant}: a watcher was cut off after {news} news")
+        if news < self.active_s / 2:
+            raise SystemExit(f"{self.variant}: a watcher has had {news} news in {self.active_s:.1f} s")
 
     def begin_trace(self, options, seconds):
         """Has the job recorded from now on, for `seconds`."""
@@ -216,6 +236,7 @@ def measure(jobs, options):
     for job in traced:
         job.begin_trace(options, options.turns * len(jobs) * (options.seconds + 0.1) + 3)
     before = {job.variant: (job.cpu_seconds(), job.active_s) for job in jobs}
+    watched = [(job, job.watched()) for job in jobs if job.watchers is not None]
     for turn in range(options.turns):
         # Each comes first, second and third, and before and after each other, equally often.
         order = jobs[turn % len(jobs) :] + jobs[: turn % len(jobs)]
@@ -226,6 +247,8 @@ def measure(jobs, options):
         cpu_s, active_s = before[job.variant]
         rates[job.variant] = statistics.linear_regression(*zip(*job.points)).slope
         costs[job.variant] = (job.cpu_seconds() - cpu_s) / (rates[job.variant] * (job.active_s - active_s))
+    for job, news in watched:
+        job.check_watchers(news)
     for job in traced:
         job.end_trace()
     return rates, costs
