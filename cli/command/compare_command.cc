@@ -9,6 +9,7 @@
 #include "cli/command/codec_choice.h"
 #include "cli/command/commands.h"
 #include "cli/command/compared_job.h"
+#include "cli/command/comparison_page.h"
 #include "cli/command/job_run.h"
 #include "cli/command/mode_choice.h"
 #include "cli/command/resumable_run.h"
@@ -34,6 +35,8 @@ struct CompareOptions {
   // "learning_rate", or nothing.
   std::string tune;
   bool require_target = false;
+  // Where the runs' page is served; empty: there is none.
+  std::string page;
 };
 
 // One of the things that are compared.
@@ -129,15 +132,20 @@ PreparedRun RunOfVariant(const PreparedRun& base, const Variant& variant, int se
 struct Runner {
   const ComparedJob& job;
   const Environment& environment;
+  // Null: there is none.
+  ComparisonPage* page = nullptr;
   // Of the last run.
-  absl::Status outcome;
+  absl::Status outcome = absl::OkStatus();
 
   bool interrupted() const { return absl::IsCancelled(outcome); }
 
-  // The variant's run in that directory, of an earlier process if that has finished it.
-  ComparedRun Run(const Variant& variant, int seed, const std::string& directory, const std::string& label) {
+  // The run of variant and seed in that directory, of an earlier process if that has finished it; `name` is what the
+  // page calls it.
+  ComparedRun Run(const Variant& variant, int seed, const std::string& directory, const std::string& label,
+                  const std::string& name) {
     const std::string parent = job.base.config.run_directory();
     const PreparedRun run = RunOfVariant(job.base, variant, seed, JoinPath(parent, directory));
+    if (page != nullptr) page->Begin(name, run.config.run_directory());
     // A comparison that is resumed has runs that are done, one that was interrupted, and others yet to come.
     const std::optional<RunEnding> ending = ReadRunEnding(run.config.run_directory());
     const bool is_done = run.resume && ending.has_value() && ending->ok;
@@ -157,8 +165,9 @@ std::vector<Tuning> TuneLearningRates(int seed, std::vector<Variant>* variants, 
       Variant tried = (*variants)[i];
       const double learning_rate = RatesToTry(tried.config.optimizer().learning_rate())[rate];
       tried.config.mutable_optimizer()->set_learning_rate(learning_rate);
-      const ComparedRun run = runner->Run(tried, seed, absl::StrCat("tune-", tried.directory, "-", learning_rate),
-                                          absl::StrCat(tried.name, " rate ", learning_rate));
+      const std::string name = absl::StrCat(tried.name, " rate ", learning_rate);
+      const ComparedRun run =
+          runner->Run(tried, seed, absl::StrCat("tune-", tried.directory, "-", learning_rate), name, name);
       tunings[i].runs.push_back({learning_rate, run.summary});
     }
   }
@@ -179,6 +188,18 @@ absl::Status CheckTuning(const CompareOptions& options) {
   return absl::InvalidArgumentError("--tune is given; allowed: without --command alone, which says its rate itself");
 }
 
+// Null: none is asked for.
+absl::StatusOr<std::unique_ptr<ComparisonPage>> OpenPage(const std::string& listen, const Environment& environment) {
+  if (listen.empty()) return nullptr;
+  RUBATO_ASSIGN_OR_RETURN(
+      std::unique_ptr<ComparisonPage> page,
+      ComparisonPage::Create(
+          listen, [&environment](absl::string_view error) { *environment.err << error << std::endl; },
+          environment.clock));
+  *environment.out << "Page: " << page->url() << std::endl;
+  return page;
+}
+
 absl::Status Compare(const CompareOptions& options, const Environment& environment) {
   RUBATO_RETURN_IF_ERROR(CheckTuning(options));
   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<StopSignals> signals, StopSignals::Create());
@@ -195,17 +216,20 @@ absl::Status Compare(const CompareOptions& options, const Environment& environme
   Comparison comparison = NewComparison(base);
   comparison.baseline = baseline;
   for (const Variant& variant : variants) comparison.modes.push_back({variant.name, {}});
-  Runner runner = {job, environment, absl::OkStatus()};
+  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<ComparisonPage> page, OpenPage(options.page, environment));
+  Runner runner = {job, environment, page.get()};
   if (!options.tune.empty()) comparison.tunings = TuneLearningRates(options.seeds + 1, &variants, &runner);
   // Seed by seed, so that a machine that changes while it works changes for all modes.
   for (int seed = 1; seed <= options.seeds && !runner.interrupted(); ++seed) {
     for (size_t i = 0; i < variants.size() && !runner.interrupted(); ++i) {
-      const std::string directory = absl::StrCat(variants[i].directory, "-seed", seed);
-      comparison.modes[i].runs.push_back(
-          runner.Run(variants[i], seed, directory, absl::StrCat(variants[i].name, " seed ", seed)));
+      const std::string& name = variants[i].name;
+      comparison.modes[i].runs.push_back(runner.Run(variants[i], seed,
+                                                    absl::StrCat(variants[i].directory, "-seed", seed),
+                                                    absl::StrCat(name, " seed ", seed), name));
     }
   }
   RUBATO_RETURN_IF_ERROR(WriteReports(comparison, parent, environment));
+  if (page != nullptr) *environment.out << "Page: rubato page " << parent << " shows it from now on" << std::endl;
   return runner.interrupted() ? runner.outcome : Verdict(comparison, options.require_target);
 }
 
@@ -255,6 +279,9 @@ void AddCompareCommand(CLI::App* app, const Environment* environment, int* exit_
   command->add_option("--tune", options->tune,
                       "learning_rate: tries a quarter, half, twice and four times the config's for everything that is "
                       "compared, with a seed of its own, and compares with the best");
+  command->add_flag("--page{127.0.0.1:0}", options->page,
+                    "Serve a page of the runs while they are made, on a free port of this machine or, with "
+                    "--page=HOST:PORT, there");
   command->add_flag("--require_target", options->require_target, "Fail unless every run reaches the target accuracy");
   command->callback([options, environment, exit_code] {
     absl::Status status = Compare(*options, *environment);

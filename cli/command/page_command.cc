@@ -4,13 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "cli/command/chosen_runs.h"
 #include "cli/command/commands.h"
 #include "cli/command/job_page_url.h"
 #include "cli/command/runs_page.h"
+#include "cli/command/served_page.h"
 #include "cli/launch/stop_signals.h"
-#include "common/page/page_access.h"
-#include "common/page/page_server.h"
 #include "common/status.h"
 #include "common/storage/file.h"
 #include "web/page.h"
@@ -25,7 +24,8 @@ struct PageOptions {
 };
 
 absl::Status ShowPage(const PageOptions& options, const Environment& environment) {
-  RunsPage page(options.runs, [&](absl::string_view error) { *environment.err << error << std::endl; });
+  RunsPage page([&] { return FindRunsSoFar(options.runs); },
+                [&](absl::string_view error) { *environment.err << error << std::endl; });
   RUBATO_RETURN_IF_ERROR(page.Read());
   if (!options.output.empty()) {
     page.News();
@@ -33,20 +33,13 @@ absl::Status ShowPage(const PageOptions& options, const Environment& environment
     *environment.out << "Page: " << options.output << std::endl;
     return absl::OkStatus();
   }
-  if (!IsLoopback(options.listen)) {
-    return absl::InvalidArgumentError(absl::StrCat("--listen: value \"", options.listen,
-                                                   "\"; allowed: an address of loopback, as 127.0.0.1:8080; others "
-                                                   "reach it by ssh -L"));
-  }
   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<StopSignals> signals, StopSignals::Create());
-  absl::StatusOr<std::unique_ptr<PageServer>> server =
-      PageServer::Create({.access = {.listen = options.listen}, .source = &page, .clock = environment.clock});
-  if (!server.ok()) return Annotate(server.status(), "--listen");
+  RUBATO_ASSIGN_OR_RETURN(const ServedPage served, ServePage("--listen", options.listen, &page, environment.clock));
   for (const std::string& run : options.runs) {
     const absl::StatusOr<std::string> url = JobPageUrl(run);
     if (url.ok()) *environment.out << "Page of the job in " << run << ", which changes it: " << *url << "\n";
   }
-  *environment.out << "Page: http://" << (*server)->address() << "/ (until Ctrl-C)" << std::endl;
+  *environment.out << "Page: " << served.url << " (until Ctrl-C)" << std::endl;
   pollfd wait = {signals->descriptor(), POLLIN, 0};
   while (!signals->Take()) poll(&wait, 1, -1);
   return absl::OkStatus();
@@ -61,7 +54,10 @@ void AddPageCommand(CLI::App* app, const Environment* environment, int* exit_cod
       ->add_option("RUN", options->runs,
                    "DIRECTORY or NAME=DIRECTORY: a run, or a comparison, whose runs are then all shown")
       ->required();
-  command->add_option("--listen", options->listen, "host:port of this machine; port 0 takes a free one")
+  command
+      ->add_option(
+          "--listen", options->listen,
+          "host:port to serve it on; port 0 takes a free one; what others reach needs the token of the printed address")
       ->capture_default_str();
   command->add_option("--output", options->output, "Write the page as it is now into this file, and serve nothing");
   command->callback([options, environment, exit_code] {

@@ -2,9 +2,6 @@
 
 #include <algorithm>
 
-#include "cli/command/chosen_runs.h"
-#include "common/status.h"
-
 namespace rubato {
 namespace {
 
@@ -15,9 +12,9 @@ std::string Text(const Json& json) { return json.dump(-1, ' ', false, Json::erro
 }  // namespace
 
 absl::Status RunsPage::Read() {
-  absl::StatusOr<std::vector<ChosenRun>> chosen = FindRunsSoFar(texts_);
-  absl::Status status = chosen.status();
   MutexLock lock(mu_);
+  absl::StatusOr<std::vector<ChosenRun>> chosen = find_();
+  absl::Status status = chosen.status();
   for (const ChosenRun& run : chosen.ok() ? *chosen : std::vector<ChosenRun>()) {
     const bool known =
         std::any_of(runs_.begin(), runs_.end(), [&](const auto& other) { return other->directory() == run.directory; });

@@ -9,22 +9,26 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "cli/command/chosen_runs.h"
 #include "cli/command/run_follower.h"
 #include "common/mutex.h"
 #include "common/page/page_server.h"
 
 namespace rubato {
 
-// The page of runs by their directories, whether they have ended or go on; those of a comparison come as they are
-// begun.
+// The page of runs by their directories, whether they have ended or go on, and of others as they come.
 class RunsPage final : public PageSource {
  public:
-  // `texts` as of FindRunsSoFar. `on_error` is told of each thing that cannot be read, once.
-  RunsPage(std::vector<std::string> texts, std::function<void(absl::string_view)> on_error)
-      : texts_(std::move(texts)), on_error_(std::move(on_error)) {}
+  // The runs that there are now, each with a record. Called by one thread at a time.
+  using FindRuns = std::function<absl::StatusOr<std::vector<ChosenRun>>()>;
 
-  // Reads what there is. Errors of FindRunsSoFar and RunFollower::Read, after all that can be read is.
+  // `on_error` is told of each thing that cannot be read, once.
+  RunsPage(FindRuns find, std::function<void(absl::string_view)> on_error)
+      : find_(std::move(find)), on_error_(std::move(on_error)) {}
+
+  // Reads what there is. Errors of `find` and RunFollower::Read, after all that can be read is.
   absl::Status Read();
 
   void Refresh() override;
@@ -33,7 +37,7 @@ class RunsPage final : public PageSource {
   HttpReply Answer(const HttpRequest& request) override;
 
  private:
-  const std::vector<std::string> texts_;
+  const FindRuns find_;
   const std::function<void(absl::string_view)> on_error_;
   Mutex mu_;
   std::vector<std::unique_ptr<RunFollower>> runs_ ABSL_GUARDED_BY(mu_);

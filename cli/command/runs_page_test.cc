@@ -22,7 +22,8 @@ class RunsPageTest : public testing::Test {
 
   const std::string directory_ = testing::TempDir() + "runs_page";
   std::vector<std::string> errors_;
-  RunsPage page_{{directory_}, [this](absl::string_view error) { errors_.emplace_back(error); }};
+  RunsPage page_{[this] { return FindRunsSoFar({directory_}); },
+                 [this](absl::string_view error) { errors_.emplace_back(error); }};
 };
 
 TEST_F(RunsPageTest, TheRunsOfAComparisonComeAsTheyAreBegun) {

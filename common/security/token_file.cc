@@ -23,15 +23,19 @@ bool IsToken(absl::string_view text) {
 
 }  // namespace
 
-absl::Status MakeToken(const std::string& path) {
-  if (FileExists(path)) return absl::OkStatus();
-  RUBATO_RETURN_IF_ERROR(MakeSecretFolder(DirectoryOf(path)));
+absl::StatusOr<std::string> RandomToken() {
   std::string bytes(kBytes, '\0');
   if (RAND_bytes(reinterpret_cast<unsigned char*>(bytes.data()), kBytes) != 1) {
     return absl::InternalError("OpenSSL has no random bytes");
   }
-  const absl::Status written =
-      WriteSecretFile(path, absl::StrCat(absl::BytesToHexString(bytes), "\n"), /*replace=*/false);
+  return absl::BytesToHexString(bytes);
+}
+
+absl::Status MakeToken(const std::string& path) {
+  if (FileExists(path)) return absl::OkStatus();
+  RUBATO_RETURN_IF_ERROR(MakeSecretFolder(DirectoryOf(path)));
+  RUBATO_ASSIGN_OR_RETURN(const std::string token, RandomToken());
+  const absl::Status written = WriteSecretFile(path, absl::StrCat(token, "\n"), /*replace=*/false);
   // Somebody else was faster.
   return absl::IsAlreadyExists(written) ? absl::OkStatus() : written;
 }

@@ -11,6 +11,9 @@ namespace rubato {
 
 // A token: 32 random bytes in hexadecimal, in a file that its owner alone can read.
 
+// One that is in no file. Internal: OpenSSL has no random bytes.
+absl::StatusOr<std::string> RandomToken();
+
 // Creates the file, and its folder, if it is not there. Errors are as in secret_file.h.
 absl::Status MakeToken(const std::string& path);
 
