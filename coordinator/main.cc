@@ -21,6 +21,7 @@
 #include "common/metrics/task_page.h"
 #include "common/mutex.h"
 #include "common/random.h"
+#include "common/security/metrics_token.h"
 #include "common/security/open_security.h"
 #include "common/security/operator_token.h"
 #include "common/status.h"
@@ -87,6 +88,7 @@ absl::StatusOr<std::unique_ptr<TaskPage>> OpenPage(const Flags& flags, const v1:
                                                    const Clock* clock) {
   TaskPage::Options options;
   options.listen = flags.metrics_listen;
+  RUBATO_ASSIGN_OR_RETURN(options.token, TokenForMetrics(config, options.listen));
   options.task = task;
   options.metrics = [runner, config](MetricText* text) {
     if (auto status = runner->AwaitStatus(kPageTimeout)) AddJobMetrics(*status, config, text);
@@ -215,8 +217,10 @@ absl::Status RunJob(const Flags& flags, const v1::JobConfig& given, const v1::Ta
   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<TaskPage> page, OpenPage(flags, config, task, runner.get(), &health, clock));
   if (page != nullptr) {
     const std::string pages = ReachableAddress(flags.metrics_listen, page->port());
-    log->Info(absl::StrCat("shows metrics at http://", pages, "/metrics and where all tasks do at http://", pages,
-                           "/targets"));
+    const bool asks = !config.security().insecure() && !IsLoopback(flags.metrics_listen);
+    log->Info(absl::StrCat(
+        "shows metrics at http://", pages, "/metrics and where all tasks do at http://", pages, "/targets",
+        asks ? absl::StrCat(", for who has the token in ", MetricsTokenPath(CredentialsFolder(config))) : ""));
   }
   if (job_page != nullptr) {
     RUBATO_RETURN_IF_ERROR(job_page->Open(runner.get()));

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/config/checkpoint_directory.h"
 #include "common/model_spec.h"
+#include "common/security/metrics_token.h"
 #include "common/session/task_session.h"
 #include "common/shared_memory/blocks.h"
 #include "common/status.h"
@@ -174,6 +175,7 @@ bool ServerTask::restarts() {
 absl::StatusOr<std::unique_ptr<TaskPage>> ServerTask::OpenPage() {
   TaskPage::Options options;
   options.listen = options_.metrics_listen;
+  RUBATO_ASSIGN_OR_RETURN(options.token, TokenForMetrics(options_.config, options.listen));
   options.task = options_.task;
   options.metrics = [this](MetricText* text) { AddServerMetrics(core_->Progress(), core_->plan(), text); };
   options.health = options_.health;

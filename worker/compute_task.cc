@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/placement_check.h"
+#include "common/security/metrics_token.h"
 #include "common/session/task_session.h"
 #include "common/status.h"
 #include "worker/data/open_dataset.h"
@@ -64,6 +65,7 @@ bool ComputeTask::restarts() {
 absl::StatusOr<std::unique_ptr<TaskPage>> ComputeTask::OpenPage() {
   TaskPage::Options options;
   options.listen = options_.metrics_listen;
+  RUBATO_ASSIGN_OR_RETURN(options.token, TokenForMetrics(options_.config, options.listen));
   options.port = legacy_.metrics_port;
   options.task = options_.task;
   options.metrics = [this](MetricText* text) { AddMetrics(text); };

@@ -10,7 +10,9 @@
 #include "cli/launch/job_credentials.h"
 #include "common/config/load.h"
 #include "common/security/credentials.h"
+#include "common/security/metrics_token.h"
 #include "common/security/open_security.h"
+#include "common/security/token_file.h"
 #include "common/status.h"
 #include "common/storage/file.h"
 
@@ -36,6 +38,8 @@ absl::Status MakeCredentials(const CredentialsOptions& options, const Environmen
   const Validity validity = {environment.clock->Now(), absl::Hours(24) * options.days};
   const std::vector<Identity> whose = IdentitiesOf(config);
   RUBATO_RETURN_IF_ERROR(WriteCredentials(folder, config.name(), whose, validity));
+  // Of all tasks, so that a scraper needs one.
+  RUBATO_RETURN_IF_ERROR(MakeToken(MetricsTokenPath(folder)));
   *environment.out << absl::StrFormat(
       "%s: %d certificates of job %s, valid until %s, %s\n", folder, whose.size(), config.name(),
       absl::FormatTime("%Y-%m-%d %H:%M UTC", validity.begin + validity.lifetime, absl::UTCTimeZone()),

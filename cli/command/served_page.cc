@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/http/listen_address.h"
 #include "common/page/page_access.h"
 #include "common/security/token_file.h"
 #include "common/status.h"

@@ -15,6 +15,7 @@
 #include "client/sidecar/offer.h"
 #include "client/sidecar/results.h"
 #include "common/random.h"
+#include "common/security/metrics_token.h"
 #include "common/security/open_security.h"
 #include "common/status.h"
 #include "common/task.h"
@@ -374,17 +375,18 @@ Member::Options Sidecar::MemberOptions(Logger* log, uint64_t term, uint64_t roll
 }
 
 absl::StatusOr<std::unique_ptr<TaskPage>> Sidecar::OpenPage(Logger* log) {
-  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<TaskPage> page, TaskPage::Create({.listen = options_.metrics_listen,
-                                                                            .port = metrics_port_,
-                                                                            .task = task(),
-                                                                            .metrics =
-                                                                                [this](MetricText* text) {
-                                                                                  MutexLock lock(mu_);
-                                                                                  if (member_ == nullptr) return;
-                                                                                  member_->AddMetrics(text);
-                                                                                },
-                                                                            .health = &health_,
-                                                                            .clock = options_.clock}));
+  TaskPage::Options options;
+  options.listen = options_.metrics_listen;
+  RUBATO_ASSIGN_OR_RETURN(options.token, TokenForMetrics(options_.credentials, options.listen));
+  options.port = metrics_port_;
+  options.task = task();
+  options.metrics = [this](MetricText* text) {
+    MutexLock lock(mu_);
+    if (member_ != nullptr) member_->AddMetrics(text);
+  };
+  options.health = &health_;
+  options.clock = options_.clock;
+  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<TaskPage> page, TaskPage::Create(std::move(options)));
   if (page == nullptr) return page;
   metrics_port_ = page->port();
   log->Info(absl::StrCat("shows its metrics on port ", page->port()));

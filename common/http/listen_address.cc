@@ -22,6 +22,13 @@ absl::StatusOr<ListenAddress> ParseListenAddress(const std::string& text) {
   return address;
 }
 
+bool IsLoopback(absl::string_view address) {
+  const size_t bracket = address.find(']');
+  const absl::string_view host =
+      bracket == absl::string_view::npos ? address.substr(0, address.find(':')) : address.substr(0, bracket + 1);
+  return host == "127.0.0.1" || host == "localhost" || host == "[::1]";
+}
+
 std::string WithPort(const std::string& address, int port) {
   return absl::StrCat(address.substr(0, address.rfind(':')), ":", port);
 }

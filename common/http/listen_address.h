@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 namespace rubato {
 
@@ -16,6 +17,10 @@ struct ListenAddress {
 
 // Reads "host:port". InvalidArgument: it is none, or the port is over 65535.
 absl::StatusOr<ListenAddress> ParseListenAddress(const std::string& text);
+
+// Whether "host:port", or a host, is of this machine's loopback, where nobody else can connect: "127.0.0.1",
+// "localhost", "[::1]".
+bool IsLoopback(absl::string_view address);
 
 // "host:port" with another port.
 std::string WithPort(const std::string& address, int port);

@@ -21,6 +21,15 @@ TEST(ListenAddressTest, OtherTextIsNamedAsItIs) {
   }
 }
 
+TEST(ListenAddressTest, KnowsLoopback) {
+  for (const char* address : {"127.0.0.1:0", "localhost:80", "[::1]:80", "localhost"}) {
+    EXPECT_TRUE(IsLoopback(address)) << address;
+  }
+  for (const char* address : {"0.0.0.0:0", "[::]:80", "10.0.0.1:80", "localhost.example:80", "", "127.0.0.1.example"}) {
+    EXPECT_FALSE(IsLoopback(address)) << address;
+  }
+}
+
 TEST(ListenAddressTest, OthersReachAWildcardByTheMachinesName) {
   EXPECT_EQ(WithPort("[::1]:0", 80), "[::1]:80");
   EXPECT_EQ(ReachableAddress("localhost:0", 80), "localhost:80");

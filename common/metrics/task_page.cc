@@ -1,14 +1,38 @@
 #include "common/metrics/task_page.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "common/http/bearer_token.h"
 #include "common/http/listen_address.h"
 #include "common/metrics/process_metrics.h"
+#include "common/security/token_file.h"
 #include "common/status.h"
 
 namespace rubato {
+namespace {
+
+HttpReply Unauthorized(absl::string_view why) {
+  return {.status = 401, .body = absl::StrCat(why, "\n"), .headers = {"WWW-Authenticate: Bearer"}};
+}
+
+// Nothing: it has the token, or needs none.
+std::optional<HttpReply> TokenRefusal(const std::string& token, const HttpRequest& request) {
+  if (token.empty()) return std::nullopt;
+  const std::optional<absl::string_view> shown = BearerToken(request);
+  if (!shown.has_value()) {
+    return Unauthorized(
+        "the token is missing: metrics are read here with \"Authorization: Bearer\" and what is in the file "
+        "metrics.token of the job's credentials");
+  }
+  if (!SameToken(*shown, token)) return Unauthorized("this is not the token of this job's metrics");
+  return std::nullopt;
+}
+
+}  // namespace
+
 absl::StatusOr<std::unique_ptr<TaskPage>> TaskPage::Create(Options options) {
   if (options.listen.empty()) return nullptr;
   if (options.port != 0) options.listen = WithPort(options.listen, options.port);
@@ -29,11 +53,12 @@ std::string TaskPage::address() const {
 }
 
 HttpReply TaskPage::Answer(const HttpRequest& request) const {
-  if (request.path == "/metrics") return {.content_type = kMetricContentType, .body = Metrics()};
   if (request.path == "/healthz") {
     const bool serving = options_.health->serving();
     return {.status = serving ? 200 : 503, .body = serving ? "serving\n" : "not serving\n"};
   }
+  if (std::optional<HttpReply> refusal = TokenRefusal(options_.token, request)) return *std::move(refusal);
+  if (request.path == "/metrics") return {.content_type = kMetricContentType, .body = Metrics()};
   if (options_.other) return options_.other(request);
   return {.status = 404, .body = "/metrics and /healthz are here\n"};
 }

@@ -19,12 +19,16 @@ namespace rubato {
 // Owns the listener and its thread.
 //
 //   options.listen = flags.metrics_listen;  // Empty: there is no page.
+//   RUBATO_ASSIGN_OR_RETURN(options.token, TokenForMetrics(config, options.listen));
 //   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<TaskPage> page, TaskPage::Create(std::move(options)));
 class TaskPage {
  public:
   struct Options {
     // "host:port"; port 0 takes a free one. Empty: nothing is shown.
     std::string listen = {};
+    // Without this nothing but /healthz is answered ("Authorization: Bearer TOKEN"). Empty: everybody may read
+    // (TokenForMetrics).
+    std::string token = {};
     // In the place of that port, where an earlier incarnation of the task has had it. 0: there was none.
     int port = 0;
     v1::TaskId task = {};

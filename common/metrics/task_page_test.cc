@@ -25,8 +25,8 @@ class TaskPageTest : public testing::Test {
     return options;
   }
 
-  static std::string Get(const TaskPage& page, absl::string_view path) {
-    return Ask(page.port(), absl::StrCat("GET ", path, " HTTP/1.1\r\n\r\n"));
+  static std::string Get(const TaskPage& page, absl::string_view path, absl::string_view headers = "") {
+    return Ask(page.port(), absl::StrCat("GET ", path, " HTTP/1.1\r\n", headers, "\r\n"));
   }
 
   RealClock clock_;
@@ -53,6 +53,28 @@ TEST_F(TaskPageTest, ProbesSeeWhetherTheTaskServes) {
   health_.SetServing(true);
   EXPECT_THAT(Get(**page, "/healthz"), HasSubstr("200 OK"));
   EXPECT_THAT(Get(**page, "/metrics"), HasSubstr("rubato_task_serving{role=\"worker\",index=\"3\"} 1\n"));
+}
+
+TEST_F(TaskPageTest, WithATokenOnlyProbesNeedNone) {
+  TaskPage::Options options = OptionsFor("0.0.0.0:0");
+  options.token = "secret";
+  options.other = [](const HttpRequest&) { return HttpReply{.body = "where tasks are\n"}; };
+  auto page = TaskPage::Create(std::move(options));
+  ASSERT_TRUE(page.ok()) << page.status();
+  EXPECT_THAT(Get(**page, "/healthz"), HasSubstr("503 Service Unavailable"));
+  for (const char* path : {"/metrics", "/targets"}) {
+    for (const char* wrong : {"", "Authorization: secret\r\n", "Authorization: Bearer secre\r\n",
+                              "Authorization: Bearer \r\n", "Authorization: Basic secret\r\n"}) {
+      const std::string answer = Get(**page, path, wrong);
+      EXPECT_THAT(answer, HasSubstr("401 Unauthorized")) << path << wrong;
+      EXPECT_THAT(answer, HasSubstr("WWW-Authenticate: Bearer\r\n")) << path << wrong;
+      EXPECT_THAT(answer, testing::Not(HasSubstr("rubato_things_total"))) << path << wrong;
+      EXPECT_THAT(answer, testing::Not(HasSubstr("where tasks are"))) << path << wrong;
+    }
+  }
+  constexpr char kRight[] = "Authorization: Bearer secret\r\n";
+  EXPECT_THAT(Get(**page, "/metrics", kRight), HasSubstr("rubato_things_total"));
+  EXPECT_THAT(Get(**page, "/targets", kRight), HasSubstr("where tasks are"));
 }
 
 TEST_F(TaskPageTest, LeavesAWildcardOutOfItsAddress) {

@@ -4,13 +4,9 @@
 #include <optional>
 #include <string>
 
-#include "absl/strings/string_view.h"
 #include "common/http/http_request.h"
 
 namespace rubato {
-
-// Whether "host:port" is of this machine's loopback, where nobody else can connect: "127.0.0.1", "localhost", "[::1]".
-bool IsLoopback(absl::string_view address);
 
 // Who may do what on a page. Pure.
 struct PageAccess {
@@ -22,9 +18,8 @@ struct PageAccess {
 
 // Why a request is not answered; nothing if it is. What a browser fetches because another site told it to is refused:
 // on loopback its Host must be a name of loopback (DNS rebinding), and a POST's Origin the page's own. POST needs the
-// token
-// ("Authorization: Bearer TOKEN"), and so does everything but the empty page where others can connect. A refusal names
-// what is wrong, never what would be right.
+// token ("Authorization: Bearer TOKEN"), and so does everything but the empty page where others can connect. A refusal
+// names what is wrong, never what would be right.
 std::optional<HttpReply> Refusal(const PageAccess& access, const HttpRequest& request);
 
 }  // namespace rubato

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "common/grpc_status.h"
+#include "common/http/listen_address.h"
 #include "common/mutex.h"
 #include "common/security/call_check.h"
 #include "common/security/job_token.h"
@@ -79,11 +80,6 @@ absl::StatusOr<std::optional<Identity>> CheckToken(const GetToken& get,
   absl::string_view given(value.data(), value.size());
   if (absl::ConsumePrefix(&given, kScheme) && SameToken(given, *token)) return std::nullopt;
   return absl::UnauthenticatedError("the call's token is not this job's");
-}
-
-bool IsLoopback(absl::string_view address) {
-  const absl::string_view host = address.substr(0, address.rfind(':'));
-  return host == "127.0.0.1" || host == "localhost" || host == "[::1]";
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ stop_job() {
 
 say "on one machine: whoever has the token"
 listen=127.0.0.1:0
-start_job token
+start_job token --metrics_listen=0.0.0.0:0
 [[ "$(stat --format=%a "$work/token/credentials/job.token")" == 600 ]] || fail "others may read the token"
 refuses 1 'the call has no job token' "$rubato" status "$address"
 refuses 1 'the call has no job token' "$rubato" stop "$address"
@@ -56,6 +56,22 @@ refuses 1 "does not take this task for server 0: the call's token is not this jo
   --config="$teacher" --set "run_directory=$work/token" --set "security.credentials=$work/other" --task_index=0 \
   --coordinator="$address"
 "$rubato" status "$address" --credentials="$work/token/credentials" | finds '^ *server 0' || fail "no status"
+
+say "metrics on a network: whoever has their token"
+metrics="$(sed -nE 's#.*shows metrics at http://[^/]*:([0-9]+)/metrics .*#\1#p' "$work/coordinator.log")"
+# scrape PATH [TOKEN]: the whole answer.
+scrape() {
+  exec 9<>"/dev/tcp/127.0.0.1/$metrics"
+  printf 'GET %s HTTP/1.1\r\n%s\r\n' "$1" "${2:+Authorization: Bearer $2$'\r\n'}" >&9
+  cat <&9
+  exec 9>&-
+}
+for path in /metrics /targets; do
+  scrape "$path" | finds '^HTTP/1.1 401 ' || fail "a stranger reads $path"
+  scrape "$path" "$(<"$work/token/credentials/job.token")" | finds '^HTTP/1.1 401 ' || fail "another token reads $path"
+  scrape "$path" "$(<"$work/token/credentials/metrics.token")" | finds rubato_job || fail "$path is not read with the token"
+done
+scrape /healthz | finds '^serving' || fail "a probe needs a token"
 stop_job "$work/token/credentials"
 
 say "a network is listened on with certificates, or where the config says insecure"
@@ -68,6 +84,7 @@ done
 say "certificates"
 "$rubato" credentials "$teacher" --set "run_directory=$work/tls" >"$work/made"
 grep -q 'tls/credentials: 7 certificates of job teacher_mlp, valid until' "$work/made" || fail "$(<"$work/made")"
+[[ "$(stat --format=%a "$work/tls/credentials/metrics.token")" == 600 ]] || fail "there is no token for metrics"
 listen=0.0.0.0:0
 start_job tls
 refuses 1 "$address" "$rubato" status "$address"
