@@ -87,9 +87,13 @@ const Charts = (() => {
     return result;
   }
 
+  // Of lists that are too long to be a call's arguments.
+  const lowest = (values) => values.reduce((a, b) => Math.min(a, b), Infinity);
+  const highest = (values) => values.reduce((a, b) => Math.max(a, b), -Infinity);
+
   function extent(values, pad) {
-    let low = Math.min(...values);
-    let high = Math.max(...values);
+    let low = lowest(values);
+    let high = highest(values);
     if (low === high) [low, high] = [low - (Math.abs(low) || 1) * 0.05, high + (Math.abs(high) || 1) * 0.05];
     return [low - (high - low) * pad, high + (high - low) * pad];
   }
@@ -296,5 +300,5 @@ const Charts = (() => {
     });
   }
 
-  return { lines, bars, columns, stacks, html, node, responsive, ticks, extent, color, shape };
+  return { lines, bars, columns, stacks, html, node, responsive, ticks, extent, highest, color, shape };
 })();

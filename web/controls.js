@@ -4,7 +4,8 @@ const Controls = (() => {
   const TOKEN = "rubato-token";
   const host = (id) => document.getElementById(id);
 
-  // From the address that was printed, of which no server ever hears what stands behind "#"; kept for this tab alone.
+  // From the address that was printed, of which no server ever hears what stands behind "#"; kept for this tab alone. Who
+  // gives that address to a tab that shows the page already does not load it again.
   function takeToken() {
     const found = /^#token=([0-9a-f]{64})$/.exec(location.hash);
     if (!found) return;
@@ -114,6 +115,7 @@ const Controls = (() => {
 
   function start(run) {
     takeToken();
+    addEventListener("hashchange", takeToken);
     host("switch").addEventListener("click", switchMode);
     host("checkpoint-now").addEventListener("click", checkpoint);
     host("trace").addEventListener("click", () => trace(run));

@@ -140,7 +140,7 @@ const Lanes = (() => {
       }
       return null;
     });
-    const highest = Math.max(0, ...intervals.flatMap(([, , parts]) => workers.map((index) => mean(parts, index) || 0)));
+    const highest = Charts.highest(intervals.flatMap(([, , parts]) => workers.map((index) => mean(parts, index) || 0)));
     const fresh = highest < 0.005;
     host.classList.toggle("empty", workers.length === 0 || fresh);
     host.dataset.empty = workers.length === 0 ? "No worker has made a step yet." : "Every push was computed from the newest weights.";

@@ -12,7 +12,8 @@
   let runs = [];
   let live = false;
   let axis = 0;
-  let chosen = 0;
+  // Whose details are shown; null: of the latest that goes on, as a comparison makes its runs.
+  let chosen = null;
   let lastId = -1;
 
   // Runs of one name are one mode with several seeds, as in the report.
@@ -76,20 +77,26 @@
     }
   }
 
+  function shownIndex() {
+    const latest = runs.findLastIndex((run) => !Runs.ended(run));
+    return Math.min(chosen ?? Math.max(0, latest), runs.length - 1);
+  }
+
   function drawRunChoice() {
     const select = host("run");
     host("run-label").hidden = runs.length < 2;
     const names = runs.map((run, i) => `${run.about.name}${runs.filter((other) => other.about.name === run.about.name).length > 1 ? ` (${run.about.directory})` : ""}: ${Panels.phase(run)[0]}`);
-    if (select.shown === names.join("\n")) return;
-    select.shown = names.join("\n");
+    const key = [...names, shownIndex()].join("\n");
+    if (select.shown === key) return;
+    select.shown = key;
     select.textContent = "";
     names.forEach((name, i) => (Charts.html(select, "option", "", name).value = String(i)));
-    select.value = String(chosen);
+    select.value = String(shownIndex());
   }
 
   function draw() {
     if (runs.length === 0 || document.hidden) return;
-    const run = runs[Math.min(chosen, runs.length - 1)];
+    const run = runs[shownIndex()];
     const [word, kind, sign] = Panels.phase(run);
     document.title = `${run.about.name}: ${word}`;
     host("job").textContent = runs.length > 1 ? Panels.number(runs.length, 0) + " runs" : run.start ? run.start.job : run.about.name;
@@ -136,20 +143,42 @@
       });
     }
     lastId = id;
-    draw();
   }
 
-  // Events of one stream until it ends.
+  // That of a comparison has its runs' in it.
+  function directoryOfAll() {
+    const directories = runs.map((run) => run.about.directory);
+    if (directories.length === 1) return directories[0];
+    const parents = new Set(directories.map((directory) => directory.replace(/\/[^/]*$/, "")));
+    return (parents.size === 1 ? [...parents] : directories).join(" ");
+  }
+
+  function show(events) {
+    try {
+      for (const event of events) {
+        const field = (name) => event.split("\n").find((line) => line.startsWith(`${name}: `)).slice(name.length + 2);
+        take(field("event"), Number(field("id")), JSON.parse(field("data")));
+      }
+      // Once for all that has come meanwhile.
+      if (events.length > 0) draw();
+    } catch (error) {
+      // No matter of the connection.
+      reportError(error);
+      throw error;
+    }
+  }
+
+  // Events of one stream until it ends, or says nothing.
   async function follow() {
     const abort = new AbortController();
-    const answer = await fetch("events", { headers: Controls.headers(), signal: abort.signal });
-    if (!answer.ok) throw new Error((await answer.text()).trim());
-    const reader = answer.body.getReader();
-    const decoder = new TextDecoder();
-    let rest = "";
     let silent = 0;
     const watch = setInterval(() => ++silent > 15 && abort.abort(), 1000);
     try {
+      const answer = await fetch("events", { headers: Controls.headers(), signal: abort.signal });
+      if (!answer.ok) throw new Error((await answer.text()).trim());
+      const reader = answer.body.getReader();
+      const decoder = new TextDecoder();
+      let rest = "";
       for (;;) {
         const { done, value } = await reader.read();
         if (done) return;
@@ -157,13 +186,12 @@
         host("connection").hidden = true;
         const events = (rest + decoder.decode(value, { stream: true })).split("\n\n");
         rest = events.pop();
-        for (const event of events) {
-          const field = (name) => event.split("\n").find((line) => line.startsWith(`${name}: `)).slice(name.length + 2);
-          take(field("event"), Number(field("id")), JSON.parse(field("data")));
-        }
+        show(events);
       }
     } finally {
       clearInterval(watch);
+      // Whatever went wrong: no second connection beside one that goes on.
+      abort.abort();
     }
   }
 
@@ -179,9 +207,11 @@
       if (performance.now() - began > 5000) wait = 1;
       const over = runs.length > 0 && runs.every((run) => Runs.ended(run));
       host("connection").hidden = false;
-      host("connection").textContent = over ? `The job has ended; what is here stays as it is, and rubato page ${runs[0].about.directory} shows it later.` : `Not connected.${why} Trying again.`;
+      if (!over) host("connection").textContent = `Not connected.${why} Trying again.`;
+      else host("connection").textContent = `${live ? "The job has ended" : "Not connected"}; what is here stays as it is, and rubato page ${directoryOfAll()} shows it later.`;
       for (const button of host("controls").querySelectorAll("button")) button.disabled = true;
-      if (over) return;
+      // There may be runs to come of a comparison.
+      if (over && live) return;
       await new Promise((resolve) => setTimeout(resolve, wait * 1000));
     }
   }
@@ -220,5 +250,8 @@
   Controls.start(() => runs[0]);
   const data = host("data").textContent;
   if (data === "") followAlways();
-  else take("all", 0, JSON.parse(data));
+  else {
+    take("all", 0, JSON.parse(data));
+    draw();
+  }
 })();

@@ -163,7 +163,7 @@ const Panels = (() => {
   const SHOWN = 200;
   function log(host, runs, search) {
     const words = search.toLowerCase().split(/\s+/).filter((word) => word !== "");
-    fill(host, [runs.map((run) => run.logged), words], () => {
+    fill(host, [runs.map((run) => [run.logged, last(run.log)]), words], () => {
       const entries = runs.flatMap((run) => run.log.map((line) => [run, entryOf(line)])).filter(([, entry]) => entry !== null);
       entries.sort((a, b) => b[1][0] - a[1][0]);
       const found = entries.filter(([run, entry]) => {

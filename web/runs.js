@@ -170,7 +170,11 @@ const Runs = (() => {
     })).sort((a, b) => b.share - a.share || b.waiters.length - a.waiters.length);
   }
 
-  const ended = (run) => run.log.findLast((line) => line.end);
+  // The end, unless the run was resumed after it.
+  const ended = (run) => {
+    const last = run.log[run.log.length - 1];
+    return last && last.end ? last : undefined;
+  };
   // The plan that holds, as the status or the record has it; null before the first.
   const plan = (run) => (run.status && run.status.plan) || (run.log.findLast((line) => line.plan) || { plan: null }).plan;
 

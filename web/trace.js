@@ -136,6 +136,8 @@ const Trace = (() => {
     range = [...whole];
     host("trace-title").textContent = `Trace ${id}${missing.length > 0 ? `, without ${missing.join(", ")}` : ""}`;
     host("trace-save").onclick = () => save(id);
+    // It may be large.
+    host("trace-dialog").onclose = () => ([tasks, rows] = [[], []]);
     host("trace-dialog").showModal();
     listen();
     draw();

@@ -57,6 +57,9 @@ async function withoutToken(browser, address) {
     await press(page, button);
     await until(page, "said", /Refused: the operator's token is missing/);
   }
+  // Who then gives the whole address to this tab has it.
+  await page.evaluate((hash) => (location.hash = hash), new URL(address).hash);
+  await page.waitForFunction(() => "Authorization" in Controls.headers() && location.hash === "");
   assert.deepEqual(page.wrong, []);
   await page.context().close();
 }
@@ -166,6 +169,44 @@ async function checkThatItDoesNotGrow(page) {
   assert.ok(sizes[0] <= 1200 && sizes[0] >= 600 && sizes[1] <= 1200 && sizes[2] <= 224 && sizes[3] === 1000 && sizes[4] === 20000, sizes.join());
 }
 
+// More than a call takes as arguments: many runs, many workers.
+async function checkMany(page) {
+  const sizes = await page.evaluate(() => {
+    const values = Array.from({ length: 400000 }, (_, i) => i);
+    const run = Runs.create();
+    const workers = (t) => Array.from({ length: 1024 }, (_, index) => [index, t, t, t, t, t, t, 2 * t]);
+    run.recent = Array.from({ length: 224 }, (_, t) => [t, workers(t)]);
+    const host = document.createElement("div");
+    Lanes.drawStaleness(host, run);
+    return [...Charts.extent(values, 0), host.querySelector("canvas").getAttribute("aria-label")];
+  });
+  assert.deepEqual(sizes.slice(0, 2), [0, 399999]);
+  assert.match(sizes[2], /worker 0 2\.00/);
+}
+
+// A run that was resumed after its end goes on; a log that has come anew is drawn anew, however long the one before was.
+async function checkThatItGoesOn(page) {
+  const [ended, before, after] = await page.evaluate(() => {
+    const run = Runs.create();
+    const news = (...log) => ({ about: { name: "run", directory: "runs/run", config: "" }, points: [], evaluations: [], workers: [], log });
+    const host = document.createElement("ul");
+    const drawn = () => {
+      Panels.log(host, [run], "");
+      return host.textContent;
+    };
+    Runs.add(run, news({ end: { t: 1, ok: false, error: "stopped by somebody" } }));
+    const states = [Boolean(Runs.ended(run))];
+    const first = drawn();
+    Runs.add(run, news({ plan: { t: 2, generation: 2, mode: "SYNC", first_step: 5, members: [], reason: "resumed" } }));
+    states.push(Boolean(Runs.ended(run)));
+    [run.log, run.logged] = [[{ end: { t: 3, ok: true, error: "" } }], 1];
+    return [states, first, drawn()];
+  });
+  assert.deepEqual(ended, [true, false]);
+  assert.match(before, /stopped by somebody/);
+  assert.match(after, /the job is done/);
+}
+
 async function testJob(browser) {
   await withoutToken(browser, place);
   const page = await open(browser, place);
@@ -179,6 +220,8 @@ async function testJob(browser) {
   await traceAndCheckpoint(page);
   await takePictures(browser, place, "async");
   await checkThatItDoesNotGrow(page);
+  await checkMany(page);
+  await checkThatItGoesOn(page);
   await press(page, "stop");
   await until(page, "phase", /ended/);
   await until(page, "warnings", /stopped by the operator at 127\.0\.0\.1/);
@@ -195,6 +238,9 @@ async function testFile(browser) {
   await page.getByRole("button", { name: "steps" }).click();
   assert.match(await page.locator("#loss svg").getAttribute("aria-label"), /over steps/);
   assert.equal(await page.locator("#legend span").count(), 2);
+  // What a run is called is text.
+  assert.match(await textOf(page, "legend"), /<img>again/);
+  assert.equal(await page.locator("img").count(), 0);
   assert.deepEqual(page.wrong, []);
   await takePictures(browser, address, "ended");
 }

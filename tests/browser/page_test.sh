@@ -36,6 +36,6 @@ fi
 
 mkdir "$work/copy"
 cp "$work/run/job.textproto" "$work/run/metrics.jsonl" "$work/copy"
-"$rubato" page "$work/run" "again=$work/copy" --output="$work/page.html" >/dev/null
+"$rubato" page "$work/run" "<img>again=$work/copy" --output="$work/page.html" >/dev/null
 drive file "$work/page.html" || fail "the page of a run that has ended"
 say passed
