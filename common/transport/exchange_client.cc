@@ -203,7 +203,7 @@ void ExchangeClient::Advance() {
   grpc::WriteOptions options;
   {
     MutexLock lock(mu_);
-    if (state_ != State::kOpen || !out_.StartNext(&message) == 0) return;
+    if (state_ != State::kOpen || out_.StartNext(&message) == 0) return;
     // Small messages that wait for each other go to the socket together.
     if (!out_.empty()) options.set_buffer_hint();
     ++pending_;
