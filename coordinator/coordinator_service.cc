@@ -4,14 +4,19 @@
 #include <grpcpp/server_builder.h>
 
 #include <algorithm>
+#include <chrono>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/grpc_status.h"
+#include "common/limits/peer_name.h"
+#include "common/limits/port_limits.h"
 #include "common/security/call_check.h"
 #include "common/security/sender.h"
+#include "common/status.h"
 #include "common/tsan.h"
 #include "coordinator/rules/registration.h"
 #include "coordinator/session_reactor.h"
@@ -22,6 +27,8 @@ namespace {
 // The answer must be in flight before the caller's deadline.
 constexpr absl::Duration kAnswerMargin = absl::Milliseconds(200);
 constexpr absl::Duration kLongestWait = absl::Minutes(10);
+// Of an operator's words, which all tasks are told and the run record has.
+constexpr size_t kReasonBytes = 1024;
 
 // How long the caller can be kept waiting.
 absl::Duration TimeoutOf(const grpc::CallbackServerContext& context) {
@@ -38,15 +45,10 @@ grpc::Status NoJob() {
   return ToGrpcStatus(absl::UnavailableError("the job has not begun: it waits for a client to offer its model"));
 }
 
-// Whether the request is of whom the caller's certificate names.
-absl::Status CheckCaller(const grpc::CallbackServerContext& context, const v1::TaskId& task) {
-  return CheckSender(PeerIdentity(*context.auth_context()), task);
-}
-
 // A session with nobody.
 class RefusedSession final : public grpc::ServerBidiReactor<v1::TaskMessage, v1::Directive> {
  public:
-  RefusedSession() { Finish(NoJob()); }
+  explicit RefusedSession(const grpc::Status& status) { Finish(status); }
 
  private:
   void OnDone() override { delete this; }
@@ -59,17 +61,18 @@ grpc::ServerUnaryReactor* Finished(grpc::CallbackServerContext* context, const g
 }
 
 // What finishes a call when its result is there: with the reply, if it is OK.
-template <typename Reply>
-auto FinishWith(grpc::ServerUnaryReactor* reactor, Reply* reply) {
-  return [reactor, reply](absl::StatusOr<Reply> result) {
+template <typename Call, typename Reply>
+auto FinishWith(Call call, Reply* reply) {
+  return [call = std::move(call), reply](absl::StatusOr<Reply> result) {
     if (result.ok()) *reply = *std::move(result);
-    reactor->Finish(ToGrpcStatus(result.status()));
+    call.reactor->Finish(ToGrpcStatus(result.status()));
   };
 }
 
 // The same of a call whose reply says nothing.
-auto FinishWith(grpc::ServerUnaryReactor* reactor) {
-  return [reactor](const absl::Status& status) { reactor->Finish(ToGrpcStatus(status)); };
+template <typename Call>
+auto FinishWith(Call call) {
+  return [call = std::move(call)](const absl::Status& status) { call.reactor->Finish(ToGrpcStatus(status)); };
 }
 
 // The caller's deadline, or the request's if that is sooner.
@@ -79,74 +82,99 @@ absl::Duration TimeoutOf(const grpc::CallbackServerContext& context, double seco
 
 }  // namespace
 
+absl::StatusOr<PeerCounts::Place> CoordinatorService::TakePlace(grpc::CallbackServerContext* context,
+                                                                PeerCounts* counts) {
+  const std::optional<Identity> identity = PeerIdentity(*context->auth_context());
+  absl::StatusOr<PeerCounts::Place> place = counts->Take(identity, context->peer());
+  if (!place.ok() && refusals_ != nullptr) {
+    refusals_->Note(PeerName(identity, context->peer()), counts == &sessions_ ? "sessions" : "calls",
+                    place.status().message());
+  }
+  return place;
+}
+
+absl::Status CoordinatorService::CheckCaller(const grpc::CallbackServerContext& context, const v1::TaskId& task) {
+  const std::optional<Identity> identity = PeerIdentity(*context.auth_context());
+  absl::Status sender = CheckSender(identity, task);
+  if (!sender.ok() && refusals_ != nullptr) {
+    refusals_->Note(PeerName(identity, context.peer()), "sender", sender.message());
+  }
+  return sender;
+}
+
 grpc::ServerBidiReactor<v1::TaskMessage, v1::Directive>* CoordinatorService::Session(
     grpc::CallbackServerContext* context) {
   TsanAcquire(this);
   JobRunner* const runner = runner_;
-  if (runner == nullptr) return new RefusedSession();
-  return SessionReactor::Start(runner, context);
+  if (runner == nullptr) return new RefusedSession(NoJob());
+  absl::StatusOr<PeerCounts::Place> place = TakePlace(context, &sessions_);
+  if (!place.ok()) return new RefusedSession(ToGrpcStatus(place.status()));
+  return SessionReactor::Start(runner, context, *std::move(place), refusals_);
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::GetStatus(grpc::CallbackServerContext* context,
                                                         const v1::GetStatusRequest*, v1::JobStatus* reply) {
-  TsanAcquire(this);
-  JobRunner* const runner = runner_;
-  if (runner == nullptr) {
+  if (runner_ == nullptr) {
+    TsanAcquire(this);
     *reply = before_.status;
     return Finished(context, grpc::Status::OK);
   }
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  runner->GetStatus([reactor, reply](v1::JobStatus status) {
-    *reply = std::move(status);
-    reactor->Finish(grpc::Status::OK);
+  return AskJob(context, [reply](JobRunner* runner, Call call) {
+    runner->GetStatus([call = std::move(call), reply](v1::JobStatus status) {
+      *reply = std::move(status);
+      call.reactor->Finish(grpc::Status::OK);
+    });
   });
-  return reactor;
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::AskJob(grpc::CallbackServerContext* context, AskFunction ask) {
   TsanAcquire(this);
   JobRunner* const runner = runner_;
   if (runner == nullptr) return Finished(context, NoJob());
+  absl::StatusOr<PeerCounts::Place> place = TakePlace(context, &calls_);
+  if (!place.ok()) return Finished(context, ToGrpcStatus(place.status()));
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  ask(runner, reactor);
+  ask(runner, {reactor, *std::move(place)});
   return reactor;
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::SwitchMode(grpc::CallbackServerContext* context,
                                                          const v1::SwitchModeRequest* request,
                                                          v1::SwitchModeReply* reply) {
-  return AskJob(context, [&](JobRunner* runner, grpc::ServerUnaryReactor* reactor) {
-    runner->SwitchMode(*request, OperatorOf(*context), TimeoutOf(*context), FinishWith(reactor, reply));
+  return AskJob(context, [&](JobRunner* runner, Call call) {
+    runner->SwitchMode(*request, OperatorOf(*context), TimeoutOf(*context), FinishWith(std::move(call), reply));
   });
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::StopJob(grpc::CallbackServerContext* context,
                                                       const v1::StopJobRequest* request, v1::StopJobReply*) {
-  TsanAcquire(this);
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   const std::string& why = request->reason();
-  JobRunner* const runner = runner_;
-  if (runner == nullptr) {
-    before_.stop(absl::StrCat("stopped by the ", OperatorOf(*context), why.empty() ? "" : ": ", why));
-    reactor->Finish(grpc::Status::OK);
-    return reactor;
+  if (why.size() > kReasonBytes) {
+    return Finished(context, ToGrpcStatus(absl::InvalidArgumentError(
+                                 absl::StrCat("reason: ", why.size(), " bytes; allowed: up to ", kReasonBytes))));
   }
-  runner->Stop(why, OperatorOf(*context), [reactor] { reactor->Finish(grpc::Status::OK); });
-  return reactor;
+  if (runner_ == nullptr) {
+    TsanAcquire(this);
+    before_.stop(absl::StrCat("stopped by the ", OperatorOf(*context), why.empty() ? "" : ": ", why));
+    return Finished(context, grpc::Status::OK);
+  }
+  return AskJob(context, [&](JobRunner* runner, Call call) {
+    runner->Stop(why, OperatorOf(*context), [call = std::move(call)] { call.reactor->Finish(grpc::Status::OK); });
+  });
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::TraceJob(grpc::CallbackServerContext* context,
                                                        const v1::TraceJobRequest* request, v1::TraceJobReply* reply) {
-  return AskJob(context, [&](JobRunner* runner, grpc::ServerUnaryReactor* reactor) {
-    runner->Trace(*request, OperatorOf(*context), FinishWith(reactor, reply));
+  return AskJob(context, [&](JobRunner* runner, Call call) {
+    runner->Trace(*request, OperatorOf(*context), FinishWith(std::move(call), reply));
   });
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::WriteCheckpointNow(grpc::CallbackServerContext* context,
                                                                  const v1::WriteCheckpointNowRequest*,
                                                                  v1::WriteCheckpointNowReply* reply) {
-  return AskJob(context, [&](JobRunner* runner, grpc::ServerUnaryReactor* reactor) {
-    runner->WriteCheckpoint(OperatorOf(*context), TimeoutOf(*context), FinishWith(reactor, reply));
+  return AskJob(context, [&](JobRunner* runner, Call call) {
+    runner->WriteCheckpoint(OperatorOf(*context), TimeoutOf(*context), FinishWith(std::move(call), reply));
   });
 }
 
@@ -160,8 +188,10 @@ grpc::ServerUnaryReactor* CoordinatorService::OfferModel(grpc::CallbackServerCon
   if (absl::Status caller = CheckCaller(*context, request->task()); !caller.ok()) {
     return Finished(context, ToGrpcStatus(caller));
   }
+  absl::StatusOr<PeerCounts::Place> place = TakePlace(context, &calls_);
+  if (!place.ok()) return Finished(context, ToGrpcStatus(place.status()));
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  offers_->Offer(*request, FinishWith(reactor, reply));
+  offers_->Offer(*request, FinishWith(Call{reactor, *std::move(place)}, reply));
   return reactor;
 }
 
@@ -172,8 +202,10 @@ grpc::ServerUnaryReactor* CoordinatorService::GetJobConfig(grpc::CallbackServerC
   if (offers_ == nullptr) {
     return Finished(context, ToGrpcStatus(absl::FailedPreconditionError("this coordinator gives no config")));
   }
+  absl::StatusOr<PeerCounts::Place> place = TakePlace(context, &calls_);
+  if (!place.ok()) return Finished(context, ToGrpcStatus(place.status()));
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  offers_->GetConfig(*request, FinishWith(reactor, reply));
+  offers_->GetConfig(*request, FinishWith(Call{reactor, *std::move(place)}, reply));
   return reactor;
 }
 
@@ -182,9 +214,8 @@ grpc::ServerUnaryReactor* CoordinatorService::PutValue(grpc::CallbackServerConte
   if (absl::Status caller = CheckCaller(*context, request->task()); !caller.ok()) {
     return Finished(context, ToGrpcStatus(caller));
   }
-  return AskJob(context, [&](JobRunner* runner, grpc::ServerUnaryReactor* reactor) {
-    runner->PutValue(*request, FinishWith(reactor));
-  });
+  return AskJob(context,
+                [&](JobRunner* runner, Call call) { runner->PutValue(*request, FinishWith(std::move(call))); });
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::GetValue(grpc::CallbackServerContext* context,
@@ -192,8 +223,8 @@ grpc::ServerUnaryReactor* CoordinatorService::GetValue(grpc::CallbackServerConte
   if (absl::Status caller = CheckCaller(*context, request->task()); !caller.ok()) {
     return Finished(context, ToGrpcStatus(caller));
   }
-  return AskJob(context, [&](JobRunner* runner, grpc::ServerUnaryReactor* reactor) {
-    runner->GetValue(*request, TimeoutOf(*context, request->timeout_seconds()), FinishWith(reactor, reply));
+  return AskJob(context, [&](JobRunner* runner, Call call) {
+    runner->GetValue(*request, TimeoutOf(*context, request->timeout_seconds()), FinishWith(std::move(call), reply));
   });
 }
 
@@ -202,29 +233,29 @@ grpc::ServerUnaryReactor* CoordinatorService::Barrier(grpc::CallbackServerContex
   if (absl::Status caller = CheckCaller(*context, request->task()); !caller.ok()) {
     return Finished(context, ToGrpcStatus(caller));
   }
-  return AskJob(context, [&](JobRunner* runner, grpc::ServerUnaryReactor* reactor) {
-    runner->Barrier(*request, TimeoutOf(*context, request->timeout_seconds()), FinishWith(reactor));
+  return AskJob(context, [&](JobRunner* runner, Call call) {
+    runner->Barrier(*request, TimeoutOf(*context, request->timeout_seconds()), FinishWith(std::move(call)));
   });
 }
 
 absl::StatusOr<Listener> Listen(const std::string& address, const TaskSecurity* security, CoordinatorService* service) {
-  Listener listener;
   grpc::ServerBuilder builder;
-  builder.AddListeningPort(address, ServerCredentialsOf(security), &listener.port);
-  // Two coordinators on one port would each see a part of the tasks.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   // Tasks ping an idle stream every five seconds.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 10000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
   builder.RegisterService(service);
   TsanRelease(service);  // To gRPC's threads.
-  listener.server = builder.BuildAndStart();
-  if (listener.server == nullptr || listener.port == 0) {
-    return absl::UnavailableError(absl::StrCat(
-        "--listen ", address, ": cannot listen there; the port is taken or the host is not this machine's"));
-  }
+  absl::StatusOr<std::unique_ptr<GuardedServer>> server =
+      GuardedServer::Start({.listen = address,
+                            .credentials = ServerCredentialsOf(security),
+                            .limits = CoordinatorLimits(),
+                            .refusals = service->refusals()},
+                           &builder);
+  RUBATO_RETURN_IF_ERROR(Annotate(server.status(), "--listen"));
+  Listener listener;
+  listener.server = *std::move(server);
+  listener.port = listener.server->port();
   return listener;
 }
 

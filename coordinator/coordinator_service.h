@@ -1,7 +1,8 @@
 #ifndef RUBATO_COORDINATOR_COORDINATOR_SERVICE_H_
 #define RUBATO_COORDINATOR_COORDINATOR_SERVICE_H_
 
-#include <grpcpp/server.h>
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/server_callback.h>
 
 #include <atomic>
 #include <functional>
@@ -11,6 +12,9 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "common/limits/guarded_server.h"
+#include "common/limits/peer_counts.h"
+#include "common/limits/refusal_log.h"
 #include "common/security/task_security.h"
 #include "coordinator/job_runner.h"
 #include "coordinator/model_offers.h"
@@ -37,6 +41,9 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
 
   // Outlives the service's server.
   void SetRunner(JobRunner* runner) { runner_ = runner; }
+  // Says who is refused; before Listen, and outlives the service's server.
+  void SetRefusals(RefusalLog* refusals) { refusals_ = refusals; }
+  RefusalLog* refusals() const { return refusals_; }
 
   grpc::ServerBidiReactor<v1::TaskMessage, v1::Directive>* Session(grpc::CallbackServerContext* context) override;
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context, const v1::GetStatusRequest* request,
@@ -63,17 +70,32 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
                                     v1::BarrierReply* reply) override;
 
  private:
-  using AskFunction = absl::FunctionRef<void(JobRunner* runner, grpc::ServerUnaryReactor* reactor)>;
+  // A call that is being answered.
+  struct Call {
+    grpc::ServerUnaryReactor* reactor = nullptr;
+    // Held until it is answered.
+    PeerCounts::Place place = nullptr;
+  };
+  using AskFunction = absl::FunctionRef<void(JobRunner* runner, Call call)>;
+  // Errors of PeerCounts, which are noted.
+  absl::StatusOr<PeerCounts::Place> TakePlace(grpc::CallbackServerContext* context, PeerCounts* counts);
+  // Whether the request is of whom the caller's certificate names. If it is not, that is noted.
+  absl::Status CheckCaller(const grpc::CallbackServerContext& context, const v1::TaskId& task);
   // Has `ask` ask the job for what finishes the call, now or later. Unavailable as long as there is none.
   grpc::ServerUnaryReactor* AskJob(grpc::CallbackServerContext* context, AskFunction ask);
 
+  // A task has one session, and for a while those that broke off without a word.
+  PeerCounts sessions_{{.what = "sessions", .per_task = 8, .per_host = 4096}};
+  // Those of a client's threads, which may each wait for something.
+  PeerCounts calls_{{.what = "calls", .per_task = 256, .per_host = 4096}};
   std::atomic<JobRunner*> runner_ = nullptr;
+  RefusalLog* refusals_ = nullptr;
   ModelOffers* const offers_ = nullptr;
   const Before before_;
 };
 
 struct Listener {
-  std::unique_ptr<grpc::Server> server;
+  std::unique_ptr<GuardedServer> server;
   // The port that was picked.
   int port = 0;
 };

@@ -18,6 +18,7 @@
 #include "common/config/load.h"
 #include "common/health/standard_services.h"
 #include "common/http/listen_address.h"
+#include "common/limits/refusal_log.h"
 #include "common/metrics/task_page.h"
 #include "common/mutex.h"
 #include "common/random.h"
@@ -173,7 +174,9 @@ absl::Status RunJob(const Flags& flags, const v1::JobConfig& given, const v1::Ta
   // Before anybody waits for it.
   if (awaits_model && !flags.resume && !flags.resume_ended) RUBATO_RETURN_IF_ERROR(RunFiles::CheckNew(config));
   ModelOffers offers(config, clock);
+  RefusalLog refusals(clock, log);
   CoordinatorService service(&offers, BeforeTheJob(config, stop));
+  service.SetRefusals(&refusals);
   // Takes the runner's lines, and asks it for things until it is closed.
   std::unique_ptr<JobPage> job_page;
   std::unique_ptr<JobRunner> runner;
@@ -191,7 +194,7 @@ absl::Status RunJob(const Flags& flags, const v1::JobConfig& given, const v1::Ta
   }
   RUBATO_ASSIGN_OR_RETURN(Listener listener, Listen(flags.listen, security.get(), &service));
   Health health;
-  health.Attach(listener.server.get(), "rubato.v1.Coordinator");
+  health.Attach(listener.server->grpc(), "rubato.v1.Coordinator");
   RUBATO_RETURN_IF_ERROR(PrepareJobToken(given));
   const std::string address = ReachableAddress(flags.listen, listener.port);
   log->Info(absl::StrCat("job ", config.name(), ", run directory ", config.run_directory(), ", reached at ", address));

@@ -2,15 +2,18 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/grpc_status.h"
+#include "common/limits/peer_name.h"
 #include "common/security/call_check.h"
 #include "common/security/sender.h"
 #include "common/tsan.h"
 
 namespace rubato::coordinator {
 
-SessionReactor* SessionReactor::Start(JobRunner* runner, grpc::CallbackServerContext* context) {
-  std::shared_ptr<SessionReactor> reactor(new SessionReactor(runner, context));
+SessionReactor* SessionReactor::Start(JobRunner* runner, grpc::CallbackServerContext* context, PeerCounts::Place place,
+                                      RefusalLog* refusals) {
+  std::shared_ptr<SessionReactor> reactor(new SessionReactor(runner, context, std::move(place), refusals));
   SessionReactor* raw = reactor.get();
   MutexLock lock(raw->mu_);
   raw->self_ = std::move(reactor);
@@ -19,8 +22,18 @@ SessionReactor* SessionReactor::Start(JobRunner* runner, grpc::CallbackServerCon
   return raw;
 }
 
-SessionReactor::SessionReactor(JobRunner* runner, grpc::CallbackServerContext* context)
-    : runner_(runner), context_(context), peer_(context->peer()), identity_(PeerIdentity(*context->auth_context())) {}
+SessionReactor::SessionReactor(JobRunner* runner, grpc::CallbackServerContext* context, PeerCounts::Place place,
+                               RefusalLog* refusals)
+    : runner_(runner),
+      context_(context),
+      peer_(context->peer()),
+      identity_(PeerIdentity(*context->auth_context())),
+      place_(std::move(place)),
+      refusals_(refusals) {}
+
+void SessionReactor::Note(absl::string_view kind, absl::string_view why) const {
+  if (refusals_ != nullptr) refusals_->Note(PeerName(identity_, peer_), kind, why);
+}
 
 void SessionReactor::Send(const v1::Directive& directive) {
   MutexLock lock(mu_);
@@ -28,7 +41,9 @@ void SessionReactor::Send(const v1::Directive& directive) {
   if (queue_.size() >= kMaxQueued) {
     closing_ = true;
     broken_ = true;
-    status_ = absl::ResourceExhaustedError("the task does not read its directives");
+    status_ = absl::ResourceExhaustedError(
+        absl::StrCat("the task does not read its directives: ", kMaxQueued, " wait, and no more may"));
+    Note("directives", status_.message());
     // A write that the peer never takes ends only with the call.
     context_->TryCancel();
     return MaybeFinish();
@@ -59,13 +74,21 @@ void SessionReactor::OnReadDone(bool ok) {
   {
     MutexLock lock(mu_);
     if (!ok) {
+      // gRPC does not say which of these it was.
+      if (!heard_ && !closing_) {
+        Note("session", "a session, which ended before a message of it could be taken: none came, or too long a one");
+      }
       closing_ = true;
       return MaybeFinish();
     }
+    heard_ = true;
     message = std::exchange(incoming_, v1::TaskMessage());
     self = self_;
   }
-  if (absl::Status sender = CheckSender(identity_, message.task()); !sender.ok()) return Close(sender);
+  if (absl::Status sender = CheckSender(identity_, message.task()); !sender.ok()) {
+    Note("sender", sender.message());
+    return Close(sender);
+  }
   runner_->OnMessage(std::move(self), std::move(message), peer_);
 }
 

@@ -11,6 +11,9 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "common/limits/peer_counts.h"
+#include "common/limits/refusal_log.h"
 #include "common/mutex.h"
 #include "common/security/identity.h"
 #include "coordinator/job_runner.h"
@@ -25,20 +28,23 @@ class SessionReactor final : public grpc::ServerBidiReactor<v1::TaskMessage, v1:
  public:
   static constexpr size_t kMaxQueued = 1024;
 
-  // Begins to read. `runner` outlives the call.
-  static SessionReactor* Start(JobRunner* runner, grpc::CallbackServerContext* context);
+  // Begins to read. `runner` and `refusals`, which may be null, outlive the call; `place` is held as long as it lasts.
+  static SessionReactor* Start(JobRunner* runner, grpc::CallbackServerContext* context, PeerCounts::Place place,
+                               RefusalLog* refusals);
 
   void Send(const v1::Directive& directive) override;
   void Handled() override;
   void Close(const absl::Status& why) override;
 
  private:
-  SessionReactor(JobRunner* runner, grpc::CallbackServerContext* context);
+  SessionReactor(JobRunner* runner, grpc::CallbackServerContext* context, PeerCounts::Place place,
+                 RefusalLog* refusals);
 
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
   void OnCancel() override;
   void OnDone() override;
+  void Note(absl::string_view kind, absl::string_view why) const;
   // Finishes once, when nothing is being written.
   void MaybeFinish() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -46,9 +52,13 @@ class SessionReactor final : public grpc::ServerBidiReactor<v1::TaskMessage, v1:
   grpc::CallbackServerContext* const context_;
   const std::string peer_;
   const std::optional<Identity> identity_;
+  const PeerCounts::Place place_;
+  RefusalLog* const refusals_;
   Mutex mu_;
   std::shared_ptr<SessionReactor> self_ ABSL_GUARDED_BY(mu_);
   v1::TaskMessage incoming_ ABSL_GUARDED_BY(mu_);
+  // A message has come.
+  bool heard_ ABSL_GUARDED_BY(mu_) = false;
   std::deque<v1::Directive> queue_ ABSL_GUARDED_BY(mu_);
   // queue_.front() is being written.
   bool writing_ ABSL_GUARDED_BY(mu_) = false;

@@ -92,6 +92,7 @@ void PartitionOwner::Handle(Incoming incoming) {
   const absl::Time now = options_.clock->Now();
   open_[token] = {std::move(incoming.connection),
                   incoming.request_id,
+                  incoming.message_bytes,
                   request.task,
                   request.chunks,
                   incoming.shared_session,
@@ -127,6 +128,7 @@ void PartitionOwner::HandleAssign(const Incoming& incoming) {
   header.set_request_id(incoming.request_id);
   header.set_outcome(answer.outcome);
   header.set_message(answer.message);
+  incoming.connection->Release(incoming.message_bytes);
   incoming.connection->Send(EncodeReply(header, {}), 0);
 }
 
@@ -361,6 +363,7 @@ void PartitionOwner::Answer(const PartitionReply& reply) {
   }
   // What the next forward needs first goes first: rows, as they are its input.
   const int64_t priority = open.table != nullptr ? -1 : open.chunks.empty() ? 0 : open.chunks.front();
+  open.connection->Release(open.message_bytes);
   open.connection->Send(EncodeReply(header, std::move(payload)), priority);
   trace_.Answered(open.traced, reply.outcome, begun);
 }

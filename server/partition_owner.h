@@ -80,6 +80,8 @@ class PartitionOwner : private PartitionSink {
   struct Incoming {
     std::shared_ptr<Connection> connection;
     uint64_t request_id = 0;
+    // Of the message, which is released on the connection with the answer.
+    size_t message_bytes = 0;
     PartitionRequest request;
     // Of the request's gradients, which are in the worker's memory or in the message.
     uint64_t gradient_bytes = 0;
@@ -131,6 +133,7 @@ class PartitionOwner : private PartitionSink {
   struct Open {
     std::shared_ptr<Connection> connection;
     uint64_t request_id;
+    size_t message_bytes;
     // Whose request it is.
     v1::TaskId task;
     std::vector<uint32_t> chunks;

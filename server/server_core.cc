@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/config/checkpoint_directory.h"
+#include "common/limits/peer_name.h"
 #include "common/security/sender.h"
 #include "common/status.h"
 #include "common/storage/checkpoint.h"
@@ -403,9 +404,15 @@ void ServerCore::OnMessage(std::shared_ptr<Connection> connection, const grpc::B
   PartitionOwner* owner = nullptr;
   PartitionOwner::Incoming incoming;
   if (options_.trace != nullptr && options_.trace->enabled()) incoming.arrived = options_.clock->Now();
+  incoming.message_bytes = message.Length();
   absl::StatusOr<DecodedRequest> decoded = DecodeRequest(message);
   absl::Status status = decoded.status();
   if (status.ok()) status = CheckSender(connection->identity(), decoded->header.task());
+  // What follows comes up in jobs too: of a plan that was left, before the job has begun.
+  if (!status.ok() && options_.refusals != nullptr) {
+    options_.refusals->Note(PeerName(connection->identity(), connection->peer()), decoded.ok() ? "sender" : "decoding",
+                            status.message());
+  }
   if (status.ok()) status = Route(*decoded, &owner, &incoming);
   if (status.ok()) {
     if (options_.on_step) options_.on_step(incoming.request.step);
@@ -416,6 +423,7 @@ void ServerCore::OnMessage(std::shared_ptr<Connection> connection, const grpc::B
   if (decoded.ok()) refusal.set_request_id(decoded->header.request_id());
   refusal.set_outcome(v1::ExchangeReply::REFUSED);
   refusal.set_message(std::string(status.message()));
+  connection->Release(incoming.message_bytes);
   connection->Send(EncodeReply(refusal, {}), 0);
 }
 

@@ -11,6 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "common/clock.h"
+#include "common/limits/refusal_log.h"
 #include "common/log.h"
 #include "common/model_spec.h"
 #include "common/mutex.h"
@@ -54,6 +55,8 @@ class ServerCore {
     std::shared_ptr<SharedArena> arena;
     // Null: nobody wants to know what the partitions do. Outlives the core.
     TraceRecorder* trace = nullptr;
+    // Told who is refused. May be null; outlives the core.
+    RefusalLog* refusals = nullptr;
     // Told the step of each request that is accepted, by whoever brings it. May be empty.
     std::function<void(int64_t step)> on_step = {};
     // Sends an acknowledgement to the coordinator. Called on a partition's thread, or the one that writes checkpoints.

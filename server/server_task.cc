@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/config/checkpoint_directory.h"
+#include "common/limits/port_limits.h"
 #include "common/model_spec.h"
 #include "common/security/metrics_token.h"
 #include "common/session/task_session.h"
@@ -26,8 +27,9 @@ constexpr size_t kMaxDirectives = 1024;
 
 ServerTask::ServerTask(Options options)
     : options_(std::move(options)),
+      refusals_(options_.clock, options_.log),
       parts_({.directory = CheckpointDirectory(options_.config), .task = options_.task, .clock = options_.clock}),
-      part_service_(&parts_),
+      part_service_(&parts_, &refusals_),
       recorder_({.task = TaskName(options_.task),
                  .task_index = options_.task.index(),
                  .clock_offset = [this] { return ClockOffsetOfSession(); },
@@ -89,6 +91,7 @@ absl::Status ServerTask::Run() {
   core.clock = options_.clock;
   core.log = options_.log;
   core.trace = &recorder_;
+  core.refusals = &refusals_;
   if (options_.config.training().trace_steps() > 0) core.on_step = [this](int64_t step) { OnStep(step); };
   core.report = [this](v1::TaskMessage message) { Report(std::move(message)); };
   core.cancelled = [this] { return stopping(); };
@@ -140,9 +143,12 @@ absl::Status ServerTask::Run() {
 }
 
 absl::StatusOr<std::unique_ptr<ExchangeServer>> ServerTask::Listen() {
+  RUBATO_ASSIGN_OR_RETURN(const ModelSpec model, BuildModelSpec(options_.config.model()));
   const absl::Time deadline = options_.clock->Now() + options_.listen_timeout;
   for (;;) {
     ExchangeServer::Options listen;
+    listen.limits = ServerLimits(options_.config, model);
+    listen.refusals = &refusals_;
     listen.listen = options_.listen;
     listen.security = options_.security;
     listen.health = options_.health;

@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "common/clock.h"
 #include "common/health/health.h"
+#include "common/limits/refusal_log.h"
 #include "common/log.h"
 #include "common/metrics/task_page.h"
 #include "common/mutex.h"
@@ -89,6 +90,8 @@ class ServerTask : public Incarnation, private ExchangeServer::Handler {
   void OfferSharedMemory();
 
   const Options options_;
+  // Who is refused.
+  RefusalLog refusals_;
   // Parts of checkpoints, for other servers.
   PartStore parts_;
   PartService part_service_;

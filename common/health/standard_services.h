@@ -1,13 +1,12 @@
 #ifndef RUBATO_COMMON_HEALTH_STANDARD_SERVICES_H_
 #define RUBATO_COMMON_HEALTH_STANDARD_SERVICES_H_
 
-#include <grpcpp/server.h>
-
 #include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "common/health/health.h"
+#include "common/limits/guarded_server.h"
 
 namespace rubato {
 
@@ -28,14 +27,13 @@ class HealthListener {
   HealthListener(const HealthListener&) = delete;
   HealthListener& operator=(const HealthListener&) = delete;
 
-  int port() const { return port_; }
+  int port() const { return server_->port(); }
 
  private:
   explicit HealthListener(Health* health) : health_(health) {}
 
   Health* const health_;
-  std::unique_ptr<grpc::Server> server_;
-  int port_ = 0;
+  std::unique_ptr<GuardedServer> server_;
 };
 
 }  // namespace rubato

@@ -1,6 +1,7 @@
 #ifndef RUBATO_COMMON_PART_COPIES_PART_SERVICE_H_
 #define RUBATO_COMMON_PART_COPIES_PART_SERVICE_H_
 
+#include "common/limits/refusal_log.h"
 #include "common/part_copies/part_store.h"
 #include "proto/part_copies.grpc.pb.h"
 
@@ -9,8 +10,8 @@ namespace rubato {
 // A PartStore as a gRPC service.
 class PartService : public v1::PartCopies::Service {
  public:
-  // The store outlives it.
-  explicit PartService(PartStore* store) : store_(store) {}
+  // The store outlives it, and so does what is told of who is refused, which may be null.
+  explicit PartService(PartStore* store, RefusalLog* refusals = nullptr) : store_(store), refusals_(refusals) {}
 
   grpc::Status Read(grpc::ServerContext* context, const v1::ReadPartRequest* request,
                     v1::ReadPartReply* reply) override;
@@ -19,6 +20,7 @@ class PartService : public v1::PartCopies::Service {
 
  private:
   PartStore* const store_;
+  RefusalLog* const refusals_;
 };
 
 }  // namespace rubato

@@ -3,6 +3,7 @@
 
 #include <grpcpp/support/byte_buffer.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -29,6 +30,10 @@ class Connection {
   // silently dropped. When more bytes wait than the server's options allow, the connection is closed with
   // RESOURCE_EXHAUSTED. Some of the work of sending is done here, and the memory of messages may be released here.
   virtual void Send(grpc::ByteBuffer message, int64_t priority) = 0;
+
+  // The handler has no more use for a message of so many bytes that came on it. Until then they count towards the bound
+  // on what a client may have unanswered.
+  virtual void Release(size_t /*bytes*/) {}
 
   // Ends the stream. With OK what is queued is sent first; with another status the client is told that status at once,
   // what is queued is dropped, and the message being sent may be cut off. No message is delivered afterwards. Does

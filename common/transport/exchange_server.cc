@@ -1,55 +1,37 @@
 #include "common/transport/exchange_server.h"
 
-#include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server_builder.h>
 
 #include <climits>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "common/status.h"
 
 namespace rubato {
-namespace {
-
-absl::Status CheckListen(absl::string_view listen) {
-  const size_t colon = listen.rfind(':');
-  uint32_t port = 0;
-  if (colon != absl::string_view::npos && colon > 0 && absl::SimpleAtoi(listen.substr(colon + 1), &port) &&
-      port <= 65535) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("listen: \"", listen, "\" is not \"host:port\" with a port from 0 to 65535"));
-}
-
-}  // namespace
-
 absl::StatusOr<std::unique_ptr<ExchangeServer>> ExchangeServer::Create(Options options, Handler* handler) {
-  RUBATO_RETURN_IF_ERROR(CheckListen(options.listen));
-  if (options.max_message_bytes < 1 || options.max_message_bytes > INT_MAX) {
+  const size_t message_bytes = options.limits.message_bytes;
+  if (message_bytes < 1 || message_bytes > INT_MAX) {
     return absl::InvalidArgumentError(
-        absl::StrCat("max_message_bytes: ", options.max_message_bytes, " is not in [1, ", INT_MAX, "]"));
+        absl::StrCat("limits.message_bytes: ", message_bytes, " is not in [1, ", INT_MAX, "]"));
   }
   std::unique_ptr<ExchangeServer> server(new ExchangeServer(std::move(options), handler));
   RUBATO_RETURN_IF_ERROR(server->Start());
   return server;
 }
 
+ExchangeServer::ExchangeServer(Options options, Handler* handler)
+    : options_(std::move(options)),
+      handler_(handler),
+      counts_({.what = "streams",
+               .per_task = options_.limits.streams_per_task,
+               .per_host = options_.limits.streams_per_host}) {}
+
 ExchangeServer::~ExchangeServer() { Shutdown(); }
 
 absl::Status ExchangeServer::Start() {
   grpc::ServerBuilder builder;
-  builder.AddListeningPort(options_.listen, ServerCredentialsOf(options_.security.get()), &port_);
-  // Two servers on one port would each get some of the clients.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.SetMaxReceiveMessageSize(static_cast<int>(options_.max_message_bytes));
   builder.SetMaxSendMessageSize(-1);
-  // The bound on a message holds for what is received, not for what it would inflate to.
-  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
-  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
   ApplyKeepalive(options_.keepalive, &builder);
   // Threads of gRPC's own are for `services` and for probes; fewer of them stand in the queue's way.
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::NUM_CQS, 1);
@@ -57,20 +39,20 @@ absl::Status ExchangeServer::Start() {
   builder.RegisterService(&service_);
   for (grpc::Service* service : options_.services) builder.RegisterService(service);
   queue_ = builder.AddCompletionQueue();
-  server_ = builder.BuildAndStart();
-  if (server_ == nullptr || port_ == 0) {
-    return absl::UnavailableError(absl::StrCat("cannot listen on ", options_.listen,
-                                               ": the port is taken by another process, or the host is not an address "
-                                               "of this machine; port 0 takes a free one"));
-  }
-  if (options_.health != nullptr) options_.health->Attach(server_.get(), "rubato.v1.ParameterServer");
+  RUBATO_ASSIGN_OR_RETURN(server_, GuardedServer::Start({.listen = options_.listen,
+                                                         .credentials = ServerCredentialsOf(options_.security.get()),
+                                                         .limits = options_.limits,
+                                                         .refusals = options_.refusals},
+                                                        &builder));
+  port_ = server_->port();
+  if (options_.health != nullptr) options_.health->Attach(server_->grpc(), "rubato.v1.ParameterServer");
   AcceptNext();
   thread_ = std::thread([this] { Run(); });
   return absl::OkStatus();
 }
 
 void ExchangeServer::AcceptNext() {
-  accepting_ = std::make_shared<ServerStream>(next_id_++, options_.max_queued_bytes, handler_);
+  accepting_ = std::make_shared<ServerStream>(next_id_++, options_.limits, options_.refusals, handler_);
   accepting_->Accept(&service_, queue_.get());
 }
 
@@ -87,12 +69,21 @@ void ExchangeServer::Run() {
   }
 }
 
+PeerCounts::Place ExchangeServer::Begin(const std::shared_ptr<ServerStream>& stream) {
+  stream->Begin();
+  absl::StatusOr<PeerCounts::Place> place = counts_.Take(stream->identity(), stream->peer());
+  if (place.ok()) return *std::move(place);
+  stream->Refuse("streams", place.status());
+  return nullptr;
+}
+
 void ExchangeServer::OnAccepted(std::shared_ptr<ServerStream> stream, bool ok) {
-  if (ok) stream->Begin();
+  PeerCounts::Place place;
+  if (ok) place = Begin(stream);
   bool closing = false;
   {
     MutexLock lock(mu_);
-    if (ok) streams_[stream->id()] = stream;
+    if (ok) streams_[stream->id()] = {stream, std::move(place)};
     closing = shutting_down_;
     if (!ok || closing) is_accepting_ = false;
     changed_.NotifyAll();
@@ -102,9 +93,9 @@ void ExchangeServer::OnAccepted(std::shared_ptr<ServerStream> stream, bool ok) {
 }
 
 void ExchangeServer::Forget(uint64_t id) {
-  std::shared_ptr<ServerStream> stream;  // Its memory is released without the lock.
+  Open open;  // What it has is released without the lock.
   MutexLock lock(mu_);
-  stream = std::move(streams_[id]);
+  open = std::move(streams_[id]);
   streams_.erase(id);
   changed_.NotifyAll();
 }
@@ -115,7 +106,7 @@ void ExchangeServer::Shutdown() {
     MutexLock lock(mu_);
     if (shutting_down_) return;
     shutting_down_ = true;
-    for (const auto& [id, stream] : streams_) streams.push_back(stream);
+    for (const auto& [id, open] : streams_) streams.push_back(open.stream);
   }
   if (!thread_.joinable()) return;
   if (options_.health != nullptr) options_.health->Detach();

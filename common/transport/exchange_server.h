@@ -3,7 +3,6 @@
 
 #include <grpcpp/completion_queue.h>
 #include <grpcpp/impl/codegen/service_type.h>
-#include <grpcpp/server.h>
 #include <grpcpp/support/byte_buffer.h>
 
 #include <cstddef>
@@ -18,6 +17,10 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/health/health.h"
+#include "common/limits/guarded_server.h"
+#include "common/limits/peer_counts.h"
+#include "common/limits/port_limits.h"
+#include "common/limits/refusal_log.h"
 #include "common/mutex.h"
 #include "common/security/task_security.h"
 #include "common/transport/connection.h"
@@ -40,10 +43,10 @@ class ExchangeServer {
     std::string listen = {};
     // Who may call. Null: everybody.
     std::shared_ptr<const TaskSecurity> security = nullptr;
-    // A larger message ends its connection with RESOURCE_EXHAUSTED. 1 to 2^31 - 1.
-    size_t max_message_bytes = (size_t{1} << 28) + (size_t{1} << 20);
-    // That may wait to be sent on one connection.
-    size_t max_queued_bytes = size_t{1} << 30;
+    // Of everybody's messages and streams; what one peer asks for beyond them is refused with RESOURCE_EXHAUSTED.
+    PortLimits limits = {.message_bytes = (size_t{1} << 28) + (size_t{1} << 20), .memory_bytes = size_t{1} << 32};
+    // Says who is refused. Null: nothing does. Outlives the server.
+    RefusalLog* refusals = nullptr;
     Keepalive keepalive = {};
     // How long Shutdown waits for calls of `services` before it cancels them.
     absl::Duration shutdown_grace = absl::Seconds(1);
@@ -68,20 +71,28 @@ class ExchangeServer {
   void Shutdown();
 
  private:
-  ExchangeServer(Options options, Handler* handler) : options_(std::move(options)), handler_(handler) {}
+  struct Open {
+    std::shared_ptr<ServerStream> stream;
+    PeerCounts::Place place;
+  };
+
+  ExchangeServer(Options options, Handler* handler);
 
   absl::Status Start();
   void AcceptNext();
   // The queue's thread.
   void Run();
   void OnAccepted(std::shared_ptr<ServerStream> stream, bool ok);
+  // Begins to read, or refuses the peer another stream.
+  PeerCounts::Place Begin(const std::shared_ptr<ServerStream>& stream);
   void Forget(uint64_t id);
 
   const Options options_;
   Handler* const handler_;
   RawExchangeService service_;
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;
-  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<GuardedServer> server_;
+  PeerCounts counts_;
   int port_ = 0;
   // Used by Start, then by the queue's thread alone.
   uint64_t next_id_ = 1;
@@ -93,7 +104,7 @@ class ExchangeServer {
   bool shutting_down_ ABSL_GUARDED_BY(mu_) = false;
   // Whether a stream waits for the next call.
   bool is_accepting_ ABSL_GUARDED_BY(mu_) = true;
-  absl::flat_hash_map<uint64_t, std::shared_ptr<ServerStream>> streams_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<uint64_t, Open> streams_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace rubato

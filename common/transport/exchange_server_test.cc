@@ -167,7 +167,7 @@ TEST_F(ExchangeServerTest, CloseWithAnErrorTellsTheClientWhy) {
 }
 
 TEST_F(ExchangeServerTest, AClientThatDoesNotReadIsClosedWhenTooMuchWaits) {
-  Serve(&echo_, {.max_queued_bytes = 10 << 20});
+  Serve(&echo_, {.limits = {.queued_bytes = 10 << 20}});
   grpc::ClientContext context;
   auto stream = Open(&context);
   ASSERT_TRUE(stream->Write(Request(1)));
@@ -182,7 +182,7 @@ TEST_F(ExchangeServerTest, AClientThatDoesNotReadIsClosedWhenTooMuchWaits) {
 }
 
 TEST_F(ExchangeServerTest, ATooLargeMessageEndsItsConnectionAlone) {
-  Serve(&echo_, {.max_message_bytes = 1000});
+  Serve(&echo_, {.limits = {.message_bytes = 1000}});
   grpc::ClientContext good_context;
   auto good = Open(&good_context);
   grpc::ClientContext bad_context;
@@ -234,8 +234,8 @@ TEST_F(ExchangeServerTest, RefusesOptionsOutOfRange) {
         << listen;
   }
   const absl::Status status =
-      ExchangeServer::Create({.listen = "localhost:0", .max_message_bytes = size_t{1} << 31}, &echo_).status();
-  EXPECT_EQ(status.message(), "max_message_bytes: 2147483648 is not in [1, 2147483647]");
+      ExchangeServer::Create({.listen = "localhost:0", .limits = {.message_bytes = size_t{1} << 31}}, &echo_).status();
+  EXPECT_EQ(status.message(), "limits.message_bytes: 2147483648 is not in [1, 2147483647]");
 }
 
 TEST_F(ExchangeServerTest, AShutdownDoesNotWaitForAClientThatStays) {

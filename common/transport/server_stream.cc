@@ -2,19 +2,28 @@
 
 #include <grpc/grpc.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/grpc_status.h"
+#include "common/limits/peer_name.h"
 #include "common/security/call_check.h"
 #include "common/transport/loopback.h"
 #include "common/wire/bundle.h"
 
 namespace rubato {
 
-ServerStream::ServerStream(uint64_t id, size_t queued_bytes_max, ConnectionHandler* handler)
-    : id_(id), handler_(handler), call_(std::make_unique<Call>()), queue_(queued_bytes_max) {}
+ServerStream::ServerStream(uint64_t id, const PortLimits& limits, RefusalLog* refusals, ConnectionHandler* handler)
+    : id_(id),
+      message_bytes_most_(limits.message_bytes),
+      unanswered_most_(limits.unanswered_requests),
+      unanswered_bytes_most_(limits.unanswered_bytes),
+      refusals_(refusals),
+      handler_(handler),
+      call_(std::make_unique<Call>()),
+      queue_(limits.queued_bytes) {}
 
 void ServerStream::Accept(RawExchangeService* service, grpc::ServerCompletionQueue* queue) {
   call_->context.AsyncNotifyWhenDone(&done_tag_);
@@ -55,6 +64,7 @@ bool ServerStream::OnEvent(Operation operation, bool ok) {
     if (--pending_ == 0) ended = std::move(call_);
   }
   if (ended == nullptr) return false;
+  NoteUnheard(*ended);
   ended.reset();
   handler_->OnClosed(id_);
   return true;
@@ -72,15 +82,19 @@ void ServerStream::OnRead(bool ok) {
   messages.front().Swap(&incoming_);
   if (IsBundle(&messages.front())) {
     absl::StatusOr<std::vector<grpc::ByteBuffer>> bundle = Unbundle(messages.front());
-    if (!bundle.ok()) return Close(bundle.status());
+    if (!bundle.ok()) return Refuse("messages", bundle.status());
     messages = *std::move(bundle);
   }
+  absl::Status room;
   {
     MutexLock lock(mu_);
     if (closed_ || draining_) return;
     messages_read_ += messages.size();
-    ++pending_;  // The next read.
+    for (const grpc::ByteBuffer& message : messages) unreleased_bytes_ += message.Length();
+    room = CheckUnanswered();
+    if (room.ok()) ++pending_;  // The next read.
   }
+  if (!room.ok()) return Refuse("requests", room);
   // Before the handler, whose answer then takes along what flow control has to say of this message. The next event is
   // handled after it all the same, by this thread.
   call_->stream.Read(&incoming_, &read_tag_);
@@ -102,17 +116,55 @@ void ServerStream::Deliver(std::vector<grpc::ByteBuffer> messages) {
   Advance();
 }
 
+absl::Status ServerStream::CheckUnanswered() const {
+  if (unanswered_most_ > 0 && messages_read_ > answers_ + unanswered_most_) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the client has ", unanswered_most_, " requests unanswered; no more at the same time"));
+  }
+  if (unanswered_bytes_most_ > 0 && unreleased_bytes_ > unanswered_bytes_most_) {
+    return absl::ResourceExhaustedError(absl::StrCat("the client's unanswered requests have ", unreleased_bytes_,
+                                                     " bytes; allowed: up to ", unanswered_bytes_most_));
+  }
+  return absl::OkStatus();
+}
+
+void ServerStream::Release(size_t bytes) {
+  MutexLock lock(mu_);
+  unreleased_bytes_ -= std::min(bytes, unreleased_bytes_);
+}
+
+void ServerStream::Refuse(absl::string_view kind, const absl::Status& why) {
+  Note(kind, why.message());
+  Close(why);
+}
+
+void ServerStream::Note(absl::string_view kind, absl::string_view why) const {
+  if (refusals_ != nullptr) refusals_->Note(PeerName(identity_, peer_), kind, why);
+}
+
+void ServerStream::NoteUnheard(const Call& call) {
+  {
+    MutexLock lock(mu_);
+    if (messages_read_ > 0 || refused_ || !call.context.IsCancelled()) return;
+  }
+  // gRPC does not say which of these it was.
+  Note("messages", absl::StrCat("a stream, which broke off before a message of it could be taken: none came, or one of "
+                                "more than ",
+                                message_bytes_most_, " bytes"));
+}
+
 void ServerStream::Send(grpc::ByteBuffer message, int64_t priority) {
   const size_t bytes = message.Length();
   bool taken = false;
   {
     MutexLock lock(mu_);
     if (closed_ || draining_) return;
+    ++answers_;
     taken = queue_.Push(std::move(message), priority);
   }
   if (taken) return Advance();
-  Close(absl::ResourceExhaustedError(
-      absl::StrCat("the client does not read its answers: another one of ", bytes, " bytes does not fit the queue")));
+  Refuse("answers", absl::ResourceExhaustedError(absl::StrCat("the client does not read its answers: another one of ",
+                                                              bytes, " bytes does not fit the queue")));
 }
 
 void ServerStream::Close(absl::Status status) {
@@ -123,6 +175,7 @@ void ServerStream::Close(absl::Status status) {
     draining_ = true;
     if (!status.ok()) {
       closed_ = true;
+      refused_ = true;
       dropped = queue_.TakeAll();
       // Unlike Finish() this overtakes what the client has not read. ServerContext::TryCancel() is the same call, but
       // knows no other status than CANCELLED.

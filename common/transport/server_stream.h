@@ -12,6 +12,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "common/limits/port_limits.h"
+#include "common/limits/refusal_log.h"
 #include "common/mutex.h"
 #include "common/security/identity.h"
 #include "common/transport/connection.h"
@@ -47,7 +50,8 @@ class ServerStream : public Connection, public std::enable_shared_from_this<Serv
     Operation operation;
   };
 
-  ServerStream(uint64_t id, size_t queued_bytes_max, ConnectionHandler* handler);
+  // `refusals`, which may be null, is used as long as the call lasts.
+  ServerStream(uint64_t id, const PortLimits& limits, RefusalLog* refusals, ConnectionHandler* handler);
 
   // Waits for a call. Then comes a kAccept event and, if that is ok, Begin() is due.
   void Accept(RawExchangeService* service, grpc::ServerCompletionQueue* queue);
@@ -55,11 +59,14 @@ class ServerStream : public Connection, public std::enable_shared_from_this<Serv
   // Takes an event other than kAccept. Returns true when it was the last one: the handler has been told, and the stream
   // may be forgotten.
   bool OnEvent(Operation operation, bool ok);
+  // Says that the peer asks for too much of `kind`, and ends its stream with `why`.
+  void Refuse(absl::string_view kind, const absl::Status& why);
 
   uint64_t id() const override { return id_; }
   const std::string& peer() const override { return peer_; }
   const std::optional<Identity>& identity() const override { return identity_; }
   void Send(grpc::ByteBuffer message, int64_t priority) override;
+  void Release(size_t bytes) override;
   void Close(absl::Status status) override;
 
  private:
@@ -71,11 +78,20 @@ class ServerStream : public Connection, public std::enable_shared_from_this<Serv
 
   void OnRead(bool ok);
   void Deliver(std::vector<grpc::ByteBuffer> messages);
+  // Whether what is unanswered is within the limits. ResourceExhausted: it is not; the message has the bound.
+  absl::Status CheckUnanswered() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Note(absl::string_view kind, absl::string_view why) const;
+  // Says it of a call that is over, if nothing of it could be read.
+  void NoteUnheard(const Call& call);
   // Starts the next write, or ends the stream when that is due.
   void Advance();
   bool StreamIsOver() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const uint64_t id_;
+  const size_t message_bytes_most_;
+  const size_t unanswered_most_;
+  const size_t unanswered_bytes_most_;
+  RefusalLog* const refusals_;
   ConnectionHandler* const handler_;
   Tag accept_tag_{this, Operation::kAccept};
   Tag read_tag_{this, Operation::kRead};
@@ -97,9 +113,15 @@ class ServerStream : public Connection, public std::enable_shared_from_this<Serv
   bool draining_ ABSL_GUARDED_BY(mu_) = false;
   // Nothing is sent any more.
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
+  // By this side, with an error.
+  bool refused_ ABSL_GUARDED_BY(mu_) = false;
   // The client sends no more.
   bool read_ended_ ABSL_GUARDED_BY(mu_) = false;
   uint64_t messages_read_ ABSL_GUARDED_BY(mu_) = 0;
+  // Of messages that were read, the bytes that the handler has not released.
+  size_t unreleased_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  // Calls of Send.
+  uint64_t answers_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t messages_written_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t messages_in_write_ ABSL_GUARDED_BY(mu_) = 0;
 };
