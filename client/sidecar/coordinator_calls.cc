@@ -10,6 +10,7 @@
 #include "common/grpc_status.h"
 #include "common/session/coordinator_channel.h"
 #include "common/status.h"
+#include "common/storage/cut_record.h"
 
 namespace rubato::client {
 namespace {
@@ -134,6 +135,8 @@ absl::StatusOr<std::string> CoordinatorCalls::WriteCheckpoint(Cancellation* canc
   RUBATO_RETURN_IF_ERROR(Repeat(
       kChange, [&](grpc::ClientContext* context) { return stub_->WriteCheckpointNow(context, {}, &reply); },
       cancellation));
+  // It becomes a part of a path.
+  RUBATO_RETURN_IF_ERROR(Annotate(CheckCutName(reply.cut().name()), "the coordinator's answer"));
   return reply.cut().name();
 }
 

@@ -1,5 +1,6 @@
 #include "common/storage/cut_record.h"
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -9,6 +10,9 @@
 namespace rubato {
 
 namespace {
+
+// Of a name that is none.
+constexpr size_t kShownBytes = 64;
 
 // -1 if this is not the text of a number.
 int64_t NumberOf(absl::string_view text) {
@@ -27,7 +31,8 @@ int64_t StepOfCheckpoint(absl::string_view name) {
 
 absl::Status CheckCutName(absl::string_view name) {
   if (name == "stopped" || StepOfCheckpoint(name) >= 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("cut.name: value \"", name, "\"; allowed: stopped, step<number>"));
+  return absl::InvalidArgumentError(absl::StrCat("cut.name: value \"", absl::CHexEscape(name.substr(0, kShownBytes)),
+                                                 "\"; allowed: stopped, step<number>"));
 }
 
 bool IsCheckpointName(absl::string_view name) { return name == "final" || CheckCutName(name).ok(); }

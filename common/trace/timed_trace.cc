@@ -6,11 +6,25 @@
 #include "common/storage/file.h"
 
 namespace rubato {
+namespace {
+
+// Whatever the coordinator allows, memory bounds it.
+constexpr double kLongestSeconds = 3600;
+
+}  // namespace
 
 void TimedTrace::Record(const v1::RecordTrace& request) {
   MutexLock lock(mu_);
   if (request.id() == begun_ || finish_) return;
   begun_ = request.id();
+  // Written so that NaN is refused too.
+  if (!(request.seconds() > 0 && request.seconds() <= kLongestSeconds)) {
+    last_.set_id(request.id());
+    last_.clear_path();
+    last_.set_error(
+        absl::StrCat("record_trace.seconds: value ", request.seconds(), "; allowed: above 0, up to ", kLongestSeconds));
+    return;
+  }
   if (recording_ || !options_.recorder->Start()) {
     last_.set_id(request.id());
     last_.clear_path();

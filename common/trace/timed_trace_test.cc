@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/str_cat.h"
 #include "common/storage/file.h"
 
 namespace rubato {
@@ -87,6 +89,18 @@ TEST_F(TimedTraceTest, AFileThatCannotBeWrittenIsAnErrorOfTheTrace) {
   timed.Finish();
   EXPECT_EQ(timed.last().id(), 10u);
   EXPECT_NE(timed.last().error(), "");
+}
+
+TEST_F(TimedTraceTest, RefusesATimeThatIsNone) {
+  uint64_t id = 7;
+  for (const double seconds :
+       {0.0, -1.0, 1e9, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+    timed_->Record(Request(++id, seconds));
+    EXPECT_EQ(timed_->last().id(), id);
+    EXPECT_EQ(timed_->last().error(),
+              absl::StrCat("record_trace.seconds: value ", seconds, "; allowed: above 0, up to 3600"));
+    EXPECT_FALSE(trace_.enabled());
+  }
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -9,10 +11,18 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "common/proto_enum.h"
+#include "common/status.h"
 #include "common/task.h"
 
 namespace rubato::coordinator {
 namespace {
+
+// POSIX has no longer names of hosts, and Linux none of abstract sockets.
+constexpr size_t kHostNameBytes = 255;
+constexpr size_t kAddressBytes = kHostNameBytes + 8;
+constexpr size_t kSocketNameBytes = 107;
+// Of a word that is refused.
+constexpr size_t kShownBytes = 64;
 
 absl::Status Refuse(const v1::TaskId& task, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat(TaskName(task), " is refused: ", why));
@@ -43,6 +53,23 @@ absl::Status CheckIndex(const v1::JobConfig& config, const v1::TaskId& task) {
   return Refuse(task, absl::StrCat("task.index: value ", task.index(), "; allowed: below ", tasks, ", ", limit));
 }
 
+// What others are told of a task, and people are shown: a word that fits on their line.
+absl::Status CheckWord(const v1::TaskId& task, absl::string_view field, absl::string_view value, size_t most) {
+  const bool plain = std::all_of(value.begin(), value.end(), [](char c) { return absl::ascii_isgraph(c); });
+  if (plain && value.size() <= most) return absl::OkStatus();
+  return Refuse(task, absl::StrCat(field, ": \"", absl::CHexEscape(value.substr(0, kShownBytes)), "\" has ",
+                                   value.size(), " bytes; allowed: up to ", most, " without spaces, of ASCII"));
+}
+
+absl::Status CheckWords(const v1::TaskId& task, const v1::Register& info) {
+  RUBATO_RETURN_IF_ERROR(CheckWord(task, "register.address", info.address(), kAddressBytes));
+  RUBATO_RETURN_IF_ERROR(CheckWord(task, "register.metrics_address", info.metrics_address(), kAddressBytes));
+  RUBATO_RETURN_IF_ERROR(CheckWord(task, "register.host_name", info.host_name(), kHostNameBytes));
+  const v1::SharedMemoryAddress& shared = info.shared_memory();
+  RUBATO_RETURN_IF_ERROR(CheckWord(task, "register.shared_memory.boot_id", shared.boot_id(), kSocketNameBytes));
+  return CheckWord(task, "register.shared_memory.socket", shared.socket(), kSocketNameBytes);
+}
+
 }  // namespace
 
 absl::Status CheckRegistration(const RegistrationRules& rules, const v1::TaskId& task, const v1::Register& info) {
@@ -59,6 +86,7 @@ absl::Status CheckRegistration(const RegistrationRules& rules, const v1::TaskId&
                                   "with the same config and --set options",
                                   info.config_fingerprint(), rules.config_fingerprint));
   }
+  RUBATO_RETURN_IF_ERROR(CheckWords(task, info));
   // What data clients have is in the config.
   if (task.role() != v1::TaskId::WORKER || rules.config->model().has_manifest()) return absl::OkStatus();
   if (info.train_examples() < 1) {

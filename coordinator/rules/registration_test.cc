@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "common/task.h"
 
 namespace rubato::coordinator {
@@ -63,6 +65,26 @@ TEST_F(RegistrationTest, ChecksTheIndexOfEachRole) {
 TEST_F(RegistrationTest, RefusesIncarnationZero) {
   task_.set_incarnation(0);
   EXPECT_NE(Check().find("task.incarnation"), std::string::npos);
+}
+
+TEST_F(RegistrationTest, RefusesWhatIsNoNameOfAHost) {
+  info_.set_host_name("node-7.example");
+  info_.set_metrics_address("[fe80::1%eth0]:9100");
+  EXPECT_EQ(Check(), "");
+  info_.set_host_name(std::string(256, 'x'));
+  EXPECT_EQ(Check(), "worker 1 is refused: register.host_name: \"" + std::string(64, 'x') +
+                         "\" has 256 bytes; allowed: up to 255 without spaces, of ASCII");
+  info_.set_host_name("a\nb");
+  EXPECT_NE(Check().find("register.host_name: \"a\\nb\" has 3 bytes"), std::string::npos) << Check();
+  info_.set_host_name("");
+  info_.set_metrics_address("a host:9100");
+  EXPECT_NE(Check().find("register.metrics_address: "), std::string::npos) << Check();
+  info_.set_metrics_address("");
+  info_.set_address(std::string(4096, 'h') + ":9000");
+  EXPECT_NE(Check().find("register.address: "), std::string::npos) << Check();
+  info_.set_address("");
+  info_.mutable_shared_memory()->set_socket(std::string(108, 's'));
+  EXPECT_NE(Check().find("register.shared_memory.socket: "), std::string::npos) << Check();
 }
 
 TEST(PeerHost, KnowsTheFormsOfAPeerName) {
