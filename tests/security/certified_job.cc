@@ -19,7 +19,7 @@ CertifiedJob::CertifiedJob(const std::string& name, const std::string& job, absl
     : folder_(JoinPath(testing::TempDir(),
                        absl::StrCat(testing::UnitTest::GetInstance()->current_test_info()->name(), "-", name))) {
   std::vector<Identity> whose = {{job, Party::kCoordinator, 0}, {job, Party::kOperator, 0}};
-  for (const uint32_t index : {0u, 1u}) {
+  for (const uint32_t index : {0u, 1u, 2u}) {
     for (const Party party : {Party::kServer, Party::kWorker, Party::kEvaluator}) whose.push_back({job, party, index});
   }
   const absl::Status written = WriteCredentials(folder_, job, whose, {begin, absl::Hours(24)});

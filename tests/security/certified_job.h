@@ -12,7 +12,7 @@
 
 namespace rubato {
 
-// Certificates of a job "mnist" with two of each task, in a folder of the test's.
+// Certificates of a job "mnist" with three of each task, in a folder of the test's.
 class CertifiedJob {
  public:
   // `name`: of the folder, within the test's. What is there is renewed under its authority.
