@@ -29,6 +29,8 @@ absl::string_view Reason(int status) {
       return "Not Found";
     case 405:
       return "Method Not Allowed";
+    case 408:
+      return "Request Timeout";
     case 411:
       return "Length Required";
     case 413:

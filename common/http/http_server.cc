@@ -5,10 +5,12 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -20,6 +22,23 @@
 
 namespace rubato {
 namespace {
+
+// Without descriptors, until they are asked for again.
+constexpr absl::Duration kAcceptPause = absl::Milliseconds(100);
+
+// Of the process's descriptors, where those begin that are spared. The system gives the lowest number that is free.
+int FirstSpared(size_t spare) {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return INT_MAX;
+  const rlim_t most = std::min<rlim_t>(limit.rlim_cur, INT_MAX);
+  return static_cast<int>(most - std::min<rlim_t>(spare, most / 4));
+}
+
+// As far as it can be sent at once.
+void SendReply(const FileDescriptor& socket, int status, absl::string_view why) {
+  const std::string text = FormatHttpReply({.status = status, .body = absl::StrCat(why, "\n")}, /*head_only=*/false);
+  (void)send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
 
 absl::Status CannotListen(const std::string& listen, absl::string_view why) {
   return absl::UnavailableError(absl::StrCat("cannot listen on ", listen, ": ", why, "; port 0 takes a free one"));
@@ -115,7 +134,7 @@ void HttpServer::Run() {
     const absl::Time now = options_.clock->Now();
     size_t event = 2;
     for (auto connection = connections_.begin(); connection != connections_.end(); ++event) {
-      const bool goes_on = now < connection->deadline && (events[event] == 0 || Serve(&*connection));
+      const bool goes_on = InTime(&*connection, now) && (events[event] == 0 || Serve(&*connection));
       connection = goes_on ? std::next(connection) : connections_.erase(connection);
     }
     // After the clients that begin a stream now: they were told of nothing that is published from here on.
@@ -126,17 +145,31 @@ void HttpServer::Run() {
   SendPublished();
 }
 
+bool HttpServer::InTime(Connection* connection, absl::Time now) {
+  if (now >= connection->deadline) return false;
+  if (connection->answered || now < connection->request_deadline) return true;
+  if (!connection->received.empty()) {
+    SendReply(connection->socket, 408,
+              absl::StrCat("the request did not come within ", absl::FormatDuration(options_.request_timeout)));
+  }
+  return false;
+}
+
 bool HttpServer::Await(std::vector<short>* events) {
+  const absl::Time now = options_.clock->Now();
   const bool full = connections_.size() - CountStreams() >= options_.max_connections;
+  const bool pauses = now < accept_again_;
   std::vector<pollfd> waits = {
-      {stop_.get(), POLLIN, 0}, {full ? -1 : socket_.get(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
-  absl::Duration left = absl::InfiniteDuration();
+      {stop_.get(), POLLIN, 0}, {full || pauses ? -1 : socket_.get(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
+  absl::Duration left = pauses ? accept_again_ - now : absl::InfiniteDuration();
   for (const Connection& connection : connections_) {
     // A client of a stream says nothing any more, but that it leaves.
     short wanted = connection.answered && !connection.stream ? 0 : POLLIN;
     if (!connection.answer.empty()) wanted = static_cast<short>(wanted | POLLOUT);
     waits.push_back({connection.socket.get(), wanted, 0});
-    left = std::min(left, connection.deadline - options_.clock->Now());
+    left = std::min(
+        left,
+        (connection.answered ? connection.deadline : std::min(connection.deadline, connection.request_deadline)) - now);
   }
   int timeout = -1;
   if (left != absl::InfiniteDuration()) {
@@ -153,12 +186,22 @@ void HttpServer::Accept() {
   socklen_t size = sizeof(name);
   FileDescriptor socket(
       accept4(socket_.get(), reinterpret_cast<sockaddr*>(&name), &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  // It may have gone again.
-  if (!socket.open()) return;
+  if (!socket.open()) {
+    // Otherwise it may have gone again.
+    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+      accept_again_ = options_.clock->Now() + kAcceptPause;
+    }
+    return;
+  }
+  if (socket.get() >= FirstSpared(options_.spare_descriptors)) {
+    return SendReply(socket, 503, "this process has no descriptors to spare");
+  }
   connections_.emplace_back();
   connections_.back().socket = std::move(socket);
   connections_.back().peer = HostOf(name, size);
-  connections_.back().deadline = options_.clock->Now() + options_.timeout;
+  const absl::Time now = options_.clock->Now();
+  connections_.back().deadline = now + options_.timeout;
+  connections_.back().request_deadline = now + options_.request_timeout;
 }
 
 void HttpServer::SendPublished() {

@@ -22,8 +22,9 @@ namespace rubato {
 
 // Answers HTTP/1 GET and HEAD requests, and POST if it is told to, for pages that are fetched now and then: one request
 // per connection, all of them on one thread of its own. Slow or silent clients are cut off, and there is a bound on
-// connections and on what a request may send. An answer may be a stream of what is published from then on, the same for
-// all who watch. Whom it answers is for the handler to say.
+// connections and on what a request may send. Out of descriptors, it serves those whom it has, and others once there
+// are some again. An answer may be a stream of what is published from then on, the same for all who watch. Whom it
+// answers is for the handler to say.
 //
 //   RUBATO_ASSIGN_OR_RETURN(auto server, HttpServer::Create({.listen = "0.0.0.0:9100", .handler = ..., .clock = &c}));
 class HttpServer {
@@ -39,8 +40,12 @@ class HttpServer {
     const Clock* clock = nullptr;
     // From the connection to its last byte, or to the first one of a stream.
     absl::Duration timeout = absl::Seconds(5);
-    // More clients wait until one is served.
+    // From the connection to the end of its request; who has said a part of one by then is answered 408.
+    absl::Duration request_timeout = absl::Seconds(2);
+    // More clients wait until one is served, or cut off.
     size_t max_connections = 32;
+    // Of the process, that no client gets; fewer if it may have few at all. A further client is answered 503.
+    size_t spare_descriptors = 32;
     // Streams beside these; more are answered 503. Who has not read as many messages as `max_behind` is cut off.
     size_t max_streams = 256;
     size_t max_behind = 16;
@@ -66,6 +71,7 @@ class HttpServer {
   struct Connection {
     FileDescriptor socket;
     absl::Time deadline;
+    absl::Time request_deadline;
     std::string peer;
     std::string received;
     // What is to be sent, the first of it without its first `sent` bytes.
@@ -83,6 +89,8 @@ class HttpServer {
   // Waits for what the connections, and others, have. False: the thread is to end.
   bool Await(std::vector<short>* events);
   void Accept();
+  // Whether it may go on after this time; who has been too slow with a request is told so.
+  bool InTime(Connection* connection, absl::Time now);
   void SendPublished();
   // Reads or writes what can be without waiting. False: the connection is over.
   bool Serve(Connection* connection);
@@ -101,6 +109,8 @@ class HttpServer {
   Mutex mu_;
   std::vector<std::shared_ptr<const std::string>> published_ ABSL_GUARDED_BY(mu_);
   std::list<Connection> connections_;
+  // Without descriptors nobody is accepted before this time.
+  absl::Time accept_again_ = absl::InfinitePast();
   std::thread thread_;  // Last: it uses everything above.
 };
 

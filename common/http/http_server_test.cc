@@ -2,7 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 
+#include <ctime>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -114,6 +118,78 @@ TEST_F(HttpServerTest, CutsOffAStreamThatIsNotRead) {
   }
   EXPECT_THAT(answer, HasSubstr("200 OK"));
   EXPECT_LT(Hear(slow).size(), 3 * large.size());
+}
+
+TEST_F(HttpServerTest, WhoIsSlowWithARequestIsToldSo) {
+  Serve({.request_timeout = absl::Milliseconds(100), .max_connections = 1});
+  FileDescriptor slow = Connect();
+  Say(slow, "GET /page HTTP/1.1\r\nX-Slow: ");
+  EXPECT_THAT(Hear(slow), AllOf(HasSubstr("408 Request Timeout"), HasSubstr("did not come within 100ms")));
+  EXPECT_THAT(Ask("GET /page HTTP/1.1\r\n\r\n"), HasSubstr("hello"));
+}
+
+TEST_F(HttpServerTest, AHeadThatIsTooLongIsRefused) {
+  Serve();
+  EXPECT_THAT(Ask(absl::StrCat("GET /page HTTP/1.1\r\nX-Long: ", std::string(8200, 'x'))),
+              HasSubstr("431 Request Header Fields Too Large"));
+}
+
+// With fewer descriptors for a while.
+class HttpDescriptorsTest : public HttpServerTest {
+ protected:
+  HttpDescriptorsTest() { EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0); }
+  ~HttpDescriptorsTest() override { Allow(before_.rlim_cur); }
+  void Allow(rlim_t most) {
+    rlimit limit = before_;
+    limit.rlim_cur = most;
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  }
+  static FileDescriptor Socket() { return FileDescriptor(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)); }
+  // Which needs no further descriptor of this side.
+  void ConnectSocket(const FileDescriptor& client) {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(server_->port()));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(connect(client.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  }
+
+  static constexpr char kRequest[] = "GET /page HTTP/1.1\r\n\r\n";
+  rlimit before_ = {};
+};
+
+TEST_F(HttpDescriptorsTest, ServesAgainOnceThereAreSome) {
+  Serve();
+  const FileDescriptor watcher = Connect();
+  Say(watcher, "GET /stream HTTP/1.1\r\n\r\n");
+  EXPECT_THAT(HearUntil(watcher, "far\n"), HasSubstr("200 OK"));
+  const FileDescriptor late = Socket();
+  // Those that are open, and not one more.
+  Allow(static_cast<rlim_t>(Socket().get()));
+  ConnectSocket(late);
+  Say(late, kRequest);
+  // Those whom it has are served, and waiting for the others takes hardly any of a processor.
+  const std::clock_t begin = std::clock();
+  clock_.Sleep(absl::Milliseconds(300));
+  EXPECT_LT(std::clock() - begin, CLOCKS_PER_SEC / 10);
+  server_->Publish("news\n");
+  EXPECT_EQ(HearUntil(watcher, "news\n"), "news\n");
+  Allow(before_.rlim_cur);
+  EXPECT_THAT(Hear(late), HasSubstr("hello"));
+}
+
+TEST_F(HttpDescriptorsTest, LeavesSomeToTheProcess) {
+  Serve();
+  EXPECT_THAT(Ask(kRequest), HasSubstr("hello"));
+  const FileDescriptor client = Socket();
+  // A quarter of so few is spared.
+  const rlim_t most = static_cast<rlim_t>(Socket().get()) + 2;
+  ASSERT_GE(most / 4, 2u);
+  Allow(most);
+  ConnectSocket(client);
+  EXPECT_THAT(Hear(client), HasSubstr("503 Service Unavailable"));
+  Allow(before_.rlim_cur);
+  EXPECT_THAT(Ask(kRequest), HasSubstr("hello"));
 }
 
 TEST_F(HttpServerTest, SaysWhyItCannotListen) {

@@ -31,6 +31,15 @@ std::optional<HttpReply> TokenRefusal(const std::string& token, const HttpReques
   return std::nullopt;
 }
 
+// As old as what a scrape gets may be: however often it is asked for, a task measures itself so often and no more.
+constexpr absl::Duration kMetricsAge = absl::Milliseconds(100);
+
+// The page's thread's.
+struct Shown {
+  HttpReply metrics;
+  absl::Time made = absl::InfinitePast();
+};
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TaskPage>> TaskPage::Create(Options options) {
@@ -39,7 +48,15 @@ absl::StatusOr<std::unique_ptr<TaskPage>> TaskPage::Create(Options options) {
   std::unique_ptr<TaskPage> page(new TaskPage(std::move(options)));
   absl::StatusOr<std::unique_ptr<HttpServer>> server =
       HttpServer::Create({.listen = page->options_.listen,
-                          .handler = [self = page.get()](const HttpRequest& request) { return self->Answer(request); },
+                          .handler =
+                              [self = page.get(), shown = std::make_shared<Shown>()](const HttpRequest& request) {
+                                if (request.path != "/metrics") return self->Answer(request);
+                                // What was made for one who may read it is not for others.
+                                if (auto refusal = TokenRefusal(self->options_.token, request)) return *refusal;
+                                const absl::Time now = self->options_.clock->Now();
+                                if (now - shown->made >= kMetricsAge) *shown = {self->Answer(request), now};
+                                return shown->metrics;
+                              },
                           .clock = page->options_.clock});
   if (!server.ok()) return Annotate(server.status(), "--metrics_listen");
   page->server_ = *std::move(server);

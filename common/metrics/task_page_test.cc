@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+
 #include "absl/strings/str_cat.h"
 #include "common/http/testing/http_client.h"
 
@@ -46,6 +48,19 @@ TEST_F(TaskPageTest, ShowsTheTasksMetricsAndItsProcess) {
   EXPECT_THAT(Get(**page, "/other"), HasSubstr("404 Not Found"));
 }
 
+TEST_F(TaskPageTest, ManyScrapesMeasureOnce) {
+  FakeClock clock;
+  TaskPage::Options options = OptionsFor("127.0.0.1:0");
+  options.clock = &clock;
+  std::atomic<int> measured = 0;
+  options.metrics = [&](MetricText* text) { text->Counter("rubato_things_total", "Things.", ++measured); };
+  auto page = TaskPage::Create(options);
+  ASSERT_TRUE(page.ok()) << page.status();
+  for (int i = 0; i < 50; ++i)
+    EXPECT_THAT(Get(**page, "/metrics"), HasSubstr("rubato_things_total{role=\"worker\",index=\"3\"} 1\n"));
+  EXPECT_EQ(measured, 1);
+}
+
 TEST_F(TaskPageTest, ProbesSeeWhetherTheTaskServes) {
   auto page = TaskPage::Create(OptionsFor("127.0.0.1:0"));
   ASSERT_TRUE(page.ok()) << page.status();
@@ -74,6 +89,8 @@ TEST_F(TaskPageTest, WithATokenOnlyProbesNeedNone) {
   }
   constexpr char kRight[] = "Authorization: Bearer secret\r\n";
   EXPECT_THAT(Get(**page, "/metrics", kRight), HasSubstr("rubato_things_total"));
+  // Somebody else at the same time.
+  EXPECT_THAT(Get(**page, "/metrics"), HasSubstr("401 Unauthorized"));
   EXPECT_THAT(Get(**page, "/targets", kRight), HasSubstr("where tasks are"));
 }
 
