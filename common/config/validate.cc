@@ -155,7 +155,8 @@ void ValidateTargets(const ModelSpec* model, const v1::JobConfig& config, ErrorL
   errors->CheckNumber("evaluation.target_rmse", rmse, rmse >= 0, "a number >= 0 (0: no target)");
   absl::string_view first;
   const auto check = [&](absl::string_view field, double target, bool is_measured, absl::string_view otherwise) {
-    if (target == 0) return;
+    // Also if it is no target at all, as said above.
+    if (!(target > 0)) return;
     if (config.cluster().evaluators() == 0) errors->Add(field, NumberText(target), "0 if cluster.evaluators is 0");
     if (!is_measured) errors->Add(field, NumberText(target), otherwise);
     if (!first.empty()) errors->Add(field, NumberText(target), absl::StrCat("0 with ", first));
