@@ -108,7 +108,7 @@ addresses() {
   say "addresses"
   local short=(--config="$teacher" --set "run_directory=$work/waiting" --set cluster.start_timeout_seconds=6)
   start_coordinator coordinator "${short[@]}"
-  refused 2 "^--listen $address: cannot listen" "$root/coordinator/coordinator" "--config=$teacher" "--listen=$address" \
+  refused 2 "^--listen: cannot listen on $address: the port is taken" "$root/coordinator/coordinator" "--config=$teacher" "--listen=$address" \
     --set "run_directory=$work/run"
   refused 1 "cannot listen on $address: the port is taken" "$root/server/server" "${short[@]}" --task_index=0 "--coordinator=$address" "--listen=$address"
   refused 1 'the coordinator at 127.0.0.1:1 could not be reached' "$root/worker/worker" "--config=$teacher" \
