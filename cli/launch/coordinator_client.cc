@@ -13,6 +13,7 @@
 namespace rubato {
 namespace {
 
+// What a call waits for a connection, of its own deadline.
 constexpr absl::Duration kConnecting = absl::Milliseconds(500);
 
 std::shared_ptr<grpc::Channel> NewChannel(const std::string& address, const TaskSecurity* security) {
@@ -41,7 +42,8 @@ CoordinatorClient::CoordinatorClient(std::string address, std::shared_ptr<const 
       stub_(v1::Coordinator::NewStub(channel_)) {}
 
 absl::StatusOr<v1::JobStatus> CoordinatorClient::GetStatus(absl::Duration deadline) {
-  // After a failed attempt to connect calls fail at once, and between calls nobody reads what a TLS handshake waits for.
+  // After a failed attempt to connect calls fail at once, and between calls nobody reads what a TLS handshake waits
+  // for.
   if (channel_->GetState(/*try_to_connect=*/true) != GRPC_CHANNEL_READY) {
     channel_->WaitForConnected(In(std::min(deadline, kConnecting)));
   }

@@ -5,19 +5,17 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <cstring>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "common/http/listen_address.h"
+#include "common/sockets.h"
 #include "common/status.h"
 
 namespace rubato {
@@ -25,14 +23,6 @@ namespace {
 
 // Without descriptors, until they are asked for again.
 constexpr absl::Duration kAcceptPause = absl::Milliseconds(100);
-
-// Of the process's descriptors, where those begin that are spared. The system gives the lowest number that is free.
-int FirstSpared(size_t spare) {
-  rlimit limit = {};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return INT_MAX;
-  const rlim_t most = std::min<rlim_t>(limit.rlim_cur, INT_MAX);
-  return static_cast<int>(most - std::min<rlim_t>(spare, most / 4));
-}
 
 // As far as it can be sent at once.
 void SendReply(const FileDescriptor& socket, int status, absl::string_view why) {
@@ -42,21 +32,6 @@ void SendReply(const FileDescriptor& socket, int status, absl::string_view why) 
 
 absl::Status CannotListen(const std::string& listen, absl::string_view why) {
   return absl::UnavailableError(absl::StrCat("cannot listen on ", listen, ": ", why, "; port 0 takes a free one"));
-}
-
-int PortOf(int socket) {
-  sockaddr_storage name = {};
-  socklen_t size = sizeof(name);
-  if (getsockname(socket, reinterpret_cast<sockaddr*>(&name), &size) != 0) return 0;
-  return ntohs(name.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6*>(&name)->sin6_port
-                                          : reinterpret_cast<sockaddr_in*>(&name)->sin_port);
-}
-
-// Without its port; an IPv4 address as such, also where it comes through IPv6.
-std::string HostOf(const sockaddr_storage& name, socklen_t size) {
-  char host[NI_MAXHOST] = "";
-  getnameinfo(reinterpret_cast<const sockaddr*>(&name), size, host, sizeof(host), nullptr, 0, NI_NUMERICHOST);
-  return std::string(absl::StripPrefix(host, "::ffff:"));
 }
 
 // Binds to one of the addresses that a name stands for. Not open, with errno: none could be had.
@@ -188,12 +163,10 @@ void HttpServer::Accept() {
       accept4(socket_.get(), reinterpret_cast<sockaddr*>(&name), &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (!socket.open()) {
     // Otherwise it may have gone again.
-    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-      accept_again_ = options_.clock->Now() + kAcceptPause;
-    }
+    if (IsOutOfDescriptors(errno)) accept_again_ = options_.clock->Now() + kAcceptPause;
     return;
   }
-  if (socket.get() >= FirstSpared(options_.spare_descriptors)) {
+  if (socket.get() >= FirstSparedDescriptor(options_.spare_descriptors)) {
     return SendReply(socket, 503, "this process has no descriptors to spare");
   }
   connections_.emplace_back();

@@ -4,17 +4,16 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/limits/listening_sockets.h"
+#include "common/sockets.h"
 #include "common/status.h"
 
 namespace rubato {
@@ -22,12 +21,6 @@ namespace {
 
 // Without descriptors, until they are asked for again.
 constexpr absl::Duration kPause = absl::Milliseconds(100);
-
-size_t DescriptorLimit() {
-  rlimit limit = {};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 1024;
-  return static_cast<size_t>(limit.rlim_cur);
-}
 
 }  // namespace
 
@@ -94,7 +87,7 @@ bool Acceptor::AcceptAll(int listener) {
     socklen_t size = sizeof(name);
     const int connection = accept4(listener, reinterpret_cast<sockaddr*>(&name), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (connection < 0) {
-      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+      if (IsOutOfDescriptors(errno)) {
         Note("everybody", "descriptors", absl::StrCat("connections wait, as there are none: ", strerror(errno)));
         return false;
       }
@@ -115,11 +108,9 @@ bool Acceptor::AcceptAll(int listener) {
 }
 
 bool Acceptor::Admit(int connection, const std::string& host) {
-  // The system gives the lowest number that is free.
-  const size_t limit = DescriptorLimit();
-  const size_t spare = std::min(options_.spare_descriptors, limit / 4);
-  if (static_cast<size_t>(connection) >= limit - spare) {
-    Note(host, "descriptors", absl::StrCat("a connection: this process has ", limit - spare, " descriptors in use"));
+  const int spared = FirstSparedDescriptor(options_.spare_descriptors);
+  if (connection >= spared) {
+    Note(host, "descriptors", absl::StrCat("a connection: this process has ", spared, " descriptors in use"));
     return false;
   }
   if (rate_.Take(host, clock_->Now())) return true;

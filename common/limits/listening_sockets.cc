@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "common/http/listen_address.h"
+#include "common/sockets.h"
 #include "common/status.h"
 
 namespace rubato {
@@ -35,14 +35,6 @@ void SetPort(sockaddr* name, int port) {
   } else {
     reinterpret_cast<sockaddr_in*>(name)->sin_port = htons(static_cast<uint16_t>(port));
   }
-}
-
-int PortOf(int socket) {
-  sockaddr_storage name = {};
-  socklen_t size = sizeof(name);
-  if (getsockname(socket, reinterpret_cast<sockaddr*>(&name), &size) != 0) return 0;
-  return ntohs(name.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6*>(&name)->sin6_port
-                                          : reinterpret_cast<sockaddr_in*>(&name)->sin_port);
 }
 
 // Not open, with errno: it could not be had. `both_families`: of IPv6, and takes IPv4 too.
@@ -108,12 +100,6 @@ absl::StatusOr<ListeningSockets> ListenOn(const std::string& address) {
   }
   if (result.sockets.empty() || error == EADDRINUSE) return CannotListen(address, error);
   return result;
-}
-
-std::string HostOf(const sockaddr_storage& name, socklen_t size) {
-  char host[NI_MAXHOST] = "";
-  getnameinfo(reinterpret_cast<const sockaddr*>(&name), size, host, sizeof(host), nullptr, 0, NI_NUMERICHOST);
-  return std::string(absl::StripPrefix(host, "::ffff:"));
 }
 
 }  // namespace rubato

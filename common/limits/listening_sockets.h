@@ -1,8 +1,6 @@
 #ifndef RUBATO_COMMON_LIMITS_LISTENING_SOCKETS_H_
 #define RUBATO_COMMON_LIMITS_LISTENING_SOCKETS_H_
 
-#include <sys/socket.h>
-
 #include <string>
 #include <vector>
 
@@ -22,9 +20,6 @@ struct ListeningSockets {
 // machine's, of both families if it has both. InvalidArgument: it is not "host:port". Unavailable: the port is taken,
 // or the host is not an address of this machine; the message says which.
 absl::StatusOr<ListeningSockets> ListenOn(const std::string& address);
-
-// Without its port; an IPv4 address as such, also where it comes through IPv6.
-std::string HostOf(const sockaddr_storage& name, socklen_t size);
 
 }  // namespace rubato
 

@@ -34,12 +34,6 @@ std::optional<HttpReply> TokenRefusal(const std::string& token, const HttpReques
 // As old as what a scrape gets may be: however often it is asked for, a task measures itself so often and no more.
 constexpr absl::Duration kMetricsAge = absl::Milliseconds(100);
 
-// The page's thread's.
-struct Shown {
-  HttpReply metrics;
-  absl::Time made = absl::InfinitePast();
-};
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TaskPage>> TaskPage::Create(Options options) {
@@ -48,15 +42,7 @@ absl::StatusOr<std::unique_ptr<TaskPage>> TaskPage::Create(Options options) {
   std::unique_ptr<TaskPage> page(new TaskPage(std::move(options)));
   absl::StatusOr<std::unique_ptr<HttpServer>> server =
       HttpServer::Create({.listen = page->options_.listen,
-                          .handler =
-                              [self = page.get(), shown = std::make_shared<Shown>()](const HttpRequest& request) {
-                                if (request.path != "/metrics") return self->Answer(request);
-                                // What was made for one who may read it is not for others.
-                                if (auto refusal = TokenRefusal(self->options_.token, request)) return *refusal;
-                                const absl::Time now = self->options_.clock->Now();
-                                if (now - shown->made >= kMetricsAge) *shown = {self->Answer(request), now};
-                                return shown->metrics;
-                              },
+                          .handler = [self = page.get()](const HttpRequest& request) { return self->Answer(request); },
                           .clock = page->options_.clock});
   if (!server.ok()) return Annotate(server.status(), "--metrics_listen");
   page->server_ = *std::move(server);
@@ -69,15 +55,24 @@ std::string TaskPage::address() const {
   return absl::StrCat(wildcard ? "" : host, ":", port());
 }
 
-HttpReply TaskPage::Answer(const HttpRequest& request) const {
+HttpReply TaskPage::Answer(const HttpRequest& request) {
   if (request.path == "/healthz") {
     const bool serving = options_.health->serving();
     return {.status = serving ? 200 : 503, .body = serving ? "serving\n" : "not serving\n"};
   }
   if (std::optional<HttpReply> refusal = TokenRefusal(options_.token, request)) return *std::move(refusal);
-  if (request.path == "/metrics") return {.content_type = kMetricContentType, .body = Metrics()};
+  if (request.path == "/metrics") return {.content_type = kMetricContentType, .body = RecentMetrics()};
   if (options_.other) return options_.other(request);
   return {.status = 404, .body = "/metrics and /healthz are here\n"};
+}
+
+const std::string& TaskPage::RecentMetrics() {
+  const absl::Time now = options_.clock->Now();
+  if (now - measured_ >= kMetricsAge) {
+    metrics_ = Metrics();
+    measured_ = now;
+  }
+  return metrics_;
 }
 
 std::string TaskPage::Metrics() const {

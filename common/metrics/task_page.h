@@ -53,10 +53,14 @@ class TaskPage {
 
  private:
   explicit TaskPage(Options options) : options_(std::move(options)) {}
-  HttpReply Answer(const HttpRequest& request) const;
+  // The page's thread's.
+  HttpReply Answer(const HttpRequest& request);
+  const std::string& RecentMetrics();
   std::string Metrics() const;
 
   const Options options_;
+  std::string metrics_;  // Of that time.
+  absl::Time measured_ = absl::InfinitePast();
   std::unique_ptr<HttpServer> server_;  // Last: its thread uses what is above.
 };
 

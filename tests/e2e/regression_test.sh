@@ -17,7 +17,7 @@ awk -v r2="$r2" 'BEGIN { exit !(r2 > 0.5 && r2 < 1) }' || fail "R2 is $r2; a mod
 ! grep -q '"accuracy":' "$run/metrics.jsonl" || fail "the run record has an accuracy"
 
 say "terminal, report and TensorBoard"
-grep -qE '^mode +R2 +loss ' "$run.out" || fail "the table has no R2: $(cat "$run.out")"
+grep -qE '^mode +R2 +RMSE +loss ' "$run.out" || fail "the table has no R2: $(cat "$run.out")"
 grep -q 'held-out R2' "$run.out" || fail "the plot is not R2's: $(cat "$run.out")"
 ! grep -q accuracy "$run.out" || fail "the terminal shows an accuracy: $(cat "$run.out")"
 grep -q '"regression":true' "$run/report.html" || fail "the report does not show a regression"

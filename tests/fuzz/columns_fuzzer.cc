@@ -8,9 +8,9 @@
 
 #include "common/model_spec.h"
 #include "proto/job_config.pb.h"
+#include "tests/fuzz/dataset_examples.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/memory_file.h"
-#include "worker/data/open_dataset.h"
 
 namespace rubato {
 namespace {
@@ -52,28 +52,7 @@ v1::JobConfig MakeConfig(const std::string& path, uint8_t choice) {
   return config;
 }
 
-struct Example {
-  int32_t label = 0;
-  float target = 0;
-  std::vector<float> features = std::vector<float>(kFeatures);
-  std::vector<uint64_t> keys = std::vector<uint64_t>(kKeys);
-  std::vector<uint32_t> counts = std::vector<uint32_t>(kTables);
-
-  bool operator==(const Example&) const = default;
-};
-
-std::vector<Example> ReadAll(const worker::Dataset& dataset) {
-  std::vector<Example> examples(dataset.size());
-  for (int64_t i = 0; i < dataset.size(); ++i) {
-    Example& example = examples[i];
-    const absl::Status status = dataset.Read(&i, 1, example.features.data(), &example.label, &example.target,
-                                             example.keys.data(), example.counts.data());
-    RUBATO_FUZZ_CHECK(status.ok(), status);
-  }
-  return examples;
-}
-
-void CheckExample(const Example& example, const ModelSpec& model) {
+void CheckExample(const DatasetExample& example, const ModelSpec& model) {
   const int64_t classes = std::max<int64_t>(model.output[0], 2);
   RUBATO_FUZZ_CHECK(example.label >= 0 && example.label < classes, example.label);
   RUBATO_FUZZ_CHECK(std::isfinite(example.target), example.target);
@@ -91,14 +70,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const uint8_t choice = trailer.TakeByte();
   const MemoryFile file(trailer.Rest());
   const ModelSpec model = MakeModel(choice);
-  v1::JobConfig config = MakeConfig(file.path(), choice);
-  const auto streamed = worker::OpenDataset(config, model, worker::Split::kTrain);
-  config.mutable_data()->set_memory_bytes(1 << 30);
-  const auto in_memory = worker::OpenDataset(config, model, worker::Split::kTrain);
-  RUBATO_FUZZ_CHECK(streamed.status() == in_memory.status(), streamed.status());
-  if (!streamed.ok()) return 0;
-  const std::vector<Example> examples = ReadAll(**streamed);
-  RUBATO_FUZZ_CHECK(examples == ReadAll(**in_memory), "other examples from the disk");
-  for (const Example& example : examples) CheckExample(example, model);
+  const v1::JobConfig config = MakeConfig(file.path(), choice);
+  for (const DatasetExample& example : ReadBothWays(config, model)) CheckExample(example, model);
   return 0;
 }

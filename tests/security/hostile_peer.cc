@@ -80,7 +80,8 @@ grpc::Status HostilePeer::Register(const v1::TaskId& task) {
   if (!stream->Read(&directive)) return stream->Finish();
   context.TryCancel();
   stream->Finish();
-  return grpc::Status(grpc::StatusCode::UNKNOWN, directive.DebugString());
+  return directive.has_registered() ? grpc::Status::OK
+                                    : grpc::Status(grpc::StatusCode::UNKNOWN, directive.DebugString());
 }
 
 std::map<std::string, int> HostilePeer::Ask(const std::function<v1::ExchangeRequest(uint64_t id)>& request, int count) {

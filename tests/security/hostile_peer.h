@@ -26,7 +26,7 @@ class HostilePeer {
 
   HostilePeer(int port, Party to, const TaskSecurity* security);
 
-  // How a session ends that registers as `task`.
+  // How a session ends that registers as `task`; OK: it is registered.
   grpc::Status Register(const v1::TaskId& task);
   // Sends as many requests and hears each answer. How often each text came, or what ended the stream.
   std::map<std::string, int> Ask(const std::function<v1::ExchangeRequest(uint64_t id)>& request, int count);

@@ -21,6 +21,7 @@
 #include "proto/coordinator.grpc.pb.h"
 #include "proto/part_copies.grpc.pb.h"
 #include "tests/security/certified_job.h"
+#include "tests/security/hostile_peer.h"
 
 namespace rubato {
 namespace {
@@ -59,22 +60,8 @@ class ImpostorTest : public testing::Test {
   }
   // How a session ends in which the owner of this certificate registers as `task`; OK: it is registered.
   grpc::Status Register(Party party, uint32_t index, const v1::TaskId& task) {
-    const auto stub = StubOf(party, index);
-    grpc::ClientContext context;
-    SetDeadline(&context);
-    const auto stream = stub->Session(&context);
-    v1::TaskMessage message;
-    *message.mutable_task() = task;
-    *message.mutable_register_() = coordinator::RegistrationOf(task);
-    stream->Write(message);
-    v1::Directive directive;
-    if (stream->Read(&directive)) {
-      context.TryCancel();
-      stream->Finish();
-      return directive.has_registered() ? grpc::Status::OK
-                                        : grpc::Status(grpc::StatusCode::UNKNOWN, directive.DebugString());
-    }
-    return stream->Finish();
+    const std::shared_ptr<const TaskSecurity> security = job_.As(party, index);
+    return HostilePeer(listener_.port, Party::kCoordinator, security.get()).Register(task);
   }
   v1::JobStatus Status() {
     const auto stub = StubOf(Party::kOperator, 0);
