@@ -129,7 +129,8 @@ std::vector<SshResult> Ssh::Run(const std::vector<SshCall>& calls, absl::Duratio
     if (events.size() == idle) return results;
     absl::Status end;
     if (clock_->Now() >= deadline) {
-      end = absl::UnavailableError(absl::StrCat("no answer within ", absl::FormatDuration(timeout)));
+      end = absl::UnavailableError(absl::StrCat("no answer within ", absl::FormatDuration(timeout),
+                                                " (the host, or its login's start-up files such as ~/.bashrc)"));
     }
     if (heed_signals && signals_->Take()) end = absl::CancelledError("stopped by a signal");
     if (!end.ok()) {

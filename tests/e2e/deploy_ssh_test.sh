@@ -26,12 +26,13 @@ start_ssh_server() {
   local key
   for key in key other_key host_key; do ssh-keygen -q -t ed25519 -N '' -f "$work/$key"; done
   cp "$work/key.pub" "$work/authorized_keys"
-  # A port that is taken is found out by trying.
+  # A port that is taken is found out by trying. Its sessions begin as if within a shell, as bash then leaves the user's
+  # start-up files alone, which may take their time or wait.
   for _ in {1..20}; do
     port=$((20000 + RANDOM % 12000))
     "$sshd" -D -e -f /dev/null -p "$port" -o ListenAddress=127.0.0.1 -o ListenAddress=127.0.0.2 -o PidFile=none \
       -o HostKey="$work/host_key" -o AuthorizedKeysFile="$work/authorized_keys" -o StrictModes=no -o UsePAM=no \
-      -o MaxStartups=100 2>"$work/sshd.log" &
+      -o MaxStartups=100 -o SetEnv=SHLVL=1 2>"$work/sshd.log" &
     local server=$!
     until (($(grep -c 'Server listening on' "$work/sshd.log") == 2)); do
       kill -0 "$server" 2>/dev/null || continue 2

@@ -51,12 +51,12 @@ clicks "$killed" "${static[@]}" --set cluster.servers=3 --resume || {
 
 for mode in SSP ASYNC; do
   clicks "$work/$mode" --set "consistency.mode=$mode" --set consistency.staleness_bound="$([[ $mode == SSP ]] && echo 2)" \
-    --set data.clicks.train_examples=60000 || {
+    --set data.clicks.train_examples=120000 || {
     cat "$work/$mode.out" >&2
     fail "$mode did not train"
   }
   audit_holds "$work/$mode"
-  trained_once "$work/$mode" 60000
+  trained_once "$work/$mode" 120000
   auc="$(last_value "$work/$mode" auc)"
   say "$mode: AUC $auc"
   awk -v auc="$auc" 'BEGIN { exit !(auc > 0.65) }' || fail "$mode: an AUC of $auc"
