@@ -218,7 +218,9 @@ class Job:
         end = time.time()
         self.signal(signal.SIGSTOP)
         if self.launcher.poll() is not None:
-            raise SystemExit(f"{self.variant}: the job ended with exit status {self.launcher.returncode}")
+            with open(self.output("train")) as output:
+                said = output.read()[-2000:]
+            raise SystemExit(f"{self.variant}: the job ended with exit status {self.launcher.returncode}\n{said}")
         written, examples = self.last_progress()
         if begin < written < end:
             self.points.append((self.active_s + written - begin, examples))
