@@ -191,27 +191,27 @@ rubato_result Client::SetEpoch(double epoch) {
   return Tell(FrameKind::kEpoch, Encode(epoch));
 }
 
-rubato_result Client::TellPush(FrameKind kind, const PushBody& push, size_t bytes) {
+rubato_result Client::TellPush(FrameKind kind, std::string_view body, size_t bytes) {
   held_bytes_ += bytes;
   if (!steps_->complete() && held_bytes_ < kHeldBytesMax) {
-    std::string error = link_.TellWithNext(kind, Encode(push));
+    std::string error = link_.TellWithNext(kind, body);
     const bool held = error.empty();
     return Finish(held ? RUBATO_OK : RUBATO_UNAVAILABLE, std::move(error));
   }
   held_bytes_ = 0;
-  return Tell(kind, Encode(push));
+  return Tell(kind, body);
 }
 
 rubato_result Client::Push(uint32_t tensor, uint64_t examples) {
   if (!started()) return Invalid(std::string("rubato_push: ") + kNotStarted);
   if (std::string error = steps_->Push(tensor, examples); !error.empty()) return Invalid(std::move(error));
-  return TellPush(FrameKind::kPush, {.examples = examples, .tensor = tensor}, memory_->Bytes(tensor));
+  return TellPush(FrameKind::kPush, Encode(PushBody{.examples = examples, .tensor = tensor}), memory_->Bytes(tensor));
 }
 
 rubato_result Client::PushAbsent(uint32_t tensor) {
   if (!started()) return Invalid(std::string("rubato_push_absent: ") + kNotStarted);
   if (std::string error = steps_->PushAbsent(tensor); !error.empty()) return Invalid(std::move(error));
-  return TellPush(FrameKind::kPushAbsent, {.tensor = tensor}, 0);
+  return TellPush(FrameKind::kPushAbsent, Encode(PushBody{.tensor = tensor}), 0);
 }
 
 rubato_result Client::Skip() {
@@ -407,7 +407,8 @@ rubato_result Client::PushRows(uint32_t table, const uint64_t* keys, size_t coun
   if (error.empty()) error = steps_->PushRows(table, examples);
   if (!error.empty()) return Invalid(std::move(error));
   pushed.Forget();
-  return Tell(FrameKind::kPushRows, pushed.pushed_body(examples));
+  const std::string body = pushed.pushed_body(examples);
+  return TellPush(FrameKind::kPushRows, body, body.size());
 }
 
 rubato_result Client::Close(const char* error) {

@@ -73,7 +73,7 @@ class Client {
   SidecarLink::Answer AskInTime(FrameKind kind, std::string_view body, int passed = -1);
   rubato_result Tell(FrameKind kind, std::string_view body);
   // Of `bytes` of a gradient. Little ones go together: each message wakes the sidecar on a core that may be computing.
-  rubato_result TellPush(FrameKind kind, const PushBody& push, size_t bytes);
+  rubato_result TellPush(FrameKind kind, std::string_view body, size_t bytes);
   // What is wrong with so many different keys in a call; empty: nothing.
   std::string CheckRows(const char* name, uint32_t table, size_t keys) const;
   rubato_result CheckKey(const char* name, const char* key);

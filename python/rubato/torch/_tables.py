@@ -29,6 +29,11 @@ class Table:
         self.gradients.clear()
 
 
+def _joined(tensors: list[torch.Tensor]) -> torch.Tensor:
+    """One after another; a single one as it is."""
+    return tensors[0] if len(tensors) == 1 else torch.cat(tensors)
+
+
 class Tables:
     """All tables of a model, in the order of its modules. Keys are contiguous tensors of int64 on the CPU."""
 
@@ -98,7 +103,7 @@ class Tables:
         """Tells what the next step needs, before anything is pushed."""
         for number, table in enumerate(self._tables):
             if table.asked:
-                keys = torch.cat(table.asked)
+                keys = _joined(table.asked)
                 self._client.ask_rows(number, keys.data_ptr(), len(keys))
 
     def push(self, examples: int, scale: Optional[float]) -> None:
@@ -108,8 +113,8 @@ class Tables:
             if not table.keys:
                 self._client.push_rows(number, 0, 0, 0, examples)
                 continue
-            keys = torch.cat(table.keys)
-            gradients = torch.cat(table.gradients)
+            keys = _joined(table.keys)
+            gradients = _joined(table.gradients)
             if scale is not None:
                 gradients = gradients / scale
             self._client.push_rows(

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 _MODES = ("sum", "mean", "max")
 
+# It has backward called for rows, and nothing else.
+_ASKS = torch.zeros(0, requires_grad=True, device="cpu")
+
 
 class EmbeddingBag(torch.nn.Module):
     """As torch.nn.EmbeddingBag, with rows that stay on the job's servers: any 64-bit number is a key, and a row is made
@@ -96,7 +99,7 @@ class EmbeddingBag(torch.nn.Module):
         """Of keys, torch.int64 or torch.int32: [bags, n], or one after another with the offsets where bags begin. Rows
         [bags, dimension]; with mode=None those of each key.
         """
-        keys = self._keys(input)
+        keys = self._kept_keys(input)
         if self.mode is None:
             if offsets is not None or per_sample_weights is not None:
                 raise self._invalid("offsets and per_sample_weights are for modes other than None")
@@ -116,7 +119,7 @@ class EmbeddingBag(torch.nn.Module):
 
     def prefetch(self, input: torch.Tensor) -> None:
         """The keys of the next step's batch: their rows come with it. Before step(); several calls add up."""
-        self._bound().prefetch(self._number, self._keys(input).clone())
+        self._bound().prefetch(self._number, self._kept_keys(input))
 
     def extra_repr(self) -> str:
         """See torch.nn.Module."""
@@ -141,15 +144,16 @@ class EmbeddingBag(torch.nn.Module):
         tables = self._bound()
         if not (self.training and torch.is_grad_enabled()):
             return tables.read(self._number, keys)
-        # It has backward called, and nothing else.
-        asks = torch.zeros(0, requires_grad=True, device="cpu")
-        rows: torch.Tensor = _Rows.apply(asks, tables, self._number, keys.clone())
+        rows: torch.Tensor = _Rows.apply(_ASKS, tables, self._number, keys)
         return rows
 
-    def _keys(self, input: torch.Tensor) -> torch.Tensor:
+    def _kept_keys(self, input: torch.Tensor) -> torch.Tensor:
+        """A copy: contiguous, of int64 and on the CPU, whatever becomes of `input`."""
         if input.dtype not in (torch.int64, torch.int32):
             raise self._invalid(f"input is of {input.dtype}: keys are torch.int64 or torch.int32")
-        return input.detach().to("cpu", torch.int64).reshape(-1).contiguous()
+        keys = torch.empty(input.numel(), dtype=torch.int64, device="cpu")
+        keys.view(input.shape).copy_(input.detach())
+        return keys
 
     def _offsets(self, input: torch.Tensor, offsets: Optional[torch.Tensor]) -> torch.Tensor:
         if input.dim() == 2:
