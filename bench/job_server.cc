@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/model_spec.h"
@@ -95,6 +96,12 @@ absl::StatusOr<SharedMemory> OfferSharedMemory(const v1::JobConfig& config, cons
 
 }  // namespace
 
+absl::StatusOr<std::shared_ptr<const TaskSecurity>> OpenSecurity(const v1::JobConfig& config, Party party) {
+  const std::string& folder = config.security().credentials();
+  if (folder.empty()) return nullptr;
+  return TaskSecurity::Create({.credentials = folder, .job = config.name(), .party = party, .now = absl::Now()});
+}
+
 v1::ServerInfo TheServer() {
   v1::ServerInfo info;
   info.mutable_task()->set_role(v1::TaskId::SERVER);
@@ -118,8 +125,9 @@ absl::Status ServeJob(const v1::JobConfig& config, const v1::JobDescription& job
   options.report = [](v1::TaskMessage) {};
   RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<server::ServerCore> core, server::ServerCore::Create(options));
   Handler handler(core.get(), &clock);
+  RUBATO_ASSIGN_OR_RETURN(const std::shared_ptr<const TaskSecurity> security, OpenSecurity(config, Party::kServer));
   RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<ExchangeServer> server,
-                          ExchangeServer::Create({.listen = "127.0.0.1:0"}, &handler));
+                          ExchangeServer::Create({.listen = "127.0.0.1:0", .security = security}, &handler));
   RUBATO_RETURN_IF_ERROR(core->StartJob(job));
   v1::Directive commit;
   *commit.mutable_commit()->mutable_plan() = plan;

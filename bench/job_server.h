@@ -2,14 +2,21 @@
 #define RUBATO_BENCH_JOB_SERVER_H_
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/security/identity.h"
+#include "common/security/task_security.h"
 #include "proto/coordinator.pb.h"
 #include "proto/job_config.pb.h"
 
 namespace rubato::bench {
+
+// Of server 0 or worker 0, with the credentials that the config names; null if it names none. Errors of
+// TaskSecurity::Create.
+absl::StatusOr<std::shared_ptr<const TaskSecurity>> OpenSecurity(const v1::JobConfig& config, Party party);
 
 // The only server of a job without a coordinator.
 v1::ServerInfo TheServer();

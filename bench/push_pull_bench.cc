@@ -3,14 +3,20 @@
 // short rounds each, so that a busy machine slows all of them alike.
 //
 //   push_pull_bench --sizes=65536,1048576 --in_flight=1,8 --only=rubato,bytebuffer_stream
+//   push_pull_bench --sizes=1048576,4194304 --tls
+#include <stdlib.h>
+
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "bench/bench_output.h"
 #include "bench/push_pull/ratios.h"
 #include "bench/push_pull/roles.h"
 #include "bench/push_pull/subject.h"
+#include "common/security/credentials.h"
 #include "common/status.h"
 
 namespace rubato::bench {
@@ -22,11 +28,35 @@ struct Flags {
   double seconds = 0.1;
   int rounds = 21;
   std::vector<std::string> only;
+  bool tls = false;
   // How this program starts itself for a part of a Pair.
   std::string role;
   std::string address;
   // But for size and in_flight.
   Setup setup;
+};
+
+// A folder with credentials of a server and a worker, as long as it lives.
+class CredentialsFolder {
+ public:
+  ~CredentialsFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+
+  absl::Status Write() {
+    char path[] = "/tmp/push-pull-credentials-XXXXXX";
+    if (mkdtemp(path) == nullptr) return absl::ErrnoToStatus(errno, "/tmp: no folder can be made");
+    path_ = path;
+    return WriteCredentials(path_, kJobName,
+                            {{.job = kJobName, .party = Party::kServer}, {.job = kJobName, .party = Party::kWorker}},
+                            {.begin = absl::Now(), .lifetime = absl::Hours(24)});
+  }
+
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
 };
 
 struct Case {
@@ -53,6 +83,8 @@ std::vector<std::string> PartFlags(const Flags& flags, const Measured& measured)
                                     absl::StrCat("--congestion=", flags.setup.congestion),
                                     absl::StrCat("--socket_buffer_bytes=", flags.setup.socket_buffer_bytes),
                                     absl::StrCat("--unix_socket=", flags.setup.unix_socket ? "true" : "false")};
+  const std::string& credentials = flags.setup.credentials;
+  if (!credentials.empty()) parts.push_back(absl::StrCat("--credentials=", credentials));
   const std::string& arguments = flags.setup.channel_arguments;
   if (!arguments.empty()) parts.push_back(absl::StrCat("--channel_arguments=", arguments));
   return parts;
@@ -101,12 +133,28 @@ absl::Status MeasureSize(const Flags& flags, const std::vector<Subject>& subject
   return absl::OkStatus();
 }
 
-absl::Status Measure(const Flags& flags) {
+absl::StatusOr<std::vector<Subject>> Chosen(const Flags& flags) {
   std::vector<Subject> subjects;
   for (const std::string& name : flags.only) {
     RUBATO_ASSIGN_OR_RETURN(subjects.emplace_back(), FindSubject(name));
+    if (flags.tls && !subjects.back().tls) {
+      return absl::InvalidArgumentError(absl::StrCat("--tls: \"", name, "\" of --only does not speak it"));
+    }
   }
-  if (flags.only.empty()) subjects = Subjects();
+  if (!flags.only.empty()) return subjects;
+  for (const Subject& subject : Subjects()) {
+    if (subject.tls || !flags.tls) subjects.push_back(subject);
+  }
+  return subjects;
+}
+
+absl::Status Measure(Flags flags) {
+  RUBATO_ASSIGN_OR_RETURN(const std::vector<Subject> subjects, Chosen(flags));
+  CredentialsFolder credentials;
+  if (flags.tls) {
+    RUBATO_RETURN_IF_ERROR(credentials.Write());
+    flags.setup.credentials = credentials.path();
+  }
   std::vector<Measured> measured;
   for (const int64_t size : flags.sizes) {
     RUBATO_RETURN_IF_ERROR(Annotate(MeasureSize(flags, subjects, size, &measured), SizeName(size)));
@@ -137,9 +185,11 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_option("--congestion", flags->setup.congestion, "Congestion control of the references' sockets");
   app->add_option("--socket_buffer_bytes", flags->setup.socket_buffer_bytes, "Size of the references' socket buffers");
   app->add_option("--unix_socket", flags->setup.unix_socket, "Unix-domain sockets for the references");
+  app->add_flag("--tls", flags->tls, "Both ends prove who they are, over TLS; subjects that speak it");
   // For this program's own use.
   app->add_option("--role", flags->role)->check(CLI::IsMember({"server", "client"}))->group("");
   app->add_option("--address", flags->address)->group("");
+  app->add_option("--credentials", flags->setup.credentials)->group("");
 }
 
 }  // namespace

@@ -20,7 +20,8 @@ inline constexpr char kMethod[] = "/bench.Reference/PushPull";
 // A gRPC server for one client, tuned as well as is known, with one completion queue.
 class GrpcEndpoint {
  public:
-  // Starts the server, and waits for the client's connection. InvalidArgument: setup.channel_arguments.
+  // Starts the server, and waits for the client's connection, or, with credentials, listens for it. InvalidArgument:
+  // setup.channel_arguments. Errors of LoadCredentials.
   static absl::StatusOr<std::unique_ptr<GrpcEndpoint>> Create(const Setup& setup, const Ready& ready);
 
   grpc::AsyncGenericService* service() { return &service_; }

@@ -53,7 +53,8 @@ v1::TaskId RubatoWorker() {
 absl::StatusOr<RubatoJob> MakeRubatoJob(const Setup& setup, v1::ClusterConfig::SharedMemory shared_memory,
                                         const v1::ServerInfo& server) {
   RubatoJob job;
-  job.config.set_name("push_pull_bench");
+  job.config.set_name(kJobName);
+  job.config.mutable_security()->set_credentials(setup.credentials);
   v1::ClusterConfig* cluster = job.config.mutable_cluster();
   cluster->set_servers(1);
   cluster->set_workers(1);

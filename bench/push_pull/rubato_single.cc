@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "bench/job_server.h"
 #include "bench/push_pull/client_memory.h"
 #include "common/clock.h"
 #include "common/mutex.h"
@@ -27,7 +28,10 @@ class SingleClient : public Client, private ExchangeClient::Handler {
 
   // Begins step 0 of every tensor.
   absl::Status Start() {
-    RUBATO_ASSIGN_OR_RETURN(client_, ExchangeClient::Create({.address = job_.description.servers(0).address()}, this));
+    RUBATO_ASSIGN_OR_RETURN(const std::shared_ptr<const TaskSecurity> security,
+                            OpenSecurity(job_.config, Party::kWorker));
+    const std::string& address = job_.description.servers(0).address();
+    RUBATO_ASSIGN_OR_RETURN(client_, ExchangeClient::Create({.address = address, .security = security}, this));
     return RunUntil("its tensors' first weights", kTimeout, [this](absl::Time) { return sent_ == setup_.chunks(); });
   }
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "bench/job_server.h"
 #include "bench/push_pull/client_memory.h"
 #include "common/clock.h"
 #include "common/float_buffer.h"
@@ -32,6 +33,7 @@ class StepsClient : public Client, private worker::PsClient::TensorMemory {
     options.message_bytes = static_cast<int64_t>(job_.config.cluster().message_bytes());
     options.connections_per_server = static_cast<int>(job_.config.cluster().connections_per_server());
     options.arena = arena_;
+    RUBATO_ASSIGN_OR_RETURN(options.security, OpenSecurity(job_.config, Party::kWorker));
     options.wait_timeout = absl::Seconds(60);
     options.clock = &clock_;
     options.log = &log_;

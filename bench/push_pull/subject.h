@@ -14,6 +14,9 @@
 
 namespace rubato::bench {
 
+// Of the job whose credentials a setup may have.
+inline constexpr char kJobName[] = "push_pull_bench";
+
 // One thing to measure and what it shall do. Every subject does the same work: the client's gradient of a chunk reaches
 // the server, is added to the weights there, and the new weights reach the client's own memory. Chunks are
 // used round-robin, so that on both sides all memory is cycled through.
@@ -33,6 +36,9 @@ struct Setup {
   int socket_buffer_bytes = 1 << 20;
   // Unix-domain sockets there instead of TCP.
   bool unix_socket = false;
+  // A folder with credentials of server 0 and worker 0: both prove with them who they are, over TLS. Empty: nobody
+  // does.
+  std::string credentials;
 
   int64_t floats() const { return size / static_cast<int64_t>(sizeof(float)); }
   // As many as in_flight at least.
@@ -64,6 +70,8 @@ struct Subject {
   absl::StatusOr<std::unique_ptr<Client>> (*connect)(const Setup& setup, const std::string& address);
   // Whether it has a meaning with one message in flight.
   bool one_in_flight = true;
+  // Whether it can speak TLS.
+  bool tls = false;
 };
 
 // All of them, in the order of the table.

@@ -24,8 +24,18 @@ absl::StatusOr<std::unique_ptr<Client>> TunedConnect(const Setup& setup, const s
 }
 
 template <auto Serve, auto Connect>
-Subject TunedSubject(const char* name, bool one_in_flight = true) {
-  return {name, TunedServe<Serve>, TunedConnect<Connect>, one_in_flight};
+Subject TunedSubject(const char* name) {
+  return {.name = name, .serve = TunedServe<Serve>, .connect = TunedConnect<Connect>};
+}
+
+Subject WithTls(Subject subject) {
+  subject.tls = true;
+  return subject;
+}
+
+Subject ManyInFlight(Subject subject) {
+  subject.one_in_flight = false;
+  return subject;
 }
 
 }  // namespace
@@ -33,12 +43,12 @@ Subject TunedSubject(const char* name, bool one_in_flight = true) {
 std::vector<Subject> Subjects() {
   return {
       TunedSubject<ServeTcp, ConnectTcp>("tcp"),
-      TunedSubject<ServeByteBufferUnary, ConnectByteBufferUnary>("bytebuffer_unary"),
-      TunedSubject<ServeByteBufferStream, ConnectByteBufferStream>("bytebuffer_stream"),
-      {"stub", ServeStub, ConnectStub},
-      TunedSubject<ServeRubato, ConnectRubato>("rubato"),
+      WithTls(TunedSubject<ServeByteBufferUnary, ConnectByteBufferUnary>("bytebuffer_unary")),
+      WithTls(TunedSubject<ServeByteBufferStream, ConnectByteBufferStream>("bytebuffer_stream")),
+      {.name = "stub", .serve = ServeStub, .connect = ConnectStub},
+      WithTls(TunedSubject<ServeRubato, ConnectRubato>("rubato")),
       TunedSubject<ServeShm, ConnectShm>("shm"),
-      TunedSubject<ServeRubatoShm, ConnectRubatoShm>("rubato_shm", /*one_in_flight=*/false),
+      ManyInFlight(TunedSubject<ServeRubatoShm, ConnectRubatoShm>("rubato_shm")),
   };
 }
 
