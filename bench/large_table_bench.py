@@ -48,7 +48,7 @@ model {{
   layers {{ linear {{ units: 1 weight_initializer: LECUN_NORMAL }} }}
   loss: BINARY_CROSS_ENTROPY
 }}
-data {{ clicks {{ train_examples: 8000000 test_examples: 1 keys: 1099511627776 exponent: 0.01 }} dispatch: DYNAMIC }}
+data {{ clicks {{ train_examples: 1000000000 test_examples: 1 keys: 1099511627776 exponent: 0.01 }} dispatch: DYNAMIC }}
 optimizer {{ algorithm: ADAGRAD learning_rate: 0.02 }}
 consistency {{ mode: {mode} }}
 training {{ batch_size: {batch} max_steps: 100000000 }}

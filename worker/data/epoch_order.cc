@@ -1,19 +1,50 @@
 #include "worker/data/epoch_order.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 #include <utility>
 
 #include "common/random.h"
 
 namespace rubato::worker {
+namespace {
+
+// The last step of splitmix64 (Steele, Lea, Flood 2014).
+uint64_t Mix(uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+}  // namespace
 
 EpochOrder::EpochOrder(uint64_t seed, int64_t epoch, int64_t n, bool shuffle) : epoch_(epoch), size_(n) {
   if (!shuffle) return;
+  Random random(seed, StreamId("epoch order", static_cast<uint64_t>(epoch)));
+  if (n > kDrawn) {
+    bits_ = static_cast<int>(std::bit_width(static_cast<uint64_t>(n - 1)));
+    for (uint64_t& key : keys_) key = random.Next64();
+    return;
+  }
   order_.resize(n);
   std::iota(order_.begin(), order_.end(), 0u);
-  Random random(seed, StreamId("epoch order", static_cast<uint64_t>(epoch)));
   for (int64_t i = n - 1; i > 0; --i) std::swap(order_[i], order_[random.Below(static_cast<uint64_t>(i) + 1)]);
+}
+
+int64_t EpochOrder::Compute(int64_t position) const {
+  auto place = static_cast<uint64_t>(position);
+  do {
+    int low_bits = bits_ / 2;
+    for (const uint64_t key : keys_) {
+      const int high_bits = bits_ - low_bits;
+      const uint64_t low = place & ((uint64_t{1} << low_bits) - 1);
+      const uint64_t high = (place >> low_bits) ^ (Mix(low ^ key) >> (64 - high_bits));
+      place = low << high_bits | high;
+      low_bits = high_bits;
+    }
+  } while (place >= static_cast<uint64_t>(size_));
+  return static_cast<int64_t>(place);
 }
 
 std::shared_ptr<const EpochOrder> EpochOrders::Get(int64_t epoch) {
