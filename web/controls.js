@@ -59,7 +59,22 @@ const Controls = (() => {
     return false;
   }
 
-  const chosen = () => document.querySelector("input[name=mode]:checked").value;
+  const modes = () => [...document.querySelectorAll("input[name=mode]")];
+  const chosen = () => modes().find((input) => input.checked).value;
+
+  // Until somebody chooses another mode, that of the job is chosen.
+  let shown = null;
+  function showMode(plan) {
+    if (plan === null || shown === Runs.modeName(plan)) return;
+    shown = Runs.modeName(plan);
+    for (const input of modes()) input.checked = input.value === plan.mode;
+    if (plan.mode === "SSP") host("bound").value = plan.staleness_bound;
+    showBound();
+  }
+
+  function showBound() {
+    host("bound-label").hidden = chosen() !== "SSP";
+  }
 
   async function switchMode() {
     const mode = chosen();
@@ -99,6 +114,7 @@ const Controls = (() => {
   let told = null;
   function follow(run) {
     followTrace(run);
+    showMode(Runs.plan(run));
     const news = run.logged - (told === null ? run.logged : told);
     told = run.logged;
     for (const line of news > 0 ? run.log.slice(-news) : []) {
@@ -120,9 +136,7 @@ const Controls = (() => {
     host("checkpoint-now").addEventListener("click", checkpoint);
     host("trace").addEventListener("click", () => trace(run));
     host("stop").addEventListener("click", () => act("Stop the job?", "It writes a checkpoint first, from which --resume goes on.", "Stop", "stop", {}, "stop"));
-    for (const input of document.querySelectorAll("input[name=mode]")) {
-      input.addEventListener("change", () => (host("bound-label").hidden = chosen() !== "SSP"));
-    }
+    for (const input of modes()) input.addEventListener("change", showBound);
     document.addEventListener("keydown", (event) => {
       if (event.key !== "/" || /^(INPUT|TEXTAREA)$/.test(event.target.tagName) || event.ctrlKey || event.metaKey) return;
       event.preventDefault();

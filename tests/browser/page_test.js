@@ -89,6 +89,7 @@ async function checkNames(page) {
 
 async function switchToAsync(page) {
   const before = await medianRate(page);
+  assert.ok(await page.isChecked("input[name=mode][value=SYNC]"), "the job's mode is not the one that is chosen");
   await page.check("input[name=mode][value=ASYNC]");
   await press(page, "switch");
   await until(page, "said", /Switched: plan 2: ASYNC from step [0-9,]+ on/);
