@@ -138,7 +138,8 @@ absl::StatusOr<std::vector<Subject>> Chosen(const Flags& flags) {
   for (const std::string& name : flags.only) {
     RUBATO_ASSIGN_OR_RETURN(subjects.emplace_back(), FindSubject(name));
     if (flags.tls && !subjects.back().tls) {
-      return absl::InvalidArgumentError(absl::StrCat("--tls: \"", name, "\" of --only does not speak it"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("--tls: \"", name, "\" of --only does not speak it; without --only those that do are measured"));
     }
   }
   if (!flags.only.empty()) return subjects;
