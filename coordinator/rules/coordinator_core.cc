@@ -38,7 +38,7 @@ CoordinatorCore::CoordinatorCore(const Options& options, std::vector<v1::ChunkPl
       checkpoints_(&job_, &out_),
       cuts_(&job_, &out_, &plans_),
       shards_(&job_, &out_, &cuts_),
-      rollback_(&job_, &out_, &cuts_),
+      rollback_(&job_, &out_, &cuts_, &plans_),
       end_(&job_, &out_, &plans_, &checkpoints_, &cuts_),
       finishing_(&job_, &out_, &plans_, &evaluations_, &checkpoints_),
       training_(&job_, &out_, &plans_, &evaluations_, &cuts_, &finishing_, &end_, std::move(policy)),
@@ -140,6 +140,8 @@ void CoordinatorCore::GiveWay(const v1::TaskMessage& message) {
   const std::string why = absl::StrCat(TaskName(message.task()), " knows of term ", message.term(),
                                        ", this coordinator of ", job_.term, ": another one has taken its place");
   out_.Take();
+  cuts_.Drop(why);
+  plans_.AbortSwitches(why);
   out_.Log('E', why);
   out_.Add(Finish{absl::FailedPreconditionError(why)});
 }

@@ -97,6 +97,25 @@ TEST_F(CoreTest, IsOverTwoSecondsAfterStopEvenIfATaskStays) {
   EXPECT_EQ(finished_->message(), "stopped by the operator");
 }
 
+TEST_F(CoreTest, ASwitchThatOneServerHoldsWhenTheJobEndsIsAnswered) {
+  StartJob();
+  EnterPlan(1);
+  mute_ = {1};
+  v1::SwitchModeRequest request;
+  request.set_mode(v1::ASYNC);
+  Do(core_->RequestSwitch(request, 7, now_));
+  v1::TaskMessage holds;
+  *holds.mutable_task() = ServerTask(1);
+  holds.mutable_announce_ack()->set_generation(2);
+  holds.mutable_announce_ack()->set_highest_started_step(2);
+  Deliver(holds);
+  EXPECT_EQ(CountSent(ServerTask(1), v1::Directive::kCommit), 2);
+  EXPECT_TRUE(answers_.empty());
+  Do(core_->Abort("enough", now_));
+  ASSERT_TRUE(answers_.contains(7));
+  EXPECT_EQ(answers_.at(7).status(), absl::AbortedError("the switch was dropped: the job has ended"));
+}
+
 TEST_F(CoreTest, WorkersThatAreLostTogetherAreOneAmendment) {
   StartJob();
   Beat(WorkerTask(0), 5, 1);

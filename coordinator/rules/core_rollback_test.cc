@@ -51,6 +51,21 @@ TEST_F(CoreRollbackTest, ALostServerTakesTheJobBackToItsBeginning) {
   EXPECT_EQ(core_->Status(now_).counts().evicted_total(), 1);
 }
 
+TEST_F(CoreRollbackTest, ASwitchThatTheRollbackOvertakesIsAnswered) {
+  Train(SmallJob());
+  mute_ = {1};
+  v1::SwitchModeRequest request;
+  request.set_mode(v1::ASYNC);
+  Do(core_->RequestSwitch(request, 7, now_));
+  Pass(absl::Seconds(6), {"server 1"});
+  EXPECT_EQ(restarts_, 1);
+  ASSERT_TRUE(answers_.contains(7));
+  EXPECT_EQ(
+      answers_.at(7).status(),
+      absl::AbortedError("the switch was dropped: server 1 (10.0.0.9:900) is lost: no heartbeat for 5.0 s; the job "
+                         "goes back to its last checkpoint"));
+}
+
 TEST_F(CoreRollbackTest, AServerThatWasStartedAgainTakesTheJobBackAtOnce) {
   Train(SmallJob());
   Register(ServerTask(1, 2));

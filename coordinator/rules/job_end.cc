@@ -78,6 +78,7 @@ void JobEnd::End(v1::JobStatus::Phase phase, const v1::Stop& stop, absl::Time no
   plans_->Flush(now);
   cuts_->Drop("the job ends");
   if (job_->plan_maker) plans_->Apply(job_->plan_maker->Close(), now);
+  plans_->AbortSwitches("the job has ended");
   ended_at_ = now;
   if (job_->placed) out_->Journal(PhaseRecord(*job_, now), true);
   const double seconds = job_->training_began ? absl::ToDoubleSeconds(job_->training_end - job_->training_start) : 0;

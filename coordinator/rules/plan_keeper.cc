@@ -100,6 +100,13 @@ void PlanKeeper::OnDropped(const PlanChange& change) {
   out_->Log('W', absl::StrCat("the switch \"", change.reason, "\" gave way to a later request"));
 }
 
+void PlanKeeper::AbortSwitches(const std::string& why) {
+  if (!job_->plan_maker) return;
+  for (const uint64_t ticket : job_->plan_maker->TakeTickets()) {
+    out_->Add(AnswerSwitch{ticket, absl::AbortedError(absl::StrCat("the switch was dropped: ", why))});
+  }
+}
+
 void PlanKeeper::Watch(absl::Time now) { WriteLine(watch_.Check(job_->held_plan, job_->membership, now), now); }
 
 void PlanKeeper::Flush(absl::Time now) { WriteLine(watch_.Flush(job_->membership), now); }

@@ -27,6 +27,9 @@ class PlanKeeper {
   // The same as far as they have come.
   void Flush(absl::Time now);
 
+  // Nobody will answer requests for a switch any more; `why`: "the job has ended".
+  void AbortSwitches(const std::string& why);
+
   // After a restart, before the first Apply: what the mode policy remembers, and the plan whose line has been written.
   void Restore(const std::string& policy_memory, uint64_t recorded_generation);
   const std::string& policy_memory() const { return policy_memory_; }

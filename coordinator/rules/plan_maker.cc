@@ -220,6 +220,17 @@ PlanMaker::Actions PlanMaker::Close() {
   return actions;
 }
 
+std::vector<uint64_t> PlanMaker::TakeTickets() {
+  std::vector<uint64_t> tickets;
+  const auto take = [&](PlanChange& change) {
+    if (const uint64_t ticket = std::exchange(change.ticket, 0); ticket != 0) tickets.push_back(ticket);
+  };
+  if (!committed_) take(change_);
+  if (announced_) take(announced_->change);
+  if (waiting_) take(*waiting_);
+  return tickets;
+}
+
 bool PlanMaker::Has(uint32_t server) const {
   return std::binary_search(options_.servers.begin(), options_.servers.end(), server);
 }

@@ -130,6 +130,8 @@ class PlanMaker {
 
   // No further changes: aborts what is announced and drops what waits. Amendments go on.
   Actions Close();
+  // Of the operators' requests that are not answered yet, which is the caller's to do now.
+  std::vector<uint64_t> TakeTickets();
 
   bool has_plan() const { return plan_.generation() != 0; }
   // The plan decided last; has_plan().

@@ -57,6 +57,7 @@ bool Rollback::BeginFromEarlier(const std::string& reason, absl::Time now) {
 void Rollback::GoBack(const std::string& reason, absl::Time now) {
   job_->replaced = true;
   cuts_->Drop(reason);
+  plans_->AbortSwitches(absl::StrCat(reason, "; the job goes back to its last checkpoint"));
   v1::JournalTerm term;
   term.set_term(RUBATO_MUTANT(kRollbackKeepsTerm) ? job_->term : job_->term + 1);
   term.set_boot_id(job_->boot_id);

@@ -7,6 +7,7 @@
 #include "coordinator/rules/cut_keeper.h"
 #include "coordinator/rules/job_state.h"
 #include "coordinator/rules/outbox.h"
+#include "coordinator/rules/plan_keeper.h"
 
 namespace rubato::coordinator {
 
@@ -16,7 +17,8 @@ namespace rubato::coordinator {
 class Rollback {
  public:
   // All outlive it.
-  Rollback(JobState* job, Outbox* out, CutKeeper* cuts) : job_(job), out_(out), cuts_(cuts) {}
+  Rollback(JobState* job, Outbox* out, CutKeeper* cuts, PlanKeeper* plans)
+      : job_(job), out_(out), cuts_(cuts), plans_(plans) {}
 
   // `reason` says what was lost. Does nothing the second time.
   void Begin(const std::string& reason, absl::Time now);
@@ -30,6 +32,7 @@ class Rollback {
   JobState* const job_;
   Outbox* const out_;
   CutKeeper* const cuts_;
+  PlanKeeper* const plans_;
 };
 
 }  // namespace rubato::coordinator
