@@ -40,7 +40,8 @@ void SidecarLink::Take(const Frame& frame) {
 
 SidecarLink::Answer SidecarLink::Ask(FrameKind kind, std::string_view body, double seconds, int passed) {
   if (!broken_.empty()) return {.result = RUBATO_UNAVAILABLE, .error = broken_};
-  const double deadline = Now() + std::max(seconds, 0.0);
+  // What is not a number is no time.
+  const double deadline = Now() + (seconds > 0 ? seconds : 0);
   auto found = open_.find(kind);
   if (found != open_.end() && found->second.body != body) {
     Forget(kind);

@@ -103,7 +103,8 @@ std::string Channel::Write(std::string_view first, std::string_view second, int 
 }
 
 Channel::Received Channel::Receive(Frame* frame, double seconds, std::string* error) {
-  const double deadline = Now() + seconds;
+  // What is not a number is no time.
+  const double deadline = Now() + (seconds > 0 ? seconds : 0);
   for (;;) {
     const Received next = Next(frame, error);
     if (next != Received::kNothing) return next;

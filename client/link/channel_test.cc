@@ -68,6 +68,12 @@ TEST_F(ChannelTest, CarriesFramesInOrder) {
   EXPECT_EQ(right_->Receive(&frame_, 0, &error_), Received::kNothing);
 }
 
+TEST_F(ChannelTest, DoesNotWaitForWhatIsNoTime) {
+  for (const double seconds : {-1.0, std::numeric_limits<double>::quiet_NaN()}) {
+    EXPECT_EQ(right_->Receive(&frame_, seconds, &error_), Received::kNothing);
+  }
+}
+
 TEST_F(ChannelTest, CarriesABodyThatIsLargerThanTheSocketsBuffer) {
   const std::string large(8u << 20, 'x');
   std::string sent = "?";
