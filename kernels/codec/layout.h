@@ -12,9 +12,9 @@ namespace rubato::codec {
 inline constexpr int64_t kBlock = 256;
 
 // Types whose objects may lie at any address.
-using UnalignedFloat = float __attribute__((aligned(1), may_alias));
-using UnalignedU32 = uint32_t __attribute__((aligned(1), may_alias));
-using UnalignedU16 = uint16_t __attribute__((aligned(1), may_alias));
+using UnalignedFloat __attribute__((aligned(1), may_alias)) = float;
+using UnalignedU32 __attribute__((aligned(1), may_alias)) = uint32_t;
+using UnalignedU16 __attribute__((aligned(1), may_alias)) = uint16_t;
 
 inline constexpr uint32_t kMagnitudeBits = 0x7fffffffu;
 // Magnitudes from here on are infinite or not a number.

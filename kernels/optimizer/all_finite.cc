@@ -7,7 +7,7 @@
 namespace rubato {
 namespace {
 
-using UnalignedWord = uint32_t __attribute__((aligned(1), may_alias));
+using UnalignedWord __attribute__((aligned(1), may_alias)) = uint32_t;
 
 // Long enough that looking at the result between blocks costs nothing.
 constexpr int64_t kBlock = 4096;

@@ -9,8 +9,8 @@
 
 namespace rubato {
 
-// A float in a received message, which may start at any byte.
-using UnalignedFloat = float __attribute__((aligned(1), may_alias));
+// A float in a received message, which may start at any byte. (Clang takes the attribute in this place alone.)
+using UnalignedFloat __attribute__((aligned(1), may_alias)) = float;
 
 // A gradient of n elements where it lies, as its codec wrote it, and its weight in the update that it contributes to.
 // Owns nothing.
