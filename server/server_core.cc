@@ -21,6 +21,7 @@
 #include "common/wire/exchange_codec.h"
 #include "server/gather.h"
 #include "server/request_reader.h"
+#include "server/rules/check_plan.h"
 
 namespace rubato::server {
 namespace {
@@ -321,7 +322,16 @@ void ServerCore::Announce(const std::vector<PartitionOwner*>& partitions, uint64
 void ServerCore::Commit(const std::vector<PartitionOwner*>& partitions, const v1::Plan& plan) {
   {
     MutexLock lock(mu_);
-    plan_ = plan;
+    if (absl::Status taken = CheckPlan(plan, plan_); !taken.ok()) {
+      // It is sent again and again.
+      if (std::exchange(refused_plan_, plan.generation()) != plan.generation()) {
+        options_.log->Error(
+            absl::StrCat("the coordinator's plan ", plan.generation(), " is refused: ", taken.message()));
+      }
+      return;
+    }
+    const auto age = [](const v1::Plan& of) { return std::pair(of.generation(), of.amendment()); };
+    if (age(plan) > age(plan_)) plan_ = plan;
   }
   if (plan.has_cut()) BeginCut(plan);
   using Lost = std::vector<v1::LostWorker>;

@@ -162,7 +162,8 @@ class ServerCore {
   std::unique_ptr<PartWriter> writer_ ABSL_GUARDED_BY(mu_);
   Partitions partitions_ ABSL_GUARDED_BY(mu_);
   GatheredCut cut_ ABSL_GUARDED_BY(mu_);
-  v1::Plan plan_ ABSL_GUARDED_BY(mu_);                            // Of the last commit.
+  v1::Plan plan_ ABSL_GUARDED_BY(mu_);                            // The newest that was committed.
+  uint64_t refused_plan_ ABSL_GUARDED_BY(mu_) = 0;                // The generation that the log has named last.
   std::vector<PartitionProgress> progress_ ABSL_GUARDED_BY(mu_);  // By partition.
 };
 
