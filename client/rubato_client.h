@@ -42,9 +42,16 @@ extern "C" {
 #define RUBATO_API
 #endif
 
+/* In C++ too, any int may come as one of these. */
+#ifdef __cplusplus
+#define RUBATO_ENUM : int
+#else
+#define RUBATO_ENUM
+#endif
+
 typedef struct rubato_client rubato_client;
 
-typedef enum rubato_result {
+typedef enum rubato_result RUBATO_ENUM {
   RUBATO_OK = 0,
   /* Not yet: call again. */
   RUBATO_AGAIN = 1,
@@ -64,10 +71,10 @@ typedef enum rubato_result {
   RUBATO_NOT_FOUND = -6
 } rubato_result;
 
-typedef enum rubato_mode { RUBATO_SYNC = 1, RUBATO_SSP = 2, RUBATO_ASYNC = 3 } rubato_mode;
+typedef enum rubato_mode RUBATO_ENUM { RUBATO_SYNC = 1, RUBATO_SSP = 2, RUBATO_ASYNC = 3 } rubato_mode;
 
 /* As OptimizerConfig.Algorithm. */
-typedef enum rubato_algorithm {
+typedef enum rubato_algorithm RUBATO_ENUM {
   RUBATO_SGD = 1,
   RUBATO_MOMENTUM = 2,
   RUBATO_NESTEROV = 3,
@@ -104,7 +111,7 @@ typedef struct rubato_tensor {
 } rubato_tensor;
 
 /* As TableConfig.Algorithm. */
-typedef enum rubato_table_algorithm {
+typedef enum rubato_table_algorithm RUBATO_ENUM {
   RUBATO_TABLE_SGD = 1,
   RUBATO_TABLE_ADAGRAD = 2,
   RUBATO_TABLE_ROW_WISE_ADAGRAD = 3,
