@@ -101,7 +101,7 @@ std::string EncodeWelcome(const absl::StatusOr<uint64_t>& session) {
   } else {
     welcome.code = static_cast<uint32_t>(session.status().code());
     const absl::string_view message = session.status().message();
-    std::memcpy(welcome.message, message.data(), std::min(message.size(), sizeof(welcome.message) - 1));
+    std::copy_n(message.data(), std::min(message.size(), sizeof(welcome.message) - 1), welcome.message);
   }
   return ToBytes(welcome);
 }

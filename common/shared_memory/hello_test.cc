@@ -57,6 +57,7 @@ TEST(WelcomeTest, CarriesTheSession) {
 TEST(WelcomeTest, CarriesTheRefusal) {
   const absl::Status reason = absl::ResourceExhaustedError("full");
   EXPECT_EQ(DecodeWelcome(EncodeWelcome(reason)).status(), absl::ResourceExhaustedError("refused: full"));
+  EXPECT_EQ(DecodeWelcome(EncodeWelcome(absl::InternalError(""))).status(), absl::InternalError("refused: "));
   const absl::Status longer = absl::InternalError(std::string(1000, 'x'));
   EXPECT_EQ(DecodeWelcome(EncodeWelcome(longer)).status(), absl::InternalError("refused: " + std::string(231, 'x')));
 }
