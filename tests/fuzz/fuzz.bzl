@@ -37,6 +37,7 @@ def fuzz_target(format, corpus, deps):
     name = format + "_fuzzer"
     native.cc_library(
         name = name + "_entry",
+        testonly = True,
         srcs = [name + ".cc"],
         alwayslink = True,
         linkstatic = True,

@@ -1,5 +1,5 @@
 // Writes the corpus files that are made by code: make_corpus <directory> writes update_log_*, idx_*, cifar_*, text_*,
-// columns_* and libsvm_* there, each as its fuzz target's comment says.
+// columns_*, libsvm_*, hello_*, gradient_* and client_* there, each as its fuzz target's comment says.
 #include <zlib.h>
 
 #include <fstream>
@@ -7,9 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "client/link/model.h"
+#include "common/codec_traits.h"
+#include "common/shared_memory/hello.h"
 #include "common/status.h"
 #include "common/storage/file.h"
 #include "common/storage/update_log.h"
+#include "kernels/codec/codec.h"
 
 namespace rubato {
 namespace {
@@ -67,6 +71,54 @@ std::string IdxPair(const std::string& images, const std::string& labels) {
   return images + labels + std::string{static_cast<char>(labels.size() >> 8), static_cast<char>(labels.size())};
 }
 
+void WriteHellos(const std::string& directory) {
+  v1::TaskId task;
+  task.set_role(v1::TaskId::WORKER);
+  task.set_index(3);
+  task.set_incarnation(9);
+  Write(directory, "hello_worker", EncodeHello(task));
+  Write(directory, "hello_welcome", EncodeWelcome(17));
+  Write(directory, "hello_refusal", EncodeWelcome(absl::ResourceExhaustedError("no room")));
+}
+
+// One of each codec, of 300 elements.
+void WriteGradients(const std::string& directory) {
+  std::vector<float> gradient;
+  for (int i = 0; i < 300; ++i) gradient.push_back(static_cast<float>(i % 17) * 0.25f - 2);
+  const int64_t n = static_cast<int64_t>(gradient.size());
+  for (const v1::Codec codec : AllCodecs()) {
+    const CodecSpec spec = {.codec = codec, .fraction = 0.1};
+    std::vector<float> residual(gradient.size());
+    std::vector<uint8_t> encoded(static_cast<size_t>(MaxEncodedBytes(spec, n)));
+    encoded.resize(static_cast<size_t>(Encode(spec, gradient.data(), n, residual.data(), 1, 2, encoded.data())));
+    const size_t count = gradient.size() - 1;
+    Write(directory, "gradient_" + std::to_string(codec),
+          std::string(encoded.begin(), encoded.end()) + static_cast<char>(count >> 8) + static_cast<char>(count) +
+              static_cast<char>(codec) + static_cast<char>(codec) + std::string("\0\x0d", 2));
+  }
+}
+
+// Their sidecar answers well; the numbers are those of client_fuzzer's calls.
+void WriteCalls(const std::string& directory) {
+  const std::string well(1, '\0');
+  // Two tensors of 4 and 2 x 3 elements in one group, SGD, no table.
+  const std::string tensors = {0, 2, 1, 'a', 1, 4, 0, 1, 'b', 2, 2, 3, 0, 0, 1, 1, 0, 1, 0, 0};
+  // start, begin, touch, push, push, report, begin, lease, get.
+  const std::string step = {1, 2, 0, 22, 0, 0, 7, 0, 0, 8,  7, 0,  1, 8,   10, 8, 0,
+                            0, 0, 0, 0,  0, 0, 0, 2, 0, 11, 0, 13, 1, 'k', 9,  0};
+  Write(directory, "client_step", well + tensors + step);
+  // No tensor, a table of rows of 3 floats; rows are read, pushed and asked for.
+  const std::string table = {0, 0, 1, 1, 'u', 3, 1, 0, 0, 4, 1, 1, 0, 1, 0, 0};
+  const std::string rows = {1, 2,  0, 23, 0, 3, 5, 6, 5, 1, 0,  25, 0, 2, 5, 6,
+                            0, 24, 0, 2,  5, 6, 2, 8, 2, 0, 23, 0,  1, 6, 1, 0};
+  Write(directory, "client_rows", well + table + rows);
+  client::Model model;
+  model.tensors.push_back({.name = "w", .shape = {2, 3}});
+  model.groups.push_back({.learning_rate = 0.1});
+  model.algorithm = 1;
+  Write(directory, "client_model", '\xff' + client::EncodeModel(model));
+}
+
 absl::Status WriteAll(const std::string& directory) {
   RUBATO_ASSIGN_OR_RETURN(const std::string log, UpdateLog(directory));
   Write(directory, "update_log_whole", log + '\0');
@@ -94,6 +146,9 @@ absl::Status WriteAll(const std::string& directory) {
   Write(directory, "libsvm_sparse", sparse + '\x0a');
   Write(directory, "libsvm_dense", "0 1:0.25 2:3\r\n2\r\n" + std::string(1, '\0'));
   Write(directory, "libsvm_gzip", Gzip(sparse) + '\x08');
+  WriteHellos(directory);
+  WriteGradients(directory);
+  WriteCalls(directory);
   return absl::OkStatus();
 }
 
