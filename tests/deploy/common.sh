@@ -75,3 +75,19 @@ last_value() { grep -o "\"$2\":[-0-9.e]*" "$1/metrics.jsonl" | tail -n 1 | cut -
 
 # at_least NUMBER NUMBER
 at_least() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a >= b) }'; }
+
+# speaks_tls ADDRESS FOLDER [NAME]: whether who listens there speaks TLS with somebody who has the certificate NAME of the
+# folder, or none. The wait is for a refusal, which comes after the handshake.
+speaks_tls() {
+  local identity=()
+  if [[ -n "${3:-}" ]]; then identity=(-cert "$2/$3.crt" -key "$2/$3.key"); fi
+  sleep 2 | timeout 20 openssl s_client -connect "$1" -alpn h2 -CAfile "$2/ca.crt" -verify_return_error -brief \
+    "${identity[@]}" >/dev/null 2>&1
+}
+
+# needs_a_certificate ADDRESS FOLDER: fails unless who listens there speaks TLS with those who have a certificate, as those
+# in the folder, and with nobody else.
+needs_a_certificate() {
+  speaks_tls "$1" "$2" operator || fail "$1 does not speak TLS with an operator of $2"
+  ! speaks_tls "$1" "$2" || fail "$1 speaks with somebody who has no certificate"
+}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# deploy/slurm on a real Slurm of three nodes: jobs by sbatch on MNIST, placement, GPUs, jobs that do not fit, a lost
-# worker, the time limit, scancel and requeue.
+# deploy/slurm on a real Slurm of three nodes: jobs by sbatch on MNIST over TLS, placement, GPUs, jobs that do not fit, a
+# lost worker, the time limit, scancel and requeue.
 # shellcheck source=tests/deploy/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 # shellcheck source=tests/deploy/slurm_cluster.sh
@@ -83,6 +83,43 @@ running_tasks() {
   done | sort
 }
 
+# certificates_are_secret RUN TASK...: these tasks and an operator have one each, and nobody else may read their keys.
+certificates_are_secret() {
+  local folder="$1/credentials" expected
+  shift
+  expected="$(printf '%s.key 600\n' ca operator "$@" | sort)"
+  [[ "$(stat --format=%a "$folder")" == 700 ]] || fail "others may enter $folder"
+  [[ "$(cd "$folder" && stat --format='%n %a' -- *.key | sort)" == "$expected" ]] ||
+    fail "not the keys of the tasks, or not with mode 0600: $(ls -l "$folder")"
+  ! grep -q '^  insecure: true' "$(dirname "$folder")/slurm/job.textproto" || fail "the job is insecure"
+}
+
+# refused TEXT STATUS-ARGUMENTS...: a status that is not told, with a reason that has the text.
+refused() {
+  local text="$1" said
+  shift
+  if said="$("$work/bin/rubato" status "$@" 2>&1)"; then fail "rubato status $* is answered: $said"; fi
+  grep -qF -- "$text" <<<"$said" || fail "rubato status $* does not say \"$text\": $said"
+}
+
+# members_alone RUN: who has no certificate of this running job learns nothing from its coordinator.
+members_alone() {
+  local run="$1" address server kind other="$work/other" impostor="$work/impostor"
+  address="$(<"$run/coordinator.address")"
+  server="$(sed -nE 's/.* listens on port ([0-9]+)$/127.0.0.1:\1/p' "$run/logs/server-0.log" | tail -n 1)"
+  needs_a_certificate "$address" "$run/credentials"
+  needs_a_certificate "${server:?the log of server 0 has no port}" "$run/credentials"
+  refused "nothing answers at $address" "$address"
+  "$work/bin/rubato" credentials "$run" --directory="$other" >/dev/null
+  refused "nothing answers at $address" "$address" "--credentials=$other"
+  mkdir -m 0700 "$impostor"
+  cp "$run/credentials/ca.crt" "$impostor/"
+  refused "credentials of operator: cannot open $impostor/operator.crt" "$address" "--credentials=$impostor"
+  for kind in crt key; do cp "$run/credentials/worker-0.$kind" "$impostor/operator.$kind"; done
+  refused "is the certificate of worker 0, not of operator" "$address" "--credentials=$impostor"
+  "$work/bin/rubato" status "$address" --credentials="$run/credentials" >/dev/null || fail "an operator is refused"
+}
+
 a_job_by_sbatch_reaches_its_accuracy() {
   say "two servers, two workers and an evaluator, dealt round three nodes"
   local job run="$work/runs/packed/attempt-0" expected
@@ -94,6 +131,7 @@ a_job_by_sbatch_reaches_its_accuracy() {
   [[ "$(<"$run/slurm/tasks")" == "$expected" ]] || fail "placed as: $(<"$run/slurm/tasks")"
   grep -q ' worker 1 [0-9a-f]*\]' "$run/logs/worker-1.log" || fail "the log of worker 1 is of another task"
   "$work/bin/rubato" audit "$run" >/dev/null || fail "the audit found a broken invariant"
+  certificates_are_secret "$run" coordinator-0 server-0 server-1 worker-0 worker-1 evaluator-0
   say "the same run directory is refused"
   job="$(submit packed --nodes=3 --ntasks-per-node=2 -- "$mnist")"
   ends packed "$job" FAILED 2:0
@@ -135,6 +173,7 @@ gpus_and_a_lost_worker() {
   # Of four workers on a node, two have each of its GPUs.
   [[ "$(grep '^worker' <<<"$placed" | cut -d' ' -f3- | sort | uniq -c | awk '{ print $1, $2, $3, $4 }')" == \
     $'2 n2 0 0,1\n2 n2 1 0,1\n2 n3 0 0,1\n2 n3 1 0,1' ]] || fail "the GPUs are not shared out"
+  members_alone "$run"
   lost="$(pgrep -f -- "^$work/bin/worker.*--task_index=5 --coordinator.*--role=worker")"
   kill -9 "$lost"
   wait_for 30 "the lost worker is named" grep -q '"task":"worker 5","event":"EVICTED"' "$run/metrics.jsonl"
@@ -235,7 +274,7 @@ your_own_program() {
     fail "the log of worker 1 does not say that it ends the job"
 }
 
-need_packages slurm-wlm munge procps
+need_packages slurm-wlm munge procps openssl
 ./rubato.sh fetch-data >/dev/null
 gather_programs "$work/bin" "$@"
 trap cleanup EXIT
