@@ -1,5 +1,6 @@
 #include "common/security/credentials.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/security/secret_file.h"
 #include "common/status.h"
@@ -10,6 +11,9 @@ namespace {
 
 // Longer than any of those that it vouches for, so that they can be renewed without it.
 constexpr absl::Duration kAuthorityLifetime = absl::Hours(24 * 3650);
+
+// Where systemd has a folder for each unit.
+constexpr char kFoldersOfUnits[] = "/run/credentials/";
 
 std::string CertificatePath(const std::string& folder, absl::string_view name) {
   return JoinPath(folder, absl::StrCat(name, ".crt"));
@@ -45,6 +49,12 @@ absl::StatusOr<KeyPair> ReadOrMakeAuthority(const std::string& folder, const std
 }  // namespace
 
 bool HasAuthority(const std::string& folder) { return FileExists(CertificatePath(folder, "ca")); }
+
+std::string HowToGetCredentials(const std::string& folder) {
+  if (!absl::StartsWith(folder, kFoldersOfUnits)) return "rubato credentials makes them";
+  return "rubato credentials makes them, and systemd takes those that the unit's LoadCredential= names from "
+         "/etc/credstore when it starts the unit";
+}
 
 absl::Status WriteCredentials(const std::string& folder, const std::string& job, const std::vector<Identity>& whose,
                               const Validity& validity) {

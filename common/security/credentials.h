@@ -18,6 +18,9 @@ namespace rubato {
 // Whether it has an authority's certificate: those who use it speak TLS.
 bool HasAuthority(const std::string& folder);
 
+// How a folder gets what it lacks: the end of an error's message. systemd makes those of its units (LoadCredential=).
+std::string HowToGetCredentials(const std::string& folder);
+
 // Makes the authority if the folder has none, and a certificate of each, new ones in place of those that are there.
 // Errors of the disk; FailedPrecondition: the authority is there without its key, or is expired at `validity.begin`.
 absl::Status WriteCredentials(const std::string& folder, const std::string& job, const std::vector<Identity>& whose,

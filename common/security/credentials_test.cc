@@ -71,6 +71,12 @@ TEST_F(CredentialsTest, AnExpiredAuthorityVouchesForNobody) {
                absl::StatusCode::kFailedPrecondition, "ca.crt: the certificate of its authority has expired");
 }
 
+TEST_F(CredentialsTest, ThoseOfAUnitOfSystemdComeFromItsStore) {
+  EXPECT_EQ(HowToGetCredentials("/etc/rubato/credentials"), "rubato credentials makes them");
+  EXPECT_NE(HowToGetCredentials("/run/credentials/rubato-server@0.service").find("from /etc/credstore"),
+            std::string::npos);
+}
+
 TEST_F(CredentialsTest, SaysWhatIsMissing) {
   ExpectStatus(Load(Party::kWorker, 0), absl::StatusCode::kNotFound, "ca.crt");
   Write(whose_);

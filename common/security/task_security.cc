@@ -19,7 +19,8 @@ absl::StatusOr<std::shared_ptr<const TaskSecurity>> TaskSecurity::Create(const O
   if (!credentials.ok()) {
     return absl::Status(credentials.status().code(),
                         absl::StrCat("credentials of ", PartyText(options.party, options.index), ": ",
-                                     credentials.status().message(), "; rubato credentials makes them"));
+                                     credentials.status().message(), "; ",
+                                     HowToGetCredentials(options.credentials)));
   }
   return std::make_shared<TlsSecurity>(*std::move(credentials));
 }

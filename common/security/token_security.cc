@@ -13,6 +13,7 @@
 #include "common/http/listen_address.h"
 #include "common/mutex.h"
 #include "common/security/call_check.h"
+#include "common/security/credentials.h"
 #include "common/security/job_token.h"
 
 namespace rubato {
@@ -106,8 +107,9 @@ absl::Status TokenSecurity::CheckAddress(absl::string_view field, absl::string_v
   if (IsLoopback(address)) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       field, ": ", address, " is not a loopback address (127.0.0.1, localhost, [::1]), and ", folder_,
-      " has no certificates (ca.crt) to protect a network with. Make some with `rubato credentials`, name their folder "
-      "in security.credentials, or, where everybody on the network is trusted, set security.insecure to true"));
+      " has no certificates (ca.crt) to protect a network with; ", HowToGetCredentials(folder_),
+      ". Their folder is named in security.credentials. Or, where everybody on the network is trusted, set "
+      "security.insecure to true"));
 }
 
 std::string TokenSecurity::ExpiryWarning(absl::Time) const { return ""; }

@@ -55,5 +55,7 @@ if [[ -e "$folder" ]]; then
   echo "systemd_machine.sh: $folder is still to be seen, so this is the real root" >&2
   exit 1
 fi
+# systemd leaves that to who starts a container: units would not see the credentials that it mounts for them.
+mount --make-rshared /
 exec env -i container=rubato-test PATH=/usr/sbin:/usr/bin SYSTEMD_UNIT_PATH=/etc/systemd/system \
   SYSTEMD_GENERATOR_PATH=/no-generators /lib/systemd/systemd --system --unit=multi-user.target --log-target=console

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The units of deploy/systemd, as systemd itself judges them: what they say is understood, and how much they leave open.
-# Then a systemd of its own (systemd_machine.sh) runs them as a job, of which a server and the coordinator are killed; that
-# needs root, and `bazel test` leaves it out.
+# Then a systemd of its own (systemd_machine.sh) runs them as jobs over TLS, with the credentials of each unit, and a server
+# and the coordinator are killed; that needs root, and `bazel test` leaves it out.
 # shellcheck source=tests/deploy/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -31,7 +31,7 @@ for unit in deploy/systemd/*.service; do
   sed 's#/usr/lib/rubato/bin/[a-z]* #/bin/true #' "$unit" >"$work/$(basename "$unit")"
 done
 units=("$work"/*.service)
-((${#units[@]} == 5)) || fail "${#units[@]} units instead of 5"
+((${#units[@]} == 6)) || fail "${#units[@]} units instead of 6"
 
 say "systemd-analyze verify"
 said="$(systemd-analyze --man=no verify "${units[@]}" 2>&1)" || fail "$said"
@@ -55,22 +55,51 @@ for unit in deploy/systemd/*.service; do
   done
 done
 
+# start_of UNIT: its ExecStart=, as one line.
+start_of() { sed ':a; /\\$/N; s/\\\n *//; ta' "$1" | grep '^ExecStart='; }
+
 say "what is started again"
 for unit in deploy/systemd/*.service; do
   case "$unit" in
     */rubato-coordinator.service)
       # Its exit status 1 is its job's.
       expected=("Restart=on-abnormal")
-      grep -q '^ExecStart=.* --resume$' "$unit" || fail "$unit: a coordinator that is started again does not resume"
+      start_of "$unit" | grep -q -- '--resume$' || fail "$unit: a coordinator that is started again does not resume"
       ;;
     */rubato-program@.service)
       # Somebody's program that fails by itself ends the job.
-      expected=("Restart=on-abnormal")
-      grep -q '^ExecStopPost=.*SERVICE_RESULT' "$unit" || fail "$unit: nobody ends the job of a program that fails"
+      expected=("Restart=on-abnormal" "OnFailure=rubato-program-failed@%i.service")
       ;;
+    */rubato-program-failed@.service) expected=("Restart=on-failure") ;;
     *) expected=("Restart=on-failure" "RestartPreventExitStatus=2") ;;
   esac
   for line in "${expected[@]}"; do grep -qx -- "$line" "$unit" || fail "$unit: no $line"; done
+done
+
+# unit_credentials UNIT: what the unit is to have, one a line, as sorted.
+unit_credentials() {
+  local name
+  {
+    echo ca.crt
+    for name in $(unit_identities "$1"); do printf '%s\n' "$name.crt" "$name.key"; done
+  } | sort
+}
+unit_identities() {
+  local task="${1#rubato-}"
+  case "$task" in
+    coordinator) echo coordinator-0 ;;
+    program@*) echo "worker-${task#*@}" ;;
+    program-failed@*) echo operator ;;
+    *) echo "${task/@/-}" ;;
+  esac
+}
+
+say "credentials"
+for unit in deploy/systemd/*.service; do
+  name="$(basename "$unit" .service)"
+  if [[ "$name" == *@ ]]; then name+="%i"; fi
+  [[ "$(sed -n 's/^LoadCredential=//p' "$unit" | sort)" == "$(unit_credentials "$name" | sed 's/.*/&:rubato.&/')" ]] ||
+    fail "$unit: LoadCredential= is not of the files of its own task"
 done
 
 # Each program knows the options that its unit gives it.
@@ -79,7 +108,7 @@ for unit in deploy/systemd/*.service; do
   program="$(sed -nE 's#^ExecStart=/usr/lib/rubato/bin/([a-z]+) .*#\1#p' "$unit")"
   [[ -n "$program" ]] || continue  # Somebody's.
   help="$("$work/bin/$program" --help)"
-  grep "^ExecStart=" "$unit" | grep -o -- "--[a-z_]*" | while read -r option; do
+  start_of "$unit" | grep -o -- "--[a-z_]*" | while read -r option; do
     grep -q -- "$option" <<<"$help" || fail "$unit: $program has no option $option"
   done
 done
@@ -90,6 +119,8 @@ no_processes() { [[ -z "$(find "$cgroup" -name cgroup.procs -exec cat {} +)" ]];
 
 # in_machine COMMAND...
 in_machine() { nsenter --target "$(pgrep -P "$machine")" --all "$@"; }
+# on_its_network COMMAND...: with this machine's files.
+on_its_network() { nsenter --target "$(pgrep -P "$machine")" --net "$@"; }
 
 # What the machine's /etc has: users, libraries, names, the units as they are, and the least that systemd begins with.
 write_etc() {
@@ -109,7 +140,25 @@ write_etc() {
   printf '[Service]\nStandardOutput=append:/var/log/tasks/%%n.log\nStandardError=inherit\n' \
     >"$etc/systemd/system/service.d/log.conf"
   systemctl --quiet --root="$work/machine" enable "${job_units[@]}" || fail "the units cannot be enabled"
-  "$work/bin/rubato" config configs/teacher_mlp.textproto --set security.insecure=true "$@" >"$etc/rubato/job.textproto"
+  "$work/bin/rubato" config configs/teacher_mlp.textproto "$@" >"$etc/rubato/job.textproto"
+}
+
+store="$work/machine/etc/credstore"
+# make_credentials FOLDER ARGUMENTS...: for the machine's job.
+make_credentials() {
+  local folder="$1"
+  shift
+  "$work/bin/rubato" credentials "$work/machine/etc/rubato/job.textproto" "$@" --directory="$folder" >/dev/null
+}
+# install_credentials FOLDER UNIT...: what these need, and nothing else, into the machine's /etc/credstore.
+install_credentials() {
+  local folder="$1" unit name
+  shift
+  rm -rf "$store"
+  mkdir -m 0700 "$store"
+  for unit in "$@"; do
+    for name in $(unit_credentials "$unit"); do install -m 0600 "$folder/$name" "$store/rubato.$name"; done
+  done
 }
 
 # cannot_run WHAT: ends the test where the machine does not let it start a systemd.
@@ -144,12 +193,38 @@ is_killed() {
   wait_for 30 "systemd starts $1 again" unit_is "$1" NRestarts=1 ActiveState=active
 }
 
+# log_of UNIT
+log_of() { echo "$work/machine/var/log/tasks/$1.service.log"; }
+listens_on() { sed -nE 's/.* listens on port ([0-9]+)$/127.0.0.1:\1/p' "$(log_of "$1")" | tail -n 1; }
+
+members_alone_are_heard() {
+  say "each unit has its own credentials, and who has none is refused"
+  local unit address=127.0.0.1:7070 credentials="$work/credentials" said
+  for unit in "${job_units[@]}"; do
+    [[ "$(in_machine ls "/run/credentials/$unit.service" | sort)" == "$(unit_credentials "$unit")" ]] ||
+      fail "$unit has other credentials: $(in_machine ls "/run/credentials/$unit.service")"
+    ! in_machine setpriv --reuid=nobody --regid=nogroup --clear-groups ls "/run/credentials/$unit.service" 2>/dev/null ||
+      fail "others see the credentials of $unit"
+  done
+  on_its_network "$work/bin/rubato" status "$address" --credentials="$credentials" >/dev/null || fail "an operator is refused"
+  if said="$(on_its_network "$work/bin/rubato" status "$address" 2>&1)"; then fail "who has no credentials is told: $said"; fi
+  grep -qF "nothing answers at $address" <<<"$said" || fail "the refusal is: $said"
+  for address in "$address" "$(listens_on rubato-server@0)" "$(listens_on rubato-server@1)"; do
+    # shellcheck disable=SC2016  # For the shell that runs it.
+    on_its_network bash -c 'source tests/deploy/common.sh; needs_a_certificate "$@"' - "$address" "$credentials" ||
+      fail "see above"
+  done
+}
+
 a_lost_server_and_coordinator_come_back() {
   say "kill -9 of a server and of the coordinator: systemd starts them again"
   local run="$work/machine/var/lib/rubato/run" unit
   write_etc --set run_directory=run --set training.epochs=30 --set checkpoint.every_steps=500
+  make_credentials "$work/credentials"
+  install_credentials "$work/credentials" "${job_units[@]}"
   start_machine
   wait_for 60 "training begins" has_step 1500
+  members_alone_are_heard
   is_killed rubato-server@1
   wait_for 60 "the job goes back" grep -q '"rollback":{' "$run/metrics.jsonl"
   wait_for 60 "and goes on" has_step $(($(last_value "$run" step) + 1000))
@@ -164,36 +239,83 @@ a_lost_server_and_coordinator_come_back() {
   say "held-out accuracy $(last_value "$run" accuracy)"
 }
 
-# program_job NAME COMMAND: a job in the same machine whose workers are this command, as rubato-program@.
+# refuses UNIT TEXT...: it is not started again, and its log has each text, and the command that helps.
+refuses() {
+  local unit="$1" text
+  shift
+  rm -f "$(log_of "$unit")"
+  in_machine systemctl start "$unit"
+  wait_for 30 "$unit refuses to begin" unit_is "$unit" ActiveState=failed Result=exit-code ExecMainStatus=2
+  for text in "$@" "rubato credentials makes them" "from /etc/credstore"; do
+    grep -qF -- "$text" "$(log_of "$unit")" || fail "$unit does not say \"$text\": $(<"$(log_of "$unit")")"
+  done
+  in_machine systemctl reset-failed "$unit"
+}
+
+missing_credentials_are_named() {
+  say "a host without a credential, or with another one"
+  local unit kind run=/run/credentials
+  make_credentials "$work/other" --set name=other
+  for kind in key crt; do
+    mv "$store/rubato.server-0.$kind" "$work/"
+    refuses rubato-server@0 "credentials of server 0: " "$run/rubato-server@0.service/server-0.$kind: No such file or directory"
+    mv "$work/rubato.server-0.$kind" "$store/"
+  done
+  for kind in key crt; do cp "$store/rubato.server-1.$kind" "$store/rubato.server-0.$kind"; done
+  refuses rubato-server@0 "$run/rubato-server@0.service/server-0.crt: is the certificate of server 1, not of server 0"
+  install_credentials "$work/other" rubato-worker@0
+  refuses rubato-worker@0 "$run/rubato-worker@0.service/worker-0.crt: is of the job \"other\""
+  rm "$store"/*
+  for unit in "${job_units[@]}"; do refuses "$unit" "$run/$unit.service has no certificates (ca.crt)"; done
+}
+
+# program_job NAME COMMAND SETTINGS...: a job in the same machine whose workers are this command, as rubato-program@.
+# Its credentials are in the machine, unless it is insecure.
 program_job() {
-  local etc="$work/machine/etc/rubato" unit
+  local etc="$work/machine/etc/rubato" name="$1" command="$2" unit
+  shift 2
   program_units=(rubato-coordinator rubato-server@0 rubato-server@1 rubato-program@0 rubato-program@1)
-  "$work/bin/rubato" config --client deploy/k8s/overlays/program/job.textproto --set "run_directory=$1" --set security.insecure=true \
+  "$work/bin/rubato" config --client deploy/k8s/overlays/program/job.textproto --set "run_directory=$name" "$@" \
     >"$etc/job.textproto"
-  sed "s#^COMMAND=.*#COMMAND=$2#" deploy/systemd/rubato.conf >"$etc/rubato.conf"
+  sed "s#^COMMAND=.*#COMMAND=$command#" deploy/systemd/rubato.conf >"$etc/rubato.conf"
+  if grep -q 'insecure: true' "$etc/job.textproto"; then
+    rm -rf "$store"
+    sed -i 's/^#\(CREDENTIALS=\)$/\1/' "$etc/rubato.conf"
+  else
+    make_credentials "$work/credentials-of-$name"
+    install_credentials "$work/credentials-of-$name" "${program_units[@]}" rubato-program-failed@0
+  fi
   for unit in "${program_units[@]}"; do in_machine systemctl start --no-block "$unit"; done
 }
 
-workers_are_programs() {
-  say "workers that are somebody's program"
-  local run="$work/machine/var/lib/rubato/program" unit
-  # shellcheck disable=SC2016  # For the workers' shell.
-  printf '%s\n' 'export LD_LIBRARY_PATH="${RUBATO_LIBRARY%/*}"' \
-    'exec /usr/lib/rubato/bin/linear_regression "$RUBATO_COORDINATOR" "$RUBATO_RANK" "$RUBATO_SIDECAR"' \
-    >"$work/machine/var/lib/regression.sh"
-  program_job program "/bin/sh /var/lib/regression.sh"
+# programs_learn NAME SETTINGS...: a job of two of our example.
+programs_learn() {
+  local run="$work/machine/var/lib/rubato/$1" log unit
+  log="$(log_of rubato-program@1)"
+  rm -f "$log"
+  program_job "$1" "/bin/sh /var/lib/regression.sh" "${@:2}"
   wait_for 60 "the job ends" grep -q '"end":{.*"ok":true' "$run/metrics.jsonl"
   for unit in "${program_units[@]}"; do
     # Units that nothing wants are forgotten when they have ended, unless they failed.
     wait_for 30 "$unit ends well" unit_is "$unit" ActiveState=inactive Result=success
   done
-  grep -q 'worker 1 learned y = ' "$work/machine/var/log/tasks/rubato-program@1.service.log" || fail "worker 1 has not learned"
+  grep -q 'worker 1 learned y = ' "$log" || fail "worker 1 has not learned"
+}
+
+workers_are_programs() {
+  say "workers that are somebody's program"
+  # shellcheck disable=SC2016  # For the workers' shell.
+  printf '%s\n' 'export LD_LIBRARY_PATH="${RUBATO_LIBRARY%/*}"' \
+    'exec /usr/lib/rubato/bin/linear_regression "$RUBATO_COORDINATOR" "$RUBATO_RANK" "$RUBATO_SIDECAR"' \
+    >"$work/machine/var/lib/regression.sh"
+  programs_learn program --set security.insecure=false
+  say "and an insecure job of them, without credentials"
+  programs_learn insecure --set security.insecure=true
 
   say "a program that fails ends the job"
-  program_job failed "/bin/sh -c false"
+  program_job failed "/bin/sh -c false" --set security.insecure=false
   wait_for 60 "the coordinator ends" unit_is rubato-coordinator Result=exit-code ExecMainStatus=1
-  grep -q 'worker [01] ended with exit status 1' "$work/machine/var/log/tasks/rubato-coordinator.service.log" ||
-    fail "nobody is told which worker has failed"
+  grep -q 'worker [01] ended with exit status 1' "$(log_of rubato-coordinator)" || fail "nobody is told which worker has failed"
 }
 
 if [[ -n "${TEST_TMPDIR:-}" ]]; then
@@ -201,7 +323,8 @@ if [[ -n "${TEST_TMPDIR:-}" ]]; then
   exit 0
 fi
 [[ "$(id -u)" == 0 ]] || skip "the units pass; a systemd of the test's own needs root"
-need_packages util-linux iproute2 procps
+need_packages util-linux iproute2 procps openssl
 a_lost_server_and_coordinator_come_back
+missing_credentials_are_named
 [[ ! -x "$work/bin/linear_regression" ]] || workers_are_programs
 say passed
