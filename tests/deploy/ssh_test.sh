@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# `rubato deploy ssh` on three hosts with an ssh server each: MNIST in every mode, a slow line, hosts that are lost in the
-# middle, hosts that cannot be used, launchers that are interrupted, and two jobs at once. Takes --package FILE, of
+# `rubato deploy ssh` on three hosts with an ssh server each: MNIST in every mode, what is on the wire, a slow line, hosts that
+# are lost in the middle, hosts that cannot be used or lack a credential, launchers that are interrupted, and two jobs at
+# once. Takes --package FILE, of
 # ./rubato.sh package, otherwise the programs of the build are packed; and the names of parts, otherwise all are run.
 # shellcheck source=tests/deploy/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -8,6 +9,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 source tests/deploy/ssh_hosts.sh
 
 work="$(mktemp -d)"
+capture=""
 cleanup() {
   local status=$? left
   left="$(job_processes)"
@@ -17,6 +19,7 @@ cleanup() {
     # shellcheck disable=SC2086  # One argument per process.
     kill -9 $left
   fi
+  if [[ -n "$capture" ]]; then kill "$capture" 2>/dev/null || true; fi
   remove_hosts
   if ((status != 0)); then tail -n 25 "$work"/*.out "$work"/h*/sshd.log 2>/dev/null || true; fi
   rm -rf "$work"
@@ -25,11 +28,12 @@ cleanup() {
 trap cleanup EXIT
 
 [[ "$(id -u)" == 0 ]] || fail "network namespaces need root"
-need_packages openssh-server openssh-client iproute2 binutils
+need_packages openssh-server openssh-client iproute2 binutils python3 tcpdump
 [[ -f data/mnist/train-images-idx3-ubyte ]] || fail "MNIST is not there: fetch it with ./rubato.sh fetch-data"
 rubato="$root/bazel-bin/cli/command/rubato"
 [[ -x "$rubato" ]] || fail "there is no $rubato: build it with ./rubato.sh build"
-parts=(modes a_comparison a_slow_line a_lost_worker a_lost_server bad_hosts a_bad_task interruptions two_jobs)
+parts=(modes a_comparison on_the_wire a_slow_line a_lost_worker a_lost_server bad_hosts bad_credentials a_bad_task
+  interruptions two_jobs)
 wanted=()
 while (($# > 0)); do
   case "$1" in
@@ -157,6 +161,50 @@ a_comparison() {
   nothing_left compared
 }
 
+# captured NAME ARGUMENTS...: an up, during which all that the hosts say to each other, but for SSH, goes into NAME.pcap.
+captured() {
+  local name="$1"
+  tcpdump -i "$bridge" -B 65536 -Z root -w "$work/$name.pcap" 'tcp and not port 22' 2>"$work/tcpdump.out" &
+  capture=$!
+  wait_for 20 "tcpdump listens" grep -q '^tcpdump: listening' "$work/tcpdump.out"
+  up "$@" || fail "$name"
+  kill -INT "$capture"
+  wait "$capture" || fail "tcpdump: $(<"$work/tcpdump.out")"
+  capture=""
+  grep -qx '0 packets dropped by kernel' "$work/tcpdump.out" || fail "not everything was captured: $(<"$work/tcpdump.out")"
+}
+# Packets that begin with TLS's application data.
+encrypted_packets() {
+  tcpdump -r "$work/$1.pcap" -n 'tcp[((tcp[12:1] & 0xf0) >> 2):4] & 0xffffff00 = 0x17030300' 2>/dev/null | wc -l
+}
+
+on_the_wire() {
+  say "weights on the wire: with certificates, as it is by default, and of an insecure job"
+  local steps=60 name checkpoint tensor=hidden2.weight
+  local -A found=() bytes=() encrypted=() setting=([certified]=false [plain]=true)
+  write_hosts
+  for name in plain certified; do
+    # A rate that changes no bit, so that the weights of the first step are those of every step.
+    captured "$name" "${teacher[@]}" --set cluster.servers=2 --set optimizer.learning_rate=1e-30 --set training.epochs= \
+      --set "training.max_steps=$steps" --set "security.insecure=${setting[$name]}"
+    (($(last_value "$work/$name" examples) == 3 * 32 * steps)) || fail "$name: not $steps steps of 3 workers"
+    for checkpoint in step0 final; do
+      "$rubato" export "$work/$name" --checkpoint="$checkpoint" --output="$work/$name-$checkpoint.safetensors" >/dev/null
+    done
+    found[$name]="$(tests/deploy/count_weights.py "$tensor" "$work/$name.pcap" "$work"/{plain,"$name"}-{step0,final}.safetensors)"
+    bytes[$name]="$(stat --format=%s "$work/$name.pcap")"
+    encrypted[$name]="$(encrypted_packets "$name")"
+    rm "$work/$name.pcap"
+    say "  $name: ${bytes[$name]} bytes captured, ${encrypted[$name]} packets of TLS; pieces of $tensor: ${found[$name]}"
+  done
+  # In each step each of the 64 pieces goes to two hosts; a few are cut by the end of a packet.
+  ((found[plain] >= 64 * steps)) || fail "the weights are not where they should be seen"
+  ((found[certified] == 0)) || fail "weights are in the clear"
+  ((encrypted[plain] == 0 && encrypted[certified] > steps)) || fail "it is not TLS that hides them"
+  at_least "${bytes[certified]}" "$((bytes[plain] * 9 / 10))" || fail "less was captured with certificates"
+  nothing_left on_the_wire
+}
+
 a_slow_line() {
   say "a host behind 100 Mbit/s"
   shape 3 100mbit
@@ -224,6 +272,33 @@ bad_hosts() {
   fails 1 full "${mnist[@]}" --min_free_mib 0
   says full "$(address_of 3): .*No space left on device"
   nothing_left full
+}
+
+bad_credentials() {
+  say "a host without a credential, or with another one"
+  # Where the config says that they are; the third host sees its own files there.
+  local placed="$work/placed" own="$work/h3/placed" kind
+  write_hosts
+  "$rubato" credentials "${teacher[@]}" --directory="$placed" >/dev/null
+  "$rubato" credentials "${teacher[@]}" --set name=other --directory="$work/other" >/dev/null
+  mkdir -m 0700 "$own"
+  mounts 3 --bind "$own" "$placed"
+  # cannot_begin RUN TEXT: worker 2, which is there, for this reason.
+  cannot_begin() {
+    if up "$1" "${teacher[@]}" --set cluster.servers=2 --set "security.credentials=$placed"; then fail "$1: it has begun"; fi
+    says "$1" "worker 2 on $(address_of 3) ended before the job could begin"
+    says "$1" "$2"
+    nothing_left "$1"
+  }
+  cannot_begin nothing "$placed has no certificates (ca.crt) to protect a network with; rubato credentials makes them"
+  cp "$placed/ca.crt" "$placed/worker-2.crt" "$own"
+  cannot_begin no_key "credentials of worker 2: .*$placed/worker-2.key: No such file"
+  for kind in crt key; do cp "$placed/worker-1.$kind" "$own/worker-2.$kind"; done
+  cannot_begin anothers "$placed/worker-2.crt: is the certificate of worker 1, not of worker 2"
+  for kind in crt key; do cp "$work/other/worker-2.$kind" "$own"; done
+  cannot_begin other_authority "$placed/worker-2.crt: is not vouched for by this authority"
+  cp "$work/other/ca.crt" "$own"
+  cannot_begin other_job "$placed/worker-2.crt: is of the job \"other\""
 }
 
 a_bad_task() {
