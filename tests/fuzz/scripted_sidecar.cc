@@ -23,6 +23,8 @@ namespace {
 constexpr double kPatienceSeconds = 120;
 
 std::string sidecar_answers;
+// Of the one client that there is at a time.
+std::thread sidecar;
 
 // Whether the library waits for the answer as long as it takes.
 bool IsAwaited(FrameKind kind) {
@@ -147,13 +149,13 @@ std::unique_ptr<SidecarProcess> SidecarProcess::Start(const Options&, int* descr
     return nullptr;
   }
   *descriptor = ends[0];
-  // It ends when the other end is closed.
-  std::thread([other = ends[1], answers = sidecar_answers] { Sidecar(other, answers).Run(); }).detach();
+  // It ends when the other end is closed, which is before this object ends.
+  sidecar = std::thread([other = ends[1], answers = sidecar_answers] { Sidecar(other, answers).Run(); });
   return std::unique_ptr<SidecarProcess>(new SidecarProcess(getpid()));
 }
 
 SidecarProcess::SidecarProcess(pid_t process) : owner_(getpid()), process_(process), passes_sigterm_(false) {}
-SidecarProcess::~SidecarProcess() = default;
+SidecarProcess::~SidecarProcess() { sidecar.join(); }
 bool SidecarProcess::forked() const { return getpid() != owner_; }
 std::string SidecarProcess::DescribeEnd() {
   return "the sidecar (thread of process " + std::to_string(process_) + ") has ended";
