@@ -28,8 +28,8 @@ SessionReactor::SessionReactor(JobRunner* runner, grpc::CallbackServerContext* c
       context_(context),
       peer_(context->peer()),
       identity_(PeerIdentity(*context->auth_context())),
-      place_(std::move(place)),
-      refusals_(refusals) {}
+      refusals_(refusals),
+      place_(std::move(place)) {}
 
 void SessionReactor::Note(absl::string_view kind, absl::string_view why) const {
   if (refusals_ != nullptr) refusals_->Note(PeerName(identity_, peer_), kind, why);
@@ -130,6 +130,7 @@ void SessionReactor::OnDone() {
 void SessionReactor::MaybeFinish() {
   if (!closing_ || writing_ || finished_) return;
   finished_ = true;
+  place_.reset();
   Finish(ToGrpcStatus(status_));
 }
 

@@ -52,9 +52,10 @@ class SessionReactor final : public grpc::ServerBidiReactor<v1::TaskMessage, v1:
   grpc::CallbackServerContext* const context_;
   const std::string peer_;
   const std::optional<Identity> identity_;
-  const PeerCounts::Place place_;
   RefusalLog* const refusals_;
   Mutex mu_;
+  // Until the session is finished: whoever has been told its end may begin another at once.
+  std::optional<PeerCounts::Place> place_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<SessionReactor> self_ ABSL_GUARDED_BY(mu_);
   v1::TaskMessage incoming_ ABSL_GUARDED_BY(mu_);
   // A message has come.

@@ -21,7 +21,6 @@
 #include "common/wire/exchange_codec.h"
 #include "server/gather.h"
 #include "server/request_reader.h"
-#include "server/rules/check_plan.h"
 
 namespace rubato::server {
 namespace {
@@ -322,16 +321,10 @@ void ServerCore::Announce(const std::vector<PartitionOwner*>& partitions, uint64
 void ServerCore::Commit(const std::vector<PartitionOwner*>& partitions, const v1::Plan& plan) {
   {
     MutexLock lock(mu_);
-    if (absl::Status taken = CheckPlan(plan, plan_); !taken.ok()) {
-      // It is sent again and again.
-      if (std::exchange(refused_plan_, plan.generation()) != plan.generation()) {
-        options_.log->Error(
-            absl::StrCat("the coordinator's plan ", plan.generation(), " is refused: ", taken.message()));
-      }
-      return;
-    }
-    const auto age = [](const v1::Plan& of) { return std::pair(of.generation(), of.amendment()); };
-    if (age(plan) > age(plan_)) plan_ = plan;
+    const auto refused = [&](const absl::Status& why) {
+      options_.log->Error(absl::StrCat("the coordinator's plan ", plan.generation(), " is refused: ", why.message()));
+    };
+    if (!plan_.Take(plan, refused)) return;
   }
   if (plan.has_cut()) BeginCut(plan);
   using Lost = std::vector<v1::LostWorker>;
@@ -389,7 +382,7 @@ void ServerCore::WriteCheckpoint(const std::vector<PartitionOwner*>& partitions,
   PendingPart pending;
   {
     MutexLock lock(mu_);
-    part->plan = plan_;
+    part->plan = plan_.plan();
     writer = writer_.get();  // Outlives the partitions.
     pending = Pending(part);
   }
@@ -487,7 +480,7 @@ v1::ServerProgress ServerCore::Progress() {
   MutexLock lock(mu_);
   v1::ServerProgress total = SumProgress(progress_);
   if (!progress_.empty()) total.set_memory_bytes(total.memory_bytes() + slots_->bytes());
-  options_.log->SetPosition(plan_.generation(), total.highest_started_step());
+  options_.log->SetPosition(plan_.plan().generation(), total.highest_started_step());
   return total;
 }
 
@@ -498,7 +491,7 @@ v1::CutProgress ServerCore::cut_progress() {
 
 v1::Plan ServerCore::plan() {
   MutexLock lock(mu_);
-  return plan_;
+  return plan_.plan();
 }
 
 }  // namespace rubato::server

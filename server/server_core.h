@@ -30,6 +30,7 @@
 #include "server/part_files.h"
 #include "server/partition_owner.h"
 #include "server/partition_progress.h"
+#include "server/rules/check_plan.h"
 #include "server/slot_pool.h"
 
 namespace rubato::server {
@@ -162,8 +163,7 @@ class ServerCore {
   std::unique_ptr<PartWriter> writer_ ABSL_GUARDED_BY(mu_);
   Partitions partitions_ ABSL_GUARDED_BY(mu_);
   GatheredCut cut_ ABSL_GUARDED_BY(mu_);
-  v1::Plan plan_ ABSL_GUARDED_BY(mu_);                            // The newest that was committed.
-  uint64_t refused_plan_ ABSL_GUARDED_BY(mu_) = 0;                // The generation that the log has named last.
+  TakenPlan plan_ ABSL_GUARDED_BY(mu_);
   std::vector<PartitionProgress> progress_ ABSL_GUARDED_BY(mu_);  // By partition.
 };
 

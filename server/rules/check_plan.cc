@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
@@ -81,6 +82,16 @@ absl::Status CheckPlan(const v1::Plan& plan, const v1::Plan& current) {
   if (plan.first_step() >= current.first_step()) return absl::OkStatus();
   return Refused("first_step", plan.first_step(),
                  absl::StrCat(current.first_step(), ", that of plan ", current.generation(), ", or more is allowed"));
+}
+
+bool TakenPlan::Take(const v1::Plan& plan, absl::FunctionRef<void(const absl::Status& why)> refused) {
+  if (const absl::Status checked = CheckPlan(plan, plan_); !checked.ok()) {
+    if (std::exchange(refused_, plan.generation()) != plan.generation()) refused(checked);
+    return false;
+  }
+  const auto age = [](const v1::Plan& of) { return std::pair(of.generation(), of.amendment()); };
+  if (age(plan) > age(plan_)) plan_ = plan;
+  return true;
 }
 
 }  // namespace rubato::server

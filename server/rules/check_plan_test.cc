@@ -79,5 +79,23 @@ TEST(CheckPlanTest, ALaterPlanDoesNotBeginEarlier) {
             "plan.first_step: 9; 10, that of plan 3, or more is allowed");
 }
 
+TEST(TakenPlanTest, KeepsTheNewestAndTellsARefusalOnce) {
+  TakenPlan taken;
+  int refusals = 0;
+  const auto take = [&](const v1::Plan& plan) { return taken.Take(plan, [&](const absl::Status&) { ++refusals; }); };
+  const v1::Plan first = MakePlan(1, v1::SYNC, 0, {0, 1}), second = MakePlan(2, v1::ASYNC, 5, {0, 1});
+  EXPECT_TRUE(take(first));
+  EXPECT_TRUE(take(second));
+  EXPECT_TRUE(take(first));
+  EXPECT_EQ(taken.plan().generation(), 2u);
+  const v1::Plan bad = MakePlan(3, v1::ASYNC, 4, {0});
+  EXPECT_FALSE(take(bad));
+  EXPECT_FALSE(take(bad));
+  EXPECT_EQ(refusals, 1);
+  EXPECT_FALSE(take(MakePlan(4, v1::ASYNC, 4, {0})));
+  EXPECT_EQ(refusals, 2);
+  EXPECT_EQ(taken.plan().generation(), 2u);
+}
+
 }  // namespace
 }  // namespace rubato::server
