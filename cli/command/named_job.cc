@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "cli/command/run_directory.h"
 #include "cli/launch/run_security.h"
+#include "common/security/credentials.h"
 #include "common/security/open_security.h"
 #include "common/status.h"
 
@@ -14,6 +15,20 @@ namespace {
 
 absl::Status EndedError(const NamedJob& job) {
   return absl::FailedPreconditionError(DescribeEnding(*job.ending, job.run_directory));
+}
+
+// How a call was made, with the folder of --credentials: a coordinator that refuses it in TLS's handshake cannot say
+// so.
+std::string DescribeCredentials(const std::string& folder) {
+  constexpr char kNeeds[] = "a job of several hosts needs --credentials with its certificates";
+  if (folder.empty()) return absl::StrCat("It was called without TLS: ", kNeeds);
+  if (!HasAuthority(folder)) {
+    return absl::StrCat("It was called without TLS, since ", folder, " has no ca.crt: ", kNeeds);
+  }
+  return absl::StrCat(
+      "It was called with TLS: a job on one machine has none, and another job's certificates, as perhaps "
+      "those in ",
+      folder, ", are refused");
 }
 
 }  // namespace
@@ -33,6 +48,7 @@ absl::StatusOr<NamedJob> FindJob(const JobChoice& choice, absl::Time now) {
     job.ending = ReadRunEnding(text);
     if (job.ending.has_value()) return job;
   }
+  job.credentials = choice.credentials;
   RUBATO_ASSIGN_OR_RETURN(job.address, CoordinatorAddress(text));
   const bool by_run = choice.credentials.empty() && !job.run_directory.empty();
   RUBATO_ASSIGN_OR_RETURN(job.security, by_run ? SecurityOfRun(job.run_directory, now)
@@ -49,11 +65,11 @@ absl::StatusOr<NamedJob> FindRunningJob(const JobChoice& choice, absl::Time now)
 absl::Status ExplainSilence(const NamedJob& job, const absl::Status& status) {
   if (!absl::IsUnavailable(status)) return status;
   if (job.run_directory.empty()) {
-    return absl::UnavailableError(
-        absl::StrCat("nothing answers at ", job.address,
-                     ". Check that this is where the job's coordinator listens (its log and coordinator.address in the "
-                     "run directory "
-                     "say so), that the job still runs, and that the port can be reached from this machine"));
+    return absl::UnavailableError(absl::StrCat(
+        "nothing answers at ", job.address,
+        ". Check that this is where the job's coordinator listens (its log and coordinator.address in the "
+        "run directory say so), that the job still runs, and that the port can be reached from this machine. ",
+        DescribeCredentials(job.credentials)));
   }
   NamedJob now = job;
   now.ending = ReadRunEnding(job.run_directory);

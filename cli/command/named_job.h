@@ -31,6 +31,8 @@ struct NamedJob {
   std::string run_directory;
   // Of its coordinator; empty if the run has ended.
   std::string address;
+  // The folder of --credentials; empty: none was named.
+  std::string credentials;
   // Null: the operator has none, or the job asks for none.
   std::shared_ptr<const TaskSecurity> security;
   // Its run has ended, and nobody is to be asked: where its coordinator was, another job's may be now.

@@ -86,6 +86,18 @@ TEST_F(NamedJobTest, AnAddressWhereNothingAnswersSaysWhatToCheck) {
   EXPECT_THAT(std::string(status.message()), Not(HasSubstr("failed to connect")));
 }
 
+TEST_F(NamedJobTest, SilenceSaysWhetherItWasCalledWithTls) {
+  NamedJob job = *Find("127.0.0.1:9");
+  const auto explained = [&] {
+    return std::string(ExplainSilence(job, absl::UnavailableError(kConnectionError)).message());
+  };
+  EXPECT_THAT(explained(), HasSubstr("It was called without TLS: a job of several hosts needs --credentials"));
+  job.credentials = directory_.string();
+  EXPECT_THAT(explained(), HasSubstr("without TLS, since " + directory_.string() + " has no ca.crt"));
+  Write("ca.crt", "an authority");
+  EXPECT_THAT(explained(), HasSubstr("It was called with TLS"));
+}
+
 TEST_F(NamedJobTest, OtherErrorsStayAsTheyAre) {
   const NamedJob job = *Find("127.0.0.1:9");
   EXPECT_EQ(ExplainSilence(job, absl::FailedPreconditionError("no")).message(), "no");

@@ -66,6 +66,30 @@ agree() {
 agree deploy/k8s/base/job.textproto cpu
 agree deploy/k8s/overlays/program/job.textproto program --client
 
+say "each pod has the Secret of its role, which make_secrets.sh prints"
+# secrets_agree CONFIG OVERLAY ROLE...
+secrets_agree() {
+  local config="$1" overlay="$2" role folder="$work/credentials-$2"
+  shift 2
+  "$work/bin/rubato" credentials "$config" --directory="$folder" >/dev/null || fail "$config"
+  deploy/k8s/make_secrets.sh "$folder" >"$work/secrets.yaml"
+  type_check "$work/secrets.yaml" || fail "the Secrets of $overlay"
+  [[ "$(sed -n 's/^  name: //p' "$work/secrets.yaml")" == "$(printf 'rubato-%s\n' "$@")" ]] || fail "the Secrets of $overlay"
+  [[ "$(sed -n 's/^ *secretName: //p' "$work/$overlay.yaml" | sort)" == "$(printf 'rubato-%s\n' "$@" | sort)" ]] ||
+    fail "the pods of $overlay have other Secrets"
+  for role in "$@"; do
+    # Of the role's tasks, and no key of another's.
+    ! sed -n "/^  name: rubato-$role$/,/^---/p" "$work/secrets.yaml" | grep '\.key:' | grep -qv "^  $role-" ||
+      fail "the Secret of role $role has another's key"
+  done
+  ! grep -q 'ca\.key\|operator' "$work/secrets.yaml" || fail "the Secrets of $overlay have more than tasks need"
+}
+secrets_agree deploy/k8s/base/job.textproto cpu coordinator server worker evaluator
+secrets_agree deploy/k8s/overlays/program/job.textproto program coordinator server worker
+rm "$work/credentials-program/ca.crt"
+! deploy/k8s/make_secrets.sh "$work/credentials-program" >/dev/null 2>"$work/errors" || fail "Secrets without an authority"
+grep -q 'ca.crt is not there.*rubato credentials makes it' "$work/errors" || fail "$(<"$work/errors")"
+
 say "workers that are a program of somebody's"
 ! grep -q 'name: rubato-evaluator' "$work/program.yaml" || fail "there is an evaluator"
 [[ "$(grep -A1 'name: RUBATO_SIZE' "$work/program.yaml" | sed -n 's/^ *value: "\(.*\)"$/\1/p')" == \

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # deploy/k8s and deploy/docker without a cluster: every manifest of every overlay is type-checked; the image, built from
 # the package by following the Dockerfile's steps on a Debian tree, trains as a user that may write nothing but its
-# volumes; and the manifests' own commands, each with an address of its own, make a whole job in it, also if a server and
-# the coordinator are killed and started again by what the manifests say (run_pods.py, which is not Kubernetes).
+# volumes; and the manifests' own commands, each with an address of its own and the Secret of its role, make a whole job over
+# TLS in it, also if a server and the coordinator are killed and started again by what the manifests say (run_pods.py, which
+# is not Kubernetes).
 #
 # With --binaries DIR (of --config=portable) the package is made from these programs, otherwise by ./rubato.sh package.
 # With --base DIR an unpacked Debian 12 is taken from there, otherwise debootstrap makes one.
@@ -98,14 +99,22 @@ the_image_trains() {
 # field JSON NAME: a text of an object on one line.
 field() { node -e 'const pod = JSON.parse(process.argv[1]); console.log(pod[process.argv[2]])' "$1" "$2"; }
 
+# make_secrets FOLDER: certificates of the job in it, and as the Secrets of its pods.
+make_secrets() {
+  "$work/bin/rubato" credentials "$1/job/job.textproto" --directory="$1/credentials" >/dev/null
+  deploy/k8s/make_secrets.sh "$1/credentials" >"$1/secrets.yaml"
+  (cd "$tools" && node secrets.mjs "$1/secrets" 10001) <"$1/secrets.yaml"
+}
+
 # start_pods NAME CONFIG-ARGUMENTS...: the pods of overlay cpu, with volumes of their own; their supervisor's process is
-# $supervisor, and what it says in logs/NAME.out.
+# $supervisor, they are those of $list, and what it says is in logs/NAME.out.
 start_pods() {
-  local name="$1" pod address volumes="$work/$1" list
+  local name="$1" pod address volumes="$work/$1"
   shift
   mkdir -p "$volumes/job" "$volumes/runs"
   chown 10001:10001 "$volumes/runs"
   "$work/bin/rubato" config deploy/k8s/base/job.textproto "$@" >"$volumes/job/job.textproto"
+  make_secrets "$volumes"
   "$tools/kubectl" kustomize deploy/k8s/overlays/cpu | (cd "$tools" && node pods.mjs) >"$volumes/pods"
   mapfile -t list <"$volumes/pods"
   ((${#list[@]} == 6)) || fail "${#list[@]} pods instead of 6"
@@ -113,7 +122,7 @@ start_pods() {
     [[ "$(field "$pod" readOnly)" == true ]] || fail "$(field "$pod" name) may write its root file system"
     if [[ "$(field "$pod" component)" == coordinator ]]; then address="$(field "$pod" address)"; fi
   done
-  setsid python3 tests/deploy/run_pods.py --pods "$volumes/pods" --logs "$work/logs" -- \
+  setsid python3 tests/deploy/run_pods.py --pods "$volumes/pods" --secrets "$volumes/secrets" --logs "$work/logs" -- \
     tests/deploy/run_image.sh --root "$image" --mount "$volumes/job:/job:ro" --mount "$volumes/runs:/runs" --tmpfs /tmp \
     --host "rubato-coordinator=$address" >"$work/logs/$name.out" 2>&1 &
   supervisor=$!
@@ -141,6 +150,43 @@ the_manifests_commands_make_a_job() {
   ! grep -v '^rubato-server-' "$work/logs/undisturbed.out" | grep 'ended with status [^0]' || fail "a pod failed"
 }
 
+# Each pod is ready by its own probe, and nobody without a certificate is heard.
+members_alone_are_heard() {
+  say "pods are ready, and speak with members alone"
+  local pod port coordinator credentials="$work/$1/credentials"
+  for pod in "${list[@]}"; do
+    wait_for 60 "$(field "$pod" name) is ready" curl --fail --silent --max-time 5 "$(field "$pod" ready)"
+    case "$(field "$pod" component)" in
+      coordinator)
+        port=7000
+        coordinator="$(field "$pod" address):$port"
+        ;;
+      server) port=7001 ;;
+      *) continue ;;
+    esac
+    needs_a_certificate "$(field "$pod" address):$port" "$credentials"
+  done
+  "$work/bin/rubato" status "$coordinator" --credentials="$credentials" | grep -q '^ *worker 1' || fail "no status for an operator"
+}
+
+# A pod whose Secret does not have its files says which.
+a_missing_secret_is_named() {
+  say "a Secret without the files of a pod"
+  local volumes="$work/missing" status=0
+  mkdir -p "$volumes/job" "$volumes/runs"
+  chown 10001:10001 "$volumes/runs"
+  cp deploy/k8s/base/job.textproto "$volumes/job/"
+  make_secrets "$volumes"
+  rm "$volumes/secrets/rubato-server/server-1.key"
+  in_image --mount "$volumes/job:/job:ro" --mount "$volumes/runs:/runs" \
+    --mount "$volumes/secrets/rubato-server:/credentials:ro" --tmpfs /tmp -- server --config=/job/job.textproto --task_index=1 \
+    --coordinator=127.0.0.1:7000 --listen=0.0.0.0:7001 --set=security.credentials=/credentials >"$work/logs/missing.log" 2>&1 ||
+    status=$?
+  ((status == 2)) || fail "a server without its key ends with status $status"
+  grep -qF 'credentials of server 1: open /credentials/server-1.key: No such file or directory' "$work/logs/missing.log" ||
+    fail "it says: $(<"$work/logs/missing.log")"
+}
+
 has_step() { [[ -f "$run/metrics.jsonl" ]] && (($(last_value "$run" step) >= $1)); }
 
 # is_killed POD: by SIGKILL, and started again.
@@ -157,6 +203,7 @@ lost_pods_come_back() {
   local run="$work/lost/runs/teacher_mlp"
   start_pods lost --set training.epochs=40 --set checkpoint.every_steps=500
   wait_for 60 "training begins" has_step 1500
+  members_alone_are_heard lost
   is_killed rubato-server-1
   wait_for 60 "the job goes back" grep -q '"rollback":{' "$run/metrics.jsonl"
   wait_for 60 "and goes on" has_step $(($(last_value "$run" step) + 1000))
@@ -175,11 +222,13 @@ trap cleanup EXIT
 chmod 0755 "$work"
 mkdir "$work/logs" "$work/images"
 set_up_tools
+need_packages curl openssl
 make_package "$@"
 tests/deploy/check_manifests.sh --tools "$tools" --binaries "$work/bin"
 ./rubato.sh fetch-data >/dev/null
 build_image
 the_image_trains
+a_missing_secret_is_named
 the_manifests_commands_make_a_job
 lost_pods_come_back
 say passed

@@ -8,6 +8,7 @@ Ends with 0 when all Jobs are complete, with 1 when one has failed; then, and at
 """
 
 import argparse
+import itertools
 import json
 import signal
 import subprocess
@@ -24,9 +25,10 @@ def exit_status(returncode):
 
 
 class Pod:
-    def __init__(self, spec, command, log):
+    def __init__(self, spec, command, secrets, log):
         self.spec, self.name, self.log = spec, spec["name"], log
-        self.command = [*command, "--user", spec["user"], "--", *spec["argv"]]
+        mounts = [("--mount", f"{secrets}/{secret}:{place}:ro") for place, secret in spec["secrets"].items()]
+        self.command = [*command, *itertools.chain.from_iterable(mounts), "--user", spec["user"], "--", *spec["argv"]]
         self.starts = 0
         self.process = None
         self.start_at = time.monotonic()
@@ -102,13 +104,14 @@ def check(spec):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pods", required=True, help="what pods.mjs has printed")
+    parser.add_argument("--secrets", required=True, help="the folder that secrets.mjs has unpacked the Secrets in")
     parser.add_argument("--logs", required=True, help="the folder of the pods' logs")
     parser.add_argument("command", nargs="+", help="run_image.sh and its options, but --user")
     options = parser.parse_args()
     specs = [json.loads(line) for line in open(options.pods)]
     for spec in specs:
         check(spec)
-    pods = Pods([Pod(spec, options.command, options.logs) for spec in specs])
+    pods = Pods([Pod(spec, options.command, options.secrets, options.logs) for spec in specs])
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
     try:
         pods.run()

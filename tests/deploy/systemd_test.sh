@@ -193,6 +193,19 @@ is_killed() {
   wait_for 30 "systemd starts $1 again" unit_is "$1" NRestarts=1 ActiveState=active
 }
 
+# All units end well, 60 s after the run's last step at the latest.
+units_end_well() {
+  local deadline=$((SECONDS + 60)) unit step before=0
+  for unit in "${job_units[@]}"; do
+    until unit_is "$unit" ActiveState=inactive Result=success ExecMainCode=1 ExecMainStatus=0; do
+      step="$(last_value "$run" step)"
+      if ((step > before)); then deadline=$((SECONDS + 60)) before="$step"; fi
+      ((SECONDS < deadline)) || fail "$unit has not ended well 60 s after step $step: $(in_machine systemctl status "$unit" || true)"
+      sleep 0.2
+    done
+  done
+}
+
 # log_of UNIT
 log_of() { echo "$work/machine/var/log/tasks/$1.service.log"; }
 listens_on() { sed -nE 's/.* listens on port ([0-9]+)$/127.0.0.1:\1/p' "$(log_of "$1")" | tail -n 1; }
@@ -218,7 +231,7 @@ members_alone_are_heard() {
 
 a_lost_server_and_coordinator_come_back() {
   say "kill -9 of a server and of the coordinator: systemd starts them again"
-  local run="$work/machine/var/lib/rubato/run" unit
+  local run="$work/machine/var/lib/rubato/run"
   write_etc --set run_directory=run --set training.epochs=30 --set checkpoint.every_steps=500
   make_credentials "$work/credentials"
   install_credentials "$work/credentials" "${job_units[@]}"
@@ -230,9 +243,7 @@ a_lost_server_and_coordinator_come_back() {
   wait_for 60 "and goes on" has_step $(($(last_value "$run" step) + 1000))
   is_killed rubato-coordinator
   wait_for 60 "the job goes on" has_step $(($(last_value "$run" step) + 1000))
-  for unit in "${job_units[@]}"; do
-    wait_for 120 "$unit ends well" unit_is "$unit" ActiveState=inactive Result=success ExecMainCode=1 ExecMainStatus=0
-  done
+  units_end_well
   grep -q '"end":{.*"ok":true' "$run/metrics.jsonl" || fail "the job did not end well"
   at_least "$(last_value "$run" accuracy)" 0.9 || fail "held-out accuracy $(last_value "$run" accuracy)"
   "$work/bin/rubato" audit "$run" >/dev/null || fail "the audit found a broken invariant"

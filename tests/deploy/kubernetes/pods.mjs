@@ -1,6 +1,7 @@
 // The pods that manifests (YAML, on the standard input) make, each with an address of its own on the loopback
 // interface: one JSON object a line, with the pod's name, address, uid and gid, whether its root file system is
-// read-only, its mounts, the arguments of its container, and what decides whether it is started again.
+// read-only, where its Secrets are mounted, the URL that its readiness is asked at, the arguments of its container, and what
+// decides whether it is started again.
 import fs from "node:fs";
 import { parseAllDocuments } from "yaml";
 
@@ -11,6 +12,13 @@ for (const { kind, metadata, spec } of documents) {
   if (kind !== "Job" && kind !== "StatefulSet") continue;
   const pod = spec.template.spec;
   const [container] = pod.containers;
+  const secrets = Object.fromEntries(
+    pod.volumes
+      .filter(({ secret }) => secret !== undefined)
+      .map(({ name, secret }) => [container.volumeMounts.find((mount) => mount.name === name).mountPath, secret.secretName]),
+  );
+  const probe = container.readinessProbe.httpGet;
+  const probePort = container.ports.find(({ name }) => name === probe.port).containerPort;
   // Exit statuses that end a Job.
   const failJobOn = (spec.podFailurePolicy?.rules ?? [])
     .filter(({ action, onExitCodes }) => action === "FailJob" && onExitCodes?.containerName === container.name)
@@ -44,7 +52,8 @@ for (const { kind, metadata, spec } of documents) {
         address,
         user: `${pod.securityContext.runAsUser}:${pod.securityContext.runAsGroup}`,
         readOnly: container.securityContext.readOnlyRootFilesystem,
-        mounts: Object.fromEntries(container.volumeMounts.map(({ name, mountPath }) => [name, mountPath])),
+        secrets,
+        ready: `http://${address}:${probePort}${probe.path}`,
         argv: [...container.command, ...args],
         // Where nothing is said, Kubernetes' own defaults.
         restartPolicy: pod.restartPolicy ?? "Always",
