@@ -12,11 +12,13 @@ namespace rubato::server {
 
 // A shard of a table as it was at one moment.
 struct ShardSnapshot {
-  // Without keys_at and rows_at.
+  // Without the places of the arrays.
   v1::ShardRecord record;
   // record.rows() keys, ascending, and record.row_floats() float32 for each. Both are there also without rows.
   std::shared_ptr<const std::vector<uint64_t>> keys;
   std::shared_ptr<const std::vector<float>> rows;
+  // Of Table::PushCounts; empty if the table admits every key.
+  std::vector<uint64_t> push_counts;
 };
 
 // A chunk as it was at one moment; the arrays are not written as long as they are held.

@@ -28,6 +28,7 @@ using What = Part::Array::What;
 CheckpointArray ArrayAt(const Part& part, size_t index) {
   const Part::Array& array = part.arrays[index];
   const ChunkSnapshot& chunk = part.chunks[array.chunk];
+  if (array.what == What::kPushCounts) return CheckpointArray(chunk.shard->push_counts);
   if (array.what == What::kKeys) return CheckpointArray(*chunk.shard->keys);
   if (array.what == What::kRows) return {*chunk.shard->rows, std::nullopt};
   const FloatBuffer& buffer = array.what == What::kSlot ? *chunk.slots[array.slot] : *chunk.weights;
@@ -43,7 +44,7 @@ bool IsInPieces(const Part& part, size_t index) {
 void OnWritten(Part& part, uint64_t at) {
   const Part::Array& array = part.arrays[part.written++];
   ChunkSnapshot& chunk = part.chunks[array.chunk];
-  const bool lets_go = part.unfinished->holds_arrays() && array.what != What::kKeys;
+  const bool lets_go = part.unfinished->holds_arrays() && array.what != What::kPushCounts && array.what != What::kKeys;
   part.let_go |= lets_go;
   switch (array.what) {
     case What::kSlot:
@@ -55,15 +56,19 @@ void OnWritten(Part& part, uint64_t at) {
       part.unfinished->AddRecord(chunk.record);
       if (lets_go) chunk.weights = nullptr;
       return;
+    case What::kPushCounts:
+      part.push_counts_at = at;
+      return;
     case What::kKeys:
       part.keys_at = at;
       return;
     case What::kRows:
       v1::ShardRecord record = chunk.shard->record;
+      if (record.push_counts_bytes() > 0) record.set_push_counts_at(part.push_counts_at);
       record.set_keys_at(part.keys_at);
       record.set_rows_at(at);
       part.unfinished->AddRecord(std::move(record));
-      // With its keys.
+      // With its keys and counts.
       if (lets_go) chunk.shard = nullptr;
       return;
   }
@@ -81,6 +86,7 @@ void ListArrays(Part& part) {
     if (part.chunks[chunk].shard == nullptr) {
       part.arrays.push_back({chunk, What::kWeights});
     } else {
+      if (!part.chunks[chunk].shard->push_counts.empty()) part.arrays.push_back({chunk, What::kPushCounts});
       part.arrays.push_back({chunk, What::kKeys});
       part.arrays.push_back({chunk, What::kRows});
     }

@@ -33,7 +33,7 @@ struct Part {
   // The arrays of all chunks as they come in the file, and how many of them are there: those that records have places
   // of.
   struct Array {
-    enum class What { kWeights, kSlot, kKeys, kRows };
+    enum class What { kWeights, kSlot, kPushCounts, kKeys, kRows };
     size_t chunk;
     What what;
     size_t slot = 0;
@@ -42,7 +42,8 @@ struct Part {
   size_t written = 0;
   // Where the next array begins in the file, if it is there in part.
   std::optional<uint64_t> begun;
-  // Where the keys are of the shard whose rows come next.
+  // Where the counts and keys are of the shard whose rows come next.
+  uint64_t push_counts_at = 0;
   uint64_t keys_at = 0;
   // Of what is written something is held no more.
   bool let_go = false;

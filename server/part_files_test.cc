@@ -72,6 +72,9 @@ class PartFilesTest : public testing::Test {
     for (size_t i = 0; i < 4 * rows; ++i) values[i] = static_cast<float>(i % 1000 + chunk);
     shard->keys = std::make_shared<const std::vector<uint64_t>>(std::move(keys));
     shard->rows = std::make_shared<const std::vector<float>>(std::move(values));
+    // Of every other shard.
+    if (chunk % 2 == 0) shard->push_counts.assign(20, chunk);
+    shard->record.set_push_counts_bytes(sizeof(uint64_t) * shard->push_counts.size());
     ChunkSnapshot snapshot;
     snapshot.shard = std::move(shard);
     return snapshot;
@@ -84,6 +87,9 @@ class PartFilesTest : public testing::Test {
     part.Copy(record.rows_at(), static_cast<int64_t>(rows.size()), rows.data());
     EXPECT_TRUE(keys == *shard.keys);
     EXPECT_TRUE(rows == *shard.rows);
+    std::vector<uint64_t> push_counts(record.push_counts_bytes() / sizeof(uint64_t));
+    part.Copy(record.push_counts_at(), static_cast<int64_t>(push_counts.size()), push_counts.data());
+    EXPECT_EQ(push_counts, shard.push_counts);
   }
   void Write(const std::string& name, uint32_t index = 2) {
     const absl::Status status = Try(MakePart(name), Files(index)).status();

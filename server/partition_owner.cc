@@ -227,6 +227,8 @@ void PartitionOwner::Describe(std::function<void(PartitionProgress)> done) {
     progress.counts.set_table_rows(tables.rows);
     progress.counts.set_table_bytes(tables.memory_bytes);
     progress.counts.set_rows_applied_total(tables.applied);
+    progress.counts.set_rows_removed_total(tables.removed);
+    progress.counts.set_rows_not_admitted_total(tables.not_admitted);
     *progress.counts.mutable_gradient_moments() = store_.gradient_moments();
     progress.counts.set_queue_length(static_cast<int64_t>(queue_.length()));
     partition_.Describe(&progress.counts);

@@ -31,6 +31,8 @@ void AddCounts(const v1::ServerProgress& from, v1::ServerProgress* to) {
   to->set_table_bytes(to->table_bytes() + from.table_bytes());
   to->set_rows_sent_total(to->rows_sent_total() + from.rows_sent_total());
   to->set_rows_applied_total(to->rows_applied_total() + from.rows_applied_total());
+  to->set_rows_removed_total(to->rows_removed_total() + from.rows_removed_total());
+  to->set_rows_not_admitted_total(to->rows_not_admitted_total() + from.rows_not_admitted_total());
   to->set_queue_length(to->queue_length() + from.queue_length());
   AddMoments(from.gradient_moments(), to->mutable_gradient_moments());
   to->set_highest_started_step(std::max(to->highest_started_step(), from.highest_started_step()));

@@ -33,6 +33,11 @@ void AddServerMetrics(const v1::ServerProgress& progress, const v1::Plan& plan, 
                 static_cast<double>(progress.table_bytes()));
     counter("rubato_server_rows_sent_total", "Rows of tables sent.", progress.rows_sent_total());
     counter("rubato_server_rows_applied_total", "Updates of rows of tables.", progress.rows_applied_total());
+    counter("rubato_server_rows_removed_total", "Rows of tables that were removed (expire_after_steps, most_rows).",
+            progress.rows_removed_total());
+    counter("rubato_server_rows_not_admitted_total",
+            "Gradients that were dropped because their keys have no row yet (admit_after).",
+            progress.rows_not_admitted_total());
   }
   text->Gauge("rubato_server_parameter_bytes", "Memory of weights and optimizer state.",
               static_cast<double>(progress.memory_bytes()));

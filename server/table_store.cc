@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/base/casts.h"
 #include "absl/strings/str_cat.h"
 #include "common/learning_rate_schedule.h"
 #include "common/mutants.h"
@@ -88,7 +89,11 @@ absl::StatusOr<std::unique_ptr<TableStore>> TableStore::Create(const v1::JobConf
         .initial_bound = static_cast<float>(wanted.initial_bound()),
         .seed = SeedOfTable(config.seed(), number) + (RUBATO_MUTANT(kRowsDrawnAnew) && job.has_restore() ? 1 : 0),
         .secret = SecretOfTable(config.seed(), number),
-        .memory_bytes = static_cast<int64_t>(wanted.memory_bytes()) / config.cluster().partitions_per_server()};
+        .memory_bytes = static_cast<int64_t>(wanted.memory_bytes()) / config.cluster().partitions_per_server(),
+        .admit_after = wanted.admit_after(),
+        .admission_counters = wanted.admission_counters(),
+        .expire_after = wanted.expire_after_steps(),
+        .most_rows = wanted.most_rows()};
     RUBATO_ASSIGN_OR_RETURN(table.rows, Table::Create(std::move(options)));
   }
   return store;
@@ -98,6 +103,7 @@ RowRule TableStore::RuleOf(const Joint& joint) const {
   const OneTable& table = tables_[joint.table];
   RowRule rule = table.rule;
   rule.update.learning_rate = static_cast<float>(table.learning_rate);
+  rule.step = static_cast<uint32_t>(std::clamp<int64_t>(joint.header->step, 0, UINT32_MAX));
   // Its weights are made anew from the sums of all gradients and the rate: with another rate they would be others.
   if (table.spec.config.algorithm() == v1::TableConfig::FTRL) return rule;
   rule.update.learning_rate =
@@ -170,7 +176,7 @@ absl::Status TableStore::Finish() {
   }
   const absl::Status applied = table.rows->ApplyHashes(RuleOf(joint), merged.hashes, merged.rows, merged.weight);
   if (applied.ok()) {
-    applied_ += static_cast<int64_t>(merged.hashes.size());
+    gradients_taken_ += static_cast<int64_t>(merged.hashes.size());
     return applied;
   }
   return Annotate(applied, absl::StrCat("memory_bytes of model.tables is ", table.spec.config.memory_bytes(), ", for ",
@@ -210,18 +216,26 @@ std::shared_ptr<ShardSnapshot> TableStore::Keep(uint32_t chunk) const {
   const OneTable& table = tables_[shard.table];
   const v1::TableConfig& config = table.spec.config;
   const int row_floats = table.rows->row_floats();
-  std::vector<std::pair<uint64_t, const float*>> sorted;
-  table.rows->VisitRows({shard.shard, config.shards()},
-                        [&](uint64_t key, const float* row) { sorted.emplace_back(key, row); });
-  std::sort(sorted.begin(), sorted.end());
+  struct Row {
+    uint64_t key;
+    absl::Span<const float> values;
+    uint32_t step;
+  };
+  std::vector<Row> sorted;
+  const TableShard part = {shard.shard, config.shards()};
+  table.rows->VisitRows(part, [&](uint64_t key, absl::Span<const float> values, uint32_t step) {
+    sorted.push_back({key, values, step});
+  });
+  std::sort(sorted.begin(), sorted.end(), [](const Row& a, const Row& b) { return a.key < b.key; });
   auto keys = std::make_shared<std::vector<uint64_t>>();
   auto rows = std::make_shared<std::vector<float>>();
   keys->reserve(sorted.size());
   rows->reserve(sorted.size() * row_floats);
-  for (const auto& [key, row] : sorted) {
+  for (const auto& [key, values, step] : sorted) {
     keys->push_back(key);
-    rows->insert(rows->end(), row, row + row_floats);
+    rows->insert(rows->end(), values.begin(), values.end());
     if (RUBATO_MUTANT(kTornRows)) std::fill(rows->end() - (row_floats - config.dimension()), rows->end(), 0.0f);
+    if (table.rows->removes()) rows->push_back(absl::bit_cast<float>(step));
   }
   auto snapshot = std::make_shared<ShardSnapshot>();
   v1::ShardRecord& record = snapshot->record;
@@ -233,6 +247,8 @@ std::shared_ptr<ShardSnapshot> TableStore::Keep(uint32_t chunk) const {
   record.set_dimension(static_cast<uint32_t>(config.dimension()));
   record.set_row_floats(static_cast<uint32_t>(row_floats));
   record.set_rows(static_cast<int64_t>(keys->size()));
+  snapshot->push_counts = table.rows->PushCounts(part);
+  record.set_push_counts_bytes(sizeof(uint64_t) * snapshot->push_counts.size());
   snapshot->keys = std::move(keys);
   snapshot->rows = std::move(rows);
   return snapshot;
@@ -242,25 +258,25 @@ void TableStore::BeginRestore(CheckpointRestorer* restorer) {
   for (const auto& [chunk, shard] : shards_) {
     const OneTable& table = tables_[shard.table];
     const v1::TableConfig& config = table.spec.config;
-    restorer->AddShard({.table = config.name(),
-                        .shard = shard.shard,
-                        .shards = config.shards(),
-                        .algorithm = config.algorithm(),
-                        .dimension = static_cast<uint32_t>(config.dimension()),
-                        .row_floats = static_cast<uint32_t>(table.rows->row_floats()),
-                        .restore = [this, number = chunk](
-                                       const v1::ShardRecord& record, absl::Span<const uint64_t> keys,
-                                       absl::Span<const float> rows) { return Restore(number, record, keys, rows); }});
+    restorer->AddShard(
+        {.table = config.name(),
+         .shard = shard.shard,
+         .shards = config.shards(),
+         .algorithm = config.algorithm(),
+         .dimension = static_cast<uint32_t>(config.dimension()),
+         .row_floats = static_cast<uint32_t>(table.rows->row_floats()),
+         .restore = [this, number = chunk](const CheckpointShard& kept) { return Restore(number, kept); }});
   }
 }
 
-absl::Status TableStore::Restore(uint32_t chunk, const v1::ShardRecord& record, absl::Span<const uint64_t> keys,
-                                 absl::Span<const float> rows) {
+absl::Status TableStore::Restore(uint32_t chunk, const CheckpointShard& kept) {
   Shard& shard = shards_.at(chunk);
   const OneTable& table = tables_[shard.table];
-  shard.restored_version = record.version();
+  shard.restored_version = kept.record.version();
   if (RUBATO_MUTANT(kRestoresOneShard) && table.rows->rows() > 0) return absl::OkStatus();
-  return table.rows->Restore({shard.shard, table.spec.config.shards()}, keys, rows.data());
+  const TableShard part = {shard.shard, table.spec.config.shards()};
+  RUBATO_RETURN_IF_ERROR(table.rows->RestorePushCounts(part, kept.push_counts));
+  return table.rows->Restore(part, kept.keys, kept.rows.data());
 }
 
 void TableStore::Lookup(int table, absl::Span<const uint64_t> hashes, float* rows) const {
@@ -273,12 +289,15 @@ void TableStore::Lookup(int table, absl::Span<const uint64_t> hashes, float* row
 }
 
 TableStore::Counts TableStore::counts() const {
-  Counts counts = {.applied = applied_};
+  Counts counts;
   for (const OneTable& table : tables_) {
     if (table.rows == nullptr) continue;
     counts.rows += table.rows->rows();
+    counts.removed += table.rows->removed();
+    counts.not_admitted += table.rows->not_admitted();
     counts.memory_bytes += table.rows->memory_bytes();
   }
+  counts.applied = gradients_taken_ - counts.not_admitted;
   return counts;
 }
 

@@ -32,8 +32,10 @@ class TableStore {
   struct Counts {
     int64_t rows = 0;
     int64_t memory_bytes = 0;
-    // Updates of rows.
+    // Updates of rows; rows that were removed; gradients of keys that were not admitted yet.
     int64_t applied = 0;
+    int64_t removed = 0;
+    int64_t not_admitted = 0;
   };
 
   // `chunks` are the partition's; those of tensors are passed over. A table's limit on memory is for all partitions of
@@ -59,9 +61,8 @@ class TableStore {
   std::shared_ptr<ShardSnapshot> Keep(uint32_t chunk) const;
   // Has `restorer` put in all shards; before anything else is called.
   void BeginRestore(CheckpointRestorer* restorer);
-  // Puts in a shard that has no rows yet, of what Keep gave. Errors of Table::Restore.
-  absl::Status Restore(uint32_t chunk, const v1::ShardRecord& record, absl::Span<const uint64_t> keys,
-                       absl::Span<const float> rows);
+  // Puts in a shard that has no rows yet, of what Keep gave. Errors of Table::Restore and RestorePushCounts.
+  absl::Status Restore(uint32_t chunk, const CheckpointShard& kept);
   // What was said of a shard's version.
   int64_t RestoredVersion(uint32_t chunk) const { return shards_.at(chunk).restored_version; }
 
@@ -118,7 +119,8 @@ class TableStore {
   // What members pushed, merged.
   std::vector<uint64_t> hashes_;
   std::vector<float> gradients_;
-  int64_t applied_ = 0;
+  // With those of keys that were not admitted.
+  int64_t gradients_taken_ = 0;
 };
 
 }  // namespace rubato::server

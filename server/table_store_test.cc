@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
@@ -211,6 +212,48 @@ TEST_F(TableStoreTest, KeepsWhatItHasNotApplied) {
   ASSERT_TRUE(store->Finish().ok());
   EXPECT_TRUE(message.expired());
   EXPECT_NE(Rows(*store, 0), Rows(*Make(), 0));
+}
+
+// Also which keys have rows: as if nothing had happened in between.
+TEST_F(TableStoreTest, GoesOnFromWhatIsKept) {
+  v1::TableConfig& users = model_.tables[0].config;
+  users.set_admit_after(2);
+  users.set_admission_counters(uint64_t{1} << 18);
+  users.set_expire_after_steps(4);
+  users.set_most_rows(256);
+  const auto whole = Make();
+  const auto apply = [](TableStore& store, const std::vector<ChunkRules::Update>& updates) {
+    for (const ChunkRules::Update& update : updates) ASSERT_TRUE(store.Apply(update).ok());
+    ASSERT_TRUE(store.Finish().ok());
+  };
+  for (int64_t step = 0; step < 10; ++step) apply(*whole, Updates(0, 2, step));
+  const auto restored = Make();
+  for (uint32_t shard = 0; shard < kShards; ++shard) {
+    const std::shared_ptr<const ShardSnapshot> kept = whole->Keep(ChunkOf(0, shard));
+    EXPECT_EQ(kept->record.row_floats(), 2 * kDimensions[0] + 1);
+    EXPECT_EQ(kept->record.push_counts_bytes(), sizeof(uint64_t) * kept->push_counts.size());
+    const absl::Status status = restored->Restore(
+        ChunkOf(0, shard),
+        {.record = kept->record, .keys = *kept->keys, .rows = *kept->rows, .push_counts = kept->push_counts});
+    ASSERT_TRUE(status.ok()) << status;
+  }
+  const TableStore::Counts before = whole->counts();
+  EXPECT_GT(before.removed, 0);
+  EXPECT_GT(before.not_admitted, 0);
+  for (int64_t step = 10; step < 20; ++step) {
+    const std::vector<ChunkRules::Update> updates = Updates(0, 2, step);
+    apply(*whole, updates);
+    apply(*restored, updates);
+    for (uint32_t shard = 0; shard < kShards; ++shard) {
+      const auto one = whole->Keep(ChunkOf(0, shard)), other = restored->Keep(ChunkOf(0, shard));
+      ASSERT_EQ(*one->keys, *other->keys);
+      ASSERT_EQ(std::memcmp(one->rows->data(), other->rows->data(), sizeof(float) * one->rows->size()), 0);
+    }
+  }
+  const TableStore::Counts after = whole->counts(), since = restored->counts();
+  EXPECT_EQ(since.removed, after.removed - before.removed);
+  EXPECT_EQ(since.not_admitted, after.not_admitted - before.not_admitted);
+  EXPECT_EQ(since.applied, after.applied - before.applied);
 }
 
 TEST_F(TableStoreTest, AFullTableIsNamedAndAsItWas) {

@@ -11,6 +11,10 @@ namespace {
 
 constexpr uint64_t kLeastMemory = uint64_t{1} << 20, kMostMemory = uint64_t{1} << 36;
 constexpr uint32_t kMostShards = 256;
+constexpr uint32_t kMostAdmitAfter = 255;
+constexpr uint64_t kFewestCounters = uint64_t{1} << 14, kMostCounters = uint64_t{1} << 32;
+constexpr uint64_t kFewestRows = 256;
+constexpr uint64_t kMostSteps = uint64_t{1} << 31;
 
 // Which of the fields that belong to algorithms each of them takes.
 bool TakesEpsilon(v1::TableConfig::Algorithm algorithm) {
@@ -36,6 +40,8 @@ void FillTableDefaults(google::protobuf::RepeatedPtrField<v1::TableConfig>* tabl
     if (IsFtrl(algorithm) && !table.has_beta()) table.set_beta(1);
     if (!table.has_shards()) table.set_shards(64);
     if (!table.has_memory_bytes()) table.set_memory_bytes(uint64_t{1} << 33);
+    if (!table.has_admit_after()) table.set_admit_after(1);
+    if (table.admit_after() > 1 && !table.has_admission_counters()) table.set_admission_counters(uint64_t{1} << 22);
   }
 }
 
@@ -91,6 +97,20 @@ void CheckTable(const v1::TableConfig& table,
   check("memory_bytes", table.memory_bytes(),
         table.memory_bytes() >= kLeastMemory && table.memory_bytes() <= kMostMemory,
         "1048576 (1 MiB) to 68719476736 (64 GiB)");
+  check("admit_after", table.admit_after(), table.admit_after() >= 1 && table.admit_after() <= kMostAdmitAfter,
+        absl::StrCat("1 to ", kMostAdmitAfter));
+  const uint64_t counters = table.admission_counters();
+  if (table.admit_after() > 1) {
+    check("admission_counters", counters,
+          counters >= kFewestCounters && counters <= kMostCounters && (counters & (counters - 1)) == 0,
+          "a power of two, 16384 to 4294967296");
+  } else {
+    check("admission_counters", counters, !table.has_admission_counters(), "absent unless admit_after is over 1");
+  }
+  check("expire_after_steps", table.expire_after_steps(), table.expire_after_steps() <= kMostSteps,
+        absl::StrCat("0 (never) to ", kMostSteps));
+  check("most_rows", table.most_rows(), table.most_rows() == 0 || table.most_rows() >= kFewestRows,
+        absl::StrCat("0 (no limit), or ", kFewestRows, " or more"));
 }
 
 }  // namespace rubato

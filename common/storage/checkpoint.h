@@ -38,18 +38,20 @@ struct CheckpointChunk {
 
 // A shard of a table as it is: keys, ascending, and as many rows of record.row_floats() each.
 struct CheckpointShard {
-  // All but keys_at and rows_at, which the writer fills in.
+  // All but where the arrays are, which the writer fills in.
   v1::ShardRecord record;
   absl::Span<const uint64_t> keys;
   absl::Span<const float> rows;
+  // How often keys without a row were pushed, if that matters (record.push_counts_bytes()).
+  absl::Span<const uint64_t> push_counts = {};
 };
 
-// The values of a chunk or of one of its slots, or the keys or rows of a shard.
+// The values of a chunk or of one of its slots, or the keys, rows or counts of a shard.
 struct CheckpointArray {
   CheckpointArray(absl::Span<const float> values, std::optional<uint32_t> known_crc32)
       : bytes(reinterpret_cast<const char*>(values.data()), sizeof(float) * values.size()), crc32(known_crc32) {}
-  explicit CheckpointArray(absl::Span<const uint64_t> keys)
-      : bytes(reinterpret_cast<const char*>(keys.data()), sizeof(uint64_t) * keys.size()) {}
+  explicit CheckpointArray(absl::Span<const uint64_t> words)
+      : bytes(reinterpret_cast<const char*>(words.data()), sizeof(uint64_t) * words.size()) {}
 
   absl::string_view bytes;
   // By zlib's polynomial; nothing: not known yet.

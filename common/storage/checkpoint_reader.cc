@@ -88,6 +88,12 @@ absl::Status CheckShard(const v1::ShardRecord& shard, uint64_t data_bytes) {
                                             " bytes are not inside the data, which has ", data_bytes, " bytes"));
   }
   const auto rows = static_cast<uint64_t>(shard.rows());
+  if (shard.push_counts_bytes() % sizeof(uint64_t) != 0) {
+    return absl::DataLossError(
+        absl::StrCat(name, ": push_counts_bytes ", shard.push_counts_bytes(), " is no multiple of ", sizeof(uint64_t)));
+  }
+  RUBATO_RETURN_IF_ERROR(
+      CheckArray(name, "push_counts_at", shard.push_counts_at(), shard.push_counts_bytes(), data_bytes));
   RUBATO_RETURN_IF_ERROR(CheckArray(name, "keys_at", shard.keys_at(), sizeof(uint64_t) * rows, data_bytes));
   return CheckArray(name, "rows_at", shard.rows_at(), RowBytes(shard) * rows, data_bytes);
 }
@@ -97,7 +103,9 @@ int64_t FloatsOfChunks(const v1::CheckpointManifest& manifest) {
   uint64_t bytes = manifest.data_bytes();
   for (const v1::ShardRecord& shard : manifest.shards()) {
     const auto rows = static_cast<uint64_t>(shard.rows());
-    for (const uint64_t array : {sizeof(uint64_t) * rows, RowBytes(shard) * rows}) bytes -= std::min(bytes, array);
+    for (const uint64_t array : {sizeof(uint64_t) * rows, RowBytes(shard) * rows, shard.push_counts_bytes()}) {
+      bytes -= std::min(bytes, array);
+    }
   }
   return static_cast<int64_t>(bytes / sizeof(float));
 }

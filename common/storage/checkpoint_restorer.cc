@@ -37,7 +37,8 @@ absl::Status CheckTable(const v1::ShardRecord& record, const CheckpointRestorer:
     return refuse("dimension ", record.dimension(), ", the job's model.tables.dimension is ", job.dimension);
   }
   if (record.row_floats() != job.row_floats) {
-    return refuse("rows of ", record.row_floats(), " float32, with the job's model.tables.algorithm and dimension ",
+    return refuse("rows of ", record.row_floats(),
+                  " float32, with the job's model.tables.algorithm, dimension, expire_after_steps and most_rows ",
                   job.row_floats);
   }
   return absl::OkStatus();
@@ -175,7 +176,10 @@ absl::Status CheckpointRestorer::Restore(const CheckpointPart& part, const v1::S
   const int64_t floats = record.rows() * record.row_floats();
   std::vector<float> rows(floats);
   part.Copy(record.rows_at(), floats, rows.data());
-  RUBATO_RETURN_IF_ERROR(wanted.shard.restore(record, keys, rows));
+  std::vector<uint64_t> push_counts(record.push_counts_bytes() / sizeof(uint64_t));
+  part.Copy(record.push_counts_at(), static_cast<int64_t>(push_counts.size()), push_counts.data());
+  RUBATO_RETURN_IF_ERROR(
+      wanted.shard.restore({.record = record, .keys = keys, .rows = rows, .push_counts = push_counts}));
   wanted.is_restored = true;
   return absl::OkStatus();
 }

@@ -49,11 +49,9 @@ class CheckpointRestorer {
     v1::TableConfig::Algorithm algorithm = v1::TableConfig::ALGORITHM_UNSPECIFIED;
     uint32_t dimension = 0;
     uint32_t row_floats = 0;
-    // Takes the shard's keys, strictly ascending, and their rows, record.row_floats() each; both are gone afterwards.
-    // Its error is ReadServers'.
-    std::function<absl::Status(const v1::ShardRecord& record, absl::Span<const uint64_t> keys,
-                               absl::Span<const float> rows)>
-        restore;
+    // Takes the shard as it was added, with its keys strictly ascending; its arrays are gone afterwards. Its error is
+    // ReadServers'.
+    std::function<absl::Status(const CheckpointShard& shard)> restore;
   };
 
   // Slices may not overlap.

@@ -121,10 +121,12 @@ class CheckpointShardsTest : public testing::Test {
             .algorithm = v1::TableConfig::ROW_WISE_ADAGRAD,
             .dimension = kDimension,
             .row_floats = kRowFloats,
-            .restore = [this](const v1::ShardRecord& record, absl::Span<const uint64_t> keys,
-                              absl::Span<const float> rows) {
-              restored_[record.shard()].push_back({{keys.begin(), keys.end()}, {rows.begin(), rows.end()}});
+            .restore = [this](const CheckpointShard& shard) {
+              const v1::ShardRecord& record = shard.record;
+              restored_[record.shard()].push_back(
+                  {{shard.keys.begin(), shard.keys.end()}, {shard.rows.begin(), shard.rows.end()}});
               records_[record.shard()] = record;
+              push_counts_[record.shard()].assign(shard.push_counts.begin(), shard.push_counts.end());
               return absl::OkStatus();
             }};
   }
@@ -259,6 +261,23 @@ TEST_F(CheckpointShardsTest, AWriterRefusesArraysOfAnotherLength) {
   ExpectError(writer->Add({record, rows.keys, rows.values}), absl::StatusCode::kInvalidArgument, "says -1 rows");
 }
 
+TEST_F(CheckpointShardsTest, CountsOfPushesComeBack) {
+  const auto writer = Begin(0);
+  v1::ShardRecord record = Record(0, 3);
+  const std::vector<uint64_t> counts = {7, ~uint64_t{0}};
+  ExpectError(writer->Add({record, rows_[0].keys, rows_[0].values, counts}), absl::StatusCode::kInvalidArgument,
+              "shard 0 of users: 16 bytes of counts; its record says 0");
+  record.set_push_counts_bytes(16);
+  ASSERT_TRUE(writer->Add({record, rows_[0].keys, rows_[0].values, counts}).ok());
+  Finish(*writer);
+  CheckpointRestorer restorer;
+  restorer.AddShard(Wanted(0));
+  const absl::Status read = restorer.ReadServers(directory_);
+  ASSERT_TRUE(read.ok()) << read;
+  EXPECT_EQ(restored_[0], std::vector<Rows>{rows_[0]});
+  EXPECT_EQ(push_counts_[0], counts);
+}
+
 TEST_F(CheckpointShardsTest, ArraysMayBeWrittenInPiecesAndBeginAnywhere) {
   const auto writer = Begin(0);
   ASSERT_TRUE(writer->Append("odd").ok());
@@ -306,6 +325,9 @@ TEST_F(CheckpointShardsTest, ImpossibleNumbersInAManifestAreDataLoss) {
       {"keys_at 18446744073709551612", [](auto& s) { s.set_keys_at(~uint64_t{0} - 3); }},
       {"rows_at 1000000 and its 36 bytes end after the data", [](auto& s) { s.set_rows_at(1000000); }},
       {"rows_at 18446744073709551612", [](auto& s) { s.set_rows_at(~uint64_t{0} - 3); }},
+      {"push_counts_at 0 and its 1000000 bytes end after the data",
+       [](auto& s) { s.set_push_counts_bytes(1'000'000); }},
+      {"push_counts_bytes 9 is no multiple of 8", [](auto& s) { s.set_push_counts_bytes(9); }},
   };
   for (const auto& [text, change] : changes) {
     Write(0, {0, 2});

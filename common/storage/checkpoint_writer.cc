@@ -138,10 +138,17 @@ absl::Status CheckpointWriter::Add(const CheckpointShard& shard) {
         absl::StrCat("shard ", record.shard(), " of ", record.table(), ": ", shard.keys.size(), " keys and ",
                      shard.rows.size(), " float32; its record says ", record.rows(), " rows of ", record.row_floats()));
   }
-  RUBATO_ASSIGN_OR_RETURN(const std::vector<uint64_t> places,
-                          AddArrays({CheckpointArray(shard.keys), {shard.rows, std::nullopt}}));
-  record.set_keys_at(places[0]);
-  record.set_rows_at(places[1]);
+  if (sizeof(uint64_t) * shard.push_counts.size() != record.push_counts_bytes()) {
+    return absl::InvalidArgumentError(absl::StrCat("shard ", record.shard(), " of ", record.table(), ": ",
+                                                   sizeof(uint64_t) * shard.push_counts.size(),
+                                                   " bytes of counts; its record says ", record.push_counts_bytes()));
+  }
+  RUBATO_ASSIGN_OR_RETURN(
+      const std::vector<uint64_t> places,
+      AddArrays({CheckpointArray(shard.push_counts), CheckpointArray(shard.keys), {shard.rows, std::nullopt}}));
+  if (record.push_counts_bytes() > 0) record.set_push_counts_at(places[0]);
+  record.set_keys_at(places[1]);
+  record.set_rows_at(places[2]);
   AddRecord(std::move(record));
   return absl::OkStatus();
 }

@@ -49,6 +49,8 @@ struct RowRule {
   std::shared_ptr<const AdamCorrections> corrections;
   // kFtrl.
   float beta = 1, l1 = 0, l2 = 0;
+  // The job's step, for tables that remove rows.
+  uint32_t step = 0;
 };
 
 // float32 of state that follow the weights of a row.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace rubato::server {
 namespace {
@@ -17,9 +18,15 @@ bool HasRoom(uint32_t used, uint32_t line_count) { return 5 * used < 16 * line_c
 }  // namespace
 
 ShardIndex::ShardIndex(TableMemory* memory, uint32_t shard, int shard_bits)
-    : memory_(memory), shard_bits_(shard_bits), most_lines_(FirstLines(shard) << kDoublings) {
-  segments_.push_back(MakeSegment(FirstLines(shard), 0));
+    : memory_(memory), shard_(shard), shard_bits_(shard_bits), most_lines_(FirstLines(shard) << kDoublings) {
+  Begin();
+}
+
+void ShardIndex::Begin() {
+  segments_ = {MakeSegment(FirstLines(shard_), 0)};
   directory_.resize(1);
+  depth_ = 0;
+  size_ = 0;
   Show(0, 0);
 }
 
@@ -34,25 +41,38 @@ uint32_t ShardIndex::FindAfter(uint64_t hash, const Line* line) const {
   }
 }
 
-void ShardIndex::Insert(uint64_t hash, uint32_t row) {
+void ShardIndex::Insert(uint64_t hash, uint32_t row, uint32_t step) {
   size_t place = PlaceOf(hash);
   while (!HasRoom(segments_[directory_[place].segment].used, directory_[place].line_count)) {
     Grow(directory_[place].segment);
     place = PlaceOf(hash);
   }
-  Put(segments_[directory_[place].segment], hash, row);
+  Put(segments_[directory_[place].segment], {.hash = hash, .row = row, .step = step});
   ++size_;
 }
 
-void ShardIndex::Put(Segment& segment, uint64_t hash, uint32_t row) {
+void ShardIndex::SetStep(uint64_t hash, uint32_t step) {
+  const Place& place = directory_[PlaceOf(hash)];
+  Line* const end = place.lines + place.line_count;
+  for (Line* line = LineIn(place, hash);;) {
+    for (Entry& entry : line->entries) {
+      if (entry.hash != hash || entry.row == 0) continue;
+      entry.step = step;
+      return;
+    }
+    if (++line == end) line = place.lines;
+  }
+}
+
+void ShardIndex::Put(Segment& segment, const Entry& added) {
   Line* const end = segment.lines + segment.line_count;
-  Line* line = LineIn({segment.lines, segment.line_count, 0}, hash);
+  Line* line = LineIn({segment.lines, segment.line_count, 0}, added.hash);
   while (IsFull(*line)) {
     if (++line == end) line = segment.lines;
   }
   Entry* entry = line->entries;
   while (entry->row != 0) ++entry;
-  *entry = {.hash = hash, .row = row, .reserved = 0};
+  *entry = added;
   ++segment.used;
 }
 
@@ -84,7 +104,7 @@ void ShardIndex::Grow(uint32_t index) {
       const size_t place = PlaceOf(entry.hash);
       const bool goes = splits && (place >> (depth_ - depth) & 1) != 0;
       places[goes] = place;
-      Put(segments_[goes ? other : index], entry.hash, entry.row);
+      Put(segments_[goes ? other : index], entry);
     }
   }
   // One that got nothing has its places beside the other's.
@@ -104,18 +124,25 @@ void ShardIndex::Show(uint32_t index, size_t place) {
               Place{segment.lines, segment.line_count, index});
 }
 
-std::vector<std::pair<uint64_t, uint32_t>> ShardIndex::Sorted() const {
-  std::vector<std::pair<uint64_t, uint32_t>> entries;
+std::vector<ShardIndex::Entry> ShardIndex::Sorted() const {
+  std::vector<Entry> entries;
   entries.reserve(size_);
   for (const Segment& segment : segments_) {
     for (const Line* line = segment.lines; line < segment.lines + segment.line_count; ++line) {
       for (const Entry& entry : line->entries) {
-        if (entry.row != 0) entries.emplace_back(entry.hash, entry.row);
+        if (entry.row != 0) entries.push_back(entry);
       }
     }
   }
-  std::sort(entries.begin(), entries.end());
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.hash < b.hash; });
   return entries;
+}
+
+void ShardIndex::Keep(const std::vector<Entry>& entries) {
+  const std::vector<Segment> outgrown = std::move(segments_);
+  for (const Segment& segment : outgrown) memory_->Return(segment.at, segment.line_count);
+  Begin();
+  for (const Entry& entry : entries) Insert(entry.hash, entry.row, entry.step);
 }
 
 }  // namespace rubato::server

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "server/tables/table_memory.h"
@@ -24,7 +23,8 @@ class ShardIndex {
     uint64_t hash;
     // 0: there is none.
     uint32_t row;
-    uint32_t reserved;
+    // The row's last update, if somebody says so.
+    uint32_t step;
   };
   struct Line {
     Entry entries[4];
@@ -58,11 +58,15 @@ class ShardIndex {
   uint32_t Find(uint64_t hash) const { return Find(hash, LineOf(hash)); }
 
   // The hash has no row yet. `row` is not 0. Moves entries if there is no room.
-  void Insert(uint64_t hash, uint32_t row);
+  void Insert(uint64_t hash, uint32_t row, uint32_t step = 0);
+  // REQUIRES: the hash has a row.
+  void SetStep(uint64_t hash, uint32_t step);
 
   int64_t size() const { return size_; }
-  // Hashes and rows by hash.
-  std::vector<std::pair<uint64_t, uint32_t>> Sorted() const;
+  // By hash.
+  std::vector<Entry> Sorted() const;
+  // What is left are these entries, of those that there were. Takes as long as inserting them.
+  void Keep(const std::vector<Entry>& entries);
 
  private:
   struct Segment {
@@ -88,7 +92,9 @@ class ShardIndex {
   size_t PlaceOf(uint64_t hash) const { return hash << shard_bits_ >> 1 >> (63 - depth_); }
 
   uint32_t FindAfter(uint64_t hash, const Line* line) const;
-  void Put(Segment& segment, uint64_t hash, uint32_t row);
+  // One segment without entries.
+  void Begin();
+  void Put(Segment& segment, const Entry& entry);
   Segment MakeSegment(uint32_t line_count, int depth);
   // A segment of twice the lines takes the place of one that is full, or two of as many do.
   void Grow(uint32_t index);
@@ -96,6 +102,7 @@ class ShardIndex {
   void Show(uint32_t index, size_t place);
 
   TableMemory* const memory_;
+  const uint32_t shard_;
   const int shard_bits_;
   const uint32_t most_lines_;
   // The directory has 2^depth_ places.

@@ -23,6 +23,15 @@ std::unique_ptr<TableMemory> Memory() {
 // A hash of the shard, with eight bits of its number.
 uint64_t HashIn(uint32_t shard, uint64_t rest) { return uint64_t{shard} << 56 | rest >> 8; }
 
+void ExpectEntries(const ShardIndex& index, const std::map<uint64_t, uint32_t>& rows) {
+  const std::vector<ShardIndex::Entry> entries = index.Sorted();
+  ASSERT_EQ(entries.size(), rows.size());
+  auto row = rows.begin();
+  for (size_t i = 0; i < entries.size(); ++i, ++row) {
+    ASSERT_EQ(std::pair(entries[i].hash, entries[i].row), std::pair(row->first, row->second)) << i;
+  }
+}
+
 class ShardIndexTest : public testing::TestWithParam<uint32_t> {};
 
 TEST_P(ShardIndexTest, FindsWhatWasInsertedThroughAllGrowth) {
@@ -40,7 +49,7 @@ TEST_P(ShardIndexTest, FindsWhatWasInsertedThroughAllGrowth) {
     for (const auto& [there, its] : rows) ASSERT_EQ(index.Find(there), its) << "after " << row;
   }
   EXPECT_EQ(index.size(), 100'000);
-  EXPECT_EQ(index.Sorted(), (std::vector<std::pair<uint64_t, uint32_t>>(rows.begin(), rows.end())));
+  ExpectEntries(index, rows);
   for (int i = 0; i < 10'000; ++i) EXPECT_EQ(index.Find(HashIn(GetParam(), random.Next64())), 0u);
 }
 
@@ -63,6 +72,41 @@ TEST(ShardIndexTest, HashesThatDifferInTheirLastBitsAreFound) {
   // They share their places in the directory, and begin in lines side by side.
   for (uint32_t row = 1; row <= 3000; ++row) index.Insert(HashIn(3, 0) + row, row);
   for (uint32_t row = 1; row <= 3000; ++row) ASSERT_EQ(index.Find(HashIn(3, 0) + row), row);
+}
+
+TEST(ShardIndexTest, WhatIsKeptIsFoundWithItsStepAndTheRestIsNot) {
+  const auto memory = Memory();
+  ShardIndex index(memory.get(), 5, 8);
+  Random random(2);
+  std::map<uint64_t, uint32_t> rows, kept;
+  for (uint32_t row = 1; row <= 50'000; ++row) {
+    const uint64_t hash = HashIn(5, random.Next64());
+    index.Insert(hash, row, row / 2);
+    rows[hash] = row;
+  }
+  for (const auto& [hash, row] : rows) {
+    if (row % 3 == 0) index.SetStep(hash, 7);
+  }
+  std::vector<ShardIndex::Entry> entries;
+  for (const ShardIndex::Entry& entry : index.Sorted()) {
+    EXPECT_EQ(entry.step, entry.row % 3 == 0 ? 7 : entry.row / 2);
+    if (entry.row % 5 != 0) continue;
+    entries.push_back(entry);
+    kept[entry.hash] = entry.row;
+  }
+  index.Keep(entries);
+  EXPECT_EQ(index.size(), static_cast<int64_t>(kept.size()));
+  for (const auto& [hash, row] : rows) ASSERT_EQ(index.Find(hash), row % 5 == 0 ? row : 0u);
+  // Its memory is used again as it grows to where it was.
+  const int64_t bytes = memory->bytes();
+  for (const auto& [hash, row] : rows) {
+    if (row % 5 != 0) index.Insert(hash, row);
+  }
+  ExpectEntries(index, rows);
+  EXPECT_EQ(memory->bytes(), bytes);
+  index.Keep({});
+  EXPECT_EQ(index.size(), 0);
+  EXPECT_EQ(index.Find(rows.begin()->first), 0u);
 }
 
 TEST(ShardIndexTest, SegmentsThatWereOutgrownAreUsedAgain) {

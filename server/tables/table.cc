@@ -31,6 +31,18 @@ absl::Status CheckOptions(const TableOptions& options) {
   if (!(options.initial_bound >= 0 && options.initial_bound <= 1e6f)) {
     return refuse("initial_bound: ", options.initial_bound, "; 0 to 1e6 is allowed");
   }
+  if (options.admit_after < 1 || options.admit_after > PushCounter::kMost) {
+    return refuse("admit_after: ", options.admit_after, "; 1 to ", PushCounter::kMost, " is allowed");
+  }
+  constexpr uint64_t kFewestCounters = Table::kShards * PushCounter::kLine;
+  if (options.admit_after > 1 &&
+      (!std::has_single_bit(options.admission_counters) || options.admission_counters < kFewestCounters)) {
+    return refuse("admission_counters: ", options.admission_counters, "; a power of two, ", kFewestCounters,
+                  " or more, is allowed");
+  }
+  if (options.most_rows > 0 && options.most_rows < Table::kShards) {
+    return refuse("most_rows: ", options.most_rows, "; 0, or ", Table::kShards, " or more, is allowed");
+  }
   if (options.formula == RowFormula::kFtrl && options.initial_bound != 0) {
     return refuse("initial_bound: ", options.initial_bound, "; FTRL begins at 0");
   }
@@ -78,8 +90,10 @@ absl::Status Table::Apply(const RowRule& rule, absl::Span<const uint64_t> keys, 
 
 absl::Status Table::ApplyHashes(const RowRule& rule, absl::Span<const uint64_t> hashes, const float* gradients,
                                 float scale) {
+  if (options_.admit_after > 1) Admit(&hashes, &gradients);
   RUBATO_RETURN_IF_ERROR(CheckRoom(hashes));
   apply_(*this, rule, hashes, gradients, scale);
+  if (removes()) Age(rule.step, hashes);
   return absl::OkStatus();
 }
 
@@ -105,7 +119,8 @@ absl::Status Table::CheckRoom(absl::Span<const uint64_t> hashes) const {
 }
 
 absl::Status Table::CheckRoomFor(int64_t new_rows) const {
-  if (new_rows == 0 || new_rows * row_bytes() <= options_.memory_bytes - memory_bytes()) return absl::OkStatus();
+  const int64_t more = std::max<int64_t>(0, new_rows - static_cast<int64_t>(free_rows_.size()));
+  if (more == 0 || more * row_bytes() <= options_.memory_bytes - memory_bytes()) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat("table '", options_.name, "': ", new_rows, " new rows of ",
                                                    row_bytes(), " bytes; it has ", rows_, " rows and takes ",
                                                    memory_bytes(), " of ", options_.memory_bytes, " bytes"));
@@ -127,8 +142,21 @@ void Table::InitialWeights(uint64_t hash, float* weights) const {
   }
 }
 
-uint32_t Table::TakeRow(uint64_t hash) {
+uint32_t Table::TakeRow(uint64_t hash, uint32_t step) {
   Shard& shard = ShardOf(hash);
+  const uint32_t row = TakeMemory(shard);
+  ++shard.rows;
+  shard.index.Insert(hash, row, step);
+  ++rows_;
+  return row;
+}
+
+uint32_t Table::TakeMemory(Shard& shard) {
+  if (shard.rows_left == 0 && !free_rows_.empty()) {
+    const uint32_t row = free_rows_.back();
+    free_rows_.pop_back();
+    return row;
+  }
   if (shard.rows_left == 0) {
     const auto most = static_cast<uint32_t>(std::max<size_t>(1, kRowsTogetherBytes / row_bytes()));
     const size_t fresh = std::clamp(shard.rows / 16, 1u, most);
@@ -141,9 +169,6 @@ uint32_t Table::TakeRow(uint64_t hash) {
   const uint32_t row = shard.next_row;
   shard.next_row += row_lines_;
   --shard.rows_left;
-  ++shard.rows;
-  shard.index.Insert(hash, row);
-  ++rows_;
   return row;
 }
 
@@ -154,10 +179,13 @@ uint32_t Table::AddRow(uint64_t hash) {
   return row;
 }
 
-void Table::VisitRows(TableShard shard, const std::function<void(uint64_t key, const float* row)>& visit) const {
+void Table::VisitRows(TableShard shard, const Visitor& visit) const {
   const uint32_t each = kShards / shard.count;
+  const auto floats = static_cast<size_t>(value_floats());
   for (uint32_t i = each * shard.index; i < each * (shard.index + 1); ++i) {
-    for (const auto& [hash, row] : shards_[i].index.Sorted()) visit(hash_.KeyOf(hash), RowAt(row));
+    for (const auto& [hash, row, step] : shards_[i].index.Sorted()) {
+      visit(hash_.KeyOf(hash), absl::MakeConstSpan(RowAt(row), floats), step);
+    }
   }
 }
 
@@ -168,8 +196,15 @@ absl::Status Table::Restore(TableShard shard, absl::Span<const uint64_t> keys, c
   std::sort(by_hash.begin(), by_hash.end());
   RUBATO_RETURN_IF_ERROR(CheckNew(shard, by_hash));
   RUBATO_RETURN_IF_ERROR(CheckRoomFor(static_cast<int64_t>(keys.size())));
-  const auto floats = static_cast<size_t>(row_floats());
-  for (const auto& [hash, at] : by_hash) std::memcpy(RowAt(TakeRow(hash)), rows + floats * at, sizeof(float) * floats);
+  const auto floats = static_cast<size_t>(value_floats());
+  for (const auto& [hash, at] : by_hash) {
+    const float* const from = rows + static_cast<size_t>(row_floats()) * at;
+    uint32_t step = 0;
+    if (removes()) std::memcpy(&step, from + floats, sizeof(step));
+    Shard& its = ShardOf(hash);
+    its.step = std::max(its.step, step);
+    std::memcpy(RowAt(TakeRow(hash, step)), from, sizeof(float) * floats);
+  }
   return absl::OkStatus();
 }
 

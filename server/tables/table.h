@@ -13,6 +13,7 @@
 #include "absl/types/span.h"
 #include "common/key_hash.h"
 #include "kernels/optimizer/isa.h"
+#include "server/tables/push_counter.h"
 #include "server/tables/row_rule.h"
 #include "server/tables/shard_index.h"
 #include "server/tables/table_memory.h"
@@ -33,6 +34,16 @@ struct TableOptions {
   uint64_t secret = 0;
   // The most memory of rows and index, at most kMostMemory.
   int64_t memory_bytes = 0;
+  // A key gets its row with so many updates, 1 to PushCounter::kMost; until then it reads its initial weights, and its
+  // gradients are dropped. Over 1: they are counted by so many counters for all virtual shards, a power of two, at
+  // least Table::kShards lines of PushCounter.
+  uint32_t admit_after = 1;
+  uint64_t admission_counters = 0;
+  // Over 0: a row without an update for so many steps (RowRule::step) is removed, within an eighth of them.
+  uint64_t expire_after = 0;
+  // Over 0: a virtual shard with more than its part of so many rows, Table::kShards at least, loses those whose last
+  // update is the longest ago.
+  uint64_t most_rows = 0;
 };
 
 // One of `count` equal parts of a table, a power of two and at most Table::kShards: the keys whose hashes begin with
@@ -45,7 +56,8 @@ struct TableShard {
 // Rows of weights by 64-bit keys, of which a batch touches a few: an embedding table, or a server's part of one. A key
 // belongs to the virtual shard that its hash begins with. Looking up changes nothing: a row that is not there reads as
 // its initial weights, and the first update makes it of the same. The weights that come of a sequence of updates have
-// the same bits in every order of keys, and on every processor.
+// the same bits in every order of keys, and on every processor. Whether a key is admitted and when its row is removed
+// follows from the updates of its virtual shard alone, which is the same wherever the shard is.
 //
 //   RUBATO_ASSIGN_OR_RETURN(auto table, Table::Create({.name = "users", .dimension = 16, .memory_bytes = 1 << 30}));
 //   RUBATO_RETURN_IF_ERROR(table->Lookup(keys, weights));
@@ -67,7 +79,7 @@ class Table {
   // what is written then means nothing.
   absl::Status Lookup(absl::Span<const uint64_t> keys, float* weights) const;
 
-  // Updates the keys' rows by `scale` times their gradients, `dimension` for each key. On an error nothing has changed:
+  // Updates the keys' rows by `scale` times their gradients, `dimension` for each key. On an error no row has changed:
   // InvalidArgument names the first key out of order, and ResourceExhausted the table, if new rows do not fit the
   // memory limit. (What the index grows by in a call that is taken may pass the limit; then the next new row does not
   // fit.)
@@ -77,21 +89,35 @@ class Table {
   void LookupHashes(absl::Span<const uint64_t> hashes, float* weights) const { lookup_(*this, hashes, weights); }
   absl::Status ApplyHashes(const RowRule& rule, absl::Span<const uint64_t> hashes, const float* gradients, float scale);
 
-  // Calls `visit` with every key of the shard, by hash, and its row of row_floats(): weights, then state.
-  void VisitRows(TableShard shard, const std::function<void(uint64_t key, const float* row)>& visit) const;
+  // Calls `visit` with every key of the shard, by hash, its weights and state, and the step of its last update, which
+  // is 0 in a table that removes no rows.
+  using Visitor = std::function<void(uint64_t key, absl::Span<const float> row, uint32_t step)>;
+  void VisitRows(TableShard shard, const Visitor& visit) const;
 
-  // Puts rows of VisitRows in: of keys of the shard, in any order, that have none yet. On an error nothing has changed:
-  // InvalidArgument names a key that is of another shard, comes twice or has a row; ResourceExhausted as of Apply.
+  // Puts rows of VisitRows in, row_floats() each: of keys of the shard, in any order, that have none yet. On an error
+  // nothing has changed: InvalidArgument names a key that is of another shard, comes twice or has a row;
+  // ResourceExhausted as of Apply.
   absl::Status Restore(TableShard shard, absl::Span<const uint64_t> keys, const float* rows);
+
+  // How often keys of the shard without a row were pushed; empty if every key is admitted.
+  std::vector<uint64_t> PushCounts(TableShard shard) const;
+  // What PushCounts gave, or nothing. InvalidArgument: it is not of a shard of this size.
+  absl::Status RestorePushCounts(TableShard shard, absl::Span<const uint64_t> counts);
 
   const KeyHash& hash() const { return hash_; }
   int64_t rows() const { return rows_; }
-  // Of a row's weights and state.
-  int row_floats() const { return options_.dimension + StateSize(options_.formula, options_.dimension); }
+  // Since the table was made: rows that were removed, and gradients that were dropped because their keys had none yet.
+  int64_t removed() const { return removed_; }
+  int64_t not_admitted() const { return not_admitted_; }
+  // Whether rows are removed.
+  bool removes() const { return options_.expire_after > 0 || options_.most_rows > 0; }
+  // Of a row as it is restored: weights and state, and, in a table that removes rows, the bits of its last update's
+  // step.
+  int row_floats() const { return value_floats() + (removes() ? 1 : 0); }
   // Of a row's weights and state, and of what is left of its last cache line.
   int64_t row_bytes() const { return static_cast<int64_t>(TableMemory::kLine) * row_lines_; }
-  // Of rows and index.
-  int64_t memory_bytes() const { return memory_->bytes(); }
+  // Of rows, index and counters.
+  int64_t memory_bytes() const { return memory_->bytes() + counter_bytes_; }
 
   // For tests and benchmarks, on an instruction set that this processor supports.
   void UseIsa(Isa isa);
@@ -103,6 +129,10 @@ class Table {
     uint32_t next_row = 0;
     uint32_t rows_left = 0;
     uint32_t rows = 0;
+    // The highest step of any update of its rows.
+    uint32_t step = 0;
+    // Null: nothing was counted yet.
+    std::unique_ptr<PushCounter> counter;
   };
   friend struct TableLoops;
 
@@ -113,12 +143,21 @@ class Table {
   // Of hashes, ascending, with their places among the keys: whether all are the shard's, each once and without a row.
   absl::Status CheckNew(TableShard shard, absl::Span<const std::pair<uint64_t, size_t>> by_hash) const;
   absl::Status CheckRoomFor(int64_t new_rows) const;
+  int value_floats() const { return options_.dimension + StateSize(options_.formula, options_.dimension); }
+  // What is pushed for keys that have a row or get one now; `hashes` and `gradients` themselves if that is all,
+  // otherwise copies in admitted_.
+  void Admit(absl::Span<const uint64_t>* hashes, const float** gradients);
+  PushCounter& CounterOf(Shard& shard);
+  // After an update of these keys: notes the step, and removes rows of their virtual shards that are to go.
+  void Age(uint32_t step, absl::Span<const uint64_t> hashes);
+  void RemoveRows(Shard& shard, uint32_t phase, uint32_t before);
   Shard& ShardOf(uint64_t hash) { return shards_[hash >> (64 - kShardBits)]; }
   const Shard& ShardOf(uint64_t hash) const { return shards_[hash >> (64 - kShardBits)]; }
   float* RowAt(uint32_t row) const { return reinterpret_cast<float*>(memory_->At(row)); }
   void InitialWeights(uint64_t hash, float* weights) const;
   // The new row of a key that has none, of any contents, or with the initial ones.
-  uint32_t TakeRow(uint64_t hash);
+  uint32_t TakeRow(uint64_t hash, uint32_t step = 0);
+  uint32_t TakeMemory(Shard& shard);
   uint32_t AddRow(uint64_t hash);
 
   const TableOptions options_;
@@ -127,6 +166,15 @@ class Table {
   const std::unique_ptr<TableMemory> memory_;
   std::vector<Shard> shards_;
   int64_t rows_ = 0;
+  // That were removed, and are not used again yet.
+  std::vector<uint32_t> free_rows_;
+  int64_t removed_ = 0, not_admitted_ = 0;
+  int64_t counter_bytes_ = 0;
+  // Of Admit.
+  struct {
+    std::vector<uint64_t> hashes;
+    std::vector<float> gradients;
+  } admitted_;
   void (*lookup_)(const Table& table, absl::Span<const uint64_t> hashes, float* weights);
   void (*apply_)(Table& table, const RowRule& rule, absl::Span<const uint64_t> hashes, const float* gradients,
                  float scale);

@@ -162,11 +162,13 @@ void ExpectSameBits(const std::vector<float>& a, const float* b) {
 std::vector<float> Contents(const Table& table, int row_floats) {
   std::vector<float> contents;
   for (uint32_t shard = 0; shard < Table::kShards; ++shard) {
-    table.VisitRows({shard, Table::kShards}, [&](uint64_t key, const float* row) {
-      float words[2];
+    table.VisitRows({shard, Table::kShards}, [&](uint64_t key, absl::Span<const float> row, uint32_t step) {
+      float words[3];
       std::memcpy(words, &key, sizeof(key));
-      contents.insert(contents.end(), words, words + 2);
-      contents.insert(contents.end(), row, row + row_floats);
+      std::memcpy(words + 2, &step, sizeof(step));
+      contents.insert(contents.end(), words, words + 3);
+      EXPECT_EQ(row.size(), static_cast<size_t>(row_floats));
+      contents.insert(contents.end(), row.begin(), row.end());
     });
   }
   return contents;
@@ -201,8 +203,8 @@ TEST_P(TableTest, DoesWhatAMapOfRowsDoes) {
   }
   size_t visited = 0;
   for (uint32_t shard = 0; shard < Table::kShards; ++shard) {
-    table->VisitRows({shard, Table::kShards}, [&](uint64_t key, const float* row) {
-      ExpectSameBits(model.Read(key), row);
+    table->VisitRows({shard, Table::kShards}, [&](uint64_t key, absl::Span<const float> row, uint32_t) {
+      ExpectSameBits(model.Read(key), row.data());
       ++visited;
     });
   }
@@ -264,8 +266,9 @@ TEST_P(TableTest, RestoredRowsAndTheirNextUpdatesHaveTheSameBits) {
   for (int step = 0; step < 20; ++step) update(trained.get(), RandomBatch(*trained, dimension(), 2000, 300, random));
   for (const uint32_t shard : {2u, 0u, 3u, 1u}) {
     std::map<uint64_t, std::vector<float>> rows;
-    trained->VisitRows({shard, kCount},
-                       [&](uint64_t key, const float* row) { rows[key].assign(row, row + row_floats()); });
+    trained->VisitRows({shard, kCount}, [&](uint64_t key, absl::Span<const float> row, uint32_t) {
+      rows[key].assign(row.begin(), row.end());
+    });
     std::vector<uint64_t> keys;
     std::vector<float> values;
     for (const auto& [key, row] : rows) {
@@ -344,7 +347,7 @@ TEST(TableErrorsTest, NewRowsOverTheLimitAreRefusedAndOldOnesAreUpdated) {
   const int64_t rows = table->rows();
   EXPECT_GT(rows, 15'000);
   std::vector<uint64_t> old;
-  table->VisitRows({200, Table::kShards}, [&](uint64_t key, const float*) { old.push_back(key); });
+  table->VisitRows({200, Table::kShards}, [&](uint64_t key, auto, uint32_t) { old.push_back(key); });
   ASSERT_FALSE(old.empty());
   EXPECT_TRUE(table->Apply(Rule(), old, last.gradients.data(), 1).ok());
   EXPECT_EQ(table->rows(), rows);

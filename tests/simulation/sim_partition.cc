@@ -34,7 +34,7 @@ void SimPartition::Restore(uint32_t chunk, const ChunkState& state) {
       keys.push_back(key);
       rows.insert(rows.end(), row.begin(), row.end());
     }
-    const absl::Status restored = tables_->Restore(chunk, record, keys, rows);
+    const absl::Status restored = tables_->Restore(chunk, {.record = record, .keys = keys, .rows = rows});
     if (!restored.ok()) oracle_->Violate(absl::StrCat("I7: ", name(), " restores no rows: ", restored.message()));
   }
   rules_.Restore(chunk, state.version);

@@ -1,0 +1,133 @@
+// Which keys have a row: those that were pushed often enough, and not too long ago.
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/tables/table.h"
+
+namespace rubato::server {
+
+PushCounter& Table::CounterOf(Shard& shard) {
+  if (shard.counter == nullptr) {
+    const auto counters = static_cast<size_t>(options_.admission_counters / kShards);
+    shard.counter = std::make_unique<PushCounter>(counters);
+    counter_bytes_ += static_cast<int64_t>(counters);
+  }
+  return *shard.counter;
+}
+
+void Table::Admit(absl::Span<const uint64_t>* hashes, const float** gradients) {
+  const auto dimension = static_cast<size_t>(options_.dimension);
+  bool all = true;
+  for (size_t i = 0; i < hashes->size(); ++i) {
+    const uint64_t hash = (*hashes)[i];
+    Shard& shard = ShardOf(hash);
+    const bool admitted = shard.index.Find(hash) != 0 || CounterOf(shard).Count(hash) >= options_.admit_after;
+    if (all && !admitted) {
+      // Those before it.
+      admitted_.hashes.assign(hashes->begin(), hashes->begin() + static_cast<ptrdiff_t>(i));
+      admitted_.gradients.assign(*gradients, *gradients + dimension * i);
+      all = false;
+    }
+    if (!admitted) ++not_admitted_;
+    if (all || !admitted) continue;
+    admitted_.hashes.push_back(hash);
+    const float* const gradient = *gradients + dimension * i;
+    admitted_.gradients.insert(admitted_.gradients.end(), gradient, gradient + dimension);
+  }
+  if (all) return;
+  *hashes = admitted_.hashes;
+  *gradients = admitted_.gradients.data();
+}
+
+void Table::Age(uint32_t step, absl::Span<const uint64_t> hashes) {
+  for (size_t i = 0; i < hashes.size();) {
+    const auto number = static_cast<uint32_t>(hashes[i] >> (64 - kShardBits));
+    Shard& shard = shards_[number];
+    const uint32_t before = shard.step;
+    // In SSP and ASYNC a worker may be behind the others.
+    shard.step = std::max(shard.step, step);
+    for (; i < hashes.size() && hashes[i] >> (64 - kShardBits) == number; ++i) {
+      shard.index.SetStep(hashes[i], shard.step);
+    }
+    RemoveRows(shard, number, before);
+  }
+}
+
+void Table::RemoveRows(Shard& shard, uint32_t phase, uint32_t before) {
+  // Looking for rows that have expired takes as long as looking at all: now and then, and not in all shards at once.
+  const uint64_t every = std::max<uint64_t>(1, options_.expire_after / 8);
+  const bool expires =
+      options_.expire_after > 0 && (shard.step + uint64_t{phase}) / every != (before + uint64_t{phase}) / every;
+  const uint64_t most = options_.most_rows / kShards;
+  const bool overflows = most > 0 && shard.rows > most;
+  if (!expires && !overflows) return;
+  std::vector<ShardIndex::Entry> entries = shard.index.Sorted();
+  // The newest first, and of one step those with the lowest hashes.
+  std::vector<std::pair<uint32_t, uint64_t>> ages;
+  uint32_t oldest_step = 0;
+  uint64_t highest_hash = UINT64_MAX;
+  if (overflows) {
+    // A few more than must go, so that this is not done for each new row.
+    const auto left = static_cast<size_t>(most - most / 16);
+    ages.reserve(entries.size());
+    for (const ShardIndex::Entry& entry : entries) ages.emplace_back(UINT32_MAX - entry.step, entry.hash);
+    const auto last = ages.begin() + static_cast<ptrdiff_t>(left - 1);
+    std::nth_element(ages.begin(), last, ages.end());
+    oldest_step = UINT32_MAX - last->first;
+    highest_hash = last->second;
+  }
+  const auto goes = [&](const ShardIndex::Entry& entry) {
+    if (expires && entry.step + options_.expire_after < shard.step) return true;
+    return entry.step < oldest_step || (entry.step == oldest_step && entry.hash > highest_hash);
+  };
+  size_t kept = 0;
+  for (const ShardIndex::Entry& entry : entries) {
+    if (goes(entry)) {
+      free_rows_.push_back(entry.row);
+    } else {
+      entries[kept++] = entry;
+    }
+  }
+  const size_t removed = entries.size() - kept;
+  if (removed == 0) return;
+  entries.resize(kept);
+  shard.index.Keep(entries);
+  shard.rows -= static_cast<uint32_t>(removed);
+  rows_ -= static_cast<int64_t>(removed);
+  removed_ += static_cast<int64_t>(removed);
+}
+
+std::vector<uint64_t> Table::PushCounts(TableShard shard) const {
+  std::vector<uint64_t> counts;
+  if (options_.admit_after == 1) return counts;
+  const auto counters = static_cast<size_t>(options_.admission_counters / kShards);
+  const uint32_t each = kShards / shard.count;
+  for (uint32_t i = each * shard.index; i < each * (shard.index + 1); ++i) {
+    const PushCounter* const counter = shards_[i].counter.get();
+    const std::vector<uint64_t> saved = counter != nullptr ? counter->Save() : PushCounter(counters).Save();
+    counts.insert(counts.end(), saved.begin(), saved.end());
+  }
+  return counts;
+}
+
+absl::Status Table::RestorePushCounts(TableShard shard, absl::Span<const uint64_t> counts) {
+  const uint32_t each = kShards / shard.count;
+  const bool counted = options_.admit_after > 1;
+  const size_t words = counted ? PushCounter::SavedWords(options_.admission_counters / kShards) : 0;
+  // Nothing was counted where every key was admitted.
+  if (counts.empty()) return absl::OkStatus();
+  if (counts.size() != words * each) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "table '", options_.name, "': ", sizeof(uint64_t) * counts.size(), " bytes of counted pushes, with the job's ",
+        "admit_after and admission_counters ", sizeof(uint64_t) * words * each));
+  }
+  for (uint32_t i = 0; i < each; ++i) {
+    CounterOf(shards_[each * shard.index + i]).Restore(counts.subspan(words * i, words));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace rubato::server
