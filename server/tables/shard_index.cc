@@ -124,7 +124,7 @@ void ShardIndex::Show(uint32_t index, size_t place) {
               Place{segment.lines, segment.line_count, index});
 }
 
-std::vector<ShardIndex::Entry> ShardIndex::Sorted() const {
+std::vector<ShardIndex::Entry> ShardIndex::Entries() const {
   std::vector<Entry> entries;
   entries.reserve(size_);
   for (const Segment& segment : segments_) {
@@ -134,6 +134,11 @@ std::vector<ShardIndex::Entry> ShardIndex::Sorted() const {
       }
     }
   }
+  return entries;
+}
+
+std::vector<ShardIndex::Entry> ShardIndex::Sorted() const {
+  std::vector<Entry> entries = Entries();
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.hash < b.hash; });
   return entries;
 }

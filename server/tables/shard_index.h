@@ -63,7 +63,8 @@ class ShardIndex {
   void SetStep(uint64_t hash, uint32_t step);
 
   int64_t size() const { return size_; }
-  // By hash.
+  // In any order, or by hash.
+  std::vector<Entry> Entries() const;
   std::vector<Entry> Sorted() const;
   // What is left are these entries, of those that there were. Takes as long as inserting them.
   void Keep(const std::vector<Entry>& entries);

@@ -64,7 +64,7 @@ void Table::RemoveRows(Shard& shard, uint32_t phase, uint32_t before) {
   const uint64_t most = options_.most_rows / kShards;
   const bool overflows = most > 0 && shard.rows > most;
   if (!expires && !overflows) return;
-  std::vector<ShardIndex::Entry> entries = shard.index.Sorted();
+  std::vector<ShardIndex::Entry> entries = shard.index.Entries();
   // The newest first, and of one step those with the lowest hashes.
   std::vector<std::pair<uint32_t, uint64_t>> ages;
   uint32_t oldest_step = 0;

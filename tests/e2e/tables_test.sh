@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A job with rows of a table: the same rows and weights, bit by bit, for any number of servers and when all of it is
-# killed and goes on; every mode with its audit; a table that is full ends the job with its name.
+# A job with rows of a table, some of which are removed: the same rows and weights, bit by bit, for any number of servers
+# and when all of it is killed and goes on; every mode with its audit; a table that is full ends the job with its name.
 # shellcheck source=tests/e2e/common.sh
 source tests/e2e/common.sh
 
@@ -12,8 +12,10 @@ clicks() {
     --run_directory="$directory" --set data.clicks.test_examples=2000 "$@" >"$directory.out" 2>&1
 }
 
+# Not every key has a row, and not for ever.
 static=(--set data.dispatch=STATIC --set cluster.evaluators=0 --set checkpoint.every_steps=15
-  --set data.clicks.train_examples=50000)
+  --set data.clicks.train_examples=50000 --set 'model.tables[0].admit_after=2' --set 'model.tables[0].expire_after_steps=40'
+  --set 'model.tables[0].most_rows=2560')
 
 # digest RUN: of weights and rows.
 digest() {
@@ -31,7 +33,9 @@ done
 expected="$(digest "$work/static1")"
 say "identical rows: $expected"
 [[ "$(digest "$work/static3")" == "$expected" ]] || fail "the rows of 3 servers differ from those of one"
-grep -aq '"keys.keys":{"dtype":"U64"' "$work/static1.safetensors" || fail "the export has no keys"
+rows="$(grep -ao '"keys.keys":{"dtype":"U64","shape":\[[0-9]*\]' "$work/static1.safetensors" | grep -o '[0-9]*\]' | tr -d ])"
+say "$rows rows"
+((${rows:?the export has no keys} > 1000 && rows <= 2560)) || fail "$rows rows, of 2560 at most"
 
 # All of it is killed in the middle, and goes on with another number of servers.
 killed="$work/killed"
