@@ -139,6 +139,19 @@ typedef struct rubato_table {
   uint64_t memory_bytes;
 } rubato_table;
 
+/* Which keys of a table have a row, and for how long. As TableConfig, where what each number may be is said. */
+typedef struct rubato_admission {
+  /* With which push a key gets its row; until then it reads its initial row, and its gradients are dropped. 0: 1, the
+   * first. */
+  uint32_t admit_after;
+  /* Bytes that pushes are counted in if that is over 1. 0: the job's default. */
+  uint64_t counters;
+  /* A row without an update for so many steps is removed. 0: none is. */
+  uint64_t expire_after_steps;
+  /* Beyond so many rows those go whose last update is the longest ago. 0: no limit but memory_bytes. */
+  uint64_t most_rows;
+} rubato_admission;
+
 /* Those that the algorithm takes; the others are ignored. As in OptimizerConfig; the learning rate may be 0. */
 typedef struct rubato_hyperparameters {
   double learning_rate, weight_decay, momentum, beta1, beta2, rho, epsilon;
@@ -164,6 +177,8 @@ typedef struct rubato_model {
   /* A model has a tensor or a table at least. */
   const rubato_table* tables;
   uint32_t table_count;
+  /* One entry a table. NULL: every key that was pushed has a row, for ever. */
+  const rubato_admission* admission;
 } rubato_model;
 
 typedef struct rubato_step {

@@ -130,6 +130,12 @@ std::string ReadTables(const rubato_model& given, Model* model) {
                              .l1 = table.l1,
                              .l2 = table.l2,
                              .memory_bytes = table.memory_bytes});
+    if (given.admission == nullptr) continue;
+    Model::Table& added = model->tables.back();
+    added.admit_after = given.admission[i].admit_after;
+    added.admission_counters = given.admission[i].counters;
+    added.expire_after_steps = given.admission[i].expire_after_steps;
+    added.most_rows = given.admission[i].most_rows;
   }
   return "";
 }

@@ -60,6 +60,14 @@ TEST_F(ModelCheckTest, AModelMayHaveTables) {
   EXPECT_EQ(model_.tables[0].algorithm, static_cast<uint32_t>(RUBATO_TABLE_FTRL));
   EXPECT_EQ(model_.tables[0].l1, 0.5);
   EXPECT_EQ(model_.tables[0].shards, 4u);
+  EXPECT_EQ(model_.tables[0].admit_after, 0u);
+  const rubato_admission admission = {.admit_after = 2, .counters = 3, .expire_after_steps = 4, .most_rows = 5};
+  given_.admission = &admission;
+  ASSERT_EQ(Check(), "");
+  EXPECT_EQ(model_.tables[0].admit_after, 2u);
+  EXPECT_EQ(model_.tables[0].admission_counters, 3u);
+  EXPECT_EQ(model_.tables[0].expire_after_steps, 4u);
+  EXPECT_EQ(model_.tables[0].most_rows, 5u);
   tables[0].dimension = 0;
   EXPECT_EQ(Check(), "model.tables[0].dimension = 0 (users); 1 to 4096 is allowed");
   tables[0].name = nullptr;

@@ -24,9 +24,11 @@ struct TensorBody {
 struct TableBody {
   int64_t dimension = 0;
   double learning_rate = 0, initial_bound = 0, epsilon = 0, beta1 = 0, beta2 = 0, beta = 0, l1 = 0, l2 = 0;
-  uint64_t memory_bytes = 0;
+  uint64_t memory_bytes = 0, admission_counters = 0, expire_after_steps = 0, most_rows = 0;
   uint32_t algorithm = 0;
   uint32_t shards = 0;
+  uint32_t admit_after = 0;
+  uint32_t reserved = 0;
 };
 
 bool ReadTable(BodyReader* reader, Model::Table* table) {
@@ -44,7 +46,11 @@ bool ReadTable(BodyReader* reader, Model::Table* table) {
             .beta = body.beta,
             .l1 = body.l1,
             .l2 = body.l2,
-            .memory_bytes = body.memory_bytes};
+            .memory_bytes = body.memory_bytes,
+            .admit_after = body.admit_after,
+            .admission_counters = body.admission_counters,
+            .expire_after_steps = body.expire_after_steps,
+            .most_rows = body.most_rows};
   return true;
 }
 
@@ -59,8 +65,12 @@ TableBody BodyOf(const Model::Table& table) {
           .l1 = table.l1,
           .l2 = table.l2,
           .memory_bytes = table.memory_bytes,
+          .admission_counters = table.admission_counters,
+          .expire_after_steps = table.expire_after_steps,
+          .most_rows = table.most_rows,
           .algorithm = table.algorithm,
-          .shards = table.shards};
+          .shards = table.shards,
+          .admit_after = table.admit_after};
 }
 
 bool ReadTensor(BodyReader* reader, Model::Tensor* tensor) {

@@ -27,6 +27,9 @@ struct Model {
     uint32_t shards = 0;
     double learning_rate = 0, initial_bound = 0, epsilon = 0, beta1 = 0, beta2 = 0, beta = 0, l1 = 0, l2 = 0;
     uint64_t memory_bytes = 0;
+    // As in rubato_admission.
+    uint32_t admit_after = 0;
+    uint64_t admission_counters = 0, expire_after_steps = 0, most_rows = 0;
   };
 
   std::vector<Tensor> tensors;

@@ -17,7 +17,11 @@ Model TwoTensors() {
                    .shards = 8,
                    .learning_rate = 0.5,
                    .beta2 = 0.9,
-                   .memory_bytes = 1}};
+                   .memory_bytes = 1,
+                   .admit_after = 2,
+                   .admission_counters = 3,
+                   .expire_after_steps = 4,
+                   .most_rows = 5}};
   return model;
 }
 
@@ -48,6 +52,10 @@ TEST(ModelTest, ArrivesAsItWasSent) {
   EXPECT_EQ(model.tables[0].learning_rate, 0.5);
   EXPECT_EQ(model.tables[0].beta2, 0.9);
   EXPECT_EQ(model.tables[0].memory_bytes, 1u);
+  EXPECT_EQ(model.tables[0].admit_after, 2u);
+  EXPECT_EQ(model.tables[0].admission_counters, 3u);
+  EXPECT_EQ(model.tables[0].expire_after_steps, 4u);
+  EXPECT_EQ(model.tables[0].most_rows, 5u);
 }
 
 TEST(ModelTest, RefusesWhatIsCutOffAnywhere) {

@@ -43,6 +43,10 @@ v1::TableConfig MakeTable(const Model::Table& table) {
   }
   if (table.shards != 0) config.set_shards(table.shards);
   if (table.memory_bytes != 0) config.set_memory_bytes(table.memory_bytes);
+  if (table.admit_after != 0) config.set_admit_after(table.admit_after);
+  if (table.admission_counters != 0) config.set_admission_counters(table.admission_counters);
+  config.set_expire_after_steps(table.expire_after_steps);
+  config.set_most_rows(table.most_rows);
   return config;
 }
 

@@ -60,6 +60,10 @@ TEST(OfferTest, TablesHaveWhatTheirAlgorithmTakes) {
   table.algorithm = RUBATO_TABLE_FTRL;
   table.l1 = 3;
   table.shards = 0;
+  table.admit_after = 2;
+  table.admission_counters = 1 << 20;
+  table.expire_after_steps = 4;
+  table.most_rows = 1000;
   model.tables.push_back(table);
   const v1::Manifest manifest = MakeOffer(model, Worker()).manifest();
   ASSERT_EQ(manifest.tables_size(), 2);
@@ -75,6 +79,12 @@ TEST(OfferTest, TablesHaveWhatTheirAlgorithmTakes) {
   EXPECT_EQ(manifest.tables(1).l1(), 3);
   EXPECT_FALSE(manifest.tables(1).has_shards());
   EXPECT_FALSE(manifest.tables(1).has_memory_bytes());
+  EXPECT_FALSE(manifest.tables(0).has_admit_after());
+  EXPECT_FALSE(manifest.tables(0).has_admission_counters());
+  EXPECT_EQ(manifest.tables(1).admit_after(), 2u);
+  EXPECT_EQ(manifest.tables(1).admission_counters(), 1u << 20);
+  EXPECT_EQ(manifest.tables(1).expire_after_steps(), 4u);
+  EXPECT_EQ(manifest.tables(1).most_rows(), 1000u);
 }
 
 TEST(OfferTest, LeasedDataAreOffered) {

@@ -86,6 +86,17 @@ class Table(ctypes.Structure):
     ]
 
 
+class Admission(ctypes.Structure):
+    """rubato_admission."""
+
+    _fields_ = [
+        ("admit_after", c_uint32),
+        ("counters", c_uint64),
+        ("expire_after_steps", c_uint64),
+        ("most_rows", c_uint64),
+    ]
+
+
 class Model(ctypes.Structure):
     """rubato_model."""
 
@@ -102,6 +113,7 @@ class Model(ctypes.Structure):
         ("epochs", c_int64),
         ("tables", POINTER(Table)),
         ("table_count", c_uint32),
+        ("admission", POINTER(Admission)),
     ]
 
 

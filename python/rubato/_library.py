@@ -49,7 +49,7 @@ class TensorSpec:
 
 @dataclasses.dataclass(frozen=True)
 class TableSpec:
-    """One table of rows by 64-bit keys, as rubato_table has it."""
+    """One table of rows by 64-bit keys, as rubato_table and rubato_admission have it."""
 
     name: str
     dimension: int
@@ -64,6 +64,10 @@ class TableSpec:
     l2: float = 0.0
     shards: int = 0
     memory_bytes: int = 0
+    admit_after: int = 1
+    admission_counters: int = 0
+    expire_after_steps: int = 0
+    most_rows: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -203,6 +207,9 @@ class Client:
             *(_abi.Hyperparameters(**group) for group in model.groups)
         )
         tables = (_abi.Table * len(model.tables))(*(_table(table) for table in model.tables))
+        admission = (_abi.Admission * len(model.tables))(
+            *(_admission(table) for table in model.tables)
+        )
         described = _abi.Model(
             struct_bytes=ctypes.sizeof(_abi.Model),
             tensors=tensors,
@@ -216,6 +223,7 @@ class Client:
             epochs=model.epochs,
             tables=tables,
             table_count=len(tables),
+            admission=admission,
         )
         interruptibly(lambda: self._call("rubato_define", ctypes.byref(described)))
 
@@ -454,10 +462,20 @@ class Client:
 
 
 def _table(spec: TableSpec) -> _abi.Table:
-    values = dataclasses.asdict(spec)
+    given = dataclasses.asdict(spec)
+    values = {name: given[name] for name, _ in _abi.Table._fields_}
     values["name"] = spec.name.encode()
     values["algorithm"] = _abi.TABLE_ALGORITHMS[spec.algorithm]
     return _abi.Table(**values)
+
+
+def _admission(spec: TableSpec) -> _abi.Admission:
+    return _abi.Admission(
+        admit_after=spec.admit_after,
+        counters=spec.admission_counters,
+        expire_after_steps=spec.expire_after_steps,
+        most_rows=spec.most_rows,
+    )
 
 
 def interruptibly(work: Callable[[], None], wait: Optional[float] = None) -> None:

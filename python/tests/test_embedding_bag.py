@@ -233,6 +233,58 @@ def test_a_model_may_have_rows_alone():
     assert run_ranks(1, only_rows) == [[[-3.0, -3.0], [-1.5, -1.5], [0.0, 0.0]]]
 
 
+def only_frequent_rows():
+    with rubato.init():
+        bag = EmbeddingBag(
+            1,
+            table="only",
+            algorithm="sgd",
+            learning_rate=1.0,
+            initial_bound=0,
+            admit_after=3,
+            expire_after_steps=8,
+        )
+        model = nn.Sequential(bag)
+        optimizer = wrap(model)
+        rows = []
+        for step in range(20):
+            # The first key in five steps, the second in all, and others of every part.
+            keys = [7] * (step < 5) + [8] + list(range(100, 4000))
+            model(torch.tensor([keys])).sum().backward()
+            optimizer.step()
+            rows.append(rows_of(bag, torch.tensor([7, 8])).flatten().tolist())
+        return rows
+
+
+@real_only
+def test_keys_are_admitted_with_their_third_push_and_expire():
+    (rows,) = run_ranks(1, only_frequent_rows)
+    assert [row[1] for row in rows] == [0.0, 0.0] + [float(-step) for step in range(1, 19)]
+    assert [row[0] for row in rows] == [0.0, 0.0, -1.0, -2.0] + 9 * [-3.0] + 7 * [0.0]
+
+
+def with_few_rows():
+    with rubato.init():
+        bag = EmbeddingBag(
+            1, table="only", algorithm="sgd", learning_rate=1.0, initial_bound=0, most_rows=256
+        )
+        model = nn.Sequential(bag)
+        optimizer = wrap(model)
+        for step in range(20):
+            keys = torch.arange(1000) + 1000 * step
+            model(keys[None]).sum().backward()
+            optimizer.step()
+        old, new = (rows_of(bag, torch.arange(1000) + first) for first in (0, 19000))
+        return int((old != 0).sum()), int((new != 0).sum())
+
+
+@real_only
+def test_the_oldest_rows_go():
+    # One row for each of 256 parts, which is of the last keys in nearly all of them.
+    ((old, new),) = run_ranks(1, with_few_rows)
+    assert old == 0 and 240 <= new <= 256
+
+
 def with_mean_gradients():
     with rubato.init() as session:
         model = Bags()
@@ -345,6 +397,9 @@ def test_settings_that_are_none():
         errors.InvalidCall, EmbeddingBag, 4, table="a", mode="min"
     )
     assert "dimension=0: 1 or more" in raised(errors.InvalidCall, EmbeddingBag, 0, table="a")
+    assert "most_rows=-1: a number of 0 or more" in raised(
+        errors.InvalidCall, EmbeddingBag, 4, table="a", most_rows=-1
+    )
 
 
 @pytest.mark.parametrize(

@@ -225,7 +225,9 @@ def many_steps(overlap):
         for _ in range(40):
             optimizer.zero_grad()
             # Gradients of 2^-10 whatever the weights are.
-            (sum((p.sum() for p in model.parameters())) * 2.0**-10 + 0 * model(x).sum()).backward()
+            (
+                sum((p.sum() for p in model.parameters())) * 2.0**-10 + 0 * model(x).sum()
+            ).backward()
             optimizer.step()
         if overlap != "step":
             optimizer.synchronize()

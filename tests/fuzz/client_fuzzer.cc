@@ -60,6 +60,10 @@ struct GivenModel {
     model.algorithm = static_cast<rubato_algorithm>(script.Below(10));
     model.tables = tables.data();
     model.table_count = static_cast<uint32_t>(tables.size());
+    if (script.Below(4) == 0) {
+      for (size_t i = 0; i < tables.size(); ++i) admission.push_back(script.Number<rubato_admission>());
+      model.admission = admission.data();
+    }
     model.leased_examples = script.Size<int64_t>();
     model.epochs = script.Size<int64_t>();
   }
@@ -68,6 +72,7 @@ struct GivenModel {
   std::vector<std::vector<int64_t>> shapes;
   std::vector<rubato_tensor> tensors;
   std::vector<rubato_table> tables;
+  std::vector<rubato_admission> admission;
   std::vector<rubato_hyperparameters> groups;
   rubato_model model = {};
 };

@@ -38,6 +38,10 @@ class EmbeddingBag(torch.nn.Module):
     initial_bound: rows begin as uniform in [-initial_bound, initial_bound); None: 1 / sqrt(dimension), "ftrl": 0.
     shards, memory_bytes: into how many parts the table is dealt to servers, and what it may take on each of them; 0:
       the job's defaults.
+    admit_after: with which push a key gets its row, 1 to 255; until then it reads its initial row, and its gradients are
+      dropped. admission_counters: bytes that these pushes are counted in; 0: the job's default.
+    expire_after_steps: a row without an update for so many steps is removed; 0: none is.
+    most_rows: beyond so many those rows go whose last update is the longest ago; 0: none does.
 
     In eval(), or without gradients, rows are read and nothing is changed.
     """
@@ -59,6 +63,10 @@ class EmbeddingBag(torch.nn.Module):
         l2: float = 0.0,
         shards: int = 0,
         memory_bytes: int = 0,
+        admit_after: int = 1,
+        admission_counters: int = 0,
+        expire_after_steps: int = 0,
+        most_rows: int = 0,
     ) -> None:
         super().__init__()
         if mode is not None and mode not in _MODES:
@@ -69,6 +77,15 @@ class EmbeddingBag(torch.nn.Module):
             )
         if dimension < 1:
             raise errors.InvalidCall(f"dimension={dimension}: 1 or more is allowed")
+        # What ctypes would make another number of.
+        for name, value in (
+            ("admit_after", admit_after),
+            ("admission_counters", admission_counters),
+            ("expire_after_steps", expire_after_steps),
+            ("most_rows", most_rows),
+        ):
+            if not 0 <= value < 2 ** (32 if name == "admit_after" else 64):
+                raise errors.InvalidCall(f"{name}={value}: a number of 0 or more is allowed")
         if initial_bound is None:
             initial_bound = 0.0 if algorithm == "ftrl" else 1 / math.sqrt(dimension)
         self.mode = mode
@@ -86,6 +103,10 @@ class EmbeddingBag(torch.nn.Module):
             l2=l2,
             shards=shards,
             memory_bytes=memory_bytes,
+            admit_after=admit_after,
+            admission_counters=admission_counters,
+            expire_after_steps=expire_after_steps,
+            most_rows=most_rows,
         )
         self._tables: Optional[Tables] = None
         self._number = 0
