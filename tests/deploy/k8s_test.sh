@@ -201,7 +201,7 @@ is_killed() {
 lost_pods_come_back() {
   say "kill -9 of a server and of the coordinator: started again as the manifests say"
   local run="$work/lost/runs/teacher_mlp"
-  start_pods lost --set training.epochs=40 --set checkpoint.every_steps=500
+  start_pods lost --set training.epochs=80 --set checkpoint.every_steps=500
   wait_for 60 "training begins" has_step 1500
   members_alone_are_heard lost
   is_killed rubato-server-1

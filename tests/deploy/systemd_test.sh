@@ -113,7 +113,10 @@ for unit in deploy/systemd/*.service; do
   done
 done
 
-job_units=(rubato-coordinator rubato-server@0 rubato-server@1 rubato-worker@0 rubato-worker@1 rubato-evaluator@0)
+servers=(rubato-server@0 rubato-server@1)
+workers=(rubato-worker@0 rubato-worker@1)
+others=(rubato-coordinator "${servers[@]}" rubato-evaluator@0)
+job_units=("${others[@]}" "${workers[@]}")
 
 no_processes() { [[ -z "$(find "$cgroup" -name cgroup.procs -exec cat {} +)" ]]; }
 
@@ -121,6 +124,9 @@ no_processes() { [[ -z "$(find "$cgroup" -name cgroup.procs -exec cat {} +)" ]];
 in_machine() { nsenter --target "$(pgrep -P "$machine")" --all "$@"; }
 # on_its_network COMMAND...: with this machine's files.
 on_its_network() { nsenter --target "$(pgrep -P "$machine")" --net "$@"; }
+
+# enable UNIT...: as they are when the machine starts, or reads its units again. Others are forgotten when they have ended.
+enable() { systemctl --quiet --root="$work/machine" enable "$@" || fail "units cannot be enabled: $*"; }
 
 # What the machine's /etc has: users, libraries, names, the units as they are, and the least that systemd begins with.
 write_etc() {
@@ -139,7 +145,7 @@ write_etc() {
   # There is no journal.
   printf '[Service]\nStandardOutput=append:/var/log/tasks/%%n.log\nStandardError=inherit\n' \
     >"$etc/systemd/system/service.d/log.conf"
-  systemctl --quiet --root="$work/machine" enable "${job_units[@]}" || fail "the units cannot be enabled"
+  enable "${others[@]}"
   "$work/bin/rubato" config configs/teacher_mlp.textproto "$@" >"$etc/rubato/job.textproto"
 }
 
@@ -208,18 +214,25 @@ units_end_well() {
 
 # log_of UNIT
 log_of() { echo "$work/machine/var/log/tasks/$1.service.log"; }
-listens_on() { sed -nE 's/.* listens on port ([0-9]+)$/127.0.0.1:\1/p' "$(log_of "$1")" | tail -n 1; }
+listens_on() { sed -nE 's/.* listens on port ([0-9]+)$/127.0.0.1:\1/p' "$(log_of "$1")" | tail -n 1 | grep .; }
 
-members_alone_are_heard() {
-  say "each unit has its own credentials, and who has none is refused"
-  local unit address=127.0.0.1:7070 credentials="$work/credentials" said
-  for unit in "${job_units[@]}"; do
+has_own_credentials() {
+  local unit
+  for unit in "$@"; do
     [[ "$(in_machine ls "/run/credentials/$unit.service" | sort)" == "$(unit_credentials "$unit")" ]] ||
       fail "$unit has other credentials: $(in_machine ls "/run/credentials/$unit.service")"
     ! in_machine setpriv --reuid=nobody --regid=nogroup --clear-groups ls "/run/credentials/$unit.service" 2>/dev/null ||
       fail "others see the credentials of $unit"
   done
-  on_its_network "$work/bin/rubato" status "$address" --credentials="$credentials" >/dev/null || fail "an operator is refused"
+}
+
+# While there are no workers: what is asked here takes longer than some machines train.
+members_alone_are_heard() {
+  say "each unit has its own credentials, and who has none is refused"
+  local unit address=127.0.0.1:7070 credentials="$work/credentials" said
+  for unit in "${servers[@]}"; do wait_for 30 "$unit listens" listens_on "$unit"; done
+  has_own_credentials "${others[@]}"
+  wait_for 30 "an operator is heard" on_its_network "$work/bin/rubato" status "$address" --credentials="$credentials"
   if said="$(on_its_network "$work/bin/rubato" status "$address" 2>&1)"; then fail "who has no credentials is told: $said"; fi
   grep -qF "nothing answers at $address" <<<"$said" || fail "the refusal is: $said"
   for address in "$address" "$(listens_on rubato-server@0)" "$(listens_on rubato-server@1)"; do
@@ -236,8 +249,12 @@ a_lost_server_and_coordinator_come_back() {
   make_credentials "$work/credentials"
   install_credentials "$work/credentials" "${job_units[@]}"
   start_machine
-  wait_for 60 "training begins" has_step 1500
   members_alone_are_heard
+  enable "${workers[@]}"
+  in_machine systemctl daemon-reload
+  in_machine systemctl start --no-block "${workers[@]}"
+  wait_for 60 "training begins" has_step 1500
+  has_own_credentials "${workers[@]}"
   is_killed rubato-server@1
   wait_for 60 "the job goes back" grep -q '"rollback":{' "$run/metrics.jsonl"
   wait_for 60 "and goes on" has_step $(($(last_value "$run" step) + 1000))
