@@ -175,15 +175,24 @@ void TouchMemory(const Flags& flags) {
 
 void Run(const Flags& flags) {
   TouchMemory(flags);
-  absl::StatusOr<std::unique_ptr<Table>> made = Table::Create({.name = "bench",
-                                                               .dimension = flags.dimension,
-                                                               .formula = RowFormula::kAdaGrad,
-                                                               .initial_bound = 0.1f,
-                                                               .seed = 1,
-                                                               .secret = 2,
-                                                               .memory_bytes = Table::kMostMemory});
+  TableOptions options = {.name = "bench",
+                          .dimension = flags.dimension,
+                          .formula = RowFormula::kAdaGrad,
+                          .initial_bound = 0.1f,
+                          .seed = 1,
+                          .secret = 2,
+                          .memory_bytes = Table::kMostMemory};
+  absl::StatusOr<std::unique_ptr<Table>> made = Table::Create(options);
   Require(made.status());
   Table& table = **made;
+  // One that asks whether keys are admitted, and notes steps; every key of the benchmark has a row, and none is
+  // removed.
+  options.admit_after = 2;
+  options.admission_counters = uint64_t{1} << 22;
+  options.expire_after = uint64_t{1} << 31;
+  absl::StatusOr<std::unique_ptr<Table>> made_choosy = Table::Create(options);
+  Require(made_choosy.status());
+  Table& choosy = **made_choosy;
   MapTable map(flags.keys, flags.dimension);
   const RowRule rule = {.update = {.learning_rate = 0.01f, .epsilon = 1e-8f}};
   const std::vector<float> gradients = NormalValues(flags.batch * flags.dimension, 3);
@@ -194,6 +203,9 @@ void Run(const Flags& flags) {
       Grow(flags, table, [&](const auto& keys) { Require(table.Apply(rule, keys, gradients.data(), 1)); });
   const std::vector<double> map_growth = Grow(flags, table, [&](const auto& keys) {
     for (const uint64_t key : keys) map.Insert(key);
+  });
+  (void)Grow(flags, choosy, [&](const auto& keys) {
+    for (int push = 0; push < 2; ++push) Require(choosy.Apply(rule, keys, gradients.data(), 1));
   });
   PrintCases({GrowthCase("table: 64 new keys", table_growth), GrowthCase("flat_hash_map: 64 new keys", map_growth)});
 
@@ -228,6 +240,10 @@ void Run(const Flags& flags) {
                                   flags.rounds));
     add("adagrad",
         TimeInterleaved({each([&](const auto& batch) { Require(table.Apply(rule, batch, gradients.data(), 1)); }),
+                         each([&](const auto& batch) { map.Apply(rule, batch, gradients.data()); })},
+                        flags.rounds));
+    add("adagrad, with admission and expiry",
+        TimeInterleaved({each([&](const auto& batch) { Require(choosy.Apply(rule, batch, gradients.data(), 1)); }),
                          each([&](const auto& batch) { map.Apply(rule, batch, gradients.data()); })},
                         flags.rounds));
   }
