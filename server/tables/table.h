@@ -116,8 +116,10 @@ class Table {
   int row_floats() const { return value_floats() + (removes() ? 1 : 0); }
   // Of a row's weights and state, and of what is left of its last cache line.
   int64_t row_bytes() const { return static_cast<int64_t>(TableMemory::kLine) * row_lines_; }
-  // Of rows, index and counters.
-  int64_t memory_bytes() const { return memory_->bytes() + counter_bytes_; }
+  // Of rows, index, counters and the list of rows that were removed.
+  int64_t memory_bytes() const {
+    return memory_->bytes() + counter_bytes_ + static_cast<int64_t>(sizeof(uint32_t) * free_rows_.capacity());
+  }
 
   // For tests and benchmarks, on an instruction set that this processor supports.
   void UseIsa(Isa isa);
