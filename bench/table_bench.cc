@@ -34,6 +34,7 @@ namespace {
 using server::RowFormula;
 using server::RowRule;
 using server::Table;
+using server::TableOptions;
 
 struct Flags {
   int64_t keys = 10'000'000;

@@ -151,6 +151,7 @@ class CheckpointShardsTest : public testing::Test {
   // What the calls brought.
   std::map<uint32_t, std::vector<Rows>> restored_;
   std::map<uint32_t, v1::ShardRecord> records_;
+  std::map<uint32_t, std::vector<uint64_t>> push_counts_;
 };
 
 TEST_F(CheckpointShardsTest, TwoServersPartsComeBackOnThree) {
