@@ -33,7 +33,7 @@ done
 expected="$(digest "$work/static1")"
 say "identical rows: $expected"
 [[ "$(digest "$work/static3")" == "$expected" ]] || fail "the rows of 3 servers differ from those of one"
-rows="$(grep -ao '"keys.keys":{"dtype":"U64","shape":\[[0-9]*\]' "$work/static1.safetensors" | grep -o '[0-9]*\]' | tr -d ])"
+rows="$(grep -ao '"keys.keys":{"dtype":"U64","shape":\[[0-9]*\]' "$work/static1.safetensors" | grep -o '[0-9]*\]' | tr -d ']')"
 say "$rows rows"
 ((${rows:?the export has no keys} > 1000 && rows <= 2560)) || fail "$rows rows, of 2560 at most"
 
