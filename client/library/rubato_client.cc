@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstring>
+#include <initializer_list>
 #include <memory>
 #include <string>
 
@@ -57,12 +58,15 @@ rubato_result WithOutput(rubato_client* client, const void* output, const char* 
   });
 }
 
-// The fields that the caller knows of; false if a struct is smaller than `least`, its first version.
+// The fields that the caller knows of; false if the struct is smaller than today's, and of no earlier size: a field may
+// end in it that is not all there.
 template <typename Struct>
-bool CopyStruct(const Struct* given, size_t least, Struct* copy) {
+bool CopyStruct(const Struct* given, std::initializer_list<size_t> earlier, Struct* copy) {
   *copy = {};
-  if (given == nullptr || given->struct_bytes < least) return false;
-  std::memcpy(copy, given, std::min(given->struct_bytes, sizeof(Struct)));
+  if (given == nullptr) return false;
+  const size_t bytes = given->struct_bytes;
+  if (bytes < sizeof(Struct) && std::find(earlier.begin(), earlier.end(), bytes) == earlier.end()) return false;
+  std::memcpy(copy, given, std::min(bytes, sizeof(Struct)));
   return true;
 }
 
@@ -76,7 +80,7 @@ rubato_result rubato_open(const rubato_options* options, rubato_client** client)
   rubato_options copy;
   if (client == nullptr) return FinishOnThread(nullptr, RUBATO_INVALID, "client: is NULL");
   *client = nullptr;
-  if (!CopyStruct(options, sizeof(rubato_options), &copy)) {
+  if (!CopyStruct(options, {}, &copy)) {
     return FinishOnThread(nullptr, RUBATO_INVALID, "options.struct_bytes: is not sizeof(rubato_options)");
   }
   rubato_result result = RUBATO_OK;
@@ -95,7 +99,7 @@ const char* rubato_error(const rubato_client* client) {
 rubato_result rubato_define(rubato_client* client, const rubato_model* model) {
   return WithOutput(client, model, "model", [&](rubato::client::Client* self) {
     rubato_model copy;
-    if (!CopyStruct(model, offsetof(rubato_model, tables), &copy)) {
+    if (!CopyStruct(model, {offsetof(rubato_model, tables), offsetof(rubato_model, admission)}, &copy)) {
       return self->Invalid("model.struct_bytes: is not sizeof(rubato_model)");
     }
     return self->Define(copy);

@@ -1,6 +1,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdio>
 #include <string>
 
@@ -100,6 +101,9 @@ void Errors(Job* job) {
   job->Expect(RUBATO_INVALID, rubato_open(&options, &job->client), "rubato_open with a small struct");
 
   job->Open();
+  rubato_model model = {};
+  model.struct_bytes = offsetof(rubato_model, admission) + 3;
+  job->Expect(RUBATO_INVALID, rubato_define(job->client, &model), "rubato_define with a part of a field");
   std::FILE* const children = std::fopen(("/proc/self/task/" + std::to_string(getpid()) + "/children").c_str(), "r");
   int sidecar = 0;
   if (children == nullptr || std::fscanf(children, "%d", &sidecar) != 1) Fail("the sidecar is not found");
