@@ -5,22 +5,30 @@
 
 namespace rubato::server {
 
-uint32_t PushCounter::Count(uint64_t hash) {
+std::array<size_t, 4> PushCounter::PlacesOf(uint64_t hash) const {
   // The first bits of hashes that are counted here may all be the same. An odd factor spreads the others over a word.
   const uint64_t bits = hash * 0x9e3779b97f4a7c15;
   const size_t lines = counters_.size() / kLine;
-  uint8_t* const line = counters_.data() + kLine * ((bits >> 32) & (lines - 1));
-  uint8_t* own[4];
-  for (int i = 0; i < 4; ++i) own[i] = line + ((bits >> (6 * i)) ^ (hash >> (6 * i))) % kLine;
-  const uint8_t least = std::min(std::min(*own[0], *own[1]), std::min(*own[2], *own[3]));
-  if (least < kMost) {
-    for (uint8_t* counter : own) *counter = std::max<uint8_t>(*counter, least + 1);
-  }
+  const size_t line = kLine * ((bits >> 32) & (lines - 1));
+  std::array<size_t, 4> places;
+  for (int i = 0; i < 4; ++i) places[i] = line + ((bits >> (6 * i)) ^ (hash >> (6 * i))) % kLine;
+  return places;
+}
+
+uint32_t PushCounter::CountOf(uint64_t hash) const {
+  uint8_t least = kMost;
+  for (const size_t place : PlacesOf(hash)) least = std::min(least, counters_[place]);
+  return least;
+}
+
+uint32_t PushCounter::Count(uint64_t hash) {
+  const uint32_t count = std::min(CountOf(hash) + 1, kMost);
+  for (const size_t place : PlacesOf(hash)) counters_[place] = std::max(counters_[place], static_cast<uint8_t>(count));
   if (++counted_ == HalvedAfter()) {
     for (uint8_t& counter : counters_) counter /= 2;
     counted_ = 0;
   }
-  return std::min<uint32_t>(least + 1u, kMost);
+  return count;
 }
 
 std::vector<uint64_t> PushCounter::Save() const {

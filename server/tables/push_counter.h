@@ -1,6 +1,7 @@
 #ifndef RUBATO_SERVER_TABLES_PUSH_COUNTER_H_
 #define RUBATO_SERVER_TABLES_PUSH_COUNTER_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -25,6 +26,8 @@ class PushCounter {
 
   // Counts a push; how often the key with this hash was pushed with it, at most kMost.
   uint32_t Count(uint64_t hash);
+  // How often that was until now.
+  uint32_t CountOf(uint64_t hash) const;
 
   // The state, for Restore.
   std::vector<uint64_t> Save() const;
@@ -33,6 +36,8 @@ class PushCounter {
   void Restore(absl::Span<const uint64_t> saved);
 
  private:
+  // Where the key's counters are.
+  std::array<size_t, 4> PlacesOf(uint64_t hash) const;
   uint64_t HalvedAfter() const { return counters_.size() / 8; }
 
   std::vector<uint8_t> counters_;

@@ -51,10 +51,10 @@ void ShardIndex::Insert(uint64_t hash, uint32_t row, uint32_t step) {
   ++size_;
 }
 
-void ShardIndex::SetStep(uint64_t hash, uint32_t step) {
+void ShardIndex::SetStep(uint64_t hash, uint32_t step, const Line* begin) {
   const Place& place = directory_[PlaceOf(hash)];
   Line* const end = place.lines + place.line_count;
-  for (Line* line = LineIn(place, hash);;) {
+  for (Line* line = place.lines + (begin - place.lines);;) {
     for (Entry& entry : line->entries) {
       if (entry.hash != hash || entry.row == 0) continue;
       entry.step = step;

@@ -59,8 +59,9 @@ class ShardIndex {
 
   // The hash has no row yet. `row` is not 0. Moves entries if there is no room.
   void Insert(uint64_t hash, uint32_t row, uint32_t step = 0);
-  // REQUIRES: the hash has a row.
-  void SetStep(uint64_t hash, uint32_t step);
+  // REQUIRES: the hash has a row. `begin` is LineOf(hash), and nothing was inserted since.
+  void SetStep(uint64_t hash, uint32_t step, const Line* begin);
+  void SetStep(uint64_t hash, uint32_t step) { SetStep(hash, step, LineOf(hash)); }
 
   int64_t size() const { return size_; }
   // In any order, or by hash.

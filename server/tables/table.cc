@@ -90,10 +90,9 @@ absl::Status Table::Apply(const RowRule& rule, absl::Span<const uint64_t> keys, 
 
 absl::Status Table::ApplyHashes(const RowRule& rule, absl::Span<const uint64_t> hashes, const float* gradients,
                                 float scale) {
-  if (options_.admit_after > 1) Admit(&hashes, &gradients);
   RUBATO_RETURN_IF_ERROR(CheckRoom(hashes));
   apply_(*this, rule, hashes, gradients, scale);
-  if (removes()) Age(rule.step, hashes);
+  if (removes()) RemoveRows(rule.step, hashes);
   return absl::OkStatus();
 }
 
@@ -114,7 +113,7 @@ absl::Status Table::CheckRoom(absl::Span<const uint64_t> hashes) const {
   if (static_cast<int64_t>(hashes.size()) * row_bytes() <= left) [[likely]]
     return absl::OkStatus();
   int64_t missing = 0;
-  for (const uint64_t hash : hashes) missing += ShardOf(hash).index.Find(hash) == 0;
+  for (const uint64_t hash : hashes) missing += ShardOf(hash).index.Find(hash) == 0 && WouldAdmit(hash);
   return CheckRoomFor(missing);
 }
 
@@ -172,8 +171,8 @@ uint32_t Table::TakeMemory(Shard& shard) {
   return row;
 }
 
-uint32_t Table::AddRow(uint64_t hash) {
-  const uint32_t row = TakeRow(hash);
+uint32_t Table::AddRow(uint64_t hash, uint32_t step) {
+  const uint32_t row = TakeRow(hash, step);
   std::memset(RowAt(row), 0, row_bytes());
   InitialWeights(hash, RowAt(row));
   return row;

@@ -1,6 +1,7 @@
 #ifndef RUBATO_SERVER_TABLES_TABLE_H_
 #define RUBATO_SERVER_TABLES_TABLE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -79,7 +80,7 @@ class Table {
   // what is written then means nothing.
   absl::Status Lookup(absl::Span<const uint64_t> keys, float* weights) const;
 
-  // Updates the keys' rows by `scale` times their gradients, `dimension` for each key. On an error no row has changed:
+  // Updates the keys' rows by `scale` times their gradients, `dimension` for each key. On an error nothing has changed:
   // InvalidArgument names the first key out of order, and ResourceExhausted the table, if new rows do not fit the
   // memory limit. (What the index grows by in a call that is taken may pass the limit; then the next new row does not
   // fit.)
@@ -131,8 +132,9 @@ class Table {
     uint32_t next_row = 0;
     uint32_t rows_left = 0;
     uint32_t rows = 0;
-    // The highest step of any update of its rows.
+    // The highest step of any update of its rows; in an update, of those before. Whether one of them is updated in it.
     uint32_t step = 0;
+    bool is_updated = false;
     // Null: nothing was counted yet.
     std::unique_ptr<PushCounter> counter;
   };
@@ -146,13 +148,22 @@ class Table {
   absl::Status CheckNew(TableShard shard, absl::Span<const std::pair<uint64_t, size_t>> by_hash) const;
   absl::Status CheckRoomFor(int64_t new_rows) const;
   int value_floats() const { return options_.dimension + StateSize(options_.formula, options_.dimension); }
-  // What is pushed for keys that have a row or get one now; `hashes` and `gradients` themselves if that is all,
-  // otherwise copies in admitted_.
-  void Admit(absl::Span<const uint64_t>* hashes, const float** gradients);
+  // The new row of a key that has none and is pushed, with the initial weights. 0: it is not admitted yet.
+  uint32_t Admit(uint64_t hash, uint32_t step);
+  // Whether Admit would make a row.
+  bool WouldAdmit(uint64_t hash) const;
   PushCounter& CounterOf(Shard& shard);
-  // After an update of these keys: notes the step, and removes rows of their virtual shards that are to go.
-  void Age(uint32_t step, absl::Span<const uint64_t> hashes);
-  void RemoveRows(Shard& shard, uint32_t phase, uint32_t before);
+  // Of a key that has a row, whose search begins at this line: its row is updated now.
+  void NoteStep(uint64_t hash, uint32_t step, const ShardIndex::Line* line) {
+    Shard& shard = ShardOf(hash);
+    shard.index.SetStep(hash, StepOf(shard, step), line);
+    shard.is_updated = true;
+  }
+  // In SSP and ASYNC a worker may be behind the others.
+  static uint32_t StepOf(const Shard& shard, uint32_t step) { return std::max(shard.step, step); }
+  // After an update of these keys: removes rows of their virtual shards that are to go.
+  void RemoveRows(uint32_t step, absl::Span<const uint64_t> hashes);
+  void RemoveRowsOf(Shard& shard, uint32_t phase, uint32_t before);
   Shard& ShardOf(uint64_t hash) { return shards_[hash >> (64 - kShardBits)]; }
   const Shard& ShardOf(uint64_t hash) const { return shards_[hash >> (64 - kShardBits)]; }
   float* RowAt(uint32_t row) const { return reinterpret_cast<float*>(memory_->At(row)); }
@@ -160,7 +171,7 @@ class Table {
   // The new row of a key that has none, of any contents, or with the initial ones.
   uint32_t TakeRow(uint64_t hash, uint32_t step = 0);
   uint32_t TakeMemory(Shard& shard);
-  uint32_t AddRow(uint64_t hash);
+  uint32_t AddRow(uint64_t hash, uint32_t step);
 
   const TableOptions options_;
   const KeyHash hash_;
@@ -172,11 +183,6 @@ class Table {
   std::vector<uint32_t> free_rows_;
   int64_t removed_ = 0, not_admitted_ = 0;
   int64_t counter_bytes_ = 0;
-  // Of Admit.
-  struct {
-    std::vector<uint64_t> hashes;
-    std::vector<float> gradients;
-  } admitted_;
   void (*lookup_)(const Table& table, absl::Span<const uint64_t> hashes, float* weights);
   void (*apply_)(Table& table, const RowRule& rule, absl::Span<const uint64_t> hashes, const float* gradients,
                  float scale);

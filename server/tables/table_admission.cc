@@ -18,45 +18,34 @@ PushCounter& Table::CounterOf(Shard& shard) {
   return *shard.counter;
 }
 
-void Table::Admit(absl::Span<const uint64_t>* hashes, const float** gradients) {
-  const auto dimension = static_cast<size_t>(options_.dimension);
-  bool all = true;
-  for (size_t i = 0; i < hashes->size(); ++i) {
-    const uint64_t hash = (*hashes)[i];
+uint32_t Table::Admit(uint64_t hash, uint32_t step) {
+  Shard& shard = ShardOf(hash);
+  if (options_.admit_after > 1 && CounterOf(shard).Count(hash) < options_.admit_after) {
+    ++not_admitted_;
+    return 0;
+  }
+  shard.is_updated = true;
+  return AddRow(hash, removes() ? StepOf(shard, step) : 0);
+}
+
+bool Table::WouldAdmit(uint64_t hash) const {
+  if (options_.admit_after == 1) return true;
+  const Shard& shard = ShardOf(hash);
+  return shard.counter != nullptr && shard.counter->CountOf(hash) + 1 >= options_.admit_after;
+}
+
+void Table::RemoveRows(uint32_t step, absl::Span<const uint64_t> hashes) {
+  for (const uint64_t hash : hashes) {
     Shard& shard = ShardOf(hash);
-    const bool admitted = shard.index.Find(hash) != 0 || CounterOf(shard).Count(hash) >= options_.admit_after;
-    if (all && !admitted) {
-      // Those before it.
-      admitted_.hashes.assign(hashes->begin(), hashes->begin() + static_cast<ptrdiff_t>(i));
-      admitted_.gradients.assign(*gradients, *gradients + dimension * i);
-      all = false;
-    }
-    if (!admitted) ++not_admitted_;
-    if (all || !admitted) continue;
-    admitted_.hashes.push_back(hash);
-    const float* const gradient = *gradients + dimension * i;
-    admitted_.gradients.insert(admitted_.gradients.end(), gradient, gradient + dimension);
-  }
-  if (all) return;
-  *hashes = admitted_.hashes;
-  *gradients = admitted_.gradients.data();
-}
-
-void Table::Age(uint32_t step, absl::Span<const uint64_t> hashes) {
-  for (size_t i = 0; i < hashes.size();) {
-    const auto number = static_cast<uint32_t>(hashes[i] >> (64 - kShardBits));
-    Shard& shard = shards_[number];
+    // Once, with the first of its keys.
+    if (!std::exchange(shard.is_updated, false)) continue;
     const uint32_t before = shard.step;
-    // In SSP and ASYNC a worker may be behind the others.
-    shard.step = std::max(shard.step, step);
-    for (; i < hashes.size() && hashes[i] >> (64 - kShardBits) == number; ++i) {
-      shard.index.SetStep(hashes[i], shard.step);
-    }
-    RemoveRows(shard, number, before);
+    shard.step = StepOf(shard, step);
+    RemoveRowsOf(shard, static_cast<uint32_t>(hash >> (64 - kShardBits)), before);
   }
 }
 
-void Table::RemoveRows(Shard& shard, uint32_t phase, uint32_t before) {
+void Table::RemoveRowsOf(Shard& shard, uint32_t phase, uint32_t before) {
   // Looking for rows that have expired takes as long as looking at all: now and then, and not in all shards at once.
   const uint64_t every = std::max<uint64_t>(1, options_.expire_after / 8);
   const bool expires =

@@ -80,12 +80,14 @@ struct TableLoops {
                                        const float* gradients, float scale) {
     const int dimension = kDimension > 0 ? kDimension : table.options_.dimension;
     const size_t bytes = sizeof(float) * (dimension + StateSize(kFormula, dimension));
+    const bool notes_steps = table.removes();
     Pending pending[kRing];
     const auto at = [&](size_t i) -> Pending& { return pending[i % kRing]; };
     const auto find = [&](size_t i) INLINE { Begin(table, hashes[i], at(i)); };
     const auto probe = [&](size_t i) INLINE {
       LookAgain(table, hashes[i], at(i));
       Probe(table, hashes[i], bytes, at(i));
+      if (notes_steps && at(i).row != 0) table.NoteStep(hashes[i], rule.step, at(i).line);
     };
     const auto settle = [&](size_t i) INLINE {
       Pending& key = at(i);
@@ -93,10 +95,15 @@ struct TableLoops {
         return;
       LookAgain(table, hashes[i], key);
       key.row = key.index->Find(hashes[i], key.line);
-      if (key.row == 0) key.row = table.AddRow(hashes[i]);
+      if (key.row == 0) {
+        key.row = table.Admit(hashes[i], rule.step);
+      } else if (notes_steps) {
+        table.NoteStep(hashes[i], rule.step, key.line);
+      }
       Fetch(table, key.row, bytes);
     };
     const auto use = [&](size_t i) INLINE {
+      if (at(i).row == 0) return;
       row_loops::UpdateRow<kFormula>(rule, gradients + static_cast<size_t>(dimension) * i, scale,
                                      table.RowAt(at(i).row), dimension);
     };
