@@ -28,7 +28,8 @@ struct TableBody {
   uint32_t algorithm = 0;
   uint32_t shards = 0;
   uint32_t admit_after = 0;
-  uint32_t reserved = 0;
+  // No byte of it is left as it was in memory.
+  uint32_t padding = 0;
 };
 
 bool ReadTable(BodyReader* reader, Model::Table* table) {

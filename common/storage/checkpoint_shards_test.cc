@@ -130,6 +130,14 @@ class CheckpointShardsTest : public testing::Test {
               return absl::OkStatus();
             }};
   }
+  // Reads shard 0, which is as SetUp has written it.
+  void ExpectTheFirstShard() {
+    CheckpointRestorer restorer;
+    restorer.AddShard(Wanted(0));
+    const absl::Status read = restorer.ReadServers(directory_);
+    ASSERT_TRUE(read.ok()) << read;
+    EXPECT_EQ(restored_[0], std::vector<Rows>{rows_[0]});
+  }
   void ExpectError(const absl::Status& status, absl::StatusCode code, const std::string& text) {
     EXPECT_EQ(status.code(), code) << status;
     EXPECT_NE(status.message().find(text), absl::string_view::npos) << status << "\nexpected: " << text;
@@ -271,11 +279,7 @@ TEST_F(CheckpointShardsTest, CountsOfPushesComeBack) {
   record.set_push_counts_bytes(16);
   ASSERT_TRUE(writer->Add({record, rows_[0].keys, rows_[0].values, counts}).ok());
   Finish(*writer);
-  CheckpointRestorer restorer;
-  restorer.AddShard(Wanted(0));
-  const absl::Status read = restorer.ReadServers(directory_);
-  ASSERT_TRUE(read.ok()) << read;
-  EXPECT_EQ(restored_[0], std::vector<Rows>{rows_[0]});
+  ExpectTheFirstShard();
   EXPECT_EQ(push_counts_[0], counts);
 }
 
@@ -296,11 +300,7 @@ TEST_F(CheckpointShardsTest, ArraysMayBeWrittenInPiecesAndBeginAnywhere) {
   ASSERT_TRUE(writer->Append(bytes_of(rows_[0].values).substr(10)).ok());
   writer->AddRecord(record);
   Finish(*writer);
-  CheckpointRestorer restorer;
-  restorer.AddShard(Wanted(0));
-  const absl::Status read = restorer.ReadServers(directory_);
-  ASSERT_TRUE(read.ok()) << read;
-  EXPECT_EQ(restored_[0], std::vector<Rows>{rows_[0]});
+  ExpectTheFirstShard();
 }
 
 TEST_F(CheckpointShardsTest, ImpossibleNumbersInAManifestAreDataLoss) {

@@ -47,8 +47,6 @@ void AddServer(const v1::ServerProgress& server, Json* task) {
   (*task)["rows"] = server.table_rows();
   (*task)["table_bytes"] = server.table_bytes();
   (*task)["rows_applied"] = server.rows_applied_total();
-  (*task)["rows_removed"] = server.rows_removed_total();
-  (*task)["rows_not_admitted"] = server.rows_not_admitted_total();
   (*task)["received"] = server.received_bytes_total();
   (*task)["sent"] = server.sent_bytes_total();
   (*task)["queue"] = server.queue_length();

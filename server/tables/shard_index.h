@@ -61,7 +61,6 @@ class ShardIndex {
   void Insert(uint64_t hash, uint32_t row, uint32_t step = 0);
   // REQUIRES: the hash has a row. `begin` is LineOf(hash), and nothing was inserted since.
   void SetStep(uint64_t hash, uint32_t step, const Line* begin);
-  void SetStep(uint64_t hash, uint32_t step) { SetStep(hash, step, LineOf(hash)); }
 
   int64_t size() const { return size_; }
   // In any order, or by hash.

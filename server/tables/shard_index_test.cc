@@ -85,7 +85,7 @@ TEST(ShardIndexTest, WhatIsKeptIsFoundWithItsStepAndTheRestIsNot) {
     rows[hash] = row;
   }
   for (const auto& [hash, row] : rows) {
-    if (row % 3 == 0) index.SetStep(hash, 7);
+    if (row % 3 == 0) index.SetStep(hash, 7, index.LineOf(hash));
   }
   std::vector<ShardIndex::Entry> entries;
   for (const ShardIndex::Entry& entry : index.Sorted()) {

@@ -24,8 +24,9 @@ uint32_t Table::Admit(uint64_t hash, uint32_t step) {
     ++not_admitted_;
     return 0;
   }
+  if (!removes()) return AddRow(hash, 0);
   shard.is_updated = true;
-  return AddRow(hash, removes() ? StepOf(shard, step) : 0);
+  return AddRow(hash, StepOf(shard, step));
 }
 
 bool Table::WouldAdmit(uint64_t hash) const {
@@ -92,11 +93,11 @@ void Table::RemoveRowsOf(Shard& shard, uint32_t phase, uint32_t before) {
 std::vector<uint64_t> Table::PushCounts(TableShard shard) const {
   std::vector<uint64_t> counts;
   if (options_.admit_after == 1) return counts;
-  const auto counters = static_cast<size_t>(options_.admission_counters / kShards);
   const uint32_t each = kShards / shard.count;
+  const size_t words = PushCounter::SavedWords(options_.admission_counters / kShards);
   for (uint32_t i = each * shard.index; i < each * (shard.index + 1); ++i) {
     const PushCounter* const counter = shards_[i].counter.get();
-    const std::vector<uint64_t> saved = counter != nullptr ? counter->Save() : PushCounter(counters).Save();
+    const std::vector<uint64_t> saved = counter != nullptr ? counter->Save() : std::vector<uint64_t>(words);
     counts.insert(counts.end(), saved.begin(), saved.end());
   }
   return counts;

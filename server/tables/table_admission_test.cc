@@ -241,6 +241,25 @@ TEST(TableCapTest, AStreamOfNewKeysFitsTheMemoryLimit) {
   EXPECT_LE(table->memory_bytes(), options.memory_bytes);
 }
 
+// What is counted takes no row; the push that would make one is refused, and does not count.
+TEST(TableAdmissionTest, AFullTableCountsKeysAndRefusesTheirRows) {
+  TableOptions options = Options();
+  options.admit_after = 2;
+  options.admission_counters = kEnoughCounters;
+  options.memory_bytes = 100;  // An empty index takes more.
+  const auto table = Make(options);
+  Random random(8);
+  const Batch batch = RandomBatch(*table, 0, 2000, 150, random);
+  Apply(*table, 0, batch);
+  EXPECT_EQ(table->not_admitted(), static_cast<int64_t>(batch.keys.size()));
+  const std::vector<uint64_t> counts = table->PushCounts({});
+  const absl::Status status = table->Apply(RuleAt(1), batch.keys, batch.gradients.data(), 0.5f);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+  EXPECT_NE(status.message().find("new rows of 64 bytes; it has 0 rows"), absl::string_view::npos) << status;
+  EXPECT_EQ(table->PushCounts({}), counts);
+  EXPECT_EQ(table->rows(), 0);
+}
+
 TEST(TableAdmissionTest, GoesOnFromWhatWasSaved) {
   constexpr uint32_t kParts = 4;
   TableOptions options = Options();

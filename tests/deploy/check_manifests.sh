@@ -69,7 +69,7 @@ agree deploy/k8s/overlays/program/job.textproto program --client
 say "each pod has the Secret of its role, which make_secrets.sh prints"
 # secrets_agree CONFIG OVERLAY ROLE...
 secrets_agree() {
-  local config="$1" overlay="$2" role folder="$work/credentials-$2"
+  local config="$1" overlay="$2" role others folder="$work/credentials-$2"
   shift 2
   "$work/bin/rubato" credentials "$config" --directory="$folder" >/dev/null || fail "$config"
   deploy/k8s/make_secrets.sh "$folder" >"$work/secrets.yaml"
@@ -79,8 +79,8 @@ secrets_agree() {
     fail "the pods of $overlay have other Secrets"
   for role in "$@"; do
     # Of the role's tasks, and no key of another's.
-    ! sed -n "/^  name: rubato-$role$/,/^---/p" "$work/secrets.yaml" | grep '\.key:' | grep -qv "^  $role-" ||
-      fail "the Secret of role $role has another's key"
+    others="$(sed -n "/^  name: rubato-$role$/,/^---/p" "$work/secrets.yaml" | sed -n "/\.key:/{/^  $role-/!s/:.*//p}")"
+    [[ -z "$others" ]] || fail "the Secret of role $role has other keys:$others"
   done
   ! grep -q 'ca\.key\|operator' "$work/secrets.yaml" || fail "the Secrets of $overlay have more than tasks need"
 }

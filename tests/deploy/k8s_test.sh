@@ -153,7 +153,7 @@ the_manifests_commands_make_a_job() {
 # Each pod is ready by its own probe, and nobody without a certificate is heard.
 members_alone_are_heard() {
   say "pods are ready, and speak with members alone"
-  local pod port coordinator credentials="$work/$1/credentials"
+  local pod port coordinator credentials="$work/$1/credentials" status
   for pod in "${list[@]}"; do
     wait_for 60 "$(field "$pod" name) is ready" curl --fail --silent --max-time 5 "$(field "$pod" ready)"
     case "$(field "$pod" component)" in
@@ -166,7 +166,8 @@ members_alone_are_heard() {
     esac
     needs_a_certificate "$(field "$pod" address):$port" "$credentials"
   done
-  "$work/bin/rubato" status "$coordinator" --credentials="$credentials" | grep -q '^ *worker 1' || fail "no status for an operator"
+  status="$("$work/bin/rubato" status "$coordinator" --credentials="$credentials")" || fail "no status for an operator"
+  grep -q '^ *worker 1' <<<"$status" || fail "the status lacks worker 1: $status"
 }
 
 # A pod whose Secret does not have its files says which.
