@@ -152,6 +152,21 @@ typedef struct rubato_admission {
   uint64_t most_rows;
 } rubato_admission;
 
+/* How the numbers of rows are kept and sent. */
+typedef enum rubato_number RUBATO_ENUM {
+  RUBATO_FLOAT32 = 0,
+  /* The upper half of a float32. */
+  RUBATO_BF16 = 1
+} rubato_number;
+
+/* Of a table's rows, as TableConfig. The client reads and pushes floats, whatever this is. */
+typedef struct rubato_row_format {
+  /* Weights in servers' memory; updates are rounded up or down at random. */
+  rubato_number precision;
+  /* Gradients and rows in messages. */
+  rubato_number push, pull;
+} rubato_row_format;
+
 /* Those that the algorithm takes; the others are ignored. As in OptimizerConfig; the learning rate may be 0. */
 typedef struct rubato_hyperparameters {
   double learning_rate, weight_decay, momentum, beta1, beta2, rho, epsilon;
@@ -179,6 +194,8 @@ typedef struct rubato_model {
   uint32_t table_count;
   /* One entry a table. NULL: every key that was pushed has a row, for ever. */
   const rubato_admission* admission;
+  /* One entry a table. NULL: float32. */
+  const rubato_row_format* row_formats;
 } rubato_model;
 
 typedef struct rubato_step {

@@ -412,12 +412,11 @@ void PartitionOwner::AddRows(const PartitionReply& reply, const Open& open, v1::
     entry->set_applied_to_version(i < reply.applied_to.size() ? reply.applied_to[i] : -1);
   }
   const TableMessage& table = *open.table;
-  const auto floats = table.asked.size() * static_cast<size_t>(options_.tables->dimension(table.table));
-  if (floats == 0) return;
-  const size_t bytes = floats * sizeof(float);
+  const size_t bytes = options_.tables->EncodedBytes(table.table, table.asked.size());
+  if (bytes == 0) return;
   SharedBlocks* const blocks = open.shared_session != 0 ? options_.blocks.get() : nullptr;
-  const std::shared_ptr<float[]> rows = ArrayIn<float>(blocks, floats);
-  options_.tables->Lookup(table.table, table.asked, rows.get());
+  const std::shared_ptr<float[]> rows = ArrayIn<float>(blocks, (bytes + sizeof(float) - 1) / sizeof(float));
+  options_.tables->LookupEncoded(table.table, table.asked, reinterpret_cast<uint8_t*>(rows.get()));
   std::optional<uint64_t> offset;
   if (blocks != nullptr) offset = blocks->region().OffsetOf(rows.get(), bytes);
   if (offset.has_value()) {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/status.h"
+#include "kernels/codec/codec.h"
 
 namespace rubato::server {
 namespace {
@@ -129,34 +130,53 @@ absl::StatusOr<std::vector<size_t>> SplitByShard(absl::string_view field, absl::
                              ShardOfHash(*at, all_shards)));
 }
 
+// The gradients, wherever they are; if nobody else has them as float32, in memory of the message.
+const float* ReadGradients(const ArrayBytes& bytes, const DecodedRequest& request, const uint8_t* shared,
+                           v1::Codec codec, TableMessage* message) {
+  const bool is_encoded = codec == v1::BF16;
+  if (shared != nullptr && !is_encoded) return reinterpret_cast<const float*>(shared);
+  const uint64_t count = bytes.gradients / (is_encoded ? sizeof(uint16_t) : sizeof(float));
+  message->gradients = std::make_unique_for_overwrite<float[]>(count);
+  float* const gradients = message->gradients.get();
+  if (!is_encoded) {
+    request.payload.CopyTo(bytes.pushed, bytes.gradients, gradients);
+    return gradients;
+  }
+  std::unique_ptr<uint8_t[]> copied;
+  if (shared == nullptr) {
+    copied = std::make_unique_for_overwrite<uint8_t[]>(bytes.gradients);
+    request.payload.CopyTo(bytes.pushed, bytes.gradients, copied.get());
+    shared = copied.get();
+  }
+  Decode(codec, shared, static_cast<int64_t>(bytes.gradients), static_cast<int64_t>(count), gradients);
+  return gradients;
+}
+
 // Reads the arrays: hashes in the place of keys, and where the gradients are.
 absl::StatusOr<const float*> ReadArrays(const ArrayBytes& bytes, const DecodedRequest& request, const KeyHash& hash,
-                                        TableMessage* message) {
+                                        v1::Codec codec, TableMessage* message) {
   const size_t pushed = bytes.pushed / sizeof(uint64_t), asked = bytes.asked / sizeof(uint64_t);
   message->hashes = std::make_unique_for_overwrite<uint64_t[]>(pushed + asked);
   uint64_t* const pushed_hashes = message->hashes.get();
   uint64_t* const asked_hashes = pushed_hashes + pushed;
   const uint64_t* pushed_keys = pushed_hashes;
   const uint64_t* asked_keys = asked_hashes;
-  const float* gradients = nullptr;
+  const uint8_t* shared_gradients = nullptr;
   if (request.header.shared_size() > 0) {
     RUBATO_ASSIGN_OR_RETURN(const uint8_t* first,
                             FindSpan(request.header, 0, bytes.pushed + bytes.gradients, *message->region));
     RUBATO_ASSIGN_OR_RETURN(const uint8_t* second, FindSpan(request.header, 1, bytes.asked, *message->region));
     pushed_keys = reinterpret_cast<const uint64_t*>(first);
     asked_keys = reinterpret_cast<const uint64_t*>(second);
-    gradients = reinterpret_cast<const float*>(first + bytes.pushed);
+    shared_gradients = first + bytes.pushed;
   } else {
-    message->gradients = std::make_unique_for_overwrite<float[]>(bytes.gradients / sizeof(float));
-    gradients = message->gradients.get();
     request.payload.CopyTo(0, bytes.pushed, pushed_hashes);
-    request.payload.CopyTo(bytes.pushed, bytes.gradients, message->gradients.get());
     request.payload.CopyTo(bytes.pushed + bytes.gradients, bytes.asked, asked_hashes);
   }
   RUBATO_ASSIGN_OR_RETURN(message->asked, Hash("asked", asked_keys, asked, hash, asked_hashes));
   RUBATO_ASSIGN_OR_RETURN(message->pushed, Hash("pushed", pushed_keys, pushed, hash, pushed_hashes));
   message->bytes = bytes.pushed + bytes.gradients + bytes.asked;
-  return gradients;
+  return ReadGradients(bytes, request, shared_gradients, codec, message);
 }
 
 }  // namespace
@@ -175,14 +195,15 @@ absl::StatusOr<std::shared_ptr<const TableMessage>> ReadTable(const v1::TableKey
   }
   const TableSpec& spec = rules.model->tables[keys.table()];
   const uint64_t row_bytes = sizeof(float) * static_cast<uint64_t>(spec.dimension());
-  RUBATO_ASSIGN_OR_RETURN(const ArrayBytes bytes, CheckSizes(keys, row_bytes, message, region.get()));
+  const auto sent_row_bytes = static_cast<uint64_t>(MaxEncodedBytes({spec.config.push()}, spec.dimension()));
+  RUBATO_ASSIGN_OR_RETURN(const ArrayBytes bytes, CheckSizes(keys, sent_row_bytes, message, region.get()));
   RUBATO_ASSIGN_OR_RETURN(const std::vector<uint32_t> shards, ShardsOf(keys, chunks, *rules.model, job));
   auto table = std::make_shared<TableMessage>();
   table->table = static_cast<int>(keys.table());
   if (message.header.shared_size() > 0) table->region = std::move(region);
   const KeyHash hash = HashOfTable(rules.seed, table->table);
   const uint32_t all_shards = spec.config.shards();
-  RUBATO_ASSIGN_OR_RETURN(const float* gradients, ReadArrays(bytes, message, hash, table.get()));
+  RUBATO_ASSIGN_OR_RETURN(const float* gradients, ReadArrays(bytes, message, hash, spec.config.push(), table.get()));
   RUBATO_RETURN_IF_ERROR(SplitByShard("asked", table->asked, shards, hash, all_shards).status());
   RUBATO_ASSIGN_OR_RETURN(const std::vector<size_t> begins,
                           SplitByShard("pushed", table->pushed, shards, hash, all_shards));

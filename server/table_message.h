@@ -36,7 +36,8 @@ struct TableMessage {
   std::vector<RowGradient> by_chunk;
   // Of keys and gradients, wherever they came.
   uint64_t bytes = 0;
-  // What the above points into. Gradients are where the worker wrote them, in its region, or a copy of the payload's.
+  // What the above points into. Gradients are where the worker wrote them, in its region, or what the payload, or an
+  // encoding of them, decodes to.
   std::unique_ptr<uint64_t[]> hashes;
   std::unique_ptr<float[]> gradients;
   std::shared_ptr<const SharedRegion> region;

@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "common/shared_memory/region.h"
 #include "common/wire/exchange_codec.h"
+#include "kernels/codec/bf16.h"
 
 namespace rubato::server {
 namespace {
@@ -72,7 +73,13 @@ class TableMessageTest : public testing::Test {
       bytes.append(reinterpret_cast<const char*>(array.data()), array.size() * sizeof(array[0]));
     };
     add(pushed);
-    add(gradients);
+    if (bf16()) {
+      std::vector<uint16_t> halves;
+      for (const float gradient : gradients) halves.push_back(NearestBf16(gradient));
+      add(halves);
+    } else {
+      add(gradients);
+    }
     add(asked);
     bytes.resize(bytes.size() + more_bytes_);
     v1::TableKeys keys;
@@ -110,13 +117,36 @@ class TableMessageTest : public testing::Test {
         << read.status() << ", expected " << what;
   }
 
+  void ExpectRowsOfEachShard(const std::vector<uint64_t>& asked) {
+    const auto read = Read(keys_, asked);
+    ASSERT_TRUE(read.ok()) << read.status();
+    const TableMessage& message = **read;
+    EXPECT_EQ(message.asked, Hashes(asked));
+    EXPECT_EQ(message.bytes, keys_.size() * (8 + kDimension * (bf16() ? 2 : 4)) + asked.size() * 8);
+    ASSERT_EQ(message.by_chunk.size(), kShards);
+    size_t seen = 0;
+    for (uint32_t shard = 0; shard < kShards; ++shard) {
+      const RowGradient& gradient = message.by_chunk[shard];
+      for (size_t i = 0; i < gradient.hashes.size(); ++i, ++seen) {
+        EXPECT_EQ(gradient.hashes[i], hash_.Of(keys_[seen]));
+        EXPECT_EQ(ShardOfHash(gradient.hashes[i], kShards), shard);
+        const auto expected = static_cast<float>(keys_[seen] * 10 + 1);
+        EXPECT_EQ(gradient.rows[i * kDimension + 1], bf16() ? FromBf16(NearestBf16(expected)) : expected);
+      }
+      EXPECT_EQ(gradient.pieces.front().size(), gradient.hashes.size() * kDimension * sizeof(float));
+    }
+    EXPECT_EQ(seen, keys_.size());
+  }
+
   std::vector<uint64_t> Hashes(const std::vector<uint64_t>& keys) const {
     std::vector<uint64_t> hashes;
     for (uint64_t key : keys) hashes.push_back(hash_.Of(key));
     return hashes;
   }
 
-  const ModelSpec model_ = Model();
+  bool bf16() const { return model_.tables[0].config.push() == v1::BF16; }
+
+  ModelSpec model_ = Model();
   const v1::JobDescription job_ = Job();
   const KeyHash hash_ = HashOfTable(kSeed, 0);
   TableRules rules_;
@@ -136,23 +166,22 @@ TEST_F(TableMessageTest, FindsTheRowsOfEachShard) {
   for (const bool shares : {false, true}) {
     SCOPED_TRACE(shares);
     shares_ = shares;
-    const auto read = Read(keys_, asked);
-    ASSERT_TRUE(read.ok()) << read.status();
-    const TableMessage& message = **read;
-    EXPECT_EQ(message.asked, Hashes(asked));
-    EXPECT_EQ(message.bytes, keys_.size() * (8 + kDimension * sizeof(float)) + asked.size() * 8);
-    ASSERT_EQ(message.by_chunk.size(), kShards);
-    size_t seen = 0;
-    for (uint32_t shard = 0; shard < kShards; ++shard) {
-      const RowGradient& gradient = message.by_chunk[shard];
-      for (size_t i = 0; i < gradient.hashes.size(); ++i, ++seen) {
-        EXPECT_EQ(gradient.hashes[i], hash_.Of(keys_[seen]));
-        EXPECT_EQ(ShardOfHash(gradient.hashes[i], kShards), shard);
-        EXPECT_EQ(gradient.rows[i * kDimension + 1], static_cast<float>(keys_[seen] * 10 + 1));
-      }
-      EXPECT_EQ(gradient.pieces.front().size(), gradient.hashes.size() * kDimension * sizeof(float));
-    }
-    EXPECT_EQ(seen, keys_.size());
+    ExpectRowsOfEachShard(asked);
+  }
+}
+
+TEST_F(TableMessageTest, DecodesGradients) {
+  model_.tables[0].config.set_push(v1::BF16);
+  // So that what follows the keys and gradients is at no multiple of 4.
+  keys_.resize(39);
+  for (const bool shares : {false, true}) {
+    SCOPED_TRACE(shares);
+    shares_ = shares;
+    ExpectRowsOfEachShard({keys_[5], keys_[6]});
+    more_bytes_ = 1;
+    ExpectBad(Read(keys_, {}), shares ? "shared[0].bytes: 547; what table pushes takes 546"
+                                      : "39 and table.asked 0 keys with rows of 6 bytes take another size");
+    more_bytes_ = 0;
   }
 }
 

@@ -5,11 +5,13 @@
 
 #include "absl/base/casts.h"
 #include "absl/strings/str_cat.h"
+#include "common/codec_traits.h"
 #include "common/learning_rate_schedule.h"
 #include "common/mutants.h"
 #include "common/optimizer_traits.h"
 #include "common/status.h"
 #include "common/table_keys.h"
+#include "kernels/codec/codec.h"
 #include "server/table_message.h"
 
 namespace rubato::server {
@@ -57,6 +59,9 @@ RowRule RuleOf(const v1::TableConfig& config) {
 // What members pushed is merged so much at a time, for which the caches have room.
 constexpr size_t kMergedBytes = size_t{256} << 10;
 
+// float32 of rows that are looked up before they are encoded: they stay in the second-level cache.
+constexpr size_t kEncodedTogether = size_t{32} << 10;
+
 // Whether both are of the same message.
 bool SameOwner(const std::shared_ptr<const EncodedGradient>& a, const std::shared_ptr<const EncodedGradient>& b) {
   return !a.owner_before(b) && !b.owner_before(a);
@@ -86,6 +91,7 @@ absl::StatusOr<std::unique_ptr<TableStore>> TableStore::Create(const v1::JobConf
         .name = wanted.name(),
         .dimension = static_cast<int>(wanted.dimension()),
         .formula = FormulaOf(wanted.algorithm()),
+        .is_bf16 = wanted.precision() == v1::TableConfig::BF16,
         .initial_bound = static_cast<float>(wanted.initial_bound()),
         .seed = SeedOfTable(config.seed(), number) + (RUBATO_MUTANT(kRowsDrawnAnew) && job.has_restore() ? 1 : 0),
         .secret = SecretOfTable(config.seed(), number),
@@ -216,27 +222,18 @@ std::shared_ptr<ShardSnapshot> TableStore::Keep(uint32_t chunk) const {
   const OneTable& table = tables_[shard.table];
   const v1::TableConfig& config = table.spec.config;
   const int row_floats = table.rows->row_floats();
-  struct Row {
-    uint64_t key;
-    absl::Span<const float> values;
-    uint32_t step;
-  };
-  std::vector<Row> sorted;
-  const TableShard part = {shard.shard, config.shards()};
-  table.rows->VisitRows(part, [&](uint64_t key, absl::Span<const float> values, uint32_t step) {
-    sorted.push_back({key, values, step});
-  });
-  std::sort(sorted.begin(), sorted.end(), [](const Row& a, const Row& b) { return a.key < b.key; });
   auto keys = std::make_shared<std::vector<uint64_t>>();
   auto rows = std::make_shared<std::vector<float>>();
-  keys->reserve(sorted.size());
-  rows->reserve(sorted.size() * row_floats);
-  for (const auto& [key, values, step] : sorted) {
+  const TableShard part = {shard.shard, config.shards()};
+  const auto count = static_cast<size_t>(table.rows->rows_of(part));
+  keys->reserve(count);
+  rows->reserve(count * static_cast<size_t>(row_floats));
+  table.rows->VisitRows(part, [&](uint64_t key, absl::Span<const float> values, uint32_t step) {
     keys->push_back(key);
     rows->insert(rows->end(), values.begin(), values.end());
     if (RUBATO_MUTANT(kTornRows)) std::fill(rows->end() - (row_floats - config.dimension()), rows->end(), 0.0f);
     if (table.rows->removes()) rows->push_back(absl::bit_cast<float>(step));
-  }
+  });
   auto snapshot = std::make_shared<ShardSnapshot>();
   v1::ShardRecord& record = snapshot->record;
   record.set_chunk(chunk);
@@ -277,6 +274,29 @@ absl::Status TableStore::Restore(uint32_t chunk, const CheckpointShard& kept) {
   const TableShard part = {shard.shard, table.spec.config.shards()};
   RUBATO_RETURN_IF_ERROR(table.rows->RestorePushCounts(part, kept.push_counts));
   return table.rows->Restore(part, kept.keys, kept.rows.data());
+}
+
+size_t TableStore::EncodedBytes(int table, size_t rows) const {
+  const TableSpec& spec = tables_[table].spec;
+  return rows * static_cast<size_t>(MaxEncodedBytes({spec.config.pull()}, spec.dimension()));
+}
+
+void TableStore::LookupEncoded(int table, absl::Span<const uint64_t> hashes, uint8_t* rows) {
+  const TableSpec& spec = tables_[table].spec;
+  const CodecSpec codec = {spec.config.pull()};
+  if (!TraitsOf(codec.codec).lossy) {
+    Lookup(table, hashes, reinterpret_cast<float*>(rows));
+    return;
+  }
+  const auto dimension = static_cast<size_t>(spec.dimension());
+  const size_t together = std::max<size_t>(1, kEncodedTogether / dimension);
+  encoded_from_.resize(std::min(together, hashes.size()) * dimension);
+  for (size_t begin = 0; begin < hashes.size(); begin += together) {
+    const absl::Span<const uint64_t> some = hashes.subspan(begin, together);
+    Lookup(table, some, encoded_from_.data());
+    rows += Encode(codec, encoded_from_.data(), static_cast<int64_t>(some.size() * dimension), /*residual=*/nullptr,
+                   /*seed=*/0, /*stream=*/0, rows);
+  }
 }
 
 void TableStore::Lookup(int table, absl::Span<const uint64_t> hashes, float* rows) const {

@@ -68,8 +68,9 @@ class TableStore {
 
   // Writes the rows of the keys with these hashes (TableMessage.asked) to `rows`. REQUIRES: there is one.
   void Lookup(int table, absl::Span<const uint64_t> hashes, float* rows) const;
-  // float32 in a row.
-  int64_t dimension(int table) const { return tables_[table].spec.dimension(); }
+  // The same as a message has them, encoded by the table's `pull`: so many bytes, at a multiple of 4.
+  size_t EncodedBytes(int table, size_t rows) const;
+  void LookupEncoded(int table, absl::Span<const uint64_t> hashes, uint8_t* rows);
 
   Counts counts() const;
 
@@ -119,6 +120,8 @@ class TableStore {
   // What members pushed, merged.
   std::vector<uint64_t> hashes_;
   std::vector<float> gradients_;
+  // Rows that are about to be encoded.
+  std::vector<float> encoded_from_;
   // With those of keys that were not admitted.
   int64_t gradients_taken_ = 0;
 };

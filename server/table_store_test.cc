@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "common/random.h"
 #include "common/table_keys.h"
+#include "kernels/codec/bf16.h"
 #include "server/rules/testing/builders.h"
 #include "server/table_message.h"
 
@@ -139,6 +140,28 @@ class TableStoreTest : public testing::Test {
   uint64_t memory_bytes_ = uint64_t{1} << 30;
   std::vector<std::shared_ptr<const TableMessage>> messages_;
 };
+
+// The second table's rows are more than are encoded at a time.
+TEST_F(TableStoreTest, RowsAreEncodedAsTheTableSays) {
+  model_.tables[1].config.set_pull(v1::BF16);
+  const auto store = Make();
+  for (int table = 0; table < kTables; ++table) {
+    SCOPED_TRACE(table);
+    const std::vector<float> rows = Rows(*store, table);
+    std::vector<uint64_t> hashes = SomeKeys(table, [](uint64_t) { return true; });
+    for (uint64_t& key : hashes) key = HashOfTable(kSeed, table).Of(key);
+    const size_t bytes = store->EncodedBytes(table, hashes.size());
+    ASSERT_EQ(bytes, rows.size() * (table == 1 ? sizeof(uint16_t) : sizeof(float)));
+    std::vector<float> encoded(rows.size());
+    store->LookupEncoded(table, hashes, reinterpret_cast<uint8_t*>(encoded.data()));
+    std::vector<float> expected = rows;
+    for (size_t i = 0; table == 1 && i < rows.size(); ++i) {
+      const uint16_t half = NearestBf16(rows[i]);
+      std::memcpy(reinterpret_cast<char*>(expected.data()) + sizeof(half) * i, &half, sizeof(half));
+    }
+    EXPECT_EQ(std::memcmp(encoded.data(), expected.data(), bytes), 0);
+  }
+}
 
 TEST_F(TableStoreTest, AMessagesShardsTogetherAreAsOneByOne) {
   for (const int workers : {1, 3}) {

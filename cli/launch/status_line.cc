@@ -31,6 +31,10 @@ std::vector<std::string> Measures(const v1::JobStatus& status) {
   } else if (status.has_evaluation_loss()) {
     parts.push_back(absl::StrFormat("held-out loss %.4f", status.evaluation_loss()));
   }
+  if (status.has_evaluation_recall()) {
+    parts.push_back(
+        absl::StrFormat("recall@%d %.2f %%", status.evaluation_recall_at(), status.evaluation_recall() * 100));
+  }
   if (status.has_evaluation_auc()) parts.push_back(absl::StrFormat("AUC %.4f", status.evaluation_auc()));
   if (status.has_evaluation_calibration()) {
     parts.push_back(absl::StrFormat("calibration %.2f", status.evaluation_calibration()));

@@ -70,6 +70,15 @@ TEST(StatusLineTest, ABinaryClassifierShowsAucAndCalibration) {
             "staleness 1.25  waiting 12 %");
 }
 
+TEST(StatusLineTest, SaysAtHowManyRecallWasMeasured) {
+  v1::JobStatus status = Training();
+  status.set_evaluation_accuracy(0.5);
+  status.set_evaluation_recall(0.8125);
+  status.set_evaluation_recall_at(10);
+  EXPECT_NE(StatusLine(status).find("accuracy 50.00 %  recall@10 81.25 %  SSP(2)"), std::string::npos)
+      << StatusLine(status);
+}
+
 TEST(StatusLineTest, SaysWhatAStartingJobWaitsFor) {
   v1::JobStatus status;
   status.set_phase(v1::JobStatus::STARTING);

@@ -92,7 +92,7 @@ TEST(HtmlReportTest, DataHasTheSummaryAndWhatTheChartsDraw) {
   EXPECT_EQ(run["final_loss"], 0.5);
   EXPECT_EQ(run["switches"].size(), 1u);
   EXPECT_EQ(run["switches"][0]["mode"], "ASYNC");
-  EXPECT_EQ(run["evaluations"].dump(), "[[2.0,0.0,40.0,null,0.75,null,null]]");
+  EXPECT_EQ(run["evaluations"].dump(), "[[2.0,0.0,40.0,null,0.75,null,null,null]]");
 }
 
 TEST(HtmlReportTest, ARegressionShowsR2InsteadOfAnEmptyPlot) {

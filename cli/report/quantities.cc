@@ -15,6 +15,8 @@ Quantity QuantityOf(Metric metric) {
   switch (metric) {
     case Metric::kAuc:
       return FinalQuantity<Metric::kAuc>();
+    case Metric::kRecall:
+      return FinalQuantity<Metric::kRecall>();
     case Metric::kAccuracy:
       return FinalQuantity<Metric::kAccuracy>();
     case Metric::kR2:

@@ -105,6 +105,8 @@ std::optional<double> FinalValue(const RunSummary& summary, Metric metric) {
   switch (metric) {
     case Metric::kAuc:
       return summary.final_auc;
+    case Metric::kRecall:
+      return summary.final_recall;
     case Metric::kAccuracy:
       return summary.final_accuracy;
     case Metric::kR2:
@@ -125,6 +127,7 @@ RunSummary SummarizeRun(const RunRecord& record, const Target& target) {
     const v1::EvaluationLine& last = record.evaluations.back();
     summary.final_accuracy = ValueOf(Metric::kAccuracy, last);
     summary.final_auc = ValueOf(Metric::kAuc, last);
+    summary.final_recall = ValueOf(Metric::kRecall, last);
     summary.final_r2 = ValueOf(Metric::kR2, last);
     summary.final_rmse = ValueOf(Metric::kRmse, last);
     if (last.has_loss()) summary.final_loss = last.loss();
@@ -165,6 +168,7 @@ RunSummary MeanOfRuns(const std::vector<RunSummary>& runs) {
   }
   mean.final_accuracy = MeanOrAbsent(runs, &RunSummary::final_accuracy);
   mean.final_auc = MeanOrAbsent(runs, &RunSummary::final_auc);
+  mean.final_recall = MeanOrAbsent(runs, &RunSummary::final_recall);
   mean.final_r2 = MeanOrAbsent(runs, &RunSummary::final_r2);
   mean.final_rmse = MeanOrAbsent(runs, &RunSummary::final_rmse);
   mean.final_loss = MeanOrAbsent(runs, &RunSummary::final_loss);

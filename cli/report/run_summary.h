@@ -20,6 +20,8 @@ struct RunSummary {
   std::optional<double> final_accuracy;
   // With two classes.
   std::optional<double> final_auc;
+  // With evaluation.recall_at.
+  std::optional<double> final_recall;
   // Of a regression, in place of the accuracy.
   std::optional<double> final_r2;
   std::optional<double> final_rmse;

@@ -72,6 +72,9 @@ TEST(RunSummaryTest, TheTargetMayBeAnAucToRiseToOrAnRmseToFallTo) {
   RunSummary summary = SummarizeRun(record, {.metric = Metric::kAuc, .value = 0.5});
   EXPECT_EQ(summary.seconds_to_target, 2);
   EXPECT_EQ(summary.final_auc, 0.75);
+  EXPECT_FALSE(summary.final_recall.has_value());
+  record.evaluations.back().set_recall(0.25);
+  EXPECT_EQ(SummarizeRun(record, {}).final_recall, 0.25);
   EXPECT_FALSE(summary.final_rmse.has_value()) << "the loss of classes is no squared error";
   EXPECT_FALSE(SummarizeRun(record, {.metric = Metric::kAuc, .value = 0.8}).seconds_to_target.has_value());
   for (v1::EvaluationLine& line : record.evaluations) {

@@ -18,6 +18,7 @@ void AddNumbers(const RunSummary& summary, AuditResult audit, Json* json) {
   (*json)["ok"] = summary.ok;
   (*json)["final_accuracy"] = OrNull(summary.final_accuracy);
   (*json)["final_auc"] = OrNull(summary.final_auc);
+  (*json)["final_recall"] = OrNull(summary.final_recall);
   (*json)["final_r2"] = OrNull(summary.final_r2);
   (*json)["final_rmse"] = OrNull(summary.final_rmse);
   (*json)["final_loss"] = OrNull(summary.final_loss);

@@ -13,6 +13,8 @@ absl::string_view MetricLabel(Metric metric) {
   switch (metric) {
     case Metric::kAuc:
       return "AUC";
+    case Metric::kRecall:
+      return "recall@k";
     case Metric::kAccuracy:
       return "accuracy";
     case Metric::kR2:
@@ -27,6 +29,8 @@ absl::string_view MetricField(Metric metric) {
   switch (metric) {
     case Metric::kAuc:
       return "final_auc";
+    case Metric::kRecall:
+      return "final_recall";
     case Metric::kAccuracy:
       return "final_accuracy";
     case Metric::kR2:
@@ -37,7 +41,7 @@ absl::string_view MetricField(Metric metric) {
   return "";
 }
 
-bool IsShare(Metric metric) { return metric == Metric::kAccuracy; }
+bool IsShare(Metric metric) { return metric == Metric::kAccuracy || metric == Metric::kRecall; }
 
 std::string MetricText(Metric metric, const std::optional<double>& value) {
   if (!value.has_value()) return "-";
@@ -49,6 +53,8 @@ std::optional<double> ValueOf(Metric metric, const v1::EvaluationLine& line) {
   switch (metric) {
     case Metric::kAuc:
       return measured(line.has_auc(), line.auc());
+    case Metric::kRecall:
+      return measured(line.has_recall(), line.recall());
     case Metric::kAccuracy:
       return measured(line.has_accuracy(), line.accuracy());
     case Metric::kR2:

@@ -13,13 +13,14 @@
 namespace rubato {
 
 // What evaluations say of how good weights are, beside their loss.
-enum class Metric { kAuc, kAccuracy, kR2, kRmse };
+enum class Metric { kAuc, kRecall, kAccuracy, kR2, kRmse };
 
 // The first that was measured is the one by which runs are compared, unless there is a target. In a job of two classes,
 // one of which is rare, accuracy says little.
-inline constexpr std::array<Metric, 4> kMetrics = {Metric::kAuc, Metric::kAccuracy, Metric::kR2, Metric::kRmse};
+inline constexpr std::array<Metric, 5> kMetrics = {Metric::kAuc, Metric::kRecall, Metric::kAccuracy, Metric::kR2,
+                                                   Metric::kRmse};
 
-// "AUC", "accuracy", "R2", "RMSE".
+// "AUC", "recall@k", "accuracy", "R2", "RMSE".
 absl::string_view MetricLabel(Metric metric);
 
 // Of a run's last evaluation in summary.json: "final_auc".

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <optional>
 #include <set>
+#include <utility>
 
 namespace rubato::client {
 namespace {
@@ -130,12 +131,24 @@ std::string ReadTables(const rubato_model& given, Model* model) {
                              .l1 = table.l1,
                              .l2 = table.l2,
                              .memory_bytes = table.memory_bytes});
-    if (given.admission == nullptr) continue;
     Model::Table& added = model->tables.back();
-    added.admit_after = given.admission[i].admit_after;
-    added.admission_counters = given.admission[i].counters;
-    added.expire_after_steps = given.admission[i].expire_after_steps;
-    added.most_rows = given.admission[i].most_rows;
+    if (given.admission != nullptr) {
+      added.admit_after = given.admission[i].admit_after;
+      added.admission_counters = given.admission[i].counters;
+      added.expire_after_steps = given.admission[i].expire_after_steps;
+      added.most_rows = given.admission[i].most_rows;
+    }
+    if (given.row_formats == nullptr) continue;
+    const rubato_row_format& format = given.row_formats[i];
+    for (const auto& [name, value] :
+         {std::pair("precision", format.precision), std::pair("push", format.push), std::pair("pull", format.pull)}) {
+      if (value == RUBATO_FLOAT32 || value == RUBATO_BF16) continue;
+      return "model.row_formats[" + std::to_string(i) + "]." + name + " = " + std::to_string(static_cast<int>(value)) +
+             " (" + table.name + "); RUBATO_FLOAT32 (0) or RUBATO_BF16 (1) is allowed";
+    }
+    added.precision = static_cast<uint32_t>(format.precision);
+    added.push = static_cast<uint32_t>(format.push);
+    added.pull = static_cast<uint32_t>(format.pull);
   }
   return "";
 }

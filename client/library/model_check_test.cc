@@ -68,6 +68,15 @@ TEST_F(ModelCheckTest, AModelMayHaveTables) {
   EXPECT_EQ(model_.tables[0].admission_counters, 3u);
   EXPECT_EQ(model_.tables[0].expire_after_steps, 4u);
   EXPECT_EQ(model_.tables[0].most_rows, 5u);
+  rubato_row_format format = {.precision = RUBATO_BF16, .push = RUBATO_BF16, .pull = RUBATO_FLOAT32};
+  given_.row_formats = &format;
+  ASSERT_EQ(Check(), "");
+  EXPECT_EQ(model_.tables[0].precision, static_cast<uint32_t>(RUBATO_BF16));
+  EXPECT_EQ(model_.tables[0].push, static_cast<uint32_t>(RUBATO_BF16));
+  EXPECT_EQ(model_.tables[0].pull, static_cast<uint32_t>(RUBATO_FLOAT32));
+  format.pull = static_cast<rubato_number>(2);
+  EXPECT_EQ(Check(), "model.row_formats[0].pull = 2 (users); RUBATO_FLOAT32 (0) or RUBATO_BF16 (1) is allowed");
+  format.pull = RUBATO_BF16;
   tables[0].dimension = 0;
   EXPECT_EQ(Check(), "model.tables[0].dimension = 0 (users); 1 to 4096 is allowed");
   tables[0].name = nullptr;

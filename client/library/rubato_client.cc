@@ -99,7 +99,10 @@ const char* rubato_error(const rubato_client* client) {
 rubato_result rubato_define(rubato_client* client, const rubato_model* model) {
   return WithOutput(client, model, "model", [&](rubato::client::Client* self) {
     rubato_model copy;
-    if (!CopyStruct(model, {offsetof(rubato_model, tables), offsetof(rubato_model, admission)}, &copy)) {
+    if (!CopyStruct(
+            model,
+            {offsetof(rubato_model, tables), offsetof(rubato_model, admission), offsetof(rubato_model, row_formats)},
+            &copy)) {
       return self->Invalid("model.struct_bytes: is not sizeof(rubato_model)");
     }
     return self->Define(copy);

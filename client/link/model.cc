@@ -28,8 +28,7 @@ struct TableBody {
   uint32_t algorithm = 0;
   uint32_t shards = 0;
   uint32_t admit_after = 0;
-  // No byte of it is left as it was in memory.
-  uint32_t padding = 0;
+  uint32_t precision = 0, push = 0, pull = 0;
 };
 
 bool ReadTable(BodyReader* reader, Model::Table* table) {
@@ -51,7 +50,10 @@ bool ReadTable(BodyReader* reader, Model::Table* table) {
             .admit_after = body.admit_after,
             .admission_counters = body.admission_counters,
             .expire_after_steps = body.expire_after_steps,
-            .most_rows = body.most_rows};
+            .most_rows = body.most_rows,
+            .precision = body.precision,
+            .push = body.push,
+            .pull = body.pull};
   return true;
 }
 
@@ -71,7 +73,10 @@ TableBody BodyOf(const Model::Table& table) {
           .most_rows = table.most_rows,
           .algorithm = table.algorithm,
           .shards = table.shards,
-          .admit_after = table.admit_after};
+          .admit_after = table.admit_after,
+          .precision = table.precision,
+          .push = table.push,
+          .pull = table.pull};
 }
 
 bool ReadTensor(BodyReader* reader, Model::Tensor* tensor) {

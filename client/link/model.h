@@ -30,6 +30,8 @@ struct Model {
     // As in rubato_admission.
     uint32_t admit_after = 0;
     uint64_t admission_counters = 0, expire_after_steps = 0, most_rows = 0;
+    // As in rubato_row_format.
+    uint32_t precision = 0, push = 0, pull = 0;
   };
 
   std::vector<Tensor> tensors;

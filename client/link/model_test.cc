@@ -21,7 +21,10 @@ Model TwoTensors() {
                    .admit_after = 2,
                    .admission_counters = 3,
                    .expire_after_steps = 4,
-                   .most_rows = 5}};
+                   .most_rows = 5,
+                   .precision = RUBATO_BF16,
+                   .push = 6,
+                   .pull = 7}};
   return model;
 }
 
@@ -56,6 +59,9 @@ TEST(ModelTest, ArrivesAsItWasSent) {
   EXPECT_EQ(model.tables[0].admission_counters, 3u);
   EXPECT_EQ(model.tables[0].expire_after_steps, 4u);
   EXPECT_EQ(model.tables[0].most_rows, 5u);
+  EXPECT_EQ(model.tables[0].precision, static_cast<uint32_t>(RUBATO_BF16));
+  EXPECT_EQ(model.tables[0].push, 6u);
+  EXPECT_EQ(model.tables[0].pull, 7u);
 }
 
 TEST(ModelTest, RefusesWhatIsCutOffAnywhere) {

@@ -47,6 +47,9 @@ v1::TableConfig MakeTable(const Model::Table& table) {
   if (table.admission_counters != 0) config.set_admission_counters(table.admission_counters);
   config.set_expire_after_steps(table.expire_after_steps);
   config.set_most_rows(table.most_rows);
+  if (table.precision == RUBATO_BF16) config.set_precision(v1::TableConfig::BF16);
+  if (table.push == RUBATO_BF16) config.set_push(v1::BF16);
+  if (table.pull == RUBATO_BF16) config.set_pull(v1::BF16);
   return config;
 }
 

@@ -64,6 +64,8 @@ TEST(OfferTest, TablesHaveWhatTheirAlgorithmTakes) {
   table.admission_counters = 1 << 20;
   table.expire_after_steps = 4;
   table.most_rows = 1000;
+  table.precision = RUBATO_BF16;
+  table.pull = RUBATO_BF16;
   model.tables.push_back(table);
   const v1::Manifest manifest = MakeOffer(model, Worker()).manifest();
   ASSERT_EQ(manifest.tables_size(), 2);
@@ -85,6 +87,10 @@ TEST(OfferTest, TablesHaveWhatTheirAlgorithmTakes) {
   EXPECT_EQ(manifest.tables(1).admission_counters(), 1u << 20);
   EXPECT_EQ(manifest.tables(1).expire_after_steps(), 4u);
   EXPECT_EQ(manifest.tables(1).most_rows(), 1000u);
+  EXPECT_FALSE(manifest.tables(0).has_precision());
+  EXPECT_EQ(manifest.tables(1).precision(), v1::TableConfig::BF16);
+  EXPECT_EQ(manifest.tables(1).push(), v1::CODEC_UNSPECIFIED);
+  EXPECT_EQ(manifest.tables(1).pull(), v1::BF16);
 }
 
 TEST(OfferTest, LeasedDataAreOffered) {

@@ -174,6 +174,13 @@ void ValidateEvaluation(const ModelSpec* model, const v1::JobConfig& config, Err
   const double every = evaluation.every_epochs();
   errors->CheckNumber("evaluation.every_epochs", every, every > 0, "a number > 0");
   errors->CheckInteger("evaluation.batch_size", evaluation.batch_size(), 1, kMaxBatch);
+  const int64_t recall_at = evaluation.recall_at();
+  const bool has_softmax = config.model().loss() == v1::ModelConfig::SOFTMAX_CROSS_ENTROPY;
+  if (recall_at != 0 && !has_softmax) {
+    errors->Add("evaluation.recall_at", absl::StrCat(recall_at), "0 unless model.loss is SOFTMAX_CROSS_ENTROPY");
+  } else if (recall_at != 0 && model != nullptr) {
+    errors->CheckInteger("evaluation.recall_at", recall_at, 0, model->output.back());
+  }
   ValidateTargets(model, config, errors);
 }
 

@@ -42,6 +42,7 @@ void FillTableDefaults(google::protobuf::RepeatedPtrField<v1::TableConfig>* tabl
     if (!table.has_memory_bytes()) table.set_memory_bytes(uint64_t{1} << 33);
     if (!table.has_admit_after()) table.set_admit_after(1);
     if (table.admit_after() > 1 && !table.has_admission_counters()) table.set_admission_counters(uint64_t{1} << 22);
+    if (!table.has_precision()) table.set_precision(v1::TableConfig::FLOAT32);
   }
 }
 
@@ -111,6 +112,15 @@ void CheckTable(const v1::TableConfig& table,
         absl::StrCat("0 (never) to ", kMostSteps));
   check("most_rows", table.most_rows(), table.most_rows() == 0 || table.most_rows() >= kFewestRows,
         absl::StrCat("0 (no limit), or ", kFewestRows, " or more"));
+  check("precision", static_cast<int>(table.precision()),
+        table.precision() == v1::TableConfig::FLOAT32 || table.precision() == v1::TableConfig::BF16, "FLOAT32, BF16");
+  const auto check_codec = [&](absl::string_view field, v1::Codec codec) {
+    const bool good = codec == v1::CODEC_UNSPECIFIED || codec == v1::NONE || codec == v1::BF16;
+    check(field, v1::Codec_IsValid(codec) ? v1::Codec_Name(codec) : absl::StrCat(static_cast<int>(codec)), good,
+          "NONE, BF16");
+  };
+  check_codec("push", table.push());
+  check_codec("pull", table.pull());
 }
 
 }  // namespace rubato

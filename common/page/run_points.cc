@@ -39,13 +39,14 @@ Json ProgressPoint(const v1::ProgressLine& before, const v1::ProgressLine& line)
 }
 
 Json EvaluationPoint(const v1::EvaluationLine& line) {
-  Json score = nullptr, auc = nullptr, rmse = nullptr;
+  Json score = nullptr, auc = nullptr, rmse = nullptr, recall = nullptr;
   if (line.has_accuracy()) score = line.accuracy();
   if (line.has_auc()) auc = line.auc();
+  if (line.has_recall()) recall = line.recall();
   if (line.has_r2()) score = line.r2();
   // The loss of a regression is the mean squared error.
   if (line.has_r2() && line.has_loss()) rmse = std::sqrt(line.loss());
-  return {line.t(), line.epoch(), line.step(), LossOf(line), score, auc, rmse};
+  return {line.t(), line.epoch(), line.step(), LossOf(line), score, auc, rmse, recall};
 }
 
 }  // namespace rubato

@@ -13,7 +13,7 @@ namespace rubato {
 // earlier line, does not count.
 nlohmann::ordered_json ProgressPoint(const v1::ProgressLine& before, const v1::ProgressLine& line);
 
-// Seconds, epochs, steps, loss, accuracy or R2, AUC, and the RMSE of a regression.
+// Seconds, epochs, steps, loss, accuracy or R2, AUC, the RMSE of a regression, and the recall at k.
 nlohmann::ordered_json EvaluationPoint(const v1::EvaluationLine& line);
 
 }  // namespace rubato

@@ -13,14 +13,15 @@ TEST(RunPointsTest, AnUnknownNumberIsNull) {
   line.set_examples_per_second(1200);
   EXPECT_EQ(ProgressPoint({}, line).dump(), "[1.5,0.25,40.0,null,1200.0,null,null]");
   v1::EvaluationLine evaluation;
-  EXPECT_EQ(EvaluationPoint(evaluation).dump(), "[0.0,0.0,0.0,null,null,null,null]");
+  EXPECT_EQ(EvaluationPoint(evaluation).dump(), "[0.0,0.0,0.0,null,null,null,null,null]");
   evaluation.set_r2(0.5);
   evaluation.set_loss(2.25);
-  EXPECT_EQ(EvaluationPoint(evaluation).dump(), "[0.0,0.0,0.0,2.25,0.5,null,1.5]");
+  EXPECT_EQ(EvaluationPoint(evaluation).dump(), "[0.0,0.0,0.0,2.25,0.5,null,1.5,null]");
   evaluation.clear_r2();
   evaluation.set_accuracy(0.75);
   evaluation.set_auc(0.875);
-  EXPECT_EQ(EvaluationPoint(evaluation).dump(), "[0.0,0.0,0.0,2.25,0.75,0.875,null]");
+  evaluation.set_recall(0.9375);
+  EXPECT_EQ(EvaluationPoint(evaluation).dump(), "[0.0,0.0,0.0,2.25,0.75,0.875,null,0.9375]");
 }
 
 TEST(RunPointsTest, StalenessIsThatOfThePushesSinceTheLineBefore) {

@@ -56,6 +56,11 @@ void AddProgress(const v1::JobStatus& status, MetricText* text) {
                 "Mean predicted probability of class 1 in the last evaluation by the share of examples of class 1.",
                 status.evaluation_calibration());
   }
+  if (status.has_evaluation_recall()) {
+    text->Gauge("rubato_job_evaluation_recall",
+                "Share of the held-out examples whose class is among the evaluation.recall_at largest outputs.",
+                status.evaluation_recall());
+  }
   if (status.has_evaluation_r2()) {
     text->Gauge("rubato_job_evaluation_r2", "Share of the variance of the held-out labels that the model explains.",
                 status.evaluation_r2());

@@ -97,6 +97,13 @@ TEST(JobMetricsTest, ABinaryClassifierShowsAucAndCalibration) {
   EXPECT_THAT(PageOf(status), HasSubstr("\nrubato_job_evaluation_calibration_ratio 1.25\n"));
 }
 
+TEST(JobMetricsTest, RecallIsShownIfItIsMeasured) {
+  v1::JobStatus status = Status();
+  EXPECT_THAT(PageOf(status), Not(HasSubstr("recall")));
+  status.set_evaluation_recall(0.75);
+  EXPECT_THAT(PageOf(status), HasSubstr("\nrubato_job_evaluation_recall 0.75\n"));
+}
+
 TEST(JobMetricsTest, TargetsAreTheCoordinatorAndLivingTasksWithAnAddress) {
   EXPECT_EQ(MetricTargets(Status(), "host:9100"),
             "[{\"targets\":[\"host:9100\",\"10.0.0.1:9100\"],\"labels\":{\"rubato_job\":\"mnist\"}}]\n");

@@ -123,6 +123,7 @@ v1::RunRecordLine EvaluationLine(double t, double epoch, int64_t step, const v1:
   if (result.has_r2()) line->set_r2(result.r2());
   if (result.has_auc()) line->set_auc(result.auc());
   if (result.has_calibration()) line->set_calibration(result.calibration());
+  if (result.has_recall()) line->set_recall(result.recall());
   line->set_examples(Count(result.examples()));
   line->set_final(final);
   return record;

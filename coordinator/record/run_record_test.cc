@@ -154,6 +154,9 @@ TEST(RunRecord, ABinaryClassifierHasAucAndCalibration) {
   result.set_calibration(1.25);
   const v1::EvaluationLine evaluation = EvaluationLine(3, 1, 10, result, true).evaluation();
   EXPECT_EQ(evaluation.auc(), 0.75);
+  EXPECT_FALSE(evaluation.has_recall());
+  result.set_recall(0.5);
+  EXPECT_EQ(EvaluationLine(3, 1, 10, result, true).evaluation().recall(), 0.5);
   EXPECT_EQ(evaluation.calibration(), 1.25);
 }
 

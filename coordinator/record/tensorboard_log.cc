@@ -67,6 +67,7 @@ void AddEvaluation(const v1::EvaluationLine& line, tensorflow::Event* event) {
   if (line.has_r2()) AddScalar("evaluation/r2", line.r2(), event);
   if (line.has_auc()) AddScalar("evaluation/auc", line.auc(), event);
   if (line.has_calibration()) AddScalar("evaluation/calibration", line.calibration(), event);
+  if (line.has_recall()) AddScalar("evaluation/recall", line.recall(), event);
 }
 
 void AddPlan(const v1::PlanLine& line, tensorflow::Event* event) {

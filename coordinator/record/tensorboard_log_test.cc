@@ -114,11 +114,14 @@ TEST(TensorboardLogTest, ARegressionHasR2AndNoAccuracyOfZero) {
 
 TEST(TensorboardLogTest, ABinaryClassifierHasAucAndCalibration) {
   v1::EvaluationResult result;
+  EXPECT_FALSE(Scalars(EventOfLine(EvaluationLine(2, 1, 40, result, false), 0)).contains("evaluation/recall"));
+  result.set_recall(0.5);
   result.set_auc(0.75);
   result.set_calibration(1.25);
   std::map<std::string, float> scalars = Scalars(EventOfLine(EvaluationLine(2, 1, 40, result, false), 0));
   EXPECT_EQ(scalars["evaluation/auc"], 0.75f);
   EXPECT_EQ(scalars["evaluation/calibration"], 1.25f);
+  EXPECT_EQ(scalars["evaluation/recall"], 0.5f);
 }
 
 TEST(TensorboardLogTest, ALineWithoutAKindShowsNothing) {

@@ -8,10 +8,11 @@
 namespace rubato::coordinator {
 namespace {
 
-// "accuracy 0.9712, loss 0.1032"
-std::string EvaluationText(const v1::EvaluationResult& result) {
+// "accuracy 0.9712, loss 0.1032". `recall_at` is the config's.
+std::string EvaluationText(const v1::EvaluationResult& result, int64_t recall_at) {
   std::string text;
   if (result.has_accuracy()) absl::StrAppendFormat(&text, "accuracy %.4f, ", result.accuracy());
+  if (result.has_recall()) absl::StrAppendFormat(&text, "recall@%d %.4f, ", recall_at, result.recall());
   if (result.has_auc()) absl::StrAppendFormat(&text, "AUC %.4f, ", result.auc());
   if (result.has_calibration()) absl::StrAppendFormat(&text, "calibration %.4f, ", result.calibration());
   if (result.has_r2()) absl::StrAppendFormat(&text, "R2 %.4f, ", result.r2());
@@ -62,7 +63,7 @@ void EvaluationKeeper::OnResult(const v1::EvaluationResult& result, absl::Time n
   job_->counts.set_evaluations_total(job_->counts.evaluations_total() + 1);
   out_->Metrics(EvaluationLine(job_->Seconds(now), entry->request.epoch(), step, result, entry->final));
   out_->Log('I', absl::StrFormat("%sevaluation at epoch %.2f: %s", entry->final ? "final " : "", entry->request.epoch(),
-                                 EvaluationText(result)));
+                                 EvaluationText(result, job_->config.evaluation().recall_at())));
 }
 
 }  // namespace rubato::coordinator

@@ -75,7 +75,9 @@ v1::JobStatus ReportStatus(const JobState& job, const std::string& waiting_for, 
     if (result->has_r2()) status.set_evaluation_r2(result->r2());
     if (result->has_auc()) status.set_evaluation_auc(result->auc());
     if (result->has_calibration()) status.set_evaluation_calibration(result->calibration());
+    if (result->has_recall()) status.set_evaluation_recall(result->recall());
   }
+  status.set_evaluation_recall_at(job.config.evaluation().recall_at());
   status.set_waiting_for(waiting_for);
   status.set_error(job.end.error());
   status.set_seconds_left(job.SecondsLeft());

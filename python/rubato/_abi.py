@@ -23,6 +23,7 @@ ALGORITHMS = {
     "mean": 8,
 }
 TABLE_ALGORITHMS = {"sgd": 1, "adagrad": 2, "row_wise_adagrad": 3, "lazy_adam": 4, "ftrl": 5}
+NUMBERS = {"float32": 0, "bf16": 1}
 
 
 class Options(ctypes.Structure):
@@ -97,6 +98,12 @@ class Admission(ctypes.Structure):
     ]
 
 
+class RowFormat(ctypes.Structure):
+    """rubato_row_format."""
+
+    _fields_ = [("precision", ctypes.c_int), ("push", ctypes.c_int), ("pull", ctypes.c_int)]
+
+
 class Model(ctypes.Structure):
     """rubato_model."""
 
@@ -114,6 +121,7 @@ class Model(ctypes.Structure):
         ("tables", POINTER(Table)),
         ("table_count", c_uint32),
         ("admission", POINTER(Admission)),
+        ("row_formats", POINTER(RowFormat)),
     ]
 
 

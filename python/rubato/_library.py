@@ -49,7 +49,7 @@ class TensorSpec:
 
 @dataclasses.dataclass(frozen=True)
 class TableSpec:
-    """One table of rows by 64-bit keys, as rubato_table and rubato_admission have it."""
+    """One table of rows by 64-bit keys, as rubato_table, rubato_admission and rubato_row_format have it."""
 
     name: str
     dimension: int
@@ -68,6 +68,9 @@ class TableSpec:
     admission_counters: int = 0
     expire_after_steps: int = 0
     most_rows: int = 0
+    precision: str = "float32"
+    push: str = "float32"
+    pull: str = "float32"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -210,6 +213,16 @@ class Client:
         admission = (_abi.Admission * len(model.tables))(
             *(_admission(table) for table in model.tables)
         )
+        row_formats = (_abi.RowFormat * len(model.tables))(
+            *(
+                _abi.RowFormat(
+                    _abi.NUMBERS[table.precision],
+                    _abi.NUMBERS[table.push],
+                    _abi.NUMBERS[table.pull],
+                )
+                for table in model.tables
+            )
+        )
         described = _abi.Model(
             struct_bytes=ctypes.sizeof(_abi.Model),
             tensors=tensors,
@@ -224,6 +237,7 @@ class Client:
             tables=tables,
             table_count=len(tables),
             admission=admission,
+            row_formats=row_formats,
         )
         interruptibly(lambda: self._call("rubato_define", ctypes.byref(described)))
 

@@ -263,6 +263,44 @@ def test_keys_are_admitted_with_their_third_push_and_expire():
     assert [row[0] for row in rows] == [0.0, 0.0, -1.0, -2.0] + 9 * [-3.0] + 7 * [0.0]
 
 
+def bf16_rows():
+    with rubato.init():
+        rows = []
+        for number, format in enumerate(
+            ({"push": "bf16"}, {"pull": "bf16"}, {"precision": "bf16"}, {})
+        ):
+            rows.append(
+                EmbeddingBag(
+                    1,
+                    table=f"t{number}",
+                    algorithm="sgd",
+                    learning_rate=1.0,
+                    initial_bound=0,
+                    **format,
+                )
+            )
+        model = nn.ModuleList(rows)
+        optimizer = wrap(model)
+        for bag in rows:
+            (0.3 * bag(torch.tensor([[7]]))).sum().backward()
+        optimizer.step()
+        return [float(rows_of(bag, torch.tensor([7]))) for bag in rows]
+
+
+@real_only
+def test_rows_may_be_kept_and_sent_as_bf16():
+    ((push, pull, precision, plain),) = run_ranks(1, bf16_rows)
+    # To the nearest; on servers up or down at random.
+    assert push == pull == -0.30078125
+    assert precision in (-0.298828125, -0.30078125)
+    assert plain == pytest.approx(-0.3, abs=1e-7)
+
+
+def test_formats_that_there_are_not_are_named():
+    with pytest.raises(errors.InvalidCall, match='push="fp16": float32, bf16 are allowed'):
+        EmbeddingBag(4, table="users", push="fp16")
+
+
 def with_few_rows():
     with rubato.init():
         bag = EmbeddingBag(

@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/codec/bf16.h"
 #include "kernels/optimizer/isa.h"
 #include "kernels/optimizer/update_formula.h"
+#include "server/tables/row_format.h"
 #include "server/tables/row_rule.h"
 
-// The updates of one row: `dimension` weights, then the state of the formula (StateSize). Inlined into a function for
+// The updates of one row, as it lies in memory (RowFormat). Inlined into a function for
 // each instruction set. Every element goes through the same float32 operations on all of them, and sums have one order,
 // so that they give the same bits.
 
@@ -28,22 +30,45 @@ RUBATO_KERNEL_BODY float SumOfSquares(const float* g, float scale, int dimension
   return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
 }
 
-// A gradient is `scale` times what is in `g`.
-template <RowFormula kFormula>
-RUBATO_KERNEL_BODY void UpdateRow(const RowRule& rule, const float* __restrict g, float scale, float* __restrict row,
-                                  int dimension) {
+// What a row's weights are rounded by in a step.
+RUBATO_KERNEL_BODY uint32_t DrawOf(uint64_t hash, uint32_t step) {
+  return static_cast<uint32_t>(hash >> 16) + step * 0x85ebca6bu;
+}
+
+// 16 bits for the i-th of them: a mixing function that Wellons found by searching ("hash prospector", 2018).
+RUBATO_KERNEL_BODY uint32_t Noise(uint32_t draw, int i) {
+  uint32_t x = draw + static_cast<uint32_t>(i) * 0x9e3779b9u;
+  x = (x ^ (x >> 16)) * 0x7feb352du;
+  x = (x ^ (x >> 15)) * 0x846ca68bu;
+  return x >> 16;
+}
+
+RUBATO_KERNEL_BODY float Load(float weight) { return weight; }
+RUBATO_KERNEL_BODY float Load(uint16_t weight) { return FromBf16(weight); }
+RUBATO_KERNEL_BODY float Store(float value, uint32_t /*draw*/, int /*i*/, float /*before*/) { return value; }
+RUBATO_KERNEL_BODY uint16_t Store(float value, uint32_t draw, int i, uint16_t /*before*/) {
+  return RandomBf16(value, Noise(draw, i));
+}
+
+// A gradient is `scale` times what is in `g`. `draw`: DrawOf the row's hash.
+template <RowFormula kFormula, typename Weight>
+RUBATO_KERNEL_BODY void UpdateRow(const RowRule& rule, const float* __restrict g, float scale, uint32_t draw,
+                                  char* __restrict row, int dimension) {
   // A copy, which nothing that is written here can change.
   UpdateRule update = rule.update;
-  float* __restrict w = row;
-  float* __restrict state = row + dimension;
+  Weight* __restrict w = reinterpret_cast<Weight*>(row);
+  float* __restrict state = reinterpret_cast<float*>(row + StateOffset<Weight>(dimension));
+  const auto subtract = [ w, draw ](int i, float step) __attribute__((always_inline)) {
+    w[i] = Store(Load(w[i]) - step, draw, i, w[i]);
+  };
   if constexpr (kFormula == RowFormula::kSgd) {
-    for (int i = 0; i < dimension; ++i) w[i] -= SgdFormula::Step(update, scale * g[i]);
+    for (int i = 0; i < dimension; ++i) subtract(i, SgdFormula::Step(update, scale * g[i]));
   } else if constexpr (kFormula == RowFormula::kAdaGrad) {
-    for (int i = 0; i < dimension; ++i) w[i] -= AdaGradFormula::Step(update, scale * g[i], state[i]);
+    for (int i = 0; i < dimension; ++i) subtract(i, AdaGradFormula::Step(update, scale * g[i], state[i]));
   } else if constexpr (kFormula == RowFormula::kRowWiseAdaGrad) {
     state[0] += SumOfSquares(g, scale, dimension) / static_cast<float>(dimension);
     const float step = update.learning_rate / (sqrtf(state[0]) + update.epsilon);
-    for (int i = 0; i < dimension; ++i) w[i] -= step * (scale * g[i]);
+    for (int i = 0; i < dimension; ++i) subtract(i, step * (scale * g[i]));
   } else if constexpr (kFormula == RowFormula::kLazyAdam) {
     float* __restrict m = state;
     float* __restrict v = state + dimension;
@@ -53,7 +78,7 @@ RUBATO_KERNEL_BODY void UpdateRow(const RowRule& rule, const float* __restrict g
     std::memcpy(state + 2 * dimension, &t, sizeof(t));
     update.learning_rate *= rule.corrections->first(t);
     update.second_moment_scale = rule.corrections->second(t);
-    for (int i = 0; i < dimension; ++i) w[i] -= AdamFormula::Step(update, scale * g[i], m[i], v[i]);
+    for (int i = 0; i < dimension; ++i) subtract(i, AdamFormula::Step(update, scale * g[i], m[i], v[i]));
   } else {
     float* __restrict z = state;
     float* __restrict n = state + dimension;
@@ -62,11 +87,11 @@ RUBATO_KERNEL_BODY void UpdateRow(const RowRule& rule, const float* __restrict g
       const float gradient = scale * g[i];
       const float sum = n[i] + gradient * gradient;
       const float root = sqrtf(sum);
-      z[i] += gradient - (root - sqrtf(n[i])) * inverse_rate * w[i];
+      z[i] += gradient - (root - sqrtf(n[i])) * inverse_rate * Load(w[i]);
       n[i] = sum;
       const float shrunk = copysignf(l1, z[i]) - z[i];
       const float weight = shrunk / ((beta + root) * inverse_rate + l2);
-      w[i] = fabsf(z[i]) <= l1 ? 0 : weight;
+      w[i] = Store(fabsf(z[i]) <= l1 ? 0 : weight, draw, i, w[i]);
     }
   }
 }

@@ -49,7 +49,7 @@ struct RowRule {
   std::shared_ptr<const AdamCorrections> corrections;
   // kFtrl.
   float beta = 1, l1 = 0, l2 = 0;
-  // The job's step, for tables that remove rows.
+  // The job's step, for tables that remove rows or round weights at random.
   uint32_t step = 0;
 };
 

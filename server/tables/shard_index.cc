@@ -137,12 +137,6 @@ std::vector<ShardIndex::Entry> ShardIndex::Entries() const {
   return entries;
 }
 
-std::vector<ShardIndex::Entry> ShardIndex::Sorted() const {
-  std::vector<Entry> entries = Entries();
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.hash < b.hash; });
-  return entries;
-}
-
 void ShardIndex::Keep(const std::vector<Entry>& entries) {
   const std::vector<Segment> outgrown = std::move(segments_);
   for (const Segment& segment : outgrown) memory_->Return(segment.at, segment.line_count);

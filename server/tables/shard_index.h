@@ -63,9 +63,8 @@ class ShardIndex {
   void SetStep(uint64_t hash, uint32_t step, const Line* begin);
 
   int64_t size() const { return size_; }
-  // In any order, or by hash.
+  // In any order.
   std::vector<Entry> Entries() const;
-  std::vector<Entry> Sorted() const;
   // What is left are these entries, of those that there were. Takes as long as inserting them.
   void Keep(const std::vector<Entry>& entries);
 

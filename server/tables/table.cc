@@ -49,23 +49,34 @@ absl::Status CheckOptions(const TableOptions& options) {
   return absl::OkStatus();
 }
 
-uint32_t RowLines(const TableOptions& options) {
-  const size_t bytes = sizeof(float) * (options.dimension + StateSize(options.formula, options.dimension));
-  return static_cast<uint32_t>((bytes + TableMemory::kLine - 1) / TableMemory::kLine);
+// Addresses for a table: with what an index of as many rows takes at its worst, and segments that were outgrown, which
+// is less than rows of one line.
+size_t AddressesOf(const TableOptions& options) {
+  return static_cast<size_t>(3 * options.memory_bytes + (int64_t{256} << 20));
+}
+
+// The part of a cache line that a row fits, of which 32 bits can count those of all addresses.
+int UnitBitsOf(const TableOptions& options, size_t row_bytes) {
+  int bits = std::countr_zero(TableMemory::kLine);
+  while (bits > 4 && row_bytes <= size_t{1} << (bits - 1) && AddressesOf(options) >> (bits - 1) <= UINT32_MAX) --bits;
+  return bits;
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Table>> Table::Create(TableOptions options) {
   RUBATO_RETURN_IF_ERROR(CheckOptions(options));
-  // With what an index of as many rows takes at its worst, and segments that were outgrown: less than rows of one line.
-  const auto addresses = static_cast<size_t>(3 * options.memory_bytes + (int64_t{256} << 20));
-  RUBATO_ASSIGN_OR_RETURN(auto memory, TableMemory::Create(addresses));
+  RUBATO_ASSIGN_OR_RETURN(auto memory, TableMemory::Create(AddressesOf(options)));
   return std::unique_ptr<Table>(new Table(std::move(options), std::move(memory)));
 }
 
 Table::Table(TableOptions options, std::unique_ptr<TableMemory> memory)
-    : options_(std::move(options)), hash_(options_.secret), row_lines_(RowLines(options_)), memory_(std::move(memory)) {
+    : options_(std::move(options)),
+      hash_(options_.secret),
+      format_{.dimension = options_.dimension, .formula = options_.formula, .is_bf16 = options_.is_bf16},
+      unit_bits_(UnitBitsOf(options_, format_.bytes())),
+      row_bytes_((((format_.bytes() - 1) >> unit_bits_) + 1) << unit_bits_),
+      memory_(std::move(memory)) {
   for (uint32_t shard = 0; shard < kShards; ++shard) {
     shards_.push_back({.index = ShardIndex(memory_.get(), shard, kShardBits)});
   }
@@ -73,8 +84,8 @@ Table::Table(TableOptions options, std::unique_ptr<TableMemory> memory)
 }
 
 void Table::UseIsa(Isa isa) {
-  lookup_ = TableLookupOn(isa, options_.dimension);
-  apply_ = TableApplyOn(isa, options_.dimension, options_.formula);
+  lookup_ = TableLookupOn(isa, format_);
+  apply_ = TableApplyOn(isa, format_);
 }
 
 absl::Status Table::Lookup(absl::Span<const uint64_t> keys, float* weights) const {
@@ -136,7 +147,8 @@ void Table::InitialWeights(uint64_t hash, float* weights) const {
     const std::array<uint32_t, 4> words = PhiloxBlock(options_.seed, key, i / 4);
     for (int j = 0; j < std::min(4, options_.dimension - i); ++j) {
       // 24 bits, of which float32 loses none.
-      weights[i + j] = step * static_cast<float>(static_cast<int32_t>(words[j] >> 8) - (1 << 23));
+      const float weight = step * static_cast<float>(static_cast<int32_t>(words[j] >> 8) - (1 << 23));
+      weights[i + j] = format_.Rounded(weight);
     }
   }
 }
@@ -157,34 +169,52 @@ uint32_t Table::TakeMemory(Shard& shard) {
     return row;
   }
   if (shard.rows_left == 0) {
-    const auto most = static_cast<uint32_t>(std::max<size_t>(1, kRowsTogetherBytes / row_bytes()));
-    const size_t fresh = std::clamp(shard.rows / 16, 1u, most);
+    const size_t most = std::max<size_t>(1, kRowsTogetherBytes / row_bytes_);
+    const size_t fresh = std::clamp<size_t>(shard.rows / 16, 1, most);
     // What an index has outgrown has room for fewer than a fourth of its rows.
     const size_t returned = std::max<size_t>(fresh, shard.rows / 4);
-    const TableMemory::Lines lines = memory_->TakeReturned(row_lines_, returned * row_lines_, fresh * row_lines_);
-    shard.next_row = lines.at;
-    shard.rows_left = static_cast<uint32_t>(lines.count / row_lines_);
+    const TableMemory::Lines lines = memory_->TakeReturned(LinesOf(1), LinesOf(returned), LinesOf(fresh));
+    shard.next_row = lines.at << (std::countr_zero(TableMemory::kLine) - unit_bits_);
+    shard.rows_left = static_cast<uint32_t>(lines.count * TableMemory::kLine / row_bytes_);
   }
   const uint32_t row = shard.next_row;
-  shard.next_row += row_lines_;
+  shard.next_row += static_cast<uint32_t>(row_bytes_ >> unit_bits_);
   --shard.rows_left;
   return row;
 }
 
 uint32_t Table::AddRow(uint64_t hash, uint32_t step) {
   const uint32_t row = TakeRow(hash, step);
-  std::memset(RowAt(row), 0, row_bytes());
-  InitialWeights(hash, RowAt(row));
+  std::memset(RowAt(row), 0, row_bytes_);
+  std::vector<float> weights(static_cast<size_t>(options_.dimension));
+  InitialWeights(hash, weights.data());
+  format_.WriteWeights(weights.data(), RowAt(row));
   return row;
 }
 
-void Table::VisitRows(TableShard shard, const Visitor& visit) const {
+int64_t Table::rows_of(TableShard shard) const {
   const uint32_t each = kShards / shard.count;
-  const auto floats = static_cast<size_t>(value_floats());
+  int64_t rows = 0;
+  for (uint32_t i = each * shard.index; i < each * (shard.index + 1); ++i) rows += shards_[i].rows;
+  return rows;
+}
+
+void Table::VisitRows(TableShard shard, const Visitor& visit) const {
+  struct KeyAndRow {
+    uint64_t key;
+    uint32_t row, step;
+  };
+  std::vector<KeyAndRow> sorted;
+  sorted.reserve(static_cast<size_t>(rows_of(shard)));
+  const uint32_t each = kShards / shard.count;
   for (uint32_t i = each * shard.index; i < each * (shard.index + 1); ++i) {
-    for (const auto& [hash, row, step] : shards_[i].index.Sorted()) {
-      visit(hash_.KeyOf(hash), absl::MakeConstSpan(RowAt(row), floats), step);
-    }
+    for (const auto& [hash, row, step] : shards_[i].index.Entries()) sorted.push_back({hash_.KeyOf(hash), row, step});
+  }
+  std::sort(sorted.begin(), sorted.end(), [](const KeyAndRow& a, const KeyAndRow& b) { return a.key < b.key; });
+  std::vector<float> values(format_.floats());
+  for (const auto& [key, row, step] : sorted) {
+    format_.Read(RowAt(row), values.data());
+    visit(key, values, step);
   }
 }
 
@@ -195,14 +225,13 @@ absl::Status Table::Restore(TableShard shard, absl::Span<const uint64_t> keys, c
   std::sort(by_hash.begin(), by_hash.end());
   RUBATO_RETURN_IF_ERROR(CheckNew(shard, by_hash));
   RUBATO_RETURN_IF_ERROR(CheckRoomFor(static_cast<int64_t>(keys.size())));
-  const auto floats = static_cast<size_t>(value_floats());
   for (const auto& [hash, at] : by_hash) {
     const float* const from = rows + static_cast<size_t>(row_floats()) * at;
     uint32_t step = 0;
-    if (removes()) std::memcpy(&step, from + floats, sizeof(step));
+    if (removes()) std::memcpy(&step, from + format_.floats(), sizeof(step));
     Shard& its = ShardOf(hash);
     its.step = std::max(its.step, step);
-    std::memcpy(RowAt(TakeRow(hash, step)), from, sizeof(float) * floats);
+    format_.Write(from, RowAt(TakeRow(hash, step)));
   }
   return absl::OkStatus();
 }

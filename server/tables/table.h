@@ -15,6 +15,7 @@
 #include "common/key_hash.h"
 #include "kernels/optimizer/isa.h"
 #include "server/tables/push_counter.h"
+#include "server/tables/row_format.h"
 #include "server/tables/row_rule.h"
 #include "server/tables/shard_index.h"
 #include "server/tables/table_memory.h"
@@ -24,9 +25,12 @@ namespace rubato::server {
 struct TableOptions {
   // For errors.
   std::string name;
-  // float32 of a row's weights, 1 to 4096.
+  // A row's weights, 1 to 4096.
   int dimension = 0;
   RowFormula formula = RowFormula::kSgd;
+  // Weights are kept as bf16. What an update makes of one is rounded at random, by the key's hash, RowRule::step and
+  // the weight's place in the row, with the weight as the mean.
+  bool is_bf16 = false;
   // A row's weights are uniform in [-initial_bound, initial_bound) before its first update, drawn from this seed and
   // the row's key. 0 with kFtrl, which computes weights from its state alone.
   float initial_bound = 0;
@@ -90,8 +94,8 @@ class Table {
   void LookupHashes(absl::Span<const uint64_t> hashes, float* weights) const { lookup_(*this, hashes, weights); }
   absl::Status ApplyHashes(const RowRule& rule, absl::Span<const uint64_t> hashes, const float* gradients, float scale);
 
-  // Calls `visit` with every key of the shard, by hash, its weights and state, and the step of its last update, which
-  // is 0 in a table that removes no rows.
+  // Calls `visit` with every key of the shard, ascending, its weights and state, which are there until it returns, and
+  // the step of its last update, which is 0 in a table that removes no rows.
   using Visitor = std::function<void(uint64_t key, absl::Span<const float> row, uint32_t step)>;
   void VisitRows(TableShard shard, const Visitor& visit) const;
 
@@ -107,6 +111,7 @@ class Table {
 
   const KeyHash& hash() const { return hash_; }
   int64_t rows() const { return rows_; }
+  int64_t rows_of(TableShard shard) const;
   // Since the table was made: rows that were removed, and gradients that were dropped because their keys had none yet.
   int64_t removed() const { return removed_; }
   int64_t not_admitted() const { return not_admitted_; }
@@ -114,9 +119,9 @@ class Table {
   bool removes() const { return options_.expire_after > 0 || options_.most_rows > 0; }
   // Of a row as it is restored: weights and state, and, in a table that removes rows, the bits of its last update's
   // step.
-  int row_floats() const { return value_floats() + (removes() ? 1 : 0); }
-  // Of a row's weights and state, and of what is left of its last cache line.
-  int64_t row_bytes() const { return static_cast<int64_t>(TableMemory::kLine) * row_lines_; }
+  int row_floats() const { return static_cast<int>(format_.floats()) + (removes() ? 1 : 0); }
+  // Of a row's weights and state, and of what is left of its last cache line, or of a half or quarter of one.
+  int64_t row_bytes() const { return static_cast<int64_t>(row_bytes_); }
   // Of rows, index, counters and the list of rows that were removed.
   int64_t memory_bytes() const {
     return memory_->bytes() + counter_bytes_ + static_cast<int64_t>(sizeof(uint32_t) * free_rows_.capacity());
@@ -147,7 +152,6 @@ class Table {
   // Of hashes, ascending, with their places among the keys: whether all are the shard's, each once and without a row.
   absl::Status CheckNew(TableShard shard, absl::Span<const std::pair<uint64_t, size_t>> by_hash) const;
   absl::Status CheckRoomFor(int64_t new_rows) const;
-  int value_floats() const { return options_.dimension + StateSize(options_.formula, options_.dimension); }
   // The new row of a key that has none and is pushed, with the initial weights. 0: it is not admitted yet.
   uint32_t Admit(uint64_t hash, uint32_t step);
   // Whether Admit would make a row.
@@ -166,16 +170,22 @@ class Table {
   void RemoveRowsOf(Shard& shard, uint32_t phase, uint32_t before);
   Shard& ShardOf(uint64_t hash) { return shards_[hash >> (64 - kShardBits)]; }
   const Shard& ShardOf(uint64_t hash) const { return shards_[hash >> (64 - kShardBits)]; }
-  float* RowAt(uint32_t row) const { return reinterpret_cast<float*>(memory_->At(row)); }
+  char* RowAt(uint32_t row) const { return memory_->At(0) + (size_t{row} << unit_bits_); }
   void InitialWeights(uint64_t hash, float* weights) const;
   // The new row of a key that has none, of any contents, or with the initial ones.
   uint32_t TakeRow(uint64_t hash, uint32_t step = 0);
   uint32_t TakeMemory(Shard& shard);
+  // That so many rows take, one after another.
+  size_t LinesOf(size_t rows) const { return (rows * row_bytes_ - 1) / TableMemory::kLine + 1; }
   uint32_t AddRow(uint64_t hash, uint32_t step);
 
   const TableOptions options_;
   const KeyHash hash_;
-  const uint32_t row_lines_;
+  const RowFormat format_;
+  // A row begins at a multiple of 2^unit_bits_ bytes, and its number says which: of a line, or, so that small rows
+  // share lines, of a half or a quarter of one.
+  const int unit_bits_;
+  const size_t row_bytes_;
   const std::unique_ptr<TableMemory> memory_;
   std::vector<Shard> shards_;
   int64_t rows_ = 0;

@@ -255,7 +255,7 @@ TEST(TableAdmissionTest, AFullTableCountsKeysAndRefusesTheirRows) {
   const std::vector<uint64_t> counts = table->PushCounts({});
   const absl::Status status = table->Apply(RuleAt(1), batch.keys, batch.gradients.data(), 0.5f);
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
-  EXPECT_NE(status.message().find("new rows of 64 bytes; it has 0 rows"), absl::string_view::npos) << status;
+  EXPECT_NE(status.message().find("new rows of 32 bytes; it has 0 rows"), absl::string_view::npos) << status;
   EXPECT_EQ(table->PushCounts({}), counts);
   EXPECT_EQ(table->rows(), 0);
 }

@@ -47,26 +47,28 @@ RUBATO_KERNEL_BODY void InStages(size_t count, const Find& find, const Probe& pr
 
 // With access to a table's parts.
 struct TableLoops {
-  // kDimension 0: the table's.
-  template <int kDimension>
+  // kDimension 0: the table's. Weight: what its format says.
+  template <int kDimension, typename Weight>
   RUBATO_KERNEL_BODY static void Lookup(const Table& table, absl::Span<const uint64_t> hashes, float* weights) {
-    const size_t dimension = kDimension > 0 ? kDimension : static_cast<size_t>(table.options_.dimension);
+    const size_t dimension = kDimension > 0 ? kDimension : static_cast<size_t>(table.format_.dimension);
+    const size_t bytes = sizeof(Weight) * dimension;
     Pending pending[kRing];
     const auto at = [&](size_t i) -> Pending& { return pending[i % kRing]; };
     const auto find = [&](size_t i) INLINE { Begin(table, hashes[i], at(i)); };
-    const auto probe = [&](size_t i) INLINE { Probe(table, hashes[i], sizeof(float) * dimension, at(i)); };
+    const auto probe = [&](size_t i) INLINE { Probe(table, hashes[i], bytes, at(i)); };
     const auto settle = [&](size_t i) INLINE {
       Pending& key = at(i);
       if (key.row != 0) [[likely]]
         return;
       key.row = key.index->Find(hashes[i], key.line);
-      Fetch(table, key.row, sizeof(float) * dimension);
+      Fetch(table, key.row, bytes);
     };
     const auto use = [&](size_t i) INLINE {
-      float* out = weights + dimension * i;
+      float* __restrict out = weights + dimension * i;
       const bool is_none = RUBATO_MUTANT(kKeyZeroIsNone) && table.hash_.KeyOf(hashes[i]) == 0;
       if (const uint32_t row = at(i).row; row != 0 && !is_none) [[likely]] {
-        std::memcpy(out, table.RowAt(row), sizeof(float) * dimension);
+        const auto* __restrict from = reinterpret_cast<const Weight*>(table.RowAt(row));
+        for (size_t j = 0; j < dimension; ++j) out[j] = row_loops::Load(from[j]);
       } else {
         table.InitialWeights(hashes[i], out);
         if (RUBATO_MUTANT(kMissingRowReadsZero)) std::fill_n(out, dimension, 0.0f);
@@ -75,11 +77,11 @@ struct TableLoops {
     InStages(hashes.size(), find, probe, settle, use);
   }
 
-  template <int kDimension, RowFormula kFormula>
+  template <int kDimension, RowFormula kFormula, typename Weight>
   RUBATO_KERNEL_BODY static void Apply(Table& table, const RowRule& rule, absl::Span<const uint64_t> hashes,
                                        const float* gradients, float scale) {
-    const int dimension = kDimension > 0 ? kDimension : table.options_.dimension;
-    const size_t bytes = sizeof(float) * (dimension + StateSize(kFormula, dimension));
+    const int dimension = kDimension > 0 ? kDimension : table.format_.dimension;
+    const size_t bytes = StateOffset<Weight>(dimension) + sizeof(float) * StateSize(kFormula, dimension);
     const bool notes_steps = table.removes();
     Pending pending[kRing];
     const auto at = [&](size_t i) -> Pending& { return pending[i % kRing]; };
@@ -104,8 +106,9 @@ struct TableLoops {
     };
     const auto use = [&](size_t i) INLINE {
       if (at(i).row == 0) return;
-      row_loops::UpdateRow<kFormula>(rule, gradients + static_cast<size_t>(dimension) * i, scale,
-                                     table.RowAt(at(i).row), dimension);
+      row_loops::UpdateRow<kFormula, Weight>(rule, gradients + static_cast<size_t>(dimension) * i, scale,
+                                             row_loops::DrawOf(hashes[i], rule.step), table.RowAt(at(i).row),
+                                             dimension);
     };
     InStages(hashes.size(), find, probe, settle, use);
   }
@@ -134,32 +137,32 @@ struct TableLoops {
     }
   }
   RUBATO_KERNEL_BODY static void Fetch(const Table& table, uint32_t row, size_t bytes) {
-    const char* begin = reinterpret_cast<const char*>(table.RowAt(row));
+    const char* begin = table.RowAt(row);
     for (size_t line = 0; line < bytes; line += TableMemory::kLine) __builtin_prefetch(begin + line);
   }
 };
 
 namespace {
 
-template <int kDimension>
+template <int kDimension, typename Weight>
 struct LookupLoop {
   static void Baseline(const Table& table, absl::Span<const uint64_t> hashes, float* weights) {
-    TableLoops::Lookup<kDimension>(table, hashes, weights);
+    TableLoops::Lookup<kDimension, Weight>(table, hashes, weights);
   }
   RUBATO_TARGET_AVX2 static void Avx2(const Table& table, absl::Span<const uint64_t> hashes, float* weights) {
-    TableLoops::Lookup<kDimension>(table, hashes, weights);
+    TableLoops::Lookup<kDimension, Weight>(table, hashes, weights);
   }
 };
 
-template <int kDimension, RowFormula kFormula>
+template <int kDimension, RowFormula kFormula, typename Weight>
 struct ApplyLoop {
   static void Baseline(Table& table, const RowRule& rule, absl::Span<const uint64_t> hashes, const float* gradients,
                        float scale) {
-    TableLoops::Apply<kDimension, kFormula>(table, rule, hashes, gradients, scale);
+    TableLoops::Apply<kDimension, kFormula, Weight>(table, rule, hashes, gradients, scale);
   }
   RUBATO_TARGET_AVX2 static void Avx2(Table& table, const RowRule& rule, absl::Span<const uint64_t> hashes,
                                       const float* gradients, float scale) {
-    TableLoops::Apply<kDimension, kFormula>(table, rule, hashes, gradients, scale);
+    TableLoops::Apply<kDimension, kFormula, Weight>(table, rule, hashes, gradients, scale);
   }
 };
 
@@ -185,28 +188,40 @@ auto Pick(Isa isa) {
   return isa >= Isa::kAvx2 ? Loop::Avx2 : Loop::Baseline;
 }
 
-}  // namespace
-
-TableLookup TableLookupOn(Isa isa, int dimension) {
-  return WithDimension(dimension, [&]<int kDimension>() -> TableLookup { return Pick<LookupLoop<kDimension>>(isa); });
+template <typename Weight>
+TableLookup LookupOf(Isa isa, int dimension) {
+  return WithDimension(dimension,
+                       [&]<int kDimension>() -> TableLookup { return Pick<LookupLoop<kDimension, Weight>>(isa); });
 }
 
-TableApply TableApplyOn(Isa isa, int dimension, RowFormula formula) {
+template <typename Weight>
+TableApply ApplyOf(Isa isa, int dimension, RowFormula formula) {
   return WithDimension(dimension, [&]<int kDimension>() -> TableApply {
     switch (formula) {
       case RowFormula::kSgd:
-        return Pick<ApplyLoop<kDimension, RowFormula::kSgd>>(isa);
+        return Pick<ApplyLoop<kDimension, RowFormula::kSgd, Weight>>(isa);
       case RowFormula::kAdaGrad:
-        return Pick<ApplyLoop<kDimension, RowFormula::kAdaGrad>>(isa);
+        return Pick<ApplyLoop<kDimension, RowFormula::kAdaGrad, Weight>>(isa);
       case RowFormula::kRowWiseAdaGrad:
-        return Pick<ApplyLoop<kDimension, RowFormula::kRowWiseAdaGrad>>(isa);
+        return Pick<ApplyLoop<kDimension, RowFormula::kRowWiseAdaGrad, Weight>>(isa);
       case RowFormula::kLazyAdam:
-        return Pick<ApplyLoop<kDimension, RowFormula::kLazyAdam>>(isa);
+        return Pick<ApplyLoop<kDimension, RowFormula::kLazyAdam, Weight>>(isa);
       case RowFormula::kFtrl:
-        return Pick<ApplyLoop<kDimension, RowFormula::kFtrl>>(isa);
+        return Pick<ApplyLoop<kDimension, RowFormula::kFtrl, Weight>>(isa);
     }
     return nullptr;
   });
+}
+
+}  // namespace
+
+TableLookup TableLookupOn(Isa isa, const RowFormat& format) {
+  return format.is_bf16 ? LookupOf<uint16_t>(isa, format.dimension) : LookupOf<float>(isa, format.dimension);
+}
+
+TableApply TableApplyOn(Isa isa, const RowFormat& format) {
+  return format.is_bf16 ? ApplyOf<uint16_t>(isa, format.dimension, format.formula)
+                        : ApplyOf<float>(isa, format.dimension, format.formula);
 }
 
 }  // namespace rubato::server

@@ -5,6 +5,7 @@
 
 #include "absl/types/span.h"
 #include "kernels/optimizer/isa.h"
+#include "server/tables/row_format.h"
 #include "server/tables/row_rule.h"
 #include "server/tables/table.h"
 
@@ -14,9 +15,9 @@ using TableLookup = void (*)(const Table& table, absl::Span<const uint64_t> hash
 using TableApply = void (*)(Table& table, const RowRule& rule, absl::Span<const uint64_t> hashes,
                             const float* gradients, float scale);
 
-// The loops of Table::Lookup and Table::Apply for an instruction set, a dimension and a formula.
-TableLookup TableLookupOn(Isa isa, int dimension);
-TableApply TableApplyOn(Isa isa, int dimension, RowFormula formula);
+// The loops of Table::Lookup and Table::Apply for an instruction set and a format of the rows.
+TableLookup TableLookupOn(Isa isa, const RowFormat& format);
+TableApply TableApplyOn(Isa isa, const RowFormat& format);
 
 }  // namespace rubato::server
 

@@ -15,6 +15,7 @@
 
 #include "common/process_memory.h"
 #include "common/random.h"
+#include "server/tables/row_loops.h"
 
 namespace rubato::server {
 namespace {
@@ -23,10 +24,11 @@ constexpr int64_t kMemory = int64_t{1} << 30;
 constexpr RowFormula kFormulas[] = {RowFormula::kSgd, RowFormula::kAdaGrad, RowFormula::kRowWiseAdaGrad,
                                     RowFormula::kLazyAdam, RowFormula::kFtrl};
 
-TableOptions Options(int dimension, RowFormula formula) {
+TableOptions Options(int dimension, RowFormula formula, bool is_bf16 = false) {
   return {.name = "users",
           .dimension = dimension,
           .formula = formula,
+          .is_bf16 = is_bf16,
           .initial_bound = formula == RowFormula::kFtrl ? 0.0f : 0.5f,
           .seed = 11,
           .secret = 12,
@@ -39,17 +41,18 @@ std::unique_ptr<Table> Make(const TableOptions& options) {
   return *std::move(table);
 }
 
-const RowRule& Rule() {
-  static const RowRule rule = {.update = {.learning_rate = 0.05f,
-                                          .beta1 = 0.9f,
-                                          .beta1_complement = 0.1f,
-                                          .beta2 = 0.999f,
-                                          .beta2_complement = 0.001f,
-                                          .epsilon = 1e-8f},
-                               .corrections = std::make_shared<AdamCorrections>(0.9, 0.999),
-                               .l1 = 0.02f,
-                               .l2 = 0.001f};
-  return rule;
+RowRule Rule(uint32_t step = 0) {
+  static const auto corrections = std::make_shared<const AdamCorrections>(0.9, 0.999);
+  return {.update = {.learning_rate = 0.05f,
+                     .beta1 = 0.9f,
+                     .beta1_complement = 0.1f,
+                     .beta2 = 0.999f,
+                     .beta2_complement = 0.001f,
+                     .epsilon = 1e-8f},
+          .corrections = corrections,
+          .l1 = 0.02f,
+          .l2 = 0.001f,
+          .step = step};
 }
 
 // A batch as a worker makes it.
@@ -95,7 +98,10 @@ class ModelTable {
     const float squares =
         ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
     if (options_.formula == RowFormula::kRowWiseAdaGrad) row.first[0] += squares / static_cast<float>(n);
-    for (int i = 0; i < n; ++i) UpdateOne(rule, scale * gradients[i], row, i);
+    for (int i = 0; i < n; ++i) {
+      UpdateOne(rule, scale * gradients[i], row, i);
+      if (options_.is_bf16) row.weights[i] = RoundAtRandom(row.weights[i], rule, key, i);
+    }
   }
 
   size_t rows() const { return rows_.size(); }
@@ -113,8 +119,23 @@ class ModelTable {
       const double part = PhiloxBlock(options_.seed, key, i / 4)[i % 4] / 256 / std::pow(2.0, 23) - 1;
       weights.push_back(static_cast<float>(std::floor((part + 1) * (1 << 23)) / (1 << 23) - 1) *
                         options_.initial_bound);
+      if (!options_.is_bf16) continue;
+      const double unit = Bf16Unit(weights.back());
+      weights.back() = static_cast<float>(unit * std::nearbyint(static_cast<double>(weights.back()) / unit));
     }
     return weights;
+  }
+
+  // The distance between the two bf16 that are beside a weight.
+  static double Bf16Unit(float weight) {
+    return std::ldexp(1.0, weight == 0 ? -133 : std::max(std::ilogb(weight), -126) - 7);
+  }
+
+  float RoundAtRandom(float weight, const RowRule& rule, uint64_t key, int i) const {
+    const uint32_t draw = row_loops::DrawOf(KeyHash(options_.secret).Of(key), rule.step);
+    const double unit = Bf16Unit(weight), units = std::fabs(static_cast<double>(weight)) / unit;
+    const double rounded = std::floor(units + row_loops::Noise(draw, i) / 65536.0);
+    return std::copysign(static_cast<float>(rounded * unit), weight);
   }
 
   void UpdateOne(const RowRule& rule, float g, Row& row, int i) const {
@@ -158,7 +179,7 @@ void ExpectSameBits(const std::vector<float>& a, const float* b) {
   ASSERT_EQ(std::memcmp(a.data(), b, a.size() * sizeof(float)), 0);
 }
 
-// Everything in the table, by hash.
+// Everything in the table.
 std::vector<float> Contents(const Table& table, int row_floats) {
   std::vector<float> contents;
   for (uint32_t shard = 0; shard < Table::kShards; ++shard) {
@@ -174,19 +195,19 @@ std::vector<float> Contents(const Table& table, int row_floats) {
   return contents;
 }
 
-class TableTest : public testing::TestWithParam<std::tuple<RowFormula, int>> {
+class TableTest : public testing::TestWithParam<std::tuple<RowFormula, int, bool>> {
  protected:
+  TableOptions options() const { return Options(dimension(), formula(), std::get<2>(GetParam())); }
   RowFormula formula() const { return std::get<0>(GetParam()); }
   int dimension() const { return std::get<1>(GetParam()); }
   int row_floats() const { return dimension() + StateSize(formula(), dimension()); }
 };
 
 TEST_P(TableTest, DoesWhatAMapOfRowsDoes) {
-  const TableOptions options = Options(dimension(), formula());
-  const auto table = Make(options);
-  ModelTable model(options);
+  const auto table = Make(options());
+  ModelTable model(options());
   Random random(1);
-  for (int step = 0; step < 60; ++step) {
+  for (uint32_t step = 0; step < 60; ++step) {
     // More and more keys, most of them new at first.
     const Batch batch = RandomBatch(*table, dimension(), 300 * (step + 1), 200, random);
     std::vector<float> weights(batch.gradients.size());
@@ -195,9 +216,9 @@ TEST_P(TableTest, DoesWhatAMapOfRowsDoes) {
       ExpectSameBits(model.Read(batch.keys[i]), weights.data() + i * dimension());
     }
     EXPECT_EQ(table->rows(), static_cast<int64_t>(model.rows())) << "looking up adds nothing";
-    ASSERT_TRUE(table->Apply(Rule(), batch.keys, batch.gradients.data(), 0.25f).ok());
+    ASSERT_TRUE(table->Apply(Rule(step), batch.keys, batch.gradients.data(), 0.25f).ok());
     for (size_t i = 0; i < batch.keys.size(); ++i) {
-      model.Update(Rule(), batch.keys[i], batch.gradients.data() + i * dimension(), 0.25f);
+      model.Update(Rule(step), batch.keys[i], batch.gradients.data() + i * dimension(), 0.25f);
     }
     EXPECT_EQ(table->rows(), static_cast<int64_t>(model.rows()));
   }
@@ -212,8 +233,8 @@ TEST_P(TableTest, DoesWhatAMapOfRowsDoes) {
 }
 
 TEST_P(TableTest, EveryInstructionSetGivesTheSameBits) {
-  const auto baseline = Make(Options(dimension(), formula()));
-  const auto best = Make(Options(dimension(), formula()));
+  const auto baseline = Make(options());
+  const auto best = Make(options());
   baseline->UseIsa(Isa::kBaseline);
   Random random(2);
   for (int step = 0; step < 20; ++step) {
@@ -234,8 +255,8 @@ TEST_P(TableTest, EveryInstructionSetGivesTheSameBits) {
 
 // As the shards of one table on several servers are.
 TEST_P(TableTest, ABatchInPartsGivesTheSameBits) {
-  const auto whole = Make(Options(dimension(), formula()));
-  const auto parts = Make(Options(dimension(), formula()));
+  const auto whole = Make(options());
+  const auto parts = Make(options());
   Random random(3);
   for (int step = 0; step < 10; ++step) {
     const Batch batch = RandomBatch(*whole, dimension(), 5000, 500, random);
@@ -256,8 +277,8 @@ TEST_P(TableTest, ABatchInPartsGivesTheSameBits) {
 // In a table of a checkpoint: as many shards as the job has, keys ascending.
 TEST_P(TableTest, RestoredRowsAndTheirNextUpdatesHaveTheSameBits) {
   constexpr uint32_t kCount = 4;
-  const auto trained = Make(Options(dimension(), formula()));
-  const auto restored = Make(Options(dimension(), formula()));
+  const auto trained = Make(options());
+  const auto restored = Make(options());
   EXPECT_EQ(trained->row_floats(), row_floats());
   Random random(7);
   const auto update = [&](Table* table, const Batch& batch) {
@@ -290,7 +311,8 @@ TEST_P(TableTest, RestoredRowsAndTheirNextUpdatesHaveTheSameBits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TableTest,
-                         testing::Combine(testing::ValuesIn(kFormulas), testing::Values(1, 3, 8, 16, 21, 64)));
+                         testing::Combine(testing::ValuesIn(kFormulas), testing::Values(1, 3, 8, 16, 21, 64),
+                                          testing::Bool()));
 
 TEST(TableErrorsTest, OptionsOutOfRangeAreNamed) {
   const auto expect = [](const TableOptions& options, const std::string& text) {
@@ -349,6 +371,7 @@ TEST(TableErrorsTest, NewRowsOverTheLimitAreRefusedAndOldOnesAreUpdated) {
   std::vector<uint64_t> old;
   table->VisitRows({200, Table::kShards}, [&](uint64_t key, auto, uint32_t) { old.push_back(key); });
   ASSERT_FALSE(old.empty());
+  std::sort(old.begin(), old.end(), [&](uint64_t a, uint64_t b) { return table->hash().Of(a) < table->hash().Of(b); });
   EXPECT_TRUE(table->Apply(Rule(), old, last.gradients.data(), 1).ok());
   EXPECT_EQ(table->rows(), rows);
 }
@@ -394,9 +417,9 @@ TEST_F(TableRestoreTest, RowsOverTheLimitAreRefused) {
   options.memory_bytes = int64_t{1} << 20;
   table_ = Make(options);
   std::vector<uint64_t> hashes;
-  for (uint64_t i = 0; i < 20'000; ++i) hashes.push_back(i);
+  for (uint64_t i = 0; i < 80'000; ++i) hashes.push_back(i);
   ExpectRefusal(Keys(hashes), {0, 8}, absl::StatusCode::kResourceExhausted,
-                "table 'users': 20000 new rows of 64 bytes; it has 0 rows");
+                "table 'users': 80000 new rows of 16 bytes; it has 0 rows");
 }
 
 TEST(TableMemoryTest, AnIndexAndWhatIsLeftOfCacheLinesAreAQuarterOfTheRows) {

@@ -66,6 +66,13 @@ struct GivenModel {
     }
     model.leased_examples = script.Size<int64_t>();
     model.epochs = script.Size<int64_t>();
+    if (script.Below(4) == 3) {
+      for (size_t i = 0; i < tables.size(); ++i) {
+        const auto number = [&] { return static_cast<rubato_number>(script.Below(3)); };
+        row_formats.push_back({.precision = number(), .push = number(), .pull = number()});
+      }
+      model.row_formats = row_formats.data();
+    }
   }
 
   std::vector<std::string> names;
@@ -73,6 +80,7 @@ struct GivenModel {
   std::vector<rubato_tensor> tensors;
   std::vector<rubato_table> tables;
   std::vector<rubato_admission> admission;
+  std::vector<rubato_row_format> row_formats;
   std::vector<rubato_hyperparameters> groups;
   rubato_model model = {};
 };

@@ -146,7 +146,7 @@ v1::OptimizerConfig Optimizer(const Rule& rule) {
 }
 
 // The rates are for kSteps steps of a gradient that is as long as the way to go.
-v1::TableConfig Table(size_t turn) {
+v1::TableConfig Table(size_t turn, v1::Codec push, v1::Codec pull) {
   struct RowRule {
     v1::TableConfig::Algorithm algorithm;
     double learning_rate;
@@ -163,6 +163,9 @@ v1::TableConfig Table(size_t turn) {
   table.set_algorithm(rule.algorithm);
   table.set_learning_rate(rule.learning_rate);
   table.set_shards(8);
+  table.set_precision(turn % 2 == 0 ? v1::TableConfig::FLOAT32 : v1::TableConfig::BF16);
+  table.set_push(push == v1::BF16 ? push : v1::NONE);
+  table.set_pull(pull == v1::BF16 ? pull : v1::NONE);
   return table;
 }
 
@@ -197,7 +200,7 @@ TEST_P(CrossProductTest, EveryOptimizerReachesTheTarget) {
     options.compression.mutable_pull()->set_codec(pull);
     // Beside one of the optimizers, which rows have nothing to do with.
     const bool has_table = i == turn % std::size(rules);
-    if (has_table) options.tables = {Table(turn)};
+    if (has_table) options.tables = {Table(turn, push, pull)};
     InProcessCluster cluster(options);
     std::vector<Outcome> outcomes(kWorkers);
     std::vector<std::thread> threads;

@@ -27,7 +27,7 @@ absl::Status Evaluation::Measure(const v1::Evaluate& evaluate, v1::EvaluationRes
   const std::string name = absl::StrCat("evaluation ", evaluate.evaluation_id());
   options_.watchdog->Begin(name);
   RUBATO_ASSIGN_OR_RETURN(const SnapshotPuller::Snapshot snapshot, PullWeights(evaluate));
-  Measures measures(options_.dataset->target_elements());
+  Measures measures(options_.dataset->target_elements(), options_.config->evaluation().recall_at());
   RUBATO_ASSIGN_OR_RETURN(const LossResult measured, EvaluateAll(name, &measures));
   const int64_t examples = options_.dataset->size();
   result->set_loss(measured.loss_sum / static_cast<double>(examples));
@@ -35,6 +35,7 @@ absl::Status Evaluation::Measure(const v1::Evaluate& evaluate, v1::EvaluationRes
     result->set_accuracy(measured.correct / static_cast<double>(examples));
     if (const std::optional<double> area = measures.auc.Value(); area) result->set_auc(*area);
     if (const std::optional<double> ratio = measures.calibration.Value(); ratio) result->set_calibration(*ratio);
+    if (const std::optional<double> share = measures.recall.Value(); share) result->set_recall(*share);
   } else if (const std::optional<double> value = measures.r2.Value(measured.loss_sum); value.has_value()) {
     result->set_r2(*value);
   }
@@ -77,9 +78,16 @@ absl::Status Evaluation::AddRows(const Batch& batch, std::vector<float>* inputs)
 
 absl::Status Evaluation::AddScores(const std::vector<int32_t>& classes, int64_t examples, Measures* measures) {
   Model* const model = options_.model->lead();
-  const bool has_one_logit = model->spec().loss == v1::ModelConfig::BINARY_CROSS_ENTROPY;
+  const ModelSpec& spec = model->spec();
+  const bool wants_recall = options_.config->evaluation().recall_at() > 0;
+  if (!spec.has_two_classes() && !wants_recall) return absl::OkStatus();
+  const bool has_one_logit = spec.loss == v1::ModelConfig::BINARY_CROSS_ENTROPY;
   RUBATO_ASSIGN_OR_RETURN(const float* const logits, model->AwaitOutput());
-  for (int64_t i = 0; i < examples; ++i) {
+  const int64_t labels = examples * spec.labels_per_example(), outputs = spec.output.back();
+  for (int64_t i = 0; wants_recall && i < labels; ++i) {
+    measures->recall.Add(logits + outputs * i, outputs, classes[i]);
+  }
+  for (int64_t i = 0; spec.has_two_classes() && i < examples; ++i) {
     measures->auc.Add(has_one_logit ? logits[i] : logits[2 * i + 1] - logits[2 * i], classes[i]);
     if (has_one_logit) measures->calibration.Add(logits[i], classes[i]);
   }
@@ -121,7 +129,7 @@ absl::StatusOr<LossResult> Evaluation::EvaluateAll(const std::string& name, Meas
       measures->r2.AddLabels(targets.data(), count);
     }
     RUBATO_ASSIGN_OR_RETURN(const LossResult measured, model->EvaluateBatch());
-    if (model->spec().has_two_classes()) RUBATO_RETURN_IF_ERROR(AddScores(classes, count, measures));
+    RUBATO_RETURN_IF_ERROR(AddScores(classes, count, measures));
     total.loss_sum += measured.loss_sum;
     total.correct += measured.correct;
   }

@@ -16,6 +16,7 @@
 #include "worker/evaluator/auc.h"
 #include "worker/evaluator/calibration.h"
 #include "worker/evaluator/r_squared.h"
+#include "worker/evaluator/recall.h"
 #include "worker/ps_client/row_puller.h"
 #include "worker/ps_client/snapshot_puller.h"
 
@@ -52,17 +53,18 @@ class Evaluation {
  private:
   // What is told of examples beside their loss.
   struct Measures {
-    explicit Measures(int64_t target_elements) : r2(target_elements) {}
+    Measures(int64_t target_elements, int64_t recall_at) : r2(target_elements), recall(recall_at) {}
 
     RSquared r2;
     Auc auc;
     Calibration calibration;
+    Recall recall;
   };
 
   absl::StatusOr<SnapshotPuller::Snapshot> PullWeights(const v1::Evaluate& evaluate);
   // The whole test set, in batches.
   absl::StatusOr<LossResult> EvaluateAll(const std::string& name, Measures* measures);
-  // Of the batch that the model has just computed, of two classes.
+  // Of the batch that the model has just computed, if a measure needs more than the loss of classes.
   absl::Status AddScores(const std::vector<int32_t>& classes, int64_t examples, Measures* measures);
 
   const Options options_;

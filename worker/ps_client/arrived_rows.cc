@@ -1,17 +1,30 @@
 #include "worker/ps_client/arrived_rows.h"
 
 #include <algorithm>
-#include <cstring>
+#include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "common/codec_traits.h"
+#include "kernels/codec/codec.h"
 
 namespace rubato::worker {
 
-void ArrivedRows::CopyTo(size_t offset, size_t bytes, void* out) const {
-  if (shared == nullptr) {
+size_t AnsweredRowBytes(const TableParts& table) {
+  return static_cast<size_t>(MaxEncodedBytes({table.pull}, table.dimension));
+}
+
+void ArrivedRows::Decode(const TableParts& table, size_t begin, size_t count, float* out) const {
+  const size_t row_bytes = AnsweredRowBytes(table), offset = begin * row_bytes, bytes = count * row_bytes;
+  const auto elements = static_cast<int64_t>(count) * table.dimension;
+  if (shared != nullptr) {
+    rubato::Decode(table.pull, shared + offset, static_cast<int64_t>(bytes), elements, out);
+  } else if (!TraitsOf(table.pull).lossy) {
     payload.CopyTo(offset, bytes, out);
   } else {
-    std::memcpy(out, shared + offset, bytes);
+    // They may lie in several pieces.
+    const auto whole = std::make_unique_for_overwrite<uint8_t[]>(bytes);
+    payload.CopyTo(offset, bytes, whole.get());
+    rubato::Decode(table.pull, whole.get(), static_cast<int64_t>(bytes), elements, out);
   }
 }
 

@@ -8,6 +8,7 @@
 #include "common/shared_memory/region.h"
 #include "common/wire/exchange_codec.h"
 #include "worker/ps_client/batching.h"
+#include "worker/ps_client/table_parts.h"
 
 namespace rubato::worker {
 
@@ -17,9 +18,12 @@ struct ArrivedRows {
   const uint8_t* shared = nullptr;
   PayloadView payload;
 
-  // REQUIRES: [offset, offset + bytes) is within the rows.
-  void CopyTo(size_t offset, size_t bytes, void* out) const;
+  // Writes `count` of the table's rows from the `begin`-th on. REQUIRES: FindRows has found so many.
+  void Decode(const TableParts& table, size_t begin, size_t count, float* out) const;
 };
+
+// What a row takes in an answer.
+size_t AnsweredRowBytes(const TableParts& table);
 
 // Checks an OK answer against the batch of shards that it is for, and finds the `count` rows of `row_bytes` bytes that
 // were asked for: in the payload, or where the one entry of header.shared says. `region` is the server's shared memory,

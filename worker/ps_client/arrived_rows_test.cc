@@ -38,11 +38,25 @@ class ArrivedRowsTest : public testing::Test {
     EXPECT_TRUE(absl::IsInvalidArgument(found.status()) && absl::StrContains(found.status().message(), what))
         << found.status() << ", expected " << what;
   }
-  static std::string Part(const ArrivedRows& rows, size_t offset, size_t bytes) {
-    std::string part(bytes, ' ');
-    rows.CopyTo(offset, bytes, part.data());
-    return part;
+  // The bytes of decoded rows.
+  static std::string Decoded(const ArrivedRows& rows, const TableParts& table, size_t begin, size_t count) {
+    std::vector<float> decoded(count * static_cast<size_t>(table.dimension));
+    rows.Decode(table, begin, count, decoded.data());
+    return std::string(reinterpret_cast<const char*>(decoded.data()), decoded.size() * sizeof(float));
   }
+  void ExpectRows(const ArrivedRows& rows) const {
+    EXPECT_EQ(Decoded(rows, float_table_, 0, 2), "abcdefghijklmnopqrstuvwx");
+    EXPECT_EQ(Decoded(rows, float_table_, 1, 1), "mnopqrstuvwx");
+    // The upper halves of float32 are the later bytes.
+    const std::string zeros(2, '\0');
+    std::string expected;
+    for (const char* halves : {"mn", "op", "qr", "st", "uv", "wx"}) expected += zeros + halves;
+    EXPECT_EQ(Decoded(rows, bf16_table_, 1, 1), expected);
+  }
+
+  const TableParts float_table_ = {.hash = KeyHash(1), .dimension = 3, .batches = {}, .part_of_shard = {}};
+  const TableParts bf16_table_ = {
+      .hash = KeyHash(1), .dimension = 6, .pull = v1::BF16, .batches = {}, .part_of_shard = {}};
 
   const ChunkBatch batch_ = {.server = 0, .partition = 0, .chunks = {4, 5, 7}, .bytes = 0, .table = 1};
   DecodedReply reply_;
@@ -53,7 +67,7 @@ TEST_F(ArrivedRowsTest, FindsRowsInThePayload) {
   SetPayload("abcdefghijklmnopqrstuvwx");
   const auto found = Find();
   ASSERT_TRUE(found.ok()) << found.status();
-  EXPECT_EQ(Part(*found, 2, 15), "cdefghijklmnopq");
+  ExpectRows(*found);
 }
 
 TEST_F(ArrivedRowsTest, FindsRowsInSharedMemory) {
@@ -62,7 +76,7 @@ TEST_F(ArrivedRowsTest, FindsRowsInSharedMemory) {
   const auto found = Find(region_.get());
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ(found->shared, region_->data() + 100);
-  EXPECT_EQ(Part(*found, 12, 12), "mnopqrstuvwx");
+  ExpectRows(*found);
 }
 
 TEST_F(ArrivedRowsTest, RefusesOtherSizes) {

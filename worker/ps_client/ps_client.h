@@ -169,9 +169,9 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
 
   void AddTables();
   std::shared_ptr<Asked> Ask(const TableParts& table, const std::vector<uint64_t>& keys) const;
-  // The part's keys with their gradients, `dimension` for each key, or without. Where servers on this host can read
-  // them, if there is room.
-  SentKeys MakeSent(const KeyPart& part, const uint64_t* keys, const float* gradients, int64_t dimension) const;
+  // The part's keys with their gradients, encoded by the table's `push`, or without. Where servers on this host can
+  // read them, if there is room.
+  SentKeys MakeSent(const TableParts& table, const KeyPart& part, const uint64_t* keys, const float* gradients) const;
   // Says where in shared memory it is; false if it is not there.
   bool AddSpan(const SentKeys& sent, v1::ExchangeRequest* header) const;
   RowBatch& RowsOf(int batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return row_batches_[batch - tensor_batches_]; }

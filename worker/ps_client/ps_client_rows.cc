@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/status.h"
+#include "kernels/codec/codec.h"
 #include "worker/ps_client/arrived_rows.h"
 #include "worker/ps_client/ps_client.h"
 
@@ -31,22 +32,30 @@ void PsClient::AddTables() {
   }
 }
 
-PsClient::SentKeys PsClient::MakeSent(const KeyPart& part, const uint64_t* keys, const float* gradients,
-                                      int64_t dimension) const {
+PsClient::SentKeys PsClient::MakeSent(const TableParts& table, const KeyPart& part, const uint64_t* keys,
+                                      const float* gradients) const {
   if (part.count == 0) return {};
+  const CodecSpec codec = {table.push};
   const size_t key_bytes = part.count * sizeof(uint64_t);
-  const size_t row_bytes = gradients == nullptr ? 0 : static_cast<size_t>(dimension) * sizeof(float);
+  const size_t row_bytes = gradients == nullptr ? 0 : static_cast<size_t>(MaxEncodedBytes(codec, table.dimension));
   const size_t bytes = key_bytes + part.count * row_bytes;
   const auto data = ArrayIn<uint64_t>(blocks_.get(), (bytes + sizeof(uint64_t) - 1) / sizeof(uint64_t));
   part.Gather(keys, sizeof(uint64_t), data.get());
-  if (gradients != nullptr) part.Gather(gradients, row_bytes, data.get() + part.count);
+  if (gradients != nullptr) {
+    auto* to = reinterpret_cast<uint8_t*>(data.get() + part.count);
+    for (const KeyPart::Run& run : part.runs) {
+      to +=
+          Encode(codec, gradients + static_cast<int64_t>(run.begin) * table.dimension,
+                 static_cast<int64_t>(run.count) * table.dimension, /*residual=*/nullptr, /*seed=*/0, /*stream=*/0, to);
+    }
+  }
   return {.count = part.count, .bytes = bytes, .data = data};
 }
 
 std::shared_ptr<PsClient::Asked> PsClient::Ask(const TableParts& table, const std::vector<uint64_t>& keys) const {
   auto asked = std::make_shared<Asked>();
   asked->parts = table.Split(keys);
-  for (const KeyPart& part : asked->parts) asked->keys.push_back(MakeSent(part, keys.data(), nullptr, 0));
+  for (const KeyPart& part : asked->parts) asked->keys.push_back(MakeSent(table, part, keys.data(), nullptr));
   asked->rows = std::make_unique_for_overwrite<float[]>(keys.size() * table.dimension);
   return asked;
 }
@@ -104,7 +113,7 @@ void PsClient::PushRows(int number, const std::vector<uint64_t>& keys, const std
   const TableParts& table = tables_[number];
   std::vector<SentKeys> sent;
   for (const KeyPart& part : table.Split(keys)) {
-    sent.push_back(MakeSent(part, keys.data(), gradients.data(), table.dimension));
+    sent.push_back(MakeSent(table, part, keys.data(), gradients.data()));
   }
   MutexLock lock(mu_);
   epoch_ = pushed.epoch;
@@ -150,16 +159,17 @@ void PsClient::AddRows(int batch, const SharedMemoryLink* memory, v1::ExchangeRe
 absl::Status PsClient::TakeRows(int batch, const DecodedReply& reply, const SharedRegion* memory) {
   RowBatch& rows = RowsOf(batch);
   const KeyPart& part = rows.in_flight->parts[rows.part];
-  const int64_t dimension = tables_[rows.table].dimension;
-  const size_t row_bytes = sizeof(float) * static_cast<size_t>(dimension);
+  const TableParts& table = tables_[rows.table];
+  const size_t row_bytes = AnsweredRowBytes(table);
   RUBATO_ASSIGN_OR_RETURN(const ArrivedRows arrived,
                           FindRows(batching_.batches[batch], reply, part.count, row_bytes, memory));
   counters_.received_bytes += static_cast<int64_t>(part.count * row_bytes);
   if (rows.in_flight != asked_[rows.table]) return absl::OkStatus();  // Nobody wants them any more.
   size_t at = 0;
   for (const KeyPart::Run& run : part.runs) {
-    arrived.CopyTo(at, run.count * row_bytes, rows.in_flight->rows.get() + run.begin * dimension);
-    at += run.count * row_bytes;
+    arrived.Decode(table, at, run.count,
+                   rows.in_flight->rows.get() + static_cast<int64_t>(run.begin) * table.dimension);
+    at += run.count;
   }
   rows.is_there = true;
   return absl::OkStatus();

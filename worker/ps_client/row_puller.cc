@@ -3,13 +3,14 @@
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
-#include <cstring>
+#include <cstdint>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/grpc_status.h"
 #include "common/status.h"
 #include "common/task.h"
+#include "kernels/codec/codec.h"
 
 namespace rubato::worker {
 namespace {
@@ -87,15 +88,19 @@ absl::Status RowPuller::PullPart(int table, int batch, const std::vector<uint64_
   }
   if (!answered) return end.ok() ? absl::UnavailableError("the stream ended early") : FromGrpcStatus(end);
   if (reply.outcome() != v1::ExchangeReply::OK) return absl::FailedPreconditionError(reply.message());
-  const auto row_bytes = sizeof(float) * static_cast<size_t>(tables_[table].dimension);
+  const v1::Codec codec = tables_[table].pull;
+  const int64_t dimension = tables_[table].dimension;
+  const auto row_bytes = static_cast<size_t>(MaxEncodedBytes({codec}, dimension));
   if (reply.payload().size() != part.count * row_bytes) {
     return absl::InternalError(absl::StrCat("the answer has ", reply.payload().size(), " bytes, not the ", part.count,
                                             " rows that were asked for"));
   }
-  const char* from = reply.payload().data();
+  const auto* from = reinterpret_cast<const uint8_t*>(reply.payload().data());
   for (const KeyPart::Run& run : part.runs) {
-    std::memcpy(rows + static_cast<int64_t>(run.begin) * tables_[table].dimension, from, run.count * row_bytes);
-    from += run.count * row_bytes;
+    const size_t bytes = run.count * row_bytes;
+    Decode(codec, from, static_cast<int64_t>(bytes), static_cast<int64_t>(run.count) * dimension,
+           rows + static_cast<int64_t>(run.begin) * dimension);
+    from += bytes;
   }
   return absl::OkStatus();
 }

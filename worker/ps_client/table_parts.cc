@@ -49,6 +49,8 @@ std::vector<TableParts> PartsOfTables(const std::vector<TableSpec>& tables, uint
     TableParts& table = parts.emplace_back(TableParts{.hash = HashOfTable(seed, static_cast<int>(number)),
                                                       .shards = tables[number].config.shards(),
                                                       .dimension = tables[number].dimension(),
+                                                      .push = tables[number].config.push(),
+                                                      .pull = tables[number].config.pull(),
                                                       .batches = {},
                                                       .part_of_shard = {}});
     for (int batch : batching.batch_of_shard[number]) {

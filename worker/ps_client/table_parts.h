@@ -30,6 +30,8 @@ struct TableParts {
   KeyHash hash;
   uint32_t shards = 1;
   int64_t dimension = 0;
+  // Of gradients and of rows.
+  v1::Codec push = v1::NONE, pull = v1::NONE;
   // The batches, and by shard the position of its own among them.
   std::vector<int> batches;
   std::vector<size_t> part_of_shard;

@@ -12,6 +12,7 @@ const Tables = (() => {
   // Which column of an evaluation has it.
   const METRICS = {
     final_auc: { name: "AUC", column: 5, format: fixed },
+    final_recall: { name: "recall@k", column: 7, format: percent },
     final_accuracy: { name: "accuracy", column: 4, format: percent },
     final_r2: { name: "R²", column: 4, format: fixed },
     final_rmse: { name: "RMSE", column: 6, format: fixed, lowest: true },

@@ -42,6 +42,9 @@ class EmbeddingBag(torch.nn.Module):
       dropped. admission_counters: bytes that these pushes are counted in; 0: the job's default.
     expire_after_steps: a row without an update for so many steps is removed; 0: none is.
     most_rows: beyond so many those rows go whose last update is the longest ago; 0: none does.
+    precision: how weights lie in servers' memory, "float32" or "bf16", half the bytes; updates are rounded up or down at
+      random, so that small ones are not lost.
+    push, pull: how gradients and rows are sent, "float32" or "bf16".
 
     In eval(), or without gradients, rows are read and nothing is changed.
     """
@@ -67,6 +70,9 @@ class EmbeddingBag(torch.nn.Module):
         admission_counters: int = 0,
         expire_after_steps: int = 0,
         most_rows: int = 0,
+        precision: str = "float32",
+        push: str = "float32",
+        pull: str = "float32",
     ) -> None:
         super().__init__()
         if mode is not None and mode not in _MODES:
@@ -77,6 +83,11 @@ class EmbeddingBag(torch.nn.Module):
             )
         if dimension < 1:
             raise errors.InvalidCall(f"dimension={dimension}: 1 or more is allowed")
+        for name, number in (("precision", precision), ("push", push), ("pull", pull)):
+            if number not in _abi.NUMBERS:
+                raise errors.InvalidCall(
+                    f'{name}="{number}": {", ".join(_abi.NUMBERS)} are allowed'
+                )
         # What ctypes would make another number of.
         for name, value in (
             ("admit_after", admit_after),
@@ -107,6 +118,9 @@ class EmbeddingBag(torch.nn.Module):
             admission_counters=admission_counters,
             expire_after_steps=expire_after_steps,
             most_rows=most_rows,
+            precision=precision,
+            push=push,
+            pull=pull,
         )
         self._tables: Optional[Tables] = None
         self._number = 0
