@@ -125,11 +125,11 @@ absl::StatusOr<Subjects> StartAll(const Flags& flags) {
   std::vector<std::string> names = {kOurs, kShared};
   if (!flags.alone) names.insert(names.end(), {kStream, kPrefetched});
   for (const std::string& name : names) {
-    RUBATO_ASSIGN_OR_RETURN(
-        std::unique_ptr<Child> child,
-        Child::Start({absl::StrCat("--server=", name), absl::StrCat("--dimension=", flags.setup.dimension),
-                      absl::StrCat("--partitions=", flags.setup.partitions),
-                      absl::StrCat("--shards=", flags.setup.shards)}));
+    std::vector<std::string> arguments = {
+        absl::StrCat("--server=", name), absl::StrCat("--dimension=", flags.setup.dimension),
+        absl::StrCat("--partitions=", flags.setup.partitions), absl::StrCat("--shards=", flags.setup.shards)};
+    if (flags.setup.bf16) arguments.push_back("--bf16");
+    RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Child> child, Child::Start(arguments));
     const absl::StatusOr<std::string> line = child->Ask("", kTimeout);
     if (!line.ok()) return Annotate(line.status(), name);
     addresses.emplace_back(absl::StripPrefix(*line, "ready "));
@@ -183,7 +183,11 @@ absl::Status Fill(const Flags& flags, const std::vector<float>& gradients, RowCl
 }
 
 // Each brings what was pushed: redis the gradients themselves, and the others weights that they agree on.
-absl::Status Verify(const Keys& keys, const std::vector<float>& gradients, int dimension, const Subjects& subjects) {
+absl::Status Verify(const Flags& flags, const Keys& keys, const std::vector<float>& gradients,
+                    const Subjects& subjects) {
+  const int dimension = flags.setup.dimension;
+  // Three numbers of 8 digits: a gradient, a weight that is rounded at random, and what is sent of it.
+  const float tolerance = flags.setup.bf16 ? kLearningRate / 32 : 1e-6f;
   const size_t floats = keys.size() * dimension;
   std::vector<float> ours;
   for (const Subject& subject : subjects.all) {
@@ -192,7 +196,7 @@ absl::Status Verify(const Keys& keys, const std::vector<float>& gradients, int d
     if (subject.name == kOurs) ours.assign(rows, rows + floats);
     const std::vector<float>& expected = subject.name == kRedis ? gradients : ours;
     for (size_t i = 0; i < floats; ++i) {
-      if (std::abs(rows[i] - expected[i]) <= 1e-6f) continue;
+      if (std::abs(rows[i] - expected[i]) <= tolerance) continue;
       return absl::DataLossError(absl::StrCat(subject.name, ": weight ", i % dimension, " of key ", keys[i / dimension],
                                               " is ", rows[i], " instead of ", expected[i]));
     }
@@ -285,7 +289,7 @@ absl::Status Measure(const Flags& flags) {
   for (const Subject& subject : subjects.all) {
     RUBATO_RETURN_IF_ERROR(Annotate(Fill(flags, gradients, subject.client.get()), subject.name));
   }
-  RUBATO_RETURN_IF_ERROR(Verify(uniform[0], gradients, flags.setup.dimension, subjects));
+  RUBATO_RETURN_IF_ERROR(Verify(flags, uniform[0], gradients, subjects));
   const std::vector<Case> cases = {{"lookup, uniform", false, &uniform},
                                    {"push and lookup, uniform", true, &uniform},
                                    {"lookup, Zipf", false, &skewed},
@@ -315,6 +319,7 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_option("--shards", flags->setup.shards, "model.tables.shards")
       ->check(CLI::IsMember({1, 2, 4, 8, 16, 32, 64, 128, 256}))
       ->capture_default_str();
+  app->add_flag("--bf16", flags->setup.bf16, "Weights, gradients and rows of ours in 16 bits");
   app->add_option("--seconds", flags->seconds, "Of a turn")->check(CLI::Range(0.001, 60.0))->capture_default_str();
   app->add_option("--rounds", flags->rounds, "Turns of each case")->check(CLI::Range(1, 1000))->capture_default_str();
   app->add_flag("--alone", flags->alone, "Without the peers, for a profiler");

@@ -96,8 +96,9 @@ class MapTable {
   RUBATO_TARGET_AVX2 void Apply(const RowRule& rule, const std::vector<uint64_t>& keys, const float* gradients) {
     InThreeStages(
         keys, stride_, [&](size_t i, float* row) __attribute__((always_inline)) {
-          server::row_loops::UpdateRow<RowFormula::kAdaGrad>(rule, gradients + dimension_ * i, 1.0f, row,
-                                                             static_cast<int>(dimension_));
+          server::row_loops::UpdateRow<RowFormula::kAdaGrad, float>(rule, gradients + dimension_ * i, 1.0f, /*draw=*/0,
+                                                                    reinterpret_cast<char*>(row),
+                                                                    static_cast<int>(dimension_));
         });
   }
 
@@ -183,17 +184,22 @@ void Run(const Flags& flags) {
                           .seed = 1,
                           .secret = 2,
                           .memory_bytes = Table::kMostMemory};
-  absl::StatusOr<std::unique_ptr<Table>> made = Table::Create(options);
-  Require(made.status());
-  Table& table = **made;
+  const auto make = [&options] {
+    absl::StatusOr<std::unique_ptr<Table>> made = Table::Create(options);
+    Require(made.status());
+    return *std::move(made);
+  };
+  const std::unique_ptr<Table> owned_table = make();
+  Table& table = *owned_table;
+  options.is_bf16 = true;
+  const std::unique_ptr<Table> halves = make();
+  options.is_bf16 = false;
   // One that asks whether keys are admitted, and notes steps; every key of the benchmark has a row, and none is
   // removed.
   options.admit_after = 2;
   options.admission_counters = uint64_t{1} << 22;
   options.expire_after = uint64_t{1} << 31;
-  absl::StatusOr<std::unique_ptr<Table>> made_choosy = Table::Create(options);
-  Require(made_choosy.status());
-  Table& choosy = **made_choosy;
+  const std::unique_ptr<Table> choosy = make();
   MapTable map(flags.keys, flags.dimension);
   const RowRule rule = {.update = {.learning_rate = 0.01f, .epsilon = 1e-8f}};
   const std::vector<float> gradients = NormalValues(flags.batch * flags.dimension, 3);
@@ -205,16 +211,20 @@ void Run(const Flags& flags) {
   const std::vector<double> map_growth = Grow(flags, table, [&](const auto& keys) {
     for (const uint64_t key : keys) map.Insert(key);
   });
-  (void)Grow(flags, choosy, [&](const auto& keys) {
-    for (int push = 0; push < 2; ++push) Require(choosy.Apply(rule, keys, gradients.data(), 1));
+  (void)Grow(flags, *choosy, [&](const auto& keys) {
+    for (int push = 0; push < 2; ++push) Require(choosy->Apply(rule, keys, gradients.data(), 1));
   });
+  (void)Grow(flags, *halves, [&](const auto& keys) { Require(halves->Apply(rule, keys, gradients.data(), 1)); });
   PrintCases({GrowthCase("table: 64 new keys", table_growth), GrowthCase("flat_hash_map: 64 new keys", map_growth)});
 
-  const auto row_bytes = static_cast<double>(table.row_bytes() * table.rows());
-  PrintCases({{"memory",
-               {{"rows", static_cast<double>(table.rows())},
-                {"row_bytes", static_cast<double>(table.row_bytes())},
-                {"bytes_over_rows_bytes", static_cast<double>(table.memory_bytes()) / row_bytes}}}});
+  const auto memory_case = [](const std::string& name, const Table& of) {
+    const auto row_bytes = static_cast<double>(of.row_bytes() * of.rows());
+    return BenchCase{name,
+                     {{"rows", static_cast<double>(of.rows())},
+                      {"row_bytes", static_cast<double>(of.row_bytes())},
+                      {"bytes_over_rows_bytes", static_cast<double>(of.memory_bytes()) / row_bytes}}};
+  };
+  PrintCases({memory_case("memory", table), memory_case("memory, bf16", *halves)});
 
   std::vector<BenchCase> cases;
   for (const bool skewed : {false, true}) {
@@ -243,8 +253,16 @@ void Run(const Flags& flags) {
         TimeInterleaved({each([&](const auto& batch) { Require(table.Apply(rule, batch, gradients.data(), 1)); }),
                          each([&](const auto& batch) { map.Apply(rule, batch, gradients.data()); })},
                         flags.rounds));
+    add("lookup, bf16",
+        TimeInterleaved({each([&](const auto& batch) { Require(halves->Lookup(batch, weights.data())); }),
+                         each([&](const auto& batch) { map.Lookup(batch, weights.data()); })},
+                        flags.rounds));
+    add("adagrad, bf16",
+        TimeInterleaved({each([&](const auto& batch) { Require(halves->Apply(rule, batch, gradients.data(), 1)); }),
+                         each([&](const auto& batch) { map.Apply(rule, batch, gradients.data()); })},
+                        flags.rounds));
     add("adagrad, with admission and expiry",
-        TimeInterleaved({each([&](const auto& batch) { Require(choosy.Apply(rule, batch, gradients.data(), 1)); }),
+        TimeInterleaved({each([&](const auto& batch) { Require(choosy->Apply(rule, batch, gradients.data(), 1)); }),
                          each([&](const auto& batch) { map.Apply(rule, batch, gradients.data()); })},
                         flags.rounds));
   }

@@ -11,10 +11,11 @@ namespace rubato::bench {
 // The table that every subject keeps: rows of `dimension` float32, which begin at 0 and are updated by AdaGrad.
 struct SparseSetup {
   int dimension = 16;
-  // Of our server alone: cluster.partitions_per_server, the table's parts, and whether the client shares memory with
-  // it.
+  // Of our server alone: cluster.partitions_per_server, the table's parts, whether weights, gradients and rows are
+  // bf16, and whether the client shares memory with it.
   int partitions = 1;
   int shards = 64;
+  bool bf16 = false;
   bool shared_memory = false;
 };
 

@@ -46,6 +46,11 @@ v1::ModelConfig ModelWithTable(const SparseSetup& setup) {
   table->set_initial_bound(0);
   table->set_shards(setup.shards);
   table->set_memory_bytes(uint64_t{1} << 36);
+  if (setup.bf16) {
+    table->set_precision(v1::TableConfig::BF16);
+    table->set_push(v1::BF16);
+    table->set_pull(v1::BF16);
+  }
   v1::LinearLayer* const layer = model.add_layers()->mutable_linear();
   layer->set_units(1);
   layer->set_no_bias(true);
