@@ -12,7 +12,8 @@ namespace rubato::simulation {
 // A worker's incarnation and its step.
 using PushId = std::pair<uint64_t, int64_t>;
 
-// Rows of a table by their keys: weights, then what the optimizer keeps of them.
+// Rows of a table by their keys: weights, what the optimizer keeps of them, and the bits of the step of their last
+// update, if rows expire.
 using Rows = std::map<uint64_t, std::vector<float>>;
 
 // Stands for a chunk's weights: which pushes were applied to them since the job began, in which order, and what became

@@ -74,6 +74,8 @@ std::string NameOf(Reached what) {
       return "a row read that nobody has pushed";
     case Reached::kKeyOfSeveralMembers:
       return "a step in which several members push the same key";
+    case Reached::kRowExpired:
+      return "a row that expires";
     case Reached::kRowsRestored:
       return "rows of a table that come from a cut";
     case Reached::kEnd:

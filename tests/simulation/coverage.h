@@ -58,9 +58,12 @@ enum class Reached {
   // A mean to which nobody has pushed anything; to which only some have.
   kMeanOfNothing,
   kMeanOfSome,
-  // A row was read that no push had brought; several members have pushed a key in one step; rows came from a cut.
+  // A row was read that no push had brought; several members have pushed a key in one step; a row was removed, as it
+  // had
+  // no update for long; rows came from a cut.
   kMissingRowRead,
   kKeyOfSeveralMembers,
+  kRowExpired,
   kRowsRestored,
   kEnd,
 };

@@ -68,9 +68,9 @@ void Oracle::RowsUpdated(const Place& place, uint32_t chunk, const Scenario& sce
                          const std::vector<v1::UpdateRecord>& contributions) {
   History& history = HistoryOf(place.job);
   const double scale = contributions.empty() ? 1 : history.LearningRateScale(contributions.front().generation());
-  if (UpdateRowsByReference(scenario, chunk, scale, contributions, &history.RowsOf(chunk))) {
-    coverage_->Note(Reached::kKeyOfSeveralMembers);
-  }
+  const RowsUpdate update = UpdateRowsByReference(scenario, chunk, scale, contributions, &history.RowsOf(chunk));
+  if (update.has_key_of_several) coverage_->Note(Reached::kKeyOfSeveralMembers);
+  if (update.has_expired) coverage_->Note(Reached::kRowExpired);
 }
 
 void Oracle::RowsHandedOut(const Place& place, const Scenario& scenario, const std::vector<uint64_t>& keys,

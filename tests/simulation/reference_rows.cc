@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <map>
+#include <set>
 
 #include "common/random.h"
 #include "common/table_keys.h"
@@ -27,20 +29,82 @@ Rows GradientsOf(const Scenario& scenario, uint32_t chunk, const v1::UpdateRecor
   return sums;
 }
 
-void UpdateRow(const v1::TableConfig& table, float learning_rate, const std::vector<float>& gradient,
-               std::vector<float>* row) {
+// A weight as bf16 keeps it: `more` 65536ths of the distance to the next one away from 0 are rounded up.
+float Bf16(float weight, uint32_t more) {
+  return std::bit_cast<float>((std::bit_cast<uint32_t>(weight) + more) & 0xffff0000u);
+}
+
+float NearestBf16(float weight) {
+  const bool is_odd = (std::bit_cast<uint32_t>(weight) >> 16) % 2 == 1;
+  return Bf16(weight, is_odd ? 0x8000 : 0x7fff);
+}
+
+// What the i-th weight of a row is rounded up by in a step.
+uint32_t Noise(uint64_t hash, uint32_t step, int64_t i) {
+  uint32_t x = static_cast<uint32_t>(hash >> 16) + 2246822507u * step + 2654435769u * static_cast<uint32_t>(i);
+  x = (x ^ x >> 16) * 2146121005u;
+  x = (x ^ x >> 15) * 2221713035u;
+  return x >> 16;
+}
+
+void UpdateRow(const v1::TableConfig& table, float learning_rate, const std::vector<float>& gradient, uint64_t hash,
+               uint32_t step, std::vector<float>* row) {
   const bool adapts = table.algorithm() == v1::TableConfig::ADAGRAD;
   row->resize(adapts ? 2 * kRowDimension : kRowDimension);
   for (int64_t i = 0; i < kRowDimension; ++i) {
-    float step = learning_rate * gradient[i];
+    float change = learning_rate * gradient[i];
     if (adapts) {
       float& squares = (*row)[kRowDimension + i];
       squares += gradient[i] * gradient[i];
-      step /= std::sqrt(squares) + static_cast<float>(table.epsilon());
+      change /= std::sqrt(squares) + static_cast<float>(table.epsilon());
     }
-    (*row)[i] -= step;
+    float& weight = (*row)[i];
+    weight -= change;
+    if (table.precision() == v1::TableConfig::BF16) weight = Bf16(weight, Noise(hash, step, i));
   }
 }
+
+uint32_t StepOf(const std::vector<float>& row) { return std::bit_cast<uint32_t>(row.back()); }
+
+// Rows expire in each of 256 parts of the hashes by itself, when one of the part's rows is updated in a later step than
+// any before. With so few steps until then every step is looked at.
+class Expiry {
+ public:
+  Expiry(const Scenario& scenario, uint32_t step, const Rows& rows)
+      : hash_(HashOfTable(scenario.seed, 0)), after_(scenario.rows_expire_after) {
+    for (const auto& [key, row] : rows) {
+      if (after_ > 0) steps_[PartOf(key)] = std::max(steps_[PartOf(key)], StepOf(row));
+    }
+    step_ = step;
+  }
+
+  // The row's last entry is not there yet.
+  void Note(uint64_t key, std::vector<float>* row) {
+    if (after_ == 0) return;
+    row->push_back(std::bit_cast<float>(std::max(steps_[PartOf(key)], step_)));
+    updated_.insert(PartOf(key));
+  }
+
+  // After all updates of the step. Whether a row was removed.
+  bool Remove(Rows* rows) const {
+    if (after_ == 0) return false;
+    return std::erase_if(*rows, [&](const auto& row) {
+             const uint64_t part = PartOf(row.first);
+             if (!updated_.contains(part) || step_ <= steps_.at(part)) return false;
+             return StepOf(row.second) + after_ < step_;
+           }) > 0;
+  }
+
+ private:
+  uint64_t PartOf(uint64_t key) const { return hash_.Of(key) >> 56; }
+
+  const KeyHash hash_;
+  const uint32_t after_;
+  uint32_t step_ = 0;
+  // By part, before this step.
+  std::map<uint64_t, uint32_t> steps_;
+  std::set<uint64_t> updated_;
+};
 
 }  // namespace
 
@@ -55,13 +119,14 @@ std::vector<float> InitialRow(const Scenario& scenario, uint64_t key) {
   std::vector<float> row;
   for (int64_t i = 0; i < kRowDimension; ++i) {
     const uint32_t word = PhiloxBlock(SeedOfTable(scenario.seed, 0), key, static_cast<uint64_t>(i / 4))[i % 4];
-    row.push_back(static_cast<float>(bound * ((word >> 8) / std::pow(2.0, 23) - 1)));
+    const auto weight = static_cast<float>(bound * ((word >> 8) / std::pow(2.0, 23) - 1));
+    row.push_back(scenario.rows_in_bf16 ? NearestBf16(weight) : weight);
   }
   return row;
 }
 
-bool UpdateRowsByReference(const Scenario& scenario, uint32_t chunk, double learning_rate_scale,
-                           std::vector<v1::UpdateRecord> contributions, Rows* rows) {
+RowsUpdate UpdateRowsByReference(const Scenario& scenario, uint32_t chunk, double learning_rate_scale,
+                                 std::vector<v1::UpdateRecord> contributions, Rows* rows) {
   std::sort(contributions.begin(), contributions.end(),
             [](const v1::UpdateRecord& a, const v1::UpdateRecord& b) { return a.worker() < b.worker(); });
   uint64_t examples = 0;
@@ -70,14 +135,14 @@ bool UpdateRowsByReference(const Scenario& scenario, uint32_t chunk, double lear
     examples += record.examples();
     batches += record.examples() > 0 ? 1 : 0;
   }
-  if (examples == 0) return false;
-  bool several = false;
+  RowsUpdate update;
+  if (examples == 0) return update;
   Rows means;
   for (const v1::UpdateRecord& record : contributions) {
     const auto weight = static_cast<float>(static_cast<double>(record.examples()) / static_cast<double>(examples));
     for (const auto& [key, sum] : GradientsOf(scenario, chunk, record)) {
       std::vector<float>& mean = means[key];
-      several |= !mean.empty();
+      update.has_key_of_several |= !mean.empty();
       mean.resize(kRowDimension);
       for (int64_t i = 0; i < kRowDimension; ++i) mean[i] += weight * sum[i];
     }
@@ -88,12 +153,17 @@ bool UpdateRowsByReference(const Scenario& scenario, uint32_t chunk, double lear
   const double share = static_cast<double>(batches) / static_cast<double>(contributions.size());
   const double factor = table.algorithm() == v1::TableConfig::SGD ? share : std::sqrt(share);
   const auto learning_rate = static_cast<float>(table.learning_rate() * learning_rate_scale * factor);
+  const KeyHash hash = HashOfTable(scenario.seed, 0);
+  const auto step = static_cast<uint32_t>(contributions.front().step());
+  Expiry expiry(scenario, step, *rows);
   for (const auto& [key, mean] : means) {
     auto row = rows->find(key);
     if (row == rows->end()) row = rows->emplace(key, InitialRow(scenario, key)).first;
-    UpdateRow(table, learning_rate, mean, &row->second);
+    UpdateRow(table, learning_rate, mean, hash.Of(key), step, &row->second);
+    expiry.Note(key, &row->second);
   }
-  return several;
+  update.has_expired = expiry.Remove(rows);
+  return update;
 }
 
 }  // namespace rubato::simulation

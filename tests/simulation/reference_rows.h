@@ -19,10 +19,16 @@ uint32_t ShardChunkOf(const Scenario& scenario, uint64_t key);
 // The weights of a row that no push has brought.
 std::vector<float> InitialRow(const Scenario& scenario, uint64_t key);
 
+struct RowsUpdate {
+  // Several contributions have the same key.
+  bool has_key_of_several = false;
+  bool has_expired = false;
+};
+
 // Updates a shard's rows with who contributed what, in whatever order, under a plan with that factor on the learning
-// rate. Returns whether several contributions have the same key.
-bool UpdateRowsByReference(const Scenario& scenario, uint32_t chunk, double learning_rate_scale,
-                           std::vector<v1::UpdateRecord> contributions, Rows* rows);
+// rate, and removes those that have expired.
+RowsUpdate UpdateRowsByReference(const Scenario& scenario, uint32_t chunk, double learning_rate_scale,
+                                 std::vector<v1::UpdateRecord> contributions, Rows* rows);
 
 }  // namespace rubato::simulation
 

@@ -207,6 +207,8 @@ Scenario DrawScenario(uint64_t seed) {
   if (!scenario.clients && random.Below(3) == 0) {
     scenario.shards = 1u << random.Below(3);
     if (random.Below(2) == 0) scenario.rows_by = v1::TableConfig::ADAGRAD;
+    scenario.rows_in_bf16 = random.Below(2) == 0;
+    if (random.Below(2) == 0) scenario.rows_expire_after = 1 + static_cast<uint32_t>(random.Below(12));
   }
   return scenario;
 }
@@ -223,6 +225,10 @@ std::string Describe(const Scenario& scenario) {
   if (scenario.shards > 0) {
     absl::StrAppend(&text, ", a table of ", scenario.shards, " shards with ",
                     v1::TableConfig::Algorithm_Name(scenario.rows_by));
+    if (scenario.rows_in_bf16) absl::StrAppend(&text, " in bf16");
+    if (scenario.rows_expire_after > 0) {
+      absl::StrAppend(&text, ", whose rows go after ", scenario.rows_expire_after, " steps");
+    }
   }
   absl::StrAppend(&text, "; loss ", scenario.loss, ", duplication ", scenario.duplication, ", straggling ",
                   scenario.straggling, " until ", absl::FormatDuration(scenario.heal_at), "; ", scenario.faults.size(),

@@ -63,6 +63,9 @@ struct Scenario {
   uint32_t shards = 0;      // Of a table, and more chunks; 0: there is no table.
   // How its rows are updated.
   v1::TableConfig::Algorithm rows_by = v1::TableConfig::SGD;
+  bool rows_in_bf16 = false;
+  // Rows go that had no update for so many steps; 0: none do.
+  uint32_t rows_expire_after = 0;
   int steps = 20;        // Each worker leaves when it has done as many, if the data is never used up.
   int64_t examples = 0;  // Of the data, which the job goes through once; 0: it is never used up.
   // The workers are clients: one of them assigns the initial weights, and some have no gradient of some chunks. `own`:

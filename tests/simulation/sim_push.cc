@@ -48,6 +48,8 @@ v1::TableConfig MakeTable(const Scenario& scenario) {
   table.set_initial_bound(0.5);
   table.set_shards(scenario.shards);
   table.set_memory_bytes(uint64_t{1} << 22);
+  if (scenario.rows_in_bf16) table.set_precision(v1::TableConfig::BF16);
+  table.set_expire_after_steps(scenario.rows_expire_after);
   return table;
 }
 
