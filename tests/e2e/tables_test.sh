@@ -12,10 +12,11 @@ clicks() {
     --run_directory="$directory" --set data.clicks.test_examples=2000 "$@" >"$directory.out" 2>&1
 }
 
-# Not every key has a row, and not for ever.
+# Not every key has a row, and not for ever, and weights, gradients and rows have 16 bits.
 static=(--set data.dispatch=STATIC --set cluster.evaluators=0 --set checkpoint.every_steps=15
   --set data.clicks.train_examples=50000 --set 'model.tables[0].admit_after=2' --set 'model.tables[0].expire_after_steps=40'
-  --set 'model.tables[0].most_rows=2560')
+  --set 'model.tables[0].most_rows=2560' --set 'model.tables[0].precision=BF16' --set 'model.tables[0].push=BF16'
+  --set 'model.tables[0].pull=BF16')
 
 # digest RUN: of weights and rows.
 digest() {
