@@ -139,7 +139,10 @@ void ExchangeClient::Deliver(grpc::ByteBuffer message) {
     MutexLock lock(mu_);
     out_.AllowBundles();
   }
-  if (!IsBundle(&message)) return handler_->OnMessage(std::move(message));
+  if (!IsBundle(&message)) {
+    handler_->OnMessage(std::move(message));
+    return handler_->OnMessagesEnd();
+  }
   absl::StatusOr<std::vector<grpc::ByteBuffer>> messages = Unbundle(message);
   if (!messages.ok()) return Break(Annotate(messages.status(), absl::StrCat("from the server at ", options_.address)));
   // What is sent in answer waits for the rest, and travels together as well.
@@ -148,6 +151,7 @@ void ExchangeClient::Deliver(grpc::ByteBuffer message) {
     out_.set_held(true);
   }
   for (grpc::ByteBuffer& each : *messages) handler_->OnMessage(std::move(each));
+  handler_->OnMessagesEnd();
   {
     MutexLock lock(mu_);
     out_.set_held(false);

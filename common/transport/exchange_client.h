@@ -37,6 +37,8 @@ class ExchangeClient {
     virtual ~Handler() = default;
     // One message. May come before Create has returned.
     virtual void OnMessage(grpc::ByteBuffer message) = 0;
+    // After the last of those that came together, or after one that came alone: whoever waits for them may be woken.
+    virtual void OnMessagesEnd() {}
     // The stream is broken; the last call. Comes once after a Create that succeeded, unless Shutdown comes first. Never
     // OK: Unavailable when the server ended the stream or is gone (or keepalive did not reach it), ResourceExhausted
     // when too much waited to be sent, otherwise the server's own status.

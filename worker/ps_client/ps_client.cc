@@ -224,6 +224,15 @@ void PsClient::OnMessage(int connection, grpc::ByteBuffer message, const SharedR
   TakeReply(batch, reply->header);
 }
 
+void PsClient::OnMessagesEnd() {
+  {
+    MutexLock lock(mu_);
+    if (awaited_ == nullptr || !(*awaited_)()) return;
+  }
+  // Whoever is woken begins at once, in this thread's place where processors are few, and must not find the lock held.
+  changed_.NotifyAll();
+}
+
 int PsClient::BeginStore(int connection, const absl::StatusOr<DecodedReply>& reply, const SharedRegion* memory,
                          std::vector<ArrivedWeights>* weights) {
   if (stop_) return -1;
@@ -320,11 +329,6 @@ void PsClient::TakeReply(int batch, const v1::ExchangeReply& reply) {
     return Fail(Annotate(status, ServerOf(batch)));
   }
   if (HasRows(batch)) AskAgainIfNeeded(batch);
-  WakeTrainer();
-}
-
-void PsClient::WakeTrainer() {
-  if (awaited_ != nullptr && (*awaited_)()) changed_.NotifyAll();
 }
 
 void PsClient::Fail(absl::Status status) {

@@ -189,6 +189,8 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
   const std::string& FirstOf(int batch) const;
   void Send(const StepMachine::Request& request) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnMessage(int connection, grpc::ByteBuffer message, const SharedRegion* memory) override;
+  // Wakes the trainer if what it waits for is there.
+  void OnMessagesEnd() override;
   void OnConnected(int connection) override;
   void OnUnreachable(absl::Status status) override;
   std::vector<bool> AwaitsAnswer() override;
@@ -220,8 +222,6 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
   void Trace(int batch, int64_t received_bytes, absl::Time arrived) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   const std::string& ServerOf(int batch) const { return connections_.name(connection_of_batch_[batch]); }
   bool IsThere(int tensor) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Wakes the trainer if what it waits for is there.
-  void WakeTrainer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Waits until `done`; the trainer's only wait.
   absl::Status AwaitLocked(const std::function<bool()>& done) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 

@@ -38,6 +38,8 @@ class ServerConnections {
     virtual ~Handler() = default;
     // `memory` is the server's; null if tensors travel in messages. It stays mapped until the call returns.
     virtual void OnMessage(int connection, grpc::ByteBuffer message, const SharedRegion* memory) = 0;
+    // After the last of the messages that came together.
+    virtual void OnMessagesEnd() {}
     // It is open. What was sent through the one before it, and not answered, may be lost.
     virtual void OnConnected(int connection) = 0;
     // Unavailable: a server cannot be reached for longer than reconnect_timeout. Comes again as long as it cannot.
@@ -89,6 +91,7 @@ class ServerConnections {
    public:
     Stream(ServerConnections* owner, int index) : owner_(owner), index_(index) {}
     void OnMessage(grpc::ByteBuffer message) override { owner_->OnMessage(index_, this, std::move(message)); }
+    void OnMessagesEnd() override { owner_->handler_->OnMessagesEnd(); }
     void OnDisconnected(absl::Status status) override { owner_->OnDisconnected(index_, this, std::move(status)); }
 
    private:
