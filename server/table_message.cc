@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/codec_traits.h"
 #include "common/status.h"
 #include "kernels/codec/codec.h"
 
@@ -130,13 +131,15 @@ absl::StatusOr<std::vector<size_t>> SplitByShard(absl::string_view field, absl::
                              ShardOfHash(*at, all_shards)));
 }
 
-// The gradients, wherever they are; if nobody else has them as float32, in memory of the message.
+// The gradients, wherever they are; if nobody else has them as float32, in memory of the message. `shared`: where the
+// region has them; null: the payload does.
 const float* ReadGradients(const ArrayBytes& bytes, const DecodedRequest& request, const uint8_t* shared,
-                           v1::Codec codec, TableMessage* message) {
-  const bool is_encoded = codec == v1::BF16;
+                           const TableSpec& spec, TableMessage* message) {
+  const v1::Codec codec = spec.config.push();
+  const bool is_encoded = TraitsOf(codec).lossy;
   if (shared != nullptr && !is_encoded) return reinterpret_cast<const float*>(shared);
-  const uint64_t count = bytes.gradients / (is_encoded ? sizeof(uint16_t) : sizeof(float));
-  message->gradients = std::make_unique_for_overwrite<float[]>(count);
+  const int64_t count = static_cast<int64_t>(bytes.pushed / sizeof(uint64_t)) * spec.dimension();
+  message->gradients = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(count));
   float* const gradients = message->gradients.get();
   if (!is_encoded) {
     request.payload.CopyTo(bytes.pushed, bytes.gradients, gradients);
@@ -148,13 +151,13 @@ const float* ReadGradients(const ArrayBytes& bytes, const DecodedRequest& reques
     request.payload.CopyTo(bytes.pushed, bytes.gradients, copied.get());
     shared = copied.get();
   }
-  Decode(codec, shared, static_cast<int64_t>(bytes.gradients), static_cast<int64_t>(count), gradients);
+  Decode(codec, shared, static_cast<int64_t>(bytes.gradients), count, gradients);
   return gradients;
 }
 
 // Reads the arrays: hashes in the place of keys, and where the gradients are.
 absl::StatusOr<const float*> ReadArrays(const ArrayBytes& bytes, const DecodedRequest& request, const KeyHash& hash,
-                                        v1::Codec codec, TableMessage* message) {
+                                        const TableSpec& spec, TableMessage* message) {
   const size_t pushed = bytes.pushed / sizeof(uint64_t), asked = bytes.asked / sizeof(uint64_t);
   message->hashes = std::make_unique_for_overwrite<uint64_t[]>(pushed + asked);
   uint64_t* const pushed_hashes = message->hashes.get();
@@ -176,7 +179,7 @@ absl::StatusOr<const float*> ReadArrays(const ArrayBytes& bytes, const DecodedRe
   RUBATO_ASSIGN_OR_RETURN(message->asked, Hash("asked", asked_keys, asked, hash, asked_hashes));
   RUBATO_ASSIGN_OR_RETURN(message->pushed, Hash("pushed", pushed_keys, pushed, hash, pushed_hashes));
   message->bytes = bytes.pushed + bytes.gradients + bytes.asked;
-  return ReadGradients(bytes, request, shared_gradients, codec, message);
+  return ReadGradients(bytes, request, shared_gradients, spec, message);
 }
 
 }  // namespace
@@ -203,7 +206,7 @@ absl::StatusOr<std::shared_ptr<const TableMessage>> ReadTable(const v1::TableKey
   if (message.header.shared_size() > 0) table->region = std::move(region);
   const KeyHash hash = HashOfTable(rules.seed, table->table);
   const uint32_t all_shards = spec.config.shards();
-  RUBATO_ASSIGN_OR_RETURN(const float* gradients, ReadArrays(bytes, message, hash, spec.config.push(), table.get()));
+  RUBATO_ASSIGN_OR_RETURN(const float* gradients, ReadArrays(bytes, message, hash, spec, table.get()));
   RUBATO_RETURN_IF_ERROR(SplitByShard("asked", table->asked, shards, hash, all_shards).status());
   RUBATO_ASSIGN_OR_RETURN(const std::vector<size_t> begins,
                           SplitByShard("pushed", table->pushed, shards, hash, all_shards));

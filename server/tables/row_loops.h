@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "kernels/codec/bf16.h"
 #include "kernels/optimizer/isa.h"
@@ -11,9 +12,9 @@
 #include "server/tables/row_format.h"
 #include "server/tables/row_rule.h"
 
-// The updates of one row, as it lies in memory (RowFormat). Inlined into a function for
-// each instruction set. Every element goes through the same float32 operations on all of them, and sums have one order,
-// so that they give the same bits.
+// The updates of one row, as it lies in memory (RowFormat). Inlined into a function for each instruction set. Every
+// element goes through the same float32 operations on all of them, and sums have one order, so that they give the same
+// bits.
 
 namespace rubato::server::row_loops {
 
@@ -45,9 +46,19 @@ RUBATO_KERNEL_BODY uint32_t Noise(uint32_t draw, int i) {
 
 RUBATO_KERNEL_BODY float Load(float weight) { return weight; }
 RUBATO_KERNEL_BODY float Load(uint16_t weight) { return FromBf16(weight); }
-RUBATO_KERNEL_BODY float Store(float value, uint32_t /*draw*/, int /*i*/, float /*before*/) { return value; }
-RUBATO_KERNEL_BODY uint16_t Store(float value, uint32_t draw, int i, uint16_t /*before*/) {
-  return RandomBf16(value, Noise(draw, i));
+// What is kept of the i-th weight.
+template <typename Weight>
+RUBATO_KERNEL_BODY Weight Stored(float value, uint32_t draw, int i) {
+  if constexpr (std::is_same_v<Weight, float>) {
+    return value;
+  } else {
+    return RandomBf16(value, Noise(draw, i));
+  }
+}
+
+template <typename Weight>
+RUBATO_KERNEL_BODY void Subtract(float step, uint32_t draw, int i, Weight* w) {
+  w[i] = Stored<Weight>(Load(w[i]) - step, draw, i);
 }
 
 // A gradient is `scale` times what is in `g`. `draw`: DrawOf the row's hash.
@@ -58,17 +69,14 @@ RUBATO_KERNEL_BODY void UpdateRow(const RowRule& rule, const float* __restrict g
   UpdateRule update = rule.update;
   Weight* __restrict w = reinterpret_cast<Weight*>(row);
   float* __restrict state = reinterpret_cast<float*>(row + StateOffset<Weight>(dimension));
-  const auto subtract = [ w, draw ](int i, float step) __attribute__((always_inline)) {
-    w[i] = Store(Load(w[i]) - step, draw, i, w[i]);
-  };
   if constexpr (kFormula == RowFormula::kSgd) {
-    for (int i = 0; i < dimension; ++i) subtract(i, SgdFormula::Step(update, scale * g[i]));
+    for (int i = 0; i < dimension; ++i) Subtract(SgdFormula::Step(update, scale * g[i]), draw, i, w);
   } else if constexpr (kFormula == RowFormula::kAdaGrad) {
-    for (int i = 0; i < dimension; ++i) subtract(i, AdaGradFormula::Step(update, scale * g[i], state[i]));
+    for (int i = 0; i < dimension; ++i) Subtract(AdaGradFormula::Step(update, scale * g[i], state[i]), draw, i, w);
   } else if constexpr (kFormula == RowFormula::kRowWiseAdaGrad) {
     state[0] += SumOfSquares(g, scale, dimension) / static_cast<float>(dimension);
     const float step = update.learning_rate / (sqrtf(state[0]) + update.epsilon);
-    for (int i = 0; i < dimension; ++i) subtract(i, step * (scale * g[i]));
+    for (int i = 0; i < dimension; ++i) Subtract(step * (scale * g[i]), draw, i, w);
   } else if constexpr (kFormula == RowFormula::kLazyAdam) {
     float* __restrict m = state;
     float* __restrict v = state + dimension;
@@ -78,7 +86,7 @@ RUBATO_KERNEL_BODY void UpdateRow(const RowRule& rule, const float* __restrict g
     std::memcpy(state + 2 * dimension, &t, sizeof(t));
     update.learning_rate *= rule.corrections->first(t);
     update.second_moment_scale = rule.corrections->second(t);
-    for (int i = 0; i < dimension; ++i) subtract(i, AdamFormula::Step(update, scale * g[i], m[i], v[i]));
+    for (int i = 0; i < dimension; ++i) Subtract(AdamFormula::Step(update, scale * g[i], m[i], v[i]), draw, i, w);
   } else {
     float* __restrict z = state;
     float* __restrict n = state + dimension;
@@ -91,7 +99,7 @@ RUBATO_KERNEL_BODY void UpdateRow(const RowRule& rule, const float* __restrict g
       n[i] = sum;
       const float shrunk = copysignf(l1, z[i]) - z[i];
       const float weight = shrunk / ((beta + root) * inverse_rate + l2);
-      w[i] = Store(fabsf(z[i]) <= l1 ? 0 : weight, draw, i, w[i]);
+      w[i] = Stored<Weight>(fabsf(z[i]) <= l1 ? 0 : weight, draw, i);
     }
   }
 }
