@@ -25,9 +25,14 @@ job() {
   awk -v accuracy="$accuracy" 'BEGIN { exit !(accuracy >= 0.85) }' || fail "$name: accuracy $accuracy is under 0.85"
 }
 
-job tcp cluster.shared_memory=OFF cluster.connections_per_server=3
+job tcp cluster.shared_memory=OFF cluster.connections_per_server=3 evaluation.recall_at=1
 all="$pushed"
-job shared
+accuracy="$(value "$work/tcp" final_accuracy)" recall="$(value "$work/tcp" final_recall)"
+[[ "$recall" == "$accuracy" ]] || fail "the recall at 1 is $recall, the accuracy $accuracy"
+job shared evaluation.recall_at=3
+accuracy="$(value "$work/shared" final_accuracy)" recall="$(value "$work/shared" final_recall)"
+awk -v accuracy="$accuracy" -v recall="$recall" 'BEGIN { exit !(recall > accuracy && recall <= 1) }' ||
+  fail "the recall at 3 is $recall, the accuracy $accuracy"
 for codec in BF16 INT8; do
   for path in OFF AUTO; do
     job "$codec-$path" "cluster.shared_memory=$path" "compression.push.codec=$codec" "compression.pull.codec=$codec"
