@@ -212,21 +212,28 @@ void PsClient::OnMessage(int connection, grpc::ByteBuffer message, const SharedR
   }
   if (batch < 0) return;
   const absl::Status status = Store(batch, weights);
-  MutexLock lock(mu_);
-  storing_[batch] = false;
-  if (stop_) return;
-  if (!status.ok()) return Fail(Annotate(status, absl::StrCat("answer of ", connections_.name(connection))));
-  int64_t bytes = 0;
-  for (const ArrivedWeights& entry : weights) bytes += static_cast<int64_t>(entry.bytes);
-  counters_.received_bytes += bytes;
-  if (trace_.enabled()) Trace(batch, bytes, arrived);
-  trace_.OnEnd(batch);
-  TakeReply(batch, reply->header);
-}
-
-void PsClient::OnMessagesEnd() {
+  bool wakes = false;
   {
     MutexLock lock(mu_);
+    storing_[batch] = false;
+    if (stop_) return;
+    if (!status.ok()) return Fail(Annotate(status, absl::StrCat("answer of ", connections_.name(connection))));
+    int64_t bytes = 0;
+    for (const ArrivedWeights& entry : weights) bytes += static_cast<int64_t>(entry.bytes);
+    counters_.received_bytes += bytes;
+    if (trace_.enabled()) Trace(batch, bytes, arrived);
+    trace_.OnEnd(batch);
+    TakeReply(batch, reply->header);
+    untold_bytes_ += bytes;
+    wakes = untold_bytes_ >= kToldAfterBytes;
+  }
+  if (wakes) WakeTrainer();
+}
+
+void PsClient::WakeTrainer() {
+  {
+    MutexLock lock(mu_);
+    untold_bytes_ = 0;
     if (awaited_ == nullptr || !(*awaited_)()) return;
   }
   // Whoever is woken begins at once, in this thread's place where processors are few, and must not find the lock held.

@@ -189,8 +189,7 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
   const std::string& FirstOf(int batch) const;
   void Send(const StepMachine::Request& request) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnMessage(int connection, grpc::ByteBuffer message, const SharedRegion* memory) override;
-  // Wakes the trainer if what it waits for is there.
-  void OnMessagesEnd() override;
+  void OnMessagesEnd() override { WakeTrainer(); }
   void OnConnected(int connection) override;
   void OnUnreachable(absl::Status status) override;
   std::vector<bool> AwaitsAnswer() override;
@@ -222,6 +221,11 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
   void Trace(int batch, int64_t received_bytes, absl::Time arrived) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   const std::string& ServerOf(int batch) const { return connections_.name(connection_of_batch_[batch]); }
   bool IsThere(int tensor) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Wakes the trainer if what it waits for is there: for messages that came together once, but for so many bytes of
+  // weights at the latest. Messages that say where in shared memory weights are come together though these are large,
+  // and the first layer may begin while the others are put in place.
+  void WakeTrainer() ABSL_LOCKS_EXCLUDED(mu_);
+  static constexpr int64_t kToldAfterBytes = int64_t{128} << 10;
   // Waits until `done`; the trainer's only wait.
   absl::Status AwaitLocked(const std::function<bool()>& done) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -241,6 +245,8 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
   CondVar changed_;
   // What the trainer waits for; null when it does not.
   const std::function<bool()>* awaited_ ABSL_GUARDED_BY(mu_) = nullptr;
+  // Of weights that were put in place since the trainer was last woken, or was not to be.
+  int64_t untold_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   StepMachine machine_ ABSL_GUARDED_BY(mu_);
   absl::Status failed_ ABSL_GUARDED_BY(mu_);
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
