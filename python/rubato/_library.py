@@ -15,6 +15,7 @@ import time
 from typing import Any, Callable, Optional, Sequence
 
 from rubato import _abi, errors
+from rubato._specs import ModelSpec, admission_of, row_format_of, table_of
 from rubato._version import __version__
 
 SLICE_SECONDS = 0.05
@@ -36,55 +37,6 @@ _EXCEPTIONS: dict[int, type[Exception]] = {
     _abi.FORKED: errors.Forked,
     _abi.NOT_FOUND: errors.NotFound,
 }
-
-
-@dataclasses.dataclass(frozen=True)
-class TensorSpec:
-    """One tensor of a model: float32, dense, in C order."""
-
-    name: str
-    shape: tuple[int, ...]
-    group: int = 0
-
-
-@dataclasses.dataclass(frozen=True)
-class TableSpec:
-    """One table of rows by 64-bit keys, as rubato_table, rubato_admission and rubato_row_format have it."""
-
-    name: str
-    dimension: int
-    algorithm: str
-    learning_rate: float
-    initial_bound: float
-    epsilon: float = 1e-8
-    beta1: float = 0.9
-    beta2: float = 0.999
-    beta: float = 1.0
-    l1: float = 0.0
-    l2: float = 0.0
-    shards: int = 0
-    memory_bytes: int = 0
-    admit_after: int = 1
-    admission_counters: int = 0
-    expire_after_steps: int = 0
-    most_rows: int = 0
-    precision: str = "float32"
-    push: str = "float32"
-    pull: str = "float32"
-
-
-@dataclasses.dataclass(frozen=True)
-class ModelSpec:
-    """What rubato_define is told."""
-
-    tensors: Sequence[TensorSpec]
-    groups: Sequence[dict[str, float]]
-    algorithm: str
-    initial_accumulator: float = 0.0
-    leased_examples: int = 0
-    shard_examples: int = 0
-    epochs: int = 0
-    tables: Sequence[TableSpec] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -209,19 +161,12 @@ class Client:
         groups = (_abi.Hyperparameters * len(model.groups))(
             *(_abi.Hyperparameters(**group) for group in model.groups)
         )
-        tables = (_abi.Table * len(model.tables))(*(_table(table) for table in model.tables))
+        tables = (_abi.Table * len(model.tables))(*(table_of(table) for table in model.tables))
         admission = (_abi.Admission * len(model.tables))(
-            *(_admission(table) for table in model.tables)
+            *(admission_of(table) for table in model.tables)
         )
         row_formats = (_abi.RowFormat * len(model.tables))(
-            *(
-                _abi.RowFormat(
-                    _abi.NUMBERS[table.precision],
-                    _abi.NUMBERS[table.push],
-                    _abi.NUMBERS[table.pull],
-                )
-                for table in model.tables
-            )
+            *(row_format_of(table) for table in model.tables)
         )
         described = _abi.Model(
             struct_bytes=ctypes.sizeof(_abi.Model),
@@ -473,23 +418,6 @@ class Client:
         if kind is None:
             raise errors.RubatoError(f"the library gave the unknown result {result}: {said}")
         raise kind(said or f"{kind.__name__}, and the library does not say why")
-
-
-def _table(spec: TableSpec) -> _abi.Table:
-    given = dataclasses.asdict(spec)
-    values = {name: given[name] for name, _ in _abi.Table._fields_}
-    values["name"] = spec.name.encode()
-    values["algorithm"] = _abi.TABLE_ALGORITHMS[spec.algorithm]
-    return _abi.Table(**values)
-
-
-def _admission(spec: TableSpec) -> _abi.Admission:
-    return _abi.Admission(
-        admit_after=spec.admit_after,
-        counters=spec.admission_counters,
-        expire_after_steps=spec.expire_after_steps,
-        most_rows=spec.most_rows,
-    )
 
 
 def interruptibly(work: Callable[[], None], wait: Optional[float] = None) -> None:

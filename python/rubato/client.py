@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rubato import _abi, errors
-from rubato._library import Step, TensorSpec
+from rubato._library import Step
+from rubato._specs import TensorSpec
 from rubato.session import Session
 
 Array = NDArray[np.float32]

@@ -13,7 +13,8 @@ from typing import Any, Callable, Iterator, Mapping, Optional, Protocol, Sequenc
 
 from rubato import _exit, _library, _loads, _meet, _saves, errors
 from rubato._exchange_values import Values
-from rubato._library import Lease, ModelSpec, Step, TableSpec, TensorSpec
+from rubato._library import Lease, Step
+from rubato._specs import ModelSpec, TableSpec, TensorSpec
 from rubato._own_state import OwnState
 from rubato._place import Place, find_place
 from rubato._serve import Serve

@@ -71,11 +71,10 @@ uint32_t StepOf(const std::vector<float>& row) { return std::bit_cast<uint32_t>(
 class Expiry {
  public:
   Expiry(const Scenario& scenario, uint32_t step, const Rows& rows)
-      : hash_(HashOfTable(scenario.seed, 0)), after_(scenario.rows_expire_after) {
+      : hash_(HashOfTable(scenario.seed, 0)), after_(scenario.rows_expire_after), step_(step) {
     for (const auto& [key, row] : rows) {
       if (after_ > 0) steps_[PartOf(key)] = std::max(steps_[PartOf(key)], StepOf(row));
     }
-    step_ = step;
   }
 
   // The row's last entry is not there yet.
@@ -100,7 +99,7 @@ class Expiry {
 
   const KeyHash hash_;
   const uint32_t after_;
-  uint32_t step_ = 0;
+  const uint32_t step_;
   // By part, before this step.
   std::map<uint64_t, uint32_t> steps_;
   std::set<uint64_t> updated_;

@@ -7,7 +7,8 @@ from typing import Any, Optional
 import torch
 
 from rubato import errors
-from rubato._library import Client, TableSpec
+from rubato._library import Client
+from rubato._specs import TableSpec
 from rubato.torch._tensors import Model
 from rubato.torch.embedding_bag import EmbeddingBag
 

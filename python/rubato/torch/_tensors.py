@@ -8,7 +8,8 @@ from typing import Iterable, Iterator, Optional, Union
 import torch
 
 from rubato import errors
-from rubato._library import Client, TensorSpec
+from rubato._library import Client
+from rubato._specs import TensorSpec
 from rubato.torch._gpu import GpuCopies
 
 Model = Union[torch.nn.Module, Iterable[tuple[str, torch.Tensor]]]

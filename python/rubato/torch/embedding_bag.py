@@ -9,7 +9,7 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from rubato import _abi, errors
-from rubato._library import TableSpec
+from rubato._specs import TableSpec
 
 if TYPE_CHECKING:
     from rubato.torch._tables import Tables
