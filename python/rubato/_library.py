@@ -12,7 +12,7 @@ import os
 import pathlib
 import threading
 import time
-from typing import Any, Callable, Optional, Sequence
+from typing import Any, Callable, Optional
 
 from rubato import _abi, errors
 from rubato._specs import ModelSpec, admission_of, row_format_of, table_of
