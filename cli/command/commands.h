@@ -29,6 +29,7 @@ void AddReplayCommand(CLI::App* app, const Environment* environment, int* exit_c
 void AddPageCommand(CLI::App* app, const Environment* environment, int* exit_code);
 void AddReportCommand(CLI::App* app, const Environment* environment, int* exit_code);
 void AddPlanCapacityCommand(CLI::App* app, const Environment* environment, int* exit_code);
+void AddBytePairsCommand(CLI::App* app, const Environment* environment, int* exit_code);
 void AddTraceCommand(CLI::App* app, const Environment* environment, int* exit_code);
 
 }  // namespace rubato

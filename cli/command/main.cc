@@ -48,6 +48,7 @@ int main(int argc, char** argv) {
   rubato::AddPageCommand(&app, &environment, &exit_code);
   rubato::AddReportCommand(&app, &environment, &exit_code);
   rubato::AddPlanCapacityCommand(&app, &environment, &exit_code);
+  rubato::AddBytePairsCommand(&app, &environment, &exit_code);
   rubato::AddTraceCommand(&app, &environment, &exit_code);
   try {
     app.parse(argc, argv);

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -20,12 +22,17 @@ void ValidateKeyColumns(const std::string& path, const v1::KeyColumns& entry, Er
     errors->CheckNotEmpty(absl::StrCat(path, ".columns[", i, "]"), entry.columns(i), "the name of a column");
   }
   errors->CheckNumber(absl::StrCat(path, ".bucket"), entry.bucket(), entry.bucket() >= 0, "a number >= 0");
-  if (!entry.words()) return;
+  if (!IsText(entry)) return;
+  const absl::string_view text = entry.words() ? "words" : "byte_pairs";
+  if (entry.words() && entry.byte_pairs()) {
+    errors->Add(absl::StrCat(path, ".byte_pairs"), "true", "false with words");
+  }
   if (entry.columns_size() > 1) {
-    errors->Add(absl::StrCat(path, ".columns"), absl::StrCat(entry.columns_size(), " columns"), "1 with words");
+    errors->Add(absl::StrCat(path, ".columns"), absl::StrCat(entry.columns_size(), " columns"),
+                absl::StrCat("1 with ", text));
   }
   if (entry.bucket() > 0) {
-    errors->Add(absl::StrCat(path, ".bucket"), NumberText(entry.bucket()), "absent with words");
+    errors->Add(absl::StrCat(path, ".bucket"), NumberText(entry.bucket()), absl::StrCat("absent with ", text));
   }
 }
 
@@ -47,6 +54,14 @@ void ValidateColumns(const ModelSpec* model, const v1::ColumnsData& columns, boo
   }
   for (int i = 0; i < columns.keys_size(); ++i) {
     ValidateKeyColumns(absl::StrCat("data.columns.keys[", i, "]"), columns.keys(i), errors);
+  }
+  const bool has_pairs = std::any_of(columns.keys().begin(), columns.keys().end(),
+                                     [](const v1::KeyColumns& entry) { return entry.byte_pairs(); });
+  if (has_pairs) {
+    errors->CheckNotEmpty("data.columns.byte_pairs", columns.byte_pairs(),
+                          "the path of what rubato byte-pairs wrote, because an entry of keys has byte_pairs");
+  } else if (!columns.byte_pairs().empty()) {
+    errors->Add("data.columns.byte_pairs", columns.byte_pairs(), "absent, because no entry of keys has byte_pairs");
   }
   if (model == nullptr) return;
   if (NumElements(model->features) != columns.features_size()) {

@@ -26,6 +26,9 @@ std::vector<std::string> WithColumns(const std::vector<std::string>& more) {
 
 TEST(ValidateColumnsTest, AcceptsKeysAndNumbers) {
   EXPECT_EQ(ErrorOf(kColumnsJob), "");
+  EXPECT_EQ(ErrorOf(WithColumns({"data.columns.keys[2].words=false", "data.columns.keys[2].byte_pairs=true",
+                                 "data.columns.byte_pairs=some.pairs"})),
+            "");
   EXPECT_EQ(ErrorOf({"data.teacher=", "model.input_shape[0]=1", "model.layers[0].linear.units=1",
                      "model.loss=MEAN_SQUARED_ERROR",
                      "data.columns={train_paths: 'a' test_paths: 'b' label: 'y' features {column: 'x' log1p: true}}"}),
@@ -59,6 +62,16 @@ TEST(ValidateColumnsTest, NamesTheFieldThatIsWrong) {
        "data.columns.keys[2].bucket: value 5; allowed: absent with words"},
       {WithColumns({"data.columns.keys[2].columns[1]=more"}),
        "data.columns.keys[2].columns: value 2 columns; allowed: 1 with words"},
+      {WithColumns({"data.columns.keys[2].byte_pairs=true", "data.columns.byte_pairs=some.pairs"}),
+       "data.columns.keys[2].byte_pairs: value true; allowed: false with words"},
+      {WithColumns({"data.columns.keys[2].words=false", "data.columns.keys[2].byte_pairs=true"}),
+       "data.columns.byte_pairs: value empty; allowed: the path of what rubato byte-pairs wrote, because an entry of "
+       "keys has byte_pairs"},
+      {WithColumns({"data.columns.byte_pairs=some.pairs"}),
+       "data.columns.byte_pairs: value some.pairs; allowed: absent, because no entry of keys has byte_pairs"},
+      {WithColumns({"data.columns.keys[0].byte_pairs=true", "data.columns.byte_pairs=some.pairs"}),
+       "data.columns.keys[0].byte_pairs: value true; allowed: false, as the entry is one of the 2 of table places; an "
+       "entry of byte_pairs is the only one of a table with combine"},
       {WithColumns({"model.input_shape[0]=3"}),
        "data.columns.features: value 2 columns; allowed: 3, as many as model.input_shape says"},
       {WithColumns({"model.tables[0].keys_per_example=1"}),

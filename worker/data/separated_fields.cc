@@ -1,6 +1,10 @@
 #include "worker/data/separated_fields.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "worker/data/shown_field.h"
 
 namespace rubato::worker {
@@ -69,6 +73,26 @@ absl::Status SeparatedFields::TakeQuoted(absl::string_view* rest) {
     unquoted_.push_back(kQuote);
     from = after + 1;
   }
+}
+
+absl::Status SeparatedFields::SplitHeader(absl::string_view record) {
+  absl::ConsumePrefix(&record, "\xef\xbb\xbf");
+  return Split(record);
+}
+
+absl::StatusOr<size_t> FindColumn(const std::vector<absl::string_view>& names, absl::string_view name) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("no column \"", name,
+                     "\"; there are: ", absl::StrJoin(names, ", ", [](std::string* text, absl::string_view one) {
+                       absl::StrAppend(text, ShownField(one));
+                     })));
+  }
+  if (std::find(found + 1, names.end(), name) != names.end()) {
+    return absl::InvalidArgumentError(absl::StrCat("two columns \"", name, "\"; expected: one"));
+  }
+  return static_cast<size_t>(found - names.begin());
 }
 
 }  // namespace rubato::worker

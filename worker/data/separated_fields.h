@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 namespace rubato::worker {
@@ -23,6 +24,8 @@ class SeparatedFields {
 
   // InvalidArgument names the column, counted from 0, whose quotes are not as above.
   absl::Status Split(absl::string_view record);
+  // The same of a file's first line, whose fields are the columns' names and which may begin with a byte order mark.
+  absl::Status SplitHeader(absl::string_view record);
 
   // Of the last record; in its memory or here, so long as neither changes.
   const std::vector<absl::string_view>& fields() const { return fields_; }
@@ -36,6 +39,9 @@ class SeparatedFields {
   // Of fields with quotes inside.
   std::string unquoted_;
 };
+
+// Which of the columns has this name. InvalidArgument: none, with the names that there are, or two.
+absl::StatusOr<size_t> FindColumn(const std::vector<absl::string_view>& names, absl::string_view name);
 
 }  // namespace rubato::worker
 

@@ -53,6 +53,16 @@ TEST(SeparatedFieldsTest, NamesTheColumnWithBadQuotes) {
   EXPECT_EQ(Error("\""), "column 0: value \"\\\"\"" + allowed);
 }
 
+TEST(SeparatedFieldsTest, ColumnsAreFoundByTheirNames) {
+  SeparatedFields header(',');
+  ASSERT_TRUE(header.SplitHeader("\xef\xbb\xbflate,\"from, to\",miles,late").ok());
+  EXPECT_EQ(FindColumn(header.fields(), "miles").value(), 2u);
+  EXPECT_EQ(FindColumn(header.fields(), "from, to").value(), 1u);
+  EXPECT_EQ(FindColumn(header.fields(), "late").status().message(), "two columns \"late\"; expected: one");
+  EXPECT_EQ(FindColumn(header.fields(), "age").status().message(),
+            "no column \"age\"; there are: \"late\", \"from, to\", \"miles\", \"late\"");
+}
+
 TEST(SeparatedRecordLengthTest, ARecordEndsAtALineFeedOutsideOfQuotes) {
   constexpr size_t kNone = absl::string_view::npos;
   EXPECT_EQ(SeparatedRecordLength("a,b\nc", ','), 3u);

@@ -8,10 +8,9 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "common/key_places.h"
 #include "common/status.h"
+#include "worker/data/byte_pairs/byte_pairs.h"
 #include "worker/data/column_keys.h"
 #include "worker/data/readers/readers.h"
 #include "worker/data/record_files.h"
@@ -42,23 +41,22 @@ struct ExampleMemory {
 // What the config says of a line of text. Thread-safe.
 class ColumnsFormat {
  public:
-  ColumnsFormat(v1::ColumnsData config, const ModelSpec& model, std::vector<KeyPlace> places)
+  ColumnsFormat(v1::ColumnsData config, const ModelSpec& model, std::vector<KeyPlace> places,
+                std::optional<BytePairs> pairs)
       : config_(std::move(config)),
         classes_(model.has_classes() ? model.classes() : 0),
         tables_(model.tables),
-        places_(std::move(places)) {}
+        places_(std::move(places)),
+        pairs_(std::move(pairs)) {}
 
   char separator() const { return config_.separator()[0]; }
   size_t features() const { return static_cast<size_t>(config_.features_size()); }
   size_t tables() const { return tables_.size(); }
-  bool is_ragged() const {
-    return std::any_of(config_.keys().begin(), config_.keys().end(), [](const auto& entry) { return entry.words(); });
-  }
+  bool is_ragged() const { return std::any_of(config_.keys().begin(), config_.keys().end(), IsText); }
 
   absl::StatusOr<FileColumns> FindColumns(absl::string_view header) const {
     SeparatedFields header_fields(separator());
-    absl::ConsumePrefix(&header, "\xef\xbb\xbf");
-    RUBATO_RETURN_IF_ERROR(header_fields.Split(header));
+    RUBATO_RETURN_IF_ERROR(header_fields.SplitHeader(header));
     const std::vector<absl::string_view>& names = header_fields.fields();
     FileColumns columns = {.count = names.size()};
     RUBATO_ASSIGN_OR_RETURN(columns.label, FindColumn(names, config_.label()));
@@ -93,8 +91,8 @@ class ColumnsFormat {
       const v1::KeyColumns& entry = config_.keys(place.entry);
       const std::vector<size_t>& at = columns.keys[place.entry];
       uint32_t* const count = out.key_counts + place.table;
-      if (entry.words()) {
-        RUBATO_RETURN_IF_ERROR(ParseWords(place, values[at[0]], out.keys + place.first, count));
+      if (IsText(entry)) {
+        RUBATO_RETURN_IF_ERROR(ParseText(place, values[at[0]], out.keys + place.first, count));
       } else {
         RUBATO_RETURN_IF_ERROR(ParseKey(place.entry, at, values, out.keys + place.first));
         ++*count;
@@ -104,21 +102,6 @@ class ColumnsFormat {
   }
 
  private:
-  static absl::StatusOr<size_t> FindColumn(const std::vector<absl::string_view>& names, const std::string& name) {
-    const auto found = std::find(names.begin(), names.end(), name);
-    if (found == names.end()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("no column \"", name,
-                       "\"; there are: ", absl::StrJoin(names, ", ", [](std::string* text, absl::string_view one) {
-                         absl::StrAppend(text, ShownField(one));
-                       })));
-    }
-    if (std::find(found + 1, names.end(), name) != names.end()) {
-      return absl::InvalidArgumentError(absl::StrCat("two columns \"", name, "\"; expected: one"));
-    }
-    return static_cast<size_t>(found - names.begin());
-  }
-
   static absl::Status BadField(absl::string_view column, absl::string_view field, absl::string_view allowed) {
     return absl::InvalidArgumentError(
         absl::StrCat("column \"", column, "\": value ", ShownField(field), "; allowed: ", allowed));
@@ -170,20 +153,27 @@ class ColumnsFormat {
     return absl::OkStatus();
   }
 
-  absl::Status ParseWords(const KeyPlace& place, absl::string_view text, uint64_t* keys, uint32_t* count) const {
-    int64_t words = 0;
-    ForEachWord(text, [&](absl::string_view word) {
-      if (words++ >= place.places) return;
+  absl::Status ParseText(const KeyPlace& place, absl::string_view text, uint64_t* keys, uint32_t* count) const {
+    const v1::KeyColumns& entry = config_.keys(place.entry);
+    int64_t units = 0;
+    const auto add = [&](absl::string_view unit) {
+      if (units++ >= place.places) return;
       ColumnKey hash(place.entry);
-      hash.Add(word);
+      hash.Add(unit);
       *keys++ = hash.Finish();
-    });
-    if (words > place.places) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "column \"", config_.keys(place.entry).columns(0), "\": ", words, " words; allowed: ", place.places,
-          ", the keys_per_example of model.tables[", place.table, "] (", tables_[place.table].config.name(), ")"));
+    };
+    if (entry.words()) {
+      ForEachWord(text, add);
+    } else {
+      pairs_->Encode(text, [&](uint32_t token) { add(pairs_->bytes(token)); });
     }
-    *count = static_cast<uint32_t>(words);
+    if (units > place.places) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("column \"", entry.columns(0), "\": ", units, entry.words() ? " words" : " byte pairs",
+                       "; allowed: ", place.places, ", the keys_per_example of model.tables[", place.table, "] (",
+                       tables_[place.table].config.name(), ")"));
+    }
+    *count = static_cast<uint32_t>(units);
     return absl::OkStatus();
   }
 
@@ -192,6 +182,8 @@ class ColumnsFormat {
   const int64_t classes_;
   const std::vector<TableSpec> tables_;
   const std::vector<KeyPlace> places_;
+  // If an entry has byte_pairs.
+  const std::optional<BytePairs> pairs_;
 };
 
 class ColumnsDataset : public Dataset {
@@ -250,7 +242,11 @@ DatasetOr OpenColumns(const ReaderRequest& request) {
   if (paths.empty()) return MissingSource(request.test ? "data.columns.test_paths" : "data.columns.train_paths");
   RUBATO_RETURN_IF_ERROR(CheckModel(request.model, config));
   RUBATO_ASSIGN_OR_RETURN(std::vector<KeyPlace> places, PlacesOfKeys(config, request.model.tables));
-  auto format = std::make_unique<const ColumnsFormat>(config, request.model, std::move(places));
+  std::optional<BytePairs> pairs;
+  if (!config.byte_pairs().empty()) {
+    RUBATO_ASSIGN_OR_RETURN(pairs, BytePairs::Load(config.byte_pairs()));
+  }
+  auto format = std::make_unique<const ColumnsFormat>(config, request.model, std::move(places), std::move(pairs));
   const char separator = format->separator();
 
   std::vector<FileColumns> columns;

@@ -261,5 +261,39 @@ TEST(ColumnsDatasetTest, RefusesAModelOfAnotherShape) {
   EXPECT_EQ(Error(text, model), "data.columns.keys: value 4 entries; allowed: 3, as the model's tables have keys");
 }
 
+// Of "ab" and " ab", instead of words.
+v1::JobConfig PairsConfig(const std::string& text) {
+  v1::JobConfig config = Config({WriteTestFile("columns.csv", text)});
+  v1::ColumnsData* const columns = config.mutable_data()->mutable_columns();
+  columns->mutable_keys(3)->set_words(false);
+  columns->mutable_keys(3)->set_byte_pairs(true);
+  columns->set_byte_pairs(
+      WriteTestFile("pairs", "rubato byte pairs 1\nlower_case 1\ntokens 258\n97 98 ab\n32 256 _ab\n"));
+  return config;
+}
+
+TEST(ColumnsDatasetTest, BytePairsAreKeysOfTheirText) {
+  const DatasetOr data =
+      OpenBothWays(PairsConfig(std::string(kHeader) + "1,LAS,PHL,50,0,Ab abz\n0,LAS,PHL,50,0,\n"), Model());
+  ASSERT_TRUE(data.ok()) << data.status();
+  const Examples read = Read(**data, {0, 1});
+  EXPECT_THAT(read.counts, ElementsAre(kPlaces, 3, kPlaces, 0));
+  const DatasetOr words = Open(std::string(kHeader) + "1,LAS,PHL,50,0,z ab\n");
+  ASSERT_TRUE(words.ok()) << words.status();
+  const Examples of_words = Read(**words, {0});
+  // A piece has the key that a word of the same text has.
+  EXPECT_EQ(read.keys[kPlaces], of_words.keys[kPlaces + 1]);
+  EXPECT_NE(read.keys[kPlaces + 1], read.keys[kPlaces]);
+  EXPECT_EQ(read.keys[kPlaces + 2], of_words.keys[kPlaces]);
+}
+
+TEST(ColumnsDatasetTest, TooManyBytePairsAreRefused) {
+  const absl::Status status =
+      OpenBothWays(PairsConfig(std::string(kHeader) + "1,LAS,PHL,50,0,vwxyz\n"), Model()).status();
+  EXPECT_THAT(
+      std::string(status.message()),
+      HasSubstr(":2: column \"text\": 5 byte pairs; allowed: 4, the keys_per_example of model.tables[1] (words)"));
+}
+
 }  // namespace
 }  // namespace rubato::worker

@@ -17,6 +17,7 @@ ModelSpec TextModel(int64_t positions) {
 
 struct TextOptions {
   std::string path;
+  std::string byte_pairs = {};
   double test_fraction = 0;
   bool test = false;
 };
@@ -24,6 +25,7 @@ struct TextOptions {
 absl::StatusOr<std::shared_ptr<const Dataset>> Open(const TextOptions& options, const ModelSpec& model) {
   v1::JobConfig config;
   config.mutable_data()->mutable_text()->set_path(options.path);
+  config.mutable_data()->mutable_text()->set_byte_pairs(options.byte_pairs);
   config.mutable_data()->mutable_text()->set_test_fraction(options.test_fraction);
   return OpenBothWays(config, model, options.test ? Split::kTest : Split::kTrain);
 }
@@ -61,6 +63,46 @@ TEST(TextDatasetTest, TheEndOfTheFileIsHeldOut) {
   EXPECT_THAT(classes, ElementsAre('d', 'e'));
   ASSERT_TRUE((*test)->Read(&first, 1, inputs.data(), classes.data(), nullptr).ok());
   EXPECT_THAT(inputs, ElementsAre('g', 'h'));
+}
+
+// "ab" and " ab".
+constexpr char kPairs[] = "rubato byte pairs 1\nlower_case 0\ntokens 258\n97 98 ab\n32 256 _ab\n";
+
+TEST(TextDatasetTest, BytePairsAreTokens) {
+  ModelSpec model = TextModel(2);
+  model.vocabulary = 258;
+  model.output = {2, 300};
+  // The last three words are held out.
+  TextOptions options = {.path = WriteTestFile("text", "ab abc ab ab ab ab"),
+                         .byte_pairs = WriteTestFile("pairs", kPairs),
+                         .test_fraction = 0.5};
+  const auto train = Open(options, model);
+  options.test = true;
+  const auto test = Open(options, model);
+  ASSERT_TRUE(train.ok()) << train.status();
+  ASSERT_TRUE(test.ok()) << test.status();
+  // Tokens 256, 257, 'c' and 257; three times 257.
+  EXPECT_EQ((*train)->size(), 1);
+  EXPECT_EQ((*test)->size(), 1);
+  const int64_t first = 0;
+  std::vector<float> inputs(2);
+  std::vector<int32_t> classes(2);
+  ASSERT_TRUE((*train)->Read(&first, 1, inputs.data(), classes.data(), nullptr).ok());
+  EXPECT_THAT(inputs, ElementsAre(256, 257));
+  EXPECT_THAT(classes, ElementsAre(257, 'c'));
+}
+
+TEST(TextDatasetTest, RefusesBytePairsThatTheModelHasNoTokensFor) {
+  TextOptions options = {.path = WriteTestFile("text", "ab abc ab ab ab"),
+                         .byte_pairs = WriteTestFile("pairs", kPairs)};
+  const absl::Status few = Open(options, TextModel(2)).status();
+  EXPECT_EQ(few.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(few.message(),
+            "model: from 2 with a vocabulary of 256 to 2x256; expected with the byte pairs of " + options.byte_pairs +
+                ": SOFTMAX_CROSS_ENTROPY from positions, with a vocabulary of at least 258, to positions "
+                "x at least 258");
+  options.byte_pairs = "no/such/file";
+  EXPECT_EQ(Open(options, TextModel(2)).status().code(), absl::StatusCode::kNotFound);
 }
 
 TEST(TextDatasetTest, RefusesAPartThatIsShorterThanAWindow) {
