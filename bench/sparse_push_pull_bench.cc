@@ -61,8 +61,9 @@ struct Flags {
   double zipf = 1.05;
   double seconds = 0.2;
   int rounds = 7;
-  // Without the peers: for a profiler.
+  // Without the peers, and this case alone, if it is not empty: for a profiler.
   bool alone = false;
+  std::string only;
   // For this program's own use: which server it is.
   std::string server;
 };
@@ -290,10 +291,11 @@ absl::Status Measure(const Flags& flags) {
     RUBATO_RETURN_IF_ERROR(Annotate(Fill(flags, gradients, subject.client.get()), subject.name));
   }
   RUBATO_RETURN_IF_ERROR(Verify(flags, uniform[0], gradients, subjects));
-  const std::vector<Case> cases = {{"lookup, uniform", false, &uniform},
-                                   {"push and lookup, uniform", true, &uniform},
-                                   {"lookup, Zipf", false, &skewed},
-                                   {"push and lookup, Zipf", true, &skewed}};
+  std::vector<Case> cases = {{"lookup, uniform", false, &uniform},
+                             {"push and lookup, uniform", true, &uniform},
+                             {"lookup, Zipf", false, &skewed},
+                             {"push and lookup, Zipf", true, &skewed}};
+  std::erase_if(cases, [&](const Case& one) { return !flags.only.empty() && one.name != flags.only; });
   RUBATO_ASSIGN_OR_RETURN(const auto measured, RunRounds(flags, cases, gradients, subjects));
   Print(cases, subjects, measured);
   return absl::OkStatus();
@@ -323,6 +325,8 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_option("--seconds", flags->seconds, "Of a turn")->check(CLI::Range(0.001, 60.0))->capture_default_str();
   app->add_option("--rounds", flags->rounds, "Turns of each case")->check(CLI::Range(1, 1000))->capture_default_str();
   app->add_flag("--alone", flags->alone, "Without the peers, for a profiler");
+  app->add_option("--only", flags->only, "One case alone")
+      ->check(CLI::IsMember({"lookup, uniform", "push and lookup, uniform", "lookup, Zipf", "push and lookup, Zipf"}));
   app->add_option("--server", flags->server)->check(CLI::IsMember({kOurs, kShared, kStream, kPrefetched}))->group("");
 }
 

@@ -189,6 +189,11 @@ void ExchangeClient::OnEnd() {
 }
 
 void ExchangeClient::Send(grpc::ByteBuffer message, int64_t priority) {
+  Queue(std::move(message), priority);
+  Flush();
+}
+
+void ExchangeClient::Queue(grpc::ByteBuffer message, int64_t priority) {
   const size_t bytes = message.Length();
   bool taken = false;
   {
@@ -196,7 +201,7 @@ void ExchangeClient::Send(grpc::ByteBuffer message, int64_t priority) {
     if (state_ != State::kOpen) return;
     taken = out_.Push(std::move(message), priority);
   }
-  if (taken) return Advance();
+  if (taken) return;
   Break(absl::ResourceExhaustedError(absl::StrCat("the server at ", options_.address,
                                                   " does not read: another message of ", bytes,
                                                   " bytes does not fit the queue")));

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/transport/exchange_client.h"
 #include "common/transport/exchange_server.h"
+#include "common/transport/send_queue.h"
 #include "common/transport/testing/peers.h"
 #include "common/wire/exchange_codec.h"
 
@@ -43,6 +44,32 @@ TEST(ExchangeTest, SmallAndEmptyMessagesGoBothWaysInOrder) {
     client->Send(ToBuffer(sent.back()));
   }
   EXPECT_EQ(inbox.AwaitMessages(sent.size()), sent);
+}
+
+// Counts how often messages came together.
+class Groups : public Inbox {
+ public:
+  void OnMessagesEnd() override { ++ends_; }
+  int ends() const { return ends_; }
+
+ private:
+  std::atomic<int> ends_{0};
+};
+
+TEST(ExchangeTest, QueuedMessagesTravelTogetherAndSoDoTheirAnswers) {
+  EchoHandler echo;
+  auto server = Serve(&echo);
+  Groups inbox;
+  auto client = Connect(server->port(), &inbox);
+  // After an answer each side knows that the other takes bundles.
+  client->Send(ToBuffer("first"));
+  ASSERT_TRUE(inbox.AwaitCount(1));
+  const std::string large(SendQueue::kBundleBytesMax, 'a');
+  for (const std::string& message : {large, std::string("b"), std::string("c")}) client->Queue(ToBuffer(message));
+  client->Flush();
+  EXPECT_EQ(inbox.AwaitMessages(4), (std::vector<std::string>{"first", large, "b", "c"}));
+  client = nullptr;
+  EXPECT_EQ(inbox.ends(), 2);
 }
 
 TEST(ExchangeTest, LargeMessagesKeepEightInFlightInBothDirections) {

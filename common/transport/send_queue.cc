@@ -1,5 +1,6 @@
 #include "common/transport/send_queue.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -23,13 +24,14 @@ bool SendQueue::Push(grpc::ByteBuffer message, int64_t priority) {
 int SendQueue::StartNext(grpc::ByteBuffer* message) {
   if (writing_ || held_ || messages_.empty()) return 0;
   std::vector<grpc::ByteBuffer> together;
-  size_t bytes = 0;
+  size_t bytes = 0, most = kBundleBytesMax;
   do {
     grpc::ByteBuffer& next = together.emplace_back();
     next.Swap(&messages_.begin()->second);
     messages_.erase(messages_.begin());
     bytes += Cost(next);
-  } while (bundles_ && !messages_.empty() && bytes + Cost(messages_.begin()->second) <= kBundleBytesMax);
+    if (together.size() == 1) most = std::max(most, bytes + kBehindLargeBytesMax);
+  } while (bundles_ && !messages_.empty() && bytes + Cost(messages_.begin()->second) <= most);
   bytes_ -= bytes;
   writing_ = true;
   const int count = static_cast<int>(together.size());

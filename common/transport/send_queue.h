@@ -11,8 +11,8 @@ namespace rubato {
 
 // Messages that wait to be written to a stream, which takes one at a time: the lowest priority number first, and among
 // equals the oldest. To a peer that takes bundles (common/wire/bundle.h), those that wait together are written
-// together, as long as they are small: a large one has nothing to gain, and would only come later. Pure bookkeeping;
-// not thread-safe.
+// together, as long as they are small: a large one has nothing to gain, and would only come later. But what is behind
+// it goes with it, if that is little. Pure bookkeeping; not thread-safe.
 //
 //   if (!queue.Push(std::move(message), priority)) ...close the stream...
 //   if (queue.StartNext(&message) > 0) ...write it, and call WriteDone() when it is written...
@@ -22,6 +22,8 @@ class SendQueue {
   static constexpr size_t kMessageOverheadBytes = 256;
   // Of a bundle's messages together.
   static constexpr size_t kBundleBytesMax = size_t{1} << 17;
+  // Of those behind a larger one.
+  static constexpr size_t kBehindLargeBytesMax = size_t{1} << 13;
 
   // At most `bytes_max` wait at a time, the message being written not counted.
   explicit SendQueue(size_t bytes_max) : bytes_max_(bytes_max) {}

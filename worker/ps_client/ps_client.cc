@@ -149,9 +149,21 @@ void PsClient::AddGradients(const ChunkBatch& batch, const SharedMemoryLink* mem
 
 void PsClient::Send(const StepMachine::Request& request) {
   // What the next forward needs first goes first: rows, its input. Sent again when there is a connection.
-  connections_.Send(connection_of_batch_[request.batch], HasRows(request.batch) ? -1 : request.batch,
-                    [&](const SharedMemoryLink* memory)
-                        ABSL_NO_THREAD_SAFETY_ANALYSIS { return MakeRequest(request, memory); });
+  connections_.Send(
+      connection_of_batch_[request.batch], HasRows(request.batch) ? -1 : request.batch,
+      [&](const SharedMemoryLink* memory) ABSL_NO_THREAD_SAFETY_ANALYSIS { return MakeRequest(request, memory); },
+      sends_together_);
+}
+
+void PsClient::PushTogether(const std::vector<int>& batches) {
+  sends_together_ = true;
+  for (int batch : batches) machine_.Push(batch);
+  sends_together_ = false;
+  int flushed = -1;
+  for (int batch : batches) {
+    const int connection = connection_of_batch_[batch];
+    if (std::exchange(flushed, connection) != connection) connections_.Flush(connection);
+  }
 }
 
 void PsClient::DescribePush(const StepMachine::Request& request, v1::PushPull* push) {
@@ -381,6 +393,7 @@ absl::StatusOr<bool> PsClient::BeginStep(Step* step) {
   step_wait_ = absl::ZeroDuration();
   machine_.BeginStep();
   ForgetRows();
+  missing_pushes_ = {.tensors = options_.tensors.size(), .tables = tables_.size()};
   for (size_t b = 0; b < missing_tensors_.size(); ++b) {
     missing_tensors_[b] = static_cast<int>(batching_.tensors_of_batch[b].size());
     examples_[b] = kNoneYet;
@@ -412,7 +425,17 @@ void PsClient::PushTensor(int tensor, const Pushed& pushed) {
   }
   for (int batch : full) EncodeBatch(batching_.batches[batch], step, compress);
   MutexLock lock(mu_);
-  for (int batch : due) machine_.Push(batch);
+  if (--missing_pushes_.tensors == 0 && missing_pushes_.tables > 0 && AreSmall(due)) {
+    waits_for_rows_ = std::move(due);
+  } else {
+    PushTogether(due);
+  }
+}
+
+bool PsClient::AreSmall(const std::vector<int>& batches) const {
+  int64_t bytes = 0;
+  for (int batch : batches) bytes += batching_.batches[batch].bytes;
+  return bytes <= kWithRowsBytesMax;
 }
 
 void PsClient::AddHyperparameters(int batch, const v1::GroupHyperparameters& added) {

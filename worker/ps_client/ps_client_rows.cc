@@ -122,8 +122,12 @@ void PsClient::PushRows(int number, const std::vector<uint64_t>& keys, const std
     const int batch = table.batches[i];
     RowsOf(batch).pushed = std::move(sent[i]);
     examples_[batch] = pushed.examples;
-    machine_.Push(batch);
   }
+  --missing_pushes_.tables;
+  std::vector<int> due = table.batches;
+  due.insert(due.end(), waits_for_rows_.begin(), waits_for_rows_.end());
+  waits_for_rows_.clear();
+  PushTogether(due);
 }
 
 bool PsClient::AddSpan(const SentKeys& sent, v1::ExchangeRequest* header) const {

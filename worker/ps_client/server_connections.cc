@@ -50,10 +50,17 @@ void ServerConnections::Start() {
 const std::string& ServerConnections::name(int connection) const { return names_[connection]; }
 
 void ServerConnections::Send(int connection, int64_t priority,
-                             absl::FunctionRef<grpc::ByteBuffer(const SharedMemoryLink* memory)> make) {
+                             absl::FunctionRef<grpc::ByteBuffer(const SharedMemoryLink* memory)> make, bool more) {
   MutexLock lock(mu_);
   if (stop_ || connections_[connection].client == nullptr) return;
-  connections_[connection].client->Send(make(connections_[connection].memory.get()), priority);
+  ExchangeClient& client = *connections_[connection].client;
+  client.Queue(make(connections_[connection].memory.get()), priority);
+  if (!more) client.Flush();
+}
+
+void ServerConnections::Flush(int connection) {
+  MutexLock lock(mu_);
+  if (!stop_ && connections_[connection].client != nullptr) connections_[connection].client->Flush();
 }
 
 bool ServerConnections::all_share_memory() {
