@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "common/status.h"
-#include "kernels/codec/codec.h"
 #include "worker/ps_client/arrived_rows.h"
 #include "worker/ps_client/ps_client.h"
+#include "worker/ps_client/table_payload.h"
 
 namespace rubato::worker {
 
@@ -35,20 +35,9 @@ void PsClient::AddTables() {
 PsClient::SentKeys PsClient::MakeSent(const TableParts& table, const KeyPart& part, const uint64_t* keys,
                                       const float* gradients) const {
   if (part.count == 0) return {};
-  const CodecSpec codec = {table.push};
-  const size_t key_bytes = part.count * sizeof(uint64_t);
-  const size_t row_bytes = gradients == nullptr ? 0 : static_cast<size_t>(MaxEncodedBytes(codec, table.dimension));
-  const size_t bytes = key_bytes + part.count * row_bytes;
+  const size_t bytes = PayloadBytes(table, part, gradients != nullptr);
   const auto data = ArrayIn<uint64_t>(blocks_.get(), (bytes + sizeof(uint64_t) - 1) / sizeof(uint64_t));
-  part.Gather(keys, sizeof(uint64_t), data.get());
-  if (gradients != nullptr) {
-    auto* to = reinterpret_cast<uint8_t*>(data.get() + part.count);
-    for (const KeyPart::Run& run : part.runs) {
-      to +=
-          Encode(codec, gradients + static_cast<int64_t>(run.begin) * table.dimension,
-                 static_cast<int64_t>(run.count) * table.dimension, /*residual=*/nullptr, /*seed=*/0, /*stream=*/0, to);
-    }
-  }
+  WritePayload(table, part, keys, gradients, data.get());
   return {.count = part.count, .bytes = bytes, .data = data};
 }
 
