@@ -25,12 +25,15 @@ void Print(const ReplayReport& report, const ReplayOptions& options, const Envir
   *environment.out << absl::StrFormat("Replayed %d steps of %d workers, %d updates of %d chunks.\n", report.steps,
                                       report.members, report.updates, report.chunks);
   if (report.comparison.has_value()) {
-    const ReplayReport::Comparison& comparison = *report.comparison;
+    const WeightComparison& comparison = *report.comparison;
+    const std::string tables =
+        comparison.rows > 0 ? absl::StrCat(", with those of ", comparison.rows, " rows of tables") : "";
     if (comparison.different == 0) {
-      *environment.out << "All " << comparison.elements << " weights are the run's, bit by bit.\n";
+      *environment.out << "All " << comparison.elements << " weights are the run's, bit by bit" << tables << ".\n";
     } else {
-      *environment.out << comparison.different << " of " << comparison.elements
-                       << " weights DIFFER from the run's: " << comparison.first_difference << ".\n";
+      *environment.out << comparison.different << " of " << comparison.elements << " weights" << tables
+                       << (tables.empty() ? "" : ",") << " DIFFER from the run's: " << comparison.first_difference
+                       << ".\n";
     }
   } else if (options.overrides.empty() && !options.until_step.has_value()) {
     *environment.out << "The run has no checkpoint final to compare with.\n";

@@ -46,6 +46,12 @@ void RecordedSource::Begun() {
 }
 
 absl::StatusOr<worker::BatchSource::Next> RecordedSource::Get(const worker::Parameters::Step& step) {
+  RUBATO_ASSIGN_OR_RETURN(const Next next, GetRecorded(step));
+  if (next.kind == Kind::kEmpty && options_.on_empty) options_.on_empty();
+  return next;
+}
+
+absl::StatusOr<worker::BatchSource::Next> RecordedSource::GetRecorded(const worker::Parameters::Step& step) {
   if (batch_.has_value()) options_.prefetcher->Recycle(*std::exchange(batch_, std::nullopt));
   if (next_ == options_.member->steps.size()) return Next{.kind = Kind::kDone};
   if (options_.by_plan != nullptr) return options_.by_plan->Get(step);

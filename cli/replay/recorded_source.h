@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -26,9 +28,11 @@ class RecordedSource : public worker::BatchSource {
     worker::Prefetcher* prefetcher = nullptr;
     // STATIC dispatch: what reads the examples that a plan gives the member. Null with DYNAMIC.
     worker::BatchSource* by_plan = nullptr;
+    // Is told when the step that Get is asked for has no batch.
+    std::function<void()> on_empty;
   };
 
-  explicit RecordedSource(const Options& options) : options_(options) {}
+  explicit RecordedSource(Options options) : options_(std::move(options)) {}
 
   absl::StatusOr<Next> Get(const worker::Parameters::Step& step) override;
   void Begun() override;
@@ -38,6 +42,7 @@ class RecordedSource : public worker::BatchSource {
   // DataLoss: the shard has no such examples.
   absl::StatusOr<worker::ExampleRange> RangeOf(const RecordedRun::Step& step) const;
   absl::Status ReadAhead();
+  absl::StatusOr<Next> GetRecorded(const worker::Parameters::Step& step);
 
   const Options options_;
   // Indices of the member's steps: of the one to begin, and of the first whose batch is not asked for.

@@ -1,7 +1,6 @@
 #include "cli/replay/replay.h"
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -10,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "cli/replay/recorded_run.h"
 #include "cli/replay/replay_servers.h"
+#include "cli/replay/replay_tables.h"
 #include "cli/replay/replay_worker.h"
 #include "common/config/awaited_model.h"
 #include "common/config/checkpoint_directory.h"
@@ -18,7 +18,6 @@
 #include "common/log.h"
 #include "common/model_spec.h"
 #include "common/status.h"
-#include "common/storage/checkpoint.h"
 #include "common/storage/file.h"
 #include "common/storage/update_log.h"
 #include "common/task.h"
@@ -111,7 +110,6 @@ absl::StatusOr<RecordedRun> ReadRecord(const ReplayOptions& options, size_t chun
 }
 
 absl::StatusOr<v1::JobDescription> PlaceOn(const v1::JobConfig& config, const ModelSpec& spec, uint32_t servers) {
-  if (!spec.tables.empty()) return absl::UnimplementedError("model.tables: rows of tables are not replayed yet");
   RUBATO_ASSIGN_OR_RETURN(std::vector<v1::ChunkPlacement> chunks,
                           coordinator::SplitIntoChunks(spec, config.cluster().chunk_bytes()));
   std::vector<uint32_t> indices;
@@ -168,27 +166,12 @@ absl::Status WriteWeights(const ReplayOptions& options, const v1::JobConfig& con
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::optional<ReplayReport::Comparison>> CompareWeights(const ReplayOptions& options,
-                                                                       v1::JobConfig config) {
+absl::StatusOr<std::optional<WeightComparison>> CompareWithRun(const ReplayOptions& options, v1::JobConfig config) {
   const std::string replayed = JoinPath(CheckpointDirectory(config), kFinal);
   config.set_run_directory(options.run_directory);
   const std::string recorded = JoinPath(CheckpointDirectory(config), kFinal);
   if (!FileExists(recorded)) return std::nullopt;
-  RUBATO_ASSIGN_OR_RETURN(const std::vector<NamedTensor> was, ReadCheckpointTensors(recorded));
-  RUBATO_ASSIGN_OR_RETURN(const std::vector<NamedTensor> is, ReadCheckpointTensors(replayed));
-  if (was.size() != is.size()) return absl::DataLossError(absl::StrCat(recorded, ": has ", was.size(), " tensors"));
-  ReplayReport::Comparison comparison;
-  for (size_t tensor = 0; tensor < was.size(); ++tensor) {
-    if (was[tensor].name != is[tensor].name || was[tensor].shape != is[tensor].shape) {
-      return absl::DataLossError(absl::StrCat(recorded, ": ", was[tensor].name, " is not in the replay"));
-    }
-    for (size_t i = 0; i < was[tensor].values.size(); ++i, ++comparison.elements) {
-      if (std::memcmp(&was[tensor].values[i], &is[tensor].values[i], sizeof(float)) == 0) continue;
-      if (comparison.different++ > 0) continue;
-      comparison.first_difference = absl::StrCat(is[tensor].name, "[", i, "] is ", is[tensor].values[i], ", and was ",
-                                                 was[tensor].values[i], " in the run");
-    }
-  }
+  RUBATO_ASSIGN_OR_RETURN(const WeightComparison comparison, CompareWeights(recorded, replayed));
   return comparison;
 }
 
@@ -201,10 +184,13 @@ absl::StatusOr<ReplayReport> ReplayRun(const ReplayOptions& options) {
   RUBATO_ASSIGN_OR_RETURN(const RecordedRun run, ReadRecord(options, static_cast<size_t>(job.chunks_size())));
   RUBATO_ASSIGN_OR_RETURN(std::shared_ptr<const worker::Dataset> dataset,
                           worker::OpenDataset(config, spec, worker::Split::kTrain));
+  RUBATO_ASSIGN_OR_RETURN(const std::unique_ptr<ReplayTables> tables,
+                          ReplayTables::Create(config, spec, job, options.servers));
   ReplayServers servers({.config = &config,
                          .model = &spec,
                          .job = &job,
                          .run = &run,
+                         .tables = tables.get(),
                          .servers = options.servers,
                          .until_version = options.until_step,
                          .clock = options.clock,
@@ -228,7 +214,7 @@ absl::StatusOr<ReplayReport> ReplayRun(const ReplayOptions& options) {
     report.updates += static_cast<int64_t>(updates.size());
   }
   if (options.overrides.empty() && !options.until_step.has_value()) {
-    RUBATO_ASSIGN_OR_RETURN(report.comparison, CompareWeights(options, config));
+    RUBATO_ASSIGN_OR_RETURN(report.comparison, CompareWithRun(options, config));
   }
   return report;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "cli/replay/weight_comparison.h"
 #include "common/clock.h"
 #include "worker/device/backend_choice.h"
 
@@ -36,13 +37,7 @@ struct ReplayReport {
   int64_t chunks = 0;
   int64_t updates = 0;
   // Of the run's and the replay's checkpoint "final". Nothing: the run has none, or it was not replayed as it was.
-  struct Comparison {
-    int64_t elements = 0;
-    int64_t different = 0;
-    // The first that differs: "conv0.weight[17] is 0.25, and was 0.5 in the run".
-    std::string first_difference;
-  };
-  std::optional<Comparison> comparison;
+  std::optional<WeightComparison> comparison;
 };
 
 // Trains a recorded run again: each step is computed from the versions that it was computed from, and updates are made

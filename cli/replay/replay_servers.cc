@@ -27,7 +27,7 @@ ReplayServers::ReplayServers(const Options& options) : options_(options) {
   chunks_.resize(run.updates.size());
   std::vector<std::vector<uint32_t>> of_server(options_.servers);
   for (uint32_t chunk = 0; chunk < chunks_.size(); ++chunk) {
-    of_server[options_.job->chunks(static_cast<int>(chunk)).server()].push_back(chunk);
+    if (!IsShard(chunk)) of_server[options_.job->chunks(static_cast<int>(chunk)).server()].push_back(chunk);
   }
   for (const std::vector<uint32_t>& held : of_server) {
     stores_.push_back(std::make_unique<ChunkStore>(*options_.config, *options_.model, *options_.job, held));
@@ -55,8 +55,20 @@ std::string ReplayServers::Describe(size_t member, size_t step) const {
   return absl::StrCat("step ", options_.run->members[member].steps[step].step, " of ", TaskName(TaskOf(member)));
 }
 
+std::string ReplayServers::DescribeWait(size_t member, size_t step, uint32_t chunk) const {
+  return absl::StrCat(Describe(member, step), " waits for version ",
+                      options_.run->members[member].steps[step].versions[chunk], " of chunk ", chunk);
+}
+
 server::ChunkSnapshot ReplayServers::KeepAsIs(uint32_t chunk) {
-  server::ChunkSnapshot snapshot = chunks_[chunk].store->Keep(chunk);
+  server::ChunkSnapshot snapshot;
+  if (IsShard(chunk)) {
+    const std::shared_ptr<server::ShardSnapshot> shard = options_.tables->Keep(chunk);
+    shard->record.set_version(chunks_[chunk].version);
+    snapshot.shard = shard;
+    return snapshot;
+  }
+  snapshot = chunks_[chunk].store->Keep(chunk);
   snapshot.record.set_version(chunks_[chunk].version);
   return snapshot;
 }
@@ -66,6 +78,10 @@ void ReplayServers::SetAside(uint32_t index) {
   for (; chunk.next_reader < chunk.readers.size(); ++chunk.next_reader) {
     const auto [version, member, step] = chunk.readers[chunk.next_reader];
     if (version > chunk.version) break;
+    if (IsShard(index)) {
+      if (!ReadRows(member, step, index)) chunk.unread.insert({member, step});
+      continue;
+    }
     aside_[{member, step, index}] = chunk.store->ForWire(index, chunk.version);
     if (!chunk.store->keeps_pulled()) continue;
     const bool may_be_stale = PlanOf(member, step).mode() != v1::SYNC;
@@ -85,8 +101,7 @@ absl::StatusOr<ChunkStore::Wire> ReplayServers::Await(size_t member, size_t step
   MutexLock lock(mu_);
   RUBATO_RETURN_IF_ERROR(Wait(
       member, [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return aside_.contains(key); },
-      absl::StrCat(Describe(member, step), " waits for version ",
-                   options_.run->members[member].steps[step].versions[chunk], " of chunk ", chunk)));
+      DescribeWait(member, step, chunk)));
   return aside_.extract(key).mapped();
 }
 
@@ -102,9 +117,10 @@ absl::Status ReplayServers::Push(size_t member, size_t step, uint32_t chunk, con
     recorded = found->second;
   }
   auto arrived = std::make_unique<Arrived>(Arrived{pushed, {}, pushed.bytes});
-  arrived->gradient = {.pieces = {&arrived->piece, 1}, .codec = pushed.codec};
+  arrived->of_tensor = {.pieces = {&arrived->piece, 1}, .codec = pushed.codec};
+  // Gradients of rows are as long as their pieces are.
   const int64_t length = options_.job->chunks(static_cast<int>(chunk)).length();
-  if (pushed.examples > 0 && !IsFinite(arrived->gradient, length)) arrived->pushed.examples = 0;
+  if (pushed.examples > 0 && !IsFinite(arrived->gradient(), length)) arrived->pushed.examples = 0;
   if (options_.same_config) RUBATO_RETURN_IF_ERROR(CheckAgainstRecord(key, *recorded, *arrived));
   MutexLock lock(mu_);
   RUBATO_RETURN_IF_ERROR(failed_);
@@ -122,7 +138,7 @@ absl::Status ReplayServers::CheckAgainstRecord(const Key& key, const RecordedRun
                                             "; the record says of ", recorded.examples));
   }
   if (!recorded.gradient_crc.has_value() || arrived.pushed.examples == 0) return absl::OkStatus();
-  if (GradientCrc(arrived.gradient) == *recorded.gradient_crc) return absl::OkStatus();
+  if (GradientCrc(arrived.gradient()) == *recorded.gradient_crc) return absl::OkStatus();
   const RecordedRun::Step& step = options_.run->members[key.member].steps[key.step];
   return absl::DataLossError(absl::StrCat(Describe(key.member, key.step), " pushes another gradient to chunk ",
                                           key.chunk, ", computed from ", "its version ", step.versions[key.chunk],
@@ -133,16 +149,19 @@ void ReplayServers::ApplyWhatIsDue(uint32_t index) {
   Chunk& chunk = chunks_[index];
   const std::vector<RecordedRun::Update>& updates = options_.run->updates[index];
   bool applied = false;
-  while (chunk.version < static_cast<int64_t>(updates.size())) {
-    const RecordedRun::Update& next = updates[static_cast<size_t>(chunk.version)];
-    const bool complete = std::all_of(next.begin(), next.end(), [&](const RecordedRun::Push& push) {
-      return chunk.arrived.contains({push.member, push.step});
-    });
-    if (!complete) break;
-    ApplyNext(index, next);
+  while (chunk.unread.empty() && HasNextUpdate(chunk, updates)) {
+    ApplyNext(index, updates[static_cast<size_t>(chunk.version)]);
     applied = true;
   }
   if (applied) changed_.NotifyAll();
+}
+
+bool ReplayServers::HasNextUpdate(const Chunk& chunk, const std::vector<RecordedRun::Update>& updates) const {
+  if (chunk.version == static_cast<int64_t>(updates.size())) return false;
+  const RecordedRun::Update& next = updates[static_cast<size_t>(chunk.version)];
+  return std::all_of(next.begin(), next.end(), [&](const RecordedRun::Push& push) {
+    return chunk.arrived.contains({push.member, push.step});
+  });
 }
 
 void ReplayServers::ApplyNext(uint32_t index, const RecordedRun::Update& next) {
@@ -164,14 +183,19 @@ void ReplayServers::ApplyNext(uint32_t index, const RecordedRun::Update& next) {
     contribution.examples = arrived.pushed.examples;
     contribution.base_version = step.versions[index];
     // Not owned: it outlives the update.
-    contribution.gradient = {std::shared_ptr<void>(), &arrived.gradient};
+    contribution.gradient = {std::shared_ptr<void>(), &arrived.gradient()};
     const v1::Plan& plan = PlanOf(push.member, push.step);
     update.learning_rate_scale = LearningRateScale(plan);
     update.momentum = MomentumOf(plan);
     update.is_one_push = plan.mode() != v1::SYNC;
     --members_[push.member].open;
   }
-  chunk.store->Apply(update);
+  if (IsShard(index)) {
+    const absl::Status status = options_.tables->Apply(update);
+    if (failed_.ok()) failed_ = status;
+  } else {
+    chunk.store->Apply(update);
+  }
   ++chunk.version;
   SetAside(index);
   ++updates_;
@@ -245,6 +269,7 @@ void ReplayServers::CheckStall() {
     waits.push_back(member.waits);
   }
   if (waits.empty() || !failed_.ok()) return;
+  for (std::string& wait : UpdatesThatWaitForReaders()) waits.push_back(std::move(wait));
   failed_ = absl::DataLossError(
       absl::StrCat("the record contradicts itself: nobody can go on: ", absl::StrJoin(waits, "; ")));
   changed_.NotifyAll();

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "cli/replay/recorded_run.h"
+#include "cli/replay/replay_tables.h"
 #include "common/clock.h"
 #include "common/model_spec.h"
 #include "common/mutex.h"
@@ -25,12 +27,16 @@
 #include "proto/job_config.pb.h"
 #include "server/chunk_snapshot.h"
 #include "server/chunk_store.h"
+#include "server/table_message.h"
 
 namespace rubato {
 
 // What the servers do in a replay: a pull is answered with the version of each chunk that the run recorded for the
-// step, whenever it is asked for, and pushes are applied in the recorded order, whenever they come. Thread-safe: a
-// thread for each member.
+// step, whenever it is asked for, and pushes are applied in the recorded order, whenever they come. Weights of a
+// version are put aside for whoever is to compute from it; rows of tables, of which a step reads a few, are read when
+// the shard is at the version, and its next update waits for that. Nobody waits for ever: which keys a step needs
+// depends on its batch alone and is told before it waits for anything, so in the run all that a reading waits for came
+// before it, and the update after it. Thread-safe: a thread for each member.
 class ReplayServers {
  public:
   struct Options {
@@ -40,6 +46,8 @@ class ReplayServers {
     // Says which server has which chunk.
     const v1::JobDescription* job = nullptr;
     const RecordedRun* run = nullptr;
+    // Of the same job and servers. Null: the job has none.
+    ReplayTables* tables = nullptr;
     uint32_t servers = 1;
     // How many updates of each chunk Keep has; nothing: all.
     std::optional<int64_t> until_version;
@@ -55,6 +63,8 @@ class ReplayServers {
     double epoch = 0;
     ByteSpan bytes;
     v1::Codec codec = v1::NONE;
+    // Of a shard of a table, instead: keys and gradients. Null: there are none, or the chunk is of a tensor.
+    std::shared_ptr<const server::RowGradient> rows = nullptr;
   };
 
   explicit ReplayServers(const Options& options);
@@ -66,6 +76,12 @@ class ReplayServers {
   // The member's push of its step. DataLoss: with the same config, it is another gradient, or of another number of
   // examples, than the record says. A gradient that is not finite counts as empty.
   absl::Status Push(size_t member, size_t step, uint32_t chunk, const Pushed& pushed);
+  // Which of a table's rows the member's step computes with (TableMessage.asked), also if there are none: once for each
+  // table and step, and of all tables before the step waits for anything.
+  void AskRows(size_t member, size_t step, std::shared_ptr<const server::TableMessage> asked);
+  // The rows, by shard, encoded as a server answers with them. Errors as Await. REQUIRES: they were asked for, and not
+  // awaited yet.
+  absl::StatusOr<std::vector<std::vector<uint8_t>>> AwaitRows(size_t member, size_t step, int table);
   // Waits until everything that the member has pushed is applied. Errors as Await.
   absl::Status AwaitApplied(size_t member);
   // The member has no further step, and waits for nobody.
@@ -90,9 +106,23 @@ class ReplayServers {
   };
   struct Arrived {
     Pushed pushed;
-    EncodedGradient gradient;
+    EncodedGradient of_tensor;
     ByteSpan piece;
+
+    const EncodedGradient& gradient() const { return pushed.rows != nullptr ? *pushed.rows : of_tensor; }
   };
+  // What a member's step wants of a table.
+  struct AskedRows {
+    std::shared_ptr<const server::TableMessage> message;
+    // Where the keys of each shard begin in it, and where they end.
+    std::vector<size_t> begins;
+    // By shard.
+    std::vector<std::vector<uint8_t>> rows;
+    // Shards that are not at the version yet.
+    size_t missing = 0;
+  };
+  // A member and a step of it.
+  using Place = std::pair<size_t, size_t>;
   struct Reader {
     int64_t version;
     size_t member;
@@ -100,16 +130,19 @@ class ReplayServers {
     auto operator<=>(const Reader&) const = default;
   };
   struct Chunk {
+    // Null: it is a shard of a table.
     server::ChunkStore* store = nullptr;
     // Updates that are done.
     int64_t version = 0;
     // Who computes from which version, ascending; those before the first have theirs.
     std::vector<Reader> readers;
     size_t next_reader = 0;
-    // By member and step: what is pushed and has an update.
-    absl::flat_hash_map<std::pair<size_t, size_t>, const RecordedRun::Push*> recorded;
+    // Of a shard: those who compute from this version and have not said with which keys. It has no update until then.
+    std::set<Place> unread;
+    // What is pushed and has an update.
+    absl::flat_hash_map<Place, const RecordedRun::Push*> recorded;
     // Those of updates that are not done.
-    std::map<std::pair<size_t, size_t>, std::unique_ptr<Arrived>> arrived;
+    std::map<Place, std::unique_ptr<Arrived>> arrived;
     std::optional<server::ChunkSnapshot> kept;
   };
   struct Member {
@@ -127,6 +160,16 @@ class ReplayServers {
   void ApplyNext(uint32_t chunk, const RecordedRun::Update& update) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The chunk is at a version: puts it aside for all who compute from it.
   void SetAside(uint32_t chunk) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Reads a shard, which is at the version that the step computes from; false: it has not said which keys yet.
+  bool ReadRows(size_t member, size_t step, uint32_t chunk) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool IsShard(uint32_t chunk) const { return options_.tables != nullptr && options_.tables->Has(chunk); }
+  // Whether all pushes of the chunk's next update have come.
+  bool HasNextUpdate(const Chunk& chunk, const std::vector<RecordedRun::Update>& updates) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // "version 3 of chunk 7 waits for step 12 of worker 1 to read rows of version 2", for each shard that could go on.
+  std::vector<std::string> UpdatesThatWaitForReaders() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // "step 12 of worker 1 waits for version 7 of chunk 3"
+  std::string DescribeWait(size_t member, size_t step, uint32_t chunk) const;
   server::ChunkSnapshot KeepAsIs(uint32_t chunk) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status Wait(size_t member, const std::function<bool()>& done, std::string waits)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -147,6 +190,8 @@ class ReplayServers {
   std::vector<Chunk> chunks_ ABSL_GUARDED_BY(mu_);
   std::vector<Member> members_ ABSL_GUARDED_BY(mu_);
   std::map<Key, server::ChunkStore::Wire> aside_ ABSL_GUARDED_BY(mu_);
+  // By member and step, and by table.
+  std::map<std::pair<Place, int>, AskedRows> asked_ ABSL_GUARDED_BY(mu_);
   int64_t updates_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t all_updates_ ABSL_GUARDED_BY(mu_) = 0;
   // Chunks that have come as far as they have to.

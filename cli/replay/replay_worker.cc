@@ -54,17 +54,20 @@ absl::Status TrainRecordedSteps(const ReplayWorkerOptions& options) {
     by_plan.emplace(
         worker::StaticSource::Options{&config, member.task, train_examples, prefetcher.get(), /*watchdog=*/nullptr});
   }
-  RecordedSource source({.config = &config,
-                         .member = &member,
-                         .train_examples = train_examples,
-                         .prefetcher = prefetcher.get(),
-                         .by_plan = by_plan.has_value() ? &*by_plan : nullptr});
   ReplayParameters parameters({.job = options.job,
+                               .model = options.spec,
+                               .seed = config.seed(),
                                .run = options.run,
                                .member = options.member,
                                .servers = options.servers,
                                .memory = &memory,
                                .encoder = &encoder});
+  RecordedSource source({.config = &config,
+                         .member = &member,
+                         .train_examples = train_examples,
+                         .prefetcher = prefetcher.get(),
+                         .by_plan = by_plan.has_value() ? &*by_plan : nullptr,
+                         .on_empty = [&parameters] { parameters.AskNothing(); }});
   worker::Trainer trainer({.config = &config,
                            .spec = options.spec,
                            .model = model->model(),
