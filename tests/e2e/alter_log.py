@@ -1,6 +1,7 @@
 """Changes one record of an update log, with a good CRC: the step of a push was computed from an earlier version.
 
   alter_log.py LOG
+  alter_log.py LOG --last_chunk  # Of a push to the last of the log's chunks, which is a shard of a table if there are any.
 """
 
 import struct
@@ -8,7 +9,7 @@ import sys
 import zlib
 
 UPDATE = 3  # Of UpdateLogRecord.
-BASE_VERSION = 6  # Of UpdateRecord.
+CHUNK, BASE_VERSION = 5, 6  # Of UpdateRecord.
 
 
 def read_varint(data, at):
@@ -48,10 +49,24 @@ def fields(message):
         yield tag >> 3, kind, value, message[begin:at]
 
 
+def update_of(record):
+    """The record's update; None if it has none."""
+    number, _, update, _ = next(fields(record))
+    return update if number == UPDATE else None
+
+
+def chunk_of(record):
+    """The chunk of the record's update, which is left out if it is 0; -1 if it has no update."""
+    update = update_of(record)
+    if update is None:
+        return -1
+    return next((value for number, _, value, _ in fields(update) if number == CHUNK), 0)
+
+
 def altered(record):
     """The record computed from one version earlier; None if it is no update, or of one of the first versions."""
-    number, _, update, _ = next(fields(record))
-    if number != UPDATE:
+    update = update_of(record)
+    if update is None:
         return None
     out, found = b"", False
     for number, kind, value, raw in fields(update):
@@ -61,15 +76,22 @@ def altered(record):
     return write_varint(UPDATE << 3 | 2) + write_varint(len(out)) + out if found else None
 
 
-def main(path):
-    with open(path, "rb") as file:
-        log = file.read()
-    out, at, done = b"", 0, False
+def records_of(log):
+    at = 0
     while at < len(log):
         length, _ = struct.unpack_from("<II", log, at)
-        record = log[at + 8 : at + 8 + length]
+        yield log[at + 8 : at + 8 + length]
         at += 8 + length
-        if not done and at > len(log) // 2:
+
+
+def main(path, last_chunk):
+    with open(path, "rb") as file:
+        log = file.read()
+    records = list(records_of(log))
+    wanted = max(map(chunk_of, records)) if last_chunk else None
+    out, done = b"", False
+    for record in records:
+        if not done and len(out) + len(record) > len(log) // 2 and wanted in (None, chunk_of(record)):
             change = altered(record)
             record, done = (record, False) if change is None else (change, True)
         out += struct.pack("<II", len(record), zlib.crc32(record)) + record
@@ -80,4 +102,4 @@ def main(path):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], "--last_chunk" in sys.argv[2:])

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # An asynchronous run with a slow worker, a live switch and a killed worker is trained again from its update logs: the
-# weights are the same bit by bit, whatever the number of servers. A log that was changed is refused, or the weights
-# differ, and both are said.
+# weights are the same bit by bit, whatever the number of servers, and so are the rows of a job with a table. A log that was
+# changed is refused, or the weights differ, and both are said.
 # shellcheck source=tests/e2e/common.sh
 source tests/e2e/common.sh
 
@@ -62,6 +62,36 @@ done
 again local_sgd --set consistency.mode=ASYNC --set consistency.sync_every=4
 again static --set data.dispatch=STATIC
 again quorum --set cluster.workers=3 --set consistency.quorum=2 --slow=worker:0:x3
+
+say "rows of a table, some of which are removed"
+table="$work/table"
+timeout $((120 * timeout_factor)) "$rubato" train "$root/configs/clicks_dlrm.textproto" --binaries "$root" \
+  --run_directory="$table" --set cluster.evaluators=0 --set data.clicks.train_examples=30000 \
+  --set data.clicks.test_examples=100 --set consistency.mode=SYNC --set 'consistency.schedule[0]={at_epoch: 0.2 mode: ASYNC}' \
+  --set 'model.tables[0].admit_after=2' --set 'model.tables[0].expire_after_steps=40' \
+  --set 'model.tables[0].most_rows=2560' --set 'model.tables[0].precision=BF16' --set 'model.tables[0].push=BF16' \
+  --set 'model.tables[0].pull=BF16' --set 'model.tables[0].shards=8' --slow=worker:1:x2 >"$table.out" 2>&1 || {
+  cat "$table.out" >&2
+  fail "the job with a table failed"
+}
+for servers in 1 2; do
+  "$rubato" replay "$table" --servers="$servers" --output="$work/table$servers" >"$work/replay.out" || {
+    cat "$work/replay.out" >&2
+    fail "the replay of a table with $servers servers failed, or differs"
+  }
+  grep -Eq 'weights are the run.s, bit by bit, with those of [0-9]+ rows of tables' "$work/replay.out" ||
+    fail "the replay does not say that the rows agree: $(<"$work/replay.out")"
+  [[ "$(export_of "$work/table$servers")" == "$(export_of "$table")" ]] || fail "the export of the rows differs"
+done
+cat "$work/replay.out"
+! "$rubato" replay "$table" --output="$work/no" --set 'model.tables[0].learning_rate=1' 2>"$work/error" ||
+  fail "another learning rate of a table was taken"
+python3 tests/e2e/alter_log.py "$table/updates-server0-partition0.log" --last_chunk
+! "$rubato" replay "$table" --output="$work/table_altered" >"$work/altered.out" 2>&1 ||
+  fail "a log with a changed reading of rows gives the same weights"
+grep -Eq 'pushes another gradient to chunk|the record contradicts itself|was computed from version' "$work/altered.out" ||
+  fail "the replay does not say what is wrong: $(<"$work/altered.out")"
+cat "$work/altered.out"
 
 say "one thing computed otherwise, in the same order"
 "$rubato" replay "$directory" --output="$work/other" --set training.clip_norm=0.01
