@@ -80,12 +80,12 @@ void ReplayParameters::PushTensor(int tensor, const Pushed& pushed) {
 }
 
 absl::StatusOr<std::shared_ptr<const server::TableMessage>> ReplayParameters::MessageOf(
-    int number, const std::vector<uint64_t>& keys, const float* gradients) const {
+    int number, const std::vector<uint64_t>& keys, const std::vector<float>* gradients) const {
   const Table& table = tables_[static_cast<size_t>(number)];
   const worker::KeyPart part = table.parts.Split(keys).front();
   const size_t bytes = PayloadBytes(table.parts, part, gradients != nullptr);
   const auto payload = std::make_shared<uint64_t[]>((bytes + sizeof(uint64_t) - 1) / sizeof(uint64_t));
-  WritePayload(table.parts, part, keys.data(), gradients, payload.get());
+  WritePayload(table.parts, part, keys.data(), gradients == nullptr ? nullptr : gradients->data(), payload.get());
   v1::TableKeys header;
   header.set_table(static_cast<uint32_t>(number));
   if (gradients != nullptr) {
@@ -137,7 +137,7 @@ void ReplayParameters::PushRows(int number, const std::vector<uint64_t>& keys, c
   std::shared_ptr<const server::TableMessage> message;
   absl::Status status;
   if (pushed.examples > 0) {
-    absl::StatusOr<std::shared_ptr<const server::TableMessage>> read = MessageOf(number, keys, gradients.data());
+    absl::StatusOr<std::shared_ptr<const server::TableMessage>> read = MessageOf(number, keys, &gradients);
     status = read.status();
     if (read.ok()) message = *std::move(read);
   }

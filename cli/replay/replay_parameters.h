@@ -71,7 +71,7 @@ class ReplayParameters : public worker::Parameters {
 
   // What a server reads of keys that are asked for, or, with gradients, pushed.
   absl::StatusOr<std::shared_ptr<const server::TableMessage>> MessageOf(int table, const std::vector<uint64_t>& keys,
-                                                                        const float* gradients) const;
+                                                                        const std::vector<float>* gradients) const;
   const std::vector<RecordedRun::Step>& steps() const { return options_.run->members[options_.member].steps; }
 
   const Options options_;

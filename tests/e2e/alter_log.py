@@ -9,7 +9,7 @@ import sys
 import zlib
 
 UPDATE = 3  # Of UpdateLogRecord.
-CHUNK, BASE_VERSION = 5, 6  # Of UpdateRecord.
+CHUNK, BASE_VERSION, EXAMPLES = 5, 6, 8  # Of UpdateRecord.
 
 
 def read_varint(data, at):
@@ -64,9 +64,9 @@ def chunk_of(record):
 
 
 def altered(record):
-    """The record computed from one version earlier; None if it is no update, or of one of the first versions."""
+    """The record computed from one version earlier; None if it is no update, an empty one, or of the first versions."""
     update = update_of(record)
-    if update is None:
+    if update is None or all(number != EXAMPLES for number, _, _, _ in fields(update)):
         return None
     out, found = b"", False
     for number, kind, value, raw in fields(update):
