@@ -113,8 +113,8 @@ class ReplayRowsTest : public testing::Test {
           member, step, kFirst + shard, {.examples = 4, .bytes = {}, .rows = {message, &message->by_chunk[shard]}});
       if (!status.ok()) return status;
     }
-    gradients_.push_back(std::make_unique<float>(-value));
-    return servers->Push(member, step, kTensor, {.examples = 4, .bytes = BytesOf(gradients_.back().get(), 1)});
+    tensor_gradients_[member][step] = -value;
+    return servers->Push(member, step, kTensor, {.examples = 4, .bytes = BytesOf(&tensor_gradients_[member][step], 1)});
   }
   // The weight that all of a shard's rows have, by shard.
   std::vector<float> Await(ReplayServers* servers, size_t member, size_t step) {
@@ -138,7 +138,8 @@ class ReplayRowsTest : public testing::Test {
   RecordedRun run_;
   const KeyHash hash_ = HashOfTable(kSeed, 0);
   std::vector<uint64_t> keys_;
-  std::vector<std::unique_ptr<float>> gradients_;
+  // By member and step: they stay where they are until they are applied.
+  float tensor_gradients_[2][2] = {};
   std::unique_ptr<ReplayTables> tables_;
 };
 
