@@ -1,5 +1,5 @@
 // Writes the corpus files that are made by code: make_corpus <directory> writes update_log_*, idx_*, cifar_*, text_*,
-// columns_*, libsvm_*, hello_*, gradient_* and client_* there, each as its fuzz target's comment says.
+// byte_pairs_*, columns_*, libsvm_*, hello_*, gradient_* and client_* there, each as its fuzz target's comment says.
 #include <zlib.h>
 
 #include <fstream>
@@ -137,6 +137,9 @@ absl::Status WriteAll(const std::string& directory) {
   Write(directory, "text_plain", text + '\0');
   Write(directory, "text_held_out", text + '\x40');
   Write(directory, "text_gzip", Gzip(text) + '\x40');
+  const std::string pairs = "tokens 260\n116 104 th\n256 101 the\n32 257 _the\n104 101 he\n";
+  Write(directory, "byte_pairs_few", "rubato byte pairs 1\nlower_case 0\n" + pairs);
+  Write(directory, "byte_pairs_lower_case", "rubato byte pairs 1\nlower_case 1\n" + pairs);
   const std::string columns = "y,a,b,c,d\n1,0.5,3,x,One two\n0,,,,\n";
   Write(directory, "columns_plain", columns + '\0');
   Write(directory, "columns_quoted",
