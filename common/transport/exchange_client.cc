@@ -195,13 +195,14 @@ void ExchangeClient::Send(grpc::ByteBuffer message, int64_t priority) {
 
 void ExchangeClient::Queue(grpc::ByteBuffer message, int64_t priority) {
   const size_t bytes = message.Length();
-  bool taken = false;
+  bool taken = false, full = false;
   {
     MutexLock lock(mu_);
     if (state_ != State::kOpen) return;
     taken = out_.Push(std::move(message), priority);
+    full = out_.fills_bundle();
   }
-  if (taken) return;
+  if (taken) return full ? Advance() : void();
   Break(absl::ResourceExhaustedError(absl::StrCat("the server at ", options_.address,
                                                   " does not read: another message of ", bytes,
                                                   " bytes does not fit the queue")));

@@ -43,6 +43,8 @@ class SendQueue {
 
   bool writing() const { return writing_; }
   bool empty() const { return messages_.empty(); }
+  // Waiting for more would bring nothing together.
+  bool fills_bundle() const { return bytes_ >= kBundleBytesMax; }
 
   // Equal keys keep the order in which they came.
   using Messages = std::multimap<int64_t, grpc::ByteBuffer>;

@@ -76,6 +76,8 @@ const char* __tsan_default_suppressions() {
       // gRPC's own threads are joined by its clean-up, which runs on a thread that nobody waits for when the last user
       // goes on one of its threads. The process may end first.
       "thread:grpc_core::Thread::Thread\n"
+      // It opens a directory, whose descriptor may have the number of a socket that gRPC closed, unseen.
+      "race:rubato::TuneLoopbackSockets\n"
       // OpenMP's barriers are futexes of its own, unseen as well.
       "called_from_lib:libgomp.so\n"
       // Its kernels are made at run time and divide their work with OpenMP.

@@ -155,15 +155,10 @@ void PsClient::Send(const StepMachine::Request& request) {
       sends_together_);
 }
 
-void PsClient::PushTogether(const std::vector<int>& batches) {
+void PsClient::QueuePushes(const std::vector<int>& batches) {
   sends_together_ = true;
   for (int batch : batches) machine_.Push(batch);
   sends_together_ = false;
-  int flushed = -1;
-  for (int batch : batches) {
-    const int connection = connection_of_batch_[batch];
-    if (std::exchange(flushed, connection) != connection) connections_.Flush(connection);
-  }
 }
 
 void PsClient::DescribePush(const StepMachine::Request& request, v1::PushPull* push) {
@@ -428,7 +423,7 @@ void PsClient::PushTensor(int tensor, const Pushed& pushed) {
   if (--missing_pushes_.tensors == 0 && missing_pushes_.tables > 0 && AreSmall(due)) {
     waits_for_rows_ = std::move(due);
   } else {
-    PushTogether(due);
+    for (int batch : due) machine_.Push(batch);
   }
 }
 

@@ -203,8 +203,8 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
   bool IsAbsent(uint32_t chunk) const { return absent_[options_.job.chunks(static_cast<int>(chunk)).tensor()]; }
   // What a push message says besides its chunks' gradients.
   void DescribePush(const StepMachine::Request& request, v1::PushPull* push) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Pushes batches whose messages, if they go to the same server, travel together.
-  void PushTogether(const std::vector<int>& batches) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Pushes batches whose messages wait for FlushAll of the connections, so that those to one server travel together.
+  void QueuePushes(const std::vector<int>& batches) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Whether they cost little beside a message of rows that they travel with.
   static constexpr int64_t kWithRowsBytesMax = int64_t{8} << 10;
   bool AreSmall(const std::vector<int>& batches) const;
@@ -272,7 +272,7 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
   // The step's last tensors, which are small: rows, which the next step needs first, are about to be pushed, and would
   // wait for these messages.
   std::vector<int> waits_for_rows_ ABSL_GUARDED_BY(mu_);
-  // What is sent waits for PushTogether's end.
+  // What is sent is queued.
   bool sends_together_ ABSL_GUARDED_BY(mu_) = false;
   ExchangeTrace trace_ ABSL_GUARDED_BY(mu_);
   // Since when the trainer waits; InfiniteFuture when it does not.

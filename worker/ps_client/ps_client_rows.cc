@@ -116,7 +116,8 @@ void PsClient::PushRows(int number, const std::vector<uint64_t>& keys, const std
   std::vector<int> due = table.batches;
   due.insert(due.end(), waits_for_rows_.begin(), waits_for_rows_.end());
   waits_for_rows_.clear();
-  PushTogether(due);
+  QueuePushes(due);
+  if (missing_pushes_.tables == 0) connections_.FlushAll();
 }
 
 bool PsClient::AddSpan(const SentKeys& sent, v1::ExchangeRequest* header) const {

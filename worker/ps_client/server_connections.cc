@@ -58,9 +58,12 @@ void ServerConnections::Send(int connection, int64_t priority,
   if (!more) client.Flush();
 }
 
-void ServerConnections::Flush(int connection) {
+void ServerConnections::FlushAll() {
   MutexLock lock(mu_);
-  if (!stop_ && connections_[connection].client != nullptr) connections_[connection].client->Flush();
+  if (stop_) return;
+  for (const Connection& connection : connections_) {
+    if (connection.client != nullptr) connection.client->Flush();
+  }
 }
 
 bool ServerConnections::all_share_memory() {

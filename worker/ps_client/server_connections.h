@@ -79,10 +79,10 @@ class ServerConnections {
 
   // Sends what `make` returns, ahead of messages with a higher priority number. `make` is given the memory that is
   // shared with the server, or null, and must not call this object. Does nothing if the connection is not open:
-  // OnConnected follows. `more`: it may wait for a Flush of the connection, so as to travel with what follows.
+  // OnConnected follows. `more`: it may wait for FlushAll, so as to travel with what follows.
   void Send(int connection, int64_t priority, absl::FunctionRef<grpc::ByteBuffer(const SharedMemoryLink* memory)> make,
             bool more = false);
-  void Flush(int connection);
+  void FlushAll();
 
   // Whether all that are open share memory.
   bool all_share_memory();
