@@ -71,6 +71,15 @@ TEST_F(DataPathsTest, AllPathsOfAllSourcesAreFound) {
   EXPECT_THAT(paths, ElementsAre("a", "b", "c", "d"));
 }
 
+TEST_F(DataPathsTest, BytePairsAreRead) {
+  v1::JobConfig config;
+  config.mutable_data()->mutable_columns()->add_train_paths("a");
+  config.mutable_data()->mutable_columns()->set_byte_pairs("b");
+  std::vector<std::string> paths;
+  ForEachReadPath(&config, [&](std::string* path) { paths.push_back(*path); });
+  EXPECT_THAT(paths, ElementsAre("a", "b"));
+}
+
 TEST_F(DataPathsTest, ALoadedConfigHasAbsolutePathsFromAnyWorkingDirectory) {
   const std::string data = Write("data/train.csv");
   std::ofstream(root_ / "configs/job.textproto") << R"(

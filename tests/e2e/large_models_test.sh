@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A small residual network on pictures in CIFAR-10's format, and a small transformer on the bytes of a text: both learn,
-# with the same weights for any number of servers, and bad files are named.
+# with the same weights for any number of servers, and the latter on byte pairs learned from it as well; bad files are named.
 # shellcheck source=tests/e2e/common.sh
 source tests/e2e/common.sh
 
@@ -99,6 +99,13 @@ cmp "$work/transformer_one.safetensors" "$work/transformer_two.safetensors" ||
   fail "transformer: weights depend on the servers"
 learned transformer_one 'loss < 0.5 && accuracy > 0.85'
 
+# A line of five bytes is two tokens.
+"$rubato" byte-pairs "$work/text" --tokens=320 --leave-out=0.1 --output="$work/text.pairs" | finds 'Wrote 3[0-9][0-9] tokens'
+pairs=(--set "data.text.byte_pairs=$work/text.pairs" --set 'model.layers[0].embedding.vocabulary=320'
+  --set 'model.layers[3].linear.units=320' --set training.max_steps=100)
+run pairs transformer "${pairs[@]}"
+learned pairs 'accuracy > 0.85'
+
 # refused PATTERN JOB ARGUMENTS...
 refused() {
   local pattern="$1" job="$2"
@@ -119,4 +126,8 @@ refused 'cut.bin: 5000 bytes, 1 records and 1927 bytes more; expected' residual 
 refused 'label.bin: label 11 of record 0; expected: 0 to 9' residual --set "data.cifar.train_paths[2]=$work/label.bin"
 head -c 20 "$work/text" >"$work/short"
 refused 'short: 18 bytes to train with' transformer --set "data.text.path=$work/short" --set cluster.evaluators=0
+refused 'text.pairs: SOFTMAX_CROSS_ENTROPY from positions, with a vocabulary of at least 312' transformer "${pairs[@]}" \
+  --set 'model.layers[0].embedding.vocabulary=300'
+sed -i '20s/^[0-9]*/999/' "$work/text.pairs"
+refused 'text.pairs:20: token 272 is of 999 and' transformer "${pairs[@]}"
 say passed
