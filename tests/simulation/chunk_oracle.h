@@ -58,8 +58,9 @@ class ChunkOracle {
   bool HasCut(const v1::Plan& plan) const { return !plan.has_cut() || plan.cut().id() <= cut_.id(); }
   // What the chunk has become.
   const ChunkState& state() const { return state_; }
-  // Of a shard: who knows what its updates have to make of its rows writes it here.
+  // Of a shard: who knows what its updates have to make of its rows and counts writes it here.
   Rows& rows() { return state_.rows; }
+  PushCounts& counts() { return state_.counts; }
   // The pushes that are done since the line of history began, whether they changed anything or not.
   const absl::flat_hash_set<PushId>& done() const { return done_; }
   // Whether this push is in the update log.

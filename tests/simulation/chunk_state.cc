@@ -11,6 +11,12 @@ std::string RowText(const Rows& rows, uint64_t key) {
   return row == rows.end() ? "none" : absl::StrJoin(row->second, ",");
 }
 
+std::string CountsText(const PushCounts& counts) {
+  return absl::StrJoin(counts, "; ", [](std::string* text, const PushCounts::value_type& part) {
+    absl::StrAppend(text, part.first, ": ", absl::StrJoin(part.second, ","));
+  });
+}
+
 }  // namespace
 
 std::string Difference(const ChunkState& state, const ChunkState& due) {
@@ -21,6 +27,10 @@ std::string Difference(const ChunkState& state, const ChunkState& due) {
   for (const auto& [key, row] : all) {
     const std::string is = RowText(state.rows, key), wanted = RowText(due.rows, key);
     if (is != wanted) return absl::StrCat(text, "; the row of key ", key, " is ", is, " where ", wanted, " is due");
+  }
+  if (state.counts != due.counts) {
+    absl::StrAppend(&text, "; pushes are counted as ", CountsText(state.counts), " where ", CountsText(due.counts),
+                    " is due");
   }
   return text;
 }

@@ -16,13 +16,18 @@ using PushId = std::pair<uint64_t, int64_t>;
 // update, if rows expire.
 using Rows = std::map<uint64_t, std::vector<float>>;
 
+// How often keys that have no row were pushed, as a table counts that: for each part of the hashes the pushes since its
+// counters were halved, and then the counters. Without the parts in which all are 0.
+using PushCounts = std::map<uint64_t, std::vector<uint32_t>>;
+
 // Stands for a chunk's weights: which pushes were applied to them since the job began, in which order, and what became
-// of one number. A shard of a table has its rows instead of the number.
+// of one number. A shard of a table has its rows instead of the number, and counts pushes.
 struct ChunkState {
   int64_t version = 0;
   std::vector<PushId> pushes;
   double value = 0;
   Rows rows = {};
+  PushCounts counts = {};
 
   bool operator==(const ChunkState&) const = default;
 };

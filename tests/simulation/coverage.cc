@@ -78,6 +78,12 @@ std::string NameOf(Reached what) {
       return "a row that expires";
     case Reached::kRowsRestored:
       return "rows of a table that come from a cut";
+    case Reached::kKeyNotAdmitted:
+      return "a key pushed too seldom for a row";
+    case Reached::kKeyAdmitted:
+      return "a key pushed often enough for a row";
+    case Reached::kPushCountsRestored:
+      return "counts of pushes that come from a cut";
     case Reached::kEnd:
       break;
   }

@@ -64,6 +64,7 @@ class History {
   bool HeldForCut(uint32_t partition, uint32_t chunk, const v1::TaskId& worker, int64_t step);
   const ChunkOracle& chunk(uint32_t chunk) { return Chunk(chunk); }
   Rows& RowsOf(uint32_t shard) { return Chunk(shard).rows(); }
+  PushCounts& CountsOf(uint32_t shard) { return Chunk(shard).counts(); }
   const KnownPlans& plans(uint32_t partition) { return partitions_[partition]; }
 
   const Start& start() const { return start_; }

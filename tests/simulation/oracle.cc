@@ -44,6 +44,7 @@ void Oracle::PlanHolds(const Place& place, const v1::Plan& plan) {
 
 void Oracle::Restored(const Place& place, uint32_t chunk, const ChunkState& state) {
   if (!state.rows.empty()) coverage_->Note(Reached::kRowsRestored);
+  if (!state.counts.empty()) coverage_->Note(Reached::kPushCountsRestored);
   HistoryOf(place.job).Restored(chunk, state);
 }
 
@@ -68,9 +69,12 @@ void Oracle::RowsUpdated(const Place& place, uint32_t chunk, const Scenario& sce
                          const std::vector<v1::UpdateRecord>& contributions) {
   History& history = HistoryOf(place.job);
   const double scale = contributions.empty() ? 1 : history.LearningRateScale(contributions.front().generation());
-  const RowsUpdate update = UpdateRowsByReference(scenario, chunk, scale, contributions, &history.RowsOf(chunk));
+  const RowsUpdate update =
+      UpdateRowsByReference(scenario, chunk, scale, contributions, &history.RowsOf(chunk), &history.CountsOf(chunk));
   if (update.has_key_of_several) coverage_->Note(Reached::kKeyOfSeveralMembers);
   if (update.has_expired) coverage_->Note(Reached::kRowExpired);
+  if (update.has_key_without_row) coverage_->Note(Reached::kKeyNotAdmitted);
+  if (update.has_admitted) coverage_->Note(Reached::kKeyAdmitted);
 }
 
 void Oracle::RowsHandedOut(const Place& place, const Scenario& scenario, const std::vector<uint64_t>& keys,

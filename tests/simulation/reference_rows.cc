@@ -105,6 +105,39 @@ class Expiry {
   std::set<uint64_t> updated_;
 };
 
+// Pushes of keys that have no row are counted in each of 256 parts of the hashes by itself, in 64 counters, of which a
+// key has four. The least of them is how often it was pushed; lower ones become as much, and the others stay. With
+// every eighth push all are halved.
+class Admission {
+ public:
+  Admission(const Scenario& scenario, PushCounts* counts) : after_(scenario.rows_admit_after), counts_(counts) {}
+
+  // Whether the key with this hash, which has no row, gets one with this push.
+  bool Admits(uint64_t hash) {
+    if (after_ <= 1) return true;
+    std::vector<uint32_t>& part = (*counts_)[hash >> 56];
+    part.resize(1 + kCounters);
+    std::set<size_t> own;
+    for (int i = 0; i < 4; ++i) own.insert(1 + ((hash * 0x9e3779b97f4a7c15) >> (6 * i) ^ hash >> (6 * i)) % kCounters);
+    uint32_t count = UINT32_MAX;
+    for (const size_t place : own) count = std::min(count, part[place] + 1);
+    for (const size_t place : own) part[place] = std::max(part[place], count);
+    if (++part[0] == 8) {
+      part[0] = 0;
+      for (uint32_t& counter : part) counter /= 2;
+    }
+    const bool is_empty = std::all_of(part.begin(), part.end(), [](uint32_t number) { return number == 0; });
+    if (is_empty) counts_->erase(hash >> 56);
+    return count >= after_;
+  }
+
+ private:
+  static constexpr size_t kCounters = kAdmissionCounters / 256;
+
+  const uint32_t after_;
+  PushCounts* const counts_;
+};
+
 }  // namespace
 
 uint32_t ShardChunkOf(const Scenario& scenario, uint64_t key) {
@@ -125,7 +158,7 @@ std::vector<float> InitialRow(const Scenario& scenario, uint64_t key) {
 }
 
 RowsUpdate UpdateRowsByReference(const Scenario& scenario, uint32_t chunk, double learning_rate_scale,
-                                 std::vector<v1::UpdateRecord> contributions, Rows* rows) {
+                                 std::vector<v1::UpdateRecord> contributions, Rows* rows, PushCounts* counts) {
   std::sort(contributions.begin(), contributions.end(),
             [](const v1::UpdateRecord& a, const v1::UpdateRecord& b) { return a.worker() < b.worker(); });
   uint64_t examples = 0;
@@ -155,10 +188,20 @@ RowsUpdate UpdateRowsByReference(const Scenario& scenario, uint32_t chunk, doubl
   const KeyHash hash = HashOfTable(scenario.seed, 0);
   const auto step = static_cast<uint32_t>(contributions.front().step());
   Expiry expiry(scenario, step, *rows);
-  for (const auto& [key, mean] : means) {
+  Admission admission(scenario, counts);
+  std::map<uint64_t, uint64_t> keys;  // By hash, the order in which they are counted.
+  for (const auto& [key, mean] : means) keys[hash.Of(key)] = key;
+  for (const auto& [hashed, key] : keys) {
     auto row = rows->find(key);
-    if (row == rows->end()) row = rows->emplace(key, InitialRow(scenario, key)).first;
-    UpdateRow(table, learning_rate, mean, hash.Of(key), step, &row->second);
+    if (row == rows->end()) {
+      if (!admission.Admits(hashed)) {
+        update.has_key_without_row = true;
+        continue;
+      }
+      update.has_admitted |= scenario.rows_admit_after > 1;
+      row = rows->emplace(key, InitialRow(scenario, key)).first;
+    }
+    UpdateRow(table, learning_rate, means[key], hashed, step, &row->second);
     expiry.Note(key, &row->second);
   }
   update.has_expired = expiry.Remove(rows);

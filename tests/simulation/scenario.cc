@@ -209,6 +209,7 @@ Scenario DrawScenario(uint64_t seed) {
     if (random.Below(2) == 0) scenario.rows_by = v1::TableConfig::ADAGRAD;
     scenario.rows_in_bf16 = random.Below(2) == 0;
     if (random.Below(2) == 0) scenario.rows_expire_after = 1 + static_cast<uint32_t>(random.Below(12));
+    if (random.Below(2) == 0) scenario.rows_admit_after = 2 + static_cast<uint32_t>(random.Below(3));
   }
   return scenario;
 }
@@ -226,6 +227,9 @@ std::string Describe(const Scenario& scenario) {
     absl::StrAppend(&text, ", a table of ", scenario.shards, " shards with ",
                     v1::TableConfig::Algorithm_Name(scenario.rows_by));
     if (scenario.rows_in_bf16) absl::StrAppend(&text, " in bf16");
+    if (scenario.rows_admit_after > 1) {
+      absl::StrAppend(&text, ", whose keys have rows from push ", scenario.rows_admit_after, " on");
+    }
     if (scenario.rows_expire_after > 0) {
       absl::StrAppend(&text, ", whose rows go after ", scenario.rows_expire_after, " steps");
     }

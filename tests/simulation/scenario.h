@@ -64,6 +64,8 @@ struct Scenario {
   // How its rows are updated.
   v1::TableConfig::Algorithm rows_by = v1::TableConfig::SGD;
   bool rows_in_bf16 = false;
+  // Keys have a row from this push on.
+  uint32_t rows_admit_after = 1;
   // Rows go that had no update for so many steps; 0: none do.
   uint32_t rows_expire_after = 0;
   int steps = 20;        // Each worker leaves when it has done as many, if the data is never used up.

@@ -1,7 +1,6 @@
 #include "tests/simulation/sim_partition.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -15,6 +14,37 @@
 namespace rubato::simulation {
 
 using Kind = server::PartitionRequest::Kind;
+
+namespace {
+
+constexpr uint64_t kTableParts = 256;
+constexpr size_t kCountersOfPart = kAdmissionCounters / kTableParts;
+constexpr size_t kWordsOfPart = 1 + kCountersOfPart / sizeof(uint64_t);
+
+// Of so many parts from one on, as a server saves them: for each a word with the pushes, and then a byte a counter.
+std::vector<uint64_t> WordsOf(const PushCounts& counts, const std::pair<uint64_t, uint64_t>& parts) {
+  std::vector<uint64_t> words(parts.second * kWordsOfPart);
+  for (const auto& [part, numbers] : counts) {
+    uint64_t* const saved = words.data() + (part - parts.first) * kWordsOfPart;
+    saved[0] = numbers[0];
+    for (size_t i = 0; i < kCountersOfPart; ++i) saved[1 + i / 8] |= uint64_t{numbers[1 + i]} << (8 * (i % 8));
+  }
+  return words;
+}
+
+PushCounts CountsOf(const std::vector<uint64_t>& words, uint64_t first_part) {
+  PushCounts counts;
+  for (size_t part = 0; part < words.size() / kWordsOfPart; ++part) {
+    const uint64_t* const saved = words.data() + part * kWordsOfPart;
+    if (std::all_of(saved, saved + kWordsOfPart, [](uint64_t word) { return word == 0; })) continue;
+    std::vector<uint32_t>& numbers = counts[first_part + part];
+    numbers.push_back(static_cast<uint32_t>(saved[0]));
+    for (size_t i = 0; i < kCountersOfPart; ++i) numbers.push_back(saved[1 + i / 8] >> (8 * (i % 8)) & 0xff);
+  }
+  return counts;
+}
+
+}  // namespace
 
 SimPartition::SimPartition(const Options& options, std::unique_ptr<server::TableStore> tables)
     : options_(options),
@@ -34,7 +64,9 @@ void SimPartition::Restore(uint32_t chunk, const ChunkState& state) {
       keys.push_back(key);
       rows.insert(rows.end(), row.begin(), row.end());
     }
-    const absl::Status restored = tables_->Restore(chunk, {.record = record, .keys = keys, .rows = rows});
+    const std::vector<uint64_t> counts = WordsOf(std::exchange(weights.counts, {}), PartsOf(chunk));
+    const absl::Status restored =
+        tables_->Restore(chunk, {.record = record, .keys = keys, .rows = rows, .push_counts = counts});
     if (!restored.ok()) oracle_->Violate(absl::StrCat("I7: ", name(), " restores no rows: ", restored.message()));
   }
   rules_.Restore(chunk, state.version);
@@ -56,7 +88,14 @@ ChunkState SimPartition::StateOf(uint32_t chunk) const {
     const auto row = shard->rows->begin() + static_cast<int64_t>(i * floats);
     state.rows.emplace((*shard->keys)[i], std::vector<float>(row, row + floats));
   }
+  state.counts = CountsOf(shard->push_counts, PartsOf(chunk).first);
   return state;
+}
+
+std::pair<uint64_t, uint64_t> SimPartition::PartsOf(uint32_t chunk) const {
+  if (world_->scenario.rows_admit_after == 1) return {};
+  const uint64_t parts = kTableParts / world_->scenario.shards;
+  return {(chunk - world_->scenario.chunks) * parts, parts};
 }
 
 std::shared_ptr<const server::TableMessage> SimPartition::ReadRows(const RowMessage& rows,

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "server/rules/assignment.h"
@@ -85,6 +86,8 @@ class SimPartition : private server::PartitionSink {
   void FinishTables() const;
   // The chunk as it is.
   ChunkState StateOf(uint32_t chunk) const;
+  // The first of the parts of a table in which a shard counts pushes, and how many there are; none: it does not count.
+  std::pair<uint64_t, uint64_t> PartsOf(uint32_t chunk) const;
   // Applies the update to the one number that weights are here. Returns whether members disagree.
   bool ChangeValue(const server::ChunkRules::Update& update, double* value) const;
   const std::string& name() const { return options_.name; }

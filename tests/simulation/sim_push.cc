@@ -49,6 +49,8 @@ v1::TableConfig MakeTable(const Scenario& scenario) {
   table.set_shards(scenario.shards);
   table.set_memory_bytes(uint64_t{1} << 22);
   if (scenario.rows_in_bf16) table.set_precision(v1::TableConfig::BF16);
+  table.set_admit_after(scenario.rows_admit_after);
+  if (scenario.rows_admit_after > 1) table.set_admission_counters(kAdmissionCounters);
   table.set_expire_after_steps(scenario.rows_expire_after);
   return table;
 }

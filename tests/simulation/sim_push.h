@@ -26,6 +26,8 @@ double GradientOf(const PushId& push, uint32_t chunk);
 // Of the job's table, if there is one.
 inline constexpr int64_t kKeysPerExample = 3;
 inline constexpr int64_t kRowDimension = 2;
+// As few as there may be: 64 for each of a table's 256 parts.
+inline constexpr uint64_t kAdmissionCounters = uint64_t{1} << 14;
 v1::TableConfig MakeTable(const Scenario& scenario);
 
 // A key of one of a push's examples: a few are drawn again and again and most of them seldom, 0 and the last one among
