@@ -13,7 +13,7 @@ namespace rubato::simulation {
 using PushId = std::pair<uint64_t, int64_t>;
 
 // Rows of a table by their keys: weights, what the optimizer keeps of them, and the bits of the step of their last
-// update, if rows expire.
+// update, if rows are removed.
 using Rows = std::map<uint64_t, std::vector<float>>;
 
 // How often keys that have no row were pushed, as a table counts that: for each part of the hashes the pushes since its

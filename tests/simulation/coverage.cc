@@ -76,6 +76,8 @@ std::string NameOf(Reached what) {
       return "a step in which several members push the same key";
     case Reached::kRowExpired:
       return "a row that expires";
+    case Reached::kRowTooMany:
+      return "a row removed from a table that has too many";
     case Reached::kRowsRestored:
       return "rows of a table that come from a cut";
     case Reached::kKeyNotAdmitted:

@@ -59,10 +59,11 @@ enum class Reached {
   kMeanOfNothing,
   kMeanOfSome,
   // A row was read that no push had brought; several members have pushed a key in one step; a row was removed, as it
-  // had no update for long; rows came from a cut.
+  // had no update for long; one was, as there were too many; rows came from a cut.
   kMissingRowRead,
   kKeyOfSeveralMembers,
   kRowExpired,
+  kRowTooMany,
   kRowsRestored,
   // A key was pushed, and not yet often enough for a row; it was now; how often it was came from a cut.
   kKeyNotAdmitted,

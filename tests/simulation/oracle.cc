@@ -73,6 +73,7 @@ void Oracle::RowsUpdated(const Place& place, uint32_t chunk, const Scenario& sce
       UpdateRowsByReference(scenario, chunk, scale, contributions, &history.RowsOf(chunk), &history.CountsOf(chunk));
   if (update.has_key_of_several) coverage_->Note(Reached::kKeyOfSeveralMembers);
   if (update.has_expired) coverage_->Note(Reached::kRowExpired);
+  if (update.has_row_too_many) coverage_->Note(Reached::kRowTooMany);
   if (update.has_key_without_row) coverage_->Note(Reached::kKeyNotAdmitted);
   if (update.has_admitted) coverage_->Note(Reached::kKeyAdmitted);
 }

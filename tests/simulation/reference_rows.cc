@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -66,39 +67,61 @@ void UpdateRow(const v1::TableConfig& table, float learning_rate, const std::vec
 
 uint32_t StepOf(const std::vector<float>& row) { return std::bit_cast<uint32_t>(row.back()); }
 
-// Rows expire in each of 256 parts of the hashes by itself, when one of the part's rows is updated in a later step than
-// any before. With so few steps until then every step is looked at.
-class Expiry {
+// Rows are removed in each of 256 parts of the hashes by itself, when one of the part's rows is updated: those that
+// have expired, in a later step than any before (with so few steps until then every step is looked at), and those that
+// are too many, but for the newest and of equally old ones those with the lowest hashes.
+class Removal {
  public:
-  Expiry(const Scenario& scenario, uint32_t step, const Rows& rows)
-      : hash_(HashOfTable(scenario.seed, 0)), after_(scenario.rows_expire_after), step_(step) {
+  Removal(const Scenario& scenario, uint32_t step, const Rows& rows)
+      : hash_(HashOfTable(scenario.seed, 0)),
+        after_(scenario.rows_expire_after),
+        most_(scenario.most_rows / 256),
+        step_(step) {
     for (const auto& [key, row] : rows) {
-      if (after_ > 0) steps_[PartOf(key)] = std::max(steps_[PartOf(key)], StepOf(row));
+      if (removes()) steps_[PartOf(key)] = std::max(steps_[PartOf(key)], StepOf(row));
     }
   }
 
   // The row's last entry is not there yet.
   void Note(uint64_t key, std::vector<float>* row) {
-    if (after_ == 0) return;
+    if (!removes()) return;
     row->push_back(std::bit_cast<float>(std::max(steps_[PartOf(key)], step_)));
     updated_.insert(PartOf(key));
   }
 
-  // After all updates of the step. Whether a row was removed.
-  bool Remove(Rows* rows) const {
-    if (after_ == 0) return false;
-    return std::erase_if(*rows, [&](const auto& row) {
-             const uint64_t part = PartOf(row.first);
-             if (!updated_.contains(part) || step_ <= steps_.at(part)) return false;
-             return StepOf(row.second) + after_ < step_;
-           }) > 0;
+  // After all updates of the step.
+  void Remove(Rows* rows, RowsUpdate* update) const {
+    const Rows before = *rows;
+    std::map<uint64_t, std::set<Age>> parts;
+    for (const auto& [key, row] : before) {
+      if (updated_.contains(PartOf(key))) parts[PartOf(key)].insert(AgeOf(key, row));
+    }
+    for (const auto& [key, row] : before) {
+      const auto part = parts.find(PartOf(key));
+      if (part == parts.end()) continue;
+      const bool expired = after_ > 0 && step_ > steps_.at(part->first) && StepOf(row) + after_ < step_;
+      const bool too_many = most_ > 0 && part->second.size() > most_ && IsOver(part->second, AgeOf(key, row));
+      update->has_expired |= expired;
+      update->has_row_too_many |= too_many;
+      if (expired || too_many) rows->erase(key);
+    }
   }
 
  private:
+  // The lowest is the newest.
+  using Age = std::pair<uint32_t, uint64_t>;
+
+  bool removes() const { return after_ > 0 || most_ > 0; }
   uint64_t PartOf(uint64_t key) const { return hash_.Of(key) >> 56; }
+  Age AgeOf(uint64_t key, const std::vector<float>& row) const { return {UINT32_MAX - StepOf(row), hash_.Of(key)}; }
+  // A sixteenth more goes than must.
+  bool IsOver(const std::set<Age>& ages, const Age& age) const {
+    return std::distance(ages.begin(), ages.find(age)) >= static_cast<ptrdiff_t>(most_ - most_ / 16);
+  }
 
   const KeyHash hash_;
   const uint32_t after_;
+  const size_t most_;
   const uint32_t step_;
   // By part, before this step.
   std::map<uint64_t, uint32_t> steps_;
@@ -187,7 +210,7 @@ RowsUpdate UpdateRowsByReference(const Scenario& scenario, uint32_t chunk, doubl
   const auto learning_rate = static_cast<float>(table.learning_rate() * learning_rate_scale * factor);
   const KeyHash hash = HashOfTable(scenario.seed, 0);
   const auto step = static_cast<uint32_t>(contributions.front().step());
-  Expiry expiry(scenario, step, *rows);
+  Removal removal(scenario, step, *rows);
   Admission admission(scenario, counts);
   std::map<uint64_t, uint64_t> keys;  // By hash, the order in which they are counted.
   for (const auto& [key, mean] : means) keys[hash.Of(key)] = key;
@@ -202,9 +225,9 @@ RowsUpdate UpdateRowsByReference(const Scenario& scenario, uint32_t chunk, doubl
       row = rows->emplace(key, InitialRow(scenario, key)).first;
     }
     UpdateRow(table, learning_rate, means[key], hashed, step, &row->second);
-    expiry.Note(key, &row->second);
+    removal.Note(key, &row->second);
   }
-  update.has_expired = expiry.Remove(rows);
+  removal.Remove(rows, &update);
   return update;
 }
 

@@ -23,13 +23,15 @@ struct RowsUpdate {
   // Several contributions have the same key.
   bool has_key_of_several = false;
   bool has_expired = false;
+  // A row was removed for there being too many.
+  bool has_row_too_many = false;
   // A key was not pushed often enough to have a row; and one was, after it was not.
   bool has_key_without_row = false;
   bool has_admitted = false;
 };
 
 // Updates a shard's rows with who contributed what, in whatever order, under a plan with that factor on the learning
-// rate, counts the pushes of keys without a row, and removes rows that have expired.
+// rate, counts the pushes of keys without a row, and removes rows that have expired or are too many.
 RowsUpdate UpdateRowsByReference(const Scenario& scenario, uint32_t chunk, double learning_rate_scale,
                                  std::vector<v1::UpdateRecord> contributions, Rows* rows, PushCounts* counts);
 

@@ -210,6 +210,7 @@ Scenario DrawScenario(uint64_t seed) {
     scenario.rows_in_bf16 = random.Below(2) == 0;
     if (random.Below(2) == 0) scenario.rows_expire_after = 1 + static_cast<uint32_t>(random.Below(12));
     if (random.Below(2) == 0) scenario.rows_admit_after = 2 + static_cast<uint32_t>(random.Below(3));
+    if (random.Below(3) == 0) scenario.most_rows = 256;
   }
   return scenario;
 }
@@ -233,6 +234,7 @@ std::string Describe(const Scenario& scenario) {
     if (scenario.rows_expire_after > 0) {
       absl::StrAppend(&text, ", whose rows go after ", scenario.rows_expire_after, " steps");
     }
+    if (scenario.most_rows > 0) absl::StrAppend(&text, ", which has ", scenario.most_rows, " rows at most");
   }
   absl::StrAppend(&text, "; loss ", scenario.loss, ", duplication ", scenario.duplication, ", straggling ",
                   scenario.straggling, " until ", absl::FormatDuration(scenario.heal_at), "; ", scenario.faults.size(),

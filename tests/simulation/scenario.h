@@ -68,6 +68,8 @@ struct Scenario {
   uint32_t rows_admit_after = 1;
   // Rows go that had no update for so many steps; 0: none do.
   uint32_t rows_expire_after = 0;
+  // And the oldest, where there are more than one 256th of this in a 256th of the hashes; 0: none do.
+  uint64_t most_rows = 0;
   int steps = 20;        // Each worker leaves when it has done as many, if the data is never used up.
   int64_t examples = 0;  // Of the data, which the job goes through once; 0: it is never used up.
   // The workers are clients: one of them assigns the initial weights, and some have no gradient of some chunks. `own`:

@@ -52,6 +52,7 @@ v1::TableConfig MakeTable(const Scenario& scenario) {
   table.set_admit_after(scenario.rows_admit_after);
   if (scenario.rows_admit_after > 1) table.set_admission_counters(kAdmissionCounters);
   table.set_expire_after_steps(scenario.rows_expire_after);
+  table.set_most_rows(scenario.most_rows);
   return table;
 }
 
