@@ -138,7 +138,8 @@ class EmbeddingBag(torch.nn.Module):
         if self.mode is None:
             if offsets is not None or per_sample_weights is not None:
                 raise self._invalid("offsets and per_sample_weights are for modes other than None")
-            return self._rows(keys).to(input.device).view(*input.shape, self.spec.dimension)
+            rows = self._rows(keys).to(input.device)
+            return rows if input.dim() == 1 else rows.view(*input.shape, self.spec.dimension)
         offsets = self._offsets(input, offsets)
         weights = self._weights(input, per_sample_weights)
         if len(keys) == 0:
@@ -186,9 +187,11 @@ class EmbeddingBag(torch.nn.Module):
         """A copy: contiguous, of int64 and on the CPU, whatever becomes of `input`."""
         if input.dtype not in (torch.int64, torch.int32):
             raise self._invalid(f"input is of {input.dtype}: keys are torch.int64 or torch.int32")
-        keys = torch.empty(input.numel(), dtype=torch.int64, device="cpu")
-        keys.view(input.shape).copy_(input.detach())
-        return keys
+        if input.dtype == torch.int64 and input.device.type == "cpu":
+            keys = input.clone(memory_format=torch.contiguous_format)
+        else:
+            keys = torch.empty(input.shape, dtype=torch.int64, device="cpu").copy_(input)
+        return keys if keys.dim() == 1 else keys.view(-1)
 
     def _offsets(self, input: torch.Tensor, offsets: Optional[torch.Tensor]) -> torch.Tensor:
         if input.dim() == 2:
