@@ -126,8 +126,8 @@ void BytePairLearner::Add(absl::string_view text) {
 
 int64_t BytePairLearner::TokensOf(const BytePairs& pairs) const {
   int64_t tokens = 0;
-  for (const auto& [piece, count] : pieces_) {
-    pairs.Encode(piece, [&tokens, count](uint32_t) { tokens += count; });
+  for (const auto& piece : pieces_) {
+    pairs.Encode(piece.first, [&](uint32_t) { tokens += piece.second; });
   }
   return tokens;
 }
