@@ -161,6 +161,11 @@ void PsClient::QueuePushes(const std::vector<int>& batches) {
   sends_together_ = false;
 }
 
+void PsClient::SendQueued() {
+  QueuePushes(std::exchange(waits_for_rows_, {}));
+  connections_.FlushAll();
+}
+
 void PsClient::DescribePush(const StepMachine::Request& request, v1::PushPull* push) {
   const bool empty = examples_[request.batch] == 0;
   push->set_step(request.step);

@@ -205,6 +205,8 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
   void DescribePush(const StepMachine::Request& request, v1::PushPull* push) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Pushes batches whose messages wait for FlushAll of the connections, so that those to one server travel together.
   void QueuePushes(const std::vector<int>& batches) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Sends what is queued or waits for rows.
+  void SendQueued() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Whether they cost little beside a message of rows that they travel with.
   static constexpr int64_t kWithRowsBytesMax = int64_t{8} << 10;
   bool AreSmall(const std::vector<int>& batches) const;

@@ -112,12 +112,9 @@ void PsClient::PushRows(int number, const std::vector<uint64_t>& keys, const std
     RowsOf(batch).pushed = std::move(sent[i]);
     examples_[batch] = pushed.examples;
   }
-  --missing_pushes_.tables;
-  std::vector<int> due = table.batches;
-  due.insert(due.end(), waits_for_rows_.begin(), waits_for_rows_.end());
-  waits_for_rows_.clear();
-  QueuePushes(due);
-  if (missing_pushes_.tables == 0) connections_.FlushAll();
+  QueuePushes(table.batches);
+  QueuePushes(std::exchange(waits_for_rows_, {}));
+  if (--missing_pushes_.tables == 0) SendQueued();
 }
 
 bool PsClient::AddSpan(const SentKeys& sent, v1::ExchangeRequest* header) const {

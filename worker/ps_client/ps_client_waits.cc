@@ -25,6 +25,8 @@ absl::Status PsClient::AwaitLocked(const std::function<bool()>& done) {
     counters_.waiting_for.clear();
     return absl::OkStatus();
   }
+  // No wait depends on what its caller is still to push.
+  if (!waits_for_rows_.empty() || missing_pushes_.tables % std::max<size_t>(tables_.size(), 1) != 0) SendQueued();
   const absl::Time begin = options_.clock->Now();
   absl::Time next_log = begin + absl::Seconds(5);
   awaited_ = &done;

@@ -19,7 +19,7 @@ namespace {
 constexpr absl::string_view kFirstLine = "rubato byte pairs 1";
 // Before the pairs: kFirstLine, lower_case and tokens.
 constexpr size_t kHeaderLines = 3;
-// What a token may have come to in the pairs of a file: each is twice the one before at most.
+// More than a piece has is of no use, and a few pairs, each of the one before twice, would fill the memory.
 constexpr size_t kMaxTokenBytes = kMaxPieceBytes;
 
 enum class Kind { kSpace, kLetter, kOther };
