@@ -52,9 +52,10 @@ again() {
 }
 again codecs --set consistency.mode=ASYNC --set compression.push.codec=TOP_K --set compression.push.fraction=0.05 \
   --set compression.pull.codec=BF16
-again codecs_on_and_off --set compression.push.codec=TOP_K --set compression.push.fraction=0.05 \
-  --set compression.off_at_first=true --set 'consistency.schedule[0]={at_epoch: 0.5 mode: ASYNC compress: true}' \
-  --set 'consistency.schedule[1]={at_epoch: 1.5 mode: SYNC compress: false}'
+# Epochs of half a second, so that each change is heard of at a heartbeat well before the job ends.
+again codecs_on_and_off --set training.epochs=8 --set compression.push.codec=TOP_K --set compression.push.fraction=0.05 \
+  --set compression.off_at_first=true --set 'consistency.schedule[0]={at_epoch: 1 mode: ASYNC compress: true}' \
+  --set 'consistency.schedule[1]={at_epoch: 4 mode: SYNC compress: false}'
 for generation in 1 3; do
   has_line "$work/codecs_on_and_off" '"plan":{' "\"generation\":$generation," '"uncompressed":true' ||
     fail "plan $generation is not one with gradients as they are"
