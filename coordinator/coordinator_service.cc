@@ -238,13 +238,15 @@ grpc::ServerUnaryReactor* CoordinatorService::Barrier(grpc::CallbackServerContex
   });
 }
 
-absl::StatusOr<Listener> Listen(const std::string& address, const TaskSecurity* security, CoordinatorService* service) {
+absl::StatusOr<Listener> Listen(const std::string& address, const TaskSecurity* security, CoordinatorService* service,
+                                HealthService* health) {
   grpc::ServerBuilder builder;
   // Tasks ping an idle stream every five seconds.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 10000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
   builder.RegisterService(service);
+  if (health != nullptr) builder.RegisterService(health);
   TsanRelease(service);  // To gRPC's threads.
   absl::StatusOr<std::unique_ptr<GuardedServer>> server =
       GuardedServer::Start({.listen = address,

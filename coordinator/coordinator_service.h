@@ -12,6 +12,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "common/health/health_service.h"
 #include "common/limits/guarded_server.h"
 #include "common/limits/peer_counts.h"
 #include "common/limits/refusal_log.h"
@@ -101,8 +102,10 @@ struct Listener {
 };
 
 // Serves on `address`, "host:port"; port 0 picks a free one. Calls are answered that `security` allows; null: all are.
-// `service` outlives the server. Unavailable: the address cannot be had; the message names it.
-absl::StatusOr<Listener> Listen(const std::string& address, const TaskSecurity* security, CoordinatorService* service);
+// `service` and `health`, which may be null, outlive the server. Unavailable: the address cannot be had; the message
+// names it.
+absl::StatusOr<Listener> Listen(const std::string& address, const TaskSecurity* security, CoordinatorService* service,
+                                HealthService* health = nullptr);
 
 }  // namespace rubato::coordinator
 

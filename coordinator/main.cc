@@ -16,6 +16,7 @@
 #include "common/clock.h"
 #include "common/config/client_job.h"
 #include "common/config/load.h"
+#include "common/health/health_service.h"
 #include "common/health/standard_services.h"
 #include "common/http/listen_address.h"
 #include "common/limits/refusal_log.h"
@@ -192,9 +193,9 @@ absl::Status RunJob(const Flags& flags, const v1::JobConfig& given, const v1::Ta
     RUBATO_RETURN_IF_ERROR(begin());
     service.SetRunner(runner.get());
   }
-  RUBATO_ASSIGN_OR_RETURN(Listener listener, Listen(flags.listen, security.get(), &service));
   Health health;
-  health.Attach(listener.server->grpc(), "rubato.v1.Coordinator");
+  HealthService health_service(&health, "rubato.v1.Coordinator");
+  RUBATO_ASSIGN_OR_RETURN(Listener listener, Listen(flags.listen, security.get(), &service, &health_service));
   RUBATO_RETURN_IF_ERROR(PrepareJobToken(given));
   const std::string address = ReachableAddress(flags.listen, listener.port);
   log->Info(absl::StrCat("job ", config.name(), ", run directory ", config.run_directory(), ", reached at ", address));
@@ -209,7 +210,7 @@ absl::Status RunJob(const Flags& flags, const v1::JobConfig& given, const v1::Ta
     if (!begun.ok()) {
       log->Error(begun.message());
       offers.End(begun);
-      health.Detach();
+      health_service.Drain();
       listener.server->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(500));
       *result = begun;
       return complete.ok() ? begun : absl::OkStatus();
@@ -240,14 +241,13 @@ absl::Status RunJob(const Flags& flags, const v1::JobConfig& given, const v1::Ta
   health.SetServing(false);
   offers.End(absl::UnavailableError(ended->ok() ? "the job has ended"
                                                 : absl::StrCat("the job has ended: ", ended->message())));
-  health.Detach();
+  health_service.Drain();
   listener.server->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(500));
   *result = *ended;
   return absl::OkStatus();
 }
 
 int Main(int argc, char** argv) {
-  EnableHealth();
   Flags flags;
   CLI::App app("Rubato coordinator: says who takes part in a job and under which consistency rule.");
   app.add_option("--config", flags.config, "the job's textproto")->required();

@@ -108,8 +108,9 @@ absl::Status ServerTask::Run() {
   options_.log->Info(absl::StrCat("listens on port ", server->port()));
   RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<TaskPage> page, OpenPage());
 
-  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Session> session,
-                          Session::Create(DescribeSession(server->port(), page == nullptr ? "" : page->address())));
+  Session::Options describing = DescribeSession(server->port(), page == nullptr ? "" : page->address());
+  describing.poller = server->poller();
+  RUBATO_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, Session::Create(std::move(describing)));
   SetSession(session.get());
   session->Start();
 

@@ -88,7 +88,6 @@ int CountGpus() {
 
 int main(int argc, char** argv) {
   rubato::TuneProcess();
-  rubato::EnableHealth();
   CLI::App app("Rubato worker: computes gradients of its part of the data.");
   std::string config_path, coordinator, slow, network, metrics_listen, health_listen, role = "worker";
   std::vector<std::string> overrides;

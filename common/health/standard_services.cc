@@ -1,7 +1,6 @@
 #include "common/health/standard_services.h"
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
-#include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server_builder.h>
 
@@ -12,14 +11,14 @@
 
 namespace rubato {
 
-void EnableHealth() { grpc::EnableDefaultHealthCheckService(true); }
-
 void EnableReflection() { grpc::reflection::InitProtoReflectionServerBuilderPlugin(); }
 
-absl::StatusOr<std::unique_ptr<HealthListener>> HealthListener::Create(const std::string& listen, Health* health) {
+absl::StatusOr<std::unique_ptr<HealthListener>> HealthListener::Create(const std::string& listen,
+                                                                       const Health* health) {
   if (listen.empty()) return nullptr;
   std::unique_ptr<HealthListener> listener(new HealthListener(health));
   grpc::ServerBuilder builder;
+  builder.RegisterService(&listener->service_);
   // Probes are few.
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::NUM_CQS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MAX_POLLERS, 1);
@@ -27,15 +26,14 @@ absl::StatusOr<std::unique_ptr<HealthListener>> HealthListener::Create(const std
       {.listen = listen, .credentials = grpc::InsecureServerCredentials(), .limits = ProbeLimits()}, &builder);
   RUBATO_RETURN_IF_ERROR(Annotate(server.status(), "--health_listen"));
   listener->server_ = *std::move(server);
-  health->Attach(listener->server_->grpc(), "");
   return listener;
 }
 
 HealthListener::~HealthListener() {
   if (server_ == nullptr) return;
-  health_->Detach();
+  service_.Drain();
   // Whoever watches is told first.
-  server_->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(100));
+  server_->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(200));
 }
 
 }  // namespace rubato

@@ -13,10 +13,7 @@ using testing::HasSubstr;
 
 class StandardServicesTest : public testing::Test {
  protected:
-  static void SetUpTestSuite() {
-    EnableHealth();
-    EnableReflection();
-  }
+  static void SetUpTestSuite() { EnableReflection(); }
   StandardServicesTest() {
     auto listener = HealthListener::Create("127.0.0.1:0", &health_);
     EXPECT_TRUE(listener.ok()) << listener.status();
@@ -55,12 +52,6 @@ TEST_F(StandardServicesTest, SaysWhyItCannotListen) {
   EXPECT_EQ(taken.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(taken.status().message()),
               HasSubstr(absl::StrCat("--health_listen: cannot listen on ", address_)));
-}
-
-TEST_F(StandardServicesTest, NothingIsToldToAServerThatIsGone) {
-  listener_.reset();
-  health_.SetServing(true);
-  EXPECT_TRUE(health_.serving());
 }
 
 }  // namespace

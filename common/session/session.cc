@@ -38,6 +38,7 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(Options options) {
 
 Session::Session(Options options)
     : options_(std::move(options)),
+      shared_poller_(options_.poller == nullptr ? Poller::Shared() : nullptr),
       stub_(v1::Coordinator::NewStub(OpenCoordinatorChannel(options_.coordinator, options_.security.get()))),
       term_(options_.term),
       retry_pause_(options_.retry_min) {}
@@ -159,7 +160,8 @@ absl::Duration Session::Step(absl::Time now) {
   const absl::Duration timeout =
       was_registered_ ? std::max(options_.give_up_after, options_.give_up_after_registered) : options_.give_up_after;
   if (!registered_ && !dead_ && now - out_of_contact_since_ >= timeout) GiveUp(now);
-  if (dead_) return kSlowestHeartbeat;
+  // Of all that changes for the stream it is told.
+  if (dead_ || (stream_ != nullptr && !stream_->can_write())) return kSlowestHeartbeat;
   const absl::Time next = stream_ == nullptr ? retry_at_ : heartbeat_at_;
   return std::clamp(next - now, absl::Milliseconds(1), kSlowestHeartbeat);
 }
@@ -169,7 +171,8 @@ void Session::Open(absl::Time now) {
   greeted_ = false;
   last_heartbeat_sent_ = false;
   heartbeat_at_ = now;
-  stream_ = std::make_unique<SessionStream>(stub_.get(), [this] { Notify(); });
+  Poller* const poller = options_.poller == nullptr ? shared_poller_.get() : options_.poller;
+  stream_ = std::make_unique<SessionStream>(stub_.get(), poller, [this] { Notify(); });
 }
 
 void Session::OnBroken(const absl::Status& status, absl::Time now) {
@@ -248,7 +251,7 @@ bool Session::Write(v1::TaskMessage message) {
 }
 
 void Session::WriteNext(absl::Time now) {
-  if (stream_->writing()) return;
+  if (!stream_->can_write()) return;
   if (!introduced_) return WriteRegister();
   v1::TaskMessage message;
   // What is queued waits for Registered, so that a stream that never came about takes nothing with it.

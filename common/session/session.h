@@ -19,6 +19,7 @@
 #include "common/security/task_security.h"
 #include "common/session/clock_offset.h"
 #include "common/session/session_stream.h"
+#include "common/transport/poller.h"
 #include "proto/coordinator.pb.h"
 
 namespace rubato {
@@ -64,6 +65,8 @@ class Session {
     // Pause before the stream is opened again: doubled from the first to the second.
     absl::Duration retry_min = absl::Milliseconds(50);
     absl::Duration retry_max = absl::Milliseconds(500);
+    // What moves its messages, and outlives it. Null: one that clients share.
+    Poller* poller = nullptr;
     // Both outlive the session.
     const Clock* clock = nullptr;
     Logger* log = nullptr;
@@ -130,6 +133,8 @@ class Session {
   void GiveUp(absl::Time now);
 
   const Options options_;
+  // Null if the options have one.
+  const std::shared_ptr<Poller> shared_poller_;
   std::unique_ptr<v1::Coordinator::Stub> stub_;
 
   Mutex mu_;

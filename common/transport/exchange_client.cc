@@ -61,9 +61,8 @@ absl::Status ExchangeClient::Connect() {
     pending_ = 1;
   }
   context_.AddMetadata(kTakesBundles, "1");
-  stream_ = stub_->PrepareCall(&context_, kMethod, &queue_);
-  stream_->StartCall(&start_tag_);
-  thread_ = std::thread([this] { Run(); });
+  stream_ = stub_->PrepareCall(&context_, kMethod, poller_->queue());
+  stream_->StartCall(start_event_.tag());
 
   absl::Status status;
   {
@@ -80,12 +79,6 @@ absl::Status ExchangeClient::Connect() {
   }
   if (!status.ok()) Shutdown();
   return status;
-}
-
-void ExchangeClient::Run() {
-  void* tag = nullptr;
-  bool ok = false;
-  while (queue_.Next(&tag, &ok)) OnEvent(*static_cast<Operation*>(tag), ok);
 }
 
 void ExchangeClient::OnEvent(Operation operation, bool ok) {
@@ -129,7 +122,7 @@ void ExchangeClient::OnRead() {
   }
   // Before the handler, whose next message then takes along what flow control has to say of this one. The next event
   // is handled after it all the same, by this thread.
-  stream_->Read(&incoming_, &read_tag_);
+  stream_->Read(&incoming_, read_event_.tag());
   if (deliver) Deliver(std::move(message));
 }
 
@@ -166,26 +159,26 @@ void ExchangeClient::Finish() {
     state_ = State::kEnding;
     ++pending_;
   }
-  stream_->Finish(&finish_status_, &finish_tag_);
+  stream_->Finish(&finish_status_, finish_event_.tag());
 }
 
 void ExchangeClient::OnEnd() {
   absl::Status status = FromGrpcStatus(finish_status_);
   if (status.ok()) status = absl::UnavailableError("the server ended the stream");
-  SendQueue::Messages dropped;
   bool tell = false;
   {
+    SendQueue::Messages dropped;  // Released without the lock.
     MutexLock lock(mu_);
     if (status_.ok()) status_ = status;
     status = status_;
-    state_ = State::kEnded;
     dropped = out_.TakeAll();
     tell = was_open_ && !shutting_down_;
-    changed_.NotifyAll();
   }
   if (tell) handler_->OnDisconnected(std::move(status));
-  // Run() then ends: nothing is started on the queue after the end.
-  queue_.Shutdown();
+  // Whoever waits for this may destroy the client as soon as the lock is given back.
+  MutexLock lock(mu_);
+  state_ = State::kEnded;
+  changed_.NotifyAll();
 }
 
 void ExchangeClient::Send(grpc::ByteBuffer message, int64_t priority) {
@@ -219,7 +212,7 @@ void ExchangeClient::Advance() {
     ++pending_;
   }
   // Not under the lock, because gRPC writes to the socket here; the pending event keeps the stream.
-  stream_->Write(message, options, &write_tag_);
+  stream_->Write(message, options, write_event_.tag());
 }
 
 bool ExchangeClient::connected() {
@@ -242,9 +235,10 @@ void ExchangeClient::Shutdown() {
     if (shutting_down_) return;
     shutting_down_ = true;
   }
-  if (!thread_.joinable()) return;
+  if (stream_ == nullptr) return;
   Break(absl::CancelledError("the client was shut down"));
-  thread_.join();
+  MutexLock lock(mu_);
+  while (state_ != State::kEnded) changed_.Wait(mu_);
 }
 
 }  // namespace rubato

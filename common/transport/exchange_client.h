@@ -2,7 +2,6 @@
 #define RUBATO_COMMON_TRANSPORT_EXCHANGE_CLIENT_H_
 
 #include <grpcpp/client_context.h>
-#include <grpcpp/completion_queue.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/support/byte_buffer.h>
 
@@ -10,7 +9,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -18,20 +16,20 @@
 #include "common/mutex.h"
 #include "common/security/task_security.h"
 #include "common/transport/keepalive.h"
+#include "common/transport/poller.h"
 #include "common/transport/send_queue.h"
 
 namespace rubato {
 
-// One stream of rubato.v1.ParameterServer/Exchange to a server, with messages as raw bytes: one thread on one
-// completion queue moves them between gRPC and a handler. A stream that broke stays broken; its owner makes a new
-// client. Thread-safe.
+// One stream of rubato.v1.ParameterServer/Exchange to a server, with messages as raw bytes: a poller that clients share
+// moves them between gRPC and a handler. A stream that broke stays broken; its owner makes a new client. Thread-safe.
 //
 //   RUBATO_ASSIGN_OR_RETURN(auto client, ExchangeClient::Create({.address = "host:7000"}, &handler));
 //   client->Send(EncodeRequest(header, {gradient}));
 class ExchangeClient {
  public:
-  // Called on the client's thread, which must not be blocked, and on which the client must not be shut down or
-  // destroyed.
+  // Called on the poller's thread, which must not be blocked, and on which no client must be created, shut down or
+  // destroyed. One call of a client's handler comes after the other.
   class Handler {
    public:
     virtual ~Handler() = default;
@@ -82,14 +80,21 @@ class ExchangeClient {
   void Shutdown();
 
  private:
-  // What the completion queue's tags point to.
   enum class Operation { kStart, kRead, kWrite, kFinish };
+  class OperationEvent final : public Poller::Event {
+   public:
+    OperationEvent(ExchangeClient* client, Operation operation) : client_(client), operation_(operation) {}
+    void OnEvent(bool ok) override { client_->OnEvent(operation_, ok); }
+
+   private:
+    ExchangeClient* const client_;
+    const Operation operation_;
+  };
 
   ExchangeClient(Options options, Handler* handler);
 
   absl::Status Connect();
-  // The queue's thread.
-  void Run();
+  // What follows, up to OnEnd, is called on the poller's thread.
   void OnEvent(Operation operation, bool ok);
   void OnRead();
   // Hands over what has arrived: one message, or a bundle of them.
@@ -104,16 +109,16 @@ class ExchangeClient {
 
   const Options options_;
   Handler* const handler_;
-  Operation start_tag_ = Operation::kStart;
-  Operation read_tag_ = Operation::kRead;
-  Operation write_tag_ = Operation::kWrite;
-  Operation finish_tag_ = Operation::kFinish;
-  grpc::CompletionQueue queue_;
+  OperationEvent start_event_{this, Operation::kStart};
+  OperationEvent read_event_{this, Operation::kRead};
+  OperationEvent write_event_{this, Operation::kWrite};
+  OperationEvent finish_event_{this, Operation::kFinish};
+  const std::shared_ptr<Poller> poller_ = Poller::Shared();
   grpc::ClientContext context_;
   std::unique_ptr<grpc::GenericStub> stub_;
+  // Null: Connect has not begun.
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;
-  std::thread thread_;
-  // The queue thread's.
+  // The poller's thread's.
   grpc::ByteBuffer incoming_;
   grpc::Status finish_status_;
   bool finishing_ = false;
@@ -121,6 +126,7 @@ class ExchangeClient {
 
   Mutex mu_;
   CondVar changed_;
+  // kEnded: no event is to come, and the handler has been told what it is to be told.
   enum class State { kConnecting, kOpen, kEnding, kEnded };
   State state_ ABSL_GUARDED_BY(mu_) = State::kConnecting;
   // Whether there ever was a connection, so that its end is to be told.

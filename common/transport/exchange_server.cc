@@ -37,35 +37,35 @@ absl::Status ExchangeServer::Start() {
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::NUM_CQS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MAX_POLLERS, 1);
   builder.RegisterService(&service_);
+  if (options_.health != nullptr) {
+    health_service_ = std::make_unique<HealthService>(options_.health, "rubato.v1.ParameterServer");
+    builder.RegisterService(health_service_.get());
+  }
   for (grpc::Service* service : options_.services) builder.RegisterService(service);
-  queue_ = builder.AddCompletionQueue();
+  std::unique_ptr<grpc::ServerCompletionQueue> queue = builder.AddCompletionQueue();
+  queue_ = queue.get();
   RUBATO_ASSIGN_OR_RETURN(server_, GuardedServer::Start({.listen = options_.listen,
                                                          .credentials = ServerCredentialsOf(options_.security.get()),
                                                          .limits = options_.limits,
                                                          .refusals = options_.refusals},
                                                         &builder));
   port_ = server_->port();
-  if (options_.health != nullptr) options_.health->Attach(server_->grpc(), "rubato.v1.ParameterServer");
   AcceptNext();
-  thread_ = std::thread([this] { Run(); });
+  poller_ = std::make_unique<Poller>(std::move(queue));
   return absl::OkStatus();
 }
 
 void ExchangeServer::AcceptNext() {
-  accepting_ = std::make_shared<ServerStream>(next_id_++, options_.limits, options_.refusals, handler_);
-  accepting_->Accept(&service_, queue_.get());
+  ServerStream::Owner* const owner = this;  // What others cannot see that it is.
+  accepting_ = std::make_shared<ServerStream>(next_id_++, options_.limits, options_.refusals, owner, handler_);
+  accepting_->Accept(&service_, queue_);
 }
 
-void ExchangeServer::Run() {
-  void* tag = nullptr;
-  bool ok = false;
-  while (queue_->Next(&tag, &ok)) {
-    const auto [stream, operation] = *static_cast<ServerStream::Tag*>(tag);
-    if (operation == ServerStream::Operation::kAccept) {
-      OnAccepted(std::exchange(accepting_, nullptr), ok);
-    } else if (stream->OnEvent(operation, ok)) {
-      Forget(stream->id());
-    }
+void ExchangeServer::OnStreamEvent(ServerStream* stream, ServerStream::Operation operation, bool ok) {
+  if (operation == ServerStream::Operation::kAccept) {
+    OnAccepted(std::exchange(accepting_, nullptr), ok);
+  } else if (stream->OnEvent(operation, ok)) {
+    Forget(stream->id());
   }
 }
 
@@ -108,8 +108,8 @@ void ExchangeServer::Shutdown() {
     shutting_down_ = true;
     for (const auto& [id, open] : streams_) streams.push_back(open.stream);
   }
-  if (!thread_.joinable()) return;
-  if (options_.health != nullptr) options_.health->Detach();
+  if (poller_ == nullptr) return;
+  if (health_service_ != nullptr) health_service_->Drain();
   for (const auto& stream : streams) stream->Close(absl::UnavailableError("the server is shutting down"));
   streams.clear();
   server_->Shutdown(gpr_time_from_millis(absl::ToInt64Milliseconds(options_.shutdown_grace), GPR_TIMESPAN));
@@ -118,8 +118,6 @@ void ExchangeServer::Shutdown() {
     MutexLock lock(mu_);
     while (is_accepting_ || !streams_.empty()) changed_.Wait(mu_);
   }
-  queue_->Shutdown();
-  thread_.join();
 }
 
 }  // namespace rubato

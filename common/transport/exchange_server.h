@@ -1,7 +1,6 @@
 #ifndef RUBATO_COMMON_TRANSPORT_EXCHANGE_SERVER_H_
 #define RUBATO_COMMON_TRANSPORT_EXCHANGE_SERVER_H_
 
-#include <grpcpp/completion_queue.h>
 #include <grpcpp/impl/codegen/service_type.h>
 #include <grpcpp/support/byte_buffer.h>
 
@@ -9,7 +8,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -17,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/health/health.h"
+#include "common/health/health_service.h"
 #include "common/limits/guarded_server.h"
 #include "common/limits/peer_counts.h"
 #include "common/limits/port_limits.h"
@@ -25,16 +24,17 @@
 #include "common/security/task_security.h"
 #include "common/transport/connection.h"
 #include "common/transport/keepalive.h"
+#include "common/transport/poller.h"
 #include "common/transport/server_stream.h"
 
 namespace rubato {
 
-// Serves rubato.v1.ParameterServer/Exchange with messages as raw bytes: one thread on one completion queue moves them
-// between gRPC and a handler. Other methods are answered UNIMPLEMENTED. Thread-safe.
+// Serves rubato.v1.ParameterServer/Exchange with messages as raw bytes: a poller moves them between gRPC and a handler.
+// Other methods are answered UNIMPLEMENTED. Thread-safe.
 //
 //   RUBATO_ASSIGN_OR_RETURN(auto server, ExchangeServer::Create({.listen = "0.0.0.0:0"}, &handler));
 //   Register(server->port());
-class ExchangeServer {
+class ExchangeServer : private ServerStream::Owner {
  public:
   using Handler = ConnectionHandler;
 
@@ -52,19 +52,22 @@ class ExchangeServer {
     absl::Duration shutdown_grace = absl::Seconds(1);
     // Served on the same port by gRPC's own threads. Not owned; they outlive the server.
     std::vector<grpc::Service*> services = {};
-    // What the port's health service says, if there is one (common/health). May be null; outlives the server.
-    Health* health = nullptr;
+    // What the port's health service says. Null: it has none. Outlives the server.
+    const Health* health = nullptr;
   };
 
   // Listens when it returns. `handler` outlives the server. InvalidArgument: an option is out of range. Unavailable:
   // the port is taken, or the address is not one of this host's.
   static absl::StatusOr<std::unique_ptr<ExchangeServer>> Create(Options options, Handler* handler);
 
-  // As Shutdown.
-  ~ExchangeServer();
+  // As Shutdown; and nobody uses the poller any more.
+  ~ExchangeServer() override;
 
   // The port that it listens on.
   int port() const { return port_; }
+
+  // For calls that this process makes itself.
+  Poller* poller() { return poller_.get(); }
 
   // Ends all connections with UNAVAILABLE and stops. No handler call is running or comes after it has returned. Not to
   // be called from the handler. Further calls do nothing.
@@ -80,8 +83,7 @@ class ExchangeServer {
 
   absl::Status Start();
   void AcceptNext();
-  // The queue's thread.
-  void Run();
+  void OnStreamEvent(ServerStream* stream, ServerStream::Operation operation, bool ok) override;
   void OnAccepted(std::shared_ptr<ServerStream> stream, bool ok);
   // Begins to read, or refuses the peer another stream.
   PeerCounts::Place Begin(const std::shared_ptr<ServerStream>& stream);
@@ -90,14 +92,14 @@ class ExchangeServer {
   const Options options_;
   Handler* const handler_;
   RawExchangeService service_;
-  std::unique_ptr<grpc::ServerCompletionQueue> queue_;
+  std::unique_ptr<HealthService> health_service_;
   std::unique_ptr<GuardedServer> server_;
   PeerCounts counts_;
   int port_ = 0;
-  // Used by Start, then by the queue's thread alone.
+  // Used by Start, then by the poller's thread alone.
   uint64_t next_id_ = 1;
   std::shared_ptr<ServerStream> accepting_;
-  std::thread thread_;
+  grpc::ServerCompletionQueue* queue_ = nullptr;
 
   Mutex mu_;
   CondVar changed_;
@@ -105,6 +107,7 @@ class ExchangeServer {
   // Whether a stream waits for the next call.
   bool is_accepting_ ABSL_GUARDED_BY(mu_) = true;
   absl::flat_hash_map<uint64_t, Open> streams_ ABSL_GUARDED_BY(mu_);
+  std::unique_ptr<Poller> poller_;  // Last: its thread uses everything above.
 };
 
 }  // namespace rubato

@@ -15,19 +15,21 @@
 
 namespace rubato {
 
-ServerStream::ServerStream(uint64_t id, const PortLimits& limits, RefusalLog* refusals, ConnectionHandler* handler)
+ServerStream::ServerStream(uint64_t id, const PortLimits& limits, RefusalLog* refusals, Owner* owner,
+                           ConnectionHandler* handler)
     : id_(id),
       message_bytes_most_(limits.message_bytes),
       unanswered_most_(limits.unanswered_requests),
       unanswered_bytes_most_(limits.unanswered_bytes),
       refusals_(refusals),
+      owner_(owner),
       handler_(handler),
       call_(std::make_unique<Call>()),
       queue_(limits.queued_bytes) {}
 
 void ServerStream::Accept(RawExchangeService* service, grpc::ServerCompletionQueue* queue) {
-  call_->context.AsyncNotifyWhenDone(&done_tag_);
-  service->RequestExchange(&call_->context, &call_->stream, queue, queue, &accept_tag_);
+  call_->context.AsyncNotifyWhenDone(done_event_.tag());
+  service->RequestExchange(&call_->context, &call_->stream, queue, queue, accept_event_.tag());
 }
 
 void ServerStream::Begin() {
@@ -40,7 +42,7 @@ void ServerStream::Begin() {
     if (call_->context.client_metadata().contains(kTakesBundles)) queue_.AllowBundles();
     pending_ = 2;  // The first read, and the end of the call.
   }
-  call_->stream.Read(&incoming_, &read_tag_);
+  call_->stream.Read(&incoming_, read_event_.tag());
 }
 
 bool ServerStream::OnEvent(Operation operation, bool ok) {
@@ -97,7 +99,7 @@ void ServerStream::OnRead(bool ok) {
   if (!room.ok()) return Refuse("requests", room);
   // Before the handler, whose answer then takes along what flow control has to say of this message. The next event is
   // handled after it all the same, by this thread.
-  call_->stream.Read(&incoming_, &read_tag_);
+  call_->stream.Read(&incoming_, read_event_.tag());
   Deliver(std::move(messages));
 }
 
@@ -200,11 +202,11 @@ void ServerStream::Advance() {
     ++pending_;
     // Small messages that wait for each other go to the socket together.
     if (!queue_.empty()) options.set_buffer_hint();
-    call_->stream.Write(message, options, &write_tag_);
+    call_->stream.Write(message, options, write_event_.tag());
   } else if (StreamIsOver()) {
     closed_ = true;
     ++pending_;
-    call_->stream.Finish(grpc::Status::OK, &finish_tag_);
+    call_->stream.Finish(grpc::Status::OK, finish_event_.tag());
   }
 }
 

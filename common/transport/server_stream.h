@@ -18,6 +18,7 @@
 #include "common/mutex.h"
 #include "common/security/identity.h"
 #include "common/transport/connection.h"
+#include "common/transport/poller.h"
 #include "common/transport/send_queue.h"
 #include "proto/parameter_server.grpc.pb.h"
 
@@ -25,7 +26,7 @@ namespace rubato {
 
 using RawExchangeService = v1::ParameterServer::WithRawMethod_Exchange<v1::ParameterServer::Service>;
 
-// Whoever is given the messages of a server's connections. Called on the queue's thread, which must not be blocked.
+// Whoever is given the messages of a server's connections. Called on the poller's thread, which must not be blocked.
 class ConnectionHandler {
  public:
   virtual ~ConnectionHandler() = default;
@@ -39,19 +40,21 @@ class ConnectionHandler {
   virtual void OnClosed(uint64_t connection_id) = 0;
 };
 
-// One Exchange call on a completion queue: its gRPC objects, and what waits to be sent on it. The server that owns it
-// gives it the queue's events. Connection's methods are thread-safe; the others are the queue thread's.
+// One Exchange call on a completion queue: its gRPC objects, and what waits to be sent on it. Connection's methods are
+// thread-safe; the others are the poller's thread's.
 class ServerStream : public Connection, public std::enable_shared_from_this<ServerStream> {
  public:
   enum class Operation { kAccept, kRead, kWrite, kFinish, kDone };
-  // What the completion queue's tags point to.
-  struct Tag {
-    ServerStream* stream;
-    Operation operation;
+
+  // The server that the stream is of: is given the queue's events, and hands them to the stream as long as it has it.
+  class Owner {
+   public:
+    virtual ~Owner() = default;
+    virtual void OnStreamEvent(ServerStream* stream, Operation operation, bool ok) = 0;
   };
 
   // `refusals`, which may be null, is used as long as the call lasts.
-  ServerStream(uint64_t id, const PortLimits& limits, RefusalLog* refusals, ConnectionHandler* handler);
+  ServerStream(uint64_t id, const PortLimits& limits, RefusalLog* refusals, Owner* owner, ConnectionHandler* handler);
 
   // Waits for a call. Then comes a kAccept event and, if that is ok, Begin() is due.
   void Accept(RawExchangeService* service, grpc::ServerCompletionQueue* queue);
@@ -70,6 +73,16 @@ class ServerStream : public Connection, public std::enable_shared_from_this<Serv
   void Close(absl::Status status) override;
 
  private:
+  class OperationEvent final : public Poller::Event {
+   public:
+    OperationEvent(ServerStream* stream, Operation operation) : stream_(stream), operation_(operation) {}
+    void OnEvent(bool ok) override { stream_->owner_->OnStreamEvent(stream_, operation_, ok); }
+
+   private:
+    ServerStream* const stream_;
+    const Operation operation_;
+  };
+
   // Released when the call is over, whoever still holds the connection.
   struct Call {
     grpc::ServerContext context;
@@ -92,16 +105,17 @@ class ServerStream : public Connection, public std::enable_shared_from_this<Serv
   const size_t unanswered_most_;
   const size_t unanswered_bytes_most_;
   RefusalLog* const refusals_;
+  Owner* const owner_;
   ConnectionHandler* const handler_;
-  Tag accept_tag_{this, Operation::kAccept};
-  Tag read_tag_{this, Operation::kRead};
-  Tag write_tag_{this, Operation::kWrite};
-  Tag finish_tag_{this, Operation::kFinish};
-  Tag done_tag_{this, Operation::kDone};
+  OperationEvent accept_event_{this, Operation::kAccept};
+  OperationEvent read_event_{this, Operation::kRead};
+  OperationEvent write_event_{this, Operation::kWrite};
+  OperationEvent finish_event_{this, Operation::kFinish};
+  OperationEvent done_event_{this, Operation::kDone};
   // Constant from Begin() on.
   std::string peer_;
   std::optional<Identity> identity_;
-  grpc::ByteBuffer incoming_;  // The queue thread's.
+  grpc::ByteBuffer incoming_;  // The poller's thread's.
 
   Mutex mu_;
   // Not null while pending_ > 0.
