@@ -38,6 +38,15 @@ class Random {
   double spare_ = 0;
 };
 
+// Each bit of the input decides about every bit of the output: the last step of splitmix64 (Steele, Lea, Flood 2014).
+constexpr uint64_t MixBits(uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+constexpr uint64_t SplitMix64(uint64_t x) { return MixBits(x + 0x9e3779b97f4a7c15u); }
+
 // Mixes a purpose and numbers into a stream number (FNV-1a over the text, then splitmix64 with each number).
 uint64_t StreamId(const char* purpose, uint64_t a = 0, uint64_t b = 0);
 

@@ -198,6 +198,12 @@ TEST(ModelSpecInteractionsTest, ErrorsOfBranchesNameTheBranch) {
             "model.layers[0].branches: has an embedding, and would take the model's input, which are tokens, in parts");
 }
 
+TEST(ModelSpecInteractionsTest, LayersHaveNoErrorsOfATable) {
+  std::string recommender = kRecommender;
+  recommender.replace(recommender.find("dimension: 4"), 12, "dimension: 0");
+  EXPECT_EQ(Build(recommender).status().message(), "model.tables[0].dimension: value 0; allowed: 1 to 4096");
+}
+
 TEST(ModelSpecInteractionsTest, BinaryCrossEntropyNeedsOneLogit) {
   EXPECT_EQ(Build("input_shape: 6 layers { linear { units: 2 } } loss: BINARY_CROSS_ENTROPY").status().message(),
             "model.loss: BINARY_CROSS_ENTROPY needs one logit, and the last layer's output is 2");

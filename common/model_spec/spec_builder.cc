@@ -99,7 +99,7 @@ void SpecBuilder::AddTables(const google::protobuf::RepeatedPtrField<v1::TableCo
     spec_.tables.push_back({.config = tables[i], .input_offset = elements});
     elements += spec_.tables.back().input_elements();
   }
-  if (!errors_.empty()) return;
+  if (!errors_.empty()) return ForgetShape();  // Layers have no errors of a table's.
   spec_.input = {elements};
   shape_ = spec_.input;
 }

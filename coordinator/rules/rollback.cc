@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/mutants.h"
+#include "common/random.h"
 #include "coordinator/record/run_record.h"
 #include "coordinator/rules/checkpoint_round.h"
 #include "coordinator/rules/journal_records.h"
@@ -12,12 +13,9 @@
 namespace rubato::coordinator {
 namespace {
 
-// The job's name on the data path in another term; not 0. SplitMix64's finalizer (Steele, Lea, Flood 2014).
+// The job's name on the data path in another term; not 0.
 uint64_t NextFingerprint(uint64_t fingerprint, uint64_t term) {
-  uint64_t x = fingerprint + term * 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  x ^= x >> 31;
+  const uint64_t x = MixBits(fingerprint + term * 0x9e3779b97f4a7c15u);
   return x == 0 ? 1 : x;
 }
 

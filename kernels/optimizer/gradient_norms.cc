@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "common/random.h"
 #include "kernels/optimizer/gradient_reader.h"
 #include "kernels/optimizer/reduce_loops.h"
 
@@ -15,10 +16,7 @@ constexpr int kSigns = static_cast<int>(update_loops::kBlock) / kSketch;
 static_assert(update_loops::kBlock % kSketch == 0);
 
 uint64_t SignBits(uint64_t stream, int64_t block) {
-  uint64_t bits = stream + static_cast<uint64_t>(block + 1) * 0x9e3779b97f4a7c15u;
-  bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9u;
-  bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebu;
-  return bits ^ (bits >> 31);
+  return MixBits(stream + static_cast<uint64_t>(block + 1) * 0x9e3779b97f4a7c15u);
 }
 
 RUBATO_KERNEL_BODY void AddToSketch(const void* data, int n, const float* signs, float* __restrict sketch) {

@@ -8,16 +8,6 @@
 #include "common/random.h"
 
 namespace rubato::worker {
-namespace {
-
-// The last step of splitmix64 (Steele, Lea, Flood 2014).
-uint64_t Mix(uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-
-}  // namespace
 
 EpochOrder::EpochOrder(uint64_t seed, int64_t epoch, int64_t n, bool shuffle) : epoch_(epoch), size_(n) {
   if (!shuffle) return;
@@ -39,7 +29,7 @@ int64_t EpochOrder::Compute(int64_t position) const {
     for (const uint64_t key : keys_) {
       const int high_bits = bits_ - low_bits;
       const uint64_t low = place & ((uint64_t{1} << low_bits) - 1);
-      const uint64_t high = (place >> low_bits) ^ (Mix(low ^ key) >> (64 - high_bits));
+      const uint64_t high = (place >> low_bits) ^ (MixBits(low ^ key) >> (64 - high_bits));
       place = low << high_bits | high;
       low_bits = high_bits;
     }
