@@ -120,8 +120,7 @@ void ExchangeClient::OnRead() {
     if (shutting_down_) deliver = false;
     ++pending_;
   }
-  // Before the handler, whose next message then takes along what flow control has to say of this one. The next event
-  // is handled after it all the same, by this thread.
+  // Before the handler (docs/decisions/0036). The next event is handled after it all the same, by this thread.
   stream_->Read(&incoming_, read_event_.tag());
   if (deliver) Deliver(std::move(message));
 }

@@ -97,8 +97,7 @@ void ServerStream::OnRead(bool ok) {
     if (room.ok()) ++pending_;  // The next read.
   }
   if (!room.ok()) return Refuse("requests", room);
-  // Before the handler, whose answer then takes along what flow control has to say of this message. The next event is
-  // handled after it all the same, by this thread.
+  // Before the handler (docs/decisions/0036). The next event is handled after it all the same, by this thread.
   call_->stream.Read(&incoming_, read_event_.tag());
   Deliver(std::move(messages));
 }
