@@ -47,7 +47,10 @@ unsigned Poller::NumShared(unsigned processors) { return std::clamp(processors /
 void Poller::Run() {
   void* tag = nullptr;
   bool ok = false;
-  while (queue_->Next(&tag, &ok)) static_cast<Event*>(tag)->OnEvent(ok);
+  while (queue_->Next(&tag, &ok)) {
+    TsanAcquire(tag);
+    static_cast<Event*>(tag)->OnEvent(ok);
+  }
 }
 
 }  // namespace rubato

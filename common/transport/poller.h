@@ -6,6 +6,8 @@
 #include <memory>
 #include <thread>
 
+#include "common/tsan.h"
+
 namespace rubato {
 
 // A completion queue of gRPC's, and the thread that takes its events. Calls share one: gRPC has one thread at a time
@@ -16,7 +18,10 @@ class Poller {
   // How the end of an operation is heard of: its tag() is given to gRPC with the operation.
   class Event {
    public:
-    void* tag() { return this; }
+    void* tag() {
+      TsanRelease(this);  // gRPC takes it from here.
+      return this;
+    }
     // The operation has ended. Called on the poller's thread, which must not be blocked.
     virtual void OnEvent(bool ok) = 0;
 
