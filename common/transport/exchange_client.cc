@@ -2,6 +2,8 @@
 
 #include <grpcpp/support/channel_arguments.h>
 
+#include <algorithm>
+#include <chrono>
 #include <climits>
 #include <utility>
 #include <vector>
@@ -16,6 +18,9 @@ namespace rubato {
 namespace {
 
 constexpr char kMethod[] = "/rubato.v1.ParameterServer/Exchange";
+
+// That a read is put off at most when no answer is awaited. So the end of a quiet stream is heard of this much later.
+constexpr auto kReadDelayMax = std::chrono::milliseconds(50);
 
 std::shared_ptr<grpc::Channel> MakeChannel(const ExchangeClient::Options& options) {
   grpc::ChannelArguments arguments;
@@ -90,7 +95,7 @@ void ExchangeClient::OnEvent(Operation operation, bool ok) {
       was_open_ = true;
       changed_.NotifyAll();
     }
-    OnRead();
+    BeginRead();
   } else if (operation == Operation::kRead && ok) {
     OnRead();
   } else if (operation == Operation::kWrite) {
@@ -100,6 +105,14 @@ void ExchangeClient::OnEvent(Operation operation, bool ok) {
     }
     // A write that failed is followed by a read that fails.
     if (ok) Advance();
+  } else if (operation == Operation::kReadTimer) {
+    bool due = false;
+    {
+      MutexLock lock(mu_);
+      read_timer_set_ = false;
+      due = std::exchange(read_due_, false);
+    }
+    if (due) BeginRead();
   } else if (!ok) {
     Finish();
   }
@@ -111,38 +124,58 @@ void ExchangeClient::OnEvent(Operation operation, bool ok) {
   if (last) OnEnd();
 }
 
-void ExchangeClient::OnRead() {
-  grpc::ByteBuffer message;
-  message.Swap(&incoming_);
-  bool deliver = message.Valid();
+void ExchangeClient::BeginRead() {
   {
     MutexLock lock(mu_);
-    if (shutting_down_) deliver = false;
     ++pending_;
   }
-  // Before the handler (docs/decisions/0036). The next event is handled after it all the same, by this thread.
   stream_->Read(&incoming_, read_event_.tag());
-  if (deliver) Deliver(std::move(message));
 }
 
-void ExchangeClient::Deliver(grpc::ByteBuffer message) {
+void ExchangeClient::OnRead() {
   // It came with the first message at the latest.
   if (!std::exchange(server_is_known_, true) && context_.GetServerInitialMetadata().contains(kTakesBundles)) {
     MutexLock lock(mu_);
     out_.AllowBundles();
   }
-  if (!IsBundle(&message)) {
-    handler_->OnMessage(std::move(message));
+  std::vector<grpc::ByteBuffer> messages(1);
+  messages.front().Swap(&incoming_);
+  if (IsBundle(&messages.front())) {
+    absl::StatusOr<std::vector<grpc::ByteBuffer>> bundle = Unbundle(messages.front());
+    if (!bundle.ok()) Break(Annotate(bundle.status(), absl::StrCat("from the server at ", options_.address)));
+    messages = bundle.ok() ? *std::move(bundle) : std::vector<grpc::ByteBuffer>();
+  }
+  bool read_now = false, deliver = false;
+  {
+    MutexLock lock(mu_);
+    unanswered_ -= std::min(messages.size(), unanswered_);
+    read_now = unanswered_ > 0 || state_ != State::kOpen;
+    if (!read_now) PutOffRead();
+    deliver = !messages.empty() && !shutting_down_;
+  }
+  // Before the handler (docs/decisions/0036). The next event is handled after it all the same, by this thread.
+  if (read_now) BeginRead();
+  if (deliver) Deliver(std::move(messages));
+}
+
+void ExchangeClient::PutOffRead() {
+  read_due_ = true;
+  if (std::exchange(read_timer_set_, true)) return;
+  ++pending_;
+  read_timer_.Set(poller_->queue(), std::chrono::system_clock::now() + kReadDelayMax, read_timer_event_.tag());
+}
+
+void ExchangeClient::Deliver(std::vector<grpc::ByteBuffer> messages) {
+  if (messages.size() == 1) {
+    handler_->OnMessage(std::move(messages.front()));
     return handler_->OnMessagesEnd();
   }
-  absl::StatusOr<std::vector<grpc::ByteBuffer>> messages = Unbundle(message);
-  if (!messages.ok()) return Break(Annotate(messages.status(), absl::StrCat("from the server at ", options_.address)));
   // What is sent in answer waits for the rest, and travels together as well.
   {
     MutexLock lock(mu_);
     out_.set_held(true);
   }
-  for (grpc::ByteBuffer& each : *messages) handler_->OnMessage(std::move(each));
+  for (grpc::ByteBuffer& each : messages) handler_->OnMessage(std::move(each));
   handler_->OnMessagesEnd();
   {
     MutexLock lock(mu_);
@@ -156,6 +189,7 @@ void ExchangeClient::Finish() {
   {
     MutexLock lock(mu_);
     state_ = State::kEnding;
+    read_timer_.Cancel();
     ++pending_;
   }
   stream_->Finish(&finish_status_, finish_event_.tag());
@@ -192,6 +226,7 @@ void ExchangeClient::Queue(grpc::ByteBuffer message, int64_t priority) {
     MutexLock lock(mu_);
     if (state_ != State::kOpen) return;
     taken = out_.Push(std::move(message), priority);
+    if (taken) ++unanswered_;
     full = out_.fills_bundle();
   }
   if (taken) return full ? Advance() : void();
@@ -203,15 +238,19 @@ void ExchangeClient::Queue(grpc::ByteBuffer message, int64_t priority) {
 void ExchangeClient::Advance() {
   grpc::ByteBuffer message;
   grpc::WriteOptions options;
+  bool read = false;
   {
     MutexLock lock(mu_);
     if (state_ != State::kOpen || out_.StartNext(&message) == 0) return;
     // Small messages that wait for each other go to the socket together.
     if (!out_.empty()) options.set_buffer_hint();
     ++pending_;
+    read = std::exchange(read_due_, false);
+    if (read) ++pending_;
   }
-  // Not under the lock, because gRPC writes to the socket here; the pending event keeps the stream.
+  // Not under the lock, because gRPC writes to the socket here; the pending events keep the stream.
   stream_->Write(message, options, write_event_.tag());
+  if (read) stream_->Read(&incoming_, read_event_.tag());
 }
 
 bool ExchangeClient::connected() {
@@ -224,6 +263,7 @@ void ExchangeClient::Break(absl::Status status) {
     MutexLock lock(mu_);
     if (state_ == State::kOpen) state_ = State::kEnding;
     if (status_.ok()) status_ = std::move(status);
+    read_timer_.Cancel();
   }
   context_.TryCancel();
 }

@@ -1,6 +1,7 @@
 #ifndef RUBATO_COMMON_TRANSPORT_EXCHANGE_CLIENT_H_
 #define RUBATO_COMMON_TRANSPORT_EXCHANGE_CLIENT_H_
 
+#include <grpcpp/alarm.h>
 #include <grpcpp/client_context.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/support/byte_buffer.h>
@@ -9,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -80,7 +82,7 @@ class ExchangeClient {
   void Shutdown();
 
  private:
-  enum class Operation { kStart, kRead, kWrite, kFinish };
+  enum class Operation { kStart, kRead, kReadTimer, kWrite, kFinish };
   class OperationEvent final : public Poller::Event {
    public:
     OperationEvent(ExchangeClient* client, Operation operation) : client_(client), operation_(operation) {}
@@ -96,9 +98,13 @@ class ExchangeClient {
   absl::Status Connect();
   // What follows, up to OnEnd, is called on the poller's thread.
   void OnEvent(Operation operation, bool ok);
+  void BeginRead();
   void OnRead();
-  // Hands over what has arrived: one message, or a bundle of them.
-  void Deliver(grpc::ByteBuffer message);
+  // Leaves the next read to the next write, whose data then takes along what flow control has to say of the last
+  // message; or to a timer, since the end of the stream is heard of by reading.
+  void PutOffRead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Hands over what has arrived together.
+  void Deliver(std::vector<grpc::ByteBuffer> messages);
   void Finish();
   // After the last event.
   void OnEnd();
@@ -111,6 +117,7 @@ class ExchangeClient {
   Handler* const handler_;
   OperationEvent start_event_{this, Operation::kStart};
   OperationEvent read_event_{this, Operation::kRead};
+  OperationEvent read_timer_event_{this, Operation::kReadTimer};
   OperationEvent write_event_{this, Operation::kWrite};
   OperationEvent finish_event_{this, Operation::kFinish};
   const std::shared_ptr<Poller> poller_ = Poller::Shared();
@@ -118,8 +125,9 @@ class ExchangeClient {
   std::unique_ptr<grpc::GenericStub> stub_;
   // Null: Connect has not begun.
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;
-  // The poller's thread's.
+  // Of the read that is pending.
   grpc::ByteBuffer incoming_;
+  // The poller's thread's.
   grpc::Status finish_status_;
   bool finishing_ = false;
   bool server_is_known_ = false;  // Whether its initial metadata has been looked at.
@@ -135,6 +143,12 @@ class ExchangeClient {
   // Operations whose events are to come. Each is counted before it is started.
   int pending_ ABSL_GUARDED_BY(mu_) = 0;
   SendQueue out_ ABSL_GUARDED_BY(mu_);
+  // Messages that were taken to be sent, and have no answer yet.
+  size_t unanswered_ ABSL_GUARDED_BY(mu_) = 0;
+  // No read is pending: the next write or the timer, which is set, begins one.
+  bool read_due_ ABSL_GUARDED_BY(mu_) = false;
+  bool read_timer_set_ ABSL_GUARDED_BY(mu_) = false;
+  grpc::Alarm read_timer_ ABSL_GUARDED_BY(mu_);
   // Why the stream ends. OK until then.
   absl::Status status_ ABSL_GUARDED_BY(mu_);
 };

@@ -21,10 +21,12 @@ ExchangeClient::Options To(int port) {
   return options;
 }
 
-// An ordinary generated service: answers each request with its id and payload, and ends with `status` after `answers`.
+// An ordinary generated service: answers each request with its id and payload, `copies` times, and ends with `status`
+// after `answers`.
 class OrdinaryServer : public v1::ParameterServer::Service {
  public:
-  OrdinaryServer(int answers, grpc::Status status) : answers_(answers), status_(std::move(status)) {
+  OrdinaryServer(int answers, grpc::Status status, int copies = 1)
+      : answers_(answers), copies_(copies), status_(std::move(status)) {
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
     builder.RegisterService(this);
@@ -42,12 +44,13 @@ class OrdinaryServer : public v1::ParameterServer::Service {
       v1::ExchangeReply reply;
       reply.set_request_id(request.request_id());
       reply.set_payload(request.payload());
-      stream->Write(reply);
+      for (int copy = 0; copy < copies_; ++copy) stream->Write(reply);
     }
     return status_;
   }
 
   const int answers_;
+  const int copies_;
   const grpc::Status status_;
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
@@ -73,6 +76,16 @@ TEST(ExchangeClientTest, TalksToAnOrdinaryServer) {
   }
   EXPECT_EQ(inbox.AwaitDisconnected(), absl::AbortedError("enough"));
   EXPECT_FALSE((*client)->connected());
+}
+
+TEST(ExchangeClientTest, HearsMoreThanItAskedFor) {
+  OrdinaryServer server(1, grpc::Status(grpc::StatusCode::ABORTED, "enough"), /*copies=*/3);
+  Inbox inbox;
+  auto client = ExchangeClient::Create(To(server.port()), &inbox);
+  ASSERT_TRUE(client.ok()) << client.status();
+  (*client)->Send(ToBuffer(v1::ExchangeRequest().SerializeAsString()));
+  EXPECT_EQ(inbox.AwaitMessages(3).size(), 3u);
+  EXPECT_EQ(inbox.AwaitDisconnected(), absl::AbortedError("enough"));
 }
 
 TEST(ExchangeClientTest, AStreamThatTheServerEndsWellIsBrokenToo) {
@@ -170,6 +183,21 @@ TEST(ExchangeClientTest, AServerThatDoesNotReadBreaksTheStreamWhenTooMuchWaits) 
   for (int i = 0; i < 200; ++i) (*client)->Send(message);
   EXPECT_EQ(inbox.AwaitDisconnected().code(), absl::StatusCode::kResourceExhausted);
   service.End();
+}
+
+TEST(ExchangeClientTest, MayBeShutDownAfterAnAnswer) {
+  EchoHandler echo;
+  auto server = ExchangeServer::Create({.listen = "127.0.0.1:0"}, &echo);
+  ASSERT_TRUE(server.ok()) << server.status();
+  for (int i = 1; i <= 20; ++i) {
+    Inbox inbox;
+    auto client = ExchangeClient::Create(To((*server)->port()), &inbox);
+    ASSERT_TRUE(client.ok()) << client.status();
+    (*client)->Send(ToBuffer("hello"));
+    ASSERT_TRUE(inbox.AwaitCount(1));
+    (*client)->Shutdown();
+    EXPECT_TRUE(echo.AwaitClosed(i));
+  }
 }
 
 TEST(ExchangeClientTest, ShutdownIsNotADisconnection) {

@@ -14,6 +14,13 @@
 #include "common/wire/bundle.h"
 
 namespace rubato {
+namespace {
+
+// A message up to this is answered before the next one is asked for, so that the answer takes along what flow control
+// has to say of it (docs/decisions/0036). The window of a larger one is worth more to the peer while it is handled.
+constexpr size_t kReadLastBytesMax = size_t{1} << 19;
+
+}  // namespace
 
 ServerStream::ServerStream(uint64_t id, const PortLimits& limits, RefusalLog* refusals, Owner* owner,
                            ConnectionHandler* handler)
@@ -82,6 +89,7 @@ void ServerStream::OnRead(bool ok) {
   }
   std::vector<grpc::ByteBuffer> messages(1);
   messages.front().Swap(&incoming_);
+  const bool read_last = messages.front().Length() <= kReadLastBytesMax;
   if (IsBundle(&messages.front())) {
     absl::StatusOr<std::vector<grpc::ByteBuffer>> bundle = Unbundle(messages.front());
     if (!bundle.ok()) return Refuse("messages", bundle.status());
@@ -94,12 +102,21 @@ void ServerStream::OnRead(bool ok) {
     messages_read_ += messages.size();
     for (const grpc::ByteBuffer& message : messages) unreleased_bytes_ += message.Length();
     room = CheckUnanswered();
-    if (room.ok()) ++pending_;  // The next read.
   }
   if (!room.ok()) return Refuse("requests", room);
-  // Before the handler (docs/decisions/0036). The next event is handled after it all the same, by this thread.
-  call_->stream.Read(&incoming_, read_event_.tag());
+  // The next event is handled after this one all the same, by this thread.
+  if (!read_last) BeginRead();
   Deliver(std::move(messages));
+  if (read_last) BeginRead();
+}
+
+void ServerStream::BeginRead() {
+  {
+    MutexLock lock(mu_);
+    if (closed_ || draining_) return;
+    ++pending_;
+  }
+  call_->stream.Read(&incoming_, read_event_.tag());
 }
 
 void ServerStream::Deliver(std::vector<grpc::ByteBuffer> messages) {
