@@ -35,6 +35,8 @@ struct Flags {
   uint32_t chunks_per_request = 16;
   // Pushes of a chunk that are measured at least.
   int64_t pushes = int64_t{1} << 20;
+  // These rules alone, if it is not empty: for a profiler.
+  std::string only;
 };
 
 struct Rules {
@@ -221,10 +223,12 @@ int Run(int argc, char** argv) {
   app.add_option("--chunks_per_request", flags.chunks_per_request, "Of each request")->check(CLI::Range(1, 100000));
   app.add_option("--pushes", flags.pushes, "Pushes of a chunk that are measured at least")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  app.add_option("--only", flags.only, "One case's rules alone");
   CLI11_PARSE(app, argc, argv);
   std::vector<BenchCase> cases;
   for (const Rules& rules : {Rules{"sync", v1::SYNC}, Rules{"ssp:1", v1::SSP, 1}, Rules{"async", v1::ASYNC},
                              Rules{"quorum", v1::SYNC, 0, 0.75}}) {
+    if (!flags.only.empty() && flags.only != rules.name) continue;
     double few = 0;
     for (uint32_t members : flags.members) cases.push_back(Measure(flags, rules, members, &few));
   }

@@ -167,7 +167,7 @@ ChunkRules::Push ChunkRules::Drop(const PlanWindow& window, const v1::Plan& plan
 
 ChunkRules::Push ChunkRules::ApplyNow(const PlanWindow& window, const v1::Plan& plan, Contribution push) {
   const PushHeader& header = *push.header;
-  deduper_.Record(header.task.index(), header.task.incarnation(), header.step);
+  deduper_.Record(header.task.index(), header.task.incarnation(), header.step, version_);
   Advance(window, header);
   Update update{chunk_, {}, push.examples == 0, version_, LearningRateScale(plan), plan.mode() != v1::SYNC};
   update.momentum = MomentumOf(plan);
@@ -183,7 +183,7 @@ ChunkRules::Update ChunkRules::CompleteSync(const PlanWindow& window, const v1::
     if (RUBATO_MUTANT(kMeanUnweighted)) contribution.examples = 1;
     const PushHeader& push = *contribution.header;
     if (!RUBATO_MUTANT(kSyncNotRemembered)) {
-      deduper_.Record(push.task.index(), push.task.incarnation(), push.step);
+      deduper_.Record(push.task.index(), push.task.incarnation(), push.step, version_);
     }
     Advance(window, push);
   }

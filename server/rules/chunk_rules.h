@@ -118,11 +118,17 @@ class ChunkRules {
   // Whether the weights are now those that SYNC step `step` starts with.
   bool StartsWith(const PlanWindow& window, int64_t step) const;
 
-  // Has the memory of what is known of that worker brought in, which would take long if others have pushed since.
-  void Prefetch(uint32_t worker) const {
+  // The version that this worker's push of the step was applied to; -1 if it is not done, or not its last one.
+  int64_t AppliedTo(const v1::TaskId& task, int64_t step) const {
+    return deduper_.AppliedTo(task.index(), task.incarnation(), step);
+  }
+
+  // Has the memory of what is known of that worker brought in, which would take long if others have pushed since; with
+  // the place of its contribution if it pushes.
+  void Prefetch(uint32_t worker, bool pushes) const {
     gate_.Prefetch(worker);
     deduper_.Prefetch(worker);
-    reducer_.Prefetch(worker);
+    if (pushes) reducer_.Prefetch(worker);
   }
   // Steps that are done here, in order of the members.
   const std::vector<int64_t>& clocks() const { return gate_.clocks(); }

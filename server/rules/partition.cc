@@ -24,14 +24,6 @@ bool Intersects(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b) 
   return std::any_of(a.begin(), a.end(), [&](uint32_t chunk) { return Contains(b, chunk); });
 }
 
-// Position of the chunk; their number if it is not there.
-size_t PositionOf(const std::vector<uint32_t>& chunks, uint32_t chunk) {
-  // As a rule they follow each other.
-  const size_t guess = chunk - chunks.front();
-  if (guess < chunks.size() && chunks[guess] == chunk) return guess;
-  return static_cast<size_t>(std::find(chunks.begin(), chunks.end(), chunk) - chunks.begin());
-}
-
 // The last of the chunks that `blocks` holds for: as a rule the one that comes further last, too.
 template <typename Predicate>
 std::optional<uint32_t> LastOf(const std::vector<uint32_t>& chunks, const Predicate& blocks) {
@@ -85,7 +77,8 @@ absl::Status Partition::CheckChunks(const PartitionRequest& request) const {
 }
 
 void Partition::Prefetch(const PartitionRequest& request) const {
-  for (uint32_t chunk : request.chunks) Rules(chunk).Prefetch(request.task.index());
+  const bool pushes = !request.contributions.empty();
+  for (uint32_t chunk : request.chunks) Rules(chunk).Prefetch(request.task.index(), pushes);
 }
 
 absl::Status Partition::CheckPushes(const PartitionRequest& request) {
@@ -182,7 +175,6 @@ void Partition::DropSuperseded(const PartitionRequest& request) {
 void Partition::TakePushes(Waiting& waiting, Changed& changed) {
   PartitionRequest& request = waiting.request;
   if (request.kind != Kind::kPushPull) return;
-  waiting.applied_to.assign(request.chunks.size(), -1);
   waiting.push = Reply::PUSH_DUPLICATE;
   for (size_t i = 0; i < request.chunks.size(); ++i) {
     const uint32_t chunk = request.chunks[i];
@@ -202,7 +194,8 @@ void Partition::TakePushes(Waiting& waiting, Changed& changed) {
     if (push.update.has_value()) Perform(*std::move(push.update));
     if (rules.reached() != before) changed.push_back(chunk);
   }
-  request.contributions.clear();
+  // Gives their memory back, for the next request: this one may wait for long.
+  std::vector<Contribution>().swap(request.contributions);
 }
 
 void Partition::LogUpdate(const ChunkRules::Update& update) {
@@ -231,15 +224,8 @@ void Partition::Perform(ChunkRules::Update update) {
   if (!update.ineffective) sink_->Apply(update);
   if (sink_->logs()) LogUpdate(update);
   for (const Contribution& contribution : update.contributions) {
-    const v1::TaskId& worker = contribution.header->task;
-    places_.Note(worker, contribution.header->step, contribution.header->slice);
-    for (const WaitingRequests::Asked& asked : waiting_.Of(worker.index())) {
-      if (update.chunk < asked.lowest_chunk || asked.highest_chunk < update.chunk) continue;
-      Waiting& waiting = *asked.waiting;
-      if (waiting.applied_to.empty() || !SameTask(worker, waiting.request.task)) continue;
-      const size_t at = PositionOf(waiting.request.chunks, update.chunk);
-      if (at < waiting.applied_to.size()) waiting.applied_to[at] = update.from_version;
-    }
+    const PushHeader& push = *contribution.header;
+    places_.Note(push.task, push.step, push.slice);
   }
   // Before the next update, so that the values are exactly those of the step.
   for (Waiting* snapshot : std::vector<Waiting*>(waiting_.snapshots())) {
@@ -260,14 +246,17 @@ PartitionReply Partition::ReplyTo(const Waiting& waiting, Reply::Outcome outcome
   reply.token = waiting.request.token;
   reply.outcome = outcome;
   reply.push = waiting.push;
-  reply.applied_to = waiting.applied_to;
+  if (waiting.push == Reply::PUSH_NONE) return reply;
+  reply.applied_to.reserve(waiting.request.chunks.size());
+  for (uint32_t chunk : waiting.request.chunks) {
+    reply.applied_to.push_back(Rules(chunk).AppliedTo(waiting.request.task, waiting.request.step));
+  }
   return reply;
 }
 
 bool Partition::TryAnswer(Waiting& waiting, Changed& changed) {
   const PartitionRequest& request = waiting.request;
   if (request.kind == Kind::kSnapshot) return TrySnapshot(waiting);
-  Prefetch(request);
   if (!window_.IsMember(request.task)) {
     if (request.generation > window_.current().generation()) return false;
     Refuse(request, Reply::NOT_A_MEMBER,
@@ -353,7 +342,11 @@ void Partition::CaptureCut(const std::vector<uint32_t>& chunks) {
 }
 
 void Partition::TryAgain(const std::vector<uint64_t>& tokens, Changed& changed) {
-  for (uint64_t token : tokens) {
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const uint64_t token = tokens[i];
+    if (i + 1 < tokens.size()) {  // Its memory comes in while this one is tried.
+      if (const Waiting* const next = waiting_.Find(tokens[i + 1]); next != nullptr) Prefetch(next->request);
+    }
     Waiting* const waiting = waiting_.Find(token);
     if (waiting == nullptr) continue;  // Answered just now.
     if (TryAnswer(*waiting, changed)) {

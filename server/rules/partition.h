@@ -29,7 +29,8 @@ struct PartitionReply {
   std::vector<uint32_t> chunks;
   // OK: the step that begins with them; -1 for a snapshot.
   int64_t begun_step = -1;
-  // After an applied push, per chunk of the request: the version it was applied to; -1 for a duplicate.
+  // After a push, per chunk of the request: the version that it was applied to; -1 where it is not done, or so long ago
+  // that it is not known any more.
   std::vector<int64_t> applied_to;
   v1::Plan plan;          // MOVED.
   int64_t next_step = 0;  // MOVED, LATE.
@@ -114,8 +115,8 @@ class Partition {
   void Describe(v1::ServerProgress* progress) const;
   // For status: the steps that wait, one for each request, of up to 64 requests, the first four of each worker.
   std::vector<HeldStart> HeldStarts() const;
-  // For tests that visit all states: appends all that what comes later depends on, except deadlines and applied_to, and
-  // of tokens their order.
+  // For tests that visit all states: appends all that what comes later depends on, except deadlines and what pushes
+  // were applied to, and of tokens their order.
   void AppendState(std::string* state) const;
 
  private:

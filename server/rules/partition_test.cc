@@ -81,7 +81,7 @@ TEST_F(PartitionTest, AcknowledgesARepeatedPushWithoutApplyingIt) {
   ExpectAnswer(Push(0, 1, 0), Reply::OK, Reply::PUSH_APPLIED);
   uint64_t again = Push(0, 1, 0);
   ExpectAnswer(again, Reply::OK, Reply::PUSH_DUPLICATE);
-  EXPECT_EQ(replies_[again].applied_to, (std::vector<int64_t>{-1, -1}));
+  EXPECT_EQ(replies_[again].applied_to, (std::vector<int64_t>{0, 0}));
   EXPECT_EQ(applied_.size(), 2u);
 }
 

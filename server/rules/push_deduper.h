@@ -7,7 +7,8 @@
 
 namespace rubato::server {
 
-// Remembers, for one chunk, the last step of each worker that is done, so that a repeated push is recognised.
+// Remembers, for one chunk, the last step of each worker that is done, so that a repeated push is recognised, and what
+// it was applied to.
 // One number per worker suffices because a worker sends a chunk's next push only after its last one was acknowledged,
 // and steps only grow. Takes as long however many workers there are, but for a worker's first push. Pure; not
 // thread-safe.
@@ -17,17 +18,21 @@ class PushDeduper {
     uint32_t worker;
     uint64_t incarnation;
     int64_t step;
+    // The chunk's version before the step's update.
+    int64_t applied_to;
   };
 
   // Whether this push was recorded before.
   bool Seen(uint32_t worker, uint64_t incarnation, int64_t step) const;
 
-  // `step` is done. A new incarnation of a worker takes the place of its old one. Steps at or under the watermark
-  // leave it unchanged.
-  void Record(uint32_t worker, uint64_t incarnation, int64_t step);
+  // `step` is done, on top of version `applied_to`. A new incarnation of a worker takes the place of its old one. Steps
+  // at or under the watermark leave it unchanged.
+  void Record(uint32_t worker, uint64_t incarnation, int64_t step, int64_t applied_to);
 
   // -1 when nothing was recorded.
   int64_t LastStep(uint32_t worker, uint64_t incarnation) const;
+  // Of the worker's last step; -1 when that is another one than `step`.
+  int64_t AppliedTo(uint32_t worker, uint64_t incarnation, int64_t step) const;
 
   void Prefetch(uint32_t worker) const {
     if (worker < watermarks_.size()) __builtin_prefetch(&watermarks_[worker], 1);
@@ -40,6 +45,9 @@ class PushDeduper {
   void AppendState(std::string* state) const;
 
  private:
+  // Null when nothing was recorded.
+  const Watermark* Find(uint32_t worker, uint64_t incarnation) const;
+
   std::vector<Watermark> watermarks_;
 };
 

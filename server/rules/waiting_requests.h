@@ -29,7 +29,6 @@ class WaitingRequests {
     PartitionRequest request;
     absl::Time deadline;
     v1::ExchangeReply::PushOutcome push = v1::ExchangeReply::PUSH_NONE;
-    std::vector<int64_t> applied_to;
     // Snapshot: chunks not captured yet.
     std::vector<uint32_t> to_capture;
     // Its owner's business alone.
