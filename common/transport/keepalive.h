@@ -13,8 +13,9 @@ namespace rubato {
 struct Keepalive {
   // Between pings of a connection on which nothing arrives.
   absl::Duration interval = absl::Seconds(2);
-  // For the answer to a ping. Above what a loaded peer may need to answer.
-  absl::Duration timeout = absl::Seconds(5);
+  // For the answer to a ping. Above what a loaded peer may need to answer: a server beside 128 workers on two cores
+  // took over 5 s while they began.
+  absl::Duration timeout = absl::Seconds(20);
 };
 
 void ApplyKeepalive(const Keepalive& keepalive, grpc::ChannelArguments* arguments);
