@@ -41,7 +41,7 @@ TEST_F(CoreStopTest, WhoAsksAgainDoesNotWait) {
   StopTraining("first");
   Do(core_->RequestStop("second", now_));
   EXPECT_EQ(core_->phase(), v1::JobStatus::FAILED);
-  EXPECT_EQ(Error(), "second");
+  EXPECT_EQ(Error(), "first; then second");
 }
 
 // Workers are told that it is no failure, and from where to go on.

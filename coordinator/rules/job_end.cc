@@ -32,7 +32,8 @@ void JobEnd::Fail(const std::string& error, absl::Time now) {
 void JobEnd::RequestStop(const std::string& reason, absl::Time now) {
   // Before training there is nothing to keep.
   if (!job_->training_began || job_->Ended() || stop_reason_) {
-    v1::Stop stop = MakeStop(v1::Stop::STOPPED, reason);
+    const bool both = stop_reason_ && *stop_reason_ != reason;
+    v1::Stop stop = MakeStop(v1::Stop::STOPPED, both ? absl::StrCat(*stop_reason_, "; then ", reason) : reason);
     // Whoever goes on does from there.
     if (!job_->cuts.empty()) stop.set_checkpoint(absl::StrCat("checkpoints/", job_->cuts.back().cut().name()));
     return End(v1::JobStatus::FAILED, stop, now);

@@ -26,8 +26,8 @@ class JobEnd {
   void Done(absl::Time now);
   void Fail(const std::string& error, absl::Time now);
   // Somebody asks for the end. A checkpoint is written first, for at most cluster.wait_timeout_seconds: while the job
-  // trains a cut, "stopped"; then "final", without an evaluation. A second request does not wait for it. `reason`
-  // says who asked.
+  // trains a cut, "stopped"; then "final", without an evaluation. A second request does not wait for it, and both
+  // reasons are told then. `reason` says who asked.
   void RequestStop(const std::string& reason, absl::Time now);
 
   // Checkpoint "final" is complete.
