@@ -223,7 +223,8 @@ int Run(int argc, char** argv) {
   app.add_option("--chunks_per_request", flags.chunks_per_request, "Of each request")->check(CLI::Range(1, 100000));
   app.add_option("--pushes", flags.pushes, "Pushes of a chunk that are measured at least")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
-  app.add_option("--only", flags.only, "One case's rules alone");
+  app.add_option("--only", flags.only, "One case's rules alone")
+      ->check(CLI::IsMember({"sync", "ssp:1", "async", "quorum"}));
   CLI11_PARSE(app, argc, argv);
   std::vector<BenchCase> cases;
   for (const Rules& rules : {Rules{"sync", v1::SYNC}, Rules{"ssp:1", v1::SSP, 1}, Rules{"async", v1::ASYNC},

@@ -1,10 +1,11 @@
 #include "common/transport/exchange_client.h"
 
+#include <grpc/support/time.h>
 #include <grpcpp/support/channel_arguments.h>
 
 #include <algorithm>
-#include <chrono>
 #include <climits>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -20,7 +21,7 @@ namespace {
 constexpr char kMethod[] = "/rubato.v1.ParameterServer/Exchange";
 
 // That a read is put off at most when no answer is awaited. So the end of a quiet stream is heard of this much later.
-constexpr auto kReadDelayMax = std::chrono::milliseconds(50);
+constexpr int64_t kReadDelayMaxMs = 50;
 
 std::shared_ptr<grpc::Channel> MakeChannel(const ExchangeClient::Options& options) {
   grpc::ChannelArguments arguments;
@@ -162,7 +163,8 @@ void ExchangeClient::PutOffRead() {
   read_due_ = true;
   if (std::exchange(read_timer_set_, true)) return;
   ++pending_;
-  read_timer_.Set(poller_->queue(), std::chrono::system_clock::now() + kReadDelayMax, read_timer_event_.tag());
+  // From now on, by a clock that nobody sets.
+  read_timer_.Set(poller_->queue(), gpr_time_from_millis(kReadDelayMaxMs, GPR_TIMESPAN), read_timer_event_.tag());
 }
 
 void ExchangeClient::Deliver(std::vector<grpc::ByteBuffer> messages) {

@@ -39,9 +39,10 @@ class ExchangeClient {
     virtual void OnMessage(grpc::ByteBuffer message) = 0;
     // After the last of those that came together, or after one that came alone: whoever waits for them may be woken.
     virtual void OnMessagesEnd() {}
-    // The stream is broken; the last call. Comes once after a Create that succeeded, unless Shutdown comes first. Never
-    // OK: Unavailable when the server ended the stream or is gone (or keepalive did not reach it), ResourceExhausted
-    // when too much waited to be sent, otherwise the server's own status.
+    // The stream is broken; the last call. Heard of within 50 ms if no answer is awaited, else at once. Comes once
+    // after a Create that succeeded, unless Shutdown comes first. Never OK: Unavailable when the server ended the
+    // stream or is gone (or keepalive did not reach it), ResourceExhausted when too much waited to be sent, otherwise
+    // the server's own status.
     virtual void OnDisconnected(absl::Status status) = 0;
   };
 

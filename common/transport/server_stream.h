@@ -90,7 +90,7 @@ class ServerStream : public Connection, public std::enable_shared_from_this<Serv
   };
 
   void OnRead(bool ok);
-  // Unless nothing is taken any more.
+  // Asks for the next message, unless nothing is taken any more.
   void BeginRead();
   void Deliver(std::vector<grpc::ByteBuffer> messages);
   // Whether what is unanswered is within the limits. ResourceExhausted: it is not; the message has the bound.
