@@ -364,7 +364,12 @@ void PartitionOwner::Answer(const PartitionReply& reply) {
     AddRows(reply, open, &header, &payload);
   }
   // What the next forward needs first goes first: rows, as they are its input.
-  const int64_t priority = open.table != nullptr ? -1 : open.chunks.empty() ? 0 : open.chunks.front();
+  int64_t priority = 0;
+  if (open.table != nullptr) {
+    priority = -1;
+  } else if (!open.chunks.empty()) {
+    priority = open.chunks.front();
+  }
   open.connection->Release(open.message_bytes);
   open.connection->Send(EncodeReply(header, std::move(payload)), priority);
   trace_.Answered(open.traced, reply.outcome, begun);

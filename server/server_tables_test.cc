@@ -132,6 +132,21 @@ class ServerTablesTest : public ServerCoreHarness {
   std::vector<std::unique_ptr<SharedMemoryLink>> links_;
 };
 
+TEST_F(ServerTablesTest, RowsGoBeforeTensors) {
+  const auto connection = std::make_shared<FakeConnection>(100);
+  std::vector<grpc::Slice> payload;
+  payload.emplace_back(keys_.data(), keys_.size() * sizeof(uint64_t));
+  core_->OnMessage(connection, EncodeRequest(Pull(0), std::move(payload)));
+  EXPECT_EQ(connection->Await(1).outcome(), Reply::OK);
+  const int64_t rows = connection->priority();
+  v1::ExchangeRequest tensors = Request(0);
+  tensors.mutable_pull()->set_step(0);
+  for (uint32_t chunk : {1, 2}) tensors.mutable_pull()->add_chunks(chunk);
+  core_->OnMessage(connection, EncodeRequest(tensors, {}));
+  EXPECT_EQ(connection->Await(2).outcome(), Reply::OK);
+  EXPECT_LT(rows, connection->priority());
+}
+
 TEST_F(ServerTablesTest, KeysAndRowsGoThroughSharedMemory) { EXPECT_EQ(RowsAt(Ask(SharedPull(0))), PulledRows(0)); }
 
 TEST_F(ServerTablesTest, PushesAreAppliedWhereTheyAre) {

@@ -1,6 +1,7 @@
 #include "common/transport/send_queue.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -23,15 +24,22 @@ bool SendQueue::Push(grpc::ByteBuffer message, int64_t priority) {
 
 int SendQueue::StartNext(grpc::ByteBuffer* message) {
   if (writing_ || held_ || messages_.empty()) return 0;
-  std::vector<grpc::ByteBuffer> together;
+  auto next = messages_.begin();
   size_t bytes = 0, most = kBundleBytesMax;
+  if (const size_t first = Cost(next->second); first > most) {
+    const auto second = std::next(next);
+    const bool is_overtaken = little_ == Little::kGoesBefore && !was_overtaken_ && second != messages_.end() &&
+                              Cost(second->second) <= kBesideLargeBytesMax;
+    was_overtaken_ = is_overtaken;
+    if (is_overtaken) next = second;
+    most = is_overtaken ? kBesideLargeBytesMax : first + kBesideLargeBytesMax;
+  }
+  std::vector<grpc::ByteBuffer> together;
   do {
-    grpc::ByteBuffer& next = together.emplace_back();
-    next.Swap(&messages_.begin()->second);
-    messages_.erase(messages_.begin());
-    bytes += Cost(next);
-    if (together.size() == 1) most = std::max(most, bytes + kBehindLargeBytesMax);
-  } while (bundles_ && !messages_.empty() && bytes + Cost(messages_.begin()->second) <= most);
+    bytes += Cost(next->second);
+    together.emplace_back().Swap(&next->second);
+    next = messages_.erase(next);
+  } while (bundles_ && next != messages_.end() && bytes + Cost(next->second) <= most);
   bytes_ -= bytes;
   writing_ = true;
   const int count = static_cast<int>(together.size());
@@ -42,6 +50,7 @@ int SendQueue::StartNext(grpc::ByteBuffer* message) {
 
 SendQueue::Messages SendQueue::TakeAll() {
   bytes_ = 0;
+  was_overtaken_ = false;
   return std::exchange(messages_, {});
 }
 

@@ -11,8 +11,8 @@ namespace rubato {
 
 // Messages that wait to be written to a stream, which takes one at a time: the lowest priority number first, and among
 // equals the oldest. To a peer that takes bundles (common/wire/bundle.h), those that wait together are written
-// together, as long as they are small: a large one has nothing to gain, and would only come later. But what is behind
-// it goes with it, if that is little. Pure bookkeeping; not thread-safe.
+// together, as long as they are small: a large one has nothing to gain, and would only come later. But little that is
+// behind it goes with it, in the same bundle or, if so desired, just before it. Pure bookkeeping; not thread-safe.
 //
 //   if (!queue.Push(std::move(message), priority)) ...close the stream...
 //   if (queue.StartNext(&message) > 0) ...write it, and call WriteDone() when it is written...
@@ -22,11 +22,14 @@ class SendQueue {
   static constexpr size_t kMessageOverheadBytes = 256;
   // Of a bundle's messages together.
   static constexpr size_t kBundleBytesMax = size_t{1} << 17;
-  // Of those behind a larger one.
-  static constexpr size_t kBehindLargeBytesMax = size_t{1} << 13;
+  // Of those beside a larger one.
+  static constexpr size_t kBesideLargeBytesMax = size_t{1} << 13;
+
+  // Where little goes that waits behind a message of more than kBundleBytesMax.
+  enum class Little { kBehind, kGoesBefore };
 
   // At most `bytes_max` wait at a time, the message being written not counted.
-  explicit SendQueue(size_t bytes_max) : bytes_max_(bytes_max) {}
+  explicit SendQueue(size_t bytes_max, Little little = Little::kBehind) : bytes_max_(bytes_max), little_(little) {}
 
   // Returns false, and takes nothing, when the bound would be passed.
   bool Push(grpc::ByteBuffer message, int64_t priority = 0);
@@ -43,6 +46,8 @@ class SendQueue {
 
   bool writing() const { return writing_; }
   bool empty() const { return messages_.empty(); }
+  // What was started last was little that goes before a large message, which is next.
+  bool large_follows() const { return was_overtaken_; }
   // Waiting for more would bring nothing together.
   bool fills_bundle() const { return bytes_ >= kBundleBytesMax; }
 
@@ -54,11 +59,14 @@ class SendQueue {
 
  private:
   const size_t bytes_max_;
+  const Little little_;
   Messages messages_;
   size_t bytes_ = 0;
   bool writing_ = false;
   bool bundles_ = false;
   bool held_ = false;
+  // By little, the large message that is first.
+  bool was_overtaken_ = false;
 };
 
 }  // namespace rubato

@@ -67,7 +67,7 @@ TEST(SendQueueTest, SmallMessagesThatWaitTravelTogetherToWhoTakesBundles) {
   EXPECT_TRUE(queue.Push(Message(kLarge), 6));
   for (size_t bytes : {4, 5}) EXPECT_TRUE(queue.Push(Message(bytes), 7));
   EXPECT_TRUE(queue.Push(Message(kLarge), 1));
-  EXPECT_TRUE(queue.Push(Message(SendQueue::kBehindLargeBytesMax), 8));
+  EXPECT_TRUE(queue.Push(Message(SendQueue::kBesideLargeBytesMax), 8));
   // Little goes with a large one that is before it.
   for (int count : {4, 3, 1}) {
     grpc::ByteBuffer message;
@@ -78,6 +78,33 @@ TEST(SendQueueTest, SmallMessagesThatWaitTravelTogetherToWhoTakesBundles) {
   }
   EXPECT_TRUE(queue.empty());
   EXPECT_TRUE(queue.Push(Message((size_t{1} << 30) - SendQueue::kMessageOverheadBytes)));
+}
+
+TEST(SendQueueTest, LittleGoesBeforeALargeMessageOnceIfSoDesired) {
+  SendQueue queue(size_t{1} << 30, SendQueue::Little::kGoesBefore);
+  queue.AllowBundles();
+  constexpr size_t kLarge = SendQueue::kBundleBytesMax;
+  EXPECT_TRUE(queue.Push(Message(kLarge), 1));
+  for (size_t bytes : {3, 4}) EXPECT_TRUE(queue.Push(Message(bytes), 2));
+  EXPECT_TRUE(queue.Push(Message(SendQueue::kBesideLargeBytesMax), 3));
+  grpc::ByteBuffer message;
+  EXPECT_EQ(queue.StartNext(&message), 2);
+  EXPECT_TRUE(queue.large_follows());
+  queue.WriteDone();
+  // Whatever comes meanwhile.
+  EXPECT_TRUE(queue.Push(Message(5), 2));
+  EXPECT_EQ(queue.StartNext(&message), 2);
+  EXPECT_FALSE(queue.large_follows());
+  EXPECT_GT(message.Length(), kLarge);
+  queue.WriteDone();
+  // A large one with nothing behind it, or nothing little, goes at once.
+  EXPECT_TRUE(queue.Push(Message(kLarge), 1));
+  EXPECT_EQ(queue.StartNext(&message), 1);
+  EXPECT_EQ(message.Length(), kLarge);
+  EXPECT_FALSE(queue.large_follows());
+  queue.WriteDone();
+  EXPECT_EQ(queue.StartNext(&message), 1);
+  EXPECT_TRUE(queue.empty());
 }
 
 TEST(SendQueueTest, NothingLeavesWhileItIsHeld) {

@@ -32,7 +32,7 @@ ServerStream::ServerStream(uint64_t id, const PortLimits& limits, RefusalLog* re
       owner_(owner),
       handler_(handler),
       call_(std::make_unique<Call>()),
-      queue_(limits.queued_bytes) {}
+      queue_(limits.queued_bytes, SendQueue::Little::kGoesBefore) {}
 
 void ServerStream::Accept(RawExchangeService* service, grpc::ServerCompletionQueue* queue) {
   call_->context.AsyncNotifyWhenDone(done_event_.tag());
@@ -107,15 +107,24 @@ void ServerStream::OnRead(bool ok) {
   // The next event is handled after this one all the same, by this thread.
   if (!read_last) BeginRead();
   Deliver(std::move(messages));
-  if (read_last) BeginRead();
+  if (!read_last) return;
+  {
+    MutexLock lock(mu_);
+    // A read would send what gRPC holds back for the large answer to come.
+    read_due_ = queue_.large_follows();
+    if (read_due_) return;
+  }
+  BeginRead();
 }
 
 void ServerStream::BeginRead() {
-  {
-    MutexLock lock(mu_);
-    if (closed_ || draining_) return;
-    ++pending_;
-  }
+  MutexLock lock(mu_);
+  BeginReadLocked();
+}
+
+void ServerStream::BeginReadLocked() {
+  if (closed_ || draining_) return;
+  ++pending_;
   call_->stream.Read(&incoming_, read_event_.tag());
 }
 
@@ -219,6 +228,10 @@ void ServerStream::Advance() {
     // Small messages that wait for each other go to the socket together.
     if (!queue_.empty()) options.set_buffer_hint();
     call_->stream.Write(message, options, write_event_.tag());
+    if (read_due_ && !queue_.large_follows()) {
+      read_due_ = false;
+      BeginReadLocked();
+    }
   } else if (StreamIsOver()) {
     closed_ = true;
     ++pending_;

@@ -92,6 +92,7 @@ class ServerStream : public Connection, public std::enable_shared_from_this<Serv
   void OnRead(bool ok);
   // Asks for the next message, unless nothing is taken any more.
   void BeginRead();
+  void BeginReadLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Deliver(std::vector<grpc::ByteBuffer> messages);
   // Whether what is unanswered is within the limits. ResourceExhausted: it is not; the message has the bound.
   absl::Status CheckUnanswered() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -131,6 +132,8 @@ class ServerStream : public Connection, public std::enable_shared_from_this<Serv
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
   // By this side, with an error.
   bool refused_ ABSL_GUARDED_BY(mu_) = false;
+  // The next read begins when the large answer is written that follows a small one.
+  bool read_due_ ABSL_GUARDED_BY(mu_) = false;
   // The client sends no more.
   bool read_ended_ ABSL_GUARDED_BY(mu_) = false;
   uint64_t messages_read_ ABSL_GUARDED_BY(mu_) = 0;

@@ -33,10 +33,11 @@ class FakeConnection : public Connection {
   uint64_t id() const override { return id_; }
   const std::string& peer() const override { return peer_; }
   const std::optional<Identity>& identity() const override { return identity_; }
-  void Send(grpc::ByteBuffer message, int64_t) override {
+  void Send(grpc::ByteBuffer message, int64_t priority) override {
     absl::StatusOr<DecodedReply> reply = DecodeReply(message);
     EXPECT_TRUE(reply.ok()) << reply.status();
     MutexLock lock(mu_);
+    priority_ = priority;
     replies_.push_back(reply->header);
     payload_.resize(reply->payload.size() / sizeof(float));
     reply->payload.CopyTo(0, payload_.size() * sizeof(float), payload_.data());
@@ -58,6 +59,10 @@ class FakeConnection : public Connection {
     return replies_.size();
   }
   // Of the last answer.
+  int64_t priority() {
+    MutexLock lock(mu_);
+    return priority_;
+  }
   std::vector<float> payload() {
     MutexLock lock(mu_);
     return payload_;
@@ -71,6 +76,7 @@ class FakeConnection : public Connection {
   CondVar changed_;
   std::vector<v1::ExchangeReply> replies_ ABSL_GUARDED_BY(mu_);
   std::vector<float> payload_ ABSL_GUARDED_BY(mu_);
+  int64_t priority_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 // A server with two partitions, for a job of two workers. Chunk 0 is in partition 0, chunks 1 and 2 in 1.
