@@ -10,6 +10,7 @@
 #include "common/codec_traits.h"
 #include "common/status.h"
 #include "kernels/codec/codec.h"
+#include "server/tables/hash_keys.h"
 
 namespace rubato::server {
 namespace {
@@ -100,7 +101,7 @@ absl::StatusOr<ArrayBytes> CheckSizes(const v1::TableKeys& keys, uint64_t row_by
 // Replaces the keys, which may be elsewhere, by their hashes.
 absl::StatusOr<absl::Span<const uint64_t>> Hash(absl::string_view field, const uint64_t* keys, size_t count,
                                                 const KeyHash& hash, uint64_t* hashes) {
-  for (size_t i = 0; i < count; ++i) hashes[i] = hash.Of(keys[i]);
+  HashKeys(hash, absl::MakeConstSpan(keys, count), hashes);
   for (size_t i = 1; i < count; ++i) {
     if (hashes[i] > hashes[i - 1]) [[likely]]
       continue;

@@ -2,6 +2,7 @@
 #define RUBATO_SERVER_TABLES_ROW_LOOPS_H_
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
@@ -46,6 +47,13 @@ RUBATO_KERNEL_BODY uint32_t Noise(uint32_t draw, int i) {
 
 RUBATO_KERNEL_BODY float Load(float weight) { return weight; }
 RUBATO_KERNEL_BODY float Load(uint16_t weight) { return FromBf16(weight); }
+RUBATO_KERNEL_BODY void LoadWeights(const float* weights, size_t dimension, float* out) {
+  // A short loop of known length would be unrolled element by element before anything makes vectors of it.
+  std::memcpy(out, weights, sizeof(float) * dimension);
+}
+RUBATO_KERNEL_BODY void LoadWeights(const uint16_t* __restrict weights, size_t dimension, float* __restrict out) {
+  for (size_t i = 0; i < dimension; ++i) out[i] = FromBf16(weights[i]);
+}
 // What is kept of the i-th weight.
 template <typename Weight>
 RUBATO_KERNEL_BODY Weight Stored(float value, uint32_t draw, int i) {

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/random.h"
 #include "common/status.h"
+#include "server/tables/hash_keys.h"
 #include "server/tables/table_loops.h"
 
 namespace rubato::server {
@@ -109,7 +110,7 @@ absl::Status Table::ApplyHashes(const RowRule& rule, absl::Span<const uint64_t> 
 
 absl::StatusOr<std::vector<uint64_t>> Table::HashesOf(absl::Span<const uint64_t> keys) const {
   std::vector<uint64_t> hashes(keys.size());
-  for (size_t i = 0; i < keys.size(); ++i) hashes[i] = hash_.Of(keys[i]);
+  HashKeys(hash_, keys, hashes.data());
   for (size_t i = 1; i < keys.size(); ++i) {
     if (hashes[i - 1] < hashes[i]) [[likely]]
       continue;

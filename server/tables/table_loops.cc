@@ -64,11 +64,10 @@ struct TableLoops {
       Fetch(table, key.row, bytes);
     };
     const auto use = [&](size_t i) INLINE {
-      float* __restrict out = weights + dimension * i;
+      float* const out = weights + dimension * i;
       const bool is_none = RUBATO_MUTANT(kKeyZeroIsNone) && table.hash_.KeyOf(hashes[i]) == 0;
       if (const uint32_t row = at(i).row; row != 0 && !is_none) [[likely]] {
-        const auto* __restrict from = reinterpret_cast<const Weight*>(table.RowAt(row));
-        for (size_t j = 0; j < dimension; ++j) out[j] = row_loops::Load(from[j]);
+        row_loops::LoadWeights(reinterpret_cast<const Weight*>(table.RowAt(row)), dimension, out);
       } else {
         table.InitialWeights(hashes[i], out);
         if (RUBATO_MUTANT(kMissingRowReadsZero)) std::fill_n(out, dimension, 0.0f);
