@@ -349,7 +349,8 @@ void PartitionOwner::Answer(const PartitionReply& reply) {
   Open& open = node.mapped();
   CountAnswer(reply, open);
   if (options_.log != nullptr && reply.begun_step >= 0) LogServed(reply, open.task);
-  v1::ExchangeReply header;
+  v1::ExchangeReply& header = reply_header_;
+  header.Clear();
   header.set_request_id(open.request_id);
   header.set_outcome(reply.outcome);
   header.set_push(reply.push);

@@ -199,6 +199,8 @@ class PartitionOwner : private PartitionSink {
   PartitionTrace trace_;
   // The request that is being taken; 0: none. Its answer has not waited.
   uint64_t handled_token_ = 0;
+  // The answer that is made: kept, as memory of its entries is used again.
+  v1::ExchangeReply reply_header_;
   bool log_failed_ = false;
   bool failed_ = false;
   bool told_disagreement_ = false;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -408,22 +409,24 @@ void ServerCore::OnMessage(std::shared_ptr<Connection> connection, const grpc::B
   PartitionOwner::Incoming incoming;
   if (options_.trace != nullptr && options_.trace->enabled()) incoming.arrived = options_.clock->Now();
   incoming.message_bytes = message.Length();
-  absl::StatusOr<DecodedRequest> decoded = DecodeRequest(message);
-  absl::Status status = decoded.status();
-  if (status.ok()) status = CheckSender(connection->identity(), decoded->header.task());
+  thread_local DecodedRequest decoded;  // Its header's memory is used again.
+  const absl::Cleanup let_go = [] { decoded.payload = PayloadView(); };
+  absl::Status status = DecodeRequest(message, &decoded);
+  const bool is_decoded = status.ok();
+  if (status.ok()) status = CheckSender(connection->identity(), decoded.header.task());
   // What follows comes up in jobs too: of a plan that was left, before the job has begun.
   if (!status.ok() && options_.refusals != nullptr) {
-    options_.refusals->Note(PeerName(connection->identity(), connection->peer()), decoded.ok() ? "sender" : "decoding",
+    options_.refusals->Note(PeerName(connection->identity(), connection->peer()), is_decoded ? "sender" : "decoding",
                             status.message());
   }
-  if (status.ok()) status = Route(*decoded, &owner, &incoming);
+  if (status.ok()) status = Route(decoded, &owner, &incoming);
   if (status.ok()) {
     if (options_.on_step) options_.on_step(incoming.request.step);
     incoming.connection = std::move(connection);
     return owner->Submit(std::move(incoming));
   }
   v1::ExchangeReply refusal;
-  if (decoded.ok()) refusal.set_request_id(decoded->header.request_id());
+  if (is_decoded) refusal.set_request_id(decoded.header.request_id());
   refusal.set_outcome(v1::ExchangeReply::REFUSED);
   refusal.set_message(std::string(status.message()));
   connection->Release(incoming.message_bytes);

@@ -114,4 +114,14 @@ absl::StatusOr<DecodedReply> DecodeReply(const grpc::ByteBuffer& buffer, size_t 
   return reply;
 }
 
+absl::Status DecodeRequest(const grpc::ByteBuffer& buffer, DecodedRequest* request) {
+  RUBATO_ASSIGN_OR_RETURN(request->payload, Decode(buffer, kPayloadBytesMax, &request->header));
+  return absl::OkStatus();
+}
+
+absl::Status DecodeReply(const grpc::ByteBuffer& buffer, DecodedReply* reply) {
+  RUBATO_ASSIGN_OR_RETURN(reply->payload, Decode(buffer, kPayloadBytesMax, &reply->header));
+  return absl::OkStatus();
+}
+
 }  // namespace rubato

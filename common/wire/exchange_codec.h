@@ -50,6 +50,10 @@ absl::StatusOr<DecodedRequest> DecodeRequest(const grpc::ByteBuffer& buffer,
                                              size_t payload_bytes_max = kPayloadBytesMax);
 absl::StatusOr<DecodedReply> DecodeReply(const grpc::ByteBuffer& buffer, size_t payload_bytes_max = kPayloadBytesMax);
 
+// The same into a message whose header's memory is used again. After an error its contents say nothing.
+absl::Status DecodeRequest(const grpc::ByteBuffer& buffer, DecodedRequest* request);
+absl::Status DecodeReply(const grpc::ByteBuffer& buffer, DecodedReply* reply);
+
 }  // namespace rubato
 
 #endif  // RUBATO_COMMON_WIRE_EXCHANGE_CODEC_H_

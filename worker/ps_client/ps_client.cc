@@ -4,6 +4,7 @@
 #include <limits>
 #include <optional>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "common/shared_memory/boot_id.h"
 #include "common/status.h"
@@ -190,7 +191,8 @@ void PsClient::DescribePush(const StepMachine::Request& request, v1::PushPull* p
 
 grpc::ByteBuffer PsClient::MakeRequest(const StepMachine::Request& request, const SharedMemoryLink* memory) {
   const ChunkBatch& batch = batching_.batches[request.batch];
-  v1::ExchangeRequest header;
+  v1::ExchangeRequest& header = request_header_;
+  header.Clear();
   header.set_request_id(request.id);
   *header.mutable_task() = options_.task;
   header.set_job_fingerprint(options_.job.fingerprint());
@@ -215,12 +217,14 @@ grpc::ByteBuffer PsClient::MakeRequest(const StepMachine::Request& request, cons
 
 void PsClient::OnMessage(int connection, grpc::ByteBuffer message, const SharedRegion* memory) {
   const absl::Time arrived = options_.clock->Now();
-  const absl::StatusOr<DecodedReply> reply = DecodeReply(message);
+  thread_local DecodedReply reply;  // Its header's memory is used again.
+  const absl::Cleanup let_go = [] { reply.payload = PayloadView(); };
+  const absl::Status decoded = DecodeReply(message, &reply);
   int batch = -1;
   std::vector<ArrivedWeights> weights;
   {
     MutexLock lock(mu_);
-    batch = BeginStore(connection, reply, memory, &weights);
+    batch = decoded.ok() ? BeginStore(connection, reply, memory, &weights) : FailOn(connection, decoded);
   }
   if (batch < 0) return;
   const absl::Status status = Store(batch, weights);
@@ -235,36 +239,36 @@ void PsClient::OnMessage(int connection, grpc::ByteBuffer message, const SharedR
     counters_.received_bytes += bytes;
     if (trace_.enabled()) Trace(batch, bytes, arrived);
     trace_.OnEnd(batch);
-    TakeReply(batch, reply->header);
+    TakeReply(batch, reply.header);
     untold_bytes_ += bytes;
     wakes = untold_bytes_ >= kToldAfterBytes;
   }
   if (wakes) WakeTrainer();
 }
 
-int PsClient::BeginStore(int connection, const absl::StatusOr<DecodedReply>& reply, const SharedRegion* memory,
+int PsClient::FailOn(int connection, const absl::Status& status) {
+  Fail(Annotate(status, absl::StrCat("answer of ", connections_.name(connection))));
+  return -1;
+}
+
+int PsClient::BeginStore(int connection, const DecodedReply& reply, const SharedRegion* memory,
                          std::vector<ArrivedWeights>* weights) {
   if (stop_) return -1;
-  const auto fail = [&](const absl::Status& status) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    Fail(Annotate(status, absl::StrCat("answer of ", connections_.name(connection))));
-    return -1;
-  };
-  if (!reply.ok()) return fail(reply.status());
-  const int batch = machine_.BatchOf(reply->header.request_id());
+  const int batch = machine_.BatchOf(reply.header.request_id());
   if (batch < 0 || connection_of_batch_[batch] != connection || storing_[batch]) return -1;
-  if (reply->header.outcome() != v1::ExchangeReply::OK) {
-    TakeReply(batch, reply->header);
+  if (reply.header.outcome() != v1::ExchangeReply::OK) {
+    TakeReply(batch, reply.header);
     return -1;
   }
   if (HasRows(batch)) {
-    if (absl::Status taken = TakeRows(batch, *reply, memory); !taken.ok()) return fail(taken);
+    if (absl::Status taken = TakeRows(batch, reply, memory); !taken.ok()) return FailOn(connection, taken);
     trace_.OnEnd(batch);
-    TakeReply(batch, reply->header);
+    TakeReply(batch, reply.header);
     return -1;
   }
   absl::StatusOr<std::vector<ArrivedWeights>> found =
-      FindWeights(options_.job, batching_.batches[batch], *reply, memory);
-  if (!found.ok()) return fail(found.status());
+      FindWeights(options_.job, batching_.batches[batch], reply, memory);
+  if (!found.ok()) return FailOn(connection, found.status());
   *weights = *std::move(found);
   storing_[batch] = true;
   return batch;

@@ -216,9 +216,11 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AddGradients(const ChunkBatch& batch, const SharedMemoryLink* memory, v1::ExchangeRequest* header,
                     std::vector<grpc::Slice>* payload) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The job has failed with what came on a connection. Returns -1.
+  int FailOn(int connection, const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The batch of an OK answer and its weights, which nobody asks for again until they are in place; -1: it is an old
   // answer, or there is nothing to put in place.
-  int BeginStore(int connection, const absl::StatusOr<DecodedReply>& reply, const SharedRegion* memory,
+  int BeginStore(int connection, const DecodedReply& reply, const SharedRegion* memory,
                  std::vector<ArrivedWeights>* weights) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Writes the weights to their place. The trainer does not use the tensors meanwhile.
   absl::Status Store(int batch, const std::vector<ArrivedWeights>& weights);
@@ -289,6 +291,8 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
   int64_t step_staleness_ ABSL_GUARDED_BY(mu_) = -1;
   absl::Duration step_wait_ ABSL_GUARDED_BY(mu_);
   Counters counters_ ABSL_GUARDED_BY(mu_);
+  // The request that is made: kept, as memory of its entries is used again.
+  v1::ExchangeRequest request_header_ ABSL_GUARDED_BY(mu_);
   // By table, what the trainer asked for last; never null.
   std::vector<std::shared_ptr<Asked>> asked_ ABSL_GUARDED_BY(mu_);
   std::vector<RowBatch> row_batches_ ABSL_GUARDED_BY(mu_);
