@@ -1,5 +1,6 @@
 #include "server/server_task.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -22,6 +23,8 @@ constexpr absl::Duration kLeaveTimeout = absl::Seconds(1);
 constexpr absl::Duration kListenPause = absl::Milliseconds(50);
 // Directives that may wait while a job is started. The coordinator repeats what was not acknowledged.
 constexpr size_t kMaxDirectives = 1024;
+// Of versions that workers read in shared memory while the model goes on without them.
+constexpr int64_t kReadVersionsBytesMax = int64_t{1} << 30;
 
 }  // namespace
 
@@ -50,15 +53,16 @@ void ServerTask::OfferSharedMemory() {
   if (options_.config.cluster().shared_memory() == v1::ClusterConfig::OFF) return;
   absl::StatusOr<ModelSpec> model = BuildModelSpec(options_.config.model());
   if (!model.ok()) return;  // ServerCore says why.
-  // Room for four versions of the whole model, and for those that compensation keeps of workers: this server's part of
-  // it is smaller, and pages cost nothing until they are used. What does not fit goes over TCP.
-  int64_t versions = 4;
+  int64_t model_bytes = 0;
+  for (const TensorSpec& tensor : model->tensors) model_bytes += NumElements(tensor.shape) * int64_t{sizeof(float)};
+  // Room for four versions of the whole model, for those that workers read while it goes on without them, in SSP and
+  // ASYNC, and for those that compensation keeps of them: this server's part of the model is smaller, and pages cost
+  // nothing until they are used. What does not fit goes over TCP.
+  const int64_t workers = options_.config.cluster().workers();
+  int64_t versions = 4 + std::min(workers, kReadVersionsBytesMax / std::max<int64_t>(model_bytes, 1));
   const auto formula = CompensationFormulaOf(options_.config.consistency().compensation());
-  if (formula.has_value() && ReadsPulledWeights(*formula)) versions += options_.config.cluster().workers();
-  int64_t bytes = 1 << 20;
-  for (const TensorSpec& tensor : model->tensors) {
-    bytes += versions * NumElements(tensor.shape) * int64_t{sizeof(float)};
-  }
+  if (formula.has_value() && ReadsPulledWeights(*formula)) versions += workers;
+  int64_t bytes = (1 << 20) + versions * model_bytes;
   if (!model->tables.empty()) bytes += kRowRoomBytes;
   absl::StatusOr<std::shared_ptr<SharedArena>> arena = SharedArena::Create(TaskName(options_.task), bytes);
   absl::Status status = arena.status();
