@@ -36,8 +36,7 @@ void LeaseDesk::Want(uint32_t request) {
 
 void LeaseDesk::Release() {
   MutexLock lock(mu_);
-  hold_ = false;
-  changed_.NotifyAll();
+  if (std::exchange(hold_, false)) changed_.NotifyAll();
 }
 
 void LeaseDesk::OnGrant(const v1::ShardGrant& grant) {
@@ -53,8 +52,7 @@ void LeaseDesk::SetSlice(const SliceBody& slice) {
 
 void LeaseDesk::Acknowledged() {
   MutexLock lock(mu_);
-  leases_.Acknowledged();
-  changed_.NotifyAll();
+  if (leases_.Acknowledged()) changed_.NotifyAll();
 }
 
 void LeaseDesk::Stopped() {

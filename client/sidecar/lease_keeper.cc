@@ -67,14 +67,15 @@ std::optional<LeaseBody> LeaseKeeper::Take() {
   return lease;
 }
 
-void LeaseKeeper::Acknowledged() {
-  if (!slice_.has_value()) return;
+bool LeaseKeeper::Acknowledged() {
+  if (!slice_.has_value()) return !finished_.empty();
   const SliceBody slice = *std::exchange(slice_, std::nullopt);
   for (Held& held : held_) {
     if (held.shard != slice.shard) continue;
     held.next = slice.end;
     if (held.next == held.end) finished_.push_back(held.shard);
   }
+  return !finished_.empty();
 }
 
 std::optional<v1::ShardRequest> LeaseKeeper::Stopped(absl::Time now) {

@@ -39,8 +39,8 @@ class LeaseKeeper {
 
   // The step at work has these examples.
   void SetSlice(const SliceBody& slice) { slice_ = slice; }
-  // Everything that was pushed is acknowledged.
-  void Acknowledged();
+  // Everything that was pushed is acknowledged. Returns whether there are finished shards to be reported.
+  bool Acknowledged();
   // As Acknowledged, and no further step begins: what is finished is to be reported at once.
   std::optional<v1::ShardRequest> Stopped(absl::Time now);
 

@@ -65,14 +65,14 @@ TEST_F(LeaseKeeperTest, AsksAgainALittleAfterNoneWasLeft) {
 TEST_F(LeaseKeeperTest, ReportsAShardWhenItsLastSliceIsAcknowledged) {
   Lease(5);
   leases_.SetSlice({.shard = 5, .begin = 50, .end = 58});
-  leases_.Acknowledged();
+  EXPECT_FALSE(leases_.Acknowledged());
   EXPECT_FALSE(Sends());
   ASSERT_EQ(leases_.Positions().size(), 1u);
   EXPECT_EQ(leases_.Positions()[0].next(), 58);
   leases_.SetSlice({.shard = 5, .begin = 58, .end = 60});
   EXPECT_FALSE(Sends());
   EXPECT_EQ(leases_.Positions()[0].next(), 58);
-  leases_.Acknowledged();
+  EXPECT_TRUE(leases_.Acknowledged());
   ASSERT_TRUE(Sends());
   ASSERT_EQ(request_.finished_shards_size(), 1);
   EXPECT_EQ(request_.finished_shards(0), 5u);

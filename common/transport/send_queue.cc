@@ -28,7 +28,7 @@ int SendQueue::StartNext(grpc::ByteBuffer* message) {
   size_t bytes = 0, most = kBundleBytesMax;
   if (const size_t first = Cost(next->second); first > most) {
     const auto second = std::next(next);
-    const bool is_overtaken = little_ == Little::kGoesBefore && !was_overtaken_ && second != messages_.end() &&
+    const bool is_overtaken = little_ == Little::kBefore && !was_overtaken_ && second != messages_.end() &&
                               Cost(second->second) <= kBesideLargeBytesMax;
     was_overtaken_ = is_overtaken;
     if (is_overtaken) next = second;

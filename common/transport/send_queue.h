@@ -26,7 +26,7 @@ class SendQueue {
   static constexpr size_t kBesideLargeBytesMax = size_t{1} << 13;
 
   // Where little goes that waits behind a message of more than kBundleBytesMax.
-  enum class Little { kBehind, kGoesBefore };
+  enum class Little { kBehind, kBefore };
 
   // At most `bytes_max` wait at a time, the message being written not counted.
   explicit SendQueue(size_t bytes_max, Little little = Little::kBehind) : bytes_max_(bytes_max), little_(little) {}

@@ -81,7 +81,7 @@ TEST(SendQueueTest, SmallMessagesThatWaitTravelTogetherToWhoTakesBundles) {
 }
 
 TEST(SendQueueTest, LittleGoesBeforeALargeMessageOnceIfSoDesired) {
-  SendQueue queue(size_t{1} << 30, SendQueue::Little::kGoesBefore);
+  SendQueue queue(size_t{1} << 30, SendQueue::Little::kBefore);
   queue.AllowBundles();
   constexpr size_t kLarge = SendQueue::kBundleBytesMax;
   EXPECT_TRUE(queue.Push(Message(kLarge), 1));

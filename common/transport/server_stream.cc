@@ -32,7 +32,7 @@ ServerStream::ServerStream(uint64_t id, const PortLimits& limits, RefusalLog* re
       owner_(owner),
       handler_(handler),
       call_(std::make_unique<Call>()),
-      queue_(limits.queued_bytes, SendQueue::Little::kGoesBefore) {}
+      queue_(limits.queued_bytes, SendQueue::Little::kBefore) {}
 
 void ServerStream::Accept(RawExchangeService* service, grpc::ServerCompletionQueue* queue) {
   call_->context.AsyncNotifyWhenDone(done_event_.tag());
