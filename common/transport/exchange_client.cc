@@ -198,18 +198,18 @@ void ExchangeClient::Finish() {
 }
 
 void ExchangeClient::OnEnd() {
-  absl::Status status = FromGrpcStatus(finish_status_);
-  if (status.ok()) status = absl::UnavailableError("the server ended the stream");
-  bool tell = false;
+  absl::Status ended = FromGrpcStatus(finish_status_);
+  if (ended.ok()) ended = absl::UnavailableError("the server ended the stream");
+  absl::Status told;
   {
     SendQueue::Messages dropped;  // Released without the lock.
     MutexLock lock(mu_);
-    if (status_.ok()) status_ = status;
-    status = status_;
+    // Nothing of it stays here: others may be the last to release it.
+    if (status_.ok()) status_ = std::move(ended);
     dropped = out_.TakeAll();
-    tell = was_open_ && !shutting_down_;
+    if (was_open_ && !shutting_down_) told = status_;
   }
-  if (tell) handler_->OnDisconnected(std::move(status));
+  if (!told.ok()) handler_->OnDisconnected(std::move(told));
   // Whoever waits for this may destroy the client as soon as the lock is given back.
   MutexLock lock(mu_);
   state_ = State::kEnded;

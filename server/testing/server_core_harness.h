@@ -26,8 +26,8 @@ namespace rubato::server {
 // A worker's stream that keeps what is sent on it.
 class FakeConnection : public Connection {
  public:
-  explicit FakeConnection(uint64_t id, std::optional<Identity> identity = std::nullopt)
-      : id_(id), identity_(std::move(identity)) {}
+  explicit FakeConnection(uint64_t id) : id_(id) {}
+  FakeConnection(uint64_t id, Identity identity) : id_(id), identity_(std::move(identity)) {}
   static constexpr absl::Duration kTimeout = absl::Seconds(30);
 
   uint64_t id() const override { return id_; }
