@@ -81,7 +81,7 @@ absl::StatusOr<SharedMemory> OfferSharedMemory(const v1::JobConfig& config, cons
                                                const Clock* clock, Logger* log) {
   SharedMemory shared;
   if (config.cluster().shared_memory() == v1::ClusterConfig::OFF) return shared;
-  // As many versions of the weights as a server's main makes room for.
+  // Four versions of the weights: more than a benchmark's few workers read at a time.
   size_t bytes = size_t{1} << 20;
   for (const v1::ChunkPlacement& chunk : job.chunks()) bytes += 4 * sizeof(float) * chunk.length();
   if (config.model().tables_size() > 0) bytes += kRowRoomBytes;

@@ -55,13 +55,14 @@ void ServerTask::OfferSharedMemory() {
   if (!model.ok()) return;  // ServerCore says why.
   int64_t model_bytes = 0;
   for (const TensorSpec& tensor : model->tensors) model_bytes += NumElements(tensor.shape) * int64_t{sizeof(float)};
-  // Room for four versions of the whole model, for those that workers read while it goes on without them, in SSP and
-  // ASYNC, and for those that compensation keeps of them: this server's part of the model is smaller, and pages cost
-  // nothing until they are used. What does not fit goes over TCP.
+  // Room for four versions of the whole model, and for those that workers read while it goes on without them, in SSP
+  // and ASYNC; for all of these if compensation keeps them, too. This server's part of the model is smaller, and pages
+  // cost nothing until they are used. What does not fit goes over TCP.
   const int64_t workers = options_.config.cluster().workers();
-  int64_t versions = 4 + std::min(workers, kReadVersionsBytesMax / std::max<int64_t>(model_bytes, 1));
   const auto formula = CompensationFormulaOf(options_.config.consistency().compensation());
-  if (formula.has_value() && ReadsPulledWeights(*formula)) versions += workers;
+  const bool keeps = formula.has_value() && ReadsPulledWeights(*formula);
+  const int64_t fits = kReadVersionsBytesMax / std::max<int64_t>(model_bytes, 1);
+  const int64_t versions = 4 + (keeps ? workers : std::min(workers, fits));
   int64_t bytes = (1 << 20) + versions * model_bytes;
   if (!model->tables.empty()) bytes += kRowRoomBytes;
   absl::StatusOr<std::shared_ptr<SharedArena>> arena = SharedArena::Create(TaskName(options_.task), bytes);

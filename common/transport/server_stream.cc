@@ -105,24 +105,19 @@ void ServerStream::OnRead(bool ok) {
   }
   if (!room.ok()) return Refuse("requests", room);
   // The next event is handled after this one all the same, by this thread.
-  if (!read_last) BeginRead();
+  if (!read_last) {
+    MutexLock lock(mu_);
+    BeginRead();
+  }
   Deliver(std::move(messages));
   if (!read_last) return;
-  {
-    MutexLock lock(mu_);
-    // A read would send what gRPC holds back for the large answer to come.
-    read_due_ = queue_.large_follows();
-    if (read_due_) return;
-  }
-  BeginRead();
+  MutexLock lock(mu_);
+  // A read would send what gRPC holds back for the large answer to come.
+  read_due_ = queue_.large_follows();
+  if (!read_due_) BeginRead();
 }
 
 void ServerStream::BeginRead() {
-  MutexLock lock(mu_);
-  BeginReadLocked();
-}
-
-void ServerStream::BeginReadLocked() {
   if (closed_ || draining_) return;
   ++pending_;
   call_->stream.Read(&incoming_, read_event_.tag());
@@ -230,7 +225,7 @@ void ServerStream::Advance() {
     call_->stream.Write(message, options, write_event_.tag());
     if (read_due_ && !queue_.large_follows()) {
       read_due_ = false;
-      BeginReadLocked();
+      BeginRead();
     }
   } else if (StreamIsOver()) {
     closed_ = true;

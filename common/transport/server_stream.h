@@ -91,8 +91,7 @@ class ServerStream : public Connection, public std::enable_shared_from_this<Serv
 
   void OnRead(bool ok);
   // Asks for the next message, unless nothing is taken any more.
-  void BeginRead();
-  void BeginReadLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void BeginRead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Deliver(std::vector<grpc::ByteBuffer> messages);
   // Whether what is unanswered is within the limits. ResourceExhausted: it is not; the message has the bound.
   absl::Status CheckUnanswered() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
