@@ -33,8 +33,10 @@ struct Flags {
   std::vector<uint32_t> members = {2, 8, 32, 128, 512, 1024};
   uint32_t chunks = 256;
   uint32_t chunks_per_request = 16;
-  // Pushes of a chunk that are measured at least.
-  int64_t pushes = int64_t{1} << 20;
+  // Of all numbers of members, in turns: a machine's speed changes from second to second.
+  int rounds = 15;
+  // Pushes of a chunk that are measured in a round at least.
+  int64_t pushes = int64_t{1} << 16;
   // These rules alone, if it is not empty: for a profiler.
   std::string only;
 };
@@ -99,6 +101,8 @@ class Job {
     ExpectAnswers();
     return seconds;
   }
+
+  int64_t pushes_of_step() const { return int64_t{members_} * flags_.chunks; }
 
   // All members push once. Returns the seconds that takes the partition.
   double Step() {
@@ -193,26 +197,53 @@ class Job {
   int64_t step_ = 0;
 };
 
-BenchCase Measure(const Flags& flags, const Rules& rules, uint32_t members, double* few) {
-  const double heap = HeapBytes();
-  Job job(flags, rules, members);
-  job.EnterPlan();
-  for (int i = 0; i < 2; ++i) job.Step();
-  const double bytes = HeapBytes() - heap;
-  const int64_t pushes_of_step = int64_t{members} * flags.chunks;
-  const int64_t steps = std::max<int64_t>(5, flags.pushes / pushes_of_step);
-  std::vector<double> times, looks, plans;
-  for (int64_t step = 0; step < steps; ++step) times.push_back(job.Step() / static_cast<double>(pushes_of_step));
-  for (int i = 0; i < 5; ++i) looks.push_back(job.StepWithALook());
-  for (int i = 0; i < 5; ++i) plans.push_back(job.EnterPlan());
-  const double push = Median(times);
-  if (*few == 0) *few = push;
-  return {absl::StrCat(rules.name, " ", members),
-          {{"push_ns", push * 1e9},
-           {"of_fewest", push / *few},
-           {"describe_ms", Median(looks) * 1e3},
-           {"plan_ms", Median(plans) * 1e3},
-           {"member_chunk_bytes", bytes / static_cast<double>(pushes_of_step)}}};
+// One number of members.
+struct Case {
+  std::unique_ptr<Job> job;
+  double bytes = 0;
+  // A push, and to that of the first case in the same round.
+  std::vector<double> pushes, quotients;
+  std::vector<double> looks, plans;
+};
+
+// Seconds of a push, in the mean of some steps.
+double Pushes(const Flags& flags, Job& job) {
+  const int64_t steps = std::max<int64_t>(1, flags.pushes / job.pushes_of_step());
+  double seconds = 0;
+  for (int64_t step = 0; step < steps; ++step) seconds += job.Step();
+  return seconds / static_cast<double>(steps * job.pushes_of_step());
+}
+
+std::vector<BenchCase> Measure(const Flags& flags, const Rules& rules) {
+  std::vector<Case> cases;
+  for (uint32_t members : flags.members) {
+    const double heap = HeapBytes();
+    Case& added = cases.emplace_back();
+    added.job = std::make_unique<Job>(flags, rules, members);
+    added.job->EnterPlan();
+    for (int i = 0; i < 2; ++i) added.job->Step();
+    added.bytes = HeapBytes() - heap;
+  }
+  for (int round = 0; round < flags.rounds; ++round) {
+    for (Case& one : cases) {
+      one.job->Step();  // Its memory comes into the caches, as far as it has room there.
+      one.pushes.push_back(Pushes(flags, *one.job));
+      one.quotients.push_back(one.pushes.back() / cases.front().pushes.back());
+      one.looks.push_back(one.job->StepWithALook());
+      one.plans.push_back(one.job->EnterPlan());
+    }
+  }
+  std::vector<BenchCase> measured;
+  for (size_t i = 0; i < cases.size(); ++i) {
+    const Case& one = cases[i];
+    measured.push_back({absl::StrCat(rules.name, " ", flags.members[i]),
+                        {{"push_ns", Median(one.pushes) * 1e9},
+                         {"of_fewest", Median(one.quotients)},
+                         {"describe_ms", Median(one.looks) * 1e3},
+                         {"plan_ms", Median(one.plans) * 1e3},
+                         {"member_chunk_bytes", one.bytes / static_cast<double>(one.job->pushes_of_step())}}});
+  }
+  return measured;
 }
 
 int Run(int argc, char** argv) {
@@ -221,7 +252,8 @@ int Run(int argc, char** argv) {
   app.add_option("--members", flags.members, "Numbers of members, separated by commas")->delimiter(',');
   app.add_option("--chunks", flags.chunks, "Of the partition")->check(CLI::Range(1, 100000));
   app.add_option("--chunks_per_request", flags.chunks_per_request, "Of each request")->check(CLI::Range(1, 100000));
-  app.add_option("--pushes", flags.pushes, "Pushes of a chunk that are measured at least")
+  app.add_option("--rounds", flags.rounds, "Of all numbers of members, in turns")->check(CLI::Range(1, 1000000));
+  app.add_option("--pushes", flags.pushes, "Pushes of a chunk that are measured in a round at least")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   app.add_option("--only", flags.only, "One case's rules alone")
       ->check(CLI::IsMember({"sync", "ssp:1", "async", "quorum"}));
@@ -230,8 +262,7 @@ int Run(int argc, char** argv) {
   for (const Rules& rules : {Rules{"sync", v1::SYNC}, Rules{"ssp:1", v1::SSP, 1}, Rules{"async", v1::ASYNC},
                              Rules{"quorum", v1::SYNC, 0, 0.75}}) {
     if (!flags.only.empty() && flags.only != rules.name) continue;
-    double few = 0;
-    for (uint32_t members : flags.members) cases.push_back(Measure(flags, rules, members, &few));
+    for (BenchCase& measured : Measure(flags, rules)) cases.push_back(std::move(measured));
   }
   PrintCases(cases);
   return 0;

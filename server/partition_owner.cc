@@ -184,7 +184,7 @@ ChunkSnapshot PartitionOwner::Keep(uint32_t chunk) {
   const ChunkRules& rules = *partition_.Find(chunk);
   const auto add_rules = [&rules](auto* record) {
     record->set_version(rules.version());
-    for (const PushDeduper::Watermark& mark : rules.deduper().watermarks()) {
+    for (const PushDeduper::Watermark& mark : rules.deduper().Watermarks()) {
       v1::Watermark* watermark = record->add_watermarks();
       watermark->set_worker(mark.worker);
       watermark->set_incarnation(mark.incarnation);

@@ -48,17 +48,17 @@ const v1::Plan& ChunkRules::CollectingPlan(const PlanWindow& window) const {
 
 bool ChunkRules::IsAwaited(const PlanWindow& window, size_t slot) const {
   const MemberList::Member& worker = gate_.list()[slot];
-  const StepGate::Member& member = gate_.members()[slot];
+  const StepGate::Member& member = gate_.member(slot);
   if (reducer_.Has(worker.index, worker.incarnation)) return false;
   // Under a quorum, whoever has left the plan has one push to come, and who was moved past the step has none. Who is
   // new in a plan has a clock past the steps of the one before.
   const bool leaves = member.draining && FinishesSync(window);
   const bool has_begun = leaves || RUBATO_MUTANT(kBarrierForgetsSlow);
-  return has_begun ? member.begun == next_sync_step_ : gate_.clocks()[slot] <= next_sync_step_;
+  return has_begun ? member.begun == next_sync_step_ : gate_.clock(slot) <= next_sync_step_;
 }
 
 bool ChunkRules::IsAnybodyAwaited(const PlanWindow& window) const {
-  const size_t members = gate_.members().size();
+  const size_t members = gate_.list().size();
   for (size_t looks = 0; looks < members; ++looks) {
     if (awaited_ >= members) awaited_ = 0;
     if (IsAwaited(window, awaited_)) return true;
@@ -69,7 +69,7 @@ bool ChunkRules::IsAnybodyAwaited(const PlanWindow& window) const {
 
 std::vector<v1::TaskId> ChunkRules::Awaited(const PlanWindow& window, size_t most) const {
   std::vector<v1::TaskId> awaited;
-  for (size_t slot = 0; slot < gate_.members().size() && awaited.size() < most; ++slot) {
+  for (size_t slot = 0; slot < gate_.list().size() && awaited.size() < most; ++slot) {
     if (IsAwaited(window, slot)) awaited.push_back(gate_.list().TaskOf(slot));
   }
   return awaited;
@@ -152,8 +152,8 @@ ChunkRules::Push ChunkRules::TakePush(const PlanWindow& window, Contribution pus
 void ChunkRules::Advance(const PlanWindow& window, const PushHeader& push) {
   StepGate::Member& member = *gate_.Find(push.task);
   // A step of the plan before is done for good: its worker goes on with this plan's first step.
-  gate_.SetClock(member,
-                 member.draining ? window.current().first_step() : std::max(gate_.clock(member), push.step + 1));
+  gate_.SetClock(push.task,
+                 member.draining ? window.current().first_step() : std::max(gate_.clock(push.task), push.step + 1));
   member.working = false;
   member.draining = false;
 }
@@ -197,18 +197,18 @@ std::optional<ChunkRules::Update> ChunkRules::NoteStartRequest(const PlanWindow&
   StepGate::Member* member = gate_.Find(task);
   const v1::Plan& plan = window.current();
   if (member == nullptr || generation != plan.generation() || step < plan.first_step()) return std::nullopt;
-  const int64_t clock = gate_.clock(*member);
+  const int64_t clock = gate_.clock(task);
   if (member->draining) {  // It has abandoned what it had begun under the plan before.
     member->draining = false;
     member->working = false;
-    gate_.SetClock(*member, plan.first_step());
+    gate_.SetClock(task, plan.first_step());
   }
   const bool may_jump = plan.mode() == v1::SYNC && plan.quorum() > 0 && !reducer_.Has(task);
-  if (may_jump && step > member->begun && step > gate_.clock(*member)) {  // A laggard that was moved.
+  if (may_jump && step > member->begun && step > gate_.clock(task)) {  // A laggard that was moved.
     member->working = false;
-    gate_.SetClock(*member, step);
+    gate_.SetClock(task, step);
   }
-  return gate_.clock(*member) == clock ? std::nullopt : CloseStep(window);
+  return gate_.clock(task) == clock ? std::nullopt : CloseStep(window);
 }
 
 absl::StatusOr<ChunkRules::Start> ChunkRules::AskStart(const PlanWindow& window, const v1::TaskId& task,
@@ -239,9 +239,9 @@ absl::StatusOr<ChunkRules::Start> ChunkRules::StartOf(const PlanWindow& window, 
   if (member.working && member.begun == step - 1 && reducer_.Has(task)) {
     return Start{.result = StartResult::kWait, .wait = Wait::kContributions};
   }
-  if (member.working || step != gate_.clock(member)) {
+  if (member.working || step != gate_.clock(task)) {
     return absl::FailedPreconditionError(absl::StrCat("step ", step, " of chunk ", chunk_,
-                                                      ": the sender's next step is ", gate_.clock(member),
+                                                      ": the sender's next step is ", gate_.clock(task),
                                                       member.working ? ", which it is working on" : ""));
   }
   if (under_previous) {

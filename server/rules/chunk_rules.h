@@ -14,6 +14,8 @@
 #include "server/rules/push_deduper.h"
 #include "server/rules/step_gate.h"
 #include "server/rules/sync_reducer.h"
+#include "server/rules/worker_rows.h"
+#include "server/rules/worker_state.h"
 
 namespace rubato::server {
 
@@ -28,7 +30,16 @@ class ChunkRules {
  public:
   // `staleness_limit`: pushes of SSP and ASYNC that are so stale are dropped (Ringmaster ASGD's R).
   explicit ChunkRules(uint32_t chunk, int64_t staleness_limit = kNoStalenessLimit)
-      : chunk_(chunk), staleness_limit_(staleness_limit) {}
+      : ChunkRules(chunk, staleness_limit, WorkersOnChunks(1), 0) {}
+  // Keeps what is known of workers in `state`, as the chunk at `position` there.
+  ChunkRules(uint32_t chunk, int64_t staleness_limit, const WorkersOnChunks& state, size_t position)
+      : chunk_(chunk),
+        staleness_limit_(staleness_limit),
+        workers_(state.workers, position),
+        clocks_(state.clocks, position),
+        gate_(workers_, clocks_),
+        deduper_(workers_),
+        reducer_(workers_) {}
 
   static constexpr int64_t kNoStalenessLimit = std::numeric_limits<int64_t>::max();
 
@@ -123,15 +134,11 @@ class ChunkRules {
     return deduper_.AppliedTo(task.index(), task.incarnation(), step);
   }
 
-  // Has the memory of what is known of that worker brought in, which would take long if others have pushed since; with
-  // the place of its contribution if it pushes.
-  void Prefetch(uint32_t worker, bool pushes) const {
-    gate_.Prefetch(worker);
-    deduper_.Prefetch(worker);
-    if (pushes) reducer_.Prefetch(worker);
+  // Has the memory of what is known of that worker brought in, which would take long if others have pushed since.
+  void Prefetch(uint32_t worker) const {
+    workers_.Prefetch(worker);
+    clocks_.Prefetch(worker);
   }
-  // Steps that are done here, in order of the members.
-  const std::vector<int64_t>& clocks() const { return gate_.clocks(); }
   Reached reached() const { return {next_sync_step_, gate_.LowestClock()}; }
 
   uint32_t chunk() const { return chunk_; }
@@ -167,6 +174,8 @@ class ChunkRules {
   const int64_t staleness_limit_;
   int64_t version_ = 0;
   int64_t next_sync_step_ = 0;
+  const ChunkColumn<WorkerOnChunk> workers_;
+  const ChunkColumn<int64_t> clocks_;
   StepGate gate_;
   PushDeduper deduper_;
   SyncReducer reducer_;

@@ -13,6 +13,10 @@
 namespace rubato::server {
 namespace {
 
+// In one row of what is known of a worker: about as many as a request has. With all of the chunks in it, a step that is
+// complete would find each worker in a page of its own.
+constexpr size_t kChunksOfRow = 16;
+
 using Kind = PartitionRequest::Kind;
 using Reply = v1::ExchangeReply;
 
@@ -50,7 +54,11 @@ Partition::Partition(const std::vector<uint32_t>& chunks, absl::Duration timeout
                      int64_t staleness_limit)
     : timeout_(timeout), sink_(sink), order_(chunks) {
   std::sort(order_.begin(), order_.end());
-  for (uint32_t chunk : order_) chunks_.emplace(chunk, ChunkRules(chunk, staleness_limit));
+  for (size_t i = 0; i < order_.size(); ++i) {
+    const size_t position = i % kChunksOfRow;
+    if (position == 0) workers_.emplace_back(std::min(kChunksOfRow, order_.size() - i));
+    chunks_.emplace(order_[i], ChunkRules(order_[i], staleness_limit, workers_.back(), position));
+  }
 }
 
 const ChunkRules* Partition::Find(uint32_t chunk) const {
@@ -77,8 +85,7 @@ absl::Status Partition::CheckChunks(const PartitionRequest& request) const {
 }
 
 void Partition::Prefetch(const PartitionRequest& request) const {
-  const bool pushes = !request.contributions.empty();
-  for (uint32_t chunk : request.chunks) Rules(chunk).Prefetch(request.task.index(), pushes);
+  for (uint32_t chunk : request.chunks) Rules(chunk).Prefetch(request.task.index());
 }
 
 absl::Status Partition::CheckPushes(const PartitionRequest& request) {

@@ -174,6 +174,8 @@ class Partition {
   DataPlaces places_;
   absl::flat_hash_map<uint32_t, ChunkRules> chunks_;
   std::vector<uint32_t> order_;  // Of chunks_, ascending.
+  // What is known of workers on them: of some after another in that order together.
+  std::vector<WorkersOnChunks> workers_;
   WaitingRequests waiting_;
   // No request is due before.
   absl::Time next_deadline_ = absl::InfiniteFuture();

@@ -57,10 +57,10 @@ std::vector<v1::TaskId> Partition::WaitsForOn(uint32_t chunk, const PartitionReq
 void Partition::Describe(v1::ServerProgress* progress) const {
   const v1::Plan& plan = window_.current();
   std::vector<int64_t> lowest(plan.members_size(), order_.empty() ? -1 : std::numeric_limits<int64_t>::max());
-  for (uint32_t chunk : order_) {
-    const std::vector<int64_t>& clocks = Rules(chunk).clocks();
-    const size_t members = std::min(clocks.size(), lowest.size());
-    for (size_t i = 0; i < members; ++i) lowest[i] = std::min(lowest[i], clocks[i]);
+  for (const WorkersOnChunks& workers : workers_) {
+    for (int i = 0; i < plan.members_size(); ++i) {
+      for (int64_t clock : workers.clocks->Row(plan.members(i).index())) lowest[i] = std::min(lowest[i], clock);
+    }
   }
   for (int i = 0; i < plan.members_size(); ++i) {
     v1::MemberClock* entry = progress->add_clocks();

@@ -3,7 +3,11 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "server/rules/worker_rows.h"
+#include "server/rules/worker_state.h"
 
 namespace rubato::server {
 
@@ -18,9 +22,10 @@ class PushDeduper {
     uint32_t worker;
     uint64_t incarnation;
     int64_t step;
-    // The chunk's version before the step's update.
-    int64_t applied_to;
   };
+
+  // Keeps what is done in `workers`.
+  explicit PushDeduper(ChunkColumn<WorkerOnChunk> workers = {}) : workers_(std::move(workers)) {}
 
   // Whether this push was recorded before.
   bool Seen(uint32_t worker, uint64_t incarnation, int64_t step) const;
@@ -34,21 +39,17 @@ class PushDeduper {
   // Of the worker's last step; -1 when that is another one than `step`.
   int64_t AppliedTo(uint32_t worker, uint64_t incarnation, int64_t step) const;
 
-  void Prefetch(uint32_t worker) const {
-    if (worker < watermarks_.size()) __builtin_prefetch(&watermarks_[worker], 1);
-  }
-
   // In order of worker index.
-  const std::vector<Watermark>& watermarks() const { return watermarks_; }
+  std::vector<Watermark> Watermarks() const;
 
   // For tests that visit all states: appends all that what comes later depends on.
   void AppendState(std::string* state) const;
 
  private:
   // Null when nothing was recorded.
-  const Watermark* Find(uint32_t worker, uint64_t incarnation) const;
+  const WorkerOnChunk::Done* Find(uint32_t worker, uint64_t incarnation) const;
 
-  std::vector<Watermark> watermarks_;
+  ChunkColumn<WorkerOnChunk> workers_;
 };
 
 }  // namespace rubato::server

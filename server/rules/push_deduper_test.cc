@@ -9,7 +9,7 @@ TEST(PushDeduperTest, HasSeenNothingAtFirst) {
   PushDeduper deduper;
   EXPECT_FALSE(deduper.Seen(0, 1, 0));
   EXPECT_EQ(deduper.LastStep(0, 1), -1);
-  EXPECT_TRUE(deduper.watermarks().empty());
+  EXPECT_TRUE(deduper.Watermarks().empty());
 }
 
 TEST(PushDeduperTest, RecognisesStepsUpToTheWatermark) {
@@ -55,8 +55,8 @@ TEST(PushDeduperTest, ANewIncarnationBeginsAnewAndReplacesTheOldOne) {
   deduper.Record(0, 2, 3, 0);
   EXPECT_TRUE(deduper.Seen(0, 2, 3));
   EXPECT_EQ(deduper.LastStep(0, 1), -1);
-  ASSERT_EQ(deduper.watermarks().size(), 1u);
-  EXPECT_EQ(deduper.watermarks()[0].incarnation, 2u);
+  ASSERT_EQ(deduper.Watermarks().size(), 1u);
+  EXPECT_EQ(deduper.Watermarks()[0].incarnation, 2u);
 }
 
 }  // namespace

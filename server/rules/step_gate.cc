@@ -1,6 +1,5 @@
 #include "server/rules/step_gate.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,22 +9,21 @@
 namespace rubato::server {
 
 void StepGate::EnterPlan(MemberList::Ptr list, int64_t first_step, bool keep_clocks) {
-  std::vector<Member> members(list->size());
-  std::vector<int64_t> clocks(list->size(), first_step);
+  // All of them first, so that they lie side by side.
+  for (size_t slot = 0; slot < list->size(); ++slot) clocks_.Of((*list)[slot].index);
   for (size_t slot = 0; slot < list->size(); ++slot) {
-    const size_t old = list_->Find((*list)[slot].index, (*list)[slot].incarnation);
-    if (old == list_->size()) continue;
-    Member& member = members[slot] = members_[old];
-    if (keep_clocks) {
-      clocks[slot] = clocks_[old];
-    } else {
+    const MemberList::Member& worker = (*list)[slot];
+    Member& member = workers_.Of(worker.index).progress;
+    int64_t& clock = clocks_.Of(worker.index);
+    if (list_->Find(worker.index, worker.incarnation) == list_->size()) {
+      member = {};
+      clock = first_step;
+    } else if (!keep_clocks) {
       member.draining = member.working && !RUBATO_MUTANT(kEntryForgetsWork);
-      if (member.draining) --clocks[slot];
+      clock = member.draining ? first_step - 1 : first_step;
     }
   }
   list_ = std::move(list);
-  members_ = std::move(members);
-  clocks_ = std::move(clocks);
   FindLowest();
 }
 
@@ -36,15 +34,13 @@ void StepGate::Amend(MemberList::Ptr list) {
 }
 
 StepGate::Member* StepGate::Find(const v1::TaskId& task) {
-  const size_t slot = list_->Find(task);
-  return slot < members_.size() ? &members_[slot] : nullptr;
+  return list_->Find(task) < list_->size() ? &workers_.Find(task.index())->progress : nullptr;
 }
 
 const StepGate::Member* StepGate::Find(const v1::TaskId& task) const { return const_cast<StepGate*>(this)->Find(task); }
 
-void StepGate::SetClock(const Member& member, int64_t clock) {
-  int64_t& own = clocks_[&member - members_.data()];
-  const int64_t before = std::exchange(own, clock);
+void StepGate::SetClock(const v1::TaskId& task, int64_t clock) {
+  const int64_t before = std::exchange(*clocks_.Find(task.index()), clock);
   if (clock < lowest_) {
     lowest_ = clock;
     at_lowest_ = 1;
@@ -58,31 +54,37 @@ void StepGate::SetClock(const Member& member, int64_t clock) {
 void StepGate::FindLowest() {
   lowest_ = -1;
   at_lowest_ = 0;
-  if (clocks_.empty()) return;
-  lowest_ = *std::min_element(clocks_.begin(), clocks_.end());
-  at_lowest_ = static_cast<size_t>(std::count(clocks_.begin(), clocks_.end(), lowest_));
+  for (size_t slot = 0; slot < list_->size(); ++slot) {
+    const int64_t own = clock(slot);
+    if (at_lowest_ == 0 || own < lowest_) {
+      lowest_ = own;
+      at_lowest_ = 1;
+    } else if (own == lowest_) {
+      ++at_lowest_;
+    }
+  }
 }
 
 bool StepGate::IsReached(int64_t step) const {
   if (RUBATO_MUTANT(kGateOffByOne)) --step;
-  return members_.empty() || lowest_ >= step;
+  return list_->size() == 0 || lowest_ >= step;
 }
 
 std::vector<v1::TaskId> StepGate::Behind(int64_t step, size_t most) const {
   if (RUBATO_MUTANT(kGateOffByOne)) --step;
   std::vector<v1::TaskId> behind;
-  for (size_t i = 0; i < members_.size() && behind.size() < most; ++i) {
-    if (clocks_[i] < step) behind.push_back(list_->TaskOf(i));
+  for (size_t slot = 0; slot < list_->size() && behind.size() < most; ++slot) {
+    if (clock(slot) < step) behind.push_back(list_->TaskOf(slot));
   }
   return behind;
 }
 
 void StepGate::AppendState(std::string* state) const {
-  for (size_t slot = 0; slot < members_.size(); ++slot) {
-    const Member& member = members_[slot];
+  for (size_t slot = 0; slot < list_->size(); ++slot) {
+    const Member& at = member(slot);
     const MemberList::Member& worker = (*list_)[slot];
-    absl::StrAppend(state, TaskName(v1::TaskId::WORKER, worker.index), "#", worker.incarnation, ",", clocks_[slot], ",",
-                    member.begun, ",", member.working, ",", member.draining, ";");
+    absl::StrAppend(state, TaskName(v1::TaskId::WORKER, worker.index), "#", worker.incarnation, ",", clock(slot), ",",
+                    at.begun, ",", at.working, ",", at.draining, ";");
   }
 }
 

@@ -5,10 +5,13 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "proto/parameter_server.pb.h"
 #include "server/rules/member_list.h"
+#include "server/rules/worker_rows.h"
+#include "server/rules/worker_state.h"
 
 namespace rubato::server {
 
@@ -17,14 +20,11 @@ namespace rubato::server {
 // thread-safe.
 class StepGate {
  public:
-  struct Member {
-    // Whether the step begun last has a push that is still to come.
-    bool working = false;
-    // Working on a step of the plan before; its clock is first_step - 1 until that push comes or it begins first_step.
-    bool draining = false;
-    // The highest step whose weights were handed out here; -1 for none.
-    int64_t begun = -1;
-  };
+  using Member = WorkerOnChunk::Progress;
+
+  // Keeps the members' progress and clocks there.
+  explicit StepGate(ChunkColumn<WorkerOnChunk> workers = {}, ChunkColumn<int64_t> clocks = {})
+      : workers_(std::move(workers)), clocks_(std::move(clocks)) {}
 
   // Takes the members of a plan that begins with `first_step`. A member that was there before keeps its clock when
   // `keep_clocks` (leaving SYNC, where everybody finishes the same last step). Otherwise its clock becomes first_step,
@@ -38,20 +38,13 @@ class StepGate {
   Member* Find(const v1::TaskId& task);
   const Member* Find(const v1::TaskId& task) const;
 
-  void Prefetch(uint32_t worker) const {
-    if (worker >= members_.size()) return;
-    __builtin_prefetch(&members_[worker], 1);
-    __builtin_prefetch(&clocks_[worker], 1);
-  }
-
-  // By slot.
   const MemberList& list() const { return *list_; }
-  const std::vector<Member>& members() const { return members_; }
-  // Steps that are done here, applied or skipped by a change of plan; in the same order.
-  const std::vector<int64_t>& clocks() const { return clocks_; }
-  // `member` is one of members().
-  int64_t clock(const Member& member) const { return clocks_[&member - members_.data()]; }
-  void SetClock(const Member& member, int64_t clock);
+  // By slot.
+  const Member& member(size_t slot) const { return workers_.Find((*list_)[slot].index)->progress; }
+  // Steps that the member in this slot, or with this task's index, has done here. It is there.
+  int64_t clock(size_t slot) const { return *clocks_.Find((*list_)[slot].index); }
+  int64_t clock(const v1::TaskId& task) const { return *clocks_.Find(task.index()); }
+  void SetClock(const v1::TaskId& task, int64_t clock);
 
   // Whether no member's clock is under `step`.
   bool IsReached(int64_t step) const;
@@ -60,7 +53,7 @@ class StepGate {
   std::vector<v1::TaskId> Behind(int64_t step, size_t most) const;
 
   // Of all members; -1 when there is none.
-  int64_t LowestClock() const { return members_.empty() ? -1 : lowest_; }
+  int64_t LowestClock() const { return list_->size() == 0 ? -1 : lowest_; }
 
   // For tests that visit all states: appends all that what comes later depends on.
   void AppendState(std::string* state) const;
@@ -69,9 +62,9 @@ class StepGate {
   void FindLowest();
 
   MemberList::Ptr list_ = std::make_shared<const MemberList>();
-  std::vector<Member> members_;
-  std::vector<int64_t> clocks_;
-  // Of clocks_, and how many have it.
+  ChunkColumn<WorkerOnChunk> workers_;
+  ChunkColumn<int64_t> clocks_;
+  // Of the members' clocks, and how many have it.
   int64_t lowest_ = -1;
   size_t at_lowest_ = 0;
 };

@@ -11,18 +11,20 @@
 namespace rubato::server {
 
 void SyncReducer::SetMembers(MemberList::Ptr list) {
-  std::vector<Contribution> contributions(list->size());
   std::vector<bool> taken(list->size());
   count_ = 0;
-  for (size_t slot = 0; slot < list->size(); ++slot) {
-    const size_t old = list_->Find((*list)[slot].index, (*list)[slot].incarnation);
-    if (old == list_->size() || !taken_[old]) continue;
-    contributions[slot] = std::move(contributions_[old]);
-    taken[slot] = true;
-    ++count_;
+  for (size_t slot = 0; slot < list_->size(); ++slot) {
+    if (!taken_[slot]) continue;
+    const MemberList::Member& worker = (*list_)[slot];
+    const size_t kept = list->Find(worker.index, worker.incarnation);
+    if (kept == list->size()) {
+      workers_.Of(worker.index).contribution = {};
+    } else {
+      taken[kept] = true;
+      ++count_;
+    }
   }
   list_ = std::move(list);
-  contributions_ = std::move(contributions);
   taken_ = std::move(taken);
 }
 
@@ -35,7 +37,7 @@ bool SyncReducer::Add(Contribution contribution) {
     return false;
   }
   taken_[slot] = true;
-  contributions_[slot] = std::move(contribution);
+  workers_.Of(task.index()).contribution = std::move(contribution);
   ++count_;
   return true;
 }
@@ -43,11 +45,8 @@ bool SyncReducer::Add(Contribution contribution) {
 std::vector<Contribution> SyncReducer::Take() {
   std::vector<Contribution> taken;
   taken.reserve(count_);
-  // Their headers lie where their requests were read.
-  constexpr size_t kAhead = 8;
   for (size_t slot = 0; slot < taken_.size(); ++slot) {
-    if (slot + kAhead < taken_.size()) __builtin_prefetch(contributions_[slot + kAhead].header.get());
-    if (taken_[slot]) taken.push_back(std::move(contributions_[slot]));
+    if (taken_[slot]) taken.push_back(std::move(workers_.Of((*list_)[slot].index).contribution));
   }
   taken_.assign(taken_.size(), false);
   if (RUBATO_MUTANT(kReducerTakesTwice) && count_ > taken.size()) taken.push_back(taken.back());
@@ -60,9 +59,10 @@ std::vector<Contribution> SyncReducer::Take() {
 void SyncReducer::AppendState(std::string* state) const {
   for (size_t slot = 0; slot < taken_.size(); ++slot) {
     if (!taken_[slot]) continue;
-    const PushHeader& header = *contributions_[slot].header;
+    const Contribution& contribution = workers_.Find((*list_)[slot].index)->contribution;
+    const PushHeader& header = *contribution.header;
     absl::StrAppend(state, TaskName(header.task), "#", header.task.incarnation(), ",", header.generation, ",",
-                    header.step, ",", contributions_[slot].examples, ";");
+                    header.step, ",", contribution.examples, ";");
   }
 }
 
