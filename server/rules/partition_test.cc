@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -62,6 +63,40 @@ TEST_F(PartitionTest, AnswersAPushWithTheWeightsOfTheNextStep) {
   EXPECT_EQ(replies_[first].chunks, (std::vector<uint32_t>{0, 1}));
   EXPECT_EQ(applied_.size(), 2u);
   EXPECT_EQ(partition_.highest_begun(), 1);
+}
+
+// More than what is known of a worker has room for in one row.
+class PartitionOfManyChunksTest : public PartitionHarness {
+ protected:
+  PartitionOfManyChunksTest() : PartitionHarness(Chunks()) {}
+
+  static std::vector<uint32_t> Chunks() {
+    std::vector<uint32_t> chunks;
+    for (uint32_t chunk = 0; chunk < 40; ++chunk) chunks.push_back(3 * chunk);
+    return chunks;
+  }
+};
+
+TEST_F(PartitionOfManyChunksTest, KeepsChunksAndWorkersApart) {
+  partition_.Commit(MakePlan(1, v1::ASYNC, 0, {0, 5}), now_);
+  for (uint32_t worker : {0u, 5u}) ExpectAnswer(Pull(worker, 1, 0, Chunks()), Reply::OK);
+  ExpectAnswer(Push(0, 1, 0, Chunks()), Reply::OK, Reply::PUSH_APPLIED);
+  // Chunks on both sides of where a row ends.
+  const std::vector<uint32_t> some = {0, 45, 48, 117};
+  ExpectAnswer(Push(5, 1, 0, some), Reply::OK, Reply::PUSH_APPLIED);
+  EXPECT_EQ(replies_[last_token_].applied_to, (std::vector<int64_t>{1, 1, 1, 1}));
+  for (uint32_t chunk : Chunks()) {
+    const ChunkRules& rules = *partition_.Find(chunk);
+    const bool both = std::find(some.begin(), some.end(), chunk) != some.end();
+    EXPECT_EQ(rules.version(), both ? 2 : 1) << chunk;
+    EXPECT_EQ(rules.AppliedTo(Worker(5), 0), both ? 1 : -1) << chunk;
+    EXPECT_EQ(rules.reached().lowest_clock, both ? 1 : 0) << chunk;
+  }
+  v1::ServerProgress progress;
+  partition_.Describe(&progress);
+  ASSERT_EQ(progress.clocks_size(), 2);
+  EXPECT_EQ(progress.clocks(0).clock(), 1);
+  EXPECT_EQ(progress.clocks(1).clock(), 0);
 }
 
 TEST_F(PartitionTest, LogsEveryContributionAndPlan) {

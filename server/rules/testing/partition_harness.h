@@ -14,9 +14,11 @@
 
 namespace rubato::server {
 
-// A partition with chunks 0 and 1, what it did to the world, and a clock. For tests of the rules.
+// A partition, of chunks 0 and 1 unless said otherwise, what it did to the world, and a clock. For tests of the rules.
 class PartitionHarness : public testing::Test, public PartitionSink {
  protected:
+  explicit PartitionHarness(const std::vector<uint32_t>& chunks = {1, 0}) : partition_(chunks, kTimeout, this) {}
+
   bool IsFinite(uint32_t, const Contribution&) override { return !non_finite_; }
   void Apply(const ChunkRules::Update& update) override { applied_.push_back(update.chunk); }
   void Answer(const PartitionReply& reply) override {
@@ -70,7 +72,7 @@ class PartitionHarness : public testing::Test, public PartitionSink {
   static constexpr absl::Duration kTimeout = absl::Seconds(2);
 
   absl::Time now_ = absl::UnixEpoch();
-  Partition partition_{{1, 0}, kTimeout, this};
+  Partition partition_;
   std::map<uint64_t, PartitionReply> replies_;
   std::map<uint64_t, std::vector<std::pair<uint32_t, int64_t>>> captured_;
   // By id: chunks and their versions, in order of capture.
