@@ -2,8 +2,9 @@
 #define RUBATO_SERVER_PULLED_WEIGHTS_H_
 
 #include <cstdint>
-#include <vector>
+#include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "common/float_buffer.h"
 #include "proto/parameter_server.pb.h"
 
@@ -30,13 +31,14 @@ class PulledWeights {
   bool empty() const { return entries_.empty(); }
 
  private:
+  // A worker's index and incarnation.
+  using Worker = std::pair<uint32_t, uint64_t>;
   struct Entry {
-    v1::TaskId worker;
     int64_t version;
     FloatBuffer::Ptr weights;
   };
 
-  std::vector<Entry> entries_;  // One per worker.
+  absl::flat_hash_map<Worker, Entry> entries_;
 };
 
 }  // namespace rubato::server
