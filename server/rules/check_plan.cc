@@ -11,6 +11,9 @@
 namespace rubato::server {
 namespace {
 
+// Of workers' indices, which what is known of workers is found by. A coordinator has fewer workers.
+constexpr uint32_t kIndicesMax = 4096;
+
 using Members = absl::flat_hash_map<uint32_t, uint64_t>;  // Incarnations by index.
 
 absl::Status Refused(absl::string_view field, const auto& value, absl::string_view allowed) {
@@ -25,6 +28,10 @@ absl::Status CheckMembers(const v1::Plan& plan, Members* members) {
       return Refused(absl::StrCat(field, ".role"), member.role(), "WORKER is allowed");
     }
     if (member.incarnation() == 0) return Refused(absl::StrCat(field, ".incarnation"), 0, "another number is allowed");
+    if (member.index() >= kIndicesMax) {
+      return Refused(absl::StrCat(field, ".index"), member.index(),
+                     absl::StrCat("0 to ", kIndicesMax - 1, " is allowed"));
+    }
     if (!members->emplace(member.index(), member.incarnation()).second) {
       return Refused(absl::StrCat(field, ".index"), member.index(), "each worker is a member once");
     }

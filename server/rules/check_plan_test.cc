@@ -55,6 +55,9 @@ TEST(CheckPlanTest, RefusesNumbersThatNoPlanHas) {
 TEST(CheckPlanTest, RefusesMembersThatCannotBe) {
   v1::Plan plan = MakePlan(1, v1::SYNC, 0, {0, 3, 3});
   EXPECT_EQ(Refusal(plan), "plan.members[2].index: 3; each worker is a member once");
+  EXPECT_EQ(Refusal(MakePlan(1, v1::SYNC, 0, {0, 4095})), "");
+  EXPECT_EQ(Refusal(MakePlan(1, v1::SYNC, 0, {0, 4294967295})),
+            "plan.members[1].index: 4294967295; 0 to 4095 is allowed");
   plan.mutable_members()->RemoveLast();
   plan.mutable_members(1)->set_role(v1::TaskId::SERVER);
   EXPECT_EQ(Refusal(plan), "plan.members[1].role: 2; WORKER is allowed");

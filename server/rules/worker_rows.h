@@ -26,7 +26,7 @@ class WorkerRows {
   }
 
   // Makes the worker's row, with entries as they are made, if it has none. Takes memory for all workers before it, so
-  // `worker` is one of a plan.
+  // `worker` is one of a plan, whose indices CheckPlan bounds.
   Entry& Of(uint32_t worker, size_t chunk) {
     if (worker >= rows_.size()) rows_.resize(worker + size_t{1});
     if (rows_[worker] == nullptr) rows_[worker] = std::make_unique<Entry[]>(chunks_);
