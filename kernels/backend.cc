@@ -114,6 +114,20 @@ absl::Status Backend::LinearBackward(const DeviceTensor& x, const DeviceTensor& 
   return dbias.empty() ? absl::OkStatus() : Fill(0, dbias);
 }
 
+absl::Status Backend::LinearUnits(const UnitRange& units, const DeviceTensor& x, const DeviceTensor& weight,
+                                  const DeviceTensor& y) {
+  RUBATO_RETURN_IF_ERROR(CheckLinear(ActivationType(), "LinearUnits", x, weight, DeviceTensor(), y));
+  RUBATO_RETURN_IF_ERROR(CheckUnits("LinearUnits", units, x, weight));
+  return units.size() == 0 ? absl::OkStatus() : Compute(&Operations::LinearUnits, units, x, weight, y);
+}
+
+absl::Status Backend::LinearUnitsGradient(const UnitRange& units, const DeviceTensor& x, const DeviceTensor& dy,
+                                          bool accumulate, const DeviceTensor& dweight) {
+  RUBATO_RETURN_IF_ERROR(CheckLinearUnitsGradient(ActivationType(), units, x, dy, dweight));
+  if (units.size() == 0) return absl::OkStatus();
+  return Compute(&Operations::LinearUnitsGradient, units, x, dy, accumulate, dweight);
+}
+
 absl::Status Backend::AddBias(const DeviceTensor& bias, const DeviceTensor& y) {
   RUBATO_RETURN_IF_ERROR(CheckBias("AddBias", bias, y));
   return Compute(&Operations::AddBias, bias, y);

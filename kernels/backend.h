@@ -66,6 +66,15 @@ struct ColumnRange {
   int64_t to = 0;
 };
 
+// Consecutive units of a linear layer: rows [begin, end) of its weight, and the columns of y and dy that belong to
+// them.
+struct UnitRange {
+  int64_t begin = 0;
+  int64_t end = 0;
+
+  int64_t size() const { return end - begin; }
+};
+
 // Work that is given to a device again and again: the same operations in the same order, with the same tensors and
 // numbers, while the elements change. The device may capture it as a graph once and replay that. Used by the backend's
 // thread; ends before its backend, and is not run any more once one of its tensors is gone.
@@ -185,6 +194,12 @@ class Backend {
   absl::Status LinearBackward(const DeviceTensor& x, const DeviceTensor& weight, const DeviceTensor& dy,
                               bool accumulate, const DeviceTensor& dx, const DeviceTensor& dweight,
                               const DeviceTensor& dbias);
+  // As Linear without bias and as its dweight, of some units: other columns of y and rows of dweight stay as they are.
+  // x is not empty. OutOfRange: there are no such units.
+  absl::Status LinearUnits(const UnitRange& units, const DeviceTensor& x, const DeviceTensor& weight,
+                           const DeviceTensor& y);
+  absl::Status LinearUnitsGradient(const UnitRange& units, const DeviceTensor& x, const DeviceTensor& dy,
+                                   bool accumulate, const DeviceTensor& dweight);
   // y [n, channels, ...] += bias [channels].
   absl::Status AddBias(const DeviceTensor& bias, const DeviceTensor& y);
   // dbias [channels] = sum of dy [n, channels, ...] over all but channels.

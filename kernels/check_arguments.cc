@@ -126,6 +126,23 @@ absl::Status CheckLinear(ElementType activation_type, const char* operation, con
   return bias.empty() ? absl::OkStatus() : CheckTensor(operation, "bias", bias, {weight.rows()});
 }
 
+absl::Status CheckUnits(const char* operation, const UnitRange& units, const DeviceTensor& x,
+                        const DeviceTensor& weight) {
+  if (x.elements() == 0) return Unexpected(operation, "x", x, "one or more rows of one or more inputs");
+  if (units.begin >= 0 && units.begin <= units.end && units.end <= weight.rows()) return absl::OkStatus();
+  return absl::OutOfRangeError(absl::StrCat(operation, ": units [", units.begin, ", ", units.end, ") are not all of ",
+                                            weight.Description(), "'s"));
+}
+
+absl::Status CheckLinearUnitsGradient(ElementType activation_type, const UnitRange& units, const DeviceTensor& x,
+                                      const DeviceTensor& dy, const DeviceTensor& dweight) {
+  constexpr char kOperation[] = "LinearUnitsGradient";
+  RUBATO_RETURN_IF_ERROR(CheckTensor(kOperation, "dweight", dweight, dweight.shape()));
+  RUBATO_RETURN_IF_ERROR(CheckTensor(kOperation, "x", x, {x.rows(), dweight.columns()}, activation_type));
+  RUBATO_RETURN_IF_ERROR(CheckTensor(kOperation, "dy", dy, {x.rows(), dweight.rows()}, activation_type));
+  return CheckUnits(kOperation, units, x, dweight);
+}
+
 absl::Status CheckLinearBackward(ElementType activation_type, const DeviceTensor& x, const DeviceTensor& weight,
                                  const DeviceTensor& dy, const DeviceTensor& dx, const DeviceTensor& dweight,
                                  const DeviceTensor& dbias) {

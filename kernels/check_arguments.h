@@ -42,6 +42,10 @@ absl::Status CheckGemm(ElementType activation_type, bool transpose_a, bool trans
 absl::Status CheckLinear(ElementType activation_type, const char* operation, const DeviceTensor& x,
                          const DeviceTensor& weight, const DeviceTensor& bias, const DeviceTensor& y);
 // `dx` and `dbias` may be empty.
+absl::Status CheckUnits(const char* operation, const UnitRange& units, const DeviceTensor& x,
+                        const DeviceTensor& weight);
+absl::Status CheckLinearUnitsGradient(ElementType activation_type, const UnitRange& units, const DeviceTensor& x,
+                                      const DeviceTensor& dy, const DeviceTensor& dweight);
 absl::Status CheckLinearBackward(ElementType activation_type, const DeviceTensor& x, const DeviceTensor& weight,
                                  const DeviceTensor& dy, const DeviceTensor& dx, const DeviceTensor& dweight,
                                  const DeviceTensor& dbias);

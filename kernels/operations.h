@@ -27,6 +27,10 @@
   virtual absl::Status LinearBackward(const DeviceTensor& x, const DeviceTensor& weight, const DeviceTensor& dy,       \
                                       bool accumulate, const DeviceTensor& dx, const DeviceTensor& dweight,            \
                                       const DeviceTensor& dbias) end;                                                  \
+  virtual absl::Status LinearUnits(const UnitRange& units, const DeviceTensor& x, const DeviceTensor& weight,          \
+                                   const DeviceTensor& y) end;                                                         \
+  virtual absl::Status LinearUnitsGradient(const UnitRange& units, const DeviceTensor& x, const DeviceTensor& dy,      \
+                                           bool accumulate, const DeviceTensor& dweight) end;                          \
   virtual absl::Status AddBias(const DeviceTensor& bias, const DeviceTensor& y) end;                                   \
   virtual absl::Status BiasGradient(const DeviceTensor& dy, bool accumulate, const DeviceTensor& dbias) end;           \
   virtual absl::Status Conv2d(const Conv2dGeometry& geometry, const DeviceTensor& x, const DeviceTensor& weight,       \

@@ -80,8 +80,9 @@ void ListLayers(const ModelSpec& model, JobLayout* layout) {
     LayerExchange& exchange = layout->layers.emplace_back();
     exchange.name = model.layers[layer].name;
     for (int tensor : model.layers[layer].tensors) {
-      const std::vector<int>& batches = batching.batches_of_tensor[static_cast<size_t>(tensor)];
-      exchange.needed.insert(exchange.needed.end(), batches.begin(), batches.end());
+      for (const worker::PartOfTensor& part : batching.parts_of_tensor[static_cast<size_t>(tensor)]) {
+        exchange.needed.push_back(part.batch);
+      }
     }
   }
   std::vector<size_t> missing;
@@ -89,8 +90,8 @@ void ListLayers(const ModelSpec& model, JobLayout* layout) {
   for (size_t i = layers.size(); i-- > 0;) {
     const std::vector<int>& tensors = model.layers[layers[i]].tensors;
     for (auto tensor = tensors.rbegin(); tensor != tensors.rend(); ++tensor) {
-      for (int batch : batching.batches_of_tensor[static_cast<size_t>(*tensor)]) {
-        if (--missing[static_cast<size_t>(batch)] == 0) layout->layers[i].due.push_back(batch);
+      for (const worker::PartOfTensor& part : batching.parts_of_tensor[static_cast<size_t>(*tensor)]) {
+        if (--missing[static_cast<size_t>(part.batch)] == 0) layout->layers[i].due.push_back(part.batch);
       }
     }
   }

@@ -1,5 +1,6 @@
 #include "cli/capacity/recorded_steps.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -52,18 +53,20 @@ class StepReader {
       : layers_(layers), meter_(begin), slot_(&step_.lead) {
     step_.forward.assign(layers.size(), 0);
     step_.backward.assign(layers.size(), 0);
+    awaited_.assign(layers.size(), false);
+    pushed_.assign(layers.size(), false);
   }
 
   void Add(const TraceSpan& span) {
     if (const auto layer = LayerOf(span.name, kAwait, layers_)) {
       EndAt(span.begin, &step_.forward[*layer]);
-      ++awaited_;
+      awaited_[*layer] = true;
     } else if (span.name == kBeginStep) {
       EndAt(span.begin, &step_.tail);
     } else if (const auto pushed = LayerOf(span.name, kPush, layers_)) {
       step_.backward[*pushed] += meter_.Mark(span.end);
       slot_ = &step_.tail;
-      ++pushed_;
+      pushed_[*pushed] = true;
     }
     if (span.category == "pull") meter_.LeaveOut(span.length());
     if (span.name == kPause) {
@@ -75,7 +78,10 @@ class StepReader {
   // Nothing if it has not waited for all layers and pushed them.
   std::optional<RecordedStep> End(SimTime end) {
     *slot_ += meter_.Mark(end);
-    if (awaited_ < layers_.size() || pushed_ < layers_.size()) return std::nullopt;
+    const auto all = [](const std::vector<bool>& layers) {
+      return std::find(layers.begin(), layers.end(), false) == layers.end();
+    };
+    if (!all(awaited_) || !all(pushed_)) return std::nullopt;
     return step_;
   }
 
@@ -90,8 +96,8 @@ class StepReader {
   RecordedStep step_;
   WorkMeter meter_;
   double* slot_;
-  size_t awaited_ = 0;
-  size_t pushed_ = 0;
+  // By layer, of which some are awaited and pushed in parts.
+  std::vector<bool> awaited_, pushed_;
 };
 
 }  // namespace

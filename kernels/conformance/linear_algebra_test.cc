@@ -246,6 +246,49 @@ TEST_P(ConformanceTest, LinearBackwardMatchesReference) {
   }
 }
 
+TEST_P(ConformanceTest, UnitsOfALinearLayerAreComputedAloneAndOthersLeftAlone) {
+  for (const auto& [rows, inputs, units] : LinearCases()) {
+    for (const UnitRange& range :
+         {UnitRange{0, units}, {0, (units + 1) / 2}, {units / 2, units}, {units / 3, units / 2}}) {
+      SCOPED_TRACE(::testing::Message() << rows << " rows, " << inputs << " inputs, units " << range.begin << " to "
+                                        << range.end << " of " << units);
+      const Values x = RandomValues(rows * inputs), weight = RandomValues(units * inputs);
+      const Values dy = RandomValues(rows * units), before = RandomValues(units * inputs);
+      const DeviceTensor device_x = UploadActivation({rows, inputs}, x);
+      const auto is_in_range = [&](int64_t unit) { return unit >= range.begin && unit < range.end; };
+
+      const DeviceTensor y = UploadActivation({rows, units}, dy);
+      Values expected = reference::Gemm(false, true, rows, units, inputs, 1, x, weight, 0, Values(rows * units));
+      for (int64_t i = 0; i < rows * units; ++i) expected[i] = is_in_range(i % units) ? expected[i] : dy[i];
+      EXPECT_OK(backend_->LinearUnits(range, device_x, UploadActivation({units, inputs}, weight), y));
+      ExpectClose(y, expected, "y");
+
+      const DeviceTensor device_dy = UploadActivation({rows, units}, dy);
+      for (bool accumulate : {false, true}) {
+        const DeviceTensor dweight = Upload({units, inputs}, before);
+        expected = reference::Gemm(true, false, units, inputs, rows, 1, dy, x, accumulate ? 1 : 0, before);
+        for (int64_t i = 0; i < units * inputs; ++i) expected[i] = is_in_range(i / inputs) ? expected[i] : before[i];
+        EXPECT_OK(backend_->LinearUnitsGradient(range, device_x, device_dy, accumulate, dweight));
+        ExpectClose(dweight, expected, accumulate ? "dweight, added" : "dweight");
+      }
+    }
+  }
+}
+
+TEST_P(ConformanceTest, RefusesUnitsThatALayerDoesNotHave) {
+  const DeviceTensor x = EmptyActivation({4, 3}), weight = EmptyActivation({2, 3}), y = EmptyActivation({4, 2});
+  for (const UnitRange& range : {UnitRange{-1, 1}, {0, 3}, {2, 1}}) {
+    EXPECT_EQ(backend_->LinearUnits(range, x, weight, y).code(), absl::StatusCode::kOutOfRange);
+    EXPECT_EQ(backend_->LinearUnitsGradient(range, x, y, false, Empty({2, 3})).code(), absl::StatusCode::kOutOfRange);
+  }
+  EXPECT_EQ(backend_->LinearUnits({1, 3}, x, weight, y).message(),
+            "LinearUnits: units [1, 3) are not all of " + weight.Description() + "'s");
+  EXPECT_EQ(backend_->LinearUnits({0, 1}, EmptyActivation({0, 3}), weight, EmptyActivation({0, 2})).code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(backend_->LinearUnitsGradient({0, 1}, x, y, false, Empty({2, 4})).code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
 TEST_P(ConformanceTest, LinearOfNoRowsHasNoGradient) {
   DeviceTensor x = EmptyActivation({0, 3}), weight = UnwrittenActivation({2, 3}), dy = EmptyActivation({0, 2});
   DeviceTensor dweight = Unwritten({2, 3}), dbias = Unwritten({2});

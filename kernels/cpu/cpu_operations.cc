@@ -106,6 +106,21 @@ absl::Status CpuOperations::LinearBackward(const DeviceTensor& x, const DeviceTe
   return dx.empty() ? absl::OkStatus() : Gemm(false, false, 1, dy, weight, 0, dx);
 }
 
+absl::Status CpuOperations::LinearUnits(const UnitRange& units, const DeviceTensor& x, const DeviceTensor& weight,
+                                        const DeviceTensor& y) {
+  const int64_t inputs = weight.columns();
+  return cpu::Sgemm(threads_, false, true, x.rows(), units.size(), inputs, 1, In(x), In(weight) + units.begin * inputs,
+                    0, Out(y) + units.begin, {.a = inputs, .b = inputs, .c = weight.rows()});
+}
+
+absl::Status CpuOperations::LinearUnitsGradient(const UnitRange& units, const DeviceTensor& x, const DeviceTensor& dy,
+                                                bool accumulate, const DeviceTensor& dweight) {
+  const int64_t inputs = dweight.columns();
+  return cpu::Sgemm(threads_, true, false, units.size(), inputs, x.rows(), 1, In(dy) + units.begin, In(x),
+                    accumulate ? 1 : 0, Out(dweight) + units.begin * inputs,
+                    {.a = dweight.rows(), .b = inputs, .c = inputs});
+}
+
 absl::Status CpuOperations::AddBias(const DeviceTensor& bias, const DeviceTensor& y) {
   cpu::AddBias(In(bias), y.rows(), bias.elements(), ChannelElements(y), Out(y));
   return absl::OkStatus();

@@ -76,6 +76,27 @@ absl::Status CudaOperations::LinearBackward(const DeviceTensor& x, const DeviceT
   return dx.empty() ? absl::OkStatus() : Gemm(false, false, 1, dy, weight, 0, dx);
 }
 
+absl::Status CudaOperations::LinearUnits(const UnitRange& units, const DeviceTensor& x, const DeviceTensor& weight,
+                                         const DeviceTensor& y) {
+  RUBATO_RETURN_IF_ERROR(Begin({&x, &weight}, {&y}).status());
+  const int64_t inputs = weight.columns();
+  return cublas_->Multiply(
+      {.m = x.rows(), .n = units.size(), .k = inputs}, type_, 1, {.data = InBytes(x), .columns = inputs},
+      {.data = OperandAt(InBytes(weight), units.begin * inputs), .columns = inputs, .transposed = true}, 0,
+      {.data = OperandAt(OutBytes(y), units.begin), .type = type_, .columns = weight.rows()});
+}
+
+absl::Status CudaOperations::LinearUnitsGradient(const UnitRange& units, const DeviceTensor& x, const DeviceTensor& dy,
+                                                 bool accumulate, const DeviceTensor& dweight) {
+  RUBATO_RETURN_IF_ERROR(Begin({&x, &dy}, {&dweight}).status());
+  const int64_t inputs = dweight.columns();
+  return cublas_->Multiply(
+      {.m = units.size(), .n = inputs, .k = x.rows()}, type_, 1,
+      {.data = OperandAt(InBytes(dy), units.begin), .columns = dweight.rows(), .transposed = true},
+      {.data = InBytes(x), .columns = inputs}, accumulate ? 1 : 0,
+      {.data = Out(dweight) + units.begin * inputs, .type = ElementType::kFloat32, .columns = inputs});
+}
+
 absl::StatusOr<bool> CudaOperations::MultiplySumRows(const DeviceTensor& x, const DeviceTensor& dy, bool accumulate,
                                                      const DeviceTensor& dweight, const DeviceTensor& dbias) {
   RUBATO_ASSIGN_OR_RETURN(Work work, Begin({&x, &dy}, {&dweight, &dbias}));

@@ -19,7 +19,17 @@
 namespace rubato::worker {
 namespace {
 
-// Trains `steps` steps as a trainer does; `after_step` may disturb it. Returns the weights that the next step has.
+// Waits for some of the tensor, and then for all of it.
+absl::StatusOr<bool> AwaitInParts(PsClient* client, int tensor, size_t elements) {
+  for (size_t part : {elements / 3, 2 * elements / 3}) {
+    absl::StatusOr<bool> awaited = client->AwaitElements(tensor, static_cast<int64_t>(part));
+    if (!awaited.ok() || !*awaited) return awaited;
+  }
+  return client->AwaitTensor(tensor);
+}
+
+// Trains `steps` steps as a trainer does, matrices in parts; `after_step` may disturb it. Returns the
+// weights that the next step has.
 std::vector<std::vector<float>> Train(InProcessCluster* cluster, uint32_t worker, int64_t steps,
                                       const std::function<void(int64_t)>& after_step = {}) {
   FakeModel model = cluster->MakeModel();
@@ -30,7 +40,8 @@ std::vector<std::vector<float>> Train(InProcessCluster* cluster, uint32_t worker
   for (;;) {
     bool there = true;
     for (int tensor = 0; there && tensor < tensors; ++tensor) {
-      absl::StatusOr<bool> awaited = client.AwaitTensor(tensor);
+      absl::StatusOr<bool> awaited =
+          tensor % 2 == 1 ? client.AwaitTensor(tensor) : AwaitInParts(&client, tensor, model.weights[tensor].size());
       EXPECT_TRUE(awaited.ok()) << awaited.status();
       if (!awaited.ok()) return {};
       there = *awaited;
@@ -47,13 +58,20 @@ std::vector<std::vector<float>> Train(InProcessCluster* cluster, uint32_t worker
       continue;
     }
     for (int tensor = tensors - 1; tensor >= 0; --tensor) {
-      for (size_t i = 0; i < model.weights[tensor].size(); ++i) {
-        model.gradients[tensor]->data()[i] = 0.01f * static_cast<float>((i + worker * 7 + step.step * 3) % 11) - 0.05f;
-      }
+      const size_t elements = model.weights[tensor].size();
+      const auto compute = [&](size_t begin, size_t end) {
+        for (size_t i = begin; i < end; ++i) {
+          model.gradients[tensor]->data()[i] =
+              0.01f * static_cast<float>((i + worker * 7 + step.step * 3) % 11) - 0.05f;
+        }
+      };
       Parameters::Pushed pushed = {.examples = 16 + worker};
       pushed.slice.set_shard(worker + 1);
       pushed.slice.set_begin(100 * step.step);
       pushed.slice.set_end(100 * step.step + 16);
+      compute(0, elements / 2);
+      if (tensor % 2 == 0) client.PushElements(tensor, static_cast<int64_t>(elements / 2), pushed);
+      compute(elements / 2, elements);
       client.PushTensor(tensor, pushed);
     }
     ++done;
@@ -189,6 +207,35 @@ TEST_P(PsClientTest, SaysHowManyOfTheFirstTensorsAreThere) {
     EXPECT_EQ(*client.AwaitMore(0, [] { return true; }), 0);
     for (int tensor = tensors - 1; tensor >= 0; --tensor) client.PushTensor(tensor, {.examples = 1});
   }
+}
+
+TEST_P(PsClientTest, PushesWhatIsFinalOfATensorBeforeTheRest) {
+  InProcessCluster cluster(Setup(2, 1, v1::SYNC, 0));
+  FakeModel model = cluster.MakeModel();
+  PsClient::Options options = cluster.ClientOptions(0, &model);
+  options.message_bytes = 4;  // A message for each chunk.
+  PsClient client(std::move(options));
+  client.Start(cluster.plan());
+  const int tensors = static_cast<int>(model.weights.size());
+  for (int tensor = 0; tensor < tensors; ++tensor) ASSERT_TRUE(*client.AwaitTensor(tensor));
+  Parameters::Step step;
+  ASSERT_TRUE(*client.BeginStep(&step));
+  // Weights of the tensor's first chunk, of several, come for the next step while the others are still to be pushed.
+  ASSERT_EQ(cluster.job().chunks(0).tensor(), 0u);
+  ASSERT_EQ(cluster.job().chunks(1).tensor(), 0u);
+  const auto first = static_cast<int64_t>(cluster.job().chunks(0).length());
+  client.PushElements(0, first, {.examples = 1});
+  ASSERT_TRUE(*client.AwaitElements(0, first));
+  EXPECT_EQ(client.Versions(0)[0], 1);
+  EXPECT_EQ(client.Versions(0)[1], 0);
+  EXPECT_EQ(client.counters().pushes, 1);
+  for (int tensor = tensors - 1; tensor >= 0; --tensor) client.PushTensor(tensor, {.examples = 1});
+  for (int tensor = 0; tensor < tensors; ++tensor) {
+    ASSERT_TRUE(*client.AwaitTensor(tensor));
+    const std::vector<int64_t> versions = client.Versions(tensor);
+    EXPECT_EQ(versions, std::vector<int64_t>(versions.size(), 1)) << tensor;
+  }
+  EXPECT_EQ(client.counters().pushes, cluster.job().chunks_size());
 }
 
 TEST_P(PsClientTest, TensorsTakeTheirPath) {

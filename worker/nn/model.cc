@@ -8,6 +8,14 @@
 #include "common/status.h"
 
 namespace rubato::worker {
+namespace {
+
+absl::Status WrongPart(const char* call, int layer, int part, int next) {
+  return absl::FailedPreconditionError(
+      absl::StrCat(call, ": part ", part, " of layer ", layer, " was asked for and part ", next, " is next"));
+}
+
+}  // namespace
 
 Model::Model(const ModelSpec& spec, Backend* backend, const Options& options)
     : spec_(spec),
@@ -165,7 +173,7 @@ absl::Status Model::Stage(const float* inputs, const void* labels, int64_t examp
 
 absl::Status Model::BeginStaged() {
   RUBATO_RETURN_IF_ERROR(batch_->Begin());
-  next_forward_ = 0;
+  next_forward_ = next_forward_part_ = 0;
   next_backward_ = -1;
   activations_[0] = batch_->inputs();
   if (activation_input_.empty()) return absl::OkStatus();
@@ -183,7 +191,14 @@ absl::Status Model::SetInputs(const float* inputs, const float* targets, int64_t
   return BeginStaged();
 }
 
-bool Model::Repeats(int layer) const { return batch_->count() == options_.max_batch && layers_[layer]->repeats(); }
+int Model::parts(int layer) const {
+  const bool is_layer = layer >= 0 && layer < layers() && layers_[layer] != nullptr;
+  return is_layer ? layers_[layer]->parts() : 1;
+}
+
+bool Model::Repeats(int layer) const {
+  return batch_->count() == options_.max_batch && layers_[layer]->repeats() && parts(layer) == 1;
+}
 
 std::vector<DeviceTensor> Model::JoinInputs(int layer) const {
   std::vector<DeviceTensor> inputs;
@@ -199,13 +214,24 @@ absl::StatusOr<DeviceTensor> Model::RunForward(int layer, const ForwardPass& pas
 }
 
 absl::Status Model::ForwardLayer(int layer, bool training, uint64_t dropout_stream) {
+  for (int part = 0; part < parts(layer); ++part) {
+    RUBATO_RETURN_IF_ERROR(ForwardPart(layer, part, training, dropout_stream));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Model::ForwardPart(int layer, int part, bool training, uint64_t dropout_stream) {
   if (batch_->count() == 0) return absl::FailedPreconditionError("ForwardLayer: no batch has been set");
   if (layer != next_forward_ || layer >= layers()) {
     return absl::FailedPreconditionError(absl::StrCat("ForwardLayer: layer ", layer, " was asked for and layer ",
                                                       next_forward_, " of ", layers(), " is next"));
   }
-  absl::StatusOr<DeviceTensor> y = RunForward(layer, {.training = training, .dropout_stream = dropout_stream});
+  if (part != next_forward_part_) return WrongPart("ForwardPart", layer, part, next_forward_part_);
+  absl::StatusOr<DeviceTensor> y =
+      RunForward(layer, {.part = part, .training = training, .dropout_stream = dropout_stream});
   if (!y.ok()) return Annotate(y.status(), absl::StrCat("forward, layer \"", spec_.layers[layer].name, "\""));
+  if (++next_forward_part_ < parts(layer)) return absl::OkStatus();
+  next_forward_part_ = 0;
   activations_[layer + 1] = *std::move(y);
   ++next_forward_;
   return absl::OkStatus();
@@ -270,6 +296,7 @@ absl::Status Model::EnqueueLoss(float gradient_scale) {
   output_gradients_.back() = gradient;
   input_gradient_ = DeviceTensor();
   next_backward_ = layers() - 1;
+  next_backward_part_ = 0;
   return absl::OkStatus();
 }
 
@@ -290,12 +317,13 @@ absl::Status Model::RunJoinBackward(int layer, const DeviceTensor& dy) {
   return absl::OkStatus();
 }
 
-absl::Status Model::RunBackward(int layer, bool accumulate) {
+absl::Status Model::RunBackward(int layer, int part, bool accumulate) {
   const LayerSpec& spec = spec_.layers[layer];
-  const DeviceTensor dy = std::exchange(output_gradients_[layer], DeviceTensor());
+  const bool is_last = part + 1 == parts(layer);
+  const DeviceTensor dy = is_last ? std::exchange(output_gradients_[layer], DeviceTensor()) : output_gradients_[layer];
   if (joins_[layer] != nullptr) return RunJoinBackward(layer, dy);
   const DeviceTensor &x = activations_[spec.source + 1], &y = activations_[layer + 1];
-  BackwardPass pass = {.accumulate = accumulate, .input_gradient = spec.needs_input_gradient};
+  BackwardPass pass = {.part = part, .accumulate = accumulate, .input_gradient = spec.needs_input_gradient};
   if (pass.input_gradient && layers_[layer]->adds_input_gradient()) {
     pass.input_gradient_sum = GradientOf(spec.source);
   }
@@ -306,21 +334,29 @@ absl::Status Model::RunBackward(int layer, bool accumulate) {
                                    .input_gradient_sum = pass.input_gradient_sum.buffer(),
                                    .accumulate = accumulate};
   RUBATO_ASSIGN_OR_RETURN(DeviceTensor dx, Repeats(layer) ? backward_passes_[layer].Run(backend_, key, run) : run());
+  if (!is_last) return absl::OkStatus();
   // Else the layer has added it.
   return pass.input_gradient_sum.empty() ? AddOutputGradient(spec.source, dx) : absl::OkStatus();
 }
 
 absl::Status Model::BackwardLayer(int layer, bool accumulate) {
+  for (int part = 0; part < parts(layer); ++part) RUBATO_RETURN_IF_ERROR(BackwardPart(layer, part, accumulate));
+  return absl::OkStatus();
+}
+
+absl::Status Model::BackwardPart(int layer, int part, bool accumulate) {
   if (next_backward_ < 0 || layer != next_backward_) {
     return absl::FailedPreconditionError(absl::StrCat("BackwardLayer: layer ", layer, " was asked for and ",
                                                       next_backward_ < 0
                                                           ? std::string("the loss has not been computed")
                                                           : absl::StrCat("layer ", next_backward_, " is next")));
   }
+  if (part != next_backward_part_) return WrongPart("BackwardPart", layer, part, next_backward_part_);
   next_backward_ = -1;
-  RUBATO_RETURN_IF_ERROR(
-      Annotate(RunBackward(layer, accumulate), absl::StrCat("backward, layer \"", spec_.layers[layer].name, "\"")));
-  next_backward_ = layer - 1;
+  RUBATO_RETURN_IF_ERROR(Annotate(RunBackward(layer, part, accumulate),
+                                  absl::StrCat("backward, layer \"", spec_.layers[layer].name, "\"")));
+  next_backward_part_ = part + 1 < parts(layer) ? part + 1 : 0;
+  next_backward_ = next_backward_part_ > 0 ? layer : layer - 1;
   return absl::OkStatus();
 }
 

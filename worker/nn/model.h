@@ -69,9 +69,17 @@ class Model {
   absl::Status StageInputs(const float* inputs, const float* targets, int64_t examples);
   absl::Status BeginStaged();
 
-  // Layers in order from 0. `dropout_stream` names the dropout masks: another one in each step of each worker, and the
-  // same for all layers of it. FailedPrecondition: another layer is next.
+  // Passes over a layer may be made in parts, each a call, for callers that have not all of its weights yet, or can use
+  // a part of its gradients: 1 for most layers, and on devices with memory of their own.
+  int parts(int layer) const;
+  // A part needs of the layer's first tensor so many elements from its beginning, and of the others all; its backward
+  // pass has written as many of the gradient, and these weights are not read any more. REQUIRES: the layer has parts.
+  int64_t PartEnd(int layer, int part) const { return layers_[layer]->PartEnd(part); }
+
+  // Layers in order from 0, and each one's parts. `dropout_stream` names the dropout masks: another one in each step of
+  // each worker, and the same for all layers of it. FailedPrecondition: another layer or part is next.
   absl::Status ForwardLayer(int layer, bool training, uint64_t dropout_stream);
+  absl::Status ForwardPart(int layer, int part, bool training, uint64_t dropout_stream);
   // After the last layer; waits for the device. The backward pass gives gradients of gradient_scale times loss_sum: 1 /
   // examples for those of the mean. FailedPrecondition: layers are missing.
   absl::StatusOr<LossResult> ComputeLoss(float gradient_scale);
@@ -82,6 +90,7 @@ class Model {
   // Layers in reverse order. Writes the gradients of the layer's tensors, or adds to them, for micro-batches.
   // FailedPrecondition: another layer is next, or no loss has been enqueued.
   absl::Status BackwardLayer(int layer, bool accumulate);
+  absl::Status BackwardPart(int layer, int part, bool accumulate);
 
   // After the last BackwardLayer, of a model with tables: the gradient of its input, [examples, input...], on the host;
   // waits for it. Valid until the next call. FailedPrecondition: layers are missing, or there are no tables.
@@ -132,7 +141,7 @@ class Model {
   std::vector<DeviceTensor> JoinInputs(int layer) const;
   absl::StatusOr<DeviceTensor> RunForward(int layer, const ForwardPass& pass);
   absl::Status RunJoinBackward(int layer, const DeviceTensor& dy);
-  absl::Status RunBackward(int layer, bool accumulate);
+  absl::Status RunBackward(int layer, int part, bool accumulate);
   // Of a layer's output, or of the model's input, as far as the layers after it have added theirs.
   DeviceTensor& GradientOf(int layer) { return layer == kModelInput ? input_gradient_ : output_gradients_[layer]; }
   // `gradient` is one of the terms of that of a layer's output.
@@ -175,6 +184,8 @@ class Model {
   DeviceTensor input_gradient_;
   int next_forward_ = 0;
   int next_backward_ = -1;  // -1: none.
+  // Of that layer.
+  int next_forward_part_ = 0, next_backward_part_ = 0;
 };
 
 }  // namespace rubato::worker

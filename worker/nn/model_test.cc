@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -148,6 +149,82 @@ TEST(ModelTest, RefusesLayersOutOfOrder) {
   ASSERT_OK(model->BackwardLayer(1, false));
   ASSERT_OK(model->BackwardLayer(0, false));
   EXPECT_EQ(model->BackwardLayer(0, false).code(), absl::StatusCode::kFailedPrecondition);
+}
+
+// Two layers that are worth parts.
+constexpr char kLargeLayers[] = R"pb(
+  input_shape: 600
+  layers { linear { units: 300 } }
+  layers { tanh {} }
+  layers { linear { units: 300 } }
+  layers { tanh {} }
+  layers { linear { units: 3 } }
+  loss: SOFTMAX_CROSS_ENTROPY
+)pb";
+
+TEST(ModelTest, PartsOfALayerUseNoMoreOfItsWeightsThanTheySay) {
+  const std::vector<float> inputs = RandomFloats(5 * 600, 1);
+  const std::vector<int32_t> classes = {0, 1, 2, 0, 1};
+  TestModel whole(kLargeLayers, 5, 1), parted(kLargeLayers, 5, 1);
+  ASSERT_OK(whole->SetInputs(inputs.data(), classes.data(), 5));
+  const LossResult expected = whole.Forward(true, 0, 1.0f / 5);
+  whole.Backward(false);
+
+  // What is not there yet, or not needed any more.
+  const float none = std::nanf("");
+  ASSERT_OK(parted->SetInputs(inputs.data(), classes.data(), 5));
+  for (int layer = 0; layer < 5; ++layer) {
+    const int parts = parted->parts(layer);
+    EXPECT_EQ(parts, layer == 0 ? 3 : layer == 2 ? 2 : 1);
+    const int tensor = layer;  // Each layer with weights has two, and each other layer none.
+    int64_t end = 0;
+    if (parts > 1) std::fill_n(parted.weight(tensor), parted->weight(tensor).elements(), none);
+    for (int part = 0; part < parts; ++part) {
+      if (parts > 1) {
+        std::copy(whole.weight(tensor) + end, whole.weight(tensor) + parted->PartEnd(layer, part),
+                  parted.weight(tensor) + end);
+        end = parted->PartEnd(layer, part);
+      }
+      ASSERT_OK(parted->ForwardPart(layer, part, true, 0));
+    }
+    EXPECT_EQ(end, parts > 1 ? parted->weight(tensor).elements() : 0);
+  }
+  const absl::StatusOr<LossResult> loss = parted->ComputeLoss(1.0f / 5);
+  ASSERT_OK(loss.status());
+  EXPECT_EQ(loss->loss_sum, expected.loss_sum);
+  for (int layer = 4; layer >= 0; --layer) {
+    const int parts = parted->parts(layer), tensor = layer;
+    for (int part = 0; part < parts; ++part) {
+      ASSERT_OK(parted->BackwardPart(layer, part, false));
+      if (parts == 1) continue;
+      const int64_t end = parted->PartEnd(layer, part);
+      EXPECT_TRUE(std::equal(parted.gradient(tensor), parted.gradient(tensor) + end, whole.gradient(tensor)));
+      std::fill_n(parted.weight(tensor), end, none);
+    }
+  }
+  for (int i = 0; i < whole.tensors(); ++i) EXPECT_EQ(Gradient(parted, i), Gradient(whole, i)) << i;
+}
+
+TEST(ModelTest, RefusesPartsOutOfOrder) {
+  const std::vector<float> inputs = RandomFloats(600, 1);
+  const int32_t label = 1;
+  TestModel model(kLargeLayers, 1, 1);
+  ASSERT_OK(model->SetInputs(inputs.data(), &label, 1));
+  EXPECT_EQ(model->ForwardPart(0, 1, true, 0).message(),
+            "ForwardPart: part 1 of layer 0 was asked for and part 0 is next");
+  ASSERT_OK(model->ForwardPart(0, 0, true, 0));
+  EXPECT_EQ(model->ForwardPart(1, 0, true, 0).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(model->ForwardLayer(0, true, 0).code(), absl::StatusCode::kFailedPrecondition);
+  // Another batch begins from the first part.
+  ASSERT_OK(model->SetInputs(inputs.data(), &label, 1));
+  model.Forward(true, 0, 1);
+  for (int layer : {4, 3}) ASSERT_OK(model->BackwardLayer(layer, false));
+  ASSERT_OK(model->BackwardPart(2, 0, false));
+  EXPECT_EQ(model->BackwardPart(2, 0, false).message(),
+            "BackwardPart: part 0 of layer 2 was asked for and part 1 is next");
+  EXPECT_EQ(model->BackwardLayer(1, false).code(), absl::StatusCode::kFailedPrecondition);
+  ASSERT_OK(model->BackwardPart(2, 1, false));
+  ASSERT_OK(model->BackwardLayer(1, false));
 }
 
 TEST(ModelTest, MicroBatchesAddUpToTheGradientOfTheBatch) {

@@ -59,6 +59,11 @@ absl::Status ReplicatedModel::ForwardLayer(int layer, bool training, uint64_t dr
   return absl::OkStatus();
 }
 
+absl::Status ReplicatedModel::ForwardPart(int layer, int part, bool training, uint64_t dropout_stream) {
+  return parts(layer) == 1 ? ForwardLayer(layer, training, dropout_stream)
+                           : lead().ForwardPart(layer, part, training, dropout_stream);
+}
+
 absl::Status ReplicatedModel::EnqueueLoss(float gradient_scale) {
   for (size_t i = 0; i < active_; ++i) RUBATO_RETURN_IF_ERROR(replicas_[i].model->EnqueueLoss(gradient_scale));
   return absl::OkStatus();
@@ -85,12 +90,14 @@ absl::Status ReplicatedModel::AddGradient(const Replica& from, int tensor) {
   return lead.backend->Axpy(1, arrived, lead.model->gradient(tensor));
 }
 
+void ReplicatedModel::BeginBackward(int layer, bool accumulate) {
+  if (layer != static_cast<int>(spec().layers.size()) - 1) return;
+  earlier_ = accumulate ? contributing_ : 0;
+  contributing_ = std::max(active_, earlier_);
+}
+
 absl::Status ReplicatedModel::BackwardLayer(int layer, bool accumulate, bool final) {
-  // The first layer of a pass.
-  if (layer == static_cast<int>(spec().layers.size()) - 1) {
-    earlier_ = accumulate ? contributing_ : 0;
-    contributing_ = std::max(active_, earlier_);
-  }
+  BeginBackward(layer, accumulate);
   for (size_t i = 0; i < active_; ++i) {
     // A replica that was idle before has an old step's gradients.
     RUBATO_RETURN_IF_ERROR(replicas_[i].model->BackwardLayer(layer, i < earlier_));
@@ -100,6 +107,12 @@ absl::Status ReplicatedModel::BackwardLayer(int layer, bool accumulate, bool fin
     for (size_t i = 1; i < contributing_; ++i) RUBATO_RETURN_IF_ERROR(AddGradient(replicas_[i], tensor));
   }
   return absl::OkStatus();
+}
+
+absl::Status ReplicatedModel::BackwardPart(int layer, int part, bool accumulate) {
+  if (parts(layer) == 1) return BackwardLayer(layer, accumulate, /*final=*/true);
+  if (part == 0) BeginBackward(layer, accumulate);
+  return lead().BackwardPart(layer, part, earlier_ > 0);
 }
 
 }  // namespace rubato::worker

@@ -42,17 +42,24 @@ class ReplicatedModel {
   absl::Status StageInputs(const float* inputs, const float* targets, int64_t examples);
   absl::Status BeginStaged();
   absl::Status ForwardLayer(int layer, bool training, uint64_t dropout_stream);
+  // In parts, as of Model; with several replicas a layer has one.
+  int parts(int layer) const { return replicas_.size() == 1 ? lead().parts(layer) : 1; }
+  absl::Status ForwardPart(int layer, int part, bool training, uint64_t dropout_stream);
   absl::Status EnqueueLoss(float gradient_scale);
   // The loss of all replicas, and waits for all devices that have a part in it.
   absl::StatusOr<LossResult> AwaitLoss();
   // `final`: no other batch will be added to the gradients, which become those of all replicas.
   absl::Status BackwardLayer(int layer, bool accumulate, bool final);
+  // Final if the layer has several parts.
+  absl::Status BackwardPart(int layer, int part, bool accumulate);
 
  private:
   explicit ReplicatedModel(std::vector<Replica> replicas);
 
   template <typename Label>
   absl::Status StageParts(const float* inputs, const Label* labels, int64_t labels_per_example, int64_t examples);
+  // A backward pass begins with the last layer.
+  void BeginBackward(int layer, bool accumulate);
   // Adds a tensor's gradient of another replica to the first one's.
   absl::Status AddGradient(const Replica& from, int tensor);
 

@@ -1,5 +1,6 @@
 #include "worker/ps_client/batching.h"
 
+#include <algorithm>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -56,16 +57,22 @@ Batching MakeBatches(const v1::JobDescription& job, int tensors, int64_t message
     batch.bytes += bytes;
   }
   AddShards(job, tensors, &result);
-  result.batches_of_tensor.resize(tensors);
+  result.parts_of_tensor.resize(tensors);
   result.tensors_of_batch.resize(result.batches.size());
   for (size_t b = 0; b < result.batches.size(); ++b) {
     if (result.batches[b].table >= 0) continue;
     for (uint32_t chunk : result.batches[b].chunks) {
-      const int tensor = static_cast<int>(job.chunks(chunk).tensor());
-      std::vector<int>& of_tensor = result.batches_of_tensor[tensor];
-      if (!of_tensor.empty() && of_tensor.back() == static_cast<int>(b)) continue;
-      of_tensor.push_back(static_cast<int>(b));
-      result.tensors_of_batch[b].push_back(tensor);
+      const v1::ChunkPlacement& placement = job.chunks(static_cast<int>(chunk));
+      const int tensor = static_cast<int>(placement.tensor());
+      const auto begin = static_cast<int64_t>(placement.offset());
+      const auto end = begin + static_cast<int64_t>(placement.length());
+      std::vector<PartOfTensor>& parts = result.parts_of_tensor[tensor];
+      if (parts.empty() || parts.back().batch != static_cast<int>(b)) {
+        parts.push_back({.batch = static_cast<int>(b), .begin = begin, .end = end});
+        result.tensors_of_batch[b].push_back(tensor);
+      }
+      parts.back().begin = std::min(parts.back().begin, begin);
+      parts.back().end = std::max(parts.back().end, end);
     }
   }
   return result;

@@ -20,11 +20,18 @@ struct ChunkBatch {
   int table = -1;
 };
 
+// What a batch holds of a tensor: nothing that is before element `begin` of it, or from `end` on.
+struct PartOfTensor {
+  int batch = 0;
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
 struct Batching {
   // In order of their first tensor, which is the order in which forward needs them; then those of tables.
   std::vector<ChunkBatch> batches;
   // By tensor: the batches that hold a part of it, ascending.
-  std::vector<std::vector<int>> batches_of_tensor;
+  std::vector<std::vector<PartOfTensor>> parts_of_tensor;
   // By batch: the tensors that it holds parts of, ascending.
   std::vector<std::vector<int>> tensors_of_batch;
   // By table, and by shard of it: the batch that it is in.

@@ -51,6 +51,8 @@ class Parameters {
   // DeadlineExceeded with whom it waited for; Unavailable when a server cannot be reached; Aborted when the task is no
   // member any more; FailedPrecondition when a server refused; Cancelled or another status when it was cancelled.
   virtual absl::StatusOr<bool> AwaitTensor(int tensor) = 0;
+  // The same of at least the tensor's first `elements`.
+  virtual absl::StatusOr<bool> AwaitElements(int tensor, int64_t /*elements*/) { return AwaitTensor(tensor); }
 
   // After a move: asks again for what is missing. The trainer must not use weights from before.
   virtual void Restart() = 0;
@@ -60,6 +62,9 @@ class Parameters {
 
   // The tensor's gradient of the current step is final. The slice is the same for all tensors of a step.
   virtual void PushTensor(int tensor, const Pushed& pushed) = 0;
+  // As far as its first `elements` are concerned, which may be pushed already; PushTensor follows, with the same
+  // `pushed`. The trainer does not use these weights any more.
+  virtual void PushElements(int /*tensor*/, int64_t /*elements*/, const Pushed& /*pushed*/) {}
 
   // Rows of tables, for models that have some. Keys of a call come in the order of their hashes (common/table_keys.h),
   // each once.

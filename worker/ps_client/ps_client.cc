@@ -75,6 +75,7 @@ PsClient::PsClient(Options options)
       absent_(options_.tensors.size(), 0),
       versions_(options_.job.chunks_size(), 0),
       missing_tensors_(batching_.batches.size(), 0),
+      pushed_elements_(options_.tensors.size(), 0),
       storing_(batching_.batches.size(), false),
       trace_(options_.trace, options_.task, NamesOf(options_, batching_)),
       examples_(batching_.batches.size(), 0),
@@ -362,8 +363,8 @@ Parameters::Step PsClient::next_step() {
 std::vector<int64_t> PsClient::Versions(int tensor) {
   MutexLock lock(mu_);
   std::vector<int64_t> versions;
-  for (int batch : batching_.batches_of_tensor[tensor]) {
-    for (uint32_t chunk : batching_.batches[batch].chunks) {
+  for (const PartOfTensor& part : batching_.parts_of_tensor[tensor]) {
+    for (uint32_t chunk : batching_.batches[part.batch].chunks) {
       if (static_cast<int>(options_.job.chunks(static_cast<int>(chunk)).tensor()) == tensor) {
         versions.push_back(versions_[chunk]);
       }
@@ -397,6 +398,7 @@ absl::StatusOr<bool> PsClient::BeginStep(Step* step) {
   step_wait_ = absl::ZeroDuration();
   machine_.BeginStep();
   ForgetRows();
+  std::fill(pushed_elements_.begin(), pushed_elements_.end(), 0);
   missing_pushes_ = {.tensors = options_.tensors.size(), .tables = tables_.size()};
   for (size_t b = 0; b < missing_tensors_.size(); ++b) {
     missing_tensors_[b] = static_cast<int>(batching_.tensors_of_batch[b].size());
@@ -406,7 +408,7 @@ absl::StatusOr<bool> PsClient::BeginStep(Step* step) {
   return true;
 }
 
-void PsClient::PushTensor(int tensor, const Pushed& pushed) {
+std::vector<int> PsClient::Prepare(int tensor, int64_t elements, const Pushed& pushed) {
   std::vector<int> due, full;
   int64_t step = 0;
   bool compress = true;
@@ -417,7 +419,9 @@ void PsClient::PushTensor(int tensor, const Pushed& pushed) {
     absent_[tensor] = pushed.absent;
     step = machine_.current_step();
     compress = compress_;
-    for (int batch : batching_.batches_of_tensor[tensor]) {
+    const int64_t before = std::exchange(pushed_elements_[tensor], elements);
+    for (const auto& [batch, begin, end] : batching_.parts_of_tensor[tensor]) {
+      if (end <= before || end > elements) continue;
       // One empty tensor makes the batch empty; absent ones do if all of them are.
       if (!pushed.absent) examples_[batch] = std::min(examples_[batch], pushed.examples);
       if (pushed.hyperparameters != nullptr) AddHyperparameters(batch, *pushed.hyperparameters);
@@ -428,6 +432,17 @@ void PsClient::PushTensor(int tensor, const Pushed& pushed) {
     }
   }
   for (int batch : full) EncodeBatch(batching_.batches[batch], step, compress);
+  return due;
+}
+
+void PsClient::PushElements(int tensor, int64_t elements, const Pushed& pushed) {
+  const std::vector<int> due = Prepare(tensor, elements, pushed);
+  MutexLock lock(mu_);
+  for (int batch : due) machine_.Push(batch);
+}
+
+void PsClient::PushTensor(int tensor, const Pushed& pushed) {
+  std::vector<int> due = Prepare(tensor, kAllElements, pushed);
   MutexLock lock(mu_);
   if (--missing_pushes_.tensors == 0 && missing_pushes_.tables > 0 && AreSmall(due)) {
     waits_for_rows_ = std::move(due);

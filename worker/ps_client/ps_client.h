@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -113,10 +114,12 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
   void Start(const v1::Plan& plan);
 
   Step next_step() override;
-  absl::StatusOr<bool> AwaitTensor(int tensor) override;
+  absl::StatusOr<bool> AwaitTensor(int tensor) override { return AwaitElements(tensor, kAllElements); }
+  absl::StatusOr<bool> AwaitElements(int tensor, int64_t elements) override;
   void Restart() override;
   absl::StatusOr<bool> BeginStep(Step* step) override;
   void PushTensor(int tensor, const Pushed& pushed) override;
+  void PushElements(int tensor, int64_t elements, const Pushed& pushed) override;
   void AskRows(int table, const std::vector<uint64_t>& keys) override;
   absl::StatusOr<bool> AwaitRows(int table) override;
   const float* rows(int table) override;
@@ -229,7 +232,12 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
   // Records the exchange of a batch, whose answer came at `arrived` and is in place now.
   void Trace(int batch, int64_t received_bytes, absl::Time arrived) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   const std::string& ServerOf(int batch) const { return connections_.name(connection_of_batch_[batch]); }
-  bool IsThere(int tensor) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Whether at least the tensor's first `elements` are in place.
+  static constexpr int64_t kAllElements = std::numeric_limits<int64_t>::max();
+  bool IsThere(int tensor, int64_t elements = kAllElements) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Makes what is final of a tensor's gradient ready, its first `elements`, and returns the batches that are complete
+  // with that, encoded.
+  std::vector<int> Prepare(int tensor, int64_t elements, const Pushed& pushed) ABSL_LOCKS_EXCLUDED(mu_);
   // Wakes the trainer if what it waits for is there: for messages that came together once, but for so many bytes of
   // weights at the latest. Messages that say where in shared memory weights are come together though these are large,
   // and the first layer may begin while the others are put in place.
@@ -267,6 +275,8 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
   // By batch: tensors of the current step whose gradients are still to come; whether an answer is being copied into
   // place, outside the lock.
   std::vector<int> missing_tensors_ ABSL_GUARDED_BY(mu_);
+  // By tensor: how many elements of its gradient of the current step have been pushed, from the first.
+  std::vector<int64_t> pushed_elements_ ABSL_GUARDED_BY(mu_);
   std::vector<bool> storing_ ABSL_GUARDED_BY(mu_);
   // Tensors and tables of the current step that are still to be pushed.
   struct MissingPushes {

@@ -55,16 +55,17 @@ absl::Status PsClient::AwaitLocked(const std::function<bool()>& done) {
   return failed_;
 }
 
-bool PsClient::IsThere(int tensor) const {
-  const std::vector<int>& batches = batching_.batches_of_tensor[tensor];
-  return std::all_of(batches.begin(), batches.end(),
-                     [&](int b) ABSL_NO_THREAD_SAFETY_ANALYSIS { return machine_.Have(b); });
+bool PsClient::IsThere(int tensor, int64_t elements) const {
+  const std::vector<PartOfTensor>& parts = batching_.parts_of_tensor[tensor];
+  return std::all_of(parts.begin(), parts.end(), [&](const PartOfTensor& part) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    return part.begin >= elements || machine_.Have(part.batch);
+  });
 }
 
-absl::StatusOr<bool> PsClient::AwaitTensor(int tensor) {
+absl::StatusOr<bool> PsClient::AwaitElements(int tensor, int64_t elements) {
   MutexLock lock(mu_);
   RUBATO_RETURN_IF_ERROR(
-      AwaitLocked([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return machine_.moved() || IsThere(tensor); }));
+      AwaitLocked([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return machine_.moved() || IsThere(tensor, elements); }));
   return !machine_.moved();
 }
 

@@ -39,6 +39,12 @@ bool Contribution::needs_all_gradients() const {
   return options_.scaler != nullptr || options_.config->training().clip_norm() > 0;
 }
 
+bool Contribution::pushes_parts() const {
+  // What describes a step looks at the layer's weights and gradients when all are there.
+  const bool described = options_.tensors != nullptr && options_.tensors->describes_step();
+  return options_.local == nullptr && !described && !needs_all_gradients();
+}
+
 absl::StatusOr<bool> Contribution::Unscale() {
   Timed timed(progress_, kUnscale);
   Slowdown::Computing computing(options_.slowdown);
@@ -105,6 +111,11 @@ void Contribution::PushLayer(const LayerSpec& layer, const Parameters::Pushed& p
   for (auto tensor = layer.tensors.rbegin(); tensor != layer.tensors.rend(); ++tensor) {
     options_.parameters->PushTensor(*tensor, pushed);
   }
+}
+
+void Contribution::PushElements(const LayerSpec& layer, int64_t elements, const StepWork& work) {
+  Timed timed(progress_, kPush, layer.name);
+  options_.parameters->PushElements(layer.tensors.front(), elements, AllOf(*work.next));
 }
 
 void Contribution::PushNothing(Parameters::Pushed pushed) {

@@ -32,6 +32,9 @@ class Contribution {
   // Whether something is done to a batch's gradients that needs all of them.
   bool needs_all_gradients() const;
 
+  // Whether gradients go as backward leaves them, so that a layer's first elements may go before the others are there.
+  bool pushes_parts() const;
+
   // If the loss is scaled, and all gradients are there: they are as without it from now on; whether all are finite.
   // Waits for the device.
   absl::StatusOr<bool> Unscale();
@@ -41,6 +44,9 @@ class Contribution {
   absl::Status Clip();
   // A layer's gradients are final: they are applied to the local weights, pushed, or both.
   absl::StatusOr<StepOutcome> FinishLayer(const LayerSpec& layer, const LocalBatch& local, const StepWork& work);
+
+  // The layer's first tensor is final as far as its first `elements`; FinishLayer follows. REQUIRES: pushes_parts().
+  void PushElements(const LayerSpec& layer, int64_t elements, const StepWork& work);
 
   // The gradients of rows of tables, of which `input_gradient` [examples, input] consists.
   void PushRows(const float* input_gradient, const StepWork& work);

@@ -99,6 +99,21 @@ absl::StatusOr<StepOutcome> Trainer::AwaitLayer(const LayerSpec& layer) {
   return StepOutcome::kComplete;
 }
 
+absl::StatusOr<StepOutcome> Trainer::AwaitPart(int layer, int part) {
+  const LayerSpec& spec = options_.spec->layers[layer];
+  // Local SGD begins with whole tensors.
+  if (options_.local != nullptr) return part == 0 ? AwaitLayer(spec) : StepOutcome::kComplete;
+  if (options_.model->parts(layer) == 1) return AwaitLayer(spec);
+  {
+    Timed timed(&progress_, kAwait, spec.name);
+    const int64_t end = options_.model->lead().PartEnd(layer, part);
+    RUBATO_ASSIGN_OR_RETURN(const bool there, options_.parameters->AwaitElements(spec.tensors.front(), end));
+    if (!there) return StepOutcome::kMoved;
+  }
+  // With the other tensors, and as they are all waited for.
+  return part + 1 < options_.model->parts(layer) ? StepOutcome::kComplete : AwaitLayer(spec);
+}
+
 absl::StatusOr<StepOutcome> Trainer::Begin(Parameters::Step* step) {
   Timed timed(&progress_, kBeginStep);
   RUBATO_ASSIGN_OR_RETURN(const bool begun, options_.parameters->BeginStep(step));
@@ -174,15 +189,17 @@ uint64_t Trainer::DropoutStream(const StepWork& work, const LocalBatch& local, i
 }
 
 absl::StatusOr<StepOutcome> Trainer::Forward(uint64_t dropout_stream, bool first) {
-  for (size_t l = 0; l < options_.spec->layers.size(); ++l) {
+  for (int l = 0; l < static_cast<int>(options_.spec->layers.size()); ++l) {
     const LayerSpec& layer = options_.spec->layers[l];
-    if (first) RUBATO_RETURN_UNLESS_COMPLETE(AwaitLayer(layer));
-    Timed timed(&progress_, kForward, layer.name);
-    Slowdown::Computing computing(options_.slowdown);
-    if (first && options_.local != nullptr) {
-      for (int tensor : layer.tensors) RUBATO_RETURN_IF_ERROR(options_.local->Start(tensor));
+    for (int part = 0; part < options_.model->parts(l); ++part) {
+      if (first) RUBATO_RETURN_UNLESS_COMPLETE(AwaitPart(l, part));
+      Timed timed(&progress_, kForward, layer.name);
+      Slowdown::Computing computing(options_.slowdown);
+      if (first && part == 0 && options_.local != nullptr) {
+        for (int tensor : layer.tensors) RUBATO_RETURN_IF_ERROR(options_.local->Start(tensor));
+      }
+      RUBATO_RETURN_IF_ERROR(options_.model->ForwardPart(l, part, /*training=*/true, dropout_stream));
     }
-    RUBATO_RETURN_IF_ERROR(options_.model->ForwardLayer(static_cast<int>(l), /*training=*/true, dropout_stream));
   }
   return StepOutcome::kComplete;
 }
@@ -210,10 +227,13 @@ absl::StatusOr<StepOutcome> Trainer::Backward(const LocalBatch& local, bool accu
   const int last = static_cast<int>(options_.spec->layers.size()) - 1;
   for (int l = last; l >= 0; --l) {
     const LayerSpec& layer = options_.spec->layers[l];
-    {
+    const int parts = final && l < last && contribution_.pushes_parts() ? options_.model->parts(l) : 1;
+    for (int part = 0; part < parts; ++part) {
+      if (part > 0) contribution_.PushElements(layer, options_.model->lead().PartEnd(l, part - 1), *work);
       Timed timed(&progress_, kBackward, layer.name);
       Slowdown::Computing computing(options_.slowdown);
-      RUBATO_RETURN_IF_ERROR(options_.model->BackwardLayer(l, accumulate, final));
+      RUBATO_RETURN_IF_ERROR(parts > 1 ? options_.model->BackwardPart(l, part, accumulate)
+                                       : options_.model->BackwardLayer(l, accumulate, final));
     }
     // Before anything is pushed, and while the device has something to do. Scaled gradients are waited for when they
     // are complete, and the loss with them.

@@ -73,6 +73,8 @@ class Trainer {
   // `number`, or the first one of the next batch, or of the next step.
   void StageAhead(const StepWork& work, const LocalBatch& local, int64_t number);
   absl::StatusOr<StepOutcome> AwaitLayer(const LayerSpec& layer);
+  // What the part of the layer needs; with its last one all of the layer's tensors have been awaited.
+  absl::StatusOr<StepOutcome> AwaitPart(int layer, int part);
   // Rows of tables, of which nothing happens if the model has none.
   absl::StatusOr<StepOutcome> AwaitRows(const Batch& batch);
   const float* ComposeInputs(const Batch& batch);

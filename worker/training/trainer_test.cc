@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "common/random.h"
 #include "common/storage/file.h"
 #include "worker/ps_client/not_finite.h"
 #include "worker/training/testing/trainer_fixture.h"
@@ -107,6 +108,101 @@ TEST_F(TrainerTest, PushesEmptyWhenThereIsNothingToDo) {
   ASSERT_TRUE(Run(&source, &progress).ok());
   EXPECT_EQ(parameters_->empty_, 6);
   EXPECT_EQ(progress.examples_total(), 0);
+}
+
+// Servers that send a tensor's weights, and take its gradient, piece by piece. The weights are gone when they are not
+// to be used.
+class PiecewiseParameters : public FakeParameters {
+ public:
+  PiecewiseParameters(Model* model, ModelMemory* memory) : FakeParameters(model, memory), memory_(memory) {}
+
+  absl::StatusOr<bool> AwaitElements(int tensor, int64_t elements) override {
+    Show(tensor, elements);
+    awaited_elements_.push_back({tensor, elements});
+    return true;
+  }
+  absl::StatusOr<bool> AwaitTensor(int tensor) override {
+    Show(tensor, static_cast<int64_t>(at_server()[tensor].size()));
+    return FakeParameters::AwaitTensor(tensor);
+  }
+  void PushElements(int tensor, int64_t elements, const Pushed& pushed) override {
+    EXPECT_EQ(pushed.examples, 8u);
+    pushed_elements_.push_back({tensor, elements});
+    const float* const gradient = memory_->Gradient(tensor, 0);
+    early_.assign(gradient, gradient + elements);
+    std::fill_n(memory_->Weights(tensor, 0), elements, std::nanf(""));
+  }
+  void PushTensor(int tensor, const Pushed& pushed) override {
+    if (!pushed_elements_.empty() && pushed_elements_.back().first == tensor) {
+      EXPECT_TRUE(std::equal(early_.begin(), early_.end(), memory_->Gradient(tensor, 0)));
+    }
+    FakeParameters::PushTensor(tensor, pushed);
+    std::fill_n(memory_->Weights(tensor, 0), at_server()[tensor].size(), std::nanf(""));
+  }
+
+  // Tensors, and how many of their elements.
+  std::vector<std::pair<int, int64_t>> awaited_elements_, pushed_elements_;
+
+ private:
+  void Show(int tensor, int64_t elements) {
+    std::copy_n(at_server()[tensor].data(), elements, memory_->Weights(tensor, 0));
+  }
+
+  ModelMemory* const memory_;
+  std::vector<float> early_;
+};
+
+class PartsTest : public TrainerTest {
+ protected:
+  PartsTest() {
+    v1::ModelConfig* model = config_.mutable_model();
+    model->clear_layers();
+    for (int64_t units : {64, 2048}) {
+      model->add_layers()->mutable_linear()->set_units(units);
+      model->add_layers()->mutable_tanh();
+    }
+    model->add_layers()->mutable_linear()->set_units(2);
+    spec_ = *BuildModelSpec(*model);
+    StartAfresh();
+  }
+
+  // Trains from random weights.
+  std::vector<std::vector<float>> Train(std::unique_ptr<FakeParameters> parameters) {
+    parameters_ = std::move(parameters);
+    parameters_->learning_rate_ = 0.1f;
+    std::vector<std::vector<float>> weights = parameters_->at_server();
+    Random random(1);
+    for (std::vector<float>& tensor : weights) {
+      for (float& weight : tensor) weight = static_cast<float>(0.1 * random.Normal());
+    }
+    parameters_->Resume(weights, 0);
+    FakeSource source(3);
+    v1::WorkerProgress progress;
+    EXPECT_TRUE(Run(&source, &progress).ok());
+    EXPECT_EQ(progress.steps_total(), 3);
+    return parameters_->at_server();
+  }
+};
+
+TEST_F(PartsTest, OfALargeLayerArePushedBeforeTheRestIsComputedAndUsedBeforeTheRestIsThere) {
+  const auto expected = Train(std::make_unique<FakeParameters>(model_.get(), &*memory_));
+  StartAfresh();
+  auto servers = std::make_unique<PiecewiseParameters>(model_.get(), &*memory_);
+  const PiecewiseParameters& piecewise = *servers;
+  EXPECT_EQ(Train(std::move(servers)), expected);
+  const std::pair<int, int64_t> half = {2, 1024 * 64}, all = {2, 2048 * 64};
+  EXPECT_EQ(piecewise.pushed_elements_, (std::vector<std::pair<int, int64_t>>{half, half, half}));
+  EXPECT_EQ(piecewise.awaited_elements_, (std::vector<std::pair<int, int64_t>>{half, all, half, all, half, all}));
+}
+
+TEST_F(PartsTest, AreNotPushedWhereAllGradientsAreNeededFirst) {
+  config_.mutable_training()->set_clip_norm(1e6);
+  const auto expected = Train(std::make_unique<FakeParameters>(model_.get(), &*memory_));
+  StartAfresh();
+  auto servers = std::make_unique<PiecewiseParameters>(model_.get(), &*memory_);
+  const PiecewiseParameters& piecewise = *servers;
+  EXPECT_EQ(Train(std::move(servers)), expected);
+  EXPECT_TRUE(piecewise.pushed_elements_.empty());
 }
 
 TEST_F(TrainerTest, SkipsAStepWhoseLossIsNotFinite) {

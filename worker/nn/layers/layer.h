@@ -14,6 +14,8 @@
 namespace rubato::worker {
 
 struct ForwardPass {
+  // Of Layer::parts().
+  int part = 0;
   // Dropout drops; the backward pass follows the last forward pass.
   bool training = false;
   // Names the dropout masks; another one in each step of each worker.
@@ -21,6 +23,8 @@ struct ForwardPass {
 };
 
 struct BackwardPass {
+  // Of Layer::parts().
+  int part = 0;
   // Adds to the parameter gradients instead of replacing them.
   bool accumulate = false;
   // Whether the gradient of the input is needed.
@@ -50,6 +54,12 @@ class Layer {
   // other terms of dx in the pass, they are returned with the layer's added.
   virtual absl::StatusOr<DeviceTensor> Backward(const DeviceTensor& x, const DeviceTensor& y, const DeviceTensor& dy,
                                                 const BackwardPass& pass) = 0;
+  // How many parts its passes are made in, each a call, in order; what the last one returns is what the others would. A
+  // part needs of the layer's first tensor, and has written of its gradient, PartEnd elements from the beginning; of
+  // other tensors everything. The weights of a part's gradient are not read any more.
+  virtual int parts() const { return 1; }
+  // Called for layers with parts only.
+  virtual int64_t PartEnd(int /*part*/) const { return 0; }
   // Whether Backward leaves dy as it is, and does not return it either.
   virtual bool keeps_output_gradient() const { return false; }
   // Whether Backward adds to a pass's input_gradient_sum.
