@@ -21,6 +21,7 @@
 #include "common/config/load.h"
 #include "common/status.h"
 #include "common/storage/file.h"
+#include "common/transport/process_tuning.h"
 
 namespace rubato {
 
@@ -156,6 +157,8 @@ absl::StatusOr<v1::JobConfig> WithOfferedModel(const v1::JobConfig& config) {
 
 absl::Status RunJob(const PreparedRun& run, const std::string& label, StopSignals* signals,
                     const Environment& environment) {
+  // All of the job shares this machine, also clients' programs, which do not do so by themselves.
+  ScheduleAsBatch();
   LocalTaskHost::Options local;
   local.config = run.config;
   if (run.resume) {

@@ -1,6 +1,7 @@
 #include "common/transport/process_tuning.h"
 
 #include <malloc.h>
+#include <sched.h>
 
 #include "absl/synchronization/mutex.h"
 
@@ -16,6 +17,12 @@ void TuneProcess() {
 #endif
   // Debian's Abseil is built with its check on, which takes one lock of the whole process at each lock of gRPC's.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  ScheduleAsBatch();
+}
+
+void ScheduleAsBatch() {
+  const sched_param no_priority = {};
+  sched_setscheduler(0, SCHED_BATCH, &no_priority);
 }
 
 }  // namespace rubato

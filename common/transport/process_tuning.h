@@ -7,8 +7,14 @@ namespace rubato {
 //
 // Freed memory is kept instead of given back to the system at once: gRPC allocates and frees buffers for every message,
 // and returning and faulting in their pages again is what costs most for messages of 1 MiB and more (glibc alone).
-// Abseil's mutexes do not look for deadlocks.
+// Abseil's mutexes do not look for deadlocks. And as ScheduleAsBatch.
 void TuneProcess();
+
+// Tells the system that the calling thread, and the threads and processes that it starts from now on, have work to do
+// rather than somebody to answer: when they wake up they do not take a processor from what runs there (SCHED_BATCH,
+// sched(7)). Where processors are fewer than what wants to run, each then does more at a time. Nothing happens where
+// the system refuses.
+void ScheduleAsBatch();
 
 }  // namespace rubato
 
