@@ -76,8 +76,9 @@ const char* __tsan_default_suppressions() {
       // gRPC's own threads are joined by its clean-up, which runs on a thread that nobody waits for when the last user
       // goes on one of its threads. The process may end first.
       "thread:grpc_core::Thread::Thread\n"
-      // It opens a directory, whose descriptor may have the number of a socket that gRPC closed, unseen.
+      // These open a directory and a memfd, whose descriptors may have the number of a socket that gRPC closed, unseen.
       "race:rubato::TuneLoopbackSockets\n"
+      "race:rubato::SharedRegion::Take\n"
       // OpenMP's barriers are futexes of its own, unseen as well.
       "called_from_lib:libgomp.so\n"
       // Its kernels are made at run time and divide their work with OpenMP.
