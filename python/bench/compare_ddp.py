@@ -7,7 +7,9 @@ Two workers of one thread, compute included; with --device=cuda on GPUs in turn,
 DistributedDataParallel over NCCL where each has its own. Runs of the contenders are interleaved; printed are medians of all
 rounds and their quotients. alone is the limit: the same steps of two processes that exchange nothing, and keep what torch
 frees, as ours do. The others are as they are; to have all of them do so, set MALLOC_MMAP_THRESHOLD_=1073741824 and
-MALLOC_TRIM_THRESHOLD_=2147483647. slow-sync and slow-async are ours with a straggler: worker 1 computes four times as long.
+MALLOC_TRIM_THRESHOLD_=2147483647. Likewise ours are scheduled as batch work (docs/decisions/0038) and the others as they
+are; to have all of them so, run it under `chrt -b 0`. slow-sync and slow-async are ours with a straggler: worker 1
+computes four times as long.
 Needs RUBATO_LIBRARY, RUBATO_SIDECAR and RUBATO_PROGRAM, or an installed wheel.
 """
 

@@ -19,6 +19,12 @@
 namespace rubato::worker {
 namespace {
 
+void BeginStep(PsClient* client, int tensors) {
+  for (int tensor = 0; tensor < tensors; ++tensor) ASSERT_TRUE(*client->AwaitTensor(tensor));
+  Parameters::Step step;
+  ASSERT_TRUE(*client->BeginStep(&step));
+}
+
 // Waits for some of the tensor, and then for all of it.
 absl::StatusOr<bool> AwaitInParts(PsClient* client, int tensor, size_t elements) {
   for (size_t part : {elements / 3, 2 * elements / 3}) {
@@ -217,9 +223,7 @@ TEST_P(PsClientTest, PushesWhatIsFinalOfATensorBeforeTheRest) {
   PsClient client(std::move(options));
   client.Start(cluster.plan());
   const int tensors = static_cast<int>(model.weights.size());
-  for (int tensor = 0; tensor < tensors; ++tensor) ASSERT_TRUE(*client.AwaitTensor(tensor));
-  Parameters::Step step;
-  ASSERT_TRUE(*client.BeginStep(&step));
+  BeginStep(&client, tensors);
   // Weights of the tensor's first chunk, of several, come for the next step while the others are still to be pushed.
   ASSERT_EQ(cluster.job().chunks(0).tensor(), 0u);
   ASSERT_EQ(cluster.job().chunks(1).tensor(), 0u);
@@ -260,9 +264,7 @@ TEST_P(PsClientTest, TracesTheBytesThatTravel) {
   PsClient client(std::move(options));
   client.Start(cluster.plan());
   const int tensors = static_cast<int>(model.weights.size());
-  for (int tensor = 0; tensor < tensors; ++tensor) ASSERT_TRUE(*client.AwaitTensor(tensor));
-  Parameters::Step step;
-  ASSERT_TRUE(*client.BeginStep(&step));
+  BeginStep(&client, tensors);
   for (int tensor = tensors - 1; tensor >= 0; --tensor) client.PushTensor(tensor, {.examples = 16});
   for (int tensor = 0; tensor < tensors; ++tensor) ASSERT_TRUE(*client.AwaitTensor(tensor));
   int64_t elements = 0, sent = 0, received = 0;

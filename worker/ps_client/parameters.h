@@ -62,8 +62,8 @@ class Parameters {
 
   // The tensor's gradient of the current step is final. The slice is the same for all tensors of a step.
   virtual void PushTensor(int tensor, const Pushed& pushed) = 0;
-  // As far as its first `elements` are concerned, which may be pushed already; PushTensor follows, with the same
-  // `pushed`. The trainer does not use these weights any more.
+  // Its first `elements` are final and may be pushed already; PushTensor follows, with the same `pushed`. The trainer
+  // does not use these weights any more in this step.
   virtual void PushElements(int /*tensor*/, int64_t /*elements*/, const Pushed& /*pushed*/) {}
 
   // Rows of tables, for models that have some. Keys of a call come in the order of their hashes (common/table_keys.h),

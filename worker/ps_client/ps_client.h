@@ -49,10 +49,10 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
    public:
     virtual ~TensorMemory() = default;
     // Where the weights from element `offset` on belong. The client writes them, in pieces, while the trainer does not
-    // use the tensor.
+    // use them: from PushElements or PushTensor until AwaitElements or AwaitTensor.
     virtual float* Weights(int tensor, int64_t offset) = 0;
-    // The gradient, which stays unchanged until the push is acknowledged: until AwaitTensor returns for the next step.
-    // But if it is sent as it is, PushTensor adds what error feedback has kept (GradientEncoder).
+    // The gradient, which stays unchanged until the push is acknowledged: until it was awaited for the next step.
+    // But if it is sent as it is, PushElements and PushTensor add what error feedback has kept (GradientEncoder).
     virtual float* Gradient(int tensor, int64_t offset) = 0;
   };
 
@@ -225,7 +225,7 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
   // answer, or there is nothing to put in place.
   int BeginStore(int connection, const DecodedReply& reply, const SharedRegion* memory,
                  std::vector<ArrivedWeights>* weights) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Writes the weights to their place. The trainer does not use the tensors meanwhile.
+  // Writes the weights to their place. The trainer does not use them meanwhile.
   absl::Status Store(int batch, const std::vector<ArrivedWeights>& weights);
   void TakeReply(int batch, const v1::ExchangeReply& reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Fail(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
