@@ -40,7 +40,7 @@ void AddLaunchOptions(CLI::App* command, LaunchOptions* options) {
                     "Go on with the run that the run directory holds; servers and workers may be others than before");
 }
 
-void AddSlowOptions(CLI::App* command, LaunchOptions* options) {
+void AddWorkerOptions(CLI::App* command, LaunchOptions* options) {
   command
       ->add_option("--slow", options->slow,
                    "worker:INDEX:MODEL, or worker:* for all others: slows a worker down, as in x3 or "
@@ -51,13 +51,16 @@ void AddSlowOptions(CLI::App* command, LaunchOptions* options) {
                    "worker:INDEX:LINK, or worker:* for all others: puts a worker behind a slow network link, as in "
                    "latency=10ms,rate=100mbit; may be repeated")
       ->allow_extra_args(false);
+  command->add_flag("--unbound", options->unbound,
+                    "Workers run on any CPU; otherwise each stays on one if they are as many as this machine has, and "
+                    "compute with one thread");
 }
 
 void AddRunOptions(CLI::App* command, RunOptions* options) {
   command->add_option("CONFIG", options->config_path, "The job's config, a textproto");
   command->add_option("--set", options->overrides, "path=value: overrides a field of the config; may be repeated")
       ->allow_extra_args(false);
-  AddSlowOptions(command, &options->launch);
+  AddWorkerOptions(command, &options->launch);
   AddLaunchOptions(command, &options->launch);
 }
 
@@ -81,6 +84,7 @@ absl::StatusOr<PreparedRun> LaunchedRun(const LaunchOptions& options) {
   }
   PreparedRun run;
   run.resume = options.resume;
+  run.bind_workers = !options.unbound;
   run.metrics_listen = options.metrics_listen;
   run.time_limit =
       options.time_limit_seconds > 0 ? absl::Seconds(options.time_limit_seconds) : absl::InfiniteDuration();
@@ -168,6 +172,7 @@ absl::Status RunJob(const PreparedRun& run, const std::string& label, StopSignal
   local.slowed = run.slowed;
   local.metrics_listen = run.metrics_listen;
   local.resume = run.resume;
+  local.bind_workers = run.bind_workers;
   local.clients = run.clients;
   LocalTaskHost host(std::move(local), environment.clock, signals);
   JobSupervisor::Options options;

@@ -30,13 +30,15 @@ struct LaunchOptions {
   double time_limit_seconds = 0;
   bool overwrite = false;
   bool resume = false;
-  // As ParseSlowWorkers reads them.
+  // Of workers, as ParseSlowWorkers reads them.
   std::vector<std::string> slow;
   std::vector<std::string> network;
+  // Workers run on any CPU, also where they fill the machine.
+  bool unbound = false;
 };
-// All but `slow` and `network`, which are nothing for workers that somebody else starts.
+// All but those of workers, which somebody else may start.
 void AddLaunchOptions(CLI::App* command, LaunchOptions* options);
-void AddSlowOptions(CLI::App* command, LaunchOptions* options);
+void AddWorkerOptions(CLI::App* command, LaunchOptions* options);
 
 // Those of `train` and `compare`, whose jobs a config describes.
 struct RunOptions {
@@ -55,6 +57,8 @@ struct PreparedRun {
   absl::Duration time_limit;
   // The job goes on with what its run directory holds.
   bool resume = false;
+  // As LocalTaskHost::Options.bind_workers.
+  bool bind_workers = true;
   // Of a client's job.
   std::optional<LocalTaskHost::Clients> clients;
   // As JobSupervisor::Options.restart_failed.

@@ -43,7 +43,7 @@ void AddRunCommand(CLI::App* app, const Environment* environment, int* exit_code
   auto options = std::make_shared<RunCommandOptions>();
   AddClientJobOptions(command, &options->job);
   AddLaunchOptions(command, &options->launch);
-  AddSlowOptions(command, &options->launch);
+  AddWorkerOptions(command, &options->launch);
   command->add_flag(
       "--restart-failed", options->restart_failed,
       "Start a worker again that ends with an error, as one that is killed is; otherwise it ends the job");

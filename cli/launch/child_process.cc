@@ -1,6 +1,7 @@
 #include "cli/launch/child_process.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -41,9 +42,10 @@ absl::Status SystemError(int error, absl::string_view what) {
 
 // The child between fork and exec: only calls that are safe after forking a process with threads. Writes errno to
 // `error_fd` when it fails.
-[[noreturn]] void Execute(char* const* argv, char* const* environment, const std::array<int, 3>& streams, int error_fd,
-                          pid_t parent) {
+[[noreturn]] void Execute(char* const* argv, char* const* environment, const std::array<int, 3>& streams,
+                          const cpu_set_t* cpus, int error_fd, pid_t parent) {
   setpgid(0, 0);
+  if (cpus != nullptr) sched_setaffinity(0, sizeof(*cpus), cpus);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   sigset_t none;
   sigemptyset(&none);
@@ -94,7 +96,8 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(const std::vec
 
 absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(const std::vector<std::string>& argv,
                                                                   const Streams& streams,
-                                                                  const std::vector<std::string>& variables) {
+                                                                  const std::vector<std::string>& variables,
+                                                                  std::optional<int> cpu) {
   constexpr int kAppend = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
   Descriptor input(open(streams.input.c_str(), O_RDONLY | O_CLOEXEC));
   if (input.get() < 0) return SystemError(errno, streams.input);
@@ -109,13 +112,16 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(const std::vec
   const std::vector<std::string> environment = EnvironmentWith(variables);
   const std::vector<char*> arguments = Pointers(argv);
   const std::vector<char*> environment_pointers = Pointers(environment);
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  if (cpu.has_value()) CPU_SET(*cpu, &cpus);
 
   pid_t parent = getpid();
   pid_t pid = fork();
   if (pid < 0) return SystemError(errno, "fork");
   if (pid == 0) {
-    Execute(arguments.data(), environment_pointers.data(), {input.get(), output.get(), errors.get()}, writer.get(),
-            parent);
+    Execute(arguments.data(), environment_pointers.data(), {input.get(), output.get(), errors.get()},
+            cpu.has_value() ? &cpus : nullptr, writer.get(), parent);
   }
   close(writer.Release());
   // Both sides set it, so that the group exists whoever comes first.

@@ -44,10 +44,11 @@ class ChildProcess {
   static absl::StatusOr<std::unique_ptr<ChildProcess>> Start(const std::vector<std::string>& argv,
                                                              const std::string& log_path);
   // The same with three files, and with variables, "NAME=value" each, added to the caller's environment or in place of
-  // those of the same name.
+  // those of the same name. `cpu`: the one that it stays on, with all that it starts, if the system lets it.
   static absl::StatusOr<std::unique_ptr<ChildProcess>> Start(const std::vector<std::string>& argv,
                                                              const Streams& streams,
-                                                             const std::vector<std::string>& variables = {});
+                                                             const std::vector<std::string>& variables = {},
+                                                             std::optional<int> cpu = std::nullopt);
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;

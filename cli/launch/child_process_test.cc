@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <fstream>
 
+#include "cli/launch/worker_cpus.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -49,6 +50,16 @@ TEST(ChildProcessTest, HasTheCallersEnvironmentAndMore) {
   ASSERT_TRUE(child.ok()) << child.status();
   EXPECT_TRUE(WaitFor(**child).ok());
   EXPECT_EQ(LastLines(log, 5), "kept after a=b\n");
+}
+
+TEST(ChildProcessTest, StaysOnItsCpu) {
+  const int last = AllowedCpus().back();
+  const std::string log = TempPath("cpu.log");
+  auto child = ChildProcess::Start({"/bin/sh", "-c", "sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status"},
+                                   {.output = log}, {}, last);
+  ASSERT_TRUE(child.ok()) << child.status();
+  EXPECT_TRUE(WaitFor(**child).ok());
+  EXPECT_EQ(LastLines(log, 5), std::to_string(last) + "\n");
 }
 
 TEST(ChildProcessTest, ReportsTheSignal) {

@@ -16,6 +16,7 @@
 #include "absl/strings/str_split.h"
 #include "cli/launch/gpu_assignment.h"
 #include "cli/launch/gpu_count.h"
+#include "cli/launch/worker_cpus.h"
 #include "common/config/fingerprint.h"
 #include "common/security/open_security.h"
 #include "common/status.h"
@@ -71,7 +72,9 @@ absl::Status LocalTaskHost::Start() {
   ResumeCoordinatorAt(host.empty() ? coordinator_ : absl::StrCat("0.0.0.0:", port), &tasks_.front().command);
   client_ = std::make_unique<CoordinatorClient>(host.empty() ? coordinator_ : absl::StrCat("127.0.0.1:", port),
                                                 std::move(security));
-  for (TaskCommand& command : OtherTasks(config_path, gpus)) {
+  std::vector<TaskCommand> others = OtherTasks(config_path, gpus);
+  BindWorkers(&others);
+  for (TaskCommand& command : others) {
     // What is not ours has no such flag.
     if (!command.variables.empty()) {
       if (!options_.metrics_listen.empty()) command.variables.push_back("RUBATO_METRICS_LISTEN=127.0.0.1:0");
@@ -105,6 +108,17 @@ std::vector<TaskCommand> LocalTaskHost::OtherTasks(const std::string& config_pat
     commands.push_back(std::move(command));
   }
   return commands;
+}
+
+void LocalTaskHost::BindWorkers(std::vector<TaskCommand>* tasks) const {
+  if (!options_.bind_workers) return;
+  const bool are_clients = options_.clients.has_value() && options_.clients->command.has_value();
+  const uint32_t threads =
+      are_clients ? options_.clients->command->threads : options_.config.training().compute_threads();
+  const std::vector<int> cpus = CpuOfEachWorker(AllowedCpus(), options_.config.cluster().workers(), threads);
+  for (TaskCommand& task : *tasks) {
+    if (task.id.role() == v1::TaskId::WORKER && task.id.index() < cpus.size()) task.cpu = cpus[task.id.index()];
+  }
 }
 
 void LocalTaskHost::Follow(Task* task) {
@@ -169,8 +183,8 @@ absl::StatusOr<std::string> LocalTaskHost::AwaitAddress() {
 
 absl::Status LocalTaskHost::Launch(Task* task) {
   const std::string log = LogPath(task->command.id);
-  RUBATO_ASSIGN_OR_RETURN(
-      task->process, ChildProcess::Start(task->command.argv, {.output = log, .errors = log}, task->command.variables));
+  RUBATO_ASSIGN_OR_RETURN(task->process, ChildProcess::Start(task->command.argv, {.output = log, .errors = log},
+                                                             task->command.variables, task->command.cpu));
   return absl::OkStatus();
 }
 

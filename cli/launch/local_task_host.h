@@ -47,6 +47,8 @@ class LocalTaskHost : public TaskHost {
     std::string metrics_listen;
     // The job goes on with what the run directory holds.
     bool resume = false;
+    // Whether workers that fill this machine stay on one of its CPUs each (CpuOfEachWorker).
+    bool bind_workers = true;
     // Absent: the workers are ours.
     std::optional<Clients> clients;
   };
@@ -85,6 +87,8 @@ class LocalTaskHost : public TaskHost {
 
   // The tasks beside the coordinator.
   std::vector<TaskCommand> OtherTasks(const std::string& config_path, uint32_t gpus) const;
+  // As options_.bind_workers says.
+  void BindWorkers(std::vector<TaskCommand>* tasks) const;
   // From now on what the task writes is shown.
   void Follow(Task* task);
   void TakeOutput(Task* task, std::vector<std::string>* lines);

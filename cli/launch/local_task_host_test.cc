@@ -1,5 +1,6 @@
 #include "cli/launch/local_task_host.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -8,7 +9,9 @@
 #include <optional>
 #include <sstream>
 
+#include "absl/strings/str_cat.h"
 #include "cli/launch/job_supervisor.h"
+#include "cli/launch/worker_cpus.h"
 #include "common/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -274,6 +277,29 @@ TEST_F(ClientsOnThisMachineTest, KnowWhoTheyAreAndAreShownWithTheirRank) {
                                            "[1] err"));
   EXPECT_EQ(Log("worker-1.log"), "rank 1 of 2 at 127.0.0.1\nerr\n");
   EXPECT_EQ(Children(), "");
+}
+
+TEST_F(ClientsOnThisMachineTest, StayOnOneCpuEachWhereTheyFillTheMachine) {
+  std::vector<int> cpus = AllowedCpus();
+  if (cpus.size() < 2) GTEST_SKIP() << "two CPUs are needed";
+  cpu_set_t before, two;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(before), &before), 0);
+  cpus.resize(2);
+  CPU_ZERO(&two);
+  for (int cpu : cpus) CPU_SET(cpu, &two);
+  ASSERT_EQ(sched_setaffinity(0, sizeof(two), &two), 0);
+  const std::string show = "sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status | tr ',' '-'";
+  for (const bool bind : {true, false}) {
+    lines_.clear();
+    Job job = MakeClientsJob("ends", show);
+    job.host.bind_workers = bind;
+    job.host.clients->command->threads = 1;
+    EXPECT_TRUE(Run(std::move(job)).ok());
+    const std::string both = absl::StrCat(cpus[0], "-", cpus[1]);
+    EXPECT_THAT(lines_, UnorderedElementsAre(absl::StrCat("[0] ", bind ? absl::StrCat(cpus[0]) : both),
+                                             absl::StrCat("[1] ", bind ? absl::StrCat(cpus[1]) : both)));
+  }
+  ASSERT_EQ(sched_setaffinity(0, sizeof(before), &before), 0);
 }
 
 TEST_F(ClientsOnThisMachineTest, ALineIsNewsAtOnce) {

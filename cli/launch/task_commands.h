@@ -1,6 +1,7 @@
 #ifndef RUBATO_CLI_LAUNCH_TASK_COMMANDS_H_
 #define RUBATO_CLI_LAUNCH_TASK_COMMANDS_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,8 @@ struct TaskCommand {
   std::vector<std::string> argv;
   // "NAME=value" each, beside the launcher's own environment.
   std::vector<std::string> variables = {};
+  // The CPU that it stays on. Nothing: it runs on any.
+  std::optional<int> cpu = std::nullopt;
 };
 
 // "worker-1", "coordinator": the name of a task's log and of what else a launcher keeps of it.

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "cli/launch/local_program.h"
 #include "common/status.h"
@@ -108,9 +109,13 @@ absl::StatusOr<std::vector<std::string>> SplitCommand(const std::string& line, c
 }
 
 void ShareCores(uint32_t workers, WorkerCommand* command) {
-  if (std::getenv(kThreads) != nullptr) return;
-  const uint32_t threads = std::max(1u, std::thread::hardware_concurrency() / std::max(1u, workers));
-  command->variables.push_back(absl::StrCat(kThreads, "=", threads));
+  if (const char* said = std::getenv(kThreads); said != nullptr) {
+    // It may be a list, of nested loops.
+    if (!absl::SimpleAtoi(said, &command->threads)) command->threads = 0;
+    return;
+  }
+  command->threads = std::max(1u, std::thread::hardware_concurrency() / std::max(1u, workers));
+  command->variables.push_back(absl::StrCat(kThreads, "=", command->threads));
 }
 
 std::vector<std::string> WorkerVariables(const WorkerCommand& command, const std::string& coordinator,

@@ -18,6 +18,8 @@ struct WorkerCommand {
   std::string sidecar;
   // "NAME=value" each, for all workers alike.
   std::vector<std::string> variables;
+  // That a worker computes with; 0: nobody knows.
+  uint32_t threads = 0;
 };
 
 // The command, with its program looked for as execvp(3) does, and the client's files of the folder that `program` (this
@@ -31,7 +33,7 @@ absl::StatusOr<WorkerCommand> MakeWorkerCommand(const std::vector<std::string>& 
 absl::StatusOr<std::vector<std::string>> SplitCommand(const std::string& line, const std::string& flag);
 
 // Adds to the variables of `workers` on this machine how many threads each computes with (OMP_NUM_THREADS): its share
-// of the cores. Nothing if the environment says so already.
+// of the cores, unless the environment says so already. Sets `threads`.
 void ShareCores(uint32_t workers, WorkerCommand* command);
 
 // Which of the job's workers a process is.

@@ -77,10 +77,15 @@ TEST(WorkerCommandTest, SharesTheCoresUnlessSomebodyHasSaidOtherwise) {
   unsetenv("OMP_NUM_THREADS");
   ShareCores(1000000, &command);
   EXPECT_THAT(command.variables, ElementsAre("OMP_NUM_THREADS=1"));
+  EXPECT_EQ(command.threads, 1u);
   command.variables.clear();
   setenv("OMP_NUM_THREADS", "3", 1);
   ShareCores(2, &command);
   EXPECT_THAT(command.variables, ElementsAre());
+  EXPECT_EQ(command.threads, 3u);
+  setenv("OMP_NUM_THREADS", "4,2", 1);
+  ShareCores(2, &command);
+  EXPECT_EQ(command.threads, 0u);
 }
 
 TEST(SplitCommandTest, TakesQuotesAndBackslashesAsAShellDoes) {

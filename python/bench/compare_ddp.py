@@ -1,21 +1,23 @@
 """Samples per second of ours, DistributedDataParallel over gloo and torch's RPC parameter server, on this machine.
 
     python3 bench/compare_ddp.py [--models=mlp512,mlp4096,lenet,resnet20] [--rounds=5] [--seconds=4]
-        [--contenders=alone,ours,ddp,rpc,slow-sync,slow-async] [--device=cuda] [--batch=64]
+        [--contenders=alone,ours,ddp,rpc,slow-sync,slow-async] [--device=cuda] [--batch=64] [--bind]
 
 Two workers of one thread, compute included; with --device=cuda on GPUs in turn, or both on the only one, without rpc, and
 DistributedDataParallel over NCCL where each has its own. Runs of the contenders are interleaved; printed are medians of all
 rounds and their quotients. alone is the limit: the same steps of two processes that exchange nothing, and keep what torch
 frees, as ours do. The others are as they are; to have all of them do so, set MALLOC_MMAP_THRESHOLD_=1073741824 and
 MALLOC_TRIM_THRESHOLD_=2147483647. Likewise ours are scheduled as batch work (docs/decisions/0038) and the others as they
-are; to have all of them so, run it under `chrt -b 0`. slow-sync and slow-async are ours with a straggler: worker 1
-computes four times as long.
+are; to have all of them so, run it under `chrt -b 0`. And where there are two CPUs, ours stay on one each, as `rubato run`
+starts them (docs/decisions/0039), and the others on any; with --bind all workers do as ours. slow-sync and slow-async are
+ours with a straggler: worker 1 computes four times as long.
 Needs RUBATO_LIBRARY, RUBATO_SIDECAR and RUBATO_PROGRAM, or an installed wheel.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import pathlib
@@ -285,6 +287,14 @@ def run(contender, name, options, rate):
         serve = Serve(WORKERS, 1, 60.0, mode, None)
         environment["RUBATO_COORDINATOR"] = serve.address
 
+    ours = serve is not None
+    cpus = sorted(os.sched_getaffinity(0))
+
+    def bind(rank):
+        """In the process that becomes a worker."""
+        if len(cpus) == WORKERS and rank < WORKERS and (ours or options.bind):
+            os.sched_setaffinity(0, {cpus[rank]})
+
     def of_rank(rank):
         slow = contender.startswith(SLOW) and rank == SLOW_RANK
         model = {"RUBATO_SLOW": SLOW_MODEL} if slow else {}
@@ -304,6 +314,7 @@ def run(contender, name, options, rate):
                 f"--device={options.device}",
             ],
             env=of_rank(rank),
+            preexec_fn=functools.partial(bind, rank),
             stdout=subprocess.PIPE,
             text=True,
         )
@@ -332,6 +343,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--batch", type=int, default=64, help="examples of a worker's batch")
+    parser.add_argument("--bind", action="store_true", help="all workers stay on one CPU each")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--worker", choices=CONTENDERS, help="used by this program itself")
     options = parser.parse_args()
