@@ -196,6 +196,10 @@ typedef struct rubato_model {
   const rubato_admission* admission;
   /* One entry a table. NULL: float32. */
   const rubato_row_format* row_formats;
+  /* Not 0: the weights of a step stay in their memory until the next rubato_begin, which puts the next ones there, so
+   * that a model may have its parameters there. rubato_close leaves them there too (rubato_free_weights). Without
+   * rubato_await. */
+  int keep_weights;
 } rubato_model;
 
 typedef struct rubato_step {
@@ -236,10 +240,14 @@ RUBATO_API rubato_result rubato_define(rubato_client* client, const rubato_model
 
 /* Memory of a tensor, dense and in C order, aligned to 64 bytes; valid until rubato_close. Weights: the initial ones
  * until rubato_start, from then on to be read between rubato_begin (of a tensor: rubato_await) and the first
- * rubato_push of the step; gradients: to be written after rubato_begin, and left alone once pushed, until the next one.
- * NULL: no such tensor. Any thread. */
+ * rubato_push of the step (keep_weights: the next rubato_begin); gradients: to be written after rubato_begin, and left
+ * alone once pushed, until the next one. NULL: no such tensor. Any thread. */
 RUBATO_API float* rubato_weights(rubato_client* client, uint32_t tensor);
 RUBATO_API float* rubato_gradient(rubato_client* client, uint32_t tensor);
+
+/* With keep_weights, after rubato_close: gives back the memory of all weights. `weights`: what rubato_weights has
+ * returned for tensor 0; nothing happens if it is something else. Any thread. */
+RUBATO_API void rubato_free_weights(float* weights);
 
 /* Of an optimizer that has stepped before: what it keeps of a tensor, with which the servers go on. `values`: as many
  * as the tensor has elements. `slot`: MOMENTUM, NESTEROV: 0, the velocity; ADAGRAD: 0, the sum of squares; RMSPROP: 0,
@@ -259,6 +267,10 @@ RUBATO_API rubato_result rubato_start(rubato_client* client);
  * weights that were used already have others in their place now. Nothing was begun: drop what was computed, and call
  * again. */
 RUBATO_API rubato_result rubato_begin(rubato_client* client, rubato_step* step, double seconds);
+
+/* With keep_weights, between rubato_begin and the first rubato_push: whether the tensor's memory still has the weights
+ * of the step, bit by bit (1), or others were written there (0). */
+RUBATO_API rubato_result rubato_has_weights(rubato_client* client, uint32_t tensor, int* has, double seconds);
 
 /* From the next push on. RUBATO_INVALID: no such group, or a value out of range. */
 RUBATO_API rubato_result rubato_set_hyperparameters(rubato_client* client, uint32_t group,

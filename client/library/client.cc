@@ -106,10 +106,12 @@ rubato_result Client::Define(const rubato_model& given) {
   SidecarLink::Answer answer = AskInTime(FrameKind::kDefine, EncodeModel(model), memory->descriptor());
   if (answer.result != RUBATO_OK) return Finish(answer.result, std::move(answer.error));
   memory->CloseDescriptor();
+  if (model.keep_weights) memory->KeepWeights();
   memory_ = std::move(memory);
   steps_.emplace(NamesOf(model.tensors), NamesOf(model.tables));
   algorithm_ = given.algorithm;
   groups_ = model.groups.size();
+  keeps_weights_ = model.keep_weights;
   for (const Model::Tensor& tensor : model.tensors) elements_.push_back(ElementsOf(tensor));
   for (const Model::Table& table : model.tables) {
     tables_.emplace_back(static_cast<uint32_t>(tables_.size()), table.name, static_cast<size_t>(table.dimension));
@@ -127,6 +129,8 @@ rubato_result Client::Start() {
 
 rubato_result Client::Await(uint32_t tensor, double seconds) {
   if (!started()) return Invalid(std::string("rubato_await: ") + kNotStarted);
+  if (keeps_weights_)
+    return Invalid("rubato_await: with model.keep_weights the next weights come with rubato_begin alone");
   if (std::string error = steps_->CheckAwait(tensor); !error.empty()) return Invalid(std::move(error));
   if (tensor < arrived_) return Finish(RUBATO_OK, "");
   SidecarLink::Answer answer = link_.Ask(FrameKind::kAwait, Encode(AwaitBody{.tensor = tensor}), seconds);
@@ -163,6 +167,25 @@ rubato_result Client::Begin(rubato_step* step, double seconds) {
            .workers = body.workers,
            .learning_rate_scale = body.learning_rate_scale,
            .rollbacks = body.rollbacks};
+  return Finish(RUBATO_OK, "");
+}
+
+rubato_result Client::HasWeights(uint32_t tensor, int* has, double seconds) {
+  if (!started()) return Invalid(std::string("rubato_has_weights: ") + kNotStarted);
+  if (!keeps_weights_) return Invalid("rubato_has_weights: only with model.keep_weights");
+  if (tensor >= elements_.size()) {
+    return Invalid("rubato_has_weights: tensor " + std::to_string(tensor) + ": the model has " +
+                   std::to_string(elements_.size()));
+  }
+  if (std::string error = steps_->CheckBeforePush("rubato_has_weights"); !error.empty()) {
+    return Invalid(std::move(error));
+  }
+  SidecarLink::Answer answer = link_.Ask(FrameKind::kHasWeights, Encode(HasWeightsBody{.tensor = tensor}), seconds);
+  if (answer.result != RUBATO_OK) return Finish(answer.result, std::move(answer.error));
+  int64_t found = 0;
+  BodyReader reader(answer.body);
+  if (!reader.Get(&found) || !reader.AtEnd()) return Finish(RUBATO_UNAVAILABLE, kUnreadable);
+  *has = found != 0 ? 1 : 0;
   return Finish(RUBATO_OK, "");
 }
 

@@ -28,6 +28,7 @@ class Client {
   rubato_result Start();
   rubato_result Await(uint32_t tensor, double seconds);
   rubato_result Begin(rubato_step* step, double seconds);
+  rubato_result HasWeights(uint32_t tensor, int* has, double seconds);
   rubato_result SetHyperparameters(uint32_t group, const rubato_hyperparameters& values);
   rubato_result SetSlice(const SliceBody& slice);
   rubato_result SetEpoch(double epoch);
@@ -85,6 +86,7 @@ class Client {
   std::optional<StepState> steps_;  // Once there is a model.
   rubato_algorithm algorithm_ = RUBATO_SGD;
   size_t groups_ = 0;
+  bool keeps_weights_ = false;
   // How many of the model's first tensors have the weights of the next step, as far as was asked.
   uint64_t arrived_ = 0;
   // By tensor.

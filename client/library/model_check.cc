@@ -202,6 +202,7 @@ std::string ReadModel(const rubato_model& given, Model* model) {
   model->leased_examples = given.leased_examples;
   model->shard_examples = given.shard_examples;
   model->epochs = given.epochs;
+  model->keep_weights = given.keep_weights != 0;
   return "";
 }
 

@@ -99,10 +99,10 @@ const char* rubato_error(const rubato_client* client) {
 rubato_result rubato_define(rubato_client* client, const rubato_model* model) {
   return WithOutput(client, model, "model", [&](rubato::client::Client* self) {
     rubato_model copy;
-    if (!CopyStruct(
-            model,
-            {offsetof(rubato_model, tables), offsetof(rubato_model, admission), offsetof(rubato_model, row_formats)},
-            &copy)) {
+    if (!CopyStruct(model,
+                    {offsetof(rubato_model, tables), offsetof(rubato_model, admission),
+                     offsetof(rubato_model, row_formats), offsetof(rubato_model, keep_weights)},
+                    &copy)) {
       return self->Invalid("model.struct_bytes: is not sizeof(rubato_model)");
     }
     return self->Define(copy);
@@ -112,6 +112,8 @@ rubato_result rubato_define(rubato_client* client, const rubato_model* model) {
 float* rubato_weights(rubato_client* client, uint32_t tensor) {
   return client == nullptr ? nullptr : client->client->Weights(tensor);
 }
+
+void rubato_free_weights(float* weights) { rubato::client::TensorMemory::FreeWeights(weights); }
 
 float* rubato_gradient(rubato_client* client, uint32_t tensor) {
   return client == nullptr ? nullptr : client->client->Gradient(tensor);
@@ -123,6 +125,11 @@ rubato_result rubato_start(rubato_client* client) {
 
 rubato_result rubato_begin(rubato_client* client, rubato_step* step, double seconds) {
   return WithOutput(client, step, "step", [&](rubato::client::Client* self) { return self->Begin(step, seconds); });
+}
+
+rubato_result rubato_has_weights(rubato_client* client, uint32_t tensor, int* has, double seconds) {
+  return WithOutput(client, has, "has",
+                    [&](rubato::client::Client* self) { return self->HasWeights(tensor, has, seconds); });
 }
 
 rubato_result rubato_await(rubato_client* client, uint32_t tensor, double seconds) {

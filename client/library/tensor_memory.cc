@@ -5,6 +5,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <utility>
 
 namespace rubato::client {
@@ -15,6 +17,17 @@ std::string Failure(const char* what, size_t bytes) {
   char text[128] = "";
   return "memory of " + std::to_string(bytes) + " bytes for weights and gradients: " + what + ": " +
          strerror_r(error, text, sizeof(text));
+}
+
+// The sizes of weights that have stayed.
+struct KeptWeights {
+  std::mutex mu;
+  std::map<const void*, size_t> bytes;
+};
+
+KeptWeights& TheKeptWeights() {
+  static auto* const kept = new KeptWeights();
+  return *kept;
 }
 
 }  // namespace
@@ -41,7 +54,22 @@ std::unique_ptr<TensorMemory> TensorMemory::Create(TensorLayout layout, std::str
 
 TensorMemory::~TensorMemory() {
   CloseDescriptor();
-  munmap(data_, layout_.tensor_bytes);
+  const size_t kept = keeps_weights_ ? layout_.weight_bytes : 0;
+  if (kept > 0) {
+    KeptWeights& all = TheKeptWeights();
+    const std::lock_guard<std::mutex> lock(all.mu);
+    all.bytes[data_] = kept;
+  }
+  if (layout_.tensor_bytes > kept) munmap(data_ + kept, layout_.tensor_bytes - kept);
+}
+
+void TensorMemory::FreeWeights(const float* weights) {
+  KeptWeights& all = TheKeptWeights();
+  const std::lock_guard<std::mutex> lock(all.mu);
+  const auto found = all.bytes.find(weights);
+  if (found == all.bytes.end()) return;
+  munmap(const_cast<void*>(found->first), found->second);
+  all.bytes.erase(found);
 }
 
 void TensorMemory::CloseDescriptor() {

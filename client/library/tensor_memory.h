@@ -8,12 +8,16 @@
 
 namespace rubato::client {
 
-// A model's weights and gradients, in memory without a name that the sidecar maps too. Immutable.
+// A model's weights and gradients, in memory without a name that the sidecar maps too. One thread.
 class TensorMemory {
  public:
   // Zeros. Null, and what went wrong.
   static std::unique_ptr<TensorMemory> Create(TensorLayout layout, std::string* error);
   ~TensorMemory();
+  // Weights stay where they are without this object, until FreeWeights.
+  void KeepWeights() { keeps_weights_ = true; }
+  // Of a memory that is gone, with keep_weights: what Weights(0) has returned. Thread-safe.
+  static void FreeWeights(const float* weights);
   TensorMemory(const TensorMemory&) = delete;
   TensorMemory& operator=(const TensorMemory&) = delete;
 
@@ -31,6 +35,7 @@ class TensorMemory {
       : layout_(std::move(layout)), descriptor_(descriptor), data_(data) {}
 
   const TensorLayout layout_;
+  bool keeps_weights_ = false;
   int descriptor_;
   char* const data_;
 };

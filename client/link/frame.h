@@ -16,7 +16,7 @@
 namespace rubato::client {
 
 // Raised with every change of what travels.
-inline constexpr uint16_t kLinkVersion = 3;
+inline constexpr uint16_t kLinkVersion = 4;
 inline constexpr uint32_t kFrameMagic = 0x6f627572;  // "rubo"
 inline constexpr uint32_t kBodyBytesMax = 64u << 20;
 // Of keys and rows in one body.
@@ -47,6 +47,7 @@ enum class FrameKind : uint16_t {
   kAwaitCheckpoint = 24,
   kFetchState = 25,  // FetchStateBody. Answered with an int64 for each tensor.
   kReadRows = 26,    // RowsBody, its keys. Answered with their rows.
+  kHasWeights = 27,  // HasWeightsBody. Answered with an int64, 0 or 1.
 
   // Library to sidecar, not answered.
   kHyperparameters = 40,  // HyperparametersBody.
@@ -180,6 +181,10 @@ struct StepBody {
 };
 
 struct AwaitBody {
+  uint64_t tensor = 0;
+};
+
+struct HasWeightsBody {
   uint64_t tensor = 0;
 };
 

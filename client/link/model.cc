@@ -14,6 +14,7 @@ struct ModelBody {
   uint32_t groups = 0;
   uint64_t tensors = 0;
   uint64_t tables = 0;
+  uint64_t keep_weights = 0;
 };
 
 struct TensorBody {
@@ -103,7 +104,8 @@ std::string EncodeModel(const Model& model) {
                        .algorithm = model.algorithm,
                        .groups = static_cast<uint32_t>(model.groups.size()),
                        .tensors = model.tensors.size(),
-                       .tables = model.tables.size()});
+                       .tables = model.tables.size(),
+                       .keep_weights = model.keep_weights});
   for (const Hyperparameters& group : model.groups) writer.Put(group);
   for (const Model::Tensor& tensor : model.tensors) {
     writer.Text(tensor.name);
@@ -125,6 +127,7 @@ bool DecodeModel(std::string_view body, Model* model) {
   model->leased_examples = counts.leased_examples;
   model->shard_examples = counts.shard_examples;
   model->epochs = counts.epochs;
+  model->keep_weights = counts.keep_weights != 0;
   model->algorithm = counts.algorithm;
   model->groups.resize(counts.groups);
   for (Hyperparameters& group : model->groups) {

@@ -42,6 +42,7 @@ struct Model {
   int64_t leased_examples = 0;
   int64_t shard_examples = 0;
   int64_t epochs = 0;
+  bool keep_weights = false;
 };
 
 std::string EncodeModel(const Model& model);

@@ -11,6 +11,7 @@ Model TwoTensors() {
   model.groups = {{.learning_rate = 0.1}, {.learning_rate = 0.2, .momentum = 0.9}};
   model.algorithm = 2;
   model.leased_examples = 1000;
+  model.keep_weights = true;
   model.tables = {{.name = "users",
                    .dimension = 16,
                    .algorithm = RUBATO_TABLE_LAZY_ADAM,
@@ -47,6 +48,7 @@ TEST(ModelTest, ArrivesAsItWasSent) {
   EXPECT_EQ(model.groups[1].momentum, 0.9);
   EXPECT_EQ(model.algorithm, 2u);
   EXPECT_EQ(model.leased_examples, 1000);
+  EXPECT_TRUE(model.keep_weights);
   ASSERT_EQ(model.tables.size(), 1u);
   EXPECT_EQ(model.tables[0].name, "users");
   EXPECT_EQ(model.tables[0].dimension, 16);

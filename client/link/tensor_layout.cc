@@ -38,7 +38,7 @@ std::string MakeTensorLayout(const std::vector<Model::Tensor>& tensors, TensorLa
   }
   size_t end = 0;
   for (TensorLayout::Place& place : layout->tensors) place.weights = Append(place.elements * sizeof(float), &end);
-  end = RoundUp(end, kPageBytes);
+  layout->weight_bytes = end = RoundUp(end, kPageBytes);
   for (TensorLayout::Place& place : layout->tensors) place.gradient = Append(place.elements * sizeof(float), &end);
   // There is memory also for a model of tables alone.
   layout->tensor_bytes = std::max(RoundUp(end, kPageBytes), kPageBytes);

@@ -23,7 +23,8 @@ struct TensorLayout {
 
   // By tensor.
   std::vector<Place> tensors;
-  // Of weights and gradients, whole pages; and of all. Pages that nobody touches take up no memory.
+  // Of weights, of these and gradients, and of all; whole pages. Pages that nobody touches take up no memory.
+  size_t weight_bytes = 0;
   size_t tensor_bytes = 0;
   size_t total_bytes = 0;
 };

@@ -1,6 +1,7 @@
 #ifndef RUBATO_CLIENT_SIDECAR_CLIENT_QUEUE_H_
 #define RUBATO_CLIENT_SIDECAR_CLIENT_QUEUE_H_
 
+#include <algorithm>
 #include <deque>
 #include <optional>
 #include <utility>
@@ -31,6 +32,11 @@ class ClientQueue {
     return frame;
   }
   void Wake() { changed_.NotifyAll(); }
+  // Whether one of this kind is to come with Next.
+  bool Has(FrameKind kind) {
+    MutexLock lock(mu_);
+    return std::any_of(frames_.begin(), frames_.end(), [kind](const Frame& frame) { return frame.kind == kind; });
+  }
 
   // After the step at work another worker is to take over this one's part.
   void Drain() {

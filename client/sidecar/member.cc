@@ -118,12 +118,14 @@ StepLoop::Options Member::StepOptions(const v1::JobDescription& job) {
           .queue = options_.queue,
           .calls = options_.calls,
           .arrivals = options_.arrivals,
+          .keep_weights = options_.keep_weights,
           .cuts = &cuts_,
           .slow = options_.slow,
           .network = options_.network,
           .rollbacks = options_.rollbacks,
           .answer_begin = options_.answer_begin,
           .answer_moved = options_.answer_moved,
+          .answer_has_weights = options_.answer_has_weights,
           .answer_rows = options_.answer_rows,
           .leases = {.send =
                          [this](const v1::ShardRequest& request) {
@@ -168,6 +170,11 @@ absl::StatusOr<Member::End> Member::Step(const Membership::News& news) {
   return end;
 }
 
+void Member::OnClientBegins() {
+  MutexLock lock(mu_);
+  if (steps_ != nullptr) steps_->OnClientBegins();
+}
+
 std::optional<v1::JobDescription> Member::job() {
   MutexLock lock(mu_);
   return job_;
@@ -190,6 +197,7 @@ absl::Status Member::AwaitClose() {
     const std::optional<Frame> frame = options_.queue->Next(kPoll);
     if (frame.has_value() && frame->kind == FrameKind::kBegin) options_.calls->begin = frame->request;
     if (frame.has_value() && frame->kind == FrameKind::kReadRows) options_.calls->read = frame;
+    if (frame.has_value() && frame->kind == FrameKind::kHasWeights) options_.answer_end(frame->request);
   }
   return absl::OkStatus();
 }

@@ -54,6 +54,8 @@ class Member {
     ClientQueue* queue = nullptr;
     ClientCalls* calls = nullptr;
     Arrivals* arrivals = nullptr;
+    // As of PsClient.
+    bool keep_weights = false;
     // As of StepLoop.
     StragglerModel slow;
     LinkModel network;
@@ -65,6 +67,7 @@ class Member {
     std::function<void(uint32_t request)> answer_moved;
     // The job needs nothing more of this worker.
     std::function<void(uint32_t request)> answer_end;
+    std::function<void(uint32_t request, int64_t has)> answer_has_weights;
     std::function<void(uint32_t request, const std::string& rows)> answer_rows;
     std::function<void(uint32_t request, std::optional<LeaseBody>)> answer_lease;
     // How long it looks for a coordinator that has not registered it yet, and how long it may take to say goodbye.
@@ -89,6 +92,8 @@ class Member {
   // Adds what it measures to its page of metrics.
   void AddMetrics(MetricText* text);
   void WantLease(uint32_t request);
+  // With keep_weights: the queue has the client's rubato_begin.
+  void OnClientBegins();
   void GiveUp(absl::Status why);
 
  private:

@@ -133,10 +133,13 @@ void Sidecar::OnFrame(const Frame& frame) {
       return arrivals_.Forget(request);
     }
     case FrameKind::kBegin:
+    case FrameKind::kHasWeights:
     case FrameKind::kReadRows: {
       MutexLock lock(mu_);
       if (end_.has_value()) return AnswerEnd(frame.request);
-      return queue_.Push(frame);
+      queue_.Push(frame);
+      if (keep_weights_ && frame.kind == FrameKind::kBegin && member_ != nullptr) member_->OnClientBegins();
+      return;
     }
     case FrameKind::kHyperparameters:
     case FrameKind::kSlice:
@@ -232,6 +235,7 @@ void Sidecar::OfferModel(uint32_t request, const Model& model, TensorLayout layo
         MakeGroup(group, model.groups[group], config_.optimizer().algorithm())));
   }
   for (const Model::Tensor& tensor : model.tensors) calls_.group_of_tensor.push_back(tensor.group);
+  keep_weights_ = model.keep_weights;
   slots_ = SlotsOf(static_cast<rubato_algorithm>(model.algorithm));
   defined_ = true;
   {
@@ -360,6 +364,7 @@ Member::Options Sidecar::MemberOptions(Logger* log, uint64_t term, uint64_t roll
       .queue = &queue_,
       .calls = &calls_,
       .arrivals = &arrivals_,
+      .keep_weights = keep_weights_,
       .slow = options_.slow,
       .network = options_.network,
       .health = &health_,
@@ -367,6 +372,8 @@ Member::Options Sidecar::MemberOptions(Logger* log, uint64_t term, uint64_t roll
                              const std::string& rows) { AnswerBegin(request, step, rows); },
       .answer_moved = [this](uint32_t request) { answers_.Send(request, RUBATO_MOVED); },
       .answer_end = [this](uint32_t request) { answers_.Send(request, RUBATO_ENDED); },
+      .answer_has_weights = [this](uint32_t request,
+                                   int64_t has) { answers_.Send(request, RUBATO_OK, "", Encode(has)); },
       .answer_rows = [this](uint32_t request, const std::string& rows) { answers_.Send(request, RUBATO_OK, "", rows); },
       .answer_lease = [this](uint32_t request, std::optional<LeaseBody> lease) { AnswerLease(request, lease); },
       .timeout = timeout_,
@@ -428,7 +435,8 @@ void Sidecar::TellEnd(const absl::Status& status) {
   if (calls_.begin.has_value()) AnswerEnd(*std::exchange(calls_.begin, std::nullopt));
   if (calls_.read.has_value()) AnswerEnd(std::exchange(calls_.read, std::nullopt)->request);
   while (const std::optional<Frame> frame = queue_.Next(absl::ZeroDuration())) {
-    if (frame->kind == FrameKind::kBegin || frame->kind == FrameKind::kReadRows) AnswerEnd(frame->request);
+    // Those that wait for an answer.
+    if (frame->request != 0) AnswerEnd(frame->request);
   }
   if (const std::optional<uint32_t> awaits = arrivals_.Take()) AnswerEnd(*awaits);
   if (lease_request_.has_value()) AnswerEnd(*std::exchange(lease_request_, std::nullopt));

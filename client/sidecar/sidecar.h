@@ -125,6 +125,7 @@ class Sidecar {
   // Whole before rubato_start, and from then on the worker's thread's.
   worker::InitialState state_;
   uint32_t slots_ = 0;
+  bool keep_weights_ = false;
   bool defined_ = false;
   Health health_;
   int metrics_port_ = 0;  // 0: not known yet.

@@ -110,6 +110,7 @@ absl::Status StepLoop::Prepare() {
   client.link = link_;
   client.trace = &trace_;
   client.encoder = encoder_;
+  client.keep_weights = options_.keep_weights;
   client_ = std::make_unique<worker::PsClient>(std::move(client));
   if (options_.spec->tables.empty()) return absl::OkStatus();
   row_puller_ = std::make_unique<worker::RowPuller>(options_.job, options_.task, options_.security.get(),
@@ -213,7 +214,13 @@ absl::StatusOr<int> StepLoop::AwaitMore(int there) {
   const auto leaves = [this] { return options_.queue->leaves(); };
   if (options_.arrivals->used()) return client_->AwaitMore(there, leaves);
   // One wake for all tensors is enough for a client that does not ask for them one by one.
-  RUBATO_ASSIGN_OR_RETURN(const bool all, client_->AwaitAll([&] { return leaves() || options_.arrivals->used(); }));
+  const auto begins = [this] { return options_.keep_weights && options_.queue->Has(FrameKind::kBegin); };
+  RUBATO_ASSIGN_OR_RETURN(bool all,
+                          client_->AwaitAll([&] { return leaves() || options_.arrivals->used() || begins(); }));
+  if (!all && begins()) {
+    RUBATO_RETURN_IF_ERROR(client_->LetGoOfWeights());
+    RUBATO_ASSIGN_OR_RETURN(all, client_->AwaitAll([&] { return leaves() || options_.arrivals->used(); }));
+  }
   return all ? static_cast<int>(options_.spec->tensors.size()) : there;
 }
 
@@ -261,6 +268,9 @@ void StepLoop::TakeBetweenSteps(const Frame& frame) {
   } else if (frame.kind == FrameKind::kReadRows) {
     options_.calls->read = frame;
     Heard();
+  } else if (frame.kind == FrameKind::kHasWeights) {
+    // Whatever is computed with them is dropped.
+    options_.answer_has_weights(frame.request, 1);
   }
   // All else is of a step that is abandoned.
 }
@@ -332,6 +342,9 @@ void StepLoop::TakeInStep(const Frame& frame) {
       break;
     case FrameKind::kAskRows:
       AskRows(frame);
+      break;
+    case FrameKind::kHasWeights:
+      HasWeights(frame);
       break;
     case FrameKind::kSkip:
       PushRest();
@@ -432,6 +445,12 @@ void StepLoop::AskRows(const Frame& frame) {
   BodyReader reader(frame.body);
   if (!reader.Get(&body) || body.table >= options_.spec->tables.size() || !reader.Array(body.keys, &keys)) return;
   rows_->Ask(static_cast<int>(body.table), keys);
+}
+
+void StepLoop::HasWeights(const Frame& frame) {
+  const auto tensor = Decode<HasWeightsBody>(frame).tensor;
+  const bool has = tensor < options_.spec->tensors.size() && client_->HasWeights(static_cast<int>(tensor));
+  options_.answer_has_weights(frame.request, has ? 1 : 0);
 }
 
 absl::Status StepLoop::ReadRows() {

@@ -70,6 +70,8 @@ class StepLoop {
     ClientQueue* queue = nullptr;
     ClientCalls* calls = nullptr;
     Arrivals* arrivals = nullptr;
+    // As of PsClient.
+    bool keep_weights = false;
     worker::CutWriter* cuts = nullptr;
     // How the worker is slowed down; nothing: it is not.
     StragglerModel slow;
@@ -81,6 +83,8 @@ class StepLoop {
     std::function<void(uint32_t request, const StepBody& step, const std::string& rows)> answer_begin;
     // The answer to it instead, if the client has computed with weights that are void.
     std::function<void(uint32_t request)> answer_moved;
+    // The answer to its rubato_has_weights.
+    std::function<void(uint32_t request, int64_t has)> answer_has_weights;
     // The answer to its rubato_read_rows.
     std::function<void(uint32_t request, const std::string& rows)> answer_rows;
     LeaseDesk::Options leases;
@@ -110,6 +114,9 @@ class StepLoop {
   absl::StatusOr<End> Run(const v1::Plan& plan);
   // Lets Run return `status`, or what it noticed first, soon.
   void Cancel(absl::Status status);
+
+  // With keep_weights: the queue has the client's rubato_begin, so that weights may come in place of the last ones.
+  void OnClientBegins() { client_->Wake(); }
 
   LeaseDesk* leases() { return &leases_; }
   void Record(const v1::RecordTrace& request) { timed_trace_.Record(request); }
@@ -149,6 +156,7 @@ class StepLoop {
   // Of a tensor, or of a table behind them. False: it was pushed.
   bool CountPush(size_t part);
   void AskRows(const Frame& frame);
+  void HasWeights(const Frame& frame);
   // Answers the rubato_read_rows that waits, unless a server cannot be reached now.
   absl::Status ReadRows();
   void TakeEpoch(const Frame& frame);

@@ -1,9 +1,11 @@
 #include "client/testing/job.h"
 
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 namespace rubato::client {
@@ -48,6 +50,7 @@ rubato_result Job::Define(rubato_algorithm algorithm, double rate, int64_t small
   model.leased_examples = leased;
   model.shard_examples = leased > 0 ? 40 : 0;
   model.epochs = leased > 0 ? 2 : 0;
+  model.keep_weights = keeps ? 1 : 0;
   return rubato_define(client, &model);
 }
 
@@ -61,7 +64,48 @@ rubato_result Job::Repeat(const char* what, const std::function<rubato_result()>
   Fail(std::string(what) + " has not returned within 60 s");
 }
 
+std::vector<float> Job::Weights(uint32_t tensor) const {
+  const float* const weights = rubato_weights(client, tensor);
+  return {weights, weights + (tensor == 0 ? kSmall : kLarge)};
+}
+
+void Job::ExpectHas(uint32_t tensor, int expected) const {
+  int has = -1;
+  const rubato_result asked =
+      Repeat("rubato_has_weights", [&] { return rubato_has_weights(client, tensor, &has, 1.0); });
+  // The job may be over at any time.
+  if (asked == RUBATO_ENDED) return;
+  Expect(RUBATO_OK, asked, "rubato_has_weights");
+  if (has != expected) Fail("rubato_has_weights of tensor " + std::to_string(tensor) + " says " + std::to_string(has));
+}
+
+rubato_result Job::BeginKept(rubato_step* step) {
+  // By then others' pushes have come too, most of the time.
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  for (uint32_t tensor : {0u, 1u}) {
+    const size_t bytes = kept[tensor].size() * sizeof(float);
+    if (std::memcmp(kept[tensor].data(), rubato_weights(client, tensor), bytes) != 0) {
+      Fail("weights of tensor " + std::to_string(tensor) + " have changed before rubato_begin");
+    }
+  }
+  const rubato_result begun = Repeat("rubato_begin", [&] { return rubato_begin(client, step, 1.0); });
+  if (begun != RUBATO_OK) return begun;
+  for (uint32_t tensor : {0u, 1u}) {
+    kept[tensor] = Weights(tensor);
+    ExpectHas(tensor, 1);
+    float& last = rubato_weights(client, tensor)[kept[tensor].size() - 1];
+    const float before = last;
+    last = 12345;
+    ExpectHas(tensor, 0);
+    last = before;
+    ExpectHas(tensor, 1);
+  }
+  Expect(RUBATO_INVALID, rubato_await(client, 0, 0), "rubato_await with keep_weights");
+  return begun;
+}
+
 rubato_result Job::Begin(rubato_step* step) {
+  if (keeps) return BeginKept(step);
   const auto begin = [&] { return Repeat("rubato_begin", [&] { return rubato_begin(client, step, 1.0); }); };
   if (!awaits) return begin();
   for (;;) {
@@ -69,8 +113,7 @@ rubato_result Job::Begin(rubato_step* step) {
     for (uint32_t tensor : {0u, 1u}) {
       const rubato_result there = Repeat("rubato_await", [&] { return rubato_await(client, tensor, 1.0); });
       if (there != RUBATO_OK) return there;
-      const float* const weights = rubato_weights(client, tensor);
-      read[tensor].assign(weights, weights + (tensor == 0 ? kSmall : kLarge));
+      read[tensor] = Weights(tensor);
     }
     const rubato_result begun = begin();
     if (begun == RUBATO_MOVED) {
@@ -108,9 +151,15 @@ void Job::ExpectWeights(uint32_t tensor, int64_t elements, int64_t step,
 }
 
 void Job::Close() {
+  float* const weights = rubato_weights(client, 0);
   rubato_client* const closed = client;
   client = nullptr;
   Expect(RUBATO_OK, rubato_close(closed, nullptr), "rubato_close");
+  if (keeps && std::memcmp(weights, kept[0].data(), kept[0].size() * sizeof(float)) != 0) {
+    Fail("weights have not stayed after rubato_close");
+  }
+  rubato_free_weights(weights);
+  rubato_free_weights(weights);
 }
 
 }  // namespace rubato::client

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "client/rubato_client.h"
 
@@ -26,9 +27,13 @@ struct Job {
   const char* sidecar;
   // Reads each tensor's weights before the step begins, as soon as they are there.
   bool awaits = false;
+  // Defines the model with keep_weights, and looks at the memory around rubato_begin.
+  bool keeps = false;
   rubato_client* client = nullptr;
   // With `awaits`: how often what was read was void.
   int64_t moved = 0;
+  // With `keeps`, by tensor: what the last step has begun with.
+  std::vector<float> kept[2] = {};
 
   void Expect(rubato_result expected, rubato_result result, const char* what) const;
   void Open();
@@ -38,6 +43,10 @@ struct Job {
   // Until the call returns something else than RUBATO_AGAIN, 60 s at most.
   rubato_result Repeat(const char* what, const std::function<rubato_result()>& call) const;
   rubato_result Begin(rubato_step* step);
+  rubato_result BeginKept(rubato_step* step);
+  // The bits of the weights.
+  std::vector<float> Weights(uint32_t tensor) const;
+  void ExpectHas(uint32_t tensor, int expected) const;
   void Fill(uint32_t tensor, int64_t elements, const std::function<float(int64_t)>& value) const;
   void Push(uint32_t tensor, uint64_t examples) const;
   // With the bits of the value.

@@ -1,9 +1,10 @@
 // A client for tests/e2e/clients_test.sh: takes part in a job in one of several ways, checks what it gets, and says on
 // standard output how far it is. Exit status 0: all was as it should be.
 //
-//   job_client HOST:PORT RANK SIDECAR WAY [awaits]
+//   job_client HOST:PORT RANK SIDECAR WAY [awaits|keeps]
 //
-// With `awaits` it reads each tensor's weights before the step begins, as soon as they are there.
+// With `awaits` it reads each tensor's weights before the step begins, as soon as they are there; with `keeps` those of
+// a step stay until the next one begins.
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -19,7 +20,8 @@ int Main(int argc, char** argv) {
   Job job = {.coordinator = argv[1],
              .rank = static_cast<uint32_t>(std::atoi(argv[2])),
              .sidecar = argv[3],
-             .awaits = argc == 6 && std::strcmp(argv[5], "awaits") == 0};
+             .awaits = argc == 6 && std::strcmp(argv[5], "awaits") == 0,
+             .keeps = argc == 6 && std::strcmp(argv[5], "keeps") == 0};
   const std::map<std::string, std::function<void(Job*)>> ways = {{"mean", Mean},
                                                                  {"sgd", Sgd},
                                                                  {"survive", [](Job* one) { Survive(one, false); }},

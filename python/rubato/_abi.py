@@ -122,6 +122,7 @@ class Model(ctypes.Structure):
         ("table_count", c_uint32),
         ("admission", POINTER(Admission)),
         ("row_formats", POINTER(RowFormat)),
+        ("keep_weights", ctypes.c_int),
     ]
 
 
@@ -181,6 +182,8 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "rubato_pause": (_result, [c_void_p, c_char_p]),
     "rubato_drain": (_result, [c_void_p]),
     "rubato_close": (_result, [c_void_p, c_char_p]),
+    "rubato_free_weights": (None, [c_void_p]),
+    "rubato_has_weights": (_result, [c_void_p, c_uint32, POINTER(ctypes.c_int), c_double]),
     "rubato_await": (_result, [c_void_p, c_uint32, c_double]),
     "rubato_ask_rows": (_result, [c_void_p, c_uint32, c_void_p, c_size_t]),
     "rubato_read_rows": (_result, [c_void_p, c_uint32, c_void_p, c_size_t, c_void_p, c_double]),

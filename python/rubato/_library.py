@@ -111,6 +111,19 @@ def check_version(library: Any, path: str) -> None:
         )
 
 
+class KeptWeights:
+    """The memory of a client's weights: it is given back when the client is closed and nobody has this object any more."""
+
+    def __init__(self, library: Any, address: int) -> None:
+        self._library = library
+        self._address = address
+        self.closed = False
+
+    def __del__(self) -> None:
+        if self.closed:
+            self._library.rubato_free_weights(self._address)
+
+
 class Client:
     """One worker of a job. See client/rubato_client.h for what each call means.
 
@@ -126,6 +139,8 @@ class Client:
         self._lock = threading.Lock()
         self._wanted = 0
         self._handle = ctypes.c_void_p()
+        # Of a model that was defined with keep_weights.
+        self.kept_weights: Optional[KeptWeights] = None
         options = _abi.Options(
             struct_bytes=ctypes.sizeof(_abi.Options),
             coordinator=coordinator.encode(),
@@ -183,8 +198,11 @@ class Client:
             table_count=len(tables),
             admission=admission,
             row_formats=row_formats,
+            keep_weights=int(model.keep_weights),
         )
         interruptibly(lambda: self._call("rubato_define", ctypes.byref(described)))
+        if model.keep_weights and model.tensors:
+            self.kept_weights = KeptWeights(self._library, self.weights(0))
 
     def weights(self, tensor: int) -> int:
         """Address of the tensor's weights."""
@@ -211,6 +229,14 @@ class Client:
             step.learning_rate_scale,
             step.rollbacks,
         )
+
+    def has_weights(self, tensor: int) -> bool:
+        """With keep_weights, between `begin` and the first push: whether the tensor still has the step's weights."""
+        has = ctypes.c_int()
+        self._wait(
+            "rubato_has_weights", f"weights of tensor {tensor}", None, tensor, ctypes.byref(has)
+        )
+        return bool(has.value)
 
     def await_weights(self, tensor: int) -> None:
         """Before `begin`: waits for the weights of one tensor in the next step. They may turn out as void: see Moved."""
@@ -361,7 +387,12 @@ class Client:
             if result not in (_abi.OK, _abi.ENDED):
                 self._raise(result, self._library.rubato_error(None))
 
-        interruptibly(close_client, wait)
+        kept, self.kept_weights = self.kept_weights, None
+        try:
+            interruptibly(close_client, wait)
+        finally:
+            if kept is not None:
+                kept.closed = True
 
     def _address(self, name: str, tensor: int) -> int:
         address = getattr(self._library, name)(self._own(), tensor)

@@ -55,6 +55,7 @@ class ModelSpec:
     shard_examples: int = 0
     epochs: int = 0
     tables: Sequence[TableSpec] = ()
+    keep_weights: bool = False
 
 
 def table_of(spec: TableSpec) -> _abi.Table:

@@ -149,6 +149,9 @@ class Client:
             return "pause between begin() and the first push()"
         return None
 
+    def pausing(self) -> None:
+        """See rubato.session.Member. A script's weights are the copies that `pull` has made."""
+
     def resumed(self, step: Step) -> None:
         """See rubato.session.Member."""
         self._step, self._waiting = step, None

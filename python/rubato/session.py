@@ -40,6 +40,9 @@ class Member(Protocol):
     def why_not_pause(self) -> Optional[str]:
         """None: others may go on without this worker. "": they wait for it. Otherwise why it is the wrong time."""
 
+    def pausing(self) -> None:
+        """Others go on without this worker, and their weights come to the shared memory, until `resumed`."""
+
     def resumed(self, step: Step) -> None:
         """A pause has ended, with this step begun."""
 
@@ -248,6 +251,8 @@ class Session:
                 failure.append(error)
 
         thread = threading.Thread(target=skip_steps, name="rubato-pause", daemon=True)
+        if self._member is not None:
+            self._member.pausing()
         self._paused = True
         thread.start()
         try:
@@ -438,6 +443,7 @@ class Session:
         algorithm: str,
         initial_accumulator: float = 0.0,
         tables: Sequence[TableSpec] = (),
+        keep_weights: bool = False,
     ) -> None:
         leased = self._leased or LeasedData(0, 0, 0)
         self._client.define(
@@ -450,6 +456,7 @@ class Session:
                 leased.shard_examples,
                 leased.epochs,
                 tables,
+                keep_weights,
             )
         )
 

@@ -80,6 +80,9 @@ class FakeLibrary:
     def rubato_weights(self, handle, tensor):
         return self.weights[tensor].ctypes.data
 
+    def rubato_free_weights(self, address):
+        pass
+
     def rubato_gradient(self, handle, tensor):
         return self.gradients[tensor].ctypes.data
 
@@ -94,7 +97,12 @@ class FakeLibrary:
                 setattr(step._obj, name, value)
             for mine, theirs in zip(self.weights, weights):
                 mine[...] = theirs
+            self._begun = weights
         return result
+
+    def rubato_has_weights(self, handle, tensor, has, seconds):
+        has._obj.value = int(np.array_equal(self.weights[tensor], self._begun[tensor]))
+        return _abi.OK
 
     def rubato_await(self, handle, tensor, seconds):
         result, weights = self._ask("await", tensor, seconds)

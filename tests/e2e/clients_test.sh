@@ -32,7 +32,7 @@ begin_job() {
   done
 }
 
-# client RANK WAY [awaits]: in the background.
+# client RANK WAY [awaits|keeps]: in the background.
 client() {
   "$root/client/testing/job_client" "$address" "$1" "$sidecar" "${@:2}" >>"$work/$job-client-$1.log" 2>&1 &
   process[$job-client-$1]=$!
@@ -71,7 +71,7 @@ end_job
 
 say "SGD on the servers equals its formula"
 begin_job sgd
-client 0 sgd
+client 0 sgd keeps
 client 1 sgd awaits
 for rank in 0 1; do ends "sgd-client-$rank" 0 60; done
 end_job
@@ -175,7 +175,7 @@ lose_a_server() {
   # What the codec leaves out of a gradient is part of a checkpoint; of ones it leaves out nothing.
   local settings=(--set checkpoint.every_steps=20 --set compression.push.codec=ONE_BIT)
   begin_job "$1" "${settings[@]}"
-  client 0 rollback
+  client 0 rollback keeps
   client 1 rollback awaits
   wait_for 60 "a checkpoint is complete" compgen -G "$work/$1/checkpoints/step[2-9]*/cut"
   stop "$1-server-0"

@@ -37,9 +37,11 @@ absl::StatusOr<bool> AwaitInParts(PsClient* client, int tensor, size_t elements)
 // Trains `steps` steps as a trainer does, matrices in parts; `after_step` may disturb it. Returns the
 // weights that the next step has.
 std::vector<std::vector<float>> Train(InProcessCluster* cluster, uint32_t worker, int64_t steps,
-                                      const std::function<void(int64_t)>& after_step = {}) {
+                                      const std::function<void(int64_t)>& after_step = {}, bool keep_weights = false) {
   FakeModel model = cluster->MakeModel();
-  PsClient client(cluster->ClientOptions(worker, &model));
+  PsClient::Options options = cluster->ClientOptions(worker, &model);
+  options.keep_weights = keep_weights;
+  PsClient client(std::move(options));
   client.Start(cluster->plan());
   const int tensors = static_cast<int>(model.weights.size());
   int64_t done = 0;
@@ -52,7 +54,10 @@ std::vector<std::vector<float>> Train(InProcessCluster* cluster, uint32_t worker
       if (!awaited.ok()) return {};
       there = *awaited;
     }
-    if (there && done == steps) return model.weights;
+    if (there && done == steps) {
+      EXPECT_TRUE(client.LetGoOfWeights().ok());
+      return model.weights;
+    }
     Parameters::Step step;
     if (there) {
       absl::StatusOr<bool> begun = client.BeginStep(&step);
@@ -86,12 +91,14 @@ std::vector<std::vector<float>> Train(InProcessCluster* cluster, uint32_t worker
 }
 
 std::vector<std::vector<float>> TrainTogether(InProcessCluster* cluster, int workers, int64_t steps,
-                                              const std::function<void(int64_t)>& after_step = {}) {
+                                              const std::function<void(int64_t)>& after_step = {},
+                                              bool keep_weights = false) {
   std::vector<std::vector<float>> result;
   std::vector<std::thread> threads;
   for (int worker = 0; worker < workers; ++worker) {
     threads.emplace_back([&, worker] {
-      auto weights = Train(cluster, worker, steps, worker == 0 ? after_step : std::function<void(int64_t)>());
+      auto weights =
+          Train(cluster, worker, steps, worker == 0 ? after_step : std::function<void(int64_t)>(), keep_weights);
       if (worker == 0) result = weights;
     });
   }
@@ -139,10 +146,48 @@ TEST_P(PsClientTest, SyncGivesTheSameBitsWhenConnectionsBreak) {
   InProcessCluster quiet(Setup(2, 2, v1::SYNC, 0));
   auto expected = TrainTogether(&quiet, 2, 60);
   InProcessCluster noisy(Setup(2, 2, v1::SYNC, 0));
-  auto disturbed = TrainTogether(&noisy, 2, 60, [&](int64_t step) {
-    if (step % 10 == 5) noisy.BreakConnections(static_cast<int>(step / 10) % 2);
-  });
-  EXPECT_EQ(disturbed, expected);
+  const auto disturb = [](InProcessCluster* cluster, int64_t step) {
+    if (step % 10 == 5) cluster->BreakConnections(static_cast<int>(step / 10) % 2);
+  };
+  EXPECT_EQ(TrainTogether(&noisy, 2, 60, [&](int64_t step) { disturb(&noisy, step); }), expected);
+  InProcessCluster kept(Setup(2, 2, v1::SYNC, 0));
+  EXPECT_EQ(TrainTogether(
+                &kept, 2, 60, [&](int64_t step) { disturb(&kept, step); }, /*keep_weights=*/true),
+            expected);
+}
+
+TEST_P(PsClientTest, KeepsAStepsWeightsUntilTheyAreLetGo) {
+  InProcessCluster cluster(Setup(2, 1, v1::SYNC, 0));
+  FakeModel model = cluster.MakeModel();
+  PsClient::Options options = cluster.ClientOptions(0, &model);
+  options.keep_weights = true;
+  PsClient client(std::move(options));
+  client.Start(cluster.plan());
+  const int tensors = static_cast<int>(model.weights.size());
+  for (const bool lets_go : {false, true}) {
+    BeginStep(&client, tensors);
+    const std::vector<std::vector<float>> begun = model.weights;
+    for (int tensor = 0; tensor < tensors; ++tensor) {
+      EXPECT_TRUE(client.HasWeights(tensor));
+      model.weights[tensor].back() += 1;
+      EXPECT_FALSE(client.HasWeights(tensor));
+      model.weights[tensor].back() -= 1;
+    }
+    model.weights = begun;
+    for (int tensor = 0; tensor < tensors; ++tensor) {
+      EXPECT_TRUE(client.HasWeights(tensor));
+      model.gradients[tensor]->data()[0] = 1;
+      client.PushTensor(tensor, {.examples = 1});
+    }
+    EXPECT_TRUE(*client.AwaitAll([] { return false; }));
+    EXPECT_EQ(model.weights, begun);
+    if (lets_go) {
+      EXPECT_TRUE(client.LetGoOfWeights().ok());
+      for (int tensor = 0; tensor < tensors; ++tensor) EXPECT_NE(model.weights[tensor], begun[tensor]);
+    }
+  }
+  BeginStep(&client, tensors);
+  for (int tensor = 0; tensor < tensors; ++tensor) EXPECT_TRUE(client.HasWeights(tensor));
 }
 
 TEST_P(PsClientTest, TrainsInSspAndAsync) {

@@ -123,7 +123,7 @@ void InitialWeights::OnConnected(int connection) {
   if (failed_.ok()) SendNext(connection);
 }
 
-void InitialWeights::OnMessage(int connection, grpc::ByteBuffer message, const SharedRegion*) {
+void InitialWeights::OnMessage(int connection, grpc::ByteBuffer message, std::shared_ptr<const SharedMemoryLink>) {
   const absl::StatusOr<DecodedReply> reply = DecodeReply(message);
   MutexLock lock(mu_);
   Server& server = servers_[static_cast<size_t>(connection)];

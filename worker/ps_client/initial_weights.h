@@ -82,7 +82,7 @@ class InitialWeights : private ServerConnections::Handler {
     uint64_t request = 0;
   };
 
-  void OnMessage(int connection, grpc::ByteBuffer message, const SharedRegion* memory) override;
+  void OnMessage(int connection, grpc::ByteBuffer message, std::shared_ptr<const SharedMemoryLink> memory) override;
   void OnConnected(int connection) override;
   void OnUnreachable(absl::Status status) override;
   std::vector<bool> AwaitsAnswer() override;

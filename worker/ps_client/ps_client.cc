@@ -1,6 +1,7 @@
 #include "worker/ps_client/ps_client.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <optional>
 
@@ -77,6 +78,8 @@ PsClient::PsClient(Options options)
       missing_tensors_(batching_.batches.size(), 0),
       pushed_elements_(options_.tensors.size(), 0),
       storing_(batching_.batches.size(), false),
+      kept_(batching_.batches.size()),
+      to_store_(batching_.batches.size(), false),
       trace_(options_.trace, options_.task, NamesOf(options_, batching_)),
       examples_(batching_.batches.size(), 0),
       hyperparameters_(batching_.batches.size()),
@@ -216,19 +219,22 @@ grpc::ByteBuffer PsClient::MakeRequest(const StepMachine::Request& request, cons
   return EncodeRequest(header, std::move(payload));
 }
 
-void PsClient::OnMessage(int connection, grpc::ByteBuffer message, const SharedRegion* memory) {
+void PsClient::OnMessage(int connection, grpc::ByteBuffer message, std::shared_ptr<const SharedMemoryLink> memory) {
   const absl::Time arrived = options_.clock->Now();
   thread_local DecodedReply reply;  // Its header's memory is used again.
   const absl::Cleanup let_go = [] { reply.payload = PayloadView(); };
   const absl::Status decoded = DecodeReply(message, &reply);
   int batch = -1;
   std::vector<ArrivedWeights> weights;
+  bool stores = true;
   {
     MutexLock lock(mu_);
-    batch = decoded.ok() ? BeginStore(connection, reply, memory, &weights) : FailOn(connection, decoded);
+    stores = !options_.keep_weights || lets_go_;
+    const SharedRegion* region = memory == nullptr ? nullptr : &memory->peer();
+    batch = decoded.ok() ? BeginStore(connection, reply, region, &weights) : FailOn(connection, decoded);
   }
   if (batch < 0) return;
-  const absl::Status status = Store(batch, weights);
+  const absl::Status status = stores ? Store(batch, weights) : absl::OkStatus();
   bool wakes = false;
   {
     MutexLock lock(mu_);
@@ -241,6 +247,10 @@ void PsClient::OnMessage(int connection, grpc::ByteBuffer message, const SharedR
     if (trace_.enabled()) Trace(batch, bytes, arrived);
     trace_.OnEnd(batch);
     TakeReply(batch, reply.header);
+    if (options_.keep_weights) {
+      kept_[batch] = std::make_shared<KeptWeights>(KeptWeights{std::move(weights), std::move(memory)});
+      to_store_[batch] = !stores;
+    }
     untold_bytes_ += bytes;
     wakes = untold_bytes_ >= kToldAfterBytes;
   }
@@ -282,6 +292,55 @@ absl::Status PsClient::Store(int batch, const std::vector<ArrivedWeights>& weigh
     RUBATO_RETURN_IF_ERROR(DecodeWeights(weights[i], placement.length(), is_large_model_, place));
   }
   return absl::OkStatus();
+}
+
+absl::Status PsClient::StoreKept() {
+  std::vector<std::shared_ptr<const KeptWeights>> kept(batching_.batches.size());
+  {
+    MutexLock lock(mu_);
+    for (size_t batch = 0; batch < kept.size(); ++batch) {
+      if (to_store_[batch]) kept[batch] = kept_[batch];
+      to_store_[batch] = false;
+    }
+  }
+  for (size_t batch = 0; batch < kept.size(); ++batch) {
+    if (kept[batch] == nullptr) continue;
+    const absl::Status stored = Store(static_cast<int>(batch), kept[batch]->weights);
+    if (!stored.ok()) return Annotate(stored, absl::StrCat("answer of ", ServerOf(static_cast<int>(batch))));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PsClient::LetGoOfWeights() {
+  {
+    MutexLock lock(mu_);
+    lets_go_ = true;
+  }
+  return StoreKept();
+}
+
+bool PsClient::HasWeights(int tensor) {
+  std::vector<std::shared_ptr<const KeptWeights>> kept;
+  {
+    MutexLock lock(mu_);
+    kept = kept_;
+  }
+  std::vector<float> come;
+  for (const PartOfTensor& part : batching_.parts_of_tensor[tensor]) {
+    const std::vector<uint32_t>& chunks = batching_.batches[part.batch].chunks;
+    if (kept[part.batch] == nullptr) return false;
+    for (size_t i = 0; i < chunks.size(); ++i) {
+      const v1::ChunkPlacement& placement = options_.job.chunks(static_cast<int>(chunks[i]));
+      if (static_cast<int>(placement.tensor()) != tensor) continue;
+      come.resize(placement.length());
+      const float* const here = options_.memory->Weights(tensor, placement.offset());
+      if (!DecodeWeights(kept[part.batch]->weights[i], placement.length(), is_large_model_, come.data()).ok() ||
+          std::memcmp(come.data(), here, come.size() * sizeof(float)) != 0) {
+        return false;
+      }
+    }
+  }
+  return true;
 }
 
 void PsClient::OnConnected(int connection) {
@@ -384,10 +443,17 @@ void PsClient::Restart() {
 }
 
 absl::StatusOr<bool> PsClient::BeginStep(Step* step) {
+  {
+    MutexLock lock(mu_);
+    RUBATO_RETURN_IF_ERROR(
+        AwaitLocked([this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return machine_.moved() || machine_.complete(); }));
+    if (machine_.moved()) return false;
+  }
+  // Nothing is in flight, and nobody else writes there.
+  if (options_.keep_weights) RUBATO_RETURN_IF_ERROR(StoreKept());
   MutexLock lock(mu_);
-  RUBATO_RETURN_IF_ERROR(
-      AwaitLocked([this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return machine_.moved() || machine_.complete(); }));
   if (machine_.moved()) return false;
+  lets_go_ = false;
   *step = {machine_.generation(), machine_.step(), machine_.plan()};
   compress_ = !step->plan.uncompressed();
   if (step_staleness_ >= 0) {
@@ -427,6 +493,8 @@ std::vector<int> PsClient::Prepare(int tensor, int64_t elements, const Pushed& p
       if (pushed.hyperparameters != nullptr) AddHyperparameters(batch, *pushed.hyperparameters);
       if (--missing_tensors_[batch] > 0) continue;
       if (examples_[batch] == kNoneYet) examples_[batch] = 0;
+      // The server may overwrite them once it has the push.
+      kept_[batch] = nullptr;
       due.push_back(batch);
       if (examples_[batch] > 0) full.push_back(batch);
     }

@@ -49,7 +49,8 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
    public:
     virtual ~TensorMemory() = default;
     // Where the weights from element `offset` on belong. The client writes them, in pieces, while the trainer does not
-    // use them: from PushElements or PushTensor until AwaitElements or AwaitTensor.
+    // use them: from PushElements or PushTensor until AwaitElements or AwaitTensor, or in BeginStep alone
+    // (keep_weights).
     virtual float* Weights(int tensor, int64_t offset) = 0;
     // The gradient, which stays unchanged until the push is acknowledged: until it was awaited for the next step.
     // But if it is sent as it is, PushElements and PushTensor add what error feedback has kept (GradientEncoder).
@@ -86,6 +87,9 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
     const Clock* clock = nullptr;
     Logger* log = nullptr;
     TensorMemory* memory = nullptr;
+    // A step's weights stay in memory until the trainer is done with them (LetGoOfWeights, or BeginStep); until then
+    // the next ones stay where they have come to. Otherwise each goes to its place as it comes.
+    bool keep_weights = false;
     // Gets each batch's exchange with its server. Null: nobody does.
     TraceRecorder* trace = nullptr;
   };
@@ -137,6 +141,14 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
   // By chunk of the tensor: the version of the weights that the model has. REQUIRES: they are in place.
   std::vector<int64_t> Versions(int tensor);
 
+  // With keep_weights, after all was pushed: the trainer does nothing more with the step's weights but wait for the
+  // next ones, which go to their places as they come.
+  absl::Status LetGoOfWeights();
+  // With keep_weights, between BeginStep and the tensor's push: whether its memory has the step's weights, bit by bit.
+  bool HasWeights(int tensor);
+
+  // Has the trainer's wait look again whether there is `enough`. Any thread.
+  void Wake() { WakeTrainer(); }
   // Ends every wait, now and later, with `status`.
   void Cancel(absl::Status status);
 
@@ -191,7 +203,7 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
   // The name of the batch's first tensor, or its table.
   const std::string& FirstOf(int batch) const;
   void Send(const StepMachine::Request& request) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void OnMessage(int connection, grpc::ByteBuffer message, const SharedRegion* memory) override;
+  void OnMessage(int connection, grpc::ByteBuffer message, std::shared_ptr<const SharedMemoryLink> memory) override;
   void OnMessagesEnd() override { WakeTrainer(); }
   void OnConnected(int connection) override;
   void OnUnreachable(absl::Status status) override;
@@ -227,6 +239,8 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
                  std::vector<ArrivedWeights>* weights) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Writes the weights to their place. The trainer does not use them meanwhile.
   absl::Status Store(int batch, const std::vector<ArrivedWeights>& weights);
+  // With keep_weights: the same with all that has come and is not there yet.
+  absl::Status StoreKept() ABSL_LOCKS_EXCLUDED(mu_);
   void TakeReply(int batch, const v1::ExchangeReply& reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Fail(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Records the exchange of a batch, whose answer came at `arrived` and is in place now.
@@ -278,6 +292,16 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
   // By tensor: how many elements of its gradient of the current step have been pushed, from the first.
   std::vector<int64_t> pushed_elements_ ABSL_GUARDED_BY(mu_);
   std::vector<bool> storing_ ABSL_GUARDED_BY(mu_);
+  // With keep_weights, by batch: what has come last, until its gradient is pushed. Null: nothing.
+  struct KeptWeights {
+    std::vector<ArrivedWeights> weights;
+    // Where they are; null: in messages.
+    std::shared_ptr<const SharedMemoryLink> memory;
+  };
+  std::vector<std::shared_ptr<const KeptWeights>> kept_ ABSL_GUARDED_BY(mu_);
+  // By batch: whether they are still to be put in place; and whether what comes now goes there at once.
+  std::vector<bool> to_store_ ABSL_GUARDED_BY(mu_);
+  bool lets_go_ ABSL_GUARDED_BY(mu_) = false;
   // Tensors and tables of the current step that are still to be pushed.
   struct MissingPushes {
     size_t tensors = 0, tables = 0;

@@ -75,15 +75,14 @@ bool ServerConnections::all_share_memory() {
 }
 
 void ServerConnections::OnMessage(int index, const Stream* stream, grpc::ByteBuffer message) {
-  const SharedRegion* memory = nullptr;
+  std::shared_ptr<const SharedMemoryLink> memory;
   {
     MutexLock lock(mu_);
     if (stop_ || connections_[index].stream.get() != stream) return;
     connections_[index].heard_at = options_.clock->Now();
-    if (connections_[index].memory != nullptr) memory = &connections_[index].memory->peer();
+    memory = connections_[index].memory;
   }
-  // Whoever replaces the connection waits for this call, so the memory stays mapped.
-  handler_->OnMessage(index, std::move(message), memory);
+  handler_->OnMessage(index, std::move(message), std::move(memory));
 }
 
 void ServerConnections::OnDisconnected(int index, const Stream* stream, absl::Status status) {

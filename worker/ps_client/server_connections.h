@@ -36,8 +36,10 @@ class ServerConnections {
   class Handler {
    public:
     virtual ~Handler() = default;
-    // `memory` is the server's; null if tensors travel in messages. It stays mapped until the call returns.
-    virtual void OnMessage(int connection, grpc::ByteBuffer message, const SharedRegion* memory) = 0;
+    // `memory` is shared with the server; null if tensors travel in messages. What the message says is there stays as
+    // it is as long as somebody holds the link and asks for nothing else in its place.
+    virtual void OnMessage(int connection, grpc::ByteBuffer message,
+                           std::shared_ptr<const SharedMemoryLink> memory) = 0;
     // After the last of the messages that came together.
     virtual void OnMessagesEnd() {}
     // It is open. What was sent through the one before it, and not answered, may be lost.
@@ -103,7 +105,7 @@ class ServerConnections {
 
   struct Connection {
     // The client's callbacks use the other two, so it goes before them. Null `stream`: it is broken, or not open yet.
-    std::unique_ptr<SharedMemoryLink> memory;
+    std::shared_ptr<const SharedMemoryLink> memory;
     std::unique_ptr<Stream> stream;
     std::unique_ptr<ExchangeClient> client;
     absl::Time down_since;

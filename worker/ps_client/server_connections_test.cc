@@ -34,7 +34,7 @@ class Echo : public ConnectionHandler {
 // A worker's: counts, and waits up to half a minute.
 class Recorder : public ServerConnections::Handler {
  public:
-  void OnMessage(int connection, grpc::ByteBuffer, const SharedRegion* memory) override {
+  void OnMessage(int connection, grpc::ByteBuffer, std::shared_ptr<const SharedMemoryLink> memory) override {
     EXPECT_EQ(memory, nullptr);
     Count([&] { ++messages_[connection]; });
   }

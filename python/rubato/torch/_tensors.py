@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import Iterable, Iterator, Optional, Union
 
 import torch
@@ -11,15 +10,9 @@ from rubato import errors
 from rubato._library import Client
 from rubato._specs import TensorSpec
 from rubato.torch._gpu import GpuCopies
+from rubato.torch._in_place import InPlace, may_move, shared_view
 
 Model = Union[torch.nn.Module, Iterable[tuple[str, torch.Tensor]]]
-
-
-def shared_view(address: int, shape: torch.Size) -> torch.Tensor:
-    """A tensor over the client's memory, which outlives it."""
-    count = shape.numel()
-    memory = (ctypes.c_float * count).from_address(address)
-    return torch.frombuffer(memory, dtype=torch.float32, count=count).view(shape)
 
 
 class Parameters:
@@ -61,46 +54,79 @@ class Parameters:
     def __len__(self) -> int:
         return len(self.tensors)
 
-    def share(self, client: Client) -> None:
-        """After rubato_define: has views of the shared memory, with the parameters as initial weights."""
-        self.weights = [shared_view(client.weights(i), p.shape) for i, p in enumerate(self.tensors)]
+    def share(self, client: Client, keep_weights: bool) -> None:
+        """After rubato_define: has views of the shared memory, with the parameters as initial weights. `keep_weights`: as in
+        ModelSpec; parameters move there then, where that is possible.
+        """
+        self._client = client
+        owner = client.kept_weights
+        self.weights = [
+            shared_view(client.weights(i), p.shape, owner) for i, p in enumerate(self.tensors)
+        ]
         self.gradients = [
             shared_view(client.gradient(i), p.shape) for i, p in enumerate(self.tensors)
         ]
         for weights, parameter in zip(self.weights, self.tensors):
             weights.copy_(parameter.detach())
         self._versions = [-1] * len(self)
+        self._in_place = [
+            InPlace(parameter, weights, owner) if keep_weights and moves else None
+            for moves, parameter, weights in zip(may_move(self.tensors), self.tensors, self.weights)
+        ]
         self._gpu: Optional[GpuCopies] = None
-        if any(parameter.is_cuda for parameter in self.tensors):
+        if self.any_on_gpu():
             # One piece: all weights in the model's order, then all gradients.
             address = self.weights[0].data_ptr()
             last = self.gradients[-1]
             self._gpu = GpuCopies(address, last.data_ptr() + 4 * last.numel() - address)
+
+    def stand_aside(self) -> None:
+        """Parameters stay as they are while other weights come, until `take_weights`."""
+        for one in self._in_place:
+            if one is not None:
+                one.stand_aside()
+
+    def any_on_gpu(self) -> bool:
+        """Whether one of them is on a GPU."""
+        return any(parameter.is_cuda for parameter in self.tensors)
 
     def release(self) -> None:
         """Before the shared memory goes away."""
         if self._gpu is not None:
             self._gpu.release()
         self._gpu = None
+        for one in self._in_place:
+            if one is not None:
+                one.leave()
+        self._in_place = [None] * len(self)
 
     def take_weights(self) -> None:
-        """Copies the servers' weights into the parameters. Autograd sees it as the optimizer's update in place."""
-        self._copy(self.tensors, self.weights)
+        """The servers' weights are in the parameters. Autograd sees it as the optimizer's update in place."""
+        elsewhere = []
+        for index, one in enumerate(self._in_place):
+            if one is not None and one.is_there_again():
+                one.has_changed()
+            else:
+                elsewhere.append(index)
+        if elsewhere:
+            self._copy([self.tensors[i] for i in elsewhere], [self.weights[i] for i in elsewhere])
         self._versions = [parameter._version for parameter in self.tensors]
 
     def changed(self) -> Optional[str]:
         """The first parameter that somebody else has given other values since it got the servers' weights; None: there is
         none. To be called before the step's first push: the shared weights are the step's until then.
         """
-        for name, weights, parameter, version in zip(
-            self.names, self.weights, self.tensors, self._versions
-        ):
-            if parameter._version == version:
-                continue
+        for index, (parameter, version) in enumerate(zip(self.tensors, self._versions)):
             # Whoever puts others' weights in place for an evaluation has put these back.
-            if not torch.equal(parameter.detach().to("cpu", weights.dtype), weights):
-                return name
+            if parameter._version != version and not self._has_weights(index):
+                return self.names[index]
         return None
+
+    def _has_weights(self, index: int) -> bool:
+        one, parameter, weights = self._in_place[index], self.tensors[index], self.weights[index]
+        if one is not None and one.is_there():
+            return self._client.has_weights(index)
+        return torch.equal(parameter.detach().to("cpu", weights.dtype), weights)
 
     def take(self, index: int) -> None:
         """As take_weights, of one parameter."""

@@ -51,14 +51,17 @@ class Training:
         self._sent_values: list[Optional[dict[str, float]]] = [None] * len(self._groups)
         self.ended: Optional[errors.JobEnded] = None
         session._claim("DistributedOptimizer", self)
+        # Otherwise weights are others than the parameters, come for one module after the other, or go on to a GPU.
+        keep_weights = self.on_servers and not self.overlaps and not parameters.any_on_gpu()
         session._define(
             parameters.specs,
             [rule.values(group) for group in self._groups],
             rule.algorithm,
             rule.initial_accumulator,
             tables.specs,
+            keep_weights,
         )
-        parameters.share(self._client)
+        parameters.share(self._client, keep_weights)
         session._before_leaving(parameters.release)
         session._start()
         tables.bind(self, self._client)
@@ -98,6 +101,10 @@ class Training:
                 "gradients of this step were computed already: pause between step() and backward()"
             )
         return None
+
+    def pausing(self) -> None:
+        """See Member."""
+        self.parameters.stand_aside()
 
     def resumed(self, step: Step) -> None:
         """See Member. A batch of leased data that was taken before is one of this step."""
