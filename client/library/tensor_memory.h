@@ -8,7 +8,8 @@
 
 namespace rubato::client {
 
-// A model's weights and gradients, in memory without a name that the sidecar maps too. One thread.
+// A model's weights and gradients, in memory without a name that the sidecar maps too.
+// Thread-safe but for KeepWeights and CloseDescriptor.
 class TensorMemory {
  public:
   // Zeros. Null, and what went wrong.

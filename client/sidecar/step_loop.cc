@@ -22,6 +22,8 @@ namespace {
 constexpr absl::Duration kPoll = absl::Milliseconds(200);
 // Rows that are read as they are wait for nobody.
 constexpr absl::Duration kReadRowsTimeout = absl::Seconds(10);
+// How much later than servers a worker may hear that the job goes back.
+constexpr absl::Duration kGoingBack = absl::Seconds(1);
 
 // The body of a frame that the library has made; zeros if it is none.
 template <typename Body>
@@ -449,7 +451,10 @@ void StepLoop::AskRows(const Frame& frame) {
 
 void StepLoop::HasWeights(const Frame& frame) {
   const auto tensor = Decode<HasWeightsBody>(frame).tensor;
-  const bool has = tensor < options_.spec->tensors.size() && client_->HasWeights(static_cast<int>(tensor));
+  bool has = tensor < options_.spec->tensors.size() && client_->HasWeights(static_cast<int>(tensor));
+  // Servers of a job that goes back to a checkpoint do not have the step's weights any more.
+  if (!has) SleepUnless(options_.cancelled, kGoingBack, options_.clock);
+  has = has || options_.cancelled();
   options_.answer_has_weights(frame.request, has ? 1 : 0);
 }
 

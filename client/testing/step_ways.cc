@@ -8,6 +8,7 @@
 #include <cstring>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "client/testing/ways.h"
@@ -119,6 +120,13 @@ void Sgd(Job* job) {
     job->Expect(RUBATO_OK, job->Begin(&step), "rubato_begin");
     job->ExpectWeights(0, kSmall, expected, [&](int64_t i) { return small[static_cast<size_t>(i)]; });
     job->ExpectWeights(1, kLarge, expected, [&](int64_t i) { return large[static_cast<size_t>(i)]; });
+    if (job->keeps) {
+      float& last = rubato_weights(job->client, 1)[kLarge - 1];
+      const float before = std::exchange(last, 12345.0f);
+      job->ExpectHas(1, 0);
+      last = before;
+      job->ExpectHas(1, 1);
+    }
     if (expected == 6) {
       rubato_hyperparameters values = {};
       values.learning_rate = 0.25;

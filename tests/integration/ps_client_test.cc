@@ -68,6 +68,7 @@ std::vector<std::vector<float>> Train(InProcessCluster* cluster, uint32_t worker
       client.Restart();
       continue;
     }
+    for (int tensor = 0; keep_weights && tensor < tensors; ++tensor) EXPECT_TRUE(client.HasWeights(tensor));
     for (int tensor = tensors - 1; tensor >= 0; --tensor) {
       const size_t elements = model.weights[tensor].size();
       const auto compute = [&](size_t begin, size_t end) {
@@ -198,14 +199,18 @@ TEST_P(PsClientTest, TrainsInSspAndAsync) {
 }
 
 TEST_P(PsClientTest, GoesOnAcrossChangesOfMode) {
-  InProcessCluster cluster(Setup(2, 1, v1::SYNC, 0));
-  FakeModel model = cluster.MakeModel();
-  auto weights = Train(&cluster, 0, 60, [&](int64_t step) {
-    if (step == 15) cluster.Switch(v1::ASYNC, 0);
-    if (step == 30) cluster.Switch(v1::SSP, 1);
-    if (step == 45) cluster.Switch(v1::SYNC, 0);
-  });
-  EXPECT_FALSE(weights.empty());
+  for (const bool keep_weights : {false, true}) {
+    InProcessCluster cluster(Setup(2, 1, v1::SYNC, 0));
+    const auto weights = Train(
+        &cluster, 0, 60,
+        [&](int64_t step) {
+          if (step == 15) cluster.Switch(v1::ASYNC, 0);
+          if (step == 30) cluster.Switch(v1::SSP, 1);
+          if (step == 45) cluster.Switch(v1::SYNC, 0);
+        },
+        keep_weights);
+    EXPECT_FALSE(weights.empty());
+  }
 }
 
 TEST_P(PsClientTest, SyncGoesOnWithoutAnEvictedWorker) {

@@ -247,7 +247,8 @@ void PsClient::OnMessage(int connection, grpc::ByteBuffer message, std::shared_p
     if (trace_.enabled()) Trace(batch, bytes, arrived);
     trace_.OnEnd(batch);
     TakeReply(batch, reply.header);
-    if (options_.keep_weights) {
+    // Otherwise the step has moved, and they are asked for again.
+    if (options_.keep_weights && machine_.Have(batch)) {
       kept_[batch] = std::make_shared<KeptWeights>(KeptWeights{std::move(weights), std::move(memory)});
       to_store_[batch] = !stores;
     }
@@ -439,7 +440,12 @@ bool PsClient::moved() {
 
 void PsClient::Restart() {
   MutexLock lock(mu_);
-  if (machine_.moved()) machine_.Restart();
+  if (!machine_.moved()) return;
+  // What has come for the step that is abandoned is asked for again.
+  for (int batch = 0; batch < static_cast<int>(to_store_.size()); ++batch) {
+    if (!machine_.Have(batch)) to_store_[batch] = false;
+  }
+  machine_.Restart();
 }
 
 absl::StatusOr<bool> PsClient::BeginStep(Step* step) {
