@@ -248,7 +248,8 @@ void AddCompareCommand(CLI::App* app, const Environment* environment, int* exit_
       "What the workers run, as in \"python train.py\", with RUBATO_SEED in its environment; CONFIG has "
       "then no model, data and optimizer, and may be left out");
   AddTaskCounts(command, "--workers", &options->job.client);
-  for (const char* option : {"--slow", "--network", "--binaries", "--metrics_listen", "--workers", "--servers"}) {
+  for (const char* option :
+       {"--slow", "--network", "--unbound", "--binaries", "--metrics_listen", "--workers", "--servers"}) {
     command->get_option(option)->excludes(hosts);
   }
   for (const char* option :
