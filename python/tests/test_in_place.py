@@ -32,6 +32,13 @@ def step(model, optimizer):
     optimizer.step()
 
 
+def expect_steps(model, optimizer):
+    for _ in range(2):
+        before = values(model)
+        step(model, optimizer)
+        assert not any(torch.equal(a, b) for a, b in zip(values(model), before))
+
+
 def they_are_there_until_the_session_ends():
     with rubato.init() as session:
         model, optimizer = wrapped()
@@ -87,10 +94,7 @@ def other_memory_gets_the_weights_too():
         step(model, optimizer)
         model[0].weight.data = model[0].weight.data.clone()
         model[1].weight.share_memory_()
-        for _ in range(2):
-            before = values(model)
-            step(model, optimizer)
-            assert not any(torch.equal(a, b) for a, b in zip(values(model), before))
+        expect_steps(model, optimizer)
 
 
 test_other_memory_gets_the_weights_too = alone(other_memory_gets_the_weights_too)
@@ -107,10 +111,7 @@ def a_pause_leaves_them_as_they_are():
             model[1].weight.data = model[1].weight.data.clone()
         assert addresses(model)[:2] == shared[:2]
         assert addresses(model)[2] != shared[2]
-        for _ in range(2):
-            before = values(model)
-            step(model, optimizer)
-            assert not any(torch.equal(a, b) for a, b in zip(values(model), before))
+        expect_steps(model, optimizer)
 
 
 test_a_pause_leaves_them_as_they_are = alone(a_pause_leaves_them_as_they_are)
