@@ -126,6 +126,9 @@ class StepLoop {
  private:
   using Step = worker::Parameters::Step;
 
+  // How often a wait for the client looks at everything else.
+  static constexpr absl::Duration kPoll = absl::Milliseconds(200);
+
   explicit StepLoop(Options options);
   absl::Status Prepare();
   absl::Status RestoreResiduals();

@@ -1,11 +1,9 @@
 #include "client/testing/job.h"
 
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <thread>
 #include <vector>
 
 namespace rubato::client {
@@ -80,8 +78,6 @@ void Job::ExpectHas(uint32_t tensor, int expected) const {
 }
 
 rubato_result Job::BeginKept(rubato_step* step) {
-  // By then others' pushes have come too, most of the time.
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
   for (uint32_t tensor : {0u, 1u}) {
     const size_t bytes = kept[tensor].size() * sizeof(float);
     if (std::memcmp(kept[tensor].data(), rubato_weights(client, tensor), bytes) != 0) {

@@ -137,6 +137,11 @@ void Sgd(Job* job) {
       job->Fill(tensor, tensor == 0 ? kSmall : kLarge, [&](int64_t i) { return gradient(job->rank, i); });
       job->Push(tensor, 8);
     }
+    // Then both have pushed, and the next step's weights come.
+    const std::string pushed = "pushed " + std::to_string(expected);
+    job->Expect(RUBATO_OK,
+                job->Repeat("rubato_barrier", [&] { return rubato_barrier(job->client, pushed.c_str(), 2, 1.0); }),
+                "rubato_barrier");
     const auto update = [&](std::vector<float>* weights, float rate) {
       for (size_t i = 0; i < weights->size(); ++i) {
         const auto position = static_cast<int64_t>(i);

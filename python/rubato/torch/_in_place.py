@@ -59,13 +59,13 @@ class InPlace:
         return self._parameter.data_ptr() == self._address
 
     def stand_aside(self) -> None:
-        """The parameter keeps its values, in memory of its own, until `is_there_again`."""
+        """The parameter keeps its values, in memory of its own, until `come_back`."""
         if self.is_there():
             self._parameter.data = self._memory.clone()
             self._aside = self._parameter.data_ptr()
 
-    def is_there_again(self) -> bool:
-        """Whether the parameter is there, if it has stood aside from now on."""
+    def come_back(self) -> bool:
+        """Ends `stand_aside`. Whether the parameter is there now."""
         aside, self._aside = self._aside, 0
         if aside != 0 and self._parameter.data_ptr() == aside:
             self._parameter.data = self._view

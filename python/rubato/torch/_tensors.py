@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Iterable, Iterator, Optional, Union
 
 import torch
@@ -104,7 +105,7 @@ class Parameters:
         """The servers' weights are in the parameters. Autograd sees it as the optimizer's update in place."""
         elsewhere = []
         for index, one in enumerate(self._in_place):
-            if one is not None and one.is_there_again():
+            if one is not None and one.come_back():
                 one.has_changed()
             else:
                 elsewhere.append(index)
@@ -146,6 +147,15 @@ class Parameters:
             if parameter.grad is None:
                 parameter.grad = torch.empty_like(parameter)
         self._copy([p.grad for p in self.tensors if p.grad is not None], self.weights)
+
+    def gradient_norm(self) -> float:
+        """Of all gradients together."""
+        norms = [
+            float(torch.linalg.vector_norm(p.grad.detach()))
+            for p in self.tensors
+            if p.grad is not None
+        ]
+        return math.sqrt(sum(norm * norm for norm in norms))
 
     def give_gradient(self, index: int, factor: float) -> bool:
         """Copies a gradient, times `factor`, to the shared memory. Whether it is there; if not, `arrived` has it later."""

@@ -7,7 +7,6 @@ it is AWAITED before: its weights come, and whoever needs them waits.
 
 from __future__ import annotations
 
-import math
 import threading
 from typing import Any, Optional, Sequence
 
@@ -496,10 +495,5 @@ class Training:
     def _clip_factor(self, scale: Optional[float]) -> float:
         """Of this worker's gradient, which is clipped before it is averaged."""
         assert self._options.clip_norm is not None
-        norms = [
-            float(torch.linalg.vector_norm(p.grad.detach()))
-            for p in self.parameters.tensors
-            if p.grad is not None
-        ]
-        norm = math.sqrt(sum(n * n for n in norms)) / (scale or 1.0)
+        norm = self.parameters.gradient_norm() / (scale or 1.0)
         return min(1.0, self._options.clip_norm / (norm + 1e-6))
