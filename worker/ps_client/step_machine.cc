@@ -23,7 +23,7 @@ void StepMachine::Ask(int batch, Kind kind, Point point) {
   if (state.state == State::kHave) --have_;
   state.state = kind == Kind::kPull ? State::kPulling : State::kPushing;
   state.asked = point;
-  state.open = ++last_id_;
+  state.open = ++asked_ * batches_.size() + batch;
   sink_->Send({state.open, batch, kind, point.generation, point.step});
 }
 
@@ -48,10 +48,9 @@ void StepMachine::Restart() {
 }
 
 int StepMachine::BatchOf(uint64_t id) const {
-  for (int batch = 0; batch < static_cast<int>(batches_.size()); ++batch) {
-    if (batches_[batch].open == id && id != 0) return batch;
-  }
-  return -1;
+  if (id == 0 || batches_.empty()) return -1;
+  const uint64_t batch = id % batches_.size();
+  return batches_[batch].open == id ? static_cast<int>(batch) : -1;
 }
 
 void StepMachine::MoveTo(Point point, const v1::Plan& plan) {
@@ -130,7 +129,7 @@ void StepMachine::AppendState(std::string* state) const {
                     batch.open, ";");
   }
   absl::StrAppend(state, plan_.SerializeAsString(), ";", current_.generation, ",", current_.step, ";", next_.generation,
-                  ",", next_.step, ";", have_, ",", moved_, ",", last_id_, ";");
+                  ",", next_.step, ";", have_, ",", moved_, ",", asked_, ";");
 }
 
 }  // namespace rubato::worker

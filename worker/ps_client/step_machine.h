@@ -97,7 +97,8 @@ class StepMachine {
   struct Batch {
     State state = State::kStale;
     Point asked;
-    uint64_t open = 0;  // Id of the open request; 0 for none.
+    // Id of the open request; 0 for none. An id's remainder modulo the number of batches is its batch's number.
+    uint64_t open = 0;
   };
 
   void Ask(int batch, Kind kind, Point point);
@@ -112,7 +113,7 @@ class StepMachine {
   Point next_;
   int have_ = 0;
   bool moved_ = false;
-  uint64_t last_id_ = 0;
+  uint64_t asked_ = 0;  // Requests up to now.
 };
 
 }  // namespace rubato::worker
