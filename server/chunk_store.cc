@@ -26,16 +26,6 @@ constexpr int64_t kFewSlotBytes = int64_t{64} << 20;
 
 int64_t BytesIn(int64_t length) { return length * static_cast<int64_t>(sizeof(float)); }
 
-// Puts `held`, which somebody reads, among the spares, in the place of one that nobody reads any more. Returns that
-// one; null when there is none.
-FloatBuffer::Ptr TakeSpare(const FloatBuffer::Ptr& held, std::vector<FloatBuffer::Ptr>& spares) {
-  for (FloatBuffer::Ptr& spare : spares) {
-    if (spare.use_count() == 1) return std::exchange(spare, held);
-  }
-  spares.push_back(held);
-  return nullptr;
-}
-
 void CopyPieces(const EncodedGradient& from, float* values) {
   auto* to = reinterpret_cast<uint8_t*>(values);
   for (const ByteSpan& piece : from.pieces) to = std::copy(piece.begin(), piece.end(), to);
@@ -124,7 +114,7 @@ void ChunkStore::ReserveForCheckpoints() {
   int64_t slot_bytes = 0;
   for (auto& [index, chunk] : chunks_) {
     const int64_t length = chunk.placement.length();
-    chunk.spares.push_back(Allocate(length));
+    chunk.spares.Add(Allocate(length));
     const auto num_slots = static_cast<int64_t>(chunk.slots.size());
     arrays[length] += num_slots;
     slot_bytes += num_slots * BytesIn(length);
@@ -135,8 +125,8 @@ void ChunkStore::ReserveForCheckpoints() {
   }
 }
 
-FloatBuffer::Ptr ChunkStore::Exchange(const FloatBuffer::Ptr& held, std::vector<FloatBuffer::Ptr>& spares) {
-  FloatBuffer::Ptr free = TakeSpare(held, spares);
+FloatBuffer::Ptr ChunkStore::Exchange(const FloatBuffer::Ptr& held, SpareBuffers& spares) {
+  FloatBuffer::Ptr free = spares.Exchange(held);
   return free == nullptr ? Allocate(held->size()) : free;
 }
 

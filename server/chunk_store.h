@@ -24,6 +24,7 @@
 #include "server/rules/chunk_rules.h"
 #include "server/rules/update_mix.h"
 #include "server/slot_pool.h"
+#include "server/spare_buffers.h"
 
 namespace rubato::server {
 
@@ -47,11 +48,11 @@ class ChunkStore {
     // Empty unless a compensation reads it.
     PulledWeights pulled;
     // Buffers that were weights before; reused once nobody reads them, because an allocator may take nothing back.
-    std::vector<FloatBuffer::Ptr> spares;
+    SpareBuffers spares;
     // How pulls carry it, the weights as they were encoded last, and their version.
     CodecSpec pull_codec;
     FloatBuffer::Ptr encoded;
-    std::vector<FloatBuffer::Ptr> encoded_spares;
+    SpareBuffers encoded_spares;
     int64_t encoded_bytes = 0;
     int64_t encoded_version = -1;
   };
@@ -131,7 +132,7 @@ class ChunkStore {
   // wait for the system to clear it.
   void ReserveForCheckpoints();
   // A buffer as long as `held`, which somebody reads and which goes to the spares.
-  FloatBuffer::Ptr Exchange(const FloatBuffer::Ptr& held, std::vector<FloatBuffer::Ptr>& spares);
+  FloatBuffer::Ptr Exchange(const FloatBuffer::Ptr& held, SpareBuffers& spares);
 
   const v1::OptimizerConfig optimizer_;
   const v1::CompensationConfig compensation_config_;
