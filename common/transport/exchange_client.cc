@@ -89,7 +89,7 @@ absl::Status ExchangeClient::Connect() {
 
 void ExchangeClient::OnEvent(Operation operation, bool ok) {
   if (operation == Operation::kStart && ok) {
-    TuneLoopbackSockets(context_.peer());
+    TuneLoopbackSockets(context_.peer(), LoopbackSide::kClient);
     {
       MutexLock lock(mu_);
       if (state_ == State::kConnecting) state_ = State::kOpen;

@@ -18,6 +18,9 @@ namespace {
 
 // Half a megabyte to two were the fastest; the smaller, the less cache they take.
 constexpr int kBufferBytes = 1 << 20;
+// What a client sends: with many messages in flight they are read while they are in the cache yet. A server that cannot
+// hand over its answers at once delays whoever waits for them.
+constexpr int kClientSendBytes = 1 << 19;
 constexpr char kCongestionControl[] = "reno";
 
 // The peer's port when it is a loopback address; -1 otherwise.
@@ -46,22 +49,23 @@ int LoopbackPort(int descriptor) {
   return mapped || IN6_IS_ADDR_LOOPBACK(&ip.sin6_addr) ? ntohs(ip.sin6_port) : -1;
 }
 
-void Tune(int descriptor) {
-  setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &kBufferBytes, sizeof(kBufferBytes));
+void Tune(int descriptor, LoopbackSide side) {
+  const int send_bytes = side == LoopbackSide::kClient ? kClientSendBytes : kBufferBytes;
+  setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &send_bytes, sizeof(send_bytes));
   setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &kBufferBytes, sizeof(kBufferBytes));
   setsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, kCongestionControl, sizeof(kCongestionControl) - 1);
 }
 
 }  // namespace
 
-void TuneLoopbackSockets(const std::string& peer) {
+void TuneLoopbackSockets(const std::string& peer, LoopbackSide side) {
   const int port = LoopbackPort(peer);
   if (port < 0) return;
   DIR* descriptors = opendir("/proc/self/fd");
   if (descriptors == nullptr) return;
   while (const dirent* entry = readdir(descriptors)) {
     int descriptor = -1;
-    if (absl::SimpleAtoi(entry->d_name, &descriptor) && LoopbackPort(descriptor) == port) Tune(descriptor);
+    if (absl::SimpleAtoi(entry->d_name, &descriptor) && LoopbackPort(descriptor) == port) Tune(descriptor, side);
   }
   closedir(descriptors);
 }

@@ -48,17 +48,17 @@ class LoopbackTest : public testing::Test {
 };
 
 TEST_F(LoopbackTest, TunesTheConnectionsToThatPeer) {
-  TuneLoopbackSockets(absl::StrCat("ipv4:127.0.0.1:", port_));
+  TuneLoopbackSockets(absl::StrCat("ipv4:127.0.0.1:", port_), LoopbackSide::kClient);
   for (int client : clients_) EXPECT_EQ(Congestion(client), "reno");
 }
 
 TEST_F(LoopbackTest, LeavesOthersAlone) {
   const std::string before = Congestion(clients_[0]);
   if (before == "reno") GTEST_SKIP() << "it is the system's default";
-  TuneLoopbackSockets(absl::StrCat("ipv4:127.0.0.1:", port_ ^ 1));
-  TuneLoopbackSockets(absl::StrCat("ipv4:10.0.0.1:", port_));
-  TuneLoopbackSockets("unix:/tmp/somewhere");
-  TuneLoopbackSockets("");
+  TuneLoopbackSockets(absl::StrCat("ipv4:127.0.0.1:", port_ ^ 1), LoopbackSide::kClient);
+  TuneLoopbackSockets(absl::StrCat("ipv4:10.0.0.1:", port_), LoopbackSide::kClient);
+  TuneLoopbackSockets("unix:/tmp/somewhere", LoopbackSide::kClient);
+  TuneLoopbackSockets("", LoopbackSide::kClient);
   EXPECT_EQ(Congestion(clients_[0]), before);
 }
 

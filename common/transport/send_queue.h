@@ -20,8 +20,9 @@ class SendQueue {
  public:
   // What a message counts for beside its bytes, so that empty ones are bounded too.
   static constexpr size_t kMessageOverheadBytes = 256;
-  // Of a bundle's messages together.
-  static constexpr size_t kBundleBytesMax = size_t{1} << 17;
+  // Of a bundle's messages together: half of what a message has by default (cluster.message_bytes), so that what is
+  // needed first waits no longer behind a bundle than behind a message.
+  static constexpr size_t kBundleBytesMax = size_t{1} << 19;
   // Of those beside a larger one.
   static constexpr size_t kBesideLargeBytesMax = size_t{1} << 13;
 
