@@ -12,6 +12,7 @@ namespace rubato::server {
 // Buffers of a chunk that somebody may still read, and that are used again once nobody does. Not thread-safe.
 class SpareBuffers {
  public:
+  // The youngest from now on.
   void Add(FloatBuffer::Ptr buffer) {
     buffers_.insert(buffers_.begin() + static_cast<std::ptrdiff_t>(oldest_), std::move(buffer));
     oldest_ = (oldest_ + 1) % buffers_.size();
@@ -19,7 +20,7 @@ class SpareBuffers {
 
   // Puts `held`, which somebody reads, in the place of one that nobody reads any more. Returns that one; null when
   // there is none. A look at one that another of a hundred workers has is a miss of the cache, so those are looked at
-  // first that are likely to be free: the youngest, which is in the caches yet, where few workers push in turns, and
+  // first that are likely to be free: the youngest, which is still in the caches, where few workers push in turns, and
   // the oldest where all do; then inwards from both ends.
   FloatBuffer::Ptr Exchange(FloatBuffer::Ptr held) {
     const size_t size = buffers_.size();

@@ -39,14 +39,11 @@ class SpareBuffersOfMany : public testing::Test {
     }
   }
 
-  // What is given when nobody reads this one, for another one that is read from then on.
-  const FloatBuffer* Exchange(int free) {
+  // This one is read no longer, and is given for another that is read from then on.
+  void ExpectGiven(int free) {
     const FloatBuffer* const expected = readers_[free].get();
     readers_[free] = nullptr;
-    readers_.push_back(Make());
-    const FloatBuffer::Ptr given = spares_.Exchange(readers_.back());
-    EXPECT_EQ(given.get(), expected);
-    return given.get();
+    EXPECT_EQ(spares_.Exchange(readers_.emplace_back(Make())).get(), expected);
   }
 
   SpareBuffers spares_;
@@ -54,21 +51,20 @@ class SpareBuffersOfMany : public testing::Test {
 };
 
 TEST_F(SpareBuffersOfMany, FindsTheOneThatIsFreeWhereverItIs) {
-  for (int free : {3, 0, 6, 1, 5, 2, 4}) Exchange(free);
-  for (int free : {9, 12, 7, 13, 8, 11, 10}) Exchange(free);
+  for (int free : {3, 0, 6, 1, 5, 2, 4}) ExpectGiven(free);
+  for (int free : {9, 12, 7, 13, 8, 11, 10}) ExpectGiven(free);
   EXPECT_EQ(spares_.size(), 7u);
   EXPECT_EQ(spares_.Exchange(Make()), nullptr);
   EXPECT_EQ(spares_.size(), 8u);
 }
 
-TEST_F(SpareBuffersOfMany, PrefersTheYoungest) {
-  const FloatBuffer* const youngest = readers_.back().get();
-  const FloatBuffer* const oldest = readers_.front().get();
-  const FloatBuffer* const between = readers_[3].get();
+TEST_F(SpareBuffersOfMany, LooksAtTheYoungestAndThenAtTheOldest) {
+  const FloatBuffer* const expected[] = {readers_[6].get(), readers_[0].get(), readers_[1].get()};
   readers_.clear();
-  EXPECT_EQ(spares_.Exchange(readers_.emplace_back(Make())).get(), youngest);
-  EXPECT_EQ(spares_.Exchange(readers_.emplace_back(Make())).get(), oldest) << "the youngest is read";
-  EXPECT_NE(spares_.Exchange(readers_.emplace_back(Make())).get(), between);
+  for (const FloatBuffer* each : expected) {
+    const FloatBuffer::Ptr given = spares_.Exchange(readers_.emplace_back(Make()));
+    EXPECT_EQ(given.get(), each) << "what came in its place is the youngest, and is read";
+  }
 }
 
 }  // namespace

@@ -18,8 +18,8 @@ namespace {
 
 // Half a megabyte to two were the fastest; the smaller, the less cache they take.
 constexpr int kBufferBytes = 1 << 20;
-// What a client sends: with many messages in flight they are read while they are in the cache yet. A server that cannot
-// hand over its answers at once delays whoever waits for them.
+// A client's, for sending: with many messages in flight they are read while they are still in the cache. A server that
+// cannot hand over its answers at once delays whoever waits for them.
 constexpr int kClientSendBytes = 1 << 19;
 constexpr char kCongestionControl[] = "reno";
 

@@ -42,6 +42,13 @@ class LoopbackTest : public testing::Test {
     return name;
   }
 
+  static int SendBytes(int descriptor) {
+    int bytes = 0;
+    socklen_t size = sizeof(bytes);
+    EXPECT_EQ(getsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &bytes, &size), 0);
+    return bytes;
+  }
+
   int listener_ = -1;
   int clients_[2] = {-1, -1};
   int port_ = 0;
@@ -50,6 +57,17 @@ class LoopbackTest : public testing::Test {
 TEST_F(LoopbackTest, TunesTheConnectionsToThatPeer) {
   TuneLoopbackSockets(absl::StrCat("ipv4:127.0.0.1:", port_), LoopbackSide::kClient);
   for (int client : clients_) EXPECT_EQ(Congestion(client), "reno");
+}
+
+TEST_F(LoopbackTest, AClientHasASmallerBufferForWhatItSends) {
+  const std::string peer = absl::StrCat("ipv4:127.0.0.1:", port_);
+  TuneLoopbackSockets(peer, LoopbackSide::kClient);
+  const int client = SendBytes(clients_[0]);
+  TuneLoopbackSockets(peer, LoopbackSide::kServer);
+  const int server = SendBytes(clients_[0]);
+  // Linux doubles what it is asked for, and gives no more than net.core.wmem_max, twice.
+  if (server < 2 << 20) GTEST_SKIP() << "the system allows " << server / 2 << " bytes";
+  EXPECT_EQ(client, 1 << 20);
 }
 
 TEST_F(LoopbackTest, LeavesOthersAlone) {

@@ -16,12 +16,7 @@ constexpr int kPlansKept = 1;
 
 void DataPlaces::Note(const v1::TaskId& worker, int64_t step, const v1::ShardSlice& slice) {
   if (slice.shard() == 0) return;
-  if (noted_last_ != nullptr && noted_last_->task().incarnation() == worker.incarnation() &&
-      noted_last_->step() == step) {
-    return;
-  }
   v1::LostWorker& reached = places_[worker.incarnation()].reached;
-  noted_last_ = &reached;
   const bool known = reached.has_task();
   if (known && (step <= reached.step() || RUBATO_MUTANT(kFirstPlaceKept))) return;
   *reached.mutable_task() = worker;
@@ -31,7 +26,6 @@ void DataPlaces::Note(const v1::TaskId& worker, int64_t step, const v1::ShardSli
 }
 
 void DataPlaces::OnPlan(const v1::Plan& plan, bool entered) {
-  noted_last_ = nullptr;
   for (auto it = places_.begin(); it != places_.end();) {
     Place& place = it->second;
     if (place.lost && entered) ++place.plans_entered;

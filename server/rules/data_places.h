@@ -38,8 +38,6 @@ class DataPlaces {
   };
 
   std::map<uint64_t, Place> places_;  // By incarnation.
-  // Of these, the one that was noted last: as a rule the next chunk of the same push is noted next. Null: none.
-  const v1::LostWorker* noted_last_ = nullptr;
 };
 
 }  // namespace rubato::server
