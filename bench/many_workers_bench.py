@@ -71,6 +71,12 @@ def worker_steps(job):
     return sum(worker["examples"] for worker in job.lines("progress")[-1]["workers"])
 
 
+def have_all_trained(job, workers):
+    """A worker that is still being started takes processor time and pushes nothing."""
+    progress = job.lines("progress")
+    return bool(progress) and sum(worker["examples"] > 0 for worker in progress[-1]["workers"]) == workers
+
+
 def measure(job, seconds):
     (server,) = job.tasks("server")
     begin, steps, cpu = time.monotonic(), worker_steps(job), cpu_seconds(server)
@@ -123,7 +129,7 @@ def main():
         for workers in counts:
             config = CONFIG.format(workers=workers, mode=mode, lease=options.lease)
             with tempfile.TemporaryDirectory() as work, LocalJob(options.binaries, work, config) as job:
-                job.wait_until_it_trains()
+                job.wait_for("step of every worker", lambda: have_all_trained(job, workers), 300)
                 time.sleep(5)
                 result = measure(job, options.seconds)
                 few = results.get(f"{mode} {counts[0]}", result)

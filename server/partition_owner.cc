@@ -41,6 +41,14 @@ std::vector<uint32_t> ChunksOfTensors(const v1::JobDescription& job, const std::
   return tensors;
 }
 
+// Pushes to the same chunks of tensors have the same kind: their first chunk.
+std::optional<uint32_t> KindOf(const PartitionOwner::Incoming& incoming) {
+  const PartitionRequest& request = incoming.request;
+  const bool pushes = request.kind == PartitionRequest::Kind::kPushPull && !request.chunks.empty();
+  return pushes && !incoming.assigns && incoming.table == nullptr ? std::optional(request.chunks.front())
+                                                                  : std::nullopt;
+}
+
 int64_t StalenessLimit(const v1::JobConfig& config) {
   const v1::CompensationConfig& compensation = config.consistency().compensation();
   return compensation.has_ringmaster() ? compensation.ringmaster().threshold() : ChunkRules::kNoStalenessLimit;
@@ -78,13 +86,25 @@ void PartitionOwner::Submit(Incoming incoming) {
   if (small || serves_all_at_once_) {
     if (queue_.TryRun([&] { Handle(std::move(incoming)); })) return;
   }
-  queue_.Post([this, incoming = std::make_shared<Incoming>(std::move(incoming))] { Handle(std::move(*incoming)); });
+  const std::optional<uint32_t> kind = KindOf(incoming);
+  queue_.Post([this, incoming = std::make_shared<Incoming>(std::move(incoming))] { Handle(std::move(*incoming)); },
+              kind);
+}
+
+void PartitionOwner::Post(std::function<void()> work) {
+  queue_.Post([this, work = std::move(work)] {
+    AnswerNow(held_.TakeAll());
+    work();
+  });
 }
 
 void PartitionOwner::Handle(Incoming incoming) {
   if (incoming.assigns) return HandleAssign(incoming);
   const absl::Time begun = trace_.Now();
   PartitionRequest& request = incoming.request;
+  const std::optional<uint32_t> kind = KindOf(incoming);
+  // The answer to what the worker asked before must not lend it these chunks after the answer to this.
+  if (held_.Concern(request.task, request.chunks)) AnswerNow(held_.TakeAll());
   if (incoming.shared_session != 0) leases_.TakeBack(incoming.shared_session, request.task, request.chunks);
   counts_.set_received_bytes_total(counts_.received_bytes_total() + static_cast<int64_t>(incoming.gradient_bytes));
   const uint64_t token = ++last_token_;
@@ -105,6 +125,8 @@ void PartitionOwner::Handle(Incoming incoming) {
   partition_.OnRequest(std::move(request), now);
   FinishTables();
   handled_token_ = 0;
+  if (!kind.has_value() || held_.empty()) return;
+  if (held_.IsFull(*kind) || queue_.MoreOf(*kind) == 0) AnswerNow(held_.Take(*kind));
 }
 
 void PartitionOwner::HandleAssign(const Incoming& incoming) {
@@ -133,11 +155,11 @@ void PartitionOwner::HandleAssign(const Incoming& incoming) {
 }
 
 void PartitionOwner::NameAssigner(v1::TaskId worker) {
-  queue_.Post([this, worker = std::move(worker)] { assignment_.Name(worker); });
+  Post([this, worker = std::move(worker)] { assignment_.Name(worker); });
 }
 
 void PartitionOwner::OnClosed(uint64_t connection_id) {
-  queue_.Post([this, connection_id] {
+  Post([this, connection_id] {
     absl::erase_if(open_, [&](const auto& entry) {
       if (entry.second.connection->id() != connection_id) return false;
       partition_.Forget(entry.first);
@@ -147,18 +169,18 @@ void PartitionOwner::OnClosed(uint64_t connection_id) {
 }
 
 void PartitionOwner::Announce(uint64_t generation, std::function<void(int64_t)> done) {
-  queue_.Post([this, generation, done = std::move(done)] { done(partition_.Announce(generation)); });
+  Post([this, generation, done = std::move(done)] { done(partition_.Announce(generation)); });
 }
 
 void PartitionOwner::Abort(uint64_t generation) {
-  queue_.Post([this, generation] {
+  Post([this, generation] {
     partition_.Abort(generation, options_.clock->Now());
     FinishTables();
   });
 }
 
 void PartitionOwner::Commit(v1::Plan plan, std::function<void(std::vector<v1::LostWorker>)> done) {
-  queue_.Post([this, plan = std::move(plan), done = std::move(done)] {
+  Post([this, plan = std::move(plan), done = std::move(done)] {
     partition_.Commit(plan, options_.clock->Now());
     FinishTables();
     if (partition_.plan().cut().id() != cut_) captured_.clear();  // Given up.
@@ -212,14 +234,14 @@ std::vector<ChunkSnapshot> PartitionOwner::KeepAll() {
 }
 
 void PartitionOwner::Snapshot(std::function<void(std::vector<ChunkSnapshot>)> done) {
-  queue_.Post([this, done = std::move(done)] {
+  Post([this, done = std::move(done)] {
     if (assignment_.complete()) return done(KeepAll());
     snapshots_.push_back(done);
   });
 }
 
 void PartitionOwner::Describe(std::function<void(PartitionProgress)> done) {
-  queue_.Post([this, done = std::move(done)] {
+  Post([this, done = std::move(done)] {
     PartitionProgress progress;
     progress.counts = counts_;
     const TableStore::Counts tables = options_.tables->counts();
@@ -312,7 +334,7 @@ void PartitionOwner::CheckLog(const absl::Status& status) {
       absl::StrCat("the update log of partition ", options_.partition, " ends here: ", status.message()));
 }
 
-void PartitionOwner::CountAnswer(const PartitionReply& reply, const Open& open) {
+void PartitionOwner::CountAnswer(const PartitionReply& reply, const Open& open, bool waited) {
   const v1::ExchangeReply::PushOutcome push = reply.push;
   if (push == v1::ExchangeReply::PUSH_DUPLICATE) counts_.set_duplicates_total(counts_.duplicates_total() + 1);
   if (push == v1::ExchangeReply::PUSH_DROPPED) counts_.set_dropped_total(counts_.dropped_total() + 1);
@@ -321,7 +343,7 @@ void PartitionOwner::CountAnswer(const PartitionReply& reply, const Open& open) 
     counts_.set_pushes_total(counts_.pushes_total() + 1);
   }
   if (reply.outcome == v1::ExchangeReply::OK) counts_.set_pulls_total(counts_.pulls_total() + 1);
-  if (reply.token == handled_token_) return;
+  if (!waited) return;
   counts_.set_waits_total(counts_.waits_total() + 1);
   counts_.set_wait_seconds_total(counts_.wait_seconds_total() +
                                  absl::ToDoubleSeconds(options_.clock->Now() - open.since));
@@ -340,14 +362,34 @@ void PartitionOwner::LogServed(const PartitionReply& reply, const v1::TaskId& ta
   Log(record);
 }
 
+bool PartitionOwner::IsToBeHeld(const PartitionReply& reply) const {
+  // An answer of SYNC carries the weights of its step.
+  const v1::Plan& plan = partition_.plan();
+  const bool may_be_newer = plan.mode() != v1::SYNC && reply.begun_step >= plan.first_step();
+  return may_be_newer && reply.outcome == v1::ExchangeReply::OK && reply.token == handled_token_ &&
+         queue_.MoreOf(reply.chunks.front()) > 0;
+}
+
 void PartitionOwner::Answer(const PartitionReply& reply) {
+  if (IsToBeHeld(reply)) {
+    held_.Hold(open_.at(reply.token).task, reply);
+  } else {
+    AnswerNow(reply, reply.token != handled_token_);
+  }
+}
+
+void PartitionOwner::AnswerNow(const std::vector<PartitionReply>& replies) {
+  for (const PartitionReply& reply : replies) AnswerNow(reply, /*waited=*/false);
+}
+
+void PartitionOwner::AnswerNow(const PartitionReply& reply, bool waited) {
   FinishTables();
   if (failed_) return;
   auto node = open_.extract(reply.token);
   if (node.empty()) return;
   const absl::Time begun = trace_.Now();
   Open& open = node.mapped();
-  CountAnswer(reply, open);
+  CountAnswer(reply, open, waited);
   if (options_.log != nullptr && reply.begun_step >= 0) LogServed(reply, open.task);
   v1::ExchangeReply& header = reply_header_;
   header.Clear();

@@ -24,6 +24,7 @@
 #include "proto/job_config.pb.h"
 #include "server/chunk_snapshot.h"
 #include "server/chunk_store.h"
+#include "server/held_answers.h"
 #include "server/partition_progress.h"
 #include "server/partition_trace.h"
 #include "server/rules/assignment.h"
@@ -147,6 +148,8 @@ class PartitionOwner : private PartitionSink {
     std::shared_ptr<const TableMessage> table;
   };
 
+  // For the thread, which first sends what is held.
+  void Post(std::function<void()> work);
   void Handle(Incoming incoming);
   void HandleAssign(const Incoming& incoming);
   std::vector<ChunkSnapshot> KeepAll();
@@ -157,9 +160,14 @@ class PartitionOwner : private PartitionSink {
   void FinishTables();
   // What a table said of an update.
   void CheckTables(const absl::Status& status);
-  void CountAnswer(const PartitionReply& reply, const Open& open);
+  void CountAnswer(const PartitionReply& reply, const Open& open, bool waited);
   // Which versions the step begins with, in the update log.
   void LogServed(const PartitionReply& reply, const v1::TaskId& task);
+  // Whether the answer waits for pushes to the same chunks that are here already.
+  bool IsToBeHeld(const PartitionReply& reply) const;
+  void AnswerNow(const PartitionReply& reply, bool waited);
+  // What was held.
+  void AnswerNow(const std::vector<PartitionReply>& replies);
   // Appends the weights to `header` and `payload`.
   void AddWeights(const PartitionReply& reply, const Open& open, v1::ExchangeReply* header,
                   std::vector<grpc::Slice>* payload);
@@ -199,6 +207,7 @@ class PartitionOwner : private PartitionSink {
   PartitionTrace trace_;
   // The request that is being taken; 0: none. Its answer has not waited.
   uint64_t handled_token_ = 0;
+  HeldAnswers held_;
   // The answer that is made: kept, as memory of its entries is used again.
   v1::ExchangeReply reply_header_;
   bool log_failed_ = false;

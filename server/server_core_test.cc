@@ -155,5 +155,100 @@ TEST_F(ServerCompensationTest, TheStalenessOfAPushDividesItsRate) {
   EXPECT_FLOAT_EQ(PushOf(0, 0, 0), -0.25f);
 }
 
+// One partition, and pushes to the bias, as above, that come while it is at work.
+class ServerHeldAnswersTest : public ServerCoreHarness {
+ protected:
+  static constexpr uint32_t kWorkers = 20, kBias = 2;
+
+  ServerHeldAnswersTest() {
+    config_.mutable_cluster()->set_partitions_per_server(1);
+    for (v1::ChunkPlacement& chunk : *job_.mutable_chunks()) chunk.set_partition(0);
+    for (uint32_t worker = 0; worker < kWorkers; ++worker) {
+      members_.push_back(worker);
+      streams_.push_back(std::make_shared<FakeConnection>(worker + 1));
+    }
+  }
+  void Start(v1::Mode mode) {
+    MakeCore();
+    ASSERT_TRUE(core_->StartJob(job_).ok());
+    Commit(MakePlan(1, mode, 0, members_, 5, mode == v1::SYNC ? 1 : 0));
+    for (uint32_t worker = 0; worker < kWorkers; ++worker) {
+      Pull(streams_[worker], worker, kBias, 0);
+      streams_[worker]->Await(1);
+    }
+  }
+  // Of the weights in the worker's answer to its push, if they are those.
+  int64_t Version(uint32_t worker) {
+    const Reply answer = streams_[worker]->Await(2);
+    EXPECT_EQ(answer.outcome(), Reply::OK);
+    if (answer.chunks_size() != 1) return -1;
+    EXPECT_FLOAT_EQ(streams_[worker]->payload().at(0), -0.1f * static_cast<float>(answer.chunks(0).version()));
+    return answer.chunks(0).version();
+  }
+
+  std::vector<uint32_t> members_;
+  std::vector<std::shared_ptr<FakeConnection>> streams_;
+};
+
+TEST_F(ServerHeldAnswersTest, AnswersPushesThatCameTogetherWithTheWeightsAfterThem) {
+  for (v1::Mode mode : {v1::ASYNC, v1::SSP}) {
+    Start(mode);
+    WhileBusy([&] {
+      for (uint32_t worker : {2, 0, 1}) Push(streams_[worker], worker, kBias, 0);
+    });
+    for (uint32_t worker : {0, 1, 2}) EXPECT_EQ(Version(worker), 3);
+    EXPECT_EQ(streams_[2]->Await(2).chunks(0).applied_to_version(), 0);
+    EXPECT_EQ(streams_[0]->Await(2).chunks(0).applied_to_version(), 1);
+    EXPECT_EQ(Progress().waits_total(), 0);
+    for (uint32_t worker = 0; worker < kWorkers; ++worker) {
+      streams_[worker] = std::make_shared<FakeConnection>(worker + 1);
+    }
+  }
+}
+
+TEST_F(ServerHeldAnswersTest, NoAnswerWaitsForMoreThanSixteen) {
+  Start(v1::ASYNC);
+  WhileBusy([&] {
+    for (uint32_t worker = 0; worker < kWorkers; ++worker) Push(streams_[worker], worker, kBias, 0);
+  });
+  for (uint32_t worker = 0; worker < kWorkers; ++worker) EXPECT_EQ(Version(worker), worker < 16 ? 16 : kWorkers);
+}
+
+TEST_F(ServerHeldAnswersTest, AnswersASyncPushWithTheWeightsOfItsStep) {
+  Start(v1::SYNC);  // A step needs one push.
+  WhileBusy([&] {
+    for (uint32_t worker : {0, 1}) Push(streams_[worker], worker, kBias, 0);
+  });
+  EXPECT_EQ(Version(0), 1);
+}
+
+TEST_F(ServerHeldAnswersTest, AnswersBeforeANewPlan) {
+  Start(v1::ASYNC);
+  const v1::Plan sync = MakePlan(2, v1::SYNC, 1, members_);
+  WhileBusy([&] {
+    Push(streams_[0], 0, kBias, 0);
+    v1::Directive commit;
+    *commit.mutable_commit()->mutable_plan() = sync;
+    core_->OnDirective(commit);
+    Push(streams_[1], 1, kBias, 0);
+  });
+  EXPECT_EQ(Version(0), 1);
+}
+
+TEST_F(ServerHeldAnswersTest, AnswersAWorkerBeforeItTakesWhatItAsksAgain) {
+  Start(v1::ASYNC);
+  const auto again = std::make_shared<FakeConnection>(kWorkers + 1);
+  WhileBusy([&] {
+    Push(streams_[0], 0, kBias, 0);
+    Push(again, 0, kBias, 0);
+    Push(streams_[1], 1, kBias, 0);
+  });
+  EXPECT_EQ(Version(0), 1);
+  const Reply answer = again->Await(1);
+  EXPECT_EQ(answer.push(), Reply::PUSH_DUPLICATE);
+  EXPECT_EQ(answer.chunks(0).version(), 2);
+  EXPECT_EQ(Version(1), 2);
+}
+
 }  // namespace
 }  // namespace rubato::server

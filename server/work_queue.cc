@@ -18,10 +18,10 @@ void WorkQueue::Stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-void WorkQueue::Post(std::function<void()> work) {
+void WorkQueue::Post(std::function<void()> work, std::optional<uint32_t> kind) {
   {
     MutexLock lock(mu_);
-    work_.push_back(std::move(work));
+    work_.push_back({std::move(work), kind});
   }
   wake_.NotifyOne();
 }
@@ -29,7 +29,7 @@ void WorkQueue::Post(std::function<void()> work) {
 void WorkQueue::Run() {
   absl::Time next_tick = clock_->Now() + kTick;
   for (;;) {
-    std::deque<std::function<void()>> batch;
+    std::deque<Piece> batch;
     {
       MutexLock lock(mu_);
       busy_ = false;
@@ -42,7 +42,14 @@ void WorkQueue::Run() {
       batch.swap(work_);
       busy_ = true;
     }
-    for (std::function<void()>& work : batch) work();
+    for (const Piece& piece : batch) {
+      if (piece.kind.has_value()) ++more_[*piece.kind];
+    }
+    for (const Piece& piece : batch) {
+      if (piece.kind.has_value()) --more_[*piece.kind];
+      piece.work();
+    }
+    more_.clear();
     if (absl::Time now = clock_->Now(); now >= next_tick) {
       on_tick_(now);
       next_tick = now + kTick;
@@ -65,6 +72,11 @@ void WorkQueue::End() {
     wake = wanted_ || !work_.empty() || stop_;
   }
   if (wake) wake_.NotifyOne();
+}
+
+size_t WorkQueue::MoreOf(uint32_t kind) const {
+  const auto found = more_.find(kind);
+  return found == more_.end() ? 0 : found->second;
 }
 
 size_t WorkQueue::length() {

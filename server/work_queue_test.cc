@@ -70,6 +70,28 @@ TEST(WorkQueueTest, NobodyElseIsAtWorkMeanwhile) {
   end.Set();
 }
 
+TEST(WorkQueueTest, SaysHowMuchOfAKindComesAfterIt) {
+  RealClock clock;
+  Event begun, end, last;
+  std::vector<size_t> more;
+  WorkQueue queue(&clock, [](absl::Time) {});
+  queue.Post([&] {
+    begun.Set();
+    EXPECT_TRUE(end.Await());
+  });
+  ASSERT_TRUE(begun.Await());
+  const auto count = [&] { more.push_back(queue.MoreOf(7)); };
+  queue.Post(count, 7);
+  queue.Post(count);
+  queue.Post(count, 8);
+  queue.Post(count, 7);
+  queue.Post(count, 7);
+  queue.Post([&] { last.Set(); });
+  end.Set();
+  ASSERT_TRUE(last.Await());
+  EXPECT_EQ(more, std::vector<size_t>({2, 2, 2, 1, 0}));
+}
+
 TEST(WorkQueueTest, WhoeverBringsWorkToAnIdleQueueDoesIt) {
   RealClock clock;
   WorkQueue queue(&clock, [](absl::Time) {});

@@ -50,7 +50,8 @@ class PartitionSink {
   virtual bool logs() const { return true; }
   // Of the gradient's bytes, for the update log; nothing if the contribution is empty.
   virtual std::optional<uint32_t> GradientCrc(const Contribution&) { return std::nullopt; }
-  // Answer; for OK, with the chunks' weights as they are now, or as they were captured for this token.
+  // Answer; for OK, with the chunks' weights as they are now, or as they were captured for this token. Those of SSP and
+  // ASYNC may be newer.
   virtual void Answer(const PartitionReply& reply) = 0;
   // Keep the chunk's weights as they are now for the Answer to a snapshot.
   virtual void Capture(uint64_t token, uint32_t chunk) = 0;

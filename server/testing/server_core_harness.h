@@ -176,6 +176,18 @@ class ServerCoreHarness : public testing::Test {
     return core_->Progress();
   }
 
+  // Does it while the only partition is at work on something else; what it sends there waits in the queue together.
+  void WhileBusy(const std::function<void()>& send) {
+    v1::Directive announce;
+    announce.mutable_announce()->set_generation(1);  // Is in force, and changes nothing.
+    const int count = reports();
+    HoldReports(true);
+    core_->OnDirective(announce);
+    AwaitReports(count + 1);
+    send();
+    HoldReports(false);
+  }
+
   // Of all reports, the last one of this kind; waits until there is one.
   v1::TaskMessage AwaitReport(v1::TaskMessage::BodyCase body) {
     MutexLock lock(mu_);
@@ -220,11 +232,20 @@ class ServerCoreHarness : public testing::Test {
     MutexLock lock(mu_);
     reports_.push_back(std::move(message));
     changed_.NotifyAll();
+    while (held_ && changed_.WaitFor(mu_, kTimeout)) {
+    }
+  }
+  // Whoever reports waits until it is false.
+  void HoldReports(bool held) {
+    MutexLock lock(mu_);
+    held_ = held;
+    changed_.NotifyAll();
   }
 
   Mutex mu_;
   CondVar changed_;
   std::vector<v1::TaskMessage> reports_ ABSL_GUARDED_BY(mu_);
+  bool held_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace rubato::server
