@@ -297,6 +297,7 @@ absl::Status Model::EnqueueLoss(float gradient_scale) {
   input_gradient_ = DeviceTensor();
   next_backward_ = layers() - 1;
   next_backward_part_ = 0;
+  deferred_ = {};
   return absl::OkStatus();
 }
 
@@ -344,19 +345,61 @@ absl::Status Model::BackwardLayer(int layer, bool accumulate) {
   return absl::OkStatus();
 }
 
+absl::Status Model::CheckNext(int layer) const {
+  if (next_backward_ >= 0 && layer == next_backward_) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("BackwardLayer: layer ", layer, " was asked for and ",
+                                                    next_backward_ < 0
+                                                        ? std::string("the loss has not been computed")
+                                                        : absl::StrCat("layer ", next_backward_, " is next")));
+}
+
 absl::Status Model::BackwardPart(int layer, int part, bool accumulate) {
-  if (next_backward_ < 0 || layer != next_backward_) {
-    return absl::FailedPreconditionError(absl::StrCat("BackwardLayer: layer ", layer, " was asked for and ",
-                                                      next_backward_ < 0
-                                                          ? std::string("the loss has not been computed")
-                                                          : absl::StrCat("layer ", next_backward_, " is next")));
-  }
+  if (layer == deferred_.layer) return BackwardDeferred(part, accumulate);
+  RUBATO_RETURN_IF_ERROR(CheckNext(layer));
   if (part != next_backward_part_) return WrongPart("BackwardPart", layer, part, next_backward_part_);
   next_backward_ = -1;
   RUBATO_RETURN_IF_ERROR(Annotate(RunBackward(layer, part, accumulate),
                                   absl::StrCat("backward, layer \"", spec_.layers[layer].name, "\"")));
   next_backward_part_ = part + 1 < parts(layer) ? part + 1 : 0;
   next_backward_ = next_backward_part_ > 0 ? layer : layer - 1;
+  return absl::OkStatus();
+}
+
+bool Model::CanDefer(int layer) const {
+  const bool has_joins = std::any_of(joins_.begin(), joins_.end(), [](const auto& join) { return join != nullptr; });
+  return !has_joins && layer > 0 && parts(layer) > 1 && spec_.layers[layer].needs_input_gradient;
+}
+
+absl::Status Model::BackwardInput(int layer) {
+  RUBATO_RETURN_IF_ERROR(CheckNext(layer));
+  if (next_backward_part_ > 0) return WrongPart("BackwardInput", layer, 0, next_backward_part_);
+  if (!CanDefer(layer) || deferred_.layer >= 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("BackwardInput: layer ", layer, " cannot be deferred",
+                     deferred_.layer < 0 ? "" : absl::StrCat(" while layer ", deferred_.layer, " is")));
+  }
+  const LayerSpec& spec = spec_.layers[layer];
+  const DeviceTensor dy = std::exchange(output_gradients_[layer], DeviceTensor());
+  next_backward_ = -1;
+  absl::StatusOr<DeviceTensor> dx = layers_[layer]->Backward(activations_[spec.source + 1], activations_[layer + 1], dy,
+                                                             {.parameter_gradients = false});
+  if (!dx.ok()) return Annotate(dx.status(), absl::StrCat("backward, layer \"", spec.name, "\""));
+  deferred_ = {.layer = layer, .output_gradient = dy};
+  next_backward_ = layer - 1;
+  return AddOutputGradient(spec.source, *dx);
+}
+
+absl::Status Model::BackwardDeferred(int part, bool accumulate) {
+  const int layer = deferred_.layer;
+  if (part != deferred_.next_part) return WrongPart("BackwardPart", layer, part, deferred_.next_part);
+  const LayerSpec& spec = spec_.layers[layer];
+  const BackwardPass pass = {.part = part, .accumulate = accumulate, .input_gradient = false};
+  RUBATO_RETURN_IF_ERROR(
+      Annotate(layers_[layer]
+                   ->Backward(activations_[spec.source + 1], activations_[layer + 1], deferred_.output_gradient, pass)
+                   .status(),
+               absl::StrCat("backward, layer \"", spec.name, "\"")));
+  if (++deferred_.next_part == parts(layer)) deferred_ = {};
   return absl::OkStatus();
 }
 

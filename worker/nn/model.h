@@ -91,6 +91,12 @@ class Model {
   // FailedPrecondition: another layer is next, or no loss has been enqueued.
   absl::Status BackwardLayer(int layer, bool accumulate);
   absl::Status BackwardPart(int layer, int part, bool accumulate);
+  // Whether BackwardInput may take BackwardLayer's place: for layers with several parts of models without joins, where
+  // nobody writes over the gradient of a layer's output.
+  bool CanDefer(int layer) const;
+  // Leaves the gradients of the layer's tensors for BackwardPart to give later: after any layer under this one, before
+  // the next BackwardInput. FailedPrecondition: another layer is next, cannot be deferred, or is.
+  absl::Status BackwardInput(int layer);
 
   // After the last BackwardLayer, of a model with tables: the gradient of its input, [examples, input...], on the host;
   // waits for it. Valid until the next call. FailedPrecondition: layers are missing, or there are no tables.
@@ -142,6 +148,9 @@ class Model {
   absl::StatusOr<DeviceTensor> RunForward(int layer, const ForwardPass& pass);
   absl::Status RunJoinBackward(int layer, const DeviceTensor& dy);
   absl::Status RunBackward(int layer, int part, bool accumulate);
+  // Whether the backward pass has come to this layer.
+  absl::Status CheckNext(int layer) const;
+  absl::Status BackwardDeferred(int part, bool accumulate);
   // Of a layer's output, or of the model's input, as far as the layers after it have added theirs.
   DeviceTensor& GradientOf(int layer) { return layer == kModelInput ? input_gradient_ : output_gradients_[layer]; }
   // `gradient` is one of the terms of that of a layer's output.
@@ -186,6 +195,12 @@ class Model {
   int next_backward_ = -1;  // -1: none.
   // Of that layer.
   int next_forward_part_ = 0, next_backward_part_ = 0;
+  // Of the layer of the last BackwardInput, until its parts are done.
+  struct Deferred {
+    int layer = -1;  // -1: none.
+    int next_part = 0;
+    DeviceTensor output_gradient;
+  } deferred_;
 };
 
 }  // namespace rubato::worker

@@ -205,6 +205,61 @@ TEST(ModelTest, PartsOfALayerUseNoMoreOfItsWeightsThanTheySay) {
   for (int i = 0; i < whole.tensors(); ++i) EXPECT_EQ(Gradient(parted, i), Gradient(whole, i)) << i;
 }
 
+TEST(ModelTest, DeferredGradientsAreTheSame) {
+  const std::vector<float> inputs = RandomFloats(5 * 600, 1);
+  const std::vector<int32_t> classes = {0, 1, 2, 0, 1};
+  TestModel whole(kLargeLayers, 5, 1), deferred(kLargeLayers, 5, 1);
+  for (TestModel* model : {&whole, &deferred}) {
+    ASSERT_OK((*model)->SetInputs(inputs.data(), classes.data(), 5));
+    model->Forward(true, 0, 1.0f / 5);
+  }
+  for (int layer = 4; layer >= 0; --layer) {
+    ASSERT_OK(whole->BackwardLayer(layer, false));
+    EXPECT_EQ(deferred->CanDefer(layer), layer == 2) << layer;
+    if (layer != 2) {
+      ASSERT_OK(deferred->BackwardLayer(layer, false));
+      continue;
+    }
+    EXPECT_EQ(deferred->BackwardInput(0).code(), absl::StatusCode::kFailedPrecondition);
+    ASSERT_OK(deferred->BackwardInput(2));
+    EXPECT_EQ(deferred->BackwardPart(2, 1, false).message(),
+              "BackwardPart: part 1 of layer 2 was asked for and part 0 is next");
+  }
+  // The weights are not needed any more.
+  std::fill_n(deferred.weight(2), deferred->weight(2).elements(), std::nanf(""));
+  for (int part = 0; part < deferred->parts(2); ++part) ASSERT_OK(deferred->BackwardPart(2, part, false));
+  EXPECT_EQ(deferred->BackwardPart(2, 0, false).code(), absl::StatusCode::kFailedPrecondition);
+  for (int i = 0; i < whole.tensors(); ++i) EXPECT_EQ(Gradient(deferred, i), Gradient(whole, i)) << i;
+}
+
+TEST(ModelTest, DefersOneLayerAtMostAndNoneThatHasBegun) {
+  constexpr char kThree[] = R"pb(
+    input_shape: 600
+    layers { linear { units: 256 } }
+    layers { linear { units: 512 } }
+    layers { linear { units: 512 } }
+    loss: SOFTMAX_CROSS_ENTROPY
+  )pb";
+  const std::vector<float> inputs = RandomFloats(600, 1);
+  const int32_t label = 1;
+  TestModel model(kThree, 1, 1);
+  ASSERT_OK(model->SetInputs(inputs.data(), &label, 1));
+  model.Forward(true, 0, 1);
+  ASSERT_OK(model->BackwardInput(2));
+  EXPECT_EQ(model->BackwardInput(1).message(), "BackwardInput: layer 1 cannot be deferred while layer 2 is");
+  for (int part = 0; part < model->parts(2); ++part) ASSERT_OK(model->BackwardPart(2, part, false));
+  ASSERT_OK(model->BackwardPart(1, 0, false));
+  EXPECT_EQ(model->BackwardInput(1).message(), "BackwardInput: part 0 of layer 1 was asked for and part 1 is next");
+  // What another batch has deferred is not this one's.
+  ASSERT_OK(model->SetInputs(inputs.data(), &label, 1));
+  model.Forward(true, 0, 1);
+  ASSERT_OK(model->BackwardInput(2));
+  ASSERT_OK(model->SetInputs(inputs.data(), &label, 1));
+  model.Forward(true, 0, 1);
+  ASSERT_OK(model->BackwardLayer(2, false));
+  ASSERT_OK(model->BackwardInput(1));
+}
+
 TEST(ModelTest, RefusesPartsOutOfOrder) {
   const std::vector<float> inputs = RandomFloats(600, 1);
   const int32_t label = 1;

@@ -52,6 +52,9 @@ class ReplicatedModel {
   absl::Status BackwardLayer(int layer, bool accumulate, bool final);
   // Final if the layer has several parts.
   absl::Status BackwardPart(int layer, int part, bool accumulate);
+  // As of Model; with several replicas nothing is deferred.
+  bool CanDefer(int layer) const { return replicas_.size() == 1 && lead().CanDefer(layer); }
+  absl::Status BackwardInput(int layer) { return lead().BackwardInput(layer); }
 
  private:
   explicit ReplicatedModel(std::vector<Replica> replicas);

@@ -30,6 +30,7 @@ constexpr Activity kSlowedDown(Phase::kCompute, "slowed down", /*may_hang=*/fals
 
 Trainer::Trainer(const Options& options)
     : options_(options),
+      swapped_(FindSwapped(options)),
       progress_(options.clock, options.trace, options.watchdog),
       rows_(options.spec, options.config->seed(), options.parameters),
       contribution_(&options_, &progress_, &rows_),
@@ -222,23 +223,50 @@ absl::StatusOr<StepOutcome> Trainer::TakeLoss(StepWork* work) {
   return contribution_.Skip(*work, absl::StrCat("the loss is ", work->loss));
 }
 
+Trainer::Swapped Trainer::FindSwapped(const Options& options) {
+  Swapped swapped;
+  const int last = static_cast<int>(options.spec->layers.size()) - 1;
+  for (int l = 0; l < last && swapped.second < 0; ++l) {
+    if (options.model->parts(l) > 1) (swapped.first < 0 ? swapped.first : swapped.second) = l;
+  }
+  return swapped.second >= 0 && options.model->CanDefer(swapped.second) ? swapped : Swapped();
+}
+
+absl::Status Trainer::BackwardLayer(int l, bool accumulate, bool final, const StepWork& work) {
+  const LayerSpec& layer = options_.spec->layers[l];
+  const bool is_last = l + 1 == static_cast<int>(options_.spec->layers.size());
+  const int parts = final && !is_last && contribution_.pushes_parts() ? options_.model->parts(l) : 1;
+  for (int part = 0; part < parts; ++part) {
+    if (part > 0) contribution_.PushElements(layer, options_.model->lead().PartEnd(l, part - 1), work);
+    Timed timed(&progress_, kBackward, layer.name);
+    Slowdown::Computing computing(options_.slowdown);
+    RUBATO_RETURN_IF_ERROR(parts > 1 ? options_.model->BackwardPart(l, part, accumulate)
+                                     : options_.model->BackwardLayer(l, accumulate, final));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<StepOutcome> Trainer::Backward(const LocalBatch& local, bool accumulate, bool final, StepWork* work) {
   const bool after_all = contribution_.needs_all_gradients();
+  const Swapped swapped = final && contribution_.pushes_parts() ? swapped_ : Swapped();
   const int last = static_cast<int>(options_.spec->layers.size()) - 1;
   for (int l = last; l >= 0; --l) {
     const LayerSpec& layer = options_.spec->layers[l];
-    const int parts = final && l < last && contribution_.pushes_parts() ? options_.model->parts(l) : 1;
-    for (int part = 0; part < parts; ++part) {
-      if (part > 0) contribution_.PushElements(layer, options_.model->lead().PartEnd(l, part - 1), *work);
+    if (l == swapped.second) {
       Timed timed(&progress_, kBackward, layer.name);
       Slowdown::Computing computing(options_.slowdown);
-      RUBATO_RETURN_IF_ERROR(parts > 1 ? options_.model->BackwardPart(l, part, accumulate)
-                                       : options_.model->BackwardLayer(l, accumulate, final));
+      RUBATO_RETURN_IF_ERROR(options_.model->BackwardInput(l));
+      continue;
     }
+    RUBATO_RETURN_IF_ERROR(BackwardLayer(l, accumulate, final, *work));
     // Before anything is pushed, and while the device has something to do. Scaled gradients are waited for when they
     // are complete, and the loss with them.
     if (l == last && !(final && contribution_.scales_loss())) RUBATO_RETURN_UNLESS_COMPLETE(TakeLoss(work));
-    if (final && !after_all) RUBATO_RETURN_UNLESS_COMPLETE(contribution_.FinishLayer(layer, local, *work));
+    if (!final || after_all) continue;
+    RUBATO_RETURN_UNLESS_COMPLETE(contribution_.FinishLayer(layer, local, *work));
+    if (l != swapped.first) continue;
+    RUBATO_RETURN_IF_ERROR(BackwardLayer(swapped.second, accumulate, final, *work));
+    RUBATO_RETURN_UNLESS_COMPLETE(contribution_.FinishLayer(options_.spec->layers[swapped.second], local, *work));
   }
   if (!rows_.empty()) RUBATO_RETURN_IF_ERROR(PushRows(*work));
   if (!final || !after_all) return StepOutcome::kComplete;

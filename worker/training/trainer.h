@@ -65,6 +65,15 @@ class Trainer {
   absl::Status EnqueueLoss(int64_t examples);
   // Waits for it; kSkipped if it is not finite.
   absl::StatusOr<StepOutcome> TakeLoss(StepWork* work);
+  // Two layers whose gradients are computed in the order of the layers; -1: none.
+  struct Swapped {
+    int first = -1, second = -1;
+  };
+  // The first layers that are computed in parts, the ones whose weights the next step needs soonest: so the first one's
+  // travel while the second one's gradient is computed (Oh et al., Out-Of-Order BackProp, EuroSys 2022).
+  static Swapped FindSwapped(const Options& options);
+  // A layer's gradients, in parts if they are pushed so.
+  absl::Status BackwardLayer(int layer, bool accumulate, bool final, const StepWork& work);
   // And takes the loss. `final`: the gradients are complete.
   absl::StatusOr<StepOutcome> Backward(const LocalBatch& local, bool accumulate, bool final, StepWork* work);
   // All layers' gradients are there: they are as without loss scaling, and clipped.
@@ -84,6 +93,7 @@ class Trainer {
   absl::Status EnterPlan(const Parameters::Step& step);
 
   const Options options_;
+  const Swapped swapped_;
   TrainerProgress progress_;
   RowExchange rows_;
   Contribution contribution_;

@@ -154,10 +154,12 @@ class PiecewiseParameters : public FakeParameters {
 
 class PartsTest : public TrainerTest {
  protected:
-  PartsTest() {
+  PartsTest() { MakeModel({64, 2048}); }
+
+  void MakeModel(const std::vector<int64_t>& hidden) {
     v1::ModelConfig* model = config_.mutable_model();
     model->clear_layers();
-    for (int64_t units : {64, 2048}) {
+    for (int64_t units : hidden) {
       model->add_layers()->mutable_linear()->set_units(units);
       model->add_layers()->mutable_tanh();
     }
@@ -193,6 +195,18 @@ TEST_F(PartsTest, OfALargeLayerArePushedBeforeTheRestIsComputedAndUsedBeforeTheR
   const std::pair<int, int64_t> half = {2, 1024 * 64}, all = {2, 2048 * 64};
   EXPECT_EQ(piecewise.pushed_elements_, (std::vector<std::pair<int, int64_t>>{half, half, half}));
   EXPECT_EQ(piecewise.awaited_elements_, (std::vector<std::pair<int, int64_t>>{half, all, half, all, half, all}));
+}
+
+TEST_F(PartsTest, OfTheFirstTwoLargeLayersArePushedInTheOrderInWhichTheyAreNeeded) {
+  MakeModel({64, 2048, 256});
+  const auto expected = Train(std::make_unique<FakeParameters>(model_.get(), &*memory_));
+  StartAfresh();
+  auto servers = std::make_unique<PiecewiseParameters>(model_.get(), &*memory_);
+  const PiecewiseParameters& piecewise = *servers;
+  EXPECT_EQ(Train(std::move(servers)), expected);
+  const std::pair<int, int64_t> first = {2, 1024 * 64}, second = {4, 128 * 2048};
+  EXPECT_EQ(piecewise.pushed_elements_,
+            (std::vector<std::pair<int, int64_t>>{first, second, first, second, first, second}));
 }
 
 TEST_F(PartsTest, AreNotPushedWhereAllGradientsAreNeededFirst) {

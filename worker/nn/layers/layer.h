@@ -29,6 +29,9 @@ struct BackwardPass {
   bool accumulate = false;
   // Whether the gradient of the input is needed.
   bool input_gradient = true;
+  // Whether those of the parameters are. If not, of a layer with several parts, one call is all; another pass gives
+  // them later, without the gradient of the input.
+  bool parameter_gradients = true;
   // Other terms of that gradient; empty if there are none so far, or the layer does not add to them.
   DeviceTensor input_gradient_sum;
 };

@@ -49,8 +49,15 @@ class LinearLayer : public Layer {
                                         const BackwardPass& pass) override {
     DeviceTensor dx = pass.input_gradient ? dx_.Rows(x.rows()) : DeviceTensor();
     if (parts() > 1) {
-      RUBATO_RETURN_IF_ERROR(BackwardUnits(UnitsOf(pass.part), AsRows(x, inputs()), AsRows(dy, units()),
-                                           pass.accumulate, pass.input_gradient ? AsRows(dx, inputs()) : dx));
+      if (pass.input_gradient && pass.part == 0) {
+        // While the weights are those of this step.
+        RUBATO_RETURN_IF_ERROR(
+            backend_->Gemm(false, false, 1, AsRows(dy, units()), parameters_.weight, 0, AsRows(dx, inputs())));
+      }
+      if (pass.parameter_gradients) {
+        RUBATO_RETURN_IF_ERROR(
+            UnitsGradient(UnitsOf(pass.part), AsRows(x, inputs()), AsRows(dy, units()), pass.accumulate));
+      }
       return dx;
     }
     RUBATO_RETURN_IF_ERROR(backend_->LinearBackward(AsRows(x, inputs()), weight_.tensor(), AsRows(dy, units()),
@@ -74,14 +81,9 @@ class LinearLayer : public Layer {
     return backend_->AddBias(parameters_.bias, y);
   }
 
-  absl::Status BackwardUnits(const UnitRange& range, const DeviceTensor& x, const DeviceTensor& dy, bool accumulate,
-                             const DeviceTensor& dx) {
-    if (range.begin == 0) {
-      // While the weights are those of this step.
-      if (!dx.empty()) RUBATO_RETURN_IF_ERROR(backend_->Gemm(false, false, 1, dy, parameters_.weight, 0, dx));
-      if (!parameters_.bias.empty()) {
-        RUBATO_RETURN_IF_ERROR(backend_->BiasGradient(dy, accumulate, parameters_.bias_gradient));
-      }
+  absl::Status UnitsGradient(const UnitRange& range, const DeviceTensor& x, const DeviceTensor& dy, bool accumulate) {
+    if (range.begin == 0 && !parameters_.bias.empty()) {
+      RUBATO_RETURN_IF_ERROR(backend_->BiasGradient(dy, accumulate, parameters_.bias_gradient));
     }
     return backend_->LinearUnitsGradient(range, x, dy, accumulate, parameters_.weight_gradient);
   }
