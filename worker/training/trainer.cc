@@ -224,12 +224,14 @@ absl::StatusOr<StepOutcome> Trainer::TakeLoss(StepWork* work) {
 }
 
 Trainer::Swapped Trainer::FindSwapped(const Options& options) {
-  Swapped swapped;
   const int last = static_cast<int>(options.spec->layers.size()) - 1;
-  for (int l = 0; l < last && swapped.second < 0; ++l) {
-    if (options.model->parts(l) > 1) (swapped.first < 0 ? swapped.first : swapped.second) = l;
+  int first = -1;
+  for (int l = 0; l < last; ++l) {
+    if (options.model->parts(l) <= 1) continue;
+    if (first >= 0) return options.model->CanDefer(l) ? Swapped{.first = first, .second = l} : Swapped();
+    first = l;
   }
-  return swapped.second >= 0 && options.model->CanDefer(swapped.second) ? swapped : Swapped();
+  return {};
 }
 
 absl::Status Trainer::BackwardLayer(int l, bool accumulate, bool final, const StepWork& work) {
